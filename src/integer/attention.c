@@ -335,11 +335,155 @@ static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
     return 0;
 }
 
+/* Queries against keys: a score sums q[c] k[c], so a factor of a channel of the queries may be its
+ * inverse in the keys. Rotary embedding mixes two channels, which share theirs. (Without rotary
+ * embedding, operands keep one scale: ranges as tight as 8 samples show them saturate.) */
+typedef struct {
+    /* of queries, keys: what the attention reads, what the rotation in front of it reads */
+    mlo_signal *s[2], *from[2];
+    int64_t heads, kv_heads, d;
+    /* per channel of the keys (the first of each pair): the largest magnitudes; mean squares */
+    double *most[2], *square[2];
+    float *factor; /* of the queries */
+} mlo_balance;
+
+static int mlo_read_once(const mlo_signal *s) {
+    int reads = 0;
+    for (int k = 0; k < MLO_BLOCK_KINDS; k++) reads += s->reads[k];
+    return reads == 1 && s->narrow && !s->wide && !mlo_given_scaled(mlo_narrow_given(s)) && s->maker;
+}
+
+/* Can both operands get factors: are they made by linear layers, turned, and read here alone? */
+static int mlo_balance_of(mlo_quantizer *q, const mlo_sublayer *b, mlo_balance *t) {
+    memset(t, 0, sizeof *t);
+    t->heads = b->heads;
+    t->kv_heads = b->kv_heads;
+    for (int k = 0; k < 2; k++) {
+        mlo_signal *s = t->s[k] = mlo_signal_of(q, b->in[k]);
+        if (!mlo_read_once(s) || s->maker->kind != MLO_ROTARY) return 0;
+        t->from[k] = s = mlo_signal_of(q, s->maker->in[0]);
+        if (!mlo_read_once(s) || s->maker->kind != MLO_LINEAR) return 0;
+    }
+    t->d = t->s[1]->channels / t->kv_heads;
+    return 1;
+}
+
+/* The key's channel, the first of its pair, that a channel of operand k meets. */
+static int64_t mlo_balance_at(const mlo_balance *t, int k, int64_t c) {
+    const int64_t head = c / t->d / (k ? 1 : t->heads / t->kv_heads);
+    return head * t->d + c % t->d / 2 * 2;
+}
+
+/* What there is to see of both operands in iteration i. What all keys of a row have in common moves
+ * no softmax: their variance counts. */
+static void mlo_balance_see(const mlo_balance *t, int64_t i) {
+    for (int k = 0; k < 2; k++) {
+        const mlo_signal *s = t->s[k];
+        for (int64_t c = 0; c < t->s[1]->channels; c++) t->most[k][c] = t->square[k][c] = 0;
+        for (int64_t c = 0; c < s->channels; c++) {
+            const int64_t at = i * s->channels + c, to = mlo_balance_at(t, k, c);
+                    t->most[k][to] = fmax(t->most[k][to], mlo_reach(s, at));
+            t->square[k][to] += s->square[at] - (k ? s->mean[at] * s->mean[at] : 0);
+        }
+    }
+}
+
+/* The expected square error of scores, up to a factor: of either operand, what its steps are times
+ * what it meets. */
+static double mlo_balance_error(const mlo_balance *t) {
+    double step[2] = { 0, 0 }, sum[2] = { 0, 0 };
+    for (int64_t c = 0; c < t->s[1]->channels; c += 2) {
+        const double f = (double)t->factor[c];
+        step[0] = fmax(step[0], t->most[0][c] / f);
+        step[1] = fmax(step[1], t->most[1][c] * f);
+        sum[0] += f * f * t->square[1][c] * (double)(t->heads / t->kv_heads);
+        sum[1] += t->square[0][c] / (f * f);
+    }
+    return step[0] * step[0] * sum[0] + step[1] * step[1] * sum[1];
+}
+
+static double mlo_largest_of(const double *x, int64_t n) {
+    double most = 0;
+    for (int64_t c = 0; c < n; c++) most = fmax(most, x[c]);
+    return most;
+}
+
+/* factor[c] := queries^a / keys^(1-a), of the largest magnitudes, relative to those of all channels;
+ * one that hardly moves is taken as 1/256 of these. */
+static void mlo_balance_factors(const mlo_quantizer *q, const mlo_balance *t, int eighths) {
+    const int64_t n = t->s[1]->channels;
+    const double most[2] = { mlo_largest_of(t->most[0], n), mlo_largest_of(t->most[1], n) };
+    for (int64_t c = 0; c < n; c += 2) {
+        double f = 1;
+        if (eighths >= 0 && most[0] > 1e-20 && most[1] > 1e-20)
+            f = mlo_eighths(fmax(t->most[0][c] / most[0], 1.0 / 256), eighths)
+                / mlo_eighths(fmax(t->most[1][c] / most[1], 1.0 / 256), 8 - eighths);
+        t->factor[c] = (float)(q->pow2 ? mlo_pow2_near(f) : f);
+    }
+}
+
+/* The best factors of iteration i, of none and queries^a / keys^(1-a) for a of 0, 1/8, .. 1. */
+static void mlo_balance_choose(const mlo_quantizer *q, const mlo_balance *t, int64_t i) {
+    int best = -1;
+    double least = -1;
+    mlo_balance_see(t, i);
+    for (int a = -1; a <= 8; a++) {
+        mlo_balance_factors(q, t, a);
+        const double e = mlo_balance_error(t);
+        if (least >= 0 && !(e < least)) continue;
+        least = e;
+        best = a;
+    }
+    mlo_balance_factors(q, t, best);
+}
+
+static int mlo_balance_shape(mlo_quantizer *q, mlo_signal *s) {
+    if (s->shape) return 0;
+    s->shape = MLO_NEW_N(q->m, float, (size_t)(q->scan.iterations * s->channels));
+    return mlo_failed(q->m);
+}
+
+/* Gives an operand of iteration i its factors, and steps to go with them. */
+static void mlo_balance_fit(const mlo_quantizer *q, const mlo_balance *t, int k, int64_t i) {
+    mlo_signal *const sides[] = { t->s[k], t->from[k] };
+    for (int j = 0; j < 2; j++) {
+        mlo_signal *s = sides[j];
+        for (int64_t c = 0; c < s->channels; c++) {
+            const float f = t->factor[mlo_balance_at(t, k, c)];
+            s->shape[i * s->channels + c] = k ? 1 / f : f;
+        }
+        mlo_fit_roomy(q, s, i);
+    }
+}
+
+static int mlo_balance_scores(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_balance t;
+    if (!mlo_balance_of(q, b, &t)) return mlo_failed(q->m);
+    for (int k = 0; k < 2; k++)
+        if (mlo_balance_shape(q, t.s[k]) || mlo_balance_shape(q, t.from[k]))
+            return mlo_failed(q->m);
+    const size_t n = (size_t)t.s[1]->channels;
+    double *seen = (double *)mlo_scratch(q->m, 4 * n, sizeof *seen);
+    t.factor = (float *)mlo_scratch(q->m, n, sizeof *t.factor);
+    for (size_t k = 0; seen && k < 2; k++) {
+        t.most[k] = seen + 2 * k * n;
+        t.square[k] = t.most[k] + n;
+    }
+    for (int64_t i = 0; !q->m->error.code && i < q->scan.iterations; i++) {
+        mlo_balance_choose(q, &t, i);
+        for (int k = 0; k < 2; k++) mlo_balance_fit(q, &t, k, i);
+    }
+    mlo_scratch_free(q->m, seen);
+    mlo_scratch_free(q->m, t.factor);
+    return mlo_failed(q->m);
+}
+
 /* Sets the scales of an attention's result and of the values it mixes. Values that several query
  * heads share get no scale per channel: the layer behind has other weights for each of them. */
 static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *v = mlo_signal_of(q, b->in[2]), *y = mlo_signal_of(q, b->out);
     int given = mlo_given_scaled(mlo_narrow_given(y));
+    MLO_TRY(mlo_balance_scores(q, b));
     if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && !mlo_weights_fixed(q, y->name)
         && v->channels == y->channels && mlo_absorbed(y) && !y->wide && !v->wide
         && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker

@@ -59,18 +59,15 @@ static int mlo_given_rotary(mlo_quantizer *q, mlo_sublayer *b) {
     return mlo_failed(q->m);
 }
 
-/* Steps for the largest magnitude of any channel, with room for what other samples hold: a sharp
- * softmax forgives coarser steps, saturated queries it does not. */
+/* Steps with room: a sharp softmax forgives coarser ones, saturated queries it does not. (An
+ * attention may give both sides of a rotation a factor per pair.) */
 static void mlo_rotary_fit(mlo_quantizer *q, mlo_signal *s) {
     if (mlo_given_scaled(mlo_narrow_given(s))) {
         mlo_obey(q, s);
         return;
     }
     s->shape = NULL;
-    for (int64_t c = 0; c < q->scan.iterations * s->channels; c++) s->zero[c] = 0;
-    for (int64_t i = 0; i < q->scan.iterations; i++)
-        s->narrow_scale[i] = mlo_step(
-            q, (s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / mlo_top(s));
+    for (int64_t i = 0; i < q->scan.iterations; i++) mlo_fit_roomy(q, s, i);
 }
 
 static int mlo_rotary_scales(mlo_quantizer *q, const mlo_sublayer *b) {

@@ -39,6 +39,9 @@
 enum { MLO_INDEX_BITS = 10, MLO_SAMPLES_FEW = 8 };
 
 static const double mlo_headroom = 1.25, mlo_default_cost = 1.15;
+/* The mean square error of scores, in nats, that is left alone: it changes a probability by a
+ * seventh of itself. Rows of a softmax average over such errors. */
+static const double mlo_blur_most = 0.02;
 
 static double mlo_top(const mlo_signal *s) { return ldexp(1, s->bits - 1) - 1; }
 
@@ -536,6 +539,17 @@ static double mlo_reach(const mlo_signal *s, int64_t at) {
     return fabs(s->low[at]) > fabs(s->high[at]) ? fabs(s->low[at]) : fabs(s->high[at]);
 }
 
+/* Sets narrow_scale for the largest magnitude of any channel, in steps of its shape, with room for
+ * what other samples hold; there is no zero. */
+static void mlo_fit_roomy(const mlo_quantizer *q, mlo_signal *s, int64_t i) {
+    double most = 0;
+    for (int64_t c = i * s->channels; c < (i + 1) * s->channels; c++) {
+        s->zero[c] = 0;
+        most = fmax(most, mlo_reach(s, c) / (s->shape ? (double)s->shape[c] : 1));
+    }
+    s->narrow_scale[i] = mlo_step(q, (most > 1e-20 ? most : 1) * mlo_headroom / mlo_top(s));
+}
+
 /* Sets shape and scale of a signal whose shape is absorbed by the linear layers that read `reads`;
  * also its zero, unless that is to be nothing. */
 static int mlo_shape_about(mlo_quantizer *q, mlo_signal *s, const char *reads, int centred) {
@@ -660,6 +674,72 @@ static double mlo_products(mlo_quantizer *q) {
     return sum;
 }
 
+/* May an attention's operands get more bits? They have one width, which nobody else reads. */
+static int mlo_attention_free(mlo_quantizer *q, const mlo_sublayer *b) {
+    for (int k = 0; k < 3; k++) {
+        const mlo_signal *s = mlo_signal_of(q, b->in[k]);
+        if (s->wide || s->reads[MLO_ATTENTION] != 1 || s->reads[MLO_LINEAR] || s->reads[MLO_UNARY]
+            || mlo_narrow_given(s))
+            return 0;
+    }
+    return mlo_absorbed(mlo_signal_of(q, b->out));
+}
+
+static double mlo_variance(const mlo_signal *s, int64_t at) {
+    const double v = s->square[at] - s->mean[at] * s->mean[at];
+    return v > 0 ? v : 0;
+}
+static double mlo_narrow_step(const mlo_signal *s, int64_t i, int64_t c) {
+    return s->narrow_scale[i] * (s->shape ? (double)s->shape[i * s->channels + c] : 1);
+}
+
+/* The expected square error of a score, in nats, from rounding queries and keys. What all keys have
+ * in common moves no softmax, so of the keys their variance counts. */
+static double mlo_score_noise(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
+    const mlo_signal *x = mlo_signal_of(q, b->in[0]), *k = mlo_signal_of(q, b->in[1]);
+    const int64_t d = x->channels / b->heads, shared = b->heads / b->kv_heads;
+    double sum = 0;
+    for (int64_t c = 0; c < x->channels; c++) {
+        const int64_t from = c / (d * shared) * d + c % d;
+        const double step[] = { mlo_narrow_step(x, i, c), mlo_narrow_step(k, i, from) };
+        sum += step[0] * step[0] / 12 * mlo_variance(k, i * k->channels + from)
+            + step[1] * step[1] / 12 * x->square[i * x->channels + c];
+    }
+    return sum / (double)b->heads * b->scale * b->scale;
+}
+
+/* As mlo_expected_noise, of rounding an attention's operands, taken as if each row weighed two keys
+ * alike: half of a score's square error times the values' variance, and half of the values' own.
+ * The queries hold the sum for all three. */
+static int mlo_attention_noise(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo_signal *x = mlo_signal_of(q, b->in[0]), *v = mlo_signal_of(q, b->in[2]);
+    mlo_signal *y = mlo_signal_of(q, b->out);
+    const int64_t d = y->channels / b->heads, shared = b->heads / b->kv_heads;
+    x->noise = x->blur = 0;
+    x->macs = b->card->products(q, b);
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        const double score = mlo_score_noise(q, b, i);
+        double noise = 0, power = 0;
+        mlo_shaper h;
+        x->blur += score / (double)q->scan.iterations;
+        if (mlo_shaper_open(q, y->name, y->channels, i, &h)) return mlo_failed(q->m);
+        for (size_t k = 0; k < q->r.n_block; k++)
+            if (q->r.block[k]->kind == MLO_LINEAR && q->r.block[k]->in[0] == y->name) {
+                const mlo_signal *in = mlo_noise_in(q, q->r.block[k]);
+                power += in->inverse[i] > 0 ? 1 / in->inverse[i] : 0;
+            }
+        for (int64_t c = 0; c < y->channels; c++) {
+            const int64_t from = c / (d * shared) * d + c % d;
+            const double step = mlo_narrow_step(v, i, from);
+            noise += h.norm[c] / 2
+                * (score * mlo_variance(v, i * v->channels + from) + step * step / 12);
+        }
+        mlo_shaper_free(q->m, &h);
+        x->noise += power > 0 ? noise / power : 0;
+    }
+    return 0;
+}
+
 /* The operand that gains most from one more bit, per product that becomes dearer. One more bit
  * takes away 3/4 of its noise. A sum of products stays within 31 bits. */
 static mlo_signal *mlo_neediest(mlo_quantizer *q, double budget) {
@@ -667,14 +747,30 @@ static mlo_signal *mlo_neediest(mlo_quantizer *q, double budget) {
     /* in the order of the model, so that ties are decided the same everywhere */
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        mlo_signal *s = b->kind == MLO_LINEAR ? mlo_signal_of(q, b->in[0]) : NULL;
-        if (!s || !mlo_absorbed(s) || mlo_narrow_given(s) || s->bits >= q->widest
-            || s->macs > budget
-            || ldexp((double)s->channels, s->bits + mlo_weight_bits(q, b) - 1) > ldexp(1, 30))
+        const int linear = b->kind == MLO_LINEAR, attends = b->kind == MLO_ATTENTION;
+        mlo_signal *s = linear || attends ? mlo_signal_of(q, b->in[0]) : NULL;
+        if (!s || s->bits >= q->widest || s->macs > budget
+            || (linear
+                && (!mlo_absorbed(s) || mlo_narrow_given(s)
+                    || ldexp((double)s->channels, s->bits + mlo_weight_bits(q, b) - 1)
+                        > ldexp(1, 30)))
+            || (attends && (!mlo_attention_free(q, b) || !(s->blur > mlo_blur_most))))
             continue;
         if (!best || s->noise / s->macs > best->noise / best->macs) best = s;
     }
     return best;
+}
+
+/* One more bit takes away 3/4 of the noise. Keys and values get what queries get. */
+static void mlo_wider(mlo_quantizer *q, mlo_signal *s) {
+    s->bits++;
+    s->noise /= 4;
+    s->blur /= 4;
+    for (size_t k = 0; k < q->r.n_block; k++) {
+        const mlo_sublayer *b = q->r.block[k];
+        if (b->kind != MLO_ATTENTION || mlo_signal_of(q, b->in[0]) != s) continue;
+        for (int i = 1; i < 3; i++) mlo_signal_of(q, b->in[i])->bits++;
+    }
 }
 
 /* Spends what --max-cost allows beyond operands of --activations bits. The cost is products x bits
@@ -685,9 +781,11 @@ static int mlo_choose_widths(mlo_quantizer *q, double most) {
         mlo_signal *s = mlo_signal_of(q, q->r.block[k]->in[0]);
         if (q->r.block[k]->kind == MLO_LINEAR && mlo_absorbed(s) && mlo_expected_noise(q, s))
             return mlo_failed(q->m);
+        if (q->r.block[k]->kind == MLO_ATTENTION && mlo_attention_free(q, q->r.block[k])
+            && mlo_attention_noise(q, q->r.block[k]))
+            return mlo_failed(q->m);
     }
-    for (mlo_signal *s; (s = mlo_neediest(q, budget)) != NULL; s->bits++, s->noise /= 4)
-        budget -= s->macs;
+    for (mlo_signal *s; (s = mlo_neediest(q, budget)) != NULL; mlo_wider(q, s)) budget -= s->macs;
     return 0;
 }
 
