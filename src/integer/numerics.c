@@ -721,7 +721,8 @@ static const char *mlo_remedy(const mlo_compared *v, const char *cause) {
     return v->wide
         ? "calibrate on samples without outliers (--calib): the step follows the largest value"
         : mlo_absorbed(v->s) ? "a larger --max-cost widens operands, those that need it most first"
-                             : "operands of tables do not get wider by --max-cost, those of attention where scores need it";
+                             : "operands of tables do not get wider by --max-cost, those of attention where "
+                               "scores need it";
 }
 
 static void mlo_report_advice(mlo_text *t, const mlo_numerics *u) {
