@@ -977,6 +977,21 @@ static void mlo_respell_norm(mlo_respeller *r, mlo_expansion *x) {
     mlo_x_out(x, 0, y);
 }
 
+/* The RMS norm of what is left of a token without its mean is a layer norm. */
+static void mlo_respell_deviation(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_node *n = x->n;
+    mlo_found_norm f = { &r->in, mlo_body_form(&r->in, n->output[0]), 0, NULL, NULL, NULL, 0, 1, 0,
+        { 0 }, 0 };
+    const int64_t axis = mlo_int(n, "axis", -1);
+    f.channels = mlo_last_dim(&f.form);
+    if (!mlo_is(n, "RMSNormalization") || (axis != -1 && axis != f.form.rank - 1)) return;
+    if (f.channels < 1 || !mlo_norm_input(&f, n->input[0]) || !f.centred) return;
+    const char *y = MLO_X(x, "LayerNormalization", f.x, n->input[1]);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_float(x, "epsilon", mlo_float(n, "epsilon", 1e-5f));
+    mlo_x_out(x, 0, y);
+}
+
 /* ---- norms over each head ------------------------------------------------- */
 
 /* A norm over heads of a token's channels: of which value, and which of its channels column[h D + j]
@@ -1143,7 +1158,7 @@ static void mlo_respell_factor(mlo_respeller *r, mlo_expansion *x) {
 static void (*const mlo_respellings[])(mlo_respeller *r, mlo_expansion *x) = { mlo_respell_where,
     mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks, mlo_respell_turned,
     mlo_respell_spread, mlo_respell_packed, mlo_respell_parts, mlo_respell_norm,
-    mlo_respell_head_norm, mlo_respell_factor };
+    mlo_respell_deviation, mlo_respell_head_norm, mlo_respell_factor };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 
 /* One walk, the last node first, so that a norm is found from its end; what it took in is not
