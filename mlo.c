@@ -25027,7 +25027,9 @@ static int mlo_said_begin(mlo_quantizer *q) {
         one[0].data = (char *)all[0].data + (size_t)k * bytes;
         mlo_say_text(m, &d, k, rounds, one);
     }
-    MLO_TRY(mlo_calibrate(m, all, d.n));
+    if (m->error.code) return mlo_failed(m);
+    m->calib = all;
+    m->n_calib = d.n;
     m->said = (int)texts;
     return 0;
 }
