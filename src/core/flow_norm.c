@@ -86,12 +86,10 @@ static void mlo_norm_follow(mlo_schedule *s, int i, int64_t n, int64_t finish) {
     for (int64_t k = 1; k < norms; k++) {
         const int64_t gone = t->final + own;
         const int64_t loads = mlo_max(t->work + 42, t->final);
-        t->work = mlo_max(
-            mlo_max(mlo_norm_summed(u, t, k), t->work + 1) + finish, loads + 1);
+        t->work = mlo_max(mlo_max(mlo_norm_summed(u, t, k), t->work + 1) + finish, loads + 1);
         t->final = mlo_max(t->work + 42, gone);
     }
-    if (keeps < beats)
-        t->in[1] = mlo_max(t->in[1], mlo_norm_turn(u, t, beats - 1 - keeps) + 1);
+    if (keeps < beats) t->in[1] = mlo_max(t->in[1], mlo_norm_turn(u, t, beats - 1 - keeps) + 1);
 }
 
 /* A token's root begins, and then the lanes, as soon as it is known when the tokens in front

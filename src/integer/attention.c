@@ -350,7 +350,8 @@ typedef struct {
 static int mlo_read_once(const mlo_signal *s) {
     int reads = 0;
     for (int k = 0; k < MLO_BLOCK_KINDS; k++) reads += s->reads[k];
-    return reads == 1 && s->narrow && !s->wide && !mlo_given_scaled(mlo_narrow_given(s)) && s->maker;
+    return reads == 1 && s->narrow && !s->wide && !mlo_given_scaled(mlo_narrow_given(s))
+        && s->maker;
 }
 
 /* Can both operands get factors: are they made by linear layers, turned, and read here alone? */
@@ -382,7 +383,7 @@ static void mlo_balance_see(const mlo_balance *t, int64_t i) {
         for (int64_t c = 0; c < t->s[1]->channels; c++) t->most[k][c] = t->square[k][c] = 0;
         for (int64_t c = 0; c < s->channels; c++) {
             const int64_t at = i * s->channels + c, to = mlo_balance_at(t, k, c);
-                    t->most[k][to] = fmax(t->most[k][to], mlo_reach(s, at));
+            t->most[k][to] = fmax(t->most[k][to], mlo_reach(s, at));
             t->square[k][to] += s->square[at] - (k ? s->mean[at] * s->mean[at] : 0);
         }
     }

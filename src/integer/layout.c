@@ -133,8 +133,7 @@ static const char *mlo_chain_walk(
         if (mlo_is_rounded(in, name, &c->rounding[c->n_rounding])) {
             c->behind[c->n_rounding] = scale ? *scale : 1;
             name = c->rounding[c->n_rounding++].from;
-        } else if (mlo_is_layout(p) && mlo_is_carried(in, p->input[0])
-            && !mlo_joined_norm(in, p)) {
+        } else if (mlo_is_layout(p) && mlo_is_carried(in, p->input[0]) && !mlo_joined_norm(in, p)) {
             c->node[c->n] = p;
             c->made[c->n++] = name;
             name = p->input[0];

@@ -88,8 +88,7 @@ static void mlo_norm_numbers(const mlo_sublayer *b, int64_t all, int64_t count, 
     }
 #undef MLO_NORM_STEP
 #undef MLO_NORM_BETA
-    double eps = floor(
-        (double)b->epsilon * channels * channels / (x_scale * x_scale) + 0.5);
+    double eps = floor((double)b->epsilon * channels * channels / (x_scale * x_scale) + 0.5);
     double cap = ldexp(1, 47);
     p[0] = eps < 1 ? 1 : eps > cap ? (int64_t)cap : (int64_t)eps;
     p[1] = sh;
@@ -102,8 +101,8 @@ static mlo_array *mlo_norm_parameter(mlo_quantizer *q, const mlo_sublayer *b, co
     mlo_array *a = name ? mlo_scan_value(m, &q->scan, name, i) : NULL;
     const int64_t count = a ? mlo_array_count(a) : 0;
     if (a && (a->dtype != MLO_FLOAT || (count != all / b->groups && count != all)))
-        mlo_fail(m, MLO_E_TYPE, b->node,
-            "a norm whose scale or bias is not %lld float32 values", (long long)(all / b->groups));
+        mlo_fail(m, MLO_E_TYPE, b->node, "a norm whose scale or bias is not %lld float32 values",
+            (long long)(all / b->groups));
     for (int64_t c = 0; a && c < count && !m->error.code; c++)
         ((float *)a->data)[c] = (float)mlo_given_rounded(
             given, i * all + c, (double)((float *)a->data)[c]);

@@ -422,7 +422,7 @@ static int mlo_pull(const mlo_quantizer *q, const mlo_numerics *u, const mlo_com
     for (int64_t c = 0; c < channels && !q->m->error.code; c++) {
         double gain = g ? (double)mlo_get(g, c) * mlo_compared_step(y, i, c) : 1;
         double square = other ? mlo_across_heads(y->node, other->squares + i * other->s->channels,
-                            channels, other->s->channels, c)
+                                    channels, other->s->channels, c)
                               : 0;
         double met = other && !product && r == 2
             ? mlo_across_heads(y->node, y->metric, channels, y->s->channels, c)
@@ -720,9 +720,10 @@ static const char *mlo_remedy(const mlo_compared *v, const char *cause) {
                "it help (--max-cost)";
     return v->wide
         ? "calibrate on samples without outliers (--calib): the step follows the largest value"
-        : mlo_absorbed(v->s) ? "a larger --max-cost widens operands, those that need it most first"
-                             : "operands of tables do not get wider by --max-cost, those of attention where "
-                               "scores need it";
+        : mlo_absorbed(v->s)
+        ? "a larger --max-cost widens operands, those that need it most first"
+        : "operands of tables do not get wider by --max-cost, those of attention where "
+          "scores need it";
 }
 
 static void mlo_report_advice(mlo_text *t, const mlo_numerics *u) {

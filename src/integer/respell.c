@@ -763,7 +763,8 @@ static const char *mlo_norm_reduced(mlo_found_norm *f, const char *name, const c
  * which it is. */
 static int mlo_norm_input(mlo_found_norm *f, const char *name) {
     mlo_node *n = mlo_made_by(f->in, name);
-    const char *x = name, *of = mlo_is(n, "Sub") ? mlo_norm_reduced(f, n->input[1], "ReduceMean") : NULL;
+    const char *x = name,
+               *of = mlo_is(n, "Sub") ? mlo_norm_reduced(f, n->input[1], "ReduceMean") : NULL;
     int centred = of && of == n->input[0];
     if (centred) {
         x = of;
@@ -1112,8 +1113,7 @@ static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
     if (ok && !v.whole) {
         x->n = v.p.sum ? v.p.sum : v.p.product; /* its name, its scope */
         const char *which = mlo_x_list(x, v.column, (size_t)(v.heads * v.d));
-        const char *weight = mlo_x_take(
-            x, v.p.product->input[1], which, v.p.transposed ? 0 : 1);
+        const char *weight = mlo_x_take(x, v.p.product->input[1], which, v.p.transposed ? 0 : 1);
         const char *bias = v.p.bias ? mlo_x_take(x, v.p.bias, which, -1) : NULL;
         y = mlo_x_projection(x, &v.p, weight, bias);
         x->n = n;

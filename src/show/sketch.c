@@ -60,7 +60,8 @@ static const char *mlo_sketch_look(const mlo_node *n) {
             " mlo.LayerNorm LayerNormalization RMSNormalization SimplifiedLayerNormalization "
             "BatchNormalization " },
         { "sum",
-            " mlo.Add mlo.Mul mlo.Requant mlo.Rotary Add Sub Mul Div Erf Gelu Relu Tanh Sigmoid Where "
+            " mlo.Add mlo.Mul mlo.Requant mlo.Rotary Add Sub Mul Div Erf Gelu Relu Tanh Sigmoid "
+            "Where "
             "Pow Sqrt Cast "
             "QuantizeLinear DequantizeLinear mlo.Quantize mlo.Dequantize " },
         { "move",
