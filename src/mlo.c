@@ -85,7 +85,10 @@
 #include "integer/given.c"          /* what a quantized source model fixes */
 #include "integer/layout.c"         /* the inside of a loop; which element of a value is which of another */
 #include "integer/rotation.c"       /* rotary embedding, proved element by element */
-#include "integer/respell.c"        /* one spelling of attention, norms, masks */
+#include "integer/respell_linear.c" /* one spelling of projections and their parts, */
+#include "integer/respell_rotary.c" /* of rotary embedding, */
+#include "integer/respell_norm.c"   /* of norms; */
+#include "integer/respell.c"        /* of masks; all of them, in turn */
 #include "integer/mask.c"           /* an attention mask: one bit per key, proved */
 #include "integer/recognise.c"      /* the body as a short list of sublayers */
 #include "integer/calibrate.c"      /* what the values of a loop look like */

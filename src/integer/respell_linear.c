@@ -1,0 +1,363 @@
+/* respell_linear: the rules of respell.c about projections: what is cut out of one becomes one of its
+ * own.
+ *
+ * in:  a node of a float loop body.
+ * out: projections whose weights are columns of the model's own; the rest of the body reads them as
+ *     it read the parts.
+ *
+ * What the other rules share stands first: looking at the body, and what a projection is.
+ *
+ * invariant: which channel goes where is found by following views element by element (layout.c).
+ * example: Split(x W, 3) behind which each part is heads of a product becomes x W0, x W1, x W2, each
+ *     W a Gather of W's columns.
+ * cost: the element maps of the operands of products, and of what is cut.
+ */
+typedef struct {
+    mlo_inside in;
+    /* nodes that a rule has taken into another node: not looked at by themselves */
+    mlo_map inner;
+} mlo_respeller;
+
+/* ---- looking at the body -------------------------------------------------- */
+
+/* A value that has one number for each of n channels, the same for every token; not the loop's own. */
+static int mlo_is_per_channel(const mlo_inside *in, const char *name, int64_t n) {
+    mlo_form f = mlo_body_form(in, name);
+    return !mlo_is_carried(in, name) && mlo_form_known(&f) && mlo_last_dim(&f) == n
+        && mlo_form_count(&f) == n;
+}
+
+static int mlo_is_used_once(const mlo_inside *in, const char *name) {
+    mlo_value *v = mlo_value_of(in->body, name);
+    return v && v->n_uses == 1 && !v->is_output;
+}
+
+/* Does a node hand on what it gets? */
+static int mlo_is_plain(const mlo_inside *in, const mlo_node *n) {
+    if (mlo_is(n, "Identity")) return 1;
+    return mlo_is(n, "Cast")
+        && mlo_body_form(in, n->input[0]).dtype == mlo_body_form(in, n->output[0]).dtype;
+}
+
+/* Everybody reads what is in front of such nodes. */
+static void mlo_respell_plain(const mlo_inside *in) {
+    for (size_t i = 0; i < in->body->n_node; i++)
+        for (size_t k = 0; k < in->body->node[i]->n_input; k++) {
+            const char **name = &in->body->node[i]->input[k];
+            for (mlo_node *n; mlo_is_plain(in, n = mlo_made_by(in, *name));) *name = n->input[0];
+        }
+}
+
+/* A binary node of one carried operand and one that is not: which is which. */
+static int mlo_is_half(const mlo_inside *in, const mlo_node *n, const char *op,
+    const char **carried, const char **other) {
+    if (!mlo_is(n, op) || n->n_input != 2) return 0;
+    int first = mlo_is_carried(in, n->input[0]);
+    *carried = n->input[first ? 0 : 1];
+    *other = n->input[first ? 1 : 0];
+    return mlo_is_carried(in, *carried) && !mlo_is_carried(in, *other);
+}
+
+/* Is this a product of two activations? */
+static int mlo_is_inner_product(const mlo_inside *in, const mlo_node *n) {
+    return mlo_is(n, "MatMul") && mlo_is_carried(in, n->input[0])
+        && mlo_is_carried(in, n->input[1]);
+}
+
+/* Is this value scores of attention, perhaps scaled, masked or rounded: made by a product of two
+ * activations, nothing else? */
+static int mlo_is_scores(const mlo_inside *in, const char *name) {
+    for (int i = 0; i < MLO_CHAIN; i++) {
+        const mlo_node *n = mlo_made_by(in, name);
+        const char *other;
+        double scale = 1;
+        mlo_rounding f;
+        if (mlo_is_inner_product(in, n)) return 1;
+        if (mlo_is_rounded(in, name, &f)) {
+            name = f.from;
+            continue;
+        }
+        const char *from = n ? mlo_unscaled(in, n, &scale) : NULL;
+        if (!from && mlo_has_trait(n, MLO_RESHAPES)) from = n->input[0];
+        if (!from && !mlo_is_half(in, n, "Add", &from, &other)) return 0;
+        name = from;
+    }
+    return 0;
+}
+
+/* ---- linear layers -------------------------------------------------------- */
+
+/* x W (+ bias), W a parameter: MatMul, perhaps with an Add behind it, or Gemm. */
+typedef struct {
+    mlo_node *product, *sum;
+    const char *bias;
+    int transposed;
+} mlo_projection;
+
+static int mlo_projection_of(const mlo_inside *in, const char *name, mlo_projection *p) {
+    mlo_node *n = mlo_made_by(in, name);
+    const char *from;
+    memset(p, 0, sizeof *p);
+    if (mlo_is_half(in, n, "Add", &from, &p->bias)) {
+        p->sum = n;
+        if (!mlo_is_used_once(in, from)) return 0;
+        n = mlo_made_by(in, from);
+        if (!mlo_is(n, "MatMul")) return 0;
+    }
+    mlo_form w = n && n->n_input > 1 ? mlo_body_form(in, n->input[1]) : mlo_form_of(NULL);
+    if (w.rank != 2 || !mlo_is_carried(in, n->input[0]) || mlo_is_carried(in, n->input[1]))
+        return 0;
+    p->product = n;
+    p->transposed = mlo_is(n, "Gemm") && mlo_int(n, "transB", 0);
+    if (mlo_is(n, "Gemm") && mlo_has_input(n, 2)) p->bias = n->input[2];
+    int gemm = mlo_is(n, "Gemm") && mlo_float(n, "alpha", 1) == 1 && mlo_float(n, "beta", 1) == 1;
+    if (!(gemm && !mlo_int(n, "transA", 0)) && !mlo_is(n, "MatMul")) return 0;
+    return !p->bias || mlo_is_per_channel(in, p->bias, w.dims[!p->transposed]);
+}
+
+/* The projection with other weights and bias (NULL: none), which are expressions over its own. */
+static const char *mlo_x_projection(
+    mlo_expansion *x, const mlo_projection *p, const char *weight, const char *bias) {
+    if (mlo_is(p->product, "MatMul")) {
+        const char *y = MLO_X(x, "MatMul", p->product->input[0], weight);
+        return mlo_x_plus(x, y, bias ? bias : "");
+    }
+    const char *y = MLO_X(x, "Gemm", p->product->input[0], weight, bias ? bias : "");
+    mlo_x_int(x, "transB", p->transposed);
+    return y;
+}
+
+/* Some of the elements of v along an axis. */
+static const char *mlo_x_take(mlo_expansion *x, const char *v, const char *which, int64_t axis) {
+    const char *y = MLO_X(x, "Gather", v, which);
+    mlo_x_int(x, "axis", axis);
+    return y;
+}
+
+/* n of the projection's channels. */
+static const char *mlo_x_columns(
+    mlo_expansion *x, const mlo_projection *p, const int64_t *column, int64_t n) {
+    const char *which = mlo_x_list(x, column, (size_t)n);
+    const char *weight = mlo_x_take(x, p->product->input[1], which, p->transposed ? 0 : 1);
+    const char *bias = p->bias ? mlo_x_take(x, p->bias, which, -1) : NULL;
+    return mlo_x_projection(x, p, weight, bias);
+}
+
+/* ---- queries, keys and values out of one projection ----------------------- */
+
+/* An operand of a product of activations, as heads of a projection's channels, each of which
+ * `shared` heads of the operand are, one behind the other. */
+typedef struct {
+    mlo_projection p;
+    mlo_form form;
+    mlo_heads at;
+    int64_t shared;
+    int64_t *column;
+    double scale;
+} mlo_head_view;
+
+/* How many heads one behind the other have the same columns, all along; the columns are left of one
+ * of each. */
+static int64_t mlo_share_columns(const mlo_heads *at, int64_t *column) {
+    int64_t shared = at->heads, same = 0;
+    for (; !same; shared -= !same) {
+        if (at->heads % shared) continue;
+        same = 1;
+        for (int64_t i = 0; i < at->heads * at->d; i++)
+            same &= column[i] == column[i / (at->d * shared) * (at->d * shared) + i % at->d];
+    }
+    for (int64_t i = 0; i < at->heads / shared * at->d; i++)
+        column[i] = column[i / at->d * at->d * shared + i % at->d];
+    return shared;
+}
+
+static int mlo_view_as(
+    const mlo_inside *in, const char *source, const mlo_chain *c, int order, mlo_head_view *v) {
+    const mlo_form *f = &v->form;
+    mlo_heads at = { f->dims[f->rank - (order ? 1 : 2)], 0, f->dims[f->rank - (order ? 2 : 1)],
+        order };
+    at.heads = at.t > 0 && at.d > 0 ? mlo_form_count(f) / (at.t * at.d) : 0;
+    v->at = at;
+    return at.heads > 0 && mlo_head_columns(in, source, c, &at, v->column);
+}
+
+/* Does this operand want respelling: is it heads of a projection, but not all of its channels in
+ * order, or not each as often as the next one? v->column is scratch. */
+static int mlo_packed_view(
+    const mlo_inside *in, const char *name, int transposable, mlo_head_view *v) {
+    mlo_chain c;
+    v->scale = 1;
+    v->form = mlo_body_form(in, name);
+    v->column = NULL;
+    const char *source = mlo_chain_walk(in, name, &c, &v->scale);
+    mlo_form whole = mlo_body_form(in, source);
+    if (!mlo_form_known(&v->form) || v->form.rank < 2 || !mlo_form_known(&whole) || c.n_rounding
+        || !c.n)
+        return 0;
+    if (!mlo_projection_of(in, source, &v->p)) return 0;
+    int64_t n = mlo_form_count(&v->form);
+    v->column = (int64_t *)mlo_scratch(in->m, (size_t)n, sizeof *v->column);
+    if (!v->column) return 0;
+    if (!(transposable && mlo_view_as(in, source, &c, 1, v)) && !mlo_view_as(in, source, &c, 0, v))
+        return 0;
+    v->shared = mlo_share_columns(&v->at, v->column);
+    n = v->at.heads / v->shared * v->at.d;
+    return mlo_last_dim(&whole) != n || !mlo_is_identity(v->column, n);
+}
+
+/* The operand, from a projection of its own. */
+static const char *mlo_x_head_view(mlo_expansion *x, const mlo_head_view *v) {
+    mlo_node *self = x->n;
+    const int64_t heads = v->at.heads / v->shared, two = 2;
+    const int64_t split[] = { 1, v->at.t, heads, v->at.d }, times[] = { 1, 1, v->shared, 1, 1 };
+    const int64_t perm[] = { 0, 2, v->at.order ? 3 : 1, v->at.order ? 1 : 3 };
+    x->n = v->p.sum ? v->p.sum : v->p.product; /* its name, its scope */
+    const char *y = mlo_x_columns(x, &v->p, v->column, heads * v->at.d);
+    x->n = self;
+    y = mlo_x_reshape(x, y, split, 4);
+    y = mlo_x_transpose(x, y, perm, 4);
+    if (v->shared > 1) {
+        y = mlo_x_unsqueeze(x, y, &two, 1);
+        y = MLO_X(x, "Expand", y, mlo_x_list(x, times, 5));
+    }
+    y = mlo_x_reshape(x, y, v->form.dims, (size_t)v->form.rank);
+    if (v->scale < 1 || v->scale > 1) {
+        const char *scale = mlo_x_number(x, v->scale);
+        y = MLO_X(x, "Mul", y, scale);
+    }
+    return y;
+}
+
+/* MatMul(view of a projection, view of a projection) */
+static void mlo_respell_packed(mlo_respeller *r, mlo_expansion *x) {
+    if (!mlo_is_inner_product(&r->in, x->n)) return;
+    const char *operand[2] = { x->n->input[0], x->n->input[1] };
+    int packed = 0;
+    for (int i = 0; i < 2; i++) {
+        mlo_head_view v;
+        int wanted = mlo_packed_view(&r->in, operand[i], i, &v);
+        if (wanted) operand[i] = mlo_x_head_view(x, &v);
+        mlo_scratch_free(r->in.m, v.column);
+        packed |= wanted;
+    }
+    if (packed) mlo_x_out(x, 0, MLO_X(x, "MatMul", operand[0], operand[1]));
+}
+
+/* ---- a projection that is cut into parts for functions and products ------- */
+
+/* Do elementwise operators work on the value, rather than attention or rotations? A constant factor
+ * may be attention's own, and a sign a rotation's. */
+static int mlo_is_worked_on(const mlo_inside *in, const char *name, int depth) {
+    const mlo_value *v = mlo_value_of(in->body, name);
+    for (size_t i = 0; v && i < v->n_use && depth < MLO_CHAIN; i++) {
+        const mlo_node *n = v->use[i];
+        double scale = 1;
+        if (mlo_has_trait(n, MLO_RESHAPES)) {
+            if (mlo_is_worked_on(in, n->output[0], depth + 1)) return 1;
+            continue;
+        }
+        int works = mlo_is_elementwise(n) && !mlo_is(n, "Neg") && !mlo_has_trait(n, MLO_QUANTIZES)
+            && !mlo_unscaled(in, n, &scale);
+        for (size_t k = 0; works && k < n->n_input; k++)
+            works = !mlo_has_input(n, k) || mlo_is_carried(in, n->input[k])
+                || mlo_is_number(in, n->input[k]);
+        if (works) return 1;
+    }
+    return 0;
+}
+
+/* Is the value, of each token, some channels of a projection? Which, goes to *column, which is
+ * scratch. */
+static int mlo_is_cut(
+    const mlo_inside *in, const char *name, mlo_projection *p, mlo_heads *at, int64_t **column) {
+    mlo_chain c;
+    mlo_form f = mlo_body_form(in, name);
+    const char *source = mlo_chain_walk(in, name, &c, NULL);
+    mlo_form whole = mlo_body_form(in, source);
+    *column = NULL;
+    if (!mlo_form_known(&f) || f.rank < 1 || !mlo_form_known(&whole) || c.n_rounding) return 0;
+    if (!mlo_projection_of(in, source, p)) return 0;
+    const mlo_heads one = { mlo_tokens_of(&f), 1, mlo_last_dim(&f), 0 };
+    *at = one;
+    if (at->d < 1 || at->d > mlo_last_dim(&whole)) return 0;
+    *column = (int64_t *)mlo_scratch(in->m, (size_t)at->d, sizeof **column);
+    return *column && mlo_head_columns(in, source, &c, at, *column)
+        && (mlo_last_dim(&whole) != at->d || !mlo_is_identity(*column, at->d));
+}
+
+/* Split, Slice, Gather of a projection: each part that is asked for is a projection. */
+static void mlo_respell_parts(mlo_respeller *r, mlo_expansion *x) {
+    mlo_node *self = x->n;
+    int wanted = 0;
+    if (!mlo_has_trait(self, MLO_MOVES) || !mlo_is_carried(&r->in, self->input[0])) return;
+    for (size_t k = 0; k < self->n_output; k++)
+        wanted |= mlo_is_worked_on(&r->in, self->output[k], 0);
+    for (size_t k = 0; wanted && k < self->n_output; k++) {
+        mlo_projection p;
+        mlo_heads at;
+        int64_t *column;
+        const mlo_value *v = mlo_value_of(r->in.body, self->output[k]);
+        const mlo_form f = mlo_form_of(v);
+        if (!v || (!v->n_use && !v->is_output)) continue;
+        if (mlo_is_cut(&r->in, self->output[k], &p, &at, &column)) {
+            x->n = p.sum ? p.sum : p.product; /* its name, its scope */
+            const char *y = mlo_x_columns(x, &p, column, at.d);
+            x->n = self;
+            mlo_x_out(x, k, mlo_x_reshape(x, y, f.dims, (size_t)f.rank));
+        } else
+            wanted = 0;
+        mlo_scratch_free(r->in.m, column);
+    }
+    if (!wanted) x->n_made = 0; /* all of them, or none */
+}
+
+/* The sizes in front of the last two that two operands have together; 0: they do not fit, or are
+ * those of both already. */
+static int mlo_is_spread(const mlo_form *a, const mlo_form *b, mlo_form *to) {
+    int same = a->rank == b->rank;
+    *to = a->rank > b->rank ? *a : *b;
+    if (!mlo_form_known(a) || !mlo_form_known(b) || a->rank < 2 || b->rank < 2) return 0;
+    for (int d = 3; d <= to->rank; d++) {
+        int64_t m = d > a->rank ? 1 : a->dims[a->rank - d],
+                n = d > b->rank ? 1 : b->dims[b->rank - d];
+        if (m != n && m != 1 && n != 1) return 0;
+        same &= m == n;
+        to->dims[to->rank - d] = m > n ? m : n;
+    }
+    return !same;
+}
+
+/* MatMul of activations, of which one is spread over the heads of the other, is MatMul behind an
+ * Expand: [1, KV heads, G, T, D] times [1, KV heads, 1, D, T]. */
+static void mlo_respell_spread(mlo_respeller *r, mlo_expansion *x) {
+    const char *operand[2];
+    mlo_form form[2], to;
+    if (!mlo_is_inner_product(&r->in, x->n)) return;
+    for (int i = 0; i < 2; i++) form[i] = mlo_body_form(&r->in, operand[i] = x->n->input[i]);
+    if (!mlo_is_spread(&form[0], &form[1], &to)) return;
+    for (int i = 0; i < 2; i++) {
+        memcpy(to.dims + to.rank - 2, form[i].dims + form[i].rank - 2, 2 * sizeof *to.dims);
+        if (to.rank == form[i].rank && mlo_form_count(&to) == mlo_form_count(&form[i])) continue;
+        const char *shape = mlo_x_list(x, to.dims, (size_t)to.rank);
+        operand[i] = MLO_X(x, "Expand", operand[i], shape);
+    }
+    mlo_x_out(x, 0, MLO_X(x, "MatMul", operand[0], operand[1]));
+}
+
+/* ---- factors per channel -------------------------------------------------- */
+
+/* gamma * (x W + b) is x (W gamma) + b gamma: LayerScale. */
+static void mlo_respell_factor(mlo_respeller *r, mlo_expansion *x) {
+    const char *from, *gamma;
+    mlo_projection p;
+    if (!mlo_is_half(&r->in, x->n, "Mul", &from, &gamma) || !mlo_is_used_once(&r->in, from)) return;
+    if (!mlo_projection_of(&r->in, from, &p)) return;
+    mlo_form w = mlo_body_form(&r->in, p.product->input[1]);
+    const int64_t n = w.dims[!p.transposed], column[] = { n, 1 };
+    if (n < 2 || !mlo_is_per_channel(&r->in, gamma, n)) return;
+    gamma = mlo_x_reshape(x, gamma, &n, 1);
+    const char *along = p.transposed ? mlo_x_reshape(x, gamma, column, 2) : gamma;
+    const char *weight = MLO_X(x, "Mul", p.product->input[1], along);
+    const char *bias = p.bias ? MLO_X(x, "Mul", p.bias, gamma) : NULL;
+    mlo_x_out(x, 0, mlo_x_projection(x, &p, weight, bias));
+}

@@ -1,0 +1,421 @@
+/* respell_norm: the rules of respell.c about norms: written out, of a deviation, over each head.
+ *
+ * in:  a node of a float loop body, the last one of a norm.
+ * out: LayerNormalization or RMSNormalization; one over heads stands behind what makes the channels,
+ *     between [1, T, H, D] and [1, T, H D].
+ *
+ * invariant: an epsilon outside of the root is another function, and is left alone.
+ * example: x * Reciprocal(Sqrt(ReduceMean(x * x) + e)) * w is RMSNormalization(x, w).
+ * cost: O(nodes of the norm); for one over heads an element map.
+ */
+
+/* ---- norms ---------------------------------------------------------------- */
+
+/* A norm as it is found, from end to beginning: gamma factor (x - mean) / sqrt(mean((x - mean)^2) +
+ * epsilon) + beta. */
+typedef struct {
+    const mlo_inside *in;
+    mlo_form form; /* of its result */
+    int64_t channels;
+    const char *x, *gamma, *beta;
+    double epsilon, factor;
+    int centred;
+    mlo_node *taken[24]; /* the nodes that it is made of */
+    int n_taken;
+} mlo_found_norm;
+
+static void mlo_norm_take(mlo_found_norm *f, mlo_node *n) {
+    if (n && f->n_taken < 24) f->taken[f->n_taken++] = n;
+}
+
+/* What is reduced over the channels, by this operator? */
+static const char *mlo_norm_reduced(mlo_found_norm *f, const char *name, const char *op) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    int64_t axis = 0;
+    if (!mlo_is(n, op) || !mlo_int(n, "keepdims", 1)) return NULL;
+    const mlo_attr *a = mlo_attr_of(n, "axes");
+    mlo_value *v = mlo_has_input(n, 1) ? mlo_value_of(f->in->body, n->input[1]) : NULL;
+    if (a && a->n_ints == 1)
+        axis = a->ints[0];
+    else if (!v || !v->tensor || mlo_tensor_ints(f->in->m, v->tensor, &axis, 1) != 1)
+        return NULL;
+    mlo_form x = mlo_body_form(f->in, n->input[0]);
+    if ((axis != -1 && axis != x.rank - 1) || mlo_last_dim(&x) != f->channels) return NULL;
+    mlo_norm_take(f, n);
+    return n->input[0];
+}
+
+/* Notes what a value is the deviation from its mean of, or (when it is no such thing) itself, and
+ * which it is. */
+static int mlo_norm_input(mlo_found_norm *f, const char *name) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    const char *x = name,
+               *of = mlo_is(n, "Sub") ? mlo_norm_reduced(f, n->input[1], "ReduceMean") : NULL;
+    int centred = of && of == n->input[0];
+    if (centred) {
+        x = of;
+        mlo_norm_take(f, n);
+    }
+    if (f->x) return f->x == x && f->centred == centred;
+    f->x = x;
+    f->centred = centred;
+    return mlo_is_carried(f->in, x);
+}
+
+/* Is it *by mean(d^2), d being the deviation? */
+static int mlo_norm_square(mlo_found_norm *f, const char *name, double *by) {
+    const char *from;
+    mlo_node *n = mlo_made_by(f->in, name);
+    double two = 0;
+    for (*by = 1; (from = n ? mlo_unscaled(f->in, n, by) : NULL) != NULL;) {
+        mlo_norm_take(f, n);
+        n = mlo_made_by(f->in, name = from);
+    }
+    const double channels = (double)f->channels;
+    if ((from = mlo_norm_reduced(f, name, "ReduceSumSquare")) != NULL) {
+        *by *= channels;
+        return mlo_norm_input(f, from);
+    }
+    if ((from = mlo_norm_reduced(f, name, "ReduceMean")) == NULL) {
+        if ((from = mlo_norm_reduced(f, name, "ReduceSum")) == NULL) return 0;
+        *by *= channels;
+    }
+    mlo_node *p = mlo_made_by(f->in, from);
+    int pow = mlo_is(p, "Pow") && mlo_scalar(f->in, p->input[1], &two) && two >= 2 && two <= 2;
+    int times = mlo_is(p, "Mul") && p->input[0] == p->input[1];
+    if (!pow && !times) return 0;
+    mlo_norm_take(f, p);
+    return mlo_norm_input(f, p->input[0]);
+}
+
+/* Is it *by (mean(d^2) + epsilon)? */
+static int mlo_norm_power(mlo_found_norm *f, const char *name, double *by) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    double epsilon = 0;
+    if (mlo_is(n, "Add")) {
+        int second = mlo_scalar(f->in, n->input[1], &epsilon);
+        if (!second && !mlo_scalar(f->in, n->input[0], &epsilon)) return 0;
+        mlo_norm_take(f, n);
+        name = n->input[second ? 0 : 1];
+    }
+    if (!mlo_norm_square(f, name, by) || !(*by > 0) || epsilon < 0) return 0;
+    f->epsilon = epsilon / *by;
+    return 1;
+}
+
+/* What a value is, when it is not smaller than a floor: that is no epsilon, but where it is as
+ * small as this it decides of nothing but noise. */
+#define MLO_NORM_FLOOR 1e-6
+static const char *mlo_norm_unfloored(const mlo_inside *in, const mlo_node *n, double *least) {
+    const int clip = mlo_is(n, "Clip") && n->n_input > 1 && !mlo_has_input(n, 2);
+    if (!clip && !(mlo_is(n, "Max") && n->n_input == 2)) return NULL;
+    if (mlo_scalar(in, n->input[1], least)) return n->input[0];
+    return !clip && mlo_scalar(in, n->input[0], least) ? n->input[1] : NULL;
+}
+
+/* *by sqrt(power), or (inverse) *by / sqrt(power) */
+static int mlo_norm_root(mlo_found_norm *f, const char *name, int inverse, double *by) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    double x = 0;
+    const char *from;
+    if (!n || !mlo_is_carried(f->in, name)) return 0;
+    mlo_norm_take(f, n);
+    if (mlo_is(n, "Expand")) return mlo_norm_root(f, n->input[0], inverse, by);
+    double scale = 1;
+    if ((from = mlo_unscaled(f->in, n, &scale)) != NULL) {
+        if (!mlo_norm_root(f, from, inverse, by)) return 0;
+        *by *= scale;
+        return 1;
+    }
+    int over = inverse && mlo_is(n, "Div") && mlo_scalar(f->in, n->input[0], &x);
+    if (over || (inverse && mlo_is(n, "Reciprocal"))) {
+        if (!mlo_norm_root(f, n->input[over], 0, by)) return 0;
+        *by = (over ? x : 1) / *by;
+        return 1;
+    }
+    if (!inverse && (from = mlo_norm_unfloored(f->in, n, &x)) != NULL) {
+        if (!mlo_norm_root(f, from, 0, by) || x < 0 || x > MLO_NORM_FLOOR * *by) return 0;
+        f->epsilon = f->epsilon > 0 ? f->epsilon : x / *by * (x / *by);
+        return 1;
+    }
+    if (!inverse && (from = mlo_norm_reduced(f, name, "ReduceL2")) != NULL) {
+        *by = sqrt((double)f->channels);
+        return mlo_norm_input(f, from);
+    }
+    int power = mlo_is(n, "Pow") && mlo_scalar(f->in, n->input[1], &x), half = inverse ? -1 : 1;
+    if (!(mlo_is(n, "Sqrt") && !inverse) && !(power && 2 * x >= half && 2 * x <= half)) return 0;
+    if (!mlo_norm_power(f, n->input[0], by)) return 0;
+    *by = inverse ? 1 / sqrt(*by) : sqrt(*by);
+    return 1;
+}
+
+/* A parameter of one number for each channel, or for each channel of each head: [H, D], with ones
+ * in between. */
+static int mlo_is_norm_parameter(const mlo_found_norm *f, const char *name) {
+    const mlo_form p = mlo_body_form(f->in, name);
+    int64_t parts = 1;
+    if (mlo_is_per_channel(f->in, name, f->channels)) return 1;
+    if (mlo_is_carried(f->in, name) || !mlo_form_known(&p) || mlo_last_dim(&p) != f->channels
+        || p.rank > f->form.rank)
+        return 0;
+    for (int i = 0; i < p.rank - 1; i++) {
+        if (p.dims[i] > 1 && (parts > 1 || p.dims[i] != f->form.dims[f->form.rank - p.rank + i]))
+            return 0;
+        parts *= p.dims[i];
+    }
+    return 1;
+}
+
+/* Takes a factor or a summand per channel off the end. Returns what is left. */
+static const char *mlo_norm_strip(
+    mlo_found_norm *f, const char *name, const char *op, const char **parameter, int inside) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    const char *rest, *other;
+    if (*parameter || !mlo_is_half(f->in, n, op, &rest, &other)) return name;
+    if (!mlo_is_norm_parameter(f, other) || (mlo_is_number(f->in, other) && f->channels > 1))
+        return name;
+    if (inside && !mlo_is_used_once(f->in, name)) return name;
+    mlo_norm_take(f, n);
+    *parameter = other;
+    return rest;
+}
+
+/* Takes a constant factor off the end. */
+static const char *mlo_norm_unscale(mlo_found_norm *f, const char *name) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    const char *from = n && mlo_is_carried(f->in, name) ? mlo_unscaled(f->in, n, &f->factor) : NULL;
+    if (!from) return name;
+    mlo_norm_take(f, n);
+    return from;
+}
+
+/* deviation / root, or deviation * (1 / root), in any order; a factor per channel, or a constant,
+ * may hide in the deviation. */
+static int mlo_norm_quotient(mlo_found_norm *f, const char *name) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    int quotient = mlo_is(n, "Div");
+    if (!quotient && !mlo_is(n, "Mul")) return 0;
+    mlo_norm_take(f, n);
+    for (int i = 0; i < (quotient ? 1 : 2); i++) {
+        mlo_found_norm tried = *f;
+        double by = 1;
+        const char *top = mlo_norm_strip(&tried, n->input[i], "Mul", &tried.gamma, 1);
+        if (!mlo_norm_root(&tried, n->input[1 - i], !quotient, &by)) continue;
+        if (tried.x != top && mlo_is_used_once(f->in, top)) top = mlo_norm_unscale(&tried, top);
+        if (!mlo_norm_input(&tried, top)) continue;
+        tried.factor *= quotient ? 1 / by : by;
+        *f = tried;
+        return 1;
+    }
+    return 0;
+}
+
+static const char *mlo_x_ones(mlo_expansion *x, int64_t n) {
+    const char *one = mlo_x_number(x, 1), *shape = mlo_x_list(x, &n, 1);
+    return MLO_X(x, "Expand", one, shape);
+}
+
+/* A norm's gamma, with its factor; one number for each channel is a list. */
+static const char *mlo_x_gamma(mlo_expansion *x, const mlo_found_norm *f) {
+    const char *gamma = f->gamma ? f->gamma : mlo_x_ones(x, f->channels);
+    if (!f->gamma || mlo_is_per_channel(f->in, f->gamma, f->channels))
+        gamma = mlo_x_reshape(x, gamma, &f->channels, 1);
+    if (fabs(f->factor - 1) <= 1e-7) return gamma;
+    const char *factor = mlo_x_number(x, f->factor);
+    return MLO_X(x, "Mul", gamma, factor);
+}
+
+/* From its end to the quotient: beta, then gamma and constants in any order. */
+static int mlo_norm_find(mlo_found_norm *f, const char *out) {
+    const char *rest = mlo_norm_strip(f, out, "Add", &f->beta, 0);
+    for (int i = 0; i < 4; i++) {
+        mlo_found_norm tried = *f;
+        if (mlo_norm_quotient(&tried, rest)) {
+            *f = tried;
+            return 1;
+        }
+        if (rest != out && !mlo_is_used_once(f->in, rest)) return 0;
+        const char *inner = mlo_norm_strip(f, rest, "Mul", &f->gamma, 0);
+        if (inner == rest) inner = mlo_norm_unscale(f, rest);
+        if (inner == rest) return 0;
+        rest = inner;
+    }
+    return 0;
+}
+
+/* Nothing is known yet of the norm that ends in `out`. */
+static mlo_found_norm mlo_norm_unfound(const mlo_inside *in, const char *out) {
+    mlo_found_norm f = { in, mlo_body_form(in, out), 0, NULL, NULL, NULL, 0, 1, 0, { 0 }, 0 };
+    f.channels = mlo_last_dim(&f.form);
+    return f;
+}
+
+/* LayerNorm or RMSNorm, written out. */
+static void mlo_respell_norm(mlo_respeller *r, mlo_expansion *x) {
+    const char *out = x->n->output[0];
+    mlo_found_norm f = mlo_norm_unfound(&r->in, out);
+    static const char *const ends[] = { "Add", "Mul", "Div", NULL };
+    if (!mlo_is_carried(&r->in, out) || f.channels < 1 || !mlo_is_one_of(x->n, ends)) return;
+    if (!mlo_norm_find(&f, out)) return;
+    for (int i = 0; i < f.n_taken; i++)
+        if (mlo_map_put(r->in.m, &r->inner, f.taken[i], x->n)) return;
+    const char *gamma = mlo_x_gamma(x, &f), *beta = f.beta ? f.beta : "";
+    if (*beta && mlo_is_per_channel(&r->in, beta, f.channels))
+        beta = mlo_x_reshape(x, beta, &f.channels, 1);
+    const char *y = MLO_X(
+        x, f.centred ? "LayerNormalization" : "RMSNormalization", f.x, gamma, beta);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_float(x, "epsilon", (float)f.epsilon);
+    mlo_x_out(x, 0, y);
+}
+
+/* The RMS norm of what is left of a token without its mean is a layer norm. */
+static void mlo_respell_deviation(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_node *n = x->n;
+    if (!mlo_is(n, "RMSNormalization") || !mlo_is_norm(&r->in, n)) return;
+    mlo_found_norm f = mlo_norm_unfound(&r->in, n->output[0]);
+    if (!mlo_norm_input(&f, n->input[0]) || !f.centred) return;
+    const char *y = MLO_X(x, "LayerNormalization", f.x, n->input[1]);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_float(x, "epsilon", mlo_float(n, "epsilon", 1e-5f));
+    mlo_x_out(x, 0, y);
+}
+
+/* ---- norms over each head ------------------------------------------------- */
+
+/* A norm over heads of a token's channels: of which value, and which of its channels column[h D + j]
+ * is j of head h; are its rows in the order of heads, and of tokens in each (or of tokens, and of
+ * heads in each)? part: which row of gamma and beta are head h's, -1: there is one. */
+typedef struct {
+    const char *from;
+    mlo_projection p;
+    mlo_form form;
+    int64_t t, heads, d, *column, *part[2];
+    int by_heads, whole;
+} mlo_head_norm;
+
+static int64_t mlo_norm_row(const mlo_head_norm *v, int64_t t, int64_t h) {
+    return v->by_heads ? h * v->t + t : t * v->heads + h;
+}
+
+/* Which channels the rows are, the same for every token. */
+static int mlo_norm_columns(mlo_head_norm *v, const int32_t *map, int64_t channels) {
+    const int64_t rows = v->t * v->heads, d = v->d;
+    v->by_heads = 1;
+    for (int64_t k = 0; k < rows; k++) v->by_heads &= map[k * d] / channels == k % v->t;
+    for (int64_t t = 0; t < v->t; t++)
+        for (int64_t k = 0; k < v->heads * d; k++) {
+            const int64_t e = map[mlo_norm_row(v, t, k / d) * d + k % d];
+            if (!t) v->column[k] = e % channels;
+            if (e != t * channels + v->column[k]) return 0;
+        }
+    return 1;
+}
+
+/* Which rows of a parameter [.., D] the heads read, the same for every token. */
+static int mlo_norm_parts(const mlo_inside *in, const char *name, mlo_head_norm *v, int64_t *part) {
+    const mlo_form p = mlo_body_form(in, name), *f = &v->form;
+    if (!mlo_form_known(&p) || mlo_last_dim(&p) != v->d || p.rank > f->rank) return 0;
+    for (int64_t h = 0; h < v->heads; h++)
+        for (int64_t t = 0; t < v->t; t++) {
+            int64_t row = mlo_norm_row(v, t, h), at = 0, size = 1;
+            for (int i = 2; i <= f->rank; i++) {
+                const int64_t here = row % f->dims[f->rank - i];
+                row /= f->dims[f->rank - i];
+                if (i > p.rank) continue;
+                if (p.dims[p.rank - i] > 1) at += here * size;
+                size *= p.dims[p.rank - i];
+            }
+            if (!t) part[h] = at;
+            if (part[h] != at) return 0;
+        }
+    if (mlo_form_count(&p) == v->d) part[0] = -1;
+    return 1;
+}
+
+/* Is the norm in its place already: are its rows a token's heads in order, joined behind it? */
+static int mlo_is_placed(const mlo_inside *in, const mlo_node *n, const mlo_head_norm *v) {
+    if (!v->whole || v->by_heads || v->form.dims[v->form.rank - 2] != v->heads
+        || !mlo_is_used_once(in, n->output[0]))
+        return 0;
+    for (int k = 0; k < 2; k++)
+        if (mlo_has_input(n, (size_t)k + 1) && mlo_body_form(in, n->input[k + 1]).rank > 2)
+            return 0;
+    for (size_t i = 0; i < in->body->n_node; i++) {
+        const mlo_node *j = in->body->node[i];
+        if (!j->n_input || j->input[0] != n->output[0]) continue;
+        const mlo_form f = mlo_body_form(in, j->output[0]);
+        return mlo_joined_norm(in, j) == n && mlo_last_dim(&f) == v->heads * v->d;
+    }
+    return 0;
+}
+
+/* Are the norm's rows heads of a value's channels? v->column is scratch. */
+static int mlo_head_norm_of(const mlo_inside *in, const mlo_node *n, mlo_head_norm *v) {
+    mlo_chain c;
+    memset(v, 0, sizeof *v);
+    if (!mlo_is_norm(in, n) || !mlo_is_carried(in, n->input[0])) return 0;
+    v->form = mlo_body_form(in, n->input[0]);
+    v->from = mlo_chain_walk(in, n->input[0], &c, NULL);
+    const mlo_form s = mlo_body_form(in, v->from);
+    const int64_t channels = mlo_last_dim(&s);
+    v->d = mlo_last_dim(&v->form);
+    v->t = mlo_tokens_of(&s);
+    if (!c.n || c.n_rounding || v->form.rank < 2 || !mlo_form_known(&v->form) || v->t < 1
+        || v->d == channels || mlo_form_count(&v->form) % (v->t * v->d))
+        return 0;
+    v->heads = mlo_form_count(&v->form) / (v->t * v->d);
+    const int64_t all = v->heads * v->d;
+    v->column = (int64_t *)mlo_scratch(in->m, (size_t)(all + 2 * v->heads), sizeof *v->column);
+    mlo_array *map = v->column && all <= channels ? mlo_index_map(in, v->from, &c) : NULL;
+    int ok = map && mlo_array_count(map) == mlo_form_count(&v->form)
+        && mlo_norm_columns(v, (const int32_t *)map->data, channels);
+    mlo_array_free(in->m, map);
+    for (int k = 0; ok && k < 2; k++) {
+        v->part[k] = v->column + all + k * v->heads;
+        if (mlo_has_input(n, (size_t)k + 1))
+            ok = mlo_norm_parts(in, n->input[k + 1], v, v->part[k]);
+    }
+    v->whole = ok && all == channels && mlo_is_identity(v->column, all);
+    return ok && (v->whole || mlo_projection_of(in, v->from, &v->p));
+}
+
+/* Gamma or beta, as heads read it: [D], or [H, D]. */
+static const char *mlo_x_head_parameter(
+    mlo_expansion *x, const char *name, const mlo_head_norm *v, const int64_t *part) {
+    const int64_t rows[] = { -1, v->d };
+    if (part[0] < 0) return mlo_x_reshape(x, name, rows + 1, 1);
+    const char *which = mlo_x_list(x, part, (size_t)v->heads);
+    return mlo_x_take(x, mlo_x_reshape(x, name, rows, 2), which, 0);
+}
+
+/* A norm over heads, wherever it stands between reshapes and transposes: behind what makes the
+ * channels, between [1, T, H, D] and [1, T, H D]. */
+static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
+    mlo_head_norm v;
+    mlo_node *n = x->n;
+    int ok = mlo_head_norm_of(&r->in, n, &v) && !mlo_is_placed(&r->in, n, &v);
+    const int64_t split[] = { 1, v.t, v.heads, v.d }, flat[] = { 1, v.t, v.heads * v.d };
+    const int64_t perm[] = { 0, 2, 1, 3 };
+    const char *y = v.from, *part[2] = { "", "" };
+    if (ok && !v.whole) {
+        x->n = v.p.sum ? v.p.sum : v.p.product; /* its name, its scope */
+        y = mlo_x_columns(x, &v.p, v.column, v.heads * v.d);
+        x->n = n;
+    }
+    for (size_t k = 0; ok && k < 2; k++)
+        if (mlo_has_input(n, k + 1))
+            part[k] = mlo_x_head_parameter(x, n->input[k + 1], &v, v.part[k]);
+    mlo_scratch_free(r->in.m, v.column);
+    if (!ok) return;
+    y = mlo_x_reshape(x, y, split, 4);
+    y = MLO_X(x, n->op, y, part[0], part[1]);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_float(x, "epsilon", mlo_float(n, "epsilon", 1e-5f));
+    y = mlo_x_reshape(x, y, flat, 3);
+    if (v.by_heads) {
+        y = mlo_x_reshape(x, y, split, 4);
+        y = mlo_x_transpose(x, y, perm, 4);
+    }
+    mlo_x_out(x, 0, mlo_x_reshape(x, y, v.form.dims, (size_t)v.form.rank));
+}
