@@ -165,7 +165,7 @@ typedef struct {
     cli_block block;
     pthread_t writer;
     int writes; /* the writer is at work on block */
-    uint64_t written;
+    uint64_t written; /* or handed to the writer */
 } cli_out;
 
 enum { CLI_BUFFER = 1 << 20 };
@@ -226,12 +226,9 @@ static void *cli_block_write(void *user) {
 static void cli_out_wait(cli_out *o) {
     if (o->writes) pthread_join(o->writer, NULL);
     o->writes = 0;
-    if (!o->error && o->block.error) {
-        o->error = o->block.error;
-        cli_out_failed(o);
-    } else
-        o->written += o->block.n;
-    o->block.n = 0;
+    if (o->error || !o->block.error) return;
+    o->error = o->block.error;
+    cli_out_failed(o);
 }
 
 static void cli_out_flush(cli_out *o) {
@@ -240,6 +237,7 @@ static void cli_out_flush(cli_out *o) {
     o->n = 0;
     if (o->error) return;
     o->block = b;
+    o->written += b.n;
     o->buffer = o->other;
     o->other = b.bytes;
     o->writes = o->path && b.n == CLI_BUFFER

@@ -291,20 +291,16 @@ static int mlo_memory_named(mlo *m, const char *name, const char *whose) {
 /* "FINNLoop_0_MVAU_rtl_3" and "FINNLoop_0_body_FINNLoop_0_MVAU_rtl_3" name FINN's kernels by kind
  * and number; mlo's own are "mvu_3". */
 static int mlo_folding_names(const char *key, const mlo_element *e) {
-    static const char *const kinds[][2] = { { "MVAU_rtl", "mvu" }, { "MVAU_hls", "mvu" },
-        { "MVAU", "mvu" }, { "LayerNorm_rtl", "layernorm" }, { "LayerNorm_hls", "layernorm" },
-        { "LayerNorm", "layernorm" }, { "ElementwiseAdd_hls", "add" },
-        { "ElementwiseAdd_rtl", "add" }, { "ElementwiseAdd", "add" },
-        { "ElementwiseMul_hls", "mul" }, { "ElementwiseMul_rtl", "mul" },
-        { "ElementwiseMul", "mul" } };
+    static const char *const forms[] = { "_rtl", "_hls", "" };
+    const char *finn = e->kernel ? e->kernel->finn : NULL, *number = strrchr(key, '_');
     if (mlo_eq(key, e->name)) return 1;
-    if (!mlo_starts(key, "FINNLoop_")) return 0;
-    const char *number = strrchr(key, '_');
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        size_t n = strlen(kinds[i][0]), k = strlen(kinds[i][1]);
-        if ((size_t)(number - key) > n && !strncmp(number - n, kinds[i][0], n)
-            && number[-(ptrdiff_t)n - 1] == '_' && !strncmp(e->name, kinds[i][1], k)
-            && mlo_eq(e->name + k, number))
+    if (!finn || !mlo_starts(key, "FINNLoop_") || !mlo_starts(e->name, e->kernel->series)
+        || !mlo_eq(e->name + strlen(e->kernel->series), number))
+        return 0;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        const size_t form = strlen(forms[i]), n = strlen(finn) + form;
+        if ((size_t)(number - key) > n && !strncmp(number - n, finn, n - form)
+            && !strncmp(number - form, forms[i], form) && number[-(ptrdiff_t)n - 1] == '_')
             return 1;
     }
     return 0;

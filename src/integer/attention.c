@@ -25,7 +25,7 @@ static int mlo_is_heads(const mlo_recogniser *r, const char *source, const mlo_c
         ? (int64_t *)mlo_scratch(r->m, (size_t)n, sizeof *column)
         : NULL;
     int ok = column && mlo_head_columns(&r->in, source, c, v, column);
-    for (int64_t i = 0; ok && i < n; i++) ok = column[i] == i / (v->d * shared) * v->d + i % v->d;
+    for (int64_t i = 0; ok && i < n; i++) ok = column[i] == mlo_shared_channel(v->d, shared, i);
     mlo_scratch_free(r->m, column);
     return ok;
 }
@@ -320,7 +320,8 @@ static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
     const mlo_signal *y = mlo_signal_of(q, b->out);
     const int64_t d = y->channels / b->heads, shared = b->heads / b->kv_heads;
     for (int64_t c = 0; c < q->scan.iterations * y->channels; c++) {
-        double from = v->zero[c / (d * shared) * d + c % d]; /* of the head that it is mixed of */
+        double from =
+            v->zero[mlo_shared_channel(d, shared, c)]; /* of the head that it is mixed of */
         double far = y->wide ? from : y->zero[c] - from;
         if (x->zero[c] < 0 || x->zero[c] > 0)
             return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
@@ -347,7 +348,8 @@ typedef struct {
     float *factor; /* of the queries */
 } mlo_balance;
 
-static int mlo_read_once(const mlo_signal *s) {
+/* Is it narrow, made here, and read by one sublayer alone? */
+static int mlo_may_balance(const mlo_signal *s) {
     int reads = 0;
     for (int k = 0; k < MLO_BLOCK_KINDS; k++) reads += s->reads[k];
     return reads == 1 && s->narrow && !s->wide && !mlo_given_scaled(mlo_narrow_given(s))
@@ -361,9 +363,9 @@ static int mlo_balance_of(mlo_quantizer *q, const mlo_sublayer *b, mlo_balance *
     t->kv_heads = b->kv_heads;
     for (int k = 0; k < 2; k++) {
         mlo_signal *s = t->s[k] = mlo_signal_of(q, b->in[k]);
-        if (!mlo_read_once(s) || s->maker->kind != MLO_ROTARY) return 0;
+        if (!mlo_may_balance(s) || s->maker->kind != MLO_ROTARY) return 0;
         t->from[k] = s = mlo_signal_of(q, s->maker->in[0]);
-        if (!mlo_read_once(s) || s->maker->kind != MLO_LINEAR) return 0;
+        if (!mlo_may_balance(s) || s->maker->kind != MLO_LINEAR) return 0;
     }
     t->d = t->s[1]->channels / t->kv_heads;
     return 1;

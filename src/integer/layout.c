@@ -107,6 +107,12 @@ static const char *mlo_unscaled(const mlo_inside *in, const mlo_node *p, double 
     return NULL;
 }
 
+/* Of heads of D channels: the channel of keys (or values) that channel c of the queries (or of the
+ * result) meets, where `shared` heads one behind the other read each head of keys. */
+static int64_t mlo_shared_channel(int64_t d, int64_t shared, int64_t c) {
+    return c / (d * shared) * d + c % d;
+}
+
 /* Is it a norm over the last axis? */
 static int mlo_is_norm(const mlo_inside *in, const mlo_node *n) {
     if (!mlo_is(n, "RMSNormalization") && !mlo_is(n, "LayerNormalization")) return 0;

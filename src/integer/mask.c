@@ -221,16 +221,16 @@ static int mlo_symbol_evaluated(
 
 /* Where the operation is one of its operands, which? -1: it is none. */
 static int64_t mlo_symbol_chosen(const mlo_tracer *t, const mlo_node *n, const int64_t *arg) {
-    int and = mlo_is(n, "And");
+    const int both = mlo_is(n, "And");
     if (mlo_is(n, "Where")) {
         if (mlo_symbol_is(t, arg[0], 0)) return arg[2];
         if (mlo_symbol_fixed(t, arg[0])) return arg[1];
         return arg[1] == arg[2] ? arg[1] : -1;
     }
-    if (!and&&!mlo_is(n, "Or")) return -1;
+    if (!both && !mlo_is(n, "Or")) return -1;
     for (int k = 0; k < 2; k++)
         if (mlo_symbol_fixed(t, arg[k]))
-            return mlo_symbol_is(t, arg[k], 0) == and ? arg[k] : arg[1 - k];
+            return mlo_symbol_is(t, arg[k], 0) == both ? arg[k] : arg[1 - k];
     return arg[0] == arg[1] ? arg[0] : -1;
 }
 

@@ -402,7 +402,7 @@ static double mlo_across_heads(
     const int64_t d = (channels < others ? channels : others) / kv, shared = heads / kv;
     double sum = 0;
     if (channels == others) return x[c];
-    if (channels > others) return x[c / (d * shared) * d + c % d];
+    if (channels > others) return x[mlo_shared_channel(d, shared, c)];
     for (int64_t h = 0; h < shared; h++) sum += x[(c / d * shared + h) * d + c % d];
     return sum;
 }

@@ -700,7 +700,7 @@ static double mlo_score_noise(mlo_quantizer *q, const mlo_sublayer *b, int64_t i
     const int64_t d = x->channels / b->heads, shared = b->heads / b->kv_heads;
     double sum = 0;
     for (int64_t c = 0; c < x->channels; c++) {
-        const int64_t from = c / (d * shared) * d + c % d;
+        const int64_t from = mlo_shared_channel(d, shared, c);
         const double step[] = { mlo_narrow_step(x, i, c), mlo_narrow_step(k, i, from) };
         sum += step[0] * step[0] / 12 * mlo_variance(k, i * k->channels + from)
             + step[1] * step[1] / 12 * x->square[i * x->channels + c];
@@ -729,7 +729,7 @@ static int mlo_attention_noise(mlo_quantizer *q, const mlo_sublayer *b) {
                 power += in->inverse[i] > 0 ? 1 / in->inverse[i] : 0;
             }
         for (int64_t c = 0; c < y->channels; c++) {
-            const int64_t from = c / (d * shared) * d + c % d;
+            const int64_t from = mlo_shared_channel(d, shared, c);
             const double step = mlo_narrow_step(v, i, from);
             noise += h.norm[c] / 2
                 * (score * mlo_variance(v, i * v->channels + from) + step * step / 12);

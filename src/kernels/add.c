@@ -125,6 +125,7 @@ static const mlo_kernel mlo_add_kernel = {
     .op = { "mlo.Add", mlo_kernel_same_shape, mlo_add_run, 3 },
     .kind = MLO_KERNEL_SUM,
     .series = "add",
+    .finn = "ElementwiseAdd",
     .shifts = 1,
     .function = mlo_add_function,
     .limits = mlo_add_limits,

@@ -138,6 +138,7 @@ typedef struct mlo_kernel {
     mlo_kernel_kind kind;
     const char
         *series; /* "mvu" of the names mvu_0, mvu_1, ..: one series for all that share a module */
+    const char *finn; /* what FINN calls its kind, in a folding; NULL: it has none */
     int table; /* its result is looked up, by what would be the result */
     const struct mlo_kernel *with_table; /* the kernel that does the same and looks it up, if any */
     int shifts; /* its multipliers may be powers of two: hardware without multipliers (mlo.pow2) */

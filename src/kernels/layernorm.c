@@ -355,6 +355,7 @@ static const mlo_kernel mlo_layernorm_kernel = {
     .op = { "mlo.LayerNorm", mlo_kernel_same_shape, mlo_layernorm_run, 4 },
     .kind = MLO_KERNEL_NORM,
     .series = "layernorm",
+    .finn = "LayerNorm",
     .function = mlo_layernorm_function,
     .limits = mlo_layernorm_limits,
     .pe_axis = "channels",

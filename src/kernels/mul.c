@@ -114,6 +114,7 @@ static const mlo_kernel mlo_mul_kernel = {
     .op = { "mlo.Mul", mlo_kernel_same_shape, mlo_mul_run, 3 },
     .kind = MLO_KERNEL_PRODUCT,
     .series = "mul",
+    .finn = "ElementwiseMul",
     .shifts = 1,
     .function = mlo_mul_function,
     .limits = mlo_mul_limits,

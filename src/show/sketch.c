@@ -49,26 +49,36 @@ typedef struct {
     size_t hidden; /* nodes that only prepare parameters */
 } mlo_sketch;
 
+/* What a kernel does, and what looks like it. */
+static const char *mlo_kernel_look(const mlo_kernel *k) {
+    if (k->table) return "table";
+    switch (k->kind) {
+    case MLO_KERNEL_MATRIX: return "mac";
+    case MLO_KERNEL_ATTENTION: return "attention";
+    case MLO_KERNEL_NORM: return "norm";
+    default: return "sum";
+    }
+}
+
 static const char *mlo_sketch_look(const mlo_node *n) {
     static const struct {
         const char *look;
         const char *ops;
-    } looks[] = { { "mac", " MatMul Gemm Conv mlo.MVU MatMulInteger QLinearMatMul Einsum " },
-        { "table", " mlo.MVUTable mlo.RequantTable " },
-        { "attention", " mlo.Attention Attention Softmax " },
+    } looks[] = { { "mac", " MatMul Gemm Conv MatMulInteger QLinearMatMul Einsum " },
+        { "attention", " Attention Softmax " },
         { "norm",
-            " mlo.LayerNorm LayerNormalization RMSNormalization SimplifiedLayerNormalization "
+            " LayerNormalization RMSNormalization SimplifiedLayerNormalization "
             "BatchNormalization " },
         { "sum",
-            " mlo.Add mlo.Mul mlo.Requant mlo.Rotary Add Sub Mul Div Erf Gelu Relu Tanh Sigmoid "
-            "Where "
-            "Pow Sqrt Cast "
-            "QuantizeLinear DequantizeLinear mlo.Quantize mlo.Dequantize " },
+            " Add Sub Mul Div Erf Gelu Relu Tanh Sigmoid Where Pow Sqrt Cast "
+            "QuantizeLinear DequantizeLinear " },
         { "move",
             " Reshape Transpose Split Concat Slice Gather Squeeze Unsqueeze Expand Identity Shape "
             "Flatten " },
         { "loop", " Scan Loop If " } };
+    const mlo_kernel *k = mlo_kernel_of(n);
     char key[80];
+    if (k) return mlo_kernel_look(k);
     snprintf(key, sizeof key, " %s%s%.60s ", mlo_domain(n), *mlo_domain(n) ? "." : "",
         n->op ? n->op : "");
     for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
