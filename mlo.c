@@ -17661,6 +17661,7 @@ typedef struct mlo_kernel {
     mlo_kernel_kind kind;
     const char
         *series; /* "mvu" of the names mvu_0, mvu_1, ..: one series for all that share a module */
+    const char *finn; /* what FINN calls its kind, in a folding; NULL: it has none */
     int table; /* its result is looked up, by what would be the result */
     const struct mlo_kernel *with_table; /* the kernel that does the same and looks it up, if any */
     int shifts; /* its multipliers may be powers of two: hardware without multipliers (mlo.pow2) */
@@ -18234,6 +18235,7 @@ static const mlo_kernel mlo_add_kernel = {
     .op = { "mlo.Add", mlo_kernel_same_shape, mlo_add_run, 3 },
     .kind = MLO_KERNEL_SUM,
     .series = "add",
+    .finn = "ElementwiseAdd",
     .shifts = 1,
     .function = mlo_add_function,
     .limits = mlo_add_limits,
@@ -18363,6 +18365,7 @@ static const mlo_kernel mlo_mul_kernel = {
     .op = { "mlo.Mul", mlo_kernel_same_shape, mlo_mul_run, 3 },
     .kind = MLO_KERNEL_PRODUCT,
     .series = "mul",
+    .finn = "ElementwiseMul",
     .shifts = 1,
     .function = mlo_mul_function,
     .limits = mlo_mul_limits,
@@ -18695,6 +18698,7 @@ static const mlo_kernel mlo_mvu_table_kernel = {
     .op = { "mlo.MVUTable", mlo_mvu_shape, mlo_mvu_run, 6 },
     .kind = MLO_KERNEL_MATRIX,
     .series = "mvu",
+    .finn = "MVAU",
     .table = 1,
     .shifts = 1,
     .function = mlo_mvu_table_function,
@@ -18713,6 +18717,7 @@ static const mlo_kernel mlo_mvu_kernel = {
     .op = { "mlo.MVU", mlo_mvu_shape, mlo_mvu_run, 5 },
     .kind = MLO_KERNEL_MATRIX,
     .series = "mvu",
+    .finn = "MVAU",
     .with_table = &mlo_mvu_table_kernel,
     .shifts = 1,
     .function = mlo_mvu_function,
@@ -20039,6 +20044,7 @@ static const mlo_kernel mlo_layernorm_kernel = {
     .op = { "mlo.LayerNorm", mlo_kernel_same_shape, mlo_layernorm_run, 4 },
     .kind = MLO_KERNEL_NORM,
     .series = "layernorm",
+    .finn = "LayerNorm",
     .function = mlo_layernorm_function,
     .limits = mlo_layernorm_limits,
     .pe_axis = "channels",
@@ -21472,6 +21478,12 @@ static const char *mlo_unscaled(const mlo_inside *in, const mlo_node *p, double 
     return NULL;
 }
 
+/* Of heads of D channels: the channel of keys (or values) that channel c of the queries (or of the
+ * result) meets, where `shared` heads one behind the other read each head of keys. */
+static int64_t mlo_shared_channel(int64_t d, int64_t shared, int64_t c) {
+    return c / (d * shared) * d + c % d;
+}
+
 /* Is it a norm over the last axis? */
 static int mlo_is_norm(const mlo_inside *in, const mlo_node *n) {
     if (!mlo_is(n, "RMSNormalization") && !mlo_is(n, "LayerNormalization")) return 0;
@@ -21498,8 +21510,7 @@ static const char *mlo_chain_walk(
         if (mlo_is_rounded(in, name, &c->rounding[c->n_rounding])) {
             c->behind[c->n_rounding] = scale ? *scale : 1;
             name = c->rounding[c->n_rounding++].from;
-        } else if (mlo_is_layout(p) && mlo_is_carried(in, p->input[0])
-            && !mlo_joined_norm(in, p)) {
+        } else if (mlo_is_layout(p) && mlo_is_carried(in, p->input[0]) && !mlo_joined_norm(in, p)) {
             c->node[c->n] = p;
             c->made[c->n++] = name;
             name = p->input[0];
@@ -22214,23 +22225,20 @@ static int mlo_rotation_find(
     return 0;
 }
 
-/* ======== src/integer/respell.c ======== */
-/* respell: rewrites what exporters spell in many ways into one spelling, inside a loop body.
+/* ======== src/integer/respell_linear.c ======== */
+/* respell_linear: the rules of respell.c about projections: what is cut out of one becomes one of its
+ * own.
  *
- * in:  a float loop body.
- * out: the same function in the spelling that recognise.c reads; dead nodes are gone, the index and
- *     the shapes are fresh.
+ * in:  a node of a float loop body.
+ * out: projections whose weights are columns of the model's own; the rest of the body reads them as
+ *     it read the parts.
  *
- * The rules, a few lines each, are in a table at the end. To add a spelling, add a rule there and a
- * case in tests/test_spellings.py.
+ * What the other rules share stands first: looking at the body, and what a projection is.
  *
- * invariant: a rule applies only where both spellings are provably the same function: views are
- *     followed element by element (layout.c), constants are compared by value. What matches no rule
- *     stays as it is, and recognise.c says what it is.
- * example: a projection to [T, 3 C] that Split, Slice, Gather or a reshape to [T, 3, H, D] cuts
- *     into queries, keys and values becomes three projections, whose weights are columns of the
- *     one (an expression over it; stage lower joins them to one matrix unit again).
- * cost: O(nodes of one body), and the element maps of attention's operands.
+ * invariant: which channel goes where is found by following views element by element (layout.c).
+ * example: Split(x W, 3) behind which each part is heads of a product becomes x W0, x W1, x W2, each
+ *     W a Gather of W's columns.
+ * cost: the element maps of the operands of products, and of what is cut.
  */
 typedef struct {
     mlo_inside in;
@@ -22463,8 +22471,140 @@ static void mlo_respell_packed(mlo_respeller *r, mlo_expansion *x) {
     if (packed) mlo_x_out(x, 0, MLO_X(x, "MatMul", operand[0], operand[1]));
 }
 
-/* ---- rotary embedding ----------------------------------------------------- */
+/* ---- a projection that is cut into parts for functions and products ------- */
 
+/* Do elementwise operators work on the value, rather than attention or rotations? A constant factor
+ * may be attention's own, and a sign a rotation's. */
+static int mlo_is_worked_on(const mlo_inside *in, const char *name, int depth) {
+    const mlo_value *v = mlo_value_of(in->body, name);
+    for (size_t i = 0; v && i < v->n_use && depth < MLO_CHAIN; i++) {
+        const mlo_node *n = v->use[i];
+        double scale = 1;
+        if (mlo_has_trait(n, MLO_RESHAPES)) {
+            if (mlo_is_worked_on(in, n->output[0], depth + 1)) return 1;
+            continue;
+        }
+        int works = mlo_is_elementwise(n) && !mlo_is(n, "Neg") && !mlo_has_trait(n, MLO_QUANTIZES)
+            && !mlo_unscaled(in, n, &scale);
+        for (size_t k = 0; works && k < n->n_input; k++)
+            works = !mlo_has_input(n, k) || mlo_is_carried(in, n->input[k])
+                || mlo_is_number(in, n->input[k]);
+        if (works) return 1;
+    }
+    return 0;
+}
+
+/* Is the value, of each token, some channels of a projection? Which, goes to *column, which is
+ * scratch. */
+static int mlo_is_cut(
+    const mlo_inside *in, const char *name, mlo_projection *p, mlo_heads *at, int64_t **column) {
+    mlo_chain c;
+    mlo_form f = mlo_body_form(in, name);
+    const char *source = mlo_chain_walk(in, name, &c, NULL);
+    mlo_form whole = mlo_body_form(in, source);
+    *column = NULL;
+    if (!mlo_form_known(&f) || f.rank < 1 || !mlo_form_known(&whole) || c.n_rounding) return 0;
+    if (!mlo_projection_of(in, source, p)) return 0;
+    const mlo_heads one = { mlo_tokens_of(&f), 1, mlo_last_dim(&f), 0 };
+    *at = one;
+    if (at->d < 1 || at->d > mlo_last_dim(&whole)) return 0;
+    *column = (int64_t *)mlo_scratch(in->m, (size_t)at->d, sizeof **column);
+    return *column && mlo_head_columns(in, source, &c, at, *column)
+        && (mlo_last_dim(&whole) != at->d || !mlo_is_identity(*column, at->d));
+}
+
+/* Split, Slice, Gather of a projection: each part that is asked for is a projection. */
+static void mlo_respell_parts(mlo_respeller *r, mlo_expansion *x) {
+    mlo_node *self = x->n;
+    int wanted = 0;
+    if (!mlo_has_trait(self, MLO_MOVES) || !mlo_is_carried(&r->in, self->input[0])) return;
+    for (size_t k = 0; k < self->n_output; k++)
+        wanted |= mlo_is_worked_on(&r->in, self->output[k], 0);
+    for (size_t k = 0; wanted && k < self->n_output; k++) {
+        mlo_projection p;
+        mlo_heads at;
+        int64_t *column;
+        const mlo_value *v = mlo_value_of(r->in.body, self->output[k]);
+        const mlo_form f = mlo_form_of(v);
+        if (!v || (!v->n_use && !v->is_output)) continue;
+        if (mlo_is_cut(&r->in, self->output[k], &p, &at, &column)) {
+            x->n = p.sum ? p.sum : p.product; /* its name, its scope */
+            const char *y = mlo_x_columns(x, &p, column, at.d);
+            x->n = self;
+            mlo_x_out(x, k, mlo_x_reshape(x, y, f.dims, (size_t)f.rank));
+        } else
+            wanted = 0;
+        mlo_scratch_free(r->in.m, column);
+    }
+    if (!wanted) x->n_made = 0; /* all of them, or none */
+}
+
+/* The sizes in front of the last two that two operands have together; 0: they do not fit, or are
+ * those of both already. */
+static int mlo_is_spread(const mlo_form *a, const mlo_form *b, mlo_form *to) {
+    int same = a->rank == b->rank;
+    *to = a->rank > b->rank ? *a : *b;
+    if (!mlo_form_known(a) || !mlo_form_known(b) || a->rank < 2 || b->rank < 2) return 0;
+    for (int d = 3; d <= to->rank; d++) {
+        int64_t m = d > a->rank ? 1 : a->dims[a->rank - d],
+                n = d > b->rank ? 1 : b->dims[b->rank - d];
+        if (m != n && m != 1 && n != 1) return 0;
+        same &= m == n;
+        to->dims[to->rank - d] = m > n ? m : n;
+    }
+    return !same;
+}
+
+/* MatMul of activations, of which one is spread over the heads of the other, is MatMul behind an
+ * Expand: [1, KV heads, G, T, D] times [1, KV heads, 1, D, T]. */
+static void mlo_respell_spread(mlo_respeller *r, mlo_expansion *x) {
+    const char *operand[2];
+    mlo_form form[2], to;
+    if (!mlo_is_inner_product(&r->in, x->n)) return;
+    for (int i = 0; i < 2; i++) form[i] = mlo_body_form(&r->in, operand[i] = x->n->input[i]);
+    if (!mlo_is_spread(&form[0], &form[1], &to)) return;
+    for (int i = 0; i < 2; i++) {
+        memcpy(to.dims + to.rank - 2, form[i].dims + form[i].rank - 2, 2 * sizeof *to.dims);
+        if (to.rank == form[i].rank && mlo_form_count(&to) == mlo_form_count(&form[i])) continue;
+        const char *shape = mlo_x_list(x, to.dims, (size_t)to.rank);
+        operand[i] = MLO_X(x, "Expand", operand[i], shape);
+    }
+    mlo_x_out(x, 0, MLO_X(x, "MatMul", operand[0], operand[1]));
+}
+
+/* ---- factors per channel -------------------------------------------------- */
+
+/* gamma * (x W + b) is x (W gamma) + b gamma: LayerScale. */
+static void mlo_respell_factor(mlo_respeller *r, mlo_expansion *x) {
+    const char *from, *gamma;
+    mlo_projection p;
+    if (!mlo_is_half(&r->in, x->n, "Mul", &from, &gamma) || !mlo_is_used_once(&r->in, from)) return;
+    if (!mlo_projection_of(&r->in, from, &p)) return;
+    mlo_form w = mlo_body_form(&r->in, p.product->input[1]);
+    const int64_t n = w.dims[!p.transposed], column[] = { n, 1 };
+    if (n < 2 || !mlo_is_per_channel(&r->in, gamma, n)) return;
+    gamma = mlo_x_reshape(x, gamma, &n, 1);
+    const char *along = p.transposed ? mlo_x_reshape(x, gamma, column, 2) : gamma;
+    const char *weight = MLO_X(x, "Mul", p.product->input[1], along);
+    const char *bias = p.bias ? MLO_X(x, "Mul", p.bias, gamma) : NULL;
+    mlo_x_out(x, 0, mlo_x_projection(x, &p, weight, bias));
+}
+
+/* ======== src/integer/respell_rotary.c ======== */
+/* respell_rotary: the rule of respell.c about rotary embedding.
+ *
+ * in:  a product of queries and keys that rotation.c proves to be turned in pairs.
+ * out: the same product of RotaryEmbedding of [1, T, C], whose pairs are neighbours.
+ *
+ * Pairs become neighbours by the order of the projection's columns (and of the gains of a norm behind
+ * it); queries and keys get the same order, so their products stay what they are. The table is what
+ * the model's own nodes, copied, make of ones in the first member of each pair and zeros in the
+ * second: of the first members cosines, of the second sines.
+ *
+ * invariant: other readers of what is turned keep reading the old nodes.
+ * example: halves of 8 channels, pairs 0 4, 1 5, ..: columns 0 4 1 5 2 6 3 7 of W.
+ * cost: that of rotation.c.
+ */
 /* An operand that is turned in pairs, and what makes the value that is turned: channels of a
  * projection or of any value, perhaps behind a norm over each head or over the token. */
 typedef struct {
@@ -22490,10 +22630,8 @@ static void mlo_turned_free(mlo *m, mlo_turned *t) {
 /* A norm over the last axis, whose gain (and bias) is one for all rows, or one for each head of a
  * token [.., H, D]; *gains takes how many numbers the larger of them has. */
 static int mlo_is_head_norm(const mlo_inside *in, const mlo_node *n, int64_t *gains) {
-    if (!mlo_is(n, "RMSNormalization") && !mlo_is(n, "LayerNormalization")) return 0;
+    if (!mlo_is_norm(in, n)) return 0;
     const mlo_form f = mlo_body_form(in, n->input[0]);
-    const int64_t axis = mlo_int(n, "axis", -1);
-    if (!mlo_form_known(&f) || (axis != -1 && axis != f.rank - 1)) return 0;
     const int64_t row = *gains = f.dims[f.rank - 1];
     const int64_t token = f.rank > 1 ? row * f.dims[f.rank - 2] : row;
     for (size_t k = 1; k < n->n_input; k++) {
@@ -22704,12 +22842,7 @@ static const char *mlo_x_paired(mlo_expansion *x, const mlo_turned *t) {
     const int64_t d = t->r.at.d, n = t->heads * d;
     const int64_t flat[] = { 1, t->r.at.t, n }, split[] = { 1, t->r.at.t, t->heads, d };
     const char *y = t->from, *gain[2] = { "", "" };
-    if (!t->whole) {
-        const char *which = mlo_x_list(x, t->column, (size_t)n);
-        const char *weight = mlo_x_take(x, t->p.product->input[1], which, t->p.transposed ? 0 : 1);
-        const char *bias = t->p.bias ? mlo_x_take(x, t->p.bias, which, -1) : NULL;
-        y = mlo_x_projection(x, &t->p, weight, bias);
-    }
+    if (!t->whole) y = mlo_x_columns(x, &t->p, t->column, n);
     if (!t->norm) return mlo_x_reshape(x, y, flat, 3);
     y = t->row == d ? mlo_x_reshape(x, y, split, 4) : mlo_x_reshape(x, y, flat, 3);
     for (size_t k = 0; k < 2; k++)
@@ -22785,160 +22918,17 @@ static void mlo_respell_turned(mlo_respeller *r, mlo_expansion *x) {
         x->n_made = 0;
 }
 
-/* ---- a projection that is cut into parts for functions and products ------- */
-
-/* Do elementwise operators work on the value, rather than attention or rotations? A constant factor
- * may be attention's own, and a sign a rotation's. */
-static int mlo_is_worked_on(const mlo_inside *in, const char *name, int depth) {
-    const mlo_value *v = mlo_value_of(in->body, name);
-    for (size_t i = 0; v && i < v->n_use && depth < MLO_CHAIN; i++) {
-        const mlo_node *n = v->use[i];
-        double scale = 1;
-        if (mlo_has_trait(n, MLO_RESHAPES)) {
-            if (mlo_is_worked_on(in, n->output[0], depth + 1)) return 1;
-            continue;
-        }
-        int works = mlo_is_elementwise(n) && !mlo_is(n, "Neg") && !mlo_has_trait(n, MLO_QUANTIZES)
-            && !mlo_unscaled(in, n, &scale);
-        for (size_t k = 0; works && k < n->n_input; k++)
-            works = !mlo_has_input(n, k) || mlo_is_carried(in, n->input[k])
-                || mlo_is_number(in, n->input[k]);
-        if (works) return 1;
-    }
-    return 0;
-}
-
-/* Is the value, of each token, some channels of a projection? Which, goes to *column, which is
- * scratch. */
-static int mlo_is_cut(
-    const mlo_inside *in, const char *name, mlo_projection *p, mlo_heads *at, int64_t **column) {
-    mlo_chain c;
-    mlo_form f = mlo_body_form(in, name);
-    const char *source = mlo_chain_walk(in, name, &c, NULL);
-    mlo_form whole = mlo_body_form(in, source);
-    *column = NULL;
-    if (!mlo_form_known(&f) || f.rank < 1 || !mlo_form_known(&whole) || c.n_rounding) return 0;
-    if (!mlo_projection_of(in, source, p)) return 0;
-    const mlo_heads one = { mlo_tokens_of(&f), 1, mlo_last_dim(&f), 0 };
-    *at = one;
-    if (at->d < 1 || at->d > mlo_last_dim(&whole)) return 0;
-    *column = (int64_t *)mlo_scratch(in->m, (size_t)at->d, sizeof **column);
-    return *column && mlo_head_columns(in, source, &c, at, *column)
-        && (mlo_last_dim(&whole) != at->d || !mlo_is_identity(*column, at->d));
-}
-
-/* Split, Slice, Gather of a projection: each part that is asked for is a projection. */
-static void mlo_respell_parts(mlo_respeller *r, mlo_expansion *x) {
-    mlo_node *self = x->n;
-    int wanted = 0;
-    if (!mlo_has_trait(self, MLO_MOVES) || !mlo_is_carried(&r->in, self->input[0])) return;
-    for (size_t k = 0; k < self->n_output; k++)
-        wanted |= mlo_is_worked_on(&r->in, self->output[k], 0);
-    for (size_t k = 0; wanted && k < self->n_output; k++) {
-        mlo_projection p;
-        mlo_heads at;
-        int64_t *column;
-        const mlo_value *v = mlo_value_of(r->in.body, self->output[k]);
-        if (!v || (!v->n_use && !v->is_output)) continue;
-        if (!mlo_is_cut(&r->in, self->output[k], &p, &at, &column)) wanted = 0;
-        mlo_scratch_free(r->in.m, column);
-    }
-    for (size_t k = 0; wanted && k < self->n_output; k++) {
-        mlo_projection p;
-        mlo_heads at;
-        int64_t *column;
-        mlo_form f = mlo_body_form(&r->in, self->output[k]);
-        if (mlo_is_cut(&r->in, self->output[k], &p, &at, &column)) {
-            x->n = p.sum ? p.sum : p.product; /* its name, its scope */
-            const char *y = mlo_x_columns(x, &p, column, at.d);
-            x->n = self;
-            mlo_x_out(x, k, mlo_x_reshape(x, y, f.dims, (size_t)f.rank));
-        }
-        mlo_scratch_free(r->in.m, column);
-    }
-}
-
-/* The sizes in front of the last two that two operands have together; 0: they do not fit, or are
- * those of both already. */
-static int mlo_is_spread(const mlo_form *a, const mlo_form *b, mlo_form *to) {
-    int same = a->rank == b->rank;
-    *to = a->rank > b->rank ? *a : *b;
-    if (!mlo_form_known(a) || !mlo_form_known(b) || a->rank < 2 || b->rank < 2) return 0;
-    for (int d = 3; d <= to->rank; d++) {
-        int64_t m = d > a->rank ? 1 : a->dims[a->rank - d],
-                n = d > b->rank ? 1 : b->dims[b->rank - d];
-        if (m != n && m != 1 && n != 1) return 0;
-        same &= m == n;
-        to->dims[to->rank - d] = m > n ? m : n;
-    }
-    return !same;
-}
-
-/* MatMul of activations, of which one is spread over the heads of the other, is MatMul behind an
- * Expand: [1, KV heads, G, T, D] times [1, KV heads, 1, D, T]. */
-static void mlo_respell_spread(mlo_respeller *r, mlo_expansion *x) {
-    const char *operand[2];
-    mlo_form form[2], to;
-    if (!mlo_is_inner_product(&r->in, x->n)) return;
-    for (int i = 0; i < 2; i++) form[i] = mlo_body_form(&r->in, operand[i] = x->n->input[i]);
-    if (!mlo_is_spread(&form[0], &form[1], &to)) return;
-    for (int i = 0; i < 2; i++) {
-        memcpy(to.dims + to.rank - 2, form[i].dims + form[i].rank - 2, 2 * sizeof *to.dims);
-        if (to.rank == form[i].rank && mlo_form_count(&to) == mlo_form_count(&form[i])) continue;
-        const char *shape = mlo_x_list(x, to.dims, (size_t)to.rank);
-        operand[i] = MLO_X(x, "Expand", operand[i], shape);
-    }
-    mlo_x_out(x, 0, MLO_X(x, "MatMul", operand[0], operand[1]));
-}
-
-/* ---- masks ---------------------------------------------------------------- */
-
-/* Where(keeps, scores, -inf), or the other way round, is scores + Where(keeps, 0, -inf). */
-static void mlo_respell_where(mlo_respeller *r, mlo_expansion *x) {
-    const mlo_inside *in = &r->in;
-    double fill;
-    if (!mlo_is(x->n, "Where") || mlo_is_carried(in, x->n->input[0])) return;
-    int kept = mlo_is_carried(in, x->n->input[1]) ? 1 : 2;
-    if (!mlo_is_scores(in, x->n->input[kept]) || !mlo_scalar(in, x->n->input[3 - kept], &fill)
-        || fill > -10000)
-        return;
-    const char *zero = mlo_x_number(x, 0), *other = x->n->input[3 - kept];
-    const char *mask = MLO_X(
-        x, "Where", x->n->input[0], kept == 1 ? zero : other, kept == 1 ? other : zero);
-    mlo_x_out(x, 0, MLO_X(x, "Add", x->n->input[kept], mask));
-}
-
-/* max(scores + mask, lowest) is scores + mask: what is hidden stays so. */
-static void mlo_respell_lowest(mlo_respeller *r, mlo_expansion *x) {
-    const mlo_inside *in = &r->in;
-    const char *scores, *other;
-    double lowest;
-    if (!mlo_is_half(in, x->n, "Max", &scores, &other) || !mlo_is_scores(in, scores)) return;
-    if (!mlo_scalar(in, other, &lowest) || lowest > -10000) return;
-    mlo_x_out(x, 0, MLO_X(x, "Identity", scores));
-}
-
-/* scores - mask is scores + (-mask). */
-static void mlo_respell_minus(mlo_respeller *r, mlo_expansion *x) {
-    const mlo_inside *in = &r->in;
-    if (!mlo_is(x->n, "Sub") || mlo_is_carried(in, x->n->input[1])
-        || mlo_is_number(in, x->n->input[1]))
-        return;
-    if (!mlo_is_scores(in, x->n->input[0])) return;
-    const char *mask = MLO_X(x, "Neg", x->n->input[1]);
-    mlo_x_out(x, 0, MLO_X(x, "Add", x->n->input[0], mask));
-}
-
-/* (scores + mask) + mask is scores + (mask + mask). */
-static void mlo_respell_masks(mlo_respeller *r, mlo_expansion *x) {
-    const mlo_inside *in = &r->in;
-    const char *sum, *outer, *scores, *inner;
-    if (!mlo_is_half(in, x->n, "Add", &sum, &outer)) return;
-    if (!mlo_is_half(in, mlo_made_by(in, sum), "Add", &scores, &inner)) return;
-    if (!mlo_is_used_once(in, sum) || !mlo_is_scores(in, scores)) return;
-    const char *mask = MLO_X(x, "Add", inner, outer);
-    mlo_x_out(x, 0, MLO_X(x, "Add", scores, mask));
-}
+/* ======== src/integer/respell_norm.c ======== */
+/* respell_norm: the rules of respell.c about norms: written out, of a deviation, over each head.
+ *
+ * in:  a node of a float loop body, the last one of a norm.
+ * out: LayerNormalization or RMSNormalization; one over heads stands behind what makes the channels,
+ *     between [1, T, H, D] and [1, T, H D].
+ *
+ * invariant: an epsilon outside of the root is another function, and is left alone.
+ * example: x * Reciprocal(Sqrt(ReduceMean(x * x) + e)) * w is RMSNormalization(x, w).
+ * cost: O(nodes of the norm); for one over heads an element map.
+ */
 
 /* ---- norms ---------------------------------------------------------------- */
 
@@ -22980,7 +22970,8 @@ static const char *mlo_norm_reduced(mlo_found_norm *f, const char *name, const c
  * which it is. */
 static int mlo_norm_input(mlo_found_norm *f, const char *name) {
     mlo_node *n = mlo_made_by(f->in, name);
-    const char *x = name, *of = mlo_is(n, "Sub") ? mlo_norm_reduced(f, n->input[1], "ReduceMean") : NULL;
+    const char *x = name,
+               *of = mlo_is(n, "Sub") ? mlo_norm_reduced(f, n->input[1], "ReduceMean") : NULL;
     int centred = of && of == n->input[0];
     if (centred) {
         x = of;
@@ -23173,13 +23164,18 @@ static int mlo_norm_find(mlo_found_norm *f, const char *out) {
     return 0;
 }
 
+/* Nothing is known yet of the norm that ends in `out`. */
+static mlo_found_norm mlo_norm_unfound(const mlo_inside *in, const char *out) {
+    mlo_found_norm f = { in, mlo_body_form(in, out), 0, NULL, NULL, NULL, 0, 1, 0, { 0 }, 0 };
+    f.channels = mlo_last_dim(&f.form);
+    return f;
+}
+
 /* LayerNorm or RMSNorm, written out. */
 static void mlo_respell_norm(mlo_respeller *r, mlo_expansion *x) {
     const char *out = x->n->output[0];
-    mlo_found_norm f = { &r->in, mlo_body_form(&r->in, out), 0, NULL, NULL, NULL, 0, 1, 0, { 0 },
-        0 };
+    mlo_found_norm f = mlo_norm_unfound(&r->in, out);
     static const char *const ends[] = { "Add", "Mul", "Div", NULL };
-    f.channels = mlo_last_dim(&f.form);
     if (!mlo_is_carried(&r->in, out) || f.channels < 1 || !mlo_is_one_of(x->n, ends)) return;
     if (!mlo_norm_find(&f, out)) return;
     for (int i = 0; i < f.n_taken; i++)
@@ -23197,12 +23193,9 @@ static void mlo_respell_norm(mlo_respeller *r, mlo_expansion *x) {
 /* The RMS norm of what is left of a token without its mean is a layer norm. */
 static void mlo_respell_deviation(mlo_respeller *r, mlo_expansion *x) {
     const mlo_node *n = x->n;
-    mlo_found_norm f = { &r->in, mlo_body_form(&r->in, n->output[0]), 0, NULL, NULL, NULL, 0, 1, 0,
-        { 0 }, 0 };
-    const int64_t axis = mlo_int(n, "axis", -1);
-    f.channels = mlo_last_dim(&f.form);
-    if (!mlo_is(n, "RMSNormalization") || (axis != -1 && axis != f.form.rank - 1)) return;
-    if (f.channels < 1 || !mlo_norm_input(&f, n->input[0]) || !f.centred) return;
+    if (!mlo_is(n, "RMSNormalization") || !mlo_is_norm(&r->in, n)) return;
+    mlo_found_norm f = mlo_norm_unfound(&r->in, n->output[0]);
+    if (!mlo_norm_input(&f, n->input[0]) || !f.centred) return;
     const char *y = MLO_X(x, "LayerNormalization", f.x, n->input[1]);
     mlo_x_int(x, "axis", -1);
     mlo_x_float(x, "epsilon", mlo_float(n, "epsilon", 1e-5f));
@@ -23328,11 +23321,7 @@ static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
     const char *y = v.from, *part[2] = { "", "" };
     if (ok && !v.whole) {
         x->n = v.p.sum ? v.p.sum : v.p.product; /* its name, its scope */
-        const char *which = mlo_x_list(x, v.column, (size_t)(v.heads * v.d));
-        const char *weight = mlo_x_take(
-            x, v.p.product->input[1], which, v.p.transposed ? 0 : 1);
-        const char *bias = v.p.bias ? mlo_x_take(x, v.p.bias, which, -1) : NULL;
-        y = mlo_x_projection(x, &v.p, weight, bias);
+        y = mlo_x_columns(x, &v.p, v.column, v.heads * v.d);
         x->n = n;
     }
     for (size_t k = 0; ok && k < 2; k++)
@@ -23352,22 +23341,72 @@ static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
     mlo_x_out(x, 0, mlo_x_reshape(x, y, v.form.dims, (size_t)v.form.rank));
 }
 
-/* ---- factors per channel -------------------------------------------------- */
+/* ======== src/integer/respell.c ======== */
+/* respell: rewrites what exporters spell in many ways into one spelling, inside a loop body.
+ *
+ * in:  a float loop body.
+ * out: the same function in the spelling that recognise.c reads; dead nodes are gone, the index and
+ *     the shapes are fresh.
+ *
+ * The rules are in respell_linear.c, respell_rotary.c and respell_norm.c, those about masks here; all
+ * of them are in the table at the end. To add a spelling, add a rule there and a case in
+ * tests/test_spellings.py.
+ *
+ * invariant: a rule applies only where both spellings are provably the same function: views are
+ *     followed element by element (layout.c), constants are compared by value. What matches no rule
+ *     stays as it is, and recognise.c says what it is.
+ * example: a projection to [T, 3 C] that Split, Slice, Gather or a reshape to [T, 3, H, D] cuts
+ *     into queries, keys and values becomes three projections, whose weights are columns of the
+ *     one (an expression over it; stage lower joins them to one matrix unit again).
+ * cost: O(nodes of one body), and the element maps of attention's operands.
+ */
+/* ---- masks ---------------------------------------------------------------- */
 
-/* gamma * (x W + b) is x (W gamma) + b gamma: LayerScale. */
-static void mlo_respell_factor(mlo_respeller *r, mlo_expansion *x) {
-    const char *from, *gamma;
-    mlo_projection p;
-    if (!mlo_is_half(&r->in, x->n, "Mul", &from, &gamma) || !mlo_is_used_once(&r->in, from)) return;
-    if (!mlo_projection_of(&r->in, from, &p)) return;
-    mlo_form w = mlo_body_form(&r->in, p.product->input[1]);
-    const int64_t n = w.dims[!p.transposed], column[] = { n, 1 };
-    if (n < 2 || !mlo_is_per_channel(&r->in, gamma, n)) return;
-    gamma = mlo_x_reshape(x, gamma, &n, 1);
-    const char *along = p.transposed ? mlo_x_reshape(x, gamma, column, 2) : gamma;
-    const char *weight = MLO_X(x, "Mul", p.product->input[1], along);
-    const char *bias = p.bias ? MLO_X(x, "Mul", p.bias, gamma) : NULL;
-    mlo_x_out(x, 0, mlo_x_projection(x, &p, weight, bias));
+/* Where(keeps, scores, -inf), or the other way round, is scores + Where(keeps, 0, -inf). */
+static void mlo_respell_where(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    double fill;
+    if (!mlo_is(x->n, "Where") || mlo_is_carried(in, x->n->input[0])) return;
+    int kept = mlo_is_carried(in, x->n->input[1]) ? 1 : 2;
+    if (!mlo_is_scores(in, x->n->input[kept]) || !mlo_scalar(in, x->n->input[3 - kept], &fill)
+        || fill > -10000)
+        return;
+    const char *zero = mlo_x_number(x, 0), *other = x->n->input[3 - kept];
+    const char *mask = MLO_X(
+        x, "Where", x->n->input[0], kept == 1 ? zero : other, kept == 1 ? other : zero);
+    mlo_x_out(x, 0, MLO_X(x, "Add", x->n->input[kept], mask));
+}
+
+/* max(scores + mask, lowest) is scores + mask: what is hidden stays so. */
+static void mlo_respell_lowest(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const char *scores, *other;
+    double lowest;
+    if (!mlo_is_half(in, x->n, "Max", &scores, &other) || !mlo_is_scores(in, scores)) return;
+    if (!mlo_scalar(in, other, &lowest) || lowest > -10000) return;
+    mlo_x_out(x, 0, MLO_X(x, "Identity", scores));
+}
+
+/* scores - mask is scores + (-mask). */
+static void mlo_respell_minus(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    if (!mlo_is(x->n, "Sub") || mlo_is_carried(in, x->n->input[1])
+        || mlo_is_number(in, x->n->input[1]))
+        return;
+    if (!mlo_is_scores(in, x->n->input[0])) return;
+    const char *mask = MLO_X(x, "Neg", x->n->input[1]);
+    mlo_x_out(x, 0, MLO_X(x, "Add", x->n->input[0], mask));
+}
+
+/* (scores + mask) + mask is scores + (mask + mask). */
+static void mlo_respell_masks(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const char *sum, *outer, *scores, *inner;
+    if (!mlo_is_half(in, x->n, "Add", &sum, &outer)) return;
+    if (!mlo_is_half(in, mlo_made_by(in, sum), "Add", &scores, &inner)) return;
+    if (!mlo_is_used_once(in, sum) || !mlo_is_scores(in, scores)) return;
+    const char *mask = MLO_X(x, "Add", inner, outer);
+    mlo_x_out(x, 0, MLO_X(x, "Add", scores, mask));
 }
 
 /* ---- the rules, and the walk ---------------------------------------------- */
@@ -23647,16 +23686,16 @@ static int mlo_symbol_evaluated(
 
 /* Where the operation is one of its operands, which? -1: it is none. */
 static int64_t mlo_symbol_chosen(const mlo_tracer *t, const mlo_node *n, const int64_t *arg) {
-    int and = mlo_is(n, "And");
+    const int both = mlo_is(n, "And");
     if (mlo_is(n, "Where")) {
         if (mlo_symbol_is(t, arg[0], 0)) return arg[2];
         if (mlo_symbol_fixed(t, arg[0])) return arg[1];
         return arg[1] == arg[2] ? arg[1] : -1;
     }
-    if (!and&&!mlo_is(n, "Or")) return -1;
+    if (!both && !mlo_is(n, "Or")) return -1;
     for (int k = 0; k < 2; k++)
         if (mlo_symbol_fixed(t, arg[k]))
-            return mlo_symbol_is(t, arg[k], 0) == and ? arg[k] : arg[1 - k];
+            return mlo_symbol_is(t, arg[k], 0) == both ? arg[k] : arg[1 - k];
     return arg[0] == arg[1] ? arg[0] : -1;
 }
 
@@ -26073,7 +26112,7 @@ static double mlo_score_noise(mlo_quantizer *q, const mlo_sublayer *b, int64_t i
     const int64_t d = x->channels / b->heads, shared = b->heads / b->kv_heads;
     double sum = 0;
     for (int64_t c = 0; c < x->channels; c++) {
-        const int64_t from = c / (d * shared) * d + c % d;
+        const int64_t from = mlo_shared_channel(d, shared, c);
         const double step[] = { mlo_narrow_step(x, i, c), mlo_narrow_step(k, i, from) };
         sum += step[0] * step[0] / 12 * mlo_variance(k, i * k->channels + from)
             + step[1] * step[1] / 12 * x->square[i * x->channels + c];
@@ -26102,7 +26141,7 @@ static int mlo_attention_noise(mlo_quantizer *q, const mlo_sublayer *b) {
                 power += in->inverse[i] > 0 ? 1 / in->inverse[i] : 0;
             }
         for (int64_t c = 0; c < y->channels; c++) {
-            const int64_t from = c / (d * shared) * d + c % d;
+            const int64_t from = mlo_shared_channel(d, shared, c);
             const double step = mlo_narrow_step(v, i, from);
             noise += h.norm[c] / 2
                 * (score * mlo_variance(v, i * v->channels + from) + step * step / 12);
@@ -27257,7 +27296,7 @@ static int mlo_is_heads(const mlo_recogniser *r, const char *source, const mlo_c
         ? (int64_t *)mlo_scratch(r->m, (size_t)n, sizeof *column)
         : NULL;
     int ok = column && mlo_head_columns(&r->in, source, c, v, column);
-    for (int64_t i = 0; ok && i < n; i++) ok = column[i] == i / (v->d * shared) * v->d + i % v->d;
+    for (int64_t i = 0; ok && i < n; i++) ok = column[i] == mlo_shared_channel(v->d, shared, i);
     mlo_scratch_free(r->m, column);
     return ok;
 }
@@ -27552,7 +27591,8 @@ static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
     const mlo_signal *y = mlo_signal_of(q, b->out);
     const int64_t d = y->channels / b->heads, shared = b->heads / b->kv_heads;
     for (int64_t c = 0; c < q->scan.iterations * y->channels; c++) {
-        double from = v->zero[c / (d * shared) * d + c % d]; /* of the head that it is mixed of */
+        double from =
+            v->zero[mlo_shared_channel(d, shared, c)]; /* of the head that it is mixed of */
         double far = y->wide ? from : y->zero[c] - from;
         if (x->zero[c] < 0 || x->zero[c] > 0)
             return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
@@ -27579,10 +27619,12 @@ typedef struct {
     float *factor; /* of the queries */
 } mlo_balance;
 
-static int mlo_read_once(const mlo_signal *s) {
+/* Is it narrow, made here, and read by one sublayer alone? */
+static int mlo_may_balance(const mlo_signal *s) {
     int reads = 0;
     for (int k = 0; k < MLO_BLOCK_KINDS; k++) reads += s->reads[k];
-    return reads == 1 && s->narrow && !s->wide && !mlo_given_scaled(mlo_narrow_given(s)) && s->maker;
+    return reads == 1 && s->narrow && !s->wide && !mlo_given_scaled(mlo_narrow_given(s))
+        && s->maker;
 }
 
 /* Can both operands get factors: are they made by linear layers, turned, and read here alone? */
@@ -27592,9 +27634,9 @@ static int mlo_balance_of(mlo_quantizer *q, const mlo_sublayer *b, mlo_balance *
     t->kv_heads = b->kv_heads;
     for (int k = 0; k < 2; k++) {
         mlo_signal *s = t->s[k] = mlo_signal_of(q, b->in[k]);
-        if (!mlo_read_once(s) || s->maker->kind != MLO_ROTARY) return 0;
+        if (!mlo_may_balance(s) || s->maker->kind != MLO_ROTARY) return 0;
         t->from[k] = s = mlo_signal_of(q, s->maker->in[0]);
-        if (!mlo_read_once(s) || s->maker->kind != MLO_LINEAR) return 0;
+        if (!mlo_may_balance(s) || s->maker->kind != MLO_LINEAR) return 0;
     }
     t->d = t->s[1]->channels / t->kv_heads;
     return 1;
@@ -27614,7 +27656,7 @@ static void mlo_balance_see(const mlo_balance *t, int64_t i) {
         for (int64_t c = 0; c < t->s[1]->channels; c++) t->most[k][c] = t->square[k][c] = 0;
         for (int64_t c = 0; c < s->channels; c++) {
             const int64_t at = i * s->channels + c, to = mlo_balance_at(t, k, c);
-                    t->most[k][to] = fmax(t->most[k][to], mlo_reach(s, at));
+            t->most[k][to] = fmax(t->most[k][to], mlo_reach(s, at));
             t->square[k][to] += s->square[at] - (k ? s->mean[at] * s->mean[at] : 0);
         }
     }
@@ -27904,8 +27946,7 @@ static void mlo_norm_numbers(const mlo_sublayer *b, int64_t all, int64_t count, 
     }
 #undef MLO_NORM_STEP
 #undef MLO_NORM_BETA
-    double eps = floor(
-        (double)b->epsilon * channels * channels / (x_scale * x_scale) + 0.5);
+    double eps = floor((double)b->epsilon * channels * channels / (x_scale * x_scale) + 0.5);
     double cap = ldexp(1, 47);
     p[0] = eps < 1 ? 1 : eps > cap ? (int64_t)cap : (int64_t)eps;
     p[1] = sh;
@@ -27918,8 +27959,8 @@ static mlo_array *mlo_norm_parameter(mlo_quantizer *q, const mlo_sublayer *b, co
     mlo_array *a = name ? mlo_scan_value(m, &q->scan, name, i) : NULL;
     const int64_t count = a ? mlo_array_count(a) : 0;
     if (a && (a->dtype != MLO_FLOAT || (count != all / b->groups && count != all)))
-        mlo_fail(m, MLO_E_TYPE, b->node,
-            "a norm whose scale or bias is not %lld float32 values", (long long)(all / b->groups));
+        mlo_fail(m, MLO_E_TYPE, b->node, "a norm whose scale or bias is not %lld float32 values",
+            (long long)(all / b->groups));
     for (int64_t c = 0; a && c < count && !m->error.code; c++)
         ((float *)a->data)[c] = (float)mlo_given_rounded(
             given, i * all + c, (double)((float *)a->data)[c]);
@@ -29157,7 +29198,7 @@ static double mlo_across_heads(
     const int64_t d = (channels < others ? channels : others) / kv, shared = heads / kv;
     double sum = 0;
     if (channels == others) return x[c];
-    if (channels > others) return x[c / (d * shared) * d + c % d];
+    if (channels > others) return x[mlo_shared_channel(d, shared, c)];
     for (int64_t h = 0; h < shared; h++) sum += x[(c / d * shared + h) * d + c % d];
     return sum;
 }
@@ -29177,7 +29218,7 @@ static int mlo_pull(const mlo_quantizer *q, const mlo_numerics *u, const mlo_com
     for (int64_t c = 0; c < channels && !q->m->error.code; c++) {
         double gain = g ? (double)mlo_get(g, c) * mlo_compared_step(y, i, c) : 1;
         double square = other ? mlo_across_heads(y->node, other->squares + i * other->s->channels,
-                            channels, other->s->channels, c)
+                                    channels, other->s->channels, c)
                               : 0;
         double met = other && !product && r == 2
             ? mlo_across_heads(y->node, y->metric, channels, y->s->channels, c)
@@ -29475,9 +29516,10 @@ static const char *mlo_remedy(const mlo_compared *v, const char *cause) {
                "it help (--max-cost)";
     return v->wide
         ? "calibrate on samples without outliers (--calib): the step follows the largest value"
-        : mlo_absorbed(v->s) ? "a larger --max-cost widens operands, those that need it most first"
-                             : "operands of tables do not get wider by --max-cost, those of attention where "
-                               "scores need it";
+        : mlo_absorbed(v->s)
+        ? "a larger --max-cost widens operands, those that need it most first"
+        : "operands of tables do not get wider by --max-cost, those of attention where "
+          "scores need it";
 }
 
 static void mlo_report_advice(mlo_text *t, const mlo_numerics *u) {
@@ -32137,12 +32179,10 @@ static void mlo_norm_follow(mlo_schedule *s, int i, int64_t n, int64_t finish) {
     for (int64_t k = 1; k < norms; k++) {
         const int64_t gone = t->final + own;
         const int64_t loads = mlo_max(t->work + 42, t->final);
-        t->work = mlo_max(
-            mlo_max(mlo_norm_summed(u, t, k), t->work + 1) + finish, loads + 1);
+        t->work = mlo_max(mlo_max(mlo_norm_summed(u, t, k), t->work + 1) + finish, loads + 1);
         t->final = mlo_max(t->work + 42, gone);
     }
-    if (keeps < beats)
-        t->in[1] = mlo_max(t->in[1], mlo_norm_turn(u, t, beats - 1 - keeps) + 1);
+    if (keeps < beats) t->in[1] = mlo_max(t->in[1], mlo_norm_turn(u, t, beats - 1 - keeps) + 1);
 }
 
 /* A token's root begins, and then the lanes, as soon as it is known when the tokens in front
@@ -34442,20 +34482,16 @@ static int mlo_memory_named(mlo *m, const char *name, const char *whose) {
 /* "FINNLoop_0_MVAU_rtl_3" and "FINNLoop_0_body_FINNLoop_0_MVAU_rtl_3" name FINN's kernels by kind
  * and number; mlo's own are "mvu_3". */
 static int mlo_folding_names(const char *key, const mlo_element *e) {
-    static const char *const kinds[][2] = { { "MVAU_rtl", "mvu" }, { "MVAU_hls", "mvu" },
-        { "MVAU", "mvu" }, { "LayerNorm_rtl", "layernorm" }, { "LayerNorm_hls", "layernorm" },
-        { "LayerNorm", "layernorm" }, { "ElementwiseAdd_hls", "add" },
-        { "ElementwiseAdd_rtl", "add" }, { "ElementwiseAdd", "add" },
-        { "ElementwiseMul_hls", "mul" }, { "ElementwiseMul_rtl", "mul" },
-        { "ElementwiseMul", "mul" } };
+    static const char *const forms[] = { "_rtl", "_hls", "" };
+    const char *finn = e->kernel ? e->kernel->finn : NULL, *number = strrchr(key, '_');
     if (mlo_eq(key, e->name)) return 1;
-    if (!mlo_starts(key, "FINNLoop_")) return 0;
-    const char *number = strrchr(key, '_');
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        size_t n = strlen(kinds[i][0]), k = strlen(kinds[i][1]);
-        if ((size_t)(number - key) > n && !strncmp(number - n, kinds[i][0], n)
-            && number[-(ptrdiff_t)n - 1] == '_' && !strncmp(e->name, kinds[i][1], k)
-            && mlo_eq(e->name + k, number))
+    if (!finn || !mlo_starts(key, "FINNLoop_") || !mlo_starts(e->name, e->kernel->series)
+        || !mlo_eq(e->name + strlen(e->kernel->series), number))
+        return 0;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        const size_t form = strlen(forms[i]), n = strlen(finn) + form;
+        if ((size_t)(number - key) > n && !strncmp(number - n, finn, n - form)
+            && !strncmp(number - form, forms[i], form) && number[-(ptrdiff_t)n - 1] == '_')
             return 1;
     }
     return 0;
@@ -49042,25 +49078,36 @@ typedef struct {
     size_t hidden; /* nodes that only prepare parameters */
 } mlo_sketch;
 
+/* What a kernel does, and what looks like it. */
+static const char *mlo_kernel_look(const mlo_kernel *k) {
+    if (k->table) return "table";
+    switch (k->kind) {
+    case MLO_KERNEL_MATRIX: return "mac";
+    case MLO_KERNEL_ATTENTION: return "attention";
+    case MLO_KERNEL_NORM: return "norm";
+    default: return "sum";
+    }
+}
+
 static const char *mlo_sketch_look(const mlo_node *n) {
     static const struct {
         const char *look;
         const char *ops;
-    } looks[] = { { "mac", " MatMul Gemm Conv mlo.MVU MatMulInteger QLinearMatMul Einsum " },
-        { "table", " mlo.MVUTable mlo.RequantTable " },
-        { "attention", " mlo.Attention Attention Softmax " },
+    } looks[] = { { "mac", " MatMul Gemm Conv MatMulInteger QLinearMatMul Einsum " },
+        { "attention", " Attention Softmax " },
         { "norm",
-            " mlo.LayerNorm LayerNormalization RMSNormalization SimplifiedLayerNormalization "
+            " LayerNormalization RMSNormalization SimplifiedLayerNormalization "
             "BatchNormalization " },
         { "sum",
-            " mlo.Add mlo.Mul mlo.Requant mlo.Rotary Add Sub Mul Div Erf Gelu Relu Tanh Sigmoid Where "
-            "Pow Sqrt Cast "
-            "QuantizeLinear DequantizeLinear mlo.Quantize mlo.Dequantize " },
+            " Add Sub Mul Div Erf Gelu Relu Tanh Sigmoid Where Pow Sqrt Cast "
+            "QuantizeLinear DequantizeLinear " },
         { "move",
             " Reshape Transpose Split Concat Slice Gather Squeeze Unsqueeze Expand Identity Shape "
             "Flatten " },
         { "loop", " Scan Loop If " } };
+    const mlo_kernel *k = mlo_kernel_of(n);
     char key[80];
+    if (k) return mlo_kernel_look(k);
     snprintf(key, sizeof key, " %s%s%.60s ", mlo_domain(n), *mlo_domain(n) ? "." : "",
         n->op ? n->op : "");
     for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
