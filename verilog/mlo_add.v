@@ -41,14 +41,9 @@ module mlo_add #(
     output wire [2:0]           m_axis_tuser,
     output wire [2:0]           stat        // [0] a beat enters the multipliers, else [2] blocked: one waits to leave, else [1] starved
 );
-    localparam BEATS = C / PE;
-    localparam CB    = (BEATS > 1) ? $clog2(BEATS) : 1;
     localparam PA    = ABITS + 16;                          // bits of a*MA
     localparam PB    = BBITS + 16;
     localparam SB    = ((PA > PB) ? PA : PB) + 1;           // of the sum
-    localparam [31:0]   LAST_32 = BEATS - 1;
-    localparam [CB-1:0] LAST    = LAST_32[CB-1:0];
-    localparam [CB-1:0] ONE     = 1;
 
     generate
         if (C < 1 || PE < 1 || C % PE != 0) mlo_error_PE_must_divide_C u_pe ();
@@ -58,36 +53,28 @@ module mlo_add #(
         if (SHIFT != 0 && SHIFT != 1)       mlo_error_SHIFT_must_be_0_or_1 u_shift ();
     endgenerate
 
-    // ---- Input registers, so that neither tready depends on the other stream's tvalid
+    // ---- The beats of both, together
     wire [PE*ABITS-1:0] a0;
     wire [PE*BBITS-1:0] b0;
     wire [2:0]          user0;
-    wire                a_valid, b_valid, take;
-    mlo_skid #(.WIDTH(PE*ABITS + 3)) u_skid_a (
-        .clk(clk), .rst(rst), .s_tdata({s_axis_a_tuser, s_axis_a_tdata}), .s_tvalid(s_axis_a_tvalid), .s_tready(s_axis_a_tready),
-        .m_tdata({user0, a0}), .m_tvalid(a_valid), .m_tready(take)
-    );
-    mlo_skid #(.WIDTH(PE*BBITS)) u_skid_b (
-        .clk(clk), .rst(rst), .s_tdata(s_axis_b_tdata), .s_tvalid(s_axis_b_tvalid), .s_tready(s_axis_b_tready),
-        .m_tdata(b0), .m_tvalid(b_valid), .m_tready(take)
+    wire                a_valid, b_valid, is_first, c_first, take, en, c_ready;
+    mlo_pair #(.AWIDTH(PE*ABITS), .BWIDTH(PE*BBITS), .BEATS(C / PE)) u_pair (
+        .clk(clk), .rst(rst),
+        .s_axis_a_tdata(s_axis_a_tdata), .s_axis_a_tvalid(s_axis_a_tvalid), .s_axis_a_tready(s_axis_a_tready),
+        .s_axis_a_tuser(s_axis_a_tuser),
+        .s_axis_b_tdata(s_axis_b_tdata), .s_axis_b_tvalid(s_axis_b_tvalid), .s_axis_b_tready(s_axis_b_tready),
+        .en(en), .c_ready(c_ready), .c_first(c_first), .is_first(is_first), .take(take),
+        .a_valid(a_valid), .b_valid(b_valid), .a(a0), .b(b0), .user(user0)
     );
 
     // ---- Control. Stages: 0 both beats there, 1 operands, 2 products, 3 sum, 4 shifted by S-1, 5 rounded and clipped.
     // The constants are read with the step from 0 to 1; a beat that must wait for them there does not hold back those before it.
     reg  [5:1]    valid;
     reg  [2:0]    user1, user2, user3, user4, user5;
-    reg  [CB-1:0] beat;                                     // of the beat in stage 0
-    reg           swapped;
-    wire          c_ready, out_ready;
-    wire          en       = out_ready || !valid[5];
-    wire          both     = a_valid && b_valid;
-    wire          is_first = both && user0[0] && beat == {CB{1'b0}};
-    wire          c_first  = is_first && !swapped;
+    wire          out_ready;
+    assign en = out_ready || !valid[5];
     wire          moves    = en && {valid, take} != 6'd0;     // each stage, only when a beat enters it (see the lanes)
-    assign take = both && c_ready && !c_first && en;
     always @(posedge clk) begin
-        swapped <= is_first && !take;
-        if (take) beat <= (beat == LAST) ? {CB{1'b0}} : beat + ONE;
         if (moves) begin
             valid <= {valid[4:1], take};
             user1 <= user0;
@@ -96,11 +83,8 @@ module mlo_add #(
             user4 <= user3;
             user5 <= user4;
         end
-        if (rst) begin
-            valid   <= 5'd0;
-            swapped <= 1'b0;
-            beat    <= {CB{1'b0}};
-        end
+        if (rst)
+            valid <= 5'd0;
     end
 
     wire [63:0] c_data;
@@ -170,7 +154,7 @@ module mlo_add #(
     always @(posedge clk) stat_reg <= rst ? 3'd0 : take ? 3'b001 : waiting ? 3'b100 : 3'b010;
     assign stat = stat_reg;
 
-    wire unused = &{1'b0, s_axis_b_tuser, c_data[63:38], ma1, mb1};
+    wire unused = &{1'b0, s_axis_b_tuser, a_valid, b_valid, is_first, c_data[63:38], ma1, mb1};
 
 `ifdef FORMAL
     reg f_past_valid = 1'b0;
@@ -194,8 +178,7 @@ module mlo_add #(
         assert (b_valid || s_axis_b_tready);
         assert (m_axis_tvalid || out_ready);
         assert (!c_first || !f_used || c_ready);  // mlo_param's assumption
-        assert (swapped || !f_used || c_ready);
-        assert (!swapped || is_first);
+        assert ((is_first && !c_first) || !f_used || c_ready);
     end
     always @(posedge clk) if (f_past_valid && !$past(rst) && $past(m_axis_tvalid && !m_axis_tready))
         assert (m_axis_tvalid && $stable(m_axis_tdata) && $stable(m_axis_tuser));

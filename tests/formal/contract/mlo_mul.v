@@ -6,20 +6,20 @@ wanted m_axis C/PE;
 reach s_axis_a m_axis 3;
 inner [6:0] dut.valid;
 inner [20:0] dut.user;
-inner dut.swapped;
-inner [((C/PE > 1) ? $clog2(C/PE) : 1)-1:0] dut.beat;
+inner dut.u_pair.swapped;
+inner [((C/PE > 1) ? $clog2(C/PE) : 1)-1:0] dut.u_pair.beat;
 inner dut.u_param.used;
 inner dut.u_param.full;
 inner dut.u_skid_y.valid_reg;
 inner dut.u_skid_y.full_reg;
 inner [PE*YBITS+2:0] dut.u_skid_y.out_reg;
 inner [PE*YBITS+2:0] dut.u_skid_y.spare_reg;
-inner dut.u_skid_a.valid_reg;
-inner dut.u_skid_a.full_reg;
-inner [PE*ABITS+2:0] dut.u_skid_a.out_reg;
-inner [PE*ABITS+2:0] dut.u_skid_a.spare_reg;
-inner dut.u_skid_b.valid_reg;
-inner dut.u_skid_b.full_reg;
+inner dut.u_pair.u_skid_a.valid_reg;
+inner dut.u_pair.u_skid_a.full_reg;
+inner [PE*ABITS+2:0] dut.u_pair.u_skid_a.out_reg;
+inner [PE*ABITS+2:0] dut.u_pair.u_skid_a.spare_reg;
+inner dut.u_pair.u_skid_b.valid_reg;
+inner dut.u_pair.u_skid_b.full_reg;
     localparam CW = $clog2(C/PE + 1);
     wire [10:0]      valid;
     wire [11*CW-1:0] line_count;
@@ -36,8 +36,8 @@ inner dut.u_skid_b.full_reg;
     endgenerate
     assign valid[1:0]       = {dut.u_skid_y.full_reg, dut.u_skid_y.valid_reg};
     assign line_user[5:0]   = {dut.u_skid_y.spare_reg[(PE*YBITS) +: 3], dut.u_skid_y.out_reg[(PE*YBITS) +: 3]};
-    assign valid[10:9]      = {dut.u_skid_a.full_reg, dut.u_skid_a.valid_reg};
-    assign line_user[32:27] = {dut.u_skid_a.spare_reg[(PE*ABITS) +: 3], dut.u_skid_a.out_reg[(PE*ABITS) +: 3]};
+    assign valid[10:9]      = {dut.u_pair.u_skid_a.full_reg, dut.u_pair.u_skid_a.valid_reg};
+    assign line_user[32:27] = {dut.u_pair.u_skid_a.spare_reg[(PE*ABITS) +: 3], dut.u_pair.u_skid_a.out_reg[(PE*ABITS) +: 3]};
     order #(.BEATS(C/PE), .N(11)) u_order (
         .clk(clk), .rst(rst), .in_take(s_a_take && s_a_start), .in_user(s_axis_a_tuser),
         .out_valid(m_axis_tvalid), .out_ready(m_axis_tready), .out_user(m_axis_tuser), .beat(m_beat), .token(m_token),
@@ -46,20 +46,20 @@ inner dut.u_skid_b.full_reg;
     // As many beats of b: taken and not delivered.
     reg  [4:0] b_inside;
     always @(posedge clk) b_inside <= rst ? 0 : b_inside + s_b_take - m_take;
-    wire [2:0] front = dut.u_skid_a.out_reg[PE*ABITS +: 3];
-    wire       waits = dut.u_skid_a.valid_reg && front[0] && dut.beat == 0;      // the beat in front begins an iteration
-    wire [1:0] a_held = dut.u_skid_a.valid_reg + dut.u_skid_a.full_reg, b_held = dut.u_skid_b.valid_reg + dut.u_skid_b.full_reg;
+    wire [2:0] front = dut.u_pair.u_skid_a.out_reg[PE*ABITS +: 3];
+    wire       waits = dut.u_pair.u_skid_a.valid_reg && front[0] && dut.u_pair.beat == 0;      // the beat in front begins an iteration
+    wire [1:0] a_held = dut.u_pair.u_skid_a.valid_reg + dut.u_pair.u_skid_a.full_reg, b_held = dut.u_pair.u_skid_b.valid_reg + dut.u_pair.u_skid_b.full_reg;
     always @* if (past) begin
         assert (dut.u_skid_y.valid_reg || !dut.u_skid_y.full_reg);
-        assert (dut.u_skid_a.valid_reg || !dut.u_skid_a.full_reg);
-        assert (dut.u_skid_b.valid_reg || !dut.u_skid_b.full_reg);
+        assert (dut.u_pair.u_skid_a.valid_reg || !dut.u_pair.u_skid_a.full_reg);
+        assert (dut.u_pair.u_skid_b.valid_reg || !dut.u_pair.u_skid_b.full_reg);
         assert (b_inside == b_held + valid[0] + valid[1] + valid[2] + valid[3] + valid[4] + valid[5] + valid[6]
                            + valid[7] + valid[8]);
-        assert (dut.beat < C/PE && s_a_beat == (dut.beat + a_held) % (C/PE));
-        if (dut.beat != 0 && !dut.u_skid_a.valid_reg) assert (s_a_beat == dut.beat);
-        if (dut.swapped) assert (waits && dut.u_skid_b.valid_reg && dut.u_param.used);
-        if (dut.u_param.used && !dut.u_param.full) assert (dut.swapped);
+        assert (dut.u_pair.beat < C/PE && s_a_beat == (dut.u_pair.beat + a_held) % (C/PE));
+        if (dut.u_pair.beat != 0 && !dut.u_pair.u_skid_a.valid_reg) assert (s_a_beat == dut.u_pair.beat);
+        if (dut.u_pair.swapped) assert (waits && dut.u_pair.u_skid_b.valid_reg && dut.u_param.used);
+        if (dut.u_param.used && !dut.u_param.full) assert (dut.u_pair.swapped);
         if (!begun) assert (a_held == 0 && s_a_beat == 0 && !dut.u_param.used);
-        if (!dut.u_param.used) assert (valid[8:0] == 0 && dut.beat == 0);
+        if (!dut.u_param.used) assert (valid[8:0] == 0 && dut.u_pair.beat == 0);
         if (!dut.u_param.used && begun) assert (waits);
     end
