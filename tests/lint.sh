@@ -5,7 +5,7 @@
 # The C, what a formatter cannot hold: lines of 120 columns and one statement at most, functions of 60 statements, half of them 11 at most and 95 % 33
 # (style.awk); a kernel's name only in its own file; one min and one max; failures passed on by mlo_failed. A module has 250 lines of logic at most.
 # (test_library breaks each of these rules in a copy of the tree, and asks that this says so.)
-# At its default parameters and, in Icarus and Verilator, at every parameter set of tests/formal/grid.d.
+# At its default parameters and, in Icarus and Verilator, at every parameter set that tests/formal/claims proves it at.
 # Prints a line per check, before it what the tool had to say, if anything; exit 1 if there was any failure.
 # mlo_sim_*.v are simulation models: Yosys is not asked about them.
 here=$(cd "$(dirname "$0")" && pwd)
@@ -93,7 +93,7 @@ for m in $modules; do
     *) check "yosys $m" yosys -q -p "read_verilog $m.v; hierarchy -check -libdir . -top $m; proc; check -assert" ;;
     esac
     # the same line may serve several proofs: depths, flags and proof-only parameters (F_*) do not matter here
-    sets=$(cat "$here"/formal/grid.d/*.txt 2>/dev/null | awk -v m="$m" '$1 == m { s = ""; for (i = 2; i <= NF; i++) if ($i ~ /=/ && $i !~ /^F_/) s = s " " $i; if (s != "") print s }' | sort -u)
+    sets=$(awk '$1 == "proof" { s = ""; for (i = 2; i <= NF; i++) if ($i ~ /=/ && $i !~ /^F_/) s = s " " $i; if (s != "") print s }' "$here/formal/claims/$m.txt" 2>/dev/null | sort -u)
     [ -z "$sets" ] && continue
     while read -r line; do
         # shellcheck disable=SC2086

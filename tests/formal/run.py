@@ -2,27 +2,27 @@
 # SPDX-License-Identifier: MIT
 """Prove the properties under `ifdef FORMAL of verilog/mlo_*.v with yosys + yosys-smtbmc + z3.
 
-    run.py [MODULE ...] [-j N] [--timeout S] [--keep DIR]     prove grid.d/*.txt (all, or only these modules)
-    run.py --mutants [MODULE ...]                             every mutant of mutants.txt must be refuted
+    run.py [MODULE ...] [-j N] [--timeout S] [--keep DIR]     each `proof` of claims/*.txt (all, or only these modules)
+    run.py --mutants [MODULE ...]                             each `mutant` must be refuted
 
 What proved.txt holds is not proved again each time: proved.py says when, and what --all, --record and --list do.
 
-A line of grid.d/*.txt is one proof:   mlo_NAME DEPTH [FLAG ...] [PARAM=VALUE ...]
+proof DEPTH [FLAG ...] [PARAM=VALUE ...] (see claims.py) is
     a bounded proof of DEPTH steps from reset, then an induction proof with the same DEPTH, then (if the module
     has cover statements) each of them must be reached within DEPTH steps.  FLAGs:
     bmc      bounded proof only        nocover  skip the covers        cover    the covers only
     plain    leave the submodules' own properties out (less work; with them they serve as lemmas)
     open:NAME,NAME..         these submodules as contract/abstract.v has them: a queue's contract, any numbers
 
-A line of mutants.txt:   mlo_NAME DEPTH [FLAG ...] [PARAM=VALUE ...] | old text | new text        (\\| stands for |)
+mutant DEPTH [FLAG ...] [PARAM=VALUE ...] | old text | new text:
     the old text (once, before `ifdef FORMAL) is replaced; then the bounded proof must find a counterexample.
 
 One line per proof, a count at the end; exit 1 if anything failed, or fewer ran than there are at least."""
-import glob
 import os
 import re
 import subprocess
 import sys
+import claims
 import proved
 from proved import HERE, VERILOG
 FLAGS = ("bmc", "nocover", "cover", "plain")
@@ -30,13 +30,14 @@ PROOFS, MUTANTS = 195, 130       # at least
 
 
 class Job:
-    def __init__(self, text, where):
-        self.text, self.where = " ".join(text.split()), where
+    """What a claim asks for. text: by which it is known."""
+    def __init__(self, claim):
+        self.module, self.old, self.new = claim.module, claim.old, claim.new
+        self.text = "%s %s" % (claim.module, claim.text)
         self.depth, self.flags, self.params, self.left_open = None, set(), {}, []
-        self.old = self.new = None              # of a mutant
-        words = text.split()
-        self.module = words[0]
-        for w in words[1:]:
+        if claim.old is not None:
+            self.text += "  %s -> %s" % (claim.old, claim.new)
+        for w in claim.text.split():
             if w.isdigit():
                 self.depth = int(w)
             elif w in FLAGS:
@@ -47,32 +48,9 @@ class Job:
                 k, v = w.split("=", 1)
                 self.params[k] = v
             else:
-                sys.exit("%s: what is '%s'?" % (where, w))
+                sys.exit("%s: what is '%s'?" % (claim.where, w))
         if self.depth is None:
-            sys.exit("%s: no depth" % where)
-
-
-def read_lines(path):
-    with open(path) as f:
-        for n, line in enumerate(f, 1):
-            line = line.strip()
-            if line and not line.startswith("#"):
-                yield "%s:%d" % (os.path.basename(path), n), line
-
-
-def read_grid():
-    return [Job(line, where) for path in sorted(glob.glob(os.path.join(HERE, "grid.d", "*.txt"))) for where, line in read_lines(path)]
-
-
-def read_mutants():
-    jobs = []
-    for where, line in read_lines(os.path.join(HERE, "mutants.txt")):
-        head, old, new = [x.strip().replace("\\|", "|") for x in line.split(" | ")]
-        job = Job(head, where)
-        job.old, job.new = old, new
-        job.text += "  %s -> %s" % (old, new)
-        jobs.append(job)
-    return jobs
+            sys.exit("%s: no depth" % claim.where)
 
 
 def source(module):
@@ -187,8 +165,8 @@ def main():
     ap.add_argument("--timeout", type=float, default=300, metavar="S", help="per solver call (300)")
     ap.add_argument("--mutants", action="store_true")
     a = ap.parse_args()
-    name, jobs, floor = ("mutants", read_mutants(), MUTANTS) if a.mutants else ("proofs", read_grid(), PROOFS)
-    proved.main(name, [proof(job, a.timeout) for job in jobs], a, floor)
+    name, kind, floor = ("mutants", "mutant", MUTANTS) if a.mutants else ("proofs", "proof", PROOFS)
+    proved.main(name, [proof(Job(c), a.timeout) for c in claims.read(kind)], a, floor)
 
 
 if __name__ == "__main__":
