@@ -456,7 +456,7 @@ sys.path.insert(0, os.path.join(t.tests, "verilog"))
 from bench import beats, hexwords, pack, param_beats, turns
 
 
-def simulate(name, p, files, plus, library=os.path.join(t.root, "verilog")):
+def simulate(name, p, files, plus, library=os.path.join(t.root, "verilog"), kernel="mlo_add"):
     """The last line that a bench of tests/verilog says, and the words of its out.txt. All of it is one run: seed 1, nothing stalls."""
     folder = t.at("icarus")
     shutil.rmtree(folder, True)
@@ -464,7 +464,7 @@ def simulate(name, p, files, plus, library=os.path.join(t.root, "verilog")):
     for f, text in files.items():
         with open(os.path.join(folder, f), "w") as h: h.write(text)
     source = os.path.join(t.tests, "verilog", name + "_tb.v")
-    p = subprocess.run(["iverilog", "-g2005", "-o", "tb.vvp", "-s", name + "_tb", "-y", library, "-y", os.path.dirname(source), *["-P%s_tb.%s=%d" % (name, k, v) for k, v in p.items()], source],
+    p = subprocess.run(["iverilog", "-g2005", "-o", "tb.vvp", "-s", name + "_tb", "-DKERNEL=" + kernel, "-y", library, "-y", os.path.dirname(source), *["-P%s_tb.%s=%d" % (name, k, v) for k, v in p.items()], source],
                        cwd=folder, capture_output=True, text=True, timeout=100)
     if p.returncode: return "iverilog: " + p.stderr[-300:], []
     plus = dict(seed=1, stall=0, s_in=0, s_w=0, s_c=0, s_t=0, s_out=0, hold=0, gap=0, **plus)
@@ -512,15 +512,15 @@ def told(said, _): return "" if said.startswith("PASS") else said
 
 
 def icarus_mul(attacks, p, library):
-    return icarus_add(attacks, dict(p, MUL=1), library, banks(attacks, lambda a: [int(a.feed["p"][0]) | int(a.feed["p"][1]) << 16], 32))
+    return icarus_add(attacks, p, library, banks(attacks, lambda a: [int(a.feed["p"][0]) | int(a.feed["p"][1]) << 16], 32), "mlo_mul")
 
 
-def icarus_add(attacks, p, library, cb=None):
+def icarus_add(attacks, p, library, cb=None, kernel="mlo_add"):
     pe, y = p["PE"], result(attacks, p["PE"], 16)
     cb = cb or banks(attacks, lambda a: [int(a.feed["p"][0]) | int(a.feed["p"][1]) << 16 | int(a.feed["p"][2]) << 32], 64)
     files = {"a.hex": hexwords(stream(attacks, "a", pe, p["ABITS"]), 35 + pe * p["ABITS"]), "b.hex": hexwords(stream(attacks, "b", pe, p["BBITS"]), 35 + pe * p["BBITS"]),
              "c.hex": hexwords(cb, 160), "y.hex": hexwords(y, 3 + pe * 16)}
-    return told(*simulate("add", p, files, dict(beats=len(y), limit=4000 + 20 * len(y)), library))
+    return told(*simulate("add", p, files, dict(beats=len(y), limit=4000 + 20 * len(y)), library, kernel))
 
 
 def icarus_norm(attacks, p, library):

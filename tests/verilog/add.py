@@ -57,7 +57,7 @@ def run(cfg, seed, stall, counts, late=False, alone=False, kernel=Add()):
     files = {"a.hex": bench.hexwords(fa, 35 + pe * ab), "b.hex": bench.hexwords(fb, 35 + pe * bb),
              "c.hex": bench.hexwords(fc, 32 + axi), "y.hex": bench.hexwords(fy, 3 + pe * yb)}
     limit = 1000 + (len(fy) + 40 * len(fc) + 20 * done) * 100 // (100 - stall) * 3
-    r = bench.run("add", dict(cfg, MUL=int(kernel.name == "mul")), files, seed=seed, stall=stall, beats=len(fy), limit=limit)
+    r = bench.run("add", cfg, files, defines=("KERNEL=mlo_" + kernel.name,), seed=seed, stall=stall, beats=len(fy), limit=limit)
     return [int(t) for t in r.read("in.txt").split()], [int(t) for t in r.read("out.txt").split()]
 
 

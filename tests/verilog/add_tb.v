@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Bench of mlo_add, and (MUL = 1) of mlo_mul, which has the same ports: a.hex, b.hex, c.hex in, y.hex expected; in.txt and out.txt get the cycle of every beat (see add.py, mul.py)
+// Bench of the kernels of two streams, which have mlo_add's ports (KERNEL): a.hex, b.hex, c.hex in, y.hex expected;
+// in.txt and out.txt get the cycle of every beat (see add.py, mul.py)
 `default_nettype none
+`ifndef KERNEL
+`define KERNEL mlo_add
+`endif
 
 // One stream from a file of hex words {hold[31:0], payload}: a word is offered when `count` output beats have come (count >= hold)
 // and, with probability stall %, some cycles later.
@@ -57,7 +61,6 @@ module add_tb;
     parameter YBITS     = 16;
     parameter SHIFT     = 0;
     parameter AXI_WIDTH = 128;
-    parameter MUL       = 0;
 
     reg         clk = 1'b0, rst = 1'b1;
     reg  [31:0] seed, stall, beats, limit, cycle, count, lfsr;
@@ -76,25 +79,13 @@ module add_tb;
     tb_source #(PE*BBITS+3, 2) u_b (clk, rst, "b.hex", seed, stall, count, {b_user, b_data}, b_valid, b_ready);
     tb_source #(AXI_WIDTH, 3)  u_c (clk, rst, "c.hex", seed, stall, count, c_data, c_valid, c_ready);
 
-    generate
-        if (MUL != 0) begin : g_mul
-            mlo_mul #(.C(C), .PE(PE), .ABITS(ABITS), .BBITS(BBITS), .YBITS(YBITS), .SHIFT(SHIFT), .AXI_WIDTH(AXI_WIDTH)) dut (
-                .clk(clk), .rst(rst),
-                .s_axis_a_tdata(a_data), .s_axis_a_tvalid(a_valid), .s_axis_a_tready(a_ready), .s_axis_a_tuser(a_user),
-                .s_axis_b_tdata(b_data), .s_axis_b_tvalid(b_valid), .s_axis_b_tready(b_ready), .s_axis_b_tuser(b_user),
-                .s_axis_c_tdata(c_data), .s_axis_c_tvalid(c_valid), .s_axis_c_tready(c_ready),
-                .m_axis_tdata(y_data), .m_axis_tvalid(y_valid), .m_axis_tready(y_ready), .m_axis_tuser(y_user), .stat(stat)
-            );
-        end else begin : g_add
-            mlo_add #(.C(C), .PE(PE), .ABITS(ABITS), .BBITS(BBITS), .YBITS(YBITS), .SHIFT(SHIFT), .AXI_WIDTH(AXI_WIDTH)) dut (
-                .clk(clk), .rst(rst),
-                .s_axis_a_tdata(a_data), .s_axis_a_tvalid(a_valid), .s_axis_a_tready(a_ready), .s_axis_a_tuser(a_user),
-                .s_axis_b_tdata(b_data), .s_axis_b_tvalid(b_valid), .s_axis_b_tready(b_ready), .s_axis_b_tuser(b_user),
-                .s_axis_c_tdata(c_data), .s_axis_c_tvalid(c_valid), .s_axis_c_tready(c_ready),
-                .m_axis_tdata(y_data), .m_axis_tvalid(y_valid), .m_axis_tready(y_ready), .m_axis_tuser(y_user), .stat(stat)
-            );
-        end
-    endgenerate
+    `KERNEL #(.C(C), .PE(PE), .ABITS(ABITS), .BBITS(BBITS), .YBITS(YBITS), .SHIFT(SHIFT), .AXI_WIDTH(AXI_WIDTH)) dut (
+        .clk(clk), .rst(rst),
+        .s_axis_a_tdata(a_data), .s_axis_a_tvalid(a_valid), .s_axis_a_tready(a_ready), .s_axis_a_tuser(a_user),
+        .s_axis_b_tdata(b_data), .s_axis_b_tvalid(b_valid), .s_axis_b_tready(b_ready), .s_axis_b_tuser(b_user),
+        .s_axis_c_tdata(c_data), .s_axis_c_tvalid(c_valid), .s_axis_c_tready(c_ready),
+        .m_axis_tdata(y_data), .m_axis_tvalid(y_valid), .m_axis_tready(y_ready), .m_axis_tuser(y_user), .stat(stat)
+    );
 
     always #5 clk = !clk;
 
