@@ -3,7 +3,8 @@
 # lint.sh [style | MODULE ...]: the style of the C and of the Verilog; every verilog/*.v (or these) as top in Icarus -Wall, Verilator -Wall and Yosys.
 #
 # The C, what a formatter cannot hold: lines of 120 columns and one statement at most, functions of 60 statements, half of them 11 at most and 95 % 33
-# (style.awk); a kernel's name only in its own file; one min and one max; failures passed on by mlo_failed. A module has 250 lines of logic at most.
+# (style.awk); a kernel's name only in its own file; one min and one max; failures passed on by mlo_failed. A module has 250 lines of logic at most,
+# and a header that says Contract, Throughput, Latency, Stall, Legal.
 # (test_library breaks each of these rules in a copy of the tree, and asks that this says so.)
 # At its default parameters and, in Icarus and Verilator, at every parameter set that tests/formal/claims proves it at.
 # Prints a line per check, before it what the tool had to say, if anything; exit 1 if there was any failure.
@@ -14,7 +15,7 @@ log=$(mktemp) || exit 2
 trap 'rm -f "$log"' EXIT
 failures=0
 checks=0
-floor=453       # checks of all modules, at least
+floor=532       # checks of all modules, at least
 
 # check WHAT COMMAND...: passes if it exits 0 and prints nothing
 check() {
@@ -61,6 +62,15 @@ fi
 # nothing FILES PATTERN [BUT]: no line that matches, comments and those that match BUT left out
 nothing() { grep -nE "$2" $1 | grep -vE ':[0-9]+: *(/?\*|#)' | grep -vE "${3:-^$}"; true; }
 
+# What the header of each module (but of simulation models) does not say.
+headers() {
+    for f in $(ls verilog/mlo_*.v | grep -v mlo_sim_); do
+        for word in Contract Throughput Latency Stall Legal; do
+            sed '/^module/q' "$f" | grep -q "^// $word" || echo "$f: its header has no line that begins with '// $word'"
+        done
+    done
+}
+
 style() {
     cd "$here/.." || exit 2
     sources=$(ls src/*.c src/*/*.c cli/*.c main.c)
@@ -75,6 +85,7 @@ style() {
     check "C: flows are asked for their verbs, not for their names" nothing "$(echo $library)" 'MLO_FLOW_' '^src/(kernels/|core/(core|predict).c)'
     check "C: one min, one max" nothing "$(echo $library)" 'return a [<>] b [?] a : b;' '^src/ground/base.c'
     check "C: failures are passed on by mlo_failed" nothing "$(echo $library)" '\(int\)[a-z>-]*error\.code' '^src/ground/base.c'
+    check "Verilog: a module's header says Contract, Throughput, Latency, Stall, Legal" headers
     check "Verilog: a module has 250 lines of logic at most" awk '
         FNR == 1 { if (n > 250) print file ": " n; n = 0; file = FILENAME }
         /^`ifdef FORMAL/ { proof = 1 }

@@ -129,6 +129,8 @@ BREACHES = [      # a rule of lint.sh, a file, what is put at its end that break
     ("flows are asked", "src/emit/emit.c", "static int mlo_me(int f) { return f == MLO_FLOW_MATRIX; }\n", ""),
     ("one min", "src/fold/fold.c", "static int mlo_more(int a, int b) {\n    return a > b ? a : b;\n}\n", ""),
     ("passed on by mlo_failed", "src/fold/fold.c", "static int mlo_me(mlo *m) { return (int)m->error.code; }\n", ""),
+    ("header says", "verilog/mlo_new.v", "// Contract: none\n// Throughput, Latency, Stall\nmodule mlo_new;\nendmodule\n",
+     "".join(f"// {word} said\n" for word in "Contract Throughput Latency Stall Legal".split()) + "module mlo_new;\nendmodule\n"),
     ("250 lines of logic", "verilog/mlo_delay.v", 251 * "wire x;\n", "`ifdef FORMAL\n" + 251 * "wire x;\n" + "`endif\n"),
 ]
 
@@ -143,11 +145,13 @@ def check_lint():
     case("lint: the tree is in style", "; ".join(fails()))
     for k, (rule, file, breach, _) in enumerate(BREACHES):
         path = f"{tree}/{file}"
-        before = t.read(path)
+        before = t.read(path) if os.path.exists(path) else None
         with open(path, "ab") as f: f.write(breach.encode())
         said = fails()
         case(f"lint: {rule}, {k}", "" if len(said) == 1 and rule in said[0] else f"says {said}")
-        with open(path, "wb") as f: f.write(before)
+        if before is None: os.remove(path)
+        else:
+            with open(path, "wb") as f: f.write(before)
     for k, (_, file, _, like) in enumerate(BREACHES):
         with open(f"{tree}/{file}", "ab") as f: f.write(like.replace("mlo_two", f"mlo_two{k}").encode())
     case("lint: what only looks like a breach", "; ".join(fails()))

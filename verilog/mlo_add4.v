@@ -3,7 +3,9 @@
 //
 // Contract   total + carry_out = a + b + c + d + (the ones of carry_in), all exact. COUNT < 4: only the first COUNT numbers
 //            count. CARRY = 0: carry_in is taken as 0, and carry_out is 0.
-// Throughput one sum per cycle.    Latency 1 cycle with en high.    Stall: en low freezes it. No reset inside.
+// Throughput one sum per cycle
+// Latency    1 cycle with en high
+// Stall      en low freezes it; no reset inside
 // Legal      COUNT 1..4, BITS >= 2.
 //
 // COUNT numbers bring COUNT carries to COUNT - 1 adders: each adder takes one as its carry in, the last one goes on. A carry in

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mlo_attention: multi-head attention of integer tokens: softmax(Q K^T) V, frame by frame
 //
-// What it computes, for each query token and head (a *row*), over the Tk keys of its frame:
+// Contract    for each query token and head (a *row*), over the Tk keys of its frame:
 //   s[j] = sum_d q[d] * k[j][d]      exact. If no key of the frame is valid, all count, with s = 0
 //          CAUSAL = 1: only keys j <= i count for the frame's query i. BAND = 1: only i - BACK <= j <= i + AHEAD.
 //          Then a row of which no key counts gives y = 0

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // mlo_attention_max: the largest score of a row that comes in groups of PE
 //
-// In   a group's scores, and which of them count; begin and end: the row's first and last group
-// Out  max_valid with row_max, the largest of those that count; where none does, the lowest number there is
+// Contract    in: a group's scores, and which of them count; begin and end: the row's first and last group
+//             out: max_valid with row_max, the largest of those that count; where none does, the lowest number there is
 // Throughput  a group per cycle
 // Latency     2 cycles from a row's last group
 // Stall       none: whoever takes row_max has room
+// Legal       PE >= 1; SB >= 2; groups of a row come one after the other, begin with its first and end with its last
 `default_nettype none
 module mlo_attention_max #(
     parameter PE = 2,           // scores of a group

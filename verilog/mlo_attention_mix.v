@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mlo_attention_mix: stage 3 of mlo_attention: the weighted sum of the values, requantized
 //
-// For each row DS = D/SIMD passes over the frame's groups: each step multiplies PE weights
+// Contract    for each row DS = D/SIMD passes over the frame's groups: each step multiplies PE weights
 // with PE values of SIMD channels; a pass ends with SIMD sums, one beat of the result. The
 // walk is: for every row, for every SIMD channels, for every group. Heads h * H/KVH .. (h+1) * H/KVH - 1
 // of the queries read head h of the values.
@@ -18,6 +18,7 @@
 // Latency     12 + clog2(PE) cycles from a pass's last step to its beat on m_axis, 7 more with PROB
 // Stall       the pipeline never stops: a pass starts only if its beat has a reserved
 //             place in the output queue
+// Legal       as mlo_attention
 `default_nettype none
 module mlo_attention_mix #(
     parameter H     = 2,        // heads

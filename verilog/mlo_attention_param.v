@@ -5,7 +5,10 @@
 //             row's last step). Swaps the parameter bank once per such row. `ok`: data
 //             belongs to the row at hand. Later stages get a copy that travels with the
 //             row, so the bank may go as soon as the next iteration's first row comes.
+// Throughput  a row per cycle; rows of the same iteration wait for nothing
 // Latency     3 cycles from fresh to ok, if the next bank is loaded
+// Stall       ok stays low until the next bank is there
+// Legal       done only while ok
 `default_nettype none
 module mlo_attention_param #(
     // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn

@@ -9,6 +9,8 @@
 //             a row may be read when all its words are written (the user knows).
 //             rd_data: the cycle after rd_en
 // Throughput  one word in and one word out per cycle
+// Latency     a word written can be read in the next cycle
+// Stall       room is low while every word is reserved or in use
 // Legal       DEPTH >= the words of a row
 `default_nettype none
 module mlo_attention_ring #(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mlo_attention_round: a score in the steps that a quantized source rounds it to
 //
-//   out = clip(((in * mult + 2^(shift-1)) >>> shift) + zero) to 8 bits signed
+// Contract    out = clip(((in * mult + 2^(shift-1)) >>> shift) + zero) to 8 bits signed
 //
 // Throughput  one value per cycle
 // Latency     exactly 7 cycles

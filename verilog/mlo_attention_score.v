@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mlo_attention_score: stage 1 of mlo_attention: the scores of a row and their maximum
 //
-// For each row (query token, head) and each group of PE keys, DS = D/SIMD steps: PE dot
+// Contract    for each row (query token, head) and each group of PE keys, DS = D/SIMD steps: PE dot
 // products of SIMD channels per step, added up over the steps. The walk is: for every
 // row, for every group, for every step. Heads h * H/KVH .. (h+1) * H/KVH - 1 of the queries read
 // head h of the keys. CAUSAL, BAND: a row walks the groups in which its keys lie (mlo_attention_walk).
@@ -17,6 +17,7 @@
 //             in the score queue, a row's last step only when m_row takes its word: then
 //             m_max has room too, because the reader takes both together. BAND: a row starts
 //             when its constants are there, not before, since they say where
+// Legal       as mlo_attention
 `default_nettype none
 module mlo_attention_score #(
     parameter H     = 2,        // heads

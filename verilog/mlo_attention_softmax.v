@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mlo_attention_softmax: stage 2 of mlo_attention: e = exp2(score - maximum) and the sum over a row
 //
-// A group's PE scores are taken LANES at a time, in ES = ceil(PE/LANES) cycles; LANES =
+// Contract    a group's PE scores are taken LANES at a time, in ES = ceil(PE/LANES) cycles; LANES =
 // ceil(PE/DS) is the smallest number that keeps up with stage 1 (ES <= DS).
 //
 // In   s_score, s_row, s_max: see mlo_attention_score. A row starts when its maximum is
@@ -14,6 +14,7 @@
 // Latency     from taking a row's last group to m_sum_tvalid: 8 + ES cycles, 2 more with PROB, 7 more with ROUND
 // Stall       as in stage 1: a group starts only if its place in the ring is reserved,
 //             and if the row's constants have room in the queue behind
+// Legal       as mlo_attention
 `default_nettype none
 module mlo_attention_softmax #(
     parameter PE    = 2,        // keys of a group

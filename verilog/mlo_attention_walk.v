@@ -8,6 +8,7 @@
 // Contract    token_done: the token's last step, frame_done: it was the last of its frame. Everything is about the token
 //             at hand. reach = {lane, group, back}: BACK, and AHEAD as groups of PE and lanes beyond; it is read while the
 //             frame's first token is at hand
+// Throughput  a token per cycle
 // Latency     none: outputs follow registers, k_* and reach
 // Stall       none (no handshake: see mlo_attention_score)
 // Legal       a frame has no more queries than keys; reach stays while a frame's first token is at hand; lane < PE

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mlo_attention_weight: a probability in the steps of the model it comes from: w = min((e * r + 2^(sp-1)) >> sp, most)
 //
-// most is given a cycle before w leaves, and the rest at first.
+// Contract    most is given a cycle before w leaves, and the rest at first
 // Throughput  a weight per cycle
 // Latency     exactly 7 cycles
 // Stall       none

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mlo_axi_reader: a command (address, number of beats) becomes AXI4 read bursts, and those a stream
 //
-// Bursts are INCR, as long as possible, aligned to their maximal size, so none crosses a 4 KB boundary.
+// Contract    bursts are INCR, as long as possible, aligned to their maximal size, so none crosses a 4 KB boundary.
 // A burst is requested only when the FIFO has room for all of it (counting what is still under way):
 // so the R channel never waits, whatever happens downstream, and several bursts overlap the latency.
 //
@@ -9,7 +9,7 @@
 //             every second cycle at most, and a command costs three cycles of the request side.
 // Latency:    3 cycles from the command to ARVALID, then the memory's, then the FIFO's.
 // Stall:      m_axis may stall for any time; at most FIFO_BEATS beats are then in the FIFO or under way.
-// Commands:   cmd_addr is a multiple of DATA_WIDTH/8 (the low bits are ignored); cmd_beats may be 0.
+// Legal       cmd_addr is a multiple of DATA_WIDTH/8 (the low bits are ignored); cmd_beats may be 0.
 // error:      sticky, some beat came with RRESP other than OKAY (its data is passed on all the same).
 // flush:      ends the command in work, forgets all data and the error.  AXI forbids to take back a request: what
 //             is under way is received and dropped, and no command is taken before that has ended.

@@ -3,6 +3,7 @@
 //
 // Contract    out_valid, out in cycle t are in_valid, in of cycle t - CYCLES
 // Throughput  one word per cycle
+// Latency     CYCLES cycles
 // Stall       none: the user makes room before a word enters (see mlo_attention)
 // Legal       WIDTH >= 1, CYCLES >= 1
 `default_nettype none

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mlo_dot: sum = x[0]*w[0] + ... + x[SIMD-1]*w[SIMD-1], all signed, exact: SIMD multipliers and a pipelined adder tree
 //
+// Contract   operands in one cycle, their sum as many cycles with en high later, in order
 // Throughput one dot product per cycle.
 // Latency    2 + clog2(SIMD) register stages: operands, products, one per level of the tree.
 // Stall      en low freezes every stage. No valid bits inside: the user's control pipeline runs beside this one.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mlo_entry: the door of the core: an external AXI4-Stream becomes an internal token stream
 //
-// Outside, lanes are padded to whole bytes and `tlast` marks the final beat of a frame.  Inside, lanes
+// Contract    outside, lanes are padded to whole bytes and `tlast` marks the final beat of a frame.  Inside, lanes
 // are packed and every beat of a token carries the same sideband, tuser = {key, last, first}.  So `last`
 // has to be known on the first beat of a token although it arrives with the final one: the door keeps a
 // token back until it is complete (and, with MASK = 1, until its mask beat is there).
@@ -9,6 +9,7 @@
 // Throughput: one beat per cycle, with no gap between tokens or frames.
 // Latency:    BEATS + 2 cycles from the first beat of a token in to its first beat out, BEATS = C/LANES.
 // Stall:      when m_axis stalls, up to two more tokens are taken in, then s_axis_tready goes low.
+// Legal       LANES divides C
 // first:      always 0 here; mlo_loop sets it.
 // key:        bit 0 of the token's beat on s1_axis (MASK = 1), else 1.  s1_axis_tlast is not looked at:
 //             the activations say where a frame ends.  With MASK = 0 s1_axis is never ready; tie it to 0.

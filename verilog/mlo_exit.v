@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // mlo_exit: the other door: the internal token stream becomes an external AXI4-Stream
 //
-// Lanes are sign-extended to whole bytes; tlast marks the final beat of a frame, that is the final beat
+// Contract    lanes are sign-extended to whole bytes; tlast marks the final beat of a frame, that is the final beat
 // of the token whose sideband says `last`.  One frame is one DMA transfer.
 //
-// Throughput: one beat per cycle.  Latency: 1 cycle.  Stall: one more beat is taken in, then
-// s_axis_tready goes low.
+// Throughput: one beat per cycle
+// Latency:    1 cycle
+// Stall:      one more beat is taken in, then s_axis_tready goes low
+// Legal       LANES divides C
 `default_nettype none
 module mlo_exit #(
     // channels of a token, a multiple of LANES

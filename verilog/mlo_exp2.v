@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mlo_exp2: e = round(255 * 2^-x) of a scaled difference, the exponential of a softmax, one pipelined lane
 //
+// Contract
 //   t = ((mx - s) * ms + 2^(ss-1)) >> ss, at most 4095      x = t / 64: 6 integer, 6 fraction bits
 //   e = ok ? (ROM[t & 63] + 2^(7+i)) >> (8+i) : 0,  i = t >> 6      (0 .. 255; 0 for i >= 9)
 //   ROM[f] = round(65280 * 2^(-f/64)); 65280 = 255 * 256

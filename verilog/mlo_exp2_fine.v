@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mlo_exp2_fine: e = round(262143 * 2^-x) of a scaled difference, for probabilities that are rounded themselves; one pipelined lane
 //
+// Contract
 //   t = ((mx - s) * ms + 2^(ss-1)) >> ss, at most 2^17 - 1      5 integer, 6 + 6 fraction bits: i, f, g
 //   a = ROM[f] - (((ROM[f] - ROM[f+1]) * g + 32) >> 6),  ROM[f] = round(262143 * 2^(-f/64)), f = 0..64
 //   e = ok ? (2 * a + 2^i) >> (i+1) : 0                         18 bits; 0 for i >= 19

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mlo_loader: brings the parameters of every iteration from memory to the kernels
 //
-// The parameter image holds, for iteration 0, the beats of port 0, then those of port 1, ..., then the
+// Contract    the parameter image holds, for iteration 0, the beats of port 0, then those of port 1, ..., then the
 // same for iteration 1, and so on, without gaps.  So all iterations, a round, are one sequential read, repeated
 // for ever: mlo_axi_reader makes it long bursts, mlo_router deals the beats out.  The two banks of each
 // kernel's mlo_param say when to go on: a full bank stalls its port, and that stalls everything behind.
@@ -9,7 +9,10 @@
 // and left out later.  What lies between them is read as one, also beyond the end of an iteration.
 //
 // Throughput: one beat per cycle; with RESIDENT a read is found by walking over the ports, a cycle each,
-//             while those before it are under way.  Latency: of mlo_axi_reader and mlo_router.
+//             while those before it are under way
+// Latency:    that of mlo_axi_reader and of mlo_router
+// Stall:      a port whose memory is full holds back those behind it in the image
+// Legal       see mlo_axi_reader and mlo_router
 // enable:     while low, no new round begins (the one in work goes on; it waits for the kernels anyway).
 // base, iterations (0 acts as 1) are read when a round begins; with RESIDENT they must stand still from flush on.
 // flush:      forget everything, begin again at port 0 of iteration 0 (see mlo_axi_reader).  `rst` is for

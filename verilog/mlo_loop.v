@@ -6,7 +6,7 @@
 //        .--> s_fb ------/       (the body)         \----> m_fb --.
 //        '------------------ feedback FIFO <----------------------'
 //
-// Order is iteration-major: a group of up to `frames` frames enters one after the other as iteration 0,
+// Contract    order is iteration-major: a group of up to `frames` frames enters one after the other as iteration 0,
 // then the same frames pass as iteration 1, ..., until iteration `iterations`-1 leaves through m_ext.
 // The parameters of an iteration are then used by the whole group.
 //   - A frame ends with the token whose tuser[1] `last` is 1.  Its length is its own business.
@@ -20,11 +20,12 @@
 // The way out counts iterations by the `first` flags which the body hands on; so it needs to know
 // neither the size of the group nor whether the group is closed already.
 //
-// Throughput: one beat per cycle.  Latency: 1 cycle from s_ext or s_fb to m_body, 1 from s_body to m_fb
-// or m_ext.  Stall: each of the two takes in one more beat and goes low.
+// Throughput: one beat per cycle
+// Latency:    1 cycle from s_ext or s_fb to m_body, 1 from s_body to m_fb or m_ext
+// Stall:      each of the two takes in one more beat and goes low
 // Deadlock:   none if the feedback FIFO holds (G-1) x T tokens, G = `frames`, T = the longest frame, and
 //             the body itself can hold a frame (any body with attention does); G x T tokens otherwise.
-// iterations (0 acts as 1) and frames (0 acts as 1) must stand still from reset to the last frame out.
+// Legal       iterations (0 acts as 1) and frames (0 acts as 1) must stand still from reset to the last frame out.
 `default_nettype none
 module mlo_loop #(
     // bits of a beat, opaque

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mlo_refill: brings a kernel in block mode the parameters of every tile from memory
 //
-// The kernel goes through its matrix once a tile (see mlo_tile), so its parameters are read anew for each.  What an iteration of
+// Contract    the kernel goes through its matrix once a tile (see mlo_tile), so its parameters are read anew for each.  What an iteration of
 // the loop needs lies together: for each of BLOCKS row blocks the beats of port 0, then those of port 1, ..., without gaps.  It
 // begins OFFSET beats from the base, that of the next iteration STRIDE beats further on.
 // A request is a tile: tile_next = 1: the first of an iteration (iteration 0 for the first tile after flush, then the next one, and
@@ -12,7 +12,8 @@
 //             beats as soon as it has asked for all of this one's; one request more waits here (tile_ready is low then), so the
 //             reader's FIFO always holds what is wanted next.  A tile takes 3 cycles at least, a burst 2.
 // Latency:    from a request taken to ARVALID 4 cycles, then the memory's, then 3 from a beat of R to m_axis (when all is idle).
-// base, iterations (0 acts as 1) must stand still from flush on.
+// Stall:      a port whose memory is full holds back those behind it
+// Legal       base, iterations (0 acts as 1) must stand still from flush on.
 // flush:      forget everything: the next tile is of iteration 0 (see mlo_axi_reader).  Requests taken while it is high are
 //             forgotten, too.  `rst` is for power-up only, when the memory side is reset, too.
 // error:      sticky until flush: a read failed.  idle: no request and no beat is under way at the memory.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mlo_regs: control, status and counters of the core, on an AXI4-Lite slave (32 bits)
 //
+// Contract
 //   0x00 r   id          0x4D4C4F31 "MLO1"
 //   0x04 r   version     VERSION
 //   0x08 rw  control     bit 0 enable; bit 1 soft reset of the core, bit 2 clear the counters (both read 0)
@@ -18,8 +19,10 @@
 // Counters count while `enable` is set, have 32 bits and wrap.  iterations, frames and base may be
 // written while the core is empty; a soft reset must follow, as parameters are loaded ahead.
 // A soft reset lasts 16 cycles, drops frames inside, keeps the registers and clears the counters.
-// Throughput: one access each way every two cycles.  Latency: 2 cycles from ARVALID to RVALID, 1 from
-// AWVALID and WVALID to BVALID.
+// Throughput: one access each way every two cycles
+// Latency:    2 cycles from ARVALID to RVALID, 1 from AWVALID and WVALID to BVALID
+// Stall:      an answer stands until it is taken; the next access waits
+// Legal       iterations, frames, base are written while the core is empty
 `default_nettype none
 module mlo_regs #(
     // kernels with counters, 1..240

@@ -3,14 +3,15 @@
 // to port 1, ..., then port 0 again: an iteration of the loop.  `iterations` of them are a round.  The ports
 // of RESIDENT get their beats in the first round after reset only; later rounds leave them out.
 //
-// Nothing in the stream says where a beat goes: mlo_loader asks for the beats in this very order.
+// Contract    nothing in the stream says where a beat goes: mlo_loader asks for the beats in this very order.
 // m_axis_tlast: the beat is of the last iteration of the first round (what memories that are loaded once
 // want to know; later it means nothing).
 //
-// Throughput: one beat per cycle, also where the port changes.  Latency: 1 cycle; the first beat after reset
-// may wait a cycle.  Stall: the beat in front waits for its own port (so the order of the ports must be an
-// order in which they consume; a memory that is loaded once never makes a beat wait).
-// iterations (0 acts as 1) must stand still from reset on.
+// Throughput: one beat per cycle, also where the port changes
+// Latency:    1 cycle; the first beat after reset may wait a cycle
+// Stall:      the beat in front waits for its own port (so the order of the ports must be an
+//             order in which they consume; a memory that is loaded once never makes a beat wait)
+// Legal       iterations (0 acts as 1) must stand still from reset on.
 `default_nettype none
 module mlo_router #(
     // bits of a beat
