@@ -310,8 +310,26 @@ def rotations(d):
     return "RotaryEmbedding", [d.floats(b, s, heads * c) if flat else d.floats(b, heads, s, c), at.astype(np.int64), d.floats(9, turned // 2), d.floats(9, turned // 2)], attributes
 
 
+def group_queries(d):
+    """A prompt: nothing is past, and every key counts."""
+    b, s, kept, times, half = d.size(), d.size(), d.size(1, 3), d.size(1, 4), 8 * d.size(1, 3)
+    heads, turns, packed = kept * times, d.flip(), d.flip()
+    c = 2 * half
+    n, nk = heads * c, kept * c
+    inputs = [d.floats(b, s, n + 2 * nk), None, None] if packed else [d.floats(b, s, n), d.floats(b, s, nk), d.floats(b, s, nk)]
+    inputs += [None, None, np.full(b, s - 1, np.int32), np.array(s, np.int32)]
+    if turns: inputs += [d.floats(s + 3, half), d.floats(s + 3, half)]
+    attributes = {"num_heads": heads, "kv_num_heads": kept, "do_rotary": int(turns), "constant": (7, 8) if turns else ()}
+    attributes["outputs"] = ("y", "present_k", "present_v")
+    if turns: attributes["rotary_interleaved"] = d.size(0, 2)
+    if d.flip(): attributes["scale"] = 0.4
+    if d.flip(): attributes["softcap"] = 1.5
+    if d.flip(): attributes["local_window_size"] = d.size(1, 4)
+    return "GroupQueryAttention", inputs, attributes
+
+
 def check_operators():
-    families = {gelus: 12, norms: 16, embeddings: 8, products: 16, gemms: 10, convolutions: 6, integers: 12, attentions: 36, multi_heads: 20, rotations: 18}
+    families = {gelus: 12, norms: 16, embeddings: 8, products: 16, gemms: 10, convolutions: 6, integers: 12, attentions: 36, multi_heads: 20, rotations: 18, group_queries: 30}
     for family, count in families.items():
         bad, made = "", 0
         for seed in range(count):
@@ -361,6 +379,14 @@ def check_kept():
     stays("scaled rotary embedding", "a scale", "RotaryEmbedding", [x, np.zeros(1, np.int64), d.floats(9, 4), d.floats(9, 4)], scale=0.5)
     stays("mask of rank 4", "rank 4", "Attention", [x, w, b, d.bits(2, 1, 5, 5)], num_heads=2)
     stays("lengths of an unknown batch", "--dim", "Attention", [x, w, b, np.array([3, 5], np.int32)], num_heads=2, free=True, constant=(1, 2))
+    group = dict(num_heads=2, kv_num_heads=1, constant=())
+    prompt = [x, d.floats(2, 5, 4), d.floats(2, 5, 4), None, None, np.full(2, 4, np.int32), np.array(5, np.int32)]
+    stays("past keys of a group", "a prompt has none", "GroupQueryAttention", prompt[:3] + [d.floats(2, 1, 3, 4)] * 2 + [np.full(2, 7, np.int32), np.array(8, np.int32)], **group)
+    stays("sinks", "it has sinks", "GroupQueryAttention", prompt + [None] * 4 + [d.floats(2)], **group)
+    stays("a smooth softmax", "smooth_softmax", "GroupQueryAttention", prompt, smooth_softmax=1, **group)
+    stays("an empty window", "window is empty", "GroupQueryAttention", prompt, local_window_size=0, **group)
+    stays("groups that do not divide", "3 heads of queries, 2 of keys", "GroupQueryAttention", prompt, num_heads=3, kv_num_heads=2)
+    stays("keys without values", "not both", "GroupQueryAttention", prompt[:2] + [None] + prompt[3:], **group)
     stays("heads that do not divide", "8 channels are not 3 heads", "Attention", [x, w, b], num_heads=3)
     stays("packed keys and values", "no input 2", "MultiHeadAttention", [x, d.floats(2, 5, 2, 2, 4), None], num_heads=2)
     stays("an activation nobody knows", "Elu", "FusedGemm", [d.floats(2, 3), d.floats(3, 4)], activation="Elu")
@@ -464,4 +490,4 @@ def check_circular():
 
 if __name__ == "__main__":
     t.main(check_circular, check_operators, check_half, check_free, check_kept, check_functions, check_matrix,
-           floor=96)
+           floor=103)

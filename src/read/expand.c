@@ -771,10 +771,9 @@ static const char *mlo_x_angles(mlo_expansion *x, size_t i, const char *rows, in
     return mlo_x_unsqueeze(x, y, &axis, 1);
 }
 
-/* (a cos - b sin, a sin + b cos) of the first `turned` of v's channels. */
+/* (a cos - b sin, a sin + b cos) of the first `turned` of v's channels; by_two: pairs are neighbours. */
 static const char *mlo_x_rotated(
-    mlo_expansion *x, const char *v, int64_t turned, const char *cos, const char *sin) {
-    const int by_two = mlo_int(x->n, "interleaved", 0) != 0;
+    mlo_expansion *x, const char *v, int64_t turned, const char *cos, const char *sin, int by_two) {
     const int64_t four = 4, whole[] = { 0, 0, 0, turned };
     const char *a = mlo_x_part(x, v, 0, by_two ? turned : turned / 2, by_two ? 2 : 1);
     const char *b = mlo_x_part(x, v, by_two ? 1 : turned / 2, turned, by_two ? 2 : 1);
@@ -790,6 +789,17 @@ static const char *mlo_x_rotated(
     y = MLO_X(x, "Concat", re, im);
     mlo_x_int(x, "axis", by_two ? 4 : -1);
     return by_two ? mlo_x_reshape(x, y, whole, 4) : y;
+}
+
+/* v of `width` channels a head, the first `turned` of which turn. */
+static const char *mlo_x_partly_rotated(mlo_expansion *x, const char *v, int64_t width,
+    int64_t turned, const char *cos, const char *sin, int by_two) {
+    const char *y = mlo_x_rotated(x, v, turned, cos, sin, by_two);
+    if (width == turned) return y;
+    const char *rest = mlo_x_part(x, v, turned, width, 1);
+    y = MLO_X(x, "Concat", y, rest);
+    mlo_x_int(x, "axis", -1);
+    return y;
 }
 
 /* RotaryEmbedding(x, positions, cosines, sines): x is [B, S, heads x C] or [B, heads, S, C]; the
@@ -813,12 +823,8 @@ static void mlo_expand_rotary(mlo_expansion *x) {
     const char *rows = mlo_x_positions(x), *v = mlo_x_in(x, 0);
     const char *cos = mlo_x_angles(x, 2, rows, flat), *sin = mlo_x_angles(x, 3, rows, flat);
     if (flat) v = mlo_x_reshape(x, v, split, 4);
-    const char *y = mlo_x_rotated(x, v, turned, cos, sin);
-    if (width > turned) {
-        const char *rest = mlo_x_part(x, v, turned, width, 1);
-        y = MLO_X(x, "Concat", y, rest);
-        mlo_x_int(x, "axis", -1);
-    }
+    const char *y = mlo_x_partly_rotated(
+        x, v, width, turned, cos, sin, mlo_int(x->n, "interleaved", 0) != 0);
     mlo_x_out(x, 0, flat ? mlo_x_reshape(x, y, joined, 3) : y);
 }
 
@@ -1063,6 +1069,119 @@ static void mlo_expand_standard_attention(mlo_expansion *x) {
     if (mlo_x_wanted(x, 3)) mlo_x_out(x, 3, stage[mlo_int(x->n, "qk_matmul_output_mode", 0)]);
 }
 
+/* ---- grouped-query attention -------------------------------------------------
+ * GroupQueryAttention(q, k, v, past k, past v, keys - 1, most keys, cosines, sines, positions) -> y,
+ * present k, present v: causal, as ONNX Runtime's tools write decoders. q may hold k and v, too. A
+ * prompt only: nothing is past. (Which keys of a batch are padding, `keys - 1`, is not asked: they
+ * come last, where only the padding's own rows could see them; those rows are nobody's.) */
+
+enum { MLO_GQA_PAST = 3, MLO_GQA_COS = 7, MLO_GQA_SIN = 8, MLO_GQA_POSITIONS = 9 };
+
+typedef struct {
+    int64_t heads[3], channels; /* of q, k, v; of a head */
+    const char *part[3]; /* [B, heads, S, C] */
+} mlo_x_group;
+
+/* Stays when nothing here, or in ONNX Runtime's documentation, says what it means. */
+static void mlo_x_check_group(mlo_expansion *x) {
+    static const struct {
+        size_t input;
+        const char *why;
+    } odd[] = { { 10, "it has a bias" }, { 11, "it has sinks" }, { 12, "its keys are quantized" },
+        { 13, "its values are quantized" } };
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        if (*mlo_x_in(x, odd[i].input)) mlo_x_stay(x, "%s", odd[i].why);
+    for (size_t i = MLO_GQA_PAST; i < MLO_GQA_PAST + 2; i++)
+        if (*mlo_x_in(x, i) && mlo_x_dim(x, i, 2) != 0)
+            mlo_x_stay(x, "it has past keys and values: a prompt has none");
+    if (!mlo_int(x->n, "local_window_size", -1)) mlo_x_stay(x, "its window is empty");
+    if (mlo_int(x->n, "smooth_softmax", 0) > 0) mlo_x_stay(x, "smooth_softmax is set");
+    if (mlo_int(x->n, "qk_output", 0) || mlo_x_wanted(x, 3)) mlo_x_stay(x, "its qk is used");
+    if (mlo_x_rank(x, 0) != 3) mlo_x_stay(x, "the rank of q is %d", mlo_x_rank(x, 0));
+    if (!*mlo_x_in(x, 1) != !*mlo_x_in(x, 2)) mlo_x_stay(x, "it has k or v, but not both");
+}
+
+/* q, k and v, whose channels are counted. */
+static void mlo_x_group_parts(mlo_expansion *x, mlo_x_group *g) {
+    const int packed = !*mlo_x_in(x, 1);
+    const int64_t all = mlo_x_dim(x, 0, 2);
+    g->heads[0] = mlo_int(x->n, "num_heads", 0);
+    g->heads[1] = g->heads[2] = mlo_int(x->n, "kv_num_heads", 0);
+    if (g->heads[0] < 1 || g->heads[1] < 1 || g->heads[0] % g->heads[1]) {
+        mlo_x_stay(x, "it has %lld heads of queries, %lld of keys", (long long)g->heads[0],
+            (long long)g->heads[1]);
+        return;
+    }
+    g->channels = mlo_dim_part(all, g->heads[0] + (packed ? 2 * g->heads[1] : 0));
+    if (g->channels < 1) mlo_x_stay(x, "%lld channels are not its heads", (long long)all);
+    if (mlo_x_stopped(x)) return;
+    const int64_t size[] = { g->heads[0] * g->channels, g->heads[1] * g->channels,
+        g->heads[2] * g->channels };
+    for (size_t i = 0; i < 3; i++) g->part[i] = mlo_x_in(x, i);
+    if (packed) mlo_x_split(x, mlo_x_in(x, 0), 2, size, g->part, 3);
+    for (size_t i = 0; i < 3; i++) g->part[i] = mlo_x_heads(x, g->part[i], g->heads[i]);
+}
+
+/* Queries and keys turn: the rows of the tables are those of the tokens' places. */
+static void mlo_x_group_turn(mlo_expansion *x, mlo_x_group *g) {
+    const int64_t heads = 1, half = mlo_x_dim(x, MLO_GQA_COS, -1);
+    const int listed = *mlo_x_in(x, MLO_GQA_POSITIONS) != 0;
+    const char *table[2];
+    if (!mlo_int(x->n, "do_rotary", 0)) return;
+    if (half < 1 || 2 * half > g->channels)
+        mlo_x_stay(x, "%lld channels of a head, of which %lld turn", (long long)g->channels,
+            (long long)(2 * half));
+    const char *rows = mlo_x_in(x, MLO_GQA_POSITIONS);
+    if (!listed) rows = mlo_x_range(x, mlo_x_length(x, g->part[0]));
+    for (size_t i = 0; i < 2; i++) {
+        table[i] = MLO_X(x, "Gather", mlo_x_in(x, MLO_GQA_COS + i), rows);
+        mlo_x_int(x, "axis", 0);
+        if (listed) table[i] = mlo_x_unsqueeze(x, table[i], &heads, 1);
+    }
+    for (size_t i = 0; i < 2; i++)
+        g->part[i] = mlo_x_partly_rotated(x, g->part[i], g->channels, 2 * half, table[0], table[1],
+            mlo_int(x->n, "rotary_interleaved", 0) != 0);
+}
+
+/* [S, S]: key j counts for query i if j <= i, and i - window < j where there is a window. */
+static const char *mlo_x_group_sight(mlo_expansion *x, const char *q) {
+    const int64_t column[] = { -1, 1 }, window = mlo_int(x->n, "local_window_size", -1);
+    const char *keys = mlo_x_range(x, mlo_x_length(x, q));
+    const char *at = mlo_x_reshape(x, keys, column, 2);
+    const char *later = MLO_X(x, "Greater", keys, at);
+    const char *open = MLO_X(x, "Not", later);
+    if (window < 0) return open;
+    const char *edge = mlo_x_whole(x, window);
+    edge = MLO_X(x, "Sub", at, edge);
+    edge = MLO_X(x, "Greater", keys, edge);
+    return MLO_X(x, "And", open, edge);
+}
+
+static void mlo_expand_group_query(mlo_expansion *x) {
+    const int64_t swap[] = { 0, 1, 3, 2 };
+    const double scale = (double)mlo_float(x->n, "scale", 0);
+    mlo_x_group g = { { 0, 0, 0 }, 0, { "", "", "" } };
+    mlo_x_check_group(x);
+    mlo_x_group_parts(x, &g);
+    mlo_x_group_turn(x, &g);
+    if (mlo_x_stopped(x)) return;
+    const char *k = mlo_x_shared(x, g.part[1], g.heads[1], g.heads[0], g.channels);
+    const char *v = mlo_x_shared(x, g.part[2], g.heads[2], g.heads[0], g.channels);
+    k = mlo_x_transpose(x, k, swap, 4);
+    const char *y = MLO_X(x, "MatMul", g.part[0], k);
+    const char *c = mlo_x_number(x, scale < 0 || scale > 0 ? scale : 1 / sqrt((double)g.channels));
+    y = MLO_X(x, "Mul", y, c);
+    y = mlo_x_capped(x, y);
+    c = mlo_x_group_sight(x, g.part[0]);
+    c = mlo_x_filter(x, c, -(double)INFINITY);
+    y = MLO_X(x, "Add", y, c);
+    y = MLO_X(x, "Softmax", y);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_out(x, 0, mlo_x_joined(x, MLO_X(x, "MatMul", y, v)));
+    for (size_t i = 1; i < 3; i++)
+        if (mlo_x_wanted(x, i)) mlo_x_out(x, i, g.part[i]);
+}
+
 /* ---- forms: what inference needs to see past a fused node ----------------- */
 
 static int mlo_shape_skip_norm(mlo_shapes *s) {
@@ -1098,6 +1217,15 @@ static int mlo_shape_multi_head(mlo_shapes *s) {
         s->out[0].dims[2] = v.rank == 3 ? v.dims[2]
             : v.rank == 4               ? mlo_times(v.dims[1], v.dims[3])
                                         : -1;
+    return 0;
+}
+/* As q, whose channels k and v share where they are in it. */
+static int mlo_shape_group_query(mlo_shapes *s) {
+    const int64_t heads = mlo_int(s->node, "num_heads", 0);
+    const int64_t kept = mlo_int(s->node, "kv_num_heads", 0);
+    s->out[0] = mlo_form_in(s, 0);
+    if (s->out[0].rank == 3 && !mlo_has_input(s->node, 1))
+        s->out[0].dims[2] = mlo_times(mlo_dim_part(s->out[0].dims[2], heads + 2 * kept), heads);
     return 0;
 }
 static void mlo_form_rotate(mlo_form *f, int batch, int swap) {
@@ -1509,6 +1637,7 @@ typedef struct {
 static const mlo_fused mlo_fused_ops[] = {
     MLO_FUSED("com.microsoft.Attention", "xx", attention, attention),
     MLO_FUSED("com.microsoft.MultiHeadAttention", "xxx", multi_head, multi_head),
+    MLO_FUSED("com.microsoft.GroupQueryAttention", "x", group_query, group_query),
     MLO_FUSED("com.microsoft.SkipLayerNormalization", "xxx", skip_norm, skip_norm),
     MLO_FUSED("com.microsoft.SkipSimplifiedLayerNormalization", "xxx", skip_norm, skip_norm),
     MLO_FUSED("com.microsoft.EmbedLayerNormalization", "x-xx-xx", embed, embed),
