@@ -10854,10 +10854,9 @@ static const char *mlo_x_angles(mlo_expansion *x, size_t i, const char *rows, in
     return mlo_x_unsqueeze(x, y, &axis, 1);
 }
 
-/* (a cos - b sin, a sin + b cos) of the first `turned` of v's channels. */
+/* (a cos - b sin, a sin + b cos) of the first `turned` of v's channels; by_two: pairs are neighbours. */
 static const char *mlo_x_rotated(
-    mlo_expansion *x, const char *v, int64_t turned, const char *cos, const char *sin) {
-    const int by_two = mlo_int(x->n, "interleaved", 0) != 0;
+    mlo_expansion *x, const char *v, int64_t turned, const char *cos, const char *sin, int by_two) {
     const int64_t four = 4, whole[] = { 0, 0, 0, turned };
     const char *a = mlo_x_part(x, v, 0, by_two ? turned : turned / 2, by_two ? 2 : 1);
     const char *b = mlo_x_part(x, v, by_two ? 1 : turned / 2, turned, by_two ? 2 : 1);
@@ -10873,6 +10872,17 @@ static const char *mlo_x_rotated(
     y = MLO_X(x, "Concat", re, im);
     mlo_x_int(x, "axis", by_two ? 4 : -1);
     return by_two ? mlo_x_reshape(x, y, whole, 4) : y;
+}
+
+/* v of `width` channels a head, the first `turned` of which turn. */
+static const char *mlo_x_partly_rotated(mlo_expansion *x, const char *v, int64_t width,
+    int64_t turned, const char *cos, const char *sin, int by_two) {
+    const char *y = mlo_x_rotated(x, v, turned, cos, sin, by_two);
+    if (width == turned) return y;
+    const char *rest = mlo_x_part(x, v, turned, width, 1);
+    y = MLO_X(x, "Concat", y, rest);
+    mlo_x_int(x, "axis", -1);
+    return y;
 }
 
 /* RotaryEmbedding(x, positions, cosines, sines): x is [B, S, heads x C] or [B, heads, S, C]; the
@@ -10896,12 +10906,8 @@ static void mlo_expand_rotary(mlo_expansion *x) {
     const char *rows = mlo_x_positions(x), *v = mlo_x_in(x, 0);
     const char *cos = mlo_x_angles(x, 2, rows, flat), *sin = mlo_x_angles(x, 3, rows, flat);
     if (flat) v = mlo_x_reshape(x, v, split, 4);
-    const char *y = mlo_x_rotated(x, v, turned, cos, sin);
-    if (width > turned) {
-        const char *rest = mlo_x_part(x, v, turned, width, 1);
-        y = MLO_X(x, "Concat", y, rest);
-        mlo_x_int(x, "axis", -1);
-    }
+    const char *y = mlo_x_partly_rotated(
+        x, v, width, turned, cos, sin, mlo_int(x->n, "interleaved", 0) != 0);
     mlo_x_out(x, 0, flat ? mlo_x_reshape(x, y, joined, 3) : y);
 }
 
@@ -11146,6 +11152,119 @@ static void mlo_expand_standard_attention(mlo_expansion *x) {
     if (mlo_x_wanted(x, 3)) mlo_x_out(x, 3, stage[mlo_int(x->n, "qk_matmul_output_mode", 0)]);
 }
 
+/* ---- grouped-query attention -------------------------------------------------
+ * GroupQueryAttention(q, k, v, past k, past v, keys - 1, most keys, cosines, sines, positions) -> y,
+ * present k, present v: causal, as ONNX Runtime's tools write decoders. q may hold k and v, too. A
+ * prompt only: nothing is past. (Which keys of a batch are padding, `keys - 1`, is not asked: they
+ * come last, where only the padding's own rows could see them; those rows are nobody's.) */
+
+enum { MLO_GQA_PAST = 3, MLO_GQA_COS = 7, MLO_GQA_SIN = 8, MLO_GQA_POSITIONS = 9 };
+
+typedef struct {
+    int64_t heads[3], channels; /* of q, k, v; of a head */
+    const char *part[3]; /* [B, heads, S, C] */
+} mlo_x_group;
+
+/* Stays when nothing here, or in ONNX Runtime's documentation, says what it means. */
+static void mlo_x_check_group(mlo_expansion *x) {
+    static const struct {
+        size_t input;
+        const char *why;
+    } odd[] = { { 10, "it has a bias" }, { 11, "it has sinks" }, { 12, "its keys are quantized" },
+        { 13, "its values are quantized" } };
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        if (*mlo_x_in(x, odd[i].input)) mlo_x_stay(x, "%s", odd[i].why);
+    for (size_t i = MLO_GQA_PAST; i < MLO_GQA_PAST + 2; i++)
+        if (*mlo_x_in(x, i) && mlo_x_dim(x, i, 2) != 0)
+            mlo_x_stay(x, "it has past keys and values: a prompt has none");
+    if (!mlo_int(x->n, "local_window_size", -1)) mlo_x_stay(x, "its window is empty");
+    if (mlo_int(x->n, "smooth_softmax", 0) > 0) mlo_x_stay(x, "smooth_softmax is set");
+    if (mlo_int(x->n, "qk_output", 0) || mlo_x_wanted(x, 3)) mlo_x_stay(x, "its qk is used");
+    if (mlo_x_rank(x, 0) != 3) mlo_x_stay(x, "the rank of q is %d", mlo_x_rank(x, 0));
+    if (!*mlo_x_in(x, 1) != !*mlo_x_in(x, 2)) mlo_x_stay(x, "it has k or v, but not both");
+}
+
+/* q, k and v, whose channels are counted. */
+static void mlo_x_group_parts(mlo_expansion *x, mlo_x_group *g) {
+    const int packed = !*mlo_x_in(x, 1);
+    const int64_t all = mlo_x_dim(x, 0, 2);
+    g->heads[0] = mlo_int(x->n, "num_heads", 0);
+    g->heads[1] = g->heads[2] = mlo_int(x->n, "kv_num_heads", 0);
+    if (g->heads[0] < 1 || g->heads[1] < 1 || g->heads[0] % g->heads[1]) {
+        mlo_x_stay(x, "it has %lld heads of queries, %lld of keys", (long long)g->heads[0],
+            (long long)g->heads[1]);
+        return;
+    }
+    g->channels = mlo_dim_part(all, g->heads[0] + (packed ? 2 * g->heads[1] : 0));
+    if (g->channels < 1) mlo_x_stay(x, "%lld channels are not its heads", (long long)all);
+    if (mlo_x_stopped(x)) return;
+    const int64_t size[] = { g->heads[0] * g->channels, g->heads[1] * g->channels,
+        g->heads[2] * g->channels };
+    for (size_t i = 0; i < 3; i++) g->part[i] = mlo_x_in(x, i);
+    if (packed) mlo_x_split(x, mlo_x_in(x, 0), 2, size, g->part, 3);
+    for (size_t i = 0; i < 3; i++) g->part[i] = mlo_x_heads(x, g->part[i], g->heads[i]);
+}
+
+/* Queries and keys turn: the rows of the tables are those of the tokens' places. */
+static void mlo_x_group_turn(mlo_expansion *x, mlo_x_group *g) {
+    const int64_t heads = 1, half = mlo_x_dim(x, MLO_GQA_COS, -1);
+    const int listed = *mlo_x_in(x, MLO_GQA_POSITIONS) != 0;
+    const char *table[2];
+    if (!mlo_int(x->n, "do_rotary", 0)) return;
+    if (half < 1 || 2 * half > g->channels)
+        mlo_x_stay(x, "%lld channels of a head, of which %lld turn", (long long)g->channels,
+            (long long)(2 * half));
+    const char *rows = mlo_x_in(x, MLO_GQA_POSITIONS);
+    if (!listed) rows = mlo_x_range(x, mlo_x_length(x, g->part[0]));
+    for (size_t i = 0; i < 2; i++) {
+        table[i] = MLO_X(x, "Gather", mlo_x_in(x, MLO_GQA_COS + i), rows);
+        mlo_x_int(x, "axis", 0);
+        if (listed) table[i] = mlo_x_unsqueeze(x, table[i], &heads, 1);
+    }
+    for (size_t i = 0; i < 2; i++)
+        g->part[i] = mlo_x_partly_rotated(x, g->part[i], g->channels, 2 * half, table[0], table[1],
+            mlo_int(x->n, "rotary_interleaved", 0) != 0);
+}
+
+/* [S, S]: key j counts for query i if j <= i, and i - window < j where there is a window. */
+static const char *mlo_x_group_sight(mlo_expansion *x, const char *q) {
+    const int64_t column[] = { -1, 1 }, window = mlo_int(x->n, "local_window_size", -1);
+    const char *keys = mlo_x_range(x, mlo_x_length(x, q));
+    const char *at = mlo_x_reshape(x, keys, column, 2);
+    const char *later = MLO_X(x, "Greater", keys, at);
+    const char *open = MLO_X(x, "Not", later);
+    if (window < 0) return open;
+    const char *edge = mlo_x_whole(x, window);
+    edge = MLO_X(x, "Sub", at, edge);
+    edge = MLO_X(x, "Greater", keys, edge);
+    return MLO_X(x, "And", open, edge);
+}
+
+static void mlo_expand_group_query(mlo_expansion *x) {
+    const int64_t swap[] = { 0, 1, 3, 2 };
+    const double scale = (double)mlo_float(x->n, "scale", 0);
+    mlo_x_group g = { { 0, 0, 0 }, 0, { "", "", "" } };
+    mlo_x_check_group(x);
+    mlo_x_group_parts(x, &g);
+    mlo_x_group_turn(x, &g);
+    if (mlo_x_stopped(x)) return;
+    const char *k = mlo_x_shared(x, g.part[1], g.heads[1], g.heads[0], g.channels);
+    const char *v = mlo_x_shared(x, g.part[2], g.heads[2], g.heads[0], g.channels);
+    k = mlo_x_transpose(x, k, swap, 4);
+    const char *y = MLO_X(x, "MatMul", g.part[0], k);
+    const char *c = mlo_x_number(x, scale < 0 || scale > 0 ? scale : 1 / sqrt((double)g.channels));
+    y = MLO_X(x, "Mul", y, c);
+    y = mlo_x_capped(x, y);
+    c = mlo_x_group_sight(x, g.part[0]);
+    c = mlo_x_filter(x, c, -(double)INFINITY);
+    y = MLO_X(x, "Add", y, c);
+    y = MLO_X(x, "Softmax", y);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_out(x, 0, mlo_x_joined(x, MLO_X(x, "MatMul", y, v)));
+    for (size_t i = 1; i < 3; i++)
+        if (mlo_x_wanted(x, i)) mlo_x_out(x, i, g.part[i]);
+}
+
 /* ---- forms: what inference needs to see past a fused node ----------------- */
 
 static int mlo_shape_skip_norm(mlo_shapes *s) {
@@ -11181,6 +11300,15 @@ static int mlo_shape_multi_head(mlo_shapes *s) {
         s->out[0].dims[2] = v.rank == 3 ? v.dims[2]
             : v.rank == 4               ? mlo_times(v.dims[1], v.dims[3])
                                         : -1;
+    return 0;
+}
+/* As q, whose channels k and v share where they are in it. */
+static int mlo_shape_group_query(mlo_shapes *s) {
+    const int64_t heads = mlo_int(s->node, "num_heads", 0);
+    const int64_t kept = mlo_int(s->node, "kv_num_heads", 0);
+    s->out[0] = mlo_form_in(s, 0);
+    if (s->out[0].rank == 3 && !mlo_has_input(s->node, 1))
+        s->out[0].dims[2] = mlo_times(mlo_dim_part(s->out[0].dims[2], heads + 2 * kept), heads);
     return 0;
 }
 static void mlo_form_rotate(mlo_form *f, int batch, int swap) {
@@ -11592,6 +11720,7 @@ typedef struct {
 static const mlo_fused mlo_fused_ops[] = {
     MLO_FUSED("com.microsoft.Attention", "xx", attention, attention),
     MLO_FUSED("com.microsoft.MultiHeadAttention", "xxx", multi_head, multi_head),
+    MLO_FUSED("com.microsoft.GroupQueryAttention", "x", group_query, group_query),
     MLO_FUSED("com.microsoft.SkipLayerNormalization", "xxx", skip_norm, skip_norm),
     MLO_FUSED("com.microsoft.SkipSimplifiedLayerNormalization", "xxx", skip_norm, skip_norm),
     MLO_FUSED("com.microsoft.EmbedLayerNormalization", "x-xx-xx", embed, embed),
@@ -17611,6 +17740,9 @@ typedef struct {
     struct {
         int64_t heads, groups, steps, exps, divide, queue, ring, waiting, held, to_max, to_sum,
             to_out;
+        /* cycles from an iteration's first row to its constants; 1: it begins with them (else it ends) */
+        int64_t constants;
+        int early;
         int partly, causal;
         int64_t keys, iterations, stride;
         const int64_t *reach;
@@ -17780,6 +17912,12 @@ static void mlo_set_element(mlo_array *a, int64_t i, int64_t v) {
     case MLO_INT64: ((int64_t *)a->data)[i] = v; break;
     default: break;
     }
+}
+
+static mlo_form mlo_array_form(const mlo_array *a) {
+    mlo_form f = { a->dtype, a->rank, { 0 } };
+    for (int i = 0; i < f.rank && i < MLO_MAX_RANK; i++) f.dims[i] = a->dims[i];
+    return f;
 }
 
 /* Attributes every kernel shares: the output's element type and bounds. */
@@ -18784,6 +18922,16 @@ static const mlo_kernel mlo_mvu_kernel = {
  *     its last place, 2^-19 of the largest. R is within 2^-14. So some 2 in 10000 probabilities of
  *     real models are rounded otherwise than floats are. A w that is off by one moves y by v MO /
  *     2^SO steps, about one for the largest v.
+ *
+ * AttentionBias adds to the scores a parameter, bias [H or 1, T or 1, T] int16 in steps of 2^bias_shift
+ * of theirs (1: the same for all heads, for all queries), so it may differ per iteration:
+ *
+ *     s[j] = q . k[j] + bias[h][i][j] 2^bias_shift    a key whose number is -2^15 does not count; if
+ *                                                     none counts, y = 0
+ *
+ * A frame shorter than T uses its first rows and columns. It may be causal, but has no band: what a
+ * band hides, the bias can. cost: no cycles (but up to 4 of an iteration's first row); its numbers are
+ * parameters of each iteration, two banks on chip.
  */
 
 /* round(65280 * 2^(-f/64)) for f = 0..63: the same numbers as in verilog/mlo_exp2.v; a test
@@ -18839,7 +18987,7 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
     "vh = Transpose <perm=[0, 2, 1, 3]> (v4)\n"
 /* Which keys count for which queries: those of the mask between the row's ends. Members of p from
  * `first` on are BACK and AHEAD, if band. */
-#define MLO_ATTENTION_SEEN(first)                                              \
+#define MLO_ATTENTION_SEEN(first, also)                                        \
     "p64 = Cast <to=7> (p)\n"                                                  \
     "i0 = Constant <value_int=0> ()\n"                                         \
     "i1 = Constant <value_int=1> ()\n"                                         \
@@ -18848,7 +18996,7 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
     "causal = Cast <to=9> (causal_)\n"                                         \
     "band_ = Constant <value_int=@band> ()\n"                                  \
     "band = Cast <to=9> (band_)\n"                                             \
-    "partly = Or (causal, band)\n"                                             \
+    "partly = Or (causal, " also ")\n"                                         \
     "far2 = Constant <value_ints=[1099511627776, 1099511627776]> ()\n"         \
     "p_far = Concat <axis=0> (p64, far2)\n" /* no band: there are no others */ \
     "i_back = Constant <value_int=" #first "> ()\n"                            \
@@ -18872,8 +19020,8 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
     "behind = Less (until, k_at)\n"                                            \
     "outside = Or (before, behind)\n"                                          \
     "inside = Not (outside)\n"                                                 \
-    "mask4 = Unsqueeze <axes=[1, 2]> (mask)\n"                                 \
-    "seen4 = And (mask4, inside)\n"
+    "mask4 = Unsqueeze <axes=[1, 2]> (mask)\n"
+#define MLO_ATTENTION_SEEN_ALL "seen4 = And (mask4, inside)\n"
 /* Keys that don't count score so low that any other is the maximum; when none counts they are all
  * equal. The largest is of doubles: ONNX Runtime's of int64 is wrong beyond 31 bits (measured,
  * 1.31). */
@@ -19013,7 +19161,34 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
 #define MLO_ATTENTION_BEGIN(name, first)                                                    \
     name " <to, lo, hi, heads, lt, kv_heads=0, causal=0, band=0> (q_, k_, v_, mask, p) => " \
          "(y)\n" MLO_ATTENTION_SCORES                                                       \
-         MLO_ATTENTION_SEEN(first)
+         MLO_ATTENTION_SEEN(first, "band") MLO_ATTENTION_SEEN_ALL
+/* The numbers of the bias for the frame at hand; those that hide are as if the mask did, and of a row
+ * of which no key counts is nothing left. */
+#define MLO_ATTENTION_BIAS                            \
+    "axes2 = Constant <value_ints=[1, 2]> ()\n"       \
+    "tq1 = Reshape (tq, one1)\n"                      \
+    "tk1 = Reshape (tk, one1)\n"                      \
+    "until2 = Concat <axis=0> (tq1, tk1)\n"           \
+    "b64 = Cast <to=7> (bias)\n"                      \
+    "b3 = Slice (b64, zeros, until2, axes2)\n"        \
+    "b4 = Unsqueeze <axes=[0]> (b3)\n"                \
+    "b_hides = Constant <value_int=-32768> ()\n"      \
+    "b_hidden = Equal (b4, b_hides)\n"                \
+    "b_seen = Not (b_hidden)\n"                       \
+    "b_shift = Constant <value_int=@bias_shift> ()\n" \
+    "b_two = Constant <value_int=2> ()\n"             \
+    "b_step = Pow (b_two, b_shift)\n"                 \
+    "b_steps = Mul (b4, b_step)\n"                    \
+    "bd = Cast <to=11> (b_steps)\n"                   \
+    "products = MatMul (qh, kh)\n"                    \
+    "scores = Add (products, bd)\n"                   \
+    "seen4 = And (keys4, b_seen)\n"
+static const char mlo_attention_bias_function[] =
+    "AttentionBias <to, lo, hi, heads, lt, kv_heads=0, causal=0, band=0, bias_shift=0> (q_, k_, "
+    "v_, "
+    "mask, p, bias) => (y)\n" MLO_ATTENTION_SCORES "yes_ = Constant <value_int=1> ()\n"
+    "yes = Cast <to=9> (yes_)\n" MLO_ATTENTION_SEEN(
+        4, "yes") "keys4 = And (mask4, inside)\n" MLO_ATTENTION_BIAS;
 static const char mlo_attention_function[] = MLO_ATTENTION_BEGIN(
     "Attention", 4) "scores = MatMul (qh, kh)\n";
 static const char mlo_attention_ending[] =
@@ -19035,6 +19210,10 @@ typedef struct {
     int lt, probs, rounded;
     int partly; /* 1: causal or banded. Keys from..until-1 are those that may count */
     int64_t from, until;
+    /* NULL: there is none; the number of the row's first key */
+    const mlo_array *bias;
+    int64_t bias_at;
+    int bias_shift;
 } mlo_row;
 
 /* What the source rounded: its probabilities, its scores too. */
@@ -19042,6 +19221,11 @@ static int mlo_attention_probs(const mlo_node *n) {
     return mlo_is(n, "mlo.AttentionProbs") || mlo_is(n, "mlo.AttentionRounded");
 }
 static int mlo_attention_rounded(const mlo_node *n) { return mlo_is(n, "mlo.AttentionRounded"); }
+
+/* Is there a bias? What hides a key; its steps. */
+static int mlo_attention_biased(const mlo_node *n) { return mlo_is(n, "mlo.AttentionBias"); }
+enum { MLO_BIAS_HIDES = -32768, MLO_BIAS_MOST = 32767, MLO_BIAS_SHIFT = 23 };
+static int64_t mlo_attention_shift(const mlo_node *n) { return mlo_int(n, "bias_shift", 0); }
 
 /* Which keys count, beside the mask; heads of keys and values; members of p without BACK, AHEAD. */
 static int mlo_attention_causal(const mlo_node *n) { return mlo_int(n, "causal", 0) != 0; }
@@ -19097,14 +19281,15 @@ static int64_t mlo_attention_round(const mlo_row *r, int64_t s) {
 static int64_t mlo_attention_weights(const mlo_row *r, int64_t *e) {
     int64_t never = -((int64_t)1 << 40), largest = never, total = 0;
     for (int64_t j = 0; j < r->tk; j++) {
-        int seen = j >= r->from && j < r->until && mlo_get(r->mask, r->mask_at + j);
+        int seen = j >= r->from && j < r->until && mlo_get(r->mask, r->mask_at + j)
+            && (!r->bias || mlo_get(r->bias, r->bias_at + j) != MLO_BIAS_HIDES);
         e[j] = seen ? mlo_attention_round(r, e[j]) : never;
         if (e[j] > largest) largest = e[j];
     }
     int64_t ms = mlo_get(r->p, 0);
     int ss = (int)mlo_get(r->p, 1);
     for (int64_t j = 0; j < r->tk; j++) {
-        int counts = e[j] != never || (largest == never && !r->partly);
+        int counts = e[j] != never || (largest == never && !r->partly && !r->bias);
         int64_t t = mlo_shift_down((largest - e[j]) * ms + ((int64_t)1 << (ss - 1)), ss);
         total += e[j] = counts ? mlo_attention_weight(r, t) : 0;
     }
@@ -19114,7 +19299,7 @@ static int64_t mlo_attention_weights(const mlo_row *r, int64_t *e) {
 static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t *q,
     const int32_t *k, const int32_t *v, mlo_array *y, int64_t y_at, int64_t *e) {
     for (int64_t j = 0; j < r->tk; j++) {
-        int64_t s = 0;
+        int64_t s = r->bias ? mlo_get(r->bias, r->bias_at + j) * ((int64_t)1 << r->bias_shift) : 0;
         for (int64_t d = 0; d < r->d; d++) s += (int64_t)q[d] * k[j * r->stride + d];
         e[j] = s;
     }
@@ -19159,6 +19344,26 @@ static const mlo_limit mlo_attention_rounded_limits[] = { MLO_ATTENTION_PROBS_LI
     { 4, 7, 12, 0, 262143, "multiplier of scores' steps" },
     { 4, 8, 12, 1, MLO_ATTENTION_SHIFT, "shift of scores' steps" },
     { 4, 9, 12, -128, 127, "zero point of scores" }, MLO_ATTENTION_BAND_LIMITS(10) };
+
+/* Is a bias of this form one for so many heads, queries and keys? */
+static int mlo_bias_check(
+    mlo *m, const mlo_node *n, const mlo_form *f, int64_t heads, int64_t queries, int64_t keys) {
+    const int64_t shift = mlo_attention_shift(n);
+    if (f->dtype != MLO_INT16 || f->rank != 3)
+        return mlo_fail(m, MLO_E_TYPE, n, "the bias must be INT16 [heads, queries, keys]");
+    if ((f->dims[0] != 1 && f->dims[0] != heads) || (f->dims[1] != 1 && f->dims[1] < queries)
+        || f->dims[2] < keys)
+        return mlo_fail(m, MLO_E_SHAPE, n,
+            "a bias of shape %s for %lld heads, %lld queries and %lld keys",
+            mlo_dims_text(m, f->rank, f->dims), (long long)heads, (long long)queries,
+            (long long)keys);
+    if (shift < 0 || shift > MLO_BIAS_SHIFT)
+        return mlo_fail(m, MLO_E_DATA, n, "bias_shift %lld is not within 0..%d", (long long)shift,
+            MLO_BIAS_SHIFT);
+    return mlo_attention_banded(n)
+        ? mlo_fail(m, MLO_E_UNSUPPORTED, n, "a band beside a bias; let the bias hide (-32768)")
+        : 0;
+}
 
 static int mlo_attention_check(mlo_call *c) {
     const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2];
@@ -19211,7 +19416,8 @@ static void mlo_attention_ends(mlo_row *r, const mlo_node *n, int64_t i) {
 }
 
 static int mlo_attention_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 5)
+    const int biased = mlo_attention_biased(c->node);
+    if (mlo_kernel_inputs(c, biased ? 6 : 5)
         || mlo_kernel_count(
             c, 4, mlo_attention_constants(c->node) + 2 * mlo_attention_banded(c->node))
         || mlo_attention_check(c))
@@ -19220,9 +19426,13 @@ static int mlo_attention_run(mlo_call *c) {
     int64_t frames = q->dims[0], tq = q->dims[1], ch = q->dims[2], width = k->dims[2];
     int64_t heads = mlo_attention_heads(c->node);
     int64_t readers = heads / mlo_attention_kv_heads(c->node);
+    const mlo_form form = biased ? mlo_array_form(c->in[5]) : mlo_array_form(q);
+    if (biased && mlo_bias_check(c->m, c->node, &form, heads, tq, k->dims[1]))
+        return mlo_failed(c->m);
     mlo_row r = { k->dims[1], ch / heads, width, c->in[3], c->in[4], 0,
         (int)mlo_int(c->node, "lt", 0), mlo_attention_probs(c->node),
-        mlo_attention_rounded(c->node), mlo_attention_partly(c->node), 0, 0 };
+        mlo_attention_rounded(c->node), mlo_attention_partly(c->node), 0, 0,
+        biased ? c->in[5] : NULL, 0, (int)mlo_attention_shift(c->node) };
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), 3, q->dims);
     int64_t *e = (int64_t *)mlo_scratch(c->m, (size_t)r.tk, sizeof *e);
     int32_t *x[3];
@@ -19233,6 +19443,8 @@ static int mlo_attention_run(mlo_call *c) {
                 int64_t at = (f * tq + i) * ch + h * r.d;
                 int64_t kv = f * r.tk * width + h / readers * r.d;
                 r.mask_at = f * r.tk;
+                if (biased)
+                    r.bias_at = (h % form.dims[0] * form.dims[1] + i % form.dims[1]) * form.dims[2];
                 mlo_attention_ends(&r, c->node, i);
                 mlo_attention_row(&r, c->node, x[0] + at, x[1] + kv, x[2] + kv, y, at, e);
             }
@@ -19253,6 +19465,30 @@ static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
     return pe >= 1 && simd >= 1 && pe <= s->keys && ch / heads % simd == 0;
 }
 
+/* Words of a bias, PE numbers each; of its constants, behind them. */
+static int64_t mlo_bias_words(const mlo_site *s, int64_t pe) {
+    const mlo_form *f = &s->in[5];
+    return mlo_attention_biased(s->node) ? f->dims[0] * f->dims[1] * mlo_parts(f->dims[2], pe) : 0;
+}
+static int64_t mlo_bias_parts(const mlo_site *s, int64_t pe) {
+    return mlo_attention_biased(s->node) ? mlo_parts(64, 16 * pe) : 0;
+}
+
+/* A bias lies in the memory of the constants. */
+static int mlo_bias_unit(const mlo_site *s, int64_t pe, int64_t heads, mlo_unit *u) {
+    const mlo_form *f = &s->in[5];
+    if (mlo_bias_check(s->m, s->node, f, heads, s->keys, s->keys)) return mlo_failed(s->m);
+    if (f->dims[2] != s->keys || (f->dims[1] != 1 && f->dims[1] != s->keys))
+        return mlo_fail(s->m, MLO_E_SHAPE, s->node, "a bias of shape %s for frames of %lld tokens",
+            mlo_dims_text(s->m, f->rank, f->dims), (long long)s->keys);
+    mlo_unit_memory(u, "s_axis_c", 16 * pe, mlo_bias_words(s, pe) + mlo_bias_parts(s, pe));
+    mlo_unit_param(u, "BIAS", 1);
+    mlo_unit_param(u, "BIASH", f->dims[0]);
+    mlo_unit_param(u, "BIAST", f->dims[1]);
+    mlo_unit_param(u, "SHIFT", mlo_attention_shift(s->node));
+    return 0;
+}
+
 /* Stages and queues as in mlo_attention.v and its parts. */
 static void mlo_attention_rows(const mlo_site *s, mlo_unit *u, int64_t heads, int64_t groups,
     int64_t steps, int64_t exps, int64_t divide) {
@@ -19270,6 +19506,8 @@ static void mlo_attention_rows(const mlo_site *s, mlo_unit *u, int64_t heads, in
     u->rows.causal = mlo_attention_causal(s->node);
     u->rows.keys = s->keys;
     u->rows.iterations = s->known ? s->iterations : 1;
+    u->rows.early = mlo_attention_banded(s->node) || mlo_attention_biased(s->node);
+    u->rows.constants = 3 + mlo_bias_parts(s, u->pe);
     u->rows.reach = s->known ? s->known + mlo_attention_constants(s->node) : NULL;
     u->rows.stride = s->n_known;
     u->rows.steps = steps;
@@ -19334,7 +19572,10 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     u->out = mlo_port_make("m_axis", 0, simd, s->out_bits, ch);
     int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
     int banded = mlo_attention_banded(s->node);
-    mlo_unit_memory(u, "s_axis_c", (probs ? 128 : 64) << banded, 1);
+    if (!mlo_attention_biased(s->node))
+        mlo_unit_memory(u, "s_axis_c", (probs ? 128 : 64) << banded, 1);
+    else if (mlo_bias_unit(s, pe, heads, u))
+        return mlo_failed(s->m);
     mlo_unit_param(u, "H", heads);
     mlo_unit_param(u, "D", d);
     mlo_unit_param(u, "T", t);
@@ -19364,6 +19605,11 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     mlo_attention_rows(s, u, heads, groups, steps, exp_steps, divider);
     if (u->rows.partly) mlo_attention_average(u, divider + 1, ch);
     return 0;
+}
+
+/* Bits of a score with a bias: a distance of two has one less. */
+static int mlo_bias_score_bits(int dot, int shift) {
+    return 1 + (dot > 17 + shift ? dot : 17 + shift);
 }
 
 /* What an attention's intermediates depend on: bits of a score, log2 of the longest frame, scores. */
@@ -19445,6 +19691,17 @@ static void mlo_attention_note_probs(
         MLO_IN_INT64, MLO_IN_INT64);
 }
 
+/* What a score begins with, and is with it. */
+static void mlo_attention_note_bias(
+    const mlo_site *s, mlo_attention_bounds *b, mlo_intermediates *l) {
+    const int shift = (int)mlo_attention_shift(s->node);
+    const mlo_interval bias = mlo_product_of(
+        mlo_from_to(-MLO_BIAS_MOST, MLO_BIAS_MOST), mlo_from_to(1, mlo_two_to(shift)));
+    b->sbits = mlo_bias_score_bits(b->sbits, shift);
+    b->score = mlo_sum_of(b->score, bias);
+    mlo_note_all(l, "bias * 2^bias_shift", bias, 1, b->sbits, 1, "u_score.start");
+}
+
 static void mlo_attention_intermediates(
     const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
     int64_t d = mlo_last_dim(&s->in[0]) / mlo_attention_heads(s->node);
@@ -19457,6 +19714,7 @@ static void mlo_attention_intermediates(
     mlo_interval w = mlo_product_of(mlo_from_to(0, 255), x);
     mlo_interval mix = mlo_sum_of_many(s->keys, w);
     mlo_attention_bounds b = { 2 * bits + (d > 1 ? mlo_clog2(d) : 1), lt, mlo_sum_of_many(d, qk) };
+    if (mlo_attention_biased(s->node)) mlo_attention_note_bias(s, &b, l);
     /* above `never`, -2^40 */
     mlo_intermediate scores = { "s", b.score, 1, 41, 41, b.sbits, 1, "u_score.row_max" };
     mlo_intermediate sums = { "sum e v", mix, 1, MLO_IN_INT64, MLO_IN_DOUBLE, abits, 1,
@@ -19478,13 +19736,37 @@ static void mlo_attention_intermediates(
         "u_mix.g_sum[0].u_requantize.prod2", s->out_bits);
 }
 
+/* A row of the bias after the other, a token's heads one behind the other; then the constants. */
+static void mlo_bias_pack(const mlo_site *s, const mlo_unit *u, int64_t word,
+    const mlo_array *const *in, unsigned char *bits) {
+    const int64_t pe = u->pe, heads = s->in[5].dims[0], rows = s->in[5].dims[1],
+                  keys = s->in[5].dims[2];
+    const int64_t groups = mlo_parts(keys, pe), row = word / groups;
+    const int64_t first = word - mlo_bias_words(s, pe);
+    static const int at[] = { 0, 16, 32, 48 };
+    unsigned char all[8] = { 0 };
+    if (first < 0) {
+        const int64_t from = (row % heads * rows + row / heads) * keys;
+        for (int64_t p = 0, j = word % groups * pe; p < pe && j < keys; p++, j++)
+            mlo_put_bits(bits, 16 * p, 16, (uint64_t)mlo_get(in[5], from + j));
+        return;
+    }
+    for (int i = 0; i < 4; i++)
+        mlo_put_bits(all, at[i], i % 2 ? 6 : 16, (uint64_t)mlo_get(in[4], i));
+    for (int64_t i = 0; i < 2 * pe && 2 * pe * first + i < 8; i++)
+        bits[i] = all[2 * pe * first + i];
+}
+
 static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word,
     const mlo_array *const *in, unsigned char *bits) {
     static const int at[] = { 0, 16, 32, 48, 64, 80, 88, 96, 114, 120 };
     static const int width[] = { 16, 6, 16, 6, 16, 6, 8, 18, 6, 8 };
     const int n = mlo_attention_constants(s->node);
     (void)k;
-    (void)word;
+    if (mlo_attention_biased(s->node)) {
+        mlo_bias_pack(s, u, word, in, bits);
+        return;
+    }
     for (int i = 0; i < n; i++) mlo_put_bits(bits, at[i], width[i], (uint64_t)mlo_get(in[4], i));
     if (!mlo_attention_banded(s->node)) return;
     const int base = mlo_attention_probs(s->node) ? 128 : 64,
@@ -19542,6 +19824,8 @@ static mlo_attention_widths mlo_attention_widths_of(const mlo_site *s, const mlo
     mlo_attention_widths w = { u->pe, u->simd, u->rows.steps, s->in_bits[0], 0, 0, 0, 0, 0, 0, 0,
         probs, rounded };
     w.score = 2 * w.x + mlo_max(mlo_clog2(d), 1);
+    if (mlo_attention_biased(s->node))
+        w.score = mlo_bias_score_bits((int)w.score, (int)mlo_attention_shift(s->node));
     w.constants = 44 + 30 * probs + 32 * rounded;
     w.e = probs ? 18 : 8;
     w.sum = w.e + lt;
@@ -19612,6 +19896,17 @@ static void mlo_attention_mix_area(
     a->ff += 8 * w->pe + 2 * mult;
 }
 
+/* The memory of a bias, its address, the register of constants; its numbers wait for their products, a
+ * shift register. */
+static void mlo_bias_area(
+    const mlo_site *s, const mlo_attention_widths *w, int axi, int64_t banks, mlo_area *a) {
+    const int64_t words = mlo_bias_words(s, w->pe), parts = mlo_bias_parts(s, w->pe);
+    const int64_t bits = 16 * w->pe, stages = 2 + mlo_clog2(w->simd);
+    mlo_area_param(a, bits, bits, words + parts, axi, banks);
+    a->lut += 3 * mlo_clog2(words + parts) + w->pe * 4;
+    a->ff += 2 * mlo_clog2(words + parts) + parts * bits + stages * bits;
+}
+
 static void mlo_attention_area(
     const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
     enum { CONTROL_LUTS = 60, CONTROL_FFS = 25 };
@@ -19623,7 +19918,11 @@ static void mlo_attention_area(
     mlo_area_vector(a, w.simd * w.x, w.steps);
     mlo_attention_frames_area(w.pe, w.simd * w.x + 1, words, groups, a);
     mlo_attention_frames_area(w.pe, w.simd * w.x, words, groups, a);
-    mlo_area_param(a, (w.probs ? 128 : 64) << banded, w.constants + banded * reach, 1, axi, banks);
+    if (mlo_attention_biased(s->node))
+        mlo_bias_area(s, &w, axi, banks, a);
+    else
+        mlo_area_param(
+            a, (w.probs ? 128 : 64) << banded, w.constants + banded * reach, 1, axi, banks);
     if (u->rows.partly) mlo_attention_walk_area(w.pe, groups, banded, w.walk, a);
     mlo_attention_score_area(&w, u->rows.queue, a);
     mlo_attention_softmax_area(&w, a);
@@ -19640,6 +19939,23 @@ static const mlo_kernel mlo_attention_kernel = {
     .kind = MLO_KERNEL_ATTENTION,
     .series = "attention",
     .function = mlo_attention_function,
+    .ending = mlo_attention_ending,
+    .limits = mlo_attention_limits,
+    .pe_axis = "keys",
+    .simd_axis = "head channels",
+    .legal = mlo_attention_legal,
+    .unit = mlo_attention_unit,
+    .knows = mlo_attention_knows,
+    .intermediates = mlo_attention_intermediates,
+    .area = mlo_attention_area,
+    .pack = mlo_attention_pack,
+};
+
+static const mlo_kernel mlo_attention_bias_kernel = {
+    .op = { "mlo.AttentionBias", mlo_kernel_same_shape, mlo_attention_run, 6 },
+    .kind = MLO_KERNEL_ATTENTION,
+    .series = "attention",
+    .function = mlo_attention_bias_function,
     .ending = mlo_attention_ending,
     .limits = mlo_attention_limits,
     .pe_axis = "keys",
@@ -20143,12 +20459,6 @@ static int64_t mlo_rotary_head(
     return 0;
 }
 
-static mlo_form mlo_array_form(const mlo_array *a) {
-    mlo_form f = { a->dtype, a->rank, { 0 } };
-    for (int i = 0; i < f.rank && i < MLO_MAX_RANK; i++) f.dims[i] = a->dims[i];
-    return f;
-}
-
 static int mlo_rotary_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 3) || mlo_kernel_activation(c, 0) || mlo_kernel_activation(c, 1)
         || mlo_kernel_count(c, 2, 2))
@@ -20361,6 +20671,7 @@ static const mlo_kernel *const mlo_kernels[] = {
     &mlo_mvu_kernel,
     &mlo_mvu_table_kernel,
     &mlo_attention_kernel,
+    &mlo_attention_bias_kernel,
     &mlo_attention_probs_kernel,
     &mlo_attention_rounded_kernel,
     &mlo_layernorm_kernel,
@@ -23409,11 +23720,45 @@ static void mlo_respell_masks(mlo_respeller *r, mlo_expansion *x) {
     mlo_x_out(x, 0, MLO_X(x, "Add", scores, mask));
 }
 
+/* What is between two masks, a reshape that keeps rows or a factor: of its operand `carried`. NULL: it is
+ * neither. *scale: the factor. */
+static const char *mlo_between_masks(const mlo_inside *in, const mlo_node *n, double *scale) {
+    const char *from = n ? mlo_unscaled(in, n, scale) : NULL;
+    if (from || !mlo_is(n, "Reshape")) return from;
+    const mlo_form a = mlo_body_form(in, n->input[0]), b = mlo_body_form(in, n->output[0]);
+    if (!mlo_form_known(&a) || !mlo_form_known(&b) || a.rank < 2 || b.rank < 2) return NULL;
+    for (int i = 1; i <= 2; i++)
+        if (a.dims[a.rank - i] != b.dims[b.rank - i]) return NULL;
+    return n->input[0];
+}
+
+/* f(scores + mask) + mask, f a reshape or a factor, is f(scores) + (f(mask) + mask). */
+static void mlo_respell_masks_apart(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const char *sum, *outer, *scores, *inner;
+    double scale = 1;
+    if (!mlo_is_half(in, x->n, "Add", &sum, &outer) || !mlo_is_used_once(in, sum)) return;
+    const mlo_node *f = mlo_made_by(in, sum);
+    const char *from = mlo_between_masks(in, f, &scale);
+    if (!from || !mlo_is_half(in, mlo_made_by(in, from), "Add", &scores, &inner)) return;
+    if (!mlo_is_used_once(in, from) || !mlo_is_scores(in, scores)) return;
+    if (mlo_is(f, "Reshape")) {
+        const mlo_form a = mlo_body_form(in, from), b = mlo_body_form(in, sum);
+        scores = mlo_x_reshape(x, scores, b.dims, (size_t)b.rank);
+        const char *to = mlo_x_list(x, a.dims, (size_t)a.rank);
+        inner = mlo_x_reshape(x, MLO_X(x, "Expand", inner, to), b.dims, (size_t)b.rank);
+    } else {
+        scores = MLO_X(x, "Mul", scores, mlo_x_number(x, scale));
+        inner = MLO_X(x, "Mul", inner, mlo_x_number(x, scale));
+    }
+    mlo_x_out(x, 0, MLO_X(x, "Add", scores, MLO_X(x, "Add", inner, outer)));
+}
+
 /* ---- the rules, and the walk ---------------------------------------------- */
 
 static void (*const mlo_respellings[])(mlo_respeller *r, mlo_expansion *x) = { mlo_respell_where,
-    mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks, mlo_respell_turned,
-    mlo_respell_spread, mlo_respell_packed, mlo_respell_parts, mlo_respell_norm,
+    mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks, mlo_respell_masks_apart,
+    mlo_respell_turned, mlo_respell_spread, mlo_respell_packed, mlo_respell_parts, mlo_respell_norm,
     mlo_respell_deviation, mlo_respell_head_norm, mlo_respell_factor };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 
@@ -23469,12 +23814,16 @@ static int mlo_respell(mlo *m, mlo_scan *scan) {
  *     the body or around it.
  * out: which keys a query may see by their places, in each iteration: all, those up to itself
  *     (causal), or those of a band around it; and a value of the outer graph with one number per
- *     key: 0 where the key counts, hugely negative where it doesn't.
+ *     key: 0 where the key counts, hugely negative where it doesn't. What is neither becomes a bias:
+ *     numbers of each iteration, head, query and key.
  *
  * How: every element is traced to what it is computed from, as a symbol. Equal operations on equal
  * symbols are equal symbols; a symbol knows the least and the most that it can be. What is at most
  * -10000 whatever the inputs are is hidden. The hidden elements have to be those outside of a
- * band, one by one, and what is left in a column has to be one symbol: the key's own.
+ * band, one by one, and what is left in a column has to be one symbol: the key's own. If that is not
+ * so, each element has to be the key's own symbol plus a number, which is the bias, or be hidden.
+ * What all keys of a row have in common is taken off, as a softmax does not see it: ALiBi, a slope
+ * times the distance, is then a slope times the key, the same for all queries.
  *
  * invariant: what is proved holds for any input whose integer masks are 0 and 1 (the inputs that
  *     have `mask` in their names). Sample data prove nothing here. One wrong element is one too
@@ -23567,10 +23916,12 @@ static int mlo_put_before(mlo *m, mlo_scan *s, const mlo_graph *list) {
 /* ---- symbols -------------------------------------------------------------- */
 
 /* What an element of a mask can be: equal symbols, equal elements. low = high: it is that number.
- * tested: the symbol that is 0 exactly where this one is, -1: none is known. */
+ * tested: the symbol that is 0 exactly where this one is, -1: none is known. It is symbol `base` plus
+ * a number (base: -1, itself). */
 typedef struct {
     double low, high;
-    int64_t tested;
+    int64_t tested, base;
+    double more;
 } mlo_symbol;
 
 /* What has been met: the hash of an operation on symbols, and the symbol that it is. */
@@ -23634,7 +23985,7 @@ static int64_t mlo_note_symbol(mlo_tracer *t, uint64_t hash, int64_t symbol) {
 static int64_t mlo_symbol_of(
     mlo_tracer *t, uint64_t hash, double low, double high, int64_t tested) {
     const mlo_noted *met = mlo_noted_at(t, hash);
-    const mlo_symbol made = { low, high, tested };
+    const mlo_symbol made = { low, high, tested, -1, 0 };
     if (!met || met->hash) return met ? met->symbol : 0;
     if (!MLO_PUSH(t->m, t->symbol, t->n_symbol, made)) return 0;
     return mlo_note_symbol(t, hash, (int64_t)t->n_symbol - 1);
@@ -23653,6 +24004,20 @@ static int mlo_symbol_is(const mlo_tracer *t, int64_t i, double x) {
 }
 static int mlo_symbol_fixed(const mlo_tracer *t, int64_t i) {
     return t->symbol[i].low >= t->symbol[i].high;
+}
+
+static int mlo_is_hidden(const mlo_tracer *t, int64_t id) { return t->symbol[id].high <= -10000; }
+
+/* Is it a number that a bias can have? */
+static int mlo_symbol_adds(const mlo_tracer *t, int64_t i) {
+    return mlo_symbol_fixed(t, i) && !mlo_is_hidden(t, i) && t->symbol[i].high < INFINITY;
+}
+
+/* The symbol that, plus *more, is this one; of numbers 0. */
+static int64_t mlo_symbol_base(const mlo_tracer *t, int64_t i, double *more) {
+    const mlo_symbol *s = &t->symbol[i];
+    *more = mlo_symbol_adds(t, i) ? s->low : s->more;
+    return mlo_symbol_adds(t, i) ? 0 : s->base < 0 ? i : s->base;
 }
 
 /* ---- operations on symbols ------------------------------------------------ */
@@ -23719,9 +24084,9 @@ static void mlo_range_take(mlo_symbol *r, double x) {
 /* The range of a result: sums, products and choices are followed; anything can come of the rest. */
 static mlo_symbol mlo_symbol_range(
     const mlo_tracer *t, const mlo_node *n, const int64_t *arg, mlo_dtype type) {
-    mlo_symbol r = { INFINITY, -INFINITY, -1 };
-    const mlo_symbol any = { type == MLO_BOOL ? 0 : -INFINITY, type == MLO_BOOL ? 1 : INFINITY,
-        -1 };
+    mlo_symbol r = { INFINITY, -INFINITY, -1, -1, 0 };
+    const mlo_symbol any = { type == MLO_BOOL ? 0 : -INFINITY, type == MLO_BOOL ? 1 : INFINITY, -1,
+        -1, 0 };
     const mlo_symbol *a = &t->symbol[arg[0]], *b = n->n_input > 1 ? &t->symbol[arg[1]] : a;
     double x[2] = { a->low, a->high }, y[2] = { b->low, b->high };
     int cast = mlo_is(n, "Cast") && mlo_dtype_is_float(type) && type != MLO_FLOAT16;
@@ -23752,6 +24117,34 @@ static mlo_symbol mlo_symbol_range(
     return r;
 }
 
+static int64_t mlo_symbol_made(
+    mlo_tracer *t, mlo_node *n, const char *name, const int64_t *arg, mlo_dtype type);
+
+/* Says what a new symbol is but for a number: of x + 3 x, of Where(c, 3, -inf) Where(c, 0, -inf). */
+static int64_t mlo_symbol_split(mlo_tracer *t, mlo_node *n, const char *name, const int64_t *arg,
+    mlo_dtype type, int64_t made) {
+    const int minus = mlo_is(n, "Sub"), where = mlo_is(n, "Where");
+    double more = 0;
+    int64_t base = -1;
+    for (int k = 0; k < 2 && (minus || mlo_is(n, "Add")); k++) {
+        if (!mlo_symbol_adds(t, arg[1 - k]) || (minus && k)) continue;
+        base = mlo_symbol_base(t, arg[k], &more);
+        more += minus ? -t->symbol[arg[1]].low : t->symbol[arg[1 - k]].low;
+    }
+    for (int k = 1; k < 3 && where && !mlo_symbol_is(t, arg[k], 0); k++) {
+        int64_t part[3] = { arg[0], arg[1], arg[2] };
+        if (!mlo_symbol_adds(t, arg[k]) || !mlo_is_hidden(t, arg[3 - k])) continue;
+        part[k] = 0;
+        more = t->symbol[arg[k]].low;
+        base = mlo_symbol_made(t, n, name, part, type);
+    }
+    if (base >= 0 && base != made) {
+        t->symbol[made].base = base;
+        t->symbol[made].more = more;
+    }
+    return made;
+}
+
 /* The symbol of a node's result from those of its operands. */
 static int64_t mlo_symbol_made(
     mlo_tracer *t, mlo_node *n, const char *name, const int64_t *arg, mlo_dtype type) {
@@ -23778,7 +24171,7 @@ static int64_t mlo_symbol_made(
         && (known = mlo_symbol_compared(n, &t->symbol[arg[0]], &t->symbol[arg[1]])) >= 0)
         return mlo_note_symbol(t, hash, mlo_symbol_number(t, known));
     if (r.low >= r.high) return mlo_note_symbol(t, hash, mlo_symbol_number(t, r.low));
-    return mlo_symbol_of(t, hash, r.low, r.high, r.tested);
+    return mlo_symbol_split(t, n, name, arg, type, mlo_symbol_of(t, hash, r.low, r.high, r.tested));
 }
 
 /* ---- where elements come from --------------------------------------------- */
@@ -23946,10 +24339,18 @@ static void mlo_trace_end(mlo_tracer *t) {
 
 /* ---- bands ---------------------------------------------------------------- */
 
+/* What is added to scores beside a key's own: numbers of `n` iterations (1: all alike), `heads`,
+ * `queries` (1: all alike) and `keys`; -INFINITY: the key is hidden. */
+typedef struct {
+    int64_t n, heads, queries, keys;
+    float *number; /* NULL: there is none */
+} mlo_bias;
+
 /* Which keys a query i sees by their places: i - back <= j <= i + ahead. One for each iteration. */
 typedef struct {
     int causal, band; /* 1: nowhere a later key; some key is hidden otherwise by its place */
     int32_t *back, *ahead;
+    mlo_bias bias; /* there is one: no band */
 } mlo_sight;
 
 /* A mask's elements in one iteration: `copies` (of heads) of `rows` queries (1: all alike). */
@@ -23972,8 +24373,6 @@ static int mlo_wrong_at(mlo_wrong *w, const char *what, int64_t head, int64_t qu
     w->key = key;
     return 0;
 }
-
-static int mlo_is_hidden(const mlo_tracer *t, int64_t id) { return t->symbol[id].high <= -10000; }
 
 /* Does some query see key j? */
 static int mlo_is_alive(const mlo_tracer *t, const mlo_mask_view *v, int64_t j) {
@@ -24028,8 +24427,8 @@ static int mlo_is_band(const mlo_tracer *t, const mlo_mask_view *v, mlo_wrong *w
 
 /* ---- the mask ------------------------------------------------------------- */
 
-/* Looks at a mask in the tracer's iteration. 0: *w says what is wrong, or it has failed. */
-static int mlo_view_mask(
+/* The elements of a mask in the tracer's iteration. 0: *w says what is wrong, or it has failed. */
+static int mlo_view_elements(
     mlo_tracer *t, const char *name, int64_t keys, mlo_mask_view *v, mlo_wrong *w) {
     const mlo_array *a = mlo_trace(t, name);
     if (!a) return mlo_wrong_at(w, "it is too large to be followed", 0, 0, 0);
@@ -24037,7 +24436,13 @@ static int mlo_view_mask(
     v->keys = keys;
     v->rows = a->rank > 1 && a->dims[a->rank - 2] == keys ? keys : 1;
     v->copies = mlo_array_count(a) / (v->rows * keys);
-    return !mlo_band_of(t, v) && mlo_is_band(t, v, w);
+    return 1;
+}
+
+/* Looks at a mask in the tracer's iteration. 0: *w says what is wrong, or it has failed. */
+static int mlo_view_mask(
+    mlo_tracer *t, const char *name, int64_t keys, mlo_mask_view *v, mlo_wrong *w) {
+    return mlo_view_elements(t, name, keys, v, w) && !mlo_band_of(t, v) && mlo_is_band(t, v, w);
 }
 
 /* The key's own symbols, which all iterations and all masks of a loop have to share. */
@@ -24094,6 +24499,172 @@ static int mlo_follow_mask(
     return mlo_sight_of(t->m, back, ahead, n, keys, sight);
 }
 
+/* ---- biases --------------------------------------------------------------- */
+
+/* Of each key: an element that is seen in the first iteration, -1: none; how many are; the element's
+ * number. */
+typedef struct {
+    int64_t *at, *seen;
+    float *more;
+} mlo_bias_keys;
+
+/* The numbers of one iteration. 0: *w says what is wrong. */
+static int mlo_bias_numbers(const mlo_tracer *t, const mlo_mask_view *v, int64_t *own,
+    const mlo_bias_keys *k, float *number, mlo_wrong *w) {
+    for (int64_t e = 0; e < v->copies * v->rows * v->keys; e++) {
+        const int64_t j = e % v->keys;
+        double more = 0;
+        const int64_t base = mlo_symbol_base(t, v->id[e], &more);
+        number[e] = -INFINITY;
+        if (mlo_is_hidden(t, v->id[e])) continue;
+        if (own[j] < 0) own[j] = base;
+        if (!t->iteration && k->at[j] < 0) {
+            k->at[j] = e;
+            k->more[j] = (float)more;
+        }
+        k->seen[j]++;
+        if (own[j] != base)
+            return mlo_wrong_at(w,
+                e / v->keys % v->rows ? "query %lld adds to key %lld what other queries do not"
+                                      : "query %lld adds to key %lld what other heads, layers or "
+                                        "attentions do not",
+                e / (v->rows * v->keys), e / v->keys % v->rows, j);
+        number[e] = (float)more;
+    }
+    for (int64_t r = 0; r < v->copies * v->rows; r++) {
+        int64_t j = 0;
+        while (j < v->keys && number[r * v->keys + j] <= -INFINITY) j++;
+        if (j == v->keys)
+            return mlo_wrong_at(w, "query %lld sees no key", r / v->rows, r % v->rows, 0);
+    }
+    return 1;
+}
+
+/* Is no later key seen anywhere? */
+static int mlo_bias_causal(const mlo_bias *b) {
+    const int64_t n = b->keys, all = b->n * b->heads * b->queries * n;
+    int is = b->queries > 1;
+    for (int64_t e = 0; is && e < all; e++) is = e % n <= e / n % n || b->number[e] <= -INFINITY;
+    return is;
+}
+
+/* Do rows a and b of so many keys differ by one number? */
+static int mlo_bias_parallel(const float *a, const float *b, int64_t keys, double tolerance) {
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t j = 0; j < keys; j++) {
+        if ((a[j] <= -INFINITY) != (b[j] <= -INFINITY)) return 0;
+        if (a[j] <= -INFINITY) continue;
+        low = fmin(low, (double)a[j] - (double)b[j]);
+        high = fmax(high, (double)a[j] - (double)b[j]);
+    }
+    return !(high - low > tolerance);
+}
+
+/* Where a causal query or the last one sees the same as the last one, one row does for all. */
+static void mlo_bias_join_queries(mlo_bias *b, int causal) {
+    enum { TOLERANCE = 10000 }; /* of a nat, one part: a hundredth of what hardware tells apart */
+    const int64_t n = b->keys, blocks = b->n * b->heads;
+    for (int64_t r = 0; r < blocks * b->queries; r++) {
+        const float *last = b->number + ((r / b->queries + 1) * b->queries - 1) * n;
+        if (!mlo_bias_parallel(b->number + r * n, last, causal ? r % n + 1 : n, 1.0 / TOLERANCE))
+            return;
+    }
+    for (int64_t k = 0; k < blocks; k++)
+        memmove(b->number + k * n, b->number + ((k + 1) * b->queries - 1) * n,
+            (size_t)n * sizeof *b->number);
+    b->queries = 1;
+}
+
+/* Takes off each row what its keys have in common. Returns the largest magnitude left; INFINITY where a
+ * key is hidden that counts otherwise. */
+static double mlo_bias_center(mlo_bias *b, int causal) {
+    const int64_t n = b->keys;
+    double most = 0;
+    for (int64_t r = 0; r < b->n * b->heads * b->queries; r++) {
+        float *row = b->number + r * n;
+        const int64_t until = causal && b->queries > 1 ? r % n + 1 : n;
+        double low = INFINITY, high = -INFINITY;
+        for (int64_t j = 0; j < n; j++) {
+            if (row[j] <= -INFINITY) continue;
+            low = fmin(low, (double)row[j]);
+            high = fmax(high, (double)row[j]);
+        }
+        for (int64_t j = 0; j < n; j++) {
+            if (row[j] > -INFINITY) row[j] = (float)((double)row[j] - (low + high) / 2);
+            if (j < until) most = fmax(most, fabs((double)row[j]));
+        }
+    }
+    return most;
+}
+
+static void mlo_bias_join_heads(mlo_bias *b) {
+    const int64_t each = b->queries * b->keys;
+    for (int64_t k = 0; k < b->n * b->heads; k++)
+        for (int64_t e = 0; e < each; e++) {
+            const float x = b->number[k * each + e],
+                        y = b->number[k / b->heads * b->heads * each + e];
+            if (x < y || x > y) return;
+        }
+    for (int64_t i = 0; i < b->n; i++)
+        memmove(b->number + i * each, b->number + i * b->heads * each,
+            (size_t)each * sizeof *b->number);
+    b->heads = 1;
+}
+
+/* The numbers of all iterations, before anything is joined. */
+static int mlo_follow_numbers(mlo_tracer *t, const char *name, int64_t keys, int64_t heads,
+    int64_t *own, const mlo_bias_keys *k, mlo_bias *b, mlo_wrong *w) {
+    const mlo_value *value = mlo_value_of(t->s->body, name);
+    b->n = value && value->graph == t->s->body ? t->s->iterations : 1;
+    for (int64_t i = 0; i < b->n; i++) {
+        mlo_mask_view v;
+        w->iteration = t->iteration = i;
+        if (b->n > 1) mlo_trace_forget(t->m, &t->now);
+        if (!mlo_view_elements(t, name, keys, &v, w)) return mlo_failed(t->m);
+        if (v.copies != 1 && v.copies != heads) {
+            mlo_wrong_at(w, "it is of other heads than the scores", 0, 0, 0);
+            return 0;
+        }
+        const int64_t each = v.copies * v.rows * keys;
+        b->heads = v.copies;
+        b->queries = v.rows;
+        b->keys = keys;
+        if (!b->number) b->number = MLO_NEW_N(t->m, float, (size_t)(b->n * each));
+        if (!b->number || !mlo_bias_numbers(t, &v, own, k, b->number + i * each, w))
+            return mlo_failed(t->m);
+        for (int64_t j = 0; j < keys; j++) /* nobody sees it: it is hidden */
+            if (!k->seen[j] && own[j] < 0) own[j] = v.id[j];
+    }
+    for (int64_t j = 0; j < keys; j++)
+        if ((k->seen[j] && k->at[j] < 0) || (!k->seen[j] && !mlo_is_hidden(t, own[j]))) {
+            mlo_wrong_at(
+                w, "query %lld hides key %lld, which other layers or attentions do not", 0, 0, j);
+            return 0;
+        }
+    return 0;
+}
+
+/* What a mask is in all iterations that is no band: numbers that parameters say, beside the keys' own
+ * symbols. */
+static int mlo_follow_bias(mlo_tracer *t, const char *name, int64_t keys, int64_t heads,
+    int64_t *own, const mlo_bias_keys *k, mlo_sight *sight, mlo_wrong *w) {
+    mlo_bias b = { 0, 0, 0, 0, NULL };
+    for (int64_t j = 0; j < keys; j++) {
+        k->at[j] = -1;
+        k->seen[j] = 0;
+    }
+    if (mlo_follow_numbers(t, name, keys, heads, own, k, &b, w) || w->what) return mlo_failed(t->m);
+    memset(sight, 0, sizeof *sight);
+    sight->causal = mlo_bias_causal(&b);
+    if (b.queries > 1) mlo_bias_join_queries(&b, sight->causal);
+    const double most = mlo_bias_center(&b, sight->causal);
+    mlo_bias_join_heads(&b);
+    if (most > 1e-6) sight->bias = b;
+    return 0;
+}
+
+/* ---- what a person is told, and what others get --------------------------- */
+
 static int mlo_refuse_mask(
     mlo *m, const mlo_scan *s, const mlo_node *reader, const char *name, const mlo_wrong *w) {
     mlo_form f = mlo_form_of(mlo_value_of(s->body, name));
@@ -24103,36 +24674,94 @@ static int mlo_refuse_mask(
     if (w->head) snprintf(head, sizeof head, "in head %lld ", (long long)w->head);
     return mlo_fail(m, MLO_E_UNSUPPORTED, reader,
         "attention mask or bias '%s' of shape %s: %s%s%s; hardware hides keys by one bit each, and "
-        "by their distance (causal, a window), the same for all heads; it adds no relative "
-        "positions. Export with a mask of one number per token",
+        "adds to scores what parameters alone say (for each layer, head, query and key), not what "
+        "depends on the model's inputs. Export with a mask of one number per token",
         name, mlo_dims_text(m, f.rank, f.dims), layer, head, what);
 }
 
-/* One row of a mask (its diagonal, where queries differ) as a value of the outer graph. */
-static int mlo_key_row(mlo *m, mlo_scan *s, const char *whole, int64_t keys, int64_t rows,
-    mlo_graph *list, const char **row) {
+/* Numbers as a constant of the outer graph. */
+static const char *mlo_key_numbers(mlo_expansion *x, const float *number, int64_t n) {
+    const size_t bytes = (size_t)n * sizeof *number;
+    const char *name = mlo_x_name(x, "c");
+    float *data = (float *)mlo_alloc(x->m, (size_t)n, sizeof *number);
+    if (!data) return "";
+    memcpy(data, number, bytes);
+    mlo_tensor *t = mlo_tensor_new(x->m, name, MLO_FLOAT, &n, 1, data, bytes);
+    return mlo_graph_init(x->m, x->g, t) ? "" : name;
+}
+
+/* One row of a mask as a value of the outer graph: of each key element at[j] (NULL: the first row), less
+ * more[j] (NULL: nothing), rounded sums put right. */
+static int mlo_key_row(mlo *m, mlo_scan *s, const char *whole, int64_t keys, int64_t count,
+    const int64_t *at, const float *more, mlo_graph *list, const char **row) {
     mlo_node bare = *s->node;
     bare.n_meta = 0;
     mlo_expansion x = { m, s->outer, &bare, mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
-    const int64_t shape[] = { -1, keys * rows };
+    const int64_t shape[] = { -1, at ? count : keys };
     const char *copies = mlo_x_reshape(&x, whole, shape, 2), *first = mlo_x_whole(&x, 0);
     *row = mlo_x_take(&x, copies, first, 0);
-    if (rows > 1) {
-        int64_t *at = (int64_t *)mlo_scratch(m, (size_t)keys, sizeof *at);
-        for (int64_t j = 0; at && j < keys; j++) at[j] = j * (keys + 1);
-        if (at) *row = mlo_x_take(&x, *row, mlo_x_list(&x, at, (size_t)keys), 0);
-        mlo_scratch_free(m, at);
+    if (at) *row = mlo_x_take(&x, *row, mlo_x_list(&x, at, (size_t)keys), 0);
+    if (more) {
+        const char *bare_row = MLO_X(&x, "Sub", *row, mlo_key_numbers(&x, more, keys));
+        const char *none = MLO_X(
+            &x, "Less", MLO_X(&x, "Abs", bare_row), mlo_x_number(&x, 1.0 / 1024));
+        const char *far = MLO_X(&x, "Mul", bare_row, mlo_x_number(&x, 1 + 1.0 / 1024));
+        *row = MLO_X(&x, "Where", none, mlo_x_number(&x, 0), far);
     }
     for (size_t i = 0; i < x.n_made; i++) MLO_TRY(mlo_graph_add(m, list, x.made[i]));
     return mlo_failed(m);
 }
 
-/* *mask, which `reader` reads, becomes one number per key, in the outer graph; NULL where every key
- * counts. *sight: what it hides by place. own: see mlo_follow_mask. */
-static int mlo_key_mask(mlo_tracer *t, mlo_scan *s, const mlo_node *reader, int64_t keys,
-    int64_t *own, mlo_sight *sight, const char **mask) {
+/* Are all keys' own symbols 0 or hidden, or such that calibration can tell? A number that some key gets
+ * is a bias. */
+static int mlo_keys_plain(const mlo_tracer *t, const int64_t *own, int64_t keys) {
+    for (int64_t j = 0; j < keys; j++)
+        if (mlo_symbol_adds(t, own[j]) && !mlo_symbol_is(t, own[j], 0)) return 0;
+    return 1;
+}
+
+/* Follows a mask as a band, or else as a bias. biased: which of them it was. */
+static int mlo_follow(mlo_tracer *t, const char *name, int64_t keys, int64_t heads, int64_t *own,
+    const mlo_bias_keys *k, mlo_sight *sight, mlo_wrong *w, int *biased) {
+    for (int64_t j = 0; j < keys; j++) k->seen[j] = own[j];
+    MLO_TRY(mlo_follow_mask(t, name, keys, own, sight, w));
+    *biased = w->what != NULL || !mlo_keys_plain(t, own, keys);
+    if (!*biased) return 0;
+    for (int64_t j = 0; j < keys; j++) own[j] = k->seen[j];
+    memset(w, 0, sizeof *w);
+    return mlo_follow_bias(t, name, keys, heads, own, k, sight, w);
+}
+
+/* The keys' own part of a mask that was followed, as one number per key in the outer graph. NULL: all
+ * are 0. */
+static int mlo_own_row(mlo_tracer *t, mlo_scan *s, const mlo_form *f, int64_t keys,
+    const int64_t *own, const mlo_bias_keys *k, int biased, const mlo_sight *sight,
+    const char **mask) {
     mlo *m = t->m;
     mlo_graph list = { 0 };
+    const int64_t count = mlo_form_count(f);
+    int64_t zeros = 0;
+    for (int64_t j = 0; j < keys; j++) zeros += mlo_symbol_is(t, own[j], 0);
+    const char *whole = zeros < keys ? mlo_hoist(m, s, *mask, &list, 0) : NULL;
+    if (zeros < keys && !whole) return mlo_failed(m);
+    *mask = whole;
+    const int square = f->rank > 1 && f->dims[f->rank - 2] == keys
+        && (sight->causal || sight->band);
+    if (whole && biased)
+        MLO_TRY(mlo_key_row(m, s, whole, keys, count, k->at, k->more, &list, mask));
+    else if (whole && count > keys) {
+        for (int64_t j = 0; j < keys; j++) k->at[j] = j * (keys + 1);
+        MLO_TRY(
+            mlo_key_row(m, s, whole, keys, keys * keys, square ? k->at : NULL, NULL, &list, mask));
+    }
+    return list.n_node ? mlo_put_before(m, s, &list) : 0;
+}
+
+/* *mask, which `reader` reads, becomes one number per key, in the outer graph; NULL where every key
+ * counts. *sight: what it hides by place, and adds. own: see mlo_follow_mask. */
+static int mlo_key_mask(mlo_tracer *t, mlo_scan *s, const mlo_node *reader, int64_t keys,
+    int64_t heads, int64_t *own, mlo_sight *sight, const char **mask) {
+    mlo *m = t->m;
     mlo_wrong w = { NULL, 0, 0, 0, 0 };
     mlo_form f = mlo_form_of(mlo_value_of(s->body, *mask));
     if (!mlo_form_known(&f) || f.rank < 1)
@@ -24140,7 +24769,8 @@ static int mlo_key_mask(mlo_tracer *t, mlo_scan *s, const mlo_node *reader, int6
             "an attention mask '%s' of unknown shape; bind open dimensions (%s) with "
             "--dim NAME=N",
             *mask, mlo_open_dims(m));
-    int64_t last = f.dims[f.rank - 1], count = mlo_form_count(&f), zeros = 0;
+    const int64_t last = f.dims[f.rank - 1];
+    int biased = 0;
     if (last == 1 && keys > 1) { /* the same for all keys of a row: softmax does not see it */
         *mask = NULL;
         return 0;
@@ -24149,16 +24779,13 @@ static int mlo_key_mask(mlo_tracer *t, mlo_scan *s, const mlo_node *reader, int6
         return mlo_fail(m, MLO_E_UNSUPPORTED, reader,
             "an attention mask '%s' of shape %s for %lld keys", *mask,
             mlo_dims_text(m, f.rank, f.dims), (long long)keys);
-    if (mlo_follow_mask(t, *mask, keys, own, sight, &w)) return mlo_failed(m);
+    const mlo_bias_keys k = { MLO_NEW_N(m, int64_t, (size_t)keys),
+        MLO_NEW_N(m, int64_t, (size_t)keys), MLO_NEW_N(m, float, (size_t)keys) };
+    if (!k.at || !k.seen || !k.more
+        || mlo_follow(t, *mask, keys, heads, own, &k, sight, &w, &biased))
+        return mlo_failed(m);
     if (w.what) return mlo_refuse_mask(m, s, reader, *mask, &w);
-    for (int64_t j = 0; j < keys; j++) zeros += mlo_symbol_is(t, own[j], 0);
-    const char *whole = zeros < keys ? mlo_hoist(m, s, *mask, &list, 0) : NULL;
-    if (zeros < keys && !whole) return mlo_failed(m);
-    *mask = whole;
-    int square = f.rank > 1 && f.dims[f.rank - 2] == keys && (sight->causal || sight->band);
-    if (whole && count > keys)
-        MLO_TRY(mlo_key_row(m, s, whole, keys, square ? keys : 1, &list, mask));
-    return list.n_node ? mlo_put_before(m, s, &list) : 0;
+    return mlo_own_row(t, s, &f, keys, own, &k, biased, sight, mask);
 }
 
 /* ======== src/integer/recognise.c ======== */
@@ -24210,6 +24837,7 @@ typedef struct {
     int64_t heads, kv_heads;
     double scale;
     const char *mask; /* attention: the additive mask's name, NULL for none */
+    double mask_scale; /* attention: what the mask is multiplied by, once it is added */
     mlo_sight sight; /* attention: what the mask hides by place */
     int64_t tokens; /* attention: of a frame */
     /* attention: what scores (as the softmax reads them) and probabilities are rounded to; NULL:
@@ -27275,7 +27903,8 @@ static const mlo_sublayer_kind mlo_linear_sublayer = {
  *     heads of keys and values may be repeated, each for several heads of queries.
  * out: the kernel Attention, or one that rounds its probabilities, and perhaps its scores, as the
  *     source model does. What a mask hides by place (causal, a window in each iteration) becomes
- *     attributes and two numbers, what it hides by key one bit per key: see mask.c.
+ *     attributes and two numbers, what it hides by key one bit per key; what else it says is a bias, a
+ *     parameter in steps of scores: see mask.c.
  *
  * invariant: scores have no term for a zero point of the queries, so queries have none. The result
  *     has the zero points of the values that are mixed. A query of a causal or banded attention
@@ -27350,9 +27979,10 @@ static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *
         int first = mlo_is_carried(&r->in, p->input[0]);
         const char *other = p->n_input > 1 ? p->input[first ? 1 : 0] : NULL;
         name = p->input[first ? 0 : 1];
-        if (mlo_is(p, "Add") && !mlo_is_carried(&r->in, other) && !b->mask)
+        if (mlo_is(p, "Add") && !mlo_is_carried(&r->in, other) && !b->mask) {
             b->mask = other;
-        else if (mlo_is(p, "Mul") && mlo_scalar(&r->in, other, &x))
+            b->mask_scale = b->scale;
+        } else if (mlo_is(p, "Mul") && mlo_scalar(&r->in, other, &x))
             b->scale *= x;
         else if (mlo_is(p, "Div") && first && mlo_scalar(&r->in, other, &x))
             b->scale /= x;
@@ -27531,6 +28161,13 @@ static int mlo_given_of_attention(mlo_quantizer *q, mlo_sublayer *b) {
 
 /* ---- masks ---------------------------------------------------------------- */
 
+/* An attention with a bias rounds neither scores nor probabilities as a source does. */
+static void mlo_settle_bias(mlo_quantizer *q, mlo_sublayer *b) {
+    if (!b->sight.bias.number) return;
+    q->r.left_out += (size_t)((b->probs_given != NULL) + (b->scores_given != NULL));
+    b->probs_given = b->scores_given = NULL;
+}
+
 /* The masks of all attentions become what they hide by place, and one number per key in front of
  * the loop, which is q's. */
 static int mlo_settle_masks(mlo_quantizer *q, mlo_tracer *t, int64_t *own) {
@@ -27539,9 +28176,10 @@ static int mlo_settle_masks(mlo_quantizer *q, mlo_tracer *t, int64_t *own) {
         mlo_sublayer *b = q->r.block[i];
         const char *mask = b->mask;
         if (b->kind != MLO_ATTENTION) continue;
-        if (mask && mlo_key_mask(t, &q->scan, b->node, b->tokens, own, &b->sight, &mask))
+        if (mask && mlo_key_mask(t, &q->scan, b->node, b->tokens, b->heads, own, &b->sight, &mask))
             return mlo_failed(q->m);
         if (mask && !q->mask) q->mask = mask;
+        mlo_settle_bias(q, b);
         *(mask ? &masked : &bare) = b;
     }
     if (bare && masked)
@@ -27805,6 +28443,74 @@ static void mlo_attention_numbers(
     if (s) p[9] = (int32_t)(s->zero[i] - (s->sign ? 0 : 128));
 }
 
+/* What one unit of q k is in the softmax, in iteration i. */
+static double mlo_score_step(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
+    return mlo_signal_of(q, b->in[0])->narrow_scale[i] * mlo_signal_of(q, b->in[1])->narrow_scale[i]
+        * fabs(b->scale);
+}
+
+/* How far below its row's largest number one counts at most, in iteration i: whatever the scores are,
+ * e^-20 is the least that is left of a weight there. */
+static double mlo_bias_reach(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
+    const mlo_signal *x = mlo_signal_of(q, b->in[0]), *k = mlo_signal_of(q, b->in[1]);
+    return 20
+        + 2 * mlo_score_step(q, b, i) * (double)(x->channels / b->heads)
+        * ldexp(1, x->bits + k->bits - 2);
+}
+
+/* A row's number, of which `most` is the largest, as an integer; -2^15 hides. */
+static int16_t mlo_bias_integer(double x, double most, double reach, double step) {
+    if (x <= -INFINITY) return MLO_BIAS_HIDES;
+    x = rint(fmax(x, most - reach) / step);
+    return (int16_t)fmin(fmax(x, -MLO_BIAS_MOST), MLO_BIAS_MOST);
+}
+
+/* Row r of a bias in iteration i, and the largest number of it. */
+static const float *mlo_bias_row(const mlo_bias *a, int64_t i, int64_t r, double *most) {
+    const float *row = a->number + ((a->n > 1 ? i : 0) * a->heads * a->queries + r) * a->keys;
+    *most = -INFINITY;
+    for (int64_t j = 0; j < a->keys; j++) *most = fmax(*most, (double)row[j]);
+    return row;
+}
+
+/* The steps of a bias as a power of two of those of scores: the finest that 16 bits have room for. */
+static int mlo_bias_shift_of(mlo_quantizer *q, const mlo_sublayer *b, double scale) {
+    const mlo_bias *a = &b->sight.bias;
+    double need = 0, most;
+    int shift = 0;
+    for (int64_t i = 0; i < q->scan.iterations; i++)
+        for (int64_t r = 0; r < a->heads * a->queries; r++) {
+            const float *row = mlo_bias_row(a, i, r, &most);
+            const double reach = mlo_bias_reach(q, b, i), step = mlo_score_step(q, b, i);
+            for (int64_t j = 0; j < a->keys; j++)
+                if (row[j] > -INFINITY)
+                    need = fmax(need, fabs(fmax(row[j] * scale, most * scale - reach)) / step);
+        }
+    while (shift < MLO_BIAS_SHIFT && rint(ldexp(need, -shift)) > MLO_BIAS_MOST) shift++;
+    return shift;
+}
+
+/* The bias as a parameter, [heads, queries, keys] in each iteration. */
+static const char *mlo_quantize_bias(mlo_quantizer *q, const mlo_sublayer *b, mlo_node *n) {
+    const mlo_bias *a = &b->sight.bias;
+    const int64_t shape[] = { a->heads, a->queries, a->keys };
+    const char *name = mlo_format(q->m, "%s_bias", b->out);
+    const double scale = fabs(b->mask_scale);
+    const int shift = mlo_bias_shift_of(q, b, scale);
+    int16_t *to = name ? (int16_t *)mlo_parameter(q, name, MLO_INT16, 3, shape) : NULL;
+    if (!to || mlo_attr_int(q->m, n, "bias_shift", shift)) return NULL;
+    for (int64_t i = 0; i < q->scan.iterations; i++)
+        for (int64_t r = 0; r < a->heads * a->queries; r++) {
+            double most;
+            const float *row = mlo_bias_row(a, i, r, &most);
+            const double reach = mlo_bias_reach(q, b, i);
+            for (int64_t j = 0; j < a->keys; j++)
+                *to++ = mlo_bias_integer(
+                    row[j] * scale, most * scale, reach, ldexp(mlo_score_step(q, b, i), shift));
+        }
+    return name;
+}
+
 static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *s[3], *y = mlo_signal_of(q, b->out);
@@ -27817,9 +28523,10 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     const int64_t all = count + 2 * b->sight.band;
     int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &all) : NULL;
     mlo_node *n = data ? mlo_kernel_node(q,
-                             count == 4       ? &mlo_attention_kernel
-                                 : count == 7 ? &mlo_attention_probs_kernel
-                                              : &mlo_attention_rounded_kernel,
+                             b->sight.bias.number ? &mlo_attention_bias_kernel
+                                 : count == 4     ? &mlo_attention_kernel
+                                 : count == 7     ? &mlo_attention_probs_kernel
+                                                  : &mlo_attention_rounded_kernel,
                              b, b->out, made.type, made.bits, made.scale)
                        : NULL;
     if (!n || mlo_attr_int(m, n, "heads", b->heads) || mlo_attr_int(m, n, "lt", lt))
@@ -27829,9 +28536,8 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
         || (b->sight.band && mlo_attr_int(m, n, "band", 1)))
         return mlo_failed(m);
     for (int64_t i = 0; i < q->scan.iterations; i++, data += all) {
-        mlo_attention_numbers(b, i, lt,
-            s[0]->narrow_scale[i] * s[1]->narrow_scale[i] * fabs(b->scale), s[2]->narrow_scale[i],
-            made.scale[i], data);
+        mlo_attention_numbers(
+            b, i, lt, mlo_score_step(q, b, i), s[2]->narrow_scale[i], made.scale[i], data);
         if (!b->sight.band) continue;
         data[count] = b->sight.back[i];
         data[count + 1] = b->sight.ahead[i];
@@ -27839,8 +28545,10 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     if (b->scale < 0)
         return mlo_fail(
             m, MLO_E_UNSUPPORTED, b->node, "attention scores with a negative scale %g", b->scale);
-    const char *in[] = { s[0]->narrow_name, s[1]->narrow_name, s[2]->narrow_name, q->mask_bits, p };
-    if (mlo_inputs(m, n, in, 5)) return mlo_failed(m);
+    const char *bias = b->sight.bias.number ? mlo_quantize_bias(q, b, n) : NULL;
+    const char *in[] = { s[0]->narrow_name, s[1]->narrow_name, s[2]->narrow_name, q->mask_bits, p,
+        bias };
+    if (m->error.code || mlo_inputs(m, n, in, bias ? 6 : 5)) return mlo_failed(m);
     return mlo_narrow(q, b, b->out, y);
 }
 
@@ -32365,8 +33073,8 @@ static mlo_scored mlo_row_scored(
     now.groups = groups;
     now.from = before->from + before->groups;
     now.begin = mlo_max(before->score, mlo_max(query, x->frame[0]));
-    /* a band's constants say where its rows begin; all rows end with them */
-    if (u->rows.reach) now.begin = mlo_max(now.begin, constants - 1);
+    /* a band's constants say where its rows begin, a bias comes with them; all rows end with them */
+    if (u->rows.early) now.begin = mlo_max(now.begin, constants - 1);
     now.score = mlo_max(mlo_rows_queue(s, i, &now, now.begin + work), constants);
     if (r >= 4) now.score = mlo_max(now.score, MLO_ROW(r - 4)->taken + 1);
     now.first = mlo_max(now.score + u->rows.to_max, s->softmax[i]);
@@ -32407,7 +33115,7 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         if (x->at.first && !h) {
             int64_t fetch = mlo_max(query, r ? s->row[i][(r - 1) % MLO_ROWS_KEPT].score : 0);
             mlo_begins(s, i, 0, &x->at, fetch + 1);
-            constants = mlo_max(fetch, x->ready[0]) + 3;
+            constants = mlo_max(fetch, x->ready[0]) + u->rows.constants;
         }
         at = x->n * beats + (h + 1) * steps - 1 - u->rows.held;
         room = at >= 0 && at / beats < x->n
@@ -35157,7 +35865,9 @@ static const char *const mlo_lines_verilog_mlo_add4_v[] = {
     "//",
     "// Contract   total + carry_out = a + b + c + d + (the ones of carry_in), all exact. COUNT < 4: only the first COUNT numbers",
     "//            count. CARRY = 0: carry_in is taken as 0, and carry_out is 0.",
-    "// Throughput one sum per cycle.    Latency 1 cycle with en high.    Stall: en low freezes it. No reset inside.",
+    "// Throughput one sum per cycle",
+    "// Latency    1 cycle with en high",
+    "// Stall      en low freezes it; no reset inside",
     "// Legal      COUNT 1..4, BITS >= 2.",
     "//",
     "// COUNT numbers bring COUNT carries to COUNT - 1 adders: each adder takes one as its carry in, the last one goes on. A carry in",
@@ -35341,7 +36051,7 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_attention: multi-head attention of integer tokens: softmax(Q K^T) V, frame by frame",
     "//",
-    "// What it computes, for each query token and head (a *row*), over the Tk keys of its frame:",
+    "// Contract    for each query token and head (a *row*), over the Tk keys of its frame:",
     "//   s[j] = sum_d q[d] * k[j][d]      exact. If no key of the frame is valid, all count, with s = 0",
     "//          CAUSAL = 1: only keys j <= i count for the frame's query i. BAND = 1: only i - BACK <= j <= i + AHEAD.",
     "//          Then a row of which no key counts gives y = 0",
@@ -35351,6 +36061,8 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "//   R    = floor(MO * 2^(LT+8) / sum_j e[j]),  LT = clog2(T)",
     "//   y[d] = clip((sum_j e[j]*v[j][d] * R + 2^(SO-1)) >>> SO)       YBITS signed",
     "// Head h of the queries reads head h / (H/KVH) of the keys and values.",
+    "// BIAS = 1: s[j] = sum_d q[d] * k[j][d] + b[h][i][j] * 2^SHIFT for the frame's query i, b of BIASH = H heads (1: all have the same)",
+    "//          and BIAST = T queries (1: all have the same). Where b is -2^15 the key does not count. A row of which no key counts gives y = 0",
     "// Rounded on the way: t (1/64 octave), e (8 bits), R (16 bits or more); everything else is exact.",
     "// PROB = 1 rounds the probabilities of a row as a quantized source does, ROUND = 1 its scores, too:",
     "//   s[j] = clip(((s[j] * MR + 2^(SR-1)) >>> SR) + ZR) to 8 bits, if ROUND, mx of those",
@@ -35388,6 +36100,7 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "// last mix step. Frames of K and V have the same length, 1..T; a frame of Q has any length.",
     "// Iterations. The constants of a row with `first` (of the first head) are fetched while it is",
     "// scored, and then travel with the row: rows of two iterations may be under way at once.",
+    "// Bias. Its numbers lie in the memory of the constants, in the order of the scores; a row waits for them as for those.",
     "// Groups. CAUSAL or BAND: a row walks only the groups that its keys are in (mlo_attention_walk); how many,",
     "// and with BAND where, travels with the row, too. Its constants say that, so BAND waits for them.",
     "//",
@@ -35399,12 +36112,14 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "// Latency     from the last beat of K, V and the token's first D channels, whichever comes",
     "//             last, to the first m_axis_tvalid:",
     "//             groups * (DS + ES + 1) + CY + 28 + clog2(SIMD) + clog2(PE) cycles, and 9 * PROB + 7 * ROUND",
-    "//             (an iteration's first row has its constants 3 cycles after it came: + 3 - groups*DS if positive; BAND: + 2)",
+    "//             (an iteration's first row has its constants 3 cycles after it came: + 3 - groups*DS if positive; BAND: + 2;",
+    "//             BIAS: + 2 + ceil(64 / (16*PE)))",
     "// Stall       m_axis_tready low: fills its queues and stops reading Q",
     "// Multipliers 2 * PE * SIMD, and ceil(PE/DS) in exp2, SIMD in requantization; PROB: PE more and 2 * ceil(PE/DS) in exp2, ROUND: ceil(PE/DS) + 1 more",
     "// Legal       H, T >= 1; SIMD divides D; PE in 1..T; XBITS, YBITS in 2..16; STEP >= 1;",
     "//             0 <= MS, MO < 2^16; 1 <= SS, SO, SP, SR <= 62; 0 <= MP < 2^15, MR < 2^18, HP < 2^8; ZR of 8 bits, signed; ROUND only with PROB;",
-    "//             KVH divides H; CAUSAL, BAND: a frame of Q has no more tokens than its K; 0 <= BACK, AHEAD < T",
+    "//             KVH divides H; CAUSAL, BAND: a frame of Q has no more tokens than its K; 0 <= BACK, AHEAD < T;",
+    "//             BIAS: PROB = BAND = 0, a frame of Q has no more tokens than T; SHIFT in 0..23",
     "`default_nettype none",
     "module mlo_attention #(",
     "    // heads",
@@ -35434,7 +36149,12 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "    parameter KVH = H,",
     "    // 1: keys up to the query's own count. 1: keys near it",
     "    parameter CAUSAL = 0,",
-    "    parameter BAND = 0",
+    "    parameter BAND = 0,",
+    "    // 1: there is a bias, of so many heads and queries, in steps of 2^SHIFT",
+    "    parameter BIAS = 0,",
+    "    parameter BIASH = 1,",
+    "    parameter BIAST = 1,",
+    "    parameter SHIFT = 0",
     ") (",
     "    input  wire                  clk,",
     "    input  wire                  rst,",
@@ -35455,6 +36175,7 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "    // one word per iteration: [15:0] MS, [21:16] SS, [47:32] MO, [53:48] SO",
     "    // PROB: and [79:64] MP, [85:80] SP, [95:88] HP, [113:96] MR, [119:114] SR, [127:120] ZR",
     "    // BAND: and as many bits more, of those [23:0] BACK, [47:24] AHEAD / PE, [63:48] AHEAD mod PE",
+    "    // BIAS: words of PE * 16 bits; first the bias, ceil(T/PE) words a row, then those of the one word",
     "    input  wire [AXI_WIDTH-1:0]  s_axis_c_tdata,",
     "    input  wire                  s_axis_c_tvalid,",
     "    output wire                  s_axis_c_tready,",
@@ -35476,9 +36197,13 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "localparam LW    = (PE > 1) ? $clog2(PE) : 1;",
     "localparam BW    = (T > 1) ? $clog2(T) : 1;         // of BACK",
     "localparam PARTLY = (CAUSAL != 0 || BAND != 0) ? 1 : 0;",
+    "localparam EMPTY = (PARTLY != 0 || BIAS != 0) ? 1 : 0;  // a row may have no key that counts",
+    "localparam BWORDS = BIASH * BIAST * G;              // of the bias",
+    "localparam BA    = (BWORDS > 1) ? $clog2(BWORDS) : 1;",
     "localparam WALK  = GW * PARTLY + AW * BAND;         // of what travels with a row of its groups",
     "localparam SIDE  = 3 + WALK;                        // and with its sideband",
-    "localparam SB    = 2 * XBITS + ((D > 1) ? $clog2(D) : 1);   // of a score",
+    "localparam DOTS  = 2 * XBITS + ((D > 1) ? $clog2(D) : 1);   // of a sum of products",
+    "localparam SB    = (BIAS == 0) ? DOTS : 1 + ((DOTS > 17 + SHIFT) ? DOTS : 17 + SHIFT);   // of a score: a distance has a bit less",
     "localparam EB    = (PROB != 0) ? 18 : 8;            // of e",
     "localparam SUMB  = EB + LT;                         // of the sum of e",
     "localparam RB    = 17 + LT;                         // of R: MO * 2^(LT+8) / 255, MP * 2^(LT+18) / 262143 at most",
@@ -35498,6 +36223,9 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "    if (H < 1) mlo_error_H_must_be_at_least_1 u_h();",
     "    if (KVH < 1 || H % KVH != 0) mlo_error_KVH_must_divide_H u_kvh();",
     "    if (CAUSAL < 0 || CAUSAL > 1 || BAND < 0 || BAND > 1) mlo_error_CAUSAL_and_BAND_must_be_0_or_1 u_partly();",
+    "    if (BIAS < 0 || BIAS > 1 || (BIAS != 0 && (PROB != 0 || BAND != 0))) mlo_error_BIAS_must_be_0_or_1_without_PROB_and_BAND u_bias();",
+    "    if (BIAS != 0 && ((BIASH != 1 && BIASH != H) || (BIAST != 1 && BIAST != T))) mlo_error_BIASH_must_be_H_or_1_and_BIAST_T_or_1 u_bias_form();",
+    "    if (SHIFT < 0 || SHIFT > 23) mlo_error_SHIFT_must_be_0_to_23 u_shift();",
     "    if (SIMD < 1 || D < 1 || D % SIMD != 0) mlo_error_SIMD_must_divide_D u_simd();",
     "    if (PROB < 0 || PROB > 1 || ROUND < 0 || ROUND > PROB) mlo_error_PROB_and_ROUND_must_be_0_or_1_and_ROUND_needs_PROB u_prob();",
     "    if (PE < 1 || PE > T) mlo_error_PE_must_be_1_to_T u_pe();",
@@ -35547,10 +36275,16 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "wire                 par_fresh, par_ok;",
     "wire [PAR-1:0]       par_data;             // {[ZR, SR, MR,] [HP, SP, MP,] SO, MO, SS, MS}",
     "wire [LW+GW+BW-1:0]  par_reach;",
-    "mlo_attention_param #(.AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT), .PROB(PROB), .ROUND(ROUND), .BAND(BAND), .BW(BW), .GW(GW), .LW(LW)) u_param (",
+    "wire                 bias_read;",
+    "wire [BA-1:0]        bias_at;",
+    "wire [PE*16-1:0]     bias;",
+    "mlo_attention_param #(",
+    "    .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT), .PROB(PROB), .ROUND(ROUND), .BAND(BAND), .BW(BW), .GW(GW), .LW(LW), .BIAS(BIAS), .WORDS(BWORDS), .PE(PE)",
+    ") u_param (",
     "    .clk(clk), .rst(rst), .params_last(params_last),",
     "    .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),",
-    "    .fresh(par_fresh), .done(q_done), .ok(par_ok), .data(par_data), .reach(par_reach)",
+    "    .fresh(par_fresh), .done(q_done), .ok(par_ok), .data(par_data), .reach(par_reach),",
+    "    .bias_read(bias_read), .bias_at(bias_at), .bias(bias)",
     ");",
     "",
     "// ---- stage 1: scores ------------------------------------------------------------------",
@@ -35558,15 +36292,17 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "wire [PAR+SIDE-1:0]  row_tdata;",
     "wire [SB-1:0]        max_tdata;",
     "wire                 score_tvalid, score_tready, row_tvalid, row_tready, max_tvalid;",
-    "wire                 k_nothing = PARTLY == 0 && k_none;",
+    "wire                 k_nothing = EMPTY == 0 && k_none;",
     "mlo_attention_score #(",
-    "    .H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND), .BW(BW), .GW(GW), .AW(AW)",
+    "    .H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND), .BW(BW), .GW(GW), .AW(AW),",
+    "    .SB(SB), .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT)",
     ") u_score (",
     "    .clk(clk), .rst(rst),",
     "    .row_full(q_full), .row_user(q_user), .row_done(q_done), .row_addr(q_addr), .row_data(q_data),",
     "    .k_full(k_full), .k_groups_1(k_groups_1), .k_single(k_single), .k_tail(k_tail), .k_none(k_nothing), .k_done(k_done),",
     "    .k_addr(k_addr), .k_data(k_data), .read(score_read),",
     "    .par_fresh(par_fresh), .par_ok(par_ok), .par_data(par_data), .par_reach(par_reach),",
+    "    .bias_read(bias_read), .bias_at(bias_at), .bias(bias),",
     "    .m_score_tdata(score_tdata), .m_score_tvalid(score_tvalid), .m_score_tready(score_tready),",
     "    .m_row_tdata(row_tdata), .m_row_tvalid(row_tvalid),",
     "    .m_max_tdata(max_tdata), .m_max_tvalid(max_tvalid), .m_row_tready(row_tready)",
@@ -35577,7 +36313,7 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "wire [PE*EB-1:0]     ring_wr_data, ring_rd_data;",
     "wire [SUMB+INFO+SIDE-1:0] sum_tdata;                // {sideband, [HP, SP, MP,] SO, MO, sum}",
     "wire                 sum_tvalid, sum_tready;",
-    "mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB), .PROB(PROB), .ROUND(ROUND), .SIDE(SIDE), .PARTLY(PARTLY)) u_softmax (",
+    "mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB), .PROB(PROB), .ROUND(ROUND), .SIDE(SIDE), .PARTLY(EMPTY)) u_softmax (",
     "    .clk(clk), .rst(rst),",
     "    .s_score_tdata(score_tdata), .s_score_tvalid(score_tvalid), .s_score_tready(score_tready),",
     "    .s_row_tdata(row_tdata), .s_row_tvalid(row_tvalid),",
@@ -35638,6 +36374,123 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "// what K and V say beyond need: their `first`, the mask of V",
     "wire unused = &{1'b0, s_axis_k_tuser[0], s_axis_v_tuser[0], s_axis_v_tuser[2], v_none, v_tail};",
     "",
+    "endmodule",
+    "`default_nettype wire",
+    NULL };
+static const char *const mlo_lines_verilog_mlo_attention_bias_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_attention_bias: what the scores of a group begin with in mlo_attention, and which of its keys that hides",
+    "//",
+    "// The table has a word of PE numbers for each of the G groups of a row, rows one behind the other: of each head (HEADS = H; 1: the",
+    "// same for all) of each query (QUERIES > 1; 1: the same for all). A number times 2^SHIFT is what a score begins with; -2^15 hides",
+    "// the key. The table lies with the constants (mlo_attention_param), and is there when a row begins. ON = 0: there is none, nothing is hidden.",
+    "//",
+    "// Contract    begins: the first step of group `group` of the row at hand; its word is asked for (read, at), and is `word` the cycle",
+    "//             after, until the next one is asked for. row_done: the row's last step; head_last, frame_last: it was of the token's",
+    "//             last head, of the frame's last token. go1: a step's operands are there; seen1 is about them, and start comes LATE",
+    "//             cycles later",
+    "// Throughput  a group per cycle",
+    "// Latency     none: at follows registers and group, seen1 word; start LATE cycles",
+    "// Stall       none (no handshake: see mlo_attention_score)",
+    "// Legal       HEADS is H or 1; QUERIES > 1: a frame has no more tokens than that; SB >= 16 + SHIFT",
+    "`default_nettype none",
+    "module mlo_attention_bias #(",
+    "    parameter ON      = 1,",
+    "    parameter H       = 2,      // heads",
+    "    parameter HEADS   = 1,",
+    "    parameter QUERIES = 1,",
+    "    parameter G       = 2,      // groups of a row",
+    "    parameter PE      = 2,      // keys of a group",
+    "    parameter SB      = 20,     // bits of a score",
+    "    parameter SHIFT   = 0,",
+    "    parameter LATE    = 2,",
+    "    // derived, do not set: bits of a group number, of an address",
+    "    parameter GW      = (G > 1) ? $clog2(G) : 1,",
+    "    parameter BA      = (HEADS * QUERIES * G > 1) ? $clog2(HEADS * QUERIES * G) : 1",
+    ") (",
+    "    input  wire             clk,",
+    "    input  wire             rst,",
+    "    input  wire             begins,",
+    "    input  wire [GW-1:0]    group,",
+    "    input  wire             row_done,",
+    "    input  wire             head_last,",
+    "    input  wire             frame_last,",
+    "    output wire             read,",
+    "    output wire [BA-1:0]    at,",
+    "    input  wire [PE*16-1:0] word,",
+    "    input  wire             go1,",
+    "    output wire [PE-1:0]    seen1,",
+    "    output wire [PE*SB-1:0] start",
+    ");",
+    "",
+    "generate",
+    "    if (ON != 0 && HEADS != 1 && HEADS != H) mlo_error_HEADS_must_be_H_or_1 u_heads();",
+    "    if (ON == 0) begin : g_none",
+    "        assign read   = 1'b0;",
+    "        assign at     = {BA{1'b0}};",
+    "        assign seen1  = {PE{1'b1}};",
+    "        assign start  = {PE*SB{1'b0}};",
+    "        wire   unused = &{1'b0, clk, rst, begins, group, row_done, head_last, frame_last, word, go1};",
+    "    end else begin : g_table",
+    "        localparam [31:0] SKIP_32 = G;",
+    "        localparam [BA:0] SKIP    = SKIP_32[BA:0];",
+    "        reg  [BA-1:0] base_reg;             // the row's first word",
+    "        wire [BA:0]   next  = {1'b0, base_reg} + SKIP;",
+    "        wire [BA:0]   here  = {1'b0, base_reg} + {{BA+1-GW{1'b0}}, group};",
+    "        wire          moves = HEADS > 1 || head_last;",
+    "        wire          again = head_last && (QUERIES == 1 || frame_last);",
+    "        always @(posedge clk) begin",
+    "            if (row_done && moves) base_reg <= next[BA-1:0];",
+    "            if (rst || (row_done && again)) base_reg <= {BA{1'b0}};",
+    "        end",
+    "        assign read = begins;",
+    "        assign at   = here[BA-1:0];",
+    "",
+    "        // the numbers wait for the products",
+    "        wire [PE*16-1:0] late;",
+    "        wire             there;",
+    "        mlo_delay #(.WIDTH(PE*16), .CYCLES(LATE)) u_late (",
+    "            .clk(clk), .rst(rst), .in_valid(go1), .in(word), .out_valid(there), .out(late)",
+    "        );",
+    "        genvar p;",
+    "        for (p = 0; p < PE; p = p + 1) begin : g_lane",
+    "            wire [SB+SHIFT-1:0] shifted = {{SB-16{late[16*p+15]}}, late[16*p +: 16], {SHIFT{1'b0}}};",
+    "            assign seen1[p]          = word[16*p +: 16] != 16'h8000;",
+    "            assign start[p*SB +: SB] = shifted[SB-1:0];",
+    "            wire   unused_high       = &{1'b0, shifted};",
+    "        end",
+    "        wire unused = &{1'b0, next[BA], here[BA], there};",
+    "    end",
+    "endgenerate",
+    "",
+    "`ifdef FORMAL",
+    "    // The row of the table is that of the head and the query. Assumed: heads of tokens one behind the other, frames that are not too long.",
+    "    reg       f_past = 1'b0;",
+    "    reg [7:0] f_head, f_query;",
+    "    always @(posedge clk) begin",
+    "        f_past <= 1'b1;",
+    "        if (row_done) f_head <= head_last ? 8'd0 : f_head + 8'd1;",
+    "        if (row_done && head_last) f_query <= frame_last ? 8'd0 : f_query + 8'd1;",
+    "        if (rst) {f_head, f_query} <= 16'd0;",
+    "    end",
+    "    always @* begin",
+    "        if (!f_past) assume (rst);",
+    "        assume (group < G);",
+    "        assume (head_last == (f_head == H - 1));",
+    "        if (QUERIES > 1 && f_query == QUERIES - 1) assume (frame_last);",
+    "    end",
+    "    generate",
+    "        if (ON != 0) begin : f_table",
+    "            always @* if (f_past) begin",
+    "                assert (f_head < H);",
+    "                if (QUERIES > 1) assert (f_query < QUERIES);",
+    "                assert (g_table.base_reg == ((QUERIES > 1 ? f_query * HEADS : 0) + (HEADS > 1 ? f_head : 0)) * G);",
+    "                if (read) assert (at == g_table.base_reg + group);",
+    "            end",
+    "        end",
+    "    endgenerate",
+    "    always @* cover (f_past && f_head == H - 1 && (QUERIES == 1 || f_query == QUERIES - 1) && read && group == G - 1);",
+    "`endif",
     "endmodule",
     "`default_nettype wire",
     NULL };
@@ -35889,11 +36742,12 @@ static const char *const mlo_lines_verilog_mlo_attention_max_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_attention_max: the largest score of a row that comes in groups of PE",
     "//",
-    "// In   a group's scores, and which of them count; begin and end: the row's first and last group",
-    "// Out  max_valid with row_max, the largest of those that count; where none does, the lowest number there is",
+    "// Contract    in: a group's scores, and which of them count; begin and end: the row's first and last group",
+    "//             out: max_valid with row_max, the largest of those that count; where none does, the lowest number there is",
     "// Throughput  a group per cycle",
     "// Latency     2 cycles from a row's last group",
     "// Stall       none: whoever takes row_max has room",
+    "// Legal       PE >= 1; SB >= 2; groups of a row come one after the other, begin with its first and end with its last",
     "`default_nettype none",
     "module mlo_attention_max #(",
     "    parameter PE = 2,           // scores of a group",
@@ -35978,7 +36832,7 @@ static const char *const mlo_lines_verilog_mlo_attention_mix_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_attention_mix: stage 3 of mlo_attention: the weighted sum of the values, requantized",
     "//",
-    "// For each row DS = D/SIMD passes over the frame's groups: each step multiplies PE weights",
+    "// Contract    for each row DS = D/SIMD passes over the frame's groups: each step multiplies PE weights",
     "// with PE values of SIMD channels; a pass ends with SIMD sums, one beat of the result. The",
     "// walk is: for every row, for every SIMD channels, for every group. Heads h * H/KVH .. (h+1) * H/KVH - 1",
     "// of the queries read head h of the values.",
@@ -35995,6 +36849,7 @@ static const char *const mlo_lines_verilog_mlo_attention_mix_v[] = {
     "// Latency     12 + clog2(PE) cycles from a pass's last step to its beat on m_axis, 7 more with PROB",
     "// Stall       the pipeline never stops: a pass starts only if its beat has a reserved",
     "//             place in the output queue",
+    "// Legal       as mlo_attention",
     "`default_nettype none",
     "module mlo_attention_mix #(",
     "    parameter H     = 2,        // heads",
@@ -36332,7 +37187,14 @@ static const char *const mlo_lines_verilog_mlo_attention_param_v[] = {
     "//             row's last step). Swaps the parameter bank once per such row. `ok`: data",
     "//             belongs to the row at hand. Later stages get a copy that travels with the",
     "//             row, so the bank may go as soon as the next iteration's first row comes.",
-    "// Latency     3 cycles from fresh to ok, if the next bank is loaded",
+    "//             BIAS: bias is word bias_at of the bank's, the cycle after bias_read (while ok), and stays",
+    "//             until the next one is read, or the constants of another iteration are.",
+    "// Throughput  a row per cycle; rows of the same iteration wait for nothing",
+    "// Latency     3 cycles from fresh to ok, if the next bank is loaded; BIAS: and a cycle for each of the",
+    "//             words of PE * 16 bits that the constants take",
+    "// Stall       ok stays low until the next bank is there",
+    "// Legal       done only while ok",
+    "// Banks       BIAS: words of PE * 16 bits, WORDS of the bias, then those of the constants",
     "`default_nettype none",
     "module mlo_attention_param #(",
     "    // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn",
@@ -36348,8 +37210,13 @@ static const char *const mlo_lines_verilog_mlo_attention_param_v[] = {
     "    parameter BW = 1,",
     "    parameter GW = 1,",
     "    parameter LW = 1,",
+    "    // 1: there is a bias, of so many words of PE numbers of 16 bits",
+    "    parameter BIAS = 0,",
+    "    parameter WORDS = 1,",
+    "    parameter PE = 1,",
     "    // derived, do not set",
-    "    parameter PAR = 44 + 30*PROB + 32*ROUND",
+    "    parameter PAR = 44 + 30*PROB + 32*ROUND,",
+    "    parameter BA  = (WORDS > 1) ? $clog2(WORDS) : 1",
     ") (",
     "    input  wire                 clk,",
     "    input  wire                 rst,",
@@ -36363,7 +37230,11 @@ static const char *const mlo_lines_verilog_mlo_attention_param_v[] = {
     "    // {[ZR, SR, MR,] [HP, SP, MP,] SO, MO, SS, MS}",
     "    output wire [PAR-1:0]       data,",
     "    // BAND: {lanes, groups, BACK}",
-    "    output wire [LW+GW+BW-1:0]  reach",
+    "    output wire [LW+GW+BW-1:0]  reach,",
+    "    // BIAS",
+    "    input  wire                 bias_read,",
+    "    input  wire [BA-1:0]        bias_at,",
+    "    output wire [PE*16-1:0]     bias",
     ");",
     "",
     "reg  swapped_reg;       // the row at hand has had its swap",
@@ -36372,15 +37243,60 @@ static const char *const mlo_lines_verilog_mlo_attention_param_v[] = {
     "wire ready;",
     "wire swap = fresh && !swapped_reg;",
     "wire read = load_reg && ready;",
+    "wire read_last;         // nothing of the constants is left to read",
+    "wire there;             // they are there",
     "",
     "localparam HALF = (PROB != 0) ? 128 : 64;",
     "localparam WORD = (BAND != 0) ? 2 * HALF : HALF;",
-    "wire [WORD-1:0] word;",
-    "mlo_param #(.WIDTH(WORD), .DEPTH(1), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_param (",
+    "// (Verilator wants every width spelled out: hence the way over 32 bits)",
+    "localparam BITS  = PE * 16;                             // of a word of the bias",
+    "localparam PARTS = (BIAS != 0) ? (WORD + BITS - 1) / BITS : 1;  // words of the constants",
+    "localparam WIDTH = (BIAS != 0) ? BITS : WORD;",
+    "localparam DEPTH = (BIAS != 0) ? WORDS + PARTS : 1;",
+    "localparam DA    = (DEPTH > 1) ? $clog2(DEPTH) : 1;",
+    "wire [WORD-1:0]  word;",
+    "wire [WIDTH-1:0] stored;",
+    "wire [DA-1:0]    addr;",
+    "mlo_param #(.WIDTH(WIDTH), .DEPTH(DEPTH), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_param (",
     "    .clk(clk), .rst(rst),",
     "    .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid), .s_axis_tready(s_axis_tready), .s_axis_tlast(params_last),",
-    "    .first(swap), .ready(ready), .addr(1'b0), .en(read), .data(word)",
+    "    .first(swap), .ready(ready), .addr(addr), .en(read || (BIAS != 0 && bias_read)), .data(stored)",
     ");",
+    "generate",
+    "    if (BIAS == 0) begin : g_alone",
+    "        assign addr        = {DA{1'b0}};",
+    "        assign word        = stored;",
+    "        assign read_last   = 1'b1;",
+    "        assign there       = read;",
+    "        assign bias        = {BITS{1'b0}};",
+    "        wire   unused_bias = &{1'b0, bias_read, bias_at};",
+    "    end else begin : g_bias",
+    "        // the constants are read a word a cycle into a register: the memory goes on with the bias",
+    "        localparam [31:0]   BEGIN_32 = WORDS;",
+    "        localparam [31:0]   END_32   = DEPTH - 1;",
+    "        localparam [DA-1:0] BEGIN    = BEGIN_32[DA-1:0];",
+    "        localparam [DA-1:0] END      = END_32[DA-1:0];",
+    "        localparam [DA-1:0] ONE      = 1;",
+    "        reg  [DA-1:0]             part_reg;             // the word of constants to read",
+    "        reg                       take_reg, last_reg;   // one is on bias; it is the last one",
+    "        reg  [PARTS*BITS-1:0]     word_reg;",
+    "        wire [(PARTS+1)*BITS-1:0] word_next = {bias, word_reg};",
+    "        wire [DA:0]               bias_word = {{DA+1-BA{1'b0}}, bias_at};",
+    "        assign addr      = load_reg ? part_reg : bias_word[DA-1:0];",
+    "        assign bias      = stored;",
+    "        assign read_last = part_reg == END;",
+    "        assign there     = last_reg;",
+    "        assign word      = word_reg[WORD-1:0];",
+    "        always @(posedge clk) begin",
+    "            take_reg <= read && !rst;",
+    "            last_reg <= read && read_last && !rst;",
+    "            if (read)     part_reg <= part_reg + ONE;",
+    "            if (take_reg) word_reg <= word_next[BITS +: PARTS*BITS];",
+    "            if (rst || swap) part_reg <= BEGIN;",
+    "        end",
+    "        wire unused_bits = &{1'b0, word_next[BITS-1:0], bias_word[DA], word_reg};",
+    "    end",
+    "endgenerate",
     "",
     "assign ok   = ok_reg && !swap;",
     "wire [43:0] plain = {word[53:48], word[47:32], word[21:16], word[15:0]};",
@@ -36409,9 +37325,9 @@ static const char *const mlo_lines_verilog_mlo_attention_param_v[] = {
     "    if (swap) begin",
     "        ok_reg   <= 1'b0;",
     "        load_reg <= 1'b1;",
-    "    end else if (read) begin",
-    "        ok_reg   <= 1'b1;",
-    "        load_reg <= 1'b0;",
+    "    end else begin",
+    "        if (there)             ok_reg   <= 1'b1;",
+    "        if (read && read_last) load_reg <= 1'b0;",
     "    end",
     "    if (rst) begin",
     "        swapped_reg <= 1'b0;",
@@ -36437,7 +37353,7 @@ static const char *const mlo_lines_verilog_mlo_attention_param_v[] = {
     "    always @* begin",
     "        if (!f_past) assume (rst);",
     "        if (f_past && f_fresh) assume (fresh);",
-    "        if (!ok) assume (!done);",
+    "        if (!ok) assume (!done && !bias_read);",
     "    end",
     "    always @* if (f_past) begin",
     "        assert (swapped_reg == f_mine);",
@@ -36446,7 +37362,7 @@ static const char *const mlo_lines_verilog_mlo_attention_param_v[] = {
     "        if (swap && f_used) assert (ready);                 // as mlo_param wants it",
     "        if (load_reg) assert (f_used && f_mine && !ok);",
     "        if (ok) assert (f_used && ready && !load_reg);",
-    "        if (f_used) assert (ok_reg || load_reg);",
+    "        if (f_used) assert (ok_reg || load_reg || there);",
     "        if (f_same && ok) assert (data == f_data);          // until the next row that is fresh",
     "        cover (f_past && f_swaps == 2'd2 && ok && done && !fresh);",
     "    end",
@@ -36596,6 +37512,8 @@ static const char *const mlo_lines_verilog_mlo_attention_ring_v[] = {
     "//             a row may be read when all its words are written (the user knows).",
     "//             rd_data: the cycle after rd_en",
     "// Throughput  one word in and one word out per cycle",
+    "// Latency     a word written can be read in the next cycle",
+    "// Stall       room is low while every word is reserved or in use",
     "// Legal       DEPTH >= the words of a row",
     "`default_nettype none",
     "module mlo_attention_ring #(",
@@ -36711,7 +37629,7 @@ static const char *const mlo_lines_verilog_mlo_attention_round_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_attention_round: a score in the steps that a quantized source rounds it to",
     "//",
-    "//   out = clip(((in * mult + 2^(shift-1)) >>> shift) + zero) to 8 bits signed",
+    "// Contract    out = clip(((in * mult + 2^(shift-1)) >>> shift) + zero) to 8 bits signed",
     "//",
     "// Throughput  one value per cycle",
     "// Latency     exactly 7 cycles",
@@ -36789,10 +37707,11 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_attention_score: stage 1 of mlo_attention: the scores of a row and their maximum",
     "//",
-    "// For each row (query token, head) and each group of PE keys, DS = D/SIMD steps: PE dot",
+    "// Contract    for each row (query token, head) and each group of PE keys, DS = D/SIMD steps: PE dot",
     "// products of SIMD channels per step, added up over the steps. The walk is: for every",
     "// row, for every group, for every step. Heads h * H/KVH .. (h+1) * H/KVH - 1 of the queries read",
     "// head h of the keys. CAUSAL, BAND: a row walks the groups in which its keys lie (mlo_attention_walk).",
+    "// BIAS: a score begins with its number of a table of BIASH heads and BIAST queries (mlo_attention_bias).",
     "//",
     "// In   row_*: rows of queries (mlo_attention_q); k_*: the frame's keys (mlo_attention_kv);",
     "//      par_*: constants (mlo_attention_param). All are read here, with a cycle of latency",
@@ -36803,8 +37722,9 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "// Latency     from the last step to m_score_tvalid 6 + clog2(SIMD), to m_max_tvalid 8 + clog2(SIMD) cycles",
     "// Stall       the pipeline never stops. A group starts only when a place for it is reserved",
     "//             in the score queue, a row's last step only when m_row takes its word: then",
-    "//             m_max has room too, because the reader takes both together. BAND: a row starts",
-    "//             when its constants are there, not before, since they say where",
+    "//             m_max has room too, because the reader takes both together. BAND, BIAS: a row starts",
+    "//             when its constants are there, not before, since they say where; the bias comes with them",
+    "// Legal       as mlo_attention",
     "`default_nettype none",
     "module mlo_attention_score #(",
     "    parameter H     = 2,        // heads",
@@ -36818,6 +37738,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "    parameter CAUSAL = 0,       // 1: keys up to the query's own count",
     "    parameter BAND  = 0,        // 1: keys near the query count",
     "    parameter BW    = 1,        // bits of BACK",
+    "    parameter BIAS  = 0, BIASH = 1, BIAST = 1, SHIFT = 0,   // 1: there is a bias, of so many heads and queries, in such steps",
     "    // derived, do not set: bits of a group number, of an address in a frame's keys, of a",
     "    // score, of a step number; of a lane; of what a row's word says of its walk",
     "    parameter GW    = 1,",
@@ -36825,7 +37746,8 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "    parameter SB    = 2 * XBITS + ((D > 1) ? $clog2(D) : 1),",
     "    parameter FW    = (D / SIMD > 1) ? $clog2(D / SIMD) : 1,",
     "    parameter LW    = (PE > 1) ? $clog2(PE) : 1,",
-    "    parameter WALK  = (CAUSAL != 0 || BAND != 0 ? GW : 0) + (BAND != 0 ? AW : 0)",
+    "    parameter WALK  = (CAUSAL != 0 || BAND != 0 ? GW : 0) + (BAND != 0 ? AW : 0),",
+    "    parameter BA    = (BIASH * BIAST * G > 1) ? $clog2(BIASH * BIAST * G) : 1",
     ") (",
     "    input  wire                         clk,",
     "    input  wire                         rst,",
@@ -36847,6 +37769,9 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "    input  wire                         par_ok,",
     "    input  wire [PAR-1:0]               par_data,",
     "    input  wire [LW+GW+BW-1:0]          par_reach,      // BAND: see mlo_attention_walk",
+    "    output wire                         bias_read,      // BIAS: see mlo_attention_param",
+    "    output wire [BA-1:0]                bias_at,",
+    "    input  wire [PE*16-1:0]             bias,",
     "    output wire [PE*(SB+1):0]           m_score_tdata,",
     "    output wire                         m_score_tvalid,",
     "    input  wire                         m_score_tready,",
@@ -36901,8 +37826,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "wire info_ready;",
     "wire room_ok = !step_first || room_reg != {RW{1'b0}};",
     "wire last_ok = !row_last || (par_ok && info_ready);",
-    "wire walk_ok = BAND == 0 || par_ok;",
-    "wire go      = row_full && k_full && room_ok && last_ok && walk_ok;",
+    "wire go      = row_full && k_full && room_ok && last_ok && (par_ok || (BAND == 0 && BIAS == 0));",
     "",
     "assign read      = go;",
     "assign row_done  = go && row_last;",
@@ -36987,6 +37911,14 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "    go1   <= go && !rst;",
     "    alive <= rst ? {1+LS{1'b0}} : alive_next[LS:0];",
     "end",
+    "",
+    "// what scores begin with, and which keys that hides",
+    "wire [PE-1:0]      bias_seen1;",
+    "wire [PE*SB-1:0]   start;",
+    "mlo_attention_bias #(.ON(BIAS), .H(H), .HEADS(BIASH), .QUERIES(BIAST), .G(G), .PE(PE), .SB(SB), .SHIFT(SHIFT), .LATE(2 + LS), .GW(GW)) u_bias (",
+    "    .clk(clk), .rst(rst), .begins(reserve), .group(group_reg), .row_done(row_done), .head_last(head_last), .frame_last(row_user[1]),",
+    "    .read(bias_read), .at(bias_at), .word(bias), .go1(go1), .seen1(bias_seen1), .start(start));",
+    "",
     "wire [PE-1:0]      key1;                    // the keys' mask bits",
     "genvar p;",
     "generate",
@@ -37010,7 +37942,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "    none1   <= k_none;",
     "    inside1 <= (group_last ? last_lanes : {PE{1'b1}}) & (group_first ? first_lanes : {PE{1'b1}});",
     "end",
-    "wire [PE-1:0] count1 = inside1 & (key1 | {PE{none1}});",
+    "wire [PE-1:0] count1 = inside1 & bias_seen1 & (key1 | {PE{none1}});",
     "",
     "wire          go_dot, none_dot, last_dot, start_dot;",
     "wire          end_dot, begin_dot;",
@@ -37030,7 +37962,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "        always @(posedge clk)",
     "            if (go_dot)",
     "                score[p*SB +: SB] <= none_dot ? {SB{1'b0}}",
-    "                    : (start_dot ? {SB{1'b0}} : score[p*SB +: SB]) + {{SB-DOTB+1{d[DOTB-1]}}, d[DOTB-2:0]};",
+    "                    : (start_dot ? start[p*SB +: SB] : score[p*SB +: SB]) + {{SB-DOTB+1{d[DOTB-1]}}, d[DOTB-2:0]};",
     "    end",
     "endgenerate",
     "always @(posedge clk) begin",
@@ -37084,7 +38016,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "    always @* begin",
     "        if (!f_past) assume (rst);",
     "        // BAND: constants stay until the row is done; what mlo_attention_walk says of its groups",
-    "        if (f_ok && f_full && BAND != 0) assume (par_ok && par_reach == f_reach);",
+    "        if (f_ok && f_full && (BAND != 0 || BIAS != 0)) assume (par_ok && par_reach == f_reach);",
     "        if (BAND != 0) assume (groups_1 <= k_groups_1);",
     "        assume (k_groups_1 < G && k_single == (k_groups_1 == 0));",
     "        if (!m_row_tvalid || !m_max_tvalid) assume (!m_row_tready);",
@@ -37132,7 +38064,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "    always @* if (f_past) begin",
     "        assert (step_reg <= STEP_LAST && head_reg <= HEAD_LAST && group_reg < G && group_first == (group_reg == 0));",
     "        if (!group_first) assert (later_last == (group_reg == groups_1));",
-    "        if (!step_first || !group_first) assert (row_full && k_full && (BAND == 0 || par_ok) && group_reg <= groups_1);",
+    "        if (!step_first || !group_first) assert (row_full && k_full && ((BAND == 0 && BIAS == 0) || par_ok) && group_reg <= groups_1);",
     "        assert (row_base_reg == head_reg / SHARE * DS && group_base_reg == row_base_reg + group_reg * KVH * DS);",
     "        assert (score_valid == f_pipe[3+LS]);",
     "        assert (max_valid == f_max2);",
@@ -37219,7 +38151,7 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_attention_softmax: stage 2 of mlo_attention: e = exp2(score - maximum) and the sum over a row",
     "//",
-    "// A group's PE scores are taken LANES at a time, in ES = ceil(PE/LANES) cycles; LANES =",
+    "// Contract    a group's PE scores are taken LANES at a time, in ES = ceil(PE/LANES) cycles; LANES =",
     "// ceil(PE/DS) is the smallest number that keeps up with stage 1 (ES <= DS).",
     "//",
     "// In   s_score, s_row, s_max: see mlo_attention_score. A row starts when its maximum is",
@@ -37232,6 +38164,7 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "// Latency     from taking a row's last group to m_sum_tvalid: 8 + ES cycles, 2 more with PROB, 7 more with ROUND",
     "// Stall       as in stage 1: a group starts only if its place in the ring is reserved,",
     "//             and if the row's constants have room in the queue behind",
+    "// Legal       as mlo_attention",
     "`default_nettype none",
     "module mlo_attention_softmax #(",
     "    parameter PE    = 2,        // keys of a group",
@@ -37501,6 +38434,7 @@ static const char *const mlo_lines_verilog_mlo_attention_walk_v[] = {
     "// Contract    token_done: the token's last step, frame_done: it was the last of its frame. Everything is about the token",
     "//             at hand. reach = {lane, group, back}: BACK, and AHEAD as groups of PE and lanes beyond; it is read while the",
     "//             frame's first token is at hand",
+    "// Throughput  a token per cycle",
     "// Latency     none: outputs follow registers, k_* and reach",
     "// Stall       none (no handshake: see mlo_attention_score)",
     "// Legal       a frame has no more queries than keys; reach stays while a frame's first token is at hand; lane < PE",
@@ -37689,7 +38623,7 @@ static const char *const mlo_lines_verilog_mlo_attention_weight_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_attention_weight: a probability in the steps of the model it comes from: w = min((e * r + 2^(sp-1)) >> sp, most)",
     "//",
-    "// most is given a cycle before w leaves, and the rest at first.",
+    "// Contract    most is given a cycle before w leaves, and the rest at first",
     "// Throughput  a weight per cycle",
     "// Latency     exactly 7 cycles",
     "// Stall       none",
@@ -37742,7 +38676,7 @@ static const char *const mlo_lines_verilog_mlo_axi_reader_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_axi_reader: a command (address, number of beats) becomes AXI4 read bursts, and those a stream",
     "//",
-    "// Bursts are INCR, as long as possible, aligned to their maximal size, so none crosses a 4 KB boundary.",
+    "// Contract    bursts are INCR, as long as possible, aligned to their maximal size, so none crosses a 4 KB boundary.",
     "// A burst is requested only when the FIFO has room for all of it (counting what is still under way):",
     "// so the R channel never waits, whatever happens downstream, and several bursts overlap the latency.",
     "//",
@@ -37750,7 +38684,7 @@ static const char *const mlo_lines_verilog_mlo_axi_reader_v[] = {
     "//             every second cycle at most, and a command costs three cycles of the request side.",
     "// Latency:    3 cycles from the command to ARVALID, then the memory's, then the FIFO's.",
     "// Stall:      m_axis may stall for any time; at most FIFO_BEATS beats are then in the FIFO or under way.",
-    "// Commands:   cmd_addr is a multiple of DATA_WIDTH/8 (the low bits are ignored); cmd_beats may be 0.",
+    "// Legal       cmd_addr is a multiple of DATA_WIDTH/8 (the low bits are ignored); cmd_beats may be 0.",
     "// error:      sticky, some beat came with RRESP other than OKAY (its data is passed on all the same).",
     "// flush:      ends the command in work, forgets all data and the error.  AXI forbids to take back a request: what",
     "//             is under way is received and dropped, and no command is taken before that has ended.",
@@ -38161,6 +39095,7 @@ static const char *const mlo_lines_verilog_mlo_delay_v[] = {
     "//",
     "// Contract    out_valid, out in cycle t are in_valid, in of cycle t - CYCLES",
     "// Throughput  one word per cycle",
+    "// Latency     CYCLES cycles",
     "// Stall       none: the user makes room before a word enters (see mlo_attention)",
     "// Legal       WIDTH >= 1, CYCLES >= 1",
     "`default_nettype none",
@@ -38430,6 +39365,7 @@ static const char *const mlo_lines_verilog_mlo_dot_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_dot: sum = x[0]*w[0] + ... + x[SIMD-1]*w[SIMD-1], all signed, exact: SIMD multipliers and a pipelined adder tree",
     "//",
+    "// Contract   operands in one cycle, their sum as many cycles with en high later, in order",
     "// Throughput one dot product per cycle.",
     "// Latency    2 + clog2(SIMD) register stages: operands, products, one per level of the tree.",
     "// Stall      en low freezes every stage. No valid bits inside: the user's control pipeline runs beside this one.",
@@ -38731,7 +39667,7 @@ static const char *const mlo_lines_verilog_mlo_entry_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_entry: the door of the core: an external AXI4-Stream becomes an internal token stream",
     "//",
-    "// Outside, lanes are padded to whole bytes and `tlast` marks the final beat of a frame.  Inside, lanes",
+    "// Contract    outside, lanes are padded to whole bytes and `tlast` marks the final beat of a frame.  Inside, lanes",
     "// are packed and every beat of a token carries the same sideband, tuser = {key, last, first}.  So `last`",
     "// has to be known on the first beat of a token although it arrives with the final one: the door keeps a",
     "// token back until it is complete (and, with MASK = 1, until its mask beat is there).",
@@ -38739,6 +39675,7 @@ static const char *const mlo_lines_verilog_mlo_entry_v[] = {
     "// Throughput: one beat per cycle, with no gap between tokens or frames.",
     "// Latency:    BEATS + 2 cycles from the first beat of a token in to its first beat out, BEATS = C/LANES.",
     "// Stall:      when m_axis stalls, up to two more tokens are taken in, then s_axis_tready goes low.",
+    "// Legal       LANES divides C",
     "// first:      always 0 here; mlo_loop sets it.",
     "// key:        bit 0 of the token's beat on s1_axis (MASK = 1), else 1.  s1_axis_tlast is not looked at:",
     "//             the activations say where a frame ends.  With MASK = 0 s1_axis is never ready; tie it to 0.",
@@ -38901,11 +39838,13 @@ static const char *const mlo_lines_verilog_mlo_exit_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_exit: the other door: the internal token stream becomes an external AXI4-Stream",
     "//",
-    "// Lanes are sign-extended to whole bytes; tlast marks the final beat of a frame, that is the final beat",
+    "// Contract    lanes are sign-extended to whole bytes; tlast marks the final beat of a frame, that is the final beat",
     "// of the token whose sideband says `last`.  One frame is one DMA transfer.",
     "//",
-    "// Throughput: one beat per cycle.  Latency: 1 cycle.  Stall: one more beat is taken in, then",
-    "// s_axis_tready goes low.",
+    "// Throughput: one beat per cycle",
+    "// Latency:    1 cycle",
+    "// Stall:      one more beat is taken in, then s_axis_tready goes low",
+    "// Legal       LANES divides C",
     "`default_nettype none",
     "module mlo_exit #(",
     "    // channels of a token, a multiple of LANES",
@@ -38989,6 +39928,7 @@ static const char *const mlo_lines_verilog_mlo_exp2_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_exp2: e = round(255 * 2^-x) of a scaled difference, the exponential of a softmax, one pipelined lane",
     "//",
+    "// Contract",
     "//   t = ((mx - s) * ms + 2^(ss-1)) >> ss, at most 4095      x = t / 64: 6 integer, 6 fraction bits",
     "//   e = ok ? (ROM[t & 63] + 2^(7+i)) >> (8+i) : 0,  i = t >> 6      (0 .. 255; 0 for i >= 9)",
     "//   ROM[f] = round(65280 * 2^(-f/64)); 65280 = 255 * 256",
@@ -39116,6 +40056,7 @@ static const char *const mlo_lines_verilog_mlo_exp2_fine_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_exp2_fine: e = round(262143 * 2^-x) of a scaled difference, for probabilities that are rounded themselves; one pipelined lane",
     "//",
+    "// Contract",
     "//   t = ((mx - s) * ms + 2^(ss-1)) >> ss, at most 2^17 - 1      5 integer, 6 + 6 fraction bits: i, f, g",
     "//   a = ROM[f] - (((ROM[f] - ROM[f+1]) * g + 32) >> 6),  ROM[f] = round(262143 * 2^(-f/64)), f = 0..64",
     "//   e = ok ? (2 * a + 2^i) >> (i+1) : 0                         18 bits; 0 for i >= 19",
@@ -39916,7 +40857,7 @@ static const char *const mlo_lines_verilog_mlo_loader_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_loader: brings the parameters of every iteration from memory to the kernels",
     "//",
-    "// The parameter image holds, for iteration 0, the beats of port 0, then those of port 1, ..., then the",
+    "// Contract    the parameter image holds, for iteration 0, the beats of port 0, then those of port 1, ..., then the",
     "// same for iteration 1, and so on, without gaps.  So all iterations, a round, are one sequential read, repeated",
     "// for ever: mlo_axi_reader makes it long bursts, mlo_router deals the beats out.  The two banks of each",
     "// kernel's mlo_param say when to go on: a full bank stalls its port, and that stalls everything behind.",
@@ -39924,7 +40865,10 @@ static const char *const mlo_lines_verilog_mlo_loader_v[] = {
     "// and left out later.  What lies between them is read as one, also beyond the end of an iteration.",
     "//",
     "// Throughput: one beat per cycle; with RESIDENT a read is found by walking over the ports, a cycle each,",
-    "//             while those before it are under way.  Latency: of mlo_axi_reader and mlo_router.",
+    "//             while those before it are under way",
+    "// Latency:    that of mlo_axi_reader and of mlo_router",
+    "// Stall:      a port whose memory is full holds back those behind it in the image",
+    "// Legal       see mlo_axi_reader and mlo_router",
     "// enable:     while low, no new round begins (the one in work goes on; it waits for the kernels anyway).",
     "// base, iterations (0 acts as 1) are read when a round begins; with RESIDENT they must stand still from flush on.",
     "// flush:      forget everything, begin again at port 0 of iteration 0 (see mlo_axi_reader).  `rst` is for",
@@ -40211,7 +41155,7 @@ static const char *const mlo_lines_verilog_mlo_loop_v[] = {
     "//        .--> s_fb ------/       (the body)         \\----> m_fb --.",
     "//        '------------------ feedback FIFO <----------------------'",
     "//",
-    "// Order is iteration-major: a group of up to `frames` frames enters one after the other as iteration 0,",
+    "// Contract    order is iteration-major: a group of up to `frames` frames enters one after the other as iteration 0,",
     "// then the same frames pass as iteration 1, ..., until iteration `iterations`-1 leaves through m_ext.",
     "// The parameters of an iteration are then used by the whole group.",
     "//   - A frame ends with the token whose tuser[1] `last` is 1.  Its length is its own business.",
@@ -40225,11 +41169,12 @@ static const char *const mlo_lines_verilog_mlo_loop_v[] = {
     "// The way out counts iterations by the `first` flags which the body hands on; so it needs to know",
     "// neither the size of the group nor whether the group is closed already.",
     "//",
-    "// Throughput: one beat per cycle.  Latency: 1 cycle from s_ext or s_fb to m_body, 1 from s_body to m_fb",
-    "// or m_ext.  Stall: each of the two takes in one more beat and goes low.",
+    "// Throughput: one beat per cycle",
+    "// Latency:    1 cycle from s_ext or s_fb to m_body, 1 from s_body to m_fb or m_ext",
+    "// Stall:      each of the two takes in one more beat and goes low",
     "// Deadlock:   none if the feedback FIFO holds (G-1) x T tokens, G = `frames`, T = the longest frame, and",
     "//             the body itself can hold a frame (any body with attention does); G x T tokens otherwise.",
-    "// iterations (0 acts as 1) and frames (0 acts as 1) must stand still from reset to the last frame out.",
+    "// Legal       iterations (0 acts as 1) and frames (0 acts as 1) must stand still from reset to the last frame out.",
     "`default_nettype none",
     "module mlo_loop #(",
     "    // bits of a beat, opaque",
@@ -42085,7 +43030,7 @@ static const char *const mlo_lines_verilog_mlo_refill_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_refill: brings a kernel in block mode the parameters of every tile from memory",
     "//",
-    "// The kernel goes through its matrix once a tile (see mlo_tile), so its parameters are read anew for each.  What an iteration of",
+    "// Contract    the kernel goes through its matrix once a tile (see mlo_tile), so its parameters are read anew for each.  What an iteration of",
     "// the loop needs lies together: for each of BLOCKS row blocks the beats of port 0, then those of port 1, ..., without gaps.  It",
     "// begins OFFSET beats from the base, that of the next iteration STRIDE beats further on.",
     "// A request is a tile: tile_next = 1: the first of an iteration (iteration 0 for the first tile after flush, then the next one, and",
@@ -42096,7 +43041,8 @@ static const char *const mlo_lines_verilog_mlo_refill_v[] = {
     "//             beats as soon as it has asked for all of this one's; one request more waits here (tile_ready is low then), so the",
     "//             reader's FIFO always holds what is wanted next.  A tile takes 3 cycles at least, a burst 2.",
     "// Latency:    from a request taken to ARVALID 4 cycles, then the memory's, then 3 from a beat of R to m_axis (when all is idle).",
-    "// base, iterations (0 acts as 1) must stand still from flush on.",
+    "// Stall:      a port whose memory is full holds back those behind it",
+    "// Legal       base, iterations (0 acts as 1) must stand still from flush on.",
     "// flush:      forget everything: the next tile is of iteration 0 (see mlo_axi_reader).  Requests taken while it is high are",
     "//             forgotten, too.  `rst` is for power-up only, when the memory side is reset, too.",
     "// error:      sticky until flush: a read failed.  idle: no request and no beat is under way at the memory.",
@@ -42222,6 +43168,7 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_regs: control, status and counters of the core, on an AXI4-Lite slave (32 bits)",
     "//",
+    "// Contract",
     "//   0x00 r   id          0x4D4C4F31 \"MLO1\"",
     "//   0x04 r   version     VERSION",
     "//   0x08 rw  control     bit 0 enable; bit 1 soft reset of the core, bit 2 clear the counters (both read 0)",
@@ -42239,8 +43186,10 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "// Counters count while `enable` is set, have 32 bits and wrap.  iterations, frames and base may be",
     "// written while the core is empty; a soft reset must follow, as parameters are loaded ahead.",
     "// A soft reset lasts 16 cycles, drops frames inside, keeps the registers and clears the counters.",
-    "// Throughput: one access each way every two cycles.  Latency: 2 cycles from ARVALID to RVALID, 1 from",
-    "// AWVALID and WVALID to BVALID.",
+    "// Throughput: one access each way every two cycles",
+    "// Latency:    2 cycles from ARVALID to RVALID, 1 from AWVALID and WVALID to BVALID",
+    "// Stall:      an answer stands until it is taken; the next access waits",
+    "// Legal       iterations, frames, base are written while the core is empty",
     "`default_nettype none",
     "module mlo_regs #(",
     "    // kernels with counters, 1..240",
@@ -43199,14 +44148,15 @@ static const char *const mlo_lines_verilog_mlo_router_v[] = {
     "// to port 1, ..., then port 0 again: an iteration of the loop.  `iterations` of them are a round.  The ports",
     "// of RESIDENT get their beats in the first round after reset only; later rounds leave them out.",
     "//",
-    "// Nothing in the stream says where a beat goes: mlo_loader asks for the beats in this very order.",
+    "// Contract    nothing in the stream says where a beat goes: mlo_loader asks for the beats in this very order.",
     "// m_axis_tlast: the beat is of the last iteration of the first round (what memories that are loaded once",
     "// want to know; later it means nothing).",
     "//",
-    "// Throughput: one beat per cycle, also where the port changes.  Latency: 1 cycle; the first beat after reset",
-    "// may wait a cycle.  Stall: the beat in front waits for its own port (so the order of the ports must be an",
-    "// order in which they consume; a memory that is loaded once never makes a beat wait).",
-    "// iterations (0 acts as 1) must stand still from reset on.",
+    "// Throughput: one beat per cycle, also where the port changes",
+    "// Latency:    1 cycle; the first beat after reset may wait a cycle",
+    "// Stall:      the beat in front waits for its own port (so the order of the ports must be an",
+    "//             order in which they consume; a memory that is loaded once never makes a beat wait)",
+    "// Legal       iterations (0 acts as 1) must stand still from reset on.",
     "`default_nettype none",
     "module mlo_router #(",
     "    // bits of a beat",
@@ -45849,6 +46799,7 @@ static const mlo_embedded mlo_verilog[] = {
     { "mlo_add4.v", mlo_lines_verilog_mlo_add4_v },
     { "mlo_addtree.v", mlo_lines_verilog_mlo_addtree_v },
     { "mlo_attention.v", mlo_lines_verilog_mlo_attention_v },
+    { "mlo_attention_bias.v", mlo_lines_verilog_mlo_attention_bias_v },
     { "mlo_attention_kv.v", mlo_lines_verilog_mlo_attention_kv_v },
     { "mlo_attention_max.v", mlo_lines_verilog_mlo_attention_max_v },
     { "mlo_attention_mix.v", mlo_lines_verilog_mlo_attention_mix_v },

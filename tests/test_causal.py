@@ -51,20 +51,22 @@ def said(c, band, causal):
     if c["KVH"] != c["H"]: a["kv_heads"] = c["KVH"]
     if causal: a["causal"] = 1
     if band: a["band"] = 1
+    if c["SHIFT"]: a["bias_shift"] = c["SHIFT"]
     return a
 
 
-def judged(rng, op, c, tq, tk, key, reach):
+def judged(rng, op, c, tq, tk, key, reach, bias=None):
     """'' or how ONNX Runtime's or mlo's words are off from the model's."""
     h, kvh, d = c["H"], c["KVH"], c["D"]
     q, k, v = (np.array(rng.signed(n * w * d, 8)).reshape(n, w * d).astype(np.int8) for n, w in ((tq, h), (tk, kvh), (tk, kvh)))
     par = list(model.pick_params(rng, c, 1, False))
     members = par[:10 if c["ROUND"] else 7 if c["PROB"] else 4] + list(reach) * c["BAND"]
     feed = {"q": q[None], "k": k[None], "v": v[None], "mask": key[None], "p": np.array(members, np.int32)}
+    if bias is not None: feed["bias"] = bias.astype(np.int16)
     want = [[] for _ in range(tq)]
     for i, head in itertools.product(range(tq), range(h)):
         ch, kv = slice(head * d, head * d + d), slice(head // (h // kvh) * d, head // (h // kvh) * d + d)
-        want[i] += model.row(q[i, ch].astype(int), k[:, kv].astype(int), v[:, kv].astype(int), model.seen(i, key, reach, c), par, c)
+        want[i] += model.row(q[i, ch].astype(int), k[:, kv].astype(int), v[:, kv].astype(int), model.seen(i, key, reach, c), par, c, model.bias_of(bias, head, i, tk))
     m = one_kernel(op, feed, said(c, c["BAND"], c["CAUSAL"]))
     np.savez(t.at("in.npz"), **feed)
     t.good("run", t.write("kernel.onnx", m.SerializeToString()), "--inputs", t.at("in.npz"), "--outputs", t.at("out.npz"))
@@ -107,11 +109,11 @@ def check_errors():
 
 class Core:
     """A quantized model of a residual attention: integers of any value, whose loop is a core."""
-    def __init__(self, name, op="Attention", layers=2, tokens=32, heads=2, kv=None, d=4, causal=0, reach=(), masked=False, seed=1):
+    def __init__(self, name, op="Attention", layers=2, tokens=32, heads=2, kv=None, d=4, causal=0, reach=(), bias=(), masked=False, seed=1):
         rng, kv = np.random.default_rng(seed), kv or heads
         self.name, self.tokens, self.channels, self.masked, self.shared = name, tokens, 8, masked, kv != heads
         prob, rounds = OPS[op]
-        c = model.config(heads, d, tokens, 1, 1, prob=prob, rounds=rounds, kvh=kv, causal=causal, band=int(bool(reach)))
+        c = model.config(heads, d, tokens, 1, 1, prob=prob, rounds=rounds, kvh=kv, causal=causal, band=int(bool(reach)), bias=bias)
         self.nodes, self.stacks = [], []
         put = lambda op, out, ins, bits, params, **attributes: self.put(op, out, ins, bits, [np.stack(p) for p in params], attributes)
         each = lambda make: [make() for _ in range(layers)]
@@ -123,7 +125,8 @@ class Core:
         for x, w in ("q", heads), ("k", kv), ("v", kv): mvu(x, "narrow", 8, w * d, 8, 21)
         draw, members = bench.Rng(seed), 10 if rounds else 7 if prob else 4
         p = [ints(*model.pick_params(draw, c, 1, False)[:members], *(reach[i % len(reach)] if reach else ())) for i in range(layers)]
-        put(op, "mixed", ["q", "k", "v", "mlo_mask"], 8, [p], **said(c, c["BAND"], causal))
+        tables = [[model.pick_bias(draw, c, False).astype(np.int16) for _ in range(layers)]] if bias else []
+        put(op + "Bias" * bool(bias), "mixed", ["q", "k", "v", "mlo_mask"], 8, [p] + tables, **said(c, c["BAND"], causal))
         mvu("back", "mixed", heads * d, 8, 16, 14)
         put("Add", "next", ["state", "back"], 16, [each(lambda: ints(1 << 13, 1 << 14, 15))])
         self.path = t.at(name + ".onnx")

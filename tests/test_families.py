@@ -25,10 +25,9 @@ FLAGS = ("--pe", "4", "--simd", "4")
 OPEN = {"batch": 1, "sequence": 8}                          # what people leave open, bound by --dim
 NEAR, FRAMES, LEAST = 0.97, 8, 165
 
-# by a part of the name: what the refusal's line has to say; the last two are encoders that mlo ought to take, and does not yet
+# by a part of the name: what the refusal's line has to say
 REFUSED = {"gpt1": "a softmax over something", "-square-": "mask", "-batch2-": "batch of 2",
-           "-half-": "float16", "mpnet": "relative positions", "detr": "position embeddings in every layer",
-           "t5-encoder": "relative positions",
+           "-half-": "float16", "detr": "position embeddings in every layer",
            "dinov2-ts17": "Resize"}
 # a mask [1, 1, 1, keys] at an Attention, which ONNX Runtime 1.31 does not broadcast: onnx's own evaluator judges
 REFERENCE = ("torch-batch-pre-relu-d24-mask-d",)

@@ -11,6 +11,8 @@
 //   R    = floor(MO * 2^(LT+8) / sum_j e[j]),  LT = clog2(T)
 //   y[d] = clip((sum_j e[j]*v[j][d] * R + 2^(SO-1)) >>> SO)       YBITS signed
 // Head h of the queries reads head h / (H/KVH) of the keys and values.
+// BIAS = 1: s[j] = sum_d q[d] * k[j][d] + b[h][i][j] * 2^SHIFT for the frame's query i, b of BIASH = H heads (1: all have the same)
+//          and BIAST = T queries (1: all have the same). Where b is -2^15 the key does not count. A row of which no key counts gives y = 0
 // Rounded on the way: t (1/64 octave), e (8 bits), R (16 bits or more); everything else is exact.
 // PROB = 1 rounds the probabilities of a row as a quantized source does, ROUND = 1 its scores, too:
 //   s[j] = clip(((s[j] * MR + 2^(SR-1)) >>> SR) + ZR) to 8 bits, if ROUND, mx of those
@@ -48,6 +50,7 @@
 // last mix step. Frames of K and V have the same length, 1..T; a frame of Q has any length.
 // Iterations. The constants of a row with `first` (of the first head) are fetched while it is
 // scored, and then travel with the row: rows of two iterations may be under way at once.
+// Bias. Its numbers lie in the memory of the constants, in the order of the scores; a row waits for them as for those.
 // Groups. CAUSAL or BAND: a row walks only the groups that its keys are in (mlo_attention_walk); how many,
 // and with BAND where, travels with the row, too. Its constants say that, so BAND waits for them.
 //
@@ -59,12 +62,14 @@
 // Latency     from the last beat of K, V and the token's first D channels, whichever comes
 //             last, to the first m_axis_tvalid:
 //             groups * (DS + ES + 1) + CY + 28 + clog2(SIMD) + clog2(PE) cycles, and 9 * PROB + 7 * ROUND
-//             (an iteration's first row has its constants 3 cycles after it came: + 3 - groups*DS if positive; BAND: + 2)
+//             (an iteration's first row has its constants 3 cycles after it came: + 3 - groups*DS if positive; BAND: + 2;
+//             BIAS: + 2 + ceil(64 / (16*PE)))
 // Stall       m_axis_tready low: fills its queues and stops reading Q
 // Multipliers 2 * PE * SIMD, and ceil(PE/DS) in exp2, SIMD in requantization; PROB: PE more and 2 * ceil(PE/DS) in exp2, ROUND: ceil(PE/DS) + 1 more
 // Legal       H, T >= 1; SIMD divides D; PE in 1..T; XBITS, YBITS in 2..16; STEP >= 1;
 //             0 <= MS, MO < 2^16; 1 <= SS, SO, SP, SR <= 62; 0 <= MP < 2^15, MR < 2^18, HP < 2^8; ZR of 8 bits, signed; ROUND only with PROB;
-//             KVH divides H; CAUSAL, BAND: a frame of Q has no more tokens than its K; 0 <= BACK, AHEAD < T
+//             KVH divides H; CAUSAL, BAND: a frame of Q has no more tokens than its K; 0 <= BACK, AHEAD < T;
+//             BIAS: PROB = BAND = 0, a frame of Q has no more tokens than T; SHIFT in 0..23
 `default_nettype none
 module mlo_attention #(
     // heads
@@ -94,7 +99,12 @@ module mlo_attention #(
     parameter KVH = H,
     // 1: keys up to the query's own count. 1: keys near it
     parameter CAUSAL = 0,
-    parameter BAND = 0
+    parameter BAND = 0,
+    // 1: there is a bias, of so many heads and queries, in steps of 2^SHIFT
+    parameter BIAS = 0,
+    parameter BIASH = 1,
+    parameter BIAST = 1,
+    parameter SHIFT = 0
 ) (
     input  wire                  clk,
     input  wire                  rst,
@@ -115,6 +125,7 @@ module mlo_attention #(
     // one word per iteration: [15:0] MS, [21:16] SS, [47:32] MO, [53:48] SO
     // PROB: and [79:64] MP, [85:80] SP, [95:88] HP, [113:96] MR, [119:114] SR, [127:120] ZR
     // BAND: and as many bits more, of those [23:0] BACK, [47:24] AHEAD / PE, [63:48] AHEAD mod PE
+    // BIAS: words of PE * 16 bits; first the bias, ceil(T/PE) words a row, then those of the one word
     input  wire [AXI_WIDTH-1:0]  s_axis_c_tdata,
     input  wire                  s_axis_c_tvalid,
     output wire                  s_axis_c_tready,
@@ -136,9 +147,13 @@ localparam LT    = (T > 1) ? $clog2(T) : 0;
 localparam LW    = (PE > 1) ? $clog2(PE) : 1;
 localparam BW    = (T > 1) ? $clog2(T) : 1;         // of BACK
 localparam PARTLY = (CAUSAL != 0 || BAND != 0) ? 1 : 0;
+localparam EMPTY = (PARTLY != 0 || BIAS != 0) ? 1 : 0;  // a row may have no key that counts
+localparam BWORDS = BIASH * BIAST * G;              // of the bias
+localparam BA    = (BWORDS > 1) ? $clog2(BWORDS) : 1;
 localparam WALK  = GW * PARTLY + AW * BAND;         // of what travels with a row of its groups
 localparam SIDE  = 3 + WALK;                        // and with its sideband
-localparam SB    = 2 * XBITS + ((D > 1) ? $clog2(D) : 1);   // of a score
+localparam DOTS  = 2 * XBITS + ((D > 1) ? $clog2(D) : 1);   // of a sum of products
+localparam SB    = (BIAS == 0) ? DOTS : 1 + ((DOTS > 17 + SHIFT) ? DOTS : 17 + SHIFT);   // of a score: a distance has a bit less
 localparam EB    = (PROB != 0) ? 18 : 8;            // of e
 localparam SUMB  = EB + LT;                         // of the sum of e
 localparam RB    = 17 + LT;                         // of R: MO * 2^(LT+8) / 255, MP * 2^(LT+18) / 262143 at most
@@ -158,6 +173,9 @@ generate
     if (H < 1) mlo_error_H_must_be_at_least_1 u_h();
     if (KVH < 1 || H % KVH != 0) mlo_error_KVH_must_divide_H u_kvh();
     if (CAUSAL < 0 || CAUSAL > 1 || BAND < 0 || BAND > 1) mlo_error_CAUSAL_and_BAND_must_be_0_or_1 u_partly();
+    if (BIAS < 0 || BIAS > 1 || (BIAS != 0 && (PROB != 0 || BAND != 0))) mlo_error_BIAS_must_be_0_or_1_without_PROB_and_BAND u_bias();
+    if (BIAS != 0 && ((BIASH != 1 && BIASH != H) || (BIAST != 1 && BIAST != T))) mlo_error_BIASH_must_be_H_or_1_and_BIAST_T_or_1 u_bias_form();
+    if (SHIFT < 0 || SHIFT > 23) mlo_error_SHIFT_must_be_0_to_23 u_shift();
     if (SIMD < 1 || D < 1 || D % SIMD != 0) mlo_error_SIMD_must_divide_D u_simd();
     if (PROB < 0 || PROB > 1 || ROUND < 0 || ROUND > PROB) mlo_error_PROB_and_ROUND_must_be_0_or_1_and_ROUND_needs_PROB u_prob();
     if (PE < 1 || PE > T) mlo_error_PE_must_be_1_to_T u_pe();
@@ -207,10 +225,16 @@ mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW)) u_v (
 wire                 par_fresh, par_ok;
 wire [PAR-1:0]       par_data;             // {[ZR, SR, MR,] [HP, SP, MP,] SO, MO, SS, MS}
 wire [LW+GW+BW-1:0]  par_reach;
-mlo_attention_param #(.AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT), .PROB(PROB), .ROUND(ROUND), .BAND(BAND), .BW(BW), .GW(GW), .LW(LW)) u_param (
+wire                 bias_read;
+wire [BA-1:0]        bias_at;
+wire [PE*16-1:0]     bias;
+mlo_attention_param #(
+    .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT), .PROB(PROB), .ROUND(ROUND), .BAND(BAND), .BW(BW), .GW(GW), .LW(LW), .BIAS(BIAS), .WORDS(BWORDS), .PE(PE)
+) u_param (
     .clk(clk), .rst(rst), .params_last(params_last),
     .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),
-    .fresh(par_fresh), .done(q_done), .ok(par_ok), .data(par_data), .reach(par_reach)
+    .fresh(par_fresh), .done(q_done), .ok(par_ok), .data(par_data), .reach(par_reach),
+    .bias_read(bias_read), .bias_at(bias_at), .bias(bias)
 );
 
 // ---- stage 1: scores ------------------------------------------------------------------
@@ -218,15 +242,17 @@ wire [PE*(SB+1):0]   score_tdata;
 wire [PAR+SIDE-1:0]  row_tdata;
 wire [SB-1:0]        max_tdata;
 wire                 score_tvalid, score_tready, row_tvalid, row_tready, max_tvalid;
-wire                 k_nothing = PARTLY == 0 && k_none;
+wire                 k_nothing = EMPTY == 0 && k_none;
 mlo_attention_score #(
-    .H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND), .BW(BW), .GW(GW), .AW(AW)
+    .H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND), .BW(BW), .GW(GW), .AW(AW),
+    .SB(SB), .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT)
 ) u_score (
     .clk(clk), .rst(rst),
     .row_full(q_full), .row_user(q_user), .row_done(q_done), .row_addr(q_addr), .row_data(q_data),
     .k_full(k_full), .k_groups_1(k_groups_1), .k_single(k_single), .k_tail(k_tail), .k_none(k_nothing), .k_done(k_done),
     .k_addr(k_addr), .k_data(k_data), .read(score_read),
     .par_fresh(par_fresh), .par_ok(par_ok), .par_data(par_data), .par_reach(par_reach),
+    .bias_read(bias_read), .bias_at(bias_at), .bias(bias),
     .m_score_tdata(score_tdata), .m_score_tvalid(score_tvalid), .m_score_tready(score_tready),
     .m_row_tdata(row_tdata), .m_row_tvalid(row_tvalid),
     .m_max_tdata(max_tdata), .m_max_tvalid(max_tvalid), .m_row_tready(row_tready)
@@ -237,7 +263,7 @@ wire                 ring_room, ring_take, ring_wr_en;
 wire [PE*EB-1:0]     ring_wr_data, ring_rd_data;
 wire [SUMB+INFO+SIDE-1:0] sum_tdata;                // {sideband, [HP, SP, MP,] SO, MO, sum}
 wire                 sum_tvalid, sum_tready;
-mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB), .PROB(PROB), .ROUND(ROUND), .SIDE(SIDE), .PARTLY(PARTLY)) u_softmax (
+mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB), .PROB(PROB), .ROUND(ROUND), .SIDE(SIDE), .PARTLY(EMPTY)) u_softmax (
     .clk(clk), .rst(rst),
     .s_score_tdata(score_tdata), .s_score_tvalid(score_tvalid), .s_score_tready(score_tready),
     .s_row_tdata(row_tdata), .s_row_tvalid(row_tvalid),

@@ -5,6 +5,7 @@
 // products of SIMD channels per step, added up over the steps. The walk is: for every
 // row, for every group, for every step. Heads h * H/KVH .. (h+1) * H/KVH - 1 of the queries read
 // head h of the keys. CAUSAL, BAND: a row walks the groups in which its keys lie (mlo_attention_walk).
+// BIAS: a score begins with its number of a table of BIASH heads and BIAST queries (mlo_attention_bias).
 //
 // In   row_*: rows of queries (mlo_attention_q); k_*: the frame's keys (mlo_attention_kv);
 //      par_*: constants (mlo_attention_param). All are read here, with a cycle of latency
@@ -15,8 +16,8 @@
 // Latency     from the last step to m_score_tvalid 6 + clog2(SIMD), to m_max_tvalid 8 + clog2(SIMD) cycles
 // Stall       the pipeline never stops. A group starts only when a place for it is reserved
 //             in the score queue, a row's last step only when m_row takes its word: then
-//             m_max has room too, because the reader takes both together. BAND: a row starts
-//             when its constants are there, not before, since they say where
+//             m_max has room too, because the reader takes both together. BAND, BIAS: a row starts
+//             when its constants are there, not before, since they say where; the bias comes with them
 // Legal       as mlo_attention
 `default_nettype none
 module mlo_attention_score #(
@@ -31,6 +32,7 @@ module mlo_attention_score #(
     parameter CAUSAL = 0,       // 1: keys up to the query's own count
     parameter BAND  = 0,        // 1: keys near the query count
     parameter BW    = 1,        // bits of BACK
+    parameter BIAS  = 0, BIASH = 1, BIAST = 1, SHIFT = 0,   // 1: there is a bias, of so many heads and queries, in such steps
     // derived, do not set: bits of a group number, of an address in a frame's keys, of a
     // score, of a step number; of a lane; of what a row's word says of its walk
     parameter GW    = 1,
@@ -38,7 +40,8 @@ module mlo_attention_score #(
     parameter SB    = 2 * XBITS + ((D > 1) ? $clog2(D) : 1),
     parameter FW    = (D / SIMD > 1) ? $clog2(D / SIMD) : 1,
     parameter LW    = (PE > 1) ? $clog2(PE) : 1,
-    parameter WALK  = (CAUSAL != 0 || BAND != 0 ? GW : 0) + (BAND != 0 ? AW : 0)
+    parameter WALK  = (CAUSAL != 0 || BAND != 0 ? GW : 0) + (BAND != 0 ? AW : 0),
+    parameter BA    = (BIASH * BIAST * G > 1) ? $clog2(BIASH * BIAST * G) : 1
 ) (
     input  wire                         clk,
     input  wire                         rst,
@@ -60,6 +63,9 @@ module mlo_attention_score #(
     input  wire                         par_ok,
     input  wire [PAR-1:0]               par_data,
     input  wire [LW+GW+BW-1:0]          par_reach,      // BAND: see mlo_attention_walk
+    output wire                         bias_read,      // BIAS: see mlo_attention_param
+    output wire [BA-1:0]                bias_at,
+    input  wire [PE*16-1:0]             bias,
     output wire [PE*(SB+1):0]           m_score_tdata,
     output wire                         m_score_tvalid,
     input  wire                         m_score_tready,
@@ -114,8 +120,7 @@ wire row_last    = step_last && group_last; // the row's last step
 wire info_ready;
 wire room_ok = !step_first || room_reg != {RW{1'b0}};
 wire last_ok = !row_last || (par_ok && info_ready);
-wire walk_ok = BAND == 0 || par_ok;
-wire go      = row_full && k_full && room_ok && last_ok && walk_ok;
+wire go      = row_full && k_full && room_ok && last_ok && (par_ok || (BAND == 0 && BIAS == 0));
 
 assign read      = go;
 assign row_done  = go && row_last;
@@ -200,6 +205,14 @@ always @(posedge clk) begin
     go1   <= go && !rst;
     alive <= rst ? {1+LS{1'b0}} : alive_next[LS:0];
 end
+
+// what scores begin with, and which keys that hides
+wire [PE-1:0]      bias_seen1;
+wire [PE*SB-1:0]   start;
+mlo_attention_bias #(.ON(BIAS), .H(H), .HEADS(BIASH), .QUERIES(BIAST), .G(G), .PE(PE), .SB(SB), .SHIFT(SHIFT), .LATE(2 + LS), .GW(GW)) u_bias (
+    .clk(clk), .rst(rst), .begins(reserve), .group(group_reg), .row_done(row_done), .head_last(head_last), .frame_last(row_user[1]),
+    .read(bias_read), .at(bias_at), .word(bias), .go1(go1), .seen1(bias_seen1), .start(start));
+
 wire [PE-1:0]      key1;                    // the keys' mask bits
 genvar p;
 generate
@@ -223,7 +236,7 @@ always @(posedge clk) begin
     none1   <= k_none;
     inside1 <= (group_last ? last_lanes : {PE{1'b1}}) & (group_first ? first_lanes : {PE{1'b1}});
 end
-wire [PE-1:0] count1 = inside1 & (key1 | {PE{none1}});
+wire [PE-1:0] count1 = inside1 & bias_seen1 & (key1 | {PE{none1}});
 
 wire          go_dot, none_dot, last_dot, start_dot;
 wire          end_dot, begin_dot;
@@ -243,7 +256,7 @@ generate
         always @(posedge clk)
             if (go_dot)
                 score[p*SB +: SB] <= none_dot ? {SB{1'b0}}
-                    : (start_dot ? {SB{1'b0}} : score[p*SB +: SB]) + {{SB-DOTB+1{d[DOTB-1]}}, d[DOTB-2:0]};
+                    : (start_dot ? start[p*SB +: SB] : score[p*SB +: SB]) + {{SB-DOTB+1{d[DOTB-1]}}, d[DOTB-2:0]};
     end
 endgenerate
 always @(posedge clk) begin
@@ -297,7 +310,7 @@ wire unused = &{1'b0, alive_next[LS+1], score_ready, max_ready, score_level, row
     always @* begin
         if (!f_past) assume (rst);
         // BAND: constants stay until the row is done; what mlo_attention_walk says of its groups
-        if (f_ok && f_full && BAND != 0) assume (par_ok && par_reach == f_reach);
+        if (f_ok && f_full && (BAND != 0 || BIAS != 0)) assume (par_ok && par_reach == f_reach);
         if (BAND != 0) assume (groups_1 <= k_groups_1);
         assume (k_groups_1 < G && k_single == (k_groups_1 == 0));
         if (!m_row_tvalid || !m_max_tvalid) assume (!m_row_tready);
@@ -345,7 +358,7 @@ wire unused = &{1'b0, alive_next[LS+1], score_ready, max_ready, score_level, row
     always @* if (f_past) begin
         assert (step_reg <= STEP_LAST && head_reg <= HEAD_LAST && group_reg < G && group_first == (group_reg == 0));
         if (!group_first) assert (later_last == (group_reg == groups_1));
-        if (!step_first || !group_first) assert (row_full && k_full && (BAND == 0 || par_ok) && group_reg <= groups_1);
+        if (!step_first || !group_first) assert (row_full && k_full && ((BAND == 0 && BIAS == 0) || par_ok) && group_reg <= groups_1);
         assert (row_base_reg == head_reg / SHARE * DS && group_base_reg == row_base_reg + group_reg * KVH * DS);
         assert (score_valid == f_pipe[3+LS]);
         assert (max_valid == f_max2);

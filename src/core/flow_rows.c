@@ -104,8 +104,8 @@ static mlo_scored mlo_row_scored(
     now.groups = groups;
     now.from = before->from + before->groups;
     now.begin = mlo_max(before->score, mlo_max(query, x->frame[0]));
-    /* a band's constants say where its rows begin; all rows end with them */
-    if (u->rows.reach) now.begin = mlo_max(now.begin, constants - 1);
+    /* a band's constants say where its rows begin, a bias comes with them; all rows end with them */
+    if (u->rows.early) now.begin = mlo_max(now.begin, constants - 1);
     now.score = mlo_max(mlo_rows_queue(s, i, &now, now.begin + work), constants);
     if (r >= 4) now.score = mlo_max(now.score, MLO_ROW(r - 4)->taken + 1);
     now.first = mlo_max(now.score + u->rows.to_max, s->softmax[i]);
@@ -146,7 +146,7 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
         if (x->at.first && !h) {
             int64_t fetch = mlo_max(query, r ? s->row[i][(r - 1) % MLO_ROWS_KEPT].score : 0);
             mlo_begins(s, i, 0, &x->at, fetch + 1);
-            constants = mlo_max(fetch, x->ready[0]) + 3;
+            constants = mlo_max(fetch, x->ready[0]) + u->rows.constants;
         }
         at = x->n * beats + (h + 1) * steps - 1 - u->rows.held;
         room = at >= 0 && at / beats < x->n

@@ -4,7 +4,8 @@
  *     heads of keys and values may be repeated, each for several heads of queries.
  * out: the kernel Attention, or one that rounds its probabilities, and perhaps its scores, as the
  *     source model does. What a mask hides by place (causal, a window in each iteration) becomes
- *     attributes and two numbers, what it hides by key one bit per key: see mask.c.
+ *     attributes and two numbers, what it hides by key one bit per key; what else it says is a bias, a
+ *     parameter in steps of scores: see mask.c.
  *
  * invariant: scores have no term for a zero point of the queries, so queries have none. The result
  *     has the zero points of the values that are mixed. A query of a causal or banded attention
@@ -79,9 +80,10 @@ static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *
         int first = mlo_is_carried(&r->in, p->input[0]);
         const char *other = p->n_input > 1 ? p->input[first ? 1 : 0] : NULL;
         name = p->input[first ? 0 : 1];
-        if (mlo_is(p, "Add") && !mlo_is_carried(&r->in, other) && !b->mask)
+        if (mlo_is(p, "Add") && !mlo_is_carried(&r->in, other) && !b->mask) {
             b->mask = other;
-        else if (mlo_is(p, "Mul") && mlo_scalar(&r->in, other, &x))
+            b->mask_scale = b->scale;
+        } else if (mlo_is(p, "Mul") && mlo_scalar(&r->in, other, &x))
             b->scale *= x;
         else if (mlo_is(p, "Div") && first && mlo_scalar(&r->in, other, &x))
             b->scale /= x;
@@ -260,6 +262,13 @@ static int mlo_given_of_attention(mlo_quantizer *q, mlo_sublayer *b) {
 
 /* ---- masks ---------------------------------------------------------------- */
 
+/* An attention with a bias rounds neither scores nor probabilities as a source does. */
+static void mlo_settle_bias(mlo_quantizer *q, mlo_sublayer *b) {
+    if (!b->sight.bias.number) return;
+    q->r.left_out += (size_t)((b->probs_given != NULL) + (b->scores_given != NULL));
+    b->probs_given = b->scores_given = NULL;
+}
+
 /* The masks of all attentions become what they hide by place, and one number per key in front of
  * the loop, which is q's. */
 static int mlo_settle_masks(mlo_quantizer *q, mlo_tracer *t, int64_t *own) {
@@ -268,9 +277,10 @@ static int mlo_settle_masks(mlo_quantizer *q, mlo_tracer *t, int64_t *own) {
         mlo_sublayer *b = q->r.block[i];
         const char *mask = b->mask;
         if (b->kind != MLO_ATTENTION) continue;
-        if (mask && mlo_key_mask(t, &q->scan, b->node, b->tokens, own, &b->sight, &mask))
+        if (mask && mlo_key_mask(t, &q->scan, b->node, b->tokens, b->heads, own, &b->sight, &mask))
             return mlo_failed(q->m);
         if (mask && !q->mask) q->mask = mask;
+        mlo_settle_bias(q, b);
         *(mask ? &masked : &bare) = b;
     }
     if (bare && masked)
@@ -534,6 +544,74 @@ static void mlo_attention_numbers(
     if (s) p[9] = (int32_t)(s->zero[i] - (s->sign ? 0 : 128));
 }
 
+/* What one unit of q k is in the softmax, in iteration i. */
+static double mlo_score_step(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
+    return mlo_signal_of(q, b->in[0])->narrow_scale[i] * mlo_signal_of(q, b->in[1])->narrow_scale[i]
+        * fabs(b->scale);
+}
+
+/* How far below its row's largest number one counts at most, in iteration i: whatever the scores are,
+ * e^-20 is the least that is left of a weight there. */
+static double mlo_bias_reach(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
+    const mlo_signal *x = mlo_signal_of(q, b->in[0]), *k = mlo_signal_of(q, b->in[1]);
+    return 20
+        + 2 * mlo_score_step(q, b, i) * (double)(x->channels / b->heads)
+        * ldexp(1, x->bits + k->bits - 2);
+}
+
+/* A row's number, of which `most` is the largest, as an integer; -2^15 hides. */
+static int16_t mlo_bias_integer(double x, double most, double reach, double step) {
+    if (x <= -INFINITY) return MLO_BIAS_HIDES;
+    x = rint(fmax(x, most - reach) / step);
+    return (int16_t)fmin(fmax(x, -MLO_BIAS_MOST), MLO_BIAS_MOST);
+}
+
+/* Row r of a bias in iteration i, and the largest number of it. */
+static const float *mlo_bias_row(const mlo_bias *a, int64_t i, int64_t r, double *most) {
+    const float *row = a->number + ((a->n > 1 ? i : 0) * a->heads * a->queries + r) * a->keys;
+    *most = -INFINITY;
+    for (int64_t j = 0; j < a->keys; j++) *most = fmax(*most, (double)row[j]);
+    return row;
+}
+
+/* The steps of a bias as a power of two of those of scores: the finest that 16 bits have room for. */
+static int mlo_bias_shift_of(mlo_quantizer *q, const mlo_sublayer *b, double scale) {
+    const mlo_bias *a = &b->sight.bias;
+    double need = 0, most;
+    int shift = 0;
+    for (int64_t i = 0; i < q->scan.iterations; i++)
+        for (int64_t r = 0; r < a->heads * a->queries; r++) {
+            const float *row = mlo_bias_row(a, i, r, &most);
+            const double reach = mlo_bias_reach(q, b, i), step = mlo_score_step(q, b, i);
+            for (int64_t j = 0; j < a->keys; j++)
+                if (row[j] > -INFINITY)
+                    need = fmax(need, fabs(fmax(row[j] * scale, most * scale - reach)) / step);
+        }
+    while (shift < MLO_BIAS_SHIFT && rint(ldexp(need, -shift)) > MLO_BIAS_MOST) shift++;
+    return shift;
+}
+
+/* The bias as a parameter, [heads, queries, keys] in each iteration. */
+static const char *mlo_quantize_bias(mlo_quantizer *q, const mlo_sublayer *b, mlo_node *n) {
+    const mlo_bias *a = &b->sight.bias;
+    const int64_t shape[] = { a->heads, a->queries, a->keys };
+    const char *name = mlo_format(q->m, "%s_bias", b->out);
+    const double scale = fabs(b->mask_scale);
+    const int shift = mlo_bias_shift_of(q, b, scale);
+    int16_t *to = name ? (int16_t *)mlo_parameter(q, name, MLO_INT16, 3, shape) : NULL;
+    if (!to || mlo_attr_int(q->m, n, "bias_shift", shift)) return NULL;
+    for (int64_t i = 0; i < q->scan.iterations; i++)
+        for (int64_t r = 0; r < a->heads * a->queries; r++) {
+            double most;
+            const float *row = mlo_bias_row(a, i, r, &most);
+            const double reach = mlo_bias_reach(q, b, i);
+            for (int64_t j = 0; j < a->keys; j++)
+                *to++ = mlo_bias_integer(
+                    row[j] * scale, most * scale, reach, ldexp(mlo_score_step(q, b, i), shift));
+        }
+    return name;
+}
+
 static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *s[3], *y = mlo_signal_of(q, b->out);
@@ -546,9 +624,10 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     const int64_t all = count + 2 * b->sight.band;
     int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &all) : NULL;
     mlo_node *n = data ? mlo_kernel_node(q,
-                             count == 4       ? &mlo_attention_kernel
-                                 : count == 7 ? &mlo_attention_probs_kernel
-                                              : &mlo_attention_rounded_kernel,
+                             b->sight.bias.number ? &mlo_attention_bias_kernel
+                                 : count == 4     ? &mlo_attention_kernel
+                                 : count == 7     ? &mlo_attention_probs_kernel
+                                                  : &mlo_attention_rounded_kernel,
                              b, b->out, made.type, made.bits, made.scale)
                        : NULL;
     if (!n || mlo_attr_int(m, n, "heads", b->heads) || mlo_attr_int(m, n, "lt", lt))
@@ -558,9 +637,8 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
         || (b->sight.band && mlo_attr_int(m, n, "band", 1)))
         return mlo_failed(m);
     for (int64_t i = 0; i < q->scan.iterations; i++, data += all) {
-        mlo_attention_numbers(b, i, lt,
-            s[0]->narrow_scale[i] * s[1]->narrow_scale[i] * fabs(b->scale), s[2]->narrow_scale[i],
-            made.scale[i], data);
+        mlo_attention_numbers(
+            b, i, lt, mlo_score_step(q, b, i), s[2]->narrow_scale[i], made.scale[i], data);
         if (!b->sight.band) continue;
         data[count] = b->sight.back[i];
         data[count + 1] = b->sight.ahead[i];
@@ -568,8 +646,10 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     if (b->scale < 0)
         return mlo_fail(
             m, MLO_E_UNSUPPORTED, b->node, "attention scores with a negative scale %g", b->scale);
-    const char *in[] = { s[0]->narrow_name, s[1]->narrow_name, s[2]->narrow_name, q->mask_bits, p };
-    if (mlo_inputs(m, n, in, 5)) return mlo_failed(m);
+    const char *bias = b->sight.bias.number ? mlo_quantize_bias(q, b, n) : NULL;
+    const char *in[] = { s[0]->narrow_name, s[1]->narrow_name, s[2]->narrow_name, q->mask_bits, p,
+        bias };
+    if (m->error.code || mlo_inputs(m, n, in, bias ? 6 : 5)) return mlo_failed(m);
     return mlo_narrow(q, b, b->out, y);
 }
 

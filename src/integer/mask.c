@@ -4,12 +4,16 @@
  *     the body or around it.
  * out: which keys a query may see by their places, in each iteration: all, those up to itself
  *     (causal), or those of a band around it; and a value of the outer graph with one number per
- *     key: 0 where the key counts, hugely negative where it doesn't.
+ *     key: 0 where the key counts, hugely negative where it doesn't. What is neither becomes a bias:
+ *     numbers of each iteration, head, query and key.
  *
  * How: every element is traced to what it is computed from, as a symbol. Equal operations on equal
  * symbols are equal symbols; a symbol knows the least and the most that it can be. What is at most
  * -10000 whatever the inputs are is hidden. The hidden elements have to be those outside of a
- * band, one by one, and what is left in a column has to be one symbol: the key's own.
+ * band, one by one, and what is left in a column has to be one symbol: the key's own. If that is not
+ * so, each element has to be the key's own symbol plus a number, which is the bias, or be hidden.
+ * What all keys of a row have in common is taken off, as a softmax does not see it: ALiBi, a slope
+ * times the distance, is then a slope times the key, the same for all queries.
  *
  * invariant: what is proved holds for any input whose integer masks are 0 and 1 (the inputs that
  *     have `mask` in their names). Sample data prove nothing here. One wrong element is one too
@@ -102,10 +106,12 @@ static int mlo_put_before(mlo *m, mlo_scan *s, const mlo_graph *list) {
 /* ---- symbols -------------------------------------------------------------- */
 
 /* What an element of a mask can be: equal symbols, equal elements. low = high: it is that number.
- * tested: the symbol that is 0 exactly where this one is, -1: none is known. */
+ * tested: the symbol that is 0 exactly where this one is, -1: none is known. It is symbol `base` plus
+ * a number (base: -1, itself). */
 typedef struct {
     double low, high;
-    int64_t tested;
+    int64_t tested, base;
+    double more;
 } mlo_symbol;
 
 /* What has been met: the hash of an operation on symbols, and the symbol that it is. */
@@ -169,7 +175,7 @@ static int64_t mlo_note_symbol(mlo_tracer *t, uint64_t hash, int64_t symbol) {
 static int64_t mlo_symbol_of(
     mlo_tracer *t, uint64_t hash, double low, double high, int64_t tested) {
     const mlo_noted *met = mlo_noted_at(t, hash);
-    const mlo_symbol made = { low, high, tested };
+    const mlo_symbol made = { low, high, tested, -1, 0 };
     if (!met || met->hash) return met ? met->symbol : 0;
     if (!MLO_PUSH(t->m, t->symbol, t->n_symbol, made)) return 0;
     return mlo_note_symbol(t, hash, (int64_t)t->n_symbol - 1);
@@ -188,6 +194,20 @@ static int mlo_symbol_is(const mlo_tracer *t, int64_t i, double x) {
 }
 static int mlo_symbol_fixed(const mlo_tracer *t, int64_t i) {
     return t->symbol[i].low >= t->symbol[i].high;
+}
+
+static int mlo_is_hidden(const mlo_tracer *t, int64_t id) { return t->symbol[id].high <= -10000; }
+
+/* Is it a number that a bias can have? */
+static int mlo_symbol_adds(const mlo_tracer *t, int64_t i) {
+    return mlo_symbol_fixed(t, i) && !mlo_is_hidden(t, i) && t->symbol[i].high < INFINITY;
+}
+
+/* The symbol that, plus *more, is this one; of numbers 0. */
+static int64_t mlo_symbol_base(const mlo_tracer *t, int64_t i, double *more) {
+    const mlo_symbol *s = &t->symbol[i];
+    *more = mlo_symbol_adds(t, i) ? s->low : s->more;
+    return mlo_symbol_adds(t, i) ? 0 : s->base < 0 ? i : s->base;
 }
 
 /* ---- operations on symbols ------------------------------------------------ */
@@ -254,9 +274,9 @@ static void mlo_range_take(mlo_symbol *r, double x) {
 /* The range of a result: sums, products and choices are followed; anything can come of the rest. */
 static mlo_symbol mlo_symbol_range(
     const mlo_tracer *t, const mlo_node *n, const int64_t *arg, mlo_dtype type) {
-    mlo_symbol r = { INFINITY, -INFINITY, -1 };
-    const mlo_symbol any = { type == MLO_BOOL ? 0 : -INFINITY, type == MLO_BOOL ? 1 : INFINITY,
-        -1 };
+    mlo_symbol r = { INFINITY, -INFINITY, -1, -1, 0 };
+    const mlo_symbol any = { type == MLO_BOOL ? 0 : -INFINITY, type == MLO_BOOL ? 1 : INFINITY, -1,
+        -1, 0 };
     const mlo_symbol *a = &t->symbol[arg[0]], *b = n->n_input > 1 ? &t->symbol[arg[1]] : a;
     double x[2] = { a->low, a->high }, y[2] = { b->low, b->high };
     int cast = mlo_is(n, "Cast") && mlo_dtype_is_float(type) && type != MLO_FLOAT16;
@@ -287,6 +307,34 @@ static mlo_symbol mlo_symbol_range(
     return r;
 }
 
+static int64_t mlo_symbol_made(
+    mlo_tracer *t, mlo_node *n, const char *name, const int64_t *arg, mlo_dtype type);
+
+/* Says what a new symbol is but for a number: of x + 3 x, of Where(c, 3, -inf) Where(c, 0, -inf). */
+static int64_t mlo_symbol_split(mlo_tracer *t, mlo_node *n, const char *name, const int64_t *arg,
+    mlo_dtype type, int64_t made) {
+    const int minus = mlo_is(n, "Sub"), where = mlo_is(n, "Where");
+    double more = 0;
+    int64_t base = -1;
+    for (int k = 0; k < 2 && (minus || mlo_is(n, "Add")); k++) {
+        if (!mlo_symbol_adds(t, arg[1 - k]) || (minus && k)) continue;
+        base = mlo_symbol_base(t, arg[k], &more);
+        more += minus ? -t->symbol[arg[1]].low : t->symbol[arg[1 - k]].low;
+    }
+    for (int k = 1; k < 3 && where && !mlo_symbol_is(t, arg[k], 0); k++) {
+        int64_t part[3] = { arg[0], arg[1], arg[2] };
+        if (!mlo_symbol_adds(t, arg[k]) || !mlo_is_hidden(t, arg[3 - k])) continue;
+        part[k] = 0;
+        more = t->symbol[arg[k]].low;
+        base = mlo_symbol_made(t, n, name, part, type);
+    }
+    if (base >= 0 && base != made) {
+        t->symbol[made].base = base;
+        t->symbol[made].more = more;
+    }
+    return made;
+}
+
 /* The symbol of a node's result from those of its operands. */
 static int64_t mlo_symbol_made(
     mlo_tracer *t, mlo_node *n, const char *name, const int64_t *arg, mlo_dtype type) {
@@ -313,7 +361,7 @@ static int64_t mlo_symbol_made(
         && (known = mlo_symbol_compared(n, &t->symbol[arg[0]], &t->symbol[arg[1]])) >= 0)
         return mlo_note_symbol(t, hash, mlo_symbol_number(t, known));
     if (r.low >= r.high) return mlo_note_symbol(t, hash, mlo_symbol_number(t, r.low));
-    return mlo_symbol_of(t, hash, r.low, r.high, r.tested);
+    return mlo_symbol_split(t, n, name, arg, type, mlo_symbol_of(t, hash, r.low, r.high, r.tested));
 }
 
 /* ---- where elements come from --------------------------------------------- */
@@ -481,10 +529,18 @@ static void mlo_trace_end(mlo_tracer *t) {
 
 /* ---- bands ---------------------------------------------------------------- */
 
+/* What is added to scores beside a key's own: numbers of `n` iterations (1: all alike), `heads`,
+ * `queries` (1: all alike) and `keys`; -INFINITY: the key is hidden. */
+typedef struct {
+    int64_t n, heads, queries, keys;
+    float *number; /* NULL: there is none */
+} mlo_bias;
+
 /* Which keys a query i sees by their places: i - back <= j <= i + ahead. One for each iteration. */
 typedef struct {
     int causal, band; /* 1: nowhere a later key; some key is hidden otherwise by its place */
     int32_t *back, *ahead;
+    mlo_bias bias; /* there is one: no band */
 } mlo_sight;
 
 /* A mask's elements in one iteration: `copies` (of heads) of `rows` queries (1: all alike). */
@@ -507,8 +563,6 @@ static int mlo_wrong_at(mlo_wrong *w, const char *what, int64_t head, int64_t qu
     w->key = key;
     return 0;
 }
-
-static int mlo_is_hidden(const mlo_tracer *t, int64_t id) { return t->symbol[id].high <= -10000; }
 
 /* Does some query see key j? */
 static int mlo_is_alive(const mlo_tracer *t, const mlo_mask_view *v, int64_t j) {
@@ -563,8 +617,8 @@ static int mlo_is_band(const mlo_tracer *t, const mlo_mask_view *v, mlo_wrong *w
 
 /* ---- the mask ------------------------------------------------------------- */
 
-/* Looks at a mask in the tracer's iteration. 0: *w says what is wrong, or it has failed. */
-static int mlo_view_mask(
+/* The elements of a mask in the tracer's iteration. 0: *w says what is wrong, or it has failed. */
+static int mlo_view_elements(
     mlo_tracer *t, const char *name, int64_t keys, mlo_mask_view *v, mlo_wrong *w) {
     const mlo_array *a = mlo_trace(t, name);
     if (!a) return mlo_wrong_at(w, "it is too large to be followed", 0, 0, 0);
@@ -572,7 +626,13 @@ static int mlo_view_mask(
     v->keys = keys;
     v->rows = a->rank > 1 && a->dims[a->rank - 2] == keys ? keys : 1;
     v->copies = mlo_array_count(a) / (v->rows * keys);
-    return !mlo_band_of(t, v) && mlo_is_band(t, v, w);
+    return 1;
+}
+
+/* Looks at a mask in the tracer's iteration. 0: *w says what is wrong, or it has failed. */
+static int mlo_view_mask(
+    mlo_tracer *t, const char *name, int64_t keys, mlo_mask_view *v, mlo_wrong *w) {
+    return mlo_view_elements(t, name, keys, v, w) && !mlo_band_of(t, v) && mlo_is_band(t, v, w);
 }
 
 /* The key's own symbols, which all iterations and all masks of a loop have to share. */
@@ -629,6 +689,172 @@ static int mlo_follow_mask(
     return mlo_sight_of(t->m, back, ahead, n, keys, sight);
 }
 
+/* ---- biases --------------------------------------------------------------- */
+
+/* Of each key: an element that is seen in the first iteration, -1: none; how many are; the element's
+ * number. */
+typedef struct {
+    int64_t *at, *seen;
+    float *more;
+} mlo_bias_keys;
+
+/* The numbers of one iteration. 0: *w says what is wrong. */
+static int mlo_bias_numbers(const mlo_tracer *t, const mlo_mask_view *v, int64_t *own,
+    const mlo_bias_keys *k, float *number, mlo_wrong *w) {
+    for (int64_t e = 0; e < v->copies * v->rows * v->keys; e++) {
+        const int64_t j = e % v->keys;
+        double more = 0;
+        const int64_t base = mlo_symbol_base(t, v->id[e], &more);
+        number[e] = -INFINITY;
+        if (mlo_is_hidden(t, v->id[e])) continue;
+        if (own[j] < 0) own[j] = base;
+        if (!t->iteration && k->at[j] < 0) {
+            k->at[j] = e;
+            k->more[j] = (float)more;
+        }
+        k->seen[j]++;
+        if (own[j] != base)
+            return mlo_wrong_at(w,
+                e / v->keys % v->rows ? "query %lld adds to key %lld what other queries do not"
+                                      : "query %lld adds to key %lld what other heads, layers or "
+                                        "attentions do not",
+                e / (v->rows * v->keys), e / v->keys % v->rows, j);
+        number[e] = (float)more;
+    }
+    for (int64_t r = 0; r < v->copies * v->rows; r++) {
+        int64_t j = 0;
+        while (j < v->keys && number[r * v->keys + j] <= -INFINITY) j++;
+        if (j == v->keys)
+            return mlo_wrong_at(w, "query %lld sees no key", r / v->rows, r % v->rows, 0);
+    }
+    return 1;
+}
+
+/* Is no later key seen anywhere? */
+static int mlo_bias_causal(const mlo_bias *b) {
+    const int64_t n = b->keys, all = b->n * b->heads * b->queries * n;
+    int is = b->queries > 1;
+    for (int64_t e = 0; is && e < all; e++) is = e % n <= e / n % n || b->number[e] <= -INFINITY;
+    return is;
+}
+
+/* Do rows a and b of so many keys differ by one number? */
+static int mlo_bias_parallel(const float *a, const float *b, int64_t keys, double tolerance) {
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t j = 0; j < keys; j++) {
+        if ((a[j] <= -INFINITY) != (b[j] <= -INFINITY)) return 0;
+        if (a[j] <= -INFINITY) continue;
+        low = fmin(low, (double)a[j] - (double)b[j]);
+        high = fmax(high, (double)a[j] - (double)b[j]);
+    }
+    return !(high - low > tolerance);
+}
+
+/* Where a causal query or the last one sees the same as the last one, one row does for all. */
+static void mlo_bias_join_queries(mlo_bias *b, int causal) {
+    enum { TOLERANCE = 10000 }; /* of a nat, one part: a hundredth of what hardware tells apart */
+    const int64_t n = b->keys, blocks = b->n * b->heads;
+    for (int64_t r = 0; r < blocks * b->queries; r++) {
+        const float *last = b->number + ((r / b->queries + 1) * b->queries - 1) * n;
+        if (!mlo_bias_parallel(b->number + r * n, last, causal ? r % n + 1 : n, 1.0 / TOLERANCE))
+            return;
+    }
+    for (int64_t k = 0; k < blocks; k++)
+        memmove(b->number + k * n, b->number + ((k + 1) * b->queries - 1) * n,
+            (size_t)n * sizeof *b->number);
+    b->queries = 1;
+}
+
+/* Takes off each row what its keys have in common. Returns the largest magnitude left; INFINITY where a
+ * key is hidden that counts otherwise. */
+static double mlo_bias_center(mlo_bias *b, int causal) {
+    const int64_t n = b->keys;
+    double most = 0;
+    for (int64_t r = 0; r < b->n * b->heads * b->queries; r++) {
+        float *row = b->number + r * n;
+        const int64_t until = causal && b->queries > 1 ? r % n + 1 : n;
+        double low = INFINITY, high = -INFINITY;
+        for (int64_t j = 0; j < n; j++) {
+            if (row[j] <= -INFINITY) continue;
+            low = fmin(low, (double)row[j]);
+            high = fmax(high, (double)row[j]);
+        }
+        for (int64_t j = 0; j < n; j++) {
+            if (row[j] > -INFINITY) row[j] = (float)((double)row[j] - (low + high) / 2);
+            if (j < until) most = fmax(most, fabs((double)row[j]));
+        }
+    }
+    return most;
+}
+
+static void mlo_bias_join_heads(mlo_bias *b) {
+    const int64_t each = b->queries * b->keys;
+    for (int64_t k = 0; k < b->n * b->heads; k++)
+        for (int64_t e = 0; e < each; e++) {
+            const float x = b->number[k * each + e],
+                        y = b->number[k / b->heads * b->heads * each + e];
+            if (x < y || x > y) return;
+        }
+    for (int64_t i = 0; i < b->n; i++)
+        memmove(b->number + i * each, b->number + i * b->heads * each,
+            (size_t)each * sizeof *b->number);
+    b->heads = 1;
+}
+
+/* The numbers of all iterations, before anything is joined. */
+static int mlo_follow_numbers(mlo_tracer *t, const char *name, int64_t keys, int64_t heads,
+    int64_t *own, const mlo_bias_keys *k, mlo_bias *b, mlo_wrong *w) {
+    const mlo_value *value = mlo_value_of(t->s->body, name);
+    b->n = value && value->graph == t->s->body ? t->s->iterations : 1;
+    for (int64_t i = 0; i < b->n; i++) {
+        mlo_mask_view v;
+        w->iteration = t->iteration = i;
+        if (b->n > 1) mlo_trace_forget(t->m, &t->now);
+        if (!mlo_view_elements(t, name, keys, &v, w)) return mlo_failed(t->m);
+        if (v.copies != 1 && v.copies != heads) {
+            mlo_wrong_at(w, "it is of other heads than the scores", 0, 0, 0);
+            return 0;
+        }
+        const int64_t each = v.copies * v.rows * keys;
+        b->heads = v.copies;
+        b->queries = v.rows;
+        b->keys = keys;
+        if (!b->number) b->number = MLO_NEW_N(t->m, float, (size_t)(b->n * each));
+        if (!b->number || !mlo_bias_numbers(t, &v, own, k, b->number + i * each, w))
+            return mlo_failed(t->m);
+        for (int64_t j = 0; j < keys; j++) /* nobody sees it: it is hidden */
+            if (!k->seen[j] && own[j] < 0) own[j] = v.id[j];
+    }
+    for (int64_t j = 0; j < keys; j++)
+        if ((k->seen[j] && k->at[j] < 0) || (!k->seen[j] && !mlo_is_hidden(t, own[j]))) {
+            mlo_wrong_at(
+                w, "query %lld hides key %lld, which other layers or attentions do not", 0, 0, j);
+            return 0;
+        }
+    return 0;
+}
+
+/* What a mask is in all iterations that is no band: numbers that parameters say, beside the keys' own
+ * symbols. */
+static int mlo_follow_bias(mlo_tracer *t, const char *name, int64_t keys, int64_t heads,
+    int64_t *own, const mlo_bias_keys *k, mlo_sight *sight, mlo_wrong *w) {
+    mlo_bias b = { 0, 0, 0, 0, NULL };
+    for (int64_t j = 0; j < keys; j++) {
+        k->at[j] = -1;
+        k->seen[j] = 0;
+    }
+    if (mlo_follow_numbers(t, name, keys, heads, own, k, &b, w) || w->what) return mlo_failed(t->m);
+    memset(sight, 0, sizeof *sight);
+    sight->causal = mlo_bias_causal(&b);
+    if (b.queries > 1) mlo_bias_join_queries(&b, sight->causal);
+    const double most = mlo_bias_center(&b, sight->causal);
+    mlo_bias_join_heads(&b);
+    if (most > 1e-6) sight->bias = b;
+    return 0;
+}
+
+/* ---- what a person is told, and what others get --------------------------- */
+
 static int mlo_refuse_mask(
     mlo *m, const mlo_scan *s, const mlo_node *reader, const char *name, const mlo_wrong *w) {
     mlo_form f = mlo_form_of(mlo_value_of(s->body, name));
@@ -638,36 +864,94 @@ static int mlo_refuse_mask(
     if (w->head) snprintf(head, sizeof head, "in head %lld ", (long long)w->head);
     return mlo_fail(m, MLO_E_UNSUPPORTED, reader,
         "attention mask or bias '%s' of shape %s: %s%s%s; hardware hides keys by one bit each, and "
-        "by their distance (causal, a window), the same for all heads; it adds no relative "
-        "positions. Export with a mask of one number per token",
+        "adds to scores what parameters alone say (for each layer, head, query and key), not what "
+        "depends on the model's inputs. Export with a mask of one number per token",
         name, mlo_dims_text(m, f.rank, f.dims), layer, head, what);
 }
 
-/* One row of a mask (its diagonal, where queries differ) as a value of the outer graph. */
-static int mlo_key_row(mlo *m, mlo_scan *s, const char *whole, int64_t keys, int64_t rows,
-    mlo_graph *list, const char **row) {
+/* Numbers as a constant of the outer graph. */
+static const char *mlo_key_numbers(mlo_expansion *x, const float *number, int64_t n) {
+    const size_t bytes = (size_t)n * sizeof *number;
+    const char *name = mlo_x_name(x, "c");
+    float *data = (float *)mlo_alloc(x->m, (size_t)n, sizeof *number);
+    if (!data) return "";
+    memcpy(data, number, bytes);
+    mlo_tensor *t = mlo_tensor_new(x->m, name, MLO_FLOAT, &n, 1, data, bytes);
+    return mlo_graph_init(x->m, x->g, t) ? "" : name;
+}
+
+/* One row of a mask as a value of the outer graph: of each key element at[j] (NULL: the first row), less
+ * more[j] (NULL: nothing), rounded sums put right. */
+static int mlo_key_row(mlo *m, mlo_scan *s, const char *whole, int64_t keys, int64_t count,
+    const int64_t *at, const float *more, mlo_graph *list, const char **row) {
     mlo_node bare = *s->node;
     bare.n_meta = 0;
     mlo_expansion x = { m, s->outer, &bare, mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
-    const int64_t shape[] = { -1, keys * rows };
+    const int64_t shape[] = { -1, at ? count : keys };
     const char *copies = mlo_x_reshape(&x, whole, shape, 2), *first = mlo_x_whole(&x, 0);
     *row = mlo_x_take(&x, copies, first, 0);
-    if (rows > 1) {
-        int64_t *at = (int64_t *)mlo_scratch(m, (size_t)keys, sizeof *at);
-        for (int64_t j = 0; at && j < keys; j++) at[j] = j * (keys + 1);
-        if (at) *row = mlo_x_take(&x, *row, mlo_x_list(&x, at, (size_t)keys), 0);
-        mlo_scratch_free(m, at);
+    if (at) *row = mlo_x_take(&x, *row, mlo_x_list(&x, at, (size_t)keys), 0);
+    if (more) {
+        const char *bare_row = MLO_X(&x, "Sub", *row, mlo_key_numbers(&x, more, keys));
+        const char *none = MLO_X(
+            &x, "Less", MLO_X(&x, "Abs", bare_row), mlo_x_number(&x, 1.0 / 1024));
+        const char *far = MLO_X(&x, "Mul", bare_row, mlo_x_number(&x, 1 + 1.0 / 1024));
+        *row = MLO_X(&x, "Where", none, mlo_x_number(&x, 0), far);
     }
     for (size_t i = 0; i < x.n_made; i++) MLO_TRY(mlo_graph_add(m, list, x.made[i]));
     return mlo_failed(m);
 }
 
-/* *mask, which `reader` reads, becomes one number per key, in the outer graph; NULL where every key
- * counts. *sight: what it hides by place. own: see mlo_follow_mask. */
-static int mlo_key_mask(mlo_tracer *t, mlo_scan *s, const mlo_node *reader, int64_t keys,
-    int64_t *own, mlo_sight *sight, const char **mask) {
+/* Are all keys' own symbols 0 or hidden, or such that calibration can tell? A number that some key gets
+ * is a bias. */
+static int mlo_keys_plain(const mlo_tracer *t, const int64_t *own, int64_t keys) {
+    for (int64_t j = 0; j < keys; j++)
+        if (mlo_symbol_adds(t, own[j]) && !mlo_symbol_is(t, own[j], 0)) return 0;
+    return 1;
+}
+
+/* Follows a mask as a band, or else as a bias. biased: which of them it was. */
+static int mlo_follow(mlo_tracer *t, const char *name, int64_t keys, int64_t heads, int64_t *own,
+    const mlo_bias_keys *k, mlo_sight *sight, mlo_wrong *w, int *biased) {
+    for (int64_t j = 0; j < keys; j++) k->seen[j] = own[j];
+    MLO_TRY(mlo_follow_mask(t, name, keys, own, sight, w));
+    *biased = w->what != NULL || !mlo_keys_plain(t, own, keys);
+    if (!*biased) return 0;
+    for (int64_t j = 0; j < keys; j++) own[j] = k->seen[j];
+    memset(w, 0, sizeof *w);
+    return mlo_follow_bias(t, name, keys, heads, own, k, sight, w);
+}
+
+/* The keys' own part of a mask that was followed, as one number per key in the outer graph. NULL: all
+ * are 0. */
+static int mlo_own_row(mlo_tracer *t, mlo_scan *s, const mlo_form *f, int64_t keys,
+    const int64_t *own, const mlo_bias_keys *k, int biased, const mlo_sight *sight,
+    const char **mask) {
     mlo *m = t->m;
     mlo_graph list = { 0 };
+    const int64_t count = mlo_form_count(f);
+    int64_t zeros = 0;
+    for (int64_t j = 0; j < keys; j++) zeros += mlo_symbol_is(t, own[j], 0);
+    const char *whole = zeros < keys ? mlo_hoist(m, s, *mask, &list, 0) : NULL;
+    if (zeros < keys && !whole) return mlo_failed(m);
+    *mask = whole;
+    const int square = f->rank > 1 && f->dims[f->rank - 2] == keys
+        && (sight->causal || sight->band);
+    if (whole && biased)
+        MLO_TRY(mlo_key_row(m, s, whole, keys, count, k->at, k->more, &list, mask));
+    else if (whole && count > keys) {
+        for (int64_t j = 0; j < keys; j++) k->at[j] = j * (keys + 1);
+        MLO_TRY(
+            mlo_key_row(m, s, whole, keys, keys * keys, square ? k->at : NULL, NULL, &list, mask));
+    }
+    return list.n_node ? mlo_put_before(m, s, &list) : 0;
+}
+
+/* *mask, which `reader` reads, becomes one number per key, in the outer graph; NULL where every key
+ * counts. *sight: what it hides by place, and adds. own: see mlo_follow_mask. */
+static int mlo_key_mask(mlo_tracer *t, mlo_scan *s, const mlo_node *reader, int64_t keys,
+    int64_t heads, int64_t *own, mlo_sight *sight, const char **mask) {
+    mlo *m = t->m;
     mlo_wrong w = { NULL, 0, 0, 0, 0 };
     mlo_form f = mlo_form_of(mlo_value_of(s->body, *mask));
     if (!mlo_form_known(&f) || f.rank < 1)
@@ -675,7 +959,8 @@ static int mlo_key_mask(mlo_tracer *t, mlo_scan *s, const mlo_node *reader, int6
             "an attention mask '%s' of unknown shape; bind open dimensions (%s) with "
             "--dim NAME=N",
             *mask, mlo_open_dims(m));
-    int64_t last = f.dims[f.rank - 1], count = mlo_form_count(&f), zeros = 0;
+    const int64_t last = f.dims[f.rank - 1];
+    int biased = 0;
     if (last == 1 && keys > 1) { /* the same for all keys of a row: softmax does not see it */
         *mask = NULL;
         return 0;
@@ -684,14 +969,11 @@ static int mlo_key_mask(mlo_tracer *t, mlo_scan *s, const mlo_node *reader, int6
         return mlo_fail(m, MLO_E_UNSUPPORTED, reader,
             "an attention mask '%s' of shape %s for %lld keys", *mask,
             mlo_dims_text(m, f.rank, f.dims), (long long)keys);
-    if (mlo_follow_mask(t, *mask, keys, own, sight, &w)) return mlo_failed(m);
+    const mlo_bias_keys k = { MLO_NEW_N(m, int64_t, (size_t)keys),
+        MLO_NEW_N(m, int64_t, (size_t)keys), MLO_NEW_N(m, float, (size_t)keys) };
+    if (!k.at || !k.seen || !k.more
+        || mlo_follow(t, *mask, keys, heads, own, &k, sight, &w, &biased))
+        return mlo_failed(m);
     if (w.what) return mlo_refuse_mask(m, s, reader, *mask, &w);
-    for (int64_t j = 0; j < keys; j++) zeros += mlo_symbol_is(t, own[j], 0);
-    const char *whole = zeros < keys ? mlo_hoist(m, s, *mask, &list, 0) : NULL;
-    if (zeros < keys && !whole) return mlo_failed(m);
-    *mask = whole;
-    int square = f.rank > 1 && f.dims[f.rank - 2] == keys && (sight->causal || sight->band);
-    if (whole && count > keys)
-        MLO_TRY(mlo_key_row(m, s, whole, keys, square ? keys : 1, &list, mask));
-    return list.n_node ? mlo_put_before(m, s, &list) : 0;
+    return mlo_own_row(t, s, &f, keys, own, &k, biased, sight, mask);
 }

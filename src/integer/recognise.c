@@ -46,6 +46,7 @@ typedef struct {
     int64_t heads, kv_heads;
     double scale;
     const char *mask; /* attention: the additive mask's name, NULL for none */
+    double mask_scale; /* attention: what the mask is multiplied by, once it is added */
     mlo_sight sight; /* attention: what the mask hides by place */
     int64_t tokens; /* attention: of a frame */
     /* attention: what scores (as the softmax reads them) and probabilities are rounded to; NULL:

@@ -65,11 +65,45 @@ static void mlo_respell_masks(mlo_respeller *r, mlo_expansion *x) {
     mlo_x_out(x, 0, MLO_X(x, "Add", scores, mask));
 }
 
+/* What is between two masks, a reshape that keeps rows or a factor: of its operand `carried`. NULL: it is
+ * neither. *scale: the factor. */
+static const char *mlo_between_masks(const mlo_inside *in, const mlo_node *n, double *scale) {
+    const char *from = n ? mlo_unscaled(in, n, scale) : NULL;
+    if (from || !mlo_is(n, "Reshape")) return from;
+    const mlo_form a = mlo_body_form(in, n->input[0]), b = mlo_body_form(in, n->output[0]);
+    if (!mlo_form_known(&a) || !mlo_form_known(&b) || a.rank < 2 || b.rank < 2) return NULL;
+    for (int i = 1; i <= 2; i++)
+        if (a.dims[a.rank - i] != b.dims[b.rank - i]) return NULL;
+    return n->input[0];
+}
+
+/* f(scores + mask) + mask, f a reshape or a factor, is f(scores) + (f(mask) + mask). */
+static void mlo_respell_masks_apart(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const char *sum, *outer, *scores, *inner;
+    double scale = 1;
+    if (!mlo_is_half(in, x->n, "Add", &sum, &outer) || !mlo_is_used_once(in, sum)) return;
+    const mlo_node *f = mlo_made_by(in, sum);
+    const char *from = mlo_between_masks(in, f, &scale);
+    if (!from || !mlo_is_half(in, mlo_made_by(in, from), "Add", &scores, &inner)) return;
+    if (!mlo_is_used_once(in, from) || !mlo_is_scores(in, scores)) return;
+    if (mlo_is(f, "Reshape")) {
+        const mlo_form a = mlo_body_form(in, from), b = mlo_body_form(in, sum);
+        scores = mlo_x_reshape(x, scores, b.dims, (size_t)b.rank);
+        const char *to = mlo_x_list(x, a.dims, (size_t)a.rank);
+        inner = mlo_x_reshape(x, MLO_X(x, "Expand", inner, to), b.dims, (size_t)b.rank);
+    } else {
+        scores = MLO_X(x, "Mul", scores, mlo_x_number(x, scale));
+        inner = MLO_X(x, "Mul", inner, mlo_x_number(x, scale));
+    }
+    mlo_x_out(x, 0, MLO_X(x, "Add", scores, MLO_X(x, "Add", inner, outer)));
+}
+
 /* ---- the rules, and the walk ---------------------------------------------- */
 
 static void (*const mlo_respellings[])(mlo_respeller *r, mlo_expansion *x) = { mlo_respell_where,
-    mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks, mlo_respell_turned,
-    mlo_respell_spread, mlo_respell_packed, mlo_respell_parts, mlo_respell_norm,
+    mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks, mlo_respell_masks_apart,
+    mlo_respell_turned, mlo_respell_spread, mlo_respell_packed, mlo_respell_parts, mlo_respell_norm,
     mlo_respell_deviation, mlo_respell_head_norm, mlo_respell_factor };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 

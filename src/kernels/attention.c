@@ -49,6 +49,16 @@
  *     its last place, 2^-19 of the largest. R is within 2^-14. So some 2 in 10000 probabilities of
  *     real models are rounded otherwise than floats are. A w that is off by one moves y by v MO /
  *     2^SO steps, about one for the largest v.
+ *
+ * AttentionBias adds to the scores a parameter, bias [H or 1, T or 1, T] int16 in steps of 2^bias_shift
+ * of theirs (1: the same for all heads, for all queries), so it may differ per iteration:
+ *
+ *     s[j] = q . k[j] + bias[h][i][j] 2^bias_shift    a key whose number is -2^15 does not count; if
+ *                                                     none counts, y = 0
+ *
+ * A frame shorter than T uses its first rows and columns. It may be causal, but has no band: what a
+ * band hides, the bias can. cost: no cycles (but up to 4 of an iteration's first row); its numbers are
+ * parameters of each iteration, two banks on chip.
  */
 
 /* round(65280 * 2^(-f/64)) for f = 0..63: the same numbers as in verilog/mlo_exp2.v; a test
@@ -104,7 +114,7 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
     "vh = Transpose <perm=[0, 2, 1, 3]> (v4)\n"
 /* Which keys count for which queries: those of the mask between the row's ends. Members of p from
  * `first` on are BACK and AHEAD, if band. */
-#define MLO_ATTENTION_SEEN(first)                                              \
+#define MLO_ATTENTION_SEEN(first, also)                                        \
     "p64 = Cast <to=7> (p)\n"                                                  \
     "i0 = Constant <value_int=0> ()\n"                                         \
     "i1 = Constant <value_int=1> ()\n"                                         \
@@ -113,7 +123,7 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
     "causal = Cast <to=9> (causal_)\n"                                         \
     "band_ = Constant <value_int=@band> ()\n"                                  \
     "band = Cast <to=9> (band_)\n"                                             \
-    "partly = Or (causal, band)\n"                                             \
+    "partly = Or (causal, " also ")\n"                                         \
     "far2 = Constant <value_ints=[1099511627776, 1099511627776]> ()\n"         \
     "p_far = Concat <axis=0> (p64, far2)\n" /* no band: there are no others */ \
     "i_back = Constant <value_int=" #first "> ()\n"                            \
@@ -137,8 +147,8 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
     "behind = Less (until, k_at)\n"                                            \
     "outside = Or (before, behind)\n"                                          \
     "inside = Not (outside)\n"                                                 \
-    "mask4 = Unsqueeze <axes=[1, 2]> (mask)\n"                                 \
-    "seen4 = And (mask4, inside)\n"
+    "mask4 = Unsqueeze <axes=[1, 2]> (mask)\n"
+#define MLO_ATTENTION_SEEN_ALL "seen4 = And (mask4, inside)\n"
 /* Keys that don't count score so low that any other is the maximum; when none counts they are all
  * equal. The largest is of doubles: ONNX Runtime's of int64 is wrong beyond 31 bits (measured,
  * 1.31). */
@@ -278,7 +288,34 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
 #define MLO_ATTENTION_BEGIN(name, first)                                                    \
     name " <to, lo, hi, heads, lt, kv_heads=0, causal=0, band=0> (q_, k_, v_, mask, p) => " \
          "(y)\n" MLO_ATTENTION_SCORES                                                       \
-         MLO_ATTENTION_SEEN(first)
+         MLO_ATTENTION_SEEN(first, "band") MLO_ATTENTION_SEEN_ALL
+/* The numbers of the bias for the frame at hand; those that hide are as if the mask did, and of a row
+ * of which no key counts is nothing left. */
+#define MLO_ATTENTION_BIAS                            \
+    "axes2 = Constant <value_ints=[1, 2]> ()\n"       \
+    "tq1 = Reshape (tq, one1)\n"                      \
+    "tk1 = Reshape (tk, one1)\n"                      \
+    "until2 = Concat <axis=0> (tq1, tk1)\n"           \
+    "b64 = Cast <to=7> (bias)\n"                      \
+    "b3 = Slice (b64, zeros, until2, axes2)\n"        \
+    "b4 = Unsqueeze <axes=[0]> (b3)\n"                \
+    "b_hides = Constant <value_int=-32768> ()\n"      \
+    "b_hidden = Equal (b4, b_hides)\n"                \
+    "b_seen = Not (b_hidden)\n"                       \
+    "b_shift = Constant <value_int=@bias_shift> ()\n" \
+    "b_two = Constant <value_int=2> ()\n"             \
+    "b_step = Pow (b_two, b_shift)\n"                 \
+    "b_steps = Mul (b4, b_step)\n"                    \
+    "bd = Cast <to=11> (b_steps)\n"                   \
+    "products = MatMul (qh, kh)\n"                    \
+    "scores = Add (products, bd)\n"                   \
+    "seen4 = And (keys4, b_seen)\n"
+static const char mlo_attention_bias_function[] =
+    "AttentionBias <to, lo, hi, heads, lt, kv_heads=0, causal=0, band=0, bias_shift=0> (q_, k_, "
+    "v_, "
+    "mask, p, bias) => (y)\n" MLO_ATTENTION_SCORES "yes_ = Constant <value_int=1> ()\n"
+    "yes = Cast <to=9> (yes_)\n" MLO_ATTENTION_SEEN(
+        4, "yes") "keys4 = And (mask4, inside)\n" MLO_ATTENTION_BIAS;
 static const char mlo_attention_function[] = MLO_ATTENTION_BEGIN(
     "Attention", 4) "scores = MatMul (qh, kh)\n";
 static const char mlo_attention_ending[] =
@@ -300,6 +337,10 @@ typedef struct {
     int lt, probs, rounded;
     int partly; /* 1: causal or banded. Keys from..until-1 are those that may count */
     int64_t from, until;
+    /* NULL: there is none; the number of the row's first key */
+    const mlo_array *bias;
+    int64_t bias_at;
+    int bias_shift;
 } mlo_row;
 
 /* What the source rounded: its probabilities, its scores too. */
@@ -307,6 +348,11 @@ static int mlo_attention_probs(const mlo_node *n) {
     return mlo_is(n, "mlo.AttentionProbs") || mlo_is(n, "mlo.AttentionRounded");
 }
 static int mlo_attention_rounded(const mlo_node *n) { return mlo_is(n, "mlo.AttentionRounded"); }
+
+/* Is there a bias? What hides a key; its steps. */
+static int mlo_attention_biased(const mlo_node *n) { return mlo_is(n, "mlo.AttentionBias"); }
+enum { MLO_BIAS_HIDES = -32768, MLO_BIAS_MOST = 32767, MLO_BIAS_SHIFT = 23 };
+static int64_t mlo_attention_shift(const mlo_node *n) { return mlo_int(n, "bias_shift", 0); }
 
 /* Which keys count, beside the mask; heads of keys and values; members of p without BACK, AHEAD. */
 static int mlo_attention_causal(const mlo_node *n) { return mlo_int(n, "causal", 0) != 0; }
@@ -362,14 +408,15 @@ static int64_t mlo_attention_round(const mlo_row *r, int64_t s) {
 static int64_t mlo_attention_weights(const mlo_row *r, int64_t *e) {
     int64_t never = -((int64_t)1 << 40), largest = never, total = 0;
     for (int64_t j = 0; j < r->tk; j++) {
-        int seen = j >= r->from && j < r->until && mlo_get(r->mask, r->mask_at + j);
+        int seen = j >= r->from && j < r->until && mlo_get(r->mask, r->mask_at + j)
+            && (!r->bias || mlo_get(r->bias, r->bias_at + j) != MLO_BIAS_HIDES);
         e[j] = seen ? mlo_attention_round(r, e[j]) : never;
         if (e[j] > largest) largest = e[j];
     }
     int64_t ms = mlo_get(r->p, 0);
     int ss = (int)mlo_get(r->p, 1);
     for (int64_t j = 0; j < r->tk; j++) {
-        int counts = e[j] != never || (largest == never && !r->partly);
+        int counts = e[j] != never || (largest == never && !r->partly && !r->bias);
         int64_t t = mlo_shift_down((largest - e[j]) * ms + ((int64_t)1 << (ss - 1)), ss);
         total += e[j] = counts ? mlo_attention_weight(r, t) : 0;
     }
@@ -379,7 +426,7 @@ static int64_t mlo_attention_weights(const mlo_row *r, int64_t *e) {
 static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t *q,
     const int32_t *k, const int32_t *v, mlo_array *y, int64_t y_at, int64_t *e) {
     for (int64_t j = 0; j < r->tk; j++) {
-        int64_t s = 0;
+        int64_t s = r->bias ? mlo_get(r->bias, r->bias_at + j) * ((int64_t)1 << r->bias_shift) : 0;
         for (int64_t d = 0; d < r->d; d++) s += (int64_t)q[d] * k[j * r->stride + d];
         e[j] = s;
     }
@@ -424,6 +471,26 @@ static const mlo_limit mlo_attention_rounded_limits[] = { MLO_ATTENTION_PROBS_LI
     { 4, 7, 12, 0, 262143, "multiplier of scores' steps" },
     { 4, 8, 12, 1, MLO_ATTENTION_SHIFT, "shift of scores' steps" },
     { 4, 9, 12, -128, 127, "zero point of scores" }, MLO_ATTENTION_BAND_LIMITS(10) };
+
+/* Is a bias of this form one for so many heads, queries and keys? */
+static int mlo_bias_check(
+    mlo *m, const mlo_node *n, const mlo_form *f, int64_t heads, int64_t queries, int64_t keys) {
+    const int64_t shift = mlo_attention_shift(n);
+    if (f->dtype != MLO_INT16 || f->rank != 3)
+        return mlo_fail(m, MLO_E_TYPE, n, "the bias must be INT16 [heads, queries, keys]");
+    if ((f->dims[0] != 1 && f->dims[0] != heads) || (f->dims[1] != 1 && f->dims[1] < queries)
+        || f->dims[2] < keys)
+        return mlo_fail(m, MLO_E_SHAPE, n,
+            "a bias of shape %s for %lld heads, %lld queries and %lld keys",
+            mlo_dims_text(m, f->rank, f->dims), (long long)heads, (long long)queries,
+            (long long)keys);
+    if (shift < 0 || shift > MLO_BIAS_SHIFT)
+        return mlo_fail(m, MLO_E_DATA, n, "bias_shift %lld is not within 0..%d", (long long)shift,
+            MLO_BIAS_SHIFT);
+    return mlo_attention_banded(n)
+        ? mlo_fail(m, MLO_E_UNSUPPORTED, n, "a band beside a bias; let the bias hide (-32768)")
+        : 0;
+}
 
 static int mlo_attention_check(mlo_call *c) {
     const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2];
@@ -476,7 +543,8 @@ static void mlo_attention_ends(mlo_row *r, const mlo_node *n, int64_t i) {
 }
 
 static int mlo_attention_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 5)
+    const int biased = mlo_attention_biased(c->node);
+    if (mlo_kernel_inputs(c, biased ? 6 : 5)
         || mlo_kernel_count(
             c, 4, mlo_attention_constants(c->node) + 2 * mlo_attention_banded(c->node))
         || mlo_attention_check(c))
@@ -485,9 +553,13 @@ static int mlo_attention_run(mlo_call *c) {
     int64_t frames = q->dims[0], tq = q->dims[1], ch = q->dims[2], width = k->dims[2];
     int64_t heads = mlo_attention_heads(c->node);
     int64_t readers = heads / mlo_attention_kv_heads(c->node);
+    const mlo_form form = biased ? mlo_array_form(c->in[5]) : mlo_array_form(q);
+    if (biased && mlo_bias_check(c->m, c->node, &form, heads, tq, k->dims[1]))
+        return mlo_failed(c->m);
     mlo_row r = { k->dims[1], ch / heads, width, c->in[3], c->in[4], 0,
         (int)mlo_int(c->node, "lt", 0), mlo_attention_probs(c->node),
-        mlo_attention_rounded(c->node), mlo_attention_partly(c->node), 0, 0 };
+        mlo_attention_rounded(c->node), mlo_attention_partly(c->node), 0, 0,
+        biased ? c->in[5] : NULL, 0, (int)mlo_attention_shift(c->node) };
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), 3, q->dims);
     int64_t *e = (int64_t *)mlo_scratch(c->m, (size_t)r.tk, sizeof *e);
     int32_t *x[3];
@@ -498,6 +570,8 @@ static int mlo_attention_run(mlo_call *c) {
                 int64_t at = (f * tq + i) * ch + h * r.d;
                 int64_t kv = f * r.tk * width + h / readers * r.d;
                 r.mask_at = f * r.tk;
+                if (biased)
+                    r.bias_at = (h % form.dims[0] * form.dims[1] + i % form.dims[1]) * form.dims[2];
                 mlo_attention_ends(&r, c->node, i);
                 mlo_attention_row(&r, c->node, x[0] + at, x[1] + kv, x[2] + kv, y, at, e);
             }
@@ -518,6 +592,30 @@ static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
     return pe >= 1 && simd >= 1 && pe <= s->keys && ch / heads % simd == 0;
 }
 
+/* Words of a bias, PE numbers each; of its constants, behind them. */
+static int64_t mlo_bias_words(const mlo_site *s, int64_t pe) {
+    const mlo_form *f = &s->in[5];
+    return mlo_attention_biased(s->node) ? f->dims[0] * f->dims[1] * mlo_parts(f->dims[2], pe) : 0;
+}
+static int64_t mlo_bias_parts(const mlo_site *s, int64_t pe) {
+    return mlo_attention_biased(s->node) ? mlo_parts(64, 16 * pe) : 0;
+}
+
+/* A bias lies in the memory of the constants. */
+static int mlo_bias_unit(const mlo_site *s, int64_t pe, int64_t heads, mlo_unit *u) {
+    const mlo_form *f = &s->in[5];
+    if (mlo_bias_check(s->m, s->node, f, heads, s->keys, s->keys)) return mlo_failed(s->m);
+    if (f->dims[2] != s->keys || (f->dims[1] != 1 && f->dims[1] != s->keys))
+        return mlo_fail(s->m, MLO_E_SHAPE, s->node, "a bias of shape %s for frames of %lld tokens",
+            mlo_dims_text(s->m, f->rank, f->dims), (long long)s->keys);
+    mlo_unit_memory(u, "s_axis_c", 16 * pe, mlo_bias_words(s, pe) + mlo_bias_parts(s, pe));
+    mlo_unit_param(u, "BIAS", 1);
+    mlo_unit_param(u, "BIASH", f->dims[0]);
+    mlo_unit_param(u, "BIAST", f->dims[1]);
+    mlo_unit_param(u, "SHIFT", mlo_attention_shift(s->node));
+    return 0;
+}
+
 /* Stages and queues as in mlo_attention.v and its parts. */
 static void mlo_attention_rows(const mlo_site *s, mlo_unit *u, int64_t heads, int64_t groups,
     int64_t steps, int64_t exps, int64_t divide) {
@@ -535,6 +633,8 @@ static void mlo_attention_rows(const mlo_site *s, mlo_unit *u, int64_t heads, in
     u->rows.causal = mlo_attention_causal(s->node);
     u->rows.keys = s->keys;
     u->rows.iterations = s->known ? s->iterations : 1;
+    u->rows.early = mlo_attention_banded(s->node) || mlo_attention_biased(s->node);
+    u->rows.constants = 3 + mlo_bias_parts(s, u->pe);
     u->rows.reach = s->known ? s->known + mlo_attention_constants(s->node) : NULL;
     u->rows.stride = s->n_known;
     u->rows.steps = steps;
@@ -599,7 +699,10 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     u->out = mlo_port_make("m_axis", 0, simd, s->out_bits, ch);
     int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
     int banded = mlo_attention_banded(s->node);
-    mlo_unit_memory(u, "s_axis_c", (probs ? 128 : 64) << banded, 1);
+    if (!mlo_attention_biased(s->node))
+        mlo_unit_memory(u, "s_axis_c", (probs ? 128 : 64) << banded, 1);
+    else if (mlo_bias_unit(s, pe, heads, u))
+        return mlo_failed(s->m);
     mlo_unit_param(u, "H", heads);
     mlo_unit_param(u, "D", d);
     mlo_unit_param(u, "T", t);
@@ -629,6 +732,11 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     mlo_attention_rows(s, u, heads, groups, steps, exp_steps, divider);
     if (u->rows.partly) mlo_attention_average(u, divider + 1, ch);
     return 0;
+}
+
+/* Bits of a score with a bias: a distance of two has one less. */
+static int mlo_bias_score_bits(int dot, int shift) {
+    return 1 + (dot > 17 + shift ? dot : 17 + shift);
 }
 
 /* What an attention's intermediates depend on: bits of a score, log2 of the longest frame, scores. */
@@ -710,6 +818,17 @@ static void mlo_attention_note_probs(
         MLO_IN_INT64, MLO_IN_INT64);
 }
 
+/* What a score begins with, and is with it. */
+static void mlo_attention_note_bias(
+    const mlo_site *s, mlo_attention_bounds *b, mlo_intermediates *l) {
+    const int shift = (int)mlo_attention_shift(s->node);
+    const mlo_interval bias = mlo_product_of(
+        mlo_from_to(-MLO_BIAS_MOST, MLO_BIAS_MOST), mlo_from_to(1, mlo_two_to(shift)));
+    b->sbits = mlo_bias_score_bits(b->sbits, shift);
+    b->score = mlo_sum_of(b->score, bias);
+    mlo_note_all(l, "bias * 2^bias_shift", bias, 1, b->sbits, 1, "u_score.start");
+}
+
 static void mlo_attention_intermediates(
     const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
     int64_t d = mlo_last_dim(&s->in[0]) / mlo_attention_heads(s->node);
@@ -722,6 +841,7 @@ static void mlo_attention_intermediates(
     mlo_interval w = mlo_product_of(mlo_from_to(0, 255), x);
     mlo_interval mix = mlo_sum_of_many(s->keys, w);
     mlo_attention_bounds b = { 2 * bits + (d > 1 ? mlo_clog2(d) : 1), lt, mlo_sum_of_many(d, qk) };
+    if (mlo_attention_biased(s->node)) mlo_attention_note_bias(s, &b, l);
     /* above `never`, -2^40 */
     mlo_intermediate scores = { "s", b.score, 1, 41, 41, b.sbits, 1, "u_score.row_max" };
     mlo_intermediate sums = { "sum e v", mix, 1, MLO_IN_INT64, MLO_IN_DOUBLE, abits, 1,
@@ -743,13 +863,37 @@ static void mlo_attention_intermediates(
         "u_mix.g_sum[0].u_requantize.prod2", s->out_bits);
 }
 
+/* A row of the bias after the other, a token's heads one behind the other; then the constants. */
+static void mlo_bias_pack(const mlo_site *s, const mlo_unit *u, int64_t word,
+    const mlo_array *const *in, unsigned char *bits) {
+    const int64_t pe = u->pe, heads = s->in[5].dims[0], rows = s->in[5].dims[1],
+                  keys = s->in[5].dims[2];
+    const int64_t groups = mlo_parts(keys, pe), row = word / groups;
+    const int64_t first = word - mlo_bias_words(s, pe);
+    static const int at[] = { 0, 16, 32, 48 };
+    unsigned char all[8] = { 0 };
+    if (first < 0) {
+        const int64_t from = (row % heads * rows + row / heads) * keys;
+        for (int64_t p = 0, j = word % groups * pe; p < pe && j < keys; p++, j++)
+            mlo_put_bits(bits, 16 * p, 16, (uint64_t)mlo_get(in[5], from + j));
+        return;
+    }
+    for (int i = 0; i < 4; i++)
+        mlo_put_bits(all, at[i], i % 2 ? 6 : 16, (uint64_t)mlo_get(in[4], i));
+    for (int64_t i = 0; i < 2 * pe && 2 * pe * first + i < 8; i++)
+        bits[i] = all[2 * pe * first + i];
+}
+
 static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word,
     const mlo_array *const *in, unsigned char *bits) {
     static const int at[] = { 0, 16, 32, 48, 64, 80, 88, 96, 114, 120 };
     static const int width[] = { 16, 6, 16, 6, 16, 6, 8, 18, 6, 8 };
     const int n = mlo_attention_constants(s->node);
     (void)k;
-    (void)word;
+    if (mlo_attention_biased(s->node)) {
+        mlo_bias_pack(s, u, word, in, bits);
+        return;
+    }
     for (int i = 0; i < n; i++) mlo_put_bits(bits, at[i], width[i], (uint64_t)mlo_get(in[4], i));
     if (!mlo_attention_banded(s->node)) return;
     const int base = mlo_attention_probs(s->node) ? 128 : 64,
@@ -807,6 +951,8 @@ static mlo_attention_widths mlo_attention_widths_of(const mlo_site *s, const mlo
     mlo_attention_widths w = { u->pe, u->simd, u->rows.steps, s->in_bits[0], 0, 0, 0, 0, 0, 0, 0,
         probs, rounded };
     w.score = 2 * w.x + mlo_max(mlo_clog2(d), 1);
+    if (mlo_attention_biased(s->node))
+        w.score = mlo_bias_score_bits((int)w.score, (int)mlo_attention_shift(s->node));
     w.constants = 44 + 30 * probs + 32 * rounded;
     w.e = probs ? 18 : 8;
     w.sum = w.e + lt;
@@ -877,6 +1023,17 @@ static void mlo_attention_mix_area(
     a->ff += 8 * w->pe + 2 * mult;
 }
 
+/* The memory of a bias, its address, the register of constants; its numbers wait for their products, a
+ * shift register. */
+static void mlo_bias_area(
+    const mlo_site *s, const mlo_attention_widths *w, int axi, int64_t banks, mlo_area *a) {
+    const int64_t words = mlo_bias_words(s, w->pe), parts = mlo_bias_parts(s, w->pe);
+    const int64_t bits = 16 * w->pe, stages = 2 + mlo_clog2(w->simd);
+    mlo_area_param(a, bits, bits, words + parts, axi, banks);
+    a->lut += 3 * mlo_clog2(words + parts) + w->pe * 4;
+    a->ff += 2 * mlo_clog2(words + parts) + parts * bits + stages * bits;
+}
+
 static void mlo_attention_area(
     const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
     enum { CONTROL_LUTS = 60, CONTROL_FFS = 25 };
@@ -888,7 +1045,11 @@ static void mlo_attention_area(
     mlo_area_vector(a, w.simd * w.x, w.steps);
     mlo_attention_frames_area(w.pe, w.simd * w.x + 1, words, groups, a);
     mlo_attention_frames_area(w.pe, w.simd * w.x, words, groups, a);
-    mlo_area_param(a, (w.probs ? 128 : 64) << banded, w.constants + banded * reach, 1, axi, banks);
+    if (mlo_attention_biased(s->node))
+        mlo_bias_area(s, &w, axi, banks, a);
+    else
+        mlo_area_param(
+            a, (w.probs ? 128 : 64) << banded, w.constants + banded * reach, 1, axi, banks);
     if (u->rows.partly) mlo_attention_walk_area(w.pe, groups, banded, w.walk, a);
     mlo_attention_score_area(&w, u->rows.queue, a);
     mlo_attention_softmax_area(&w, a);
@@ -905,6 +1066,23 @@ static const mlo_kernel mlo_attention_kernel = {
     .kind = MLO_KERNEL_ATTENTION,
     .series = "attention",
     .function = mlo_attention_function,
+    .ending = mlo_attention_ending,
+    .limits = mlo_attention_limits,
+    .pe_axis = "keys",
+    .simd_axis = "head channels",
+    .legal = mlo_attention_legal,
+    .unit = mlo_attention_unit,
+    .knows = mlo_attention_knows,
+    .intermediates = mlo_attention_intermediates,
+    .area = mlo_attention_area,
+    .pack = mlo_attention_pack,
+};
+
+static const mlo_kernel mlo_attention_bias_kernel = {
+    .op = { "mlo.AttentionBias", mlo_kernel_same_shape, mlo_attention_run, 6 },
+    .kind = MLO_KERNEL_ATTENTION,
+    .series = "attention",
+    .function = mlo_attention_bias_function,
     .ending = mlo_attention_ending,
     .limits = mlo_attention_limits,
     .pe_axis = "keys",

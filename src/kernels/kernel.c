@@ -88,6 +88,9 @@ typedef struct {
     struct {
         int64_t heads, groups, steps, exps, divide, queue, ring, waiting, held, to_max, to_sum,
             to_out;
+        /* cycles from an iteration's first row to its constants; 1: it begins with them (else it ends) */
+        int64_t constants;
+        int early;
         int partly, causal;
         int64_t keys, iterations, stride;
         const int64_t *reach;
@@ -257,6 +260,12 @@ static void mlo_set_element(mlo_array *a, int64_t i, int64_t v) {
     case MLO_INT64: ((int64_t *)a->data)[i] = v; break;
     default: break;
     }
+}
+
+static mlo_form mlo_array_form(const mlo_array *a) {
+    mlo_form f = { a->dtype, a->rank, { 0 } };
+    for (int i = 0; i < f.rank && i < MLO_MAX_RANK; i++) f.dims[i] = a->dims[i];
+    return f;
 }
 
 /* Attributes every kernel shares: the output's element type and bounds. */

@@ -85,12 +85,6 @@ static int64_t mlo_rotary_head(
     return 0;
 }
 
-static mlo_form mlo_array_form(const mlo_array *a) {
-    mlo_form f = { a->dtype, a->rank, { 0 } };
-    for (int i = 0; i < f.rank && i < MLO_MAX_RANK; i++) f.dims[i] = a->dims[i];
-    return f;
-}
-
 static int mlo_rotary_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 3) || mlo_kernel_activation(c, 0) || mlo_kernel_activation(c, 1)
         || mlo_kernel_count(c, 2, 2))

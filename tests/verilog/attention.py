@@ -52,14 +52,18 @@ def seen(i, key, reach, c):
     return key & (at >= first) & (at <= last)
 
 
-def row(q, k, v, key, par, c):
-    """q [D], k and v [Tk, D], key [Tk] bool -> y [D]"""
+HIDDEN = -1 << 15                                               # of a bias: the key does not count
+
+
+def row(q, k, v, key, par, c, bias=None):
+    """q [D], k and v [Tk, D], key [Tk] bool, bias [Tk] or None -> y [D]"""
     ms, ss, mo, so = par[:4]
-    if (c["CAUSAL"] or c["BAND"]) and not key.any():
+    if bias is not None: key = key & (bias != HIDDEN)
+    if (c["CAUSAL"] or c["BAND"] or bias is not None) and not key.any():
         return [0] * len(q)
     lt, ybits = clog2(c["T"]), c["YBITS"]
     if key.any():
-        s = k @ q
+        s = k @ q if bias is None else k @ q + (bias << c["SHIFT"])
         counts = key
     else:
         s = np.zeros(len(k), dtype=np.int64)
@@ -101,6 +105,34 @@ def pick_reach(rng, c):
     return tuple((0, rng.below(c["T"]), rng.below(c["T"]), min(2, c["T"] - 1), c["T"] - 1)[rng.below(5)] for _ in range(2))
 
 
+def pick_bias(rng, c, extreme):
+    """[BIASH, BIAST, T]: as large as scores are, a tenth of it hidden; one row in eight is hidden all but for some"""
+    bits = max(2, min(16, 2 * c["XBITS"] + clog2(c["D"]) // 2 - 1 - c["SHIFT"]))
+    def one(hidden):
+        if rng.chance(hidden): return HIDDEN
+        return (HIDDEN + 1, -HIDDEN - 1)[rng.below(2)] if extreme else max(HIDDEN + 1, rng.signed(1, bits)[0])
+    rows = [[one(hidden) for _ in range(c["T"])] for hidden in (90 if rng.chance(12) else 10 for _ in range(c["BIASH"] * c["BIAST"]))]
+    return np.array(rows, dtype=np.int64).reshape(c["BIASH"], c["BIAST"], c["T"])
+
+
+def bias_of(bias, head, i, tk):
+    """what a row adds to the scores of tk keys"""
+    return None if bias is None else bias[head % len(bias), i % bias.shape[1], :tk]
+
+
+def words_of(par, reach, bias, c):
+    """the words of an iteration and the bits of each"""
+    word, bits = param_word(par, reach, c)
+    if bias is None: return [word], bits
+    wide = 16 * c["PE"]
+    groups = -(-c["T"] // c["PE"])
+    rows = np.zeros((bias.shape[0] * bias.shape[1], groups * c["PE"]), dtype=np.int64)
+    # a token's heads one behind the other
+    rows[:, :c["T"]] = bias.transpose(1, 0, 2).reshape(-1, c["T"])
+    words = [sum((int(x) & 0xffff) << 16 * n for n, x in enumerate(w)) for w in rows.reshape(-1, c["PE"])]
+    return words + [word >> at & (1 << wide) - 1 for at in range(0, bits, wide)], wide
+
+
 def param_word(par, reach, c):
     """the word of an iteration and its bits"""
     bits = 128 if c["PROB"] else 64
@@ -135,13 +167,13 @@ def stimulus(c, frames, seed, keys="some", extreme=False, wild=False):
         return np.array(rng.signed(n * heads * D, xb), dtype=np.int64).reshape(n, heads * D)
 
     qs, ks, vs, cs, ms, reaches = [], [], [], [], [], []
-    par = reach = None
+    par = reach = bias = None
     for tq, tk, first in frames:
         if first:
             par = pick_params(rng, c, len(cs), wild)
             reach = pick_reach(rng, c) if c["BAND"] else (0, 0)
-            word, bits = param_word(par, reach, c)
-            cs += bench.param_beats([word], bits, c["AXI_WIDTH"])
+            bias = pick_bias(rng, c, extreme) if c["BIAS"] else None
+            cs += bench.param_beats(*words_of(par, reach, bias, c), c["AXI_WIDTH"])
         reaches.append(reach)
         q, k, v = draw(tq, H), draw(tk, c["KVH"]), draw(tk, c["KVH"])
         mode = keys if keys != "mixed" else ("all", "some", "none", "one")[rng.below(4)]
@@ -160,14 +192,24 @@ def stimulus(c, frames, seed, keys="some", extreme=False, wild=False):
                     for h in range(H):
                         kv = h // (H // c["KVH"]) * D
                         kv = slice(kv, kv + D)
-                        y += row(q[j, h * D:h * D + D], k[:, kv], v[:, kv], seen(j, key, reach, c), par, c)
+                        y += row(q[j, h * D:h * D + D], k[:, kv], v[:, kv], seen(j, key, reach, c), par, c, bias_of(bias, h, j, tk))
                     ms += [users << simd * yb | b for b in bench.beats(y, simd, yb)]
                 stream += [user << simd * xb | b for b in bench.beats(data[j], simd, xb)]
     files = {"q.hex": bench.hexwords(qs, simd * xb + 3), "k.hex": bench.hexwords(ks, simd * xb + 3),
              "v.hex": bench.hexwords(vs, simd * xb + 3), "c.hex": bench.hexwords(cs, c["AXI_WIDTH"]),
              "golden.hex": bench.hexwords(ms, simd * yb + 3)}
-    args = {"nq": len(qs), "nk": len(ks), "nc": len(cs), "nm": len(ms), "kbeats": frames[0][1] * c["KVH"] * D // simd}
+    args = {"nq": len(qs), "nk": len(ks), "nc": len(cs), "nm": len(ms), "kbeats": frames[0][1] * c["KVH"] * D // simd, "start": start_of(c)}
     return files, args, reaches
+
+
+def start_of(c):
+    """when attention_tb begins with q, k and v: two banks of a bias are there by then"""
+    return 16 + (2 * len(bench.param_beats([0] * (-(-c["T"] // c["PE"]) * c["BIASH"] * c["BIAST"] + 4), 16 * c["PE"], c["AXI_WIDTH"])) if c["BIAS"] else 0)
+
+
+def begins(c, i):
+    """does frame i of those that nothing stalls begin an iteration? A third bank of a bias would be late"""
+    return i < 2 if c["BIAS"] else i % 2 == 0
 
 
 # ---- the header's formulas -------------------------------------------------------------------
@@ -181,12 +223,18 @@ def later(c):
     return 2 * c["PROB"] + 7 * c["ROUND"], 7 * c["PROB"]
 
 
+def constants_time(c):
+    """cycles from an iteration's first row to its constants"""
+    return 3 + (-(-64 // (16 * c["PE"])) if c["BIAS"] else 0)
+
+
 def latency(c, tk):
     ds, cy = c["D"] // c["SIMD"], -(-(17 + clog2(c["T"])) // c["STEP"])
     es = -(-c["PE"] // -(-c["PE"] // ds))
     groups = -(-tk // c["PE"])
     head_start = tk * c["KVH"] * ds - ds                    # of the first row against its keys, in this bench
-    fetch = max(0, 3 - groups * ds - head_start)            # the first row of an iteration waits for its constants
+    # the first row of an iteration waits for its constants: to end, with a bias to begin
+    fetch = max(0, constants_time(c) - (1 if c["BIAS"] else groups * ds) - head_start)
     return groups * (ds + es + 1) + fetch + cy + 28 + sum(later(c)) + clog2(c["SIMD"]) + clog2(c["PE"])
 
 
@@ -206,7 +254,7 @@ def schedule(c, frames, reaches):
     score_queue = most + (12 + clog2(simd)) // ds + 2           # groups
     ring = min(4 * most + 2, 2 * most + 2 * ((cy + ds) // ds) + (14 + sum(later(c))) // ds + 2)
     waiting = 8 if c["PROB"] else 4                             # rows between exponentials and division
-    start = 17                                                  # attention_tb: q, k and v begin here
+    start = start_of(c) + 1
     before = start - 1
     k_free, v_free, load_k, load_v = [start] * 2, [start] * 2, before, before
     q, score = [before], [before]                               # per row: query is in, last step of its scores
@@ -220,8 +268,8 @@ def schedule(c, frames, reaches):
             groups = walked(r // H, tk, reaches[n], c)
             q.append(max(q[-1], score[-2] if len(score) > 2 else before) + ds)
             ready = max(q[-1], load_k)
-            constants = max(q[-1], score[-1]) + 3 if first and r == 0 else 0
-            if c["BAND"]: ready = max(ready, constants - 1)     # they say where the row begins
+            constants = max(q[-1], score[-1]) + constants_time(c) if first and r == 0 else 0
+            if c["BAND"] or c["BIAS"]: ready = max(ready, constants - 1)    # they say where the row begins, with what its scores do
             for g in range(groups):                             # stage 1, a group at a time
                 step = max(step, ready) + 1
                 if len(taken) + g >= score_queue:
@@ -257,7 +305,7 @@ def simulate(c, frames, seed, stall=0, **kw):
 
 def timing(c, tk, frames, seed):
     """equal frames, nothing stalls: every row comes exactly a row time after the one before"""
-    r, cycles, _ = simulate(c, [(tk, tk, i % 2 == 0) for i in range(frames)], seed, keys="all")
+    r, cycles, _ = simulate(c, [(tk, tk, begins(c, i)) for i in range(frames)], seed, keys="all")
     ds = c["D"] // c["SIMD"]
     ends = cycles[ds - 1::ds]
     want = row_time(c, tk)
@@ -269,8 +317,10 @@ def timing(c, tk, frames, seed):
     return len(ends)
 
 
-def config(h, d, t, pe, simd, xbits=8, ybits=8, axi=128, step=2, prob=0, rounds=0, kvh=None, causal=0, band=0):
-    return dict(H=h, KVH=kvh or h, D=d, T=t, PE=pe, SIMD=simd, XBITS=xbits, YBITS=ybits, AXI_WIDTH=axi, STEP=step, PROB=prob, ROUND=rounds, CAUSAL=causal, BAND=band)
+def config(h, d, t, pe, simd, xbits=8, ybits=8, axi=128, step=2, prob=0, rounds=0, kvh=None, causal=0, band=0, bias=()):
+    """bias: its heads and queries (0: one for all), its shift"""
+    biash, biast, shift = (h if bias[0] else 1, t if bias[1] else 1, bias[2]) if bias else (1, 1, 0)
+    return dict(BIAS=int(bool(bias)), BIASH=biash, BIAST=biast, SHIFT=shift, H=h, KVH=kvh or h, D=d, T=t, PE=pe, SIMD=simd, XBITS=xbits, YBITS=ybits, AXI_WIDTH=axi, STEP=step, PROB=prob, ROUND=rounds, CAUSAL=causal, BAND=band)
 
 
 GRID = [
@@ -308,6 +358,14 @@ GRID = [
     config(1, 8, 33, 1, 2, band=1, prob=1, rounds=1, step=4),
     config(2, 4, 13, 4, 1, band=1, causal=1),       # and not behind it
     config(2, 4, 10, 3, 4, band=1, causal=1, kvh=1, prob=1, rounds=1),
+    config(2, 4, 4, 2, 2, bias=(1, 1, 0)),          # a bias of each head and query,
+    config(1, 1, 1, 1, 1, bias=(1, 1, 3)),          # everything 1,
+    config(3, 4, 9, 4, 4, axi=64, bias=(0, 1, 2)),  # of all heads: partial groups, one step per group
+    config(3, 2, 7, 3, 1, axi=32, bias=(1, 0, 5)),  # of each head, the same for all queries
+    config(2, 4, 6, 6, 2, bias=(0, 0, 1), step=4),  # one row for all
+    config(4, 6, 12, 5, 2, kvh=2, causal=1, bias=(1, 1, 4)),
+    config(2, 2, 33, 1, 1, 16, 16, axi=256, step=4, causal=1, bias=(1, 0, 23)),
+    config(5, 12, 7, 3, 4, 4, 4, step=1, bias=(1, 1, 7)),
 ]
 
 
@@ -322,12 +380,13 @@ def unstalled(c, frames, seed, **kw):
 
 
 def partly(c): return c["CAUSAL"] or c["BAND"]
+def together(c): return partly(c) or c["BIAST"] > 1
 
 
 def some_frames(rng, c, n):
     """lengths 1..T for K and V and, independently (not above K's if not all keys count), for Q; `first` now and then (always on the first)"""
     keys = [rng.between(1, c["T"]) for _ in range(n)]
-    return [(rng.between(1, tk if partly(c) else c["T"]), tk, i == 0 or rng.chance(50)) for i, tk in enumerate(keys)]
+    return [(rng.between(1, tk if together(c) else c["T"]), tk, i == 0 or rng.chance(50)) for i, tk in enumerate(keys)]
 
 
 def before(c, seed):
@@ -350,12 +409,14 @@ def main():
         rows = 0
         for tk in sorted({1, c["PE"], (c["T"] + 1) // 2, c["T"]}):
             if partly(c):                               # rows differ in length: the schedule alone says when
-                unstalled(c, [(tk, tk, i % 2 == 0) for i in range(3)], 7 * n + tk, keys="all")
+                unstalled(c, [(tk, tk, begins(c, i)) for i in range(3)], 7 * n + tk, keys="all")
                 rows += 3 * tk * c["H"]
                 continue
             rows += timing(c, tk, 3 if tk * c["H"] > 8 else 6, 7 * n + tk)
         for seed in (1, 2):
-            unstalled(c, some_frames(rng, c, 5), 1000 * n + seed, keys="mixed")
+            frames = some_frames(rng, c, 5)
+            if c["BIAS"]: frames = [(tq, tk, begins(c, i)) for i, (tq, tk, _) in enumerate(frames)]
+            unstalled(c, frames, 1000 * n + seed, keys="mixed")
         for seed, stall, kw in ((2, 25, {}), (3, 70, {}), (4, 40, {"extreme": True}), (5, 10, {"wild": True})):
             simulate(c, some_frames(rng, c, 5), 1000 * n + seed, stall=stall, keys="mixed", **kw)
         if c["CAUSAL"]: before(c, 1000 * n + 6)
@@ -364,4 +425,4 @@ def main():
 
 if __name__ == "__main__":
     main()
-    bench.end(floor=34, simulations=326)
+    bench.end(floor=42, simulations=402)

@@ -2,17 +2,18 @@
 // attention_tb: plays q.hex, k.hex, v.hex, c.hex into mlo_attention, compares with golden.hex,
 // and writes the cycle of every output beat to cycles.txt. Words are {tuser, tdata}.
 // plusargs: nq nk nc nm (beats of each stream; v has nk), kbeats (of the first frame), seed, stall,
+// start (when q, k and v begin; without it: in cycle 16),
 // judged (so many beats are compared; without it: all)
 `default_nettype none
 module attention_tb;
-    parameter H = 2, D = 4, T = 4, PE = 2, SIMD = 2, XBITS = 8, YBITS = 8, AXI_WIDTH = 128, STEP = 2, PROB = 0, ROUND = 0, KVH = H, CAUSAL = 0, BAND = 0;
+    parameter H = 2, D = 4, T = 4, PE = 2, SIMD = 2, XBITS = 8, YBITS = 8, AXI_WIDTH = 128, STEP = 2, PROB = 0, ROUND = 0, KVH = H, CAUSAL = 0, BAND = 0, BIAS = 0, BIASH = 1, BIAST = 1, SHIFT = 0;
     parameter MAX = 16384;                          // beats of a stream at most
     localparam XW = SIMD * XBITS, YW = SIMD * YBITS;
 
     reg clk = 0, rst = 1;
     always #5 clk = !clk;
 
-    integer nq, nk, nc, nm, kbeats, seed, stall, judged, log;
+    integer nq, nk, nc, nm, kbeats, seed, stall, judged, start, log;
     reg [XW+2:0] q [0:MAX-1], k [0:MAX-1], v [0:MAX-1];
     reg [AXI_WIDTH-1:0] c [0:MAX-1];
     reg [YW+2:0] m [0:MAX-1];
@@ -43,7 +44,8 @@ module attention_tb;
     reg  [31:0]   busy = 0;
 
     mlo_attention #(.H(H), .D(D), .T(T), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .YBITS(YBITS),
-                    .AXI_WIDTH(AXI_WIDTH), .STEP(STEP), .PROB(PROB), .ROUND(ROUND), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND)) dut (
+                    .AXI_WIDTH(AXI_WIDTH), .STEP(STEP), .PROB(PROB), .ROUND(ROUND), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND),
+                    .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT)) dut (
         .clk(clk), .rst(rst),
         .s_axis_q_tdata(qw[XW-1:0]), .s_axis_q_tuser(qw[XW +: 3]), .s_axis_q_tvalid(q_on), .s_axis_q_tready(q_ready),
         .s_axis_k_tdata(kw[XW-1:0]), .s_axis_k_tuser(kw[XW +: 3]), .s_axis_k_tvalid(k_on), .s_axis_k_tready(k_ready),
@@ -58,6 +60,7 @@ module attention_tb;
             || !$value$plusargs("nm=%d", nm) || !$value$plusargs("kbeats=%d", kbeats)
             || !$value$plusargs("seed=%d", seed) || !$value$plusargs("stall=%d", stall)) $display("FAIL plusargs");
         if (!$value$plusargs("judged=%d", judged)) judged = nm;
+        if (!$value$plusargs("start=%d", start)) start = 16;
         lfsr = seed * 32'h9E3779B9 + 32'd12345;
         $readmemh("q.hex", q, 0, nq - 1);
         $readmemh("k.hex", k, 0, nk - 1);
@@ -78,9 +81,9 @@ module attention_tb;
         ik <= next_k;
         iv <= next_v;
         ic <= next_c;
-        if (!q_on || q_ready) q_on <= next_q < nq && !hold[0] && cycle >= 16;
-        if (!k_on || k_ready) k_on <= next_k < nk && !hold[1] && cycle >= 16;
-        if (!v_on || v_ready) v_on <= next_v < nk && !hold[2] && cycle >= 16;
+        if (!q_on || q_ready) q_on <= next_q < nq && !hold[0] && cycle >= start;
+        if (!k_on || k_ready) k_on <= next_k < nk && !hold[1] && cycle >= start;
+        if (!v_on || v_ready) v_on <= next_v < nk && !hold[2] && cycle >= start;
         if (!c_on || c_ready) c_on <= next_c < nc && !hold[3];
         if (ready_at < 0 && next_k >= kbeats && next_v >= kbeats && next_q >= D/SIMD) ready_at <= cycle;
         m_ready <= !hold[4];
