@@ -242,7 +242,11 @@ static int cli_zip_member(cli *c, const char *name, cli_view z, int method, cons
     uint64_t start = at + 30 + cli_le(z.p + at + 26, 2) + cli_le(z.p + at + 28, 2);
     if (start > z.n || packed > z.n - start)
         return cli_fail(c, MLO_E_FORMAT, name, "the archive is cut off");
-    if (method == 0 && packed == whole) {
+    if (method == 0 && packed != whole)
+        return cli_fail(c, MLO_E_FORMAT, name,
+            "the archive is damaged: stored as %llu bytes, said to be %llu",
+            (unsigned long long)packed, (unsigned long long)whole);
+    if (method == 0) {
         out->p = z.p + start;
         out->n = (size_t)whole;
     } else if (method == 8) {

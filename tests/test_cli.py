@@ -3,7 +3,7 @@
 """The command line: flags and help, files in and out, npz, run, the pipe, compile, sim and its judgements.
 
     python tests/test_cli.py path/to/mlo [NAME ...]"""
-import io, json, os, re, shutil, subprocess, zipfile
+import io, json, os, re, shutil, subprocess, zipfile, zlib
 import numpy as np
 import harness as t
 
@@ -206,6 +206,81 @@ def zipped(name, data):
     return out.getvalue()
 
 
+def archive(*members, comment=b"", record=None, count=None, at=None, tail=b""):
+    """A zip file with its every number in the open. A member: name, data and, by keyword, what differs from a good one:
+    method, flags, bytes (as they lie there), whole, packed, crc, place, extra (of the directory), magic (local, directory)."""
+    body, directory = b"", b""
+    le = lambda v, n: int(v).to_bytes(n, "little")
+    for name, data, odd in members:
+        name = name.encode()
+        method, held = odd.get("method", 0), odd.get("bytes", data)
+        local, central = odd.get("magic", (b"PK\x03\x04", b"PK\x01\x02"))
+        sizes = le(odd.get("crc", zlib.crc32(data)), 4) + le(odd.get("packed", len(held)), 4) + le(odd.get("whole", len(data)), 4)
+        place, extra = odd.get("place", len(body)), odd.get("extra", b"")
+        body += local + le(20, 2) + le(0, 2) + le(method, 2) + bytes(4) + sizes + le(len(name), 2) + le(0, 2) + name + held
+        directory += (central + le(20, 2) + le(20, 2) + le(odd.get("flags", 0), 2) + le(method, 2) + bytes(4) + sizes + le(len(name), 2)
+                      + le(len(extra), 2) + le(0, 2) + bytes(8) + le(place, 4) + name + extra)
+    start = len(body) if at is None else at
+    end = b"PK\x05\x06" + bytes(6) + le(len(members) if count is None else count, 2) + le(len(directory), 4) + le(start, 4) + le(len(comment), 2) + comment
+    if record is not None:          # zip64: where its record is said to be; the end record is all ones
+        where = len(body) + len(directory)
+        big = b"PK\x06\x06" + le(44, 8) + le(45, 2) * 2 + bytes(8) + le(len(members), 8) * 2 + le(len(directory), 8) + le(start, 8)
+        end = big + b"PK\x06\x07" + bytes(4) + le(where if record is True else record, 8) + le(1, 4) + end[:8] + b"\xff" * 12 + end[20:]
+    return body + directory + end + tail
+
+
+def zip64(*numbers): return b"\x01\0" + (8 * len(numbers)).to_bytes(2, "little") + b"".join(n.to_bytes(8, "little") for n in numbers)
+
+
+def deflated(data):
+    z = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return z.compress(data) + z.flush()
+
+
+def check_archives():
+    """What NumPy and the zip format allow is read; what breaks them is refused, for what is wrong."""
+    from onnx import helper, TensorProto as T
+    import onnx
+    v = lambda name: helper.make_tensor_value_info(name, T.INT64, [2, 3])
+    onnx.save(helper.make_model(helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [v("x")], [v("y")]), opset_imports=[helper.make_opsetid("", 18)], ir_version=8), t.at("copy.onnx"))
+    x = np.arange(6, dtype="<i8").reshape(2, 3)
+    array = npy("(2, 3)", x.tobytes())
+    def saved(version, a=x):
+        f = io.BytesIO()
+        np.lib.format.write_array(f, a, version)
+        return f.getvalue()
+    def header(text, data=x.tobytes(), magic=b"\x93NUMPY\x01\x00"): return magic + len(text).to_bytes(2, "little") + text.encode() + data
+    one = lambda name="x.npy", data=array, **odd: archive((name, data, odd))
+    fields = "{'descr': '<i8', 'fortran_order': False, 'shape': (2, 3), }"
+    small = deflated(array)
+    for what, data in (("made by hand", one()), ("version 2", one(data=saved((2, 0)))), ("version 3", one(data=saved((3, 0)))), ("one .npy", saved((1, 0))), ("one .npy in Fortran order", saved((1, 0), np.asfortranarray(x))),
+                       ("a name without .npy", one("x")), ("a folder in it", archive(("x/", b"", {}), ("x.npy", array, {}))), ("a comment behind it", archive(("x.npy", array, {}), comment=b"made by hand" * 40)),
+                       ("deflated", one(method=8, bytes=small)), ("a zip64 directory", archive(("x.npy", array, {}), record=True)),
+                       ("zip64 sizes", one(whole=2**32 - 1, packed=2**32 - 1, extra=b"\xff\xff\x02\0ab" + zip64(len(array), len(array)))), ("a zip64 place", one(place=2**32 - 1, extra=zip64(0))),
+                       ("other extra fields", one(extra=b"UT\x05\0\x01abcd" + b"\0\0")),
+                       ("double quotes", one(data=header(fields.replace("'", '"')))), ("sizes of Python 2", one(data=header(fields.replace("(2, 3)", "(2L, 3L)")))), ("other order, other blanks", one(data=header("{'shape':(2,3),'fortran_order':False,'descr':'<i8'}")))):
+        p = t.call("run", t.at("copy.onnx"), "--inputs", t.write("a.npz", data), "--outputs", t.at("y.npz"))
+        t.case("npz: " + what, p.stderr.decode() if p.returncode else "" if np.array_equal(np.load(t.at("y.npz"))["y"], x) else "differs")
+    for what, words, data in (
+            ("damaged local header", ["x.npy", "no local header"], one(magic=(b"PK\x03\x05", b"PK\x01\x02"))), ("a place behind the end", ["no local header"], one(place=10**6)), ("a place at the end", ["no local header"], one(place=len(array) + 60)),
+            ("damaged directory", ["directory is damaged"], one(magic=(b"PK\x03\x04", b"PK\x01\x03"))), ("a directory behind the end", ["directory is damaged"], archive(("x.npy", array, {}), at=10**6)), ("more members than there are", ["directory is damaged"], archive(("x.npy", array, {}), count=2)),
+            ("a member longer than the file", ["cut off"], one(whole=10**6, packed=10**6)), ("stored in two sizes", ["x.npy", "stored", str(len(array)), "5000"], one(whole=5000)), ("another checksum", ["checksum"], one(crc=1)),
+            ("too much for deflate", ["cannot come out of"], one(method=8, bytes=small, whole=10**9)), ("deflated and cut", ["does not inflate"], one(method=8, bytes=small[:-4])), ("deflated to more than it says", ["does not inflate"], one(method=8, bytes=small, whole=len(array) - 1)),
+            ("deflated to less than it says", ["does not inflate"], one(method=8, bytes=small, whole=len(array) + 1)), ("a NUL in a name", ["directory is damaged"], one("x\0y.npy")), ("a very long name", ["longer than"], one("x" * 1030)), ("two of one name", ["two arrays"], archive(("x.npy", array, {}), ("x", array, {}))),
+            ("an extra field that is cut", ["directory is damaged"], one(extra=b"UT\x09\0\x01")), ("zip64 without its sizes", ["directory is damaged"], one(whole=2**32 - 1, packed=2**32 - 1, extra=zip64(len(array)))),
+            ("a zip64 record behind the end", ["zip64 directory is damaged"], archive(("x.npy", array, {}), record=10**6)), ("a zip64 record that is none", ["zip64 directory is damaged"], archive(("x.npy", array, {}), record=0)),
+            ("no directory", ["no directory"], array.join([b"PK\x03\x04", b""])), ("no .npy inside", ["no .npy array"], one(data=b"\x93NUMPX\x01\x00" + array[8:])), ("an .npy of version 9", ["no .npy array"], one(data=array[:6] + b"\x09" + array[7:])), ("an .npy of version 0", ["no .npy array"], one(data=array[:6] + b"\0" + array[7:])), ("an .npy of five bytes", ["no .npy array"], one(data=array[:5])),
+            ("an .npy header longer than the file", ["header is cut off"], one(data=array[:8] + b"\xff\x7f" + array[10:])), ("an .npy header beyond all use", ["too long"], one(data=array[:6] + b"\x02\0" + (70000).to_bytes(4, "little") + b" " * 70000)),
+            ("no order", ["not as it should be"], one(data=header(fields.replace("fortran_order", "order")))), ("an order that is neither", ["not as it should be"], one(data=header(fields.replace("False", "None")))), ("no shape", ["not as it should be"], one(data=header(fields.replace("'shape'", "shape")))),
+            ("a shape that is no tuple", ["not as it should be"], one(data=header(fields.replace("(2, 3)", "6")))), ("a size that is no number", ["not as it should be"], one(data=header(fields.replace("3)", "x)")))), ("a size below zero", ["not as it should be"], one(data=header(fields.replace("3)", "-3)")))),
+            ("a size without end", ["not as it should be"], one(data=header(fields.replace("3)", "9" * 30 + ")")))), ("too many dimensions", ["not as it should be"], one(data=header(fields.replace("(2", "(" + "1, " * 40 + "2")))), ("sizes whose product has no name", ["too large"], one(data=header(fields.replace("3)", "1000000000, 1000000000, 1000000000)")))),
+            ("data cut off", ["48 bytes", "47"], one(data=array[:-1])), ("no element type", ["are not supported"], one(data=header(fields.replace("descr", "type")))), ("records", ["[('a'", "are not supported"], one(data=header(fields.replace("'<i8'", "[('a' '<i8')]")))),
+            ("strings", ["'<U3'", "are not supported"], one(data=header(fields.replace("<i8", "<U3")))), ("complex numbers", ["'<c16'"], one(data=header(fields.replace("<i8", "<c16")))), ("a type whose name is longer", ["'<i88'"], one(data=header(fields.replace("<i8", "<i88"))))):
+        refused("npz: " + what, 3, words, "run", t.at("copy.onnx"), "--inputs", t.write("a.npz", data))
+    for what, words, data in (("encrypted", ["x.npy", "encrypted"], one(flags=1)), ("bzip2", ["zip method 12", "numpy.savez"], one(method=12))):
+        refused("npz: " + what, 4, words, "run", t.at("copy.onnx"), "--inputs", t.write("a.npz", data))
+
+
 # ---- run, check --------------------------------------------------------------------------------------------------------------------
 
 def check_run():
@@ -334,5 +409,5 @@ def invert(d):
     with open(path, "w") as f: f.write(changed)
 
 
-t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_run, check_compile, check_sim,
-       floor=113)
+t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_archives, check_run, check_compile, check_sim,
+       floor=173)
