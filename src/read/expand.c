@@ -514,13 +514,17 @@ static void mlo_expand_dynamic_matmul(mlo_expansion *x) {
 
 /* ---- attention ------------------------------------------------------------ */
 
-/* mask, bias: which inputs they are */
+/* mask, bias: which inputs they are. window: how far before itself a query of a causal one sees, -1:
+ * without end */
 typedef struct {
     const char *q, *k, *v;
     int64_t heads;
     double scale;
     size_t mask, bias;
+    int causal;
+    int64_t window;
 } mlo_x_attention;
+enum { MLO_X_NONE = 0xffff }; /* no input */
 
 /* [B, S, heads x C] -> [B, heads, S, C] */
 static const char *mlo_x_heads(mlo_expansion *x, const char *v, int64_t heads) {
@@ -563,20 +567,26 @@ static const char *mlo_x_range(mlo_expansion *x, const char *size) {
     return MLO_X(x, "Range", from, size, step);
 }
 
-/* [S, T]: may query s see key t? The last query sees the last key. */
-static const char *mlo_x_causal(mlo_expansion *x, const char *scores) {
+/* [S, T]: may query s see key t? The last query sees the last key, and each of them so many before its
+ * own place (-1: all). */
+static const char *mlo_x_causal(mlo_expansion *x, const char *scores, int64_t window) {
     const int64_t column[] = { -1, 1 };
     const char *shape = MLO_X(x, "Shape", scores);
     const char *s = mlo_x_size(x, shape, 2);
     const char *t = mlo_x_size(x, shape, 3);
-    const char *later;
+    const char *open;
     const char *past = MLO_X(x, "Sub", t, s);
     const char *rows = mlo_x_range(x, s);
     const char *columns = mlo_x_range(x, t);
     rows = MLO_X(x, "Add", rows, past);
     rows = mlo_x_reshape(x, rows, column, 2);
-    later = MLO_X(x, "Greater", columns, rows);
-    return MLO_X(x, "Not", later);
+    open = MLO_X(x, "Greater", columns, rows);
+    open = MLO_X(x, "Not", open);
+    if (window < 0) return open;
+    past = mlo_x_whole(x, window);
+    rows = MLO_X(x, "Sub", rows, past);
+    columns = MLO_X(x, "Greater", columns, rows);
+    return MLO_X(x, "And", open, columns);
 }
 
 /* The key mask as what is added to scores, by its rank: [B] lengths, [2B] ends then starts, [B, T]
@@ -621,6 +631,15 @@ static const char *mlo_x_mask(mlo_expansion *x, const char *scores, size_t i) {
     return mlo_x_filter(x, open, mlo_x_closed(x));
 }
 
+/* softcap tanh(scores / softcap) */
+static const char *mlo_x_capped(mlo_expansion *x, const char *scores) {
+    float cap = mlo_float(x->n, "softcap", 0);
+    if (!(cap > 0)) return scores;
+    const char *c = mlo_x_number(x, (double)cap), *y = MLO_X(x, "Div", scores, c);
+    y = MLO_X(x, "Tanh", y);
+    return MLO_X(x, "Mul", y, c);
+}
+
 /* softmax(scale q k' + bias + mask) v, heads side by side: [B, S, heads x C]. q, k, v: [B, heads,
  * S or T, C]. */
 static const char *mlo_x_attend(mlo_expansion *x, const mlo_x_attention *a) {
@@ -630,10 +649,10 @@ static const char *mlo_x_attend(mlo_expansion *x, const mlo_x_attention *a) {
     const char *scores = MLO_X(x, "MatMul", a->q, k);
     const char *c = mlo_x_number(x, a->scale);
     const char *add = "";
-    scores = MLO_X(x, "Mul", scores, c);
+    scores = mlo_x_capped(x, MLO_X(x, "Mul", scores, c));
     if (*mlo_x_in(x, a->mask)) add = mlo_x_mask(x, scores, a->mask);
-    if (mlo_int(x->n, "unidirectional", 0)) {
-        c = mlo_x_causal(x, scores);
+    if (a->causal) {
+        c = mlo_x_causal(x, scores, a->window);
         c = mlo_x_filter(x, c, mlo_x_lowest(x));
         add = *add ? MLO_X(x, "Add", add, c) : c;
     }
@@ -673,7 +692,7 @@ static void mlo_expand_attention(mlo_expansion *x) {
         || (mlo_x_dim(x, 1, 1) >= 0 && size[0] + size[1] + size[2] != mlo_x_dim(x, 1, 1)))
         mlo_x_stay(x, "the channels of q, k and v cannot be told");
     mlo_x_attention a = { NULL, NULL, NULL, mlo_int(x->n, "num_heads", 0), mlo_x_scale(x, size[0]),
-        3, 5 };
+        3, 5, mlo_int(x->n, "unidirectional", 0) != 0, -1 };
     mlo_x_split(x, mlo_x_in(x, 1), 1, size, w, 3);
     if (*mlo_x_in(x, 2)) mlo_x_split(x, mlo_x_in(x, 2), 0, size, b, 3);
     part[0] = &a.q;
@@ -719,7 +738,7 @@ static void mlo_expand_multi_head(mlo_expansion *x) {
         mlo_x_stay(x, "past and present share a buffer, or its qk is used");
     if (kept && *mlo_x_in(x, 6)) mlo_x_stay(x, "k and v of rank 4 come with a past");
     mlo_x_attention a = { NULL, NULL, NULL, mlo_int(x->n, "num_heads", 0), mlo_x_scale(x, size[0]),
-        4, 5 };
+        4, 5, mlo_int(x->n, "unidirectional", 0) != 0, -1 };
     if (kept)
         for (int i = 1; i < 3; i++)
             size[i] = mlo_times(mlo_x_dim(x, (size_t)i, 1), mlo_x_dim(x, (size_t)i, 3));
@@ -961,15 +980,6 @@ static double mlo_x_root_scale(mlo_expansion *x, int64_t channels) {
     return (double)sqrtf(scale);
 }
 
-/* softcap tanh(scores / softcap) */
-static const char *mlo_x_capped(mlo_expansion *x, const char *scores) {
-    float cap = mlo_float(x->n, "softcap", 0);
-    if (!(cap > 0)) return scores;
-    const char *c = mlo_x_number(x, (double)cap), *y = MLO_X(x, "Div", scores, c);
-    y = MLO_X(x, "Tanh", y);
-    return MLO_X(x, "Mul", y, c);
-}
-
 /* Softmax in the precision that is asked for. A query that sees no key takes nothing: its row of
  * -infinity, whose softmax is NaN, gives 0 (so does a row in which a score is NaN already). By
  * order alone, every query sees a key. */
@@ -1143,23 +1153,7 @@ static void mlo_x_group_turn(mlo_expansion *x, mlo_x_group *g) {
             mlo_int(x->n, "rotary_interleaved", 0) != 0);
 }
 
-/* [S, S]: key j counts for query i if j <= i, and i - window < j where there is a window. */
-static const char *mlo_x_group_sight(mlo_expansion *x, const char *q) {
-    const int64_t column[] = { -1, 1 }, window = mlo_int(x->n, "local_window_size", -1);
-    const char *keys = mlo_x_range(x, mlo_x_length(x, q));
-    const char *at = mlo_x_reshape(x, keys, column, 2);
-    const char *later = MLO_X(x, "Greater", keys, at);
-    const char *open = MLO_X(x, "Not", later);
-    if (window < 0) return open;
-    const char *edge = mlo_x_whole(x, window);
-    edge = MLO_X(x, "Sub", at, edge);
-    edge = MLO_X(x, "Greater", keys, edge);
-    return MLO_X(x, "And", open, edge);
-}
-
 static void mlo_expand_group_query(mlo_expansion *x) {
-    const int64_t swap[] = { 0, 1, 3, 2 };
-    const double scale = (double)mlo_float(x->n, "scale", 0);
     mlo_x_group g = { { 0, 0, 0 }, 0, { "", "", "" } };
     mlo_x_check_group(x);
     mlo_x_group_parts(x, &g);
@@ -1167,17 +1161,10 @@ static void mlo_expand_group_query(mlo_expansion *x) {
     if (mlo_x_stopped(x)) return;
     const char *k = mlo_x_shared(x, g.part[1], g.heads[1], g.heads[0], g.channels);
     const char *v = mlo_x_shared(x, g.part[2], g.heads[2], g.heads[0], g.channels);
-    k = mlo_x_transpose(x, k, swap, 4);
-    const char *y = MLO_X(x, "MatMul", g.part[0], k);
-    const char *c = mlo_x_number(x, scale < 0 || scale > 0 ? scale : 1 / sqrt((double)g.channels));
-    y = MLO_X(x, "Mul", y, c);
-    y = mlo_x_capped(x, y);
-    c = mlo_x_group_sight(x, g.part[0]);
-    c = mlo_x_filter(x, c, -(double)INFINITY);
-    y = MLO_X(x, "Add", y, c);
-    y = MLO_X(x, "Softmax", y);
-    mlo_x_int(x, "axis", -1);
-    mlo_x_out(x, 0, mlo_x_joined(x, MLO_X(x, "MatMul", y, v)));
+    const mlo_x_attention a = { g.part[0], k, v, g.heads[0],
+        mlo_x_scale(x, g.heads[0] * g.channels), MLO_X_NONE, MLO_X_NONE, 1,
+        mlo_int(x->n, "local_window_size", -1) };
+    mlo_x_out(x, 0, mlo_x_attend(x, &a));
     for (size_t i = 1; i < 3; i++)
         if (mlo_x_wanted(x, i)) mlo_x_out(x, i, g.part[i]);
 }
