@@ -52,6 +52,8 @@
 
 /* read: the first stage */
 #include "read/inline.c"            /* calls of the model's own functions become their bodies */
+#include "read/builder.c"           /* nodes that take the place of another one */
+#include "read/expand_attention.c"  /* attention and rotary embedding, fused, to standard operators */
 #include "read/expand.c"            /* fused operators to the standard ones they stand for */
 #include "read/read.c"              /* from bytes to a model to work on */
 
