@@ -550,20 +550,24 @@ static double mlo_score_step(mlo_quantizer *q, const mlo_sublayer *b, int64_t i)
         * fabs(b->scale);
 }
 
-/* How far below its row's largest number one counts at most, in iteration i: whatever the scores are,
- * e^-20 is the least that is left of a weight there. */
-static double mlo_bias_reach(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
+/* How a bias becomes integers in one iteration: its factor; one unit of q k; how far below its row's
+ * largest number one counts at most: whatever the scores are, e^-20 is the least that is left of a
+ * weight there. */
+typedef struct {
+    double factor, step, reach;
+} mlo_bias_scale;
+
+static mlo_bias_scale mlo_bias_scale_of(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
     const mlo_signal *x = mlo_signal_of(q, b->in[0]), *k = mlo_signal_of(q, b->in[1]);
-    return 20
-        + 2 * mlo_score_step(q, b, i) * (double)(x->channels / b->heads)
-        * ldexp(1, x->bits + k->bits - 2);
+    const double step = mlo_score_step(q, b, i);
+    const double scores = step * (double)(x->channels / b->heads) * ldexp(1, x->bits + k->bits - 2);
+    const mlo_bias_scale s = { fabs(b->mask_scale), step, 20 + 2 * scores };
+    return s;
 }
 
-/* A row's number, of which `most` is the largest, as an integer; -2^15 hides. */
-static int16_t mlo_bias_integer(double x, double most, double reach, double step) {
-    if (x <= -INFINITY) return MLO_BIAS_HIDES;
-    x = rint(fmax(x, most - reach) / step);
-    return (int16_t)fmin(fmax(x, -MLO_BIAS_MOST), MLO_BIAS_MOST);
+/* A row's number, of which `most` is the largest, in units of q k. */
+static double mlo_bias_units(const mlo_bias_scale *s, double x, double most) {
+    return fmax(x * s->factor, most * s->factor - s->reach) / s->step;
 }
 
 /* Row r of a bias in iteration i, and the largest number of it. */
@@ -575,40 +579,42 @@ static const float *mlo_bias_row(const mlo_bias *a, int64_t i, int64_t r, double
 }
 
 /* The steps of a bias as a power of two of those of scores: the finest that 16 bits have room for. */
-static int mlo_bias_shift_of(mlo_quantizer *q, const mlo_sublayer *b, double scale) {
+static int mlo_bias_shift_of(mlo_quantizer *q, const mlo_sublayer *b) {
     const mlo_bias *a = &b->sight.bias;
     double need = 0, most;
     int shift = 0;
-    for (int64_t i = 0; i < q->scan.iterations; i++)
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        const mlo_bias_scale s = mlo_bias_scale_of(q, b, i);
         for (int64_t r = 0; r < a->heads * a->queries; r++) {
             const float *row = mlo_bias_row(a, i, r, &most);
-            const double reach = mlo_bias_reach(q, b, i), step = mlo_score_step(q, b, i);
             for (int64_t j = 0; j < a->keys; j++)
-                if (row[j] > -INFINITY)
-                    need = fmax(need, fabs(fmax(row[j] * scale, most * scale - reach)) / step);
+                if (row[j] > -INFINITY) need = fmax(need, fabs(mlo_bias_units(&s, row[j], most)));
         }
+    }
     while (shift < MLO_BIAS_SHIFT && rint(ldexp(need, -shift)) > MLO_BIAS_MOST) shift++;
     return shift;
 }
 
-/* The bias as a parameter, [heads, queries, keys] in each iteration. */
+/* The bias as a parameter, [heads, queries, keys] in each iteration; -2^15 hides. */
 static const char *mlo_quantize_bias(mlo_quantizer *q, const mlo_sublayer *b, mlo_node *n) {
     const mlo_bias *a = &b->sight.bias;
     const int64_t shape[] = { a->heads, a->queries, a->keys };
     const char *name = mlo_format(q->m, "%s_bias", b->out);
-    const double scale = fabs(b->mask_scale);
-    const int shift = mlo_bias_shift_of(q, b, scale);
+    const int shift = mlo_bias_shift_of(q, b);
     int16_t *to = name ? (int16_t *)mlo_parameter(q, name, MLO_INT16, 3, shape) : NULL;
+    double most;
     if (!to || mlo_attr_int(q->m, n, "bias_shift", shift)) return NULL;
-    for (int64_t i = 0; i < q->scan.iterations; i++)
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        const mlo_bias_scale s = mlo_bias_scale_of(q, b, i);
         for (int64_t r = 0; r < a->heads * a->queries; r++) {
-            double most;
             const float *row = mlo_bias_row(a, i, r, &most);
-            const double reach = mlo_bias_reach(q, b, i);
-            for (int64_t j = 0; j < a->keys; j++)
-                *to++ = mlo_bias_integer(
-                    row[j] * scale, most * scale, reach, ldexp(mlo_score_step(q, b, i), shift));
+            for (int64_t j = 0; j < a->keys; j++) {
+                const double x = rint(ldexp(mlo_bias_units(&s, row[j], most), -shift));
+                *to++ = row[j] > -INFINITY ? (int16_t)fmin(fmax(x, -MLO_BIAS_MOST), MLO_BIAS_MOST)
+                                           : MLO_BIAS_HIDES;
+            }
         }
+    }
     return name;
 }
 

@@ -893,8 +893,8 @@ static int mlo_key_row(mlo *m, mlo_scan *s, const char *whole, int64_t keys, int
     if (at) *row = mlo_x_take(&x, *row, mlo_x_list(&x, at, (size_t)keys), 0);
     if (more) {
         const char *bare_row = MLO_X(&x, "Sub", *row, mlo_key_numbers(&x, more, keys));
-        const char *none = MLO_X(
-            &x, "Less", MLO_X(&x, "Abs", bare_row), mlo_x_number(&x, 1.0 / 1024));
+        const char *size = MLO_X(&x, "Abs", bare_row);
+        const char *none = MLO_X(&x, "Less", size, mlo_x_number(&x, 1.0 / 1024));
         const char *far = MLO_X(&x, "Mul", bare_row, mlo_x_number(&x, 1 + 1.0 / 1024));
         *row = MLO_X(&x, "Where", none, mlo_x_number(&x, 0), far);
     }

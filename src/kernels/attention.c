@@ -863,6 +863,15 @@ static void mlo_attention_intermediates(
         "u_mix.g_sum[0].u_requantize.prod2", s->out_bits);
 }
 
+/* The constants of an iteration, as s_axis_c of mlo_attention.v has them. */
+static void mlo_attention_pack_constants(
+    const mlo_node *n, const mlo_array *p, unsigned char *bits) {
+    static const int at[] = { 0, 16, 32, 48, 64, 80, 88, 96, 114, 120 };
+    static const int width[] = { 16, 6, 16, 6, 16, 6, 8, 18, 6, 8 };
+    for (int i = 0; i < mlo_attention_constants(n); i++)
+        mlo_put_bits(bits, at[i], width[i], (uint64_t)mlo_get(p, i));
+}
+
 /* A row of the bias after the other, a token's heads one behind the other; then the constants. */
 static void mlo_bias_pack(const mlo_site *s, const mlo_unit *u, int64_t word,
     const mlo_array *const *in, unsigned char *bits) {
@@ -870,7 +879,6 @@ static void mlo_bias_pack(const mlo_site *s, const mlo_unit *u, int64_t word,
                   keys = s->in[5].dims[2];
     const int64_t groups = mlo_parts(keys, pe), row = word / groups;
     const int64_t first = word - mlo_bias_words(s, pe);
-    static const int at[] = { 0, 16, 32, 48 };
     unsigned char all[8] = { 0 };
     if (first < 0) {
         const int64_t from = (row % heads * rows + row / heads) * keys;
@@ -878,23 +886,20 @@ static void mlo_bias_pack(const mlo_site *s, const mlo_unit *u, int64_t word,
             mlo_put_bits(bits, 16 * p, 16, (uint64_t)mlo_get(in[5], from + j));
         return;
     }
-    for (int i = 0; i < 4; i++)
-        mlo_put_bits(all, at[i], i % 2 ? 6 : 16, (uint64_t)mlo_get(in[4], i));
+    mlo_attention_pack_constants(s->node, in[4], all);
     for (int64_t i = 0; i < 2 * pe && 2 * pe * first + i < 8; i++)
         bits[i] = all[2 * pe * first + i];
 }
 
 static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word,
     const mlo_array *const *in, unsigned char *bits) {
-    static const int at[] = { 0, 16, 32, 48, 64, 80, 88, 96, 114, 120 };
-    static const int width[] = { 16, 6, 16, 6, 16, 6, 8, 18, 6, 8 };
     const int n = mlo_attention_constants(s->node);
     (void)k;
     if (mlo_attention_biased(s->node)) {
         mlo_bias_pack(s, u, word, in, bits);
         return;
     }
-    for (int i = 0; i < n; i++) mlo_put_bits(bits, at[i], width[i], (uint64_t)mlo_get(in[4], i));
+    mlo_attention_pack_constants(s->node, in[4], bits);
     if (!mlo_attention_banded(s->node)) return;
     const int base = mlo_attention_probs(s->node) ? 128 : 64,
               causal = mlo_attention_causal(s->node);
@@ -1061,70 +1066,45 @@ static void mlo_attention_area(
 
 /* ---- the cards -------------------------------------------------------------- */
 
+/* What all of them share; the rest of a card says how they differ. */
+#define MLO_ATTENTION_CARD                                                                  \
+    .kind = MLO_KERNEL_ATTENTION, .pe_axis = "keys", .simd_axis = "head channels",          \
+    .legal = mlo_attention_legal, .unit = mlo_attention_unit, .knows = mlo_attention_knows, \
+    .intermediates = mlo_attention_intermediates, .area = mlo_attention_area,               \
+    .pack = mlo_attention_pack
+
 static const mlo_kernel mlo_attention_kernel = {
     .op = { "mlo.Attention", mlo_kernel_same_shape, mlo_attention_run, 5 },
-    .kind = MLO_KERNEL_ATTENTION,
     .series = "attention",
     .function = mlo_attention_function,
     .ending = mlo_attention_ending,
     .limits = mlo_attention_limits,
-    .pe_axis = "keys",
-    .simd_axis = "head channels",
-    .legal = mlo_attention_legal,
-    .unit = mlo_attention_unit,
-    .knows = mlo_attention_knows,
-    .intermediates = mlo_attention_intermediates,
-    .area = mlo_attention_area,
-    .pack = mlo_attention_pack,
+    MLO_ATTENTION_CARD,
 };
 
 static const mlo_kernel mlo_attention_bias_kernel = {
     .op = { "mlo.AttentionBias", mlo_kernel_same_shape, mlo_attention_run, 6 },
-    .kind = MLO_KERNEL_ATTENTION,
     .series = "attention",
     .function = mlo_attention_bias_function,
     .ending = mlo_attention_ending,
     .limits = mlo_attention_limits,
-    .pe_axis = "keys",
-    .simd_axis = "head channels",
-    .legal = mlo_attention_legal,
-    .unit = mlo_attention_unit,
-    .knows = mlo_attention_knows,
-    .intermediates = mlo_attention_intermediates,
-    .area = mlo_attention_area,
-    .pack = mlo_attention_pack,
+    MLO_ATTENTION_CARD,
 };
 
 static const mlo_kernel mlo_attention_probs_kernel = {
     .op = { "mlo.AttentionProbs", mlo_kernel_same_shape, mlo_attention_run, 5 },
-    .kind = MLO_KERNEL_ATTENTION,
     .series = "attentionprobs",
     .function = mlo_attention_probs_function,
     .ending = mlo_attention_probs_ending,
     .limits = mlo_attention_probs_limits,
-    .pe_axis = "keys",
-    .simd_axis = "head channels",
-    .legal = mlo_attention_legal,
-    .unit = mlo_attention_unit,
-    .knows = mlo_attention_knows,
-    .intermediates = mlo_attention_intermediates,
-    .area = mlo_attention_area,
-    .pack = mlo_attention_pack,
+    MLO_ATTENTION_CARD,
 };
 
 static const mlo_kernel mlo_attention_rounded_kernel = {
     .op = { "mlo.AttentionRounded", mlo_kernel_same_shape, mlo_attention_run, 5 },
-    .kind = MLO_KERNEL_ATTENTION,
     .series = "attentionrounded",
     .function = mlo_attention_rounded_function,
     .ending = mlo_attention_probs_ending,
     .limits = mlo_attention_rounded_limits,
-    .pe_axis = "keys",
-    .simd_axis = "head channels",
-    .legal = mlo_attention_legal,
-    .unit = mlo_attention_unit,
-    .knows = mlo_attention_knows,
-    .intermediates = mlo_attention_intermediates,
-    .area = mlo_attention_area,
-    .pack = mlo_attention_pack,
+    MLO_ATTENTION_CARD,
 };
