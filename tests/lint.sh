@@ -62,15 +62,6 @@ fi
 # nothing FILES PATTERN [BUT]: no line that matches, comments and those that match BUT left out
 nothing() { grep -nE "$2" $1 | grep -vE ':[0-9]+: *(/?\*|#)' | grep -vE "${3:-^$}"; true; }
 
-# What the header of each module (but of simulation models) does not say.
-headers() {
-    for f in $(ls verilog/mlo_*.v | grep -v mlo_sim_); do
-        for word in Contract Throughput Latency Stall Legal; do
-            sed '/^module/q' "$f" | grep -q "^// $word" || echo "$f: its header has no line that begins with '// $word'"
-        done
-    done
-}
-
 style() {
     cd "$here/.." || exit 2
     sources=$(ls src/*.c src/*/*.c cli/*.c main.c)
@@ -85,7 +76,15 @@ style() {
     check "C: flows are asked for their verbs, not for their names" nothing "$(echo $library)" 'MLO_FLOW_' '^src/(kernels/|core/(core|predict).c)'
     check "C: one min, one max" nothing "$(echo $library)" 'return a [<>] b [?] a : b;' '^src/ground/base.c'
     check "C: failures are passed on by mlo_failed" nothing "$(echo $library)" '\(int\)[a-z>-]*error\.code' '^src/ground/base.c'
-    check "Verilog: a module's header says Contract, Throughput, Latency, Stall, Legal" headers
+    # shellcheck disable=SC2046
+    check "Verilog: a module's header says Contract, Throughput, Latency, Stall, Legal" awk '
+        FNR == 1 { said = ""; open = 1 }
+        open && /^\/\/ / { said = said " " $2 }
+        open && /^module/ {
+            open = 0
+            for (i = split("Contract Throughput Latency Stall Legal", word); i; i--)
+                if (said !~ " " word[i]) print FILENAME ": its header has no line that begins with // " word[i]
+        }' $(ls verilog/mlo_*.v | grep -v mlo_sim_)
     check "Verilog: a module has 250 lines of logic at most" awk '
         FNR == 1 { if (n > 250) print file ": " n; n = 0; file = FILENAME }
         /^`ifdef FORMAL/ { proof = 1 }

@@ -70,18 +70,14 @@ module mlo_add #(
     // ---- Control. Stages: 0 both beats there, 1 operands, 2 products, 3 sum, 4 shifted by S-1, 5 rounded and clipped.
     // The constants are read with the step from 0 to 1; a beat that must wait for them there does not hold back those before it.
     reg  [5:1]    valid;
-    reg  [2:0]    user1, user2, user3, user4, user5;
+    reg  [14:0]   user;                                     // of stages 1 .. 5, that of stage 1 lowest
     wire          out_ready;
     assign en = out_ready || !valid[5];
     wire          moves    = en && {valid, take} != 6'd0;     // each stage, only when a beat enters it (see the lanes)
     always @(posedge clk) begin
         if (moves) begin
             valid <= {valid[4:1], take};
-            user1 <= user0;
-            user2 <= user1;
-            user3 <= user2;
-            user4 <= user3;
-            user5 <= user4;
+            user  <= {user[11:0], user0};
         end
         if (rst)
             valid <= 5'd0;
@@ -145,7 +141,7 @@ module mlo_add #(
     endgenerate
 
     mlo_skid #(.WIDTH(PE*YBITS + 3)) u_skid_y (
-        .clk(clk), .rst(rst), .s_tdata({user5, y5}), .s_tvalid(valid[5]), .s_tready(out_ready),
+        .clk(clk), .rst(rst), .s_tdata({user[14:12], y5}), .s_tvalid(valid[5]), .s_tready(out_ready),
         .m_tdata({m_axis_tuser, m_axis_tdata}), .m_tvalid(m_axis_tvalid), .m_tready(m_axis_tready)
     );
 
