@@ -99,6 +99,16 @@ def text(model, config, **more):
     return make
 
 
+def sized(model, config, size, **more):
+    """As text, without a cache; its config takes the sizes that `size` names."""
+    def make(s, attention, mask, batch):
+        m = model(config(vocab_size=WORDS, attn_implementation=attention, use_cache=False, **more, **size(s)))
+        ids = torch.randint(3, WORDS, (batch, s.tokens))
+        if mask == "mask": return Call(m, ["input_ids", "attention_mask"]), (ids, padded(s.tokens, batch))
+        return Call(m, ["input_ids"], padded(s.tokens, batch) if mask == "held" else None), (ids,)
+    return make
+
+
 def bertlike(s):
     return dict(hidden_size=s.hidden, num_hidden_layers=s.layers, num_attention_heads=s.heads, intermediate_size=s.inner,
                 max_position_embeddings=s.tokens + 4)

@@ -6,7 +6,7 @@ Called as families.py is (OUTDIR is bias/); made with transformers 5.23."""
 import families
 import torch
 import transformers as tf
-from families import Call, padded
+from families import Call, padded, sized
 from torch import nn
 
 WORDS = families.WORDS
@@ -25,15 +25,6 @@ lively, families.enliven = families.enliven, enliven
 
 
 # ---- transformers ---------------------------------------------------------------------------------------------------
-
-def text(model, config, size, **more):
-    def make(s, attention, mask, batch):
-        m = model(config(vocab_size=WORDS, attn_implementation=attention, use_cache=False, **more, **size(s)))
-        ids = torch.randint(3, WORDS, (batch, s.tokens))
-        if mask == "mask": return Call(m, ["input_ids", "attention_mask"]), (ids, padded(s.tokens, batch))
-        return Call(m, ["input_ids"], padded(s.tokens, batch) if mask == "held" else None), (ids,)
-    return make
-
 
 def t5(s): return dict(d_model=s.hidden, d_kv=s.hidden // s.heads, d_ff=s.inner, num_layers=s.layers, num_heads=s.heads, relative_attention_num_buckets=8, relative_attention_max_distance=12)
 def bloom(s): return dict(hidden_size=s.hidden, n_layer=s.layers, n_head=s.heads)
@@ -115,9 +106,9 @@ def own(style):
 
 
 families.FAMILIES = {
-    "t5-encoder": text(tf.T5EncoderModel, tf.T5Config, t5), "t5-gated": text(tf.T5EncoderModel, tf.T5Config, t5, feed_forward_proj="gated-gelu"),
-    "umt5-encoder": text(tf.UMT5EncoderModel, tf.UMT5Config, t5),
-    "bloom": text(tf.BloomModel, tf.BloomConfig, bloom), "mpt": text(tf.MptModel, tf.MptConfig, mpt),
+    "t5-encoder": sized(tf.T5EncoderModel, tf.T5Config, t5), "t5-gated": sized(tf.T5EncoderModel, tf.T5Config, t5, feed_forward_proj="gated-gelu"),
+    "umt5-encoder": sized(tf.UMT5EncoderModel, tf.UMT5Config, t5),
+    "bloom": sized(tf.BloomModel, tf.BloomConfig, bloom), "mpt": sized(tf.MptModel, tf.MptConfig, mpt),
     "beit-shared": beit(use_shared_relative_position_bias=True), "beit-relative": beit(use_relative_position_bias=True),
     "window": own("window"), "full": own("full"), "distance": own("distance"), "alibi-encoder": own("alibi"),
 }

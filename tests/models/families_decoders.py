@@ -7,7 +7,7 @@ import families
 import torch
 import torch.nn.functional as F
 import transformers as tf
-from families import Call, padded
+from families import Call, padded, sized
 from torch import nn
 
 WORDS = families.WORDS
@@ -15,15 +15,6 @@ families.SIZES.update({"g": (2, 24, 4, 48, 7, 8), "h": (3, 16, 4, 32, 7, 8), "i"
 
 
 # ---- transformers ---------------------------------------------------------------------------------------------------
-
-def decoder(model, config, size, **more):
-    def make(s, attention, mask, batch):
-        m = model(config(vocab_size=WORDS, attn_implementation=attention, use_cache=False, **more, **size(s)))
-        ids = torch.randint(3, WORDS, (batch, s.tokens))
-        if mask == "mask": return Call(m, ["input_ids", "attention_mask"]), (ids, padded(s.tokens, batch))
-        return Call(m, ["input_ids"], padded(s.tokens, batch) if mask == "held" else None), (ids,)
-    return make
-
 
 def gpt(s): return dict(n_embd=s.hidden, n_layer=s.layers, n_head=s.heads, n_inner=s.inner, n_positions=s.tokens + 3)
 def first_gpt(s): return dict(n_embd=s.hidden, n_layer=s.layers, n_head=s.heads, n_positions=s.tokens + 3)
@@ -149,13 +140,13 @@ def own(style, how, **options):
 
 
 families.FAMILIES = {
-    "gpt2": decoder(tf.GPT2Model, tf.GPT2Config, gpt),
-    "gpt1": decoder(tf.OpenAIGPTModel, tf.OpenAIGPTConfig, first_gpt),
-    "opt": decoder(tf.OPTModel, tf.OPTConfig, opt), "opt-post": decoder(tf.OPTModel, tf.OPTConfig, opt, do_layer_norm_before=False, enable_bias=False),
-    "gpt-neo": decoder(tf.GPTNeoModel, tf.GPTNeoConfig, neo, window_size=3),
-    "bigcode": decoder(tf.GPTBigCodeModel, tf.GPTBigCodeConfig, gpt),
-    "biogpt": decoder(tf.BioGptModel, tf.BioGptConfig, families.bertlike), "xglm": decoder(tf.XGLMModel, tf.XGLMConfig, xglm),
-    "bert-decoder": decoder(tf.BertModel, tf.BertConfig, families.bertlike, is_decoder=True),
+    "gpt2": sized(tf.GPT2Model, tf.GPT2Config, gpt),
+    "gpt1": sized(tf.OpenAIGPTModel, tf.OpenAIGPTConfig, first_gpt),
+    "opt": sized(tf.OPTModel, tf.OPTConfig, opt), "opt-post": sized(tf.OPTModel, tf.OPTConfig, opt, do_layer_norm_before=False, enable_bias=False),
+    "gpt-neo": sized(tf.GPTNeoModel, tf.GPTNeoConfig, neo, window_size=3),
+    "bigcode": sized(tf.GPTBigCodeModel, tf.GPTBigCodeConfig, gpt),
+    "biogpt": sized(tf.BioGptModel, tf.BioGptConfig, families.bertlike), "xglm": sized(tf.XGLMModel, tf.XGLMConfig, xglm),
+    "bert-decoder": sized(tf.BertModel, tf.BertConfig, families.bertlike, is_decoder=True),
     "clip-text-mask": families.text(tf.CLIPTextModel, tf.CLIPTextConfig, bos_token_id=1, eos_token_id=2),
     "causal-where": own("plain", "where"), "causal-fill": own("plain", "fill"), "causal-add": own("plain", "add"), "causal-range": own("plain", "range"),
     "causal-sdpa": own("plain", "sdpa"), "bloom-heads": own("bloom", "fill"), "neox-heads": own("neox", "where", parallel="neox"), "gptj-parallel": own("plain", "where", parallel="gptj"),
