@@ -691,10 +691,10 @@ static int mlo_follow_mask(
 
 /* ---- biases --------------------------------------------------------------- */
 
-/* Of each key: an element that is seen in the first iteration, -1: none; how many are; the element's
- * number. */
+/* Of each key: an element that is seen in the first iteration, -1: none; how many are; its own symbol
+ * as it was before; the element's number. */
 typedef struct {
-    int64_t *at, *seen;
+    int64_t *at, *seen, *before;
     float *more;
 } mlo_bias_keys;
 
@@ -865,7 +865,8 @@ static int mlo_refuse_mask(
     return mlo_fail(m, MLO_E_UNSUPPORTED, reader,
         "attention mask or bias '%s' of shape %s: %s%s%s; hardware hides keys by one bit each, and "
         "adds to scores what parameters alone say (for each layer, head, query and key), not what "
-        "depends on the model's inputs. Export with a mask of one number per token",
+        "depends on the model's inputs. Export with a mask of one number per token, or without a "
+        "mask",
         name, mlo_dims_text(m, f.rank, f.dims), layer, head, what);
 }
 
@@ -913,11 +914,11 @@ static int mlo_keys_plain(const mlo_tracer *t, const int64_t *own, int64_t keys)
 /* Follows a mask as a band, or else as a bias. biased: which of them it was. */
 static int mlo_follow(mlo_tracer *t, const char *name, int64_t keys, int64_t heads, int64_t *own,
     const mlo_bias_keys *k, mlo_sight *sight, mlo_wrong *w, int *biased) {
-    for (int64_t j = 0; j < keys; j++) k->seen[j] = own[j];
+    for (int64_t j = 0; j < keys; j++) k->before[j] = own[j];
     MLO_TRY(mlo_follow_mask(t, name, keys, own, sight, w));
     *biased = w->what != NULL || !mlo_keys_plain(t, own, keys);
     if (!*biased) return 0;
-    for (int64_t j = 0; j < keys; j++) own[j] = k->seen[j];
+    for (int64_t j = 0; j < keys; j++) own[j] = k->before[j];
     memset(w, 0, sizeof *w);
     return mlo_follow_bias(t, name, keys, heads, own, k, sight, w);
 }
@@ -970,8 +971,9 @@ static int mlo_key_mask(mlo_tracer *t, mlo_scan *s, const mlo_node *reader, int6
             "an attention mask '%s' of shape %s for %lld keys", *mask,
             mlo_dims_text(m, f.rank, f.dims), (long long)keys);
     const mlo_bias_keys k = { MLO_NEW_N(m, int64_t, (size_t)keys),
-        MLO_NEW_N(m, int64_t, (size_t)keys), MLO_NEW_N(m, float, (size_t)keys) };
-    if (!k.at || !k.seen || !k.more
+        MLO_NEW_N(m, int64_t, (size_t)keys), MLO_NEW_N(m, int64_t, (size_t)keys),
+        MLO_NEW_N(m, float, (size_t)keys) };
+    if (!k.at || !k.seen || !k.before || !k.more
         || mlo_follow(t, *mask, keys, heads, own, &k, sight, &w, &biased))
         return mlo_failed(m);
     if (w.what) return mlo_refuse_mask(m, s, reader, *mask, &w);
