@@ -128,7 +128,7 @@ def check_refusals():
     refuses("a multiplier of 16 bits", "multiplier 32768 is not within 0..32767", p=np.array([32768, 5], np.int32))
     refuses("a shift of 0", "shift 0 is not within 1..62", p=np.array([5, 0], np.int32))
     refuses("a table of 32 bits", "input 1 is int32; it must be INT8 or INT16", table=good["table"].astype(np.int32))
-    refuses("a table of floats", "input 1 is float; it must be INT8 or INT16", table=good["table"].astype(np.float32))
+    refuses("a table of floats", "input 1 is float; it must be of integers", table=good["table"].astype(np.float32))
     refuses("x of 32 bits", "input 0 is int32; it must be INT8 or INT16", x=good["x"].astype(np.int32))
     refuses("p of one member", "input 2 has 1 elements, needs 2", p=np.array([5], np.int32))
 

@@ -27,17 +27,13 @@ static const mlo_limit mlo_add_limits[] = { { 2, 0, 3, 0, 32767, "multiplier" },
     { 2, 1, 3, 0, 32767, "multiplier" }, { 2, 2, 3, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 static int mlo_add_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 3) || mlo_kernel_count(c, 2, 3)) return mlo_failed(c->m);
+    if (mlo_kernel_inputs(c, 3) || mlo_kernel_pair(c) || mlo_kernel_count(c, 2, 3))
+        return mlo_failed(c->m);
     const mlo_array *a = c->in[0], *b = c->in[1], *p = c->in[2];
     int64_t n = mlo_array_count(a);
-    if (mlo_kernel_activation(c, 0) || mlo_kernel_activation(c, 1)) return mlo_failed(c->m);
-    if (mlo_array_count(b) != n)
-        return mlo_fail(c->m, MLO_E_SHAPE, c->node,
-            "operands of %lld and %lld elements; they must have one shape", (long long)n,
-            (long long)mlo_array_count(b));
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), a->rank, a->dims);
     if (!y || mlo_kernel_limits(c, mlo_add_limits)) return mlo_failed(c->m);
-    int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
     for (int64_t i = 0; i < n; i++)
         mlo_set_element(y, i,
             mlo_requantize(mlo_get(a, i) * mlo_get(p, 0) + mlo_get(b, i) * mlo_get(p, 1), 1,

@@ -435,7 +435,7 @@ static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t
     int64_t share = r->probs ? (mlo_get(r->p, 4) << (r->lt + 18)) / total : 0;
     for (int64_t j = 0; r->probs && j < r->tk; j++)
         e[j] = mlo_requantize(e[j], share, (int)mlo_get(r->p, 5), 0, mlo_get(r->p, 6));
-    int64_t lo = mlo_int(n, "lo", -128), hi = mlo_int(n, "hi", 127);
+    int64_t lo = mlo_kernel_low(n), hi = mlo_kernel_high(n);
     for (int64_t d = 0; d < r->d; d++) {
         int64_t acc = 0;
         for (int64_t j = 0; j < r->tk; j++) acc += e[j] * v[j * r->stride + d];
@@ -493,7 +493,7 @@ static int mlo_bias_check(
 }
 
 static int mlo_attention_check(mlo_call *c) {
-    const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2];
+    const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2], *mask = c->in[3];
     const int64_t heads = mlo_attention_heads(c->node);
     int64_t lt = mlo_int(c->node, "lt", 0), kv = mlo_attention_kv_heads(c->node);
     for (int i = 0; i < 3; i++)
@@ -506,6 +506,16 @@ static int mlo_attention_check(mlo_call *c) {
             "q, k, v of %lld, %lld, %lld channels do not make %lld heads, %lld of keys and values",
             (long long)q->dims[2], (long long)k->dims[2], (long long)v->dims[2], (long long)heads,
             (long long)kv);
+    if (k->dims[0] != q->dims[0] || v->dims[0] != q->dims[0])
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node,
+            "q, k, v of %lld, %lld, %lld frames; they must be of the same", (long long)q->dims[0],
+            (long long)k->dims[0], (long long)v->dims[0]);
+    if (mask->rank != 2 || mask->dtype != MLO_BOOL || mask->dims[0] != q->dims[0]
+        || mask->dims[1] != k->dims[1])
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node,
+            "the mask is %s %s; it must be BOOL [%lld, %lld], a bit for each key of each frame",
+            mlo_dtype_name(mask->dtype), mlo_dims_text(c->m, mask->rank, mask->dims),
+            (long long)q->dims[0], (long long)k->dims[1]);
     if (lt < 0 || lt > MLO_ATTENTION_LT)
         return mlo_fail(c->m, MLO_E_DATA, c->node, "lt %lld is not within 0..%d", (long long)lt,
             MLO_ATTENTION_LT);
@@ -518,8 +528,7 @@ static int mlo_attention_check(mlo_call *c) {
     const mlo_limit *limits = mlo_attention_rounded(c->node) ? mlo_attention_rounded_limits
         : mlo_attention_probs(c->node)                       ? mlo_attention_probs_limits
                                                              : mlo_attention_limits;
-    return mlo_kernel_limits(c, limits) ? mlo_failed(c->m)
-                                        : mlo_kernel_count(c, 3, q->dims[0] * k->dims[1]);
+    return mlo_kernel_limits(c, limits);
 }
 
 /* The elements of an operand, whatever its width. */

@@ -25,14 +25,14 @@ static const char mlo_dequantize_function[] = "Dequantize (x, scale) => (y)\n"
                                               "y = Mul (steps, scale)\n";
 
 static int mlo_quantize_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 2)) return mlo_failed(c->m);
+    if (mlo_kernel_present(c, 2) || mlo_kernel_result(c)) return mlo_failed(c->m);
     const mlo_array *x = c->in[0], *s = c->in[1];
     if (x->dtype != MLO_FLOAT || s->dtype != MLO_FLOAT)
         return mlo_fail(c->m, MLO_E_TYPE, c->node, "x and scale must be FLOAT");
     if (mlo_kernel_count(c, 1, 1)) return mlo_failed(c->m);
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
-    float lo = (float)mlo_int(c->node, "lo", -128);
-    float hi = (float)mlo_int(c->node, "hi", 127);
+    float lo = (float)mlo_kernel_low(c->node);
+    float hi = (float)mlo_kernel_high(c->node);
     float scale = ((const float *)s->data)[0];
     for (int64_t i = 0, n = mlo_array_count(x); y && i < n; i++) {
         float q = rintf(((const float *)x->data)[i] / scale);
@@ -42,8 +42,10 @@ static int mlo_quantize_run(mlo_call *c) {
 }
 
 static int mlo_dequantize_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 2) || mlo_kernel_count(c, 1, 1)) return mlo_failed(c->m);
+    if (mlo_kernel_present(c, 2) || mlo_kernel_count(c, 1, 1)) return mlo_failed(c->m);
     const mlo_array *x = c->in[0];
+    if (!mlo_is_whole(x->dtype) || c->in[1]->dtype != MLO_FLOAT)
+        return mlo_fail(c->m, MLO_E_TYPE, c->node, "x must be of integers, scale FLOAT");
     mlo_array *y = mlo_call_out(c, 0, MLO_FLOAT, x->rank, x->dims);
     for (int64_t i = 0, n = mlo_array_count(x); y && i < n; i++)
         ((float *)y->data)[i] = (float)mlo_get(x, i) * ((const float *)c->in[1]->data)[0];

@@ -238,6 +238,11 @@ static int mlo_log2(int64_t v) {
     return n;
 }
 
+/* The types whose elements mlo_get gets. */
+static int mlo_is_whole(mlo_dtype t) {
+    return t == MLO_INT8 || t == MLO_UINT8 || t == MLO_BOOL || t == MLO_INT16 || t == MLO_INT32
+        || t == MLO_INT64;
+}
 /* Element i of an integer array, and storing one. */
 static int64_t mlo_get(const mlo_array *a, int64_t i) {
     switch (a->dtype) {
@@ -274,11 +279,41 @@ static int mlo_bits_of(mlo_dtype t) {
     return t == MLO_INT8 ? 8 : t == MLO_INT16 ? 16 : t == MLO_BOOL ? 1 : 32;
 }
 
-static int mlo_kernel_inputs(mlo_call *c, size_t n) {
+/* What the result is clipped to, or the number that it is looked up by. */
+static int64_t mlo_kernel_low(const mlo_node *n) {
+    return mlo_int(n, "lo", mlo_signed_bits(mlo_bits_of(mlo_kernel_to(n))).lo);
+}
+static int64_t mlo_kernel_high(const mlo_node *n) {
+    return mlo_int(n, "hi", mlo_signed_bits(mlo_bits_of(mlo_kernel_to(n))).hi);
+}
+/* Does a node say what its result is: INT8 or INT16, clipped to an interval (of so many numbers as a
+ * table may have entries)? */
+static int mlo_kernel_result(mlo_call *c) {
+    const mlo_dtype to = mlo_kernel_to(c->node);
+    const int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
+    if (to != MLO_INT8 && to != MLO_INT16)
+        return mlo_fail(
+            c->m, MLO_E_TYPE, c->node, "makes %s; it must be INT8 or INT16", mlo_dtype_name(to));
+    if (lo < INT16_MIN || lo > hi || hi > INT16_MAX)
+        return mlo_fail(c->m, MLO_E_DATA, c->node,
+            "clips to %lld..%lld, which is no interval within 16 bits", (long long)lo,
+            (long long)hi);
+    return 0;
+}
+static int mlo_kernel_present(mlo_call *c, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (i >= c->n_in || !c->in[i])
             return mlo_fail(c->m, MLO_E_GRAPH, c->node, "has no input %zu; it takes %zu", i, n);
     return 0;
+}
+/* Are n inputs there, integers all of them, and is the result one? (mlo_get makes 0 of floats.) */
+static int mlo_kernel_inputs(mlo_call *c, size_t n) {
+    MLO_TRY(mlo_kernel_present(c, n));
+    for (size_t i = 0; i < n; i++)
+        if (!mlo_is_whole(c->in[i]->dtype))
+            return mlo_fail(c->m, MLO_E_TYPE, c->node, "input %zu is %s; it must be of integers", i,
+                mlo_dtype_name(c->in[i]->dtype));
+    return mlo_kernel_result(c);
 }
 static int mlo_kernel_count(mlo_call *c, size_t i, int64_t least) {
     int64_t n = mlo_array_count(c->in[i]);
@@ -338,6 +373,19 @@ static int mlo_kernel_activation(mlo_call *c, size_t i) {
         ? 0
         : mlo_fail(c->m, MLO_E_TYPE, c->node, "input %zu is %s; it must be INT8 or INT16", i,
               mlo_dtype_name(t));
+}
+
+/* Inputs 0 and 1: two streams, token by token and channel by channel. */
+static int mlo_kernel_pair(mlo_call *c) {
+    const mlo_array *a = c->in[0], *b = c->in[1];
+    int same = a->rank == b->rank;
+    MLO_TRY(mlo_kernel_activation(c, 0));
+    MLO_TRY(mlo_kernel_activation(c, 1));
+    for (int i = 0; i < a->rank && same; i++) same = a->dims[i] == b->dims[i];
+    return same ? 0
+                : mlo_fail(c->m, MLO_E_SHAPE, c->node,
+                      "operands of shapes %s and %s; they must have one shape",
+                      mlo_dims_text(c->m, a->rank, a->dims), mlo_dims_text(c->m, b->rank, b->dims));
 }
 
 /* The shape rule of kernels whose output is shaped as input 0. */

@@ -115,8 +115,8 @@ static void mlo_layernorm_row(
     int64_t total = 0;
     int64_t squares = 0;
     int64_t eps = mlo_get(c->in[3], 0);
-    int64_t lo = mlo_int(c->node, "lo", -32768);
-    int64_t hi = mlo_int(c->node, "hi", 32767);
+    int64_t lo = mlo_kernel_low(c->node);
+    int64_t hi = mlo_kernel_high(c->node);
     int sh = (int)mlo_get(c->in[3], 1), k = 0;
     for (int64_t i = 0; i < channels; i++) {
         int64_t v = mlo_get(x, at + i);

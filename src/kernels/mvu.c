@@ -33,7 +33,10 @@ static const char mlo_mvu_table_function[] =
         MLO_FUNCTION_TABLE;
 
 static int mlo_mvu_shape(mlo_shapes *s) {
-    if (s->n_in < 5 || s->in[0].rank < 1 || s->in[1].rank != 2) return 0;
+    if (s->n_in < 5 || s->in[0].rank < 1 || s->in[1].rank < 0) return 0;
+    if (s->in[1].rank != 2)
+        return mlo_fail(
+            s->m, MLO_E_SHAPE, s->node, "W has %d dimensions; it must be [K, N]", s->in[1].rank);
     int64_t k = mlo_last_dim(&s->in[0]), wk = s->in[1].dims[0];
     if (k >= 0 && wk >= 0 && k != wk)
         return mlo_fail(s->m, MLO_E_SHAPE, s->node, "x has %lld channels, W has %lld rows",
@@ -77,20 +80,22 @@ static int mlo_mvu_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, table ? 6 : 5)) return mlo_failed(c->m);
     const mlo_array *x = c->in[0], *w = c->in[1];
     if (mlo_kernel_activation(c, 0)) return mlo_failed(c->m);
-    if (w->rank != 2 || w->dtype != MLO_INT8 || x->rank < 1 || x->dims[x->rank - 1] != w->dims[0])
+    /* (that they fit has been seen to by the shape rule) */
+    if (w->dtype != MLO_INT8 || w->dims[0] < 1)
         return mlo_fail(c->m, MLO_E_SHAPE, c->node,
-            "x and W do not fit; W must be INT8 [K, N] with K channels in x");
+            "W is %s [%lld, %lld]; it must be INT8, with a row at least", mlo_dtype_name(w->dtype),
+            (long long)w->dims[0], (long long)w->dims[1]);
     int64_t dims[MLO_MAX_RANK];
     int64_t k = w->dims[0];
     int64_t n = w->dims[1];
-    int64_t rows = k ? mlo_array_count(x) / k : 0;
+    int64_t rows = mlo_array_count(x) / k;
     for (size_t i = 2; i < 5; i++)
         if (mlo_kernel_count(c, i, n)) return mlo_failed(c->m);
     memcpy(dims, x->dims, sizeof dims);
     dims[x->rank - 1] = n;
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, dims);
     double *sum = (double *)mlo_scratch(c->m, (size_t)(rows * n) + 1, sizeof *sum);
-    const int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    const int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
     if ((table && mlo_kernel_count(c, 5, hi - lo + 1)) || mlo_kernel_limits(c, mlo_mvu_limits) || !y
         || !sum || mlo_mvu_products(c->m, sum, x, w, rows))
         rows = 0;

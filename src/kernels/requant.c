@@ -42,7 +42,7 @@ static int mlo_requant_run(mlo_call *c) {
         if (mlo_kernel_count(c, i, channels)) return mlo_failed(c->m);
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
     if (!y || mlo_kernel_limits(c, mlo_requant_limits)) return mlo_failed(c->m);
-    int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
     if (table && mlo_kernel_count(c, 4, hi - lo + 1)) return mlo_failed(c->m);
     for (int64_t i = 0; i < n; i++) {
         int64_t k = i % channels;

@@ -95,7 +95,7 @@ static int mlo_rotary_run(mlo_call *c) {
     mlo_array *y = d ? mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims) : NULL;
     if (!y || mlo_kernel_limits(c, mlo_rotary_limits)) return mlo_failed(c->m);
     const int64_t n = mlo_array_count(x), mult = mlo_get(p, 0);
-    const int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    const int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
     const int shift = (int)mlo_get(p, 1);
     for (int64_t i = 0; i < n; i += 2) {
         const int64_t at = i / form.dims[2] % form.dims[1] * d + i % d;

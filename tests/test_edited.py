@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Integer models that somebody edited: what a kernel's definition allows is computed as ONNX Runtime does, all else is refused by name.
+
+    python tests/test_edited.py path/to/mlo [NAME ...]
+
+    kernels   a model of one kernel, one thing changed: an attribute, the type, shape or numbers of an input, an input left out
+
+What is allowed is said by the essay that opens each file of src/kernels. What is not is refused, whatever ONNX Runtime makes of it, which broadcasts and
+wraps around."""
+import os
+import numpy as np
+import onnx
+from onnx import TensorProto as T, helper
+import harness as t
+from graphs import execute
+from test_errors import wrong
+
+MOST = (1 << 63) - 1
+
+
+# ---- one kernel ------------------------------------------------------------------------------------------------------------------------
+
+def i8(*shape, seed=1): return np.random.default_rng(seed).integers(-100, 101, shape).astype(np.int8)
+def i16(*shape, most=30000): return np.random.default_rng(3).integers(-most, most, shape).astype(np.int16)
+def i32(*values): return np.array(values, np.int32)
+def i64(*values): return np.array(values, np.int64)
+def all_(n, value): return np.full(n, value, np.int32)
+
+
+TABLE = np.arange(-128, 128).astype(np.int8)[::-1]
+CHANNELS = {"bias": all_(6, 5), "mult": all_(6, 300), "shift": all_(6, 14)}
+LANES = {"bias": all_(4, 5), "mult": all_(4, 300), "shift": all_(4, 9)}
+QKV = {"q": i8(2, 3, 8), "k": i8(2, 3, 8, seed=2), "v": i8(2, 3, 8, seed=3), "mask": np.array([[1, 1, 1], [1, 0, 1]], bool)}
+PROBS = (100, 12, 200, 14, 3000, 20, 255)
+BASE = {"MVU": ({"x": i8(1, 3, 4), "w": i8(4, 6), **CHANNELS}, {}),
+        "MVUTable": ({"x": i8(1, 3, 4), "w": i8(4, 6), **CHANNELS, "table": TABLE}, {}),
+        "Requant": ({"x": i8(1, 3, 4), **LANES}, {}),
+        "RequantTable": ({"x": i8(1, 3, 4), **LANES, "table": TABLE}, {}),
+        "Add": ({"a": i8(1, 3, 4), "b": i8(1, 3, 4, seed=2), "p": i32(100, 120, 8)}, {}),
+        "Mul": ({"a": i8(1, 3, 4), "b": i8(1, 3, 4, seed=2), "p": i32(100, 12)}, {}),
+        "LayerNorm": ({"x": i8(1, 3, 4), "g": all_(4, 300), "b": all_(4, 7), "p": i64(5, 12)}, {"center": 1, "groups": 1}),
+        "Rotary": ({"x": i8(1, 3, 8), "table": i16(3, 4), "p": i32(200, 22)}, {"heads": 2}),
+        "Attention": ({**QKV, "p": i32(100, 12, 200, 14)}, {"heads": 2, "kv_heads": 2, "lt": 2, "causal": 0, "band": 0}),
+        "AttentionBias": ({**QKV, "p": i32(100, 12, 200, 14), "bias": i16(2, 3, 3, most=900)}, {"heads": 2, "kv_heads": 2, "lt": 2, "causal": 0, "band": 0, "bias_shift": 2}),
+        "AttentionProbs": ({**QKV, "p": i32(*PROBS)}, {"heads": 2, "kv_heads": 2, "lt": 2, "causal": 0, "band": 0}),
+        "AttentionRounded": ({**QKV, "p": i32(*PROBS, 200, 14, 3)}, {"heads": 2, "kv_heads": 2, "lt": 2, "causal": 0, "band": 0}),
+        "Quantize": ({"x": np.float32([[1, -2, 30]]), "scale": np.float32(0.1)}, {}),
+        "Dequantize": ({"x": i8(1, 3), "scale": np.float32(0.1)}, None)}
+INTEGERS = [op for op in BASE if op not in ("Quantize", "Dequantize")]
+
+
+def functions():
+    """The kernels' functions as mlo writes them."""
+    path = t.at("functions.onnx")
+    if not os.path.exists(path): t.good("quantize", t.model("bert-1"), "--onnx", "-o", path)
+    return onnx.load(path)
+
+
+def one(op, attributes, inputs):
+    """A model of one kernel, in a file, its inputs in another. An input that is None is left out."""
+    base, attributes = functions(), dict(attributes)
+    if op != "Dequantize": attributes = {"to": T.INT8, "lo": -128, "hi": 127, **attributes}
+    node = helper.make_node(op, [k if v is not None else "" for k, v in inputs.items()], ["y"], name="the_kernel", domain="mlo", **{k: v for k, v in attributes.items() if v is not None})
+    feed = {k: np.asarray(v) for k, v in inputs.items() if v is not None}
+    ins = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in feed.items()]
+    graph = helper.make_graph([node], op, ins, [helper.make_empty_tensor_value_info("y")])
+    model = helper.make_model(graph, opset_imports=base.opset_import, functions=[f for f in base.functions if f.name == op], ir_version=base.ir_version)
+    np.savez(t.at("in.npz"), **feed)
+    return t.write("kernel.onnx", model.SerializeToString()), feed
+
+
+def run(path): return t.call("run", path, "--inputs", t.at("in.npz"), "--outputs", t.at("out.npz"))
+
+
+def same(name, op, attributes={}, inputs={}):
+    """A case: mlo run gives ONNX Runtime's words."""
+    base, more = BASE[op]
+    path, feed = one(op, {**(more or {}), **attributes}, {**base, **inputs})
+    p = run(path)
+    if p.returncode: return t.case(name, p.stderr.decode()[-300:])
+    g = onnx.load(path)
+    kind = T.FLOAT if op == "Dequantize" else attributes.get("to", T.INT8)
+    g.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", kind, None))
+    want = execute(g, feed)[0]
+    with np.load(t.at("out.npz")) as z: got = z["y"]
+    t.case(name, "" if got.dtype == want.dtype and np.array_equal(got, want) else "%s, ONNX Runtime has %s" % (got.ravel()[:8], want.ravel()[:8]))
+
+
+def refused(name, op, code, mentions, attributes={}, inputs={}):
+    """A case: mlo run names the kernel and says what is wrong with it."""
+    base, more = BASE[op]
+    path, _ = one(op, {**(more or {}), **attributes}, {**base, **inputs})
+    t.case("%s: %s" % (op, name), wrong(run(path), code, ["the_kernel", *mentions]))
+
+
+def check_definitions():
+    """Before anything is changed, and what may be changed."""
+    for op in BASE: same(op, op)
+    for op in INTEGERS:
+        same(op + " to 16 bits", op, {"to": T.INT16, "lo": -2000, "hi": 2000} if "Table" not in op else {"to": T.INT16}, {"table": i16(256)} if "Table" in op else {})
+        if "Table" not in op: same(op + " clipped on one side", op, {"lo": 3})
+    same("LayerNorm without a mean", "LayerNorm", {"center": 0})
+    same("LayerNorm, two in a token", "LayerNorm", {"groups": 2}, {"g": all_(2, 300), "b": all_(2, 7)})
+    same("LayerNorm, two in a token, each its own", "LayerNorm", {"groups": 2}, {"g": i32(300, 200, 100, 50).reshape(2, 2), "b": i32(1, 2, 3, 4).reshape(2, 2)})
+    for op in [op for op in INTEGERS if op.startswith("Attention")]:
+        more = "AttentionBias" not in op
+        same(op + ", heads that share keys", op, {"kv_heads": 1}, {"k": i8(2, 3, 4), "v": i8(2, 3, 4)})
+        same(op + ", causal", op, {"causal": 1})
+        if more: same(op + ", a band", op, {"band": 1}, {"p": np.append(BASE[op][0]["p"], i32(1, 0))})
+        same(op + ", operands of 16 bits", op, {}, {"q": i16(2, 3, 8, most=900), "k": i16(2, 3, 8, most=900), "v": i16(2, 3, 8)})
+        same(op + ", more keys than queries", op, {}, {"q": i8(2, 2, 8), **({} if more else {"bias": i16(2, 2, 3, most=900)})})
+        same(op + ", no key counts", op, {}, {"mask": np.zeros((2, 3), bool)})
+    same("AttentionBias, one for all heads and queries", "AttentionBias", {}, {"bias": i16(1, 1, 3, most=900)})
+    same("AttentionBias hides", "AttentionBias", {}, {"bias": np.where(np.eye(3, dtype=bool)[None], np.int16(-32768), np.int16(5)).repeat(2, 0)})
+    same("no tokens", "MVU", {}, {"x": i8(1, 0, 4)})
+
+
+def check_kernels():
+    """What has no words."""
+    for op in INTEGERS + ["Quantize"]:
+        for to in (T.FLOAT, T.INT32, 99): refused("makes type %d" % to, op, "TYPE", ["makes .*; it must be INT8 or INT16"], {"to": to})
+        for lo, hi in ((5, -5), (-128, MOST), (-MOST - 1, 127), (-32769, 0), (0, 32768)):
+            refused("clips to %d..%d" % (lo, hi), op, "DATA", ["clips to %d\\.\\.%d" % (lo, hi)], {"lo": lo, "hi": hi})
+    for op in INTEGERS:
+        for k, (name, value) in enumerate(BASE[op][0].items()):
+            floats = np.asarray(value).astype(np.float32)
+            refused("%s of floats" % name, op, "TYPE", ["input %d is float" % k], inputs={name: floats})
+            code, words = ("GRAPH", "has no first input") if not k else ("SHAPE", "is an input missing") if name == "w" else ("GRAPH", "has no input %d" % k)
+            refused("%s left out" % name, op, code, [words], inputs={name: None})
+    wide = np.int32
+    rows = [("MVU", "W of three dimensions", "SHAPE", ["W has 3 dimensions"], {}, {"w": i8(1, 4, 6)}),
+            ("MVU", "W of 16 bits", "SHAPE", ["W is int16 \\[4, 6\\]; it must be INT8"], {}, {"w": i16(4, 6)}),
+            ("MVU", "W without rows", "SHAPE", ["W is int8 \\[0, 6\\]", "a row at least"], {}, {"x": i8(1, 3, 0), "w": i8(0, 6)}),
+            ("MVU", "W of other rows", "SHAPE", ["x has 4 channels, W has 5 rows"], {}, {"w": i8(5, 6)}),
+            ("MVU", "x is a number", "SHAPE", ["form of its output"], {}, {"x": i8()}),
+            ("MVU", "x of 32 bits", "TYPE", ["input 0 is int32; it must be INT8 or INT16"], {}, {"x": i8(1, 3, 4).astype(wide)}),
+            ("MVUTable", "a table too short", "SHAPE", ["input 5 has 255 elements, needs 256"], {}, {"table": TABLE[:255]}),
+            ("RequantTable", "a table too short", "SHAPE", ["input 4 has 16 elements, needs 256"], {}, {"table": TABLE[:16]}),
+            ("RequantTable", "a table for another index", "SHAPE", ["input 4 has 256 elements, needs 65536"], {"lo": -32768, "hi": 32767}, {}),
+            ("Requant", "x of 32 bits", "TYPE", ["input 0 is int32"], {}, {"x": i8(1, 3, 4).astype(wide)}),
+            ("Requant", "an offset beyond x's width", "DATA", ["offset 128 is not within -128\\.\\.127"], {}, {"bias": all_(4, 128)}),
+            ("LayerNorm", "neither with nor without a mean", "DATA", ["center is 2"], {"center": 2}, {}),
+            ("LayerNorm", "groups that do not divide", "DATA", ["groups is 3", "4 channels"], {"groups": 3}, {}),
+            ("LayerNorm", "no groups", "DATA", ["groups is 0"], {"groups": 0}, {}),
+            ("LayerNorm", "a scale for one and a half", "SHAPE", ["its scale has 3 elements; 2 norms of 2 channels"], {"groups": 2}, {"g": all_(3, 1)}),
+            ("LayerNorm", "scales of more norms", "SHAPE", ["its scale has 8 elements; 2 norms"], {"groups": 2}, {"g": all_((4, 2), 1), "b": all_(8, 1)}),
+            ("LayerNorm", "scales of three dimensions", "SHAPE", ["its scale has 4 elements"], {"groups": 2}, {"g": all_((2, 2, 1), 1)}),
+            ("LayerNorm", "too few offsets", "SHAPE", ["input 2 has 2 elements, needs 4"], {}, {"b": all_(2, 1)}),
+            ("LayerNorm", "no shift", "SHAPE", ["input 3 has 1 elements, needs 2"], {}, {"p": i64(5)}),
+            ("LayerNorm", "no epsilon", "DATA", ["epsilon 0 is not within 1"], {}, {"p": i64(0, 12)}),
+            ("LayerNorm", "a scale of 17 bits", "DATA", ["scale 32768 is not within"], {}, {"g": all_(4, 32768)}),
+            ("LayerNorm", "more channels than the circuit squares", "UNSUPPORTED", ["32769 channels", "32768"], {}, {"x": i8(1, 1, 32769), "g": all_(32769, 1), "b": all_(32769, 1)}),
+            ("Rotary", "an x of two dimensions", "SHAPE", ["x of 3 dimensions"], {}, {"x": i8(3, 8)}),
+            ("Rotary", "a table of three", "SHAPE", ["a table of 2"], {}, {"table": i16(1, 3, 4)}),
+            ("Rotary", "heads of one channel", "SHAPE", ["make no token of 8"], {"heads": 8}, {"table": i16(3, 1)}),
+            ("Rotary", "heads of three channels", "SHAPE", ["make no token of 6"], {"heads": 2}, {"x": i8(1, 3, 6), "table": i16(3, 3)}),
+            ("Rotary", "no heads", "SHAPE", ["0 heads"], {"heads": 0}, {}),
+            ("Rotary", "more heads than channels", "SHAPE", ["heads of 4 channels"], {"heads": 1 << 62}, {}),
+            ("Rotary", "fewer positions than tokens", "SHAPE", ["a frame of 3 tokens, and a table of 2"], {}, {"table": i16(2, 4)}),
+            ("Rotary", "no shift", "SHAPE", ["input 2 has 1 elements"], {}, {"p": i32(200)}),
+            ("Rotary", "a table of 32 bits", "TYPE", ["input 1 is int32"], {}, {"table": i16(3, 4).astype(wide)}),
+            ("Attention", "q of two dimensions", "TYPE", ["input 0 must be"], {}, {"q": i8(3, 8)}),
+            ("Attention", "k of 32 bits", "TYPE", ["input 1 must be"], {}, {"k": i8(2, 3, 8).astype(wide)}),
+            ("Attention", "heads that do not divide", "SHAPE", ["do not make 3 heads"], {"heads": 3, "kv_heads": 3}, {}),
+            ("Attention", "no heads", "SHAPE", ["do not make 0 heads"], {"heads": 0}, {}),
+            ("Attention", "no heads of keys", "SHAPE", ["heads, 0 of keys"], {"kv_heads": 0}, {}),
+            ("Attention", "heads shared unevenly", "SHAPE", ["4 heads, 3 of keys"], {"heads": 4, "kv_heads": 3}, {"k": i8(2, 3, 6), "v": i8(2, 3, 6)}),
+            ("Attention", "more channels of values", "SHAPE", ["8, 8, 16 channels"], {}, {"v": i8(2, 3, 16)}),
+            ("Attention", "more values than keys", "SHAPE", ["do not make"], {}, {"v": i8(2, 4, 8)}),
+            ("Attention", "values of one frame", "SHAPE", ["2, 2, 1 frames"], {}, {"v": i8(1, 3, 8)}),
+            ("Attention", "keys of one frame", "SHAPE", ["2, 1, 2 frames"], {}, {"k": i8(1, 3, 8)}),
+            ("Attention", "a mask of one dimension", "SHAPE", ["the mask is bool \\[6\\]", "\\[2, 3\\]"], {}, {"mask": np.ones(6, bool)}),
+            ("Attention", "a mask of one frame", "SHAPE", ["the mask is bool \\[1,3\\]"], {}, {"mask": np.ones((1, 3), bool)}),
+            ("Attention", "a mask of more keys", "SHAPE", ["the mask is bool \\[2,4\\]"], {}, {"mask": np.ones((2, 4), bool)}),
+            ("Attention", "a mask of numbers", "SHAPE", ["the mask is int8"], {}, {"mask": np.ones((2, 3), np.int8)}),
+            ("Attention", "frames longer than an address", "DATA", ["lt 25 is not within 0\\.\\.24"], {"lt": 25}, {}),
+            ("Attention", "frames of less than a token", "DATA", ["lt -1"], {"lt": -1}, {}),
+            ("Attention", "a band without ends", "SHAPE", ["input 4 has 4 elements, needs 6"], {"band": 1}, {}),
+            ("Attention", "a band that ends before it begins", "DATA", ["keys back -1"], {"band": 1}, {"p": i32(100, 12, 200, 14, -1, 0)}),
+            ("Attention", "heads of 513 channels of 16 bits", "UNSUPPORTED", ["513 channels; up to 512"], {"heads": 1, "kv_heads": 1}, {"q": i16(2, 3, 513), "k": i8(2, 3, 513), "v": i8(2, 3, 513)}),
+            ("Attention", "keys of 513 channels of 16 bits", "UNSUPPORTED", ["513 channels; up to 512"], {"heads": 1, "kv_heads": 1}, {"q": i8(2, 3, 513), "k": i16(2, 3, 513), "v": i8(2, 3, 513)}),
+            ("AttentionBias", "a bias of 8 bits", "TYPE", ["the bias must be INT16"], {}, {"bias": i8(2, 3, 3)}),
+            ("AttentionBias", "a bias of two dimensions", "TYPE", ["the bias must be INT16 \\[heads"], {}, {"bias": i16(3, 3)}),
+            ("AttentionBias", "a bias for more heads", "SHAPE", ["shape \\[3,3,3\\] for 2 heads"], {}, {"bias": i16(3, 3, 3)}),
+            ("AttentionBias", "a bias for fewer queries", "SHAPE", ["shape \\[2,2,3\\]"], {}, {"bias": i16(2, 2, 3)}),
+            ("AttentionBias", "a bias for fewer keys", "SHAPE", ["shape \\[2,3,2\\]"], {}, {"bias": i16(2, 3, 2)}),
+            ("AttentionBias", "a shift down", "DATA", ["bias_shift -1"], {"bias_shift": -1}, {}),
+            ("AttentionBias", "a shift too far", "DATA", ["bias_shift 24 is not within 0\\.\\.23"], {"bias_shift": 24}, {}),
+            ("AttentionBias", "a band as well", "UNSUPPORTED", ["a band beside a bias"], {"band": 1}, {"p": i32(100, 12, 200, 14, 1, 1)}),
+            ("AttentionProbs", "a probability of 9 bits", "DATA", ["largest probability 256"], {}, {"p": i32(*PROBS[:6], 256)}),
+            ("AttentionRounded", "a zero point of 9 bits", "DATA", ["zero point of scores 128"], {}, {"p": i32(*PROBS, 200, 14, 128)}),
+            ("Quantize", "x of integers", "TYPE", ["must be FLOAT"], {}, {"x": i8(3)}),
+            ("Quantize", "a scale of doubles", "TYPE", ["must be FLOAT"], {}, {"scale": np.float64(0.1)}),
+            ("Quantize", "scales, none of them", "SHAPE", ["input 1 has 0 elements"], {}, {"scale": np.zeros(0, np.float32)}),
+            ("Quantize", "no scale", "GRAPH", ["has no input 1"], {}, {"scale": None}),
+            ("Dequantize", "no scale", "GRAPH", ["has no input 1"], {}, {"scale": None}),
+            ("Dequantize", "scales, none of them", "SHAPE", ["input 1 has 0 elements"], {}, {"scale": np.zeros(0, np.float32)}),
+            ("Dequantize", "a scale of integers", "TYPE", ["scale FLOAT"], {}, {"scale": np.int8(3)}),
+            ("Dequantize", "a scale of doubles", "TYPE", ["scale FLOAT"], {}, {"scale": np.float64(0.1)}),
+            ("Dequantize", "x of floats", "TYPE", ["x must be of integers"], {}, {"x": np.float32([1])})]
+    for op, name, code, mentions, attributes, inputs in rows: refused(name, op, code, mentions, attributes, inputs)
+    for op in ("Add", "Mul"):
+        for shape in ((1, 3, 1), (3, 4), (1, 4, 3), (4, 3, 1), (1, 1, 3, 4)):
+            refused("operands of shapes [1,3,4] and %s" % (shape,), op, "SHAPE", ["one shape"], inputs={"b": i8(*shape)})
+        for name in "ab": refused("%s of 32 bits" % name, op, "TYPE", ["is int32; it must be INT8 or INT16"], inputs={name: i8(1, 3, 4).astype(wide)})
+        refused("no shift", op, "SHAPE", ["input 2 has 1 elements"], inputs={"p": i32(1)})
+    limits = [("MVU", "mult", -1, "multiplier"), ("MVU", "mult", 32768, "multiplier"), ("MVU", "shift", 0, "shift"), ("MVU", "shift", 63, "shift"),
+              ("Requant", "mult", 32768, "multiplier"), ("Requant", "shift", 0, "shift"), ("LayerNorm", "g", -32769, "scale")]
+    for op, name, value, what in limits:
+        n = BASE[op][0][name].size
+        refused("a %s of %d, the last" % (what, value), op, "DATA", ["%s %d is not within" % (what, value)], inputs={name: np.where(np.arange(n) == n - 1, value, 1).astype(np.int32)})
+        refused("one %s too few" % what, op, "SHAPE", ["has %d elements, needs %d" % (n - 1, n)], inputs={name: BASE[op][0][name][:-1]})
+
+
+if __name__ == "__main__": t.main(check_definitions, check_kernels, floor=377)
