@@ -504,7 +504,11 @@ static const mlo_array *mlo_trace(mlo_tracer *t, const char *name) {
         t->depth--;
     }
     if (!ids && !t->m->error.code) ids = mlo_trace_new(t, name, &f);
-    return ids && mlo_map_put(t->m, map, name, ids) ? NULL : ids;
+    if (ids && mlo_map_put(t->m, map, name, ids)) {
+        mlo_array_free(t->m, ids);
+        ids = NULL;
+    }
+    return ids;
 }
 
 static void mlo_trace_forget(mlo *m, mlo_map *map) {
