@@ -334,11 +334,39 @@ static int64_t mlo_folding_int(mlo *m, const cJSON *entry, const char *key, int6
     return otherwise;
 }
 
-static int mlo_folding_entry(mlo *m, mlo_core *c, const cJSON *entry) {
+/* An entry is an object, and its keys are written as they are here (FINN has more of them). */
+static int mlo_folding_written(mlo *m, const cJSON *entry) {
+    static const char *const keys[] = { "PE", "SIMD", "memory", "tile" };
+    if (!cJSON_IsObject(entry))
+        return mlo_fail_at(m, MLO_E_FOLDING, entry->string,
+            "the folding of a kernel is an object: {\"PE\": 4, \"SIMD\": 4}");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const cJSON *v = cJSON_GetObjectItem(entry, keys[i]);
+        if (v && !mlo_eq(v->string, keys[i]))
+            return mlo_fail_at(m, MLO_E_FOLDING, entry->string, "%s is written %s in a folding",
+                v->string, keys[i]);
+    }
+    return 0;
+}
+
+/* Does another entry, before this one, name the kernel too? Its key; NULL: none does. */
+static const char *mlo_folding_before(
+    const cJSON *folding, const cJSON *entry, const mlo_element *e) {
+    for (const cJSON *v = folding->child; v != entry; v = v->next)
+        if (mlo_folding_names(v->string, e)) return v->string;
+    return NULL;
+}
+
+static int mlo_folding_entry(mlo *m, mlo_core *c, const cJSON *folding, const cJSON *entry) {
     int used = 0;
+    MLO_TRY(mlo_folding_written(m, entry));
     for (int i = 0; i < c->n_element; i++) {
         mlo_element *e = &c->element[i];
         if (!e->kernel || !mlo_folding_names(entry->string, e)) continue;
+        const char *before = mlo_folding_before(folding, entry, e);
+        if (before)
+            return mlo_fail_at(m, MLO_E_FOLDING, entry->string,
+                "the folding has %s twice, also as '%s'; give one of them", e->name, before);
         int64_t pe = mlo_folding_int(m, entry, "PE", e->unit.pe);
         int64_t simd = mlo_folding_int(m, entry, "SIMD", e->unit.simd);
         const cJSON *memory = cJSON_GetObjectItemCaseSensitive(entry, "memory");
@@ -400,11 +428,15 @@ static int mlo_fold_json(mlo *m, mlo_core *c, const char *text) {
     }
     if (folding == line && !mlo_opt(m, "frames-in-flight")) {
         const cJSON *frames = cJSON_GetObjectItemCaseSensitive(json, "frames_in_flight");
-        if (cJSON_IsNumber(frames) && frames->valuedouble >= 1 && frames->valuedouble <= 255)
-            c->frames = (int)frames->valuedouble;
+        const double n = cJSON_IsNumber(frames) ? frames->valuedouble : 0;
+        if (n >= 1 && n <= 255 && n == floor(n))
+            c->frames = (int)n;
+        else if (frames)
+            mlo_fail_at(m, MLO_E_FOLDING, "frames_in_flight",
+                "the folding has no whole number of frames from 1 to 255");
     }
     cJSON_ArrayForEach(entry, folding) if (!m->error.code && !mlo_eq(entry->string, "Defaults"))
-        mlo_folding_entry(m, c, entry);
+        mlo_folding_entry(m, c, folding, entry);
     cJSON_Delete(json);
     return mlo_failed(m);
 }
