@@ -99,14 +99,25 @@ def check_refusals():
     for name, status, words, *flags in (
             ("a device that is not known", 2, ["there is no device xc9", "xczu3eg", "lut=N"], "--device", "xc9"), ("numbers without one of them", 2, ["all four"], "--device", "lut=5,ff=5,dsp=5"),
             ("numbers that are none", 2, ["lut=70560"], "--device", "lut=a,ff=5,dsp=5,bram=5"), ("a number twice", 2, ["lut=70560"], "--device", "lut=5,lut=5,dsp=5,bram=5"),
+            *(("numbers: " + text, 2, ["lut=70560"], "--device", text) for text in ("=5", "lut=", "lut=-5,ff=5,dsp=5,bram=5", "lut=0,ff=5,dsp=5,bram=5", "lut=1000000001,ff=5,dsp=5,bram=5", "lut=5x,ff=5,dsp=5,bram=5",
+                                                                                     "lut=5,", "lu=5,ff=5,dsp=5,bram=5", "lutt=5,ff=5,dsp=5,bram=5", "lut=5,ff=5,dsp=5,bram=5,")),
+            *(("a device called " + text, 2, ["there is no device " + text], "--device", text) for text in ("xczu3", "xczu3egx", "XCZU3EG_1")),
+            ("a target and caps", 2, ["exclude each other"], "--target-cycles", 9999, "--pe", 2), ("a rate and caps", 2, ["exclude each other"], "--target-fps", 9, "--clock-mhz", 9, "--simd", 2),
+            ("caps and multipliers", 2, ["exclude budgets"], "--pe", 2, "--budget-macs", 9999), ("caps and bits", 2, ["--memory auto takes --budget-bits"], "--simd", 2, "--budget-bits", 999999),
+            ("a clock alone", 2, ["--target-fps needs --clock-mhz"], "--clock-mhz", 9), ("bits alone", 2, ["does not limit the multipliers"], "--budget-bits", 9999999),
+            ("more than a frame per cycle", 1, ["more than a frame per cycle"], "--target-fps", 2000001, "--clock-mhz", 2), ("a bus of 96 bits", 2, ["not a power of two"], "--axi-width", 96),
+            ("one multiplier", 1, ["budget of 1 multipliers is too small; the smallest folding has"], "--budget-macs", 1), ("ten bits", 1, ["budget of 10 bits on chip is too small", "in FIFOs"], "--budget-bits", 10, "--budget-macs", 99999),
+            ("tiles of any size in a front", 2, ["give --tile a number"], "--pareto", "--memory", "block", "--tile", "auto"), ("a front that no device has", 1, ["too small"], "--pareto", "--device", named({**PLENTY, "lut": 1000})),
+            ("a front of one multiplier", 1, ["budget of 1 multipliers is too small"], "--pareto", "--budget-macs", 1),
             ("caps", 2, ["--pe and --simd"], "--device", "xczu3eg", "--pe", 2), ("memory auto without bits", 2, ["--budget-bits"], "--device", "xczu3eg", "--memory", "auto"),
             ("a small device", 1, ["too small", "LUTs", "70 % of the 1000 there are 700"], "--device", named({**PLENTY, "lut": 1000})),
             ("few block RAMs", 1, ["too small", "block RAMs"], "--device", named({**PLENTY, "bram": 1})),
             ("a target that no folding in it meets", 1, ["within the device", "the fastest folding takes"], "--device", named(PLENTY), "--target-cycles", 9)):
         p = t.call("fold", core.path, *flags, text=True)
         t.case("refused: " + name, "" if p.returncode == status and all(w in p.stderr for w in words) else "%d %s" % (p.returncode, p.stderr))
+    for text in "XCZU3EG", "xczu3eg-sbva484-1-e": t.case("a device by %s" % text, "" if core.fold("--device", text) == core.fold("--device", "xczu3eg") else "another folding")
     both = core.fold("--device", "xczu3eg", "--memory", "auto", "--budget-bits", 200000)
     t.case("memory auto within bits and a device", "" if both["on_chip_bits"] <= 200000 and any(k["memory"] == "resident" for k in both["kernels"]) else str(both["on_chip_bits"]))
 
 
-if __name__ == "__main__": t.main(check_parts, check_front, check_brute_force, check_targets, check_refusals, floor=24)
+if __name__ == "__main__": t.main(check_parts, check_front, check_brute_force, check_targets, check_refusals, floor=52)

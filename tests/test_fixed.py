@@ -334,14 +334,30 @@ def check_config_refusals():
              "a width of 9 for weights": (everywhere(linear=dict(linear, weight_width=9)), "9 bits", 4), "a width that is no number": (everywhere(linear=dict(linear, bias_width=[8])), "bias_width", 3),
              "weights of an add": (everywhere(add=fixed()), "weight_width", 4), "rounding down": (everywhere(linear=dict(linear, floor=True)), "floor", 4),
              "a contradiction": (everywhere(linear=fixed(8, 3), gelu=fixed_data(8, 4)), "contradicts itself", 4), "two widths of the residual stream": (everywhere(layer_norm=fixed_data(8, 3), add=fixed_data(9, 3)), "contradicts itself", 4),
+             "more than JSON": (json.dumps(everywhere(linear=linear)).encode() + b" {}", "JSON object", 3), "a list": ([], "JSON object", 3), "by a number": (dict(everywhere(), by=4), '"by"', 3),
+             "an entry that is a number": ({"by": "type", "linear": 8}, 'is not {"config"', 3), "an entry without a config": ({"by": "type", "linear": linear}, 'is not {"config"', 3),
+             "a config that is a number": ({"by": "type", "linear": {"config": 8}}, 'is not {"config"', 3), "an entry with more": ({"by": "type", "linear": {"config": linear, "more": 1}}, 'is not {"config"', 3),
+             "a config without a name": (everywhere(linear={k: v for k, v in linear.items() if k != "name"}), '"name" of the q_config is missing', 4), "a name that is a number": (everywhere(linear=dict(linear, name=8)), '"name" of the q_config is missing', 4),
+             "a fraction without a width": (everywhere(linear={"name": "integer", "weight_frac_width": 8}), '"weight_frac_width" without "weight_width"', 3),
+             "a width of one bit": (everywhere(linear=dict(linear, weight_width=1)), '"weight_width" of the q_config is no whole number from 2 to 32', 3), "a width of 33 bits": (everywhere(linear=dict(linear, data_in_width=33)), "from 2 to 32", 3),
+             "a width of half a bit": (everywhere(linear=dict(linear, data_out_width=2.5)), "from 2 to 32", 3), "a fraction of 33 bits": (everywhere(linear=dict(linear, bias_frac_width=33)), "from -32 to 32", 3),
+             "a fraction of -33 bits": (everywhere(linear=dict(linear, bias_frac_width=-33)), "from -32 to 32", 3), "a part that is no number's": (everywhere(linear=dict(linear, weight_size=3)), '"weight_size" of the q_config is not known', 3),
+             "the root of a norm": (everywhere(layer_norm=dict(linear, isqrt_in_width=8)), "exact inside", 3), "rounding by a word": (everywhere(linear=dict(linear, floor="no")), '"floor"', 4),
+             "a node without a name": ({"by": "name", "": {"config": linear}}, "names a node that the loop does not have", 3), "half of a node's name": ({"by": "name", "ayer.0.up": {"config": linear}}, "names a node", 3),
+             "a default that is a number": (dict(everywhere(), default=8), 'is not {"config"', 3),
              "a shift too far to the left": (everywhere(linear=dict(fixed(8, 3), data_in_frac_width=-8, weight_frac_width=-6)), "to the left", 4)}
     for what, (c, say, status) in cases.items():
         p = t.call("quantize", model, "--q-config", t.write("bad.json", c) if isinstance(c, bytes) else written("bad.json", c))
         t.case("q_config refused: " + what, "" if p.returncode == status and say.encode() in p.stderr.splitlines()[-1] else "status %d: %s" % (p.returncode, p.stderr.decode()))
+    plain = t.good("quantize", model, "--scale", "pow2")
+    for what, c, words in (("nothing", {"by": "type"}, b""), ("null", {"by": "name", "default": {"config": {"name": None}}}, b""), ("a bypass", everywhere(linear=dict(linear, bypass=True)), b""),
+                           ("kinds that no loop has", {"by": "type", "conv2d": {"config": linear}, "batch_norm2d": {"config": linear}}, b"batch_norm2d, of which the loop has none")):
+        p = t.call("quantize", model, "--q-config", written("c.json", c))
+        t.case("q_config fixes nothing: " + what, "" if p.returncode == 0 and p.stdout == plain and words in p.stderr else "status %d: %s" % (p.returncode, p.stderr.decode()))
     p = t.call("quantize", model, "--q-config", config, "--scale", "real")
     t.case("q_config refused: beside --scale real", "" if p.returncode == 2 and b"--scale real" in p.stderr else p.stderr.decode())
 
 
 if __name__ == "__main__":
     t.main(check_bits, check_ranges, check_refusals, check_pow2, check_tutorial, check_multipliers, check_config, check_config_refusals,
-           floor=78)
+           floor=103)
