@@ -261,7 +261,7 @@ const char *mlo_report(mlo *m, const char *what) {
         mlo_fold_pareto(m, &t);
     } else if (mlo_eq(what, "folding")) {
         mlo_core *c = MLO_NEW(m, mlo_core);
-        if (c && !mlo_core_build(m, c)) mlo_folding_text(c, &t);
+        if (c && !mlo_infer(m) && !mlo_core_build(m, c)) mlo_folding_text(c, &t);
     } else
         mlo_fail_at(m, MLO_E_USAGE, NULL,
             "there is no report '%s'; they are scope, roll, quantize, folding, pareto, cycles",

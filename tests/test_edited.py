@@ -5,15 +5,17 @@
     python tests/test_edited.py path/to/mlo [NAME ...]
 
     kernels   a model of one kernel, one thing changed: an attribute, the type, shape or numbers of an input, an input left out
+    cores     a lowered model of a whole loop, one thing changed: fold and emit refuse it, neither believes what is declared
 
 What is allowed is said by the essay that opens each file of src/kernels. What is not is refused, whatever ONNX Runtime makes of it, which broadcasts and
 wraps around."""
+import copy
 import os
 import numpy as np
 import onnx
-from onnx import TensorProto as T, helper
+from onnx import TensorProto as T, helper, numpy_helper
 import harness as t
-from graphs import execute
+from graphs import attribute, body, execute, scans
 from test_errors import wrong
 
 MOST = (1 << 63) - 1
@@ -213,4 +215,111 @@ def check_kernels():
         refused("one %s too few" % what, op, "SHAPE", ["has %d elements, needs %d" % (n - 1, n)], inputs={name: BASE[op][0][name][:-1]})
 
 
-if __name__ == "__main__": t.main(check_definitions, check_kernels, floor=377)
+# ---- a whole core ----------------------------------------------------------------------------------------------------------------------
+
+class Core:
+    """A lowered model, to be changed in place."""
+    def __init__(self, model):
+        self.model, self.scan = model, scans(model)[0]
+        self.body = body(self.scan)
+
+    def of(self, op): return next(n for n in self.body.node if n.op_type == op)
+
+    def meta(self, op, key, value):
+        """Metadata of the first node of this kind; None: without."""
+        n = self.of(op)
+        kept = [p for p in n.metadata_props if p.key != key]
+        del n.metadata_props[:]
+        n.metadata_props.extend(kept)
+        if value is not None: n.metadata_props.add(key=key, value=value)
+
+    def stack(self, op, k):
+        """The constant that the loop scans for input k of the first node of this kind."""
+        at = [i.name for i in self.body.input].index(self.of(op).input[k])
+        return next(i for i in self.model.graph.initializer if i.name == self.scan.input[at])
+
+    def number(self, op, k, value):
+        """The first number of that, of all iterations."""
+        to = self.stack(op, k)
+        a = numpy_helper.to_array(to).copy()
+        a[..., 0] = value
+        to.CopyFrom(numpy_helper.from_array(a, to.name))
+
+    def again(self, op, k, change):
+        to = self.stack(op, k)
+        to.CopyFrom(numpy_helper.from_array(change(numpy_helper.to_array(to)), to.name))
+
+    def behind(self, op, node, declared=False):
+        """Another node behind the first of this kind, which all read in its place."""
+        maker = self.of(op)
+        for n in self.body.node: n.input[:] = [node.output[0] if i == maker.output[0] else i for i in n.input]
+        node.input.append(maker.output[0])
+        nodes = list(self.body.node)
+        nodes.insert(nodes.index(maker) + 1, node)
+        del self.body.node[:]
+        self.body.node.extend(nodes)
+        if declared: self.body.value_info.append(helper.make_tensor_value_info(node.output[0], T.INT16, [1, 1, 32]))
+
+    def tap(self, op):
+        self.body.output.append(helper.make_empty_tensor_value_info(self.of(op).output[0]))
+        self.scan.output.append("tapped")
+        self.model.graph.output.append(helper.make_empty_tensor_value_info("tapped"))
+
+    def from_outside(self, op, k):
+        """The constant becomes an input of the model."""
+        old = self.stack(op, k)
+        self.model.graph.input.append(helper.make_tensor_value_info(old.name, old.data_type, list(old.dims)))
+        self.model.graph.initializer.remove(old)
+
+    def declare(self, op, k, *dims):
+        for i in self.body.input:
+            if i.name == self.of(op).input[k]:
+                for d, size in zip(i.type.tensor_type.shape.dim, dims): d.dim_value = size
+
+
+def swap(n): n.input[0], n.input[1] = n.input[1], n.input[0]
+def neg(): return helper.make_node("Neg", [], ["minus"], name="a_neg")
+
+
+def check_cores():
+    plain, shifts = ((t.good("lower", t.model("bert-1"), *more, "--onnx", "-o", t.at("lowered.onnx")), onnx.load(t.at("lowered.onnx")))[1] for more in ([], ["--scale", "pow2"]))
+    both, last = ("fold", "emit"), ("emit",)
+    rows = [("without a name", plain, both, "GRAPH", ["MVU", "has no name; run `mlo lower`"], lambda c: c.meta("MVU", "mlo.kernel", None)),
+            ("for longer frames", plain, both, "DATA", ["Attention", "lt is 5; for frames of 1 tokens it is 0"], lambda c: setattr(attribute(c.of("Attention"), "lt"), "i", 5)),
+            ("of a PE that does not divide", plain, both, "FOLDING", ["mvu_0 cannot be folded to PE=3"], lambda c: c.meta("MVU", "mlo.pe", "3")),
+            ("that scans nothing", plain, both, "SHAPE", ["Scan"], lambda c: setattr(attribute(c.scan, "num_scan_inputs"), "i", 0)),
+            ("that scans more than it has", plain, both, "GRAPH", ["Scan", "99"], lambda c: setattr(attribute(c.scan, "num_scan_inputs"), "i", 99)),
+            ("that scans what it carries", plain, both, "SHAPE", ["Scan"], lambda c: setattr(attribute(c.scan, "num_scan_inputs"), "i", len(c.scan.input))),
+            ("that carries a parameter", plain, both, "SHAPE", ["Scan"], lambda c: setattr(attribute(c.scan, "num_scan_inputs"), "i", len(c.scan.input) - 2)),
+            ("without a body", plain, both, "GRAPH", ["Scan", "body"], lambda c: c.scan.attribute.remove(attribute(c.scan, "body"))),
+            ("with a result of each iteration", plain, both, "UNSUPPORTED", ["1 carried values and 2 results"], lambda c: c.tap("Attention")),
+            ("with an operator between kernels", plain, both, "UNSUPPORTED", ["a_neg", "there is no hardware for what makes 'minus'"], lambda c: c.behind("LayerNorm", neg())),
+            ("with an operator between kernels, declared", plain, both, "UNSUPPORTED", ["a_neg", "there is no hardware"], lambda c: c.behind("LayerNorm", neg(), True)),
+            ("with a kernel that nobody knows", plain, both, "UNSUPPORTED", ["no hardware for what makes"], lambda c: setattr(c.of("MVU"), "op_type", "MVUX")),
+            ("whose kernel lacks its last input", plain, both, "GRAPH", ["MVU", "has 4 inputs, needs 5"], lambda c: c.of("MVU").input.pop()),
+            ("whose kernel lacks an input by name", plain, both, "SHAPE", ["LayerNorm", "input 3, '', has no known shape"], lambda c: c.of("LayerNorm").input.__setitem__(3, "")),
+            ("that reads what nobody makes", plain, both, "GRAPH", ["MVU", "ghost"], lambda c: c.of("MVU").input.__setitem__(2, "ghost")),
+            ("of x and W exchanged", plain, both, "SHAPE", ["MVU", "W has 3 dimensions"], lambda c: swap(c.of("MVU"))),
+            ("of a norm to 8 bits", plain, both, "TYPE", ["LayerNorm", "int16", "int8"], lambda c: setattr(attribute(c.of("LayerNorm"), "to"), "i", T.INT8)),
+            ("split along tokens", plain, both, "SHAPE", ["Split"], lambda c: setattr(attribute(c.of("Split"), "axis"), "i", 1)),
+            ("that declares weights of no size", plain, both, "SHAPE", ["\\[0,0\\]", "\\[32,96\\]"], lambda c: c.declare("MVU", 1, 0, 0)),
+            ("with a parameter of three times the iterations", plain, both, "SHAPE", ["has 6 iterations, others 2"], lambda c: c.again("MVU", 3, lambda a: np.concatenate([a] * 3))),
+            ("with a parameter of floats", plain, both, "TYPE", ["int32", "float"], lambda c: c.again("MVU", 2, lambda a: a.astype(np.float32))),
+            ("with a parameter that is an input of the model", plain, last, "UNSUPPORTED", ["comes from a model input"], lambda c: c.from_outside("MVU", 2)),
+            ("with a negative multiplier", plain, last, "DATA", ["MVU", "multiplier -1 is not within"], lambda c: c.number("MVU", 3, -1)),
+            ("with no shift", plain, last, "DATA", ["MVU", "shift 0 is not within"], lambda c: c.number("MVU", 4, 0)),
+            ("with a negative score multiplier", plain, last, "DATA", ["Attention", "score multiplier -3"], lambda c: c.number("Attention", 4, -3)),
+            ("of weights of fewer bits than there are", plain, last, "DATA", ["MVU", "does not fit 2 bits"], lambda c: c.meta("MVU", "mlo.weight_bits", "2")),
+            ("of shifts, with a multiplier of 3", shifts, last, "DATA", ["multiplier 3 is no power of two up to 16384"], lambda c: c.number("MVU", 3, 3)),
+            ("of shifts, with a multiplier of 0", shifts, last, "DATA", ["multiplier 0 is no power of two"], lambda c: c.number("MVU", 3, 0)),
+            ("of shifts, with a multiplier of 2^15", shifts, last, "DATA", ["multiplier 32768 is no(t within| power)"], lambda c: c.number("MVU", 3, 32768)),
+            ("of shifts, with more than 48 places", shifts, last, "DATA", ["shift 60 of multiplier 1; 48 places"], lambda c: (c.number("MVU", 3, 1), c.number("MVU", 4, 60))),
+            ("of shifts, with a sum's multiplier of 3", shifts, last, "DATA", ["Add", "multiplier 3 is no power"], lambda c: c.number("Add", 2, 3))]
+    for name, base, verbs, code, mentions, change in rows:
+        core = Core(copy.deepcopy(base))
+        change(core)
+        path = t.write("core.onnx", core.model.SerializeToString())
+        for verb in verbs: t.case("a core %s: %s" % (name, verb), wrong(t.call(verb, path, "-o", t.at("never")), code, mentions))
+
+
+if __name__ == "__main__": t.main(check_definitions, check_kernels, check_cores, floor=429)

@@ -486,13 +486,18 @@ def check_metadata():
             fails("metadata say %s = '%s'" % (key, str(value)[:30]), "DATA", "emit", edited, "-o", "out", mentions=[key])
     t.good("fold", t.model("bert-1"), "--calib", t.calibration("bert-1", 1), "-o", at("uneven.onnx"))
     m = onnx.load(at("uneven.onnx"))
-    body = graphs.body(graphs.scans(m)[0])
-    split = next(n for n in body.node if n.op_type == "Split")
-    sizes = next(i for g in (body, m.graph) for i in g.initializer if i.name == split.input[1])
-    uneven = onnx.numpy_helper.to_array(sizes) + np.array([8, -8, 0])
-    sizes.CopyFrom(onnx.numpy_helper.from_array(uneven, sizes.name))
+    scan = graphs.scans(m)[0]
+    body = graphs.body(scan)
+    split, attention = (next(n for n in body.node if n.op_type == op) for op in ("Split", "Attention"))
+    def replace(tensor, change): tensor.CopyFrom(onnx.numpy_helper.from_array(change(onnx.numpy_helper.to_array(tensor)), tensor.name))
+    replace(next(i for g in (body, m.graph) for i in g.initializer if i.name == split.input[1]), lambda a: np.array([64, 16, 16]))
+    graphs.attribute(attention, "heads").i = 4                                          # that share one of keys and values: all else fits
+    attention.attribute.append(helper.make_attribute("kv_heads", 1))
     for v in body.value_info:
-        if v.name in split.output: v.type.tensor_type.shape.dim[-1].dim_value = int(uneven[list(split.output).index(v.name)])
+        if v.name in (*split.output, *attention.output): v.type.tensor_type.shape.dim[-1].dim_value = 16 if v.name in split.output[1:] else 64
+    weights = next(k for k, i in enumerate(body.input) if i.name == next(n for n in body.node if attention.output[0] in n.input).input[1])
+    body.input[weights].type.tensor_type.shape.dim[0].dim_value = 64
+    replace(next(i for i in m.graph.initializer if i.name == scan.input[weights]), lambda a: np.concatenate([a, a], 1))
     fails("a Split into unequal parts", "UNSUPPORTED", "emit", t.write("edited.onnx", m.SerializeToString()), "-o", "out", mentions=["Split", "size"])
 
 

@@ -193,6 +193,24 @@ static int mlo_core_edge(mlo *m, mlo_core *c, const char *name, int to, int to_p
     return 0;
 }
 
+/* Every stream comes from a kernel, or is the carried value. */
+static int mlo_core_closed(mlo *m, const mlo_core *c) {
+    const mlo_graph *body = c->scan.body;
+    for (int i = 0; i < c->n_edge; i++) {
+        const mlo_edge *e = &c->edge[i];
+        const mlo_element *to = e->to == MLO_OUTSIDE ? NULL : &c->element[e->to];
+        const char *name = !to ? body->output[0]->name
+            : to->kernel       ? to->node->input[to->unit.in[e->to_port].index]
+                               : to->node->input[0];
+        const mlo_value *v = mlo_value_of(body, name);
+        if (e->from != MLO_OUTSIDE || name == body->input[0]->name) continue;
+        return mlo_fail(m, MLO_E_UNSUPPORTED, v && v->producer ? v->producer : c->scan.node,
+            "there is no hardware for what makes '%s', which %s streams; run `mlo lower`", name,
+            to ? to->name : "the loop");
+    }
+    return 0;
+}
+
 /* Lanes at both ends of every edge; a split has the lanes of what feeds it. */
 static void mlo_core_lanes(mlo_core *c) {
     for (int i = 0; i < c->n_edge; i++)
@@ -454,6 +472,10 @@ static int mlo_core_live(mlo *m, const mlo_core *c) {
 static int mlo_core_build(mlo *m, mlo_core *c) {
     memset(c, 0, sizeof *c);
     if (mlo_scan_choose(m, &c->scan)) return mlo_failed(m);
+    if (c->scan.n_state != 1 || c->scan.n_tap)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
+            "a loop of %zu carried values and %zu results has no hardware; it has one of each",
+            c->scan.n_state, c->scan.node->n_output);
     mlo_form f = mlo_form_of(mlo_value_of(c->scan.body, c->scan.body->input[0]->name));
     if (!mlo_form_known(&f) || f.rank < 2)
         return mlo_fail(m, MLO_E_SHAPE, c->scan.node,
@@ -472,7 +494,8 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
     if (c->axi_bits & (c->axi_bits - 1))
         return mlo_fail(m, MLO_E_DATA, c->scan.node,
             "metadata say mlo.axi_width = %d, which is no power of two", c->axi_bits);
-    if (m->error.code || mlo_core_elements(m, c) || mlo_core_edges(m, c)) return mlo_failed(m);
+    if (m->error.code || mlo_core_elements(m, c) || mlo_core_edges(m, c) || mlo_core_closed(m, c))
+        return mlo_failed(m);
     mlo_core_lanes(c);
     mlo_value *mask = mlo_value_of(c->scan.outer, mlo_intern(m, "mlo_mask"));
     c->masked = mask && !mask->tensor;

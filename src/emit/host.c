@@ -319,7 +319,8 @@ int mlo_emit(mlo *m, mlo_sink sink, void *user) {
     if (mlo_to(m, "fold")) return mlo_failed(m);
     m->stage = "emit";
     mlo_emitter *e = MLO_NEW(m, mlo_emitter);
-    if (!e || !(e->c = MLO_NEW(m, mlo_core)) || mlo_core_build(m, e->c)) return mlo_failed(m);
+    if (!e || !(e->c = MLO_NEW(m, mlo_core)) || mlo_infer(m) || mlo_core_build(m, e->c))
+        return mlo_failed(m);
     e->m = m;
     e->sink = sink;
     e->user = user;

@@ -532,7 +532,7 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
  * --folding names. */
 static int mlo_fold_begin(mlo *m, mlo_core *c, mlo_wish *w) {
     const char *json = mlo_opt(m, "folding-json");
-    if (mlo_core_build(m, c) || mlo_fold_wish(m, w)) return mlo_failed(m);
+    if (mlo_infer(m) || mlo_core_build(m, c) || mlo_fold_wish(m, w)) return mlo_failed(m);
     if (!w->any_frames) c->frames = (int)mlo_opt_int(m, "frames-in-flight", c->frames, 1, 255);
     long axi = mlo_opt_int(m, "axi-width", c->axi_bits, 32, 1024);
     if (axi & (axi - 1))
