@@ -489,6 +489,23 @@ def check_refusals():
         p = t.call("quantize", brevitas(at, value, "/mid/act"), "-o", t.at("never.onnx"), text=True)
         told = "/mid/act_quant" in p.stderr and words in p.stderr
         t.case("activations with %s" % what, "" if p.returncode == 4 and told else "status %d: %s" % (p.returncode, p.stderr[-300:]))
+    def refused(what, where, words, change):
+        """A case: brevitas-qonnx, each Quant after `where` changed (change gets which layer's it is), is refused by the node."""
+        m = onnx.load(t.model("brevitas-qonnx"))
+        for layer, n in enumerate(n for n in m.graph.node if n.op_type == "Quant" and where in n.output[0]): change(m, n, layer)
+        p = t.call("quantize", t.write("other.onnx", m.SerializeToString()), "-o", t.at("never.onnx"), text=True)
+        t.case("a Quant with %s" % what, "" if p.returncode == 4 and where in p.stderr and words in p.stderr else "status %d: %s" % (p.returncode, p.stderr[-300:]))
+    def constant(at, value):
+        def change(m, n, layer):
+            m.graph.initializer.append(numpy_helper.from_array(np.asarray(value(layer) if callable(value) else value, np.float32), "other_%d" % layer))
+            n.input[at] = "other_%d" % layer
+        return change
+    def sideways(m, n, layer): next(a for a in n.attribute if a.name == "rounding_mode").s = b"SIDEWAYS"
+    refused("a rounding mode of its own", "/mid/act", "its rounding mode is unknown; ROUND, FLOOR", sideways)
+    for bits in (0, 25, 4.5): refused("%s bits" % bits, "/mid/act", "a width of %s bits; whole numbers from 1 to 24" % bits, constant(3, bits))
+    refused("another width in each layer", "/mid/act", "input 3 is not one constant for all layers", constant(3, lambda layer: 4 + layer % 2))
+    for k in range(4): refused("no input %d" % k, "/mid/act", "it has no input %d" % k, lambda m, n, layer, k=k: n.input.__setitem__(k, ""))
+    refused("a scale per input channel of weights", "/dense/weight", "a scale per input channel; one per output channel, or one for all", constant(1, np.linspace(0.01, 0.1, 16)[None]))
 
 
 # ---- three executions --------------------------------------------------------------------------------------------------------------
@@ -511,4 +528,4 @@ def check_executions():
 
 
 t.main(check_qdq, check_variants, check_integer_products, check_operators, check_other_weights, check_qonnx, check_brevitas, check_refusals, check_executions,
-       floor=102)
+       floor=112)

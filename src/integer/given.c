@@ -404,7 +404,7 @@ static int mlo_x_is_zero(mlo_expansion *x, size_t i) {
 static int mlo_x_bits(mlo_expansion *x, size_t i, double *bits) {
     if (!mlo_x_constant(x, i, bits)) return 0;
     if (!(*bits >= 1 && *bits <= 24) || *bits > rint(*bits) || *bits < rint(*bits))
-        mlo_x_stay(x, "a width of %g bits", *bits);
+        mlo_x_stay(x, "a width of %g bits; whole numbers from 1 to 24 are supported", *bits);
     return !x->why;
 }
 
