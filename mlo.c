@@ -17898,6 +17898,11 @@ static int mlo_log2(int64_t v) {
     return n;
 }
 
+/* The types whose elements mlo_get gets. */
+static int mlo_is_whole(mlo_dtype t) {
+    return t == MLO_INT8 || t == MLO_UINT8 || t == MLO_BOOL || t == MLO_INT16 || t == MLO_INT32
+        || t == MLO_INT64;
+}
 /* Element i of an integer array, and storing one. */
 static int64_t mlo_get(const mlo_array *a, int64_t i) {
     switch (a->dtype) {
@@ -17934,11 +17939,41 @@ static int mlo_bits_of(mlo_dtype t) {
     return t == MLO_INT8 ? 8 : t == MLO_INT16 ? 16 : t == MLO_BOOL ? 1 : 32;
 }
 
-static int mlo_kernel_inputs(mlo_call *c, size_t n) {
+/* What the result is clipped to, or the number that it is looked up by. */
+static int64_t mlo_kernel_low(const mlo_node *n) {
+    return mlo_int(n, "lo", mlo_signed_bits(mlo_bits_of(mlo_kernel_to(n))).lo);
+}
+static int64_t mlo_kernel_high(const mlo_node *n) {
+    return mlo_int(n, "hi", mlo_signed_bits(mlo_bits_of(mlo_kernel_to(n))).hi);
+}
+/* Does a node say what its result is: INT8 or INT16, clipped to an interval (of so many numbers as a
+ * table may have entries)? */
+static int mlo_kernel_result(mlo_call *c) {
+    const mlo_dtype to = mlo_kernel_to(c->node);
+    const int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
+    if (to != MLO_INT8 && to != MLO_INT16)
+        return mlo_fail(
+            c->m, MLO_E_TYPE, c->node, "makes %s; it must be INT8 or INT16", mlo_dtype_name(to));
+    if (lo < INT16_MIN || lo > hi || hi > INT16_MAX)
+        return mlo_fail(c->m, MLO_E_DATA, c->node,
+            "clips to %lld..%lld, which is no interval within 16 bits", (long long)lo,
+            (long long)hi);
+    return 0;
+}
+static int mlo_kernel_present(mlo_call *c, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (i >= c->n_in || !c->in[i])
             return mlo_fail(c->m, MLO_E_GRAPH, c->node, "has no input %zu; it takes %zu", i, n);
     return 0;
+}
+/* Are n inputs there, integers all of them, and is the result one? (mlo_get makes 0 of floats.) */
+static int mlo_kernel_inputs(mlo_call *c, size_t n) {
+    MLO_TRY(mlo_kernel_present(c, n));
+    for (size_t i = 0; i < n; i++)
+        if (!mlo_is_whole(c->in[i]->dtype))
+            return mlo_fail(c->m, MLO_E_TYPE, c->node, "input %zu is %s; it must be of integers", i,
+                mlo_dtype_name(c->in[i]->dtype));
+    return mlo_kernel_result(c);
 }
 static int mlo_kernel_count(mlo_call *c, size_t i, int64_t least) {
     int64_t n = mlo_array_count(c->in[i]);
@@ -17998,6 +18033,19 @@ static int mlo_kernel_activation(mlo_call *c, size_t i) {
         ? 0
         : mlo_fail(c->m, MLO_E_TYPE, c->node, "input %zu is %s; it must be INT8 or INT16", i,
               mlo_dtype_name(t));
+}
+
+/* Inputs 0 and 1: two streams, token by token and channel by channel. */
+static int mlo_kernel_pair(mlo_call *c) {
+    const mlo_array *a = c->in[0], *b = c->in[1];
+    int same = a->rank == b->rank;
+    MLO_TRY(mlo_kernel_activation(c, 0));
+    MLO_TRY(mlo_kernel_activation(c, 1));
+    for (int i = 0; i < a->rank && same; i++) same = a->dims[i] == b->dims[i];
+    return same ? 0
+                : mlo_fail(c->m, MLO_E_SHAPE, c->node,
+                      "operands of shapes %s and %s; they must have one shape",
+                      mlo_dims_text(c->m, a->rank, a->dims), mlo_dims_text(c->m, b->rank, b->dims));
 }
 
 /* The shape rule of kernels whose output is shaped as input 0. */
@@ -18084,7 +18132,7 @@ static int mlo_requant_run(mlo_call *c) {
         if (mlo_kernel_count(c, i, channels)) return mlo_failed(c->m);
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
     if (!y || mlo_kernel_limits(c, mlo_requant_limits)) return mlo_failed(c->m);
-    int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
     if (table && mlo_kernel_count(c, 4, hi - lo + 1)) return mlo_failed(c->m);
     for (int64_t i = 0; i < n; i++) {
         int64_t k = i % channels;
@@ -18283,17 +18331,13 @@ static const mlo_limit mlo_add_limits[] = { { 2, 0, 3, 0, 32767, "multiplier" },
     { 2, 1, 3, 0, 32767, "multiplier" }, { 2, 2, 3, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 static int mlo_add_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 3) || mlo_kernel_count(c, 2, 3)) return mlo_failed(c->m);
+    if (mlo_kernel_inputs(c, 3) || mlo_kernel_pair(c) || mlo_kernel_count(c, 2, 3))
+        return mlo_failed(c->m);
     const mlo_array *a = c->in[0], *b = c->in[1], *p = c->in[2];
     int64_t n = mlo_array_count(a);
-    if (mlo_kernel_activation(c, 0) || mlo_kernel_activation(c, 1)) return mlo_failed(c->m);
-    if (mlo_array_count(b) != n)
-        return mlo_fail(c->m, MLO_E_SHAPE, c->node,
-            "operands of %lld and %lld elements; they must have one shape", (long long)n,
-            (long long)mlo_array_count(b));
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), a->rank, a->dims);
     if (!y || mlo_kernel_limits(c, mlo_add_limits)) return mlo_failed(c->m);
-    int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
     for (int64_t i = 0; i < n; i++)
         mlo_set_element(y, i,
             mlo_requantize(mlo_get(a, i) * mlo_get(p, 0) + mlo_get(b, i) * mlo_get(p, 1), 1,
@@ -18423,17 +18467,13 @@ static const mlo_limit mlo_mul_limits[] = { { 2, 0, 2, 0, 32767, "multiplier" },
     { 2, 1, 2, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
 
 static int mlo_mul_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 3) || mlo_kernel_count(c, 2, 2)) return mlo_failed(c->m);
+    if (mlo_kernel_inputs(c, 3) || mlo_kernel_pair(c) || mlo_kernel_count(c, 2, 2))
+        return mlo_failed(c->m);
     const mlo_array *a = c->in[0], *b = c->in[1], *p = c->in[2];
     int64_t n = mlo_array_count(a);
-    if (mlo_kernel_activation(c, 0) || mlo_kernel_activation(c, 1)) return mlo_failed(c->m);
-    if (mlo_array_count(b) != n)
-        return mlo_fail(c->m, MLO_E_SHAPE, c->node,
-            "operands of %lld and %lld elements; they must have one shape", (long long)n,
-            (long long)mlo_array_count(b));
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), a->rank, a->dims);
     if (!y || mlo_kernel_limits(c, mlo_mul_limits)) return mlo_failed(c->m);
-    int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
     for (int64_t i = 0; i < n; i++)
         mlo_set_element(y, i,
             mlo_requantize(
@@ -18560,7 +18600,10 @@ static const char mlo_mvu_table_function[] =
         MLO_FUNCTION_TABLE;
 
 static int mlo_mvu_shape(mlo_shapes *s) {
-    if (s->n_in < 5 || s->in[0].rank < 1 || s->in[1].rank != 2) return 0;
+    if (s->n_in < 5 || s->in[0].rank < 1 || s->in[1].rank < 0) return 0;
+    if (s->in[1].rank != 2)
+        return mlo_fail(
+            s->m, MLO_E_SHAPE, s->node, "W has %d dimensions; it must be [K, N]", s->in[1].rank);
     int64_t k = mlo_last_dim(&s->in[0]), wk = s->in[1].dims[0];
     if (k >= 0 && wk >= 0 && k != wk)
         return mlo_fail(s->m, MLO_E_SHAPE, s->node, "x has %lld channels, W has %lld rows",
@@ -18604,20 +18647,25 @@ static int mlo_mvu_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, table ? 6 : 5)) return mlo_failed(c->m);
     const mlo_array *x = c->in[0], *w = c->in[1];
     if (mlo_kernel_activation(c, 0)) return mlo_failed(c->m);
-    if (w->rank != 2 || w->dtype != MLO_INT8 || x->rank < 1 || x->dims[x->rank - 1] != w->dims[0])
+    if (w->rank != 2 || x->rank < 1 || x->dims[x->rank - 1] != w->dims[0])
         return mlo_fail(c->m, MLO_E_SHAPE, c->node,
-            "x and W do not fit; W must be INT8 [K, N] with K channels in x");
+            "x %s and W %s do not fit; W must be [K, N] with K channels in x",
+            mlo_dims_text(c->m, x->rank, x->dims), mlo_dims_text(c->m, w->rank, w->dims));
+    if (w->dtype != MLO_INT8 || w->dims[0] < 1)
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node,
+            "W is %s [%lld, %lld]; it must be INT8, with a row at least", mlo_dtype_name(w->dtype),
+            (long long)w->dims[0], (long long)w->dims[1]);
     int64_t dims[MLO_MAX_RANK];
     int64_t k = w->dims[0];
     int64_t n = w->dims[1];
-    int64_t rows = k ? mlo_array_count(x) / k : 0;
+    int64_t rows = mlo_array_count(x) / k;
     for (size_t i = 2; i < 5; i++)
         if (mlo_kernel_count(c, i, n)) return mlo_failed(c->m);
     memcpy(dims, x->dims, sizeof dims);
     dims[x->rank - 1] = n;
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, dims);
     double *sum = (double *)mlo_scratch(c->m, (size_t)(rows * n) + 1, sizeof *sum);
-    const int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    const int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
     if ((table && mlo_kernel_count(c, 5, hi - lo + 1)) || mlo_kernel_limits(c, mlo_mvu_limits) || !y
         || !sum || mlo_mvu_products(c->m, sum, x, w, rows))
         rows = 0;
@@ -19316,7 +19364,7 @@ static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t
     int64_t share = r->probs ? (mlo_get(r->p, 4) << (r->lt + 18)) / total : 0;
     for (int64_t j = 0; r->probs && j < r->tk; j++)
         e[j] = mlo_requantize(e[j], share, (int)mlo_get(r->p, 5), 0, mlo_get(r->p, 6));
-    int64_t lo = mlo_int(n, "lo", -128), hi = mlo_int(n, "hi", 127);
+    int64_t lo = mlo_kernel_low(n), hi = mlo_kernel_high(n);
     for (int64_t d = 0; d < r->d; d++) {
         int64_t acc = 0;
         for (int64_t j = 0; j < r->tk; j++) acc += e[j] * v[j * r->stride + d];
@@ -19374,7 +19422,7 @@ static int mlo_bias_check(
 }
 
 static int mlo_attention_check(mlo_call *c) {
-    const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2];
+    const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2], *mask = c->in[3];
     const int64_t heads = mlo_attention_heads(c->node);
     int64_t lt = mlo_int(c->node, "lt", 0), kv = mlo_attention_kv_heads(c->node);
     for (int i = 0; i < 3; i++)
@@ -19387,6 +19435,16 @@ static int mlo_attention_check(mlo_call *c) {
             "q, k, v of %lld, %lld, %lld channels do not make %lld heads, %lld of keys and values",
             (long long)q->dims[2], (long long)k->dims[2], (long long)v->dims[2], (long long)heads,
             (long long)kv);
+    if (k->dims[0] != q->dims[0] || v->dims[0] != q->dims[0])
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node,
+            "q, k, v of %lld, %lld, %lld frames; they must be of the same", (long long)q->dims[0],
+            (long long)k->dims[0], (long long)v->dims[0]);
+    if (mask->rank != 2 || mask->dtype != MLO_BOOL || mask->dims[0] != q->dims[0]
+        || mask->dims[1] != k->dims[1])
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node,
+            "the mask is %s %s; it must be BOOL [%lld, %lld], a bit for each key of each frame",
+            mlo_dtype_name(mask->dtype), mlo_dims_text(c->m, mask->rank, mask->dims),
+            (long long)q->dims[0], (long long)k->dims[1]);
     if (lt < 0 || lt > MLO_ATTENTION_LT)
         return mlo_fail(c->m, MLO_E_DATA, c->node, "lt %lld is not within 0..%d", (long long)lt,
             MLO_ATTENTION_LT);
@@ -19399,8 +19457,7 @@ static int mlo_attention_check(mlo_call *c) {
     const mlo_limit *limits = mlo_attention_rounded(c->node) ? mlo_attention_rounded_limits
         : mlo_attention_probs(c->node)                       ? mlo_attention_probs_limits
                                                              : mlo_attention_limits;
-    return mlo_kernel_limits(c, limits) ? mlo_failed(c->m)
-                                        : mlo_kernel_count(c, 3, q->dims[0] * k->dims[1]);
+    return mlo_kernel_limits(c, limits);
 }
 
 /* The elements of an operand, whatever its width. */
@@ -20108,8 +20165,8 @@ static void mlo_layernorm_row(
     int64_t total = 0;
     int64_t squares = 0;
     int64_t eps = mlo_get(c->in[3], 0);
-    int64_t lo = mlo_int(c->node, "lo", -32768);
-    int64_t hi = mlo_int(c->node, "hi", 32767);
+    int64_t lo = mlo_kernel_low(c->node);
+    int64_t hi = mlo_kernel_high(c->node);
     int sh = (int)mlo_get(c->in[3], 1), k = 0;
     for (int64_t i = 0; i < channels; i++) {
         int64_t v = mlo_get(x, at + i);
@@ -20457,7 +20514,7 @@ static int mlo_rotary_run(mlo_call *c) {
     mlo_array *y = d ? mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims) : NULL;
     if (!y || mlo_kernel_limits(c, mlo_rotary_limits)) return mlo_failed(c->m);
     const int64_t n = mlo_array_count(x), mult = mlo_get(p, 0);
-    const int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    const int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
     const int shift = (int)mlo_get(p, 1);
     for (int64_t i = 0; i < n; i += 2) {
         const int64_t at = i / form.dims[2] % form.dims[1] * d + i % d;
@@ -20604,14 +20661,14 @@ static const char mlo_dequantize_function[] = "Dequantize (x, scale) => (y)\n"
                                               "y = Mul (steps, scale)\n";
 
 static int mlo_quantize_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 2)) return mlo_failed(c->m);
+    if (mlo_kernel_present(c, 2) || mlo_kernel_result(c)) return mlo_failed(c->m);
     const mlo_array *x = c->in[0], *s = c->in[1];
     if (x->dtype != MLO_FLOAT || s->dtype != MLO_FLOAT)
         return mlo_fail(c->m, MLO_E_TYPE, c->node, "x and scale must be FLOAT");
     if (mlo_kernel_count(c, 1, 1)) return mlo_failed(c->m);
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
-    float lo = (float)mlo_int(c->node, "lo", -128);
-    float hi = (float)mlo_int(c->node, "hi", 127);
+    float lo = (float)mlo_kernel_low(c->node);
+    float hi = (float)mlo_kernel_high(c->node);
     float scale = ((const float *)s->data)[0];
     for (int64_t i = 0, n = mlo_array_count(x); y && i < n; i++) {
         float q = rintf(((const float *)x->data)[i] / scale);
@@ -20621,8 +20678,10 @@ static int mlo_quantize_run(mlo_call *c) {
 }
 
 static int mlo_dequantize_run(mlo_call *c) {
-    if (mlo_kernel_inputs(c, 2) || mlo_kernel_count(c, 1, 1)) return mlo_failed(c->m);
+    if (mlo_kernel_present(c, 2) || mlo_kernel_count(c, 1, 1)) return mlo_failed(c->m);
     const mlo_array *x = c->in[0];
+    if (!mlo_is_whole(x->dtype) || c->in[1]->dtype != MLO_FLOAT)
+        return mlo_fail(c->m, MLO_E_TYPE, c->node, "x must be of integers, scale FLOAT");
     mlo_array *y = mlo_call_out(c, 0, MLO_FLOAT, x->rank, x->dims);
     for (int64_t i = 0, n = mlo_array_count(x); y && i < n; i++)
         ((float *)y->data)[i] = (float)mlo_get(x, i) * ((const float *)c->in[1]->data)[0];
@@ -21455,7 +21514,7 @@ static int mlo_x_is_zero(mlo_expansion *x, size_t i) {
 static int mlo_x_bits(mlo_expansion *x, size_t i, double *bits) {
     if (!mlo_x_constant(x, i, bits)) return 0;
     if (!(*bits >= 1 && *bits <= 24) || *bits > rint(*bits) || *bits < rint(*bits))
-        mlo_x_stay(x, "a width of %g bits", *bits);
+        mlo_x_stay(x, "a width of %g bits; whole numbers from 1 to 24 are supported", *bits);
     return !x->why;
 }
 
@@ -24302,7 +24361,11 @@ static const mlo_array *mlo_trace(mlo_tracer *t, const char *name) {
         t->depth--;
     }
     if (!ids && !t->m->error.code) ids = mlo_trace_new(t, name, &f);
-    return ids && mlo_map_put(t->m, map, name, ids) ? NULL : ids;
+    if (ids && mlo_map_put(t->m, map, name, ids)) {
+        mlo_array_free(t->m, ids);
+        ids = NULL;
+    }
+    return ids;
 }
 
 static void mlo_trace_forget(mlo *m, mlo_map *map) {
@@ -24489,10 +24552,10 @@ static int mlo_follow_mask(
 
 /* ---- biases --------------------------------------------------------------- */
 
-/* Of each key: an element that is seen in the first iteration, -1: none; how many are; the element's
- * number. */
+/* Of each key: an element that is seen in the first iteration, -1: none; how many are; its own symbol
+ * as it was before; the element's number. */
 typedef struct {
-    int64_t *at, *seen;
+    int64_t *at, *seen, *before;
     float *more;
 } mlo_bias_keys;
 
@@ -24663,7 +24726,8 @@ static int mlo_refuse_mask(
     return mlo_fail(m, MLO_E_UNSUPPORTED, reader,
         "attention mask or bias '%s' of shape %s: %s%s%s; hardware hides keys by one bit each, and "
         "adds to scores what parameters alone say (for each layer, head, query and key), not what "
-        "depends on the model's inputs. Export with a mask of one number per token",
+        "depends on the model's inputs. Export with a mask of one number per token, or without a "
+        "mask",
         name, mlo_dims_text(m, f.rank, f.dims), layer, head, what);
 }
 
@@ -24711,11 +24775,11 @@ static int mlo_keys_plain(const mlo_tracer *t, const int64_t *own, int64_t keys)
 /* Follows a mask as a band, or else as a bias. biased: which of them it was. */
 static int mlo_follow(mlo_tracer *t, const char *name, int64_t keys, int64_t heads, int64_t *own,
     const mlo_bias_keys *k, mlo_sight *sight, mlo_wrong *w, int *biased) {
-    for (int64_t j = 0; j < keys; j++) k->seen[j] = own[j];
+    for (int64_t j = 0; j < keys; j++) k->before[j] = own[j];
     MLO_TRY(mlo_follow_mask(t, name, keys, own, sight, w));
     *biased = w->what != NULL || !mlo_keys_plain(t, own, keys);
     if (!*biased) return 0;
-    for (int64_t j = 0; j < keys; j++) own[j] = k->seen[j];
+    for (int64_t j = 0; j < keys; j++) own[j] = k->before[j];
     memset(w, 0, sizeof *w);
     return mlo_follow_bias(t, name, keys, heads, own, k, sight, w);
 }
@@ -24768,8 +24832,9 @@ static int mlo_key_mask(mlo_tracer *t, mlo_scan *s, const mlo_node *reader, int6
             "an attention mask '%s' of shape %s for %lld keys", *mask,
             mlo_dims_text(m, f.rank, f.dims), (long long)keys);
     const mlo_bias_keys k = { MLO_NEW_N(m, int64_t, (size_t)keys),
-        MLO_NEW_N(m, int64_t, (size_t)keys), MLO_NEW_N(m, float, (size_t)keys) };
-    if (!k.at || !k.seen || !k.more
+        MLO_NEW_N(m, int64_t, (size_t)keys), MLO_NEW_N(m, int64_t, (size_t)keys),
+        MLO_NEW_N(m, float, (size_t)keys) };
+    if (!k.at || !k.seen || !k.before || !k.more
         || mlo_follow(t, *mask, keys, heads, own, &k, sight, &w, &biased))
         return mlo_failed(m);
     if (w.what) return mlo_refuse_mask(m, s, reader, *mask, &w);
@@ -30597,6 +30662,24 @@ static int mlo_core_edge(mlo *m, mlo_core *c, const char *name, int to, int to_p
     return 0;
 }
 
+/* Every stream comes from a kernel, or is the carried value. */
+static int mlo_core_closed(mlo *m, const mlo_core *c) {
+    const mlo_graph *body = c->scan.body;
+    for (int i = 0; i < c->n_edge; i++) {
+        const mlo_edge *e = &c->edge[i];
+        const mlo_element *to = e->to == MLO_OUTSIDE ? NULL : &c->element[e->to];
+        const char *name = !to ? body->output[0]->name
+            : to->kernel       ? to->node->input[to->unit.in[e->to_port].index]
+                               : to->node->input[0];
+        const mlo_value *v = mlo_value_of(body, name);
+        if (e->from != MLO_OUTSIDE || name == body->input[0]->name) continue;
+        return mlo_fail(m, MLO_E_UNSUPPORTED, v && v->producer ? v->producer : c->scan.node,
+            "there is no hardware for what makes '%s', which %s streams; run `mlo lower`", name,
+            to ? to->name : "the loop");
+    }
+    return 0;
+}
+
 /* Lanes at both ends of every edge; a split has the lanes of what feeds it. */
 static void mlo_core_lanes(mlo_core *c) {
     for (int i = 0; i < c->n_edge; i++)
@@ -30858,6 +30941,10 @@ static int mlo_core_live(mlo *m, const mlo_core *c) {
 static int mlo_core_build(mlo *m, mlo_core *c) {
     memset(c, 0, sizeof *c);
     if (mlo_scan_choose(m, &c->scan)) return mlo_failed(m);
+    if (c->scan.n_state != 1 || c->scan.n_tap)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
+            "a loop of %zu carried values and %zu results has no hardware; it has one of each",
+            c->scan.n_state, c->scan.node->n_output);
     mlo_form f = mlo_form_of(mlo_value_of(c->scan.body, c->scan.body->input[0]->name));
     if (!mlo_form_known(&f) || f.rank < 2)
         return mlo_fail(m, MLO_E_SHAPE, c->scan.node,
@@ -30876,7 +30963,8 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
     if (c->axi_bits & (c->axi_bits - 1))
         return mlo_fail(m, MLO_E_DATA, c->scan.node,
             "metadata say mlo.axi_width = %d, which is no power of two", c->axi_bits);
-    if (m->error.code || mlo_core_elements(m, c) || mlo_core_edges(m, c)) return mlo_failed(m);
+    if (m->error.code || mlo_core_elements(m, c) || mlo_core_edges(m, c) || mlo_core_closed(m, c))
+        return mlo_failed(m);
     mlo_core_lanes(c);
     mlo_value *mask = mlo_value_of(c->scan.outer, mlo_intern(m, "mlo_mask"));
     c->masked = mask && !mask->tensor;
@@ -35227,11 +35315,39 @@ static int64_t mlo_folding_int(mlo *m, const cJSON *entry, const char *key, int6
     return otherwise;
 }
 
-static int mlo_folding_entry(mlo *m, mlo_core *c, const cJSON *entry) {
+/* An entry is an object, and its keys are written as they are here (FINN has more of them). */
+static int mlo_folding_written(mlo *m, const cJSON *entry) {
+    static const char *const keys[] = { "PE", "SIMD", "memory", "tile" };
+    if (!cJSON_IsObject(entry))
+        return mlo_fail_at(m, MLO_E_FOLDING, entry->string,
+            "the folding of a kernel is an object: {\"PE\": 4, \"SIMD\": 4}");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const cJSON *v = cJSON_GetObjectItem(entry, keys[i]);
+        if (v && !mlo_eq(v->string, keys[i]))
+            return mlo_fail_at(m, MLO_E_FOLDING, entry->string, "%s is written %s in a folding",
+                v->string, keys[i]);
+    }
+    return 0;
+}
+
+/* Does another entry, before this one, name the kernel too? Its key; NULL: none does. */
+static const char *mlo_folding_before(
+    const cJSON *folding, const cJSON *entry, const mlo_element *e) {
+    for (const cJSON *v = folding->child; v != entry; v = v->next)
+        if (mlo_folding_names(v->string, e)) return v->string;
+    return NULL;
+}
+
+static int mlo_folding_entry(mlo *m, mlo_core *c, const cJSON *folding, const cJSON *entry) {
     int used = 0;
+    MLO_TRY(mlo_folding_written(m, entry));
     for (int i = 0; i < c->n_element; i++) {
         mlo_element *e = &c->element[i];
         if (!e->kernel || !mlo_folding_names(entry->string, e)) continue;
+        const char *before = mlo_folding_before(folding, entry, e);
+        if (before)
+            return mlo_fail_at(m, MLO_E_FOLDING, entry->string,
+                "the folding has %s twice, also as '%s'; give one of them", e->name, before);
         int64_t pe = mlo_folding_int(m, entry, "PE", e->unit.pe);
         int64_t simd = mlo_folding_int(m, entry, "SIMD", e->unit.simd);
         const cJSON *memory = cJSON_GetObjectItemCaseSensitive(entry, "memory");
@@ -35293,11 +35409,15 @@ static int mlo_fold_json(mlo *m, mlo_core *c, const char *text) {
     }
     if (folding == line && !mlo_opt(m, "frames-in-flight")) {
         const cJSON *frames = cJSON_GetObjectItemCaseSensitive(json, "frames_in_flight");
-        if (cJSON_IsNumber(frames) && frames->valuedouble >= 1 && frames->valuedouble <= 255)
-            c->frames = (int)frames->valuedouble;
+        const double n = cJSON_IsNumber(frames) ? frames->valuedouble : 0;
+        if (n >= 1 && n <= 255 && n == floor(n))
+            c->frames = (int)n;
+        else if (frames)
+            mlo_fail_at(m, MLO_E_FOLDING, "frames_in_flight",
+                "the folding has no whole number of frames from 1 to 255");
     }
     cJSON_ArrayForEach(entry, folding) if (!m->error.code && !mlo_eq(entry->string, "Defaults"))
-        mlo_folding_entry(m, c, entry);
+        mlo_folding_entry(m, c, folding, entry);
     cJSON_Delete(json);
     return mlo_failed(m);
 }
@@ -35393,7 +35513,7 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
  * --folding names. */
 static int mlo_fold_begin(mlo *m, mlo_core *c, mlo_wish *w) {
     const char *json = mlo_opt(m, "folding-json");
-    if (mlo_core_build(m, c) || mlo_fold_wish(m, w)) return mlo_failed(m);
+    if (mlo_infer(m) || mlo_core_build(m, c) || mlo_fold_wish(m, w)) return mlo_failed(m);
     if (!w->any_frames) c->frames = (int)mlo_opt_int(m, "frames-in-flight", c->frames, 1, 255);
     long axi = mlo_opt_int(m, "axi-width", c->axi_bits, 32, 1024);
     if (axi & (axi - 1))
@@ -49292,7 +49412,8 @@ int mlo_emit(mlo *m, mlo_sink sink, void *user) {
     if (mlo_to(m, "fold")) return mlo_failed(m);
     m->stage = "emit";
     mlo_emitter *e = MLO_NEW(m, mlo_emitter);
-    if (!e || !(e->c = MLO_NEW(m, mlo_core)) || mlo_core_build(m, e->c)) return mlo_failed(m);
+    if (!e || !(e->c = MLO_NEW(m, mlo_core)) || mlo_infer(m) || mlo_core_build(m, e->c))
+        return mlo_failed(m);
     e->m = m;
     e->sink = sink;
     e->user = user;
@@ -52961,7 +53082,7 @@ const char *mlo_report(mlo *m, const char *what) {
         mlo_fold_pareto(m, &t);
     } else if (mlo_eq(what, "folding")) {
         mlo_core *c = MLO_NEW(m, mlo_core);
-        if (c && !mlo_core_build(m, c)) mlo_folding_text(c, &t);
+        if (c && !mlo_infer(m) && !mlo_core_build(m, c)) mlo_folding_text(c, &t);
     } else
         mlo_fail_at(m, MLO_E_USAGE, NULL,
             "there is no report '%s'; they are scope, roll, quantize, folding, pareto, cycles",

@@ -80,7 +80,10 @@ static int mlo_mvu_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, table ? 6 : 5)) return mlo_failed(c->m);
     const mlo_array *x = c->in[0], *w = c->in[1];
     if (mlo_kernel_activation(c, 0)) return mlo_failed(c->m);
-    /* (that they fit has been seen to by the shape rule) */
+    if (w->rank != 2 || x->rank < 1 || x->dims[x->rank - 1] != w->dims[0])
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node,
+            "x %s and W %s do not fit; W must be [K, N] with K channels in x",
+            mlo_dims_text(c->m, x->rank, x->dims), mlo_dims_text(c->m, w->rank, w->dims));
     if (w->dtype != MLO_INT8 || w->dims[0] < 1)
         return mlo_fail(c->m, MLO_E_SHAPE, c->node,
             "W is %s [%lld, %lld]; it must be INT8, with a row at least", mlo_dtype_name(w->dtype),
