@@ -23854,111 +23854,22 @@ static int mlo_respell(mlo *m, mlo_scan *scan) {
     return 0;
 }
 
-/* ======== src/integer/mask.c ======== */
-/* mask: proves what an attention's additive mask hides, or refuses it in a person's words.
+/* ======== src/integer/symbol.c ======== */
+/* symbol: what each element of a value of the body is computed from.
  *
- * in:  a mask as the body reads it: [.., T, T] or smaller, made of constants and model inputs, in
- *     the body or around it.
- * out: which keys a query may see by their places, in each iteration: all, those up to itself
- *     (causal), or those of a band around it; and a value of the outer graph with one number per
- *     key: 0 where the key counts, hugely negative where it doesn't. What is neither becomes a bias:
- *     numbers of each iteration, head, query and key.
+ * in:  a value of a loop's body, made of constants, parameters and model inputs, in the body or around
+ *     it; an iteration.
+ * out: a symbol for each of its elements. Equal operations on equal symbols are equal symbols; a symbol
+ *     knows the least and the most that it can be, and whether it is another one plus a number.
  *
- * How: every element is traced to what it is computed from, as a symbol. Equal operations on equal
- * symbols are equal symbols; a symbol knows the least and the most that it can be. What is at most
- * -10000 whatever the inputs are is hidden. The hidden elements have to be those outside of a
- * band, one by one, and what is left in a column has to be one symbol: the key's own. If that is not
- * so, each element has to be the key's own symbol plus a number, which is the bias, or be hidden.
- * What all keys of a row have in common is taken off, as a softmax does not see it: ALiBi, a slope
- * times the distance, is then a slope times the key, the same for all queries.
- *
- * invariant: what is proved holds for any input whose integer masks are 0 and 1 (the inputs that
- *     have `mask` in their names). Sample data prove nothing here. One wrong element is one too
- *     many: it is named.
- * example: Where(And(Range(T) <= Reshape(Range(T), [T, 1]), attention_mask != 0), 0, -3.4e38) is
- *     causal, and its diagonal is the key mask.
- * cost: O(elements) for each node between the inputs and the mask; for each iteration, where it
- *     differs from layer to layer.
+ * invariant: what symbols say holds for any input whose integer masks are 0 and 1 (the inputs that have
+ *     `mask` in their names). Operators that move elements are evaluated, on the elements' own
+ *     numbers; of the others, equal arguments make equal results, and no more is claimed.
+ * example: Where(attention_mask != 0, 0, -3.4e38) has as many symbols as the mask has elements, each
+ *     between -3.4e38 and 0.
+ * cost: O(elements) for each node between the inputs and the value; values of the outer graph once,
+ *     those of the body once an iteration.
  */
-
-/* ---- out of the body ------------------------------------------------------ */
-
-/* What the first iteration gets of a scan input, in the outer graph as `outside`; `list` takes the
- * node. NULL: failed. */
-static const char *mlo_hoist_slice(
-    mlo *m, mlo_scan *s, const char *name, const char *outside, mlo_graph *list) {
-    for (size_t k = s->n_state; k < s->body->n_input; k++) {
-        if (s->body->input[k]->name != name) continue;
-        mlo_node bare = *s->node;
-        bare.n_meta = 0;
-        mlo_expansion x = { m, s->outer, &bare, mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
-        const char *first = mlo_x_whole(&x, 0);
-        mlo_node *n = mlo_node_new(m, "Gather", outside);
-        if (!first || !n || mlo_node_input(m, n, s->node->input[k]) || mlo_node_input(m, n, first)
-            || mlo_node_output(m, n, outside) || !mlo_index_value(m, s->outer, outside))
-            return NULL;
-        return mlo_graph_add(m, list, n) ? NULL : outside;
-    }
-    mlo_fail_at(m, MLO_E_UNSUPPORTED, name, "an attention mask that the layers themselves compute");
-    return NULL;
-}
-
-/* Moves what makes a value of the body in front of the loop, as the first iteration has it; `list`
- * takes the nodes. Its name there; NULL: failed. */
-static const char *mlo_hoist(mlo *m, mlo_scan *s, const char *name, mlo_graph *list, int depth) {
-    mlo_value *v = mlo_value_of(s->body, name);
-    if (v && v->graph != s->body) return name;
-    const char *outside = mlo_format(m, "%s_outside", name);
-    if (!outside || mlo_value_of(s->outer, outside)) return outside;
-    if (v && v->tensor) {
-        mlo_tensor *t = MLO_NEW(m, mlo_tensor);
-        if (!t) return NULL;
-        *t = *v->tensor;
-        t->name = outside;
-        return mlo_graph_init(m, s->outer, t) || !mlo_index_value(m, s->outer, outside) ? NULL
-                                                                                        : outside;
-    }
-    if (v && v->is_input) return mlo_hoist_slice(m, s, name, outside, list);
-    int inner = v && v->producer && depth <= 64;
-    for (size_t i = 0; inner && i < v->producer->n_attr; i++) inner = !v->producer->attr[i]->g;
-    if (!inner) {
-        mlo_fail_at(m, MLO_E_UNSUPPORTED, name,
-            "an attention mask that is computed inside of the loop in a way that mlo cannot move "
-            "in front of it");
-        return NULL;
-    }
-    mlo_node *n = mlo_node_new(
-        m, v->producer->op, mlo_format(m, "%s_outside", mlo_node_name(v->producer)));
-    if (!n) return NULL;
-    n->domain = v->producer->domain;
-    n->attr = v->producer->attr;
-    n->n_attr = v->producer->n_attr;
-    for (size_t i = 0; i < v->producer->n_input; i++) {
-        const char *in = mlo_has_input(v->producer, i)
-            ? mlo_hoist(m, s, v->producer->input[i], list, depth + 1)
-            : "";
-        if (!in || mlo_node_input(m, n, in)) return NULL;
-    }
-    for (size_t i = 0; i < v->producer->n_output; i++) {
-        const char *out = mlo_format(m, "%s_outside", v->producer->output[i]);
-        if (!out || mlo_node_output(m, n, out) || !mlo_index_value(m, s->outer, out)) return NULL;
-    }
-    return mlo_graph_add(m, list, n) ? NULL : outside;
-}
-
-/* Puts nodes in front of the loop. */
-static int mlo_put_before(mlo *m, mlo_scan *s, const mlo_graph *list) {
-    mlo_graph all = { 0 };
-    for (size_t i = 0; i < s->outer->n_node; i++) {
-        for (size_t k = 0; s->outer->node[i] == s->node && k < list->n_node; k++)
-            MLO_TRY(mlo_graph_add(m, &all, list->node[k]));
-        MLO_TRY(mlo_graph_add(m, &all, s->outer->node[i]));
-    }
-    s->outer->node = all.node;
-    s->outer->n_node = all.n_node;
-    MLO_TRY(mlo_index(m, m->model->graph));
-    return mlo_infer(m);
-}
 
 /* ---- symbols -------------------------------------------------------------- */
 
@@ -24388,6 +24299,19 @@ static void mlo_trace_end(mlo_tracer *t) {
     mlo_scratch_free(t->m, t->met);
 }
 
+/* ======== src/integer/band.c ======== */
+/* band: which keys a query may see by their places: those up to itself (causal), or of a band around it.
+ *
+ * in:  the symbols of a mask's elements (symbol.c), an iteration at a time.
+ * out: how far back and ahead a query sees, in each iteration, and each key's own symbol; or which element
+ *     is wrong.
+ *
+ * invariant: the hidden elements are those outside of the band, one by one, and what is left in a column
+ *     is one symbol, the key's own, in all iterations and masks of a loop.
+ * example: hidden above the diagonal: back = T - 1, ahead = 0.
+ * cost: O(elements).
+ */
+
 /* ---- bands ---------------------------------------------------------------- */
 
 /* What is added to scores beside a key's own: numbers of `n` iterations (1: all alike), `heads`,
@@ -24549,6 +24473,21 @@ static int mlo_follow_mask(
     }
     return mlo_sight_of(t->m, back, ahead, n, keys, sight);
 }
+
+/* ======== src/integer/bias.c ======== */
+/* bias: what a mask that is no band adds to scores: numbers of each iteration, head, query and key.
+ *
+ * in:  the symbols of a mask's elements (symbol.c), an iteration at a time.
+ * out: the numbers, -INFINITY where a key is hidden; each key's own symbol, beside them.
+ *
+ * What all keys of a row have in common is taken off, as a softmax does not see it; queries and heads that
+ * then are alike are joined. So ALiBi, a slope times the distance, becomes a slope times the key, the
+ * same for all queries.
+ *
+ * invariant: each element is the key's own symbol plus a number, or hidden; every query sees a key.
+ * example: a table by distance of 4 heads and 7 tokens: [4, 7, 7], the same in all iterations.
+ * cost: O(elements), in each iteration where layers differ.
+ */
 
 /* ---- biases --------------------------------------------------------------- */
 
@@ -24712,6 +24651,108 @@ static int mlo_follow_bias(mlo_tracer *t, const char *name, int64_t keys, int64_
     mlo_bias_join_heads(&b);
     if (most > 1e-6) sight->bias = b;
     return 0;
+}
+
+/* ======== src/integer/mask.c ======== */
+/* mask: proves what an attention's additive mask hides, or refuses it in a person's words.
+ *
+ * in:  a mask as the body reads it: [.., T, T] or smaller, made of constants and model inputs, in
+ *     the body or around it.
+ * out: which keys a query may see by their places, in each iteration: all, those up to itself
+ *     (causal), or those of a band around it; and a value of the outer graph with one number per
+ *     key: 0 where the key counts, hugely negative where it doesn't. What is neither becomes a bias:
+ *     numbers of each iteration, head, query and key.
+ *
+ * How: every element is traced to what it is computed from (symbol.c). What is at most -10000 whatever
+ * the inputs are is hidden. The mask has to be a band (band.c) or a bias (bias.c) beside the keys' own
+ * symbols; those are moved in front of the loop.
+ *
+ * invariant: what is proved holds for any input whose integer masks are 0 and 1 (the inputs that
+ *     have `mask` in their names). Sample data prove nothing here. One wrong element is one too
+ *     many: it is named.
+ * example: Where(And(Range(T) <= Reshape(Range(T), [T, 1]), attention_mask != 0), 0, -3.4e38) is
+ *     causal, and its diagonal is the key mask.
+ * cost: O(elements) for each node between the inputs and the mask; for each iteration, where it
+ *     differs from layer to layer.
+ */
+
+/* ---- out of the body ------------------------------------------------------ */
+
+/* What the first iteration gets of a scan input, in the outer graph as `outside`; `list` takes the
+ * node. NULL: failed. */
+static const char *mlo_hoist_slice(
+    mlo *m, mlo_scan *s, const char *name, const char *outside, mlo_graph *list) {
+    for (size_t k = s->n_state; k < s->body->n_input; k++) {
+        if (s->body->input[k]->name != name) continue;
+        mlo_node bare = *s->node;
+        bare.n_meta = 0;
+        mlo_expansion x = { m, s->outer, &bare, mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
+        const char *first = mlo_x_whole(&x, 0);
+        mlo_node *n = mlo_node_new(m, "Gather", outside);
+        if (!first || !n || mlo_node_input(m, n, s->node->input[k]) || mlo_node_input(m, n, first)
+            || mlo_node_output(m, n, outside) || !mlo_index_value(m, s->outer, outside))
+            return NULL;
+        return mlo_graph_add(m, list, n) ? NULL : outside;
+    }
+    mlo_fail_at(m, MLO_E_UNSUPPORTED, name, "an attention mask that the layers themselves compute");
+    return NULL;
+}
+
+/* Moves what makes a value of the body in front of the loop, as the first iteration has it; `list`
+ * takes the nodes. Its name there; NULL: failed. */
+static const char *mlo_hoist(mlo *m, mlo_scan *s, const char *name, mlo_graph *list, int depth) {
+    mlo_value *v = mlo_value_of(s->body, name);
+    if (v && v->graph != s->body) return name;
+    const char *outside = mlo_format(m, "%s_outside", name);
+    if (!outside || mlo_value_of(s->outer, outside)) return outside;
+    if (v && v->tensor) {
+        mlo_tensor *t = MLO_NEW(m, mlo_tensor);
+        if (!t) return NULL;
+        *t = *v->tensor;
+        t->name = outside;
+        return mlo_graph_init(m, s->outer, t) || !mlo_index_value(m, s->outer, outside) ? NULL
+                                                                                        : outside;
+    }
+    if (v && v->is_input) return mlo_hoist_slice(m, s, name, outside, list);
+    int inner = v && v->producer && depth <= 64;
+    for (size_t i = 0; inner && i < v->producer->n_attr; i++) inner = !v->producer->attr[i]->g;
+    if (!inner) {
+        mlo_fail_at(m, MLO_E_UNSUPPORTED, name,
+            "an attention mask that is computed inside of the loop in a way that mlo cannot move "
+            "in front of it");
+        return NULL;
+    }
+    mlo_node *n = mlo_node_new(
+        m, v->producer->op, mlo_format(m, "%s_outside", mlo_node_name(v->producer)));
+    if (!n) return NULL;
+    n->domain = v->producer->domain;
+    n->attr = v->producer->attr;
+    n->n_attr = v->producer->n_attr;
+    for (size_t i = 0; i < v->producer->n_input; i++) {
+        const char *in = mlo_has_input(v->producer, i)
+            ? mlo_hoist(m, s, v->producer->input[i], list, depth + 1)
+            : "";
+        if (!in || mlo_node_input(m, n, in)) return NULL;
+    }
+    for (size_t i = 0; i < v->producer->n_output; i++) {
+        const char *out = mlo_format(m, "%s_outside", v->producer->output[i]);
+        if (!out || mlo_node_output(m, n, out) || !mlo_index_value(m, s->outer, out)) return NULL;
+    }
+    return mlo_graph_add(m, list, n) ? NULL : outside;
+}
+
+/* Puts nodes in front of the loop. */
+static int mlo_put_before(mlo *m, mlo_scan *s, const mlo_graph *list) {
+    mlo_graph all = { 0 };
+    for (size_t i = 0; i < s->outer->n_node; i++) {
+        for (size_t k = 0; s->outer->node[i] == s->node && k < list->n_node; k++)
+            MLO_TRY(mlo_graph_add(m, &all, list->node[k]));
+        MLO_TRY(mlo_graph_add(m, &all, s->outer->node[i]));
+    }
+    s->outer->node = all.node;
+    s->outer->n_node = all.n_node;
+    MLO_TRY(mlo_index(m, m->model->graph));
+    return mlo_infer(m);
 }
 
 /* ---- what a person is told, and what others get --------------------------- */

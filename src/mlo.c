@@ -91,7 +91,10 @@
 #include "integer/respell_rotary.c" /* of rotary embedding, */
 #include "integer/respell_norm.c"   /* of norms; */
 #include "integer/respell.c"        /* of masks; all of them, in turn */
-#include "integer/mask.c"           /* an attention mask: one bit per key, proved */
+#include "integer/symbol.c"         /* what each element of a value is computed from */
+#include "integer/band.c"           /* which keys a mask hides by their places, */
+#include "integer/bias.c"           /* what it adds to scores; */
+#include "integer/mask.c"           /* what is left is one number per key, in front of the loop */
 #include "integer/recognise.c"      /* the body as a short list of sublayers */
 #include "integer/calibrate.c"      /* what the values of a loop look like */
 #include "integer/said.c"           /* texts to calibrate a decoder with */

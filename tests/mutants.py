@@ -51,7 +51,7 @@ SCRIPTS = [      # files, and the scripts that concern them, or some of a script
     ("src/kernels/*", "errors report numerics predict fixed"),
     ("src/fold/* src/stages.c", "errors report search device fold_default"),
     ("src/integer/given.c src/integer/qconfig.c", "errors %(given)s numerics fixed"),
-    ("src/integer/layout.c src/integer/respell.c src/integer/mask.c src/integer/recognise.c src/integer/scan.c",
+    ("src/integer/layout.c src/integer/respell*.c src/integer/mask.c src/integer/symbol.c src/integer/band.c src/integer/bias.c src/integer/recognise.c src/integer/scan.c",
      "errors spellings %(given)s numerics attention"),
     ("src/integer/*", "errors numerics report %(given)s fixed"),
     ("src/core/*", "errors report predict"),

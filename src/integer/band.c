@@ -1,0 +1,173 @@
+/* band: which keys a query may see by their places: those up to itself (causal), or of a band around it.
+ *
+ * in:  the symbols of a mask's elements (symbol.c), an iteration at a time.
+ * out: how far back and ahead a query sees, in each iteration, and each key's own symbol; or which element
+ *     is wrong.
+ *
+ * invariant: the hidden elements are those outside of the band, one by one, and what is left in a column
+ *     is one symbol, the key's own, in all iterations and masks of a loop.
+ * example: hidden above the diagonal: back = T - 1, ahead = 0.
+ * cost: O(elements).
+ */
+
+/* ---- bands ---------------------------------------------------------------- */
+
+/* What is added to scores beside a key's own: numbers of `n` iterations (1: all alike), `heads`,
+ * `queries` (1: all alike) and `keys`; -INFINITY: the key is hidden. */
+typedef struct {
+    int64_t n, heads, queries, keys;
+    float *number; /* NULL: there is none */
+} mlo_bias;
+
+/* Which keys a query i sees by their places: i - back <= j <= i + ahead. One for each iteration. */
+typedef struct {
+    int causal, band; /* 1: nowhere a later key; some key is hidden otherwise by its place */
+    int32_t *back, *ahead;
+    mlo_bias bias; /* there is one: no band */
+} mlo_sight;
+
+/* A mask's elements in one iteration: `copies` (of heads) of `rows` queries (1: all alike). */
+typedef struct {
+    const int64_t *id;
+    int64_t copies, rows, keys;
+    int64_t back, ahead;
+} mlo_mask_view;
+
+/* What is wrong with a mask, and where. */
+typedef struct {
+    const char *what;
+    int64_t head, query, key, iteration;
+} mlo_wrong;
+
+static int mlo_wrong_at(mlo_wrong *w, const char *what, int64_t head, int64_t query, int64_t key) {
+    w->what = what;
+    w->head = head;
+    w->query = query;
+    w->key = key;
+    return 0;
+}
+
+/* Does some query see key j? */
+static int mlo_is_alive(const mlo_tracer *t, const mlo_mask_view *v, int64_t j) {
+    for (int64_t i = 0; i < v->rows; i++)
+        if (!mlo_is_hidden(t, v->id[i * v->keys + j])) return 1;
+    return 0;
+}
+
+/* The band that most elements speak for: a distance belongs to it where more elements are seen than
+ * hidden. Keys that nobody sees say nothing. */
+static int mlo_band_of(mlo_tracer *t, mlo_mask_view *v) {
+    const int64_t n = v->keys;
+    int64_t *votes = (int64_t *)mlo_scratch(t->m, (size_t)(2 * n), sizeof *votes);
+    if (!votes) return mlo_failed(t->m);
+    memset(votes, 0, (size_t)(2 * n) * sizeof *votes);
+    for (int64_t j = 0; v->rows > 1 && j < n; j++)
+        for (int64_t i = 0, alive = mlo_is_alive(t, v, j); alive && i < n; i++)
+            votes[n + i - j] += mlo_is_hidden(t, v->id[i * n + j]) ? -1 : 1;
+    v->back = v->ahead = 0;
+    while (v->back < n - 1 && votes[n + v->back + 1] >= 0) v->back++;
+    while (v->ahead < n - 1 && votes[n - v->ahead - 1] >= 0) v->ahead++;
+    mlo_scratch_free(t->m, votes);
+    return 0;
+}
+
+/* Is every element what the band says: hidden outside of it; inside of it the key's own, which the
+ * diagonal has? */
+static int mlo_is_band(const mlo_tracer *t, const mlo_mask_view *v, mlo_wrong *w) {
+    const int64_t n = v->keys, step = v->rows > 1 ? n + 1 : 1;
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0, alive = mlo_is_alive(t, v, j); alive && i < v->rows; i++) {
+            int in = v->rows == 1 || (i - v->back <= j && j <= i + v->ahead);
+            int64_t id = v->id[i * n + j];
+            if (mlo_is_hidden(t, id) && in)
+                return mlo_wrong_at(
+                    w, "query %lld does not see key %lld, others as near do", 0, i, j);
+            if (mlo_is_hidden(t, id)) continue;
+            if (!in)
+                return mlo_wrong_at(w, "query %lld sees key %lld, others as far do not", 0, i, j);
+            if (id != v->id[j * step])
+                return mlo_wrong_at(
+                    w, "query %lld adds to key %lld what other queries do not", 0, i, j);
+        }
+    for (int64_t k = n * v->rows; k < n * v->rows * v->copies; k++) {
+        int64_t a = v->id[k], b = v->id[k % (n * v->rows)];
+        if (a != b && !(mlo_is_hidden(t, a) && mlo_is_hidden(t, b)))
+            return mlo_wrong_at(w, "query %lld adds to key %lld what other heads do not",
+                k / (n * v->rows), k / n % v->rows, k % n);
+    }
+    return 1;
+}
+
+/* ---- the mask ------------------------------------------------------------- */
+
+/* The elements of a mask in the tracer's iteration. 0: *w says what is wrong, or it has failed. */
+static int mlo_view_elements(
+    mlo_tracer *t, const char *name, int64_t keys, mlo_mask_view *v, mlo_wrong *w) {
+    const mlo_array *a = mlo_trace(t, name);
+    if (!a) return mlo_wrong_at(w, "it is too large to be followed", 0, 0, 0);
+    v->id = (const int64_t *)a->data;
+    v->keys = keys;
+    v->rows = a->rank > 1 && a->dims[a->rank - 2] == keys ? keys : 1;
+    v->copies = mlo_array_count(a) / (v->rows * keys);
+    return 1;
+}
+
+/* Looks at a mask in the tracer's iteration. 0: *w says what is wrong, or it has failed. */
+static int mlo_view_mask(
+    mlo_tracer *t, const char *name, int64_t keys, mlo_mask_view *v, mlo_wrong *w) {
+    return mlo_view_elements(t, name, keys, v, w) && !mlo_band_of(t, v) && mlo_is_band(t, v, w);
+}
+
+/* The key's own symbols, which all iterations and all masks of a loop have to share. */
+static int mlo_same_keys(const mlo_tracer *t, const mlo_mask_view *v, int64_t *own, mlo_wrong *w) {
+    const int64_t step = v->rows > 1 ? v->keys + 1 : 1;
+    for (int64_t j = 0; j < v->keys; j++) {
+        int64_t id = v->id[j * step];
+        if (own[j] < 0) own[j] = id;
+        if (own[j] != id && !(mlo_is_hidden(t, own[j]) && mlo_is_hidden(t, id)))
+            return mlo_wrong_at(
+                w, "query %lld adds to key %lld what other layers or attentions do not", 0, j, j);
+    }
+    return 1;
+}
+
+/* Causal, or a band, or neither: in all iterations together. */
+static int mlo_sight_of(mlo *m, const int64_t *back, const int64_t *ahead, int64_t iterations,
+    int64_t keys, mlo_sight *s) {
+    s->causal = keys > 1;
+    s->band = 0;
+    s->back = MLO_NEW_N(m, int32_t, (size_t)iterations);
+    s->ahead = MLO_NEW_N(m, int32_t, (size_t)iterations);
+    if (!s->back || !s->ahead) return mlo_failed(m);
+    for (int64_t i = 0; i < iterations; i++) {
+        s->causal &= ahead[i] == 0;
+        s->back[i] = (int32_t)back[i];
+        s->ahead[i] = (int32_t)ahead[i];
+    }
+    for (int64_t i = 0; i < iterations; i++)
+        s->band |= back[i] < keys - 1 || (!s->causal && ahead[i] < keys - 1);
+    return 0;
+}
+
+/* What a mask is in all iterations; own: its keys' symbols (-1: not known yet). */
+static int mlo_follow_mask(
+    mlo_tracer *t, const char *name, int64_t keys, int64_t *own, mlo_sight *sight, mlo_wrong *w) {
+    int64_t n = t->s->iterations, *back = MLO_NEW_N(t->m, int64_t, (size_t)(2 * n)), *ahead;
+    if (!back) return mlo_failed(t->m);
+    ahead = back + n;
+    const mlo_value *v = mlo_value_of(t->s->body, name);
+    const int varies = v && v->graph == t->s->body;
+    for (int64_t i = 0; i < n; i++) {
+        mlo_mask_view seen;
+        w->iteration = t->iteration = i;
+        back[i] = back[0];
+        ahead[i] = ahead[0];
+        if (i && !varies) continue;
+        mlo_trace_forget(t->m, &t->now);
+        if (!mlo_view_mask(t, name, keys, &seen, w) || !mlo_same_keys(t, &seen, own, w))
+            return mlo_failed(t->m);
+        back[i] = seen.back;
+        ahead[i] = seen.ahead;
+    }
+    return mlo_sight_of(t->m, back, ahead, n, keys, sight);
+}
