@@ -283,7 +283,7 @@ REFUSED = """stories260k-step t5-tiny bart-tiny-opset23 convnext-tiny deberta-ti
 
 def check_sanitizers():
     """Every verb over every model with ASan and UBSan; models that mlo does not support must be refused as cleanly."""
-    program, whole = t.sanitized(), t.drawn(t.models(), 3)
+    program, whole = t.sanitized(), t.drawn(t.models(), 5)
     for name, path in t.models().items():
         dim = ["--dim", "seq=32"] if "dynamic" in name else []
         calib = ["--calib", t.calibration(name, 1)] if name in QUANTIZES + ["bert-tiny-dynamic"] else []
@@ -325,10 +325,10 @@ def check_valgrind():
 
 
 def check_allocations():
-    """Every k-th allocation fails in turn (a third of them a day), once for itself and once with all later ones: an error, nothing lost."""
+    """Every k-th allocation fails in turn (a sixth of them a day), once for itself and once with all later ones: an error, nothing lost."""
     why = t.compile_c(at("allocations"), [os.path.join(t.tests, "library/allocations.c"), t.amalgamation()], ["-std=c99", "-O1", *t.SANITIZE])
     if why: return case("allocations", why)
-    day, step = datetime.date.today().toordinal(), 1 if t.full else 3
+    day, step = datetime.date.today().toordinal(), 1 if t.full else 6
     t.note("one allocation in %d, by the date" % step)
     for sticky in 0, 1:
         first = 1 + (day + sticky) % step
@@ -342,7 +342,7 @@ def check_places():
     """Each place that asks for memory, told from others by who asked there, is refused once: an error, nothing lost."""
     why = t.compile_c(at("places"), [os.path.join(t.tests, "library/places.c"), t.amalgamation()], ["-std=c99", "-O0", "-DMLO_SMALL_BLOCK=64", *t.SANITIZE])
     if why: return case("places", why)
-    day, step = datetime.date.today().toordinal(), 1 if t.full else 12
+    day, step = datetime.date.today().toordinal(), 1 if t.full else 20
     t.note("one place in %d, by the date" % step)
     with open(os.path.join(t.tests, "library/places.txt")) as f: rows = [[w.strip() for w in l.split("|")] for l in f if not l.startswith("#")]
     for k, (model, steps) in enumerate(rows):
@@ -381,7 +381,7 @@ def check_determinism():
     case("from another directory", compile_to("same/elsewhere", cwd=folder, model="bert-tiny-mask.onnx"))
     shutil.copy(t.model("bert-tiny-mask"), at("moved.onnx"))
     case("under another name", compile_to("same/moved", model=at("moved.onnx")))
-    eager = t.drawn(("gcc", "clang"), 2)                 # an object of its own: the others are those of check_object
+    eager = t.drawn(("gcc", "clang", "", ""), 4)         # an object of its own: the others are those of check_object
     for cc in ("gcc", "clang"):
         if not t.have("compiled with " + cc, cc): continue
         for level in "-O0", "-O2": case(f"compiled with {cc} {level}", compile_to(f"same/{cc}{level}", program=t.command_line(cc, (*OBJECT, level))))

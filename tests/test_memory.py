@@ -76,7 +76,7 @@ def check_widths():
     """The bus from 32 to 512 bits; slow memory, too."""
     if not t.have("bus widths", "iverilog"): return
     mixed = t.write("mixed.json", MIXED)
-    for width in "32", "64", "256", "512":
+    for width in t.drawn(("32", "64", "256", "512"), 2):
         path = made("memory-20", "--pe", "4", "--simd", "5", "--frames-in-flight", "2", "--folding", mixed, "--axi-width", width)
         r = Run(path, "--frames", "4", *(("--axi-latency", "64", "--bandwidth", "3") if width == "64" else ()))
         t.case("%s bits of bus" % width, why(r, path))
@@ -108,7 +108,7 @@ def check_blocks():
     """Tiles of one token, of some that a frame's end cuts off, of a frame; mixed with resident memories; and the cycles that were foretold."""
     if not t.have("row blocks", "iverilog", "verilator"): return
     mixed = t.write("blocks.json", '{"mvu_0": {"memory": "block", "tile": 3}, "mvu_2": {"memory": "resident"}, "mvu_3": {"memory": "block", "tile": 2}, "layernorm_0": {"memory": "resident"}}')
-    for how in ("--memory", "block", "--tile", "1"), ("--memory", "block", "--tile", "2"), ("--memory", "block"), ("--folding", mixed):
+    for how in t.drawn((("--memory", "block", "--tile", "1"), ("--memory", "block", "--tile", "2"), ("--folding", mixed), ("--memory", "block")), 2):
         path = made("memory-20", "--pe", "4", "--simd", "5", "--frames-in-flight", "2", *how)
         kinds = [k["memory"] for k in json.loads(t.read(os.path.join(path, "manifest.json")))["kernels"] if k["op"].startswith("MVU")]
         said = "" if "block" in kinds else str(kinds)
@@ -144,4 +144,4 @@ def check_errors():
 
 
 if __name__ == "__main__": t.main(check_modes, check_widths, check_latency, check_sizes, check_blocks, check_lint, check_errors,
-                                  floor=28)
+                                  floor=24)

@@ -223,7 +223,8 @@ def check_fifos():
 def check_least():
     """FIFOs as fold makes them: deeper ones save no cycle; with a token less one runs full, or could deadlock and is refused."""
     if not t.have("FIFOs", "iverilog"): return
-    for name, flags in ("long", ("--pe", 4, "--simd", 4, "--frames-in-flight", 2)), ("mlp-res", ("--pe", 4, "--simd", 4)), ("long", ("--pe", 2, "--simd", 4, "--memory", "block", "--tile", 3)):
+    cores = ("long", ("--pe", 4, "--simd", 4, "--frames-in-flight", 2)), ("mlp-res", ("--pe", 4, "--simd", 4)), ("long", ("--pe", 2, "--simd", 4, "--memory", "block", "--tile", 3))
+    for name, flags in t.drawn(cores, 3):
         folded = t.good("fold", model(name), "--max-cost", 1, *flags).decode()       # 8-bit operands: cores whose peaks are told to the beat
         found = list(re.finditer(r'"key": *"mlo\.fifo\.\d",\s*"value": *"(\d+)"', folded))
 
@@ -265,4 +266,4 @@ def check_protocol():
 
 
 if __name__ == "__main__": t.main(check_random, check_hangs, check_protocol, check_depths, check_fifos, check_least,
-                                  floor=32)
+                                  floor=24)
