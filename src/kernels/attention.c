@@ -875,10 +875,9 @@ static void mlo_attention_intermediates(
 /* The constants of an iteration, as s_axis_c of mlo_attention.v has them. */
 static void mlo_attention_pack_constants(
     const mlo_node *n, const mlo_array *p, unsigned char *bits) {
-    static const int at[] = { 0, 16, 32, 48, 64, 80, 88, 96, 114, 120 };
-    static const int width[] = { 16, 6, 16, 6, 16, 6, 8, 18, 6, 8 };
-    for (int i = 0; i < mlo_attention_constants(n); i++)
-        mlo_put_bits(bits, at[i], width[i], (uint64_t)mlo_get(p, i));
+    static const int at[] = { 0, 16, 32, 48, 64, 80, 88, 96, 114, 120, 128 };
+    for (int i = 0; i < mlo_attention_constants(n); i++) /* none is negative: up to the next one */
+        mlo_put_bits(bits, at[i], at[i + 1] - at[i], (uint64_t)mlo_get(p, i));
 }
 
 /* A row of the bias after the other, a token's heads one behind the other; then the constants. */
