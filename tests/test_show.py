@@ -5,7 +5,7 @@
 Builds a driver from src/mlo.c with ASan and UBSan in a temporary folder.
 Usage: python tests/test_show.py path/to/mlo [NAME ...]
 """
-import itertools, json, os, re, shutil, subprocess
+import itertools, json, math, os, re, shutil, subprocess
 from html.parser import HTMLParser
 import onnx
 from onnx import TensorProto as T, helper
@@ -259,6 +259,22 @@ def wrong_timeline(d, section):
     return "" if loads or not first else "no loading of parameters"
 
 
+def wrong_labels(section):
+    """Labels stand in the order of their points, and as near to them as 16 pixels from one to the next allow: the regression that keeps an
+    order, by its formula, the largest of the smallest means."""
+    leads = sorted((int(label), int(y), int(x)) for x, y, label in re.findall(r"<path class=lead d='M(-?\d+),(-?\d+)L\d+,(-?\d+)H", section))
+    height, n = int(re.search(r"viewBox='0 0 \d+ (\d+)'", section)[1]), len(leads)
+    order = [(y, -x) for _, y, x in leads]
+    if order != sorted(order): return f"labels in another order than their points: {leads}"
+    wish = [y - 16 * i for i, (_, y, _) in enumerate(leads)]
+    mean = lambda a, b: sum(wish[a:b + 1]) / (b + 1 - a)
+    for i, (label, _, _) in enumerate(leads):
+        near = max(min(mean(a, b) for b in range(i, n)) for a in range(i + 1))
+        want = min(max(near, 16) + 16 * i, height - 44 - 16 * (n - 1 - i))
+        if abs(label - want) > 1: return f"label {i} of {leads} at {label}, should be at {want}"
+    return "" if n else "no label"
+
+
 def wrong_roofline(d, section):
     """Each kernel's multiply-accumulates per cycle, from the interval; the whole; what there is of both resources."""
     total = sum(k["macs"] for k in d["kernels"])
@@ -269,6 +285,7 @@ def wrong_roofline(d, section):
         if abs(float(found[1]) - pace) > 0.051 or int(found[2].replace(" ", "")) != multipliers or abs(float(found[3]) - 100 * pace / multipliers) > 0.051: return f"{found[0]}: {pace} of {multipliers}"
     ys = [int(y) for y in re.findall(r"class='label[^']*' text-anchor=start x=\d+ y=(\d+)", section)]
     if min((b - a for a, b in zip(sorted(ys), sorted(ys)[1:])), default=16) < 16: return f"labels overlap: {ys}"
+    if wrong_labels(section): return wrong_labels(section)
     return "" if f">{d['multipliers']:,} multipliers<".replace(",", " ") in section and ">16 bytes/cycle<" in section else "a roof is missing"
 
 
@@ -463,6 +480,43 @@ def check_models():
         if name in whole and r.returncode == 0: case(f"{name}/in one go", "" if run(path, "fold", "all", *options).stdout == r.stdout else "fold shows something else than from what quantize left")
 
 
+def size(n):
+    """Bytes, as people read them: of 1024, a tenth that is cut."""
+    for unit in ("B", "KiB", "MiB"):
+        if n < 1024: return "%d %s" % (n, unit) if unit == "B" else "%d.%d %s" % (n, int(n * 10) % 10, unit)
+        n /= 1024
+
+
+def check_sizes():
+    """What an iteration gets of its own: a slice of every initializer that a Scan goes through."""
+    for name in ("bert-tiny", "mlp-res", "whisper-tiny"):
+        m = onnx.ModelProto()
+        m.ParseFromString(run(t.model(name), "roll", "onnx").stdout)
+        bytes_of, want = {i.name: onnx.numpy_helper.to_array(i).nbytes for i in m.graph.initializer}, []
+        for v in onnx.shape_inference.infer_shapes(m).graph.value_info:
+            tt = v.type.tensor_type
+            bytes_of[v.name] = math.prod(x.dim_value for x in tt.shape.dim) * helper.tensor_dtype_to_np_dtype(tt.elem_type).itemsize
+        for n, loop in zip((n for n in m.graph.node if n.op_type == "Scan"), facts(m)):
+            own = [bytes_of[i] // loop["iterations"] for i in n.input[loop["carried"]:]]
+            want.append((str(len(own)), size(sum(own))))
+        got = re.findall(r"per iteration +(\d+) values?, ([\d.]+ \w+)", run(t.model(name), "roll", "text").stdout.decode())
+        case(f"{name}/sizes", "" if got == want else f"{got} instead of {want}")
+
+
+def check_chip():
+    """An attention keeps two frames of keys and values, in groups of PE tokens: what a PE that does not divide the tokens adds to the bits."""
+    path, bits = quantized(t.model("bert-tiny")), {}
+    for pe in (4, 3, 5, 7):
+        t.write("pe.json", json.dumps({"attention_0": {"PE": pe, "SIMD": 2}}))
+        t.good("fold", path, "--folding", t.at("pe.json"), "--onnx", "-o", t.at("pe.onnx"))
+        d = json.loads(run(t.at("pe.onnx"), "-", "json").stdout)
+        bits[pe] = d["on_chip_bits"] - sum(f["bits"] for f in d["fifo"])
+    tokens, channels = d["tokens"], 2 * d["channels"]                         # of keys, of values: bytes
+    want = {pe: 2 * (-(-tokens // pe) * pe - tokens) * 8 * channels for pe in (3, 5, 7)}
+    got = {pe: bits[pe] - bits[4] for pe in want}
+    case("chip/keys and values", "" if got == want else f"{got} instead of {want}")
+
+
 def check_manifests():
     for name in ("bert-tiny", "bert-tiny-mask", "vit-tiny", "mlp-res"):
         against_manifest(f"{name}/1x1", quantized(t.model(name)))
@@ -472,4 +526,5 @@ def check_manifests():
 
 
 driver = build()
-t.main(check_models, check_manifests, check_odd, check_refusals, check_locale, check_best, check_simulation, check_command, floor=706)
+t.main(check_models, check_sizes, check_chip, check_manifests, check_odd, check_refusals, check_locale, check_best, check_simulation,
+       check_command, floor=710)
