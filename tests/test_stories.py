@@ -12,6 +12,7 @@ The judge of the floats is ONNX Runtime; the integers are `mlo run` of what `mlo
 import json
 import os
 import numpy as np
+import onnx
 import harness as t
 import hardware
 import stories
@@ -43,6 +44,17 @@ def check_default():
     judged("default", 1.01, 61)
 
 
+def check_inputs():
+    """Beside the ids only masks, three at most: else no text can be said, and the ids are random."""
+    for what, inputs, says in (("three masks", ["mask_%d" % i for i in range(3)], 1), ("four masks", ["mask_%d" % i for i in range(4)], 0),
+                               ("something else", ["places"], 0)):
+        m = onnx.load(t.model(stories.PROMPT))
+        for name in inputs: m.graph.input.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.INT64, [1, 64]))
+        p = t.call("quantize", t.write("inputs.onnx", m.SerializeToString()), "-o", t.at("x.json"))
+        said = b"that the model says itself" in p.stderr
+        t.case("ids and %s: %s" % (what, "it says texts" if says else "it says none"), "" if p.returncode == 0 and said == says else p.stderr.decode())
+
+
 def check_four(): judged("four", 1.15, 54, "--weights", "4")
 
 
@@ -64,4 +76,4 @@ def check_core():
 
 
 if __name__ == "__main__":
-    t.main(check_default, check_four, check_core, floor=12)
+    t.main(check_default, check_inputs, check_four, check_core, floor=15)
