@@ -3,12 +3,14 @@
 """Mutants of the C: what the tests do not notice. A tool, not a test.
 
     python tests/mutants.py [FILE.c ...] [-n 20] [--seed N] [--list] [--only N ...]       (make mutants FILE=src/json.c N=20)
+    python tests/mutants.py FILE.c:40-52 [--scripts "roll given:qdq"]                     every mutant of these lines, when a check of them is new
 
 A mutant is the tree with one place of one file changed: a comparison, an operator, a constant, or a statement left out. Of all places in the files
 (default: everything that src/mlo.c and main.c include) a seeded sample is taken, as many of each kind; the seed is the date. Each mutant is
-compiled, and the scripts that concern its file (SCRIPTS) run until one of them has a FAIL. The verdicts:
+compiled, and the scripts that concern its file (SCRIPTS) run until one of them has a FAIL. A script that fails is asked again
+without the mutant, once for each check. The verdicts:
 
-    killed            a script failed, or took five times as long as without the mutant
+    killed            a script failed, or took far longer than costs.txt lets it
     survived          none did: it is equivalent for a reason that no compiler knows, or a test is missing
     equivalent        none did, and the compiler makes the same object of it at -O2
     did not compile   nothing was tried
@@ -30,35 +32,41 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
 GIVEN = "given:qdq+variants+integer+operators+weights+qonnx+refusals"             # all but what simulators take long over
 CLI = "cli:help+flags+config+input+output+pipe+npz+run+compile"
-EVERYTHING = "errors roll ops run extract nested spellings report numerics read " + GIVEN
+EVERYTHING = "errors roll ops cli:npz+run extract nested spellings report numerics read " + GIVEN
 SCRIPTS = [      # files, and the scripts that concern them, or some of a script's checks: quick ones that see much first
-    ("src/onnx/tensor.c", "ops run errors read:elements+round+refusals deeploy"),
+    ("src/onnx/tensor.c", "ops read:elements+round+refusals cli:npz errors deeploy"),
     ("src/onnx/* src/read/read.c", "errors roll read:elements+round+refusals+json+changed+data+stage+locale+invalid"),
     ("src/ground/*", "errors roll ops numerics"),
     ("src/ops/infer.c src/ops/constants.c", "roll errors ops numerics"),
     ("src/ops/qonnx.c", "errors %(given)s ops"),
-    ("src/ops/*", "errors run ops deeploy numerics"),
+    ("src/ops/*", "ops errors cli:npz deeploy numerics"),
     ("src/read/*", "spellings errors roll attention"),
     ("src/loop/finn.c", "roll errors finn"),
     ("src/loop/*", "roll nested extract errors spellings"),
-    ("src/kernels/*", "errors report numerics predict fixed"),
+    ("src/kernels/rotary.c src/integer/rot*.c src/integer/respell_rotary.c", "rotary errors spellings report predict"),
+    ("src/kernels/mul.c src/integer/gate.c", "gate errors report numerics predict"),
+    ("src/kernels/interval.c", "interval fixed numerics report"),
+    ("src/kernels/attention.c src/integer/attention.c", "numerics causal bias report predict fixed interval"),
+    ("src/kernels/*", "errors report numerics predict fixed interval"),
+    ("src/integer/said.c", "stories:inputs+default causal"),
     ("src/fold/* src/stages.c", "errors report search device fold_default"),
     ("src/integer/given.c src/integer/qconfig.c", "errors %(given)s numerics fixed"),
     ("src/integer/layout.c src/integer/respell*.c src/integer/mask.c src/integer/symbol.c src/integer/band.c src/integer/bias.c src/integer/recognise.c src/integer/scan.c",
-     "errors spellings %(given)s numerics attention"),
+     "spellings errors bias causal %(given)s numerics attention"),
     ("src/integer/*", "errors numerics report %(given)s fixed"),
-    ("src/core/*", "errors report predict"),
-    ("src/emit/*", "errors report trace memory"),
-    ("src/show/*", "report show"),
+    ("src/core/lower.c", "errors fold_default:loops report predict"),
+    ("src/core/*", "report show:sizes+chip+manifests errors predict search"),
+    ("src/share.c src/emit/*", "errors report share trace memory"),
+    ("src/show/*", "show:sizes+chip+manifests+odd+simulation+models report"),
     ("src/api.c", "errors roll report %(cli)s"),
-    ("cli/sim.c cli/simulator.c cli/bench.c cli/trace.c cli/probe.c cli/npz.c", "run trace sim faults"),
+    ("cli/npz.c", "cli:npz+hostile+archives+run errors"),
+    ("cli/sim.c cli/simulator.c cli/bench.c cli/trace.c cli/probe.c", "cli:sim trace sim faults"),
     ("main.c cli/*", "errors report %(cli)s"),
 ]
 
@@ -76,6 +84,11 @@ def included(path):
                 found += included(inner)
                 break
     return found
+
+
+def costs():
+    """Seconds of a processor that costs.txt lets each script take."""
+    with open(os.path.join(TESTS, "costs.txt"), encoding="utf-8") as f: return {l.split()[0]: int(l.split()[1]) for l in f if not l.startswith("#")}
 
 
 def scripts_of(path):
@@ -167,6 +180,15 @@ def sample(paths, n, seed):
     return chosen
 
 
+def of_lines(every, asked):
+    """All mutants of FILE:FIRST-LAST."""
+    found = []
+    for name, first, last in asked:
+        for path in (p for p in every if p == name or p.endswith("/" + name)):
+            found += [m for some in mutants(path).values() for places in some for m in places if first <= line_of(path, m.at) <= last]
+    return sorted(found, key=lambda m: (m.path, m.at))
+
+
 def line_of(path, at):
     with open(os.path.join(ROOT, path), encoding="utf-8") as f: return f.read().count("\n", 0, at) + 1
 
@@ -221,8 +243,8 @@ class Tree:
 
 
 def run(tree, script, mlo, limit):
-    """(why it failed or None, seconds): the script, or those of its checks that it names, until its first FAIL."""
-    folder, start, why = tempfile.mkdtemp(prefix="mlo-mutant-"), time.monotonic(), None
+    """Why it failed, or None: the script, or those of its checks that it names, until its first FAIL."""
+    folder, why = tempfile.mkdtemp(prefix="mlo-mutant-"), None
     env = dict(os.environ, TMPDIR=folder, PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="1", MLO_SANITIZE="0")
     name, _, checks = script.partition(":")
     picks = checks.split("+") if checks else []
@@ -247,7 +269,7 @@ def run(tree, script, mlo, limit):
     except ProcessLookupError: pass
     p.wait()
     shutil.rmtree(folder, True)
-    return why, time.monotonic() - start
+    return why
 
 
 class Judge:
@@ -255,7 +277,7 @@ class Judge:
 
     def __init__(self, cc, level, folder, paths, scripts):
         self.scripts, self.level, self.folder, self.paths, self.cc = scripts, level, folder, paths, cc
-        self.baseline, self.measuring, self.lock = {}, {}, threading.Lock()
+        self.baseline, self.measuring, self.lock, self.costs = {}, {}, threading.Lock(), costs()
         self.trees = queue.Queue()                       # that no mutant is in
 
     def tree(self):
@@ -266,23 +288,24 @@ class Judge:
             if not t.compile(unit, unit.replace("/", "_") + ".o", self.level): sys.exit("tests/mutants.py: %s does not compile" % unit)
         return t
 
-    def usual(self, tree, script):
-        """Seconds of a script in a tree without any mutant; None when it fails then."""
+    def passes(self, tree, m, script):
+        """Whether a script passes without the mutant: asked once, and of scripts only that failed with one."""
         with self.lock: lock = self.measuring.setdefault(script, threading.Lock())
         with lock:
             if script not in self.baseline:
+                tree.restore(m)                          # scripts compile src/, too
                 plain = tree.link("plain", *[u.replace("/", "_") + ".o" for u in self.paths])
-                why, seconds = run(tree, script, plain, 3000)
-                self.baseline[script] = None if why else seconds
+                why = run(tree, script, plain, 3000)
+                tree.put(m)
+                self.baseline[script] = not why
                 if why: print("test_%s judges nothing: it fails without a mutant: %s" % (script, why[:200]), flush=True)
         return self.baseline[script]
 
     def fails(self, tree, m, script, mlo):
         """Why a script fails with a mutant and not without."""
-        tree.restore(m)                                  # scripts compile src/, too
-        usual = self.usual(tree, script)
-        tree.put(m)
-        return run(tree, script, mlo, 5 * usual + 30)[0] if usual else None
+        if not self.baseline.get(script, True): return None
+        why = run(tree, script, mlo, 10 * self.costs.get("test_" + script.partition(":")[0], 60) + 60)
+        return why if why and self.passes(tree, m, script) else None
 
     def same(self, tree, m, unit):
         """Does the compiler make the same object of it at -O2?"""
@@ -313,7 +336,7 @@ class Judge:
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("files", nargs="*", metavar="FILE", help="src/json.c, or json.c")
+    ap.add_argument("files", nargs="*", metavar="FILE", help="src/json.c, or json.c; src/json.c:40-52, every mutant of these lines")
     ap.add_argument("-n", type=int, default=20, help="mutants (20)")
     ap.add_argument("--seed", default=datetime.date.today().isoformat(), help="which ones (the date)")
     ap.add_argument("--only", type=int, nargs="*", help="of these, only those numbers")
@@ -325,9 +348,10 @@ def main():
     a = ap.parse_args()
     paths = {unit: included(unit) for unit in ("main.c", "src/mlo.c")}
     every = [p for unit in paths.values() for p in unit if p != "src/mlo.c"]
-    files = [p for p in every if not a.files or any(p == f or p.endswith("/" + f) for f in a.files)]
+    lines = [(f, int(first), int(last or first)) for f, first, last in re.findall(r"^(.+):(\d+)(?:-(\d+))?$", "\n".join(a.files), re.M)]
+    files = [p for p in every if not a.files or lines or any(p == f or p.endswith("/" + f) for f in a.files)]
     if not files: sys.exit("tests/mutants.py: nothing that src/mlo.c or main.c includes is called %s" % " ".join(a.files))
-    chosen = [(i, m) for i, m in enumerate(sample(files, a.n, a.seed), 1) if not a.only or i in a.only]
+    chosen = [(i, m) for i, m in enumerate(of_lines(every, lines) if lines else sample(files, a.n, a.seed), 1) if not a.only or i in a.only]
     print("%d mutants of %s, seed %s" % (len(chosen), " ".join(a.files) or "%d files" % len(files), a.seed), flush=True)
     if a.list: return print("\n".join("%3d  %s" % (i, told(m)) for i, m in chosen))
     folder, counts = tempfile.mkdtemp(prefix="mlo-mutants-"), collections.Counter()
