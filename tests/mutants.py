@@ -12,7 +12,7 @@ without the mutant, once for each check. The verdicts:
 
     killed            a script failed, or took far longer than costs.txt lets it
     survived          none did: it is equivalent for a reason that no compiler knows, or a test is missing
-    equivalent        none did, and the compiler makes the same object of it at -O2
+    equivalent        none did, and the compiler makes the same object of it at -O2 (with --same: that takes as long as ten scripts)
     did not compile   nothing was tried
 
 Files are looked up in what src/mlo.c includes, so that they may move; one that no line of SCRIPTS names gets EVERYTHING."""
@@ -276,8 +276,8 @@ def run(tree, script, mlo, limit):
 class Judge:
     """Compiles and tries mutants; what the tests say without one is asked once for each script."""
 
-    def __init__(self, cc, level, folder, paths, scripts):
-        self.scripts, self.level, self.folder, self.paths, self.cc = scripts, level, folder, paths, cc
+    def __init__(self, cc, level, folder, paths, scripts, ask):
+        self.scripts, self.ask, self.level, self.folder, self.paths, self.cc = scripts, ask, level, folder, paths, cc
         self.baseline, self.measuring, self.lock, self.costs = {}, {}, threading.Lock(), costs()
         self.trees = queue.Queue()                       # that no mutant is in
 
@@ -329,7 +329,7 @@ class Judge:
             for script in self.scripts or scripts_of(m.path):            # until one fails
                 why = self.fails(tree, m, script, mlo)
                 if why: return "killed", "test_%s: %s" % (script, why[:100])
-            return ("equivalent" if self.same(tree, m, unit) else "survived"), ""
+            return ("equivalent" if self.ask and self.same(tree, m, unit) else "survived"), ""
         finally:
             tree.restore(m)
             self.trees.put(tree)
@@ -343,6 +343,7 @@ def main():
     ap.add_argument("--only", type=int, nargs="*", help="of these, only those numbers")
     ap.add_argument("--list", action="store_true", help="say which they are, and try none")
     ap.add_argument("-j", type=int, default=2, help="at a time (2)")
+    ap.add_argument("--same", action="store_true", help="ask the compiler about those that survive: does it make the same of them at -O2?")
     ap.add_argument("--scripts", help="instead of those that concern a file: \"roll given:qdq+qonnx\"")
     ap.add_argument("--cc", default=("ccache " if shutil.which("ccache") else "") + (shutil.which("clang") or "gcc"), help="compiler (clang: a second for all of src/ at -O0)")
     ap.add_argument("--level", default="-O0", help="of optimization (-O0)")
@@ -357,7 +358,7 @@ def main():
     if a.list: return print("\n".join("%3d  %s" % (i, told(m)) for i, m in chosen))
     folder, counts = tempfile.mkdtemp(prefix="mlo-mutants-"), collections.Counter()
     try:
-        judge = Judge(a.cc.split(), a.level, folder, paths, (a.scripts or "").split())
+        judge = Judge(a.cc.split(), a.level, folder, paths, (a.scripts or "").split(), a.same)
         with concurrent.futures.ThreadPoolExecutor(a.j) as pool:
             waiting = {pool.submit(judge.verdict, m): (i, m) for i, m in chosen}
             for done in concurrent.futures.as_completed(waiting):
