@@ -876,7 +876,7 @@ static void mlo_attention_intermediates(
 static void mlo_attention_pack_constants(
     const mlo_node *n, const mlo_array *p, unsigned char *bits) {
     static const int at[] = { 0, 16, 32, 48, 64, 80, 88, 96, 114, 120, 128 };
-    for (int i = 0; i < mlo_attention_constants(n); i++) /* none is negative: up to the next one */
+    for (int i = 0; i < mlo_attention_constants(n); i++) /* (only the last may be negative) */
         mlo_put_bits(bits, at[i], at[i + 1] - at[i], (uint64_t)mlo_get(p, i));
 }
 
