@@ -591,6 +591,44 @@ def check_rounded_attention():
     t.case("they round as floats do", "" if off < 0.001 * count and off_s < 0.0005 * count_s and y_most <= 1 else "%d of %d probabilities off, by %d, and %d of %d scores" % (off, count, y_most, off_s, count_s))
 
 
+# op: its operands; parameter, which of its members (a slice), from, to. What mlo_requantize and the modules take: M of 15 bits, shifts that keep 63.
+M, S, FAR = (0, 2 ** 15 - 1), (1, 62), (1, 40)
+LIMITS = {
+    "Requant": ("x", {"bias": 8, "mult": 8, "shift": 8}, [("bias", None, -2 ** 15, 2 ** 15 - 1), ("mult", None, *M), ("shift", None, *S)]),
+    "MVU": ("xw", {"bias": 8, "mult": 8, "shift": 8}, [("mult", None, *M), ("shift", None, *S)]),
+    "Add": ("ab", {"p": 3}, [("p", 0, *M), ("p", 1, *M), ("p", 2, *S)]),
+    "Mul": ("ab", {"p": 2}, [("p", 0, *M), ("p", 1, *S)]),
+    "LayerNorm": ("x", {"g": 8, "b": 8, "p": 2}, [("g", None, -2 ** 15, 2 ** 15 - 1), ("p", 0, 1, 2 ** 47), ("p", 1, 0, 40)]),
+    "Attention": ("qkv", {"p": 4}, [("p", 0, *M), ("p", 1, *FAR), ("p", 2, *M), ("p", 3, *S)]),
+    "AttentionProbs": ("qkv", {"p": 7}, [("p", 0, *M), ("p", 1, *FAR), ("p", 2, *M), ("p", 3, *S), ("p", 4, *M), ("p", 5, *S), ("p", 6, 0, 255)]),
+    "AttentionRounded": ("qkv", {"p": 10}, [("p", 5, *S), ("p", 6, 0, 255), ("p", 7, 0, 2 ** 18 - 1), ("p", 8, *FAR), ("p", 9, -128, 127)]),
+}
+
+
+def check_limits():
+    """A parameter one below what the hardware takes, or one above, in its first place or its last, is refused and said; the ends are not."""
+    attributes = {"LayerNorm": {"center": 1, "groups": 1}, **{op: {"heads": 2, "lt": 2} for op in LIMITS if op.startswith("Attention")}}
+    for op, (operands, sizes, rows) in LIMITS.items():
+        why, tried = "", 0
+        for name, member, low, high in rows:
+            for at in (member,) if member is not None else (0, sizes[name] - 1):
+                for value, good in (low, 1), (high, 1), (low - 1, 0), (high + 1, 0):
+                    feed = {x: np.ones((1, 4, 8), np.int8 if op == "MVU" or op.startswith("Attention") else np.int16) for x in operands}
+                    if "w" in operands: feed["w"] = np.ones((8, 8), np.int8)
+                    if op.startswith("Attention"): feed["mask"] = np.ones((1, 4), bool)
+                    for p, n in sizes.items(): feed[p] = np.ones(n, np.int64 if op == "LayerNorm" and p == "p" else np.int32)
+                    feed[name][at] = value
+                    inputs = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in feed.items()]
+                    node = helper.make_node(op, list(feed), ["y"], domain="mlo", to=5, lo=-2 ** 15, hi=2 ** 15 - 1, **attributes.get(op, {}))
+                    m = helper.make_model(helper.make_graph([node], op, inputs, [helper.make_tensor_value_info("y", 5, None)]), opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("mlo", 1)], ir_version=8)
+                    np.savez(t.at("limits.npz"), **feed)
+                    r = t.call("run", t.write("limits.onnx", m.SerializeToString()), "--inputs", t.at("limits.npz"), "--outputs", t.at("y.npz"), text=True)
+                    refused = r.returncode == 3 and "%d is not within %d..%d" % (value, low, high) in r.stderr
+                    if (r.returncode if good else not refused): why = why or "%s[%d] = %d: status %d %s" % (name, at, value, r.returncode, r.stderr.strip())
+                    tried += 1
+        t.case("%s: what its parameters may be (%d tried)" % (op, tried), why)
+
+
 def check_constants():
     """Multiplier and shift of every plain linear layer bring scale(x) scale(w) / (scale(y) shape(y)), to 15 bits. Values have the shape
     that their attention's result has; the shape of x is in the scale of w."""
@@ -651,5 +689,5 @@ def check_dynamic():
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)                        # of ONNX Runtime's quantizer
-    t.main(check_stages, check_model, check_outliers, check_default, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_rounded_attention, check_constants, check_mask, check_dynamic,
-           floor=88)
+    t.main(check_stages, check_model, check_outliers, check_default, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_rounded_attention, check_limits, check_constants, check_mask, check_dynamic,
+           floor=96)
