@@ -24,7 +24,7 @@ static const char mlo_add_function[] = "Add <to, lo, hi> (a, b, p) => (y)\n"
                                        "y = Cast <to=@to> (qc)\n";
 
 static const mlo_limit mlo_add_limits[] = { { 2, 0, 3, 0, 32767, "multiplier" },
-    { 2, 1, 3, 0, 32767, "multiplier" }, { 2, 2, 3, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+    { 2, 1, 3, 0, 32767, "multiplier" }, { 2, 2, 3, 1, 62, "shift" }, { .what = NULL } };
 
 static int mlo_add_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 3) || mlo_kernel_pair(c) || mlo_kernel_count(c, 2, 3))

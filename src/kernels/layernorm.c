@@ -143,7 +143,7 @@ enum { MLO_NORM_CHANNELS = 32768, MLO_NORM_SHIFT = 40 };
 #define MLO_NORM_EPSILON ((int64_t)1 << 47)
 static const mlo_limit mlo_layernorm_limits[] = { { 1, 0, 1, -32768, 32767, "scale" },
     { 2, 0, 1, INT32_MIN, INT32_MAX, "offset" }, { 3, 0, 2, 1, MLO_NORM_EPSILON, "epsilon" },
-    { 3, 1, 2, 0, MLO_NORM_SHIFT, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+    { 3, 1, 2, 0, MLO_NORM_SHIFT, "shift" }, { .what = NULL } };
 
 static int mlo_layernorm_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0) || mlo_norm_center(c->m, c->node))

@@ -23,7 +23,7 @@ static const char mlo_mul_function[] = "Mul <to, lo, hi> (a, b, p) => (y)\n"
                                        "y = Cast <to=@to> (qc)\n";
 
 static const mlo_limit mlo_mul_limits[] = { { 2, 0, 2, 0, 32767, "multiplier" },
-    { 2, 1, 2, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+    { 2, 1, 2, 1, 62, "shift" }, { .what = NULL } };
 
 static int mlo_mul_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 3) || mlo_kernel_pair(c) || mlo_kernel_count(c, 2, 2))

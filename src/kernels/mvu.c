@@ -73,7 +73,7 @@ static int mlo_mvu_products(
 }
 
 static const mlo_limit mlo_mvu_limits[] = { { 2, 0, 1, INT32_MIN, INT32_MAX, "bias" },
-    { 3, 0, 1, 0, 32767, "multiplier" }, { 4, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+    { 3, 0, 1, 0, 32767, "multiplier" }, { 4, 0, 1, 1, 62, "shift" }, { .what = NULL } };
 
 static int mlo_mvu_run(mlo_call *c) {
     int table = mlo_is(c->node, "mlo.MVUTable");

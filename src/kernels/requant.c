@@ -31,7 +31,7 @@ static const char mlo_requant_table_function[] =
 static int64_t mlo_last_dim(const mlo_form *f) { return f->rank > 0 ? f->dims[f->rank - 1] : 1; }
 
 static const mlo_limit mlo_requant_limits[] = { { 1, 0, 1, 1, 0, "offset" },
-    { 2, 0, 1, 0, 32767, "multiplier" }, { 3, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+    { 2, 0, 1, 0, 32767, "multiplier" }, { 3, 0, 1, 1, 62, "shift" }, { .what = NULL } };
 
 static int mlo_requant_run(mlo_call *c) {
     int table = mlo_is(c->node, "mlo.RequantTable");

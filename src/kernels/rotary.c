@@ -60,7 +60,7 @@ static const char mlo_rotary_function[] = "Rotary <to, lo, hi, heads> (x, table,
                                           "y = Cast <to=@to> (qc)\n";
 
 static const mlo_limit mlo_rotary_limits[] = { { 2, 0, 2, 0, 32767, "multiplier" },
-    { 2, 1, 2, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+    { 2, 1, 2, 1, 62, "shift" }, { .what = NULL } };
 
 /* Channels of a head; 0: recorded what is wrong with the shapes. */
 static int64_t mlo_rotary_head(
