@@ -563,15 +563,19 @@ static const char *mlo_term_text(mlo *m, const mlo_term *x) {
     case MLO_TERM_INPUT: return mlo_format(m, "input %s", x->op);
     case MLO_TERM_FORMAL: return x->op;
     case MLO_TERM_CONSTANT:
-        return mlo_format(m, "constant %s", x->tensor->name ? x->tensor->name : "");
+        return mlo_format(m, "constant %s (%s %s)", x->tensor->name ? x->tensor->name : "",
+            mlo_dtype_name((mlo_dtype)x->tensor->data_type),
+            mlo_dims_text(m, x->tensor->n_dims > MLO_MAX_RANK ? -1 : (int)x->tensor->n_dims,
+                x->tensor->dims));
     default: return mlo_format(m, "%s %s", x->op, mlo_node_name(x->node));
     }
 }
 
 /* Goes down from two different terms to where they first differ: in op, attributes or number of
- * operands, or in a leaf. */
+ * operands, or in a leaf, of which the node that reads it is named. */
 static int mlo_terms_blame(mlo_terms *t, const char *output, int a, int b) {
     mlo *m = t->m;
+    const mlo_node *reader = NULL;
     for (;;) {
         const mlo_term *x = &t->term[a], *y = &t->term[b];
         int same = x->kind == MLO_TERM_NODE && y->kind == MLO_TERM_NODE && x->op == y->op
@@ -581,7 +585,7 @@ static int mlo_terms_blame(mlo_terms *t, const char *output, int a, int b) {
                 "output '%s' differs: attributes here %.120s, in the original's %s %.120s", output,
                 x->attrs, mlo_node_name(y->node), y->attrs);
         if (!same)
-            return mlo_fail(m, MLO_E_MISMATCH, x->node,
+            return mlo_fail(m, MLO_E_MISMATCH, x->node ? x->node : reader,
                 "output '%s' differs: %s here, %s in the original", output, mlo_term_text(m, x),
                 mlo_term_text(m, y));
         int i = 0, j;
@@ -600,6 +604,7 @@ static int mlo_terms_blame(mlo_terms *t, const char *output, int a, int b) {
                 && t->term[x->in[0]].op == t->term[y->in[1]].op)
                 j = 1;
         }
+        reader = x->node;
         a = x->in[i];
         b = y->in[j];
     }
