@@ -5,10 +5,15 @@
     python tests/test_odd.py path/to/mlo [NAME ...]
 
     pairs        two models that `mlo check` must call equal, or whose difference it must name
+    unrolled     a Scan over a stack of each spelling, against its layers written out
+    json         JSON that google.protobuf reads, or refuses
+    wire         the same of the binary form
 
 Judges: the definitions of ONNX, ONNX Runtime, google.protobuf."""
+import re
 import numpy as np
 import onnx
+from google.protobuf import json_format
 from onnx import TensorProto as T, helper as h, numpy_helper
 import harness as t
 from test_errors import wrong
@@ -178,4 +183,131 @@ def check_unrolled():
     del steps, stack, parts, want
 
 
-if __name__ == "__main__": t.main(check_pairs, check_unrolled, floor=70)
+# ---- the two forms of a file ---------------------------------------------------------------------------------------------------------------
+
+BASE = """{"irVersion": "8", "opsetImport": [{"version": "18"}], "metadataProps": [{"key": "k", "value": "v"}], "graph": {"name": "g",
+ "node": [{"input": ["x"], "output": ["y"], "name": "n", "opType": "Elu", "attribute": [{"name": "alpha", "f": 1.5, "type": "FLOAT"}]}],
+ "initializer": [{"dims": ["2"], "dataType": 1, "rawData": "AACAPwAAAEA=", "name": "w"}, {"dims": ["2"], "dataType": 11, "doubleData": [1.5, 2.5], "name": "d"},
+  {"dims": ["2"], "dataType": 13, "uint64Data": ["1", "2"], "name": "u"}, {"dims": ["1"], "dataType": 6, "int32Data": [7], "name": "i"}],
+ "input": [{"name": "x", "type": {"tensorType": {"elemType": 1, "shape": {"dim": [{"dimValue": "2"}]}}}}],
+ "output": [{"name": "y", "type": {"tensorType": {"elemType": 1, "shape": {"dim": [{"dimValue": "2"}]}}}}]}}"""
+
+
+def google(text):
+    try: return json_format.Parse(text, onnx.ModelProto())
+    except Exception: return None
+
+
+def copied(path):
+    """The model as mlo writes it when it only copies: the stages that a flag asks for none of."""
+    p = t.call("read", path, "--onnx", "-o", t.at("copy.onnx"))
+    return p, onnx.load(t.at("copy.onnx")) if p.returncode == 0 else None
+
+
+def parts(m):
+    """What read keeps of BASE: its attributes, initializers, dimensions."""
+    return ([(a.name, a.type, a.f if a.f == a.f else "nan", a.i, a.s) for n in m.graph.node for a in n.attribute],
+            [(n.op_type, n.name, n.doc_string) for n in m.graph.node], [(p.key, p.value) for p in m.metadata_props if not p.key.startswith("mlo.")], m.ir_version, m.opset_import[0].version)
+
+
+# what Python's json_format reads and neither its specification nor mlo does: whole numbers that a double has lost, booleans as numbers, '_' in digits; and
+# the other way round: the shortest text of FLT_MAX, a type that only an attribute's value tells
+STRICTER = ["irVersion 9007199254740993", 'irVersion "8_0"', 'a float "1e39"', "a float true", "an enumeration 1.5", "an enumeration true", "a field by both its names", "a NUL"]
+LOOSER = ["a float 3.4028235e38", "an enumeration null"]
+
+
+def check_json():
+    def edited(name, old, new):
+        """A case: BASE with a text in place of another is what google.protobuf makes of it."""
+        if old not in BASE: raise ValueError(old)
+        text = BASE.replace(old, new, 1)
+        path, want = t.write("edited.json", text), google(text)
+        p, got = copied(path)
+        if name in LOOSER: return t.case("json: " + name, p.stderr.decode()[-300:])
+        if want is None or name in STRICTER: return t.case("json: " + name, wrong(p, "FORMAT"))
+        t.case("json: " + name, p.stderr.decode()[-300:] if got is None else "" if parts(got) == parts(want) else "%s is not %s" % (parts(got), parts(want)))
+    edited("as it is", '"8"', '"8"')
+    for number in ('8', '8.0', '"8.0"', '"8e0"', '"0.8e1"', '80e-1', '"+8"', '"08"', '" 8"', '"8 "', '"0x8"', '8.5', '"8.5"', '"1e999"', '1e300', '-8', '"-8"', 'true', '[]', '{}', '"nan"', '""', '9007199254740993', '"9223372036854775807"',
+                   '"9223372036854775808"', '"-9223372036854775808"', '"-9223372036854775809"', '"99999999999999999999999"', '1e', '"1e"', '"8_0"'):
+        edited("irVersion %s" % number, '"irVersion": "8"', '"irVersion": %s' % number)
+    for number in ('1.5', '"1.5"', '2', '-0', '-0.0', '"NaN"', '"Infinity"', '"-Infinity"', '1e39', '-1e39', '"1e39"', '3.4028235e38', '1e-60', 'true', '"x"', '""', '[1.5]', 'null', 'NaN', '1e400'):
+        edited("a float %s" % number, '"f": 1.5', '"f": %s' % number)
+    for name in ('"FLOAT"', '1', '"1"', '"float"', '"DOUBLE"', '99', '-1', '1.5', 'true', '"NOPE"', 'null'):
+        edited("an enumeration %s" % name, '"type": "FLOAT"', '"type": %s' % name)
+    for text in ('"AACAPwAAAEA"', '"AACAPwAAAE A="', '"AACA"', '"A"', '"AACAPwAAAEA=="', '"AACAPw__-_8="', '"AACAPw//+/8="', '"AACA*wAAAEA="', '""', '7', '"AACAPwAAAEA=AACA"'):
+        path, want = t.write("edited.json", BASE.replace('"AACAPwAAAEA="', text)), google(BASE.replace('"AACAPwAAAEA="', text))
+        p, got = copied(path)
+        if want is not None and len(want.graph.initializer[0].raw_data) == 8 and " " not in text and "=A" not in text: t.case("json: bytes %s" % text, p.stderr.decode()[-200:])
+        else: t.case("json: bytes %s" % text, "" if p.returncode == 3 else "status %d: %s" % (p.returncode, p.stderr.decode()[-200:]))
+    for name, old, new in (("null for a list", '"metadataProps": [{"key": "k", "value": "v"}]', '"metadataProps": null'), ("null in a list", '[{"key": "k", "value": "v"}]', '[null]'), ("an object for a list", '[{"key": "k", "value": "v"}]', '{"key": "k"}'),
+                           ("a text for an object", '[{"key": "k", "value": "v"}]', '["k"]'), ("a list for a text", '"key": "k"', '"key": ["k"]'), ("a number for a text", '"key": "k"', '"key": 3'), ("null for a text", '"key": "k"', '"key": null'),
+                           ("a field twice", '"key": "k"', '"key": "k", "key": "l"'), ("a field by both its names", '"opType": "Elu"', '"opType": "Elu", "op_type": "Neg"'), ("a field by its other name", '"opType": "Elu"', '"op_type": "Elu"'),
+                           ("a field in capitals", '"opType": "Elu"', '"OPTYPE": "Elu"'), ("a field cut short", '"opType": "Elu"', '"opTyp": "Elu"'), ("a field with a tail", '"opType": "Elu"', '"opTypes": "Elu"'), ("a field without a name", '"name": "n"', '"": "n"'),
+                           ("a capital after an underline", '"opType": "Elu"', '"op_Type": "Elu"'), ("escapes", '"value": "v"', '"value": "\\u00e9\\ud83d\\ude00\\/\\b\\f\\n\\r\\t\\"\\\\"'), ("half of a pair", '"value": "v"', '"value": "\\ud83d"'),
+                           ("the other half", '"value": "v"', '"value": "\\ude00"'), ("a NUL", '"value": "v"', '"value": "a\\u0000b"'), ("a newline in a text", '"value": "v"', '"value": "a\nb"'), ("an escape there is not", '"value": "v"', '"value": "\\q"'),
+                           ("an escape cut short", '"value": "v"', '"value": "\\u12"'), ("a comma too many", '"value": "v"}', '"value": "v",}'), ("a comma too few", '"key": "k", ', '"key": "k" '), ("a comment", '"graph"', '/* */ "graph"'),
+                           ("single quotes", '"key": "k"', "'key': 'k'"), ("text behind", '"dimValue": "2"}]}}}}]}}', '"dimValue": "2"}]}}}}]}} x'), ("a graph that is null", '"name": "n", ', '"name": null, '), ("a graph that is a list", '"graph": {', '"graph": [{'),
+                           ("DEL and more", '"value": "v"', '"value": "\x7f\u20ac"')):
+        if name == "text behind": t.case("json: " + name, wrong(t.call("read", t.write("edited.json", BASE + " x")), "FORMAT"))
+        else: edited(name, old, new)
+    bad = [("no UTF-8", BASE.encode().replace(b'"v"', b'"\xff"'), "not UTF-8"), ("a byte NUL", BASE.encode().replace(b'"v"', b'"\x00"'), "NUL"), ("UTF-8 that is longer than needed", BASE.encode().replace(b'"v"', b'"\xc0\xaf"'), "not UTF-8"),
+           ("surrogates in UTF-8", BASE.encode().replace(b'"v"', b'"\xed\xa0\x80"'), "not UTF-8"), ("UTF-8 beyond Unicode", BASE.encode().replace(b'"v"', b'"\xf4\x90\x80\x80"'), "not UTF-8"),
+           ("brackets without an end", b'{"graph": ' + b"[" * 5000, "nested more than"), ("objects in objects", b'{"graph": ' * 200 + b"{}" + b"}" * 200, "no such field")]
+    attribute = '{"name": "b", "type": "GRAPH", "g": {"node": [{"opType": "If", "attribute": [%s]}]}}'
+    deep = '{"name": "b", "type": "INT", "i": "1"}'
+    for _ in range(40): deep = attribute % deep
+    bad.append(("graphs in graphs", BASE.replace('{"name": "alpha", "f": 1.5, "type": "FLOAT"}', deep).encode(), "nested"))
+    for name, data, words in bad: t.case("json: " + name, wrong(t.call("read", t.write("bad.json", data)), "FORMAT", [words]))
+    typed = [("doubles", '[1.5, 2.5]', '["1.5", "Infinity"]'), ("doubles that are NaN", '[1.5, 2.5]', '["NaN", "-Infinity"]'), ("uint64 at their end", '["1", "2"]', '["18446744073709551615", 0]'), ("int32 at its end", "[7]", "[2147483647]"), ("int32 at its other end", "[7]", '["-2147483648"]')]
+    for name, old, new in typed:
+        text = BASE.replace(old, new)
+        p, got = copied(t.write("edited.json", text))
+        t.case("json: " + name, p.stderr.decode()[-300:])
+    for name, old, new in (("uint64 beyond", '["1", "2"]', '["18446744073709551616", 0]'), ("uint64 below", '["1", "2"]', '["-1", 0]'), ("int32 beyond", "[7]", "[2147483648]"), ("int32 below", "[7]", "[-2147483649]"), ("a double beyond", '[1.5, 2.5]', '[1e309, 2.5]')):
+        text = BASE.replace(old, new)
+        t.case("json: " + name, "google takes it" if google(text) is not None else wrong(t.call("read", t.write("edited.json", text)), "FORMAT"))
+
+
+def varint(n):
+    out = b""
+    while n > 127: out += bytes([n & 127 | 128]); n >>= 7
+    return out + bytes([n])
+
+
+def field(number, kind, data): return varint(number << 3 | kind) + (varint(len(data)) + data if kind == 2 else data)
+
+
+def check_wire():
+    """Models with bytes put in. protobuf judges, but for strings that are no text, and for duplicated messages, which it merges as the format says."""
+    m = onnx.load_from_string(json_format.Parse(BASE, onnx.ModelProto()).SerializeToString())
+    whole = m.SerializeToString()
+    def protobuf(data):
+        try: return onnx.load_from_string(data)
+        except Exception: return None
+    more = {"a field of the future": field(300, 0, varint(5)), "a text of the future": field(301, 2, b"hello"), "32 bits of the future": field(302, 5, b"abcd"), "64 bits of the future": field(303, 1, b"abcdefgh"),
+            "a field of the future, cut": field(302, 5, b"ab"), "a text that ends beyond the file": varint(301 << 3 | 2) + varint(99) + b"x", "a field number 0": varint(2) + varint(1) + b"x", "a wire type 6": varint(300 << 3 | 6) + b"x",
+            "a wire type 7": varint(300 << 3 | 7), "a varint without an end": b"\xff" * 11, "a tag without an end": b"\x80", "a version of another wire type": field(1, 2, b"8"), "a version that comes twice": field(1, 0, varint(9)),
+            "a name that is a number": field(2, 0, varint(7)), "a name that is no text": field(2, 2, b"\xff\xfe"), "a name with a NUL": field(2, 2, b"a\0b"), "a second graph that adds nothing": field(7, 2, b""),
+            "a second graph that adds a text": field(7, 2, field(10, 2, b"doc")), "a graph that is a number": field(7, 0, varint(3)), "a graph that ends beyond it": field(7, 2, field(1, 2, b"abc")[:-1]),
+            "a varint longer than it must be": varint(1 << 3) + b"\x88\x80\x80\x00", "metadata with nothing in it": field(14, 2, b"")}
+    for name, data in more.items():
+        want = protobuf(whole + data)
+        text = name in ("a name that is no text", "a name with a NUL")                        # ONNX's strings are text
+        p, got = copied(t.write("edited.onnx", whole + data))
+        if want is None or text: t.case("wire: " + name, wrong(p, "FORMAT"))
+        else: t.case("wire: " + name, p.stderr.decode()[-300:] if got is None else "" if parts(got)[:2] == parts(want)[:2] and got.ir_version == want.ir_version else "%s is not %s" % (parts(got), parts(want)))
+    tensors = {"floats, packed": (field(1, 0, varint(2)) + field(2, 0, varint(1)) + field(4, 2, np.float32([1, 2]).tobytes()), True), "floats, one by one": (field(1, 0, varint(2)) + field(2, 0, varint(1)) + field(4, 5, np.float32(1).tobytes()) + field(4, 5, np.float32(2).tobytes()), True),
+               "floats, packed and not": (field(1, 0, varint(2)) + field(2, 0, varint(1)) + field(4, 2, np.float32([1]).tobytes()) + field(4, 5, np.float32(2).tobytes()), True), "dimensions, packed": (field(1, 2, varint(2)) + field(2, 0, varint(1)) + field(9, 2, bytes(8)), True),
+               "doubles, packed": (field(1, 0, varint(2)) + field(2, 0, varint(11)) + field(10, 2, np.float64([1, 2]).tobytes()), True), "doubles, one by one": (field(1, 0, varint(1)) + field(2, 0, varint(11)) + field(10, 1, np.float64(3).tobytes()), True),
+               "floats, packed, cut": (field(1, 0, varint(2)) + field(2, 0, varint(1)) + field(4, 2, bytes(7)), False), "integers, packed, cut": (field(1, 0, varint(1)) + field(2, 0, varint(7)) + field(7, 2, b"\x80"), False),
+               "a packed list that ends beyond it": (field(1, 0, varint(1)) + varint(7 << 3 | 2) + varint(50) + b"x", False), "a place of data that there is not": (field(1, 0, varint(2)) + field(2, 0, varint(1)) + field(14, 0, varint(7)) + field(9, 2, bytes(8)), True),
+               "a name of another wire type": (field(1, 0, varint(2)) + field(2, 0, varint(1)) + field(8, 5, bytes(4)) + field(9, 2, bytes(8)), True), "a negative dimension": (field(1, 0, varint((1 << 64) - 1)) + field(2, 0, varint(1)), False)}
+    for name, (data, right) in tensors.items():
+        p = t.call("read", t.write("edited.onnx", whole + field(7, 2, field(5, 2, data + field(8, 2, b"extra")))))
+        t.case("wire: " + name, p.stderr.decode()[-300:] if right else "" if p.returncode == 3 and re.search(rb"MLO_E_(FORMAT|SHAPE|DATA)", p.stderr) else "status %d: %s" % (p.returncode, p.stderr.decode()[-300:]))
+    deep = onnx.AttributeProto(name="b", type=onnx.AttributeProto.INT, i=1).SerializeToString()
+    for _ in range(40): deep = field(1, 2, b"b") + field(6, 2, field(1, 2, field(4, 2, b"If") + field(5, 2, deep)))
+    t.case("wire: graphs in graphs", wrong(t.call("read", t.write("edited.onnx", whole + field(7, 2, field(1, 2, field(4, 2, b"If") + field(5, 2, deep))))), "FORMAT", ["nested more than"]))
+
+
+if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_json, check_wire, floor=227)
