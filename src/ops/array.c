@@ -389,10 +389,9 @@ static int mlo_ints(const mlo_shapes *s, const char *attr, int input, int64_t *l
     const mlo_array *v = mlo_shape_value(s, (size_t)input);
     if (!v) return MLO_LATER;
     int64_t n = mlo_array_count(v);
-    if (n > MLO_MAX_LIST || mlo_core_type(v->dtype) != MLO_INT64) {
-        mlo_fail(s->m, MLO_E_SHAPE, s->node,
-            "input %d, %lld elements of %s, is not a short list of integers", input, (long long)n,
-            mlo_dtype_name(v->dtype));
+    if (n > MLO_MAX_LIST || v->rank > 1 || mlo_core_type(v->dtype) != MLO_INT64) {
+        mlo_fail(s->m, MLO_E_SHAPE, s->node, "input %d, %s %s, is not a short list of integers",
+            input, mlo_dtype_name(v->dtype), mlo_dims_text(s->m, v->rank, v->dims));
         return MLO_LATER;
     }
     mlo_convert(MLO_INT64, list, v->dtype, v->data, (size_t)n);

@@ -322,7 +322,10 @@ static const mlo_loops mlo_loops_shift[2] = { { NULL, NULL, mlo_i64_ShiftLeft, m
     { NULL, NULL, mlo_i64_ShiftRight, mlo_u64_ShiftRight, 0 } };
 static int mlo_run_BitShift(mlo_call *c) {
     const mlo_attr *a = mlo_attr_of(c->node, "direction");
-    return mlo_elementwise(c, 2, &mlo_loops_shift[a && a->s.n && a->s.data[0] == 'R'], NULL);
+    if (!a || !((a->s.n == 4 && !memcmp(a->s.data, "LEFT", 4))
+            || (a->s.n == 5 && !memcmp(a->s.data, "RIGHT", 5))))
+        return mlo_fail(c->m, MLO_E_GRAPH, c->node, "direction must be LEFT or RIGHT");
+    return mlo_elementwise(c, 2, &mlo_loops_shift[a->s.data[0] == 'R'], NULL);
 }
 
 /* Integer powers by squaring; a negative exponent gives 0, but for bases 1 and -1. */

@@ -543,6 +543,13 @@ static int mlo_conv_window(
         w->size[i] = x->dims[i + 2];
         w->kernel[i] = k->dims[i + 2] < 0 ? 1 : k->dims[i + 2];
     }
+    const mlo_attr *said = mlo_attr_of(s->node, "kernel_shape");
+    for (int i = 0; said && i < w->axes; i++)
+        if (said->n_ints != (size_t)w->axes
+            || (k->dims[i + 2] >= 0 && said->ints[i] != k->dims[i + 2]))
+            return mlo_fail(s->m, MLO_E_SHAPE, s->node,
+                "kernel_shape is not that of the weights %s",
+                mlo_dims_text(s->m, k->rank, k->dims));
     MLO_TRY(mlo_window_of(s, w));
     for (int i = 0; i < w->axes; i++)
         if (k->dims[i + 2] < 0) w->out[i] = -1;
@@ -822,6 +829,8 @@ static int mlo_shape_MaxPool(mlo_shapes *s) {
     mlo_form x = mlo_form_in(s, 0);
     mlo_window w;
     s->out[0] = x;
+    if (!mlo_attr_of(s->node, "kernel_shape"))
+        return mlo_fail(s->m, MLO_E_GRAPH, s->node, "has no attribute kernel_shape");
     if (x.rank < 0) return 0;
     MLO_TRY(mlo_pool_window(s, &x, &w));
     for (int i = 0; i < w.axes; i++) s->out[0].dims[i + 2] = w.out[i];

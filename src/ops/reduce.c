@@ -190,6 +190,9 @@ static int mlo_shape_ArgMax(mlo_shapes *s) {
 }
 static int mlo_arg_extreme(mlo_call *c, double sign) {
     MLO_TRY(mlo_need_inputs(c, 1));
+    if (!mlo_array_count(c->in[0]) && mlo_array_count(c->out[0]))
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node, "has no element to choose in %s",
+            mlo_dims_text(c->m, c->in[0]->rank, c->in[0]->dims));
     int axis;
     int64_t outer = 1, inner = 1, last = mlo_int(c->node, "select_last_index", 0);
     MLO_TRY(mlo_axis(c->forms, mlo_int(c->node, "axis", 0), c->in[0]->rank, &axis));

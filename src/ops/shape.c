@@ -54,12 +54,16 @@ static int mlo_reshape_rest(
     if (have < 0 || known < 0 || unknown > 1) return 0;
     if (rest < 0 && unknown) return 0;
     if (rest >= 0) {
-        if (known ? have % known : have)
+        if (!known)
+            return mlo_fail(s->m, MLO_E_SHAPE, s->node,
+                "dimension %d of %s is -1, and any size would do, as another is 0", rest,
+                mlo_dims_text(s->m, y->rank, y->dims));
+        if (have % known)
             return mlo_fail(s->m, MLO_E_SHAPE, s->node,
                 "%s has %lld elements, which %s does not divide",
                 mlo_dims_text(s->m, x->rank, x->dims), (long long)have,
                 mlo_dims_text(s->m, y->rank, y->dims));
-        y->dims[rest] = known ? have / known : 0;
+        y->dims[rest] = have / known;
     } else if (have != known)
         return mlo_fail(s->m, MLO_E_SHAPE, s->node, "%s has %lld elements, %s has %lld",
             mlo_dims_text(s->m, x->rank, x->dims), (long long)have,
@@ -226,6 +230,7 @@ static void mlo_slice_axis(
 /* 1 when starts, ends, axes and steps are there (elements may be unknown), 0 when not yet. */
 static int mlo_slice_of(const mlo_shapes *s, const mlo_form *x, mlo_slice *c) {
     int64_t starts[MLO_MAX_LIST], ends[MLO_MAX_LIST], axes[MLO_MAX_LIST], steps[MLO_MAX_LIST];
+    int flag[MLO_MAX_RANK] = { 0 };
     int n = mlo_ints(s, "starts", 1, starts);
     int e = mlo_ints(s, "ends", 2, ends);
     int a = mlo_ints(s, "axes", 3, axes);
@@ -245,6 +250,10 @@ static int mlo_slice_of(const mlo_shapes *s, const mlo_form *x, mlo_slice *c) {
     }
     for (int i = 0, at; i < n; i++) {
         if (mlo_axis(s, a >= 0 ? axes[i] : i, x->rank, &at)) return 0;
+        if (flag[at]++) {
+            mlo_fail(s->m, MLO_E_SHAPE, s->node, "axis %d is given twice", at);
+            return 0;
+        }
         if (k >= 0 && !steps[i]) {
             mlo_fail(s->m, MLO_E_SHAPE, s->node, "step 0 of axis %d", at);
             return 0;
@@ -353,7 +362,12 @@ static int mlo_shape_Expand(mlo_shapes *s) {
         return mlo_fail(
             s->m, MLO_E_UNSUPPORTED, s->node, "rank %d; at most %d is supported", n, MLO_MAX_RANK);
     y.rank = n;
-    for (int i = 0; i < n; i++) y.dims[i] = list[i] == MLO_UNKNOWN ? -1 : list[i];
+    for (int i = 0; i < n; i++) {
+        if (list[i] < 0 && list[i] != MLO_UNKNOWN)
+            return mlo_fail(
+                s->m, MLO_E_SHAPE, s->node, "dimension %d is %lld", i, (long long)list[i]);
+        y.dims[i] = list[i] == MLO_UNKNOWN ? -1 : list[i];
+    }
     y.dtype = x.dtype;
     MLO_TRY(mlo_broadcast(s, &x, &y));
     s->out[0] = x;
@@ -417,6 +431,8 @@ static int mlo_shape_Concat(mlo_shapes *s) {
     mlo_form y = mlo_form_in(s, 0);
     int axis = 0;
     int64_t sum = 0;
+    if (!mlo_attr_of(s->node, "axis"))
+        return mlo_fail(s->m, MLO_E_GRAPH, s->node, "has no attribute axis");
     for (size_t i = 0; i < s->n_in; i++) {
         const mlo_form *x = &s->in[i];
         MLO_TRY(mlo_same_type(s, 0, i));
@@ -637,8 +653,16 @@ static int mlo_run_Range(mlo_call *c) {
 }
 /* ---- Gather and kin ------------------------------------------------------- */
 
+static int mlo_is_indices(mlo_call *c, const mlo_array *index) {
+    return mlo_core_type(index->dtype) == MLO_INT64
+        ? 0
+        : mlo_fail(c->m, MLO_E_TYPE, c->node, "indices are %s; they must be integers",
+              mlo_dtype_name(index->dtype));
+}
+
 /* The indices as int64, each brought from [-dim, dim) to [0, dim); the caller frees. */
 static mlo_array *mlo_indices(mlo_call *c, const mlo_array *index, int64_t dim) {
+    if (mlo_is_indices(c, index)) return NULL;
     mlo_array *a = mlo_array_new(c->m, MLO_INT64, index->rank, index->dims);
     if (!a) return NULL;
     int64_t n = mlo_array_count(index), *v = (int64_t *)a->data;
@@ -749,6 +773,7 @@ typedef struct {
 
 static int mlo_blocks_of(
     mlo_call *c, const mlo_array *x, const mlo_array *index, int batch, mlo_blocks *b) {
+    MLO_TRY(mlo_is_indices(c, index));
     b->batch = batch;
     b->depth = index->rank ? (int)index->dims[index->rank - 1] : 0;
     if (index->rank < 1 || batch < 0 || batch >= index->rank
@@ -856,6 +881,9 @@ static int mlo_run_ScatterND(mlo_call *c) {
         : reduction->s.data[0] == 'a'            ? 'a'
                                                  : reduction->s.data[1];
     if (how == 'a' && reduction->s.data[0] == 'm') how = 'x';
+    if (reduction && how == 'n' && !(reduction->s.n == 4 && !memcmp(reduction->s.data, "none", 4)))
+        return mlo_fail(
+            c->m, MLO_E_UNSUPPORTED, c->node, "reduction is none of none, add, mul, max, min");
     MLO_TRY(mlo_blocks_of(c, x, index, 0, &b));
     if ((size_t)mlo_array_count(u) != b.rows * b.block || u->dtype != x->dtype)
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "%lld updates; %zu are needed",
@@ -888,6 +916,7 @@ static int mlo_run_Trilu(mlo_call *c) {
     int64_t n = mlo_array_count(x);
     int upper = mlo_int(c->node, "upper", 1) != 0, k = mlo_ints(c->forms, NULL, 1, list);
     int64_t diagonal = k > 0 ? list[0] : 0;
+    if (k > 1) return mlo_fail(c->m, MLO_E_SHAPE, c->node, "k must be one integer");
     size_t size = mlo_dtype_size(x->dtype);
     diagonal = diagonal > columns ? columns : diagonal < -rows ? -rows : diagonal;
     for (int64_t i = 0; i < n; i++) {

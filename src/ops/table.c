@@ -289,6 +289,9 @@ static int mlo_call_prepare(mlo_call *c, const mlo_op *op, mlo_shapes *s, int64_
         if (!mlo_dtype_size(s->out[i].dtype))
             return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node,
                 "output %zu is %s, which cannot be evaluated", i, mlo_dtype_name(s->out[i].dtype));
+        if (mlo_form_count(&s->out[i]) >= (int64_t)1 << 58)
+            return mlo_fail(c->m, MLO_E_SHAPE, c->node, "output %zu, %s, is too large to evaluate",
+                i, mlo_dims_text(c->m, s->out[i].rank, s->out[i].dims));
         if (!(c->out[i] = mlo_array_new(c->m, s->out[i].dtype, s->out[i].rank, s->out[i].dims)))
             return mlo_failed(c->m);
     }
