@@ -7,6 +7,9 @@
  *
  * 1. Seeds are pairs of consecutive nodes with equal surroundings. Each seed grows into a shift
  *    (match.c): a map of every layer onto the next.
+ *    What several layers read at one position, and no layer makes (the mask of all local layers, which
+ *    growth maps onto that of the global ones), belongs to no iteration, nor does what makes it: these
+ *    leave the shift.
  * 2. A shift falls into chains x, next[x], next[next[x]], ..., one for each position of the body.
  *    Where one iteration ends and the next begins is still open. An alignment decides it: it gives
  *    every node a time, the number of its iteration. Candidates: the layer numbers in the scopes;
@@ -78,6 +81,10 @@ typedef struct {
     const char *const *scope;
     const uint8_t *chosen;
     int *chain, *index; /* per node: its chain (MLO_NONE: none), its place there */
+    /* per node: the most matrix products on a way to it; whether its layer makes it (1), or whether
+     * what several layers share is made of it (2) */
+    int *deep;
+    uint8_t *made;
     int *root, *length, n_chains;
     mlo_chain_edge *edge;
     int n_edges;
@@ -97,7 +104,7 @@ static int mlo_align_make(mlo *m, mlo_net *net, mlo_shift *s, mlo_align *a) {
     size_t n = (size_t)net->n + 2, slots = (size_t)net->in_at[net->n] + 1;
     int **all[] = { &a->chain, &a->index, &a->root, &a->length, &a->adj_at, &a->offset, &a->queue,
         &a->time, &a->reach, &a->stamp, &a->at, &a->by_time, &a->run_first, &a->run_last,
-        &a->run_of };
+        &a->run_of, &a->deep };
     memset(a, 0, sizeof *a);
     a->m = m;
     a->net = net;
@@ -108,8 +115,16 @@ static int mlo_align_make(mlo *m, mlo_net *net, mlo_shift *s, mlo_align *a) {
     a->adj = MLO_NEW_N(m, int, 2 * slots);
     a->bad = MLO_NEW_N(m, uint8_t, n);
     a->stack = MLO_NEW_N(m, uint8_t, n);
+    a->made = MLO_NEW_N(m, uint8_t, n);
+    if (m->error.code) return mlo_failed(m);
     for (size_t i = 0; i < n; i++) a->chain[i] = a->time[i] = MLO_NONE;
-    return mlo_failed(m);
+    for (int i = 0; i < net->n; i++) {
+        for (int k = net->in_at[i]; k < net->in_at[i + 1]; k++)
+            if (net->from[k] >= 0 && a->deep[net->from[k]] > a->deep[i])
+                a->deep[i] = a->deep[net->from[k]];
+        a->deep[i] += mlo_named_with_trait(net->g->node[i], MLO_MATRIX);
+    }
+    return 0;
 }
 
 /* ---- chains and the edges between them ------------------------------------ */
@@ -157,6 +172,54 @@ static int mlo_pair_bad(const mlo_align *a, int x, int y) {
         if (v && w && mlo_form_differs(v, w)) return 1;
     }
     return 0;
+}
+
+/* Do two members of one chain read what node x makes? Then it is none of their iterations'. */
+static int mlo_align_shared(mlo_align *a, int x) {
+    const mlo_net *net = a->net;
+    a->stamps++;
+    for (int k = net->use_at[x]; k < net->use_at[x + 1]; k++) {
+        int r = net->reader[net->use[k]], c = a->chain[r];
+        if (k > net->use_at[x] && r == net->reader[net->use[k - 1]]) continue;
+        if (c >= 0 && a->stamp[c] == a->stamps) return 1;
+        if (c >= 0) a->stamp[c] = a->stamps;
+    }
+    return 0;
+}
+
+/* Is a node of the shift nearer to the inputs than its counterpart, by whole matrix products? */
+static int mlo_align_layered(const mlo_align *a, int x) {
+    int next = a->s->next[x], prev = a->s->prev[x];
+    return (next >= 0 && a->deep[next] != a->deep[x]) || (prev >= 0 && a->deep[prev] != a->deep[x]);
+}
+
+/* Takes out of the shift what layers share and none of them makes, and what that is made of. 1: there
+ * was such, and chains are to be made anew. */
+static int mlo_align_unshare(mlo_align *a) {
+    const mlo_net *net = a->net;
+    mlo_shift *s = a->s;
+    int any = 0, kept = 0;
+    for (int x = 0; x < net->n; x++) {
+        a->made[x] = (uint8_t)mlo_align_layered(a, x);
+        for (int k = net->in_at[x]; k < net->in_at[x + 1] && !a->made[x]; k++)
+            a->made[x] = net->from[k] >= 0 && a->made[net->from[k]];
+    }
+    for (int x = net->n; x--;) {
+        for (int u = net->use_at[x]; u < net->use_at[x + 1] && !a->made[x]; u++)
+            if (a->made[net->reader[net->use[u]]] == 2) a->made[x] = 2;
+        if (!a->made[x] && a->chain[x] >= 0 && mlo_align_shared(a, x)) a->made[x] = 2;
+    }
+    for (int i = 0; i < s->n_pairs; i++) {
+        int x = s->pair[i], y = s->next[x];
+        if (a->made[x] != 2 && a->made[y] != 2) {
+            s->pair[kept++] = x;
+            continue;
+        }
+        s->next[x] = s->prev[y] = a->chain[x] = a->chain[y] = MLO_NONE;
+        any = 1;
+    }
+    s->n_pairs = kept;
+    return any;
 }
 
 static void mlo_align_edges(mlo_align *a) {
@@ -618,6 +681,7 @@ static int mlo_shift_loops(mlo_align *a, mlo_layers ***loops, size_t *n, mlo_fou
     mlo_miss near;
     near.x = MLO_NONE;
     mlo_align_chains(a);
+    if (mlo_align_unshare(a)) mlo_align_chains(a);
     for (int c = 0; c < a->n_chains; c++)
         for (int x = a->root[c]; a->s->next[x] >= 0; x = a->s->next[x])
             a->bad[x] = (uint8_t)mlo_pair_bad(a, x, a->s->next[x]);
