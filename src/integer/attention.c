@@ -67,13 +67,24 @@ static mlo_node *mlo_softmax_of(mlo_recogniser *r, const char *name, mlo_given *
     return NULL;
 }
 
+/* Refuses what a softmax is over, p (NULL: nothing of the body), in a person's words. */
+static void mlo_cannot_score(mlo_recogniser *r, const mlo_node *softmax, const mlo_node *p) {
+    if (mlo_is(p, "Tanh"))
+        mlo_cannot(r, p,
+            "attention scores under a soft cap, c tanh(s / c); export without it (transformers: "
+            "attn_logit_softcapping=None), which changes little where scores are small beside c");
+    else
+        mlo_cannot(r, softmax, "a softmax over something that is not scale * q k^T + mask");
+}
+
 /* Walks from the softmax to the MatMul that makes the scores, and notes their additive mask and
  * scale. */
 static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *b) {
     const char *name = softmax->input[0];
+    mlo_node *p = NULL;
     double x;
     for (int i = 0; i < MLO_CHAIN; i++) {
-        mlo_node *p = mlo_made_by(
+        p = mlo_made_by(
             &r->in, name = mlo_unrounded(r, name, b->scale, &b->scores_given));
         if (!p) break;
         if (mlo_is(p, "MatMul")) return p;
@@ -92,7 +103,7 @@ static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *
         else
             break;
     }
-    mlo_cannot(r, softmax, "a softmax over something that is not scale * q k^T + mask");
+    mlo_cannot_score(r, softmax, p);
     return NULL;
 }
 
