@@ -3,12 +3,16 @@
 """Models as people export them become hardware: families x exporters x opsets x attention x masks, models/families/.
 
     python tests/test_families.py path/to/mlo [families NAME ...]        Icarus, Verilator; NAMEs pick models
+    python tests/test_families.py path/to/mlo --table                    the table of README.md, between its marks
 
 Of each model: `mlo compile`; the words of its core in `mlo run` and in ONNX Runtime on host/core.onnx, which must be the
 same; and how near ONNX Runtime comes on pre.onnx, core.onnx and post.onnx to the float model, with inputs that calibration
 never saw. Half of the exports a day, in turn; compiled are all. Of a day's exports whose cores are the same Verilog, byte for byte, one has it
 simulated: the same words again. What cannot be built has to say so in a person's words: REFUSED.
-models/families.py, families_more.py, families_gates.py, families_decoders.py and families_norms.py made the files."""
+models/families.py, families_more.py, families_gates.py, families_decoders.py and families_norms.py made the files.
+
+README.md has a table of all exports that the tests try, family by family: these, those of test_bias.py and of test_positions.py, and models of which no
+hardware comes. Its words are ROWS, the verdicts are what the checks hold the exports to, and it has to stand there as it is made here."""
 import datetime
 import glob
 import os
@@ -29,6 +33,53 @@ NEAR, FRAMES, LEAST = 0.97, 8, 165
 REFUSED = {"gpt1": "a softmax over something", "-square-": "mask", "-batch2-": "batch of 2",
            "-half-": "float16", "detr": "position embeddings in every layer",
            "dinov2-ts17": "Resize"}
+# the same for the README's table
+WHY = {"a softmax over something": "a mask that multiplies scores", "mask": "a mask [T, T] from outside", "batch of 2": "a batch of 2", "float16": "float16",
+       "position embeddings in every layer": "positions are added in every layer", "Resize": "`Resize` of an input that is no constant",
+       "what depends on the model's inputs": "distances that the mask changes"}
+# rows of the table: a family, and what its exports are called; those of bias/ and positions/ by their folder
+ROWS = """ALBERT: albert
+BART's and Marian's encoders: bart-encoder marian-encoder
+BEiT, with its relative positions: beit bias/beit-relative bias/beit-shared
+BERT, sentence transformers: bert bert-classes sentence tutorial
+BERT as a decoder: bert-decoder
+BLOOM, MPT, ALiBi: bloom-heads bias/bloom bias/mpt bias/alibi-encoder
+CLIP, BLIP: clip-text clip-text-mask clip-vision clip-vision-embedding openai-clip blip-vision
+DeiT: deit
+DETR's encoder: detr
+DINOv2, DINOv3: dinov2 dinov2-registers dinov2-swiglu positions/dinov3
+DistilBERT: distilbert distilbert-answers
+ELECTRA, MPNet: electra mpnet
+ESM, RoFormer: positions/esm positions/roformer
+Falcon's heads: falcon-heads falcon-new
+GPT-1: gpt1
+GPT-2, nanoGPT: gpt2 nanogpt nanogpt-causal nanogpt-sdpa
+GPT-J's, GPT-NeoX's blocks: gptj-parallel neox-heads
+GPT-Neo, windows in every other layer: gpt-neo window-every window-fill window-mixed window-other window-range window-sdpa
+Multi-query heads, StarCoder: bigcode mqa-broadcast mqa-expand
+OPT, XGLM, BioGPT: opt opt-post xglm biogpt
+RoBERTa, XLM-R, CamemBERT: roberta roberta-pre xlmr xlmr-tokens camembert-words
+SigLIP: siglip-text siglip-vision
+T5's and UMT5's encoders: t5-encoder bias/t5-encoder bias/t5-gated bias/umt5-encoder
+timm's ViT: timm timm-sdpa
+`torch.nn.TransformerEncoder`: torch-batch-post-gelu torch-batch-post-relu torch-batch-pre-gelu torch-batch-pre-relu torch-seq-post-gelu torch-seq-post-relu torch-seq-pre-gelu torch-seq-pre-relu bare-batch-pre-gelu bare-seq-post-relu
+ViT: vit vit-classes vit-msn
+Whisper's encoder, audio: whisper-encoder audio
+Grouped heads (Llama, Mistral): gqa-expand gqa-five gqa-gather gqa-interleave gqa-packed gqa-sdpa gqa-tile
+Norms of queries and keys (OLMo 2, Qwen 3, Cohere): qk-cohere qk-cosine qk-olmo2 qk-qwen3 qk-timm qk-vit22b
+Rotary embedding, in both layouts, partial: positions/complex positions/flash positions/neighbours positions/partial
+Gates (SwiGLU, GeGLU, ..): gates-interleaved geglu glu reglu-packed relu-squared silu-packed swiglu
+RMS and layer norms by hand, sandwiched: rms-norm rms-rsqrt rms-sqrt rms-torch ln-rsqrt ln-sqrt ln-var sandwich
+Causal masks by hand: causal-add causal-fill causal-range causal-sdpa causal-where
+Biases by distance, by pair, Swin's table: bias/distance bias/full bias/window
+Attention by hand (Megatron, fairseq, einsum): chunk einsum fairseq index inner megatron series slice"""
+# models of tests/models that roll and do not become hardware: what the table says, and what the refusal does
+OTHERS = {"GPT-2, Llama with a KV cache": ("gpt2-cache llama-states", "caches, outputs of every layer", "leave every layer"),
+          "BART, T5, their decoders": ("bart-tiny-opset23 t5-tiny", "cross-attention", "cross-attention"),
+          "DeBERTa": ("deberta-tiny", "disentangled attention", "a softmax over something"),
+          "Swin": ("swin-tiny", "tokens move between windows", "change places"),
+          "ConvNeXt": ("convnext-tiny", "convolutions inside of layers", "changes the channels")}
+BEGIN, END = "<!-- families: tests/test_families.py --table -->\n", "<!-- families end -->\n"
 # a mask [1, 1, 1, keys] at an Attention, which ONNX Runtime 1.31 does not broadcast: onnx's own evaluator judges
 REFERENCE = ("torch-batch-pre-relu-d24-mask-d",)
 # these go through Verilator, too
@@ -77,9 +128,9 @@ class Model:
     """One of families/: name, and what its name says."""
     def __init__(self, path):
         self.path, self.name = path, os.path.basename(path)[:-5]
-        said = re.match(r"(.*?)-(d|ts)(\d+)-(?:(eager|sdpa)-)?(.*)-[a-z]$", self.name)
+        said = re.match(r"(.*?)-(d|ts)(\d+)-(?:(eager|sdpa)-)?(?:(.*)-)?[a-z]$", self.name)
         family, exporter, opset, attention, mask = said.groups()
-        self.said = (family, "dynamo" if exporter == "d" else "TorchScript", opset, attention or "-", mask)
+        self.said = (family, "dynamo" if exporter == "d" else "TorchScript", opset, attention or "-", mask or "none")
         self.words = next((w for part, w in REFUSED.items() if part in self.name), "")
         self.why = self.near = self.cycles = self.iterations = self.out = self.core = ""
         self.simulated = self.due = True
@@ -137,7 +188,7 @@ class Model:
     def verdict(self):
         """'' or what is wrong with the outcome."""
         if not self.words: return self.why
-        if not self.why.startswith("status 4"): return "not refused: " + (self.why or "it is hardware now")
+        if not self.why.startswith("status 4: mlo: quantize: "): return "not refused: " + (self.why or "it is hardware now")
         return "" if self.words in self.why else "%s; it should say '%s'" % (self.why, self.words)
 
     def row(self):
@@ -146,9 +197,60 @@ class Model:
         return (*self.said, str(self.iterations), str(self.cycles), outcome)
 
 
-# ---- the table ------------------------------------------------------------------------------------------------------
+# ---- tables ---------------------------------------------------------------------------------------------------------
 
-def picked(): return [p for p in sys.argv[2:] if p not in ("families", "verilator")]
+def every():
+    """All exports, by what ROWS calls them: those of three scripts."""
+    import test_bias
+    found = {}
+    for folder in "families", "bias", "positions":
+        for path in sorted(glob.glob(os.path.join(t.tests, "models", folder, "*.onnx"))):
+            m = Model(path)
+            if folder == "bias": m.words = test_bias.REFUSED.get(m.name[:-2], "")
+            found.setdefault((folder + "/") * (folder != "families") + m.said[0], []).append(m)
+    return found
+
+
+def tried(models):
+    """Exporters with their opsets, and spellings of attention, in a few words."""
+    said = []
+    for exporter in "dynamo", "TorchScript":
+        opsets = sorted({int(m.said[2]) for m in models if m.said[1] == exporter})
+        if opsets: said.append("%s %s" % (exporter, ", ".join(map(str, opsets))))
+    said += [kind for kind in ("eager", "sdpa") if any(m.said[3] == kind for m in models)]
+    return "; ".join(said)
+
+
+def readme_table():
+    """The table of README.md. What is refused comes from REFUSED: it was rolled, and stage quantize said why."""
+    found, lines = every(), ["| family | exports tried | rolls | hardware | why not |", "|---|---|---|---|---|"]
+    for row in ROWS.splitlines():
+        label, names = row.split(": ")
+        models = [m for name in names.split() for m in found.pop(name)]
+        refused = [m.words for m in models if m.words]
+        rolls = "all %d" % len(models) if len(models) > 1 else "yes"
+        hardware = rolls if not refused else "%d of %d" % (len(models) - len(refused), len(models)) if len(models) > len(refused) else "no"
+        lines.append("| %s |" % " | ".join((label, tried(models), rolls, hardware, "; ".join(WHY[w] for w in dict.fromkeys(refused)))))
+    for label, (names, why, _) in OTHERS.items(): lines.append("| %s |" % " | ".join((label, "%d of dynamo" % len(names.split()), "yes", "no", why)))
+    return BEGIN + "\n" + "\n".join(lines).replace("|  |", "| |") + "\n\n" + END, sorted(found)
+
+
+def check_table():
+    want, unsaid = readme_table()
+    text = t.read(os.path.join(t.root, "README.md")).decode()
+    t.case("every export has its place in a row of the table", ", ".join(unsaid))
+    t.case("README.md has the table as it is", "" if text.count(want) == text.count(BEGIN) == 1 else "python tests/test_families.py ./mlo --table makes it; put it between the marks")
+    turned = [m for name, models in every().items() if name.startswith("positions/") for m in models]
+    for m in turned: m.compile()                            # near the floats, too: test_positions.py
+    t.case("%d exports with rotary embedding become hardware" % len(turned), "; ".join("%s: %s" % (m.name, m.why) for m in turned if not m.out))
+    for label, (names, _, words) in OTHERS.items():
+        for name in names.split():
+            rolled, p = t.call("roll", t.model(name), "-o", t.at("rolled.json")), t.call("compile", t.model(name), "-o", t.at(name), text=True)
+            said = [l for l in p.stderr.splitlines() if "mlo: quantize: " in l and words in l]
+            t.case("%s: rolled, and refused for what the table says" % name, "" if rolled.returncode == 0 and p.returncode == 4 and said else "status %d, %d: %s" % (rolled.returncode, p.returncode, p.stderr[-200:]))
+
+
+def picked(): return [p for p in sys.argv[2:] if p not in ("families", "verilator", "table")]
 
 
 def models():
@@ -198,4 +300,6 @@ def check_verilator():
         t.case("the same words in Verilator: " + name, Run(out, "--frames", "3", verilator=True).why())
 
 
-if __name__ == "__main__": t.main(check_families, check_verilator, floor=191)
+if __name__ == "__main__":
+    if "--table" in sys.argv: sys.exit(sys.stdout.write(readme_table()[0]) and None)
+    t.main(check_table, check_families, check_verilator, floor=200)
