@@ -7,7 +7,9 @@ the date of the run (SEED=N repeats one).
 
 A prediction p of c simulated cycles is off by |p - c| / c, which must be at most 1 %; so must every kernel's busy cycles. Why the others wait is a
 matter of beats, and the prediction's schedule is of tokens: on average over the kernels, starved and blocked cycles may differ by 5 % of the run.
-Eight fixed runs must be foretold to two cycles. make bench (predict) draws more than sixty."""
+Eight fixed runs must be foretold to two cycles. make bench (predict) draws more than sixty.
+
+    DECODERS=60 python tests/test_predict.py path/to/mlo decoders       four a day: layers of the newer kinds (decoders.py), in Icarus, every word, too"""
 import datetime
 import json
 import os
@@ -15,6 +17,8 @@ import random
 import shutil
 import encoders
 import harness as t
+import hardware
+from decoders import Decoder
 
 SEED = int(os.environ.get("SEED") or datetime.date.today().strftime("%Y%m%d"))
 MOST, CAUSES, CLOSE = 0.01, 0.05, 2
@@ -131,4 +135,36 @@ def check_room():
     t.case("room: %d cycles foretold to %d" % (r["cycles"], CLOSE), why(r) or ("predicted %d" % r["predicted_cycles"]) * (abs(r["predicted_cycles"] - r["cycles"]) > CLOSE))
 
 
-if __name__ == "__main__": t.main(check_predictions, check_cycles, check_causes, check_room, floor=40)
+DECODERS, SOON = int(os.environ.get("DECODERS", 4)), 4e5                  # so many; cycles x multipliers that Icarus is soon through with
+
+
+def draw_decoder(rng, number):
+    """A build directory of a small core, what it is, and flags of a run."""
+    while True:
+        d, fold = Decoder(rng), draw_fold(rng)
+        fold[1] = rng.choice([1, fold[1]])
+        out, name = t.at("d%d-%d" % (number, rng.getrandbits(30))), d.name + " " + " ".join(map(str, fold)).replace("--", "")
+        p = t.call("compile", t.write("decoder.onnx", d.model().SerializeToString()), *fold, "-o", out, text=True)
+        if p.returncode: raise RuntimeError("%s: status %d: %s" % (name, p.returncode, p.stderr[-300:]))
+        m = json.loads(t.read(os.path.join(out, "manifest.json")))
+        flags = ["--frames", rng.choice([1, m["frames_in_flight"], 2]), "--axi-latency", rng.choice([1, 7, 7, 30])]
+        if m["predicted_cycles"] * flags[1] * (m["multipliers"] + 100) < SOON: return out, name, flags
+        shutil.rmtree(out, True)
+
+
+def check_decoders():
+    """Grouped heads, causal attention and windows, biases, rotations, norms of heads, gates, blocks side by side: words and cycles."""
+    if not t.have("decoders", "iverilog"): return
+    far = []
+    for i in range(DECODERS):
+        out, name, flags = draw_decoder(random.Random(SEED * 1000 + 500 + i), i)
+        r = hardware.Run(out, *flags, verilator=False)
+        wrong = r.why() or why(r.report)
+        if r.cycles: far.append(100 * (r.predicted_cycles - r.cycles) / r.cycles)
+        t.case("decoder %d: words, predicted %s, simulated %s cycles: %s, %s" % (i, r.predicted_cycles, r.cycles, name, " ".join(map(str, flags))), wrong)
+        shutil.rmtree(out, True)
+    far.sort(key=abs)
+    t.note("to the cycle %d of %d, to 0.1 %% %d, the worst %+.2f %%" % (far.count(0), len(far), sum(abs(x) <= 0.1 for x in far), far[-1] if far else 0))
+
+
+if __name__ == "__main__": t.main(check_predictions, check_cycles, check_causes, check_room, check_decoders, floor=44)
