@@ -74,7 +74,7 @@ QUICK = {
     "test_sim": "choice",
     "test_stalls": "random protocol",
     "test_stories": "default four",
-    "verilog/add": "", "verilog/check": "", "verilog/fifo": "", "verilog/fork": "", "verilog/layernorm": "", "verilog/mul": "", "verilog/mvu": "",
+    "verilog/add": "", "verilog/check": "", "verilog/conv": "", "verilog/fifo": "", "verilog/fork": "", "verilog/layernorm": "", "verilog/mul": "", "verilog/mvu": "",
     "verilog/param": "", "verilog/refill": "", "verilog/requant": "", "verilog/requantize": "", "verilog/rotary": "", "verilog/rsqrt": "", "verilog/skid": "",
     "verilog/split": "", "verilog/tile": "", "verilog/width": "",
 }
