@@ -78,6 +78,7 @@
 #include "kernels/attention.c"      /* scores, softmax, weighted sums */
 #include "kernels/layernorm.c"      /* the norm of a token */
 #include "kernels/rotary.c"         /* pairs of channels, turned by position */
+#include "kernels/conv.c"           /* depthwise convolution over a grid of tokens */
 #include "kernels/edge.c"           /* floats to integers and back, at the ends of the loop */
 #include "kernels/table.c"          /* the table */
 #include "ops/run.c"                /* evaluating the model as it stands: operators and kernels */
@@ -121,6 +122,7 @@
 #include "core/flow_beats.c"        /* pipelines, */
 #include "core/flow_matrix.c"       /* matrix-vector units, */
 #include "core/flow_tiles.c"        /* those in row blocks, */
+#include "core/flow_window.c"       /* convolutions, */
 #include "core/flow_norm.c"         /* norms, */
 #include "core/flow_rows.c"         /* attention */
 #include "core/predict.c"           /* cycles, and why kernels wait */

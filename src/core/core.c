@@ -144,6 +144,7 @@ static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
         return mlo_failed(m);
     e->depth = e->unit.whole_frame ? e->site.chunk + 3
         : e->unit.blocks           ? mlo_tile_tokens(e->unit.tile)
+        : e->unit.window.room      ? e->unit.window.room + 1
         : e->unit.macs             ? 2
         : e->unit.n_memory > 1     ? 3
                                    : 1;
@@ -401,7 +402,8 @@ static void mlo_core_fifos(mlo_core *c) {
 }
 
 /* What the way to each element's output takes before a first token leaves: how many elements on it
- * need a whole frame; the tokens of its tiles of row blocks, all of which are enough. */
+ * need a whole frame; the tokens of its tiles of row blocks and of what windows reach, all of which
+ * are enough. */
 typedef struct {
     int64_t frames[MLO_CORE_MOST], tiles[MLO_CORE_MOST];
 } mlo_waits;
@@ -409,17 +411,18 @@ typedef struct {
 static void mlo_core_waits(const mlo_core *c, mlo_waits *w) {
     for (int i = 0; i < c->n_element; i++) {
         w->frames[i] = mlo_core_before(c, i, w->frames) + c->element[i].unit.whole_frame;
-        w->tiles[i] = mlo_core_before(c, i, w->tiles) + c->element[i].unit.tile;
+        w->tiles[i] = mlo_core_before(c, i, w->tiles) + c->element[i].unit.tile
+            + (c->element[i].unit.window.room ? c->element[i].unit.window.behind + 1 : 0);
     }
 }
 
 /* The tokens that edge k's FIFO must hold, whatever stalls; fewer, and a core can come to a stop.
  * What meets it has had to take a token before it gave one, a tile (at most to the frame's end) if
- * row blocks are on its way, and a frame if it is behind attention where this edge is not. (Three
- * beats are in the fork and in front of the sum.) Attention takes a frame's keys and values before
- * it goes on from its second row of queries. Whether a network of FIFOs whose elements do not look
- * at the time comes to a stop does not depend on the time, so that no stall does harm to depths
- * that are enough without one. */
+ * row blocks are on its way, what a window reaches likewise, and a frame if it is behind attention
+ * where this edge is not. (Three beats are in the fork and in front of the sum.) Attention takes a
+ * frame's keys and values before it goes on from its second row of queries. Whether a network of
+ * FIFOs whose elements do not look at the time comes to a stop does not depend on the time, so that
+ * no stall does harm to depths that are enough without one. */
 static int64_t mlo_core_least(const mlo_core *c, const mlo_waits *w, int k) {
     const mlo_edge *e = &c->edge[k];
     const mlo_unit *u = &c->element[e->to].unit;
@@ -618,7 +621,7 @@ static int64_t mlo_steady_cycles(const mlo_core *c, int64_t pace, int64_t beats)
     return load > work ? load : work;
 }
 
-/* What a unit holds on chip: banks of parameters, two tiles before and behind row blocks, and two
+/* What a unit holds on chip: banks of parameters, two tiles before and behind row blocks, what windows see, and two
  * frames of what it needs whole (keys and values, in groups of PE tokens). A token or two inside
  * every kernel are not counted. */
 static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks) {
@@ -626,6 +629,7 @@ static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int6
     for (int k = 0; k < u->n_memory; k++) bits += banks * mlo_memory_bits(&u->memory[k], axi);
     if (u->blocks)
         bits += 2 * u->tile * (u->in[0].channels * u->in[0].bits + u->out.channels * u->out.bits);
+    bits += u->window.slots * u->in[0].channels * u->in[0].bits;
     for (int k = 1; k < u->n_in && u->whole_frame; k++)
         bits += 2 * ((s->keys + u->pe - 1) / u->pe * u->pe) * u->in[k].channels * u->in[k].bits;
     return bits;

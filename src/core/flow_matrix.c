@@ -16,6 +16,11 @@
  * to that. */
 enum { MLO_MATRIX_RESULT = 8, MLO_MATRIX_LOOKS_UP = 3 };
 
+/* Cycles of a group of sums: a vector's beats, a window's taps. */
+static int64_t mlo_matrix_cycles(const mlo_unit *u) {
+    return u->window.cycles ? u->window.cycles : mlo_port_beats(u->in[0]);
+}
+
 static int64_t mlo_matrix_accept(const mlo_schedule *s, int i) {
     const int64_t n = mlo_taken(s, i), before = mlo_taken_until(s, i);
     if (n > s->fired[i] + 1) return MLO_NOT_YET;
@@ -23,14 +28,12 @@ static int64_t mlo_matrix_accept(const mlo_schedule *s, int i) {
 }
 
 static int64_t mlo_matrix_make(const mlo_schedule *s, int i, int64_t n, int64_t at) {
-    return mlo_token_of(s, i, n)->soon + at * mlo_port_beats(s->c->element[i].unit.in[0]);
+    return mlo_token_of(s, i, n)->soon + at * mlo_matrix_cycles(&s->c->element[i].unit);
 }
 
 /* Results in the pipeline behind the sums. When those cannot leave, nothing moves: the last sum is
  * made when the result so many before it leaves. */
-static int64_t mlo_matrix_holds(const mlo_unit *u) {
-    return u->latency / mlo_port_beats(u->in[0]) + 2;
-}
+static int64_t mlo_matrix_holds(const mlo_unit *u) { return u->latency / mlo_matrix_cycles(u) + 2; }
 static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_token *t = mlo_token_of(s, i, n);
@@ -51,13 +54,13 @@ static int64_t mlo_matrix_to_result(const mlo_unit *u) {
     return u->turns + MLO_MATRIX_RESULT + (u->n_memory > 2);
 }
 static int64_t mlo_matrix_held(const mlo_unit *u) {
-    return 4 + mlo_matrix_to_result(u) / mlo_port_beats(u->in[0]);
+    return 4 + mlo_matrix_to_result(u) / mlo_matrix_cycles(u);
 }
 
 /* When the last slot of result `at` is issued, if result 0 has to wait until `leaves`: that
  * group's sums are taken when the turns of the one in front are over. */
 static int64_t mlo_matrix_resumes(const mlo_unit *u, int64_t at, int64_t leaves) {
-    const int64_t in = mlo_port_beats(u->in[0]);
+    const int64_t in = mlo_matrix_cycles(u);
     const int64_t behind = at - mlo_matrix_held(u);
     const int64_t late = mlo_max(0, u->turns - mlo_matrix_to_result(u) % in);
     return behind < 0 ? 0 : leaves + late + (behind + 1) * in - mlo_matrix_to_turn(u);
@@ -67,24 +70,26 @@ static int64_t mlo_matrix_resumes(const mlo_unit *u, int64_t at, int64_t leaves)
  * no turn: so many cycles it is ahead then. It is not taken before the turns of the group in front
  * are over. */
 static int64_t mlo_matrix_ahead(const mlo_unit *u) {
-    const int64_t in = mlo_port_beats(u->in[0]), waits = u->turns + MLO_MATRIX_RESULT - 1;
+    const int64_t in = mlo_matrix_cycles(u), waits = u->turns + MLO_MATRIX_RESULT - 1;
     return mlo_min(mlo_parts(waits, in) * in - waits, in - u->turns);
 }
 
 /* The first cycle of work for which parameters are there in time: of weights, channel words and
  * table only the first are needed at once. */
 static int64_t mlo_matrix_begins(const mlo_unit *u, const int64_t ready[MLO_UNIT_MEMORIES]) {
-    const int64_t to_words = mlo_port_beats(u->in[0]) + mlo_matrix_to_turn(u);
+    const int64_t to_words = mlo_matrix_cycles(u) + mlo_matrix_to_turn(u);
     return mlo_max(mlo_max(ready[0], ready[1] + 1 - to_words),
         ready[2] - to_words - u->turns - (MLO_MATRIX_RESULT + 1 - MLO_MATRIX_LOOKS_UP)
             - mlo_matrix_ahead(u));
 }
 
-static void mlo_matrix_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+/* A token whose work could begin at `start`, and goes through. */
+static void mlo_matrix_goes(
+    mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t, int64_t start) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
-    const int64_t in = mlo_port_beats(u->in[0]);
-    int64_t start = mlo_max(t->in[1], before ? before->work : 0) + 1, waits = 0;
+    const int64_t in = mlo_matrix_cycles(u);
+    int64_t waits = 0;
     if (x->at.first) {
         /* the turns of the token before are over */
         int64_t swap = mlo_matrix_to_turn(u) + mlo_max(start, before ? before->work + u->turns : 0);
@@ -105,6 +110,11 @@ static void mlo_matrix_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     t->out[1] = mlo_max(mlo_max(t->work + u->latency, x->room[1]), t->out[0] + s->span[i]);
     mlo_matrix_freezes(s, i, x->n);
     mlo_spend(t, u->interval, ideal + u->latency, waits);
+}
+
+static void mlo_matrix_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const int64_t before = x->n ? mlo_token_of(s, i, x->n - 1)->work : 0;
+    mlo_matrix_goes(s, i, x, t, mlo_max(t->in[1], before) + 1);
 }
 
 static void mlo_matrix_work(

@@ -42,7 +42,8 @@ typedef enum {
     MLO_FLOW_MATRIX,
     MLO_FLOW_TILES,
     MLO_FLOW_NORM,
-    MLO_FLOW_ROWS
+    MLO_FLOW_ROWS,
+    MLO_FLOW_WINDOW
 } mlo_flow;
 
 /* The hardware of one node at a given folding. Cycles: per token in steady state, and from a
@@ -95,6 +96,11 @@ typedef struct {
         int64_t keys, iterations, stride;
         const int64_t *reach;
     } rows;
+    /* MLO_FLOW_WINDOW: cycles of a group of sums; tokens behind its own that a token waits for, at
+     * most; tokens it keeps; of those, for so many there is room that are not worked on yet */
+    struct {
+        int64_t cycles, behind, slots, room;
+    } window;
     int pe, simd; /* the folding this describes */
 } mlo_unit;
 
@@ -126,6 +132,7 @@ typedef struct {
 /* What a kernel does, for those who treat all of a kind alike. */
 typedef enum {
     MLO_KERNEL_MATRIX, /* sums of products with weights */
+    MLO_KERNEL_WINDOW, /* the same of each channel, over neighbours */
     MLO_KERNEL_SUM, /* of streams */
     MLO_KERNEL_PRODUCT, /* of streams */
     MLO_KERNEL_NORM,

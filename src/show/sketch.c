@@ -53,7 +53,8 @@ typedef struct {
 static const char *mlo_kernel_look(const mlo_kernel *k) {
     if (k->table) return "table";
     switch (k->kind) {
-    case MLO_KERNEL_MATRIX: return "mac";
+    case MLO_KERNEL_MATRIX:
+    case MLO_KERNEL_WINDOW: return "mac";
     case MLO_KERNEL_ATTENTION: return "attention";
     case MLO_KERNEL_NORM: return "norm";
     default: return "sum";
