@@ -269,6 +269,93 @@ module mlo_window #(
     always @(posedge clk) if (en) first <= b;
     wire unused = &{1'b0, S_LAST_32, C_LAST_32, B_LAST_32, BEHIND_32, I_LAST_32, J_LAST_32, ROOM_32, HOME_32, HOME_B_32, HOME_A_32, SIGHT_32,
                     W_LAST_32, LEFT_32, O_DOWN_32, KW_32, next_high, next_right, b_round, beat_a};
+
+`ifdef FORMAL
+    reg f_past = 1'b0;
+    always @(posedge clk) f_past <= 1'b1;
+    always @(*) if (!f_past) assume (rst);
+    // The environment: steps of the token that is there, in their number.
+    wire f_end = beat_done && c == C_LAST;
+    always @(*) begin
+        assume (!en || (full && move));
+        assume (done == (en && f_end));
+    end
+    // Which tokens are inside: those at places oldest, oldest + 1, .. in_slot - 1. Of them in_at may not be begun: those of the frame that
+    // comes in, BEHIND at most. So the last token of a frame lets all of it go.
+    wire [SW-1:0] f_before = (slot == {SW{1'b0}}) ? S_LAST : slot - 1'b1;
+    wire [SW-1:0] f_oldest = full ? f_before : slot;
+    wire [31:0]   f_next   = {{(32 - SW){1'b0}}, f_oldest} + {{(32 - NW){1'b0}}, count};
+    always @(*) if (f_past) begin
+        assert (count <= ROOM_32[NW-1:0] && slot <= S_LAST && in_slot <= S_LAST && in_c <= C_LAST && c <= C_LAST);
+        assert (in_at <= FAR);
+        assert ({{(32 - SW){1'b0}}, in_slot} == (f_next >= SLOTS ? f_next - SLOTS : f_next));
+        assert ({2'b00, credit} + {2'b00, in_at} + full == {2'b00, count});
+        if (full) assert (user == user_mem[f_before]);
+    end
+    // The sideband of a place that the solver picks stays as long as its token is inside.
+    (* anyconst *) wire [SW-1:0] f_slot;
+    reg  [2:0]    f_user;
+    reg           f_have;
+    wire [31:0]   f_far = ({{(32 - SW){1'b0}}, f_slot} + SLOTS - {{(32 - SW){1'b0}}, f_oldest}) % SLOTS;
+    always @(posedge clk) begin
+        if (taken && in_slot == f_slot) f_user <= s_axis_tuser;
+        f_have <= !rst && ((taken && in_slot == f_slot) || (f_have && !(done && f_oldest == f_slot)));
+    end
+    always @(*) begin
+        assume (f_slot <= S_LAST);
+        if (f_past) assert (f_have == (f_far < count));
+        if (f_past && f_have) assert (user_mem[f_slot] == f_user);
+    end
+    // F_WORDS: words, from reset on, of tokens of one beat: all that came are kept by their number, with their column and their frame's number.
+    parameter F_WORDS = 0;
+    generate
+    if (F_WORDS != 0) begin : f_words
+    localparam F = 8;
+    reg  [F*LW-1:0] f_x;
+    reg  [F*4-1:0]  f_col, f_frame;
+    reg  [3:0]      f_in, f_n, f_i, f_j, f_here, f_frames;      // tokens in, done; the step; column and frame of what comes in
+    always @(posedge clk) begin
+        if (taken) begin
+            f_x[f_in*LW +: LW]    <= s_axis_tdata;
+            f_col[f_in*4 +: 4]    <= f_here;
+            f_frame[f_in*4 +: 4]  <= f_frames;
+            f_in     <= f_in + 4'd1;
+            f_here   <= (last || f_here + 1 == W) ? 4'd0 : f_here + 4'd1;
+            f_frames <= f_frames + last;
+        end
+        if (done) f_n <= f_n + 4'd1;
+        if (en) begin
+            f_j <= (f_j + SIMD == KW) ? 4'd0 : f_j + SIMD;
+            if (f_j + SIMD == KW) f_i <= (f_i + 1 == KH) ? 4'd0 : f_i + 4'd1;
+        end
+        if (rst) {f_in, f_n, f_i, f_j, f_here, f_frames} <= 24'd0;
+    end
+    always @(*) if (f_past) begin
+        assume (f_in < F);
+        assert (done == (en && f_j + SIMD == KW && f_i + 1 == KH));
+        // what a token sees is there
+        if (full) assert (f_n < f_in && (f_in > f_n + BEHIND || f_frames != f_frame[f_n*4 +: 4]));
+    end
+    reg  [SIMD*LW-1:0] f_want, f_data;
+    reg  [1:0]         f_valid = 2'b00;
+    for (s = 0; s < SIMD; s = s + 1) begin : f_tap
+        wire [5:0] col  = f_col[f_n*4 +: 4] + f_j + s - LEFT;         // modulo 64: below 0 is 32 and more
+        wire [5:0] that = f_n + f_i * W + f_j + s - BEFORE;
+        wire       is   = col < W && that < f_in && f_frame[that[2:0]*4 +: 4] == f_frame[f_n*4 +: 4];
+        always @(posedge clk) if (en) f_want[s*LW +: LW] <= is ? f_x[that[2:0]*LW +: LW] : {LW{1'b0}};
+    end
+    always @(posedge clk) begin
+        if (move) begin
+            f_data  <= f_want;
+            f_valid <= {f_valid[0], en};
+        end
+        if (rst) f_valid <= 2'b00;
+    end
+    always @(*) if (f_past && f_valid[1]) assert (data == f_data);
+    end
+    endgenerate
+    always @(posedge clk) if (f_past && !rst) cover (done && user[1] && count == ROOM_32[NW-1:0]);
+`endif
 endmodule
 
 `default_nettype wire
