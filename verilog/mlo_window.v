@@ -243,7 +243,7 @@ module mlo_window #(
             (* no_rw_check *)    // what is read where it is written in the same cycle is outside
             reg  [LW-1:0] mem [0:WORDS-1];
             reg  [LW-1:0] word;
-            wire [AW-1:0] at = (ME < b) ? a_next : a;
+            wire [AW-1:0] at = ({1'b0, ME} < {1'b0, b}) ? a_next : a;
             always @(posedge clk) begin
                 if (take && in_b == ME) mem[in_a] <= s_axis_tdata;
                 if (en) word <= mem[at];
