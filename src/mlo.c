@@ -91,6 +91,7 @@
 #include "integer/respell_linear.c" /* one spelling of projections and their parts, */
 #include "integer/respell_rotary.c" /* of rotary embedding, */
 #include "integer/respell_norm.c"   /* of norms; */
+#include "integer/respell_grid.c"   /* of grids of tokens; */
 #include "integer/respell.c"        /* of masks; all of them, in turn */
 #include "integer/symbol.c"         /* what each element of a value is computed from */
 #include "integer/band.c"           /* which keys a mask hides by their places, */
@@ -104,6 +105,7 @@
 #include "integer/body.c"           /* pieces of the integer body */
 #include "integer/unary.c"          /* a kind of sublayer each: functions of one value, */
 #include "integer/linear.c"         /* linear layers, */
+#include "integer/window.c"         /* convolutions, */
 #include "integer/attention.c"      /* attentions, */
 #include "integer/norm.c"           /* norms, */
 #include "integer/rotary.c"         /* rotary embedding, */

@@ -71,8 +71,8 @@ static const struct {
     { "softplus", MLO_UNARY, "03" },
     { "softsign", MLO_UNARY, "03" },
     { "function", MLO_UNARY, "03" },
-    { "conv1d", MLO_LINEAR, "" },
-    { "conv2d", MLO_LINEAR, "" },
+    { "conv1d", MLO_CONVOLUTION, "" },
+    { "conv2d", MLO_CONVOLUTION, "" },
     { "batch_norm2d", MLO_NORM, "" },
     { "embedding", MLO_LINEAR, "" },
 };

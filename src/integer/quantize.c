@@ -85,11 +85,12 @@ static int mlo_mask_constant(mlo_quantizer *q) {
 
 /* ---- putting it together -------------------------------------------------- */
 
-/* The core's own layout of the carried value: where attention has seen T tokens of it, [1, T, C],
+/* The core's own layout of the carried value: where attention or a window has seen T tokens of it, [1, T, C],
  * however the source lays them out (sequence first: [T, 1, C]). 1: that differs. */
 static int mlo_framed(const mlo_quantizer *q, mlo_form *f) {
     const mlo_form frame = { f->dtype, 3, { 1, q->r.tokens, mlo_last_dim(f) } };
-    if (!q->r.tokens || f->rank < 2 || f->dims[f->rank - 2] == q->r.tokens) return 0;
+    if (!q->r.tokens || f->rank < 2 || (f->rank < 4 && f->dims[f->rank - 2] == q->r.tokens))
+        return 0;
     *f = frame;
     return 1;
 }
@@ -97,6 +98,7 @@ static int mlo_framed(const mlo_quantizer *q, mlo_form *f) {
 /* The kinds of sublayers, in the order they are tried on a node. */
 static const mlo_sublayer_kind *const mlo_sublayers[] = {
     &mlo_attention_sublayer,
+    &mlo_window_sublayer,
     &mlo_linear_sublayer,
     &mlo_norm_sublayer,
     &mlo_rotary_sublayer,

@@ -21,6 +21,7 @@ typedef enum {
     MLO_RESIDUAL,
     MLO_ROTARY,
     MLO_GATE,
+    MLO_CONVOLUTION,
     MLO_BLOCK_KINDS
 } mlo_block_kind;
 
@@ -48,7 +49,8 @@ typedef struct {
     const char *mask; /* attention: the additive mask's name, NULL for none */
     double mask_scale; /* attention: what the mask is multiplied by, once it is added */
     mlo_sight sight; /* attention: what the mask hides by place */
-    int64_t tokens; /* attention: of a frame */
+    int64_t tokens; /* attention, window: of a frame */
+    int64_t width, top, left; /* window: tokens of a row; rows above, columns to the left of one */
     /* attention: what scores (as the softmax reads them) and probabilities are rounded to; NULL:
      * nothing is fixed */
     mlo_given *scores_given, *probs_given;

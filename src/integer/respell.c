@@ -137,6 +137,7 @@ static int mlo_respell_walk(mlo_respeller *r, size_t *changed) {
 
 /* Respells a loop's body until no rule finds anything. */
 static int mlo_respell(mlo *m, mlo_scan *scan) {
+    MLO_TRY(mlo_respell_grid(m, scan));
     for (int i = 0; i < 8; i++) {
         mlo_respeller r;
         size_t changed = 0;

@@ -253,7 +253,8 @@ static int mlo_choose_given(mlo_quantizer *q) {
 
 /* Do only linear layers read the narrow form? Then they can absorb its shape and zero. */
 static int mlo_absorbed(const mlo_signal *s) {
-    return s->narrow && s->reads[MLO_LINEAR] && !s->reads[MLO_ATTENTION] && !s->reads[MLO_UNARY];
+    return s->narrow && s->reads[MLO_LINEAR] && !s->reads[MLO_ATTENTION] && !s->reads[MLO_UNARY]
+        && !s->reads[MLO_CONVOLUTION];
 }
 
 /* Does one of the linear layers that read this value have integer weights? Such weights cannot take
@@ -609,7 +610,7 @@ static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
     if (mlo_absorbed(s) && !mlo_weights_fixed(q, s->name)) return mlo_shape_signal(q, s, s->name);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         if (!s->wide && s->reads[MLO_ATTENTION] == 1 && !s->reads[MLO_LINEAR]
-            && !s->reads[MLO_UNARY] && s->operand == 1)
+            && !s->reads[MLO_UNARY] && !s->reads[MLO_CONVOLUTION] && s->operand == 1)
             mlo_middle(s, i);
         mlo_fit(q, s, i);
     }
@@ -679,7 +680,7 @@ static int mlo_attention_free(mlo_quantizer *q, const mlo_sublayer *b) {
     for (int k = 0; k < 3; k++) {
         const mlo_signal *s = mlo_signal_of(q, b->in[k]);
         if (s->wide || s->reads[MLO_ATTENTION] != 1 || s->reads[MLO_LINEAR] || s->reads[MLO_UNARY]
-            || mlo_narrow_given(s))
+            || s->reads[MLO_CONVOLUTION] || mlo_narrow_given(s))
             return 0;
     }
     return mlo_absorbed(mlo_signal_of(q, b->out));

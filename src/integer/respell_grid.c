@@ -1,0 +1,243 @@
+/* respell_grid: values laid out channels first, [B, C, H, W], become tokens of a grid, [B, H, W, C].
+ *
+ * in:  a float loop body with convolutions; the loop.
+ * out: the same function; every value of a grid has its channels last, but between the two
+ *     transposes that are right around a convolution with a window. One of 1 x 1 over all channels
+ *     is a MatMul. Where the carried value is such a grid, it is transposed in front of the loop and
+ *     back behind it.
+ *
+ * A value is of a grid if a convolution reads or makes it, or if functions element by element lead
+ * from it to one.
+ *
+ * invariant: what other nodes read, they still read: the value itself, as a transpose of its twin.
+ * example: ConvNeXt's block, y = x + T(f(T'(Conv(x)))), becomes y' = x' + f(T'(Conv(T(x')))).
+ * cost: O(nodes of one body).
+ */
+typedef struct {
+    mlo_inside in;
+    mlo_map marked; /* values of a grid */
+    mlo_map twin; /* such a value -> itself, channels last */
+    mlo_node **list; /* the new body */
+    size_t n;
+    const char *state; /* the carried value as it was; NULL: it is no grid */
+} mlo_gridder;
+
+static const int64_t mlo_grid_last[] = { 0, 2, 3, 1 }, mlo_grid_first[] = { 0, 3, 1, 2 };
+
+static int mlo_is_convolved(const mlo_inside *in, const mlo_node *n) {
+    return mlo_is(n, "Conv") && mlo_is_carried(in, n->input[0]) && !mlo_is_carried(in, n->input[1])
+        && mlo_body_form(in, n->input[0]).rank == 4;
+}
+
+/* One number, or one for each channel: [C, 1, 1]. */
+static int mlo_is_grid_parameter(const mlo_inside *in, const char *name, int64_t channels) {
+    const mlo_form f = mlo_body_form(in, name);
+    if (mlo_is_carried(in, name) || !mlo_form_known(&f)) return 0;
+    return mlo_form_count(&f) == 1
+        || (f.rank >= 3 && f.rank <= 4 && f.dims[f.rank - 3] == channels
+            && mlo_form_count(&f) == channels);
+}
+
+/* A function element by element of grids of one form. */
+static int mlo_is_grid_function(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_is_elementwise(n) || n->n_output != 1 || !mlo_is_carried(in, n->output[0])) return 0;
+    const mlo_form y = mlo_body_form(in, n->output[0]);
+    if (y.rank != 4 || !mlo_form_known(&y)) return 0;
+    for (size_t i = 0; i < n->n_input; i++) {
+        if (!mlo_has_input(n, i)) continue;
+        const mlo_form f = mlo_body_form(in, n->input[i]);
+        if (mlo_is_carried(in, n->input[i]) ? !mlo_form_same(&f, &y)
+                                            : !mlo_is_grid_parameter(in, n->input[i], y.dims[1]))
+            return 0;
+    }
+    return 1;
+}
+
+static int mlo_grid_mark(mlo_gridder *g, const char *name, int *changed) {
+    if (mlo_map_get(&g->marked, name)) return 0;
+    *changed = 1;
+    return mlo_map_put(g->in.m, &g->marked, name, (void *)(uintptr_t)name);
+}
+
+/* All that such a node reads and makes is of the grid. */
+static int mlo_grid_mark_node(mlo_gridder *g, const mlo_node *n, int *changed) {
+    int any = mlo_is_convolved(&g->in, n);
+    if (!any && !mlo_is_grid_function(&g->in, n)) return 0;
+    any |= mlo_map_get(&g->marked, n->output[0]) != NULL;
+    for (size_t i = 0; i < n->n_input; i++) any |= mlo_map_get(&g->marked, n->input[i]) != NULL;
+    for (size_t i = 0; any && i < n->n_input; i++)
+        if (mlo_has_input(n, i) && mlo_is_carried(&g->in, n->input[i]))
+            MLO_TRY(mlo_grid_mark(g, n->input[i], changed));
+    return any ? mlo_grid_mark(g, n->output[0], changed) : 0;
+}
+
+static int mlo_grid_mark_all(mlo_gridder *g) {
+    const mlo_graph *body = g->in.body;
+    const char *in = body->input[0]->name, *out = body->output[0]->name;
+    for (int changed = 1; changed;) {
+        changed = 0;
+        for (size_t i = 0; i < body->n_node; i++)
+            MLO_TRY(mlo_grid_mark_node(g, body->node[i], &changed));
+        if (mlo_map_get(&g->marked, in)) MLO_TRY(mlo_grid_mark(g, out, &changed));
+        if (mlo_map_get(&g->marked, out)) MLO_TRY(mlo_grid_mark(g, in, &changed));
+    }
+    return 0;
+}
+
+static const char *mlo_twin(const mlo_gridder *g, const char *name) {
+    return (const char *)mlo_map_get(&g->twin, name);
+}
+
+static void mlo_grid_attributes(mlo_expansion *x) {
+    mlo_node *n = mlo_x_last(x);
+    for (size_t i = 0; n && i < x->n->n_attr; i++)
+        if (!MLO_PUSH(x->m, n->attr, n->n_attr, x->n->attr[i])) return;
+}
+
+/* A convolution that looks at its own token alone, at all channels. */
+static int mlo_is_pointwise(const mlo_inside *in, const mlo_node *n) {
+    const mlo_form w = mlo_body_form(in, n->input[1]);
+    const mlo_form a = mlo_body_form(in, n->input[0]), b = mlo_body_form(in, n->output[0]);
+    return w.rank == 4 && w.dims[2] == 1 && w.dims[3] == 1 && mlo_int(n, "group", 1) == 1
+        && a.dims[2] == b.dims[2] && a.dims[3] == b.dims[3];
+}
+
+/* The twin of a convolution's result. */
+static const char *mlo_grid_conv(mlo_gridder *g, mlo_expansion *x) {
+    static const int64_t turned[] = { 1, 0 };
+    const mlo_node *n = x->n;
+    const char *from = mlo_twin(g, n->input[0]), *y;
+    if (mlo_is_pointwise(&g->in, n)) {
+        const mlo_form w = mlo_body_form(&g->in, n->input[1]);
+        y = mlo_x_transpose(x, mlo_x_reshape(x, n->input[1], w.dims, 2), turned, 2);
+        return mlo_x_plus(x, MLO_X(x, "MatMul", from, y), mlo_x_in(x, 2));
+    }
+    y = MLO_X(x, "Conv", mlo_x_transpose(x, from, mlo_grid_first, 4), n->input[1], mlo_x_in(x, 2));
+    mlo_grid_attributes(x);
+    return mlo_x_transpose(x, y, mlo_grid_last, 4);
+}
+
+/* The twin of what a function element by element makes. */
+static const char *mlo_grid_function(mlo_gridder *g, mlo_expansion *x) {
+    const mlo_node *n = x->n;
+    const char **in = MLO_NEW_N(x->m, const char *, n->n_input + 1);
+    if (!in) return "";
+    for (size_t i = 0; i < n->n_input; i++) {
+        const mlo_form f = mlo_body_form(&g->in, n->input[i]);
+        const int64_t count = mlo_form_count(&f);
+        in[i] = n->input[i];
+        if (!mlo_has_input(n, i)) continue;
+        if (mlo_is_carried(&g->in, n->input[i]))
+            in[i] = mlo_twin(g, n->input[i]);
+        else if (count > 1)
+            in[i] = mlo_x_reshape(x, n->input[i], &count, 1);
+    }
+    const char *y = mlo_x_node(x, n->op, in, n->n_input);
+    mlo_grid_attributes(x);
+    return y;
+}
+
+static int mlo_grid_take(mlo_gridder *g, const mlo_expansion *x) {
+    for (size_t i = 0; i < x->n_made; i++)
+        if (!MLO_PUSH(g->in.m, g->list, g->n, x->made[i])) break;
+    return mlo_failed(g->in.m);
+}
+
+static mlo_expansion mlo_grid_expansion(mlo_gridder *g, mlo_graph *graph, mlo_node *n) {
+    const mlo_expansion x = { g->in.m, graph, n, mlo_opset_of(g->in.m), MLO_FLOAT, NULL, 0, NULL,
+        0 };
+    return x;
+}
+
+/* A node of the old body. */
+static int mlo_grid_node(mlo_gridder *g, mlo_node *n) {
+    mlo *m = g->in.m;
+    mlo_expansion x = mlo_grid_expansion(g, g->in.body, n);
+    const char *y = NULL;
+    const int of_grid = mlo_map_get(&g->marked, n->output[0]) != NULL;
+    if (of_grid && mlo_is_convolved(&g->in, n)) y = mlo_grid_conv(g, &x);
+    if (of_grid && !y && mlo_is_grid_function(&g->in, n)) y = mlo_grid_function(g, &x);
+    if (y) {
+        const char *own = mlo_x_transpose(&x, y, mlo_grid_first, 4);
+        MLO_TRY(mlo_map_put(m, &g->twin, n->output[0], (void *)(uintptr_t)y));
+        mlo_x_out(&x, 0, own);
+        return m->error.code ? mlo_failed(m) : mlo_grid_take(g, &x);
+    }
+    for (size_t i = 0; g->state && i < n->n_input; i++)
+        if (n->input[i] == g->in.body->input[0]->name) n->input[i] = g->state;
+    if (!MLO_PUSH(m, g->list, g->n, n)) return mlo_failed(m);
+    for (size_t k = 0; k < n->n_output; k++) {
+        if (!mlo_map_get(&g->marked, n->output[k])) continue;
+        y = mlo_x_transpose(&x, n->output[k], mlo_grid_last, 4);
+        MLO_TRY(mlo_map_put(m, &g->twin, n->output[k], (void *)(uintptr_t)y));
+    }
+    return mlo_grid_take(g, &x);
+}
+
+/* The carried value: in the loop with its channels last, as it was in front of it and behind it. */
+static int mlo_grid_state(mlo_gridder *g, const mlo_scan *s) {
+    mlo *m = g->in.m;
+    mlo_graph *body = g->in.body, list = { 0 };
+    mlo_value_info *in = body->input[0];
+    mlo_form f = mlo_body_form(&g->in, in->name);
+    mlo_expansion x = mlo_grid_expansion(g, body, body->node[0]);
+    mlo_expansion before = mlo_grid_expansion(g, s->outer, s->node), after = before;
+    const int64_t channels = f.dims[1];
+    f.dims[1] = f.dims[2];
+    f.dims[2] = f.dims[3];
+    f.dims[3] = channels;
+    MLO_TRY(mlo_map_put(m, &g->twin, in->name, (void *)(uintptr_t)in->name));
+    g->state = mlo_x_transpose(&x, in->name, mlo_grid_first, 4);
+    mlo_value_info *state = mlo_info_new(m, in->name, &f);
+    if (!state || mlo_grid_take(g, &x)) return mlo_failed(m);
+    body->input[0] = state;
+    const char *first = mlo_x_transpose(&before, s->node->input[0], mlo_grid_last, 4);
+    const char *made = s->node->output[0], *last = mlo_x_name(&after, "grid");
+    mlo_node *back = mlo_node_new(m, "Transpose", mlo_format(m, "%s_back", mlo_node_name(s->node)));
+    if (m->error.code || !back || mlo_node_input(m, back, last) || mlo_node_output(m, back, made)
+        || mlo_attr_ints(m, back, "perm", mlo_grid_first, 4))
+        return mlo_failed(m);
+    for (size_t i = 0; i < s->outer->n_node; i++) {
+        mlo_node *n = s->outer->node[i];
+        if (n == s->node && mlo_graph_add(m, &list, mlo_x_last(&before))) return mlo_failed(m);
+        if (mlo_graph_add(m, &list, n)) return mlo_failed(m);
+        if (n == s->node && mlo_graph_add(m, &list, back)) return mlo_failed(m);
+    }
+    s->node->input[0] = first;
+    s->node->output[0] = last;
+    s->outer->node = list.node;
+    s->outer->n_node = list.n_node;
+    return 0;
+}
+
+static int mlo_grid_body(mlo_gridder *g, const mlo_scan *s) {
+    mlo *m = g->in.m;
+    mlo_graph *body = g->in.body;
+    const char *out = body->output[0]->name;
+    if (mlo_map_get(&g->marked, body->input[0]->name)) MLO_TRY(mlo_grid_state(g, s));
+    for (size_t i = 0; i < body->n_node; i++) MLO_TRY(mlo_grid_node(g, body->node[i]));
+    if (g->state) {
+        const mlo_form f = mlo_form_of(NULL);
+        if (!(body->output[0] = mlo_info_new(m, mlo_twin(g, out), &f))) return mlo_failed(m);
+    }
+    body->node = g->list;
+    body->n_node = g->n;
+    return 0;
+}
+
+static int mlo_respell_grid(mlo *m, mlo_scan *scan) {
+    mlo_gridder g;
+    int any = 0;
+    memset(&g, 0, sizeof g);
+    MLO_TRY(mlo_inside_of(m, scan, &g.in));
+    for (size_t i = 0; i < scan->body->n_node; i++)
+        any |= mlo_is_convolved(&g.in, scan->body->node[i]);
+    if (!any) return 0;
+    mlo_respell_plain(&g.in);
+    MLO_TRY(mlo_grid_mark_all(&g));
+    MLO_TRY(mlo_grid_body(&g, scan));
+    MLO_TRY(mlo_index(m, m->model->graph));
+    MLO_TRY(mlo_drop_dead(m, scan->body));
+    MLO_TRY(mlo_index(m, m->model->graph));
+    return mlo_infer(m);
+}
