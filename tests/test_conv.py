@@ -9,7 +9,10 @@
     refusals  shapes and numbers that there is no hardware for
     cores     whole cores with convolutions: beside a residual path, in front of and behind matrices, norms and attention; the words of ONNX Runtime on host/core.onnx,
               the cycles predicted; stalls, frames in flight, frames shorter than the grid, parameters of all kinds
+    exports   models/conv/ (families_conv.py made it: stages of ConvNeXt, SegFormer's layers, windows between 1 x 1) become hardware, as test_families.py has it: words in
+              Icarus, `mlo run` and ONNX Runtime, and how near they come to the floats; other windows are refused by name and reason
     foldings  PE and SIMD of convolutions, as options, --folding and searches choose them; what is refused"""
+import glob
 import json
 import os
 import numpy as np
@@ -17,6 +20,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 import cores
 import harness as t
+import test_families
 from graphs import execute
 from hardware import Run
 
@@ -290,6 +294,23 @@ def check_cores():
     t.note("predicted to the cycle: %d of %d" % (exact, runs))
 
 
+# ---- models of PyTorch ------------------------------------------------------------------------------------------------------------------
+
+# by a part of the name: what the refusal's line has to say
+REFUSED = {"dilated": "Conv1 (Conv): a convolution with a dilation", "grouped": "Conv1 (Conv): a convolution of several channels with each other"}
+
+
+def check_exports():
+    if not t.have("exports", "iverilog"): return
+    for path in sorted(glob.glob(os.path.join(t.tests, "models", "conv", "*.onnx"))):
+        m = test_families.Model(path)
+        m.words = next((words for part, words in REFUSED.items() if part in m.name), "")
+        m.compile()
+        m.judge()
+        if not m.verdict(): t.note("%-24s %s" % (m.name, "cosine %.4f, %s cycles" % (m.near, m.cycles) if m.near != "" else "refused: " + m.words))
+        t.case("export %s" % m.name, m.verdict())
+
+
 # ---- foldings --------------------------------------------------------------------------------------------------------------------------
 
 def check_foldings():
@@ -315,4 +336,4 @@ def check_foldings():
     t.case("refused: weights of more bits than metadata say", "" if p.returncode == 3 and "does not fit 3 bits" in p.stderr.decode() else "status %d: %s" % (p.returncode, p.stderr.decode()))
 
 
-t.main(check_words, check_floats, check_refusals, check_cores, check_foldings, floor=61)
+t.main(check_words, check_floats, check_refusals, check_cores, check_exports, check_foldings, floor=68)

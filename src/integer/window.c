@@ -116,7 +116,9 @@ static double mlo_products_window(mlo_quantizer *q, const mlo_sublayer *b) {
     const mlo_form w = mlo_body_form(&q->r.in, b->weight);
     return (double)mlo_form_count(&w);
 }
-static const char *mlo_type_window(const mlo_sublayer *b) { return b->width > 1 ? "conv2d" : "conv1d"; }
+static const char *mlo_type_window(const mlo_sublayer *b) {
+    return b->width > 1 ? "conv2d" : "conv1d";
+}
 
 /* ---- numbers -------------------------------------------------------------- */
 
@@ -153,8 +155,8 @@ static int mlo_window_numbers(mlo_quantizer *q, const mlo_sublayer *b, const mlo
         const double shape = y->shape ? (double)y->shape[at] : 1;
         int64_t mult;
         int shift;
-        l->scale[at] = (float)mlo_window_scale(q, (const float *)w->data + c * l->taps, l->taps,
-            top, exact, x->narrow_scale[i]);
+        l->scale[at] = (float)mlo_window_scale(
+            q, (const float *)w->data + c * l->taps, l->taps, top, exact, x->narrow_scale[i]);
         const double step = (double)l->scale[at] * x->narrow_scale[i];
         MLO_TRY(mlo_ratio(q, b->node, step / (y->scale[i] * shape), 62, &mult, &shift));
         l->c.bias[at] = mlo_to_int32(exact / step);
@@ -260,8 +262,7 @@ static int mlo_quantize_window(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_node *n = mlo_kernel_node(q, &mlo_conv_kernel, b, out, at.type, at.bits, at.scale);
     if (!n || mlo_attr_int(m, n, "width", b->width) || mlo_attr_int(m, n, "top", b->top)
         || mlo_attr_int(m, n, "left", b->left) || mlo_inputs(m, n, in, 5)
-        || mlo_weight_bits_meta(q, b, n)
-        || (unary && mlo_window_function(q, b, unary, out, &at)))
+        || mlo_weight_bits_meta(q, b, n) || (unary && mlo_window_function(q, b, unary, out, &at)))
         return mlo_failed(m);
     return mlo_narrow(q, last, last->out, mlo_signal_of(q, last->out));
 }

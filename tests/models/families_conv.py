@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Makes models/conv/: bodies with convolutions over a grid of tokens, tiny, with random weights, exported by both exporters.
+
+    python tests/models/families_conv.py tests/models/conv [NAME ...]       (torch, transformers)
+
+convnext: a stage of the model; segformer: its layers, whose FFN has a window; mixer: a window over tokens, ReLU6, 1 x 1, all channels first; dilated,
+grouped: convnext's block with another window, which has no hardware."""
+import families
+import torch
+import transformers as tf
+from families import Call
+from torch import nn
+from transformers.models.segformer.modeling_segformer import SegformerLayer
+
+
+def convnext(model, config):
+    def make(s, attention, mask, batch):
+        c = config(num_channels=3, patch_size=4, hidden_sizes=[s.hidden // 2], depths=[s.layers], num_stages=1, layer_scale_init_value=0.5)
+        return Call(model(c), ["pixel_values"]), (torch.randn(batch, 3, 20, 24),)
+    return make
+
+
+class Layers(nn.Module):
+    """Layers of a kind, behind a projection to patches."""
+    def __init__(self, s, layer, tokens):
+        super().__init__()
+        self.patches, self.tokens = nn.Conv2d(3, s.hidden // 2, 4, 4), tokens
+        self.layers = nn.ModuleList(layer(s.hidden // 2) for _ in range(s.layers))
+
+    def forward(self, x):
+        x = self.patches(x)
+        height, width = x.shape[-2:]
+        if self.tokens: x = x.flatten(2).transpose(1, 2)
+        for layer in self.layers: x = layer(x, height, width)
+        return x
+
+
+class Segformer(SegformerLayer):
+    def forward(self, x, height, width):
+        x = super().forward(x, height, width)
+        return x[0] if isinstance(x, tuple) else x
+
+
+class Block(nn.Module):
+    """ConvNeXt's, with any window."""
+    def __init__(self, c, window):
+        super().__init__()
+        self.window, self.norm, self.up, self.down = window(c), nn.LayerNorm(c), nn.Linear(c, 2 * c), nn.Linear(2 * c, c)
+
+    def forward(self, x, height, width):
+        y = self.norm(self.window(x).permute(0, 2, 3, 1))
+        return x + self.down(torch.relu(self.up(y))).permute(0, 3, 1, 2)
+
+
+class Mixer(nn.Module):
+    """All of it channels first."""
+    def __init__(self, c):
+        super().__init__()
+        self.up, self.window, self.down = nn.Conv2d(c, 2 * c, 1), nn.Conv2d(2 * c, 2 * c, (5, 3), padding=(2, 1), groups=2 * c, bias=False), nn.Conv2d(2 * c, c, 1)
+
+    def forward(self, x, height, width): return x + self.down(nn.functional.relu6(self.window(nn.functional.relu6(self.up(x)))))
+
+
+def layers(layer, tokens=False):
+    def make(s, attention, mask, batch): return Layers(s, layer, tokens), (torch.randn(batch, 3, 20, 24),)
+    return make
+
+
+def segformer(c):
+    config = tf.SegformerConfig(attention_probs_dropout_prob=0.0, hidden_dropout_prob=0.0, _attn_implementation="eager")
+    return Segformer(config, c, 2, 0.0, 1, 2)
+
+
+families.FAMILIES = {
+    "convnext": convnext(tf.ConvNextModel, tf.ConvNextConfig), "segformer": layers(segformer, True), "mixer": layers(Mixer),
+    "dilated": layers(lambda c: Block(c, lambda c: nn.Conv2d(c, c, 3, padding=2, dilation=2, groups=c))),
+    "grouped": layers(lambda c: Block(c, lambda c: nn.Conv2d(c, c, 3, padding=1, groups=c // 2))),
+}
+families.ROWS = """
+convnext d d18 - none   convnext d ts17 - none  segformer a d18 - none  mixer d d18 - none  mixer a ts17 - none
+dilated a d18 - none    grouped a d18 - none
+"""
+families.SEED = 701
+
+if __name__ == "__main__": families.main()
