@@ -204,58 +204,7 @@ class Model:
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
-def every():
-    """All exports, by what ROWS calls them: those of three scripts."""
-    import test_bias
-    found = {}
-    for folder in "families", "bias", "positions":
-        for path in sorted(glob.glob(os.path.join(t.tests, "models", folder, "*.onnx"))):
-            m = Model(path)
-            if folder == "bias": m.words = test_bias.REFUSED.get(m.name[:-2], "")
-            found.setdefault((folder + "/") * (folder != "families") + m.said[0], []).append(m)
-    return found
-
-
-def tried(models):
-    """Exporters with their opsets, and spellings of attention, in a few words."""
-    said = []
-    for exporter in "dynamo", "TorchScript":
-        opsets = sorted({int(m.said[2]) for m in models if m.said[1] == exporter})
-        if opsets: said.append("%s %s" % (exporter, ", ".join(map(str, opsets))))
-    said += [kind for kind in ("eager", "sdpa") if any(m.said[3] == kind for m in models)]
-    return "; ".join(said)
-
-
-def readme_table():
-    """The table of README.md. What is refused comes from REFUSED: it was rolled, and stage quantize said why."""
-    found, lines = every(), ["| family | exports tried | rolls | hardware | why not |", "|---|---|---|---|---|"]
-    for row in ROWS.splitlines():
-        label, names = row.split(": ")
-        models = [m for name in names.split() for m in found.pop(name)]
-        refused = [m.words for m in models if m.words]
-        rolls = "all %d" % len(models) if len(models) > 1 else "yes"
-        hardware = rolls if not refused else "%d of %d" % (len(models) - len(refused), len(models)) if len(models) > len(refused) else "no"
-        lines.append("| %s |" % " | ".join((label, tried(models), rolls, hardware, "; ".join(WHY[w] for w in dict.fromkeys(refused)))))
-    for label, (names, why, _) in OTHERS.items(): lines.append("| %s |" % " | ".join((label, "%d of dynamo" % len(names.split()), "yes", "no", why)))
-    return BEGIN + "\n" + "\n".join(lines).replace("|  |", "| |") + "\n\n" + END, sorted(found)
-
-
-def check_table():
-    want, unsaid = readme_table()
-    text = t.read(os.path.join(t.root, "README.md")).decode()
-    t.case("every export has its place in a row of the table", ", ".join(unsaid))
-    t.case("README.md has the table as it is", "" if text.count(want) == text.count(BEGIN) == 1 else "python tests/test_families.py ./mlo --table makes it; put it between the marks")
-    turned = [m for name, models in every().items() if name.startswith("positions/") for m in models]
-    for m in turned: m.compile()                            # near the floats, too: test_positions.py
-    t.case("%d exports with rotary embedding become hardware" % len(turned), "; ".join("%s: %s" % (m.name, m.why) for m in turned if not m.out))
-    for label, (names, _, words) in OTHERS.items():
-        for name in names.split():
-            rolled, p = t.call("roll", t.model(name), "-o", t.at("rolled.json")), t.call("compile", t.model(name), "-o", t.at(name), text=True)
-            said = [l for l in p.stderr.splitlines() if "mlo: quantize: " in l and words in l]
-            t.case("%s: rolled, and refused for what the table says" % name, "" if rolled.returncode == 0 and p.returncode == 4 and said else "status %d, %d: %s" % (rolled.returncode, p.returncode, p.stderr[-200:]))
-
-
-def picked(): return [p for p in sys.argv[2:] if p not in ("families", "one", "layer", "verilator", "table")]
+def picked(): return [p for p in sys.argv[2:] if p not in ("families", "one_layer", "verilator", "table")]
 
 
 def models():

@@ -84,8 +84,7 @@ static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *
     mlo_node *p = NULL;
     double x;
     for (int i = 0; i < MLO_CHAIN; i++) {
-        p = mlo_made_by(
-            &r->in, name = mlo_unrounded(r, name, b->scale, &b->scores_given));
+        p = mlo_made_by(&r->in, name = mlo_unrounded(r, name, b->scale, &b->scores_given));
         if (!p) break;
         if (mlo_is(p, "MatMul")) return p;
         int first = mlo_is_carried(&r->in, p->input[0]);
