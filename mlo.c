@@ -4286,10 +4286,9 @@ static int mlo_ints(const mlo_shapes *s, const char *attr, int input, int64_t *l
     const mlo_array *v = mlo_shape_value(s, (size_t)input);
     if (!v) return MLO_LATER;
     int64_t n = mlo_array_count(v);
-    if (n > MLO_MAX_LIST || mlo_core_type(v->dtype) != MLO_INT64) {
-        mlo_fail(s->m, MLO_E_SHAPE, s->node,
-            "input %d, %lld elements of %s, is not a short list of integers", input, (long long)n,
-            mlo_dtype_name(v->dtype));
+    if (n > MLO_MAX_LIST || v->rank > 1 || mlo_core_type(v->dtype) != MLO_INT64) {
+        mlo_fail(s->m, MLO_E_SHAPE, s->node, "input %d, %s %s, is not a short list of integers",
+            input, mlo_dtype_name(v->dtype), mlo_dims_text(s->m, v->rank, v->dims));
         return MLO_LATER;
     }
     mlo_convert(MLO_INT64, list, v->dtype, v->data, (size_t)n);
@@ -4714,7 +4713,10 @@ static const mlo_loops mlo_loops_shift[2] = { { NULL, NULL, mlo_i64_ShiftLeft, m
     { NULL, NULL, mlo_i64_ShiftRight, mlo_u64_ShiftRight, 0 } };
 static int mlo_run_BitShift(mlo_call *c) {
     const mlo_attr *a = mlo_attr_of(c->node, "direction");
-    return mlo_elementwise(c, 2, &mlo_loops_shift[a && a->s.n && a->s.data[0] == 'R'], NULL);
+    if (!a || !((a->s.n == 4 && !memcmp(a->s.data, "LEFT", 4))
+            || (a->s.n == 5 && !memcmp(a->s.data, "RIGHT", 5))))
+        return mlo_fail(c->m, MLO_E_GRAPH, c->node, "direction must be LEFT or RIGHT");
+    return mlo_elementwise(c, 2, &mlo_loops_shift[a->s.data[0] == 'R'], NULL);
 }
 
 /* Integer powers by squaring; a negative exponent gives 0, but for bases 1 and -1. */
@@ -4983,12 +4985,16 @@ static int mlo_reshape_rest(
     if (have < 0 || known < 0 || unknown > 1) return 0;
     if (rest < 0 && unknown) return 0;
     if (rest >= 0) {
-        if (known ? have % known : have)
+        if (!known)
+            return mlo_fail(s->m, MLO_E_SHAPE, s->node,
+                "dimension %d of %s is -1, and any size would do, as another is 0", rest,
+                mlo_dims_text(s->m, y->rank, y->dims));
+        if (have % known)
             return mlo_fail(s->m, MLO_E_SHAPE, s->node,
                 "%s has %lld elements, which %s does not divide",
                 mlo_dims_text(s->m, x->rank, x->dims), (long long)have,
                 mlo_dims_text(s->m, y->rank, y->dims));
-        y->dims[rest] = known ? have / known : 0;
+        y->dims[rest] = have / known;
     } else if (have != known)
         return mlo_fail(s->m, MLO_E_SHAPE, s->node, "%s has %lld elements, %s has %lld",
             mlo_dims_text(s->m, x->rank, x->dims), (long long)have,
@@ -5155,6 +5161,7 @@ static void mlo_slice_axis(
 /* 1 when starts, ends, axes and steps are there (elements may be unknown), 0 when not yet. */
 static int mlo_slice_of(const mlo_shapes *s, const mlo_form *x, mlo_slice *c) {
     int64_t starts[MLO_MAX_LIST], ends[MLO_MAX_LIST], axes[MLO_MAX_LIST], steps[MLO_MAX_LIST];
+    int flag[MLO_MAX_RANK] = { 0 };
     int n = mlo_ints(s, "starts", 1, starts);
     int e = mlo_ints(s, "ends", 2, ends);
     int a = mlo_ints(s, "axes", 3, axes);
@@ -5174,6 +5181,10 @@ static int mlo_slice_of(const mlo_shapes *s, const mlo_form *x, mlo_slice *c) {
     }
     for (int i = 0, at; i < n; i++) {
         if (mlo_axis(s, a >= 0 ? axes[i] : i, x->rank, &at)) return 0;
+        if (flag[at]++) {
+            mlo_fail(s->m, MLO_E_SHAPE, s->node, "axis %d is given twice", at);
+            return 0;
+        }
         if (k >= 0 && !steps[i]) {
             mlo_fail(s->m, MLO_E_SHAPE, s->node, "step 0 of axis %d", at);
             return 0;
@@ -5282,7 +5293,12 @@ static int mlo_shape_Expand(mlo_shapes *s) {
         return mlo_fail(
             s->m, MLO_E_UNSUPPORTED, s->node, "rank %d; at most %d is supported", n, MLO_MAX_RANK);
     y.rank = n;
-    for (int i = 0; i < n; i++) y.dims[i] = list[i] == MLO_UNKNOWN ? -1 : list[i];
+    for (int i = 0; i < n; i++) {
+        if (list[i] < 0 && list[i] != MLO_UNKNOWN)
+            return mlo_fail(
+                s->m, MLO_E_SHAPE, s->node, "dimension %d is %lld", i, (long long)list[i]);
+        y.dims[i] = list[i] == MLO_UNKNOWN ? -1 : list[i];
+    }
     y.dtype = x.dtype;
     MLO_TRY(mlo_broadcast(s, &x, &y));
     s->out[0] = x;
@@ -5346,6 +5362,8 @@ static int mlo_shape_Concat(mlo_shapes *s) {
     mlo_form y = mlo_form_in(s, 0);
     int axis = 0;
     int64_t sum = 0;
+    if (!mlo_attr_of(s->node, "axis"))
+        return mlo_fail(s->m, MLO_E_GRAPH, s->node, "has no attribute axis");
     for (size_t i = 0; i < s->n_in; i++) {
         const mlo_form *x = &s->in[i];
         MLO_TRY(mlo_same_type(s, 0, i));
@@ -5566,8 +5584,16 @@ static int mlo_run_Range(mlo_call *c) {
 }
 /* ---- Gather and kin ------------------------------------------------------- */
 
+static int mlo_is_indices(mlo_call *c, const mlo_array *index) {
+    return mlo_core_type(index->dtype) == MLO_INT64
+        ? 0
+        : mlo_fail(c->m, MLO_E_TYPE, c->node, "indices are %s; they must be integers",
+              mlo_dtype_name(index->dtype));
+}
+
 /* The indices as int64, each brought from [-dim, dim) to [0, dim); the caller frees. */
 static mlo_array *mlo_indices(mlo_call *c, const mlo_array *index, int64_t dim) {
+    if (mlo_is_indices(c, index)) return NULL;
     mlo_array *a = mlo_array_new(c->m, MLO_INT64, index->rank, index->dims);
     if (!a) return NULL;
     int64_t n = mlo_array_count(index), *v = (int64_t *)a->data;
@@ -5678,6 +5704,7 @@ typedef struct {
 
 static int mlo_blocks_of(
     mlo_call *c, const mlo_array *x, const mlo_array *index, int batch, mlo_blocks *b) {
+    MLO_TRY(mlo_is_indices(c, index));
     b->batch = batch;
     b->depth = index->rank ? (int)index->dims[index->rank - 1] : 0;
     if (index->rank < 1 || batch < 0 || batch >= index->rank
@@ -5785,6 +5812,9 @@ static int mlo_run_ScatterND(mlo_call *c) {
         : reduction->s.data[0] == 'a'            ? 'a'
                                                  : reduction->s.data[1];
     if (how == 'a' && reduction->s.data[0] == 'm') how = 'x';
+    if (reduction && how == 'n' && !(reduction->s.n == 4 && !memcmp(reduction->s.data, "none", 4)))
+        return mlo_fail(
+            c->m, MLO_E_UNSUPPORTED, c->node, "reduction is none of none, add, mul, max, min");
     MLO_TRY(mlo_blocks_of(c, x, index, 0, &b));
     if ((size_t)mlo_array_count(u) != b.rows * b.block || u->dtype != x->dtype)
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "%lld updates; %zu are needed",
@@ -5817,6 +5847,7 @@ static int mlo_run_Trilu(mlo_call *c) {
     int64_t n = mlo_array_count(x);
     int upper = mlo_int(c->node, "upper", 1) != 0, k = mlo_ints(c->forms, NULL, 1, list);
     int64_t diagonal = k > 0 ? list[0] : 0;
+    if (k > 1) return mlo_fail(c->m, MLO_E_SHAPE, c->node, "k must be one integer");
     size_t size = mlo_dtype_size(x->dtype);
     diagonal = diagonal > columns ? columns : diagonal < -rows ? -rows : diagonal;
     for (int64_t i = 0; i < n; i++) {
@@ -6453,6 +6484,13 @@ static int mlo_conv_window(
         w->size[i] = x->dims[i + 2];
         w->kernel[i] = k->dims[i + 2] < 0 ? 1 : k->dims[i + 2];
     }
+    const mlo_attr *said = mlo_attr_of(s->node, "kernel_shape");
+    for (int i = 0; said && i < w->axes; i++)
+        if (said->n_ints != (size_t)w->axes
+            || (k->dims[i + 2] >= 0 && said->ints[i] != k->dims[i + 2]))
+            return mlo_fail(s->m, MLO_E_SHAPE, s->node,
+                "kernel_shape is not that of the weights %s",
+                mlo_dims_text(s->m, k->rank, k->dims));
     MLO_TRY(mlo_window_of(s, w));
     for (int i = 0; i < w->axes; i++)
         if (k->dims[i + 2] < 0) w->out[i] = -1;
@@ -6732,6 +6770,8 @@ static int mlo_shape_MaxPool(mlo_shapes *s) {
     mlo_form x = mlo_form_in(s, 0);
     mlo_window w;
     s->out[0] = x;
+    if (!mlo_attr_of(s->node, "kernel_shape"))
+        return mlo_fail(s->m, MLO_E_GRAPH, s->node, "has no attribute kernel_shape");
     if (x.rank < 0) return 0;
     MLO_TRY(mlo_pool_window(s, &x, &w));
     for (int i = 0; i < w.axes; i++) s->out[0].dims[i + 2] = w.out[i];
@@ -6982,6 +7022,9 @@ static int mlo_shape_ArgMax(mlo_shapes *s) {
 }
 static int mlo_arg_extreme(mlo_call *c, double sign) {
     MLO_TRY(mlo_need_inputs(c, 1));
+    if (!mlo_array_count(c->in[0]) && mlo_array_count(c->out[0]))
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node, "has no element to choose in %s",
+            mlo_dims_text(c->m, c->in[0]->rank, c->in[0]->dims));
     int axis;
     int64_t outer = 1, inner = 1, last = mlo_int(c->node, "select_last_index", 0);
     MLO_TRY(mlo_axis(c->forms, mlo_int(c->node, "axis", 0), c->in[0]->rank, &axis));
@@ -7488,6 +7531,9 @@ static int mlo_call_prepare(mlo_call *c, const mlo_op *op, mlo_shapes *s, int64_
         if (!mlo_dtype_size(s->out[i].dtype))
             return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node,
                 "output %zu is %s, which cannot be evaluated", i, mlo_dtype_name(s->out[i].dtype));
+        if (mlo_form_count(&s->out[i]) >= (int64_t)1 << 58)
+            return mlo_fail(c->m, MLO_E_SHAPE, c->node, "output %zu, %s, is too large to evaluate",
+                i, mlo_dims_text(c->m, s->out[i].rank, s->out[i].dims));
         if (!(c->out[i] = mlo_array_new(c->m, s->out[i].dtype, s->out[i].rank, s->out[i].dims)))
             return mlo_failed(c->m);
     }
@@ -13051,6 +13097,9 @@ static int mlo_shift_grow(mlo_shift *s, int x, int y, const mlo_pairs *seen, lon
  *
  * 1. Seeds are pairs of consecutive nodes with equal surroundings. Each seed grows into a shift
  *    (match.c): a map of every layer onto the next.
+ *    What several layers read at one position, and no layer makes (the mask of all local layers, which
+ *    growth maps onto that of the global ones), belongs to no iteration, nor does what makes it: these
+ *    leave the shift.
  * 2. A shift falls into chains x, next[x], next[next[x]], ..., one for each position of the body.
  *    Where one iteration ends and the next begins is still open. An alignment decides it: it gives
  *    every node a time, the number of its iteration. Candidates: the layer numbers in the scopes;
@@ -13122,6 +13171,10 @@ typedef struct {
     const char *const *scope;
     const uint8_t *chosen;
     int *chain, *index; /* per node: its chain (MLO_NONE: none), its place there */
+    /* per node: the most matrix products on a way to it; whether its layer makes it (1), or whether
+     * what several layers share is made of it (2) */
+    int *deep;
+    uint8_t *made;
     int *root, *length, n_chains;
     mlo_chain_edge *edge;
     int n_edges;
@@ -13141,7 +13194,7 @@ static int mlo_align_make(mlo *m, mlo_net *net, mlo_shift *s, mlo_align *a) {
     size_t n = (size_t)net->n + 2, slots = (size_t)net->in_at[net->n] + 1;
     int **all[] = { &a->chain, &a->index, &a->root, &a->length, &a->adj_at, &a->offset, &a->queue,
         &a->time, &a->reach, &a->stamp, &a->at, &a->by_time, &a->run_first, &a->run_last,
-        &a->run_of };
+        &a->run_of, &a->deep };
     memset(a, 0, sizeof *a);
     a->m = m;
     a->net = net;
@@ -13152,8 +13205,16 @@ static int mlo_align_make(mlo *m, mlo_net *net, mlo_shift *s, mlo_align *a) {
     a->adj = MLO_NEW_N(m, int, 2 * slots);
     a->bad = MLO_NEW_N(m, uint8_t, n);
     a->stack = MLO_NEW_N(m, uint8_t, n);
+    a->made = MLO_NEW_N(m, uint8_t, n);
+    if (m->error.code) return mlo_failed(m);
     for (size_t i = 0; i < n; i++) a->chain[i] = a->time[i] = MLO_NONE;
-    return mlo_failed(m);
+    for (int i = 0; i < net->n; i++) {
+        for (int k = net->in_at[i]; k < net->in_at[i + 1]; k++)
+            if (net->from[k] >= 0 && a->deep[net->from[k]] > a->deep[i])
+                a->deep[i] = a->deep[net->from[k]];
+        a->deep[i] += mlo_named_with_trait(net->g->node[i], MLO_MATRIX);
+    }
+    return 0;
 }
 
 /* ---- chains and the edges between them ------------------------------------ */
@@ -13201,6 +13262,54 @@ static int mlo_pair_bad(const mlo_align *a, int x, int y) {
         if (v && w && mlo_form_differs(v, w)) return 1;
     }
     return 0;
+}
+
+/* Do two members of one chain read what node x makes? Then it is none of their iterations'. */
+static int mlo_align_shared(mlo_align *a, int x) {
+    const mlo_net *net = a->net;
+    a->stamps++;
+    for (int k = net->use_at[x]; k < net->use_at[x + 1]; k++) {
+        int r = net->reader[net->use[k]], c = a->chain[r];
+        if (k > net->use_at[x] && r == net->reader[net->use[k - 1]]) continue;
+        if (c >= 0 && a->stamp[c] == a->stamps) return 1;
+        if (c >= 0) a->stamp[c] = a->stamps;
+    }
+    return 0;
+}
+
+/* Is a node of the shift nearer to the inputs than its counterpart, by whole matrix products? */
+static int mlo_align_layered(const mlo_align *a, int x) {
+    int next = a->s->next[x], prev = a->s->prev[x];
+    return (next >= 0 && a->deep[next] != a->deep[x]) || (prev >= 0 && a->deep[prev] != a->deep[x]);
+}
+
+/* Takes out of the shift what layers share and none of them makes, and what that is made of. 1: there
+ * was such, and chains are to be made anew. */
+static int mlo_align_unshare(mlo_align *a) {
+    const mlo_net *net = a->net;
+    mlo_shift *s = a->s;
+    int any = 0, kept = 0;
+    for (int x = 0; x < net->n; x++) {
+        a->made[x] = (uint8_t)mlo_align_layered(a, x);
+        for (int k = net->in_at[x]; k < net->in_at[x + 1] && !a->made[x]; k++)
+            a->made[x] = net->from[k] >= 0 && a->made[net->from[k]];
+    }
+    for (int x = net->n; x--;) {
+        for (int u = net->use_at[x]; u < net->use_at[x + 1] && !a->made[x]; u++)
+            if (a->made[net->reader[net->use[u]]] == 2) a->made[x] = 2;
+        if (!a->made[x] && a->chain[x] >= 0 && mlo_align_shared(a, x)) a->made[x] = 2;
+    }
+    for (int i = 0; i < s->n_pairs; i++) {
+        int x = s->pair[i], y = s->next[x];
+        if (a->made[x] != 2 && a->made[y] != 2) {
+            s->pair[kept++] = x;
+            continue;
+        }
+        s->next[x] = s->prev[y] = a->chain[x] = a->chain[y] = MLO_NONE;
+        any = 1;
+    }
+    s->n_pairs = kept;
+    return any;
 }
 
 static void mlo_align_edges(mlo_align *a) {
@@ -13662,6 +13771,7 @@ static int mlo_shift_loops(mlo_align *a, mlo_layers ***loops, size_t *n, mlo_fou
     mlo_miss near;
     near.x = MLO_NONE;
     mlo_align_chains(a);
+    if (mlo_align_unshare(a)) mlo_align_chains(a);
     for (int c = 0; c < a->n_chains; c++)
         for (int x = a->root[c]; a->s->next[x] >= 0; x = a->s->next[x])
             a->bad[x] = (uint8_t)mlo_pair_bad(a, x, a->s->next[x]);
@@ -17082,15 +17192,19 @@ static const char *mlo_term_text(mlo *m, const mlo_term *x) {
     case MLO_TERM_INPUT: return mlo_format(m, "input %s", x->op);
     case MLO_TERM_FORMAL: return x->op;
     case MLO_TERM_CONSTANT:
-        return mlo_format(m, "constant %s", x->tensor->name ? x->tensor->name : "");
+        return mlo_format(m, "constant %s (%s %s)", x->tensor->name ? x->tensor->name : "",
+            mlo_dtype_name((mlo_dtype)x->tensor->data_type),
+            mlo_dims_text(m, x->tensor->n_dims > MLO_MAX_RANK ? -1 : (int)x->tensor->n_dims,
+                x->tensor->dims));
     default: return mlo_format(m, "%s %s", x->op, mlo_node_name(x->node));
     }
 }
 
 /* Goes down from two different terms to where they first differ: in op, attributes or number of
- * operands, or in a leaf. */
+ * operands, or in a leaf, of which the node that reads it is named. */
 static int mlo_terms_blame(mlo_terms *t, const char *output, int a, int b) {
     mlo *m = t->m;
+    const mlo_node *reader = NULL;
     for (;;) {
         const mlo_term *x = &t->term[a], *y = &t->term[b];
         int same = x->kind == MLO_TERM_NODE && y->kind == MLO_TERM_NODE && x->op == y->op
@@ -17100,7 +17214,7 @@ static int mlo_terms_blame(mlo_terms *t, const char *output, int a, int b) {
                 "output '%s' differs: attributes here %.120s, in the original's %s %.120s", output,
                 x->attrs, mlo_node_name(y->node), y->attrs);
         if (!same)
-            return mlo_fail(m, MLO_E_MISMATCH, x->node,
+            return mlo_fail(m, MLO_E_MISMATCH, x->node ? x->node : reader,
                 "output '%s' differs: %s here, %s in the original", output, mlo_term_text(m, x),
                 mlo_term_text(m, y));
         int i = 0, j;
@@ -17119,6 +17233,7 @@ static int mlo_terms_blame(mlo_terms *t, const char *output, int a, int b) {
                 && t->term[x->in[0]].op == t->term[y->in[1]].op)
                 j = 1;
         }
+        reader = x->node;
         a = x->in[i];
         b = y->in[j];
     }
@@ -17702,7 +17817,8 @@ typedef enum {
     MLO_FLOW_MATRIX,
     MLO_FLOW_TILES,
     MLO_FLOW_NORM,
-    MLO_FLOW_ROWS
+    MLO_FLOW_ROWS,
+    MLO_FLOW_WINDOW
 } mlo_flow;
 
 /* The hardware of one node at a given folding. Cycles: per token in steady state, and from a
@@ -17755,6 +17871,11 @@ typedef struct {
         int64_t keys, iterations, stride;
         const int64_t *reach;
     } rows;
+    /* MLO_FLOW_WINDOW: cycles of a group of sums; tokens behind its own that a token waits for, at
+     * most; tokens it keeps; of those, for so many there is room that are not worked on yet */
+    struct {
+        int64_t cycles, behind, slots, room;
+    } window;
     int pe, simd; /* the folding this describes */
 } mlo_unit;
 
@@ -17786,6 +17907,7 @@ typedef struct {
 /* What a kernel does, for those who treat all of a kind alike. */
 typedef enum {
     MLO_KERNEL_MATRIX, /* sums of products with weights */
+    MLO_KERNEL_WINDOW, /* the same of each channel, over neighbours */
     MLO_KERNEL_SUM, /* of streams */
     MLO_KERNEL_PRODUCT, /* of streams */
     MLO_KERNEL_NORM,
@@ -18121,7 +18243,7 @@ static const char mlo_requant_table_function[] =
 static int64_t mlo_last_dim(const mlo_form *f) { return f->rank > 0 ? f->dims[f->rank - 1] : 1; }
 
 static const mlo_limit mlo_requant_limits[] = { { 1, 0, 1, 1, 0, "offset" },
-    { 2, 0, 1, 0, 32767, "multiplier" }, { 3, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+    { 2, 0, 1, 0, 32767, "multiplier" }, { 3, 0, 1, 1, 62, "shift" }, { .what = NULL } };
 
 static int mlo_requant_run(mlo_call *c) {
     int table = mlo_is(c->node, "mlo.RequantTable");
@@ -18328,7 +18450,7 @@ static const char mlo_add_function[] = "Add <to, lo, hi> (a, b, p) => (y)\n"
                                        "y = Cast <to=@to> (qc)\n";
 
 static const mlo_limit mlo_add_limits[] = { { 2, 0, 3, 0, 32767, "multiplier" },
-    { 2, 1, 3, 0, 32767, "multiplier" }, { 2, 2, 3, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+    { 2, 1, 3, 0, 32767, "multiplier" }, { 2, 2, 3, 1, 62, "shift" }, { .what = NULL } };
 
 static int mlo_add_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 3) || mlo_kernel_pair(c) || mlo_kernel_count(c, 2, 3))
@@ -18464,7 +18586,7 @@ static const char mlo_mul_function[] = "Mul <to, lo, hi> (a, b, p) => (y)\n"
                                        "y = Cast <to=@to> (qc)\n";
 
 static const mlo_limit mlo_mul_limits[] = { { 2, 0, 2, 0, 32767, "multiplier" },
-    { 2, 1, 2, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+    { 2, 1, 2, 1, 62, "shift" }, { .what = NULL } };
 
 static int mlo_mul_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 3) || mlo_kernel_pair(c) || mlo_kernel_count(c, 2, 2))
@@ -18640,7 +18762,7 @@ static int mlo_mvu_products(
 }
 
 static const mlo_limit mlo_mvu_limits[] = { { 2, 0, 1, INT32_MIN, INT32_MAX, "bias" },
-    { 3, 0, 1, 0, 32767, "multiplier" }, { 4, 0, 1, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+    { 3, 0, 1, 0, 32767, "multiplier" }, { 4, 0, 1, 1, 62, "shift" }, { .what = NULL } };
 
 static int mlo_mvu_run(mlo_call *c) {
     int table = mlo_is(c->node, "mlo.MVUTable");
@@ -19804,10 +19926,9 @@ static void mlo_attention_intermediates(
 /* The constants of an iteration, as s_axis_c of mlo_attention.v has them. */
 static void mlo_attention_pack_constants(
     const mlo_node *n, const mlo_array *p, unsigned char *bits) {
-    static const int at[] = { 0, 16, 32, 48, 64, 80, 88, 96, 114, 120 };
-    static const int width[] = { 16, 6, 16, 6, 16, 6, 8, 18, 6, 8 };
-    for (int i = 0; i < mlo_attention_constants(n); i++)
-        mlo_put_bits(bits, at[i], width[i], (uint64_t)mlo_get(p, i));
+    static const int at[] = { 0, 16, 32, 48, 64, 80, 88, 96, 114, 120, 128 };
+    for (int i = 0; i < mlo_attention_constants(n); i++) /* (only the last may be negative) */
+        mlo_put_bits(bits, at[i], at[i + 1] - at[i], (uint64_t)mlo_get(p, i));
 }
 
 /* A row of the bias after the other, a token's heads one behind the other; then the constants. */
@@ -20193,7 +20314,7 @@ enum { MLO_NORM_CHANNELS = 32768, MLO_NORM_SHIFT = 40 };
 #define MLO_NORM_EPSILON ((int64_t)1 << 47)
 static const mlo_limit mlo_layernorm_limits[] = { { 1, 0, 1, -32768, 32767, "scale" },
     { 2, 0, 1, INT32_MIN, INT32_MAX, "offset" }, { 3, 0, 2, 1, MLO_NORM_EPSILON, "epsilon" },
-    { 3, 1, 2, 0, MLO_NORM_SHIFT, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+    { 3, 1, 2, 0, MLO_NORM_SHIFT, "shift" }, { .what = NULL } };
 
 static int mlo_layernorm_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0) || mlo_norm_center(c->m, c->node))
@@ -20479,7 +20600,7 @@ static const char mlo_rotary_function[] = "Rotary <to, lo, hi, heads> (x, table,
                                           "y = Cast <to=@to> (qc)\n";
 
 static const mlo_limit mlo_rotary_limits[] = { { 2, 0, 2, 0, 32767, "multiplier" },
-    { 2, 1, 2, 1, 62, "shift" }, { 0, 0, 0, 0, 0, NULL } };
+    { 2, 1, 2, 1, 62, "shift" }, { .what = NULL } };
 
 /* Channels of a head; 0: recorded what is wrong with the shapes. */
 static int64_t mlo_rotary_head(
@@ -20633,6 +20754,336 @@ static const mlo_kernel mlo_rotary_kernel = {
     .pack = mlo_rotary_pack,
 };
 
+/* ======== src/kernels/conv.c ======== */
+/* conv: depthwise convolution over a grid of tokens: every channel of a token becomes a sum of what
+ * lies around it, with weights of its own.
+ *
+ * in:  x [B, T, C] int8 or int16, w [C, KH, KW] int8, bias [C] int32, mult [C] int32, shift [C]
+ *     int32. Attributes: width, the tokens of a row; top, left: rows above, columns to the left that
+ *     a token sees (0 .. KH - 1, 0 .. KW - 1).
+ * out: y [B, T, C]. Verilog: mlo_conv.
+ *
+ *     Token t is at row t / width, column t % width of its frame's grid.
+ *     y[r][q][c] = requantize(bias[c] + sum_ij w[c][i][j] x[r+i-top][q+j-left][c]; mult[c], shift[c])
+ *     What is outside of the frame is 0: above, below, beside its rows; behind its last token, if
+ *     the last row is not whole. So a frame may have any number of tokens.
+ *
+ * Stride and dilation are 1. Average pooling of k x k is weights of 1, mult / 2^shift about 1 / k^2
+ * (zeros count: at the borders, too). width = 1, KW = 1 is a convolution along a sequence, top = KH
+ * - 1 a causal one.
+ *
+ * The hardware keeps the tokens that one token sees: (KH - 1) width + KW, and one on its way in; a
+ * result is worked on when the last token that it sees is there, or its frame's last.
+ *
+ * error: the sum is exact; requantization half a step.
+ * cost: KH (KW/SIMD) (C/PE) cycles a token.
+ */
+
+static const char mlo_conv_function[] =
+    "Conv <to, lo, hi, width, top, left> (x, w, bias, mult, shift) => (y)\n"
+    "i0 = Constant <value_int=0> ()\n"
+    "i1 = Constant <value_int=1> ()\n"
+    "i2 = Constant <value_int=2> ()\n"
+    "zero1 = Constant <value_ints=[0]> ()\n"
+    "one1 = Constant <value_ints=[1]> ()\n"
+    "wide = Constant <value_int=@width> ()\n"
+    "above = Constant <value_int=@top> ()\n"
+    "beside = Constant <value_int=@left> ()\n"
+    "form = Shape (x)\n"
+    "tokens = Gather (form, i1)\n"
+    "sizes = Shape (w)\n"
+    "rows = Gather (sizes, i1)\n"
+    "columns = Gather (sizes, i2)\n"
+    /* which token is seen there, [T, KH, KW]; where there is none, the one behind the last, which
+     * is 0 */
+    "t = Range (i0, tokens, i1)\n"
+    "i = Range (i0, rows, i1)\n"
+    "j = Range (i0, columns, i1)\n"
+    "t3 = Unsqueeze <axes=[1, 2]> (t)\n"
+    "r3 = Div (t3, wide)\n"
+    "q3 = Mod (t3, wide)\n"
+    "i3 = Unsqueeze <axes=[0, 2]> (i)\n"
+    "j3 = Unsqueeze <axes=[0, 1]> (j)\n"
+    "ri = Add (r3, i3)\n"
+    "row = Sub (ri, above)\n"
+    "qj = Add (q3, j3)\n"
+    "column = Sub (qj, beside)\n"
+    "before = Mul (row, wide)\n"
+    "at = Add (before, column)\n"
+    "over = Less (row, i0)\n"
+    "off_left = Less (column, i0)\n"
+    "in_row = Less (column, wide)\n"
+    "off_right = Not (in_row)\n"
+    "in_frame = Less (at, tokens)\n"
+    "under = Not (in_frame)\n"
+    "off = Or (off_left, off_right)\n"
+    "out = Or (over, under)\n"
+    "none = Or (off, out)\n"
+    "seen = Where (none, tokens, at)\n"
+    "x64 = Cast <to=7> (x)\n"
+    "any = Slice (x64, zero1, one1, one1)\n"
+    "nothing = Sub (any, any)\n"
+    "xs = Concat <axis=1> (x64, nothing)\n"
+    "windows = Gather <axis=1> (xs, seen)\n"
+    "w64 = Cast <to=7> (w)\n"
+    "taps = Transpose <perm=[1, 2, 0]> (w64)\n"
+    "products = Mul (windows, taps)\n"
+    "sums = ReduceSum <axes=[2, 3], keepdims=0> (products)\n"
+    "b = Cast <to=7> (bias)\n"
+    "acc = Add (sums, b)\n"
+    "m = Cast <to=7> (mult)\n"
+    "s = Cast <to=7> (shift)\n" MLO_FUNCTION_REQUANTIZE "y = Cast <to=@to> (qc)\n";
+
+/* What a token sees: a window of KH x KW, so many rows above and columns to the left of it, in rows
+ * of `width` tokens. */
+typedef struct {
+    int64_t channels, kh, kw, width, top, left;
+} mlo_pane;
+
+/* 0: recorded what is wrong with shapes and attributes. */
+static int mlo_pane_of(
+    mlo *m, const mlo_node *n, const mlo_form *x, const mlo_form *w, mlo_pane *v) {
+    enum { MOST = 1 << 16 };
+    v->channels = mlo_last_dim(x);
+    v->width = mlo_int(n, "width", 0);
+    v->top = mlo_int(n, "top", -1);
+    v->left = mlo_int(n, "left", -1);
+    if (x->rank != 3 || w->rank != 3 || w->dims[0] != v->channels) {
+        mlo_fail(m, MLO_E_SHAPE, n,
+            "takes x of 3 dimensions, [batch, tokens, channels], and w of 3, [channels, rows, "
+            "columns]; they have %d and %d, x has %lld channels, w %lld",
+            x->rank, w->rank, (long long)v->channels, (long long)(w->rank ? w->dims[0] : 0));
+        return 0;
+    }
+    v->kh = w->dims[1];
+    v->kw = w->dims[2];
+    if (v->width < 1 || v->width > MOST || v->kh < 1 || v->kh > MOST || v->kw < 1 || v->kw > MOST)
+        mlo_fail(m, MLO_E_SHAPE, n,
+            "a window of %lld x %lld over rows of width = %lld tokens; each must be 1 to %d",
+            (long long)v->kh, (long long)v->kw, (long long)v->width, MOST);
+    else if (v->top < 0 || v->top >= v->kh || v->left < 0 || v->left >= v->kw)
+        mlo_fail(m, MLO_E_SHAPE, n,
+            "top = %lld, left = %lld in a window of %lld x %lld; a token must be in its window",
+            (long long)v->top, (long long)v->left, (long long)v->kh, (long long)v->kw);
+    else
+        return 1;
+    return 0;
+}
+static int mlo_site_pane(const mlo_site *s, mlo_pane *v) {
+    return mlo_pane_of(s->m, s->node, &s->in[0], &s->in[1], v);
+}
+
+/* Tokens in front of one, and behind it, that its window can reach. */
+static int64_t mlo_pane_before(const mlo_pane *v) { return v->top * v->width + v->left; }
+static int64_t mlo_pane_behind(const mlo_pane *v) {
+    return (v->kh - 1 - v->top) * v->width + v->kw - 1 - v->left;
+}
+/* Tokens there is room for: those, itself, the next one on its way in (two, if a beat takes a
+ * cycle); as many in each bank. */
+static int64_t mlo_pane_slots(const mlo_pane *v, int64_t simd) {
+    const int64_t coming = v->kh * v->kw == simd ? 2 : 1;
+    return mlo_parts(mlo_pane_before(v) + mlo_pane_behind(v) + 1 + coming, simd) * simd;
+}
+
+/* acc[c] := the sum of token t's window, of one frame's x; taps [KH * KW, C]. */
+static void mlo_pane_sums(const mlo_pane *v, const mlo_array *x, int64_t frame, int64_t tokens,
+    int64_t t, const int64_t *taps, int64_t *acc) {
+    const int64_t c = v->channels, row = t / v->width - v->top, column = t % v->width - v->left;
+    memset(acc, 0, (size_t)c * sizeof *acc);
+    for (int64_t i = 0; i < v->kh; i++)
+        for (int64_t j = 0; j < v->kw; j++) {
+            const int64_t at = (row + i) * v->width + column + j;
+            const int64_t *w = taps + (i * v->kw + j) * c;
+            if (row + i < 0 || column + j < 0 || column + j >= v->width || at >= tokens) continue;
+            for (int64_t k = 0; k < c; k++)
+                acc[k] += w[k] * mlo_get(x, (frame * tokens + at) * c + k);
+        }
+}
+
+/* All frames' tokens. */
+static void mlo_conv_tokens(
+    mlo_call *c, const mlo_pane *v, const int64_t *taps, int64_t *acc, mlo_array *y) {
+    const int64_t lo = mlo_int(c->node, "lo", -128), hi = mlo_int(c->node, "hi", 127);
+    const int64_t tokens = y->dims[1];
+    c->m->accumulator = 0;
+    for (int64_t n = 0; n < y->dims[0] * tokens; n++) {
+        mlo_pane_sums(v, c->in[0], n / tokens, tokens, n % tokens, taps, acc);
+        for (int64_t k = 0; k < v->channels; k++) {
+            const int64_t sum = acc[k] + mlo_get(c->in[2], k), magnitude = sum < 0 ? ~sum : sum;
+            if (magnitude > c->m->accumulator) c->m->accumulator = magnitude;
+            mlo_set_element(y, n * v->channels + k,
+                mlo_requantize(sum, mlo_get(c->in[3], k), (int)mlo_get(c->in[4], k), lo, hi));
+        }
+    }
+}
+
+static int mlo_conv_run(mlo_call *c) {
+    mlo_pane v;
+    if (mlo_kernel_inputs(c, 5) || mlo_kernel_activation(c, 0)) return mlo_failed(c->m);
+    const mlo_array *x = c->in[0], *w = c->in[1];
+    const mlo_form form = mlo_array_form(x), sizes = mlo_array_form(w);
+    if (w->dtype != MLO_INT8)
+        return mlo_fail(
+            c->m, MLO_E_TYPE, c->node, "w is %s; it must be INT8", mlo_dtype_name(w->dtype));
+    if (!mlo_pane_of(c->m, c->node, &form, &sizes, &v)) return mlo_failed(c->m);
+    for (size_t i = 2; i < 5; i++)
+        if (mlo_kernel_count(c, i, v.channels)) return mlo_failed(c->m);
+    mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
+    if (!y || mlo_kernel_limits(c, mlo_mvu_limits)) return mlo_failed(c->m);
+    const int64_t area = v.kh * v.kw;
+    int64_t *taps = (int64_t *)mlo_scratch(
+        c->m, (size_t)((area + 1) * v.channels) + 1, sizeof *taps);
+    for (int64_t i = 0; taps && i < area * v.channels; i++)
+        taps[i % area * v.channels + i / area] = mlo_get(w, i);
+    if (taps) mlo_conv_tokens(c, &v, taps, taps + area * v.channels, y);
+    mlo_scratch_free(c->m, taps);
+    return mlo_failed(c->m);
+}
+
+/* SIMD taps of a window's row, which lie in as many banks. */
+static int mlo_conv_legal(const mlo_site *s, int64_t pe, int64_t simd) {
+    mlo_pane v;
+    return mlo_site_pane(s, &v) && pe >= 1 && simd >= 1 && v.kw % simd == 0
+        && v.channels / s->parts % pe == 0;
+}
+
+static mlo_interval mlo_conv_acc(const mlo_site *s) {
+    return mlo_mvu_sums(
+        s->in[1].dims[1] * s->in[1].dims[2], s->in_bits[0], mlo_site_weight_bits(s));
+}
+
+static void mlo_conv_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    const int64_t taps = s->in[1].dims[1] * s->in[1].dims[2];
+    const int pbits = s->in_bits[0] + mlo_site_weight_bits(s);
+    const int abits = mlo_bits_for(mlo_conv_acc(s));
+    const mlo_interval product = mlo_mvu_product(s), acc = mlo_conv_acc(s);
+    const mlo_intermediate products = { "x w", product, 1, MLO_IN_INT64, MLO_IN_INT64, pbits, 1,
+        "row[0].u_dots.quad[0].row[0].a" };
+    mlo_note(l, products);
+    mlo_note_hardware(l, "SIMD products", mlo_sum_of_many(u->simd, product), 1,
+        pbits + mlo_clog2(u->simd), 1, "row[0].sum");
+    mlo_note_golden(
+        l, "all products", mlo_sum_of_many(taps, product), 1, MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_all(l, "acc", acc, 1, abits, 1, "lane[0].acc");
+    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), abits + 16,
+        "lane[0].u_requantize.prod2", s->out_bits);
+}
+
+static int mlo_conv_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
+    mlo_pane v;
+    if (!mlo_site_pane(s, &v)) return mlo_failed(s->m);
+    const int64_t cycles = v.kh * v.kw / simd, turns = mlo_mvu_turns(pe, cycles);
+    const int64_t lanes = pe / turns;
+    const int wbits = mlo_site_weight_bits(s);
+    u->module = "mlo_conv";
+    u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, s->in_bits[0], v.channels);
+    u->out = mlo_port_make("m_axis", 0, pe, s->out_bits, v.channels);
+    mlo_unit_memory(u, "s_axis_w", pe * simd * wbits, v.channels / pe * cycles);
+    mlo_unit_memory(u, "s_axis_c", lanes * 64, v.channels / lanes);
+    mlo_unit_param(u, "C", v.channels);
+    mlo_unit_param(u, "KH", v.kh);
+    mlo_unit_param(u, "KW", v.kw);
+    mlo_unit_param(u, "W", v.width);
+    mlo_unit_param(u, "TOP", v.top);
+    mlo_unit_param(u, "LEFT", v.left);
+    mlo_unit_param(u, "PE", pe);
+    mlo_unit_param(u, "SIMD", simd);
+    mlo_unit_param(u, "XBITS", u->in[0].bits);
+    mlo_unit_param(u, "WBITS", wbits);
+    mlo_unit_param(u, "ABITS", mlo_bits_for(mlo_conv_acc(s)));
+    mlo_unit_param(u, "YBITS", u->out.bits);
+    mlo_unit_shift(s, u);
+    u->interval = cycles * (v.channels / pe);
+    u->latency = (mlo_clog2(simd) + 1) / 2 + 12 + turns;
+    u->multipliers = pe * simd;
+    u->other = mlo_site_pow2(s) ? 0 : lanes;
+    u->macs = v.channels * v.kh * v.kw;
+    u->flow = MLO_FLOW_WINDOW;
+    u->turns = turns;
+    u->window.cycles = cycles;
+    u->window.behind = mlo_pane_behind(&v);
+    u->window.slots = mlo_pane_slots(&v, simd);
+    u->window.room = u->window.slots - mlo_pane_before(&v);
+    return mlo_failed(s->m); /* reading the metadata may have failed */
+}
+
+/* Weights: tap after tap of a group of PE channels. */
+static void mlo_conv_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word,
+    const mlo_array *const *in, unsigned char *bits) {
+    const int64_t taps = s->in[1].dims[1] * s->in[1].dims[2], folds = taps / u->simd;
+    const int wbits = mlo_site_weight_bits(s);
+    if (k) {
+        mlo_pack_channels(s, u->memory[1].width / 64, word, in, 2, bits);
+        return;
+    }
+    for (int64_t p = 0; p < u->pe; p++)
+        for (int64_t i = 0; i < u->simd; i++)
+            mlo_put_bits(bits, (p * u->simd + i) * wbits, wbits,
+                (uint64_t)mlo_get(
+                    in[1], (word / folds * u->pe + p) * taps + word % folds * u->simd + i));
+}
+
+/* mlo_window: banks of tokens, the sideband and the reach of each token, counters, what picks
+ * banks and what hides taps that are outside. */
+static void mlo_conv_window_area(const mlo_site *s, const mlo_unit *u, mlo_area *a) {
+    const int64_t word = u->pe * s->in_bits[0], beats = u->in[0].channels / u->pe;
+    const int64_t bank = u->window.slots / u->simd * beats;
+    const int64_t at = mlo_clog2(bank), slot = mlo_clog2(u->window.slots);
+    const int64_t reach = mlo_clog2(u->window.behind + 1);
+    for (int i = 0; i < u->simd; i++) mlo_area_memory(a, word, bank);
+    mlo_area_memory(a, 3, u->window.slots);
+    mlo_area_memory(a, 1, u->window.slots);
+    mlo_area_memory(a, reach, u->window.slots);
+    a->lut += u->simd * (word * (1 + mlo_mux_luts(u->simd)) + 2 * slot) + 10 * at + 10 * slot;
+    a->ff += u->simd * word + u->simd + 4 * at + 12 * slot;
+}
+
+static void mlo_conv_area(
+    const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    const int64_t pe = u->pe, simd = u->simd, channels = mlo_last_dim(&s->out);
+    const int64_t x = s->in_bits[0], w = mlo_site_weight_bits(s);
+    const int64_t acc = mlo_bits_for(mlo_conv_acc(s)), taps = u->window.cycles * simd;
+    const int64_t total = mlo_min(x + w + mlo_clog2(taps) + 1, acc);
+    const int shift = mlo_site_pow2(s);
+    const int word = 38 + (shift ? 0 : 16);
+    const int64_t lanes = pe / u->turns;
+    enum { CONTROL_LUTS = 60, CONTROL_FFS = 28 };
+    mlo_area row = { total, simd * (2 * w + x + w + x) + total, simd * mlo_product_dsps(x, w), 0 };
+    mlo_area lane = { total * mlo_parts(u->turns - 1, 3), total + word, 0, 0 };
+    mlo_conv_window_area(s, u, a);
+    mlo_area_param(a, pe * simd * w, pe * simd * w, u->memory[0].depth, axi, banks);
+    mlo_area_param(a, 64 * lanes, lanes * word, u->memory[1].depth, axi, banks);
+    mlo_area_tree4(&row, simd, x + w, 0);
+    mlo_area_requantize(&lane, acc, 16, s->out_bits, 1, shift);
+    mlo_area_times(a, pe, &row);
+    mlo_area_times(a, lanes, &lane);
+    mlo_area_skid(a, pe * s->out_bits + 3);
+    a->lut += CONTROL_LUTS;
+    a->ff += (pe - lanes) * s->out_bits + CONTROL_FFS + mlo_clog2(u->turns)
+        + mlo_clog2(u->window.cycles) + 2 * mlo_clog2(channels / pe)
+        + mlo_clog2(u->memory[0].depth);
+}
+
+/* ---- the card -------------------------------------------------------------- */
+
+static const mlo_kernel mlo_conv_kernel = {
+    .op = { "mlo.Conv", mlo_kernel_same_shape, mlo_conv_run, 5 },
+    .kind = MLO_KERNEL_WINDOW,
+    .series = "conv",
+    .finn = "VVAU",
+    .shifts = 1,
+    .function = mlo_conv_function,
+    .limits = mlo_mvu_limits,
+    .pe_axis = "channels",
+    .simd_axis = "columns of the window",
+    .legal = mlo_conv_legal,
+    .unit = mlo_conv_unit,
+    .intermediates = mlo_conv_intermediates,
+    .area = mlo_conv_area,
+    .promises = mlo_mvu_promises,
+    .pack = mlo_conv_pack,
+};
+
 /* ======== src/kernels/edge.c ======== */
 /* edge: where floats become the core's integers, and integers floats again. These kernels run on
  * the host (pre.onnx, post.onnx); they have no hardware.
@@ -20722,6 +21173,7 @@ static const mlo_kernel *const mlo_kernels[] = {
     &mlo_attention_probs_kernel,
     &mlo_attention_rounded_kernel,
     &mlo_layernorm_kernel,
+    &mlo_conv_kernel,
     &mlo_rotary_kernel,
     &mlo_add_kernel,
     &mlo_mul_kernel,
@@ -21048,6 +21500,8 @@ static int64_t mlo_node_macs(const mlo_graph *g, const mlo_node *n) {
     if (mlo_is(n, "MatMul") || mlo_is(n, "Gemm") || mlo_is_kernel(n, MLO_KERNEL_MATRIX))
         return mlo_form_count(&y) * a.dims[a.rank - 1];
     mlo_form k = mlo_form_of(mlo_value_of(g, mlo_has_input(n, 1) ? n->input[1] : n->input[0]));
+    if (mlo_is_kernel(n, MLO_KERNEL_WINDOW) && mlo_form_known(&k) && k.rank == 3)
+        return mlo_form_count(&y) * k.dims[1] * k.dims[2];
     if (!mlo_is_kernel(n, MLO_KERNEL_ATTENTION) || !mlo_form_known(&k) || !k.rank) return 0;
     return mlo_form_count(&k) / k.dims[k.rank - 1] * (mlo_form_count(&a) + mlo_form_count(&y));
 }
@@ -23699,6 +24153,251 @@ static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
     mlo_x_out(x, 0, mlo_x_reshape(x, y, v.form.dims, (size_t)v.form.rank));
 }
 
+/* ======== src/integer/respell_grid.c ======== */
+/* respell_grid: values laid out channels first, [B, C, H, W], become tokens of a grid, [B, H, W, C].
+ *
+ * in:  a float loop body with convolutions; the loop.
+ * out: the same function; every value of a grid has its channels last, but between the two
+ *     transposes that are right around a convolution with a window. One of 1 x 1 over all channels
+ *     is a MatMul. Where the carried value is such a grid, it is transposed in front of the loop and
+ *     back behind it.
+ *
+ * A value is of a grid if a convolution reads or makes it, or if functions element by element lead
+ * from it to one.
+ *
+ * invariant: what other nodes read, they still read: the value itself, as a transpose of its twin.
+ * example: ConvNeXt's block, y = x + T(f(T'(Conv(x)))), becomes y' = x' + f(T'(Conv(T(x')))).
+ * cost: O(nodes of one body).
+ */
+typedef struct {
+    mlo_inside in;
+    mlo_map marked; /* values of a grid */
+    mlo_map twin; /* such a value -> itself, channels last */
+    mlo_node **list; /* the new body */
+    size_t n;
+    const char *state; /* the carried value as it was; NULL: it is no grid */
+} mlo_gridder;
+
+static const int64_t mlo_grid_last[] = { 0, 2, 3, 1 }, mlo_grid_first[] = { 0, 3, 1, 2 };
+
+static int mlo_is_convolved(const mlo_inside *in, const mlo_node *n) {
+    return mlo_is(n, "Conv") && mlo_is_carried(in, n->input[0]) && !mlo_is_carried(in, n->input[1])
+        && mlo_body_form(in, n->input[0]).rank == 4;
+}
+
+/* One number, or one for each channel: [C, 1, 1]. */
+static int mlo_is_grid_parameter(const mlo_inside *in, const char *name, int64_t channels) {
+    const mlo_form f = mlo_body_form(in, name);
+    if (mlo_is_carried(in, name) || !mlo_form_known(&f)) return 0;
+    return mlo_form_count(&f) == 1
+        || (f.rank >= 3 && f.rank <= 4 && f.dims[f.rank - 3] == channels
+            && mlo_form_count(&f) == channels);
+}
+
+/* A function element by element of grids of one form. */
+static int mlo_is_grid_function(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_is_elementwise(n) || n->n_output != 1 || !mlo_is_carried(in, n->output[0])) return 0;
+    const mlo_form y = mlo_body_form(in, n->output[0]);
+    if (y.rank != 4 || !mlo_form_known(&y)) return 0;
+    for (size_t i = 0; i < n->n_input; i++) {
+        if (!mlo_has_input(n, i)) continue;
+        const mlo_form f = mlo_body_form(in, n->input[i]);
+        if (mlo_is_carried(in, n->input[i]) ? !mlo_form_same(&f, &y)
+                                            : !mlo_is_grid_parameter(in, n->input[i], y.dims[1]))
+            return 0;
+    }
+    return 1;
+}
+
+static int mlo_grid_mark(mlo_gridder *g, const char *name, int *changed) {
+    if (mlo_map_get(&g->marked, name)) return 0;
+    *changed = 1;
+    return mlo_map_put(g->in.m, &g->marked, name, (void *)(uintptr_t)name);
+}
+
+/* All that such a node reads and makes is of the grid. */
+static int mlo_grid_mark_node(mlo_gridder *g, const mlo_node *n, int *changed) {
+    int any = mlo_is_convolved(&g->in, n);
+    if (!any && !mlo_is_grid_function(&g->in, n)) return 0;
+    any |= mlo_map_get(&g->marked, n->output[0]) != NULL;
+    for (size_t i = 0; i < n->n_input; i++) any |= mlo_map_get(&g->marked, n->input[i]) != NULL;
+    for (size_t i = 0; any && i < n->n_input; i++)
+        if (mlo_has_input(n, i) && mlo_is_carried(&g->in, n->input[i]))
+            MLO_TRY(mlo_grid_mark(g, n->input[i], changed));
+    return any ? mlo_grid_mark(g, n->output[0], changed) : 0;
+}
+
+static int mlo_grid_mark_all(mlo_gridder *g) {
+    const mlo_graph *body = g->in.body;
+    const char *in = body->input[0]->name, *out = body->output[0]->name;
+    for (int changed = 1; changed;) {
+        changed = 0;
+        for (size_t i = 0; i < body->n_node; i++)
+            MLO_TRY(mlo_grid_mark_node(g, body->node[i], &changed));
+        if (mlo_map_get(&g->marked, in)) MLO_TRY(mlo_grid_mark(g, out, &changed));
+        if (mlo_map_get(&g->marked, out)) MLO_TRY(mlo_grid_mark(g, in, &changed));
+    }
+    return 0;
+}
+
+static const char *mlo_twin(const mlo_gridder *g, const char *name) {
+    return (const char *)mlo_map_get(&g->twin, name);
+}
+
+static void mlo_grid_attributes(mlo_expansion *x) {
+    mlo_node *n = mlo_x_last(x);
+    for (size_t i = 0; n && i < x->n->n_attr; i++)
+        if (!MLO_PUSH(x->m, n->attr, n->n_attr, x->n->attr[i])) return;
+}
+
+/* A convolution that looks at its own token alone, at all channels. */
+static int mlo_is_pointwise(const mlo_inside *in, const mlo_node *n) {
+    const mlo_form w = mlo_body_form(in, n->input[1]);
+    const mlo_form a = mlo_body_form(in, n->input[0]), b = mlo_body_form(in, n->output[0]);
+    return w.rank == 4 && w.dims[2] == 1 && w.dims[3] == 1 && mlo_int(n, "group", 1) == 1
+        && a.dims[2] == b.dims[2] && a.dims[3] == b.dims[3];
+}
+
+/* The twin of a convolution's result. */
+static const char *mlo_grid_conv(mlo_gridder *g, mlo_expansion *x) {
+    static const int64_t turned[] = { 1, 0 };
+    const mlo_node *n = x->n;
+    const char *from = mlo_twin(g, n->input[0]), *y;
+    if (mlo_is_pointwise(&g->in, n)) {
+        const mlo_form w = mlo_body_form(&g->in, n->input[1]);
+        y = mlo_x_transpose(x, mlo_x_reshape(x, n->input[1], w.dims, 2), turned, 2);
+        return mlo_x_plus(x, MLO_X(x, "MatMul", from, y), mlo_x_in(x, 2));
+    }
+    y = MLO_X(x, "Conv", mlo_x_transpose(x, from, mlo_grid_first, 4), n->input[1], mlo_x_in(x, 2));
+    mlo_grid_attributes(x);
+    return mlo_x_transpose(x, y, mlo_grid_last, 4);
+}
+
+/* The twin of what a function element by element makes. */
+static const char *mlo_grid_function(mlo_gridder *g, mlo_expansion *x) {
+    const mlo_node *n = x->n;
+    const char **in = MLO_NEW_N(x->m, const char *, n->n_input + 1);
+    if (!in) return "";
+    for (size_t i = 0; i < n->n_input; i++) {
+        const mlo_form f = mlo_body_form(&g->in, n->input[i]);
+        const int64_t count = mlo_form_count(&f);
+        in[i] = n->input[i];
+        if (!mlo_has_input(n, i)) continue;
+        if (mlo_is_carried(&g->in, n->input[i]))
+            in[i] = mlo_twin(g, n->input[i]);
+        else if (count > 1)
+            in[i] = mlo_x_reshape(x, n->input[i], &count, 1);
+    }
+    const char *y = mlo_x_node(x, n->op, in, n->n_input);
+    mlo_grid_attributes(x);
+    return y;
+}
+
+static int mlo_grid_take(mlo_gridder *g, const mlo_expansion *x) {
+    for (size_t i = 0; i < x->n_made; i++)
+        if (!MLO_PUSH(g->in.m, g->list, g->n, x->made[i])) break;
+    return mlo_failed(g->in.m);
+}
+
+static mlo_expansion mlo_grid_expansion(mlo_gridder *g, mlo_graph *graph, mlo_node *n) {
+    const mlo_expansion x = { g->in.m, graph, n, mlo_opset_of(g->in.m), MLO_FLOAT, NULL, 0, NULL,
+        0 };
+    return x;
+}
+
+/* A node of the old body. */
+static int mlo_grid_node(mlo_gridder *g, mlo_node *n) {
+    mlo *m = g->in.m;
+    mlo_expansion x = mlo_grid_expansion(g, g->in.body, n);
+    const char *y = NULL;
+    const int of_grid = mlo_map_get(&g->marked, n->output[0]) != NULL;
+    if (of_grid && mlo_is_convolved(&g->in, n)) y = mlo_grid_conv(g, &x);
+    if (of_grid && !y && mlo_is_grid_function(&g->in, n)) y = mlo_grid_function(g, &x);
+    if (y) {
+        const char *own = mlo_x_transpose(&x, y, mlo_grid_first, 4);
+        MLO_TRY(mlo_map_put(m, &g->twin, n->output[0], (void *)(uintptr_t)y));
+        mlo_x_out(&x, 0, own);
+        return m->error.code ? mlo_failed(m) : mlo_grid_take(g, &x);
+    }
+    for (size_t i = 0; g->state && i < n->n_input; i++)
+        if (n->input[i] == g->in.body->input[0]->name) n->input[i] = g->state;
+    if (!MLO_PUSH(m, g->list, g->n, n)) return mlo_failed(m);
+    for (size_t k = 0; k < n->n_output; k++) {
+        if (!mlo_map_get(&g->marked, n->output[k])) continue;
+        y = mlo_x_transpose(&x, n->output[k], mlo_grid_last, 4);
+        MLO_TRY(mlo_map_put(m, &g->twin, n->output[k], (void *)(uintptr_t)y));
+    }
+    return mlo_grid_take(g, &x);
+}
+
+/* The carried value: in the loop with its channels last, as it was in front of it and behind it. */
+static int mlo_grid_state(mlo_gridder *g, const mlo_scan *s) {
+    mlo *m = g->in.m;
+    mlo_graph *body = g->in.body, list = { 0 };
+    mlo_value_info *in = body->input[0];
+    mlo_form f = mlo_body_form(&g->in, in->name);
+    mlo_expansion x = mlo_grid_expansion(g, body, body->node[0]);
+    mlo_expansion before = mlo_grid_expansion(g, s->outer, s->node), after = before;
+    const int64_t channels = f.dims[1];
+    f.dims[1] = f.dims[2];
+    f.dims[2] = f.dims[3];
+    f.dims[3] = channels;
+    MLO_TRY(mlo_map_put(m, &g->twin, in->name, (void *)(uintptr_t)in->name));
+    g->state = mlo_x_transpose(&x, in->name, mlo_grid_first, 4);
+    mlo_value_info *state = mlo_info_new(m, in->name, &f);
+    if (!state || mlo_grid_take(g, &x)) return mlo_failed(m);
+    body->input[0] = state;
+    const char *first = mlo_x_transpose(&before, s->node->input[0], mlo_grid_last, 4);
+    const char *made = s->node->output[0], *last = mlo_x_name(&after, "grid");
+    mlo_node *back = mlo_node_new(m, "Transpose", mlo_format(m, "%s_back", mlo_node_name(s->node)));
+    if (m->error.code || !back || mlo_node_input(m, back, last) || mlo_node_output(m, back, made)
+        || mlo_attr_ints(m, back, "perm", mlo_grid_first, 4))
+        return mlo_failed(m);
+    for (size_t i = 0; i < s->outer->n_node; i++) {
+        mlo_node *n = s->outer->node[i];
+        if (n == s->node && mlo_graph_add(m, &list, mlo_x_last(&before))) return mlo_failed(m);
+        if (mlo_graph_add(m, &list, n)) return mlo_failed(m);
+        if (n == s->node && mlo_graph_add(m, &list, back)) return mlo_failed(m);
+    }
+    s->node->input[0] = first;
+    s->node->output[0] = last;
+    s->outer->node = list.node;
+    s->outer->n_node = list.n_node;
+    return 0;
+}
+
+static int mlo_grid_body(mlo_gridder *g, const mlo_scan *s) {
+    mlo *m = g->in.m;
+    mlo_graph *body = g->in.body;
+    const char *out = body->output[0]->name;
+    if (mlo_map_get(&g->marked, body->input[0]->name)) MLO_TRY(mlo_grid_state(g, s));
+    for (size_t i = 0; i < body->n_node; i++) MLO_TRY(mlo_grid_node(g, body->node[i]));
+    if (g->state) {
+        const mlo_form f = mlo_form_of(NULL);
+        if (!(body->output[0] = mlo_info_new(m, mlo_twin(g, out), &f))) return mlo_failed(m);
+    }
+    body->node = g->list;
+    body->n_node = g->n;
+    return 0;
+}
+
+static int mlo_respell_grid(mlo *m, mlo_scan *scan) {
+    mlo_gridder g;
+    int any = 0;
+    memset(&g, 0, sizeof g);
+    MLO_TRY(mlo_inside_of(m, scan, &g.in));
+    for (size_t i = 0; i < scan->body->n_node; i++)
+        any |= mlo_is_convolved(&g.in, scan->body->node[i]);
+    if (!any) return 0;
+    mlo_respell_plain(&g.in);
+    MLO_TRY(mlo_grid_mark_all(&g));
+    MLO_TRY(mlo_grid_body(&g, scan));
+    MLO_TRY(mlo_index(m, m->model->graph));
+    MLO_TRY(mlo_drop_dead(m, scan->body));
+    MLO_TRY(mlo_index(m, m->model->graph));
+    return mlo_infer(m);
+}
+
 /* ======== src/integer/respell.c ======== */
 /* respell: rewrites what exporters spell in many ways into one spelling, inside a loop body.
  *
@@ -23839,6 +24538,7 @@ static int mlo_respell_walk(mlo_respeller *r, size_t *changed) {
 
 /* Respells a loop's body until no rule finds anything. */
 static int mlo_respell(mlo *m, mlo_scan *scan) {
+    MLO_TRY(mlo_respell_grid(m, scan));
     for (int i = 0; i < 8; i++) {
         mlo_respeller r;
         size_t changed = 0;
@@ -24906,6 +25606,7 @@ typedef enum {
     MLO_RESIDUAL,
     MLO_ROTARY,
     MLO_GATE,
+    MLO_CONVOLUTION,
     MLO_BLOCK_KINDS
 } mlo_block_kind;
 
@@ -24933,7 +25634,8 @@ typedef struct {
     const char *mask; /* attention: the additive mask's name, NULL for none */
     double mask_scale; /* attention: what the mask is multiplied by, once it is added */
     mlo_sight sight; /* attention: what the mask hides by place */
-    int64_t tokens; /* attention: of a frame */
+    int64_t tokens; /* attention, window: of a frame */
+    int64_t width, top, left; /* window: tokens of a row; rows above, columns to the left of one */
     /* attention: what scores (as the softmax reads them) and probabilities are rounded to; NULL:
      * nothing is fixed */
     mlo_given *scores_given, *probs_given;
@@ -25876,8 +26578,8 @@ static const struct {
     { "softplus", MLO_UNARY, "03" },
     { "softsign", MLO_UNARY, "03" },
     { "function", MLO_UNARY, "03" },
-    { "conv1d", MLO_LINEAR, "" },
-    { "conv2d", MLO_LINEAR, "" },
+    { "conv1d", MLO_CONVOLUTION, "" },
+    { "conv2d", MLO_CONVOLUTION, "" },
     { "batch_norm2d", MLO_NORM, "" },
     { "embedding", MLO_LINEAR, "" },
 };
@@ -26387,7 +27089,8 @@ static int mlo_choose_given(mlo_quantizer *q) {
 
 /* Do only linear layers read the narrow form? Then they can absorb its shape and zero. */
 static int mlo_absorbed(const mlo_signal *s) {
-    return s->narrow && s->reads[MLO_LINEAR] && !s->reads[MLO_ATTENTION] && !s->reads[MLO_UNARY];
+    return s->narrow && s->reads[MLO_LINEAR] && !s->reads[MLO_ATTENTION] && !s->reads[MLO_UNARY]
+        && !s->reads[MLO_CONVOLUTION];
 }
 
 /* Does one of the linear layers that read this value have integer weights? Such weights cannot take
@@ -26743,7 +27446,7 @@ static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
     if (mlo_absorbed(s) && !mlo_weights_fixed(q, s->name)) return mlo_shape_signal(q, s, s->name);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         if (!s->wide && s->reads[MLO_ATTENTION] == 1 && !s->reads[MLO_LINEAR]
-            && !s->reads[MLO_UNARY] && s->operand == 1)
+            && !s->reads[MLO_UNARY] && !s->reads[MLO_CONVOLUTION] && s->operand == 1)
             mlo_middle(s, i);
         mlo_fit(q, s, i);
     }
@@ -26813,7 +27516,7 @@ static int mlo_attention_free(mlo_quantizer *q, const mlo_sublayer *b) {
     for (int k = 0; k < 3; k++) {
         const mlo_signal *s = mlo_signal_of(q, b->in[k]);
         if (s->wide || s->reads[MLO_ATTENTION] != 1 || s->reads[MLO_LINEAR] || s->reads[MLO_UNARY]
-            || mlo_narrow_given(s))
+            || s->reads[MLO_CONVOLUTION] || mlo_narrow_given(s))
             return 0;
     }
     return mlo_absorbed(mlo_signal_of(q, b->out));
@@ -27990,6 +28693,284 @@ static const mlo_sublayer_kind mlo_linear_sublayer = {
     .type = mlo_type_linear,
 };
 
+/* ======== src/integer/window.c ======== */
+/* window: recognises a depthwise convolution over a grid of tokens and makes it a Conv.
+ *
+ * in:  Conv with a group for each channel, stride and dilation 1, as many tokens out as in, which
+ *     reads and makes tokens behind transposes and reshapes: [1, C, H, W] of H W tokens, [1, C, T]
+ *     of a sequence.
+ * out: the kernel Conv; a function of one value behind it is a RequantTable.
+ *
+ * What lies outside of the grid is 0, so that what a window reads has no zero point of its own, and
+ * one scale for all channels; weights have a scale per channel.
+ *
+ * invariant: which token is where is found by following views element by element (layout.c).
+ * cost: one layer's weights in memory at a time.
+ */
+static const mlo_sublayer_kind mlo_window_sublayer; /* the card, below */
+
+/* ---- recognising ---------------------------------------------------------- */
+
+/* Is element (t, c) of the tokens at one end of a chain element (c, t) of the channels at its other
+ * end? first: the source has its channels first. */
+static int mlo_is_across(
+    const mlo_recogniser *r, const char *source, const mlo_chain *c, int64_t channels, int first) {
+    mlo_array *map = mlo_index_map(&r->in, source, c);
+    const int64_t count = map ? mlo_array_count(map) : 0, tokens = count / channels;
+    int ok = count > 0 && count % channels == 0;
+    for (int64_t i = 0; ok && i < count; i++) {
+        const int64_t from = first ? i % channels * tokens + i / channels
+                                   : i % tokens * channels + i / tokens;
+        ok = ((int32_t *)map->data)[i] == from;
+    }
+    mlo_array_free(r->m, map);
+    return ok;
+}
+
+/* Element i of a list of integers, or what it is where there is none. */
+static int64_t mlo_listed(const mlo_node *n, const char *name, size_t i, int64_t none) {
+    const mlo_attr *a = mlo_attr_of(n, name);
+    return a && i < a->n_ints ? a->ints[i] : none;
+}
+
+/* Rows (or columns) of a window of `size` in front of its token. */
+static int64_t mlo_window_before(const mlo_node *n, size_t axis, int64_t size) {
+    const mlo_attr *a = mlo_attr_of(n, "auto_pad");
+    if (a && a->s.n == 10 && !memcmp(a->s.data, "SAME_UPPER", 10)) return (size - 1) / 2;
+    if (a && a->s.n == 10 && !memcmp(a->s.data, "SAME_LOWER", 10)) return size / 2;
+    return mlo_listed(n, "pads", axis, 0);
+}
+
+/* Fills what the window looks at; why there is no hardware for it, NULL: there is. */
+static const char *mlo_window_form(mlo_recogniser *r, const mlo_node *n, mlo_sublayer *b) {
+    const mlo_form x = mlo_body_form(&r->in, n->input[0]), w = mlo_body_form(&r->in, n->input[1]);
+    const mlo_form y = mlo_body_form(&r->in, n->output[0]);
+    if (!mlo_form_known(&x) || !mlo_form_known(&y) || !mlo_form_known(&w) || x.rank < 3
+        || x.rank > 4 || w.rank != x.rank)
+        return "a convolution over more than rows and columns";
+    const size_t axes = (size_t)x.rank - 2;
+    for (size_t i = 0; i < axes; i++) {
+        if (mlo_listed(n, "strides", i, 1) != 1)
+            return "a convolution with a stride, which leaves fewer tokens";
+        if (mlo_listed(n, "dilations", i, 1) != 1) return "a convolution with a dilation";
+    }
+    if (mlo_int(n, "group", 1) != x.dims[1] || w.dims[0] != x.dims[1])
+        return "a convolution of several channels with each other (its groups are not as many as "
+               "its channels)";
+    if (x.dims[0] != 1) return "a convolution over several frames at a time";
+    for (size_t i = 0; i < axes; i++)
+        if (x.dims[i + 2] != y.dims[i + 2])
+            return "a convolution whose padding does not leave as many tokens";
+    b->top = mlo_window_before(n, 0, w.dims[2]);
+    b->left = axes > 1 ? mlo_window_before(n, 1, w.dims[3]) : 0;
+    b->width = axes > 1 ? x.dims[3] : 1;
+    b->tokens = x.dims[2] * (axes > 1 ? x.dims[3] : 1);
+    if (b->top < 0 || b->top >= w.dims[2] || b->left < 0 || (axes > 1 && b->left >= w.dims[3]))
+        return "a convolution whose window is beside its token";
+    return NULL;
+}
+
+static const char *mlo_block_window(
+    mlo_recogniser *r, mlo_node *n, const char *name, const mlo_chain *made) {
+    mlo_sublayer *b = mlo_block_new(r, &mlo_window_sublayer, n, name);
+    mlo_chain chain;
+    if (!b) return NULL;
+    const char *why = mlo_window_form(r, n, b);
+    if (why) return mlo_cannot(r, n, why);
+    const int64_t channels = mlo_body_form(&r->in, n->input[0]).dims[1];
+    b->in[0] = mlo_chain_walk(&r->in, n->input[0], &chain, NULL);
+    const mlo_form from = mlo_body_form(&r->in, b->in[0]), to = mlo_body_form(&r->in, name);
+    if (mlo_last_dim(&from) != channels || mlo_last_dim(&to) != channels
+        || !mlo_is_across(r, b->in[0], &chain, channels, 0)
+        || !mlo_is_across(r, n->output[0], made, channels, 1))
+        return mlo_cannot(r, n, "a convolution over something else than tokens, row after row");
+    if (r->tokens && r->tokens != b->tokens)
+        return mlo_cannot(r, n, "a convolution over some of a frame's tokens");
+    r->tokens = b->tokens;
+    b->n_in = 1;
+    b->weight = n->input[1];
+    b->bias = mlo_has_input(n, 2) ? n->input[2] : NULL;
+    if (!mlo_block_finish(r, b) || mlo_chain_note(r, b->in[0], &chain, 1)
+        || mlo_chain_note(r, b->out, made, 1))
+        return NULL;
+    b->raw[0] &= !chain.n_rounding;
+    return b->out;
+}
+
+static const char *mlo_recognise_window(mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
+    mlo_chain chain;
+    chain.n = chain.n_rounding = 0;
+    const char *source = mlo_is_layout(n) ? mlo_chain_walk(&r->in, name, &chain, NULL) : name;
+    mlo_node *p = mlo_made_by(&r->in, source);
+    *is = mlo_is(p, "Conv");
+    if (*is && mlo_is_carried(&r->in, p->input[1]))
+        return mlo_cannot(r, p, "a convolution with weights that the input makes");
+    return *is ? mlo_block_window(r, p, name, &chain) : NULL;
+}
+
+static double mlo_products_window(mlo_quantizer *q, const mlo_sublayer *b) {
+    const mlo_form w = mlo_body_form(&q->r.in, b->weight);
+    return (double)mlo_form_count(&w);
+}
+static const char *mlo_type_window(const mlo_sublayer *b) {
+    return b->width > 1 ? "conv2d" : "conv1d";
+}
+
+/* ---- numbers -------------------------------------------------------------- */
+
+typedef struct {
+    float *scale;
+    mlo_channel_words c;
+    const char *weight;
+    int64_t channels, taps;
+} mlo_windowed;
+
+/* The scale of a channel's weights, such that its bias fits 32 bits. */
+static double mlo_window_scale(
+    const mlo_quantizer *q, const float *w, int64_t taps, double top, double bias, double x_scale) {
+    double most = 0, least = fabs(bias) / x_scale / (1 << 29);
+    for (int64_t k = 0; k < taps; k++)
+        if (fabs((double)w[k]) > most) most = fabs((double)w[k]);
+    const double scale = mlo_step(q, most > 1e-30 ? most / top : 1);
+    return scale < least ? mlo_step(q, least) : scale;
+}
+
+/* One iteration's numbers. w: [C, .., KH, KW] float, bias: [C] or NULL. */
+static int mlo_window_numbers(mlo_quantizer *q, const mlo_sublayer *b, const mlo_windowed *l,
+    int64_t i, const mlo_array *w, const mlo_array *bias, const mlo_form_made *y) {
+    const mlo_signal *x = mlo_signal_of(q, b->in[0]);
+    const double top = (double)mlo_weight_range_of(q, b).hi;
+    if (w->dtype != MLO_FLOAT || mlo_array_count(w) != l->channels * l->taps
+        || (bias && (bias->dtype != MLO_FLOAT || mlo_array_count(bias) != l->channels)))
+        return mlo_fail(q->m, MLO_E_TYPE, b->node,
+            "weights of type %s; float32 weights, and biases of %lld channels, are supported",
+            mlo_dtype_name(w->dtype), (long long)l->channels);
+    for (int64_t c = 0, at = i * l->channels; c < l->channels; c++, at++) {
+        const double exact = (bias ? (double)((const float *)bias->data)[c] : 0)
+            - (y->zero ? y->zero[at] : 0);
+        const double shape = y->shape ? (double)y->shape[at] : 1;
+        int64_t mult;
+        int shift;
+        l->scale[at] = (float)mlo_window_scale(
+            q, (const float *)w->data + c * l->taps, l->taps, top, exact, x->narrow_scale[i]);
+        const double step = (double)l->scale[at] * x->narrow_scale[i];
+        MLO_TRY(mlo_ratio(q, b->node, step / (y->scale[i] * shape), 62, &mult, &shift));
+        l->c.bias[at] = mlo_to_int32(exact / step);
+        l->c.mult[at] = (int32_t)mult;
+        l->c.shift[at] = shift;
+    }
+    return 0;
+}
+
+static int mlo_window_fill(
+    mlo_quantizer *q, const mlo_sublayer *b, const mlo_windowed *l, const mlo_form_made *y) {
+    for (int64_t i = 0; i < q->scan.iterations && !q->m->error.code; i++) {
+        mlo_array *w = mlo_scan_value(q->m, &q->scan, b->weight, i);
+        mlo_array *bias = w && b->bias ? mlo_scan_value(q->m, &q->scan, b->bias, i) : NULL;
+        if (w && (bias || !b->bias)) mlo_window_numbers(q, b, l, i, w, bias, y);
+        mlo_array_free(q->m, w);
+        mlo_array_free(q->m, bias);
+    }
+    return mlo_failed(q->m);
+}
+
+/* The weights in the new body: [C, KH, KW], QuantizeLinear over the weight that was there. */
+static int mlo_window_weight(mlo_quantizer *q, const mlo_sublayer *b, mlo_windowed *l) {
+    mlo *m = q->m;
+    const mlo_form w = mlo_body_form(&q->r.in, b->weight);
+    const int64_t three = 3;
+    int64_t *dims = MLO_NEW_N(m, int64_t, 3);
+    if (!dims) return mlo_failed(m);
+    dims[0] = w.dims[0];
+    dims[1] = w.dims[2];
+    dims[2] = w.rank > 3 ? w.dims[3] : 1;
+    const char *form = mlo_format(m, "%s_w_form", b->out);
+    const char *scale = mlo_format(m, "%s_w_scale", b->out);
+    const char *zero = mlo_format(m, "%s_w_zero", b->out);
+    const char *grid = b->weight;
+    l->weight = mlo_format(m, "%s_w8", b->out);
+    l->channels = dims[0];
+    l->taps = dims[1] * dims[2];
+    if (m->error.code) return mlo_failed(m);
+    l->scale = (float *)mlo_parameter(q, scale, MLO_FLOAT, 1, &l->channels);
+    void *zeros = mlo_alloc(m, (size_t)l->channels, 1);
+    if (m->error.code || mlo_channel_parameters(q, b->out, l->channels, &l->c)
+        || mlo_graph_init(m, q->body,
+            mlo_tensor_new(m, zero, MLO_INT8, &l->channels, 1, zeros, (size_t)l->channels))
+        || mlo_graph_init(
+            m, q->body, mlo_tensor_new(m, form, MLO_INT64, &three, 1, dims, 3 * sizeof *dims)))
+        return mlo_failed(m);
+    const char *in[] = { grid, form };
+    mlo_node *r = mlo_node_new(m, "Reshape", mlo_format(m, "%s_w_grid", b->out));
+    grid = mlo_format(m, "%s_w_grid", b->out);
+    if (!r || mlo_inputs(m, r, in, 2) || mlo_node_output(m, r, grid)
+        || mlo_graph_add(m, q->body, r))
+        return mlo_failed(m);
+    const char *in2[] = { grid, scale, zero };
+    mlo_node *n = mlo_node_new(m, "QuantizeLinear", l->weight);
+    return !n || mlo_inputs(m, n, in2, 3) || mlo_node_output(m, n, l->weight)
+            || mlo_attr_int(m, n, "axis", 0) || mlo_graph_add(m, q->body, n)
+        ? mlo_failed(m)
+        : mlo_clip_node(q, b, &l->weight);
+}
+
+/* ---- making it ------------------------------------------------------------ */
+
+/* The function of one value behind a window: its table, of what the window makes. */
+static int mlo_window_function(mlo_quantizer *q, const mlo_sublayer *b, const mlo_sublayer *unary,
+    const char *index, const mlo_form_made *at) {
+    mlo *m = q->m;
+    const mlo_signal *pre = mlo_signal_of(q, b->out);
+    mlo_channel_words c;
+    if (mlo_channel_parameters(q, index, pre->channels, &c)) return mlo_failed(m);
+    for (int64_t k = 0; k < q->scan.iterations * pre->channels; k++) {
+        c.bias[k] = 0;
+        c.mult[k] = 2;
+        c.shift[k] = 1;
+    }
+    const char *in[] = { index, c.name[0], c.name[1], c.name[2] };
+    return mlo_requantizing_node(q, &mlo_requant_kernel, b, unary, at, in, 4) ? 0 : mlo_failed(m);
+}
+
+/* What is outside of the grid is 0: so must be what the integer 0 stands for. */
+static int mlo_window_zero(mlo_quantizer *q, const mlo_sublayer *b) {
+    const mlo_signal *x = mlo_signal_of(q, b->in[0]);
+    for (int64_t k = 0; k < q->scan.iterations * x->channels; k++)
+        if (x->zero[k] < 0 || x->zero[k] > 0 || (x->shape && (x->shape[k] < 1 || x->shape[k] > 1)))
+            return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+                "'%s' has a zero point, or a scale per channel, and a convolution reads it, whose "
+                "borders are 0; give it a zero point of 0",
+                x->name);
+    return 0;
+}
+
+static int mlo_quantize_window(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo *m = q->m;
+    const mlo_sublayer *unary = mlo_fused_unary(q, b), *last = unary ? unary : b;
+    mlo_signal *x = mlo_signal_of(q, b->in[0]);
+    const mlo_form_made at = mlo_made_at(q, mlo_signal_of(q, b->out));
+    const char *out = unary ? mlo_format(m, "%s_index", b->out) : b->out;
+    mlo_windowed l;
+    if (!out || mlo_window_zero(q, b) || mlo_window_weight(q, b, &l)
+        || mlo_window_fill(q, b, &l, &at))
+        return mlo_failed(m);
+    const char *in[] = { x->narrow_name, l.weight, l.c.name[0], l.c.name[1], l.c.name[2] };
+    mlo_node *n = mlo_kernel_node(q, &mlo_conv_kernel, b, out, at.type, at.bits, at.scale);
+    if (!n || mlo_attr_int(m, n, "width", b->width) || mlo_attr_int(m, n, "top", b->top)
+        || mlo_attr_int(m, n, "left", b->left) || mlo_inputs(m, n, in, 5)
+        || mlo_weight_bits_meta(q, b, n) || (unary && mlo_window_function(q, b, unary, out, &at)))
+        return mlo_failed(m);
+    return mlo_narrow(q, last, last->out, mlo_signal_of(q, last->out));
+}
+
+static const mlo_sublayer_kind mlo_window_sublayer = {
+    .kind = MLO_CONVOLUTION,
+    .recognise = mlo_recognise_window,
+    .products = mlo_products_window,
+    .quantize = mlo_quantize_window,
+    .type = mlo_type_window,
+};
+
 /* ======== src/integer/attention.c ======== */
 /* attention: recognises an attention and makes it an attention kernel.
  *
@@ -28060,14 +29041,24 @@ static mlo_node *mlo_softmax_of(mlo_recogniser *r, const char *name, mlo_given *
     return NULL;
 }
 
+/* Refuses what a softmax is over, p (NULL: nothing of the body), in a person's words. */
+static void mlo_cannot_score(mlo_recogniser *r, const mlo_node *softmax, const mlo_node *p) {
+    if (mlo_is(p, "Tanh"))
+        mlo_cannot(r, p,
+            "attention scores under a soft cap, c tanh(s / c); export without it (transformers: "
+            "attn_logit_softcapping=None), which changes little where scores are small beside c");
+    else
+        mlo_cannot(r, softmax, "a softmax over something that is not scale * q k^T + mask");
+}
+
 /* Walks from the softmax to the MatMul that makes the scores, and notes their additive mask and
  * scale. */
 static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *b) {
     const char *name = softmax->input[0];
+    mlo_node *p = NULL;
     double x;
     for (int i = 0; i < MLO_CHAIN; i++) {
-        mlo_node *p = mlo_made_by(
-            &r->in, name = mlo_unrounded(r, name, b->scale, &b->scores_given));
+        p = mlo_made_by(&r->in, name = mlo_unrounded(r, name, b->scale, &b->scores_given));
         if (!p) break;
         if (mlo_is(p, "MatMul")) return p;
         int first = mlo_is_carried(&r->in, p->input[0]);
@@ -28085,7 +29076,7 @@ static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *
         else
             break;
     }
-    mlo_cannot(r, softmax, "a softmax over something that is not scale * q k^T + mask");
+    mlo_cannot_score(r, softmax, p);
     return NULL;
 }
 
@@ -28492,8 +29483,8 @@ static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     MLO_TRY(mlo_balance_scores(q, b));
     if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && !mlo_weights_fixed(q, y->name)
         && v->channels == y->channels && mlo_absorbed(y) && !y->wide && !v->wide
-        && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY] && v->maker
-        && v->maker->kind == MLO_LINEAR) {
+        && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY]
+        && !v->reads[MLO_CONVOLUTION] && v->maker && v->maker->kind == MLO_LINEAR) {
         if (mlo_shape_signal(q, v, y->name)) return mlo_failed(q->m);
         y->shape = v->shape;
         y->zero = v->zero;
@@ -29382,11 +30373,12 @@ static int mlo_mask_constant(mlo_quantizer *q) {
 
 /* ---- putting it together -------------------------------------------------- */
 
-/* The core's own layout of the carried value: where attention has seen T tokens of it, [1, T, C],
+/* The core's own layout of the carried value: where attention or a window has seen T tokens of it, [1, T, C],
  * however the source lays them out (sequence first: [T, 1, C]). 1: that differs. */
 static int mlo_framed(const mlo_quantizer *q, mlo_form *f) {
     const mlo_form frame = { f->dtype, 3, { 1, q->r.tokens, mlo_last_dim(f) } };
-    if (!q->r.tokens || f->rank < 2 || f->dims[f->rank - 2] == q->r.tokens) return 0;
+    if (!q->r.tokens || f->rank < 2 || (f->rank < 4 && f->dims[f->rank - 2] == q->r.tokens))
+        return 0;
     *f = frame;
     return 1;
 }
@@ -29394,6 +30386,7 @@ static int mlo_framed(const mlo_quantizer *q, mlo_form *f) {
 /* The kinds of sublayers, in the order they are tried on a node. */
 static const mlo_sublayer_kind *const mlo_sublayers[] = {
     &mlo_attention_sublayer,
+    &mlo_window_sublayer,
     &mlo_linear_sublayer,
     &mlo_norm_sublayer,
     &mlo_rotary_sublayer,
@@ -30493,7 +31486,10 @@ static int mlo_quantize_measured(mlo *m) {
             "largest value",
             error);
     if (!error && !mlo_opt(m, "report")) return mlo_quantize(m, &q);
-    if (mlo_graph_keep(m, m->model->graph, &floats)) return mlo_failed(m);
+    if (mlo_given_standard(m) || mlo_scan_choose(m, &q.scan) || mlo_quantizable(m, &q.scan)
+        || mlo_respell_grid(m, &q.scan) /* what carries a grid is what floats are run with */
+        || mlo_graph_keep(m, m->model->graph, &floats))
+        return mlo_failed(m);
     m->numerics = error ? mlo_quantize_search(m, &floats, target) : mlo_quantize_try(m, &floats, 0);
     return mlo_failed(m);
 }
@@ -30654,6 +31650,7 @@ static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
         return mlo_failed(m);
     e->depth = e->unit.whole_frame ? e->site.chunk + 3
         : e->unit.blocks           ? mlo_tile_tokens(e->unit.tile)
+        : e->unit.window.room      ? e->unit.window.room + 1
         : e->unit.macs             ? 2
         : e->unit.n_memory > 1     ? 3
                                    : 1;
@@ -30911,7 +31908,8 @@ static void mlo_core_fifos(mlo_core *c) {
 }
 
 /* What the way to each element's output takes before a first token leaves: how many elements on it
- * need a whole frame; the tokens of its tiles of row blocks, all of which are enough. */
+ * need a whole frame; the tokens of its tiles of row blocks and of what windows reach, all of which
+ * are enough. */
 typedef struct {
     int64_t frames[MLO_CORE_MOST], tiles[MLO_CORE_MOST];
 } mlo_waits;
@@ -30919,17 +31917,18 @@ typedef struct {
 static void mlo_core_waits(const mlo_core *c, mlo_waits *w) {
     for (int i = 0; i < c->n_element; i++) {
         w->frames[i] = mlo_core_before(c, i, w->frames) + c->element[i].unit.whole_frame;
-        w->tiles[i] = mlo_core_before(c, i, w->tiles) + c->element[i].unit.tile;
+        w->tiles[i] = mlo_core_before(c, i, w->tiles) + c->element[i].unit.tile
+            + (c->element[i].unit.window.room ? c->element[i].unit.window.behind + 1 : 0);
     }
 }
 
 /* The tokens that edge k's FIFO must hold, whatever stalls; fewer, and a core can come to a stop.
  * What meets it has had to take a token before it gave one, a tile (at most to the frame's end) if
- * row blocks are on its way, and a frame if it is behind attention where this edge is not. (Three
- * beats are in the fork and in front of the sum.) Attention takes a frame's keys and values before
- * it goes on from its second row of queries. Whether a network of FIFOs whose elements do not look
- * at the time comes to a stop does not depend on the time, so that no stall does harm to depths
- * that are enough without one. */
+ * row blocks are on its way, what a window reaches likewise, and a frame if it is behind attention
+ * where this edge is not. (Three beats are in the fork and in front of the sum.) Attention takes a
+ * frame's keys and values before it goes on from its second row of queries. Whether a network of
+ * FIFOs whose elements do not look at the time comes to a stop does not depend on the time, so that
+ * no stall does harm to depths that are enough without one. */
 static int64_t mlo_core_least(const mlo_core *c, const mlo_waits *w, int k) {
     const mlo_edge *e = &c->edge[k];
     const mlo_unit *u = &c->element[e->to].unit;
@@ -31128,7 +32127,7 @@ static int64_t mlo_steady_cycles(const mlo_core *c, int64_t pace, int64_t beats)
     return load > work ? load : work;
 }
 
-/* What a unit holds on chip: banks of parameters, two tiles before and behind row blocks, and two
+/* What a unit holds on chip: banks of parameters, two tiles before and behind row blocks, what windows see, and two
  * frames of what it needs whole (keys and values, in groups of PE tokens). A token or two inside
  * every kernel are not counted. */
 static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks) {
@@ -31136,6 +32135,7 @@ static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int6
     for (int k = 0; k < u->n_memory; k++) bits += banks * mlo_memory_bits(&u->memory[k], axi);
     if (u->blocks)
         bits += 2 * u->tile * (u->in[0].channels * u->in[0].bits + u->out.channels * u->out.bits);
+    bits += u->window.slots * u->in[0].channels * u->in[0].bits;
     for (int k = 1; k < u->n_in && u->whole_frame; k++)
         bits += 2 * ((s->keys + u->pe - 1) / u->pe * u->pe) * u->in[k].channels * u->in[k].bits;
     return bits;
@@ -32243,10 +33243,12 @@ static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
 }
 
 /* Token n's beats that were taken later than they came held their producer back, whose next token,
- * where there is no FIFO, has mostly not fired yet (if it has, its own wait holds this one). */
+ * where there is no FIFO, has mostly not fired yet (if it has, its own wait holds this one). What is
+ * between them may hold all of a token (a fork and a converter one of a wide beat): it left. */
 static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const int64_t in[2]) {
+    const mlo_link *w = &s->way[e - s->c->edge];
     int64_t when[2];
-    if (e->fifo || e->from == MLO_OUTSIDE) return;
+    if (e->fifo || e->from == MLO_OUTSIDE || w->held >= w->beats_to) return;
     if (!mlo_edge_comes(s, e, n, when)) return;
     mlo_token *from = mlo_token_of(s, e->from, n);
     const int64_t late = mlo_max(0, in[1] - when[1]);
@@ -32529,6 +33531,11 @@ static const mlo_flow_verbs mlo_flow_beats = {
  * to that. */
 enum { MLO_MATRIX_RESULT = 8, MLO_MATRIX_LOOKS_UP = 3 };
 
+/* Cycles of a group of sums: a vector's beats, a window's taps. */
+static int64_t mlo_matrix_cycles(const mlo_unit *u) {
+    return u->window.cycles ? u->window.cycles : mlo_port_beats(u->in[0]);
+}
+
 static int64_t mlo_matrix_accept(const mlo_schedule *s, int i) {
     const int64_t n = mlo_taken(s, i), before = mlo_taken_until(s, i);
     if (n > s->fired[i] + 1) return MLO_NOT_YET;
@@ -32536,14 +33543,12 @@ static int64_t mlo_matrix_accept(const mlo_schedule *s, int i) {
 }
 
 static int64_t mlo_matrix_make(const mlo_schedule *s, int i, int64_t n, int64_t at) {
-    return mlo_token_of(s, i, n)->soon + at * mlo_port_beats(s->c->element[i].unit.in[0]);
+    return mlo_token_of(s, i, n)->soon + at * mlo_matrix_cycles(&s->c->element[i].unit);
 }
 
 /* Results in the pipeline behind the sums. When those cannot leave, nothing moves: the last sum is
  * made when the result so many before it leaves. */
-static int64_t mlo_matrix_holds(const mlo_unit *u) {
-    return u->latency / mlo_port_beats(u->in[0]) + 2;
-}
+static int64_t mlo_matrix_holds(const mlo_unit *u) { return u->latency / mlo_matrix_cycles(u) + 2; }
 static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_token *t = mlo_token_of(s, i, n);
@@ -32564,13 +33569,13 @@ static int64_t mlo_matrix_to_result(const mlo_unit *u) {
     return u->turns + MLO_MATRIX_RESULT + (u->n_memory > 2);
 }
 static int64_t mlo_matrix_held(const mlo_unit *u) {
-    return 4 + mlo_matrix_to_result(u) / mlo_port_beats(u->in[0]);
+    return 4 + mlo_matrix_to_result(u) / mlo_matrix_cycles(u);
 }
 
 /* When the last slot of result `at` is issued, if result 0 has to wait until `leaves`: that
  * group's sums are taken when the turns of the one in front are over. */
 static int64_t mlo_matrix_resumes(const mlo_unit *u, int64_t at, int64_t leaves) {
-    const int64_t in = mlo_port_beats(u->in[0]);
+    const int64_t in = mlo_matrix_cycles(u);
     const int64_t behind = at - mlo_matrix_held(u);
     const int64_t late = mlo_max(0, u->turns - mlo_matrix_to_result(u) % in);
     return behind < 0 ? 0 : leaves + late + (behind + 1) * in - mlo_matrix_to_turn(u);
@@ -32580,24 +33585,26 @@ static int64_t mlo_matrix_resumes(const mlo_unit *u, int64_t at, int64_t leaves)
  * no turn: so many cycles it is ahead then. It is not taken before the turns of the group in front
  * are over. */
 static int64_t mlo_matrix_ahead(const mlo_unit *u) {
-    const int64_t in = mlo_port_beats(u->in[0]), waits = u->turns + MLO_MATRIX_RESULT - 1;
+    const int64_t in = mlo_matrix_cycles(u), waits = u->turns + MLO_MATRIX_RESULT - 1;
     return mlo_min(mlo_parts(waits, in) * in - waits, in - u->turns);
 }
 
 /* The first cycle of work for which parameters are there in time: of weights, channel words and
  * table only the first are needed at once. */
 static int64_t mlo_matrix_begins(const mlo_unit *u, const int64_t ready[MLO_UNIT_MEMORIES]) {
-    const int64_t to_words = mlo_port_beats(u->in[0]) + mlo_matrix_to_turn(u);
+    const int64_t to_words = mlo_matrix_cycles(u) + mlo_matrix_to_turn(u);
     return mlo_max(mlo_max(ready[0], ready[1] + 1 - to_words),
         ready[2] - to_words - u->turns - (MLO_MATRIX_RESULT + 1 - MLO_MATRIX_LOOKS_UP)
             - mlo_matrix_ahead(u));
 }
 
-static void mlo_matrix_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+/* A token whose work could begin at `start`, and goes through. */
+static void mlo_matrix_goes(
+    mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t, int64_t start) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_token *before = x->n ? mlo_token_of(s, i, x->n - 1) : NULL;
-    const int64_t in = mlo_port_beats(u->in[0]);
-    int64_t start = mlo_max(t->in[1], before ? before->work : 0) + 1, waits = 0;
+    const int64_t in = mlo_matrix_cycles(u);
+    int64_t waits = 0;
     if (x->at.first) {
         /* the turns of the token before are over */
         int64_t swap = mlo_matrix_to_turn(u) + mlo_max(start, before ? before->work + u->turns : 0);
@@ -32618,6 +33625,11 @@ static void mlo_matrix_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     t->out[1] = mlo_max(mlo_max(t->work + u->latency, x->room[1]), t->out[0] + s->span[i]);
     mlo_matrix_freezes(s, i, x->n);
     mlo_spend(t, u->interval, ideal + u->latency, waits);
+}
+
+static void mlo_matrix_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const int64_t before = x->n ? mlo_token_of(s, i, x->n - 1)->work : 0;
+    mlo_matrix_goes(s, i, x, t, mlo_max(t->in[1], before) + 1);
 }
 
 static void mlo_matrix_work(
@@ -32919,6 +33931,60 @@ static const mlo_flow_verbs mlo_flow_tiles = {
     .fires = mlo_tiles_fire,
     .works = mlo_tiles_work,
     .passes = 1,
+};
+
+/* ======== src/core/flow_window.c ======== */
+/* flow_window: convolutions over a grid of tokens (Conv): a token's sums begin when the last token
+ * that its window reaches is there, or its frame's last.
+ *
+ * in:  tokens, stored as long as a window sees them.
+ * out: when its groups of sums are made and leave.
+ *
+ * As verilog/mlo_conv.v says: what is behind the store is a matrix-vector unit's (flow_matrix.c);
+ * a token is begun a cycle later than there, since what it sees is looked up first.
+ *
+ * invariant: a token is taken when there is a place: the token so many before it has been worked on.
+ * example: 7 x 7 over 14 x 14 tokens, 7 taps a cycle: a token begins when that three rows and three
+ *      tokens behind it is in, and takes 7 cycles for PE channels.
+ * cost: O(1) a token.
+ */
+
+/* The token whose coming a token's work waits for. */
+static int64_t mlo_window_last(const mlo_schedule *s, int i, int64_t n) {
+    const int64_t end = mlo_frame_begin(s, n) + mlo_job_of(s, n)->tokens - 1;
+    return mlo_min(n + s->c->element[i].unit.window.behind, end);
+}
+
+static int64_t mlo_window_accept(const mlo_schedule *s, int i) {
+    const int64_t n = mlo_taken(s, i), before = mlo_taken_until(s, i);
+    const int64_t out = n - s->c->element[i].unit.window.room;
+    if (out >= s->fired[i]) return MLO_NOT_YET;
+    return out < 0 ? before : mlo_max(before, mlo_token_of(s, i, out)->work + 1);
+}
+
+static int mlo_window_ready(const mlo_schedule *s, int i, int64_t n) {
+    return n < s->total && s->known[i] > mlo_window_last(s, i, n);
+}
+
+static void mlo_window_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const int64_t before = x->n ? mlo_token_of(s, i, x->n - 1)->work : 0;
+    const int64_t there = mlo_token_of(s, i, mlo_window_last(s, i, x->n))->in[1];
+    mlo_matrix_goes(s, i, x, t, mlo_max(there + 1, before) + 1);
+}
+
+static const mlo_flow_verbs mlo_flow_window = {
+    .opens = mlo_token_opens,
+    .accepts = mlo_window_accept,
+    .takes = mlo_token_takes,
+    .enters = mlo_token_enters,
+    .resumes = mlo_token_opens,
+    .makes = mlo_matrix_make,
+    .admits = mlo_token_admit,
+    .prepares = mlo_admits,
+    .is_ready = mlo_window_ready,
+    .fires = mlo_window_fire,
+    .held = mlo_matrix_freezes,
+    .works = mlo_matrix_work,
 };
 
 /* ======== src/core/flow_norm.c ======== */
@@ -33298,6 +34364,7 @@ static const mlo_flow_verbs *const mlo_flows[] = {
     [MLO_FLOW_TILES] = &mlo_flow_tiles,
     [MLO_FLOW_NORM] = &mlo_flow_norm,
     [MLO_FLOW_ROWS] = &mlo_flow_rows,
+    [MLO_FLOW_WINDOW] = &mlo_flow_window,
 };
 
 /* Nothing can fire: requests are heard, one after the other (of several at a time, who is behind
@@ -33451,6 +34518,8 @@ static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_predic
     int64_t follows, mlo_moment_seen seen, void *user) {
     int64_t length = 64;
     while (length < 4 * (c->frames + 2) * c->chunk) length *= 2;
+    for (int i = 0; i < c->n_element; i++)
+        while (length < 4 * c->element[i].unit.window.slots) length *= 2;
     size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
     mlo_schedule *s = (mlo_schedule *)mlo_scratch(m, 1, sizeof *s);
     if (!s) return mlo_failed(m);
@@ -39238,6 +40307,399 @@ static const char *const mlo_lines_verilog_mlo_axi_share_v[] = {
     "    always @* cover (f_past_valid && f_full && level == 0);",
     "`endif",
     "endmodule",
+    "`default_nettype wire",
+    NULL };
+static const char *const mlo_lines_verilog_mlo_conv_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_conv: y = requantize(bias + sum of a window's taps): depthwise convolution over a grid of tokens, PE channels x SIMD taps a cycle",
+    "//",
+    "// Contract   tokens of C channels, row after row of a grid of W columns, tuser[1] (`last`) ends a frame (of any number of tokens; what",
+    "//            is missing of its last row is 0, as all is that lies outside). For the token at row r, column q of its frame:",
+    "//            acc[n] = bias[n] + sum_ij w[n][i][j]*x[r+i-TOP][q+j-LEFT][n], i < KH, j < KW, in ABITS bits (as the compiler derives them",
+    "//            nothing is ever lost); y[n] = clip((acc[n]*M[n] + 2^(S[n]-1)) >>> S[n]). Tokens leave in their order with their sideband.",
+    "//            A token with tuser[0] (`first`) moves the parameter memories to their next banks. The very first token after reset",
+    "//            must have it.",
+    "// Throughput II = KF*NF cycles per token exactly, KF = KH*KW/SIMD, NF = C/PE, back to back, from frame to frame, too. A token with",
+    "//            `first` costs 1 cycle more (if its parameters are loaded).",
+    "// Latency    idle, parameters loaded: let a token's window reach as far as the token (KH-1-TOP)*W + KW-1-LEFT behind it, or its",
+    "//            frame's last; that one's last beat taken in cycle t => the token's first output beat is offered in cycle",
+    "//            t + KF + ceil(clog2(SIMD)/2) + 13 + TURNS + (1 if `first`); the others follow every KF cycles.",
+    "// Stall      a result that cannot leave freezes the pipeline; nothing is lost, nothing recomputed. A parameter memory",
+    "//            that is not loaded freezes only what is in front of it: results of the iteration before drain.",
+    "// Parameters s_axis_w: words of PE*SIMD*WBITS, address nf*KF + kf, bits (p*SIMD+s)*WBITS: tap kf*SIMD+s (i*KW+j) of channel nf*PE+p",
+    "//            s_axis_c: words of LANES*64, LANES channels each, in their order, bits 64*l: bias[31:0] signed, M[47:32] (< 2^15),",
+    "//            S[53:48] (1..62); SHIFT = 1: M is 2^14, whatever its bits say, and the requantization has no multiplier",
+    "// Legal      SIMD divides KW, PE divides C, 0 <= TOP < KH, 0 <= LEFT < KW, W >= 1, XBITS and WBITS >= 2, YBITS >= 2,",
+    "//            XBITS + WBITS + clog2(SIMD) <= ABITS.",
+    "//",
+    "// mlo_window keeps tokens and deals out taps; behind it all is as in mlo_mvu: segments A (products, tree) and B (requantizers, which",
+    "// take turns), the mark of a new iteration in front of its first token.",
+    "`default_nettype none",
+    "",
+    "module mlo_conv #(",
+    "    parameter C         = 8,        // channels, a multiple of PE",
+    "    parameter KH        = 3,        // rows of the window",
+    "    parameter KW        = 3,        // columns of the window, a multiple of SIMD",
+    "    parameter W         = 5,        // columns of the grid",
+    "    parameter TOP       = 1,        // rows of the window above the token's",
+    "    parameter LEFT      = 1,        // columns of the window to the left of the token's",
+    "    parameter PE        = 2,        // channels side by side",
+    "    parameter SIMD      = 1,        // taps per cycle",
+    "    parameter XBITS     = 8,        // bits of x",
+    "    parameter WBITS     = 8,        // bits of w",
+    "    parameter ABITS     = 33,       // bits of the accumulator",
+    "    parameter YBITS     = 8,        // bits of y",
+    "    parameter SHIFT     = 0,        // 1: scales are powers of two",
+    "    parameter RESIDENT  = 0,        // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn",
+    "    parameter AXI_WIDTH = 128       // bits of a parameter beat",
+    ") (",
+    "    input  wire                 clk,",
+    "    input  wire                 rst,",
+    "    input  wire                 params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)",
+    "    input  wire [PE*XBITS-1:0]  s_axis_tdata,",
+    "    input  wire                 s_axis_tvalid,",
+    "    output wire                 s_axis_tready,",
+    "    input  wire [2:0]           s_axis_tuser,",
+    "    output wire [PE*YBITS-1:0]  m_axis_tdata,",
+    "    output wire                 m_axis_tvalid,",
+    "    input  wire                 m_axis_tready,",
+    "    output wire [2:0]           m_axis_tuser,",
+    "    // parameters: weights, channel words",
+    "    input  wire [AXI_WIDTH-1:0] s_axis_w_tdata,",
+    "    input  wire                 s_axis_w_tvalid,",
+    "    output wire                 s_axis_w_tready,",
+    "    input  wire [AXI_WIDTH-1:0] s_axis_c_tdata,",
+    "    input  wire                 s_axis_c_tvalid,",
+    "    output wire                 s_axis_c_tready,",
+    "    // {blocked, starved, busy}: this cycle the array works / waits for input or parameters / for the output",
+    "    output reg  [2:0]           stat",
+    ");",
+    "    localparam KF = KH * KW / SIMD;                 // cycles per group of PE outputs",
+    "    localparam NF = C / PE;                         // groups per token",
+    "    localparam KB = (KF > 1) ? $clog2(KF) : 1;",
+    "    localparam NW = (NF > 1) ? $clog2(NF) : 1;",
+    "    localparam WA = (KF * NF > 1) ? $clog2(KF * NF) : 1;",
+    "    localparam [31:0]   KF_LAST_32 = KF - 1, NF_LAST_32 = NF - 1;",
+    "    localparam [KB-1:0] K_LAST = KF_LAST_32[KB-1:0];",
+    "    localparam [NW-1:0] N_LAST = NF_LAST_32[NW-1:0];",
+    "    localparam SBITS = XBITS + WBITS + $clog2(SIMD);",
+    "    localparam KBITS = XBITS + WBITS + $clog2(KH * KW) + 1;",
+    "    localparam TOTAL = (KBITS < ABITS) ? KBITS : ABITS;         // of all products",
+    "    localparam DA = 4 + ($clog2(SIMD) + 1) / 2;     // slots of segment A: memory output, taps in order, operands, .. tree",
+    "    localparam DB = 8;                              // of segment B: channel word, sum and bias, six of mlo_requantize",
+    "    localparam TURNS = turns_of(PE, KF);",
+    "    localparam LANES = PE / TURNS;",
+    "    localparam TW = (TURNS > 1) ? $clog2(TURNS) : 1;",
+    "    localparam CA = (NF * TURNS > 1) ? $clog2(NF * TURNS) : 1;",
+    "    localparam [31:0]   T_LAST_32 = TURNS - 1, C_LAST_32 = NF * TURNS - 1;",
+    "    localparam [TW-1:0] T_LAST = T_LAST_32[TW-1:0];",
+    "    localparam [CA-1:0] C_LAST = C_LAST_32[CA-1:0];",
+    "",
+    "    // The largest divisor of pe that is not above kf.",
+    "    function integer turns_of(input integer pe, input integer kf);",
+    "        integer d;",
+    "        begin",
+    "            turns_of = 1;",
+    "            for (d = 1; d <= pe; d = d + 1) if (pe % d == 0 && d <= kf) turns_of = d;",
+    "        end",
+    "    endfunction",
+    "",
+    "    generate",
+    "        if (C % PE != 0)    mlo_error_PE_must_divide_C u_pe ();",
+    "        if (ABITS < SBITS)  mlo_error_ABITS_must_hold_a_sum_of_SIMD_products u_abits_low ();",
+    "    endgenerate",
+    "",
+    "    wire en_a, en_b;",
+    "",
+    "    // ---- tokens, and the taps of the one in turn -------------------------------------------------------------------",
+    "    wire                     x_full, issue, done;   // a token is there; a slot enters; it is the last of its token",
+    "    wire [SIMD*PE*XBITS-1:0] x_data;",
+    "    wire [2:0]               x_user;",
+    "    mlo_window #(.C(C), .PE(PE), .KH(KH), .KW(KW), .W(W), .TOP(TOP), .LEFT(LEFT), .SIMD(SIMD), .XBITS(XBITS)) u_window (",
+    "        .clk(clk), .rst(rst), .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid),",
+    "        .s_axis_tready(s_axis_tready), .s_axis_tuser(s_axis_tuser),",
+    "        .full(x_full), .user(x_user), .en(issue), .done(done), .move(en_a), .data(x_data));",
+    "",
+    "    // ---- issue: one slot per cycle, or first the mark of a new iteration -------------------------------------------",
+    "    reg  [KB-1:0] run_k;",
+    "    reg  [NW-1:0] run_n;",
+    "    reg  [WA-1:0] w_addr;                           // run_n*KF + run_k",
+    "    reg           fresh;                            // no slot of the token was issued, nor its mark",
+    "    wire          w_ready;",
+    "    wire          group_end = run_k == K_LAST;",
+    "    wire          want_mark = fresh && x_user[0];",
+    "    wire          mark = en_a && x_full && want_mark;",
+    "    wire          go   = en_a && x_full && !want_mark && w_ready;      // issue (below)",
+    "    assign done  = issue && group_end && run_n == N_LAST;",
+    "",
+    "    always @(posedge clk)",
+    "        if (rst) begin",
+    "            run_k  <= {KB{1'b0}};",
+    "            run_n  <= {NW{1'b0}};",
+    "            w_addr <= {WA{1'b0}};",
+    "            fresh  <= 1'b1;",
+    "        end else begin",
+    "            if (mark) fresh <= 1'b0;",
+    "            if (issue) begin",
+    "                run_k  <= group_end ? {KB{1'b0}} : run_k + 1'b1;",
+    "                w_addr <= done ? {WA{1'b0}} : w_addr + 1'b1;",
+    "                fresh  <= done;",
+    "                if (group_end) run_n <= done ? {NW{1'b0}} : run_n + 1'b1;",
+    "            end",
+    "        end",
+    "",
+    "    // ---- segment A: control bits beside products and tree ----------------------------------------------------------",
+    "    reg  [DA-1:0]   a_valid, a_mark;                // index 0: behind the memories; DA-1: in the last stage of the tree",
+    "    reg  [4*DA-1:0] a_info;                         // {tuser, last of its group}",
+    "    always @(posedge clk) begin",
+    "        if (rst)       {a_valid, a_mark} <= {2*DA{1'b0}};",
+    "        else if (en_a) {a_valid, a_mark} <= {a_valid[DA-2:0], issue, a_mark[DA-2:0], mark};",
+    "        if (en_a)      a_info <= {a_info[4*DA-5:0], x_user, group_end};",
+    "    end",
+    "    wire [2:0] sum_user;",
+    "    wire       last;",
+    "    assign {sum_user, last} = a_info[4*DA-1 -: 4];",
+    "    wire       sum_more = a_valid[DA-1] && !last, sum_last = a_valid[DA-1] && last;",
+    "",
+    "    // ---- entry of segment B: a group's last sums are added and go on at once, or wait; its channel words are read, a turn a cycle ----",
+    "    reg           c_late;                           // a mark went by that the memory has yet to obey",
+    "    reg  [TW-1:0] turn;                             // the one to be read; 0: none, or the first one of the next group",
+    "    reg  [CA-1:0] c_addr;",
+    "    wire          c_ready;",
+    "    wire          idle   = turn == {TW{1'b0}};",
+    "    wire          c_due  = c_late || a_mark[DA-1];  // the memory is to move on",
+    "    wire          c_swap = c_due && idle && en_b;",
+    "    wire          take   = sum_last && idle && en_b && c_ready && !c_late;",
+    "    wire          c_read = take || (!idle && en_b);",
+    "    assign en_a = !sum_last || take;",
+    "    always @(posedge clk) begin",
+    "        if (rst) begin",
+    "            c_late <= 1'b0;",
+    "            turn   <= {TW{1'b0}};",
+    "            c_addr <= {CA{1'b0}};",
+    "        end else begin",
+    "            c_late <= c_due && !c_swap;",
+    "            if (c_read) begin",
+    "                turn   <= turn == T_LAST ? {TW{1'b0}} : turn + 1'b1;",
+    "                c_addr <= c_addr == C_LAST ? {CA{1'b0}} : c_addr + 1'b1;",
+    "            end",
+    "        end",
+    "    end",
+    "",
+    "    // ---- segment B: control bits beside the requantizers -------------------------------------------------------------",
+    "    reg  [DB-1:0]   b_valid;                        // last turns of groups",
+    "    reg  [3*DB-1:0] b_user;",
+    "    reg  [2:0]      t_user;                         // of the group whose turns are read",
+    "    always @(posedge clk) begin",
+    "        if (rst)       b_valid <= {DB{1'b0}};",
+    "        else if (en_b) b_valid <= {b_valid[DB-2:0], c_read && turn == T_LAST};",
+    "        if (en_b)      b_user <= {b_user[3*DB-4:0], take ? sum_user : t_user};",
+    "        if (take)      t_user <= sum_user;",
+    "    end",
+    "    wire                q_valid = b_valid[DB-1];",
+    "    wire [2:0]          q_user  = b_user[3*DB-1 -: 3];",
+    "    wire [PE*YBITS-1:0] q_data;",
+    "",
+    "    // ---- parameter memories and rows: all the numbers; above was all the control ------------------------------------",
+    "`ifdef FORMAL",
+    "    // Proved for memories that are ready whenever the solver likes, and for rows that compute anything.",
+    "    (* anyseq *) wire [PE*YBITS+3:0] f_any;",
+    "    assign {q_data, w_ready, c_ready, s_axis_w_tready, s_axis_c_tready} = f_any;",
+    "    // A free wire that must equal `go`: z3 takes for ever over the one deep formula that it cuts in two.",
+    "    (* anyseq *) wire f_issue;",
+    "    always @(*) assume (f_issue == go);",
+    "    assign issue = f_issue;",
+    "`else",
+    "    assign issue = go;",
+    "    wire [PE*SIMD*WBITS-1:0] w_data;",
+    "    reg  [PE*SIMD*WBITS-1:0] w_taps;                // beside the taps in order",
+    "    mlo_param #(.WIDTH(PE*SIMD*WBITS), .DEPTH(KF*NF), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_weights (",
+    "        .clk(clk), .rst(rst),",
+    "        .s_axis_tdata(s_axis_w_tdata), .s_axis_tvalid(s_axis_w_tvalid), .s_axis_tready(s_axis_w_tready), .s_axis_tlast(params_last),",
+    "        .first(mark), .ready(w_ready), .addr(w_addr), .en(issue), .data(w_data));",
+    "    wire [LANES*64-1:0] c_data;",
+    "    mlo_param #(.WIDTH(LANES*64), .DEPTH(NF*TURNS), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_channel (",
+    "        .clk(clk), .rst(rst),",
+    "        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready), .s_axis_tlast(params_last),",
+    "        .first(c_swap), .ready(c_ready), .addr(c_addr), .en(c_read), .data(c_data));",
+    "    always @(posedge clk) if (en_a) w_taps <= w_data;",
+    "",
+    "    wire [PE*TOTAL-1:0] totals;                     // of the products",
+    "    genvar p, k;",
+    "    generate",
+    "        for (p = 0; p < PE; p = p + 1) begin : row",
+    "            wire        [SIMD*XBITS-1:0] x;         // the channel's taps",
+    "            wire signed [SBITS-1:0]      sum;",
+    "            wire                         unused_carry;",
+    "            for (k = 0; k < SIMD; k = k + 1) begin : tap",
+    "                assign x[k*XBITS +: XBITS] = x_data[(k*PE+p)*XBITS +: XBITS];",
+    "            end",
+    "            mlo_dots #(.SIMD(SIMD), .XBITS(XBITS), .WBITS(WBITS), .ROWS(1), .PACK(0)) u_dots (",
+    "                .clk(clk), .en(en_a), .x(x), .w(w_taps[p*SIMD*WBITS +: SIMD*WBITS]), .sum(sum), .carry(unused_carry));",
+    "            reg  signed [TOTAL-1:0] total;          // of the group so far",
+    "            wire signed [TOTAL-1:0] next = total + {{(TOTAL - SBITS){sum[SBITS-1]}}, sum};",
+    "            always @(posedge clk)",
+    "                if (rst || take)   total <= {TOTAL{1'b0}};",
+    "                else if (sum_more) total <= next;",
+    "            assign totals[p*TOTAL +: TOTAL] = next;",
+    "            wire unused_row = &{1'b0, unused_carry};",
+    "        end",
+    "    endgenerate",
+    "",
+    "    // The group's sums wait on a tray: each turn the LANES next ones meet their channel words. What comes out is gathered;",
+    "    // the last turn goes straight on. (The memory is slow: nothing but a register stands behind it.)",
+    "    (* mem2reg *) reg [LANES*TOTAL-1:0] tray [0:TURNS-1];       // registers, each bit behind a multiplexer",
+    "    reg  [PE*YBITS-1:0]    gathered;                // its low bits hold the turns before",
+    "    wire [LANES*YBITS-1:0] lane_y;",
+    "    wire [LANES-1:0]       lane_valid;",
+    "    reg                    r_valid, l_valid;        // a turn: its word is read; it is in the lanes",
+    "    reg  [TW-1:0]          r_turn;",
+    "    wire [LANES*TOTAL-1:0] served = tray[r_turn];",
+    "    integer                t;",
+    "    wire [(PE+LANES)*YBITS-1:0] passing = {lane_y, gathered};",
+    "    assign q_data = passing[LANES*YBITS +: PE*YBITS];",
+    "    always @(posedge clk) begin",
+    "        if (rst)                        {l_valid, r_valid} <= 2'b00;",
+    "        else if (en_b)                  {l_valid, r_valid} <= {r_valid, c_read};",
+    "        if (en_b)                       r_turn <= turn;",
+    "        for (t = 0; t < TURNS; t = t + 1)",
+    "            if (take)                   tray[t] <= totals[t*LANES*TOTAL +: LANES*TOTAL];",
+    "        if (en_b && lane_valid[0])      gathered <= q_data;",
+    "    end",
+    "    genvar l;",
+    "    generate",
+    "        for (l = 0; l < LANES; l = l + 1) begin : lane",
+    "            wire signed [ABITS-1:0] start;",
+    "            if (ABITS > 32) begin : extended",
+    "                assign start = {{(ABITS - 32){c_data[64*l + 31]}}, c_data[64*l +: 32]};",
+    "            end else begin : cut",
+    "                assign start = c_data[64*l +: ABITS];",
+    "            end",
+    "            reg  signed [TOTAL-1:0] total;",
+    "            reg  signed [ABITS-1:0] bias;",
+    "            reg         [15:0]      mul;",
+    "            reg         [5:0]       shift;",
+    "            wire signed [ABITS-1:0] acc = bias + {{(ABITS - TOTAL + 1){total[TOTAL-1]}}, total[TOTAL-2:0]};",
+    "            always @(posedge clk)",
+    "                if (en_b && r_valid) begin",
+    "                    total <= served[l*TOTAL +: TOTAL];",
+    "                    bias  <= start;",
+    "                    mul   <= c_data[64*l + 32 +: 16];",
+    "                    shift <= c_data[64*l + 48 +: 6];",
+    "                end",
+    "            mlo_requantize #(.ABITS(ABITS), .MBITS(16), .YBITS(YBITS), .SHIFT(SHIFT)) u_requantize (",
+    "                .clk(clk), .rst(rst), .en(en_b), .in_valid(l_valid), .in_acc(acc), .in_m(mul), .in_s(shift),",
+    "                .out_valid(lane_valid[l]), .out_y(lane_y[l*YBITS +: YBITS]));",
+    "            wire unused_bits = &{1'b0, lane_valid[l], c_data[64*l +: 32], c_data[64*l + 54 +: 10]};",
+    "        end",
+    "    endgenerate",
+    "    wire unused_turns = &{1'b0, passing[LANES*YBITS-1:0], r_turn};",
+    "`endif",
+    "",
+    "    // ---- output register -------------------------------------------------------------------------------------------",
+    "    wire o_ready;",
+    "    assign en_b = o_ready || !q_valid;",
+    "    mlo_skid #(.WIDTH(3 + PE*YBITS)) u_out (",
+    "        .clk(clk), .rst(rst), .s_tdata({q_user, q_data}), .s_tvalid(q_valid), .s_tready(o_ready),",
+    "        .m_tdata({m_axis_tuser, m_axis_tdata}), .m_tvalid(m_axis_tvalid), .m_tready(m_axis_tready));",
+    "",
+    "    wire waiting = !o_ready || (m_axis_tvalid && !m_axis_tready);",
+    "    always @(posedge clk) stat <= rst ? 3'b000 : issue ? 3'b001 : waiting ? 3'b100 : 3'b010;",
+    "    wire unused = &{1'b0, KF_LAST_32, NF_LAST_32, T_LAST_32, C_LAST_32};",
+    "",
+    "`ifdef FORMAL",
+    "    reg f_past = 1'b0;",
+    "    always @(posedge clk) f_past <= 1'b1;",
+    "    always @(*) if (!f_past) assume (rst);",
+    "",
+    "    // The stream rule: assumed of the input, with a constant sideband per token; proved of the output.",
+    "    reg                  f_wait = 1'b0, f_held = 1'b0;",
+    "    reg [PE*XBITS+2:0] f_in;",
+    "    reg [PE*YBITS+2:0]   f_out;",
+    "    always @(posedge clk) begin",
+    "        f_wait <= !rst && s_axis_tvalid && !s_axis_tready;",
+    "        f_in   <= {s_axis_tuser, s_axis_tdata};",
+    "        f_held <= !rst && m_axis_tvalid && !m_axis_tready;",
+    "        f_out  <= {m_axis_tuser, m_axis_tdata};",
+    "    end",
+    "    always @(*) begin",
+    "        if (f_wait) assume (s_axis_tvalid && f_in == {s_axis_tuser, s_axis_tdata});",
+    "        if (f_held) assert (m_axis_tvalid && f_out == {m_axis_tuser, m_axis_tdata});",
+    "    end",
+    "",
+    "    // Conservation: groups issued = groups handed to the output register + groups inside.",
+    "    reg  [6:0]       f_issued, f_left, f_inside;",
+    "    integer          f_i;",
+    "    always @(posedge clk) begin",
+    "        if (issue && group_end)  f_issued <= f_issued + 1'b1;",
+    "        if (q_valid && o_ready) f_left   <= f_left + 1'b1;",
+    "        if (rst) {f_issued, f_left} <= 14'd0;",
+    "    end",
+    "    always @(*) begin",
+    "        f_inside = !idle;",
+    "        for (f_i = 0; f_i < DB; f_i = f_i + 1) f_inside = f_inside + b_valid[f_i];",
+    "        for (f_i = 0; f_i < DA; f_i = f_i + 1) f_inside = f_inside + (a_valid[f_i] && a_info[4*f_i]);",
+    "        if (f_past) assert (f_issued - f_left == f_inside);",
+    "    end",
+    "",
+    "    // Order: at the entry of segment B the channel memory is where the group there needs it. Each slot, an empty one too,",
+    "    // notes the group (f_n) and the parity of the iteration (f_it) at which the issue stood. Neighbours must fit together,",
+    "    // the last slot with the memory's address and bank, the first with the issue.",
+    "    // f_new goes with them: there was a mark and no group since, so that no second mark comes before the first is obeyed.",
+    "    reg                  f_bank_w, f_bank_c;        // iterations begun by each memory, modulo 2",
+    "    reg  [DA-1:0]        f_it;",
+    "    reg  [NW*DA-1:0]     f_n;",
+    "    reg                  f_new;                     // at the issue",
+    "    reg                  f_bank_turn;               // the bank of the group's first turn",
+    "    reg  [DA-1:0]        f_news;",
+    "    always @(posedge clk) begin",
+    "        if (mark)   f_bank_w <= !f_bank_w;",
+    "        if (c_swap) f_bank_c <= !f_bank_c;",
+    "        if (take)   f_bank_turn <= f_bank_c;",
+    "        if (en_a)   f_it     <= {f_it, f_bank_w};",
+    "        if (en_a)   f_n      <= {f_n, run_n};",
+    "        if (en_a)   f_news   <= {f_news, f_new};",
+    "        if (mark || (issue && group_end)) f_new <= mark;",
+    "        if (rst) {f_bank_w, f_bank_c, f_it, f_n, f_new, f_news} <= 0;",
+    "    end",
+    "    wire [DA:0]          f_all_new = {f_news, f_new};",
+    "    wire [DA:0]          f_its = {f_it, f_bank_w};",
+    "    wire [NW*(DA+1)-1:0] f_ns  = {f_n, run_n};",
+    "    genvar g;",
+    "    generate",
+    "        for (g = 0; g < DA; g = g + 1) begin : f_slot",
+    "            wire          ends   = a_valid[g] && a_info[4*g];",
+    "            wire [NW-1:0] here   = f_ns[NW*(g+1) +: NW];",
+    "            wire [NW-1:0] behind = f_ns[NW*g +: NW];",
+    "            always @(*) if (f_past) begin",
+    "                assert (!(a_valid[g] && a_mark[g]));",
+    "                assert (here <= N_LAST);",
+    "                assert (behind == (!ends ? here : here == N_LAST ? {NW{1'b0}} : here + 1'b1));",
+    "                assert (f_its[g] == (f_its[g+1] ^ a_mark[g]));",
+    "                assert (f_all_new[g] == (a_mark[g] || (f_all_new[g+1] && !ends)));",
+    "                assert (!(a_mark[g] && f_all_new[g+1]));",
+    "            end",
+    "        end",
+    "    endgenerate",
+    "    wire [NW-1:0] f_c    = f_ns[NW*DA +: NW];        // the group that is taken next",
+    "    wire [NW-1:0] f_read = idle ? f_c : f_c == {NW{1'b0}} ? N_LAST : f_c - 1'b1;     // the group whose words are read",
+    "    always @(*) if (f_past) begin",
+    "        assert (f_its[DA] == (f_bank_c ^ c_late));",
+    "        assert ((!c_late || f_news[DA-1]) && (!f_new || !fresh));",
+    "        assert (!(c_late && a_mark[DA-1]));",
+    "        assert (f_c <= N_LAST && turn <= T_LAST && c_addr == f_read * TURNS + turn);",
+    "        assert (run_k <= K_LAST && run_n <= N_LAST);",
+    "        assert (w_addr == run_n * KF + run_k);",
+    "        if (run_k != 0 || run_n != 0) assert (!fresh);",
+    "        if (issue)  assert (x_full && w_ready);",
+    "        if (take)   assert (c_ready && !c_swap);",
+    "        if (!idle)  assert (f_bank_turn == f_bank_c);",
+    "        if (mark)   assert (run_k == 0 && run_n == 0);",
+    "    end",
+    "    always @(posedge clk) if (f_past && !rst) cover (f_left == NF + 1 && !f_bank_c && !m_axis_tready);",
+    "`endif",
+    "endmodule",
+    "",
     "`default_nettype wire",
     NULL };
 static const char *const mlo_lines_verilog_mlo_delay_v[] = {
@@ -46945,6 +48407,369 @@ static const char *const mlo_lines_verilog_mlo_width_v[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
+static const char *const mlo_lines_verilog_mlo_window_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_window: the tokens that lie around a token on a grid, tap after tap: a line buffer with room for what a window sees",
+    "//",
+    "// Contract   tokens of C channels, CF = C/PE beats each, row after row of a grid of W columns; tuser[1] (`last`) ends a frame, of any",
+    "//            number of tokens. For each token in order, and each of its CF beats, the KH x KW taps of its window, row after row,",
+    "//            SIMD a step: tap (i, j) of the token at row r, column q is the token at row r+i-TOP, column q+j-LEFT of its frame, and 0",
+    "//            where there is none. full: there is a token to step through, `user` is its sideband (that of its last beat).",
+    "//            `en`: a step. Its taps are `data` two cycles with `move` later (one that `en` comes with, one more); word s is tap s of the",
+    "//            step, PE lanes. `done` comes with the last `en` of a token. en and done only while full, en only with move.",
+    "// Throughput a beat taken and a step per cycle; a token that takes CF*KH*KW/SIMD cycles to step through and one that takes as long to",
+    "//            come follow each other without a gap, from frame to frame, too.",
+    "// Latency    full rises two cycles after the last beat was taken of the token that the window reaches, or of the frame's last one.",
+    "// Stall      s_axis_tready (of a register) is low while there is no room: of ROOM tokens that are not done.",
+    "// Legal      PE divides C, SIMD divides KW, 0 <= TOP < KH, 0 <= LEFT < KW, W >= 1.",
+    "//",
+    "// How it works: a token's place, 0..SLOTS-1, goes round; SIMD neighbours are in as many banks, so that each is read in the same cycle,",
+    "// and a multiplexer puts them in their order. A token may be stepped through once the token BEHIND later is there, or its frame's last:",
+    "// `credit` counts those that may. How many tokens of the frame are behind it, BEHIND at most, says `ahead`: at a frame's first token",
+    "// it was noted as tokens came, then it is one less from token to token once the frame's last is in sight.",
+    "`default_nettype none",
+    "",
+    "module mlo_window #(",
+    "    parameter C     = 8,            // channels of a token, a multiple of PE",
+    "    parameter PE    = 2,            // lanes",
+    "    parameter KH    = 3,            // rows of the window",
+    "    parameter KW    = 3,            // columns of the window, a multiple of SIMD",
+    "    parameter W     = 5,            // columns of the grid",
+    "    parameter TOP   = 1,            // rows of the window above the token's",
+    "    parameter LEFT  = 1,            // columns of the window to the left of the token's",
+    "    parameter SIMD  = 1,            // taps a step",
+    "    parameter XBITS = 8             // bits of a lane",
+    ") (",
+    "    input  wire                     clk,",
+    "    input  wire                     rst,",
+    "    input  wire [PE*XBITS-1:0]      s_axis_tdata,",
+    "    input  wire                     s_axis_tvalid,",
+    "    output wire                     s_axis_tready,",
+    "    input  wire [2:0]               s_axis_tuser,",
+    "    output reg                      full,",
+    "    output reg  [2:0]               user,",
+    "    input  wire                     en,",
+    "    input  wire                     done,",
+    "    input  wire                     move,",
+    "    output reg  [SIMD*PE*XBITS-1:0] data",
+    ");",
+    "    localparam CF     = C / PE;                                     // beats of a token",
+    "    localparam BEFORE = TOP * W + LEFT;                             // tokens in front of one that it may see",
+    "    localparam BEHIND = (KH - 1 - TOP) * W + KW - 1 - LEFT;         // behind it",
+    "    localparam SPAN   = BEFORE + BEHIND;",
+    "    localparam SPARE  = (KH * KW == SIMD) ? 2 : 1;                  // on their way in: more than one if a step is a beat",
+    "    localparam ROWS   = (SPAN + SPARE + SIMD) / SIMD;               // tokens of a bank",
+    "    localparam SLOTS  = ROWS * SIMD;",
+    "    localparam ROOM   = SLOTS - BEFORE;                             // tokens that are not done",
+    "    localparam WORDS  = ROWS * CF;                                  // of a bank",
+    "    localparam DOWN   = W + SLOTS + SIMD - KW;                      // from a row's last step to the next row's first: > 0",
+    "    localparam STEP   = DOWN % SLOTS;",
+    "    localparam LW     = PE * XBITS;",
+    "    localparam CW = (CF > 1) ? $clog2(CF) : 1;",
+    "    localparam BW = (SIMD > 1) ? $clog2(SIMD) : 1;                  // a bank",
+    "    localparam SW = $clog2(SLOTS);                                  // a place (2 or more)",
+    "    localparam AW = (WORDS > 1) ? $clog2(WORDS) : 1;                // a word of a bank",
+    "    localparam NW = $clog2(SLOTS + 1);                              // a number of tokens",
+    "    localparam OW = $clog2(SPAN + SIMD + 1);                        // a tap, as tokens from the window's first one",
+    "    localparam JW = $clog2(W + KW + SIMD + 1);                      // a column",
+    "    localparam IW = (KH > 1) ? $clog2(KH) : 1;                      // a row of the window",
+    "    // (Verilator wants every width spelled out: hence the way over 32 bits)",
+    "    localparam [31:0] CF_32 = CF, C_LAST_32 = CF - 1, S_LAST_32 = SLOTS - 1, BEHIND_32 = BEHIND, BEFORE_32 = BEFORE, ROOM_32 = ROOM,",
+    "                      B_LAST_32 = SIMD - 1, WORDS_32 = WORDS, STEP_B_32 = STEP % SIMD, STEP_A_32 = STEP / SIMD * CF,",
+    "                      I_LAST_32 = KH - 1, J_LAST_32 = KW - SIMD, SIMD_32 = SIMD, LEFT_32 = LEFT, RIGHT_32 = W - 1 + LEFT, O_DOWN_32 = W + SIMD,",
+    "                      KW_32 = KW, HOME_32 = (SLOTS - BEFORE) % SLOTS, HOME_B_32 = HOME_32 % SIMD, HOME_A_32 = HOME_32 / SIMD * CF,",
+    "                      SIGHT_32 = (BEHIND + SLOTS - 1) % SLOTS, W_LAST_32 = W - 1;",
+    "    localparam [CW-1:0] C_LAST = C_LAST_32[CW-1:0];",
+    "    localparam [AW-1:0] C_LAST_A = C_LAST_32[AW-1:0];",
+    "    localparam [SW-1:0] S_LAST = S_LAST_32[SW-1:0];",
+    "    localparam [BW-1:0] B_LAST = B_LAST_32[BW-1:0];",
+    "    localparam [NW-1:0] FAR    = BEHIND_32[NW-1:0];",
+    "    localparam [OW-1:0] FIRST  = BEFORE_32[OW-1:0];",
+    "    localparam [IW-1:0] I_LAST = I_LAST_32[IW-1:0];",
+    "    localparam [JW-1:0] J_LAST = J_LAST_32[JW-1:0];",
+    "",
+    "    generate",
+    "        if (C % PE != 0)                mlo_error_PE_must_divide_C u_pe ();",
+    "        if (KW % SIMD != 0)             mlo_error_SIMD_must_divide_KW u_simd ();",
+    "        if (TOP < 0 || TOP >= KH)       mlo_error_TOP_must_be_less_than_KH u_top ();",
+    "        if (LEFT < 0 || LEFT >= KW)     mlo_error_LEFT_must_be_less_than_KW u_left ();",
+    "        if (W < 1)                      mlo_error_W_must_be_at_least_1 u_w ();",
+    "    endgenerate",
+    "",
+    "    // A word `add` words further in a bank, round its end.",
+    "    function [AW-1:0] round(input [AW-1:0] from, input [31:0] add);",
+    "        reg [31:0] sum;",
+    "        begin",
+    "            sum   = {{(32 - AW){1'b0}}, from} + add;",
+    "            sum   = (sum >= WORDS_32) ? sum - WORDS_32 : sum;",
+    "            round = sum[AW-1:0];",
+    "        end",
+    "    endfunction",
+    "    function [SW-1:0] after(input [SW-1:0] slot);",
+    "        after = (slot == S_LAST) ? {SW{1'b0}} : slot + 1'b1;",
+    "    endfunction",
+    "",
+    "    // ---- the way in ------------------------------------------------------------------------------------------------",
+    "    reg  [CW-1:0] in_c;",
+    "    reg  [BW-1:0] in_b;                             // the token's bank, the beat's word there",
+    "    reg  [AW-1:0] in_a;",
+    "    reg  [SW-1:0] in_slot, in_first;                // the token's place, that of its frame's first",
+    "    reg  [NW-1:0] in_at;                            // tokens of its frame in front of it, BEHIND at most",
+    "    reg  [NW-1:0] count;                            // tokens that are in and not done",
+    "    reg  [NW-1:0] credit;                           // of those, not begun, that may be",
+    "    wire          take   = s_axis_tvalid && s_axis_tready;",
+    "    wire          take_c = in_c == C_LAST;",
+    "    wire          taken  = take && take_c;",
+    "    wire          last   = s_axis_tuser[1];",
+    "    wire          load;                             // the next token is begun",
+    "    wire [NW-1:0] due    = !taken ? {NW{1'b0}} : last ? in_at + 1'b1 : {{(NW-1){1'b0}}, in_at == FAR};",
+    "    assign s_axis_tready = count != ROOM_32[NW-1:0];",
+    "",
+    "    reg [2:0]    user_mem [0:SLOTS-1];",
+    "    reg          last_mem [0:SLOTS-1];",
+    "    reg [NW-1:0] sees_mem [0:SLOTS-1];              // at a frame's first token: tokens behind it, BEHIND at most",
+    "    always @(posedge clk) begin",
+    "        if (take) begin",
+    "            in_c <= take_c ? {CW{1'b0}} : in_c + 1'b1;",
+    "            in_a <= !take_c ? in_a + 1'b1 : in_b == B_LAST ? round(in_a, 32'd1) : in_a - C_LAST_A;",
+    "        end",
+    "        if (taken) begin",
+    "            in_b     <= (in_b == B_LAST) ? {BW{1'b0}} : in_b + 1'b1;",
+    "            in_slot  <= after(in_slot);",
+    "            in_at    <= last ? {NW{1'b0}} : in_at == FAR ? FAR : in_at + 1'b1;",
+    "            if (last) in_first <= after(in_slot);",
+    "            user_mem[in_slot]  <= s_axis_tuser;",
+    "            last_mem[in_slot]  <= last;",
+    "            sees_mem[in_first] <= in_at;",
+    "        end",
+    "        count  <= count + {{(NW-1){1'b0}}, taken} - {{(NW-1){1'b0}}, done};",
+    "        credit <= credit + due - {{(NW-1){1'b0}}, load};",
+    "        if (rst) begin",
+    "            in_c     <= {CW{1'b0}};",
+    "            in_b     <= {BW{1'b0}};",
+    "            in_a     <= {AW{1'b0}};",
+    "            in_slot  <= {SW{1'b0}};",
+    "            in_first <= {SW{1'b0}};",
+    "            in_at    <= {NW{1'b0}};",
+    "            count    <= {NW{1'b0}};",
+    "            credit   <= {NW{1'b0}};",
+    "        end",
+    "    end",
+    "    // ---- the token that is stepped through: what of its window is in its frame ---------------------------------------------",
+    "    reg  [SW-1:0] slot, sight;                      // the next token's place; that of the token BEHIND behind the one in front of it",
+    "    reg           fresh;                            // the next token is its frame's first",
+    "    reg  [NW-1:0] ahead;                            // tokens of the frame behind this one, BEHIND at most",
+    "    reg  [OW-1:0] low, high;                        // its taps that are in the frame, as tokens from the window's first",
+    "    reg  [JW-1:0] left, right;                      // its columns that are in the grid",
+    "    reg  [JW-1:0] column;                           // of the next token",
+    "    reg  [OW-1:0] next_low;",
+    "    reg  [JW-1:0] next_left;",
+    "    wire [2:0]    next_user  = user_mem[slot];",
+    "    wire [NW-1:0] next_ahead = fresh ? sees_mem[slot] : (ahead == FAR && !last_mem[sight]) ? FAR : ahead - 1'b1;",
+    "    wire [31:0]   next_high  = BEFORE_32 + {{(32 - NW){1'b0}}, next_ahead};",
+    "    wire [31:0]   next_right = RIGHT_32 - {{(32 - JW){1'b0}}, column};",
+    "    wire          row_end    = column == W_LAST_32[JW-1:0];",
+    "    assign load = credit != {NW{1'b0}} && (!full || done);",
+    "    always @(posedge clk) begin",
+    "        if (load) begin",
+    "            user      <= next_user;",
+    "            ahead     <= next_ahead;",
+    "            low       <= next_low;",
+    "            high      <= next_high[OW-1:0];",
+    "            left      <= next_left;",
+    "            right     <= next_right[JW-1:0];",
+    "            slot      <= after(slot);",
+    "            sight     <= after(sight);",
+    "            fresh     <= next_user[1];",
+    "            column    <= (next_user[1] || row_end) ? {JW{1'b0}} : column + 1'b1;",
+    "            next_low  <= next_user[1] ? FIRST : next_low == {OW{1'b0}} ? next_low : next_low - 1'b1;",
+    "            next_left <= (next_user[1] || row_end) ? LEFT_32[JW-1:0] : next_left == {JW{1'b0}} ? next_left : next_left - 1'b1;",
+    "        end",
+    "        full <= load || (full && !done);",
+    "        if (rst) begin",
+    "            full      <= 1'b0;",
+    "            slot      <= {SW{1'b0}};",
+    "            sight     <= SIGHT_32[SW-1:0];",
+    "            fresh     <= 1'b1;",
+    "            column    <= {JW{1'b0}};",
+    "            next_low  <= FIRST;",
+    "            next_left <= LEFT_32[JW-1:0];",
+    "        end",
+    "    end",
+    "",
+    "    // ---- its steps -------------------------------------------------------------------------------------------------------",
+    "    reg  [IW-1:0] i;                                // the step's row and first column in the window",
+    "    reg  [JW-1:0] j;",
+    "    reg  [OW-1:0] tap;                              // i*W + j",
+    "    reg  [CW-1:0] c;",
+    "    reg  [BW-1:0] base_b, b;                        // bank of the window's first token, of the step's first",
+    "    reg  [AW-1:0] base_a, a;                        // word likewise",
+    "    wire          row_done = j == J_LAST;",
+    "    wire          beat_done = row_done && i == I_LAST;",
+    "    wire [31:0]   b_down   = {{(32 - BW){1'b0}}, b} + STEP_B_32;",
+    "    wire          b_over   = b_down >= SIMD_32;",
+    "    wire [31:0]   b_round  = b_over ? b_down - SIMD_32 : b_down;",
+    "    wire          base_end = base_b == B_LAST;",
+    "    wire [BW-1:0] next_b   = base_end ? {BW{1'b0}} : base_b + 1'b1;",
+    "    wire [AW-1:0] next_a   = base_end ? round(base_a, CF_32) : base_a;",
+    "    wire [31:0]   beat_a   = {{(32 - AW){1'b0}}, base_a} + {{(32 - CW){1'b0}}, c} + 32'd1;",
+    "    wire [AW-1:0] a_next   = round(a, CF_32);       // the words of the banks in front of b",
+    "    always @(posedge clk) begin",
+    "        if (en) begin",
+    "            j   <= row_done ? {JW{1'b0}} : j + SIMD_32[JW-1:0];",
+    "            tap <= beat_done ? {OW{1'b0}} : row_done ? tap + O_DOWN_32[OW-1:0] - KW_32[OW-1:0] : tap + SIMD_32[OW-1:0];",
+    "            if (row_done) i <= beat_done ? {IW{1'b0}} : i + 1'b1;",
+    "            if (beat_done) c <= done ? {CW{1'b0}} : c + 1'b1;",
+    "            b <= done ? next_b : beat_done ? base_b : row_done ? b_round[BW-1:0] : b;",
+    "            a <= done ? next_a : beat_done ? beat_a[AW-1:0] : row_done ? (b_over ? round(a, STEP_A_32 + CF_32) : round(a, STEP_A_32)) : a_next;",
+    "        end",
+    "        if (done) begin",
+    "            base_b <= next_b;",
+    "            base_a <= next_a;",
+    "        end",
+    "        if (rst) begin",
+    "            i      <= {IW{1'b0}};",
+    "            j      <= {JW{1'b0}};",
+    "            tap    <= {OW{1'b0}};",
+    "            c      <= {CW{1'b0}};",
+    "            b      <= HOME_B_32[BW-1:0];",
+    "            a      <= HOME_A_32[AW-1:0];",
+    "            base_b <= HOME_B_32[BW-1:0];",
+    "            base_a <= HOME_A_32[AW-1:0];",
+    "        end",
+    "    end",
+    "",
+    "    // ---- banks, then taps in their order, those outside 0 ------------------------------------------------------------------",
+    "    wire [SIMD*LW-1:0] read;                        // of each bank",
+    "    reg  [SIMD-1:0]    seen;                        // of each tap: it is in the frame",
+    "    reg  [BW-1:0]      first;                       // bank of the first tap",
+    "    wire [SIMD*LW-1:0] ordered;",
+    "    genvar s;",
+    "    generate",
+    "        for (s = 0; s < SIMD; s = s + 1) begin : bank",
+    "            localparam [BW-1:0] ME = s;",
+    "            localparam [JW-1:0] J  = s;",
+    "            localparam [OW-1:0] O  = s;",
+    "            (* no_rw_check *)    // what is read where it is written in the same cycle is outside",
+    "            reg  [LW-1:0] mem [0:WORDS-1];",
+    "            reg  [LW-1:0] word;",
+    "            wire [AW-1:0] at = ({1'b0, ME} < {1'b0, b}) ? a_next : a;",
+    "            always @(posedge clk) begin",
+    "                if (take && in_b == ME) mem[in_a] <= s_axis_tdata;",
+    "                if (en) word <= mem[at];",
+    "            end",
+    "            assign read[s*LW +: LW] = word;",
+    "            wire [JW-1:0] col = j + J;",
+    "            wire [OW-1:0] far = tap + O;",
+    "            always @(posedge clk)",
+    "                if (en) seen[s] <= col >= left && col <= right && far >= low && far <= high;",
+    "            always @(posedge clk)",
+    "                if (move) data[s*LW +: LW] <= ordered[s*LW +: LW] & {LW{seen[s]}};",
+    "        end",
+    "        if (SIMD == 1) begin : in_order",
+    "            assign ordered = read;",
+    "            wire unused = &{1'b0, first};",
+    "        end else begin : turned",
+    "            wire [2*SIMD*LW-1:0] twice = {read, read};",
+    "            for (s = 0; s < SIMD; s = s + 1) begin : tap_of",
+    "                assign ordered[s*LW +: LW] = twice[({{(32 - BW){1'b0}}, first} + s)*LW +: LW];",
+    "            end",
+    "        end",
+    "    endgenerate",
+    "    always @(posedge clk) if (en) first <= b;",
+    "    wire unused = &{1'b0, S_LAST_32, C_LAST_32, B_LAST_32, BEHIND_32, I_LAST_32, J_LAST_32, ROOM_32, HOME_32, HOME_B_32, HOME_A_32, SIGHT_32,",
+    "                    W_LAST_32, LEFT_32, O_DOWN_32, KW_32, next_high, next_right, b_round, beat_a};",
+    "",
+    "`ifdef FORMAL",
+    "    reg f_past = 1'b0;",
+    "    always @(posedge clk) f_past <= 1'b1;",
+    "    always @(*) if (!f_past) assume (rst);",
+    "    // The environment: steps of the token that is there, in their number.",
+    "    wire f_end = beat_done && c == C_LAST;",
+    "    always @(*) begin",
+    "        assume (!en || (full && move));",
+    "        assume (done == (en && f_end));",
+    "    end",
+    "    // Which tokens are inside: those at places oldest, oldest + 1, .. in_slot - 1. Of them in_at may not be begun: those of the frame that",
+    "    // comes in, BEHIND at most. So the last token of a frame lets all of it go.",
+    "    wire [SW-1:0] f_before = (slot == {SW{1'b0}}) ? S_LAST : slot - 1'b1;",
+    "    wire [SW-1:0] f_oldest = full ? f_before : slot;",
+    "    wire [31:0]   f_next   = {{(32 - SW){1'b0}}, f_oldest} + {{(32 - NW){1'b0}}, count};",
+    "    always @(*) if (f_past) begin",
+    "        assert (count <= ROOM_32[NW-1:0] && slot <= S_LAST && in_slot <= S_LAST && in_c <= C_LAST && c <= C_LAST);",
+    "        assert (in_at <= FAR);",
+    "        assert ({{(32 - SW){1'b0}}, in_slot} == (f_next >= SLOTS ? f_next - SLOTS : f_next));",
+    "        assert ({2'b00, credit} + {2'b00, in_at} + full == {2'b00, count});",
+    "        if (full) assert (user == user_mem[f_before]);",
+    "    end",
+    "    // The sideband of a place that the solver picks stays as long as its token is inside.",
+    "    (* anyconst *) wire [SW-1:0] f_slot;",
+    "    reg  [2:0]    f_user;",
+    "    reg           f_have;",
+    "    wire [31:0]   f_far = ({{(32 - SW){1'b0}}, f_slot} + SLOTS - {{(32 - SW){1'b0}}, f_oldest}) % SLOTS;",
+    "    always @(posedge clk) begin",
+    "        if (taken && in_slot == f_slot) f_user <= s_axis_tuser;",
+    "        f_have <= !rst && ((taken && in_slot == f_slot) || (f_have && !(done && f_oldest == f_slot)));",
+    "    end",
+    "    always @(*) begin",
+    "        assume (f_slot <= S_LAST);",
+    "        if (f_past) assert (f_have == (f_far < count));",
+    "        if (f_past && f_have) assert (user_mem[f_slot] == f_user);",
+    "    end",
+    "    // F_WORDS: words, from reset on, of tokens of one beat: all that came are kept by their number, with their column and their frame's number.",
+    "    parameter F_WORDS = 0;",
+    "    generate",
+    "    if (F_WORDS != 0) begin : f_words",
+    "    localparam F = 8;",
+    "    reg  [F*LW-1:0] f_x;",
+    "    reg  [F*4-1:0]  f_col, f_frame;",
+    "    reg  [3:0]      f_in, f_n, f_i, f_j, f_here, f_frames;      // tokens in, done; the step; column and frame of what comes in",
+    "    always @(posedge clk) begin",
+    "        if (taken) begin",
+    "            f_x[f_in*LW +: LW]    <= s_axis_tdata;",
+    "            f_col[f_in*4 +: 4]    <= f_here;",
+    "            f_frame[f_in*4 +: 4]  <= f_frames;",
+    "            f_in     <= f_in + 4'd1;",
+    "            f_here   <= (last || f_here + 1 == W) ? 4'd0 : f_here + 4'd1;",
+    "            f_frames <= f_frames + last;",
+    "        end",
+    "        if (done) f_n <= f_n + 4'd1;",
+    "        if (en) begin",
+    "            f_j <= (f_j + SIMD == KW) ? 4'd0 : f_j + SIMD;",
+    "            if (f_j + SIMD == KW) f_i <= (f_i + 1 == KH) ? 4'd0 : f_i + 4'd1;",
+    "        end",
+    "        if (rst) {f_in, f_n, f_i, f_j, f_here, f_frames} <= 24'd0;",
+    "    end",
+    "    always @(*) if (f_past) begin",
+    "        assume (f_in < F);",
+    "        assert (done == (en && f_j + SIMD == KW && f_i + 1 == KH));",
+    "        // what a token sees is there",
+    "        if (full) assert (f_n < f_in && (f_in > f_n + BEHIND || f_frames != f_frame[f_n*4 +: 4]));",
+    "    end",
+    "    reg  [SIMD*LW-1:0] f_want, f_data;",
+    "    reg  [1:0]         f_valid = 2'b00;",
+    "    for (s = 0; s < SIMD; s = s + 1) begin : f_tap",
+    "        wire [5:0] col  = f_col[f_n*4 +: 4] + f_j + s - LEFT;         // modulo 64: below 0 is 32 and more",
+    "        wire [5:0] that = f_n + f_i * W + f_j + s - BEFORE;",
+    "        wire       is   = col < W && that < f_in && f_frame[that[2:0]*4 +: 4] == f_frame[f_n*4 +: 4];",
+    "        always @(posedge clk) if (en) f_want[s*LW +: LW] <= is ? f_x[that[2:0]*LW +: LW] : {LW{1'b0}};",
+    "    end",
+    "    always @(posedge clk) begin",
+    "        if (move) begin",
+    "            f_data  <= f_want;",
+    "            f_valid <= {f_valid[0], en};",
+    "        end",
+    "        if (rst) f_valid <= 2'b00;",
+    "    end",
+    "    always @(*) if (f_past && f_valid[1]) assert (data == f_data);",
+    "    end",
+    "    endgenerate",
+    "    always @(posedge clk) if (f_past && !rst) cover (done && user[1] && count == ROOM_32[NW-1:0]);",
+    "`endif",
+    "endmodule",
+    "",
+    "`default_nettype wire",
+    NULL };
 static const mlo_embedded mlo_verilog[] = {
     { "mlo_add.v", mlo_lines_verilog_mlo_add_v },
     { "mlo_add4.v", mlo_lines_verilog_mlo_add4_v },
@@ -46965,6 +48790,7 @@ static const mlo_embedded mlo_verilog[] = {
     { "mlo_attention_weight.v", mlo_lines_verilog_mlo_attention_weight_v },
     { "mlo_axi_reader.v", mlo_lines_verilog_mlo_axi_reader_v },
     { "mlo_axi_share.v", mlo_lines_verilog_mlo_axi_share_v },
+    { "mlo_conv.v", mlo_lines_verilog_mlo_conv_v },
     { "mlo_delay.v", mlo_lines_verilog_mlo_delay_v },
     { "mlo_divide.v", mlo_lines_verilog_mlo_divide_v },
     { "mlo_dot.v", mlo_lines_verilog_mlo_dot_v },
@@ -47007,6 +48833,7 @@ static const mlo_embedded mlo_verilog[] = {
     { "mlo_variance.v", mlo_lines_verilog_mlo_variance_v },
     { "mlo_vector.v", mlo_lines_verilog_mlo_vector_v },
     { "mlo_width.v", mlo_lines_verilog_mlo_width_v },
+    { "mlo_window.v", mlo_lines_verilog_mlo_window_v },
 };
 enum { MLO_N_VERILOG = sizeof mlo_verilog / sizeof *mlo_verilog };
 static const char *const mlo_lines_share_Makefile[] = {
@@ -50243,7 +52070,8 @@ typedef struct {
 static const char *mlo_kernel_look(const mlo_kernel *k) {
     if (k->table) return "table";
     switch (k->kind) {
-    case MLO_KERNEL_MATRIX: return "mac";
+    case MLO_KERNEL_MATRIX:
+    case MLO_KERNEL_WINDOW: return "mac";
     case MLO_KERNEL_ATTENTION: return "attention";
     case MLO_KERNEL_NORM: return "norm";
     default: return "sum";

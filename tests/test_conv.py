@@ -336,4 +336,4 @@ def check_foldings():
     t.case("refused: weights of more bits than metadata say", "" if p.returncode == 3 and "does not fit 3 bits" in p.stderr.decode() else "status %d: %s" % (p.returncode, p.stderr.decode()))
 
 
-t.main(check_words, check_floats, check_refusals, check_cores, check_exports, check_foldings, floor=68)
+if __name__ == "__main__": t.main(check_words, check_floats, check_refusals, check_cores, check_exports, check_foldings, floor=68)
