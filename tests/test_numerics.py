@@ -593,7 +593,7 @@ def check_rounded_attention():
 
 # op: its operands; parameter, which of its members (a slice), from, to. What mlo_requantize and the modules take: M of 15 bits, shifts that keep 63.
 M, S, FAR = (0, 2 ** 15 - 1), (1, 62), (1, 40)
-LIMITS = {
+RANGES = {
     "Requant": ("x", {"bias": 8, "mult": 8, "shift": 8}, [("bias", None, -2 ** 15, 2 ** 15 - 1), ("mult", None, *M), ("shift", None, *S)]),
     "MVU": ("xw", {"bias": 8, "mult": 8, "shift": 8}, [("mult", None, *M), ("shift", None, *S)]),
     "Add": ("ab", {"p": 3}, [("p", 0, *M), ("p", 1, *M), ("p", 2, *S)]),
@@ -607,8 +607,8 @@ LIMITS = {
 
 def check_limits():
     """A parameter one below what the hardware takes, or one above, in its first place or its last, is refused and said; the ends are not."""
-    attributes = {"LayerNorm": {"center": 1, "groups": 1}, **{op: {"heads": 2, "lt": 2} for op in LIMITS if op.startswith("Attention")}}
-    for op, (operands, sizes, rows) in LIMITS.items():
+    attributes = {"LayerNorm": {"center": 1, "groups": 1}, **{op: {"heads": 2, "lt": 2} for op in RANGES if op.startswith("Attention")}}
+    for op, (operands, sizes, rows) in RANGES.items():
         why, tried = "", 0
         for name, member, low, high in rows:
             for at in (member,) if member is not None else (0, sizes[name] - 1):
