@@ -20,7 +20,7 @@ import tempfile
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
-FAST = "ops read run roll extract nested spellings attention given edited numerics fixed interval search device predict show report cli errors places".split()
+FAST = "ops odd read run roll extract nested spellings perturb finn deeploy trace attention given edited numerics fixed interval search device predict show report cli errors places".split()
 VERSIONS = range(30, 18, -1)             # of clang: 18 knows MC/DC, but merges no profiles of it
 
 
