@@ -387,11 +387,19 @@ static int mlo_shape_Where(mlo_shapes *s) {
     return 0;
 }
 
+static int mlo_clip_scalar(mlo_call *c, const mlo_array *bound, const char *which) {
+    const int64_t n = bound ? mlo_array_count(bound) : 1;
+    if (n == 1) return 0;
+    return mlo_fail(c->m, MLO_E_SHAPE, c->node,
+        "the bound '%s' has %lld elements; it must be a scalar", which, (long long)n);
+}
+
 /* Clip: bounds are attributes (opset < 11) or optional scalars. max wins over min, as in numpy. */
 static int mlo_clip_bounds(mlo_call *c, const mlo_array *lo, const mlo_array *hi) {
     const mlo_array *pair[2];
     pair[0] = c->in[0];
     mlo_dtype core = mlo_core_type(c->in[0]->dtype);
+    if (mlo_clip_scalar(c, lo, "min") || mlo_clip_scalar(c, hi, "max")) return mlo_failed(c->m);
     if (lo) {
         pair[1] = lo;
         MLO_TRY(mlo_elements_any(c->m, c->node, c->out[0], pair, 2, &mlo_loops_Max, core, NULL));
