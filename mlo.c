@@ -33252,11 +33252,11 @@ static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
 
 /* Token n's beats that were taken later than they came held their producer back, whose next token,
  * where there is no FIFO, has mostly not fired yet (if it has, its own wait holds this one). What is
- * between them may hold all of a token (a fork and a converter one of a wide beat): it left. */
+ * between them may hold more than a token (a fork and a converter one of a wide beat): it left. */
 static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const int64_t in[2]) {
     const mlo_link *w = &s->way[e - s->c->edge];
     int64_t when[2];
-    if (e->fifo || e->from == MLO_OUTSIDE || w->held >= w->beats_to) return;
+    if (e->fifo || e->from == MLO_OUTSIDE || w->held > w->beats_to) return;
     if (!mlo_edge_comes(s, e, n, when)) return;
     mlo_token *from = mlo_token_of(s, e->from, n);
     const int64_t late = mlo_max(0, in[1] - when[1]);
