@@ -7,7 +7,7 @@
 
 Of each model: `mlo compile`; the words of its core in `mlo run` and in ONNX Runtime on host/core.onnx, which must be the
 same; and how near ONNX Runtime comes on pre.onnx, core.onnx and post.onnx to the float model, with inputs that calibration
-never saw. Half of the exports a day, in turn; compiled are all. Of a day's exports whose cores are the same Verilog, byte for byte, one has it
+never saw. A third of the exports a day, in turn; compiled are all. Of a day's exports whose cores are the same Verilog, byte for byte, one has it
 simulated: the same words again. What cannot be built has to say so in a person's words: REFUSED.
 models/families.py, families_more.py, families_gates.py, families_decoders.py, families_norms.py and families_masks.py made the files.
 
@@ -277,11 +277,11 @@ def choose(found):
     for m in found: cores.setdefault(m.core, []).append(m)
     cores.pop("", None)
     turn = 0
-    for same in cores.values():                          # half of the exports a day: of each core, and of the cores that only one has
+    for same in cores.values():                          # a third of the exports a day: of each core, and of the cores that only one has
         for m in same:
-            m.due = t.full or turn % 2 == day % 2
+            m.due = t.full or turn % 3 == day % 3
             turn += 1
-        for k, m in enumerate(x for x in same if x.due): m.simulated = t.full or k == day // 2 % sum(x.due for x in same)
+        for k, m in enumerate(x for x in same if x.due): m.simulated = t.full or k == day // 3 % sum(x.due for x in same)
     t.note("%d different cores; simulated today: %s" % (len(cores), " ".join(m.name for m in found if m.core and m.due and m.simulated)))
 
 
@@ -292,7 +292,7 @@ def check_families():
     choose(found)
     together(*[m.judge for m in found if m.due])
     table(found)
-    for m in found: t.case(m.name + (": refused, and why" if m.words else "" if m.due else ": compiled; its words are judged tomorrow"), m.verdict())
+    for m in found: t.case(m.name + (": refused, and why" if m.words else "" if m.due else ": compiled; its words are judged another day"), m.verdict())
     good = [m for m in found if not m.words and not m.why]
     refused = [m for m in found if m.words and not m.verdict()]
     t.note("%d of %d exports are hardware; %d say why not" % (len(good), len(found), len(refused)))
