@@ -30,7 +30,7 @@ SRC     := $(wildcard src/*.c src/*/*.c)
 CLI     := main.c $(wildcard cli/*.c)
 TEXTS   := $(wildcard verilog/*.v share share/* share/*/*)
 
-.PHONY: all deps demo test test-all test-full costs bench synth fuzz lint format install clean prove mutants coverage
+.PHONY: all deps packages demo test test-all test-full costs bench synth fuzz lint format install clean prove mutants coverage
 all: mlo
 
 mlo: build/main.o build/mlo.o
@@ -54,16 +54,16 @@ mlo.c: $(SRC) build/texts.c tools/amalgamate.sh
 	mv $@.part $@
 
 deps: .venv/ready
+	@echo "deps: everything is there"
+
+packages: | build
 	@missing=; for p in $(PACKAGES); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'install ok installed' || missing="$$missing $$p"; done; \
-	if [ -z "$$missing" ]; then echo "deps: everything is there"; exit 0; fi; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
 	sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
 	echo "deps: installing$$missing"; \
 	$$sudo apt-get update -qq && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing > build/apt.log 2>&1 || { tail -5 build/apt.log; echo "deps: apt-get failed; see build/apt.log"; exit 1; }
 
-# python3-venv comes first, so that a bare machine gets here at all
-.venv/ready: tests/requirements.txt | build
-	@python3 -c 'import ensurepip, venv' 2>/dev/null || { sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; echo "deps: installing python3-venv"; \
-	$$sudo apt-get update -qq && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3 python3-venv > build/apt.log 2>&1; }
+.venv/ready: tests/requirements.txt | packages
 	@echo "deps: Python packages into .venv"
 	@python3 -m venv .venv
 	@.venv/bin/pip install -q --disable-pip-version-check -r tests/requirements.txt
@@ -77,8 +77,8 @@ demo: deps
 test: TIER := --quick
 costs: TIER := --costs
 test-full: TIER := --full
-test test-all test-full costs: deps
-	@$(MAKE) --no-print-directory mlo
+test test-all test-full costs: packages
+	@$(MAKE) --no-print-directory -j2 deps mlo
 	@$(PYTHON) tests/run.py ./mlo $(TIER)
 
 prove:

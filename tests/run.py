@@ -10,7 +10,7 @@
         --costs  writes costs.txt: what scripts cost now is what they may cost
 
 Test scripts get a build of mlo under ASan and UBSan, so that whatever they try is watched; those in PLAIN, whose time goes into simulators and
-large models, get path/to/mlo, one of them, by the date, the other one. What was compiled stays in build/, by its hash.
+whole models, get path/to/mlo, and the other one every sixth day. What was compiled stays in build/, by its hash.
 A script may not cost half as much again as costs.txt says: seconds of a processor, in units of a loop that is timed beside it. (With CI=true that
 is a note: a machine that nobody knows has no say in it.)
 
@@ -80,8 +80,10 @@ QUICK = {
     "verilog/split": "", "verilog/tile": "", "verilog/width": "",
 }
 
-# scripts that evaluate large models or wait for simulators
-PLAIN = ["test_bits", "test_device", "test_fold_default", "test_hardware", "test_predict", "test_search"]
+# scripts that calibrate, evaluate whole models or wait for simulators: the sanitizers' turn at each of them comes every TURN days
+PLAIN = """test_attention test_bias test_bits test_causal test_conv test_device test_families test_fixed test_fold_default test_gate test_given test_hardware
+    test_interval test_memory test_predict test_report test_rotary test_search test_show test_stalls test_stories""".split()
+TURN = 6
 
 
 class Script:
@@ -103,12 +105,10 @@ def watched(mlo, under):
     return path
 
 
-def programs(mlo, watching, full):
-    """script -> the program it gets, where that is not the watched one."""
-    due = PLAIN[datetime.date.today().toordinal() % len(PLAIN)]
-    plain = [name for name in PLAIN if not full and name != due]
-    if watching != mlo: print("sanitizers: all but %s" % ", ".join(plain + ["test_library"]), flush=True)
-    return {name: mlo for name in plain + ["test_library"]}           # test_library makes its own
+def plain_today(full):
+    """Scripts that get mlo itself. test_library makes its own programs."""
+    today = datetime.date.today().toordinal() % TURN
+    return [name for i, name in enumerate(PLAIN) if not full and i % TURN != today] + ["test_library"]
 
 
 def find(quick):
@@ -130,7 +130,7 @@ def find(quick):
             s.command += QUICK[s.name].split()
             s.picked = bool(QUICK[s.name])
     known = costs()
-    return sorted(scripts, key=lambda s: (-known.get(s.name, 1e9), s.name))        # who takes longest begins
+    return sorted(scripts, key=lambda s: (-known.get(s.name, 1e9), s.name))
 
 
 # ---- what scripts cost ---------------------------------------------------------------------------------------------------------------
@@ -255,13 +255,17 @@ def main():
     if not os.access(mlo, os.X_OK): sys.exit("tests/run.py: there is no program %s; `make mlo` builds it" % mlo)
     if a.full: os.environ["MLO_FULL"] = "1"
     scripts = [s for s in find(a.quick) if not a.names or any(n in s.name for n in a.names)]
-    watching = watched(mlo, a.under)
-    plain = programs(mlo, watching, a.full)
-    for s in scripts: s.command = [plain.get(s.name, watching) if word == "MLO" else word for word in s.command]
+    plain = plain_today(a.full)
+    waits = lambda script: "MLO" in script.command and script.name not in plain
+    scripts.sort(key=waits)                             # who takes longest begins, but for those whose program is made meanwhile
+    if a.under != "plain": print("%s: all but %s" % (a.under, ", ".join(plain)), flush=True)
+    watching = concurrent.futures.ThreadPoolExecutor(1).submit(watched, mlo, a.under)
     known = {} if a.quick or a.full or a.costs or a.under == "valgrind" else costs()
     start, lock = time.monotonic(), threading.Lock()
 
     def one(script):
+        program = watching.result() if waits(script) else mlo
+        script.command = [program if word == "MLO" else word for word in script.command]
         run(script)
         due = script.name in PLAIN and script.name not in plain            # sanitizers are dear there
         dear = "" if due else grown(script, known)
