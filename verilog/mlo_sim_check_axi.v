@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 // mlo_sim_check_axi: judges an AXI4 read port, master and memory (simulation, and mlo_axi_reader's proof)
 //
-// asked[3:0] and sent[3:0]: hold, stable, reset, unknown of AR and of R, as mlo_sim_check says.  And:
-//   asked[4] boundary  a burst crosses 4 KB
-//   asked[5] size      ARSIZE is not the whole bus
-//   asked[6] kind      ARBURST is not INCR
-//   asked[7] align     the address is no multiple of a beat
-//   asked[8] length    more than BURST beats
+// asked: the rules of requests, as mlo_sim_check_burst says.  sent[3:0]: hold, stable, reset, unknown of R, as
+// mlo_sim_check says.  And:
 //   sent[4]  unasked   a beat that no request waits for
 //   sent[5]  rlast     RLAST before a burst's final beat, or missing on it: R brings ARLEN + 1 beats per request, in their order
 //   sent[6]  id        RID is another than the request's
@@ -46,18 +42,7 @@ module mlo_sim_check_axi #(
     output wire [31:0]           breaches,
     output wire                  owing         // a request waits for beats
 );
-    localparam        SIZE    = $clog2(DATA_WIDTH / 8);
-    localparam [31:0] SIZE_V  = SIZE, BURST_V = BURST;
-    localparam        MW      = $clog2(MOST);
-    localparam [ADDR_WIDTH-1:0] LOW = DATA_WIDTH / 8 - 1;
-
-    wire [31:0] breaches_ar, breaches_r;
-    mlo_sim_check #(.WIDTH(ADDR_WIDTH + 14), .PORT(PORT_AR)) u_ar (
-        .clk(clk), .rst(rst), .cycle(cycle), .payload({arid, arburst, arsize, arlen, araddr}), .valid(arvalid), .ready(arready),
-        .broken(asked[3:0]), .breaches(breaches_ar));
-    mlo_sim_check #(.WIDTH(DATA_WIDTH + 4), .PORT(PORT_R)) u_r (
-        .clk(clk), .rst(rst), .cycle(cycle), .payload({rid, rresp, rlast, rdata}), .valid(rvalid), .ready(rready),
-        .broken(sent[3:0]), .breaches(breaches_r));
+    localparam MW = $clog2(MOST);
 
     // Requests taken and not yet answered: {ARID, ARLEN}, oldest first.
     reg  [8:0]  queue [0:MOST-1];
@@ -67,13 +52,14 @@ module mlo_sim_check_axi #(
     wire [8:0]  oldest = queue[head[MW-1:0]];
     assign      owing  = (head != tail);
 
-    wire [12:0] page_end = {1'b0, araddr[11:0]} + (({5'd0, arlen} + 13'd1) << SIZE);
-    wire        judged   = arvalid && !rst;
-    assign asked[4] = judged && page_end > 13'd4096;
-    assign asked[5] = judged && arsize != SIZE_V[2:0];
-    assign asked[6] = judged && arburst != 2'b01;
-    assign asked[7] = judged && (araddr & LOW) != {ADDR_WIDTH{1'b0}};
-    assign asked[8] = judged && ({24'd0, arlen} >= BURST_V || full);
+    wire [31:0] breaches_ar, breaches_r;
+    mlo_sim_check_burst #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(DATA_WIDTH), .BURST(BURST), .PORT(PORT_AR)) u_ar (
+        .clk(clk), .rst(rst), .cycle(cycle), .id(arid), .addr(araddr), .len(arlen), .size(arsize), .burst(arburst), .valid(arvalid),
+        .ready(arready), .full(full), .asked(asked), .breaches(breaches_ar));
+    mlo_sim_check #(.WIDTH(DATA_WIDTH + 4), .PORT(PORT_R)) u_r (
+        .clk(clk), .rst(rst), .cycle(cycle), .payload({rid, rresp, rlast, rdata}), .valid(rvalid), .ready(rready),
+        .broken(sent[3:0]), .breaches(breaches_r));
+
     assign sent[4]  = rvalid && !rst && !owing;
     assign sent[5]  = rvalid && !rst && owing && rlast != (beat == oldest[7:0]);
     assign sent[6]  = rvalid && !rst && owing && rid != oldest[8];
@@ -103,20 +89,13 @@ module mlo_sim_check_axi #(
     end
 
 `ifndef FORMAL
-    // Judged once a transfer, when it is taken.
-    wire ask  = arready && asked[8:4] != 5'd0;
-    wire send = rready && sent[6:4] != 3'd0;
-    always @(posedge clk) if (ask || send) begin
+    // Judged once a beat, when it is taken.
+    always @(posedge clk) if (rready && sent[6:4] != 3'd0) begin
         others <= others + 32'd1;
         if (others < 32'd20) begin
-            if (ask && asked[4]) $display("PROTOCOL %0s boundary at cycle %0d", PORT_AR, cycle);
-            if (ask && asked[5]) $display("PROTOCOL %0s size at cycle %0d", PORT_AR, cycle);
-            if (ask && asked[6]) $display("PROTOCOL %0s kind at cycle %0d", PORT_AR, cycle);
-            if (ask && asked[7]) $display("PROTOCOL %0s align at cycle %0d", PORT_AR, cycle);
-            if (ask && asked[8]) $display("PROTOCOL %0s length at cycle %0d", PORT_AR, cycle);
-            if (send && sent[4]) $display("PROTOCOL %0s unasked at cycle %0d", PORT_R, cycle);
-            if (send && sent[5]) $display("PROTOCOL %0s rlast at cycle %0d", PORT_R, cycle);
-            if (send && sent[6]) $display("PROTOCOL %0s id at cycle %0d", PORT_R, cycle);
+            if (sent[4]) $display("PROTOCOL %0s unasked at cycle %0d", PORT_R, cycle);
+            if (sent[5]) $display("PROTOCOL %0s rlast at cycle %0d", PORT_R, cycle);
+            if (sent[6]) $display("PROTOCOL %0s id at cycle %0d", PORT_R, cycle);
         end
     end
 `endif

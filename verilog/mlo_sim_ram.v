@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// mlo_sim_ram: an AXI4 memory to read from (simulation only)
+// mlo_sim_ram: an AXI4 memory (simulation only): its read port; mlo_sim_ram_write is the other one
 //
 // One word of DATA_WIDTH bits per line of FILE, in hexadecimal (or fill it from outside:
 // $readmemh(name, u_ram.mem)); word 0 lies at byte address `base`.
@@ -8,6 +8,7 @@
 // `stall` percent of the cycles (0..100) neither a request is taken nor a new beat offered.
 // `rate`: beats per 256 cycles on the average, 0 or 256 for no limit.
 // `fault`: the beat of this number, counted from 1, comes with SLVERR (and its data); 0 for none.
+// `write`: bytes of the word `write_word` that are replaced in this cycle; 0 where nobody writes.
 // Beyond the memory RRESP is DECERR.  Whether requests are legal is judged by mlo_sim_check_axi.
 `default_nettype none
 module mlo_sim_ram #(
@@ -30,6 +31,10 @@ module mlo_sim_ram #(
     input  wire [ADDR_WIDTH-1:0] base,
     output reg  [31:0]           beats,      // read so far
 
+    input  wire [DATA_WIDTH/8-1:0] write,
+    input  wire [63:0]           write_word,
+    input  wire [DATA_WIDTH-1:0] write_data,
+
     input  wire                  s_axi_arid,
     input  wire [ADDR_WIDTH-1:0] s_axi_araddr,
     input  wire [7:0]            s_axi_arlen,
@@ -37,7 +42,7 @@ module mlo_sim_ram #(
     input  wire [1:0]            s_axi_arburst,
     input  wire                  s_axi_arvalid,
     output wire                  s_axi_arready,
-    output wire                  s_axi_rid,
+    output reg                   s_axi_rid,
     output reg  [DATA_WIDTH-1:0] s_axi_rdata,
     output reg  [1:0]            s_axi_rresp,
     output reg                   s_axi_rlast,
@@ -50,6 +55,11 @@ module mlo_sim_ram #(
     reg [DATA_WIDTH-1:0] mem [0:DEPTH-1];
     initial if (FILE != "") $readmemh(FILE, mem);
 
+    integer i;
+    always @(posedge clk)
+        for (i = 0; i < BYTES; i = i + 1)
+            if (write[i]) mem[write_word[31:0]][8*i +: 8] <= write_data[8*i +: 8];
+
     reg  [31:0] random;
     wire [31:0] x1 = random ^ (random << 13);
     wire [31:0] x2 = x1 ^ (x1 >> 17);
@@ -57,9 +67,10 @@ module mlo_sim_ram #(
     wire [31:0] percent_r = ({16'd0, random[31:16]} * 32'd100) >> 16;
     wire [31:0] percent_a = ({16'd0, random[15:0]} * 32'd100) >> 16;
 
-    // Requests that wait: word index, beats - 1, the earliest cycle of the first beat.
+    // Requests that wait: word index, id, beats - 1, the earliest cycle of the first beat.
     reg [63:0] queue_word [0:63];
     reg [7:0]  queue_len  [0:63];
+    reg        queue_id   [0:63];
     reg [31:0] queue_time [0:63];
     reg [6:0]  head, tail;               // one bit more than an index: full and empty differ
     reg        open;                     // random: may take a request now
@@ -78,7 +89,6 @@ module mlo_sim_ram #(
     wire        limited = (rate != 32'd0) && (rate < 32'd256);
     wire        offer   = (head != tail) && (queue_time[head[5:0]] <= now) && (percent_r >= stall) &&
                           (!limited || credit >= 16'd256) && (!s_axi_rvalid || s_axi_rready);
-    assign s_axi_rid = 1'b0;
 
     always @(posedge clk) begin
         if (stall != 32'd0) random <= x3;           // (not needed otherwise, and slow to simulate)
@@ -87,6 +97,7 @@ module mlo_sim_ram #(
         if (take) begin
             queue_word[tail[5:0]] <= offset >> SIZE;
             queue_len[tail[5:0]]  <= s_axi_arlen;
+            queue_id[tail[5:0]]   <= s_axi_arid;
             queue_time[tail[5:0]] <= now + ((latency == 32'd0) ? 32'd0 : latency - 32'd1);
             tail <= tail + 7'd1;
         end
@@ -98,6 +109,7 @@ module mlo_sim_ram #(
         if (offer) begin
             s_axi_rvalid <= 1'b1;
             s_axi_rdata  <= (word < DEPTH) ? mem[word[31:0]] : {DATA_WIDTH{1'b0}};
+            s_axi_rid    <= queue_id[head[5:0]];
             s_axi_rresp  <= (word < DEPTH) ? 2'b00 : 2'b11;
             if (offered + 32'd1 == fault) s_axi_rresp <= 2'b10;
             offered      <= offered + 32'd1;
@@ -124,6 +136,6 @@ module mlo_sim_ram #(
         end
     end
 
-    wire unused = &{1'b0, s_axi_arid, s_axi_arsize, s_axi_arburst, rate[31:16], offset[SIZE-1:0]};
+    wire unused = &{1'b0, write_word[63:32], s_axi_arsize, s_axi_arburst, rate[31:16], offset[SIZE-1:0]};
 endmodule
 `default_nettype wire

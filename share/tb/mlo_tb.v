@@ -49,6 +49,7 @@ module mlo_tb;
         .error_index(error_index), .error_expected(error_expected), .error_got(error_got), .frames(frames), .done(done),
         .s_axis_tdata(out_tdata), .s_axis_tvalid(out_tvalid), .s_axis_tready(out_tready), .s_axis_tlast(out_tlast));
     mlo_sim_ram #(.DATA_WIDTH(AXI), .DEPTH(IMAGE)) u_ram (.clk(clk), .rst(rst), .seed(seed + 3), .stall(stall_memory), .latency(latency), .rate(rate), .fault(fault), .base(64'h4000_0000), .beats(ram_beats),
+        .write({AXI/8{1'b0}}), .write_word(64'd0), .write_data({AXI{1'b0}}),
         .s_axi_arid(arid), .s_axi_araddr(m_araddr), .s_axi_arlen(m_arlen), .s_axi_arsize(m_arsize), .s_axi_arburst(m_arburst), .s_axi_arvalid(m_arvalid),
         .s_axi_arready(m_arready), .s_axi_rid(rid), .s_axi_rdata(m_rdata), .s_axi_rresp(m_rresp), .s_axi_rlast(m_rlast), .s_axi_rvalid(m_rvalid), .s_axi_rready(m_rready));
 

@@ -120,6 +120,9 @@ static int mlo_emit_modules(mlo_emitter *e, const unsigned char *need, const cha
 static int mlo_emit_library(mlo_emitter *e) {
     static const char *const always[] = { "mlo_entry", "mlo_exit", "mlo_loop", "mlo_loader",
         "mlo_regs", "mlo_fifo" };
+    /* of the bench */
+    static const char *const models[] = { "mlo_sim_ram", "mlo_sim_source", "mlo_sim_sink",
+        "mlo_sim_trace", "mlo_sim_check_axi", "mlo_sim_check_axis", "mlo_sim_check_lite" };
     unsigned char need[MLO_N_VERILOG] = { 0 }, sim[MLO_N_VERILOG] = { 0 };
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         mlo_module_need(mlo_module_at(always[i], strlen(always[i])), need);
@@ -133,11 +136,10 @@ static int mlo_emit_library(mlo_emitter *e) {
     }
     mlo_module_need(mlo_module_at("mlo_fork", 8), need);
     mlo_module_need(mlo_module_at("mlo_width", 9), need);
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        mlo_module_need(mlo_module_at(models[i], strlen(models[i])), sim);
     for (int i = 0; i < MLO_N_VERILOG; i++)
-        if (mlo_starts(mlo_verilog[i].name, "mlo_sim_")) {
-            sim[i] = 1;
-            need[i] = 0;
-        }
+        if (mlo_starts(mlo_verilog[i].name, "mlo_sim_")) need[i] = 0;
     return mlo_emit_modules(e, need, "rtl") || mlo_emit_modules(e, sim, "tb") ? mlo_failed(e->m)
                                                                               : 0;
 }

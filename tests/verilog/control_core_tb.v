@@ -118,6 +118,7 @@ module control_core_tb;
         .m_axis_tdata(p_data), .m_axis_tvalid(p_valid), .m_axis_tready(p_ready));
     mlo_sim_ram #(.DEPTH(4096), .FILE("ram.hex")) u_ram (
         .clk(clk), .rst(rst), .seed(seed + 3), .stall(stall_ram), .latency(latency), .rate(0), .base(64'h1_2345_6000), .beats(ram_beats),
+        .write(16'd0), .write_word(64'd0), .write_data(128'd0),
         .s_axi_arid(arid), .s_axi_araddr(m_araddr), .s_axi_arlen(m_arlen), .s_axi_arsize(m_arsize), .s_axi_arburst(m_arburst),
         .s_axi_arvalid(m_arvalid), .s_axi_arready(m_arready), .s_axi_rid(rid), .s_axi_rdata(m_rdata), .s_axi_rresp(m_rresp),
         .s_axi_rlast(m_rlast), .s_axi_rvalid(m_rvalid), .s_axi_rready(m_rready));

@@ -46,6 +46,7 @@ module control_loader_tb;
 
     mlo_sim_ram #(.DATA_WIDTH(DATA_WIDTH), .ADDR_WIDTH(64), .DEPTH(DEPTH), .FILE("ram.hex")) u_ram (
         .clk(clk), .rst(rst), .seed(seed), .stall(stall), .latency(latency), .rate(rate), .base(ram_base), .beats(ram_beats),
+        .write({DATA_WIDTH/8{1'b0}}), .write_word(64'd0), .write_data({DATA_WIDTH{1'b0}}),
         .s_axi_arid(arid), .s_axi_araddr(araddr), .s_axi_arlen(arlen), .s_axi_arsize(arsize), .s_axi_arburst(arburst),
         .s_axi_arvalid(arvalid), .s_axi_arready(arready), .s_axi_rid(rid), .s_axi_rdata(rdata), .s_axi_rresp(rresp),
         .s_axi_rlast(rlast), .s_axi_rvalid(rvalid), .s_axi_rready(rready));

@@ -80,6 +80,7 @@ module share_tb;
         .m_axi_rlast(m_rlast), .m_axi_rvalid(m_rvalid), .m_axi_rready(m_rready));
     mlo_sim_ram #(.DATA_WIDTH(W), .ADDR_WIDTH(64), .DEPTH(RAM), .FILE("ram.hex")) u_ram (
         .clk(clk), .rst(rst), .seed(seed), .stall(stall), .latency(latency), .rate(rate), .fault(fault), .base(ram_base), .beats(ram_beats),
+        .write({W/8{1'b0}}), .write_word(64'd0), .write_data({W{1'b0}}),
         .s_axi_arid(m_arid), .s_axi_araddr(m_araddr), .s_axi_arlen(m_arlen), .s_axi_arsize(m_arsize), .s_axi_arburst(m_arburst),
         .s_axi_arvalid(m_arvalid), .s_axi_arready(m_arready), .s_axi_rid(m_rid), .s_axi_rdata(m_rdata), .s_axi_rresp(m_rresp),
         .s_axi_rlast(m_rlast), .s_axi_rvalid(m_rvalid), .s_axi_rready(m_rready));
