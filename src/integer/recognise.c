@@ -43,7 +43,7 @@ typedef struct {
 
     float epsilon; /* norm */
     int center; /* norm: 1: the mean is taken off */
-    int64_t groups; /* norm: so many of a token's channels */
+    int64_t groups; /* norm: parts of a token's channels, each with a norm of its own */
 
     int64_t heads; /* rotary; attention: of queries */
     int64_t kv_heads; /* attention: of keys and values */
