@@ -46,16 +46,17 @@ typedef struct {
     struct {
         const cli_flag *flag;
         const char *value;
-        int from_config;
+        int from_config; /* 1: from a config file, not from the command line */
     } given[256];
     int n_given;
     const char *called; /* as it was typed */
     const char *operand; /* FILE, DIR or VERB; NULL when there is none */
-    /* the handle that failures end in */
-    mlo *m;
-    int opened;
-    int passed_on; /* the failure came in on stdin: it has had its line */
-    int stdout_broken, stdout_begun; /* nothing more can be, or should be, written there */
+
+    mlo *m; /* the handle that failures end in */
+    int opened; /* files that m has opened */
+    int passed_on; /* 1: the failure came in on stdin: it has had its line */
+    int stdout_broken; /* 1: nothing more can be written there */
+    int stdout_begun; /* 1: nothing more should be written there */
     cJSON *config;
 } cli;
 

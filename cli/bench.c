@@ -7,14 +7,27 @@
  *     sim.c).
  */
 
-/* tile, tile_beats: with parameters in row blocks, the tokens for which so many beats are read;
- * else 0 */
 typedef struct {
-    const char *name, *op, *value;
-    double pe, simd, multipliers, macs, interval;
-    int lanes, bits;
-    int64_t channels, tile, tile_beats;
-    double busy, starved, blocked;
+    const char *name;
+    const char *op;
+    const char *value; /* the value that it makes */
+
+    double pe;
+    double simd;
+    double multipliers;
+    double macs; /* per token */
+    double interval; /* cycles per token */
+
+    int lanes; /* of the output */
+    int bits; /* of an element of the output */
+    int64_t channels; /* of the output */
+
+    int64_t tile; /* tokens of a tile, with parameters in row blocks; else 0 */
+    int64_t tile_beats; /* of memory that are read for a tile; else 0 */
+
+    double busy; /* cycles, as the simulation counted them */
+    double starved; /* cycles */
+    double blocked; /* cycles */
 } cli_kernel;
 
 /* One frame: the core's integer inputs and outputs. */
@@ -30,57 +43,92 @@ typedef struct {
     int64_t tokens;
 } cli_frame;
 
-/* Seconds to compile and to run a simulation, as far as can be said before; the part of compiling
- * that no other processor helps with. */
+/* What a simulation should take, as far as can be said before. */
 typedef struct {
-    double compile, run, first;
+    double compile; /* seconds */
+    double run; /* seconds */
+    double first; /* seconds of compile that no other processor helps with */
 } cli_effort;
 
 typedef struct {
     cli *c;
     const char *dir;
     cJSON *manifest;
-    int64_t iterations, tokens, channels, group, bench_frames;
-    int lanes, bits, masked, axi_bits, unrolled;
-    const char *input, *output;
+    int64_t iterations;
+    int64_t tokens; /* of the longest frame */
+    int64_t channels; /* of the core's stream */
+    int64_t group; /* frames in flight */
+    int64_t bench_frames; /* whose words lie in tb/ */
+
+    int lanes; /* of the core's stream */
+    int bits; /* of an element of the core's stream */
+    int masked; /* 1: a mask stream comes with each frame */
+    int axi_bits; /* of a beat of parameters */
+    int unrolled; /* 1: a body in hardware for each iteration */
+    const char *input; /* the core's, by name */
+    const char *output; /* the core's, by name */
+
     cli_kernel *kernel;
     int n_kernel;
-    char key[65], digest[65]; /* of all Verilog; of the manifest */
-    /* the first file that is not the manifest's; "" for none */
-    char mixture[256];
-    int image_from_bin; /* params.bin was changed, params.hex was not */
-    /* own: the bench's own words, as they lie in tb/ */
+    char key[65]; /* digest of all Verilog */
+    char digest[65]; /* of the manifest */
+    char mixture[256]; /* the first file that is not the manifest's; "" for none */
+    int image_from_bin; /* 1: params.bin was changed, params.hex was not */
+
     cli_frame *frame;
-    int64_t n;
-    int own_inputs;
-    mlo *pre, *core, *post;
-    int opened[3];
-    /* cores for shorter frames */
-    mlo *cut[64];
-    int64_t cut_tokens[64];
-    int cut_opened[64], n_cut;
+    int64_t n; /* frames to play */
+    int own_inputs; /* 1: the bench's own words, as they lie in tb/ */
+
+    mlo *pre;
+    mlo *core;
+    mlo *post;
+    int opened[3]; /* files that pre, core and post have opened */
+
+    mlo *cut[64]; /* cores for shorter frames */
+    int64_t cut_tokens[64]; /* of a frame of each */
+    int cut_opened[64]; /* files that each has opened */
+    int n_cut;
+
     cli_npz made; /* arrays that sim made itself */
-    /* read over AXI-Lite; seen by the bench */
-    int64_t counted_cycles, counted_frames, counted_beats, channel_busy, rate;
-    int64_t beats, words, cycles, weight_beats, delivered, done[256];
-    int n_done, passes, fails, status;
-    char verdict[2400];
+
+    int64_t counted_cycles; /* read over AXI-Lite, as the two behind it */
+    int64_t counted_frames;
+    int64_t counted_beats;
+    int64_t channel_busy; /* cycles while a frame was inside */
+    int64_t rate; /* beats that memory gives in 256 cycles */
+
+    int64_t beats; /* of output that a run has */
+    int64_t words; /* compared, as the bench says once it passed */
+    int64_t cycles; /* of the run, once it passed */
+    int64_t weight_beats; /* of parameters that were read, those loaded ahead included */
+    int64_t delivered; /* beats of parameters that reached the kernels, as the core counts them */
+    int64_t done[256]; /* the cycle in which a frame was through */
+
+    int n_done;
+    int passes; /* lines that say so */
+    int fails; /* lines that say so */
+    int status; /* of the simulator's process */
+    char verdict[2400]; /* what the first line of fails said */
+
     struct {
         char name[64];
-        long long peak, depth, beats;
+        long long peak; /* the most beats that it held */
+        long long depth; /* beats */
+        long long beats; /* of a token */
     } fifo[256];
     int n_fifo;
+
     int64_t expected; /* cycles: as predicted, or about */
-    /* the simulator, what it should take, why it was chosen */
-    int verilator;
-    cli_effort effort;
-    char why_this[160];
-    /* by the clock; the library's report "cycles"; a summary, not JSON */
-    double begun;
-    cJSON *predicted;
-    int for_people;
-    /* the first breach of AXI; why nothing moved; "" for none */
-    char breach[120], cause[900];
+    int verilator; /* 1: the simulator is Verilator; 0: Icarus */
+    cli_effort effort; /* what that should take */
+    char why_this[160]; /* why that simulator was chosen */
+
+    double begun; /* seconds, by the clock */
+    cJSON *predicted; /* the library's report "cycles" */
+    int for_people; /* 1: a summary, not JSON */
+
+    char breach[120]; /* the first breach of AXI; "" for none */
+    char cause[900]; /* why nothing moved; "" for none */
 } cli_bench;
 
 /* ---- the directory -------------------------------------------------------- */

@@ -11,10 +11,12 @@
 
 /* ---- how far the integers are from the floats ----------------------------- */
 
-/* max|a-b| / max|b|, and the cosine. */
+/* How far a result is from the exact one. */
 typedef struct {
     const char *name;
-    double largest, relative, cosine;
+    double largest; /* max|a-b| */
+    double relative; /* max|a-b| / max|b| */
+    double cosine;
 } cli_error;
 
 static cli_error cli_compare(const mlo_array *a, const mlo_array *b) {
@@ -38,11 +40,13 @@ static cli_error cli_compare(const mlo_array *a, const mlo_array *b) {
  * another one, so it runs while the integers are made and written. */
 typedef struct {
     mlo *m;
-    int opened, stop, runs;
+    int opened; /* files that m has opened */
+    int stop; /* 1: nobody wants to know any more */
+    int runs; /* 1: there is a thread to join */
     pthread_t thread;
     pthread_mutex_t lock;
-    const mlo_array *exact; /* its outputs; n is 0 where it has none */
-    size_t n;
+    const mlo_array *exact; /* its outputs */
+    size_t n; /* how many; 0 where it has none */
 } cli_floats;
 
 static int cli_floats_stopped(void *user, const char *name, int64_t iteration, const mlo_array *v) {

@@ -147,25 +147,26 @@ static int cli_slurp(cli *c, const char *path, cli_bytes *to) {
 
 /* What is written at once. */
 typedef struct {
-    int fd, error;
+    int fd;
+    int error; /* errno of what failed; 0: nothing did */
     char *bytes;
-    size_t n;
+    size_t n; /* bytes */
 } cli_block;
 
-/* An open output: a file being written under another name, or stdout (path NULL). While one of a
- * file's two buffers is filled, a thread writes the other. */
+/* An open output. While one of a file's two buffers is filled, a thread writes the other. */
 typedef struct {
     cli *c;
-    const char *path;
-    char temp[PATH_MAX];
+    const char *path; /* NULL: stdout */
+    char temp[PATH_MAX]; /* the name under which a file is written */
     int fd;
-    int error;
-    char *buffer, *other;
+    int error; /* errno of what failed; 0: nothing did */
+    char *buffer; /* is being filled */
+    char *other; /* is being written */
     size_t n; /* bytes in buffer */
-    cli_block block;
+    cli_block block; /* what the writer is given */
     pthread_t writer;
-    int writes; /* the writer is at work on block */
-    uint64_t written; /* or handed to the writer */
+    int writes; /* 1: the writer is at work on block */
+    uint64_t written; /* bytes that are, or are handed to the writer */
 } cli_out;
 
 enum { CLI_BUFFER = 1 << 20 };
@@ -309,7 +310,8 @@ static int cli_write_json(cli *c, const char *path, cJSON *value) {
 /* ---- a binary model, with a data file beside it when it is too long for one ---- */
 
 typedef struct {
-    cli_out *model, *data;
+    cli_out *model;
+    cli_out *data; /* the tensors beside it */
 } cli_pair;
 
 static int cli_pair_sink(void *user, const char *file, const void *bytes, size_t n) {
@@ -359,17 +361,17 @@ static int cli_mkdirs(const char *path) {
     return mkdir(part, 0777) && errno != EEXIST ? -1 : 0;
 }
 
-/* A build directory on its way: written into `temp`, then moved to `path`. Files are remembered in
- * order; the manifest's text is kept. */
+/* A build directory on its way: it is written under another name, then moved. */
 typedef struct {
     cli *c;
     const char *path;
-    char temp[PATH_MAX], open[256];
+    char temp[PATH_MAX]; /* where it is written */
+    char open[256]; /* the file being written */
     cli_out out;
-    int writing;
-    char **file;
+    int writing; /* 1: out is open */
+    char **file; /* names, in the order of writing */
     size_t n;
-    cli_bytes manifest;
+    cli_bytes manifest; /* its text */
 } cli_tree;
 
 static int cli_tree_open(cli *c, cli_tree *t, const char *path) {

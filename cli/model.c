@@ -51,10 +51,12 @@ static int cli_ends(const char *s, const char *end) {
 
 /* ---- reports -------------------------------------------------------------- */
 
-/* What the stages said, in the order they ran; for --report and for compile's summary. Texts
- * belong to the handle. */
+/* What the stages said, for --report and for compile's summary. Texts belong to the handle. */
 typedef struct {
-    const char *scope, *roll, *quantize, *folding;
+    const char *scope; /* in the order in which they ran */
+    const char *roll;
+    const char *quantize;
+    const char *folding;
 } cli_reports;
 
 static int cli_report_stage(cli *c, const char *stage, cli_reports *r) {

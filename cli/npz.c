@@ -446,7 +446,8 @@ static void cli_zip_end(cli_out *o, uint64_t count, uint64_t at, uint64_t size) 
 
 static int cli_npz_write(cli *c, const char *path, const mlo_array *array, size_t n) {
     typedef struct {
-        uint64_t at, size;
+        uint64_t at; /* bytes in front of it in the archive */
+        uint64_t size; /* bytes */
         uint32_t crc;
     } member;
     member *m = (member *)calloc(n + 1, sizeof *m);

@@ -31,10 +31,14 @@ static int cli_golden_see(void *user, const char *name, int64_t iteration, const
 
 /* Where one kernel's stream stands: groups of frames, in them iterations, in them frames. */
 typedef struct {
-    int64_t group, iteration, frame, beat;
-    int wrong, done;
-    char what[160];
-    int64_t order;
+    int64_t group; /* its first frame */
+    int64_t iteration;
+    int64_t frame;
+    int64_t beat; /* of that frame */
+    int wrong; /* 1: a word was */
+    int done; /* 1: all words came */
+    char what[160]; /* is wrong */
+    int64_t order; /* when it was: grows with time as the data flow has it */
 } cli_cursor;
 
 static void cli_cursor_next(const cli_bench *b, cli_cursor *at) {

@@ -42,21 +42,24 @@ static void cli_catch_signals(void) {
 
 /* A step of what is waited for. Seconds are as expected until the clock says more. */
 typedef struct cli_progress {
-    int on, shown; /* somebody looks; a line stands there */
+    int on; /* 1: somebody looks */
+    int shown; /* 1: a line stands there */
     const char *what;
-    /* this step began, by the clock; the line is due again */
-    double begun, next;
-    double expected, later; /* seconds of this step, of the steps behind it */
+
+    double begun; /* when this step began, seconds by the clock */
+    double next; /* when the line is due again, seconds by the clock */
+    double expected; /* seconds of this step */
+    double later; /* seconds of the steps behind it */
     double slower; /* times as long as expected, before this step */
-    /* the part of it that was last seen to be done, and after how long */
-    double known, seen;
-    /* that part, 0 to 1, and words; < 0: not yet begun */
+
+    double known; /* the part of it that was last seen to be done, 0 to 1 */
+    double seen; /* seconds after which that was seen */
+    /* the part that is done, 0 to 1, and words; < 0: not yet begun */
     double (*look)(const struct cli_progress *p, char *to, size_t room);
-    /* for look: a log, a folder; the cycles of all of it; what Verilator itself */
-    const char *where;
-    /* takes of compiling */
-    int64_t cycles;
-    double first;
+
+    const char *where; /* for look: a log, a folder */
+    int64_t cycles; /* for look: of all of it */
+    double first; /* for look: what Verilator itself takes of compiling, 0 to 1 */
 } cli_progress;
 
 static double cli_now(void) {

@@ -16,9 +16,13 @@ static const char *cli_json_text(const cJSON *object, const char *key) {
     return cJSON_IsString(v) ? v->valuestring : "";
 }
 
-/* The numbers of a column: the first, the last, the least, the most, the sum. */
+/* The numbers of a column. */
 typedef struct {
-    double first, last, least, most, sum;
+    double first;
+    double last;
+    double least;
+    double most;
+    double sum;
     int n;
 } cli_column;
 

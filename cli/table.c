@@ -34,8 +34,9 @@ enum {
 
 typedef struct {
     const char *name;
-    unsigned bit;
-    const char *takes, *help;
+    unsigned bit; /* of cli_flag's verbs */
+    const char *takes; /* its operand, for help */
+    const char *help;
 } cli_verb;
 
 static const cli_verb cli_verbs[] = {
@@ -69,13 +70,13 @@ static const cli_verb cli_verbs[] = {
 };
 enum { CLI_VERBS = sizeof cli_verbs / sizeof *cli_verbs };
 
-/* arg NULL: a switch. to_mlo: handed to the library under its own name. only: the one value that
- * is supported so far; "" for none. */
 typedef struct {
-    const char *name, *arg;
-    unsigned verbs;
-    int to_mlo;
-    const char *only, *help;
+    const char *name;
+    const char *arg; /* what its value is, for help; NULL: a switch */
+    unsigned verbs; /* bits of those that it is for */
+    int to_mlo; /* 1: handed to the library under its own name */
+    const char *only; /* the one value that is supported so far; "" for none */
+    const char *help;
 } cli_flag;
 
 static const cli_flag cli_flags[] = {

@@ -22,16 +22,21 @@
  * invariant: compute, starved and blocked of a kernel's lines add up to its counters.
  */
 
-/* One tile on one stream; counts: of an output. */
+/* One tile on one stream. */
 typedef struct {
-    long long first, last, busy, starved, blocked;
+    long long first; /* cycle of its first beat */
+    long long last; /* cycle of its last beat */
+    long long busy; /* cycles; of an output only, as the two behind it */
+    long long starved; /* cycles */
+    long long blocked; /* cycles */
 } cli_tile;
 typedef struct {
-    char is;
-    int kernel;
+    char is; /* 'I' input, 'O' output, 'P' parameters */
+    int kernel; /* its number in the bench */
     char port[32];
     cli_tile *tile;
-    size_t n, room;
+    size_t n; /* tiles */
+    size_t room; /* tiles that there is memory for */
 } cli_stream;
 typedef struct {
     cli_stream *stream;

@@ -14,24 +14,41 @@
  */
 
 typedef struct {
-    char from[64], to[64], fifo[64];
-    int begin_valid, begin_ready, end_valid, end_ready;
-    long long level, depth;
+    char from[64]; /* the producer's node */
+    char to[64]; /* the consumer's node */
+    char fifo[64]; /* its name */
+    int begin_valid; /* the handshake at the producer */
+    int begin_ready;
+    int end_valid; /* the handshake at the consumer */
+    int end_ready;
+    long long level; /* beats in the FIFO */
+    long long depth; /* beats; 0: there is no FIFO */
 } cli_edge;
 typedef struct {
-    char node[64], port[64];
-    int valid, ready;
+    char node[64];
+    char port[64]; /* of parameters */
+    int valid;
+    int ready;
 } cli_port;
 typedef struct {
     cli_edge edge[256];
     cli_port port[256];
-    int n_edge, n_port, feedback, ar_valid, ar_ready, owing, r_valid, r_ready, memory;
+    int n_edge;
+    int n_port;
+    int feedback; /* 1: the loop takes what came round; 0: what comes from outside */
+    int ar_valid; /* the handshake of read requests */
+    int ar_ready;
+    int owing; /* 1: beats that were asked for are to come */
+    int r_valid; /* the handshake of beats of parameters */
+    int r_ready;
+    int memory; /* 1: the five before it are known */
 } cli_standstill;
 
-/* The next step from a node: what it waits for. */
+/* The next step from a node. */
 typedef struct {
-    char node[64], why[200];
-    const cli_edge *full;
+    char node[64]; /* "": here is the cause */
+    char why[200]; /* what it waits for */
+    const cli_edge *full; /* the edge that has no room, NULL for none */
 } cli_step;
 
 /* X counts as low. */

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # lint.sh [style | MODULE ...]: the style of the C and of the Verilog; every verilog/*.v (or these) as top in Icarus -Wall, Verilator -Wall and Yosys.
 #
-# The C, what a formatter cannot hold: lines of 120 columns and one statement at most, functions of 60 statements, half of them 11 at most and 95 % 33
-# (style.awk); a kernel's name only in its own file; one min and one max; failures passed on by mlo_failed. A module has 250 lines of logic at most,
+# The C, what a formatter cannot hold: lines of 120 columns and one statement or struct member at most, functions of 60 statements, half of
+# them 11 at most and 95 % 33 (style.awk); a kernel's name only in its own file; one min and one max; failures passed on by mlo_failed. A module has 250 lines of logic at most,
 # and a header that says Contract, Throughput, Latency, Stall, Legal.
 # (test_library breaks each of these rules in a copy of the tree, and asks that this says so.)
 # At its default parameters and, in Icarus and Verilator, at every parameter set that tests/formal/claims proves it at.

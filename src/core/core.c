@@ -24,23 +24,27 @@ typedef struct {
     const mlo_kernel *kernel; /* NULL: a split */
     mlo_site site;
     mlo_unit unit;
-    /* how many tokens it can hold beyond those it passes on: for FIFO depths */
-    int64_t depth;
+    int64_t depth; /* tokens it can hold beyond those it passes on: for FIFO depths */
+
     int pinned; /* 1: this folding was given; a search leaves it alone */
-    /* MLO_LAYER, MLO_RESIDENT or MLO_BLOCK; the set of those that a search may choose from */
-    int memory, memories;
+    int memory; /* MLO_LAYER, MLO_RESIDENT or MLO_BLOCK */
+    int memories; /* the set of those that a search may choose from */
     int own_memory; /* 1: given for this kernel */
-    /* of block: tokens; 1: given for this kernel */
-    int64_t tile;
-    int own_tile;
+    int64_t tile; /* of block: tokens */
+    int own_tile; /* 1: given for this kernel */
 } mlo_element;
 
 typedef struct {
-    /* element numbers; MLO_OUTSIDE: the loop's own input or output */
-    int from, from_port, to, to_port;
-    int bits, lanes_from, lanes_to;
-    /* fifo: tokens of buffering beyond the handshake, 0 for none */
-    int64_t channels, fifo;
+    int from; /* an element; MLO_OUTSIDE: the loop's own input */
+    int from_port;
+    int to; /* an element; MLO_OUTSIDE: the loop's own output */
+    int to_port;
+
+    int bits; /* of a channel */
+    int lanes_from; /* channels of a beat, at the producer */
+    int lanes_to; /* channels of a beat, at the consumer */
+    int64_t channels; /* of a token */
+    int64_t fifo; /* tokens of buffering beyond the handshake, 0 for none */
 } mlo_edge;
 
 typedef struct {
@@ -49,15 +53,18 @@ typedef struct {
     int n_element;
     mlo_edge edge[2 * MLO_CORE_MOST];
     int n_edge;
+
     int64_t chunk; /* tokens that go through together, at most: the longest frame */
     int64_t keys; /* tokens that a query can see, at most: all of its frame */
     int64_t channels; /* carried */
-    int lanes, bits; /* of the loop's streams */
+    int lanes; /* channels of a beat of the loop's streams */
+    int bits; /* of a channel of the loop's streams */
     int frames; /* in flight, at most */
     int masked; /* 1: a runtime mask stream */
     int whole_frame; /* 1: some element holds a frame (attention) */
     int64_t feedback; /* tokens of the feedback FIFO */
-    int axi_bits;
+
+    int axi_bits; /* of a beat of parameters */
     /* what memory gives: beats of axi_bits in 256 cycles; the simulated memory counts so, too */
     int rate;
     int read_latency; /* cycles from a read request to its first beat */
@@ -401,11 +408,11 @@ static void mlo_core_fifos(mlo_core *c) {
     }
 }
 
-/* What the way to each element's output takes before a first token leaves: how many elements on it
- * need a whole frame; the tokens of its tiles of row blocks and of what windows reach, all of which
- * are enough. */
+/* What the way to each element's output takes before a first token leaves. */
 typedef struct {
-    int64_t frames[MLO_CORE_MOST], tiles[MLO_CORE_MOST];
+    int64_t frames[MLO_CORE_MOST]; /* elements on it that need a whole frame */
+    /* tokens of its tiles of row blocks and of what windows reach, all of which are enough */
+    int64_t tiles[MLO_CORE_MOST];
 } mlo_waits;
 
 static void mlo_core_waits(const mlo_core *c, mlo_waits *w) {

@@ -8,7 +8,10 @@
  * cost: O(elements + edges).
  */
 typedef struct {
-    mlo_area element[MLO_CORE_MOST], streams, shell, all;
+    mlo_area element[MLO_CORE_MOST];
+    mlo_area streams; /* between elements */
+    mlo_area shell; /* around them */
+    mlo_area all;
 } mlo_estimate;
 
 static mlo_area mlo_kernel_area(

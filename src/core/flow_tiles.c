@@ -88,9 +88,10 @@ static int mlo_tile_reads(mlo_schedule *s, int i) {
 }
 
 /* The first cycle of the pass whose block was dealt out last: weights, channel words, table, in
- * this order; without a table, too. */
+ * this order. */
 typedef struct {
-    int64_t work, results;
+    int64_t work; /* without a table */
+    int64_t results;
 } mlo_start;
 static mlo_start mlo_pass_ready(const mlo_schedule *s, int i) {
     const mlo_unit *u = &s->c->element[i].unit;

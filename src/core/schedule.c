@@ -25,27 +25,42 @@ enum { MLO_ROWS_KEPT = 32, MLO_READS_KEPT = 64, MLO_TILES_LEFT = 32 };
 /* A time that depends on what has not been walked. */
 #define MLO_NOT_YET (-1)
 
-/* Per kernel: cycles in which its multipliers (or lanes) work, in which it waits for parameters,
- * for input, for its output. */
+/* What a kernel's multipliers (or lanes) do in each cycle of a run. */
 typedef struct {
-    int64_t busy, parameters, input, blocked;
+    int64_t busy; /* cycles in which they work */
+    int64_t parameters; /* cycles in which they wait for parameters */
+    int64_t input; /* cycles in which they wait for input */
+    int64_t blocked; /* cycles in which they wait for room at the output */
 } mlo_spent;
 
-/* spent: of each element; peak: the most beats that each edge's FIFO holds, and, at n_edge, that
- * of the feedback (where it was asked for). */
+/* What is foretold of a run. */
 typedef struct {
-    int64_t cycles, interval, *frame_done, *peak;
-    mlo_spent *spent;
+    int64_t cycles; /* of the run */
+    int64_t interval; /* cycles per frame */
+    int64_t *frame_done; /* [frame]: the cycle in which it is through */
+    /* [edge]: the most beats that its FIFO holds; [n_edge]: the feedback. NULL: nobody asked */
+    int64_t *peak;
+    mlo_spent *spent; /* [element] */
 } mlo_prediction;
 
-/* Of a token at an element: when its first and last input beat are taken, output beat leave; and
- * two moments inside: when it is worked on last (the root of a norm begins; attention's second row
- * is in; a pipeline begins with its first beat), when the next stage begins (a norm's lanes;
- * attention takes the third row; a pipeline would take its last beat, if it had room). final: when
- * the last of a token's norms goes to the lanes. soon, ideal: when its first and last beat could
- * leave, if all behind it had room; busy: cycles of work; waited: for parameters. */
+/* A token at an element. All but busy and waited are moments: cycles from the run's beginning. */
 typedef struct {
-    int64_t in[2], out[2], work, next, final, soon, ideal, busy, waited;
+    int64_t in[2]; /* its first and its last input beat are taken */
+    int64_t out[2]; /* its first and its last output beat leave */
+
+    /* it is worked on last: the root of a norm begins; attention's second row is in; a pipeline
+     * begins with its first beat */
+    int64_t work;
+    /* the next stage begins: a norm's lanes; attention takes the third row; a pipeline would take
+     * its last beat, if it had room */
+    int64_t next;
+    int64_t final; /* the last of its norms goes to the lanes */
+
+    int64_t soon; /* its first beat could leave, if all behind it had room */
+    int64_t ideal; /* its last beat could leave, if all behind it had room */
+
+    int64_t busy; /* cycles of work */
+    int64_t waited; /* cycles, for parameters */
 } mlo_token;
 
 /* Beats of a token at a port. */
@@ -65,11 +80,21 @@ static int mlo_edge_readers(const mlo_core *c, const mlo_edge *e) {
     return n;
 }
 
-/* What an edge's beats are at its two ends, how long they take, how many wait between. up beats
- * become down beats; fork: cycles to the FIFO; back: of a gap, to the producer; span: from a
- * token's first beat to its last at the producer, if the consumer takes a beat a cycle. */
+/* What an edge's beats are at its two ends, how long they take, how many wait between. */
 typedef struct {
-    int64_t beats_from, beats_to, up, down, fork, fifo, delay, held, back, span;
+    int64_t beats_from; /* of a token, at the producer */
+    int64_t beats_to; /* of a token, at the consumer */
+    int64_t up; /* beats of the producer that become `down` beats */
+    int64_t down; /* beats of the consumer */
+
+    int64_t fork; /* cycles to the FIFO */
+    int64_t fifo; /* beats of the producer that it has room for */
+    int64_t delay; /* cycles from the producer to the consumer */
+    int64_t held; /* beats of the consumer that wait between, at most */
+    int64_t back; /* cycles of a gap, to the producer */
+    /* cycles from a token's first beat to its last at the producer, if the consumer takes a beat a
+     * cycle */
+    int64_t span;
 } mlo_link;
 
 /* Does the edge end at an element that waits for another stream, too? Both wait in skids. */
@@ -107,68 +132,105 @@ static mlo_link mlo_link_of(const mlo_core *c, const mlo_edge *e) {
     return w;
 }
 
-/* What attention keeps of its latest rows: how many groups of keys a row has, and those of all rows
- * before; the scores begin, their last step; softmax's first and last word; division begins; sum
- * ends. */
+/* What attention keeps of its latest rows. All but the first two are cycles. */
 typedef struct {
-    int64_t groups, from, begin, score, first, taken, accept, mix;
+    int64_t groups; /* of keys that the row has */
+    int64_t from; /* groups of all rows before it */
+
+    int64_t begin; /* its scores begin */
+    int64_t score; /* the last step of its scores */
+    int64_t first; /* softmax takes its first word */
+    int64_t taken; /* softmax takes its last word */
+    int64_t accept; /* its division begins */
+    int64_t mix; /* its sum ends */
 } mlo_scored;
 
-/* Who watches a schedule hears of each token that an element works on, from when to when; and of
- * each loading of an element's parameters (then token is -1, and frame the first one of those that
- * use them). */
+/* What who watches a schedule hears of: a token that an element works on, or a loading of an
+ * element's parameters. */
 typedef struct {
     int element;
-    int64_t iteration, frame, token, begin, end;
+    int64_t iteration;
+    int64_t frame; /* of a loading: the first one of those that use the parameters */
+    int64_t token; /* -1: it is a loading */
+    int64_t begin; /* cycle */
+    int64_t end; /* cycle */
 } mlo_moment;
 typedef void (*mlo_moment_seen)(void *user, const mlo_moment *what);
 
-/* How far a FIFO has been followed: beats that came, the last of them when; beats that left. */
+/* How far a FIFO has been followed. */
 typedef struct {
-    int64_t pushed, at, popped;
+    int64_t pushed; /* beats that came */
+    int64_t at; /* the cycle in which the last of them did */
+    int64_t popped; /* beats that left */
 } mlo_followed;
 
-/* A reader of memory (mlo_axi_reader, and what deals its beats out): the loader, a matrix in row
- * blocks. Beats are counted from the run's first one on: those asked for (got), those dealt out.
- * unit: how long a burst may be (of large matrices some are taken as one). asks: when it can ask
- * next; waits: the same, if it waits for nothing else. Of the latest bursts and portions (a block,
- * a memory): behind which beat they begin and with which they end; when the first can come, or
- * leave; until when memory is busy with the burst, in cycles x rate; when the portion's last has
- * left. port: its number among those that share memory. */
+/* A burst of a reader. Beats are counted from the reader's first one of the run on. */
 typedef struct {
-    int64_t from, beats, begin, served;
+    int64_t from; /* the beat behind which it begins */
+    int64_t beats; /* the beat with which it ends */
+    int64_t begin; /* the cycle from which its first beat can come */
+    int64_t served; /* until when memory is busy with it, in cycles x rate */
 } mlo_burst;
+/* A portion (a block, a memory) that a reader deals out. Beats are counted as in a burst. */
 typedef struct {
-    int64_t from, beats, begin, when;
+    int64_t from; /* the beat behind which it begins */
+    int64_t beats; /* the beat with which it ends */
+    int64_t begin; /* the cycle from which its first beat can leave */
+    int64_t when; /* the cycle in which its last beat has left */
 } mlo_until;
+/* A reader of memory (mlo_axi_reader, and what deals its beats out): the loader, a matrix in row
+ * blocks. */
 typedef struct {
-    int64_t got, bursts, unit, asks, waits, portions;
-    int port;
-    mlo_burst burst[MLO_READS_KEPT];
-    mlo_until dealt[MLO_READS_KEPT];
+    int64_t got; /* beats of the run that were asked for */
+    int64_t bursts; /* that were asked for */
+    int64_t unit; /* beats of a burst, at most (of large matrices some are taken as one) */
+    int64_t asks; /* the cycle from which it can ask next */
+    int64_t waits; /* the same, if it waits for nothing but to be heard; else 0 */
+    int64_t portions; /* that were dealt out */
+    int port; /* its number among those that share memory */
+    mlo_burst burst[MLO_READS_KEPT]; /* the latest ones: [number % kept] */
+    mlo_until dealt[MLO_READS_KEPT]; /* the latest portions: [number % kept] */
 } mlo_fetch;
 
-/* A matrix in row blocks: tiles begun, asked for, and whose half before it is known to be free
- * again, and when, by tile; when the half behind it is; when the multipliers are done with the
- * latest pass, and with the one before; when the latest began, which frees a bank. Of the pass
- * that works: when it began, how much later its results come, when it would be over. Beats of a
- * block; where the tile that is asked for lies in the image. Its reader's portions are blocks,
- * which have been passed. */
+/* A matrix in row blocks: tiles, and passes over them. Its reader's portions are blocks, which have
+ * been passed. */
 typedef struct {
-    int64_t begun, asked, opened, freed[4], left[MLO_TILES_LEFT], end, before, pass, begin, late,
-        ideal, beats, address;
-    int works;
+    int64_t begun; /* tiles all of whose passes are over */
+    int64_t asked; /* tiles whose parameters are asked for */
+    int64_t opened; /* tiles whose half in front is known to be free again */
+    int64_t freed[4]; /* [tile & 3]: the cycle from which the half in front that it needs is */
+    int64_t left[MLO_TILES_LEFT]; /* [tile % ..]: the cycle in which the half behind is free */
+
+    int64_t end; /* the cycle in which the multipliers are done with the latest pass */
+    int64_t before; /* the same, of the pass before it */
+    int64_t pass; /* the cycle in which the latest began, which frees a bank */
+
+    int64_t begin; /* the cycle in which the pass that works began */
+    int64_t late; /* cycles by which its results come later */
+    int64_t ideal; /* the cycle in which it would be over, if its results had room */
+
+    int64_t beats; /* of a block */
+    int64_t address; /* the beat of the image at which the tile that is asked for goes on */
+    int works; /* 1: a pass works */
     mlo_fetch reader;
     int64_t *tiles; /* [job]: tiles in front of it; [n_job]: of the run */
 } mlo_tiling;
 
-/* What a run does, one after the other: `frames` frames of `tokens` tokens go through `iterations`
- * together, an iteration taking one after the other. loads: how often parameters are read for it (0:
- * they are there). In front of it in the run: tokens that were worked on, those of them that went
- * round, and those that came from outside; frames; passes of a frame; loads. */
+/* What a run does, one after the other: some frames go through the iterations together, an
+ * iteration taking one after the other. */
 typedef struct {
-    int64_t frames, tokens, iterations, loads;
-    int64_t begin, round, outside, frame, pass, load;
+    int64_t frames;
+    int64_t tokens; /* of a frame */
+    int64_t iterations;
+    int64_t loads; /* how often parameters are read for it; 0: they are there */
+
+    /* of the run, in front of this job */
+    int64_t begin; /* tokens that were worked on */
+    int64_t round; /* tokens of those that went round */
+    int64_t outside; /* tokens of those that came from outside */
+    int64_t frame; /* frames */
+    int64_t pass; /* passes of a frame */
+    int64_t load; /* loads */
 } mlo_job;
 
 static int64_t mlo_job_turn(const mlo_job *j) { return j->frames * j->tokens; }
@@ -179,49 +241,62 @@ typedef struct {
     const mlo_core *c;
     const struct mlo_flow_verbs *const *flows; /* [mlo_flow] */
     const mlo_job *job;
-    int64_t n_job, total, mask; /* tokens of the run; of the ring, less one */
-    /* [element][token & mask]; row n_element: the loop's way in */
-    mlo_token *ring;
+    int64_t n_job;
+    int64_t total; /* tokens of the run */
+
+    int64_t mask; /* tokens of the ring, less one */
+    mlo_token *ring; /* [element][token & mask]; row n_element: the loop's way in */
     int64_t fired[MLO_CORE_MOST + 1]; /* tokens handled */
-    /* tokens whose waits are added up */
-    int64_t settled[MLO_CORE_MOST];
-    /* tokens whose way in is known, before they are handled; and to a norm's lanes */
-    int64_t known[MLO_CORE_MOST], lanes[MLO_CORE_MOST];
-    mlo_link way[2 * MLO_CORE_MOST]; /* of each edge */
-    int64_t span[MLO_CORE_MOST]; /* of each element: the longest way's */
-    /* of each element: pipelines one after the other from it on */
-    int chain[MLO_CORE_MOST];
-    /* edges by consumer, and by producer */
-    int order[2][2 * MLO_CORE_MOST], begin[2][MLO_CORE_MOST + 2];
+    int64_t settled[MLO_CORE_MOST]; /* tokens whose waits are added up */
+    int64_t known[MLO_CORE_MOST]; /* tokens whose way in is known, before they are handled */
+    int64_t lanes[MLO_CORE_MOST]; /* tokens whose way to a norm's lanes is known, too */
+
+    mlo_link way[2 * MLO_CORE_MOST]; /* [edge] */
+    int64_t span[MLO_CORE_MOST]; /* [element]: the longest way's, cycles */
+    int chain[MLO_CORE_MOST]; /* [element]: pipelines one after the other from it on */
+    int order[2][2 * MLO_CORE_MOST]; /* edges by consumer; by producer */
+    int begin[2][MLO_CORE_MOST + 2]; /* where in order each consumer's begin; each producer's */
     int free; /* 1: receivers have room without end */
+
     /* the loader: memory after memory, iteration after iteration; banks in turn */
-    int n_memory, first_memory[MLO_CORE_MOST + 1];
-    int64_t beats[MLO_CORE_MOST * MLO_UNIT_MEMORIES];
-    char resident[MLO_CORE_MOST * MLO_UNIT_MEMORIES];
-    int64_t loads, loaded; /* iterations of the run; memories dealt out */
-    /* what it asks for next: of which load, which memory, which beat */
+    int n_memory;
+    int first_memory[MLO_CORE_MOST + 1]; /* [element] */
+    int64_t beats[MLO_CORE_MOST * MLO_UNIT_MEMORIES]; /* [memory]: of a load */
+    char resident[MLO_CORE_MOST * MLO_UNIT_MEMORIES]; /* [memory]: 1: it keeps all iterations' */
+    int64_t loads; /* iterations of the run */
+    int64_t loaded; /* memories dealt out */
     mlo_fetch loader;
-    int64_t load, memory, beat;
-    /* [load % kept][memory]: when it is there; [memory][load & 3]; [memory]: loads begun */
-    int64_t *ready, kept, (*freed)[4], *begun;
-    /* each edge's FIFO; at n_edge the feedback */
-    mlo_followed followed[2 * MLO_CORE_MOST + 1];
-    mlo_scored row[MLO_CORE_MOST][MLO_ROWS_KEPT];
-    int64_t rows[MLO_CORE_MOST], query[MLO_CORE_MOST], softmax[MLO_CORE_MOST];
-    /* frames that are through; when keys and values of frame & 3 were free again */
-    int64_t frames_freed[MLO_CORE_MOST], frame_freed[MLO_CORE_MOST][2][4];
+    int64_t load; /* of which it asks for beats next */
+    int64_t memory; /* of that load */
+    int64_t beat; /* of that memory */
+    int64_t *ready; /* [load % kept][memory]: the cycle from which it is there */
+    int64_t kept; /* loads */
+    int64_t (*freed)[4]; /* [memory][load & 3]: the cycle from which its bank is free */
+    int64_t *begun; /* [memory]: loads begun */
+
+    mlo_followed followed[2 * MLO_CORE_MOST + 1]; /* each edge's FIFO; at n_edge the feedback */
+
+    mlo_scored row[MLO_CORE_MOST][MLO_ROWS_KEPT]; /* [attention][row % kept] */
+    int64_t rows[MLO_CORE_MOST]; /* rows scored */
+    int64_t query[MLO_CORE_MOST]; /* the cycle in which the latest row's query is complete */
+    int64_t softmax[MLO_CORE_MOST]; /* the cycle from which softmax can take a row */
+    int64_t frames_freed[MLO_CORE_MOST]; /* frames that are through */
+    /* [attention][keys, values][frame & 3]: the cycle from which their bank is free again */
+    int64_t frame_freed[MLO_CORE_MOST][2][4];
+
     mlo_tiling tiling[MLO_CORE_MOST];
-    /* do readers share memory (row blocks)? the port of the latest request, and when it was */
-    int shared, turn;
-    int64_t asked;
-    /* until when memory is busy, in cycles x rate; when it gave the last beat */
-    int64_t served, given;
-    /* requests are heard until now; the next one (without row blocks all are) */
-    int64_t now, next;
-    /* beats of the run, in each FIFO */
+
+    int shared; /* 1: readers share memory (row blocks) */
+    int turn; /* the port of the latest request */
+    int64_t asked; /* the cycle of the latest request */
+    int64_t served; /* until when memory is busy, in cycles x rate */
+    int64_t given; /* the cycle in which it gave the last beat */
+    int64_t now; /* requests are heard until this cycle */
+    int64_t next; /* the cycle of the next request (without row blocks all are heard) */
+
     mlo_prediction *p;
-    int64_t follows;
-    mlo_moment_seen seen;
+    int64_t follows; /* beats of the run, in each FIFO */
+    mlo_moment_seen seen; /* NULL: nobody watches */
     void *user;
 } mlo_schedule;
 
@@ -236,10 +311,14 @@ static const mlo_job *mlo_job_of(const mlo_schedule *s, int64_t n) {
     return j;
 }
 
-/* Where a token stands. pass: frames that are worked on in front of it, one in each iteration. */
+/* Where a token stands. */
 typedef struct {
     const mlo_job *job;
-    int64_t iteration, frame, at, pass, load;
+    int64_t iteration; /* of the job */
+    int64_t frame; /* of the job */
+    int64_t at; /* the token's number in its frame */
+    int64_t pass; /* frames that are worked on in front of it, one in each iteration */
+    int64_t load; /* loads of the run in front of its iteration */
     int first; /* 1: parameters change in front of it */
 } mlo_place;
 
@@ -279,9 +358,13 @@ static int64_t mlo_beat_by(const int64_t when[2], int64_t at, int64_t beats) {
     return beats > 1 ? when[0] + mlo_parts((when[1] - when[0]) * at, beats - 1) : when[1];
 }
 
-/* What a token meets at an element: when its beats, parameters, frames come; when there is room. */
+/* What a token meets at an element, in cycles. */
 typedef struct {
-    int64_t n, arrives[2], room[2], ready[MLO_UNIT_MEMORIES], frame[2];
+    int64_t n; /* the token */
+    int64_t arrives[2]; /* its first and its last beat come */
+    int64_t room[2]; /* there is room for its first and its last beat */
+    int64_t ready[MLO_UNIT_MEMORIES]; /* parameters are there */
+    int64_t frame[2]; /* keys are there, and values */
     mlo_place at;
 } mlo_meet;
 

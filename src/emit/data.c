@@ -133,12 +133,14 @@ static void mlo_hex_mask(mlo_text *t, const mlo_array *mask) {
         mlo_printf(t, "%d%02x\n", i == n - 1, (unsigned)mlo_get(mask, i));
 }
 
-/* Core input, mask and core output of one evaluation, as beats. */
+/* Core input, mask and core output of one evaluation. */
 typedef struct {
     mlo_emitter *e;
-    mlo_text in, mask, out;
-    const char *names[3];
-    mlo_array *golden;
+    mlo_text in; /* hex, a beat a line, as are the two behind it */
+    mlo_text mask;
+    mlo_text out;
+    const char *names[3]; /* of these values */
+    mlo_array *golden; /* the model's outputs on the first frame */
 } mlo_bench_words;
 
 static int mlo_bench_see(

@@ -16,8 +16,9 @@
 /* ---- files ---------------------------------------------------------------- */
 
 typedef struct {
-    const char *name, *digest;
-    uint64_t size;
+    const char *name;
+    const char *digest;
+    uint64_t size; /* bytes */
 } mlo_emitted;
 
 typedef struct {
@@ -27,11 +28,11 @@ typedef struct {
     mlo_core *c;
     mlo_sha sha;
     const char *file;
-    uint64_t size;
+    uint64_t size; /* bytes of it so far */
     mlo_emitted *done;
     size_t n_done;
-    /* bodies in hardware: 1, or unrolled, one for each iteration */
-    int unrolled, layers;
+    int unrolled; /* 1: a body in hardware for each iteration */
+    int layers; /* bodies in hardware: 1, or unrolled, one for each iteration */
     mlo_text t; /* the file being composed */
 } mlo_emitter;
 

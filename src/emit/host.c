@@ -8,7 +8,8 @@ typedef struct {
     mlo *m;
     const mlo_graph *g;
     const char *part;
-    mlo_map made, wanted;
+    mlo_map made; /* values that a node of the part makes */
+    mlo_map wanted; /* values that a node of the part reads */
     mlo_graph *out;
     mlo_map kept;
 } mlo_part;

@@ -30,10 +30,12 @@
  * cost: a solve (microseconds) for every plan of the front; estimates, depths and predictions for
  *     the few that may be the fastest.
  */
-/* bram: of 36 Kbit */
 typedef struct {
     const char *name;
-    int64_t lut, ff, dsp, bram;
+    int64_t lut;
+    int64_t ff;
+    int64_t dsp;
+    int64_t bram; /* of 36 Kbit */
 } mlo_fpga;
 
 /* From AMD's product tables. Of the cards (xcu..) all of the chip: what a shell takes of it is not
@@ -48,7 +50,8 @@ enum { MLO_N_FPGAS = sizeof mlo_fpgas / sizeof *mlo_fpgas, MLO_N_RESOURCES = 4 }
 
 /* What there is of each, and how much of it may be used. */
 static const struct {
-    const char *key, *name;
+    const char *key;
+    const char *name;
     int percent;
 } mlo_resources[MLO_N_RESOURCES] = { { "lut", "LUTs", 70 }, { "ff", "flip-flops", 50 },
     { "dsp", "DSP blocks", 80 }, { "bram", "block RAMs", 80 } };

@@ -50,17 +50,23 @@ static int mlo_fold_caps(mlo *m, mlo_core *c, int64_t pe, int64_t simd) {
 
 /* ---- searching ------------------------------------------------------------ */
 
-/* What was asked for: caps, or a target in cycles per frame (0: none; then the fastest), within
- * limits. */
+/* What was asked for: caps, or a target, within limits. */
 typedef struct {
-    int64_t pe, simd, target, tile;
+    int64_t pe; /* cap */
+    int64_t simd; /* cap */
+    int64_t target; /* cycles per frame; 0: none, then the fastest */
+    int64_t tile; /* tokens of a tile, of any_tile the most; 0: not asked for */
     mlo_limits within;
-    int search, any_frames, any_tile, memories, memories_only;
+
+    int search; /* 1: the folding is searched for; 0: it is as the caps say */
+    int any_frames; /* 1: frames in flight are searched for, too */
+    int any_tile; /* 1: tokens of a tile are searched for, too */
+    int memories; /* the set of those that parameters may be in */
+    int memories_only; /* 1: memories alone are searched for; PE and SIMD are as the caps say */
     int usual; /* 1: nothing was asked for; the knee (knee.c) */
-    /* 1: no option says where parameters are, and row blocks may be tried */
-    int free;
-    const char *reached;
-    const mlo_fpga *device;
+    int free; /* 1: no option says where parameters are, and row blocks may be tried */
+    const char *reached; /* the options by which a target that is missed can be changed */
+    const mlo_fpga *device; /* NULL: none */
 } mlo_wish;
 
 /* No folding is within the limits: which of them, and what the least is. */

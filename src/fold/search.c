@@ -54,17 +54,25 @@
  *     unless bits or beats are scarce.
  */
 
-/* Prices add up, and are compared from the first member on. `way` is 0, unless multipliers are
- * given and time is the price: then it is how long a token takes through a kernel with
- * multipliers. */
+/* Prices add up, and are compared from the first member on. */
 typedef struct {
-    int64_t way, multipliers, lanes, skew, traffic;
+    /* cycles that a token takes through a kernel with multipliers, where multipliers are given and
+     * time is the price; else 0 */
+    int64_t way;
+    int64_t multipliers;
+    int64_t lanes; /* channels at a time of kernels without multipliers */
+    int64_t skew; /* how far it is from SIMD = 4 PE */
+    int64_t traffic; /* beats of parameters */
 } mlo_price;
 
 /* One way to fold one kernel. */
 typedef struct {
-    int64_t pe, simd, interval, bits, beats;
-    int memory;
+    int64_t pe;
+    int64_t simd;
+    int64_t interval; /* cycles per token */
+    int64_t bits; /* on chip */
+    int64_t beats; /* of parameters per iteration */
+    int memory; /* MLO_LAYER, MLO_RESIDENT or MLO_BLOCK */
     mlo_price price;
 } mlo_choice;
 
@@ -77,15 +85,21 @@ typedef struct {
 
 /* The most that a folding as a whole may take. */
 typedef struct {
-    int64_t steady, multipliers, bits;
+    int64_t steady; /* cycles of an iteration per frame, once the core is full */
+    int64_t multipliers;
+    int64_t bits; /* on chip */
 } mlo_limits;
 
 /* A folding as a whole. */
 typedef struct {
-    size_t item[MLO_CORE_MOST];
+    size_t item[MLO_CORE_MOST]; /* the choice of each kernel's menu */
     mlo_price price;
-    int64_t pace, steady, bits, beats, cycles;
-    int frames;
+    int64_t pace; /* cycles per token, of the slowest kernel */
+    int64_t steady; /* cycles of an iteration per frame, once the core is full */
+    int64_t bits; /* on chip */
+    int64_t beats; /* of parameters per iteration */
+    int64_t cycles; /* per frame, as predicted */
+    int frames; /* in flight */
 } mlo_plan;
 
 typedef struct {
@@ -273,17 +287,19 @@ static int mlo_plan_within(const mlo_plan *p, const mlo_limits *l) {
     return p->steady <= l->steady && p->price.multipliers <= l->multipliers && p->bits <= l->bits;
 }
 
-/* A folding of the first kernels: the choice for the last of them (`item`), and the partial folding
- * of those before it (`before`). */
+/* A folding of the first kernels. */
 typedef struct {
     mlo_price price;
-    int64_t bits, beats;
-    size_t before, item;
+    int64_t bits; /* on chip */
+    int64_t beats; /* of parameters per iteration */
+    size_t before; /* the partial folding of all but the last of them */
+    size_t item; /* the choice for the last of them */
 } mlo_partial;
 typedef struct {
     mlo *m;
     mlo_partial *item;
-    size_t n, room;
+    size_t n;
+    size_t room; /* items that there is memory for */
 } mlo_partials;
 
 static int mlo_partial_order(const void *x, const void *y) {
@@ -330,10 +346,12 @@ static void mlo_partials_thin(mlo_partials *p, size_t first) {
     p->n = kept;
 }
 
-/* The least multipliers, bits and beats of the kernels from i on at a pace, and their most
- * beats. */
+/* What the kernels from one on have at least, at a pace. */
 typedef struct {
-    int64_t multipliers, bits, beats, most_beats;
+    int64_t multipliers;
+    int64_t bits; /* on chip */
+    int64_t beats; /* of parameters per iteration */
+    int64_t most_beats; /* of parameters per iteration, at most */
 } mlo_rest;
 
 static void mlo_search_rest(const mlo_space *s, int64_t pace, mlo_rest *rest) {

@@ -15,20 +15,24 @@
  */
 typedef struct mlo_block {
     struct mlo_block *next;
-    size_t used, size;
+    size_t used; /* bytes */
+    size_t size; /* bytes */
 } mlo_block;
 
 typedef struct mlo_string_slot {
     const char *text;
-    uint32_t n, hash;
+    uint32_t n; /* bytes */
+    uint32_t hash;
 } mlo_string_slot;
 typedef struct {
     mlo_string_slot *slot;
-    size_t size, used;
+    size_t size; /* slots */
+    size_t used; /* slots */
 } mlo_strings;
 
 typedef struct {
-    const char *key, *value;
+    const char *key;
+    const char *value;
 } mlo_option;
 
 struct mlo_model; /* model.c */
@@ -40,33 +44,36 @@ struct mlo {
     mlo_desc desc;
     mlo_block *arena;
     size_t arena_bytes;
-    int pushed; /* the list that was to grow last has room */
+    int pushed; /* 1: the list that was to grow last has room */
     mlo_strings strings;
     mlo_option *options;
-    size_t n_options, options_room;
+    size_t n_options;
+    size_t options_room; /* options that there is memory for */
+
     struct mlo_model *model; /* the model as it stands */
-    /* nodes, values or types have gone since mlo_index (where a pass keeps count) */
-    int stale;
-    /* template.c: the loop body to look for, NULL when there is none */
-    struct mlo_model *body;
+    int stale; /* 1: nodes, values or types have gone since mlo_index (where a pass keeps count) */
+    struct mlo_model *body; /* template.c: the loop body to look for, NULL when there is none */
     struct mlo_source *sources; /* files that tensor bytes are read from */
     struct mlo_op_index *ops; /* ops/table.c: operators by name */
     /* match.c: of a graph, for as long as that graph and its index stay as they are */
     struct mlo_net *net;
+
     const mlo_array *calib;
     size_t n_calib;
     int said; /* how many texts they are that the model itself said; 0: the caller's, if any */
-    /* the outputs of the bench's first frame, as emit saw them; NULL before */
-    mlo_array *golden;
-    /* who sees what mlo_run makes */
-    mlo_watcher watch;
+    mlo_array *golden; /* the outputs of the bench's first frame, as emit saw them; NULL before */
+    mlo_watcher watch; /* who sees what mlo_run makes */
     void *watch_user;
-    /* the largest magnitude that the sums of the last matrix-vector unit had */
-    int64_t accumulator;
+    int64_t accumulator; /* the largest magnitude of the last matrix-vector unit's sums, in LSB */
     struct mlo_numerics *numerics; /* what quantize measured, NULL when nobody asked */
+
     const char *stage; /* the stage at work, for messages */
-    mlo_error error;
-    char error_stage[32], error_node[256], error_op[64], error_message[1024], error_text[1536];
+    mlo_error error; /* its texts are those behind it */
+    char error_stage[32];
+    char error_node[256];
+    char error_op[64];
+    char error_message[1024];
+    char error_text[1536];
 };
 
 static const struct {
@@ -399,7 +406,8 @@ typedef struct {
 } mlo_pair;
 typedef struct {
     mlo_pair *slot;
-    size_t size, used;
+    size_t size; /* slots */
+    size_t used; /* slots */
 } mlo_map;
 
 /* Keys that lie near each other (in the arena: were made one after the other, and are asked for
@@ -448,8 +456,9 @@ static int mlo_map_put(mlo *m, mlo_map *map, const void *key, void *value) {
  * writing on is harmless. */
 typedef struct {
     mlo *m;
-    char *text;
-    size_t n, room;
+    char *text; /* NULL: nothing yet */
+    size_t n; /* bytes */
+    size_t room; /* bytes that there is memory for */
 } mlo_text;
 
 /* Room for `room` bytes in all, those that are there among them. */

@@ -23,7 +23,8 @@ typedef struct {
 /* StringStringEntryProto */
 typedef struct {
     uint32_t has;
-    const char *key, *value;
+    const char *key;
+    const char *value;
 } mlo_entry;
 /* OperatorSetIdProto */
 typedef struct {
@@ -33,11 +34,11 @@ typedef struct {
 } mlo_opset;
 
 /* ---- types ---- */
-/* param NULL and no value: unknown */
 typedef struct {
     uint32_t has;
     int64_t value;
-    const char *param, *denotation;
+    const char *param; /* NULL and no value: unknown */
+    const char *denotation;
 } mlo_dim;
 typedef struct {
     uint32_t has;
@@ -63,12 +64,15 @@ typedef struct {
 } mlo_map_type;
 typedef struct {
     uint32_t has;
-    const char *domain, *name;
+    const char *domain;
+    const char *name;
 } mlo_opaque_type;
 struct mlo_type {
     uint32_t has;
-    mlo_tensor_type *tensor, *sparse;
-    mlo_sequence_type *sequence, *optional;
+    mlo_tensor_type *tensor;
+    mlo_tensor_type *sparse;
+    mlo_sequence_type *sequence;
+    mlo_sequence_type *optional;
     mlo_map_type *map;
     mlo_opaque_type *opaque;
     const char *denotation;
@@ -83,18 +87,20 @@ typedef struct {
 } mlo_value_info;
 
 /* ---- tensors ---- */
-/* Where bytes lie outside of memory: a file opened once. name = plain file name, dir = the folder
- * it lies in. */
+/* Where bytes lie outside of memory: a file opened once. */
 typedef struct mlo_source {
     struct mlo_source *next;
-    const char *dir, *name, *path;
+    const char *dir; /* the folder it lies in */
+    const char *name; /* plain file name */
+    const char *path;
     void *file;
-    uint64_t size;
+    uint64_t size; /* bytes */
 } mlo_source;
 
 typedef struct {
     uint32_t has;
-    int64_t begin, end;
+    int64_t begin;
+    int64_t end;
 } mlo_segment;
 typedef struct {
     uint32_t has;
@@ -102,6 +108,7 @@ typedef struct {
     size_t n_dims;
     int32_t data_type;
     mlo_segment *segment;
+
     /* Exactly one of these holds the elements. External: `external` entries as in the file,
      * resolved into source/offset/length. */
     float *floats;
@@ -117,19 +124,24 @@ typedef struct {
     uint64_t *uint64s;
     size_t n_uint64s;
     mlo_bytes raw;
-    const char *name, *doc;
+
+    const char *name;
+    const char *doc;
     mlo_entry *external;
     size_t n_external;
     int32_t location;
     mlo_entry *meta;
     size_t n_meta;
+
     /* not ONNX: set for bytes that stay in a file (location EXTERNAL when written) */
     mlo_source *source;
-    uint64_t offset, length;
+    uint64_t offset; /* bytes */
+    uint64_t length; /* bytes */
 } mlo_tensor;
 typedef struct {
     uint32_t has;
-    mlo_tensor *values, *indices;
+    mlo_tensor *values;
+    mlo_tensor *indices;
     int64_t *dims;
     size_t n_dims;
 } mlo_sparse;
@@ -154,7 +166,9 @@ enum {
 };
 typedef struct {
     uint32_t has;
-    const char *name, *ref, *doc;
+    const char *name;
+    const char *ref;
+    const char *doc;
     int32_t type;
     float f;
     int64_t i;
@@ -231,7 +245,10 @@ typedef struct {
     size_t n_input;
     const char **output;
     size_t n_output;
-    const char *name, *op, *domain, *overload;
+    const char *name;
+    const char *op;
+    const char *domain;
+    const char *overload;
     mlo_attr **attr;
     size_t n_attr;
     const char *doc;
@@ -287,7 +304,8 @@ typedef struct {
     const char *doc;
     mlo_opset *opset;
     size_t n_opset;
-    const char *domain, *overload;
+    const char *domain;
+    const char *overload;
     mlo_value_info **info;
     size_t n_info;
     mlo_entry *meta;
@@ -295,7 +313,8 @@ typedef struct {
 } mlo_function;
 typedef struct {
     uint32_t has;
-    mlo_graph *initial, *algorithm;
+    mlo_graph *initial;
+    mlo_graph *algorithm;
     mlo_entry *initial_binding;
     size_t n_initial_binding;
     mlo_entry *binding;
@@ -306,7 +325,9 @@ typedef struct mlo_model {
     int64_t ir_version;
     mlo_opset *opset;
     size_t n_opset;
-    const char *producer_name, *producer_version, *domain;
+    const char *producer_name;
+    const char *producer_version;
+    const char *domain;
     int64_t model_version;
     const char *doc;
     mlo_graph *graph;
@@ -362,20 +383,21 @@ static int mlo_fail(mlo *m, mlo_code code, const mlo_node *node, const char *for
  * subgraph also sees outer values. */
 typedef struct {
     const char *name;
-    /* the node that makes it, NULL for inputs and initializers; which output; the node's place in
-     * the graph */
-    mlo_node *producer;
-    int output, at;
+
+    mlo_node *producer; /* the node that makes it, NULL for inputs and initializers */
+    int output; /* which of the producer's it is */
+    int at; /* the producer's place in the graph */
     /* the constant it is: an initializer, or a Constant node's tensor; else NULL */
     mlo_tensor *tensor;
+
     mlo_value_info *info; /* NULL when nobody said */
     /* match.c: type and shape, interned: two that are known are equal or they are not */
     const char *form;
     mlo_graph *graph; /* the graph that owns it */
-    /* of that graph; an initializer that is also an input counts as an initializer */
-    int is_input, is_output;
-    /* node inputs in this graph and in subgraphs of its nodes, plus is_output */
-    int n_uses;
+    int is_input; /* of that graph; an initializer that is also one counts as an initializer */
+    int is_output; /* of that graph */
+
+    int n_uses; /* node inputs in this graph and in subgraphs of its nodes, plus is_output */
     /* the using nodes of this graph (a node with a subgraph that uses it counts), each once per
      * use, in order */
     mlo_node **use;

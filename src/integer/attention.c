@@ -360,11 +360,15 @@ static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
  * inverse in the keys. Rotary embedding mixes two channels, which share theirs. (Without rotary
  * embedding, operands keep one scale: ranges as tight as 8 samples show them saturate.) */
 typedef struct {
-    /* of queries, keys: what the attention reads, what the rotation in front of it reads */
-    mlo_signal *s[2], *from[2];
-    int64_t heads, kv_heads, d;
-    /* per channel of the keys (the first of each pair): the largest magnitudes; mean squares */
-    double *most[2], *square[2];
+    mlo_signal *s[2]; /* of queries, keys: what the attention reads */
+    mlo_signal *from[2]; /* of queries, keys: what the rotation in front of it reads */
+    int64_t heads; /* of queries */
+    int64_t kv_heads; /* of keys */
+    int64_t d; /* channels of a head */
+
+    /* of queries, keys; per channel of the keys (the first of each pair) */
+    double *most[2]; /* the largest magnitudes */
+    double *square[2]; /* mean squares; of keys: variances */
     float *factor; /* of the queries */
 } mlo_balance;
 
@@ -560,11 +564,13 @@ static double mlo_score_step(mlo_quantizer *q, const mlo_sublayer *b, int64_t i)
         * fabs(b->scale);
 }
 
-/* How a bias becomes integers in one iteration: its factor; one unit of q k; how far below its row's
- * largest number one counts at most: whatever the scores are, e^-20 is the least that is left of a
- * weight there. */
+/* How a bias becomes integers in one iteration. */
 typedef struct {
-    double factor, step, reach;
+    double factor; /* what it is multiplied by */
+    double step; /* one unit of q k */
+    /* how far below its row's largest number one counts at most: whatever the scores are, e^-20 is
+     * the least that is left of a weight there */
+    double reach;
 } mlo_bias_scale;
 
 static mlo_bias_scale mlo_bias_scale_of(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {

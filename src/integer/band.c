@@ -12,31 +12,41 @@
 
 /* ---- bands ---------------------------------------------------------------- */
 
-/* What is added to scores beside a key's own: numbers of `n` iterations (1: all alike), `heads`,
- * `queries` (1: all alike) and `keys`; -INFINITY: the key is hidden. */
+/* What is added to scores beside a key's own. */
 typedef struct {
-    int64_t n, heads, queries, keys;
-    float *number; /* NULL: there is none */
+    int64_t n; /* iterations; 1: all alike */
+    int64_t heads;
+    int64_t queries; /* 1: all alike */
+    int64_t keys;
+    float *number; /* [n, heads, queries, keys]; -INFINITY: the key is hidden; NULL: none */
 } mlo_bias;
 
-/* Which keys a query i sees by their places: i - back <= j <= i + ahead. One for each iteration. */
+/* Which keys a query i sees by their places: i - back <= j <= i + ahead. */
 typedef struct {
-    int causal, band; /* 1: nowhere a later key; some key is hidden otherwise by its place */
-    int32_t *back, *ahead;
+    int causal; /* 1: nowhere a later key */
+    int band; /* 1: some key is hidden otherwise by its place */
+    int32_t *back; /* tokens, one for each iteration */
+    int32_t *ahead; /* tokens, one for each iteration */
     mlo_bias bias; /* there is one: no band */
 } mlo_sight;
 
-/* A mask's elements in one iteration: `copies` (of heads) of `rows` queries (1: all alike). */
+/* A mask's elements in one iteration. */
 typedef struct {
-    const int64_t *id;
-    int64_t copies, rows, keys;
-    int64_t back, ahead;
+    const int64_t *id; /* symbols: [copies, rows, keys] */
+    int64_t copies; /* of heads */
+    int64_t rows; /* queries; 1: all alike */
+    int64_t keys;
+    int64_t back; /* tokens, as in mlo_sight */
+    int64_t ahead; /* tokens, as in mlo_sight */
 } mlo_mask_view;
 
 /* What is wrong with a mask, and where. */
 typedef struct {
     const char *what;
-    int64_t head, query, key, iteration;
+    int64_t head;
+    int64_t query;
+    int64_t key;
+    int64_t iteration;
 } mlo_wrong;
 
 static int mlo_wrong_at(mlo_wrong *w, const char *what, int64_t head, int64_t query, int64_t key) {

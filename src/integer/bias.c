@@ -14,11 +14,12 @@
 
 /* ---- biases --------------------------------------------------------------- */
 
-/* Of each key: an element that is seen in the first iteration, -1: none; how many are; its own symbol
- * as it was before; the element's number. */
+/* What is known of each key. */
 typedef struct {
-    int64_t *at, *seen, *before;
-    float *more;
+    int64_t *at; /* an element that is seen in the first iteration, -1: none */
+    int64_t *seen; /* how many elements are */
+    int64_t *before; /* its own symbol as it was before */
+    float *more; /* the number of the element `at` */
 } mlo_bias_keys;
 
 /* The numbers of one iteration. 0: *w says what is wrong. */

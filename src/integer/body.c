@@ -100,10 +100,12 @@ static int mlo_shape_parameter(mlo_quantizer *q, mlo_signal *s) {
     return mlo_failed(q->m);
 }
 
-/* Three lists of n numbers, behind a multiply and accumulate: bias, multiplier, shift. */
+/* Three lists of n numbers, behind a multiply and accumulate. */
 typedef struct {
-    int32_t *bias, *mult, *shift;
-    const char *name[3];
+    int32_t *bias;
+    int32_t *mult; /* multiplier */
+    int32_t *shift; /* bits to the right */
+    const char *name[3]; /* of these parameters, in this order */
 } mlo_channel_words;
 
 static int mlo_channel_parameters(
@@ -181,11 +183,11 @@ static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name,
     return mlo_inputs(m, n, in, 4);
 }
 
-/* The width and scales a signal is made at. A wide form has no zero, and a shape only as an operand of
- * a product (gate.c). */
+/* The width and scales a signal is made at. */
 typedef struct {
-    const double *scale, *zero;
-    const float *shape;
+    const double *scale;
+    const double *zero; /* NULL: 0; a wide form has none */
+    const float *shape; /* NULL: 1; a wide form has one only as an operand of a product (gate.c) */
     mlo_dtype type;
     int bits;
 } mlo_form_made;

@@ -19,39 +19,57 @@
  * zero[c] + narrow_scale shape[c] y. */
 typedef struct {
     const char *name;
-    /* demanded widths: matrix operand; residual stream */
-    int narrow, wide;
-    /* 1: the residual stream carries the value itself, not what it is rounded to */
-    int raw;
-    int bits, wide_bits; /* of the narrow form, of the wide one */
-    /* what is given for the value; for one of its forms. NULL: nothing */
-    mlo_given *given, *given_narrow, *given_wide;
+
+    int narrow; /* 1: it is demanded in the width of a matrix operand */
+    int wide; /* 1: it is demanded in the width of the residual stream */
+    int raw; /* 1: the residual stream carries the value itself, not what it is rounded to */
+    int bits; /* of the narrow form */
+    int wide_bits; /* of the wide form */
+
+    mlo_given *given; /* what is given for the value, NULL: nothing */
+    mlo_given *given_narrow; /* for its narrow form, NULL: nothing */
+    mlo_given *given_wide; /* for its wide form, NULL: nothing */
+
     int index; /* 1: it is the index of a table */
     int roomy; /* 1: its ranges have been widened by their margins */
     int reads[MLO_BLOCK_KINDS]; /* how many sublayers of each kind read it */
     int operand; /* as which operand an attention reads it */
     const mlo_sublayer *maker; /* the sublayer that makes it */
     int64_t channels;
-    /* tokens seen; the largest magnitude; the mean of 1 / (a token's sum of squares) */
-    double *rows, *most, *inverse;
-    /* per channel. mean and square are sums until all samples are seen */
-    double *low, *high, *mean, *square;
-    /* drift: the mean of (what the integer stands for - the value) */
-    double *wide_scale, *narrow_scale, *zero, *drift;
-    /* factors of the channels, of the narrow form and of the wide one; NULL: all have one scale */
-    float *shape, *wide_shape;
+
+    double *rows; /* per iteration: tokens seen */
+    double *most; /* per iteration: the largest magnitude */
+    double *inverse; /* per iteration: the mean of 1 / (a token's sum of squares) */
+
+    double *low; /* per channel: the least */
+    double *high; /* per channel: the largest */
+    double *mean; /* per channel; a sum until all samples are seen */
+    double *square; /* per channel: the mean square; a sum until all samples are seen */
+
+    double *wide_scale; /* per iteration */
+    double *narrow_scale; /* per iteration */
+    double *zero; /* per channel: what the narrow form's 0 stands for */
+    double *drift; /* per channel: the mean of (what the integer stands for - the value) */
+    float *shape; /* factors of the channels of the narrow form, NULL: all have one scale */
+    float *wide_shape; /* of the wide form, NULL: all have one scale */
+
     /* of the linear layers that read it: the expected square error of their results, relative to
-     * these; their products per token */
-    double noise, macs;
+     * these */
+    double noise;
+    double macs; /* products per token of the layers that read it */
     double blur; /* of an attention's queries: the expected square error of its scores, in nats */
-    const char *narrow_name, *wide_name, *shape_name;
+
+    const char *narrow_name;
+    const char *wide_name;
+    const char *shape_name; /* of the parameter that has the shape; NULL: there is none yet */
 } mlo_signal;
 
 /* The tokens of the present sample that count: those that the attention mask keeps. The results of
  * the others are never read. */
 typedef struct {
-    unsigned char *kept;
-    int64_t tokens, room;
+    unsigned char *kept; /* [token]: 1: it counts */
+    int64_t tokens;
+    int64_t room; /* tokens that there is memory for */
 } mlo_counting;
 
 typedef struct mlo_quantizer {
@@ -63,19 +81,23 @@ typedef struct mlo_quantizer {
     /* the same in the order in which they were met, which a map does not keep */
     mlo_signal **signals;
     size_t n_signals;
-    /* the new Scan and its body */
-    mlo_node *loop;
-    mlo_graph *body;
+
+    mlo_node *loop; /* the new Scan */
+    mlo_graph *body; /* of it */
+
     const char *mask; /* the float mask all attentions read, NULL for none */
     mlo_counting counting;
-    int mask_bad; /* a value seen in it that is neither 0 nor hugely negative */
+    int mask_bad; /* 1: a value was seen in it that is neither 0 nor hugely negative */
     const char *mask_bits; /* the boolean value that replaces it */
+
     int64_t samples; /* of the calibration */
     /* what the products may cost in all, relative to operands of --activations bits */
     double cost;
     int widest; /* the most bits that an operand may get within this cost */
-    /* bits where nothing else is said, of weights, of matrix operands, of the residual stream */
-    int weights, activations, residual;
+
+    int weights; /* bits, where nothing else is said, as are those of the two behind it */
+    int activations; /* bits of matrix operands */
+    int residual; /* bits of the residual stream */
     int pow2; /* 1: every scale is a power of two */
 } mlo_quantizer;
 

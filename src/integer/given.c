@@ -23,19 +23,22 @@
  */
 
 /* What a source model, or a q_config, fixes of a value: its width, and where `scale` is given what
- * its integers stand for: scale x (integer - zero). Per iteration (of a weight: per iteration and
- * column); zero in steps, NULL: 0. sign: -2^(bits-1) is the least integer, else 0; narrow: one
- * more than that. */
+ * its integers stand for: scale x (integer - zero). */
 typedef struct {
-    int bits, sign, narrow;
-    double *scale, *zero;
+    int bits;
+    int sign; /* 1: the least integer is -2^(bits-1); 0: it is 0 */
+    int narrow; /* 1: the least integer is one more than that */
+    double *scale; /* per iteration (of a weight: per iteration and column); NULL: not given */
+    double *zero; /* as many, in steps; NULL: 0 */
 } mlo_given;
 
-/* A value is `from`, rounded to scale x (q - zero), lo <= q <= hi. scale, zero: parameters; zero
- * NULL: 0. */
+/* A value is `from`, rounded to scale x (q - zero), lo <= q <= hi. */
 typedef struct {
-    const char *from, *scale, *zero;
-    double lo, hi;
+    const char *from;
+    const char *scale; /* a parameter */
+    const char *zero; /* a parameter, in steps; NULL: 0 */
+    double lo; /* the least q */
+    double hi; /* the largest q */
     const mlo_node *node;
 } mlo_rounding;
 
@@ -215,13 +218,16 @@ static int mlo_given_equal(const mlo_given *a, const mlo_given *b, int64_t n) {
 
 /* ---- weights -------------------------------------------------------------- */
 
-/* How integers become a weight: scale x (q - zero); both per tensor (-1) or along an axis:
- * `stored` of q, `axis` of the weight. open: nothing says how large q may be; it is looked at, and
- * taken when it fits 8 bits. */
+/* How integers q become a weight: scale x (q - zero). */
 typedef struct {
-    const char *scale, *zero, *integers;
-    int64_t stored, axis;
-    double lo, hi;
+    const char *scale;
+    const char *zero; /* in steps; NULL: 0 */
+    const char *integers;
+    int64_t stored; /* the axis of q that both are along, -1: they are per tensor */
+    int64_t axis; /* that axis of the weight */
+    double lo; /* the least q */
+    double hi; /* the largest q */
+    /* 1: nothing says how large q may be; it is looked at, and taken when it fits 8 bits */
     int open;
     const mlo_node *node;
 } mlo_weight_source;
@@ -538,7 +544,8 @@ static void mlo_given_matmul(mlo_expansion *x, const mlo_node *product, const ch
 }
 
 typedef struct {
-    const char *op, *inputs;
+    const char *op;
+    const char *inputs; /* an x for each that it must have */
     void (*expand)(mlo_expansion *x);
 } mlo_given_op;
 static const mlo_given_op mlo_given_ops[] = {

@@ -218,11 +218,12 @@ static int64_t mlo_tokens_of(const mlo_form *f) {
     return mlo_form_known(f) && f->rank > 0 && c > 0 ? mlo_form_count(f) / c : -1;
 }
 
-/* How a view stands for heads of d channels for each of t tokens: as [heads, t, d] or (order 1)
- * [heads, d, t]. */
+/* How a view stands for heads of some channels of each token. */
 typedef struct {
-    int64_t t, heads, d;
-    int order;
+    int64_t t; /* tokens */
+    int64_t heads;
+    int64_t d; /* channels of a head */
+    int order; /* 0: as [heads, t, d]; 1: as [heads, d, t] */
 } mlo_heads;
 
 /* Where element j of head h at token i lies in such a view. */

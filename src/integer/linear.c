@@ -88,13 +88,15 @@ typedef struct {
     float *scale;
     mlo_channel_words c;
     const char *weight;
-    int64_t k, n;
+    int64_t k; /* channels that it reads */
+    int64_t n; /* channels that it makes */
 } mlo_linear;
 
 /* The integers a weight may become. */
 typedef struct {
-    float lo, hi;
-    int clipped;
+    float lo;
+    float hi;
+    int clipped; /* 1: INT8 holds more */
 } mlo_weight_range;
 
 static mlo_weight_range mlo_weight_range_of(const mlo_quantizer *q, const mlo_sublayer *b) {

@@ -47,11 +47,11 @@ static const char *mlo_type_norm(const mlo_sublayer *b) {
     return b->center ? "layer_norm" : "rms_norm";
 }
 
-/* A norm's parameters in one iteration, by channel of the token; NULL: 1, or 0. of: how many there
- * are (a part's channels, or all of them). */
+/* A norm's parameters in one iteration, by channel of the token. */
 typedef struct {
-    mlo_array *gamma, *beta;
-    int64_t of[2];
+    mlo_array *gamma; /* NULL: 1 */
+    mlo_array *beta; /* NULL: 0 */
+    int64_t of[2]; /* how many there are of each: a part's channels, or all of them */
 } mlo_norm_given;
 
 static double mlo_norm_gamma(const mlo_norm_given *n, int64_t c) {

@@ -35,58 +35,70 @@
 /* A value in one iteration, over all samples: floats v, what the integers stand for a, errors e =
  * a - v. */
 typedef struct {
-    double count, low, high; /* of v */
-    int64_t least, largest; /* of the integers */
-    /* the largest |e|; sums of |e|, e^2, v^2, a^2, a v */
-    double most, error, noise, power, got, both;
-    /* values that end where the integers end, and their part of the noise */
-    double clipped, lost;
-    /* the largest sum behind it, as a magnitude */
-    int64_t accumulator;
-    /* parts of the output's noise: what comes through here, what comes in here */
-    double flow, share;
+    double count; /* of v */
+    double low; /* of v */
+    double high; /* of v */
+    int64_t least; /* of the integers */
+    int64_t largest; /* of the integers */
+
+    double most; /* the largest |e| */
+    double error; /* the sum of |e| */
+    double noise; /* the sum of e^2 */
+    double power; /* the sum of v^2 */
+    double got; /* the sum of a^2 */
+    double both; /* the sum of a v */
+    double clipped; /* values that end where the integers end */
+    double lost; /* their part of the noise */
+
+    int64_t accumulator; /* the largest sum behind it, as a magnitude */
+    double flow; /* part of the output's noise that comes through here */
+    double share; /* part of the output's noise that comes in here */
     const char *cause; /* of what comes in */
 } mlo_sums;
 
 enum { MLO_COMPARED_READS = 3 };
 typedef struct {
-    /* the kernel that makes it; NULL: it is the carried value that comes in */
-    const mlo_node *node;
+    const mlo_node *node; /* the kernel that makes it; NULL: it is the carried value, coming in */
     const char *name;
-    /* what its integers stand for */
-    const mlo_signal *s;
-    int wide;
-    int64_t lo, hi; /* what they may be */
-    /* the compared values that the kernel reads */
-    int reads[MLO_COMPARED_READS], n_reads;
-    /* the compared value whose tokens its errors are measured by */
-    int anchor;
-    /* of the sample at hand: the integers, per iteration; the floats, of this one */
-    mlo_array **kept, *floats;
+    const mlo_signal *s; /* what its integers stand for */
+    int wide; /* 1: in the wide form of s */
+    int64_t lo; /* the least that its integers may be */
+    int64_t hi; /* the largest that they may be */
+
+    int reads[MLO_COMPARED_READS]; /* the compared values that the kernel reads */
+    int n_reads;
+    int anchor; /* the compared value whose tokens its errors are measured by */
+
+    mlo_array **kept; /* of the sample at hand: the integers, per iteration */
+    mlo_array *floats; /* of the sample and the iteration at hand */
     mlo_sums *at; /* per iteration */
-    /* per iteration and channel: sums of w e^2, w v, w v^2; per iteration: of w, a token's weight */
-    double *errors, *means, *squares, *weight;
-    /* what a channel counts, in the iteration at hand */
-    double *metric;
+
+    double *errors; /* per iteration and channel: the sum of w e^2, w a token's weight */
+    double *means; /* per iteration and channel: the sum of w v */
+    double *squares; /* per iteration and channel: the sum of w v^2 */
+    double *weight; /* per iteration: the sum of w */
+    double *metric; /* what a channel counts, in the iteration at hand */
 } mlo_compared;
 
-/* value[0] is the carried one. */
 struct mlo_numerics {
-    /* the two bodies */
     mlo *m;
-    const mlo_graph *floats, *integers;
-    /* of tokens: as in the calibration */
-    const char *mask;
+    const mlo_graph *floats; /* the float body */
+    const mlo_graph *integers; /* the integer body */
+
+    const char *mask; /* of tokens: as in the calibration */
     mlo_counting counting;
     const char *loop;
-    int64_t iterations, samples;
-    int drawn, said;
+    int64_t iterations;
+    int64_t samples;
+    int drawn; /* 1: samples were drawn from the declared types */
+    int said; /* samples that are texts the model itself said; 0: they are the caller's, if any */
     double cost; /* what widths were allowed */
-    mlo_compared *value;
-    int n, result;
+
+    mlo_compared *value; /* the first is the carried one */
+    int n;
+    int result; /* the value that goes round */
     int64_t widest; /* channels, at most */
-    /* a value of the integer body -> mlo_compared */
-    mlo_map of;
+    mlo_map of; /* a value of the integer body -> mlo_compared */
 };
 typedef struct mlo_numerics mlo_numerics;
 

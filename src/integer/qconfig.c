@@ -27,7 +27,9 @@ enum { MLO_Q_IN, MLO_Q_WEIGHT, MLO_Q_BIAS, MLO_Q_OUT, MLO_Q_PARTS };
 static const char *const mlo_q_part[] = { "data_in", "weight", "bias", "data_out" };
 
 typedef struct {
-    int width, frac, is;
+    int width; /* bits */
+    int frac; /* bits of them behind the point */
+    int is; /* 1: it is given */
 } mlo_q_fixed;
 
 typedef struct {

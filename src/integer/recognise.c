@@ -33,29 +33,33 @@ typedef struct {
     int raw[3]; /* 1: it reads the value itself, not what it is rounded to */
     int n_in;
     const char *out;
-    /* linear: [K,N] (or [N,K] when transposed) and [N] or NULL; norm: gamma, beta (each may be NULL) */
-    const char *weight, *bias;
-    int transposed;
-    /* of a linear layer, and of its sum before the bias; NULL: nothing is fixed */
-    mlo_given *weight_given, *bias_given, *sum_given;
-    /* norm; groups: so many of a token's channels */
-    float epsilon;
-    int center;
-    int64_t groups;
-    /* attention, rotary: heads (attention: of queries; of keys and values); attention: what scores
-     * are multiplied by; gate: what the product is */
-    int64_t heads, kv_heads;
-    double scale;
+
+    const char *weight; /* linear: [K,N] (or [N,K] when transposed); norm: gamma, or NULL */
+    const char *bias; /* linear: [N], or NULL; norm: beta, or NULL */
+    int transposed; /* linear: 1: the weight is [N,K] */
+    mlo_given *weight_given; /* of a linear layer; NULL: nothing is fixed */
+    mlo_given *bias_given; /* of a linear layer; NULL: nothing is fixed */
+    mlo_given *sum_given; /* of its sum before the bias; NULL: nothing is fixed */
+
+    float epsilon; /* norm */
+    int center; /* norm: 1: the mean is taken off */
+    int64_t groups; /* norm: parts of a token's channels, each with a norm of its own */
+
+    int64_t heads; /* rotary; attention: of queries */
+    int64_t kv_heads; /* attention: of keys and values */
+    double scale; /* attention: what scores are multiplied by; gate: what the product is */
     const char *mask; /* attention: the additive mask's name, NULL for none */
     double mask_scale; /* attention: what the mask is multiplied by, once it is added */
     mlo_sight sight; /* attention: what the mask hides by place */
     int64_t tokens; /* attention, window: of a frame */
-    int64_t width, top, left; /* window: tokens of a row; rows above, columns to the left of one */
-    /* attention: what scores (as the softmax reads them) and probabilities are rounded to; NULL:
-     * nothing is fixed */
-    mlo_given *scores_given, *probs_given;
-    /* unary: the nodes of the function, in order */
-    mlo_node **inner;
+    int64_t width; /* window: tokens of a row */
+    int64_t top; /* window: rows above one */
+    int64_t left; /* window: columns to the left of one */
+    /* attention: what scores (as the softmax reads them) are rounded to; NULL: nothing is fixed */
+    mlo_given *scores_given;
+    mlo_given *probs_given; /* attention: the same of probabilities */
+
+    mlo_node **inner; /* unary: the nodes of the function, in order */
     size_t n_inner;
 } mlo_sublayer;
 
@@ -65,9 +69,9 @@ struct mlo_quantizer; /* calibrate.c */
 /* What there is to know of a kind of sublayer: a card in its own file. NULL: nothing to do. */
 typedef struct mlo_sublayer_kind {
     mlo_block_kind kind;
-    /* operands are of the residual stream, so is the result; bits of an operand's narrow form, 0:
-     * as --activations says */
-    int reads_wide, makes_wide, operand_bits;
+    int reads_wide; /* 1: operands are of the residual stream */
+    int makes_wide; /* 1: so is the result */
+    int operand_bits; /* of an operand's narrow form, 0: as --activations says */
     /* Is the node the end of one (*is)? The value that it makes, NULL when it fails. */
     const char *(*recognise)(struct mlo_recogniser *r, mlo_node *n, const char *name, int *is);
     /* what it needs of the loop; what the source model fixes of it; whether that can be */

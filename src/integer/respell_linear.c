@@ -89,9 +89,10 @@ static int mlo_is_scores(const mlo_inside *in, const char *name) {
 
 /* x W (+ bias), W a parameter: MatMul, perhaps with an Add behind it, or Gemm. */
 typedef struct {
-    mlo_node *product, *sum;
-    const char *bias;
-    int transposed;
+    mlo_node *product;
+    mlo_node *sum; /* the Add, NULL: there is none */
+    const char *bias; /* NULL: there is none */
+    int transposed; /* 1: the product reads W as [N, K] */
 } mlo_projection;
 
 static int mlo_projection_of(const mlo_inside *in, const char *name, mlo_projection *p) {

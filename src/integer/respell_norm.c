@@ -17,9 +17,12 @@ typedef struct {
     const mlo_inside *in;
     mlo_form form; /* of its result */
     int64_t channels;
-    const char *x, *gamma, *beta;
-    double epsilon, factor;
-    int centred;
+    const char *x;
+    const char *gamma; /* NULL: 1 */
+    const char *beta; /* NULL: 0 */
+    double epsilon;
+    double factor;
+    int centred; /* 0: there is no mean in it */
     mlo_node *taken[24]; /* the nodes that it is made of */
     int n_taken;
 } mlo_found_norm;
@@ -283,15 +286,18 @@ static void mlo_respell_deviation(mlo_respeller *r, mlo_expansion *x) {
 
 /* ---- norms over each head ------------------------------------------------- */
 
-/* A norm over heads of a token's channels: of which value, and which of its channels column[h D + j]
- * is j of head h; are its rows in the order of heads, and of tokens in each (or of tokens, and of
- * heads in each)? part: which row of gamma and beta are head h's, -1: there is one. */
+/* A norm over heads of a token's channels. */
 typedef struct {
-    const char *from;
-    mlo_projection p;
+    const char *from; /* the value whose channels they are */
+    mlo_projection p; /* that makes it */
     mlo_form form;
-    int64_t t, heads, d, *column, *part[2];
-    int by_heads, whole;
+    int64_t t; /* tokens */
+    int64_t heads;
+    int64_t d; /* channels of a head */
+    int64_t *column; /* [h d + j]: the channel of `from` that is j of head h */
+    int64_t *part[2]; /* [h]: the row of gamma, of beta that is head h's, -1: there is one */
+    int by_heads; /* 1: rows are in the order of heads, and of tokens in each; 0: the other way */
+    int whole; /* 1: the channels are all of `from`, in order */
 } mlo_head_norm;
 
 static int64_t mlo_norm_row(const mlo_head_norm *v, int64_t t, int64_t h) {

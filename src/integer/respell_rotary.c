@@ -19,12 +19,14 @@ typedef struct {
     mlo_projection p;
     const char *from; /* the value whose channels they are, [.., T, N] */
     mlo_node *norm;
-    int64_t heads, channels; /* heads of their own; channels of from */
+    int64_t heads; /* of their own */
+    int64_t channels; /* of from */
     int64_t row; /* channels that the norm is over: of a head, or of all heads */
     int64_t gains; /* of the norm: as many, or one for each channel of all heads */
-    /* the channels of `from`, and their places in the norm's row, in pairs */
-    int64_t *column, *gain;
-    int projected, whole; /* from is a projection; all of its channels, in order */
+    int64_t *column; /* the channels of `from`, in pairs */
+    int64_t *gain; /* their places in the norm's row, in pairs */
+    int projected; /* 1: from is a projection */
+    int whole; /* 1: all channels of from, in order */
     const char *why;
 } mlo_turned;
 
@@ -163,7 +165,8 @@ static const char *mlo_why_not_turned(const mlo_inside *in, const mlo_node *n) {
 typedef struct {
     const mlo_inside *in;
     mlo_expansion *x;
-    const char *name[MLO_TURN_VALUES], *copy[MLO_TURN_VALUES];
+    const char *name[MLO_TURN_VALUES]; /* what is copied */
+    const char *copy[MLO_TURN_VALUES]; /* its copy */
     int n;
 } mlo_copier;
 

@@ -38,8 +38,9 @@ typedef struct {
     int64_t iteration;
     const char *source;
     mlo_turn_terms value[MLO_TURN_VALUES];
-    int n_value, depth;
-    int varies; /* a factor may differ from iteration to iteration */
+    int n_value;
+    int depth; /* nodes between the operand and where it is looked at */
+    int varies; /* 1: a factor may differ from iteration to iteration */
     const char *why; /* what the operand is that is no rotation, in a person's words */
 } mlo_turner;
 

@@ -25,7 +25,8 @@ typedef struct {
     const mlo_value_info *in[MLO_SAID_INPUTS]; /* token ids; masks behind them */
     size_t n;
     size_t out; /* which output the logits are */
-    int64_t tokens, words;
+    int64_t tokens; /* of a text */
+    int64_t words; /* of the vocabulary */
 } mlo_speaker;
 
 /* ---- who can speak -------------------------------------------------------- */

@@ -350,14 +350,18 @@ static double mlo_eighths(double x, int e) {
 enum { MLO_READERS = 8 };
 
 typedef struct {
-    /* the weights of the layers that read the signal */
-    mlo_array *w[MLO_READERS];
-    int n;
-    /* per channel: half range; mean square about zero; largest weight; sum of squares of weights */
-    double *range, *square, *weight, *norm;
-    float *t, *most;
-    double weight_top;
-    int pow2;
+    mlo_array *w[MLO_READERS]; /* the weights of the layers that read the signal */
+    int n; /* layers */
+
+    double *range; /* per channel: half of it */
+    double *square; /* per channel: mean square about zero */
+    double *weight; /* per channel: largest weight */
+    double *norm; /* per channel: sum of squares of weights */
+
+    float *t; /* per channel: the factor that is tried */
+    float *most; /* per column of a weight: the largest of it, times the factors */
+    double weight_top; /* the largest integer of a weight */
+    int pow2; /* 1: factors are powers of two */
 } mlo_shaper;
 
 static void mlo_shaper_free(mlo *m, mlo_shaper *h) {

@@ -12,9 +12,11 @@
  */
 typedef struct {
     mlo_node *node;
-    mlo_graph *outer, *body;
-    /* Scan's M: carried values; its scan inputs; its scan outputs */
-    size_t n_state, n_param, n_tap;
+    mlo_graph *outer;
+    mlo_graph *body;
+    size_t n_state; /* Scan's M: carried values */
+    size_t n_param; /* its scan inputs */
+    size_t n_tap; /* its scan outputs */
     int64_t iterations;
 } mlo_scan;
 

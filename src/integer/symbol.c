@@ -16,13 +16,13 @@
 
 /* ---- symbols -------------------------------------------------------------- */
 
-/* What an element of a mask can be: equal symbols, equal elements. low = high: it is that number.
- * tested: the symbol that is 0 exactly where this one is, -1: none is known. It is symbol `base` plus
- * a number (base: -1, itself). */
+/* What an element of a mask can be: equal symbols, equal elements. */
 typedef struct {
-    double low, high;
-    int64_t tested, base;
-    double more;
+    double low;
+    double high; /* low = high: it is that number */
+    int64_t tested; /* the symbol that is 0 exactly where this one is, -1: none is known */
+    int64_t base; /* the symbol that it is but for `more`, -1: itself */
+    double more; /* than that */
 } mlo_symbol;
 
 /* What has been met: the hash of an operation on symbols, and the symbol that it is. */
@@ -35,12 +35,14 @@ typedef struct {
     mlo *m;
     const mlo_scan *s;
     int64_t iteration;
-    mlo_map known, now; /* values of the outer graph; of the body in this iteration */
+    mlo_map known; /* values of the outer graph */
+    mlo_map now; /* values of the body in this iteration */
     mlo_symbol *symbol; /* the first one is the number 0 */
     size_t n_symbol;
     mlo_noted *met; /* an open table; a power of two of places */
-    size_t room, used;
-    int depth;
+    size_t room; /* places */
+    size_t used; /* places */
+    int depth; /* nodes between the mask and where it is looked at */
 } mlo_tracer;
 enum { MLO_TRACE_MOST = 1 << 24 }; /* elements of one value */
 

@@ -126,7 +126,8 @@ typedef struct {
     float *scale;
     mlo_channel_words c;
     const char *weight;
-    int64_t channels, taps;
+    int64_t channels;
+    int64_t taps; /* of a channel */
 } mlo_windowed;
 
 /* The scale of a channel's weights, such that its bias fits 32 bits. */

@@ -22,7 +22,10 @@
  * cost: negligible: a search asks for hundreds of areas.
  */
 typedef struct {
-    int64_t lut, ff, dsp, bram;
+    int64_t lut;
+    int64_t ff;
+    int64_t dsp;
+    int64_t bram; /* of 18 Kbit */
 } mlo_area;
 
 static void mlo_area_sum(mlo_area *a, const mlo_area *b) {

@@ -329,18 +329,25 @@ static const char mlo_attention_probs_ending[] =
     MLO_ATTENTION_DISTANCE MLO_ATTENTION_FINE MLO_ATTENTION_COUNT MLO_ATTENTION_PROBABILITIES
     "ed = Cast <to=11> (w)\n" MLO_ATTENTION_MIX;
 
-/* One row: query q against keys k of one head. e and acc are scratch of tk and d elements. */
+/* One row: query q against keys k of one head. */
 typedef struct {
-    int64_t tk, d, stride;
-    const mlo_array *mask, *p;
-    int64_t mask_at;
-    int lt, probs, rounded;
-    int partly; /* 1: causal or banded. Keys from..until-1 are those that may count */
-    int64_t from, until;
-    /* NULL: there is none; the number of the row's first key */
-    const mlo_array *bias;
-    int64_t bias_at;
-    int bias_shift;
+    int64_t tk; /* tokens of keys */
+    int64_t d; /* channels of the head */
+    int64_t stride; /* elements from a key to the next one */
+
+    const mlo_array *mask;
+    const mlo_array *p; /* the constants */
+    int64_t mask_at; /* the element of mask that is the first key's */
+    int lt; /* log2 of the longest frame */
+    int probs; /* 1: the source rounded its probabilities */
+    int rounded; /* 1: its scores, too */
+
+    int partly; /* 1: causal or banded */
+    int64_t from; /* the first key that may count */
+    int64_t until; /* the key behind the last one that may */
+    const mlo_array *bias; /* NULL: there is none */
+    int64_t bias_at; /* the element of bias that is the first key's */
+    int bias_shift; /* bits to the left, into units of a score */
 } mlo_row;
 
 /* What the source rounded: its probabilities, its scores too. */
@@ -423,6 +430,7 @@ static int64_t mlo_attention_weights(const mlo_row *r, int64_t *e) {
     return total ? total : mlo_attention_weight(r, 0);
 }
 
+/* e is scratch of tk elements. */
 static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t *q,
     const int32_t *k, const int32_t *v, mlo_array *y, int64_t y_at, int64_t *e) {
     for (int64_t j = 0; j < r->tk; j++) {
@@ -748,9 +756,10 @@ static int mlo_bias_score_bits(int dot, int shift) {
     return 1 + (dot > 17 + shift ? dot : 17 + shift);
 }
 
-/* What an attention's intermediates depend on: bits of a score, log2 of the longest frame, scores. */
+/* What an attention's intermediates depend on. */
 typedef struct {
-    int sbits, lt;
+    int sbits; /* of a score */
+    int lt; /* log2 of the longest frame */
     mlo_interval score;
 } mlo_attention_bounds;
 
@@ -950,12 +959,21 @@ static void mlo_attention_exp_area(int64_t bits, int fine, mlo_area *a) {
 /* Three stages: scores and their maximum; exponentials, their sum and a division; the weighted sum. */
 /* The widths of an attention's three stages, in bits, and how many there are of each. */
 typedef struct {
-    int64_t pe, simd, steps, x; /* of the operands */
-    int64_t score, constants; /* a sum of products; what comes with each row */
-    int64_t e, sum, r,
-        on; /* an exponential, their sum, the quotient, what goes on to the last stage */
-    int64_t walk; /* of it: which groups a row walks */
-    int probs, rounded;
+    int64_t pe;
+    int64_t simd;
+    int64_t steps; /* beats of a row */
+
+    int64_t x; /* bits of the operands */
+    int64_t score; /* bits of a sum of products */
+    int64_t constants; /* bits of what comes with each row */
+    int64_t e; /* bits of an exponential */
+    int64_t sum; /* bits of the exponentials' sum */
+    int64_t r; /* bits of the quotient */
+    int64_t on; /* bits of what goes on to the last stage */
+    int64_t walk; /* bits of it: which groups a row walks */
+
+    int probs; /* 1: the source rounded its probabilities */
+    int rounded; /* 1: its scores, too */
 } mlo_attention_widths;
 
 static mlo_attention_widths mlo_attention_widths_of(const mlo_site *s, const mlo_unit *u) {

@@ -77,10 +77,14 @@ static const char mlo_conv_function[] =
     "m = Cast <to=7> (mult)\n"
     "s = Cast <to=7> (shift)\n" MLO_FUNCTION_REQUANTIZE "y = Cast <to=@to> (qc)\n";
 
-/* What a token sees: a window of KH x KW, so many rows above and columns to the left of it, in rows
- * of `width` tokens. */
+/* What a token sees: a window of tokens, in rows. */
 typedef struct {
-    int64_t channels, kh, kw, width, top, left;
+    int64_t channels;
+    int64_t kh; /* rows of the window */
+    int64_t kw; /* columns of the window */
+    int64_t width; /* tokens of a row */
+    int64_t top; /* rows of the window above the token */
+    int64_t left; /* columns of the window to the left of it */
 } mlo_pane;
 
 /* 0: recorded what is wrong with shapes and attributes. */

@@ -16,9 +16,10 @@
  * cost: some dozen operations a kernel.
  */
 
-/* lo and hi included. An end at +-INT64_MAX: that far or beyond */
+/* Both ends are included. One at +-INT64_MAX: that far or beyond */
 typedef struct {
-    int64_t lo, hi;
+    int64_t lo;
+    int64_t hi;
 } mlo_interval;
 
 static mlo_interval mlo_from_to(int64_t lo, int64_t hi) {
@@ -84,21 +85,24 @@ static int mlo_bits_for(mlo_interval a) {
  * is exact up to there. */
 enum { MLO_IN_INT64 = 64, MLO_IN_INT32 = 32, MLO_IN_DOUBLE = 54, MLO_NOWHERE = 0 };
 
-/* The bits that each execution has: of a signed number, but `verilog` where the register is not
- * `is_signed`. MLO_NOWHERE: does not occur there in this form. `reg` is the register in the
- * module, by its path from the module's top. */
+/* A number inside of a kernel, and the bits that each execution has for it: of a signed number, or
+ * MLO_NOWHERE: it does not occur there in this form. */
 typedef struct {
     const char *name;
     mlo_interval range;
-    int tight, c, onnx, verilog, is_signed;
-    const char *reg;
+    int tight; /* 1: some weights and inputs reach both ends */
+    int c; /* bits in C */
+    int onnx; /* bits in the ONNX function */
+    int verilog; /* bits of the register */
+    int is_signed; /* 0: the register is not signed */
+    const char *reg; /* the register in the module, by its path from the module's top */
 } mlo_intermediate;
 
 enum { MLO_INTERMEDIATES = 24 };
-/* clip: bits that the end is clipped to */
 typedef struct {
     mlo_intermediate item[MLO_INTERMEDIATES];
-    int n, clip;
+    int n;
+    int clip; /* bits that the end is clipped to */
 } mlo_intermediates;
 
 static void mlo_note(mlo_intermediates *l, mlo_intermediate i) {

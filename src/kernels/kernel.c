@@ -19,12 +19,13 @@
  * cost: nothing here depends on the number of layers.
  */
 
-/* One stream port of a unit: which node input (or output) it carries, how wide. `port` is the
- * Verilog prefix. */
+/* One stream port of a unit. */
 typedef struct {
-    const char *port;
-    int index, lanes, bits;
-    int64_t channels;
+    const char *port; /* the Verilog prefix */
+    int index; /* the node input (or output) that it carries */
+    int lanes; /* elements of a beat */
+    int bits; /* of an element */
+    int64_t channels; /* elements of a token */
 } mlo_port;
 
 /* One parameter memory of a unit: `depth` words of `width` bits per iteration, from the loader. */
@@ -46,8 +47,7 @@ typedef enum {
     MLO_FLOW_WINDOW
 } mlo_flow;
 
-/* The hardware of one node at a given folding. Cycles: per token in steady state, and from a
- * token's last input beat to its last output beat. */
+/* The hardware of one node at a given folding. */
 typedef struct {
     const char *module;
     mlo_port in[MLO_UNIT_PORTS];
@@ -60,7 +60,8 @@ typedef struct {
         int64_t value;
     } param[MLO_UNIT_PARAMS];
     int n_param;
-    int64_t interval; /* cycles per token */
+
+    int64_t interval; /* cycles per token in steady state */
     /* cycles from the end of its work to a token's last output beat (units with macs), or from
      * last input beat to last output beat */
     int64_t latency;
@@ -70,6 +71,7 @@ typedef struct {
     /* a parameter port of the module that this node does not use, NULL for none */
     const char *idle;
     int whole_frame; /* 1: the first output token needs the whole input frame (attention) */
+
     mlo_flow flow;
     /* MLO_FLOW_BEATS: 1: all memories are read where beats come in; 0: those behind the first where
      * they leave */
@@ -77,55 +79,76 @@ typedef struct {
     /* MLO_FLOW_MATRIX, _TILES: cycles in which the requantizers take a group of sums; _NORM: norms
      * of a token */
     int64_t turns;
-    /* MLO_FLOW_TILES: tokens of a tile; row blocks, each of which a tile passes. Memories are
-     * those of a block. 0: no tiles */
-    int64_t tile, blocks;
-    /* MLO_FLOW_ROWS: rows per token; words and beats of a row; cycles of an exponential's word and
-     * of a division; capacities of queues: words of scores and of exponentials, rows between,
-     * beats out; cycles from the last score to the maximum, from the last exponential to its sum,
-     * to the output. Where not all keys count for all rows (partly; mlo_row_groups): keys of a
-     * frame; causal; of each of so many iterations, BACK and AHEAD, in steps of `stride`, NULL for
-     * no bounds */
+    int64_t tile; /* MLO_FLOW_TILES: tokens of a tile; 0: no tiles */
+    int64_t blocks; /* row blocks, each of which a tile passes; memories are those of a block */
+    /* MLO_FLOW_ROWS */
     struct {
-        int64_t heads, groups, steps, exps, divide, queue, ring, waiting, held, to_max, to_sum,
-            to_out;
-        /* cycles from an iteration's first row to its constants; 1: it begins with them (else it ends) */
-        int64_t constants;
-        int early;
-        int partly, causal;
-        int64_t keys, iterations, stride;
-        const int64_t *reach;
+        int64_t heads; /* rows per token */
+        int64_t groups; /* words of a row */
+        int64_t steps; /* beats of a row */
+        int64_t exps; /* cycles of an exponential's word */
+        int64_t divide; /* cycles of a division */
+
+        int64_t queue; /* words of scores that there is room for */
+        int64_t ring; /* words of exponentials that there is room for */
+        int64_t waiting; /* rows between that there is room for */
+        int64_t held; /* beats out that there is room for */
+
+        int64_t to_max; /* cycles from the last score to the maximum */
+        int64_t to_sum; /* cycles from the last exponential to its sum */
+        int64_t to_out; /* cycles from its sum to the output */
+        int64_t constants; /* cycles from an iteration's first row to its constants */
+        int early; /* 1: it begins with them (else it ends) */
+
+        int partly; /* 1: not all keys count for all rows (mlo_row_groups) */
+        int causal; /* 1: later keys do not */
+        int64_t keys; /* tokens of a frame */
+        int64_t iterations; /* of reach */
+        int64_t stride; /* numbers of an iteration in reach */
+        const int64_t *reach; /* BACK and AHEAD of each iteration, in tokens; NULL: no bounds */
     } rows;
-    /* MLO_FLOW_WINDOW: cycles of a group of sums; tokens behind its own that a token waits for, at
-     * most; tokens it keeps; of those, for so many there is room that are not worked on yet */
+    /* MLO_FLOW_WINDOW */
     struct {
-        int64_t cycles, behind, slots, room;
+        int64_t cycles; /* of a group of sums */
+        int64_t behind; /* tokens behind its own that a token waits for, at most */
+        int64_t slots; /* tokens it keeps */
+        int64_t room; /* tokens of those that there is room for and that are not worked on yet */
     } window;
-    int pe, simd; /* the folding this describes */
+
+    int pe; /* the folding this describes */
+    int simd;
 } mlo_unit;
 
 /* What `unit` and `pack` may look at: the node with the forms and bits of its inputs and output,
- * chunk: tokens that go through together, at most; keys: tokens that a query can see, at most. (Both
- * are the longest frame today.) parts: into which a Split deals the output; 1. tile: tokens for which a
- * matrix is to be read block by block (--memory block); 0: it is to be on chip. */
+ * and how it is used. */
 typedef struct {
     mlo *m;
     const mlo_node *node;
     mlo_form in[8];
     size_t n_in;
     mlo_form out;
-    int in_bits[8], out_bits;
-    int64_t parts, chunk, keys, tile;
-    /* what `knows` asks for: n_known numbers of each iteration; NULL: nothing */
-    const int64_t *known;
-    int64_t n_known, iterations;
+    int in_bits[8]; /* of an element */
+    int out_bits; /* of an element */
+
+    int64_t parts; /* into which a Split deals the output; else 1 */
+    int64_t chunk; /* tokens that go through together, at most; the longest frame today */
+    int64_t keys; /* tokens that a query can see, at most; the longest frame today */
+    /* tokens for which a matrix is to be read block by block (--memory block); 0: it is to be on
+     * chip */
+    int64_t tile;
+
+    const int64_t *known; /* what `knows` asks for: [iterations, n_known]; NULL: nothing */
+    int64_t n_known; /* numbers of each iteration */
+    int64_t iterations;
 } mlo_site;
 
-/* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The
- * bits of its word in the image. low > high: what a number of input 0's width may be. */
+/* What a parameter may be. The bits of its word in the image. */
 typedef struct {
     size_t input;
-    int64_t at, step, low, high;
+    int64_t at; /* the first element of input that it is about */
+    int64_t step; /* elements to the next one */
+    int64_t low; /* the least; low > high: what a number of input 0's width may be */
+    int64_t high; /* the largest */
     const char *what;
 } mlo_limit;
 
@@ -146,24 +169,25 @@ typedef enum {
 typedef struct mlo_kernel {
     mlo_op op; /* name, shapes, golden result */
     mlo_kernel_kind kind;
-    const char
-        *series; /* "mvu" of the names mvu_0, mvu_1, ..: one series for all that share a module */
+    /* "mvu" of the names mvu_0, mvu_1, ..: one series for all that share a module */
+    const char *series;
     const char *finn; /* what FINN calls its kind, in a folding; NULL: it has none */
-    int table; /* its result is looked up, by what would be the result */
+    int table; /* 1: its result is looked up, by what would be the result */
     const struct mlo_kernel *with_table; /* the kernel that does the same and looks it up, if any */
-    int shifts; /* its multipliers may be powers of two: hardware without multipliers (mlo.pow2) */
-    /* the ONNX function body, in the notation of ops/function.c; how it goes on, NULL if it is whole */
-    const char *function, *ending;
+    int shifts; /* 1: its multipliers may be powers of two: no multipliers in hardware (mlo.pow2) */
+    const char *function; /* the ONNX function body, in the notation of ops/function.c */
+    const char *ending; /* how it goes on, NULL if it is whole */
     const mlo_limit *limits; /* ends with a NULL `what` */
-    /* what PE and SIMD divide, for messages; NULL: the kernel has no such knob */
-    const char *pe_axis, *simd_axis;
+    const char *pe_axis; /* what PE divides, for messages; NULL: the kernel has no such knob */
+    const char *simd_axis; /* what SIMD divides; NULL: the kernel has no such knob */
     /* Can this folding be built? The largest legal PE (or SIMD) not above the cap is what fold
      * takes. */
     int (*legal)(const mlo_site *s, int64_t pe, int64_t simd);
     int (*unit)(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u);
     /* The parameter whose numbers say how much work there is; 0: none (NULL: never any) */
     size_t (*knows)(const mlo_node *n);
-    /* The numbers inside that could grow too large, and the bits there are for them at this folding. */
+    /* The numbers inside that could grow too large, and the bits there are for them at this
+     * folding. */
     void (*intermediates)(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l);
     /* What it takes of an FPGA, at this folding. banks: those of its parameter memories that are
      * resident; 0: two in turn. */

@@ -35,16 +35,18 @@ typedef enum {
 
 typedef struct {
     mlo_term_kind kind;
-    /* interned in the checker's handle; an input's or formal's name is in op */
-    const char *op, *domain, *attrs;
-    const int *in;
-    int n_in, output, commutes;
+    const char *op; /* interned in the checker's handle; of an input or formal: its name */
+    const char *domain; /* interned, as op is */
+    const char *attrs; /* interned, as op is */
+    const int *in; /* terms that it is made of */
+    int n_in;
+    int output; /* which of the node's */
+    int commutes; /* 1: its two operands may come in either order */
     const mlo_tensor *tensor;
-    mlo *owner;
+    mlo *owner; /* of the tensor */
     const mlo_node *node; /* who made it first */
-    /* of the same bucket */
     uint64_t hash;
-    int next;
+    int next; /* of the same bucket */
 } mlo_term;
 
 typedef struct {
@@ -52,11 +54,11 @@ typedef struct {
     int n;
 } mlo_slices;
 
-/* name -> id + 1; name -> mlo_slices */
 typedef struct mlo_terms_env {
     struct mlo_terms_env *outer;
     mlo_graph *g;
-    mlo_map id, slices;
+    mlo_map id; /* name -> id + 1 */
+    mlo_map slices; /* name -> mlo_slices */
 } mlo_terms_env;
 
 typedef struct {

@@ -31,25 +31,31 @@
  */
 enum { MLO_EFFORT = 64, MLO_LEAST_BODY = 6, MLO_DETOUR = -2 };
 
-/* Where two neighbouring instances differ: node x and its counterpart y (MLO_NONE when it has none)
- * differ in their inputs slot_x and slot_y (MLO_NONE: in themselves). `matched` of `size` nodes are
- * equal. x is in layer number `layer`, counted from 0. With slot_x MLO_DETOUR they do not differ,
- * but x reads node y, which lies outside of the loop and depends on that layer. */
+/* Where two neighbouring instances differ. With slot_x MLO_DETOUR they do not differ, but x reads
+ * node y, which lies outside of the loop and depends on that layer. */
 typedef struct {
-    int x, y, slot_x, slot_y, matched, size, layer;
+    int x; /* a node */
+    int y; /* its counterpart, MLO_NONE when it has none */
+    int slot_x; /* the input of x that differs; MLO_NONE: they differ in themselves */
+    int slot_y; /* the input of y that differs; MLO_NONE: they differ in themselves */
+    int matched; /* nodes that are equal */
+    int size; /* nodes of an instance */
+    int layer; /* which x is in, counted from 0 */
 } mlo_miss;
 
 typedef struct {
-    int iterations, size; /* instances, nodes per instance */
+    int iterations; /* instances */
+    int size; /* nodes per instance */
     int *node; /* [iterations * size], positions in the order of instance 0 */
     int carried; /* values handed from one iteration to the next */
     long score; /* nodes rolled, less (carried - 1) * size */
-    /* for ties: scope levels in common, readers of carried values, and how far one instance
-     * overlaps with the chosen nodes, in 1/10000 */
-    int cohesion, forks, overlap;
+
+    int cohesion; /* for ties: scope levels in common */
+    int forks; /* for ties: readers of carried values */
+    int overlap; /* for ties: how far one instance overlaps with the chosen nodes, in 1/10000 */
     int layers; /* all instances, those that differ included */
-    /* why the neighbouring instances are not in the loop; x is MLO_NONE when there are none */
-    mlo_miss before, after;
+    mlo_miss before; /* why the instance in front is not in the loop; x MLO_NONE: there is none */
+    mlo_miss after; /* why the instance behind is not in the loop; x MLO_NONE: there is none */
 } mlo_layers;
 
 typedef struct {
@@ -68,10 +74,12 @@ typedef struct {
     int tried; /* shifts looked at */
 } mlo_found;
 
-/* An edge between chains: member j of chain `to` reads member j - delta of chain `from`, for
- * `support` values of j. */
+/* An edge between chains: member j of chain `to` reads member j - delta of chain `from`. */
 typedef struct {
-    int from, to, delta, support;
+    int from; /* a chain */
+    int to; /* a chain */
+    int delta; /* members */
+    int support; /* for how many j that is so */
 } mlo_chain_edge;
 
 typedef struct {
@@ -80,24 +88,41 @@ typedef struct {
     mlo_shift *s;
     const char *const *scope;
     const uint8_t *chosen;
-    int *chain, *index; /* per node: its chain (MLO_NONE: none), its place there */
-    /* per node: the most matrix products on a way to it; whether its layer makes it (1), or whether
-     * what several layers share is made of it (2) */
-    int *deep;
+
+    int *chain; /* per node: its chain, MLO_NONE: none */
+    int *index; /* per node: its place in the chain */
+    int *deep; /* per node: the most matrix products on a way to it */
+    /* per node: 1: its layer makes it; 2: what several layers share is made of it */
     uint8_t *made;
-    int *root, *length, n_chains;
+
+    int *root; /* per chain: its first node */
+    int *length; /* per chain: nodes */
+    int n_chains;
     mlo_chain_edge *edge;
     int n_edges;
-    int *adj_at, *adj, *offset, *queue; /* per chain */
-    /* per node x: x and next[x] differ too much to share a body node */
+    int *adj_at; /* per chain: where its edges begin in adj */
+    int *adj; /* edges */
+    int *offset; /* per chain: the place of its member in one and the same instance of all */
+    int *queue; /* chains whose edges are to be followed */
+
+    /* per node x: 1: x and next[x] differ too much to share a body node */
     uint8_t *bad;
-    /* per node: it is in a layer of a shift that has a loop, whether or not that layer is rolled */
+    /* per node: 1: it is in a layer of a shift that has a loop, whether or not that layer is
+     * rolled */
     uint8_t *stack;
-    int *time, *reach, *stamp, stamps; /* per node (stamp: per chain) */
-    int *at, *by_time, n_times; /* instance t: by_time[at[t] .. at[t+1]-1] */
-    int *run_first, *run_last, n_runs, *run_of;
-    /* the first node of any run: nothing before it depends on one */
-    int low;
+    int *time; /* per node: its instance, MLO_NONE: none */
+    int *reach; /* per node: the latest instance of a run that it depends on, -1: none */
+    int *stamp; /* per chain: the walk that met it last */
+    int stamps; /* walks */
+
+    int *at; /* instance t: by_time[at[t] .. at[t+1]-1] */
+    int *by_time; /* nodes */
+    int n_times; /* instances */
+    int *run_first; /* per run: its first instance */
+    int *run_last; /* per run: its last instance */
+    int n_runs;
+    int *run_of; /* per instance: its run, MLO_NONE: none */
+    int low; /* the first node of any run: nothing before it depends on one */
 } mlo_align;
 
 static int mlo_align_make(mlo *m, mlo_net *net, mlo_shift *s, mlo_align *a) {
@@ -556,8 +581,12 @@ static int mlo_run_judge(mlo_align *a, int r, mlo_layers *loop) {
 }
 
 typedef struct {
-    long score;
-    int overlap, cohesion, forks, size, first;
+    long score; /* as in mlo_layers, of all loops together */
+    int overlap; /* as in mlo_layers, the largest; so are the three behind it */
+    int cohesion;
+    int forks;
+    int size; /* nodes */
+    int first; /* the first node */
 } mlo_rank;
 
 /* Above 0: a is better. */

@@ -14,11 +14,12 @@
  * cost: O(nodes).
  */
 typedef struct {
-    /* made: nodes for the outer graph, the loop last */
     mlo *m;
     mlo_graph *g;
-    mlo_node *scan, *loop;
-    mlo_graph *body, made;
+    mlo_node *scan;
+    mlo_node *loop;
+    mlo_graph *body;
+    mlo_graph made; /* nodes for the outer graph, the loop last */
     int64_t iterations;
     const char *name;
     mlo_map inner; /* name outside -> name in the body */

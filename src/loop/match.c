@@ -23,17 +23,19 @@ enum { MLO_RADII = 7, MLO_NONE = -1 };
 typedef struct mlo_net {
     mlo *m;
     mlo_graph *g;
-    int n;
+    int n; /* nodes */
+
     /* slots of node i: in_at[i] .. in_at[i+1]-1; the inputs, then what its subgraphs read from
      * outside */
     int *in_at;
     mlo_value **in; /* value of a slot, NULL when absent */
-    /* the node that makes it, MLO_NONE for graph inputs and constants */
-    int *from;
-    int *use_at, *use; /* slots that read outputs of node i (as indices into in[]) */
+    int *from; /* the node that makes it, MLO_NONE for graph inputs and constants */
+    int *use_at; /* uses of node i: use_at[i] .. use_at[i+1]-1 */
+    int *use; /* slots that read outputs of the node (as indices into in[]) */
     int *reader; /* the node a slot belongs to */
-    uint8_t *constant; /* a Constant node: a value, not an operation */
-    uint8_t *commutes; /* its two operands may come in either order */
+
+    uint8_t *constant; /* 1: a Constant node: a value, not an operation */
+    uint8_t *commutes; /* 1: its two operands may come in either order */
     int *kind; /* mlo_op_same, as a number: the first node that is the same op */
     /* op, domain, attributes, arity, output forms: equal for nodes that may share one body node */
     uint64_t *sig;
@@ -195,7 +197,8 @@ static int mlo_graph_same(mlo *m, const mlo_graph *a, const mlo_graph *b) {
  * subgraphs read from graph g or outside it. */
 typedef struct {
     mlo_net *net;
-    int n, count_only;
+    int n; /* slots so far */
+    int count_only; /* 1: they are counted, not noted */
 } mlo_slots;
 
 static void mlo_slot_add(mlo_slots *s, mlo_value *v) {
@@ -418,9 +421,11 @@ static mlo_net *mlo_net_of(mlo *m, mlo_graph *g) {
 
 typedef struct {
     mlo_net *net;
-    int *next, *prev; /* MLO_NONE where not mapped */
+    int *next; /* per node: the one that follows it, MLO_NONE where not mapped */
+    int *prev; /* per node: the one that it follows, MLO_NONE where not mapped */
     /* the x of every pair (x, next[x]), in the order found; also the queue of the growth */
-    int *pair, n_pairs;
+    int *pair;
+    int n_pairs;
     int defects; /* pairs whose attributes or shapes differ */
 } mlo_shift;
 
@@ -560,7 +565,8 @@ static void mlo_shift_forward(mlo_shift *s, int x, int y) {
 /* The pairs that some shift has held already: growing from them would only give that shift again. */
 typedef struct {
     uint64_t *slot;
-    size_t size, used;
+    size_t size; /* slots */
+    size_t used; /* slots */
 } mlo_pairs;
 
 static int mlo_pairs_put(mlo *m, mlo_pairs *set, int x, int y) {

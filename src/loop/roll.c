@@ -41,11 +41,13 @@ typedef enum {
 typedef struct {
     mlo_role role;
     mlo_value **value; /* [iterations]; carried: value[0] is the first value */
-    int position, output; /* carried: the node and output that feed the next iteration */
+    int position; /* carried: of the node that feeds the next iteration */
+    int output; /* carried: which of that node's */
     const char *name; /* in the body */
     const char *outer; /* of the scan input or state outside */
-    int user, slot; /* its first use: position and slot */
-    /* never merged with another feed: whether two biases are equal is an accident of training */
+    int user; /* its first use: position of the node */
+    int slot; /* its first use: which of that node's */
+    /* 1: never merged with another feed: whether two biases are equal is an accident of training */
     int learned;
 } mlo_feed;
 
@@ -53,26 +55,25 @@ typedef struct {
     mlo *m;
     mlo_graph *g;
     mlo_net *net;
-    /* as mlo_layers */
+
     const char *name;
-    int iterations, size;
+    int iterations; /* as mlo_layers, as are the two behind it */
+    int size;
     int *node;
-    /* per node of the net; loop_of is MLO_NONE outside of loops */
-    const int *loop_of, *instance, *position;
-    int self;
-    /* per node: its two operands are to be read in the other order */
-    const uint8_t *swap;
-    /* per slot of instance 0: its feed; MLO_NONE where the role is internal */
+    const int *loop_of; /* per node of the net; MLO_NONE outside of loops */
+    const int *instance; /* per node of the net */
+    const int *position; /* per node of the net: in its instance */
+    int self; /* this loop, in loop_of */
+    const uint8_t *swap; /* per node: 1: its two operands are to be read in the other order */
+
     mlo_feed *feed;
     size_t n_feeds;
-    int *feed_of;
+    int *feed_of; /* per slot of instance 0: its feed; MLO_NONE where the role is internal */
     mlo_map *names; /* taken names */
-    /* body value of instance 0 (mlo_value) -> its name in the body */
-    mlo_map bound;
+    mlo_map bound; /* body value of instance 0 (mlo_value) -> its name in the body */
     mlo_graph *body;
     mlo_node *scan;
-    /* nodes for the outer graph */
-    mlo_node **made;
+    mlo_node **made; /* nodes for the outer graph */
     size_t n_made;
     int opset;
 } mlo_roller;
@@ -800,8 +801,11 @@ static int mlo_roll_build(mlo_roller *r) {
 
 typedef struct {
     const char *name;
-    int iterations, size, first, count;
-    int *node;
+    int iterations;
+    int size; /* nodes per iteration */
+    int first; /* the first node that is marked */
+    int count; /* nodes that are marked */
+    int *node; /* as in mlo_layers */
 } mlo_marked;
 
 static int mlo_mark_number(const mlo_node *n, const char *key) {

@@ -159,10 +159,10 @@ static const char *mlo_scope_named(mlo *m, const mlo_node *n) {
 typedef struct {
     mlo *m;
     mlo_net *net;
-    const char **scope, **why;
-    /* per node: a number of its instance (over all loops), 0 for none */
-    int *instance;
-    int inside; /* look at neighbours of the same instance only */
+    const char **scope; /* per node */
+    const char **why; /* per node: where that comes from */
+    int *instance; /* per node: a number of its instance (over all loops), 0 for none */
+    int inside; /* 1: look at neighbours of the same instance only */
 } mlo_scopes;
 
 /* The levels two scopes share, as a scope. */

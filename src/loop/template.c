@@ -24,10 +24,12 @@ typedef struct {
     mlo *m;
     mlo_net *net;
     mlo_marked *loop;
-    const int *loop_of, *instance;
-    int self;
+    const int *loop_of; /* per node; MLO_NONE outside of loops */
+    const int *instance; /* per node */
+    int self; /* this loop, in loop_of */
     mlo_graph body;
-    mlo_map seen, names; /* values that are inputs already; taken names */
+    mlo_map seen; /* values that are inputs already */
+    mlo_map names; /* taken names */
 } mlo_template_writer;
 
 /* The value that slot s at position p reads in instance k. Slots are taken as they stand: where a
@@ -173,28 +175,36 @@ int mlo_write_template(mlo *m, mlo_sink sink, void *user) {
 
 /* ---- matching ------------------------------------------------------------- */
 
-/* How far an attempt got: `size` nodes matched, then template node x met node y of the model
- * (MLO_NONE: nobody). */
+/* How far an attempt got. */
 typedef struct {
-    int x, y, anchor, matched;
+    int x; /* the template node that could not be matched, MLO_NONE: none yet */
+    int y; /* the node of the model that it met, MLO_NONE: nobody */
+    int anchor; /* the node of the model that the attempt began with */
+    int matched; /* nodes */
 } mlo_attempt;
 
 typedef struct {
     mlo *m;
-    mlo_net *net, t;
+    mlo_net *net;
+    mlo_net t; /* the template's */
     mlo_graph *g; /* the template's */
-    /* its nodes that are no constants; the one that matching begins with */
-    int size, anchor;
-    /* per template node its counterpart; those found, in order */
-    int *at, *trail, n_trail;
+    int size; /* its nodes that are no constants */
+    int anchor; /* the node of it that matching begins with */
+
+    int *at; /* per template node its counterpart, MLO_NONE: none yet */
+    int *trail; /* template nodes that have one, in the order found */
+    int n_trail;
     mlo_value **bound; /* per template input, what it stands for */
-    int *bound_trail, n_bound;
-    /* per node of the model: its instance, or MLO_NONE; the attempt it is part of */
-    int *owner, *stamp, stamps;
-    /* per instance, the counterparts of all template nodes */
-    int **found;
+    int *bound_trail; /* template inputs that stand for something, in the order found */
+    int n_bound;
+
+    int *owner; /* per node of the model: its instance, or MLO_NONE */
+    int *stamp; /* per node of the model: the attempt it is part of */
+    int stamps; /* attempts */
+    int **found; /* per instance, the counterparts of all template nodes */
     size_t n_found;
-    mlo_attempt stuck, *near;
+    mlo_attempt stuck; /* how far the present attempt got */
+    mlo_attempt *near; /* attempts that failed */
     size_t n_near;
 } mlo_matcher;
 

@@ -67,11 +67,11 @@ static uint64_t mlo_tensor_bytes(const mlo_tensor *t) {
     return mlo_raw_bytes((mlo_dtype)t->data_type, mlo_tensor_count(t));
 }
 
-/* Which typed field holds elements of this type when there is no raw_data: its list, its length,
- * its item size. */
+/* Which typed field holds elements of this type when there is no raw_data. */
 typedef struct {
     const void *list;
-    size_t n, size;
+    size_t n; /* items */
+    size_t size; /* bytes of an item */
 } mlo_typed;
 static mlo_typed mlo_tensor_typed(const mlo_tensor *t) {
     mlo_typed f = { t->int32s, t->n_int32s, 4 };

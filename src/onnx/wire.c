@@ -33,12 +33,15 @@ enum {
 };
 enum { MLO_F_LIST = 1, MLO_F_PACKED = 2, MLO_F_POINTERS = 4, MLO_F_ONEOF = 8, MLO_F_RAW = 16 };
 
-/* One field. `sub` is the message of a MESSAGE field, or the enum of an ENUM field; `at` and `n`
- * are offsets of the value (or list) and of its count. */
+/* One field. */
 typedef struct {
-    const char *json;
-    uint8_t number, kind, flags, sub;
-    uint16_t at, n;
+    const char *json; /* its name there */
+    uint8_t number;
+    uint8_t kind; /* MLO_K_.. */
+    uint8_t flags; /* MLO_F_.. */
+    uint8_t sub; /* the message of a MESSAGE field, or the enum of an ENUM field */
+    uint16_t at; /* offset of the value (or list), in bytes */
+    uint16_t n; /* offset of its count, in bytes */
 } mlo_field;
 
 typedef enum {
@@ -268,7 +271,8 @@ static const mlo_field mlo_simple_shard_fields[] = {
 static const struct {
     const char *name;
     const mlo_field *field;
-    size_t n, size;
+    size_t n; /* fields */
+    size_t size; /* bytes of the struct */
 } mlo_messages[MLO_M_COUNT] = {
     MLO_MESSAGE("ModelProto", mlo_model_fields, mlo_model),
     MLO_MESSAGE("GraphProto", mlo_graph_fields, mlo_graph),
@@ -534,15 +538,17 @@ static int mlo_source_digest(mlo *m, mlo_source *s, uint64_t offset, uint64_t le
 /* MLO_REFERENCE: raw_data longer than this stays in its file */
 enum { MLO_WIRE_DEPTH = 100, MLO_WINDOW = 64 * 1024, MLO_FIRST_WINDOW = 1024, MLO_REFERENCE = 256 };
 
-/* The bytes behind the nanopb stream: a window that slides over a file, or the whole of a memory. */
+/* The bytes behind the nanopb stream: a window that slides over a file, or a whole memory. */
 typedef struct {
     mlo *m;
-    mlo_source *source;
+    mlo_source *source; /* NULL: a memory */
     const unsigned char *window;
     unsigned char *buffer;
-    size_t n;
-    uint64_t start, at, size;
-    int where;
+    size_t n; /* bytes in the window */
+    uint64_t start; /* of the window: its first byte's place */
+    uint64_t at; /* the place of the byte that is read next */
+    uint64_t size; /* bytes of all */
+    int where; /* the message that is read, for messages */
 } mlo_wire;
 
 /* Returns the window's bytes from `at` on; *n says how many. A window grows while reads follow each
@@ -842,15 +848,16 @@ static int mlo_out_end(mlo_out *o) {
 }
 
 /* A first pass, on nanopb's sizing stream, notes the sizes of all submessages in the order of
- * writing; the second pass uses them up. `data` is the file that long tensors go to, one after the
- * other, or NULL; `data_at` is where the next one goes. */
+ * writing; the second pass uses them up. */
 typedef struct {
     mlo_out *out;
     mlo *m;
-    uint64_t *size;
-    size_t n, room, at;
-    const char *data;
-    uint64_t data_at;
+    uint64_t *size; /* bytes of each submessage */
+    size_t n; /* sizes */
+    size_t room; /* sizes that there is memory for */
+    size_t at; /* sizes that are used up */
+    const char *data; /* the file that long tensors go to, one after the other, or NULL */
+    uint64_t data_at; /* where the next one goes there, in bytes */
 } mlo_encoder;
 
 static bool mlo_encode_push(pb_ostream_t *s, const pb_byte_t *bytes, size_t n) {

@@ -13,11 +13,18 @@
  */
 /* ---- small floats --------------------------------------------------------- */
 
-/* A float format: bits of exponent and fraction, bias, the largest finite code; inf and NaN codes
- * (-1: has none) without the sign bit. `saturate`: what does not fit becomes the largest value
- * (Cast's default for 8 bits and less) instead of infinity. */
+/* A float format. Codes are without the sign bit. */
 typedef struct {
-    int exponent, fraction, bias, max, inf, nan, saturate, negative_zero;
+    int exponent; /* bits */
+    int fraction; /* bits */
+    int bias; /* of the exponent */
+    int max; /* the largest finite code */
+    int inf; /* its code, -1: has none */
+    int nan; /* its code, -1: has none */
+    /* 1: what does not fit becomes the largest value (Cast's default for 8 bits and less); 0:
+     * infinity */
+    int saturate;
+    int negative_zero; /* 1: has one */
 } mlo_float_format;
 
 static int mlo_small_format(mlo_dtype t, mlo_float_format *f) {
@@ -206,11 +213,12 @@ static void mlo_as_free(mlo *m, const mlo_array *a, const mlo_array *of) {
 
 enum { MLO_WALK_TERMS = 3 };
 
-/* A walk over `dims` in row-major order, with terms that move along by their own steps (in
- * elements; 0 where they broadcast). */
+/* A walk over `dims` in row-major order, with terms that move along by their own steps. */
 typedef struct {
-    int rank, n;
-    int64_t dims[MLO_MAX_RANK], step[MLO_WALK_TERMS][MLO_MAX_RANK];
+    int rank;
+    int n; /* terms */
+    int64_t dims[MLO_MAX_RANK];
+    int64_t step[MLO_WALK_TERMS][MLO_MAX_RANK]; /* elements; 0 where a term broadcasts */
 } mlo_walk;
 
 static mlo_walk mlo_walk_over(int rank, const int64_t *dims) {

@@ -20,9 +20,10 @@ static int64_t mlo_form_bytes(const mlo_form *f) {
     return mlo_form_count(f) > MLO_LARGE ? INT64_MAX
                                          : mlo_form_count(f) * (int64_t)mlo_dtype_size(f->dtype);
 }
-/* What folding may still spend: bytes that it makes, multiplications of products. */
+/* What folding may still spend. */
 typedef struct {
-    int64_t bytes, products;
+    int64_t bytes; /* that it makes */
+    int64_t products; /* multiplications */
 } mlo_constant_budget;
 enum { MLO_FOLD_BYTES = 32 << 20, MLO_FOLD_PRODUCTS = 1 << 26 };
 

@@ -23,10 +23,10 @@ typedef struct {
 /* One value of a graph while it runs. */
 typedef struct {
     mlo_array *array; /* NULL: not made yet, or freed */
-    int lent; /* somebody else's: never freed here */
+    int lent; /* 1: somebody else's: never freed here */
     mlo_tensor *tensor; /* an initializer, loaded at first use */
-    /* by nodes (with their subgraphs) and graph outputs; those to come */
-    size_t uses, left;
+    size_t uses; /* by nodes (with their subgraphs) and graph outputs */
+    size_t left; /* uses to come */
 } mlo_cell;
 
 typedef struct mlo_env {
@@ -291,12 +291,15 @@ static int64_t mlo_int_at(const mlo_node *n, const char *name, size_t i, int64_t
     return a && i < a->n_ints ? a->ints[i] : otherwise;
 }
 
-/* What Scan and Loop share: the states (owned), the next ones, and everything stacked so far. */
+/* What Scan and Loop share. */
 typedef struct {
-    mlo_array **state, **next;
+    mlo_array **state; /* owned */
+    mlo_array **next; /* the next states */
     size_t n_state;
-    mlo_array **stacked;
-    size_t n_stacked, rounds, room;
+    mlo_array **stacked; /* everything stacked so far: [rounds, n_stacked] */
+    size_t n_stacked; /* in a round */
+    size_t rounds;
+    size_t room; /* rounds that there is memory for */
 } mlo_rounds;
 
 static int mlo_rounds_open(mlo *m, mlo_rounds *r, const mlo_node *n,

@@ -12,11 +12,13 @@
 /* Laid out by hand: clang-format takes the expressions below for declarations. */
 /* clang-format off */
 
-/* The loops of an op, one per core type; NULL: the op has none for it. `boolean`: the result is
- * bool, one byte per element. */
+/* The loops of an op, one per core type; NULL: the op has none for it. */
 typedef struct {
-    mlo_loop f32, f64, i64, u64;
-    int boolean;
+    mlo_loop f32;
+    mlo_loop f64;
+    mlo_loop i64;
+    mlo_loop u64;
+    int boolean; /* 1: the result is bool, one byte per element */
 } mlo_loops;
 
 static mlo_loop mlo_loop_for(const mlo_loops *l, mlo_dtype core) {

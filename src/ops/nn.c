@@ -468,8 +468,12 @@ static int mlo_run_RMSNormalization(mlo_call *c) { return mlo_norm(c, 0); }
 /* Geometry of a convolution or pooling window over the axes after batch and channel. */
 typedef struct {
     int axes;
-    int64_t size[MLO_MAX_RANK], kernel[MLO_MAX_RANK], stride[MLO_MAX_RANK], dilation[MLO_MAX_RANK],
-        pad[MLO_MAX_RANK], out[MLO_MAX_RANK];
+    int64_t size[MLO_MAX_RANK]; /* elements of the input along each axis; so are all that follow */
+    int64_t kernel[MLO_MAX_RANK];
+    int64_t stride[MLO_MAX_RANK];
+    int64_t dilation[MLO_MAX_RANK];
+    int64_t pad[MLO_MAX_RANK]; /* in front */
+    int64_t out[MLO_MAX_RANK]; /* of the output; -1: not known */
 } mlo_window;
 
 static int mlo_window_list(
@@ -708,9 +712,13 @@ static int mlo_shape_Attention(mlo_shapes *s) {
 /* Pairs of a head's channels turned by angles of the token's position: as [batch, heads, tokens,
  * width], or as [batch, tokens, heads x width] with the number of heads as an attribute. */
 typedef struct {
-    int64_t batch, tokens, heads, width;
+    int64_t batch;
+    int64_t tokens;
+    int64_t heads;
+    int64_t width; /* channels of a head */
     int64_t turned; /* channels of a head that turn, the first ones */
-    int flat, interleaved;
+    int flat; /* 1: the second form */
+    int interleaved; /* 1: pairs are neighbours; 0: halves */
     const int64_t *position; /* [batch, tokens] rows of the tables, NULL: row by row */
 } mlo_rotation;
 

@@ -18,10 +18,12 @@ static void mlo_bounds(mlo_dtype t, double *lo, double *hi) {
     *hi = ldexp(1, is_signed ? bits - 1 : bits) - 1;
 }
 
-/* How element i of x finds its scale: at (i / inner / n) for per-axis ones. block > 0: one per
- * block along the axis. */
+/* How element i of x finds its scale: at (i / inner / n) for per-axis ones. */
 typedef struct {
-    int64_t inner, n, block, per_axis;
+    int64_t inner; /* elements of x behind the axis */
+    int64_t n; /* elements along the axis */
+    int64_t block; /* elements along the axis that share a scale; 0: no blocks */
+    int64_t per_axis; /* 1: there is an axis */
 } mlo_scales;
 
 static int mlo_scales_of(mlo_call *c, mlo_scales *q) {

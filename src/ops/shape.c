@@ -206,9 +206,11 @@ static int mlo_run_Transpose(mlo_call *c) {
     return 0;
 }
 
-/* What a Slice does to each axis: where it starts, its step, how many (-1: unknown). */
+/* What a Slice does to each axis. */
 typedef struct {
-    int64_t start[MLO_MAX_RANK], step[MLO_MAX_RANK], n[MLO_MAX_RANK];
+    int64_t start[MLO_MAX_RANK]; /* where it starts */
+    int64_t step[MLO_MAX_RANK];
+    int64_t n[MLO_MAX_RANK]; /* how many, -1: unknown */
 } mlo_slice;
 
 static void mlo_slice_axis(
@@ -766,9 +768,13 @@ static int mlo_run_GatherElements(mlo_call *c) {
  * leave leading batch axes alone (`batch`). */
 /* sizes in elements */
 typedef struct {
-    int batch, depth;
-    size_t rows, block, per_batch, whole;
-    int64_t step[MLO_MAX_RANK];
+    int batch; /* leading axes */
+    int depth; /* axes that a row of the indices points into */
+    size_t rows; /* of the indices */
+    size_t block; /* elements that a row addresses */
+    size_t per_batch; /* rows */
+    size_t whole; /* elements of the data in a batch */
+    int64_t step[MLO_MAX_RANK]; /* elements, along each axis of the data */
 } mlo_blocks;
 
 static int mlo_blocks_of(

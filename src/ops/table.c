@@ -16,7 +16,8 @@
 struct mlo_op_index {
     struct {
         const mlo_op *first;
-        size_t n, stride;
+        size_t n; /* operators */
+        size_t stride; /* bytes from one to the next */
     } table[24];
     size_t n_table;
     /* interned name ("MatMul", "mlo.MVU") -> mlo_op, or mlo_no_op */
@@ -223,7 +224,8 @@ static int mlo_opset_of(const mlo *m) {
  * not among them. */
 static int mlo_attr_is_default(const mlo_node *n, const mlo_attr *a) {
     static const struct {
-        const char *op, *name;
+        const char *op;
+        const char *name;
         int type;
         double value;
     } known[] = { { "LayerNormalization", "axis", MLO_ATTR_INT, -1 },

@@ -19,7 +19,10 @@ typedef enum {
 } mlo_trait;
 
 /* clang-format off */
-static const struct { const char *op; unsigned traits; } mlo_traits[] = {
+static const struct {
+    const char *op;
+    unsigned traits; /* the sum of those it has */
+} mlo_traits[] = {
     { "MatMul",                            MLO_MATRIX },
     { "Gemm",                              MLO_MATRIX },
     { "Conv",                              MLO_MATRIX },

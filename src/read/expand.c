@@ -243,7 +243,8 @@ static void mlo_expand_fused_matmul(mlo_expansion *x) {
 static const char *mlo_x_activation(
     mlo_expansion *x, const char *v, const float *given, size_t n_given) {
     static const struct {
-        const char *op, *attr[2];
+        const char *op;
+        const char *attr[2];
     } known[] = { { "Relu", { NULL, NULL } }, { "Tanh", { NULL, NULL } },
         { "Sigmoid", { NULL, NULL } }, { "LeakyRelu", { "alpha", NULL } },
         { "HardSigmoid", { "alpha", "beta" } } };
@@ -826,9 +827,10 @@ typedef struct {
 } mlo_stayed;
 typedef struct {
     mlo_stayed *stayed;
-    size_t n_stayed, expanded;
-    uint8_t dialect[MLO_N_DIALECTS];
-    int dialects;
+    size_t n_stayed;
+    size_t expanded; /* nodes that were */
+    uint8_t dialect[MLO_N_DIALECTS]; /* 1: it was met */
+    int dialects; /* 1: some were */
 } mlo_expander;
 
 static int mlo_expand_stayed(mlo *m, mlo_expander *e, const mlo_node *n, const char *why) {

@@ -9,15 +9,16 @@
 
 /* ---- attention ------------------------------------------------------------ */
 
-/* mask, bias: which inputs they are. window: how far before itself a query of a causal one sees, -1:
- * without end */
 typedef struct {
-    const char *q, *k, *v;
+    const char *q;
+    const char *k;
+    const char *v;
     int64_t heads;
     double scale;
-    size_t mask, bias;
-    int causal;
-    int64_t window;
+    size_t mask; /* which input it is */
+    size_t bias; /* which input it is */
+    int causal; /* 1: a query sees no later key */
+    int64_t window; /* tokens before itself that a query of a causal one sees, -1: without end */
 } mlo_x_attention;
 enum { MLO_X_NONE = 0xffff }; /* no input */
 
@@ -583,7 +584,8 @@ static void mlo_expand_standard_attention(mlo_expansion *x) {
 enum { MLO_GQA_PAST = 3, MLO_GQA_COS = 7, MLO_GQA_SIN = 8, MLO_GQA_POSITIONS = 9 };
 
 typedef struct {
-    int64_t heads[3], channels; /* of q, k, v; of a head */
+    int64_t heads[3]; /* of q, k, v */
+    int64_t channels; /* of a head */
     const char *part[3]; /* [B, heads, S, C] */
 } mlo_x_group;
 

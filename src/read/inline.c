@@ -303,8 +303,9 @@ static int mlo_function_check(mlo *m, const mlo_function *f) {
  * would not end. */
 typedef struct {
     mlo_inliner *k;
-    mlo_map open, done;
-    int depth;
+    mlo_map open; /* functions whose calls are being followed */
+    mlo_map done; /* functions whose calls have been followed */
+    int depth; /* functions that are open */
 } mlo_call_walk;
 static int mlo_call_open(mlo_call_walk *w, mlo_function *f, const mlo_node *call);
 static int mlo_call_see(mlo *m, void *node, void *user) {

@@ -55,12 +55,18 @@ static int mlo_need_earlier(void *user, size_t producer) {
     return producer >= *(size_t *)user ? -1 : 0;
 }
 
-/* What sorting works with: for each node its needs (from start[i] to start[i + 1]), and the path
- * of the depth-first walk. */
+/* What sorting works with. */
 typedef struct {
     mlo *m;
-    size_t *need, n_need, *start, *path, *next, n_path, *sorted, n_sorted;
-    char *state;
+    size_t *need; /* nodes that others need */
+    size_t n_need;
+    size_t *start; /* node i's needs are need[start[i]] .. need[start[i + 1] - 1] */
+    size_t *path; /* of the depth-first walk: nodes */
+    size_t *next; /* of each on the path: the need that is followed next */
+    size_t n_path;
+    size_t *sorted; /* nodes in their new order */
+    size_t n_sorted;
+    char *state; /* of each node: 0: not met; 1: on the path; 2: sorted */
 } mlo_sorter;
 
 static int mlo_need_noted(void *user, size_t producer) {

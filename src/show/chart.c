@@ -30,8 +30,10 @@ enum {
 
 /* A stretch of an axis and its pixels. */
 typedef struct {
-    int64_t low, high;
-    int from, to;
+    int64_t low; /* in units of the axis */
+    int64_t high; /* in units of the axis */
+    int from; /* pixels */
+    int to; /* pixels */
 } mlo_scale;
 
 static int64_t mlo_pixel(const mlo_scale *s, int64_t v) {
@@ -77,23 +79,29 @@ static void mlo_svg_line(
 
 /* ---- the roofline --------------------------------------------------------- */
 
-/* Multiply-accumulates per frame, and per byte of parameters read for it; how many a cycle; the
- * most there could be. label: where its text stands. */
+/* A point of the roofline. */
 typedef struct {
     const char *name;
-    double macs, intensity, predicted, measured;
-    int64_t ceiling, x, y, label;
-    int whole;
+    double macs; /* multiply-accumulates per frame */
+    double intensity; /* multiply-accumulates per byte of parameters read for it */
+    double predicted; /* multiply-accumulates a cycle */
+    double measured; /* multiply-accumulates a cycle */
+    int64_t ceiling; /* the most multiply-accumulates a cycle that there could be */
+    int64_t x; /* pixels */
+    int64_t y; /* pixels */
+    int64_t label; /* y where its text stands, pixels */
+    int whole; /* 1: it is the core as a whole */
 } mlo_roof;
 
 typedef struct {
     const mlo_view *v;
     mlo_text *t;
-    mlo_scale x, y;
+    mlo_scale x;
+    mlo_scale y;
     mlo_roof point[MLO_CORE_MOST + 1];
     int n;
-    double bandwidth;
-    int height;
+    double bandwidth; /* bytes a cycle */
+    int height; /* pixels */
 } mlo_roofline;
 
 static void mlo_roof_add(
@@ -338,22 +346,27 @@ static int mlo_html_roofline(const mlo_view *v, mlo_text *t) {
 
 /* ---- moments, predicted or measured --------------------------------------- */
 
-/* An element's row in a chart: which row, and the bar being made of what touches. */
+/* An element's row in a chart, and the bar being made of what touches. */
 typedef struct {
     int row;
-    int64_t begin, end, iteration, frame, token, tokens;
+    int64_t begin; /* cycle */
+    int64_t end; /* cycle */
+    int64_t iteration;
+    int64_t frame;
+    int64_t token; /* the first one */
+    int64_t tokens;
 } mlo_bar;
 
 typedef struct mlo_chart mlo_chart;
 struct mlo_chart {
-    /* t NULL: only to learn from when to when */
     const mlo_view *v;
-    mlo_text *t;
-    /* iterations that it is about */
-    int measured;
-    int64_t first, last;
-    mlo_scale x;
-    mlo_bar token[MLO_CORE_MOST], load[MLO_CORE_MOST];
+    mlo_text *t; /* NULL: only to learn from when to when */
+    int measured; /* 1: it shows what was measured; 0: what is predicted */
+    int64_t first; /* iteration that it is about */
+    int64_t last; /* iteration that it is about */
+    mlo_scale x; /* cycles */
+    mlo_bar token[MLO_CORE_MOST]; /* [element]: tokens */
+    mlo_bar load[MLO_CORE_MOST]; /* [element]: loadings */
     int rows;
 };
 

@@ -25,15 +25,29 @@ enum {
     MLO_SPOTS_MOST = 40000
 };
 
-/* vertex -1: a bend */
 typedef struct {
-    int vertex, rank, place;
-    int64_t x, want, mean, sum, count, weight;
-    int width, height;
+    int vertex; /* -1: a bend */
+    int rank;
+    int place; /* in its rank */
+    int64_t x; /* pixels */
+    int64_t want; /* the x that it wants, pixels */
+    /* where its neighbours are, 64 of a place each; while a rank is placed, pixels from its block's
+     * beginning */
+    int64_t mean;
+
+    /* of the rank's block k, kept in its k-th spot */
+    int64_t sum; /* of weight x what spots want, from the block's beginning on */
+    int64_t count; /* spots */
+    int64_t weight; /* of its spots */
+
+    int width; /* pixels */
+    int height; /* pixels */
 } mlo_spot;
-/* arrow: the one that ends here, -1 for none */
 typedef struct {
-    int up, down, arrow, weight;
+    int up; /* a spot */
+    int down; /* a spot */
+    int arrow; /* the one that ends here, -1 for none */
+    int weight; /* how much it draws its ends into line */
 } mlo_strand;
 
 typedef struct {
@@ -43,15 +57,19 @@ typedef struct {
     size_t n_spot;
     mlo_strand *strand;
     size_t n_strand;
-    /* spots by rank and place */
-    int *row, *row_at;
+
+    int *row; /* spots by rank and place */
+    int *row_at; /* of each rank: where it begins in row */
     int ranks;
-    /* strands by their lower spot; by their upper spot */
-    int *from_up, *up_at, *from_down, *down_at;
-    /* of each rank; of all */
-    int64_t *top;
-    int64_t width, height;
-    int margin;
+    int *from_up; /* strands by their lower spot */
+    int *up_at; /* of each spot: where it begins in from_up */
+    int *from_down; /* strands by their upper spot */
+    int *down_at; /* of each spot: where it begins in from_down */
+
+    int64_t *top; /* y of each rank, pixels */
+    int64_t width; /* of all, pixels */
+    int64_t height; /* of all, pixels */
+    int margin; /* pixels */
 } mlo_picture;
 
 /* ---- ranks and strands ---------------------------------------------------- */

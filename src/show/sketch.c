@@ -31,9 +31,12 @@ typedef struct {
 } mlo_vertex;
 
 typedef struct {
-    int from, from_slot, to, to_slot;
+    int from; /* a vertex */
+    int from_slot; /* which of its outputs */
+    int to; /* a vertex */
+    int to_slot; /* which of its inputs */
     mlo_value *value;
-    int64_t fifo;
+    int64_t fifo; /* tokens */
 } mlo_arrow;
 
 typedef struct {
@@ -125,7 +128,8 @@ static int mlo_sketch_inputs(mlo_sketch *s) {
 
 typedef struct {
     mlo_sketch *s;
-    int params, first;
+    int params; /* parameters that the node reads */
+    int first; /* the arrow with which the node's begin */
 } mlo_sketch_reads;
 
 /* First pass over what a node reads: captured values become vertices, parameters are counted. */

@@ -16,7 +16,8 @@ enum { MLO_SHEET = 112 };
 typedef struct {
     mlo_text *out;
     mlo_text line;
-    int column, boxed;
+    int column; /* characters in line */
+    int boxed; /* 1: lines are in a box */
 } mlo_sheet;
 
 /* Characters in UTF-8 text. NULL, which is what formatting gives without memory, has none. */

@@ -13,13 +13,16 @@
  */
 typedef struct {
     mlo_node *node;
-    mlo_graph *outer, *body;
-    /* "" where nobody said; instances: scopes, separated by spaces */
-    const char *name, *scope, *instances;
-    size_t states, params, taps;
+    mlo_graph *outer;
+    mlo_graph *body;
+    const char *name; /* "" where nobody said; so are the two behind it */
+    const char *scope;
+    const char *instances; /* scopes, separated by spaces */
+    size_t states;
+    size_t params;
+    size_t taps;
     int64_t iterations; /* -1: not known */
-    /* what the body reads from around it */
-    mlo_value **outside;
+    mlo_value **outside; /* what the body reads from around it */
     size_t n_outside;
     int depth; /* how many loops this one is in */
 } mlo_view_loop;
@@ -31,13 +34,16 @@ typedef struct {
     size_t nodes;
 } mlo_view_mark;
 
-/* What a simulation of the core counted; by element. trace: the lines of sim --trace behind the
- * report, "" for none. */
+/* What a simulation of the core counted. */
 typedef struct {
-    int64_t cycles, frames, busy[MLO_CORE_MOST], starved[MLO_CORE_MOST], blocked[MLO_CORE_MOST];
-    /* cycles per frame; share of cycles in which parameters came */
-    double interval, channel;
-    const char *trace;
+    int64_t cycles;
+    int64_t frames;
+    int64_t busy[MLO_CORE_MOST]; /* [element]: cycles */
+    int64_t starved[MLO_CORE_MOST]; /* [element]: cycles */
+    int64_t blocked[MLO_CORE_MOST]; /* [element]: cycles */
+    double interval; /* cycles per frame */
+    double channel; /* share of cycles in which parameters came, 0 to 1 */
+    const char *trace; /* the lines of sim --trace behind the report, "" for none */
 } mlo_measured;
 
 typedef struct mlo_view mlo_view;
@@ -45,25 +51,26 @@ struct mlo_view {
     mlo *m;
     mlo_graph *g;
     const char *stage;
-    /* of the same model after roll; NULL when there is none */
-    const mlo_view *after;
+    const mlo_view *after; /* of the same model after roll; NULL when there is none */
     mlo_view_loop *loop;
     size_t n_loops;
     mlo_view_mark *mark;
     size_t n_marks;
-    /* nodes whose scope was inferred; nodes of all bodies and branches */
-    size_t inferred, subgraph_nodes;
-    int64_t parameters, bytes; /* elements and bytes of all initializers */
+
+    size_t inferred; /* nodes whose scope was inferred */
+    size_t subgraph_nodes; /* nodes of all bodies and branches */
+    int64_t parameters; /* elements of all initializers */
+    int64_t bytes; /* of all initializers */
     /* values that depend on a model input or a carried value: what a drawing shows */
     mlo_map live;
-    /* NULL before lower */
-    mlo_core *hw;
-    const mlo_view_loop *core;
+
+    mlo_core *hw; /* NULL before lower */
+    const mlo_view_loop *core; /* NULL before lower */
     mlo_prediction p;
     mlo_estimate area;
     const mlo_fpga *device; /* what it was folded for, NULL: nothing said */
-    /* cycles per frame in steady state: of this folding; of the fastest one with as many multipliers */
-    int64_t bound, best;
+    int64_t bound; /* cycles per frame in steady state */
+    int64_t best; /* the same of the fastest folding with as many multipliers */
     mlo_measured *sim; /* NULL: not simulated */
 };
 
@@ -615,9 +622,10 @@ typedef struct {
     const char *scope;
     size_t nodes;
     const char **op;
-    size_t *count;
-    size_t n_ops, n_counts;
-    mlo_map at;
+    size_t *count; /* nodes of each op */
+    size_t n_ops;
+    size_t n_counts;
+    mlo_map at; /* op -> its place, plus 1 */
 } mlo_view_group;
 typedef struct {
     mlo_view_group *group;
