@@ -43,20 +43,24 @@
  */
 typedef struct mlo_block {
     struct mlo_block *next;
-    size_t used, size;
+    size_t used; /* bytes */
+    size_t size; /* bytes */
 } mlo_block;
 
 typedef struct mlo_string_slot {
     const char *text;
-    uint32_t n, hash;
+    uint32_t n; /* bytes */
+    uint32_t hash;
 } mlo_string_slot;
 typedef struct {
     mlo_string_slot *slot;
-    size_t size, used;
+    size_t size; /* slots */
+    size_t used; /* slots */
 } mlo_strings;
 
 typedef struct {
-    const char *key, *value;
+    const char *key;
+    const char *value;
 } mlo_option;
 
 struct mlo_model; /* model.c */
@@ -68,33 +72,36 @@ struct mlo {
     mlo_desc desc;
     mlo_block *arena;
     size_t arena_bytes;
-    int pushed; /* the list that was to grow last has room */
+    int pushed; /* 1: the list that was to grow last has room */
     mlo_strings strings;
     mlo_option *options;
-    size_t n_options, options_room;
+    size_t n_options;
+    size_t options_room; /* options that there is memory for */
+
     struct mlo_model *model; /* the model as it stands */
-    /* nodes, values or types have gone since mlo_index (where a pass keeps count) */
-    int stale;
-    /* template.c: the loop body to look for, NULL when there is none */
-    struct mlo_model *body;
+    int stale; /* 1: nodes, values or types have gone since mlo_index (where a pass keeps count) */
+    struct mlo_model *body; /* template.c: the loop body to look for, NULL when there is none */
     struct mlo_source *sources; /* files that tensor bytes are read from */
     struct mlo_op_index *ops; /* ops/table.c: operators by name */
     /* match.c: of a graph, for as long as that graph and its index stay as they are */
     struct mlo_net *net;
+
     const mlo_array *calib;
     size_t n_calib;
     int said; /* how many texts they are that the model itself said; 0: the caller's, if any */
-    /* the outputs of the bench's first frame, as emit saw them; NULL before */
-    mlo_array *golden;
-    /* who sees what mlo_run makes */
-    mlo_watcher watch;
+    mlo_array *golden; /* the outputs of the bench's first frame, as emit saw them; NULL before */
+    mlo_watcher watch; /* who sees what mlo_run makes */
     void *watch_user;
-    /* the largest magnitude that the sums of the last matrix-vector unit had */
-    int64_t accumulator;
+    int64_t accumulator; /* the largest magnitude of the last matrix-vector unit's sums, in LSB */
     struct mlo_numerics *numerics; /* what quantize measured, NULL when nobody asked */
+
     const char *stage; /* the stage at work, for messages */
-    mlo_error error;
-    char error_stage[32], error_node[256], error_op[64], error_message[1024], error_text[1536];
+    mlo_error error; /* its texts are those behind it */
+    char error_stage[32];
+    char error_node[256];
+    char error_op[64];
+    char error_message[1024];
+    char error_text[1536];
 };
 
 static const struct {
@@ -427,7 +434,8 @@ typedef struct {
 } mlo_pair;
 typedef struct {
     mlo_pair *slot;
-    size_t size, used;
+    size_t size; /* slots */
+    size_t used; /* slots */
 } mlo_map;
 
 /* Keys that lie near each other (in the arena: were made one after the other, and are asked for
@@ -476,8 +484,9 @@ static int mlo_map_put(mlo *m, mlo_map *map, const void *key, void *value) {
  * writing on is harmless. */
 typedef struct {
     mlo *m;
-    char *text;
-    size_t n, room;
+    char *text; /* NULL: nothing yet */
+    size_t n; /* bytes */
+    size_t room; /* bytes that there is memory for */
 } mlo_text;
 
 /* Room for `room` bytes in all, those that are there among them. */
@@ -587,7 +596,8 @@ typedef struct {
 /* StringStringEntryProto */
 typedef struct {
     uint32_t has;
-    const char *key, *value;
+    const char *key;
+    const char *value;
 } mlo_entry;
 /* OperatorSetIdProto */
 typedef struct {
@@ -597,11 +607,11 @@ typedef struct {
 } mlo_opset;
 
 /* ---- types ---- */
-/* param NULL and no value: unknown */
 typedef struct {
     uint32_t has;
     int64_t value;
-    const char *param, *denotation;
+    const char *param; /* NULL and no value: unknown */
+    const char *denotation;
 } mlo_dim;
 typedef struct {
     uint32_t has;
@@ -627,12 +637,15 @@ typedef struct {
 } mlo_map_type;
 typedef struct {
     uint32_t has;
-    const char *domain, *name;
+    const char *domain;
+    const char *name;
 } mlo_opaque_type;
 struct mlo_type {
     uint32_t has;
-    mlo_tensor_type *tensor, *sparse;
-    mlo_sequence_type *sequence, *optional;
+    mlo_tensor_type *tensor;
+    mlo_tensor_type *sparse;
+    mlo_sequence_type *sequence;
+    mlo_sequence_type *optional;
     mlo_map_type *map;
     mlo_opaque_type *opaque;
     const char *denotation;
@@ -647,18 +660,20 @@ typedef struct {
 } mlo_value_info;
 
 /* ---- tensors ---- */
-/* Where bytes lie outside of memory: a file opened once. name = plain file name, dir = the folder
- * it lies in. */
+/* Where bytes lie outside of memory: a file opened once. */
 typedef struct mlo_source {
     struct mlo_source *next;
-    const char *dir, *name, *path;
+    const char *dir; /* the folder it lies in */
+    const char *name; /* plain file name */
+    const char *path;
     void *file;
-    uint64_t size;
+    uint64_t size; /* bytes */
 } mlo_source;
 
 typedef struct {
     uint32_t has;
-    int64_t begin, end;
+    int64_t begin;
+    int64_t end;
 } mlo_segment;
 typedef struct {
     uint32_t has;
@@ -666,6 +681,7 @@ typedef struct {
     size_t n_dims;
     int32_t data_type;
     mlo_segment *segment;
+
     /* Exactly one of these holds the elements. External: `external` entries as in the file,
      * resolved into source/offset/length. */
     float *floats;
@@ -681,19 +697,24 @@ typedef struct {
     uint64_t *uint64s;
     size_t n_uint64s;
     mlo_bytes raw;
-    const char *name, *doc;
+
+    const char *name;
+    const char *doc;
     mlo_entry *external;
     size_t n_external;
     int32_t location;
     mlo_entry *meta;
     size_t n_meta;
+
     /* not ONNX: set for bytes that stay in a file (location EXTERNAL when written) */
     mlo_source *source;
-    uint64_t offset, length;
+    uint64_t offset; /* bytes */
+    uint64_t length; /* bytes */
 } mlo_tensor;
 typedef struct {
     uint32_t has;
-    mlo_tensor *values, *indices;
+    mlo_tensor *values;
+    mlo_tensor *indices;
     int64_t *dims;
     size_t n_dims;
 } mlo_sparse;
@@ -718,7 +739,9 @@ enum {
 };
 typedef struct {
     uint32_t has;
-    const char *name, *ref, *doc;
+    const char *name;
+    const char *ref;
+    const char *doc;
     int32_t type;
     float f;
     int64_t i;
@@ -795,7 +818,10 @@ typedef struct {
     size_t n_input;
     const char **output;
     size_t n_output;
-    const char *name, *op, *domain, *overload;
+    const char *name;
+    const char *op;
+    const char *domain;
+    const char *overload;
     mlo_attr **attr;
     size_t n_attr;
     const char *doc;
@@ -851,7 +877,8 @@ typedef struct {
     const char *doc;
     mlo_opset *opset;
     size_t n_opset;
-    const char *domain, *overload;
+    const char *domain;
+    const char *overload;
     mlo_value_info **info;
     size_t n_info;
     mlo_entry *meta;
@@ -859,7 +886,8 @@ typedef struct {
 } mlo_function;
 typedef struct {
     uint32_t has;
-    mlo_graph *initial, *algorithm;
+    mlo_graph *initial;
+    mlo_graph *algorithm;
     mlo_entry *initial_binding;
     size_t n_initial_binding;
     mlo_entry *binding;
@@ -870,7 +898,9 @@ typedef struct mlo_model {
     int64_t ir_version;
     mlo_opset *opset;
     size_t n_opset;
-    const char *producer_name, *producer_version, *domain;
+    const char *producer_name;
+    const char *producer_version;
+    const char *domain;
     int64_t model_version;
     const char *doc;
     mlo_graph *graph;
@@ -926,20 +956,21 @@ static int mlo_fail(mlo *m, mlo_code code, const mlo_node *node, const char *for
  * subgraph also sees outer values. */
 typedef struct {
     const char *name;
-    /* the node that makes it, NULL for inputs and initializers; which output; the node's place in
-     * the graph */
-    mlo_node *producer;
-    int output, at;
+
+    mlo_node *producer; /* the node that makes it, NULL for inputs and initializers */
+    int output; /* which of the producer's it is */
+    int at; /* the producer's place in the graph */
     /* the constant it is: an initializer, or a Constant node's tensor; else NULL */
     mlo_tensor *tensor;
+
     mlo_value_info *info; /* NULL when nobody said */
     /* match.c: type and shape, interned: two that are known are equal or they are not */
     const char *form;
     mlo_graph *graph; /* the graph that owns it */
-    /* of that graph; an initializer that is also an input counts as an initializer */
-    int is_input, is_output;
-    /* node inputs in this graph and in subgraphs of its nodes, plus is_output */
-    int n_uses;
+    int is_input; /* of that graph; an initializer that is also one counts as an initializer */
+    int is_output; /* of that graph */
+
+    int n_uses; /* node inputs in this graph and in subgraphs of its nodes, plus is_output */
     /* the using nodes of this graph (a node with a subgraph that uses it counts), each once per
      * use, in order */
     mlo_node **use;
@@ -1531,12 +1562,15 @@ enum {
 };
 enum { MLO_F_LIST = 1, MLO_F_PACKED = 2, MLO_F_POINTERS = 4, MLO_F_ONEOF = 8, MLO_F_RAW = 16 };
 
-/* One field. `sub` is the message of a MESSAGE field, or the enum of an ENUM field; `at` and `n`
- * are offsets of the value (or list) and of its count. */
+/* One field. */
 typedef struct {
-    const char *json;
-    uint8_t number, kind, flags, sub;
-    uint16_t at, n;
+    const char *json; /* its name there */
+    uint8_t number;
+    uint8_t kind; /* MLO_K_.. */
+    uint8_t flags; /* MLO_F_.. */
+    uint8_t sub; /* the message of a MESSAGE field, or the enum of an ENUM field */
+    uint16_t at; /* offset of the value (or list), in bytes */
+    uint16_t n; /* offset of its count, in bytes */
 } mlo_field;
 
 typedef enum {
@@ -1766,7 +1800,8 @@ static const mlo_field mlo_simple_shard_fields[] = {
 static const struct {
     const char *name;
     const mlo_field *field;
-    size_t n, size;
+    size_t n; /* fields */
+    size_t size; /* bytes of the struct */
 } mlo_messages[MLO_M_COUNT] = {
     MLO_MESSAGE("ModelProto", mlo_model_fields, mlo_model),
     MLO_MESSAGE("GraphProto", mlo_graph_fields, mlo_graph),
@@ -2032,15 +2067,17 @@ static int mlo_source_digest(mlo *m, mlo_source *s, uint64_t offset, uint64_t le
 /* MLO_REFERENCE: raw_data longer than this stays in its file */
 enum { MLO_WIRE_DEPTH = 100, MLO_WINDOW = 64 * 1024, MLO_FIRST_WINDOW = 1024, MLO_REFERENCE = 256 };
 
-/* The bytes behind the nanopb stream: a window that slides over a file, or the whole of a memory. */
+/* The bytes behind the nanopb stream: a window that slides over a file, or a whole memory. */
 typedef struct {
     mlo *m;
-    mlo_source *source;
+    mlo_source *source; /* NULL: a memory */
     const unsigned char *window;
     unsigned char *buffer;
-    size_t n;
-    uint64_t start, at, size;
-    int where;
+    size_t n; /* bytes in the window */
+    uint64_t start; /* of the window: its first byte's place */
+    uint64_t at; /* the place of the byte that is read next */
+    uint64_t size; /* bytes of all */
+    int where; /* the message that is read, for messages */
 } mlo_wire;
 
 /* Returns the window's bytes from `at` on; *n says how many. A window grows while reads follow each
@@ -2340,15 +2377,16 @@ static int mlo_out_end(mlo_out *o) {
 }
 
 /* A first pass, on nanopb's sizing stream, notes the sizes of all submessages in the order of
- * writing; the second pass uses them up. `data` is the file that long tensors go to, one after the
- * other, or NULL; `data_at` is where the next one goes. */
+ * writing; the second pass uses them up. */
 typedef struct {
     mlo_out *out;
     mlo *m;
-    uint64_t *size;
-    size_t n, room, at;
-    const char *data;
-    uint64_t data_at;
+    uint64_t *size; /* bytes of each submessage */
+    size_t n; /* sizes */
+    size_t room; /* sizes that there is memory for */
+    size_t at; /* sizes that are used up */
+    const char *data; /* the file that long tensors go to, one after the other, or NULL */
+    uint64_t data_at; /* where the next one goes there, in bytes */
 } mlo_encoder;
 
 static bool mlo_encode_push(pb_ostream_t *s, const pb_byte_t *bytes, size_t n) {
@@ -2605,11 +2643,11 @@ static uint64_t mlo_tensor_bytes(const mlo_tensor *t) {
     return mlo_raw_bytes((mlo_dtype)t->data_type, mlo_tensor_count(t));
 }
 
-/* Which typed field holds elements of this type when there is no raw_data: its list, its length,
- * its item size. */
+/* Which typed field holds elements of this type when there is no raw_data. */
 typedef struct {
     const void *list;
-    size_t n, size;
+    size_t n; /* items */
+    size_t size; /* bytes of an item */
 } mlo_typed;
 static mlo_typed mlo_tensor_typed(const mlo_tensor *t) {
     mlo_typed f = { t->int32s, t->n_int32s, 4 };
@@ -3786,7 +3824,10 @@ typedef enum {
 } mlo_trait;
 
 /* clang-format off */
-static const struct { const char *op; unsigned traits; } mlo_traits[] = {
+static const struct {
+    const char *op;
+    unsigned traits; /* the sum of those it has */
+} mlo_traits[] = {
     { "MatMul",                            MLO_MATRIX },
     { "Gemm",                              MLO_MATRIX },
     { "Conv",                              MLO_MATRIX },
@@ -3910,11 +3951,18 @@ static int mlo_has_trait(const mlo_node *n, mlo_trait trait) {
  */
 /* ---- small floats --------------------------------------------------------- */
 
-/* A float format: bits of exponent and fraction, bias, the largest finite code; inf and NaN codes
- * (-1: has none) without the sign bit. `saturate`: what does not fit becomes the largest value
- * (Cast's default for 8 bits and less) instead of infinity. */
+/* A float format. Codes are without the sign bit. */
 typedef struct {
-    int exponent, fraction, bias, max, inf, nan, saturate, negative_zero;
+    int exponent; /* bits */
+    int fraction; /* bits */
+    int bias; /* of the exponent */
+    int max; /* the largest finite code */
+    int inf; /* its code, -1: has none */
+    int nan; /* its code, -1: has none */
+    /* 1: what does not fit becomes the largest value (Cast's default for 8 bits and less); 0:
+     * infinity */
+    int saturate;
+    int negative_zero; /* 1: has one */
 } mlo_float_format;
 
 static int mlo_small_format(mlo_dtype t, mlo_float_format *f) {
@@ -4103,11 +4151,12 @@ static void mlo_as_free(mlo *m, const mlo_array *a, const mlo_array *of) {
 
 enum { MLO_WALK_TERMS = 3 };
 
-/* A walk over `dims` in row-major order, with terms that move along by their own steps (in
- * elements; 0 where they broadcast). */
+/* A walk over `dims` in row-major order, with terms that move along by their own steps. */
 typedef struct {
-    int rank, n;
-    int64_t dims[MLO_MAX_RANK], step[MLO_WALK_TERMS][MLO_MAX_RANK];
+    int rank;
+    int n; /* terms */
+    int64_t dims[MLO_MAX_RANK];
+    int64_t step[MLO_WALK_TERMS][MLO_MAX_RANK]; /* elements; 0 where a term broadcasts */
 } mlo_walk;
 
 static mlo_walk mlo_walk_over(int rank, const int64_t *dims) {
@@ -4403,11 +4452,13 @@ static int mlo_need_inputs(const mlo_call *c, size_t n) {
 /* Laid out by hand: clang-format takes the expressions below for declarations. */
 /* clang-format off */
 
-/* The loops of an op, one per core type; NULL: the op has none for it. `boolean`: the result is
- * bool, one byte per element. */
+/* The loops of an op, one per core type; NULL: the op has none for it. */
 typedef struct {
-    mlo_loop f32, f64, i64, u64;
-    int boolean;
+    mlo_loop f32;
+    mlo_loop f64;
+    mlo_loop i64;
+    mlo_loop u64;
+    int boolean; /* 1: the result is bool, one byte per element */
 } mlo_loops;
 
 static mlo_loop mlo_loop_for(const mlo_loops *l, mlo_dtype core) {
@@ -5145,9 +5196,11 @@ static int mlo_run_Transpose(mlo_call *c) {
     return 0;
 }
 
-/* What a Slice does to each axis: where it starts, its step, how many (-1: unknown). */
+/* What a Slice does to each axis. */
 typedef struct {
-    int64_t start[MLO_MAX_RANK], step[MLO_MAX_RANK], n[MLO_MAX_RANK];
+    int64_t start[MLO_MAX_RANK]; /* where it starts */
+    int64_t step[MLO_MAX_RANK];
+    int64_t n[MLO_MAX_RANK]; /* how many, -1: unknown */
 } mlo_slice;
 
 static void mlo_slice_axis(
@@ -5705,9 +5758,13 @@ static int mlo_run_GatherElements(mlo_call *c) {
  * leave leading batch axes alone (`batch`). */
 /* sizes in elements */
 typedef struct {
-    int batch, depth;
-    size_t rows, block, per_batch, whole;
-    int64_t step[MLO_MAX_RANK];
+    int batch; /* leading axes */
+    int depth; /* axes that a row of the indices points into */
+    size_t rows; /* of the indices */
+    size_t block; /* elements that a row addresses */
+    size_t per_batch; /* rows */
+    size_t whole; /* elements of the data in a batch */
+    int64_t step[MLO_MAX_RANK]; /* elements, along each axis of the data */
 } mlo_blocks;
 
 static int mlo_blocks_of(
@@ -6417,8 +6474,12 @@ static int mlo_run_RMSNormalization(mlo_call *c) { return mlo_norm(c, 0); }
 /* Geometry of a convolution or pooling window over the axes after batch and channel. */
 typedef struct {
     int axes;
-    int64_t size[MLO_MAX_RANK], kernel[MLO_MAX_RANK], stride[MLO_MAX_RANK], dilation[MLO_MAX_RANK],
-        pad[MLO_MAX_RANK], out[MLO_MAX_RANK];
+    int64_t size[MLO_MAX_RANK]; /* elements of the input along each axis; so are all that follow */
+    int64_t kernel[MLO_MAX_RANK];
+    int64_t stride[MLO_MAX_RANK];
+    int64_t dilation[MLO_MAX_RANK];
+    int64_t pad[MLO_MAX_RANK]; /* in front */
+    int64_t out[MLO_MAX_RANK]; /* of the output; -1: not known */
 } mlo_window;
 
 static int mlo_window_list(
@@ -6657,9 +6718,13 @@ static int mlo_shape_Attention(mlo_shapes *s) {
 /* Pairs of a head's channels turned by angles of the token's position: as [batch, heads, tokens,
  * width], or as [batch, tokens, heads x width] with the number of heads as an attribute. */
 typedef struct {
-    int64_t batch, tokens, heads, width;
+    int64_t batch;
+    int64_t tokens;
+    int64_t heads;
+    int64_t width; /* channels of a head */
     int64_t turned; /* channels of a head that turn, the first ones */
-    int flat, interleaved;
+    int flat; /* 1: the second form */
+    int interleaved; /* 1: pairs are neighbours; 0: halves */
     const int64_t *position; /* [batch, tokens] rows of the tables, NULL: row by row */
 } mlo_rotation;
 
@@ -7080,10 +7145,12 @@ static void mlo_bounds(mlo_dtype t, double *lo, double *hi) {
     *hi = ldexp(1, is_signed ? bits - 1 : bits) - 1;
 }
 
-/* How element i of x finds its scale: at (i / inner / n) for per-axis ones. block > 0: one per
- * block along the axis. */
+/* How element i of x finds its scale: at (i / inner / n) for per-axis ones. */
 typedef struct {
-    int64_t inner, n, block, per_axis;
+    int64_t inner; /* elements of x behind the axis */
+    int64_t n; /* elements along the axis */
+    int64_t block; /* elements along the axis that share a scale; 0: no blocks */
+    int64_t per_axis; /* 1: there is an axis */
 } mlo_scales;
 
 static int mlo_scales_of(mlo_call *c, mlo_scales *q) {
@@ -7266,7 +7333,8 @@ static int mlo_run_DynamicQuantizeLinear(mlo_call *c) {
 struct mlo_op_index {
     struct {
         const mlo_op *first;
-        size_t n, stride;
+        size_t n; /* operators */
+        size_t stride; /* bytes from one to the next */
     } table[24];
     size_t n_table;
     /* interned name ("MatMul", "mlo.MVU") -> mlo_op, or mlo_no_op */
@@ -7473,7 +7541,8 @@ static int mlo_opset_of(const mlo *m) {
  * not among them. */
 static int mlo_attr_is_default(const mlo_node *n, const mlo_attr *a) {
     static const struct {
-        const char *op, *name;
+        const char *op;
+        const char *name;
         int type;
         double value;
     } known[] = { { "LayerNormalization", "axis", MLO_ATTR_INT, -1 },
@@ -8412,10 +8481,10 @@ typedef struct {
 /* One value of a graph while it runs. */
 typedef struct {
     mlo_array *array; /* NULL: not made yet, or freed */
-    int lent; /* somebody else's: never freed here */
+    int lent; /* 1: somebody else's: never freed here */
     mlo_tensor *tensor; /* an initializer, loaded at first use */
-    /* by nodes (with their subgraphs) and graph outputs; those to come */
-    size_t uses, left;
+    size_t uses; /* by nodes (with their subgraphs) and graph outputs */
+    size_t left; /* uses to come */
 } mlo_cell;
 
 typedef struct mlo_env {
@@ -8680,12 +8749,15 @@ static int64_t mlo_int_at(const mlo_node *n, const char *name, size_t i, int64_t
     return a && i < a->n_ints ? a->ints[i] : otherwise;
 }
 
-/* What Scan and Loop share: the states (owned), the next ones, and everything stacked so far. */
+/* What Scan and Loop share. */
 typedef struct {
-    mlo_array **state, **next;
+    mlo_array **state; /* owned */
+    mlo_array **next; /* the next states */
     size_t n_state;
-    mlo_array **stacked;
-    size_t n_stacked, rounds, room;
+    mlo_array **stacked; /* everything stacked so far: [rounds, n_stacked] */
+    size_t n_stacked; /* in a round */
+    size_t rounds;
+    size_t room; /* rounds that there is memory for */
 } mlo_rounds;
 
 static int mlo_rounds_open(mlo *m, mlo_rounds *r, const mlo_node *n,
@@ -9508,9 +9580,10 @@ static int64_t mlo_form_bytes(const mlo_form *f) {
     return mlo_form_count(f) > MLO_LARGE ? INT64_MAX
                                          : mlo_form_count(f) * (int64_t)mlo_dtype_size(f->dtype);
 }
-/* What folding may still spend: bytes that it makes, multiplications of products. */
+/* What folding may still spend. */
 typedef struct {
-    int64_t bytes, products;
+    int64_t bytes; /* that it makes */
+    int64_t products; /* multiplications */
 } mlo_constant_budget;
 enum { MLO_FOLD_BYTES = 32 << 20, MLO_FOLD_PRODUCTS = 1 << 26 };
 
@@ -10059,8 +10132,9 @@ static int mlo_function_check(mlo *m, const mlo_function *f) {
  * would not end. */
 typedef struct {
     mlo_inliner *k;
-    mlo_map open, done;
-    int depth;
+    mlo_map open; /* functions whose calls are being followed */
+    mlo_map done; /* functions whose calls have been followed */
+    int depth; /* functions that are open */
 } mlo_call_walk;
 static int mlo_call_open(mlo_call_walk *w, mlo_function *f, const mlo_node *call);
 static int mlo_call_see(mlo *m, void *node, void *user) {
@@ -10353,15 +10427,16 @@ static void mlo_x_out(mlo_expansion *x, size_t i, const char *value) {
 
 /* ---- attention ------------------------------------------------------------ */
 
-/* mask, bias: which inputs they are. window: how far before itself a query of a causal one sees, -1:
- * without end */
 typedef struct {
-    const char *q, *k, *v;
+    const char *q;
+    const char *k;
+    const char *v;
     int64_t heads;
     double scale;
-    size_t mask, bias;
-    int causal;
-    int64_t window;
+    size_t mask; /* which input it is */
+    size_t bias; /* which input it is */
+    int causal; /* 1: a query sees no later key */
+    int64_t window; /* tokens before itself that a query of a causal one sees, -1: without end */
 } mlo_x_attention;
 enum { MLO_X_NONE = 0xffff }; /* no input */
 
@@ -10927,7 +11002,8 @@ static void mlo_expand_standard_attention(mlo_expansion *x) {
 enum { MLO_GQA_PAST = 3, MLO_GQA_COS = 7, MLO_GQA_SIN = 8, MLO_GQA_POSITIONS = 9 };
 
 typedef struct {
-    int64_t heads[3], channels; /* of q, k, v; of a head */
+    int64_t heads[3]; /* of q, k, v */
+    int64_t channels; /* of a head */
     const char *part[3]; /* [B, heads, S, C] */
 } mlo_x_group;
 
@@ -11254,7 +11330,8 @@ static void mlo_expand_fused_matmul(mlo_expansion *x) {
 static const char *mlo_x_activation(
     mlo_expansion *x, const char *v, const float *given, size_t n_given) {
     static const struct {
-        const char *op, *attr[2];
+        const char *op;
+        const char *attr[2];
     } known[] = { { "Relu", { NULL, NULL } }, { "Tanh", { NULL, NULL } },
         { "Sigmoid", { NULL, NULL } }, { "LeakyRelu", { "alpha", NULL } },
         { "HardSigmoid", { "alpha", "beta" } } };
@@ -11837,9 +11914,10 @@ typedef struct {
 } mlo_stayed;
 typedef struct {
     mlo_stayed *stayed;
-    size_t n_stayed, expanded;
-    uint8_t dialect[MLO_N_DIALECTS];
-    int dialects;
+    size_t n_stayed;
+    size_t expanded; /* nodes that were */
+    uint8_t dialect[MLO_N_DIALECTS]; /* 1: it was met */
+    int dialects; /* 1: some were */
 } mlo_expander;
 
 static int mlo_expand_stayed(mlo *m, mlo_expander *e, const mlo_node *n, const char *why) {
@@ -11986,12 +12064,18 @@ static int mlo_need_earlier(void *user, size_t producer) {
     return producer >= *(size_t *)user ? -1 : 0;
 }
 
-/* What sorting works with: for each node its needs (from start[i] to start[i + 1]), and the path
- * of the depth-first walk. */
+/* What sorting works with. */
 typedef struct {
     mlo *m;
-    size_t *need, n_need, *start, *path, *next, n_path, *sorted, n_sorted;
-    char *state;
+    size_t *need; /* nodes that others need */
+    size_t n_need;
+    size_t *start; /* node i's needs are need[start[i]] .. need[start[i + 1] - 1] */
+    size_t *path; /* of the depth-first walk: nodes */
+    size_t *next; /* of each on the path: the need that is followed next */
+    size_t n_path;
+    size_t *sorted; /* nodes in their new order */
+    size_t n_sorted;
+    char *state; /* of each node: 0: not met; 1: on the path; 2: sorted */
 } mlo_sorter;
 
 static int mlo_need_noted(void *user, size_t producer) {
@@ -12507,17 +12591,19 @@ enum { MLO_RADII = 7, MLO_NONE = -1 };
 typedef struct mlo_net {
     mlo *m;
     mlo_graph *g;
-    int n;
+    int n; /* nodes */
+
     /* slots of node i: in_at[i] .. in_at[i+1]-1; the inputs, then what its subgraphs read from
      * outside */
     int *in_at;
     mlo_value **in; /* value of a slot, NULL when absent */
-    /* the node that makes it, MLO_NONE for graph inputs and constants */
-    int *from;
-    int *use_at, *use; /* slots that read outputs of node i (as indices into in[]) */
+    int *from; /* the node that makes it, MLO_NONE for graph inputs and constants */
+    int *use_at; /* uses of node i: use_at[i] .. use_at[i+1]-1 */
+    int *use; /* slots that read outputs of the node (as indices into in[]) */
     int *reader; /* the node a slot belongs to */
-    uint8_t *constant; /* a Constant node: a value, not an operation */
-    uint8_t *commutes; /* its two operands may come in either order */
+
+    uint8_t *constant; /* 1: a Constant node: a value, not an operation */
+    uint8_t *commutes; /* 1: its two operands may come in either order */
     int *kind; /* mlo_op_same, as a number: the first node that is the same op */
     /* op, domain, attributes, arity, output forms: equal for nodes that may share one body node */
     uint64_t *sig;
@@ -12679,7 +12765,8 @@ static int mlo_graph_same(mlo *m, const mlo_graph *a, const mlo_graph *b) {
  * subgraphs read from graph g or outside it. */
 typedef struct {
     mlo_net *net;
-    int n, count_only;
+    int n; /* slots so far */
+    int count_only; /* 1: they are counted, not noted */
 } mlo_slots;
 
 static void mlo_slot_add(mlo_slots *s, mlo_value *v) {
@@ -12902,9 +12989,11 @@ static mlo_net *mlo_net_of(mlo *m, mlo_graph *g) {
 
 typedef struct {
     mlo_net *net;
-    int *next, *prev; /* MLO_NONE where not mapped */
+    int *next; /* per node: the one that follows it, MLO_NONE where not mapped */
+    int *prev; /* per node: the one that it follows, MLO_NONE where not mapped */
     /* the x of every pair (x, next[x]), in the order found; also the queue of the growth */
-    int *pair, n_pairs;
+    int *pair;
+    int n_pairs;
     int defects; /* pairs whose attributes or shapes differ */
 } mlo_shift;
 
@@ -13044,7 +13133,8 @@ static void mlo_shift_forward(mlo_shift *s, int x, int y) {
 /* The pairs that some shift has held already: growing from them would only give that shift again. */
 typedef struct {
     uint64_t *slot;
-    size_t size, used;
+    size_t size; /* slots */
+    size_t used; /* slots */
 } mlo_pairs;
 
 static int mlo_pairs_put(mlo *m, mlo_pairs *set, int x, int y) {
@@ -13129,25 +13219,31 @@ static int mlo_shift_grow(mlo_shift *s, int x, int y, const mlo_pairs *seen, lon
  */
 enum { MLO_EFFORT = 64, MLO_LEAST_BODY = 6, MLO_DETOUR = -2 };
 
-/* Where two neighbouring instances differ: node x and its counterpart y (MLO_NONE when it has none)
- * differ in their inputs slot_x and slot_y (MLO_NONE: in themselves). `matched` of `size` nodes are
- * equal. x is in layer number `layer`, counted from 0. With slot_x MLO_DETOUR they do not differ,
- * but x reads node y, which lies outside of the loop and depends on that layer. */
+/* Where two neighbouring instances differ. With slot_x MLO_DETOUR they do not differ, but x reads
+ * node y, which lies outside of the loop and depends on that layer. */
 typedef struct {
-    int x, y, slot_x, slot_y, matched, size, layer;
+    int x; /* a node */
+    int y; /* its counterpart, MLO_NONE when it has none */
+    int slot_x; /* the input of x that differs; MLO_NONE: they differ in themselves */
+    int slot_y; /* the input of y that differs; MLO_NONE: they differ in themselves */
+    int matched; /* nodes that are equal */
+    int size; /* nodes of an instance */
+    int layer; /* which x is in, counted from 0 */
 } mlo_miss;
 
 typedef struct {
-    int iterations, size; /* instances, nodes per instance */
+    int iterations; /* instances */
+    int size; /* nodes per instance */
     int *node; /* [iterations * size], positions in the order of instance 0 */
     int carried; /* values handed from one iteration to the next */
     long score; /* nodes rolled, less (carried - 1) * size */
-    /* for ties: scope levels in common, readers of carried values, and how far one instance
-     * overlaps with the chosen nodes, in 1/10000 */
-    int cohesion, forks, overlap;
+
+    int cohesion; /* for ties: scope levels in common */
+    int forks; /* for ties: readers of carried values */
+    int overlap; /* for ties: how far one instance overlaps with the chosen nodes, in 1/10000 */
     int layers; /* all instances, those that differ included */
-    /* why the neighbouring instances are not in the loop; x is MLO_NONE when there are none */
-    mlo_miss before, after;
+    mlo_miss before; /* why the instance in front is not in the loop; x MLO_NONE: there is none */
+    mlo_miss after; /* why the instance behind is not in the loop; x MLO_NONE: there is none */
 } mlo_layers;
 
 typedef struct {
@@ -13166,10 +13262,12 @@ typedef struct {
     int tried; /* shifts looked at */
 } mlo_found;
 
-/* An edge between chains: member j of chain `to` reads member j - delta of chain `from`, for
- * `support` values of j. */
+/* An edge between chains: member j of chain `to` reads member j - delta of chain `from`. */
 typedef struct {
-    int from, to, delta, support;
+    int from; /* a chain */
+    int to; /* a chain */
+    int delta; /* members */
+    int support; /* for how many j that is so */
 } mlo_chain_edge;
 
 typedef struct {
@@ -13178,24 +13276,41 @@ typedef struct {
     mlo_shift *s;
     const char *const *scope;
     const uint8_t *chosen;
-    int *chain, *index; /* per node: its chain (MLO_NONE: none), its place there */
-    /* per node: the most matrix products on a way to it; whether its layer makes it (1), or whether
-     * what several layers share is made of it (2) */
-    int *deep;
+
+    int *chain; /* per node: its chain, MLO_NONE: none */
+    int *index; /* per node: its place in the chain */
+    int *deep; /* per node: the most matrix products on a way to it */
+    /* per node: 1: its layer makes it; 2: what several layers share is made of it */
     uint8_t *made;
-    int *root, *length, n_chains;
+
+    int *root; /* per chain: its first node */
+    int *length; /* per chain: nodes */
+    int n_chains;
     mlo_chain_edge *edge;
     int n_edges;
-    int *adj_at, *adj, *offset, *queue; /* per chain */
-    /* per node x: x and next[x] differ too much to share a body node */
+    int *adj_at; /* per chain: where its edges begin in adj */
+    int *adj; /* edges */
+    int *offset; /* per chain: the place of its member in one and the same instance of all */
+    int *queue; /* chains whose edges are to be followed */
+
+    /* per node x: 1: x and next[x] differ too much to share a body node */
     uint8_t *bad;
-    /* per node: it is in a layer of a shift that has a loop, whether or not that layer is rolled */
+    /* per node: 1: it is in a layer of a shift that has a loop, whether or not that layer is
+     * rolled */
     uint8_t *stack;
-    int *time, *reach, *stamp, stamps; /* per node (stamp: per chain) */
-    int *at, *by_time, n_times; /* instance t: by_time[at[t] .. at[t+1]-1] */
-    int *run_first, *run_last, n_runs, *run_of;
-    /* the first node of any run: nothing before it depends on one */
-    int low;
+    int *time; /* per node: its instance, MLO_NONE: none */
+    int *reach; /* per node: the latest instance of a run that it depends on, -1: none */
+    int *stamp; /* per chain: the walk that met it last */
+    int stamps; /* walks */
+
+    int *at; /* instance t: by_time[at[t] .. at[t+1]-1] */
+    int *by_time; /* nodes */
+    int n_times; /* instances */
+    int *run_first; /* per run: its first instance */
+    int *run_last; /* per run: its last instance */
+    int n_runs;
+    int *run_of; /* per instance: its run, MLO_NONE: none */
+    int low; /* the first node of any run: nothing before it depends on one */
 } mlo_align;
 
 static int mlo_align_make(mlo *m, mlo_net *net, mlo_shift *s, mlo_align *a) {
@@ -13654,8 +13769,12 @@ static int mlo_run_judge(mlo_align *a, int r, mlo_layers *loop) {
 }
 
 typedef struct {
-    long score;
-    int overlap, cohesion, forks, size, first;
+    long score; /* as in mlo_layers, of all loops together */
+    int overlap; /* as in mlo_layers, the largest; so are the three behind it */
+    int cohesion;
+    int forks;
+    int size; /* nodes */
+    int first; /* the first node */
 } mlo_rank;
 
 /* Above 0: a is better. */
@@ -14069,10 +14188,10 @@ static const char *mlo_scope_named(mlo *m, const mlo_node *n) {
 typedef struct {
     mlo *m;
     mlo_net *net;
-    const char **scope, **why;
-    /* per node: a number of its instance (over all loops), 0 for none */
-    int *instance;
-    int inside; /* look at neighbours of the same instance only */
+    const char **scope; /* per node */
+    const char **why; /* per node: where that comes from */
+    int *instance; /* per node: a number of its instance (over all loops), 0 for none */
+    int inside; /* 1: look at neighbours of the same instance only */
 } mlo_scopes;
 
 /* The levels two scopes share, as a scope. */
@@ -14815,11 +14934,13 @@ typedef enum {
 typedef struct {
     mlo_role role;
     mlo_value **value; /* [iterations]; carried: value[0] is the first value */
-    int position, output; /* carried: the node and output that feed the next iteration */
+    int position; /* carried: of the node that feeds the next iteration */
+    int output; /* carried: which of that node's */
     const char *name; /* in the body */
     const char *outer; /* of the scan input or state outside */
-    int user, slot; /* its first use: position and slot */
-    /* never merged with another feed: whether two biases are equal is an accident of training */
+    int user; /* its first use: position of the node */
+    int slot; /* its first use: which of that node's */
+    /* 1: never merged with another feed: whether two biases are equal is an accident of training */
     int learned;
 } mlo_feed;
 
@@ -14827,26 +14948,25 @@ typedef struct {
     mlo *m;
     mlo_graph *g;
     mlo_net *net;
-    /* as mlo_layers */
+
     const char *name;
-    int iterations, size;
+    int iterations; /* as mlo_layers, as are the two behind it */
+    int size;
     int *node;
-    /* per node of the net; loop_of is MLO_NONE outside of loops */
-    const int *loop_of, *instance, *position;
-    int self;
-    /* per node: its two operands are to be read in the other order */
-    const uint8_t *swap;
-    /* per slot of instance 0: its feed; MLO_NONE where the role is internal */
+    const int *loop_of; /* per node of the net; MLO_NONE outside of loops */
+    const int *instance; /* per node of the net */
+    const int *position; /* per node of the net: in its instance */
+    int self; /* this loop, in loop_of */
+    const uint8_t *swap; /* per node: 1: its two operands are to be read in the other order */
+
     mlo_feed *feed;
     size_t n_feeds;
-    int *feed_of;
+    int *feed_of; /* per slot of instance 0: its feed; MLO_NONE where the role is internal */
     mlo_map *names; /* taken names */
-    /* body value of instance 0 (mlo_value) -> its name in the body */
-    mlo_map bound;
+    mlo_map bound; /* body value of instance 0 (mlo_value) -> its name in the body */
     mlo_graph *body;
     mlo_node *scan;
-    /* nodes for the outer graph */
-    mlo_node **made;
+    mlo_node **made; /* nodes for the outer graph */
     size_t n_made;
     int opset;
 } mlo_roller;
@@ -15574,8 +15694,11 @@ static int mlo_roll_build(mlo_roller *r) {
 
 typedef struct {
     const char *name;
-    int iterations, size, first, count;
-    int *node;
+    int iterations;
+    int size; /* nodes per iteration */
+    int first; /* the first node that is marked */
+    int count; /* nodes that are marked */
+    int *node; /* as in mlo_layers */
 } mlo_marked;
 
 static int mlo_mark_number(const mlo_node *n, const char *key) {
@@ -15837,10 +15960,12 @@ typedef struct {
     mlo *m;
     mlo_net *net;
     mlo_marked *loop;
-    const int *loop_of, *instance;
-    int self;
+    const int *loop_of; /* per node; MLO_NONE outside of loops */
+    const int *instance; /* per node */
+    int self; /* this loop, in loop_of */
     mlo_graph body;
-    mlo_map seen, names; /* values that are inputs already; taken names */
+    mlo_map seen; /* values that are inputs already */
+    mlo_map names; /* taken names */
 } mlo_template_writer;
 
 /* The value that slot s at position p reads in instance k. Slots are taken as they stand: where a
@@ -15986,28 +16111,36 @@ int mlo_write_template(mlo *m, mlo_sink sink, void *user) {
 
 /* ---- matching ------------------------------------------------------------- */
 
-/* How far an attempt got: `size` nodes matched, then template node x met node y of the model
- * (MLO_NONE: nobody). */
+/* How far an attempt got. */
 typedef struct {
-    int x, y, anchor, matched;
+    int x; /* the template node that could not be matched, MLO_NONE: none yet */
+    int y; /* the node of the model that it met, MLO_NONE: nobody */
+    int anchor; /* the node of the model that the attempt began with */
+    int matched; /* nodes */
 } mlo_attempt;
 
 typedef struct {
     mlo *m;
-    mlo_net *net, t;
+    mlo_net *net;
+    mlo_net t; /* the template's */
     mlo_graph *g; /* the template's */
-    /* its nodes that are no constants; the one that matching begins with */
-    int size, anchor;
-    /* per template node its counterpart; those found, in order */
-    int *at, *trail, n_trail;
+    int size; /* its nodes that are no constants */
+    int anchor; /* the node of it that matching begins with */
+
+    int *at; /* per template node its counterpart, MLO_NONE: none yet */
+    int *trail; /* template nodes that have one, in the order found */
+    int n_trail;
     mlo_value **bound; /* per template input, what it stands for */
-    int *bound_trail, n_bound;
-    /* per node of the model: its instance, or MLO_NONE; the attempt it is part of */
-    int *owner, *stamp, stamps;
-    /* per instance, the counterparts of all template nodes */
-    int **found;
+    int *bound_trail; /* template inputs that stand for something, in the order found */
+    int n_bound;
+
+    int *owner; /* per node of the model: its instance, or MLO_NONE */
+    int *stamp; /* per node of the model: the attempt it is part of */
+    int stamps; /* attempts */
+    int **found; /* per instance, the counterparts of all template nodes */
     size_t n_found;
-    mlo_attempt stuck, *near;
+    mlo_attempt stuck; /* how far the present attempt got */
+    mlo_attempt *near; /* attempts that failed */
     size_t n_near;
 } mlo_matcher;
 
@@ -16409,11 +16542,12 @@ static int mlo_extract_as(mlo *m) {
  * cost: O(nodes).
  */
 typedef struct {
-    /* made: nodes for the outer graph, the loop last */
     mlo *m;
     mlo_graph *g;
-    mlo_node *scan, *loop;
-    mlo_graph *body, made;
+    mlo_node *scan;
+    mlo_node *loop;
+    mlo_graph *body;
+    mlo_graph made; /* nodes for the outer graph, the loop last */
     int64_t iterations;
     const char *name;
     mlo_map inner; /* name outside -> name in the body */
@@ -16672,16 +16806,18 @@ typedef enum {
 
 typedef struct {
     mlo_term_kind kind;
-    /* interned in the checker's handle; an input's or formal's name is in op */
-    const char *op, *domain, *attrs;
-    const int *in;
-    int n_in, output, commutes;
+    const char *op; /* interned in the checker's handle; of an input or formal: its name */
+    const char *domain; /* interned, as op is */
+    const char *attrs; /* interned, as op is */
+    const int *in; /* terms that it is made of */
+    int n_in;
+    int output; /* which of the node's */
+    int commutes; /* 1: its two operands may come in either order */
     const mlo_tensor *tensor;
-    mlo *owner;
+    mlo *owner; /* of the tensor */
     const mlo_node *node; /* who made it first */
-    /* of the same bucket */
     uint64_t hash;
-    int next;
+    int next; /* of the same bucket */
 } mlo_term;
 
 typedef struct {
@@ -16689,11 +16825,11 @@ typedef struct {
     int n;
 } mlo_slices;
 
-/* name -> id + 1; name -> mlo_slices */
 typedef struct mlo_terms_env {
     struct mlo_terms_env *outer;
     mlo_graph *g;
-    mlo_map id, slices;
+    mlo_map id; /* name -> id + 1 */
+    mlo_map slices; /* name -> mlo_slices */
 } mlo_terms_env;
 
 typedef struct {
@@ -17364,9 +17500,10 @@ static int mlo_check_models(mlo *rolled, mlo *original) {
  * cost: some dozen operations a kernel.
  */
 
-/* lo and hi included. An end at +-INT64_MAX: that far or beyond */
+/* Both ends are included. One at +-INT64_MAX: that far or beyond */
 typedef struct {
-    int64_t lo, hi;
+    int64_t lo;
+    int64_t hi;
 } mlo_interval;
 
 static mlo_interval mlo_from_to(int64_t lo, int64_t hi) {
@@ -17432,21 +17569,24 @@ static int mlo_bits_for(mlo_interval a) {
  * is exact up to there. */
 enum { MLO_IN_INT64 = 64, MLO_IN_INT32 = 32, MLO_IN_DOUBLE = 54, MLO_NOWHERE = 0 };
 
-/* The bits that each execution has: of a signed number, but `verilog` where the register is not
- * `is_signed`. MLO_NOWHERE: does not occur there in this form. `reg` is the register in the
- * module, by its path from the module's top. */
+/* A number inside of a kernel, and the bits that each execution has for it: of a signed number, or
+ * MLO_NOWHERE: it does not occur there in this form. */
 typedef struct {
     const char *name;
     mlo_interval range;
-    int tight, c, onnx, verilog, is_signed;
-    const char *reg;
+    int tight; /* 1: some weights and inputs reach both ends */
+    int c; /* bits in C */
+    int onnx; /* bits in the ONNX function */
+    int verilog; /* bits of the register */
+    int is_signed; /* 0: the register is not signed */
+    const char *reg; /* the register in the module, by its path from the module's top */
 } mlo_intermediate;
 
 enum { MLO_INTERMEDIATES = 24 };
-/* clip: bits that the end is clipped to */
 typedef struct {
     mlo_intermediate item[MLO_INTERMEDIATES];
-    int n, clip;
+    int n;
+    int clip; /* bits that the end is clipped to */
 } mlo_intermediates;
 
 static void mlo_note(mlo_intermediates *l, mlo_intermediate i) {
@@ -17557,7 +17697,10 @@ static void mlo_intermediates_json(mlo_text *t, const mlo_intermediates *l) {
  * cost: negligible: a search asks for hundreds of areas.
  */
 typedef struct {
-    int64_t lut, ff, dsp, bram;
+    int64_t lut;
+    int64_t ff;
+    int64_t dsp;
+    int64_t bram; /* of 18 Kbit */
 } mlo_area;
 
 static void mlo_area_sum(mlo_area *a, const mlo_area *b) {
@@ -17802,12 +17945,13 @@ static void mlo_area_tree2(mlo_area *a, int64_t n, int64_t bits) {
  * cost: nothing here depends on the number of layers.
  */
 
-/* One stream port of a unit: which node input (or output) it carries, how wide. `port` is the
- * Verilog prefix. */
+/* One stream port of a unit. */
 typedef struct {
-    const char *port;
-    int index, lanes, bits;
-    int64_t channels;
+    const char *port; /* the Verilog prefix */
+    int index; /* the node input (or output) that it carries */
+    int lanes; /* elements of a beat */
+    int bits; /* of an element */
+    int64_t channels; /* elements of a token */
 } mlo_port;
 
 /* One parameter memory of a unit: `depth` words of `width` bits per iteration, from the loader. */
@@ -17829,8 +17973,7 @@ typedef enum {
     MLO_FLOW_WINDOW
 } mlo_flow;
 
-/* The hardware of one node at a given folding. Cycles: per token in steady state, and from a
- * token's last input beat to its last output beat. */
+/* The hardware of one node at a given folding. */
 typedef struct {
     const char *module;
     mlo_port in[MLO_UNIT_PORTS];
@@ -17843,7 +17986,8 @@ typedef struct {
         int64_t value;
     } param[MLO_UNIT_PARAMS];
     int n_param;
-    int64_t interval; /* cycles per token */
+
+    int64_t interval; /* cycles per token in steady state */
     /* cycles from the end of its work to a token's last output beat (units with macs), or from
      * last input beat to last output beat */
     int64_t latency;
@@ -17853,6 +17997,7 @@ typedef struct {
     /* a parameter port of the module that this node does not use, NULL for none */
     const char *idle;
     int whole_frame; /* 1: the first output token needs the whole input frame (attention) */
+
     mlo_flow flow;
     /* MLO_FLOW_BEATS: 1: all memories are read where beats come in; 0: those behind the first where
      * they leave */
@@ -17860,55 +18005,76 @@ typedef struct {
     /* MLO_FLOW_MATRIX, _TILES: cycles in which the requantizers take a group of sums; _NORM: norms
      * of a token */
     int64_t turns;
-    /* MLO_FLOW_TILES: tokens of a tile; row blocks, each of which a tile passes. Memories are
-     * those of a block. 0: no tiles */
-    int64_t tile, blocks;
-    /* MLO_FLOW_ROWS: rows per token; words and beats of a row; cycles of an exponential's word and
-     * of a division; capacities of queues: words of scores and of exponentials, rows between,
-     * beats out; cycles from the last score to the maximum, from the last exponential to its sum,
-     * to the output. Where not all keys count for all rows (partly; mlo_row_groups): keys of a
-     * frame; causal; of each of so many iterations, BACK and AHEAD, in steps of `stride`, NULL for
-     * no bounds */
+    int64_t tile; /* MLO_FLOW_TILES: tokens of a tile; 0: no tiles */
+    int64_t blocks; /* row blocks, each of which a tile passes; memories are those of a block */
+    /* MLO_FLOW_ROWS */
     struct {
-        int64_t heads, groups, steps, exps, divide, queue, ring, waiting, held, to_max, to_sum,
-            to_out;
-        /* cycles from an iteration's first row to its constants; 1: it begins with them (else it ends) */
-        int64_t constants;
-        int early;
-        int partly, causal;
-        int64_t keys, iterations, stride;
-        const int64_t *reach;
+        int64_t heads; /* rows per token */
+        int64_t groups; /* words of a row */
+        int64_t steps; /* beats of a row */
+        int64_t exps; /* cycles of an exponential's word */
+        int64_t divide; /* cycles of a division */
+
+        int64_t queue; /* words of scores that there is room for */
+        int64_t ring; /* words of exponentials that there is room for */
+        int64_t waiting; /* rows between that there is room for */
+        int64_t held; /* beats out that there is room for */
+
+        int64_t to_max; /* cycles from the last score to the maximum */
+        int64_t to_sum; /* cycles from the last exponential to its sum */
+        int64_t to_out; /* cycles from its sum to the output */
+        int64_t constants; /* cycles from an iteration's first row to its constants */
+        int early; /* 1: it begins with them (else it ends) */
+
+        int partly; /* 1: not all keys count for all rows (mlo_row_groups) */
+        int causal; /* 1: later keys do not */
+        int64_t keys; /* tokens of a frame */
+        int64_t iterations; /* of reach */
+        int64_t stride; /* numbers of an iteration in reach */
+        const int64_t *reach; /* BACK and AHEAD of each iteration, in tokens; NULL: no bounds */
     } rows;
-    /* MLO_FLOW_WINDOW: cycles of a group of sums; tokens behind its own that a token waits for, at
-     * most; tokens it keeps; of those, for so many there is room that are not worked on yet */
+    /* MLO_FLOW_WINDOW */
     struct {
-        int64_t cycles, behind, slots, room;
+        int64_t cycles; /* of a group of sums */
+        int64_t behind; /* tokens behind its own that a token waits for, at most */
+        int64_t slots; /* tokens it keeps */
+        int64_t room; /* tokens of those that there is room for and that are not worked on yet */
     } window;
-    int pe, simd; /* the folding this describes */
+
+    int pe; /* the folding this describes */
+    int simd;
 } mlo_unit;
 
 /* What `unit` and `pack` may look at: the node with the forms and bits of its inputs and output,
- * chunk: tokens that go through together, at most; keys: tokens that a query can see, at most. (Both
- * are the longest frame today.) parts: into which a Split deals the output; 1. tile: tokens for which a
- * matrix is to be read block by block (--memory block); 0: it is to be on chip. */
+ * and how it is used. */
 typedef struct {
     mlo *m;
     const mlo_node *node;
     mlo_form in[8];
     size_t n_in;
     mlo_form out;
-    int in_bits[8], out_bits;
-    int64_t parts, chunk, keys, tile;
-    /* what `knows` asks for: n_known numbers of each iteration; NULL: nothing */
-    const int64_t *known;
-    int64_t n_known, iterations;
+    int in_bits[8]; /* of an element */
+    int out_bits; /* of an element */
+
+    int64_t parts; /* into which a Split deals the output; else 1 */
+    int64_t chunk; /* tokens that go through together, at most; the longest frame today */
+    int64_t keys; /* tokens that a query can see, at most; the longest frame today */
+    /* tokens for which a matrix is to be read block by block (--memory block); 0: it is to be on
+     * chip */
+    int64_t tile;
+
+    const int64_t *known; /* what `knows` asks for: [iterations, n_known]; NULL: nothing */
+    int64_t n_known; /* numbers of each iteration */
+    int64_t iterations;
 } mlo_site;
 
-/* What a parameter may be: elements at, at + step, .. of input `input` are within low..high. The
- * bits of its word in the image. low > high: what a number of input 0's width may be. */
+/* What a parameter may be. The bits of its word in the image. */
 typedef struct {
     size_t input;
-    int64_t at, step, low, high;
+    int64_t at; /* the first element of input that it is about */
+    int64_t step; /* elements to the next one */
+    int64_t low; /* the least; low > high: what a number of input 0's width may be */
+    int64_t high; /* the largest */
     const char *what;
 } mlo_limit;
 
@@ -17929,24 +18095,25 @@ typedef enum {
 typedef struct mlo_kernel {
     mlo_op op; /* name, shapes, golden result */
     mlo_kernel_kind kind;
-    const char
-        *series; /* "mvu" of the names mvu_0, mvu_1, ..: one series for all that share a module */
+    /* "mvu" of the names mvu_0, mvu_1, ..: one series for all that share a module */
+    const char *series;
     const char *finn; /* what FINN calls its kind, in a folding; NULL: it has none */
-    int table; /* its result is looked up, by what would be the result */
+    int table; /* 1: its result is looked up, by what would be the result */
     const struct mlo_kernel *with_table; /* the kernel that does the same and looks it up, if any */
-    int shifts; /* its multipliers may be powers of two: hardware without multipliers (mlo.pow2) */
-    /* the ONNX function body, in the notation of ops/function.c; how it goes on, NULL if it is whole */
-    const char *function, *ending;
+    int shifts; /* 1: its multipliers may be powers of two: no multipliers in hardware (mlo.pow2) */
+    const char *function; /* the ONNX function body, in the notation of ops/function.c */
+    const char *ending; /* how it goes on, NULL if it is whole */
     const mlo_limit *limits; /* ends with a NULL `what` */
-    /* what PE and SIMD divide, for messages; NULL: the kernel has no such knob */
-    const char *pe_axis, *simd_axis;
+    const char *pe_axis; /* what PE divides, for messages; NULL: the kernel has no such knob */
+    const char *simd_axis; /* what SIMD divides; NULL: the kernel has no such knob */
     /* Can this folding be built? The largest legal PE (or SIMD) not above the cap is what fold
      * takes. */
     int (*legal)(const mlo_site *s, int64_t pe, int64_t simd);
     int (*unit)(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u);
     /* The parameter whose numbers say how much work there is; 0: none (NULL: never any) */
     size_t (*knows)(const mlo_node *n);
-    /* The numbers inside that could grow too large, and the bits there are for them at this folding. */
+    /* The numbers inside that could grow too large, and the bits there are for them at this
+     * folding. */
     void (*intermediates)(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l);
     /* What it takes of an FPGA, at this folding. banks: those of its parameter memories that are
      * resident; 0: two in turn. */
@@ -19388,18 +19555,25 @@ static const char mlo_attention_probs_ending[] =
     MLO_ATTENTION_DISTANCE MLO_ATTENTION_FINE MLO_ATTENTION_COUNT MLO_ATTENTION_PROBABILITIES
     "ed = Cast <to=11> (w)\n" MLO_ATTENTION_MIX;
 
-/* One row: query q against keys k of one head. e and acc are scratch of tk and d elements. */
+/* One row: query q against keys k of one head. */
 typedef struct {
-    int64_t tk, d, stride;
-    const mlo_array *mask, *p;
-    int64_t mask_at;
-    int lt, probs, rounded;
-    int partly; /* 1: causal or banded. Keys from..until-1 are those that may count */
-    int64_t from, until;
-    /* NULL: there is none; the number of the row's first key */
-    const mlo_array *bias;
-    int64_t bias_at;
-    int bias_shift;
+    int64_t tk; /* tokens of keys */
+    int64_t d; /* channels of the head */
+    int64_t stride; /* elements from a key to the next one */
+
+    const mlo_array *mask;
+    const mlo_array *p; /* the constants */
+    int64_t mask_at; /* the element of mask that is the first key's */
+    int lt; /* log2 of the longest frame */
+    int probs; /* 1: the source rounded its probabilities */
+    int rounded; /* 1: its scores, too */
+
+    int partly; /* 1: causal or banded */
+    int64_t from; /* the first key that may count */
+    int64_t until; /* the key behind the last one that may */
+    const mlo_array *bias; /* NULL: there is none */
+    int64_t bias_at; /* the element of bias that is the first key's */
+    int bias_shift; /* bits to the left, into units of a score */
 } mlo_row;
 
 /* What the source rounded: its probabilities, its scores too. */
@@ -19482,6 +19656,7 @@ static int64_t mlo_attention_weights(const mlo_row *r, int64_t *e) {
     return total ? total : mlo_attention_weight(r, 0);
 }
 
+/* e is scratch of tk elements. */
 static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t *q,
     const int32_t *k, const int32_t *v, mlo_array *y, int64_t y_at, int64_t *e) {
     for (int64_t j = 0; j < r->tk; j++) {
@@ -19807,9 +19982,10 @@ static int mlo_bias_score_bits(int dot, int shift) {
     return 1 + (dot > 17 + shift ? dot : 17 + shift);
 }
 
-/* What an attention's intermediates depend on: bits of a score, log2 of the longest frame, scores. */
+/* What an attention's intermediates depend on. */
 typedef struct {
-    int sbits, lt;
+    int sbits; /* of a score */
+    int lt; /* log2 of the longest frame */
     mlo_interval score;
 } mlo_attention_bounds;
 
@@ -20009,12 +20185,21 @@ static void mlo_attention_exp_area(int64_t bits, int fine, mlo_area *a) {
 /* Three stages: scores and their maximum; exponentials, their sum and a division; the weighted sum. */
 /* The widths of an attention's three stages, in bits, and how many there are of each. */
 typedef struct {
-    int64_t pe, simd, steps, x; /* of the operands */
-    int64_t score, constants; /* a sum of products; what comes with each row */
-    int64_t e, sum, r,
-        on; /* an exponential, their sum, the quotient, what goes on to the last stage */
-    int64_t walk; /* of it: which groups a row walks */
-    int probs, rounded;
+    int64_t pe;
+    int64_t simd;
+    int64_t steps; /* beats of a row */
+
+    int64_t x; /* bits of the operands */
+    int64_t score; /* bits of a sum of products */
+    int64_t constants; /* bits of what comes with each row */
+    int64_t e; /* bits of an exponential */
+    int64_t sum; /* bits of the exponentials' sum */
+    int64_t r; /* bits of the quotient */
+    int64_t on; /* bits of what goes on to the last stage */
+    int64_t walk; /* bits of it: which groups a row walks */
+
+    int probs; /* 1: the source rounded its probabilities */
+    int rounded; /* 1: its scores, too */
 } mlo_attention_widths;
 
 static mlo_attention_widths mlo_attention_widths_of(const mlo_site *s, const mlo_unit *u) {
@@ -20842,10 +21027,14 @@ static const char mlo_conv_function[] =
     "m = Cast <to=7> (mult)\n"
     "s = Cast <to=7> (shift)\n" MLO_FUNCTION_REQUANTIZE "y = Cast <to=@to> (qc)\n";
 
-/* What a token sees: a window of KH x KW, so many rows above and columns to the left of it, in rows
- * of `width` tokens. */
+/* What a token sees: a window of tokens, in rows. */
 typedef struct {
-    int64_t channels, kh, kw, width, top, left;
+    int64_t channels;
+    int64_t kh; /* rows of the window */
+    int64_t kw; /* columns of the window */
+    int64_t width; /* tokens of a row */
+    int64_t top; /* rows of the window above the token */
+    int64_t left; /* columns of the window to the left of it */
 } mlo_pane;
 
 /* 0: recorded what is wrong with shapes and attributes. */
@@ -21393,9 +21582,11 @@ int mlo_run(
  */
 typedef struct {
     mlo_node *node;
-    mlo_graph *outer, *body;
-    /* Scan's M: carried values; its scan inputs; its scan outputs */
-    size_t n_state, n_param, n_tap;
+    mlo_graph *outer;
+    mlo_graph *body;
+    size_t n_state; /* Scan's M: carried values */
+    size_t n_param; /* its scan inputs */
+    size_t n_tap; /* its scan outputs */
     int64_t iterations;
 } mlo_scan;
 
@@ -21595,19 +21786,22 @@ static int mlo_scan_prune(mlo *m, mlo_scan *s) {
  */
 
 /* What a source model, or a q_config, fixes of a value: its width, and where `scale` is given what
- * its integers stand for: scale x (integer - zero). Per iteration (of a weight: per iteration and
- * column); zero in steps, NULL: 0. sign: -2^(bits-1) is the least integer, else 0; narrow: one
- * more than that. */
+ * its integers stand for: scale x (integer - zero). */
 typedef struct {
-    int bits, sign, narrow;
-    double *scale, *zero;
+    int bits;
+    int sign; /* 1: the least integer is -2^(bits-1); 0: it is 0 */
+    int narrow; /* 1: the least integer is one more than that */
+    double *scale; /* per iteration (of a weight: per iteration and column); NULL: not given */
+    double *zero; /* as many, in steps; NULL: 0 */
 } mlo_given;
 
-/* A value is `from`, rounded to scale x (q - zero), lo <= q <= hi. scale, zero: parameters; zero
- * NULL: 0. */
+/* A value is `from`, rounded to scale x (q - zero), lo <= q <= hi. */
 typedef struct {
-    const char *from, *scale, *zero;
-    double lo, hi;
+    const char *from;
+    const char *scale; /* a parameter */
+    const char *zero; /* a parameter, in steps; NULL: 0 */
+    double lo; /* the least q */
+    double hi; /* the largest q */
     const mlo_node *node;
 } mlo_rounding;
 
@@ -21787,13 +21981,16 @@ static int mlo_given_equal(const mlo_given *a, const mlo_given *b, int64_t n) {
 
 /* ---- weights -------------------------------------------------------------- */
 
-/* How integers become a weight: scale x (q - zero); both per tensor (-1) or along an axis:
- * `stored` of q, `axis` of the weight. open: nothing says how large q may be; it is looked at, and
- * taken when it fits 8 bits. */
+/* How integers q become a weight: scale x (q - zero). */
 typedef struct {
-    const char *scale, *zero, *integers;
-    int64_t stored, axis;
-    double lo, hi;
+    const char *scale;
+    const char *zero; /* in steps; NULL: 0 */
+    const char *integers;
+    int64_t stored; /* the axis of q that both are along, -1: they are per tensor */
+    int64_t axis; /* that axis of the weight */
+    double lo; /* the least q */
+    double hi; /* the largest q */
+    /* 1: nothing says how large q may be; it is looked at, and taken when it fits 8 bits */
     int open;
     const mlo_node *node;
 } mlo_weight_source;
@@ -22110,7 +22307,8 @@ static void mlo_given_matmul(mlo_expansion *x, const mlo_node *product, const ch
 }
 
 typedef struct {
-    const char *op, *inputs;
+    const char *op;
+    const char *inputs; /* an x for each that it must have */
     void (*expand)(mlo_expansion *x);
 } mlo_given_op;
 static const mlo_given_op mlo_given_ops[] = {
@@ -22409,11 +22607,12 @@ static int64_t mlo_tokens_of(const mlo_form *f) {
     return mlo_form_known(f) && f->rank > 0 && c > 0 ? mlo_form_count(f) / c : -1;
 }
 
-/* How a view stands for heads of d channels for each of t tokens: as [heads, t, d] or (order 1)
- * [heads, d, t]. */
+/* How a view stands for heads of some channels of each token. */
 typedef struct {
-    int64_t t, heads, d;
-    int order;
+    int64_t t; /* tokens */
+    int64_t heads;
+    int64_t d; /* channels of a head */
+    int order; /* 0: as [heads, t, d]; 1: as [heads, d, t] */
 } mlo_heads;
 
 /* Where element j of head h at token i lies in such a view. */
@@ -22488,8 +22687,9 @@ typedef struct {
     int64_t iteration;
     const char *source;
     mlo_turn_terms value[MLO_TURN_VALUES];
-    int n_value, depth;
-    int varies; /* a factor may differ from iteration to iteration */
+    int n_value;
+    int depth; /* nodes between the operand and where it is looked at */
+    int varies; /* 1: a factor may differ from iteration to iteration */
     const char *why; /* what the operand is that is no rotation, in a person's words */
 } mlo_turner;
 
@@ -23137,9 +23337,10 @@ static int mlo_is_scores(const mlo_inside *in, const char *name) {
 
 /* x W (+ bias), W a parameter: MatMul, perhaps with an Add behind it, or Gemm. */
 typedef struct {
-    mlo_node *product, *sum;
-    const char *bias;
-    int transposed;
+    mlo_node *product;
+    mlo_node *sum; /* the Add, NULL: there is none */
+    const char *bias; /* NULL: there is none */
+    int transposed; /* 1: the product reads W as [N, K] */
 } mlo_projection;
 
 static int mlo_projection_of(const mlo_inside *in, const char *name, mlo_projection *p) {
@@ -23432,12 +23633,14 @@ typedef struct {
     mlo_projection p;
     const char *from; /* the value whose channels they are, [.., T, N] */
     mlo_node *norm;
-    int64_t heads, channels; /* heads of their own; channels of from */
+    int64_t heads; /* of their own */
+    int64_t channels; /* of from */
     int64_t row; /* channels that the norm is over: of a head, or of all heads */
     int64_t gains; /* of the norm: as many, or one for each channel of all heads */
-    /* the channels of `from`, and their places in the norm's row, in pairs */
-    int64_t *column, *gain;
-    int projected, whole; /* from is a projection; all of its channels, in order */
+    int64_t *column; /* the channels of `from`, in pairs */
+    int64_t *gain; /* their places in the norm's row, in pairs */
+    int projected; /* 1: from is a projection */
+    int whole; /* 1: all channels of from, in order */
     const char *why;
 } mlo_turned;
 
@@ -23576,7 +23779,8 @@ static const char *mlo_why_not_turned(const mlo_inside *in, const mlo_node *n) {
 typedef struct {
     const mlo_inside *in;
     mlo_expansion *x;
-    const char *name[MLO_TURN_VALUES], *copy[MLO_TURN_VALUES];
+    const char *name[MLO_TURN_VALUES]; /* what is copied */
+    const char *copy[MLO_TURN_VALUES]; /* its copy */
     int n;
 } mlo_copier;
 
@@ -23758,9 +23962,12 @@ typedef struct {
     const mlo_inside *in;
     mlo_form form; /* of its result */
     int64_t channels;
-    const char *x, *gamma, *beta;
-    double epsilon, factor;
-    int centred;
+    const char *x;
+    const char *gamma; /* NULL: 1 */
+    const char *beta; /* NULL: 0 */
+    double epsilon;
+    double factor;
+    int centred; /* 0: there is no mean in it */
     mlo_node *taken[24]; /* the nodes that it is made of */
     int n_taken;
 } mlo_found_norm;
@@ -24024,15 +24231,18 @@ static void mlo_respell_deviation(mlo_respeller *r, mlo_expansion *x) {
 
 /* ---- norms over each head ------------------------------------------------- */
 
-/* A norm over heads of a token's channels: of which value, and which of its channels column[h D + j]
- * is j of head h; are its rows in the order of heads, and of tokens in each (or of tokens, and of
- * heads in each)? part: which row of gamma and beta are head h's, -1: there is one. */
+/* A norm over heads of a token's channels. */
 typedef struct {
-    const char *from;
-    mlo_projection p;
+    const char *from; /* the value whose channels they are */
+    mlo_projection p; /* that makes it */
     mlo_form form;
-    int64_t t, heads, d, *column, *part[2];
-    int by_heads, whole;
+    int64_t t; /* tokens */
+    int64_t heads;
+    int64_t d; /* channels of a head */
+    int64_t *column; /* [h d + j]: the channel of `from` that is j of head h */
+    int64_t *part[2]; /* [h]: the row of gamma, of beta that is head h's, -1: there is one */
+    int by_heads; /* 1: rows are in the order of heads, and of tokens in each; 0: the other way */
+    int whole; /* 1: the channels are all of `from`, in order */
 } mlo_head_norm;
 
 static int64_t mlo_norm_row(const mlo_head_norm *v, int64_t t, int64_t h) {
@@ -24581,13 +24791,13 @@ static int mlo_respell(mlo *m, mlo_scan *scan) {
 
 /* ---- symbols -------------------------------------------------------------- */
 
-/* What an element of a mask can be: equal symbols, equal elements. low = high: it is that number.
- * tested: the symbol that is 0 exactly where this one is, -1: none is known. It is symbol `base` plus
- * a number (base: -1, itself). */
+/* What an element of a mask can be: equal symbols, equal elements. */
 typedef struct {
-    double low, high;
-    int64_t tested, base;
-    double more;
+    double low;
+    double high; /* low = high: it is that number */
+    int64_t tested; /* the symbol that is 0 exactly where this one is, -1: none is known */
+    int64_t base; /* the symbol that it is but for `more`, -1: itself */
+    double more; /* than that */
 } mlo_symbol;
 
 /* What has been met: the hash of an operation on symbols, and the symbol that it is. */
@@ -24600,12 +24810,14 @@ typedef struct {
     mlo *m;
     const mlo_scan *s;
     int64_t iteration;
-    mlo_map known, now; /* values of the outer graph; of the body in this iteration */
+    mlo_map known; /* values of the outer graph */
+    mlo_map now; /* values of the body in this iteration */
     mlo_symbol *symbol; /* the first one is the number 0 */
     size_t n_symbol;
     mlo_noted *met; /* an open table; a power of two of places */
-    size_t room, used;
-    int depth;
+    size_t room; /* places */
+    size_t used; /* places */
+    int depth; /* nodes between the mask and where it is looked at */
 } mlo_tracer;
 enum { MLO_TRACE_MOST = 1 << 24 }; /* elements of one value */
 
@@ -25022,31 +25234,41 @@ static void mlo_trace_end(mlo_tracer *t) {
 
 /* ---- bands ---------------------------------------------------------------- */
 
-/* What is added to scores beside a key's own: numbers of `n` iterations (1: all alike), `heads`,
- * `queries` (1: all alike) and `keys`; -INFINITY: the key is hidden. */
+/* What is added to scores beside a key's own. */
 typedef struct {
-    int64_t n, heads, queries, keys;
-    float *number; /* NULL: there is none */
+    int64_t n; /* iterations; 1: all alike */
+    int64_t heads;
+    int64_t queries; /* 1: all alike */
+    int64_t keys;
+    float *number; /* [n, heads, queries, keys]; -INFINITY: the key is hidden; NULL: none */
 } mlo_bias;
 
-/* Which keys a query i sees by their places: i - back <= j <= i + ahead. One for each iteration. */
+/* Which keys a query i sees by their places: i - back <= j <= i + ahead. */
 typedef struct {
-    int causal, band; /* 1: nowhere a later key; some key is hidden otherwise by its place */
-    int32_t *back, *ahead;
+    int causal; /* 1: nowhere a later key */
+    int band; /* 1: some key is hidden otherwise by its place */
+    int32_t *back; /* tokens, one for each iteration */
+    int32_t *ahead; /* tokens, one for each iteration */
     mlo_bias bias; /* there is one: no band */
 } mlo_sight;
 
-/* A mask's elements in one iteration: `copies` (of heads) of `rows` queries (1: all alike). */
+/* A mask's elements in one iteration. */
 typedef struct {
-    const int64_t *id;
-    int64_t copies, rows, keys;
-    int64_t back, ahead;
+    const int64_t *id; /* symbols: [copies, rows, keys] */
+    int64_t copies; /* of heads */
+    int64_t rows; /* queries; 1: all alike */
+    int64_t keys;
+    int64_t back; /* tokens, as in mlo_sight */
+    int64_t ahead; /* tokens, as in mlo_sight */
 } mlo_mask_view;
 
 /* What is wrong with a mask, and where. */
 typedef struct {
     const char *what;
-    int64_t head, query, key, iteration;
+    int64_t head;
+    int64_t query;
+    int64_t key;
+    int64_t iteration;
 } mlo_wrong;
 
 static int mlo_wrong_at(mlo_wrong *w, const char *what, int64_t head, int64_t query, int64_t key) {
@@ -25199,11 +25421,12 @@ static int mlo_follow_mask(
 
 /* ---- biases --------------------------------------------------------------- */
 
-/* Of each key: an element that is seen in the first iteration, -1: none; how many are; its own symbol
- * as it was before; the element's number. */
+/* What is known of each key. */
 typedef struct {
-    int64_t *at, *seen, *before;
-    float *more;
+    int64_t *at; /* an element that is seen in the first iteration, -1: none */
+    int64_t *seen; /* how many elements are */
+    int64_t *before; /* its own symbol as it was before */
+    float *more; /* the number of the element `at` */
 } mlo_bias_keys;
 
 /* The numbers of one iteration. 0: *w says what is wrong. */
@@ -25626,29 +25849,33 @@ typedef struct {
     int raw[3]; /* 1: it reads the value itself, not what it is rounded to */
     int n_in;
     const char *out;
-    /* linear: [K,N] (or [N,K] when transposed) and [N] or NULL; norm: gamma, beta (each may be NULL) */
-    const char *weight, *bias;
-    int transposed;
-    /* of a linear layer, and of its sum before the bias; NULL: nothing is fixed */
-    mlo_given *weight_given, *bias_given, *sum_given;
-    /* norm; groups: so many of a token's channels */
-    float epsilon;
-    int center;
-    int64_t groups;
-    /* attention, rotary: heads (attention: of queries; of keys and values); attention: what scores
-     * are multiplied by; gate: what the product is */
-    int64_t heads, kv_heads;
-    double scale;
+
+    const char *weight; /* linear: [K,N] (or [N,K] when transposed); norm: gamma, or NULL */
+    const char *bias; /* linear: [N], or NULL; norm: beta, or NULL */
+    int transposed; /* linear: 1: the weight is [N,K] */
+    mlo_given *weight_given; /* of a linear layer; NULL: nothing is fixed */
+    mlo_given *bias_given; /* of a linear layer; NULL: nothing is fixed */
+    mlo_given *sum_given; /* of its sum before the bias; NULL: nothing is fixed */
+
+    float epsilon; /* norm */
+    int center; /* norm: 1: the mean is taken off */
+    int64_t groups; /* norm: parts of a token's channels, each with a norm of its own */
+
+    int64_t heads; /* rotary; attention: of queries */
+    int64_t kv_heads; /* attention: of keys and values */
+    double scale; /* attention: what scores are multiplied by; gate: what the product is */
     const char *mask; /* attention: the additive mask's name, NULL for none */
     double mask_scale; /* attention: what the mask is multiplied by, once it is added */
     mlo_sight sight; /* attention: what the mask hides by place */
     int64_t tokens; /* attention, window: of a frame */
-    int64_t width, top, left; /* window: tokens of a row; rows above, columns to the left of one */
-    /* attention: what scores (as the softmax reads them) and probabilities are rounded to; NULL:
-     * nothing is fixed */
-    mlo_given *scores_given, *probs_given;
-    /* unary: the nodes of the function, in order */
-    mlo_node **inner;
+    int64_t width; /* window: tokens of a row */
+    int64_t top; /* window: rows above one */
+    int64_t left; /* window: columns to the left of one */
+    /* attention: what scores (as the softmax reads them) are rounded to; NULL: nothing is fixed */
+    mlo_given *scores_given;
+    mlo_given *probs_given; /* attention: the same of probabilities */
+
+    mlo_node **inner; /* unary: the nodes of the function, in order */
     size_t n_inner;
 } mlo_sublayer;
 
@@ -25658,9 +25885,9 @@ struct mlo_quantizer; /* calibrate.c */
 /* What there is to know of a kind of sublayer: a card in its own file. NULL: nothing to do. */
 typedef struct mlo_sublayer_kind {
     mlo_block_kind kind;
-    /* operands are of the residual stream, so is the result; bits of an operand's narrow form, 0:
-     * as --activations says */
-    int reads_wide, makes_wide, operand_bits;
+    int reads_wide; /* 1: operands are of the residual stream */
+    int makes_wide; /* 1: so is the result */
+    int operand_bits; /* of an operand's narrow form, 0: as --activations says */
     /* Is the node the end of one (*is)? The value that it makes, NULL when it fails. */
     const char *(*recognise)(struct mlo_recogniser *r, mlo_node *n, const char *name, int *is);
     /* what it needs of the loop; what the source model fixes of it; whether that can be */
@@ -25915,39 +26142,57 @@ static int mlo_recognise(mlo *m, const mlo_scan *scan, const mlo_sublayer_kind *
  * zero[c] + narrow_scale shape[c] y. */
 typedef struct {
     const char *name;
-    /* demanded widths: matrix operand; residual stream */
-    int narrow, wide;
-    /* 1: the residual stream carries the value itself, not what it is rounded to */
-    int raw;
-    int bits, wide_bits; /* of the narrow form, of the wide one */
-    /* what is given for the value; for one of its forms. NULL: nothing */
-    mlo_given *given, *given_narrow, *given_wide;
+
+    int narrow; /* 1: it is demanded in the width of a matrix operand */
+    int wide; /* 1: it is demanded in the width of the residual stream */
+    int raw; /* 1: the residual stream carries the value itself, not what it is rounded to */
+    int bits; /* of the narrow form */
+    int wide_bits; /* of the wide form */
+
+    mlo_given *given; /* what is given for the value, NULL: nothing */
+    mlo_given *given_narrow; /* for its narrow form, NULL: nothing */
+    mlo_given *given_wide; /* for its wide form, NULL: nothing */
+
     int index; /* 1: it is the index of a table */
     int roomy; /* 1: its ranges have been widened by their margins */
     int reads[MLO_BLOCK_KINDS]; /* how many sublayers of each kind read it */
     int operand; /* as which operand an attention reads it */
     const mlo_sublayer *maker; /* the sublayer that makes it */
     int64_t channels;
-    /* tokens seen; the largest magnitude; the mean of 1 / (a token's sum of squares) */
-    double *rows, *most, *inverse;
-    /* per channel. mean and square are sums until all samples are seen */
-    double *low, *high, *mean, *square;
-    /* drift: the mean of (what the integer stands for - the value) */
-    double *wide_scale, *narrow_scale, *zero, *drift;
-    /* factors of the channels, of the narrow form and of the wide one; NULL: all have one scale */
-    float *shape, *wide_shape;
+
+    double *rows; /* per iteration: tokens seen */
+    double *most; /* per iteration: the largest magnitude */
+    double *inverse; /* per iteration: the mean of 1 / (a token's sum of squares) */
+
+    double *low; /* per channel: the least */
+    double *high; /* per channel: the largest */
+    double *mean; /* per channel; a sum until all samples are seen */
+    double *square; /* per channel: the mean square; a sum until all samples are seen */
+
+    double *wide_scale; /* per iteration */
+    double *narrow_scale; /* per iteration */
+    double *zero; /* per channel: what the narrow form's 0 stands for */
+    double *drift; /* per channel: the mean of (what the integer stands for - the value) */
+    float *shape; /* factors of the channels of the narrow form, NULL: all have one scale */
+    float *wide_shape; /* of the wide form, NULL: all have one scale */
+
     /* of the linear layers that read it: the expected square error of their results, relative to
-     * these; their products per token */
-    double noise, macs;
+     * these */
+    double noise;
+    double macs; /* products per token of the layers that read it */
     double blur; /* of an attention's queries: the expected square error of its scores, in nats */
-    const char *narrow_name, *wide_name, *shape_name;
+
+    const char *narrow_name;
+    const char *wide_name;
+    const char *shape_name; /* of the parameter that has the shape; NULL: there is none yet */
 } mlo_signal;
 
 /* The tokens of the present sample that count: those that the attention mask keeps. The results of
  * the others are never read. */
 typedef struct {
-    unsigned char *kept;
-    int64_t tokens, room;
+    unsigned char *kept; /* [token]: 1: it counts */
+    int64_t tokens;
+    int64_t room; /* tokens that there is memory for */
 } mlo_counting;
 
 typedef struct mlo_quantizer {
@@ -25959,19 +26204,23 @@ typedef struct mlo_quantizer {
     /* the same in the order in which they were met, which a map does not keep */
     mlo_signal **signals;
     size_t n_signals;
-    /* the new Scan and its body */
-    mlo_node *loop;
-    mlo_graph *body;
+
+    mlo_node *loop; /* the new Scan */
+    mlo_graph *body; /* of it */
+
     const char *mask; /* the float mask all attentions read, NULL for none */
     mlo_counting counting;
-    int mask_bad; /* a value seen in it that is neither 0 nor hugely negative */
+    int mask_bad; /* 1: a value was seen in it that is neither 0 nor hugely negative */
     const char *mask_bits; /* the boolean value that replaces it */
+
     int64_t samples; /* of the calibration */
     /* what the products may cost in all, relative to operands of --activations bits */
     double cost;
     int widest; /* the most bits that an operand may get within this cost */
-    /* bits where nothing else is said, of weights, of matrix operands, of the residual stream */
-    int weights, activations, residual;
+
+    int weights; /* bits, where nothing else is said, as are those of the two behind it */
+    int activations; /* bits of matrix operands */
+    int residual; /* bits of the residual stream */
     int pow2; /* 1: every scale is a power of two */
 } mlo_quantizer;
 
@@ -26354,7 +26603,8 @@ typedef struct {
     const mlo_value_info *in[MLO_SAID_INPUTS]; /* token ids; masks behind them */
     size_t n;
     size_t out; /* which output the logits are */
-    int64_t tokens, words;
+    int64_t tokens; /* of a text */
+    int64_t words; /* of the vocabulary */
 } mlo_speaker;
 
 /* ---- who can speak -------------------------------------------------------- */
@@ -26542,7 +26792,9 @@ enum { MLO_Q_IN, MLO_Q_WEIGHT, MLO_Q_BIAS, MLO_Q_OUT, MLO_Q_PARTS };
 static const char *const mlo_q_part[] = { "data_in", "weight", "bias", "data_out" };
 
 typedef struct {
-    int width, frac, is;
+    int width; /* bits */
+    int frac; /* bits of them behind the point */
+    int is; /* 1: it is given */
 } mlo_q_fixed;
 
 typedef struct {
@@ -27194,14 +27446,18 @@ static double mlo_eighths(double x, int e) {
 enum { MLO_READERS = 8 };
 
 typedef struct {
-    /* the weights of the layers that read the signal */
-    mlo_array *w[MLO_READERS];
-    int n;
-    /* per channel: half range; mean square about zero; largest weight; sum of squares of weights */
-    double *range, *square, *weight, *norm;
-    float *t, *most;
-    double weight_top;
-    int pow2;
+    mlo_array *w[MLO_READERS]; /* the weights of the layers that read the signal */
+    int n; /* layers */
+
+    double *range; /* per channel: half of it */
+    double *square; /* per channel: mean square about zero */
+    double *weight; /* per channel: largest weight */
+    double *norm; /* per channel: sum of squares of weights */
+
+    float *t; /* per channel: the factor that is tried */
+    float *most; /* per column of a weight: the largest of it, times the factors */
+    double weight_top; /* the largest integer of a weight */
+    int pow2; /* 1: factors are powers of two */
 } mlo_shaper;
 
 static void mlo_shaper_free(mlo *m, mlo_shaper *h) {
@@ -27792,10 +28048,12 @@ static int mlo_shape_parameter(mlo_quantizer *q, mlo_signal *s) {
     return mlo_failed(q->m);
 }
 
-/* Three lists of n numbers, behind a multiply and accumulate: bias, multiplier, shift. */
+/* Three lists of n numbers, behind a multiply and accumulate. */
 typedef struct {
-    int32_t *bias, *mult, *shift;
-    const char *name[3];
+    int32_t *bias;
+    int32_t *mult; /* multiplier */
+    int32_t *shift; /* bits to the right */
+    const char *name[3]; /* of these parameters, in this order */
 } mlo_channel_words;
 
 static int mlo_channel_parameters(
@@ -27873,11 +28131,11 @@ static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name,
     return mlo_inputs(m, n, in, 4);
 }
 
-/* The width and scales a signal is made at. A wide form has no zero, and a shape only as an operand of
- * a product (gate.c). */
+/* The width and scales a signal is made at. */
 typedef struct {
-    const double *scale, *zero;
-    const float *shape;
+    const double *scale;
+    const double *zero; /* NULL: 0; a wide form has none */
+    const float *shape; /* NULL: 1; a wide form has one only as an operand of a product (gate.c) */
     mlo_dtype type;
     int bits;
 } mlo_form_made;
@@ -28309,13 +28567,15 @@ typedef struct {
     float *scale;
     mlo_channel_words c;
     const char *weight;
-    int64_t k, n;
+    int64_t k; /* channels that it reads */
+    int64_t n; /* channels that it makes */
 } mlo_linear;
 
 /* The integers a weight may become. */
 typedef struct {
-    float lo, hi;
-    int clipped;
+    float lo;
+    float hi;
+    int clipped; /* 1: INT8 holds more */
 } mlo_weight_range;
 
 static mlo_weight_range mlo_weight_range_of(const mlo_quantizer *q, const mlo_sublayer *b) {
@@ -28830,7 +29090,8 @@ typedef struct {
     float *scale;
     mlo_channel_words c;
     const char *weight;
-    int64_t channels, taps;
+    int64_t channels;
+    int64_t taps; /* of a channel */
 } mlo_windowed;
 
 /* The scale of a channel's weights, such that its bias fits 32 bits. */
@@ -29342,11 +29603,15 @@ static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
  * inverse in the keys. Rotary embedding mixes two channels, which share theirs. (Without rotary
  * embedding, operands keep one scale: ranges as tight as 8 samples show them saturate.) */
 typedef struct {
-    /* of queries, keys: what the attention reads, what the rotation in front of it reads */
-    mlo_signal *s[2], *from[2];
-    int64_t heads, kv_heads, d;
-    /* per channel of the keys (the first of each pair): the largest magnitudes; mean squares */
-    double *most[2], *square[2];
+    mlo_signal *s[2]; /* of queries, keys: what the attention reads */
+    mlo_signal *from[2]; /* of queries, keys: what the rotation in front of it reads */
+    int64_t heads; /* of queries */
+    int64_t kv_heads; /* of keys */
+    int64_t d; /* channels of a head */
+
+    /* of queries, keys; per channel of the keys (the first of each pair) */
+    double *most[2]; /* the largest magnitudes */
+    double *square[2]; /* mean squares; of keys: variances */
     float *factor; /* of the queries */
 } mlo_balance;
 
@@ -29542,11 +29807,13 @@ static double mlo_score_step(mlo_quantizer *q, const mlo_sublayer *b, int64_t i)
         * fabs(b->scale);
 }
 
-/* How a bias becomes integers in one iteration: its factor; one unit of q k; how far below its row's
- * largest number one counts at most: whatever the scores are, e^-20 is the least that is left of a
- * weight there. */
+/* How a bias becomes integers in one iteration. */
 typedef struct {
-    double factor, step, reach;
+    double factor; /* what it is multiplied by */
+    double step; /* one unit of q k */
+    /* how far below its row's largest number one counts at most: whatever the scores are, e^-20 is
+     * the least that is left of a weight there */
+    double reach;
 } mlo_bias_scale;
 
 static mlo_bias_scale mlo_bias_scale_of(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
@@ -29712,11 +29979,11 @@ static const char *mlo_type_norm(const mlo_sublayer *b) {
     return b->center ? "layer_norm" : "rms_norm";
 }
 
-/* A norm's parameters in one iteration, by channel of the token; NULL: 1, or 0. of: how many there
- * are (a part's channels, or all of them). */
+/* A norm's parameters in one iteration, by channel of the token. */
 typedef struct {
-    mlo_array *gamma, *beta;
-    int64_t of[2];
+    mlo_array *gamma; /* NULL: 1 */
+    mlo_array *beta; /* NULL: 0 */
+    int64_t of[2]; /* how many there are of each: a part's channels, or all of them */
 } mlo_norm_given;
 
 static double mlo_norm_gamma(const mlo_norm_given *n, int64_t c) {
@@ -30640,58 +30907,70 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
 /* A value in one iteration, over all samples: floats v, what the integers stand for a, errors e =
  * a - v. */
 typedef struct {
-    double count, low, high; /* of v */
-    int64_t least, largest; /* of the integers */
-    /* the largest |e|; sums of |e|, e^2, v^2, a^2, a v */
-    double most, error, noise, power, got, both;
-    /* values that end where the integers end, and their part of the noise */
-    double clipped, lost;
-    /* the largest sum behind it, as a magnitude */
-    int64_t accumulator;
-    /* parts of the output's noise: what comes through here, what comes in here */
-    double flow, share;
+    double count; /* of v */
+    double low; /* of v */
+    double high; /* of v */
+    int64_t least; /* of the integers */
+    int64_t largest; /* of the integers */
+
+    double most; /* the largest |e| */
+    double error; /* the sum of |e| */
+    double noise; /* the sum of e^2 */
+    double power; /* the sum of v^2 */
+    double got; /* the sum of a^2 */
+    double both; /* the sum of a v */
+    double clipped; /* values that end where the integers end */
+    double lost; /* their part of the noise */
+
+    int64_t accumulator; /* the largest sum behind it, as a magnitude */
+    double flow; /* part of the output's noise that comes through here */
+    double share; /* part of the output's noise that comes in here */
     const char *cause; /* of what comes in */
 } mlo_sums;
 
 enum { MLO_COMPARED_READS = 3 };
 typedef struct {
-    /* the kernel that makes it; NULL: it is the carried value that comes in */
-    const mlo_node *node;
+    const mlo_node *node; /* the kernel that makes it; NULL: it is the carried value, coming in */
     const char *name;
-    /* what its integers stand for */
-    const mlo_signal *s;
-    int wide;
-    int64_t lo, hi; /* what they may be */
-    /* the compared values that the kernel reads */
-    int reads[MLO_COMPARED_READS], n_reads;
-    /* the compared value whose tokens its errors are measured by */
-    int anchor;
-    /* of the sample at hand: the integers, per iteration; the floats, of this one */
-    mlo_array **kept, *floats;
+    const mlo_signal *s; /* what its integers stand for */
+    int wide; /* 1: in the wide form of s */
+    int64_t lo; /* the least that its integers may be */
+    int64_t hi; /* the largest that they may be */
+
+    int reads[MLO_COMPARED_READS]; /* the compared values that the kernel reads */
+    int n_reads;
+    int anchor; /* the compared value whose tokens its errors are measured by */
+
+    mlo_array **kept; /* of the sample at hand: the integers, per iteration */
+    mlo_array *floats; /* of the sample and the iteration at hand */
     mlo_sums *at; /* per iteration */
-    /* per iteration and channel: sums of w e^2, w v, w v^2; per iteration: of w, a token's weight */
-    double *errors, *means, *squares, *weight;
-    /* what a channel counts, in the iteration at hand */
-    double *metric;
+
+    double *errors; /* per iteration and channel: the sum of w e^2, w a token's weight */
+    double *means; /* per iteration and channel: the sum of w v */
+    double *squares; /* per iteration and channel: the sum of w v^2 */
+    double *weight; /* per iteration: the sum of w */
+    double *metric; /* what a channel counts, in the iteration at hand */
 } mlo_compared;
 
-/* value[0] is the carried one. */
 struct mlo_numerics {
-    /* the two bodies */
     mlo *m;
-    const mlo_graph *floats, *integers;
-    /* of tokens: as in the calibration */
-    const char *mask;
+    const mlo_graph *floats; /* the float body */
+    const mlo_graph *integers; /* the integer body */
+
+    const char *mask; /* of tokens: as in the calibration */
     mlo_counting counting;
     const char *loop;
-    int64_t iterations, samples;
-    int drawn, said;
+    int64_t iterations;
+    int64_t samples;
+    int drawn; /* 1: samples were drawn from the declared types */
+    int said; /* samples that are texts the model itself said; 0: they are the caller's, if any */
     double cost; /* what widths were allowed */
-    mlo_compared *value;
-    int n, result;
+
+    mlo_compared *value; /* the first is the carried one */
+    int n;
+    int result; /* the value that goes round */
     int64_t widest; /* channels, at most */
-    /* a value of the integer body -> mlo_compared */
-    mlo_map of;
+    mlo_map of; /* a value of the integer body -> mlo_compared */
 };
 typedef struct mlo_numerics mlo_numerics;
 
@@ -31538,23 +31817,27 @@ typedef struct {
     const mlo_kernel *kernel; /* NULL: a split */
     mlo_site site;
     mlo_unit unit;
-    /* how many tokens it can hold beyond those it passes on: for FIFO depths */
-    int64_t depth;
+    int64_t depth; /* tokens it can hold beyond those it passes on: for FIFO depths */
+
     int pinned; /* 1: this folding was given; a search leaves it alone */
-    /* MLO_LAYER, MLO_RESIDENT or MLO_BLOCK; the set of those that a search may choose from */
-    int memory, memories;
+    int memory; /* MLO_LAYER, MLO_RESIDENT or MLO_BLOCK */
+    int memories; /* the set of those that a search may choose from */
     int own_memory; /* 1: given for this kernel */
-    /* of block: tokens; 1: given for this kernel */
-    int64_t tile;
-    int own_tile;
+    int64_t tile; /* of block: tokens */
+    int own_tile; /* 1: given for this kernel */
 } mlo_element;
 
 typedef struct {
-    /* element numbers; MLO_OUTSIDE: the loop's own input or output */
-    int from, from_port, to, to_port;
-    int bits, lanes_from, lanes_to;
-    /* fifo: tokens of buffering beyond the handshake, 0 for none */
-    int64_t channels, fifo;
+    int from; /* an element; MLO_OUTSIDE: the loop's own input */
+    int from_port;
+    int to; /* an element; MLO_OUTSIDE: the loop's own output */
+    int to_port;
+
+    int bits; /* of a channel */
+    int lanes_from; /* channels of a beat, at the producer */
+    int lanes_to; /* channels of a beat, at the consumer */
+    int64_t channels; /* of a token */
+    int64_t fifo; /* tokens of buffering beyond the handshake, 0 for none */
 } mlo_edge;
 
 typedef struct {
@@ -31563,15 +31846,18 @@ typedef struct {
     int n_element;
     mlo_edge edge[2 * MLO_CORE_MOST];
     int n_edge;
+
     int64_t chunk; /* tokens that go through together, at most: the longest frame */
     int64_t keys; /* tokens that a query can see, at most: all of its frame */
     int64_t channels; /* carried */
-    int lanes, bits; /* of the loop's streams */
+    int lanes; /* channels of a beat of the loop's streams */
+    int bits; /* of a channel of the loop's streams */
     int frames; /* in flight, at most */
     int masked; /* 1: a runtime mask stream */
     int whole_frame; /* 1: some element holds a frame (attention) */
     int64_t feedback; /* tokens of the feedback FIFO */
-    int axi_bits;
+
+    int axi_bits; /* of a beat of parameters */
     /* what memory gives: beats of axi_bits in 256 cycles; the simulated memory counts so, too */
     int rate;
     int read_latency; /* cycles from a read request to its first beat */
@@ -31915,11 +32201,11 @@ static void mlo_core_fifos(mlo_core *c) {
     }
 }
 
-/* What the way to each element's output takes before a first token leaves: how many elements on it
- * need a whole frame; the tokens of its tiles of row blocks and of what windows reach, all of which
- * are enough. */
+/* What the way to each element's output takes before a first token leaves. */
 typedef struct {
-    int64_t frames[MLO_CORE_MOST], tiles[MLO_CORE_MOST];
+    int64_t frames[MLO_CORE_MOST]; /* elements on it that need a whole frame */
+    /* tokens of its tiles of row blocks and of what windows reach, all of which are enough */
+    int64_t tiles[MLO_CORE_MOST];
 } mlo_waits;
 
 static void mlo_core_waits(const mlo_core *c, mlo_waits *w) {
@@ -32208,27 +32494,42 @@ enum { MLO_ROWS_KEPT = 32, MLO_READS_KEPT = 64, MLO_TILES_LEFT = 32 };
 /* A time that depends on what has not been walked. */
 #define MLO_NOT_YET (-1)
 
-/* Per kernel: cycles in which its multipliers (or lanes) work, in which it waits for parameters,
- * for input, for its output. */
+/* What a kernel's multipliers (or lanes) do in each cycle of a run. */
 typedef struct {
-    int64_t busy, parameters, input, blocked;
+    int64_t busy; /* cycles in which they work */
+    int64_t parameters; /* cycles in which they wait for parameters */
+    int64_t input; /* cycles in which they wait for input */
+    int64_t blocked; /* cycles in which they wait for room at the output */
 } mlo_spent;
 
-/* spent: of each element; peak: the most beats that each edge's FIFO holds, and, at n_edge, that
- * of the feedback (where it was asked for). */
+/* What is foretold of a run. */
 typedef struct {
-    int64_t cycles, interval, *frame_done, *peak;
-    mlo_spent *spent;
+    int64_t cycles; /* of the run */
+    int64_t interval; /* cycles per frame */
+    int64_t *frame_done; /* [frame]: the cycle in which it is through */
+    /* [edge]: the most beats that its FIFO holds; [n_edge]: the feedback. NULL: nobody asked */
+    int64_t *peak;
+    mlo_spent *spent; /* [element] */
 } mlo_prediction;
 
-/* Of a token at an element: when its first and last input beat are taken, output beat leave; and
- * two moments inside: when it is worked on last (the root of a norm begins; attention's second row
- * is in; a pipeline begins with its first beat), when the next stage begins (a norm's lanes;
- * attention takes the third row; a pipeline would take its last beat, if it had room). final: when
- * the last of a token's norms goes to the lanes. soon, ideal: when its first and last beat could
- * leave, if all behind it had room; busy: cycles of work; waited: for parameters. */
+/* A token at an element. All but busy and waited are moments: cycles from the run's beginning. */
 typedef struct {
-    int64_t in[2], out[2], work, next, final, soon, ideal, busy, waited;
+    int64_t in[2]; /* its first and its last input beat are taken */
+    int64_t out[2]; /* its first and its last output beat leave */
+
+    /* it is worked on last: the root of a norm begins; attention's second row is in; a pipeline
+     * begins with its first beat */
+    int64_t work;
+    /* the next stage begins: a norm's lanes; attention takes the third row; a pipeline would take
+     * its last beat, if it had room */
+    int64_t next;
+    int64_t final; /* the last of its norms goes to the lanes */
+
+    int64_t soon; /* its first beat could leave, if all behind it had room */
+    int64_t ideal; /* its last beat could leave, if all behind it had room */
+
+    int64_t busy; /* cycles of work */
+    int64_t waited; /* cycles, for parameters */
 } mlo_token;
 
 /* Beats of a token at a port. */
@@ -32248,11 +32549,21 @@ static int mlo_edge_readers(const mlo_core *c, const mlo_edge *e) {
     return n;
 }
 
-/* What an edge's beats are at its two ends, how long they take, how many wait between. up beats
- * become down beats; fork: cycles to the FIFO; back: of a gap, to the producer; span: from a
- * token's first beat to its last at the producer, if the consumer takes a beat a cycle. */
+/* What an edge's beats are at its two ends, how long they take, how many wait between. */
 typedef struct {
-    int64_t beats_from, beats_to, up, down, fork, fifo, delay, held, back, span;
+    int64_t beats_from; /* of a token, at the producer */
+    int64_t beats_to; /* of a token, at the consumer */
+    int64_t up; /* beats of the producer that become `down` beats */
+    int64_t down; /* beats of the consumer */
+
+    int64_t fork; /* cycles to the FIFO */
+    int64_t fifo; /* beats of the producer that it has room for */
+    int64_t delay; /* cycles from the producer to the consumer */
+    int64_t held; /* beats of the consumer that wait between, at most */
+    int64_t back; /* cycles of a gap, to the producer */
+    /* cycles from a token's first beat to its last at the producer, if the consumer takes a beat a
+     * cycle */
+    int64_t span;
 } mlo_link;
 
 /* Does the edge end at an element that waits for another stream, too? Both wait in skids. */
@@ -32290,68 +32601,105 @@ static mlo_link mlo_link_of(const mlo_core *c, const mlo_edge *e) {
     return w;
 }
 
-/* What attention keeps of its latest rows: how many groups of keys a row has, and those of all rows
- * before; the scores begin, their last step; softmax's first and last word; division begins; sum
- * ends. */
+/* What attention keeps of its latest rows. All but the first two are cycles. */
 typedef struct {
-    int64_t groups, from, begin, score, first, taken, accept, mix;
+    int64_t groups; /* of keys that the row has */
+    int64_t from; /* groups of all rows before it */
+
+    int64_t begin; /* its scores begin */
+    int64_t score; /* the last step of its scores */
+    int64_t first; /* softmax takes its first word */
+    int64_t taken; /* softmax takes its last word */
+    int64_t accept; /* its division begins */
+    int64_t mix; /* its sum ends */
 } mlo_scored;
 
-/* Who watches a schedule hears of each token that an element works on, from when to when; and of
- * each loading of an element's parameters (then token is -1, and frame the first one of those that
- * use them). */
+/* What who watches a schedule hears of: a token that an element works on, or a loading of an
+ * element's parameters. */
 typedef struct {
     int element;
-    int64_t iteration, frame, token, begin, end;
+    int64_t iteration;
+    int64_t frame; /* of a loading: the first one of those that use the parameters */
+    int64_t token; /* -1: it is a loading */
+    int64_t begin; /* cycle */
+    int64_t end; /* cycle */
 } mlo_moment;
 typedef void (*mlo_moment_seen)(void *user, const mlo_moment *what);
 
-/* How far a FIFO has been followed: beats that came, the last of them when; beats that left. */
+/* How far a FIFO has been followed. */
 typedef struct {
-    int64_t pushed, at, popped;
+    int64_t pushed; /* beats that came */
+    int64_t at; /* the cycle in which the last of them did */
+    int64_t popped; /* beats that left */
 } mlo_followed;
 
-/* A reader of memory (mlo_axi_reader, and what deals its beats out): the loader, a matrix in row
- * blocks. Beats are counted from the run's first one on: those asked for (got), those dealt out.
- * unit: how long a burst may be (of large matrices some are taken as one). asks: when it can ask
- * next; waits: the same, if it waits for nothing else. Of the latest bursts and portions (a block,
- * a memory): behind which beat they begin and with which they end; when the first can come, or
- * leave; until when memory is busy with the burst, in cycles x rate; when the portion's last has
- * left. port: its number among those that share memory. */
+/* A burst of a reader. Beats are counted from the reader's first one of the run on. */
 typedef struct {
-    int64_t from, beats, begin, served;
+    int64_t from; /* the beat behind which it begins */
+    int64_t beats; /* the beat with which it ends */
+    int64_t begin; /* the cycle from which its first beat can come */
+    int64_t served; /* until when memory is busy with it, in cycles x rate */
 } mlo_burst;
+/* A portion (a block, a memory) that a reader deals out. Beats are counted as in a burst. */
 typedef struct {
-    int64_t from, beats, begin, when;
+    int64_t from; /* the beat behind which it begins */
+    int64_t beats; /* the beat with which it ends */
+    int64_t begin; /* the cycle from which its first beat can leave */
+    int64_t when; /* the cycle in which its last beat has left */
 } mlo_until;
+/* A reader of memory (mlo_axi_reader, and what deals its beats out): the loader, a matrix in row
+ * blocks. */
 typedef struct {
-    int64_t got, bursts, unit, asks, waits, portions;
-    int port;
-    mlo_burst burst[MLO_READS_KEPT];
-    mlo_until dealt[MLO_READS_KEPT];
+    int64_t got; /* beats of the run that were asked for */
+    int64_t bursts; /* that were asked for */
+    int64_t unit; /* beats of a burst, at most (of large matrices some are taken as one) */
+    int64_t asks; /* the cycle from which it can ask next */
+    int64_t waits; /* the same, if it waits for nothing but to be heard; else 0 */
+    int64_t portions; /* that were dealt out */
+    int port; /* its number among those that share memory */
+    mlo_burst burst[MLO_READS_KEPT]; /* the latest ones: [number % kept] */
+    mlo_until dealt[MLO_READS_KEPT]; /* the latest portions: [number % kept] */
 } mlo_fetch;
 
-/* A matrix in row blocks: tiles begun, asked for, and whose half before it is known to be free
- * again, and when, by tile; when the half behind it is; when the multipliers are done with the
- * latest pass, and with the one before; when the latest began, which frees a bank. Of the pass
- * that works: when it began, how much later its results come, when it would be over. Beats of a
- * block; where the tile that is asked for lies in the image. Its reader's portions are blocks,
- * which have been passed. */
+/* A matrix in row blocks: tiles, and passes over them. Its reader's portions are blocks, which have
+ * been passed. */
 typedef struct {
-    int64_t begun, asked, opened, freed[4], left[MLO_TILES_LEFT], end, before, pass, begin, late,
-        ideal, beats, address;
-    int works;
+    int64_t begun; /* tiles all of whose passes are over */
+    int64_t asked; /* tiles whose parameters are asked for */
+    int64_t opened; /* tiles whose half in front is known to be free again */
+    int64_t freed[4]; /* [tile & 3]: the cycle from which the half in front that it needs is */
+    int64_t left[MLO_TILES_LEFT]; /* [tile % ..]: the cycle in which the half behind is free */
+
+    int64_t end; /* the cycle in which the multipliers are done with the latest pass */
+    int64_t before; /* the same, of the pass before it */
+    int64_t pass; /* the cycle in which the latest began, which frees a bank */
+
+    int64_t begin; /* the cycle in which the pass that works began */
+    int64_t late; /* cycles by which its results come later */
+    int64_t ideal; /* the cycle in which it would be over, if its results had room */
+
+    int64_t beats; /* of a block */
+    int64_t address; /* the beat of the image at which the tile that is asked for goes on */
+    int works; /* 1: a pass works */
     mlo_fetch reader;
     int64_t *tiles; /* [job]: tiles in front of it; [n_job]: of the run */
 } mlo_tiling;
 
-/* What a run does, one after the other: `frames` frames of `tokens` tokens go through `iterations`
- * together, an iteration taking one after the other. loads: how often parameters are read for it (0:
- * they are there). In front of it in the run: tokens that were worked on, those of them that went
- * round, and those that came from outside; frames; passes of a frame; loads. */
+/* What a run does, one after the other: some frames go through the iterations together, an
+ * iteration taking one after the other. */
 typedef struct {
-    int64_t frames, tokens, iterations, loads;
-    int64_t begin, round, outside, frame, pass, load;
+    int64_t frames;
+    int64_t tokens; /* of a frame */
+    int64_t iterations;
+    int64_t loads; /* how often parameters are read for it; 0: they are there */
+
+    /* of the run, in front of this job */
+    int64_t begin; /* tokens that were worked on */
+    int64_t round; /* tokens of those that went round */
+    int64_t outside; /* tokens of those that came from outside */
+    int64_t frame; /* frames */
+    int64_t pass; /* passes of a frame */
+    int64_t load; /* loads */
 } mlo_job;
 
 static int64_t mlo_job_turn(const mlo_job *j) { return j->frames * j->tokens; }
@@ -32362,49 +32710,62 @@ typedef struct {
     const mlo_core *c;
     const struct mlo_flow_verbs *const *flows; /* [mlo_flow] */
     const mlo_job *job;
-    int64_t n_job, total, mask; /* tokens of the run; of the ring, less one */
-    /* [element][token & mask]; row n_element: the loop's way in */
-    mlo_token *ring;
+    int64_t n_job;
+    int64_t total; /* tokens of the run */
+
+    int64_t mask; /* tokens of the ring, less one */
+    mlo_token *ring; /* [element][token & mask]; row n_element: the loop's way in */
     int64_t fired[MLO_CORE_MOST + 1]; /* tokens handled */
-    /* tokens whose waits are added up */
-    int64_t settled[MLO_CORE_MOST];
-    /* tokens whose way in is known, before they are handled; and to a norm's lanes */
-    int64_t known[MLO_CORE_MOST], lanes[MLO_CORE_MOST];
-    mlo_link way[2 * MLO_CORE_MOST]; /* of each edge */
-    int64_t span[MLO_CORE_MOST]; /* of each element: the longest way's */
-    /* of each element: pipelines one after the other from it on */
-    int chain[MLO_CORE_MOST];
-    /* edges by consumer, and by producer */
-    int order[2][2 * MLO_CORE_MOST], begin[2][MLO_CORE_MOST + 2];
+    int64_t settled[MLO_CORE_MOST]; /* tokens whose waits are added up */
+    int64_t known[MLO_CORE_MOST]; /* tokens whose way in is known, before they are handled */
+    int64_t lanes[MLO_CORE_MOST]; /* tokens whose way to a norm's lanes is known, too */
+
+    mlo_link way[2 * MLO_CORE_MOST]; /* [edge] */
+    int64_t span[MLO_CORE_MOST]; /* [element]: the longest way's, cycles */
+    int chain[MLO_CORE_MOST]; /* [element]: pipelines one after the other from it on */
+    int order[2][2 * MLO_CORE_MOST]; /* edges by consumer; by producer */
+    int begin[2][MLO_CORE_MOST + 2]; /* where in order each consumer's begin; each producer's */
     int free; /* 1: receivers have room without end */
+
     /* the loader: memory after memory, iteration after iteration; banks in turn */
-    int n_memory, first_memory[MLO_CORE_MOST + 1];
-    int64_t beats[MLO_CORE_MOST * MLO_UNIT_MEMORIES];
-    char resident[MLO_CORE_MOST * MLO_UNIT_MEMORIES];
-    int64_t loads, loaded; /* iterations of the run; memories dealt out */
-    /* what it asks for next: of which load, which memory, which beat */
+    int n_memory;
+    int first_memory[MLO_CORE_MOST + 1]; /* [element] */
+    int64_t beats[MLO_CORE_MOST * MLO_UNIT_MEMORIES]; /* [memory]: of a load */
+    char resident[MLO_CORE_MOST * MLO_UNIT_MEMORIES]; /* [memory]: 1: it keeps all iterations' */
+    int64_t loads; /* iterations of the run */
+    int64_t loaded; /* memories dealt out */
     mlo_fetch loader;
-    int64_t load, memory, beat;
-    /* [load % kept][memory]: when it is there; [memory][load & 3]; [memory]: loads begun */
-    int64_t *ready, kept, (*freed)[4], *begun;
-    /* each edge's FIFO; at n_edge the feedback */
-    mlo_followed followed[2 * MLO_CORE_MOST + 1];
-    mlo_scored row[MLO_CORE_MOST][MLO_ROWS_KEPT];
-    int64_t rows[MLO_CORE_MOST], query[MLO_CORE_MOST], softmax[MLO_CORE_MOST];
-    /* frames that are through; when keys and values of frame & 3 were free again */
-    int64_t frames_freed[MLO_CORE_MOST], frame_freed[MLO_CORE_MOST][2][4];
+    int64_t load; /* of which it asks for beats next */
+    int64_t memory; /* of that load */
+    int64_t beat; /* of that memory */
+    int64_t *ready; /* [load % kept][memory]: the cycle from which it is there */
+    int64_t kept; /* loads */
+    int64_t (*freed)[4]; /* [memory][load & 3]: the cycle from which its bank is free */
+    int64_t *begun; /* [memory]: loads begun */
+
+    mlo_followed followed[2 * MLO_CORE_MOST + 1]; /* each edge's FIFO; at n_edge the feedback */
+
+    mlo_scored row[MLO_CORE_MOST][MLO_ROWS_KEPT]; /* [attention][row % kept] */
+    int64_t rows[MLO_CORE_MOST]; /* rows scored */
+    int64_t query[MLO_CORE_MOST]; /* the cycle in which the latest row's query is complete */
+    int64_t softmax[MLO_CORE_MOST]; /* the cycle from which softmax can take a row */
+    int64_t frames_freed[MLO_CORE_MOST]; /* frames that are through */
+    /* [attention][keys, values][frame & 3]: the cycle from which their bank is free again */
+    int64_t frame_freed[MLO_CORE_MOST][2][4];
+
     mlo_tiling tiling[MLO_CORE_MOST];
-    /* do readers share memory (row blocks)? the port of the latest request, and when it was */
-    int shared, turn;
-    int64_t asked;
-    /* until when memory is busy, in cycles x rate; when it gave the last beat */
-    int64_t served, given;
-    /* requests are heard until now; the next one (without row blocks all are) */
-    int64_t now, next;
-    /* beats of the run, in each FIFO */
+
+    int shared; /* 1: readers share memory (row blocks) */
+    int turn; /* the port of the latest request */
+    int64_t asked; /* the cycle of the latest request */
+    int64_t served; /* until when memory is busy, in cycles x rate */
+    int64_t given; /* the cycle in which it gave the last beat */
+    int64_t now; /* requests are heard until this cycle */
+    int64_t next; /* the cycle of the next request (without row blocks all are heard) */
+
     mlo_prediction *p;
-    int64_t follows;
-    mlo_moment_seen seen;
+    int64_t follows; /* beats of the run, in each FIFO */
+    mlo_moment_seen seen; /* NULL: nobody watches */
     void *user;
 } mlo_schedule;
 
@@ -32419,10 +32780,14 @@ static const mlo_job *mlo_job_of(const mlo_schedule *s, int64_t n) {
     return j;
 }
 
-/* Where a token stands. pass: frames that are worked on in front of it, one in each iteration. */
+/* Where a token stands. */
 typedef struct {
     const mlo_job *job;
-    int64_t iteration, frame, at, pass, load;
+    int64_t iteration; /* of the job */
+    int64_t frame; /* of the job */
+    int64_t at; /* the token's number in its frame */
+    int64_t pass; /* frames that are worked on in front of it, one in each iteration */
+    int64_t load; /* loads of the run in front of its iteration */
     int first; /* 1: parameters change in front of it */
 } mlo_place;
 
@@ -32462,9 +32827,13 @@ static int64_t mlo_beat_by(const int64_t when[2], int64_t at, int64_t beats) {
     return beats > 1 ? when[0] + mlo_parts((when[1] - when[0]) * at, beats - 1) : when[1];
 }
 
-/* What a token meets at an element: when its beats, parameters, frames come; when there is room. */
+/* What a token meets at an element, in cycles. */
 typedef struct {
-    int64_t n, arrives[2], room[2], ready[MLO_UNIT_MEMORIES], frame[2];
+    int64_t n; /* the token */
+    int64_t arrives[2]; /* its first and its last beat come */
+    int64_t room[2]; /* there is room for its first and its last beat */
+    int64_t ready[MLO_UNIT_MEMORIES]; /* parameters are there */
+    int64_t frame[2]; /* keys are there, and values */
     mlo_place at;
 } mlo_meet;
 
@@ -33753,9 +34122,10 @@ static int mlo_tile_reads(mlo_schedule *s, int i) {
 }
 
 /* The first cycle of the pass whose block was dealt out last: weights, channel words, table, in
- * this order; without a table, too. */
+ * this order. */
 typedef struct {
-    int64_t work, results;
+    int64_t work; /* without a table */
+    int64_t results;
 } mlo_start;
 static mlo_start mlo_pass_ready(const mlo_schedule *s, int i) {
     const mlo_unit *u = &s->c->element[i].unit;
@@ -34626,7 +34996,10 @@ static void mlo_spent_json(const mlo_spent *s, mlo_text *t) {
  * cost: O(elements + edges).
  */
 typedef struct {
-    mlo_area element[MLO_CORE_MOST], streams, shell, all;
+    mlo_area element[MLO_CORE_MOST];
+    mlo_area streams; /* between elements */
+    mlo_area shell; /* around them */
+    mlo_area all;
 } mlo_estimate;
 
 static mlo_area mlo_kernel_area(
@@ -35161,17 +35534,25 @@ static int mlo_lower(mlo *m) {
  *     unless bits or beats are scarce.
  */
 
-/* Prices add up, and are compared from the first member on. `way` is 0, unless multipliers are
- * given and time is the price: then it is how long a token takes through a kernel with
- * multipliers. */
+/* Prices add up, and are compared from the first member on. */
 typedef struct {
-    int64_t way, multipliers, lanes, skew, traffic;
+    /* cycles that a token takes through a kernel with multipliers, where multipliers are given and
+     * time is the price; else 0 */
+    int64_t way;
+    int64_t multipliers;
+    int64_t lanes; /* channels at a time of kernels without multipliers */
+    int64_t skew; /* how far it is from SIMD = 4 PE */
+    int64_t traffic; /* beats of parameters */
 } mlo_price;
 
 /* One way to fold one kernel. */
 typedef struct {
-    int64_t pe, simd, interval, bits, beats;
-    int memory;
+    int64_t pe;
+    int64_t simd;
+    int64_t interval; /* cycles per token */
+    int64_t bits; /* on chip */
+    int64_t beats; /* of parameters per iteration */
+    int memory; /* MLO_LAYER, MLO_RESIDENT or MLO_BLOCK */
     mlo_price price;
 } mlo_choice;
 
@@ -35184,15 +35565,21 @@ typedef struct {
 
 /* The most that a folding as a whole may take. */
 typedef struct {
-    int64_t steady, multipliers, bits;
+    int64_t steady; /* cycles of an iteration per frame, once the core is full */
+    int64_t multipliers;
+    int64_t bits; /* on chip */
 } mlo_limits;
 
 /* A folding as a whole. */
 typedef struct {
-    size_t item[MLO_CORE_MOST];
+    size_t item[MLO_CORE_MOST]; /* the choice of each kernel's menu */
     mlo_price price;
-    int64_t pace, steady, bits, beats, cycles;
-    int frames;
+    int64_t pace; /* cycles per token, of the slowest kernel */
+    int64_t steady; /* cycles of an iteration per frame, once the core is full */
+    int64_t bits; /* on chip */
+    int64_t beats; /* of parameters per iteration */
+    int64_t cycles; /* per frame, as predicted */
+    int frames; /* in flight */
 } mlo_plan;
 
 typedef struct {
@@ -35380,17 +35767,19 @@ static int mlo_plan_within(const mlo_plan *p, const mlo_limits *l) {
     return p->steady <= l->steady && p->price.multipliers <= l->multipliers && p->bits <= l->bits;
 }
 
-/* A folding of the first kernels: the choice for the last of them (`item`), and the partial folding
- * of those before it (`before`). */
+/* A folding of the first kernels. */
 typedef struct {
     mlo_price price;
-    int64_t bits, beats;
-    size_t before, item;
+    int64_t bits; /* on chip */
+    int64_t beats; /* of parameters per iteration */
+    size_t before; /* the partial folding of all but the last of them */
+    size_t item; /* the choice for the last of them */
 } mlo_partial;
 typedef struct {
     mlo *m;
     mlo_partial *item;
-    size_t n, room;
+    size_t n;
+    size_t room; /* items that there is memory for */
 } mlo_partials;
 
 static int mlo_partial_order(const void *x, const void *y) {
@@ -35437,10 +35826,12 @@ static void mlo_partials_thin(mlo_partials *p, size_t first) {
     p->n = kept;
 }
 
-/* The least multipliers, bits and beats of the kernels from i on at a pace, and their most
- * beats. */
+/* What the kernels from one on have at least, at a pace. */
 typedef struct {
-    int64_t multipliers, bits, beats, most_beats;
+    int64_t multipliers;
+    int64_t bits; /* on chip */
+    int64_t beats; /* of parameters per iteration */
+    int64_t most_beats; /* of parameters per iteration, at most */
 } mlo_rest;
 
 static void mlo_search_rest(const mlo_space *s, int64_t pace, mlo_rest *rest) {
@@ -35763,10 +36154,12 @@ static void mlo_plans_thin(mlo_plan *plans, size_t *n) {
  * cost: a solve (microseconds) for every plan of the front; estimates, depths and predictions for
  *     the few that may be the fastest.
  */
-/* bram: of 36 Kbit */
 typedef struct {
     const char *name;
-    int64_t lut, ff, dsp, bram;
+    int64_t lut;
+    int64_t ff;
+    int64_t dsp;
+    int64_t bram; /* of 36 Kbit */
 } mlo_fpga;
 
 /* From AMD's product tables. Of the cards (xcu..) all of the chip: what a shell takes of it is not
@@ -35781,7 +36174,8 @@ enum { MLO_N_FPGAS = sizeof mlo_fpgas / sizeof *mlo_fpgas, MLO_N_RESOURCES = 4 }
 
 /* What there is of each, and how much of it may be used. */
 static const struct {
-    const char *key, *name;
+    const char *key;
+    const char *name;
     int percent;
 } mlo_resources[MLO_N_RESOURCES] = { { "lut", "LUTs", 70 }, { "ff", "flip-flops", 50 },
     { "dsp", "DSP blocks", 80 }, { "bram", "block RAMs", 80 } };
@@ -36149,17 +36543,23 @@ static int mlo_fold_caps(mlo *m, mlo_core *c, int64_t pe, int64_t simd) {
 
 /* ---- searching ------------------------------------------------------------ */
 
-/* What was asked for: caps, or a target in cycles per frame (0: none; then the fastest), within
- * limits. */
+/* What was asked for: caps, or a target, within limits. */
 typedef struct {
-    int64_t pe, simd, target, tile;
+    int64_t pe; /* cap */
+    int64_t simd; /* cap */
+    int64_t target; /* cycles per frame; 0: none, then the fastest */
+    int64_t tile; /* tokens of a tile, of any_tile the most; 0: not asked for */
     mlo_limits within;
-    int search, any_frames, any_tile, memories, memories_only;
+
+    int search; /* 1: the folding is searched for; 0: it is as the caps say */
+    int any_frames; /* 1: frames in flight are searched for, too */
+    int any_tile; /* 1: tokens of a tile are searched for, too */
+    int memories; /* the set of those that parameters may be in */
+    int memories_only; /* 1: memories alone are searched for; PE and SIMD are as the caps say */
     int usual; /* 1: nothing was asked for; the knee (knee.c) */
-    /* 1: no option says where parameters are, and row blocks may be tried */
-    int free;
-    const char *reached;
-    const mlo_fpga *device;
+    int free; /* 1: no option says where parameters are, and row blocks may be tried */
+    const char *reached; /* the options by which a target that is missed can be changed */
+    const mlo_fpga *device; /* NULL: none */
 } mlo_wish;
 
 /* No folding is within the limits: which of them, and what the least is. */
@@ -50281,8 +50681,9 @@ static void mlo_sha_end(mlo_sha *s, char hex[65]) {
 /* ---- files ---------------------------------------------------------------- */
 
 typedef struct {
-    const char *name, *digest;
-    uint64_t size;
+    const char *name;
+    const char *digest;
+    uint64_t size; /* bytes */
 } mlo_emitted;
 
 typedef struct {
@@ -50292,11 +50693,11 @@ typedef struct {
     mlo_core *c;
     mlo_sha sha;
     const char *file;
-    uint64_t size;
+    uint64_t size; /* bytes of it so far */
     mlo_emitted *done;
     size_t n_done;
-    /* bodies in hardware: 1, or unrolled, one for each iteration */
-    int unrolled, layers;
+    int unrolled; /* 1: a body in hardware for each iteration */
+    int layers; /* bodies in hardware: 1, or unrolled, one for each iteration */
     mlo_text t; /* the file being composed */
 } mlo_emitter;
 
@@ -50983,12 +51384,14 @@ static void mlo_hex_mask(mlo_text *t, const mlo_array *mask) {
         mlo_printf(t, "%d%02x\n", i == n - 1, (unsigned)mlo_get(mask, i));
 }
 
-/* Core input, mask and core output of one evaluation, as beats. */
+/* Core input, mask and core output of one evaluation. */
 typedef struct {
     mlo_emitter *e;
-    mlo_text in, mask, out;
-    const char *names[3];
-    mlo_array *golden;
+    mlo_text in; /* hex, a beat a line, as are the two behind it */
+    mlo_text mask;
+    mlo_text out;
+    const char *names[3]; /* of these values */
+    mlo_array *golden; /* the model's outputs on the first frame */
 } mlo_bench_words;
 
 static int mlo_bench_see(
@@ -51306,7 +51709,8 @@ typedef struct {
     mlo *m;
     const mlo_graph *g;
     const char *part;
-    mlo_map made, wanted;
+    mlo_map made; /* values that a node of the part makes */
+    mlo_map wanted; /* values that a node of the part reads */
     mlo_graph *out;
     mlo_map kept;
 } mlo_part;
@@ -51651,13 +52055,16 @@ int mlo_emit(mlo *m, mlo_sink sink, void *user) {
  */
 typedef struct {
     mlo_node *node;
-    mlo_graph *outer, *body;
-    /* "" where nobody said; instances: scopes, separated by spaces */
-    const char *name, *scope, *instances;
-    size_t states, params, taps;
+    mlo_graph *outer;
+    mlo_graph *body;
+    const char *name; /* "" where nobody said; so are the two behind it */
+    const char *scope;
+    const char *instances; /* scopes, separated by spaces */
+    size_t states;
+    size_t params;
+    size_t taps;
     int64_t iterations; /* -1: not known */
-    /* what the body reads from around it */
-    mlo_value **outside;
+    mlo_value **outside; /* what the body reads from around it */
     size_t n_outside;
     int depth; /* how many loops this one is in */
 } mlo_view_loop;
@@ -51669,13 +52076,16 @@ typedef struct {
     size_t nodes;
 } mlo_view_mark;
 
-/* What a simulation of the core counted; by element. trace: the lines of sim --trace behind the
- * report, "" for none. */
+/* What a simulation of the core counted. */
 typedef struct {
-    int64_t cycles, frames, busy[MLO_CORE_MOST], starved[MLO_CORE_MOST], blocked[MLO_CORE_MOST];
-    /* cycles per frame; share of cycles in which parameters came */
-    double interval, channel;
-    const char *trace;
+    int64_t cycles;
+    int64_t frames;
+    int64_t busy[MLO_CORE_MOST]; /* [element]: cycles */
+    int64_t starved[MLO_CORE_MOST]; /* [element]: cycles */
+    int64_t blocked[MLO_CORE_MOST]; /* [element]: cycles */
+    double interval; /* cycles per frame */
+    double channel; /* share of cycles in which parameters came, 0 to 1 */
+    const char *trace; /* the lines of sim --trace behind the report, "" for none */
 } mlo_measured;
 
 typedef struct mlo_view mlo_view;
@@ -51683,25 +52093,26 @@ struct mlo_view {
     mlo *m;
     mlo_graph *g;
     const char *stage;
-    /* of the same model after roll; NULL when there is none */
-    const mlo_view *after;
+    const mlo_view *after; /* of the same model after roll; NULL when there is none */
     mlo_view_loop *loop;
     size_t n_loops;
     mlo_view_mark *mark;
     size_t n_marks;
-    /* nodes whose scope was inferred; nodes of all bodies and branches */
-    size_t inferred, subgraph_nodes;
-    int64_t parameters, bytes; /* elements and bytes of all initializers */
+
+    size_t inferred; /* nodes whose scope was inferred */
+    size_t subgraph_nodes; /* nodes of all bodies and branches */
+    int64_t parameters; /* elements of all initializers */
+    int64_t bytes; /* of all initializers */
     /* values that depend on a model input or a carried value: what a drawing shows */
     mlo_map live;
-    /* NULL before lower */
-    mlo_core *hw;
-    const mlo_view_loop *core;
+
+    mlo_core *hw; /* NULL before lower */
+    const mlo_view_loop *core; /* NULL before lower */
     mlo_prediction p;
     mlo_estimate area;
     const mlo_fpga *device; /* what it was folded for, NULL: nothing said */
-    /* cycles per frame in steady state: of this folding; of the fastest one with as many multipliers */
-    int64_t bound, best;
+    int64_t bound; /* cycles per frame in steady state */
+    int64_t best; /* the same of the fastest folding with as many multipliers */
     mlo_measured *sim; /* NULL: not simulated */
 };
 
@@ -52253,9 +52664,10 @@ typedef struct {
     const char *scope;
     size_t nodes;
     const char **op;
-    size_t *count;
-    size_t n_ops, n_counts;
-    mlo_map at;
+    size_t *count; /* nodes of each op */
+    size_t n_ops;
+    size_t n_counts;
+    mlo_map at; /* op -> its place, plus 1 */
 } mlo_view_group;
 typedef struct {
     mlo_view_group *group;
@@ -52385,9 +52797,12 @@ typedef struct {
 } mlo_vertex;
 
 typedef struct {
-    int from, from_slot, to, to_slot;
+    int from; /* a vertex */
+    int from_slot; /* which of its outputs */
+    int to; /* a vertex */
+    int to_slot; /* which of its inputs */
     mlo_value *value;
-    int64_t fifo;
+    int64_t fifo; /* tokens */
 } mlo_arrow;
 
 typedef struct {
@@ -52479,7 +52894,8 @@ static int mlo_sketch_inputs(mlo_sketch *s) {
 
 typedef struct {
     mlo_sketch *s;
-    int params, first;
+    int params; /* parameters that the node reads */
+    int first; /* the arrow with which the node's begin */
 } mlo_sketch_reads;
 
 /* First pass over what a node reads: captured values become vertices, parameters are counted. */
@@ -52623,7 +53039,8 @@ enum { MLO_SHEET = 112 };
 typedef struct {
     mlo_text *out;
     mlo_text line;
-    int column, boxed;
+    int column; /* characters in line */
+    int boxed; /* 1: lines are in a box */
 } mlo_sheet;
 
 /* Characters in UTF-8 text. NULL, which is what formatting gives without memory, has none. */
@@ -53296,15 +53713,29 @@ enum {
     MLO_SPOTS_MOST = 40000
 };
 
-/* vertex -1: a bend */
 typedef struct {
-    int vertex, rank, place;
-    int64_t x, want, mean, sum, count, weight;
-    int width, height;
+    int vertex; /* -1: a bend */
+    int rank;
+    int place; /* in its rank */
+    int64_t x; /* pixels */
+    int64_t want; /* the x that it wants, pixels */
+    /* where its neighbours are, 64 of a place each; while a rank is placed, pixels from its block's
+     * beginning */
+    int64_t mean;
+
+    /* of the rank's block k, kept in its k-th spot */
+    int64_t sum; /* of weight x what spots want, from the block's beginning on */
+    int64_t count; /* spots */
+    int64_t weight; /* of its spots */
+
+    int width; /* pixels */
+    int height; /* pixels */
 } mlo_spot;
-/* arrow: the one that ends here, -1 for none */
 typedef struct {
-    int up, down, arrow, weight;
+    int up; /* a spot */
+    int down; /* a spot */
+    int arrow; /* the one that ends here, -1 for none */
+    int weight; /* how much it draws its ends into line */
 } mlo_strand;
 
 typedef struct {
@@ -53314,15 +53745,19 @@ typedef struct {
     size_t n_spot;
     mlo_strand *strand;
     size_t n_strand;
-    /* spots by rank and place */
-    int *row, *row_at;
+
+    int *row; /* spots by rank and place */
+    int *row_at; /* of each rank: where it begins in row */
     int ranks;
-    /* strands by their lower spot; by their upper spot */
-    int *from_up, *up_at, *from_down, *down_at;
-    /* of each rank; of all */
-    int64_t *top;
-    int64_t width, height;
-    int margin;
+    int *from_up; /* strands by their lower spot */
+    int *up_at; /* of each spot: where it begins in from_up */
+    int *from_down; /* strands by their upper spot */
+    int *down_at; /* of each spot: where it begins in from_down */
+
+    int64_t *top; /* y of each rank, pixels */
+    int64_t width; /* of all, pixels */
+    int64_t height; /* of all, pixels */
+    int margin; /* pixels */
 } mlo_picture;
 
 /* ---- ranks and strands ---------------------------------------------------- */
@@ -53813,8 +54248,10 @@ enum {
 
 /* A stretch of an axis and its pixels. */
 typedef struct {
-    int64_t low, high;
-    int from, to;
+    int64_t low; /* in units of the axis */
+    int64_t high; /* in units of the axis */
+    int from; /* pixels */
+    int to; /* pixels */
 } mlo_scale;
 
 static int64_t mlo_pixel(const mlo_scale *s, int64_t v) {
@@ -53860,23 +54297,29 @@ static void mlo_svg_line(
 
 /* ---- the roofline --------------------------------------------------------- */
 
-/* Multiply-accumulates per frame, and per byte of parameters read for it; how many a cycle; the
- * most there could be. label: where its text stands. */
+/* A point of the roofline. */
 typedef struct {
     const char *name;
-    double macs, intensity, predicted, measured;
-    int64_t ceiling, x, y, label;
-    int whole;
+    double macs; /* multiply-accumulates per frame */
+    double intensity; /* multiply-accumulates per byte of parameters read for it */
+    double predicted; /* multiply-accumulates a cycle */
+    double measured; /* multiply-accumulates a cycle */
+    int64_t ceiling; /* the most multiply-accumulates a cycle that there could be */
+    int64_t x; /* pixels */
+    int64_t y; /* pixels */
+    int64_t label; /* y where its text stands, pixels */
+    int whole; /* 1: it is the core as a whole */
 } mlo_roof;
 
 typedef struct {
     const mlo_view *v;
     mlo_text *t;
-    mlo_scale x, y;
+    mlo_scale x;
+    mlo_scale y;
     mlo_roof point[MLO_CORE_MOST + 1];
     int n;
-    double bandwidth;
-    int height;
+    double bandwidth; /* bytes a cycle */
+    int height; /* pixels */
 } mlo_roofline;
 
 static void mlo_roof_add(
@@ -54121,22 +54564,27 @@ static int mlo_html_roofline(const mlo_view *v, mlo_text *t) {
 
 /* ---- moments, predicted or measured --------------------------------------- */
 
-/* An element's row in a chart: which row, and the bar being made of what touches. */
+/* An element's row in a chart, and the bar being made of what touches. */
 typedef struct {
     int row;
-    int64_t begin, end, iteration, frame, token, tokens;
+    int64_t begin; /* cycle */
+    int64_t end; /* cycle */
+    int64_t iteration;
+    int64_t frame;
+    int64_t token; /* the first one */
+    int64_t tokens;
 } mlo_bar;
 
 typedef struct mlo_chart mlo_chart;
 struct mlo_chart {
-    /* t NULL: only to learn from when to when */
     const mlo_view *v;
-    mlo_text *t;
-    /* iterations that it is about */
-    int measured;
-    int64_t first, last;
-    mlo_scale x;
-    mlo_bar token[MLO_CORE_MOST], load[MLO_CORE_MOST];
+    mlo_text *t; /* NULL: only to learn from when to when */
+    int measured; /* 1: it shows what was measured; 0: what is predicted */
+    int64_t first; /* iteration that it is about */
+    int64_t last; /* iteration that it is about */
+    mlo_scale x; /* cycles */
+    mlo_bar token[MLO_CORE_MOST]; /* [element]: tokens */
+    mlo_bar load[MLO_CORE_MOST]; /* [element]: loadings */
     int rows;
 };
 
