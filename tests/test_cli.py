@@ -60,6 +60,7 @@ def check_help():
 def check_flags():
     refused("unknown verb", 2, ["compil", "compile"], "compil", BERT)
     refused("unknown flag, with a suggestion", 2, ["--target-cycle", "--target-cycles"], "fold", BERT, "--target-cycle", "3")
+    refused("unknown flag, half of it another's", 2, ["--tixx", "--tile"], "fold", BERT, "--tixx", "3")
     refused("unknown flag, far from all", 2, ["--xyzzy", "mlo help fold"], "fold", BERT, "--xyzzy")
     refused("another verb's flag", 2, ["--stall", "sim"], "fold", BERT, "--stall", "3")
     refused("flag without its value", 2, ["--pe", "needs a value"], "fold", BERT, "--pe")
@@ -410,4 +411,4 @@ def invert(d):
 
 
 t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_archives, check_run, check_compile, check_sim,
-       floor=173)
+       floor=174)

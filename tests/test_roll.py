@@ -306,6 +306,11 @@ def check_roles():
     m = residual(tweak=optional)
     m.graph.initializer.append(numpy_helper.from_array(np.float32(1.5), "cap"))
     expect("an absent optional input", m, [(5, 7)])
+    def deep(k, own, const, x):      # as many axes as mlo knows: a stack of them has one more
+        own[4].input[1], own[5].input[1] = const(f"layers.{k}.deep", np.full([1] * 7 + [8], 0.1 * k + 0.1, np.float32)), f"layers.{k}.flat"
+        shape = const("shape", np.array([3, 8])) if not k else "shape"
+        return own[:5] + [helper.make_node("Reshape", [own[4].output[0], shape], [f"layers.{k}.flat"]), own[5]]
+    expect("a parameter of eight axes", residual(tweak=deep), [(5, 7)])
     m = residual()
     m.graph.output.extend(helper.make_tensor_value_info(f"layers.{k}.y", T.FLOAT, [3, 8]) for k in range(5))
     r = expect("hidden states as outputs", m, [(5, 7)])          # an Identity: one value is a state and a tap
