@@ -51,7 +51,7 @@ SCRIPTS = [      # files, and the scripts that concern them, or some of a script
     ("src/loop/finn.c", "roll errors finn"),
     ("src/loop/*", "roll nested extract errors spellings"),
     ("src/kernels/rotary.c src/integer/rotary.c", "rotary:words+angles+refusals errors spellings rotary:cores"),
-    ("src/integer/rotation.c src/integer/respell_rotary.c", "spellings errors rotary:refusals attention"),
+    ("src/integer/rotation.c src/integer/respell_rotary.c", "positions spellings errors rotary:refusals attention"),
     ("src/kernels/mul.c src/integer/gate.c", "gate:products+given+attention+options+refusals errors report numerics gate:hardware"),
     ("src/kernels/interval.c", "interval fixed numerics report"),
     ("src/kernels/attention.c src/integer/attention.c", "numerics causal:kernels+errors bias:kernels+errors report predict interval causal:cores"),

@@ -430,6 +430,15 @@ def check_scopes():
     case("scope from node attributes", err if got is None else "; ".join(wrong[:3]))
 
 
+def check_instances():
+    """A loop says its instances' scopes, as the exporter has them, and has that of the first."""
+    if not wanted("instances"): return
+    for name, stacks in (("mlp-res", [("layers.%d", 6)]), ("t5-tiny", [("m/m.encoder/m.encoder.block.%d", 3), ("m/m.decoder/m.decoder.block.%d", 4)])):
+        rolled, err, _ = roll(t.model(name))
+        got = [(meta(s).get("mlo.scope"), meta(s).get("mlo.instances")) for s in scans(rolled)] if rolled else err
+        case(f"instances of {name}", "" if got == [(s % 0, " ".join(s % k for k in range(n))) for s, n in stacks] else f"{got}")
+
+
 def check_marks():
     """What extract marks can be edited; roll does not believe it."""
     if not wanted("marks"): return
@@ -510,5 +519,5 @@ def check_attributes():
         case(f"attributes: {what}, another in a layer", "" if code == 4 and all(w in err for w in ("thing1", "how", said)) else f"{code} {err[:300]}")
 
 
-for check in (check_attributes, check_roles, check_models, check_stacks, check_learned, check_hierarchies, check_scopes, check_marks, check_report): check()
-t.cases.end(floor=240, picked=only)
+for check in (check_attributes, check_roles, check_models, check_stacks, check_learned, check_hierarchies, check_scopes, check_instances, check_marks, check_report): check()
+t.cases.end(floor=243, picked=only)

@@ -148,7 +148,7 @@ def wrong_text(b):
 
 
 def wrong_dot(b):
-    if not b.startswith(b"digraph"): return "no digraph"
+    if not b.startswith(b"digraph") or not b.endswith(b"\n}\n"): return "no digraph"
     if not shutil.which("nop"): return ""
     r = subprocess.run(["nop"], input=b, capture_output=True)
     return r.stderr.decode()[:200] if r.returncode or r.stderr else ""
