@@ -47,6 +47,7 @@ SCRIPTS = [      # files, and the scripts that concern them, or some of a script
     ("src/ops/infer.c src/ops/constants.c", "roll errors ops numerics"),
     ("src/ops/qonnx.c", "errors %(given)s ops"),
     ("src/ops/*", "ops errors cli:npz deeploy numerics"),
+    ("src/read/expand*.c src/read/builder.c src/read/inline.c", "survival:operators+half+free+kept+functions spellings errors roll attention"),
     ("src/read/*", "spellings errors roll attention"),
     ("src/loop/finn.c", "roll errors finn"),
     ("src/loop/*", "roll nested extract errors spellings"),
