@@ -86,7 +86,6 @@ static void cli_floats_end(cli_floats *f, int stop) {
     f->stop = stop;
     pthread_mutex_unlock(&f->lock);
     if (f->runs) pthread_join(f->thread, NULL);
-    f->runs = 0;
 }
 
 /* How far the integers are from the floats, of each output. *errors is for the caller to free;
@@ -94,7 +93,6 @@ static void cli_floats_end(cli_floats *f, int stop) {
 static size_t cli_float_error(cli *c, cli_floats *f, cli_error **errors) {
     const mlo_array *got;
     size_t k, done = 0;
-    cli_floats_end(f, 0);
     if (!f->n || mlo_golden(c->m, &got, &k) || !(*errors = calloc(f->n + 1, sizeof **errors)))
         return 0;
     for (size_t i = 0; i < f->n && i < k; i++) {
@@ -254,7 +252,9 @@ static int cli_build(cli *c) {
     }
     cJSON *manifest = cli_failed(c) ? NULL : cJSON_ParseWithLength(t.manifest.data, t.manifest.n);
     if (!cli_failed(c) && !manifest) cli_fail(c, MLO_E_BUG, "manifest.json", "is no JSON");
-    if (manifest && c->verb->bit == V_COMPILE) {
+    const int whole = manifest && c->verb->bit == V_COMPILE;
+    cli_floats_end(&floats, !whole);
+    if (whole) {
         n = cli_float_error(c, &floats, &errors);
         clock_gettime(CLOCK_MONOTONIC, &end);
         if (!cli_failed(c))
@@ -263,7 +263,6 @@ static int cli_build(cli *c) {
     }
     if (manifest && !cli_failed(c) && (c->verb->bit == V_EMIT || !isatty(STDOUT_FILENO)))
         cli_build_json(c, &r, manifest, errors, n);
-    cli_floats_end(&floats, 1);
     mlo_close(floats.m);
     pthread_mutex_destroy(&floats.lock);
     cJSON_Delete(manifest);

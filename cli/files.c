@@ -448,21 +448,14 @@ static int cli_tree_sink(void *user, const char *file, const void *bytes, size_t
 static void cli_tree_prune(cli_tree *t) {
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/manifest.json", t->path) >= (int)sizeof path) return;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
     cli_bytes old = { NULL, 0 };
-    if (fd < 0) return;
     /* an unreadable old manifest is nobody's failure */
     mlo *keep = t->c->m;
     int opened;
-    if (!(t->c->m = cli_handle(&opened, cli_warn))) {
-        t->c->m = keep;
-        close(fd);
-        return;
-    }
-    int r = cli_slurp_fd(t->c, fd, path, &old);
+    t->c->m = cli_handle(&opened, cli_warn);
+    int r = !t->c->m || cli_slurp(t->c, path, &old);
     mlo_close(t->c->m);
     t->c->m = keep;
-    close(fd);
     unlink(path);
     cJSON *f;
     cJSON *json = r ? NULL : cJSON_ParseWithLength(old.data, old.n);

@@ -36,6 +36,7 @@ import threading
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
+LONGEST = "#include <sys/resource.h>\n__attribute__((constructor)) static void end(void) { setrlimit(RLIMIT_CPU, &(struct rlimit){ 30, 30 }); }\n"     # no run takes half of that
 GIVEN = "given:qdq+variants+integer+operators+weights+qonnx+refusals"             # all but what simulators take long over
 CLI = "cli:help+flags+config+input+output+pipe+npz+run+compile"
 EVERYTHING = "errors roll ops cli:npz+run extract nested spellings report numerics read " + GIVEN
@@ -46,11 +47,12 @@ SCRIPTS = [      # files, and the scripts that concern them, or some of a script
     ("src/ops/infer.c src/ops/constants.c", "roll errors ops numerics"),
     ("src/ops/qonnx.c", "errors %(given)s ops"),
     ("src/ops/*", "ops errors cli:npz deeploy numerics"),
+    ("src/read/expand*.c src/read/builder.c src/read/inline.c", "survival:operators+half+free+kept+functions spellings errors roll attention"),
     ("src/read/*", "spellings errors roll attention"),
     ("src/loop/finn.c", "roll errors finn"),
     ("src/loop/*", "roll nested extract errors spellings"),
     ("src/kernels/rotary.c src/integer/rotary.c", "rotary:words+angles+refusals errors spellings rotary:cores"),
-    ("src/integer/rotation.c src/integer/respell_rotary.c", "spellings errors rotary:refusals attention"),
+    ("src/integer/rotation.c src/integer/respell_rotary.c", "positions spellings errors rotary:refusals attention"),
     ("src/kernels/mul.c src/integer/gate.c", "gate:products+given+attention+options+refusals errors report numerics gate:hardware"),
     ("src/kernels/interval.c", "interval fixed numerics report"),
     ("src/kernels/attention.c src/integer/attention.c", "numerics causal:kernels+errors bias:kernels+errors report predict interval causal:cores"),
@@ -222,6 +224,7 @@ class Tree:
         if os.path.isdir(os.path.join(ROOT, "..", "shared")): os.symlink(os.path.abspath(os.path.join(ROOT, "..", "shared")), os.path.join(folder, "shared"))
         self.made = os.path.join(folder, "made")
         os.makedirs(self.made)
+        with open(os.path.join(self.made, "longest.c"), "w", encoding="utf-8") as f: f.write(LONGEST)
 
     def compile(self, unit, out, level):
         """Whether main.c or src/mlo.c compiles as the tree is."""
@@ -229,9 +232,9 @@ class Tree:
         return subprocess.run([*self.cc, *flags, "-c", unit, "-o", os.path.join(self.made, out)], cwd=self.root, capture_output=True).returncode == 0
 
     def link(self, name, *objects):
-        """The path of a program of objects that compile() made."""
+        """The path of a program of objects that compile() made; it ends by itself where a loop does not."""
         out = os.path.join(self.made, name)
-        subprocess.run([self.cc[-1], *[os.path.join(self.made, o) for o in objects], "-o", out, *LIBS], check=True)
+        subprocess.run([self.cc[-1], *[os.path.join(self.made, o) for o in ("longest.c", *objects)], "-o", out, *LIBS], check=True)
         return out
 
     def unit_of(self, path): return "main.c" if path in self.paths["main.c"] else "src/mlo.c"

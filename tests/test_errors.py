@@ -472,6 +472,19 @@ def check_kernels():
             fails(f"{op} with {name} = {value}", code, "emit", t.write("edited.onnx", m.SerializeToString()), "-o", "out", mentions=[op])
 
 
+def check_operands():
+    """A kernel of two streams takes INT8 and INT16 on both."""
+    for op, numbers in ("Add", 3), ("Mul", 2):
+        for k in range(2):
+            kinds = [T.INT32 if i == k else T.INT8 for i in range(2)]
+            node = helper.make_node(op, ["x", "y", "p"], ["z"], domain="mlo", to=T.INT8, lo=-128, hi=127)
+            g = helper.make_graph([node], "g", [helper.make_tensor_value_info(n, kind, [1, 2, 3]) for n, kind in zip("xy", kinds)], [helper.make_tensor_value_info("z", T.INT8, [1, 2, 3])],
+                                  [helper.make_tensor("p", T.INT32, [numbers], [1] * numbers)])
+            m = helper.make_model(g, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("mlo", 1)], ir_version=10)
+            np.savez(at("operands.npz"), **{n: np.ones((1, 2, 3), np.int32 if kind == T.INT32 else np.int8) for n, kind in zip("xy", kinds)})
+            fails(f"{op} of an INT32 operand {k}", "TYPE", "run", t.write("operands.onnx", m.SerializeToString()), "--inputs", at("operands.npz"), "--outputs", at("z.npz"), mentions=[op, f"input {k} is int32", "INT8 or INT16"])
+
+
 def check_metadata():
     """What a folded model's metadata say may have been edited: each number within its limits, each name a name; what a Split deals out, all parts alike."""
     t.good("fold", t.model("bert-1"), "--calib", t.calibration("bert-1", 1), "--pe", "4", "--simd", "4", "--memory", "block", "--tile", "1", "--bandwidth", "8", "--axi-latency", "20",
@@ -539,5 +552,5 @@ def check_warnings():
 if __name__ == "__main__":
     t.main(check_not_a_model, check_graphs, check_shapes, check_unsupported, check_declared, check_declared_run, check_declared_state,
            check_dimensions, check_external_data, check_calibration, check_outputs, check_closed_pipe, check_full_disk,
-           check_nothing_half_written, check_usage, check_folding, check_kernels, check_metadata, check_pipes, check_check, check_warnings,
-           floor=306)
+           check_nothing_half_written, check_usage, check_folding, check_kernels, check_operands, check_metadata, check_pipes, check_check, check_warnings,
+           floor=310)

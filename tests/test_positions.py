@@ -221,6 +221,15 @@ class Normed(Turned):
     def key(self, x, p): return self.normed(x, p + "key")
 
 
+class NormedEach(Normed):
+    """Cohere, Chameleon: each head by itself, with gains of its own."""
+    def normed(self, x, p):
+        y = self.shaped(self.linear(x, self.hidden, self.heads * self.head, p), 1, self.tokens, self.heads, self.head)
+        y = self.node("Div", y, self.node("Sqrt", self.plus(self.node("ReduceMean", self.times(y, y), self.ints(-1)), self.number(1e-6))))
+        gains = self.init(p + "gain", (1 + 0.3 * self.rng.standard_normal((self.heads, self.head))).astype(np.float32))
+        return self.node("Transpose", self.times(y, gains), perm=[0, 2, 1, 3])
+
+
 class SequenceFirst(Turned):
     """[T, 1, C], heads as a batch: [H, T, D]."""
     def start(self, x): return self.node("Transpose", x, perm=[1, 0, 2])
@@ -263,7 +272,7 @@ class OperatorPacked(OperatorFlat):
 
 SPELLINGS = {"halves": Turned, "token major": TokenMajor, "split": SplitHalves, "gathered": GatheredHalves, "minus": Minus, "half tables": HalfTables, "neighbours": Neighbours,
              "complex": Complex, "flat": Flat, "partial": Partial, "partial neighbours": PartialNeighbours, "prefix": Prefix, "scaled before": ScaledBefore, "scaled behind": ScaledBehind,
-             "stretched": Stretched, "the other way": Other, "per layer": PerLayer, "computed": Computed, "in the body": InTheBody, "packed": Packed, "normed": Normed,
+             "stretched": Stretched, "the other way": Other, "per layer": PerLayer, "computed": Computed, "in the body": InTheBody, "packed": Packed, "normed": Normed, "normed each": NormedEach,
              "sequence first": SequenceFirst, "operator": Operator, "operator, partial": OperatorPartial, "operator, flat": OperatorFlat, "operator, packed": OperatorPacked}
 
 
@@ -405,4 +414,4 @@ def check_near_misses():
 
 
 if __name__ == "__main__":
-    t.main(check_spellings, check_powers_of_two, check_exports, check_near_misses, floor=55)
+    t.main(check_spellings, check_powers_of_two, check_exports, check_near_misses, floor=56)

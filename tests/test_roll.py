@@ -306,6 +306,11 @@ def check_roles():
     m = residual(tweak=optional)
     m.graph.initializer.append(numpy_helper.from_array(np.float32(1.5), "cap"))
     expect("an absent optional input", m, [(5, 7)])
+    def deep(k, own, const, x):      # as many axes as mlo knows: a stack of them has one more
+        own[4].input[1], own[5].input[1] = const(f"layers.{k}.deep", np.full([1] * 7 + [8], 0.1 * k + 0.1, np.float32)), f"layers.{k}.flat"
+        shape = const("shape", np.array([3, 8])) if not k else "shape"
+        return own[:5] + [helper.make_node("Reshape", [own[4].output[0], shape], [f"layers.{k}.flat"]), own[5]]
+    expect("a parameter of eight axes", residual(tweak=deep), [(5, 7)])
     m = residual()
     m.graph.output.extend(helper.make_tensor_value_info(f"layers.{k}.y", T.FLOAT, [3, 8]) for k in range(5))
     r = expect("hidden states as outputs", m, [(5, 7)])          # an Identity: one value is a state and a tap
@@ -425,6 +430,15 @@ def check_scopes():
     case("scope from node attributes", err if got is None else "; ".join(wrong[:3]))
 
 
+def check_instances():
+    """A loop says its instances' scopes, as the exporter has them, and has that of the first."""
+    if not wanted("instances"): return
+    for name, stacks in (("mlp-res", [("layers.%d", 6)]), ("t5-tiny", [("m/m.encoder/m.encoder.block.%d", 3), ("m/m.decoder/m.decoder.block.%d", 4)])):
+        rolled, err, _ = roll(t.model(name))
+        got = [(meta(s).get("mlo.scope"), meta(s).get("mlo.instances")) for s in scans(rolled)] if rolled else err
+        case(f"instances of {name}", "" if got == [(s % 0, " ".join(s % k for k in range(n))) for s, n in stacks] else f"{got}")
+
+
 def check_marks():
     """What extract marks can be edited; roll does not believe it."""
     if not wanted("marks"): return
@@ -505,5 +519,5 @@ def check_attributes():
         case(f"attributes: {what}, another in a layer", "" if code == 4 and all(w in err for w in ("thing1", "how", said)) else f"{code} {err[:300]}")
 
 
-for check in (check_attributes, check_roles, check_models, check_stacks, check_learned, check_hierarchies, check_scopes, check_marks, check_report): check()
-t.cases.end(floor=240, picked=only)
+for check in (check_attributes, check_roles, check_models, check_stacks, check_learned, check_hierarchies, check_scopes, check_instances, check_marks, check_report): check()
+t.cases.end(floor=243, picked=only)

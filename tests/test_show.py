@@ -148,7 +148,7 @@ def wrong_text(b):
 
 
 def wrong_dot(b):
-    if not b.startswith(b"digraph"): return "no digraph"
+    if not b.startswith(b"digraph") or not b.endswith(b"\n}\n"): return "no digraph"
     if not shutil.which("nop"): return ""
     r = subprocess.run(["nop"], input=b, capture_output=True)
     return r.stderr.decode()[:200] if r.returncode or r.stderr else ""
@@ -240,8 +240,20 @@ def bars(section):
     return [(k, int(i), int(f or 0), int(a or -1), int(b or a or -1), int(x), int(y)) for c, k, i, f, a, b, x, y in found if "faded" not in c]
 
 
+def wrong_bars(section):
+    """Names stand left of all bars; no bar is narrower than a pixel; one of a single token that has room for a number, a pixel less than 17, has its token's."""
+    found = re.findall(r"<rect class='(i\d[^']*)' x=(\d+) y=\d+ width=(\d+)[^>]*><title>[^<]*?(?:, token (\d+))?: [^<]*</title></rect>(?:<text class=inside[^>]*>(\d+)<)?", section)
+    names = [int(x) for x in re.findall(r"<text class='label' text-anchor=end x=(\d+)", section)]
+    if not found or not names or max(names) >= min(int(x) for _, x, *_ in found): return "no bars, or names in them"
+    for kind, x, width, token, inside in found:
+        wide = token and int(width) >= 16 and "faded" not in kind
+        if int(width) < 1 or inside != (token if wide else ""): return f"a bar of token '{token}' at {x}, {width} wide, says '{inside}'"
+    return ""
+
+
 def wrong_timeline(d, section):
     """Every token of two iterations once; a matrix-vector unit works (K/SIMD)(N/PE) cycles on each, on one at a time; every bank is loaded."""
+    if wrong_bars(section): return wrong_bars(section)
     shown, iterations = bars(section), d["loops"][0]["iterations"]
     first = 1 if iterations > 2 else 0
     for k in d["kernels"]:
@@ -275,8 +287,19 @@ def wrong_labels(section):
     return "" if n else "no label"
 
 
+def wrong_axis(marks):
+    """Numbers of an axis in octaves: as far apart as their logarithms are, to a pixel's rounding."""
+    marks = sorted((math.log2(1 / float(n[2:].replace(" ", "")) if n[:2] == "1/" else float(n.replace(" ", ""))), int(at)) for at, n in marks)
+    if len(marks) < 2: return "an axis without numbers"
+    (a, x), (b, y) = marks[0], marks[-1]
+    return "" if all(abs(x + (y - x) * (k - a) / (b - a) - at) <= 1 for k, at in marks) else f"an axis of {marks}"
+
+
 def wrong_roofline(d, section):
     """Each kernel's multiply-accumulates per cycle, from the interval; the whole; what there is of both resources."""
+    number = r">((?:1/)?\d[\d ]*)<"
+    for axis in re.findall(r"class=['\"]?axis['\"]? text-anchor=middle x=(\d+) y=\d+" + number, section), re.findall(r"class=['\"]?axis['\"]? text-anchor=end x=\d+ y=(\d+)" + number, section):
+        if wrong_axis(axis): return wrong_axis(axis)
     total = sum(k["macs"] for k in d["kernels"])
     for name, macs, multipliers in [(k["name"], k["macs"], k["multipliers"]) for k in d["kernels"] if k["macs"]] + [("the core", total, d["multipliers"])]:
         found = re.search(rf">{name}: ([\d.]+) of ([\d ]+) = ([\d.]+) %<", section)
@@ -327,6 +350,8 @@ def check_simulation():
     for name, bad in (("no JSON", "{"), ("another core", lines(dict(report, kernels=report["kernels"][:1]))), ("other names", lines(dict(report, kernels=report["kernels"][::-1]))), ("no cycles", lines(dict(report, counters={})))):
         r = run(path, "fold", "json", *options, "simulation", bad)
         case(f"simulation/{name}", "" if r.returncode == 3 and b"MLO_E_FORMAT" in r.stderr else f"{r.returncode} {r.stderr.decode()[-200:]}")
+    once = run(save(b.model("mvu_0_y", 1), "once"), "fold", "html", *options).stdout.decode()
+    case("simulation/one iteration", "" if ">Predicted timeline: iteration 0<" in once and ">Predicted timeline: iterations 0 and 1<" in page.decode() else re.findall("timeline: [^<]*", once))
     r = run(t.model("mlp-res"), "read", "json", "simulation", lines(report))
     case("simulation/not folded", "" if r.returncode == 2 else f"{r.returncode} {r.stderr.decode()[-200:]}")
 
@@ -400,6 +425,11 @@ def odd_models():
     outer = helper.make_node("Scan", ["x", "w"], ["y", "taps"], name="outer", num_scan_inputs=1, body=body)
     yield "nested", model([helper.make_node("Relu", ["k"], ["z"]), outer], [info("x", 4), info("k", 4)], [info("y", 4), info("taps", 3, 4)],
                           [helper.make_tensor("w", T.FLOAT, [3, 4], range(12)), helper.make_tensor("v", T.FLOAT, [2, 4], range(8))])
+    body = helper.make_graph([helper.make_node("Add", ["s", "p"], ["t"]), helper.make_node("ReduceSum", ["t"], ["u"], keepdims=0), helper.make_node("Neg", ["t"], ["v"])], "b", [info("s", 4), info("p", 4)],
+                             [info("t", 4), info("u"), info("v", 4)])
+    yield "taps", model([helper.make_node("Scan", ["x", "w"], ["y", "sums", "more"], name="l", num_scan_inputs=1, body=body)], [info("x", 4)], [info("y", 4), info("sums", 3), info("more", 3, 4)],
+                        [helper.make_tensor("w", T.FLOAT, [3, 4], range(12))])
+    yield "unknown", model([helper.make_node("Relu", ["x"], ["y"])], [info("x", None, 4)], [info("y", None, 4)])
     wide = [helper.make_node("Neg", ["x"], [f"n{i}"]) for i in range(60)] + [helper.make_node("Sum", [f"n{i}" for i in range(60)], ["y"])]
     yield "wide", model(wide, [info("x", 2)], [info("y", 2)])
     chain = [helper.make_node("Add", ["x" if i == 0 else f"n{i - 1}", "x"], [f"n{i}"]) for i in range(400)]
@@ -416,6 +446,11 @@ def check_odd():
     case("odd/evil/names", "" if d["inputs"][0]["name"] == EVIL and d["inputs"][0]["shape"] == [EVIL, 2] and d["graph"] == EVIL else str(d["inputs"]))
     page = run(t.at("evil.onnx"), "read", "html").stdout.decode()
     case("odd/evil/page", "" if "<script" not in page and "\x1b" not in page and "alert(1)" in "".join(Page(page).shown) else "the page runs a name, or lost it")
+    text, page = (run(t.at("taps.onnx"), "read", fmt).stdout.decode() for fmt in ("text", "html"))
+    columns = [re.match(r"\| \w* +", l).end() for l in text.splitlines() if re.match(r"\| (carried|taps)? +[suv] ", l)]
+    case("odd/taps/text", "" if len(columns) == 3 and len(set(columns)) == 1 else text)
+    case("odd/taps/page", "" if re.findall(r"<td>tap</td><td>(\w+)</td><td>(float \[[\d,]+\])", page) == [("sums", "float [3]"), ("more", "float [3,4]")] else page[-900:])
+    case("odd/unknown", "" if run(t.at("unknown.onnx"), "read", "text").stdout.count(b"float [?,4]") == 2 else "no [?,4]")
     d = json.loads(run(t.at("nested.onnx"), "read", "json").stdout)
     got = [(l["name"], l["iterations"], l["depth"], l["body_nodes"], l["carried"], l["per_iteration"], l["taps"], l["invariant"]) for l in d["loops"]]
     case("odd/nested/loops", "" if got == [("outer", 3, 0, 3, 1, 1, 1, 2), ("inner", 2, 1, 1, 1, 1, 0, 0)] else str(got))
@@ -527,4 +562,4 @@ def check_manifests():
 
 driver = build()
 t.main(check_models, check_sizes, check_chip, check_manifests, check_odd, check_refusals, check_locale, check_best, check_simulation,
-       check_command, floor=710)
+       check_command, floor=722)

@@ -569,7 +569,6 @@ static int mlo_rotation_find(
     mlo *m = in->m;
     const mlo_form f = mlo_body_form(in, name);
     memset(r, 0, sizeof *r);
-    *why = NULL;
     if (!mlo_form_known(&f) || f.rank < 2 || mlo_form_count(&f) < 1 || !mlo_may_turn(in, name))
         return 0;
     const mlo_heads at = { f.dims[f.rank - (second ? 1 : 2)],

@@ -102,7 +102,6 @@ static int mlo_say_round(
     const size_t n = m->model->graph->n_output;
     mlo_array **out = (mlo_array **)mlo_scratch(m, n, sizeof *out);
     if (!out) return mlo_failed(m);
-    for (size_t i = 0; i < n; i++) out[i] = NULL;
     mlo_run_model(m, inputs, d->n, NULL, out);
     for (int64_t t = 1; t < d->tokens && !m->error.code; t++)
         mlo_set_element(&inputs[0], t,

@@ -615,7 +615,6 @@ static int mlo_align_judge(mlo_align *a, mlo_rank *rank) {
         if (loop.forks > rank->forks) rank->forks = loop.forks;
         if (loop.size > rank->size) rank->size = loop.size;
     }
-    rank->first = a->n_chains ? a->root[0] : 0;
     return rank->score > 0;
 }
 

@@ -642,11 +642,10 @@ static int mlo_eval_env(mlo_env *e) {
 }
 
 /* Evaluates a graph on named inputs (an input with an initializer may be left out). out:
- * g->n_output arrays, the caller's to free. */
+ * g->n_output arrays, NULL before, the caller's to free, whether this fails or not. */
 static int mlo_eval(mlo *m, const mlo_graph *g, const mlo_array *inputs, size_t n,
     const mlo_observer *observer, mlo_array **out) {
     mlo_env e;
-    for (size_t i = 0; i < g->n_output; i++) out[i] = NULL;
     MLO_TRY(mlo_env_open(m, &e, g, NULL, observer));
     for (size_t i = 0; i < n && !m->error.code; i++)
         mlo_env_lend(&e, mlo_intern(m, inputs[i].name ? inputs[i].name : ""), &inputs[i]);
@@ -661,10 +660,5 @@ static int mlo_eval(mlo *m, const mlo_graph *g, const mlo_array *inputs, size_t 
             out[i]->name = g->output[i]->name;
         }
     mlo_env_close(&e);
-    if (m->error.code)
-        for (size_t i = 0; i < g->n_output; i++) {
-            mlo_array_free(m, out[i]);
-            out[i] = NULL;
-        }
     return mlo_failed(m);
 }

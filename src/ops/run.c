@@ -82,11 +82,13 @@ static int mlo_run_bind(
     return 0;
 }
 
-/* out: room for as many arrays as the graph has outputs; the caller frees each with mlo_array_free. */
+/* out: room for as many arrays as the graph has outputs; the caller frees each with mlo_array_free,
+ * whether this fails or not. */
 static int mlo_run_model(
     mlo *m, const mlo_array *inputs, size_t n, const mlo_observer *observer, mlo_array **out) {
     mlo_graph *g = m->model->graph;
     size_t count;
+    for (size_t i = 0; i < g->n_output; i++) out[i] = NULL;
     mlo_array *bound = (mlo_array *)mlo_scratch(m, g->n_input + 1, sizeof *bound);
     mlo_array **made = bound ? (mlo_array **)mlo_scratch(m, g->n_input + 1, sizeof *made) : NULL;
     for (size_t i = 0; made && i < g->n_input; i++) made[i] = NULL;
@@ -104,7 +106,6 @@ static int mlo_eval_observed(
     size_t k = m->model->graph->n_output;
     mlo_array **out = (mlo_array **)mlo_scratch(m, k + 1, sizeof *out);
     if (!out) return mlo_failed(m);
-    for (size_t i = 0; i < k; i++) out[i] = NULL;
     mlo_run_model(m, inputs, n, observer, out);
     for (size_t i = 0; i < k; i++) mlo_array_free(m, out[i]);
     mlo_scratch_free(m, out);
@@ -126,9 +127,9 @@ int mlo_run(
     size_t k = m->model->graph->n_output;
     mlo_array *copy = MLO_NEW_N(m, mlo_array, k + 1), **out = MLO_NEW_N(m, mlo_array *, k + 1);
     mlo_observer see = { m, mlo_run_see };
-    if (!copy || !out || mlo_run_model(m, inputs, n, m->watch ? &see : NULL, out))
-        return mlo_failed(m);
-    for (size_t i = 0; i < k; i++) mlo_array_keep(m, out[i], &copy[i]);
+    if (!copy || !out) return mlo_failed(m);
+    mlo_run_model(m, inputs, n, m->watch ? &see : NULL, out);
+    for (size_t i = 0; i < k && !m->error.code; i++) mlo_array_keep(m, out[i], &copy[i]);
     for (size_t i = 0; i < k; i++) mlo_array_free(m, out[i]);
     if (m->error.code) return mlo_failed(m);
     *outputs = copy;

@@ -781,12 +781,12 @@ static int mlo_blocks_of(
     mlo_call *c, const mlo_array *x, const mlo_array *index, int batch, mlo_blocks *b) {
     MLO_TRY(mlo_is_indices(c, index));
     b->batch = batch;
-    b->depth = index->rank ? (int)index->dims[index->rank - 1] : 0;
     if (index->rank < 1 || batch < 0 || batch >= index->rank
         || batch + index->dims[index->rank - 1] > x->rank || index->dims[index->rank - 1] < 1)
         return mlo_fail(c->m, MLO_E_SHAPE, c->node,
             "indices of rank %d do not fit data of rank %d with %d batch axes", index->rank,
             x->rank, batch);
+    b->depth = (int)index->dims[index->rank - 1];
     b->rows = b->block = b->whole = 1;
     for (int i = 0; i < index->rank - 1; i++) b->rows *= (size_t)index->dims[i];
     for (int i = batch + b->depth; i < x->rank; i++) b->block *= (size_t)x->dims[i];

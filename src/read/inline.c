@@ -118,9 +118,7 @@ static mlo_graph *mlo_copy_graph(mlo_call_site *c, const mlo_graph *from, int de
     if (!to || m->error.code) return NULL;
     *to = *from;
     memset(&to->values, 0, sizeof to->values); /* an index of its own, later */
-    to->node = NULL;
-    to->init = NULL;
-    to->input = to->output = to->info = NULL;
+    /* lists of its own: of none yet, what is pushed begins a new one */
     to->n_node = to->n_init = to->n_input = to->n_output = to->n_info = 0;
     for (size_t i = 0; i < from->n_input; i++) {
         mlo_value_info *v = mlo_copy_info(c, from->input[i]);

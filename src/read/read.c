@@ -324,7 +324,6 @@ static int mlo_constants(mlo *m, void *graph, void *user) {
         else if (mlo_graph_init(m, g, t))
             return mlo_failed(m);
     }
-    m->stale |= kept < g->n_node;
     g->n_node = kept;
     return 0;
 }
@@ -339,7 +338,6 @@ static void mlo_drop_initialized_inputs(mlo *m) {
     }
     /* the first version that allows it */
     if (kept < g->n_input && m->model->ir_version < 4) m->model->ir_version = 4;
-    m->stale |= kept < g->n_input;
     g->n_input = kept;
 }
 
@@ -548,7 +546,7 @@ static int mlo_read(mlo *m) {
         || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL))
         return mlo_failed(m);
     mlo_drop_initialized_inputs(m);
-    if (mlo_bind_options(m) || (m->stale && mlo_index(m, g)) || mlo_infer(m) || mlo_expand(m)
+    if (mlo_bind_options(m) || mlo_index(m, g) || mlo_infer(m) || mlo_expand(m)
         || mlo_fold_constants(m))
         return mlo_failed(m);
     return m->stale ? mlo_index(m, g) : 0;
