@@ -347,14 +347,16 @@ def check_changed_source():
 
 
 def check_data_file():
-    """What is larger than the limit goes to one file beside the model."""
-    r = run("copy", sample, "onnx", "data-limit=1000", "data-file=two.data", cwd=t.tmp)
-    write("two.onnx", r.stdout)
-    try:
-        why = differ(plain(onnx.load(t.at("two.onnx"))), plain(onnx.load(sample)))
-    except Exception as e:
-        why = f"{e} {r.stderr.decode()[-300:]}"
-    case("data file", why or ("" if len(r.stdout) < 100000 else "the model still holds the data"))
+    """What is larger than the limit goes to one file beside the model, whether it lies in a file or in memory (as of JSON that holds it)."""
+    held = write("held.json", json_format.MessageToJson(onnx.load(sample)))
+    for name, path in ("data file", sample), ("data file, of data in memory", held):
+        r = run("copy", path, "onnx", "data-limit=1000", "data-file=two.data", cwd=t.tmp)
+        write("two.onnx", r.stdout)
+        try:
+            why = differ(plain(onnx.load(t.at("two.onnx"))), plain(onnx.load(sample)))
+        except Exception as e:
+            why = f"{e} {r.stderr.decode()[-300:]}"
+        case(name, why or ("" if len(r.stdout) < 100000 else "the model still holds the data"))
     trips("data file", t.at("two.onnx"))
 
 
@@ -437,4 +439,4 @@ driver = build()
 sink = write("sink.onnx", kitchen_sink().SerializeToString())
 sample = t.model("mlp-res")
 t.main(check_elements, check_round_trips, check_refusals, check_json_refusals, check_changed_source, check_data_file, check_stage, check_locale, check_hostile, check_invalid,
-       floor=539)
+       floor=540)

@@ -87,24 +87,33 @@ static const char *mlo_name_free(mlo *m, mlo_map *names, const char *wanted) {
     return s;
 }
 
-static mlo_node *mlo_roll_node(mlo_roller *r, const char *op, const char *output) {
+/* A node with one output, and one input or two (b NULL). What lacked memory is NULL and is passed
+ * on: who adds the node hears of it. */
+static mlo_node *mlo_roll_node(
+    mlo_roller *r, const char *op, const char *output, const char *a, const char *b) {
     mlo_node *n = mlo_node_new(r->m, op, output);
-    if (!n || mlo_node_output(r->m, n, output)) return NULL;
+    mlo_node_output(r->m, n, output);
+    mlo_node_input(r->m, n, a);
+    mlo_node_input(r->m, n, b);
     return n;
 }
 
 static const char *mlo_roll_ints(
     mlo_roller *r, const char *wanted, const int64_t *ints, int64_t count) {
     const char *name = mlo_name_free(r->m, r->names, wanted);
-    mlo_tensor *t = name ? mlo_tensor_of_ints(r->m, name, ints, count) : NULL;
-    return t && !mlo_graph_init(r->m, r->g, t) ? name : NULL;
+    return mlo_graph_init(r->m, r->g, mlo_tensor_of_ints(r->m, name, ints, count)) ? NULL : name;
+}
+
+/* One number (count 1: as a list), by a name that all who want it share. */
+static const char *mlo_roll_number(mlo_roller *r, const char *name, int64_t number, int count) {
+    name = mlo_intern(r->m, name);
+    return mlo_map_get(r->names, name) ? name : mlo_roll_ints(r, name, &number, count);
 }
 
 static int mlo_roll_info(mlo_roller *r, mlo_graph *g, const char *name, const mlo_form *f) {
     /* the result of an unknown operator has no type to declare */
-    mlo_value_info *v = f->dtype ? mlo_info_new(r->m, name, f) : NULL;
-    if (!f->dtype) return 0;
-    return v && MLO_PUSH(r->m, g->info, g->n_info, v) ? 0 : mlo_failed(r->m);
+    if (f->dtype) MLO_PUSH(r->m, g->info, g->n_info, mlo_info_new(r->m, name, f));
+    return mlo_failed(r->m);
 }
 
 static mlo_form mlo_form_stacked(const mlo_form *f, int64_t n) {
@@ -323,23 +332,18 @@ static int mlo_roll_feeds(mlo_roller *r) {
 /* ---- stacks --------------------------------------------------------------- */
 
 static int mlo_roll_made(mlo_roller *r, mlo_node *n) {
-    return n && MLO_PUSH(r->m, r->made, r->n_made, n) ? 0 : mlo_failed(r->m);
+    MLO_PUSH(r->m, r->made, r->n_made, n);
+    return mlo_failed(r->m);
 }
 
 /* Adds axis 0 (of size 1) to a value by Unsqueeze, whose axes were an attribute before opset 13. */
-static const char *mlo_roll_unsqueeze(mlo_roller *r, const char *value) {
+static const char *mlo_roll_unsqueeze(mlo_roller *r, const char *value, const char *row) {
     const int64_t zero = 0;
-    const char *out = mlo_name_free(r->m, r->names, mlo_format(r->m, "%s.%s.row", r->name, value));
-    mlo_node *n = out ? mlo_roll_node(r, "Unsqueeze", out) : NULL;
-    if (!n || mlo_node_input(r->m, n, value)) return NULL;
-    if (r->opset < 13) {
-        if (mlo_attr_ints(r->m, n, "axes", &zero, 1)) return NULL;
-    } else {
-        const char *axes = mlo_intern(r->m, "mlo.axes0");
-        if (!mlo_map_get(r->names, axes)) axes = mlo_roll_ints(r, "mlo.axes0", &zero, 1);
-        if (!axes || mlo_node_input(r->m, n, axes)) return NULL;
-    }
-    return mlo_roll_made(r, n) ? NULL : out;
+    const int attribute = r->opset < 13;
+    const char *axes = attribute ? NULL : mlo_roll_number(r, "mlo.axes0", zero, 1);
+    mlo_node *n = mlo_roll_node(r, "Unsqueeze", row, value, axes);
+    if (attribute) mlo_attr_ints(r->m, n, "axes", &zero, 1);
+    return mlo_roll_made(r, n) ? NULL : row;
 }
 
 /* One value of a stack in a form that Concat takes: 4-bit integers as int8, and, with `rows`, a new
@@ -348,23 +352,16 @@ static const char *mlo_roll_part(mlo_roller *r, const mlo_value *v, int rows, in
     const char *name = v->name;
     if (nibbles) {
         name = mlo_name_free(r->m, r->names, mlo_format(r->m, "%s.%s.int8", r->name, v->name));
-        mlo_node *cast = name ? mlo_roll_node(r, "Cast", name) : NULL;
-        if (!cast || mlo_node_input(r->m, cast, v->name) || mlo_attr_int(r->m, cast, "to", MLO_INT8)
-            || mlo_roll_made(r, cast))
-            return NULL;
+        mlo_node *cast = mlo_roll_node(r, "Cast", name, v->name, NULL);
+        mlo_attr_int(r->m, cast, "to", MLO_INT8);
+        mlo_roll_made(r, cast);
     }
     if (!rows) return name;
-    if (!v->tensor || v->tensor->n_dims) return mlo_roll_unsqueeze(r, name);
-    const int64_t one = 1;
-    const char *shape = mlo_intern(r->m, "mlo.shape1");
-    const char *out = mlo_name_free(
+    const char *row = mlo_name_free(
         r->m, r->names, mlo_format(r->m, "%s.%s.row", r->name, v->name));
-    if (shape && !mlo_map_get(r->names, shape)) shape = mlo_roll_ints(r, "mlo.shape1", &one, 1);
-    mlo_node *n = out && shape ? mlo_roll_node(r, "Reshape", out) : NULL;
-    if (!n || mlo_node_input(r->m, n, name) || mlo_node_input(r->m, n, shape)
-        || mlo_roll_made(r, n))
-        return NULL;
-    return out;
+    if (!v->tensor || v->tensor->n_dims) return mlo_roll_unsqueeze(r, name, row);
+    const char *shape = mlo_roll_number(r, "mlo.shape1", 1, 1);
+    return mlo_roll_made(r, mlo_roll_node(r, "Reshape", row, name, shape)) ? NULL : row;
 }
 
 /* Stacks n values along a new first axis; returns the stack's name. */
@@ -380,25 +377,23 @@ static const char *mlo_roll_stack(
     int rows = !constant || f.rank < 1 || f.rank >= MLO_MAX_RANK || !mlo_form_count(&f);
     if (nibbles) f.dtype = MLO_INT8;
     const char *name = mlo_name_free(m, r->names, wanted);
+    if (!name) return NULL;
     const char *rowed = rows ? name : mlo_name_free(m, r->names, mlo_format(m, "%s.rows", wanted));
-    mlo_node *concat = rowed ? mlo_roll_node(r, "Concat", rowed) : NULL;
-    if (!concat || mlo_attr_int(m, concat, "axis", 0)) return NULL;
+    mlo_node *concat = mlo_roll_node(r, "Concat", rowed, NULL, NULL);
+    if (mlo_attr_int(m, concat, "axis", 0)) return NULL;
     for (int k = 0; k < n; k++) {
         const char *part = NULL;
         for (int j = 0; j < k && rows && !part; j++)
             if (value[j] == value[k]) part = concat->input[j];
         if (!part) part = mlo_roll_part(r, value[k], rows, nibbles);
-        if (!part || mlo_node_input(m, concat, part)) return NULL;
+        if (mlo_node_input(m, concat, part)) return NULL;
     }
     mlo_form stacked = mlo_form_stacked(&f, n);
     if (mlo_roll_made(r, concat) || mlo_roll_info(r, r->g, name, &stacked)) return NULL;
     if (rows) return name;
     const char *shape = mlo_roll_ints(
         r, mlo_format(m, "%s.shape", wanted), stacked.dims, stacked.rank);
-    mlo_node *reshape = shape ? mlo_roll_node(r, "Reshape", name) : NULL;
-    if (!reshape || mlo_node_input(m, reshape, rowed) || mlo_node_input(m, reshape, shape)
-        || mlo_roll_made(r, reshape))
-        return NULL;
+    mlo_roll_made(r, mlo_roll_node(r, "Reshape", name, rowed, shape));
     f.dims[0] *= n;
     return mlo_roll_info(r, r->g, rowed, &f) ? NULL : name;
 }
@@ -446,18 +441,15 @@ static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
     else {
         const mlo_form scalar = { MLO_INT64, 0, { 0 } };
         index = mlo_roll_ints(r, wanted, pick, r->iterations);
-        inner = index ? mlo_name_free(m, r->names, mlo_format(m, "%s.i", wanted)) : NULL;
-        if (!inner || mlo_node_input(m, r->scan, index)
-            || mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &scalar))
-            return mlo_failed(m);
+        inner = mlo_name_free(m, r->names, mlo_format(m, "%s.i", wanted));
+        mlo_node_input(m, r->scan, index);
+        MLO_TRY(mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &scalar));
     }
-    const char *stack = mlo_roll_stack(
-        r, distinct, n, mlo_format(m, "%s.%s.choices", r->name, f->value[0]->name));
-    mlo_node *gather = stack ? mlo_roll_node(r, "Gather", f->name) : NULL;
-    if (!gather || mlo_node_input(m, gather, stack) || mlo_node_input(m, gather, inner)
-        || mlo_attr_int(m, gather, "axis", 0))
-        return mlo_failed(m);
-    if (mlo_graph_add(m, r->body, gather)) return mlo_failed(m);
+    const char *choices = mlo_format(m, "%s.%s.choices", r->name, f->value[0]->name);
+    const char *stack = mlo_roll_stack(r, distinct, n, choices);
+    mlo_node *gather = mlo_roll_node(r, "Gather", f->name, stack, inner);
+    mlo_attr_int(m, gather, "axis", 0);
+    MLO_TRY(mlo_graph_add(m, r->body, gather));
     return mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, f->value[0], NULL);
 }
 
@@ -468,19 +460,30 @@ static int mlo_roll_scan_input(mlo_roller *r, mlo_feed *f) {
     const char *stack = mlo_roll_stack(
         r, f->value, r->iterations, mlo_format(m, "%s.%s.all", r->name, f->name));
     const char *inner = f->name;
-    if (!stack || mlo_node_input(m, r->scan, stack)) return mlo_failed(m);
+    MLO_TRY(mlo_node_input(m, r->scan, stack));
     if (form.dtype != MLO_INT4 && form.dtype != MLO_UINT4)
         return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, f->value[0], NULL);
     mlo_form wide = form;
     wide.dtype = MLO_INT8;
     inner = mlo_name_free(m, r->names, mlo_format(m, "%s.int8", f->name));
-    mlo_node *cast = inner ? mlo_roll_node(r, "Cast", f->name) : NULL;
-    if (!cast || mlo_node_input(m, cast, inner) || mlo_attr_int(m, cast, "to", form.dtype)
-        || mlo_graph_add(m, r->body, cast))
-        return mlo_failed(m);
-    if (mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, NULL, &form))
-        return mlo_failed(m);
+    mlo_node *cast = mlo_roll_node(r, "Cast", f->name, inner, NULL);
+    mlo_attr_int(m, cast, "to", form.dtype);
+    MLO_TRY(mlo_graph_add(m, r->body, cast));
+    MLO_TRY(mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, NULL, &form));
     return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &wide);
+}
+
+/* ONNX Runtime refuses a Scan without scan inputs: adds one that counts iterations. */
+static int mlo_roll_count(mlo_roller *r) {
+    mlo *m = r->m;
+    const mlo_form scalar = { MLO_INT64, 0, { 0 } };
+    int64_t *count = MLO_NEW_N(m, int64_t, (size_t)r->iterations);
+    if (!count) return mlo_failed(m);
+    for (int k = 0; k < r->iterations; k++) count[k] = k;
+    const char *index = mlo_format(m, "%s.iterations", r->name);
+    mlo_node_input(m, r->scan, mlo_roll_ints(r, index, count, r->iterations));
+    const char *inner = mlo_name_free(m, r->names, mlo_format(m, "%s.iteration", r->name));
+    return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &scalar);
 }
 
 /* Names all feeds, and makes the Scan's inputs: first the states, then at least one scan input. */
@@ -501,13 +504,12 @@ static int mlo_roll_inputs(mlo_roller *r) {
         else
             f->name = mlo_format(
                 m, "%s.%s", first, mlo_slot_title(m, user, f->slot, f->value[0]->tensor != NULL));
-        if (!f->name || !(f->name = mlo_name_free(m, r->names, f->name))) return mlo_failed(m);
+        if (!(f->name = mlo_name_free(m, r->names, f->name))) return mlo_failed(m);
         if (f->role != MLO_ROLE_CARRIED) continue;
         mlo_value *like = mlo_value_of(
             r->g, r->g->node[mlo_roll_at(r, 0, f->position)]->output[f->output]);
-        if (mlo_node_input(m, r->scan, f->value[0]->name)
-            || mlo_roll_declare(r, &r->body->input, &r->body->n_input, f->name, like, NULL))
-            return mlo_failed(m);
+        mlo_node_input(m, r->scan, f->value[0]->name);
+        MLO_TRY(mlo_roll_declare(r, &r->body->input, &r->body->n_input, f->name, like, NULL));
     }
     for (size_t i = 0; i < r->n_feeds; i++) {
         if (r->feed[i].role == MLO_ROLE_STACKED && mlo_roll_scan_input(r, &r->feed[i]))
@@ -515,30 +517,15 @@ static int mlo_roll_inputs(mlo_roller *r) {
         if (r->feed[i].role == MLO_ROLE_SELECTED && mlo_roll_select(r, &r->feed[i]))
             return mlo_failed(m);
     }
-    /* ONNX Runtime refuses a Scan without scan inputs: add one that counts iterations */
-    if (r->scan->n_input == states) {
-        const mlo_form scalar = { MLO_INT64, 0, { 0 } };
-        int64_t *count = MLO_NEW_N(m, int64_t, (size_t)r->iterations);
-        for (int k = 0; count && k < r->iterations; k++) count[k] = k;
-        const char *index = count
-            ? mlo_roll_ints(r, mlo_format(m, "%s.iterations", r->name), count, r->iterations)
-            : NULL;
-        const char *inner = index
-            ? mlo_name_free(m, r->names, mlo_format(m, "%s.iteration", r->name))
-            : NULL;
-        if (!inner || mlo_node_input(m, r->scan, index)
-            || mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &scalar))
-            return mlo_failed(m);
-    }
+    if (r->scan->n_input == states) MLO_TRY(mlo_roll_count(r));
     return mlo_attr_int(m, r->scan, "num_scan_inputs", (int64_t)(r->scan->n_input - states));
 }
 
 /* Is output o of the node at position p of instance k used outside of this loop? */
 static int mlo_roll_used_outside(const mlo_roller *r, int k, int p, int o) {
     int x = mlo_roll_at(r, k, p);
-    const char *name = r->g->node[x]->output[o];
-    mlo_value *v = name && *name ? (mlo_value *)mlo_map_get(&r->g->values, name) : NULL;
-    if (!v) return 0;
+    const mlo_value *v = mlo_value_of(r->g, r->g->node[x]->output[o]);
+    if (!v) return 0; /* an output that is left out */
     if (v->is_output) return 1;
     for (int u = r->net->use_at[x]; u < r->net->use_at[x + 1]; u++)
         if (r->net->in[r->net->use[u]] == v
@@ -550,8 +537,7 @@ static int mlo_roll_used_outside(const mlo_roller *r, int k, int p, int o) {
 /* What a value of instance 0 is called in the body: its own name, unless the outer graph keeps that
  * name for a tap. */
 static const char *mlo_roll_inner(mlo_roller *r, const char *name) {
-    mlo_value *v = name && *name ? (mlo_value *)mlo_map_get(&r->g->values, name) : NULL;
-    const char *bound = v ? (const char *)mlo_map_get(&r->bound, v) : NULL;
+    const char *bound = (const char *)mlo_map_get(&r->bound, mlo_value_of(r->g, name));
     return bound ? bound : name;
 }
 
@@ -637,8 +623,7 @@ static int mlo_roll_copy(mlo_roller *r, int p) {
     }
     for (size_t o = 0; o < from->n_output; o++) {
         const char *name = mlo_roll_inner(r, from->output[o]);
-        mlo_value *v = from->output[o] && *from->output[o] ? mlo_value_of(r->g, from->output[o])
-                                                           : NULL;
+        const mlo_value *v = mlo_value_of(r->g, from->output[o]);
         if (mlo_node_output(m, n, name ? name : "")) return mlo_failed(m);
         if (v && v->info && mlo_roll_declare(r, &r->body->info, &r->body->n_info, name, v, NULL))
             return mlo_failed(m);
@@ -665,9 +650,7 @@ static int mlo_roll_output(mlo_roller *r, int p, int o, const char *outer) {
     for (size_t i = 0; i < r->body->n_output; i++)
         if (mlo_eq(r->body->output[i]->name, name)) {
             const char *copy = mlo_name_free(m, r->names, mlo_format(m, "%s.copy", name));
-            mlo_node *n = copy ? mlo_roll_node(r, "Identity", copy) : NULL;
-            if (!n || mlo_node_input(m, n, name) || mlo_graph_add(m, r->body, n))
-                return mlo_failed(m);
+            MLO_TRY(mlo_graph_add(m, r->body, mlo_roll_node(r, "Identity", copy, name, NULL)));
             name = copy;
             break;
         }
@@ -686,7 +669,7 @@ static int mlo_roll_states(mlo_roller *r) {
         for (size_t k = 0; k < r->scan->n_output; k++)
             if (mlo_eq(r->scan->output[k], last))
                 last = mlo_name_free(m, r->names, mlo_format(m, "%s.last", f->name));
-        if (!last || mlo_roll_output(r, f->position, f->output, last)) return mlo_failed(m);
+        MLO_TRY(mlo_roll_output(r, f->position, f->output, last));
     }
     return 0;
 }
@@ -706,19 +689,15 @@ static int mlo_roll_tap(mlo_roller *r, int p, int o) {
     const char *stack = mlo_name_free(m, r->names, mlo_format(m, "%s.%s.taps", r->name, first));
     mlo_form f = mlo_form_of(mlo_value_of(r->g, first));
     mlo_form stacked = mlo_form_stacked(&f, r->iterations);
-    if (!stack || mlo_roll_output(r, p, o, stack) || mlo_roll_info(r, r->g, stack, &stacked))
-        return mlo_failed(m);
+    mlo_roll_output(r, p, o, stack);
+    MLO_TRY(mlo_roll_info(r, r->g, stack, &stacked));
     for (int k = 0; k < upto; k++) {
         if (!mlo_roll_used_outside(r, k, p, o)) continue;
-        const int64_t at = k;
-        const char *index = mlo_format(m, "mlo.index%d", k);
-        if (index && !mlo_map_get(r->names, index)) index = mlo_roll_ints(r, index, &at, -1);
-        mlo_node *n = index
-            ? mlo_roll_node(r, "Gather", r->g->node[mlo_roll_at(r, k, p)]->output[o])
-            : NULL;
-        if (!n || mlo_node_input(m, n, stack) || mlo_node_input(m, n, index)
-            || mlo_attr_int(m, n, "axis", 0) || mlo_roll_made(r, n))
-            return mlo_failed(m);
+        const char *name = r->g->node[mlo_roll_at(r, k, p)]->output[o];
+        const char *index = mlo_roll_number(r, mlo_format(m, "mlo.index%d", k), k, -1);
+        mlo_node *n = mlo_roll_node(r, "Gather", name, stack, index);
+        mlo_attr_int(m, n, "axis", 0);
+        MLO_TRY(mlo_roll_made(r, n));
     }
     return 0;
 }
@@ -732,10 +711,8 @@ static int mlo_roll_bind(mlo_roller *r) {
             if (!mlo_roll_used_outside(r, 0, p, (int)o)) continue;
             const char *name = mlo_name_free(
                 r->m, r->names, mlo_format(r->m, "%s.%s", r->name, n->output[o]));
-            if (!name
-                || mlo_map_put(r->m, &r->bound, mlo_map_get(&r->g->values, n->output[o]),
-                    (void *)(uintptr_t)name))
-                return mlo_failed(r->m);
+            MLO_TRY(mlo_map_put(r->m, &r->bound, mlo_map_get(&r->g->values, n->output[o]),
+                (void *)(uintptr_t)name));
         }
     }
     return 0;

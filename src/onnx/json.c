@@ -38,7 +38,7 @@ static void mlo_print_number(char *to, double v, int single) {
     for (const char *p = to; *p; p++) {
         if ((*p >= '0' && *p <= '9') || *p == '-' || *p == '+' || *p == 'e')
             *out++ = *p;
-        else if (out == to || out[-1] != '.')
+        else if (out[-1] != '.')
             *out++ = '.';
     }
     *out = 0;
@@ -101,13 +101,13 @@ static void mlo_json_base64(mlo_out *o, const unsigned char *p, size_t n) {
 static void mlo_json_inline(mlo_out *o, const mlo_tensor *t) {
     enum { STEP = MLO_WINDOW / 3 * 3 };
     unsigned char *window = (unsigned char *)mlo_scratch(o->m, STEP, 1);
-    for (uint64_t at = 0; window && at < t->length && !o->failed; at += STEP) {
-        size_t n = t->length - at < STEP ? (size_t)(t->length - at) : STEP;
-        if (mlo_source_read(o->m, t->source, t->offset + at, window, n)) {
+    o->failed |= !window;
+    for (uint64_t at = 0; at < t->length && !o->failed; at += STEP) {
+        size_t n = (size_t)mlo_min((int64_t)(t->length - at), STEP);
+        if (mlo_source_read(o->m, t->source, t->offset + at, window, n))
             o->failed = 1;
-            break;
-        }
-        mlo_json_base64(o, window, n);
+        else
+            mlo_json_base64(o, window, n);
     }
     mlo_scratch_free(o->m, window);
 }
@@ -119,9 +119,7 @@ static void mlo_json_scalar(mlo_out *o, const mlo_field *f, const void *message,
         : f->kind == MLO_K_DOUBLE     ? *(const double *)p
                                       : 0;
     switch (f->kind) {
-    case MLO_K_STRING:
-        mlo_json_string(o, *(const char *const *)p ? *(const char *const *)p : "");
-        return;
+    case MLO_K_STRING: mlo_json_string(o, *(const char *const *)p); return;
     case MLO_K_BYTES:
         mlo_out_put(o, "\"", 1);
         if (f->flags & MLO_F_RAW && ((const mlo_tensor *)message)->source)
@@ -324,8 +322,7 @@ static int mlo_json_fail(mlo_json_in *j, const char *what, const char *value) {
         if (j->path[i].index >= 0)
             n += (size_t)snprintf(where + n, sizeof where - n, "[%ld]", j->path[i].index);
     }
-    return mlo_fail_at(
-        j->m, MLO_E_FORMAT, NULL, "JSON: %s%s %s%.80s", where, *where ? ":" : "", what, value);
+    return mlo_fail_at(j->m, MLO_E_FORMAT, NULL, "JSON: %s: %s%.80s", where, what, value);
 }
 
 /* Is this JSON name field f's: "opType", or "op_type"? */
@@ -347,8 +344,7 @@ static int mlo_json_whole(const cJSON *v, int64_t low, uint64_t high, uint64_t *
     uint64_t size;
     double d = v->valuedouble;
     int minus = s ? *s == '-' : d < 0;
-    if (!s && (!cJSON_IsNumber(v) || floor(d) < d || floor(d) > d || fabs(d) > 9007199254740991.0))
-        return 0;
+    if (!s && (!cJSON_IsNumber(v) || floor(d) < d || fabs(d) > 9007199254740991.0)) return 0;
     if (!s) size = (uint64_t)fabs(d);
     /* as json_format: "1e3" and "2.0" are whole numbers too */
     else if (!mlo_parse_u64(s + minus, &size)) {
@@ -522,13 +518,11 @@ static int mlo_fail_as(
 /* An error document from an earlier stage of a pipe becomes this handle's failure, word for word. */
 static int mlo_json_passed_on(mlo *m, const cJSON *root) {
     static const char *const keys[] = { "stage", "code", "node", "op", "message" };
-    const cJSON *error = cJSON_IsObject(root) && root->child && !root->child->next
-            && mlo_eq(root->child->string, "error")
-        ? root->child
-        : NULL;
+    const cJSON *error = root->child;
     const char *text[5];
     mlo_code code = MLO_E_FORMAT;
-    if (!cJSON_IsObject(error)) return 0;
+    if (!error || error->next || !mlo_eq(error->string, "error") || !cJSON_IsObject(error))
+        return 0;
     for (int i = 0; i < 5; i++) {
         const cJSON *v = cJSON_GetObjectItemCaseSensitive(error, keys[i]);
         text[i] = cJSON_IsString(v) ? v->valuestring : "";
@@ -582,9 +576,9 @@ static mlo_model *mlo_json_read(mlo *m, const char *text, size_t n) {
 }
 
 static mlo_model *mlo_json_model(mlo *m, const char *text, size_t n) {
-    const char *end = NULL;
+    const char *end = text;
     cJSON *root = cJSON_ParseWithLengthOpts(text, n, &end, 0);
-    size_t at = end ? (size_t)(end - text) : 0;
+    size_t at = (size_t)(end - text);
     if (!root) {
         mlo_fail_at(m, MLO_E_FORMAT, NULL,
             "the JSON breaks off or goes wrong at byte %zu of %zu: '%.*s'", at, n,

@@ -452,10 +452,11 @@ static void *mlo_default_open(void *user, const char *path, uint64_t *size) {
     (void)user;
     FILE *f = fopen(path, "rb");
     if (!f) return NULL;
-    long end = fseek(f, 0, SEEK_END) ? -1 : ftell(f);
+    fseek(f, 0, SEEK_END);
+    long end = ftell(f);
+    rewind(f);
     /* a directory opens, but does not read */
-    if (end < 0 || fseek(f, 0, SEEK_SET)
-        || (end > 0 && (getc(f) == EOF || fseek(f, 0, SEEK_SET)))) {
+    if (end < 0 || (end > 0 && getc(f) == EOF)) {
         fclose(f);
         return NULL;
     }
@@ -589,10 +590,15 @@ static bool mlo_wire_pull(pb_istream_t *s, pb_byte_t *to, size_t count) {
     return true;
 }
 
+/* The length in front of a string, no larger than what is left. */
+static bool mlo_wire_length(pb_istream_t *s, uint32_t *n) {
+    return pb_decode_varint32(s, n) && *n <= s->bytes_left;
+}
+
 static bool mlo_wire_skip(pb_istream_t *s, pb_wire_type_t type) {
     uint32_t n;
     if (type != PB_WT_STRING) return pb_skip_field(s, type);
-    if (!pb_decode_varint32(s, &n) || n > s->bytes_left) return false;
+    if (!mlo_wire_length(s, &n)) return false;
     ((mlo_wire *)s->state)->at += n;
     s->bytes_left -= n;
     return true;
@@ -604,7 +610,6 @@ static const char *mlo_wire_bytes(pb_istream_t *s, size_t n, void **scratch) {
     mlo_wire *w = (mlo_wire *)s->state;
     size_t have = 0;
     const unsigned char *p = n ? mlo_wire_look(w, &have) : (const unsigned char *)"";
-    if (n && !have) return NULL;
     if (n <= have) {
         w->at += n;
         s->bytes_left -= n;
@@ -618,7 +623,7 @@ static bool mlo_wire_string(pb_istream_t *s, const char **to) {
     mlo_wire *w = (mlo_wire *)s->state;
     uint32_t n;
     void *scratch = NULL;
-    if (!pb_decode_varint32(s, &n) || n > s->bytes_left) return false;
+    if (!mlo_wire_length(s, &n)) return false;
     const char *p = mlo_wire_bytes(s, n, &scratch);
     if (p && !mlo_utf8(p, n))
         mlo_fail_at(w->m, MLO_E_FORMAT, NULL,
@@ -637,7 +642,7 @@ static bool mlo_wire_data(pb_istream_t *s, const mlo_field *f, void *message, ml
     mlo_wire *w = (mlo_wire *)s->state;
     mlo_tensor *t = f->flags & MLO_F_RAW ? (mlo_tensor *)message : NULL;
     uint32_t n;
-    if (!pb_decode_varint32(s, &n) || n > s->bytes_left) return false;
+    if (!mlo_wire_length(s, &n)) return false;
     if (t) {
         t->source = NULL;
         t->offset = t->length = 0;
@@ -847,7 +852,9 @@ static int mlo_out_end(mlo_out *o) {
                      : mlo_failed(o->m);
 }
 
-/* A first pass, on nanopb's sizing stream, notes the sizes of all submessages in the order of
+/* A failure sticks to mlo_out (and to the handle), and what is written after it goes nowhere: none
+ * of the functions below says how it went, mlo_out_end does.
+ * A first pass, on nanopb's sizing stream, notes the sizes of all submessages in the order of
  * writing; the second pass uses them up. */
 typedef struct {
     mlo_out *out;
@@ -867,64 +874,62 @@ static bool mlo_encode_push(pb_ostream_t *s, const pb_byte_t *bytes, size_t n) {
 }
 
 /* Writes all raw bytes of a tensor, through a window when they lie in a file. */
-static int mlo_out_tensor(mlo_out *o, const mlo_tensor *t) {
+static void mlo_out_tensor(mlo_out *o, const mlo_tensor *t) {
     if (!t->source) {
         mlo_out_put(o, t->raw.data, t->raw.n);
-        return o->failed;
+        return;
     }
     char *window = (char *)mlo_scratch(o->m, MLO_WINDOW, 1);
-    for (uint64_t at = 0; window && !o->failed && at < t->length; at += MLO_WINDOW) {
-        size_t n = t->length - at < MLO_WINDOW ? (size_t)(t->length - at) : MLO_WINDOW;
+    o->failed |= !window;
+    for (uint64_t at = 0; at < t->length && !o->failed; at += MLO_WINDOW) {
+        size_t n = (size_t)mlo_min((int64_t)(t->length - at), MLO_WINDOW);
         if (mlo_source_read(o->m, t->source, t->offset + at, window, n))
             o->failed = 1;
         else
             mlo_out_put(o, window, n);
     }
     mlo_scratch_free(o->m, window);
-    return !window || o->failed;
 }
 
 /* Writes raw_data that lies in a source: the first pass counts it, the second streams it past
  * nanopb. */
-static bool mlo_encode_raw(pb_ostream_t *s, mlo_encoder *e, const mlo_tensor *t) {
-    if (!pb_encode_varint(s, t->length)) return false;
-    if (!s->callback) return pb_write(s, NULL, (size_t)t->length);
+static void mlo_encode_raw(pb_ostream_t *s, mlo_encoder *e, const mlo_tensor *t) {
+    pb_encode_varint(s, t->length);
     s->bytes_written += (size_t)t->length;
-    return !mlo_out_tensor(e->out, t);
+    if (s->callback) mlo_out_tensor(e->out, t);
 }
 
-static bool mlo_encode_number(pb_ostream_t *s, const mlo_field *f, const void *p) {
+static void mlo_encode_number(pb_ostream_t *s, const mlo_field *f, const void *p) {
     int32_t small;
     uint64_t bits;
-    if (f->kind == MLO_K_FLOAT) return pb_encode_fixed32(s, p);
-    if (f->kind == MLO_K_DOUBLE) return pb_encode_fixed64(s, p);
-    if (f->kind == MLO_K_INT64 || f->kind == MLO_K_UINT64) {
+    switch (f->kind) {
+    case MLO_K_FLOAT: pb_encode_fixed32(s, p); break;
+    case MLO_K_DOUBLE: pb_encode_fixed64(s, p); break;
+    case MLO_K_INT64:
+    case MLO_K_UINT64:
         memcpy(&bits, p, sizeof bits);
-        return pb_encode_varint(s, bits);
+        pb_encode_varint(s, bits);
+        break;
+    default: memcpy(&small, p, sizeof small); pb_encode_varint(s, (uint64_t)(int64_t)small);
     }
-    memcpy(&small, p, sizeof small);
-    return pb_encode_varint(s, (uint64_t)(int64_t)small);
 }
 
-static bool mlo_encode_packed(pb_ostream_t *s, const mlo_field *f, const char *list, size_t n) {
+static void mlo_encode_packed(pb_ostream_t *s, const mlo_field *f, const char *list, size_t n) {
     pb_ostream_t sizing = PB_OSTREAM_SIZING;
     size_t size = mlo_field_size(f);
-    for (size_t i = 0; i < n; i++)
-        if (!mlo_encode_number(&sizing, f, list + i * size)) return false;
-    if (!pb_encode_tag(s, PB_WT_STRING, f->number) || !pb_encode_varint(s, sizing.bytes_written))
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (!mlo_encode_number(s, f, list + i * size)) return false;
-    return true;
+    for (size_t i = 0; i < n; i++) mlo_encode_number(&sizing, f, list + i * size);
+    pb_encode_tag(s, PB_WT_STRING, f->number);
+    pb_encode_varint(s, sizing.bytes_written);
+    for (size_t i = 0; i < n; i++) mlo_encode_number(s, f, list + i * size);
 }
 
-static bool mlo_encode_message(pb_ostream_t *s, mlo_encoder *e, int id, const void *message);
+static void mlo_encode_message(pb_ostream_t *s, mlo_encoder *e, int id, const void *message);
 
 enum { MLO_DATA_ALIGN = 64 };
 static uint64_t mlo_data_bytes(const mlo_tensor *t) { return t->source ? t->length : t->raw.n; }
 
 /* Writes a tensor whose bytes go to the data file: the same message, as external data. */
-static bool mlo_encode_external(pb_ostream_t *s, mlo_encoder *e, const mlo_tensor *t) {
+static void mlo_encode_external(pb_ostream_t *s, mlo_encoder *e, const mlo_tensor *t) {
     char offset[24], length[24];
     mlo_entry external[3] = { { 0, "location", e->data }, { 0, "offset", offset },
         { 0, "length", length } };
@@ -934,11 +939,12 @@ static bool mlo_encode_external(pb_ostream_t *s, mlo_encoder *e, const mlo_tenso
     e->data_at += (mlo_data_bytes(t) + MLO_DATA_ALIGN - 1) / MLO_DATA_ALIGN * MLO_DATA_ALIGN;
     view.source = NULL;
     view.raw.data = NULL;
+    view.raw.n = 0;
     view.external = external;
     view.n_external = 3;
     view.location = 1;
     view.has |= MLO_HAS(14);
-    return mlo_encode_message(s, e, MLO_M_TENSOR, &view);
+    mlo_encode_message(s, e, MLO_M_TENSOR, &view);
 }
 
 /* Writes the bytes that mlo_encode_external promised, in the same order. */
@@ -948,63 +954,72 @@ static int mlo_encode_data(mlo *m, void *tensor, void *user) {
     mlo_out *o = (mlo_out *)user;
     (void)m;
     if (mlo_data_bytes(t) <= MLO_REFERENCE) return 0;
-    if (mlo_out_tensor(o, t)) return 1;
+    mlo_out_tensor(o, t);
     mlo_out_put(
         o, zeros, (size_t)((MLO_DATA_ALIGN - mlo_data_bytes(t) % MLO_DATA_ALIGN) % MLO_DATA_ALIGN));
-    return 0;
+    return o->failed;
 }
 
-static bool mlo_encode_submessage(pb_ostream_t *s, mlo_encoder *e, int id, const void *message) {
-    if (s->callback)
-        return pb_encode_varint(s, e->size[e->at++]) && mlo_encode_message(s, e, id, message);
+static void mlo_encode_submessage(pb_ostream_t *s, mlo_encoder *e, int id, const void *message) {
+    if (s->callback) {
+        pb_encode_varint(s, e->size[e->at++]);
+        mlo_encode_message(s, e, id, message);
+        return;
+    }
     size_t slot = e->n, before = s->bytes_written;
     uint64_t *size = (uint64_t *)mlo_grow(e->m, e->size, e->n, &e->room, sizeof *size);
-    if (!size) return false;
+    if (!size) return;
     e->size = size;
     e->n++;
-    if (!mlo_encode_message(s, e, id, message)) return false;
+    mlo_encode_message(s, e, id, message);
     e->size[slot] = s->bytes_written - before;
-    return pb_encode_varint(s, e->size[slot]);
+    pb_encode_varint(s, e->size[slot]);
 }
 
-static bool mlo_encode_field(
+/* One item of a field that is neither a number nor a message: bytes. */
+static void mlo_encode_bytes(
+    pb_ostream_t *s, mlo_encoder *e, const mlo_field *f, const void *message, const void *p) {
+    const mlo_bytes *b = (const mlo_bytes *)p;
+    if (f->flags & MLO_F_RAW && ((const mlo_tensor *)message)->source)
+        mlo_encode_raw(s, e, (const mlo_tensor *)message);
+    else
+        pb_encode_string(s, (const pb_byte_t *)b->data, b->n);
+}
+
+static void mlo_encode_field(
     pb_ostream_t *s, mlo_encoder *e, const mlo_field *f, const void *message) {
     size_t n = f->flags & MLO_F_LIST ? *(const size_t *)(const void *)((const char *)message + f->n)
                                      : 1;
     size_t size = mlo_field_size(f);
     const char *p = f->flags & MLO_F_LIST ? *MLO_AT_CONST(char *, message, f)
                                           : MLO_AT_CONST(char, message, f);
-    if (f->flags & MLO_F_PACKED) return mlo_encode_packed(s, f, p, n);
-    for (size_t i = 0; i < n; i++, p += size) {
-        bool ok = pb_encode_tag(s, mlo_wire_type(f), f->number);
-        if (!ok) return false;
-        if (f->kind == MLO_K_MESSAGE)
-            ok = mlo_encode_submessage(s, e, f->sub, mlo_field_message(message, f, i));
-        else if (f->kind == MLO_K_STRING) {
-            const char *t = *(const char *const *)(const void *)p;
-            t = t ? t : "";
-            ok = pb_encode_string(s, (const pb_byte_t *)t, strlen(t));
-        } else if (f->flags & MLO_F_RAW && ((const mlo_tensor *)message)->source)
-            ok = mlo_encode_raw(s, e, (const mlo_tensor *)message);
-        else if (f->kind == MLO_K_BYTES) {
-            const mlo_bytes *b = (const mlo_bytes *)(const void *)p;
-            ok = pb_encode_string(s, (const pb_byte_t *)(b->data ? b->data : ""), b->n);
-        } else
-            ok = mlo_encode_number(s, f, p);
-        if (!ok) return false;
+    if (f->flags & MLO_F_PACKED) {
+        mlo_encode_packed(s, f, p, n);
+        return;
     }
-    return true;
+    for (size_t i = 0; i < n; i++, p += size) {
+        const char *text = f->kind == MLO_K_STRING ? *(const char *const *)(const void *)p : NULL;
+        pb_encode_tag(s, mlo_wire_type(f), f->number);
+        switch (f->kind) {
+        case MLO_K_MESSAGE:
+            mlo_encode_submessage(s, e, f->sub, mlo_field_message(message, f, i));
+            break;
+        case MLO_K_STRING: pb_encode_string(s, (const pb_byte_t *)text, strlen(text)); break;
+        case MLO_K_BYTES: mlo_encode_bytes(s, e, f, message, p); break;
+        default: mlo_encode_number(s, f, p);
+        }
+    }
 }
 
-static bool mlo_encode_message(pb_ostream_t *s, mlo_encoder *e, int id, const void *message) {
+static void mlo_encode_message(pb_ostream_t *s, mlo_encoder *e, int id, const void *message) {
     if (id == MLO_M_TENSOR && e->data
-        && mlo_data_bytes((const mlo_tensor *)message) > MLO_REFERENCE)
-        return mlo_encode_external(s, e, (const mlo_tensor *)message);
-    for (size_t i = 0; i < mlo_messages[id].n; i++) {
-        const mlo_field *f = &mlo_messages[id].field[i];
-        if (mlo_field_present(message, f) && !mlo_encode_field(s, e, f, message)) return false;
+        && mlo_data_bytes((const mlo_tensor *)message) > MLO_REFERENCE) {
+        mlo_encode_external(s, e, (const mlo_tensor *)message);
+        return;
     }
-    return true;
+    for (size_t i = 0; i < mlo_messages[id].n; i++)
+        if (mlo_field_present(message, &mlo_messages[id].field[i]))
+            mlo_encode_field(s, e, &mlo_messages[id].field[i], message);
 }
 
 /* Notes all sizes; returns the size of the whole, or 0 and a failure. */
@@ -1012,8 +1027,7 @@ static uint64_t mlo_encode_sizes(mlo_encoder *e, const mlo_model *model) {
     pb_ostream_t sizing = PB_OSTREAM_SIZING;
     e->n = 0;
     e->data_at = 0;
-    if (!mlo_encode_message(&sizing, e, MLO_M_MODEL, model))
-        mlo_fail_at(e->m, MLO_E_BUG, NULL, "the model has no encoding");
+    mlo_encode_message(&sizing, e, MLO_M_MODEL, model);
     return e->m->error.code ? 0 : sizing.bytes_written;
 }
 
@@ -1036,9 +1050,9 @@ static int mlo_wire_write(mlo *m, mlo_model *model, mlo_sink sink, void *user) {
             "which gets a .data file beside it, or write JSON",
             (unsigned long long)size);
     e.data_at = 0;
-    if (m->error.code || !mlo_encode_message(&s, &e, MLO_M_MODEL, model) || mlo_out_end(&out)
-        || !e.data)
-        return mlo_out_end(&out);
+    if (m->error.code) return mlo_failed(m);
+    mlo_encode_message(&s, &e, MLO_M_MODEL, model);
+    if (mlo_out_end(&out) || !e.data) return mlo_failed(m);
     out.file = e.data;
     mlo_each_message(m, MLO_M_MODEL, model, MLO_M_TENSOR, mlo_encode_data, &out);
     return mlo_out_end(&out);
