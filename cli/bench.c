@@ -50,6 +50,16 @@ typedef struct {
     double first; /* seconds of compile that no other processor helps with */
 } cli_effort;
 
+/* A stream into the core. */
+typedef struct {
+    const char *name; /* in host/core.onnx */
+    const char *file;
+    int64_t tokens; /* of a frame */
+    int64_t beats; /* of a frame */
+    int lanes;
+    int bits; /* of a lane */
+} cli_played;
+
 typedef struct {
     cli *c;
     const char *dir;
@@ -67,6 +77,10 @@ typedef struct {
     int unrolled; /* 1: a body in hardware for each iteration */
     const char *input; /* the core's, by name */
     const char *output; /* the core's, by name */
+
+    /* the core's inputs that are streams, as the bench plays them: activations, their mask, what
+     * every iteration reads again, its mask; NULL: there is none. (frame.in has those there are.) */
+    cli_played stream[4];
 
     cli_kernel *kernel;
     int n_kernel;
@@ -170,6 +184,55 @@ static int cli_sim_file(cli_bench *b, const cJSON *f, char *all, size_t room) {
     return 0;
 }
 
+static void cli_bench_stream(cli_played *s, const char *name, const char *file, int64_t tokens,
+    int64_t beats, int lanes, int bits) {
+    const cli_played is = { name, file, tokens, tokens * beats, lanes, bits };
+    *s = is;
+}
+
+/* The streams into the core, as the manifest has them. 1: it has them otherwise. */
+static int cli_bench_streams(cli_bench *b) {
+    const cJSON *again = cJSON_GetObjectItemCaseSensitive(b->manifest, "replay");
+    cli_bench_stream(
+        &b->stream[0], b->input, "input.hex", b->tokens, b->channels / b->lanes, b->lanes, b->bits);
+    if (b->masked) cli_bench_stream(&b->stream[1], "mlo_mask", "mask.hex", b->tokens, 1, 1, 1);
+    if (!again) return 0;
+    const int64_t tokens = (int64_t)cli_json_number(again, "tokens");
+    const int64_t channels = (int64_t)cli_json_number(again, "channels");
+    const int lanes = (int)cli_json_number(again, "lanes");
+    const int bits = (int)cli_json_number(again, "bits");
+    if (tokens < 1 || tokens > 1 << 24 || lanes < 1 || channels < lanes || channels > 1 << 24
+        || channels % lanes || bits < 1 || bits > 32)
+        return 1;
+    cli_bench_stream(&b->stream[2], cli_json_text(again, "name"), "replay.hex", tokens,
+        channels / lanes, lanes, bits);
+    if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(again, "masked")))
+        cli_bench_stream(&b->stream[3], "mlo_memory_mask", "replay_mask.hex", tokens, 1, 1, 1);
+    return 0;
+}
+
+/* What the manifest says of each kernel. */
+static void cli_bench_kernels(cli_bench *b, const cJSON *list) {
+    const cJSON *k;
+    int i = 0;
+    cJSON_ArrayForEach(k, list) {
+        cli_kernel *to = &b->kernel[i++];
+        to->name = cli_json_text(k, "name");
+        to->op = cli_json_text(k, "op");
+        to->value = cli_json_text(k, "value");
+        to->pe = cli_json_number(k, "pe");
+        to->simd = cli_json_number(k, "simd");
+        to->multipliers = cli_json_number(k, "multipliers");
+        to->macs = cli_json_number(k, "macs");
+        to->interval = cli_json_number(k, "interval");
+        to->lanes = (int)cli_json_number(k, "lanes");
+        to->bits = (int)cli_json_number(k, "bits");
+        to->channels = (int64_t)cli_json_number(k, "channels");
+        to->tile = (int64_t)cli_json_number(k, "tile");
+        to->tile_beats = (int64_t)cli_json_number(k, "tile_beats");
+    }
+}
+
 static int cli_sim_manifest(cli_bench *b) {
     cli *c = b->c;
     cli_bytes text;
@@ -191,7 +254,7 @@ static int cli_sim_manifest(cli_bench *b) {
     b->manifest = cJSON_ParseWithLength(text.data, text.n);
     mlo_digest(text.data, text.n, b->digest);
     free(text.data);
-    const cJSON *k, *f;
+    const cJSON *f;
     const cJSON *m = b->manifest;
     const cJSON *stream = cJSON_GetObjectItemCaseSensitive(m, "stream");
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(m, "kernels");
@@ -215,27 +278,13 @@ static int cli_sim_manifest(cli_bench *b) {
         return cli_fail(c, MLO_E_FORMAT, path, "is not what mlo %s writes", MLO_VERSION);
     if (!(b->kernel = (cli_kernel *)calloc((size_t)b->n_kernel, sizeof *b->kernel)))
         return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
-    int i = 0;
-    cJSON_ArrayForEach(k, list) {
-        cli_kernel *to = &b->kernel[i++];
-        to->name = cli_json_text(k, "name");
-        to->op = cli_json_text(k, "op");
-        to->value = cli_json_text(k, "value");
-        to->pe = cli_json_number(k, "pe");
-        to->simd = cli_json_number(k, "simd");
-        to->multipliers = cli_json_number(k, "multipliers");
-        to->macs = cli_json_number(k, "macs");
-        to->interval = cli_json_number(k, "interval");
-        to->lanes = (int)cli_json_number(k, "lanes");
-        to->bits = (int)cli_json_number(k, "bits");
-        to->channels = (int64_t)cli_json_number(k, "channels");
-        to->tile = (int64_t)cli_json_number(k, "tile");
-        to->tile_beats = (int64_t)cli_json_number(k, "tile_beats");
-    }
+    if (cli_bench_streams(b))
+        return cli_fail(c, MLO_E_FORMAT, path, "is not what mlo %s writes", MLO_VERSION);
+    cli_bench_kernels(b, list);
     char all[65 * 128] = "";
-    cJSON_ArrayForEach(
-        f, cJSON_GetObjectItemCaseSensitive(m, "files")) if (cli_sim_file(b, f, all,
-                                                                 sizeof all)) return cli_failed(c);
+    cJSON_ArrayForEach(f, cJSON_GetObjectItemCaseSensitive(m, "files")) {
+        if (cli_sim_file(b, f, all, sizeof all)) return cli_failed(c);
+    }
     mlo_digest(all, strlen(all), b->key);
     if (mkdir(cli_in_dir(b, "sim"), 0777) && errno != EEXIST)
         return cli_fail(c, MLO_E_IO, cli_in_dir(b, "sim"), "cannot be made: %s", strerror(errno));
@@ -309,9 +358,11 @@ static void cli_store(mlo_array *a, size_t i, int64_t v) {
     }
 }
 
-/* The bench's own frames, from tb/input.hex and tb/mask.hex, as the core's inputs. */
-static int cli_sim_from_hex(cli_bench *b, const char *file, int64_t frames, int mask) {
+/* The bench's own frames of stream `of`, from tb/, as input `at` of the core. */
+static int cli_sim_from_hex(cli_bench *b, const cli_played *of, int64_t frames, size_t at) {
     cli_bytes text;
+    char file[64];
+    snprintf(file, sizeof file, "tb/%s", of->file);
     if (cli_slurp(b->c, cli_in_dir(b, file), &text)) {
         free(text.data);
         return cli_failed(b->c);
@@ -324,23 +375,23 @@ static int cli_sim_from_hex(cli_bench *b, const char *file, int64_t frames, int 
         free(text.data);
         return cli_adopt(b->c, b->core);
     }
-    const mlo_array *like = cli_named(sig, n_sig, mask ? "mlo_mask" : b->input);
-    int pad = (b->bits + 7) / 8 * 8;
+    const mlo_array *like = cli_named(sig, n_sig, of->name);
+    int pad = (of->bits + 7) / 8 * 8;
     for (int64_t f = 0; like && f < frames && !bad; f++) {
-        mlo_array *a = (mlo_array *)(uintptr_t)b->frame[f].in + mask;
+        mlo_array *a = (mlo_array *)(uintptr_t)b->frame[f].in + at;
         if (cli_sim_array(b, a, like->name, like->dtype, like->rank, like->dims)) break;
-        for (size_t i = 0, n = cli_count(a), beat = mask ? 1 : (size_t)b->lanes; i < n && !bad;
-            i += beat) {
+        for (size_t i = 0, n = cli_count(a); i < n && !bad; i += (size_t)of->lanes) {
             while (*p == '\n' || *p == '\r' || *p == ' ') p++;
             size_t length = strspn(p, "0123456789abcdef");
             if (length < 2) {
                 bad = 1;
                 break;
             }
-            for (size_t k = 0; k < beat; k++)
-                cli_store(a, i + k,
-                    mask ? cli_lane(p + 1, length - 1, 0, 8, 8, &bad) & 1
-                         : cli_lane(p + 1, length - 1, (int)k, pad, b->bits, &bad));
+            for (size_t k = 0; k < (size_t)of->lanes; k++) {
+                const int64_t v = cli_lane(
+                    p + 1, length - 1, (int)k, pad, of->bits > 1 ? of->bits : 8, &bad);
+                cli_store(a, i + k, of->bits > 1 ? v : v & 1);
+            }
             p += length;
         }
     }
@@ -451,13 +502,13 @@ static int cli_sim_given(cli_bench *b, const cli_npz *z) {
 /* The bench's frames, and drawn ones beyond them. */
 static int cli_sim_own(cli_bench *b) {
     int64_t own = b->n < b->bench_frames ? b->n : b->bench_frames;
-    for (int64_t f = 0; f < own; f++) {
-        if (!(b->frame[f].in = cli_sim_arrays(b, 2))) return cli_failed(b->c);
-        b->frame[f].n_in = b->masked ? 2 : 1;
+    for (int64_t f = 0; f < own; f++)
+        if (!(b->frame[f].in = cli_sim_arrays(b, 4))) return cli_failed(b->c);
+    for (size_t k = 0, at = 0; k < 4; k++) {
+        if (!b->stream[k].name) continue;
+        if (cli_sim_from_hex(b, &b->stream[k], own, at++)) return cli_failed(b->c);
+        for (int64_t f = 0; f < own; f++) b->frame[f].n_in = at;
     }
-    if (cli_sim_from_hex(b, "tb/input.hex", own, 0)
-        || (b->masked && cli_sim_from_hex(b, "tb/mask.hex", own, 1)))
-        return cli_failed(b->c);
     for (int64_t f = own; f < b->n; f++) {
         if (mlo_draw(
                 b->pre, (uint64_t)(MLO_BENCH_DRAW + f), &b->frame[f].model, &b->frame[f].n_model))
@@ -474,6 +525,9 @@ static int cli_sim_cut(cli_bench *b) {
         cli_frame *fr = &b->frame[f];
         fr->tokens = b->tokens;
         if (!list) continue;
+        if (b->stream[2].name)
+            return cli_fail(b->c, MLO_E_UNSUPPORTED, NULL,
+                "--frame-tokens beside '%s', which comes whole; leave it out", b->stream[2].name);
         char *end;
         long t = strtol(p, &end, 10);
         if (end == p || (*end && *end != ',') || t < 1 || t > b->tokens)
@@ -583,37 +637,49 @@ static int cli_sim_golden(cli_bench *b, mlo_watcher see, void *user) {
 }
 
 /* {tlast, lanes} per beat, in hexadecimal, the last lane first. */
-static void cli_hex_beats(cli_out *o, const mlo_array *a, int lanes, int bits, int is_mask) {
+static void cli_hex_beats(cli_out *o, const mlo_array *a, int lanes, int bits) {
     int pad = (bits + 7) / 8 * 8;
-    size_t n = cli_count(a), step = is_mask ? 1 : (size_t)lanes;
+    size_t n = cli_count(a), step = (size_t)lanes;
     char line[4100];
     for (size_t at = 0; at < n; at += step) {
         int k = 0;
         line[k++] = at + step >= n ? '1' : '0';
         for (size_t lane = step; lane-- && k < 4080;) {
             uint64_t v = (uint64_t)(int64_t)cli_element(a, at + lane);
-            for (int d = (is_mask ? 8 : pad) / 4; d--;)
-                line[k++] = "0123456789abcdef"[v >> (4 * d) & 15];
+            for (int d = pad / 4; d--;) line[k++] = "0123456789abcdef"[v >> (4 * d) & 15];
         }
         line[k++] = '\n';
         cli_out_put(o, line, (size_t)k);
     }
 }
 
-static int cli_sim_hex(cli_bench *b, const char *file, const char *name, int output, int mask) {
+static int cli_sim_hex(cli_bench *b, const cli_played *of, int output) {
     cli_out o;
+    char file[64];
+    const char *name = of->name;
+    snprintf(file, sizeof file, "sim/%s", of->file);
     if (!cli_out_open(b->c, &o, cli_in_dir(b, file)))
         for (int64_t f = 0; f < b->n; f++) {
             const mlo_array *a = output ? cli_named(b->frame[f].out, b->frame[f].n_out, name)
                                         : cli_named(b->frame[f].in, b->frame[f].n_in, name);
             if (a)
-                cli_hex_beats(&o, a, b->lanes, b->bits, mask);
+                cli_hex_beats(&o, a, of->lanes, of->bits);
             else
                 cli_fail(b->c, MLO_E_FORMAT, name,
                     "is no %s of host/core.onnx, though manifest.json says so",
                     output ? "output" : "input");
         }
     return cli_out_close(b->c, &o);
+}
+
+/* What the bench plays and expects, where that is not its own. */
+static int cli_sim_write(cli_bench *b) {
+    cli_played golden = b->stream[0];
+    golden.name = b->output;
+    golden.file = "golden.hex";
+    for (int k = 0; k < 4; k++)
+        if (b->stream[k].name && cli_sim_hex(b, &b->stream[k], 0)) return cli_failed(b->c);
+    return cli_sim_hex(b, &golden, 1);
 }
 
 /* sim/params.hex out of params.bin. */

@@ -109,9 +109,10 @@ static cli_effort cli_effort_of(const cli_bench *b, int verilator, const char *p
 /* Room in the bench for activation beats; some to spare, so that other --frames need no other
  * program. */
 static long long cli_sim_words(const cli_bench *b) {
-    long long words = 16384,
-              most = (long long)((b->n > b->bench_frames ? b->n : b->bench_frames) * b->tokens
-                  * (b->channels / b->lanes));
+    const int64_t frames = b->n > b->bench_frames ? b->n : b->bench_frames;
+    const int64_t own = b->stream[0].beats, again = b->stream[2].beats;
+    const long long most = (long long)(frames * (own > again ? own : again));
+    long long words = 16384;
     while (words < most) words *= 2;
     return words;
 }
@@ -279,6 +280,10 @@ static int cli_sim_arguments(cli_bench *b, cli_command *x) {
     if (latency >= 0) cli_word(x, "+latency=%ld", latency);
     cli_word(x, "+beats=%lld", (long long)b->beats);
     cli_word(x, "+mask_beats=%lld", (long long)(b->masked ? cli_sim_tokens(b) : 0));
+    if (b->stream[2].name)
+        cli_word(x, "+replay_beats=%lld", (long long)(b->n * b->stream[2].beats));
+    if (b->stream[3].name)
+        cli_word(x, "+replay_mask_beats=%lld", (long long)(b->n * b->stream[3].beats));
     cli_word(x, "+iterations=%lld", (long long)b->iterations);
     cli_word(x, "+frames_in_flight=%lld", (long long)b->group);
     cli_word(x, "+timeout=%lld", (long long)(cli_sim_patience(b) * (stall ? 4 : 1)));
@@ -294,6 +299,8 @@ static int cli_sim_arguments(cli_bench *b, cli_command *x) {
         cli_word(x, "+input=sim/input.hex");
         cli_word(x, "+golden=sim/golden.hex");
         if (b->masked) cli_word(x, "+mask=sim/mask.hex");
+        if (b->stream[2].name) cli_word(x, "+replay=sim/replay.hex");
+        if (b->stream[3].name) cli_word(x, "+replay_mask=sim/replay_mask.hex");
     }
     if (b->image_from_bin) cli_word(x, "+params=sim/params.hex");
     if (cli_value(c, "probe")) cli_word(x, "+probe=sim/probe.txt");

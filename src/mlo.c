@@ -79,6 +79,7 @@
 #include "kernels/layernorm.c"      /* the norm of a token */
 #include "kernels/rotary.c"         /* pairs of channels, turned by position */
 #include "kernels/conv.c"           /* depthwise convolution over a grid of tokens */
+#include "kernels/replay.c"         /* a stream that every iteration reads */
 #include "kernels/edge.c"           /* floats to integers and back, at the ends of the loop */
 #include "kernels/table.c"          /* the table */
 #include "ops/run.c"                /* evaluating the model as it stands: operators and kernels */
@@ -127,6 +128,7 @@
 #include "core/flow_window.c"       /* convolutions, */
 #include "core/flow_norm.c"         /* norms, */
 #include "core/flow_rows.c"         /* attention */
+#include "core/flow_replay.c"       /* what every iteration reads again */
 #include "core/predict.c"           /* cycles, and why kernels wait */
 #include "core/estimate.c"          /* what it takes of an FPGA */
 #include "core/lower.c"             /* integers to streaming kernels */

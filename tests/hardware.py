@@ -112,7 +112,9 @@ def misjudged(path, flags):
     """'' or where the words that `mlo sim` held a core to are not ONNX Runtime's, of host/core.onnx. (Frames shorter than the core's it cannot run.)"""
     m, given = json.loads(t.read(os.path.join(path, "manifest.json"))), dict(zip(flags, flags[1:]))
     own = not given.keys() & {"--inputs", "--frame-tokens"} and int(given.get("--frames", m["bench_frames"])) == m["bench_frames"]
-    files = [os.path.join("tb" if own else "sim", name) for name in ("input.hex", "golden.hex", "mask.hex")][:3 if m["stream"]["masked"] else 2]
+    again = m.get("replay", {})
+    names = ["input.hex", "golden.hex"] + ["mask.hex"] * m["stream"]["masked"] + ["replay.hex"] * bool(again) + ["replay_mask.hex"] * again.get("masked", False)
+    files = [os.path.join("tb" if own else "sim", name) for name in names]
     key = hashlib.sha256(b"".join(t.read(os.path.join(path, f)) for f in ["host/core.onnx", *files])).hexdigest()
     if key not in judged: judged[key] = differing(path, m, files)
     return judged[key]
@@ -121,15 +123,20 @@ def misjudged(path, flags):
 def differing(path, m, files):
     lanes, bits = m["stream"]["lanes"], m["stream"]["bits"]
     x, y = (frames(path, f, lanes, bits) for f in files[:2])
-    masks = frames(path, files[2], 1, 8) if files[2:] else [None] * len(x)
+    found = {os.path.basename(f): f for f in files}
+    masks = frames(path, found["mask.hex"], 1, 8) if "mask.hex" in found else [None] * len(x)
+    again, more = m.get("replay"), {}
+    if again: more[again["name"]] = frames(path, found["replay.hex"], again["lanes"], again["bits"])
+    if "replay_mask.hex" in found: more["mlo_memory_mask"] = [v != 0 for v in frames(path, found["replay_mask.hex"], 1, 8)]
     core = session(os.path.join(path, "host/core.onnx"))
-    form = {i.name: (i.shape, np.int16 if "16" in i.type else np.int8) for i in core.get_inputs()}
+    form = {i.name: (i.shape, np.int16 if "16" in i.type else np.bool_ if "bool" in i.type else np.int8) for i in core.get_inputs()}
     if not x or len(x) != len(y) or len(x) != len(masks): return "%d frames go in, with %d masks, and %d come out" % (len(x), len(masks), len(y))
     for k, (a, b, mask) in enumerate(zip(x, y, masks)):
         shape, dtype = form[m["input"]["name"]]
         if a.size != np.prod(shape): continue
         feed = {m["input"]["name"]: a.reshape(shape).astype(dtype)}
         if mask is not None: feed["mlo_mask"] = (mask != 0).reshape(form["mlo_mask"][0])
+        feed.update({n: v[k].reshape(form[n][0]).astype(form[n][1]) for n, v in more.items()})
         want = core.run([m["output"]["name"]], feed)[0].ravel()
         if not np.array_equal(want, b): return "frame %d: %d of the words that mlo compares with are not ONNX Runtime's" % (k, (want != b).sum() if want.size == b.size else want.size)
     return ""

@@ -9,7 +9,7 @@ Of each model: `mlo compile`; the words of its core in `mlo run` and in ONNX Run
 same; and how near ONNX Runtime comes on pre.onnx, core.onnx and post.onnx to the float model, with inputs that calibration
 never saw. A third of the exports a day, in turn; compiled are all. Of a day's exports whose cores are the same Verilog, byte for byte, one has it
 simulated: the same words again. What cannot be built has to say so in a person's words: REFUSED.
-models/families.py, families_more.py, families_gates.py, families_decoders.py, families_norms.py and families_masks.py made the files.
+models/families.py, families_more.py, families_gates.py, families_decoders.py, families_norms.py, families_masks.py and families_cross.py made the files.
 
 README.md has a table of all exports that the tests try, family by family: these, those of test_bias.py, test_conv.py and test_positions.py, and models of which no
 hardware comes. Its words are ROWS, the verdicts are what the checks hold the exports to, and it has to stand there as it is made here."""
@@ -49,6 +49,7 @@ CLIP, BLIP: clip-text clip-text-mask clip-vision clip-vision-embedding openai-cl
 ConvNeXt, SegFormer, depthwise convolutions: conv/convnext conv/segformer conv/mixer conv/dilated conv/grouped
 DeiT: deit
 DETR's encoder: detr
+Decoders of BART, Marian, T5 and Whisper, with cross-attention: bart-decoder marian-decoder t5-decoder whisper-decoder
 DINOv2, DINOv3: dinov2 dinov2-registers dinov2-swiglu positions/dinov3
 DistilBERT: distilbert distilbert-answers
 ELECTRA, MPNet: electra mpnet
@@ -65,6 +66,7 @@ SigLIP: siglip-text siglip-vision
 T5's and UMT5's encoders: t5-encoder bias/t5-encoder bias/t5-gated bias/umt5-encoder
 timm's ViT: timm timm-sdpa
 `torch.nn.TransformerEncoder`: torch-batch-post-gelu torch-batch-post-relu torch-batch-pre-gelu torch-batch-pre-relu torch-seq-post-gelu torch-seq-post-relu torch-seq-pre-gelu torch-seq-pre-relu bare-batch-pre-gelu bare-seq-post-relu
+`torch.nn.TransformerDecoder`: decoder-batch-post decoder-batch-pre decoder-seq-post decoder-seq-pre
 ViT: vit vit-classes vit-msn
 Whisper's encoder, audio: whisper-encoder audio
 Grouped heads (Llama, Mistral): gqa-expand gqa-five gqa-gather gqa-interleave gqa-packed gqa-sdpa gqa-tile
@@ -79,7 +81,6 @@ Biases by distance, by pair, Swin's table: bias/distance bias/full bias/window
 Attention by hand (Megatron, fairseq, einsum): chunk einsum fairseq index inner megatron series slice"""
 # models of tests/models that roll and do not become hardware: what the table says, and what the refusal does
 OTHERS = {"GPT-2, Llama with a KV cache": ("gpt2-cache llama-states", "caches, outputs of every layer", "leave every layer"),
-          "BART, T5, their decoders": ("bart-tiny-opset23 t5-tiny", "cross-attention", "cross-attention"),
           "DeBERTa": ("deberta-tiny", "disentangled attention", "a softmax over something"),
           "Swin": ("swin-tiny", "tokens move between windows", "change places")}
 BEGIN, END = "<!-- families: tests/test_families.py --table -->\n", "<!-- families end -->\n"

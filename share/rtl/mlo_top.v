@@ -22,6 +22,16 @@ module mlo_top (
 @MASK@    input  wire         s1_axis_tvalid,
 @MASK@    output wire         s1_axis_tready,
 @MASK@    input  wire         s1_axis_tlast,
+@REPLAY@    // what every iteration reads again (an encoder's output): @REPLAY_LANES@ of @REPLAY_CHANNELS@ channels a beat; tlast ends a frame of up to @REPLAY_TOKENS@ tokens
+@REPLAY@    input  wire [@REPLAY_MSB@:0]  s2_axis_tdata,
+@REPLAY@    input  wire         s2_axis_tvalid,
+@REPLAY@    output wire         s2_axis_tready,
+@REPLAY@    input  wire         s2_axis_tlast,
+@REPLAY_MASK@    // its mask in: a beat a token, bit 0 = this key counts
+@REPLAY_MASK@    input  wire [7:0]   s3_axis_tdata,
+@REPLAY_MASK@    input  wire         s3_axis_tvalid,
+@REPLAY_MASK@    output wire         s3_axis_tready,
+@REPLAY_MASK@    input  wire         s3_axis_tlast,
     // activations out, in the same form
     output wire [@IO_MSB@:0]  m_axis_tdata,
     output wire         m_axis_tvalid,
@@ -93,6 +103,10 @@ module mlo_top (
         .s_axis_tready(s_axis_tready), .s_axis_tlast(s_axis_tlast),
 @MASK@        .s1_axis_tdata(s1_axis_tdata), .s1_axis_tvalid(s1_axis_tvalid),
 @MASK@        .s1_axis_tready(s1_axis_tready), .s1_axis_tlast(s1_axis_tlast),
+@REPLAY@        .s2_axis_tdata(s2_axis_tdata), .s2_axis_tvalid(s2_axis_tvalid),
+@REPLAY@        .s2_axis_tready(s2_axis_tready), .s2_axis_tlast(s2_axis_tlast),
+@REPLAY_MASK@        .s3_axis_tdata(s3_axis_tdata), .s3_axis_tvalid(s3_axis_tvalid),
+@REPLAY_MASK@        .s3_axis_tready(s3_axis_tready), .s3_axis_tlast(s3_axis_tlast),
         .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid),
         .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast),
         .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen),

@@ -5,13 +5,14 @@ module mlo_tb;
     parameter IMAGE = @IMAGE@;         // room for parameter beats
     localparam IO = @IO@, AXI = @AXI@, KERNELS = @KERNELS@, MASKED = @MASKED@;
     localparam DEFAULT_BEATS = @BEATS@, DEFAULT_MASK_BEATS = @MASK_BEATS@, DEFAULT_ITERATIONS = @ITERATIONS@, DEFAULT_FRAMES = @FRAMES@, DEFAULT_TIMEOUT = @TIMEOUT@, DEFAULT_RATE = @RATE@, DEFAULT_LATENCY = @LATENCY@;
+    localparam REPLAY_IO = @REPLAY_IO@, DEFAULT_REPLAY_BEATS = @REPLAY_BEATS@, DEFAULT_REPLAY_MASK_BEATS = @REPLAY_MASK_BEATS@;
     localparam TOKENS = @TOKENS@, TOKEN_BEATS = @TOKEN_BEATS@;   // of the longest frame; of a token
     reg clk = 0, rst = 1, go = 0;
     always #5 clk = !clk;
     reg [31:0] cycle = 0, start = 0;
     reg started = 0;
-    integer seed, stall, stall_source, stall_mask, stall_sink, stall_memory, stall_host, latency, rate, fault, beats, mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, quiet_ram, opened, progress, due = 0;
-    reg [8*512-1:0] input_file, golden_file, mask_file, params_file, wave_file, probe_file, trace_file;
+    integer seed, stall, stall_source, stall_mask, stall_sink, stall_memory, stall_host, latency, rate, fault, beats, mask_beats, replay_beats, replay_mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, quiet_ram, opened, progress, due = 0;
+    reg [8*512-1:0] input_file, golden_file, mask_file, replay_file, replay_mask_file, params_file, wave_file, probe_file, trace_file;
 
     // ---- the core and what it talks to
     reg  [11:0] awaddr = 0, araddr = 0;
@@ -32,8 +33,18 @@ module mlo_tb;
     wire mask_tvalid, mask_tready, mask_tlast, in_done, mask_done, done;
     wire [31:0] in_sent, mask_sent, seen, errors, error_index, frames, ram_beats;
     wire [IO:0] error_expected, error_got;
+@REPLAY@    wire [REPLAY_IO-1:0] replay_tdata;
+@REPLAY@    wire replay_tvalid, replay_tready, replay_tlast, replay_done;
+@REPLAY@    wire [31:0] replay_sent, breaches_replay;
+@REPLAY_MASK@    wire [7:0] replay_mask_tdata;
+@REPLAY_MASK@    wire replay_mask_tvalid, replay_mask_tready, replay_mask_tlast, replay_mask_done;
+@REPLAY_MASK@    wire [31:0] replay_mask_sent, breaches_replay_mask;
+@NO_REPLAY@    wire [31:0] breaches_replay = 0;
+@NO_REPLAY_MASK@    wire [31:0] breaches_replay_mask = 0;
     mlo_top u_top (
         .clk(clk), .rst(rst), .s_axis_tdata(in_tdata), .s_axis_tvalid(in_tvalid), .s_axis_tready(in_tready), .s_axis_tlast(in_tlast),
+@REPLAY@        .s2_axis_tdata(replay_tdata), .s2_axis_tvalid(replay_tvalid), .s2_axis_tready(replay_tready), .s2_axis_tlast(replay_tlast),
+@REPLAY_MASK@        .s3_axis_tdata(replay_mask_tdata), .s3_axis_tvalid(replay_mask_tvalid), .s3_axis_tready(replay_mask_tready), .s3_axis_tlast(replay_mask_tlast),
 @MASK@        .s1_axis_tdata(mask_tdata), .s1_axis_tvalid(mask_tvalid), .s1_axis_tready(mask_tready), .s1_axis_tlast(mask_tlast),
         .m_axis_tdata(out_tdata), .m_axis_tvalid(out_tvalid), .m_axis_tready(out_tready), .m_axis_tlast(out_tlast),
         .m_axi_arid(arid), .m_axi_araddr(m_araddr), .m_axi_arlen(m_arlen), .m_axi_arsize(m_arsize), .m_axi_arburst(m_arburst), .m_axi_arvalid(m_arvalid),
@@ -45,6 +56,10 @@ module mlo_tb;
         .m_axis_tdata(in_tdata), .m_axis_tvalid(in_tvalid), .m_axis_tready(in_tready), .m_axis_tlast(in_tlast));
     mlo_sim_source #(.WIDTH(8), .DEPTH(WORDS)) u_mask (.clk(clk), .rst(rst), .enable(go), .seed(seed + 1), .stall(stall_mask), .count(mask_beats), .sent(mask_sent), .done(mask_done),
         .m_axis_tdata(mask_tdata), .m_axis_tvalid(mask_tvalid), .m_axis_tready(mask_tready), .m_axis_tlast(mask_tlast));
+@REPLAY@    mlo_sim_source #(.WIDTH(REPLAY_IO), .DEPTH(WORDS)) u_replay (.clk(clk), .rst(rst), .enable(go), .seed(seed + 4), .stall(stall_source), .count(replay_beats), .sent(replay_sent), .done(replay_done),
+@REPLAY@        .m_axis_tdata(replay_tdata), .m_axis_tvalid(replay_tvalid), .m_axis_tready(replay_tready), .m_axis_tlast(replay_tlast));
+@REPLAY_MASK@    mlo_sim_source #(.WIDTH(8), .DEPTH(WORDS)) u_replay_mask (.clk(clk), .rst(rst), .enable(go), .seed(seed + 5), .stall(stall_mask), .count(replay_mask_beats), .sent(replay_mask_sent), .done(replay_mask_done),
+@REPLAY_MASK@        .m_axis_tdata(replay_mask_tdata), .m_axis_tvalid(replay_mask_tvalid), .m_axis_tready(replay_mask_tready), .m_axis_tlast(replay_mask_tlast));
     mlo_sim_sink #(.WIDTH(IO), .DEPTH(WORDS)) u_sink (.clk(clk), .rst(rst), .seed(seed + 2), .stall(stall_sink), .count(beats), .cycle(cycle), .seen(seen), .errors(errors),
         .error_index(error_index), .error_expected(error_expected), .error_got(error_got), .frames(frames), .done(done),
         .s_axis_tdata(out_tdata), .s_axis_tvalid(out_tvalid), .s_axis_tready(out_tready), .s_axis_tlast(out_tlast));
@@ -119,6 +134,10 @@ module mlo_tb;
         if (!$value$plusargs("beats=%d", beats)) beats = DEFAULT_BEATS;
         if (!$value$plusargs("mask_beats=%d", mask_beats)) mask_beats = DEFAULT_MASK_BEATS;
         if (MASKED == 0) mask_beats = 0;
+        if (!$value$plusargs("replay_beats=%d", replay_beats)) replay_beats = DEFAULT_REPLAY_BEATS;
+        if (!$value$plusargs("replay_mask_beats=%d", replay_mask_beats)) replay_mask_beats = DEFAULT_REPLAY_MASK_BEATS;
+        if (!$value$plusargs("replay=%s", replay_file)) replay_file = "tb/replay.hex";
+        if (!$value$plusargs("replay_mask=%s", replay_mask_file)) replay_mask_file = "tb/replay_mask.hex";
         if (!$value$plusargs("iterations=%d", iterations)) iterations = DEFAULT_ITERATIONS;
         if (!$value$plusargs("frames_in_flight=%d", frames_in_flight)) frames_in_flight = DEFAULT_FRAMES;
         if (!$value$plusargs("timeout=%d", timeout)) timeout = DEFAULT_TIMEOUT;
@@ -136,6 +155,8 @@ module mlo_tb;
         $readmemh(input_file, u_source.mem, 0, beats - 1);
         $readmemh(golden_file, u_sink.mem, 0, beats - 1);
         if (MASKED != 0) $readmemh(mask_file, u_mask.mem, 0, mask_beats - 1);
+@REPLAY@        $readmemh(replay_file, u_replay.mem, 0, replay_beats - 1);
+@REPLAY_MASK@        $readmemh(replay_mask_file, u_replay_mask.mem, 0, replay_mask_beats - 1);
         $readmemh(params_file, u_ram.mem);
         repeat (4) @(negedge clk);
         rst = 0;
@@ -193,12 +214,16 @@ module mlo_tb;
 
     // ---- a judge on every port: each breach of AXI is a line PROTOCOL ..
     wire [31:0] breaches_in, breaches_mask, breaches_out, breaches_axi, breaches_axil;
-    wire [31:0] breaches = breaches_in + breaches_mask + breaches_out + breaches_axi + breaches_axil;
+    wire [31:0] breaches = breaches_in + breaches_mask + breaches_out + breaches_axi + breaches_axil + breaches_replay + breaches_replay_mask;
     wire owing;
     mlo_sim_check_axis #(.WIDTH(IO), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT("s_axis")) u_check_in (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_in),
         .tdata(in_tdata), .tvalid(in_tvalid), .tready(in_tready), .tlast(in_tlast));
     mlo_sim_check_axis #(.WIDTH(8), .BEATS(1), .TOKENS(TOKENS), .PORT("s1_axis")) u_check_mask (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_mask),
         .tdata(mask_tdata), .tvalid(mask_tvalid), .tready(mask_tready), .tlast(mask_tlast));
+@REPLAY@    mlo_sim_check_axis #(.WIDTH(REPLAY_IO), .BEATS(@REPLAY_TOKEN_BEATS@), .TOKENS(@REPLAY_TOKENS@), .PORT("s2_axis")) u_check_replay (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_replay),
+@REPLAY@        .tdata(replay_tdata), .tvalid(replay_tvalid), .tready(replay_tready), .tlast(replay_tlast));
+@REPLAY_MASK@    mlo_sim_check_axis #(.WIDTH(8), .BEATS(1), .TOKENS(@REPLAY_TOKENS@), .PORT("s3_axis")) u_check_replay_mask (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_replay_mask),
+@REPLAY_MASK@        .tdata(replay_mask_tdata), .tvalid(replay_mask_tvalid), .tready(replay_mask_tready), .tlast(replay_mask_tlast));
     mlo_sim_check_axis #(.WIDTH(IO), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT("m_axis"), .SETTLE(2)) u_check_out (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_out),
         .tdata(out_tdata), .tvalid(out_tvalid), .tready(out_tready), .tlast(out_tlast));
     mlo_sim_check_axi #(.DATA_WIDTH(AXI), .BURST(64), .PORT_AR("m_axi_ar"), .PORT_R("m_axi_r")) u_check_axi (.clk(clk), .rst(rst), .cycle(cycle), .asked(), .sent(), .breaches(breaches_axi),

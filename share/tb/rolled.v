@@ -12,6 +12,7 @@
     task say_waits; begin
         $display("MLO EDGE source entry s_axis %b %b %0d %0d %b %b", in_tvalid, in_tready, 0, 0, in_tvalid, in_tready);
 @MASK@        $display("MLO EDGE mask_source entry s1_axis %b %b %0d %0d %b %b", mask_tvalid, mask_tready, 0, 0, mask_tvalid, mask_tready);
+@REPLAY@        $display("MLO EDGE replay_source @REPLAY_NAME@ s2_axis %b %b %0d %0d %b %b", replay_tvalid, replay_tready, 0, 0, replay_tvalid, replay_tready);
         $display("MLO EDGE entry loop_in entry %b %b %0d %0d %b %b", u_top.u_core.entry_tvalid, u_top.u_core.entry_tready, 0, 0, u_top.u_core.entry_tvalid, u_top.u_core.entry_tready);
         $display("MLO EDGE loop_out loop_in feed %b %b %0d %0d %b %b", u_top.u_core.feed_tvalid, u_top.u_core.feed_tready, u_top.u_core.u_feedback.level, u_top.u_core.u_feedback.DEPTH, u_top.u_core.fed_tvalid, u_top.u_core.fed_tready);
         $display("MLO EDGE loop_out exit leaving %b %b %0d %0d %b %b", u_top.u_core.leaving_tvalid, u_top.u_core.leaving_tready, 0, 0, u_top.u_core.leaving_tvalid, u_top.u_core.leaving_tready);

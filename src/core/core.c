@@ -25,6 +25,9 @@ typedef struct {
     mlo_site site;
     mlo_unit unit;
     int64_t depth; /* tokens it can hold beyond those it passes on: for FIFO depths */
+    /* 1: it handles tokens of the memory, which every iteration reads again (kernels/replay.c) */
+    int side;
+    int crossed; /* 1: of an attention: its keys are such tokens */
 
     int pinned; /* 1: this folding was given; a search leaves it alone */
     int memory; /* MLO_LAYER, MLO_RESIDENT or MLO_BLOCK */
@@ -61,6 +64,8 @@ typedef struct {
     int bits; /* of a channel of the loop's streams */
     int frames; /* in flight, at most */
     int masked; /* 1: a runtime mask stream */
+    int replay; /* the element that brings the memory's tokens; -1: there is none */
+    int replay_masked; /* 1: a runtime mask stream of theirs, too */
     int whole_frame; /* 1: some element holds a frame (attention) */
     int64_t feedback; /* tokens of the feedback FIFO */
 
@@ -124,6 +129,8 @@ static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     }
     e->site.out_bits = mlo_value_bits(c->scan.body, n->output[0]);
     e->site.out = mlo_form_of(mlo_value_of(c->scan.body, n->output[0]));
+    if (e->side) e->site.chunk = mlo_tokens_of(&e->site.out);
+    if (e->crossed) e->site.keys = mlo_tokens_of(&e->site.in[1]);
     for (size_t i = 0; i < e->site.n_in; i++)
         if (!mlo_form_known(&e->site.in[i]))
             return mlo_fail(
@@ -293,6 +300,28 @@ static int mlo_core_split(mlo *m, const mlo_core *c, const mlo_element *e) {
     return 0;
 }
 
+/* Is a value made of the memory's tokens? */
+static int mlo_core_is_side(const mlo_core *c, const char *name) {
+    int port, from = mlo_core_source(c, name, &port);
+    return from != MLO_OUTSIDE && c->element[from].side;
+}
+
+/* Whose tokens an element handles, and those of a mask that is a stream. */
+static int mlo_core_side(mlo *m, mlo_core *c, mlo_element *e) {
+    const mlo_node *n = e->node;
+    if (mlo_is_kernel(n, MLO_KERNEL_REPLAY)) {
+        if (c->replay >= 0)
+            return mlo_fail(m, MLO_E_UNSUPPORTED, n,
+                "a second stream from around the loop; hardware has one (an encoder's output)");
+        c->replay = (int)(e - c->element);
+        e->side = 1;
+        return 0;
+    }
+    e->side = n->n_input && mlo_core_is_side(c, n->input[0]);
+    e->crossed = mlo_is_kernel(n, MLO_KERNEL_ATTENTION) && mlo_core_is_side(c, n->input[1]);
+    return 0;
+}
+
 static int mlo_core_elements(mlo *m, mlo_core *c) {
     mlo_graph *body = c->scan.body;
     if (mlo_core_widths(m, body)) return mlo_failed(m);
@@ -314,13 +343,14 @@ static int mlo_core_elements(mlo *m, mlo_core *c) {
         e->kernel = k;
         e->name = k ? mlo_meta_get(n->meta, n->n_meta, mlo_key_kernel)
                     : mlo_format(m, "split_%zu", i);
-        if (mlo_core_name(m, c, e) || mlo_core_parameters(m, c, e) || mlo_element_site(m, c, e))
+        if (mlo_core_name(m, c, e) || mlo_core_side(m, c, e) || mlo_core_parameters(m, c, e)
+            || mlo_element_site(m, c, e))
             return mlo_failed(m);
         if (k ? mlo_element_fold(m, e, mlo_meta_int(n, mlo_key_pe, mlo_element_least(e)),
                     mlo_meta_int(n, mlo_key_simd, 1))
               : mlo_core_split(m, c, e))
             return mlo_failed(m);
-        if (k) c->whole_frame |= e->unit.whole_frame;
+        if (k) c->whole_frame |= e->unit.whole_frame && !e->crossed;
     }
     return 0;
 }
@@ -385,6 +415,11 @@ static int64_t mlo_edge_from(const mlo_edge *e, const int64_t at[MLO_CORE_MOST])
     return e->from == MLO_OUTSIDE ? 0 : at[e->from];
 }
 
+/* Does it carry tokens of the memory? */
+static int mlo_core_edge_is_side(const mlo_core *c, const mlo_edge *e) {
+    return e->from != MLO_OUTSIDE && c->element[e->from].side;
+}
+
 static void mlo_core_feedback(mlo_core *c) {
     c->feedback = c->whole_frame ? (c->frames - 1) * c->chunk + 2 : c->frames * c->chunk + 2;
 }
@@ -401,7 +436,10 @@ static void mlo_core_fifos(mlo_core *c) {
             if (c->edge[k].to == i) {
                 const int64_t d = mlo_edge_from(&c->edge[k], depth);
                 c->edge[k].fifo = most > d ? most - d + 2 : 0;
-                if (c->element[i].unit.whole_frame && c->edge[k].to_port == 0)
+                /* the memory's tokens wait in front of what asks for them: they come anew */
+                if (mlo_core_edge_is_side(c, &c->edge[k])) c->edge[k].fifo = 0;
+                if (c->element[i].unit.whole_frame && !c->element[i].crossed
+                    && c->edge[k].to_port == 0)
                     c->edge[k].fifo += c->chunk + 2;
             }
         depth[i] = most + (c->element[i].kernel ? c->element[i].depth : 0);
@@ -481,6 +519,7 @@ static int mlo_core_live(mlo *m, const mlo_core *c) {
 
 static int mlo_core_build(mlo *m, mlo_core *c) {
     memset(c, 0, sizeof *c);
+    c->replay = -1;
     if (mlo_scan_choose(m, &c->scan)) return mlo_failed(m);
     if (c->scan.n_state != 1 || c->scan.n_tap)
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
@@ -509,6 +548,13 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
     mlo_core_lanes(c);
     mlo_value *mask = mlo_value_of(c->scan.outer, mlo_intern(m, "mlo_mask"));
     c->masked = mask && !mask->tensor;
+    mask = mlo_value_of(c->scan.outer, mlo_intern(m, mlo_memory_mask));
+    c->replay_masked = mask && !mask->tensor;
+    if (c->replay >= 0 && c->frames > 1)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
+            "%d frames in flight beside an encoder's output, of which hardware keeps one frame; "
+            "leave --frames-in-flight out",
+            c->frames);
     mlo_core_feedback(c);
     if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, mlo_key_frames))
         mlo_core_fifos(c);
@@ -578,7 +624,7 @@ static int64_t mlo_unit_tiles(const mlo_unit *u, int64_t tokens) {
 static int64_t mlo_core_tile_beats(const mlo_core *c) {
     int64_t beats = 0;
     for (int i = 0; i < c->n_element; i++)
-        beats += mlo_unit_tiles(&c->element[i].unit, c->chunk)
+        beats += mlo_unit_tiles(&c->element[i].unit, c->element[i].site.chunk)
             * mlo_unit_beats(&c->element[i].unit, c->axi_bits);
     return beats;
 }
@@ -659,12 +705,20 @@ static int64_t mlo_core_bits(const mlo_core *c) {
     return bits;
 }
 
+/* Useful multiply-accumulates of an element, a frame in an iteration. */
+static int64_t mlo_frame_macs(const mlo_element *e) { return e->unit.macs * e->site.chunk; }
+
+/* Cycles that a unit takes for each of the loop's own tokens, whoever's tokens it handles. */
+static int64_t mlo_site_interval(const mlo_core *c, const mlo_site *s, const mlo_unit *u) {
+    return s->chunk == c->chunk ? u->interval : mlo_parts(u->interval * s->chunk, c->chunk);
+}
+
 /* Cycles per token of the busiest element. */
 static int64_t mlo_core_interval(const mlo_core *c) {
     int64_t most = 1;
     for (int i = 0; i < c->n_element; i++)
-        if (c->element[i].kernel && c->element[i].unit.interval > most)
-            most = c->element[i].unit.interval;
+        if (c->element[i].kernel)
+            most = mlo_max(most, mlo_site_interval(c, &c->element[i].site, &c->element[i].unit));
     return most;
 }
 static int64_t mlo_core_multipliers(const mlo_core *c) {

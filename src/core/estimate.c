@@ -58,8 +58,16 @@ static void mlo_fork_area(const mlo_core *c, int k, mlo_area *a) {
 }
 
 /* The doors: mlo_entry keeps two tokens until they are complete, mlo_exit does not. */
+static void mlo_replay_door_area(const mlo_core *c, mlo_area *a) {
+    if (c->replay < 0) return;
+    const mlo_port *y = &c->element[c->replay].unit.out;
+    mlo_area_fifo(a, y->lanes * y->bits, 2 * (y->channels / y->lanes) + 2);
+    mlo_area_fifo(a, 1, 4);
+}
+
 static void mlo_doors_area(const mlo_core *c, mlo_area *a) {
     const int64_t beat = (int64_t)c->lanes * c->bits, beats = c->channels / c->lanes;
+    mlo_replay_door_area(c, a);
     mlo_area_fifo(a, beat, 2 * beats + 2);
     mlo_area_fifo(a, 1, 4);
     mlo_area_skid(a, beat + 3);

@@ -31,7 +31,7 @@ static int64_t mlo_query_taken(
 
 /* Keys and values: of frames that are long gone nothing is kept. */
 static int64_t mlo_frame_takes(const mlo_schedule *s, const mlo_edge *e, int64_t n) {
-    const int64_t pass = mlo_place_of(s, n).pass, freed = s->frames_freed[e->to];
+    const int64_t pass = mlo_place_of(s, e->from, n).pass, freed = s->frames_freed[e->to];
     if (pass < 2 || freed > pass + 2) return 0;
     if (freed < pass - 1) return MLO_NOT_YET;
     return s->frame_freed[e->to][e->to_port - 1][pass & 3];

@@ -55,7 +55,7 @@ static int64_t mlo_tiles_accept(const mlo_schedule *s, int i) {
 static int64_t mlo_tile_address(const mlo_schedule *s, int i, int64_t n) {
     const mlo_core *c = s->c;
     int64_t at = mlo_core_beats_in(c, MLO_EITHER) * c->scan.iterations
-        + mlo_core_block_beats(c) * mlo_place_of(s, n).iteration;
+        + mlo_core_block_beats(c) * mlo_place_of(s, MLO_OUTSIDE, n).iteration;
     for (int k = 0; k < i; k++)
         if (mlo_is_block(&c->element[k])) at += mlo_unit_beats(&c->element[k].unit, c->axi_bits);
     return at;
@@ -196,7 +196,7 @@ static int mlo_tile_opens(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
 /* Tells of a tile's parameters. */
 static void mlo_tile_loaded(mlo_schedule *s, int i, int64_t n) {
     const mlo_tiling *t = &s->tiling[i];
-    const mlo_place at = mlo_place_of(s, n);
+    const mlo_place at = mlo_place_of(s, MLO_OUTSIDE, n);
     const int64_t beats = t->beats;
     const int64_t end = t->reader.portions * beats;
     const int64_t first = end - s->c->element[i].unit.blocks * beats + 1;

@@ -256,7 +256,9 @@ static int mlo_mark_parts(mlo *m, mlo_graph *g, const mlo_node *loop) {
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = g->node[i];
         const char *part = n == loop ? post : mlo_part_of_operands(&live, n, post);
-        if (!part && n->n_output && mlo_eq(n->output[0], "mlo_mask")) part = pre;
+        if (!part && n->n_output
+            && (mlo_eq(n->output[0], "mlo_mask") || mlo_eq(n->output[0], mlo_memory_mask)))
+            part = pre;
         if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_part,
                 n == loop  ? "core"
                     : part ? part

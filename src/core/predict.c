@@ -17,6 +17,7 @@ static const mlo_flow_verbs *const mlo_flows[] = {
     [MLO_FLOW_NORM] = &mlo_flow_norm,
     [MLO_FLOW_ROWS] = &mlo_flow_rows,
     [MLO_FLOW_WINDOW] = &mlo_flow_window,
+    [MLO_FLOW_REPLAY] = &mlo_flow_replay,
 };
 
 /* Nothing can fire: requests are heard, one after the other (of several at a time, who is behind
@@ -171,7 +172,8 @@ static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_predic
     int64_t length = 64;
     while (length < 4 * (c->frames + 2) * c->chunk) length *= 2;
     for (int i = 0; i < c->n_element; i++)
-        while (length < 4 * c->element[i].unit.window.slots) length *= 2;
+        while (length < mlo_max(4 * c->element[i].unit.window.slots, 12 * c->element[i].site.chunk))
+            length *= 2;
     size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
     mlo_schedule *s = (mlo_schedule *)mlo_scratch(m, 1, sizeof *s);
     if (!s) return mlo_failed(m);

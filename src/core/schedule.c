@@ -322,13 +322,27 @@ typedef struct {
     int first; /* 1: parameters change in front of it */
 } mlo_place;
 
-static mlo_place mlo_place_of(const mlo_schedule *s, int64_t n) {
+/* Does the element (or the loop's way in) handle tokens of the memory, which are counted by themselves? */
+static int mlo_is_side(const mlo_schedule *s, int i) {
+    return i != MLO_OUTSIDE && i < s->c->n_element && s->c->element[i].side;
+}
+
+/* Tokens of a run at an element. (All frames are of the longest length.) */
+static int64_t mlo_total(const mlo_schedule *s, int i) {
+    return mlo_is_side(s, i) ? s->total / s->c->chunk * s->c->element[i].site.chunk : s->total;
+}
+
+/* Where an element's token n stands. */
+static mlo_place mlo_place_of(const mlo_schedule *s, int i, int64_t n) {
     mlo_place p;
-    p.job = mlo_job_of(s, n);
-    const int64_t rest = n - p.job->begin, pass = rest / p.job->tokens;
+    const int64_t tokens = mlo_is_side(s, i) ? s->c->element[i].site.chunk : s->c->chunk;
+    const int64_t own = n / tokens * s->c->chunk;
+    p.job = mlo_job_of(s, mlo_is_side(s, i) ? own : n);
+    const int64_t rest = (mlo_is_side(s, i) ? own : n) - p.job->begin;
+    const int64_t pass = rest / p.job->tokens;
     p.iteration = pass / p.job->frames;
     p.frame = pass % p.job->frames;
-    p.at = rest % p.job->tokens;
+    p.at = mlo_is_side(s, i) ? n % tokens : rest % p.job->tokens;
     p.pass = p.job->pass + pass;
     p.load = p.job->load + p.iteration;
     p.first = p.job->loads ? !p.frame && !p.at : !n;

@@ -72,7 +72,7 @@ static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t 
 static int64_t mlo_loop_takes(const mlo_schedule *s, int64_t n, int64_t at) {
     const mlo_core *c = s->c;
     int64_t beats = c->channels / c->lanes, held = c->feedback * beats + 4;
-    mlo_place p = mlo_place_of(s, n);
+    mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
     if (p.iteration == p.job->iterations - 1) return 0;
     int64_t x = (n - p.job->begin) * beats + at - held;
     if (x < 0) return 0;
@@ -167,7 +167,7 @@ static int64_t mlo_entered(const mlo_schedule *s, int i, int64_t n, int64_t at) 
 /* When a beat of the loop's way in could leave: it comes from outside, or round. */
 static int64_t mlo_entry_made(const mlo_schedule *s, int64_t n, int64_t at) {
     const mlo_core *c = s->c;
-    const mlo_place p = mlo_place_of(s, n);
+    const mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
     if (!p.iteration) return mlo_token_of(s, MLO_OUTSIDE, n)->soon + at;
     return mlo_produced_at(s, c->edge[c->n_edge - 1].from, n - mlo_job_turn(p.job), at) + 4;
 }
@@ -228,7 +228,7 @@ static int64_t mlo_room_at(const mlo_schedule *s, int i, int64_t n, int64_t at, 
         const mlo_link *w = &s->way[e - c->edge];
         const int64_t mine = at - mlo_edge_part(c, e);
         const int64_t behind = splits ? mlo_max(0, mine - w->beats_from + 1) : 0;
-        if (mine < 0 || n * w->beats_from + mine >= s->total * w->beats_from) continue;
+        if (mine < 0 || n * w->beats_from + mine >= mlo_total(s, i) * w->beats_from) continue;
         const int64_t when = e->to == MLO_OUTSIDE
             ? mlo_loop_takes(s, n, mine)
             : mlo_link_accepts(

@@ -39,19 +39,26 @@ static void mlo_settle(mlo_schedule *s, int i, int64_t latest) {
 /* Where an element's token n stands, and when its parameters are there. 0: not known yet. */
 static int mlo_stands(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
     x->n = n;
-    x->at = mlo_place_of(s, n);
+    x->at = mlo_place_of(s, i, n);
     return mlo_parameters(s, i, &x->at, x->ready);
+}
+
+/* The last token, as `from` counts them, of the frame that element i's token n is of. */
+static int64_t mlo_frame_end(const mlo_schedule *s, int i, int from, int64_t n) {
+    if (mlo_is_side(s, from))
+        return (mlo_place_of(s, i, n).pass + 1) * s->c->element[from].site.chunk - 1;
+    return mlo_frame_begin(s, n) + mlo_job_of(s, n)->tokens - 1;
 }
 
 /* And when its beats come. */
 static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
     int64_t when[2];
     x->arrives[0] = x->arrives[1] = x->frame[0] = x->frame[1] = 0;
-    if (n >= s->total) return 0;
+    if (n >= mlo_total(s, i)) return 0;
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[0][k]];
         const int frame = mlo_edge_is_frame(s->c, e);
-        const int64_t last = frame ? mlo_frame_begin(s, n) + mlo_job_of(s, n)->tokens - 1 : n;
+        const int64_t last = frame ? mlo_frame_end(s, i, e->from, n) : n;
         if (mlo_fired(s, e->from) <= last) return 0;
         if (!mlo_edge_comes(s, e, last, when)) return 0;
         if (frame)
@@ -129,7 +136,7 @@ static int mlo_fire_entry(mlo_schedule *s) {
     const int end = c->edge[c->n_edge - 1].from;
     int64_t room[2], first, last;
     if (n >= s->total || !mlo_has_room(s, MLO_OUTSIDE, room)) return 0;
-    mlo_place p = mlo_place_of(s, n);
+    mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
     if (p.iteration == 0) {
         first = (p.job->outside + n - p.job->begin) * beats + beats + 3;
         last = first + beats - 1;

@@ -136,10 +136,12 @@ static void mlo_hex_mask(mlo_text *t, const mlo_array *mask) {
 /* Core input, mask and core output of one evaluation. */
 typedef struct {
     mlo_emitter *e;
-    mlo_text in; /* hex, a beat a line, as are the two behind it */
+    mlo_text in; /* hex, a beat a line, as are the four behind it */
     mlo_text mask;
     mlo_text out;
-    const char *names[3]; /* of these values */
+    mlo_text replay;
+    mlo_text replay_mask;
+    const char *names[5]; /* of these values */
     mlo_array *golden; /* the model's outputs on the first frame */
 } mlo_bench_words;
 
@@ -155,15 +157,26 @@ static int mlo_bench_see(
     if (name == w->names[0]) mlo_hex_beats(&w->in, a, c->lanes, c->bits);
     if (name == w->names[1]) mlo_hex_mask(&w->mask, a);
     if (name == w->names[2]) mlo_hex_beats(&w->out, a, c->lanes, c->bits);
+    if (name == w->names[3])
+        mlo_hex_beats(&w->replay, a, mlo_replay_port(c).lanes, mlo_replay_port(c).bits);
+    if (name == w->names[4]) mlo_hex_mask(&w->replay_mask, a);
     return 0;
 }
 
-/* tb/input.hex, tb/mask.hex, tb/golden.hex: `frames` frames of inputs drawn from the model's
- * declared types (never from --calib, so that every way to this directory gives the same bytes). */
+/* What the core calls the stream from around the loop; "" for none. */
+static const char *mlo_replay_name(const mlo_core *c) {
+    return c->replay < 0 ? "" : c->element[c->replay].node->input[0];
+}
+
+/* tb/input.hex, tb/mask.hex, tb/golden.hex, tb/replay.hex, tb/replay_mask.hex: `frames` frames of
+ * inputs drawn from the model's declared types (never from --calib, so that every way to this
+ * directory gives the same bytes). */
 static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
     mlo *m = e->m;
     mlo_bench_words w = { e, { m, NULL, 0, 0 }, { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
-        { e->c->scan.node->input[0], mlo_intern(m, "mlo_mask"), e->c->scan.node->output[0] },
+        { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
+        { e->c->scan.node->input[0], mlo_intern(m, "mlo_mask"), e->c->scan.node->output[0],
+            mlo_replay_name(e->c), mlo_intern(m, mlo_memory_mask) },
         MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1) };
     mlo_observer see = { &w, mlo_bench_see };
     size_t n_calib = m->n_calib;
@@ -172,10 +185,12 @@ static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
         mlo_sample_run(m, MLO_BENCH_DRAW + k, &see);
     m->n_calib = n_calib;
     m->golden = w.golden;
-    mlo_text *const texts[] = { &w.in, &w.mask, &w.out };
-    static const char *const files[] = { "tb/input.hex", "tb/mask.hex", "tb/golden.hex" };
-    for (int i = 0; i < 3; i++) {
-        if (!m->error.code && (i != 1 || e->c->masked)) {
+    mlo_text *const texts[] = { &w.in, &w.mask, &w.out, &w.replay, &w.replay_mask };
+    static const char *const files[] = { "tb/input.hex", "tb/mask.hex", "tb/golden.hex",
+        "tb/replay.hex", "tb/replay_mask.hex" };
+    const int there[] = { 1, e->c->masked, 1, e->c->replay >= 0, e->c->replay_masked };
+    for (int i = 0; i < 5; i++) {
+        if (!m->error.code && there[i]) {
             mlo_put(&e->t, texts[i]->text ? texts[i]->text : "", texts[i]->n);
             mlo_file_text(e, files[i]);
         }

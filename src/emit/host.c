@@ -212,7 +212,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
                     "%lld, \"interval\": %lld, \"value\": ",
                     mlo_copy_name(e, l, el->name), el->node->op, u->module, u->pe, u->simd,
                     (long long)u->multipliers, (long long)u->other,
-                    (long long)(u->macs * c->chunk * (c->scan.iterations / e->layers)),
+                    (long long)(mlo_frame_macs(el) * (c->scan.iterations / e->layers)),
                     (long long)u->interval);
                 mlo_report_string(&e->t, el->node->output[0]);
                 mlo_puts(&e->t, ", \"scope\": ");
@@ -298,6 +298,17 @@ static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
         e->unrolled ? "  \"predicted_cycles\": null,\n  \"predicted_interval\": null,"
                     : "  \"predicted_cycles\": %lld,\n  \"predicted_interval\": %lld,",
         (long long)p.cycles, (long long)p.interval);
+    if (c->replay >= 0) {
+        const mlo_port y = mlo_replay_port(c);
+        mlo_printf(&e->t, "  \"replay\": {\"name\": ");
+        mlo_report_string(&e->t, mlo_replay_name(c));
+        mlo_line(e,
+            ", \"tokens\": %lld, \"channels\": %lld, \"lanes\": %d, \"bits\": %d, \"masked\": "
+            "%s, \"scale\": %s},",
+            (long long)mlo_replay_frame(c), (long long)y.channels, y.lanes, y.bits,
+            c->replay_masked ? "true" : "false",
+            mlo_scale_text(e->m, c->scan.outer, mlo_replay_name(c), 1));
+    }
     mlo_printf(&e->t, "  \"input\": {\"name\": ");
     mlo_report_string(&e->t, c->scan.node->input[0]);
     mlo_line(

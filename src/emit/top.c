@@ -15,6 +15,21 @@
 
 static int mlo_padded(int bits) { return (bits + 7) / 8 * 8; }
 
+/* Of the stream from around the loop, if there is one (else as if it had a channel): a beat, tokens of a
+ * frame, bits of a beat outside, beats of a frame. */
+static mlo_port mlo_replay_port(const mlo_core *c) {
+    return c->replay < 0 ? mlo_port_make("", 0, 1, 8, 1) : c->element[c->replay].unit.out;
+}
+static int64_t mlo_replay_frame(const mlo_core *c) {
+    return c->replay < 0 ? 0 : c->element[c->replay].site.chunk;
+}
+static int mlo_replay_bits(const mlo_core *c) {
+    return mlo_replay_port(c).lanes * mlo_padded(mlo_replay_port(c).bits);
+}
+static int64_t mlo_replay_beats(const mlo_core *c) {
+    return mlo_replay_frame(c) * mlo_port_beats(mlo_replay_port(c));
+}
+
 static void mlo_emit_wires(mlo_emitter *e, const char *bus, int bits) {
     mlo_line(e, "    wire [%d:0] %s_tdata;", bits - 1, bus);
     mlo_line(e, "    wire [2:0] %s_tuser;", bus);
@@ -62,6 +77,9 @@ static int mlo_emit_copies(mlo_emitter *e) {
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--unrolled makes %lld kernels of %lld iterations of %lld; there are counters for 240",
             (long long)(n * kernels), (long long)n, (long long)kernels);
+    if (e->unrolled && e->c->replay >= 0)
+        return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
+            "--unrolled with an encoder's output that every layer reads; leave --unrolled out");
     if (e->unrolled && mlo_core_resident_beats(e->c))
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--unrolled with resident parameters; each copy has its own anyway: leave --memory "
@@ -234,6 +252,31 @@ static void mlo_emit_refill(mlo_emitter *e, int i) {
         e, "    assign param_beat[%d] = |(%s_p_tvalid & %s_p_tready);", reader, el->name, el->name);
 }
 
+/* The door of what comes from around the loop, to bus NAME_in. */
+static void mlo_emit_replay_door(mlo_emitter *e, const mlo_element *el) {
+    const mlo_port *y = &el->unit.out;
+    const int masked = e->c->replay_masked;
+    const char *bus = mlo_format(e->m, "%s_in", el->name);
+    mlo_emit_wires(e, bus, y->lanes * y->bits);
+    if (!masked) mlo_line(e, "    wire unused_%s_mask;", el->name);
+    mlo_line(e, "    mlo_entry #(.C(%lld), .LANES(%d), .BITS(%d), .MASK(%d)) u_%s_entry (",
+        (long long)y->channels, y->lanes, y->bits, masked, el->name);
+    mlo_line(e,
+        "        .clk(clk), .rst(core_rst), .s_axis_tdata(s2_axis_tdata), "
+        ".s_axis_tvalid(s2_axis_tvalid), .s_axis_tready(s2_axis_tready), "
+        ".s_axis_tlast(s2_axis_tlast),");
+    if (masked)
+        mlo_line(e,
+            "        .s1_axis_tdata(s3_axis_tdata), .s1_axis_tvalid(s3_axis_tvalid), "
+            ".s1_axis_tready(s3_axis_tready), .s1_axis_tlast(s3_axis_tlast),");
+    else
+        mlo_line(e,
+            "        .s1_axis_tdata(8'd0), .s1_axis_tvalid(1'b0), .s1_axis_tready(unused_%s_mask), "
+            ".s1_axis_tlast(1'b0),",
+            el->name);
+    mlo_emit_bus(e, "m_axis", bus, ");");
+}
+
 static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
     const mlo_element *el = &e->c->element[i];
     const mlo_unit *u = &el->unit;
@@ -246,6 +289,7 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
         mlo_line(e, "    wire %s_idle;\n    wire unused_%s = &{1'b0, %s_idle};", el->name, el->name,
             el->name);
     if (mlo_is_block(el)) mlo_emit_refill(e, i);
+    if (i == e->c->replay) mlo_emit_replay_door(e, el);
     mlo_printf(&e->t, "    %s #(", u->module);
     for (int k = 0; k < u->n_param; k++)
         mlo_printf(&e->t, ".%s(%lld), ", u->param[k].name, (long long)u->param[k].value);
@@ -254,6 +298,10 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
         ".params_last(p_tlast), .stat(stat[%d:%d]),",
         e->c->axi_bits, (long long)(mlo_is_resident(el) ? e->c->scan.iterations : 0), el->name,
         3 * *number + 2, 3 * *number);
+    if (i == e->c->replay) {
+        mlo_line(e, "        .iterations(iterations),");
+        mlo_emit_bus(e, "s_axis", mlo_format(e->m, "%s_in", el->name), ",");
+    }
     for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_input_bus(e, i, k), ",");
     for (int k = 0; k < u->n_memory; k++) {
         const char *from = mlo_is_block(el) ? mlo_format(e->m, "%s_", el->name) : "";
@@ -389,7 +437,15 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "DEEPEST", mlo_integer(m, mlo_core_deepest(c)), NULL },
         /* ports */
         { "STREAMS",
-            c->masked ? "s_axis:m_axis:s1_axis:m_axi:s_axil" : "s_axis:m_axis:m_axi:s_axil", NULL },
+            mlo_format(m, "s_axis:m_axis:%s%s%sm_axi:s_axil", c->masked ? "s1_axis:" : "",
+                c->replay >= 0 ? "s2_axis:" : "", c->replay_masked ? "s3_axis:" : ""),
+            NULL },
+        { "REPLAY", c->replay >= 0 ? "" : NULL, NULL },
+        { "REPLAY_MASK", c->replay_masked ? "" : NULL, NULL },
+        { "REPLAY_MSB", mlo_integer(m, mlo_replay_bits(c) - 1), NULL },
+        { "REPLAY_TOKENS", mlo_integer(m, mlo_replay_frame(c)), NULL },
+        { "REPLAY_CHANNELS", mlo_integer(m, mlo_replay_port(c).channels), NULL },
+        { "REPLAY_LANES", mlo_integer(m, mlo_replay_port(c).lanes), NULL },
         { "IO_MSB", mlo_integer(m, c->lanes * mlo_padded(c->bits) - 1), NULL },
         { "AXI", mlo_integer(m, c->axi_bits), NULL },
         { "AXI_MSB", mlo_integer(m, c->axi_bits - 1), NULL },

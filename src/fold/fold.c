@@ -188,9 +188,9 @@ static int mlo_fold_tiles(mlo_space *s, const mlo_wish *w, mlo_best *best) {
 }
 
 /* The search may choose from these; without one, layer where that is among them. Blocks are of a
- * matrix's rows; other kernels have layer for it. */
+ * matrix's rows; other kernels have layer for it, and those that handle the memory's tokens. */
 static void mlo_allow_memories(mlo_element *e, int memories) {
-    if (memories & MLO_BLOCK && !mlo_has_rows(e))
+    if (memories & MLO_BLOCK && (!mlo_has_rows(e) || e->side))
         memories = (memories & ~MLO_BLOCK) | (memories == MLO_BLOCK ? MLO_LAYER : 0);
     e->memories = memories;
     e->memory = memories & MLO_LAYER ? MLO_LAYER
@@ -534,6 +534,18 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     return 0;
 }
 
+/* Beside an encoder's output there is one frame in flight: hardware keeps one frame of that. */
+static int mlo_fold_replay(mlo *m, mlo_core *c, mlo_wish *w) {
+    if (c->replay < 0) return 0;
+    w->any_frames = 0;
+    if (c->frames > 1)
+        return mlo_fail_at(m, MLO_E_UNSUPPORTED, "frames-in-flight",
+            "%d frames in flight beside an encoder's output, of which hardware keeps one frame; "
+            "leave --frames-in-flight out",
+            c->frames);
+    return 0;
+}
+
 /* The core as the options have it, before kernels are folded: frames in flight, bus, memory, what
  * --folding names. */
 static int mlo_fold_begin(mlo *m, mlo_core *c, mlo_wish *w) {
@@ -550,7 +562,7 @@ static int mlo_fold_begin(mlo *m, mlo_core *c, mlo_wish *w) {
     }
     if (m->error.code || mlo_core_memory(m, c) || mlo_fold_caps(m, c, w->pe, w->simd))
         return mlo_failed(m);
-    if (json && mlo_fold_json(m, c, json)) return mlo_failed(m);
+    if ((json && mlo_fold_json(m, c, json)) || mlo_fold_replay(m, c, w)) return mlo_failed(m);
     /* "auto" is a search, for one kernel, too */
     int either = mlo_to_choose(w->memories) || w->any_tile, tiled = 0;
     for (int i = 0; i < c->n_element; i++) {
@@ -575,9 +587,9 @@ static int mlo_pareto_line(const mlo_space *s, const mlo_wish *w, const mlo_plan
     if (mlo_plan_area(s, p, w->device, &area)) return mlo_failed(s->m);
     for (int i = 0; i < s->c->n_element; i++) {
         other += s->c->element[i].unit.other;
-        macs += s->c->element[i].unit.macs;
+        macs += mlo_frame_macs(&s->c->element[i]);
     }
-    macs *= s->c->chunk * s->c->scan.iterations;
+    macs *= s->c->scan.iterations;
     mlo_printf(t,
         "{\"cycles\":%lld,\"steady_cycles\":%lld,\"interval_per_token\":%lld,\"frames_in_flight\":%"
         "d,\"multipliers\":%lld,\"other_multipliers\":%lld,\"on_chip_bits\":%lld",
@@ -634,8 +646,8 @@ static int mlo_fold_say(mlo *m, const mlo_core *c, const mlo_wish *w) {
     mlo_prediction p;
     double macs = 0;
     if (!w->usual || mlo_predict_steady(m, c, &p)) return mlo_failed(m);
-    for (int i = 0; i < c->n_element; i++) macs += (double)c->element[i].unit.macs;
-    macs *= (double)c->chunk * (double)c->scan.iterations;
+    for (int i = 0; i < c->n_element; i++) macs += (double)mlo_frame_macs(&c->element[i]);
+    macs *= (double)c->scan.iterations;
     const int soon = mlo_knee_soon(c, c->frames, p.interval);
     const char *why = w->device ? mlo_format(m,
                                       "the fastest of at most so many that fits an %s; in row "

@@ -35,8 +35,8 @@ static double mlo_plan_cost(const mlo_plan *p) {
  * the bench plays them. */
 static int mlo_knee_soon(const mlo_core *c, int frames, int64_t cycles) {
     double macs = 0;
-    for (int i = 0; i < c->n_element; i++) macs += (double)c->element[i].unit.macs;
-    macs *= (double)c->chunk * (double)c->scan.iterations;
+    for (int i = 0; i < c->n_element; i++) macs += (double)mlo_frame_macs(&c->element[i]);
+    macs *= (double)c->scan.iterations;
     return frames * ((double)cycles / MLO_ICARUS_CYCLES + macs / MLO_ICARUS_PRODUCTS)
         <= MLO_KNEE_SECONDS;
 }

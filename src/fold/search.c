@@ -164,8 +164,8 @@ static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, cons
         if (memories & memory) {
             int64_t beats = memory == MLO_RESIDENT ? 0
                                                    : mlo_unit_beats(&u, s->c->axi_bits)
-                    * (u.blocks ? s->c->frames * mlo_unit_tiles(&u, s->c->chunk) : 1);
-            mlo_choice c = { pe, simd, u.interval,
+                    * (u.blocks ? s->c->frames * mlo_unit_tiles(&u, site->chunk) : 1);
+            mlo_choice c = { pe, simd, mlo_site_interval(s->c, site, &u),
                 mlo_unit_bits(site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory,
                 { s->timed && u.multipliers ? u.interval + u.latency : 0, u.multipliers, 0, 0,
                     s->thrifty ? beats : 0 } };

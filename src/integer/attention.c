@@ -164,15 +164,18 @@ static const char *mlo_block_attention(
             &r->in, i < 2 ? scores->input[i] : mix->input[1], &chain[i], i < 2 ? &scale[i] : NULL);
     b->scale *= scale[0] * scale[1];
     b->n_in = 3;
-    b->tokens = r->tokens = tk;
-    if (tq != tk)
-        return mlo_cannot(
-            r, scores, "attention between sequences of two lengths (cross-attention, or a cache)");
+    b->tokens = tk;
+    b->crossed = mlo_is_memory(&r->in, b->in[1]) && mlo_is_memory(&r->in, b->in[2])
+        && !mlo_is_memory(&r->in, b->in[0]);
+    if (tq != tk && !b->crossed)
+        return mlo_cannot(r, scores, "attention between sequences of two lengths (a cache)");
+    r->tokens = tq;
+    if (b->crossed) r->keys = tk;
     static const char *const what[] = { "queries", "keys", "values" };
     int64_t shared = mlo_shared_by(r, b->in[1], b->heads, d);
     b->kv_heads = b->heads / shared;
     for (int i = 0; i < 3; i++) {
-        const mlo_heads at = { tk, b->heads, d, i == 1 };
+        const mlo_heads at = { i ? tk : tq, b->heads, d, i == 1 };
         if (mlo_is_heads(r, b->in[i], &chain[i], &at, i ? shared : 1)) continue;
         return mlo_cannot_attend(r, i < 2 ? scores : mix, scores,
             mlo_format(r->m, "%s that are not laid out as heads of the token's channels", what[i]));
@@ -191,7 +194,7 @@ static const char *mlo_block_attention(
     return mlo_chain_note(r, out, joined, 1) ? NULL : out;
 }
 
-/* Does the attention mix values that come from outside of the loop (cross attention)? */
+/* Does the attention mix values that come from outside of the loop, not through a projection? */
 static int mlo_is_crossed(mlo_recogniser *r, const mlo_node *mix) {
     mlo_given *given = NULL;
     return mlo_is_carried(&r->in, mix->input[0])
@@ -207,10 +210,11 @@ static const char *mlo_recognise_attention(
     const int own = mlo_is(n, "MatMul") && mlo_is_carried(&r->in, n->input[1]);
     *is = own || (n != behind && mlo_is(n, "MatMul") && mlo_is_crossed(r, n));
     if (!*is) return NULL;
-    return own ? mlo_block_attention(r, n, name, &chain)
-               : mlo_cannot(r, n,
-                     "cross-attention: keys and values that come from another stream (an "
-                     "encoder's output)");
+    return own
+        ? mlo_block_attention(r, n, name, &chain)
+        : mlo_cannot(r, n,
+              "cross-attention to keys and values that no layer of the loop projects from an "
+              "encoder's output (a cache of them: export with use_cache=False)");
 }
 
 /* ---- what is given -------------------------------------------------------- */
@@ -279,17 +283,27 @@ static void mlo_settle_bias(mlo_quantizer *q, mlo_sublayer *b) {
     b->probs_given = b->scores_given = NULL;
 }
 
-/* The masks of all attentions become what they hide by place, and one number per key in front of
- * the loop, which is q's. */
-static int mlo_settle_masks(mlo_quantizer *q, mlo_tracer *t, int64_t *own) {
+/* Between two sequences places say nothing. */
+static int mlo_check_sight(mlo_quantizer *q, const mlo_sublayer *b) {
+    if (!b->crossed || !(b->sight.causal || b->sight.band || b->sight.bias.number)) return 0;
+    return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+        "a mask or bias '%s' of queries' and keys' places between two sequences; hardware hides "
+        "keys of an encoder's output by one bit each",
+        b->mask);
+}
+
+/* The masks of all attentions to one stream's keys (crossed: the memory's) become what they hide by
+ * place, and one number per key in front of the loop, which is q's. */
+static int mlo_settle_masks(mlo_quantizer *q, mlo_tracer *t, int crossed, int64_t *own) {
     const mlo_sublayer *bare = NULL, *masked = NULL;
     for (size_t i = 0; i < q->r.n_block; i++) {
         mlo_sublayer *b = q->r.block[i];
         const char *mask = b->mask;
-        if (b->kind != MLO_ATTENTION) continue;
+        if (b->kind != MLO_ATTENTION || b->crossed != crossed) continue;
         if (mask && mlo_key_mask(t, &q->scan, b->node, b->tokens, b->heads, own, &b->sight, &mask))
             return mlo_failed(q->m);
-        if (mask && !q->mask) q->mask = mask;
+        if (mask && !q->keys[crossed].mask) q->keys[crossed].mask = mask;
+        MLO_TRY(mlo_check_sight(q, b));
         mlo_settle_bias(q, b);
         *(mask ? &masked : &bare) = b;
     }
@@ -302,13 +316,16 @@ static int mlo_settle_masks(mlo_quantizer *q, mlo_tracer *t, int64_t *own) {
 }
 
 static int mlo_settle_mask(mlo_quantizer *q) {
-    mlo_tracer t;
-    int64_t *own = (int64_t *)mlo_scratch(q->m, (size_t)q->r.tokens + 1, sizeof *own);
-    if (!own) return mlo_failed(q->m);
-    for (int64_t j = 0; j <= q->r.tokens; j++) own[j] = -1;
-    if (!mlo_trace_begin(q->m, &q->scan, &t)) mlo_settle_masks(q, &t, own);
-    mlo_trace_end(&t);
-    mlo_scratch_free(q->m, own);
+    const int64_t keys[] = { q->r.tokens, q->r.keys };
+    for (int k = 0; k < 2 && !q->m->error.code; k++) {
+        mlo_tracer t;
+        int64_t *own = (int64_t *)mlo_scratch(q->m, (size_t)keys[k] + 1, sizeof *own);
+        if (!own) return mlo_failed(q->m);
+        for (int64_t j = 0; j <= keys[k]; j++) own[j] = -1;
+        if (!mlo_trace_begin(q->m, &q->scan, &t)) mlo_settle_masks(q, &t, k, own);
+        mlo_trace_end(&t);
+        mlo_scratch_free(q->m, own);
+    }
     return mlo_failed(q->m);
 }
 
@@ -669,8 +686,8 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
         return mlo_fail(
             m, MLO_E_UNSUPPORTED, b->node, "attention scores with a negative scale %g", b->scale);
     const char *bias = b->sight.bias.number ? mlo_quantize_bias(q, b, n) : NULL;
-    const char *in[] = { s[0]->narrow_name, s[1]->narrow_name, s[2]->narrow_name, q->mask_bits, p,
-        bias };
+    const char *in[] = { s[0]->narrow_name, s[1]->narrow_name, s[2]->narrow_name,
+        q->keys[b->crossed].bits, p, bias };
     if (m->error.code || mlo_inputs(m, n, in, bias ? 6 : 5)) return mlo_failed(m);
     return mlo_narrow(q, b, b->out, y);
 }

@@ -163,6 +163,9 @@ static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name,
     mlo *m = q->m;
     mlo_channel_words w;
     s->narrow_name = mlo_format(m, "%s_8", name);
+    /* the model may have that name outside: layer_norm and layer_norm_8 */
+    if (mlo_value_of(q->scan.outer, s->narrow_name))
+        s->narrow_name = mlo_format(m, "%s_narrow", name);
     if (m->error.code || mlo_channel_parameters(q, s->narrow_name, s->channels, &w))
         return mlo_failed(m);
     mlo_node *n = mlo_kernel_node(

@@ -23,6 +23,7 @@ typedef struct {
     int narrow; /* 1: it is demanded in the width of a matrix operand */
     int wide; /* 1: it is demanded in the width of the residual stream */
     int raw; /* 1: the residual stream carries the value itself, not what it is rounded to */
+    int memory; /* 1: its tokens are the memory's (layout.c) */
     int bits; /* of the narrow form */
     int wide_bits; /* of the wide form */
 
@@ -72,6 +73,14 @@ typedef struct {
     int64_t room; /* tokens that there is memory for */
 } mlo_counting;
 
+/* The keys of a stream. */
+typedef struct {
+    const char *mask; /* the float mask that all attentions to them read, NULL for none */
+    const char *bits; /* the boolean value that replaces it */
+    int bad; /* 1: a value was seen in it that is neither 0 nor hugely negative */
+    mlo_counting counting;
+} mlo_keys;
+
 typedef struct mlo_quantizer {
     mlo *m;
     mlo_scan scan;
@@ -84,11 +93,7 @@ typedef struct mlo_quantizer {
 
     mlo_node *loop; /* the new Scan */
     mlo_graph *body; /* of it */
-
-    const char *mask; /* the float mask all attentions read, NULL for none */
-    mlo_counting counting;
-    int mask_bad; /* 1: a value was seen in it that is neither 0 nor hugely negative */
-    const char *mask_bits; /* the boolean value that replaces it */
+    mlo_keys keys[2]; /* of the carried value, of the memory */
 
     int64_t samples; /* of the calibration */
     /* what the products may cost in all, relative to operands of --activations bits */
@@ -118,6 +123,7 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
     s->name = name;
     s->given = (mlo_given *)mlo_map_get(&q->r.given, name);
     s->channels = f.dims[f.rank - 1];
+    s->memory = mlo_is_memory(&q->r.in, name);
     s->bits = q->activations;
     s->wide_bits = q->residual;
     double **const iteration[] = { &s->rows, &s->most, &s->inverse, &s->wide_scale,
@@ -152,10 +158,10 @@ static int mlo_counts(const mlo_counting *k, int64_t rows, int64_t i) {
     return k->tokens != rows || k->kept[i];
 }
 
-static void mlo_mask_see(mlo_quantizer *q, const mlo_array *a) {
+static void mlo_mask_see(mlo_keys *k, const mlo_array *a) {
     const float *x = (const float *)a->data;
     for (int64_t i = 0, n = mlo_array_count(a); a->dtype == MLO_FLOAT && i < n; i++)
-        if (!(x[i] == 0 || x[i] <= -10000.0f)) q->mask_bad = 1;
+        if (!(x[i] == 0 || x[i] <= -10000.0f)) k->bad = 1;
 }
 
 /* The signal for an observed value; NULL when the value is none of the loop's. */
@@ -171,9 +177,16 @@ static mlo_signal *mlo_signal_seen(const mlo_quantizer *q, const mlo_graph *g, i
 static int mlo_calibrate_see(
     void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_quantizer *q = (mlo_quantizer *)user;
-    if (q->mask && name == q->mask) {
-        mlo_mask_see(q, a);
-        MLO_TRY(mlo_counting_see(q->m, &q->counting, a));
+    for (int k = 0; k < 2; k++)
+        if (q->keys[k].mask && name == q->keys[k].mask) {
+            mlo_mask_see(&q->keys[k], a);
+            MLO_TRY(mlo_counting_see(q->m, &q->keys[k].counting, a));
+        }
+    /* the memory is the same in all iterations */
+    if (name == q->r.in.memory && g != q->scan.body) {
+        for (int64_t i = 0; i < q->scan.iterations; i++)
+            MLO_TRY(mlo_calibrate_see(user, q->scan.body, i, name, a));
+        return 0;
     }
     mlo_signal *s = mlo_signal_seen(q, g, iteration, name, a);
     if (!s) return 0;
@@ -187,7 +200,7 @@ static int mlo_calibrate_see(
     for (int64_t i = 0; i < rows; i++, x += s->channels) {
         double power = 0;
         int first = s->rows[iteration] < 1;
-        if (!mlo_counts(&q->counting, rows, i)) continue;
+        if (!mlo_counts(&q->keys[s->memory].counting, rows, i)) continue;
         for (int64_t c = 0; c < s->channels; c++) {
             double v = (double)x[c];
             if (v < low[c] || first) low[c] = v;
@@ -236,13 +249,21 @@ static double mlo_rounded(const mlo_signal *s, int64_t iteration, int64_t c, dou
 static int mlo_drift_see(
     void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_quantizer *q = (mlo_quantizer *)user;
-    if (q->mask && name == q->mask) return mlo_counting_see(q->m, &q->counting, a);
+    for (int k = 0; k < 2; k++)
+        if (q->keys[k].mask && name == q->keys[k].mask)
+            MLO_TRY(mlo_counting_see(q->m, &q->keys[k].counting, a));
+    if (name == q->r.in.memory && g != q->scan.body) {
+        for (int64_t i = 0; i < q->scan.iterations; i++)
+            MLO_TRY(mlo_drift_see(user, q->scan.body, i, name, a));
+        return 0;
+    }
     mlo_signal *s = mlo_signal_seen(q, g, iteration, name, a);
     if (!s || !s->narrow) return 0;
     const float *x = (const float *)a->data;
     int64_t rows = mlo_array_count(a) / s->channels;
     for (int64_t i = 0; i < rows; i++, x += s->channels)
-        for (int64_t c = 0; c < s->channels && mlo_counts(&q->counting, rows, i); c++)
+        for (int64_t c = 0; c < s->channels && mlo_counts(&q->keys[s->memory].counting, rows, i);
+            c++)
             s->drift[iteration * s->channels + c] +=
                 (mlo_rounded(s, iteration, c, (double)x[c]) - (double)x[c]) / s->rows[iteration];
     return 0;
@@ -436,18 +457,27 @@ static int mlo_sample_run(mlo *m, int64_t k, const mlo_observer *see) {
     return mlo_failed(m);
 }
 
-/* ... on samples 0, 1, ... */
-static int mlo_samples_run(mlo *m, int64_t samples, const mlo_observer *see) {
-    for (int64_t k = 0; k < samples && !m->error.code; k++) mlo_sample_run(m, k, see);
-    return mlo_failed(m);
+typedef int (*mlo_value_seen)(
+    void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *value);
+
+/* Who observes a model sees what nodes make: a memory that is an input of the model is shown here. */
+static int mlo_show_memory(mlo_quantizer *q, int64_t k, mlo_value_seen what) {
+    const mlo_value *v = q->r.in.memory ? mlo_value_of(q->scan.outer, q->r.in.memory) : NULL;
+    size_t n;
+    if (!v || v->producer) return 0;
+    mlo_array **in = mlo_sample_inputs(q->m, k, &n);
+    for (size_t i = 0; in && i < n && !q->m->error.code; i++)
+        if (mlo_eq(in[i]->name, q->r.in.memory)) what(q, q->scan.outer, -1, q->r.in.memory, in[i]);
+    mlo_sample_free(q->m, in, n);
+    return mlo_failed(q->m);
 }
 
 /* The float model on every sample there is. */
-static int mlo_calibrate_run(mlo_quantizer *q,
-    int (*what)(void *user, const mlo_graph *g, int64_t iteration, const char *name,
-        const mlo_array *value)) {
+static int mlo_calibrate_run(mlo_quantizer *q, mlo_value_seen what) {
     mlo *m = q->m;
     if (mlo_calib_check(m, m->model->graph, &q->samples)) return mlo_failed(m);
     mlo_observer see = { q, what };
-    return mlo_samples_run(m, q->samples, &see);
+    for (int64_t k = 0; k < q->samples && !m->error.code; k++)
+        if (!mlo_show_memory(q, k, what)) mlo_sample_run(m, k, &see);
+    return mlo_failed(m);
 }

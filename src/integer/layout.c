@@ -15,29 +15,77 @@ typedef struct {
     mlo *m;
     const mlo_scan *scan;
     mlo_graph *body;
-    mlo_map carried; /* names that depend on a carried value */
+    mlo_map carried; /* names that depend on a stream: a carried value, or the memory */
+    mlo_map own; /* those that depend on a carried value */
+    /* the value from around the loop that every iteration projects to keys and values (an encoder's
+     * output), NULL: none */
+    const char *memory;
 } mlo_inside;
 
 static int mlo_is_carried(const mlo_inside *in, const char *name) {
     return mlo_map_get(&in->carried, name) != NULL;
 }
 
-/* Marks what depends on the carried values. */
+/* Does it come from the memory alone? */
+static int mlo_is_memory(const mlo_inside *in, const char *name) {
+    return mlo_is_carried(in, name) && !mlo_map_get(&in->own, name);
+}
+
+/* Adds to the set what depends on what is in it. */
+static int mlo_mark_dependents(mlo *m, const mlo_graph *body, mlo_map *set) {
+    for (size_t i = 0; i < body->n_node; i++) {
+        mlo_node *n = body->node[i];
+        int depends = 0;
+        for (size_t k = 0; k < n->n_input; k++) depends |= mlo_map_get(set, n->input[k]) != NULL;
+        for (size_t k = 0; depends && k < n->n_output; k++)
+            MLO_TRY(mlo_map_put(m, set, n->output[k], n));
+    }
+    return 0;
+}
+
+/* The value from around the loop that a product with a parameter reads, behind layouts, if it is only
+ * known when the model runs; else NULL. */
+static const char *mlo_memory_read(const mlo_scan *s, const mlo_node *n) {
+    if ((!mlo_is(n, "MatMul") && !mlo_is(n, "Gemm"))
+        || !mlo_is_parameter(s, s->body, n->input[1], 0))
+        return NULL;
+    const char *name = n->input[0];
+    for (mlo_node *p = mlo_maker_in(s->body, name); p; p = mlo_maker_in(s->body, name)) {
+        if (!mlo_has_trait(p, (mlo_trait)(MLO_RESHAPES | MLO_MOVES))) return NULL;
+        name = p->input[0];
+    }
+    const mlo_value *v = mlo_value_of(s->body, name);
+    return v && v->graph != s->body && !mlo_is_parameter(s, v->graph, name, 0) ? name : NULL;
+}
+
+/* Finds the memory. */
+static int mlo_find_memory(mlo *m, const mlo_scan *s, mlo_inside *in) {
+    for (size_t i = 0; i < s->body->n_node; i++) {
+        const char *name = mlo_memory_read(s, s->body->node[i]);
+        if (name && in->memory && name != in->memory)
+            return mlo_fail(m, MLO_E_UNSUPPORTED, s->body->node[i],
+                "layers project two values from around the loop, '%s' and '%s'; hardware has one "
+                "such stream (an encoder's output)",
+                in->memory, name);
+        if (name) in->memory = name;
+    }
+    return 0;
+}
+
+/* Marks what depends on streams. */
 static int mlo_inside_of(mlo *m, const mlo_scan *scan, mlo_inside *in) {
     memset(in, 0, sizeof *in);
     in->m = m;
     in->scan = scan;
     in->body = scan->body;
+    MLO_TRY(mlo_find_memory(m, scan, in));
     for (size_t i = 0; i < scan->n_state; i++)
-        MLO_TRY(mlo_map_put(m, &in->carried, in->body->input[i]->name, in->body));
-    for (size_t i = 0; i < in->body->n_node; i++) {
-        mlo_node *n = in->body->node[i];
-        int depends = 0;
-        for (size_t k = 0; k < n->n_input; k++) depends |= mlo_is_carried(in, n->input[k]);
-        for (size_t k = 0; depends && k < n->n_output; k++)
-            MLO_TRY(mlo_map_put(m, &in->carried, n->output[k], n));
-    }
-    return 0;
+        if (mlo_map_put(m, &in->own, in->body->input[i]->name, in->body)
+            || mlo_map_put(m, &in->carried, in->body->input[i]->name, in->body))
+            return mlo_failed(m);
+    if (in->memory) MLO_TRY(mlo_map_put(m, &in->carried, in->memory, in->body));
+    return mlo_mark_dependents(m, in->body, &in->own)
+        || mlo_mark_dependents(m, in->body, &in->carried);
 }
 
 static mlo_node *mlo_made_by(const mlo_inside *in, const char *name) {

@@ -85,8 +85,7 @@ struct mlo_numerics {
     const mlo_graph *floats; /* the float body */
     const mlo_graph *integers; /* the integer body */
 
-    const char *mask; /* of tokens: as in the calibration */
-    mlo_counting counting;
+    mlo_keys keys[2]; /* of tokens: as in the calibration */
     const char *loop;
     int64_t iterations;
     int64_t samples;
@@ -183,8 +182,7 @@ static int mlo_numerics_open(mlo_numerics *u, const mlo_quantizer *q) {
     u->m = q->m;
     u->floats = q->r.body;
     u->integers = q->body;
-    u->mask = q->mask;
-    u->counting = q->counting;
+    memcpy(u->keys, q->keys, sizeof u->keys);
     u->iterations = q->scan.iterations;
     u->loop = mlo_node_name(q->loop);
     u->cost = q->cost;
@@ -289,8 +287,9 @@ static void mlo_compare_all(mlo_numerics *u, int64_t i) {
     for (int k = 0; k < u->n; k++) {
         const mlo_compared *v = &u->value[k];
         if (!v->floats || !v->kept[i]) continue;
-        mlo_compare(&u->counting, v, i, (const float *)v->floats->data, v->kept[i]);
-        mlo_compare_channels(&u->counting, v, &u->value[v->anchor], i);
+        mlo_compare(
+            &u->keys[v->s->memory].counting, v, i, (const float *)v->floats->data, v->kept[i]);
+        mlo_compare_channels(&u->keys[v->s->memory].counting, v, &u->value[v->anchor], i);
     }
     for (int k = 0; k < u->n; k++) {
         mlo_compared *v = &u->value[k];
@@ -304,7 +303,9 @@ static void mlo_compare_all(mlo_numerics *u, int64_t i) {
 static int mlo_floats_see(
     void *user, const mlo_graph *g, int64_t i, const char *name, const mlo_array *a) {
     mlo_numerics *u = (mlo_numerics *)user;
-    if (u->mask && name == u->mask) return mlo_counting_see(u->m, &u->counting, a);
+    for (int k = 0; k < 2; k++)
+        if (u->keys[k].mask && name == u->keys[k].mask)
+            MLO_TRY(mlo_counting_see(u->m, &u->keys[k].counting, a));
     if (g != u->floats || i < 0 || i >= u->iterations || a->dtype != MLO_FLOAT) return 0;
     for (int k = 0; k < u->n; k++) {
         mlo_compared *v = &u->value[k];

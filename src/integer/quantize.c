@@ -22,64 +22,68 @@
 
 /* ---- the mask ------------------------------------------------------------- */
 
-/* A boolean [frames, tokens] value in the outer graph, true where a key counts. Without a mask: a
- * constant of ones. */
-static int mlo_quantize_mask(mlo_quantizer *q, mlo_graph *before, int64_t tokens) {
+/* A boolean [frames, tokens] value k->bits in the outer graph, true where a key counts. Without a mask:
+ * a constant of ones. */
+static int mlo_quantize_mask(
+    mlo_quantizer *q, const mlo_keys *k, mlo_graph *before, int64_t tokens) {
     mlo *m = q->m;
-    mlo_value *v = mlo_value_of(q->scan.outer, q->mask);
+    mlo_value *v = mlo_value_of(q->scan.outer, k->mask);
     mlo_form f = mlo_form_of(v);
-    q->mask_bits = mlo_intern(m, "mlo_mask");
-    if (!q->mask_bits) return mlo_failed(m);
-    if (!q->mask) {
+    if (!k->mask) {
         const int64_t dims[] = { 1, tokens };
         char *ones = (char *)mlo_alloc(m, (size_t)tokens, 1);
         if (!ones) return mlo_failed(m);
         memset(ones, 1, (size_t)tokens);
-        return mlo_graph_init(m, q->scan.outer,
-            mlo_tensor_new(m, "mlo_mask", MLO_BOOL, dims, 2, ones, (size_t)tokens));
+        return mlo_graph_init(
+            m, q->scan.outer, mlo_tensor_new(m, k->bits, MLO_BOOL, dims, 2, ones, (size_t)tokens));
     }
     if (!v || mlo_form_count(&f) != tokens)
-        return mlo_fail_at(m, MLO_E_BUG, q->mask, "a mask of %lld keys for %lld tokens",
+        return mlo_fail_at(m, MLO_E_BUG, k->mask, "a mask of %lld keys for %lld tokens",
             (long long)mlo_form_count(&f), (long long)tokens);
-    if (q->mask_bad)
-        return mlo_fail_at(m, MLO_E_UNSUPPORTED, q->mask,
+    if (k->bad)
+        return mlo_fail_at(m, MLO_E_UNSUPPORTED, k->mask,
             "an additive attention bias: calibration saw values that are neither 0 nor below "
             "-10000; only masks are supported");
     static const float limit = -10000.0f;
     static const int64_t shape[] = { 1, -1 };
     const int64_t two = 2;
-    mlo_node *compare = mlo_node_new(m, "Greater", "mlo_mask_compare");
-    mlo_node *reshape = mlo_node_new(m, "Reshape", "mlo_mask_reshape");
-    const char *in[] = { q->mask, "mlo_mask_limit" };
-    const char *in2[] = { "mlo_mask_keys", "mlo_mask_shape" };
-    if (mlo_graph_init(m, q->scan.outer,
-            mlo_tensor_new(m, "mlo_mask_limit", MLO_FLOAT, NULL, 0, &limit, sizeof limit))
-        || mlo_graph_init(m, q->scan.outer,
-            mlo_tensor_new(m, "mlo_mask_shape", MLO_INT64, &two, 1, shape, sizeof shape))
-        || mlo_inputs(m, compare, in, 2) || mlo_node_output(m, compare, "mlo_mask_keys")
+    const char *below = mlo_format(m, "%s_limit", k->bits);
+    const char *keys = mlo_format(m, "%s_keys", k->bits);
+    const char *row = mlo_format(m, "%s_shape", k->bits);
+    if (m->error.code) return mlo_failed(m);
+    mlo_node *compare = mlo_node_new(m, "Greater", mlo_format(m, "%s_compare", k->bits));
+    mlo_node *reshape = mlo_node_new(m, "Reshape", mlo_format(m, "%s_reshape", k->bits));
+    const char *in[] = { k->mask, below };
+    const char *in2[] = { keys, row };
+    if (m->error.code
+        || mlo_graph_init(
+            m, q->scan.outer, mlo_tensor_new(m, below, MLO_FLOAT, NULL, 0, &limit, sizeof limit))
+        || mlo_graph_init(
+            m, q->scan.outer, mlo_tensor_new(m, row, MLO_INT64, &two, 1, shape, sizeof shape))
+        || mlo_inputs(m, compare, in, 2) || mlo_node_output(m, compare, keys)
         || mlo_graph_add(m, before, compare) || mlo_inputs(m, reshape, in2, 2)
-        || mlo_node_output(m, reshape, "mlo_mask") || mlo_graph_add(m, before, reshape))
+        || mlo_node_output(m, reshape, k->bits) || mlo_graph_add(m, before, reshape))
         return mlo_failed(m);
     return 0;
 }
 
 /* A constant mask: its values are all there is to see. */
-static int mlo_mask_constant(mlo_quantizer *q) {
-    mlo_value *v = q->mask ? mlo_value_of(q->scan.body, q->mask) : NULL;
-    if (!v || v->graph == q->scan.body || !mlo_is_parameter(&q->scan, q->scan.outer, q->mask, 0))
+static int mlo_mask_constant(mlo_quantizer *q, mlo_keys *k) {
+    mlo_value *v = k->mask ? mlo_value_of(q->scan.body, k->mask) : NULL;
+    if (!v || v->graph == q->scan.body || !mlo_is_parameter(&q->scan, q->scan.outer, k->mask, 0))
         return 0;
-    mlo_array *a = mlo_value_array(q->m, &q->scan, q->scan.outer, q->mask, 0, 0);
+    mlo_array *a = mlo_value_array(q->m, &q->scan, q->scan.outer, k->mask, 0, 0);
     if (!a) return mlo_failed(q->m);
     int any = 0;
-    mlo_mask_see(q, a);
-    if (mlo_counting_see(q->m, &q->counting, a)) {
+    mlo_mask_see(k, a);
+    if (mlo_counting_see(q->m, &k->counting, a)) {
         mlo_array_free(q->m, a);
         return mlo_failed(q->m);
     }
     for (int64_t i = 0, n = mlo_array_count(a); a->dtype == MLO_FLOAT && i < n; i++)
         any |= ((float *)a->data)[i] != 0;
     mlo_array_free(q->m, a);
-    if (!any) q->mask = NULL;
+    if (!any) k->mask = NULL;
     return 0;
 }
 
@@ -108,6 +112,18 @@ static const mlo_sublayer_kind *const mlo_sublayers[] = {
     NULL,
 };
 
+/* What each iteration gets of the memory's integers: all of them again. */
+static int mlo_memory_node(mlo_quantizer *q) {
+    mlo *m = q->m;
+    mlo_signal *s = mlo_signal_of(q, q->r.in.memory);
+    const char *all = mlo_format(m, "%s_q", s->name);
+    s->narrow_name = mlo_format(m, "%s_again", s->name);
+    if (m->error.code) return mlo_failed(m);
+    mlo_node *n = mlo_kernel_node(
+        q, &mlo_replay_kernel, NULL, s->narrow_name, mlo_narrow_type(s), s->bits, s->narrow_scale);
+    return n ? mlo_node_input(m, n, all) : mlo_failed(m);
+}
+
 /* The new body: the old one's parameters and what is computed from them, then one kernel after the
  * other. */
 static int mlo_quantize_body(mlo_quantizer *q) {
@@ -126,7 +142,9 @@ static int mlo_quantize_body(mlo_quantizer *q) {
         if (!mlo_is_carried(&q->r.in, old->node[i]->output[0])
             && mlo_graph_add(m, q->body, old->node[i]))
             return mlo_failed(m);
-    if (mlo_narrow(q, NULL, state->name, mlo_signal_of(q, state->name))) return mlo_failed(m);
+    if (mlo_narrow(q, NULL, state->name, mlo_signal_of(q, state->name))
+        || (q->r.keys && mlo_memory_node(q)))
+        return mlo_failed(m);
     for (size_t i = 0; i < q->r.n_block; i++) {
         const mlo_sublayer *b = q->r.block[i];
         MLO_TRY(b->card->quantize(q, b));
@@ -137,7 +155,7 @@ static int mlo_quantize_body(mlo_quantizer *q) {
 
 /* Quantize or Dequantize in the outer graph. */
 static int mlo_edge_node(mlo_quantizer *q, mlo_graph *list, const char *op, const char *in,
-    const char *out, double scale, int bits) {
+    const char *out, double scale, int bits, mlo_dtype to) {
     mlo *m = q->m;
     int64_t hi = ((int64_t)1 << (bits - 1)) - 1;
     float *data = (float *)mlo_alloc(m, 1, sizeof *data);
@@ -152,7 +170,7 @@ static int mlo_edge_node(mlo_quantizer *q, mlo_graph *list, const char *op, cons
         || mlo_inputs(m, n, inputs, 2) || mlo_node_output(m, n, out))
         return mlo_failed(m);
     if (mlo_is_kernel(n, MLO_KERNEL_TO_INTEGERS)
-        && (mlo_attr_int(m, n, "to", MLO_INT16) || mlo_attr_int(m, n, "lo", -hi - 1)
+        && (mlo_attr_int(m, n, "to", to) || mlo_attr_int(m, n, "lo", -hi - 1)
             || mlo_attr_int(m, n, "hi", hi)))
         return mlo_failed(m);
     return mlo_graph_add(m, list, n);
@@ -176,6 +194,45 @@ static int mlo_reshape_edge(
     return mlo_graph_add(m, list, n);
 }
 
+/* x := op(x, number of each channel) in the outer graph. */
+static int mlo_memory_shift(mlo_quantizer *q, mlo_graph *list, const char *op, const char **x,
+    const char *what, const float *number, int64_t channels) {
+    mlo *m = q->m;
+    const char *to = mlo_format(m, "%s_%s", *x, what), *by = mlo_format(m, "%s_mlo_%s", *x, what);
+    const size_t bytes = (size_t)channels * sizeof *number;
+    float *data = (float *)mlo_alloc(m, (size_t)channels, sizeof *number);
+    mlo_node *n = data && to ? mlo_node_new(m, op, to) : NULL;
+    if (!n || !by) return mlo_failed(m);
+    memcpy(data, number, bytes);
+    const char *in[] = { *x, by };
+    *x = to;
+    return mlo_graph_init(
+               m, q->scan.outer, mlo_tensor_new(m, by, MLO_FLOAT, &channels, 1, data, bytes))
+        || mlo_inputs(m, n, in, 2) || mlo_node_output(m, n, to) || mlo_graph_add(m, list, n);
+}
+
+/* The memory as integers [1, tokens, channels], once, in front of the loop; and its mask. */
+static int mlo_quantize_memory(mlo_quantizer *q, mlo_graph *list) {
+    mlo *m = q->m;
+    mlo_signal *s = mlo_signal_of(q, q->r.in.memory);
+    const mlo_form frame = { MLO_FLOAT, 3, { 1, q->r.keys, s->channels } };
+    const mlo_form f = mlo_form_of(mlo_value_of(q->scan.outer, s->name));
+    const char *x = s->name, *to = mlo_format(m, "%s_q", s->name);
+    if (!to || mlo_quantize_mask(q, &q->keys[1], list, q->r.keys)) return mlo_failed(m);
+    if (f.rank != 3 || f.dims[1] != q->r.keys) {
+        x = mlo_format(m, "%s_frame", s->name);
+        MLO_TRY(mlo_reshape_edge(q, list, s->name, x, &frame));
+    }
+    float *zero = (float *)mlo_scratch(m, (size_t)s->channels, sizeof *zero);
+    for (int64_t c = 0; zero && c < s->channels; c++) zero[c] = (float)s->zero[c];
+    if (zero && !mlo_memory_shift(q, list, "Sub", &x, "centred", zero, s->channels) && s->shape)
+        mlo_memory_shift(q, list, "Div", &x, "shaped", s->shape, s->channels);
+    mlo_scratch_free(m, zero);
+    if (m->error.code) return mlo_failed(m);
+    return mlo_edge_node(q, list, mlo_quantize_kernel.op.name, x, to, s->narrow_scale[0], s->bits,
+        mlo_narrow_type(s));
+}
+
 /* Replaces the old Scan in the outer graph by Quantize, the new Scan, Dequantize. */
 static int mlo_quantize_replace(mlo_quantizer *q) {
     mlo *m = q->m;
@@ -195,16 +252,18 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
             if (mlo_graph_add(m, &list, g->node[i])) return mlo_failed(m);
             continue;
         }
-        if (mlo_quantize_mask(q, &list, mlo_tokens_of(&f))) return mlo_failed(m);
+        if (mlo_quantize_mask(q, &q->keys[0], &list, mlo_tokens_of(&f))
+            || (q->r.keys && mlo_quantize_memory(q, &list)))
+            return mlo_failed(m);
         const char *from = framed ? mlo_format(m, "%s_frame", x) : x;
         if (framed) MLO_TRY(mlo_reshape_edge(q, &list, x, from, &frame));
-        if (mlo_edge_node(
-                q, &list, mlo_quantize_kernel.op.name, from, xq, in->wide_scale[0], in->wide_bits)
+        if (mlo_edge_node(q, &list, mlo_quantize_kernel.op.name, from, xq, in->wide_scale[0],
+                in->wide_bits, MLO_INT16)
             || mlo_node_output(m, q->loop, yq) || mlo_graph_add(m, &list, q->loop))
             return mlo_failed(m);
         const char *back = framed ? mlo_format(m, "%s_frame", y) : y;
         MLO_TRY(mlo_edge_node(q, &list, mlo_dequantize_kernel.op.name, yq, back,
-            out->wide_scale[q->scan.iterations - 1], out->wide_bits));
+            out->wide_scale[q->scan.iterations - 1], out->wide_bits, MLO_INT16));
         if (framed) MLO_TRY(mlo_reshape_edge(q, &list, back, y, &f));
     }
     g->node = list.node;
@@ -281,13 +340,15 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     MLO_TRY(mlo_quantizable(m, &q.scan));
     if (mlo_respell(m, &q.scan) || mlo_recognise(m, &q.scan, mlo_sublayers, &q.r, &q.result)
         || mlo_demand(&q) || mlo_qconfig(&q) || mlo_choose_given(&q) || mlo_settle_mask(&q)
-        || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q))
+        || mlo_mask_constant(&q, &q.keys[0]) || mlo_mask_constant(&q, &q.keys[1])
+        || mlo_quantize_calibrate(&q))
         return mlo_failed(m);
     q.loop = mlo_node_new(m, "Scan", mlo_node_name(q.scan.node));
     q.body = MLO_NEW(m, mlo_graph);
     if (!q.loop || !q.body) return mlo_failed(m);
     q.body->name = q.scan.body->name;
-    q.mask_bits = mlo_intern(m, "mlo_mask");
+    q.keys[0].bits = mlo_intern(m, "mlo_mask");
+    q.keys[1].bits = mlo_intern(m, mlo_memory_mask);
     for (size_t i = 0; i < q.scan.node->n_input; i++)
         if (mlo_node_input(m, q.loop, q.scan.node->input[i])) return mlo_failed(m);
     if (mlo_quantize_body(&q) || mlo_quantize_replace(&q)) return mlo_failed(m);

@@ -49,6 +49,7 @@ typedef struct {
     int64_t kv_heads; /* attention: of keys and values */
     double scale; /* attention: what scores are multiplied by; gate: what the product is */
     const char *mask; /* attention: the additive mask's name, NULL for none */
+    int crossed; /* attention: keys and values come from the memory */
     double mask_scale; /* attention: what the mask is multiplied by, once it is added */
     mlo_sight sight; /* attention: what the mask hides by place */
     int64_t tokens; /* attention, window: of a frame */
@@ -102,6 +103,7 @@ typedef struct mlo_recogniser {
     size_t left_out; /* roundings that no integer form of ours has */
     int raw_result; /* as `raw`, of the carried output */
     int64_t tokens; /* of a frame, as attention sees it; 0: there is none */
+    int64_t keys; /* of a frame of the memory; 0: there is none */
     int depth;
 } mlo_recogniser;
 
@@ -179,6 +181,25 @@ static int mlo_reads_rounded(mlo_recogniser *r, const char *name) {
     return 1;
 }
 
+/* Tokens of the memory meet those of the loop's own stream in attention alone, and the memory itself is
+ * what linear layers read: it goes through no residual stream. 0: so it is. */
+static int mlo_cannot_mix(mlo_recogniser *r, const mlo_sublayer *b) {
+    int memory = 0;
+    for (int i = 0; i < b->n_in; i++) {
+        memory += mlo_is_memory(&r->in, b->in[i]);
+        if (b->in[i] == r->in.memory && b->kind != MLO_LINEAR)
+            return mlo_fail(r->m, MLO_E_UNSUPPORTED, b->node,
+                "'%s', which comes from around the loop, is read by a layer as it is; hardware has "
+                "linear layers (keys and values) read it",
+                r->in.memory);
+    }
+    if (!memory || memory == b->n_in || (b->kind == MLO_ATTENTION && b->crossed)) return 0;
+    return mlo_fail(r->m, MLO_E_UNSUPPORTED, b->node,
+        "tokens of '%s', which comes from around the loop, meet the loop's own outside of keys and "
+        "values",
+        r->in.memory);
+}
+
 /* Recognises the block's inputs first, then enters it: topological order by construction. */
 static const char *mlo_block_finish(mlo_recogniser *r, mlo_sublayer *b) {
     if (!b) return NULL;
@@ -186,6 +207,7 @@ static const char *mlo_block_finish(mlo_recogniser *r, mlo_sublayer *b) {
         b->raw[i] = b->kind != MLO_ATTENTION && !mlo_reads_rounded(r, b->in[i]);
         if (!(b->in[i] = mlo_block_of(r, b->in[i]))) return NULL;
     }
+    if (mlo_cannot_mix(r, b)) return NULL;
     if (!MLO_PUSH(r->m, r->block, r->n_block, b)
         || mlo_map_put(r->m, &r->done, b->out, (void *)(uintptr_t)b->out))
         return NULL;
@@ -299,6 +321,8 @@ static int mlo_recognise(mlo *m, const mlo_scan *scan, const mlo_sublayer_kind *
         if (mlo_map_put(
                 m, &r->done, r->body->input[i]->name, (void *)(uintptr_t)r->body->input[i]->name))
             return mlo_failed(m);
+    if (r->in.memory && mlo_map_put(m, &r->done, r->in.memory, (void *)(uintptr_t)r->in.memory))
+        return mlo_failed(m);
     r->raw_result = !mlo_reads_rounded(r, r->body->output[0]->name);
     *result = mlo_block_of(r, r->body->output[0]->name);
     return *result ? mlo_given_carried(r, *result) : mlo_failed(m);

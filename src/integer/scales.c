@@ -621,12 +621,22 @@ static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
     return 0;
 }
 
+/* The memory is made once, so all iterations read it in the steps of the first one. */
+static void mlo_unite_memory(mlo_quantizer *q, mlo_signal *s) {
+    for (int64_t at = s->channels; at < q->scan.iterations * s->channels; at++) {
+        s->narrow_scale[at / s->channels] = s->narrow_scale[0];
+        s->zero[at] = s->zero[at % s->channels];
+        if (s->shape) s->shape[at] = s->shape[at % s->channels];
+    }
+}
+
 static int mlo_fit_all(mlo_quantizer *q) {
     for (size_t k = 0; k < q->n_signals; k++) {
         mlo_signal *s = q->signals[k];
         if ((s->narrow || mlo_widened(q, s)) && !(s->maker && s->maker->card->scales)
             && mlo_narrow_scales(q, s))
             return mlo_failed(q->m);
+        if (s->name == q->r.in.memory) mlo_unite_memory(q, s);
     }
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];

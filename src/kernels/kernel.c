@@ -44,7 +44,8 @@ typedef enum {
     MLO_FLOW_TILES,
     MLO_FLOW_NORM,
     MLO_FLOW_ROWS,
-    MLO_FLOW_WINDOW
+    MLO_FLOW_WINDOW,
+    MLO_FLOW_REPLAY
 } mlo_flow;
 
 /* The hardware of one node at a given folding. */
@@ -162,6 +163,7 @@ typedef enum {
     MLO_KERNEL_ATTENTION,
     MLO_KERNEL_RESCALE, /* one stream in other steps */
     MLO_KERNEL_ROTATION, /* of pairs of channels, by position */
+    MLO_KERNEL_REPLAY, /* from around the loop, in every iteration */
     MLO_KERNEL_TO_INTEGERS, /* the edges of the loop */
     MLO_KERNEL_TO_FLOATS
 } mlo_kernel_kind;

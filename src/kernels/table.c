@@ -14,6 +14,7 @@ static const mlo_kernel *const mlo_kernels[] = {
     &mlo_mul_kernel,
     &mlo_requant_kernel,
     &mlo_requant_table_kernel,
+    &mlo_replay_kernel,
     &mlo_quantize_kernel,
     &mlo_dequantize_kernel,
 };

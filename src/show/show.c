@@ -104,7 +104,7 @@ static void mlo_json_kernels(const mlo_view *v, mlo_text *t) {
                 "\"parameter_bytes\":%lld,\"memory\":\"%s\",\"predicted\":{",
                 (long long)u->in[0].channels, (long long)u->out.channels, u->pe, u->simd,
                 (long long)u->multipliers, (long long)u->other,
-                (long long)(u->macs * c->chunk * c->scan.iterations), (long long)u->interval,
+                (long long)(mlo_frame_macs(e) * c->scan.iterations), (long long)u->interval,
                 (long long)u->latency, (long long)mlo_unit_bytes(c, u), mlo_memory_name(e));
             mlo_spent_json(&v->p.spent[i], t);
             mlo_puts(t, "},\"area\":");

@@ -454,8 +454,8 @@ static const mlo_element *mlo_view_element(const mlo_view *v, const mlo_node *n)
 /* Useful multiply-accumulates per frame, all iterations. */
 static int64_t mlo_core_macs(const mlo_core *c) {
     int64_t macs = 0;
-    for (int i = 0; i < c->n_element; i++) macs += c->element[i].unit.macs;
-    return macs * c->chunk * c->scan.iterations;
+    for (int i = 0; i < c->n_element; i++) macs += mlo_frame_macs(&c->element[i]);
+    return macs * c->scan.iterations;
 }
 
 /* "54.2 %" of two numbers, from integers; "<0.1 %" of what is not nothing. */
@@ -476,8 +476,8 @@ static const char *mlo_view_utilisation(const mlo_view *v, double cycles) {
 /* Cycles in which an element works, per frame: its multipliers; without a matrix array, a beat of
  * its lanes each. */
 static int64_t mlo_element_work(const mlo_core *c, const mlo_element *e) {
-    return (e->unit.macs ? e->unit.interval : e->unit.out.channels / e->unit.out.lanes) * c->chunk
-        * c->scan.iterations;
+    return (e->unit.macs ? e->unit.interval : e->unit.out.channels / e->unit.out.lanes)
+        * e->site.chunk * c->scan.iterations;
 }
 /* Block RAMs of 36 Kbit: "7", "10.5". */
 static const char *mlo_bram_text(mlo *m, const mlo_area *a) {
