@@ -46,6 +46,9 @@ typedef struct {
      * are multiplied by; gate: what the product is */
     int64_t heads, kv_heads;
     double scale;
+    /* attention, of each iteration: what scores are multiplied by beside that; what a soft cap limits
+     * them to; NULL: nothing does */
+    double *steep, *cap;
     const char *mask; /* attention: the additive mask's name, NULL for none */
     double mask_scale; /* attention: what the mask is multiplied by, once it is added */
     mlo_sight sight; /* attention: what the mask hides by place */
