@@ -19,7 +19,7 @@ class Decoder(Encoder):
         self.windows = [pick([1, 3, tokens]) for _ in range(self.layers)]
         self.biases = pick([None, None, None, "alibi", "layers'", "keys'"])
         self.turning = pick([0, head, head, head // 4 * 2 or 2])
-        self.neighbours, self.qk = chance() < 0.4, pick([None, None, "all", "a head" if tokens > 1 else None])     # (of one token no head's norm is known)
+        self.neighbours, self.qk = chance() < 0.4, pick([None, None, "all", "a head"])
         said = ["%dx%d" % (self.layers, self.hidden), "%d/%dx%d" % (self.heads, kv, head), "%d" % self.inner, "%dt" % tokens, self.norm, "rms" if self.rms else "ln", self.act + "-gate" * self.gated, self.sees]
         if "window" in self.sees: said.append("".join("/%d" % w for w in self.windows))
         if self.biases: said.append("bias of " + self.biases)

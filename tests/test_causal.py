@@ -4,7 +4,7 @@
 
     python tests/test_causal.py path/to/mlo [CHECK ...]
 
-    kernels   ONNX Runtime and mlo run give the words of the bench's model (tests/verilog/attention.py) for all three attentions
+    kernels   ONNX Runtime and mlo run give the words of the bench's model (tests/verilog/attention.py) for all attentions
     errors    what cannot be says so
     cores     whole cores: every word is that of mlo run and of ONNX Runtime on host/core.onnx, frames of any length, in flight together, with stalls;
               cycles are as predicted
@@ -26,7 +26,11 @@ sys.path.insert(0, os.path.join(t.tests, "verilog"))
 import attention as model
 import bench
 
-OPS = {"Attention": (0, 0), "AttentionProbs": (1, 0), "AttentionRounded": (1, 1)}
+# what a kernel rounds, or caps
+OPS = {"Attention": {}, "AttentionProbs": {"prob": 1}, "AttentionRounded": {"prob": 1, "rounds": 1}, "AttentionCap": {"cap": 1}}
+
+
+def members(c): return 10 if c["ROUND"] else 7 if c["PROB"] else 6 if c["CAP"] else 4
 
 
 def functions():
@@ -60,8 +64,7 @@ def judged(rng, op, c, tq, tk, key, reach, bias=None):
     h, kvh, d = c["H"], c["KVH"], c["D"]
     q, k, v = (np.array(rng.signed(n * w * d, 8)).reshape(n, w * d).astype(np.int8) for n, w in ((tq, h), (tk, kvh), (tk, kvh)))
     par = list(model.pick_params(rng, c, 1, False))
-    members = par[:10 if c["ROUND"] else 7 if c["PROB"] else 4] + list(reach) * c["BAND"]
-    feed = {"q": q[None], "k": k[None], "v": v[None], "mask": key[None], "p": np.array(members, np.int32)}
+    feed = {"q": q[None], "k": k[None], "v": v[None], "mask": key[None], "p": np.array(par[:members(c)] + list(reach) * c["BAND"], np.int32)}
     if bias is not None: feed["bias"] = bias.astype(np.int16)
     want = [[] for _ in range(tq)]
     for i, head in itertools.product(range(tq), range(h)):
@@ -81,7 +84,7 @@ def check_kernels():
     for op, (causal, band) in itertools.product(OPS, ((1, 0), (0, 1), (1, 1), (0, 0))):
         rng, why = bench.Rng(1 + 10 * causal + band), ""
         for n, (h, kvh, tq, tk) in enumerate(((4, 4, 9, 9), (4, 2, 7, 7), (6, 1, 12, 12), (2, 2, 1, 1), (3, 1, 4, 9), (2, 1, 9, 4))):
-            c = model.config(h, 4, tk, 1, 1, prob=OPS[op][0], rounds=OPS[op][1], kvh=kvh, causal=causal, band=band)
+            c = model.config(h, 4, tk, 1, 1, **OPS[op], kvh=kvh, causal=causal, band=band)
             keys = np.ones(tk, bool), np.zeros(tk, bool), np.arange(tk) >= tk // 2, np.array([rng.chance(50) for _ in range(tk)])
             for key, reach in zip(keys, ((0, 0), (2, 1), (1, 2 ** 31 - 1), (2 ** 31 - 1, 3))):
                 why = why or judged(rng, op, c, tq, tk, key, reach)
@@ -112,8 +115,7 @@ class Core:
     def __init__(self, name, op="Attention", layers=2, tokens=32, heads=2, kv=None, d=4, causal=0, reach=(), bias=(), masked=False, seed=1):
         rng, kv = np.random.default_rng(seed), kv or heads
         self.name, self.tokens, self.channels, self.masked, self.shared = name, tokens, 8, masked, kv != heads
-        prob, rounds = OPS[op]
-        c = model.config(heads, d, tokens, 1, 1, prob=prob, rounds=rounds, kvh=kv, causal=causal, band=int(bool(reach)), bias=bias)
+        c = model.config(heads, d, tokens, 1, 1, **OPS[op], kvh=kv, causal=causal, band=int(bool(reach)), bias=bias)
         self.nodes, self.stacks = [], []
         put = lambda op, out, ins, bits, params, **attributes: self.put(op, out, ins, bits, [np.stack(p) for p in params], attributes)
         each = lambda make: [make() for _ in range(layers)]
@@ -123,8 +125,8 @@ class Core:
                                         each(lambda: rng.integers(1 << 13, 1 << 15, n).astype(np.int32)), each(lambda: np.full(n, shift, np.int32))])
         put("Requant", "narrow", ["state"], 8, [each(lambda: ints(*[0] * 8)), each(lambda: ints(*[1 << 14] * 8)), each(lambda: ints(*[21] * 8))])
         for x, w in ("q", heads), ("k", kv), ("v", kv): mvu(x, "narrow", 8, w * d, 8, 21)
-        draw, members = bench.Rng(seed), 10 if rounds else 7 if prob else 4
-        p = [ints(*model.pick_params(draw, c, 1, False)[:members], *(reach[i % len(reach)] if reach else ())) for i in range(layers)]
+        draw = bench.Rng(seed)
+        p = [ints(*model.pick_params(draw, c, 1, False)[:members(c)], *(reach[i % len(reach)] if reach else ())) for i in range(layers)]
         tables = [[model.pick_bias(draw, c, False).astype(np.int16) for _ in range(layers)]] if bias else []
         put(op + "Bias" * bool(bias), "mixed", ["q", "k", "v", "mlo_mask"], 8, [p] + tables, **said(c, c["BAND"], causal))
         mvu("back", "mixed", heads * d, 8, 16, 14)
@@ -194,6 +196,9 @@ def check_cores():
         (Core("kv-2", tokens=9, heads=4, kv=2, masked=True), 4, 1, 2, [9, 3, 1]),
         (Core("band", tokens=18, layers=3, reach=((2, 1), (0, 0), (17, 40))), 4, 2, 2, [18, 2, 9]),
         (Core("band-probs", tokens=11, layers=4, reach=((1, 3), (5, 0)), op="AttentionProbs", masked=True), 3, 4, 1, [11, 1]),
+        (Core("cap", tokens=19, layers=3, op="AttentionCap", masked=True), 4, 2, 2, [19, 1, 8]),
+        (Core("cap-causal", tokens=16, op="AttentionCap", causal=1, heads=4, kv=1), 16, 4, 1, [16, 5]),
+        (Core("cap-band", tokens=12, layers=3, op="AttentionCap", reach=((2, 0), (11, 0)), causal=1, masked=True), 1, 1, 1, [12, 3]),
         (Core("band-causal", tokens=20, layers=3, reach=((3, 0), (30, 0)), causal=1, heads=4, kv=2, masked=True), 2, 4, 2, [20, 1, 7]),
     ]
     for core, *how in cases: t.case("core %s: words, stalls, short frames, cycles" % core.name, judge(core, *how))
@@ -248,4 +253,4 @@ def check_blind():
 
 
 if __name__ == "__main__":
-    t.main(check_kernels, check_errors, check_cores, check_half, check_before, check_blind, floor=32)
+    t.main(check_kernels, check_errors, check_cores, check_half, check_before, check_blind, floor=39)

@@ -26,7 +26,12 @@ SIZES, BITS = (1, 7, 64, 255, 3072), (8, 10, 12, 16)
 BIAS = (-2 ** 31, 2 ** 31 - 1, 0)
 TOKENS = 8                                              # of a frame: so many inputs at once
 HEADS = {8: (1, 7, 64, 255), 16: (1, 512)}              # channels of a head, by the bits of q, k and v
-ATTENTIONS = {"Attention": 4, "AttentionProbs": 7, "AttentionRounded": 10}     # and their parameters
+ATTENTIONS = {"Attention": 4, "AttentionCap": 6, "AttentionProbs": 7, "AttentionRounded": 10}     # and their parameters
+
+
+def sizes_of(op, bits):
+    """A loop has 96 kernels at most."""
+    return {("AttentionCap", 8): (64,), ("AttentionProbs", 8): (1, 64, 255)}.get((op, bits), HEADS[bits])
 
 
 def low(bits): return -(1 << (bits - 1))
@@ -158,6 +163,7 @@ def norm(x, g, b, eps, sh, center, bits, seen):
 
 ROM = [int(65280 * 2.0 ** (-f / 64) + 0.5) for f in range(64)]
 FINE = [int(262143 * 2.0 ** (-f / 64) + 0.5) for f in range(65)]
+TANH = [int(65535 * np.tanh(f / 32) + 0.5) for f in range(257)]
 NEVER = -2 ** 40
 
 
@@ -190,6 +196,16 @@ def in_steps(s, m, sh, zero, seen):
     return seen("r", clip((scaled >> sh) + zero, 8))
 
 
+def under_cap(s, m, sh, seen):
+    """65535 tanh of a score over its cap."""
+    scaled = seen("s * MC + 2^(SC-1)", seen("s * MC", s * m) + (1 << (sh - 1)))
+    seen("whole steps of s", scaled >> sh << sh)
+    u = min(65535, max(-65535, scaled >> sh))
+    f, g = abs(u) >> 8, abs(u) & 255
+    y = TANH[f] + ((TANH[min(f + 1, 256)] - TANH[f]) * g + 128 >> 8)
+    return seen("c", y if u > 0 else -y)
+
+
 def weights(scores, mask, ms, ss, exp2, seen):
     """e of a row. No key counts: all do, and are equal."""
     counts, known = list(mask) if any(mask) else [True] * len(mask), {}
@@ -214,8 +230,9 @@ def mix(w, values, m, s, pe, bits, seen):
 def attention(op, q, keys, values, mask, p, lt, simd, pe, bits, seen):
     """One row of one head."""
     scores = dots(q, keys, simd, seen)
-    if op == "Attention":
-        ms, ss, mo, so = p
+    if op in ("Attention", "AttentionCap"):
+        ms, ss, mo, so = p[:4]
+        if op == "AttentionCap": scores = [under_cap(s, *p[4:], seen) for s in scores]
         e = weights(scores, mask, ms, ss, coarse, seen)
         r = seen("R", seen("MO * 2^(LT+8)", mo << (lt + 8)) // seen("sum e", sum(e)))
         return mix(e, values, r, so, pe, bits, seen)
@@ -259,7 +276,7 @@ class Loop:
         self.use(self.put("Rotary", "Rotary", ["x64"], 16, {"heads": 16}, table=np.zeros((TOKENS, 4), np.int16), p=ints([1, 1])), 64)
         for d in HEADS.get(bits, ()):
             q, k, v = (self.stream("%s%d" % (x, d), d, bits) for x in "qkv")
-            for op, n in ATTENTIONS.items(): q = self.put(op, "%s %d" % (op, d), [q, k, v, "mlo_mask"], bits, {"heads": 1, "lt": 3}, p=ints([1] * n))
+            for op, n in ((op, n) for op, n in ATTENTIONS.items() if d in sizes_of(op, bits)): q = self.put(op, "%s %d" % (op, d), [q, k, v, "mlo_mask"], bits, {"heads": 1, "lt": 3}, p=ints([1] * n))
             self.use(q, d)
 
     def save(self, path):
@@ -406,6 +423,9 @@ def constants(op, d, bits):
     """Parameters of an attention: extremes, then some whose weights and results are neither all nor nothing, so that they tell what became of scores and sums."""
     far = (d << 2 * bits).bit_length()                  # bits of a distance, and one
     if op == "Attention": return (32767, 1, 32767, 62), (32767, 40, 32767, 24), (1, 1, 0, 20), (0, 1, 32767, 26), (*scaled(32767, far + 2), 32767, 26)
+    if op == "AttentionCap":
+        steps = (32767, 1), (32767, 40), (1, 1), (0, 40), scaled(32767, far - 3)
+        return [p + s for p, s in zip([(32767, 1, 32767, 62), (32767, 40, 32767, 24), (1, 1, 0, 20), (0, 1, 32767, 26), (32767, 22, 32767, 26)], steps)]
     probs, extremes = (32767, 23, 32767, 28, 255), [(32767, 1, 32767, 23, 32767, 1, 255), (32767, 40, 32767, 22, 32767, 28, 20), (1, 1, 0, 62, 0, 62, 0), (0, 1, 32767, 1, 32767, 1, 255)]
     if op == "AttentionProbs": return extremes + [(*scaled(32767, far - 2), *probs)]
     steps = (262143, 1, 127), (262143, 40, -128), (0, 40, -128), (262143, 1, 0)
@@ -427,6 +447,7 @@ def attack_attention(d, bits, seen, op="Attention"):
     return attacks
 
 
+def attack_cap(d, bits, seen): return attack_attention(d, bits, seen, "AttentionCap")
 def attack_probs(d, bits, seen): return attack_attention(d, bits, seen, "AttentionProbs")
 def attack_rounded(d, bits, seen): return attack_attention(d, bits, seen, "AttentionRounded")
 
@@ -445,7 +466,7 @@ def attacks():
         seen = Seen()
         yield "Rotary, %d bits" % bits, attack_rotary(64, bits, seen), seen
     for bits, op in itertools.product(HEADS, ATTENTIONS):
-        for d in HEADS[bits]:
+        for d in sizes_of(op, bits):
             seen = Seen()
             yield "%s, heads of %d channels of %d bits" % (op, d, bits), attack_attention(d, bits, seen, op), seen
 
@@ -547,7 +568,7 @@ def icarus_attention(attacks, p, library):
         return [b | ((i == 0) | (i == TOKENS - 1) << 1 | int(key == "k" and a.feed["mask"][0][i]) << 2) << simd * bits for a in attacks for i, row in enumerate(a.feed[key][0].tolist()) for b in beats(row, simd, bits)]
     golden = [b | ((i == 0) | (i == TOKENS - 1) << 1) << simd * bits for a in attacks for i, row in enumerate(a.y) for b in beats(row, simd, bits)]
     at = (0, 16), (16, 6), (32, 16), (48, 6), (64, 16), (80, 6), (88, 8), (96, 18), (114, 6), (120, 8)      # of p: first bit, bits
-    cb = banks(attacks, lambda a: [sum((int(v) & (1 << n) - 1) << i for v, (i, n) in zip(a.feed["p"], at))], 128 if "PROB" in p else 64)
+    cb = banks(attacks, lambda a: [sum((int(v) & (1 << n) - 1) << i for v, (i, n) in zip(a.feed["p"], at))], 128 if "PROB" in p or "CAP" in p else 64)
     q, k, v = (tokens(x) for x in "qkv")
     files = {n: hexwords(x, simd * bits + 3) for n, x in (("q.hex", q), ("k.hex", k), ("v.hex", v), ("golden.hex", golden))}
     return told(*simulate("attention", dict(p, MAX=65536), dict(files, **{"c.hex": hexwords(cb, 128)}), dict(nq=len(q), nk=len(k), nc=len(cb), nm=len(golden), kbeats=TOKENS * p["D"] // simd), library))
@@ -571,7 +592,7 @@ def check_hardware():
         for op, attack in ("Requant", attack_requant), ("Add", attack_add), ("Mul", attack_mul): cases["%s, %d bits" % (op, bits)] = attack, (7, bits, Seen()), {}
         cases["Rotary, %d bits" % bits] = attack_rotary, (64, bits, Seen()), {}
     for bits, op in itertools.product(HEADS, ATTENTIONS):
-        for d in HEADS[bits]: cases["%s, heads of %d channels of %d bits" % (op, d, bits)] = attack_attention, (d, bits, Seen(), op), dict(SIMD=16) if d == 512 else {}
+        for d in sizes_of(op, bits): cases["%s, heads of %d channels of %d bits" % (op, d, bits)] = attack_attention, (d, bits, Seen(), op), dict(SIMD=16) if d == 512 else {}
     for name in t.drawn(cases, 2):
         attack, arguments, wide = cases[name]
         t.case("worst case in Icarus: " + name, icarus(attack(*arguments), **wide))
@@ -602,6 +623,7 @@ MVU, REQUANT, ADD = lambda: attack_mvu(64, 8, Seen()), lambda: attack_requant(7,
 MUL = lambda: attack_mul(7, 16, Seen())
 ROTARY = lambda: attack_rotary(64, 16, Seen())
 NORM, RMS, ATTENTION = lambda: attack_norm(64, 16, Seen()), lambda: attack_rms(64, 16, Seen()), lambda: attack_attention(64, 8, Seen())
+CAP = lambda: attack_cap(64, 8, Seen())
 PROBS, ROUNDED = lambda: attack_probs(64, 8, Seen()), lambda: attack_rounded(64, 8, Seen())
 PRODUCT = ("mlo_requantize.v", "PBITS = ABITS + MBITS;", "PBITS = ABITS + MBITS - {n};")
 LESS = ("mlo_requantize.v", "parameter SHIFT = 0 ", "parameter LESS = 0, parameter SHIFT = 0 "), ("mlo_requantize.v", "PBITS = ABITS + MBITS;", "PBITS = ABITS + MBITS - LESS;")     # of one product only
@@ -638,6 +660,9 @@ MUTANTS = [
     (ATTENTION, "R", [("mlo_divide.v", "reg [QBITS-1:0] out_q_reg;", "reg [QBITS-1-{n}:0] out_q_reg;")]),
     (ATTENTION, "PE products", [("mlo_attention_mix.v", "wire [DOTB-1:0] dot;", "wire signed [DOTB-1-{n}:0] dot;"), ("mlo_attention_mix.v", "wire [DOTB-1:0] d = g_dot[s].dot;", "wire [DOTB-1:0] d = $signed(g_dot[s].dot);")]),
     (ATTENTION, "sum e v", [("mlo_attention_mix.v", "reg  [AB-1:0]   sum_reg;", "reg signed [AB-1-{n}:0]   sum_reg;")]),
+    (CAP, "s * MC", [("mlo_attention_cap.v", ".ABITS(SB), .MBITS(16)", ".ABITS(SB), .LESS({n}), .MBITS(16)"), *LESS]),
+    (CAP, "c", [("mlo_attention_cap.v", "assign out = out_reg;", "wire [16:0] most = out_reg; assign out = {{{n}{most[16-{n}]}}, most[16-{n}:0]};")]),
+    (CAP, "mx - s", [("mlo_exp2.v", "DB = SBITS - 1;", "DB = SBITS - 1 - {n};")]),
     (PROBS, "mx - s", [("mlo_exp2_fine.v", "DB = SBITS - 1;", "DB = SBITS - 1 - {n};")]),
     (PROBS, "(mx - s) * MS", [("mlo_exp2_fine.v", "reg [PB-1:0] p2;", "reg [PB-1-{n}:0] p2;")]),
     (PROBS, "e", [("mlo_exp2_fine.v", "here5, a6, e7;", "here5, a6; reg [17-{n}:0] e7;")]),
@@ -701,4 +726,4 @@ def check_words():
 
 
 if __name__ == "__main__":
-    t.main(check_words, check_registers, check_hardware, check_function_mutants, check_mutants, floor=270)
+    t.main(check_words, check_registers, check_hardware, check_function_mutants, check_mutants, floor=274)

@@ -519,6 +519,11 @@ def check_exp2():
     v = t.read(os.path.join(t.root, "verilog/mlo_exp2_fine.v")).decode().split("ROM = {")[1].split("}")[0].replace("18'd", "")
     t.case("the fine table of 2^-x in C is round(262143 * 2^(-f/64))", equal(rom(c), want))
     t.case("the fine table of 2^-x in Verilog is the same", equal(rom(v)[::-1], want))
+    want = [round(65535 * np.tanh(f / 32)) for f in range(257)]
+    c = t.read(os.path.join(t.root, "src/kernels/attention.c")).decode().split("#define MLO_TANH_ROM")[1].split("#define")[0]
+    v = t.read(os.path.join(t.root, "verilog/mlo_attention_cap.v")).decode().split("ROM = {")[1].split("}")[0].replace("16'd", "")
+    t.case("the table of tanh in C is round(65535 * tanh(f/32))", equal(rom(c), want))
+    t.case("the table of tanh in Verilog is the same", equal(rom(v)[::-1], want))
 
 
 def check_attention():
@@ -549,6 +554,40 @@ def check_attention():
     t.note("attention: weights off by at most %.2f of 255, 1/sum by 2^%.1f" % (e_most, np.log2(max(r_most, 1e-9))))
     t.case("Attention is its formula", why)
     t.case("Attention keeps its error bounds", "" if e_most <= 1.9 and r_most <= 2 ** -14 and y_most <= 0.5 else "e off by %.3f, R by %.2g, y by %.3f" % (e_most, r_most, y_most))
+
+
+def check_capped_attention():
+    """Scores under a soft cap: the formula, how near it is to tanh for all numbers that it can be of, and that it never falls."""
+    rng, why, table = np.random.default_rng(5), "", np.array([round(65535 * np.tanh(f / 32)) for f in range(257)])
+    def tanh(u):
+        f, g = np.abs(u) >> 8, np.abs(u) & 255
+        return np.sign(u) * (table[f] + (((table[np.minimum(f + 1, 256)] - table[f]) * g + 128) >> 8))
+    u = np.arange(-65535, 65536)
+    off = max(np.abs(tanh(u) / 65535 - np.tanh((u + half) / 8192)).max() for half in (-0.5, 0.5))
+    t.case("a capped score is within 1.5e-4 of the cap", "" if off < 1.5e-4 and (np.diff(tanh(u)) >= 0).all() else "%.3g" % off)
+    exps, near = np.array([round(65280 * 2 ** (-f / 64)) for f in range(64)]), 0
+    for tokens, heads, d, cap in (32, 4, 16, 50.0), (33, 2, 8, 3.0), (1, 1, 4, 50.0), (16, 3, 12, 0.5), (45, 1, 16, 20.0):
+        q, k, v = (rng.integers(-128, 128, (1, tokens, heads * d)).astype(np.int8) for _ in "qkv")
+        lt, scale = (tokens - 1).bit_length(), 6 / (64 * 64 * d ** 0.5)
+        (ms, ss), (mo, so), (mc, sc) = fixed(cap / 65535 * 64 / np.log(2), 40), fixed(0.7, 62 - lt - 8), fixed(8192 * scale / cap, 40)
+        for mask in np.ones(tokens, bool), np.zeros(tokens, bool), rng.random(tokens) < 0.6:
+            got = kernel("AttentionCap", {"q": q, "k": k, "v": v, "mask": mask[None], "p": np.array([ms, ss, mo, so + lt + 8, mc, sc], np.int32)}, np.int8, heads=heads, lt=lt)[0]
+            for h in range(heads):
+                cut = slice(h * d, (h + 1) * d)
+                s = q[0, :, cut].astype(np.int64) @ k[0, :, cut].astype(np.int64).T
+                counts = mask if mask.any() else np.ones(tokens, bool)
+                if not mask.any(): s = s * 0
+                c = tanh(np.clip((s * mc + (1 << (sc - 1))) >> sc, -65535, 65535))
+                near = max(near, float(np.abs(c / 65535 - np.tanh(s * scale / cap)).max()))
+                far = np.where(counts, np.where(counts, c, -2 ** 40).max(1, keepdims=True) - c, 0)
+                dist = np.minimum((far * ms + (1 << (ss - 1))) >> ss, 4095)
+                shift = np.minimum(dist >> 6, 20)
+                e = np.where(counts, (exps[dist & 63] + (1 << (7 + shift))) >> (8 + shift), 0)
+                r = (mo << (lt + 8)) // e.sum(1, keepdims=True)
+                why = why or equal(got[:, cut], requantize(e @ v[0, :, cut].astype(np.int64), r, so + lt + 8, -128, 127))
+    t.note("scores under a soft cap: off by at most %.2g of it" % near)
+    t.case("AttentionCap is its formula", why)
+    t.case("AttentionCap keeps its error bound", "" if near <= 1.7e-4 else "%.3g" % near)
 
 
 def check_rounded_attention():
@@ -600,6 +639,7 @@ RANGES = {
     "Mul": ("ab", {"p": 2}, [("p", 0, *M), ("p", 1, *S)]),
     "LayerNorm": ("x", {"g": 8, "b": 8, "p": 2}, [("g", None, -2 ** 15, 2 ** 15 - 1), ("p", 0, 1, 2 ** 47), ("p", 1, 0, 40)]),
     "Attention": ("qkv", {"p": 4}, [("p", 0, *M), ("p", 1, *FAR), ("p", 2, *M), ("p", 3, *S)]),
+    "AttentionCap": ("qkv", {"p": 6}, [("p", 4, *M), ("p", 5, *FAR)]),
     "AttentionProbs": ("qkv", {"p": 7}, [("p", 0, *M), ("p", 1, *FAR), ("p", 2, *M), ("p", 3, *S), ("p", 4, *M), ("p", 5, *S), ("p", 6, 0, 255)]),
     "AttentionRounded": ("qkv", {"p": 10}, [("p", 5, *S), ("p", 6, 0, 255), ("p", 7, 0, 2 ** 18 - 1), ("p", 8, *FAR), ("p", 9, -128, 127)]),
 }
@@ -689,5 +729,5 @@ def check_dynamic():
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)                        # of ONNX Runtime's quantizer
-    t.main(check_stages, check_model, check_outliers, check_default, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_rounded_attention, check_limits, check_constants, check_mask, check_dynamic,
-           floor=96)
+    t.main(check_stages, check_model, check_outliers, check_default, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_capped_attention, check_rounded_attention, check_limits, check_constants, check_mask, check_dynamic,
+           floor=102)

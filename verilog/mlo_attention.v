@@ -13,6 +13,7 @@
 // Head h of the queries reads head h / (H/KVH) of the keys and values.
 // BIAS = 1: s[j] = sum_d q[d] * k[j][d] + b[h][i][j] * 2^SHIFT for the frame's query i, b of BIASH = H heads (1: all have the same)
 //          and BIAST = T queries (1: all have the same). Where b is -2^15 the key does not count. A row of which no key counts gives y = 0
+// CAP = 1: a score is under a soft cap, s[j] = C(clip((s[j] * MC + 2^(SC-1)) >>> SC)), C(u) = 65535 tanh(u / 8192) (mlo_attention_cap has the exact form)
 // Rounded on the way: t (1/64 octave), e (8 bits), R (16 bits or more); everything else is exact.
 // PROB = 1 rounds the probabilities of a row as a quantized source does, ROUND = 1 its scores, too:
 //   s[j] = clip(((s[j] * MR + 2^(SR-1)) >>> SR) + ZR) to 8 bits, if ROUND, mx of those
@@ -61,14 +62,15 @@
 //             changes, the queues matter too: schedule() in tests/verilog/attention.py is exact)
 // Latency     from the last beat of K, V and the token's first D channels, whichever comes
 //             last, to the first m_axis_tvalid:
-//             groups * (DS + ES + 1) + CY + 28 + clog2(SIMD) + clog2(PE) cycles, and 9 * PROB + 7 * ROUND
+//             groups * (DS + ES + 1) + CY + 28 + clog2(SIMD) + clog2(PE) cycles, and 9 * PROB + 7 * ROUND + 10 * CAP
 //             (an iteration's first row has its constants 3 cycles after it came: + 3 - groups*DS if positive; BAND: + 2;
 //             BIAS: + 2 + ceil(64 / (16*PE)))
 // Stall       m_axis_tready low: fills its queues and stops reading Q
-// Multipliers 2 * PE * SIMD, and ceil(PE/DS) in exp2, SIMD in requantization; PROB: PE more and 2 * ceil(PE/DS) in exp2, ROUND: ceil(PE/DS) + 1 more
+// Multipliers 2 * PE * SIMD, and ceil(PE/DS) in exp2, SIMD in requantization; PROB: PE more and 2 * ceil(PE/DS) in exp2, ROUND: ceil(PE/DS) + 1 more, CAP: 2 * (ceil(PE/DS) + 1) more
 // Legal       H, T >= 1; SIMD divides D; PE in 1..T; XBITS, YBITS in 2..16; STEP >= 1;
 //             0 <= MS, MO < 2^16; 1 <= SS, SO, SP, SR <= 62; 0 <= MP < 2^15, MR < 2^18, HP < 2^8; ZR of 8 bits, signed; ROUND only with PROB;
 //             KVH divides H; CAUSAL, BAND: a frame of Q has no more tokens than its K; 0 <= BACK, AHEAD < T;
+//             CAP: PROB = BIAS = 0; 0 <= MC < 2^15, 1 <= SC <= 62;
 //             BIAS: PROB = BAND = 0, a frame of Q has no more tokens than T; SHIFT in 0..23
 `default_nettype none
 module mlo_attention #(
@@ -95,6 +97,8 @@ module mlo_attention #(
     // 1: probabilities are rounded. 1: scores are, too
     parameter PROB = 0,
     parameter ROUND = 0,
+    // 1: scores are under a soft cap
+    parameter CAP = 0,
     // heads of keys and values
     parameter KVH = H,
     // 1: keys up to the query's own count. 1: keys near it
@@ -123,6 +127,7 @@ module mlo_attention #(
     output wire                  s_axis_v_tready,
     input  wire [2:0]            s_axis_v_tuser,
     // one word per iteration: [15:0] MS, [21:16] SS, [47:32] MO, [53:48] SO
+    // CAP: and [79:64] MC, [85:80] SC, of as many bits more
     // PROB: and [79:64] MP, [85:80] SP, [95:88] HP, [113:96] MR, [119:114] SR, [127:120] ZR
     // BAND: and as many bits more, of those [23:0] BACK, [47:24] AHEAD / PE, [63:48] AHEAD mod PE
     // BIAS: words of PE * 16 bits; first the bias, ceil(T/PE) words a row, then those of the one word
@@ -157,9 +162,9 @@ localparam SB    = (BIAS == 0) ? DOTS : 1 + ((DOTS > 17 + SHIFT) ? DOTS : 17 + S
 localparam EB    = (PROB != 0) ? 18 : 8;            // of e
 localparam SUMB  = EB + LT;                         // of the sum of e
 localparam RB    = 17 + LT;                         // of R: MO * 2^(LT+8) / 255, MP * 2^(LT+18) / 262143 at most
-localparam PAR   = 44 + 30*PROB + 32*ROUND;         // of the constants of a row
+localparam PAR   = 44 + 30*PROB + 32*ROUND + 22*CAP;         // of the constants of a row
 localparam INFO  = 22 + 30*PROB;                    // of those that go on behind the exponentials
-localparam LATER = 9*PROB + 7*ROUND;                // cycles
+localparam LATER = 9*PROB + 7*ROUND + 10*CAP;                // cycles
 localparam LANES = (PE + DS - 1) / DS;              // exponentials in parallel
 localparam XW    = SIMD * XBITS;
 // The ring holds the row that mix reads, the next one, and what softmax writes from then
@@ -175,6 +180,7 @@ generate
     if (CAUSAL < 0 || CAUSAL > 1 || BAND < 0 || BAND > 1) mlo_error_CAUSAL_and_BAND_must_be_0_or_1 u_partly();
     if (BIAS < 0 || BIAS > 1 || (BIAS != 0 && (PROB != 0 || BAND != 0))) mlo_error_BIAS_must_be_0_or_1_without_PROB_and_BAND u_bias();
     if (BIAS != 0 && ((BIASH != 1 && BIASH != H) || (BIAST != 1 && BIAST != T))) mlo_error_BIASH_must_be_H_or_1_and_BIAST_T_or_1 u_bias_form();
+    if (CAP < 0 || CAP > 1 || (CAP != 0 && (PROB != 0 || BIAS != 0))) mlo_error_CAP_must_be_0_or_1_without_PROB_and_BIAS u_cap();
     if (SHIFT < 0 || SHIFT > 23) mlo_error_SHIFT_must_be_0_to_23 u_shift();
     if (SIMD < 1 || D < 1 || D % SIMD != 0) mlo_error_SIMD_must_divide_D u_simd();
     if (PROB < 0 || PROB > 1 || ROUND < 0 || ROUND > PROB) mlo_error_PROB_and_ROUND_must_be_0_or_1_and_ROUND_needs_PROB u_prob();
@@ -223,13 +229,13 @@ mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW)) u_v (
 );
 
 wire                 par_fresh, par_ok;
-wire [PAR-1:0]       par_data;             // {[ZR, SR, MR,] [HP, SP, MP,] SO, MO, SS, MS}
+wire [PAR-1:0]       par_data;             // {[ZR, SR, MR,] [HP, SP, MP,] [SC, MC,] SO, MO, SS, MS}
 wire [LW+GW+BW-1:0]  par_reach;
 wire                 bias_read;
 wire [BA-1:0]        bias_at;
 wire [PE*16-1:0]     bias;
 mlo_attention_param #(
-    .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT), .PROB(PROB), .ROUND(ROUND), .BAND(BAND), .BW(BW), .GW(GW), .LW(LW), .BIAS(BIAS), .WORDS(BWORDS), .PE(PE)
+    .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT), .PROB(PROB), .ROUND(ROUND), .CAP(CAP), .BAND(BAND), .BW(BW), .GW(GW), .LW(LW), .BIAS(BIAS), .WORDS(BWORDS), .PE(PE)
 ) u_param (
     .clk(clk), .rst(rst), .params_last(params_last),
     .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),
@@ -263,7 +269,7 @@ wire                 ring_room, ring_take, ring_wr_en;
 wire [PE*EB-1:0]     ring_wr_data, ring_rd_data;
 wire [SUMB+INFO+SIDE-1:0] sum_tdata;                // {sideband, [HP, SP, MP,] SO, MO, sum}
 wire                 sum_tvalid, sum_tready;
-mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB), .PROB(PROB), .ROUND(ROUND), .SIDE(SIDE), .PARTLY(EMPTY)) u_softmax (
+mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB), .PROB(PROB), .ROUND(ROUND), .CAP(CAP), .SIDE(SIDE), .PARTLY(EMPTY)) u_softmax (
     .clk(clk), .rst(rst),
     .s_score_tdata(score_tdata), .s_score_tvalid(score_tvalid), .s_score_tready(score_tready),
     .s_row_tdata(row_tdata), .s_row_tvalid(row_tvalid),

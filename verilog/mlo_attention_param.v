@@ -22,6 +22,8 @@ module mlo_attention_param #(
     // 1: there are constants of probabilities, and of rounded scores
     parameter PROB = 0,
     parameter ROUND = 0,
+    // 1: there are constants of a soft cap
+    parameter CAP = 0,
     // 1: there are BACK and AHEAD
     parameter BAND = 0,
     // bits of BACK, of AHEAD's groups, of its lanes beyond
@@ -33,7 +35,7 @@ module mlo_attention_param #(
     parameter WORDS = 1,
     parameter PE = 1,
     // derived, do not set
-    parameter PAR = 44 + 30*PROB + 32*ROUND,
+    parameter PAR = 44 + 30*PROB + 32*ROUND + 22*CAP,
     parameter BA  = (WORDS > 1) ? $clog2(WORDS) : 1
 ) (
     input  wire                 clk,
@@ -45,7 +47,7 @@ module mlo_attention_param #(
     input  wire                 fresh,
     input  wire                 done,
     output wire                 ok,
-    // {[ZR, SR, MR,] [HP, SP, MP,] SO, MO, SS, MS}
+    // {[ZR, SR, MR,] [HP, SP, MP,] [SC, MC,] SO, MO, SS, MS}
     output wire [PAR-1:0]       data,
     // BAND: {lanes, groups, BACK}
     output wire [LW+GW+BW-1:0]  reach,
@@ -64,7 +66,7 @@ wire read = load_reg && ready;
 wire read_last;         // nothing of the constants is left to read
 wire there;             // they are there
 
-localparam HALF = (PROB != 0) ? 128 : 64;
+localparam HALF = (PROB != 0 || CAP != 0) ? 128 : 64;
 localparam WORD = (BAND != 0) ? 2 * HALF : HALF;
 // (Verilator wants every width spelled out: hence the way over 32 bits)
 localparam BITS  = PE * 16;                             // of a word of the bias
@@ -120,8 +122,11 @@ assign ok   = ok_reg && !swap;
 wire [43:0] plain = {word[53:48], word[47:32], word[21:16], word[15:0]};
 wire        unused = &{1'b0, word[63:54], word[31:22]};
 generate
-    if (PROB == 0) begin : g_plain
+    if (PROB == 0 && CAP == 0) begin : g_plain
         assign data = plain;
+    end else if (CAP != 0) begin : g_cap
+        assign data = {word[85:80], word[79:64], plain};
+        wire unused_cap = &{1'b0, word[127:86]};
     end else begin : g_prob
         wire [105:0] all = {word[127:120], word[119:114], word[113:96], word[95:88], word[85:80], word[79:64], plain};
         assign data = all[PAR-1:0];

@@ -10,8 +10,9 @@
 //      m_sum    one word per row: {sideband, [HP, SP, MP,] SO, MO, sum}; what goes with the sideband (SIDE) passes.
 //               PARTLY: a row of which no key counts has the sum 0; then the largest weight stands for it
 // PROB = 1: weights of 18 bits (mlo_exp2_fine). ROUND = 1: score and maximum are first rounded to 8 bits, ((s * MR + 2^(SR-1)) >> SR) + ZR.
+// CAP = 1: they are first put under a soft cap (mlo_attention_cap), which keeps their order.
 // Throughput  a row per groups * ES cycles
-// Latency     from taking a row's last group to m_sum_tvalid: 8 + ES cycles, 2 more with PROB, 7 more with ROUND
+// Latency     from taking a row's last group to m_sum_tvalid: 8 + ES cycles, 2 more with PROB, 7 more with ROUND, 10 more with CAP
 // Stall       as in stage 1: a group starts only if its place in the ring is reserved,
 //             and if the row's constants have room in the queue behind
 // Legal       as mlo_attention
@@ -23,10 +24,11 @@ module mlo_attention_softmax #(
     parameter SUMB  = 10,       // bits of the sum
     parameter PROB  = 0,        // 1: probabilities are rounded
     parameter ROUND = 0,        // 1: scores are rounded, too
+    parameter CAP   = 0,        // 1: scores are under a soft cap
     parameter SIDE  = 3,        // bits of the sideband
     parameter PARTLY = 0,       // 1: it may be that no key of a row counts
     // derived, do not set: bits of a row's constants, of those that go on, of a weight
-    parameter PAR   = 44 + 30*PROB + 32*ROUND,
+    parameter PAR   = 44 + 30*PROB + 32*ROUND + 22*CAP,
     parameter INFO  = 22 + 30*PROB,
     parameter EB    = (PROB != 0) ? 18 : 8
 ) (
@@ -50,8 +52,10 @@ module mlo_attention_softmax #(
 );
 
 localparam ES = (PE + LANES - 1) / LANES;       // cycles of a group
-localparam LE = (PROB != 0 ? 7 : 5) + (ROUND != 0 ? 7 : 0);    // cycles of the exponentials
-localparam ROWS = (PROB != 0) ? 8 : 4;          // that wait for their sum
+localparam LF = (CAP != 0) ? 10 : (ROUND != 0) ? 7 : 0;        // cycles of what is before them,
+localparam LE = (PROB != 0 ? 7 : 5) + LF;       // and of the exponentials
+localparam FB = (CAP != 0) ? 17 : 8;            // bits of a score then
+localparam ROWS = (PROB != 0 || CAP != 0) ? 8 : 4;          // that wait for their sum
 localparam RW = $clog2(ROWS + 1);
 localparam EW = (ES > 1) ? $clog2(ES) : 1;
 localparam SL = ES * LANES;                     // places for PE scores, a few stay empty
@@ -122,12 +126,12 @@ always @(posedge clk) if (load || busy_reg) begin
     score_reg <= load ? load_score : score_reg >> (LANES * SB);
 end
 
-// ---- 1 to LE: [rounded scores,] the exponentials ------------------------------------------
+// ---- 1 to LE: [rounded scores, or under their cap,] the exponentials ------------------------------------------
 wire [LANES*EB-1:0] e5;
 wire                go5, group_end5, row_begin5, row_end5;
 genvar l;
 generate
-    if (ROUND == 0) begin : g_exact
+    if (LF == 0) begin : g_exact
         for (l = 0; l < LANES; l = l + 1) begin : g_exp2
             if (PROB == 0) begin : g_coarse
                 mlo_exp2 #(.SBITS(SB)) u_exp2 (
@@ -142,17 +146,17 @@ generate
             end
         end
     end else begin : g_rounded
-        reg  [31:0]         round_reg;                  // {ZR, SR, MR}
+        reg  [31:0]         round_reg;                  // {ZR, SR, MR} or {SC, MC}
         wire [LANES-1:0]    count7;
-        wire [8*LANES+7:0]  all7;                       // of the lanes, then of the maximum
+        wire [FB*LANES+FB-1:0] all7;                    // of the lanes, then of the maximum
         wire [15:0]         ms7;
         wire [5:0]          ss7;
         wire                go7;
         always @(posedge clk)
             if (load)
-                round_reg <= s_row_tdata[74 +: 32];
+                round_reg <= (CAP != 0) ? {10'd0, s_row_tdata[44 +: 22]} : s_row_tdata[74 +: 32];
         // a row's constants change with its first group: they go along
-        mlo_delay #(.WIDTH(LANES + 22), .CYCLES(7)) u_with (
+        mlo_delay #(.WIDTH(LANES + 22), .CYCLES(LF)) u_with (
             .clk(clk), .rst(rst), .in_valid(busy_reg), .in({count_reg[LANES-1:0], ss_reg, ms_reg}),
             .out_valid(go7), .out({count7, ss7, ms7})
         );
@@ -163,16 +167,27 @@ generate
             end else begin : g_max
                 assign from = max_reg;
             end
-            mlo_attention_round #(.SB(SB)) u_round (
-                .clk(clk), .rst(rst), .in_valid(busy_reg), .in(from), .mult(round_reg[17:0]), .shift(round_reg[23:18]), .zero(round_reg[31:24]),
-                .out(all7[l*8 +: 8])
-            );
+            if (CAP == 0) begin : g_steps
+                mlo_attention_round #(.SB(SB)) u_round (
+                    .clk(clk), .rst(rst), .in_valid(busy_reg), .in(from), .mult(round_reg[17:0]), .shift(round_reg[23:18]), .zero(round_reg[31:24]),
+                    .out(all7[l*FB +: FB])
+                );
+            end else begin : g_cap
+                mlo_attention_cap #(.SB(SB)) u_cap (
+                    .clk(clk), .rst(rst), .in_valid(busy_reg), .in(from), .mult(round_reg[15:0]), .shift(round_reg[21:16]),
+                    .out(all7[l*FB +: FB])
+                );
+                wire unused_round = &{1'b0, round_reg[31:22]};
+            end
         end
         for (l = 0; l < LANES; l = l + 1) begin : g_exp2
-            mlo_exp2_fine #(.SBITS(9)) u_exp2 (
-                .clk(clk), .mx({all7[8*LANES+7], all7[8*LANES +: 8]}), .s({all7[l*8+7], all7[l*8 +: 8]}), .ok(count7[l]),
-                .ms(ms7), .ss(ss7), .e(e5[l*EB +: EB])
-            );
+            wire [FB:0] mx7 = {all7[FB*LANES+FB-1], all7[FB*LANES +: FB]};
+            wire [FB:0] s7  = {all7[l*FB+FB-1], all7[l*FB +: FB]};
+            if (PROB == 0) begin : g_coarse
+                mlo_exp2 #(.SBITS(FB + 1)) u_exp2 (.clk(clk), .mx(mx7), .s(s7), .ok(count7[l]), .ms(ms7), .ss(ss7), .e(e5[l*EB +: EB]));
+            end else begin : g_fine
+                mlo_exp2_fine #(.SBITS(FB + 1)) u_exp2 (.clk(clk), .mx(mx7), .s(s7), .ok(count7[l]), .ms(ms7), .ss(ss7), .e(e5[l*EB +: EB]));
+            end
         end
         wire unused_go = &{1'b0, go7};
     end
@@ -242,7 +257,7 @@ wire unused = &{1'b0, sum_ready, info_level, sum_level, shifted5[SL*EB +: LANES*
     reg  [LE+1:0] f_word;                          // groups likewise
     wire f_row_end  = busy_reg && last_reg && step_last;
     integer    f_i;
-    reg  [RW-1:0] f_count;
+    reg  [RW+3:0] f_count;
     always @* begin
         if (!f_past) assume (rst);
         f_count = busy_reg && last_reg;

@@ -67,12 +67,41 @@ static mlo_node *mlo_softmax_of(mlo_recogniser *r, const char *name, mlo_given *
     return NULL;
 }
 
+/* Scores are multiplied (or divided) by a number that each iteration has of its own. */
+static int mlo_steepen(mlo_recogniser *r, mlo_sublayer *b, const char *number, int divided) {
+    const size_t n = (size_t)r->scan->iterations;
+    if (!b->steep) {
+        b->steep = MLO_NEW_N(r->m, double, n);
+        for (size_t i = 0; b->steep && i < n; i++) b->steep[i] = 1;
+    }
+    for (size_t i = 0; b->steep && i < n; i++) {
+        const double x = mlo_parameter_number(r->m, r->scan, r->body, number, (int64_t)i);
+        b->steep[i] *= divided ? 1 / x : x;
+    }
+    return mlo_failed(r->m);
+}
+
+/* Scores go through a tanh: what that is multiplied by is their cap. 0: it is none. */
+static int mlo_under_cap(mlo_recogniser *r, mlo_sublayer *b) {
+    const size_t n = (size_t)r->scan->iterations;
+    double *cap = b->cap ? NULL : MLO_NEW_N(r->m, double, n);
+    for (size_t i = 0; cap && i < n; i++) {
+        cap[i] = b->scale * (b->steep ? b->steep[i] : 1);
+        if (!(cap[i] > 0)) return 0;
+    }
+    b->cap = cap;
+    b->steep = NULL;
+    b->scale = 1;
+    return cap != NULL;
+}
+
 /* Refuses what a softmax is over, p (NULL: nothing of the body), in a person's words. */
-static void mlo_cannot_score(mlo_recogniser *r, const mlo_node *softmax, const mlo_node *p) {
+static void mlo_cannot_score(
+    mlo_recogniser *r, const mlo_node *softmax, const mlo_node *p, int cap) {
     if (mlo_is(p, "Tanh"))
-        mlo_cannot(r, p,
-            "attention scores under a soft cap, c tanh(s / c); export without it (transformers: "
-            "attn_logit_softcapping=None), which changes little where scores are small beside c");
+        mlo_cannot(r, p, "a soft cap of attention scores, c tanh(s / c), whose c is not above 0");
+    else if (cap && mlo_is(p, "Add"))
+        mlo_cannot(r, p, "a mask or a bias that attention scores get before their soft cap");
     else
         mlo_cannot(r, softmax, "a softmax over something that is not scale * q k^T + mask");
 }
@@ -90,19 +119,24 @@ static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *
         int first = mlo_is_carried(&r->in, p->input[0]);
         const char *other = p->n_input > 1 ? p->input[first ? 1 : 0] : NULL;
         name = p->input[first ? 0 : 1];
-        if (mlo_is(p, "Add") && !mlo_is_carried(&r->in, other) && !b->mask) {
+        if (mlo_is(p, "Add") && !mlo_is_carried(&r->in, other) && !b->mask && !b->cap && !b->steep) {
             b->mask = other;
             b->mask_scale = b->scale;
         } else if (mlo_is(p, "Mul") && mlo_scalar(&r->in, other, &x))
             b->scale *= x;
         else if (mlo_is(p, "Div") && first && mlo_scalar(&r->in, other, &x))
             b->scale /= x;
+        else if ((mlo_is(p, "Mul") || (mlo_is(p, "Div") && first))
+            && mlo_is_number(&r->in, other)) {
+            if (mlo_steepen(r, b, other, mlo_is(p, "Div"))) return NULL;
+        } else if (mlo_is(p, "Tanh") && mlo_under_cap(r, b))
+            name = p->input[0];
         else if (mlo_keeps_rows(r, p))
             name = p->input[0];
         else
             break;
     }
-    mlo_cannot_score(r, softmax, p);
+    mlo_cannot_score(r, softmax, p, b->cap != NULL);
     return NULL;
 }
 
@@ -276,11 +310,15 @@ static int mlo_given_of_attention(mlo_quantizer *q, mlo_sublayer *b) {
 
 /* ---- masks ---------------------------------------------------------------- */
 
-/* An attention with a bias rounds neither scores nor probabilities as a source does. */
-static void mlo_settle_bias(mlo_quantizer *q, mlo_sublayer *b) {
-    if (!b->sight.bias.number) return;
+/* An attention with a bias or a soft cap rounds neither scores nor probabilities as a source does, and
+ * has one of them. */
+static int mlo_settle_scores(mlo_quantizer *q, mlo_sublayer *b) {
+    if (!b->sight.bias.number && !b->cap && !b->steep) return 0;
     q->r.left_out += (size_t)((b->probs_given != NULL) + (b->scores_given != NULL));
     b->probs_given = b->scores_given = NULL;
+    if (!b->sight.bias.number || !b->cap) return 0;
+    return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+        "attention scores under a soft cap that get a bias: behind a cap keys are hidden, no more");
 }
 
 /* Between two sequences places say nothing. */
@@ -304,7 +342,7 @@ static int mlo_settle_masks(mlo_quantizer *q, mlo_tracer *t, int crossed, int64_
             return mlo_failed(q->m);
         if (mask && !q->keys[crossed].mask) q->keys[crossed].mask = mask;
         MLO_TRY(mlo_check_sight(q, b));
-        mlo_settle_bias(q, b);
+        MLO_TRY(mlo_settle_scores(q, b));
         *(mask ? &masked : &bare) = b;
     }
     if (bare && masked)
@@ -547,14 +585,15 @@ static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
 /* ---- making it ------------------------------------------------------------ */
 
 /* Computes the constants of one iteration: see kernels/attention.c. score: what one unit of q k is
- * in the softmax; v, y: the steps of the values and of the result. */
+ * in the softmax, or in the tanh of a cap; v, y: the steps of the values and of the result. */
 static void mlo_attention_numbers(
     const mlo_sublayer *b, int64_t i, int lt, double score, double v, double y, int32_t *p) {
     const mlo_given *w = b->probs_given, *s = w ? b->scores_given : NULL;
     const double octave = 1.4426950408889634;
+    const double unit = s ? s->scale[i] : b->cap ? b->cap[i] / MLO_CAP_MOST : score;
     int64_t mult[4] = { 0 };
     int shift[4] = { 0 };
-    mlo_fixed((s ? s->scale[i] : score) * octave * (w ? 4096 : 64), 40, &mult[0], &shift[0]);
+    mlo_fixed(unit * octave * (w ? 4096 : 64), 40, &mult[0], &shift[0]);
     if (w)
         mlo_fixed(v * w->scale[i] / y, 62, &mult[1], &shift[1]);
     else {
@@ -565,8 +604,9 @@ static void mlo_attention_numbers(
         mlo_fixed(1 / w->scale[i], 62 - lt - 18, &mult[2], &shift[2]);
         shift[2] += lt + 18;
     }
+    if (b->cap) mlo_fixed(8192 * score, 40, &mult[2], &shift[2]);
     if (s) mlo_fixed_to(score / s->scale[i], 18, 40, &mult[3], &shift[3]);
-    for (int k = 0; k < (s ? 4 : w ? 3 : 2); k++) {
+    for (int k = 0; k < (s ? 4 : w || b->cap ? 3 : 2); k++) {
         int at = 2 * k + (k == 3);
         p[at] = (int32_t)mult[k];
         p[at + 1] = shift[k];
@@ -578,7 +618,7 @@ static void mlo_attention_numbers(
 /* What one unit of q k is in the softmax, in iteration i. */
 static double mlo_score_step(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
     return mlo_signal_of(q, b->in[0])->narrow_scale[i] * mlo_signal_of(q, b->in[1])->narrow_scale[i]
-        * fabs(b->scale);
+        * fabs(b->scale) * (b->steep ? b->steep[i] : 1);
 }
 
 /* How a bias becomes integers in one iteration. */
@@ -659,12 +699,13 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_form f = mlo_body_form(&q->r.in, b->in[1]);
     int lt = mlo_clog2(mlo_form_count(&f) / f.dims[f.rank - 1]);
     const char *p = mlo_format(m, "%s_p", b->out);
-    const int64_t count = b->probs_given ? b->scores_given ? 10 : 7 : 4;
+    const int64_t count = b->probs_given ? b->scores_given ? 10 : 7 : b->cap ? 6 : 4;
     const int64_t all = count + 2 * b->sight.band;
     int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &all) : NULL;
     mlo_node *n = data ? mlo_kernel_node(q,
                              b->sight.bias.number ? &mlo_attention_bias_kernel
                                  : count == 4     ? &mlo_attention_kernel
+                                 : count == 6     ? &mlo_attention_cap_kernel
                                  : count == 7     ? &mlo_attention_probs_kernel
                                                   : &mlo_attention_rounded_kernel,
                              b, b->out, made.type, made.bits, made.scale)

@@ -48,6 +48,8 @@ typedef struct {
     int64_t heads; /* rotary; attention: of queries */
     int64_t kv_heads; /* attention: of keys and values */
     double scale; /* attention: what scores are multiplied by; gate: what the product is */
+    double *steep; /* attention: [iteration]: what scores are multiplied by beside that, or NULL */
+    double *cap; /* attention: [iteration]: what a soft cap limits them to, NULL: nothing does */
     const char *mask; /* attention: the additive mask's name, NULL for none */
     int crossed; /* attention: keys and values come from the memory */
     double mask_scale; /* attention: what the mask is multiplied by, once it is added */

@@ -307,7 +307,7 @@ static int64_t mlo_norm_row(const mlo_head_norm *v, int64_t t, int64_t h) {
 /* Which channels the rows are, the same for every token. */
 static int mlo_norm_columns(mlo_head_norm *v, const int32_t *map, int64_t channels) {
     const int64_t rows = v->t * v->heads, d = v->d;
-    v->by_heads = 1;
+    v->by_heads = v->t > 1; /* (of one token the order is the same) */
     for (int64_t k = 0; k < rows; k++) v->by_heads &= map[k * d] / channels == k % v->t;
     for (int64_t t = 0; t < v->t; t++)
         for (int64_t k = 0; k < v->heads * d; k++) {

@@ -59,10 +59,25 @@
  * A frame shorter than T uses its first rows and columns. It may be causal, but has no band: what a
  * band hides, the bias can. cost: no cycles (but up to 4 of an iteration's first row); its numbers are
  * parameters of each iteration, two banks on chip.
+ *
+ * AttentionCap puts scores under a soft cap, c tanh(s / c); its p has two more members, [.., MC, SC]:
+ *
+ *     u    = clip((s[j] MC + 2^(SC-1)) >> SC) to -65535..65535      s / c in steps of 1/8192
+ *     c[j] = sign(u) (TANH[f] + (((TANH[f+1] - TANH[f]) g + 128) >> 8))    |u| = 256 f + g
+ *                                                     65535 tanh(u / 8192), by straight lines
+ *                                                     between 257 points, 1/32 apart
+ *     t[j] = min(((mx - c[j]) MS + 2^(SS-1)) >> SS, 4095), mx that of c; the rest as above
+ *
+ * error: c is within 1.7e-4 of 65535 tanh(s / c), relative to 65535 (half a step of u and the straight
+ *     line 1.5e-4, MC's 15 bits 0.2e-4): under a cap of 50, 0.0085 in the exponent. A distance has that
+ *     twice at most, and less than a unit of u where scores are small beside the cap.
+ * cost: no cycles in between, 10 more of latency; the table and two products for each exponential that
+ *     is computed in parallel, and for the maximum: tanh never falls, so the largest stays the largest.
  */
 
 /* round(65280 * 2^(-f/64)) for f = 0..63: the same numbers as in verilog/mlo_exp2.v; a test
- * computes them. And round(262143 * 2^(-f/64)), f = 0..64, those of verilog/mlo_exp2_fine.v. */
+ * computes them. And round(262143 * 2^(-f/64)), f = 0..64, those of verilog/mlo_exp2_fine.v;
+ * round(65535 * tanh(f / 32)), f = 0..256, those of verilog/mlo_attention_cap.v. */
 #define MLO_EXP2_ROM                                                                               \
     65280, 64577, 63881, 63193, 62512, 61839, 61173, 60514, 59862, 59217, 58579, 57948, 57324,     \
         56707, 56096, 55491, 54894, 54302, 53717, 53139, 52566, 52000, 51440, 50886, 50338, 49796, \
@@ -76,10 +91,34 @@
         183366, 181391, 179437, 177504, 175592, 173701, 171830, 169979, 168148, 166336, 164545, \
         162772, 161019, 159284, 157568, 155871, 154192, 152531, 150888, 149263, 147655, 146064, \
         144491, 142934, 141395, 139872, 138365, 136875, 135400, 133942, 132499, 131072
+#define MLO_TANH_ROM \
+    0, 2047, 4091, 6126, 8149, 10157, 12146, 14111, 16051, 17961, 19838, 21680, 23485, \
+    25250, 26972, 28651, 30285, 31872, 33412, 34903, 36346, 37739, 39083, 40378, 41624, \
+    42822, 43972, 45074, 46130, 47141, 48107, 49030, 49911, 50751, 51551, 52313, 53038, \
+    53727, 54381, 55003, 55592, 56152, 56682, 57184, 57659, 58110, 58535, 58938, 59319, \
+    59679, 60019, 60340, 60643, 60929, 61198, 61453, 61693, 61919, 62133, 62334, 62523, \
+    62702, 62870, 63028, 63178, 63318, 63450, 63575, 63692, 63802, 63906, 64003, 64095, \
+    64181, 64263, 64339, 64411, 64478, 64542, 64602, 64658, 64711, 64760, 64807, 64851, \
+    64892, 64931, 64967, 65002, 65034, 65064, 65092, 65119, 65144, 65168, 65190, 65211, \
+    65231, 65249, 65266, 65282, 65298, 65312, 65326, 65338, 65350, 65361, 65372, 65382, \
+    65391, 65400, 65408, 65416, 65423, 65430, 65436, 65442, 65448, 65453, 65458, 65463, \
+    65467, 65471, 65475, 65479, 65482, 65485, 65488, 65491, 65494, 65496, 65499, 65501, \
+    65503, 65505, 65507, 65508, 65510, 65511, 65513, 65514, 65515, 65517, 65518, 65519, \
+    65520, 65521, 65522, 65522, 65523, 65524, 65525, 65525, 65526, 65526, 65527, 65527, \
+    65528, 65528, 65529, 65529, 65529, 65530, 65530, 65530, 65531, 65531, 65531, 65531, \
+    65532, 65532, 65532, 65532, 65532, 65533, 65533, 65533, 65533, 65533, 65533, 65533, \
+    65533, 65533, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, \
+    65534, 65534, 65534, 65534, 65534, 65534, 65534, 65535, 65535, 65535, 65535, 65535, \
+    65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
+    65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
+    65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
+    65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
+    65535, 65535, 65535, 65535
 #define MLO_TEXT_(...) #__VA_ARGS__
 #define MLO_TEXT(...) MLO_TEXT_(__VA_ARGS__)
 
-static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { MLO_EXP2_FINE };
+static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { MLO_EXP2_FINE },
+                     mlo_tanh_rom[257] = { MLO_TANH_ROM };
 
 /* The functions in pieces: scores, [rounded], their distance to the largest, weights (coarse or
  * fine), their sum, [probabilities], the mix. */
@@ -236,6 +275,41 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
     "high = Less (rh, rg)\n"              \
     "rs = Where (high, rh, rg)\n"         \
     "scores = Cast <to=11> (rs)\n"
+/* Scores under their cap; the function has its table already. */
+#define MLO_ATTENTION_UNDER               \
+    "raw = Cast <to=7> (products)\n"      \
+    "i4 = Constant <value_int=4> ()\n"    \
+    "i5 = Constant <value_int=5> ()\n"    \
+    "mc = Gather (p64, i4)\n"             \
+    "sc = Gather (p64, i5)\n"             \
+    "b2 = Constant <value_int=2> ()\n"    \
+    "dc = Pow (b2, sc)\n"                 \
+    "hc = Div (dc, b2)\n"                 \
+    "ca = Mul (raw, mc)\n"                \
+    "cb = Add (ca, hc)\n"                 \
+    "cm = Mod (cb, dc)\n"                 \
+    "cd = Sub (cb, cm)\n"                 \
+    "ce = Div (cd, dc)\n"                 \
+    "ch = Constant <value_int=65535> ()\n" \
+    "cs = Abs (ce)\n"                     \
+    "cl = Less (ch, cs)\n"                \
+    "cu = Where (cl, ch, cs)\n"           \
+    "c256 = Constant <value_int=256> ()\n" \
+    "c128 = Constant <value_int=128> ()\n" \
+    "cg = Mod (cu, c256)\n"               \
+    "cf = Div (cu, c256)\n"               \
+    "cn = Add (cf, i1)\n"                 \
+    "c_here = Gather (c_rom, cf)\n"       \
+    "c_next = Gather (c_rom, cn)\n"       \
+    "c_slope = Sub (c_next, c_here)\n"    \
+    "c_way = Mul (c_slope, cg)\n"         \
+    "c_way_ = Add (c_way, c128)\n"        \
+    "c_more = Div (c_way_, c256)\n"       \
+    "c_size = Add (c_here, c_more)\n"     \
+    "c_less = Neg (c_size)\n"             \
+    "c_below = Less (ce, i0)\n"           \
+    "c_out = Where (c_below, c_less, c_size)\n" \
+    "scores = Cast <to=11> (c_out)\n"
 #define MLO_ATTENTION_FINE                                                                      \
     "most = Constant <value_int=131071> ()\n"                                                   \
     "farther = Less (most, octaves_)\n"                                                         \
@@ -321,6 +395,12 @@ static const char mlo_attention_function[] = MLO_ATTENTION_BEGIN(
 static const char mlo_attention_ending[] =
     MLO_ATTENTION_DISTANCE MLO_ATTENTION_COARSE MLO_ATTENTION_COUNT MLO_ATTENTION_NORMALISE
     "ed = Cast <to=11> (e)\n" MLO_ATTENTION_MIX;
+static const char mlo_attention_cap_function[] = MLO_ATTENTION_BEGIN("AttentionCap",
+    6) "products = MatMul (qh, kh)\n"
+       "c_rom = Constant <value_ints=[" MLO_TEXT(MLO_TANH_ROM) "]> ()\n";
+static const char mlo_attention_cap_ending[] = MLO_ATTENTION_UNDER MLO_ATTENTION_DISTANCE
+    MLO_ATTENTION_COARSE MLO_ATTENTION_COUNT MLO_ATTENTION_NORMALISE
+    "ed = Cast <to=11> (e)\n" MLO_ATTENTION_MIX;
 static const char mlo_attention_probs_function[] = MLO_ATTENTION_BEGIN(
     "AttentionProbs", 7) "scores = MatMul (qh, kh)\n";
 static const char mlo_attention_rounded_function[] = MLO_ATTENTION_BEGIN(
@@ -341,6 +421,7 @@ typedef struct {
     int lt; /* log2 of the longest frame */
     int probs; /* 1: the source rounded its probabilities */
     int rounded; /* 1: its scores, too */
+    int capped; /* 1: scores are under a soft cap */
 
     int partly; /* 1: causal or banded */
     int64_t from; /* the first key that may count */
@@ -356,9 +437,12 @@ static int mlo_attention_probs(const mlo_node *n) {
 }
 static int mlo_attention_rounded(const mlo_node *n) { return mlo_is(n, "mlo.AttentionRounded"); }
 
+/* Are scores under a soft cap? */
+static int mlo_attention_capped(const mlo_node *n) { return mlo_is(n, "mlo.AttentionCap"); }
+
 /* Is there a bias? What hides a key; its steps. */
 static int mlo_attention_biased(const mlo_node *n) { return mlo_is(n, "mlo.AttentionBias"); }
-enum { MLO_BIAS_HIDES = -32768, MLO_BIAS_MOST = 32767, MLO_BIAS_SHIFT = 23 };
+enum { MLO_CAP_MOST = 65535, MLO_BIAS_HIDES = -32768, MLO_BIAS_MOST = 32767, MLO_BIAS_SHIFT = 23 };
 static int64_t mlo_attention_shift(const mlo_node *n) { return mlo_int(n, "bias_shift", 0); }
 
 /* Which keys count, beside the mask; heads of keys and values; members of p without BACK, AHEAD. */
@@ -372,7 +456,10 @@ static int64_t mlo_attention_kv_heads(const mlo_node *n) {
     return mlo_int(n, "kv_heads", mlo_attention_heads(n));
 }
 static int mlo_attention_constants(const mlo_node *n) {
-    return mlo_attention_rounded(n) ? 10 : mlo_attention_probs(n) ? 7 : 4;
+    return mlo_attention_rounded(n) ? 10
+        : mlo_attention_probs(n)     ? 7
+        : mlo_attention_capped(n)    ? 6
+                                     : 4;
 }
 
 /* Do so many channels of queries, so many of keys make these heads? */
@@ -400,9 +487,21 @@ static int64_t mlo_attention_weight(const mlo_row *r, int64_t t) {
                     : mlo_exp2_weight(t < 4095 ? t : 4095);
 }
 
-/* A score in the source's steps. */
+/* 65535 tanh(u / 8192), rounded: between two points of the table on a straight line. */
+static int64_t mlo_tanh_steps(int64_t u) {
+    const int64_t size = u < 0 ? -u : u, f = size >> 8, g = size & 255;
+    if (!g) return u < 0 ? -mlo_tanh_rom[f] : mlo_tanh_rom[f];
+    const int64_t slope = mlo_tanh_rom[f + 1] - mlo_tanh_rom[f];
+    const int64_t y = mlo_tanh_rom[f] + ((slope * g + 128) >> 8);
+    return u < 0 ? -y : y;
+}
+
+/* A score in the source's steps, or under its cap. */
 static int64_t mlo_attention_round(const mlo_row *r, int64_t s) {
     int64_t far = (int64_t)1 << 40;
+    if (r->capped)
+        return mlo_tanh_steps(mlo_requantize(
+            s, mlo_get(r->p, 4), (int)mlo_get(r->p, 5), -MLO_CAP_MOST, MLO_CAP_MOST));
     return r->rounded
         ? mlo_clip(mlo_requantize(s, mlo_get(r->p, 7), (int)mlo_get(r->p, 8), -far, far)
                   + mlo_get(r->p, 9),
@@ -473,6 +572,9 @@ enum {
     }
 static const mlo_limit mlo_attention_limits[] = { MLO_ATTENTION_LIMITS,
     MLO_ATTENTION_BAND_LIMITS(4) };
+static const mlo_limit mlo_attention_cap_limits[] = { MLO_ATTENTION_LIMITS,
+    { 4, 4, 12, 0, 32767, "multiplier of the soft cap" },
+    { 4, 5, 12, 1, MLO_ATTENTION_SHIFT, "shift of the soft cap" }, MLO_ATTENTION_BAND_LIMITS(6) };
 static const mlo_limit mlo_attention_probs_limits[] = { MLO_ATTENTION_PROBS_LIMITS,
     MLO_ATTENTION_BAND_LIMITS(7) };
 static const mlo_limit mlo_attention_rounded_limits[] = { MLO_ATTENTION_PROBS_LIMITS,
@@ -535,6 +637,7 @@ static int mlo_attention_check(mlo_call *c) {
             most);
     const mlo_limit *limits = mlo_attention_rounded(c->node) ? mlo_attention_rounded_limits
         : mlo_attention_probs(c->node)                       ? mlo_attention_probs_limits
+        : mlo_attention_capped(c->node)                      ? mlo_attention_cap_limits
                                                              : mlo_attention_limits;
     return mlo_kernel_limits(c, limits);
 }
@@ -575,7 +678,8 @@ static int mlo_attention_run(mlo_call *c) {
         return mlo_failed(c->m);
     mlo_row r = { k->dims[1], ch / heads, width, c->in[3], c->in[4], 0,
         (int)mlo_int(c->node, "lt", 0), mlo_attention_probs(c->node),
-        mlo_attention_rounded(c->node), mlo_attention_partly(c->node), 0, 0,
+        mlo_attention_rounded(c->node), mlo_attention_capped(c->node),
+        mlo_attention_partly(c->node), 0, 0,
         biased ? c->in[5] : NULL, 0, (int)mlo_attention_shift(c->node) };
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), 3, q->dims);
     int64_t *e = (int64_t *)mlo_scratch(c->m, (size_t)r.tk, sizeof *e);
@@ -633,16 +737,22 @@ static int mlo_bias_unit(const mlo_site *s, int64_t pe, int64_t heads, mlo_unit 
     return 0;
 }
 
+/* Bits of its constants' word, without a band. */
+static int mlo_attention_word(const mlo_node *n) {
+    return mlo_attention_probs(n) || mlo_attention_capped(n) ? 128 : 64;
+}
+
 /* Stages and queues as in mlo_attention.v and its parts. */
 static void mlo_attention_rows(const mlo_site *s, mlo_unit *u, int64_t heads, int64_t groups,
     int64_t steps, int64_t exps, int64_t divide) {
     int probs = mlo_attention_probs(s->node);
     int rounded = mlo_attention_rounded(s->node);
+    int capped = mlo_attention_capped(s->node);
     int tree = mlo_clog2(u->simd);
     int wide = mlo_clog2(u->pe);
     int64_t most = 4 * groups + 2;
     int64_t ring = 2 * groups + 2 * ((divide + steps) / steps)
-        + (14 + 9 * probs + 7 * rounded) / steps + 2;
+        + (14 + 9 * probs + 7 * rounded + 10 * capped) / steps + 2;
     u->flow = MLO_FLOW_ROWS;
     u->rows.heads = heads;
     u->rows.groups = groups;
@@ -659,10 +769,10 @@ static void mlo_attention_rows(const mlo_site *s, mlo_unit *u, int64_t heads, in
     u->rows.divide = divide;
     u->rows.queue = groups + (12 + tree) / steps + 2;
     u->rows.ring = ring < most ? ring : most;
-    u->rows.waiting = probs ? 8 : 4;
+    u->rows.waiting = probs || capped ? 8 : 4;
     u->rows.held = 16 + wide + 7 * probs;
     u->rows.to_max = 8 + tree;
-    u->rows.to_sum = 8 + 2 * probs + 7 * rounded;
+    u->rows.to_sum = 8 + 2 * probs + 7 * rounded + 10 * capped;
     u->rows.to_out = 12 + 7 * probs + wide;
 }
 
@@ -715,9 +825,9 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
         u->in[u->n_in++] = mlo_port_make(ports[i], i, simd, s->in_bits[i], i ? kv * d : ch);
     u->out = mlo_port_make("m_axis", 0, simd, s->out_bits, ch);
     int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
-    int banded = mlo_attention_banded(s->node);
+    int banded = mlo_attention_banded(s->node), capped = mlo_attention_capped(s->node);
     if (!mlo_attention_biased(s->node))
-        mlo_unit_memory(u, "s_axis_c", (probs ? 128 : 64) << banded, 1);
+        mlo_unit_memory(u, "s_axis_c", mlo_attention_word(s->node) << banded, 1);
     else if (mlo_bias_unit(s, pe, heads, u))
         return mlo_failed(s->m);
     mlo_unit_param(u, "H", heads);
@@ -729,6 +839,7 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     mlo_unit_param(u, "YBITS", u->out.bits);
     if (probs) mlo_unit_param(u, "PROB", 1);
     if (rounded) mlo_unit_param(u, "ROUND", 1);
+    if (capped) mlo_unit_param(u, "CAP", 1);
     if (kv != heads) mlo_unit_param(u, "KVH", kv);
     if (mlo_attention_causal(s->node)) mlo_unit_param(u, "CAUSAL", 1);
     if (banded) mlo_unit_param(u, "BAND", 1);
@@ -740,9 +851,9 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     int64_t lanes = (pe + steps - 1) / steps, exp_steps = (pe + lanes - 1) / lanes;
     u->interval = heads * row;
     u->latency = groups * (steps + exp_steps + 1) + divider + 28 + mlo_clog2(simd) + mlo_clog2(pe)
-        - row + steps + 9 * probs + 7 * rounded;
+        - row + steps + 9 * probs + 7 * rounded + 10 * capped;
     u->multipliers = 2 * pe * simd;
-    u->other = simd + pe + probs * (pe + lanes) + rounded * (lanes + 1);
+    u->other = simd + pe + probs * (pe + lanes) + (rounded + 2 * capped) * (lanes + 1);
     u->macs = 2 * t * ch;
     u->whole_frame = 1;
     u->pe = (int)pe;
@@ -778,6 +889,19 @@ static void mlo_attention_note_distance(
         MLO_IN_INT64);
 }
 
+static void mlo_attention_note_capped(const mlo_attention_bounds *b, mlo_intermediates *l) {
+    const mlo_interval most = mlo_from_to(-MLO_CAP_MOST, MLO_CAP_MOST);
+    mlo_interval scaled = mlo_product_of(b->score, mlo_multipliers);
+    mlo_interval half = mlo_from_to(1, mlo_two_to(MLO_ATTENTION_SHIFT - 1));
+    mlo_interval sum = mlo_sum_of(scaled, half);
+    mlo_note_all(l, "s * MC", scaled, 1, b->sbits + 16, 1,
+        "u_softmax.g_rounded.g_round[0].g_cap.u_cap.u_requantize.prod2");
+    mlo_note_golden(l, "s * MC + 2^(SC-1)", sum, 1, MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_golden(l, "whole steps of s", mlo_from_to(mlo_times_ends(2, scaled.lo), sum.hi), 0,
+        MLO_NOWHERE, MLO_IN_INT64);
+    mlo_note_all(l, "c", most, 1, 17, 1, "u_softmax.g_rounded.g_round[0].g_cap.u_cap.out_reg");
+}
+
 /* Bounds beyond interval arithmetic, because R knows the sum of e: a row's largest score has the
  * largest e, 255 or 262143, so that the sum is that at least, and |sum e v| R <= |v| sum e R <=
  * |v| MO 2^(LT+8). Likewise e R <= MP 2^(LT+18). */
@@ -787,10 +911,19 @@ static void mlo_attention_note_weights(
     mlo_interval top = mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(b->lt + 8)));
     mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->keys, e), 1, MLO_IN_INT64,
         MLO_IN_DOUBLE, 8 + b->lt, 0, "u_softmax.sum_reg" };
-    mlo_attention_note_distance(l, b->score, b->sbits - 1,
-        "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.d1",
-        "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.p2");
-    mlo_note_all(l, "e", e, 1, 8, 0, "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.e5");
+    const int capped = mlo_attention_capped(s->node);
+    if (capped) {
+        mlo_attention_note_capped(b, l);
+        mlo_attention_note_distance(l, mlo_from_to(-MLO_CAP_MOST, MLO_CAP_MOST), 17,
+            "u_softmax.g_rounded.g_exp2[0].g_coarse.u_exp2.d1",
+            "u_softmax.g_rounded.g_exp2[0].g_coarse.u_exp2.p2");
+    } else
+        mlo_attention_note_distance(l, b->score, b->sbits - 1,
+            "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.d1",
+            "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.p2");
+    mlo_note_all(l, "e", e, 1, 8, 0,
+        capped ? "u_softmax.g_rounded.g_exp2[0].g_coarse.u_exp2.e5"
+               : "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.e5");
     mlo_note(l, weights);
     mlo_note_all(l, "MO * 2^(LT+8)", top, 1, 24 + b->lt, 0, "u_divide.s_n");
     mlo_note_all(l, "R", mlo_from_to(0, top.hi / 255), 1, 17 + b->lt, 0, "u_divide.out_q_reg");
@@ -801,12 +934,13 @@ static void mlo_attention_note_rounded(const mlo_attention_bounds *b, mlo_interm
     mlo_interval half = mlo_from_to(1, mlo_two_to(MLO_ATTENTION_SHIFT - 1));
     mlo_interval sum = mlo_sum_of(scaled, half);
     mlo_note_all(l, "s * MR", scaled, 1, b->sbits + 19, 1,
-        "u_softmax.g_rounded.g_round[0].u_round.u_requantize.prod2");
+        "u_softmax.g_rounded.g_round[0].g_steps.u_round.u_requantize.prod2");
     mlo_note_golden(l, "s * MR + 2^(SR-1)", sum, 1, MLO_IN_INT64, MLO_IN_INT64);
     mlo_note_golden(l, "whole steps of s", mlo_from_to(mlo_times_ends(2, scaled.lo), sum.hi), 0,
         MLO_NOWHERE, MLO_IN_INT64);
     mlo_note_all(
-        l, "r", mlo_signed_bits(8), 1, 8, 1, "u_softmax.g_rounded.g_round[0].u_round.out_reg");
+        l, "r", mlo_signed_bits(8), 1, 8, 1,
+        "u_softmax.g_rounded.g_round[0].g_steps.u_round.out_reg");
 }
 
 static void mlo_attention_note_probs(
@@ -819,13 +953,14 @@ static void mlo_attention_note_probs(
     if (rounded) {
         mlo_attention_note_rounded(b, l);
         mlo_attention_note_distance(l, mlo_signed_bits(8), 8,
-            "u_softmax.g_rounded.g_exp2[0].u_exp2.d1", "u_softmax.g_rounded.g_exp2[0].u_exp2.p2");
+            "u_softmax.g_rounded.g_exp2[0].g_fine.u_exp2.d1",
+            "u_softmax.g_rounded.g_exp2[0].g_fine.u_exp2.p2");
     } else
         mlo_attention_note_distance(l, b->score, b->sbits - 1,
             "u_softmax.g_exact.g_exp2[0].g_fine.u_exp2.d1",
             "u_softmax.g_exact.g_exp2[0].g_fine.u_exp2.p2");
     mlo_note_all(l, "e", e, 1, 18, 0,
-        rounded ? "u_softmax.g_rounded.g_exp2[0].u_exp2.e7"
+        rounded ? "u_softmax.g_rounded.g_exp2[0].g_fine.u_exp2.e7"
                 : "u_softmax.g_exact.g_exp2[0].g_fine.u_exp2.e7");
     mlo_note(l, weights);
     mlo_note_all(l, "MP * 2^(LT+18)", top, 1, 34 + b->lt, 0, "u_divide.s_n");
@@ -918,8 +1053,7 @@ static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int6
     }
     mlo_attention_pack_constants(s->node, in[4], bits);
     if (!mlo_attention_banded(s->node)) return;
-    const int base = mlo_attention_probs(s->node) ? 128 : 64,
-              causal = mlo_attention_causal(s->node);
+    const int base = mlo_attention_word(s->node), causal = mlo_attention_causal(s->node);
     const int64_t back = mlo_min(mlo_get(in[4], n), s->keys - 1);
     const int64_t ahead = causal ? 0 : mlo_min(mlo_get(in[4], n + 1), s->keys - 1);
     mlo_put_bits(bits, base, 24, (uint64_t)back);
@@ -956,6 +1090,15 @@ static void mlo_attention_exp_area(int64_t bits, int fine, mlo_area *a) {
     a->dsp += mlo_product_dsps(bits, 17) + fine;
 }
 
+/* A score under its cap: its requantizer, a table and its slopes, a product, signs (mlo_attention_cap). */
+static void mlo_attention_cap_area(int64_t bits, mlo_area *a) {
+    enum { TABLE_LUTS = 330, FFS = 110 };
+    mlo_area_requantize(a, bits, 16, 17, 1, 0);
+    a->lut += TABLE_LUTS;
+    a->ff += FFS;
+    a->dsp += mlo_product_dsps(11, 8);
+}
+
 /* Three stages: scores and their maximum; exponentials, their sum and a division; the weighted sum. */
 /* The widths of an attention's three stages, in bits, and how many there are of each. */
 typedef struct {
@@ -974,17 +1117,18 @@ typedef struct {
 
     int probs; /* 1: the source rounded its probabilities */
     int rounded; /* 1: its scores, too */
+    int capped; /* 1: scores are under a soft cap */
 } mlo_attention_widths;
 
 static mlo_attention_widths mlo_attention_widths_of(const mlo_site *s, const mlo_unit *u) {
     const int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
     const int64_t lt = mlo_clog2(s->keys), d = u->simd * u->rows.steps;
     mlo_attention_widths w = { u->pe, u->simd, u->rows.steps, s->in_bits[0], 0, 0, 0, 0, 0, 0, 0,
-        probs, rounded };
+        probs, rounded, mlo_attention_capped(s->node) };
     w.score = 2 * w.x + mlo_max(mlo_clog2(d), 1);
     if (mlo_attention_biased(s->node))
         w.score = mlo_bias_score_bits((int)w.score, (int)mlo_attention_shift(s->node));
-    w.constants = 44 + 30 * probs + 32 * rounded;
+    w.constants = 44 + 30 * probs + 32 * rounded + 22 * w.capped;
     w.e = probs ? 18 : 8;
     w.sum = w.e + lt;
     w.r = 17 + lt;
@@ -1021,13 +1165,17 @@ static void mlo_attention_softmax_area(const mlo_attention_widths *w, mlo_area *
         lane.ff += 24;
         mlo_area_sum(a, &lane);
     }
-    mlo_attention_exp_area(w->rounded ? 9 : w->score, w->probs, &lane);
+    if (w->capped) {
+        mlo_attention_cap_area(w->score, &lane);
+        mlo_area_sum(a, &lane);
+    }
+    mlo_attention_exp_area(w->rounded ? 9 : w->capped ? 18 : w->score, w->probs, &lane);
     lane.lut += w->sum;
     mlo_area_times(a, lanes, &lane);
     a->lut += w->sum;
     a->ff += w->sum;
-    mlo_area_fifo(a, w->on + 3, w->probs ? 8 : 4);
-    mlo_area_fifo(a, w->sum, w->probs ? 8 : 4);
+    mlo_area_fifo(a, w->on + 3, w->probs || w->capped ? 8 : 4);
+    mlo_area_fifo(a, w->sum, w->probs || w->capped ? 8 : 4);
     a->lut += 4 * w->sum + w->r;
     a->ff += 2 * w->sum + 2 * w->r + 2 * (9 + 30 * w->probs + w->walk) + 8;
 }
@@ -1080,7 +1228,7 @@ static void mlo_attention_area(
         mlo_bias_area(s, &w, axi, banks, a);
     else
         mlo_area_param(
-            a, (w.probs ? 128 : 64) << banded, w.constants + banded * reach, 1, axi, banks);
+            a, mlo_attention_word(s->node) << banded, w.constants + banded * reach, 1, axi, banks);
     if (u->rows.partly) mlo_attention_walk_area(w.pe, groups, banded, w.walk, a);
     mlo_attention_score_area(&w, u->rows.queue, a);
     mlo_attention_softmax_area(&w, a);
@@ -1114,6 +1262,15 @@ static const mlo_kernel mlo_attention_bias_kernel = {
     .function = mlo_attention_bias_function,
     .ending = mlo_attention_ending,
     .limits = mlo_attention_limits,
+    MLO_ATTENTION_CARD,
+};
+
+static const mlo_kernel mlo_attention_cap_kernel = {
+    .op = { "mlo.AttentionCap", mlo_kernel_same_shape, mlo_attention_run, 5 },
+    .series = "attention",
+    .function = mlo_attention_cap_function,
+    .ending = mlo_attention_cap_ending,
+    .limits = mlo_attention_cap_limits,
     MLO_ATTENTION_CARD,
 };
 

@@ -5,6 +5,7 @@ static const mlo_kernel *const mlo_kernels[] = {
     &mlo_mvu_table_kernel,
     &mlo_attention_kernel,
     &mlo_attention_bias_kernel,
+    &mlo_attention_cap_kernel,
     &mlo_attention_probs_kernel,
     &mlo_attention_rounded_kernel,
     &mlo_layernorm_kernel,

@@ -49,13 +49,14 @@ static int64_t mlo_number(mlo_reader *r) {
 
 /* One attribute after its name: an integer, a list of integers, or @reference. */
 static void mlo_read_attr(mlo_reader *r, mlo_node *n, const char *name) {
-    int64_t list[80];
+    enum { MOST = 260 }; /* the longest table of a kernel has 257 */
+    int64_t list[MOST];
     size_t count = 0;
     if (mlo_take(r, "@")) {
         mlo_attr *a = mlo_attr_new(r->m, n, name, MLO_ATTR_INT);
         if (a) a->ref = mlo_word(r);
     } else if (mlo_take(r, "[")) {
-        while (!mlo_take(r, "]") && count < 80) {
+        while (!mlo_take(r, "]") && count < MOST) {
             list[count++] = mlo_number(r);
             mlo_take(r, ",");
         }

@@ -30,6 +30,17 @@ def model(name, kinds, **more):
 def gemma(name, kinds, **more): return model(name, kinds, query_pre_attn_scalar=8, sliding_window=4, **more)
 
 
+def capped(name, kinds, caps):
+    """Each layer's attention scores under a soft cap of its own."""
+    plain = gemma(name, kinds)
+    def make(*said):
+        made, args = plain(*said)
+        layers = [m for m in made.modules() if hasattr(m, "attn_logit_softcapping")]
+        for i, m in enumerate(layers): m.attn_logit_softcapping = caps[i % len(caps)]
+        return made, args
+    return make
+
+
 def modern(s):
     return dict(hidden_size=s.hidden, num_hidden_layers=s.layers, num_attention_heads=s.heads, intermediate_size=s.inner, max_position_embeddings=s.tokens + 5,
                 pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2)
@@ -41,7 +52,7 @@ def neo(s): return dict(hidden_size=s.hidden, num_layers=s.layers, num_heads=s.h
 
 families.FAMILIES = {
     "gemma3": gemma("Gemma3Text", "sf"), "gemma3-six": gemma("Gemma3Text", "sssssf"),
-    "gemma2": gemma("Gemma2", "sf", attn_logit_softcapping=None, final_logit_softcapping=None), "gemma2-capped": gemma("Gemma2", "sf"),
+    "gemma2": gemma("Gemma2", "sf", attn_logit_softcapping=None, final_logit_softcapping=None), "gemma2-capped": gemma("Gemma2", "sf"), "gemma2-caps": capped("Gemma2", "sf", (3.0, 1.5, 5.0)),
     "modernbert": sized(tf.ModernBertModel, tf.ModernBertConfig, modern, local_attention=4, global_attn_every_n_layers=2),
     "qwen2-windows": model("Qwen2", "fs", sliding_window=3, use_sliding_window=True, max_window_layers=1),
     "qwen3-windows": model("Qwen3", "ffs", sliding_window=3, use_sliding_window=True, max_window_layers=2),
@@ -59,6 +70,7 @@ gemma3-six l d18 sdpa mask-left      gemma3-six l ts17 eager mask-left    gemma3
 modernbert k d20 sdpa mask-left      modernbert l ts17 eager mask-left    qwen2-some k d18 sdpa mask-left      qwen2-some l ts18 sdpa mask-left
 qwen3-windows k d20 eager mask-left  mistral-sliding k d18 sdpa mask-left cohere2 l d20 eager mask-left        olmo3 l d18 eager mask-left
 exaone4 l ts17 sdpa mask-left        gpt-neo-windows k d18 eager mask-left ministral k ts17 sdpa mask-left     gemma2-capped k d18 eager mask-left
+gemma2-capped k ts17 eager mask-left gemma2-caps k d20 eager mask-left
 """
 families.SEED = 401
 

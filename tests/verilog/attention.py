@@ -14,6 +14,7 @@ def clog2(n):
 # ---- the model: written from the definition, shares nothing with the Verilog -------------
 ROM = [int(np.floor(65280 * 2.0 ** (-f / 64) + 0.5)) for f in range(64)]
 FINE = [int(np.floor(262143 * 2.0 ** (-f / 64) + 0.5)) for f in range(65)]
+TANH = [int(np.floor(65535 * np.tanh(f / 32) + 0.5)) for f in range(257)]
 
 
 def share(x, n, d, lo, hi):
@@ -25,6 +26,14 @@ def fine(x):
     i, f, g = x >> 12, x >> 6 & 63, x & 63
     a = FINE[f] - ((FINE[f] - FINE[f + 1]) * g + 32 >> 6)
     return 2 * a + 2 ** i >> i + 1
+
+
+def capped(x, mc, sc):
+    """a score under its soft cap: 65535 tanh(s / c), between two points on a straight line"""
+    u = share(x, mc, sc, -65535, 65535)
+    f, g = abs(u) >> 8, abs(u) & 255
+    y = TANH[f] + ((TANH[f + 1] - TANH[f]) * g + 128 >> 8) if g else TANH[f]
+    return y if u >= 0 else -y
 
 
 def rounded_row(s, v, counts, par, lt, ybits, rounds):
@@ -68,6 +77,7 @@ def row(q, k, v, key, par, c, bias=None):
     else:
         s = np.zeros(len(k), dtype=np.int64)
         counts = np.ones(len(k), dtype=bool)
+    if c["CAP"]: s = np.array([capped(x, *par[4:]) for x in s.tolist()])
     if c["PROB"]:
         return rounded_row(s, v, counts, par, lt, ybits, c["ROUND"])
     diff = np.where(counts, s[counts].max() - s, 0)
@@ -91,6 +101,8 @@ def pick_rounding(rng, c, spread, wild):
 def pick_params(rng, c, n, wild):
     """constants that spread t and y over their ranges, or now and then (wild) any legal ones"""
     spread = 2 * c["XBITS"] - 3 + clog2(c["D"]) // 2        # bits of a usual difference of scores
+    if c["CAP"]:
+        return pick_capped(rng, c, spread, wild)
     if not c["PROB"]:
         return pick_plain(rng, c, spread, wild)
     more = pick_rounding(rng, c, spread, wild)
@@ -98,6 +110,12 @@ def pick_params(rng, c, n, wild):
     if not wild:
         ss, so = max(1, ss - 6), max(1, min(62, 15 + 7 + c["XBITS"] - c["YBITS"] - rng.below(3)))
     return (ms, ss, mo, so) + more
+
+
+def pick_capped(rng, c, spread, wild):
+    """MS, SS, MO, SO, MC, SC: a usual score is a tenth of the cap to ten times it, and the cap 2 to 50 octaves or so"""
+    mc, sc = (rng.bits(15), rng.between(1, 62)) if wild else (rng.between(1 << 14, (1 << 15) - 1), max(1, min(62, spread + 15 - 13 - rng.between(-3, 3))))
+    return pick_plain(rng, c, 16 - rng.between(0, 3), wild) + (mc, sc)
 
 
 def pick_reach(rng, c):
@@ -135,7 +153,7 @@ def words_of(par, reach, bias, c):
 
 def param_word(par, reach, c):
     """the word of an iteration and its bits"""
-    bits = 128 if c["PROB"] else 64
+    bits = 128 if c["PROB"] or c["CAP"] else 64
     word = sum((x & mask) << at for x, at, mask in zip(par, (0, 16, 32, 48, 64, 80, 88, 96, 114, 120), [2 ** 20 - 1] * 9 + [255]))
     if not c["BAND"]:
         return word, bits
@@ -220,7 +238,7 @@ def row_time(c, tk):
 
 def later(c):
     """cycles that rounding takes: of exponentials, of the mix"""
-    return 2 * c["PROB"] + 7 * c["ROUND"], 7 * c["PROB"]
+    return 2 * c["PROB"] + 7 * c["ROUND"] + 10 * c["CAP"], 7 * c["PROB"]
 
 
 def constants_time(c):
@@ -253,7 +271,7 @@ def schedule(c, frames, reaches):
     most = -(-T // PE)                                          # groups of the longest frame
     score_queue = most + (12 + clog2(simd)) // ds + 2           # groups
     ring = min(4 * most + 2, 2 * most + 2 * ((cy + ds) // ds) + (14 + sum(later(c))) // ds + 2)
-    waiting = 8 if c["PROB"] else 4                             # rows between exponentials and division
+    waiting = 8 if c["PROB"] or c["CAP"] else 4                             # rows between exponentials and division
     start = start_of(c) + 1
     before = start - 1
     k_free, v_free, load_k, load_v = [start] * 2, [start] * 2, before, before
@@ -317,10 +335,10 @@ def timing(c, tk, frames, seed):
     return len(ends)
 
 
-def config(h, d, t, pe, simd, xbits=8, ybits=8, axi=128, step=2, prob=0, rounds=0, kvh=None, causal=0, band=0, bias=()):
+def config(h, d, t, pe, simd, xbits=8, ybits=8, axi=128, step=2, prob=0, rounds=0, kvh=None, causal=0, band=0, bias=(), cap=0):
     """bias: its heads and queries (0: one for all), its shift"""
     biash, biast, shift = (h if bias[0] else 1, t if bias[1] else 1, bias[2]) if bias else (1, 1, 0)
-    return dict(BIAS=int(bool(bias)), BIASH=biash, BIAST=biast, SHIFT=shift, H=h, KVH=kvh or h, D=d, T=t, PE=pe, SIMD=simd, XBITS=xbits, YBITS=ybits, AXI_WIDTH=axi, STEP=step, PROB=prob, ROUND=rounds, CAUSAL=causal, BAND=band)
+    return dict(BIAS=int(bool(bias)), BIASH=biash, BIAST=biast, SHIFT=shift, H=h, KVH=kvh or h, D=d, T=t, PE=pe, SIMD=simd, XBITS=xbits, YBITS=ybits, AXI_WIDTH=axi, STEP=step, PROB=prob, ROUND=rounds, CAP=cap, CAUSAL=causal, BAND=band)
 
 
 GRID = [
@@ -366,6 +384,13 @@ GRID = [
     config(4, 6, 12, 5, 2, kvh=2, causal=1, bias=(1, 1, 4)),
     config(2, 2, 33, 1, 1, 16, 16, axi=256, step=4, causal=1, bias=(1, 0, 23)),
     config(5, 12, 7, 3, 4, 4, 4, step=1, bias=(1, 1, 7)),
+    config(2, 4, 4, 2, 2, cap=1),                   # scores under a soft cap:
+    config(1, 1, 1, 1, 1, cap=1, step=3),           # everything 1,
+    config(3, 4, 7, 3, 4, cap=1, kvh=1, axi=32, step=3),    # one step per group, 3 lanes,
+    config(4, 6, 9, 2, 3, cap=1, causal=1, kvh=2),
+    config(2, 4, 11, 4, 2, cap=1, band=1, axi=64),
+    config(2, 2, 33, 1, 1, 16, 16, axi=256, step=4, cap=1, band=1, causal=1),
+    config(4, 4, 12, 5, 1, 4, 4, cap=1),            # exponentials 2 lanes for 5 keys
 ]
 
 
@@ -425,4 +450,4 @@ def main():
 
 if __name__ == "__main__":
     main()
-    bench.end(floor=42, simulations=402)
+    bench.end(floor=49, simulations=470)

@@ -6,7 +6,7 @@
 // judged (so many beats are compared; without it: all)
 `default_nettype none
 module attention_tb;
-    parameter H = 2, D = 4, T = 4, PE = 2, SIMD = 2, XBITS = 8, YBITS = 8, AXI_WIDTH = 128, STEP = 2, PROB = 0, ROUND = 0, KVH = H, CAUSAL = 0, BAND = 0, BIAS = 0, BIASH = 1, BIAST = 1, SHIFT = 0;
+    parameter H = 2, D = 4, T = 4, PE = 2, SIMD = 2, XBITS = 8, YBITS = 8, AXI_WIDTH = 128, STEP = 2, PROB = 0, ROUND = 0, CAP = 0, KVH = H, CAUSAL = 0, BAND = 0, BIAS = 0, BIASH = 1, BIAST = 1, SHIFT = 0;
     parameter MAX = 16384;                          // beats of a stream at most
     localparam XW = SIMD * XBITS, YW = SIMD * YBITS;
 
@@ -44,7 +44,7 @@ module attention_tb;
     reg  [31:0]   busy = 0;
 
     mlo_attention #(.H(H), .D(D), .T(T), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .YBITS(YBITS),
-                    .AXI_WIDTH(AXI_WIDTH), .STEP(STEP), .PROB(PROB), .ROUND(ROUND), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND),
+                    .AXI_WIDTH(AXI_WIDTH), .STEP(STEP), .PROB(PROB), .ROUND(ROUND), .CAP(CAP), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND),
                     .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT)) dut (
         .clk(clk), .rst(rst),
         .s_axis_q_tdata(qw[XW-1:0]), .s_axis_q_tuser(qw[XW +: 3]), .s_axis_q_tvalid(q_on), .s_axis_q_tready(q_ready),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // mlo_attention: a token out for each token of Q in, H*D/SIMD beats each; all of its parts together, with any numbers.
-// (Proved with tokens of one or two beats, of a head or of two heads, with frames of up to five keys in up to three groups, and of one head with PROB and ROUND; CAUSAL, and two heads that read one.)
+// (Proved with tokens of one or two beats, of a head or of two heads, with frames of up to five keys in up to three groups, and of one head with PROB and ROUND; CAP, CAUSAL, and two heads that read one.)
 given s_axis_q H*D/SIMD;
 given s_axis_k KVH*D/SIMD;
 given s_axis_v KVH*D/SIMD;
@@ -9,7 +9,7 @@ reach s_axis_q m_axis 2;
     localparam DS = D / SIMD, BEATS = H * DS, CW = $clog2(BEATS + 1), BB = (KVH*DS > 1) ? $clog2(KVH*DS) : 1, QB = (BEATS > 1) ? $clog2(BEATS) : 1;
     localparam G = (T + PE - 1) / PE, GW = (G > 1) ? $clog2(G) : 1, AW = (G*KVH*DS > 1) ? $clog2(G*KVH*DS) : 1, FW = (DS > 1) ? $clog2(DS) : 1, HW = (H > 1) ? $clog2(H) : 1;
     localparam LP = (PE > 1) ? $clog2(PE) : 0, LT = (T > 1) ? $clog2(T) : 0, LN = 7*PROB, MB = (PROB != 0) ? 16 : 17 + LT;
-    localparam PAR = 44 + 30*PROB + 32*ROUND, INFO = 22 + 30*PROB, WALK = (CAUSAL != 0 || BAND != 0 ? GW : 0) + AW*BAND, SIDE = 3 + WALK, ALONG = 9 + 30*PROB + WALK, ROWS = (PROB != 0) ? 8 : 4;   // constants of rows, and rows
+    localparam PAR = 44 + 30*PROB + 32*ROUND + 22*CAP, INFO = 22 + 30*PROB, WALK = (CAUSAL != 0 || BAND != 0 ? GW : 0) + AW*BAND, SIDE = 3 + WALK, ALONG = 9 + 30*PROB + WALK, ROWS = (PROB != 0 || CAP != 0) ? 8 : 4;   // constants of rows, and rows
     localparam ROWB = MB + 9, QUEUE = 16 + LP + LN, LATE = 2 + LP + LN;
     localparam LQ = $clog2(QUEUE + 1), W = SIMD*YBITS + 3;
     // Q: two rows
