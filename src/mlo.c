@@ -92,7 +92,8 @@
 #include "integer/respell_linear.c" /* one spelling of projections and their parts, */
 #include "integer/respell_rotary.c" /* of rotary embedding, */
 #include "integer/respell_norm.c"   /* of norms; */
-#include "integer/respell_grid.c"   /* of grids of tokens; */
+#include "integer/respell_grid.c"   /* of grids of tokens, */
+#include "integer/respell_moved.c"    /* of tokens that move, between windows, say; */
 #include "integer/respell.c"        /* of masks; all of them, in turn */
 #include "integer/symbol.c"         /* what each element of a value is computed from */
 #include "integer/band.c"           /* which keys a mask hides by their places, */

@@ -63,6 +63,7 @@ QUICK = {
     "test_hardware": "identical",
     "test_library": "header layers amalgamation object options json_is_onnx places lint",
     "test_memory": "sizes errors",
+    "test_moved": "drawn near",
     "test_nested": "",
     "test_numerics": "requantize exp2 layernorm",
     "test_predict": "predictions",

@@ -11,7 +11,7 @@ never saw. A third of the exports a day, in turn; compiled are all. Of a day's e
 simulated: the same words again. What cannot be built has to say so in a person's words: REFUSED.
 models/families.py, families_more.py, families_gates.py, families_decoders.py, families_norms.py, families_masks.py and families_cross.py made the files.
 
-README.md has a table of all exports that the tests try, family by family: these, those of test_bias.py, test_conv.py and test_positions.py, and models of which no
+README.md has a table of all exports that the tests try, family by family: these, those of test_bias.py, test_conv.py, test_moved.py and test_positions.py, and models of which no
 hardware comes. Its words are ROWS, the verdicts are what the checks hold the exports to, and it has to stand there as it is made here."""
 import datetime
 import glob
@@ -37,8 +37,9 @@ REFUSED = {"gpt1": "a softmax over something", "-square-": "mask", "-batch2-": "
 WHY = {"a softmax over something": "a mask that multiplies scores", "mask": "a mask [T, T] from outside", "batch of 2": "a batch of 2", "float16": "float16",
        "position embeddings in every layer": "positions are added in every layer", "Resize": "`Resize` of an input that is no constant",
        "what depends on the model's inputs": "distances that the mask changes",
+        "cosine attention in windows": "norms of queries and keys in windows",
        "Conv1 (Conv): a convolution with a dilation": "dilation", "Conv1 (Conv): a convolution of several channels with each other": "channels in groups"}
-# rows of the table: a family, and what its exports are called; those of bias/ and positions/ by their folder
+# rows of the table: a family, and what its exports are called; those of other folders by these
 ROWS = """ALBERT: albert
 BART's and Marian's encoders: bart-encoder marian-encoder
 BEiT, with its relative positions: beit bias/beit-relative bias/beit-shared
@@ -78,11 +79,12 @@ Gates (SwiGLU, GeGLU, ..): gates-interleaved geglu glu reglu-packed relu-squared
 RMS and layer norms by hand, sandwiched: rms-norm rms-rsqrt rms-sqrt rms-torch ln-rsqrt ln-sqrt ln-var sandwich
 Causal masks by hand: causal-add causal-fill causal-range causal-sdpa causal-where
 Biases by distance, by pair, Swin's table: bias/distance bias/full bias/window
+Swin, windows, shifted windows: moved/swin moved/classes moved/stages moved/torchvision moved/strip moved/line
+Swin V2: moved/v2
 Attention by hand (Megatron, fairseq, einsum): chunk einsum fairseq index inner megatron series slice"""
 # models of tests/models that roll and do not become hardware: what the table says, and what the refusal does
 OTHERS = {"GPT-2, Llama with a KV cache": ("gpt2-cache llama-states", "caches, outputs of every layer", "leave every layer"),
-          "DeBERTa": ("deberta-tiny", "disentangled attention", "a softmax over something"),
-          "Swin": ("swin-tiny", "tokens move between windows", "change places")}
+          "DeBERTa": ("deberta-tiny", "disentangled attention", "a softmax over something")}
 BEGIN, END = "<!-- families: tests/test_families.py --table -->\n", "<!-- families end -->\n"
 # a mask [1, 1, 1, keys] at an Attention, which ONNX Runtime 1.31 does not broadcast: onnx's own evaluator judges
 REFERENCE = ("torch-batch-pre-relu-d24-mask-d",)
@@ -148,7 +150,7 @@ class Model:
         bound = [w for n in sorted(named) for w in ("--dim", "%s=%d" % (n, OPEN[n]))]
         p = t.call("compile", self.path, "-o", out, *FLAGS, *bound, text=True)
         if p.returncode == 0: self.out, self.core = out, key(out)
-        else: self.why = "status %d: %s" % (p.returncode, next((l for l in p.stderr.splitlines() if "warning" not in l), ""))
+        else: self.why = "status %d: %s" % (p.returncode, next((l for l in p.stderr.splitlines() if "[MLO_E_" in l), ""))
 
     def halves(self, out):
         """FRAMES inputs through the float model, and through pre, core and post: (values of one, values of the other) of each."""
@@ -207,14 +209,15 @@ class Model:
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
 def every():
-    """All exports, by what ROWS calls them: those of three scripts."""
-    import test_bias, test_conv
+    """All exports, by what ROWS calls them: those of five scripts."""
+    import test_bias, test_conv, test_moved
     found = {}
-    for folder in "families", "bias", "conv", "positions":
+    for folder in "families", "bias", "conv", "moved", "positions":
         for path in sorted(glob.glob(os.path.join(t.tests, "models", folder, "*.onnx"))):
             m = Model(path)
             if folder == "bias": m.words = test_bias.REFUSED.get(m.name[:-2], "")
             if folder == "conv": m.words = next((words for part, words in test_conv.REFUSED.items() if part in m.name), "")
+            if folder == "moved": m.words = next((words for part, words in test_moved.WORDS.items() if part in m.name), "")
             found.setdefault((folder + "/") * (folder != "families") + m.said[0], []).append(m)
     return found
 

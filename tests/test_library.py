@@ -279,10 +279,9 @@ def complaints(p):
     return "; ".join(bad) or (f"status {p.returncode}: {text[-300:]}" if p.returncode not in (0, 1, 2, 3, 4) else "")
 
 
-QUANTIZES = ["bert-tiny", "bert-tiny-mask", "bert-tiny-external", "bert-tiny-shared-biases", "bert-tiny-b", "vit-tiny", "bert-12-torchscript", "bert-96", "bert-60", "bert-1", "bert-12", "vit-48", "mlp-res", "whisper-tiny"]
+QUANTIZES = ["bert-tiny", "bert-tiny-mask", "bert-tiny-external", "bert-tiny-shared-biases", "bert-tiny-b", "vit-tiny", "bert-12-torchscript", "bert-96", "bert-60", "bert-1", "bert-12", "vit-48", "mlp-res", "whisper-tiny", "swin-tiny"]
 
-REFUSED = """stories260k-step t5-tiny bart-tiny-opset23 deberta-tiny gpt2-cache llama-states
-    swin-tiny""".split()        # caches, cross-attention, shifted windows: no hardware yet
+REFUSED = "stories260k-step t5-tiny bart-tiny-opset23 deberta-tiny gpt2-cache llama-states".split()        # caches, cross-attention: no hardware yet
 
 
 def check_sanitizers():

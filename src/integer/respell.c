@@ -4,7 +4,7 @@
  * out: the same function in the spelling that recognise.c reads; dead nodes are gone, the index and
  *     the shapes are fresh.
  *
- * The rules are in respell_linear.c, respell_rotary.c and respell_norm.c, those about masks here; all
+ * The rules are in respell_linear.c, respell_rotary.c, respell_norm.c and respell_moved.c, those about masks here; all
  * of them are in the table at the end. To add a spelling, add a rule there and a case in
  * tests/test_spellings.py.
  *
@@ -104,7 +104,7 @@ static void mlo_respell_masks_apart(mlo_respeller *r, mlo_expansion *x) {
 static void (*const mlo_respellings[])(mlo_respeller *r, mlo_expansion *x) = { mlo_respell_where,
     mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks, mlo_respell_masks_apart,
     mlo_respell_turned, mlo_respell_spread, mlo_respell_packed, mlo_respell_parts, mlo_respell_norm,
-    mlo_respell_deviation, mlo_respell_head_norm, mlo_respell_factor };
+    mlo_respell_deviation, mlo_respell_head_norm, mlo_respell_factor, mlo_respell_joined };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 
 /* One walk, the last node first, so that a norm is found from its end; what it took in is not
@@ -136,8 +136,7 @@ static int mlo_respell_walk(mlo_respeller *r, size_t *changed) {
 }
 
 /* Respells a loop's body until no rule finds anything. */
-static int mlo_respell(mlo *m, mlo_scan *scan) {
-    MLO_TRY(mlo_respell_grid(m, scan));
+static int mlo_respell_rules(mlo *m, mlo_scan *scan) {
     for (int i = 0; i < 8; i++) {
         mlo_respeller r;
         size_t changed = 0;
@@ -151,4 +150,12 @@ static int mlo_respell(mlo *m, mlo_scan *scan) {
         MLO_TRY(mlo_infer(m));
     }
     return 0;
+}
+
+static int mlo_respell(mlo *m, mlo_scan *scan) {
+    int moved = 0;
+    MLO_TRY(mlo_respell_grid(m, scan));
+    MLO_TRY(mlo_respell_rules(m, scan));
+    MLO_TRY(mlo_respell_moved(m, scan, &moved));
+    return moved ? mlo_respell_rules(m, scan) : 0;
 }

@@ -32,9 +32,20 @@ static int mlo_is_used_once(const mlo_inside *in, const char *name) {
     return v && v->n_uses == 1 && !v->is_output;
 }
 
+/* A Pad by nothing, on no side. */
+static int mlo_pads_nothing(const mlo_inside *in, const mlo_node *n) {
+    mlo_value *v = n->n_input > 1 ? mlo_value_of(in->body, n->input[1]) : NULL;
+    const int64_t count = v && v->tensor ? mlo_tensor_count(v->tensor) : 0;
+    double by = 0;
+    for (int64_t i = 0; i < count && !(by < 0 || by > 0); i++)
+        if (mlo_tensor_doubles(in->m, v->tensor, i, 1, &by)) return 0;
+    return count && !(by < 0 || by > 0);
+}
+
 /* Does a node hand on what it gets? */
 static int mlo_is_plain(const mlo_inside *in, const mlo_node *n) {
     if (mlo_is(n, "Identity")) return 1;
+    if (mlo_is(n, "Pad")) return mlo_pads_nothing(in, n);
     return mlo_is(n, "Cast")
         && mlo_body_form(in, n->input[0]).dtype == mlo_body_form(in, n->output[0]).dtype;
 }
