@@ -1981,10 +1981,11 @@ static void *mlo_default_open(void *user, const char *path, uint64_t *size) {
     (void)user;
     FILE *f = fopen(path, "rb");
     if (!f) return NULL;
-    long end = fseek(f, 0, SEEK_END) ? -1 : ftell(f);
+    fseek(f, 0, SEEK_END);
+    long end = ftell(f);
+    rewind(f);
     /* a directory opens, but does not read */
-    if (end < 0 || fseek(f, 0, SEEK_SET)
-        || (end > 0 && (getc(f) == EOF || fseek(f, 0, SEEK_SET)))) {
+    if (end < 0 || (end > 0 && getc(f) == EOF)) {
         fclose(f);
         return NULL;
     }
@@ -2118,10 +2119,15 @@ static bool mlo_wire_pull(pb_istream_t *s, pb_byte_t *to, size_t count) {
     return true;
 }
 
+/* The length in front of a string, no larger than what is left. */
+static bool mlo_wire_length(pb_istream_t *s, uint32_t *n) {
+    return pb_decode_varint32(s, n) && *n <= s->bytes_left;
+}
+
 static bool mlo_wire_skip(pb_istream_t *s, pb_wire_type_t type) {
     uint32_t n;
     if (type != PB_WT_STRING) return pb_skip_field(s, type);
-    if (!pb_decode_varint32(s, &n) || n > s->bytes_left) return false;
+    if (!mlo_wire_length(s, &n)) return false;
     ((mlo_wire *)s->state)->at += n;
     s->bytes_left -= n;
     return true;
@@ -2133,7 +2139,6 @@ static const char *mlo_wire_bytes(pb_istream_t *s, size_t n, void **scratch) {
     mlo_wire *w = (mlo_wire *)s->state;
     size_t have = 0;
     const unsigned char *p = n ? mlo_wire_look(w, &have) : (const unsigned char *)"";
-    if (n && !have) return NULL;
     if (n <= have) {
         w->at += n;
         s->bytes_left -= n;
@@ -2147,7 +2152,7 @@ static bool mlo_wire_string(pb_istream_t *s, const char **to) {
     mlo_wire *w = (mlo_wire *)s->state;
     uint32_t n;
     void *scratch = NULL;
-    if (!pb_decode_varint32(s, &n) || n > s->bytes_left) return false;
+    if (!mlo_wire_length(s, &n)) return false;
     const char *p = mlo_wire_bytes(s, n, &scratch);
     if (p && !mlo_utf8(p, n))
         mlo_fail_at(w->m, MLO_E_FORMAT, NULL,
@@ -2166,7 +2171,7 @@ static bool mlo_wire_data(pb_istream_t *s, const mlo_field *f, void *message, ml
     mlo_wire *w = (mlo_wire *)s->state;
     mlo_tensor *t = f->flags & MLO_F_RAW ? (mlo_tensor *)message : NULL;
     uint32_t n;
-    if (!pb_decode_varint32(s, &n) || n > s->bytes_left) return false;
+    if (!mlo_wire_length(s, &n)) return false;
     if (t) {
         t->source = NULL;
         t->offset = t->length = 0;
@@ -2376,7 +2381,9 @@ static int mlo_out_end(mlo_out *o) {
                      : mlo_failed(o->m);
 }
 
-/* A first pass, on nanopb's sizing stream, notes the sizes of all submessages in the order of
+/* A failure sticks to mlo_out (and to the handle), and what is written after it goes nowhere: none
+ * of the functions below says how it went, mlo_out_end does.
+ * A first pass, on nanopb's sizing stream, notes the sizes of all submessages in the order of
  * writing; the second pass uses them up. */
 typedef struct {
     mlo_out *out;
@@ -2396,64 +2403,63 @@ static bool mlo_encode_push(pb_ostream_t *s, const pb_byte_t *bytes, size_t n) {
 }
 
 /* Writes all raw bytes of a tensor, through a window when they lie in a file. */
-static int mlo_out_tensor(mlo_out *o, const mlo_tensor *t) {
+static void mlo_out_tensor(mlo_out *o, const mlo_tensor *t) {
     if (!t->source) {
         mlo_out_put(o, t->raw.data, t->raw.n);
-        return o->failed;
+        return;
     }
     char *window = (char *)mlo_scratch(o->m, MLO_WINDOW, 1);
-    for (uint64_t at = 0; window && !o->failed && at < t->length; at += MLO_WINDOW) {
-        size_t n = t->length - at < MLO_WINDOW ? (size_t)(t->length - at) : MLO_WINDOW;
+    o->failed |= !window;
+    for (uint64_t at = 0; at < t->length && !o->failed; at += MLO_WINDOW) {
+        size_t n = (size_t)mlo_min((int64_t)(t->length - at), MLO_WINDOW);
         if (mlo_source_read(o->m, t->source, t->offset + at, window, n))
             o->failed = 1;
         else
             mlo_out_put(o, window, n);
     }
     mlo_scratch_free(o->m, window);
-    return !window || o->failed;
 }
 
 /* Writes raw_data that lies in a source: the first pass counts it, the second streams it past
  * nanopb. */
-static bool mlo_encode_raw(pb_ostream_t *s, mlo_encoder *e, const mlo_tensor *t) {
-    if (!pb_encode_varint(s, t->length)) return false;
-    if (!s->callback) return pb_write(s, NULL, (size_t)t->length);
+static void mlo_encode_raw(pb_ostream_t *s, mlo_encoder *e, const mlo_tensor *t) {
+    pb_encode_varint(s, t->length);
     s->bytes_written += (size_t)t->length;
-    return !mlo_out_tensor(e->out, t);
+    if (s->callback) mlo_out_tensor(e->out, t);
 }
 
-static bool mlo_encode_number(pb_ostream_t *s, const mlo_field *f, const void *p) {
-    int32_t small;
+static void mlo_encode_number(pb_ostream_t *s, const mlo_field *f, const void *p) {
+    int32_t small; /* of four bytes each has at least */
     uint64_t bits;
-    if (f->kind == MLO_K_FLOAT) return pb_encode_fixed32(s, p);
-    if (f->kind == MLO_K_DOUBLE) return pb_encode_fixed64(s, p);
-    if (f->kind == MLO_K_INT64 || f->kind == MLO_K_UINT64) {
-        memcpy(&bits, p, sizeof bits);
-        return pb_encode_varint(s, bits);
-    }
     memcpy(&small, p, sizeof small);
-    return pb_encode_varint(s, (uint64_t)(int64_t)small);
+    switch (f->kind) {
+    case MLO_K_FLOAT: pb_encode_fixed32(s, p); break;
+    case MLO_K_DOUBLE: pb_encode_fixed64(s, p); break;
+    case MLO_K_INT64:
+    case MLO_K_UINT64:
+        memcpy(&bits, p, sizeof bits);
+        pb_encode_varint(s, bits);
+        break;
+    default: pb_encode_varint(s, (uint64_t)(int64_t)small);
+    }
 }
 
-static bool mlo_encode_packed(pb_ostream_t *s, const mlo_field *f, const char *list, size_t n) {
+static void mlo_encode_packed(pb_ostream_t *s, const mlo_field *f, const char *list, size_t n) {
     pb_ostream_t sizing = PB_OSTREAM_SIZING;
     size_t size = mlo_field_size(f);
-    for (size_t i = 0; i < n; i++)
-        if (!mlo_encode_number(&sizing, f, list + i * size)) return false;
-    if (!pb_encode_tag(s, PB_WT_STRING, f->number) || !pb_encode_varint(s, sizing.bytes_written))
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (!mlo_encode_number(s, f, list + i * size)) return false;
-    return true;
+    for (size_t i = 0; i < n; i++) mlo_encode_number(&sizing, f, list + i * size);
+    pb_encode_tag(s, PB_WT_STRING, f->number);
+    pb_encode_varint(s, sizing.bytes_written);
+    for (size_t i = 0; i < n; i++) mlo_encode_number(s, f, list + i * size);
 }
 
-static bool mlo_encode_message(pb_ostream_t *s, mlo_encoder *e, int id, const void *message);
+static void mlo_encode_message(pb_ostream_t *s, mlo_encoder *e, int id, const void *message);
 
 enum { MLO_DATA_ALIGN = 64 };
 static uint64_t mlo_data_bytes(const mlo_tensor *t) { return t->source ? t->length : t->raw.n; }
 
 /* Writes a tensor whose bytes go to the data file: the same message, as external data. */
-static bool mlo_encode_external(pb_ostream_t *s, mlo_encoder *e, const mlo_tensor *t) {
+static void mlo_encode_external(pb_ostream_t *s, mlo_encoder *e, const mlo_tensor *t) {
     char offset[24], length[24];
     mlo_entry external[3] = { { 0, "location", e->data }, { 0, "offset", offset },
         { 0, "length", length } };
@@ -2463,11 +2469,12 @@ static bool mlo_encode_external(pb_ostream_t *s, mlo_encoder *e, const mlo_tenso
     e->data_at += (mlo_data_bytes(t) + MLO_DATA_ALIGN - 1) / MLO_DATA_ALIGN * MLO_DATA_ALIGN;
     view.source = NULL;
     view.raw.data = NULL;
+    view.raw.n = 0;
     view.external = external;
     view.n_external = 3;
     view.location = 1;
     view.has |= MLO_HAS(14);
-    return mlo_encode_message(s, e, MLO_M_TENSOR, &view);
+    mlo_encode_message(s, e, MLO_M_TENSOR, &view);
 }
 
 /* Writes the bytes that mlo_encode_external promised, in the same order. */
@@ -2477,63 +2484,72 @@ static int mlo_encode_data(mlo *m, void *tensor, void *user) {
     mlo_out *o = (mlo_out *)user;
     (void)m;
     if (mlo_data_bytes(t) <= MLO_REFERENCE) return 0;
-    if (mlo_out_tensor(o, t)) return 1;
+    mlo_out_tensor(o, t);
     mlo_out_put(
         o, zeros, (size_t)((MLO_DATA_ALIGN - mlo_data_bytes(t) % MLO_DATA_ALIGN) % MLO_DATA_ALIGN));
-    return 0;
+    return o->failed;
 }
 
-static bool mlo_encode_submessage(pb_ostream_t *s, mlo_encoder *e, int id, const void *message) {
-    if (s->callback)
-        return pb_encode_varint(s, e->size[e->at++]) && mlo_encode_message(s, e, id, message);
+static void mlo_encode_submessage(pb_ostream_t *s, mlo_encoder *e, int id, const void *message) {
+    if (s->callback) {
+        pb_encode_varint(s, e->size[e->at++]);
+        mlo_encode_message(s, e, id, message);
+        return;
+    }
     size_t slot = e->n, before = s->bytes_written;
     uint64_t *size = (uint64_t *)mlo_grow(e->m, e->size, e->n, &e->room, sizeof *size);
-    if (!size) return false;
+    if (!size) return;
     e->size = size;
     e->n++;
-    if (!mlo_encode_message(s, e, id, message)) return false;
+    mlo_encode_message(s, e, id, message);
     e->size[slot] = s->bytes_written - before;
-    return pb_encode_varint(s, e->size[slot]);
+    pb_encode_varint(s, e->size[slot]);
 }
 
-static bool mlo_encode_field(
+/* One item of a field that is neither a number nor a message: bytes. */
+static void mlo_encode_bytes(
+    pb_ostream_t *s, mlo_encoder *e, const mlo_field *f, const void *message, const void *p) {
+    const mlo_bytes *b = (const mlo_bytes *)p;
+    if (f->flags & MLO_F_RAW && ((const mlo_tensor *)message)->source)
+        mlo_encode_raw(s, e, (const mlo_tensor *)message);
+    else
+        pb_encode_string(s, (const pb_byte_t *)b->data, b->n);
+}
+
+static void mlo_encode_field(
     pb_ostream_t *s, mlo_encoder *e, const mlo_field *f, const void *message) {
     size_t n = f->flags & MLO_F_LIST ? *(const size_t *)(const void *)((const char *)message + f->n)
                                      : 1;
     size_t size = mlo_field_size(f);
     const char *p = f->flags & MLO_F_LIST ? *MLO_AT_CONST(char *, message, f)
                                           : MLO_AT_CONST(char, message, f);
-    if (f->flags & MLO_F_PACKED) return mlo_encode_packed(s, f, p, n);
-    for (size_t i = 0; i < n; i++, p += size) {
-        bool ok = pb_encode_tag(s, mlo_wire_type(f), f->number);
-        if (!ok) return false;
-        if (f->kind == MLO_K_MESSAGE)
-            ok = mlo_encode_submessage(s, e, f->sub, mlo_field_message(message, f, i));
-        else if (f->kind == MLO_K_STRING) {
-            const char *t = *(const char *const *)(const void *)p;
-            t = t ? t : "";
-            ok = pb_encode_string(s, (const pb_byte_t *)t, strlen(t));
-        } else if (f->flags & MLO_F_RAW && ((const mlo_tensor *)message)->source)
-            ok = mlo_encode_raw(s, e, (const mlo_tensor *)message);
-        else if (f->kind == MLO_K_BYTES) {
-            const mlo_bytes *b = (const mlo_bytes *)(const void *)p;
-            ok = pb_encode_string(s, (const pb_byte_t *)(b->data ? b->data : ""), b->n);
-        } else
-            ok = mlo_encode_number(s, f, p);
-        if (!ok) return false;
+    if (f->flags & MLO_F_PACKED) {
+        mlo_encode_packed(s, f, p, n);
+        return;
     }
-    return true;
+    for (size_t i = 0; i < n; i++, p += size) {
+        const char *text = f->kind == MLO_K_STRING ? *(const char *const *)(const void *)p : NULL;
+        pb_encode_tag(s, mlo_wire_type(f), f->number);
+        switch (f->kind) {
+        case MLO_K_MESSAGE:
+            mlo_encode_submessage(s, e, f->sub, mlo_field_message(message, f, i));
+            break;
+        case MLO_K_STRING: pb_encode_string(s, (const pb_byte_t *)text, strlen(text)); break;
+        case MLO_K_BYTES: mlo_encode_bytes(s, e, f, message, p); break;
+        default: mlo_encode_number(s, f, p);
+        }
+    }
 }
 
-static bool mlo_encode_message(pb_ostream_t *s, mlo_encoder *e, int id, const void *message) {
+static void mlo_encode_message(pb_ostream_t *s, mlo_encoder *e, int id, const void *message) {
     if (id == MLO_M_TENSOR && e->data
-        && mlo_data_bytes((const mlo_tensor *)message) > MLO_REFERENCE)
-        return mlo_encode_external(s, e, (const mlo_tensor *)message);
-    for (size_t i = 0; i < mlo_messages[id].n; i++) {
-        const mlo_field *f = &mlo_messages[id].field[i];
-        if (mlo_field_present(message, f) && !mlo_encode_field(s, e, f, message)) return false;
+        && mlo_data_bytes((const mlo_tensor *)message) > MLO_REFERENCE) {
+        mlo_encode_external(s, e, (const mlo_tensor *)message);
+        return;
     }
-    return true;
+    for (size_t i = 0; i < mlo_messages[id].n; i++)
+        if (mlo_field_present(message, &mlo_messages[id].field[i]))
+            mlo_encode_field(s, e, &mlo_messages[id].field[i], message);
 }
 
 /* Notes all sizes; returns the size of the whole, or 0 and a failure. */
@@ -2541,8 +2557,7 @@ static uint64_t mlo_encode_sizes(mlo_encoder *e, const mlo_model *model) {
     pb_ostream_t sizing = PB_OSTREAM_SIZING;
     e->n = 0;
     e->data_at = 0;
-    if (!mlo_encode_message(&sizing, e, MLO_M_MODEL, model))
-        mlo_fail_at(e->m, MLO_E_BUG, NULL, "the model has no encoding");
+    mlo_encode_message(&sizing, e, MLO_M_MODEL, model);
     return e->m->error.code ? 0 : sizing.bytes_written;
 }
 
@@ -2565,9 +2580,9 @@ static int mlo_wire_write(mlo *m, mlo_model *model, mlo_sink sink, void *user) {
             "which gets a .data file beside it, or write JSON",
             (unsigned long long)size);
     e.data_at = 0;
-    if (m->error.code || !mlo_encode_message(&s, &e, MLO_M_MODEL, model) || mlo_out_end(&out)
-        || !e.data)
-        return mlo_out_end(&out);
+    if (m->error.code) return mlo_failed(m);
+    mlo_encode_message(&s, &e, MLO_M_MODEL, model);
+    if (mlo_out_end(&out) || !e.data) return mlo_failed(m);
     out.file = e.data;
     mlo_each_message(m, MLO_M_MODEL, model, MLO_M_TENSOR, mlo_encode_data, &out);
     return mlo_out_end(&out);
@@ -3226,7 +3241,7 @@ static void mlo_print_number(char *to, double v, int single) {
     for (const char *p = to; *p; p++) {
         if ((*p >= '0' && *p <= '9') || *p == '-' || *p == '+' || *p == 'e')
             *out++ = *p;
-        else if (out == to || out[-1] != '.')
+        else if (out[-1] != '.')
             *out++ = '.';
     }
     *out = 0;
@@ -3289,13 +3304,13 @@ static void mlo_json_base64(mlo_out *o, const unsigned char *p, size_t n) {
 static void mlo_json_inline(mlo_out *o, const mlo_tensor *t) {
     enum { STEP = MLO_WINDOW / 3 * 3 };
     unsigned char *window = (unsigned char *)mlo_scratch(o->m, STEP, 1);
-    for (uint64_t at = 0; window && at < t->length && !o->failed; at += STEP) {
-        size_t n = t->length - at < STEP ? (size_t)(t->length - at) : STEP;
-        if (mlo_source_read(o->m, t->source, t->offset + at, window, n)) {
+    o->failed |= !window;
+    for (uint64_t at = 0; at < t->length && !o->failed; at += STEP) {
+        size_t n = (size_t)mlo_min((int64_t)(t->length - at), STEP);
+        if (mlo_source_read(o->m, t->source, t->offset + at, window, n))
             o->failed = 1;
-            break;
-        }
-        mlo_json_base64(o, window, n);
+        else
+            mlo_json_base64(o, window, n);
     }
     mlo_scratch_free(o->m, window);
 }
@@ -3306,10 +3321,11 @@ static void mlo_json_scalar(mlo_out *o, const mlo_field *f, const void *message,
     double v = f->kind == MLO_K_FLOAT ? (double)*(const float *)p
         : f->kind == MLO_K_DOUBLE     ? *(const double *)p
                                       : 0;
-    switch (f->kind) {
-    case MLO_K_STRING:
-        mlo_json_string(o, *(const char *const *)p ? *(const char *const *)p : "");
+    if (f->kind == MLO_K_STRING) {
+        mlo_json_string(o, *(const char *const *)p);
         return;
+    }
+    switch (f->kind) {
     case MLO_K_BYTES:
         mlo_out_put(o, "\"", 1);
         if (f->flags & MLO_F_RAW && ((const mlo_tensor *)message)->source)
@@ -3512,8 +3528,7 @@ static int mlo_json_fail(mlo_json_in *j, const char *what, const char *value) {
         if (j->path[i].index >= 0)
             n += (size_t)snprintf(where + n, sizeof where - n, "[%ld]", j->path[i].index);
     }
-    return mlo_fail_at(
-        j->m, MLO_E_FORMAT, NULL, "JSON: %s%s %s%.80s", where, *where ? ":" : "", what, value);
+    return mlo_fail_at(j->m, MLO_E_FORMAT, NULL, "JSON: %s: %s%.80s", where, what, value);
 }
 
 /* Is this JSON name field f's: "opType", or "op_type"? */
@@ -3535,8 +3550,7 @@ static int mlo_json_whole(const cJSON *v, int64_t low, uint64_t high, uint64_t *
     uint64_t size;
     double d = v->valuedouble;
     int minus = s ? *s == '-' : d < 0;
-    if (!s && (!cJSON_IsNumber(v) || floor(d) < d || floor(d) > d || fabs(d) > 9007199254740991.0))
-        return 0;
+    if (!s && (!cJSON_IsNumber(v) || floor(d) < d || fabs(d) > 9007199254740991.0)) return 0;
     if (!s) size = (uint64_t)fabs(d);
     /* as json_format: "1e3" and "2.0" are whole numbers too */
     else if (!mlo_parse_u64(s + minus, &size)) {
@@ -3710,13 +3724,11 @@ static int mlo_fail_as(
 /* An error document from an earlier stage of a pipe becomes this handle's failure, word for word. */
 static int mlo_json_passed_on(mlo *m, const cJSON *root) {
     static const char *const keys[] = { "stage", "code", "node", "op", "message" };
-    const cJSON *error = cJSON_IsObject(root) && root->child && !root->child->next
-            && mlo_eq(root->child->string, "error")
-        ? root->child
-        : NULL;
+    const cJSON *error = root->child;
     const char *text[5];
     mlo_code code = MLO_E_FORMAT;
-    if (!cJSON_IsObject(error)) return 0;
+    if (!error || error->next || !mlo_eq(error->string, "error") || !cJSON_IsObject(error))
+        return 0;
     for (int i = 0; i < 5; i++) {
         const cJSON *v = cJSON_GetObjectItemCaseSensitive(error, keys[i]);
         text[i] = cJSON_IsString(v) ? v->valuestring : "";
@@ -3770,9 +3782,9 @@ static mlo_model *mlo_json_read(mlo *m, const char *text, size_t n) {
 }
 
 static mlo_model *mlo_json_model(mlo *m, const char *text, size_t n) {
-    const char *end = NULL;
+    const char *end = text;
     cJSON *root = cJSON_ParseWithLengthOpts(text, n, &end, 0);
-    size_t at = end ? (size_t)(end - text) : 0;
+    size_t at = (size_t)(end - text);
     if (!root) {
         mlo_fail_at(m, MLO_E_FORMAT, NULL,
             "the JSON breaks off or goes wrong at byte %zu of %zu: '%.*s'", at, n,
@@ -5771,12 +5783,12 @@ static int mlo_blocks_of(
     mlo_call *c, const mlo_array *x, const mlo_array *index, int batch, mlo_blocks *b) {
     MLO_TRY(mlo_is_indices(c, index));
     b->batch = batch;
-    b->depth = index->rank ? (int)index->dims[index->rank - 1] : 0;
     if (index->rank < 1 || batch < 0 || batch >= index->rank
         || batch + index->dims[index->rank - 1] > x->rank || index->dims[index->rank - 1] < 1)
         return mlo_fail(c->m, MLO_E_SHAPE, c->node,
             "indices of rank %d do not fit data of rank %d with %d batch axes", index->rank,
             x->rank, batch);
+    b->depth = (int)index->dims[index->rank - 1];
     b->rows = b->block = b->whole = 1;
     for (int i = 0; i < index->rank - 1; i++) b->rows *= (size_t)index->dims[i];
     for (int i = batch + b->depth; i < x->rank; i++) b->block *= (size_t)x->dims[i];
@@ -7941,13 +7953,14 @@ static int64_t mlo_number(mlo_reader *r) {
 
 /* One attribute after its name: an integer, a list of integers, or @reference. */
 static void mlo_read_attr(mlo_reader *r, mlo_node *n, const char *name) {
-    int64_t list[80];
+    enum { MOST = 260 }; /* the longest table of a kernel has 257 */
+    int64_t list[MOST];
     size_t count = 0;
     if (mlo_take(r, "@")) {
         mlo_attr *a = mlo_attr_new(r->m, n, name, MLO_ATTR_INT);
         if (a) a->ref = mlo_word(r);
     } else if (mlo_take(r, "[")) {
-        while (!mlo_take(r, "]") && count < 80) {
+        while (!mlo_take(r, "]") && count < MOST) {
             list[count++] = mlo_number(r);
             mlo_take(r, ",");
         }
@@ -9100,11 +9113,10 @@ static int mlo_eval_env(mlo_env *e) {
 }
 
 /* Evaluates a graph on named inputs (an input with an initializer may be left out). out:
- * g->n_output arrays, the caller's to free. */
+ * g->n_output arrays, NULL before, the caller's to free, whether this fails or not. */
 static int mlo_eval(mlo *m, const mlo_graph *g, const mlo_array *inputs, size_t n,
     const mlo_observer *observer, mlo_array **out) {
     mlo_env e;
-    for (size_t i = 0; i < g->n_output; i++) out[i] = NULL;
     MLO_TRY(mlo_env_open(m, &e, g, NULL, observer));
     for (size_t i = 0; i < n && !m->error.code; i++)
         mlo_env_lend(&e, mlo_intern(m, inputs[i].name ? inputs[i].name : ""), &inputs[i]);
@@ -9119,11 +9131,6 @@ static int mlo_eval(mlo *m, const mlo_graph *g, const mlo_array *inputs, size_t 
             out[i]->name = g->output[i]->name;
         }
     mlo_env_close(&e);
-    if (m->error.code)
-        for (size_t i = 0; i < g->n_output; i++) {
-            mlo_array_free(m, out[i]);
-            out[i] = NULL;
-        }
     return mlo_failed(m);
 }
 
@@ -9947,9 +9954,7 @@ static mlo_graph *mlo_copy_graph(mlo_call_site *c, const mlo_graph *from, int de
     if (!to || m->error.code) return NULL;
     *to = *from;
     memset(&to->values, 0, sizeof to->values); /* an index of its own, later */
-    to->node = NULL;
-    to->init = NULL;
-    to->input = to->output = to->info = NULL;
+    /* lists of its own: of none yet, what is pushed begins a new one */
     to->n_node = to->n_init = to->n_input = to->n_output = to->n_info = 0;
     for (size_t i = 0; i < from->n_input; i++) {
         mlo_value_info *v = mlo_copy_info(c, from->input[i]);
@@ -12333,7 +12338,6 @@ static int mlo_constants(mlo *m, void *graph, void *user) {
         else if (mlo_graph_init(m, g, t))
             return mlo_failed(m);
     }
-    m->stale |= kept < g->n_node;
     g->n_node = kept;
     return 0;
 }
@@ -12348,7 +12352,6 @@ static void mlo_drop_initialized_inputs(mlo *m) {
     }
     /* the first version that allows it */
     if (kept < g->n_input && m->model->ir_version < 4) m->model->ir_version = 4;
-    m->stale |= kept < g->n_input;
     g->n_input = kept;
 }
 
@@ -12557,7 +12560,7 @@ static int mlo_read(mlo *m) {
         || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL))
         return mlo_failed(m);
     mlo_drop_initialized_inputs(m);
-    if (mlo_bind_options(m) || (m->stale && mlo_index(m, g)) || mlo_infer(m) || mlo_expand(m)
+    if (mlo_bind_options(m) || mlo_index(m, g) || mlo_infer(m) || mlo_expand(m)
         || mlo_fold_constants(m))
         return mlo_failed(m);
     return m->stale ? mlo_index(m, g) : 0;
@@ -13803,7 +13806,6 @@ static int mlo_align_judge(mlo_align *a, mlo_rank *rank) {
         if (loop.forks > rank->forks) rank->forks = loop.forks;
         if (loop.size > rank->size) rank->size = loop.size;
     }
-    rank->first = a->n_chains ? a->root[0] : 0;
     return rank->score > 0;
 }
 
@@ -14980,24 +14982,33 @@ static const char *mlo_name_free(mlo *m, mlo_map *names, const char *wanted) {
     return s;
 }
 
-static mlo_node *mlo_roll_node(mlo_roller *r, const char *op, const char *output) {
+/* A node with one output, and one input or two (b NULL). What lacked memory is NULL and is passed
+ * on: who adds the node hears of it. */
+static mlo_node *mlo_roll_node(
+    mlo_roller *r, const char *op, const char *output, const char *a, const char *b) {
     mlo_node *n = mlo_node_new(r->m, op, output);
-    if (!n || mlo_node_output(r->m, n, output)) return NULL;
+    mlo_node_output(r->m, n, output);
+    mlo_node_input(r->m, n, a);
+    mlo_node_input(r->m, n, b);
     return n;
 }
 
 static const char *mlo_roll_ints(
     mlo_roller *r, const char *wanted, const int64_t *ints, int64_t count) {
     const char *name = mlo_name_free(r->m, r->names, wanted);
-    mlo_tensor *t = name ? mlo_tensor_of_ints(r->m, name, ints, count) : NULL;
-    return t && !mlo_graph_init(r->m, r->g, t) ? name : NULL;
+    return mlo_graph_init(r->m, r->g, mlo_tensor_of_ints(r->m, name, ints, count)) ? NULL : name;
+}
+
+/* One number (count 1: as a list), by a name that all who want it share. */
+static const char *mlo_roll_number(mlo_roller *r, const char *name, int64_t number, int count) {
+    name = mlo_intern(r->m, name);
+    return mlo_map_get(r->names, name) ? name : mlo_roll_ints(r, name, &number, count);
 }
 
 static int mlo_roll_info(mlo_roller *r, mlo_graph *g, const char *name, const mlo_form *f) {
     /* the result of an unknown operator has no type to declare */
-    mlo_value_info *v = f->dtype ? mlo_info_new(r->m, name, f) : NULL;
-    if (!f->dtype) return 0;
-    return v && MLO_PUSH(r->m, g->info, g->n_info, v) ? 0 : mlo_failed(r->m);
+    if (f->dtype) MLO_PUSH(r->m, g->info, g->n_info, mlo_info_new(r->m, name, f));
+    return mlo_failed(r->m);
 }
 
 static mlo_form mlo_form_stacked(const mlo_form *f, int64_t n) {
@@ -15216,23 +15227,18 @@ static int mlo_roll_feeds(mlo_roller *r) {
 /* ---- stacks --------------------------------------------------------------- */
 
 static int mlo_roll_made(mlo_roller *r, mlo_node *n) {
-    return n && MLO_PUSH(r->m, r->made, r->n_made, n) ? 0 : mlo_failed(r->m);
+    MLO_PUSH(r->m, r->made, r->n_made, n);
+    return mlo_failed(r->m);
 }
 
 /* Adds axis 0 (of size 1) to a value by Unsqueeze, whose axes were an attribute before opset 13. */
-static const char *mlo_roll_unsqueeze(mlo_roller *r, const char *value) {
+static const char *mlo_roll_unsqueeze(mlo_roller *r, const char *value, const char *row) {
     const int64_t zero = 0;
-    const char *out = mlo_name_free(r->m, r->names, mlo_format(r->m, "%s.%s.row", r->name, value));
-    mlo_node *n = out ? mlo_roll_node(r, "Unsqueeze", out) : NULL;
-    if (!n || mlo_node_input(r->m, n, value)) return NULL;
-    if (r->opset < 13) {
-        if (mlo_attr_ints(r->m, n, "axes", &zero, 1)) return NULL;
-    } else {
-        const char *axes = mlo_intern(r->m, "mlo.axes0");
-        if (!mlo_map_get(r->names, axes)) axes = mlo_roll_ints(r, "mlo.axes0", &zero, 1);
-        if (!axes || mlo_node_input(r->m, n, axes)) return NULL;
-    }
-    return mlo_roll_made(r, n) ? NULL : out;
+    const int attribute = r->opset < 13;
+    const char *axes = attribute ? NULL : mlo_roll_number(r, "mlo.axes0", zero, 1);
+    mlo_node *n = mlo_roll_node(r, "Unsqueeze", row, value, axes);
+    if (attribute) mlo_attr_ints(r->m, n, "axes", &zero, 1);
+    return mlo_roll_made(r, n) ? NULL : row;
 }
 
 /* One value of a stack in a form that Concat takes: 4-bit integers as int8, and, with `rows`, a new
@@ -15241,23 +15247,16 @@ static const char *mlo_roll_part(mlo_roller *r, const mlo_value *v, int rows, in
     const char *name = v->name;
     if (nibbles) {
         name = mlo_name_free(r->m, r->names, mlo_format(r->m, "%s.%s.int8", r->name, v->name));
-        mlo_node *cast = name ? mlo_roll_node(r, "Cast", name) : NULL;
-        if (!cast || mlo_node_input(r->m, cast, v->name) || mlo_attr_int(r->m, cast, "to", MLO_INT8)
-            || mlo_roll_made(r, cast))
-            return NULL;
+        mlo_node *cast = mlo_roll_node(r, "Cast", name, v->name, NULL);
+        mlo_attr_int(r->m, cast, "to", MLO_INT8);
+        mlo_roll_made(r, cast);
     }
     if (!rows) return name;
-    if (!v->tensor || v->tensor->n_dims) return mlo_roll_unsqueeze(r, name);
-    const int64_t one = 1;
-    const char *shape = mlo_intern(r->m, "mlo.shape1");
-    const char *out = mlo_name_free(
+    const char *row = mlo_name_free(
         r->m, r->names, mlo_format(r->m, "%s.%s.row", r->name, v->name));
-    if (shape && !mlo_map_get(r->names, shape)) shape = mlo_roll_ints(r, "mlo.shape1", &one, 1);
-    mlo_node *n = out && shape ? mlo_roll_node(r, "Reshape", out) : NULL;
-    if (!n || mlo_node_input(r->m, n, name) || mlo_node_input(r->m, n, shape)
-        || mlo_roll_made(r, n))
-        return NULL;
-    return out;
+    if (!v->tensor || v->tensor->n_dims) return mlo_roll_unsqueeze(r, name, row);
+    const char *shape = mlo_roll_number(r, "mlo.shape1", 1, 1);
+    return mlo_roll_made(r, mlo_roll_node(r, "Reshape", row, name, shape)) ? NULL : row;
 }
 
 /* Stacks n values along a new first axis; returns the stack's name. */
@@ -15273,25 +15272,23 @@ static const char *mlo_roll_stack(
     int rows = !constant || f.rank < 1 || f.rank >= MLO_MAX_RANK || !mlo_form_count(&f);
     if (nibbles) f.dtype = MLO_INT8;
     const char *name = mlo_name_free(m, r->names, wanted);
+    if (!name) return NULL;
     const char *rowed = rows ? name : mlo_name_free(m, r->names, mlo_format(m, "%s.rows", wanted));
-    mlo_node *concat = rowed ? mlo_roll_node(r, "Concat", rowed) : NULL;
-    if (!concat || mlo_attr_int(m, concat, "axis", 0)) return NULL;
+    mlo_node *concat = mlo_roll_node(r, "Concat", rowed, NULL, NULL);
+    if (mlo_attr_int(m, concat, "axis", 0)) return NULL;
     for (int k = 0; k < n; k++) {
         const char *part = NULL;
         for (int j = 0; j < k && rows && !part; j++)
             if (value[j] == value[k]) part = concat->input[j];
         if (!part) part = mlo_roll_part(r, value[k], rows, nibbles);
-        if (!part || mlo_node_input(m, concat, part)) return NULL;
+        if (mlo_node_input(m, concat, part)) return NULL;
     }
     mlo_form stacked = mlo_form_stacked(&f, n);
     if (mlo_roll_made(r, concat) || mlo_roll_info(r, r->g, name, &stacked)) return NULL;
     if (rows) return name;
     const char *shape = mlo_roll_ints(
         r, mlo_format(m, "%s.shape", wanted), stacked.dims, stacked.rank);
-    mlo_node *reshape = shape ? mlo_roll_node(r, "Reshape", name) : NULL;
-    if (!reshape || mlo_node_input(m, reshape, rowed) || mlo_node_input(m, reshape, shape)
-        || mlo_roll_made(r, reshape))
-        return NULL;
+    mlo_roll_made(r, mlo_roll_node(r, "Reshape", name, rowed, shape));
     f.dims[0] *= n;
     return mlo_roll_info(r, r->g, rowed, &f) ? NULL : name;
 }
@@ -15339,18 +15336,15 @@ static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
     else {
         const mlo_form scalar = { MLO_INT64, 0, { 0 } };
         index = mlo_roll_ints(r, wanted, pick, r->iterations);
-        inner = index ? mlo_name_free(m, r->names, mlo_format(m, "%s.i", wanted)) : NULL;
-        if (!inner || mlo_node_input(m, r->scan, index)
-            || mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &scalar))
-            return mlo_failed(m);
+        inner = mlo_name_free(m, r->names, mlo_format(m, "%s.i", wanted));
+        mlo_node_input(m, r->scan, index);
+        MLO_TRY(mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &scalar));
     }
-    const char *stack = mlo_roll_stack(
-        r, distinct, n, mlo_format(m, "%s.%s.choices", r->name, f->value[0]->name));
-    mlo_node *gather = stack ? mlo_roll_node(r, "Gather", f->name) : NULL;
-    if (!gather || mlo_node_input(m, gather, stack) || mlo_node_input(m, gather, inner)
-        || mlo_attr_int(m, gather, "axis", 0))
-        return mlo_failed(m);
-    if (mlo_graph_add(m, r->body, gather)) return mlo_failed(m);
+    const char *choices = mlo_format(m, "%s.%s.choices", r->name, f->value[0]->name);
+    const char *stack = mlo_roll_stack(r, distinct, n, choices);
+    mlo_node *gather = mlo_roll_node(r, "Gather", f->name, stack, inner);
+    mlo_attr_int(m, gather, "axis", 0);
+    MLO_TRY(mlo_graph_add(m, r->body, gather));
     return mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, f->value[0], NULL);
 }
 
@@ -15361,19 +15355,30 @@ static int mlo_roll_scan_input(mlo_roller *r, mlo_feed *f) {
     const char *stack = mlo_roll_stack(
         r, f->value, r->iterations, mlo_format(m, "%s.%s.all", r->name, f->name));
     const char *inner = f->name;
-    if (!stack || mlo_node_input(m, r->scan, stack)) return mlo_failed(m);
+    MLO_TRY(mlo_node_input(m, r->scan, stack));
     if (form.dtype != MLO_INT4 && form.dtype != MLO_UINT4)
         return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, f->value[0], NULL);
     mlo_form wide = form;
     wide.dtype = MLO_INT8;
     inner = mlo_name_free(m, r->names, mlo_format(m, "%s.int8", f->name));
-    mlo_node *cast = inner ? mlo_roll_node(r, "Cast", f->name) : NULL;
-    if (!cast || mlo_node_input(m, cast, inner) || mlo_attr_int(m, cast, "to", form.dtype)
-        || mlo_graph_add(m, r->body, cast))
-        return mlo_failed(m);
-    if (mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, NULL, &form))
-        return mlo_failed(m);
+    mlo_node *cast = mlo_roll_node(r, "Cast", f->name, inner, NULL);
+    mlo_attr_int(m, cast, "to", form.dtype);
+    MLO_TRY(mlo_graph_add(m, r->body, cast));
+    MLO_TRY(mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, NULL, &form));
     return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &wide);
+}
+
+/* ONNX Runtime refuses a Scan without scan inputs: adds one that counts iterations. */
+static int mlo_roll_count(mlo_roller *r) {
+    mlo *m = r->m;
+    const mlo_form scalar = { MLO_INT64, 0, { 0 } };
+    int64_t *count = MLO_NEW_N(m, int64_t, (size_t)r->iterations);
+    if (!count) return mlo_failed(m);
+    for (int k = 0; k < r->iterations; k++) count[k] = k;
+    const char *index = mlo_format(m, "%s.iterations", r->name);
+    mlo_node_input(m, r->scan, mlo_roll_ints(r, index, count, r->iterations));
+    const char *inner = mlo_name_free(m, r->names, mlo_format(m, "%s.iteration", r->name));
+    return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &scalar);
 }
 
 /* Names all feeds, and makes the Scan's inputs: first the states, then at least one scan input. */
@@ -15394,13 +15399,12 @@ static int mlo_roll_inputs(mlo_roller *r) {
         else
             f->name = mlo_format(
                 m, "%s.%s", first, mlo_slot_title(m, user, f->slot, f->value[0]->tensor != NULL));
-        if (!f->name || !(f->name = mlo_name_free(m, r->names, f->name))) return mlo_failed(m);
+        if (!(f->name = mlo_name_free(m, r->names, f->name))) return mlo_failed(m);
         if (f->role != MLO_ROLE_CARRIED) continue;
         mlo_value *like = mlo_value_of(
             r->g, r->g->node[mlo_roll_at(r, 0, f->position)]->output[f->output]);
-        if (mlo_node_input(m, r->scan, f->value[0]->name)
-            || mlo_roll_declare(r, &r->body->input, &r->body->n_input, f->name, like, NULL))
-            return mlo_failed(m);
+        mlo_node_input(m, r->scan, f->value[0]->name);
+        MLO_TRY(mlo_roll_declare(r, &r->body->input, &r->body->n_input, f->name, like, NULL));
     }
     for (size_t i = 0; i < r->n_feeds; i++) {
         if (r->feed[i].role == MLO_ROLE_STACKED && mlo_roll_scan_input(r, &r->feed[i]))
@@ -15408,30 +15412,15 @@ static int mlo_roll_inputs(mlo_roller *r) {
         if (r->feed[i].role == MLO_ROLE_SELECTED && mlo_roll_select(r, &r->feed[i]))
             return mlo_failed(m);
     }
-    /* ONNX Runtime refuses a Scan without scan inputs: add one that counts iterations */
-    if (r->scan->n_input == states) {
-        const mlo_form scalar = { MLO_INT64, 0, { 0 } };
-        int64_t *count = MLO_NEW_N(m, int64_t, (size_t)r->iterations);
-        for (int k = 0; count && k < r->iterations; k++) count[k] = k;
-        const char *index = count
-            ? mlo_roll_ints(r, mlo_format(m, "%s.iterations", r->name), count, r->iterations)
-            : NULL;
-        const char *inner = index
-            ? mlo_name_free(m, r->names, mlo_format(m, "%s.iteration", r->name))
-            : NULL;
-        if (!inner || mlo_node_input(m, r->scan, index)
-            || mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &scalar))
-            return mlo_failed(m);
-    }
+    if (r->scan->n_input == states) MLO_TRY(mlo_roll_count(r));
     return mlo_attr_int(m, r->scan, "num_scan_inputs", (int64_t)(r->scan->n_input - states));
 }
 
 /* Is output o of the node at position p of instance k used outside of this loop? */
 static int mlo_roll_used_outside(const mlo_roller *r, int k, int p, int o) {
     int x = mlo_roll_at(r, k, p);
-    const char *name = r->g->node[x]->output[o];
-    mlo_value *v = name && *name ? (mlo_value *)mlo_map_get(&r->g->values, name) : NULL;
-    if (!v) return 0;
+    const mlo_value *v = mlo_value_of(r->g, r->g->node[x]->output[o]);
+    if (!v) return 0; /* an output that is left out */
     if (v->is_output) return 1;
     for (int u = r->net->use_at[x]; u < r->net->use_at[x + 1]; u++)
         if (r->net->in[r->net->use[u]] == v
@@ -15443,8 +15432,7 @@ static int mlo_roll_used_outside(const mlo_roller *r, int k, int p, int o) {
 /* What a value of instance 0 is called in the body: its own name, unless the outer graph keeps that
  * name for a tap. */
 static const char *mlo_roll_inner(mlo_roller *r, const char *name) {
-    mlo_value *v = name && *name ? (mlo_value *)mlo_map_get(&r->g->values, name) : NULL;
-    const char *bound = v ? (const char *)mlo_map_get(&r->bound, v) : NULL;
+    const char *bound = (const char *)mlo_map_get(&r->bound, mlo_value_of(r->g, name));
     return bound ? bound : name;
 }
 
@@ -15530,8 +15518,7 @@ static int mlo_roll_copy(mlo_roller *r, int p) {
     }
     for (size_t o = 0; o < from->n_output; o++) {
         const char *name = mlo_roll_inner(r, from->output[o]);
-        mlo_value *v = from->output[o] && *from->output[o] ? mlo_value_of(r->g, from->output[o])
-                                                           : NULL;
+        const mlo_value *v = mlo_value_of(r->g, from->output[o]);
         if (mlo_node_output(m, n, name ? name : "")) return mlo_failed(m);
         if (v && v->info && mlo_roll_declare(r, &r->body->info, &r->body->n_info, name, v, NULL))
             return mlo_failed(m);
@@ -15558,9 +15545,7 @@ static int mlo_roll_output(mlo_roller *r, int p, int o, const char *outer) {
     for (size_t i = 0; i < r->body->n_output; i++)
         if (mlo_eq(r->body->output[i]->name, name)) {
             const char *copy = mlo_name_free(m, r->names, mlo_format(m, "%s.copy", name));
-            mlo_node *n = copy ? mlo_roll_node(r, "Identity", copy) : NULL;
-            if (!n || mlo_node_input(m, n, name) || mlo_graph_add(m, r->body, n))
-                return mlo_failed(m);
+            MLO_TRY(mlo_graph_add(m, r->body, mlo_roll_node(r, "Identity", copy, name, NULL)));
             name = copy;
             break;
         }
@@ -15579,7 +15564,7 @@ static int mlo_roll_states(mlo_roller *r) {
         for (size_t k = 0; k < r->scan->n_output; k++)
             if (mlo_eq(r->scan->output[k], last))
                 last = mlo_name_free(m, r->names, mlo_format(m, "%s.last", f->name));
-        if (!last || mlo_roll_output(r, f->position, f->output, last)) return mlo_failed(m);
+        MLO_TRY(mlo_roll_output(r, f->position, f->output, last));
     }
     return 0;
 }
@@ -15599,19 +15584,15 @@ static int mlo_roll_tap(mlo_roller *r, int p, int o) {
     const char *stack = mlo_name_free(m, r->names, mlo_format(m, "%s.%s.taps", r->name, first));
     mlo_form f = mlo_form_of(mlo_value_of(r->g, first));
     mlo_form stacked = mlo_form_stacked(&f, r->iterations);
-    if (!stack || mlo_roll_output(r, p, o, stack) || mlo_roll_info(r, r->g, stack, &stacked))
-        return mlo_failed(m);
+    mlo_roll_output(r, p, o, stack);
+    MLO_TRY(mlo_roll_info(r, r->g, stack, &stacked));
     for (int k = 0; k < upto; k++) {
         if (!mlo_roll_used_outside(r, k, p, o)) continue;
-        const int64_t at = k;
-        const char *index = mlo_format(m, "mlo.index%d", k);
-        if (index && !mlo_map_get(r->names, index)) index = mlo_roll_ints(r, index, &at, -1);
-        mlo_node *n = index
-            ? mlo_roll_node(r, "Gather", r->g->node[mlo_roll_at(r, k, p)]->output[o])
-            : NULL;
-        if (!n || mlo_node_input(m, n, stack) || mlo_node_input(m, n, index)
-            || mlo_attr_int(m, n, "axis", 0) || mlo_roll_made(r, n))
-            return mlo_failed(m);
+        const char *name = r->g->node[mlo_roll_at(r, k, p)]->output[o];
+        const char *index = mlo_roll_number(r, mlo_format(m, "mlo.index%d", k), k, -1);
+        mlo_node *n = mlo_roll_node(r, "Gather", name, stack, index);
+        mlo_attr_int(m, n, "axis", 0);
+        MLO_TRY(mlo_roll_made(r, n));
     }
     return 0;
 }
@@ -15625,10 +15606,8 @@ static int mlo_roll_bind(mlo_roller *r) {
             if (!mlo_roll_used_outside(r, 0, p, (int)o)) continue;
             const char *name = mlo_name_free(
                 r->m, r->names, mlo_format(r->m, "%s.%s", r->name, n->output[o]));
-            if (!name
-                || mlo_map_put(r->m, &r->bound, mlo_map_get(&r->g->values, n->output[o]),
-                    (void *)(uintptr_t)name))
-                return mlo_failed(r->m);
+            MLO_TRY(mlo_map_put(r->m, &r->bound, mlo_map_get(&r->g->values, n->output[o]),
+                (void *)(uintptr_t)name));
         }
     }
     return 0;
@@ -17970,7 +17949,8 @@ typedef enum {
     MLO_FLOW_TILES,
     MLO_FLOW_NORM,
     MLO_FLOW_ROWS,
-    MLO_FLOW_WINDOW
+    MLO_FLOW_WINDOW,
+    MLO_FLOW_REPLAY
 } mlo_flow;
 
 /* The hardware of one node at a given folding. */
@@ -18088,6 +18068,7 @@ typedef enum {
     MLO_KERNEL_ATTENTION,
     MLO_KERNEL_RESCALE, /* one stream in other steps */
     MLO_KERNEL_ROTATION, /* of pairs of channels, by position */
+    MLO_KERNEL_REPLAY, /* from around the loop, in every iteration */
     MLO_KERNEL_TO_INTEGERS, /* the edges of the loop */
     MLO_KERNEL_TO_FLOATS
 } mlo_kernel_kind;
@@ -19285,10 +19266,25 @@ static const mlo_kernel mlo_mvu_kernel = {
  * A frame shorter than T uses its first rows and columns. It may be causal, but has no band: what a
  * band hides, the bias can. cost: no cycles (but up to 4 of an iteration's first row); its numbers are
  * parameters of each iteration, two banks on chip.
+ *
+ * AttentionCap puts scores under a soft cap, c tanh(s / c); its p has two more members, [.., MC, SC]:
+ *
+ *     u    = clip((s[j] MC + 2^(SC-1)) >> SC) to -65535..65535      s / c in steps of 1/8192
+ *     c[j] = sign(u) (TANH[f] + (((TANH[f+1] - TANH[f]) g + 128) >> 8))    |u| = 256 f + g
+ *                                                     65535 tanh(u / 8192), by straight lines
+ *                                                     between 257 points, 1/32 apart
+ *     t[j] = min(((mx - c[j]) MS + 2^(SS-1)) >> SS, 4095), mx that of c; the rest as above
+ *
+ * error: c is within 1.7e-4 of 65535 tanh(s / c), relative to 65535 (half a step of u and the straight
+ *     line 1.5e-4, MC's 15 bits 0.2e-4): under a cap of 50, 0.0085 in the exponent. A distance has that
+ *     twice at most, and less than a unit of u where scores are small beside the cap.
+ * cost: no cycles in between, 10 more of latency; the table and two products for each exponential that
+ *     is computed in parallel, and for the maximum: tanh never falls, so the largest stays the largest.
  */
 
 /* round(65280 * 2^(-f/64)) for f = 0..63: the same numbers as in verilog/mlo_exp2.v; a test
- * computes them. And round(262143 * 2^(-f/64)), f = 0..64, those of verilog/mlo_exp2_fine.v. */
+ * computes them. And round(262143 * 2^(-f/64)), f = 0..64, those of verilog/mlo_exp2_fine.v;
+ * round(65535 * tanh(f / 32)), f = 0..256, those of verilog/mlo_attention_cap.v. */
 #define MLO_EXP2_ROM                                                                               \
     65280, 64577, 63881, 63193, 62512, 61839, 61173, 60514, 59862, 59217, 58579, 57948, 57324,     \
         56707, 56096, 55491, 54894, 54302, 53717, 53139, 52566, 52000, 51440, 50886, 50338, 49796, \
@@ -19302,10 +19298,32 @@ static const mlo_kernel mlo_mvu_kernel = {
         183366, 181391, 179437, 177504, 175592, 173701, 171830, 169979, 168148, 166336, 164545, \
         162772, 161019, 159284, 157568, 155871, 154192, 152531, 150888, 149263, 147655, 146064, \
         144491, 142934, 141395, 139872, 138365, 136875, 135400, 133942, 132499, 131072
+#define MLO_TANH_ROM                                                                               \
+    0, 2047, 4091, 6126, 8149, 10157, 12146, 14111, 16051, 17961, 19838, 21680, 23485, 25250,      \
+        26972, 28651, 30285, 31872, 33412, 34903, 36346, 37739, 39083, 40378, 41624, 42822, 43972, \
+        45074, 46130, 47141, 48107, 49030, 49911, 50751, 51551, 52313, 53038, 53727, 54381, 55003, \
+        55592, 56152, 56682, 57184, 57659, 58110, 58535, 58938, 59319, 59679, 60019, 60340, 60643, \
+        60929, 61198, 61453, 61693, 61919, 62133, 62334, 62523, 62702, 62870, 63028, 63178, 63318, \
+        63450, 63575, 63692, 63802, 63906, 64003, 64095, 64181, 64263, 64339, 64411, 64478, 64542, \
+        64602, 64658, 64711, 64760, 64807, 64851, 64892, 64931, 64967, 65002, 65034, 65064, 65092, \
+        65119, 65144, 65168, 65190, 65211, 65231, 65249, 65266, 65282, 65298, 65312, 65326, 65338, \
+        65350, 65361, 65372, 65382, 65391, 65400, 65408, 65416, 65423, 65430, 65436, 65442, 65448, \
+        65453, 65458, 65463, 65467, 65471, 65475, 65479, 65482, 65485, 65488, 65491, 65494, 65496, \
+        65499, 65501, 65503, 65505, 65507, 65508, 65510, 65511, 65513, 65514, 65515, 65517, 65518, \
+        65519, 65520, 65521, 65522, 65522, 65523, 65524, 65525, 65525, 65526, 65526, 65527, 65527, \
+        65528, 65528, 65529, 65529, 65529, 65530, 65530, 65530, 65531, 65531, 65531, 65531, 65532, \
+        65532, 65532, 65532, 65532, 65533, 65533, 65533, 65533, 65533, 65533, 65533, 65533, 65533, \
+        65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, \
+        65534, 65534, 65534, 65534, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
+        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
+        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
+        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
+        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535
 #define MLO_TEXT_(...) #__VA_ARGS__
 #define MLO_TEXT(...) MLO_TEXT_(__VA_ARGS__)
 
-static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { MLO_EXP2_FINE };
+static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { MLO_EXP2_FINE },
+                     mlo_tanh_rom[257] = { MLO_TANH_ROM };
 
 /* The functions in pieces: scores, [rounded], their distance to the largest, weights (coarse or
  * fine), their sum, [probabilities], the mix. */
@@ -19462,6 +19480,41 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
     "high = Less (rh, rg)\n"              \
     "rs = Where (high, rh, rg)\n"         \
     "scores = Cast <to=11> (rs)\n"
+/* Scores under their cap; the function has its table already. */
+#define MLO_ATTENTION_UNDER                     \
+    "raw = Cast <to=7> (products)\n"            \
+    "i4 = Constant <value_int=4> ()\n"          \
+    "i5 = Constant <value_int=5> ()\n"          \
+    "mc = Gather (p64, i4)\n"                   \
+    "sc = Gather (p64, i5)\n"                   \
+    "b2 = Constant <value_int=2> ()\n"          \
+    "dc = Pow (b2, sc)\n"                       \
+    "hc = Div (dc, b2)\n"                       \
+    "ca = Mul (raw, mc)\n"                      \
+    "cb = Add (ca, hc)\n"                       \
+    "cm = Mod (cb, dc)\n"                       \
+    "cd = Sub (cb, cm)\n"                       \
+    "ce = Div (cd, dc)\n"                       \
+    "ch = Constant <value_int=65535> ()\n"      \
+    "cs = Abs (ce)\n"                           \
+    "cl = Less (ch, cs)\n"                      \
+    "cu = Where (cl, ch, cs)\n"                 \
+    "c256 = Constant <value_int=256> ()\n"      \
+    "c128 = Constant <value_int=128> ()\n"      \
+    "cg = Mod (cu, c256)\n"                     \
+    "cf = Div (cu, c256)\n"                     \
+    "cn = Add (cf, i1)\n"                       \
+    "c_here = Gather (c_rom, cf)\n"             \
+    "c_next = Gather (c_rom, cn)\n"             \
+    "c_slope = Sub (c_next, c_here)\n"          \
+    "c_way = Mul (c_slope, cg)\n"               \
+    "c_way_ = Add (c_way, c128)\n"              \
+    "c_more = Div (c_way_, c256)\n"             \
+    "c_size = Add (c_here, c_more)\n"           \
+    "c_less = Neg (c_size)\n"                   \
+    "c_below = Less (ce, i0)\n"                 \
+    "c_out = Where (c_below, c_less, c_size)\n" \
+    "scores = Cast <to=11> (c_out)\n"
 #define MLO_ATTENTION_FINE                                                                      \
     "most = Constant <value_int=131071> ()\n"                                                   \
     "farther = Less (most, octaves_)\n"                                                         \
@@ -19547,6 +19600,12 @@ static const char mlo_attention_function[] = MLO_ATTENTION_BEGIN(
 static const char mlo_attention_ending[] =
     MLO_ATTENTION_DISTANCE MLO_ATTENTION_COARSE MLO_ATTENTION_COUNT MLO_ATTENTION_NORMALISE
     "ed = Cast <to=11> (e)\n" MLO_ATTENTION_MIX;
+static const char mlo_attention_cap_function[] = MLO_ATTENTION_BEGIN(
+    "AttentionCap", 6) "products = MatMul (qh, kh)\n"
+                       "c_rom = Constant <value_ints=[" MLO_TEXT(MLO_TANH_ROM) "]> ()\n";
+static const char mlo_attention_cap_ending[] = MLO_ATTENTION_UNDER MLO_ATTENTION_DISTANCE
+    MLO_ATTENTION_COARSE MLO_ATTENTION_COUNT MLO_ATTENTION_NORMALISE
+    "ed = Cast <to=11> (e)\n" MLO_ATTENTION_MIX;
 static const char mlo_attention_probs_function[] = MLO_ATTENTION_BEGIN(
     "AttentionProbs", 7) "scores = MatMul (qh, kh)\n";
 static const char mlo_attention_rounded_function[] = MLO_ATTENTION_BEGIN(
@@ -19567,6 +19626,7 @@ typedef struct {
     int lt; /* log2 of the longest frame */
     int probs; /* 1: the source rounded its probabilities */
     int rounded; /* 1: its scores, too */
+    int capped; /* 1: scores are under a soft cap */
 
     int partly; /* 1: causal or banded */
     int64_t from; /* the first key that may count */
@@ -19582,9 +19642,12 @@ static int mlo_attention_probs(const mlo_node *n) {
 }
 static int mlo_attention_rounded(const mlo_node *n) { return mlo_is(n, "mlo.AttentionRounded"); }
 
+/* Are scores under a soft cap? */
+static int mlo_attention_capped(const mlo_node *n) { return mlo_is(n, "mlo.AttentionCap"); }
+
 /* Is there a bias? What hides a key; its steps. */
 static int mlo_attention_biased(const mlo_node *n) { return mlo_is(n, "mlo.AttentionBias"); }
-enum { MLO_BIAS_HIDES = -32768, MLO_BIAS_MOST = 32767, MLO_BIAS_SHIFT = 23 };
+enum { MLO_CAP_MOST = 65535, MLO_BIAS_HIDES = -32768, MLO_BIAS_MOST = 32767, MLO_BIAS_SHIFT = 23 };
 static int64_t mlo_attention_shift(const mlo_node *n) { return mlo_int(n, "bias_shift", 0); }
 
 /* Which keys count, beside the mask; heads of keys and values; members of p without BACK, AHEAD. */
@@ -19598,7 +19661,10 @@ static int64_t mlo_attention_kv_heads(const mlo_node *n) {
     return mlo_int(n, "kv_heads", mlo_attention_heads(n));
 }
 static int mlo_attention_constants(const mlo_node *n) {
-    return mlo_attention_rounded(n) ? 10 : mlo_attention_probs(n) ? 7 : 4;
+    return mlo_attention_rounded(n) ? 10
+        : mlo_attention_probs(n)    ? 7
+        : mlo_attention_capped(n)   ? 6
+                                    : 4;
 }
 
 /* Do so many channels of queries, so many of keys make these heads? */
@@ -19626,9 +19692,21 @@ static int64_t mlo_attention_weight(const mlo_row *r, int64_t t) {
                     : mlo_exp2_weight(t < 4095 ? t : 4095);
 }
 
-/* A score in the source's steps. */
+/* 65535 tanh(u / 8192), rounded: between two points of the table on a straight line. */
+static int64_t mlo_tanh_steps(int64_t u) {
+    const int64_t size = u < 0 ? -u : u, f = size >> 8, g = size & 255;
+    if (!g) return u < 0 ? -mlo_tanh_rom[f] : mlo_tanh_rom[f];
+    const int64_t slope = mlo_tanh_rom[f + 1] - mlo_tanh_rom[f];
+    const int64_t y = mlo_tanh_rom[f] + ((slope * g + 128) >> 8);
+    return u < 0 ? -y : y;
+}
+
+/* A score in the source's steps, or under its cap. */
 static int64_t mlo_attention_round(const mlo_row *r, int64_t s) {
     int64_t far = (int64_t)1 << 40;
+    if (r->capped)
+        return mlo_tanh_steps(mlo_requantize(
+            s, mlo_get(r->p, 4), (int)mlo_get(r->p, 5), -MLO_CAP_MOST, MLO_CAP_MOST));
     return r->rounded
         ? mlo_clip(mlo_requantize(s, mlo_get(r->p, 7), (int)mlo_get(r->p, 8), -far, far)
                   + mlo_get(r->p, 9),
@@ -19699,6 +19777,9 @@ enum {
     }
 static const mlo_limit mlo_attention_limits[] = { MLO_ATTENTION_LIMITS,
     MLO_ATTENTION_BAND_LIMITS(4) };
+static const mlo_limit mlo_attention_cap_limits[] = { MLO_ATTENTION_LIMITS,
+    { 4, 4, 12, 0, 32767, "multiplier of the soft cap" },
+    { 4, 5, 12, 1, MLO_ATTENTION_SHIFT, "shift of the soft cap" }, MLO_ATTENTION_BAND_LIMITS(6) };
 static const mlo_limit mlo_attention_probs_limits[] = { MLO_ATTENTION_PROBS_LIMITS,
     MLO_ATTENTION_BAND_LIMITS(7) };
 static const mlo_limit mlo_attention_rounded_limits[] = { MLO_ATTENTION_PROBS_LIMITS,
@@ -19761,6 +19842,7 @@ static int mlo_attention_check(mlo_call *c) {
             most);
     const mlo_limit *limits = mlo_attention_rounded(c->node) ? mlo_attention_rounded_limits
         : mlo_attention_probs(c->node)                       ? mlo_attention_probs_limits
+        : mlo_attention_capped(c->node)                      ? mlo_attention_cap_limits
                                                              : mlo_attention_limits;
     return mlo_kernel_limits(c, limits);
 }
@@ -19801,8 +19883,9 @@ static int mlo_attention_run(mlo_call *c) {
         return mlo_failed(c->m);
     mlo_row r = { k->dims[1], ch / heads, width, c->in[3], c->in[4], 0,
         (int)mlo_int(c->node, "lt", 0), mlo_attention_probs(c->node),
-        mlo_attention_rounded(c->node), mlo_attention_partly(c->node), 0, 0,
-        biased ? c->in[5] : NULL, 0, (int)mlo_attention_shift(c->node) };
+        mlo_attention_rounded(c->node), mlo_attention_capped(c->node),
+        mlo_attention_partly(c->node), 0, 0, biased ? c->in[5] : NULL, 0,
+        (int)mlo_attention_shift(c->node) };
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), 3, q->dims);
     int64_t *e = (int64_t *)mlo_scratch(c->m, (size_t)r.tk, sizeof *e);
     int32_t *x[3];
@@ -19859,16 +19942,22 @@ static int mlo_bias_unit(const mlo_site *s, int64_t pe, int64_t heads, mlo_unit 
     return 0;
 }
 
+/* Bits of its constants' word, without a band. */
+static int mlo_attention_word(const mlo_node *n) {
+    return mlo_attention_probs(n) || mlo_attention_capped(n) ? 128 : 64;
+}
+
 /* Stages and queues as in mlo_attention.v and its parts. */
 static void mlo_attention_rows(const mlo_site *s, mlo_unit *u, int64_t heads, int64_t groups,
     int64_t steps, int64_t exps, int64_t divide) {
     int probs = mlo_attention_probs(s->node);
     int rounded = mlo_attention_rounded(s->node);
+    int capped = mlo_attention_capped(s->node);
     int tree = mlo_clog2(u->simd);
     int wide = mlo_clog2(u->pe);
     int64_t most = 4 * groups + 2;
     int64_t ring = 2 * groups + 2 * ((divide + steps) / steps)
-        + (14 + 9 * probs + 7 * rounded) / steps + 2;
+        + (14 + 9 * probs + 7 * rounded + 10 * capped) / steps + 2;
     u->flow = MLO_FLOW_ROWS;
     u->rows.heads = heads;
     u->rows.groups = groups;
@@ -19885,10 +19974,10 @@ static void mlo_attention_rows(const mlo_site *s, mlo_unit *u, int64_t heads, in
     u->rows.divide = divide;
     u->rows.queue = groups + (12 + tree) / steps + 2;
     u->rows.ring = ring < most ? ring : most;
-    u->rows.waiting = probs ? 8 : 4;
+    u->rows.waiting = probs || capped ? 8 : 4;
     u->rows.held = 16 + wide + 7 * probs;
     u->rows.to_max = 8 + tree;
-    u->rows.to_sum = 8 + 2 * probs + 7 * rounded;
+    u->rows.to_sum = 8 + 2 * probs + 7 * rounded + 10 * capped;
     u->rows.to_out = 12 + 7 * probs + wide;
 }
 
@@ -19941,9 +20030,9 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
         u->in[u->n_in++] = mlo_port_make(ports[i], i, simd, s->in_bits[i], i ? kv * d : ch);
     u->out = mlo_port_make("m_axis", 0, simd, s->out_bits, ch);
     int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
-    int banded = mlo_attention_banded(s->node);
+    int banded = mlo_attention_banded(s->node), capped = mlo_attention_capped(s->node);
     if (!mlo_attention_biased(s->node))
-        mlo_unit_memory(u, "s_axis_c", (probs ? 128 : 64) << banded, 1);
+        mlo_unit_memory(u, "s_axis_c", mlo_attention_word(s->node) << banded, 1);
     else if (mlo_bias_unit(s, pe, heads, u))
         return mlo_failed(s->m);
     mlo_unit_param(u, "H", heads);
@@ -19955,6 +20044,7 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     mlo_unit_param(u, "YBITS", u->out.bits);
     if (probs) mlo_unit_param(u, "PROB", 1);
     if (rounded) mlo_unit_param(u, "ROUND", 1);
+    if (capped) mlo_unit_param(u, "CAP", 1);
     if (kv != heads) mlo_unit_param(u, "KVH", kv);
     if (mlo_attention_causal(s->node)) mlo_unit_param(u, "CAUSAL", 1);
     if (banded) mlo_unit_param(u, "BAND", 1);
@@ -19966,9 +20056,9 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     int64_t lanes = (pe + steps - 1) / steps, exp_steps = (pe + lanes - 1) / lanes;
     u->interval = heads * row;
     u->latency = groups * (steps + exp_steps + 1) + divider + 28 + mlo_clog2(simd) + mlo_clog2(pe)
-        - row + steps + 9 * probs + 7 * rounded;
+        - row + steps + 9 * probs + 7 * rounded + 10 * capped;
     u->multipliers = 2 * pe * simd;
-    u->other = simd + pe + probs * (pe + lanes) + rounded * (lanes + 1);
+    u->other = simd + pe + probs * (pe + lanes) + (rounded + 2 * capped) * (lanes + 1);
     u->macs = 2 * t * ch;
     u->whole_frame = 1;
     u->pe = (int)pe;
@@ -20004,6 +20094,19 @@ static void mlo_attention_note_distance(
         MLO_IN_INT64);
 }
 
+static void mlo_attention_note_capped(const mlo_attention_bounds *b, mlo_intermediates *l) {
+    const mlo_interval most = mlo_from_to(-MLO_CAP_MOST, MLO_CAP_MOST);
+    mlo_interval scaled = mlo_product_of(b->score, mlo_multipliers);
+    mlo_interval half = mlo_from_to(1, mlo_two_to(MLO_ATTENTION_SHIFT - 1));
+    mlo_interval sum = mlo_sum_of(scaled, half);
+    mlo_note_all(l, "s * MC", scaled, 1, b->sbits + 16, 1,
+        "u_softmax.g_rounded.g_round[0].g_cap.u_cap.u_requantize.prod2");
+    mlo_note_golden(l, "s * MC + 2^(SC-1)", sum, 1, MLO_IN_INT64, MLO_IN_INT64);
+    mlo_note_golden(l, "whole steps of s", mlo_from_to(mlo_times_ends(2, scaled.lo), sum.hi), 0,
+        MLO_NOWHERE, MLO_IN_INT64);
+    mlo_note_all(l, "c", most, 1, 17, 1, "u_softmax.g_rounded.g_round[0].g_cap.u_cap.out_reg");
+}
+
 /* Bounds beyond interval arithmetic, because R knows the sum of e: a row's largest score has the
  * largest e, 255 or 262143, so that the sum is that at least, and |sum e v| R <= |v| sum e R <=
  * |v| MO 2^(LT+8). Likewise e R <= MP 2^(LT+18). */
@@ -20013,10 +20116,19 @@ static void mlo_attention_note_weights(
     mlo_interval top = mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(b->lt + 8)));
     mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->keys, e), 1, MLO_IN_INT64,
         MLO_IN_DOUBLE, 8 + b->lt, 0, "u_softmax.sum_reg" };
-    mlo_attention_note_distance(l, b->score, b->sbits - 1,
-        "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.d1",
-        "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.p2");
-    mlo_note_all(l, "e", e, 1, 8, 0, "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.e5");
+    const int capped = mlo_attention_capped(s->node);
+    if (capped) {
+        mlo_attention_note_capped(b, l);
+        mlo_attention_note_distance(l, mlo_from_to(-MLO_CAP_MOST, MLO_CAP_MOST), 17,
+            "u_softmax.g_rounded.g_exp2[0].g_coarse.u_exp2.d1",
+            "u_softmax.g_rounded.g_exp2[0].g_coarse.u_exp2.p2");
+    } else
+        mlo_attention_note_distance(l, b->score, b->sbits - 1,
+            "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.d1",
+            "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.p2");
+    mlo_note_all(l, "e", e, 1, 8, 0,
+        capped ? "u_softmax.g_rounded.g_exp2[0].g_coarse.u_exp2.e5"
+               : "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.e5");
     mlo_note(l, weights);
     mlo_note_all(l, "MO * 2^(LT+8)", top, 1, 24 + b->lt, 0, "u_divide.s_n");
     mlo_note_all(l, "R", mlo_from_to(0, top.hi / 255), 1, 17 + b->lt, 0, "u_divide.out_q_reg");
@@ -20027,12 +20139,12 @@ static void mlo_attention_note_rounded(const mlo_attention_bounds *b, mlo_interm
     mlo_interval half = mlo_from_to(1, mlo_two_to(MLO_ATTENTION_SHIFT - 1));
     mlo_interval sum = mlo_sum_of(scaled, half);
     mlo_note_all(l, "s * MR", scaled, 1, b->sbits + 19, 1,
-        "u_softmax.g_rounded.g_round[0].u_round.u_requantize.prod2");
+        "u_softmax.g_rounded.g_round[0].g_steps.u_round.u_requantize.prod2");
     mlo_note_golden(l, "s * MR + 2^(SR-1)", sum, 1, MLO_IN_INT64, MLO_IN_INT64);
     mlo_note_golden(l, "whole steps of s", mlo_from_to(mlo_times_ends(2, scaled.lo), sum.hi), 0,
         MLO_NOWHERE, MLO_IN_INT64);
-    mlo_note_all(
-        l, "r", mlo_signed_bits(8), 1, 8, 1, "u_softmax.g_rounded.g_round[0].u_round.out_reg");
+    mlo_note_all(l, "r", mlo_signed_bits(8), 1, 8, 1,
+        "u_softmax.g_rounded.g_round[0].g_steps.u_round.out_reg");
 }
 
 static void mlo_attention_note_probs(
@@ -20045,13 +20157,14 @@ static void mlo_attention_note_probs(
     if (rounded) {
         mlo_attention_note_rounded(b, l);
         mlo_attention_note_distance(l, mlo_signed_bits(8), 8,
-            "u_softmax.g_rounded.g_exp2[0].u_exp2.d1", "u_softmax.g_rounded.g_exp2[0].u_exp2.p2");
+            "u_softmax.g_rounded.g_exp2[0].g_fine.u_exp2.d1",
+            "u_softmax.g_rounded.g_exp2[0].g_fine.u_exp2.p2");
     } else
         mlo_attention_note_distance(l, b->score, b->sbits - 1,
             "u_softmax.g_exact.g_exp2[0].g_fine.u_exp2.d1",
             "u_softmax.g_exact.g_exp2[0].g_fine.u_exp2.p2");
     mlo_note_all(l, "e", e, 1, 18, 0,
-        rounded ? "u_softmax.g_rounded.g_exp2[0].u_exp2.e7"
+        rounded ? "u_softmax.g_rounded.g_exp2[0].g_fine.u_exp2.e7"
                 : "u_softmax.g_exact.g_exp2[0].g_fine.u_exp2.e7");
     mlo_note(l, weights);
     mlo_note_all(l, "MP * 2^(LT+18)", top, 1, 34 + b->lt, 0, "u_divide.s_n");
@@ -20144,8 +20257,7 @@ static void mlo_attention_pack(const mlo_site *s, const mlo_unit *u, int k, int6
     }
     mlo_attention_pack_constants(s->node, in[4], bits);
     if (!mlo_attention_banded(s->node)) return;
-    const int base = mlo_attention_probs(s->node) ? 128 : 64,
-              causal = mlo_attention_causal(s->node);
+    const int base = mlo_attention_word(s->node), causal = mlo_attention_causal(s->node);
     const int64_t back = mlo_min(mlo_get(in[4], n), s->keys - 1);
     const int64_t ahead = causal ? 0 : mlo_min(mlo_get(in[4], n + 1), s->keys - 1);
     mlo_put_bits(bits, base, 24, (uint64_t)back);
@@ -20182,6 +20294,15 @@ static void mlo_attention_exp_area(int64_t bits, int fine, mlo_area *a) {
     a->dsp += mlo_product_dsps(bits, 17) + fine;
 }
 
+/* A score under its cap: its requantizer, a table and its slopes, a product, signs (mlo_attention_cap). */
+static void mlo_attention_cap_area(int64_t bits, mlo_area *a) {
+    enum { TABLE_LUTS = 330, FFS = 110 };
+    mlo_area_requantize(a, bits, 16, 17, 1, 0);
+    a->lut += TABLE_LUTS;
+    a->ff += FFS;
+    a->dsp += mlo_product_dsps(11, 8);
+}
+
 /* Three stages: scores and their maximum; exponentials, their sum and a division; the weighted sum. */
 /* The widths of an attention's three stages, in bits, and how many there are of each. */
 typedef struct {
@@ -20200,17 +20321,18 @@ typedef struct {
 
     int probs; /* 1: the source rounded its probabilities */
     int rounded; /* 1: its scores, too */
+    int capped; /* 1: scores are under a soft cap */
 } mlo_attention_widths;
 
 static mlo_attention_widths mlo_attention_widths_of(const mlo_site *s, const mlo_unit *u) {
     const int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
     const int64_t lt = mlo_clog2(s->keys), d = u->simd * u->rows.steps;
     mlo_attention_widths w = { u->pe, u->simd, u->rows.steps, s->in_bits[0], 0, 0, 0, 0, 0, 0, 0,
-        probs, rounded };
+        probs, rounded, mlo_attention_capped(s->node) };
     w.score = 2 * w.x + mlo_max(mlo_clog2(d), 1);
     if (mlo_attention_biased(s->node))
         w.score = mlo_bias_score_bits((int)w.score, (int)mlo_attention_shift(s->node));
-    w.constants = 44 + 30 * probs + 32 * rounded;
+    w.constants = 44 + 30 * probs + 32 * rounded + 22 * w.capped;
     w.e = probs ? 18 : 8;
     w.sum = w.e + lt;
     w.r = 17 + lt;
@@ -20247,13 +20369,17 @@ static void mlo_attention_softmax_area(const mlo_attention_widths *w, mlo_area *
         lane.ff += 24;
         mlo_area_sum(a, &lane);
     }
-    mlo_attention_exp_area(w->rounded ? 9 : w->score, w->probs, &lane);
+    if (w->capped) {
+        mlo_attention_cap_area(w->score, &lane);
+        mlo_area_sum(a, &lane);
+    }
+    mlo_attention_exp_area(w->rounded ? 9 : w->capped ? 18 : w->score, w->probs, &lane);
     lane.lut += w->sum;
     mlo_area_times(a, lanes, &lane);
     a->lut += w->sum;
     a->ff += w->sum;
-    mlo_area_fifo(a, w->on + 3, w->probs ? 8 : 4);
-    mlo_area_fifo(a, w->sum, w->probs ? 8 : 4);
+    mlo_area_fifo(a, w->on + 3, w->probs || w->capped ? 8 : 4);
+    mlo_area_fifo(a, w->sum, w->probs || w->capped ? 8 : 4);
     a->lut += 4 * w->sum + w->r;
     a->ff += 2 * w->sum + 2 * w->r + 2 * (9 + 30 * w->probs + w->walk) + 8;
 }
@@ -20306,7 +20432,7 @@ static void mlo_attention_area(
         mlo_bias_area(s, &w, axi, banks, a);
     else
         mlo_area_param(
-            a, (w.probs ? 128 : 64) << banded, w.constants + banded * reach, 1, axi, banks);
+            a, mlo_attention_word(s->node) << banded, w.constants + banded * reach, 1, axi, banks);
     if (u->rows.partly) mlo_attention_walk_area(w.pe, groups, banded, w.walk, a);
     mlo_attention_score_area(&w, u->rows.queue, a);
     mlo_attention_softmax_area(&w, a);
@@ -20340,6 +20466,15 @@ static const mlo_kernel mlo_attention_bias_kernel = {
     .function = mlo_attention_bias_function,
     .ending = mlo_attention_ending,
     .limits = mlo_attention_limits,
+    MLO_ATTENTION_CARD,
+};
+
+static const mlo_kernel mlo_attention_cap_kernel = {
+    .op = { "mlo.AttentionCap", mlo_kernel_same_shape, mlo_attention_run, 5 },
+    .series = "attention",
+    .function = mlo_attention_cap_function,
+    .ending = mlo_attention_cap_ending,
+    .limits = mlo_attention_cap_limits,
     MLO_ATTENTION_CARD,
 };
 
@@ -21281,6 +21416,84 @@ static const mlo_kernel mlo_conv_kernel = {
     .pack = mlo_conv_pack,
 };
 
+/* ======== src/kernels/replay.c ======== */
+/* replay: a stream that comes once and goes to every iteration: an encoder's output, which each layer
+ * of a decoder projects to keys and values of its own.
+ *
+ * in:  x [1, TK, C] int8 or int16, from around the loop.
+ * out: y = x. Verilog: mlo_replay.
+ *
+ * The hardware keeps a frame of it on chip and sends it once for each iteration. It reads no stream
+ * of the body: its own door brings it.
+ *
+ * invariant: nothing is rounded.
+ * cost: PE channels a cycle; a frame of memory.
+ */
+static const char mlo_replay_function[] = "Replay <to, lo, hi> (x) => (y)\n"
+                                          "y = Cast <to=@to> (x)\n";
+
+/* The mask of the memory's keys, in the outer graph. */
+static const char mlo_memory_mask[] = "mlo_memory_mask";
+
+static const mlo_limit mlo_replay_limits[] = { { .what = NULL } };
+
+static int mlo_replay_run(mlo_call *c) {
+    if (mlo_kernel_inputs(c, 1) || mlo_kernel_activation(c, 0)) return mlo_failed(c->m);
+    const mlo_array *x = c->in[0];
+    mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
+    for (int64_t i = 0, n = mlo_array_count(x); y && i < n; i++)
+        mlo_set_element(y, i, mlo_get(x, i));
+    return mlo_failed(c->m);
+}
+
+/* Tokens of a frame. */
+static int64_t mlo_replay_tokens(const mlo_site *s) {
+    return mlo_form_count(&s->out) / mlo_last_dim(&s->out);
+}
+
+static int mlo_replay_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
+    const int64_t channels = mlo_last_dim(&s->out);
+    (void)simd;
+    u->module = "mlo_replay";
+    u->out = mlo_port_make("m_axis", 0, pe, s->out_bits, channels);
+    u->flow = MLO_FLOW_REPLAY;
+    mlo_unit_param(u, "WIDTH", pe * s->out_bits);
+    mlo_unit_param(u, "BEATS", channels / pe);
+    mlo_unit_param(u, "T", mlo_replay_tokens(s));
+    u->interval = channels / pe;
+    u->latency = 2;
+    return 0;
+}
+
+static void mlo_replay_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    (void)u;
+    l->clip = s->out_bits;
+}
+
+/* A frame with its sideband, an address at each end, the length. */
+static void mlo_replay_area(
+    const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    enum { CONTROL_LUTS = 20, CONTROL_FFS = 25 };
+    const int64_t words = mlo_replay_tokens(s) * (mlo_last_dim(&s->out) / u->pe);
+    (void)axi, (void)banks;
+    mlo_area_memory(a, u->pe * s->out_bits + 2, words);
+    a->lut += CONTROL_LUTS + 4 * mlo_clog2(words);
+    a->ff += CONTROL_FFS + 3 * mlo_clog2(words) + u->pe * s->out_bits;
+}
+
+static const mlo_kernel mlo_replay_kernel = {
+    .op = { "mlo.Replay", mlo_kernel_same_shape, mlo_replay_run, 1 },
+    .kind = MLO_KERNEL_REPLAY,
+    .series = "replay",
+    .function = mlo_replay_function,
+    .limits = mlo_replay_limits,
+    .pe_axis = "channels",
+    .legal = mlo_lanes_legal,
+    .unit = mlo_replay_unit,
+    .intermediates = mlo_replay_intermediates,
+    .area = mlo_replay_area,
+};
+
 /* ======== src/kernels/edge.c ======== */
 /* edge: where floats become the core's integers, and integers floats again. These kernels run on
  * the host (pre.onnx, post.onnx); they have no hardware.
@@ -21367,6 +21580,7 @@ static const mlo_kernel *const mlo_kernels[] = {
     &mlo_mvu_table_kernel,
     &mlo_attention_kernel,
     &mlo_attention_bias_kernel,
+    &mlo_attention_cap_kernel,
     &mlo_attention_probs_kernel,
     &mlo_attention_rounded_kernel,
     &mlo_layernorm_kernel,
@@ -21376,6 +21590,7 @@ static const mlo_kernel *const mlo_kernels[] = {
     &mlo_mul_kernel,
     &mlo_requant_kernel,
     &mlo_requant_table_kernel,
+    &mlo_replay_kernel,
     &mlo_quantize_kernel,
     &mlo_dequantize_kernel,
 };
@@ -21511,11 +21726,13 @@ static int mlo_run_bind(
     return 0;
 }
 
-/* out: room for as many arrays as the graph has outputs; the caller frees each with mlo_array_free. */
+/* out: room for as many arrays as the graph has outputs; the caller frees each with mlo_array_free,
+ * whether this fails or not. */
 static int mlo_run_model(
     mlo *m, const mlo_array *inputs, size_t n, const mlo_observer *observer, mlo_array **out) {
     mlo_graph *g = m->model->graph;
     size_t count;
+    for (size_t i = 0; i < g->n_output; i++) out[i] = NULL;
     mlo_array *bound = (mlo_array *)mlo_scratch(m, g->n_input + 1, sizeof *bound);
     mlo_array **made = bound ? (mlo_array **)mlo_scratch(m, g->n_input + 1, sizeof *made) : NULL;
     for (size_t i = 0; made && i < g->n_input; i++) made[i] = NULL;
@@ -21533,7 +21750,6 @@ static int mlo_eval_observed(
     size_t k = m->model->graph->n_output;
     mlo_array **out = (mlo_array **)mlo_scratch(m, k + 1, sizeof *out);
     if (!out) return mlo_failed(m);
-    for (size_t i = 0; i < k; i++) out[i] = NULL;
     mlo_run_model(m, inputs, n, observer, out);
     for (size_t i = 0; i < k; i++) mlo_array_free(m, out[i]);
     mlo_scratch_free(m, out);
@@ -21555,9 +21771,9 @@ int mlo_run(
     size_t k = m->model->graph->n_output;
     mlo_array *copy = MLO_NEW_N(m, mlo_array, k + 1), **out = MLO_NEW_N(m, mlo_array *, k + 1);
     mlo_observer see = { m, mlo_run_see };
-    if (!copy || !out || mlo_run_model(m, inputs, n, m->watch ? &see : NULL, out))
-        return mlo_failed(m);
-    for (size_t i = 0; i < k; i++) mlo_array_keep(m, out[i], &copy[i]);
+    if (!copy || !out) return mlo_failed(m);
+    mlo_run_model(m, inputs, n, m->watch ? &see : NULL, out);
+    for (size_t i = 0; i < k && !m->error.code; i++) mlo_array_keep(m, out[i], &copy[i]);
     for (size_t i = 0; i < k; i++) mlo_array_free(m, out[i]);
     if (m->error.code) return mlo_failed(m);
     *outputs = copy;
@@ -22404,29 +22620,77 @@ typedef struct {
     mlo *m;
     const mlo_scan *scan;
     mlo_graph *body;
-    mlo_map carried; /* names that depend on a carried value */
+    mlo_map carried; /* names that depend on a stream: a carried value, or the memory */
+    mlo_map own; /* those that depend on a carried value */
+    /* the value from around the loop that every iteration projects to keys and values (an encoder's
+     * output), NULL: none */
+    const char *memory;
 } mlo_inside;
 
 static int mlo_is_carried(const mlo_inside *in, const char *name) {
     return mlo_map_get(&in->carried, name) != NULL;
 }
 
-/* Marks what depends on the carried values. */
+/* Does it come from the memory alone? */
+static int mlo_is_memory(const mlo_inside *in, const char *name) {
+    return mlo_is_carried(in, name) && !mlo_map_get(&in->own, name);
+}
+
+/* Adds to the set what depends on what is in it. */
+static int mlo_mark_dependents(mlo *m, const mlo_graph *body, mlo_map *set) {
+    for (size_t i = 0; i < body->n_node; i++) {
+        mlo_node *n = body->node[i];
+        int depends = 0;
+        for (size_t k = 0; k < n->n_input; k++) depends |= mlo_map_get(set, n->input[k]) != NULL;
+        for (size_t k = 0; depends && k < n->n_output; k++)
+            MLO_TRY(mlo_map_put(m, set, n->output[k], n));
+    }
+    return 0;
+}
+
+/* The value from around the loop that a product with a parameter reads, behind layouts, if it is only
+ * known when the model runs; else NULL. */
+static const char *mlo_memory_read(const mlo_scan *s, const mlo_node *n) {
+    if ((!mlo_is(n, "MatMul") && !mlo_is(n, "Gemm"))
+        || !mlo_is_parameter(s, s->body, n->input[1], 0))
+        return NULL;
+    const char *name = n->input[0];
+    for (mlo_node *p = mlo_maker_in(s->body, name); p; p = mlo_maker_in(s->body, name)) {
+        if (!mlo_has_trait(p, (mlo_trait)(MLO_RESHAPES | MLO_MOVES))) return NULL;
+        name = p->input[0];
+    }
+    const mlo_value *v = mlo_value_of(s->body, name);
+    return v && v->graph != s->body && !mlo_is_parameter(s, v->graph, name, 0) ? name : NULL;
+}
+
+/* Finds the memory. */
+static int mlo_find_memory(mlo *m, const mlo_scan *s, mlo_inside *in) {
+    for (size_t i = 0; i < s->body->n_node; i++) {
+        const char *name = mlo_memory_read(s, s->body->node[i]);
+        if (name && in->memory && name != in->memory)
+            return mlo_fail(m, MLO_E_UNSUPPORTED, s->body->node[i],
+                "layers project two values from around the loop, '%s' and '%s'; hardware has one "
+                "such stream (an encoder's output)",
+                in->memory, name);
+        if (name) in->memory = name;
+    }
+    return 0;
+}
+
+/* Marks what depends on streams. */
 static int mlo_inside_of(mlo *m, const mlo_scan *scan, mlo_inside *in) {
     memset(in, 0, sizeof *in);
     in->m = m;
     in->scan = scan;
     in->body = scan->body;
+    MLO_TRY(mlo_find_memory(m, scan, in));
     for (size_t i = 0; i < scan->n_state; i++)
-        MLO_TRY(mlo_map_put(m, &in->carried, in->body->input[i]->name, in->body));
-    for (size_t i = 0; i < in->body->n_node; i++) {
-        mlo_node *n = in->body->node[i];
-        int depends = 0;
-        for (size_t k = 0; k < n->n_input; k++) depends |= mlo_is_carried(in, n->input[k]);
-        for (size_t k = 0; depends && k < n->n_output; k++)
-            MLO_TRY(mlo_map_put(m, &in->carried, n->output[k], n));
-    }
-    return 0;
+        if (mlo_map_put(m, &in->own, in->body->input[i]->name, in->body)
+            || mlo_map_put(m, &in->carried, in->body->input[i]->name, in->body))
+            return mlo_failed(m);
+    if (in->memory) MLO_TRY(mlo_map_put(m, &in->carried, in->memory, in->body));
+    return mlo_mark_dependents(m, in->body, &in->own)
+        || mlo_mark_dependents(m, in->body, &in->carried);
 }
 
 static mlo_node *mlo_made_by(const mlo_inside *in, const char *name) {
@@ -23218,7 +23482,6 @@ static int mlo_rotation_find(
     mlo *m = in->m;
     const mlo_form f = mlo_body_form(in, name);
     memset(r, 0, sizeof *r);
-    *why = NULL;
     if (!mlo_form_known(&f) || f.rank < 2 || mlo_form_count(&f) < 1 || !mlo_may_turn(in, name))
         return 0;
     const mlo_heads at = { f.dims[f.rank - (second ? 1 : 2)],
@@ -23280,9 +23543,20 @@ static int mlo_is_used_once(const mlo_inside *in, const char *name) {
     return v && v->n_uses == 1 && !v->is_output;
 }
 
+/* A Pad by nothing, on no side. */
+static int mlo_pads_nothing(const mlo_inside *in, const mlo_node *n) {
+    mlo_value *v = n->n_input > 1 ? mlo_value_of(in->body, n->input[1]) : NULL;
+    const int64_t count = v && v->tensor ? mlo_tensor_count(v->tensor) : 0;
+    double by = 0;
+    for (int64_t i = 0; i < count && !(by < 0 || by > 0); i++)
+        if (mlo_tensor_doubles(in->m, v->tensor, i, 1, &by)) return 0;
+    return count && !(by < 0 || by > 0);
+}
+
 /* Does a node hand on what it gets? */
 static int mlo_is_plain(const mlo_inside *in, const mlo_node *n) {
     if (mlo_is(n, "Identity")) return 1;
+    if (mlo_is(n, "Pad")) return mlo_pads_nothing(in, n);
     return mlo_is(n, "Cast")
         && mlo_body_form(in, n->input[0]).dtype == mlo_body_form(in, n->output[0]).dtype;
 }
@@ -24252,7 +24526,7 @@ static int64_t mlo_norm_row(const mlo_head_norm *v, int64_t t, int64_t h) {
 /* Which channels the rows are, the same for every token. */
 static int mlo_norm_columns(mlo_head_norm *v, const int32_t *map, int64_t channels) {
     const int64_t rows = v->t * v->heads, d = v->d;
-    v->by_heads = 1;
+    v->by_heads = v->t > 1; /* (of one token the order is the same) */
     for (int64_t k = 0; k < rows; k++) v->by_heads &= map[k * d] / channels == k % v->t;
     for (int64_t t = 0; t < v->t; t++)
         for (int64_t k = 0; k < v->heads * d; k++) {
@@ -24616,6 +24890,598 @@ static int mlo_respell_grid(mlo *m, mlo_scan *scan) {
     return mlo_infer(m);
 }
 
+/* ======== src/integer/respell_moved.c ======== */
+/* respell_moved: tokens that change places, between windows, say, stay where they are.
+ *
+ * in:  a float loop body in respell.c's spelling.
+ * out: the same function, in which no token moves. A window partition, its reverse and a cyclic shift
+ *     only say which token is where: what works on each token by itself works on it in its own place;
+ *     attention in windows becomes attention over all tokens, under a mask that hides the keys of other
+ *     windows. What was added to the scores of a window, a table by distance or a mask, is a mask's
+ *     part for the pairs of that window: expressions over the model's own parameters.
+ *
+ * A value whose tokens have moved gets a twin [1, T, C], the same tokens in the stream's order, and the
+ * places: row i of the value is token at[i] of the twin. Where the tokens are back, the value is made of
+ * its twin.
+ *
+ * invariant: which element goes where is found by following views element by element (layout.c). A node
+ *     that is not understood reads what it read before, and recognise.c says what it is.
+ * example: a grid of 8 x 8 in windows of 4 x 4: scores [4, H, 16, 16] become [1, H, 64, 64], of which a
+ *     row has 48 hidden keys.
+ * cost: the element maps of what moves; H T T numbers for each attention.
+ */
+typedef struct {
+    const char *twin; /* [1, t, c] */
+    int64_t t; /* tokens */
+    int64_t c; /* channels */
+    int32_t *at; /* row i is token at[i] of the twin */
+    int moved; /* some is not at home */
+} mlo_order;
+
+typedef struct {
+    mlo_inside in;
+    mlo_map orders; /* value -> mlo_order */
+    mlo_node **list; /* the new body */
+    size_t n;
+    int changed; /* 1: something is spelled anew */
+    int told; /* 1: what attention over all tokens costs has been said */
+} mlo_mover;
+enum { MLO_WINDOW_MOST = 1 << 22 }; /* numbers of one attention's bias */
+
+/* ---- rows ----------------------------------------------------------------- */
+
+/* Are these the numbers 0, 1, .., each once? */
+static int mlo_is_permutation(mlo *m, const int32_t *at, int64_t n) {
+    char *seen = (char *)mlo_scratch(m, (size_t)n, 1);
+    int ok = seen != NULL;
+    if (seen) memset(seen, 0, (size_t)n);
+    for (int64_t i = 0; ok && i < n; i++) ok = at[i] >= 0 && at[i] < n && !seen[at[i]]++;
+    mlo_scratch_free(m, seen);
+    return ok;
+}
+
+/* Where each row of a map of n elements comes from, if whole rows of c elements change places: row i was
+ * row at[i]. NULL: they do not, or no memory. */
+static int32_t *mlo_rows_of(mlo *m, const mlo_array *map, int64_t n, int64_t c) {
+    const int32_t *e = map ? (const int32_t *)map->data : NULL;
+    if (!e || c <= 0 || mlo_array_count(map) != n || map->rank < 1 || map->dims[map->rank - 1] != c)
+        return NULL;
+    int32_t *at = MLO_NEW_N(m, int32_t, (size_t)(n / c));
+    for (int64_t i = 0; at && i < n; i++) {
+        if (e[i] % c != i % c || (i % c && e[i] / c != at[i / c])) return NULL;
+        at[i / c] = (int32_t)(e[i] / c);
+    }
+    return at && mlo_is_permutation(m, at, n / c) ? at : NULL;
+}
+
+static int mlo_is_home(const int32_t *at, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (at[i] != i) return 0;
+    return 1;
+}
+
+/* The parts of one value that a Concat joins, as places in it. NULL: they are of several, or of none. */
+static mlo_array *mlo_joined_map(const mlo_inside *in, mlo_node *n, const char **source) {
+    mlo_array *part[MLO_MOVE_INPUTS] = { 0 }, *map = NULL;
+    int ok = n->n_input <= MLO_MOVE_INPUTS;
+    for (size_t k = 0; ok && k < n->n_input; k++) {
+        mlo_chain c;
+        const char *from = mlo_chain_walk(in, n->input[k], &c, NULL);
+        ok = mlo_is_carried(in, from) && !c.n_rounding && (!k || from == *source);
+        *source = from;
+        if (ok) part[k] = mlo_index_map(in, from, &c);
+        ok = ok && part[k];
+    }
+    if (ok) map = mlo_made_of(in->m, n, n->output[0], (const mlo_array *const *)part);
+    for (size_t k = 0; k < MLO_MOVE_INPUTS; k++) mlo_array_free(in->m, part[k]);
+    return map;
+}
+
+/* Concat(Slice(v), Slice(v)), a cyclic shift of tokens, is a Gather. */
+static void mlo_respell_joined(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const char *source = NULL;
+    if (!mlo_is(x->n, "Concat") || !mlo_is_carried(in, x->n->output[0])) return;
+    mlo_array *map = mlo_joined_map(in, x->n, &source);
+    const mlo_form from = mlo_body_form(in, source), to = mlo_body_form(in, x->n->output[0]);
+    const int64_t c = mlo_last_dim(&from), t = mlo_tokens_of(&from);
+    int32_t *at = map && mlo_form_known(&to) ? mlo_rows_of(x->m, map, t * c, c) : NULL;
+    int64_t *list = at ? (int64_t *)mlo_scratch(x->m, (size_t)t, sizeof *list) : NULL;
+    for (int64_t i = 0; list && i < t; i++) list[i] = at[i];
+    mlo_array_free(x->m, map);
+    if (!list) return;
+    const int64_t flat[] = { t, c };
+    const char *rows = mlo_x_reshape(x, source, flat, 2), *which = mlo_x_list(x, list, (size_t)t);
+    rows = mlo_x_take(x, rows, which, 0);
+    mlo_x_out(x, 0, mlo_x_reshape(x, rows, to.dims, (size_t)to.rank));
+    mlo_scratch_free(x->m, list);
+}
+
+/* ---- twins ---------------------------------------------------------------- */
+
+static mlo_order *mlo_order_known(const mlo_mover *g, const char *name) {
+    return (mlo_order *)mlo_map_get(&g->orders, name);
+}
+static int mlo_is_moved(const mlo_mover *g, const char *name) {
+    const mlo_order *o = mlo_order_known(g, name);
+    return o && o->moved;
+}
+
+/* From now on the value has this twin. */
+static mlo_order *mlo_order_put(
+    mlo_mover *g, const char *name, const char *twin, int64_t t, int64_t c, int32_t *at) {
+    mlo_order *o = MLO_NEW(g->in.m, mlo_order);
+    const mlo_order made = { twin, t, c, at, at && !mlo_is_home(at, t) };
+    if (!o || !at || mlo_map_put(g->in.m, &g->orders, name, o)) return NULL;
+    *o = made;
+    return o;
+}
+
+/* The order of any value of tokens; one whose tokens are at home is its own twin, reshaped. NULL: its
+ * form is not known. */
+static mlo_order *mlo_order_of(mlo_mover *g, mlo_expansion *x, const char *name) {
+    mlo_order *o = mlo_order_known(g, name);
+    const mlo_form f = mlo_body_form(&g->in, name);
+    const int64_t t = mlo_tokens_of(&f), c = mlo_last_dim(&f), shape[] = { 1, t, c };
+    if (o || t <= 0 || !mlo_is_carried(&g->in, name)) return o;
+    int32_t *at = MLO_NEW_N(g->in.m, int32_t, (size_t)t);
+    for (int64_t i = 0; at && i < t; i++) at[i] = (int32_t)i;
+    return at ? mlo_order_put(g, name, mlo_x_reshape(x, name, shape, 3), t, c, at) : NULL;
+}
+
+static void mlo_moved_attributes(mlo_expansion *x) {
+    mlo_node *n = mlo_x_last(x);
+    for (size_t i = 0; n && i < x->n->n_attr; i++)
+        if (strcmp(x->n->attr[i]->name, "axis") != 0
+            && !MLO_PUSH(x->m, n->attr, n->n_attr, x->n->attr[i]))
+            return;
+}
+
+/* ---- what works on each token by itself ----------------------------------- */
+
+/* The order that all carried inputs of n have; NULL: they have none in common, or none has moved. */
+static mlo_order *mlo_common_order(mlo_mover *g, mlo_expansion *x) {
+    const mlo_node *n = x->n;
+    mlo_order *first = NULL;
+    int moved = 0;
+    for (size_t i = 0; i < n->n_input; i++) moved |= mlo_is_moved(g, n->input[i]);
+    for (size_t i = 0; moved && i < n->n_input; i++) {
+        if (!mlo_has_input(n, i) || !mlo_is_carried(&g->in, n->input[i])) continue;
+        mlo_order *o = mlo_order_of(g, x, n->input[i]);
+        if (!o
+            || (first
+                && (o->t != first->t || memcmp(o->at, first->at, (size_t)o->t * sizeof *o->at))))
+            return NULL;
+        first = o;
+    }
+    return first;
+}
+
+/* Are the inputs that are not carried one number each, or one for each of c channels? */
+static int mlo_has_token_parameters(const mlo_inside *in, const mlo_node *n, int64_t c) {
+    for (size_t i = 0; i < n->n_input; i++) {
+        const mlo_form f = mlo_body_form(in, n->input[i]);
+        if (!mlo_has_input(n, i) || mlo_is_carried(in, n->input[i])) continue;
+        if (!mlo_is_number(in, n->input[i]) && !mlo_is_per_channel(in, n->input[i], c)) return 0;
+        if (mlo_form_count(&f) > 1 && f.rank < 1) return 0;
+    }
+    return 1;
+}
+
+/* The twin of f(tokens, parameters): the same node over twins. */
+static const char *mlo_moved_function(mlo_mover *g, mlo_expansion *x) {
+    const mlo_node *n = x->n;
+    const char **in = MLO_NEW_N(x->m, const char *, n->n_input + 1);
+    if (!in) return "";
+    for (size_t i = 0; i < n->n_input; i++) {
+        const mlo_form f = mlo_body_form(&g->in, n->input[i]);
+        const int64_t count = mlo_form_count(&f);
+        in[i] = n->input[i];
+        if (!mlo_has_input(n, i)) continue;
+        if (mlo_is_carried(&g->in, n->input[i]))
+            in[i] = mlo_order_known(g, n->input[i])->twin;
+        else if (f.rank > 1)
+            in[i] = mlo_x_reshape(x, n->input[i], &count, 1);
+    }
+    const char *y = mlo_x_node(x, n->op, in, n->n_input);
+    mlo_moved_attributes(x);
+    if (mlo_is_norm(&g->in, n)) mlo_x_int(x, "axis", -1);
+    return y;
+}
+
+/* The twin of a projection, MatMul or Gemm. */
+static const char *mlo_moved_projection(const mlo_order *o, mlo_expansion *x, int64_t channels) {
+    const int64_t flat[] = { o->t, o->c }, back[] = { 1, o->t, channels };
+    if (mlo_is(x->n, "MatMul")) return MLO_X(x, "MatMul", o->twin, x->n->input[1]);
+    const char *from = mlo_x_reshape(x, o->twin, flat, 2);
+    const char *y = MLO_X(x, "Gemm", from, x->n->input[1], mlo_x_in(x, 2));
+    mlo_moved_attributes(x);
+    return mlo_x_reshape(x, y, back, 3);
+}
+
+/* x W, W a parameter. */
+static int mlo_is_projecting(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_is(n, "MatMul") && !mlo_is(n, "Gemm")) return 0;
+    return mlo_is_carried(in, n->input[0]) && !mlo_is_carried(in, n->input[1])
+        && mlo_body_form(in, n->input[1]).rank == 2 && !mlo_int(n, "transA", 0)
+        && (n->n_input < 3 || !mlo_is_carried(in, n->input[2]));
+}
+
+/* The twin of what a node makes of each token by itself; NULL: it does something else. */
+static const char *mlo_moved_tokens(mlo_mover *g, mlo_expansion *x) {
+    const mlo_inside *in = &g->in;
+    const mlo_node *n = x->n;
+    const mlo_form y = mlo_body_form(in, n->output[0]);
+    const int64_t c = mlo_last_dim(&y);
+    const int projecting = mlo_is_projecting(in, n);
+    if (n->n_output != 1 || !mlo_form_known(&y)) return NULL;
+    if (!projecting && !mlo_is_norm(in, n) && !(mlo_is_elementwise(n) && !mlo_is_layout(n)))
+        return NULL;
+    if (!projecting && !mlo_has_token_parameters(in, n, c)) return NULL;
+    mlo_order *o = mlo_common_order(g, x);
+    if (!o || o->t != mlo_tokens_of(&y) || (!projecting && o->c != c)) return NULL;
+    const char *twin = projecting ? mlo_moved_projection(o, x, c) : mlo_moved_function(g, x);
+    return mlo_order_put(g, n->output[0], twin, o->t, c, o->at) ? twin : NULL;
+}
+
+/* ---- attention ------------------------------------------------------------ */
+
+/* (q k^T before + mask) after, a softmax, times v; keys [.., D, N], queries and values [.., N, D]. */
+typedef struct {
+    mlo_node *mix; /* the product with values */
+    mlo_node *scores; /* the product of queries and keys */
+    const char *mask; /* NULL: there is none */
+    mlo_form at; /* of the sum */
+    double before; /* what scores are multiplied by */
+    double after; /* what their sum with the mask is */
+    int64_t views; /* heads of windows */
+    int64_t queries; /* of a view */
+    int64_t keys; /* of a view */
+    int64_t heads;
+    int64_t t; /* tokens of all windows */
+    int32_t *head; /* of each view */
+    int32_t *token[3]; /* of each row of each view: of queries, keys, values */
+    int64_t *column[3]; /* of the operands, for each channel of each head */
+    int64_t width[3]; /* channels of a head */
+    mlo_order *order[3]; /* of what the operands are views of */
+} mlo_windows;
+
+/* From probabilities down to the softmax that makes them; NULL: none does. */
+static mlo_node *mlo_moved_softmax(const mlo_inside *in, const char *name, int64_t keys) {
+    for (int i = 0; i < MLO_CHAIN; i++) {
+        mlo_node *n = mlo_made_by(in, name);
+        const mlo_form f = mlo_body_form(in, name);
+        if (!n || mlo_last_dim(&f) != keys) return NULL;
+        if (mlo_is(n, "Softmax"))
+            return mlo_int(n, "axis", -1) == -1 || mlo_int(n, "axis", -1) == f.rank - 1 ? n : NULL;
+        if (mlo_has_trait(n, MLO_RESHAPES))
+            name = n->input[0];
+        else if (mlo_is(n, "Where") && mlo_is(mlo_made_by(in, n->input[0]), "IsNaN"))
+            name = n->input[2];
+        else
+            return NULL;
+    }
+    return NULL;
+}
+
+/* The product below a softmax, and what is between. 0: something else is. */
+static int mlo_moved_scores(const mlo_inside *in, const mlo_node *softmax, mlo_windows *w) {
+    const char *name = softmax->input[0];
+    for (int i = 0; i < MLO_CHAIN; i++) {
+        mlo_node *n = mlo_made_by(in, name);
+        const mlo_form f = mlo_body_form(in, name);
+        const char *from, *other;
+        if (!n || mlo_last_dim(&f) != w->keys) return 0;
+        if (mlo_is_inner_product(in, n)) {
+            w->scores = n;
+            return 1;
+        }
+        if (!w->mask && mlo_is_half(in, n, "Add", &from, &other)) {
+            const mlo_form g = mlo_body_form(in, from);
+            if (!mlo_form_same(&f, &g)) return 0;
+            w->mask = other;
+            w->at = f;
+        } else if ((from = mlo_unscaled(in, n, w->mask ? &w->before : &w->after)) == NULL) {
+            if (!mlo_has_trait(n, MLO_RESHAPES)) return 0;
+            from = n->input[0];
+        }
+        name = from;
+    }
+    return 0;
+}
+
+/* Which head each view is, and (view, query) for each row and head of the joined value: place[row H +
+ * head]. NULL: heads are not joined to the channels of tokens. */
+static int32_t *mlo_window_places(
+    mlo_mover *g, const mlo_chain *c, const char *out, mlo_windows *w) {
+    mlo *m = g->in.m;
+    const mlo_form y = mlo_body_form(&g->in, out);
+    const int64_t d = w->width[2], t = mlo_tokens_of(&y), n = mlo_last_dim(&y);
+    w->heads = n / d;
+    w->t = t;
+    if (t <= 0 || n % d || w->heads * t != w->views * w->queries) return NULL;
+    mlo_array *map = mlo_index_map(&g->in, w->mix->output[0], c);
+    int32_t *place = MLO_NEW_N(m, int32_t, (size_t)(t * w->heads));
+    w->head = MLO_NEW_N(m, int32_t, (size_t)w->views);
+    int ok = map && place && w->head && mlo_array_count(map) == t * n;
+    for (int64_t l = 0; ok && l < w->views; l++) w->head[l] = -1;
+    for (int64_t e = 0; ok && e < t * n; e++) {
+        const int32_t from = ((const int32_t *)map->data)[e];
+        int32_t *p = &place[e / d], *head = &w->head[from / (d * w->queries)];
+        const int32_t h = (int32_t)(e / d % w->heads);
+        if (e % d == 0) *p = (int32_t)(from / d);
+        if (*head < 0) *head = h;
+        ok = from % d == e % d && *p == from / d && *head == h;
+    }
+    mlo_array_free(m, map);
+    return ok && mlo_is_permutation(m, place, t * w->heads) ? place : NULL;
+}
+
+/* Which token each row of each view of operand k is, and which channels it reads, the same ones in all
+ * windows. 0: it is laid out in another way. */
+static int mlo_window_operand(mlo_mover *g, mlo_expansion *x, mlo_windows *w, int k) {
+    mlo *m = g->in.m;
+    const char *name = k < 2 ? w->scores->input[k] : w->mix->input[1];
+    mlo_chain c;
+    double scale = 1;
+    const char *source = mlo_chain_walk(&g->in, name, &c, k < 2 ? &scale : NULL);
+    const int64_t rows = k ? w->keys : w->queries, d = w->width[k];
+    const mlo_order *o = w->order[k] = c.n_rounding ? NULL : mlo_order_of(g, x, source);
+    mlo_array *map = o && o->t == w->t ? mlo_index_map(&g->in, source, &c) : NULL;
+    int32_t *token = w->token[k] = MLO_NEW_N(m, int32_t, (size_t)(w->views * rows));
+    int64_t *column = w->column[k] = MLO_NEW_N(m, int64_t, (size_t)(w->heads * d));
+    int ok = map && token && column && mlo_array_count(map) == w->views * rows * d;
+    for (int64_t i = 0; ok && i < w->heads * d; i++) column[i] = -1;
+    for (int64_t e = 0; ok && e < w->views * rows * d; e++) {
+        const int64_t l = e / (rows * d), r = e / d % rows, j = e % d;
+        const int32_t from = ((const int32_t *)map->data)[k == 1 ? (l * d + j) * rows + r : e];
+        int64_t *to = &column[w->head[l] * d + j];
+        if (!j) token[l * rows + r] = o->at[from / o->c];
+        if (*to < 0) *to = from % o->c;
+        ok = token[l * rows + r] == o->at[from / o->c] && *to == from % o->c;
+    }
+    w->before *= scale;
+    mlo_array_free(m, map);
+    return ok;
+}
+
+/* Is the carried value a batch, of other sequences than windows? */
+static int mlo_is_batch(const mlo_mover *g, int64_t windows) {
+    const mlo_form f = mlo_body_form(&g->in, g->in.body->input[0]->name);
+    return f.rank > 2 && f.dims[0] > 1 && (f.dims[0] == windows || f.dims[1] == windows);
+}
+
+/* Refuses windows that are not understood; 0. */
+static int mlo_window_strange(mlo_mover *g, const mlo_windows *w, const char *what) {
+    mlo_chain c;
+    const char *from = mlo_chain_walk(&g->in, w->mix->input[1], &c, NULL);
+    const mlo_form f = mlo_body_form(&g->in, from);
+    if (mlo_tokens_of(&f) == w->t && w->views > w->heads && !mlo_is_batch(g, w->views / w->heads))
+        mlo_fail(g->in.m, MLO_E_UNSUPPORTED, w->scores ? w->scores : w->mix,
+            "attention in windows of %lld of %lld tokens, whose %s; cosine attention in windows "
+            "(Swin "
+            "V2: queries and keys of length 1, a scale for each head) is not hardware yet",
+            (long long)w->keys, (long long)w->t, what);
+    return 0;
+}
+
+/* Reads the attention that ends in mix, of which x's result is a view. 0: it is none that is
+ * understood. */
+static int mlo_windows_of(mlo_mover *g, mlo_expansion *x, mlo_node *mix, mlo_windows *w,
+    const mlo_chain *c, int32_t **place) {
+    const mlo_inside *in = &g->in;
+    const mlo_form p = mlo_body_form(in, mix->input[0]), y = mlo_body_form(in, mix->output[0]);
+    memset(w, 0, sizeof *w);
+    w->mix = mix;
+    w->before = w->after = 1;
+    if (!mlo_form_known(&p) || !mlo_form_known(&y) || p.rank < 3 || y.rank != p.rank) return 0;
+    w->keys = p.dims[p.rank - 1];
+    w->queries = p.dims[p.rank - 2];
+    w->views = mlo_form_count(&p) / (w->keys * w->queries);
+    w->width[2] = mlo_last_dim(&y);
+    *place = w->width[2] > 0 ? mlo_window_places(g, c, x->n->output[0], w) : NULL;
+    const mlo_node *softmax = *place ? mlo_moved_softmax(in, mix->input[0], w->keys) : NULL;
+    if (!softmax) return 0;
+    if (!mlo_moved_scores(in, softmax, w))
+        return mlo_window_strange(g, w, "scores are not scale * q k^T + mask");
+    const mlo_form q = mlo_body_form(in, w->scores->input[0]);
+    w->width[0] = w->width[1] = mlo_last_dim(&q);
+    for (int k = 0; k < 3; k++)
+        if (w->width[0] <= 0 || !mlo_window_operand(g, x, w, k))
+            return mlo_window_strange(
+                g, w, "queries, keys or values are not heads of the channels of tokens");
+    return !memcmp(w->token[1], w->token[2], (size_t)(w->views * w->keys) * sizeof *w->token[1]);
+}
+
+/* The token of each row of the joined value; NULL: its heads are of several. */
+static int32_t *mlo_window_rows(mlo *m, const mlo_windows *w, const int32_t *place) {
+    int32_t *at = MLO_NEW_N(m, int32_t, (size_t)w->t);
+    for (int64_t i = 0; at && i < w->t * w->heads; i++) {
+        const int32_t token = w->token[0][place[i]];
+        if (i % w->heads == 0) at[i / w->heads] = token;
+        if (at[i / w->heads] != token) return NULL;
+    }
+    return at && mlo_is_permutation(m, at, w->t) ? at : NULL;
+}
+
+/* Where the number for each head, query and key in the stream's order is among the scores of windows;
+ * behind them all, where the key is in none of the query's. NULL: a window has a token twice. */
+static int64_t *mlo_window_pairs(mlo *m, const mlo_windows *w) {
+    const int64_t all = w->heads * w->t * w->t, none = w->views * w->queries * w->keys;
+    int64_t *pair = (int64_t *)mlo_scratch(m, (size_t)all, sizeof *pair);
+    for (int64_t i = 0; pair && i < all; i++) pair[i] = none;
+    for (int64_t e = 0; pair && e < none; e++) {
+        const int64_t row = e / w->keys, l = row / w->queries;
+        int64_t *to = &pair[(w->head[l] * w->t + w->token[0][row]) * w->t
+            + w->token[1][l * w->keys + e % w->keys]];
+        if (*to == none) {
+            *to = e;
+            continue;
+        }
+        mlo_scratch_free(m, pair);
+        pair = NULL;
+    }
+    return pair;
+}
+
+/* The mask [1, H, T, T] of attention over all tokens. */
+static const char *mlo_window_mask(mlo_expansion *x, const mlo_windows *w) {
+    const double hidden = -1e30; /* what float models write, and no score makes up for */
+    const int64_t flat = -1, scores = w->views * w->queries * w->keys, all = w->heads * w->t * w->t,
+                  shape[] = { 1, w->heads, w->t, w->t };
+    int64_t *pair = mlo_window_pairs(x->m, w);
+    if (!pair) return NULL;
+    const char *in = w->mask ? w->mask : mlo_x_number(x, 0);
+    const char *to = w->mask ? mlo_x_list(x, w->at.dims, (size_t)w->at.rank)
+                             : mlo_x_list(x, &scores, 1);
+    in = mlo_x_reshape(x, MLO_X(x, "Expand", in, to), &flat, 1);
+    const char *none = mlo_x_tensor(x, MLO_FLOAT, 1, 1, NULL, hidden);
+    in = MLO_X(x, "Concat", in, none);
+    mlo_x_int(x, "axis", 0);
+    const char *which = mlo_x_list(x, pair, (size_t)all);
+    mlo_scratch_free(x->m, pair);
+    return mlo_x_reshape(x, mlo_x_take(x, in, which, 0), shape, 4);
+}
+
+/* Operand k as heads of all tokens, [1, H, T, D], keys [1, H, D, T]. */
+static const char *mlo_window_heads(mlo_expansion *x, const mlo_windows *w, int k) {
+    static const int64_t rows[] = { 0, 2, 1, 3 }, columns[] = { 0, 2, 3, 1 };
+    const int64_t n = w->heads * w->width[k], shape[] = { 1, w->t, w->heads, w->width[k] };
+    const char *y = w->order[k]->twin;
+    if (n != w->order[k]->c || !mlo_is_identity(w->column[k], n)) {
+        const char *which = mlo_x_list(x, w->column[k], (size_t)n);
+        y = mlo_x_take(x, y, which, 2);
+    }
+    return mlo_x_transpose(x, mlo_x_reshape(x, y, shape, 4), k == 1 ? columns : rows, 4);
+}
+
+static const char *mlo_x_times(mlo_expansion *x, const char *y, double factor) {
+    return factor < 1 || factor > 1 ? MLO_X(x, "Mul", y, mlo_x_number(x, factor)) : y;
+}
+
+/* The attention over all tokens, [1, T, H D]. */
+static const char *mlo_window_attention(mlo_expansion *x, const mlo_windows *w, const char *mask) {
+    static const int64_t joined[] = { 0, 2, 1, 3 };
+    const int64_t shape[] = { 1, w->t, w->heads * w->width[2] };
+    const char *q = mlo_window_heads(x, w, 0), *k = mlo_window_heads(x, w, 1);
+    const char *y = mlo_x_times(x, MLO_X(x, "MatMul", q, k), w->before);
+    y = mlo_x_times(x, MLO_X(x, "Add", y, mask), w->after);
+    y = MLO_X(x, "Softmax", y);
+    mlo_x_int(x, "axis", -1);
+    const char *v = mlo_window_heads(x, w, 2);
+    y = mlo_x_transpose(x, MLO_X(x, "MatMul", y, v), joined, 4);
+    return mlo_x_reshape(x, y, shape, 3);
+}
+
+/* Refuses what would be too large, and windows in a batch; says what the others cost. */
+static int mlo_windows_fit(mlo_mover *g, const mlo_windows *w) {
+    mlo *m = g->in.m;
+    const mlo_form f = mlo_body_form(&g->in, g->in.body->input[0]->name);
+    const int64_t numbers = w->heads * w->t * w->t;
+    if (f.rank > 2 && f.dims[0] > 1 && !(f.rank == 3 && f.dims[1] == 1))
+        return mlo_fail(m, MLO_E_UNSUPPORTED, w->mix,
+            "attention in windows, in a batch of %lld; export with a batch of 1, or leave that "
+            "axis "
+            "open and give --dim NAME=1: hardware takes frames one after the other",
+            (long long)f.dims[0]);
+    if (numbers > MLO_WINDOW_MOST)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, w->mix,
+            "attention in windows of %lld of %lld tokens: hardware attends to all tokens under a "
+            "bias "
+            "for each of %lld heads, each query and key, here %lld numbers; %d are supported. Take "
+            "a "
+            "smaller image, or a later stage (--loop NAME)",
+            (long long)w->keys, (long long)w->t, (long long)w->heads, (long long)numbers,
+            MLO_WINDOW_MOST);
+    if (!g->told)
+        mlo_inform(m,
+            "%s: attention in windows of %lld of %lld tokens becomes attention to all of them, the "
+            "others hidden: %.3g times the products, and %lld bytes of biases in each layer",
+            mlo_node_name(w->mix), (long long)w->keys, (long long)w->t,
+            (double)w->t / (double)w->keys, (long long)(2 * numbers));
+    g->told = 1;
+    return 0;
+}
+
+/* The twin of heads that are joined behind an attention in windows, or over tokens that have moved. NULL:
+ * it is none. */
+static const char *mlo_moved_attention(
+    mlo_mover *g, mlo_expansion *x, mlo_node *mix, const mlo_chain *c) {
+    mlo_windows w;
+    int32_t *place;
+    if (!mlo_windows_of(g, x, mix, &w, c, &place)) return NULL;
+    int moved = w.views > w.heads;
+    for (int k = 0; k < 3; k++) moved |= w.order[k]->moved;
+    if (mlo_is_batch(g, w.views / w.heads)) return NULL;
+    int32_t *at = moved ? mlo_window_rows(g->in.m, &w, place) : NULL;
+    if (!at || mlo_windows_fit(g, &w)) return NULL;
+    const char *mask = mlo_window_mask(x, &w);
+    if (!mask) return NULL;
+    const char *twin = mlo_window_attention(x, &w, mask);
+    return mlo_order_put(g, x->n->output[0], twin, w.t, w.heads * w.width[2], at) ? twin : NULL;
+}
+
+/* ---- the walk ------------------------------------------------------------- */
+
+/* A node that moves elements: whole tokens of one value, or heads behind an attention. Gives the result
+ * an order if it has another one than its source or that has a twin. */
+static void mlo_moved_layout(mlo_mover *g, mlo_expansion *x) {
+    mlo *m = g->in.m;
+    const mlo_node *n = x->n;
+    mlo_chain c;
+    const char *source = mlo_chain_walk(&g->in, n->output[0], &c, NULL);
+    mlo_node *made = mlo_made_by(&g->in, source);
+    if (n->n_output != 1 || c.n_rounding || !c.n) return;
+    if (mlo_is_inner_product(&g->in, made) && mlo_moved_attention(g, x, made, &c)) return;
+    const mlo_form f = mlo_body_form(&g->in, source);
+    const int64_t t = mlo_tokens_of(&f), channels = mlo_last_dim(&f);
+    mlo_array *map = t > 0 ? mlo_index_map(&g->in, source, &c) : NULL;
+    int32_t *at = map ? mlo_rows_of(m, map, t * channels, channels) : NULL;
+    mlo_array_free(m, map);
+    if (!at || (!mlo_is_moved(g, source) && mlo_is_home(at, t))) return;
+    const mlo_order *o = mlo_order_of(g, x, source);
+    for (int64_t i = 0; o && i < t; i++) at[i] = o->at[at[i]];
+    if (o) mlo_order_put(g, n->output[0], o->twin, t, channels, at);
+}
+
+/* A node of the old body: it stays, and its twin with it; where its tokens are home again it is made of the
+ * twin. */
+static int mlo_moved_node(mlo_mover *g, mlo_node *n) {
+    mlo *m = g->in.m;
+    mlo_expansion x = { m, g->in.body, n, mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
+    const int carried = mlo_is_carried(&g->in, n->output[0]);
+    if (carried && mlo_is_layout(n))
+        mlo_moved_layout(g, &x);
+    else if (carried)
+        mlo_moved_tokens(g, &x);
+    const mlo_order *o = mlo_order_known(g, n->output[0]);
+    const mlo_form f = mlo_body_form(&g->in, n->output[0]);
+    const int back = o && !o->moved;
+    if (back) mlo_x_out(&x, 0, mlo_x_reshape(&x, o->twin, f.dims, (size_t)f.rank));
+    g->changed |= o != NULL;
+    if (!back && !MLO_PUSH(m, g->list, g->n, n)) return mlo_failed(m);
+    for (size_t i = 0; i < x.n_made; i++)
+        if (!MLO_PUSH(m, g->list, g->n, x.made[i])) return mlo_failed(m);
+    return mlo_failed(m);
+}
+
+/* *changed: were there tokens that moved? */
+static int mlo_respell_moved(mlo *m, mlo_scan *scan, int *changed) {
+    mlo_mover g;
+    memset(&g, 0, sizeof g);
+    MLO_TRY(mlo_inside_of(m, scan, &g.in));
+    for (size_t i = 0; i < scan->body->n_node; i++)
+        MLO_TRY(mlo_moved_node(&g, scan->body->node[i]));
+    *changed = g.changed;
+    if (!g.changed) return 0;
+    scan->body->node = g.list;
+    scan->body->n_node = g.n;
+    MLO_TRY(mlo_index(m, m->model->graph));
+    MLO_TRY(mlo_drop_dead(m, scan->body));
+    MLO_TRY(mlo_index(m, m->model->graph));
+    return mlo_infer(m);
+}
+
 /* ======== src/integer/respell.c ======== */
 /* respell: rewrites what exporters spell in many ways into one spelling, inside a loop body.
  *
@@ -24623,7 +25489,7 @@ static int mlo_respell_grid(mlo *m, mlo_scan *scan) {
  * out: the same function in the spelling that recognise.c reads; dead nodes are gone, the index and
  *     the shapes are fresh.
  *
- * The rules are in respell_linear.c, respell_rotary.c and respell_norm.c, those about masks here; all
+ * The rules are in respell_linear.c, respell_rotary.c, respell_norm.c and respell_moved.c, those about masks here; all
  * of them are in the table at the end. To add a spelling, add a rule there and a case in
  * tests/test_spellings.py.
  *
@@ -24723,7 +25589,7 @@ static void mlo_respell_masks_apart(mlo_respeller *r, mlo_expansion *x) {
 static void (*const mlo_respellings[])(mlo_respeller *r, mlo_expansion *x) = { mlo_respell_where,
     mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks, mlo_respell_masks_apart,
     mlo_respell_turned, mlo_respell_spread, mlo_respell_packed, mlo_respell_parts, mlo_respell_norm,
-    mlo_respell_deviation, mlo_respell_head_norm, mlo_respell_factor };
+    mlo_respell_deviation, mlo_respell_head_norm, mlo_respell_factor, mlo_respell_joined };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 
 /* One walk, the last node first, so that a norm is found from its end; what it took in is not
@@ -24755,8 +25621,7 @@ static int mlo_respell_walk(mlo_respeller *r, size_t *changed) {
 }
 
 /* Respells a loop's body until no rule finds anything. */
-static int mlo_respell(mlo *m, mlo_scan *scan) {
-    MLO_TRY(mlo_respell_grid(m, scan));
+static int mlo_respell_rules(mlo *m, mlo_scan *scan) {
     for (int i = 0; i < 8; i++) {
         mlo_respeller r;
         size_t changed = 0;
@@ -24770,6 +25635,14 @@ static int mlo_respell(mlo *m, mlo_scan *scan) {
         MLO_TRY(mlo_infer(m));
     }
     return 0;
+}
+
+static int mlo_respell(mlo *m, mlo_scan *scan) {
+    int moved = 0;
+    MLO_TRY(mlo_respell_grid(m, scan));
+    MLO_TRY(mlo_respell_rules(m, scan));
+    MLO_TRY(mlo_respell_moved(m, scan, &moved));
+    return moved ? mlo_respell_rules(m, scan) : 0;
 }
 
 /* ======== src/integer/symbol.c ======== */
@@ -25864,7 +26737,10 @@ typedef struct {
     int64_t heads; /* rotary; attention: of queries */
     int64_t kv_heads; /* attention: of keys and values */
     double scale; /* attention: what scores are multiplied by; gate: what the product is */
+    double *steep; /* attention: [iteration]: what scores are multiplied by beside that, or NULL */
+    double *cap; /* attention: [iteration]: what a soft cap limits them to, NULL: nothing does */
     const char *mask; /* attention: the additive mask's name, NULL for none */
+    int crossed; /* attention: keys and values come from the memory */
     double mask_scale; /* attention: what the mask is multiplied by, once it is added */
     mlo_sight sight; /* attention: what the mask hides by place */
     int64_t tokens; /* attention, window: of a frame */
@@ -25918,6 +26794,7 @@ typedef struct mlo_recogniser {
     size_t left_out; /* roundings that no integer form of ours has */
     int raw_result; /* as `raw`, of the carried output */
     int64_t tokens; /* of a frame, as attention sees it; 0: there is none */
+    int64_t keys; /* of a frame of the memory; 0: there is none */
     int depth;
 } mlo_recogniser;
 
@@ -25995,6 +26872,25 @@ static int mlo_reads_rounded(mlo_recogniser *r, const char *name) {
     return 1;
 }
 
+/* Tokens of the memory meet those of the loop's own stream in attention alone, and the memory itself is
+ * what linear layers read: it goes through no residual stream. 0: so it is. */
+static int mlo_cannot_mix(mlo_recogniser *r, const mlo_sublayer *b) {
+    int memory = 0;
+    for (int i = 0; i < b->n_in; i++) {
+        memory += mlo_is_memory(&r->in, b->in[i]);
+        if (b->in[i] == r->in.memory && b->kind != MLO_LINEAR)
+            return mlo_fail(r->m, MLO_E_UNSUPPORTED, b->node,
+                "'%s', which comes from around the loop, is read by a layer as it is; hardware has "
+                "linear layers (keys and values) read it",
+                r->in.memory);
+    }
+    if (!memory || memory == b->n_in || (b->kind == MLO_ATTENTION && b->crossed)) return 0;
+    return mlo_fail(r->m, MLO_E_UNSUPPORTED, b->node,
+        "tokens of '%s', which comes from around the loop, meet the loop's own outside of keys and "
+        "values",
+        r->in.memory);
+}
+
 /* Recognises the block's inputs first, then enters it: topological order by construction. */
 static const char *mlo_block_finish(mlo_recogniser *r, mlo_sublayer *b) {
     if (!b) return NULL;
@@ -26002,6 +26898,7 @@ static const char *mlo_block_finish(mlo_recogniser *r, mlo_sublayer *b) {
         b->raw[i] = b->kind != MLO_ATTENTION && !mlo_reads_rounded(r, b->in[i]);
         if (!(b->in[i] = mlo_block_of(r, b->in[i]))) return NULL;
     }
+    if (mlo_cannot_mix(r, b)) return NULL;
     if (!MLO_PUSH(r->m, r->block, r->n_block, b)
         || mlo_map_put(r->m, &r->done, b->out, (void *)(uintptr_t)b->out))
         return NULL;
@@ -26115,6 +27012,8 @@ static int mlo_recognise(mlo *m, const mlo_scan *scan, const mlo_sublayer_kind *
         if (mlo_map_put(
                 m, &r->done, r->body->input[i]->name, (void *)(uintptr_t)r->body->input[i]->name))
             return mlo_failed(m);
+    if (r->in.memory && mlo_map_put(m, &r->done, r->in.memory, (void *)(uintptr_t)r->in.memory))
+        return mlo_failed(m);
     r->raw_result = !mlo_reads_rounded(r, r->body->output[0]->name);
     *result = mlo_block_of(r, r->body->output[0]->name);
     return *result ? mlo_given_carried(r, *result) : mlo_failed(m);
@@ -26146,6 +27045,7 @@ typedef struct {
     int narrow; /* 1: it is demanded in the width of a matrix operand */
     int wide; /* 1: it is demanded in the width of the residual stream */
     int raw; /* 1: the residual stream carries the value itself, not what it is rounded to */
+    int memory; /* 1: its tokens are the memory's (layout.c) */
     int bits; /* of the narrow form */
     int wide_bits; /* of the wide form */
 
@@ -26195,6 +27095,14 @@ typedef struct {
     int64_t room; /* tokens that there is memory for */
 } mlo_counting;
 
+/* The keys of a stream. */
+typedef struct {
+    const char *mask; /* the float mask that all attentions to them read, NULL for none */
+    const char *bits; /* the boolean value that replaces it */
+    int bad; /* 1: a value was seen in it that is neither 0 nor hugely negative */
+    mlo_counting counting;
+} mlo_keys;
+
 typedef struct mlo_quantizer {
     mlo *m;
     mlo_scan scan;
@@ -26207,11 +27115,7 @@ typedef struct mlo_quantizer {
 
     mlo_node *loop; /* the new Scan */
     mlo_graph *body; /* of it */
-
-    const char *mask; /* the float mask all attentions read, NULL for none */
-    mlo_counting counting;
-    int mask_bad; /* 1: a value was seen in it that is neither 0 nor hugely negative */
-    const char *mask_bits; /* the boolean value that replaces it */
+    mlo_keys keys[2]; /* of the carried value, of the memory */
 
     int64_t samples; /* of the calibration */
     /* what the products may cost in all, relative to operands of --activations bits */
@@ -26241,6 +27145,7 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
     s->name = name;
     s->given = (mlo_given *)mlo_map_get(&q->r.given, name);
     s->channels = f.dims[f.rank - 1];
+    s->memory = mlo_is_memory(&q->r.in, name);
     s->bits = q->activations;
     s->wide_bits = q->residual;
     double **const iteration[] = { &s->rows, &s->most, &s->inverse, &s->wide_scale,
@@ -26275,10 +27180,10 @@ static int mlo_counts(const mlo_counting *k, int64_t rows, int64_t i) {
     return k->tokens != rows || k->kept[i];
 }
 
-static void mlo_mask_see(mlo_quantizer *q, const mlo_array *a) {
+static void mlo_mask_see(mlo_keys *k, const mlo_array *a) {
     const float *x = (const float *)a->data;
     for (int64_t i = 0, n = mlo_array_count(a); a->dtype == MLO_FLOAT && i < n; i++)
-        if (!(x[i] == 0 || x[i] <= -10000.0f)) q->mask_bad = 1;
+        if (!(x[i] == 0 || x[i] <= -10000.0f)) k->bad = 1;
 }
 
 /* The signal for an observed value; NULL when the value is none of the loop's. */
@@ -26294,9 +27199,16 @@ static mlo_signal *mlo_signal_seen(const mlo_quantizer *q, const mlo_graph *g, i
 static int mlo_calibrate_see(
     void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_quantizer *q = (mlo_quantizer *)user;
-    if (q->mask && name == q->mask) {
-        mlo_mask_see(q, a);
-        MLO_TRY(mlo_counting_see(q->m, &q->counting, a));
+    for (int k = 0; k < 2; k++)
+        if (q->keys[k].mask && name == q->keys[k].mask) {
+            mlo_mask_see(&q->keys[k], a);
+            MLO_TRY(mlo_counting_see(q->m, &q->keys[k].counting, a));
+        }
+    /* the memory is the same in all iterations */
+    if (name == q->r.in.memory && g != q->scan.body) {
+        for (int64_t i = 0; i < q->scan.iterations; i++)
+            MLO_TRY(mlo_calibrate_see(user, q->scan.body, i, name, a));
+        return 0;
     }
     mlo_signal *s = mlo_signal_seen(q, g, iteration, name, a);
     if (!s) return 0;
@@ -26310,7 +27222,7 @@ static int mlo_calibrate_see(
     for (int64_t i = 0; i < rows; i++, x += s->channels) {
         double power = 0;
         int first = s->rows[iteration] < 1;
-        if (!mlo_counts(&q->counting, rows, i)) continue;
+        if (!mlo_counts(&q->keys[s->memory].counting, rows, i)) continue;
         for (int64_t c = 0; c < s->channels; c++) {
             double v = (double)x[c];
             if (v < low[c] || first) low[c] = v;
@@ -26359,13 +27271,21 @@ static double mlo_rounded(const mlo_signal *s, int64_t iteration, int64_t c, dou
 static int mlo_drift_see(
     void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_quantizer *q = (mlo_quantizer *)user;
-    if (q->mask && name == q->mask) return mlo_counting_see(q->m, &q->counting, a);
+    for (int k = 0; k < 2; k++)
+        if (q->keys[k].mask && name == q->keys[k].mask)
+            MLO_TRY(mlo_counting_see(q->m, &q->keys[k].counting, a));
+    if (name == q->r.in.memory && g != q->scan.body) {
+        for (int64_t i = 0; i < q->scan.iterations; i++)
+            MLO_TRY(mlo_drift_see(user, q->scan.body, i, name, a));
+        return 0;
+    }
     mlo_signal *s = mlo_signal_seen(q, g, iteration, name, a);
     if (!s || !s->narrow) return 0;
     const float *x = (const float *)a->data;
     int64_t rows = mlo_array_count(a) / s->channels;
     for (int64_t i = 0; i < rows; i++, x += s->channels)
-        for (int64_t c = 0; c < s->channels && mlo_counts(&q->counting, rows, i); c++)
+        for (int64_t c = 0; c < s->channels && mlo_counts(&q->keys[s->memory].counting, rows, i);
+            c++)
             s->drift[iteration * s->channels + c] +=
                 (mlo_rounded(s, iteration, c, (double)x[c]) - (double)x[c]) / s->rows[iteration];
     return 0;
@@ -26559,20 +27479,29 @@ static int mlo_sample_run(mlo *m, int64_t k, const mlo_observer *see) {
     return mlo_failed(m);
 }
 
-/* ... on samples 0, 1, ... */
-static int mlo_samples_run(mlo *m, int64_t samples, const mlo_observer *see) {
-    for (int64_t k = 0; k < samples && !m->error.code; k++) mlo_sample_run(m, k, see);
-    return mlo_failed(m);
+typedef int (*mlo_value_seen)(
+    void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *value);
+
+/* Who observes a model sees what nodes make: a memory that is an input of the model is shown here. */
+static int mlo_show_memory(mlo_quantizer *q, int64_t k, mlo_value_seen what) {
+    const mlo_value *v = q->r.in.memory ? mlo_value_of(q->scan.outer, q->r.in.memory) : NULL;
+    size_t n;
+    if (!v || v->producer) return 0;
+    mlo_array **in = mlo_sample_inputs(q->m, k, &n);
+    for (size_t i = 0; in && i < n && !q->m->error.code; i++)
+        if (mlo_eq(in[i]->name, q->r.in.memory)) what(q, q->scan.outer, -1, q->r.in.memory, in[i]);
+    mlo_sample_free(q->m, in, n);
+    return mlo_failed(q->m);
 }
 
 /* The float model on every sample there is. */
-static int mlo_calibrate_run(mlo_quantizer *q,
-    int (*what)(void *user, const mlo_graph *g, int64_t iteration, const char *name,
-        const mlo_array *value)) {
+static int mlo_calibrate_run(mlo_quantizer *q, mlo_value_seen what) {
     mlo *m = q->m;
     if (mlo_calib_check(m, m->model->graph, &q->samples)) return mlo_failed(m);
     mlo_observer see = { q, what };
-    return mlo_samples_run(m, q->samples, &see);
+    for (int64_t k = 0; k < q->samples && !m->error.code; k++)
+        if (!mlo_show_memory(q, k, what)) mlo_sample_run(m, k, &see);
+    return mlo_failed(m);
 }
 
 /* ======== src/integer/said.c ======== */
@@ -26680,7 +27609,6 @@ static int mlo_say_round(
     const size_t n = m->model->graph->n_output;
     mlo_array **out = (mlo_array **)mlo_scratch(m, n, sizeof *out);
     if (!out) return mlo_failed(m);
-    for (size_t i = 0; i < n; i++) out[i] = NULL;
     mlo_run_model(m, inputs, d->n, NULL, out);
     for (int64_t t = 1; t < d->tokens && !m->error.code; t++)
         mlo_set_element(&inputs[0], t,
@@ -27717,12 +28645,22 @@ static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
     return 0;
 }
 
+/* The memory is made once, so all iterations read it in the steps of the first one. */
+static void mlo_unite_memory(mlo_quantizer *q, mlo_signal *s) {
+    for (int64_t at = s->channels; at < q->scan.iterations * s->channels; at++) {
+        s->narrow_scale[at / s->channels] = s->narrow_scale[0];
+        s->zero[at] = s->zero[at % s->channels];
+        if (s->shape) s->shape[at] = s->shape[at % s->channels];
+    }
+}
+
 static int mlo_fit_all(mlo_quantizer *q) {
     for (size_t k = 0; k < q->n_signals; k++) {
         mlo_signal *s = q->signals[k];
         if ((s->narrow || mlo_widened(q, s)) && !(s->maker && s->maker->card->scales)
             && mlo_narrow_scales(q, s))
             return mlo_failed(q->m);
+        if (s->name == q->r.in.memory) mlo_unite_memory(q, s);
     }
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
@@ -28111,6 +29049,9 @@ static int mlo_narrow(mlo_quantizer *q, const mlo_sublayer *b, const char *name,
     mlo *m = q->m;
     mlo_channel_words w;
     s->narrow_name = mlo_format(m, "%s_8", name);
+    /* the model may have that name outside: layer_norm and layer_norm_8 */
+    if (mlo_value_of(q->scan.outer, s->narrow_name))
+        s->narrow_name = mlo_format(m, "%s_narrow", name);
     if (m->error.code || mlo_channel_parameters(q, s->narrow_name, s->channels, &w))
         return mlo_failed(m);
     mlo_node *n = mlo_kernel_node(
@@ -29310,12 +30251,41 @@ static mlo_node *mlo_softmax_of(mlo_recogniser *r, const char *name, mlo_given *
     return NULL;
 }
 
+/* Scores are multiplied (or divided) by a number that each iteration has of its own. */
+static int mlo_steepen(mlo_recogniser *r, mlo_sublayer *b, const char *number, int divided) {
+    const size_t n = (size_t)r->scan->iterations;
+    if (!b->steep) {
+        b->steep = MLO_NEW_N(r->m, double, n);
+        for (size_t i = 0; b->steep && i < n; i++) b->steep[i] = 1;
+    }
+    for (size_t i = 0; b->steep && i < n; i++) {
+        const double x = mlo_parameter_number(r->m, r->scan, r->body, number, (int64_t)i);
+        b->steep[i] *= divided ? 1 / x : x;
+    }
+    return mlo_failed(r->m);
+}
+
+/* Scores go through a tanh: what that is multiplied by is their cap. 0: it is none. */
+static int mlo_under_cap(mlo_recogniser *r, mlo_sublayer *b) {
+    const size_t n = (size_t)r->scan->iterations;
+    double *cap = b->cap ? NULL : MLO_NEW_N(r->m, double, n);
+    for (size_t i = 0; cap && i < n; i++) {
+        cap[i] = b->scale * (b->steep ? b->steep[i] : 1);
+        if (!(cap[i] > 0)) return 0;
+    }
+    b->cap = cap;
+    b->steep = NULL;
+    b->scale = 1;
+    return cap != NULL;
+}
+
 /* Refuses what a softmax is over, p (NULL: nothing of the body), in a person's words. */
-static void mlo_cannot_score(mlo_recogniser *r, const mlo_node *softmax, const mlo_node *p) {
+static void mlo_cannot_score(
+    mlo_recogniser *r, const mlo_node *softmax, const mlo_node *p, int cap) {
     if (mlo_is(p, "Tanh"))
-        mlo_cannot(r, p,
-            "attention scores under a soft cap, c tanh(s / c); export without it (transformers: "
-            "attn_logit_softcapping=None), which changes little where scores are small beside c");
+        mlo_cannot(r, p, "a soft cap of attention scores, c tanh(s / c), whose c is not above 0");
+    else if (cap && mlo_is(p, "Add"))
+        mlo_cannot(r, p, "a mask or a bias that attention scores get before their soft cap");
     else
         mlo_cannot(r, softmax, "a softmax over something that is not scale * q k^T + mask");
 }
@@ -29333,19 +30303,25 @@ static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *
         int first = mlo_is_carried(&r->in, p->input[0]);
         const char *other = p->n_input > 1 ? p->input[first ? 1 : 0] : NULL;
         name = p->input[first ? 0 : 1];
-        if (mlo_is(p, "Add") && !mlo_is_carried(&r->in, other) && !b->mask) {
+        if (mlo_is(p, "Add") && !mlo_is_carried(&r->in, other) && !b->mask && !b->cap
+            && !b->steep) {
             b->mask = other;
             b->mask_scale = b->scale;
         } else if (mlo_is(p, "Mul") && mlo_scalar(&r->in, other, &x))
             b->scale *= x;
         else if (mlo_is(p, "Div") && first && mlo_scalar(&r->in, other, &x))
             b->scale /= x;
+        else if ((mlo_is(p, "Mul") || (mlo_is(p, "Div") && first))
+            && mlo_is_number(&r->in, other)) {
+            if (mlo_steepen(r, b, other, mlo_is(p, "Div"))) return NULL;
+        } else if (mlo_is(p, "Tanh") && mlo_under_cap(r, b))
+            name = p->input[0];
         else if (mlo_keeps_rows(r, p))
             name = p->input[0];
         else
             break;
     }
-    mlo_cannot_score(r, softmax, p);
+    mlo_cannot_score(r, softmax, p, b->cap != NULL);
     return NULL;
 }
 
@@ -29407,15 +30383,18 @@ static const char *mlo_block_attention(
             &r->in, i < 2 ? scores->input[i] : mix->input[1], &chain[i], i < 2 ? &scale[i] : NULL);
     b->scale *= scale[0] * scale[1];
     b->n_in = 3;
-    b->tokens = r->tokens = tk;
-    if (tq != tk)
-        return mlo_cannot(
-            r, scores, "attention between sequences of two lengths (cross-attention, or a cache)");
+    b->tokens = tk;
+    b->crossed = mlo_is_memory(&r->in, b->in[1]) && mlo_is_memory(&r->in, b->in[2])
+        && !mlo_is_memory(&r->in, b->in[0]);
+    if (tq != tk && !b->crossed)
+        return mlo_cannot(r, scores, "attention between sequences of two lengths (a cache)");
+    r->tokens = tq;
+    if (b->crossed) r->keys = tk;
     static const char *const what[] = { "queries", "keys", "values" };
     int64_t shared = mlo_shared_by(r, b->in[1], b->heads, d);
     b->kv_heads = b->heads / shared;
     for (int i = 0; i < 3; i++) {
-        const mlo_heads at = { tk, b->heads, d, i == 1 };
+        const mlo_heads at = { i ? tk : tq, b->heads, d, i == 1 };
         if (mlo_is_heads(r, b->in[i], &chain[i], &at, i ? shared : 1)) continue;
         return mlo_cannot_attend(r, i < 2 ? scores : mix, scores,
             mlo_format(r->m, "%s that are not laid out as heads of the token's channels", what[i]));
@@ -29434,7 +30413,7 @@ static const char *mlo_block_attention(
     return mlo_chain_note(r, out, joined, 1) ? NULL : out;
 }
 
-/* Does the attention mix values that come from outside of the loop (cross attention)? */
+/* Does the attention mix values that come from outside of the loop, not through a projection? */
 static int mlo_is_crossed(mlo_recogniser *r, const mlo_node *mix) {
     mlo_given *given = NULL;
     return mlo_is_carried(&r->in, mix->input[0])
@@ -29450,10 +30429,11 @@ static const char *mlo_recognise_attention(
     const int own = mlo_is(n, "MatMul") && mlo_is_carried(&r->in, n->input[1]);
     *is = own || (n != behind && mlo_is(n, "MatMul") && mlo_is_crossed(r, n));
     if (!*is) return NULL;
-    return own ? mlo_block_attention(r, n, name, &chain)
-               : mlo_cannot(r, n,
-                     "cross-attention: keys and values that come from another stream (an "
-                     "encoder's output)");
+    return own
+        ? mlo_block_attention(r, n, name, &chain)
+        : mlo_cannot(r, n,
+              "cross-attention to keys and values that no layer of the loop projects from an "
+              "encoder's output (a cache of them: export with use_cache=False)");
 }
 
 /* ---- what is given -------------------------------------------------------- */
@@ -29515,25 +30495,39 @@ static int mlo_given_of_attention(mlo_quantizer *q, mlo_sublayer *b) {
 
 /* ---- masks ---------------------------------------------------------------- */
 
-/* An attention with a bias rounds neither scores nor probabilities as a source does. */
-static void mlo_settle_bias(mlo_quantizer *q, mlo_sublayer *b) {
-    if (!b->sight.bias.number) return;
+/* An attention with a bias or a soft cap rounds neither scores nor probabilities as a source does, and
+ * has one of them. */
+static int mlo_settle_scores(mlo_quantizer *q, mlo_sublayer *b) {
+    if (!b->sight.bias.number && !b->cap && !b->steep) return 0;
     q->r.left_out += (size_t)((b->probs_given != NULL) + (b->scores_given != NULL));
     b->probs_given = b->scores_given = NULL;
+    if (!b->sight.bias.number || !b->cap) return 0;
+    return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+        "attention scores under a soft cap that get a bias: behind a cap keys are hidden, no more");
 }
 
-/* The masks of all attentions become what they hide by place, and one number per key in front of
- * the loop, which is q's. */
-static int mlo_settle_masks(mlo_quantizer *q, mlo_tracer *t, int64_t *own) {
+/* Between two sequences places say nothing. */
+static int mlo_check_sight(mlo_quantizer *q, const mlo_sublayer *b) {
+    if (!b->crossed || !(b->sight.causal || b->sight.band || b->sight.bias.number)) return 0;
+    return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+        "a mask or bias '%s' of queries' and keys' places between two sequences; hardware hides "
+        "keys of an encoder's output by one bit each",
+        b->mask);
+}
+
+/* The masks of all attentions to one stream's keys (crossed: the memory's) become what they hide by
+ * place, and one number per key in front of the loop, which is q's. */
+static int mlo_settle_masks(mlo_quantizer *q, mlo_tracer *t, int crossed, int64_t *own) {
     const mlo_sublayer *bare = NULL, *masked = NULL;
     for (size_t i = 0; i < q->r.n_block; i++) {
         mlo_sublayer *b = q->r.block[i];
         const char *mask = b->mask;
-        if (b->kind != MLO_ATTENTION) continue;
+        if (b->kind != MLO_ATTENTION || b->crossed != crossed) continue;
         if (mask && mlo_key_mask(t, &q->scan, b->node, b->tokens, b->heads, own, &b->sight, &mask))
             return mlo_failed(q->m);
-        if (mask && !q->mask) q->mask = mask;
-        mlo_settle_bias(q, b);
+        if (mask && !q->keys[crossed].mask) q->keys[crossed].mask = mask;
+        MLO_TRY(mlo_check_sight(q, b));
+        MLO_TRY(mlo_settle_scores(q, b));
         *(mask ? &masked : &bare) = b;
     }
     if (bare && masked)
@@ -29545,13 +30539,16 @@ static int mlo_settle_masks(mlo_quantizer *q, mlo_tracer *t, int64_t *own) {
 }
 
 static int mlo_settle_mask(mlo_quantizer *q) {
-    mlo_tracer t;
-    int64_t *own = (int64_t *)mlo_scratch(q->m, (size_t)q->r.tokens + 1, sizeof *own);
-    if (!own) return mlo_failed(q->m);
-    for (int64_t j = 0; j <= q->r.tokens; j++) own[j] = -1;
-    if (!mlo_trace_begin(q->m, &q->scan, &t)) mlo_settle_masks(q, &t, own);
-    mlo_trace_end(&t);
-    mlo_scratch_free(q->m, own);
+    const int64_t keys[] = { q->r.tokens, q->r.keys };
+    for (int k = 0; k < 2 && !q->m->error.code; k++) {
+        mlo_tracer t;
+        int64_t *own = (int64_t *)mlo_scratch(q->m, (size_t)keys[k] + 1, sizeof *own);
+        if (!own) return mlo_failed(q->m);
+        for (int64_t j = 0; j <= keys[k]; j++) own[j] = -1;
+        if (!mlo_trace_begin(q->m, &q->scan, &t)) mlo_settle_masks(q, &t, k, own);
+        mlo_trace_end(&t);
+        mlo_scratch_free(q->m, own);
+    }
     return mlo_failed(q->m);
 }
 
@@ -29773,14 +30770,15 @@ static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
 /* ---- making it ------------------------------------------------------------ */
 
 /* Computes the constants of one iteration: see kernels/attention.c. score: what one unit of q k is
- * in the softmax; v, y: the steps of the values and of the result. */
+ * in the softmax, or in the tanh of a cap; v, y: the steps of the values and of the result. */
 static void mlo_attention_numbers(
     const mlo_sublayer *b, int64_t i, int lt, double score, double v, double y, int32_t *p) {
     const mlo_given *w = b->probs_given, *s = w ? b->scores_given : NULL;
     const double octave = 1.4426950408889634;
+    const double unit = s ? s->scale[i] : b->cap ? b->cap[i] / MLO_CAP_MOST : score;
     int64_t mult[4] = { 0 };
     int shift[4] = { 0 };
-    mlo_fixed((s ? s->scale[i] : score) * octave * (w ? 4096 : 64), 40, &mult[0], &shift[0]);
+    mlo_fixed(unit * octave * (w ? 4096 : 64), 40, &mult[0], &shift[0]);
     if (w)
         mlo_fixed(v * w->scale[i] / y, 62, &mult[1], &shift[1]);
     else {
@@ -29791,8 +30789,9 @@ static void mlo_attention_numbers(
         mlo_fixed(1 / w->scale[i], 62 - lt - 18, &mult[2], &shift[2]);
         shift[2] += lt + 18;
     }
+    if (b->cap) mlo_fixed(8192 * score, 40, &mult[2], &shift[2]);
     if (s) mlo_fixed_to(score / s->scale[i], 18, 40, &mult[3], &shift[3]);
-    for (int k = 0; k < (s ? 4 : w ? 3 : 2); k++) {
+    for (int k = 0; k < (s ? 4 : w || b->cap ? 3 : 2); k++) {
         int at = 2 * k + (k == 3);
         p[at] = (int32_t)mult[k];
         p[at + 1] = shift[k];
@@ -29804,7 +30803,7 @@ static void mlo_attention_numbers(
 /* What one unit of q k is in the softmax, in iteration i. */
 static double mlo_score_step(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
     return mlo_signal_of(q, b->in[0])->narrow_scale[i] * mlo_signal_of(q, b->in[1])->narrow_scale[i]
-        * fabs(b->scale);
+        * fabs(b->scale) * (b->steep ? b->steep[i] : 1);
 }
 
 /* How a bias becomes integers in one iteration. */
@@ -29885,12 +30884,13 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_form f = mlo_body_form(&q->r.in, b->in[1]);
     int lt = mlo_clog2(mlo_form_count(&f) / f.dims[f.rank - 1]);
     const char *p = mlo_format(m, "%s_p", b->out);
-    const int64_t count = b->probs_given ? b->scores_given ? 10 : 7 : 4;
+    const int64_t count = b->probs_given ? b->scores_given ? 10 : 7 : b->cap ? 6 : 4;
     const int64_t all = count + 2 * b->sight.band;
     int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &all) : NULL;
     mlo_node *n = data ? mlo_kernel_node(q,
                              b->sight.bias.number ? &mlo_attention_bias_kernel
                                  : count == 4     ? &mlo_attention_kernel
+                                 : count == 6     ? &mlo_attention_cap_kernel
                                  : count == 7     ? &mlo_attention_probs_kernel
                                                   : &mlo_attention_rounded_kernel,
                              b, b->out, made.type, made.bits, made.scale)
@@ -29912,8 +30912,8 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
         return mlo_fail(
             m, MLO_E_UNSUPPORTED, b->node, "attention scores with a negative scale %g", b->scale);
     const char *bias = b->sight.bias.number ? mlo_quantize_bias(q, b, n) : NULL;
-    const char *in[] = { s[0]->narrow_name, s[1]->narrow_name, s[2]->narrow_name, q->mask_bits, p,
-        bias };
+    const char *in[] = { s[0]->narrow_name, s[1]->narrow_name, s[2]->narrow_name,
+        q->keys[b->crossed].bits, p, bias };
     if (m->error.code || mlo_inputs(m, n, in, bias ? 6 : 5)) return mlo_failed(m);
     return mlo_narrow(q, b, b->out, y);
 }
@@ -30585,64 +31585,68 @@ static const mlo_sublayer_kind mlo_gate_sublayer = {
 
 /* ---- the mask ------------------------------------------------------------- */
 
-/* A boolean [frames, tokens] value in the outer graph, true where a key counts. Without a mask: a
- * constant of ones. */
-static int mlo_quantize_mask(mlo_quantizer *q, mlo_graph *before, int64_t tokens) {
+/* A boolean [frames, tokens] value k->bits in the outer graph, true where a key counts. Without a mask:
+ * a constant of ones. */
+static int mlo_quantize_mask(
+    mlo_quantizer *q, const mlo_keys *k, mlo_graph *before, int64_t tokens) {
     mlo *m = q->m;
-    mlo_value *v = mlo_value_of(q->scan.outer, q->mask);
+    mlo_value *v = mlo_value_of(q->scan.outer, k->mask);
     mlo_form f = mlo_form_of(v);
-    q->mask_bits = mlo_intern(m, "mlo_mask");
-    if (!q->mask_bits) return mlo_failed(m);
-    if (!q->mask) {
+    if (!k->mask) {
         const int64_t dims[] = { 1, tokens };
         char *ones = (char *)mlo_alloc(m, (size_t)tokens, 1);
         if (!ones) return mlo_failed(m);
         memset(ones, 1, (size_t)tokens);
-        return mlo_graph_init(m, q->scan.outer,
-            mlo_tensor_new(m, "mlo_mask", MLO_BOOL, dims, 2, ones, (size_t)tokens));
+        return mlo_graph_init(
+            m, q->scan.outer, mlo_tensor_new(m, k->bits, MLO_BOOL, dims, 2, ones, (size_t)tokens));
     }
     if (!v || mlo_form_count(&f) != tokens)
-        return mlo_fail_at(m, MLO_E_BUG, q->mask, "a mask of %lld keys for %lld tokens",
+        return mlo_fail_at(m, MLO_E_BUG, k->mask, "a mask of %lld keys for %lld tokens",
             (long long)mlo_form_count(&f), (long long)tokens);
-    if (q->mask_bad)
-        return mlo_fail_at(m, MLO_E_UNSUPPORTED, q->mask,
+    if (k->bad)
+        return mlo_fail_at(m, MLO_E_UNSUPPORTED, k->mask,
             "an additive attention bias: calibration saw values that are neither 0 nor below "
             "-10000; only masks are supported");
     static const float limit = -10000.0f;
     static const int64_t shape[] = { 1, -1 };
     const int64_t two = 2;
-    mlo_node *compare = mlo_node_new(m, "Greater", "mlo_mask_compare");
-    mlo_node *reshape = mlo_node_new(m, "Reshape", "mlo_mask_reshape");
-    const char *in[] = { q->mask, "mlo_mask_limit" };
-    const char *in2[] = { "mlo_mask_keys", "mlo_mask_shape" };
-    if (mlo_graph_init(m, q->scan.outer,
-            mlo_tensor_new(m, "mlo_mask_limit", MLO_FLOAT, NULL, 0, &limit, sizeof limit))
-        || mlo_graph_init(m, q->scan.outer,
-            mlo_tensor_new(m, "mlo_mask_shape", MLO_INT64, &two, 1, shape, sizeof shape))
-        || mlo_inputs(m, compare, in, 2) || mlo_node_output(m, compare, "mlo_mask_keys")
+    const char *below = mlo_format(m, "%s_limit", k->bits);
+    const char *keys = mlo_format(m, "%s_keys", k->bits);
+    const char *row = mlo_format(m, "%s_shape", k->bits);
+    if (m->error.code) return mlo_failed(m);
+    mlo_node *compare = mlo_node_new(m, "Greater", mlo_format(m, "%s_compare", k->bits));
+    mlo_node *reshape = mlo_node_new(m, "Reshape", mlo_format(m, "%s_reshape", k->bits));
+    const char *in[] = { k->mask, below };
+    const char *in2[] = { keys, row };
+    if (m->error.code
+        || mlo_graph_init(
+            m, q->scan.outer, mlo_tensor_new(m, below, MLO_FLOAT, NULL, 0, &limit, sizeof limit))
+        || mlo_graph_init(
+            m, q->scan.outer, mlo_tensor_new(m, row, MLO_INT64, &two, 1, shape, sizeof shape))
+        || mlo_inputs(m, compare, in, 2) || mlo_node_output(m, compare, keys)
         || mlo_graph_add(m, before, compare) || mlo_inputs(m, reshape, in2, 2)
-        || mlo_node_output(m, reshape, "mlo_mask") || mlo_graph_add(m, before, reshape))
+        || mlo_node_output(m, reshape, k->bits) || mlo_graph_add(m, before, reshape))
         return mlo_failed(m);
     return 0;
 }
 
 /* A constant mask: its values are all there is to see. */
-static int mlo_mask_constant(mlo_quantizer *q) {
-    mlo_value *v = q->mask ? mlo_value_of(q->scan.body, q->mask) : NULL;
-    if (!v || v->graph == q->scan.body || !mlo_is_parameter(&q->scan, q->scan.outer, q->mask, 0))
+static int mlo_mask_constant(mlo_quantizer *q, mlo_keys *k) {
+    mlo_value *v = k->mask ? mlo_value_of(q->scan.body, k->mask) : NULL;
+    if (!v || v->graph == q->scan.body || !mlo_is_parameter(&q->scan, q->scan.outer, k->mask, 0))
         return 0;
-    mlo_array *a = mlo_value_array(q->m, &q->scan, q->scan.outer, q->mask, 0, 0);
+    mlo_array *a = mlo_value_array(q->m, &q->scan, q->scan.outer, k->mask, 0, 0);
     if (!a) return mlo_failed(q->m);
     int any = 0;
-    mlo_mask_see(q, a);
-    if (mlo_counting_see(q->m, &q->counting, a)) {
+    mlo_mask_see(k, a);
+    if (mlo_counting_see(q->m, &k->counting, a)) {
         mlo_array_free(q->m, a);
         return mlo_failed(q->m);
     }
     for (int64_t i = 0, n = mlo_array_count(a); a->dtype == MLO_FLOAT && i < n; i++)
         any |= ((float *)a->data)[i] != 0;
     mlo_array_free(q->m, a);
-    if (!any) q->mask = NULL;
+    if (!any) k->mask = NULL;
     return 0;
 }
 
@@ -30671,6 +31675,18 @@ static const mlo_sublayer_kind *const mlo_sublayers[] = {
     NULL,
 };
 
+/* What each iteration gets of the memory's integers: all of them again. */
+static int mlo_memory_node(mlo_quantizer *q) {
+    mlo *m = q->m;
+    mlo_signal *s = mlo_signal_of(q, q->r.in.memory);
+    const char *all = mlo_format(m, "%s_q", s->name);
+    s->narrow_name = mlo_format(m, "%s_again", s->name);
+    if (m->error.code) return mlo_failed(m);
+    mlo_node *n = mlo_kernel_node(
+        q, &mlo_replay_kernel, NULL, s->narrow_name, mlo_narrow_type(s), s->bits, s->narrow_scale);
+    return n ? mlo_node_input(m, n, all) : mlo_failed(m);
+}
+
 /* The new body: the old one's parameters and what is computed from them, then one kernel after the
  * other. */
 static int mlo_quantize_body(mlo_quantizer *q) {
@@ -30689,7 +31705,9 @@ static int mlo_quantize_body(mlo_quantizer *q) {
         if (!mlo_is_carried(&q->r.in, old->node[i]->output[0])
             && mlo_graph_add(m, q->body, old->node[i]))
             return mlo_failed(m);
-    if (mlo_narrow(q, NULL, state->name, mlo_signal_of(q, state->name))) return mlo_failed(m);
+    if (mlo_narrow(q, NULL, state->name, mlo_signal_of(q, state->name))
+        || (q->r.keys && mlo_memory_node(q)))
+        return mlo_failed(m);
     for (size_t i = 0; i < q->r.n_block; i++) {
         const mlo_sublayer *b = q->r.block[i];
         MLO_TRY(b->card->quantize(q, b));
@@ -30700,7 +31718,7 @@ static int mlo_quantize_body(mlo_quantizer *q) {
 
 /* Quantize or Dequantize in the outer graph. */
 static int mlo_edge_node(mlo_quantizer *q, mlo_graph *list, const char *op, const char *in,
-    const char *out, double scale, int bits) {
+    const char *out, double scale, int bits, mlo_dtype to) {
     mlo *m = q->m;
     int64_t hi = ((int64_t)1 << (bits - 1)) - 1;
     float *data = (float *)mlo_alloc(m, 1, sizeof *data);
@@ -30715,7 +31733,7 @@ static int mlo_edge_node(mlo_quantizer *q, mlo_graph *list, const char *op, cons
         || mlo_inputs(m, n, inputs, 2) || mlo_node_output(m, n, out))
         return mlo_failed(m);
     if (mlo_is_kernel(n, MLO_KERNEL_TO_INTEGERS)
-        && (mlo_attr_int(m, n, "to", MLO_INT16) || mlo_attr_int(m, n, "lo", -hi - 1)
+        && (mlo_attr_int(m, n, "to", to) || mlo_attr_int(m, n, "lo", -hi - 1)
             || mlo_attr_int(m, n, "hi", hi)))
         return mlo_failed(m);
     return mlo_graph_add(m, list, n);
@@ -30739,6 +31757,45 @@ static int mlo_reshape_edge(
     return mlo_graph_add(m, list, n);
 }
 
+/* x := op(x, number of each channel) in the outer graph. */
+static int mlo_memory_shift(mlo_quantizer *q, mlo_graph *list, const char *op, const char **x,
+    const char *what, const float *number, int64_t channels) {
+    mlo *m = q->m;
+    const char *to = mlo_format(m, "%s_%s", *x, what), *by = mlo_format(m, "%s_mlo_%s", *x, what);
+    const size_t bytes = (size_t)channels * sizeof *number;
+    float *data = (float *)mlo_alloc(m, (size_t)channels, sizeof *number);
+    mlo_node *n = data && to ? mlo_node_new(m, op, to) : NULL;
+    if (!n || !by) return mlo_failed(m);
+    memcpy(data, number, bytes);
+    const char *in[] = { *x, by };
+    *x = to;
+    return mlo_graph_init(
+               m, q->scan.outer, mlo_tensor_new(m, by, MLO_FLOAT, &channels, 1, data, bytes))
+        || mlo_inputs(m, n, in, 2) || mlo_node_output(m, n, to) || mlo_graph_add(m, list, n);
+}
+
+/* The memory as integers [1, tokens, channels], once, in front of the loop; and its mask. */
+static int mlo_quantize_memory(mlo_quantizer *q, mlo_graph *list) {
+    mlo *m = q->m;
+    mlo_signal *s = mlo_signal_of(q, q->r.in.memory);
+    const mlo_form frame = { MLO_FLOAT, 3, { 1, q->r.keys, s->channels } };
+    const mlo_form f = mlo_form_of(mlo_value_of(q->scan.outer, s->name));
+    const char *x = s->name, *to = mlo_format(m, "%s_q", s->name);
+    if (!to || mlo_quantize_mask(q, &q->keys[1], list, q->r.keys)) return mlo_failed(m);
+    if (f.rank != 3 || f.dims[1] != q->r.keys) {
+        x = mlo_format(m, "%s_frame", s->name);
+        MLO_TRY(mlo_reshape_edge(q, list, s->name, x, &frame));
+    }
+    float *zero = (float *)mlo_scratch(m, (size_t)s->channels, sizeof *zero);
+    for (int64_t c = 0; zero && c < s->channels; c++) zero[c] = (float)s->zero[c];
+    if (zero && !mlo_memory_shift(q, list, "Sub", &x, "centred", zero, s->channels) && s->shape)
+        mlo_memory_shift(q, list, "Div", &x, "shaped", s->shape, s->channels);
+    mlo_scratch_free(m, zero);
+    if (m->error.code) return mlo_failed(m);
+    return mlo_edge_node(q, list, mlo_quantize_kernel.op.name, x, to, s->narrow_scale[0], s->bits,
+        mlo_narrow_type(s));
+}
+
 /* Replaces the old Scan in the outer graph by Quantize, the new Scan, Dequantize. */
 static int mlo_quantize_replace(mlo_quantizer *q) {
     mlo *m = q->m;
@@ -30758,16 +31815,18 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
             if (mlo_graph_add(m, &list, g->node[i])) return mlo_failed(m);
             continue;
         }
-        if (mlo_quantize_mask(q, &list, mlo_tokens_of(&f))) return mlo_failed(m);
+        if (mlo_quantize_mask(q, &q->keys[0], &list, mlo_tokens_of(&f))
+            || (q->r.keys && mlo_quantize_memory(q, &list)))
+            return mlo_failed(m);
         const char *from = framed ? mlo_format(m, "%s_frame", x) : x;
         if (framed) MLO_TRY(mlo_reshape_edge(q, &list, x, from, &frame));
-        if (mlo_edge_node(
-                q, &list, mlo_quantize_kernel.op.name, from, xq, in->wide_scale[0], in->wide_bits)
+        if (mlo_edge_node(q, &list, mlo_quantize_kernel.op.name, from, xq, in->wide_scale[0],
+                in->wide_bits, MLO_INT16)
             || mlo_node_output(m, q->loop, yq) || mlo_graph_add(m, &list, q->loop))
             return mlo_failed(m);
         const char *back = framed ? mlo_format(m, "%s_frame", y) : y;
         MLO_TRY(mlo_edge_node(q, &list, mlo_dequantize_kernel.op.name, yq, back,
-            out->wide_scale[q->scan.iterations - 1], out->wide_bits));
+            out->wide_scale[q->scan.iterations - 1], out->wide_bits, MLO_INT16));
         if (framed) MLO_TRY(mlo_reshape_edge(q, &list, back, y, &f));
     }
     g->node = list.node;
@@ -30844,13 +31903,15 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     MLO_TRY(mlo_quantizable(m, &q.scan));
     if (mlo_respell(m, &q.scan) || mlo_recognise(m, &q.scan, mlo_sublayers, &q.r, &q.result)
         || mlo_demand(&q) || mlo_qconfig(&q) || mlo_choose_given(&q) || mlo_settle_mask(&q)
-        || mlo_mask_constant(&q) || mlo_quantize_calibrate(&q))
+        || mlo_mask_constant(&q, &q.keys[0]) || mlo_mask_constant(&q, &q.keys[1])
+        || mlo_quantize_calibrate(&q))
         return mlo_failed(m);
     q.loop = mlo_node_new(m, "Scan", mlo_node_name(q.scan.node));
     q.body = MLO_NEW(m, mlo_graph);
     if (!q.loop || !q.body) return mlo_failed(m);
     q.body->name = q.scan.body->name;
-    q.mask_bits = mlo_intern(m, "mlo_mask");
+    q.keys[0].bits = mlo_intern(m, "mlo_mask");
+    q.keys[1].bits = mlo_intern(m, mlo_memory_mask);
     for (size_t i = 0; i < q.scan.node->n_input; i++)
         if (mlo_node_input(m, q.loop, q.scan.node->input[i])) return mlo_failed(m);
     if (mlo_quantize_body(&q) || mlo_quantize_replace(&q)) return mlo_failed(m);
@@ -30957,8 +32018,7 @@ struct mlo_numerics {
     const mlo_graph *floats; /* the float body */
     const mlo_graph *integers; /* the integer body */
 
-    const char *mask; /* of tokens: as in the calibration */
-    mlo_counting counting;
+    mlo_keys keys[2]; /* of tokens: as in the calibration */
     const char *loop;
     int64_t iterations;
     int64_t samples;
@@ -31055,8 +32115,7 @@ static int mlo_numerics_open(mlo_numerics *u, const mlo_quantizer *q) {
     u->m = q->m;
     u->floats = q->r.body;
     u->integers = q->body;
-    u->mask = q->mask;
-    u->counting = q->counting;
+    memcpy(u->keys, q->keys, sizeof u->keys);
     u->iterations = q->scan.iterations;
     u->loop = mlo_node_name(q->loop);
     u->cost = q->cost;
@@ -31161,8 +32220,9 @@ static void mlo_compare_all(mlo_numerics *u, int64_t i) {
     for (int k = 0; k < u->n; k++) {
         const mlo_compared *v = &u->value[k];
         if (!v->floats || !v->kept[i]) continue;
-        mlo_compare(&u->counting, v, i, (const float *)v->floats->data, v->kept[i]);
-        mlo_compare_channels(&u->counting, v, &u->value[v->anchor], i);
+        mlo_compare(
+            &u->keys[v->s->memory].counting, v, i, (const float *)v->floats->data, v->kept[i]);
+        mlo_compare_channels(&u->keys[v->s->memory].counting, v, &u->value[v->anchor], i);
     }
     for (int k = 0; k < u->n; k++) {
         mlo_compared *v = &u->value[k];
@@ -31176,7 +32236,9 @@ static void mlo_compare_all(mlo_numerics *u, int64_t i) {
 static int mlo_floats_see(
     void *user, const mlo_graph *g, int64_t i, const char *name, const mlo_array *a) {
     mlo_numerics *u = (mlo_numerics *)user;
-    if (u->mask && name == u->mask) return mlo_counting_see(u->m, &u->counting, a);
+    for (int k = 0; k < 2; k++)
+        if (u->keys[k].mask && name == u->keys[k].mask)
+            MLO_TRY(mlo_counting_see(u->m, &u->keys[k].counting, a));
     if (g != u->floats || i < 0 || i >= u->iterations || a->dtype != MLO_FLOAT) return 0;
     for (int k = 0; k < u->n; k++) {
         mlo_compared *v = &u->value[k];
@@ -31818,6 +32880,9 @@ typedef struct {
     mlo_site site;
     mlo_unit unit;
     int64_t depth; /* tokens it can hold beyond those it passes on: for FIFO depths */
+    /* 1: it handles tokens of the memory, which every iteration reads again (kernels/replay.c) */
+    int side;
+    int crossed; /* 1: of an attention: its keys are such tokens */
 
     int pinned; /* 1: this folding was given; a search leaves it alone */
     int memory; /* MLO_LAYER, MLO_RESIDENT or MLO_BLOCK */
@@ -31854,6 +32919,8 @@ typedef struct {
     int bits; /* of a channel of the loop's streams */
     int frames; /* in flight, at most */
     int masked; /* 1: a runtime mask stream */
+    int replay; /* the element that brings the memory's tokens; -1: there is none */
+    int replay_masked; /* 1: a runtime mask stream of theirs, too */
     int whole_frame; /* 1: some element holds a frame (attention) */
     int64_t feedback; /* tokens of the feedback FIFO */
 
@@ -31917,6 +32984,8 @@ static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     }
     e->site.out_bits = mlo_value_bits(c->scan.body, n->output[0]);
     e->site.out = mlo_form_of(mlo_value_of(c->scan.body, n->output[0]));
+    if (e->side) e->site.chunk = mlo_tokens_of(&e->site.out);
+    if (e->crossed) e->site.keys = mlo_tokens_of(&e->site.in[1]);
     for (size_t i = 0; i < e->site.n_in; i++)
         if (!mlo_form_known(&e->site.in[i]))
             return mlo_fail(
@@ -32086,6 +33155,28 @@ static int mlo_core_split(mlo *m, const mlo_core *c, const mlo_element *e) {
     return 0;
 }
 
+/* Is a value made of the memory's tokens? */
+static int mlo_core_is_side(const mlo_core *c, const char *name) {
+    int port, from = mlo_core_source(c, name, &port);
+    return from != MLO_OUTSIDE && c->element[from].side;
+}
+
+/* Whose tokens an element handles, and those of a mask that is a stream. */
+static int mlo_core_side(mlo *m, mlo_core *c, mlo_element *e) {
+    const mlo_node *n = e->node;
+    if (mlo_is_kernel(n, MLO_KERNEL_REPLAY)) {
+        if (c->replay >= 0)
+            return mlo_fail(m, MLO_E_UNSUPPORTED, n,
+                "a second stream from around the loop; hardware has one (an encoder's output)");
+        c->replay = (int)(e - c->element);
+        e->side = 1;
+        return 0;
+    }
+    e->side = n->n_input && mlo_core_is_side(c, n->input[0]);
+    e->crossed = mlo_is_kernel(n, MLO_KERNEL_ATTENTION) && mlo_core_is_side(c, n->input[1]);
+    return 0;
+}
+
 static int mlo_core_elements(mlo *m, mlo_core *c) {
     mlo_graph *body = c->scan.body;
     if (mlo_core_widths(m, body)) return mlo_failed(m);
@@ -32107,13 +33198,14 @@ static int mlo_core_elements(mlo *m, mlo_core *c) {
         e->kernel = k;
         e->name = k ? mlo_meta_get(n->meta, n->n_meta, mlo_key_kernel)
                     : mlo_format(m, "split_%zu", i);
-        if (mlo_core_name(m, c, e) || mlo_core_parameters(m, c, e) || mlo_element_site(m, c, e))
+        if (mlo_core_name(m, c, e) || mlo_core_side(m, c, e) || mlo_core_parameters(m, c, e)
+            || mlo_element_site(m, c, e))
             return mlo_failed(m);
         if (k ? mlo_element_fold(m, e, mlo_meta_int(n, mlo_key_pe, mlo_element_least(e)),
                     mlo_meta_int(n, mlo_key_simd, 1))
               : mlo_core_split(m, c, e))
             return mlo_failed(m);
-        if (k) c->whole_frame |= e->unit.whole_frame;
+        if (k) c->whole_frame |= e->unit.whole_frame && !e->crossed;
     }
     return 0;
 }
@@ -32178,6 +33270,11 @@ static int64_t mlo_edge_from(const mlo_edge *e, const int64_t at[MLO_CORE_MOST])
     return e->from == MLO_OUTSIDE ? 0 : at[e->from];
 }
 
+/* Does it carry tokens of the memory? */
+static int mlo_core_edge_is_side(const mlo_core *c, const mlo_edge *e) {
+    return e->from != MLO_OUTSIDE && c->element[e->from].side;
+}
+
 static void mlo_core_feedback(mlo_core *c) {
     c->feedback = c->whole_frame ? (c->frames - 1) * c->chunk + 2 : c->frames * c->chunk + 2;
 }
@@ -32194,7 +33291,10 @@ static void mlo_core_fifos(mlo_core *c) {
             if (c->edge[k].to == i) {
                 const int64_t d = mlo_edge_from(&c->edge[k], depth);
                 c->edge[k].fifo = most > d ? most - d + 2 : 0;
-                if (c->element[i].unit.whole_frame && c->edge[k].to_port == 0)
+                /* the memory's tokens wait in front of what asks for them: they come anew */
+                if (mlo_core_edge_is_side(c, &c->edge[k])) c->edge[k].fifo = 0;
+                if (c->element[i].unit.whole_frame && !c->element[i].crossed
+                    && c->edge[k].to_port == 0)
                     c->edge[k].fifo += c->chunk + 2;
             }
         depth[i] = most + (c->element[i].kernel ? c->element[i].depth : 0);
@@ -32274,6 +33374,7 @@ static int mlo_core_live(mlo *m, const mlo_core *c) {
 
 static int mlo_core_build(mlo *m, mlo_core *c) {
     memset(c, 0, sizeof *c);
+    c->replay = -1;
     if (mlo_scan_choose(m, &c->scan)) return mlo_failed(m);
     if (c->scan.n_state != 1 || c->scan.n_tap)
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
@@ -32302,6 +33403,13 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
     mlo_core_lanes(c);
     mlo_value *mask = mlo_value_of(c->scan.outer, mlo_intern(m, "mlo_mask"));
     c->masked = mask && !mask->tensor;
+    mask = mlo_value_of(c->scan.outer, mlo_intern(m, mlo_memory_mask));
+    c->replay_masked = mask && !mask->tensor;
+    if (c->replay >= 0 && c->frames > 1)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
+            "%d frames in flight beside an encoder's output, of which hardware keeps one frame; "
+            "leave --frames-in-flight out",
+            c->frames);
     mlo_core_feedback(c);
     if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, mlo_key_frames))
         mlo_core_fifos(c);
@@ -32371,7 +33479,7 @@ static int64_t mlo_unit_tiles(const mlo_unit *u, int64_t tokens) {
 static int64_t mlo_core_tile_beats(const mlo_core *c) {
     int64_t beats = 0;
     for (int i = 0; i < c->n_element; i++)
-        beats += mlo_unit_tiles(&c->element[i].unit, c->chunk)
+        beats += mlo_unit_tiles(&c->element[i].unit, c->element[i].site.chunk)
             * mlo_unit_beats(&c->element[i].unit, c->axi_bits);
     return beats;
 }
@@ -32452,12 +33560,20 @@ static int64_t mlo_core_bits(const mlo_core *c) {
     return bits;
 }
 
+/* Useful multiply-accumulates of an element, a frame in an iteration. */
+static int64_t mlo_frame_macs(const mlo_element *e) { return e->unit.macs * e->site.chunk; }
+
+/* Cycles that a unit takes for each of the loop's own tokens, whoever's tokens it handles. */
+static int64_t mlo_site_interval(const mlo_core *c, const mlo_site *s, const mlo_unit *u) {
+    return s->chunk == c->chunk ? u->interval : mlo_parts(u->interval * s->chunk, c->chunk);
+}
+
 /* Cycles per token of the busiest element. */
 static int64_t mlo_core_interval(const mlo_core *c) {
     int64_t most = 1;
     for (int i = 0; i < c->n_element; i++)
-        if (c->element[i].kernel && c->element[i].unit.interval > most)
-            most = c->element[i].unit.interval;
+        if (c->element[i].kernel)
+            most = mlo_max(most, mlo_site_interval(c, &c->element[i].site, &c->element[i].unit));
     return most;
 }
 static int64_t mlo_core_multipliers(const mlo_core *c) {
@@ -32791,13 +33907,27 @@ typedef struct {
     int first; /* 1: parameters change in front of it */
 } mlo_place;
 
-static mlo_place mlo_place_of(const mlo_schedule *s, int64_t n) {
+/* Does the element (or the loop's way in) handle tokens of the memory, which are counted by themselves? */
+static int mlo_is_side(const mlo_schedule *s, int i) {
+    return i != MLO_OUTSIDE && i < s->c->n_element && s->c->element[i].side;
+}
+
+/* Tokens of a run at an element. (All frames are of the longest length.) */
+static int64_t mlo_total(const mlo_schedule *s, int i) {
+    return mlo_is_side(s, i) ? s->total / s->c->chunk * s->c->element[i].site.chunk : s->total;
+}
+
+/* Where an element's token n stands. */
+static mlo_place mlo_place_of(const mlo_schedule *s, int i, int64_t n) {
     mlo_place p;
-    p.job = mlo_job_of(s, n);
-    const int64_t rest = n - p.job->begin, pass = rest / p.job->tokens;
+    const int64_t tokens = mlo_is_side(s, i) ? s->c->element[i].site.chunk : s->c->chunk;
+    const int64_t own = n / tokens * s->c->chunk;
+    p.job = mlo_job_of(s, mlo_is_side(s, i) ? own : n);
+    const int64_t rest = (mlo_is_side(s, i) ? own : n) - p.job->begin;
+    const int64_t pass = rest / p.job->tokens;
     p.iteration = pass / p.job->frames;
     p.frame = pass % p.job->frames;
-    p.at = rest % p.job->tokens;
+    p.at = mlo_is_side(s, i) ? n % tokens : rest % p.job->tokens;
     p.pass = p.job->pass + pass;
     p.load = p.job->load + p.iteration;
     p.first = p.job->loads ? !p.frame && !p.at : !n;
@@ -32976,7 +34106,7 @@ static int64_t mlo_edge_takes(const mlo_schedule *s, const mlo_edge *e, int64_t 
 static int64_t mlo_loop_takes(const mlo_schedule *s, int64_t n, int64_t at) {
     const mlo_core *c = s->c;
     int64_t beats = c->channels / c->lanes, held = c->feedback * beats + 4;
-    mlo_place p = mlo_place_of(s, n);
+    mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
     if (p.iteration == p.job->iterations - 1) return 0;
     int64_t x = (n - p.job->begin) * beats + at - held;
     if (x < 0) return 0;
@@ -33071,7 +34201,7 @@ static int64_t mlo_entered(const mlo_schedule *s, int i, int64_t n, int64_t at) 
 /* When a beat of the loop's way in could leave: it comes from outside, or round. */
 static int64_t mlo_entry_made(const mlo_schedule *s, int64_t n, int64_t at) {
     const mlo_core *c = s->c;
-    const mlo_place p = mlo_place_of(s, n);
+    const mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
     if (!p.iteration) return mlo_token_of(s, MLO_OUTSIDE, n)->soon + at;
     return mlo_produced_at(s, c->edge[c->n_edge - 1].from, n - mlo_job_turn(p.job), at) + 4;
 }
@@ -33132,7 +34262,7 @@ static int64_t mlo_room_at(const mlo_schedule *s, int i, int64_t n, int64_t at, 
         const mlo_link *w = &s->way[e - c->edge];
         const int64_t mine = at - mlo_edge_part(c, e);
         const int64_t behind = splits ? mlo_max(0, mine - w->beats_from + 1) : 0;
-        if (mine < 0 || n * w->beats_from + mine >= s->total * w->beats_from) continue;
+        if (mine < 0 || n * w->beats_from + mine >= mlo_total(s, i) * w->beats_from) continue;
         const int64_t when = e->to == MLO_OUTSIDE
             ? mlo_loop_takes(s, n, mine)
             : mlo_link_accepts(
@@ -33290,7 +34420,8 @@ static int64_t mlo_fifo_next(const mlo_schedule *s, int64_t x, int64_t beats) {
 static void mlo_fifo_follow(mlo_schedule *s, int k) {
     const mlo_core *c = s->c;
     const int64_t beats = k < c->n_edge ? s->way[k].beats_from : c->channels / c->lanes;
-    const int64_t all = beats * (k < c->n_edge ? s->total : mlo_fifo_rounds(s));
+    const int64_t all = beats
+        * (k < c->n_edge ? mlo_total(s, c->edge[k].from) : mlo_fifo_rounds(s));
     const int64_t depth = k < c->n_edge ? s->way[k].fifo : c->feedback * beats;
     mlo_followed *f = &s->followed[k];
     for (int64_t leaves;
@@ -33594,19 +34725,26 @@ static void mlo_settle(mlo_schedule *s, int i, int64_t latest) {
 /* Where an element's token n stands, and when its parameters are there. 0: not known yet. */
 static int mlo_stands(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
     x->n = n;
-    x->at = mlo_place_of(s, n);
+    x->at = mlo_place_of(s, i, n);
     return mlo_parameters(s, i, &x->at, x->ready);
+}
+
+/* The last token, as `from` counts them, of the frame that element i's token n is of. */
+static int64_t mlo_frame_end(const mlo_schedule *s, int i, int from, int64_t n) {
+    if (mlo_is_side(s, from))
+        return (mlo_place_of(s, i, n).pass + 1) * s->c->element[from].site.chunk - 1;
+    return mlo_frame_begin(s, n) + mlo_job_of(s, n)->tokens - 1;
 }
 
 /* And when its beats come. */
 static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
     int64_t when[2];
     x->arrives[0] = x->arrives[1] = x->frame[0] = x->frame[1] = 0;
-    if (n >= s->total) return 0;
+    if (n >= mlo_total(s, i)) return 0;
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[0][k]];
         const int frame = mlo_edge_is_frame(s->c, e);
-        const int64_t last = frame ? mlo_frame_begin(s, n) + mlo_job_of(s, n)->tokens - 1 : n;
+        const int64_t last = frame ? mlo_frame_end(s, i, e->from, n) : n;
         if (mlo_fired(s, e->from) <= last) return 0;
         if (!mlo_edge_comes(s, e, last, when)) return 0;
         if (frame)
@@ -33684,7 +34822,7 @@ static int mlo_fire_entry(mlo_schedule *s) {
     const int end = c->edge[c->n_edge - 1].from;
     int64_t room[2], first, last;
     if (n >= s->total || !mlo_has_room(s, MLO_OUTSIDE, room)) return 0;
-    mlo_place p = mlo_place_of(s, n);
+    mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
     if (p.iteration == 0) {
         first = (p.job->outside + n - p.job->begin) * beats + beats + 3;
         last = first + beats - 1;
@@ -34089,7 +35227,7 @@ static int64_t mlo_tiles_accept(const mlo_schedule *s, int i) {
 static int64_t mlo_tile_address(const mlo_schedule *s, int i, int64_t n) {
     const mlo_core *c = s->c;
     int64_t at = mlo_core_beats_in(c, MLO_EITHER) * c->scan.iterations
-        + mlo_core_block_beats(c) * mlo_place_of(s, n).iteration;
+        + mlo_core_block_beats(c) * mlo_place_of(s, MLO_OUTSIDE, n).iteration;
     for (int k = 0; k < i; k++)
         if (mlo_is_block(&c->element[k])) at += mlo_unit_beats(&c->element[k].unit, c->axi_bits);
     return at;
@@ -34230,7 +35368,7 @@ static int mlo_tile_opens(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
 /* Tells of a tile's parameters. */
 static void mlo_tile_loaded(mlo_schedule *s, int i, int64_t n) {
     const mlo_tiling *t = &s->tiling[i];
-    const mlo_place at = mlo_place_of(s, n);
+    const mlo_place at = mlo_place_of(s, MLO_OUTSIDE, n);
     const int64_t beats = t->beats;
     const int64_t end = t->reader.portions * beats;
     const int64_t first = end - s->c->element[i].unit.blocks * beats + 1;
@@ -34567,7 +35705,7 @@ static int64_t mlo_query_taken(
 
 /* Keys and values: of frames that are long gone nothing is kept. */
 static int64_t mlo_frame_takes(const mlo_schedule *s, const mlo_edge *e, int64_t n) {
-    const int64_t pass = mlo_place_of(s, n).pass, freed = s->frames_freed[e->to];
+    const int64_t pass = mlo_place_of(s, e->from, n).pass, freed = s->frames_freed[e->to];
     if (pass < 2 || freed > pass + 2) return 0;
     if (freed < pass - 1) return MLO_NOT_YET;
     return s->frame_freed[e->to][e->to_port - 1][pass & 3];
@@ -34723,6 +35861,51 @@ static const mlo_flow_verbs mlo_flow_rows = {
     .works = mlo_token_works,
 };
 
+/* ======== src/core/flow_replay.c ======== */
+/* flow_replay: a frame that comes once, and goes to every iteration (mlo_replay).
+ *
+ * in:  nothing of the body: the memory's own door brings a beat a cycle.
+ * out: when a pass's beats leave.
+ *
+ * invariant: a frame is taken when the one before has passed for the last time.
+ * cost: O(1) a token.
+ */
+enum { MLO_REPLAY_WAY = 5, MLO_REPLAY_TURN = 3 };
+
+static void mlo_replay_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    const mlo_element *e = &s->c->element[i];
+    const int64_t beats = mlo_beats_out(e), frame = x->at.job->frame + x->at.frame;
+    const int64_t before = x->n ? mlo_token_of(s, i, x->n - 1)->out[1] : -MLO_REPLAY_TURN;
+    int64_t first = before + 1;
+    if (!x->at.iteration) {
+        const int64_t comes = (frame * e->site.chunk + x->at.at) * beats + beats + MLO_REPLAY_WAY;
+        first = mlo_max(comes, before + (x->at.at ? 1 : MLO_REPLAY_TURN));
+    }
+    t->soon = t->in[0] = first;
+    t->in[1] = first + beats - 1;
+    t->out[0] = mlo_max(first, x->room[0]);
+    t->out[1] = mlo_max(mlo_max(t->in[1], x->room[1]), t->out[0] + s->span[i]);
+    mlo_spend(t, beats, t->in[1], 0);
+}
+
+static int mlo_replay_prepares(mlo_schedule *s, int i) {
+    (void)s, (void)i;
+    return 0;
+}
+
+static const mlo_flow_verbs mlo_flow_replay = {
+    .opens = mlo_token_opens,
+    .accepts = mlo_rows_accept,
+    .takes = mlo_token_takes,
+    .enters = mlo_token_enters,
+    .resumes = mlo_token_opens,
+    .makes = mlo_token_makes,
+    .prepares = mlo_replay_prepares,
+    .is_ready = mlo_rows_ready,
+    .fires = mlo_replay_fire,
+    .works = mlo_token_works,
+};
+
 /* ======== src/core/predict.c ======== */
 /* predict: how many cycles a core takes, and why its kernels wait.
  *
@@ -34743,6 +35926,7 @@ static const mlo_flow_verbs *const mlo_flows[] = {
     [MLO_FLOW_NORM] = &mlo_flow_norm,
     [MLO_FLOW_ROWS] = &mlo_flow_rows,
     [MLO_FLOW_WINDOW] = &mlo_flow_window,
+    [MLO_FLOW_REPLAY] = &mlo_flow_replay,
 };
 
 /* Nothing can fire: requests are heard, one after the other (of several at a time, who is behind
@@ -34897,7 +36081,8 @@ static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_predic
     int64_t length = 64;
     while (length < 4 * (c->frames + 2) * c->chunk) length *= 2;
     for (int i = 0; i < c->n_element; i++)
-        while (length < 4 * c->element[i].unit.window.slots) length *= 2;
+        while (length < mlo_max(4 * c->element[i].unit.window.slots, 12 * c->element[i].site.chunk))
+            length *= 2;
     size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
     mlo_schedule *s = (mlo_schedule *)mlo_scratch(m, 1, sizeof *s);
     if (!s) return mlo_failed(m);
@@ -35046,8 +36231,16 @@ static void mlo_fork_area(const mlo_core *c, int k, mlo_area *a) {
 }
 
 /* The doors: mlo_entry keeps two tokens until they are complete, mlo_exit does not. */
+static void mlo_replay_door_area(const mlo_core *c, mlo_area *a) {
+    if (c->replay < 0) return;
+    const mlo_port *y = &c->element[c->replay].unit.out;
+    mlo_area_fifo(a, y->lanes * y->bits, 2 * (y->channels / y->lanes) + 2);
+    mlo_area_fifo(a, 1, 4);
+}
+
 static void mlo_doors_area(const mlo_core *c, mlo_area *a) {
     const int64_t beat = (int64_t)c->lanes * c->bits, beats = c->channels / c->lanes;
+    mlo_replay_door_area(c, a);
     mlo_area_fifo(a, beat, 2 * beats + 2);
     mlo_area_fifo(a, 1, 4);
     mlo_area_skid(a, beat + 3);
@@ -35409,7 +36602,9 @@ static int mlo_mark_parts(mlo *m, mlo_graph *g, const mlo_node *loop) {
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = g->node[i];
         const char *part = n == loop ? post : mlo_part_of_operands(&live, n, post);
-        if (!part && n->n_output && mlo_eq(n->output[0], "mlo_mask")) part = pre;
+        if (!part && n->n_output
+            && (mlo_eq(n->output[0], "mlo_mask") || mlo_eq(n->output[0], mlo_memory_mask)))
+            part = pre;
         if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_part,
                 n == loop  ? "core"
                     : part ? part
@@ -35644,8 +36839,8 @@ static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, cons
         if (memories & memory) {
             int64_t beats = memory == MLO_RESIDENT ? 0
                                                    : mlo_unit_beats(&u, s->c->axi_bits)
-                    * (u.blocks ? s->c->frames * mlo_unit_tiles(&u, s->c->chunk) : 1);
-            mlo_choice c = { pe, simd, u.interval,
+                    * (u.blocks ? s->c->frames * mlo_unit_tiles(&u, site->chunk) : 1);
+            mlo_choice c = { pe, simd, mlo_site_interval(s->c, site, &u),
                 mlo_unit_bits(site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory,
                 { s->timed && u.multipliers ? u.interval + u.latency : 0, u.multipliers, 0, 0,
                     s->thrifty ? beats : 0 } };
@@ -36445,8 +37640,8 @@ static double mlo_plan_cost(const mlo_plan *p) {
  * the bench plays them. */
 static int mlo_knee_soon(const mlo_core *c, int frames, int64_t cycles) {
     double macs = 0;
-    for (int i = 0; i < c->n_element; i++) macs += (double)c->element[i].unit.macs;
-    macs *= (double)c->chunk * (double)c->scan.iterations;
+    for (int i = 0; i < c->n_element; i++) macs += (double)mlo_frame_macs(&c->element[i]);
+    macs *= (double)c->scan.iterations;
     return frames * ((double)cycles / MLO_ICARUS_CYCLES + macs / MLO_ICARUS_PRODUCTS)
         <= MLO_KNEE_SECONDS;
 }
@@ -36681,9 +37876,9 @@ static int mlo_fold_tiles(mlo_space *s, const mlo_wish *w, mlo_best *best) {
 }
 
 /* The search may choose from these; without one, layer where that is among them. Blocks are of a
- * matrix's rows; other kernels have layer for it. */
+ * matrix's rows; other kernels have layer for it, and those that handle the memory's tokens. */
 static void mlo_allow_memories(mlo_element *e, int memories) {
-    if (memories & MLO_BLOCK && !mlo_has_rows(e))
+    if (memories & MLO_BLOCK && (!mlo_has_rows(e) || e->side))
         memories = (memories & ~MLO_BLOCK) | (memories == MLO_BLOCK ? MLO_LAYER : 0);
     e->memories = memories;
     e->memory = memories & MLO_LAYER ? MLO_LAYER
@@ -37027,6 +38222,18 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     return 0;
 }
 
+/* Beside an encoder's output there is one frame in flight: hardware keeps one frame of that. */
+static int mlo_fold_replay(mlo *m, mlo_core *c, mlo_wish *w) {
+    if (c->replay < 0) return 0;
+    w->any_frames = 0;
+    if (c->frames > 1)
+        return mlo_fail_at(m, MLO_E_UNSUPPORTED, "frames-in-flight",
+            "%d frames in flight beside an encoder's output, of which hardware keeps one frame; "
+            "leave --frames-in-flight out",
+            c->frames);
+    return 0;
+}
+
 /* The core as the options have it, before kernels are folded: frames in flight, bus, memory, what
  * --folding names. */
 static int mlo_fold_begin(mlo *m, mlo_core *c, mlo_wish *w) {
@@ -37043,7 +38250,7 @@ static int mlo_fold_begin(mlo *m, mlo_core *c, mlo_wish *w) {
     }
     if (m->error.code || mlo_core_memory(m, c) || mlo_fold_caps(m, c, w->pe, w->simd))
         return mlo_failed(m);
-    if (json && mlo_fold_json(m, c, json)) return mlo_failed(m);
+    if ((json && mlo_fold_json(m, c, json)) || mlo_fold_replay(m, c, w)) return mlo_failed(m);
     /* "auto" is a search, for one kernel, too */
     int either = mlo_to_choose(w->memories) || w->any_tile, tiled = 0;
     for (int i = 0; i < c->n_element; i++) {
@@ -37068,9 +38275,9 @@ static int mlo_pareto_line(const mlo_space *s, const mlo_wish *w, const mlo_plan
     if (mlo_plan_area(s, p, w->device, &area)) return mlo_failed(s->m);
     for (int i = 0; i < s->c->n_element; i++) {
         other += s->c->element[i].unit.other;
-        macs += s->c->element[i].unit.macs;
+        macs += mlo_frame_macs(&s->c->element[i]);
     }
-    macs *= s->c->chunk * s->c->scan.iterations;
+    macs *= s->c->scan.iterations;
     mlo_printf(t,
         "{\"cycles\":%lld,\"steady_cycles\":%lld,\"interval_per_token\":%lld,\"frames_in_flight\":%"
         "d,\"multipliers\":%lld,\"other_multipliers\":%lld,\"on_chip_bits\":%lld",
@@ -37127,8 +38334,8 @@ static int mlo_fold_say(mlo *m, const mlo_core *c, const mlo_wish *w) {
     mlo_prediction p;
     double macs = 0;
     if (!w->usual || mlo_predict_steady(m, c, &p)) return mlo_failed(m);
-    for (int i = 0; i < c->n_element; i++) macs += (double)c->element[i].unit.macs;
-    macs *= (double)c->chunk * (double)c->scan.iterations;
+    for (int i = 0; i < c->n_element; i++) macs += (double)mlo_frame_macs(&c->element[i]);
+    macs *= (double)c->scan.iterations;
     const int soon = mlo_knee_soon(c, c->frames, p.interval);
     const char *why = w->device ? mlo_format(m,
                                       "the fastest of at most so many that fits an %s; in row "
@@ -37691,6 +38898,7 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "// Head h of the queries reads head h / (H/KVH) of the keys and values.",
     "// BIAS = 1: s[j] = sum_d q[d] * k[j][d] + b[h][i][j] * 2^SHIFT for the frame's query i, b of BIASH = H heads (1: all have the same)",
     "//          and BIAST = T queries (1: all have the same). Where b is -2^15 the key does not count. A row of which no key counts gives y = 0",
+    "// CAP = 1: a score is under a soft cap, s[j] = C(clip((s[j] * MC + 2^(SC-1)) >>> SC)), C(u) = 65535 tanh(u / 8192) (mlo_attention_cap has the exact form)",
     "// Rounded on the way: t (1/64 octave), e (8 bits), R (16 bits or more); everything else is exact.",
     "// PROB = 1 rounds the probabilities of a row as a quantized source does, ROUND = 1 its scores, too:",
     "//   s[j] = clip(((s[j] * MR + 2^(SR-1)) >>> SR) + ZR) to 8 bits, if ROUND, mx of those",
@@ -37739,14 +38947,15 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "//             changes, the queues matter too: schedule() in tests/verilog/attention.py is exact)",
     "// Latency     from the last beat of K, V and the token's first D channels, whichever comes",
     "//             last, to the first m_axis_tvalid:",
-    "//             groups * (DS + ES + 1) + CY + 28 + clog2(SIMD) + clog2(PE) cycles, and 9 * PROB + 7 * ROUND",
+    "//             groups * (DS + ES + 1) + CY + 28 + clog2(SIMD) + clog2(PE) cycles, and 9 * PROB + 7 * ROUND + 10 * CAP",
     "//             (an iteration's first row has its constants 3 cycles after it came: + 3 - groups*DS if positive; BAND: + 2;",
     "//             BIAS: + 2 + ceil(64 / (16*PE)))",
     "// Stall       m_axis_tready low: fills its queues and stops reading Q",
-    "// Multipliers 2 * PE * SIMD, and ceil(PE/DS) in exp2, SIMD in requantization; PROB: PE more and 2 * ceil(PE/DS) in exp2, ROUND: ceil(PE/DS) + 1 more",
+    "// Multipliers 2 * PE * SIMD, and ceil(PE/DS) in exp2, SIMD in requantization; PROB: PE more and 2 * ceil(PE/DS) in exp2, ROUND: ceil(PE/DS) + 1 more, CAP: 2 * (ceil(PE/DS) + 1) more",
     "// Legal       H, T >= 1; SIMD divides D; PE in 1..T; XBITS, YBITS in 2..16; STEP >= 1;",
     "//             0 <= MS, MO < 2^16; 1 <= SS, SO, SP, SR <= 62; 0 <= MP < 2^15, MR < 2^18, HP < 2^8; ZR of 8 bits, signed; ROUND only with PROB;",
     "//             KVH divides H; CAUSAL, BAND: a frame of Q has no more tokens than its K; 0 <= BACK, AHEAD < T;",
+    "//             CAP: PROB = BIAS = 0; 0 <= MC < 2^15, 1 <= SC <= 62;",
     "//             BIAS: PROB = BAND = 0, a frame of Q has no more tokens than T; SHIFT in 0..23",
     "`default_nettype none",
     "module mlo_attention #(",
@@ -37773,6 +38982,8 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "    // 1: probabilities are rounded. 1: scores are, too",
     "    parameter PROB = 0,",
     "    parameter ROUND = 0,",
+    "    // 1: scores are under a soft cap",
+    "    parameter CAP = 0,",
     "    // heads of keys and values",
     "    parameter KVH = H,",
     "    // 1: keys up to the query's own count. 1: keys near it",
@@ -37801,6 +39012,7 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "    output wire                  s_axis_v_tready,",
     "    input  wire [2:0]            s_axis_v_tuser,",
     "    // one word per iteration: [15:0] MS, [21:16] SS, [47:32] MO, [53:48] SO",
+    "    // CAP: and [79:64] MC, [85:80] SC, of as many bits more",
     "    // PROB: and [79:64] MP, [85:80] SP, [95:88] HP, [113:96] MR, [119:114] SR, [127:120] ZR",
     "    // BAND: and as many bits more, of those [23:0] BACK, [47:24] AHEAD / PE, [63:48] AHEAD mod PE",
     "    // BIAS: words of PE * 16 bits; first the bias, ceil(T/PE) words a row, then those of the one word",
@@ -37835,9 +39047,9 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "localparam EB    = (PROB != 0) ? 18 : 8;            // of e",
     "localparam SUMB  = EB + LT;                         // of the sum of e",
     "localparam RB    = 17 + LT;                         // of R: MO * 2^(LT+8) / 255, MP * 2^(LT+18) / 262143 at most",
-    "localparam PAR   = 44 + 30*PROB + 32*ROUND;         // of the constants of a row",
+    "localparam PAR   = 44 + 30*PROB + 32*ROUND + 22*CAP;         // of the constants of a row",
     "localparam INFO  = 22 + 30*PROB;                    // of those that go on behind the exponentials",
-    "localparam LATER = 9*PROB + 7*ROUND;                // cycles",
+    "localparam LATER = 9*PROB + 7*ROUND + 10*CAP;                // cycles",
     "localparam LANES = (PE + DS - 1) / DS;              // exponentials in parallel",
     "localparam XW    = SIMD * XBITS;",
     "// The ring holds the row that mix reads, the next one, and what softmax writes from then",
@@ -37853,6 +39065,7 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "    if (CAUSAL < 0 || CAUSAL > 1 || BAND < 0 || BAND > 1) mlo_error_CAUSAL_and_BAND_must_be_0_or_1 u_partly();",
     "    if (BIAS < 0 || BIAS > 1 || (BIAS != 0 && (PROB != 0 || BAND != 0))) mlo_error_BIAS_must_be_0_or_1_without_PROB_and_BAND u_bias();",
     "    if (BIAS != 0 && ((BIASH != 1 && BIASH != H) || (BIAST != 1 && BIAST != T))) mlo_error_BIASH_must_be_H_or_1_and_BIAST_T_or_1 u_bias_form();",
+    "    if (CAP < 0 || CAP > 1 || (CAP != 0 && (PROB != 0 || BIAS != 0))) mlo_error_CAP_must_be_0_or_1_without_PROB_and_BIAS u_cap();",
     "    if (SHIFT < 0 || SHIFT > 23) mlo_error_SHIFT_must_be_0_to_23 u_shift();",
     "    if (SIMD < 1 || D < 1 || D % SIMD != 0) mlo_error_SIMD_must_divide_D u_simd();",
     "    if (PROB < 0 || PROB > 1 || ROUND < 0 || ROUND > PROB) mlo_error_PROB_and_ROUND_must_be_0_or_1_and_ROUND_needs_PROB u_prob();",
@@ -37901,13 +39114,13 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     ");",
     "",
     "wire                 par_fresh, par_ok;",
-    "wire [PAR-1:0]       par_data;             // {[ZR, SR, MR,] [HP, SP, MP,] SO, MO, SS, MS}",
+    "wire [PAR-1:0]       par_data;             // {[ZR, SR, MR,] [HP, SP, MP,] [SC, MC,] SO, MO, SS, MS}",
     "wire [LW+GW+BW-1:0]  par_reach;",
     "wire                 bias_read;",
     "wire [BA-1:0]        bias_at;",
     "wire [PE*16-1:0]     bias;",
     "mlo_attention_param #(",
-    "    .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT), .PROB(PROB), .ROUND(ROUND), .BAND(BAND), .BW(BW), .GW(GW), .LW(LW), .BIAS(BIAS), .WORDS(BWORDS), .PE(PE)",
+    "    .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT), .PROB(PROB), .ROUND(ROUND), .CAP(CAP), .BAND(BAND), .BW(BW), .GW(GW), .LW(LW), .BIAS(BIAS), .WORDS(BWORDS), .PE(PE)",
     ") u_param (",
     "    .clk(clk), .rst(rst), .params_last(params_last),",
     "    .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),",
@@ -37941,7 +39154,7 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "wire [PE*EB-1:0]     ring_wr_data, ring_rd_data;",
     "wire [SUMB+INFO+SIDE-1:0] sum_tdata;                // {sideband, [HP, SP, MP,] SO, MO, sum}",
     "wire                 sum_tvalid, sum_tready;",
-    "mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB), .PROB(PROB), .ROUND(ROUND), .SIDE(SIDE), .PARTLY(EMPTY)) u_softmax (",
+    "mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB), .PROB(PROB), .ROUND(ROUND), .CAP(CAP), .SIDE(SIDE), .PARTLY(EMPTY)) u_softmax (",
     "    .clk(clk), .rst(rst),",
     "    .s_score_tdata(score_tdata), .s_score_tvalid(score_tvalid), .s_score_tready(score_tready),",
     "    .s_row_tdata(row_tdata), .s_row_tvalid(row_tvalid),",
@@ -38119,6 +39332,134 @@ static const char *const mlo_lines_verilog_mlo_attention_bias_v[] = {
     "    endgenerate",
     "    always @* cover (f_past && f_head == H - 1 && (QUERIES == 1 || f_query == QUERIES - 1) && read && group == G - 1);",
     "`endif",
+    "endmodule",
+    "`default_nettype wire",
+    NULL };
+static const char *const mlo_lines_verilog_mlo_attention_cap_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_attention_cap: a score under a soft cap, c * tanh(s / c), in steps of c / 65535",
+    "//",
+    "// Contract",
+    "//   u   = clip((in * mult + 2^(shift-1)) >>> shift) to -65535 .. 65535     s / c in steps of 1/8192: at most 8, where tanh is 1",
+    "//   f, g = |u| >> 8, |u| & 255                                             between two of ROM's points, 1/32 apart",
+    "//   out = sign(u) * (ROM[f] + (((ROM[f+1] - ROM[f]) * g + 128) >> 8)),  ROM[f] = round(65535 * tanh(f / 32)), f = 0 .. 256",
+    "//",
+    "// It never falls where in rises: the largest score of a row stays the largest.",
+    "// Throughput  one value per cycle",
+    "// Latency     exactly 10 cycles",
+    "// Stall       none (no handshake: see mlo_attention)",
+    "// Error       |out / 65535 - tanh(s / c)| < 1.5e-4: half a step of u 0.6e-4, the straight line 1.0e-4 (not at the same place)",
+    "// Legal       SB >= 2; 1 <= shift <= 62",
+    "`default_nettype none",
+    "module mlo_attention_cap #(",
+    "    // bits of a score (signed)",
+    "    parameter SB = 20",
+    ") (",
+    "    input  wire          clk,",
+    "    input  wire          rst,",
+    "    input  wire          in_valid,",
+    "    input  wire [SB-1:0] in,",
+    "    input  wire [15:0]   mult,      // 0 .. 2^15 - 1",
+    "    input  wire [5:0]    shift,",
+    "    output wire [16:0]   out        // signed",
+    ");",
+    "",
+    "// round(65535 * tanh(f / 32)), f = 256 first",
+    "localparam [257*16-1:0] ROM = {",
+    "    16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535,",
+    "    16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535,",
+    "    16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535,",
+    "    16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535,",
+    "    16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65535, 16'd65534, 16'd65534, 16'd65534,",
+    "    16'd65534, 16'd65534, 16'd65534, 16'd65534, 16'd65534, 16'd65534, 16'd65534, 16'd65534, 16'd65534, 16'd65534, 16'd65534, 16'd65534,",
+    "    16'd65534, 16'd65534, 16'd65533, 16'd65533, 16'd65533, 16'd65533, 16'd65533, 16'd65533, 16'd65533, 16'd65533, 16'd65533, 16'd65532,",
+    "    16'd65532, 16'd65532, 16'd65532, 16'd65532, 16'd65531, 16'd65531, 16'd65531, 16'd65531, 16'd65530, 16'd65530, 16'd65530, 16'd65529,",
+    "    16'd65529, 16'd65529, 16'd65528, 16'd65528, 16'd65527, 16'd65527, 16'd65526, 16'd65526, 16'd65525, 16'd65525, 16'd65524, 16'd65523,",
+    "    16'd65522, 16'd65522, 16'd65521, 16'd65520, 16'd65519, 16'd65518, 16'd65517, 16'd65515, 16'd65514, 16'd65513, 16'd65511, 16'd65510,",
+    "    16'd65508, 16'd65507, 16'd65505, 16'd65503, 16'd65501, 16'd65499, 16'd65496, 16'd65494, 16'd65491, 16'd65488, 16'd65485, 16'd65482,",
+    "    16'd65479, 16'd65475, 16'd65471, 16'd65467, 16'd65463, 16'd65458, 16'd65453, 16'd65448, 16'd65442, 16'd65436, 16'd65430, 16'd65423,",
+    "    16'd65416, 16'd65408, 16'd65400, 16'd65391, 16'd65382, 16'd65372, 16'd65361, 16'd65350, 16'd65338, 16'd65326, 16'd65312, 16'd65298,",
+    "    16'd65282, 16'd65266, 16'd65249, 16'd65231, 16'd65211, 16'd65190, 16'd65168, 16'd65144, 16'd65119, 16'd65092, 16'd65064, 16'd65034,",
+    "    16'd65002, 16'd64967, 16'd64931, 16'd64892, 16'd64851, 16'd64807, 16'd64760, 16'd64711, 16'd64658, 16'd64602, 16'd64542, 16'd64478,",
+    "    16'd64411, 16'd64339, 16'd64263, 16'd64181, 16'd64095, 16'd64003, 16'd63906, 16'd63802, 16'd63692, 16'd63575, 16'd63450, 16'd63318,",
+    "    16'd63178, 16'd63028, 16'd62870, 16'd62702, 16'd62523, 16'd62334, 16'd62133, 16'd61919, 16'd61693, 16'd61453, 16'd61198, 16'd60929,",
+    "    16'd60643, 16'd60340, 16'd60019, 16'd59679, 16'd59319, 16'd58938, 16'd58535, 16'd58110, 16'd57659, 16'd57184, 16'd56682, 16'd56152,",
+    "    16'd55592, 16'd55003, 16'd54381, 16'd53727, 16'd53038, 16'd52313, 16'd51551, 16'd50751, 16'd49911, 16'd49030, 16'd48107, 16'd47141,",
+    "    16'd46130, 16'd45074, 16'd43972, 16'd42822, 16'd41624, 16'd40378, 16'd39083, 16'd37739, 16'd36346, 16'd34903, 16'd33412, 16'd31872,",
+    "    16'd30285, 16'd28651, 16'd26972, 16'd25250, 16'd23485, 16'd21680, 16'd19838, 16'd17961, 16'd16051, 16'd14111, 16'd12146, 16'd10157,",
+    "    16'd8149, 16'd6126, 16'd4091, 16'd2047, 16'd0",
+    "};",
+    "",
+    "// 1 to 6: u; what is clipped to -65536 is -65535",
+    "wire        valid6;",
+    "wire [16:0] u6;",
+    "mlo_requantize #(.ABITS(SB), .MBITS(16), .YBITS(17)) u_requantize (",
+    "    .clk(clk), .rst(rst), .en(1'b1), .in_valid(in_valid), .in_acc(in), .in_m(mult), .in_s(shift),",
+    "    .out_valid(valid6), .out_y(u6)",
+    ");",
+    "",
+    "// 7: its size. 8: two neighbours looked up. 9: the way between them, times g. 10: the line's point, with its sign",
+    "wire [16:0] size6  = (u6 ^ {17{u6[16]}}) + {16'd0, u6[16]};",
+    "reg  [15:0] size7;",
+    "wire [8:0]  f7     = {1'b0, size7[15:8]};",
+    "wire [15:0] here7  = ROM[f7*16 +: 16];",
+    "wire [15:0] next7  = ROM[(f7 + 9'd1)*16 +: 16];",
+    "wire [15:0] slope7 = next7 - here7;             // 0 .. 2047",
+    "reg  [15:0] here8, here9;",
+    "reg  [10:0] slope8;",
+    "reg  [7:0]  g8;",
+    "wire [18:0] way8   = {8'd0, slope8} * {11'd0, g8} + 19'd128;",
+    "reg  [10:0] way9;",
+    "reg         neg7, neg8, neg9;",
+    "wire [16:0] point9 = {1'b0, here9} + {6'd0, way9};",
+    "reg  [16:0] out_reg;",
+    "always @(posedge clk) begin",
+    "    size7   <= size6[15:0] | {16{size6[16]}};",
+    "    neg7    <= u6[16];",
+    "    here8   <= here7;",
+    "    slope8  <= slope7[10:0];",
+    "    g8      <= size7[7:0];",
+    "    neg8    <= neg7;",
+    "    here9   <= here8;",
+    "    way9    <= way8[18:8];",
+    "    neg9    <= neg8;",
+    "    out_reg <= (point9 ^ {17{neg9}}) + {16'd0, neg9};",
+    "end",
+    "assign out = out_reg;",
+    "",
+    "wire unused = &{1'b0, valid6, slope7[15:11], way8[7:0]};",
+    "",
+    "`ifdef FORMAL",
+    "    // What is behind the requantizer (which has its own proof), stage by stage against the header's formula.",
+    "    reg                f_past = 1'b0;",
+    "    reg  [3:0]         f_valid = 4'd0;              // stages 7 to 10 hold what came after the reset",
+    "    reg  signed [17:0] f_u7, f_u8, f_u9;",
+    "    reg  [15:0]        f_size8;",
+    "    reg  [18:0]        f_way9;",
+    "    reg  signed [17:0] f_out10;",
+    "    wire [17:0]        f_abs7 = f_u7 < 0 ? -f_u7 : f_u7;",
+    "    wire [8:0]         f_at8  = f_size8[15:8];",
+    "    always @(posedge clk) begin",
+    "        f_past  <= 1'b1;",
+    "        f_valid <= {f_valid[2:0], f_past};",
+    "        f_u7    <= $signed(u6);",
+    "        f_u8    <= f_u7;",
+    "        f_u9    <= f_u8;",
+    "        f_size8 <= size7;",
+    "        f_way9  <= slope8 * g8 + 128;",
+    "        f_out10 <= f_u9 < 0 ? -(here9 + way9) : here9 + way9;",
+    "    end",
+    "    always @* begin",
+    "        if (!f_past) assume (rst);",
+    "        if (f_valid[0]) assert (size7 == (f_abs7 > 65535 ? 65535 : f_abs7) && neg7 == (f_u7 < 0));",
+    "        if (f_valid[1]) assert (here8 == ROM[f_at8*16 +: 16] && slope8 == ROM[(f_at8 + 1)*16 +: 16] - here8 && g8 == f_size8[7:0] && neg8 == (f_u8 < 0));",
+    "        if (f_valid[2]) assert (way9 == f_way9 >> 8 && way9 <= 2047 && neg9 == (f_u9 < 0));",
+    "        if (f_valid[3]) assert ($signed(out) == f_out10);",
+    "        cover (f_valid[0] && f_u7 == -18'sd65536);",
+    "        cover (f_valid[3] && $signed(out) == -17'sd8);",
+    "    end",
+    "`endif",
+    "",
     "endmodule",
     "`default_nettype wire",
     NULL };
@@ -38832,6 +40173,8 @@ static const char *const mlo_lines_verilog_mlo_attention_param_v[] = {
     "    // 1: there are constants of probabilities, and of rounded scores",
     "    parameter PROB = 0,",
     "    parameter ROUND = 0,",
+    "    // 1: there are constants of a soft cap",
+    "    parameter CAP = 0,",
     "    // 1: there are BACK and AHEAD",
     "    parameter BAND = 0,",
     "    // bits of BACK, of AHEAD's groups, of its lanes beyond",
@@ -38843,7 +40186,7 @@ static const char *const mlo_lines_verilog_mlo_attention_param_v[] = {
     "    parameter WORDS = 1,",
     "    parameter PE = 1,",
     "    // derived, do not set",
-    "    parameter PAR = 44 + 30*PROB + 32*ROUND,",
+    "    parameter PAR = 44 + 30*PROB + 32*ROUND + 22*CAP,",
     "    parameter BA  = (WORDS > 1) ? $clog2(WORDS) : 1",
     ") (",
     "    input  wire                 clk,",
@@ -38855,7 +40198,7 @@ static const char *const mlo_lines_verilog_mlo_attention_param_v[] = {
     "    input  wire                 fresh,",
     "    input  wire                 done,",
     "    output wire                 ok,",
-    "    // {[ZR, SR, MR,] [HP, SP, MP,] SO, MO, SS, MS}",
+    "    // {[ZR, SR, MR,] [HP, SP, MP,] [SC, MC,] SO, MO, SS, MS}",
     "    output wire [PAR-1:0]       data,",
     "    // BAND: {lanes, groups, BACK}",
     "    output wire [LW+GW+BW-1:0]  reach,",
@@ -38874,7 +40217,7 @@ static const char *const mlo_lines_verilog_mlo_attention_param_v[] = {
     "wire read_last;         // nothing of the constants is left to read",
     "wire there;             // they are there",
     "",
-    "localparam HALF = (PROB != 0) ? 128 : 64;",
+    "localparam HALF = (PROB != 0 || CAP != 0) ? 128 : 64;",
     "localparam WORD = (BAND != 0) ? 2 * HALF : HALF;",
     "// (Verilator wants every width spelled out: hence the way over 32 bits)",
     "localparam BITS  = PE * 16;                             // of a word of the bias",
@@ -38930,8 +40273,11 @@ static const char *const mlo_lines_verilog_mlo_attention_param_v[] = {
     "wire [43:0] plain = {word[53:48], word[47:32], word[21:16], word[15:0]};",
     "wire        unused = &{1'b0, word[63:54], word[31:22]};",
     "generate",
-    "    if (PROB == 0) begin : g_plain",
+    "    if (PROB == 0 && CAP == 0) begin : g_plain",
     "        assign data = plain;",
+    "    end else if (CAP != 0) begin : g_cap",
+    "        assign data = {word[85:80], word[79:64], plain};",
+    "        wire unused_cap = &{1'b0, word[127:86]};",
     "    end else begin : g_prob",
     "        wire [105:0] all = {word[127:120], word[119:114], word[113:96], word[95:88], word[85:80], word[79:64], plain};",
     "        assign data = all[PAR-1:0];",
@@ -39788,8 +41134,9 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "//      m_sum    one word per row: {sideband, [HP, SP, MP,] SO, MO, sum}; what goes with the sideband (SIDE) passes.",
     "//               PARTLY: a row of which no key counts has the sum 0; then the largest weight stands for it",
     "// PROB = 1: weights of 18 bits (mlo_exp2_fine). ROUND = 1: score and maximum are first rounded to 8 bits, ((s * MR + 2^(SR-1)) >> SR) + ZR.",
+    "// CAP = 1: they are first put under a soft cap (mlo_attention_cap), which keeps their order.",
     "// Throughput  a row per groups * ES cycles",
-    "// Latency     from taking a row's last group to m_sum_tvalid: 8 + ES cycles, 2 more with PROB, 7 more with ROUND",
+    "// Latency     from taking a row's last group to m_sum_tvalid: 8 + ES cycles, 2 more with PROB, 7 more with ROUND, 10 more with CAP",
     "// Stall       as in stage 1: a group starts only if its place in the ring is reserved,",
     "//             and if the row's constants have room in the queue behind",
     "// Legal       as mlo_attention",
@@ -39801,10 +41148,11 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "    parameter SUMB  = 10,       // bits of the sum",
     "    parameter PROB  = 0,        // 1: probabilities are rounded",
     "    parameter ROUND = 0,        // 1: scores are rounded, too",
+    "    parameter CAP   = 0,        // 1: scores are under a soft cap",
     "    parameter SIDE  = 3,        // bits of the sideband",
     "    parameter PARTLY = 0,       // 1: it may be that no key of a row counts",
     "    // derived, do not set: bits of a row's constants, of those that go on, of a weight",
-    "    parameter PAR   = 44 + 30*PROB + 32*ROUND,",
+    "    parameter PAR   = 44 + 30*PROB + 32*ROUND + 22*CAP,",
     "    parameter INFO  = 22 + 30*PROB,",
     "    parameter EB    = (PROB != 0) ? 18 : 8",
     ") (",
@@ -39828,8 +41176,10 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     ");",
     "",
     "localparam ES = (PE + LANES - 1) / LANES;       // cycles of a group",
-    "localparam LE = (PROB != 0 ? 7 : 5) + (ROUND != 0 ? 7 : 0);    // cycles of the exponentials",
-    "localparam ROWS = (PROB != 0) ? 8 : 4;          // that wait for their sum",
+    "localparam LF = (CAP != 0) ? 10 : (ROUND != 0) ? 7 : 0;        // cycles of what is before them,",
+    "localparam LE = (PROB != 0 ? 7 : 5) + LF;       // and of the exponentials",
+    "localparam FB = (CAP != 0) ? 17 : 8;            // bits of a score then",
+    "localparam ROWS = (PROB != 0 || CAP != 0) ? 8 : 4;          // that wait for their sum",
     "localparam RW = $clog2(ROWS + 1);",
     "localparam EW = (ES > 1) ? $clog2(ES) : 1;",
     "localparam SL = ES * LANES;                     // places for PE scores, a few stay empty",
@@ -39900,12 +41250,12 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "    score_reg <= load ? load_score : score_reg >> (LANES * SB);",
     "end",
     "",
-    "// ---- 1 to LE: [rounded scores,] the exponentials ------------------------------------------",
+    "// ---- 1 to LE: [rounded scores, or under their cap,] the exponentials ------------------------------------------",
     "wire [LANES*EB-1:0] e5;",
     "wire                go5, group_end5, row_begin5, row_end5;",
     "genvar l;",
     "generate",
-    "    if (ROUND == 0) begin : g_exact",
+    "    if (LF == 0) begin : g_exact",
     "        for (l = 0; l < LANES; l = l + 1) begin : g_exp2",
     "            if (PROB == 0) begin : g_coarse",
     "                mlo_exp2 #(.SBITS(SB)) u_exp2 (",
@@ -39920,17 +41270,17 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "            end",
     "        end",
     "    end else begin : g_rounded",
-    "        reg  [31:0]         round_reg;                  // {ZR, SR, MR}",
+    "        reg  [31:0]         round_reg;                  // {ZR, SR, MR} or {SC, MC}",
     "        wire [LANES-1:0]    count7;",
-    "        wire [8*LANES+7:0]  all7;                       // of the lanes, then of the maximum",
+    "        wire [FB*LANES+FB-1:0] all7;                    // of the lanes, then of the maximum",
     "        wire [15:0]         ms7;",
     "        wire [5:0]          ss7;",
     "        wire                go7;",
     "        always @(posedge clk)",
     "            if (load)",
-    "                round_reg <= s_row_tdata[74 +: 32];",
+    "                round_reg <= (CAP != 0) ? {10'd0, s_row_tdata[44 +: 22]} : s_row_tdata[74 +: 32];",
     "        // a row's constants change with its first group: they go along",
-    "        mlo_delay #(.WIDTH(LANES + 22), .CYCLES(7)) u_with (",
+    "        mlo_delay #(.WIDTH(LANES + 22), .CYCLES(LF)) u_with (",
     "            .clk(clk), .rst(rst), .in_valid(busy_reg), .in({count_reg[LANES-1:0], ss_reg, ms_reg}),",
     "            .out_valid(go7), .out({count7, ss7, ms7})",
     "        );",
@@ -39941,16 +41291,27 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "            end else begin : g_max",
     "                assign from = max_reg;",
     "            end",
-    "            mlo_attention_round #(.SB(SB)) u_round (",
-    "                .clk(clk), .rst(rst), .in_valid(busy_reg), .in(from), .mult(round_reg[17:0]), .shift(round_reg[23:18]), .zero(round_reg[31:24]),",
-    "                .out(all7[l*8 +: 8])",
-    "            );",
+    "            if (CAP == 0) begin : g_steps",
+    "                mlo_attention_round #(.SB(SB)) u_round (",
+    "                    .clk(clk), .rst(rst), .in_valid(busy_reg), .in(from), .mult(round_reg[17:0]), .shift(round_reg[23:18]), .zero(round_reg[31:24]),",
+    "                    .out(all7[l*FB +: FB])",
+    "                );",
+    "            end else begin : g_cap",
+    "                mlo_attention_cap #(.SB(SB)) u_cap (",
+    "                    .clk(clk), .rst(rst), .in_valid(busy_reg), .in(from), .mult(round_reg[15:0]), .shift(round_reg[21:16]),",
+    "                    .out(all7[l*FB +: FB])",
+    "                );",
+    "                wire unused_round = &{1'b0, round_reg[31:22]};",
+    "            end",
     "        end",
     "        for (l = 0; l < LANES; l = l + 1) begin : g_exp2",
-    "            mlo_exp2_fine #(.SBITS(9)) u_exp2 (",
-    "                .clk(clk), .mx({all7[8*LANES+7], all7[8*LANES +: 8]}), .s({all7[l*8+7], all7[l*8 +: 8]}), .ok(count7[l]),",
-    "                .ms(ms7), .ss(ss7), .e(e5[l*EB +: EB])",
-    "            );",
+    "            wire [FB:0] mx7 = {all7[FB*LANES+FB-1], all7[FB*LANES +: FB]};",
+    "            wire [FB:0] s7  = {all7[l*FB+FB-1], all7[l*FB +: FB]};",
+    "            if (PROB == 0) begin : g_coarse",
+    "                mlo_exp2 #(.SBITS(FB + 1)) u_exp2 (.clk(clk), .mx(mx7), .s(s7), .ok(count7[l]), .ms(ms7), .ss(ss7), .e(e5[l*EB +: EB]));",
+    "            end else begin : g_fine",
+    "                mlo_exp2_fine #(.SBITS(FB + 1)) u_exp2 (.clk(clk), .mx(mx7), .s(s7), .ok(count7[l]), .ms(ms7), .ss(ss7), .e(e5[l*EB +: EB]));",
+    "            end",
     "        end",
     "        wire unused_go = &{1'b0, go7};",
     "    end",
@@ -40020,7 +41381,7 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "    reg  [LE+1:0] f_word;                          // groups likewise",
     "    wire f_row_end  = busy_reg && last_reg && step_last;",
     "    integer    f_i;",
-    "    reg  [RW-1:0] f_count;",
+    "    reg  [RW+3:0] f_count;",
     "    always @* begin",
     "        if (!f_past) assume (rst);",
     "        f_count = busy_reg && last_reg;",
@@ -45435,6 +46796,225 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
+static const char *const mlo_lines_verilog_mlo_replay_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_replay: keeps a frame that comes once, and sends it once for every iteration: an encoder's output, for a decoder's layers",
+    "//",
+    "// Contract   s_axis: frames of 1..T tokens of BEATS beats; tuser {key, last, -}, the same on all beats of a token; `last` ends",
+    "//            a frame. Each frame leaves on m_axis `iterations` times (0 acts as 1), a pass each, whole and in its order, with its",
+    "//            {key, last}. m_axis_tuser[0], first: 1 on the first token of each pass; where there is one iteration, on the",
+    "//            first token after reset and no other (as mlo_loop marks tokens).",
+    "// Throughput a beat per cycle in a pass; no gap between the passes of a frame",
+    "// Latency    a beat taken in cycle t is offered from cycle t + 2 in the first pass",
+    "// Stall      s_axis_tready is low from a frame's last beat until the last beat of its last pass has been read",
+    "// Memory     T*BEATS words of WIDTH + 2 bits, one write port, one registered read port: it is the output register",
+    "// Timing     s_axis_tready depends on registers only",
+    "// Legal      WIDTH, BEATS, T >= 1; iterations stands still from reset to the last frame out",
+    "`default_nettype none",
+    "",
+    "module mlo_replay #(",
+    "    parameter WIDTH     = 8,        // bits of a beat",
+    "    parameter BEATS     = 4,        // beats of a token",
+    "    parameter T         = 4,        // tokens of a frame, at most",
+    "    parameter RESIDENT  = 0,        // it has no parameters",
+    "    parameter AXI_WIDTH = 128",
+    ") (",
+    "    input  wire             clk,",
+    "    input  wire             rst,",
+    "    input  wire             params_last,",
+    "    input  wire [15:0]      iterations,",
+    "    input  wire [WIDTH-1:0] s_axis_tdata,",
+    "    input  wire             s_axis_tvalid,",
+    "    output wire             s_axis_tready,",
+    "    input  wire [2:0]       s_axis_tuser,",
+    "    output wire [WIDTH-1:0] m_axis_tdata,",
+    "    output wire             m_axis_tvalid,",
+    "    input  wire             m_axis_tready,",
+    "    output wire [2:0]       m_axis_tuser,",
+    "    output wire [2:0]       stat        // [0] a beat leaves, else [2] blocked: one waits to leave, else [1] starved",
+    ");",
+    "    localparam DEPTH = T * BEATS;",
+    "    localparam AW = (DEPTH > 1) ? $clog2(DEPTH) : 1;",
+    "    localparam BW = (BEATS > 1) ? $clog2(BEATS) : 1;",
+    "    localparam [BW-1:0] B_LAST = BEATS[BW-1:0] - 1'b1;",
+    "",
+    "    generate",
+    "        if (WIDTH < 1) mlo_error_WIDTH_must_be_at_least_1 u_width ();",
+    "        if (BEATS < 1) mlo_error_BEATS_must_be_at_least_1 u_beats ();",
+    "        if (T < 1)     mlo_error_T_must_be_at_least_1 u_t ();",
+    "    endgenerate",
+    "",
+    "    // Iterations stand still, so what is derived from them may be a cycle late.",
+    "    reg        once;                        // one pass",
+    "    reg [15:0] passes_1;                    // passes less one",
+    "    always @(posedge clk) begin",
+    "        once     <= iterations <= 16'd1;",
+    "        passes_1 <= iterations <= 16'd1 ? 16'd0 : iterations - 16'd1;",
+    "    end",
+    "",
+    "    // ---- in: until a frame is whole; then w_addr is its last beat's",
+    "    reg           whole;",
+    "    reg  [AW-1:0] w_addr;",
+    "    reg  [BW-1:0] w_beat;",
+    "    wire          done;                     // the frame's last beat of its last pass is read",
+    "    assign s_axis_tready = !whole;",
+    "    wire take    = s_axis_tvalid && s_axis_tready;",
+    "    wire w_end   = w_beat == B_LAST;",
+    "    wire w_close = take && w_end && s_axis_tuser[1];",
+    "",
+    "    always @(posedge clk) begin",
+    "        if (take) begin",
+    "            w_beat <= w_end ? {BW{1'b0}} : w_beat + 1'b1;",
+    "            if (!w_close) w_addr <= w_addr + 1'b1;",
+    "        end",
+    "        if (w_close) whole <= 1'b1;",
+    "        if (done) begin",
+    "            whole  <= 1'b0;",
+    "            w_addr <= {AW{1'b0}};",
+    "        end",
+    "        if (rst) begin",
+    "            whole  <= 1'b0;",
+    "            w_addr <= {AW{1'b0}};",
+    "            w_beat <= {BW{1'b0}};",
+    "        end",
+    "    end",
+    "",
+    "    // ---- out: what is stored of a frame that is not whole is in front of w_addr",
+    "    reg           out_valid, r_first, marked;       // the next beat is of a pass's first token; some token was marked",
+    "    reg  [AW-1:0] r_addr;",
+    "    reg  [BW-1:0] r_beat;",
+    "    reg  [15:0]   r_pass;",
+    "    wire there = whole || r_addr != w_addr;",
+    "    wire read  = there && (!out_valid || m_axis_tready);",
+    "    wire r_end = r_beat == B_LAST;",
+    "    wire r_out = read && whole && r_addr == w_addr;",
+    "    assign done = r_out && r_pass == passes_1;",
+    "",
+    "    always @(posedge clk) begin",
+    "        if (read) begin",
+    "            r_addr <= r_out ? {AW{1'b0}} : r_addr + 1'b1;",
+    "            r_beat <= r_end ? {BW{1'b0}} : r_beat + 1'b1;",
+    "            if (r_end) begin",
+    "                r_first <= r_out;",
+    "                marked  <= 1'b1;",
+    "            end",
+    "        end",
+    "        if (r_out) r_pass <= done ? 16'd0 : r_pass + 16'd1;",
+    "        if (!out_valid || m_axis_tready) out_valid <= there;",
+    "        if (rst) begin",
+    "            out_valid <= 1'b0;",
+    "            r_first   <= 1'b1;",
+    "            marked    <= 1'b0;",
+    "            r_addr    <= {AW{1'b0}};",
+    "            r_beat    <= {BW{1'b0}};",
+    "            r_pass    <= 16'd0;",
+    "        end",
+    "    end",
+    "",
+    "    // ---- memory",
+    "    (* no_rw_check *)               // never read where it is written in the same cycle",
+    "    reg  [WIDTH+1:0] mem [0:DEPTH-1];",
+    "    reg  [WIDTH+1:0] out_word;",
+    "    reg              out_first;",
+    "    always @(posedge clk) begin",
+    "        if (take) mem[w_addr] <= {s_axis_tuser[2:1], s_axis_tdata};",
+    "        if (read) begin",
+    "            out_word  <= mem[r_addr];",
+    "            out_first <= r_first && !(once && marked);",
+    "        end",
+    "    end",
+    "    assign m_axis_tdata  = out_word[WIDTH-1:0];",
+    "    assign m_axis_tvalid = out_valid;",
+    "    assign m_axis_tuser  = {out_word[WIDTH+1:WIDTH], out_first};",
+    "    assign stat = {out_valid && !m_axis_tready, !out_valid, out_valid && m_axis_tready};",
+    "    wire unused = &{1'b0, params_last, s_axis_tuser[0]};",
+    "",
+    "`ifdef FORMAL",
+    "    // Assumed: the reset; iterations that stand still; a sideband that is the same on all beats of a token; frames that fit.",
+    "    reg f_past = 1'b0;",
+    "    always @(posedge clk) f_past <= 1'b1;",
+    "    always @(*) if (!f_past) assume (rst);",
+    "    (* anyconst *) wire [1:0] f_n;",
+    "    always @(*) assume (iterations == {14'd0, f_n});",
+    "",
+    "    // The model: beats of the frame that are stored, the next one to be read, passes that are over.",
+    "    reg  [AW:0] f_in, f_out;",
+    "    reg  [BW-1:0] f_in_beat;",
+    "    reg  [1:0]  f_pass, f_user;",
+    "    reg         f_whole, f_some;",
+    "    wire f_close = take && f_in_beat == BEATS - 1 && s_axis_tuser[1];",
+    "    wire f_there = f_out != f_in;",
+    "    wire f_read  = f_there && (!m_axis_tvalid || m_axis_tready);",
+    "    wire f_over  = f_read && f_whole && f_out + 1'b1 == f_in;",
+    "    wire f_done  = f_over && f_pass + 1'b1 >= f_n;",
+    "    always @(posedge clk) begin",
+    "        if (take) begin",
+    "            f_in      <= f_in + 1'b1;",
+    "            f_in_beat <= f_in_beat == BEATS - 1 ? 0 : f_in_beat + 1'b1;",
+    "            if (f_in_beat == 0) f_user <= s_axis_tuser[2:1];",
+    "        end",
+    "        if (f_close) f_whole <= 1'b1;",
+    "        if (f_read) f_out <= f_over ? 0 : f_out + 1'b1;",
+    "        if (f_read) f_some <= f_some || f_out % BEATS == BEATS - 1;",
+    "        if (f_over) f_pass <= f_done ? 0 : f_pass + 1'b1;",
+    "        if (f_done) {f_in, f_whole} <= 0;",
+    "        if (rst) {f_in, f_in_beat, f_out, f_pass, f_whole, f_some} <= 0;",
+    "    end",
+    "    always @(*) if (f_past) begin",
+    "        if (f_in_beat != 0) assume (s_axis_tuser[2:1] == f_user);",
+    "        assume (f_in < DEPTH || f_whole);",
+    "        if (f_in + BEATS >= DEPTH && f_in_beat == 0) assume (s_axis_tuser[1]);",
+    "    end",
+    "",
+    "    // Any beat of a frame: what is read there is what was stored there.",
+    "    (* anyconst *) wire [AW-1:0] f_at;",
+    "    always @(*) assume (f_at < DEPTH);",
+    "    reg               f_hit, f_out_first;",
+    "    reg [WIDTH+1:0]   f_word, f_out_word;",
+    "    always @(posedge clk) begin",
+    "        if (take && f_in == f_at) f_word <= {s_axis_tuser[2:1], s_axis_tdata};",
+    "        if (f_read) begin",
+    "            f_hit       <= f_out == f_at;",
+    "            f_out_word  <= f_word;",
+    "            f_out_first <= f_out < BEATS && !(f_n < 2 && f_some);",
+    "        end",
+    "        if (rst) f_hit <= 1'b0;",
+    "    end",
+    "    always @(*) if (f_past) begin",
+    "        assert (s_axis_tready == !f_whole);",
+    "        if (m_axis_tvalid) assert (m_axis_tuser[0] == f_out_first);",
+    "        if (m_axis_tvalid && f_hit) assert ({m_axis_tuser[2:1], m_axis_tdata} == f_out_word);",
+    "        if (take && read) assert (w_addr != r_addr);            // no_rw_check",
+    "    end",
+    "    always @(posedge clk) if (f_past) begin",
+    "        if ($past(rst)) assert (!m_axis_tvalid);",
+    "        else begin",
+    "            if ($past(m_axis_tvalid && !m_axis_tready)) assert (m_axis_tvalid && $stable(m_axis_tdata) && $stable(m_axis_tuser));",
+    "            // no gap: what is there is offered, and nothing else",
+    "            if ($past(!m_axis_tvalid || m_axis_tready)) assert (m_axis_tvalid == $past(f_there));",
+    "        end",
+    "    end",
+    "",
+    "    // For the induction: the registers are the model's, and where the word lies.",
+    "    always @(*) if (f_past) begin",
+    "        assert (f_in <= DEPTH && f_in_beat < BEATS && f_in % BEATS == f_in_beat && f_whole == whole && w_beat == f_in_beat);",
+    "        assert (f_out < DEPTH && f_out <= f_in && r_addr == f_out && r_beat == f_out % BEATS && r_pass == f_pass && marked == f_some);",
+    "        assert (r_first == (f_out < BEATS));",
+    "        assert (whole ? f_in != 0 && f_in_beat == 0 && f_out < f_in && w_addr + 1'b1 == f_in && f_pass <= (f_n < 2 ? 0 : f_n - 1)",
+    "                      : f_pass == 0 && w_addr == f_in);",
+    "        assert (once == (f_n < 2) && passes_1 == (f_n < 2 ? 0 : f_n - 1));",
+    "        if (f_in > f_at) assert (mem[f_at] == f_word);",
+    "        if (f_hit && m_axis_tvalid) assert (out_word == f_out_word);",
+    "    end",
+    "    // not vacuous",
+    "    reg f_again = 1'b0;                             // a frame is done",
+    "    always @(posedge clk) f_again <= !rst && (f_again || (f_done && f_n > 1));",
+    "    always @(*) if (f_past) cover (f_again && f_done && f_in > BEATS);",
+    "`endif",
+    "endmodule",
+    "",
+    "`default_nettype wire",
+    NULL };
 static const char *const mlo_lines_verilog_mlo_requant_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_requant: y[c] = clip(((x[c] + B[c])*M[c] + 2^(S[c]-1)) >>> S[c]): each channel gets another offset, scale and width",
@@ -49507,6 +51087,7 @@ static const mlo_embedded mlo_verilog[] = {
     { "mlo_addtree.v", mlo_lines_verilog_mlo_addtree_v },
     { "mlo_attention.v", mlo_lines_verilog_mlo_attention_v },
     { "mlo_attention_bias.v", mlo_lines_verilog_mlo_attention_bias_v },
+    { "mlo_attention_cap.v", mlo_lines_verilog_mlo_attention_cap_v },
     { "mlo_attention_kv.v", mlo_lines_verilog_mlo_attention_kv_v },
     { "mlo_attention_max.v", mlo_lines_verilog_mlo_attention_max_v },
     { "mlo_attention_mix.v", mlo_lines_verilog_mlo_attention_mix_v },
@@ -49544,6 +51125,7 @@ static const mlo_embedded mlo_verilog[] = {
     { "mlo_param.v", mlo_lines_verilog_mlo_param_v },
     { "mlo_refill.v", mlo_lines_verilog_mlo_refill_v },
     { "mlo_regs.v", mlo_lines_verilog_mlo_regs_v },
+    { "mlo_replay.v", mlo_lines_verilog_mlo_replay_v },
     { "mlo_requant.v", mlo_lines_verilog_mlo_requant_v },
     { "mlo_requantize.v", mlo_lines_verilog_mlo_requantize_v },
     { "mlo_rotary.v", mlo_lines_verilog_mlo_rotary_v },
@@ -49871,6 +51453,14 @@ static const char *const mlo_lines_share_rtl_mlo_core_v[] = {
     "@MASK@    input  wire         s1_axis_tvalid,",
     "@MASK@    output wire         s1_axis_tready,",
     "@MASK@    input  wire         s1_axis_tlast,",
+    "@REPLAY@    input  wire [@REPLAY_MSB@:0]  s2_axis_tdata,",
+    "@REPLAY@    input  wire         s2_axis_tvalid,",
+    "@REPLAY@    output wire         s2_axis_tready,",
+    "@REPLAY@    input  wire         s2_axis_tlast,",
+    "@REPLAY_MASK@    input  wire [7:0]   s3_axis_tdata,",
+    "@REPLAY_MASK@    input  wire         s3_axis_tvalid,",
+    "@REPLAY_MASK@    output wire         s3_axis_tready,",
+    "@REPLAY_MASK@    input  wire         s3_axis_tlast,",
     "    output wire [@IO_MSB@:0]  m_axis_tdata,",
     "    output wire         m_axis_tvalid,",
     "    input  wire         m_axis_tready,",
@@ -50047,6 +51637,16 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "@MASK@    input  wire         s1_axis_tvalid,",
     "@MASK@    output wire         s1_axis_tready,",
     "@MASK@    input  wire         s1_axis_tlast,",
+    "@REPLAY@    // what every iteration reads again (an encoder's output): @REPLAY_LANES@ of @REPLAY_CHANNELS@ channels a beat; tlast ends a frame of up to @REPLAY_TOKENS@ tokens",
+    "@REPLAY@    input  wire [@REPLAY_MSB@:0]  s2_axis_tdata,",
+    "@REPLAY@    input  wire         s2_axis_tvalid,",
+    "@REPLAY@    output wire         s2_axis_tready,",
+    "@REPLAY@    input  wire         s2_axis_tlast,",
+    "@REPLAY_MASK@    // its mask in: a beat a token, bit 0 = this key counts",
+    "@REPLAY_MASK@    input  wire [7:0]   s3_axis_tdata,",
+    "@REPLAY_MASK@    input  wire         s3_axis_tvalid,",
+    "@REPLAY_MASK@    output wire         s3_axis_tready,",
+    "@REPLAY_MASK@    input  wire         s3_axis_tlast,",
     "    // activations out, in the same form",
     "    output wire [@IO_MSB@:0]  m_axis_tdata,",
     "    output wire         m_axis_tvalid,",
@@ -50118,6 +51718,10 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "        .s_axis_tready(s_axis_tready), .s_axis_tlast(s_axis_tlast),",
     "@MASK@        .s1_axis_tdata(s1_axis_tdata), .s1_axis_tvalid(s1_axis_tvalid),",
     "@MASK@        .s1_axis_tready(s1_axis_tready), .s1_axis_tlast(s1_axis_tlast),",
+    "@REPLAY@        .s2_axis_tdata(s2_axis_tdata), .s2_axis_tvalid(s2_axis_tvalid),",
+    "@REPLAY@        .s2_axis_tready(s2_axis_tready), .s2_axis_tlast(s2_axis_tlast),",
+    "@REPLAY_MASK@        .s3_axis_tdata(s3_axis_tdata), .s3_axis_tvalid(s3_axis_tvalid),",
+    "@REPLAY_MASK@        .s3_axis_tready(s3_axis_tready), .s3_axis_tlast(s3_axis_tlast),",
     "        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid),",
     "        .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast),",
     "        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen),",
@@ -50136,13 +51740,14 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "    parameter IMAGE = @IMAGE@;         // room for parameter beats",
     "    localparam IO = @IO@, AXI = @AXI@, KERNELS = @KERNELS@, MASKED = @MASKED@;",
     "    localparam DEFAULT_BEATS = @BEATS@, DEFAULT_MASK_BEATS = @MASK_BEATS@, DEFAULT_ITERATIONS = @ITERATIONS@, DEFAULT_FRAMES = @FRAMES@, DEFAULT_TIMEOUT = @TIMEOUT@, DEFAULT_RATE = @RATE@, DEFAULT_LATENCY = @LATENCY@;",
+    "    localparam REPLAY_IO = @REPLAY_IO@, DEFAULT_REPLAY_BEATS = @REPLAY_BEATS@, DEFAULT_REPLAY_MASK_BEATS = @REPLAY_MASK_BEATS@;",
     "    localparam TOKENS = @TOKENS@, TOKEN_BEATS = @TOKEN_BEATS@;   // of the longest frame; of a token",
     "    reg clk = 0, rst = 1, go = 0;",
     "    always #5 clk = !clk;",
     "    reg [31:0] cycle = 0, start = 0;",
     "    reg started = 0;",
-    "    integer seed, stall, stall_source, stall_mask, stall_sink, stall_memory, stall_host, latency, rate, fault, beats, mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, quiet_ram, opened, progress, due = 0;",
-    "    reg [8*512-1:0] input_file, golden_file, mask_file, params_file, wave_file, probe_file, trace_file;",
+    "    integer seed, stall, stall_source, stall_mask, stall_sink, stall_memory, stall_host, latency, rate, fault, beats, mask_beats, replay_beats, replay_mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, quiet_ram, opened, progress, due = 0;",
+    "    reg [8*512-1:0] input_file, golden_file, mask_file, replay_file, replay_mask_file, params_file, wave_file, probe_file, trace_file;",
     "",
     "    // ---- the core and what it talks to",
     "    reg  [11:0] awaddr = 0, araddr = 0;",
@@ -50163,8 +51768,18 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "    wire mask_tvalid, mask_tready, mask_tlast, in_done, mask_done, done;",
     "    wire [31:0] in_sent, mask_sent, seen, errors, error_index, frames, ram_beats;",
     "    wire [IO:0] error_expected, error_got;",
+    "@REPLAY@    wire [REPLAY_IO-1:0] replay_tdata;",
+    "@REPLAY@    wire replay_tvalid, replay_tready, replay_tlast, replay_done;",
+    "@REPLAY@    wire [31:0] replay_sent, breaches_replay;",
+    "@REPLAY_MASK@    wire [7:0] replay_mask_tdata;",
+    "@REPLAY_MASK@    wire replay_mask_tvalid, replay_mask_tready, replay_mask_tlast, replay_mask_done;",
+    "@REPLAY_MASK@    wire [31:0] replay_mask_sent, breaches_replay_mask;",
+    "@NO_REPLAY@    wire [31:0] breaches_replay = 0;",
+    "@NO_REPLAY_MASK@    wire [31:0] breaches_replay_mask = 0;",
     "    mlo_top u_top (",
     "        .clk(clk), .rst(rst), .s_axis_tdata(in_tdata), .s_axis_tvalid(in_tvalid), .s_axis_tready(in_tready), .s_axis_tlast(in_tlast),",
+    "@REPLAY@        .s2_axis_tdata(replay_tdata), .s2_axis_tvalid(replay_tvalid), .s2_axis_tready(replay_tready), .s2_axis_tlast(replay_tlast),",
+    "@REPLAY_MASK@        .s3_axis_tdata(replay_mask_tdata), .s3_axis_tvalid(replay_mask_tvalid), .s3_axis_tready(replay_mask_tready), .s3_axis_tlast(replay_mask_tlast),",
     "@MASK@        .s1_axis_tdata(mask_tdata), .s1_axis_tvalid(mask_tvalid), .s1_axis_tready(mask_tready), .s1_axis_tlast(mask_tlast),",
     "        .m_axis_tdata(out_tdata), .m_axis_tvalid(out_tvalid), .m_axis_tready(out_tready), .m_axis_tlast(out_tlast),",
     "        .m_axi_arid(arid), .m_axi_araddr(m_araddr), .m_axi_arlen(m_arlen), .m_axi_arsize(m_arsize), .m_axi_arburst(m_arburst), .m_axi_arvalid(m_arvalid),",
@@ -50176,6 +51791,10 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "        .m_axis_tdata(in_tdata), .m_axis_tvalid(in_tvalid), .m_axis_tready(in_tready), .m_axis_tlast(in_tlast));",
     "    mlo_sim_source #(.WIDTH(8), .DEPTH(WORDS)) u_mask (.clk(clk), .rst(rst), .enable(go), .seed(seed + 1), .stall(stall_mask), .count(mask_beats), .sent(mask_sent), .done(mask_done),",
     "        .m_axis_tdata(mask_tdata), .m_axis_tvalid(mask_tvalid), .m_axis_tready(mask_tready), .m_axis_tlast(mask_tlast));",
+    "@REPLAY@    mlo_sim_source #(.WIDTH(REPLAY_IO), .DEPTH(WORDS)) u_replay (.clk(clk), .rst(rst), .enable(go), .seed(seed + 4), .stall(stall_source), .count(replay_beats), .sent(replay_sent), .done(replay_done),",
+    "@REPLAY@        .m_axis_tdata(replay_tdata), .m_axis_tvalid(replay_tvalid), .m_axis_tready(replay_tready), .m_axis_tlast(replay_tlast));",
+    "@REPLAY_MASK@    mlo_sim_source #(.WIDTH(8), .DEPTH(WORDS)) u_replay_mask (.clk(clk), .rst(rst), .enable(go), .seed(seed + 5), .stall(stall_mask), .count(replay_mask_beats), .sent(replay_mask_sent), .done(replay_mask_done),",
+    "@REPLAY_MASK@        .m_axis_tdata(replay_mask_tdata), .m_axis_tvalid(replay_mask_tvalid), .m_axis_tready(replay_mask_tready), .m_axis_tlast(replay_mask_tlast));",
     "    mlo_sim_sink #(.WIDTH(IO), .DEPTH(WORDS)) u_sink (.clk(clk), .rst(rst), .seed(seed + 2), .stall(stall_sink), .count(beats), .cycle(cycle), .seen(seen), .errors(errors),",
     "        .error_index(error_index), .error_expected(error_expected), .error_got(error_got), .frames(frames), .done(done),",
     "        .s_axis_tdata(out_tdata), .s_axis_tvalid(out_tvalid), .s_axis_tready(out_tready), .s_axis_tlast(out_tlast));",
@@ -50250,6 +51869,10 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "        if (!$value$plusargs(\"beats=%d\", beats)) beats = DEFAULT_BEATS;",
     "        if (!$value$plusargs(\"mask_beats=%d\", mask_beats)) mask_beats = DEFAULT_MASK_BEATS;",
     "        if (MASKED == 0) mask_beats = 0;",
+    "        if (!$value$plusargs(\"replay_beats=%d\", replay_beats)) replay_beats = DEFAULT_REPLAY_BEATS;",
+    "        if (!$value$plusargs(\"replay_mask_beats=%d\", replay_mask_beats)) replay_mask_beats = DEFAULT_REPLAY_MASK_BEATS;",
+    "        if (!$value$plusargs(\"replay=%s\", replay_file)) replay_file = \"tb/replay.hex\";",
+    "        if (!$value$plusargs(\"replay_mask=%s\", replay_mask_file)) replay_mask_file = \"tb/replay_mask.hex\";",
     "        if (!$value$plusargs(\"iterations=%d\", iterations)) iterations = DEFAULT_ITERATIONS;",
     "        if (!$value$plusargs(\"frames_in_flight=%d\", frames_in_flight)) frames_in_flight = DEFAULT_FRAMES;",
     "        if (!$value$plusargs(\"timeout=%d\", timeout)) timeout = DEFAULT_TIMEOUT;",
@@ -50267,6 +51890,8 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "        $readmemh(input_file, u_source.mem, 0, beats - 1);",
     "        $readmemh(golden_file, u_sink.mem, 0, beats - 1);",
     "        if (MASKED != 0) $readmemh(mask_file, u_mask.mem, 0, mask_beats - 1);",
+    "@REPLAY@        $readmemh(replay_file, u_replay.mem, 0, replay_beats - 1);",
+    "@REPLAY_MASK@        $readmemh(replay_mask_file, u_replay_mask.mem, 0, replay_mask_beats - 1);",
     "        $readmemh(params_file, u_ram.mem);",
     "        repeat (4) @(negedge clk);",
     "        rst = 0;",
@@ -50324,12 +51949,16 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "",
     "    // ---- a judge on every port: each breach of AXI is a line PROTOCOL ..",
     "    wire [31:0] breaches_in, breaches_mask, breaches_out, breaches_axi, breaches_axil;",
-    "    wire [31:0] breaches = breaches_in + breaches_mask + breaches_out + breaches_axi + breaches_axil;",
+    "    wire [31:0] breaches = breaches_in + breaches_mask + breaches_out + breaches_axi + breaches_axil + breaches_replay + breaches_replay_mask;",
     "    wire owing;",
     "    mlo_sim_check_axis #(.WIDTH(IO), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT(\"s_axis\")) u_check_in (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_in),",
     "        .tdata(in_tdata), .tvalid(in_tvalid), .tready(in_tready), .tlast(in_tlast));",
     "    mlo_sim_check_axis #(.WIDTH(8), .BEATS(1), .TOKENS(TOKENS), .PORT(\"s1_axis\")) u_check_mask (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_mask),",
     "        .tdata(mask_tdata), .tvalid(mask_tvalid), .tready(mask_tready), .tlast(mask_tlast));",
+    "@REPLAY@    mlo_sim_check_axis #(.WIDTH(REPLAY_IO), .BEATS(@REPLAY_TOKEN_BEATS@), .TOKENS(@REPLAY_TOKENS@), .PORT(\"s2_axis\")) u_check_replay (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_replay),",
+    "@REPLAY@        .tdata(replay_tdata), .tvalid(replay_tvalid), .tready(replay_tready), .tlast(replay_tlast));",
+    "@REPLAY_MASK@    mlo_sim_check_axis #(.WIDTH(8), .BEATS(1), .TOKENS(@REPLAY_TOKENS@), .PORT(\"s3_axis\")) u_check_replay_mask (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_replay_mask),",
+    "@REPLAY_MASK@        .tdata(replay_mask_tdata), .tvalid(replay_mask_tvalid), .tready(replay_mask_tready), .tlast(replay_mask_tlast));",
     "    mlo_sim_check_axis #(.WIDTH(IO), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT(\"m_axis\"), .SETTLE(2)) u_check_out (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_out),",
     "        .tdata(out_tdata), .tvalid(out_tvalid), .tready(out_tready), .tlast(out_tlast));",
     "    mlo_sim_check_axi #(.DATA_WIDTH(AXI), .BURST(64), .PORT_AR(\"m_axi_ar\"), .PORT_R(\"m_axi_r\")) u_check_axi (.clk(clk), .rst(rst), .cycle(cycle), .asked(), .sent(), .breaches(breaches_axi),",
@@ -50376,6 +52005,7 @@ static const char *const mlo_lines_share_tb_rolled_v[] = {
     "    task say_waits; begin",
     "        $display(\"MLO EDGE source entry s_axis %b %b %0d %0d %b %b\", in_tvalid, in_tready, 0, 0, in_tvalid, in_tready);",
     "@MASK@        $display(\"MLO EDGE mask_source entry s1_axis %b %b %0d %0d %b %b\", mask_tvalid, mask_tready, 0, 0, mask_tvalid, mask_tready);",
+    "@REPLAY@        $display(\"MLO EDGE replay_source @REPLAY_NAME@ s2_axis %b %b %0d %0d %b %b\", replay_tvalid, replay_tready, 0, 0, replay_tvalid, replay_tready);",
     "        $display(\"MLO EDGE entry loop_in entry %b %b %0d %0d %b %b\", u_top.u_core.entry_tvalid, u_top.u_core.entry_tready, 0, 0, u_top.u_core.entry_tvalid, u_top.u_core.entry_tready);",
     "        $display(\"MLO EDGE loop_out loop_in feed %b %b %0d %0d %b %b\", u_top.u_core.feed_tvalid, u_top.u_core.feed_tready, u_top.u_core.u_feedback.level, u_top.u_core.u_feedback.DEPTH, u_top.u_core.fed_tvalid, u_top.u_core.fed_tready);",
     "        $display(\"MLO EDGE loop_out exit leaving %b %b %0d %0d %b %b\", u_top.u_core.leaving_tvalid, u_top.u_core.leaving_tready, 0, 0, u_top.u_core.leaving_tvalid, u_top.u_core.leaving_tready);",
@@ -50828,6 +52458,21 @@ static int mlo_emit_library(mlo_emitter *e) {
 
 static int mlo_padded(int bits) { return (bits + 7) / 8 * 8; }
 
+/* Of the stream from around the loop, if there is one (else as if it had a channel): a beat, tokens of a
+ * frame, bits of a beat outside, beats of a frame. */
+static mlo_port mlo_replay_port(const mlo_core *c) {
+    return c->replay < 0 ? mlo_port_make("", 0, 1, 8, 1) : c->element[c->replay].unit.out;
+}
+static int64_t mlo_replay_frame(const mlo_core *c) {
+    return c->replay < 0 ? 0 : c->element[c->replay].site.chunk;
+}
+static int mlo_replay_bits(const mlo_core *c) {
+    return mlo_replay_port(c).lanes * mlo_padded(mlo_replay_port(c).bits);
+}
+static int64_t mlo_replay_beats(const mlo_core *c) {
+    return mlo_replay_frame(c) * mlo_port_beats(mlo_replay_port(c));
+}
+
 static void mlo_emit_wires(mlo_emitter *e, const char *bus, int bits) {
     mlo_line(e, "    wire [%d:0] %s_tdata;", bits - 1, bus);
     mlo_line(e, "    wire [2:0] %s_tuser;", bus);
@@ -50875,6 +52520,9 @@ static int mlo_emit_copies(mlo_emitter *e) {
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--unrolled makes %lld kernels of %lld iterations of %lld; there are counters for 240",
             (long long)(n * kernels), (long long)n, (long long)kernels);
+    if (e->unrolled && e->c->replay >= 0)
+        return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
+            "--unrolled with an encoder's output that every layer reads; leave --unrolled out");
     if (e->unrolled && mlo_core_resident_beats(e->c))
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--unrolled with resident parameters; each copy has its own anyway: leave --memory "
@@ -51047,6 +52695,31 @@ static void mlo_emit_refill(mlo_emitter *e, int i) {
         e, "    assign param_beat[%d] = |(%s_p_tvalid & %s_p_tready);", reader, el->name, el->name);
 }
 
+/* The door of what comes from around the loop, to bus NAME_in. */
+static void mlo_emit_replay_door(mlo_emitter *e, const mlo_element *el) {
+    const mlo_port *y = &el->unit.out;
+    const int masked = e->c->replay_masked;
+    const char *bus = mlo_format(e->m, "%s_in", el->name);
+    mlo_emit_wires(e, bus, y->lanes * y->bits);
+    if (!masked) mlo_line(e, "    wire unused_%s_mask;", el->name);
+    mlo_line(e, "    mlo_entry #(.C(%lld), .LANES(%d), .BITS(%d), .MASK(%d)) u_%s_entry (",
+        (long long)y->channels, y->lanes, y->bits, masked, el->name);
+    mlo_line(e,
+        "        .clk(clk), .rst(core_rst), .s_axis_tdata(s2_axis_tdata), "
+        ".s_axis_tvalid(s2_axis_tvalid), .s_axis_tready(s2_axis_tready), "
+        ".s_axis_tlast(s2_axis_tlast),");
+    if (masked)
+        mlo_line(e,
+            "        .s1_axis_tdata(s3_axis_tdata), .s1_axis_tvalid(s3_axis_tvalid), "
+            ".s1_axis_tready(s3_axis_tready), .s1_axis_tlast(s3_axis_tlast),");
+    else
+        mlo_line(e,
+            "        .s1_axis_tdata(8'd0), .s1_axis_tvalid(1'b0), .s1_axis_tready(unused_%s_mask), "
+            ".s1_axis_tlast(1'b0),",
+            el->name);
+    mlo_emit_bus(e, "m_axis", bus, ");");
+}
+
 static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
     const mlo_element *el = &e->c->element[i];
     const mlo_unit *u = &el->unit;
@@ -51059,6 +52732,7 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
         mlo_line(e, "    wire %s_idle;\n    wire unused_%s = &{1'b0, %s_idle};", el->name, el->name,
             el->name);
     if (mlo_is_block(el)) mlo_emit_refill(e, i);
+    if (i == e->c->replay) mlo_emit_replay_door(e, el);
     mlo_printf(&e->t, "    %s #(", u->module);
     for (int k = 0; k < u->n_param; k++)
         mlo_printf(&e->t, ".%s(%lld), ", u->param[k].name, (long long)u->param[k].value);
@@ -51067,6 +52741,10 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
         ".params_last(p_tlast), .stat(stat[%d:%d]),",
         e->c->axi_bits, (long long)(mlo_is_resident(el) ? e->c->scan.iterations : 0), el->name,
         3 * *number + 2, 3 * *number);
+    if (i == e->c->replay) {
+        mlo_line(e, "        .iterations(iterations),");
+        mlo_emit_bus(e, "s_axis", mlo_format(e->m, "%s_in", el->name), ",");
+    }
     for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_input_bus(e, i, k), ",");
     for (int k = 0; k < u->n_memory; k++) {
         const char *from = mlo_is_block(el) ? mlo_format(e->m, "%s_", el->name) : "";
@@ -51202,7 +52880,15 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "DEEPEST", mlo_integer(m, mlo_core_deepest(c)), NULL },
         /* ports */
         { "STREAMS",
-            c->masked ? "s_axis:m_axis:s1_axis:m_axi:s_axil" : "s_axis:m_axis:m_axi:s_axil", NULL },
+            mlo_format(m, "s_axis:m_axis:%s%s%sm_axi:s_axil", c->masked ? "s1_axis:" : "",
+                c->replay >= 0 ? "s2_axis:" : "", c->replay_masked ? "s3_axis:" : ""),
+            NULL },
+        { "REPLAY", c->replay >= 0 ? "" : NULL, NULL },
+        { "REPLAY_MASK", c->replay_masked ? "" : NULL, NULL },
+        { "REPLAY_MSB", mlo_integer(m, mlo_replay_bits(c) - 1), NULL },
+        { "REPLAY_TOKENS", mlo_integer(m, mlo_replay_frame(c)), NULL },
+        { "REPLAY_CHANNELS", mlo_integer(m, mlo_replay_port(c).channels), NULL },
+        { "REPLAY_LANES", mlo_integer(m, mlo_replay_port(c).lanes), NULL },
         { "IO_MSB", mlo_integer(m, c->lanes * mlo_padded(c->bits) - 1), NULL },
         { "AXI", mlo_integer(m, c->axi_bits), NULL },
         { "AXI_MSB", mlo_integer(m, c->axi_bits - 1), NULL },
@@ -51387,10 +53073,12 @@ static void mlo_hex_mask(mlo_text *t, const mlo_array *mask) {
 /* Core input, mask and core output of one evaluation. */
 typedef struct {
     mlo_emitter *e;
-    mlo_text in; /* hex, a beat a line, as are the two behind it */
+    mlo_text in; /* hex, a beat a line, as are the four behind it */
     mlo_text mask;
     mlo_text out;
-    const char *names[3]; /* of these values */
+    mlo_text replay;
+    mlo_text replay_mask;
+    const char *names[5]; /* of these values */
     mlo_array *golden; /* the model's outputs on the first frame */
 } mlo_bench_words;
 
@@ -51406,15 +53094,26 @@ static int mlo_bench_see(
     if (name == w->names[0]) mlo_hex_beats(&w->in, a, c->lanes, c->bits);
     if (name == w->names[1]) mlo_hex_mask(&w->mask, a);
     if (name == w->names[2]) mlo_hex_beats(&w->out, a, c->lanes, c->bits);
+    if (name == w->names[3])
+        mlo_hex_beats(&w->replay, a, mlo_replay_port(c).lanes, mlo_replay_port(c).bits);
+    if (name == w->names[4]) mlo_hex_mask(&w->replay_mask, a);
     return 0;
 }
 
-/* tb/input.hex, tb/mask.hex, tb/golden.hex: `frames` frames of inputs drawn from the model's
- * declared types (never from --calib, so that every way to this directory gives the same bytes). */
+/* What the core calls the stream from around the loop; "" for none. */
+static const char *mlo_replay_name(const mlo_core *c) {
+    return c->replay < 0 ? "" : c->element[c->replay].node->input[0];
+}
+
+/* tb/input.hex, tb/mask.hex, tb/golden.hex, tb/replay.hex, tb/replay_mask.hex: `frames` frames of
+ * inputs drawn from the model's declared types (never from --calib, so that every way to this
+ * directory gives the same bytes). */
 static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
     mlo *m = e->m;
     mlo_bench_words w = { e, { m, NULL, 0, 0 }, { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
-        { e->c->scan.node->input[0], mlo_intern(m, "mlo_mask"), e->c->scan.node->output[0] },
+        { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
+        { e->c->scan.node->input[0], mlo_intern(m, "mlo_mask"), e->c->scan.node->output[0],
+            mlo_replay_name(e->c), mlo_intern(m, mlo_memory_mask) },
         MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1) };
     mlo_observer see = { &w, mlo_bench_see };
     size_t n_calib = m->n_calib;
@@ -51423,10 +53122,12 @@ static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
         mlo_sample_run(m, MLO_BENCH_DRAW + k, &see);
     m->n_calib = n_calib;
     m->golden = w.golden;
-    mlo_text *const texts[] = { &w.in, &w.mask, &w.out };
-    static const char *const files[] = { "tb/input.hex", "tb/mask.hex", "tb/golden.hex" };
-    for (int i = 0; i < 3; i++) {
-        if (!m->error.code && (i != 1 || e->c->masked)) {
+    mlo_text *const texts[] = { &w.in, &w.mask, &w.out, &w.replay, &w.replay_mask };
+    static const char *const files[] = { "tb/input.hex", "tb/mask.hex", "tb/golden.hex",
+        "tb/replay.hex", "tb/replay_mask.hex" };
+    const int there[] = { 1, e->c->masked, 1, e->c->replay >= 0, e->c->replay_masked };
+    for (int i = 0; i < 5; i++) {
+        if (!m->error.code && there[i]) {
             mlo_put(&e->t, texts[i]->text ? texts[i]->text : "", texts[i]->n);
             mlo_file_text(e, files[i]);
         }
@@ -51610,7 +53311,8 @@ static void mlo_tb_inside(void *user) {
     mlo *m = b->e->m;
     const mlo_core *c = b->e->c;
     const mlo_hole holes[] = { { "TOKEN_BEATS", mlo_integer(m, c->channels / c->lanes), NULL },
-        { "MASK", c->masked ? "" : NULL, NULL },
+        { "MASK", c->masked ? "" : NULL, NULL }, { "REPLAY", c->replay >= 0 ? "" : NULL, NULL },
+        { "REPLAY_NAME", c->replay >= 0 ? c->element[c->replay].name : "", NULL },
         { "BEATS_TOP", mlo_integer(m, 32 * b->n - 1), NULL },
         { "STREAMS_TOP", mlo_integer(m, b->n - 1), NULL },
         { "STREAMS", mlo_integer(m, b->n), NULL }, { "PEAKS", NULL, mlo_tb_peaks },
@@ -51630,7 +53332,7 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
     if (!b.stream) return mlo_failed(m);
     b.n = mlo_tb_streams(c, b.stream);
     const mlo_hole holes[] = {
-        { "WORDS", mlo_integer(m, frames * beats), NULL },
+        { "WORDS", mlo_integer(m, frames * mlo_max(beats, mlo_replay_beats(c))), NULL },
         { "IMAGE", mlo_integer(m, mlo_core_beats(c) * c->scan.iterations), NULL },
         { "IO", mlo_integer(m, c->lanes * mlo_padded(c->bits)), NULL },
         { "AXI", mlo_integer(m, c->axi_bits), NULL },
@@ -51650,6 +53352,16 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
         { "TOKEN_BEATS", mlo_integer(m, c->channels / c->lanes), NULL },
         { "MASK", c->masked ? "" : NULL, NULL },
         { "NO_MASK", c->masked ? NULL : "", NULL },
+        { "REPLAY", c->replay >= 0 ? "" : NULL, NULL },
+        { "NO_REPLAY", c->replay >= 0 ? NULL : "", NULL },
+        { "REPLAY_MASK", c->replay_masked ? "" : NULL, NULL },
+        { "NO_REPLAY_MASK", c->replay_masked ? NULL : "", NULL },
+        { "REPLAY_IO", mlo_integer(m, mlo_replay_bits(c)), NULL },
+        { "REPLAY_BEATS", mlo_integer(m, frames * mlo_replay_beats(c)), NULL },
+        { "REPLAY_MASK_BEATS", mlo_integer(m, c->replay_masked ? frames * mlo_replay_frame(c) : 0),
+            NULL },
+        { "REPLAY_TOKENS", mlo_integer(m, mlo_replay_frame(c)), NULL },
+        { "REPLAY_TOKEN_BEATS", mlo_integer(m, mlo_port_beats(mlo_replay_port(c))), NULL },
         { "INSIDE", NULL, mlo_tb_inside },
         { NULL, NULL, NULL },
     };
@@ -51913,7 +53625,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
                     "%lld, \"interval\": %lld, \"value\": ",
                     mlo_copy_name(e, l, el->name), el->node->op, u->module, u->pe, u->simd,
                     (long long)u->multipliers, (long long)u->other,
-                    (long long)(u->macs * c->chunk * (c->scan.iterations / e->layers)),
+                    (long long)(mlo_frame_macs(el) * (c->scan.iterations / e->layers)),
                     (long long)u->interval);
                 mlo_report_string(&e->t, el->node->output[0]);
                 mlo_puts(&e->t, ", \"scope\": ");
@@ -51999,6 +53711,17 @@ static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
         e->unrolled ? "  \"predicted_cycles\": null,\n  \"predicted_interval\": null,"
                     : "  \"predicted_cycles\": %lld,\n  \"predicted_interval\": %lld,",
         (long long)p.cycles, (long long)p.interval);
+    if (c->replay >= 0) {
+        const mlo_port y = mlo_replay_port(c);
+        mlo_printf(&e->t, "  \"replay\": {\"name\": ");
+        mlo_report_string(&e->t, mlo_replay_name(c));
+        mlo_line(e,
+            ", \"tokens\": %lld, \"channels\": %lld, \"lanes\": %d, \"bits\": %d, \"masked\": "
+            "%s, \"scale\": %s},",
+            (long long)mlo_replay_frame(c), (long long)y.channels, y.lanes, y.bits,
+            c->replay_masked ? "true" : "false",
+            mlo_scale_text(e->m, c->scan.outer, mlo_replay_name(c), 1));
+    }
     mlo_printf(&e->t, "  \"input\": {\"name\": ");
     mlo_report_string(&e->t, c->scan.node->input[0]);
     mlo_line(
@@ -52496,8 +54219,8 @@ static const mlo_element *mlo_view_element(const mlo_view *v, const mlo_node *n)
 /* Useful multiply-accumulates per frame, all iterations. */
 static int64_t mlo_core_macs(const mlo_core *c) {
     int64_t macs = 0;
-    for (int i = 0; i < c->n_element; i++) macs += c->element[i].unit.macs;
-    return macs * c->chunk * c->scan.iterations;
+    for (int i = 0; i < c->n_element; i++) macs += mlo_frame_macs(&c->element[i]);
+    return macs * c->scan.iterations;
 }
 
 /* "54.2 %" of two numbers, from integers; "<0.1 %" of what is not nothing. */
@@ -52518,8 +54241,8 @@ static const char *mlo_view_utilisation(const mlo_view *v, double cycles) {
 /* Cycles in which an element works, per frame: its multipliers; without a matrix array, a beat of
  * its lanes each. */
 static int64_t mlo_element_work(const mlo_core *c, const mlo_element *e) {
-    return (e->unit.macs ? e->unit.interval : e->unit.out.channels / e->unit.out.lanes) * c->chunk
-        * c->scan.iterations;
+    return (e->unit.macs ? e->unit.interval : e->unit.out.channels / e->unit.out.lanes)
+        * e->site.chunk * c->scan.iterations;
 }
 /* Block RAMs of 36 Kbit: "7", "10.5". */
 static const char *mlo_bram_text(mlo *m, const mlo_area *a) {
@@ -55337,7 +57060,7 @@ static void mlo_json_kernels(const mlo_view *v, mlo_text *t) {
                 "\"parameter_bytes\":%lld,\"memory\":\"%s\",\"predicted\":{",
                 (long long)u->in[0].channels, (long long)u->out.channels, u->pe, u->simd,
                 (long long)u->multipliers, (long long)u->other,
-                (long long)(u->macs * c->chunk * c->scan.iterations), (long long)u->interval,
+                (long long)(mlo_frame_macs(e) * c->scan.iterations), (long long)u->interval,
                 (long long)u->latency, (long long)mlo_unit_bytes(c, u), mlo_memory_name(e));
             mlo_spent_json(&v->p.spent[i], t);
             mlo_puts(t, "},\"area\":");
