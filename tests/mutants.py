@@ -65,7 +65,7 @@ SCRIPTS = [      # files, and the scripts that concern them, or some of a script
     ("src/integer/*", "errors numerics report %(given)s fixed"),
     ("src/core/lower.c", "errors fold_default:loops report predict"),
     ("src/core/*", "report show:sizes+chip+manifests errors predict search"),
-    ("src/share.c src/emit/*", "errors report share trace memory"),
+    ("src/share.c src/emit/*", "cli:compile errors report share trace memory"),
     ("src/show/*", "show:sizes+chip+manifests+odd+simulation+models report"),
     ("src/api.c", "errors roll report %(cli)s"),
     ("cli/npz.c", "cli:npz+hostile+archives+run errors"),
