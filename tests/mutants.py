@@ -63,7 +63,7 @@ SCRIPTS = [      # files, and the scripts that concern them, or some of a script
     ("src/integer/layout.c src/integer/respell*.c src/integer/mask.c src/integer/symbol.c src/integer/band.c src/integer/bias.c src/integer/recognise.c src/integer/scan.c",
      "spellings errors bias:kernels+errors causal:errors %(given)s numerics attention"),
     ("src/integer/*", "errors numerics report %(given)s fixed"),
-    ("src/core/lower.c", "errors fold_default:loops report predict"),
+    ("src/core/lower.c", "cli:compile errors fold_default:loops report predict"),
     ("src/core/*", "report show:sizes+chip+manifests errors predict search"),
     ("src/share.c src/emit/*", "cli:compile errors report share trace memory"),
     ("src/show/*", "show:sizes+chip+manifests+odd+simulation+models report"),
