@@ -15,6 +15,8 @@ without the mutant, once for each check. The verdicts:
     equivalent        none did, and the compiler makes the same object of it at -O2 (with --same: that takes as long as ten scripts)
     did not compile   nothing was tried
 
+Scripts run without sanitizers: a step beyond an array, or memory that nobody frees, is seen here only when it changes something.
+
 Files are looked up in what src/mlo.c includes, so that they may move; one that no line of SCRIPTS names gets EVERYTHING."""
 import argparse
 import collections
