@@ -121,11 +121,14 @@ def read(path):
 
 
 def call(*args, program=None, **options):
-    """Runs mlo. The result has returncode, and stdout and stderr as bytes unless text=True."""
+    """Runs mlo. The result has returncode, and stdout and stderr as bytes unless text=True. A signal that ends it is no result: it says nothing on
+    stderr, which a check may take for no fault."""
     options.setdefault("stdin", subprocess.DEVNULL if "input" not in options else None)
     if options["stdin"] is None: del options["stdin"]
     if "stdout" not in options and "stderr" not in options: options["capture_output"] = True
-    return subprocess.run([program or mlo, *map(str, args)], timeout=options.pop("timeout", 900), **options)
+    p = subprocess.run([program or mlo, *map(str, args)], timeout=options.pop("timeout", 900), **options)
+    if p.returncode < 0: raise RuntimeError("mlo %s: signal %d" % (" ".join(map(str, args)), -p.returncode))
+    return p
 
 
 def good(*args, **options):

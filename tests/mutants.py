@@ -15,6 +15,8 @@ without the mutant, once for each check. The verdicts:
     equivalent        none did, and the compiler makes the same object of it at -O2 (with --same: that takes as long as ten scripts)
     did not compile   nothing was tried
 
+Scripts run without sanitizers: a step beyond an array, or memory that nobody frees, is seen here only when it changes something.
+
 Files are looked up in what src/mlo.c includes, so that they may move; one that no line of SCRIPTS names gets EVERYTHING."""
 import argparse
 import collections
@@ -63,9 +65,9 @@ SCRIPTS = [      # files, and the scripts that concern them, or some of a script
     ("src/integer/layout.c src/integer/respell*.c src/integer/mask.c src/integer/symbol.c src/integer/band.c src/integer/bias.c src/integer/recognise.c src/integer/scan.c",
      "spellings errors bias:kernels+errors causal:errors %(given)s numerics attention"),
     ("src/integer/*", "errors numerics report %(given)s fixed"),
-    ("src/core/lower.c", "errors fold_default:loops report predict"),
+    ("src/core/lower.c", "cli:compile errors fold_default:loops report predict"),
     ("src/core/*", "report show:sizes+chip+manifests errors predict search"),
-    ("src/share.c src/emit/*", "errors report share trace memory"),
+    ("src/share.c src/emit/*", "cli:compile errors report share trace memory"),
     ("src/show/*", "show:sizes+chip+manifests+odd+simulation+models report"),
     ("src/api.c", "errors roll report %(cli)s"),
     ("cli/npz.c", "cli:npz+hostile+archives+run errors"),

@@ -5,6 +5,7 @@
     python tests/test_cli.py path/to/mlo [NAME ...]"""
 import io, json, os, re, shutil, subprocess, zipfile, zlib
 import numpy as np
+import onnx
 import harness as t
 
 BERT = t.model("bert-tiny")
@@ -319,9 +320,13 @@ def check_compile():
     first = t.tree(out)
     t.good("compile", BERT, "--pe", "8", "--simd", "8", "-o", out)
     t.case("compile again, same bytes", "" if t.tree(out) == first else "differs")
+    manifest = json.loads(t.read(t.at("build/manifest.json")))
+    named = re.findall(r"#define MLO_REG_(\w+)_BUSY ", t.read(t.at("build/host/mlo_regs.h")).decode())
+    t.case("compile: registers of every kernel, by its name", "" if named == [k["name"].upper() for k in manifest["kernels"]] else str(named))
+    core = onnx.load(t.at("build/host/core.onnx")).graph
+    t.case("compile: the core's own input and output", "" if all(manifest[k]["name"] in [v.name for v in g] for k, g in (("input", core.input), ("output", core.output))) else str(manifest["input"]))
     os.mkdir(t.at("build/keepme"))
     t.write("build/rtl/mlo_old.v", b"x")
-    manifest = json.loads(t.read(t.at("build/manifest.json")))
     manifest["files"]["rtl/mlo_old.v"] = {"bytes": 1, "sha256": "0"}
     t.write("build/manifest.json", json.dumps(manifest))
     t.good("compile", BERT, "--pe", "8", "--simd", "8", "-o", out)
@@ -361,6 +366,10 @@ def check_sim():
     t.case("sim: the report", "" if r["words"] == 5 * 64 and r["frames"] == 2 and len(r["frame_done"]) == 2 and r["cycles"] == r["frame_done"][-1] and r["kernels"][1]["busy"] > 0 else str(r)[:300])
     q = simulate(out, *short, "--stall", "30", "--axi-latency", "64", "--seed", "3", "--probe", "--bandwidth", "8")
     verdict("sim with stalls, latency, little bandwidth, probed", q, 0, [])
+    t.case("... says so", "" if json.loads(q.stdout)["probe"] == "every kernel's stream is right" and "probe" not in r else str(r)[:300])
+    m = json.loads(t.read(os.path.join(out, "manifest.json")))
+    beats = {m["channels"] // m["stream"]["lanes"], *(k["channels"] // k["lanes"] for k in m["kernels"])}
+    t.case("sim: FIFOs hold tokens of as many beats as lanes need for the channels", "" if r["fifos"] and all(f["beats_per_token"] in beats for f in r["fifos"]) else "%s: %s" % (beats, r["fifos"]))
     t.case("... is slower", "" if json.loads(q.stdout)["cycles"] > r["cycles"] else "no")
     verdict("sim with a mask", simulate(mask, "--frame-tokens", "3", "--frames", "2"), 0, [])
     # inputs and outputs
@@ -413,4 +422,4 @@ def invert(d):
 
 
 t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_archives, check_run, check_compile, check_sim,
-       floor=175)
+       floor=179)
