@@ -37,10 +37,12 @@ REFUSED = {"gpt1": "a softmax over something", "-square-": "mask", "-batch2-": "
 WHY = {"a softmax over something": "a mask that multiplies scores", "mask": "a mask [T, T] from outside", "batch of 2": "a batch of 2", "float16": "float16",
        "position embeddings in every layer": "positions are added in every layer", "Resize": "`Resize` of an input that is no constant",
        "what depends on the model's inputs": "distances that the mask changes",
-        "cosine attention in windows": "norms of queries and keys in windows",
+       "an average pooling over fewer tokens at the border": "averages over fewer tokens at the border",
+       "cosine attention in windows": "norms of queries and keys in windows",
        "Conv1 (Conv): a convolution with a dilation": "dilation", "Conv1 (Conv): a convolution of several channels with each other": "channels in groups"}
 # rows of the table: a family, and what its exports are called; those of other folders by these
 ROWS = """ALBERT: albert
+Average pooling, PoolFormer: conv/pooling conv/poolformer
 BART's and Marian's encoders: bart-encoder marian-encoder
 BEiT, with its relative positions: beit bias/beit-relative bias/beit-shared
 BERT, sentence transformers: bert bert-classes sentence tutorial

@@ -26,6 +26,7 @@ SIZES, BITS = (1, 7, 64, 255, 3072), (8, 10, 12, 16)
 BIAS = (-2 ** 31, 2 ** 31 - 1, 0)
 TOKENS = 8                                              # of a frame: so many inputs at once
 HEADS = {8: (1, 7, 64, 255), 16: (1, 512)}              # channels of a head, by the bits of q, k and v
+WINDOW = {"width": 4, "top": 0, "left": 1}                # of 2 x 3 over two rows of a frame: it lies within the grid at tokens 1 and 2
 ATTENTIONS = {"Attention": 4, "AttentionCap": 6, "AttentionProbs": 7, "AttentionRounded": 10}     # and their parameters
 
 
@@ -279,6 +280,11 @@ class Loop:
             for op, n in ((op, n) for op, n in ATTENTIONS.items() if d in sizes_of(op, bits)): q = self.put(op, "%s %d" % (op, d), [q, k, v, "mlo_mask"], bits, {"heads": 1, "lt": 3}, p=ints([1] * n))
             self.use(q, d)
 
+    def window(self, bits):
+        """A Conv, in a core of its own: one has room for 96 kernels."""
+        self.narrow = self.put("Requant", "narrow", ["state"], 8, bias=ints([0] * 8), mult=ints([1] * 8), shift=ints([1] * 8))
+        self.use(self.put("Conv", "Conv", [self.stream("x7", 7, bits)], 16, WINDOW, w=np.zeros((7, 2, 3), np.int8), bias=ints([0] * 7), mult=ints([1] * 7), shift=ints([1] * 7)), 7)
+
     def save(self, path):
         shape, info = [1, TOKENS, 8], helper.make_tensor_value_info
         body = helper.make_graph(self.nodes, "body", [info("state", TensorProto.INT16, shape)] + [info(k, onnx_type(v.dtype), v.shape) for k, v in self.stacks], [info(self.last, TensorProto.INT16, shape)])
@@ -291,19 +297,20 @@ class Loop:
         return path
 
 
-def build(bits):
-    path = t.at("build-%d" % bits)
+def build(bits, what="kernels"):
+    path = t.at("build-%s-%d" % (what, bits))
     if not os.path.exists(path):
         loop = Loop()
-        loop.kernels(bits)
-        t.good("compile", loop.save(t.at("%d.onnx" % bits)), "--pe", 4, "--simd", 4, "-o", path)
+        getattr(loop, what)(bits)
+        t.good("compile", loop.save(t.at("%s-%d.onnx" % (what, bits))), "--pe", 4, "--simd", 4, "-o", path)
     return path
 
 
 def kernel(name, bits):
     """What the manifest says of a kernel, and the parameters of its module in the emitted core."""
-    k = next(k for k in json.loads(t.read(os.path.join(build(bits), "manifest.json")))["kernels"] if k["value"] == name)
-    line = re.search(r"%s #\(([^;]*?)\) u_%s \(" % (k["module"], k["name"]), t.read(os.path.join(build(bits), "rtl/mlo_core.v")).decode(), re.S)
+    d = build(bits, "window" if name == "Conv" else "kernels")
+    k = next(k for k in json.loads(t.read(os.path.join(d, "manifest.json")))["kernels"] if k["value"] == name)
+    line = re.search(r"%s #\(([^;]*?)\) u_%s \(" % (k["module"], k["name"]), t.read(os.path.join(d, "rtl/mlo_core.v")).decode(), re.S)
     return k, {n: int(v) for n, v in re.findall(r"\.(\w+)\((\d+)\)", line[1])}
 
 
@@ -325,6 +332,26 @@ def attack_mvu(k, bits, seen):
     a = Attack("MVU", "MVU %d" % k, bits, 16, seen)
     x, columns = patterns(k, bits), mvu_columns(k, bits, 16)
     a.feed, a.y = mvu_feed(x, columns, bits), mvu(x, columns, 16, a.p["SIMD"], seen)
+    return [a]
+
+
+def attack_conv(k, bits, seen):
+    """A channel for each pattern under the window of token 1, each with the weights, bias and scales of a column."""
+    a = Attack("Conv", "Conv", bits, 16, seen)
+    each = [(p, *c) for p in patterns(6, bits) for c in mvu_columns(6, bits, 16)]
+    x, y = np.zeros((TOKENS, len(each)), int), np.zeros((TOKENS, len(each)), int)
+    for n, (p, w, b, m, s) in enumerate(each):
+        x[[0, 1, 2, 4, 5, 6], n] = p
+        for i in range(TOKENS):
+            rows = [[int(x[r * 4 + c, n]) if r < 2 and 0 <= c < 4 else 0 for c in range(i % 4 - 1, i % 4 + 2)] for r in (i // 4, i // 4 + 1)]
+            products = [[u * v for u, v in zip(row, w[3 * r:])] for r, row in enumerate(rows)]
+            for row in products:
+                seen("x w", *row)
+                for at in range(0, 3, a.p["SIMD"]): seen("SIMD products", sum(row[at:at + a.p["SIMD"]]))
+            y[i, n] = requantize(seen, seen("acc", seen("all products", sum(map(sum, products))) + b), m, s, 16)
+    c = [ints([e[k] for e in each]) for k in (2, 3, 4)]
+    a.feed, a.y = {"x": x[None].astype(dtype(bits)), "w": np.array([e[1] for e in each], np.int8).reshape(-1, 2, 3), "bias": c[0], "mult": c[1], "shift": c[2]}, y.tolist()
+    a.attributes = WINDOW
     return [a]
 
 
@@ -464,6 +491,8 @@ def attacks():
             seen = Seen()
             yield "%s, %d bits" % (name, bits), attack(7, bits, seen), seen
         seen = Seen()
+        yield "Conv, a window of 2 x 3, %d bits" % bits, attack_conv(6, bits, seen), seen
+        seen = Seen()
         yield "Rotary, %d bits" % bits, attack_rotary(64, bits, seen), seen
     for bits, op in itertools.product(HEADS, ATTENTIONS):
         for d in sizes_of(op, bits):
@@ -601,8 +630,8 @@ def check_hardware():
 def check_registers():
     """The manifest's widths are the registers' own, and wide enough."""
     if not t.have("registers", "iverilog"): return
-    for bits in BITS:
-        d = build(bits)
+    for bits, (what, least) in itertools.product(BITS, {"kernels": 100, "window": 9}.items()):
+        d = build(bits, what)
         named = [(k["name"] + "." + c["register"], c) for k in json.loads(t.read(os.path.join(d, "manifest.json")))["kernels"] for c in k["intermediates"] if "register" in c]
         probe = t.write("widths.v", "module widths; mlo_top top (); initial begin\n%s$finish; end endmodule\n" % "".join('$display("%%0d", $bits(top.u_core.u_%s));\n' % r for r, _ in named))
         subprocess.run(["iverilog", "-g2012", "-s", "widths", "-y", os.path.join(d, "rtl"), "-o", t.at("widths.vvp"), probe], check=True, capture_output=True, timeout=100)
@@ -612,7 +641,7 @@ def check_registers():
             lo, hi = int(c["lo"]), int(c["hi"])
             needs = max(max(hi, 0).bit_length(), max(-lo - 1, 0).bit_length()) + c["signed"]
             if needs > c["verilog"] or lo < 0 and not c["signed"]: why = why or "%s has %d bits for %d..%d" % (r, c["verilog"], lo, hi)
-        t.case("%d registers of kernels on %d bits are as wide as the manifest says, and wide enough" % (len(named), bits), why if len(have) == len(named) > 100 else "%d widths for %d registers" % (len(have), len(named)))
+        t.case("%d registers of %s on %d bits are as wide as the manifest says, and wide enough" % (len(named), what, bits), why if len(have) == len(named) > least else "%d widths for %d registers" % (len(have), len(named)))
 
 
 # ---- mutants ------------------------------------------------------------------------------------------------------------------------------------
@@ -726,4 +755,4 @@ def check_words():
 
 
 if __name__ == "__main__":
-    t.main(check_words, check_registers, check_hardware, check_function_mutants, check_mutants, floor=274)
+    t.main(check_words, check_registers, check_hardware, check_function_mutants, check_mutants, floor=286)

@@ -1,6 +1,6 @@
 /* respell_grid: values laid out channels first, [B, C, H, W], become tokens of a grid, [B, H, W, C].
  *
- * in:  a float loop body with convolutions; the loop.
+ * in:  a float loop body with convolutions, or average pooling, which becomes one; the loop.
  * out: the same function; every value of a grid has its channels last, but between the two
  *     transposes that are right around a convolution with a window. One of 1 x 1 over all channels
  *     is a MatMul. Where the carried value is such a grid, it is transposed in front of the loop and
@@ -225,10 +225,97 @@ static int mlo_grid_body(mlo_gridder *g, const mlo_scan *s) {
     return 0;
 }
 
+/* The node that takes off what the pooling reads, pool(x) - x; NULL: there is none, or others read the
+ * mean. */
+static mlo_node *mlo_pool_less(const mlo_inside *in, const mlo_node *n) {
+    const mlo_value *v = mlo_value_of(in->body, n->output[0]);
+    for (size_t i = 0; v && v->n_uses == 1 && !v->is_output && i < in->body->n_node; i++) {
+        mlo_node *p = in->body->node[i];
+        if (mlo_is(p, "Sub") && p->input[0] == n->output[0] && p->input[1] == n->input[0]) return p;
+    }
+    return NULL;
+}
+
+/* Does it pad by as much as leaves as many tokens? */
+static int mlo_is_padded_alike(const mlo_node *n) {
+    const mlo_attr *a = mlo_attr_of(n, "auto_pad");
+    return a && a->s.n > 4 && !memcmp(a->s.data, "SAME", 4);
+}
+
+/* Which tap of the window is the token itself; -1: none is. */
+static int64_t mlo_pool_own(const mlo_node *n, const mlo_attr *kernel) {
+    const mlo_attr *pads = mlo_attr_of(n, "pads");
+    int64_t own = 0;
+    for (size_t i = 0; i < kernel->n_ints; i++) {
+        const int64_t before = pads && i < pads->n_ints ? pads->ints[i] : 0;
+        if (mlo_is_padded_alike(n) || before < 0 || before >= kernel->ints[i]) return -1;
+        own = own * kernel->ints[i] + before;
+    }
+    return own;
+}
+
+/* Makes an AveragePool of c channels, whose windows count what is beyond the border as zeros, the Conv that
+ * it is; and pool(x) - x with it, whose weight of the token itself is one less. */
+static int mlo_pool_conv(
+    mlo *m, const mlo_inside *in, mlo_node *n, int64_t c, const mlo_attr *kernel) {
+    int64_t dims[MLO_MAX_RANK] = { c, 1 }, taps = 1;
+    const int rank = (int)kernel->n_ints + 2;
+    const int64_t own = mlo_pool_own(n, kernel);
+    mlo_node *less = own < 0 ? NULL : mlo_pool_less(in, n);
+    for (int i = 2; i < rank; i++) taps *= dims[i] = kernel->ints[i - 2];
+    const char *name = mlo_format(m, "%s_pool", n->output[0]);
+    float *data = name ? MLO_NEW_N(m, float, (size_t)(c * taps)) : NULL;
+    for (int64_t i = 0; data && i < c * taps; i++)
+        data[i] = 1 / (float)taps - (less && i % taps == own ? 1 : 0);
+    mlo_tensor *w = data ? mlo_tensor_new(m, name, MLO_FLOAT, dims, (size_t)rank, data,
+                               (size_t)(c * taps) * sizeof *data)
+                         : NULL;
+    if (!w || mlo_graph_init(m, in->body, w) || !mlo_index_value(m, in->body, name))
+        return mlo_failed(m);
+    n->op = "Conv";
+    if (less) {
+        less->op = "Identity";
+        less->n_input = 1;
+    }
+    return mlo_node_input(m, n, name) ? mlo_failed(m) : mlo_attr_int(m, n, "group", c);
+}
+
+/* An average over a window of zeros and tokens is a convolution with a window of equal weights. */
+static int mlo_respell_pool(mlo *m, const mlo_inside *in, mlo_node *n) {
+    const mlo_form x = mlo_body_form(in, n->input[0]);
+    const mlo_attr *kernel = mlo_attr_of(n, "kernel_shape"), *pads = mlo_attr_of(n, "pads");
+    int64_t padded = mlo_is_padded_alike(n);
+    if (!mlo_form_known(&x) || !kernel || (int)kernel->n_ints + 2 != x.rank) return 0;
+    for (size_t i = 0; pads && i < pads->n_ints; i++) padded |= pads->ints[i];
+    if (padded && !mlo_int(n, "count_include_pad", 0))
+        return mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "an average pooling over fewer tokens at the border (count_include_pad = 0, "
+            "PoolFormer); "
+            "hardware's windows have the same weights everywhere: count zeros there "
+            "(count_include_pad = 1, torch's default)");
+    return mlo_pool_conv(m, in, n, x.dims[1], kernel);
+}
+
+static int mlo_respell_pools(mlo *m, mlo_scan *scan) {
+    mlo_inside in;
+    size_t n = 0;
+    MLO_TRY(mlo_inside_of(m, scan, &in));
+    for (size_t i = 0; i < scan->body->n_node; i++) {
+        mlo_node *p = scan->body->node[i];
+        if (!mlo_is(p, "AveragePool") || !mlo_is_carried(&in, p->input[0])) continue;
+        MLO_TRY(mlo_respell_pool(m, &in, p));
+        n++;
+    }
+    if (!n) return 0;
+    MLO_TRY(mlo_index(m, m->model->graph));
+    return mlo_infer(m);
+}
+
 static int mlo_respell_grid(mlo *m, mlo_scan *scan) {
     mlo_gridder g;
     int any = 0;
     memset(&g, 0, sizeof g);
+    MLO_TRY(mlo_respell_pools(m, scan));
     MLO_TRY(mlo_inside_of(m, scan, &g.in));
     for (size_t i = 0; i < scan->body->n_node; i++)
         any |= mlo_is_convolved(&g.in, scan->body->node[i]);

@@ -473,6 +473,7 @@ typedef struct {
     int64_t stride[MLO_MAX_RANK];
     int64_t dilation[MLO_MAX_RANK];
     int64_t pad[MLO_MAX_RANK]; /* in front */
+    int64_t after[MLO_MAX_RANK]; /* padding behind */
     int64_t out[MLO_MAX_RANK]; /* of the output; -1: not known */
 } mlo_window;
 
@@ -510,6 +511,7 @@ static int mlo_window_of(const mlo_shapes *s, mlo_window *w) {
             return mlo_fail(
                 s->m, MLO_E_SHAPE, s->node, "kernel, stride and dilation must be at least 1");
         w->pad[i] = before;
+        w->after[i] = after;
         w->out[i] = -1;
         if (w->size[i] < 0) continue;
         if (same) {
@@ -519,6 +521,7 @@ static int mlo_window_of(const mlo_shapes *s, mlo_window *w) {
             before = lower ? (all + 1) / 2 : all / 2;
             after = all - before;
             w->pad[i] = before;
+            w->after[i] = after;
         }
         int64_t room = w->size[i] + before + after - extent;
         if (mlo_int(s->node, "ceil_mode", 0)) room += w->stride[i] - 1;
@@ -822,7 +825,7 @@ static int mlo_run_RotaryEmbedding(mlo_call *c) {
     return mlo_failed(m);
 }
 
-/* ---- MaxPool -------------------------------------------------------------- */
+/* ---- pooling -------------------------------------------------------------- */
 
 static int mlo_pool_window(const mlo_shapes *s, const mlo_form *x, mlo_window *w) {
     if (x->rank < 3)
@@ -847,6 +850,49 @@ static int mlo_shape_MaxPool(mlo_shapes *s) {
         s->out[1].dtype = MLO_INT64;
     }
     return 0;
+}
+/* The mean of the values under the window at output position `at`; padding counts as zeros, or for
+ * nothing. */
+static double mlo_pool_mean(
+    const double *x, const mlo_window *w, int64_t at, int64_t taps, int padding) {
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t tap = t, p = at, offset = 0, step = 1;
+        int inside = 1, counts = padding;
+        for (int i = w->axes; i--; p /= w->out[i], tap /= w->kernel[i], step *= w->size[i]) {
+            int64_t v = p % w->out[i] * w->stride[i] + tap % w->kernel[i] * w->dilation[i]
+                - w->pad[i];
+            if (v < 0 || v >= w->size[i]) inside = 0;
+            if (v >= w->size[i] + w->after[i]) counts = 0;
+            offset += v * step;
+        }
+        sum += inside ? x[offset] : 0;
+        count += inside || counts;
+    }
+    return sum / (double)count;
+}
+static int mlo_run_AveragePool(mlo_call *c) {
+    MLO_TRY(mlo_need_inputs(c, 1));
+    mlo_window w;
+    mlo_array *y = c->out[0];
+    int64_t positions = 1, taps = 1, area = 1;
+    MLO_TRY(mlo_pool_window(c->forms, &c->forms->in[0], &w));
+    for (int i = 0; i < w.axes; i++) {
+        positions *= w.out[i];
+        taps *= w.kernel[i];
+        area *= w.size[i];
+    }
+    const int padding = mlo_int(c->node, "count_include_pad", 0) != 0;
+    const mlo_array *x = mlo_as(c->m, c->in[0], MLO_DOUBLE);
+    for (int64_t i = 0, n = x ? mlo_array_count(y) : 0; i < n; i++) {
+        const double mean = mlo_pool_mean(
+            (const double *)x->data + i / positions * area, &w, i % positions, taps, padding);
+        mlo_convert(
+            y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, &mean, 1);
+    }
+    if (x) mlo_as_free(c->m, x, c->in[0]);
+    return mlo_failed(c->m);
 }
 /* The largest value under the window at output position `at`, and where it lies (by rows, or by
  * columns); padding counts for nothing. */

@@ -5,7 +5,8 @@
     python tests/models/families_conv.py tests/models/conv [NAME ...]       (torch, transformers)
 
 convnext: a stage of the model; segformer: its layers, whose FFN has a window; mixer: a window over tokens, ReLU6, 1 x 1, all channels first; dilated,
-grouped: convnext's block with another window, which has no hardware."""
+grouped: convnext's block with another window, which has no hardware; pooling: an average over 3 x 3, zeros beyond the border, less the token itself;
+poolformer: the model, whose averages are over fewer tokens there."""
 import families
 import torch
 import transformers as tf
@@ -53,6 +54,18 @@ class Block(nn.Module):
         return x + self.down(torch.relu(self.up(y))).permute(0, 3, 1, 2)
 
 
+class Pooling(nn.Module):
+    """PoolFormer's block, but for norms of each token and zeros beyond the border."""
+    def __init__(self, c):
+        super().__init__()
+        self.pool, self.one, self.two, self.up, self.down = nn.AvgPool2d(3, 1, 1), nn.LayerNorm(c), nn.LayerNorm(c), nn.Linear(c, 2 * c), nn.Linear(2 * c, c)
+
+    def forward(self, x, height, width):
+        y = self.one(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        x = x + (self.pool(y) - y)
+        return x + self.down(torch.relu(self.up(self.two(x.permute(0, 2, 3, 1))))).permute(0, 3, 1, 2)
+
+
 class Mixer(nn.Module):
     """All of it channels first."""
     def __init__(self, c):
@@ -72,14 +85,20 @@ def segformer(c):
     return Segformer(config, c, 2, 0.0, 1, 2)
 
 
+def poolformer(s, attention, mask, batch):
+    c = tf.PoolFormerConfig(mlp_ratio=2.0, depths=[s.layers], hidden_sizes=[s.hidden // 2], patch_sizes=[4], strides=[4], padding=[0], num_encoder_blocks=1)
+    return Call(tf.PoolFormerModel(c), ["pixel_values"]), (torch.randn(batch, 3, 20, 24),)
+
+
 families.FAMILIES = {
+    "pooling": layers(Pooling), "poolformer": poolformer,
     "convnext": convnext(tf.ConvNextModel, tf.ConvNextConfig), "segformer": layers(segformer, True), "mixer": layers(Mixer),
     "dilated": layers(lambda c: Block(c, lambda c: nn.Conv2d(c, c, 3, padding=2, dilation=2, groups=c))),
     "grouped": layers(lambda c: Block(c, lambda c: nn.Conv2d(c, c, 3, padding=1, groups=c // 2))),
 }
 families.ROWS = """
 convnext d d18 - none   convnext d ts17 - none  segformer a d18 - none  mixer d d18 - none  mixer a ts17 - none
-dilated a d18 - none    grouped a d18 - none
+dilated a d18 - none    grouped a d18 - none    pooling d d18 - none    pooling a ts17 - none   poolformer d d18 - none
 """
 families.SEED = 701
 
