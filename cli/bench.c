@@ -141,8 +141,8 @@ static void cli_bench_stream(cli_played *s, const char *name, const char *file, 
 /* The streams into the core, as the manifest has them. 1: it has them otherwise. */
 static int cli_bench_streams(cli_bench *b) {
     const cJSON *again = cJSON_GetObjectItemCaseSensitive(b->manifest, "replay");
-    cli_bench_stream(&b->stream[0], b->input, "input.hex", b->tokens, b->channels / b->lanes,
-        b->lanes, b->bits);
+    cli_bench_stream(
+        &b->stream[0], b->input, "input.hex", b->tokens, b->channels / b->lanes, b->lanes, b->bits);
     if (b->masked) cli_bench_stream(&b->stream[1], "mlo_mask", "mask.hex", b->tokens, 1, 1, 1);
     if (!again) return 0;
     const int64_t tokens = (int64_t)cli_json_number(again, "tokens");
@@ -157,6 +157,28 @@ static int cli_bench_streams(cli_bench *b) {
     if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(again, "masked")))
         cli_bench_stream(&b->stream[3], "mlo_memory_mask", "replay_mask.hex", tokens, 1, 1, 1);
     return 0;
+}
+
+/* What the manifest says of kernels. */
+static void cli_sim_kernels(cli_bench *b, const cJSON *list) {
+    const cJSON *k;
+    int i = 0;
+    cJSON_ArrayForEach(k, list) {
+        cli_kernel *to = &b->kernel[i++];
+        to->name = cli_json_text(k, "name");
+        to->op = cli_json_text(k, "op");
+        to->value = cli_json_text(k, "value");
+        to->pe = cli_json_number(k, "pe");
+        to->simd = cli_json_number(k, "simd");
+        to->multipliers = cli_json_number(k, "multipliers");
+        to->macs = cli_json_number(k, "macs");
+        to->interval = cli_json_number(k, "interval");
+        to->lanes = (int)cli_json_number(k, "lanes");
+        to->bits = (int)cli_json_number(k, "bits");
+        to->channels = (int64_t)cli_json_number(k, "channels");
+        to->tile = (int64_t)cli_json_number(k, "tile");
+        to->tile_beats = (int64_t)cli_json_number(k, "tile_beats");
+    }
 }
 
 static int cli_sim_manifest(cli_bench *b) {
@@ -180,7 +202,7 @@ static int cli_sim_manifest(cli_bench *b) {
     b->manifest = cJSON_ParseWithLength(text.data, text.n);
     mlo_digest(text.data, text.n, b->digest);
     free(text.data);
-    const cJSON *k, *f;
+    const cJSON *f;
     const cJSON *m = b->manifest;
     const cJSON *stream = cJSON_GetObjectItemCaseSensitive(m, "stream");
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(m, "kernels");
@@ -204,24 +226,9 @@ static int cli_sim_manifest(cli_bench *b) {
         return cli_fail(c, MLO_E_FORMAT, path, "is not what mlo %s writes", MLO_VERSION);
     if (!(b->kernel = (cli_kernel *)calloc((size_t)b->n_kernel, sizeof *b->kernel)))
         return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
-    if (cli_bench_streams(b)) return cli_fail(c, MLO_E_FORMAT, path, "is not what mlo %s writes", MLO_VERSION);
-    int i = 0;
-    cJSON_ArrayForEach(k, list) {
-        cli_kernel *to = &b->kernel[i++];
-        to->name = cli_json_text(k, "name");
-        to->op = cli_json_text(k, "op");
-        to->value = cli_json_text(k, "value");
-        to->pe = cli_json_number(k, "pe");
-        to->simd = cli_json_number(k, "simd");
-        to->multipliers = cli_json_number(k, "multipliers");
-        to->macs = cli_json_number(k, "macs");
-        to->interval = cli_json_number(k, "interval");
-        to->lanes = (int)cli_json_number(k, "lanes");
-        to->bits = (int)cli_json_number(k, "bits");
-        to->channels = (int64_t)cli_json_number(k, "channels");
-        to->tile = (int64_t)cli_json_number(k, "tile");
-        to->tile_beats = (int64_t)cli_json_number(k, "tile_beats");
-    }
+    if (cli_bench_streams(b))
+        return cli_fail(c, MLO_E_FORMAT, path, "is not what mlo %s writes", MLO_VERSION);
+    cli_sim_kernels(b, list);
     char all[65 * 128] = "";
     cJSON_ArrayForEach(
         f, cJSON_GetObjectItemCaseSensitive(m, "files")) if (cli_sim_file(b, f, all,
@@ -329,7 +336,8 @@ static int cli_sim_from_hex(cli_bench *b, const cli_played *of, int64_t frames, 
                 break;
             }
             for (size_t k = 0; k < (size_t)of->lanes; k++) {
-                const int64_t v = cli_lane(p + 1, length - 1, (int)k, pad, of->bits > 1 ? of->bits : 8, &bad);
+                const int64_t v = cli_lane(
+                    p + 1, length - 1, (int)k, pad, of->bits > 1 ? of->bits : 8, &bad);
                 cli_store(a, i + k, of->bits > 1 ? v : v & 1);
             }
             p += length;
@@ -586,8 +594,7 @@ static void cli_hex_beats(cli_out *o, const mlo_array *a, int lanes, int bits) {
         line[k++] = at + step >= n ? '1' : '0';
         for (size_t lane = step; lane-- && k < 4080;) {
             uint64_t v = (uint64_t)(int64_t)cli_element(a, at + lane);
-            for (int d = pad / 4; d--;)
-                line[k++] = "0123456789abcdef"[v >> (4 * d) & 15];
+            for (int d = pad / 4; d--;) line[k++] = "0123456789abcdef"[v >> (4 * d) & 15];
         }
         line[k++] = '\n';
         cli_out_put(o, line, (size_t)k);

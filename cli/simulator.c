@@ -280,7 +280,8 @@ static int cli_sim_arguments(cli_bench *b, cli_command *x) {
     if (latency >= 0) cli_word(x, "+latency=%ld", latency);
     cli_word(x, "+beats=%lld", (long long)b->beats);
     cli_word(x, "+mask_beats=%lld", (long long)(b->masked ? cli_sim_tokens(b) : 0));
-    if (b->stream[2].name) cli_word(x, "+replay_beats=%lld", (long long)(b->n * b->stream[2].beats));
+    if (b->stream[2].name)
+        cli_word(x, "+replay_beats=%lld", (long long)(b->n * b->stream[2].beats));
     if (b->stream[3].name)
         cli_word(x, "+replay_mask_beats=%lld", (long long)(b->n * b->stream[3].beats));
     cli_word(x, "+iterations=%lld", (long long)b->iterations);

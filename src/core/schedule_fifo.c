@@ -89,7 +89,8 @@ static int64_t mlo_fifo_next(const mlo_schedule *s, int64_t x, int64_t beats) {
 static void mlo_fifo_follow(mlo_schedule *s, int k) {
     const mlo_core *c = s->c;
     const int64_t beats = k < c->n_edge ? s->way[k].beats_from : c->channels / c->lanes;
-    const int64_t all = beats * (k < c->n_edge ? mlo_total(s, c->edge[k].from) : mlo_fifo_rounds(s));
+    const int64_t all = beats
+        * (k < c->n_edge ? mlo_total(s, c->edge[k].from) : mlo_fifo_rounds(s));
     const int64_t depth = k < c->n_edge ? s->way[k].fifo : c->feedback * beats;
     mlo_followed *f = &s->followed[k];
     for (int64_t leaves;

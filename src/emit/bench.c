@@ -172,8 +172,7 @@ static void mlo_tb_inside(void *user) {
     mlo *m = b->e->m;
     const mlo_core *c = b->e->c;
     const mlo_hole holes[] = { { "TOKEN_BEATS", mlo_integer(m, c->channels / c->lanes), NULL },
-        { "MASK", c->masked ? "" : NULL, NULL },
-        { "REPLAY", c->replay >= 0 ? "" : NULL, NULL },
+        { "MASK", c->masked ? "" : NULL, NULL }, { "REPLAY", c->replay >= 0 ? "" : NULL, NULL },
         { "REPLAY_NAME", c->replay >= 0 ? c->element[c->replay].name : "", NULL },
         { "BEATS_TOP", mlo_integer(m, 32 * b->n - 1), NULL },
         { "STREAMS_TOP", mlo_integer(m, b->n - 1), NULL },
@@ -220,8 +219,8 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
         { "NO_REPLAY_MASK", c->replay_masked ? NULL : "", NULL },
         { "REPLAY_IO", mlo_integer(m, mlo_replay_bits(c)), NULL },
         { "REPLAY_BEATS", mlo_integer(m, frames * mlo_replay_beats(c)), NULL },
-        { "REPLAY_MASK_BEATS",
-            mlo_integer(m, c->replay_masked ? frames * mlo_replay_frame(c) : 0), NULL },
+        { "REPLAY_MASK_BEATS", mlo_integer(m, c->replay_masked ? frames * mlo_replay_frame(c) : 0),
+            NULL },
         { "REPLAY_TOKENS", mlo_integer(m, mlo_replay_frame(c)), NULL },
         { "REPLAY_TOKEN_BEATS", mlo_integer(m, mlo_port_beats(mlo_replay_port(c))), NULL },
         { "INSIDE", NULL, mlo_tb_inside },

@@ -164,11 +164,13 @@ static const char *mlo_replay_name(const mlo_core *c) {
     return c->replay < 0 ? "" : c->element[c->replay].node->input[0];
 }
 
-/* tb/input.hex, tb/mask.hex, tb/golden.hex, tb/replay.hex, tb/replay_mask.hex: `frames` frames of inputs drawn from the model's
- * declared types (never from --calib, so that every way to this directory gives the same bytes). */
+/* tb/input.hex, tb/mask.hex, tb/golden.hex, tb/replay.hex, tb/replay_mask.hex: `frames` frames of inputs
+ * drawn from the model's declared types (never from --calib, so that every way to this directory
+ * gives the same bytes). */
 static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
     mlo *m = e->m;
-    mlo_bench_words w = { e, { m, NULL, 0, 0 }, { m, NULL, 0, 0 }, { m, NULL, 0, 0 }, { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
+    mlo_bench_words w = { e, { m, NULL, 0, 0 }, { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
+        { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
         { e->c->scan.node->input[0], mlo_intern(m, "mlo_mask"), e->c->scan.node->output[0],
             mlo_replay_name(e->c), mlo_intern(m, mlo_memory_mask) },
         MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1) };

@@ -168,8 +168,7 @@ static const char *mlo_block_attention(
     b->crossed = mlo_is_memory(&r->in, b->in[1]) && mlo_is_memory(&r->in, b->in[2])
         && !mlo_is_memory(&r->in, b->in[0]);
     if (tq != tk && !b->crossed)
-        return mlo_cannot(
-            r, scores, "attention between sequences of two lengths (a cache)");
+        return mlo_cannot(r, scores, "attention between sequences of two lengths (a cache)");
     r->tokens = tq;
     if (b->crossed) r->keys = tk;
     static const char *const what[] = { "queries", "keys", "values" };
@@ -211,10 +210,11 @@ static const char *mlo_recognise_attention(
     const int own = mlo_is(n, "MatMul") && mlo_is_carried(&r->in, n->input[1]);
     *is = own || (n != behind && mlo_is(n, "MatMul") && mlo_is_crossed(r, n));
     if (!*is) return NULL;
-    return own ? mlo_block_attention(r, n, name, &chain)
-               : mlo_cannot(r, n,
-                     "cross-attention to keys and values that no layer of the loop projects from an "
-                     "encoder's output (a cache of them: export with use_cache=False)");
+    return own
+        ? mlo_block_attention(r, n, name, &chain)
+        : mlo_cannot(r, n,
+              "cross-attention to keys and values that no layer of the loop projects from an "
+              "encoder's output (a cache of them: export with use_cache=False)");
 }
 
 /* ---- what is given -------------------------------------------------------- */
@@ -680,8 +680,8 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
         return mlo_fail(
             m, MLO_E_UNSUPPORTED, b->node, "attention scores with a negative scale %g", b->scale);
     const char *bias = b->sight.bias.number ? mlo_quantize_bias(q, b, n) : NULL;
-    const char *in[] = { s[0]->narrow_name, s[1]->narrow_name, s[2]->narrow_name, q->keys[b->crossed].bits, p,
-        bias };
+    const char *in[] = { s[0]->narrow_name, s[1]->narrow_name, s[2]->narrow_name,
+        q->keys[b->crossed].bits, p, bias };
     if (m->error.code || mlo_inputs(m, n, in, bias ? 6 : 5)) return mlo_failed(m);
     return mlo_narrow(q, b, b->out, y);
 }

@@ -241,7 +241,8 @@ static int mlo_drift_see(
     const float *x = (const float *)a->data;
     int64_t rows = mlo_array_count(a) / s->channels;
     for (int64_t i = 0; i < rows; i++, x += s->channels)
-        for (int64_t c = 0; c < s->channels && mlo_counts(&q->keys[s->memory].counting, rows, i); c++)
+        for (int64_t c = 0; c < s->channels && mlo_counts(&q->keys[s->memory].counting, rows, i);
+            c++)
             s->drift[iteration * s->channels + c] +=
                 (mlo_rounded(s, iteration, c, (double)x[c]) - (double)x[c]) / s->rows[iteration];
     return 0;
@@ -445,8 +446,7 @@ static int mlo_show_memory(mlo_quantizer *q, int64_t k, mlo_value_seen what) {
     if (!v || v->producer) return 0;
     mlo_array **in = mlo_sample_inputs(q->m, k, &n);
     for (size_t i = 0; in && i < n && !q->m->error.code; i++)
-        if (mlo_eq(in[i]->name, q->r.in.memory))
-            what(q, q->scan.outer, -1, q->r.in.memory, in[i]);
+        if (mlo_eq(in[i]->name, q->r.in.memory)) what(q, q->scan.outer, -1, q->r.in.memory, in[i]);
     mlo_sample_free(q->m, in, n);
     return mlo_failed(q->m);
 }

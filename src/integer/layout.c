@@ -46,7 +46,8 @@ static int mlo_mark_dependents(mlo *m, const mlo_graph *body, mlo_map *set) {
 /* The value from around the loop that a product with a parameter reads, behind layouts, if it is only
  * known when the model runs; else NULL. */
 static const char *mlo_memory_read(const mlo_scan *s, const mlo_node *n) {
-    if ((!mlo_is(n, "MatMul") && !mlo_is(n, "Gemm")) || !mlo_is_parameter(s, s->body, n->input[1], 0))
+    if ((!mlo_is(n, "MatMul") && !mlo_is(n, "Gemm"))
+        || !mlo_is_parameter(s, s->body, n->input[1], 0))
         return NULL;
     const char *name = n->input[0];
     for (mlo_node *p = mlo_maker_in(s->body, name); p; p = mlo_maker_in(s->body, name)) {

@@ -275,7 +275,8 @@ static void mlo_compare_all(mlo_numerics *u, int64_t i) {
     for (int k = 0; k < u->n; k++) {
         const mlo_compared *v = &u->value[k];
         if (!v->floats || !v->kept[i]) continue;
-        mlo_compare(&u->keys[v->s->memory].counting, v, i, (const float *)v->floats->data, v->kept[i]);
+        mlo_compare(
+            &u->keys[v->s->memory].counting, v, i, (const float *)v->floats->data, v->kept[i]);
         mlo_compare_channels(&u->keys[v->s->memory].counting, v, &u->value[v->anchor], i);
     }
     for (int k = 0; k < u->n; k++) {

@@ -34,8 +34,8 @@ static int mlo_quantize_mask(
         char *ones = (char *)mlo_alloc(m, (size_t)tokens, 1);
         if (!ones) return mlo_failed(m);
         memset(ones, 1, (size_t)tokens);
-        return mlo_graph_init(m, q->scan.outer,
-            mlo_tensor_new(m, k->bits, MLO_BOOL, dims, 2, ones, (size_t)tokens));
+        return mlo_graph_init(
+            m, q->scan.outer, mlo_tensor_new(m, k->bits, MLO_BOOL, dims, 2, ones, (size_t)tokens));
     }
     if (!v || mlo_form_count(&f) != tokens)
         return mlo_fail_at(m, MLO_E_BUG, k->mask, "a mask of %lld keys for %lld tokens",
@@ -56,10 +56,10 @@ static int mlo_quantize_mask(
     const char *in[] = { k->mask, below };
     const char *in2[] = { keys, row };
     if (m->error.code
-        || mlo_graph_init(m, q->scan.outer,
-            mlo_tensor_new(m, below, MLO_FLOAT, NULL, 0, &limit, sizeof limit))
-        || mlo_graph_init(m, q->scan.outer,
-            mlo_tensor_new(m, row, MLO_INT64, &two, 1, shape, sizeof shape))
+        || mlo_graph_init(
+            m, q->scan.outer, mlo_tensor_new(m, below, MLO_FLOAT, NULL, 0, &limit, sizeof limit))
+        || mlo_graph_init(
+            m, q->scan.outer, mlo_tensor_new(m, row, MLO_INT64, &two, 1, shape, sizeof shape))
         || mlo_inputs(m, compare, in, 2) || mlo_node_output(m, compare, keys)
         || mlo_graph_add(m, before, compare) || mlo_inputs(m, reshape, in2, 2)
         || mlo_node_output(m, reshape, k->bits) || mlo_graph_add(m, before, reshape))
@@ -119,8 +119,8 @@ static int mlo_memory_node(mlo_quantizer *q) {
     const char *all = mlo_format(m, "%s_q", s->name);
     s->narrow_name = mlo_format(m, "%s_again", s->name);
     if (m->error.code) return mlo_failed(m);
-    mlo_node *n = mlo_kernel_node(q, &mlo_replay_kernel, NULL, s->narrow_name, mlo_narrow_type(s),
-        s->bits, s->narrow_scale);
+    mlo_node *n = mlo_kernel_node(
+        q, &mlo_replay_kernel, NULL, s->narrow_name, mlo_narrow_type(s), s->bits, s->narrow_scale);
     return n ? mlo_node_input(m, n, all) : mlo_failed(m);
 }
 
@@ -206,8 +206,8 @@ static int mlo_memory_shift(mlo_quantizer *q, mlo_graph *list, const char *op, c
     memcpy(data, number, bytes);
     const char *in[] = { *x, by };
     *x = to;
-    return mlo_graph_init(m, q->scan.outer,
-               mlo_tensor_new(m, by, MLO_FLOAT, &channels, 1, data, bytes))
+    return mlo_graph_init(
+               m, q->scan.outer, mlo_tensor_new(m, by, MLO_FLOAT, &channels, 1, data, bytes))
         || mlo_inputs(m, n, in, 2) || mlo_node_output(m, n, to) || mlo_graph_add(m, list, n);
 }
 
@@ -257,9 +257,8 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
             return mlo_failed(m);
         const char *from = framed ? mlo_format(m, "%s_frame", x) : x;
         if (framed) MLO_TRY(mlo_reshape_edge(q, &list, x, from, &frame));
-        if (mlo_edge_node(
-                q, &list, mlo_quantize_kernel.op.name, from, xq, in->wide_scale[0], in->wide_bits,
-                MLO_INT16)
+        if (mlo_edge_node(q, &list, mlo_quantize_kernel.op.name, from, xq, in->wide_scale[0],
+                in->wide_bits, MLO_INT16)
             || mlo_node_output(m, q->loop, yq) || mlo_graph_add(m, &list, q->loop))
             return mlo_failed(m);
         const char *back = framed ? mlo_format(m, "%s_frame", y) : y;

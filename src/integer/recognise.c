@@ -317,8 +317,7 @@ static int mlo_recognise(mlo *m, const mlo_scan *scan, const mlo_sublayer_kind *
         if (mlo_map_put(
                 m, &r->done, r->body->input[i]->name, (void *)(uintptr_t)r->body->input[i]->name))
             return mlo_failed(m);
-    if (r->in.memory
-        && mlo_map_put(m, &r->done, r->in.memory, (void *)(uintptr_t)r->in.memory))
+    if (r->in.memory && mlo_map_put(m, &r->done, r->in.memory, (void *)(uintptr_t)r->in.memory))
         return mlo_failed(m);
     r->raw_result = !mlo_reads_rounded(r, r->body->output[0]->name);
     *result = mlo_block_of(r, r->body->output[0]->name);
