@@ -78,7 +78,7 @@ QUICK = {
     "test_stories": "default four",
     "verilog/add": "", "verilog/check": "", "verilog/conv": "", "verilog/fifo": "", "verilog/fork": "", "verilog/layernorm": "", "verilog/mul": "", "verilog/mvu": "",
     "verilog/param": "", "verilog/refill": "", "verilog/requant": "", "verilog/requantize": "", "verilog/rotary": "", "verilog/rsqrt": "", "verilog/skid": "",
-    "verilog/split": "", "verilog/tile": "", "verilog/width": "",
+    "verilog/replay": "", "verilog/split": "", "verilog/tile": "", "verilog/width": "",
 }
 
 # scripts that calibrate, evaluate whole models or wait for simulators: the sanitizers' turn at each of them comes every TURN days

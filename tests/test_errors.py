@@ -135,7 +135,7 @@ def sine_layers():
 
 def check_unsupported():
     """Legal models that the hardware does not do yet: refused at quantize, with the op or the loop; and operators nobody knows."""
-    for name in ("sine-layers", "gpt2-cache", "llama-states", "t5-tiny"):
+    for name in ("sine-layers", "gpt2-cache", "llama-states"):
         path = t.model(name) if name != "sine-layers" else sine_layers()
         for verb, more in (("quantize", []), ("compile", ["-o", "out", "--keep", "kept"])):
             os.makedirs(at("here"), exist_ok=True)

@@ -16,13 +16,10 @@
 module mlo_replay #(
     parameter WIDTH     = 8,        // bits of a beat
     parameter BEATS     = 4,        // beats of a token
-    parameter T         = 4,        // tokens of a frame, at most
-    parameter RESIDENT  = 0,        // it has no parameters
-    parameter AXI_WIDTH = 128
+    parameter T         = 4         // tokens of a frame, at most
 ) (
     input  wire             clk,
     input  wire             rst,
-    input  wire             params_last,
     input  wire [15:0]      iterations,
     input  wire [WIDTH-1:0] s_axis_tdata,
     input  wire             s_axis_tvalid,
@@ -128,7 +125,7 @@ module mlo_replay #(
     assign m_axis_tvalid = out_valid;
     assign m_axis_tuser  = {out_word[WIDTH+1:WIDTH], out_first};
     assign stat = {out_valid && !m_axis_tready, !out_valid, out_valid && m_axis_tready};
-    wire unused = &{1'b0, params_last, s_axis_tuser[0]};
+    wire unused = &{1'b0, s_axis_tuser[0]};
 
 `ifdef FORMAL
     // Assumed: the reset; iterations that stand still; a sideband that is the same on all beats of a token; frames that fit.

@@ -26,7 +26,10 @@ async def golden(dut):
     width, masked = manifest['stream']['bytes'], manifest['stream']['masked']
     cocotb.start_soon(Clock(dut.clk, 10, 'ns').start())
     source = AxiStreamSource(AxiStreamBus.from_prefix(dut, 's_axis'), dut.clk, dut.rst)
-    mask = AxiStreamSource(AxiStreamBus.from_prefix(dut, 's1_axis'), dut.clk, dut.rst) if masked else None
+    again = manifest.get('replay', {})          # what every iteration reads again, and its mask
+    more = [('s1_axis', 'mask.hex', 1)] * masked + [('s2_axis', 'replay.hex', again and again['lanes'] * -(-again['bits'] // 8))] * bool(again)
+    more += [('s3_axis', 'replay_mask.hex', 1)] * again.get('masked', False)
+    others = [AxiStreamSource(AxiStreamBus.from_prefix(dut, port), dut.clk, dut.rst) for port, _, _ in more]
     sink = AxiStreamSink(AxiStreamBus.from_prefix(dut, 'm_axis'), dut.clk, dut.rst)
     host = AxiLiteMaster(AxiLiteBus.from_prefix(dut, 's_axil'), dut.clk, dut.rst)
     image = (HERE / 'params.bin').read_bytes()
@@ -34,7 +37,7 @@ async def golden(dut):
     ram.write(0, image)
     # everybody stalls now and then: streams, memory, registers
     stalling = [source, sink, ram.ar_channel, ram.r_channel, host.write_if.aw_channel, host.write_if.w_channel, host.write_if.b_channel, host.read_if.ar_channel, host.read_if.r_channel]
-    for seed, channel in enumerate(stalling + [mask] * masked): channel.set_pause_generator(pauses(seed, 20))
+    for seed, channel in enumerate(stalling + others): channel.set_pause_generator(pauses(seed, 20))
     dut.rst.value = 1
     for _ in range(5): await RisingEdge(dut.clk)
     dut.rst.value = 0
@@ -46,8 +49,8 @@ async def golden(dut):
     for _ in range(20): await RisingEdge(dut.clk)
     await host.write_dword(0x08, 1)
     for f in frames('input.hex', width): await source.send(AxiStreamFrame(f))
-    if masked:
-        for f in frames('mask.hex', 1): await mask.send(AxiStreamFrame(f))
+    for channel, (_, file, wide) in zip(others, more):
+        for f in frames(file, wide): await channel.send(AxiStreamFrame(f))
     golden = frames('golden.hex', width)
     for i, f in enumerate(golden):
         got = await sink.recv()

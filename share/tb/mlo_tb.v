@@ -5,14 +5,15 @@ module mlo_tb;
     parameter IMAGE = @IMAGE@;         // room for parameter beats
     localparam IO = @IO@, AXI = @AXI@, KERNELS = @KERNELS@, MASKED = @MASKED@;
     localparam DEFAULT_BEATS = @BEATS@, DEFAULT_MASK_BEATS = @MASK_BEATS@, DEFAULT_ITERATIONS = @ITERATIONS@, DEFAULT_FRAMES = @FRAMES@, DEFAULT_TIMEOUT = @TIMEOUT@, DEFAULT_RATE = @RATE@, DEFAULT_LATENCY = @LATENCY@;
-    localparam REPLAY_IO = @REPLAY_IO@, DEFAULT_REPLAY_BEATS = @REPLAY_BEATS@, DEFAULT_REPLAY_MASK_BEATS = @REPLAY_MASK_BEATS@;
+@REPLAY@    localparam REPLAY_IO = @REPLAY_IO@, DEFAULT_REPLAY_BEATS = @REPLAY_BEATS@;
+@REPLAY_MASK@    localparam DEFAULT_REPLAY_MASK_BEATS = @REPLAY_MASK_BEATS@;
     localparam TOKENS = @TOKENS@, TOKEN_BEATS = @TOKEN_BEATS@;   // of the longest frame; of a token
     reg clk = 0, rst = 1, go = 0;
     always #5 clk = !clk;
     reg [31:0] cycle = 0, start = 0;
     reg started = 0;
-    integer seed, stall, stall_source, stall_mask, stall_sink, stall_memory, stall_host, latency, rate, fault, beats, mask_beats, replay_beats, replay_mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, quiet_ram, opened, progress, due = 0;
-    reg [8*512-1:0] input_file, golden_file, mask_file, replay_file, replay_mask_file, params_file, wave_file, probe_file, trace_file;
+    integer seed, stall, stall_source, stall_mask, stall_sink, stall_memory, stall_host, latency, rate, fault, beats, mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, quiet_ram, opened, progress, due = 0;
+    reg [8*512-1:0] input_file, golden_file, mask_file, params_file, wave_file, probe_file, trace_file;
 
     // ---- the core and what it talks to
     reg  [11:0] awaddr = 0, araddr = 0;
@@ -33,9 +34,13 @@ module mlo_tb;
     wire mask_tvalid, mask_tready, mask_tlast, in_done, mask_done, done;
     wire [31:0] in_sent, mask_sent, seen, errors, error_index, frames, ram_beats;
     wire [IO:0] error_expected, error_got;
+@REPLAY@    integer replay_beats;
+@REPLAY@    reg [8*512-1:0] replay_file;
 @REPLAY@    wire [REPLAY_IO-1:0] replay_tdata;
 @REPLAY@    wire replay_tvalid, replay_tready, replay_tlast, replay_done;
 @REPLAY@    wire [31:0] replay_sent, breaches_replay;
+@REPLAY_MASK@    integer replay_mask_beats;
+@REPLAY_MASK@    reg [8*512-1:0] replay_mask_file;
 @REPLAY_MASK@    wire [7:0] replay_mask_tdata;
 @REPLAY_MASK@    wire replay_mask_tvalid, replay_mask_tready, replay_mask_tlast, replay_mask_done;
 @REPLAY_MASK@    wire [31:0] replay_mask_sent, breaches_replay_mask;
@@ -134,10 +139,10 @@ module mlo_tb;
         if (!$value$plusargs("beats=%d", beats)) beats = DEFAULT_BEATS;
         if (!$value$plusargs("mask_beats=%d", mask_beats)) mask_beats = DEFAULT_MASK_BEATS;
         if (MASKED == 0) mask_beats = 0;
-        if (!$value$plusargs("replay_beats=%d", replay_beats)) replay_beats = DEFAULT_REPLAY_BEATS;
-        if (!$value$plusargs("replay_mask_beats=%d", replay_mask_beats)) replay_mask_beats = DEFAULT_REPLAY_MASK_BEATS;
-        if (!$value$plusargs("replay=%s", replay_file)) replay_file = "tb/replay.hex";
-        if (!$value$plusargs("replay_mask=%s", replay_mask_file)) replay_mask_file = "tb/replay_mask.hex";
+@REPLAY@        if (!$value$plusargs("replay_beats=%d", replay_beats)) replay_beats = DEFAULT_REPLAY_BEATS;
+@REPLAY_MASK@        if (!$value$plusargs("replay_mask_beats=%d", replay_mask_beats)) replay_mask_beats = DEFAULT_REPLAY_MASK_BEATS;
+@REPLAY@        if (!$value$plusargs("replay=%s", replay_file)) replay_file = "tb/replay.hex";
+@REPLAY_MASK@        if (!$value$plusargs("replay_mask=%s", replay_mask_file)) replay_mask_file = "tb/replay_mask.hex";
         if (!$value$plusargs("iterations=%d", iterations)) iterations = DEFAULT_ITERATIONS;
         if (!$value$plusargs("frames_in_flight=%d", frames_in_flight)) frames_in_flight = DEFAULT_FRAMES;
         if (!$value$plusargs("timeout=%d", timeout)) timeout = DEFAULT_TIMEOUT;

@@ -6,7 +6,7 @@
  * invariant: a frame is taken when the one before has passed for the last time.
  * cost: O(1) a token.
  */
-enum { MLO_REPLAY_WAY = 5, MLO_REPLAY_TURN = 3 };
+enum { MLO_REPLAY_WAY = 5, MLO_REPLAY_TURN = 2 };
 
 static void mlo_replay_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_element *e = &s->c->element[i];

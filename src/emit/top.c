@@ -292,12 +292,13 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
     if (i == e->c->replay) mlo_emit_replay_door(e, el);
     mlo_printf(&e->t, "    %s #(", u->module);
     for (int k = 0; k < u->n_param; k++)
-        mlo_printf(&e->t, ".%s(%lld), ", u->param[k].name, (long long)u->param[k].value);
-    mlo_line(e,
-        ".AXI_WIDTH(%d), .RESIDENT(%lld)) u_%s (\n        .clk(clk), .rst(core_rst), "
-        ".params_last(p_tlast), .stat(stat[%d:%d]),",
-        e->c->axi_bits, (long long)(mlo_is_resident(el) ? e->c->scan.iterations : 0), el->name,
-        3 * *number + 2, 3 * *number);
+        mlo_printf(
+            &e->t, "%s.%s(%lld)", k ? ", " : "", u->param[k].name, (long long)u->param[k].value);
+    if (u->n_memory)
+        mlo_printf(&e->t, ", .AXI_WIDTH(%d), .RESIDENT(%lld)", e->c->axi_bits,
+            (long long)(mlo_is_resident(el) ? e->c->scan.iterations : 0));
+    mlo_line(e, ") u_%s (\n        .clk(clk), .rst(core_rst), %s.stat(stat[%d:%d]),", el->name,
+        u->n_memory ? ".params_last(p_tlast), " : "", 3 * *number + 2, 3 * *number);
     if (i == e->c->replay) {
         mlo_line(e, "        .iterations(iterations),");
         mlo_emit_bus(e, "s_axis", mlo_format(e->m, "%s_in", el->name), ",");
