@@ -120,7 +120,8 @@ static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *
         int first = mlo_is_carried(&r->in, p->input[0]);
         const char *other = p->n_input > 1 ? p->input[first ? 1 : 0] : NULL;
         name = p->input[first ? 0 : 1];
-        if (mlo_is(p, "Add") && !mlo_is_carried(&r->in, other) && !b->mask && !b->cap && !b->steep) {
+        if (mlo_is(p, "Add") && !mlo_is_carried(&r->in, other) && !b->mask && !b->cap
+            && !b->steep) {
             b->mask = other;
             b->mask_scale = b->scale;
         } else if (mlo_is(p, "Mul") && mlo_scalar(&r->in, other, &x))

@@ -91,29 +91,27 @@
         183366, 181391, 179437, 177504, 175592, 173701, 171830, 169979, 168148, 166336, 164545, \
         162772, 161019, 159284, 157568, 155871, 154192, 152531, 150888, 149263, 147655, 146064, \
         144491, 142934, 141395, 139872, 138365, 136875, 135400, 133942, 132499, 131072
-#define MLO_TANH_ROM \
-    0, 2047, 4091, 6126, 8149, 10157, 12146, 14111, 16051, 17961, 19838, 21680, 23485, \
-    25250, 26972, 28651, 30285, 31872, 33412, 34903, 36346, 37739, 39083, 40378, 41624, \
-    42822, 43972, 45074, 46130, 47141, 48107, 49030, 49911, 50751, 51551, 52313, 53038, \
-    53727, 54381, 55003, 55592, 56152, 56682, 57184, 57659, 58110, 58535, 58938, 59319, \
-    59679, 60019, 60340, 60643, 60929, 61198, 61453, 61693, 61919, 62133, 62334, 62523, \
-    62702, 62870, 63028, 63178, 63318, 63450, 63575, 63692, 63802, 63906, 64003, 64095, \
-    64181, 64263, 64339, 64411, 64478, 64542, 64602, 64658, 64711, 64760, 64807, 64851, \
-    64892, 64931, 64967, 65002, 65034, 65064, 65092, 65119, 65144, 65168, 65190, 65211, \
-    65231, 65249, 65266, 65282, 65298, 65312, 65326, 65338, 65350, 65361, 65372, 65382, \
-    65391, 65400, 65408, 65416, 65423, 65430, 65436, 65442, 65448, 65453, 65458, 65463, \
-    65467, 65471, 65475, 65479, 65482, 65485, 65488, 65491, 65494, 65496, 65499, 65501, \
-    65503, 65505, 65507, 65508, 65510, 65511, 65513, 65514, 65515, 65517, 65518, 65519, \
-    65520, 65521, 65522, 65522, 65523, 65524, 65525, 65525, 65526, 65526, 65527, 65527, \
-    65528, 65528, 65529, 65529, 65529, 65530, 65530, 65530, 65531, 65531, 65531, 65531, \
-    65532, 65532, 65532, 65532, 65532, 65533, 65533, 65533, 65533, 65533, 65533, 65533, \
-    65533, 65533, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, \
-    65534, 65534, 65534, 65534, 65534, 65534, 65534, 65535, 65535, 65535, 65535, 65535, \
-    65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
-    65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
-    65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
-    65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
-    65535, 65535, 65535, 65535
+#define MLO_TANH_ROM                                                                               \
+    0, 2047, 4091, 6126, 8149, 10157, 12146, 14111, 16051, 17961, 19838, 21680, 23485, 25250,      \
+        26972, 28651, 30285, 31872, 33412, 34903, 36346, 37739, 39083, 40378, 41624, 42822, 43972, \
+        45074, 46130, 47141, 48107, 49030, 49911, 50751, 51551, 52313, 53038, 53727, 54381, 55003, \
+        55592, 56152, 56682, 57184, 57659, 58110, 58535, 58938, 59319, 59679, 60019, 60340, 60643, \
+        60929, 61198, 61453, 61693, 61919, 62133, 62334, 62523, 62702, 62870, 63028, 63178, 63318, \
+        63450, 63575, 63692, 63802, 63906, 64003, 64095, 64181, 64263, 64339, 64411, 64478, 64542, \
+        64602, 64658, 64711, 64760, 64807, 64851, 64892, 64931, 64967, 65002, 65034, 65064, 65092, \
+        65119, 65144, 65168, 65190, 65211, 65231, 65249, 65266, 65282, 65298, 65312, 65326, 65338, \
+        65350, 65361, 65372, 65382, 65391, 65400, 65408, 65416, 65423, 65430, 65436, 65442, 65448, \
+        65453, 65458, 65463, 65467, 65471, 65475, 65479, 65482, 65485, 65488, 65491, 65494, 65496, \
+        65499, 65501, 65503, 65505, 65507, 65508, 65510, 65511, 65513, 65514, 65515, 65517, 65518, \
+        65519, 65520, 65521, 65522, 65522, 65523, 65524, 65525, 65525, 65526, 65526, 65527, 65527, \
+        65528, 65528, 65529, 65529, 65529, 65530, 65530, 65530, 65531, 65531, 65531, 65531, 65532, \
+        65532, 65532, 65532, 65532, 65533, 65533, 65533, 65533, 65533, 65533, 65533, 65533, 65533, \
+        65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, \
+        65534, 65534, 65534, 65534, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
+        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
+        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
+        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
+        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535
 #define MLO_TEXT_(...) #__VA_ARGS__
 #define MLO_TEXT(...) MLO_TEXT_(__VA_ARGS__)
 
@@ -276,38 +274,38 @@ static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { 
     "rs = Where (high, rh, rg)\n"         \
     "scores = Cast <to=11> (rs)\n"
 /* Scores under their cap; the function has its table already. */
-#define MLO_ATTENTION_UNDER               \
-    "raw = Cast <to=7> (products)\n"      \
-    "i4 = Constant <value_int=4> ()\n"    \
-    "i5 = Constant <value_int=5> ()\n"    \
-    "mc = Gather (p64, i4)\n"             \
-    "sc = Gather (p64, i5)\n"             \
-    "b2 = Constant <value_int=2> ()\n"    \
-    "dc = Pow (b2, sc)\n"                 \
-    "hc = Div (dc, b2)\n"                 \
-    "ca = Mul (raw, mc)\n"                \
-    "cb = Add (ca, hc)\n"                 \
-    "cm = Mod (cb, dc)\n"                 \
-    "cd = Sub (cb, cm)\n"                 \
-    "ce = Div (cd, dc)\n"                 \
-    "ch = Constant <value_int=65535> ()\n" \
-    "cs = Abs (ce)\n"                     \
-    "cl = Less (ch, cs)\n"                \
-    "cu = Where (cl, ch, cs)\n"           \
-    "c256 = Constant <value_int=256> ()\n" \
-    "c128 = Constant <value_int=128> ()\n" \
-    "cg = Mod (cu, c256)\n"               \
-    "cf = Div (cu, c256)\n"               \
-    "cn = Add (cf, i1)\n"                 \
-    "c_here = Gather (c_rom, cf)\n"       \
-    "c_next = Gather (c_rom, cn)\n"       \
-    "c_slope = Sub (c_next, c_here)\n"    \
-    "c_way = Mul (c_slope, cg)\n"         \
-    "c_way_ = Add (c_way, c128)\n"        \
-    "c_more = Div (c_way_, c256)\n"       \
-    "c_size = Add (c_here, c_more)\n"     \
-    "c_less = Neg (c_size)\n"             \
-    "c_below = Less (ce, i0)\n"           \
+#define MLO_ATTENTION_UNDER                     \
+    "raw = Cast <to=7> (products)\n"            \
+    "i4 = Constant <value_int=4> ()\n"          \
+    "i5 = Constant <value_int=5> ()\n"          \
+    "mc = Gather (p64, i4)\n"                   \
+    "sc = Gather (p64, i5)\n"                   \
+    "b2 = Constant <value_int=2> ()\n"          \
+    "dc = Pow (b2, sc)\n"                       \
+    "hc = Div (dc, b2)\n"                       \
+    "ca = Mul (raw, mc)\n"                      \
+    "cb = Add (ca, hc)\n"                       \
+    "cm = Mod (cb, dc)\n"                       \
+    "cd = Sub (cb, cm)\n"                       \
+    "ce = Div (cd, dc)\n"                       \
+    "ch = Constant <value_int=65535> ()\n"      \
+    "cs = Abs (ce)\n"                           \
+    "cl = Less (ch, cs)\n"                      \
+    "cu = Where (cl, ch, cs)\n"                 \
+    "c256 = Constant <value_int=256> ()\n"      \
+    "c128 = Constant <value_int=128> ()\n"      \
+    "cg = Mod (cu, c256)\n"                     \
+    "cf = Div (cu, c256)\n"                     \
+    "cn = Add (cf, i1)\n"                       \
+    "c_here = Gather (c_rom, cf)\n"             \
+    "c_next = Gather (c_rom, cn)\n"             \
+    "c_slope = Sub (c_next, c_here)\n"          \
+    "c_way = Mul (c_slope, cg)\n"               \
+    "c_way_ = Add (c_way, c128)\n"              \
+    "c_more = Div (c_way_, c256)\n"             \
+    "c_size = Add (c_here, c_more)\n"           \
+    "c_less = Neg (c_size)\n"                   \
+    "c_below = Less (ce, i0)\n"                 \
     "c_out = Where (c_below, c_less, c_size)\n" \
     "scores = Cast <to=11> (c_out)\n"
 #define MLO_ATTENTION_FINE                                                                      \
@@ -395,9 +393,9 @@ static const char mlo_attention_function[] = MLO_ATTENTION_BEGIN(
 static const char mlo_attention_ending[] =
     MLO_ATTENTION_DISTANCE MLO_ATTENTION_COARSE MLO_ATTENTION_COUNT MLO_ATTENTION_NORMALISE
     "ed = Cast <to=11> (e)\n" MLO_ATTENTION_MIX;
-static const char mlo_attention_cap_function[] = MLO_ATTENTION_BEGIN("AttentionCap",
-    6) "products = MatMul (qh, kh)\n"
-       "c_rom = Constant <value_ints=[" MLO_TEXT(MLO_TANH_ROM) "]> ()\n";
+static const char mlo_attention_cap_function[] = MLO_ATTENTION_BEGIN(
+    "AttentionCap", 6) "products = MatMul (qh, kh)\n"
+                       "c_rom = Constant <value_ints=[" MLO_TEXT(MLO_TANH_ROM) "]> ()\n";
 static const char mlo_attention_cap_ending[] = MLO_ATTENTION_UNDER MLO_ATTENTION_DISTANCE
     MLO_ATTENTION_COARSE MLO_ATTENTION_COUNT MLO_ATTENTION_NORMALISE
     "ed = Cast <to=11> (e)\n" MLO_ATTENTION_MIX;
@@ -449,9 +447,9 @@ static int64_t mlo_attention_kv_heads(const mlo_node *n) {
 }
 static int mlo_attention_constants(const mlo_node *n) {
     return mlo_attention_rounded(n) ? 10
-        : mlo_attention_probs(n)     ? 7
-        : mlo_attention_capped(n)    ? 6
-                                     : 4;
+        : mlo_attention_probs(n)    ? 7
+        : mlo_attention_capped(n)   ? 6
+                                    : 4;
 }
 
 /* Do so many channels of queries, so many of keys make these heads? */
@@ -670,8 +668,8 @@ static int mlo_attention_run(mlo_call *c) {
     mlo_row r = { k->dims[1], ch / heads, width, c->in[3], c->in[4], 0,
         (int)mlo_int(c->node, "lt", 0), mlo_attention_probs(c->node),
         mlo_attention_rounded(c->node), mlo_attention_capped(c->node),
-        mlo_attention_partly(c->node), 0, 0,
-        biased ? c->in[5] : NULL, 0, (int)mlo_attention_shift(c->node) };
+        mlo_attention_partly(c->node), 0, 0, biased ? c->in[5] : NULL, 0,
+        (int)mlo_attention_shift(c->node) };
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), 3, q->dims);
     int64_t *e = (int64_t *)mlo_scratch(c->m, (size_t)r.tk, sizeof *e);
     int32_t *x[3];
@@ -928,8 +926,7 @@ static void mlo_attention_note_rounded(const mlo_attention_bounds *b, mlo_interm
     mlo_note_golden(l, "s * MR + 2^(SR-1)", sum, 1, MLO_IN_INT64, MLO_IN_INT64);
     mlo_note_golden(l, "whole steps of s", mlo_from_to(mlo_times_ends(2, scaled.lo), sum.hi), 0,
         MLO_NOWHERE, MLO_IN_INT64);
-    mlo_note_all(
-        l, "r", mlo_signed_bits(8), 1, 8, 1,
+    mlo_note_all(l, "r", mlo_signed_bits(8), 1, 8, 1,
         "u_softmax.g_rounded.g_round[0].g_steps.u_round.out_reg");
 }
 
