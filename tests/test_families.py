@@ -30,11 +30,11 @@ OPEN = {"batch": 1, "sequence": 8}                          # what people leave 
 NEAR, FRAMES, LEAST = 0.97, 8, 192
 
 # by a part of the name: what the refusal's line has to say
-REFUSED = {"gpt1": "a softmax over something", "-square-": "mask", "-batch2-": "batch of 2",
+REFUSED = {"-square-": "mask", "-batch2-": "batch of 2",
            "-half-": "float16", "detr": "position embeddings in every layer",
            "dinov2-ts17": "Resize"}
 # the same for the README's table
-WHY = {"a softmax over something": "a mask that multiplies scores", "mask": "a mask [T, T] from outside", "batch of 2": "a batch of 2", "float16": "float16",
+WHY = {"mask": "a mask [T, T] from outside", "batch of 2": "a batch of 2", "float16": "float16",
        "position embeddings in every layer": "positions are added in every layer", "Resize": "`Resize` of an input that is no constant",
        "what depends on the model's inputs": "distances that the mask changes",
        "an average pooling over fewer tokens at the border": "averages over fewer tokens at the border",
@@ -72,7 +72,7 @@ timm's ViT: timm timm-sdpa
 `torch.nn.TransformerDecoder`: decoder-batch-post decoder-batch-pre decoder-seq-post decoder-seq-pre
 ViT: vit vit-classes vit-msn
 Whisper's encoder, audio: whisper-encoder audio
-Grouped heads (Llama, Mistral): gqa-expand gqa-five gqa-gather gqa-interleave gqa-packed gqa-sdpa gqa-tile
+Grouped heads (Llama, Mistral, Phi 3): phi3 gqa-expand gqa-five gqa-gather gqa-interleave gqa-packed gqa-sdpa gqa-tile
 Local and global layers (Gemma 2 and 3, ModernBERT, OLMo 3, Cohere 2, EXAONE 4): gemma2 gemma2-capped gemma2-caps gemma3-six modernbert olmo3 cohere2 exaone4
 Sliding windows (Mistral, Ministral, Qwen 2 and 3, GPT-Neo): mistral-sliding ministral qwen2-some qwen3-windows gpt-neo-windows
 Norms of queries and keys (OLMo 2, Qwen 3, Cohere): qk-cohere qk-cosine qk-olmo2 qk-qwen3 qk-timm qk-vit22b

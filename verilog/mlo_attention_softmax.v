@@ -146,7 +146,9 @@ generate
             end
         end
     end else begin : g_rounded
-        reg  [31:0]         round_reg;                  // {ZR, SR, MR} or {SC, MC}
+        localparam FIRST = (CAP != 0) ? 44 : 74;        // of a row's constants: {ZR, SR, MR} or {SC, MC}
+        localparam MANY  = (CAP != 0) ? 22 : 32;
+        reg  [MANY-1:0]     round_reg;
         wire [LANES-1:0]    count7;
         wire [FB*LANES+FB-1:0] all7;                    // of the lanes, then of the maximum
         wire [15:0]         ms7;
@@ -154,7 +156,7 @@ generate
         wire                go7;
         always @(posedge clk)
             if (load)
-                round_reg <= (CAP != 0) ? {10'd0, s_row_tdata[44 +: 22]} : s_row_tdata[74 +: 32];
+                round_reg <= s_row_tdata[FIRST +: MANY];
         // a row's constants change with its first group: they go along
         mlo_delay #(.WIDTH(LANES + 22), .CYCLES(LF)) u_with (
             .clk(clk), .rst(rst), .in_valid(busy_reg), .in({count_reg[LANES-1:0], ss_reg, ms_reg}),
@@ -177,7 +179,6 @@ generate
                     .clk(clk), .rst(rst), .in_valid(busy_reg), .in(from), .mult(round_reg[15:0]), .shift(round_reg[21:16]),
                     .out(all7[l*FB +: FB])
                 );
-                wire unused_round = &{1'b0, round_reg[31:22]};
             end
         end
         for (l = 0; l < LANES; l = l + 1) begin : g_exp2

@@ -7,7 +7,8 @@
  *     attributes and two numbers, what it hides by key one bit per key; what else it says is a bias, a
  *     parameter in steps of scores: see mask.c.
  *
- * invariant: scores have no term for a zero point of the queries, so queries have none. The result
+ * invariant: scores have no term for a zero point of the queries, so queries have none; under a soft
+ *     cap, which sees what all scores of a row have in common, keys have none either. The result
  *     has the zero points of the values that are mixed. A query of a causal or banded attention
  *     that sees no key gives 0; floats give the mean of all values. It is padding itself.
  * cost: one walk over the index map of each chain of reshapes.
@@ -277,17 +278,23 @@ static void mlo_given_inside(mlo_quantizer *q, mlo_sublayer *b) {
 }
 
 /* Drops, with a warning, given zero points that an attention has no term for: of the queries, the
- * values and the result. */
+ * values and the result, and of the keys under a soft cap. */
 static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
-    mlo_signal *x = mlo_signal_of(q, b->in[0]);
+    mlo_signal *x = mlo_signal_of(q, b->in[0]), *k = mlo_signal_of(q, b->in[1]);
     mlo_signal *v = mlo_signal_of(q, b->in[2]);
     mlo_signal *y = mlo_signal_of(q, b->out);
     mlo_signal *left = NULL;
     const mlo_given *gx = mlo_narrow_given(x), *gv = mlo_narrow_given(v), *gy = mlo_narrow_given(y);
+    const mlo_given *gk = b->cap ? mlo_narrow_given(k) : NULL;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         double query = mlo_given_scaled(gx) ? mlo_given_zero(gx, i) : 0;
         double value = mlo_given_scaled(gv) ? mlo_given_zero(gv, i) : 0;
         double mix = mlo_given_scaled(gy) ? mlo_given_zero(gy, i) : 0;
+        double key = mlo_given_scaled(gk) ? mlo_given_zero(gk, i) : 0;
+        if (key < 0 || key > 0) {
+            k->given = k->given_narrow = NULL;
+            left = k;
+        }
         if (query < 0 || query > 0) left = x;
         if (value < 0 || value > 0 || mix < 0 || mix > 0) {
             v->given = v->given_narrow = y->given = y->given_narrow = NULL;

@@ -33,6 +33,38 @@ static void mlo_respell_where(mlo_respeller *r, mlo_expansion *x) {
     mlo_x_out(x, 0, MLO_X(x, "Add", x->n->input[kept], mask));
 }
 
+/* Is a factor of scores 0 or 1 everywhere, and hidden by the mask where it is 0, in all iterations? */
+static int mlo_blanks_hidden(const mlo_inside *in, const char *factor, const char *mask) {
+    const mlo_form a = mlo_body_form(in, factor), b = mlo_body_form(in, mask);
+    int ok = mlo_form_known(&a) && mlo_form_known(&b) && a.rank == b.rank
+        && mlo_is_parameter(in->scan, in->body, factor, 0)
+        && mlo_is_parameter(in->scan, in->body, mask, 0);
+    for (int k = 0; ok && k < a.rank; k++) ok = a.dims[k] == b.dims[k];
+    for (int64_t i = 0; ok && i < in->scan->iterations; i++) {
+        mlo_array *f = mlo_scan_value(in->m, in->scan, factor, i);
+        mlo_array *g = f ? mlo_scan_value(in->m, in->scan, mask, i) : NULL;
+        ok = g != NULL;
+        for (int64_t k = 0; ok && k < mlo_array_count(f); k++) {
+            const double by = mlo_number_at(f, k);
+            const int one = by >= 1 && by <= 1, zero = by >= 0 && by <= 0;
+            ok = one || (zero && mlo_number_at(g, k) <= -10000);
+        }
+        mlo_array_free(in->m, f);
+        mlo_array_free(in->m, g);
+    }
+    return ok;
+}
+
+/* scores b + mask, b of zeros and ones, is scores + mask, where the mask hides what b takes away (GPT-1). */
+static void mlo_respell_blanks(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const char *product, *mask, *scores, *factor;
+    if (!mlo_is_half(in, x->n, "Add", &product, &mask) || !mlo_is_used_once(in, product)) return;
+    if (!mlo_is_half(in, mlo_made_by(in, product), "Mul", &scores, &factor)) return;
+    if (!mlo_is_scores(in, scores) || !mlo_blanks_hidden(in, factor, mask)) return;
+    mlo_x_out(x, 0, MLO_X(x, "Add", scores, mask));
+}
+
 /* max(scores + mask, lowest) is scores + mask: what is hidden stays so. */
 static void mlo_respell_lowest(mlo_respeller *r, mlo_expansion *x) {
     const mlo_inside *in = &r->in;
@@ -102,9 +134,10 @@ static void mlo_respell_masks_apart(mlo_respeller *r, mlo_expansion *x) {
 /* ---- the rules, and the walk ---------------------------------------------- */
 
 static void (*const mlo_respellings[])(mlo_respeller *r, mlo_expansion *x) = { mlo_respell_where,
-    mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks, mlo_respell_masks_apart,
-    mlo_respell_turned, mlo_respell_spread, mlo_respell_packed, mlo_respell_parts, mlo_respell_norm,
-    mlo_respell_deviation, mlo_respell_head_norm, mlo_respell_factor, mlo_respell_joined };
+    mlo_respell_blanks, mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks,
+    mlo_respell_masks_apart, mlo_respell_turned, mlo_respell_spread, mlo_respell_packed,
+    mlo_respell_parts, mlo_respell_norm, mlo_respell_deviation, mlo_respell_head_norm,
+    mlo_respell_factor, mlo_respell_joined };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 
 /* One walk, the last node first, so that a norm is found from its end; what it took in is not

@@ -44,14 +44,27 @@ static int mlo_pads_nothing(const mlo_inside *in, const mlo_node *n) {
 
 /* Does a node hand on what it gets? */
 static int mlo_is_plain(const mlo_inside *in, const mlo_node *n) {
-    if (mlo_is(n, "Identity")) return 1;
+    if (mlo_is(n, "Identity") || (mlo_is(n, "Concat") && n->n_input == 1)) return 1;
     if (mlo_is(n, "Pad")) return mlo_pads_nothing(in, n);
     return mlo_is(n, "Cast")
         && mlo_body_form(in, n->input[0]).dtype == mlo_body_form(in, n->output[0]).dtype;
 }
 
+/* What is joined without being anything: the channels that do not turn, where all do (Phi 3). */
+static void mlo_drop_empty(const mlo_inside *in, mlo_node *n) {
+    size_t kept = 0;
+    for (size_t k = 0; k < n->n_input; k++) {
+        const mlo_form f = mlo_body_form(in, n->input[k]);
+        if (mlo_form_known(&f) && !mlo_form_count(&f)) continue;
+        n->input[kept++] = n->input[k];
+    }
+    if (kept) n->n_input = kept;
+}
+
 /* Everybody reads what is in front of such nodes. */
 static void mlo_respell_plain(const mlo_inside *in) {
+    for (size_t i = 0; i < in->body->n_node; i++)
+        if (mlo_is(in->body->node[i], "Concat")) mlo_drop_empty(in, in->body->node[i]);
     for (size_t i = 0; i < in->body->n_node; i++)
         for (size_t k = 0; k < in->body->node[i]->n_input; k++) {
             const char **name = &in->body->node[i]->input[k];
@@ -75,7 +88,7 @@ static int mlo_is_inner_product(const mlo_inside *in, const mlo_node *n) {
         && mlo_is_carried(in, n->input[1]);
 }
 
-/* Is this value scores of attention, perhaps scaled, masked or rounded: made by a product of two
+/* Is this value scores of attention, perhaps scaled, masked, capped or rounded: made by a product of two
  * activations, nothing else? */
 static int mlo_is_scores(const mlo_inside *in, const char *name) {
     for (int i = 0; i < MLO_CHAIN; i++) {
@@ -89,7 +102,7 @@ static int mlo_is_scores(const mlo_inside *in, const char *name) {
             continue;
         }
         const char *from = n ? mlo_unscaled(in, n, &scale) : NULL;
-        if (!from && mlo_has_trait(n, MLO_RESHAPES)) from = n->input[0];
+        if (!from && (mlo_has_trait(n, MLO_RESHAPES) || mlo_is(n, "Tanh"))) from = n->input[0];
         if (!from && !mlo_is_half(in, n, "Add", &from, &other)) return 0;
         name = from;
     }

@@ -605,6 +605,19 @@ static void mlo_wide_scales(mlo_quantizer *q) {
     }
 }
 
+/* Are these keys of which nothing but a softmax sees what they have in common? Then they may have a
+ * zero; a soft cap does see it. */
+static int mlo_keys_may_shift(mlo_quantizer *q, const mlo_signal *s) {
+    if (s->wide || s->reads[MLO_ATTENTION] != 1 || s->reads[MLO_LINEAR] || s->reads[MLO_UNARY]
+        || s->reads[MLO_CONVOLUTION] || s->operand != 1)
+        return 0;
+    for (size_t k = 0; k < q->r.n_block; k++) {
+        const mlo_sublayer *b = q->r.block[k];
+        if (b->kind == MLO_ATTENTION && b->cap && mlo_signal_of(q, b->in[1]) == s) return 0;
+    }
+    return 1;
+}
+
 /* Sets the narrow scales of a signal that neither a table nor an attention makes. */
 static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
     if (mlo_given_scaled(mlo_narrow_given(s))) {
@@ -613,9 +626,7 @@ static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
     }
     if (mlo_absorbed(s) && !mlo_weights_fixed(q, s->name)) return mlo_shape_signal(q, s, s->name);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
-        if (!s->wide && s->reads[MLO_ATTENTION] == 1 && !s->reads[MLO_LINEAR]
-            && !s->reads[MLO_UNARY] && !s->reads[MLO_CONVOLUTION] && s->operand == 1)
-            mlo_middle(s, i);
+        if (mlo_keys_may_shift(q, s)) mlo_middle(s, i);
         mlo_fit(q, s, i);
     }
     return 0;

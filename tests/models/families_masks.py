@@ -62,6 +62,7 @@ families.FAMILIES = {
     "cohere2": model("Cohere2", "sssf", sliding_window=3), "olmo3": model("Olmo3", "sssf", sliding_window=3),
     "gpt-neo-windows": sized(tf.GPTNeoModel, tf.GPTNeoConfig, neo, window_size=3),
     "exaone4": model("Exaone4", "sssf", sliding_window=3),
+    "phi3": model("Phi3", ""),
     "starcoder2": model("Starcoder2", "", sliding_window=3),
 }
 
@@ -70,7 +71,7 @@ gemma3-six l d18 sdpa mask-left      gemma3-six l ts17 eager mask-left    gemma3
 modernbert k d20 sdpa mask-left      modernbert l ts17 eager mask-left    qwen2-some k d18 sdpa mask-left      qwen2-some l ts18 sdpa mask-left
 qwen3-windows k d20 eager mask-left  mistral-sliding k d18 sdpa mask-left cohere2 l d20 eager mask-left        olmo3 l d18 eager mask-left
 exaone4 l ts17 sdpa mask-left        gpt-neo-windows k d18 eager mask-left ministral k ts17 sdpa mask-left     gemma2-capped k d18 eager mask-left
-gemma2-capped k ts17 eager mask-left gemma2-caps k d20 eager mask-left
+gemma2-capped k ts17 eager mask-left gemma2-caps k d20 eager mask-left        phi3 k ts17 sdpa mask-left
 """
 families.SEED = 401
 

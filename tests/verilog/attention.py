@@ -450,4 +450,4 @@ def main():
 
 if __name__ == "__main__":
     main()
-    bench.end(floor=49, simulations=470)
+    bench.end(floor=49, simulations=469)
