@@ -893,7 +893,6 @@ static void mlo_encode_raw(pb_ostream_t *s, mlo_encoder *e, const mlo_tensor *t)
 }
 
 static void mlo_encode_number(pb_ostream_t *s, const mlo_field *f, const void *p) {
-    int32_t small;
     uint64_t bits;
     switch (f->kind) {
     case MLO_K_FLOAT: pb_encode_fixed32(s, p); break;
@@ -903,7 +902,7 @@ static void mlo_encode_number(pb_ostream_t *s, const mlo_field *f, const void *p
         memcpy(&bits, p, sizeof bits);
         pb_encode_varint(s, bits);
         break;
-    default: memcpy(&small, p, sizeof small); pb_encode_varint(s, (uint64_t)(int64_t)small);
+    default: pb_encode_varint(s, (uint64_t)(int64_t)*(const int32_t *)p);
     }
 }
 
