@@ -311,7 +311,7 @@ def check_json():
         edited("a float %s" % number, '"f": 1.5', '"f": %s' % number)
     for name in ('"FLOAT"', '1', '"1"', '"float"', '"DOUBLE"', '99', '-1', '1.5', 'true', '"NOPE"', 'null'):
         edited("an enumeration %s" % name, '"type": "FLOAT"', '"type": %s' % name)
-    for text in ('"AACAPwAAAEA"', '"AACAPwAAAE A="', '"AACA"', '"A"', '"AACAPwAAAEA=="', '"AACAPw__-_8="', '"AACAPw//+/8="', '"AACA*wAAAEA="', '""', '7', '"AACAPwAAAEA=AACA"'):
+    for text in ('"AACAPwAAAEA"', '"AACAPwAAAE A="', '"AACA"', '"A"', '"AACAPwAAAEA=="', '"AACAPw__-_8="', '"AACAPw//+/8="', '"AACA*wAAAEA="', '""', '7', '"AACAPwAAAEA=AACA"', '"AACA~wAAAEA="'):
         path, want = t.write("edited.json", BASE.replace('"AACAPwAAAEA="', text)), google(BASE.replace('"AACAPwAAAEA="', text))
         p, got = copied(path)
         if want is not None and len(want.graph.initializer[0].raw_data) == 8 and " " not in text and "=A" not in text: t.case("json: bytes %s" % text, p.stderr.decode()[-200:])
@@ -329,7 +329,8 @@ def check_json():
         else: edited(name, old, new)
     bad = [("no UTF-8", BASE.encode().replace(b'"v"', b'"\xff"'), "not UTF-8"), ("a byte NUL", BASE.encode().replace(b'"v"', b'"\x00"'), "NUL"), ("UTF-8 that is longer than needed", BASE.encode().replace(b'"v"', b'"\xc0\xaf"'), "not UTF-8"),
            ("surrogates in UTF-8", BASE.encode().replace(b'"v"', b'"\xed\xa0\x80"'), "not UTF-8"), ("UTF-8 beyond Unicode", BASE.encode().replace(b'"v"', b'"\xf4\x90\x80\x80"'), "not UTF-8"),
-           ("brackets without an end", b'{"graph": ' + b"[" * 5000, "nested more than"), ("objects in objects", b'{"graph": ' * 200 + b"{}" + b"}" * 200, "no such field")]
+           ("an object with nothing in it", b"{}", "graph"), ("an error beside something else", b'{"error": {"code": "MLO_E_LOOP"}, "graph": {}}', "no such field"),
+           ("much text behind", BASE.encode() + b" more than twenty characters", "more text follows"), ("brackets without an end", b'{"graph": ' + b"[" * 5000, "nested more than"), ("objects in objects", b'{"graph": ' * 200 + b"{}" + b"}" * 200, "no such field")]
     attribute = '{"name": "b", "type": "GRAPH", "g": {"node": [{"opType": "If", "attribute": [%s]}]}}'
     deep = '{"name": "b", "type": "INT", "i": "1"}'
     for _ in range(40): deep = attribute % deep
@@ -645,4 +646,4 @@ def check_subgraphs():
     odd("a dimension beyond all", big, "odd", "2305843009213693952", code="SHAPE", feed=x1)
 
 
-if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=386)
+if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=390)
