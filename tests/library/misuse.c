@@ -91,7 +91,6 @@ int main(int argc, char **argv) {
     CASE(FOLDED, MLO_OK, mlo_resize(m, 1));
     CASE(FOLDED, MLO_E_IO, mlo_emit(m, full, NULL));
     CASE(LOADED, MLO_OK, mlo_write_json(m, keep, &text));
-    const char *folder = strrchr(path, '/');
-    CASE(NOTHING, MLO_OK, mlo_parse(m, (char *)&text + sizeof text.used, text.used, folder ? NULL : "."); mlo_to(m, "roll"));
+    CASE(NOTHING, MLO_OK, mlo_parse(m, (char *)&text + sizeof text.used, text.used, NULL); mlo_to(m, "roll"));
     return 0;
 }
