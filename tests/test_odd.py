@@ -195,7 +195,8 @@ def layered(*layers, more=(), init=(), inputs=(), outputs=(), **kw):
     """x -> what a layer makes of it -> tanh(. m + w), layer after layer; each is called with its number, its input and its output."""
     nodes, w = list(more), [v for k in range(len(layers)) for v in (("w%d" % k, np.float32([k + 1, k - 2])), ("m%d" % k, np.float32([[1, k], [0.5, -k]])))]
     for k, layer in enumerate(layers):
-        nodes += [layer(k, "x%d" % k, "s%d" % k), node("MatMul", ["s%d" % k, "m%d" % k], ["t%d" % k]), node("Add", ["t%d" % k, "w%d" % k], ["a%d" % k]), node("Tanh", ["a%d" % k], ["x%d" % (k + 1)])]
+        made = layer(k, "x%d" % k, "s%d" % k)
+        nodes += [*(made if isinstance(made, list) else [made]), node("MatMul", ["s%d" % k, "m%d" % k], ["t%d" % k]), node("Add", ["t%d" % k, "w%d" % k], ["a%d" % k]), node("Tanh", ["a%d" % k], ["x%d" % (k + 1)])]
     return model(nodes, [f32("x0", 2), *inputs], [f32("x%d" % len(layers), 2), *outputs], [*w, *init], **kw)
 
 
@@ -207,7 +208,8 @@ def rolled(name, m, times, feeds=None):
     got = onnx.load_from_string(p.stdout)
     why = "" if [n for n, _ in shapes(got)] == [times] else "loops of %s" % shapes(got)
     if feeds and not why: why = "" if difference(execute(m, feeds), execute(got, feeds)) < 1e-6 else "ONNX Runtime computes something else"
-    t.case("layers: " + name, why)
+    q = t.call("check", saved("rolled.onnx", got), "--against", saved("layers.onnx", m))
+    t.case("layers: " + name, why or (q.stderr.decode()[-300:] if q.returncode else ""))
 
 
 def check_layers():
@@ -240,6 +242,13 @@ def check_layers():
     limits = [("low", np.float32(-0.25)), ("high", np.float32(0.25))]
     rolled("an input left out", layered(clip(0), clip(0), clip(0), init=limits), 3, x)
     rolled("an input that one leaves out", layered(clip(0), clip(1), clip(0), init=limits), 0)
+    scale = lambda k, x, y: node("Mul", [x, "q%d" % k], [y])
+    for opset in 12, 18:            # axes of Unsqueeze are an attribute, or an input
+        fed = layered(scale, scale, scale, more=[node("Exp", ["e%d" % k], ["q%d" % k]) for k in range(3)], inputs=[f32("e%d" % k, 2) for k in range(3)], opset=opset)
+        rolled("values that come in, opset %d" % opset, fed, 3, {**x, **{"e%d" % k: np.float32([k, -k]) for k in range(3)}})
+    small = lambda k, x, y: [node("DequantizeLinear", ["i%d" % k, "step"], ["d%d" % k]), node("MatMul", [x, "d%d" % k], [y])]
+    nibbles = [h.make_tensor("i%d" % k, T.INT4, [2, 2], [k, -3, 7, -8]) for k in range(3)]
+    rolled("4-bit integers", layered(small, small, small, init=[("step", np.float32(0.5)), *nibbles], opset=21), 3, x)
     said = [node("Constant", [], ["c"], value=array(np.float32([1, 2]), "c"))]
     mul = lambda k, x, y: node("Mul", [x, "c"], [y])
     rolled("a constant that is an output, too", layered(mul, mul, mul, more=said, outputs=[f32("c", 2)]), 3, x)
@@ -646,4 +655,4 @@ def check_subgraphs():
     odd("a dimension beyond all", big, "odd", "2305843009213693952", code="SHAPE", feed=x1)
 
 
-if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=390)
+if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=393)

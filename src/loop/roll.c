@@ -354,6 +354,9 @@ static const char *mlo_roll_part(mlo_roller *r, const mlo_value *v, int rows, in
         mlo_node *cast = mlo_roll_node(r, "Cast", name, v->name, NULL);
         mlo_attr_int(r->m, cast, "to", MLO_INT8);
         mlo_roll_made(r, cast);
+        mlo_form f = mlo_form_of(v);
+        f.dtype = MLO_INT8;
+        mlo_roll_info(r, r->g, name, &f);
     }
     if (!rows) return name;
     const char *row = mlo_name_free(
