@@ -80,14 +80,14 @@ void mlo_digest(const void *bytes, size_t n, char hex[65]) {
 static int mlo_may_load(mlo *m) {
     if (m->error.code) return mlo_failed(m);
     m->stage = "read";
+    if (m->model)
+        return mlo_fail_at(
+            m, MLO_E_USAGE, NULL, "the handle already holds a model; open another for another");
     for (int i = 0; i < MLO_N_KERNELS; i++)
         MLO_TRY(mlo_ops_add(m, &mlo_kernels[i]->op, 1, sizeof *mlo_kernels[i]));
     MLO_TRY(mlo_ops_add(m, &mlo_dialects[0].op, MLO_N_DIALECTS, sizeof mlo_dialects[0]));
     MLO_TRY(mlo_ops_add(m, &mlo_fused_ops[0].op, MLO_N_FUSED, sizeof mlo_fused_ops[0]));
-    MLO_TRY(mlo_ops_add(m, &mlo_qonnx_ops[0], MLO_N_QONNX, sizeof mlo_qonnx_ops[0]));
-    return m->model ? mlo_fail_at(m, MLO_E_USAGE, NULL,
-                          "the handle already holds a model; open another for another")
-                    : 0;
+    return mlo_ops_add(m, &mlo_qonnx_ops[0], MLO_N_QONNX, sizeof mlo_qonnx_ops[0]);
 }
 
 int mlo_load(mlo *m, const char *path) {

@@ -5,8 +5,8 @@
     python tests/coverage.py [SCRIPT ...] [--missing FILE.c ...]          (make coverage TESTS="roll ops" MISSING=src/roll.c)
 
 clang-19 or newer instruments mlo (-fcoverage-mcdc); the scripts (default: FAST; `all` is each test_*.py) run it, whatever else they compile is not
-counted; `places` is no script: it is library/places.c, which refuses memory once at each place that asks for it, and is linked with what is
-counted. llvm-profdata and llvm-cov say what was run. --missing prints the lines of files that never were, and branches that went one way only."""
+counted; `library` is no script: the C programs that call the library (examples/layers.c, library/places.c, ..), linked with what is counted.
+llvm-profdata and llvm-cov say what was run. --missing prints the lines of files that never were, and branches that went one way only."""
 import argparse
 import concurrent.futures
 import glob
@@ -20,7 +20,8 @@ import tempfile
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
-FAST = "ops odd read run roll extract nested spellings perturb finn deeploy trace attention given edited numerics fixed interval search device predict show report cli errors places".split()
+FAST = "ops odd read run roll extract nested spellings perturb finn deeploy trace attention given edited numerics fixed interval search device predict show report cli errors library".split()
+DRIVERS = ["examples/layers.c", "tests/library/threads.c", "tests/library/misuse.c"]
 VERSIONS = range(30, 18, -1)             # of clang: 18 knows MC/DC, but merges no profiles of it
 
 
@@ -33,25 +34,31 @@ def tools():
 
 
 def build(clang, folder):
-    """mlo and places with counters; src/ and not mlo.c, so that what is counted are its files."""
-    flags = ["-std=c99", "-w", "-O1", "-fprofile-instr-generate", "-fcoverage-mapping", "-fcoverage-mcdc", "-I.", "-Ibuild"]
-    for out, sources in ("mlo", ["main.c"]), ("places", ["tests/library/places.c", "-DMLO_SMALL_BLOCK=64"]):
-        command = [clang, *flags, *sources, "src/mlo.c", "-o", os.path.join(folder, out), *LIBS]
+    """mlo and the programs of the library with counters; src/ and not mlo.c, so that what is counted are its files."""
+    flags = ["-std=gnu99", "-w", "-O1", "-fprofile-instr-generate", "-fcoverage-mapping", "-fcoverage-mcdc", "-I.", "-Ibuild"]
+    lib, small = os.path.join(folder, "lib.o"), os.path.join(folder, "small.o")
+    programs = [(lib, ["-c", "src/mlo.c"]), (small, ["-c", "-DMLO_SMALL_BLOCK=64", "src/mlo.c"]), ("mlo", ["main.c", lib]), ("places", ["tests/library/places.c", small])]
+    programs += [(os.path.basename(source)[:-2], [source, lib]) for source in DRIVERS]
+    for out, sources in programs:
+        command = [clang, *flags, *sources, "-o", os.path.join(folder, out), *([] if "-c" in sources else LIBS)]
         p = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)             # it warns of decisions that it does not follow
         if p.returncode: sys.exit("tests/coverage.py: %s does not compile: %s" % (clang, p.stderr[-400:]))
 
 
-def places(folder):
-    """Memory refused in every place, once."""
+def library(folder):
+    """Everything refused once in every place; and the other programs, as test_library.py calls them."""
     with open(os.path.join(TESTS, "library/places.txt")) as f: rows = [[w.strip() for w in l.split("|")] for l in f if not l.startswith("#")]
-    env = dict(os.environ, LLVM_PROFILE_FILE=os.path.join(folder, "places-%4m.profraw"))
-    p = [subprocess.run([os.path.join(folder, "places"), os.path.join(TESTS, model), steps, "0", "1"], env=env, capture_output=True) for model, steps in rows]
-    print("%-19s %4d ok, %d failed" % ("places", sum(not x.returncode for x in p), sum(x.returncode != 0 for x in p)), flush=True)
+    subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", os.path.join(folder, "de_DE.UTF-8")], capture_output=True)     # a point that is a comma
+    env = dict(os.environ, LLVM_PROFILE_FILE=os.path.join(folder, "library-%4m.profraw"), LOCPATH=folder, LC_ALL="de_DE.UTF-8")
+    bert = os.path.join(TESTS, "models/bert-1.onnx")
+    calls = [["places", os.path.join(TESTS, model), steps, "0", "1"] for model, steps in rows] + [["layers", bert], ["threads", bert, bert], ["misuse", bert]]
+    p = [subprocess.run([os.path.join(folder, name), *args], env=env, capture_output=True) for name, *args in calls]
+    print("%-19s %4d ok, %d failed" % ("library", sum(not x.returncode for x in p), sum(x.returncode != 0 for x in p)), flush=True)
 
 
 def run(script, mlo, folder):
     """One script. Its processes merge their counts into a few files (%4m), so that ten thousand of them do not fill the disk."""
-    if script == "places": return places(folder)
+    if script == "library": return library(folder)
     own = os.path.join(folder, script)
     os.makedirs(own)
     env = dict(os.environ, TMPDIR=own, LLVM_PROFILE_FILE=os.path.join(folder, script + "-%4m.profraw"), PYTHONDONTWRITEBYTECODE="1")
@@ -97,7 +104,7 @@ def main():
     ap.add_argument("-j", type=int, default=2, help="scripts at a time (2)")
     ap.add_argument("--keep", metavar="DIR", help="keep the program and its profile there, or use those that are there")
     a = ap.parse_args()
-    every = sorted(os.path.basename(p)[5:-3] for p in glob.glob(os.path.join(TESTS, "test_*.py"))) + ["places"]
+    every = sorted(os.path.basename(p)[5:-3] for p in glob.glob(os.path.join(TESTS, "test_*.py")))
     scripts = every if a.scripts == ["all"] else a.scripts or FAST
     unknown = [s for s in scripts if s not in every]
     if unknown: sys.exit("tests/coverage.py: there is no test_%s.py" % unknown[0])

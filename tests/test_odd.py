@@ -6,6 +6,7 @@
 
     pairs        two models that `mlo check` must call equal, or whose difference it must name
     unrolled     a Scan over a stack of each spelling, against its layers written out
+    layers       layers that differ in one thing: one loop, or none
     json         JSON that google.protobuf reads, or refuses
     wire         the same of the binary form
     subgraphs    Scan, Loop and If whose parts do not fit: refused by name; or fit though they look odd: ONNX Runtime's result
@@ -20,7 +21,7 @@ import onnx
 from google.protobuf import json_format
 from onnx import TensorProto as T, helper as h, numpy_helper
 import harness as t
-from graphs import execute
+from graphs import difference, execute, shapes
 from test_errors import wrong
 
 node, array = h.make_node, numpy_helper.from_array
@@ -188,6 +189,86 @@ def check_unrolled():
     del steps, stack, parts, want
 
 
+# ---- layers that look alike ------------------------------------------------------------------------------------------------------------------
+
+def layered(*layers, more=(), init=(), inputs=(), outputs=(), **kw):
+    """x -> what a layer makes of it -> tanh(. m + w), layer after layer; each is called with its number, its input and its output."""
+    nodes, w = list(more), [v for k in range(len(layers)) for v in (("w%d" % k, np.float32([k + 1, k - 2])), ("m%d" % k, np.float32([[1, k], [0.5, -k]])))]
+    for k, layer in enumerate(layers):
+        made = layer(k, "x%d" % k, "s%d" % k)
+        nodes += [*(made if isinstance(made, list) else [made]), node("MatMul", ["s%d" % k, "m%d" % k], ["t%d" % k]), node("Add", ["t%d" % k, "w%d" % k], ["a%d" % k]), node("Tanh", ["a%d" % k], ["x%d" % (k + 1)])]
+    return model(nodes, [f32("x0", 2), *inputs], [f32("x%d" % len(layers), 2), *outputs], [*w, *init], **kw)
+
+
+def rolled(name, m, times, feeds=None):
+    """A case: so many layers become one loop, which computes what the layers do (feeds: for ONNX Runtime); or (0) none is found."""
+    p = t.call("roll", saved("layers.onnx", m), "--onnx")
+    if not times: return t.case("layers: " + name, wrong(p, "LOOP", document=False))
+    if p.returncode: return t.case("layers: " + name, p.stderr.decode()[-300:])
+    got = onnx.load_from_string(p.stdout)
+    why = "" if [n for n, _ in shapes(got)] == [times] else "loops of %s" % shapes(got)
+    if feeds and not why: why = "" if difference(execute(m, feeds), execute(got, feeds)) < 1e-6 else "ONNX Runtime computes something else"
+    q = t.call("check", saved("rolled.onnx", got), "--against", saved("layers.onnx", m))
+    t.case("layers: " + name, why or (q.stderr.decode()[-300:] if q.returncode else ""))
+
+
+def check_layers():
+    """Layers whose operators differ in one thing are no layers of one loop; in a thing that means nothing, they are."""
+    def odd(value, op="Strange", **more):
+        def make(k, x, y):
+            n = node(op, [x], [y], name="odd%d" % k, domain="custom")
+            if value is not None: n.attribute.append(h.make_attribute("a", value() if callable(value) else value))
+            for key, v in more.items(): setattr(n, key, v)
+            return n
+        return make
+    tensor = lambda *v: array(np.float32(v), "t")
+    kinds = [("a float", 1.5, 2.5), ("an integer", 3, 4), ("a text", "ab", "ac"), ("a text of another length", "ab", "abc"), ("a tensor", tensor(1, 2), tensor(1, 3)), ("floats", [1.5, 2.5], [1.5, 2.25]),
+             ("fewer floats", [1.5, 2.5], [1.5]), ("integers", [1, 2], [2, 1]), ("fewer integers", [1, 2], [1]), ("texts", ["a", "b"], ["a", "c"]), ("fewer texts", ["a", "b"], ["a"]), ("tensors", [tensor(1), tensor(2)], [tensor(1), tensor(3)]),
+             ("fewer tensors", [tensor(1), tensor(2)], [tensor(1)]), ("a graph", subgraph(), subgraph(2.0)), ("a graph of another operator", subgraph(), subgraph(op="Mul")), ("graphs", [subgraph(), subgraph()], [subgraph(), subgraph(2.0)]),
+             ("fewer graphs", [subgraph(), subgraph()], [subgraph()]), ("a value of another type", 3, "3"), ("an attribute that only one has", 3, None)]
+    for name, a, b in kinds:
+        rolled("alike in " + name, layered(odd(a), odd(a), odd(a)), 3)
+        rolled("other in " + name, layered(odd(a), odd(b), odd(a)), 0)
+    rolled("a graph with names of its own", layered(odd(subgraph()), odd(subgraph(name="other", inputs=("k", "go", "state"))), odd(subgraph())), 3)
+    rolled("another operator", layered(odd(1), odd(1, "Other"), odd(1)), 0)
+    rolled("another domain", layered(odd(1), odd(1, domain="elsewhere"), odd(1)), 0)
+    rolled("another overload", layered(odd(1), odd(1, overload="b"), odd(1)), 0)
+    x = {"x0": np.float32([0.5, -0.25])}
+    relu = lambda domain: lambda k, x, y: node("Relu", [x], [y], domain=domain)
+    rolled("the standard domain by both its names", layered(relu(""), relu("ai.onnx"), relu("")), 3)
+    two = lambda *outs: lambda k, x, y: node("Dropout", [x], [o % k if o else o for o in (y.replace("%d" % k, "%d"), *outs)])
+    rolled("an output left out", layered(two(""), two(""), two("")), 3, x)
+    clip = lambda low: lambda k, x, y: node("Clip", [x, "low" if low else "", "high"], [y])
+    limits = [("low", np.float32(-0.25)), ("high", np.float32(0.25))]
+    rolled("an input left out", layered(clip(0), clip(0), clip(0), init=limits), 3, x)
+    rolled("an input that one leaves out", layered(clip(0), clip(1), clip(0), init=limits), 0)
+    scale = lambda k, x, y: node("Mul", [x, "q%d" % k], [y])
+    for opset in 12, 18:            # axes of Unsqueeze are an attribute, or an input
+        fed = layered(scale, scale, scale, more=[node("Exp", ["e%d" % k], ["q%d" % k]) for k in range(3)], inputs=[f32("e%d" % k, 2) for k in range(3)], opset=opset)
+        rolled("values that come in, opset %d" % opset, fed, 3, {**x, **{"e%d" % k: np.float32([k, -k]) for k in range(3)}})
+    small = lambda k, x, y: [node("DequantizeLinear", ["i%d" % k, "step"], ["d%d" % k]), node("MatMul", [x, "d%d" % k], [y])]
+    nibbles = [h.make_tensor("i%d" % k, T.INT4, [2, 2], [k, -3, 7, -8]) for k in range(3)]
+    rolled("4-bit integers", layered(small, small, small, init=[("step", np.float32(0.5)), *nibbles], opset=21), 3, x)
+    said = [node("Constant", [], ["c"], value=array(np.float32([1, 2]), "c"))]
+    mul = lambda k, x, y: node("Mul", [x, "c"], [y])
+    rolled("a constant that is an output, too", layered(mul, mul, mul, more=said, outputs=[f32("c", 2)]), 3, x)
+    deep = lambda k, x, y: node("Strange", [x, "d%d" % k], [y], domain="custom")
+    dims = lambda *d: [("d%d" % k, np.float32(np.arange(np.prod(n))).reshape(n)) for k, n in enumerate(d)]
+    rolled("constants of twelve dimensions, of one shape or not", layered(deep, deep, deep, init=dims([1] * 12, [1] * 11 + [2], [1] * 12)), 0)
+    def branches(k, x, y, inner="i"):
+        """If: what its branches read from outside differs from layer to layer."""
+        yes = h.make_graph([node("Mul", [x, "v%d" % k], [inner + "m"]), node("Clip", [inner + "m", "", "high"], [inner])], "yes", [], [f32(inner, 2)])
+        no = h.make_graph([node("If", ["c"], [inner + "n"], then_branch=h.make_graph([node("Neg", [x], [inner + "o"])], "in", [], [f32(inner + "o", 2)]), else_branch=h.make_graph([node("Add", [x, "v%d" % k], [inner + "p"])], "out", [], [f32(inner + "p", 2)]))],
+                          "no", [], [f32(inner + "n", 2)])
+        return node("If", ["c"], [y], name="if%d" % k, then_branch=yes, else_branch=no)
+    v = [("v%d" % k, np.float32([k + 0.5, 1])) for k in range(3)]
+    flag = h.make_tensor_value_info("c", T.BOOL, [])
+    for c in True, False:
+        rolled("graphs that read from outside, %s" % c, layered(branches, branches, branches, init=v + limits, inputs=[flag]), 3, {**x, "c": np.array(c)})
+    named = lambda k, x, y: branches(k, x, y, "j%d" % k)
+    rolled("graphs that read from outside, names of their own", layered(named, named, named, init=v + limits, inputs=[flag]), 3, {**x, "c": np.array(True)})
+
+
 # ---- the two forms of a file ---------------------------------------------------------------------------------------------------------------
 
 BASE = """{"irVersion": "8", "opsetImport": [{"version": "18"}], "metadataProps": [{"key": "k", "value": "v"}], "graph": {"name": "g",
@@ -239,7 +320,7 @@ def check_json():
         edited("a float %s" % number, '"f": 1.5', '"f": %s' % number)
     for name in ('"FLOAT"', '1', '"1"', '"float"', '"DOUBLE"', '99', '-1', '1.5', 'true', '"NOPE"', 'null'):
         edited("an enumeration %s" % name, '"type": "FLOAT"', '"type": %s' % name)
-    for text in ('"AACAPwAAAEA"', '"AACAPwAAAE A="', '"AACA"', '"A"', '"AACAPwAAAEA=="', '"AACAPw__-_8="', '"AACAPw//+/8="', '"AACA*wAAAEA="', '""', '7', '"AACAPwAAAEA=AACA"'):
+    for text in ('"AACAPwAAAEA"', '"AACAPwAAAE A="', '"AACA"', '"A"', '"AACAPwAAAEA=="', '"AACAPw__-_8="', '"AACAPw//+/8="', '"AACA*wAAAEA="', '""', '7', '"AACAPwAAAEA=AACA"', '"AACA~wAAAEA="'):
         path, want = t.write("edited.json", BASE.replace('"AACAPwAAAEA="', text)), google(BASE.replace('"AACAPwAAAEA="', text))
         p, got = copied(path)
         if want is not None and len(want.graph.initializer[0].raw_data) == 8 and " " not in text and "=A" not in text: t.case("json: bytes %s" % text, p.stderr.decode()[-200:])
@@ -257,7 +338,8 @@ def check_json():
         else: edited(name, old, new)
     bad = [("no UTF-8", BASE.encode().replace(b'"v"', b'"\xff"'), "not UTF-8"), ("a byte NUL", BASE.encode().replace(b'"v"', b'"\x00"'), "NUL"), ("UTF-8 that is longer than needed", BASE.encode().replace(b'"v"', b'"\xc0\xaf"'), "not UTF-8"),
            ("surrogates in UTF-8", BASE.encode().replace(b'"v"', b'"\xed\xa0\x80"'), "not UTF-8"), ("UTF-8 beyond Unicode", BASE.encode().replace(b'"v"', b'"\xf4\x90\x80\x80"'), "not UTF-8"),
-           ("brackets without an end", b'{"graph": ' + b"[" * 5000, "nested more than"), ("objects in objects", b'{"graph": ' * 200 + b"{}" + b"}" * 200, "no such field")]
+           ("an object with nothing in it", b"{}", "graph"), ("an error beside something else", b'{"error": {"code": "MLO_E_LOOP"}, "graph": {}}', "no such field"),
+           ("much text behind", BASE.encode() + b" more than twenty characters", "more text follows"), ("brackets without an end", b'{"graph": ' + b"[" * 5000, "nested more than"), ("objects in objects", b'{"graph": ' * 200 + b"{}" + b"}" * 200, "no such field")]
     attribute = '{"name": "b", "type": "GRAPH", "g": {"node": [{"opType": "If", "attribute": [%s]}]}}'
     deep = '{"name": "b", "type": "INT", "i": "1"}'
     for _ in range(40): deep = attribute % deep
@@ -574,4 +656,4 @@ def check_subgraphs():
     odd("a dimension beyond all", big, "odd", "2305843009213693952", code="SHAPE", feed=x1)
 
 
-if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_json, check_wire, check_subgraphs, check_operators, floor=335)
+if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=393)

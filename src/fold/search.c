@@ -139,15 +139,19 @@ static mlo_price mlo_price_sum(mlo_price a, const mlo_price *b) {
  * wide ones cost routing. */
 static int64_t mlo_fold_skew(int64_t pe, int64_t simd) { return simd > 4 * pe ? simd : 4 * pe; }
 
+/* Lists of keys in the order of the first that differ. */
+static int mlo_keys_order(const int64_t *a, const int64_t *b, size_t n) {
+    size_t i = 0;
+    while (i + 1 < n && a[i] == b[i]) i++;
+    return mlo_sign(a[i], b[i]);
+}
+
 static int mlo_choice_order(const void *x, const void *y) {
     const mlo_choice *a = (const mlo_choice *)x, *b = (const mlo_choice *)y;
-    int price = mlo_price_order(&a->price, &b->price);
-    if (a->interval != b->interval) return mlo_sign(a->interval, b->interval);
-    if (price) return price;
-    if (a->bits != b->bits) return mlo_sign(a->bits, b->bits);
-    if (a->beats != b->beats) return mlo_sign(a->beats, b->beats);
-    if (a->memory != b->memory) return mlo_sign(a->memory, b->memory);
-    return a->simd != b->simd ? mlo_sign(a->simd, b->simd) : mlo_sign(a->pe, b->pe);
+    const int64_t p[] = { a->interval, mlo_price_order(&a->price, &b->price), a->bits, a->beats,
+        a->memory, a->simd, a->pe };
+    const int64_t q[] = { b->interval, 0, b->bits, b->beats, b->memory, b->simd, b->pe };
+    return mlo_keys_order(p, q, sizeof p / sizeof *p);
 }
 
 /* Adds a folding for each of these places of parameters; row blocks only if the site has a tile. */
@@ -304,12 +308,10 @@ typedef struct {
 
 static int mlo_partial_order(const void *x, const void *y) {
     const mlo_partial *a = (const mlo_partial *)x, *b = (const mlo_partial *)y;
-    int price = mlo_price_order(&a->price, &b->price);
-    if (price) return price;
-    if (a->bits != b->bits) return mlo_sign(a->bits, b->bits);
-    if (a->beats != b->beats) return mlo_sign(a->beats, b->beats);
-    return a->before != b->before ? mlo_sign((int64_t)a->before, (int64_t)b->before)
-                                  : mlo_sign((int64_t)a->item, (int64_t)b->item);
+    const int64_t p[] = { mlo_price_order(&a->price, &b->price), a->bits, a->beats,
+        (int64_t)a->before, (int64_t)a->item };
+    const int64_t q[] = { 0, b->bits, b->beats, (int64_t)b->before, (int64_t)b->item };
+    return mlo_keys_order(p, q, sizeof p / sizeof *p);
 }
 
 static int mlo_partials_add(mlo_partials *p, const mlo_partial *one) {
@@ -622,10 +624,9 @@ static int mlo_plan_beats(const mlo_plan *a, const mlo_plan *b) {
 
 static int mlo_plan_order(const void *x, const void *y) {
     const mlo_plan *a = (const mlo_plan *)x, *b = (const mlo_plan *)y;
-    if (a->cycles != b->cycles) return mlo_sign(a->cycles, b->cycles);
-    return a->price.multipliers != b->price.multipliers
-        ? mlo_sign(a->price.multipliers, b->price.multipliers)
-        : mlo_sign(a->frames, b->frames);
+    const int64_t p[] = { a->cycles, a->price.multipliers, a->frames };
+    const int64_t q[] = { b->cycles, b->price.multipliers, b->frames };
+    return mlo_keys_order(p, q, sizeof p / sizeof *p);
 }
 
 /* Keeps the plans that no other one beats, the fastest first. */

@@ -419,6 +419,11 @@ static mlo_attr *mlo_attr_of(const mlo_node *n, const char *name) {
         if (mlo_eq(n->attr[i]->name, name)) return n->attr[i];
     return NULL;
 }
+/* The graph that an attribute holds, NULL where there is none. */
+static mlo_graph *mlo_graph_of(const mlo_node *n, const char *name) {
+    mlo_attr *a = mlo_attr_of(n, name);
+    return a ? a->g : NULL;
+}
 static int64_t mlo_int(const mlo_node *n, const char *name, int64_t otherwise) {
     mlo_attr *a = mlo_attr_of(n, name);
     return a ? a->i : otherwise;

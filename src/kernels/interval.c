@@ -171,10 +171,11 @@ static const char *mlo_no_room(const mlo_intermediate *i, int *has) {
  * Bounds are strings, as they may exceed 2^53; `bits` are needed of the register, or of a signed
  * number where there is none. */
 static void mlo_intermediates_json(mlo_text *t, const mlo_intermediates *l) {
+    mlo_puts(t, "[");
     for (int k = 0; k < l->n; k++) {
         const mlo_intermediate *i = &l->item[k];
         mlo_printf(t, "%s{\"name\":\"%s\",\"lo\":\"%lld\",\"hi\":\"%lld\",\"bits\":%d",
-            k ? "," : "[", i->name, (long long)i->range.lo, (long long)i->range.hi,
+            k ? "," : "", i->name, (long long)i->range.lo, (long long)i->range.hi,
             mlo_bits_needed(i));
         if (i->verilog)
             mlo_printf(
@@ -185,5 +186,5 @@ static void mlo_intermediates_json(mlo_text *t, const mlo_intermediates *l) {
         if (i->reg) mlo_printf(t, ",\"register\":\"%s\"", i->reg);
         mlo_puts(t, "}");
     }
-    mlo_puts(t, l->n ? "]" : "[]");
+    mlo_puts(t, "]");
 }

@@ -104,11 +104,11 @@ static int mlo_constants_same(const mlo_terms *t, const mlo_term *a, const mlo_t
     if (x->data_type != y->data_type || x->n_dims != y->n_dims
         || (x->n_dims && memcmp(x->dims, y->dims, x->n_dims * sizeof *x->dims)))
         return 0;
-    if (x->source && y->source && x->offset == y->offset && x->length == y->length
-        && x->source->size == y->source->size && mlo_eq(x->source->dir, y->source->dir)
-        && mlo_eq(x->source->name, y->source->name))
-        return 1;
-    return !mlo_is_reference(t, x) && !mlo_is_reference(t, y)
+    /* of large ones: is it the same place of one file? */
+    if (mlo_is_reference(t, x) && mlo_is_reference(t, y))
+        return x->offset == y->offset && x->length == y->length
+            && mlo_eq(x->source->path, y->source->path);
+    return mlo_is_reference(t, x) == mlo_is_reference(t, y)
         && mlo_elements_same(a->owner, x, b->owner, y);
 }
 
@@ -119,11 +119,13 @@ static uint64_t mlo_constant_hash(const mlo_terms *t, mlo *owner, const mlo_tens
 }
 
 static int mlo_terms_equal(const mlo_terms *t, const mlo_term *a, const mlo_term *b) {
-    if (a->hash != b->hash || a->kind != b->kind || a->op != b->op || a->domain != b->domain
-        || a->attrs != b->attrs || a->output != b->output || a->n_in != b->n_in)
-        return 0;
+    int same = (a->hash == b->hash) & (a->kind == b->kind) & (a->op == b->op)
+        & (a->domain == b->domain) & (a->attrs == b->attrs) & (a->output == b->output)
+        & (a->n_in == b->n_in);
+    if (!same) return 0;
     if (a->kind == MLO_TERM_CONSTANT) return mlo_constants_same(t, a, b);
-    return !a->n_in || !memcmp(a->in, b->in, (size_t)a->n_in * sizeof *a->in);
+    for (int i = 0; i < a->n_in; i++) same &= a->in[i] == b->in[i];
+    return same;
 }
 
 /* The number of a term, -1 without memory. */
@@ -179,16 +181,14 @@ static int mlo_terms_get(mlo_terms *t, mlo_terms_env *env, const char *name) {
     return -1;
 }
 
+/* Gives a name its term; one that is left out needs none. */
 static int mlo_terms_bind(mlo_terms *t, mlo_terms_env *env, const char *name, int id) {
-    return id < 0
-            || (name && *name && mlo_map_put(t->m, &env->id, name, (void *)(uintptr_t)(id + 1)))
-        ? -1
-        : 0;
+    return id < 0 || mlo_map_put(t->m, &env->id, name, (void *)(uintptr_t)(id + 1)) ? -1 : 0;
 }
 
 /* The value behind a name, and the environment it lives in. */
 static mlo_value *mlo_terms_value(mlo_terms_env *env, const char *name, mlo_terms_env **home) {
-    for (; env && name && *name; env = env->outer) {
+    for (; env; env = env->outer) {
         mlo_value *v = (mlo_value *)mlo_map_get(&env->g->values, name);
         if (v) {
             *home = env;
@@ -200,15 +200,12 @@ static mlo_value *mlo_terms_value(mlo_terms_env *env, const char *name, mlo_term
 
 /* ---- stacks --------------------------------------------------------------- */
 
-/* The elements of a small integer constant behind a name; -1 when it is none. */
+/* The elements of a node's second input, a small constant of integers; -1 when it is none. */
 static int mlo_terms_ints(
-    mlo_terms *t, mlo_terms_env *env, const char *name, int64_t *to, size_t max) {
+    mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int64_t *to, size_t max) {
     mlo_terms_env *home;
-    mlo_value *v = mlo_terms_value(env, name, &home);
-    return v && v->tensor && v->tensor->data_type == MLO_INT64
-            && mlo_tensor_count(v->tensor) <= (int64_t)max
-        ? mlo_tensor_ints(t->side, v->tensor, to, max)
-        : -1;
+    mlo_value *v = n->n_input > 1 ? mlo_terms_value(env, n->input[1], &home) : NULL;
+    return v ? mlo_tensor_ints(t->side, v->tensor, to, max) : -1;
 }
 
 /* What a part of a stack is without its first axis: x of Unsqueeze(x, 0), or of Reshape(scalar x,
@@ -221,15 +218,12 @@ static const char *mlo_terms_part(mlo_terms *t, mlo_terms_env *env, const char *
     if (mlo_is(n, "Unsqueeze")) {
         mlo_attr *a = mlo_attr_of(n, "axes");
         if (a ? a->n_ints == 1 && !a->ints[0]
-              : n->n_input == 2 && mlo_terms_ints(t, home, n->input[1], axis, 2) == 1 && !axis[0])
+              : mlo_terms_ints(t, home, n, axis, 2) == 1 && !axis[0])
             return n->input[0];
     }
-    if (mlo_is(n, "Reshape") && n->n_input == 2
-        && mlo_terms_ints(t, home, n->input[1], axis, 2) == 1 && axis[0] == 1) {
-        mlo_value *x = mlo_terms_value(home, n->input[0], &home);
-        mlo_form f = mlo_form_of(x);
-        if (x && f.rank == 0) return n->input[0];
-    }
+    if (mlo_is(n, "Reshape") && mlo_terms_ints(t, home, n, axis, 2) == 1 && axis[0] == 1
+        && mlo_form_of(mlo_terms_value(home, n->input[0], &home)).rank == 0)
+        return n->input[0];
     return NULL;
 }
 
@@ -238,9 +232,7 @@ static int mlo_is_unstacking(
     mlo_terms *t, mlo_terms_env *env, const mlo_node *reshape, const mlo_node *concat) {
     int64_t shape[MLO_MAX_RANK + 1];
     mlo_terms_env *home;
-    int rank = reshape->n_input == 2
-        ? mlo_terms_ints(t, env, reshape->input[1], shape, MLO_MAX_RANK + 1)
-        : -1;
+    int rank = mlo_terms_ints(t, env, reshape, shape, MLO_MAX_RANK + 1);
     if (rank < 1 || shape[0] != (int64_t)concat->n_input) return 0;
     for (size_t k = 0; k < concat->n_input; k++) {
         mlo_form f = mlo_form_of(mlo_terms_value(env, concat->input[k], &home));
@@ -255,12 +247,10 @@ static int mlo_is_unstacking(
 static int mlo_repeats(mlo_terms *t, mlo_terms_env *env, const mlo_node *expand) {
     int64_t shape[MLO_MAX_RANK + 1];
     mlo_terms_env *home;
-    int rank = mlo_is(expand, "Expand") && expand->n_input == 2
-        ? mlo_terms_ints(t, env, expand->input[1], shape, MLO_MAX_RANK + 1)
-        : -1;
-    mlo_form f = mlo_form_of(rank < 1 ? NULL : mlo_terms_value(env, expand->input[0], &home));
-    if (rank < 1 || !mlo_form_known(&f) || f.rank != rank - 1 || shape[0] < 1 || shape[0] > 1000000)
-        return 0;
+    if (!mlo_is(expand, "Expand")) return 0;
+    int rank = mlo_terms_ints(t, env, expand, shape, MLO_MAX_RANK + 1);
+    mlo_form f = mlo_form_of(mlo_terms_value(env, expand->input[0], &home));
+    if (!mlo_form_known(&f) || f.rank != rank - 1 || shape[0] < 1 || shape[0] > 1000000) return 0;
     for (int i = 0; i < f.rank; i++)
         if (f.dims[i] != shape[i + 1]) return 0;
     return (int)shape[0];
@@ -322,10 +312,8 @@ static int mlo_terms_subgraph(
     mlo_terms_env env = { outer, g, { NULL, 0, 0 }, { NULL, 0, 0 } };
     for (size_t i = 0; i < g->n_input; i++) {
         const char *name = mlo_format(t->m, "formal %d.%zu", t->binders, i);
-        if (!name
-            || mlo_terms_bind(
-                t, &env, g->input[i]->name, mlo_terms_leaf(t, MLO_TERM_FORMAL, name, NULL)))
-            return mlo_failed(t->m);
+        int id = mlo_terms_leaf(t, MLO_TERM_FORMAL, name, NULL);
+        if (mlo_terms_bind(t, &env, g->input[i]->name, id)) return mlo_failed(t->m);
     }
     t->binders++;
     if (mlo_terms_graph(t, &env, depth + 1)) return mlo_failed(t->m);
@@ -354,9 +342,7 @@ static int mlo_terms_attr(
     case MLO_ATTR_TENSOR:
         mlo_printf(text, "t%d", mlo_terms_leaf(t, MLO_TERM_CONSTANT, NULL, a->t));
         break;
-    case MLO_ATTR_GRAPH:
-        if (mlo_terms_subgraph(t, env, a->g, text, depth)) return mlo_failed(t->m);
-        break;
+    case MLO_ATTR_GRAPH: mlo_terms_subgraph(t, env, a->g, text, depth); break;
     case MLO_ATTR_FLOATS:
         for (size_t i = 0; i < a->n_floats; i++) {
             memcpy(&bits, &a->floats[i], 4);
@@ -375,7 +361,7 @@ static int mlo_terms_attr(
         break;
     case MLO_ATTR_GRAPHS:
         for (size_t i = 0; i < a->n_graphs; i++)
-            if (mlo_terms_subgraph(t, env, a->graphs[i], text, depth)) return mlo_failed(t->m);
+            mlo_terms_subgraph(t, env, a->graphs[i], text, depth);
         break;
     case MLO_ATTR_TENSORS:
         for (size_t i = 0; i < a->n_tensors; i++)
@@ -386,7 +372,7 @@ static int mlo_terms_attr(
             "check cannot compare attributes of type %d", (int)a->type);
     }
     mlo_puts(text, ";");
-    return 0;
+    return mlo_failed(t->m);
 }
 
 /* All attributes in the order of their names, as one interned text. */
@@ -422,8 +408,7 @@ static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *
         && mlo_terms_slices(t, env, n->input[0], &s)) {
         int id = mlo_terms_get(t, env, n->input[1]);
         const mlo_tensor *x = id >= 0 ? t->term[id].tensor : NULL;
-        if (x && !x->n_dims && x->data_type == MLO_INT64
-            && mlo_tensor_ints(t->term[id].owner, x, index, 1) == 1 && index[0] >= 0
+        if (x && !x->n_dims && mlo_tensor_ints(t->term[id].owner, x, index, 1) == 1 && index[0] >= 0
             && index[0] < s.n)
             return s.slice[index[0]];
     }
@@ -449,8 +434,7 @@ enum { MLO_UNROLLED = 1 << 14 };
  * long to be a rolled stack of layers. */
 static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int depth) {
     mlo *m = t->m;
-    mlo_attr *body = mlo_attr_of(n, "body");
-    mlo_graph *g = body ? body->g : NULL;
+    mlo_graph *g = mlo_graph_of(n, "body");
     int64_t inputs = (int64_t)mlo_scan_stacks(n);
     int64_t rounds = mlo_is(n, "Scan") ? -1 : mlo_int(n, "iteration", 1);
     if (!g || inputs < 1 || inputs > (int64_t)n->n_input || g->n_input != n->n_input
@@ -487,15 +471,13 @@ static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
         }
     }
     for (size_t i = 0; i < states; i++)
-        if (n->output[i] && *n->output[i] && mlo_terms_bind(t, env, n->output[i], state[i]))
-            return -1;
+        if (mlo_terms_bind(t, env, n->output[i], state[i])) return -1;
     for (size_t i = states; i < n->n_output; i++) {
         mlo_slices *tap = MLO_NEW(m, mlo_slices);
         if (!tap) return -1;
         tap->slice = taps + (i - states) * (size_t)rounds;
         tap->n = (int)rounds;
-        if (n->output[i] && *n->output[i] && mlo_map_put(m, &env->slices, n->output[i], tap))
-            return -1;
+        if (mlo_map_put(m, &env->slices, n->output[i], tap)) return -1;
     }
     return 0;
 }
@@ -541,9 +523,7 @@ static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
     if (!(x.attrs = mlo_terms_attrs(t, env, n, depth))) return -1;
     for (size_t o = 0; o < n->n_output; o++) {
         x.output = (int)o;
-        if (n->output[o] && *n->output[o]
-            && mlo_terms_bind(t, env, n->output[o], mlo_terms_put(t, x)))
-            return -1;
+        if (mlo_terms_bind(t, env, n->output[o], mlo_terms_put(t, x))) return -1;
     }
     return 0;
 }

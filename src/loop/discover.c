@@ -194,7 +194,7 @@ static int mlo_pair_bad(const mlo_align *a, int x, int y) {
     int swap = mlo_shift_swapped(a->s, x, y), n = mlo_slot_count(net, x);
     for (int k = 0; k < n; k++) {
         mlo_value *v = net->in[net->in_at[x] + k], *w = net->in[net->in_at[y] + (swap ? 1 - k : k)];
-        if (v && w && mlo_form_differs(v, w)) return 1;
+        if (mlo_form_differs(v, w)) return 1;
     }
     return 0;
 }

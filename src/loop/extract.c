@@ -224,13 +224,13 @@ static const char *mlo_difference(
             mlo_attr_text_of(m, which[1]));
     for (int s = 0; s < mlo_slot_count(net, i) && s < mlo_slot_count(net, k); s++) {
         mlo_value *v = net->in[net->in_at[i] + s], *w = net->in[net->in_at[k] + s];
-        if (v && w && mlo_form_differs(v, w))
+        if (mlo_form_differs(v, w))
             return mlo_format(m, "%s: input %d is %s, %s %s", who, s, mlo_form_text(m, v), others,
                 mlo_form_text(m, w));
     }
     for (size_t o = 0; o < a->n_output && o < b->n_output; o++) {
         const mlo_value *v = mlo_output_of(net, a, o), *w = mlo_output_of(net, b, o);
-        if (v && w && mlo_form_differs(v, w))
+        if (mlo_form_differs(v, w))
             return mlo_format(m, "%s: output %zu is %s, %s %s", who, o, mlo_form_text(m, v), others,
                 mlo_form_text(m, w));
     }

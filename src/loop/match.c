@@ -62,63 +62,57 @@ static int mlo_commutes(const mlo_node *n) {
 
 /* ---- equality ------------------------------------------------------------- */
 
-/* -1: nobody knows one of them; 0: different; 1: the same element type and shape. */
-static int mlo_form_cmp(const mlo_form *a, const mlo_form *b) {
-    int known = a->dtype && b->dtype && a->rank >= 0 && b->rank >= 0;
-    if (a->dtype && b->dtype && a->dtype != b->dtype) return 0;
-    if (a->rank >= 0 && b->rank >= 0 && a->rank != b->rank) return 0;
-    if (a->rank < 0 || b->rank < 0) return -1;
-    for (int i = 0; i < a->rank; i++) {
-        if (a->dims[i] < 0 || b->dims[i] < 0)
-            known = 0;
-        else if (a->dims[i] != b->dims[i])
-            return 0;
-    }
-    return known ? 1 : -1;
+/* Are both known, as far as they go, and different? */
+static int mlo_forms_clash(const mlo_form *a, const mlo_form *b) {
+    if (a->dtype && b->dtype && a->dtype != b->dtype) return 1;
+    if (a->rank < 0 || b->rank < 0) return 0;
+    if (a->rank != b->rank) return 1;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dims[i] >= 0 && b->dims[i] >= 0 && a->dims[i] != b->dims[i]) return 1;
+    return 0;
 }
 static int mlo_form_differs(const mlo_value *a, const mlo_value *b) {
-    const mlo_tensor *s = a ? a->tensor : NULL, *t = b ? b->tensor : NULL;
+    if (!a || !b) return 0;
+    const mlo_tensor *s = a->tensor, *t = b->tensor;
     /* the way to a shape is long: five blocks */
-    if (a && b && a->form && b->form) return a->form != b->form;
+    if (a->form && b->form) return a->form != b->form;
     /* of any rank */
     if (s && t)
-        return s->data_type != t->data_type || s->n_dims != t->n_dims
-            || (s->n_dims && memcmp(s->dims, t->dims, s->n_dims * sizeof *s->dims));
+        return s->data_type != t->data_type
+            || !mlo_lists_equal(s->dims, s->n_dims, t->dims, t->n_dims, sizeof *s->dims);
     mlo_form x = mlo_form_of(a), y = mlo_form_of(b);
-    return mlo_form_cmp(&x, &y) == 0;
+    return mlo_forms_clash(&x, &y);
 }
 
 static int mlo_graph_same(mlo *m, const mlo_graph *a, const mlo_graph *b);
 
 static int mlo_attr_same(mlo *m, const mlo_attr *a, const mlo_attr *b) {
-    if (a->type != b->type || !mlo_eq(a->ref, b->ref)) return 0;
+    int same = (a->type == b->type) & (a->n_strings == b->n_strings) & (a->n_graphs == b->n_graphs)
+        & (a->n_tensors == b->n_tensors);
+    if (!same) return 0;
     switch (a->type) {
     case MLO_ATTR_FLOAT: return !memcmp(&a->f, &b->f, sizeof a->f);
     case MLO_ATTR_INT: return a->i == b->i;
-    case MLO_ATTR_STRING:
-        return a->s.n == b->s.n && (!a->s.n || !memcmp(a->s.data, b->s.data, a->s.n));
+    case MLO_ATTR_STRING: return mlo_lists_equal(a->s.data, a->s.n, b->s.data, b->s.n, 1);
     case MLO_ATTR_TENSOR: return mlo_tensor_equal(m, a->t, b->t);
     case MLO_ATTR_GRAPH: return mlo_graph_same(m, a->g, b->g);
     case MLO_ATTR_FLOATS:
-        return a->n_floats == b->n_floats
-            && (!a->n_floats || !memcmp(a->floats, b->floats, a->n_floats * sizeof *a->floats));
+        return mlo_lists_equal(a->floats, a->n_floats, b->floats, b->n_floats, sizeof *a->floats);
     case MLO_ATTR_INTS:
-        return a->n_ints == b->n_ints
-            && (!a->n_ints || !memcmp(a->ints, b->ints, a->n_ints * sizeof *a->ints));
+        return mlo_lists_equal(a->ints, a->n_ints, b->ints, b->n_ints, sizeof *a->ints);
     case MLO_ATTR_STRINGS:
-        for (size_t i = 0; i < a->n_strings && a->n_strings == b->n_strings; i++)
-            if (a->strings[i].n != b->strings[i].n
-                || memcmp(a->strings[i].data, b->strings[i].data, a->strings[i].n))
-                return 0;
-        return a->n_strings == b->n_strings;
+        for (size_t i = 0; i < a->n_strings; i++)
+            same &= mlo_lists_equal(
+                a->strings[i].data, a->strings[i].n, b->strings[i].data, b->strings[i].n, 1);
+        return same;
     case MLO_ATTR_GRAPHS:
-        for (size_t i = 0; i < a->n_graphs && a->n_graphs == b->n_graphs; i++)
-            if (!mlo_graph_same(m, a->graphs[i], b->graphs[i])) return 0;
-        return a->n_graphs == b->n_graphs;
+        for (size_t i = 0; i < a->n_graphs; i++)
+            same &= mlo_graph_same(m, a->graphs[i], b->graphs[i]);
+        return same;
     case MLO_ATTR_TENSORS:
-        for (size_t i = 0; i < a->n_tensors && a->n_tensors == b->n_tensors; i++)
-            if (!mlo_tensor_equal(m, a->tensors[i], b->tensors[i])) return 0;
-        return a->n_tensors == b->n_tensors;
+        for (size_t i = 0; i < a->n_tensors; i++)
+            same &= mlo_tensor_equal(m, a->tensors[i], b->tensors[i]);
+        return same;
     /* sparse tensors and types as attributes: equal only to themselves */
     default: return a == b;
     }
@@ -157,12 +151,11 @@ static int mlo_op_same(const mlo_node *a, const mlo_node *b) {
 /* Are name x of a and name y of b the same thing? Inner names correspond (in `map`); a name from
  * outside is compared by its slot, later. */
 static int mlo_name_same(const mlo_map *map, const char *x, const char *y) {
-    if (!x || !*x || !y || !*y) return (!x || !*x) == (!y || !*y);
-    void *inner = mlo_map_get(map, x);
-    return !inner || inner == (void *)(uintptr_t)y;
+    const void *inner = mlo_map_get(map, x);
+    return !inner || inner == y;
 }
-static int mlo_names_pair(mlo *m, mlo_map *map, const char *x, const char *y) {
-    return !x || !*x || !y ? 0 : mlo_map_put(m, map, x, (void *)(uintptr_t)y);
+static void mlo_names_pair(mlo *m, mlo_map *map, const char *x, const char *y) {
+    mlo_map_put(m, map, x, (void *)(uintptr_t)y);
 }
 
 /* Two subgraphs with the same nodes in the same order, whatever their values are called. */
@@ -206,22 +199,22 @@ static void mlo_slot_add(mlo_slots *s, mlo_value *v) {
     s->n++;
 }
 
-static void mlo_slots_inside(mlo_slots *s, mlo_graph *inner, int depth) {
-    for (size_t i = 0; i < inner->n_node && depth < MLO_MAX_DEPTH; i++) {
+static void mlo_slots_inside(mlo_slots *s, mlo_graph *inner) {
+    for (size_t i = 0; i < inner->n_node; i++) {
         mlo_node *n = inner->node[i];
         for (size_t k = 0; k < n->n_input; k++) {
-            mlo_value *v = mlo_has_input(n, k) ? mlo_value_of(inner, n->input[k]) : NULL;
+            mlo_value *v = mlo_value_of(inner, n->input[k]);
             if (v && v->graph == s->net->g) mlo_slot_add(s, v);
         }
         for (size_t a = 0; a < n->n_attr; a++) {
-            if (n->attr[a]->g) mlo_slots_inside(s, n->attr[a]->g, depth + 1);
+            if (n->attr[a]->g) mlo_slots_inside(s, n->attr[a]->g);
             for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
-                mlo_slots_inside(s, n->attr[a]->graphs[k], depth + 1);
+                mlo_slots_inside(s, n->attr[a]->graphs[k]);
         }
     }
     for (size_t i = 0; i < inner->n_output; i++) {
         mlo_value *v = mlo_value_of(inner, inner->output[i]->name);
-        if (v && v->graph == s->net->g) mlo_slot_add(s, v);
+        if (v->graph == s->net->g) mlo_slot_add(s, v);
     }
 }
 
@@ -230,11 +223,11 @@ static void mlo_slots_of(mlo_slots *s, mlo_node *n) {
         s->n += (int)n->n_input;
     else
         for (size_t i = 0; i < n->n_input; i++)
-            mlo_slot_add(s, mlo_has_input(n, i) ? mlo_value_of(s->net->g, n->input[i]) : NULL);
+            mlo_slot_add(s, mlo_value_of(s->net->g, n->input[i]));
     for (size_t a = 0; a < n->n_attr; a++) {
-        if (n->attr[a]->g) mlo_slots_inside(s, n->attr[a]->g, 0);
+        if (n->attr[a]->g) mlo_slots_inside(s, n->attr[a]->g);
         for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
-            mlo_slots_inside(s, n->attr[a]->graphs[k], 0);
+            mlo_slots_inside(s, n->attr[a]->graphs[k]);
     }
 }
 
@@ -285,9 +278,7 @@ static uint64_t mlo_sig_of(const mlo_net *net, const mlo_node *n) {
     h = mlo_mix(h, attrs);
     for (size_t i = 0; i < n->n_input; i++) h = mlo_mix(h, (uint64_t)mlo_has_input(n, i));
     for (size_t i = 0; i < n->n_output; i++) {
-        mlo_form f = mlo_form_of(n->output[i] && *n->output[i]
-                ? (mlo_value *)mlo_map_get(&net->g->values, n->output[i])
-                : NULL);
+        mlo_form f = mlo_form_of(mlo_value_of(net->g, n->output[i]));
         h = mlo_form_hash(h, &f);
     }
     return h;
@@ -457,7 +448,7 @@ static int mlo_shift_may(const mlo_shift *s, int x, int y) {
         && mlo_slot_count(net, x) == mlo_slot_count(net, y) && net->kind[x] == net->kind[y];
 }
 static void mlo_shift_add(mlo_shift *s, int x, int y) {
-    if (x < 0 || y < 0 || !mlo_shift_may(s, x, y)) return;
+    if (!mlo_shift_may(s, x, y)) return;
     s->next[x] = y;
     s->prev[y] = x;
     s->pair[s->n_pairs++] = x;
@@ -497,8 +488,7 @@ static void mlo_shift_back(mlo_shift *s, int x, int y) {
     int n = mlo_slot_count(net, x), swap = mlo_shift_swapped(s, x, y);
     for (int k = 0; k < n; k++) {
         int a = net->in_at[x] + k, b = net->in_at[y] + (swap ? 1 - k : k);
-        if (net->in[a] && net->in[b] && net->from[a] >= 0 && net->from[b] >= 0
-            && net->in[a]->output == net->in[b]->output)
+        if (net->from[a] >= 0 && net->from[b] >= 0 && net->in[a]->output == net->in[b]->output)
             mlo_shift_add(s, net->from[a], net->from[b]);
     }
 }

@@ -355,6 +355,9 @@ static const char *mlo_roll_part(mlo_roller *r, const mlo_value *v, int rows, in
         mlo_node *cast = mlo_roll_node(r, "Cast", name, v->name, NULL);
         mlo_attr_int(r->m, cast, "to", MLO_INT8);
         mlo_roll_made(r, cast);
+        mlo_form f = mlo_form_of(v);
+        f.dtype = MLO_INT8;
+        mlo_roll_info(r, r->g, name, &f);
     }
     if (!rows) return name;
     const char *row = mlo_name_free(
@@ -542,9 +545,9 @@ static const char *mlo_roll_inner(mlo_roller *r, const char *name) {
 }
 
 /* A copy of a subgraph of a body node, in which the names of outer values are replaced. */
-static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *rename, int depth) {
+static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *rename) {
     mlo_graph *c = MLO_NEW(m, mlo_graph);
-    if (!c || depth > MLO_MAX_DEPTH) return NULL;
+    if (!c) return NULL;
     *c = *g;
     memset(&c->values, 0, sizeof c->values); /* an index of its own, later */
     if (!(c->node = MLO_NEW_N(m, mlo_node *, mlo_room(g->n_node)))
@@ -568,7 +571,7 @@ static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *r
             mlo_attr *a = MLO_NEW(m, mlo_attr);
             if (!a) return NULL;
             *a = *n->attr[k];
-            if (!(a->g = mlo_graph_renamed(m, a->g, rename, depth + 1))) return NULL;
+            if (!(a->g = mlo_graph_renamed(m, a->g, rename))) return NULL;
             n->attr[k] = a;
         }
     }
@@ -593,7 +596,7 @@ static int mlo_roll_rename(mlo *m, mlo_node *n, const mlo_map *rename) {
         mlo_attr *a = MLO_NEW(m, mlo_attr);
         if (!a) return mlo_failed(m);
         *a = *old[k];
-        if (!(a->g = mlo_graph_renamed(m, a->g, rename, 0))) return mlo_failed(m);
+        if (!(a->g = mlo_graph_renamed(m, a->g, rename))) return mlo_failed(m);
         n->attr[k] = a;
     }
     return 0;
@@ -889,17 +892,16 @@ static int mlo_roll_loop(mlo *m, mlo_net *net, const mlo_marked *k, int self, co
 }
 
 /* Every name of a graph and of the graphs inside it. */
-static int mlo_names_taken(mlo *m, const mlo_graph *g, mlo_map *names, int depth) {
+static int mlo_names_taken(mlo *m, const mlo_graph *g, mlo_map *names) {
     for (size_t i = 0; i < g->values.size; i++)
         if (g->values.slot[i].key)
             MLO_TRY(mlo_map_put(
                 m, names, g->values.slot[i].key, (void *)(uintptr_t)g->values.slot[i].key));
-    for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++)
+    for (size_t i = 0; i < g->n_node; i++)
         for (size_t a = 0; a < g->node[i]->n_attr; a++) {
-            if (g->node[i]->attr[a]->g)
-                MLO_TRY(mlo_names_taken(m, g->node[i]->attr[a]->g, names, depth + 1));
+            if (g->node[i]->attr[a]->g) MLO_TRY(mlo_names_taken(m, g->node[i]->attr[a]->g, names));
             for (size_t k = 0; k < g->node[i]->attr[a]->n_graphs; k++)
-                MLO_TRY(mlo_names_taken(m, g->node[i]->attr[a]->graphs[k], names, depth + 1));
+                MLO_TRY(mlo_names_taken(m, g->node[i]->attr[a]->graphs[k], names));
         }
     return 0;
 }
@@ -966,7 +968,7 @@ static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names, int depth) {
 static int mlo_roll(mlo *m) {
     mlo_graph *g = m->model->graph;
     mlo_map names = { NULL, 0, 0 };
-    MLO_TRY(mlo_names_taken(m, g, &names, 0));
+    MLO_TRY(mlo_names_taken(m, g, &names));
     MLO_TRY(mlo_roll_graph(m, g, &names));
     if (!mlo_opt(m, "nested")) return 0;
     MLO_TRY(mlo_roll_inside(m, g, &names, 0));
@@ -978,8 +980,8 @@ static void mlo_roll_report_loop(
     mlo *m, mlo_text *out, const mlo_node *s, const char *parent, int *n) {
     const char *iterations = mlo_meta_get(s->meta, s->n_meta, mlo_key_iterations);
     const char *scopes = mlo_meta_get(s->meta, s->n_meta, mlo_key_instances);
-    mlo_attr *body = mlo_attr_of(s, "body");
-    if (!mlo_is_scan(s) || !iterations || !body || !body->g) return;
+    const mlo_graph *body = mlo_graph_of(s, "body");
+    if (!mlo_is_scan(s) || !iterations || !body) return;
     size_t inputs = mlo_scan_stacks(s), carried = s->n_input - inputs;
     mlo_puts(out, (*n)++ ? ",{\"name\":" : "{\"name\":");
     mlo_report_string(out, mlo_node_name(s));
@@ -991,7 +993,7 @@ static void mlo_roll_report_loop(
     mlo_printf(out,
         ",\"iterations\":%s,\"body_nodes\":%zu,\"carried\":%zu,\"per_iteration\":%zu,\"taps\":%zu,"
         "\"instances\":[",
-        iterations, body->g->n_node, carried, inputs, s->n_output - carried);
+        iterations, body->n_node, carried, inputs, s->n_output - carried);
     for (const char *p = scopes; p && *p;) {
         size_t len = strcspn(p, " ");
         mlo_report_string(out, mlo_intern_n(m, p, len));
@@ -999,8 +1001,8 @@ static void mlo_roll_report_loop(
         if (*p) mlo_puts(out, ",");
     }
     mlo_puts(out, "]}");
-    for (size_t i = 0; i < body->g->n_node; i++)
-        mlo_roll_report_loop(m, out, body->g->node[i], mlo_node_name(s), n);
+    for (size_t i = 0; i < body->n_node; i++)
+        mlo_roll_report_loop(m, out, body->node[i], mlo_node_name(s), n);
 }
 
 /* Writes the report: every loop with its counts and the scopes of its instances; then what extract

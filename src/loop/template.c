@@ -160,7 +160,7 @@ int mlo_write_template(mlo *m, mlo_sink sink, void *user) {
     if (!m->model) return mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
     memset(&w, 0, sizeof w);
     w.m = m;
-    if (!(w.loop = mlo_template_loop(m, &w)) || mlo_names_taken(m, m->model->graph, &w.names, 0))
+    if (!(w.loop = mlo_template_loop(m, &w)) || mlo_names_taken(m, m->model->graph, &w.names))
         return mlo_failed(m);
     for (int p = 0; p < w.loop->size; p++) MLO_TRY(mlo_template_node(&w, p));
     mlo_model model = *m->model;
@@ -356,7 +356,7 @@ static const char *mlo_match_difference(mlo_matcher *a, const mlo_attempt *s) {
         return mlo_format(m, "%s %s is part of another instance", o->op, mlo_node_name(o));
     for (size_t i = 0; i < n->n_output && i < o->n_output; i++) {
         mlo_value *v = mlo_value_of(a->g, n->output[i]), *w = mlo_value_of(a->net->g, o->output[i]);
-        if (v && w && mlo_form_differs(v, w))
+        if (mlo_form_differs(v, w))
             return mlo_format(m, "%s %s makes %s, the template's %s %s", o->op, mlo_node_name(o),
                 mlo_form_text(m, w), mlo_node_name(n), mlo_form_text(m, v));
     }

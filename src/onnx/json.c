@@ -118,11 +118,8 @@ static void mlo_json_scalar(mlo_out *o, const mlo_field *f, const void *message,
     double v = f->kind == MLO_K_FLOAT ? (double)*(const float *)p
         : f->kind == MLO_K_DOUBLE     ? *(const double *)p
                                       : 0;
-    if (f->kind == MLO_K_STRING) {
-        mlo_json_string(o, *(const char *const *)p);
-        return;
-    }
     switch (f->kind) {
+    case MLO_K_STRING: mlo_json_string(o, *(const char *const *)p); break;
     case MLO_K_BYTES:
         mlo_out_put(o, "\"", 1);
         if (f->flags & MLO_F_RAW && ((const mlo_tensor *)message)->source)

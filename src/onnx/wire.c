@@ -900,9 +900,7 @@ static void mlo_encode_raw(pb_ostream_t *s, mlo_encoder *e, const mlo_tensor *t)
 }
 
 static void mlo_encode_number(pb_ostream_t *s, const mlo_field *f, const void *p) {
-    int32_t small; /* of four bytes each has at least */
     uint64_t bits;
-    memcpy(&small, p, sizeof small);
     switch (f->kind) {
     case MLO_K_FLOAT: pb_encode_fixed32(s, p); break;
     case MLO_K_DOUBLE: pb_encode_fixed64(s, p); break;
@@ -911,7 +909,7 @@ static void mlo_encode_number(pb_ostream_t *s, const mlo_field *f, const void *p
         memcpy(&bits, p, sizeof bits);
         pb_encode_varint(s, bits);
         break;
-    default: pb_encode_varint(s, (uint64_t)(int64_t)small);
+    default: pb_encode_varint(s, (uint64_t)(int64_t)*(const int32_t *)p);
     }
 }
 

@@ -40,7 +40,7 @@ static int mlo_learn(mlo_inference *k, mlo_value *v, mlo_array *a) {
  * lists of known length - all unknown. */
 static const mlo_array *mlo_known(mlo_inference *k, const char *name, int64_t most) {
     mlo_value *v = mlo_value_of(k->g, name);
-    const mlo_array *a = v ? (const mlo_array *)mlo_map_get(&k->known, v) : NULL;
+    const mlo_array *a = (const mlo_array *)mlo_map_get(&k->known, v);
     mlo_form f = mlo_form_of(v);
     if (a || !v || !mlo_form_known(&f) || !mlo_dtype_size(f.dtype)) return a;
     if (mlo_form_count(&f) > most) return NULL;
@@ -109,7 +109,7 @@ static int mlo_infer_values(
         if (*n->output[i] && !mlo_worth_knowing(&out[i])) return 0;
     int moves = mlo_moves(n), all = mlo_is(n, "Concat");
     for (size_t i = 0; i < n->n_input; i++) {
-        args[i] = mlo_has_input(n, i) ? mlo_known(k, n->input[i], MLO_SMALL) : NULL;
+        args[i] = mlo_known(k, n->input[i], MLO_SMALL);
         if (mlo_has_input(n, i)
             && (!args[i] || (!(moves && (all || !i)) && !mlo_all_known(args[i]))))
             return mlo_failed(m);
@@ -235,15 +235,13 @@ static mlo_form mlo_form_with(const mlo_form *f, int64_t axis, int64_t n) {
 static int mlo_infer_scan(mlo_inference *k, const mlo_form *in, mlo_form *out) {
     mlo_node *n = k->node;
     mlo *m = k->m;
-    const mlo_attr *a = mlo_attr_of(n, "body");
+    mlo_graph *g = mlo_graph_of(n, "body");
     size_t n_scan = mlo_scan_stacks(n), n_state = n->n_input - n_scan;
     int64_t length = -1;
-    if (!a || !a->g || n_scan > n->n_input || a->g->n_input != n->n_input
-        || a->g->n_output != n->n_output)
+    if (!g || n_scan > n->n_input || g->n_input != n->n_input || g->n_output != n->n_output)
         return mlo_fail(m, MLO_E_GRAPH, n,
             "%zu inputs (%zu scanned) and %zu outputs do not fit the body's %zu and %zu",
-            n->n_input, n_scan, n->n_output, a && a->g ? a->g->n_input : 0,
-            a && a->g ? a->g->n_output : 0);
+            n->n_input, n_scan, n->n_output, g ? g->n_input : 0, g ? g->n_output : 0);
     for (size_t i = 0; i < n->n_input; i++) {
         mlo_form f = in[i];
         if (i >= n_state && f.rank >= 0) {
@@ -259,11 +257,11 @@ static int mlo_infer_scan(mlo_inference *k, const mlo_form *in, mlo_form *out) {
             if (f.dims[axis] >= 0) length = f.dims[axis];
             f = mlo_form_without(&f, (int)axis);
         }
-        MLO_TRY(mlo_infer_input(k, a->g, i, &f));
+        MLO_TRY(mlo_infer_input(k, g, i, &f));
     }
-    MLO_TRY(mlo_infer_body(k, a->g));
+    MLO_TRY(mlo_infer_body(k, g));
     for (size_t i = 0; i < n->n_output; i++) {
-        mlo_form f = mlo_form_named(a->g, a->g->output[i]->name);
+        mlo_form f = mlo_form_named(g, g->output[i]->name);
         if (i >= n_state) {
             int64_t axis = mlo_int_at(n, "scan_output_axes", i - n_state, 0);
             if (f.rank >= 0 && (axis < -f.rank - 1 || axis > f.rank))
@@ -285,19 +283,19 @@ static int mlo_infer_scan(mlo_inference *k, const mlo_form *in, mlo_form *out) {
  * initial ones are passed in. */
 static int mlo_infer_loop(mlo_inference *k, const mlo_form *in, mlo_form *out) {
     mlo_node *n = k->node;
-    const mlo_attr *a = mlo_attr_of(n, "body");
-    if (!a || !a->g || a->g->n_input != n->n_input || a->g->n_output != n->n_output + 1)
+    mlo_graph *g = mlo_graph_of(n, "body");
+    if (!g || g->n_input != n->n_input || g->n_output != n->n_output + 1)
         return mlo_fail(k->m, MLO_E_GRAPH, n, "%zu inputs and %zu outputs do not fit the body",
             n->n_input, n->n_output);
     for (size_t i = 0; i < n->n_input; i++) {
         mlo_form f = in[i];
         if (i < 2) f = mlo_form_scalar(i ? MLO_BOOL : MLO_INT64);
         for (int d = 0; d < f.rank; d++) f.dims[d] = -1;
-        MLO_TRY(mlo_infer_input(k, a->g, i, &f));
+        MLO_TRY(mlo_infer_input(k, g, i, &f));
     }
-    MLO_TRY(mlo_infer_body(k, a->g));
+    MLO_TRY(mlo_infer_body(k, g));
     for (size_t i = 0; i < n->n_output; i++) {
-        mlo_form f = mlo_form_named(a->g, a->g->output[i + 1]->name);
+        mlo_form f = mlo_form_named(g, g->output[i + 1]->name);
         out[i] = i + 2 < n->n_input ? f : mlo_form_with(&f, 0, -1);
         if (i + 2 < n->n_input && !mlo_form_same(&f, &in[i + 2])) {
             out[i].rank = -1;
@@ -312,13 +310,13 @@ static int mlo_infer_if(mlo_inference *k, mlo_form *out) {
     mlo_node *n = k->node;
     mlo_form f;
     for (int b = 0; b < 2; b++) {
-        const mlo_attr *a = mlo_attr_of(n, b ? "else_branch" : "then_branch");
-        if (!a || !a->g || a->g->n_output != n->n_output)
+        mlo_graph *g = mlo_graph_of(n, b ? "else_branch" : "then_branch");
+        if (!g || g->n_output != n->n_output)
             return mlo_fail(
                 k->m, MLO_E_GRAPH, n, "a branch does not make the %zu outputs", n->n_output);
-        MLO_TRY(mlo_infer_body(k, a->g));
+        MLO_TRY(mlo_infer_body(k, g));
         for (size_t i = 0; i < n->n_output; i++) {
-            f = mlo_form_named(a->g, a->g->output[i]->name);
+            f = mlo_form_named(g, g->output[i]->name);
             if (!b) {
                 out[i] = f;
                 continue;
@@ -368,7 +366,7 @@ static int mlo_infer_node(mlo_inference *k, mlo_node *n) {
                 mlo_fail(m, MLO_E_SHAPE, n,
                     "output %zu has a dimension of %lld, more than mlo can handle", i,
                     (long long)out[i].dims[d]);
-        if (v && v->producer == n && !m->error.code) mlo_infer_store(m, g, n, v, out[i]);
+        if (v && !m->error.code) mlo_infer_store(m, g, n, v, out[i]);
     }
     if (!m->error.code && op && n->n_output) mlo_infer_values(k, op, form, out);
     mlo_scratch_free(m, form);
@@ -380,7 +378,7 @@ static int mlo_infer_outputs(mlo *m, mlo_graph *g) {
     for (size_t i = 0; i < g->n_output; i++) {
         mlo_value *v = mlo_value_of(g, g->output[i]->name), declared;
         mlo_form f = mlo_form_of(v), old;
-        if (!v || v->info == g->output[i]) continue;
+        if (v->info == g->output[i]) continue;
         declared = *v;
         declared.tensor = NULL;
         declared.info = g->output[i];

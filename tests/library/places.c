@@ -3,26 +3,34 @@
  *
  *     places MODEL STEPS FIRST STEP      steps, separated by `;`: "to fold; report pareto; emit"
  *
- * A place is where an allocation was asked for and by whom: DEPTH return addresses. The first run has all the memory it wants and says which places
- * there are; then of the places FIRST, FIRST + STEP, .. each is refused, the first time it is reached, in a run of its own, which must end in
- * MLO_E_MEMORY and give every block back. Prints how many were refused, and of how many. Built with a block for each allocation.
+ * A place is where an allocation was asked for and by whom: DEPTH return addresses. There is one run, which has all the memory it wants. Where it
+ * comes to a place for the first time, a child of it is refused there, and goes on: it must end in MLO_E_MEMORY and give every block back. In the
+ * same way bytes of a file cannot be read, and a sink takes no more: MLO_E_IO. Of the places FIRST, FIRST + STEP, .. are refused. Prints how many
+ * were, and of how many. Built with a block for each allocation.
  */
 #include "mlo.h"
 #include <execinfo.h>
+#include <locale.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { DEPTH = 5, PLACES = 1 << 16 };
 
 typedef struct {
-    long calls, refuse, live;
-    uint64_t *seen; /* places by hash; NULL: nobody asks which */
-    long *first, places; /* the call that was first in each */
+    uint64_t *seen; /* places by hash; NULL in a child, which looks for no more */
+    long next, step; /* the place that is refused next, and how far the one after it is */
+    long places, refused, lost; /* places there are; refused; where that ended wrongly */
+    long live; /* blocks not given back */
+    int right; /* what a child must end with */
+    size_t written;
 } memory;
 
-static void place(memory *c) {
+/* Is this allocation asked for where none was before? */
+static int is_new(memory *c) {
     void *frame[DEPTH + 2];
     int n = backtrace(frame, DEPTH + 2);
     uint64_t h = 14695981039346656037u;
@@ -30,17 +38,34 @@ static void place(memory *c) {
     if (!h) h = 1;
     size_t at = (size_t)(h >> 20) % PLACES;
     for (; c->seen[at]; at = (at + 1) % PLACES)
-        if (c->seen[at] == h) return;
-    if (c->places >= PLACES / 2) return;
+        if (c->seen[at] == h) return 0;
+    if (c->places >= PLACES / 2) return 0;
     c->seen[at] = h;
-    c->first[c->places++] = c->calls;
+    return 1;
+}
+
+/* Goes on as a child that is refused (1), and as the run that waits for it, and gets what it asked for (0). */
+static int refused(memory *c, mlo_code right) {
+    if (!c->seen || !is_new(c) || c->places++ != c->next) return 0;
+    c->next += c->step;
+    c->refused++;
+    fflush(NULL);
+    pid_t child = fork();
+    if (!child) {
+        c->seen = NULL;
+        c->right = (int)right;
+        return 1;
+    }
+    int status = 0;
+    if (child > 0 && waitpid(child, &status, 0) == child && !status) return 0;
+    fprintf(stderr, "place %ld: status %x\n", c->places - 1, (unsigned)status);
+    c->lost++;
+    return 0;
 }
 
 static void *ask(void *user, size_t n) {
     memory *c = (memory *)user;
-    c->calls++;
-    if (c->seen) place(c);
-    if (c->calls == c->refuse) return NULL;
+    if (refused(c, MLO_E_MEMORY)) return NULL;
     void *p = malloc(n);
     if (p) c->live++;
     return p;
@@ -49,22 +74,37 @@ static void back(void *user, void *p) {
     ((memory *)user)->live--;
     free(p);
 }
+static size_t fetch(void *user, void *file, uint64_t offset, void *to, size_t n) {
+    if (refused((memory *)user, MLO_E_IO)) return 0;
+    return (size_t)pread(fileno((FILE *)file), to, n, (off_t)offset); /* parent and child share where a file is read */
+}
+static void *unlock(void *user, const char *path, uint64_t *size) {
+    FILE *f = refused((memory *)user, MLO_E_IO) ? NULL : fopen(path, "rb");
+    if (!f) return NULL;
+    fseek(f, 0, SEEK_END);
+    *size = (uint64_t)ftell(f);
+    return f;
+}
+static void lock(void *user, void *file) {
+    (void)user;
+    fclose((FILE *)file);
+}
 static int drop(void *user, const char *file, const void *bytes, size_t n) {
+    memory *c = (memory *)user;
     (void)file;
     (void)bytes;
-    *(size_t *)user += n;
-    return 0;
+    c->written += n;
+    return refused(c, MLO_E_IO);
 }
 static int watch(void *user, const char *name, int64_t iteration, const mlo_array *value) {
     (void)name;
     (void)iteration;
     (void)value;
-    ++*(size_t *)user;
-    return 0;
+    return refused((memory *)user, MLO_E_IO);
 }
 
 /* One step of a run: a verb, and what it is about. */
-static int step(mlo *m, mlo *other, const char *path, char *verb, char *about, size_t *n) {
+static int step(mlo *m, mlo *other, const char *path, char *verb, char *about, memory *n) {
     const mlo_array *drawn, *outputs;
     size_t drawns, n_outputs;
     int64_t cycles, interval;
@@ -95,12 +135,14 @@ static int step(mlo *m, mlo *other, const char *path, char *verb, char *about, s
     return 0;
 }
 
-/* All steps; MLO_E_MEMORY when it was memory that lacked, -1 for a verb nobody knows, -2 for a failure without words. */
+/* All steps; the code of a failure, -1 for a verb nobody knows, -2 for a failure without words. */
 static int play(memory *c, const char *path, const char *steps) {
     char text[1024], *next = text;
-    size_t n = 0;
     mlo_desc d = { 0 };
     d.user = c;
+    d.open = unlock;
+    d.read = fetch;
+    d.close = lock;
     d.alloc = ask;
     d.release = back;
     snprintf(text, sizeof text, "%s", steps);
@@ -116,9 +158,9 @@ static int play(memory *c, const char *path, const char *steps) {
             mlo_load(m, path);
             loaded = 1;
         }
-        if (step(m, other, path, verb, about ? about : verb + strlen(verb), &n)) code = -1;
+        if (step(m, other, path, verb, about ? about : verb + strlen(verb), c)) code = -1;
         else code = mlo_failed(m) ? mlo_failed(m) : mlo_failed(other);
-        if (code > 0 && code != (int)MLO_E_MEMORY && !c->refuse) fprintf(stderr, "%s\n", mlo_failure(mlo_failed(m) ? m : other)->text);
+        if (code > 0 && code != c->right) fprintf(stderr, "%s\n", mlo_failure(mlo_failed(m) ? m : other)->text);
         if (code > 0 && !*mlo_failure(mlo_failed(m) ? m : other)->text) code = -2;
     }
     mlo_close(other);
@@ -127,23 +169,13 @@ static int play(memory *c, const char *path, const char *steps) {
 }
 
 int main(int argc, char **argv) {
-    memory all = { 0 };
-    all.seen = (uint64_t *)calloc(PLACES, sizeof *all.seen);
-    all.first = (long *)calloc(PLACES, sizeof *all.first);
-    if (argc != 5 || !all.seen || !all.first) return 2;
-    int code = play(&all, argv[1], argv[2]);
-    if (code || all.live) fprintf(stderr, "with all the memory it wants: code %d, %ld blocks left\n", code, all.live);
-    long refused = 0;
-    for (long k = atol(argv[3]); k < all.places && !code; k += atol(argv[4]), refused++) {
-        memory c = { 0 };
-        c.refuse = all.first[k];
-        int said = play(&c, argv[1], argv[2]);
-        if (said == (int)MLO_E_MEMORY && !c.live) continue;
-        fprintf(stderr, "place %ld of %ld, allocation %ld: code %d, %ld blocks left\n", k, all.places, c.refuse, said, c.live);
-        code = 1;
-    }
-    printf("%ld %ld\n", refused, all.places);
-    free(all.seen);
-    free(all.first);
-    return code || all.live;
+    uint64_t *seen = (uint64_t *)calloc(PLACES, sizeof *seen);
+    if (argc != 5 || !seen) return 2;
+    setlocale(LC_ALL, ""); /* one whose decimal point is a comma, if the environment says so */
+    memory c = { seen, atol(argv[3]), atol(argv[4]), 0, 0, 0, 0, 0, 0 };
+    int code = play(&c, argv[1], argv[2]), child = !c.seen;
+    if (code != c.right || c.live) fprintf(stderr, "%s: code %d, %ld blocks left\n", child ? "refused" : "with all it wants", code, c.live);
+    if (!child) printf("%ld %ld\n", c.refused, c.places);
+    free(seen);
+    return code != c.right || c.live || c.lost;
 }

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ * misuse: what mlo.h says of calls at the wrong time or with nothing in them. Says what is otherwise.
+ *
+ *     misuse MODEL.onnx
+ */
+#include "mlo.h"
+#include <stdio.h>
+#include <string.h>
+
+static const mlo_array *values;
+static size_t n;
+static int64_t cycles, interval;
+
+static int full(void *user, const char *file, const void *bytes, size_t k) {
+    (void)user;
+    (void)file;
+    (void)bytes;
+    return k > 0;
+}
+static int keep(void *user, const char *file, const void *bytes, size_t k) {
+    (void)file;
+    size_t *used = (size_t *)user;
+    if (k > (1 << 22) - *used - sizeof *used) return 1;
+    memcpy((char *)user + sizeof *used + *used, bytes, k);
+    *used += k;
+    return 0;
+}
+
+/* Each call on a handle of its own: with no model, a model as it was loaded, a folded one; the code it must end with. */
+enum { NOTHING, LOADED, FOLDED };
+#define CASE(state, code, call)                                                                                             \
+    do {                                                                                                                    \
+        mlo *m = mlo_open(NULL);                                                                                            \
+        if (state == FOLDED) mlo_set(m, "pe", "4"), mlo_set(m, "simd", "4");                                                \
+        if (state != NOTHING) mlo_load(m, path);                                                                            \
+        if (state == FOLDED) mlo_to(m, "fold");                                                                             \
+        call;                                                                                                               \
+        const mlo_error *e = mlo_failure(m);                                                                                \
+        if (mlo_failed(m) != (int)code || (e && (!*e->text || !*e->message || strncmp(e->name, "MLO_E_", 6)))) printf("%s: %s\n", #call, e ? e->text : "no failure"); \
+        int first = mlo_failed(m);                                                                                          \
+        if (first && (mlo_to(m, "read") != first || mlo_run(m, NULL, 0, &values, &n) != first || mlo_write_json(m, full, NULL) != first || mlo_summary(m))) printf("%s: the failure did not stick\n", #call); \
+        mlo_close(m);                                                                                                       \
+    } while (0)
+
+int main(int argc, char **argv) {
+    const char *path = argc == 2 ? argv[1] : "";
+    static union { size_t used; char room[(1 << 22)]; } text;
+    char hex[65];
+    mlo_close(NULL);
+    mlo_digest(NULL, 0, hex); /* of nothing: FIPS 180-4 */
+    if (strcmp(hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")) printf("digest of nothing: %s\n", hex);
+    if (!mlo_failed(NULL) || mlo_failure(NULL) || *mlo_stage(NULL)) printf("no handle is no failure\n");
+    CASE(NOTHING, MLO_E_USAGE, mlo_set(m, NULL, "1"));
+    CASE(NOTHING, MLO_E_USAGE, mlo_set(m, "", "1"));
+    CASE(NOTHING, MLO_E_USAGE, mlo_set(m, "pe", NULL));
+    CASE(NOTHING, MLO_E_USAGE, mlo_set(m, "paint", "1"));
+    CASE(NOTHING, MLO_E_USAGE, mlo_load(m, NULL));
+    CASE(NOTHING, MLO_E_USAGE, mlo_load(m, ""));
+    CASE(NOTHING, MLO_E_IO, mlo_load(m, "/nowhere"));
+    CASE(NOTHING, MLO_E_IO, mlo_load(m, "/"));
+    CASE(NOTHING, MLO_E_IO, mlo_load(m, "nowhere"));
+    CASE(NOTHING, MLO_E_FORMAT, mlo_parse(m, NULL, 7, NULL));
+    CASE(NOTHING, MLO_E_FORMAT, mlo_parse(m, "x", 1, "somewhere"));
+    CASE(NOTHING, MLO_E_USAGE, mlo_to(m, "read"));
+    CASE(NOTHING, MLO_E_USAGE, mlo_report(m, "scope"));
+    CASE(NOTHING, MLO_E_USAGE, mlo_signature(m, 0, &values, &n));
+    CASE(NOTHING, MLO_E_USAGE, mlo_draw(m, 0, &values, &n));
+    CASE(NOTHING, MLO_E_USAGE, mlo_golden(m, &values, &n));
+    CASE(NOTHING, MLO_E_USAGE, mlo_cycles(m, 1, &cycles, &interval));
+    CASE(NOTHING, MLO_E_USAGE, mlo_resize(m, 1));
+    CASE(NOTHING, MLO_E_USAGE, mlo_write_onnx(m, full, NULL));
+    CASE(NOTHING, MLO_E_USAGE, mlo_write_json(m, full, NULL));
+    CASE(NOTHING, MLO_E_USAGE, mlo_check(m, m));
+    CASE(NOTHING, MLO_E_SHAPE, mlo_refuse(m, MLO_E_SHAPE, NULL, NULL, "mine"));
+    CASE(NOTHING, MLO_E_USAGE, mlo_refuse(m, MLO_OK, "mine", "node", "no code"));
+    CASE(NOTHING, MLO_E_USAGE, mlo_refuse(m, MLO_E_COUNT, "mine", "node", "no code"));
+    CASE(LOADED, MLO_E_USAGE, mlo_load(m, path));
+    CASE(LOADED, MLO_E_USAGE, mlo_to(m, NULL));
+    CASE(LOADED, MLO_E_USAGE, mlo_to(m, "nowhere"));
+    CASE(LOADED, MLO_E_USAGE, mlo_report(m, NULL));
+    CASE(LOADED, MLO_E_USAGE, mlo_report(m, "weather"));
+    CASE(LOADED, MLO_E_USAGE, mlo_golden(m, &values, &n));
+    CASE(LOADED, MLO_E_USAGE, mlo_cycles(m, 0, &cycles, &interval));
+    CASE(LOADED, MLO_E_USAGE, mlo_cycles(m, (int64_t)1 << 40, &cycles, &interval));
+    CASE(LOADED, MLO_E_IO, mlo_write_onnx(m, full, NULL));
+    CASE(LOADED, MLO_E_IO, mlo_write_json(m, full, NULL));
+    CASE(LOADED, MLO_E_IO, mlo_show(m, "text", full, NULL));
+    CASE(FOLDED, MLO_OK, mlo_to(m, "read"));
+    CASE(FOLDED, MLO_E_SHAPE, mlo_resize(m, 0));
+    CASE(FOLDED, MLO_E_SHAPE, mlo_resize(m, 1 << 20));
+    CASE(FOLDED, MLO_OK, mlo_resize(m, 1));
+    CASE(FOLDED, MLO_E_IO, mlo_emit(m, full, NULL));
+    CASE(LOADED, MLO_OK, mlo_write_json(m, keep, &text));
+    CASE(NOTHING, MLO_OK, mlo_parse(m, (char *)&text + sizeof text.used, text.used, NULL); mlo_to(m, "roll"));
+    return 0;
+}
