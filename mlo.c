@@ -992,6 +992,11 @@ static mlo_attr *mlo_attr_of(const mlo_node *n, const char *name) {
         if (mlo_eq(n->attr[i]->name, name)) return n->attr[i];
     return NULL;
 }
+/* The graph that an attribute holds, NULL where there is none. */
+static mlo_graph *mlo_graph_of(const mlo_node *n, const char *name) {
+    mlo_attr *a = mlo_attr_of(n, name);
+    return a ? a->g : NULL;
+}
 static int64_t mlo_int(const mlo_node *n, const char *name, int64_t otherwise) {
     mlo_attr *a = mlo_attr_of(n, name);
     return a ? a->i : otherwise;
@@ -2429,9 +2434,7 @@ static void mlo_encode_raw(pb_ostream_t *s, mlo_encoder *e, const mlo_tensor *t)
 }
 
 static void mlo_encode_number(pb_ostream_t *s, const mlo_field *f, const void *p) {
-    int32_t small; /* of four bytes each has at least */
     uint64_t bits;
-    memcpy(&small, p, sizeof small);
     switch (f->kind) {
     case MLO_K_FLOAT: pb_encode_fixed32(s, p); break;
     case MLO_K_DOUBLE: pb_encode_fixed64(s, p); break;
@@ -2440,7 +2443,7 @@ static void mlo_encode_number(pb_ostream_t *s, const mlo_field *f, const void *p
         memcpy(&bits, p, sizeof bits);
         pb_encode_varint(s, bits);
         break;
-    default: pb_encode_varint(s, (uint64_t)(int64_t)small);
+    default: pb_encode_varint(s, (uint64_t)(int64_t)*(const int32_t *)p);
     }
 }
 
@@ -3321,11 +3324,8 @@ static void mlo_json_scalar(mlo_out *o, const mlo_field *f, const void *message,
     double v = f->kind == MLO_K_FLOAT ? (double)*(const float *)p
         : f->kind == MLO_K_DOUBLE     ? *(const double *)p
                                       : 0;
-    if (f->kind == MLO_K_STRING) {
-        mlo_json_string(o, *(const char *const *)p);
-        return;
-    }
     switch (f->kind) {
+    case MLO_K_STRING: mlo_json_string(o, *(const char *const *)p); break;
     case MLO_K_BYTES:
         mlo_out_put(o, "\"", 1);
         if (f->flags & MLO_F_RAW && ((const mlo_tensor *)message)->source)
@@ -6491,6 +6491,7 @@ typedef struct {
     int64_t stride[MLO_MAX_RANK];
     int64_t dilation[MLO_MAX_RANK];
     int64_t pad[MLO_MAX_RANK]; /* in front */
+    int64_t after[MLO_MAX_RANK]; /* padding behind */
     int64_t out[MLO_MAX_RANK]; /* of the output; -1: not known */
 } mlo_window;
 
@@ -6528,6 +6529,7 @@ static int mlo_window_of(const mlo_shapes *s, mlo_window *w) {
             return mlo_fail(
                 s->m, MLO_E_SHAPE, s->node, "kernel, stride and dilation must be at least 1");
         w->pad[i] = before;
+        w->after[i] = after;
         w->out[i] = -1;
         if (w->size[i] < 0) continue;
         if (same) {
@@ -6537,6 +6539,7 @@ static int mlo_window_of(const mlo_shapes *s, mlo_window *w) {
             before = lower ? (all + 1) / 2 : all / 2;
             after = all - before;
             w->pad[i] = before;
+            w->after[i] = after;
         }
         int64_t room = w->size[i] + before + after - extent;
         if (mlo_int(s->node, "ceil_mode", 0)) room += w->stride[i] - 1;
@@ -6840,7 +6843,7 @@ static int mlo_run_RotaryEmbedding(mlo_call *c) {
     return mlo_failed(m);
 }
 
-/* ---- MaxPool -------------------------------------------------------------- */
+/* ---- pooling -------------------------------------------------------------- */
 
 static int mlo_pool_window(const mlo_shapes *s, const mlo_form *x, mlo_window *w) {
     if (x->rank < 3)
@@ -6865,6 +6868,49 @@ static int mlo_shape_MaxPool(mlo_shapes *s) {
         s->out[1].dtype = MLO_INT64;
     }
     return 0;
+}
+/* The mean of the values under the window at output position `at`; padding counts as zeros, or for
+ * nothing. */
+static double mlo_pool_mean(
+    const double *x, const mlo_window *w, int64_t at, int64_t taps, int padding) {
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t tap = t, p = at, offset = 0, step = 1;
+        int inside = 1, counts = padding;
+        for (int i = w->axes; i--; p /= w->out[i], tap /= w->kernel[i], step *= w->size[i]) {
+            int64_t v = p % w->out[i] * w->stride[i] + tap % w->kernel[i] * w->dilation[i]
+                - w->pad[i];
+            if (v < 0 || v >= w->size[i]) inside = 0;
+            if (v >= w->size[i] + w->after[i]) counts = 0;
+            offset += v * step;
+        }
+        sum += inside ? x[offset] : 0;
+        count += inside || counts;
+    }
+    return sum / (double)count;
+}
+static int mlo_run_AveragePool(mlo_call *c) {
+    MLO_TRY(mlo_need_inputs(c, 1));
+    mlo_window w;
+    mlo_array *y = c->out[0];
+    int64_t positions = 1, taps = 1, area = 1;
+    MLO_TRY(mlo_pool_window(c->forms, &c->forms->in[0], &w));
+    for (int i = 0; i < w.axes; i++) {
+        positions *= w.out[i];
+        taps *= w.kernel[i];
+        area *= w.size[i];
+    }
+    const int padding = mlo_int(c->node, "count_include_pad", 0) != 0;
+    const mlo_array *x = mlo_as(c->m, c->in[0], MLO_DOUBLE);
+    for (int64_t i = 0, n = x ? mlo_array_count(y) : 0; i < n; i++) {
+        const double mean = mlo_pool_mean(
+            (const double *)x->data + i / positions * area, &w, i % positions, taps, padding);
+        mlo_convert(
+            y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, &mean, 1);
+    }
+    if (x) mlo_as_free(c->m, x, c->in[0]);
+    return mlo_failed(c->m);
 }
 /* The largest value under the window at output position `at`, and where it lies (by rows, or by
  * columns); padding counts for nothing. */
@@ -7462,6 +7508,7 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP2(MatMulInteger, MatMulInteger),
     MLO_OP2(Conv, Conv),
     MLO_OP(MaxPool, MaxPool),
+    { "AveragePool", mlo_shape_MaxPool, mlo_run_AveragePool, 1 },
     MLO_OP(Softmax, same),
     MLO_OP(LogSoftmax, same),
     MLO_OP2(LayerNormalization, LayerNormalization),
@@ -9177,7 +9224,7 @@ static int mlo_learn(mlo_inference *k, mlo_value *v, mlo_array *a) {
  * lists of known length - all unknown. */
 static const mlo_array *mlo_known(mlo_inference *k, const char *name, int64_t most) {
     mlo_value *v = mlo_value_of(k->g, name);
-    const mlo_array *a = v ? (const mlo_array *)mlo_map_get(&k->known, v) : NULL;
+    const mlo_array *a = (const mlo_array *)mlo_map_get(&k->known, v);
     mlo_form f = mlo_form_of(v);
     if (a || !v || !mlo_form_known(&f) || !mlo_dtype_size(f.dtype)) return a;
     if (mlo_form_count(&f) > most) return NULL;
@@ -9246,7 +9293,7 @@ static int mlo_infer_values(
         if (*n->output[i] && !mlo_worth_knowing(&out[i])) return 0;
     int moves = mlo_moves(n), all = mlo_is(n, "Concat");
     for (size_t i = 0; i < n->n_input; i++) {
-        args[i] = mlo_has_input(n, i) ? mlo_known(k, n->input[i], MLO_SMALL) : NULL;
+        args[i] = mlo_known(k, n->input[i], MLO_SMALL);
         if (mlo_has_input(n, i)
             && (!args[i] || (!(moves && (all || !i)) && !mlo_all_known(args[i]))))
             return mlo_failed(m);
@@ -9372,15 +9419,13 @@ static mlo_form mlo_form_with(const mlo_form *f, int64_t axis, int64_t n) {
 static int mlo_infer_scan(mlo_inference *k, const mlo_form *in, mlo_form *out) {
     mlo_node *n = k->node;
     mlo *m = k->m;
-    const mlo_attr *a = mlo_attr_of(n, "body");
+    mlo_graph *g = mlo_graph_of(n, "body");
     size_t n_scan = mlo_scan_stacks(n), n_state = n->n_input - n_scan;
     int64_t length = -1;
-    if (!a || !a->g || n_scan > n->n_input || a->g->n_input != n->n_input
-        || a->g->n_output != n->n_output)
+    if (!g || n_scan > n->n_input || g->n_input != n->n_input || g->n_output != n->n_output)
         return mlo_fail(m, MLO_E_GRAPH, n,
             "%zu inputs (%zu scanned) and %zu outputs do not fit the body's %zu and %zu",
-            n->n_input, n_scan, n->n_output, a && a->g ? a->g->n_input : 0,
-            a && a->g ? a->g->n_output : 0);
+            n->n_input, n_scan, n->n_output, g ? g->n_input : 0, g ? g->n_output : 0);
     for (size_t i = 0; i < n->n_input; i++) {
         mlo_form f = in[i];
         if (i >= n_state && f.rank >= 0) {
@@ -9396,11 +9441,11 @@ static int mlo_infer_scan(mlo_inference *k, const mlo_form *in, mlo_form *out) {
             if (f.dims[axis] >= 0) length = f.dims[axis];
             f = mlo_form_without(&f, (int)axis);
         }
-        MLO_TRY(mlo_infer_input(k, a->g, i, &f));
+        MLO_TRY(mlo_infer_input(k, g, i, &f));
     }
-    MLO_TRY(mlo_infer_body(k, a->g));
+    MLO_TRY(mlo_infer_body(k, g));
     for (size_t i = 0; i < n->n_output; i++) {
-        mlo_form f = mlo_form_named(a->g, a->g->output[i]->name);
+        mlo_form f = mlo_form_named(g, g->output[i]->name);
         if (i >= n_state) {
             int64_t axis = mlo_int_at(n, "scan_output_axes", i - n_state, 0);
             if (f.rank >= 0 && (axis < -f.rank - 1 || axis > f.rank))
@@ -9422,19 +9467,19 @@ static int mlo_infer_scan(mlo_inference *k, const mlo_form *in, mlo_form *out) {
  * initial ones are passed in. */
 static int mlo_infer_loop(mlo_inference *k, const mlo_form *in, mlo_form *out) {
     mlo_node *n = k->node;
-    const mlo_attr *a = mlo_attr_of(n, "body");
-    if (!a || !a->g || a->g->n_input != n->n_input || a->g->n_output != n->n_output + 1)
+    mlo_graph *g = mlo_graph_of(n, "body");
+    if (!g || g->n_input != n->n_input || g->n_output != n->n_output + 1)
         return mlo_fail(k->m, MLO_E_GRAPH, n, "%zu inputs and %zu outputs do not fit the body",
             n->n_input, n->n_output);
     for (size_t i = 0; i < n->n_input; i++) {
         mlo_form f = in[i];
         if (i < 2) f = mlo_form_scalar(i ? MLO_BOOL : MLO_INT64);
         for (int d = 0; d < f.rank; d++) f.dims[d] = -1;
-        MLO_TRY(mlo_infer_input(k, a->g, i, &f));
+        MLO_TRY(mlo_infer_input(k, g, i, &f));
     }
-    MLO_TRY(mlo_infer_body(k, a->g));
+    MLO_TRY(mlo_infer_body(k, g));
     for (size_t i = 0; i < n->n_output; i++) {
-        mlo_form f = mlo_form_named(a->g, a->g->output[i + 1]->name);
+        mlo_form f = mlo_form_named(g, g->output[i + 1]->name);
         out[i] = i + 2 < n->n_input ? f : mlo_form_with(&f, 0, -1);
         if (i + 2 < n->n_input && !mlo_form_same(&f, &in[i + 2])) {
             out[i].rank = -1;
@@ -9449,13 +9494,13 @@ static int mlo_infer_if(mlo_inference *k, mlo_form *out) {
     mlo_node *n = k->node;
     mlo_form f;
     for (int b = 0; b < 2; b++) {
-        const mlo_attr *a = mlo_attr_of(n, b ? "else_branch" : "then_branch");
-        if (!a || !a->g || a->g->n_output != n->n_output)
+        mlo_graph *g = mlo_graph_of(n, b ? "else_branch" : "then_branch");
+        if (!g || g->n_output != n->n_output)
             return mlo_fail(
                 k->m, MLO_E_GRAPH, n, "a branch does not make the %zu outputs", n->n_output);
-        MLO_TRY(mlo_infer_body(k, a->g));
+        MLO_TRY(mlo_infer_body(k, g));
         for (size_t i = 0; i < n->n_output; i++) {
-            f = mlo_form_named(a->g, a->g->output[i]->name);
+            f = mlo_form_named(g, g->output[i]->name);
             if (!b) {
                 out[i] = f;
                 continue;
@@ -9505,7 +9550,7 @@ static int mlo_infer_node(mlo_inference *k, mlo_node *n) {
                 mlo_fail(m, MLO_E_SHAPE, n,
                     "output %zu has a dimension of %lld, more than mlo can handle", i,
                     (long long)out[i].dims[d]);
-        if (v && v->producer == n && !m->error.code) mlo_infer_store(m, g, n, v, out[i]);
+        if (v && !m->error.code) mlo_infer_store(m, g, n, v, out[i]);
     }
     if (!m->error.code && op && n->n_output) mlo_infer_values(k, op, form, out);
     mlo_scratch_free(m, form);
@@ -9517,7 +9562,7 @@ static int mlo_infer_outputs(mlo *m, mlo_graph *g) {
     for (size_t i = 0; i < g->n_output; i++) {
         mlo_value *v = mlo_value_of(g, g->output[i]->name), declared;
         mlo_form f = mlo_form_of(v), old;
-        if (!v || v->info == g->output[i]) continue;
+        if (v->info == g->output[i]) continue;
         declared = *v;
         declared.tensor = NULL;
         declared.info = g->output[i];
@@ -12633,63 +12678,57 @@ static int mlo_commutes(const mlo_node *n) {
 
 /* ---- equality ------------------------------------------------------------- */
 
-/* -1: nobody knows one of them; 0: different; 1: the same element type and shape. */
-static int mlo_form_cmp(const mlo_form *a, const mlo_form *b) {
-    int known = a->dtype && b->dtype && a->rank >= 0 && b->rank >= 0;
-    if (a->dtype && b->dtype && a->dtype != b->dtype) return 0;
-    if (a->rank >= 0 && b->rank >= 0 && a->rank != b->rank) return 0;
-    if (a->rank < 0 || b->rank < 0) return -1;
-    for (int i = 0; i < a->rank; i++) {
-        if (a->dims[i] < 0 || b->dims[i] < 0)
-            known = 0;
-        else if (a->dims[i] != b->dims[i])
-            return 0;
-    }
-    return known ? 1 : -1;
+/* Are both known, as far as they go, and different? */
+static int mlo_forms_clash(const mlo_form *a, const mlo_form *b) {
+    if (a->dtype && b->dtype && a->dtype != b->dtype) return 1;
+    if (a->rank < 0 || b->rank < 0) return 0;
+    if (a->rank != b->rank) return 1;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dims[i] >= 0 && b->dims[i] >= 0 && a->dims[i] != b->dims[i]) return 1;
+    return 0;
 }
 static int mlo_form_differs(const mlo_value *a, const mlo_value *b) {
-    const mlo_tensor *s = a ? a->tensor : NULL, *t = b ? b->tensor : NULL;
+    if (!a || !b) return 0;
+    const mlo_tensor *s = a->tensor, *t = b->tensor;
     /* the way to a shape is long: five blocks */
-    if (a && b && a->form && b->form) return a->form != b->form;
+    if (a->form && b->form) return a->form != b->form;
     /* of any rank */
     if (s && t)
-        return s->data_type != t->data_type || s->n_dims != t->n_dims
-            || (s->n_dims && memcmp(s->dims, t->dims, s->n_dims * sizeof *s->dims));
+        return s->data_type != t->data_type
+            || !mlo_lists_equal(s->dims, s->n_dims, t->dims, t->n_dims, sizeof *s->dims);
     mlo_form x = mlo_form_of(a), y = mlo_form_of(b);
-    return mlo_form_cmp(&x, &y) == 0;
+    return mlo_forms_clash(&x, &y);
 }
 
 static int mlo_graph_same(mlo *m, const mlo_graph *a, const mlo_graph *b);
 
 static int mlo_attr_same(mlo *m, const mlo_attr *a, const mlo_attr *b) {
-    if (a->type != b->type || !mlo_eq(a->ref, b->ref)) return 0;
+    int same = (a->type == b->type) & (a->n_strings == b->n_strings) & (a->n_graphs == b->n_graphs)
+        & (a->n_tensors == b->n_tensors);
+    if (!same) return 0;
     switch (a->type) {
     case MLO_ATTR_FLOAT: return !memcmp(&a->f, &b->f, sizeof a->f);
     case MLO_ATTR_INT: return a->i == b->i;
-    case MLO_ATTR_STRING:
-        return a->s.n == b->s.n && (!a->s.n || !memcmp(a->s.data, b->s.data, a->s.n));
+    case MLO_ATTR_STRING: return mlo_lists_equal(a->s.data, a->s.n, b->s.data, b->s.n, 1);
     case MLO_ATTR_TENSOR: return mlo_tensor_equal(m, a->t, b->t);
     case MLO_ATTR_GRAPH: return mlo_graph_same(m, a->g, b->g);
     case MLO_ATTR_FLOATS:
-        return a->n_floats == b->n_floats
-            && (!a->n_floats || !memcmp(a->floats, b->floats, a->n_floats * sizeof *a->floats));
+        return mlo_lists_equal(a->floats, a->n_floats, b->floats, b->n_floats, sizeof *a->floats);
     case MLO_ATTR_INTS:
-        return a->n_ints == b->n_ints
-            && (!a->n_ints || !memcmp(a->ints, b->ints, a->n_ints * sizeof *a->ints));
+        return mlo_lists_equal(a->ints, a->n_ints, b->ints, b->n_ints, sizeof *a->ints);
     case MLO_ATTR_STRINGS:
-        for (size_t i = 0; i < a->n_strings && a->n_strings == b->n_strings; i++)
-            if (a->strings[i].n != b->strings[i].n
-                || memcmp(a->strings[i].data, b->strings[i].data, a->strings[i].n))
-                return 0;
-        return a->n_strings == b->n_strings;
+        for (size_t i = 0; i < a->n_strings; i++)
+            same &= mlo_lists_equal(
+                a->strings[i].data, a->strings[i].n, b->strings[i].data, b->strings[i].n, 1);
+        return same;
     case MLO_ATTR_GRAPHS:
-        for (size_t i = 0; i < a->n_graphs && a->n_graphs == b->n_graphs; i++)
-            if (!mlo_graph_same(m, a->graphs[i], b->graphs[i])) return 0;
-        return a->n_graphs == b->n_graphs;
+        for (size_t i = 0; i < a->n_graphs; i++)
+            same &= mlo_graph_same(m, a->graphs[i], b->graphs[i]);
+        return same;
     case MLO_ATTR_TENSORS:
-        for (size_t i = 0; i < a->n_tensors && a->n_tensors == b->n_tensors; i++)
-            if (!mlo_tensor_equal(m, a->tensors[i], b->tensors[i])) return 0;
-        return a->n_tensors == b->n_tensors;
+        for (size_t i = 0; i < a->n_tensors; i++)
+            same &= mlo_tensor_equal(m, a->tensors[i], b->tensors[i]);
+        return same;
     /* sparse tensors and types as attributes: equal only to themselves */
     default: return a == b;
     }
@@ -12728,12 +12767,11 @@ static int mlo_op_same(const mlo_node *a, const mlo_node *b) {
 /* Are name x of a and name y of b the same thing? Inner names correspond (in `map`); a name from
  * outside is compared by its slot, later. */
 static int mlo_name_same(const mlo_map *map, const char *x, const char *y) {
-    if (!x || !*x || !y || !*y) return (!x || !*x) == (!y || !*y);
-    void *inner = mlo_map_get(map, x);
-    return !inner || inner == (void *)(uintptr_t)y;
+    const void *inner = mlo_map_get(map, x);
+    return !inner || inner == y;
 }
-static int mlo_names_pair(mlo *m, mlo_map *map, const char *x, const char *y) {
-    return !x || !*x || !y ? 0 : mlo_map_put(m, map, x, (void *)(uintptr_t)y);
+static void mlo_names_pair(mlo *m, mlo_map *map, const char *x, const char *y) {
+    mlo_map_put(m, map, x, (void *)(uintptr_t)y);
 }
 
 /* Two subgraphs with the same nodes in the same order, whatever their values are called. */
@@ -12777,22 +12815,22 @@ static void mlo_slot_add(mlo_slots *s, mlo_value *v) {
     s->n++;
 }
 
-static void mlo_slots_inside(mlo_slots *s, mlo_graph *inner, int depth) {
-    for (size_t i = 0; i < inner->n_node && depth < MLO_MAX_DEPTH; i++) {
+static void mlo_slots_inside(mlo_slots *s, mlo_graph *inner) {
+    for (size_t i = 0; i < inner->n_node; i++) {
         mlo_node *n = inner->node[i];
         for (size_t k = 0; k < n->n_input; k++) {
-            mlo_value *v = mlo_has_input(n, k) ? mlo_value_of(inner, n->input[k]) : NULL;
+            mlo_value *v = mlo_value_of(inner, n->input[k]);
             if (v && v->graph == s->net->g) mlo_slot_add(s, v);
         }
         for (size_t a = 0; a < n->n_attr; a++) {
-            if (n->attr[a]->g) mlo_slots_inside(s, n->attr[a]->g, depth + 1);
+            if (n->attr[a]->g) mlo_slots_inside(s, n->attr[a]->g);
             for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
-                mlo_slots_inside(s, n->attr[a]->graphs[k], depth + 1);
+                mlo_slots_inside(s, n->attr[a]->graphs[k]);
         }
     }
     for (size_t i = 0; i < inner->n_output; i++) {
         mlo_value *v = mlo_value_of(inner, inner->output[i]->name);
-        if (v && v->graph == s->net->g) mlo_slot_add(s, v);
+        if (v->graph == s->net->g) mlo_slot_add(s, v);
     }
 }
 
@@ -12801,11 +12839,11 @@ static void mlo_slots_of(mlo_slots *s, mlo_node *n) {
         s->n += (int)n->n_input;
     else
         for (size_t i = 0; i < n->n_input; i++)
-            mlo_slot_add(s, mlo_has_input(n, i) ? mlo_value_of(s->net->g, n->input[i]) : NULL);
+            mlo_slot_add(s, mlo_value_of(s->net->g, n->input[i]));
     for (size_t a = 0; a < n->n_attr; a++) {
-        if (n->attr[a]->g) mlo_slots_inside(s, n->attr[a]->g, 0);
+        if (n->attr[a]->g) mlo_slots_inside(s, n->attr[a]->g);
         for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
-            mlo_slots_inside(s, n->attr[a]->graphs[k], 0);
+            mlo_slots_inside(s, n->attr[a]->graphs[k]);
     }
 }
 
@@ -12856,9 +12894,7 @@ static uint64_t mlo_sig_of(const mlo_net *net, const mlo_node *n) {
     h = mlo_mix(h, attrs);
     for (size_t i = 0; i < n->n_input; i++) h = mlo_mix(h, (uint64_t)mlo_has_input(n, i));
     for (size_t i = 0; i < n->n_output; i++) {
-        mlo_form f = mlo_form_of(n->output[i] && *n->output[i]
-                ? (mlo_value *)mlo_map_get(&net->g->values, n->output[i])
-                : NULL);
+        mlo_form f = mlo_form_of(mlo_value_of(net->g, n->output[i]));
         h = mlo_form_hash(h, &f);
     }
     return h;
@@ -13028,7 +13064,7 @@ static int mlo_shift_may(const mlo_shift *s, int x, int y) {
         && mlo_slot_count(net, x) == mlo_slot_count(net, y) && net->kind[x] == net->kind[y];
 }
 static void mlo_shift_add(mlo_shift *s, int x, int y) {
-    if (x < 0 || y < 0 || !mlo_shift_may(s, x, y)) return;
+    if (!mlo_shift_may(s, x, y)) return;
     s->next[x] = y;
     s->prev[y] = x;
     s->pair[s->n_pairs++] = x;
@@ -13068,8 +13104,7 @@ static void mlo_shift_back(mlo_shift *s, int x, int y) {
     int n = mlo_slot_count(net, x), swap = mlo_shift_swapped(s, x, y);
     for (int k = 0; k < n; k++) {
         int a = net->in_at[x] + k, b = net->in_at[y] + (swap ? 1 - k : k);
-        if (net->in[a] && net->in[b] && net->from[a] >= 0 && net->from[b] >= 0
-            && net->in[a]->output == net->in[b]->output)
+        if (net->from[a] >= 0 && net->from[b] >= 0 && net->in[a]->output == net->in[b]->output)
             mlo_shift_add(s, net->from[a], net->from[b]);
     }
 }
@@ -13385,7 +13420,7 @@ static int mlo_pair_bad(const mlo_align *a, int x, int y) {
     int swap = mlo_shift_swapped(a->s, x, y), n = mlo_slot_count(net, x);
     for (int k = 0; k < n; k++) {
         mlo_value *v = net->in[net->in_at[x] + k], *w = net->in[net->in_at[y] + (swap ? 1 - k : k)];
-        if (v && w && mlo_form_differs(v, w)) return 1;
+        if (mlo_form_differs(v, w)) return 1;
     }
     return 0;
 }
@@ -14634,13 +14669,13 @@ static const char *mlo_difference(
             mlo_attr_text_of(m, which[1]));
     for (int s = 0; s < mlo_slot_count(net, i) && s < mlo_slot_count(net, k); s++) {
         mlo_value *v = net->in[net->in_at[i] + s], *w = net->in[net->in_at[k] + s];
-        if (v && w && mlo_form_differs(v, w))
+        if (mlo_form_differs(v, w))
             return mlo_format(m, "%s: input %d is %s, %s %s", who, s, mlo_form_text(m, v), others,
                 mlo_form_text(m, w));
     }
     for (size_t o = 0; o < a->n_output && o < b->n_output; o++) {
         const mlo_value *v = mlo_output_of(net, a, o), *w = mlo_output_of(net, b, o);
-        if (v && w && mlo_form_differs(v, w))
+        if (mlo_form_differs(v, w))
             return mlo_format(m, "%s: output %zu is %s, %s %s", who, o, mlo_form_text(m, v), others,
                 mlo_form_text(m, w));
     }
@@ -15250,6 +15285,9 @@ static const char *mlo_roll_part(mlo_roller *r, const mlo_value *v, int rows, in
         mlo_node *cast = mlo_roll_node(r, "Cast", name, v->name, NULL);
         mlo_attr_int(r->m, cast, "to", MLO_INT8);
         mlo_roll_made(r, cast);
+        mlo_form f = mlo_form_of(v);
+        f.dtype = MLO_INT8;
+        mlo_roll_info(r, r->g, name, &f);
     }
     if (!rows) return name;
     const char *row = mlo_name_free(
@@ -15437,9 +15475,9 @@ static const char *mlo_roll_inner(mlo_roller *r, const char *name) {
 }
 
 /* A copy of a subgraph of a body node, in which the names of outer values are replaced. */
-static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *rename, int depth) {
+static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *rename) {
     mlo_graph *c = MLO_NEW(m, mlo_graph);
-    if (!c || depth > MLO_MAX_DEPTH) return NULL;
+    if (!c) return NULL;
     *c = *g;
     memset(&c->values, 0, sizeof c->values); /* an index of its own, later */
     if (!(c->node = MLO_NEW_N(m, mlo_node *, mlo_room(g->n_node)))
@@ -15463,7 +15501,7 @@ static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *r
             mlo_attr *a = MLO_NEW(m, mlo_attr);
             if (!a) return NULL;
             *a = *n->attr[k];
-            if (!(a->g = mlo_graph_renamed(m, a->g, rename, depth + 1))) return NULL;
+            if (!(a->g = mlo_graph_renamed(m, a->g, rename))) return NULL;
             n->attr[k] = a;
         }
     }
@@ -15488,7 +15526,7 @@ static int mlo_roll_rename(mlo *m, mlo_node *n, const mlo_map *rename) {
         mlo_attr *a = MLO_NEW(m, mlo_attr);
         if (!a) return mlo_failed(m);
         *a = *old[k];
-        if (!(a->g = mlo_graph_renamed(m, a->g, rename, 0))) return mlo_failed(m);
+        if (!(a->g = mlo_graph_renamed(m, a->g, rename))) return mlo_failed(m);
         n->attr[k] = a;
     }
     return 0;
@@ -15784,17 +15822,16 @@ static int mlo_roll_loop(mlo *m, mlo_net *net, const mlo_marked *k, int self, co
 }
 
 /* Every name of a graph and of the graphs inside it. */
-static int mlo_names_taken(mlo *m, const mlo_graph *g, mlo_map *names, int depth) {
+static int mlo_names_taken(mlo *m, const mlo_graph *g, mlo_map *names) {
     for (size_t i = 0; i < g->values.size; i++)
         if (g->values.slot[i].key)
             MLO_TRY(mlo_map_put(
                 m, names, g->values.slot[i].key, (void *)(uintptr_t)g->values.slot[i].key));
-    for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++)
+    for (size_t i = 0; i < g->n_node; i++)
         for (size_t a = 0; a < g->node[i]->n_attr; a++) {
-            if (g->node[i]->attr[a]->g)
-                MLO_TRY(mlo_names_taken(m, g->node[i]->attr[a]->g, names, depth + 1));
+            if (g->node[i]->attr[a]->g) MLO_TRY(mlo_names_taken(m, g->node[i]->attr[a]->g, names));
             for (size_t k = 0; k < g->node[i]->attr[a]->n_graphs; k++)
-                MLO_TRY(mlo_names_taken(m, g->node[i]->attr[a]->graphs[k], names, depth + 1));
+                MLO_TRY(mlo_names_taken(m, g->node[i]->attr[a]->graphs[k], names));
         }
     return 0;
 }
@@ -15861,7 +15898,7 @@ static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names, int depth) {
 static int mlo_roll(mlo *m) {
     mlo_graph *g = m->model->graph;
     mlo_map names = { NULL, 0, 0 };
-    MLO_TRY(mlo_names_taken(m, g, &names, 0));
+    MLO_TRY(mlo_names_taken(m, g, &names));
     MLO_TRY(mlo_roll_graph(m, g, &names));
     if (!mlo_opt(m, "nested")) return 0;
     MLO_TRY(mlo_roll_inside(m, g, &names, 0));
@@ -15873,8 +15910,8 @@ static void mlo_roll_report_loop(
     mlo *m, mlo_text *out, const mlo_node *s, const char *parent, int *n) {
     const char *iterations = mlo_meta_get(s->meta, s->n_meta, mlo_key_iterations);
     const char *scopes = mlo_meta_get(s->meta, s->n_meta, mlo_key_instances);
-    mlo_attr *body = mlo_attr_of(s, "body");
-    if (!mlo_is_scan(s) || !iterations || !body || !body->g) return;
+    const mlo_graph *body = mlo_graph_of(s, "body");
+    if (!mlo_is_scan(s) || !iterations || !body) return;
     size_t inputs = mlo_scan_stacks(s), carried = s->n_input - inputs;
     mlo_puts(out, (*n)++ ? ",{\"name\":" : "{\"name\":");
     mlo_report_string(out, mlo_node_name(s));
@@ -15886,7 +15923,7 @@ static void mlo_roll_report_loop(
     mlo_printf(out,
         ",\"iterations\":%s,\"body_nodes\":%zu,\"carried\":%zu,\"per_iteration\":%zu,\"taps\":%zu,"
         "\"instances\":[",
-        iterations, body->g->n_node, carried, inputs, s->n_output - carried);
+        iterations, body->n_node, carried, inputs, s->n_output - carried);
     for (const char *p = scopes; p && *p;) {
         size_t len = strcspn(p, " ");
         mlo_report_string(out, mlo_intern_n(m, p, len));
@@ -15894,8 +15931,8 @@ static void mlo_roll_report_loop(
         if (*p) mlo_puts(out, ",");
     }
     mlo_puts(out, "]}");
-    for (size_t i = 0; i < body->g->n_node; i++)
-        mlo_roll_report_loop(m, out, body->g->node[i], mlo_node_name(s), n);
+    for (size_t i = 0; i < body->n_node; i++)
+        mlo_roll_report_loop(m, out, body->node[i], mlo_node_name(s), n);
 }
 
 /* Writes the report: every loop with its counts and the scopes of its instances; then what extract
@@ -16075,7 +16112,7 @@ int mlo_write_template(mlo *m, mlo_sink sink, void *user) {
     if (!m->model) return mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
     memset(&w, 0, sizeof w);
     w.m = m;
-    if (!(w.loop = mlo_template_loop(m, &w)) || mlo_names_taken(m, m->model->graph, &w.names, 0))
+    if (!(w.loop = mlo_template_loop(m, &w)) || mlo_names_taken(m, m->model->graph, &w.names))
         return mlo_failed(m);
     for (int p = 0; p < w.loop->size; p++) MLO_TRY(mlo_template_node(&w, p));
     mlo_model model = *m->model;
@@ -16271,7 +16308,7 @@ static const char *mlo_match_difference(mlo_matcher *a, const mlo_attempt *s) {
         return mlo_format(m, "%s %s is part of another instance", o->op, mlo_node_name(o));
     for (size_t i = 0; i < n->n_output && i < o->n_output; i++) {
         mlo_value *v = mlo_value_of(a->g, n->output[i]), *w = mlo_value_of(a->net->g, o->output[i]);
-        if (v && w && mlo_form_differs(v, w))
+        if (mlo_form_differs(v, w))
             return mlo_format(m, "%s %s makes %s, the template's %s %s", o->op, mlo_node_name(o),
                 mlo_form_text(m, w), mlo_node_name(n), mlo_form_text(m, v));
     }
@@ -16854,11 +16891,11 @@ static int mlo_constants_same(const mlo_terms *t, const mlo_term *a, const mlo_t
     if (x->data_type != y->data_type || x->n_dims != y->n_dims
         || (x->n_dims && memcmp(x->dims, y->dims, x->n_dims * sizeof *x->dims)))
         return 0;
-    if (x->source && y->source && x->offset == y->offset && x->length == y->length
-        && x->source->size == y->source->size && mlo_eq(x->source->dir, y->source->dir)
-        && mlo_eq(x->source->name, y->source->name))
-        return 1;
-    return !mlo_is_reference(t, x) && !mlo_is_reference(t, y)
+    /* of large ones: is it the same place of one file? */
+    if (mlo_is_reference(t, x) && mlo_is_reference(t, y))
+        return x->offset == y->offset && x->length == y->length
+            && mlo_eq(x->source->path, y->source->path);
+    return mlo_is_reference(t, x) == mlo_is_reference(t, y)
         && mlo_elements_same(a->owner, x, b->owner, y);
 }
 
@@ -16869,11 +16906,13 @@ static uint64_t mlo_constant_hash(const mlo_terms *t, mlo *owner, const mlo_tens
 }
 
 static int mlo_terms_equal(const mlo_terms *t, const mlo_term *a, const mlo_term *b) {
-    if (a->hash != b->hash || a->kind != b->kind || a->op != b->op || a->domain != b->domain
-        || a->attrs != b->attrs || a->output != b->output || a->n_in != b->n_in)
-        return 0;
+    int same = (a->hash == b->hash) & (a->kind == b->kind) & (a->op == b->op)
+        & (a->domain == b->domain) & (a->attrs == b->attrs) & (a->output == b->output)
+        & (a->n_in == b->n_in);
+    if (!same) return 0;
     if (a->kind == MLO_TERM_CONSTANT) return mlo_constants_same(t, a, b);
-    return !a->n_in || !memcmp(a->in, b->in, (size_t)a->n_in * sizeof *a->in);
+    for (int i = 0; i < a->n_in; i++) same &= a->in[i] == b->in[i];
+    return same;
 }
 
 /* The number of a term, -1 without memory. */
@@ -16929,16 +16968,14 @@ static int mlo_terms_get(mlo_terms *t, mlo_terms_env *env, const char *name) {
     return -1;
 }
 
+/* Gives a name its term; one that is left out needs none. */
 static int mlo_terms_bind(mlo_terms *t, mlo_terms_env *env, const char *name, int id) {
-    return id < 0
-            || (name && *name && mlo_map_put(t->m, &env->id, name, (void *)(uintptr_t)(id + 1)))
-        ? -1
-        : 0;
+    return id < 0 || mlo_map_put(t->m, &env->id, name, (void *)(uintptr_t)(id + 1)) ? -1 : 0;
 }
 
 /* The value behind a name, and the environment it lives in. */
 static mlo_value *mlo_terms_value(mlo_terms_env *env, const char *name, mlo_terms_env **home) {
-    for (; env && name && *name; env = env->outer) {
+    for (; env; env = env->outer) {
         mlo_value *v = (mlo_value *)mlo_map_get(&env->g->values, name);
         if (v) {
             *home = env;
@@ -16950,36 +16987,30 @@ static mlo_value *mlo_terms_value(mlo_terms_env *env, const char *name, mlo_term
 
 /* ---- stacks --------------------------------------------------------------- */
 
-/* The elements of a small integer constant behind a name; -1 when it is none. */
+/* The elements of a node's second input, a small constant of integers; -1 when it is none. */
 static int mlo_terms_ints(
-    mlo_terms *t, mlo_terms_env *env, const char *name, int64_t *to, size_t max) {
+    mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int64_t *to, size_t max) {
     mlo_terms_env *home;
-    mlo_value *v = mlo_terms_value(env, name, &home);
-    return v && v->tensor && v->tensor->data_type == MLO_INT64
-            && mlo_tensor_count(v->tensor) <= (int64_t)max
-        ? mlo_tensor_ints(t->side, v->tensor, to, max)
-        : -1;
+    mlo_value *v = n->n_input > 1 ? mlo_terms_value(env, n->input[1], &home) : NULL;
+    return v ? mlo_tensor_ints(t->side, v->tensor, to, max) : -1;
 }
 
 /* What a part of a stack is without its first axis: x of Unsqueeze(x, 0), or of Reshape(scalar x,
  * [1]). NULL: neither. */
 static const char *mlo_terms_part(mlo_terms *t, mlo_terms_env *env, const char *name) {
-    mlo_terms_env *home;
+    mlo_terms_env *home = env;
     int64_t axis[2];
     mlo_value *v = mlo_terms_value(env, name, &home);
     mlo_node *n = v ? v->producer : NULL;
     if (mlo_is(n, "Unsqueeze")) {
         mlo_attr *a = mlo_attr_of(n, "axes");
         if (a ? a->n_ints == 1 && !a->ints[0]
-              : n->n_input == 2 && mlo_terms_ints(t, home, n->input[1], axis, 2) == 1 && !axis[0])
+              : mlo_terms_ints(t, home, n, axis, 2) == 1 && !axis[0])
             return n->input[0];
     }
-    if (mlo_is(n, "Reshape") && n->n_input == 2
-        && mlo_terms_ints(t, home, n->input[1], axis, 2) == 1 && axis[0] == 1) {
-        mlo_value *x = mlo_terms_value(home, n->input[0], &home);
-        mlo_form f = mlo_form_of(x);
-        if (x && f.rank == 0) return n->input[0];
-    }
+    if (mlo_is(n, "Reshape") && mlo_terms_ints(t, home, n, axis, 2) == 1 && axis[0] == 1
+        && mlo_form_of(mlo_terms_value(home, n->input[0], &home)).rank == 0)
+        return n->input[0];
     return NULL;
 }
 
@@ -16988,9 +17019,7 @@ static int mlo_is_unstacking(
     mlo_terms *t, mlo_terms_env *env, const mlo_node *reshape, const mlo_node *concat) {
     int64_t shape[MLO_MAX_RANK + 1];
     mlo_terms_env *home;
-    int rank = reshape->n_input == 2
-        ? mlo_terms_ints(t, env, reshape->input[1], shape, MLO_MAX_RANK + 1)
-        : -1;
+    int rank = mlo_terms_ints(t, env, reshape, shape, MLO_MAX_RANK + 1);
     if (rank < 1 || shape[0] != (int64_t)concat->n_input) return 0;
     for (size_t k = 0; k < concat->n_input; k++) {
         mlo_form f = mlo_form_of(mlo_terms_value(env, concat->input[k], &home));
@@ -17005,12 +17034,10 @@ static int mlo_is_unstacking(
 static int mlo_repeats(mlo_terms *t, mlo_terms_env *env, const mlo_node *expand) {
     int64_t shape[MLO_MAX_RANK + 1];
     mlo_terms_env *home;
-    int rank = mlo_is(expand, "Expand") && expand->n_input == 2
-        ? mlo_terms_ints(t, env, expand->input[1], shape, MLO_MAX_RANK + 1)
-        : -1;
-    mlo_form f = mlo_form_of(rank < 1 ? NULL : mlo_terms_value(env, expand->input[0], &home));
-    if (rank < 1 || !mlo_form_known(&f) || f.rank != rank - 1 || shape[0] < 1 || shape[0] > 1000000)
-        return 0;
+    if (!mlo_is(expand, "Expand")) return 0;
+    int rank = mlo_terms_ints(t, env, expand, shape, MLO_MAX_RANK + 1);
+    mlo_form f = mlo_form_of(mlo_terms_value(env, expand->input[0], &home));
+    if (!mlo_form_known(&f) || f.rank != rank - 1 || shape[0] < 1 || shape[0] > 1000000) return 0;
     for (int i = 0; i < f.rank; i++)
         if (f.dims[i] != shape[i + 1]) return 0;
     return (int)shape[0];
@@ -17072,10 +17099,8 @@ static int mlo_terms_subgraph(
     mlo_terms_env env = { outer, g, { NULL, 0, 0 }, { NULL, 0, 0 } };
     for (size_t i = 0; i < g->n_input; i++) {
         const char *name = mlo_format(t->m, "formal %d.%zu", t->binders, i);
-        if (!name
-            || mlo_terms_bind(
-                t, &env, g->input[i]->name, mlo_terms_leaf(t, MLO_TERM_FORMAL, name, NULL)))
-            return mlo_failed(t->m);
+        int id = mlo_terms_leaf(t, MLO_TERM_FORMAL, name, NULL);
+        if (mlo_terms_bind(t, &env, g->input[i]->name, id)) return mlo_failed(t->m);
     }
     t->binders++;
     if (mlo_terms_graph(t, &env, depth + 1)) return mlo_failed(t->m);
@@ -17104,9 +17129,7 @@ static int mlo_terms_attr(
     case MLO_ATTR_TENSOR:
         mlo_printf(text, "t%d", mlo_terms_leaf(t, MLO_TERM_CONSTANT, NULL, a->t));
         break;
-    case MLO_ATTR_GRAPH:
-        if (mlo_terms_subgraph(t, env, a->g, text, depth)) return mlo_failed(t->m);
-        break;
+    case MLO_ATTR_GRAPH: mlo_terms_subgraph(t, env, a->g, text, depth); break;
     case MLO_ATTR_FLOATS:
         for (size_t i = 0; i < a->n_floats; i++) {
             memcpy(&bits, &a->floats[i], 4);
@@ -17125,7 +17148,7 @@ static int mlo_terms_attr(
         break;
     case MLO_ATTR_GRAPHS:
         for (size_t i = 0; i < a->n_graphs; i++)
-            if (mlo_terms_subgraph(t, env, a->graphs[i], text, depth)) return mlo_failed(t->m);
+            mlo_terms_subgraph(t, env, a->graphs[i], text, depth);
         break;
     case MLO_ATTR_TENSORS:
         for (size_t i = 0; i < a->n_tensors; i++)
@@ -17136,7 +17159,7 @@ static int mlo_terms_attr(
             "check cannot compare attributes of type %d", (int)a->type);
     }
     mlo_puts(text, ";");
-    return 0;
+    return mlo_failed(t->m);
 }
 
 /* All attributes in the order of their names, as one interned text. */
@@ -17172,8 +17195,7 @@ static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *
         && mlo_terms_slices(t, env, n->input[0], &s)) {
         int id = mlo_terms_get(t, env, n->input[1]);
         const mlo_tensor *x = id >= 0 ? t->term[id].tensor : NULL;
-        if (x && !x->n_dims && x->data_type == MLO_INT64
-            && mlo_tensor_ints(t->term[id].owner, x, index, 1) == 1 && index[0] >= 0
+        if (x && !x->n_dims && mlo_tensor_ints(t->term[id].owner, x, index, 1) == 1 && index[0] >= 0
             && index[0] < s.n)
             return s.slice[index[0]];
     }
@@ -17199,8 +17221,7 @@ enum { MLO_UNROLLED = 1 << 14 };
  * long to be a rolled stack of layers. */
 static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int depth) {
     mlo *m = t->m;
-    mlo_attr *body = mlo_attr_of(n, "body");
-    mlo_graph *g = body ? body->g : NULL;
+    mlo_graph *g = mlo_graph_of(n, "body");
     int64_t inputs = (int64_t)mlo_scan_stacks(n);
     int64_t rounds = mlo_is(n, "Scan") ? -1 : mlo_int(n, "iteration", 1);
     if (!g || inputs < 1 || inputs > (int64_t)n->n_input || g->n_input != n->n_input
@@ -17237,15 +17258,13 @@ static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
         }
     }
     for (size_t i = 0; i < states; i++)
-        if (n->output[i] && *n->output[i] && mlo_terms_bind(t, env, n->output[i], state[i]))
-            return -1;
+        if (mlo_terms_bind(t, env, n->output[i], state[i])) return -1;
     for (size_t i = states; i < n->n_output; i++) {
         mlo_slices *tap = MLO_NEW(m, mlo_slices);
         if (!tap) return -1;
         tap->slice = taps + (i - states) * (size_t)rounds;
         tap->n = (int)rounds;
-        if (n->output[i] && *n->output[i] && mlo_map_put(m, &env->slices, n->output[i], tap))
-            return -1;
+        if (mlo_map_put(m, &env->slices, n->output[i], tap)) return -1;
     }
     return 0;
 }
@@ -17291,9 +17310,7 @@ static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
     if (!(x.attrs = mlo_terms_attrs(t, env, n, depth))) return -1;
     for (size_t o = 0; o < n->n_output; o++) {
         x.output = (int)o;
-        if (n->output[o] && *n->output[o]
-            && mlo_terms_bind(t, env, n->output[o], mlo_terms_put(t, x)))
-            return -1;
+        if (mlo_terms_bind(t, env, n->output[o], mlo_terms_put(t, x))) return -1;
     }
     return 0;
 }
@@ -17634,10 +17651,11 @@ static const char *mlo_no_room(const mlo_intermediate *i, int *has) {
  * Bounds are strings, as they may exceed 2^53; `bits` are needed of the register, or of a signed
  * number where there is none. */
 static void mlo_intermediates_json(mlo_text *t, const mlo_intermediates *l) {
+    mlo_puts(t, "[");
     for (int k = 0; k < l->n; k++) {
         const mlo_intermediate *i = &l->item[k];
         mlo_printf(t, "%s{\"name\":\"%s\",\"lo\":\"%lld\",\"hi\":\"%lld\",\"bits\":%d",
-            k ? "," : "[", i->name, (long long)i->range.lo, (long long)i->range.hi,
+            k ? "," : "", i->name, (long long)i->range.lo, (long long)i->range.hi,
             mlo_bits_needed(i));
         if (i->verilog)
             mlo_printf(
@@ -17648,7 +17666,7 @@ static void mlo_intermediates_json(mlo_text *t, const mlo_intermediates *l) {
         if (i->reg) mlo_printf(t, ",\"register\":\"%s\"", i->reg);
         mlo_puts(t, "}");
     }
-    mlo_puts(t, l->n ? "]" : "[]");
+    mlo_puts(t, "]");
 }
 
 /* ======== src/kernels/area.c ======== */
@@ -23555,14 +23573,27 @@ static int mlo_pads_nothing(const mlo_inside *in, const mlo_node *n) {
 
 /* Does a node hand on what it gets? */
 static int mlo_is_plain(const mlo_inside *in, const mlo_node *n) {
-    if (mlo_is(n, "Identity")) return 1;
+    if (mlo_is(n, "Identity") || (mlo_is(n, "Concat") && n->n_input == 1)) return 1;
     if (mlo_is(n, "Pad")) return mlo_pads_nothing(in, n);
     return mlo_is(n, "Cast")
         && mlo_body_form(in, n->input[0]).dtype == mlo_body_form(in, n->output[0]).dtype;
 }
 
+/* What is joined without being anything: the channels that do not turn, where all do (Phi 3). */
+static void mlo_drop_empty(const mlo_inside *in, mlo_node *n) {
+    size_t kept = 0;
+    for (size_t k = 0; k < n->n_input; k++) {
+        const mlo_form f = mlo_body_form(in, n->input[k]);
+        if (mlo_form_known(&f) && !mlo_form_count(&f)) continue;
+        n->input[kept++] = n->input[k];
+    }
+    if (kept) n->n_input = kept;
+}
+
 /* Everybody reads what is in front of such nodes. */
 static void mlo_respell_plain(const mlo_inside *in) {
+    for (size_t i = 0; i < in->body->n_node; i++)
+        if (mlo_is(in->body->node[i], "Concat")) mlo_drop_empty(in, in->body->node[i]);
     for (size_t i = 0; i < in->body->n_node; i++)
         for (size_t k = 0; k < in->body->node[i]->n_input; k++) {
             const char **name = &in->body->node[i]->input[k];
@@ -23586,7 +23617,7 @@ static int mlo_is_inner_product(const mlo_inside *in, const mlo_node *n) {
         && mlo_is_carried(in, n->input[1]);
 }
 
-/* Is this value scores of attention, perhaps scaled, masked or rounded: made by a product of two
+/* Is this value scores of attention, perhaps scaled, masked, capped or rounded: made by a product of two
  * activations, nothing else? */
 static int mlo_is_scores(const mlo_inside *in, const char *name) {
     for (int i = 0; i < MLO_CHAIN; i++) {
@@ -23600,7 +23631,7 @@ static int mlo_is_scores(const mlo_inside *in, const char *name) {
             continue;
         }
         const char *from = n ? mlo_unscaled(in, n, &scale) : NULL;
-        if (!from && mlo_has_trait(n, MLO_RESHAPES)) from = n->input[0];
+        if (!from && (mlo_has_trait(n, MLO_RESHAPES) || mlo_is(n, "Tanh"))) from = n->input[0];
         if (!from && !mlo_is_half(in, n, "Add", &from, &other)) return 0;
         name = from;
     }
@@ -24648,7 +24679,7 @@ static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
 /* ======== src/integer/respell_grid.c ======== */
 /* respell_grid: values laid out channels first, [B, C, H, W], become tokens of a grid, [B, H, W, C].
  *
- * in:  a float loop body with convolutions; the loop.
+ * in:  a float loop body with convolutions, or average pooling, which becomes one; the loop.
  * out: the same function; every value of a grid has its channels last, but between the two
  *     transposes that are right around a convolution with a window. One of 1 x 1 over all channels
  *     is a MatMul. Where the carried value is such a grid, it is transposed in front of the loop and
@@ -24873,10 +24904,97 @@ static int mlo_grid_body(mlo_gridder *g, const mlo_scan *s) {
     return 0;
 }
 
+/* The node that takes off what the pooling reads, pool(x) - x; NULL: there is none, or others read the
+ * mean. */
+static mlo_node *mlo_pool_less(const mlo_inside *in, const mlo_node *n) {
+    const mlo_value *v = mlo_value_of(in->body, n->output[0]);
+    for (size_t i = 0; v && v->n_uses == 1 && !v->is_output && i < in->body->n_node; i++) {
+        mlo_node *p = in->body->node[i];
+        if (mlo_is(p, "Sub") && p->input[0] == n->output[0] && p->input[1] == n->input[0]) return p;
+    }
+    return NULL;
+}
+
+/* Does it pad by as much as leaves as many tokens? */
+static int mlo_is_padded_alike(const mlo_node *n) {
+    const mlo_attr *a = mlo_attr_of(n, "auto_pad");
+    return a && a->s.n > 4 && !memcmp(a->s.data, "SAME", 4);
+}
+
+/* Which tap of the window is the token itself; -1: none is. */
+static int64_t mlo_pool_own(const mlo_node *n, const mlo_attr *kernel) {
+    const mlo_attr *pads = mlo_attr_of(n, "pads");
+    int64_t own = 0;
+    for (size_t i = 0; i < kernel->n_ints; i++) {
+        const int64_t before = pads && i < pads->n_ints ? pads->ints[i] : 0;
+        if (mlo_is_padded_alike(n) || before < 0 || before >= kernel->ints[i]) return -1;
+        own = own * kernel->ints[i] + before;
+    }
+    return own;
+}
+
+/* Makes an AveragePool of c channels, whose windows count what is beyond the border as zeros, the Conv that
+ * it is; and pool(x) - x with it, whose weight of the token itself is one less. */
+static int mlo_pool_conv(
+    mlo *m, const mlo_inside *in, mlo_node *n, int64_t c, const mlo_attr *kernel) {
+    int64_t dims[MLO_MAX_RANK] = { c, 1 }, taps = 1;
+    const int rank = (int)kernel->n_ints + 2;
+    const int64_t own = mlo_pool_own(n, kernel);
+    mlo_node *less = own < 0 ? NULL : mlo_pool_less(in, n);
+    for (int i = 2; i < rank; i++) taps *= dims[i] = kernel->ints[i - 2];
+    const char *name = mlo_format(m, "%s_pool", n->output[0]);
+    float *data = name ? MLO_NEW_N(m, float, (size_t)(c * taps)) : NULL;
+    for (int64_t i = 0; data && i < c * taps; i++)
+        data[i] = 1 / (float)taps - (less && i % taps == own ? 1 : 0);
+    mlo_tensor *w = data ? mlo_tensor_new(m, name, MLO_FLOAT, dims, (size_t)rank, data,
+                               (size_t)(c * taps) * sizeof *data)
+                         : NULL;
+    if (!w || mlo_graph_init(m, in->body, w) || !mlo_index_value(m, in->body, name))
+        return mlo_failed(m);
+    n->op = "Conv";
+    if (less) {
+        less->op = "Identity";
+        less->n_input = 1;
+    }
+    return mlo_node_input(m, n, name) ? mlo_failed(m) : mlo_attr_int(m, n, "group", c);
+}
+
+/* An average over a window of zeros and tokens is a convolution with a window of equal weights. */
+static int mlo_respell_pool(mlo *m, const mlo_inside *in, mlo_node *n) {
+    const mlo_form x = mlo_body_form(in, n->input[0]);
+    const mlo_attr *kernel = mlo_attr_of(n, "kernel_shape"), *pads = mlo_attr_of(n, "pads");
+    int64_t padded = mlo_is_padded_alike(n);
+    if (!mlo_form_known(&x) || !kernel || (int)kernel->n_ints + 2 != x.rank) return 0;
+    for (size_t i = 0; pads && i < pads->n_ints; i++) padded |= pads->ints[i];
+    if (padded && !mlo_int(n, "count_include_pad", 0))
+        return mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "an average pooling over fewer tokens at the border (count_include_pad = 0, "
+            "PoolFormer); "
+            "hardware's windows have the same weights everywhere: count zeros there "
+            "(count_include_pad = 1, torch's default)");
+    return mlo_pool_conv(m, in, n, x.dims[1], kernel);
+}
+
+static int mlo_respell_pools(mlo *m, mlo_scan *scan) {
+    mlo_inside in;
+    size_t n = 0;
+    MLO_TRY(mlo_inside_of(m, scan, &in));
+    for (size_t i = 0; i < scan->body->n_node; i++) {
+        mlo_node *p = scan->body->node[i];
+        if (!mlo_is(p, "AveragePool") || !mlo_is_carried(&in, p->input[0])) continue;
+        MLO_TRY(mlo_respell_pool(m, &in, p));
+        n++;
+    }
+    if (!n) return 0;
+    MLO_TRY(mlo_index(m, m->model->graph));
+    return mlo_infer(m);
+}
+
 static int mlo_respell_grid(mlo *m, mlo_scan *scan) {
     mlo_gridder g;
     int any = 0;
     memset(&g, 0, sizeof g);
+    MLO_TRY(mlo_respell_pools(m, scan));
     MLO_TRY(mlo_inside_of(m, scan, &g.in));
     for (size_t i = 0; i < scan->body->n_node; i++)
         any |= mlo_is_convolved(&g.in, scan->body->node[i]);
@@ -25518,6 +25636,38 @@ static void mlo_respell_where(mlo_respeller *r, mlo_expansion *x) {
     mlo_x_out(x, 0, MLO_X(x, "Add", x->n->input[kept], mask));
 }
 
+/* Is a factor of scores 0 or 1 everywhere, and hidden by the mask where it is 0, in all iterations? */
+static int mlo_blanks_hidden(const mlo_inside *in, const char *factor, const char *mask) {
+    const mlo_form a = mlo_body_form(in, factor), b = mlo_body_form(in, mask);
+    int ok = mlo_form_known(&a) && mlo_form_known(&b) && a.rank == b.rank
+        && mlo_is_parameter(in->scan, in->body, factor, 0)
+        && mlo_is_parameter(in->scan, in->body, mask, 0);
+    for (int k = 0; ok && k < a.rank; k++) ok = a.dims[k] == b.dims[k];
+    for (int64_t i = 0; ok && i < in->scan->iterations; i++) {
+        mlo_array *f = mlo_scan_value(in->m, in->scan, factor, i);
+        mlo_array *g = f ? mlo_scan_value(in->m, in->scan, mask, i) : NULL;
+        ok = g != NULL;
+        for (int64_t k = 0; ok && k < mlo_array_count(f); k++) {
+            const double by = mlo_number_at(f, k);
+            const int one = by >= 1 && by <= 1, zero = by >= 0 && by <= 0;
+            ok = one || (zero && mlo_number_at(g, k) <= -10000);
+        }
+        mlo_array_free(in->m, f);
+        mlo_array_free(in->m, g);
+    }
+    return ok;
+}
+
+/* scores b + mask, b of zeros and ones, is scores + mask, where the mask hides what b takes away (GPT-1). */
+static void mlo_respell_blanks(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const char *product, *mask, *scores, *factor;
+    if (!mlo_is_half(in, x->n, "Add", &product, &mask) || !mlo_is_used_once(in, product)) return;
+    if (!mlo_is_half(in, mlo_made_by(in, product), "Mul", &scores, &factor)) return;
+    if (!mlo_is_scores(in, scores) || !mlo_blanks_hidden(in, factor, mask)) return;
+    mlo_x_out(x, 0, MLO_X(x, "Add", scores, mask));
+}
+
 /* max(scores + mask, lowest) is scores + mask: what is hidden stays so. */
 static void mlo_respell_lowest(mlo_respeller *r, mlo_expansion *x) {
     const mlo_inside *in = &r->in;
@@ -25587,9 +25737,10 @@ static void mlo_respell_masks_apart(mlo_respeller *r, mlo_expansion *x) {
 /* ---- the rules, and the walk ---------------------------------------------- */
 
 static void (*const mlo_respellings[])(mlo_respeller *r, mlo_expansion *x) = { mlo_respell_where,
-    mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks, mlo_respell_masks_apart,
-    mlo_respell_turned, mlo_respell_spread, mlo_respell_packed, mlo_respell_parts, mlo_respell_norm,
-    mlo_respell_deviation, mlo_respell_head_norm, mlo_respell_factor, mlo_respell_joined };
+    mlo_respell_blanks, mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks,
+    mlo_respell_masks_apart, mlo_respell_turned, mlo_respell_spread, mlo_respell_packed,
+    mlo_respell_parts, mlo_respell_norm, mlo_respell_deviation, mlo_respell_head_norm,
+    mlo_respell_factor, mlo_respell_joined };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 
 /* One walk, the last node first, so that a norm is found from its end; what it took in is not
@@ -28629,6 +28780,19 @@ static void mlo_wide_scales(mlo_quantizer *q) {
     }
 }
 
+/* Are these keys of which nothing but a softmax sees what they have in common? Then they may have a
+ * zero; a soft cap does see it. */
+static int mlo_keys_may_shift(mlo_quantizer *q, const mlo_signal *s) {
+    if (s->wide || s->reads[MLO_ATTENTION] != 1 || s->reads[MLO_LINEAR] || s->reads[MLO_UNARY]
+        || s->reads[MLO_CONVOLUTION] || s->operand != 1)
+        return 0;
+    for (size_t k = 0; k < q->r.n_block; k++) {
+        const mlo_sublayer *b = q->r.block[k];
+        if (b->kind == MLO_ATTENTION && b->cap && mlo_signal_of(q, b->in[1]) == s) return 0;
+    }
+    return 1;
+}
+
 /* Sets the narrow scales of a signal that neither a table nor an attention makes. */
 static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
     if (mlo_given_scaled(mlo_narrow_given(s))) {
@@ -28637,9 +28801,7 @@ static int mlo_narrow_scales(mlo_quantizer *q, mlo_signal *s) {
     }
     if (mlo_absorbed(s) && !mlo_weights_fixed(q, s->name)) return mlo_shape_signal(q, s, s->name);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
-        if (!s->wide && s->reads[MLO_ATTENTION] == 1 && !s->reads[MLO_LINEAR]
-            && !s->reads[MLO_UNARY] && !s->reads[MLO_CONVOLUTION] && s->operand == 1)
-            mlo_middle(s, i);
+        if (mlo_keys_may_shift(q, s)) mlo_middle(s, i);
         mlo_fit(q, s, i);
     }
     return 0;
@@ -30191,7 +30353,8 @@ static const mlo_sublayer_kind mlo_window_sublayer = {
  *     attributes and two numbers, what it hides by key one bit per key; what else it says is a bias, a
  *     parameter in steps of scores: see mask.c.
  *
- * invariant: scores have no term for a zero point of the queries, so queries have none. The result
+ * invariant: scores have no term for a zero point of the queries, so queries have none; under a soft
+ *     cap, which sees what all scores of a row have in common, keys have none either. The result
  *     has the zero points of the values that are mixed. A query of a causal or banded attention
  *     that sees no key gives 0; floats give the mean of all values. It is padding itself.
  * cost: one walk over the index map of each chain of reshapes.
@@ -30461,17 +30624,23 @@ static void mlo_given_inside(mlo_quantizer *q, mlo_sublayer *b) {
 }
 
 /* Drops, with a warning, given zero points that an attention has no term for: of the queries, the
- * values and the result. */
+ * values and the result, and of the keys under a soft cap. */
 static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
-    mlo_signal *x = mlo_signal_of(q, b->in[0]);
+    mlo_signal *x = mlo_signal_of(q, b->in[0]), *k = mlo_signal_of(q, b->in[1]);
     mlo_signal *v = mlo_signal_of(q, b->in[2]);
     mlo_signal *y = mlo_signal_of(q, b->out);
     mlo_signal *left = NULL;
     const mlo_given *gx = mlo_narrow_given(x), *gv = mlo_narrow_given(v), *gy = mlo_narrow_given(y);
+    const mlo_given *gk = b->cap ? mlo_narrow_given(k) : NULL;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         double query = mlo_given_scaled(gx) ? mlo_given_zero(gx, i) : 0;
         double value = mlo_given_scaled(gv) ? mlo_given_zero(gv, i) : 0;
         double mix = mlo_given_scaled(gy) ? mlo_given_zero(gy, i) : 0;
+        double key = mlo_given_scaled(gk) ? mlo_given_zero(gk, i) : 0;
+        if (key < 0 || key > 0) {
+            k->given = k->given_narrow = NULL;
+            left = k;
+        }
         if (query < 0 || query > 0) left = x;
         if (value < 0 || value > 0 || mix < 0 || mix > 0) {
             v->given = v->given_narrow = y->given = y->given_narrow = NULL;
@@ -35870,7 +36039,7 @@ static const mlo_flow_verbs mlo_flow_rows = {
  * invariant: a frame is taken when the one before has passed for the last time.
  * cost: O(1) a token.
  */
-enum { MLO_REPLAY_WAY = 5, MLO_REPLAY_TURN = 3 };
+enum { MLO_REPLAY_WAY = 5, MLO_REPLAY_TURN = 2 };
 
 static void mlo_replay_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_element *e = &s->c->element[i];
@@ -36814,15 +36983,19 @@ static mlo_price mlo_price_sum(mlo_price a, const mlo_price *b) {
  * wide ones cost routing. */
 static int64_t mlo_fold_skew(int64_t pe, int64_t simd) { return simd > 4 * pe ? simd : 4 * pe; }
 
+/* Lists of keys in the order of the first that differ. */
+static int mlo_keys_order(const int64_t *a, const int64_t *b, size_t n) {
+    size_t i = 0;
+    while (i + 1 < n && a[i] == b[i]) i++;
+    return mlo_sign(a[i], b[i]);
+}
+
 static int mlo_choice_order(const void *x, const void *y) {
     const mlo_choice *a = (const mlo_choice *)x, *b = (const mlo_choice *)y;
-    int price = mlo_price_order(&a->price, &b->price);
-    if (a->interval != b->interval) return mlo_sign(a->interval, b->interval);
-    if (price) return price;
-    if (a->bits != b->bits) return mlo_sign(a->bits, b->bits);
-    if (a->beats != b->beats) return mlo_sign(a->beats, b->beats);
-    if (a->memory != b->memory) return mlo_sign(a->memory, b->memory);
-    return a->simd != b->simd ? mlo_sign(a->simd, b->simd) : mlo_sign(a->pe, b->pe);
+    const int64_t p[] = { a->interval, mlo_price_order(&a->price, &b->price), a->bits, a->beats,
+        a->memory, a->simd, a->pe };
+    const int64_t q[] = { b->interval, 0, b->bits, b->beats, b->memory, b->simd, b->pe };
+    return mlo_keys_order(p, q, sizeof p / sizeof *p);
 }
 
 /* Adds a folding for each of these places of parameters; row blocks only if the site has a tile. */
@@ -36979,12 +37152,10 @@ typedef struct {
 
 static int mlo_partial_order(const void *x, const void *y) {
     const mlo_partial *a = (const mlo_partial *)x, *b = (const mlo_partial *)y;
-    int price = mlo_price_order(&a->price, &b->price);
-    if (price) return price;
-    if (a->bits != b->bits) return mlo_sign(a->bits, b->bits);
-    if (a->beats != b->beats) return mlo_sign(a->beats, b->beats);
-    return a->before != b->before ? mlo_sign((int64_t)a->before, (int64_t)b->before)
-                                  : mlo_sign((int64_t)a->item, (int64_t)b->item);
+    const int64_t p[] = { mlo_price_order(&a->price, &b->price), a->bits, a->beats,
+        (int64_t)a->before, (int64_t)a->item };
+    const int64_t q[] = { 0, b->bits, b->beats, (int64_t)b->before, (int64_t)b->item };
+    return mlo_keys_order(p, q, sizeof p / sizeof *p);
 }
 
 static int mlo_partials_add(mlo_partials *p, const mlo_partial *one) {
@@ -37297,10 +37468,9 @@ static int mlo_plan_beats(const mlo_plan *a, const mlo_plan *b) {
 
 static int mlo_plan_order(const void *x, const void *y) {
     const mlo_plan *a = (const mlo_plan *)x, *b = (const mlo_plan *)y;
-    if (a->cycles != b->cycles) return mlo_sign(a->cycles, b->cycles);
-    return a->price.multipliers != b->price.multipliers
-        ? mlo_sign(a->price.multipliers, b->price.multipliers)
-        : mlo_sign(a->frames, b->frames);
+    const int64_t p[] = { a->cycles, a->price.multipliers, a->frames };
+    const int64_t q[] = { b->cycles, b->price.multipliers, b->frames };
+    return mlo_keys_order(p, q, sizeof p / sizeof *p);
 }
 
 /* Keeps the plans that no other one beats, the fastest first. */
@@ -41270,7 +41440,9 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "            end",
     "        end",
     "    end else begin : g_rounded",
-    "        reg  [31:0]         round_reg;                  // {ZR, SR, MR} or {SC, MC}",
+    "        localparam FIRST = (CAP != 0) ? 44 : 74;        // of a row's constants: {ZR, SR, MR} or {SC, MC}",
+    "        localparam MANY  = (CAP != 0) ? 22 : 32;",
+    "        reg  [MANY-1:0]     round_reg;",
     "        wire [LANES-1:0]    count7;",
     "        wire [FB*LANES+FB-1:0] all7;                    // of the lanes, then of the maximum",
     "        wire [15:0]         ms7;",
@@ -41278,7 +41450,7 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "        wire                go7;",
     "        always @(posedge clk)",
     "            if (load)",
-    "                round_reg <= (CAP != 0) ? {10'd0, s_row_tdata[44 +: 22]} : s_row_tdata[74 +: 32];",
+    "                round_reg <= s_row_tdata[FIRST +: MANY];",
     "        // a row's constants change with its first group: they go along",
     "        mlo_delay #(.WIDTH(LANES + 22), .CYCLES(LF)) u_with (",
     "            .clk(clk), .rst(rst), .in_valid(busy_reg), .in({count_reg[LANES-1:0], ss_reg, ms_reg}),",
@@ -41301,7 +41473,6 @@ static const char *const mlo_lines_verilog_mlo_attention_softmax_v[] = {
     "                    .clk(clk), .rst(rst), .in_valid(busy_reg), .in(from), .mult(round_reg[15:0]), .shift(round_reg[21:16]),",
     "                    .out(all7[l*FB +: FB])",
     "                );",
-    "                wire unused_round = &{1'b0, round_reg[31:22]};",
     "            end",
     "        end",
     "        for (l = 0; l < LANES; l = l + 1) begin : g_exp2",
@@ -46815,13 +46986,10 @@ static const char *const mlo_lines_verilog_mlo_replay_v[] = {
     "module mlo_replay #(",
     "    parameter WIDTH     = 8,        // bits of a beat",
     "    parameter BEATS     = 4,        // beats of a token",
-    "    parameter T         = 4,        // tokens of a frame, at most",
-    "    parameter RESIDENT  = 0,        // it has no parameters",
-    "    parameter AXI_WIDTH = 128",
+    "    parameter T         = 4         // tokens of a frame, at most",
     ") (",
     "    input  wire             clk,",
     "    input  wire             rst,",
-    "    input  wire             params_last,",
     "    input  wire [15:0]      iterations,",
     "    input  wire [WIDTH-1:0] s_axis_tdata,",
     "    input  wire             s_axis_tvalid,",
@@ -46927,7 +47095,7 @@ static const char *const mlo_lines_verilog_mlo_replay_v[] = {
     "    assign m_axis_tvalid = out_valid;",
     "    assign m_axis_tuser  = {out_word[WIDTH+1:WIDTH], out_first};",
     "    assign stat = {out_valid && !m_axis_tready, !out_valid, out_valid && m_axis_tready};",
-    "    wire unused = &{1'b0, params_last, s_axis_tuser[0]};",
+    "    wire unused = &{1'b0, s_axis_tuser[0]};",
     "",
     "`ifdef FORMAL",
     "    // Assumed: the reset; iterations that stand still; a sideband that is the same on all beats of a token; frames that fit.",
@@ -51211,7 +51379,10 @@ static const char *const mlo_lines_share_cocotb_test_mlo_py[] = {
     "    width, masked = manifest['stream']['bytes'], manifest['stream']['masked']",
     "    cocotb.start_soon(Clock(dut.clk, 10, 'ns').start())",
     "    source = AxiStreamSource(AxiStreamBus.from_prefix(dut, 's_axis'), dut.clk, dut.rst)",
-    "    mask = AxiStreamSource(AxiStreamBus.from_prefix(dut, 's1_axis'), dut.clk, dut.rst) if masked else None",
+    "    again = manifest.get('replay', {})          # what every iteration reads again, and its mask",
+    "    more = [('s1_axis', 'mask.hex', 1)] * masked + [('s2_axis', 'replay.hex', again and again['lanes'] * -(-again['bits'] // 8))] * bool(again)",
+    "    more += [('s3_axis', 'replay_mask.hex', 1)] * again.get('masked', False)",
+    "    others = [AxiStreamSource(AxiStreamBus.from_prefix(dut, port), dut.clk, dut.rst) for port, _, _ in more]",
     "    sink = AxiStreamSink(AxiStreamBus.from_prefix(dut, 'm_axis'), dut.clk, dut.rst)",
     "    host = AxiLiteMaster(AxiLiteBus.from_prefix(dut, 's_axil'), dut.clk, dut.rst)",
     "    image = (HERE / 'params.bin').read_bytes()",
@@ -51219,7 +51390,7 @@ static const char *const mlo_lines_share_cocotb_test_mlo_py[] = {
     "    ram.write(0, image)",
     "    # everybody stalls now and then: streams, memory, registers",
     "    stalling = [source, sink, ram.ar_channel, ram.r_channel, host.write_if.aw_channel, host.write_if.w_channel, host.write_if.b_channel, host.read_if.ar_channel, host.read_if.r_channel]",
-    "    for seed, channel in enumerate(stalling + [mask] * masked): channel.set_pause_generator(pauses(seed, 20))",
+    "    for seed, channel in enumerate(stalling + others): channel.set_pause_generator(pauses(seed, 20))",
     "    dut.rst.value = 1",
     "    for _ in range(5): await RisingEdge(dut.clk)",
     "    dut.rst.value = 0",
@@ -51231,8 +51402,8 @@ static const char *const mlo_lines_share_cocotb_test_mlo_py[] = {
     "    for _ in range(20): await RisingEdge(dut.clk)",
     "    await host.write_dword(0x08, 1)",
     "    for f in frames('input.hex', width): await source.send(AxiStreamFrame(f))",
-    "    if masked:",
-    "        for f in frames('mask.hex', 1): await mask.send(AxiStreamFrame(f))",
+    "    for channel, (_, file, wide) in zip(others, more):",
+    "        for f in frames(file, wide): await channel.send(AxiStreamFrame(f))",
     "    golden = frames('golden.hex', width)",
     "    for i, f in enumerate(golden):",
     "        got = await sink.recv()",
@@ -51740,14 +51911,15 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "    parameter IMAGE = @IMAGE@;         // room for parameter beats",
     "    localparam IO = @IO@, AXI = @AXI@, KERNELS = @KERNELS@, MASKED = @MASKED@;",
     "    localparam DEFAULT_BEATS = @BEATS@, DEFAULT_MASK_BEATS = @MASK_BEATS@, DEFAULT_ITERATIONS = @ITERATIONS@, DEFAULT_FRAMES = @FRAMES@, DEFAULT_TIMEOUT = @TIMEOUT@, DEFAULT_RATE = @RATE@, DEFAULT_LATENCY = @LATENCY@;",
-    "    localparam REPLAY_IO = @REPLAY_IO@, DEFAULT_REPLAY_BEATS = @REPLAY_BEATS@, DEFAULT_REPLAY_MASK_BEATS = @REPLAY_MASK_BEATS@;",
+    "@REPLAY@    localparam REPLAY_IO = @REPLAY_IO@, DEFAULT_REPLAY_BEATS = @REPLAY_BEATS@;",
+    "@REPLAY_MASK@    localparam DEFAULT_REPLAY_MASK_BEATS = @REPLAY_MASK_BEATS@;",
     "    localparam TOKENS = @TOKENS@, TOKEN_BEATS = @TOKEN_BEATS@;   // of the longest frame; of a token",
     "    reg clk = 0, rst = 1, go = 0;",
     "    always #5 clk = !clk;",
     "    reg [31:0] cycle = 0, start = 0;",
     "    reg started = 0;",
-    "    integer seed, stall, stall_source, stall_mask, stall_sink, stall_memory, stall_host, latency, rate, fault, beats, mask_beats, replay_beats, replay_mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, quiet_ram, opened, progress, due = 0;",
-    "    reg [8*512-1:0] input_file, golden_file, mask_file, replay_file, replay_mask_file, params_file, wave_file, probe_file, trace_file;",
+    "    integer seed, stall, stall_source, stall_mask, stall_sink, stall_memory, stall_host, latency, rate, fault, beats, mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, quiet_ram, opened, progress, due = 0;",
+    "    reg [8*512-1:0] input_file, golden_file, mask_file, params_file, wave_file, probe_file, trace_file;",
     "",
     "    // ---- the core and what it talks to",
     "    reg  [11:0] awaddr = 0, araddr = 0;",
@@ -51768,9 +51940,13 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "    wire mask_tvalid, mask_tready, mask_tlast, in_done, mask_done, done;",
     "    wire [31:0] in_sent, mask_sent, seen, errors, error_index, frames, ram_beats;",
     "    wire [IO:0] error_expected, error_got;",
+    "@REPLAY@    integer replay_beats;",
+    "@REPLAY@    reg [8*512-1:0] replay_file;",
     "@REPLAY@    wire [REPLAY_IO-1:0] replay_tdata;",
     "@REPLAY@    wire replay_tvalid, replay_tready, replay_tlast, replay_done;",
     "@REPLAY@    wire [31:0] replay_sent, breaches_replay;",
+    "@REPLAY_MASK@    integer replay_mask_beats;",
+    "@REPLAY_MASK@    reg [8*512-1:0] replay_mask_file;",
     "@REPLAY_MASK@    wire [7:0] replay_mask_tdata;",
     "@REPLAY_MASK@    wire replay_mask_tvalid, replay_mask_tready, replay_mask_tlast, replay_mask_done;",
     "@REPLAY_MASK@    wire [31:0] replay_mask_sent, breaches_replay_mask;",
@@ -51869,10 +52045,10 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "        if (!$value$plusargs(\"beats=%d\", beats)) beats = DEFAULT_BEATS;",
     "        if (!$value$plusargs(\"mask_beats=%d\", mask_beats)) mask_beats = DEFAULT_MASK_BEATS;",
     "        if (MASKED == 0) mask_beats = 0;",
-    "        if (!$value$plusargs(\"replay_beats=%d\", replay_beats)) replay_beats = DEFAULT_REPLAY_BEATS;",
-    "        if (!$value$plusargs(\"replay_mask_beats=%d\", replay_mask_beats)) replay_mask_beats = DEFAULT_REPLAY_MASK_BEATS;",
-    "        if (!$value$plusargs(\"replay=%s\", replay_file)) replay_file = \"tb/replay.hex\";",
-    "        if (!$value$plusargs(\"replay_mask=%s\", replay_mask_file)) replay_mask_file = \"tb/replay_mask.hex\";",
+    "@REPLAY@        if (!$value$plusargs(\"replay_beats=%d\", replay_beats)) replay_beats = DEFAULT_REPLAY_BEATS;",
+    "@REPLAY_MASK@        if (!$value$plusargs(\"replay_mask_beats=%d\", replay_mask_beats)) replay_mask_beats = DEFAULT_REPLAY_MASK_BEATS;",
+    "@REPLAY@        if (!$value$plusargs(\"replay=%s\", replay_file)) replay_file = \"tb/replay.hex\";",
+    "@REPLAY_MASK@        if (!$value$plusargs(\"replay_mask=%s\", replay_mask_file)) replay_mask_file = \"tb/replay_mask.hex\";",
     "        if (!$value$plusargs(\"iterations=%d\", iterations)) iterations = DEFAULT_ITERATIONS;",
     "        if (!$value$plusargs(\"frames_in_flight=%d\", frames_in_flight)) frames_in_flight = DEFAULT_FRAMES;",
     "        if (!$value$plusargs(\"timeout=%d\", timeout)) timeout = DEFAULT_TIMEOUT;",
@@ -52735,12 +52911,13 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
     if (i == e->c->replay) mlo_emit_replay_door(e, el);
     mlo_printf(&e->t, "    %s #(", u->module);
     for (int k = 0; k < u->n_param; k++)
-        mlo_printf(&e->t, ".%s(%lld), ", u->param[k].name, (long long)u->param[k].value);
-    mlo_line(e,
-        ".AXI_WIDTH(%d), .RESIDENT(%lld)) u_%s (\n        .clk(clk), .rst(core_rst), "
-        ".params_last(p_tlast), .stat(stat[%d:%d]),",
-        e->c->axi_bits, (long long)(mlo_is_resident(el) ? e->c->scan.iterations : 0), el->name,
-        3 * *number + 2, 3 * *number);
+        mlo_printf(
+            &e->t, "%s.%s(%lld)", k ? ", " : "", u->param[k].name, (long long)u->param[k].value);
+    if (u->n_memory)
+        mlo_printf(&e->t, ", .AXI_WIDTH(%d), .RESIDENT(%lld)", e->c->axi_bits,
+            (long long)(mlo_is_resident(el) ? e->c->scan.iterations : 0));
+    mlo_line(e, ") u_%s (\n        .clk(clk), .rst(core_rst), %s.stat(stat[%d:%d]),", el->name,
+        u->n_memory ? ".params_last(p_tlast), " : "", 3 * *number + 2, 3 * *number);
     if (i == e->c->replay) {
         mlo_line(e, "        .iterations(iterations),");
         mlo_emit_bus(e, "s_axis", mlo_format(e->m, "%s_in", el->name), ",");
@@ -57278,14 +57455,14 @@ void mlo_digest(const void *bytes, size_t n, char hex[65]) {
 static int mlo_may_load(mlo *m) {
     if (m->error.code) return mlo_failed(m);
     m->stage = "read";
+    if (m->model)
+        return mlo_fail_at(
+            m, MLO_E_USAGE, NULL, "the handle already holds a model; open another for another");
     for (int i = 0; i < MLO_N_KERNELS; i++)
         MLO_TRY(mlo_ops_add(m, &mlo_kernels[i]->op, 1, sizeof *mlo_kernels[i]));
     MLO_TRY(mlo_ops_add(m, &mlo_dialects[0].op, MLO_N_DIALECTS, sizeof mlo_dialects[0]));
     MLO_TRY(mlo_ops_add(m, &mlo_fused_ops[0].op, MLO_N_FUSED, sizeof mlo_fused_ops[0]));
-    MLO_TRY(mlo_ops_add(m, &mlo_qonnx_ops[0], MLO_N_QONNX, sizeof mlo_qonnx_ops[0]));
-    return m->model ? mlo_fail_at(m, MLO_E_USAGE, NULL,
-                          "the handle already holds a model; open another for another")
-                    : 0;
+    return mlo_ops_add(m, &mlo_qonnx_ops[0], MLO_N_QONNX, sizeof mlo_qonnx_ops[0]);
 }
 
 int mlo_load(mlo *m, const char *path) {

@@ -211,7 +211,7 @@ static int mlo_terms_ints(
 /* What a part of a stack is without its first axis: x of Unsqueeze(x, 0), or of Reshape(scalar x,
  * [1]). NULL: neither. */
 static const char *mlo_terms_part(mlo_terms *t, mlo_terms_env *env, const char *name) {
-    mlo_terms_env *home;
+    mlo_terms_env *home = env;
     int64_t axis[2];
     mlo_value *v = mlo_terms_value(env, name, &home);
     mlo_node *n = v ? v->producer : NULL;
