@@ -61,7 +61,7 @@ QUICK = {
     "test_fuzz": "seeds damaged",
     "test_gate": "products given attention options outliers refusals",
     "test_hardware": "identical",
-    "test_library": "header layers amalgamation object options json_is_onnx places lint",
+    "test_library": "header layers amalgamation options json_is_onnx lint",
     "test_memory": "sizes errors",
     "test_moved": "drawn near",
     "test_nested": "",
@@ -82,8 +82,8 @@ QUICK = {
 }
 
 # scripts that calibrate, evaluate whole models or wait for simulators: the sanitizers' turn at each of them comes every TURN days
-PLAIN = """test_attention test_bias test_bits test_causal test_conv test_device test_families test_fixed test_fold_default test_gate test_given test_hardware
-    test_interval test_memory test_predict test_report test_rotary test_search test_show test_stalls test_stories""".split()
+PLAIN = """test_attention test_bias test_bits test_causal test_conv test_cross test_device test_families test_fixed test_fold_default test_gate test_given test_hardware
+    test_interval test_memory test_moved test_predict test_report test_rotary test_search test_show test_stalls test_stories""".split()
 TURN = 6
 
 
