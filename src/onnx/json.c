@@ -38,7 +38,7 @@ static void mlo_print_number(char *to, double v, int single) {
     for (const char *p = to; *p; p++) {
         if ((*p >= '0' && *p <= '9') || *p == '-' || *p == '+' || *p == 'e')
             *out++ = *p;
-        else if (out[-1] != '.')
+        else if (out == to || out[-1] != '.')
             *out++ = '.';
     }
     *out = 0;
