@@ -33330,6 +33330,11 @@ static int mlo_core_is_side(const mlo_core *c, const char *name) {
     return from != MLO_OUTSIDE && c->element[from].side;
 }
 
+/* Of frames in flight beside the memory: of a core that comes so, of an option or a folding. */
+static const char mlo_one_frame[] =
+    "%d frames in flight beside an encoder's output, of which hardware keeps one frame; leave "
+    "--frames-in-flight out";
+
 /* Whose tokens an element handles, and those of a mask that is a stream. */
 static int mlo_core_side(mlo *m, mlo_core *c, mlo_element *e) {
     const mlo_node *n = e->node;
@@ -33575,10 +33580,7 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
     mask = mlo_value_of(c->scan.outer, mlo_intern(m, mlo_memory_mask));
     c->replay_masked = mask && !mask->tensor;
     if (c->replay >= 0 && c->frames > 1)
-        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
-            "%d frames in flight beside an encoder's output, of which hardware keeps one frame; "
-            "leave --frames-in-flight out",
-            c->frames);
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_frame, c->frames);
     mlo_core_feedback(c);
     if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, mlo_key_frames))
         mlo_core_fifos(c);
@@ -34089,14 +34091,16 @@ static int64_t mlo_total(const mlo_schedule *s, int i) {
 /* Where an element's token n stands. */
 static mlo_place mlo_place_of(const mlo_schedule *s, int i, int64_t n) {
     mlo_place p;
-    const int64_t tokens = mlo_is_side(s, i) ? s->c->element[i].site.chunk : s->c->chunk;
-    const int64_t own = n / tokens * s->c->chunk;
-    p.job = mlo_job_of(s, mlo_is_side(s, i) ? own : n);
-    const int64_t rest = (mlo_is_side(s, i) ? own : n) - p.job->begin;
+    const int side = mlo_is_side(s, i);
+    const int64_t tokens = side ? s->c->element[i].site.chunk : s->c->chunk;
+    /* of the memory's tokens: the first of the loop's own that go with them */
+    const int64_t own = side ? n / tokens * s->c->chunk : n;
+    p.job = mlo_job_of(s, own);
+    const int64_t rest = own - p.job->begin;
     const int64_t pass = rest / p.job->tokens;
     p.iteration = pass / p.job->frames;
     p.frame = pass % p.job->frames;
-    p.at = mlo_is_side(s, i) ? n % tokens : rest % p.job->tokens;
+    p.at = side ? n % tokens : rest % p.job->tokens;
     p.pass = p.job->pass + pass;
     p.load = p.job->load + p.iteration;
     p.first = p.job->loads ? !p.frame && !p.at : !n;
@@ -38397,10 +38401,7 @@ static int mlo_fold_replay(mlo *m, mlo_core *c, mlo_wish *w) {
     if (c->replay < 0) return 0;
     w->any_frames = 0;
     if (c->frames > 1)
-        return mlo_fail_at(m, MLO_E_UNSUPPORTED, "frames-in-flight",
-            "%d frames in flight beside an encoder's output, of which hardware keeps one frame; "
-            "leave --frames-in-flight out",
-            c->frames);
+        return mlo_fail_at(m, MLO_E_UNSUPPORTED, "frames-in-flight", mlo_one_frame, c->frames);
     return 0;
 }
 

@@ -306,6 +306,11 @@ static int mlo_core_is_side(const mlo_core *c, const char *name) {
     return from != MLO_OUTSIDE && c->element[from].side;
 }
 
+/* Of frames in flight beside the memory: of a core that comes so, of an option or a folding. */
+static const char mlo_one_frame[] =
+    "%d frames in flight beside an encoder's output, of which hardware keeps one frame; leave "
+    "--frames-in-flight out";
+
 /* Whose tokens an element handles, and those of a mask that is a stream. */
 static int mlo_core_side(mlo *m, mlo_core *c, mlo_element *e) {
     const mlo_node *n = e->node;
@@ -551,10 +556,7 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
     mask = mlo_value_of(c->scan.outer, mlo_intern(m, mlo_memory_mask));
     c->replay_masked = mask && !mask->tensor;
     if (c->replay >= 0 && c->frames > 1)
-        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
-            "%d frames in flight beside an encoder's output, of which hardware keeps one frame; "
-            "leave --frames-in-flight out",
-            c->frames);
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_frame, c->frames);
     mlo_core_feedback(c);
     if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, mlo_key_frames))
         mlo_core_fifos(c);

@@ -335,14 +335,16 @@ static int64_t mlo_total(const mlo_schedule *s, int i) {
 /* Where an element's token n stands. */
 static mlo_place mlo_place_of(const mlo_schedule *s, int i, int64_t n) {
     mlo_place p;
-    const int64_t tokens = mlo_is_side(s, i) ? s->c->element[i].site.chunk : s->c->chunk;
-    const int64_t own = n / tokens * s->c->chunk;
-    p.job = mlo_job_of(s, mlo_is_side(s, i) ? own : n);
-    const int64_t rest = (mlo_is_side(s, i) ? own : n) - p.job->begin;
+    const int side = mlo_is_side(s, i);
+    const int64_t tokens = side ? s->c->element[i].site.chunk : s->c->chunk;
+    /* of the memory's tokens: the first of the loop's own that go with them */
+    const int64_t own = side ? n / tokens * s->c->chunk : n;
+    p.job = mlo_job_of(s, own);
+    const int64_t rest = own - p.job->begin;
     const int64_t pass = rest / p.job->tokens;
     p.iteration = pass / p.job->frames;
     p.frame = pass % p.job->frames;
-    p.at = mlo_is_side(s, i) ? n % tokens : rest % p.job->tokens;
+    p.at = side ? n % tokens : rest % p.job->tokens;
     p.pass = p.job->pass + pass;
     p.load = p.job->load + p.iteration;
     p.first = p.job->loads ? !p.frame && !p.at : !n;

@@ -539,10 +539,7 @@ static int mlo_fold_replay(mlo *m, mlo_core *c, mlo_wish *w) {
     if (c->replay < 0) return 0;
     w->any_frames = 0;
     if (c->frames > 1)
-        return mlo_fail_at(m, MLO_E_UNSUPPORTED, "frames-in-flight",
-            "%d frames in flight beside an encoder's output, of which hardware keeps one frame; "
-            "leave --frames-in-flight out",
-            c->frames);
+        return mlo_fail_at(m, MLO_E_UNSUPPORTED, "frames-in-flight", mlo_one_frame, c->frames);
     return 0;
 }
 
