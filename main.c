@@ -118,6 +118,7 @@ static long cli_number(cli *c, const char *name, long otherwise, long low, long 
 #include "cli/model.c" /* the stage verbs, run, check, show */
 #include "cli/build.c" /* emit, compile: the directory and the summary */
 #include "cli/bench.c" /* what is simulated: the directory, frames, golden words */
+#include "cli/jobs.c" /* sim --jobs: parts of sequences */
 #include "cli/probe.c" /* sim --probe */
 #include "cli/trace.c" /* sim --trace */
 #include "cli/wait.c" /* why a simulation stands still */

@@ -43,6 +43,16 @@ typedef struct {
     int64_t tokens;
 } cli_frame;
 
+enum { CLI_FRAMES_MOST = 256 };
+
+/* A part of a sequence, as it comes into a core with caches. */
+typedef struct {
+    int64_t frame; /* the sequence, of those there are */
+    int64_t slot; /* where the core keeps it */
+    int64_t start; /* tokens of it in front of this part */
+    int64_t tokens;
+} cli_job;
+
 /* What a simulation should take, as far as can be said before. */
 typedef struct {
     double compile; /* seconds */
@@ -91,6 +101,9 @@ typedef struct {
 
     cli_frame *frame;
     int64_t n; /* frames to play */
+    int64_t slots; /* sequences that the core keeps; 0: it takes whole frames */
+    cli_job *job;
+    int64_t n_job; /* 0: whole frames */
     int own_inputs; /* 1: the bench's own words, as they lie in tb/ */
 
     mlo *pre;
@@ -263,6 +276,7 @@ static int cli_sim_manifest(cli_bench *b) {
     b->channels = (int64_t)cli_json_number(m, "channels");
     b->group = (int64_t)cli_json_number(m, "frames_in_flight");
     b->bench_frames = (int64_t)cli_json_number(m, "bench_frames");
+    b->slots = (int64_t)cli_json_number(m, "slots");
     b->axi_bits = (int)cli_json_number(m, "axi_bits");
     b->unrolled = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(m, "unrolled"));
     b->lanes = (int)cli_json_number(stream, "lanes");
@@ -274,7 +288,7 @@ static int cli_sim_manifest(cli_bench *b) {
     if (!cJSON_IsObject(m) || b->iterations < 1 || b->tokens < 1 || b->tokens > 1 << 24
         || b->lanes < 1 || b->channels < b->lanes || b->channels > 1 << 24 || b->channels % b->lanes
         || b->bits < 1 || b->bits > 32 || b->group < 1 || b->bench_frames < 1
-        || b->bench_frames > 256 || b->axi_bits < 8 || b->n_kernel < 1 || b->n_kernel > 256)
+        || b->bench_frames > CLI_FRAMES_MOST || b->slots < 0 || b->slots > 255 || b->axi_bits < 8 || b->n_kernel < 1 || b->n_kernel > 256)
         return cli_fail(c, MLO_E_FORMAT, path, "is not what mlo %s writes", MLO_VERSION);
     if (!(b->kernel = (cli_kernel *)calloc((size_t)b->n_kernel, sizeof *b->kernel)))
         return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
@@ -501,7 +515,8 @@ static int cli_sim_given(cli_bench *b, const cli_npz *z) {
 
 /* The bench's frames, and drawn ones beyond them. */
 static int cli_sim_own(cli_bench *b) {
-    int64_t own = b->n < b->bench_frames ? b->n : b->bench_frames;
+    /* (tb/ has parts of a sequence, not all of it) */
+    int64_t own = b->slots ? 0 : b->n < b->bench_frames ? b->n : b->bench_frames;
     for (int64_t f = 0; f < own; f++)
         if (!(b->frame[f].in = cli_sim_arrays(b, 4))) return cli_failed(b->c);
     for (size_t k = 0, at = 0; k < 4; k++) {
@@ -548,6 +563,9 @@ static int cli_sim_cut(cli_bench *b) {
     return 0;
 }
 
+static int cli_jobs_list(cli_bench *b);
+static int64_t cli_jobs_frames(const cli_bench *b);
+
 static int cli_sim_frames(cli_bench *b) {
     cli *c = b->c;
     cli_npz given;
@@ -575,8 +593,10 @@ static int cli_sim_frames(cli_bench *b) {
         held = 1;
         for (const char *p = list; *p; p++) held += *p == ',';
     }
-    b->n = cli_number(c, "frames", (long)(held > 256 ? 256 : held), 1, 256);
-    b->own_inputs = !inputs && !list && b->n == b->bench_frames;
+    if (cli_jobs_list(b)) return cli_failed(c);
+    b->n = b->n_job ? cli_jobs_frames(b)
+                    : cli_number(c, "frames", (long)(held > CLI_FRAMES_MOST ? CLI_FRAMES_MOST : held), 1, CLI_FRAMES_MOST);
+    b->own_inputs = !inputs && !list && !cli_value(c, "jobs") && b->n == b->bench_frames;
     if (!cli_failed(c) && !(b->frame = (cli_frame *)calloc((size_t)b->n, sizeof *b->frame)))
         cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
     if (!cli_failed(c)) {

@@ -145,16 +145,28 @@ static void cli_tell_loops(const cli_reports *r) {
 }
 
 static void cli_tell_predicted(const cJSON *manifest) {
+    const cJSON *jobs = cJSON_GetObjectItemCaseSensitive(manifest, "jobs");
+    const double n = jobs ? cJSON_GetArraySize(jobs) : cli_json_number(manifest, "bench_frames");
     char most[40];
-    fprintf(stderr, "  predicted   %s cycles for the bench's %.0f frame%s",
-        cli_grouped(cli_json_number(manifest, "predicted_cycles"), most),
-        cli_json_number(manifest, "bench_frames"),
-        cli_json_number(manifest, "bench_frames") > 1 ? "s" : "");
-    fprintf(stderr, "; %.0f frames a second at 200 MHz\n",
+    fprintf(stderr, "  predicted   %s cycles for the bench's %.0f %s%s",
+        cli_grouped(cli_json_number(manifest, "predicted_cycles"), most), n, jobs ? "job" : "frame", n > 1 ? "s" : "");
+    fprintf(stderr, "; %.0f %s a second at 200 MHz\n",
         200e6
             / (cli_json_number(manifest, "predicted_interval") > 0
                     ? cli_json_number(manifest, "predicted_interval")
-                    : 1));
+                    : 1),
+        jobs ? "whole contexts" : "frames");
+}
+
+/* What a core with caches keeps, and how fast a token follows another. */
+static void cli_tell_context(const cJSON *manifest) {
+    const cJSON *step = cJSON_GetObjectItemCaseSensitive(manifest, "predicted_step");
+    const double slots = cli_json_number(manifest, "slots"), last = cli_json_number(step, "last");
+    char a[40], b[40];
+    fprintf(stderr, "  context     %.0f tokens of %.0f channels, of %.0f sequence%s: keys and values stay on chip\n",
+        cli_json_number(manifest, "tokens"), cli_json_number(manifest, "channels"), slots, slots > 1 ? "s" : "");
+    fprintf(stderr, "  a token     %s cycles at the first position, %s at the last; %.0f a second at 200 MHz there\n",
+        cli_grouped(cli_json_number(step, "first"), a), cli_grouped(last, b), 200e6 / (last > 0 ? last : 1));
 }
 
 static void cli_tell_kernels(const cJSON *manifest) {
@@ -172,9 +184,12 @@ static void cli_tell_kernels(const cJSON *manifest) {
     }
     fprintf(stderr, "  %-15s %-11s %4s  %4s  %11.0f  %12.0f\n\n", "", "", "", "",
         cli_json_number(manifest, "multipliers"), busiest);
-    fprintf(stderr, "  frames      %.0f tokens of %.0f channels; %.0f in flight\n",
-        cli_json_number(manifest, "tokens"), cli_json_number(manifest, "channels"),
-        cli_json_number(manifest, "frames_in_flight"));
+    if (cJSON_HasObjectItem(manifest, "slots"))
+        cli_tell_context(manifest);
+    else
+        fprintf(stderr, "  frames      %.0f tokens of %.0f channels; %.0f in flight\n",
+            cli_json_number(manifest, "tokens"), cli_json_number(manifest, "channels"),
+            cli_json_number(manifest, "frames_in_flight"));
     if (cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(manifest, "predicted_cycles")))
         cli_tell_predicted(manifest);
     const cJSON *blocks = cJSON_GetObjectItemCaseSensitive(manifest, "row_blocks");
@@ -208,14 +223,14 @@ static int cli_build_json(
     cli *c, const cli_reports *r, const cJSON *manifest, const cli_error *errors, size_t n) {
     static const char *const keys[] = { "iterations", "tokens", "channels", "frames_in_flight",
         "multipliers", "interval_per_token", "predicted_cycles", "predicted_interval",
-        "iteration_bytes", "kernels" };
+        "iteration_bytes", "kernels", "context", "slots", "predicted_step" };
     cJSON *all = cJSON_CreateObject(), *roll = r->roll ? cJSON_Parse(r->roll) : NULL, *list;
     cJSON_AddStringToObject(all, "directory", cli_value(c, "o"));
     if (roll)
         cJSON_AddItemToObject(all, "loops", cJSON_DetachItemFromObjectCaseSensitive(roll, "loops"));
     cJSON_Delete(roll);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        cJSON_AddItemToObject(
+        if (cJSON_HasObjectItem(manifest, keys[i])) cJSON_AddItemToObject(
             all, keys[i], cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(manifest, keys[i]), 1));
     list = n ? cJSON_AddArrayToObject(all, "error") : NULL;
     for (size_t i = 0; i < n; i++) {

@@ -371,7 +371,8 @@ static int cli_sim_run(cli_bench *b) {
         return cli_failed(c);
     if ((probing || !b->own_inputs) && cli_sim_golden(b, probing ? cli_golden_see : NULL, &g))
         return cli_failed(c);
-    if (!b->own_inputs && cli_sim_write(b)) return cli_failed(c);
+    if (cli_jobs_cut(b)) return cli_failed(c);
+    if (!b->own_inputs && (cli_sim_write(b) || (b->n_job && cli_jobs_write(b)))) return cli_failed(c);
     if (b->image_from_bin && cli_sim_image(b)) return cli_failed(c);
     if (cli_sim_expect(b) || cli_sim_simulate(b)
         || (probing && cli_sim_probe(b, &g, probe, sizeof probe)))

@@ -19,9 +19,10 @@ static int64_t cli_sim_tokens(const cli_bench *b) {
 /* What was to be expected, with the memory that was simulated: mlo_report's "cycles". */
 static cJSON *cli_report_predicted(const cli_bench *b) {
     const char *latency = cli_value(b->c, "axi-latency"), *bandwidth = cli_value(b->c, "bandwidth");
-    char frames[32];
+    char frames[32], jobs[70 * CLI_FRAMES_MOST];
     snprintf(frames, sizeof frames, "%lld", (long long)b->n);
-    if (mlo_set(b->core, "frames", frames) || (latency && mlo_set(b->core, "axi-latency", latency))
+    cli_jobs_text(b, jobs, sizeof jobs);
+    if (mlo_set(b->core, "frames", frames) || (*jobs && mlo_set(b->core, "jobs", jobs)) || (latency && mlo_set(b->core, "axi-latency", latency))
         || (bandwidth && mlo_set(b->core, "bandwidth", bandwidth)))
         return NULL;
     const char *text = mlo_report(b->core, "cycles");
@@ -55,7 +56,8 @@ static double cli_sim_delivered(const cli_bench *b, const cJSON *p) {
 /* How long the run will be, in cycles, until the next iteration is loaded, too; about, where
  * nothing is predicted: stalls, short frames, unrolled. */
 static int cli_sim_expect(cli_bench *b) {
-    const double share = (double)cli_sim_tokens(b) / ((double)b->n * (double)b->tokens);
+    /* (jobs are predicted as they are) */
+    const double share = b->n_job ? 1 : (double)cli_sim_tokens(b) / ((double)b->n * (double)b->tokens);
     const double awake = (double)(100 - cli_number(b->c, "stall", 0, 0, 99)) / 100;
     double cycles = cli_json_number(b->manifest, "interval_per_token") * (double)(b->n * b->tokens);
     if (!b->unrolled) {
@@ -284,6 +286,7 @@ static int cli_sim_arguments(cli_bench *b, cli_command *x) {
         cli_word(x, "+replay_beats=%lld", (long long)(b->n * b->stream[2].beats));
     if (b->stream[3].name)
         cli_word(x, "+replay_mask_beats=%lld", (long long)(b->n * b->stream[3].beats));
+    if (b->n_job) cli_word(x, "+jobs=%lld", (long long)b->n_job);
     cli_word(x, "+iterations=%lld", (long long)b->iterations);
     cli_word(x, "+frames_in_flight=%lld", (long long)b->group);
     cli_word(x, "+timeout=%lld", (long long)(cli_sim_patience(b) * (stall ? 4 : 1)));
@@ -298,6 +301,7 @@ static int cli_sim_arguments(cli_bench *b, cli_command *x) {
     if (!b->own_inputs) {
         cli_word(x, "+input=sim/input.hex");
         cli_word(x, "+golden=sim/golden.hex");
+        if (b->n_job) cli_word(x, "+orders=sim/jobs.hex");
         if (b->masked) cli_word(x, "+mask=sim/mask.hex");
         if (b->stream[2].name) cli_word(x, "+replay=sim/replay.hex");
         if (b->stream[3].name) cli_word(x, "+replay_mask=sim/replay_mask.hex");

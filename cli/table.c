@@ -148,6 +148,8 @@ static const cli_flag cli_flags[] = {
     { "save-folding", "FILE.json", V_FROM_FOLD, 0, NULL, "write the folding that was chosen" },
     { "frames-in-flight", "G", V_FROM_FOLD, 1, NULL,
         "frames that share a layer's parameters; auto: 1 to 8, as a target or budgets need" },
+    { "slots", "N", V_FROM_FOLD, 1, NULL,
+        "with --context: sequences whose keys and values stay on chip, side by side; default 1" },
     { "axi-width", "BITS", V_FROM_FOLD, 1, NULL, "of the parameter bus; default 128" },
     { "bandwidth", "BYTES", V_FROM_FOLD, 1, NULL,
         "bytes per cycle that memory gives, e.g. 12.8; alone: the cheapest folding that is as fast "
@@ -180,6 +182,8 @@ static const cli_flag cli_flags[] = {
         "and Verilator less" },
     { "frames", "F", V_SIM, 0, NULL, "frames to play; those beyond the bench's own are drawn" },
     { "frame-tokens", "N,N,..", V_SIM, 0, NULL, "cut frames to so many tokens, in turn" },
+    { "jobs", "START+TOKENS,..", V_SIM, 0, NULL,
+        "of a core with caches: what comes, part by part; 1:0+16 is of slot 1, 2@0+16 of frame 2 of --inputs" },
     { "seed", "N", V_SIM, 0, NULL, "of stalls; default 1" },
     { "stall", "PERCENT", V_SIM, 0, NULL, "of the cycles in which each stream rests" },
     { "axi-latency", "CYCLES", V_SIM, 0, NULL,
@@ -206,6 +210,8 @@ static const cli_flag cli_flags[] = {
     { "sim", "FILE.json", V_SHOW, 0, NULL,
         "what `mlo sim` printed of this core (with --trace, all of it): measured beside "
         "predicted" },
+    { "position", "P", V_SHOW, 1, NULL,
+        "of a core with caches: predict a token there, one at a time; default: the last" },
     { "man", NULL, V_HELP, 0, NULL, "the manual page, as roff" },
     { "completion", "bash", V_HELP, 0, NULL, "a completion script" },
 };

@@ -212,15 +212,35 @@ static void mlo_scope_report(mlo *m, mlo_text *t) {
     mlo_puts(t, "]}\n");
 }
 
+/* Option "jobs": SLOT:START+TOKENS, with commas between them, of a core with caches. */
+static int mlo_orders(mlo *m, mlo_core *c) {
+    const char *text = mlo_opt(m, "jobs");
+    if (!text || !c->slots) return 0;
+    mlo_ordered *list = MLO_NEW_N(m, mlo_ordered, strlen(text) / 2 + 1);
+    for (const char *p = text; list && *p; p += *p == ',') {
+        long long slot, start, tokens;
+        int n = 0;
+        if (sscanf(p, "%lld:%lld+%lld%n", &slot, &start, &tokens, &n) != 3 || (p[n] && p[n] != ',') || slot < 0
+            || slot >= c->slots || start < 0 || tokens < 1 || tokens > c->chunk - start)
+            return mlo_fail_at(m, MLO_E_USAGE, NULL,
+                "jobs '%.40s' do not begin with SLOT:START+TOKENS, a slot below %lld and at most %lld positions", p,
+                (long long)c->slots, (long long)c->chunk);
+        const mlo_ordered one = { slot, start, tokens };
+        list[c->n_order++] = one;
+        p += n;
+    }
+    c->order = list;
+    return mlo_failed(m);
+}
+
 /* A run of option "frames" frames as it is predicted: when, and what kernels wait for. */
 static int mlo_cycles_report(mlo *m, mlo_text *t) {
     mlo_prediction p;
     int kernels = 0;
     mlo_core *c = MLO_NEW(m, mlo_core);
-    if (!c || mlo_infer(m) || mlo_core_build(m, c)
-        || mlo_predict_peaks(
-            m, c, mlo_opt_int(m, "frames", c->frames, 1, 1 << 20), MLO_FOLLOWED_ALL, &p))
-        return mlo_failed(m);
+    if (!c || mlo_infer(m) || mlo_core_build(m, c) || mlo_orders(m, c)) return mlo_failed(m);
+    const int64_t frames = c->order ? c->n_order : mlo_opt_int(m, "frames", c->frames, 1, 1 << 20);
+    if (mlo_predict_peaks(m, c, frames, MLO_FOLLOWED_ALL, &p)) return mlo_failed(m);
     mlo_printf(t, "{\"cycles\":%lld,\"interval\":%lld,\"kernels\":[", (long long)p.cycles,
         (long long)p.interval);
     for (int i = 0; i < c->n_element; i++)

@@ -111,9 +111,9 @@ judged = {}                                     # digest of core and words -> wh
 def misjudged(path, flags):
     """'' or where the words that `mlo sim` held a core to are not ONNX Runtime's, of host/core.onnx. (Frames shorter than the core's it cannot run.)"""
     m, given = json.loads(t.read(os.path.join(path, "manifest.json"))), dict(zip(flags, flags[1:]))
-    own = not given.keys() & {"--inputs", "--frame-tokens"} and int(given.get("--frames", m["bench_frames"])) == m["bench_frames"]
+    own = not given.keys() & {"--inputs", "--frame-tokens", "--jobs", "--generate"} and int(given.get("--frames", m["bench_frames"])) == m["bench_frames"]
     again = m.get("replay", {})
-    names = ["input.hex", "golden.hex"] + ["mask.hex"] * m["stream"]["masked"] + ["replay.hex"] * bool(again) + ["replay_mask.hex"] * again.get("masked", False)
+    names = ["input.hex", "golden.hex"] + ["mask.hex"] * m["stream"]["masked"] + ["replay.hex"] * bool(again) + ["replay_mask.hex"] * again.get("masked", False) + ["jobs.hex"] * ("slots" in m)
     files = [os.path.join("tb" if own else "sim", name) for name in names]
     key = hashlib.sha256(b"".join(t.read(os.path.join(path, f)) for f in ["host/core.onnx", *files])).hexdigest()
     if key not in judged: judged[key] = differing(path, m, files)
@@ -131,6 +131,7 @@ def differing(path, m, files):
     core = session(os.path.join(path, "host/core.onnx"))
     form = {i.name: (i.shape, np.int16 if "16" in i.type else np.bool_ if "bool" in i.type else np.int8) for i in core.get_inputs()}
     if not x or len(x) != len(y) or len(x) != len(masks): return "%d frames go in, with %d masks, and %d come out" % (len(x), len(masks), len(y))
+    if "slots" in m: return parted(path, m, core, form, found["jobs.hex"], x, masks, y)
     for k, (a, b, mask) in enumerate(zip(x, y, masks)):
         shape, dtype = form[m["input"]["name"]]
         if a.size != np.prod(shape): continue
@@ -139,6 +140,28 @@ def differing(path, m, files):
         feed.update({n: v[k].reshape(form[n][0]).astype(form[n][1]) for n, v in more.items()})
         want = core.run([m["output"]["name"]], feed)[0].ravel()
         if not np.array_equal(want, b): return "frame %d: %d of the words that mlo compares with are not ONNX Runtime's" % (k, (want != b).sum() if want.size == b.size else want.size)
+    return ""
+
+
+def jobs(path, file):
+    """{slot, start, tokens} of each job of a file, as registers take them."""
+    return [(v >> 40, v >> 16 & 0xFFFFFF, v & 0xFFFF) for v in (int(line, 16) for line in t.read(os.path.join(path, file)).split())]
+
+
+def parted(path, m, core, form, file, x, masks, y):
+    """'' or the job whose words are not rows of ONNX Runtime's whole frame: of what its slot holds by then, and anything behind it."""
+    shape, dtype = form[m["input"]["name"]]
+    order, slots = jobs(path, file), {}
+    if len(order) != len(x): return "%d jobs, and words of %d" % (len(order), len(x))
+    for k, ((slot, start, tokens), a, mask, b) in enumerate(zip(order, x, masks, y)):
+        held, keys = slots.setdefault(slot, (np.full((m["tokens"], m["channels"]), 3, np.int64), np.ones(m["tokens"], bool)))
+        if a.size != tokens * m["channels"]: return "job %d has %d words for %d tokens" % (k, a.size, tokens)
+        held[start:start + tokens] = a.reshape(tokens, -1)
+        if mask is not None: keys[start:start + tokens] = mask != 0
+        feed = {m["input"]["name"]: held.reshape(shape).astype(dtype)}
+        if mask is not None: feed["mlo_mask"] = keys.reshape(form["mlo_mask"][0])
+        want = core.run([m["output"]["name"]], feed)[0].reshape(m["tokens"], -1)[start:start + tokens].ravel()
+        if not np.array_equal(want, b): return "job %d (slot %d, %d + %d): %d of the words that mlo compares with are not ONNX Runtime's" % (k, slot, start, tokens, (want != b).sum())
     return ""
 
 
@@ -154,12 +177,14 @@ class Run:
         except ValueError: self.report = {}
         self.manifest = json.loads(t.read(os.path.join(path, "manifest.json")))
         self.wrong = misjudged(path, tuple(map(str, flags))) if self.status == 0 else ""
+        if "slots" in self.manifest: self.jobs = jobs(path, "sim/jobs.hex" if {"--jobs", "--inputs", "--generate"} & set(flags) else "tb/jobs.hex")
 
     def __getattr__(self, key): return self.__dict__["report"].get(key)
 
     def why(self, tokens=None):
         """'' when it passed and every word of so many tokens (default: of full frames) was compared."""
         if self.status or self.report.get("pass") is not True: return "status %d: %s" % (self.status, self.error or self.report)
+        if "slots" in self.manifest: tokens = sum(n for _, _, n in self.jobs)
         words = (tokens or self.frames * self.manifest["tokens"]) * self.manifest["channels"]
         if self.words != words: return "%s words compared, not %d" % (self.words, words)
         if self.wrong: return self.wrong

@@ -12,6 +12,10 @@ module mlo_core (
     input  wire [63:0]  base,                   // where they lie
     input  wire [15:0]  iterations,
     input  wire [7:0]   frames,                 // in flight
+@JOBS@    // from mlo_job: a pulse before a job's first beat; the position of its first token; the first bank of its sequence
+@JOBS@    input  wire         job_begin,
+@JOBS@    input  wire [15:0]  job_start,
+@JOBS@    input  wire [15:0]  job_bank,
     // to registers
     output wire [@READERS_MSB@:0]  param_beat,              // of each reader: it dealt out a beat
     output wire         bus_error,

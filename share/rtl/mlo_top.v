@@ -78,8 +78,12 @@ module mlo_top (
     wire [15:0] iterations;
     wire [7:0]  frames;
     wire [@STAT_MSB@:0] stat;                       // of each kernel {blocked, starved, busy}
+@JOBS@    wire         job_push, job_begin, job_refused, job_mismatch;
+@JOBS@    wire [7:0]   job_slot, job_room;
+@JOBS@    wire [23:0]  job_first;
+@JOBS@    wire [15:0]  job_tokens, job_start, job_bank;
     mlo_regs #(
-        .KERNELS(@KERNELS@), .ITERATIONS(1), .DEEPEST(@DEEPEST@), .FRAMES(@FRAMES@), .READERS(@READERS@), .VERSION(32'h0001_0000)
+        .KERNELS(@KERNELS@), .ITERATIONS(1), .DEEPEST(@DEEPEST@), .FRAMES(@FRAMES@), .READERS(@READERS@), .VERSION(32'h0001_0000)@JOB_PARAMETERS@
     ) u_regs (
         .clk(clk), .rst(rst),
         .s_axil_awaddr(s_axil_awaddr), .s_axil_awvalid(s_axil_awvalid), .s_axil_awready(s_axil_awready),
@@ -90,19 +94,45 @@ module mlo_top (
         .s_axil_rdata(s_axil_rdata), .s_axil_rresp(s_axil_rresp),
         .s_axil_rvalid(s_axil_rvalid), .s_axil_rready(s_axil_rready),
         .core_rst(core_rst), .enable(enable), .base(base), .iterations(iterations), .frames(frames),
-        .in_beat(s_axis_tvalid && s_axis_tready), .in_last(s_axis_tlast),
+        .in_beat(@DOOR@_tvalid && @DOOR@_tready), .in_last(@DOOR@_tlast),
+@JOBS@        .job_push(job_push), .job_slot(job_slot), .job_start(job_first), .job_tokens(job_tokens),
+@JOBS@        .job_room(job_room), .job_refused(job_refused), .job_mismatch(job_mismatch),
+@NO_JOBS@        .job_push(), .job_slot(), .job_start(), .job_tokens(),
+@NO_JOBS@        .job_room(8'd0), .job_refused(1'b0), .job_mismatch(1'b0),
         .out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),
         .param_beat(param_beat), .bus_error(bus_error), .stat(stat));
+
+@JOBS@    // ---- jobs: at the door of a core that keeps @SLOTS@ x @CONTEXT@ positions' keys and values; one at a time is inside
+@JOBS@    wire [@IO_MSB@:0] door_tdata;
+@JOBS@    wire        door_tvalid, door_tready, door_tlast;
+@JOBS@    wire [7:0]  door_mask_tdata;
+@JOBS@    wire        door_mask_tvalid, door_mask_tready, door_mask_tlast;
+@JOBS@    mlo_job #(
+@JOBS@        .CONTEXT(@CONTEXT@), .SLOTS(@SLOTS@), .DEEPEST(@DEEPEST@), .BEATS(@TOKEN_BEATS@), .WIDTH(@IO_MSB@ + 1), .MASK(@MASKED@)
+@JOBS@    ) u_job (
+@JOBS@        .clk(clk), .rst(core_rst),
+@JOBS@        .push(job_push), .push_slot(job_slot), .push_start(job_first), .push_tokens(job_tokens), .room(job_room),
+@JOBS@        .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid), .s_axis_tready(s_axis_tready), .s_axis_tlast(s_axis_tlast),
+@JOBS@        .m_axis_tdata(door_tdata), .m_axis_tvalid(door_tvalid), .m_axis_tready(door_tready), .m_axis_tlast(door_tlast),
+@JOB_MASK@        .s1_axis_tdata(s1_axis_tdata), .s1_axis_tvalid(s1_axis_tvalid), .s1_axis_tready(s1_axis_tready), .s1_axis_tlast(s1_axis_tlast),
+@JOB_UNMASKED@        .s1_axis_tdata(8'd0), .s1_axis_tvalid(1'b0), .s1_axis_tready(unused_mask), .s1_axis_tlast(1'b0),
+@JOBS@        .m1_axis_tdata(door_mask_tdata), .m1_axis_tvalid(door_mask_tvalid), .m1_axis_tready(door_mask_tready), .m1_axis_tlast(door_mask_tlast),
+@JOBS@        .out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),
+@JOBS@        .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank), .refused(job_refused), .mismatch(job_mismatch));
+@JOB_UNMASKED@    assign door_mask_tready = 1'b0;
+@JOB_UNMASKED@    wire unused_mask;
+@JOB_UNMASKED@    wire unused_job = &{1'b0, door_mask_tdata, door_mask_tvalid, door_mask_tlast, unused_mask};
 
     // ---- the core
     mlo_core u_core (
         .clk(clk), .rst(rst), .core_rst(core_rst),
         .enable(enable), .base(base), .iterations(iterations), .frames(frames),
         .param_beat(param_beat), .bus_error(bus_error), .stat(stat),
-        .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid),
-        .s_axis_tready(s_axis_tready), .s_axis_tlast(s_axis_tlast),
-@MASK@        .s1_axis_tdata(s1_axis_tdata), .s1_axis_tvalid(s1_axis_tvalid),
-@MASK@        .s1_axis_tready(s1_axis_tready), .s1_axis_tlast(s1_axis_tlast),
+@JOBS@        .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),
+        .s_axis_tdata(@DOOR@_tdata), .s_axis_tvalid(@DOOR@_tvalid),
+        .s_axis_tready(@DOOR@_tready), .s_axis_tlast(@DOOR@_tlast),
+@MASK@        .s1_axis_tdata(@DOOR_MASK@_tdata), .s1_axis_tvalid(@DOOR_MASK@_tvalid),
+@MASK@        .s1_axis_tready(@DOOR_MASK@_tready), .s1_axis_tlast(@DOOR_MASK@_tlast),
 @REPLAY@        .s2_axis_tdata(s2_axis_tdata), .s2_axis_tvalid(s2_axis_tvalid),
 @REPLAY@        .s2_axis_tready(s2_axis_tready), .s2_axis_tlast(s2_axis_tlast),
 @REPLAY_MASK@        .s3_axis_tdata(s3_axis_tdata), .s3_axis_tvalid(s3_axis_tvalid),

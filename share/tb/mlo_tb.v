@@ -8,6 +8,11 @@ module mlo_tb;
 @REPLAY@    localparam REPLAY_IO = @REPLAY_IO@, DEFAULT_REPLAY_BEATS = @REPLAY_BEATS@;
 @REPLAY_MASK@    localparam DEFAULT_REPLAY_MASK_BEATS = @REPLAY_MASK_BEATS@;
     localparam TOKENS = @TOKENS@, TOKEN_BEATS = @TOKEN_BEATS@;   // of the longest frame; of a token
+@JOBS@    localparam DEFAULT_JOBS = @N_JOBS@;
+@JOBS@    parameter JOBS = 4096;             // room for them
+@JOBS@    reg [47:0] order [0:JOBS-1];       // {slot, start, tokens}
+@JOBS@    integer jobs, ordered = 0;
+@JOBS@    reg [8*512-1:0] orders_file;
     reg clk = 0, rst = 1, go = 0;
     always #5 clk = !clk;
     reg [31:0] cycle = 0, start = 0;
@@ -108,6 +113,19 @@ module mlo_tb;
     task write(input [11:0] address, input [31:0] data); access(1'b1, address, data); endtask
     task read(input [11:0] address); access(1'b0, address, 32'd0); endtask
 
+@JOBS@    // orders the next job, if there is room for it
+@JOBS@    task order_next;
+@JOBS@        if (ordered == jobs) @(negedge clk);
+@JOBS@        else begin
+@JOBS@            read(12'h028);
+@JOBS@            if (value != 0) begin
+@JOBS@                write(12'h020, order[ordered][47:16]);
+@JOBS@                write(12'h024, {16'd0, order[ordered][15:0]});
+@JOBS@                ordered = ordered + 1;
+@JOBS@            end
+@JOBS@        end
+@JOBS@    endtask
+
     always @(posedge clk) begin
         cycle <= cycle + 1;
         if (in_tvalid && in_tready && !started) begin started <= 1; start <= cycle; end
@@ -159,6 +177,9 @@ module mlo_tb;
         if (trace != 0) trace_streams;
         $readmemh(input_file, u_source.mem, 0, beats - 1);
         $readmemh(golden_file, u_sink.mem, 0, beats - 1);
+@JOBS@        if (!$value$plusargs("jobs=%d", jobs)) jobs = DEFAULT_JOBS;
+@JOBS@        if (!$value$plusargs("orders=%s", orders_file)) orders_file = "tb/jobs.hex";
+@JOBS@        $readmemh(orders_file, order, 0, jobs - 1);
         if (MASKED != 0) $readmemh(mask_file, u_mask.mem, 0, mask_beats - 1);
 @REPLAY@        $readmemh(replay_file, u_replay.mem, 0, replay_beats - 1);
 @REPLAY_MASK@        $readmemh(replay_mask_file, u_replay_mask.mem, 0, replay_mask_beats - 1);
@@ -174,7 +195,8 @@ module mlo_tb;
         repeat (20) @(negedge clk);
         write(12'h008, 1);
         go = 1;
-        while (!done && errors == 0 && breaches == 0 && quiet < timeout) @(negedge clk);
+@NO_JOBS@        while (!done && errors == 0 && breaches == 0 && quiet < timeout) @(negedge clk);
+@JOBS@        while (!done && errors == 0 && breaches == 0 && quiet < timeout) order_next;
         // registers first: the counters go on counting
         for (k = 0; k < KERNELS; k = k + 1) begin
             read(12'h080 + 16 * k); busy[k] = value;
@@ -201,6 +223,9 @@ module mlo_tb;
         if (value[1]) begin
             $display("MLO FAIL bus error: memory answered a read of parameters with an error (status register, bit 1)");
             $fatal;
+@JOBS@        end else if (value[2] || value[4]) begin
+@JOBS@            $display("MLO FAIL job: %0s (status register, bits 2 and 4)", value[2] ? "one was refused" : "one had not the tokens it was ordered for");
+@JOBS@            $fatal;
         end else if (errors != 0) begin
             $display("MLO FAIL word %0d expected %h got %h", error_index, error_expected, error_got);
             $fatal;

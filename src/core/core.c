@@ -50,6 +50,13 @@ typedef struct {
     int64_t fifo; /* tokens of buffering beyond the handshake, 0 for none */
 } mlo_edge;
 
+/* A job, as a host orders it: tokens start .. start + tokens - 1 of the sequence in a slot. */
+typedef struct {
+    int64_t slot;
+    int64_t start;
+    int64_t tokens;
+} mlo_ordered;
+
 typedef struct {
     mlo_scan scan;
     mlo_element element[MLO_CORE_MOST];
@@ -63,6 +70,9 @@ typedef struct {
     int lanes; /* channels of a beat of the loop's streams */
     int bits; /* of a channel of the loop's streams */
     int frames; /* in flight, at most */
+    int64_t slots; /* sequences whose keys and values stay; 0: none do. A frame is a job then */
+    const mlo_ordered *order; /* of the run that is asked about; NULL: whole frames */
+    int64_t n_order;
     int masked; /* 1: a runtime mask stream */
     int replay; /* the element that brings the memory's tokens; -1: there is none */
     int replay_masked; /* 1: a runtime mask stream of theirs, too */
@@ -122,6 +132,7 @@ static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     e->site.node = n;
     e->site.chunk = c->chunk;
     e->site.keys = c->keys;
+    e->site.caches = c->slots * c->scan.iterations;
     e->site.parts = mlo_core_parts(c->scan.body, n->output[0]);
     for (size_t i = 0; i < n->n_input && i < 8; i++) {
         e->site.in_bits[i] = mlo_value_bits(c->scan.body, n->input[i]);
@@ -327,6 +338,10 @@ static int mlo_core_side(mlo *m, mlo_core *c, mlo_element *e) {
     return 0;
 }
 
+/* Of frames in flight where keys and values stay. */
+static const char mlo_one_job[] =
+    "%d frames in flight in a core with caches, in which one job is at a time; leave --frames-in-flight out";
+
 static int mlo_core_elements(mlo *m, mlo_core *c) {
     mlo_graph *body = c->scan.body;
     if (mlo_core_widths(m, body)) return mlo_failed(m);
@@ -522,6 +537,31 @@ static int mlo_core_live(mlo *m, const mlo_core *c) {
     return 0;
 }
 
+/* How many sequences' keys and values stay: as fold said, or one where the model has a context. */
+static void mlo_core_slots(mlo *m, mlo_core *c) {
+    const mlo_model *whole = m->model;
+    const int kept = mlo_meta_get(whole->meta, whole->n_meta, mlo_key_context) != NULL;
+    c->slots = mlo_meta_within(m, c->scan.node, mlo_key_slots, kept, kept, 255);
+    if (c->slots)
+        c->slots = mlo_opt_int(m, "slots", (long)c->slots, 1, 255);
+    else if (mlo_opt(m, "slots"))
+        mlo_fail_at(m, MLO_E_USAGE, NULL, "--slots are sequences whose keys and values stay; give --context, too");
+    if (c->slots && c->frames > 1)
+        mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_job, c->frames);
+}
+
+/* What comes in another frame must not depend on what comes later, and nothing but keys and values stays. */
+static int mlo_core_soundness(mlo *m, const mlo_core *c) {
+    for (int i = 0; c->slots && i < c->n_element; i++) {
+        const mlo_unit *u = &c->element[i].unit;
+        if (c->element[i].kernel && (u->flow == MLO_FLOW_WINDOW || u->flow == MLO_FLOW_REPLAY || (u->whole_frame && !u->rows.causal)))
+            return mlo_fail(m, MLO_E_UNSUPPORTED, c->element[i].node,
+                "%s looks at tokens that come later, or from elsewhere, so that a sequence cannot come in parts; "
+                "leave --context out", c->element[i].name);
+    }
+    return 0;
+}
+
 static int mlo_core_build(mlo *m, mlo_core *c) {
     memset(c, 0, sizeof *c);
     c->replay = -1;
@@ -548,6 +588,7 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
     if (c->axi_bits & (c->axi_bits - 1))
         return mlo_fail(m, MLO_E_DATA, c->scan.node,
             "metadata say mlo.axi_width = %d, which is no power of two", c->axi_bits);
+    mlo_core_slots(m, c);
     if (m->error.code || mlo_core_elements(m, c) || mlo_core_edges(m, c) || mlo_core_closed(m, c))
         return mlo_failed(m);
     mlo_core_lanes(c);
@@ -557,6 +598,7 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
     c->replay_masked = mask && !mask->tensor;
     if (c->replay >= 0 && c->frames > 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_frame, c->frames);
+    if (mlo_core_soundness(m, c)) return mlo_failed(m);
     mlo_core_feedback(c);
     if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, mlo_key_frames))
         mlo_core_fifos(c);
@@ -637,7 +679,7 @@ static int64_t mlo_core_layer_beats(const mlo_core *c) {
 
 /* The most iterations there can be without building anew. */
 static int64_t mlo_core_deepest(const mlo_core *c) {
-    return mlo_core_resident_beats(c) ? c->scan.iterations : 65535;
+    return mlo_core_resident_beats(c) || c->slots ? c->scan.iterations : 65535;
 }
 
 /* Beats per frame once things flow: frames in flight share an iteration's, but for row blocks. A
@@ -677,7 +719,7 @@ static int64_t mlo_steady_cycles(const mlo_core *c, int64_t pace, int64_t beats)
 }
 
 /* What a unit holds on chip: banks of parameters, two tiles before and behind row blocks, what windows see, and two
- * frames of what it needs whole (keys and values, in groups of PE tokens). A token or two inside
+ * frames, or all caches, of what it needs whole (keys and values, in groups of PE tokens). A token or two inside
  * every kernel are not counted. */
 static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks) {
     int64_t bits = 0;
@@ -686,7 +728,7 @@ static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int6
         bits += 2 * u->tile * (u->in[0].channels * u->in[0].bits + u->out.channels * u->out.bits);
     bits += u->window.slots * u->in[0].channels * u->in[0].bits;
     for (int k = 1; k < u->n_in && u->whole_frame; k++)
-        bits += 2 * ((s->keys + u->pe - 1) / u->pe * u->pe) * u->in[k].channels * u->in[k].bits;
+        bits += (s->caches ? s->caches : 2) * ((s->keys + u->pe - 1) / u->pe * u->pe) * u->in[k].channels * u->in[k].bits;
     return bits;
 }
 

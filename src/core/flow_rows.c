@@ -96,7 +96,7 @@ static mlo_scored mlo_row_scored(
     mlo_schedule *s, int i, const mlo_meet *x, int64_t query, int64_t constants, int64_t room) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_scored none = { 0, 0, 0, 0, 0, 0, 0, 0 };
-    int64_t r = s->rows[i]++, groups = mlo_row_groups(u, x->at.iteration, x->at.at);
+    int64_t r = s->rows[i]++, groups = mlo_row_groups(u, x->at.iteration, x->at.job->start + x->at.at);
     const int64_t work = groups * u->rows.steps;
     const mlo_scored *rows = s->row[i], *before = r ? &rows[(r - 1) % MLO_ROWS_KEPT] : &none;
     mlo_scored *to = &s->row[i][r % MLO_ROWS_KEPT], now;
@@ -132,7 +132,7 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     int64_t beats = heads * steps;
     int64_t accepts = mlo_rows_accept(s, i);
     int64_t constants = 0;
-    const int64_t groups = mlo_row_groups(u, x->at.iteration, x->at.at);
+    const int64_t groups = mlo_row_groups(u, x->at.iteration, x->at.job->start + x->at.at);
     mlo_scored row = { 0, 0, 0, 0, 0, 0, 0, 0 };
     t->in[0] = mlo_max(x->arrives[0], accepts);
     for (int64_t h = 0; h < heads; h++) {

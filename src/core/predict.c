@@ -96,16 +96,20 @@ static void mlo_schedule_edges(mlo_schedule *s) {
         }
 }
 
-/* Frames in groups of as many as are in flight, all of the longest length. What is a job is decided
- * here alone. */
+/* Frames in groups of as many as are in flight, all of the longest length; or as a host orders them,
+ * one at a time. What is a job is decided here alone. */
 static void mlo_schedule_jobs(mlo_schedule *s, mlo_job *job, int64_t frames) {
     const mlo_core *c = s->c;
     const int64_t iterations = c->scan.iterations;
-    mlo_job next = { c->frames, c->chunk, iterations, iterations > 1 ? iterations : 0, 0, 0, 0, 0,
-        0, 0 };
+    mlo_job next = { c->frames, c->chunk, 0, c->slots > 0, iterations, iterations > 1 ? iterations : 0, 0,
+        0, 0, 0, 0, 0 };
     s->job = job;
     for (; next.frame < frames; next.frame += next.frames) {
         next.frames = mlo_min(c->frames, frames - next.frame);
+        if (c->order) {
+            next.tokens = c->order[next.frame].tokens;
+            next.start = c->order[next.frame].start;
+        }
         job[s->n_job++] = next;
         next.begin += mlo_job_tokens(&next);
         next.outside += mlo_job_turn(&next);
@@ -219,6 +223,28 @@ static int mlo_predict(mlo *m, const mlo_core *c, int64_t frames, mlo_prediction
 static int mlo_predict_seen(mlo *m, const mlo_core *c, int64_t frames, mlo_prediction *p,
     mlo_moment_seen seen, void *user) {
     return mlo_predict_all(m, c, frames, p, 0, seen, user);
+}
+
+/* Cycles of jobs, as ordered, one behind the other; from the first one's end to the last one's. */
+static int mlo_predict_orders(
+    mlo *m, const mlo_core *c, const mlo_ordered *order, int64_t n, int64_t *cycles, int64_t *behind) {
+    mlo_core *with = MLO_NEW(m, mlo_core);
+    mlo_prediction p;
+    if (!with) return mlo_failed(m);
+    *with = *c;
+    with->order = order;
+    with->n_order = n;
+    if (mlo_predict(m, with, n, &p)) return mlo_failed(m);
+    *cycles = p.cycles;
+    *behind = p.frame_done[n - 1] - p.frame_done[0];
+    return 0;
+}
+
+/* Cycles from a token to the next one, which come one at a time, at a position. */
+static int mlo_predict_step(mlo *m, const mlo_core *c, int64_t position, int64_t *cycles) {
+    const mlo_ordered twice[2] = { { 0, position, 1 }, { 0, position, 1 } };
+    int64_t all;
+    return mlo_predict_orders(m, c, twice, 2, &all, cycles);
 }
 
 /* With FIFOs' peaks: so many beats of the run are followed, in each FIFO; all of them in a run

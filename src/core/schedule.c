@@ -20,6 +20,9 @@
  * cost: O(tokens x iterations x elements), and heads for attention; bursts; FIFOs' tokens, where
  *     they are followed. Cycle 0 is the first input beat.
  */
+/* Cycles: from a job's last beat out to the next one's first beat in; of a beat through mlo_job. */
+enum { MLO_JOB_FOLLOWS = 3, MLO_JOB_PASSES = 1 };
+
 enum { MLO_ROWS_KEPT = 32, MLO_READS_KEPT = 64, MLO_TILES_LEFT = 32 };
 
 /* A time that depends on what has not been walked. */
@@ -221,6 +224,8 @@ typedef struct {
 typedef struct {
     int64_t frames;
     int64_t tokens; /* of a frame */
+    int64_t start; /* tokens of its sequence that came with earlier jobs, whose keys and values are there */
+    int alone; /* 1: it goes in when the one before it has left */
     int64_t iterations;
     int64_t loads; /* how often parameters are read for it; 0: they are there */
 

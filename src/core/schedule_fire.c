@@ -128,6 +128,16 @@ static int mlo_admits(mlo_schedule *s, int i) {
     return any;
 }
 
+/* When a job's first beat is at the door: all of them wait there, or, where one is inside at a time, for the one
+ * before to leave (mlo_job.v). MLO_NOT_YET: it has not. */
+static int64_t mlo_job_enters(const mlo_schedule *s, const mlo_job *j, int64_t beats) {
+    const int end = s->c->edge[s->c->n_edge - 1].from;
+    if (!j->alone) return j->outside * beats;
+    if (!j->frame) return MLO_JOB_PASSES;
+    if (mlo_fired(s, end) < j->begin) return MLO_NOT_YET;
+    return s->p->frame_done[j->frame - 1] + MLO_JOB_FOLLOWS + MLO_JOB_PASSES;
+}
+
 /* The loop's way in: the first iteration comes from outside, others from the feedback. 0: not
  * known yet. */
 static int mlo_fire_entry(mlo_schedule *s) {
@@ -138,7 +148,9 @@ static int mlo_fire_entry(mlo_schedule *s) {
     if (n >= s->total || !mlo_has_room(s, MLO_OUTSIDE, room)) return 0;
     mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
     if (p.iteration == 0) {
-        first = (p.job->outside + n - p.job->begin) * beats + beats + 3;
+        const int64_t enters = mlo_job_enters(s, p.job, beats);
+        if (enters == MLO_NOT_YET) return 0;
+        first = enters + (n - p.job->begin) * beats + beats + 3;
         last = first + beats - 1;
     } else {
         const int64_t before = n - mlo_job_turn(p.job);

@@ -5,7 +5,7 @@
  * tb/golden.hex, and ends with one line: MLO PASS .. and $finish, or MLO FAIL .. and $fatal. All
  * its choices (stalls, memory latency) come from seeded generators, so the two simulators see the
  * same cycles. Its plusargs: input, golden, mask, params (files), beats, mask_beats, iterations,
- * frames_in_flight, seed, stall (and stall_source, stall_mask, stall_sink, stall_memory,
+ * frames_in_flight, jobs (how many) and orders (a file), seed, stall (and stall_source, stall_mask, stall_sink, stall_memory,
  * stall_host: one of them alone), latency, rate, fault (this beat is answered with an error),
  * timeout, probe, trace, wave, progress (a line MLO AT cycle, every so many cycles). Every port
  * has its judge (mlo_sim_check_*.v): a breach of AXI is a line PROTOCOL .., and a failure. When
@@ -188,6 +188,9 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
     mlo *m = e->m;
     const mlo_core *c = e->c;
     const int64_t beats = c->chunk * (c->channels / c->lanes);
+    mlo_ordered jobs[MLO_BENCH_JOBS];
+    const int64_t n_jobs = c->slots ? mlo_bench_orders(c, jobs) : 0;
+    const int64_t tokens = n_jobs ? jobs[n_jobs - 1].start + jobs[n_jobs - 1].tokens : c->frames * c->chunk;
     mlo_bench b = { e,
         MLO_NEW_N(m, mlo_traced, MLO_CORE_MOST * (1 + MLO_UNIT_PORTS + MLO_UNIT_MEMORIES)), 0 };
     if (!b.stream) return mlo_failed(m);
@@ -199,8 +202,11 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
         { "AXI", mlo_integer(m, c->axi_bits), NULL },
         { "KERNELS", mlo_integer(m, e->layers * mlo_core_kernels(c)), NULL },
         { "MASKED", mlo_integer(m, c->masked), NULL },
-        { "BEATS", mlo_integer(m, c->frames * beats), NULL },
-        { "MASK_BEATS", mlo_integer(m, c->masked ? c->frames * c->chunk : 0), NULL },
+        { "BEATS", mlo_integer(m, tokens * (c->channels / c->lanes)), NULL },
+        { "MASK_BEATS", mlo_integer(m, c->masked ? tokens : 0), NULL },
+        { "JOBS", c->slots ? "" : NULL, NULL },
+        { "NO_JOBS", c->slots ? NULL : "", NULL },
+        { "N_JOBS", mlo_integer(m, n_jobs), NULL },
         { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
         { "FRAMES", mlo_integer(m, c->frames), NULL },
         /* a silence no healthy core keeps: a slow one says nothing for a whole iteration */

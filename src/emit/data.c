@@ -111,12 +111,24 @@ static int mlo_emit_params(mlo_emitter *e) {
 
 /* ---- beats of activations ------------------------------------------------- */
 
-/* A frame's worth of beats as the bench reads them: {tlast, lanes}, one hexadecimal word a line.
- * a: [.., tokens, channels] integers. */
-static void mlo_hex_beats(mlo_text *t, const mlo_array *a, int64_t lanes, int bits) {
-    int64_t n = mlo_array_count(a);
+/* The jobs of the bench of a core with caches: a prompt, and a few tokens one by one. Returns how many. */
+enum { MLO_BENCH_JOBS = 5, MLO_BENCH_PROMPT = 16 };
+static int64_t mlo_bench_orders(const mlo_core *c, mlo_ordered list[MLO_BENCH_JOBS]) {
+    const int64_t steps = mlo_min(MLO_BENCH_JOBS - 1, c->chunk - 1);
+    const mlo_ordered prompt = { 0, 0, mlo_min(MLO_BENCH_PROMPT, c->chunk - steps) };
+    list[0] = prompt;
+    for (int64_t i = 0; i < steps; i++) {
+        const mlo_ordered step = { 0, prompt.tokens + i, 1 };
+        list[1 + i] = step;
+    }
+    return 1 + steps;
+}
+
+/* Elements from .. to - 1 of an array as beats, as the bench reads them: {tlast, lanes}, one hexadecimal
+ * word a line. a: [.., tokens, channels] integers. */
+static void mlo_hex_beats(mlo_text *t, const mlo_array *a, int64_t from, int64_t n, int64_t lanes, int bits) {
     int pad = mlo_padded(bits), digits = (int)(lanes * pad / 4);
-    for (int64_t at = 0; at < n; at += lanes) {
+    for (int64_t at = from; at < n; at += lanes) {
         mlo_puts(t, at + lanes >= n ? "1" : "0");
         for (int d = digits; d--;) {
             int64_t bit = (int64_t)d * 4, lane = bit / pad;
@@ -127,9 +139,8 @@ static void mlo_hex_beats(mlo_text *t, const mlo_array *a, int64_t lanes, int bi
     }
 }
 /* The mask: {tlast, byte} per token. */
-static void mlo_hex_mask(mlo_text *t, const mlo_array *mask) {
-    int64_t n = mlo_array_count(mask);
-    for (int64_t i = 0; i < n; i++)
+static void mlo_hex_mask(mlo_text *t, const mlo_array *mask, int64_t from, int64_t n) {
+    for (int64_t i = from; i < n; i++)
         mlo_printf(t, "%d%02x\n", i == n - 1, (unsigned)mlo_get(mask, i));
 }
 
@@ -142,6 +153,8 @@ typedef struct {
     mlo_text replay;
     mlo_text replay_mask;
     const char *names[5]; /* of these values */
+    mlo_ordered order[MLO_BENCH_JOBS]; /* the parts in which a frame comes */
+    int64_t n_order;
     mlo_array *golden; /* the model's outputs on the first frame */
 } mlo_bench_words;
 
@@ -154,13 +167,24 @@ static int mlo_bench_see(
         if (name == g->output[i]->name && !w->golden[i].data
             && mlo_array_keep(w->e->m, a, &w->golden[i]))
             return mlo_failed(w->e->m);
-    if (name == w->names[0]) mlo_hex_beats(&w->in, a, c->lanes, c->bits);
-    if (name == w->names[1]) mlo_hex_mask(&w->mask, a);
-    if (name == w->names[2]) mlo_hex_beats(&w->out, a, c->lanes, c->bits);
     if (name == w->names[3])
-        mlo_hex_beats(&w->replay, a, mlo_replay_port(c).lanes, mlo_replay_port(c).bits);
-    if (name == w->names[4]) mlo_hex_mask(&w->replay_mask, a);
+        mlo_hex_beats(&w->replay, a, 0, mlo_array_count(a), mlo_replay_port(c).lanes, mlo_replay_port(c).bits);
+    if (name == w->names[4]) mlo_hex_mask(&w->replay_mask, a, 0, mlo_array_count(a));
+    for (int64_t i = 0; i < w->n_order; i++) {
+        const int64_t from = w->order[i].start, to = from + w->order[i].tokens;
+        if (name == w->names[0]) mlo_hex_beats(&w->in, a, from * c->channels, to * c->channels, c->lanes, c->bits);
+        if (name == w->names[1]) mlo_hex_mask(&w->mask, a, from, to);
+        if (name == w->names[2]) mlo_hex_beats(&w->out, a, from * c->channels, to * c->channels, c->lanes, c->bits);
+    }
     return 0;
+}
+
+/* {slot, start, tokens} of each job, as registers take them. */
+static int mlo_emit_jobs(mlo_emitter *e, const mlo_bench_words *w) {
+    for (int64_t i = 0; i < w->n_order; i++)
+        mlo_line(e, "%02llx%06llx%04llx", (unsigned long long)w->order[i].slot,
+            (unsigned long long)w->order[i].start, (unsigned long long)w->order[i].tokens);
+    return mlo_file_text(e, "tb/jobs.hex");
 }
 
 /* What the core calls the stream from around the loop; "" for none. */
@@ -169,7 +193,7 @@ static const char *mlo_replay_name(const mlo_core *c) {
 }
 
 /* tb/input.hex, tb/mask.hex, tb/golden.hex, tb/replay.hex, tb/replay_mask.hex: `frames` frames of
- * inputs drawn from the model's declared types (never from --calib, so that every way to this
+ * inputs (of a core with caches the parts that its bench orders, and tb/jobs.hex) drawn from the model's declared types (never from --calib, so that every way to this
  * directory gives the same bytes). */
 static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
     mlo *m = e->m;
@@ -177,9 +201,10 @@ static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
         { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
         { e->c->scan.node->input[0], mlo_intern(m, "mlo_mask"), e->c->scan.node->output[0],
             mlo_replay_name(e->c), mlo_intern(m, mlo_memory_mask) },
-        MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1) };
+        { { 0, 0, e->c->chunk } }, 1, MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1) };
     mlo_observer see = { &w, mlo_bench_see };
     size_t n_calib = m->n_calib;
+    if (e->c->slots) w.n_order = mlo_bench_orders(e->c, w.order);
     m->n_calib = 0;
     for (int64_t k = 0; k < frames && !m->error.code; k++)
         mlo_sample_run(m, MLO_BENCH_DRAW + k, &see);
@@ -196,5 +221,6 @@ static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
         }
         mlo_text_free(texts[i]);
     }
+    if (e->c->slots && !m->error.code) mlo_emit_jobs(e, &w);
     return mlo_failed(m);
 }

@@ -175,7 +175,11 @@ static void mlo_regs_kernels(void *user) {
 }
 
 static int mlo_emit_regs(mlo_emitter *e) {
+    const int jobs = e->c->slots > 0;
     const mlo_hole holes[] = { { "DEEPEST", mlo_integer(e->m, mlo_core_deepest(e->c)), NULL },
+        { "JOBS", jobs ? "" : NULL, NULL }, { "SLOTS", mlo_integer(e->m, e->c->slots), NULL },
+        { "JOB_STATUS",
+            jobs ? ", bit 2 a job was refused, bit 4 a job had not the tokens it was ordered for (sticky)" : "", NULL },
         { "KERNELS", NULL, mlo_regs_kernels }, { NULL, NULL, NULL } };
     return mlo_emit_shared(e, "host/mlo_regs.h", holes, e);
 }
@@ -276,15 +280,40 @@ static void mlo_manifest_descriptors(mlo_emitter *e) {
         (long long)mlo_core_deepest(c));
 }
 
+/* What is predicted of the bench: of a core with caches its jobs. */
+static int mlo_manifest_bench(mlo_emitter *e, mlo_prediction *p) {
+    mlo_ordered list[MLO_BENCH_JOBS];
+    int64_t behind;
+    if (!e->c->slots) return 0;
+    return mlo_predict_orders(e->m, e->c, list, mlo_bench_orders(e->c, list), &p->cycles, &behind);
+}
+
+/* Of a core with caches: what they hold, and the jobs of the bench. */
+static int mlo_manifest_jobs(mlo_emitter *e) {
+    mlo_ordered list[MLO_BENCH_JOBS];
+    const int64_t n = mlo_bench_orders(e->c, list);
+    int64_t first, last;
+    if (mlo_predict_step(e->m, e->c, 0, &first) || mlo_predict_step(e->m, e->c, e->c->chunk - 1, &last))
+        return mlo_failed(e->m);
+    mlo_printf(&e->t, "  \"context\": %lld,\n  \"slots\": %lld,\n  \"jobs\": [", (long long)e->c->chunk,
+        (long long)e->c->slots);
+    for (int64_t i = 0; i < n; i++)
+        mlo_printf(&e->t, "%s{\"slot\": %lld, \"start\": %lld, \"tokens\": %lld}", i ? ", " : "",
+            (long long)list[i].slot, (long long)list[i].start, (long long)list[i].tokens);
+    mlo_line(e, "],\n  \"predicted_step\": {\"first\": %lld, \"last\": %lld},", (long long)first, (long long)last);
+    return 0;
+}
+
 static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
     const mlo_core *c = e->c;
     mlo_prediction p;
-    if (mlo_predict_steady(e->m, c, &p)) return mlo_failed(e->m);
+    if (mlo_predict_steady(e->m, c, &p) || mlo_manifest_bench(e, &p)) return mlo_failed(e->m);
     mlo_line(e,
         "{\n  \"mlo\": \"%s\",\n  \"iterations\": %lld,\n  \"tokens\": %lld,\n  \"channels\": "
         "%lld,\n  \"frames_in_flight\": %d,",
         MLO_VERSION, (long long)c->scan.iterations, (long long)c->chunk, (long long)c->channels,
         c->frames);
+    if (c->slots && mlo_manifest_jobs(e)) return mlo_failed(e->m);
     mlo_line(e, "  \"stream\": {\"lanes\": %d, \"bits\": %d, \"bytes\": %d, \"masked\": %s},",
         c->lanes, c->bits, c->lanes * mlo_padded(c->bits) / 8, c->masked ? "true" : "false");
     mlo_line(e,
@@ -338,7 +367,8 @@ int mlo_emit(mlo *m, mlo_sink sink, void *user) {
     e->user = user;
     e->t.m = m;
     if (mlo_emit_copies(e)) return mlo_failed(m);
-    int64_t frames = e->c->frames;
+    /* of a core with caches one sequence comes, in parts */
+    int64_t frames = e->c->slots ? 1 : e->c->frames;
     if (!mlo_emit_top(e) && !mlo_emit_library(e) && !mlo_emit_params(e) && !mlo_emit_tb(e, frames)
         && !mlo_emit_bench_words(e, frames) && !mlo_emit_scripts(e) && !mlo_emit_regs(e)
         && !mlo_emit_parts(e))

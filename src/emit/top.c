@@ -80,6 +80,9 @@ static int mlo_emit_copies(mlo_emitter *e) {
     if (e->unrolled && e->c->replay >= 0)
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--unrolled with an encoder's output that every layer reads; leave --unrolled out");
+    if (e->unrolled && e->c->slots)
+        return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
+            "--unrolled with caches of keys and values, which a loop has; leave --unrolled out");
     if (e->unrolled && mlo_core_resident_beats(e->c))
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--unrolled with resident parameters; each copy has its own anyway: leave --memory "
@@ -277,6 +280,14 @@ static void mlo_emit_replay_door(mlo_emitter *e, const mlo_element *el) {
     mlo_emit_bus(e, "m_axis", bus, ");");
 }
 
+/* What a kernel is told of the job that is inside; without caches every frame starts at 0. */
+static void mlo_emit_told(mlo_emitter *e, mlo_told told) {
+    const int jobs = e->c->slots > 0;
+    if (told == MLO_JOB_BANK)
+        mlo_line(e, "        .job_begin(%s), .job_bank(%s),", jobs ? "job_begin" : "1'b0", jobs ? "job_bank" : "16'd0");
+    if (told) mlo_line(e, "        .job_start(%s),", jobs ? "job_start" : "16'd0");
+}
+
 static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
     const mlo_element *el = &e->c->element[i];
     const mlo_unit *u = &el->unit;
@@ -303,6 +314,7 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
         mlo_line(e, "        .iterations(iterations),");
         mlo_emit_bus(e, "s_axis", mlo_format(e->m, "%s_in", el->name), ",");
     }
+    mlo_emit_told(e, u->told);
     for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_input_bus(e, i, k), ",");
     for (int k = 0; k < u->n_memory; k++) {
         const char *from = mlo_is_block(el) ? mlo_format(e->m, "%s_", el->name) : "";
@@ -447,6 +459,18 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "REPLAY_TOKENS", mlo_integer(m, mlo_replay_frame(c)), NULL },
         { "REPLAY_CHANNELS", mlo_integer(m, mlo_replay_port(c).channels), NULL },
         { "REPLAY_LANES", mlo_integer(m, mlo_replay_port(c).lanes), NULL },
+        { "JOBS", c->slots ? "" : NULL, NULL },
+        { "NO_JOBS", c->slots ? NULL : "", NULL },
+        { "SLOTS", mlo_integer(m, c->slots), NULL },
+        { "CONTEXT", mlo_integer(m, c->slots ? c->chunk : 0), NULL },
+        { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
+        { "JOB_MASK", c->slots && c->masked ? "" : NULL, NULL },
+        { "JOB_UNMASKED", c->slots && !c->masked ? "" : NULL, NULL },
+        { "JOB_PARAMETERS",
+            c->slots ? mlo_format(m, ", .CONTEXT(%lld), .SLOTS(%lld)", (long long)c->chunk, (long long)c->slots) : "",
+            NULL },
+        { "DOOR", c->slots ? "door" : "s_axis", NULL },
+        { "DOOR_MASK", c->slots ? "door_mask" : "s1_axis", NULL },
         { "IO_MSB", mlo_integer(m, c->lanes * mlo_padded(c->bits) - 1), NULL },
         { "AXI", mlo_integer(m, c->axi_bits), NULL },
         { "AXI_MSB", mlo_integer(m, c->axi_bits - 1), NULL },

@@ -534,12 +534,13 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     return 0;
 }
 
-/* Beside an encoder's output there is one frame in flight: hardware keeps one frame of that. */
-static int mlo_fold_replay(mlo *m, mlo_core *c, mlo_wish *w) {
-    if (c->replay < 0) return 0;
+/* Beside an encoder's output there is one frame in flight: hardware keeps one frame of that; and one job with
+ * caches. */
+static int mlo_fold_alone(mlo *m, mlo_core *c, mlo_wish *w) {
+    if (c->replay < 0 && !c->slots) return 0;
     w->any_frames = 0;
     if (c->frames > 1)
-        return mlo_fail_at(m, MLO_E_UNSUPPORTED, "frames-in-flight", mlo_one_frame, c->frames);
+        return mlo_fail_at(m, MLO_E_UNSUPPORTED, "frames-in-flight", c->slots ? mlo_one_job : mlo_one_frame, c->frames);
     return 0;
 }
 
@@ -559,7 +560,7 @@ static int mlo_fold_begin(mlo *m, mlo_core *c, mlo_wish *w) {
     }
     if (m->error.code || mlo_core_memory(m, c) || mlo_fold_caps(m, c, w->pe, w->simd))
         return mlo_failed(m);
-    if ((json && mlo_fold_json(m, c, json)) || mlo_fold_replay(m, c, w)) return mlo_failed(m);
+    if ((json && mlo_fold_json(m, c, json)) || mlo_fold_alone(m, c, w)) return mlo_failed(m);
     /* "auto" is a search, for one kernel, too */
     int either = mlo_to_choose(w->memories) || w->any_tile, tiled = 0;
     for (int i = 0; i < c->n_element; i++) {
@@ -676,7 +677,8 @@ static int mlo_fold(mlo *m) {
     mlo_core_lanes(c);
     if (mlo_device_depths(m, c, w.device) || mlo_fold_say(m, c, &w)
         || mlo_fold_note(m, c->scan.node, mlo_key_frames, c->frames)
-        || mlo_fold_note(m, c->scan.node, mlo_key_axi_width, c->axi_bits))
+        || mlo_fold_note(m, c->scan.node, mlo_key_axi_width, c->axi_bits)
+        || (c->slots && mlo_fold_note(m, c->scan.node, mlo_key_slots, c->slots)))
         return mlo_failed(m);
     if (w.device && !w.usual
         && mlo_meta_put(

@@ -53,6 +53,10 @@ static const char mlo_key_memory[] = "mlo.memory";
 static const char mlo_key_tile[] = "mlo.tile";
 /* a Scan: frames in flight */
 static const char mlo_key_frames[] = "mlo.frames";
+/* a model: positions that its caches of keys and values hold: its frames are as long */
+static const char mlo_key_context[] = "mlo.context";
+/* a Scan: sequences whose keys and values its hardware keeps; none: it keeps no more than a frame's */
+static const char mlo_key_slots[] = "mlo.slots";
 /* a Scan: bits of the memory bus */
 static const char mlo_key_axi_width[] = "mlo.axi_width";
 /* a Scan: cycles of a read, as it was folded for */

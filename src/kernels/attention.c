@@ -708,6 +708,8 @@ static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
             (long long)mlo_attention_kv_heads(s->node));
         return 0;
     }
+    /* where a frame starts among earlier ones' keys is a shift, not a division */
+    if (s->caches && (pe & (pe - 1))) return 0;
     return pe >= 1 && simd >= 1 && pe <= s->keys && ch / heads % simd == 0;
 }
 
@@ -841,6 +843,8 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     if (kv != heads) mlo_unit_param(u, "KVH", kv);
     if (mlo_attention_causal(s->node)) mlo_unit_param(u, "CAUSAL", 1);
     if (banded) mlo_unit_param(u, "BAND", 1);
+    if (s->caches) mlo_unit_param(u, "CACHE", s->caches);
+    u->told = MLO_JOB_BANK;
     /* as in mlo_attention.v: rows of `groups` x `steps` cycles, but no faster than the divider */
     int64_t groups = (t + pe - 1) / pe;
     int64_t steps = d / simd;
@@ -1217,7 +1221,7 @@ static void mlo_attention_area(
     const int banded = mlo_attention_banded(s->node);
     const int64_t reach = mlo_clog2(s->keys) + mlo_clog2(u->rows.groups) + mlo_clog2(u->pe);
     const int64_t groups = u->rows.groups, kv = mlo_attention_kv_heads(s->node);
-    const int64_t words = 2 * groups * kv * w.steps;
+    const int64_t words = (s->caches ? s->caches : 2) * groups * kv * w.steps;
     mlo_area_vector(a, w.simd * w.x, w.steps);
     mlo_attention_frames_area(w.pe, w.simd * w.x + 1, words, groups, a);
     mlo_attention_frames_area(w.pe, w.simd * w.x, words, groups, a);

@@ -35,6 +35,10 @@ typedef struct {
     int64_t depth;
 } mlo_memory;
 
+/* What a unit is told of the job that is inside, where the core keeps caches: nothing; where in its sequence the
+ * frame starts; that, and which banks are its sequence's. */
+typedef enum { MLO_JOB_UNTOLD, MLO_JOB_START, MLO_JOB_BANK } mlo_told;
+
 enum { MLO_UNIT_PORTS = 4, MLO_UNIT_MEMORIES = 3, MLO_UNIT_PARAMS = 16 };
 
 /* How tokens go through a unit: see core/flow_*.c, which know when. */
@@ -72,6 +76,7 @@ typedef struct {
     /* a parameter port of the module that this node does not use, NULL for none */
     const char *idle;
     int whole_frame; /* 1: the first output token needs the whole input frame (attention) */
+    mlo_told told; /* its ports for that, which are 0 where there are no caches */
 
     mlo_flow flow;
     /* MLO_FLOW_BEATS: 1: all memories are read where beats come in; 0: those behind the first where
@@ -134,6 +139,7 @@ typedef struct {
     int64_t parts; /* into which a Split deals the output; else 1 */
     int64_t chunk; /* tokens that go through together, at most; the longest frame today */
     int64_t keys; /* tokens that a query can see, at most; the longest frame today */
+    int64_t caches; /* banks in which keys and values of earlier frames stay; 0: they don't */
     /* tokens for which a matrix is to be read block by block (--memory block); 0: it is to be on
      * chip */
     int64_t tile;

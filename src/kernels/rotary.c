@@ -134,6 +134,7 @@ static int mlo_rotary_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit
     mlo_unit_shift(s, u);
     u->interval = channels / pe;
     u->latency = 11;
+    u->told = MLO_JOB_START;
     u->other = (mlo_site_pow2(s) ? 2 : 3) * pe;
     u->at_once = 1;
     return 0;

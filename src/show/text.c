@@ -480,6 +480,12 @@ static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
         mlo_thousands(m, (int64_t)ceil(mlo_core_frame_beats(c))));
     mlo_to_column(t, MLO_LABEL);
     mlo_tell(t, s ? s : "");
+    if (c->slots) {
+        s = mlo_format(m, "a token at a time: %s cycles at the first position, %s at number %lld",
+            mlo_thousands(m, v->step[0]), mlo_thousands(m, v->step[1]), (long long)v->position);
+        mlo_to_column(t, MLO_LABEL);
+        mlo_tell(t, s ? s : "");
+    }
     if (mlo_core_resident_beats(c)) {
         s = mlo_format(m, "%s of parameters are read once and stay on chip",
             mlo_size_text(m, mlo_core_resident_beats(c) * c->scan.iterations * c->axi_bits / 8));

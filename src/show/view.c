@@ -67,6 +67,8 @@ struct mlo_view {
     mlo_core *hw; /* NULL before lower */
     const mlo_view_loop *core; /* NULL before lower */
     mlo_prediction p;
+    int64_t position; /* of a core with caches: that it was asked about, from 0 */
+    int64_t step[2]; /* cycles of a token there by itself: at the first position, at that one */
     mlo_estimate area;
     const mlo_fpga *device; /* what it was folded for, NULL: nothing said */
     int64_t bound; /* cycles per frame in steady state */
@@ -508,6 +510,15 @@ static int mlo_view_best(mlo_view *v) {
     return 0;
 }
 
+/* How fast tokens follow one another that come one at a time; option "position" says where. */
+static int mlo_view_steps(mlo_view *v) {
+    const int64_t last = v->hw->chunk - 1;
+    if (!v->hw->slots) return 0;
+    v->position = mlo_opt_int(v->m, "position", (long)last, 0, (long)last);
+    MLO_TRY(mlo_predict_step(v->m, v->hw, 0, &v->step[0]));
+    return mlo_predict_step(v->m, v->hw, v->position, &v->step[1]);
+}
+
 /* ---- what a simulation counted -------------------------------------------- */
 
 static double mlo_measured_number(const cJSON *object, const char *key) {
@@ -599,6 +610,7 @@ static int mlo_view_core(mlo_view *v) {
     mlo_estimate_core(c, &v->area);
     MLO_TRY(mlo_view_device(v));
     MLO_TRY(mlo_view_best(v));
+    MLO_TRY(mlo_view_steps(v));
     return mlo_view_measured(v);
 }
 

@@ -1,0 +1,159 @@
+/* jobs: what comes into a core that keeps keys and values: parts of sequences, in order.
+ *
+ * in:  the manifest's jobs, or --jobs; sequences as whole frames, with their golden words.
+ * out: in place of the frames, one for each job: the words of its tokens alone.
+ *
+ * What such a core makes of tokens start .. start + tokens - 1 of a sequence is what it would make of
+ * them in the whole frame, whatever parts came before: so golden words are those rows of the frame's.
+ *
+ * invariant: a job begins where its slot's sequence has come to, or before (then the rest is forgotten).
+ * example: --jobs 0+5,5+1,1:0+16,6+10: two sequences, in two slots.
+ * cost: nothing is copied.
+ */
+
+/* Reads a job, [FRAME@][SLOT:]START+TOKENS; returns what is behind it, NULL where it is none. */
+static const char *cli_job_read(const char *p, cli_job *to) {
+    long long v[2];
+    int n = 0;
+    to->slot = 0;
+    to->frame = -1;
+    if (sscanf(p, "%lld@%n", &v[0], &n) == 1 && n) {
+        to->frame = v[0];
+        p += n;
+    }
+    n = 0;
+    if (sscanf(p, "%lld:%n", &v[0], &n) == 1 && n) {
+        to->slot = v[0];
+        p += n;
+    }
+    n = 0;
+    if (sscanf(p, "%lld+%lld%n", &v[0], &v[1], &n) != 2 || !n || (p[n] && p[n] != ',')) return NULL;
+    if (to->frame < 0) to->frame = to->slot;
+    to->start = v[0];
+    to->tokens = v[1];
+    return p[n] ? p + n + 1 : p + n;
+}
+
+/* Would the core take it, with its slots' lengths as they are? They change with it. */
+static int cli_job_check(cli_bench *b, const cli_job *j, int64_t *length, const char *list) {
+    if (j->slot < 0 || j->slot >= b->slots)
+        return cli_fail(b->c, MLO_E_USAGE, NULL, "--jobs %.60s: slot %lld; the core has %lld (compile --slots)",
+            list, (long long)j->slot, (long long)b->slots);
+    if (j->frame < 0 || j->frame > 255)
+        return cli_fail(b->c, MLO_E_USAGE, NULL, "--jobs %.60s: frame %lld; there can be 256", list,
+            (long long)j->frame);
+    if (j->start < 0 || j->tokens < 1 || j->tokens > b->tokens - j->start)
+        return cli_fail(b->c, MLO_E_USAGE, NULL,
+            "--jobs %.60s: %lld+%lld does not lie within the context of %lld tokens", list,
+            (long long)j->start, (long long)j->tokens, (long long)b->tokens);
+    if (j->start > length[j->slot])
+        return cli_fail(b->c, MLO_E_USAGE, NULL,
+            "--jobs %.60s: %lld+%lld begins beyond the %lld tokens that slot %lld holds", list,
+            (long long)j->start, (long long)j->tokens, (long long)length[j->slot], (long long)j->slot);
+    length[j->slot] = j->start + j->tokens;
+    return 0;
+}
+
+/* Options that speak of frames, where there are jobs. */
+static int cli_jobs_alone(cli_bench *b) {
+    static const char *const none[] = { "frames", "frame-tokens", "outputs", "probe" };
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        if (cli_value(b->c, none[i]))
+            return cli_fail(b->c, MLO_E_UNSUPPORTED, b->dir,
+                "--%s is of whole frames; to a core with caches come jobs: give --jobs", none[i]);
+    return 0;
+}
+
+/* The jobs of the run: those that are given, else the bench's own. */
+static int cli_jobs_list(cli_bench *b) {
+    const char *list = cli_value(b->c, "jobs"), *p = list;
+    const cJSON *j, *own = cJSON_GetObjectItemCaseSensitive(b->manifest, "jobs");
+    int64_t length[256] = { 0 };
+    cli_job one;
+    if (!b->slots)
+        return list ? cli_fail(b->c, MLO_E_USAGE, b->dir,
+                          "--jobs are of a core with caches; compile --context N makes one")
+                    : 0;
+    const size_t most = list ? strlen(list) : (size_t)cJSON_GetArraySize(own);
+    if (cli_jobs_alone(b) || !(b->job = (cli_job *)cli_npz_alloc(b->c, &b->made, (most + 1) * sizeof one)))
+        return cli_failed(b->c);
+    for (; list && *p; b->job[b->n_job++] = one) {
+        if (!(p = cli_job_read(p, &one)))
+            return cli_fail(b->c, MLO_E_USAGE, NULL,
+                "--jobs %.60s: [FRAME@][SLOT:]START+TOKENS with commas between them are needed", list);
+        if (cli_job_check(b, &one, length, list)) return cli_failed(b->c);
+    }
+    if (list) own = NULL;
+    cJSON_ArrayForEach(j, own) {
+        const int64_t slot = (int64_t)cli_json_number(j, "slot");
+        const cli_job is = { slot, slot, (int64_t)cli_json_number(j, "start"), (int64_t)cli_json_number(j, "tokens") };
+        if (cli_job_check(b, &is, length, "of the manifest")) return cli_failed(b->c);
+        b->job[b->n_job++] = is;
+    }
+    if (b->n_job < 1 || b->n_job > CLI_FRAMES_MOST)
+        return cli_fail(b->c, MLO_E_USAGE, NULL, "%lld jobs; there can be 1 to %d in a run", (long long)b->n_job,
+            CLI_FRAMES_MOST);
+    return 0;
+}
+
+/* Sequences that jobs are parts of. */
+static int64_t cli_jobs_frames(const cli_bench *b) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < b->n_job; i++)
+        if (b->job[i].frame >= n) n = b->job[i].frame + 1;
+    return n;
+}
+
+/* Tokens start .. of each array that has them; the first axes hold one element. */
+static const mlo_array *cli_job_rows(cli_bench *b, const cli_job *j, const mlo_array *from, size_t n) {
+    mlo_array *to = cli_sim_arrays(b, n);
+    for (size_t i = 0; to && i < n; i++) {
+        to[i] = from[i];
+        const int axis = !strcmp(to[i].name, "mlo_mask") ? to[i].rank - 1 : to[i].rank - 2;
+        if (axis < 0 || to[i].dims[axis] != b->tokens) continue;
+        const size_t token = cli_array_bytes(&to[i]) / (size_t)b->tokens;
+        to[i].dims[axis] = j->tokens;
+        to[i].data = (char *)to[i].data + (size_t)j->start * token;
+    }
+    return to;
+}
+
+/* The frames become jobs. */
+static int cli_jobs_cut(cli_bench *b) {
+    if (!b->n_job) return 0;
+    cli_frame *part = (cli_frame *)calloc((size_t)b->n_job, sizeof *part);
+    if (!part) return cli_fail(b->c, MLO_E_MEMORY, NULL, "no memory");
+    for (int64_t i = 0; i < b->n_job && !cli_failed(b->c); i++) {
+        const cli_frame *whole = &b->frame[b->job[i].frame];
+        part[i] = *whole;
+        part[i].tokens = b->job[i].tokens;
+        part[i].in = cli_job_rows(b, &b->job[i], whole->in, whole->n_in);
+        part[i].out = cli_job_rows(b, &b->job[i], whole->out, whole->n_out);
+    }
+    free(b->frame);
+    b->frame = part;
+    b->n = b->n_job;
+    return cli_failed(b->c);
+}
+
+/* sim/jobs.hex: {slot, start, tokens} of each, as registers take them. */
+static int cli_jobs_write(cli_bench *b) {
+    cli_out o;
+    char line[40];
+    if (!cli_out_open(b->c, &o, cli_in_dir(b, "sim/jobs.hex")))
+        for (int64_t i = 0; i < b->n_job; i++) {
+            snprintf(line, sizeof line, "%02llx%06llx%04llx\n", (unsigned long long)b->job[i].slot,
+                (unsigned long long)b->job[i].start, (unsigned long long)b->job[i].tokens);
+            cli_out_text(&o, line);
+        }
+    return cli_out_close(b->c, &o);
+}
+
+/* As option "jobs" of the library has them, in `to`. */
+static void cli_jobs_text(const cli_bench *b, char *to, size_t room) {
+    size_t n = 0;
+    *to = 0;
+    for (int64_t i = 0; i < b->n_job && n + 70 < room; i++)
+        n += (size_t)snprintf(to + n, room - n, "%s%lld:%lld+%lld", i ? "," : "", (long long)b->job[i].slot,
+            (long long)b->job[i].start, (long long)b->job[i].tokens);
+}
