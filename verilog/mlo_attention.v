@@ -5,6 +5,8 @@
 //   s[j] = sum_d q[d] * k[j][d]      exact. If no key of the frame is valid, all count, with s = 0
 //          CAUSAL = 1: only keys j <= i count for the frame's query i. BAND = 1: only i - BACK <= j <= i + AHEAD.
 //          Then a row of which no key counts gives y = 0
+//          CACHE > 0: the frame's tokens are those of positions job_start on, so queries and keys have the numbers i, j >= job_start;
+//          keys j < job_start are those of the jobs before, and the bias is that of i, too
 //   mx   = max s[j] over the keys that count
 //   t[j] = ((mx - s[j]) * MS + 2^(SS-1)) >> SS, at most 4095      unit: 1/64 octave
 //   e[j] = round(255 * 2^(-t[j]/64)) if key j counts, else 0      (mlo_exp2 has the exact form)
@@ -49,6 +51,11 @@
 // one's are read. Scores start when the frame's last K beat is in, mix when its last V beat
 // is. K is released after the last score step of the query token with `last`, V after its
 // last mix step. Frames of K and V have the same length, 1..T; a frame of Q has any length.
+// Cache. CACHE > 0: K and V are held in CACHE banks that stay, and frames come in jobs. A job is a frame of each of some iterations;
+// that of its n-th one is written to positions job_start .. of bank job_bank + n, and read from position 0 on. A position that
+// is written again is forgotten with all behind it: a row walks no farther than to its own (so a sequence may be taken up anywhere it
+// has been). What is written beside the last token, in its group's lanes, is no key for the same reason. One job at a time:
+// job_begin, a pulse at least a cycle ahead of its first beat, tells which; two frames of it are held at most, as without.
 // Iterations. The constants of a row with `first` (of the first head) are fetched while it is
 // scored, and then travel with the row: rows of two iterations may be under way at once.
 // Bias. Its numbers lie in the memory of the constants, in the order of the scores; a row waits for them as for those.
@@ -64,14 +71,18 @@
 //             last, to the first m_axis_tvalid:
 //             groups * (DS + ES + 1) + CY + 28 + clog2(SIMD) + clog2(PE) cycles, and 9 * PROB + 7 * ROUND + 10 * CAP
 //             (an iteration's first row has its constants 3 cycles after it came: + 3 - groups*DS if positive; BAND: + 2;
-//             BIAS: + 2 + ceil(64 / (16*PE)))
+//             BIAS: + 2 + ceil(64 / (16*PE)); BAND and CACHE: + 1 for a frame's first row, once its constants are there)
 // Stall       m_axis_tready low: fills its queues and stops reading Q
 // Multipliers 2 * PE * SIMD, and ceil(PE/DS) in exp2, SIMD in requantization; PROB: PE more and 2 * ceil(PE/DS) in exp2, ROUND: ceil(PE/DS) + 1 more, CAP: 2 * (ceil(PE/DS) + 1) more
+//             CACHE: none more (a job's bank and first group are found by shifted additions)
 // Legal       H, T >= 1; SIMD divides D; PE in 1..T; XBITS, YBITS in 2..16; STEP >= 1;
 //             0 <= MS, MO < 2^16; 1 <= SS, SO, SP, SR <= 62; 0 <= MP < 2^15, MR < 2^18, HP < 2^8; ZR of 8 bits, signed; ROUND only with PROB;
 //             KVH divides H; CAUSAL, BAND: a frame of Q has no more tokens than its K; 0 <= BACK, AHEAD < T;
 //             CAP: PROB = BIAS = 0; 0 <= MC < 2^15, 1 <= SC <= 62;
 //             BIAS: PROB = BAND = 0, a frame of Q has no more tokens than T; SHIFT in 0..23
+//             CACHE: CAUSAL = 1, PE a power of two, T <= 2^16; job_start + tokens <= T; positions below job_start of the job's banks have been
+//             written; job_bank + iterations <= CACHE; job_begin when the last beat of the job before has left, job_start and job_bank
+//             stay from then until the last one of this
 `default_nettype none
 module mlo_attention #(
     // heads
@@ -108,11 +119,17 @@ module mlo_attention #(
     parameter BIAS = 0,
     parameter BIASH = 1,
     parameter BIAST = 1,
-    parameter SHIFT = 0
+    parameter SHIFT = 0,
+    // banks of keys and of values that stay, one an iteration of each sequence; 0: two frames' in turn
+    parameter CACHE = 0
 ) (
     input  wire                  clk,
     input  wire                  rst,
     input  wire                  params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)
+    // CACHE: a frame is of positions job_start .. and the job's first bank is job_bank; job_begin: a cycle ahead of the job's first beat
+    input  wire                  job_begin,
+    input  wire [15:0]           job_start,
+    input  wire [15:0]           job_bank,
     // H*D channels per token, channel h*D + d; keys and values: KVH*D
     input  wire [SIMD*XBITS-1:0] s_axis_q_tdata,
     input  wire                  s_axis_q_tvalid,
@@ -185,6 +202,7 @@ generate
     if (SIMD < 1 || D < 1 || D % SIMD != 0) mlo_error_SIMD_must_divide_D u_simd();
     if (PROB < 0 || PROB > 1 || ROUND < 0 || ROUND > PROB) mlo_error_PROB_and_ROUND_must_be_0_or_1_and_ROUND_needs_PROB u_prob();
     if (PE < 1 || PE > T) mlo_error_PE_must_be_1_to_T u_pe();
+    if (CACHE < 0 || (CACHE != 0 && (CAUSAL == 0 || (PE & (PE - 1)) != 0))) mlo_error_CACHE_needs_CAUSAL_and_PE_a_power_of_two u_cache();
     if (XBITS < 2 || XBITS > 16 || YBITS < 2 || YBITS > 16) mlo_error_XBITS_and_YBITS_must_be_2_to_16 u_bits();
 endgenerate
 
@@ -207,8 +225,8 @@ wire [GW-1:0]        k_groups_1;
 wire [PE-1:0]        k_tail;
 wire [AW-1:0]        k_addr;
 wire [PE*(XW+1)-1:0] k_data;
-mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW + 1)) u_k (
-    .clk(clk), .rst(rst),
+mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW + 1), .CACHE(CACHE)) u_k (
+    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),
     .s_tdata({s_axis_k_tuser[2], s_axis_k_tdata}), .s_last(s_axis_k_tuser[1]), .s_key(s_axis_k_tuser[2]),
     .s_tvalid(s_axis_k_tvalid), .s_tready(s_axis_k_tready),
     .full(k_full), .groups_1(k_groups_1), .single(k_single), .tail(k_tail), .none(k_none), .done(k_done),
@@ -220,8 +238,8 @@ wire [GW-1:0]        v_groups_1;
 wire [PE-1:0]        v_tail;
 wire [AW-1:0]        v_addr;
 wire [PE*XW-1:0]     v_data;
-mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW)) u_v (
-    .clk(clk), .rst(rst),
+mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW), .CACHE(CACHE)) u_v (
+    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),
     .s_tdata(s_axis_v_tdata), .s_last(s_axis_v_tuser[1]), .s_key(1'b1),
     .s_tvalid(s_axis_v_tvalid), .s_tready(s_axis_v_tready),
     .full(v_full), .groups_1(v_groups_1), .single(v_single), .tail(v_tail), .none(v_none), .done(v_done),
@@ -251,9 +269,9 @@ wire                 score_tvalid, score_tready, row_tvalid, row_tready, max_tva
 wire                 k_nothing = EMPTY == 0 && k_none;
 mlo_attention_score #(
     .H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND), .BW(BW), .GW(GW), .AW(AW),
-    .SB(SB), .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT)
+    .SB(SB), .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT), .CACHE(CACHE != 0 ? 1 : 0)
 ) u_score (
-    .clk(clk), .rst(rst),
+    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start),
     .row_full(q_full), .row_user(q_user), .row_done(q_done), .row_addr(q_addr), .row_data(q_data),
     .k_full(k_full), .k_groups_1(k_groups_1), .k_single(k_single), .k_tail(k_tail), .k_none(k_nothing), .k_done(k_done),
     .k_addr(k_addr), .k_data(k_data), .read(score_read),

@@ -5,6 +5,8 @@
 // same for all) of each query (QUERIES > 1; 1: the same for all). A number times 2^SHIFT is what a score begins with; -2^15 hides
 // the key. The table lies with the constants (mlo_attention_param), and is there when a row begins. ON = 0: there is none, nothing is hidden.
 //
+// CACHE = 1: the frame's first query is that of position job_start, where there are several.
+//
 // Contract    begins: the first step of group `group` of the row at hand; its word is asked for (read, at), and is `word` the cycle
 //             after, until the next one is asked for. row_done: the row's last step; head_last, frame_last: it was of the token's
 //             last head, of the frame's last token. go1: a step's operands are there; seen1 is about them, and start comes LATE
@@ -12,7 +14,8 @@
 // Throughput  a group per cycle
 // Latency     none: at follows registers and group, seen1 word; start LATE cycles
 // Stall       none (no handshake: see mlo_attention_score)
-// Legal       HEADS is H or 1; QUERIES > 1: a frame has no more tokens than that; SB >= 16 + SHIFT
+// Legal       HEADS is H or 1; QUERIES > 1: a frame has no more tokens than that (CACHE: those before job_start among them; job_begin while no row is at hand,
+//             and job_start stays from then on); SB >= 16 + SHIFT
 `default_nettype none
 module mlo_attention_bias #(
     parameter ON      = 1,
@@ -24,12 +27,15 @@ module mlo_attention_bias #(
     parameter SB      = 20,     // bits of a score
     parameter SHIFT   = 0,
     parameter LATE    = 2,
+    parameter CACHE   = 0,      // 1: a frame begins at position job_start
     // derived, do not set: bits of a group number, of an address
     parameter GW      = (G > 1) ? $clog2(G) : 1,
     parameter BA      = (HEADS * QUERIES * G > 1) ? $clog2(HEADS * QUERIES * G) : 1
 ) (
     input  wire             clk,
     input  wire             rst,
+    input  wire             job_begin,
+    input  wire [15:0]      job_start,
     input  wire             begins,
     input  wire [GW-1:0]    group,
     input  wire             row_done,
@@ -50,10 +56,11 @@ generate
         assign at     = {BA{1'b0}};
         assign seen1  = {PE{1'b1}};
         assign start  = {PE*SB{1'b0}};
-        wire   unused = &{1'b0, clk, rst, begins, group, row_done, head_last, frame_last, word, go1};
+        wire   unused = &{1'b0, clk, rst, job_begin, job_start, begins, group, row_done, head_last, frame_last, word, go1};
     end else begin : g_table
         localparam [31:0] SKIP_32 = G;
         localparam [BA:0] SKIP    = SKIP_32[BA:0];
+        wire [BA-1:0] start_base;           // of a frame's first query
         reg  [BA-1:0] base_reg;             // the row's first word
         wire [BA:0]   next  = {1'b0, base_reg} + SKIP;
         wire [BA:0]   here  = {1'b0, base_reg} + {{BA+1-GW{1'b0}}, group};
@@ -61,8 +68,14 @@ generate
         wire          again = head_last && (QUERIES == 1 || frame_last);
         always @(posedge clk) begin
             if (row_done && moves) base_reg <= next[BA-1:0];
-            if (rst || (row_done && again)) base_reg <= {BA{1'b0}};
+            if (rst || (row_done && again) || (CACHE != 0 && job_begin)) base_reg <= start_base;
         end
+        if (CACHE != 0 && QUERIES > 1) begin : g_from_start
+            mlo_times #(.N(HEADS * G), .IN(16), .OUT(BA)) u_start (.x(job_start), .y(start_base));
+        end else begin : g_from_0
+            assign start_base = {BA{1'b0}};
+        end
+        wire unused_job = &{1'b0, job_begin, job_start};
         assign read = begins;
         assign at   = here[BA-1:0];
 

@@ -8,6 +8,9 @@
 //             read at once: rd_addr = (j / PE) * BEATS + beat, data the cycle after rd_en.
 //             About the frame that is read: groups-1, single = that is 0, tail = lanes of its
 //             last group that hold a token, none = it has no valid key
+//             CACHE > 0: there are CACHE banks in place of two, and what was written stays there. Token j of a frame is
+//             position job_start + j of bank job_bank + its number since job_begin, and positions take the place of tokens:
+//             in the memory, in groups-1 and tail. (none is about the frame's own tokens)
 // Throughput  writes one beat and reads one word of all PE memories per cycle
 // Latency     full: the cycle after the last beat; the next frame's, if it is complete
 //             already, the cycle after `done`: no cycle is lost between frames
@@ -15,7 +18,10 @@
 // Lanes       a token is written to the rest of its group as well, and overwritten
 //             there by the tokens that follow. So the lanes behind the last token
 //             never hold stale or unknown data, whatever the frames before.
+//             (CACHE: positions that were written before stay in the lanes below the first token)
 // Legal       1 <= tokens of a frame <= T; done only while full
+//             CACHE: PE a power of two; job_start + tokens <= T, every bank that is reached < CACHE; job_begin only while no frame
+//             is held or arrives, a cycle before the first beat; job_start and job_bank stay from then on
 `default_nettype none
 module mlo_attention_kv #(
     // tokens of a frame at most
@@ -26,6 +32,8 @@ module mlo_attention_kv #(
     parameter PE = 2,
     // bits of a beat
     parameter WIDTH = 8,
+    // banks that stay; 0: two frames' in turn
+    parameter CACHE = 0,
     // derived, do not set: groups, bits of a group number, bits of rd_addr
     parameter G  = (T + PE - 1) / PE,
     parameter GW = (G > 1) ? $clog2(G) : 1,
@@ -33,6 +41,9 @@ module mlo_attention_kv #(
 ) (
     input  wire                clk,
     input  wire                rst,
+    input  wire                job_begin,
+    input  wire [15:0]         job_start,
+    input  wire [15:0]         job_bank,
     input  wire [WIDTH-1:0]    s_tdata,
     input  wire                s_last,
     input  wire                s_key,
@@ -50,13 +61,18 @@ module mlo_attention_kv #(
 );
 
 localparam BW    = (BEATS > 1) ? $clog2(BEATS) : 1;
-localparam WORDS = (G * BEATS > 1) ? 2 * G * BEATS : 4;   // (an address has a bit even if there is one word)
+localparam BANK  = G * BEATS;                             // words of a bank
+localparam BANKS = (CACHE != 0) ? CACHE : 2;
+localparam WORDS = (BANK > 1) ? BANKS * BANK : 2 * BANKS; // (an address has a bit even if there is one word)
+localparam MW    = (CACHE != 0) ? $clog2(WORDS) : AW + 1; // bits of a place in the memory
+localparam PW    = (CACHE != 0) ? MW : AW;                // of where a beat goes: in the memory, or in its bank
 // (Verilator wants every width spelled out: hence the way over 32 bits)
 localparam [31:0]   BEAT_LAST_32 = BEATS - 1;
 localparam [BW-1:0] BEAT_LAST    = BEAT_LAST_32[BW-1:0];
 localparam [BW-1:0] BEAT_ONE     = 1;
 localparam [GW-1:0] GROUP_ONE    = 1;
-localparam [AW-1:0] ADDR_ONE     = 1;
+localparam [PW-1:0] ADDR_ONE     = 1;
+localparam [PE-1:0] ALL          = {PE{1'b1}};
 
 // The two banks: which one fills, which one is read, and what is known of each.
 reg [1:0]    full_reg;
@@ -76,7 +92,7 @@ assign single   = single_reg[read_reg];
 reg [BW-1:0] beat_reg;
 reg [GW-1:0] group_reg;
 reg [PE-1:0] lanes_reg;
-reg [AW-1:0] addr_reg, base_reg;    // of this beat, of the group's first beat
+reg [PW-1:0] addr_reg, base_reg;    // of this beat, of the group's first beat
 reg          any_reg;               // a valid key came before this token
 
 wire          take       = s_tvalid && s_tready;
@@ -84,6 +100,47 @@ wire          token_done = take && beat_reg == BEAT_LAST;
 wire          frame_done = token_done && s_last;
 wire [PE-1:0] lanes_next = lanes_reg << 1;
 wire          group_done = lanes_next == {PE{1'b0}};
+
+// Where a frame begins, and which words of the memory that makes of addresses.
+wire [GW-1:0] start_group;
+wire [PE-1:0] start_lanes;
+wire [PW-1:0] start_addr;           // of the next frame
+wire [MW-1:0] wr_word, rd_word;
+wire          begins = CACHE != 0 && job_begin;
+generate
+    if (CACHE == 0) begin : g_two
+        // The bank is the lowest address bit: no adder, and exactly 2*G*BEATS words.
+        assign start_group = {GW{1'b0}};
+        assign start_lanes = ALL;
+        assign start_addr  = {AW{1'b0}};
+        assign wr_word     = {addr_reg, fill_reg};
+        assign rd_word     = {rd_addr, read_reg};
+        wire   unused_job  = &{1'b0, job_begin, job_start, job_bank};
+    end else begin : g_cache
+        localparam LP = $clog2(PE);
+        localparam [31:0]   BANK_32 = BANK;
+        localparam [MW-1:0] BANK_W  = BANK_32[MW-1:0];
+        reg  [MW-1:0] fill_base_reg, read_base_reg;     // where the bank begins that fills, that is read
+        wire [MW-1:0] bank_base, start_base;            // the job's first bank, and its first group in each
+        wire [15:0]   group = job_start >> LP;
+        wire [15:0]   lane  = job_start - (group << LP);
+        wire [MW-1:0] fill_base = job_begin ? bank_base : fill_base_reg + BANK_W;
+        wire [GW+15:0] group_wide = {{GW{1'b0}}, group};
+        mlo_times #(.N(BANK), .IN(16), .OUT(MW)) u_bank (.x(job_bank), .y(bank_base));
+        mlo_times #(.N(BEATS), .IN(GW), .OUT(MW)) u_start (.x(start_group), .y(start_base));
+        always @(posedge clk) begin
+            if (job_begin || frame_done) fill_base_reg <= fill_base;
+            if (job_begin || done)       read_base_reg <= job_begin ? bank_base : read_base_reg + BANK_W;
+        end
+        assign start_group = group_wide[GW-1:0];
+        assign start_lanes = ALL << lane;
+        assign start_addr  = fill_base + start_base;
+        assign wr_word     = addr_reg;
+        assign rd_word     = read_base_reg + {{MW-AW{1'b0}}, rd_addr};
+        wire   unused_wide = &{1'b0, group_wide};
+    end
+    if (CACHE < 0 || (CACHE != 0 && (PE & (PE - 1)) != 0)) mlo_error_CACHE_needs_PE_a_power_of_two u_cache();
+endgenerate
 
 always @(posedge clk) begin
     if (take) begin
@@ -94,7 +151,7 @@ always @(posedge clk) begin
         beat_reg <= {BW{1'b0}};
         any_reg  <= any_reg || s_key;
         if (group_done) begin               // on to the next group
-            lanes_reg <= {PE{1'b1}};
+            lanes_reg <= ALL;
             group_reg <= group_reg + GROUP_ONE;
             base_reg  <= addr_reg + ADDR_ONE;
         end else begin                      // the next lane, same addresses
@@ -125,19 +182,16 @@ always @(posedge clk) begin
         fill_reg <= 1'b0;
         read_reg <= 1'b0;
     end
-    if (rst || frame_done) begin
+    if (rst || frame_done || begins) begin
         beat_reg  <= {BW{1'b0}};
-        group_reg <= {GW{1'b0}};
-        lanes_reg <= {PE{1'b1}};
-        addr_reg  <= {AW{1'b0}};
-        base_reg  <= {AW{1'b0}};
+        group_reg <= start_group;
+        lanes_reg <= start_lanes;
+        addr_reg  <= start_addr;
+        base_reg  <= start_addr;
         any_reg   <= 1'b0;
     end
 end
 
-// The bank is the lowest address bit: no adder, and exactly 2*G*BEATS words.
-wire [AW:0] wr_word = {addr_reg, fill_reg};
-wire [AW:0] rd_word = {rd_addr, read_reg};
 // (The PE memories are one with a write enable per lane: read in one piece, which a simulator does much faster.)
 (* no_rw_check *)    // never read where it is written in the same cycle
 reg [PE*WIDTH-1:0] mem [0:WORDS-1];

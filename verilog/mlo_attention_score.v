@@ -5,6 +5,7 @@
 // products of SIMD channels per step, added up over the steps. The walk is: for every
 // row, for every group, for every step. Heads h * H/KVH .. (h+1) * H/KVH - 1 of the queries read
 // head h of the keys. CAUSAL, BAND: a row walks the groups in which its keys lie (mlo_attention_walk).
+// CACHE: the frame's first query is that of position job_start.
 // BIAS: a score begins with its number of a table of BIASH heads and BIAST queries (mlo_attention_bias).
 //
 // In   row_*: rows of queries (mlo_attention_q); k_*: the frame's keys (mlo_attention_kv);
@@ -17,7 +18,8 @@
 // Stall       the pipeline never stops. A group starts only when a place for it is reserved
 //             in the score queue, a row's last step only when m_row takes its word: then
 //             m_max has room too, because the reader takes both together. BAND, BIAS: a row starts
-//             when its constants are there, not before, since they say where; the bias comes with them
+//             when its constants are there, not before, since they say where; the bias comes with them. CACHE and BAND: the first
+//             row of a frame a cycle later
 // Legal       as mlo_attention
 `default_nettype none
 module mlo_attention_score #(
@@ -33,6 +35,7 @@ module mlo_attention_score #(
     parameter BAND  = 0,        // 1: keys near the query count
     parameter BW    = 1,        // bits of BACK
     parameter BIAS  = 0, BIASH = 1, BIAST = 1, SHIFT = 0,   // 1: there is a bias, of so many heads and queries, in such steps
+    parameter CACHE = 0,        // 1: a frame begins at position job_start
     // derived, do not set: bits of a group number, of an address in a frame's keys, of a
     // score, of a step number; of a lane; of what a row's word says of its walk
     parameter GW    = 1,
@@ -45,6 +48,8 @@ module mlo_attention_score #(
 ) (
     input  wire                         clk,
     input  wire                         rst,
+    input  wire                         job_begin,
+    input  wire [15:0]                  job_start,
     input  wire                         row_full,
     input  wire [2:0]                   row_user,
     output wire                         row_done,
@@ -120,7 +125,8 @@ wire row_last    = step_last && group_last; // the row's last step
 wire info_ready;
 wire room_ok = !step_first || room_reg != {RW{1'b0}};
 wire last_ok = !row_last || (par_ok && info_ready);
-wire go      = row_full && k_full && room_ok && last_ok && (par_ok || (BAND == 0 && BIAS == 0));
+wire walk_ready;
+wire go      = row_full && k_full && room_ok && last_ok && walk_ready && (par_ok || (BAND == 0 && BIAS == 0));
 
 assign read      = go;
 assign row_done  = go && row_last;
@@ -145,11 +151,12 @@ generate
         assign first_lanes = {PE{1'b1}};
         assign last_lanes  = k_tail;
         assign walk_base   = {AW{1'b0}};
+        assign walk_ready  = 1'b1;
         assign row_word    = {row_user, par_data};
-        wire unused_reach  = &{1'b0, par_reach};
+        wire unused_reach  = &{1'b0, par_reach, job_begin, job_start};
     end else begin : g_walk
-        mlo_attention_walk #(.PE(PE), .CAUSAL(CAUSAL), .BAND(BAND), .GW(GW), .AW(AW), .SKIP(KVH * DS), .BW(BW)) u_walk (
-            .clk(clk), .rst(rst),
+        mlo_attention_walk #(.PE(PE), .CAUSAL(CAUSAL), .BAND(BAND), .CACHE(CACHE), .GW(GW), .AW(AW), .SKIP(KVH * DS), .BW(BW)) u_walk (
+            .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .known(row_full && par_ok), .ready(walk_ready),
             .token_done(row_done && head_last), .frame_done(k_done), .reach(par_reach),
             .k_groups_1(k_groups_1), .k_tail(k_tail),
             .groups_1(groups_1), .single(single), .first_lanes(first_lanes), .last_lanes(last_lanes), .base(walk_base)
@@ -209,8 +216,8 @@ end
 // what scores begin with, and which keys that hides
 wire [PE-1:0]      bias_seen1;
 wire [PE*SB-1:0]   start;
-mlo_attention_bias #(.ON(BIAS), .H(H), .HEADS(BIASH), .QUERIES(BIAST), .G(G), .PE(PE), .SB(SB), .SHIFT(SHIFT), .LATE(2 + LS), .GW(GW)) u_bias (
-    .clk(clk), .rst(rst), .begins(reserve), .group(group_reg), .row_done(row_done), .head_last(head_last), .frame_last(row_user[1]),
+mlo_attention_bias #(.ON(BIAS), .H(H), .HEADS(BIASH), .QUERIES(BIAST), .G(G), .PE(PE), .SB(SB), .SHIFT(SHIFT), .LATE(2 + LS), .CACHE(CACHE), .GW(GW)) u_bias (
+    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .begins(reserve), .group(group_reg), .row_done(row_done), .head_last(head_last), .frame_last(row_user[1]),
     .read(bias_read), .at(bias_at), .word(bias), .go1(go1), .seen1(bias_seen1), .start(start));
 
 wire [PE-1:0]      key1;                    // the keys' mask bits

@@ -4,19 +4,25 @@
 // Query i of a frame of tk keys reads keys first = max(0, i - BACK) to last = min(tk - 1, i + AHEAD): groups first / PE
 // to last / PE, of the first one the lanes from first mod PE on, of the last one those up to last mod PE. BAND = 0: BACK is
 // without end; CAUSAL = 1: AHEAD is 0. Nothing is divided: two places move on with the tokens of queries, a lane at a time.
+// CACHE = 1 (CAUSAL): query i is the one of position job_start + i, so both places begin there, and tk counts positions.
 //
 // Contract    token_done: the token's last step, frame_done: it was the last of its frame. Everything is about the token
 //             at hand. reach = {lane, group, back}: BACK, and AHEAD as groups of PE and lanes beyond; it is read while the
 //             frame's first token is at hand
+//             ready: what is said holds. CACHE and BAND: a cycle after `known`, reach is of the token at hand, for the first time
+//             in a frame; otherwise always
 // Throughput  a token per cycle
 // Latency     none: outputs follow registers, k_* and reach
 // Stall       none (no handshake: see mlo_attention_score)
 // Legal       a frame has no more queries than keys; reach stays while a frame's first token is at hand; lane < PE
+//             CACHE: CAUSAL; PE a power of two; job_begin while no token is at hand, and job_start stays from then on; token_done only
+//             while ready
 `default_nettype none
 module mlo_attention_walk #(
     parameter PE     = 2,       // keys of a group
     parameter CAUSAL = 1,
     parameter BAND   = 0,
+    parameter CACHE  = 0,
     // bits of a group number, of an address in a frame's keys; words of a group
     parameter GW     = 1,
     parameter AW     = 3,
@@ -28,11 +34,15 @@ module mlo_attention_walk #(
 ) (
     input  wire                clk,
     input  wire                rst,
+    input  wire                job_begin,
+    input  wire [15:0]         job_start,
     input  wire                token_done,
     input  wire                frame_done,
+    input  wire                known,
     input  wire [LW+GW+BW-1:0] reach,
     input  wire [GW-1:0]       k_groups_1,     // groups of the frame - 1
     input  wire [PE-1:0]       k_tail,         // lanes of its last one
+    output wire                ready,
     output wire [GW-1:0]       groups_1,       // groups of the row - 1
     output wire                single,         // that is 0
     output wire [PE-1:0]       first_lanes,    // of its first group
@@ -45,6 +55,26 @@ localparam [AW-1:0] SKIP_A  = SKIP_32[AW-1:0];
 localparam [GW:0]   G_ONE   = 1;
 localparam [PE-1:0] ALL     = {PE{1'b1}};
 localparam [PE-1:0] LANE    = 1;
+localparam          LP      = $clog2(PE);
+
+// ---- where a frame begins ----------------------------------------------------------------
+wire [GW-1:0] start_group;
+wire [PE-1:0] start_lanes;                      // up to the first query's own
+wire          again = rst || frame_done || (CACHE != 0 && job_begin);
+generate
+    if (CACHE == 0) begin : g_at_0
+        assign start_group = {GW{1'b0}};
+        assign start_lanes = LANE;
+        wire   unused_job  = &{1'b0, job_begin, job_start};
+    end else begin : g_at_start
+        wire [GW+15:0] group = {{GW{1'b0}}, job_start >> LP};
+        wire [15:0]    lane  = job_start - (job_start >> LP << LP);
+        assign start_group   = group[GW-1:0];
+        assign start_lanes   = ~(ALL << lane << 1);
+        wire   unused_group  = &{1'b0, group};
+    end
+    if (CACHE != 0 && (CAUSAL == 0 || (PE & (PE - 1)) != 0)) mlo_error_CACHE_needs_CAUSAL_and_PE_a_power_of_two u_cache();
+endgenerate
 
 // ---- the last key: i + AHEAD (of a frame's first token: AHEAD), in lanes up to it --------
 reg  [GW:0]   until_group_reg;
@@ -58,9 +88,9 @@ always @(posedge clk) begin
         until_group_reg <= until_next ? until_group + G_ONE : until_group;
         until_lanes_reg <= until_next ? LANE : until_more[PE-1:0];
     end
-    if (rst || frame_done) begin
-        until_group_reg <= {GW+1{1'b0}};
-        until_lanes_reg <= LANE;
+    if (again) begin
+        until_group_reg <= {1'b0, start_group};
+        until_lanes_reg <= start_lanes;
     end
 end
 
@@ -72,14 +102,15 @@ generate
         assign from_group  = {GW+1{1'b0}};
         assign first_lanes = ALL;
         assign base        = {AW{1'b0}};
-        wire unused_reach  = &{1'b0, reach[BW-1:0], SKIP_A};
+        assign ready       = 1'b1;
+        wire unused_reach  = &{1'b0, reach[BW-1:0], known, SKIP_A};
     end else begin : g_from
-        reg           first_reg;                // the token at hand is its frame's first
+        reg           first_reg;                // the token at hand is its frame's first; CACHE: and its first key not known yet
         reg  [GW-1:0] group_reg;
         reg  [PE-1:0] lanes_reg;
         reg  [AW-1:0] base_reg;
         reg  [BW-1:0] left_reg;                 // tokens until it moves
-        wire [BW-1:0] left  = first_reg ? reach[BW-1:0] : left_reg;
+        wire [BW-1:0] left  = (CACHE == 0 && first_reg) ? reach[BW-1:0] : left_reg;
         wire [PE-1:0] lanes = lanes_reg << 1;
         wire          moves = left == {BW{1'b0}};
         wire          next  = moves && lanes == {PE{1'b0}};
@@ -93,12 +124,44 @@ generate
                     base_reg  <= base_reg + SKIP_A;
                 end
             end
-            if (rst || frame_done) begin
+            if (found) begin
+                first_reg <= 1'b0;
+                group_reg <= found_group;
+                lanes_reg <= found_lanes;
+                base_reg  <= found_base;
+                left_reg  <= found_left;
+            end
+            if (again) begin
                 first_reg <= 1'b1;
                 group_reg <= {GW{1'b0}};
                 lanes_reg <= ALL;
                 base_reg  <= {AW{1'b0}};
             end
+        end
+        // the first token's: job_start - BACK, once BACK is known
+        wire          found;
+        wire [GW-1:0] found_group;
+        wire [PE-1:0] found_lanes;
+        wire [AW-1:0] found_base;
+        wire [BW-1:0] found_left;
+        if (CACHE == 0) begin : g_from_0
+            assign {found, found_group, found_lanes, found_base, found_left} = 0;
+            assign ready      = 1'b1;
+            wire unused_known = &{1'b0, known};
+        end else begin : g_from_start
+            wire [BW:0]    ahead = {1'b0, job_start[BW-1:0]} - {1'b0, reach[BW-1:0]};
+            wire           below = ahead[BW];
+            wire [BW-1:0]  first = below ? {BW{1'b0}} : ahead[BW-1:0];
+            wire [BW-1:0]  lane  = first - (first >> LP << LP);
+            wire [GW+BW-1:0] group = {{GW{1'b0}}, first >> LP};
+            wire [BW-1:0]  short = -ahead[BW-1:0];
+            mlo_times #(.N(SKIP), .IN(GW), .OUT(AW)) u_base (.x(found_group), .y(found_base));
+            assign found       = first_reg && known;
+            assign found_group = group[GW-1:0];
+            assign found_lanes = ALL << lane;
+            assign found_left  = below ? short : {BW{1'b0}};
+            assign ready       = !first_reg;
+            wire unused_group  = &{1'b0, group};
         end
         assign from_group  = {1'b0, group_reg};
         assign first_lanes = lanes_reg;

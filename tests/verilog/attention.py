@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""attention: mlo_attention against a numpy model: words, order, sidebands, throughput and latency formulas of its header."""
+"""attention: mlo_attention against a numpy model: words, order, sidebands, throughput and latency formulas of its header.
+
+With a cache, what must come of a job is rows of the whole sequence's attention, however it is cut into jobs."""
 import numpy as np
 
 import bench
@@ -173,51 +175,119 @@ def pick_plain(rng, c, spread, wild):
     return ms, ss, mo, so
 
 
+def draw(rng, c, n, heads, extreme):
+    """[n, heads * D] of XBITS: any, or (extreme) the corners of every width"""
+    low = -(1 << (c["XBITS"] - 1))
+    if extreme:
+        return np.array([[low if rng.chance(70) else -low - 1 for _ in range(heads * c["D"])] for _ in range(n)], dtype=np.int64)
+    return np.array(rng.signed(n * heads * c["D"], c["XBITS"]), dtype=np.int64).reshape(n, heads * c["D"])
+
+
+def pick_tokens(rng, c, tq, tk, keys, extreme):
+    """q [tq, H * D], k and v [tk, KVH * D], key [tk]: which keys are valid"""
+    q, k, v = draw(rng, c, tq, c["H"], extreme), draw(rng, c, tk, c["KVH"], extreme), draw(rng, c, tk, c["KVH"], extreme)
+    mode = keys if keys != "mixed" else ("all", "some", "none", "one")[rng.below(4)]
+    key = np.array([mode == "all" or (mode == "some" and rng.chance(60)) for _ in range(tk)])
+    if mode == "one":
+        key[rng.below(tk)] = True
+    return q, k, v, key
+
+
+def pick_iteration(rng, c, n, extreme, wild):
+    """constants, BACK and AHEAD, bias"""
+    return (pick_params(rng, c, n, wild), pick_reach(rng, c) if c["BAND"] else (0, 0), pick_bias(rng, c, extreme) if c["BIAS"] else None)
+
+
+def token(c, j, tokens, iteration):
+    """y [H * D] of query j"""
+    q, k, v, key = tokens
+    par, reach, bias = iteration
+    y = []
+    for h in range(c["H"]):
+        kv = h // (c["H"] // c["KVH"]) * c["D"]
+        kv = slice(kv, kv + c["D"])
+        y += row(q[j, h * c["D"]:(h + 1) * c["D"]], k[:, kv], v[:, kv], seen(j, key, reach, c), par, c, bias_of(bias, h, j, len(key)))
+    return y
+
+
+class Streams:
+    """what goes in and must come out, beat by beat"""
+    def __init__(self, c, rng):
+        self.c, self.rng = c, rng
+        self.q, self.k, self.v, self.params, self.m = [], [], [], [], []
+
+    def constants(self, iteration):
+        self.params += bench.param_beats(*words_of(*iteration, self.c), self.c["AXI_WIDTH"])
+
+    def frame(self, q, k, v, key, y, first):
+        """y: a row for each of q"""
+        simd, xb, yb = self.c["SIMD"], self.c["XBITS"], self.c["YBITS"]
+        for stream, data in ((self.q, q), (self.k, k), (self.v, v)):
+            for j in range(len(data)):
+                # q and v carry a key bit too: attention must not look at it, and q's goes through
+                bit = key[j] if stream is self.k else self.rng.bits(1)
+                user = int(first and j == 0) | int(j == len(data) - 1) << 1 | int(bit) << 2
+                stream += [user << simd * xb | b for b in bench.beats(data[j], simd, xb)]
+                if stream is self.q:
+                    self.m += [user << simd * yb | b for b in bench.beats(y[j], simd, yb)]
+
+    def ends(self):
+        """beats of m, of k (and v), of q so far"""
+        return len(self.m), len(self.k), len(self.q)
+
+    def files(self):
+        x, y = self.c["SIMD"] * self.c["XBITS"] + 3, self.c["SIMD"] * self.c["YBITS"] + 3
+        return {"q.hex": bench.hexwords(self.q, x), "k.hex": bench.hexwords(self.k, x), "v.hex": bench.hexwords(self.v, x),
+                "c.hex": bench.hexwords(self.params, self.c["AXI_WIDTH"]), "golden.hex": bench.hexwords(self.m, y)}
+
+    def args(self, first_keys):
+        """first_keys: of the first frame"""
+        return {"nq": len(self.q), "nk": len(self.k), "nc": len(self.params), "nm": len(self.m),
+                "kbeats": first_keys * self.c["KVH"] * self.c["D"] // self.c["SIMD"], "start": start_of(self.c)}
+
+
 def stimulus(c, frames, seed, keys="some", extreme=False, wild=False):
     """frames: list of (Tq, Tk, first). Returns files, golden beats and counts, and of each frame BACK and AHEAD."""
     rng = bench.Rng(seed)
-    H, D, simd, xb, yb = c["H"], c["D"], c["SIMD"], c["XBITS"], c["YBITS"]
-    low = -(1 << (xb - 1))
-
-    def draw(n, heads):
-        if extreme:                                          # the corners of every width
-            return np.array([[low if rng.chance(70) else -low - 1 for _ in range(heads * D)] for _ in range(n)], dtype=np.int64)
-        return np.array(rng.signed(n * heads * D, xb), dtype=np.int64).reshape(n, heads * D)
-
-    qs, ks, vs, cs, ms, reaches = [], [], [], [], [], []
-    par = reach = bias = None
-    for tq, tk, first in frames:
+    streams, reaches, iteration = Streams(c, rng), [], None
+    for n, (tq, tk, first) in enumerate(frames):
         if first:
-            par = pick_params(rng, c, len(cs), wild)
-            reach = pick_reach(rng, c) if c["BAND"] else (0, 0)
-            bias = pick_bias(rng, c, extreme) if c["BIAS"] else None
-            cs += bench.param_beats(*words_of(par, reach, bias, c), c["AXI_WIDTH"])
-        reaches.append(reach)
-        q, k, v = draw(tq, H), draw(tk, c["KVH"]), draw(tk, c["KVH"])
-        mode = keys if keys != "mixed" else ("all", "some", "none", "one")[rng.below(4)]
-        key = np.array([mode == "all" or (mode == "some" and rng.chance(60)) for _ in range(tk)])
-        if mode == "one":
-            key[rng.below(tk)] = True
-        for stream, data in ((qs, q), (ks, k), (vs, v)):
-            for j in range(len(data)):
-                last = j == len(data) - 1
-                # q and v carry a key bit too: attention must not look at it, and q's goes through
-                bit = key[j] if stream is ks else rng.bits(1)
-                user = int(first and j == 0) | int(last) << 1 | int(bit) << 2
-                if stream is qs:
-                    users = user
-                    y = []
-                    for h in range(H):
-                        kv = h // (H // c["KVH"]) * D
-                        kv = slice(kv, kv + D)
-                        y += row(q[j, h * D:h * D + D], k[:, kv], v[:, kv], seen(j, key, reach, c), par, c, bias_of(bias, h, j, tk))
-                    ms += [users << simd * yb | b for b in bench.beats(y, simd, yb)]
-                stream += [user << simd * xb | b for b in bench.beats(data[j], simd, xb)]
-    files = {"q.hex": bench.hexwords(qs, simd * xb + 3), "k.hex": bench.hexwords(ks, simd * xb + 3),
-             "v.hex": bench.hexwords(vs, simd * xb + 3), "c.hex": bench.hexwords(cs, c["AXI_WIDTH"]),
-             "golden.hex": bench.hexwords(ms, simd * yb + 3)}
-    args = {"nq": len(qs), "nk": len(ks), "nc": len(cs), "nm": len(ms), "kbeats": frames[0][1] * c["KVH"] * D // simd, "start": start_of(c)}
-    return files, args, reaches
+            iteration = pick_iteration(rng, c, n, extreme, wild)
+            streams.constants(iteration)
+        reaches.append(iteration[1])
+        tokens = pick_tokens(rng, c, tq, tk, keys, extreme)
+        streams.frame(*tokens, [token(c, j, tokens, iteration) for j in range(tq)], first)
+    return streams.files(), streams.args(frames[0][1]), reaches
+
+
+# ---- jobs: pieces of sequences whose keys and values stay ---------------------------------------
+def begins_iteration(c, depth, job):
+    """has each frame of that job `first`? A bias is large: where all frames have the same it comes once"""
+    return depth > 1 or not c["BIAS"] or job == 0
+
+
+def jobs_stimulus(c, depth, jobs, seed, keys="some", extreme=False, wild=False):
+    """jobs: (slot, start, tokens, kept) of depth iterations each. The kept ones are pieces of one sequence for each slot and
+    iteration, and what must come is rows of that whole sequence's attention. The others are of tokens of their own behind the
+    sequence's first `start`: a job that goes back behind them must not see them. Returns files, counts, and BACK, AHEAD of each iteration."""
+    rng = bench.Rng(seed)
+    streams, lines = Streams(c, rng), []
+    iterations = [pick_iteration(rng, c, n, extreme, wild) for n in range(depth)]
+    fresh = lambda: pick_tokens(rng, c, c["T"], c["T"], keys, extreme)
+    whole = {(slot, n): fresh() for slot in sorted({j[0] for j in jobs}) for n in range(depth)}
+    for number, (slot, start, tokens, kept) in enumerate(jobs):
+        first = begins_iteration(c, depth, number)
+        for n, iteration in enumerate(iterations):
+            sequence = whole[slot, n]
+            if not kept:
+                sequence = tuple(np.concatenate((old[:start], new[start:])) for old, new in zip(sequence, fresh()))
+            if first: streams.constants(iteration)
+            piece = [x[start:start + tokens] for x in sequence]
+            streams.frame(*piece, [token(c, j, sequence, iteration) for j in range(start, start + tokens)], first)
+        m, k, q = streams.ends()
+        lines.append(m << 96 | k << 64 | q << 32 | slot * depth << 16 | start)
+    files = dict(streams.files(), **{"jobs.hex": bench.hexwords(lines, 128)})
+    return files, dict(streams.args(jobs[0][2]), jobs=len(jobs)), [i[1] for i in iterations]
 
 
 def start_of(c):
@@ -262,9 +332,10 @@ def walked(i, tk, reach, c):
     return last // c["PE"] - first // c["PE"] + 1
 
 
-def schedule(c, frames, reaches):
+def schedule(c, frames, reaches, opens=None, at=0):
     """When does the last beat leave if nothing stalls, frames of any lengths? Every stage starts a unit of work when its input
-    is there, when it is done with the unit before, and when the queue behind it has room. All numbers are cycles."""
+    is there, when it is done with the unit before, and when the queue behind it has room. All numbers are cycles.
+    opens: when the bench begins, nothing being under way; at: the position of the frames' first token."""
     D, H, PE, simd, T = c["D"], c["H"], c["PE"], c["SIMD"], c["T"]
     ds, cy = D // simd, -(-(17 + clog2(T)) // c["STEP"])
     es = -(-PE // -(-PE // ds))
@@ -272,7 +343,7 @@ def schedule(c, frames, reaches):
     score_queue = most + (12 + clog2(simd)) // ds + 2           # groups
     ring = min(4 * most + 2, 2 * most + 2 * ((cy + ds) // ds) + (14 + sum(later(c))) // ds + 2)
     waiting = 8 if c["PROB"] or c["CAP"] else 4                             # rows between exponentials and division
-    start = start_of(c) + 1
+    start = (start_of(c) if opens is None else opens) + 1
     before = start - 1
     k_free, v_free, load_k, load_v = [start] * 2, [start] * 2, before, before
     q, score = [before], [before]                               # per row: query is in, last step of its scores
@@ -283,11 +354,12 @@ def schedule(c, frames, reaches):
         load_k = max(load_k + 1, k_free[n % 2]) + tk * c["KVH"] * ds - 1
         load_v = max(load_v + 1, v_free[n % 2]) + tk * c["KVH"] * ds - 1
         for r in range(tq * H):
-            groups = walked(r // H, tk, reaches[n], c)
+            groups = walked(at + r // H, at + tk, reaches[n], c)
             q.append(max(q[-1], score[-2] if len(score) > 2 else before) + ds)
             ready = max(q[-1], load_k)
             constants = max(q[-1], score[-1]) + constants_time(c) if first and r == 0 else 0
             if c["BAND"] or c["BIAS"]: ready = max(ready, constants - 1)    # they say where the row begins, with what its scores do
+            if c["BAND"] and c["CACHE"] and r == 0: ready = max(ready, max(q[-1], score[-1]) + 1, constants)
             for g in range(groups):                             # stage 1, a group at a time
                 step = max(step, ready) + 1
                 if len(taken) + g >= score_queue:
@@ -335,10 +407,10 @@ def timing(c, tk, frames, seed):
     return len(ends)
 
 
-def config(h, d, t, pe, simd, xbits=8, ybits=8, axi=128, step=2, prob=0, rounds=0, kvh=None, causal=0, band=0, bias=(), cap=0):
+def config(h, d, t, pe, simd, xbits=8, ybits=8, axi=128, step=2, prob=0, rounds=0, kvh=None, causal=0, band=0, bias=(), cap=0, cache=0):
     """bias: its heads and queries (0: one for all), its shift"""
     biash, biast, shift = (h if bias[0] else 1, t if bias[1] else 1, bias[2]) if bias else (1, 1, 0)
-    return dict(BIAS=int(bool(bias)), BIASH=biash, BIAST=biast, SHIFT=shift, H=h, KVH=kvh or h, D=d, T=t, PE=pe, SIMD=simd, XBITS=xbits, YBITS=ybits, AXI_WIDTH=axi, STEP=step, PROB=prob, ROUND=rounds, CAP=cap, CAUSAL=causal, BAND=band)
+    return dict(BIAS=int(bool(bias)), BIASH=biash, BIAST=biast, SHIFT=shift, H=h, KVH=kvh or h, D=d, T=t, PE=pe, SIMD=simd, XBITS=xbits, YBITS=ybits, AXI_WIDTH=axi, STEP=step, PROB=prob, ROUND=rounds, CAP=cap, CAUSAL=causal, BAND=band, CACHE=cache)
 
 
 GRID = [
@@ -428,6 +500,93 @@ def before(c, seed):
     bench.run(NAME, c, files, seed=seed, stall=20, **dict(args, judged=at * c["H"] * ds))
 
 
+# ---- caches -------------------------------------------------------------------------------------
+def pieces(slot, lengths):
+    """the jobs of a sequence in pieces of such lengths"""
+    starts = [sum(lengths[:n]) for n in range(len(lengths))]
+    return [(slot, start, tokens, True) for start, tokens in zip(starts, lengths)]
+
+
+def cut(rng, n):
+    """lengths that add up to n"""
+    lengths = []
+    while sum(lengths) < n: lengths.append(rng.between(1, n - sum(lengths)))
+    return lengths
+
+
+def in_turn(rng, lists):
+    """one list of all jobs: those of a slot in their order, slots as it comes"""
+    lists, jobs = [list(x) for x in lists], []
+    while any(lists):
+        waiting = [x for x in lists if x]
+        jobs.append(waiting[rng.below(len(waiting))].pop(0))
+    return jobs
+
+
+def tried(rng, c, jobs):
+    """before each job, now and then, some of other tokens in its place, of any length"""
+    for slot, start, tokens, kept in jobs:
+        while rng.chance(50):
+            yield slot, start, rng.between(1, c["T"] - start), False
+        yield slot, start, tokens, kept
+
+
+def job_lists(rng, c, depth):
+    """of all slots in turn: a sequence whole, token by token, in pieces; and with jobs between them that are taken back"""
+    slots, t = c["CACHE"] // depth, c["T"]
+    lengths = [[t], [1] * t, cut(rng, t)]
+    yield in_turn(rng, [pieces(slot, lengths[slot % 3]) for slot in range(slots)])
+    yield in_turn(rng, [pieces(slot, lengths[(slot + 1) % 3]) for slot in range(slots)])
+    yield in_turn(rng, [tried(rng, c, pieces(slot, cut(rng, t))) for slot in range(slots)])
+    yield in_turn(rng, [tried(rng, c, pieces(slot, cut(rng, t))) for slot in range(slots)] + [pieces(0, [t])])
+
+
+CACHES = [                                          # and iterations; the banks are those of so many slots
+    (config(2, 4, 16, 4, 2, causal=1, cache=6), 3),
+    (config(1, 1, 1, 1, 1, causal=1, cache=1), 1),  # everything 1,
+    (config(1, 1, 5, 1, 1, causal=1, cache=2), 2),
+    (config(1, 8, 8, 8, 8, causal=1, cache=2, axi=64), 1),      # all keys in one group
+    (config(6, 6, 13, 4, 3, causal=1, kvh=3, prob=1, cache=3), 1),
+    (config(4, 3, 11, 2, 1, causal=1, kvh=1, prob=1, rounds=1, cache=5, step=5), 5),
+    (config(2, 4, 13, 4, 1, causal=1, band=1, cache=4), 2),
+    (config(2, 4, 10, 2, 4, causal=1, band=1, kvh=1, prob=1, rounds=1, cache=3), 3),
+    (config(1, 8, 9, 1, 2, causal=1, band=1, cache=2), 1),
+    (config(2, 2, 33, 8, 1, 16, 16, causal=1, band=1, cap=1, axi=256, step=4, cache=2), 1),
+    (config(4, 6, 12, 4, 2, causal=1, kvh=2, bias=(1, 1, 4), cache=2), 1),
+    (config(3, 2, 9, 2, 1, causal=1, bias=(1, 0, 5), cache=2, axi=256), 2),
+    (config(2, 4, 7, 4, 4, causal=1, bias=(0, 1, 2), cache=4, axi=256), 2),
+]
+
+
+def jobs_unstalled(c, depth, jobs, seed, **kw):
+    """each job on the schedule, two cycles behind the one before"""
+    files, args, reaches = jobs_stimulus(c, depth, jobs, seed, **kw)
+    r = bench.run(NAME, c, files, seed=seed, stall=0, **args)
+    cycles = [int(x) for x in r.read("cycles.txt").split()]
+    last, opens = -1, start_of(c)
+    for number, (slot, start, tokens, kept) in enumerate(jobs):
+        last += depth * tokens * c["H"] * c["D"] // c["SIMD"]
+        want = schedule(c, [(tokens, tokens, begins_iteration(c, depth, number))] * depth, reaches, opens, start)
+        bench.check(NAME, cycles[last] == want, "%s depth %d, job %d of %s: last beat in cycle %d, the schedule says %d" % (c, depth, number, jobs, cycles[last], want))
+        opens = cycles[last] + 2
+
+
+def caches():
+    for n, (c, depth) in enumerate(CACHES):
+        rng = bench.Rng(500 + n)
+        jobs = 0
+        for seed, (stall, kw) in enumerate(((25, {}), (70, {}), (40, {"extreme": True}), (10, {"wild": True}))):
+            for some in job_lists(rng, c, depth):
+                files, args, _ = jobs_stimulus(c, depth, some, 1000 * n + seed, keys="mixed", **kw)
+                bench.run(NAME, c, files, seed=1000 * n + seed, stall=stall, **args)
+                jobs += len(some)
+        exact = not c["BIAS"] or depth == 1             # (another bank of a bias would be late)
+        for seed, some in enumerate(job_lists(rng, c, depth) if exact else []):
+            jobs_unstalled(c, depth, some, 1000 * n + 10 + seed, keys="mixed")
+            jobs += len(some)
+        bench.ok(NAME, "%s: %d iterations, %d jobs: 16 runs with stalls%s" % (" ".join("%s=%d" % x for x in c.items()), depth, jobs, ", 4 on the schedule" if exact else ""))
+
+
 def main():
     for n, c in enumerate(GRID):
         rng = bench.Rng(100 + n)
@@ -450,4 +609,5 @@ def main():
 
 if __name__ == "__main__":
     main()
-    bench.end(floor=49, simulations=469)
+    caches()
+    bench.end(floor=62, simulations=721)

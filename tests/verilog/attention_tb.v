@@ -3,20 +3,22 @@
 // and writes the cycle of every output beat to cycles.txt. Words are {tuser, tdata}.
 // plusargs: nq nk nc nm (beats of each stream; v has nk), kbeats (of the first frame), seed, stall,
 // start (when q, k and v begin; without it: in cycle 16),
-// judged (so many beats are compared; without it: all)
+// judged (so many beats are compared; without it: all),
+// jobs (CACHE: so many lines of jobs.hex, {beats of m, k (and v), q to its end, bank, start}; without it: one)
 `default_nettype none
 module attention_tb;
-    parameter H = 2, D = 4, T = 4, PE = 2, SIMD = 2, XBITS = 8, YBITS = 8, AXI_WIDTH = 128, STEP = 2, PROB = 0, ROUND = 0, CAP = 0, KVH = H, CAUSAL = 0, BAND = 0, BIAS = 0, BIASH = 1, BIAST = 1, SHIFT = 0;
+    parameter H = 2, D = 4, T = 4, PE = 2, SIMD = 2, XBITS = 8, YBITS = 8, AXI_WIDTH = 128, STEP = 2, PROB = 0, ROUND = 0, CAP = 0, KVH = H, CAUSAL = 0, BAND = 0, BIAS = 0, BIASH = 1, BIAST = 1, SHIFT = 0, CACHE = 0;
     parameter MAX = 16384;                          // beats of a stream at most
     localparam XW = SIMD * XBITS, YW = SIMD * YBITS;
 
     reg clk = 0, rst = 1;
     always #5 clk = !clk;
 
-    integer nq, nk, nc, nm, kbeats, seed, stall, judged, start, log;
+    integer nq, nk, nc, nm, kbeats, seed, stall, judged, start, log, jobs;
     reg [XW+2:0] q [0:MAX-1], k [0:MAX-1], v [0:MAX-1];
     reg [AXI_WIDTH-1:0] c [0:MAX-1];
     reg [YW+2:0] m [0:MAX-1];
+    reg [127:0] job [0:MAX-1];
     reg [31:0] lfsr;
 
     // five independent draws per cycle: is stream i held back in this cycle?
@@ -36,6 +38,15 @@ module attention_tb;
     // the word on offer after this cycle (assigned without blocking: the kernel samples at the same edge)
     wire [31:0] next_q = iq + (q_on && q_ready), next_k = ik + (k_on && k_ready);
     wire [31:0] next_v = iv + (v_on && v_ready), next_c = ic + (c_on && c_ready);
+    // a job begins when the last word of the one before has left: what it has of each stream is on offer a cycle later,
+    // and nothing is known of job_* in between
+    integer      at = 0;
+    reg          job_begin = 0, job_open = 0;    // (open: from there to its last word)
+    reg  [15:0]  job_start = 16'bx, job_bank = 16'bx;
+    wire [127:0] now = job[at];
+    wire [31:0]  q_end = jobs ? now[63:32] : nq, k_end = jobs ? now[95:64] : nk, m_end = jobs ? now[127:96] : nm;
+    wire         begins = !job_open && at < jobs && cycle >= start - 1;
+    wire         open = cycle >= start && (jobs == 0 || job_open);
     wire [XW+2:0] qw = q[iq], kw = k[ik], vw = v[iv];
     wire [YW-1:0] m_data;
     wire [2:0]    m_user, stat;
@@ -45,8 +56,8 @@ module attention_tb;
 
     mlo_attention #(.H(H), .D(D), .T(T), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .YBITS(YBITS),
                     .AXI_WIDTH(AXI_WIDTH), .STEP(STEP), .PROB(PROB), .ROUND(ROUND), .CAP(CAP), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND),
-                    .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT)) dut (
-        .clk(clk), .rst(rst),
+                    .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT), .CACHE(CACHE)) dut (
+        .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),
         .s_axis_q_tdata(qw[XW-1:0]), .s_axis_q_tuser(qw[XW +: 3]), .s_axis_q_tvalid(q_on), .s_axis_q_tready(q_ready),
         .s_axis_k_tdata(kw[XW-1:0]), .s_axis_k_tuser(kw[XW +: 3]), .s_axis_k_tvalid(k_on), .s_axis_k_tready(k_ready),
         .s_axis_v_tdata(vw[XW-1:0]), .s_axis_v_tuser(vw[XW +: 3]), .s_axis_v_tvalid(v_on), .s_axis_v_tready(v_ready),
@@ -61,12 +72,14 @@ module attention_tb;
             || !$value$plusargs("seed=%d", seed) || !$value$plusargs("stall=%d", stall)) $display("FAIL plusargs");
         if (!$value$plusargs("judged=%d", judged)) judged = nm;
         if (!$value$plusargs("start=%d", start)) start = 16;
+        if (!$value$plusargs("jobs=%d", jobs)) jobs = 0;
         lfsr = seed * 32'h9E3779B9 + 32'd12345;
         $readmemh("q.hex", q, 0, nq - 1);
         $readmemh("k.hex", k, 0, nk - 1);
         $readmemh("v.hex", v, 0, nk - 1);
         $readmemh("c.hex", c, 0, nc - 1);
         $readmemh("golden.hex", m, 0, nm - 1);
+        if (jobs) $readmemh("jobs.hex", job, 0, jobs - 1);
         log = $fopen("cycles.txt");
         repeat (4) @(posedge clk);
         rst <= 0;
@@ -74,6 +87,8 @@ module attention_tb;
 
     always @(posedge clk) if (!rst) begin
         cycle <= cycle + 1;
+        job_begin <= begins;
+        if (begins) {job_open, job_start, job_bank} <= {1'b1, now[15:0], now[31:16]};
         busy  <= busy + stat[0];
         // sources: a new word is offered unless held back; an offered word stays until taken.
         // the first constants come ahead of the rest
@@ -81,9 +96,9 @@ module attention_tb;
         ik <= next_k;
         iv <= next_v;
         ic <= next_c;
-        if (!q_on || q_ready) q_on <= next_q < nq && !hold[0] && cycle >= start;
-        if (!k_on || k_ready) k_on <= next_k < nk && !hold[1] && cycle >= start;
-        if (!v_on || v_ready) v_on <= next_v < nk && !hold[2] && cycle >= start;
+        if (!q_on || q_ready) q_on <= next_q < q_end && !hold[0] && open;
+        if (!k_on || k_ready) k_on <= next_k < k_end && !hold[1] && open;
+        if (!v_on || v_ready) v_on <= next_v < k_end && !hold[2] && open;
         if (!c_on || c_ready) c_on <= next_c < nc && !hold[3];
         if (ready_at < 0 && next_k >= kbeats && next_v >= kbeats && next_q >= D/SIMD) ready_at <= cycle;
         m_ready <= !hold[4];
@@ -103,6 +118,10 @@ module attention_tb;
             $fwrite(log, "%0d\n", cycle);
             im   = im + 1;
             tail <= 0;
+            if (jobs && im == m_end) begin
+                at <= at + 1;
+                {job_open, job_start, job_bank} <= {1'b0, 32'bx};
+            end
         end else begin
             tail <= tail + 1;
         end
