@@ -104,13 +104,19 @@ static int64_t cli_jobs_frames(const cli_bench *b) {
     return n;
 }
 
-/* Tokens start .. of each array that has them; the first axes hold one element. */
+/* The axis of an array's tokens, -1 for none; the axes before it hold one element. */
+static int cli_job_axis(const cli_bench *b, const mlo_array *a) {
+    const int axis = !strcmp(a->name, "mlo_mask") ? a->rank - 1 : a->rank - 2;
+    return axis >= 0 && a->dims[axis] == b->tokens ? axis : -1;
+}
+
+/* The job's tokens of each array that has them. */
 static const mlo_array *cli_job_rows(cli_bench *b, const cli_job *j, const mlo_array *from, size_t n) {
     mlo_array *to = cli_sim_arrays(b, n);
     for (size_t i = 0; to && i < n; i++) {
         to[i] = from[i];
-        const int axis = !strcmp(to[i].name, "mlo_mask") ? to[i].rank - 1 : to[i].rank - 2;
-        if (axis < 0 || to[i].dims[axis] != b->tokens) continue;
+        const int axis = cli_job_axis(b, &to[i]);
+        if (axis < 0) continue;
         const size_t token = cli_array_bytes(&to[i]) / (size_t)b->tokens;
         to[i].dims[axis] = j->tokens;
         to[i].data = (char *)to[i].data + (size_t)j->start * token;
@@ -118,18 +124,46 @@ static const mlo_array *cli_job_rows(cli_bench *b, const cli_job *j, const mlo_a
     return to;
 }
 
+/* The sequence that a slot holds with a job, as a frame: that of the job, if all of what is in front is
+ * of that, too; else put together, and evaluated. who: of which frame each position in front is. */
+static int cli_job_whole(cli_bench *b, const cli_job *j, const int *who, cli_frame *to) {
+    const cli_frame *f = &b->frame[j->frame];
+    int64_t mine = 0;
+    *to = *f;
+    while (mine < j->start && who[mine] == j->frame) mine++;
+    if (mine == j->start) return 0;
+    mlo_array *in = cli_sim_arrays(b, f->n_in);
+    for (size_t i = 0; in && i < f->n_in; i++) {
+        const mlo_array *a = &f->in[i];
+        const size_t token = cli_array_bytes(a) / (size_t)b->tokens;
+        if (cli_sim_array(b, &in[i], a->name, a->dtype, a->rank, a->dims)) return cli_failed(b->c);
+        memcpy(in[i].data, a->data, cli_array_bytes(a));
+        for (int64_t t = 0; t < j->start && cli_job_axis(b, a) >= 0; t++)
+            memcpy((char *)in[i].data + (size_t)t * token,
+                (const char *)b->frame[who[t]].in[i].data + (size_t)t * token, token);
+    }
+    if (!(to->in = in)) return cli_failed(b->c);
+    return mlo_run(b->core, to->in, to->n_in, &to->out, &to->n_out) ? cli_adopt(b->c, b->core) : 0;
+}
+
 /* The frames become jobs. */
 static int cli_jobs_cut(cli_bench *b) {
     if (!b->n_job) return 0;
     cli_frame *part = (cli_frame *)calloc((size_t)b->n_job, sizeof *part);
-    if (!part) return cli_fail(b->c, MLO_E_MEMORY, NULL, "no memory");
+    int *who = (int *)calloc((size_t)(b->slots * b->tokens), sizeof *who);
+    if (!part || !who) cli_fail(b->c, MLO_E_MEMORY, NULL, "no memory");
     for (int64_t i = 0; i < b->n_job && !cli_failed(b->c); i++) {
-        const cli_frame *whole = &b->frame[b->job[i].frame];
-        part[i] = *whole;
-        part[i].tokens = b->job[i].tokens;
-        part[i].in = cli_job_rows(b, &b->job[i], whole->in, whole->n_in);
-        part[i].out = cli_job_rows(b, &b->job[i], whole->out, whole->n_out);
+        const cli_job *j = &b->job[i];
+        cli_frame whole;
+        if (cli_job_whole(b, j, who + j->slot * b->tokens, &whole)) break;
+        for (int64_t t = 0; t < j->tokens; t++) who[j->slot * b->tokens + j->start + t] = (int)j->frame;
+        part[i] = whole;
+        part[i].tokens = j->tokens;
+        part[i].in = cli_job_rows(b, j, whole.in, whole.n_in);
+        if (whole.out) part[i].out = cli_job_rows(b, j, whole.out, whole.n_out);
     }
+    free(who);
+    if (!part) return cli_failed(b->c);
     free(b->frame);
     b->frame = part;
     b->n = b->n_job;

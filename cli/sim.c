@@ -87,6 +87,11 @@ static double cli_sim_rounds(const cli_bench *b) { return b->unrolled ? 1 : (dou
 
 static double cli_ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
+/* Of a frame's work what a job has, on average: as many of its tokens. */
+static double cli_sim_share(const cli_bench *b) {
+    return b->n_job ? (double)cli_sim_tokens(b) / (double)(b->n * b->tokens) : 1;
+}
+
 /* Reports on the parameter memory. beats: all that were read, those loaded ahead included;
  * delivered: those that reached the kernels, as the core counts them; busy: cycles while a frame
  * was inside; and the shares of these cycles in which a beat came, and in which memory had one to
@@ -126,22 +131,23 @@ static void cli_report_spent(cJSON *one, const cJSON *predicted, const char *nam
 }
 
 static void cli_report_kernel(
-    const cli_kernel *k, double steady, const cJSON *predicted, double bound, cJSON *list) {
+    const cli_kernel *k, double share, double steady, const cJSON *predicted, double bound, cJSON *list) {
+    const double macs = k->macs * share;
     cJSON *one = cJSON_CreateObject();
     cJSON_AddStringToObject(one, "name", k->name);
     cJSON_AddStringToObject(one, "op", k->op);
     cJSON_AddNumberToObject(one, "pe", k->pe);
     cJSON_AddNumberToObject(one, "simd", k->simd);
     cJSON_AddNumberToObject(one, "multipliers", k->multipliers);
-    cJSON_AddNumberToObject(one, "macs", k->macs);
+    cJSON_AddNumberToObject(one, "macs", macs);
     cJSON_AddNumberToObject(one, "busy", k->busy);
     cJSON_AddNumberToObject(one, "starved", k->starved);
     cJSON_AddNumberToObject(one, "blocked", k->blocked);
     cli_report_spent(one, predicted, k->name);
-    cJSON_AddNumberToObject(one, "utilization", cli_ratio(k->macs, k->multipliers * steady));
+    cJSON_AddNumberToObject(one, "utilization", cli_ratio(macs, k->multipliers * steady));
     cJSON_AddNumberToObject(one, "predicted_utilization",
-        cli_ratio(k->macs, k->multipliers * cli_json_number(predicted, "interval")));
-    cJSON_AddNumberToObject(one, "bound_utilization", cli_ratio(k->macs, k->multipliers * bound));
+        cli_ratio(macs, k->multipliers * cli_json_number(predicted, "interval")));
+    cJSON_AddNumberToObject(one, "bound_utilization", cli_ratio(macs, k->multipliers * bound));
     cJSON_AddItemToArray(list, one);
 }
 
@@ -208,8 +214,8 @@ static cJSON *cli_report_make(
     cJSON_AddNumberToObject(list, "beats", (double)b->counted_beats);
     list = cJSON_AddArrayToObject(all, "kernels");
     for (int i = 0; i < b->n_kernel; i++) {
-        cli_report_kernel(&b->kernel[i], steady, predicted, bound, list);
-        macs += b->kernel[i].macs;
+        cli_report_kernel(&b->kernel[i], cli_sim_share(b), steady, predicted, bound, list);
+        macs += b->kernel[i].macs * cli_sim_share(b);
         multipliers += b->kernel[i].multipliers;
     }
     cJSON_AddNumberToObject(all, "multipliers", multipliers);
@@ -237,9 +243,9 @@ static void cli_tell_sim(const cli_bench *b, const cJSON *all, cli_out *o) {
     char words[40], cycles[40], predicted[40], beats[40], took[40];
     const double measured = (double)b->cycles, said = cli_json_number(all, "predicted_cycles");
     cli_duration(cli_now() - b->begun, took, sizeof took);
-    cli_tell_line(o, "  PASS        %s words compared, all equal; %lld frame%s, %lld iterations\n",
-        cli_grouped(cli_json_number(all, "words"), words), (long long)b->n, b->n > 1 ? "s" : "",
-        (long long)b->iterations);
+    cli_tell_line(o, "  PASS        %s words compared, all equal; %lld %s%s, %lld iterations\n",
+        cli_grouped(cli_json_number(all, "words"), words), (long long)b->n, b->n_job ? "job" : "frame",
+        b->n > 1 ? "s" : "", (long long)b->iterations);
     cli_tell_line(o, "  cycles      %s simulated", cli_grouped(measured, cycles));
     if (said > 0)
         cli_tell_line(o, ", %s predicted (%.2g %%)", cli_grouped(said, predicted),
@@ -250,7 +256,7 @@ static void cli_tell_sim(const cli_bench *b, const cJSON *all, cli_out *o) {
             "  multipliers %.0f, busy %.1f %% of the time with %lld frame%s in flight%s\n",
             cli_json_number(all, "multipliers"), 100 * cli_json_number(all, "utilization"),
             (long long)b->group, b->group > 1 ? "s" : "",
-            b->group > 1 ? "" : " (try compile --frames-in-flight 2)");
+            b->group > 1 || b->n_job ? "" : " (try compile --frames-in-flight 2)");
     cli_tell_line(o, "  parameters  %s beats of %d bits read\n",
         cli_grouped((double)b->weight_beats, beats), b->axi_bits);
     if (cli_value(b->c, "probe"))
