@@ -110,6 +110,12 @@ generate
         reg  [PE-1:0] lanes_reg;
         reg  [AW-1:0] base_reg;
         reg  [BW-1:0] left_reg;                 // tokens until it moves
+        // CACHE: of the first token: job_start - BACK, once BACK is known
+        wire          found;
+        wire [GW-1:0] found_group;
+        wire [PE-1:0] found_lanes;
+        wire [AW-1:0] found_base;
+        wire [BW-1:0] found_left;
         wire [BW-1:0] left  = (CACHE == 0 && first_reg) ? reach[BW-1:0] : left_reg;
         wire [PE-1:0] lanes = lanes_reg << 1;
         wire          moves = left == {BW{1'b0}};
@@ -138,12 +144,6 @@ generate
                 base_reg  <= {AW{1'b0}};
             end
         end
-        // the first token's: job_start - BACK, once BACK is known
-        wire          found;
-        wire [GW-1:0] found_group;
-        wire [PE-1:0] found_lanes;
-        wire [AW-1:0] found_base;
-        wire [BW-1:0] found_left;
         if (CACHE == 0) begin : g_from_0
             assign {found, found_group, found_lanes, found_base, found_left} = 0;
             assign ready      = 1'b1;
@@ -192,15 +192,18 @@ assign single     = groups_1 == {GW{1'b0}};
 wire unused = &{1'b0, until_more[PE], rest[GW]};
 
 `ifdef FORMAL
-    // Everything is what the formulas say of the token's number. Assumed: what stays while a frame is walked.
+    // Everything is what the formulas say of the token's number, or position. Assumed: what stays while a frame, a job is walked.
     reg        f_past = 1'b0, f_same;
+    reg        f_job = 1'b0, f_found;           // a job has begun; the frame's first key is found
+    reg  [7:0] f_start;                         // of the job
     reg  [7:0] f_i;                             // of the query
     reg  [7:0] f_tk, f_back, f_ahead;           // as they were in the frame's first cycle
     wire [7:0] f_keys  = k_groups_1 * PE + f_ones(k_tail);
-    wire [7:0] f_b     = f_i == 0 && BAND != 0 ? reach[BW-1:0] : f_back;
+    wire [7:0] f_at    = f_start + f_i;
+    wire [7:0] f_b     = f_i == 0 && BAND != 0 && !f_found ? reach[BW-1:0] : f_back;
     wire [7:0] f_a     = CAUSAL != 0 || BAND == 0 ? 8'd0 : f_i == 0 ? reach[BW +: GW] * PE + reach[BW+GW +: LW] : f_ahead;
-    wire [7:0] f_first = BAND != 0 && f_i > f_b ? f_i - f_b : 8'd0;
-    wire [7:0] f_end   = f_i + f_a;
+    wire [7:0] f_first = BAND != 0 && f_at > f_b ? f_at - f_b : 8'd0;
+    wire [7:0] f_end   = f_at + f_a;
     wire [7:0] f_last  = f_end < f_keys ? f_end : f_keys - 8'd1;
     wire [PE-1:0] f_above = k_tail + 1'b1, f_until = until_lanes + 1'b1;
     function [7:0] f_ones(input [PE-1:0] x);
@@ -212,24 +215,37 @@ wire unused = &{1'b0, until_more[PE], rest[GW]};
     endfunction
     always @(posedge clk) begin
         f_past <= 1'b1;
-        f_same <= !rst && !frame_done;
+        f_same <= !again;
         f_tk   <= f_keys;
-        if (f_i == 0) f_back  <= reach[BW-1:0];
+        if (f_i == 0 && !f_found) f_back <= reach[BW-1:0];
         if (f_i == 0) f_ahead <= f_a;
         if (token_done) f_i <= f_i + 8'd1;
-        if (rst || frame_done) f_i <= 8'd0;
+        if (again) f_i <= 8'd0;
+        f_found <= !again && (f_found || (CACHE != 0 && BAND != 0 && known));
+        if (CACHE != 0 && job_begin) {f_job, f_start} <= {1'b1, job_start[7:0]};
+        if (rst) {f_job, f_start} <= {CACHE == 0, 8'd0};
     end
+    wire f_on = f_past && f_job;
     always @* begin
         if (!f_past) assume (rst);
         assume (k_tail[0] && (k_tail & f_above) == 0);              // a thermometer
         if (f_past && f_same) assume (f_keys == f_tk);
-        assume (f_i < f_keys);
-        if (f_i + 1 == f_keys && token_done) assume (frame_done);
+        if (f_job) assume (f_at < f_keys);
+        if (f_at + 1 == f_keys && token_done) assume (frame_done);
+        if (CACHE != 0 && job_begin) assume (!known && !token_done && f_i == 0 && job_start < (PE << GW));
+        if (CACHE != 0 && f_job && !job_begin) assume (job_start == f_start);
+        if (!f_job) assume (!known);
+        if (!f_job || !ready) assume (!token_done);
         if (frame_done) assume (token_done);
         assume (reach[BW+GW +: LW] < PE);
     end
     integer f_p;
-    always @* if (f_past) begin
+    always @* if (f_past && CACHE == 0) assert (f_job && f_start == 0 && !f_found);
+    always @* if (f_past && !f_job) assert (f_i == 0 && !f_found);
+    always @* if (f_on) begin
+        assert (f_start < (PE << GW) && ready == (CACHE == 0 || BAND == 0 || f_found));
+    end
+    always @* if (f_on && ready) begin
         assert (groups_1 == f_last / PE - f_first / PE);
         assert (single == (groups_1 == 0));
         assert (base == f_first / PE * SKIP);
@@ -237,17 +253,22 @@ wire unused = &{1'b0, until_more[PE], rest[GW]};
             assert (first_lanes[f_p] == (f_p >= f_first % PE));
             assert (last_lanes[f_p] == (f_p <= f_last % PE));
         end
-        if (BAND != 0 && f_i != 0) assert (g_left == (f_back > f_i - 8'd1 ? f_back - f_i : 8'd0));
-        if (f_i != 0 || CAUSAL != 0 || BAND == 0) assert (until_group * PE + f_ones(until_lanes) == f_i + f_a + 8'd1);
-        if (f_i != 0) assert (f_back < (1 << BW) && f_ahead < (PE << GW));
+        if (BAND != 0 && (f_i != 0 || f_found)) assert (g_left == (f_back > f_at ? f_back - f_at : 8'd0));
+    end
+    always @* if (f_on) begin
+        if (f_i != 0) assert (ready);
+        if (f_i != 0 || CAUSAL != 0 || BAND == 0) assert (until_group * PE + f_ones(until_lanes) == f_at + f_a + 8'd1);
+        if (f_i != 0 || f_found) assert (f_back < (1 << BW));
+        if (f_i != 0) assert (f_ahead < (PE << GW));
         if (f_i != 0 || CAUSAL != 0 || BAND == 0) assert (until_lanes[0] && (until_lanes & f_until) == 0);
-        cover (f_past && f_i == 3 && groups_1 != 0 && frame_done);
+        cover (f_past && f_at == 3 && groups_1 != 0 && frame_done);
+        if (CACHE != 0) cover (f_past && f_start == 1 && f_i == 1 && frame_done && first_lanes != ALL);
     end
     wire [7:0] g_left;
     generate
         if (BAND != 0) begin : f_band
             assign g_left = g_from.left_reg;
-            always @* if (f_past) assert (g_from.first_reg == (f_i == 0));
+            always @* if (f_on) assert (g_from.first_reg == (CACHE != 0 ? !f_found : f_i == 0));
         end else begin : f_none
             assign g_left = 8'd0;
         end
