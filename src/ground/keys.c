@@ -9,6 +9,8 @@
 static const char mlo_key_stage[] = "mlo.stage";
 /* a model (JSON): where its external data lie */
 static const char mlo_key_data_dir[] = "mlo.data_dir";
+/* a model: tokens that the cache of its core is to hold: --context */
+static const char mlo_key_context[] = "mlo.context";
 /* a tensor (JSON): of the bytes it had in its file */
 static const char mlo_key_digest[] = "mlo.digest";
 /* a model: what extract chose: hierarchy or repeats, for --report and roll */
