@@ -94,6 +94,9 @@ static const cli_flag cli_flags[] = {
         "bind a symbolic dimension; may be repeated" },
     { "shape", "INPUT=1x128", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1, NULL,
         "bind the shape of an input; may be repeated" },
+    { "context", "N", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1, NULL,
+        "of a decoder: it becomes the prompt of N tokens, without past and present keys and values; "
+        "its open axes hold N" },
     { "hierarchy", "JSON", V_FROM_EXTRACT, 1, NULL,
         "scopes of the body, outermost first: '[[\"encoder\",\"encoder.layer.0\"]]'" },
     { "template", "FILE.onnx", V_FROM_EXTRACT, 0, NULL,

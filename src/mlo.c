@@ -55,6 +55,8 @@
 #include "read/builder.c"           /* nodes that take the place of another one */
 #include "read/expand_attention.c"  /* attention and rotary embedding, fused, to standard operators */
 #include "read/expand.c"            /* fused operators to the standard ones they stand for */
+#include "read/bind.c"              /* sizes for dimensions left open */
+#include "read/context.c"           /* a decoder with a cache becomes the prompt that fills it */
 #include "read/read.c"              /* from bytes to a model to work on */
 
 /* loop: the layer that repeats; scope, extract, roll, check */

@@ -51,7 +51,8 @@ int mlo_to(mlo *m, const char *stage) {
             stage ? stage : "");
     if (!m->model) return mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
     /* dimensions may still be bound in what was read */
-    if (from == 1 && (mlo_opt(m, "dim") || mlo_opt(m, "shape"))) from = 0;
+    if (from == 1 && (mlo_opt(m, "dim") || mlo_opt(m, "shape") || mlo_opt(m, "context"))) from = 0;
+    if (from > 1) MLO_TRY(mlo_context_kept(m));
     for (int i = from; i <= to; i++)
         if (mlo_run_stage(m, i)) return mlo_failed(m);
     return 0;

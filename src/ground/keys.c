@@ -9,6 +9,8 @@
 static const char mlo_key_stage[] = "mlo.stage";
 /* a model (JSON): where its external data lie */
 static const char mlo_key_data_dir[] = "mlo.data_dir";
+/* a model: tokens that the cache of its core is to hold: --context */
+static const char mlo_key_context[] = "mlo.context";
 /* a tensor (JSON): of the bytes it had in its file */
 static const char mlo_key_digest[] = "mlo.digest";
 /* a model: what extract chose: hierarchy or repeats, for --report and roll */
@@ -53,8 +55,6 @@ static const char mlo_key_memory[] = "mlo.memory";
 static const char mlo_key_tile[] = "mlo.tile";
 /* a Scan: frames in flight */
 static const char mlo_key_frames[] = "mlo.frames";
-/* a model: positions that its caches of keys and values hold: its frames are as long */
-static const char mlo_key_context[] = "mlo.context";
 /* a Scan: sequences whose keys and values its hardware keeps; none: it keeps no more than a frame's */
 static const char mlo_key_slots[] = "mlo.slots";
 /* a Scan: bits of the memory bus */

@@ -1,0 +1,163 @@
+/* bind: sizes for dimensions that a model leaves open.
+ *
+ * in:  a model; the options "dim" (NAME=N) and "shape" (INPUT=1x128), each as often as you like.
+ * out: the sizes, in the types of its values.
+ *
+ * invariant: a symbol is bound wherever it stands; a size that the model says does not change.
+ * example: --dim seq=32: input_ids [1, seq] is [1, 32].
+ * cost: O(values) for each option.
+ */
+
+typedef struct {
+    const char *name;
+    int64_t value;
+    size_t hits;
+} mlo_binding;
+
+static int mlo_bind_dim(mlo *m, void *dim, void *user) {
+    mlo_dim *d = (mlo_dim *)dim;
+    mlo_binding *b = (mlo_binding *)user;
+    (void)m;
+    if (mlo_eq(d->param, b->name)) {
+        d->param = NULL;
+        d->value = b->value;
+        d->has |= MLO_HAS(1);
+        b->hits++;
+    }
+    return 0;
+}
+
+/* Appends a dimension's symbol to a list of names in text, once. */
+static int mlo_list_dim(mlo *m, void *dim, void *user) {
+    mlo_dim *d = (mlo_dim *)dim;
+    mlo_text *t = (mlo_text *)user;
+    if (!d->param || !*d->param || t->n > 400) return 0;
+    const char *quoted = mlo_format(m, "'%s'", d->param);
+    if (!quoted || (t->n && strstr(t->text, quoted))) return mlo_failed(m);
+    if (t->n) mlo_puts(t, ", ");
+    mlo_puts(t, quoted);
+    return mlo_failed(m);
+}
+
+/* The symbolic dimensions of the graph's inputs, for people: "'batch', 'seq'". Valid until the
+ * handle closes. */
+static const char *mlo_open_dims(mlo *m) {
+    mlo_text t = { m, NULL, 0, 0 };
+    mlo_graph *g = m->model->graph;
+    for (size_t i = 0; i < g->n_input; i++)
+        if (mlo_each_message(m, MLO_M_VALUE_INFO, g->input[i], MLO_M_DIM, mlo_list_dim, &t)) break;
+    const char *s = mlo_intern(m, t.n ? t.text : "none");
+    mlo_text_free(&t);
+    return s ? s : "";
+}
+
+/* "NAME=VALUE", cut at the last '='. */
+static int mlo_cut_option(mlo *m, const char *flag, const char *text, const char **name,
+    const char **value, const char *form) {
+    const char *eq = strrchr(text, '=');
+    if (!eq || eq == text)
+        return mlo_fail_at(
+            m, MLO_E_USAGE, NULL, "--%s %s: write it as --%s %s", flag, text, flag, form);
+    *value = eq + 1;
+    return (*name = mlo_intern_n(m, text, (size_t)(eq - text))) ? 0 : mlo_failed(m);
+}
+
+static int mlo_bind(mlo *m, const char *name, int64_t value) {
+    mlo_binding b = { name, value, 0 };
+    mlo_each_message(m, MLO_M_GRAPH, m->model->graph, MLO_M_DIM, mlo_bind_dim, &b);
+    return b.hits > 0;
+}
+
+static int mlo_option_dim(mlo *m, const char *text) {
+    const char *name, *value;
+    uint64_t n;
+    if (mlo_cut_option(m, "dim", text, &name, &value, "seq=32")) return mlo_failed(m);
+    if (!mlo_parse_u64(value, &n) || !n || n > INT32_MAX)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL, "--dim %s: '%s' is not a size from 1 to %d", text,
+            value, INT32_MAX);
+    if (mlo_bind(m, name, (int64_t)n)) return 0;
+    return mlo_fail_at(m, MLO_E_USAGE, NULL,
+        "--dim %s: no open dimension is called '%s' (is it bound already?); open dimensions of the "
+        "inputs: %s",
+        text, name, mlo_open_dims(m));
+}
+
+/* The shape of an input, made when it had none of this rank. NULL when the input already has
+ * another rank. */
+static mlo_shape *mlo_input_shape(mlo *m, mlo_value_info *v, size_t rank) {
+    mlo_form none = { MLO_UNDEFINED, -1, { 0 } };
+    if (!v->type && !(v->type = mlo_type_new(m, &none))) return NULL;
+    if (!v->type->tensor) return NULL;
+    mlo_shape *s = v->type->tensor->shape;
+    if (s) return s->n_dim == rank ? s : NULL;
+    if (!(s = MLO_NEW(m, mlo_shape)) || !(s->dim = MLO_NEW_N(m, mlo_dim, mlo_room(rank))))
+        return NULL;
+    s->n_dim = rank;
+    return v->type->tensor->shape = s;
+}
+
+static int mlo_option_shape(mlo *m, const char *text) {
+    const char *name, *value;
+    uint64_t dims[MLO_MAX_RANK];
+    size_t rank = 0;
+    mlo_graph *g = m->model->graph;
+    mlo_value_info *input = NULL;
+    if (mlo_cut_option(m, "shape", text, &name, &value, "input_ids=1x128")) return mlo_failed(m);
+    for (size_t i = 0; i < g->n_input; i++)
+        if (g->input[i]->name == name) input = g->input[i];
+    if (!input)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL,
+            "--shape %s: no input is called '%s'; the first is called '%s'", text, name,
+            g->n_input ? g->input[0]->name : "");
+    while (*value) {
+        char digits[20];
+        size_t n = strcspn(value, "x");
+        if (n) {
+            memcpy(digits, value, n < sizeof digits ? n : 0);
+            digits[n < sizeof digits ? n : 0] = 0;
+        }
+        if (!n || rank == MLO_MAX_RANK || !mlo_parse_u64(digits, &dims[rank])
+            || dims[rank] > INT32_MAX)
+            return mlo_fail_at(m, MLO_E_USAGE, NULL,
+                "--shape %s: write at most %d sizes with x between them, as in 1x128", text,
+                MLO_MAX_RANK);
+        rank++;
+        value += n + (value[n] == 'x');
+    }
+    mlo_shape *s = mlo_input_shape(m, input, rank);
+    if (!s)
+        return mlo_fail_at(
+            m, MLO_E_SHAPE, name, "--shape %s has rank %zu, the input has another", text, rank);
+    for (size_t i = 0; i < rank; i++) {
+        mlo_dim *d = &s->dim[i];
+        if (d->param) {
+            mlo_bind(m, d->param, (int64_t)dims[i]);
+            continue;
+        }
+        if (d->has && d->value != (int64_t)dims[i])
+            return mlo_fail_at(m, MLO_E_SHAPE, name,
+                "--shape %s: dimension %zu is %lld in the model and cannot be changed; export it "
+                "anew",
+                text, i, (long long)d->value);
+        d->value = (int64_t)dims[i];
+        d->has |= MLO_HAS(1);
+    }
+    return 0;
+}
+
+/* Dims before shapes: a shape may say again what a dim said, but a dim that a shape bound is no
+ * longer there to be named. Each option is used up: a later run of the stage, on the same handle,
+ * does not look for names that are gone. */
+static int mlo_bind_options(mlo *m) {
+    size_t kept = 0;
+    for (int shapes = 0; shapes < 2; shapes++)
+        for (size_t i = 0; i < m->n_options; i++)
+            if (mlo_eq(m->options[i].key, shapes ? "shape" : "dim")
+                && (shapes ? mlo_option_shape : mlo_option_dim)(m, m->options[i].value))
+                return mlo_failed(m);
+    for (size_t i = 0; i < m->n_options; i++)
+        if (!mlo_eq(m->options[i].key, "dim") && !mlo_eq(m->options[i].key, "shape"))
+            m->options[kept++] = m->options[i];
+    m->n_options = kept;
+    return 0;
+}

@@ -1,0 +1,333 @@
+/* context: a decoder becomes the prompt of as many tokens as its cache is to hold.
+ *
+ * in:  a model exported as a prompt (ids in, logits out) or as a step (with past keys and values in, present
+ *     ones out), indexed; the option "context": N.
+ * out: the model without a cache at N tokens, metadata mlo.context = N.
+ *
+ * Causal attention makes that sound: what comes out for token i depends on tokens 0..i, whether they come at
+ * once, in chunks or one by one. So a cache is how a core is built, not what it computes, and every later
+ * stage works on a prompt.
+ *
+ * A past is an input that a node puts before the keys or values of the tokens that come in, along their axis,
+ * and whose present is an output of the graph; names say nothing. It becomes a constant without elements: the
+ * node hands on what came in, and what was computed from its length (positions, masks) is constant, and folds.
+ * Inputs called positions count from 0, since where a token is the core knows.
+ * In a buffer of fixed length (TensorScatter) that is written from its beginning on. Axes that are open
+ * hold N tokens; the first one of two or more is that of sequences: 1.
+ *
+ * invariant: no input is a past, no output a present one. What is no past, but looks like one, is refused.
+ * example: past [1,4,P,8], k [1,4,S,8], Concat -> present [1,4,P+S,8]: k [1,4,N,8], handed on.
+ * cost: O(nodes).
+ */
+enum { MLO_MAX_CONTEXT = 65536 }; /* tokens */
+
+/* Nodes that put past before present: where the past comes in, and where both leave. Those that attend, too,
+ * do so without a past. */
+typedef struct {
+    const char *op;
+    size_t past; /* of its inputs */
+    size_t present; /* of its outputs */
+    int attends; /* 1: the past is an input that may be left out */
+} mlo_cacher;
+
+static const mlo_cacher mlo_cachers[] = {
+    { "Concat", 0, 0, 0 },
+    { "TensorScatter", 0, 0, 0 },
+    { "Attention", 4, 1, 1 },
+    { "Attention", 5, 2, 1 },
+    { "com.microsoft.Attention", 4, 1, 1 },
+    { "com.microsoft.MultiHeadAttention", 6, 1, 1 },
+    { "com.microsoft.MultiHeadAttention", 7, 2, 1 },
+    { "com.microsoft.GroupQueryAttention", 3, 1, 1 },
+    { "com.microsoft.GroupQueryAttention", 4, 2, 1 },
+};
+
+typedef struct {
+    mlo *m;
+    mlo_graph *g;
+    int64_t tokens; /* N */
+} mlo_cacheless;
+
+/* ---- what a past is ------------------------------------------------------- */
+
+static const mlo_cacher *mlo_cacher_at(const mlo_node *n, size_t input) {
+    for (size_t i = 0; i < sizeof mlo_cachers / sizeof *mlo_cachers; i++)
+        if (mlo_cachers[i].past == input && mlo_is(n, mlo_cachers[i].op)) return &mlo_cachers[i];
+    return NULL;
+}
+
+/* Which input of the node the value is, the first of them. */
+static size_t mlo_input_at(const mlo_node *n, const char *name) {
+    size_t i = 0;
+    while (i < n->n_input && n->input[i] != name) i++;
+    return i;
+}
+
+/* The nodes that read elements of the value, not its shape alone; the first of them to *first. */
+static size_t mlo_readers(const mlo_value *v, mlo_node **first) {
+    size_t n = 0;
+    for (size_t i = 0; i < v->n_use; i++) {
+        if (mlo_is(v->use[i], "Shape") || mlo_is(v->use[i], "Size")) continue;
+        if (!n++) *first = v->use[i];
+    }
+    return n;
+}
+
+/* The graph output that hands a value out, as it is; NULL: none does. */
+static const char *mlo_given_out(const mlo_graph *g, const char *name) {
+    const mlo_value *v = mlo_value_of(g, name);
+    const char *out = v && v->is_output ? v->name : NULL;
+    for (size_t i = 0; v && !out && i < v->n_use; i++)
+        if (mlo_is(v->use[i], "Identity")) out = mlo_given_out(g, v->use[i]->output[0]);
+    return out;
+}
+
+/* The axis of tokens, -1 where there is none like it. */
+static int mlo_past_axis(const mlo_node *n, int rank) {
+    int64_t axis = mlo_is(n, "Concat") || mlo_is(n, "TensorScatter") ? mlo_int(n, "axis", -2) : -2;
+    if (axis < 0) axis += rank;
+    return axis >= 0 && axis < rank ? (int)axis : -1;
+}
+
+/* ---- what becomes of it --------------------------------------------------- */
+
+static void mlo_drop_info(mlo_value_info **list, size_t *n, const char *name) {
+    size_t kept = 0;
+    for (size_t i = 0; i < *n; i++)
+        if (list[i]->name != name) list[kept++] = list[i];
+    *n = kept;
+}
+
+/* An input becomes a constant: `first` + `step` * i along its last axis. */
+static int mlo_fix_input(
+    mlo_cacheless *c, const char *name, const mlo_form *f, int64_t first, int64_t step) {
+    const int64_t row = f->rank ? f->dims[f->rank - 1] : 1;
+    mlo_value *v = mlo_value_of(c->g, name);
+    mlo_array *a = mlo_array_new(c->m, f->dtype, f->rank, f->dims);
+    for (int64_t i = 0; a && i < mlo_array_count(a); i++) {
+        const int64_t value = first + step * (i % row);
+        char *to = (char *)a->data + (size_t)i * mlo_dtype_size(f->dtype);
+        mlo_convert(f->dtype, to, MLO_INT64, &value, 1);
+    }
+    v->tensor = a ? mlo_tensor_from(c->m, name, a) : NULL;
+    mlo_array_free(c->m, a);
+    mlo_drop_info(c->g->input, &c->g->n_input, name);
+    return mlo_graph_init(c->m, c->g, v->tensor);
+}
+
+static int mlo_drop_past(mlo_cacheless *c, const mlo_value *v, const mlo_node *n, int axis) {
+    mlo_form f = mlo_form_of(v);
+    f.dims[axis] = 0;
+    if (f.dims[0] < 0) f.dims[0] = 1;
+    if (!mlo_form_known(&f) || !mlo_dtype_size(f.dtype))
+        return mlo_fail(c->m, MLO_E_SHAPE, n,
+            "the past '%s' has more open dimensions than its length; bind them with --dim",
+            v->name);
+    return mlo_fix_input(c, v->name, &f, 0, 0);
+}
+
+/* The present leaves no more; the node hands on what comes in, or attends to that alone. */
+static int mlo_hand_on(mlo_cacheless *c, mlo_node *n, const mlo_cacher *k) {
+    for (const char *out; (out = mlo_given_out(c->g, n->output[k->present])) != NULL;) {
+        mlo_drop_info(c->g->output, &c->g->n_output, out);
+        ((mlo_value *)mlo_value_of(c->g, out))->is_output = 0;
+    }
+    if (k->attends) {
+        n->input[k->past] = "";
+        return 0;
+    }
+    n->input[0] = n->input[1];
+    n->n_input = 1;
+    n->n_attr = 0;
+    n->op = mlo_intern(c->m, "Identity");
+    return mlo_failed(c->m);
+}
+
+/* A buffer is written where an input says: from its beginning on. */
+static int mlo_write_from_zero(mlo_cacheless *c, const mlo_node *n) {
+    if (!mlo_is(n, "TensorScatter") || !mlo_has_input(n, 2)) return 0;
+    const mlo_value *at = mlo_value_of(c->g, n->input[2]);
+    const mlo_attr *mode = mlo_attr_of(n, "mode");
+    mlo_form f = mlo_form_of(at);
+    if (!at || at->tensor) return 0;
+    if (!at->is_input || f.rank != 1
+        || (mode && !(mode->s.n == 6 && !memcmp(mode->s.data, "linear", 6))))
+        return mlo_fail(c->m, MLO_E_UNSUPPORTED, n,
+            "where '%s' is written, '%s', is no input of the model, or the buffer is circular; "
+            "export "
+            "the model with past and present keys",
+            n->input[0], n->input[2]);
+    if (f.dims[0] < 0) f.dims[0] = 1;
+    return mlo_fix_input(c, at->name, &f, 0, 0);
+}
+
+/* An input that is a past goes. */
+static int mlo_take_past(mlo_cacheless *c, const mlo_value_info *input) {
+    mlo *m = c->m;
+    const mlo_value *v = mlo_value_of(c->g, input->name);
+    const mlo_form f = mlo_form_of(v);
+    mlo_node *n = NULL;
+    const size_t readers = mlo_readers(v, &n);
+    const size_t at = n ? mlo_input_at(n, v->name) : 0;
+    const mlo_cacher *k = n ? mlo_cacher_at(n, at) : NULL;
+    const int axis = n ? mlo_past_axis(n, f.rank) : -1;
+    if (!mlo_dtype_is_float(f.dtype) || f.rank < 3) return 0;
+    if (!readers && v->n_use)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, v->use[0],
+            "of '%s' only the shape is used: is it a past that nothing reads? leave it out of the "
+            "export",
+            v->name);
+    const int joined = mlo_is(n, "Concat") && axis >= 0;
+    const char *out = joined || k ? mlo_given_out(c->g, n->output[k ? k->present : 0]) : NULL;
+    if (!out && !(k && k->attends) && (!joined || axis == f.rank - 1)) return 0;
+    if (!k || n->n_input < 2 || (joined && n->n_input > 2))
+        return mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "'%s' is not alone in front of the keys or values that come in; a past comes first, "
+            "and with "
+            "nothing else",
+            v->name);
+    if (!out)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "the past '%s' is an input, but with what came in it is no output of the model; export "
+            "both",
+            v->name);
+    if (readers > 1 || axis < 0)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "the past '%s' has %zu readers; one node joins it to what comes in", v->name, readers);
+    if (joined && f.dims[axis] > 0)
+        return mlo_fail(m, MLO_E_SHAPE, n,
+            "the past '%s' has a fixed length of %lld; export it with that axis dynamic", v->name,
+            (long long)f.dims[axis]);
+    return mlo_write_from_zero(c, n) || mlo_drop_past(c, v, n, axis) || mlo_hand_on(c, n, k)
+        ? mlo_failed(m)
+        : 0;
+}
+
+static int mlo_take_pasts(mlo_cacheless *c) {
+    const size_t n = c->g->n_input;
+    mlo_value_info **input = MLO_NEW_N(c->m, mlo_value_info *, n);
+    if (!input) return mlo_failed(c->m);
+    memcpy(input, c->g->input, n * sizeof *input);
+    for (size_t i = 0; i < n; i++) MLO_TRY(mlo_take_past(c, input[i]));
+    return mlo_index(c->m, c->g);
+}
+
+/* How many keys count (opset 24): all. */
+static int mlo_all_keys_count(mlo_cacheless *c) {
+    for (size_t i = 0; i < c->g->n_node; i++) {
+        const mlo_node *n = c->g->node[i];
+        const mlo_value *v = mlo_is(n, "Attention") && mlo_has_input(n, 6)
+            ? mlo_value_of(c->g, n->input[6])
+            : NULL;
+        mlo_form f = mlo_form_of(v);
+        if (!v || !v->is_input || v->tensor || f.rank != 1) continue;
+        if (f.dims[0] < 0) f.dims[0] = 1;
+        MLO_TRY(mlo_fix_input(c, v->name, &f, c->tokens, 0));
+    }
+    return 0;
+}
+
+/* ---- tokens --------------------------------------------------------------- */
+
+/* Open axes of inputs of this rank: sequences, tokens. */
+static void mlo_bind_tokens(mlo_cacheless *c, size_t least, size_t most) {
+    for (size_t i = 0; i < c->g->n_input; i++) {
+        const mlo_type *type = c->g->input[i]->type;
+        mlo_shape *s = type && type->tensor ? type->tensor->shape : NULL;
+        for (size_t d = 0; s && s->n_dim >= least && s->n_dim <= most && d < s->n_dim; d++) {
+            const int64_t n = s->n_dim > 1 && !d ? 1 : c->tokens;
+            if (s->dim[d].param)
+                mlo_bind(c->m, s->dim[d].param, n);
+            else if (!(s->dim[d].has & MLO_HAS(1))) {
+                s->dim[d].value = n;
+                s->dim[d].has |= MLO_HAS(1);
+            }
+        }
+    }
+}
+
+/* Tokens come in, as many as there are to be. */
+static int mlo_check_tokens(mlo_cacheless *c) {
+    size_t said = 0;
+    for (size_t i = 0; i < c->g->n_input; i++) {
+        const mlo_form f = mlo_form_of(mlo_value_of(c->g, c->g->input[i]->name));
+        const int64_t tokens = f.rank > 1 ? f.dims[1] : -1;
+        if (f.rank > 3 || f.rank < 2) continue;
+        if (tokens != c->tokens && (f.rank == 2 || mlo_dtype_is_float(f.dtype)))
+            return mlo_fail_at(c->m, MLO_E_SHAPE, c->g->input[i]->name,
+                "it was exported for %lld tokens, --context says %lld; export it for as many, or "
+                "with "
+                "that axis dynamic",
+                (long long)tokens, (long long)c->tokens);
+        said += tokens == c->tokens;
+    }
+    return said ? 0
+                : mlo_fail_at(c->m, MLO_E_SHAPE, NULL,
+                      "--context %lld: no input [1, tokens] or [1, tokens, channels]",
+                      (long long)c->tokens);
+}
+
+/* Inputs called positions (position_ids, cache_position) count tokens from 0: constants. */
+static int mlo_count_positions(mlo_cacheless *c) {
+    for (size_t i = c->g->n_input; i--;) {
+        const char *name = c->g->input[i]->name;
+        mlo_form f = mlo_form_of(mlo_value_of(c->g, name));
+        if (!strstr(name, "position") || mlo_dtype_is_float(f.dtype) || f.rank < 1
+            || !mlo_form_known(&f) || f.dims[f.rank - 1] != c->tokens)
+            continue;
+        MLO_TRY(mlo_fix_input(c, name, &f, 0, 1));
+    }
+    return mlo_index(c->m, c->g);
+}
+
+/* ---- all of it ------------------------------------------------------------ */
+
+/* What the model was read for; 0: no context. */
+static int64_t mlo_context_said(mlo *m) {
+    const char *s = mlo_meta_get(m->model->meta, m->model->n_meta, mlo_key_context);
+    uint64_t n = 0;
+    if (s && (!mlo_parse_u64(s, &n) || !n || n > MLO_MAX_CONTEXT))
+        mlo_fail_at(m, MLO_E_DATA, NULL,
+            "metadata say %s = '%.40s', which is no whole number from 1 to %d; leave it to mlo",
+            mlo_key_context, s, MLO_MAX_CONTEXT);
+    return m->error.code ? 0 : (int64_t)n;
+}
+
+/* The option's value; 0: there is none. */
+static int64_t mlo_context_wanted(mlo *m) {
+    const char *text = mlo_opt(m, "context");
+    uint64_t n = 0;
+    if (text && (!mlo_parse_u64(text, &n) || !n || n > MLO_MAX_CONTEXT))
+        mlo_fail_at(m, MLO_E_USAGE, NULL, "--context %s: '%s' is no number of tokens from 1 to %d",
+            text, text, MLO_MAX_CONTEXT);
+    return m->error.code ? 0 : (int64_t)n;
+}
+
+/* A model that has been read keeps its context. */
+static int mlo_context_kept(mlo *m) {
+    const int64_t wanted = mlo_context_wanted(m), said = mlo_context_said(m);
+    if (m->error.code || !wanted || wanted == said) return mlo_failed(m);
+    return mlo_fail_at(m, MLO_E_USAGE, NULL,
+        "--context %lld: the model has been through %s %s%lld; read it anew", (long long)wanted,
+        mlo_stage(m), said ? "with a context of " : "without one: ", (long long)said);
+}
+
+static int mlo_context(mlo *m) {
+    mlo_cacheless c = { m, m->model->graph, mlo_context_wanted(m) };
+    const int64_t said = mlo_context_said(m);
+    if (m->error.code || !c.tokens || said == c.tokens) return mlo_failed(m);
+    if (said)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL,
+            "--context %lld: the model was read with a context of %lld; read the export anew",
+            (long long)c.tokens, (long long)said);
+    MLO_TRY(mlo_take_pasts(&c));
+    MLO_TRY(mlo_all_keys_count(&c));
+    mlo_bind_tokens(&c, 2, MLO_MAX_RANK);
+    mlo_bind_tokens(&c, 1, 1);
+    MLO_TRY(mlo_index(m, c.g));
+    MLO_TRY(mlo_check_tokens(&c));
+    MLO_TRY(mlo_count_positions(&c));
+    const char *value = mlo_format(m, "%lld", (long long)c.tokens);
+    return value ? mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_key_context, value)
+                 : mlo_failed(m);
+}
