@@ -303,6 +303,7 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
         mlo_line(e, "        .iterations(iterations),");
         mlo_emit_bus(e, "s_axis", mlo_format(e->m, "%s_in", el->name), ",");
     }
+    if (u->job) mlo_line(e, "        .%s(16'd0),", u->job);
     for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_input_bus(e, i, k), ",");
     for (int k = 0; k < u->n_memory; k++) {
         const char *from = mlo_is_block(el) ? mlo_format(e->m, "%s_", el->name) : "";

@@ -71,6 +71,7 @@ typedef struct {
     int64_t macs; /* useful multiply-accumulates per token */
     /* a parameter port of the module that this node does not use, NULL for none */
     const char *idle;
+    const char *job; /* the module's port for the position of a frame's first token, NULL for none */
     int whole_frame; /* 1: the first output token needs the whole input frame (attention) */
 
     mlo_flow flow;
