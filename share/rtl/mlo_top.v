@@ -78,6 +78,7 @@ module mlo_top (
     wire [15:0] iterations;
     wire [7:0]  frames;
     wire [@STAT_MSB@:0] stat;                       // of each kernel {blocked, starved, busy}
+    wire [48:0] unused_job;
     mlo_regs #(
         .KERNELS(@KERNELS@), .ITERATIONS(1), .DEEPEST(@DEEPEST@), .FRAMES(@FRAMES@), .READERS(@READERS@), .VERSION(32'h0001_0000)
     ) u_regs (
@@ -92,7 +93,11 @@ module mlo_top (
         .core_rst(core_rst), .enable(enable), .base(base), .iterations(iterations), .frames(frames),
         .in_beat(s_axis_tvalid && s_axis_tready), .in_last(s_axis_tlast),
         .out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),
-        .param_beat(param_beat), .bus_error(bus_error), .stat(stat));
+        .param_beat(param_beat), .bus_error(bus_error), .stat(stat),
+        .job_push(unused_job[48]), .job_slot(unused_job[47:40]), .job_start(unused_job[39:16]), .job_tokens(unused_job[15:0]),
+        .job_room(8'd0), .job_refused(1'b0), .job_mismatch(1'b0));
+
+    wire unused = &{1'b0, unused_job};
 
     // ---- the core
     mlo_core u_core (
