@@ -5,11 +5,16 @@
 //   0x00 r   id          0x4D4C4F31 "MLO1"
 //   0x04 r   version     VERSION
 //   0x08 rw  control     bit 0 enable; bit 1 soft reset of the core, bit 2 clear the counters (both read 0)
-//   0x0C r   status      bit 0 busy: a frame is inside; bit 1 bus error, sticky until soft reset
+//   0x0C r   status      bit 0 busy: a frame is inside; bit 1 bus error, bit 2 a job was refused, bit 4 a frame had not the
+//                        tokens of its job: these three sticky until soft reset
 //   0x10 rw  base, low   of the parameter image, in bytes (a multiple of a beat)
 //   0x14 rw  base, high
 //   0x18 rw  iterations  1..65535, others are clamped; beyond DEEPEST refused (SLVERR, nothing changes); after reset ITERATIONS
 //   0x1C rw  frames      in flight, 1..FRAMES, other values are clamped; after reset FRAMES
+//   0x20 rw  job         {slot[31:24], start[23:0]} of the next job; after reset 0
+//   0x24 w   job, tokens [15:0]: pushes the job; refused (SLVERR, nothing is pushed) where job_room is 0
+//   0x28 r   room        jobs that may be pushed now
+//   0x3C r   cache       {SLOTS[31:24], CONTEXT[23:0]}; 0: no cache, and of the jobs' registers nothing is there
 //   0x40 r   cycles      in which a frame was inside: from the first beat in to the last beat out
 //   0x44 r   frames      finished
 //   0x48 r   beats       of parameters delivered to the kernels
@@ -18,11 +23,13 @@
 //
 // Counters count while `enable` is set, have 32 bits and wrap.  iterations, frames and base may be
 // written while the core is empty; a soft reset must follow, as parameters are loaded ahead.
-// A soft reset lasts 16 cycles, drops frames inside, keeps the registers and clears the counters.
+// A soft reset lasts 16 cycles, drops frames and jobs inside, keeps the registers and clears the counters.
+// A job is pushed in the cycle after its write: job_push, with job_slot, job_start and job_tokens.
 // Throughput: one access each way every two cycles
 // Latency:    2 cycles from ARVALID to RVALID, 1 from AWVALID and WVALID to BVALID
 // Stall:      an answer stands until it is taken; the next access waits
-// Legal       iterations, frames, base are written while the core is empty
+// Legal       iterations, frames, base are written while the core is empty; job_room has counted a job two cycles after its
+//             write, and is 0 while core_rst is high
 `default_nettype none
 module mlo_regs #(
     // kernels with counters, 1..240
@@ -35,6 +42,9 @@ module mlo_regs #(
     parameter FRAMES     = 1,
     // readers of parameters, whose beats are counted
     parameter READERS    = 1,
+    // positions of a sequence and sequences that a cache has room for, up to 2^24 - 1 and 255; CONTEXT = 0: there is none
+    parameter CONTEXT    = 0,
+    parameter SLOTS      = 1,
     parameter [31:0] VERSION = 32'h0001_0000
 ) (
     input  wire        clk,
@@ -69,7 +79,15 @@ module mlo_regs #(
     input  wire        out_last,       // the final beat of a frame leaves the core
     input  wire [READERS-1:0] param_beat,      // mlo_loader, and mlo_refill where there are
     input  wire        bus_error,      // of any of them
-    input  wire [3*KERNELS-1:0] stat   // {blocked, starved, busy} of kernel k at [3*k +: 3]
+    input  wire [3*KERNELS-1:0] stat,  // {blocked, starved, busy} of kernel k at [3*k +: 3]
+
+    output wire        job_push,       // to mlo_job; tie what comes from it to 0 where CONTEXT is
+    output wire [7:0]  job_slot,
+    output wire [23:0] job_start,
+    output wire [15:0] job_tokens,
+    input  wire [7:0]  job_room,
+    input  wire        job_refused,
+    input  wire        job_mismatch
 );
     localparam [31:0] ID = 32'h4D4C_4F31;
     localparam [15:0] ITERATIONS_V = ITERATIONS[15:0];
@@ -77,11 +95,16 @@ module mlo_regs #(
     localparam [7:0]  FRAMES_V = FRAMES[7:0];
     localparam KW = (KERNELS > 1) ? $clog2(KERNELS) : 1;
     localparam [31:0] KERNELS_V = KERNELS;
+    localparam [31:0] CONTEXT_V = CONTEXT;
+    localparam [31:0] SLOTS_V = SLOTS;
+    localparam [31:0] CACHE = (CONTEXT == 0) ? 32'd0 : {SLOTS_V[7:0], CONTEXT_V[23:0]};
 
     generate
         if (KERNELS < 1 || KERNELS > 240) mlo_error_KERNELS_must_be_1_to_240 u_error_kernels ();
         if (ITERATIONS < 1 || ITERATIONS > 65535) mlo_error_ITERATIONS_must_be_1_to_65535 u_error_iterations ();
         if (DEEPEST < ITERATIONS || DEEPEST > 65535) mlo_error_DEEPEST_must_be_ITERATIONS_to_65535 u_error_deepest ();
+        if (CONTEXT < 0 || CONTEXT > 16777215) mlo_error_CONTEXT_must_be_below_2_to_the_24 u_error_context ();
+        if (SLOTS < 1 || SLOTS > 255) mlo_error_SLOTS_must_be_1_to_255 u_error_slots ();
         if (FRAMES < 1 || FRAMES > 255) mlo_error_FRAMES_must_be_1_to_255 u_error_frames ();
     endgenerate
 
@@ -120,6 +143,8 @@ module mlo_regs #(
                          else iterations <= (iterations_new == 32'd0) ? 16'd1 : iterations_top[15:0];
                 10'h007: frames      <= (frames_new == 32'd0)             ? 8'd1 :
                                         (frames_new > {24'd0, FRAMES_V})  ? FRAMES_V : frames_new[7:0];
+                10'h008: if (CONTEXT == 0) s_axil_bresp <= 2'b10;
+                10'h009: if (CONTEXT == 0 || job_room == 8'd0) s_axil_bresp <= 2'b10;
                 default: s_axil_bresp <= 2'b10;
             endcase
         end
@@ -134,6 +159,38 @@ module mlo_regs #(
             core_rst      <= 1'b1;
         end
     end
+
+    // ------------------------------------------------------------------ jobs
+    wire [31:0] job;
+    wire [7:0]  job_left;
+    wire        refused, mismatch;
+    generate
+        if (CONTEXT != 0) begin : cache
+            reg        push;
+            reg [31:0] where;
+            reg [15:0] tokens;
+            always @(posedge clk) begin
+                push <= write && s_axil_awaddr[11:2] == 10'h009 && job_room != 8'd0;
+                if (write && s_axil_awaddr[11:2] == 10'h008) where <= data | (where & ~mask);
+                if (write) tokens <= data[15:0];
+                if (rst) begin
+                    push  <= 1'b0;
+                    where <= 32'd0;
+                end
+            end
+            assign job_push = push;
+            assign job      = where;
+            assign job_tokens = tokens;
+            assign {job_left, mismatch, refused} = {job_room, job_mismatch, job_refused};
+        end else begin : no_cache
+            assign job_push = 1'b0;
+            assign job      = 32'd0;
+            assign job_tokens = 16'd0;
+            assign {job_left, mismatch, refused} = 10'd0;
+            wire unused_job = &{1'b0, job_room, job_mismatch, job_refused};
+        end
+    endgenerate
+    assign {job_slot, job_start} = job;
 
     // ------------------------------------------------------------------ frames inside
     reg        entering;                 // the frame at the door has begun and not ended
@@ -208,11 +265,14 @@ module mlo_regs #(
                 10'h000: s_axil_rdata <= ID;
                 10'h001: s_axil_rdata <= VERSION;
                 10'h002: s_axil_rdata <= {31'd0, enable};
-                10'h003: s_axil_rdata <= {30'd0, bus_error, busy};
+                10'h003: s_axil_rdata <= {27'd0, mismatch, 1'b0, refused, bus_error, busy};
                 10'h004: s_axil_rdata <= base[31:0];
                 10'h005: s_axil_rdata <= base[63:32];
                 10'h006: s_axil_rdata <= {16'd0, iterations};
                 10'h007: s_axil_rdata <= {24'd0, frames};
+                10'h008: s_axil_rdata <= job;
+                10'h00A: s_axil_rdata <= {24'd0, job_left};
+                10'h00F: s_axil_rdata <= CACHE;
                 10'h010: s_axil_rdata <= cycles;
                 10'h011: s_axil_rdata <= finished;
                 10'h012: s_axil_rdata <= beats;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // mlo_rotary: turns pairs of channels by their token's position: rotary position embedding
 //
-// Contract   tokens of C channels, H = C/D heads of D; lanes 2k and 2k+1 of a beat are a pair (a, b). Of the token at position t of
-//            its frame, with (cos, sin) of its pair in the table:
+// Contract   tokens of C channels, H = C/D heads of D; lanes 2k and 2k+1 of a beat are a pair (a, b). Of the token at position t,
+//            with (cos, sin) of its pair in the table:
 //            y[2k] = clip(((a*cos - b*sin)*M + 2^(S-1)) >>> S), y[2k+1] = clip(((a*sin + b*cos)*M + 2^(S-1)) >>> S) to YBITS.
-//            t is 0 for the first token and behind a token with tuser[1] (`last`). Tokens leave in their order with their
-//            sideband. A token with tuser[0] (`first`) moves to the next M, S and table; the very first token after reset
-//            must have it. A frame has T tokens at most.
+//            t is job_start for the first token of a frame, that is the very first and one behind a token with tuser[1]
+//            (`last`), and one more for each one after it. Tokens leave in their order with their sideband. A token with
+//            tuser[0] (`first`) moves to the next M, S and table; the very first token after reset must have it.
+//            job_start (0 where every frame begins at position 0) stands from the cycle before a frame's first beat is
+//            offered until it has left; it and the frame's tokens are T at most, together.
 // Throughput one beat per cycle; a token with `first` costs 1 cycle more (if its parameters are loaded).
 // Latency    idle, parameters loaded: a beat taken in cycle t is offered in cycle t + 11 (+ 1 if it carries the change of
 //            iteration: first beat of a token with `first`; the beats after it then follow one per cycle).
@@ -32,6 +34,7 @@ module mlo_rotary #(
     input  wire                 clk,
     input  wire                 rst,
     input  wire                 params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)
+    input  wire [15:0]          job_start,      // position of a frame's first token
     input  wire [PE*XBITS-1:0]  s_axis_tdata,
     input  wire                 s_axis_tvalid,
     output wire                 s_axis_tready,
@@ -54,10 +57,13 @@ module mlo_rotary #(
     localparam DW = (DF > 1) ? $clog2(DF) : 1;
     localparam HW = (H > 1) ? $clog2(H) : 1;
     localparam TW = (T * DF > 1) ? $clog2(T * DF) : 1;
+    localparam SW = TW + 16;                        // of job_start in words, as it is multiplied
     localparam PB = XBITS + 16;                     // bits of a product
     localparam AB = PB + 1;                         // of a sum of two
     localparam [DW-1:0] D_LAST = DF[DW-1:0] - 1'b1;
     localparam [HW-1:0] H_LAST = H[HW-1:0] - 1'b1;
+    localparam [31:0]   DF_V = DF;
+    localparam [SW-1:0] DF_S = {{SW-DW-1{1'b0}}, DF_V[DW:0]};
 
     generate
         if (PE < 2 || PE % 2 != 0)            mlo_error_PE_must_be_even u_pe ();
@@ -73,9 +79,11 @@ module mlo_rotary #(
     reg  [2:0]          user;
     reg                 valid;
     reg                 fresh;                      // the beat here is the first of its token, not yet announced
+    reg                 front;                      // the beat that goes next is the first of its frame
     reg  [DW-1:0]       beat;                       // of its head
     reg  [HW-1:0]       head;
     reg  [TW-1:0]       base, addr;                 // the position's first word, and the beat's
+    reg  [TW-1:0]       start;                      // of the position job_start
     wire                c_ready, t_ready, en;
     wire                ready    = c_ready && t_ready;
     wire                swap     = valid && fresh && user[0] && en;
@@ -83,6 +91,7 @@ module mlo_rotary #(
     wire                head_end = beat == D_LAST;
     wire                end_here = head_end && head == H_LAST;      // of the token
     wire [TW-1:0]       next     = addr + 1'b1;
+    wire [SW-1:0]       word     = {{TW{1'b0}}, job_start} * DF_S;
     assign s_axis_tready = go || !valid;            // of registers only: en is, too
     always @(posedge clk) begin
         if (s_axis_tready) begin
@@ -90,21 +99,25 @@ module mlo_rotary #(
             user  <= s_axis_tuser;
             valid <= s_axis_tvalid;
         end
+        start <= word[TW-1:0];
         if (swap) fresh <= 1'b0;
         if (go) begin
             fresh <= end_here;
+            front <= end_here && user[1];
             beat  <= head_end ? {DW{1'b0}} : beat + 1'b1;
-            addr  <= !head_end ? next : !end_here ? base : user[1] ? {TW{1'b0}} : next;
+            addr  <= !head_end ? next : !end_here ? base : user[1] ? start : next;
             if (head_end) head <= end_here ? {HW{1'b0}} : head + 1'b1;
-            if (end_here) base <= user[1] ? {TW{1'b0}} : next;
+            if (end_here) base <= user[1] ? start : next;
+        end else if (front) begin                   // the next frame may lie elsewhere
+            base <= start;
+            addr <= start;
         end
         if (rst) begin
             valid <= 1'b0;
             fresh <= 1'b1;
+            front <= 1'b1;
             beat  <= {DW{1'b0}};
             head  <= {HW{1'b0}};
-            base  <= {TW{1'b0}};
-            addr  <= {TW{1'b0}};
         end
     end
 
@@ -188,7 +201,7 @@ module mlo_rotary #(
     wire waiting = !o_ready || (m_axis_tvalid && !m_axis_tready);
     always @(posedge clk) stat <= rst ? 3'b000 : go ? 3'b001 : waiting ? 3'b100 : 3'b010;
 
-    wire unused = &{1'b0, c_word[31:16], c_word[63:38]};
+    wire unused = &{1'b0, c_word[31:16], c_word[63:38], word[SW-1:TW]};
 
 `ifdef FORMAL
     reg f_past = 1'b0;
@@ -211,30 +224,41 @@ module mlo_rotary #(
         if (f_held) assert (m_axis_tvalid && f_out == {m_axis_tuser, m_axis_tdata});
     end
 
-    // Where a beat stands, counted by itself: its place in its head, its head, its position. Frames have T tokens at most, and a
+    // Where a beat stands, counted by itself: its place in its head, its head, its position. Frames end with the table, and a
     // token's beats have one sideband.
-    reg  [7:0] f_beat, f_head, f_at;
+    reg  [7:0] f_beat, f_head, f_after;             // f_after: the position of the token before, and one
     reg  [2:0] f_user;
+    reg        f_front;                             // no beat of the frame has gone
     reg        f_began;                             // there was a change of iteration
     wire       f_end = f_beat + 1 == DF && f_head + 1 == H;
+    wire [7:0] f_at = f_front ? job_start[7:0] : f_after;
     wire [7:0] f_here = f_at * DF;
+    reg [15:0] f_job;
     always @(posedge clk) begin
         if (go) begin
             f_beat <= f_beat + 1 == DF ? 8'd0 : f_beat + 8'd1;
             if (f_beat + 1 == DF) f_head <= f_end ? 8'd0 : f_head + 8'd1;
-            if (f_end) f_at <= user[1] ? 8'd0 : f_at + 8'd1;
-            f_user <= user;
+            f_after <= f_end ? f_at + 8'd1 : f_at;
+            f_front <= f_end && user[1];
+            f_user  <= user;
         end
         f_began <= !rst && (f_began || swap);
-        if (rst) {f_beat, f_head, f_at} <= 24'd0;
+        f_job   <= job_start;
+        if (rst) {f_front, f_beat, f_head} <= {1'b1, 16'd0};
     end
     always @(*) if (f_past) begin
+        assume (job_start < T);
+        if (s_axis_tvalid || valid || !f_front) assume (job_start == f_job);
         if (valid && f_at + 1 == T) assume (user[1]);
         if (valid && {f_beat, f_head} != 16'd0) assume (user == f_user);
         assert (f_beat < DF && f_head < H && f_at < T);
         assert (beat == f_beat && head == f_head);
-        assert (addr == f_here + f_beat);           // the word of its position, whatever head it is of
-        assert (base == f_here);
+        assert (front == f_front && (!front || {beat, head} == {DW+HW{1'b0}}));
+        assert (start == ((f_job * DF) & {TW{1'b1}}));
+        if (valid || !front) begin
+            assert (addr == f_here + f_beat);       // the word of its position, whatever head it is of
+            assert (base == f_here);
+        end
         assert (!fresh || {beat, head} == {DW+HW{1'b0}});
         if ({beat, head} != {DW+HW{1'b0}}) assert (!fresh);
         if (swap) assert ({beat, head} == {DW+HW{1'b0}});

@@ -82,6 +82,12 @@ module mlo_top (
 @JOBS@    wire [7:0]   job_slot, job_room;
 @JOBS@    wire [23:0]  job_first;
 @JOBS@    wire [15:0]  job_tokens, job_start, job_bank;
+@JOBS@    // what mlo_job lets in
+@JOBS@    wire [@IO_MSB@:0] door_tdata;
+@JOBS@    wire        door_tvalid, door_tready, door_tlast;
+@JOBS@    wire [7:0]  door_mask_tdata;
+@JOBS@    wire        door_mask_tvalid, door_mask_tready, door_mask_tlast;
+@NO_JOBS@    wire [48:0] unused_job;
     mlo_regs #(
         .KERNELS(@KERNELS@), .ITERATIONS(1), .DEEPEST(@DEEPEST@), .FRAMES(@FRAMES@), .READERS(@READERS@), .VERSION(32'h0001_0000)@JOB_PARAMETERS@
     ) u_regs (
@@ -97,16 +103,14 @@ module mlo_top (
         .in_beat(@DOOR@_tvalid && @DOOR@_tready), .in_last(@DOOR@_tlast),
 @JOBS@        .job_push(job_push), .job_slot(job_slot), .job_start(job_first), .job_tokens(job_tokens),
 @JOBS@        .job_room(job_room), .job_refused(job_refused), .job_mismatch(job_mismatch),
-@NO_JOBS@        .job_push(), .job_slot(), .job_start(), .job_tokens(),
+@NO_JOBS@        .job_push(unused_job[48]), .job_slot(unused_job[47:40]), .job_start(unused_job[39:16]), .job_tokens(unused_job[15:0]),
 @NO_JOBS@        .job_room(8'd0), .job_refused(1'b0), .job_mismatch(1'b0),
         .out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),
         .param_beat(param_beat), .bus_error(bus_error), .stat(stat));
+@NO_JOBS@    wire unused = &{1'b0, unused_job};
 
 @JOBS@    // ---- jobs: at the door of a core that keeps @SLOTS@ x @CONTEXT@ positions' keys and values; one at a time is inside
-@JOBS@    wire [@IO_MSB@:0] door_tdata;
-@JOBS@    wire        door_tvalid, door_tready, door_tlast;
-@JOBS@    wire [7:0]  door_mask_tdata;
-@JOBS@    wire        door_mask_tvalid, door_mask_tready, door_mask_tlast;
+@JOB_UNMASKED@    wire unused_mask;
 @JOBS@    mlo_job #(
 @JOBS@        .CONTEXT(@CONTEXT@), .SLOTS(@SLOTS@), .DEEPEST(@DEEPEST@), .BEATS(@TOKEN_BEATS@), .WIDTH(@IO_MSB@ + 1), .MASK(@MASKED@)
 @JOBS@    ) u_job (
@@ -120,7 +124,6 @@ module mlo_top (
 @JOBS@        .out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),
 @JOBS@        .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank), .refused(job_refused), .mismatch(job_mismatch));
 @JOB_UNMASKED@    assign door_mask_tready = 1'b0;
-@JOB_UNMASKED@    wire unused_mask;
 @JOB_UNMASKED@    wire unused_job = &{1'b0, door_mask_tdata, door_mask_tvalid, door_mask_tlast, unused_mask};
 
     // ---- the core

@@ -21,7 +21,7 @@
  *     they are followed. Cycle 0 is the first input beat.
  */
 /* Cycles: from a job's last beat out to the next one's first beat in; of a beat through mlo_job. */
-enum { MLO_JOB_FOLLOWS = 3, MLO_JOB_PASSES = 1 };
+enum { MLO_JOB_FOLLOWS = 2, MLO_JOB_PASSES = 1 };
 
 enum { MLO_ROWS_KEPT = 32, MLO_READS_KEPT = 64, MLO_TILES_LEFT = 32 };
 

@@ -135,6 +135,7 @@ static int mlo_emit_library(mlo_emitter *e) {
             mlo_module_need(mlo_module_at("mlo_axi_share", 13), need);
         }
     }
+    if (e->c->slots) mlo_module_need(mlo_module_at("mlo_job", 7), need);
     mlo_module_need(mlo_module_at("mlo_fork", 8), need);
     mlo_module_need(mlo_module_at("mlo_width", 9), need);
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)

@@ -9,6 +9,7 @@ module control_core_tb;
     parameter T = 4;                 // longest frame, tokens
     parameter DEEPEST = 65535;
     parameter G = 2;                 // frames in flight
+    parameter CONTEXT = 0, SLOTS = 1;       // not 0: mlo_job before the doors
     parameter BODY = 2;              // frames that the body holds
     parameter FEEDBACK = (G > 1) ? (G - 1) * T : 1;     // tokens
     localparam BITS = 8;
@@ -37,16 +38,22 @@ module control_core_tb;
     wire [2:0] stat;
     wire a_valid, a_ready, a_last, x_valid, x_ready, x_last;
     wire [W-1:0] a_data, x_data;
+    wire job_push, job_refused, job_mismatch, d_valid, d_ready, d_last;     // d: behind mlo_job
+    wire [7:0] job_slot, job_room;
+    wire [23:0] job_start;
+    wire [15:0] job_tokens;
+    wire [W-1:0] d_data;
 
-    mlo_regs #(.KERNELS(2), .ITERATIONS(7), .DEEPEST(DEEPEST), .FRAMES(G), .VERSION(32'h0001_0203)) u_regs (
+    mlo_regs #(.KERNELS(2), .ITERATIONS(7), .DEEPEST(DEEPEST), .FRAMES(G), .VERSION(32'h0001_0203), .CONTEXT(CONTEXT), .SLOTS(SLOTS)) u_regs (
         .clk(clk), .rst(rst),
         .s_axil_awaddr(awaddr), .s_axil_awvalid(awvalid), .s_axil_awready(awready), .s_axil_wdata(wdata), .s_axil_wstrb(4'hF),
         .s_axil_wvalid(wvalid), .s_axil_wready(wready), .s_axil_bresp(bresp), .s_axil_bvalid(bvalid), .s_axil_bready(bready),
         .s_axil_araddr(araddr), .s_axil_arvalid(arvalid), .s_axil_arready(arready), .s_axil_rdata(rdata), .s_axil_rresp(rresp),
         .s_axil_rvalid(rvalid), .s_axil_rready(rready),
         .core_rst(core_rst), .enable(enable), .base(base), .iterations(iterations_r), .frames(frames_r),
-        .in_beat(a_valid && a_ready), .in_last(a_last), .out_last(x_valid && x_ready && x_last), .param_beat(beat), .bus_error(bus_error),
-        .stat({stat, 3'b000}));
+        .in_beat(d_valid && d_ready), .in_last(d_last), .out_last(x_valid && x_ready && x_last), .param_beat(beat), .bus_error(bus_error),
+        .stat({stat, 3'b000}), .job_push(job_push), .job_slot(job_slot), .job_start(job_start), .job_tokens(job_tokens),
+        .job_room(job_room), .job_refused(job_refused), .job_mismatch(job_mismatch));
 
     // The host acts at the falling edge, where nothing else does: no race in any simulator.
     reg [1:0] response;
@@ -138,9 +145,27 @@ module control_core_tb;
     wire [W-1:0] e_data, i_data, o_data, f_data, g_data, y_data;
     wire [2:0] e_user, i_user, o_user, f_user, g_user, y_user;
     wire e_valid, e_ready, i_valid, i_ready, o_valid, o_ready, f_valid, f_ready, g_valid, g_ready, y_valid, y_ready, s1_ready;
+    generate
+        if (CONTEXT != 0) begin : cache
+            wire begins, k_valid, k_last, k_ready;
+            wire [7:0] k_data;
+            wire [15:0] start, bank;
+            mlo_job #(.CONTEXT(CONTEXT), .SLOTS(SLOTS), .DEEPEST(12), .BEATS(BEATS), .WIDTH(W)) u_job (
+                .clk(clk), .rst(core_rst), .push(job_push), .push_slot(job_slot), .push_start(job_start), .push_tokens(job_tokens), .room(job_room),
+                .s_axis_tdata(a_data), .s_axis_tvalid(a_valid), .s_axis_tready(a_ready), .s_axis_tlast(a_last),
+                .s1_axis_tdata(8'd0), .s1_axis_tvalid(1'b0), .s1_axis_tready(k_ready), .s1_axis_tlast(1'b0),
+                .m_axis_tdata(d_data), .m_axis_tvalid(d_valid), .m_axis_tready(d_ready), .m_axis_tlast(d_last),
+                .m1_axis_tdata(k_data), .m1_axis_tvalid(k_valid), .m1_axis_tready(1'b0), .m1_axis_tlast(k_last),
+                .out_last(x_valid && x_ready && x_last), .job_begin(begins), .job_start(start), .job_bank(bank), .refused(job_refused), .mismatch(job_mismatch));
+        end else begin : no_cache
+            assign {d_valid, d_last, d_data} = {a_valid, a_last, a_data};
+            assign a_ready = d_ready;
+            assign {job_room, job_refused, job_mismatch} = 10'h3ff;       // not looked at
+        end
+    endgenerate
     mlo_entry #(.C(C), .LANES(LANES), .BITS(BITS)) u_entry (
         .clk(clk), .rst(core_rst),
-        .s_axis_tdata(a_data), .s_axis_tvalid(a_valid), .s_axis_tready(a_ready), .s_axis_tlast(a_last),
+        .s_axis_tdata(d_data), .s_axis_tvalid(d_valid), .s_axis_tready(d_ready), .s_axis_tlast(d_last),
         .s1_axis_tdata(8'd0), .s1_axis_tvalid(1'b0), .s1_axis_tready(s1_ready), .s1_axis_tlast(1'b0),
         .m_axis_tdata(e_data), .m_axis_tvalid(e_valid), .m_axis_tready(e_ready), .m_axis_tuser(e_user));
     mlo_loop #(.WIDTH(W), .BEATS(BEATS)) u_loop (

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""mlo_rotary against Python integers: every shift, extremes, positions over frames of all lengths, several heads, order, sideband, throughput and latency."""
+"""mlo_rotary against Python integers: every shift, extremes, positions over frames of all lengths and from any on, several heads, order, sideband, throughput and latency."""
 import numpy as np
 import bench
 
@@ -25,10 +25,10 @@ def numbers(rng, bits, shape):
     return np.where(rng.random(shape) < 0.25, ends, rng.integers(low(bits), high(bits) + 1, shape) >> rng.integers(0, bits, shape))
 
 
-def run(seed, iterations, frames, C=8, D=4, T=4, PE=2, XBITS=16, YBITS=8, SHIFT=0, RESIDENT=0, AXI_WIDTH=128, shifts=None, lengths=None, **how):
-    """frames of each iteration, of any length up to T unless lengths says which"""
+def run(seed, iterations, frames, C=8, D=4, T=4, PE=2, XBITS=16, YBITS=8, SHIFT=0, RESIDENT=0, AXI_WIDTH=128, shifts=None, lengths=None, jobs=False, **how):
+    """frames of each iteration, of any length up to T unless lengths says which; jobs: from any position on, one after the other"""
     rng = np.random.default_rng(seed)
-    lines_in, lines_c, lines_t, want, banks = [], [], [], [], []
+    lines_in, lines_c, lines_t, lines_j, want, banks = [], [], [], [], [], []
     for it in range(iterations):
         if not RESIDENT or it < RESIDENT:
             m = int(rng.choice([0, 1, (1 << 15) - 1, 1 << 14, *rng.integers(0, 1 << 15, 4)]))
@@ -42,16 +42,19 @@ def run(seed, iterations, frames, C=8, D=4, T=4, PE=2, XBITS=16, YBITS=8, SHIFT=
         m, s, table = banks[it % RESIDENT if RESIDENT else it]
         for frame in range(frames):
             tokens = lengths[(it * frames + frame) % len(lengths)] if lengths else 1 + int(rng.integers(0, T))
+            start = int(rng.integers(0, T - tokens + 1)) if jobs else 0
+            lines_j += [start << 16 | tokens * C // PE]
             for token in range(tokens):
                 x = numbers(rng, XBITS, C)
                 user = (token == 0 and frame == 0) | (token == tokens - 1) << 1 | int(rng.integers(0, 2)) << 2
                 lines_in += [b | user << (PE * XBITS) for b in bench.beats(x, PE, XBITS)]
-                want += [b | user << (PE * YBITS) for b in bench.beats(turn(x, table[token], m, s, D, YBITS), PE, YBITS)]
+                want += [b | user << (PE * YBITS) for b in bench.beats(turn(x, table[start + token], m, s, D, YBITS), PE, YBITS)]
     plus = dict(s_in=0, s_c=0, s_t=0, s_out=0, hold=0, gap=0)
     plus.update(how)
     p = dict(C=C, D=D, T=T, PE=PE, XBITS=XBITS, YBITS=YBITS, SHIFT=SHIFT, RESIDENT=RESIDENT, AXI_WIDTH=AXI_WIDTH)
-    files = {"in.hex": bench.hexwords(lines_in, PE * XBITS + 3), "c.hex": bench.hexwords(lines_c, AXI_WIDTH), "t.hex": bench.hexwords(lines_t, AXI_WIDTH)}
-    r = bench.run(NAME, p, files, seed=seed, n_in=len(lines_in), n_c=len(lines_c), n_t=len(lines_t), n_out=len(want), **plus)
+    files = {"in.hex": bench.hexwords(lines_in, PE * XBITS + 3), "c.hex": bench.hexwords(lines_c, AXI_WIDTH), "t.hex": bench.hexwords(lines_t, AXI_WIDTH),
+             "jobs.hex": bench.hexwords(lines_j, 32)}
+    r = bench.run(NAME, p, files, seed=seed, n_in=len(lines_in), n_c=len(lines_c), n_t=len(lines_t), n_out=len(want), jobs=len(lines_j) if jobs else 0, **plus)
     rows = [line.split() for line in r.read("out.txt").splitlines()]
     got = [int(b, 16) if "x" not in b else b for _, b in rows]
     for i, (g, w) in enumerate(zip(got, want)):
@@ -72,7 +75,8 @@ def main():
             rng = bench.Rng(seed + 10 * n)
             rate = {s: [0, 20, 50, 90][rng.below(4)] for s in ("s_in", "s_c", "s_t", "s_out")}
             run(100 + seed, 12, 3, **rate, **shape)
-    bench.ok(NAME, "words at every shift and position, order and sideband with stalls, with multipliers and without, two banks and resident ones")
+            run(200 + seed, 12, 4, jobs=True, **rate, **shape)
+    bench.ok(NAME, "words at every shift and position, frames from 0 and from any position on, order and sideband with stalls, with multipliers and without, two banks and resident ones")
     for n, shape in enumerate(SHAPES):
         beats, T = shape["C"] // shape["PE"], shape["T"]
         frames = max(1, -(-(T * shape["D"] * 16 // shape.get("AXI_WIDTH", 128) + 60) // (T * beats)))     # that take as long as the next table
@@ -92,4 +96,4 @@ def main():
 
 if __name__ == "__main__":
     main()
-    bench.end(floor=2, simulations=96)
+    bench.end(floor=2, simulations=132)

@@ -3,6 +3,8 @@
 //
 // plusargs: n_in n_c n_t n_out  beats      s_in s_c s_t s_out  chance of a stall per cycle, percent
 //           hold            cycles before the first activation      gap: pause after each beat      seed
+//           jobs            0: job_start is 0; else frames with one of their own, jobs.hex: {job_start, beats}, 16 bits each. The
+//                           next one comes when the frame before has left.
 // out.txt: cycle, {tuser, tdata} per output beat. in.txt: cycle per accepted input beat.
 `default_nettype none
 
@@ -53,7 +55,7 @@ module rotary_tb;
     reg clk = 0, rst = 1;
     always #1 clk = !clk;
 
-    integer n_in, n_c, n_t, n_out, s_in, s_c, s_t, s_out, hold, gap, seed, fo, fi, dummy;
+    integer n_in, n_c, n_t, n_out, s_in, s_c, s_t, s_out, hold, gap, seed, jobs, fo, fi, dummy;
     initial begin
         dummy = $value$plusargs("n_in=%d", n_in);   dummy = $value$plusargs("s_in=%d", s_in);
         dummy = $value$plusargs("n_c=%d", n_c);     dummy = $value$plusargs("s_c=%d", s_c);
@@ -61,6 +63,8 @@ module rotary_tb;
         dummy = $value$plusargs("n_out=%d", n_out); dummy = $value$plusargs("s_out=%d", s_out);
         dummy = $value$plusargs("hold=%d", hold);   dummy = $value$plusargs("gap=%d", gap);
         dummy = $value$plusargs("seed=%d", seed);
+        if (!$value$plusargs("jobs=%d", jobs)) jobs = 0;
+        if (jobs != 0) $readmemh("jobs.hex", job, 0, jobs - 1);
         $readmemh("in.hex", u_in.mem, 0, n_in - 1);
         $readmemh("c.hex", u_c.mem, 0, n_c - 1);
         $readmemh("t.hex", u_t.mem, 0, n_t - 1);
@@ -75,8 +79,25 @@ module rotary_tb;
     wire [OW-1:0]        o;
     wire [2:0]           o_u, stat;
     integer              cycle;
+
+    // jobs: the frame that is let in, and the beats that are, in all; job_start changes a cycle before a beat may be offered
+    reg  [31:0]          job [0:4095];
+    reg  [15:0]          job_start;
+    integer              at, allowed;
+    always @(posedge clk)
+        if (rst) begin
+            at        <= 0;
+            allowed   <= 0;
+            job_start <= 16'd0;
+        end else if (jobs != 0) begin
+            if (got == allowed && at < jobs) begin
+                job_start <= job[at][31:16];
+                allowed   <= allowed + job[at][15:0];
+                at        <= at + 1;
+            end
+        end
     tb_source #(.WIDTH(IW + 3), .SALT(1)) u_in (
-        .clk(clk), .rst(rst), .go(cycle >= hold), .count(n_in), .stall(s_in), .gap(gap), .seed(seed),
+        .clk(clk), .rst(rst), .go(cycle >= hold), .count(jobs != 0 ? allowed : n_in), .stall(s_in), .gap(gap), .seed(seed),
         .data(i), .valid(i_v), .ready(i_r));
     tb_source #(.WIDTH(AXI_WIDTH), .SALT(3)) u_c (
         .clk(clk), .rst(rst), .go(1'b1), .count(n_c), .stall(s_c), .gap(0), .seed(seed),
@@ -85,7 +106,7 @@ module rotary_tb;
         .clk(clk), .rst(rst), .go(1'b1), .count(n_t), .stall(s_t), .gap(0), .seed(seed),
         .data(t), .valid(t_v), .ready(t_r));
     mlo_rotary #(.C(C), .D(D), .T(T), .PE(PE), .XBITS(XBITS), .YBITS(YBITS), .SHIFT(SHIFT), .RESIDENT(RESIDENT), .AXI_WIDTH(AXI_WIDTH)) dut (
-        .clk(clk), .rst(rst), .params_last(1'b0),
+        .clk(clk), .rst(rst), .params_last(1'b0), .job_start(job_start),
         .s_axis_tdata(i[IW-1:0]), .s_axis_tuser(i[IW +: 3]), .s_axis_tvalid(i_v), .s_axis_tready(i_r),
         .m_axis_tdata(o), .m_axis_tuser(o_u), .m_axis_tvalid(o_v), .m_axis_tready(o_r),
         .s_axis_c_tdata(c), .s_axis_c_tvalid(c_v), .s_axis_c_tready(c_r),
