@@ -193,6 +193,7 @@ module mlo_tb;
         write(12'h01c, frames_in_flight);
         write(12'h008, 2);          // a soft reset, 16 cycles: parameters may have been asked for by what stood there before
         repeat (20) @(negedge clk);
+@JOBS@        while (ordered < jobs && ordered < 4) order_next;
         write(12'h008, 1);
         go = 1;
 @NO_JOBS@        while (!done && errors == 0 && breaches == 0 && quiet < timeout) @(negedge clk);
