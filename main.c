@@ -115,6 +115,7 @@ static long cli_number(cli *c, const char *name, long otherwise, long low, long 
 #include "cli/npz.c" /* arrays in files */
 #include "cli/args.c" /* the command line, and --config */
 #include "cli/report.c" /* what quantize measured, as a table */
+#include "cli/generate.c" /* run --generate */
 #include "cli/model.c" /* the stage verbs, run, check, show */
 #include "cli/build.c" /* emit, compile: the directory and the summary */
 #include "cli/bench.c" /* what is simulated: the directory, frames, golden words */

@@ -289,14 +289,17 @@ static int cli_run(cli *c) {
     memset(&in, 0, sizeof in);
     memset(&p, 0, sizeof p);
     p.c = c;
+    if (cli_generate_flags(c)) return cli_failed(c);
     if (!cli_load(c, c->m, &b) && !mlo_to(c->m, "read")) {
-        if (!inputs)
+        if (cli_value(c, "generate"))
+            cli_generate(c);
+        else if (!inputs)
             cli_run_needs(c);
         else
             cli_npz_read(c, inputs, &in);
     }
     if (probe) mlo_watch(c->m, cli_probe_see, &p);
-    if (!cli_failed(c) && !mlo_run(c->m, in.array, in.n, &out, &n)) {
+    if (!cli_failed(c) && inputs && !mlo_run(c->m, in.array, in.n, &out, &n)) {
         if (probe) cli_npz_write(c, probe, p.z.array, p.z.n);
         if (!cli_failed(c) && outputs)
             cli_npz_write(c, outputs, out, n);

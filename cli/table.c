@@ -95,7 +95,8 @@ static const cli_flag cli_flags[] = {
     { "shape", "INPUT=1x128", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1, NULL,
         "bind the shape of an input; may be repeated" },
     { "context", "N", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1, NULL,
-        "of a decoder: it becomes the prompt of N tokens, without past and present keys and values; "
+        "of a decoder: it becomes the prompt of N tokens, without past and present keys and "
+        "values; "
         "its open axes hold N" },
     { "hierarchy", "JSON", V_FROM_EXTRACT, 1, NULL,
         "scopes of the body, outermost first: '[[\"encoder\",\"encoder.layer.0\"]]'" },
@@ -180,6 +181,12 @@ static const cli_flag cli_flags[] = {
     { "outputs", "FILE.npz", V_RUN | V_SIM, 0, NULL, "where to store the outputs" },
     { "probe", "FILE.npz", V_RUN, 0, NULL,
         "store every intermediate value too, as NAME or NAME@ITERATION" },
+    { "generate", "COUNT", V_RUN, 0, NULL,
+        "go on with --prompt for so many tokens, the likeliest one by one; prints "
+        "{\"sequences\":[{\"tokens\":[..]}]}" },
+    { "prompt", "IDS", V_RUN, 0, NULL,
+        "token ids with commas, ; between sequences: '1,403;1,407'" },
+    { "stop", "ID", V_RUN, 0, NULL, "a token behind which --generate ends a sequence" },
     { "simulator", "icarus|verilator", V_SIM, 0, NULL,
         "default: icarus, but verilator where Icarus would take more than 20 s, by an estimate, "
         "and Verilator less" },

@@ -85,6 +85,7 @@
 #include "kernels/edge.c"           /* floats to integers and back, at the ends of the loop */
 #include "kernels/table.c"          /* the table */
 #include "ops/run.c"                /* evaluating the model as it stands: operators and kernels */
+#include "ops/generate.c"           /* a decoder goes on with a text */
 
 /* integer: floats to integers; quantize */
 #include "integer/scan.c"           /* a loop as stages see it; its parameters, one iteration at a time */

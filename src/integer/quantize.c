@@ -309,9 +309,10 @@ static int mlo_quantizable(mlo *m, const mlo_scan *s) {
     mlo_form x = mlo_form_of(mlo_value_of(s->body, s->body->input[0]->name));
     if (s->n_tap)
         return mlo_fail(m, MLO_E_UNSUPPORTED, s->node,
-            "%zu values leave every layer (keys and values for a cache: export with "
-            "use_cache=False; or hidden states: output_hidden_states=False); hardware returns what "
-            "the last layer makes",
+            "%zu values leave every layer (keys and values for a cache: read the model with "
+            "--context "
+            "N, or export with use_cache=False; or hidden states: output_hidden_states=False); "
+            "hardware returns what the last layer makes",
             s->n_tap);
     if (s->n_state != 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, s->node,
@@ -328,6 +329,33 @@ static int mlo_quantizable(mlo *m, const mlo_scan *s) {
     return 0;
 }
 
+/* Why rows of a prompt are not what its chunks give, one after the other; NULL: they are. */
+static const char *mlo_no_context(const mlo_sublayer *b) {
+    if (b->kind == MLO_CONVOLUTION) return "a convolution reads tokens beside each other";
+    if (b->kind != MLO_ATTENTION) return NULL;
+    if (b->crossed) return "an attention to an encoder's output";
+    return b->sight.causal ? NULL : "an attention whose queries see later keys";
+}
+
+/* With a context (read/context.c), each token depends on those up to itself alone. */
+static int mlo_check_context(const mlo_quantizer *q) {
+    const int64_t context = mlo_context_said(q->m);
+    if (q->m->error.code || !context) return mlo_failed(q->m);
+    for (size_t i = 0; i < q->r.n_block; i++) {
+        const char *why = mlo_no_context(q->r.block[i]);
+        if (why)
+            return mlo_fail(q->m, MLO_E_UNSUPPORTED, q->r.block[i]->node,
+                "%s; a core with a cache (--context %lld) needs a decoder: attention that is "
+                "causal, "
+                "and all else token by token",
+                why, (long long)context);
+    }
+    if (q->r.tokens == context) return 0;
+    return mlo_fail(q->m, MLO_E_UNSUPPORTED, q->scan.node,
+        "its attentions see %lld tokens, --context says %lld; they are to be the same",
+        (long long)q->r.tokens, (long long)context);
+}
+
 /* The stage itself. What it calibrated and chose goes to *made, which holds the cost that widths
  * may have, 0: the option says. */
 static int mlo_quantize(mlo *m, mlo_quantizer *made) {
@@ -340,8 +368,8 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     MLO_TRY(mlo_quantizable(m, &q.scan));
     if (mlo_respell(m, &q.scan) || mlo_recognise(m, &q.scan, mlo_sublayers, &q.r, &q.result)
         || mlo_demand(&q) || mlo_qconfig(&q) || mlo_choose_given(&q) || mlo_settle_mask(&q)
-        || mlo_mask_constant(&q, &q.keys[0]) || mlo_mask_constant(&q, &q.keys[1])
-        || mlo_quantize_calibrate(&q))
+        || mlo_check_context(&q) || mlo_mask_constant(&q, &q.keys[0])
+        || mlo_mask_constant(&q, &q.keys[1]) || mlo_quantize_calibrate(&q))
         return mlo_failed(m);
     q.loop = mlo_node_new(m, "Scan", mlo_node_name(q.scan.node));
     q.body = MLO_NEW(m, mlo_graph);

@@ -149,7 +149,7 @@ static void mlo_rename_graph(const mlo_map *names, mlo_graph *g, int outputs_too
 
 /* Does the node hand its input through? */
 static int mlo_is_passthrough(mlo *m, const mlo_graph *g, const mlo_node *n) {
-    if (mlo_is(n, "Identity")) return n->n_input == 1 && n->n_output == 1;
+    if (mlo_is(n, "Identity") || mlo_is(n, "Concat")) return n->n_input == 1 && n->n_output == 1;
     if (!mlo_is(n, "Dropout") || !n->n_input || !n->n_output) return 0;
     const mlo_value *mask = n->n_output > 1 ? mlo_value_of(g, n->output[1]) : NULL;
     const mlo_value *training = n->n_input > 2 ? mlo_value_of(g, n->input[2]) : NULL;

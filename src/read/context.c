@@ -63,23 +63,38 @@ static size_t mlo_input_at(const mlo_node *n, const char *name) {
     return i;
 }
 
-/* The nodes that read elements of the value, not its shape alone; the first of them to *first. */
-static size_t mlo_readers(const mlo_value *v, mlo_node **first) {
+/* Is it the shape alone that the node reads? */
+static int mlo_reads_shape(const mlo_node *n) { return mlo_is(n, "Shape") || mlo_is(n, "Size"); }
+
+/* How many inputs read elements of the value; one of those nodes to *reader, a cacher or a Concat where there
+ * is one. */
+static size_t mlo_readers(const mlo_value *v, mlo_node **reader) {
     size_t n = 0;
     for (size_t i = 0; i < v->n_use; i++) {
-        if (mlo_is(v->use[i], "Shape") || mlo_is(v->use[i], "Size")) continue;
-        if (!n++) *first = v->use[i];
+        mlo_node *u = v->use[i];
+        if (mlo_reads_shape(u)) continue;
+        if (!n++ || mlo_is(u, "Concat") || mlo_cacher_at(u, mlo_input_at(u, v->name))) *reader = u;
     }
     return n;
 }
 
 /* The graph output that hands a value out, as it is; NULL: none does. */
-static const char *mlo_given_out(const mlo_graph *g, const char *name) {
-    const mlo_value *v = mlo_value_of(g, name);
-    const char *out = v && v->is_output ? v->name : NULL;
-    for (size_t i = 0; v && !out && i < v->n_use; i++)
-        if (mlo_is(v->use[i], "Identity")) out = mlo_given_out(g, v->use[i]->output[0]);
-    return out;
+static const char *mlo_given_out(mlo *m, const mlo_graph *g, const char *name) {
+    for (const mlo_value *v = mlo_value_of(g, name); v;) {
+        size_t i = 0;
+        if (v->is_output) return v->name;
+        while (i < v->n_use && !mlo_is_passthrough(m, g, v->use[i])) i++;
+        v = i < v->n_use ? mlo_value_of(g, v->use[i]->output[0]) : NULL;
+    }
+    return NULL;
+}
+
+/* What a value is where it is read: behind nodes that hand it through. */
+static const mlo_value *mlo_handed_through(mlo *m, const mlo_graph *g, const mlo_value *v) {
+    mlo_node *n = NULL;
+    while (mlo_readers(v, &n) == 1 && mlo_is_passthrough(m, g, n))
+        v = mlo_value_of(g, n->output[0]);
+    return v;
 }
 
 /* The axis of tokens, -1 where there is none like it. */
@@ -128,7 +143,7 @@ static int mlo_drop_past(mlo_cacheless *c, const mlo_value *v, const mlo_node *n
 
 /* The present leaves no more; the node hands on what comes in, or attends to that alone. */
 static int mlo_hand_on(mlo_cacheless *c, mlo_node *n, const mlo_cacher *k) {
-    for (const char *out; (out = mlo_given_out(c->g, n->output[k->present])) != NULL;) {
+    for (const char *out; (out = mlo_given_out(c->m, c->g, n->output[k->present])) != NULL;) {
         mlo_drop_info(c->g->output, &c->g->n_output, out);
         ((mlo_value *)mlo_value_of(c->g, out))->is_output = 0;
     }
@@ -161,45 +176,79 @@ static int mlo_write_from_zero(mlo_cacheless *c, const mlo_node *n) {
     return mlo_fix_input(c, at->name, &f, 0, 0);
 }
 
-/* An input that is a past goes. */
-static int mlo_take_past(mlo_cacheless *c, const mlo_value_info *input) {
-    mlo *m = c->m;
-    const mlo_value *v = mlo_value_of(c->g, input->name);
-    const mlo_form f = mlo_form_of(v);
-    mlo_node *n = NULL;
-    const size_t readers = mlo_readers(v, &n);
-    const size_t at = n ? mlo_input_at(n, v->name) : 0;
-    const mlo_cacher *k = n ? mlo_cacher_at(n, at) : NULL;
-    const int axis = n ? mlo_past_axis(n, f.rank) : -1;
-    if (!mlo_dtype_is_float(f.dtype) || f.rank < 3) return 0;
-    if (!readers && v->n_use)
-        return mlo_fail(m, MLO_E_UNSUPPORTED, v->use[0],
-            "of '%s' only the shape is used: is it a past that nothing reads? leave it out of the "
-            "export",
-            v->name);
-    const int joined = mlo_is(n, "Concat") && axis >= 0;
-    const char *out = joined || k ? mlo_given_out(c->g, n->output[k ? k->present : 0]) : NULL;
-    if (!out && !(k && k->attends) && (!joined || axis == f.rank - 1)) return 0;
-    if (!k || n->n_input < 2 || (joined && n->n_input > 2))
+/* An input that might be a past. */
+typedef struct {
+    const mlo_value *v; /* where it is read */
+    mlo_form form;
+    size_t readers;
+    mlo_node *node; /* that reads it, NULL: none does */
+    const mlo_cacher *cacher; /* how, NULL: otherwise */
+    int joined; /* 1: a Concat reads it */
+    int axis; /* of tokens; -1: none */
+    const char *out; /* where it leaves with what came in, NULL: nowhere */
+} mlo_past;
+
+static mlo_past mlo_past_of(const mlo_cacheless *c, const mlo_value *input) {
+    mlo_past p = { mlo_handed_through(c->m, c->g, input), mlo_form_of(input), 0, NULL, NULL, 0, -1,
+        NULL };
+    p.readers = mlo_readers(p.v, &p.node);
+    if (!p.node) return p;
+    p.cacher = mlo_cacher_at(p.node, mlo_input_at(p.node, p.v->name));
+    p.axis = mlo_past_axis(p.node, p.form.rank);
+    p.joined = mlo_is(p.node, "Concat") && p.axis >= 0;
+    if (p.cacher || p.joined)
+        p.out = mlo_given_out(c->m, c->g, p.node->output[p.cacher ? p.cacher->present : 0]);
+    return p;
+}
+
+/* Does it look like a past that is not used as one? Where an axis is open that is neither that of sequences nor
+ * the last one (of an additive mask's keys, say), or only its length counts. */
+static int mlo_resembles_past(const mlo_past *p, const mlo_value *input) {
+    int open = !p->readers && input->n_use;
+    for (int d = 1; p->form.rank > 3 && d < p->form.rank - 1; d++)
+        open |= p->form.dims[d] < 0 && p->form.dims[p->form.rank - 1] >= 0;
+    return open;
+}
+
+static int mlo_refuse_past(mlo *m, const mlo_past *p, const mlo_value *input) {
+    const mlo_node *n = p->node ? p->node : input->use[0];
+    if (p->joined && (!p->cacher || p->node->n_input != 2))
         return mlo_fail(m, MLO_E_UNSUPPORTED, n,
             "'%s' is not alone in front of the keys or values that come in; a past comes first, "
-            "and with "
+            "with "
             "nothing else",
-            v->name);
-    if (!out)
+            input->name);
+    if (p->cacher && !p->out)
         return mlo_fail(m, MLO_E_UNSUPPORTED, n,
-            "the past '%s' is an input, but with what came in it is no output of the model; export "
-            "both",
-            v->name);
-    if (readers > 1 || axis < 0)
+            "'%s' with what came in is no output of the model; export both, past and present",
+            input->name);
+    if (p->readers > 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, n,
-            "the past '%s' has %zu readers; one node joins it to what comes in", v->name, readers);
-    if (joined && f.dims[axis] > 0)
+            "the past '%s' has %zu readers; one node joins it to what comes in", input->name,
+            p->readers);
+    if (p->joined && p->form.dims[p->axis] > 0)
         return mlo_fail(m, MLO_E_SHAPE, n,
-            "the past '%s' has a fixed length of %lld; export it with that axis dynamic", v->name,
-            (long long)f.dims[axis]);
-    return mlo_write_from_zero(c, n) || mlo_drop_past(c, v, n, axis) || mlo_hand_on(c, n, k)
-        ? mlo_failed(m)
+            "the past '%s' has a fixed length of %lld; export it with that axis dynamic",
+            input->name, (long long)p->form.dims[p->axis]);
+    return p->cacher ? 0
+                     : mlo_fail(m, MLO_E_UNSUPPORTED, n,
+                           "'%s' looks like past keys or values, but none are known that this node "
+                           "reads; a Concat "
+                           "joins them to those that come in",
+                           input->name);
+}
+
+/* An input that is a past goes. */
+static int mlo_take_past(mlo_cacheless *c, const mlo_value_info *info) {
+    const mlo_value *v = mlo_value_of(c->g, info->name);
+    const mlo_past p = mlo_past_of(c, v);
+    if (!mlo_dtype_is_float(p.form.dtype) || p.form.rank < 3) return 0;
+    const int open = p.axis >= 0 && (p.axis < p.form.rank - 1 || p.form.dims[p.axis] < 0);
+    const int past = p.out || (p.cacher && p.cacher->attends) || (p.joined && open);
+    if (!past && !mlo_resembles_past(&p, v)) return 0;
+    return mlo_refuse_past(c->m, &p, v) || mlo_write_from_zero(c, p.node)
+            || mlo_drop_past(c, v, p.node, p.axis) || mlo_hand_on(c, p.node, p.cacher)
+        ? mlo_failed(c->m)
         : 0;
 }
 
@@ -246,14 +295,20 @@ static void mlo_bind_tokens(mlo_cacheless *c, size_t least, size_t most) {
     }
 }
 
+/* The tokens of an input [1, tokens] or [1, tokens, channels], sequences and tokens in either order; -1: it
+ * has none. */
+static int64_t mlo_tokens_fed(const mlo_form *f, int64_t wanted) {
+    if (f->rank != 2 && (f->rank != 3 || !mlo_dtype_is_float(f->dtype))) return -1;
+    return f->dims[1] != wanted && f->dims[0] == wanted ? wanted : f->dims[1];
+}
+
 /* Tokens come in, as many as there are to be. */
 static int mlo_check_tokens(mlo_cacheless *c) {
     size_t said = 0;
     for (size_t i = 0; i < c->g->n_input; i++) {
         const mlo_form f = mlo_form_of(mlo_value_of(c->g, c->g->input[i]->name));
-        const int64_t tokens = f.rank > 1 ? f.dims[1] : -1;
-        if (f.rank > 3 || f.rank < 2) continue;
-        if (tokens != c->tokens && (f.rank == 2 || mlo_dtype_is_float(f.dtype)))
+        const int64_t tokens = mlo_tokens_fed(&f, c->tokens);
+        if (tokens >= 0 && tokens != c->tokens)
             return mlo_fail_at(c->m, MLO_E_SHAPE, c->g->input[i]->name,
                 "it was exported for %lld tokens, --context says %lld; export it for as many, or "
                 "with "
@@ -261,10 +316,12 @@ static int mlo_check_tokens(mlo_cacheless *c) {
                 (long long)tokens, (long long)c->tokens);
         said += tokens == c->tokens;
     }
-    return said ? 0
-                : mlo_fail_at(c->m, MLO_E_SHAPE, NULL,
-                      "--context %lld: no input [1, tokens] or [1, tokens, channels]",
-                      (long long)c->tokens);
+    return said
+        ? 0
+        : mlo_fail_at(c->m, MLO_E_SHAPE, NULL,
+              "--context %lld: no input is tokens, [1, tokens] or [1, tokens, channels]; what "
+              "reads other things has no past to keep",
+              (long long)c->tokens);
 }
 
 /* Inputs called positions (position_ids, cache_position) count tokens from 0: constants. */
@@ -286,9 +343,9 @@ static int mlo_count_positions(mlo_cacheless *c) {
 static int64_t mlo_context_said(mlo *m) {
     const char *s = mlo_meta_get(m->model->meta, m->model->n_meta, mlo_key_context);
     uint64_t n = 0;
-    if (s && (!mlo_parse_u64(s, &n) || !n || n > MLO_MAX_CONTEXT))
+    if (s && (!mlo_parse_u64(s, &n) || n < 2 || n > MLO_MAX_CONTEXT))
         mlo_fail_at(m, MLO_E_DATA, NULL,
-            "metadata say %s = '%.40s', which is no whole number from 1 to %d; leave it to mlo",
+            "metadata say %s = '%.40s', which is no whole number from 2 to %d; leave it to mlo",
             mlo_key_context, s, MLO_MAX_CONTEXT);
     return m->error.code ? 0 : (int64_t)n;
 }
@@ -297,8 +354,8 @@ static int64_t mlo_context_said(mlo *m) {
 static int64_t mlo_context_wanted(mlo *m) {
     const char *text = mlo_opt(m, "context");
     uint64_t n = 0;
-    if (text && (!mlo_parse_u64(text, &n) || !n || n > MLO_MAX_CONTEXT))
-        mlo_fail_at(m, MLO_E_USAGE, NULL, "--context %s: '%s' is no number of tokens from 1 to %d",
+    if (text && (!mlo_parse_u64(text, &n) || n < 2 || n > MLO_MAX_CONTEXT))
+        mlo_fail_at(m, MLO_E_USAGE, NULL, "--context %s: '%s' is no number of tokens from 2 to %d",
             text, text, MLO_MAX_CONTEXT);
     return m->error.code ? 0 : (int64_t)n;
 }
