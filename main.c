@@ -120,6 +120,8 @@ static long cli_number(cli *c, const char *name, long otherwise, long low, long 
 #include "cli/build.c" /* emit, compile: the directory and the summary */
 #include "cli/bench.c" /* what is simulated: the directory, frames, golden words */
 #include "cli/jobs.c" /* sim --jobs: parts of sequences */
+#include "cli/tokenizer.c" /* text to token numbers and back */
+#include "cli/text.c" /* sim --generate; generate: texts that go on */
 #include "cli/probe.c" /* sim --probe */
 #include "cli/trace.c" /* sim --trace */
 #include "cli/wait.c" /* why a simulation stands still */
@@ -157,6 +159,7 @@ static int cli_dispatch(cli *c) {
     case V_COMPILE: return cli_build(c);
     case V_RUN: return cli_run(c);
     case V_SIM: return cli_sim(c);
+    case V_GENERATE: return cli_generate_verb(c);
     case V_CHECK: return cli_check(c);
     case V_SHOW: return cli_show(c);
     case V_HELP: return cli_help(c);

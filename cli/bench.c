@@ -53,6 +53,13 @@ typedef struct {
     int64_t tokens;
 } cli_job;
 
+/* A text that goes on: a sequence of a run. */
+typedef struct {
+    const int64_t *tokens;
+    size_t n;
+    size_t prompt; /* of those */
+} cli_text;
+
 /* What a simulation should take, as far as can be said before. */
 typedef struct {
     double compile; /* seconds */
@@ -104,6 +111,8 @@ typedef struct {
     int64_t slots; /* sequences that the core keeps; 0: it takes whole frames */
     cli_job *job;
     int64_t n_job; /* 0: whole frames */
+    cli_text *text; /* --generate: of each frame */
+    int64_t n_text;
     int own_inputs; /* 1: the bench's own words, as they lie in tb/ */
 
     mlo *pre;
@@ -563,6 +572,8 @@ static int cli_sim_cut(cli_bench *b) {
     return 0;
 }
 
+static int cli_texts(cli_bench *b);
+static int cli_texts_given(cli_bench *b);
 static int cli_jobs_list(cli_bench *b);
 static int64_t cli_jobs_frames(const cli_bench *b);
 
@@ -593,14 +604,16 @@ static int cli_sim_frames(cli_bench *b) {
         held = 1;
         for (const char *p = list; *p; p++) held += *p == ',';
     }
-    if (cli_jobs_list(b)) return cli_failed(c);
+    if (cli_texts(b) || cli_jobs_list(b)) return cli_failed(c);
     b->n = b->n_job ? cli_jobs_frames(b)
                     : cli_number(c, "frames", (long)(held > CLI_FRAMES_MOST ? CLI_FRAMES_MOST : held), 1, CLI_FRAMES_MOST);
-    b->own_inputs = !inputs && !list && !cli_value(c, "jobs") && b->n == b->bench_frames;
+    b->own_inputs = !inputs && !list && !cli_value(c, "jobs") && !b->n_text && b->n == b->bench_frames;
     if (!cli_failed(c) && !(b->frame = (cli_frame *)calloc((size_t)b->n, sizeof *b->frame)))
         cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
     if (!cli_failed(c)) {
-        if (inputs)
+        if (b->n_text)
+            cli_texts_given(b);
+        else if (inputs)
             cli_sim_given(b, &given);
         else
             cli_sim_own(b);

@@ -64,6 +64,36 @@ static int cli_jobs_alone(cli_bench *b) {
     return 0;
 }
 
+/* A job behind those there are. */
+static void cli_job_add(cli_bench *b, int64_t frame, int64_t start, int64_t tokens) {
+    const cli_job one = { frame, frame % b->slots, start, tokens };
+    b->job[b->n_job++] = one;
+}
+
+/* The jobs of texts: as many as there are slots are side by side: their prompts, and then a token of each in
+ * turn (but the last one, behind which nothing is asked). */
+static int cli_texts_jobs(cli_bench *b) {
+    size_t most = 0;
+    for (int64_t i = 0; i < b->n_text; i++) most += b->text[i].n;
+    if (most - (size_t)b->n_text > CLI_FRAMES_MOST)
+        return cli_fail(b->c, MLO_E_USAGE, NULL, "--generate: more than %d jobs; ask for fewer tokens", CLI_FRAMES_MOST);
+    if (!(b->job = (cli_job *)cli_npz_alloc(b->c, &b->made, (most + 1) * sizeof *b->job))) return cli_failed(b->c);
+    for (int64_t first = 0; first < b->n_text; first += b->slots) {
+        const int64_t last = first + b->slots < b->n_text ? first + b->slots : b->n_text;
+        for (int64_t i = first; i < last; i++) cli_job_add(b, i, 0, (int64_t)b->text[i].prompt);
+        for (size_t step = 0, any = 1; any; step++) {
+            any = 0;
+            for (int64_t i = first; i < last; i++) {
+                const size_t at = b->text[i].prompt + step;
+                if (at + 1 >= b->text[i].n) continue;
+                cli_job_add(b, i, (int64_t)at, 1);
+                any = 1;
+            }
+        }
+    }
+    return 0;
+}
+
 /* The jobs of the run: those that are given, else the bench's own. */
 static int cli_jobs_list(cli_bench *b) {
     const char *list = cli_value(b->c, "jobs"), *p = list;
@@ -75,7 +105,9 @@ static int cli_jobs_list(cli_bench *b) {
                           "--jobs are of a core with caches; compile --context N makes one")
                     : 0;
     const size_t most = list ? strlen(list) : (size_t)cJSON_GetArraySize(own);
-    if (cli_jobs_alone(b) || !(b->job = (cli_job *)cli_npz_alloc(b->c, &b->made, (most + 1) * sizeof one)))
+    if (cli_jobs_alone(b)) return cli_failed(b->c);
+    if (b->n_text) return cli_texts_jobs(b);
+    if (!(b->job = (cli_job *)cli_npz_alloc(b->c, &b->made, (most + 1) * sizeof one)))
         return cli_failed(b->c);
     for (; list && *p; b->job[b->n_job++] = one) {
         if (!(p = cli_job_read(p, &one)))

@@ -225,6 +225,7 @@ static cJSON *cli_report_make(
         cli_ratio(macs, multipliers * cli_json_number(predicted, "interval")));
     cJSON_AddNumberToObject(all, "bound_utilization", cli_ratio(macs, multipliers * bound));
     cJSON_AddStringToObject(all, "manifest", b->digest);
+    cli_texts_report(b, all);
     cli_report_fifos(b, predicted, all);
     return all;
 }

@@ -1,7 +1,7 @@
 /* generate: a decoder goes on with a text, the likeliest token after the other.
  *
- * in:  a model of any stage from ids [1, N] to logits [1, N, V]; a prompt. Other inputs are masks (ones) or
- *     positions (counted from 0), by their names.
+ * in:  a model of any stage from ids [1, N] to logits [1, N, V], whole or in parts, one behind the other; a
+ *     prompt. Other inputs are masks (ones) or positions (counted from 0), by their names.
  * out: the prompt's ids and those that follow it; of the likeliest the lowest.
  *
  * The model is run at its N tokens. Row i says what follows token i and depends on tokens 0..i alone, so what
@@ -14,11 +14,14 @@
  * example: behind .. 5,7,9 .. 5,7 the guess is 9; when the row of 7 says 9, what that of 9 says counts, too.
  * cost: at most one evaluation a token; a trained Llama of 260,000 parameters says 255 in 165.
  */
-enum { MLO_GUESSES = 8 }; /* tokens ahead */
+enum { MLO_GUESSES = 8, /* tokens ahead */
+    MLO_PARTS_MOST = 4 };
 
 typedef struct {
     mlo *m;
-    /* the model's inputs */
+    mlo *part[MLO_PARTS_MOST]; /* m, and what is behind it */
+    size_t n_part;
+    /* m's inputs */
     mlo_array *in;
     size_t n_in;
     mlo_array *ids; /* one of them */
@@ -88,8 +91,8 @@ static int mlo_writer_ids(mlo_writer *w) {
 
 /* Numbers for each token, as many as the ids' table has rows. */
 static int mlo_writer_logits(mlo_writer *w) {
-    const mlo_graph *g = w->m->model->graph;
-    const int64_t rows = mlo_rows_indexed(g, w->ids->name, 0);
+    const mlo_graph *g = w->part[w->n_part - 1]->model->graph;
+    const int64_t rows = mlo_rows_indexed(w->m->model->graph, w->ids->name, 0);
     for (; w->out < g->n_output; w->out++) {
         const mlo_form f = mlo_form_of(mlo_value_of(g, g->output[w->out]->name));
         w->words = f.rank == 3 ? f.dims[2] : 0;
@@ -154,30 +157,71 @@ static int mlo_writer_begin(mlo_writer *w, const int64_t *prompt, size_t n, size
     return 0;
 }
 
+/* What a part takes of what is there: the model's inputs, what parts before it made. Returns how many. */
+static size_t mlo_writer_takes(
+    const mlo_writer *w, size_t k, mlo_array **const out[MLO_PARTS_MOST], mlo_array *to) {
+    const mlo_graph *g = w->part[k]->model->graph;
+    size_t n = 0;
+    for (size_t i = 0; i < g->n_input; i++) {
+        const char *name = g->input[i]->name;
+        for (size_t j = 0; j < w->n_in; j++)
+            if (!strcmp(w->in[j].name, name)) to[n++] = w->in[j];
+        for (size_t p = 0; p < k; p++) {
+            const mlo_graph *made = w->part[p]->model->graph;
+            for (size_t j = 0; j < made->n_output; j++)
+                if (!strcmp(made->output[j]->name, name)) {
+                    to[n] = *out[p][j];
+                    to[n++].name = name;
+                }
+        }
+    }
+    return n;
+}
+
+/* Runs a part; what goes wrong is the first one's. */
+static int mlo_writer_part(mlo_writer *w, size_t k, mlo_array **out[MLO_PARTS_MOST]) {
+    mlo *m = w->part[k];
+    const size_t n = m->model->graph->n_output;
+    mlo_array *in = (mlo_array *)mlo_scratch(w->m, 2 * m->model->graph->n_input + 1, sizeof *in);
+    out[k] = (mlo_array **)mlo_scratch(w->m, n + 1, sizeof **out);
+    for (size_t i = 0; out[k] && i < n; i++) out[k][i] = NULL;
+    if (in && out[k] && mlo_run_model(m, in, mlo_writer_takes(w, k, out, in), NULL, out[k]) && m != w->m)
+        mlo_fail_at(w->m, m->error.code, NULL, "%s", m->error.message);
+    mlo_scratch_free(w->m, in);
+    return mlo_failed(w->m);
+}
+
+/* What follows each token, by its row of logits. */
+static void mlo_writer_reads(mlo_writer *w, const mlo_array *logits) {
+    for (int64_t i = 0; i < w->tokens; i++) {
+        const float *row = (const float *)logits->data + i * w->words;
+        w->said[i] = 0;
+        for (int64_t k = 1; k < w->words; k++)
+            if (row[k] > row[w->said[i]]) w->said[i] = k;
+    }
+}
+
 /* Runs the model: what follows each token. */
 static int mlo_writer_run(mlo_writer *w) {
-    mlo *m = w->m;
-    const size_t n = m->model->graph->n_output;
-    mlo_array **out = (mlo_array **)mlo_scratch(m, n, sizeof *out);
-    if (!out) return mlo_failed(m);
+    mlo_array **out[MLO_PARTS_MOST] = { NULL };
+    size_t k = 0;
     for (int64_t i = 0; i < w->tokens; i++) mlo_set_element(w->ids, i, w->text[i]);
-    if (!mlo_run_model(m, w->in, w->n_in, NULL, out))
-        for (int64_t i = 0; i < w->tokens; i++) {
-            const float *row = (const float *)out[w->out]->data + i * w->words;
-            w->said[i] = 0;
-            for (int64_t k = 1; k < w->words; k++)
-                if (row[k] > row[w->said[i]]) w->said[i] = k;
-        }
-    for (size_t i = 0; i < n; i++) mlo_array_free(m, out[i]);
-    mlo_scratch_free(m, out);
-    return mlo_failed(m);
+    while (k < w->n_part && !mlo_writer_part(w, k, out)) k++;
+    if (k == w->n_part) mlo_writer_reads(w, out[k - 1][w->out]);
+    for (k = 0; k < w->n_part; k++) {
+        for (size_t i = 0; out[k] && i < w->part[k]->model->graph->n_output; i++)
+            mlo_array_free(w->part[k], out[k][i]);
+        mlo_scratch_free(w->m, out[k]);
+    }
+    return mlo_failed(w->m);
 }
 
 /* Rows of the text that has been said say it still. */
 static int mlo_writer_check(const mlo_writer *w, int64_t prompt) {
     for (int64_t i = prompt; i < w->n; i++)
         if (w->said[i - 1] != w->text[i])
-            return mlo_fail_at(w->m, MLO_E_UNSUPPORTED, w->m->model->graph->output[w->out]->name,
+            return mlo_fail_at(w->m, MLO_E_UNSUPPORTED,
+                w->part[w->n_part - 1]->model->graph->output[w->out]->name,
                 "what follows token %lld changes with later tokens: the model is no decoder "
                 "(causal)",
                 (long long)i - 1);
@@ -193,12 +237,20 @@ static int64_t mlo_writer_guess(const mlo_writer *w, int64_t at) {
 }
 
 /* Greedily, up to `count` tokens behind the prompt; `stop` (-1: none) is the last one. *tokens: prompt and all. */
-int mlo_generate(mlo *m, const int64_t *prompt, size_t n, size_t count, int64_t stop,
-    const int64_t **tokens, size_t *n_tokens) {
+int mlo_generate(mlo *m, mlo *const *behind, size_t n_behind, const int64_t *prompt, size_t n, size_t count,
+    int64_t stop, mlo_says says, void *user, const int64_t **tokens, size_t *n_tokens) {
     mlo_writer w = { 0 };
     if (m->error.code) return mlo_failed(m);
     if (!m->model) return mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
     m->stage = "run";
+    if (n_behind >= MLO_PARTS_MOST)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL, "%zu parts; a model has %d at most", n_behind + 1, MLO_PARTS_MOST);
+    for (size_t i = 0; i <= n_behind; i++) {
+        mlo *part = i ? behind[i - 1] : m;
+        if (!part->model || part->error.code)
+            return mlo_fail_at(m, MLO_E_USAGE, NULL, "part %zu is no model that was loaded", i);
+        w.part[w.n_part++] = part;
+    }
     if (mlo_writer_of(m, &w) || mlo_writer_begin(&w, prompt, n, count)) return mlo_failed(m);
     int64_t end = (int64_t)(n + count);
     while (w.n < end) {
@@ -206,6 +258,7 @@ int mlo_generate(mlo *m, const int64_t *prompt, size_t n, size_t count, int64_t 
         for (int right = 1; right && w.n < end; w.n++) {
             right = w.text[w.n] == w.said[w.n - 1];
             w.text[w.n] = w.said[w.n - 1];
+            if (says) says(user, w.text[w.n]);
             if (w.text[w.n] == stop) end = w.n + 1;
         }
         for (int64_t i = w.n; i < end && i < w.n + MLO_GUESSES; i++)
