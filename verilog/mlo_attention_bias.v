@@ -98,26 +98,33 @@ endgenerate
 
 `ifdef FORMAL
     // The row of the table is that of the head and the query. Assumed: heads of tokens one behind the other, frames that are not too long.
-    reg       f_past = 1'b0;
-    reg [7:0] f_head, f_query;
+    reg       f_past = 1'b0, f_job = 1'b0;      // f_job: a job has begun, at f_start
+    reg [7:0] f_head, f_query, f_start;
+    wire [7:0] f_at = f_start + f_query;
     always @(posedge clk) begin
         f_past <= 1'b1;
         if (row_done) f_head <= head_last ? 8'd0 : f_head + 8'd1;
         if (row_done && head_last) f_query <= frame_last ? 8'd0 : f_query + 8'd1;
-        if (rst) {f_head, f_query} <= 16'd0;
+        if (CACHE != 0 && job_begin) {f_job, f_start} <= {1'b1, job_start[7:0]};
+        if (rst) {f_job, f_start, f_head, f_query} <= {CACHE == 0, 24'd0};
     end
     always @* begin
         if (!f_past) assume (rst);
         assume (group < G);
         assume (head_last == (f_head == H - 1));
-        if (QUERIES > 1 && f_query == QUERIES - 1) assume (frame_last);
+        if (QUERIES > 1 && f_at == QUERIES - 1) assume (frame_last);
+        if (CACHE != 0 && job_begin) assume (f_head == 0 && f_query == 0 && !begins && !row_done && (QUERIES == 1 || job_start < QUERIES));
+        if (CACHE != 0 && f_job && !job_begin) assume (job_start[7:0] == f_start && job_start < 256);
+        if (!f_job) assume (!begins && !row_done);
     end
     generate
         if (ON != 0) begin : f_table
             always @* if (f_past) begin
                 assert (f_head < H);
-                if (QUERIES > 1) assert (f_query < QUERIES);
-                assert (g_table.base_reg == ((QUERIES > 1 ? f_query * HEADS : 0) + (HEADS > 1 ? f_head : 0)) * G);
+                if (CACHE == 0) assert (f_job && f_start == 0);
+                if (!f_job) assert (f_head == 0 && f_query == 0);
+                if (QUERIES > 1 && f_job) assert (f_start < QUERIES && f_at < QUERIES && f_query < QUERIES);
+                if (f_job) assert (g_table.base_reg == ((QUERIES > 1 ? f_at * HEADS : 0) + (HEADS > 1 ? f_head : 0)) * G);
                 if (read) assert (at == g_table.base_reg + group);
             end
         end

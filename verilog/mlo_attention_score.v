@@ -323,6 +323,7 @@ wire unused = &{1'b0, alive_next[LS+1], score_ready, max_ready, score_level, row
         if (!m_row_tvalid || !m_max_tvalid) assume (!m_row_tready);
         if (f_hold) assume (k_full && k_groups_1 == f_groups_1);
         if (f_full) assume (row_full && row_user[1] == f_last);
+        if (CACHE != 0 && job_begin) assume (!row_full);
     end
     always @(posedge clk) begin
         f_past     <= 1'b1;
@@ -365,7 +366,8 @@ wire unused = &{1'b0, alive_next[LS+1], score_ready, max_ready, score_level, row
     always @* if (f_past) begin
         assert (step_reg <= STEP_LAST && head_reg <= HEAD_LAST && group_reg < G && group_first == (group_reg == 0));
         if (!group_first) assert (later_last == (group_reg == groups_1));
-        if (!step_first || !group_first) assert (row_full && k_full && ((BAND == 0 && BIAS == 0) || par_ok) && group_reg <= groups_1);
+        if (read) assert (walk_ready);
+        if (!step_first || !group_first) assert (row_full && k_full && walk_ready && ((BAND == 0 && BIAS == 0) || par_ok) && group_reg <= groups_1);
         assert (row_base_reg == head_reg / SHARE * DS && group_base_reg == row_base_reg + group_reg * KVH * DS);
         assert (score_valid == f_pipe[3+LS]);
         assert (max_valid == f_max2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // mlo_attention: a token out for each token of Q in, H*D/SIMD beats each; all of its parts together, with any numbers.
-// (Proved with tokens of one or two beats, of a head or of two heads, with frames of up to five keys in up to three groups, and of one head with PROB and ROUND; CAP, CAUSAL, and two heads that read one.)
+// (Proved with tokens of one or two beats, of a head or of two heads, with frames of up to five keys in up to three groups, and of one head with PROB and ROUND; CAP, CAUSAL, two heads that read one, and caches.)
 given s_axis_q H*D/SIMD;
 given s_axis_k KVH*D/SIMD;
 given s_axis_v KVH*D/SIMD;
@@ -45,6 +45,7 @@ inner [17:0] dut.u_mix.u_user.line_reg;
 inner [LQ-1:0] dut.u_mix.u_out.level;
 inner [W*QUEUE-1:0] dut.u_mix.u_out.words;
     // frames of V
+inner [1:0] dut.u_k.full_reg;
 inner [1:0] dut.u_v.full_reg;
 inner dut.u_v.fill_reg;
 inner dut.u_v.read_reg;
@@ -108,16 +109,36 @@ inner dut.u_param.u_param.full;
         .out_valid(m_axis_tvalid), .out_ready(m_axis_tready), .out_user(m_axis_tuser), .beat(m_beat), .token(m_token),
         .line_count(line_count), .line_user(line_user), .at_beat(q_rows), .at_user(s_q_token), .outs(outs));
 
+    // CACHE, assumed: a job begins while nothing is inside or on offer; frames are of its positions, which stay.
+    reg [7:0]  k_tokens, v_tokens;              // of the frames that come in
+    reg        job_reg;                         // one has begun
+    reg [7:0]  start_reg;                       // at that position
+    wire       job   = CACHE == 0 || job_reg;
+    wire [7:0] start = CACHE == 0 ? 8'd0 : start_reg;
+    wire       some = line_count != 0 || dut.u_k.full_reg != 0 || dut.u_v.full_reg != 0 || k_tokens != 0 || v_tokens != 0 || s_q_beat != 0 || s_k_beat != 0 || s_v_beat != 0;
+    always @(posedge clk) begin
+        if (job_begin) {job_reg, start_reg} <= {1'b1, job_start[7:0]};
+        if (rst) {job_reg, start_reg} <= 0;
+    end
+    generate
+        if (CACHE != 0) begin : g_jobs
+            always @* if (past) begin
+                if (job_begin) assume (!some && job_start < T);
+                if (job_begin || !job) assume (!s_axis_q_tvalid && !s_axis_k_tvalid && !s_axis_v_tvalid);
+                if (!job_begin && job) assume (job_start == start);
+            end
+        end
+    endgenerate
+
     // Assumed: frames of K and V have 1 to T tokens.
-    reg [7:0] k_tokens, v_tokens;
     always @(posedge clk) begin
         if (s_k_take && s_k_ending) k_tokens <= s_axis_k_tuser[1] ? 0 : k_tokens + 1'b1;
         if (s_v_take && s_v_ending) v_tokens <= s_axis_v_tuser[1] ? 0 : v_tokens + 1'b1;
         if (rst) {k_tokens, v_tokens} <= 0;
     end
     always @* if (past) begin
-        if (k_tokens == T - 1 && s_axis_k_tvalid) assume (s_axis_k_tuser[1]);
-        if (v_tokens == T - 1 && s_axis_v_tvalid) assume (s_axis_v_tuser[1]);
+        if (start + k_tokens == T - 1 && s_axis_k_tvalid) assume (s_axis_k_tuser[1]);
+        if (start + v_tokens == T - 1 && s_axis_v_tvalid) assume (s_axis_v_tuser[1]);
     end
 
     integer         k;
@@ -136,10 +157,11 @@ inner dut.u_param.u_param.full;
         assert (dut.u_q.fill_reg == dut.u_q.read_reg ? dut.u_q.full_reg == 0 || dut.u_q.full_reg == 3 : dut.u_q.full_reg[dut.u_q.read_reg] && !dut.u_q.full_reg[dut.u_q.fill_reg]);
         assert (dut.u_q.beat_reg == s_q_beat % DS && (dut.u_q.full_reg != 3 || dut.u_q.beat_reg == 0));
         assert (dut.u_v.fill_reg == dut.u_v.read_reg ? dut.u_v.full_reg == 0 || dut.u_v.full_reg == 3 : dut.u_v.full_reg[dut.u_v.read_reg] && !dut.u_v.full_reg[dut.u_v.fill_reg]);
-        assert (v_tokens < T);
-        assert (v_tokens == dut.u_v.group_reg * PE + v_lane);
-        assert ((v_below & v_above) == 0);
-        assert (dut.u_v.lanes_reg != 0);
+        if (!job) assert (!some);
+        assert (start < T && v_tokens < T && start + v_tokens < T);
+        if (job) assert (start + v_tokens == dut.u_v.group_reg * PE + v_lane);
+        if (job) assert ((v_below & v_above) == 0);
+        if (job) assert (dut.u_v.lanes_reg != 0);
         assert (dut.u_v.beat_reg == s_v_beat && dut.u_k.beat_reg == s_k_beat);
         if (dut.u_v.full_reg[0]) assert (dut.u_v.groups_0_reg < G && dut.u_v.single_reg[0] == (dut.u_v.groups_0_reg == 0));
         if (dut.u_v.full_reg[1]) assert (dut.u_v.groups_1_reg < G && dut.u_v.single_reg[1] == (dut.u_v.groups_1_reg == 0));
