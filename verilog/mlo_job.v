@@ -203,5 +203,39 @@ module mlo_job #(
     endgenerate
 
     wire unused = &{1'b0, unused_ready, free[31:8], slot, bank[23:16]};
+
+`ifdef FORMAL
+    // The judge of the simulations on all sides. By induction, and with the values: contract/mlo_job.v.
+    reg f_past_valid = 1'b0;
+    always @(posedge clk) f_past_valid <= 1'b1;
+    always @* if (!f_past_valid) assume (rst);
+    wire [4:0] f_in, f_mask, f_out, f_key;
+    mlo_sim_check_axis #(.WIDTH(WIDTH), .BEATS(BEATS)) f_check_in (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_in), .breaches(),
+        .tdata(s_axis_tdata), .tvalid(s_axis_tvalid), .tready(s_axis_tready), .tlast(s_axis_tlast));
+    mlo_sim_check_axis #(.WIDTH(8)) f_check_mask (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_mask), .breaches(),
+        .tdata(s1_axis_tdata), .tvalid(s1_axis_tvalid), .tready(s1_axis_tready), .tlast(s1_axis_tlast));
+    mlo_sim_check_axis #(.WIDTH(WIDTH), .BEATS(BEATS)) f_check_out (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_out), .breaches(),
+        .tdata(m_axis_tdata), .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tlast(m_axis_tlast));
+    mlo_sim_check_axis #(.WIDTH(8)) f_check_key (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_key), .breaches(),
+        .tdata(m1_axis_tdata), .tvalid(m1_axis_tvalid), .tready(m1_axis_tready), .tlast(m1_axis_tlast));
+    // A frame leaves the core once, when it is in it whole.
+    reg f_inside, f_whole;
+    always @(posedge clk) begin
+        if (out_last)  {f_inside, f_whole} <= 2'b00;
+        if (job_begin) f_inside <= 1'b1;
+        if (m_axis_tvalid && m_axis_tready && m_axis_tlast) f_whole <= 1'b1;
+        if (rst) {f_inside, f_whole} <= 2'b00;
+    end
+    always @* if (f_past_valid) begin
+        assume (f_in == 5'd0 && f_mask == 5'd0);
+        assume (!push || room != 8'd0);
+        assume (!out_last || (f_inside && f_whole));
+        assert (f_out == 5'd0 && f_key == 5'd0);
+        if (!rst) assert (!job_begin || !f_inside);
+        if (!rst && m_axis_tvalid) assert (f_inside && !f_whole);
+        if (rst) assert (room == 8'd0);
+    end
+    always @* cover (f_past_valid && !rst && job_begin && refused);
+`endif
 endmodule
 `default_nettype wire

@@ -26,7 +26,7 @@ import claims
 import proved
 from proved import HERE, VERILOG
 FLAGS = ("bmc", "nocover", "cover", "plain")
-PROOFS, MUTANTS = 220, 152       # at least
+PROOFS, MUTANTS = 223, 158       # at least
 
 
 class Job:
