@@ -76,7 +76,7 @@ QUICK = {
     "test_sim": "choice",
     "test_stalls": "random protocol",
     "test_stories": "default four",
-    "verilog/add": "", "verilog/check": "", "verilog/conv": "", "verilog/fifo": "", "verilog/fork": "", "verilog/layernorm": "", "verilog/mul": "", "verilog/mvu": "",
+    "verilog/add": "", "verilog/check": "", "verilog/conv": "", "verilog/fifo": "", "verilog/fork": "", "verilog/job": "", "verilog/layernorm": "", "verilog/mul": "", "verilog/mvu": "",
     "verilog/param": "", "verilog/refill": "", "verilog/requant": "", "verilog/requantize": "", "verilog/rotary": "", "verilog/rsqrt": "", "verilog/skid": "",
     "verilog/replay": "", "verilog/split": "", "verilog/tile": "", "verilog/width": "",
 }

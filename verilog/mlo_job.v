@@ -18,7 +18,7 @@
 //             job_begin the first beat is taken. The frame of one that is refused is taken a cycle sooner, wherever the frame
 //             before it is.
 // Stall       up to 2 beats are taken in while m_axis (or m1_axis) stalls; without a job none is (of s1_axis up to 2)
-// Legal       1 <= CONTEXT <= 65535, 1 <= SLOTS <= 255, SLOTS * DEEPEST <= 65536, BEATS >= 1, 1 <= DEPTH <= 255, MASK 0 or 1. A
+// Legal       1 <= CONTEXT <= 65535, 1 <= SLOTS <= 255, SLOTS * DEEPEST <= 65535, BEATS >= 1, 1 <= DEPTH <= 255, MASK 0 or 1. A
 //             frame has whole tokens (tlast at other beats than a token's final one is not looked at), s1_axis_tlast is not looked at.
 //             push only where room is not 0.
 `default_nettype none
@@ -71,12 +71,12 @@ module mlo_job #(
     localparam [31:0]   SLOTS_V   = SLOTS;
     localparam [31:0]   DEPTH_V   = DEPTH;
     localparam [24:0]   CONTEXT_V = CONTEXT[24:0];
-    localparam [23:0]   DEEPEST_V = DEEPEST[23:0];
+    localparam [15:0]   DEEPEST_V = DEEPEST[15:0];
 
     generate
         if (CONTEXT < 1 || CONTEXT > 65535)     mlo_error_CONTEXT_must_be_1_to_65535 u_context ();
         if (SLOTS < 1 || SLOTS > 255)           mlo_error_SLOTS_must_be_1_to_255 u_slots ();
-        if (DEEPEST < 1 || SLOTS * DEEPEST > 65536) mlo_error_SLOTS_times_DEEPEST_must_be_1_to_65536 u_deepest ();
+        if (DEEPEST < 1 || SLOTS * DEEPEST > 65535) mlo_error_SLOTS_times_DEEPEST_must_be_1_to_65535 u_deepest ();
         if (BEATS < 1)                          mlo_error_BEATS_must_be_at_least_1 u_beats ();
         if (DEPTH < 1 || DEPTH > 255)           mlo_error_DEPTH_must_be_1_to_255 u_depth ();
         if (MASK != 0 && MASK != 1)             mlo_error_MASK_must_be_0_or_1 u_mask ();
@@ -150,7 +150,7 @@ module mlo_job #(
         stop <= {1'b0, start} + {9'd0, tokens};
         if (begins) begin
             job_start <= start[15:0];
-            job_bank  <= bank[15:0];
+            job_bank  <= bank;
             at        <= start[15:0];
             left      <= tokens;
         end else if (token && passes) begin
@@ -158,7 +158,7 @@ module mlo_job #(
             left <= left - 16'd1;
         end
     end
-    wire [23:0] bank = {16'd0, slot} * DEEPEST_V;
+    wire [15:0] bank = {{16-SW{1'b0}}, which} * DEEPEST_V;
 
     // ---- lengths: a memory, and who of it was ever written; a length is read a cycle before it is judged
     reg  [SLOTS-1:0] known;
@@ -202,6 +202,40 @@ module mlo_job #(
         end
     endgenerate
 
-    wire unused = &{1'b0, unused_ready, free[31:8], slot, bank[23:16]};
+    wire unused = &{1'b0, unused_ready, free[31:8], slot};
+
+`ifdef FORMAL
+    // The judge of the simulations on all sides. By induction, and with the values: contract/mlo_job.v.
+    reg f_past_valid = 1'b0;
+    always @(posedge clk) f_past_valid <= 1'b1;
+    always @* if (!f_past_valid) assume (rst);
+    wire [4:0] f_in, f_mask, f_out, f_key;
+    mlo_sim_check_axis #(.WIDTH(WIDTH), .BEATS(BEATS)) f_check_in (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_in), .breaches(),
+        .tdata(s_axis_tdata), .tvalid(s_axis_tvalid), .tready(s_axis_tready), .tlast(s_axis_tlast));
+    mlo_sim_check_axis #(.WIDTH(8)) f_check_mask (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_mask), .breaches(),
+        .tdata(s1_axis_tdata), .tvalid(s1_axis_tvalid), .tready(s1_axis_tready), .tlast(s1_axis_tlast));
+    mlo_sim_check_axis #(.WIDTH(WIDTH), .BEATS(BEATS)) f_check_out (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_out), .breaches(),
+        .tdata(m_axis_tdata), .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tlast(m_axis_tlast));
+    mlo_sim_check_axis #(.WIDTH(8)) f_check_key (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_key), .breaches(),
+        .tdata(m1_axis_tdata), .tvalid(m1_axis_tvalid), .tready(m1_axis_tready), .tlast(m1_axis_tlast));
+    // A frame leaves the core once, when it is in it whole.
+    reg f_inside, f_whole;
+    always @(posedge clk) begin
+        if (out_last)  {f_inside, f_whole} <= 2'b00;
+        if (job_begin) f_inside <= 1'b1;
+        if (m_axis_tvalid && m_axis_tready && m_axis_tlast) f_whole <= 1'b1;
+        if (rst) {f_inside, f_whole} <= 2'b00;
+    end
+    always @* if (f_past_valid) begin
+        assume (f_in == 5'd0 && f_mask == 5'd0);
+        assume (!push || room != 8'd0);
+        assume (!out_last || (f_inside && f_whole));
+        assert (f_out == 5'd0 && f_key == 5'd0);
+        if (!rst) assert (!job_begin || !f_inside);
+        if (!rst && m_axis_tvalid) assert (f_inside && !f_whole);
+        if (rst) assert (room == 8'd0);
+    end
+    always @* cover (f_past_valid && !rst && job_begin && refused);
+`endif
 endmodule
 `default_nettype wire

@@ -3,7 +3,8 @@
 """Prove the stream contract of whole kernels by induction: every offer stands until it is taken; a token out for each token
 in, in their order, with its sideband, in as many beats as it must have; parameter memories swapped only when they may be.
 Likewise of the modules at the top's edge: entry and exit (each beat's words too), the loader with its reader and router
-(AXI4's read channels, and to each port its beats), the registers (AXI4-Lite, and what reads give).
+(AXI4's read channels, and to each port its beats), the registers (AXI4-Lite, and what reads give), and
+jobs at the door (each judged by lengths that the proof keeps, one frame in the core).
 
     contract.py [NAME ...]        all, or only these: requant, mvu ..
 
@@ -221,4 +222,4 @@ def proofs():
 
 
 if __name__ == "__main__":
-    proved.main("contract", list(proofs()), proved.arguments(__doc__).parse_args(), floor=191)
+    proved.main("contract", list(proofs()), proved.arguments(__doc__).parse_args(), floor=224)

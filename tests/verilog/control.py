@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The outside of the core: doors (entry, exit), loader (reader, router), loop and registers, with the simulation models."""
+"""The outside of the core: doors (entry, exit), loader (reader, router), loop and registers, with the simulation models; jobs."""
 import bench
+import job
 
 SEEDS = 3
 
@@ -90,6 +91,12 @@ def loader():
     bench.ok("control", "loader, %d runs, %d bus errors" % (runs, 7))
 
 
+def body(x, ram, iterations):
+    for i in range(iterations):
+        x = [3 * v + (ram[4 * i] & 255) + 5 * (ram[4 * i + 3] & 255) for v in x]
+    return x
+
+
 def core():
     runs = 0
     for c, lanes, t, g in ((4, 2, 4, 2), (2, 2, 5, 3), (2, 2, 1, 2), (6, 2, 3, 1), (4, 1, 8, 4)):
@@ -106,9 +113,7 @@ def core():
                     x = rng.signed(lanes, 8)
                     end = int(k == f * n - 1) << 8 * lanes
                     fin.append(end | bench.pack(x, 8))
-                    for i in range(iterations):
-                        x = [3 * v + (ram[4 * i] & 255) + 5 * (ram[4 * i + 3] & 255) for v in x]
-                    out.append(end | bench.pack(x, 8))
+                    out.append(end | bench.pack(body(x, ram, iterations), 8))
             files = {"ram.hex": bench.hexwords(ram, 128), "in.hex": bench.hexwords(fin, 8 * lanes + 1), "out.hex": bench.hexwords(out, 8 * lanes + 1)}
             params = {"C": c, "LANES": lanes, "T": t, "G": g, **({"DEEPEST": 12} if g == 1 else {})}
             r = bench.run("control_core", params, files, seed=seed, stall_in=si, stall_out=so, stall_ram=sr, latency=latency, gaps=gaps,
@@ -131,7 +136,35 @@ def core():
     bench.ok("control", "loop, registers and all, %d runs" % runs)
 
 
-door()
-loader()
-core()
-bench.end(floor=3, simulations=331)
+def jobs():
+    runs = refused = 0
+    for c, lanes, t, slots in ((4, 2, 4, 1), (2, 2, 7, 3), (6, 1, 5, 255)):
+        p = {"CONTEXT": t, "SLOTS": slots, "DEEPEST": 12, "BEATS": c // lanes}
+        for seed, iterations, si, so, sr in ((1, 3, 0, 0, 0), (2, 2, 30, 30, 30), (3, 1, 0, 60, 0), (4, 5, 80, 0, 0)):
+            rng = bench.Rng(seed * 100 + c)
+            ram = rng.ints(64, 128)
+            gate, fin, lines = job.Door(p), [], []
+            for _ in range(40):
+                slot, start, tokens, long = job.drawn(rng, gate, p)
+                frame = [[tuple(rng.signed(lanes, 8)) for _ in range(c // lanes)] for _ in range(long)]
+                gate.job(slot, start, tokens, frame, [0] * long)
+                lines.append(slot << 40 | start << 16 | tokens)
+                fin += [int(token is frame[-1] and b == len(token) - 1) << 8 * lanes | bench.pack(x, 8) for token in frame for b, x in enumerate(token)]
+            out = [last << 8 * lanes | bench.pack(body(x, ram, iterations), 8) for last, x in gate.out]
+            files = {"ram.hex": bench.hexwords(ram, 128), "in.hex": bench.hexwords(fin, 8 * lanes + 1), "out.hex": bench.hexwords(out, 8 * lanes + 1), "jobs.hex": bench.hexwords(lines, 48)}
+            params = {"C": c, "LANES": lanes, "T": t, "G": 2, "CONTEXT": t, "SLOTS": slots}
+            r = bench.run("control_core", params, files, seed=seed, stall_in=si, stall_out=so, stall_ram=sr, count=len(out), count_in=len(fin),
+                          iterations=iterations, frames=1, jobs=len(lines), status=gate.flags[0] << 2 | gate.flags[1] << 4)
+            bench.check("control", r["frames"] == len(gate.begins), "frames %s: %s" % (params, dict(r)))
+            refused += len(lines) - len(gate.begins)
+            runs += 1
+    bench.check("control", refused >= 60, "%d jobs refused" % refused)
+    bench.ok("control", "jobs through registers into a core, %d runs, %d refused" % (runs, refused))
+
+
+if __name__ == "__main__":
+    door()
+    loader()
+    core()
+    jobs()
+    bench.end(floor=4, simulations=343)

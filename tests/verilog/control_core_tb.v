@@ -135,7 +135,7 @@ module control_core_tb;
     wire in_done, done;
     wire [W:0] expected, got;
     mlo_sim_source #(.WIDTH(W), .DEPTH(4096), .FILE("in.hex")) u_source (
-        .clk(clk), .rst(rst || core_rst), .enable(go), .seed(seed), .stall(stall_in), .count(count), .sent(sent), .done(in_done),
+        .clk(clk), .rst(rst || core_rst), .enable(go), .seed(seed), .stall(stall_in), .count(count_in), .sent(sent), .done(in_done),
         .m_axis_tdata(a_data), .m_axis_tvalid(a_valid), .m_axis_tready(a_ready), .m_axis_tlast(a_last));
     mlo_sim_sink #(.WIDTH(W), .DEPTH(4096), .FILE("out.hex")) u_sink (
         .clk(clk), .rst(rst || core_rst), .seed(seed + 1), .stall(stall_out), .count(count), .cycle(cycle), .seen(seen), .errors(errors),
@@ -199,7 +199,7 @@ module control_core_tb;
         .clk(clk), .rst(rst), .cycle(cycle), .awaddr(awaddr), .awvalid(awvalid), .awready(awready), .wdata(wdata), .wstrb(4'hF), .wvalid(wvalid), .wready(wready),
         .bresp(bresp), .bvalid(bvalid), .bready(bready), .araddr(araddr), .arvalid(arvalid), .arready(arready), .rdata(rdata), .rresp(rresp), .rvalid(rvalid), .rready(rready),
         .host(broken_host), .slave(broken_slave), .breaches(breaches_l));
-    mlo_sim_check_axis #(.WIDTH(W), .BEATS(BEATS), .TOKENS(T), .PORT("s_axis")) u_check_a (.clk(clk), .rst(rst || core_rst), .cycle(cycle),
+    mlo_sim_check_axis #(.WIDTH(W), .BEATS(BEATS), .TOKENS(CONTEXT != 0 ? 64 : T), .PORT("s_axis")) u_check_a (.clk(clk), .rst(rst || core_rst), .cycle(cycle),
         .tdata(a_data), .tvalid(a_valid), .tready(a_ready), .tlast(a_last), .broken(broken_a), .breaches(breaches_a));
     mlo_sim_check_axis #(.WIDTH(W), .BEATS(BEATS), .TOKENS(T), .SETTLE(2), .PORT("m_axis")) u_check_x (.clk(clk), .rst(rst || core_rst), .cycle(cycle),
         .tdata(x_data), .tvalid(x_valid), .tready(x_ready), .tlast(x_last), .broken(broken_x), .breaches(breaches_x));
@@ -210,7 +210,7 @@ module control_core_tb;
     always @(posedge clk) if (core_rst) begin
         first_in = -1; last_out = -1; busy = 0; starved = 0; blocked = 0; firsts = 0; params = 0;
     end else begin
-        if (a_valid && a_ready && first_in < 0) first_in = cycle;
+        if (d_valid && d_ready && first_in < 0) first_in = cycle;
         if (first_in >= 0 && !(done && seen == count)) begin
             busy = busy + stat[0]; starved = starved + stat[1]; blocked = blocked + stat[2];
         end
@@ -219,14 +219,61 @@ module control_core_tb;
         if (i_valid && i_ready && i_user[0]) firsts = firsts + 1;
     end
 
+    // ------------------------------------------------------------------ jobs: {slot, start, tokens}, pushed where there is room
+    reg  [47:0] job [0:255];
+    integer     jobs, pushed = 0, status, count_in;
+    task push_job;
+        begin
+            read(12'h028);
+            if (value > 4) begin bad = bad + 1; $display("room for %0d jobs", value); end
+            if (value != 0 && pushed < jobs) begin
+                write(12'h020, job[pushed][47:16]);         expect_response(2'b00);
+                write(12'h024, {16'd0, job[pushed][15:0]}); expect_response(2'b00);
+                pushed = pushed + 1;
+            end
+        end
+    endtask
+    task expect_jobs;                       // before any frame: the queue takes 4, and another one that has begun; a reset forgets them
+        integer k;
+        begin
+            expect_read(12'h03C, {SLOTS[7:0], CONTEXT[23:0]});
+            write(12'h020, 32'h0500_0007); expect_response(2'b00); expect_read(12'h020, 32'h0500_0007);
+            write(12'h020, 32'h0000_0000); expect_response(2'b00); expect_read(12'h020, 0);
+            expect_read(12'h028, 4);
+            for (k = 0; k < 5; k = k + 1) begin
+                write(12'h024, 1); expect_response(2'b00);
+                repeat (6) @(negedge clk);
+            end
+            expect_read(12'h028, 0);
+            write(12'h024, 1); expect_response(2'b10);
+            expect_read(12'h024, 0);
+            write(12'h008, 2);
+            write(12'h024, 1); expect_response(2'b10);          // nothing is pushed during a reset
+            while (core_rst) @(negedge clk);
+            expect_read(12'h028, 4);
+        end
+    endtask
+    task expect_no_jobs;
+        begin
+            write(12'h020, 5); expect_response(2'b10); expect_read(12'h020, 0);
+            write(12'h024, 5); expect_response(2'b10); expect_read(12'h024, 0);
+            write(12'h03C, 5); expect_response(2'b10); expect_read(12'h03C, 0);
+            expect_read(12'h028, 0);
+        end
+    endtask
+
     integer f, interval, n, gaps, stuck;
     initial begin
+        if (!$value$plusargs("jobs=%d", jobs)) jobs = 0;
+        if (!$value$plusargs("status=%d", status)) status = 0;
+        if (jobs != 0) $readmemh("jobs.hex", job, 0, jobs - 1);
         if (!$value$plusargs("seed=%d", seed)) seed = 1;
         if (!$value$plusargs("stall_in=%d", stall_in)) stall_in = 0;
         if (!$value$plusargs("stall_out=%d", stall_out)) stall_out = 0;
         if (!$value$plusargs("stall_ram=%d", stall_ram)) stall_ram = 0;
         if (!$value$plusargs("latency=%d", latency)) latency = 10;
         if (!$value$plusargs("count=%d", count)) count = 0;
+        if (!$value$plusargs("count_in=%d", count_in)) count_in = count;
         if (!$value$plusargs("iterations=%d", iterations)) iterations = 2;
         if (!$value$plusargs("frames=%d", frames)) frames = G;
         if (!$value$plusargs("gaps=%d", gaps)) gaps = 0;
@@ -254,14 +301,19 @@ module control_core_tb;
         write(12'h018, iterations);
         write(12'h01C, frames);
         expect_read(12'h00C, 0);
+        if (CONTEXT != 0) expect_jobs;
+        else expect_no_jobs;
         // Start, let a few frames in, and reset in the middle of it all: the second start must not notice.
         for (n = 0; n < 2; n = n + 1) begin
             write(12'h008, 3);
             @(negedge clk); while (core_rst) @(negedge clk);
             go = 1;
             if (n == 0) begin
+                push_job;
+                push_job;
                 repeat (40 + (seed & 63)) @(negedge clk);
                 go = 0;
+                pushed = 0;
             end
         end
         // stuck=1: the feedback is too short, so it must come to a stop (the frames inside stay inside)
@@ -275,25 +327,26 @@ module control_core_tb;
         f = 0;
         while (!(done && errors == 0 && f >= 60) && errors == 0 && cycle < 200000) begin
             @(negedge clk);
-            if (done) f = f + 1;
+            if (pushed < jobs) push_job;
+            if (done && in_done) f = f + 1;
             if (gaps != 0) go = (cycle[9:0] > gaps);           // the outside falls silent for a while
         end
         if (!done || errors != 0) begin
             $display("seen %0d of %0d, errors %0d, first %0d expected %h got %h", seen, count, errors, index, expected, got);
             bad = bad + 1;
         end else begin
-            if (gaps == 0) expect_read(12'h040, last_out - first_in + 1);
+            if (gaps == 0 && jobs == 0) expect_read(12'h040, last_out - first_in + 1);
             expect_read(12'h044, frames_seen);
             n = params;                                         // loading ahead may still go on
             read(12'h048);
             if (value + 2 < n || value > params) begin bad = bad + 1; $display("parameter beats %0d of %0d", value, params); end
             expect_read(12'h080, 0);
-            if (gaps == 0) expect_read(12'h090, busy);
-            if (gaps == 0) expect_read(12'h094, starved);
-            if (gaps == 0) expect_read(12'h098, blocked);
+            if (gaps == 0 && jobs == 0) expect_read(12'h090, busy);
+            if (gaps == 0 && jobs == 0) expect_read(12'h094, starved);
+            if (gaps == 0 && jobs == 0) expect_read(12'h098, blocked);
             expect_read(12'h09C, 0);
             expect_read(12'h0A0, 0);
-            expect_read(12'h00C, 0);
+            expect_read(12'h00C, status);
             write(12'h008, 5);
             expect_read(12'h040, 0);
             expect_read(12'h044, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // mlo_regs: AXI4-Lite: an answer for each request, none without, and it stands until it is taken; what reads give, as the header's
-// table says, from registers and counters of the proof's own; soft reset and core_rst
+// table says, from registers and counters of the proof's own; soft reset and core_rst; jobs
 inner [4:0] dut.reset_left;
 inner dut.clear;
 inner dut.entering;
@@ -40,8 +40,11 @@ inner [31:0] kernel_1_blocked = dut.kernel[1].word[2].count;
     reg  [15:0] rounds;
     reg  [7:0]  most;
     reg         refused;                        // the latest write
+    reg  [31:0] where;                          // of the next job
+    reg         pushed;                         // a job, with this number of tokens
+    reg  [15:0] many;
     wire [9:0]  to = s_axil_awaddr[11:2];
-    wire [31:0] old = to == 4 ? base_reg[31:0] : to == 5 ? base_reg[63:32] : to == 6 ? rounds : to == 7 ? most : on;
+    wire [31:0] old = to == 4 ? base_reg[31:0] : to == 5 ? base_reg[63:32] : to == 6 ? rounds : to == 7 ? most : to == 8 ? where : to == 9 ? 0 : on;
     wire [31:0] new;
     genvar i;
     generate
@@ -52,20 +55,24 @@ inner [31:0] kernel_1_blocked = dut.kernel[1].word[2].count;
     wire deep = (new > 65535 ? 65535 : new) > DEEPEST;
     always @(posedge clk) begin
         if (aw_take) begin
-            refused <= to < 4 && to != 2 || to > 7 || to == 3 || to == 6 && deep;
+            refused <= to < 4 && to != 2 || to > 9 || to == 3 || to == 6 && deep || to > 7 && CONTEXT == 0 || to == 9 && job_room == 0;
             if (to == 2) on <= new[0];
             if (to == 4) base_reg[31:0]  <= new;
             if (to == 5) base_reg[63:32] <= new;
             if (to == 6 && !deep) rounds <= new == 0 ? 1 : new > 65535 ? 65535 : new;
             if (to == 7) most <= new == 0 ? 1 : new > FRAMES ? FRAMES : new;
         end
+        if (aw_take && to == 8 && CONTEXT != 0) where <= new;
+        pushed <= aw_take && to == 9 && CONTEXT != 0 && job_room != 0;
+        many   <= new;
         if (rst) begin
-            {on, base_reg} <= 0;
+            {on, base_reg, where, pushed} <= 0;
             rounds <= ITERATIONS;
             most   <= FRAMES;
         end
     end
     claim u_writes (.holds(!past || (enable == on && base == base_reg && iterations == rounds && frames == most)));
+    claim u_job    (.holds(!past || ({job_slot, job_start} == where && job_push == pushed && (!pushed || job_tokens == many))));
     claim u_bresp  (.holds(!past || !s_axil_bvalid || s_axil_bresp == (refused ? 2'b10 : 2'b00)));
 
     // soft reset: 16 cycles, from the second after its write
@@ -110,11 +117,14 @@ inner [31:0] kernel_1_blocked = dut.kernel[1].word[2].count;
                 12'h000: want <= "MLO1";
                 12'h004: want <= VERSION;
                 12'h008: want <= on;
-                12'h00C: want <= {bus_error, inside};
+                12'h00C: want <= {CONTEXT != 0 && job_mismatch, 1'b0, CONTEXT != 0 && job_refused, bus_error, inside};
                 12'h010: want <= base_reg[31:0];
                 12'h014: want <= base_reg[63:32];
                 12'h018: want <= rounds;
                 12'h01C: want <= most;
+                12'h020: want <= where;
+                12'h028: want <= CONTEXT != 0 ? job_room : 0;
+                12'h03C: want <= CONTEXT != 0 ? SLOTS << 24 | CONTEXT : 0;
                 12'h040: want <= n_cycles;
                 12'h044: want <= n_frames;
                 12'h048: want <= n_beats;
