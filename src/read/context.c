@@ -210,8 +210,16 @@ static int mlo_resembles_past(const mlo_past *p, const mlo_value *input) {
     return open;
 }
 
+/* The node that writes into an input's elements, moved or not, where new keys come; NULL: none does. */
+static const mlo_node *mlo_written_by(const mlo_cacheless *c, const mlo_value *v) {
+    mlo_node *n = NULL;
+    while (mlo_readers(v, &n) == 1 && mlo_is(n, "Transpose")) v = mlo_value_of(c->g, n->output[0]);
+    return mlo_is(n, "ScatterND") || mlo_is(n, "ScatterElements") || mlo_is(n, "Scatter") ? n
+                                                                                          : NULL;
+}
+
 static int mlo_refuse_past(mlo *m, const mlo_past *p, const mlo_value *input) {
-    const mlo_node *n = p->node ? p->node : input->use[0];
+    const mlo_node *n = p->node ? p->node : input->n_use ? input->use[0] : NULL;
     if (p->joined && (!p->cacher || p->node->n_input != 2))
         return mlo_fail(m, MLO_E_UNSUPPORTED, n,
             "'%s' is not alone in front of the keys or values that come in; a past comes first, "
@@ -230,12 +238,11 @@ static int mlo_refuse_past(mlo *m, const mlo_past *p, const mlo_value *input) {
         return mlo_fail(m, MLO_E_SHAPE, n,
             "the past '%s' has a fixed length of %lld; export it with that axis dynamic",
             input->name, (long long)p->form.dims[p->axis]);
-    return p->cacher ? 0
-                     : mlo_fail(m, MLO_E_UNSUPPORTED, n,
-                           "'%s' looks like past keys or values, but none are known that this node "
-                           "reads; a Concat "
-                           "joins them to those that come in",
-                           input->name);
+    return p->cacher
+        ? 0
+        : mlo_fail(m, MLO_E_UNSUPPORTED, n,
+              "'%s' looks like past keys or values, but no Concat joins it to those that come in",
+              input->name);
 }
 
 /* An input that is a past goes. */
@@ -244,6 +251,12 @@ static int mlo_take_past(mlo_cacheless *c, const mlo_value_info *info) {
     const mlo_past p = mlo_past_of(c, v);
     if (!mlo_dtype_is_float(p.form.dtype) || p.form.rank < 3) return 0;
     const int open = p.axis >= 0 && (p.axis < p.form.rank - 1 || p.form.dims[p.axis] < 0);
+    const mlo_node *buffer = mlo_written_by(c, p.v);
+    if (buffer)
+        return mlo_fail(c->m, MLO_E_UNSUPPORTED, buffer,
+            "'%s' is a buffer that keys or values are written into; export the model with past and "
+            "present ones (DynamicCache), or without a cache",
+            v->name);
     const int past = p.out || (p.cacher && p.cacher->attends) || (p.joined && open);
     if (!past && !mlo_resembles_past(&p, v)) return 0;
     return mlo_refuse_past(c->m, &p, v) || mlo_write_from_zero(c, p.node)
@@ -363,10 +376,11 @@ static int64_t mlo_context_wanted(mlo *m) {
 /* A model that has been read keeps its context. */
 static int mlo_context_kept(mlo *m) {
     const int64_t wanted = mlo_context_wanted(m), said = mlo_context_said(m);
+    const char *stage = mlo_meta_get(m->model->meta, m->model->n_meta, mlo_key_stage);
     if (m->error.code || !wanted || wanted == said) return mlo_failed(m);
     return mlo_fail_at(m, MLO_E_USAGE, NULL,
-        "--context %lld: the model has been through %s %s%lld; read it anew", (long long)wanted,
-        mlo_stage(m), said ? "with a context of " : "without one: ", (long long)said);
+        "--context %lld: the model has been through %s with %s%lld; read it anew",
+        (long long)wanted, stage, said ? "a context of " : "none: ", (long long)said);
 }
 
 static int mlo_context(mlo *m) {
