@@ -4,7 +4,7 @@
 
     python tests/test_context.py path/to/mlo [CHECK ...]
 
-    steps      every export in models/context/, and the trained one: ONNX Runtime steps through the *original*, at once, token by token and in chunks,
+    steps      every export in models/context/, the trained one, and operators with a cache of their own (caches.py): ONNX Runtime steps through the *original*, at once, token by token and in chunks,
                and hands present back as past: these are the rows of `mlo run` on what `mlo read --context` makes, and after roll, where all layers are one loop
     stages     mlo.context is in the metadata of every stage, in JSON and ONNX, and in the core; quantize, lower and fold take the model
     near       what is nearly a cache, or none at all, is refused, by node or input and with a remedy
@@ -21,6 +21,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import helper
+import caches
 import graphs
 import harness as t
 import stories
@@ -46,6 +47,7 @@ class Steps:
             for i in self.session.get_inputs():
                 if i.name == "attention_mask": feed[i.name] = np.ones((1, at + size), np.int64)
                 if i.name == "position_ids": feed[i.name] = np.arange(at, at + size)[None]
+                if i.name in caches.feeds(at, size): feed[i.name] = caches.feeds(at, size)[i.name]
             logits, *present = self.session.run(None, feed)
             cache = {i.name: value for i, value in zip(self.past, present)}
             rows.append(logits)
@@ -70,8 +72,8 @@ def far(a, b): return float(abs(a - b).max() / abs(b).max())
 
 
 def check_steps():
-    paths = sorted(glob.glob(os.path.join(t.tests, "models", "context", "*.onnx"))) + [t.model(STEP)]
-    for path in paths:
+    fused = [t.write(form + ".onnx", caches.model(form).SerializeToString()) for form in caches.FORMS]
+    for path in sorted(glob.glob(os.path.join(t.tests, "models", "context", "*.onnx"))) + [t.model(STEP)] + fused:
         name, steps = os.path.basename(path)[:-5], Steps(path)
         ids = np.random.default_rng(1).integers(0, steps.words, (1, N))
         read, rolled = t.at("read.onnx"), t.at("rolled.onnx")
@@ -109,7 +111,8 @@ def check_stages():
         path = text
     t.good("emit", path, "-o", t.at("build"))
     t.case("... and in the core", "" if said(onnx.load(t.at("build/host/core.onnx"))) == str(N) else "not there")
-    for name in sorted(glob.glob(os.path.join(t.tests, "models", "context", "*.onnx"))):
+    fused = [t.write(form + ".onnx", caches.model(form).SerializeToString()) for form in caches.FORMS]
+    for name in sorted(glob.glob(os.path.join(t.tests, "models", "context", "*.onnx"))) + fused:
         p = t.call("fold", name, "--context", str(N), "-o", t.at("x.json"))
         t.case("%s: integers, folded" % os.path.basename(name)[:-5], "" if p.returncode == 0 else p.stderr.decode())
 

@@ -274,18 +274,26 @@ static int mlo_take_pasts(mlo_cacheless *c) {
     return mlo_index(c->m, c->g);
 }
 
-/* How many keys count (opset 24): all. */
-static int mlo_all_keys_count(mlo_cacheless *c) {
-    for (size_t i = 0; i < c->g->n_node; i++) {
-        const mlo_node *n = c->g->node[i];
-        const mlo_value *v = mlo_is(n, "Attention") && mlo_has_input(n, 6)
-            ? mlo_value_of(c->g, n->input[6])
-            : NULL;
-        mlo_form f = mlo_form_of(v);
-        if (!v || !v->is_input || v->tensor || f.rank != 1) continue;
-        if (f.dims[0] < 0) f.dims[0] = 1;
-        MLO_TRY(mlo_fix_input(c, v->name, &f, c->tokens, 0));
-    }
+/* Inputs of the model that say how many keys there are, with those of the tokens that come in: N. */
+static int mlo_count_keys(mlo_cacheless *c) {
+    static const struct {
+        const char *op;
+        size_t input;
+        int less; /* so many fewer are said */
+    } counts[] = { { "Attention", 6, 0 }, { "com.microsoft.GroupQueryAttention", 5, 1 },
+        { "com.microsoft.GroupQueryAttention", 6, 0 } };
+    for (size_t i = 0; i < c->g->n_node; i++)
+        for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+            const mlo_node *n = c->g->node[i];
+            const size_t at = counts[k].input;
+            const mlo_value *v = mlo_is(n, counts[k].op) && mlo_has_input(n, at)
+                ? mlo_value_of(c->g, n->input[at])
+                : NULL;
+            mlo_form f = mlo_form_of(v);
+            if (!v || !v->is_input || v->tensor || f.rank < 0 || f.rank > 1) continue;
+            if (f.dims[0] < 0) f.dims[0] = 1;
+            MLO_TRY(mlo_fix_input(c, v->name, &f, c->tokens - counts[k].less, 0));
+        }
     return 0;
 }
 
@@ -379,8 +387,9 @@ static int mlo_context_kept(mlo *m) {
     const char *stage = mlo_meta_get(m->model->meta, m->model->n_meta, mlo_key_stage);
     if (m->error.code || !wanted || wanted == said) return mlo_failed(m);
     return mlo_fail_at(m, MLO_E_USAGE, NULL,
-        "--context %lld: the model has been through %s with %s%lld; read it anew",
-        (long long)wanted, stage, said ? "a context of " : "none: ", (long long)said);
+        said ? "--context %lld: the model has been through %s with %lld; read it anew"
+             : "--context %lld: the model has been through %s without; read it anew",
+        (long long)wanted, stage, (long long)said);
 }
 
 static int mlo_context(mlo *m) {
@@ -392,7 +401,7 @@ static int mlo_context(mlo *m) {
             "--context %lld: the model was read with a context of %lld; read the export anew",
             (long long)c.tokens, (long long)said);
     MLO_TRY(mlo_take_pasts(&c));
-    MLO_TRY(mlo_all_keys_count(&c));
+    MLO_TRY(mlo_count_keys(&c));
     mlo_bind_tokens(&c, 2, MLO_MAX_RANK);
     mlo_bind_tokens(&c, 1, 1);
     MLO_TRY(mlo_index(m, c.g));
