@@ -204,10 +204,20 @@ def check_near():
 
 
 def check_mixing():
-    for what, model, words in (
-            ("an encoder", ["bert-tiny-dynamic"], ["later keys", "decoder"]),):
-        refused(what, "UNSUPPORTED", words, "quantize", t.model(*model), "--context", str(N))
-    refused("no tokens at all", "SHAPE", ["tokens"], "read", t.model("vit-tiny"), "--context", str(N))
+    family = lambda name: os.path.join(t.tests, "models", "families", name + ".onnx")
+    for what, path, n, words in (
+            ("an encoder", t.model("bert-tiny-dynamic"), N, ["node_matmul_1", "later keys", "decoder"]),
+            ("an encoder, quantized", t.model("bert-tiny-qdq"), 32, ["later keys"]),
+            ("cross-attention", family("whisper-decoder-d18-sdpa-none-m"), 6, ["encoder's output"]),
+            ("no attention", t.model("mlp-res"), 8, ["loop", "attentions"])):
+        refused(what, "UNSUPPORTED", words, "quantize", path, "--context", n)
+    t.good("roll", t.model("convnext-tiny"), "--onnx", "-o", t.at("conv.onnx"))
+    m = onnx.load(t.at("conv.onnx"))
+    m.metadata_props.add(key="mlo.context", value="16")
+    refused("a convolution", "UNSUPPORTED", ["convolution"], "quantize", t.write("conv.onnx", m.SerializeToString()))
+    m.metadata_props[-1].value = "many"
+    refused("metadata that are no number", "DATA", ["mlo.context", "many"], "quantize", t.write("conv.onnx", m.SerializeToString()))
+    refused("no tokens at all", "SHAPE", ["tokens"], "read", t.model("vit-tiny"), "--context", N)
 
 
 # ---- text -------------------------------------------------------------------------------------------------------------------------------------

@@ -323,26 +323,32 @@ static int64_t mlo_tokens_fed(const mlo_form *f, int64_t wanted) {
     return f->dims[1] != wanted && f->dims[0] == wanted ? wanted : f->dims[1];
 }
 
-/* Tokens come in, as many as there are to be. */
+/* Tokens come in, as many as there are to be: in all inputs [1, tokens]; in one [1, tokens, channels], where
+ * others are of another sequence. */
 static int mlo_check_tokens(mlo_cacheless *c) {
-    size_t said = 0;
-    for (size_t i = 0; i < c->g->n_input; i++) {
+    const char *other = NULL;
+    int64_t others = 0, said = 0, strict = 0;
+    for (size_t i = 0; i < c->g->n_input && !strict; i++) {
         const mlo_form f = mlo_form_of(mlo_value_of(c->g, c->g->input[i]->name));
         const int64_t tokens = mlo_tokens_fed(&f, c->tokens);
-        if (tokens >= 0 && tokens != c->tokens)
-            return mlo_fail_at(c->m, MLO_E_SHAPE, c->g->input[i]->name,
-                "it was exported for %lld tokens, --context says %lld; export it for as many, or "
-                "with "
-                "that axis dynamic",
-                (long long)tokens, (long long)c->tokens);
         said += tokens == c->tokens;
+        if (tokens < 0 || tokens == c->tokens) continue;
+        other = c->g->input[i]->name;
+        others = tokens;
+        strict = f.rank == 2;
     }
-    return said
-        ? 0
-        : mlo_fail_at(c->m, MLO_E_SHAPE, NULL,
-              "--context %lld: no input is tokens, [1, tokens] or [1, tokens, channels]; what "
-              "reads other things has no past to keep",
-              (long long)c->tokens);
+    if (said && !strict) return 0;
+    if (other)
+        return mlo_fail_at(c->m, MLO_E_SHAPE, other,
+            "it was exported for %lld tokens, --context says %lld; export it for as many, or with "
+            "that "
+            "axis dynamic",
+            (long long)others, (long long)c->tokens);
+    return mlo_fail_at(c->m, MLO_E_SHAPE, NULL,
+        "--context %lld: no input is tokens, [1, tokens] or [1, tokens, channels]; what reads "
+        "other "
+        "things has no past to keep",
+        (long long)c->tokens);
 }
 
 /* Inputs called positions (position_ids, cache_position) count tokens from 0: constants. */
