@@ -7,6 +7,7 @@
     steps      every export in models/context/, the trained one, and operators with a cache of their own (caches.py): ONNX Runtime steps through the *original*, at once, token by token and in chunks,
                and hands present back as past: these are the rows of `mlo run` on what `mlo read --context` makes, and after roll, where all layers are one loop
     stages     mlo.context is in the metadata of every stage, in JSON and ONNX, and in the core; quantize, lower and fold take the model
+    buffers    buffers of fixed length that are written otherwise than from their beginning on, or are of another length, are refused
     near       what is nearly a cache, or none at all, is refused, by node or input and with a remedy
     options    --context is read once, within limits, and what was read keeps it
     mixing     encoders, convolutions and cross-attention are refused by node
@@ -47,6 +48,7 @@ class Steps:
             for i in self.session.get_inputs():
                 if i.name == "attention_mask": feed[i.name] = np.ones((1, at + size), np.int64)
                 if i.name == "position_ids": feed[i.name] = np.arange(at, at + size)[None]
+                if i.name == "length": feed[i.name] = np.array(at)
                 if i.name in caches.feeds(at, size): feed[i.name] = caches.feeds(at, size)[i.name]
             logits, *present = self.session.run(None, feed)
             cache = {i.name: value for i, value in zip(self.past, present)}
@@ -149,8 +151,8 @@ def check_options():
 def joined(m, past="past_key_values.1.key"): return next(n for n in m.graph.node if n.op_type == "Concat" and past in n.input)
 
 
-def perturbed(edit):
-    m = onnx.load(os.path.join(t.tests, "models", "context", "llama-d18-eager-one.onnx"))
+def perturbed(edit, name="llama-d18-eager-one"):
+    m = onnx.load(os.path.join(t.tests, "models", "context", name + ".onnx"))
     edit(m)
     return t.write("near.onnx", m.SerializeToString())
 
@@ -179,6 +181,31 @@ def squared(m):
     at = list(m.graph.node).index(joined(m))
     m.graph.node.insert(at, helper.make_node("Mul", ["past_key_values.1.key"] * 2, ["square"]))
     joined(m).input[0] = "square"
+
+
+def written(m): return [n for n in m.graph.node if n.op_type == "ScatterND"][2]
+def rewritten(op, *more):
+    """The third buffer is written elsewhere."""
+    def edit(m):
+        n = written(m)
+        at = list(m.graph.node).index(n)
+        m.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1]), "one"))
+        m.graph.node.insert(at, helper.make_node(op, [*more, n.input[1]][:2] if more else [n.input[1], "one"], ["elsewhere"]))
+        n.input[1] = "elsewhere"
+    return edit
+def summed(m): written(m).attribute.append(helper.make_attribute("reduction", "add"))
+def kept(m): m.graph.output.remove(next(o for o in m.graph.output if o.name == "present.1.key"))
+
+
+def check_buffers():
+    static = "llama-d18-eager-static"
+    for what, edit, words in (
+            ("rows behind the first", rewritten("Add"), ["ScatterND", "positions"]),
+            ("rows in another order", rewritten("Sub", "one"), ["ScatterND", "positions"]),
+            ("rows that are added", summed, ["ScatterND", "positions"]),
+            ("a buffer that stays inside", kept, ["past_key_values.1.key", "DynamicCache"])):
+        refused(what, "UNSUPPORTED", words, "read", perturbed(edit, static), "--context", N)
+    refused("another length", "SHAPE", ["past_key_values.0.key", "--context 16"], "read", perturbed(lambda m: None, static), "--context", "12")
 
 
 def check_near():
@@ -278,4 +305,4 @@ def check_integers():
 
 
 if __name__ == "__main__":
-    t.main(check_steps, check_stages, check_near, check_options, check_mixing, check_generate, check_integers, floor=100)
+    t.main(check_steps, check_stages, check_buffers, check_near, check_options, check_mixing, check_generate, check_integers, floor=150)

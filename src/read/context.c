@@ -9,11 +9,11 @@
  * stage works on a prompt.
  *
  * A past is an input that a node puts before the keys or values of the tokens that come in, along their axis,
- * and whose present is an output of the graph; names say nothing. It becomes a constant without elements: the
- * node hands on what came in, and what was computed from its length (positions, masks) is constant, and folds.
- * Inputs called positions count from 0, since where a token is the core knows.
- * In a buffer of fixed length (TensorScatter) that is written from its beginning on. Axes that are open
- * hold N tokens; the first one of two or more is that of sequences: 1.
+ * and whose present is an output of the graph; its name says nothing. It becomes a constant without elements:
+ * the node hands on what came in. Or it is a buffer that rows are written into: at N tokens all of them, from
+ * its beginning on. What was computed from how much is past (positions, masks) is constant, and folds. Inputs
+ * called positions count from 0, since the core knows where a token is. Axes that are open hold N tokens, the
+ * first of two or more is that of sequences: 1.
  *
  * invariant: no input is a past, no output a present one. What is no past, but looks like one, is refused.
  * example: past [1,4,P,8], k [1,4,S,8], Concat -> present [1,4,P+S,8]: k [1,4,N,8], handed on.
@@ -210,14 +210,6 @@ static int mlo_resembles_past(const mlo_past *p, const mlo_value *input) {
     return open;
 }
 
-/* The node that writes into an input's elements, moved or not, where new keys come; NULL: none does. */
-static const mlo_node *mlo_written_by(const mlo_cacheless *c, const mlo_value *v) {
-    mlo_node *n = NULL;
-    while (mlo_readers(v, &n) == 1 && mlo_is(n, "Transpose")) v = mlo_value_of(c->g, n->output[0]);
-    return mlo_is(n, "ScatterND") || mlo_is(n, "ScatterElements") || mlo_is(n, "Scatter") ? n
-                                                                                          : NULL;
-}
-
 static int mlo_refuse_past(mlo *m, const mlo_past *p, const mlo_value *input) {
     const mlo_node *n = p->node ? p->node : input->n_use ? input->use[0] : NULL;
     if (p->joined && (!p->cacher || p->node->n_input != 2))
@@ -245,18 +237,92 @@ static int mlo_refuse_past(mlo *m, const mlo_past *p, const mlo_value *input) {
               input->name);
 }
 
+/* ---- buffers -------------------------------------------------------------- */
+
+/* The node that writes into an input's elements, moved or not, where new keys come; NULL: none does. */
+static mlo_node *mlo_written_by(const mlo_cacheless *c, const mlo_value *v) {
+    mlo_node *n = NULL;
+    while (mlo_readers(v, &n) == 1 && mlo_is(n, "Transpose")) v = mlo_value_of(c->g, n->output[0]);
+    return mlo_is(n, "ScatterND") || mlo_is(n, "ScatterElements") || mlo_is(n, "Scatter") ? n
+                                                                                          : NULL;
+}
+
+/* Where new rows are written is computed from how many there are: that input is 0. */
+static int mlo_start_at_zero(mlo_cacheless *c, const char *name, int depth) {
+    const mlo_value *v = mlo_value_of(c->g, name);
+    const mlo_form f = mlo_form_of(v);
+    if (!v || v->tensor || depth > 8) return 0;
+    if (v->is_input)
+        return mlo_form_known(&f) && f.rank < 2 && mlo_form_count(&f) == 1
+            ? mlo_fix_input(c, v->name, &f, 0, 0)
+            : 0;
+    for (size_t i = 0; v->producer && !mlo_reads_shape(v->producer) && i < v->producer->n_input;
+        i++)
+        MLO_TRY(mlo_start_at_zero(c, v->producer->input[i], depth + 1));
+    return 0;
+}
+
+static void mlo_drop_node(mlo_graph *g, const mlo_node *n) {
+    size_t kept = 0;
+    for (size_t i = 0; i < g->n_node; i++)
+        if (g->node[i] != n) g->node[kept++] = g->node[i];
+    g->n_node = kept;
+}
+
+/* A buffer [.., positions, ..] that a ScatterND writes rows into: of N positions and N tokens all are new.
+ * What was there is taken for what comes in; which rows are written is known when constants are folded
+ * (mlo_is_passthrough), and mlo_context_settled asks. */
+static int mlo_take_buffer(mlo_cacheless *c, const mlo_value *v, mlo_node *n) {
+    const mlo_form f = mlo_form_of(v);
+    mlo_node *first = v->use[0], *behind = n;
+    const int moved = first != n;
+    const mlo_attr *perm = mlo_attr_of(first, "perm");
+    const mlo_value *made = mlo_value_of(c->g, n->output[0]);
+    if (made->n_use == 1 && mlo_is(made->use[0], "Transpose")) behind = made->use[0];
+    const char *out = mlo_given_out(c->m, c->g, behind->output[0]);
+    const int64_t axis = !moved ? 0 : perm && perm->n_ints ? perm->ints[0] : -1;
+    if (!mlo_is(n, "ScatterND") || n->n_input != 3 || v->n_use != 1 || !out || axis < 0
+        || axis >= f.rank || (moved && mlo_value_of(c->g, first->output[0])->use[0] != n))
+        return mlo_fail(c->m, MLO_E_UNSUPPORTED, n,
+            "'%s' is a buffer that keys or values are written into in a way that is not known; "
+            "export "
+            "the model with past and present ones (DynamicCache), or without a cache",
+            v->name);
+    if (f.dims[axis] != c->tokens)
+        return mlo_fail(c->m, MLO_E_SHAPE, n,
+            "'%s' is a buffer of %lld positions, --context says %lld; give --context %lld, or "
+            "export it "
+            "for as many",
+            v->name, (long long)f.dims[axis], (long long)c->tokens, (long long)f.dims[axis]);
+    mlo_drop_info(c->g->input, &c->g->n_input, v->name);
+    mlo_drop_info(c->g->output, &c->g->n_output, out);
+    if (moved) mlo_drop_node(c->g, first);
+    n->input[0] = n->input[2];
+    return mlo_start_at_zero(c, n->input[1], 0);
+}
+
+/* After folding: were all buffers written from their beginning on? */
+static int mlo_context_settled(mlo *m) {
+    const mlo_graph *g = m->model->graph;
+    if (!mlo_opt(m, "context")) return 0;
+    for (size_t i = 0; i < g->n_node; i++)
+        if (mlo_is(g->node[i], "ScatterND") && g->node[i]->input[0] == g->node[i]->input[2])
+            return mlo_fail(m, MLO_E_UNSUPPORTED, g->node[i],
+                "into which positions of a buffer new keys or values are written is no constant, "
+                "or "
+                "they are not all in order; export the model with past and present ones "
+                "(DynamicCache), or without a cache");
+    return 0;
+}
+
 /* An input that is a past goes. */
 static int mlo_take_past(mlo_cacheless *c, const mlo_value_info *info) {
     const mlo_value *v = mlo_value_of(c->g, info->name);
     const mlo_past p = mlo_past_of(c, v);
     if (!mlo_dtype_is_float(p.form.dtype) || p.form.rank < 3) return 0;
     const int open = p.axis >= 0 && (p.axis < p.form.rank - 1 || p.form.dims[p.axis] < 0);
-    const mlo_node *buffer = mlo_written_by(c, p.v);
-    if (buffer)
-        return mlo_fail(c->m, MLO_E_UNSUPPORTED, buffer,
-            "'%s' is a buffer that keys or values are written into; export the model with past and "
-            "present ones (DynamicCache), or without a cache",
-            v->name);
+    mlo_node *buffer = mlo_written_by(c, p.v);
+    if (buffer) return mlo_take_buffer(c, v, buffer);
     const int past = p.out || (p.cacher && p.cacher->attends) || (p.joined && open);
     if (!past && !mlo_resembles_past(&p, v)) return 0;
     return mlo_refuse_past(c->m, &p, v) || mlo_write_from_zero(c, p.node)

@@ -9,8 +9,6 @@ A name says family, exporter (d: torch.onnx.export(dynamo=True), ts: TorchScript
     dims      a Dim for each of them
     mask      with attention_mask [1, past + step]
     static    buffers of 16 positions, written where `length` says
-    scatter   the same in standard operators of opset 24 (TensorScatter, Attention)
-    gqa       com.microsoft.GroupQueryAttention, as ONNX Runtime's tools write decoders
 tests/test_context.py reads the files. How weights become lively: families.py says so."""
 import os
 import pathlib
@@ -34,7 +32,7 @@ FAMILIES = {
                                                        attn_implementation=a)),
 }
 MODELS = ["llama-d18-eager-one", "llama-d18-sdpa-dims-mask", "llama-ts17-sdpa-mask", "qwen3-d18-sdpa-one", "qwen3-d23-eager-dims", "gemma3-d18-eager-dims-mask",
-          "gpt2-d18-eager-dims", "gpt2-ts17-sdpa-mask"]
+          "gpt2-d18-eager-dims", "gpt2-ts17-sdpa-mask", "llama-d18-eager-static"]
 
 
 class Step(nn.Module):
