@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """stories: a trained Llama to judge decoders with: tests/models/stories260k-prompt.onnx (llama2.c's stories260K by A. Karpathy, MIT licence;
-5 layers, 64 channels, 8 heads on 4, 512 tokens; input_ids [1,64] -> logits [1,64,512]) and stories260k.json (its greedy text).
+5 layers, 64 channels, 8 heads on 4, 512 tokens; input_ids [1,64] -> logits [1,64,512]) and stories260k.json (its greedy text);
+stories260k-step.onnx is the same with its cache as inputs and outputs (test_context).
 
     windows(8)                  texts that it says at temperature 1: [8, 64] token ids, seeds 0 to 7
     cross_entropy(logits, ids)  of the next tokens, nats a token, over windows

@@ -352,7 +352,8 @@ static int mlo_check_context(const mlo_quantizer *q) {
     }
     if (q->r.tokens == context) return 0;
     return mlo_fail(q->m, MLO_E_UNSUPPORTED, q->scan.node,
-        "its attentions see %lld tokens, --context says %lld; they are to be the same",
+        q->r.tokens ? "its attentions see %lld tokens, --context says %lld; they are to be the same"
+                    : "%lld attentions: there is nothing to keep; leave --context %lld out",
         (long long)q->r.tokens, (long long)context);
 }
 

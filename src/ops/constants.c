@@ -147,9 +147,25 @@ static void mlo_rename_graph(const mlo_map *names, mlo_graph *g, int outputs_too
         g->output[i]->name = mlo_renamed(names, g->output[i]->name);
 }
 
+/* Does a ScatterND write every row of its own updates, in order? */
+static int mlo_rewrites(mlo *m, const mlo_graph *g, const mlo_node *n) {
+    if (n->n_input != 3 || n->input[0] != n->input[2] || n->n_attr) return 0;
+    const mlo_value *at = mlo_value_of(g, n->input[1]);
+    const mlo_form f = mlo_form_of(at), data = mlo_form_of(mlo_value_of(g, n->input[0]));
+    if (!at || !at->tensor || f.dtype != MLO_INT64 || f.rank != 2 || f.dims[1] != 1 || data.rank < 1
+        || data.dims[0] != f.dims[0])
+        return 0;
+    mlo_array *a = mlo_tensor_load(m, at->tensor);
+    int64_t i = 0;
+    while (a && i < f.dims[0] && ((const int64_t *)a->data)[i] == i) i++;
+    mlo_array_free(m, a);
+    return a && i == f.dims[0];
+}
+
 /* Does the node hand its input through? */
 static int mlo_is_passthrough(mlo *m, const mlo_graph *g, const mlo_node *n) {
     if (mlo_is(n, "Identity") || mlo_is(n, "Concat")) return n->n_input == 1 && n->n_output == 1;
+    if (mlo_is(n, "ScatterND")) return mlo_rewrites(m, g, n);
     if (!mlo_is(n, "Dropout") || !n->n_input || !n->n_output) return 0;
     const mlo_value *mask = n->n_output > 1 ? mlo_value_of(g, n->output[1]) : NULL;
     const mlo_value *training = n->n_input > 2 ? mlo_value_of(g, n->input[2]) : NULL;

@@ -9,11 +9,11 @@
  * stage works on a prompt.
  *
  * A past is an input that a node puts before the keys or values of the tokens that come in, along their axis,
- * and whose present is an output of the graph; names say nothing. It becomes a constant without elements: the
- * node hands on what came in, and what was computed from its length (positions, masks) is constant, and folds.
- * Inputs called positions count from 0, since where a token is the core knows.
- * In a buffer of fixed length (TensorScatter) that is written from its beginning on. Axes that are open
- * hold N tokens; the first one of two or more is that of sequences: 1.
+ * and whose present is an output of the graph; its name says nothing. It becomes a constant without elements:
+ * the node hands on what came in. Or it is a buffer that rows are written into: at N tokens all of them, from
+ * its beginning on. What was computed from how much is past (positions, masks) is constant, and folds. Inputs
+ * called positions count from 0, since the core knows where a token is. Axes that are open hold N tokens, the
+ * first of two or more is that of sequences: 1.
  *
  * invariant: no input is a past, no output a present one. What is no past, but looks like one, is refused.
  * example: past [1,4,P,8], k [1,4,S,8], Concat -> present [1,4,P+S,8]: k [1,4,N,8], handed on.
@@ -211,7 +211,7 @@ static int mlo_resembles_past(const mlo_past *p, const mlo_value *input) {
 }
 
 static int mlo_refuse_past(mlo *m, const mlo_past *p, const mlo_value *input) {
-    const mlo_node *n = p->node ? p->node : input->use[0];
+    const mlo_node *n = p->node ? p->node : input->n_use ? input->use[0] : NULL;
     if (p->joined && (!p->cacher || p->node->n_input != 2))
         return mlo_fail(m, MLO_E_UNSUPPORTED, n,
             "'%s' is not alone in front of the keys or values that come in; a past comes first, "
@@ -230,12 +230,89 @@ static int mlo_refuse_past(mlo *m, const mlo_past *p, const mlo_value *input) {
         return mlo_fail(m, MLO_E_SHAPE, n,
             "the past '%s' has a fixed length of %lld; export it with that axis dynamic",
             input->name, (long long)p->form.dims[p->axis]);
-    return p->cacher ? 0
-                     : mlo_fail(m, MLO_E_UNSUPPORTED, n,
-                           "'%s' looks like past keys or values, but none are known that this node "
-                           "reads; a Concat "
-                           "joins them to those that come in",
-                           input->name);
+    return p->cacher
+        ? 0
+        : mlo_fail(m, MLO_E_UNSUPPORTED, n,
+              "'%s' looks like past keys or values, but no Concat joins it to those that come in",
+              input->name);
+}
+
+/* ---- buffers -------------------------------------------------------------- */
+
+/* The node that writes into an input's elements, moved or not, where new keys come; NULL: none does. */
+static mlo_node *mlo_written_by(const mlo_cacheless *c, const mlo_value *v) {
+    mlo_node *n = NULL;
+    while (mlo_readers(v, &n) == 1 && mlo_is(n, "Transpose")) v = mlo_value_of(c->g, n->output[0]);
+    return mlo_is(n, "ScatterND") || mlo_is(n, "ScatterElements") || mlo_is(n, "Scatter") ? n
+                                                                                          : NULL;
+}
+
+/* Where new rows are written is computed from how many there are: that input is 0. */
+static int mlo_start_at_zero(mlo_cacheless *c, const char *name, int depth) {
+    const mlo_value *v = mlo_value_of(c->g, name);
+    const mlo_form f = mlo_form_of(v);
+    if (!v || v->tensor || depth > 8) return 0;
+    if (v->is_input)
+        return mlo_form_known(&f) && f.rank < 2 && mlo_form_count(&f) == 1
+            ? mlo_fix_input(c, v->name, &f, 0, 0)
+            : 0;
+    for (size_t i = 0; v->producer && !mlo_reads_shape(v->producer) && i < v->producer->n_input;
+        i++)
+        MLO_TRY(mlo_start_at_zero(c, v->producer->input[i], depth + 1));
+    return 0;
+}
+
+static void mlo_drop_node(mlo_graph *g, const mlo_node *n) {
+    size_t kept = 0;
+    for (size_t i = 0; i < g->n_node; i++)
+        if (g->node[i] != n) g->node[kept++] = g->node[i];
+    g->n_node = kept;
+}
+
+/* A buffer [.., positions, ..] that a ScatterND writes rows into: of N positions and N tokens all are new.
+ * What was there is taken for what comes in; which rows are written is known when constants are folded
+ * (mlo_is_passthrough), and mlo_context_settled asks. */
+static int mlo_take_buffer(mlo_cacheless *c, const mlo_value *v, mlo_node *n) {
+    const mlo_form f = mlo_form_of(v);
+    mlo_node *first = v->use[0], *behind = n;
+    const int moved = first != n;
+    const mlo_attr *perm = mlo_attr_of(first, "perm");
+    const mlo_value *made = mlo_value_of(c->g, n->output[0]);
+    if (made->n_use == 1 && mlo_is(made->use[0], "Transpose")) behind = made->use[0];
+    const char *out = mlo_given_out(c->m, c->g, behind->output[0]);
+    const int64_t axis = !moved ? 0 : perm && perm->n_ints ? perm->ints[0] : -1;
+    if (!mlo_is(n, "ScatterND") || n->n_input != 3 || v->n_use != 1 || !out || axis < 0
+        || axis >= f.rank || (moved && mlo_value_of(c->g, first->output[0])->use[0] != n))
+        return mlo_fail(c->m, MLO_E_UNSUPPORTED, n,
+            "'%s' is a buffer that keys or values are written into in a way that is not known; "
+            "export "
+            "the model with past and present ones (DynamicCache), or without a cache",
+            v->name);
+    if (f.dims[axis] != c->tokens)
+        return mlo_fail(c->m, MLO_E_SHAPE, n,
+            "'%s' is a buffer of %lld positions, --context says %lld; give --context %lld, or "
+            "export it "
+            "for as many",
+            v->name, (long long)f.dims[axis], (long long)c->tokens, (long long)f.dims[axis]);
+    mlo_drop_info(c->g->input, &c->g->n_input, v->name);
+    mlo_drop_info(c->g->output, &c->g->n_output, out);
+    if (moved) mlo_drop_node(c->g, first);
+    n->input[0] = n->input[2];
+    return mlo_start_at_zero(c, n->input[1], 0);
+}
+
+/* After folding: were all buffers written from their beginning on? */
+static int mlo_context_settled(mlo *m) {
+    const mlo_graph *g = m->model->graph;
+    if (!mlo_opt(m, "context")) return 0;
+    for (size_t i = 0; i < g->n_node; i++)
+        if (mlo_is(g->node[i], "ScatterND") && g->node[i]->input[0] == g->node[i]->input[2])
+            return mlo_fail(m, MLO_E_UNSUPPORTED, g->node[i],
+                "into which positions of a buffer new keys or values are written is no constant, "
+                "or "
+                "they are not all in order; export the model with past and present ones "
+                "(DynamicCache), or without a cache");
+    return 0;
 }
 
 /* An input that is a past goes. */
@@ -244,6 +321,8 @@ static int mlo_take_past(mlo_cacheless *c, const mlo_value_info *info) {
     const mlo_past p = mlo_past_of(c, v);
     if (!mlo_dtype_is_float(p.form.dtype) || p.form.rank < 3) return 0;
     const int open = p.axis >= 0 && (p.axis < p.form.rank - 1 || p.form.dims[p.axis] < 0);
+    mlo_node *buffer = mlo_written_by(c, p.v);
+    if (buffer) return mlo_take_buffer(c, v, buffer);
     const int past = p.out || (p.cacher && p.cacher->attends) || (p.joined && open);
     if (!past && !mlo_resembles_past(&p, v)) return 0;
     return mlo_refuse_past(c->m, &p, v) || mlo_write_from_zero(c, p.node)
@@ -261,18 +340,26 @@ static int mlo_take_pasts(mlo_cacheless *c) {
     return mlo_index(c->m, c->g);
 }
 
-/* How many keys count (opset 24): all. */
-static int mlo_all_keys_count(mlo_cacheless *c) {
-    for (size_t i = 0; i < c->g->n_node; i++) {
-        const mlo_node *n = c->g->node[i];
-        const mlo_value *v = mlo_is(n, "Attention") && mlo_has_input(n, 6)
-            ? mlo_value_of(c->g, n->input[6])
-            : NULL;
-        mlo_form f = mlo_form_of(v);
-        if (!v || !v->is_input || v->tensor || f.rank != 1) continue;
-        if (f.dims[0] < 0) f.dims[0] = 1;
-        MLO_TRY(mlo_fix_input(c, v->name, &f, c->tokens, 0));
-    }
+/* Inputs of the model that say how many keys there are, with those of the tokens that come in: N. */
+static int mlo_count_keys(mlo_cacheless *c) {
+    static const struct {
+        const char *op;
+        size_t input;
+        int less; /* so many fewer are said */
+    } counts[] = { { "Attention", 6, 0 }, { "com.microsoft.GroupQueryAttention", 5, 1 },
+        { "com.microsoft.GroupQueryAttention", 6, 0 } };
+    for (size_t i = 0; i < c->g->n_node; i++)
+        for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+            const mlo_node *n = c->g->node[i];
+            const size_t at = counts[k].input;
+            const mlo_value *v = mlo_is(n, counts[k].op) && mlo_has_input(n, at)
+                ? mlo_value_of(c->g, n->input[at])
+                : NULL;
+            mlo_form f = mlo_form_of(v);
+            if (!v || !v->is_input || v->tensor || f.rank < 0 || f.rank > 1) continue;
+            if (f.dims[0] < 0) f.dims[0] = 1;
+            MLO_TRY(mlo_fix_input(c, v->name, &f, c->tokens - counts[k].less, 0));
+        }
     return 0;
 }
 
@@ -302,26 +389,32 @@ static int64_t mlo_tokens_fed(const mlo_form *f, int64_t wanted) {
     return f->dims[1] != wanted && f->dims[0] == wanted ? wanted : f->dims[1];
 }
 
-/* Tokens come in, as many as there are to be. */
+/* Tokens come in, as many as there are to be: in all inputs [1, tokens]; in one [1, tokens, channels], where
+ * others are of another sequence. */
 static int mlo_check_tokens(mlo_cacheless *c) {
-    size_t said = 0;
-    for (size_t i = 0; i < c->g->n_input; i++) {
+    const char *other = NULL;
+    int64_t others = 0, said = 0, strict = 0;
+    for (size_t i = 0; i < c->g->n_input && !strict; i++) {
         const mlo_form f = mlo_form_of(mlo_value_of(c->g, c->g->input[i]->name));
         const int64_t tokens = mlo_tokens_fed(&f, c->tokens);
-        if (tokens >= 0 && tokens != c->tokens)
-            return mlo_fail_at(c->m, MLO_E_SHAPE, c->g->input[i]->name,
-                "it was exported for %lld tokens, --context says %lld; export it for as many, or "
-                "with "
-                "that axis dynamic",
-                (long long)tokens, (long long)c->tokens);
         said += tokens == c->tokens;
+        if (tokens < 0 || tokens == c->tokens) continue;
+        other = c->g->input[i]->name;
+        others = tokens;
+        strict = f.rank == 2;
     }
-    return said
-        ? 0
-        : mlo_fail_at(c->m, MLO_E_SHAPE, NULL,
-              "--context %lld: no input is tokens, [1, tokens] or [1, tokens, channels]; what "
-              "reads other things has no past to keep",
-              (long long)c->tokens);
+    if (said && !strict) return 0;
+    if (other)
+        return mlo_fail_at(c->m, MLO_E_SHAPE, other,
+            "it was exported for %lld tokens, --context says %lld; export it for as many, or with "
+            "that "
+            "axis dynamic",
+            (long long)others, (long long)c->tokens);
+    return mlo_fail_at(c->m, MLO_E_SHAPE, NULL,
+        "--context %lld: no input is tokens, [1, tokens] or [1, tokens, channels]; what reads "
+        "other "
+        "things has no past to keep",
+        (long long)c->tokens);
 }
 
 /* Inputs called positions (position_ids, cache_position) count tokens from 0: constants. */
@@ -363,10 +456,12 @@ static int64_t mlo_context_wanted(mlo *m) {
 /* A model that has been read keeps its context. */
 static int mlo_context_kept(mlo *m) {
     const int64_t wanted = mlo_context_wanted(m), said = mlo_context_said(m);
+    const char *stage = mlo_meta_get(m->model->meta, m->model->n_meta, mlo_key_stage);
     if (m->error.code || !wanted || wanted == said) return mlo_failed(m);
     return mlo_fail_at(m, MLO_E_USAGE, NULL,
-        "--context %lld: the model has been through %s %s%lld; read it anew", (long long)wanted,
-        mlo_stage(m), said ? "with a context of " : "without one: ", (long long)said);
+        said ? "--context %lld: the model has been through %s with %lld; read it anew"
+             : "--context %lld: the model has been through %s without; read it anew",
+        (long long)wanted, stage, (long long)said);
 }
 
 static int mlo_context(mlo *m) {
@@ -378,7 +473,7 @@ static int mlo_context(mlo *m) {
             "--context %lld: the model was read with a context of %lld; read the export anew",
             (long long)c.tokens, (long long)said);
     MLO_TRY(mlo_take_pasts(&c));
-    MLO_TRY(mlo_all_keys_count(&c));
+    MLO_TRY(mlo_count_keys(&c));
     mlo_bind_tokens(&c, 2, MLO_MAX_RANK);
     mlo_bind_tokens(&c, 1, 1);
     MLO_TRY(mlo_index(m, c.g));

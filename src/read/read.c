@@ -391,7 +391,7 @@ static int mlo_read(mlo *m) {
         return mlo_failed(m);
     mlo_drop_initialized_inputs(m);
     if (mlo_bind_options(m) || mlo_index(m, g) || mlo_context(m) || mlo_infer(m) || mlo_expand(m)
-        || mlo_fold_constants(m))
+        || mlo_fold_constants(m) || mlo_context_settled(m))
         return mlo_failed(m);
     return m->stale ? mlo_index(m, g) : 0;
 }

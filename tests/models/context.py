@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Exports small decoders with their caches as inputs and outputs, in the forms that are in use, for context/.
+
+    python tests/models/context.py OUTDIR [NAME ...]     needs torch==2.13.0, transformers==5.24.*, onnxscript; no network
+
+A name says family, exporter (d: torch.onnx.export(dynamo=True), ts: TorchScript) with opset, and the form:
+    one       one Dim for the pasts of all layers
+    dims      a Dim for each of them
+    mask      with attention_mask [1, past + step]
+    static    buffers of 16 positions, written where `length` says
+tests/test_context.py reads the files. How weights become lively: families.py says so."""
+import os
+import pathlib
+import sys
+os.environ["HF_HUB_OFFLINE"] = "1"
+import families
+import torch
+import transformers as tf
+from torch import nn
+from transformers.cache_utils import DynamicCache, StaticCache
+
+WORDS, LAYERS, HIDDEN, HEADS, KEYS, WIDTH, INNER, CONTEXT, PAST, STEP = 40, 3, 16, 4, 2, 4, 24, 16, 5, 3
+SIZE = dict(vocab_size=WORDS, hidden_size=HIDDEN, intermediate_size=INNER, num_hidden_layers=LAYERS, num_attention_heads=HEADS, num_key_value_heads=KEYS,
+            head_dim=WIDTH, max_position_embeddings=32)
+FAMILIES = {
+    "llama": lambda a: tf.LlamaForCausalLM(tf.LlamaConfig(**SIZE, attn_implementation=a)),
+    "qwen3": lambda a: tf.Qwen3ForCausalLM(tf.Qwen3Config(**SIZE, attn_implementation=a)),
+    "gemma3": lambda a: tf.Gemma3ForCausalLM(tf.Gemma3TextConfig(**SIZE, attn_implementation=a, sliding_window=6,
+                                                                 layer_types=["sliding_attention", "full_attention", "sliding_attention"])),
+    "gpt2": lambda a: tf.GPT2LMHeadModel(tf.GPT2Config(vocab_size=WORDS, n_positions=32, n_embd=HIDDEN, n_layer=LAYERS, n_head=HEADS, n_inner=INNER,
+                                                       attn_implementation=a)),
+}
+MODELS = ["llama-d18-eager-one", "llama-d18-sdpa-dims-mask", "llama-ts17-sdpa-mask", "qwen3-d18-sdpa-one", "qwen3-d23-eager-dims", "gemma3-d18-eager-dims-mask",
+          "gpt2-d18-eager-dims", "gpt2-ts17-sdpa-mask", "llama-d18-eager-static"]
+
+
+class Step(nn.Module):
+    """ids, a mask (where there is one), positions, pasts -> logits, presents."""
+    def __init__(self, model, mask):
+        super().__init__()
+        self.model, self.mask = model, mask
+
+    def forward(self, input_ids, *rest):
+        mask, rest = (rest[0], rest[1:]) if self.mask else (None, rest)
+        positions, past = rest[0], rest[1:]
+        cache = DynamicCache([(past[2 * i], past[2 * i + 1]) for i in range(LAYERS)])
+        y = self.model(input_ids=input_ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True)
+        return (y.logits, *[t for layer in y.past_key_values.layers for t in (layer.keys, layer.values)])
+
+
+class Static(nn.Module):
+    """The same with buffers of CONTEXT positions, of which `length` are full."""
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids, length, *past):
+        cache = StaticCache(config=self.model.config, max_cache_len=CONTEXT)
+        for i, layer in enumerate(cache.layers):
+            layer.lazy_initialization(past[2 * i], past[2 * i + 1])
+            layer.keys, layer.values, layer.cumulative_length = past[2 * i].clone(), past[2 * i + 1].clone(), length.clone()
+        positions = (length + torch.arange(input_ids.shape[1]))[None]
+        y = self.model(input_ids=input_ids, position_ids=positions, past_key_values=cache, use_cache=True)
+        return (y.logits, *[t for layer in cache.layers for t in (layer.keys, layer.values)])
+
+
+def names(of): return ["%s.%d.%s" % (of, i, what) for i in range(LAYERS) for what in ("key", "value")]
+
+
+def make(name, out):
+    family, exporter, attention, *form = name.split("-")
+    torch.manual_seed(0)
+    model, heads = families.enliven(FAMILIES[family](attention), families.SEED), HEADS if family == "gpt2" else KEYS
+    mask, static = "mask" in form, "static" in form
+    dynamo, opset = exporter.startswith("d"), int(exporter.strip("dts"))
+    past = [torch.randn(1, heads, CONTEXT if static else PAST, WIDTH) for _ in range(2 * LAYERS)]
+    ids = torch.randint(0, WORDS, (1, STEP))
+    step = torch.export.Dim("step", min=2, max=16) if dynamo else "step"
+    if static:
+        args, inputs, shapes = (ids, torch.tensor(PAST), *past), ["input_ids", "length"], ({1: step}, None, ({},) * len(past))
+    else:
+        masks = (torch.ones(1, PAST + STEP, dtype=torch.int64),) if mask else ()
+        args = (ids, *masks, torch.arange(PAST, PAST + STEP)[None], *past)
+        inputs = ["input_ids"] + ["attention_mask"] * mask + ["position_ids"]
+        one = torch.export.Dim("past", min=2, max=16) if dynamo else "past"
+        pasts = tuple({2: torch.export.Dim.DYNAMIC if "dims" in form else one} for _ in past)
+        shapes = ({1: step}, ({1: torch.export.Dim.AUTO},) * mask + ({1: step},) + pasts)
+    inputs, outputs = inputs + names("past_key_values"), ["logits"] + names("present")
+    path = str(pathlib.Path(out) / (name + ".onnx"))
+    if dynamo: options = dict(dynamic_shapes=shapes)
+    else: options = dict(dynamic_axes={"input_ids": {1: "step"}, "position_ids": {1: "step"}, **({"attention_mask": {1: "all"}} if mask else {}),
+                                       **{n: {2: "past"} for n in names("past_key_values")}, **{n: {2: "all"} for n in names("present")}})
+    families.save(Static(model) if static else Step(model, mask), args, path, exporter[0] if dynamo else "ts", opset, inputs, output_names=outputs, **options)
+    print("%s %d bytes" % (name, os.path.getsize(path)), flush=True)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[2:] or MODELS: make(name, sys.argv[1])

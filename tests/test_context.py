@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""--context N: a decoder with its cache as inputs and outputs becomes a prompt of N tokens; run --generate goes on with a text.
+
+    python tests/test_context.py path/to/mlo [CHECK ...]
+
+    steps      every export in models/context/, the trained one, and operators with a cache of their own (caches.py): ONNX Runtime steps through the *original*, at once, token by token and in chunks,
+               and hands present back as past: these are the rows of `mlo run` on what `mlo read --context` makes, and after roll, where all layers are one loop
+    stages     mlo.context is in the metadata of every stage, in JSON and ONNX, and in the core; quantize, lower and fold take the model
+    buffers    buffers of fixed length that are written otherwise than from their beginning on, or are of another length, are refused
+    near       what is nearly a cache, or none at all, is refused, by node or input and with a remedy
+    options    --context is read once, within limits, and what was read keeps it
+    mixing     encoders, convolutions and cross-attention are refused by node
+    generate   greedy text of the trained Llama is that of PyTorch (stories260k.json) in floats; several prompts, a stop id; what cannot go on is refused
+    integers   the quantized one says the same text: at least 40 of 63 tokens; a folded one says what the quantized one does
+
+The judge is ONNX Runtime on the export. How the models were made: models/context.py."""
+import glob
+import json
+import os
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import helper
+import caches
+import graphs
+import harness as t
+import stories
+
+STEP = "stories260k-step"
+N = 16
+
+
+# ---- stepping through an export ------------------------------------------------------------------------------------------------------------
+
+class Steps:
+    """An export with past and present: tokens in, rows of logits out, its cache kept."""
+    def __init__(self, path):
+        self.session, self.path = graphs.session(path), path
+        self.past = [i for i in self.session.get_inputs() if "past" in i.name]
+        self.words = self.session.get_outputs()[0].shape[2]
+
+    def rows(self, ids, sizes):
+        cache = {i.name: np.zeros([0 if isinstance(d, str) else d for d in i.shape], np.float32) for i in self.past}
+        rows, at = [], 0
+        for size in sizes:
+            feed = dict(cache, input_ids=ids[:, at:at + size])
+            for i in self.session.get_inputs():
+                if i.name == "attention_mask": feed[i.name] = np.ones((1, at + size), np.int64)
+                if i.name == "position_ids": feed[i.name] = np.arange(at, at + size)[None]
+                if i.name == "length": feed[i.name] = np.array(at)
+                if i.name in caches.feeds(at, size): feed[i.name] = caches.feeds(at, size)[i.name]
+            logits, *present = self.session.run(None, feed)
+            cache = {i.name: value for i, value in zip(self.past, present)}
+            rows.append(logits)
+            at += size
+        return np.concatenate(rows, 1)
+
+
+def given(path, ids):
+    """What the model without a cache takes."""
+    ins = [i.name for i in onnx.load(path).graph.input]
+    return {n: np.ones_like(ids) if n == "attention_mask" else ids for n in ins}, ins
+
+
+def evaluated(path, ids):
+    feed, _ = given(path, ids)
+    np.savez(t.at("in.npz"), **feed)
+    t.good("run", path, "--inputs", t.at("in.npz"), "--outputs", t.at("out.npz"))
+    return np.load(t.at("out.npz"))["logits"]
+
+
+def far(a, b): return float(abs(a - b).max() / abs(b).max())
+
+
+def check_steps():
+    fused = [t.write(form + ".onnx", caches.model(form).SerializeToString()) for form in caches.FORMS]
+    for path in sorted(glob.glob(os.path.join(t.tests, "models", "context", "*.onnx"))) + [t.model(STEP)] + fused:
+        name, steps = os.path.basename(path)[:-5], Steps(path)
+        ids = np.random.default_rng(1).integers(0, steps.words, (1, N))
+        read, rolled = t.at("read.onnx"), t.at("rolled.onnx")
+        t.good("read", path, "--context", str(N), "--onnx", "-o", read)
+        _, ins = given(read, ids)
+        outs = [o.name for o in onnx.load(read).graph.output]
+        t.case("%s: neither past nor present nor positions" % name, "" if set(ins) <= {"input_ids", "attention_mask"} and outs == ["logits"] else "%s %s" % (ins, outs))
+        t.good("roll", read, "--onnx", "-o", rolled)
+        layers = len(steps.past) // 2
+        loops = [n for n, _ in graphs.shapes(onnx.load(rolled))]
+        t.case("%s: all layers are one loop" % name, "" if loops == [layers] else "%d layers, loops %s" % (layers, loops))
+        want = {sizes: steps.rows(ids, sizes) for sizes in ((N,), (1,) * N, (5, 1, 7, 3), (2, 14))}
+        for what, model in (("read", read), ("rolled", rolled)):
+            got = evaluated(model, ids)
+            worst = max(far(got, w) for w in want.values())
+            t.case("%s, %s: the rows that its steps give, in any chunks" % (name, what), "" if worst < 1e-5 else "%.3g" % worst)
+        p = t.call("check", rolled, "--against", path, "--context", str(N))
+        t.case("%s: check proves the loop" % name, "" if p.returncode == 0 and json.loads(p.stdout)["equal"] else p.stderr.decode())
+
+
+# ---- metadata, options -----------------------------------------------------------------------------------------------------------------------
+
+def said(model): return {p.key: p.value for p in model.metadata_props}.get("mlo.context")
+
+
+def check_stages():
+    path = t.model(STEP)
+    for stage in ("read", "scope", "extract", "roll", "quantize", "lower", "fold"):
+        text = t.at(stage + ".json")
+        t.good(stage, path, *(["--context", str(N)] if stage == "read" else []), "-o", text)
+        t.good(stage, text, "--onnx", "-o", t.at(stage + ".onnx"))
+        entries = {e["key"]: e["value"] for e in json.loads(t.read(text))["metadataProps"]}
+        there = entries.get("mlo.context"), said(onnx.load(t.at(stage + ".onnx")))
+        t.case("%s: mlo.context in JSON and ONNX" % stage, "" if there == (str(N),) * 2 else str(there))
+        path = text
+    t.good("emit", path, "-o", t.at("build"))
+    t.case("... and in the core", "" if said(onnx.load(t.at("build/host/core.onnx"))) == str(N) else "not there")
+    fused = [t.write(form + ".onnx", caches.model(form).SerializeToString()) for form in caches.FORMS]
+    for name in sorted(glob.glob(os.path.join(t.tests, "models", "context", "*.onnx"))) + fused:
+        p = t.call("fold", name, "--context", str(N), "-o", t.at("x.json"))
+        t.case("%s: integers, folded" % os.path.basename(name)[:-5], "" if p.returncode == 0 else p.stderr.decode())
+
+
+def refused(what, code, words, *args):
+    p = t.call(*args)
+    error = json.loads(p.stdout)["error"] if p.returncode else {"code": "none: it went through", "message": "", "node": ""}
+    text = error["node"] + ": " + error["message"]
+    t.case(what, "" if error["code"] == "MLO_E_" + code and all(w in text for w in words) else "%s: %s" % (error["code"], text))
+
+
+def check_options():
+    path, read = t.model(STEP), t.at("context.json")
+    for value in ("0", "1", "-4", "x", "1.5", "65537"): refused("--context %s" % value, "USAGE", ["--context"], "read", path, "--context", value)
+    t.good("read", path, "--context", "12", "-o", read)
+    again = t.good("read", read, "--context", "12")
+    t.case("the same context again", "" if again == t.good("read", read) else "differs")
+    refused("another context", "USAGE", ["12"], "read", read, "--context", "13")
+    t.good("roll", read, "-o", t.at("rolled.json"))
+    refused("another context, later", "USAGE", ["12", "roll"], "lower", t.at("rolled.json"), "--context", "13")
+    t.good("roll", t.model(stories.PROMPT), "-o", t.at("prompt.json"))
+    refused("a context for what was read without", "USAGE", ["roll"], "lower", t.at("prompt.json"), "--context", "64")
+    p = t.call("read", t.model(stories.PROMPT), "--context", "64", "--onnx", "-o", t.at("prompt.onnx"))
+    t.case("a prompt of N tokens has a context of N", "" if p.returncode == 0 and said(onnx.load(t.at("prompt.onnx"))) == "64" else p.stderr.decode())
+    refused("a prompt of another length", "SHAPE", ["input_ids", "64", "dynamic"], "read", t.model(stories.PROMPT), "--context", "32")
+    refused("a past of fixed length", "SHAPE", ["past_0", "5", "dynamic"], "read", t.model("gpt2-cache"), "--context", "16")
+    t.good("read", path, "--dim", "step=16", "--context", "16", "-o", t.at("dim.json"))
+    refused("--dim says otherwise", "SHAPE", ["input_ids", "8"], "read", path, "--dim", "step=8", "--context", "16")
+    refused("taps without a context name the remedy", "UNSUPPORTED", ["--context"], "quantize", path, "--dim", "step=2", "--dim", "past=4")
+
+
+# ---- what is none -----------------------------------------------------------------------------------------------------------------------------
+
+def joined(m, past="past_key_values.1.key"): return next(n for n in m.graph.node if n.op_type == "Concat" and past in n.input)
+
+
+def perturbed(edit, name="llama-d18-eager-one"):
+    m = onnx.load(os.path.join(t.tests, "models", "context", name + ".onnx"))
+    edit(m)
+    return t.write("near.onnx", m.SerializeToString())
+
+
+def behind(m): n = joined(m); n.input[:] = list(n.input)[::-1]
+def other_present(m):
+    n = joined(m)
+    present = n.output[0]
+    for u in m.graph.node:
+        for k, name in enumerate(u.input):
+            if name == present: u.input[k] = "all_keys"
+    n.output[0] = "all_keys"
+    m.graph.node.insert(list(m.graph.node).index(n) + 1, helper.make_node("Neg", ["all_keys"], [present]))
+def no_present(m): m.graph.output.remove(next(o for o in m.graph.output if o.name == "present.1.key"))
+def twice(m):
+    at = list(m.graph.node).index(joined(m))
+    m.graph.node.insert(at, helper.make_node("Neg", ["past_key_values.1.key"], ["minus"]))
+    m.graph.output.append(helper.make_empty_tensor_value_info("minus"))
+def shared(m):
+    n = joined(m, "past_key_values.2.key"); n.input[0] = "past_key_values.1.key"
+    for i in m.graph.input:
+        if i.name == "past_key_values.2.key": m.graph.input.remove(i); break
+def three(m): joined(m).input.append(joined(m).input[1])
+def unread(m): n = joined(m); n.op_type = "Identity"; del n.attribute[:], n.input[0]
+def squared(m):
+    at = list(m.graph.node).index(joined(m))
+    m.graph.node.insert(at, helper.make_node("Mul", ["past_key_values.1.key"] * 2, ["square"]))
+    joined(m).input[0] = "square"
+
+
+def written(m): return [n for n in m.graph.node if n.op_type == "ScatterND"][2]
+def rewritten(op, *more):
+    """The third buffer is written elsewhere."""
+    def edit(m):
+        n = written(m)
+        at = list(m.graph.node).index(n)
+        m.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1]), "one"))
+        m.graph.node.insert(at, helper.make_node(op, [*more, n.input[1]][:2] if more else [n.input[1], "one"], ["elsewhere"]))
+        n.input[1] = "elsewhere"
+    return edit
+def summed(m): written(m).attribute.append(helper.make_attribute("reduction", "add"))
+def kept(m): m.graph.output.remove(next(o for o in m.graph.output if o.name == "present.1.key"))
+
+
+def check_buffers():
+    static = "llama-d18-eager-static"
+    for what, edit, words in (
+            ("rows behind the first", rewritten("Add"), ["ScatterND", "positions"]),
+            ("rows in another order", rewritten("Sub", "one"), ["ScatterND", "positions"]),
+            ("rows that are added", summed, ["ScatterND", "positions"]),
+            ("a buffer that stays inside", kept, ["past_key_values.1.key", "DynamicCache"])):
+        refused(what, "UNSUPPORTED", words, "read", perturbed(edit, static), "--context", N)
+    refused("another length", "SHAPE", ["past_key_values.0.key", "--context 16"], "read", perturbed(lambda m: None, static), "--context", "12")
+
+
+def check_near():
+    for what, edit, words in (
+            ("a past behind what comes in", behind, ["past_key_values.1.key", "in front"]),
+            ("a present that is not what is attended to", other_present, ["past_key_values.1.key", "output"]),
+            ("a present that stays inside", no_present, ["past_key_values.1.key", "output"]),
+            ("a past that something else reads, too", twice, ["past_key_values.1.key", "readers"]),
+            ("a past for two layers", shared, ["past_key_values.1.key", "readers"]),
+            ("a past with two behind it", three, ["past_key_values.1.key", "alone"]),
+            ("a past that nothing reads", unread, ["past_key_values.1.key"]),
+            ("a past that is not joined as it came", squared, ["past_key_values.1.key"])):
+        refused(what, "UNSUPPORTED", words, "read", perturbed(edit), "--context", str(N))
+    def renamed(m):
+        names = {v.name: "v%d" % k for k, v in enumerate(list(m.graph.input) + list(m.graph.output)) if "key_values" in v.name or "present" in v.name}
+        for n in m.graph.node:
+            for group in n.input, n.output:
+                for k, name in enumerate(group): group[k] = names.get(name, name)
+        for v in list(m.graph.input) + list(m.graph.output): v.name = names.get(v.name, v.name)
+    p = t.call("read", perturbed(renamed), "--context", str(N), "--onnx", "-o", t.at("renamed.onnx"))
+    ins = [i.name for i in onnx.load(t.at("renamed.onnx")).graph.input] if not p.returncode else p.stderr
+    t.case("names say nothing", "" if ins == ["input_ids"] else str(ins))
+
+
+def check_mixing():
+    family = lambda name: os.path.join(t.tests, "models", "families", name + ".onnx")
+    for what, path, n, words in (
+            ("an encoder", t.model("bert-tiny-dynamic"), N, ["node_matmul_1", "later keys", "decoder"]),
+            ("an encoder, quantized", t.model("bert-tiny-qdq"), 32, ["later keys"]),
+            ("cross-attention", family("whisper-decoder-d18-sdpa-none-m"), 6, ["encoder's output"]),
+            ("no attention", t.model("mlp-res"), 8, ["loop", "attentions"])):
+        refused(what, "UNSUPPORTED", words, "quantize", path, "--context", n)
+    t.good("roll", t.model("convnext-tiny"), "--onnx", "-o", t.at("conv.onnx"))
+    m = onnx.load(t.at("conv.onnx"))
+    m.metadata_props.add(key="mlo.context", value="16")
+    refused("a convolution", "UNSUPPORTED", ["convolution"], "quantize", t.write("conv.onnx", m.SerializeToString()))
+    m.metadata_props[-1].value = "many"
+    refused("metadata that are no number", "DATA", ["mlo.context", "many"], "quantize", t.write("conv.onnx", m.SerializeToString()))
+    refused("no tokens at all", "SHAPE", ["tokens"], "read", t.model("vit-tiny"), "--context", N)
+
+
+# ---- text -------------------------------------------------------------------------------------------------------------------------------------
+
+def generated(path, prompt, count, *more):
+    return [s["tokens"] for s in json.loads(t.good("run", path, "--prompt", prompt, "--generate", str(count), *more))["sequences"]]
+
+
+def greedy(): return stories.greedy()[0].tolist()
+
+
+def check_generate():
+    text, path = greedy(), t.at("story.onnx")
+    t.good("read", t.model(STEP), "--context", "64", "--onnx", "-o", path)
+    t.case("the trained step export says PyTorch's text", "" if generated(t.model(STEP), "1", 63, "--context", "64") == [text] else "another")
+    t.case("so does the prompt export", "" if generated(t.model(stories.PROMPT), "1", 63) == [text] else "another")
+    prompts = [text[:5], text[:20], [3, 4]]
+    alone = [generated(path, ",".join(map(str, p)), 12)[0] for p in prompts]
+    t.case("a prompt's text is what follows it", "" if alone[:2] == [text[:17], text[:32]] else str(alone))
+    steps = Steps(t.model(STEP))
+    ids = prompts[2][:]
+    for _ in range(12): ids.append(int(steps.rows(np.array([ids]), (1,) * len(ids))[0, -1].argmax()))
+    t.case("... as ONNX Runtime says token by token", "" if alone[2] == ids else "%s, not %s" % (alone[2], ids))
+    t.case("several prompts are each alone", "" if generated(path, ";".join(",".join(map(str, p)) for p in prompts), 12) == alone else "differ")
+    stop = text.index(text[9], 1)
+    t.case("a stop id ends it", "" if generated(path, "1", 40, "--stop", str(text[9])) == [text[:stop + 1]] else "another")
+    t.case("the whole context", "" if generated(path, ",".join(map(str, text[:63])), 1) == [text] else "another")
+    for what, words, more in (
+            ("a long prompt", ["65", "64", "--context"], ("--prompt", ",".join(["1"] * 65), "--generate", "1")),
+            ("a prompt and count", ["60", "5", "64"], ("--prompt", ",".join(["1"] * 60), "--generate", "5")),
+            ("an id beyond the words", ["512", "511"], ("--prompt", "1,512", "--generate", "1")),
+            ("no id", ["'x'"], ("--prompt", "1,x", "--generate", "1")),
+            ("a negative id", ["'-1'"], ("--prompt", "-1", "--generate", "1")),
+            ("an empty sequence", ["''"], ("--prompt", "1;", "--generate", "1")),
+            ("no prompt", ["--prompt"], ("--generate", "1")),
+            ("no count", ["--generate"], ("--prompt", "1")),
+            ("a count of none", ["--generate"], ("--prompt", "1", "--generate", "0")),
+            ("a stop alone", ["--generate"], ("--inputs", t.at("x.npz"), "--stop", "1")),
+            ("inputs beside it", ["--inputs"], ("--prompt", "1", "--generate", "1", "--inputs", t.at("x.npz")))):
+        refused(what, "USAGE", words, "run", path, *more)
+    refused("a model with its cache", "UNSUPPORTED", ["past_key_values.0.key"], "run", t.model(STEP), "--prompt", "1", "--generate", "1")
+    refused("a model without a head", "UNSUPPORTED", ["logits"], "run", t.model("gpt2-tiny"), "--prompt", "1", "--generate", "1")
+    def sees_later(m):
+        for n in m.graph.node:
+            if n.op_type == "LessOrEqual": n.op_type = "GreaterOrEqual"
+    refused("a model whose rows change with later tokens", "UNSUPPORTED", ["causal"], "run", perturbed(sees_later), "--context", str(N), "--prompt", "1,2", "--generate", "12")
+
+
+def check_integers():
+    text, path, folded = greedy(), t.at("integers.onnx"), t.at("folded.onnx")
+    t.good("quantize", t.model(STEP), "--context", "64", "--onnx", "-o", path)
+    ours = generated(path, "1", 63)[0]
+    alike = next((k for k in range(64) if ours[k] != text[k]), 64)
+    t.note("%d of 64 tokens are those of the floats" % alike)
+    t.case("at least 40 tokens as in floats", "" if alike >= 40 else "%d" % alike)
+    t.good("fold", path, "--onnx", "-o", folded)
+    t.case("folded it says the same", "" if generated(folded, "1", 63) == [ours] else "another")
+
+
+if __name__ == "__main__":
+    t.main(check_steps, check_stages, check_buffers, check_near, check_options, check_mixing, check_generate, check_integers, floor=150)
