@@ -56,7 +56,7 @@ SCRIPTS = [      # files, and the scripts that concern them, or some of a script
     ("src/kernels/rotary.c src/integer/rotary.c", "rotary:words+angles+refusals errors spellings rotary:cores"),
     ("src/integer/rotation.c src/integer/respell_rotary.c", "positions spellings errors rotary:refusals attention"),
     ("src/kernels/mul.c src/integer/gate.c", "gate:products+given+attention+options+refusals errors report numerics gate:hardware"),
-    ("src/kernels/interval.c", "interval fixed numerics report"),
+    ("src/kernels/interval.c", "interval:ends fixed numerics report interval:words"),
     ("src/kernels/attention.c src/integer/attention.c", "numerics causal:kernels+errors bias:kernels+errors report predict interval causal:cores"),
     ("src/kernels/*", "errors report numerics predict fixed interval"),
     ("src/integer/said.c", "stories:inputs+default"),
