@@ -291,6 +291,16 @@ def check_layers():
     x = {"x0": np.float32([0.5, -0.25])}
     relu = lambda domain: lambda k, x, y: node("Relu", [x], [y], domain=domain)
     rolled("the standard domain by both its names", layered(relu(""), relu("ai.onnx"), relu("")), 3)
+    def alike(states=1, opset=18):
+        """Three layers tanh(s m + r) that share m: nothing is of one layer alone. r is s; or (states=2) of the first layer another input."""
+        nodes = []
+        for k in range(3): nodes += [node("MatMul", ["s%d" % k, "m"], ["p%d" % k]), node("Add", ["p%d" % k, "r" if states > 1 and not k else "s%d" % k], ["a%d" % k]), node("Tanh", ["a%d" % k], ["s%d" % (k + 1)])]
+        return model(nodes, [f32("s0", 2), *([f32("r", 2)] if states > 1 else [])], [f32("s3", 2)], [("m", np.float32([[0.5, -1], [2, 0.25]]))], opset=opset)
+    s0, r = np.float32([0.5, -0.25]), np.float32([1, 2])
+    rolled("of which none has anything of its own", alike(), 3, {"s0": s0})
+    rolled("two states that go on as one", alike(2), 3, {"s0": s0, "r": r})
+    p = t.call("roll", saved("layers.onnx", alike(opset=8)), "--onnx")
+    t.case("layers: of an opset that has another Scan", wrong(p, "UNSUPPORTED", ["opset 8 has another Scan"], document=False))
     two = lambda *outs: lambda k, x, y: node("Dropout", [x], [o % k if o else o for o in (y.replace("%d" % k, "%d"), *outs)])
     rolled("an output left out", layered(two(""), two(""), two("")), 3, x)
     clip = lambda low: lambda k, x, y: node("Clip", [x, "low" if low else "", "high"], [y])
@@ -711,4 +721,4 @@ def check_subgraphs():
     odd("a dimension beyond all", big, "odd", "2305843009213693952", code="SHAPE", feed=x1)
 
 
-if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_places, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=410)
+if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_places, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=413)
