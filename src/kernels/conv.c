@@ -282,7 +282,8 @@ static void mlo_conv_window_area(const mlo_site *s, const mlo_unit *u, mlo_area 
     mlo_area_memory(a, 1, u->window.slots);
     mlo_area_memory(a, reach, u->window.slots);
     enum { LUTS = 20, FFS = 23 };
-    a->lut += u->simd * (word * (1 + mlo_mux_luts(u->simd)) + 2 * slot) + 10 * at + 10 * slot + LUTS;
+    a->lut += u->simd * (word * (1 + mlo_mux_luts(u->simd)) + 2 * slot) + 10 * at + 10 * slot
+        + LUTS;
     a->ff += u->simd + 4 * at + 12 * slot + FFS;
 }
 
