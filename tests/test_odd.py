@@ -296,6 +296,11 @@ def check_layers():
         nodes = []
         for k in range(3): nodes += [node("MatMul", ["s%d" % k, "m"], ["p%d" % k]), node("Add", ["p%d" % k, "r" if states > 1 and not k else "s%d" % k], ["a%d" % k]), node("Tanh", ["a%d" % k], ["s%d" % (k + 1)])]
         return model(nodes, [f32("s0", 2), *([f32("r", 2)] if states > 1 else [])], [f32("s3", 2)], [("m", np.float32([[0.5, -1], [2, 0.25]]))], opset=opset)
+    def passed(k, x, y):
+        """One branch hands on what is outside of it."""
+        then, other = h.make_graph([], "then", [], [f32(x, 2)]), h.make_graph([node("Neg", [x], ["e%d" % k])], "else", [], [f32("e%d" % k, 2)])
+        return node("If", ["c"], [y], name="if%d" % k, then_branch=then, else_branch=other)
+    rolled("a branch that hands on an outer value", layered(passed, passed, passed, inputs=[h.make_tensor_value_info("c", T.BOOL, [])]), 3)
     s0, r = np.float32([0.5, -0.25]), np.float32([1, 2])
     rolled("of which none has anything of its own", alike(), 3, {"s0": s0})
     rolled("two states that go on as one", alike(2), 3, {"s0": s0, "r": r})
@@ -721,4 +726,4 @@ def check_subgraphs():
     odd("a dimension beyond all", big, "odd", "2305843009213693952", code="SHAPE", feed=x1)
 
 
-if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_places, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=413)
+if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_places, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=414)
