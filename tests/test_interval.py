@@ -85,6 +85,7 @@ class Seen(dict):
 
     def wrong(self, claims):
         """'' or what lies outside of its interval, or does not come within 1 % of an end of a tight one."""
+        if len(claims) >= 24: return "%d intermediates, more may have found no room" % len(claims)
         for c in claims:
             lo, hi = int(c["lo"]), int(c["hi"])
             if c["name"] not in self: return "'%s' is in the manifest, the judge does not know it" % c["name"]
@@ -805,10 +806,11 @@ def questions(rng):
 
 def check_ends():
     """Sums and products saturate, widths are those that Python's integers need; nothing overflows, says UBSan."""
-    rng, why = random.Random(21), t.compile_c(t.at("driver"), [os.path.join(t.tests, "interval_driver.c")], ["-std=c99", "-O0", "-fsanitize=undefined", "-fno-sanitize-recover=all", "-I", t.root, "-I", t.texts()])
+    rng, driver = random.Random(21), os.environ.get("MLO_DRIVER") or t.at("driver")          # coverage.py has its own
+    why = "" if os.path.exists(driver) else t.compile_c(driver, [os.path.join(t.tests, "interval_driver.c")], ["-std=c99", "-O0", "-fsanitize=undefined", "-fno-sanitize-recover=all", "-I", t.root, "-I", t.texts()])
     if why: raise RuntimeError(why)
     asked = [q for _ in range(4000) for q in questions(rng)]
-    p = subprocess.run([t.at("driver")], input="".join("%s %s\n" % (word, " ".join(map(str, numbers))) for word, numbers, _ in asked), capture_output=True, text=True)
+    p = subprocess.run([driver], input="".join("%s %s\n" % (word, " ".join(map(str, numbers))) for word, numbers, _ in asked), capture_output=True, text=True)
     if p.returncode: raise RuntimeError("the driver: status %d: %s" % (p.returncode, p.stderr[-300:]))
     wrong = {word: "" for word, *_ in asked}
     for (word, numbers, want), got in zip(asked, p.stdout.splitlines(), strict=True):
