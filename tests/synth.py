@@ -145,7 +145,7 @@ def check_kernels(options):
 RESOURCES = ("LUT", "FF", "DSP", "BRAM")
 SHELL = ("entry", "exit", "loop", "loader", "regs", "feedback", "share")                 # and a reader for each matrix in row blocks
 SOME_SIZE = {"LUT": 200, "FF": 200, "DSP": 1, "BRAM": 0.5}           # of smaller numbers no ratio is told
-AREAS = ["kernels --pe 1 --simd 1", "kernels --pe 2 --simd 4", "bert-tiny-qdq --pe 2 --simd 4"]      # models and flags; kernels: one of each; random N: a core of that seed
+AREAS = ["kernels --pe 1 --simd 1", "kernels --pe 2 --simd 4", "kernels --pe 4 --simd 2 --memory block --tile 3 --frames-in-flight 2", "bert-tiny-qdq --pe 2 --simd 4"]      # models and flags; kernels: one of each; random N: a core of that seed
 RECORDED = os.path.join(ROOT, "tests", "areas.txt")
 WORST = {"LUT": 0.15, "FF": 0.1, "DSP": 0, "BRAM": 0}                # that a kernel's estimate may be off
 
