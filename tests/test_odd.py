@@ -301,6 +301,9 @@ def check_layers():
         then, other = h.make_graph([], "then", [], [f32(x, 2)]), h.make_graph([node("Neg", [x], ["e%d" % k])], "else", [], [f32("e%d" % k, 2)])
         return node("If", ["c"], [y], name="if%d" % k, then_branch=then, else_branch=other)
     rolled("a branch that hands on an outer value", layered(passed, passed, passed, inputs=[h.make_tensor_value_info("c", T.BOOL, [])]), 3)
+    beside = layered(*[lambda k, x, y: node("Sub", [x, "c%d" % k], [y])] * 4, inputs=[f32("c%d" % k, 2) for k in (0, 1, 2)])
+    beside.graph.node.insert(6, node("Exp", ["x1"], ["c3"], name="beside"))
+    rolled("a node beside them, of the first for the last", beside, 3, {"x0": np.float32([0.5, -0.25]), **{"c%d" % k: np.float32([k, 1]) for k in range(3)}})
     s0, r = np.float32([0.5, -0.25]), np.float32([1, 2])
     rolled("of which none has anything of its own", alike(), 3, {"s0": s0})
     rolled("two states that go on as one", alike(2), 3, {"s0": s0, "r": r})
@@ -726,4 +729,4 @@ def check_subgraphs():
     odd("a dimension beyond all", big, "odd", "2305843009213693952", code="SHAPE", feed=x1)
 
 
-if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_places, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=414)
+if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_places, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=415)
