@@ -5,7 +5,7 @@
     python tests/coverage.py [SCRIPT ...] [--missing FILE.c ...]          (make coverage TESTS="roll ops" MISSING=src/roll.c)
 
 clang-19 or newer instruments mlo (-fcoverage-mcdc); the scripts (default: FAST; `all` is each test_*.py) run it, whatever else they compile is not
-counted; `library` is no script: the C programs that call the library (examples/layers.c, library/places.c, ..), linked with what is counted.
+counted, but for interval_driver.c; `library` is no script: the C programs that call the library (examples/layers.c, library/places.c, ..), linked with what is counted.
 llvm-profdata and llvm-cov say what was run. --missing prints the lines of files that never were, and branches that went one way only."""
 import argparse
 import concurrent.futures
@@ -22,6 +22,7 @@ ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
 FAST = "ops odd read run roll extract nested spellings perturb finn deeploy trace attention given edited numerics fixed interval search device predict show report cli errors library".split()
 DRIVERS = ["examples/layers.c", "tests/library/threads.c", "tests/library/misuse.c"]
+INSIDE = "interval_driver"               # it includes src/mlo.c: a script that finds it in MLO_DRIVER does not compile its own
 VERSIONS = range(30, 18, -1)             # of clang: 18 knows MC/DC, but merges no profiles of it
 
 
@@ -38,7 +39,7 @@ def build(clang, folder):
     flags = ["-std=gnu99", "-w", "-O1", "-fprofile-instr-generate", "-fcoverage-mapping", "-fcoverage-mcdc", "-I.", "-Ibuild"]
     lib, small = os.path.join(folder, "lib.o"), os.path.join(folder, "small.o")
     programs = [(lib, ["-c", "src/mlo.c"]), (small, ["-c", "-DMLO_SMALL_BLOCK=64", "src/mlo.c"]), ("mlo", ["main.c", lib]), ("places", ["tests/library/places.c", small])]
-    programs += [(os.path.basename(source)[:-2], [source, lib]) for source in DRIVERS]
+    programs += [(os.path.basename(source)[:-2], [source, lib]) for source in DRIVERS] + [(INSIDE, ["tests/%s.c" % INSIDE])]
     for out, sources in programs:
         command = [clang, *flags, *sources, "-o", os.path.join(folder, out), *([] if "-c" in sources else LIBS)]
         p = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)             # it warns of decisions that it does not follow
@@ -61,11 +62,14 @@ def run(script, mlo, folder):
     if script == "library": return library(folder)
     own = os.path.join(folder, script)
     os.makedirs(own)
-    env = dict(os.environ, TMPDIR=own, LLVM_PROFILE_FILE=os.path.join(folder, script + "-%4m.profraw"), PYTHONDONTWRITEBYTECODE="1")
+    env = dict(os.environ, TMPDIR=own, MLO_DRIVER=os.path.join(folder, INSIDE), LLVM_PROFILE_FILE=os.path.join(folder, script + "-%4m.profraw"), PYTHONDONTWRITEBYTECODE="1")
     p = subprocess.run([sys.executable, os.path.join(TESTS, "test_%s.py" % script), mlo], cwd=ROOT, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     lines = p.stdout.splitlines()
     print("test_%-14s %4d ok, %d failed" % (script, sum(l.startswith("ok ") for l in lines), sum(l.startswith("FAIL ") for l in lines)), flush=True)
     shutil.rmtree(own, True)
+
+
+def counted(mlo): return [mlo, "-object", os.path.join(os.path.dirname(mlo), INSIDE)]
 
 
 def table(files):
@@ -82,7 +86,7 @@ def table(files):
 
 def missing(cov, mlo, profile, file):
     """Lines of a file that no test ran; branches that went one way only."""
-    data = json.loads(subprocess.run([cov, "export", mlo, "-instr-profile", profile, os.path.join(ROOT, file)], capture_output=True, check=True).stdout)["data"][0]
+    data = json.loads(subprocess.run([cov, "export", *counted(mlo), "-instr-profile", profile, os.path.join(ROOT, file)], capture_output=True, check=True).stdout)["data"][0]
     one = next((f for f in data["files"] if f["filename"].endswith("/" + file.lstrip("/"))), None)
     if not one: return print("%s: not compiled, or nothing in it" % file)
     with open(one["filename"], encoding="utf-8") as f: lines = f.read().splitlines()
@@ -90,9 +94,10 @@ def missing(cov, mlo, profile, file):
     for line, _, hits, has, *_ in one["segments"]:
         if not count: cold.update(range(at, line + 1))
         at, count = line, hits if has else 1
-    half = {}
-    for b in one["branches"]:
-        if bool(b[4]) != bool(b[5]): half.setdefault(b[0], []).append("%d is always %s" % (b[1], "true" if b[4] else "false"))
+    half, ways = {}, {}
+    for b in one["branches"]: ways[b[0], b[1]] = [x + y for x, y in zip(ways.get((b[0], b[1]), (0, 0)), b[4:6])]       # of all that it is compiled into
+    for (line, column), (yes, no) in ways.items():
+        if bool(yes) != bool(no): half.setdefault(line, []).append("%d is always %s" % (column, "true" if yes else "false"))
     for n, text in enumerate(lines, 1):
         if n in cold or n in half: print("%s:%d: %-9s %s%s" % (file, n, "not run" if n in cold else "one way", text.strip()[:140], "   (column %s)" % ", ".join(half[n]) if n in half else ""))
 
@@ -117,8 +122,8 @@ def main():
             if not os.path.exists(mlo): build(clang, folder)
             with concurrent.futures.ThreadPoolExecutor(a.j) as pool: list(pool.map(lambda s: run(s, mlo, folder), scripts))
             subprocess.run([profdata, "merge", "-o", profile, *glob.glob(os.path.join(folder, "*.profraw"))], check=True)
-        data = subprocess.run([cov, "export", mlo, "-summary-only", "-instr-profile", profile], capture_output=True, check=True).stdout
-        table([f for f in json.loads(data)["data"][0]["files"] if not f["filename"].endswith(("/texts.c", ".h"))])
+        data = subprocess.run([cov, "export", *counted(mlo), "-summary-only", "-instr-profile", profile], capture_output=True, check=True).stdout
+        table([f for f in json.loads(data)["data"][0]["files"] if not f["filename"].endswith(("/texts.c", ".h", INSIDE + ".c"))])
         for file in a.missing: missing(cov, mlo, profile, file)
     finally:
         if not a.keep: shutil.rmtree(folder, True)

@@ -39,7 +39,7 @@ TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
 LONGEST = "#include <sys/resource.h>\n__attribute__((constructor)) static void end(void) { setrlimit(RLIMIT_CPU, &(struct rlimit){ 30, 30 }); }\n"     # no run takes half of that
-GIVEN = "given:qdq+variants+integer+operators+weights+qonnx+refusals"             # all but what simulators take long over
+GIVEN = "given:lowest+zero_points+qdq+variants+integer+operators+weights+qonnx+refusals"             # all but what simulators take long over
 CLI = "cli:help+flags+config+input+output+pipe+npz+run+compile"
 EVERYTHING = "errors roll ops cli:npz+run extract nested spellings report numerics read " + GIVEN
 SCRIPTS = [      # files, and the scripts that concern them, or some of a script's checks: quick ones that see much first
@@ -52,25 +52,28 @@ SCRIPTS = [      # files, and the scripts that concern them, or some of a script
     ("src/read/expand*.c src/read/builder.c src/read/inline.c", "survival:operators+half+free+kept+functions spellings errors roll attention"),
     ("src/read/*", "spellings errors roll attention"),
     ("src/loop/finn.c", "roll errors finn"),
-    ("src/loop/*", "roll nested extract errors spellings"),
-    ("src/kernels/rotary.c src/integer/rotary.c", "rotary:words+angles+refusals errors spellings rotary:cores"),
+    ("src/loop/*", "roll odd:pairs+unrolled+places+layers nested extract errors spellings"),
+    ("src/kernels/area.c src/core/estimate.c", "device:synthesized+parts errors report predict"),
+    ("src/kernels/conv.c src/integer/window.c src/core/flow_window.c", "conv device:synthesized errors report predict"),
+    ("src/kernels/rotary.c src/integer/rotary.c", "rotary:words+angles+refusals errors spellings rotary:cores device:synthesized"),
     ("src/integer/rotation.c src/integer/respell_rotary.c", "positions spellings errors rotary:refusals attention"),
-    ("src/kernels/mul.c src/integer/gate.c", "gate:products+given+attention+options+refusals errors report numerics gate:hardware"),
-    ("src/kernels/interval.c", "interval fixed numerics report"),
-    ("src/kernels/attention.c src/integer/attention.c", "numerics causal:kernels+errors bias:kernels+errors report predict interval causal:cores"),
-    ("src/kernels/*", "errors report numerics predict fixed interval"),
-    ("src/integer/said.c", "stories:inputs+default"),
+    ("src/kernels/mul.c src/integer/gate.c", "gate:products+given+attention+options+refusals errors report numerics gate:hardware device:synthesized"),
+    ("src/kernels/interval.c", "interval:ends fixed numerics report interval:words"),
+    ("src/kernels/attention.c src/integer/attention.c", "numerics causal:kernels+errors bias:kernels+errors report predict interval causal:cores device:synthesized"),
+    ("src/kernels/*", "errors device:synthesized report numerics predict fixed interval"),
+    ("src/integer/said.c", "stories:inputs+words+default"),
     ("src/fold/* src/stages.c", "errors report search device fold_default"),
     ("src/integer/given.c src/integer/qconfig.c", "errors %(given)s numerics fixed"),
     ("src/integer/layout.c src/integer/respell*.c src/integer/mask.c src/integer/symbol.c src/integer/band.c src/integer/bias.c src/integer/recognise.c src/integer/scan.c",
      "spellings errors bias:kernels+errors causal:errors %(given)s numerics attention"),
-    ("src/integer/*", "errors numerics report %(given)s fixed"),
+    ("src/integer/*", "errors numerics spellings report %(given)s fixed"),
     ("src/core/lower.c", "cli:compile errors fold_default:loops report predict"),
     ("src/core/*", "report show:sizes+chip+manifests errors predict search"),
     ("src/share.c src/emit/*", "cli:compile errors report share trace memory"),
     ("src/show/*", "show:sizes+chip+manifests+odd+simulation+models report"),
     ("src/api.c", "errors roll report %(cli)s"),
     ("cli/npz.c", "cli:npz+hostile+archives+run errors"),
+    ("cli/progress.c cli/wait.c", "sim:progress+stopped"),
     ("cli/sim.c cli/simulator.c cli/bench.c cli/trace.c cli/probe.c", "cli:sim trace sim faults"),
     ("main.c cli/*", "errors report %(cli)s"),
 ]

@@ -13,7 +13,8 @@
     estimate the areas that `mlo show` foretells, of the kernels of random cores, against those of Yosys for UltraScale+, each kernel flattened;
              every second core has its matrices in row blocks, of random tiles.
              The seed is the date; the formulas of src/kernels/area.c and the kernels were fitted to other configurations, of single modules
-    areas    (if asked for) the same of a few cores, into areas.txt: test_device holds what mlo says to it every day
+    areas    (if asked for) the same of a few cores, into areas.txt: test_device holds what mlo says to it every day. --only picks some of
+             AREAS, whose lines are replaced; a core of every kernel takes Yosys two minutes
 
 LUT counts inverters, shift registers and small memories in LUTs, too. Prints `ok NAME: figures` or `FAIL NAME: figures` per line:
 more cells than FINN, less than 100 MHz, a top that does not fit."""
@@ -144,7 +145,7 @@ def check_kernels(options):
 RESOURCES = ("LUT", "FF", "DSP", "BRAM")
 SHELL = ("entry", "exit", "loop", "loader", "regs", "feedback", "share")                 # and a reader for each matrix in row blocks
 SOME_SIZE = {"LUT": 200, "FF": 200, "DSP": 1, "BRAM": 0.5}           # of smaller numbers no ratio is told
-AREAS = ["1", "2", "3", "4", "bert-tiny-qdq --pe 2 --simd 4", "bert-tiny-qonnx --pe 2 --simd 2 --memory block --tile 3"]     # random cores; models and flags
+AREAS = ["kernels --pe 1 --simd 1", "kernels --pe 2 --simd 4", "kernels --pe 4 --simd 2 --memory block --tile 3 --frames-in-flight 2", "bert-tiny-qdq --pe 2 --simd 4"]      # models and flags; kernels: one of each; random N: a core of that seed
 RECORDED = os.path.join(ROOT, "tests", "areas.txt")
 WORST = {"LUT": 0.15, "FF": 0.1, "DSP": 0, "BRAM": 0}                # that a kernel's estimate may be off
 
@@ -189,27 +190,57 @@ def folded(kernel):
     return kernel["name"] + " %d x %d" % (kernel["pe"], kernel["simd"]) + (" in tiles of %d" % kernel["tile"] if kernel["memory"] == "block" else "")
 
 
+def every_kernel(where):
+    """A core with one of every kernel, and of attention one for everything that changes its circuit, each fed by the one before."""
+    import numpy as np
+    from test_interval import Loop
+    loop = Loop()
+    ones = lambda n, *names: {name: np.ones(n, np.int32) for name in names}
+    scaled = lambda n: ones(n, "bias", "mult", "shift")
+    x = loop.put("Requant", "narrow", ["state"], 8, **scaled(8))
+    qkv = x = loop.put("MVU", "qkv", [x], 8, w=np.ones((8, 16), np.int8), **scaled(16))
+    x = loop.put("Rotary", "rotary", [x], 8, {"heads": 2}, table=np.ones((8, 8), np.int16), **ones(2, "p"))
+    for op, n, how in (("Attention", 4, {}), ("Attention", 6, {"causal": 1, "band": 1}), ("AttentionCap", 6, {}), ("AttentionProbs", 7, {"causal": 1}), ("AttentionRounded", 10, {}), ("AttentionBias", 4, {"bias_shift": 2})):
+        bias = {"bias": np.ones((2, 8, 8), np.int16)} if op == "AttentionBias" else {}
+        x = loop.put(op, op + "_" * ("band" in how), [x, qkv, qkv, "mlo_mask"], 8, {"heads": 2, "lt": 3, **how}, **ones(n, "p"), **bias)
+    x = loop.put("Conv", "conv", [x], 8, {"width": 4, "top": 1, "left": 1}, w=np.ones((16, 3, 4), np.int8), **scaled(16))
+    for center in (1, 0): x = loop.put("LayerNorm", "norm %d" % center, [x], 8, {"center": center}, **ones(16, "g", "b"), p=np.ones(2, np.int64))
+    x = loop.put("Mul", "mul", [x, qkv], 8, **ones(2, "p"))
+    x = loop.put("MVUTable", "inner", [x], 8, w=np.ones((16, 8), np.int8), **scaled(8), table=np.ones(256, np.int8))
+    x = loop.put("RequantTable", "unary", [x], 8, **scaled(8), table=np.ones(256, np.int8))
+    loop.last = loop.put("Add", "sum", ["state", x], 16, **ones(3, "p"))
+    loop.save(os.path.join(where, "core.onnx"))
+
+
 def core_of(line, options, where):
     """The core of a line of AREAS, as core.onnx, and the flags of its folding."""
-    if line[0].isdigit(): return random_core(options, random.Random(int(line)), where, int(line) % 2 == 0)
     model, *flags = line.split()
+    if model == "random": return random_core(argparse.Namespace(products=16), random.Random(int(flags[0])), where, int(flags[0]) % 2 == 0)
+    if model == "kernels":
+        every_kernel(where)
+        return flags
     lowered = subprocess.run([options.mlo, "lower", os.path.join(ROOT, "tests", "models", model + ".onnx"), "-o", "core.onnx"], cwd=where, capture_output=True, text=True)
     if lowered.returncode: raise RuntimeError(lowered.stderr)
     return flags
 
 
+def parts(said):
+    """(name, area) of kernels, streams, the shell, and all, of what `mlo show` says."""
+    return [(folded(k), k["area"]) for k in said["kernels"]] + [("streams", said["area_streams"]), ("shell", said["area_shell"]), ("all", said["area"])]
+
+
 def estimated_and_real(options, where, flags):
-    """Of core.onnx in a folding: name, what mlo says, what Yosys says; of kernels, streams, the shell, and all."""
+    """Of core.onnx in a folding: name, what mlo says, what Yosys says; of all parts."""
     said = estimated(options.mlo, where, flags)
     subprocess.run([options.mlo, "emit", "folded.json", "-o", "build"], check=True, capture_output=True, cwd=where)
     yosys(library(os.path.join(where, "build", "rtl"), where) + "; hierarchy -top mlo_top; proc; flatten * mlo_top %d mlo_core %d; synth_xilinx -family xcup -noiopad -noclkbuf -top mlo_top; write_json x.json", where)
     with open(os.path.join(where, "x.json")) as f: netlist = json.load(f)
     real = {name[2:]: count(netlist, c["type"]) for top in ("mlo_top", "mlo_core") for name, c in netlist["modules"][top]["cells"].items() if name.startswith("u_") and c["type"] in netlist["modules"] and name != "u_core"}
-    for k in said["kernels"]: yield folded(k), k["area"], real.pop(k["name"])
-    shell = sum((real.pop(n) for n in list(real) if n in SHELL or n.endswith("_refill")), collections.Counter())
-    yield "streams", said["area_streams"], sum(real.values(), collections.Counter())
-    yield "shell", said["area_shell"], shell
-    yield "all", said["area"], count(netlist, "mlo_top")
+    ours = {folded(k): real.pop(k["name"]) for k in said["kernels"]}
+    ours["shell"] = sum((real.pop(n) for n in list(real) if n in SHELL or n.endswith("_refill")), collections.Counter())
+    ours["streams"] = sum(real.values(), collections.Counter())
+    ours["all"] = count(netlist, "mlo_top")
+    return [(name, area, ours[name]) for name, area in parts(said)]
 
 
 def check_estimate(options):
@@ -227,13 +258,24 @@ def check_estimate(options):
         yield good, "estimate of %s of %s" % (r, what), "%d, seed %s: off by %.1f %% in the mean, worst ratio %.2f" % (len(ratios), options.seed, 100 * mean, worst)
 
 
+def recorded():
+    """Line of AREAS -> [(name, what Yosys counts, what mlo said), ..], each a list by RESOURCES: what areas.txt says."""
+    found = collections.defaultdict(list)
+    with open(RECORDED) as f:
+        for core, name, *figures in (line.split(" | ") for line in f if not line.startswith("#")): found[core].append((name, *([float(n) for n in x.split()] for x in figures)))
+    return found
+
+
 def check_areas(options):
-    """Writes what Yosys counts of AREAS, which test_device holds the estimates against."""
-    with open(RECORDED, "w") as f: print("# `make synth SYNTH=areas`: what Yosys makes of kernels: core and flags | kernel | LUT FF DSP BRAM (of 36 Kbit)", file=f)
-    for line in AREAS:
+    """Writes what Yosys counts of AREAS, and what mlo says, for test_device."""
+    known = recorded()
+    for line in [x for x in AREAS if not options.only or options.only in x]:
         with tempfile.TemporaryDirectory() as where:
-            for name, _, real in estimated_and_real(options, where, core_of(line, options, where)):
-                with open(RECORDED, "a") as f: print(line, name, " ".join("%g" % real[r] for r in RESOURCES), sep=" | ", file=f)
+            known[line] = [(name, [real[r] for r in RESOURCES], [said[r.lower()] for r in RESOURCES]) for name, said, real in estimated_and_real(options, where, core_of(line, options, where))]
+        with open(RECORDED, "w") as f:
+            print("# `make synth SYNTH=areas`: what Yosys makes of kernels: core and flags | kernel | LUT FF DSP BRAM (of 36 Kbit) | what mlo says of them", file=f)
+            for core in AREAS:
+                for name, *figures in known[core]: print(core, name, *(" ".join("%g" % n for n in x) for x in figures), sep=" | ", file=f)
         yield True, line, "recorded"
 
 

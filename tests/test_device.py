@@ -5,11 +5,14 @@
     python tests/test_device.py path/to/mlo [NAME ...]
 
 What fits is reckoned here, from the areas that `fold --pareto` and `show --json` print and the shares that src/fold/device.c documents; what is
-fastest, from the cycles they print. How near the areas are to synthesis: `make synth SYNTH=estimate`."""
+fastest, from the cycles they print. How near the areas are to synthesis: areas.txt, which Yosys made; of other cores `make synth SYNTH=estimate`."""
+import argparse
 import itertools
 import json
+import tempfile
 import numpy as np
 import harness as t
+import synth
 from cores import Body, ceil
 from test_search import Core, large, small
 
@@ -36,6 +39,26 @@ def check_parts():
     one, two = core.fold("--pe", 1, "--simd", 1), core.fold("--pe", 4, "--simd", 8)
     grows = all(b["area"][k] > a["area"][k] for a, b in zip(one["kernels"], two["kernels"]) if b["multipliers"] > 1 for k in ("lut", "ff", "dsp"))
     t.case("more multipliers take more", "" if grows and two["area"]["dsp"] > one["area"]["dsp"] else "%s %s" % (one["kernels"], two["kernels"]))
+
+
+def far(name, real, said, before):
+    """'' or what an estimate is too far off: more than synth.py says it may be of a kernel, or more than when areas.txt was made."""
+    why = []
+    for r, counted, now, then in zip(synth.RESOURCES, real, said, before):
+        off, large = abs(now - counted), max(counted, now) >= synth.SOME_SIZE[r]
+        if name not in ("streams", "shell", "all") and large and off > synth.WORST[r] * counted: why.append("%s %s: %g, Yosys counts %g" % (name, r, now, counted))
+        if off > abs(then - counted): why.append("%s %s: %g, further from Yosys's %g than the %g when it was measured; `make synth SYNTH=areas`" % (name, r, now, counted, then))
+    return "; ".join(why)
+
+
+def check_synthesized():
+    """Areas are what Yosys counts, within the error that synth.py states, and no further from it than they were."""
+    known, options = synth.recorded(), argparse.Namespace(mlo=t.mlo)
+    for line in synth.AREAS:
+        with tempfile.TemporaryDirectory(dir=t.tmp) as where:
+            said = synth.parts(synth.estimated(t.mlo, where, synth.core_of(line, options, where)))
+        t.case("areas.txt has the kernels of %s" % line, "" if [n for n, _ in said] == [n for n, *_ in known[line]] else "`make synth SYNTH=areas`")
+        for (name, area), (_, real, before) in zip(said, known[line]): t.case("area of %s in %s" % (name, line), far(name, real, [area[r.lower()] for r in synth.RESOURCES], before))
 
 
 def check_front():
@@ -120,4 +143,4 @@ def check_refusals():
     t.case("memory auto within bits and a device", "" if both["on_chip_bits"] <= 200000 and any(k["memory"] == "resident" for k in both["kernels"]) else str(both["on_chip_bits"]))
 
 
-if __name__ == "__main__": t.main(check_parts, check_front, check_brute_force, check_targets, check_refusals, floor=52)
+if __name__ == "__main__": t.main(check_parts, check_synthesized, check_front, check_brute_force, check_targets, check_refusals, floor=133)

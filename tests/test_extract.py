@@ -184,4 +184,20 @@ def check_hierarchy():
     refused("hierarchy: no list", roll(t.model(name), "--hierarchy", '[["encoder"'), "list")
 
 
-t.main(check_template, check_disguised, check_moved, check_wrong, check_leftover, check_hierarchy, floor=40)
+def check_scopes():
+    """A scope that no node has: those as deep are told, six at most, with their nodes, the first and the last node's, too."""
+    name = lambda k: "block.%d" % (k // 2)
+    nodes = [helper.make_node(op, ["x%d" % k], ["x%d" % (k + 1)], name="n%d" % k) for k, op in enumerate(("Neg", "Exp", "Tanh") * 5)]
+    for k, n in enumerate(nodes[:-1]): n.metadata_props.add(key=SCOPES, value=str(["", name(k), name(k) + ".inner"]))
+    nodes[-1].metadata_props.add(key=SCOPES, value=str(["", "tail", "tail.inner"]))
+    info = lambda v: helper.make_tensor_value_info(v, onnx.TensorProto.FLOAT, [2])
+    for few in (nodes, nodes[:5]):
+        onnx.save(helper.make_model(helper.make_graph(few, "scopes", [info("x0")], [info(few[-1].output[0])]), opset_imports=[helper.make_opsetid("", 18)], ir_version=9), at("scopes.onnx"))
+        there = list(dict.fromkeys(ast.literal_eval(n.metadata_props[0].value)[1] for n in few))
+        m = onnx.load(at("scopes.onnx"))
+        p = roll(at("scopes.onnx"), "--hierarchy", '[["elsewhere"]]')
+        want = ", ".join("%s (%d)" % (scope, nodes_below(m, scope)) for scope in there[:6])
+        refused("hierarchy: no such scope of %d" % len(there), p, "'elsewhere'; scopes as deep, with their nodes: %s [" % want)
+
+
+t.main(check_template, check_disguised, check_moved, check_wrong, check_leftover, check_hierarchy, check_scopes, floor=42)

@@ -178,6 +178,33 @@ def check_qdq():
     t.case("weights are the source's integers, bit for bit", ", ".join(wrong))
 
 
+def check_lowest():
+    """The lowest integer of a weight's type, which symmetric quantization never gives, is taken over, too."""
+    m, name = onnx.load(t.model("bert-tiny-qdq")), "val_37_quantized"
+    tensor = next(i for i in m.graph.initializer if i.name == name)
+    weights = numpy_helper.to_array(tensor).copy()
+    weights[3, 5] = weights[7, :4] = -128
+    tensor.CopyFrom(numpy_helper.from_array(weights, name))
+    q = quantized(t.write("lowest.onnx", m.SerializeToString()), "lowest")
+    made = Kernels(q, token_feeds(1)[0]).run(lambda v: np.zeros((1, 32, 256 if v.startswith("gelu") else 64)))
+    got = made.get("linear_sum_wc", made["linear_sum_w8"])
+    t.case("weights of -128 are the source's", "" if np.array_equal(got, weights) else "%d of %d differ" % ((got != weights).sum(), got.size))
+
+
+def check_zero_points():
+    """Scores are rounded as in the source if they are products of its own integers, probabilities if they weigh those: a zero point of any size hides them."""
+    source = onnx.load(t.model("bert-tiny-qdq"))
+    for what, layers, op in ("queries", (0, 6), "AttentionProbs"), ("keys", (1, 7), "AttentionProbs"), ("values", (2, 8), "Attention"):
+        names = ["linear%s_zero_point" % ("_%d" % k if k else "") for k in layers]
+        for zero in 1, -1:
+            m = onnx.ModelProto.FromString(source.SerializeToString())
+            for i in m.graph.initializer:
+                if i.name in names: i.CopyFrom(numpy_helper.from_array(np.int8(zero), i.name))
+            q = quantized(t.write("zero.onnx", m.SerializeToString()), "zero")
+            got = [n.op_type for n in loop_of(q)[1].node if n.op_type.startswith("Attention")]
+            t.case("%s with a zero point of %d: %s" % (what, zero, op), "" if got == [op] else str(got))
+
+
 class Reader(oq.CalibrationDataReader):
     def __init__(self): self.feeds = iter(token_feeds(4, 3))
     def get_next(self): return next(self.feeds, None)
@@ -527,5 +554,5 @@ def check_executions():
             t.case("simulation gives the same words: " + name, Run(build).why())
 
 
-t.main(check_qdq, check_variants, check_integer_products, check_operators, check_other_weights, check_qonnx, check_brevitas, check_refusals, check_executions,
-       floor=112)
+t.main(check_qdq, check_lowest, check_zero_points, check_variants, check_integer_products, check_operators, check_other_weights, check_qonnx, check_brevitas, check_refusals, check_executions,
+       floor=119)

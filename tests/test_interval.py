@@ -8,10 +8,12 @@ The judge is Python, whose integers do not overflow: it computes every intermedi
     words     ONNX Runtime and mlo run give the judge's words; what it saw on the way lies in the intervals of manifest.json, and comes within 1 %
               of both ends where an interval is said to be tight
     hardware  the emitted core gives the words of mlo run in Icarus; its registers are as wide as manifest.json says
-    mutants   a register one bit narrower than its interval asks for gives other words: the attacks are attacks"""
+    mutants   a register one bit narrower than its interval asks for gives other words: the attacks are attacks
+    ends      the arithmetic of intervals itself, to the ends of int64 (interval_driver.c)"""
 import itertools
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -83,6 +85,7 @@ class Seen(dict):
 
     def wrong(self, claims):
         """'' or what lies outside of its interval, or does not come within 1 % of an end of a tight one."""
+        if len(claims) >= 24: return "%d intermediates, more may have found no room" % len(claims)
         for c in claims:
             lo, hi = int(c["lo"]), int(c["hi"])
             if c["name"] not in self: return "'%s' is in the manifest, the judge does not know it" % c["name"]
@@ -754,5 +757,66 @@ def check_words():
         t.case("its intermediates are in their intervals: " + name, seen.wrong(made[0].claim["intermediates"]))
 
 
+# ---- the arithmetic of intervals ------------------------------------------------------------------------------------------------------------------
+
+FAR = 2 ** 63 - 1                                        # an end that far or beyond
+
+
+def ends(rng):
+    """An interval: of any size, and of the ends of every width. None begins at FAR or ends at -FAR."""
+    def one():
+        n = rng.choice((0, 1, 2 ** 31, 2 ** 32, 2 ** 61, 2 ** 62, FAR, FAR // 2, FAR // 3, 3037000499, rng.getrandbits(63), rng.getrandbits(rng.randint(1, 63))))
+        return max(-FAR, min(FAR, rng.choice((1, -1)) * n + rng.randint(-1, 1)))
+    a, b = sorted((one(), one()))
+    return min(a, FAR - 1), max(b, 1 - FAR)
+
+
+def as_ends(lo, hi): return tuple(max(-FAR, min(FAR, x)) for x in (lo, hi))
+def true_end(x): return x * 2 ** 200 if abs(x) == FAR else x               # what lies beyond: any large number will do
+
+
+def bits_for(lo, hi):
+    """Bits of a signed number; 65: more than any has."""
+    return 65 if lo == -FAR or hi == FAR else 1 + max((-lo - 1).bit_length() if lo < 0 else 0, hi.bit_length() if hi > 0 else 0)
+
+
+def room(lo, hi, c, onnx_, verilog, is_signed):
+    bits = bits_for(lo, hi)
+    if 0 < c < bits: return "C", c
+    if 0 < onnx_ < bits: return "ONNX", onnx_
+    if verilog and (bits - (not is_signed) > verilog or not is_signed and lo < 0): return "Verilog", verilog
+    return "all", 0
+
+
+def questions(rng):
+    """A word of interval_driver.c, its numbers, and what the judge answers; of each word one."""
+    (a, b), (c, d), n, width = ends(rng), ends(rng), rng.choice((0, 1, 2, 3, 255, 2 ** 31, rng.getrandbits(40))), rng.randint(1, 63)
+    ta, tb, tc, td = map(true_end, (a, b, c, d))
+    products = [x * y for x in (ta, tb) for y in (tc, td)]
+    yield "sum", (a, b, c, d), as_ends(ta + tc, tb + td)
+    yield "product", (a, b, c, d), as_ends(min(products), max(products))
+    yield "many", (n, a, b), as_ends(min(n * ta, 0), max(n * tb, 0))
+    yield "signed", (width,), as_ends(low(width), high(width))
+    yield "bits", (a, b), (bits_for(a, b),)
+    yield "clog2", (n,), (max(n - 1, 0).bit_length(),)
+    if rng.random() < 0.5: a, b = max(a, 0), max(b, 0)                     # as an unsigned register holds
+    widths = [rng.choice((0, *range(max(bits_for(a, b) - 2, 1), bits_for(a, b) + 1))) for _ in range(3)] + [rng.randint(0, 1)]
+    yield "room", (a, b, *widths), room(a, b, *widths)
+
+
+def check_ends():
+    """Sums and products saturate, widths are those that Python's integers need; nothing overflows, says UBSan."""
+    rng, driver = random.Random(21), os.environ.get("MLO_DRIVER") or t.at("driver")          # coverage.py has its own
+    why = "" if os.path.exists(driver) else t.compile_c(driver, [os.path.join(t.tests, "interval_driver.c")], ["-std=c99", "-O0", "-fsanitize=undefined", "-fno-sanitize-recover=all", "-I", t.root, "-I", t.texts()])
+    if why: raise RuntimeError(why)
+    asked = [q for _ in range(4000) for q in questions(rng)]
+    p = subprocess.run([driver], input="".join("%s %s\n" % (word, " ".join(map(str, numbers))) for word, numbers, _ in asked), capture_output=True, text=True)
+    if p.returncode: raise RuntimeError("the driver: status %d: %s" % (p.returncode, p.stderr[-300:]))
+    wrong = {word: "" for word, *_ in asked}
+    for (word, numbers, want), got in zip(asked, p.stdout.splitlines(), strict=True):
+        if got.split() != [str(x) for x in want]: wrong[word] = wrong[word] or "%s: %s, not %s" % (numbers, got, want)
+    for word, what in wrong.items(): t.case("intervals to the ends of int64: " + word, what)
+
+
 if __name__ == "__main__":
-    t.main(check_words, check_registers, check_hardware, check_function_mutants, check_mutants, floor=286)
+    t.main(check_words, check_registers, check_hardware, check_function_mutants, check_mutants, check_ends, floor=293)

@@ -6,6 +6,7 @@
 
     pairs        two models that `mlo check` must call equal, or whose difference it must name
     unrolled     a Scan over a stack of each spelling, against its layers written out
+    places       large constants, which check first compares by where they lie
     layers       layers that differ in one thing: one loop, or none
     json         JSON that google.protobuf reads, or refuses
     wire         the same of the binary form
@@ -181,12 +182,66 @@ def check_unrolled():
     compared("all taps", scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True), scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True), "output that check cannot follow")
     ends = lambda m: (m.graph.node.append(node("Neg", ["taps"], ["all"])), m.graph.output.pop(), m.graph.output.append(f32("all", 3, 2)), m)[3]
     compared("all taps, read by a node", ends(scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True)), ends(scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True)))
-    numbered = lambda: h.make_graph([node("Cast", ["e"], ["f"], to=T.FLOAT), node("Add", ["s", "f"], ["z"])], "body", [f32("s", 2), h.make_tensor_value_info("e", T.INT64, [])], [f32("z", 2)])
+    numbered = lambda kind=T.INT64, shape=(): h.make_graph([node("Cast", ["e"], ["f"], to=T.FLOAT), node("Add", ["s", "f"], ["z"])], "body", [f32("s", 2), h.make_tensor_value_info("e", kind, list(shape))], [f32("z", 2)])
     steps = lambda order: model([node("Add", ["x" if not k else "a%d" % k, "n%d" % n], ["a%d" % (k + 1) if k < 2 else "y"]) for k, n in enumerate(order)], [f32("x", 2)], [f32("y", 2)], [("n%d" % n, np.float32(n)) for n in set(order)])
     same = lambda: scanned("ks", [("ks", i64(0, 1, 2))], body=numbered())
     compared("a stack of numbers", same(), same())
     compared("a stack of other numbers", same(), scanned("ks", [("ks", i64(0, 1, 3))], body=numbered()), "constant")
-    del steps, stack, parts, want
+    scalars = [h.make_tensor_value_info("r%d" % k, T.FLOAT, []) for k in range(3)]
+    inner = lambda *e: h.make_graph([node("Add", ["s", "e"], ["z"])], "body", [f32("s", 2), f32("e", *e)], [f32("z", 2)])
+    of_scalars = lambda m: (m.graph.ClearField("input"), m.graph.input.extend([f32("x", 2), *scalars]), m)[2]
+    rows_of = lambda target: [node("Reshape", ["r%d" % k, "one"], ["u%d" % k]) for k in range(3)] + [node("Concat", ["u0", "u1", "u2"], [target], axis=0)]
+    compared("a stack of scalars", scanned("stack", [("one", i64(1))], nodes=rows_of("stack"), inputs=scalars, body=inner()), of_scalars(written()))
+    compared("a stack of scalars, exchanged", scanned("stack", [("one", i64(1))], nodes=rows_of("stack"), inputs=scalars, body=inner()), of_scalars(written(order=(0, 2, 1))), "input r2 here, input r1 in")
+    singles = [f32("r%d" % k, 1) for k in range(3)]
+    of_singles = lambda m: (m.graph.ClearField("input"), m.graph.input.extend([f32("x", 2), *singles]), m)[2]
+    compared("a stack of single rows, which have no axis to lose", scanned("stack", [("one", i64(1))], nodes=rows_of("stack"), inputs=singles, body=inner()), of_singles(written()), "differs")
+    old = lambda axis: [node("Unsqueeze", ["r%d" % k], ["u%d" % k], axes=axis) for k in range(3)]
+    eleven = lambda m: (setattr(m.opset_import[0], "version", 11), m)[1]
+    compared("a stack of Unsqueezes whose axes are an attribute", eleven(scanned("stack", nodes=[*old([0]), joined], inputs=ins)), eleven(written()))
+    compared("a stack of rows turned into columns", eleven(scanned("stack", nodes=[*old([1]), joined], inputs=ins, body=inner(1))), eleven(written()), "differs")
+    compared("a stack that is repeated along a row", scanned("stack", [("shape", i64(3, 2))], nodes=[node("Expand", ["r0", "shape"], ["stack"])], inputs=singles, body=inner(2)), of_singles(written(order=(0, 0, 0))), "differs")
+    compared("a stack of numbers of 32 bits", scanned("ks", [("ks", np.int32([0, 1, 2]))], body=numbered(T.INT32)), steps((0, 1, 2)), "differs")
+    compared("a stack of columns of numbers", scanned("ks", [("ks", i64([0], [1], [2]))], body=numbered(T.INT64, [1])), steps((0, 1, 2)), "differs")
+    def gathers(at, k, shape=(2,), **more):
+        """Taps gathered by an index of any kind, against tap k: (a, b)"""
+        a, b = scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True, gather=0), written()
+        b.graph.node.append(node("Neg", ["r%d" % k], ["g"]))
+        b.graph.output.append(f32("g", 2))
+        a.graph.output[-1].CopyFrom(f32("g", *shape))
+        a.graph.initializer[-1].CopyFrom(array(np.asarray(at, np.int64), "at"))
+        for key, value in more.items(): a.graph.node[-1].attribute[0].CopyFrom(h.make_attribute(key, value))
+        return a, b
+    compared("taps, the one row of them gathered as a stack of one", *gathers([1], 1, (1, 2)), "differs")
+    compared("taps, gathered along another axis", *gathers(1, 1, (3,), axis=1), "differs")
+    del stack, parts, want
+
+
+def large(name, where, offset, size=40000, shown="w"):
+    """x + a constant that lies in a file, large enough for check to compare places first."""
+    w = onnx.TensorProto(name=shown, data_type=T.FLOAT, dims=[size], data_location=onnx.TensorProto.EXTERNAL)
+    for key, value in ("location", where), ("offset", str(offset)), ("length", str(4 * size)): w.external_data.add(key=key, value=value)
+    return model([node("Add", ["x", shown], ["y"], name=name)], [f32("x", size)], [f32("y", size)], [w])
+
+
+def check_places():
+    """Large constants, of which check first asks where they lie: their elements decide, not the place."""
+    a = np.random.default_rng(1).standard_normal(40000).astype(np.float32)
+    b = a.copy()
+    b[-1] += 1
+    t.write("one.data", np.concatenate([a, a, b]).tobytes())
+    t.write("two.data", np.concatenate([a, b]).tobytes())
+    size = a.nbytes
+    compared("a large constant in its place", large("sum", "one.data", 0), large("sum", "one.data", 0))
+    compared("the same in another place of its file", large("sum", "one.data", size), large("sum", "one.data", 0))
+    compared("the same in another file", large("sum", "two.data", 0), large("sum", "one.data", 0))
+    compared("another in its file", large("sum", "one.data", 2 * size), large("sum", "one.data", 0), "sum", "constant w .float .40000.. here")
+    compared("another in another file, at the same place", large("sum", "two.data", size), large("sum", "one.data", size), "sum", "constant w")
+    within = large("sum", "one.data", 0)
+    within.graph.initializer[0].CopyFrom(array(a, "w"))
+    compared("the same within the model", within, large("sum", "one.data", 0))
+    within.graph.initializer[0].CopyFrom(array(b, "w"))
+    compared("another within the model", within, large("sum", "one.data", 0), "sum", "constant w")
 
 
 # ---- layers that look alike ------------------------------------------------------------------------------------------------------------------
@@ -236,6 +291,24 @@ def check_layers():
     x = {"x0": np.float32([0.5, -0.25])}
     relu = lambda domain: lambda k, x, y: node("Relu", [x], [y], domain=domain)
     rolled("the standard domain by both its names", layered(relu(""), relu("ai.onnx"), relu("")), 3)
+    def alike(states=1, opset=18):
+        """Three layers tanh(s m + r) that share m: nothing is of one layer alone. r is s; or (states=2) of the first layer another input."""
+        nodes = []
+        for k in range(3): nodes += [node("MatMul", ["s%d" % k, "m"], ["p%d" % k]), node("Add", ["p%d" % k, "r" if states > 1 and not k else "s%d" % k], ["a%d" % k]), node("Tanh", ["a%d" % k], ["s%d" % (k + 1)])]
+        return model(nodes, [f32("s0", 2), *([f32("r", 2)] if states > 1 else [])], [f32("s3", 2)], [("m", np.float32([[0.5, -1], [2, 0.25]]))], opset=opset)
+    def passed(k, x, y):
+        """One branch hands on what is outside of it."""
+        then, other = h.make_graph([], "then", [], [f32(x, 2)]), h.make_graph([node("Neg", [x], ["e%d" % k])], "else", [], [f32("e%d" % k, 2)])
+        return node("If", ["c"], [y], name="if%d" % k, then_branch=then, else_branch=other)
+    rolled("a branch that hands on an outer value", layered(passed, passed, passed, inputs=[h.make_tensor_value_info("c", T.BOOL, [])]), 3)
+    beside = layered(*[lambda k, x, y: node("Sub", [x, "c%d" % k], [y])] * 4, inputs=[f32("c%d" % k, 2) for k in (0, 1, 2)])
+    beside.graph.node.insert(6, node("Exp", ["x1"], ["c3"], name="beside"))
+    rolled("a node beside them, of the first for the last", beside, 3, {"x0": np.float32([0.5, -0.25]), **{"c%d" % k: np.float32([k, 1]) for k in range(3)}})
+    s0, r = np.float32([0.5, -0.25]), np.float32([1, 2])
+    rolled("of which none has anything of its own", alike(), 3, {"s0": s0})
+    rolled("two states that go on as one", alike(2), 3, {"s0": s0, "r": r})
+    p = t.call("roll", saved("layers.onnx", alike(opset=8)), "--onnx")
+    t.case("layers: of an opset that has another Scan", wrong(p, "UNSUPPORTED", ["opset 8 has another Scan"], document=False))
     two = lambda *outs: lambda k, x, y: node("Dropout", [x], [o % k if o else o for o in (y.replace("%d" % k, "%d"), *outs)])
     rolled("an output left out", layered(two(""), two(""), two("")), 3, x)
     clip = lambda low: lambda k, x, y: node("Clip", [x, "low" if low else "", "high"], [y])
@@ -656,4 +729,4 @@ def check_subgraphs():
     odd("a dimension beyond all", big, "odd", "2305843009213693952", code="SHAPE", feed=x1)
 
 
-if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=393)
+if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_places, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=415)

@@ -455,6 +455,20 @@ def check_marks():
                     ("no number", edit(lambda n: n.name == ops[0].name, "mlo.position", "x"))):
         _, err, code = roll(c)
         case(f"marks with {what} are refused", "" if code == 4 and "MLO_E_LOOP" in err else f"{code} {err[:200]}")
+    def without(pick):
+        c = copy.deepcopy(m)
+        for n in c.graph.node:
+            if pick(n):
+                kept = [p for p in n.metadata_props if p.key not in ("mlo.loop", "mlo.instance", "mlo.position")]
+                del n.metadata_props[:]
+                n.metadata_props.extend(kept)
+        return c
+    exchanged = edit(lambda n: n.name == ops[0].name, "mlo.position", meta(ops[1])["mlo.position"])
+    next(p for n in exchanged.graph.node if n.name == ops[1].name for p in n.metadata_props if p.key == "mlo.position").value = meta(ops[0])["mlo.position"]
+    for what, c, word in (("of nothing", without(lambda n: True), "no node is marked"), ("of one layer", without(lambda n: meta(n).get("mlo.instance", "0") != "0"), "has 1 iteration; a loop needs two"),
+                          ("of two nodes exchanged", exchanged, "not as in the other layers")):
+        _, err, code = roll(c)
+        case(f"marks {what} are refused", "" if code == 4 and "MLO_E_LOOP" in err and word in err else f"{code} {err[:200]}")
 
 
 def check_report():
@@ -520,4 +534,4 @@ def check_attributes():
 
 
 for check in (check_attributes, check_roles, check_models, check_stacks, check_learned, check_hierarchies, check_scopes, check_instances, check_marks, check_report): check()
-t.cases.end(floor=243, picked=only)
+t.cases.end(floor=246, picked=only)

@@ -300,6 +300,11 @@ def wrong_roofline(d, section):
     number = r">((?:1/)?\d[\d ]*)<"
     for axis in re.findall(r"class=['\"]?axis['\"]? text-anchor=middle x=(\d+) y=\d+" + number, section), re.findall(r"class=['\"]?axis['\"]? text-anchor=end x=\d+ y=(\d+)" + number, section):
         if wrong_axis(axis): return wrong_axis(axis)
+    marks = sorted((math.log2(1 / float(n[2:].replace(" ", "")) if n[:2] == "1/" else float(n.replace(" ", ""))), int(at)) for at, n in axis)      # of the upright axis
+    for cy, name in re.findall(r"<circle class=['\"]?ring['\"]? cx=\d+ cy=(-?\d+) r=4.5><title>([^:<]+):", section):
+        (a, y), (b, z), octaves = marks[0], marks[-1], math.log2(next(k["macs"] for k in d["kernels"] if k["name"] == name) / d["predicted_interval"])
+        want = y - 3 + (z - y) * (octaves - a) / (b - a)                    # numbers stand 3 below their lines
+        if abs(want - int(cy)) > 2: return f"{name} is at {cy}, should be at {want:.1f}"
     total = sum(k["macs"] for k in d["kernels"])
     for name, macs, multipliers in [(k["name"], k["macs"], k["multipliers"]) for k in d["kernels"] if k["macs"]] + [("the core", total, d["multipliers"])]:
         found = re.search(rf">{name}: ([\d.]+) of ([\d ]+) = ([\d.]+) %<", section)

@@ -173,7 +173,10 @@ def check_progress():
     cycles = said["predicted_cycles"]
     own = lambda k: clone(path, "progress", k)               # these four wait, side by side
     run = lambda seconds: Terminal([t.mlo, "sim", own(seconds), "--simulator", "icarus"], tools("run-%d" % seconds, cycles, seconds=seconds))
-    build = lambda build, run: Terminal([t.mlo, "sim", own((build, run))], tools("build-%d" % build, cycles, seconds=run, build=build))
+    def warm(path):                                          # what one simulator compiled spares the other nothing
+        t.good("sim", path, "--simulator", "icarus", env=tools("warm", cycles))
+        return path
+    build = lambda build, run: Terminal([t.mlo, "sim", warm(own((build, run)))], tools("build-%d" % build, cycles, seconds=run, build=build))
     forget(path)
     runs, builds = (8, 20), ((12, 4), (20, 6))               # of one to the other as on a machine, not as long
     with concurrent.futures.ThreadPoolExecutor(4) as pool:

@@ -281,8 +281,10 @@ static void mlo_conv_window_area(const mlo_site *s, const mlo_unit *u, mlo_area 
     mlo_area_memory(a, 3, u->window.slots);
     mlo_area_memory(a, 1, u->window.slots);
     mlo_area_memory(a, reach, u->window.slots);
-    a->lut += u->simd * (word * (1 + mlo_mux_luts(u->simd)) + 2 * slot) + 10 * at + 10 * slot;
-    a->ff += u->simd * word + u->simd + 4 * at + 12 * slot;
+    enum { LUTS = 20, FFS = 23 };
+    a->lut += u->simd * (word * (1 + mlo_mux_luts(u->simd)) + 2 * slot) + 10 * at + 10 * slot
+        + LUTS;
+    a->ff += u->simd + 4 * at + 12 * slot + FFS;
 }
 
 static void mlo_conv_area(
@@ -295,7 +297,8 @@ static void mlo_conv_area(
     const int word = 38 + (shift ? 0 : 16);
     const int64_t lanes = pe / u->turns;
     enum { CONTROL_LUTS = 60, CONTROL_FFS = 28 };
-    mlo_area row = { total, simd * (2 * w + x + w + x) + total, simd * mlo_product_dsps(x, w), 0 };
+    /* a sum at work, and one that waits for its turn; operands twice, products */
+    mlo_area row = { 2 * total, simd * 3 * (w + x) + 2 * total, simd * mlo_product_dsps(x, w), 0 };
     mlo_area lane = { total * mlo_parts(u->turns - 1, 3), total + word, 0, 0 };
     mlo_conv_window_area(s, u, a);
     mlo_area_param(a, pe * simd * w, pe * simd * w, u->memory[0].depth, axi, banks);

@@ -16,7 +16,8 @@
  * cost: some dozen operations a kernel.
  */
 
-/* Both ends are included. One at +-INT64_MAX: that far or beyond */
+/* Both ends are included. One at +-INT64_MAX: that far or beyond; so none begins at INT64_MAX, or ends
+ * at -INT64_MAX. */
 typedef struct {
     int64_t lo;
     int64_t hi;
@@ -27,7 +28,7 @@ static mlo_interval mlo_from_to(int64_t lo, int64_t hi) {
     return i;
 }
 static int64_t mlo_two_to(int bits) { return bits > 62 ? INT64_MAX : (int64_t)1 << bits; }
-/* All numbers of so many bits, signed. */
+/* All numbers of so many bits, signed; at most 63. */
 static mlo_interval mlo_signed_bits(int bits) {
     return mlo_from_to(-mlo_two_to(bits - 1), mlo_two_to(bits - 1) - 1);
 }
