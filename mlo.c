@@ -538,10 +538,11 @@ static void mlo_text_free(mlo_text *t) {
 /* Every option there is: flags by their names; for flags that name a file, what lies in it; and
  * what only programs give. */
 static const char *const mlo_option_names[] = { "activations", "as", "axi-latency", "axi-width",
-    "bandwidth", "budget-bits", "budget-macs", "clock-mhz", "data-file", "data-limit", "device",
-    "dim", "folding-json", "frames", "frames-in-flight", "hierarchy", "inline", "loop", "max-cost",
-    "max-error", "memory", "nested", "pareto", "pe", "q-config-json", "report", "residual", "scale",
-    "shape", "simd", "simulation", "target-cycles", "target-fps", "tile", "unrolled", "weights" };
+    "bandwidth", "budget-bits", "budget-macs", "clock-mhz", "context", "data-file", "data-limit",
+    "device", "dim", "folding-json", "frames", "frames-in-flight", "hierarchy", "inline", "jobs",
+    "loop", "max-cost", "max-error", "memory", "nested", "pareto", "pe", "position",
+    "q-config-json", "report", "residual", "scale", "shape", "simd", "simulation", "slots",
+    "target-cycles", "target-fps", "tile", "unrolled", "weights" };
 
 static int mlo_option_is(const char *key) {
     for (size_t i = 0; i < sizeof mlo_option_names / sizeof *mlo_option_names; i++)
@@ -1347,6 +1348,8 @@ static int mlo_meta_put(mlo *m, mlo_entry **meta, size_t *n, const char *key, co
 static const char mlo_key_stage[] = "mlo.stage";
 /* a model (JSON): where its external data lie */
 static const char mlo_key_data_dir[] = "mlo.data_dir";
+/* a model: tokens that the cache of its core is to hold: --context */
+static const char mlo_key_context[] = "mlo.context";
 /* a tensor (JSON): of the bytes it had in its file */
 static const char mlo_key_digest[] = "mlo.digest";
 /* a model: what extract chose: hierarchy or repeats, for --report and roll */
@@ -1391,6 +1394,8 @@ static const char mlo_key_memory[] = "mlo.memory";
 static const char mlo_key_tile[] = "mlo.tile";
 /* a Scan: frames in flight */
 static const char mlo_key_frames[] = "mlo.frames";
+/* a Scan: sequences whose keys and values its hardware keeps; none: it keeps no more than a frame's */
+static const char mlo_key_slots[] = "mlo.slots";
 /* a Scan: bits of the memory bus */
 static const char mlo_key_axi_width[] = "mlo.axi_width";
 /* a Scan: cycles of a read, as it was folded for */
@@ -9759,9 +9764,25 @@ static void mlo_rename_graph(const mlo_map *names, mlo_graph *g, int outputs_too
         g->output[i]->name = mlo_renamed(names, g->output[i]->name);
 }
 
+/* Does a ScatterND write every row of its own updates, in order? */
+static int mlo_rewrites(mlo *m, const mlo_graph *g, const mlo_node *n) {
+    if (n->n_input != 3 || n->input[0] != n->input[2] || n->n_attr) return 0;
+    const mlo_value *at = mlo_value_of(g, n->input[1]);
+    const mlo_form f = mlo_form_of(at), data = mlo_form_of(mlo_value_of(g, n->input[0]));
+    if (!at || !at->tensor || f.dtype != MLO_INT64 || f.rank != 2 || f.dims[1] != 1 || data.rank < 1
+        || data.dims[0] != f.dims[0])
+        return 0;
+    mlo_array *a = mlo_tensor_load(m, at->tensor);
+    int64_t i = 0;
+    while (a && i < f.dims[0] && ((const int64_t *)a->data)[i] == i) i++;
+    mlo_array_free(m, a);
+    return a && i == f.dims[0];
+}
+
 /* Does the node hand its input through? */
 static int mlo_is_passthrough(mlo *m, const mlo_graph *g, const mlo_node *n) {
-    if (mlo_is(n, "Identity")) return n->n_input == 1 && n->n_output == 1;
+    if (mlo_is(n, "Identity") || mlo_is(n, "Concat")) return n->n_input == 1 && n->n_output == 1;
+    if (mlo_is(n, "ScatterND")) return mlo_rewrites(m, g, n);
     if (!mlo_is(n, "Dropout") || !n->n_input || !n->n_output) return 0;
     const mlo_value *mask = n->n_output > 1 ? mlo_value_of(g, n->output[1]) : NULL;
     const mlo_value *training = n->n_input > 2 ? mlo_value_of(g, n->input[2]) : NULL;
@@ -12056,6 +12077,658 @@ static int mlo_expand(mlo *m) {
     return mlo_infer(m);
 }
 
+/* ======== src/read/bind.c ======== */
+/* bind: sizes for dimensions that a model leaves open.
+ *
+ * in:  a model; the options "dim" (NAME=N) and "shape" (INPUT=1x128), each as often as you like.
+ * out: the sizes, in the types of its values.
+ *
+ * invariant: a symbol is bound wherever it stands; a size that the model says does not change.
+ * example: --dim seq=32: input_ids [1, seq] is [1, 32].
+ * cost: O(values) for each option.
+ */
+
+typedef struct {
+    const char *name;
+    int64_t value;
+    size_t hits;
+} mlo_binding;
+
+static int mlo_bind_dim(mlo *m, void *dim, void *user) {
+    mlo_dim *d = (mlo_dim *)dim;
+    mlo_binding *b = (mlo_binding *)user;
+    (void)m;
+    if (mlo_eq(d->param, b->name)) {
+        d->param = NULL;
+        d->value = b->value;
+        d->has |= MLO_HAS(1);
+        b->hits++;
+    }
+    return 0;
+}
+
+/* Appends a dimension's symbol to a list of names in text, once. */
+static int mlo_list_dim(mlo *m, void *dim, void *user) {
+    mlo_dim *d = (mlo_dim *)dim;
+    mlo_text *t = (mlo_text *)user;
+    if (!d->param || !*d->param || t->n > 400) return 0;
+    const char *quoted = mlo_format(m, "'%s'", d->param);
+    if (!quoted || (t->n && strstr(t->text, quoted))) return mlo_failed(m);
+    if (t->n) mlo_puts(t, ", ");
+    mlo_puts(t, quoted);
+    return mlo_failed(m);
+}
+
+/* The symbolic dimensions of the graph's inputs, for people: "'batch', 'seq'". Valid until the
+ * handle closes. */
+static const char *mlo_open_dims(mlo *m) {
+    mlo_text t = { m, NULL, 0, 0 };
+    mlo_graph *g = m->model->graph;
+    for (size_t i = 0; i < g->n_input; i++)
+        if (mlo_each_message(m, MLO_M_VALUE_INFO, g->input[i], MLO_M_DIM, mlo_list_dim, &t)) break;
+    const char *s = mlo_intern(m, t.n ? t.text : "none");
+    mlo_text_free(&t);
+    return s ? s : "";
+}
+
+/* "NAME=VALUE", cut at the last '='. */
+static int mlo_cut_option(mlo *m, const char *flag, const char *text, const char **name,
+    const char **value, const char *form) {
+    const char *eq = strrchr(text, '=');
+    if (!eq || eq == text)
+        return mlo_fail_at(
+            m, MLO_E_USAGE, NULL, "--%s %s: write it as --%s %s", flag, text, flag, form);
+    *value = eq + 1;
+    return (*name = mlo_intern_n(m, text, (size_t)(eq - text))) ? 0 : mlo_failed(m);
+}
+
+static int mlo_bind(mlo *m, const char *name, int64_t value) {
+    mlo_binding b = { name, value, 0 };
+    mlo_each_message(m, MLO_M_GRAPH, m->model->graph, MLO_M_DIM, mlo_bind_dim, &b);
+    return b.hits > 0;
+}
+
+static int mlo_option_dim(mlo *m, const char *text) {
+    const char *name, *value;
+    uint64_t n;
+    if (mlo_cut_option(m, "dim", text, &name, &value, "seq=32")) return mlo_failed(m);
+    if (!mlo_parse_u64(value, &n) || !n || n > INT32_MAX)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL, "--dim %s: '%s' is not a size from 1 to %d", text,
+            value, INT32_MAX);
+    if (mlo_bind(m, name, (int64_t)n)) return 0;
+    return mlo_fail_at(m, MLO_E_USAGE, NULL,
+        "--dim %s: no open dimension is called '%s' (is it bound already?); open dimensions of the "
+        "inputs: %s",
+        text, name, mlo_open_dims(m));
+}
+
+/* The shape of an input, made when it had none of this rank. NULL when the input already has
+ * another rank. */
+static mlo_shape *mlo_input_shape(mlo *m, mlo_value_info *v, size_t rank) {
+    mlo_form none = { MLO_UNDEFINED, -1, { 0 } };
+    if (!v->type && !(v->type = mlo_type_new(m, &none))) return NULL;
+    if (!v->type->tensor) return NULL;
+    mlo_shape *s = v->type->tensor->shape;
+    if (s) return s->n_dim == rank ? s : NULL;
+    if (!(s = MLO_NEW(m, mlo_shape)) || !(s->dim = MLO_NEW_N(m, mlo_dim, mlo_room(rank))))
+        return NULL;
+    s->n_dim = rank;
+    return v->type->tensor->shape = s;
+}
+
+static int mlo_option_shape(mlo *m, const char *text) {
+    const char *name, *value;
+    uint64_t dims[MLO_MAX_RANK];
+    size_t rank = 0;
+    mlo_graph *g = m->model->graph;
+    mlo_value_info *input = NULL;
+    if (mlo_cut_option(m, "shape", text, &name, &value, "input_ids=1x128")) return mlo_failed(m);
+    for (size_t i = 0; i < g->n_input; i++)
+        if (g->input[i]->name == name) input = g->input[i];
+    if (!input)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL,
+            "--shape %s: no input is called '%s'; the first is called '%s'", text, name,
+            g->n_input ? g->input[0]->name : "");
+    while (*value) {
+        char digits[20];
+        size_t n = strcspn(value, "x");
+        if (n) {
+            memcpy(digits, value, n < sizeof digits ? n : 0);
+            digits[n < sizeof digits ? n : 0] = 0;
+        }
+        if (!n || rank == MLO_MAX_RANK || !mlo_parse_u64(digits, &dims[rank])
+            || dims[rank] > INT32_MAX)
+            return mlo_fail_at(m, MLO_E_USAGE, NULL,
+                "--shape %s: write at most %d sizes with x between them, as in 1x128", text,
+                MLO_MAX_RANK);
+        rank++;
+        value += n + (value[n] == 'x');
+    }
+    mlo_shape *s = mlo_input_shape(m, input, rank);
+    if (!s)
+        return mlo_fail_at(
+            m, MLO_E_SHAPE, name, "--shape %s has rank %zu, the input has another", text, rank);
+    for (size_t i = 0; i < rank; i++) {
+        mlo_dim *d = &s->dim[i];
+        if (d->param) {
+            mlo_bind(m, d->param, (int64_t)dims[i]);
+            continue;
+        }
+        if (d->has && d->value != (int64_t)dims[i])
+            return mlo_fail_at(m, MLO_E_SHAPE, name,
+                "--shape %s: dimension %zu is %lld in the model and cannot be changed; export it "
+                "anew",
+                text, i, (long long)d->value);
+        d->value = (int64_t)dims[i];
+        d->has |= MLO_HAS(1);
+    }
+    return 0;
+}
+
+/* Dims before shapes: a shape may say again what a dim said, but a dim that a shape bound is no
+ * longer there to be named. Each option is used up: a later run of the stage, on the same handle,
+ * does not look for names that are gone. */
+static int mlo_bind_options(mlo *m) {
+    size_t kept = 0;
+    for (int shapes = 0; shapes < 2; shapes++)
+        for (size_t i = 0; i < m->n_options; i++)
+            if (mlo_eq(m->options[i].key, shapes ? "shape" : "dim")
+                && (shapes ? mlo_option_shape : mlo_option_dim)(m, m->options[i].value))
+                return mlo_failed(m);
+    for (size_t i = 0; i < m->n_options; i++)
+        if (!mlo_eq(m->options[i].key, "dim") && !mlo_eq(m->options[i].key, "shape"))
+            m->options[kept++] = m->options[i];
+    m->n_options = kept;
+    return 0;
+}
+
+/* ======== src/read/context.c ======== */
+/* context: a decoder becomes the prompt of as many tokens as its cache is to hold.
+ *
+ * in:  a model exported as a prompt (ids in, logits out) or as a step (with past keys and values in, present
+ *     ones out), indexed; the option "context": N.
+ * out: the model without a cache at N tokens, metadata mlo.context = N.
+ *
+ * Causal attention makes that sound: what comes out for token i depends on tokens 0..i, whether they come at
+ * once, in chunks or one by one. So a cache is how a core is built, not what it computes, and every later
+ * stage works on a prompt.
+ *
+ * A past is an input that a node puts before the keys or values of the tokens that come in, along their axis,
+ * and whose present is an output of the graph; its name says nothing. It becomes a constant without elements:
+ * the node hands on what came in. Or it is a buffer that rows are written into: at N tokens all of them, from
+ * its beginning on. What was computed from how much is past (positions, masks) is constant, and folds. Inputs
+ * called positions count from 0, since the core knows where a token is. Axes that are open hold N tokens, the
+ * first of two or more is that of sequences: 1.
+ *
+ * invariant: no input is a past, no output a present one. What is no past, but looks like one, is refused.
+ * example: past [1,4,P,8], k [1,4,S,8], Concat -> present [1,4,P+S,8]: k [1,4,N,8], handed on.
+ * cost: O(nodes).
+ */
+enum { MLO_MAX_CONTEXT = 65536 }; /* tokens */
+
+/* Nodes that put past before present: where the past comes in, and where both leave. Those that attend, too,
+ * do so without a past. */
+typedef struct {
+    const char *op;
+    size_t past; /* of its inputs */
+    size_t present; /* of its outputs */
+    int attends; /* 1: the past is an input that may be left out */
+} mlo_cacher;
+
+static const mlo_cacher mlo_cachers[] = {
+    { "Concat", 0, 0, 0 },
+    { "TensorScatter", 0, 0, 0 },
+    { "Attention", 4, 1, 1 },
+    { "Attention", 5, 2, 1 },
+    { "com.microsoft.Attention", 4, 1, 1 },
+    { "com.microsoft.MultiHeadAttention", 6, 1, 1 },
+    { "com.microsoft.MultiHeadAttention", 7, 2, 1 },
+    { "com.microsoft.GroupQueryAttention", 3, 1, 1 },
+    { "com.microsoft.GroupQueryAttention", 4, 2, 1 },
+};
+
+typedef struct {
+    mlo *m;
+    mlo_graph *g;
+    int64_t tokens; /* N */
+} mlo_cacheless;
+
+/* ---- what a past is ------------------------------------------------------- */
+
+static const mlo_cacher *mlo_cacher_at(const mlo_node *n, size_t input) {
+    for (size_t i = 0; i < sizeof mlo_cachers / sizeof *mlo_cachers; i++)
+        if (mlo_cachers[i].past == input && mlo_is(n, mlo_cachers[i].op)) return &mlo_cachers[i];
+    return NULL;
+}
+
+/* Which input of the node the value is, the first of them. */
+static size_t mlo_input_at(const mlo_node *n, const char *name) {
+    size_t i = 0;
+    while (i < n->n_input && n->input[i] != name) i++;
+    return i;
+}
+
+/* Is it the shape alone that the node reads? */
+static int mlo_reads_shape(const mlo_node *n) { return mlo_is(n, "Shape") || mlo_is(n, "Size"); }
+
+/* How many inputs read elements of the value; one of those nodes to *reader, a cacher or a Concat where there
+ * is one. */
+static size_t mlo_readers(const mlo_value *v, mlo_node **reader) {
+    size_t n = 0;
+    for (size_t i = 0; i < v->n_use; i++) {
+        mlo_node *u = v->use[i];
+        if (mlo_reads_shape(u)) continue;
+        if (!n++ || mlo_is(u, "Concat") || mlo_cacher_at(u, mlo_input_at(u, v->name))) *reader = u;
+    }
+    return n;
+}
+
+/* The graph output that hands a value out, as it is; NULL: none does. */
+static const char *mlo_given_out(mlo *m, const mlo_graph *g, const char *name) {
+    for (const mlo_value *v = mlo_value_of(g, name); v;) {
+        size_t i = 0;
+        if (v->is_output) return v->name;
+        while (i < v->n_use && !mlo_is_passthrough(m, g, v->use[i])) i++;
+        v = i < v->n_use ? mlo_value_of(g, v->use[i]->output[0]) : NULL;
+    }
+    return NULL;
+}
+
+/* What a value is where it is read: behind nodes that hand it through. */
+static const mlo_value *mlo_handed_through(mlo *m, const mlo_graph *g, const mlo_value *v) {
+    mlo_node *n = NULL;
+    while (mlo_readers(v, &n) == 1 && mlo_is_passthrough(m, g, n))
+        v = mlo_value_of(g, n->output[0]);
+    return v;
+}
+
+/* The axis of tokens, -1 where there is none like it. */
+static int mlo_past_axis(const mlo_node *n, int rank) {
+    int64_t axis = mlo_is(n, "Concat") || mlo_is(n, "TensorScatter") ? mlo_int(n, "axis", -2) : -2;
+    if (axis < 0) axis += rank;
+    return axis >= 0 && axis < rank ? (int)axis : -1;
+}
+
+/* ---- what becomes of it --------------------------------------------------- */
+
+static void mlo_drop_info(mlo_value_info **list, size_t *n, const char *name) {
+    size_t kept = 0;
+    for (size_t i = 0; i < *n; i++)
+        if (list[i]->name != name) list[kept++] = list[i];
+    *n = kept;
+}
+
+/* An input becomes a constant: `first` + `step` * i along its last axis. */
+static int mlo_fix_input(
+    mlo_cacheless *c, const char *name, const mlo_form *f, int64_t first, int64_t step) {
+    const int64_t row = f->rank ? f->dims[f->rank - 1] : 1;
+    mlo_value *v = mlo_value_of(c->g, name);
+    mlo_array *a = mlo_array_new(c->m, f->dtype, f->rank, f->dims);
+    for (int64_t i = 0; a && i < mlo_array_count(a); i++) {
+        const int64_t value = first + step * (i % row);
+        char *to = (char *)a->data + (size_t)i * mlo_dtype_size(f->dtype);
+        mlo_convert(f->dtype, to, MLO_INT64, &value, 1);
+    }
+    v->tensor = a ? mlo_tensor_from(c->m, name, a) : NULL;
+    mlo_array_free(c->m, a);
+    mlo_drop_info(c->g->input, &c->g->n_input, name);
+    return mlo_graph_init(c->m, c->g, v->tensor);
+}
+
+static int mlo_drop_past(mlo_cacheless *c, const mlo_value *v, const mlo_node *n, int axis) {
+    mlo_form f = mlo_form_of(v);
+    f.dims[axis] = 0;
+    if (f.dims[0] < 0) f.dims[0] = 1;
+    if (!mlo_form_known(&f) || !mlo_dtype_size(f.dtype))
+        return mlo_fail(c->m, MLO_E_SHAPE, n,
+            "the past '%s' has more open dimensions than its length; bind them with --dim",
+            v->name);
+    return mlo_fix_input(c, v->name, &f, 0, 0);
+}
+
+/* The present leaves no more; the node hands on what comes in, or attends to that alone. */
+static int mlo_hand_on(mlo_cacheless *c, mlo_node *n, const mlo_cacher *k) {
+    for (const char *out; (out = mlo_given_out(c->m, c->g, n->output[k->present])) != NULL;) {
+        mlo_drop_info(c->g->output, &c->g->n_output, out);
+        ((mlo_value *)mlo_value_of(c->g, out))->is_output = 0;
+    }
+    if (k->attends) {
+        n->input[k->past] = "";
+        return 0;
+    }
+    n->input[0] = n->input[1];
+    n->n_input = 1;
+    n->n_attr = 0;
+    n->op = mlo_intern(c->m, "Identity");
+    return mlo_failed(c->m);
+}
+
+/* A buffer is written where an input says: from its beginning on. */
+static int mlo_write_from_zero(mlo_cacheless *c, const mlo_node *n) {
+    if (!mlo_is(n, "TensorScatter") || !mlo_has_input(n, 2)) return 0;
+    const mlo_value *at = mlo_value_of(c->g, n->input[2]);
+    const mlo_attr *mode = mlo_attr_of(n, "mode");
+    mlo_form f = mlo_form_of(at);
+    if (!at || at->tensor) return 0;
+    if (!at->is_input || f.rank != 1
+        || (mode && !(mode->s.n == 6 && !memcmp(mode->s.data, "linear", 6))))
+        return mlo_fail(c->m, MLO_E_UNSUPPORTED, n,
+            "where '%s' is written, '%s', is no input of the model, or the buffer is circular; "
+            "export "
+            "the model with past and present keys",
+            n->input[0], n->input[2]);
+    if (f.dims[0] < 0) f.dims[0] = 1;
+    return mlo_fix_input(c, at->name, &f, 0, 0);
+}
+
+/* An input that might be a past. */
+typedef struct {
+    const mlo_value *v; /* where it is read */
+    mlo_form form;
+    size_t readers;
+    mlo_node *node; /* that reads it, NULL: none does */
+    const mlo_cacher *cacher; /* how, NULL: otherwise */
+    int joined; /* 1: a Concat reads it */
+    int axis; /* of tokens; -1: none */
+    const char *out; /* where it leaves with what came in, NULL: nowhere */
+} mlo_past;
+
+static mlo_past mlo_past_of(const mlo_cacheless *c, const mlo_value *input) {
+    mlo_past p = { mlo_handed_through(c->m, c->g, input), mlo_form_of(input), 0, NULL, NULL, 0, -1,
+        NULL };
+    p.readers = mlo_readers(p.v, &p.node);
+    if (!p.node) return p;
+    p.cacher = mlo_cacher_at(p.node, mlo_input_at(p.node, p.v->name));
+    p.axis = mlo_past_axis(p.node, p.form.rank);
+    p.joined = mlo_is(p.node, "Concat") && p.axis >= 0;
+    if (p.cacher || p.joined)
+        p.out = mlo_given_out(c->m, c->g, p.node->output[p.cacher ? p.cacher->present : 0]);
+    return p;
+}
+
+/* Does it look like a past that is not used as one? Where an axis is open that is neither that of sequences nor
+ * the last one (of an additive mask's keys, say), or only its length counts. */
+static int mlo_resembles_past(const mlo_past *p, const mlo_value *input) {
+    int open = !p->readers && input->n_use;
+    for (int d = 1; p->form.rank > 3 && d < p->form.rank - 1; d++)
+        open |= p->form.dims[d] < 0 && p->form.dims[p->form.rank - 1] >= 0;
+    return open;
+}
+
+static int mlo_refuse_past(mlo *m, const mlo_past *p, const mlo_value *input) {
+    const mlo_node *n = p->node ? p->node : input->n_use ? input->use[0] : NULL;
+    if (p->joined && (!p->cacher || p->node->n_input != 2))
+        return mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "'%s' is not alone in front of the keys or values that come in; a past comes first, "
+            "with "
+            "nothing else",
+            input->name);
+    if (p->cacher && !p->out)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "'%s' with what came in is no output of the model; export both, past and present",
+            input->name);
+    if (p->readers > 1)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "the past '%s' has %zu readers; one node joins it to what comes in", input->name,
+            p->readers);
+    if (p->joined && p->form.dims[p->axis] > 0)
+        return mlo_fail(m, MLO_E_SHAPE, n,
+            "the past '%s' has a fixed length of %lld; export it with that axis dynamic",
+            input->name, (long long)p->form.dims[p->axis]);
+    return p->cacher
+        ? 0
+        : mlo_fail(m, MLO_E_UNSUPPORTED, n,
+              "'%s' looks like past keys or values, but no Concat joins it to those that come in",
+              input->name);
+}
+
+/* ---- buffers -------------------------------------------------------------- */
+
+/* The node that writes into an input's elements, moved or not, where new keys come; NULL: none does. */
+static mlo_node *mlo_written_by(const mlo_cacheless *c, const mlo_value *v) {
+    mlo_node *n = NULL;
+    while (mlo_readers(v, &n) == 1 && mlo_is(n, "Transpose")) v = mlo_value_of(c->g, n->output[0]);
+    return mlo_is(n, "ScatterND") || mlo_is(n, "ScatterElements") || mlo_is(n, "Scatter") ? n
+                                                                                          : NULL;
+}
+
+/* Where new rows are written is computed from how many there are: that input is 0. */
+static int mlo_start_at_zero(mlo_cacheless *c, const char *name, int depth) {
+    const mlo_value *v = mlo_value_of(c->g, name);
+    const mlo_form f = mlo_form_of(v);
+    if (!v || v->tensor || depth > 8) return 0;
+    if (v->is_input)
+        return mlo_form_known(&f) && f.rank < 2 && mlo_form_count(&f) == 1
+            ? mlo_fix_input(c, v->name, &f, 0, 0)
+            : 0;
+    for (size_t i = 0; v->producer && !mlo_reads_shape(v->producer) && i < v->producer->n_input;
+        i++)
+        MLO_TRY(mlo_start_at_zero(c, v->producer->input[i], depth + 1));
+    return 0;
+}
+
+static void mlo_drop_node(mlo_graph *g, const mlo_node *n) {
+    size_t kept = 0;
+    for (size_t i = 0; i < g->n_node; i++)
+        if (g->node[i] != n) g->node[kept++] = g->node[i];
+    g->n_node = kept;
+}
+
+/* A buffer [.., positions, ..] that a ScatterND writes rows into: of N positions and N tokens all are new.
+ * What was there is taken for what comes in; which rows are written is known when constants are folded
+ * (mlo_is_passthrough), and mlo_context_settled asks. */
+static int mlo_take_buffer(mlo_cacheless *c, const mlo_value *v, mlo_node *n) {
+    const mlo_form f = mlo_form_of(v);
+    mlo_node *first = v->use[0], *behind = n;
+    const int moved = first != n;
+    const mlo_attr *perm = mlo_attr_of(first, "perm");
+    const mlo_value *made = mlo_value_of(c->g, n->output[0]);
+    if (made->n_use == 1 && mlo_is(made->use[0], "Transpose")) behind = made->use[0];
+    const char *out = mlo_given_out(c->m, c->g, behind->output[0]);
+    const int64_t axis = !moved ? 0 : perm && perm->n_ints ? perm->ints[0] : -1;
+    if (!mlo_is(n, "ScatterND") || n->n_input != 3 || v->n_use != 1 || !out || axis < 0
+        || axis >= f.rank || (moved && mlo_value_of(c->g, first->output[0])->use[0] != n))
+        return mlo_fail(c->m, MLO_E_UNSUPPORTED, n,
+            "'%s' is a buffer that keys or values are written into in a way that is not known; "
+            "export "
+            "the model with past and present ones (DynamicCache), or without a cache",
+            v->name);
+    if (f.dims[axis] != c->tokens)
+        return mlo_fail(c->m, MLO_E_SHAPE, n,
+            "'%s' is a buffer of %lld positions, --context says %lld; give --context %lld, or "
+            "export it "
+            "for as many",
+            v->name, (long long)f.dims[axis], (long long)c->tokens, (long long)f.dims[axis]);
+    mlo_drop_info(c->g->input, &c->g->n_input, v->name);
+    mlo_drop_info(c->g->output, &c->g->n_output, out);
+    if (moved) mlo_drop_node(c->g, first);
+    n->input[0] = n->input[2];
+    return mlo_start_at_zero(c, n->input[1], 0);
+}
+
+/* After folding: were all buffers written from their beginning on? */
+static int mlo_context_settled(mlo *m) {
+    const mlo_graph *g = m->model->graph;
+    if (!mlo_opt(m, "context")) return 0;
+    for (size_t i = 0; i < g->n_node; i++)
+        if (mlo_is(g->node[i], "ScatterND") && g->node[i]->input[0] == g->node[i]->input[2])
+            return mlo_fail(m, MLO_E_UNSUPPORTED, g->node[i],
+                "into which positions of a buffer new keys or values are written is no constant, "
+                "or "
+                "they are not all in order; export the model with past and present ones "
+                "(DynamicCache), or without a cache");
+    return 0;
+}
+
+/* An input that is a past goes. */
+static int mlo_take_past(mlo_cacheless *c, const mlo_value_info *info) {
+    const mlo_value *v = mlo_value_of(c->g, info->name);
+    const mlo_past p = mlo_past_of(c, v);
+    if (!mlo_dtype_is_float(p.form.dtype) || p.form.rank < 3) return 0;
+    const int open = p.axis >= 0 && (p.axis < p.form.rank - 1 || p.form.dims[p.axis] < 0);
+    mlo_node *buffer = mlo_written_by(c, p.v);
+    if (buffer) return mlo_take_buffer(c, v, buffer);
+    const int past = p.out || (p.cacher && p.cacher->attends) || (p.joined && open);
+    if (!past && !mlo_resembles_past(&p, v)) return 0;
+    return mlo_refuse_past(c->m, &p, v) || mlo_write_from_zero(c, p.node)
+            || mlo_drop_past(c, v, p.node, p.axis) || mlo_hand_on(c, p.node, p.cacher)
+        ? mlo_failed(c->m)
+        : 0;
+}
+
+static int mlo_take_pasts(mlo_cacheless *c) {
+    const size_t n = c->g->n_input;
+    mlo_value_info **input = MLO_NEW_N(c->m, mlo_value_info *, n);
+    if (!input) return mlo_failed(c->m);
+    memcpy(input, c->g->input, n * sizeof *input);
+    for (size_t i = 0; i < n; i++) MLO_TRY(mlo_take_past(c, input[i]));
+    return mlo_index(c->m, c->g);
+}
+
+/* Inputs of the model that say how many keys there are, with those of the tokens that come in: N. */
+static int mlo_count_keys(mlo_cacheless *c) {
+    static const struct {
+        const char *op;
+        size_t input;
+        int less; /* so many fewer are said */
+    } counts[] = { { "Attention", 6, 0 }, { "com.microsoft.GroupQueryAttention", 5, 1 },
+        { "com.microsoft.GroupQueryAttention", 6, 0 } };
+    for (size_t i = 0; i < c->g->n_node; i++)
+        for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+            const mlo_node *n = c->g->node[i];
+            const size_t at = counts[k].input;
+            const mlo_value *v = mlo_is(n, counts[k].op) && mlo_has_input(n, at)
+                ? mlo_value_of(c->g, n->input[at])
+                : NULL;
+            mlo_form f = mlo_form_of(v);
+            if (!v || !v->is_input || v->tensor || f.rank < 0 || f.rank > 1) continue;
+            if (f.dims[0] < 0) f.dims[0] = 1;
+            MLO_TRY(mlo_fix_input(c, v->name, &f, c->tokens - counts[k].less, 0));
+        }
+    return 0;
+}
+
+/* ---- tokens --------------------------------------------------------------- */
+
+/* Open axes of inputs of this rank: sequences, tokens. */
+static void mlo_bind_tokens(mlo_cacheless *c, size_t least, size_t most) {
+    for (size_t i = 0; i < c->g->n_input; i++) {
+        const mlo_type *type = c->g->input[i]->type;
+        mlo_shape *s = type && type->tensor ? type->tensor->shape : NULL;
+        for (size_t d = 0; s && s->n_dim >= least && s->n_dim <= most && d < s->n_dim; d++) {
+            const int64_t n = s->n_dim > 1 && !d ? 1 : c->tokens;
+            if (s->dim[d].param)
+                mlo_bind(c->m, s->dim[d].param, n);
+            else if (!(s->dim[d].has & MLO_HAS(1))) {
+                s->dim[d].value = n;
+                s->dim[d].has |= MLO_HAS(1);
+            }
+        }
+    }
+}
+
+/* The tokens of an input [1, tokens] or [1, tokens, channels], sequences and tokens in either order; -1: it
+ * has none. */
+static int64_t mlo_tokens_fed(const mlo_form *f, int64_t wanted) {
+    if (f->rank != 2 && (f->rank != 3 || !mlo_dtype_is_float(f->dtype))) return -1;
+    return f->dims[1] != wanted && f->dims[0] == wanted ? wanted : f->dims[1];
+}
+
+/* Tokens come in, as many as there are to be: in all inputs [1, tokens]; in one [1, tokens, channels], where
+ * others are of another sequence. */
+static int mlo_check_tokens(mlo_cacheless *c) {
+    const char *other = NULL;
+    int64_t others = 0, said = 0, strict = 0;
+    for (size_t i = 0; i < c->g->n_input && !strict; i++) {
+        const mlo_form f = mlo_form_of(mlo_value_of(c->g, c->g->input[i]->name));
+        const int64_t tokens = mlo_tokens_fed(&f, c->tokens);
+        said += tokens == c->tokens;
+        if (tokens < 0 || tokens == c->tokens) continue;
+        other = c->g->input[i]->name;
+        others = tokens;
+        strict = f.rank == 2;
+    }
+    if (said && !strict) return 0;
+    if (other)
+        return mlo_fail_at(c->m, MLO_E_SHAPE, other,
+            "it was exported for %lld tokens, --context says %lld; export it for as many, or with "
+            "that "
+            "axis dynamic",
+            (long long)others, (long long)c->tokens);
+    return mlo_fail_at(c->m, MLO_E_SHAPE, NULL,
+        "--context %lld: no input is tokens, [1, tokens] or [1, tokens, channels]; what reads "
+        "other "
+        "things has no past to keep",
+        (long long)c->tokens);
+}
+
+/* Inputs called positions (position_ids, cache_position) count tokens from 0: constants. */
+static int mlo_count_positions(mlo_cacheless *c) {
+    for (size_t i = c->g->n_input; i--;) {
+        const char *name = c->g->input[i]->name;
+        mlo_form f = mlo_form_of(mlo_value_of(c->g, name));
+        if (!strstr(name, "position") || mlo_dtype_is_float(f.dtype) || f.rank < 1
+            || !mlo_form_known(&f) || f.dims[f.rank - 1] != c->tokens)
+            continue;
+        MLO_TRY(mlo_fix_input(c, name, &f, 0, 1));
+    }
+    return mlo_index(c->m, c->g);
+}
+
+/* ---- all of it ------------------------------------------------------------ */
+
+/* What the model was read for; 0: no context. */
+static int64_t mlo_context_said(mlo *m) {
+    const char *s = mlo_meta_get(m->model->meta, m->model->n_meta, mlo_key_context);
+    uint64_t n = 0;
+    if (s && (!mlo_parse_u64(s, &n) || n < 2 || n > MLO_MAX_CONTEXT))
+        mlo_fail_at(m, MLO_E_DATA, NULL,
+            "metadata say %s = '%.40s', which is no whole number from 2 to %d; leave it to mlo",
+            mlo_key_context, s, MLO_MAX_CONTEXT);
+    return m->error.code ? 0 : (int64_t)n;
+}
+
+/* The option's value; 0: there is none. */
+static int64_t mlo_context_wanted(mlo *m) {
+    const char *text = mlo_opt(m, "context");
+    uint64_t n = 0;
+    if (text && (!mlo_parse_u64(text, &n) || n < 2 || n > MLO_MAX_CONTEXT))
+        mlo_fail_at(m, MLO_E_USAGE, NULL, "--context %s: '%s' is no number of tokens from 2 to %d",
+            text, text, MLO_MAX_CONTEXT);
+    return m->error.code ? 0 : (int64_t)n;
+}
+
+/* A model that has been read keeps its context. */
+static int mlo_context_kept(mlo *m) {
+    const int64_t wanted = mlo_context_wanted(m), said = mlo_context_said(m);
+    const char *stage = mlo_meta_get(m->model->meta, m->model->n_meta, mlo_key_stage);
+    if (m->error.code || !wanted || wanted == said) return mlo_failed(m);
+    return mlo_fail_at(m, MLO_E_USAGE, NULL,
+        said ? "--context %lld: the model has been through %s with %lld; read it anew"
+             : "--context %lld: the model has been through %s without; read it anew",
+        (long long)wanted, stage, (long long)said);
+}
+
+static int mlo_context(mlo *m) {
+    mlo_cacheless c = { m, m->model->graph, mlo_context_wanted(m) };
+    const int64_t said = mlo_context_said(m);
+    if (m->error.code || !c.tokens || said == c.tokens) return mlo_failed(m);
+    if (said)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL,
+            "--context %lld: the model was read with a context of %lld; read the export anew",
+            (long long)c.tokens, (long long)said);
+    MLO_TRY(mlo_take_pasts(&c));
+    MLO_TRY(mlo_count_keys(&c));
+    mlo_bind_tokens(&c, 2, MLO_MAX_RANK);
+    mlo_bind_tokens(&c, 1, 1);
+    MLO_TRY(mlo_index(m, c.g));
+    MLO_TRY(mlo_check_tokens(&c));
+    MLO_TRY(mlo_count_positions(&c));
+    const char *value = mlo_format(m, "%lld", (long long)c.tokens);
+    return value ? mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_key_context, value)
+                 : mlo_failed(m);
+}
+
 /* ======== src/read/read.c ======== */
 /* read: from bytes to a model that later stages can work on.
  *
@@ -12067,8 +12740,8 @@ static int mlo_expand(mlo *m) {
  * what is done to a model only once.
  *
  * invariant: afterwards nodes are in topological order, tensors have the bytes their shapes need,
- *     constants are initializers, no initializer is also an input, and what --dim and --shape said
- *     is in the types. A dimension left open stays open: the stage that needs it says so.
+ *     constants are initializers, no initializer is also an input, and what --dim, --shape and --context
+ *     said is in the types. A dimension left open stays open: the stage that needs it says so.
  * example: mlo_load(m, "bert.onnx"); mlo_set(m, "dim", "seq=32"); mlo_to(m, "read");
  * cost: O(nodes + edges); tensor data stays where it is.
  */
@@ -12400,162 +13073,6 @@ static void mlo_drop_initialized_inputs(mlo *m) {
     g->n_input = kept;
 }
 
-/* ---- dimensions ----------------------------------------------------------- */
-
-typedef struct {
-    const char *name;
-    int64_t value;
-    size_t hits;
-} mlo_binding;
-
-static int mlo_bind_dim(mlo *m, void *dim, void *user) {
-    mlo_dim *d = (mlo_dim *)dim;
-    mlo_binding *b = (mlo_binding *)user;
-    (void)m;
-    if (mlo_eq(d->param, b->name)) {
-        d->param = NULL;
-        d->value = b->value;
-        d->has |= MLO_HAS(1);
-        b->hits++;
-    }
-    return 0;
-}
-
-/* Appends a dimension's symbol to a list of names in text, once. */
-static int mlo_list_dim(mlo *m, void *dim, void *user) {
-    mlo_dim *d = (mlo_dim *)dim;
-    mlo_text *t = (mlo_text *)user;
-    if (!d->param || !*d->param || t->n > 400) return 0;
-    const char *quoted = mlo_format(m, "'%s'", d->param);
-    if (!quoted || (t->n && strstr(t->text, quoted))) return mlo_failed(m);
-    if (t->n) mlo_puts(t, ", ");
-    mlo_puts(t, quoted);
-    return mlo_failed(m);
-}
-
-/* The symbolic dimensions of the graph's inputs, for people: "'batch', 'seq'". Valid until the
- * handle closes. */
-static const char *mlo_open_dims(mlo *m) {
-    mlo_text t = { m, NULL, 0, 0 };
-    mlo_graph *g = m->model->graph;
-    for (size_t i = 0; i < g->n_input; i++)
-        if (mlo_each_message(m, MLO_M_VALUE_INFO, g->input[i], MLO_M_DIM, mlo_list_dim, &t)) break;
-    const char *s = mlo_intern(m, t.n ? t.text : "none");
-    mlo_text_free(&t);
-    return s ? s : "";
-}
-
-/* "NAME=VALUE", cut at the last '='. */
-static int mlo_cut_option(mlo *m, const char *flag, const char *text, const char **name,
-    const char **value, const char *form) {
-    const char *eq = strrchr(text, '=');
-    if (!eq || eq == text)
-        return mlo_fail_at(
-            m, MLO_E_USAGE, NULL, "--%s %s: write it as --%s %s", flag, text, flag, form);
-    *value = eq + 1;
-    return (*name = mlo_intern_n(m, text, (size_t)(eq - text))) ? 0 : mlo_failed(m);
-}
-
-static int mlo_bind(mlo *m, const char *name, int64_t value) {
-    mlo_binding b = { name, value, 0 };
-    mlo_each_message(m, MLO_M_GRAPH, m->model->graph, MLO_M_DIM, mlo_bind_dim, &b);
-    return b.hits > 0;
-}
-
-static int mlo_option_dim(mlo *m, const char *text) {
-    const char *name, *value;
-    uint64_t n;
-    if (mlo_cut_option(m, "dim", text, &name, &value, "seq=32")) return mlo_failed(m);
-    if (!mlo_parse_u64(value, &n) || !n || n > INT32_MAX)
-        return mlo_fail_at(m, MLO_E_USAGE, NULL, "--dim %s: '%s' is not a size from 1 to %d", text,
-            value, INT32_MAX);
-    if (mlo_bind(m, name, (int64_t)n)) return 0;
-    return mlo_fail_at(m, MLO_E_USAGE, NULL,
-        "--dim %s: no open dimension is called '%s' (is it bound already?); open dimensions of the "
-        "inputs: %s",
-        text, name, mlo_open_dims(m));
-}
-
-/* The shape of an input, made when it had none of this rank. NULL when the input already has
- * another rank. */
-static mlo_shape *mlo_input_shape(mlo *m, mlo_value_info *v, size_t rank) {
-    mlo_form none = { MLO_UNDEFINED, -1, { 0 } };
-    if (!v->type && !(v->type = mlo_type_new(m, &none))) return NULL;
-    if (!v->type->tensor) return NULL;
-    mlo_shape *s = v->type->tensor->shape;
-    if (s) return s->n_dim == rank ? s : NULL;
-    if (!(s = MLO_NEW(m, mlo_shape)) || !(s->dim = MLO_NEW_N(m, mlo_dim, mlo_room(rank))))
-        return NULL;
-    s->n_dim = rank;
-    return v->type->tensor->shape = s;
-}
-
-static int mlo_option_shape(mlo *m, const char *text) {
-    const char *name, *value;
-    uint64_t dims[MLO_MAX_RANK];
-    size_t rank = 0;
-    mlo_graph *g = m->model->graph;
-    mlo_value_info *input = NULL;
-    if (mlo_cut_option(m, "shape", text, &name, &value, "input_ids=1x128")) return mlo_failed(m);
-    for (size_t i = 0; i < g->n_input; i++)
-        if (g->input[i]->name == name) input = g->input[i];
-    if (!input)
-        return mlo_fail_at(m, MLO_E_USAGE, NULL,
-            "--shape %s: no input is called '%s'; the first is called '%s'", text, name,
-            g->n_input ? g->input[0]->name : "");
-    while (*value) {
-        char digits[20];
-        size_t n = strcspn(value, "x");
-        if (n) {
-            memcpy(digits, value, n < sizeof digits ? n : 0);
-            digits[n < sizeof digits ? n : 0] = 0;
-        }
-        if (!n || rank == MLO_MAX_RANK || !mlo_parse_u64(digits, &dims[rank])
-            || dims[rank] > INT32_MAX)
-            return mlo_fail_at(m, MLO_E_USAGE, NULL,
-                "--shape %s: write at most %d sizes with x between them, as in 1x128", text,
-                MLO_MAX_RANK);
-        rank++;
-        value += n + (value[n] == 'x');
-    }
-    mlo_shape *s = mlo_input_shape(m, input, rank);
-    if (!s)
-        return mlo_fail_at(
-            m, MLO_E_SHAPE, name, "--shape %s has rank %zu, the input has another", text, rank);
-    for (size_t i = 0; i < rank; i++) {
-        mlo_dim *d = &s->dim[i];
-        if (d->param) {
-            mlo_bind(m, d->param, (int64_t)dims[i]);
-            continue;
-        }
-        if (d->has && d->value != (int64_t)dims[i])
-            return mlo_fail_at(m, MLO_E_SHAPE, name,
-                "--shape %s: dimension %zu is %lld in the model and cannot be changed; export it "
-                "anew",
-                text, i, (long long)d->value);
-        d->value = (int64_t)dims[i];
-        d->has |= MLO_HAS(1);
-    }
-    return 0;
-}
-
-/* Dims before shapes: a shape may say again what a dim said, but a dim that a shape bound is no
- * longer there to be named. Each option is used up: a later run of the stage, on the same handle,
- * does not look for names that are gone. */
-static int mlo_bind_options(mlo *m) {
-    size_t kept = 0;
-    for (int shapes = 0; shapes < 2; shapes++)
-        for (size_t i = 0; i < m->n_options; i++)
-            if (mlo_eq(m->options[i].key, shapes ? "shape" : "dim")
-                && (shapes ? mlo_option_shape : mlo_option_dim)(m, m->options[i].value))
-                return mlo_failed(m);
-    for (size_t i = 0; i < m->n_options; i++)
-        if (!mlo_eq(m->options[i].key, "dim") && !mlo_eq(m->options[i].key, "shape"))
-            m->options[kept++] = m->options[i];
-    m->n_options = kept;
-    return 0;
-}
-
 /* ---- metadata ------------------------------------------------------------- */
 
 /* Scopes written as attributes, which no operator has, say nothing about what a node computes:
@@ -12605,8 +13122,8 @@ static int mlo_read(mlo *m) {
         || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL))
         return mlo_failed(m);
     mlo_drop_initialized_inputs(m);
-    if (mlo_bind_options(m) || mlo_index(m, g) || mlo_infer(m) || mlo_expand(m)
-        || mlo_fold_constants(m))
+    if (mlo_bind_options(m) || mlo_index(m, g) || mlo_context(m) || mlo_infer(m) || mlo_expand(m)
+        || mlo_fold_constants(m) || mlo_context_settled(m))
         return mlo_failed(m);
     return m->stale ? mlo_index(m, g) : 0;
 }
@@ -17496,7 +18013,8 @@ static int mlo_check_models(mlo *rolled, mlo *original) {
  * cost: some dozen operations a kernel.
  */
 
-/* Both ends are included. One at +-INT64_MAX: that far or beyond */
+/* Both ends are included. One at +-INT64_MAX: that far or beyond; so none begins at INT64_MAX, or ends
+ * at -INT64_MAX. */
 typedef struct {
     int64_t lo;
     int64_t hi;
@@ -17507,7 +18025,7 @@ static mlo_interval mlo_from_to(int64_t lo, int64_t hi) {
     return i;
 }
 static int64_t mlo_two_to(int bits) { return bits > 62 ? INT64_MAX : (int64_t)1 << bits; }
-/* All numbers of so many bits, signed. */
+/* All numbers of so many bits, signed; at most 63. */
 static mlo_interval mlo_signed_bits(int bits) {
     return mlo_from_to(-mlo_two_to(bits - 1), mlo_two_to(bits - 1) - 1);
 }
@@ -17958,6 +18476,10 @@ typedef struct {
     int64_t depth;
 } mlo_memory;
 
+/* What a unit is told of the job that is inside, where the core keeps caches: nothing; where in its sequence the
+ * frame starts; that, and which banks are its sequence's. */
+typedef enum { MLO_JOB_UNTOLD, MLO_JOB_START, MLO_JOB_BANK } mlo_told;
+
 enum { MLO_UNIT_PORTS = 4, MLO_UNIT_MEMORIES = 3, MLO_UNIT_PARAMS = 16 };
 
 /* How tokens go through a unit: see core/flow_*.c, which know when. */
@@ -17995,6 +18517,7 @@ typedef struct {
     /* a parameter port of the module that this node does not use, NULL for none */
     const char *idle;
     int whole_frame; /* 1: the first output token needs the whole input frame (attention) */
+    mlo_told told; /* its ports for that, which are 0 where there are no caches */
 
     mlo_flow flow;
     /* MLO_FLOW_BEATS: 1: all memories are read where beats come in; 0: those behind the first where
@@ -18057,6 +18580,7 @@ typedef struct {
     int64_t parts; /* into which a Split deals the output; else 1 */
     int64_t chunk; /* tokens that go through together, at most; the longest frame today */
     int64_t keys; /* tokens that a query can see, at most; the longest frame today */
+    int64_t caches; /* banks in which keys and values of earlier frames stay; 0: they don't */
     /* tokens for which a matrix is to be read block by block (--memory block); 0: it is to be on
      * chip */
     int64_t tile;
@@ -19933,6 +20457,8 @@ static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
             (long long)mlo_attention_kv_heads(s->node));
         return 0;
     }
+    /* where a frame starts among earlier ones' keys is a shift, not a division */
+    if (s->caches && (pe & (pe - 1))) return 0;
     return pe >= 1 && simd >= 1 && pe <= s->keys && ch / heads % simd == 0;
 }
 
@@ -20066,6 +20592,8 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     if (kv != heads) mlo_unit_param(u, "KVH", kv);
     if (mlo_attention_causal(s->node)) mlo_unit_param(u, "CAUSAL", 1);
     if (banded) mlo_unit_param(u, "BAND", 1);
+    if (s->caches) mlo_unit_param(u, "CACHE", s->caches);
+    u->told = MLO_JOB_BANK;
     /* as in mlo_attention.v: rows of `groups` x `steps` cycles, but no faster than the divider */
     int64_t groups = (t + pe - 1) / pe;
     int64_t steps = d / simd;
@@ -20312,9 +20840,11 @@ static void mlo_attention_exp_area(int64_t bits, int fine, mlo_area *a) {
     a->dsp += mlo_product_dsps(bits, 17) + fine;
 }
 
-/* A score under its cap: its requantizer, a table and its slopes, a product, signs (mlo_attention_cap). */
+/* A score under its cap: its requantizer, a table and its slopes, a product, signs (mlo_attention_cap).
+ * Alone, of 17, 20 and 24 bits, it is 324, 349, 363 LUTs (170 of the table) and 310, 320, 332
+ * flip-flops; of three kernels in tests/areas.txt two have as many, one has 400 of each table. */
 static void mlo_attention_cap_area(int64_t bits, mlo_area *a) {
-    enum { TABLE_LUTS = 330, FFS = 110 };
+    enum { TABLE_LUTS = 250, FFS = 114 };
     mlo_area_requantize(a, bits, 16, 17, 1, 0);
     a->lut += TABLE_LUTS;
     a->ff += FFS;
@@ -20388,8 +20918,12 @@ static void mlo_attention_softmax_area(const mlo_attention_widths *w, mlo_area *
         mlo_area_sum(a, &lane);
     }
     if (w->capped) {
+        /* a row's constants wait beside: shift registers */
+        enum { CONSTANTS = 22, CYCLES = 10 };
         mlo_attention_cap_area(w->score, &lane);
         mlo_area_sum(a, &lane);
+        a->lut += lanes + CONSTANTS;
+        a->ff += CONSTANTS + CYCLES;
     }
     mlo_attention_exp_area(w->rounded ? 9 : w->capped ? 18 : w->score, w->probs, &lane);
     lane.lut += w->sum;
@@ -20442,7 +20976,7 @@ static void mlo_attention_area(
     const int banded = mlo_attention_banded(s->node);
     const int64_t reach = mlo_clog2(s->keys) + mlo_clog2(u->rows.groups) + mlo_clog2(u->pe);
     const int64_t groups = u->rows.groups, kv = mlo_attention_kv_heads(s->node);
-    const int64_t words = 2 * groups * kv * w.steps;
+    const int64_t words = (s->caches ? s->caches : 2) * groups * kv * w.steps;
     mlo_area_vector(a, w.simd * w.x, w.steps);
     mlo_attention_frames_area(w.pe, w.simd * w.x + 1, words, groups, a);
     mlo_attention_frames_area(w.pe, w.simd * w.x, words, groups, a);
@@ -21020,6 +21554,7 @@ static int mlo_rotary_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit
     mlo_unit_shift(s, u);
     u->interval = channels / pe;
     u->latency = 11;
+    u->told = MLO_JOB_START;
     u->other = (mlo_site_pow2(s) ? 2 : 3) * pe;
     u->at_once = 1;
     return 0;
@@ -21070,7 +21605,7 @@ static void mlo_rotary_area(
     const int64_t channels = mlo_last_dim(&s->out), d = mlo_last_dim(&s->in[1]);
     const int64_t words = s->chunk * d / pe;
     const int shift = mlo_site_pow2(s);
-    enum { CONTROL_FFS = 17 };
+    enum { CONTROL_FFS = 18 };
     mlo_area pair = { 2 * (x + 17), 2 * x + 32 + 4 * (x + 16), 4 * mlo_product_dsps(x, 16), 0 };
     for (int i = 0; i < 2; i++) mlo_area_requantize(&pair, x + 17, 16, y, 1, shift);
     mlo_area_times(a, pe / 2, &pair);
@@ -21384,8 +21919,10 @@ static void mlo_conv_window_area(const mlo_site *s, const mlo_unit *u, mlo_area 
     mlo_area_memory(a, 3, u->window.slots);
     mlo_area_memory(a, 1, u->window.slots);
     mlo_area_memory(a, reach, u->window.slots);
-    a->lut += u->simd * (word * (1 + mlo_mux_luts(u->simd)) + 2 * slot) + 10 * at + 10 * slot;
-    a->ff += u->simd * word + u->simd + 4 * at + 12 * slot;
+    enum { LUTS = 20, FFS = 23 };
+    a->lut += u->simd * (word * (1 + mlo_mux_luts(u->simd)) + 2 * slot) + 10 * at + 10 * slot
+        + LUTS;
+    a->ff += u->simd + 4 * at + 12 * slot + FFS;
 }
 
 static void mlo_conv_area(
@@ -21398,7 +21935,8 @@ static void mlo_conv_area(
     const int word = 38 + (shift ? 0 : 16);
     const int64_t lanes = pe / u->turns;
     enum { CONTROL_LUTS = 60, CONTROL_FFS = 28 };
-    mlo_area row = { total, simd * (2 * w + x + w + x) + total, simd * mlo_product_dsps(x, w), 0 };
+    /* a sum at work, and one that waits for its turn; operands twice, products */
+    mlo_area row = { 2 * total, simd * 3 * (w + x) + 2 * total, simd * mlo_product_dsps(x, w), 0 };
     mlo_area lane = { total * mlo_parts(u->turns - 1, 3), total + word, 0, 0 };
     mlo_conv_window_area(s, u, a);
     mlo_area_param(a, pe * simd * w, pe * simd * w, u->memory[0].depth, axi, banks);
@@ -21796,6 +22334,283 @@ int mlo_run(
     if (m->error.code) return mlo_failed(m);
     *outputs = copy;
     *n_outputs = k;
+    return 0;
+}
+
+/* ======== src/ops/generate.c ======== */
+/* generate: a decoder goes on with a text, the likeliest token after the other.
+ *
+ * in:  a model of any stage from ids [1, N] to logits [1, N, V], whole or in parts, one behind the other; a
+ *     prompt. Other inputs are masks (ones) or positions (counted from 0), by their names.
+ * out: the prompt's ids and those that follow it; of the likeliest the lowest.
+ *
+ * The model is run at its N tokens. Row i says what follows token i and depends on tokens 0..i alone, so what
+ * stands behind the text is padding. It is a guess: what followed the last time that the two tokens before it
+ * stood in the text. While guesses are what the text becomes, their rows are right as well, and one run says
+ * several tokens.
+ *
+ * invariant: the text is that of one run a token. A row that says something else than it did, once its tokens
+ *     stand, is none of a decoder: refused.
+ * example: behind .. 5,7,9 .. 5,7 the guess is 9; when the row of 7 says 9, what that of 9 says counts, too.
+ * cost: at most one evaluation a token; a trained Llama of 260,000 parameters says 255 in 165.
+ */
+enum {
+    MLO_GUESSES = 8, /* tokens ahead */
+    MLO_PARTS_MOST = 4
+};
+
+typedef struct {
+    mlo *m;
+    mlo *part[MLO_PARTS_MOST]; /* m, and what is behind it */
+    size_t n_part;
+    /* m's inputs */
+    mlo_array *in;
+    size_t n_in;
+    mlo_array *ids; /* one of them */
+    size_t out; /* which output logits are */
+    int64_t tokens; /* N */
+    int64_t words; /* V */
+    int64_t *text; /* [N]: ids; behind the text, guesses */
+    int64_t n; /* tokens of the text */
+    int64_t *said; /* [N]: what follows each token, as the last run has it */
+} mlo_writer;
+
+/* ---- the model ------------------------------------------------------------ */
+
+/* How many rows the table has that a value indexes, directly or behind nodes that keep its
+ * elements; 0 when it is no index. */
+static int64_t mlo_rows_indexed(const mlo_graph *g, const char *name, int depth) {
+    int64_t rows = 0;
+    for (size_t i = 0; i < g->n_node && !rows && depth < 8; i++) {
+        const mlo_node *n = g->node[i];
+        if (mlo_is(n, "Gather") && n->input[1] == name) {
+            mlo_form f = mlo_form_of(mlo_value_of(g, n->input[0]));
+            int64_t axis = mlo_int(n, "axis", 0);
+            if (f.rank > 0 && axis >= 0 && axis < f.rank && f.dims[axis] > 0) rows = f.dims[axis];
+        } else if (n->n_input && n->input[0] == name
+            && (mlo_has_trait(n, MLO_RESHAPES) || mlo_has_trait(n, MLO_MOVES) || mlo_is(n, "Cast")))
+            rows = mlo_rows_indexed(g, n->output[0], depth + 1);
+    }
+    return rows;
+}
+
+/* Ones, or a count from 0, for an input beside the ids. */
+static int mlo_writer_fill(mlo_writer *w, mlo_array *a, const mlo_form *f) {
+    const int counts = strstr(a->name, "position") != NULL;
+    const int64_t n = mlo_form_known(f) ? mlo_form_count(f) : 0;
+    const int whole = f->dtype != MLO_FLOAT && mlo_dtype_size(f->dtype);
+    if (!whole || n != w->tokens || !(counts || strstr(a->name, "mask")))
+        return mlo_fail_at(w->m, MLO_E_UNSUPPORTED, a->name,
+            "what this input is to hold is not known; text is generated by models of token ids, a "
+            "mask "
+            "and positions, [1, %lld] each",
+            (long long)w->tokens);
+    a->data = mlo_alloc(w->m, (size_t)n * mlo_dtype_size(f->dtype), 1);
+    for (int64_t i = 0; a->data && i < n; i++) mlo_set_element(a, i, counts ? i : 1);
+    return mlo_failed(w->m);
+}
+
+/* The input of ids: the one that is neither a mask nor positions. */
+static int mlo_writer_ids(mlo_writer *w) {
+    for (size_t i = 0; i < w->n_in; i++) {
+        mlo_array *a = &w->in[i];
+        if (strstr(a->name, "mask") || strstr(a->name, "position")) continue;
+        if ((a->dtype != MLO_INT64 && a->dtype != MLO_INT32) || a->rank != 2 || w->ids)
+            return mlo_fail_at(w->m, MLO_E_UNSUPPORTED, a->name,
+                w->ids ? "a second input that is neither a mask nor positions, beside '%s'"
+                       : "this input is no list of token ids, as generating text needs%s",
+                w->ids ? w->ids->name : "");
+        w->ids = a;
+    }
+    if (!w->ids)
+        return mlo_fail_at(w->m, MLO_E_UNSUPPORTED, NULL, "the model has no input of token ids");
+    w->tokens = w->ids->dims[1];
+    if (w->ids->dims[0] == 1 && w->tokens > 0) return 0;
+    return mlo_fail_at(w->m, MLO_E_SHAPE, w->ids->name,
+        "ids are %s; text is generated in one sequence of a length that is known: --context N",
+        mlo_dims_text(w->m, w->ids->rank, w->ids->dims));
+}
+
+/* Numbers for each token, as many as the ids' table has rows. */
+static int mlo_writer_logits(mlo_writer *w) {
+    const mlo_graph *g = w->part[w->n_part - 1]->model->graph;
+    const int64_t rows = mlo_rows_indexed(w->m->model->graph, w->ids->name, 0);
+    for (; w->out < g->n_output; w->out++) {
+        const mlo_form f = mlo_form_of(mlo_value_of(g, g->output[w->out]->name));
+        w->words = f.rank == 3 ? f.dims[2] : 0;
+        if (f.dtype == MLO_FLOAT && f.rank == 3 && f.dims[0] == 1 && f.dims[1] == w->tokens
+            && w->words > 0 && (!rows || rows == w->words))
+            return 0;
+    }
+    return mlo_fail_at(w->m, MLO_E_UNSUPPORTED, g->n_output ? g->output[0]->name : NULL,
+        "no output is logits, float [1, %lld, words] of as many words as ids may be; export the "
+        "model "
+        "with its head",
+        (long long)w->tokens);
+}
+
+static int mlo_writer_of(mlo *m, mlo_writer *w) {
+    const mlo_graph *g = m->model->graph;
+    w->m = m;
+    w->in = MLO_NEW_N(m, mlo_array, g->n_input + 1);
+    for (size_t i = 0; w->in && i < g->n_input; i++) {
+        const mlo_value *v = mlo_value_of(g, g->input[i]->name);
+        const mlo_form f = mlo_form_of(v);
+        if (!v || v->tensor) continue;
+        mlo_array *a = &w->in[w->n_in++];
+        a->name = v->name;
+        a->dtype = f.dtype;
+        a->rank = f.rank;
+        memcpy(a->dims, f.dims, sizeof f.dims);
+    }
+    if (m->error.code || mlo_writer_ids(w) || mlo_writer_logits(w)) return mlo_failed(m);
+    for (size_t i = 0; i < w->n_in; i++) {
+        const mlo_form f = mlo_form_of(mlo_value_of(g, w->in[i].name));
+        if (&w->in[i] != w->ids) MLO_TRY(mlo_writer_fill(w, &w->in[i], &f));
+    }
+    w->ids->data = mlo_alloc(m, (size_t)w->tokens, mlo_dtype_size(w->ids->dtype));
+    w->text = MLO_NEW_N(m, int64_t, (size_t)w->tokens);
+    w->said = MLO_NEW_N(m, int64_t, (size_t)w->tokens);
+    return mlo_failed(m);
+}
+
+/* ---- the text ------------------------------------------------------------- */
+
+static int mlo_writer_begin(mlo_writer *w, const int64_t *prompt, size_t n, size_t count) {
+    const size_t room = (size_t)w->tokens;
+    if (!n) return mlo_fail_at(w->m, MLO_E_USAGE, NULL, "a prompt has one token or more");
+    if (n > room)
+        return mlo_fail_at(w->m, MLO_E_USAGE, NULL,
+            "the prompt has %zu tokens, the model takes %zu; read it with a longer --context", n,
+            room);
+    if (count > room - n)
+        return mlo_fail_at(w->m, MLO_E_USAGE, NULL,
+            "a prompt of %zu tokens and %zu more do not fit the model's %zu; read it with a longer "
+            "--context",
+            n, count, room);
+    for (size_t i = 0; i < n; i++)
+        if (prompt[i] < 0 || prompt[i] >= w->words)
+            return mlo_fail_at(w->m, MLO_E_USAGE, NULL,
+                "the prompt's token %zu is %lld; the model knows 0 to %lld", i,
+                (long long)prompt[i], (long long)w->words - 1);
+    memcpy(w->text, prompt, n * sizeof *prompt);
+    memset(w->text + n, 0, (room - n) * sizeof *prompt);
+    w->n = (int64_t)n;
+    return 0;
+}
+
+/* What a part takes of what is there: the model's inputs, what parts before it made. Returns how many. */
+static size_t mlo_writer_takes(
+    const mlo_writer *w, size_t k, mlo_array **const out[MLO_PARTS_MOST], mlo_array *to) {
+    const mlo_graph *g = w->part[k]->model->graph;
+    size_t n = 0;
+    for (size_t i = 0; i < g->n_input; i++) {
+        const char *name = g->input[i]->name;
+        for (size_t j = 0; j < w->n_in; j++)
+            if (!strcmp(w->in[j].name, name)) to[n++] = w->in[j];
+        for (size_t p = 0; p < k; p++) {
+            const mlo_graph *made = w->part[p]->model->graph;
+            for (size_t j = 0; j < made->n_output; j++)
+                if (!strcmp(made->output[j]->name, name)) {
+                    to[n] = *out[p][j];
+                    to[n++].name = name;
+                }
+        }
+    }
+    return n;
+}
+
+/* Runs a part; what goes wrong is the first one's. */
+static int mlo_writer_part(mlo_writer *w, size_t k, mlo_array **out[MLO_PARTS_MOST]) {
+    mlo *m = w->part[k];
+    const size_t n = m->model->graph->n_output;
+    mlo_array *in = (mlo_array *)mlo_scratch(w->m, 2 * m->model->graph->n_input + 1, sizeof *in);
+    out[k] = (mlo_array **)mlo_scratch(w->m, n + 1, sizeof **out);
+    for (size_t i = 0; out[k] && i < n; i++) out[k][i] = NULL;
+    if (in && out[k] && mlo_run_model(m, in, mlo_writer_takes(w, k, out, in), NULL, out[k])
+        && m != w->m)
+        mlo_fail_at(w->m, m->error.code, NULL, "%s", m->error.message);
+    mlo_scratch_free(w->m, in);
+    return mlo_failed(w->m);
+}
+
+/* What follows each token, by its row of logits. */
+static void mlo_writer_reads(mlo_writer *w, const mlo_array *logits) {
+    for (int64_t i = 0; i < w->tokens; i++) {
+        const float *row = (const float *)logits->data + i * w->words;
+        w->said[i] = 0;
+        for (int64_t k = 1; k < w->words; k++)
+            if (row[k] > row[w->said[i]]) w->said[i] = k;
+    }
+}
+
+/* Runs the model: what follows each token. */
+static int mlo_writer_run(mlo_writer *w) {
+    mlo_array **out[MLO_PARTS_MOST] = { NULL };
+    size_t k = 0;
+    for (int64_t i = 0; i < w->tokens; i++) mlo_set_element(w->ids, i, w->text[i]);
+    while (k < w->n_part && !mlo_writer_part(w, k, out)) k++;
+    if (k == w->n_part) mlo_writer_reads(w, out[k - 1][w->out]);
+    for (k = 0; k < w->n_part; k++) {
+        for (size_t i = 0; out[k] && i < w->part[k]->model->graph->n_output; i++)
+            mlo_array_free(w->part[k], out[k][i]);
+        mlo_scratch_free(w->m, out[k]);
+    }
+    return mlo_failed(w->m);
+}
+
+/* Rows of the text that has been said say it still. */
+static int mlo_writer_check(const mlo_writer *w, int64_t prompt) {
+    for (int64_t i = prompt; i < w->n; i++)
+        if (w->said[i - 1] != w->text[i])
+            return mlo_fail_at(w->m, MLO_E_UNSUPPORTED,
+                w->part[w->n_part - 1]->model->graph->output[w->out]->name,
+                "what follows token %lld changes with later tokens: the model is no decoder "
+                "(causal)",
+                (long long)i - 1);
+    return 0;
+}
+
+/* What may stand at a place behind the text. */
+static int64_t mlo_writer_guess(const mlo_writer *w, int64_t at) {
+    const int64_t *t = w->text;
+    for (int64_t i = at - 1; i > 1; i--)
+        if (t[i - 2] == t[at - 2] && t[i - 1] == t[at - 1]) return t[i];
+    return 0;
+}
+
+/* Greedily, up to `count` tokens behind the prompt; `stop` (-1: none) is the last one. *tokens: prompt and all. */
+int mlo_generate(mlo *m, mlo *const *behind, size_t n_behind, const int64_t *prompt, size_t n,
+    size_t count, int64_t stop, mlo_says says, void *user, const int64_t **tokens,
+    size_t *n_tokens) {
+    mlo_writer w = { 0 };
+    if (m->error.code) return mlo_failed(m);
+    if (!m->model) return mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
+    m->stage = "run";
+    if (n_behind >= MLO_PARTS_MOST)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL, "%zu parts; a model has %d at most", n_behind + 1,
+            MLO_PARTS_MOST);
+    for (size_t i = 0; i <= n_behind; i++) {
+        mlo *part = i ? behind[i - 1] : m;
+        if (!part->model || part->error.code)
+            return mlo_fail_at(m, MLO_E_USAGE, NULL, "part %zu is no model that was loaded", i);
+        w.part[w.n_part++] = part;
+    }
+    if (mlo_writer_of(m, &w) || mlo_writer_begin(&w, prompt, n, count)) return mlo_failed(m);
+    int64_t end = (int64_t)(n + count);
+    while (w.n < end) {
+        if (mlo_writer_run(&w) || mlo_writer_check(&w, (int64_t)n)) return mlo_failed(m);
+        for (int right = 1; right && w.n < end; w.n++) {
+            right = w.text[w.n] == w.said[w.n - 1];
+            w.text[w.n] = w.said[w.n - 1];
+            if (says) says(user, w.text[w.n]);
+            if (w.text[w.n] == stop) end = w.n + 1;
+        }
+        for (int64_t i = w.n; i < end && i < w.n + MLO_GUESSES; i++)
+            w.text[i] = mlo_writer_guess(&w, i);
+    }
+    *tokens = w.text;
+    *n_tokens = (size_t)w.n;
     return 0;
 }
 
@@ -27452,23 +28267,6 @@ static uint64_t mlo_random(uint64_t *s) {
     return *s * 2685821657736338717u;
 }
 
-/* How many rows the table has that a value indexes, directly or behind nodes that keep its
- * elements; 0 when it is no index. */
-static int64_t mlo_rows_indexed(const mlo_graph *g, const char *name, int depth) {
-    int64_t rows = 0;
-    for (size_t i = 0; i < g->n_node && !rows && depth < 8; i++) {
-        const mlo_node *n = g->node[i];
-        if (mlo_is(n, "Gather") && n->input[1] == name) {
-            mlo_form f = mlo_form_of(mlo_value_of(g, n->input[0]));
-            int64_t axis = mlo_int(n, "axis", 0);
-            if (f.rank > 0 && axis >= 0 && axis < f.rank && f.dims[axis] > 0) rows = f.dims[axis];
-        } else if (n->n_input && n->input[0] == name
-            && (mlo_has_trait(n, MLO_RESHAPES) || mlo_has_trait(n, MLO_MOVES) || mlo_is(n, "Cast")))
-            rows = mlo_rows_indexed(g, n->output[0], depth + 1);
-    }
-    return rows;
-}
-
 /* How many values an integer input may take: the rows of the table that it indexes; 2 when it is no
  * index (a mask). */
 static int64_t mlo_input_range(const mlo_graph *g, const char *name) {
@@ -32041,9 +32839,10 @@ static int mlo_quantizable(mlo *m, const mlo_scan *s) {
     mlo_form x = mlo_form_of(mlo_value_of(s->body, s->body->input[0]->name));
     if (s->n_tap)
         return mlo_fail(m, MLO_E_UNSUPPORTED, s->node,
-            "%zu values leave every layer (keys and values for a cache: export with "
-            "use_cache=False; or hidden states: output_hidden_states=False); hardware returns what "
-            "the last layer makes",
+            "%zu values leave every layer (keys and values for a cache: read the model with "
+            "--context "
+            "N, or export with use_cache=False; or hidden states: output_hidden_states=False); "
+            "hardware returns what the last layer makes",
             s->n_tap);
     if (s->n_state != 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, s->node,
@@ -32060,6 +32859,34 @@ static int mlo_quantizable(mlo *m, const mlo_scan *s) {
     return 0;
 }
 
+/* Why rows of a prompt are not what its chunks give, one after the other; NULL: they are. */
+static const char *mlo_no_context(const mlo_sublayer *b) {
+    if (b->kind == MLO_CONVOLUTION) return "a convolution reads tokens beside each other";
+    if (b->kind != MLO_ATTENTION) return NULL;
+    if (b->crossed) return "an attention to an encoder's output";
+    return b->sight.causal ? NULL : "an attention whose queries see later keys";
+}
+
+/* With a context (read/context.c), each token depends on those up to itself alone. */
+static int mlo_check_context(const mlo_quantizer *q) {
+    const int64_t context = mlo_context_said(q->m);
+    if (q->m->error.code || !context) return mlo_failed(q->m);
+    for (size_t i = 0; i < q->r.n_block; i++) {
+        const char *why = mlo_no_context(q->r.block[i]);
+        if (why)
+            return mlo_fail(q->m, MLO_E_UNSUPPORTED, q->r.block[i]->node,
+                "%s; a core with a cache (--context %lld) needs a decoder: attention that is "
+                "causal, "
+                "and all else token by token",
+                why, (long long)context);
+    }
+    if (q->r.tokens == context) return 0;
+    return mlo_fail(q->m, MLO_E_UNSUPPORTED, q->scan.node,
+        q->r.tokens ? "its attentions see %lld tokens, --context says %lld; they are to be the same"
+                    : "%lld attentions: there is nothing to keep; leave --context %lld out",
+        (long long)q->r.tokens, (long long)context);
+}
+
 /* The stage itself. What it calibrated and chose goes to *made, which holds the cost that widths
  * may have, 0: the option says. */
 static int mlo_quantize(mlo *m, mlo_quantizer *made) {
@@ -32072,8 +32899,8 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     MLO_TRY(mlo_quantizable(m, &q.scan));
     if (mlo_respell(m, &q.scan) || mlo_recognise(m, &q.scan, mlo_sublayers, &q.r, &q.result)
         || mlo_demand(&q) || mlo_qconfig(&q) || mlo_choose_given(&q) || mlo_settle_mask(&q)
-        || mlo_mask_constant(&q, &q.keys[0]) || mlo_mask_constant(&q, &q.keys[1])
-        || mlo_quantize_calibrate(&q))
+        || mlo_check_context(&q) || mlo_mask_constant(&q, &q.keys[0])
+        || mlo_mask_constant(&q, &q.keys[1]) || mlo_quantize_calibrate(&q))
         return mlo_failed(m);
     q.loop = mlo_node_new(m, "Scan", mlo_node_name(q.scan.node));
     q.body = MLO_NEW(m, mlo_graph);
@@ -33074,6 +33901,13 @@ typedef struct {
     int64_t fifo; /* tokens of buffering beyond the handshake, 0 for none */
 } mlo_edge;
 
+/* A job, as a host orders it: tokens start .. start + tokens - 1 of the sequence in a slot. */
+typedef struct {
+    int64_t slot;
+    int64_t start;
+    int64_t tokens;
+} mlo_ordered;
+
 typedef struct {
     mlo_scan scan;
     mlo_element element[MLO_CORE_MOST];
@@ -33087,6 +33921,9 @@ typedef struct {
     int lanes; /* channels of a beat of the loop's streams */
     int bits; /* of a channel of the loop's streams */
     int frames; /* in flight, at most */
+    int64_t slots; /* sequences whose keys and values stay; 0: none do. A frame is a job then */
+    const mlo_ordered *order; /* of the run that is asked about; NULL: whole frames */
+    int64_t n_order;
     int masked; /* 1: a runtime mask stream */
     int replay; /* the element that brings the memory's tokens; -1: there is none */
     int replay_masked; /* 1: a runtime mask stream of theirs, too */
@@ -33146,6 +33983,7 @@ static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     e->site.node = n;
     e->site.chunk = c->chunk;
     e->site.keys = c->keys;
+    e->site.caches = c->slots * c->scan.iterations;
     e->site.parts = mlo_core_parts(c->scan.body, n->output[0]);
     for (size_t i = 0; i < n->n_input && i < 8; i++) {
         e->site.in_bits[i] = mlo_value_bits(c->scan.body, n->input[i]);
@@ -33351,6 +34189,10 @@ static int mlo_core_side(mlo *m, mlo_core *c, mlo_element *e) {
     return 0;
 }
 
+/* Of frames in flight where keys and values stay. */
+static const char mlo_one_job[] = "%d frames in flight in a core with caches, in which one job is "
+                                  "at a time; leave --frames-in-flight out";
+
 static int mlo_core_elements(mlo *m, mlo_core *c) {
     mlo_graph *body = c->scan.body;
     if (mlo_core_widths(m, body)) return mlo_failed(m);
@@ -33546,6 +34388,36 @@ static int mlo_core_live(mlo *m, const mlo_core *c) {
     return 0;
 }
 
+/* How many sequences' keys and values stay: as fold said, or one where the model has a context. */
+static void mlo_core_slots(mlo *m, mlo_core *c) {
+    const mlo_model *whole = m->model;
+    const int kept = mlo_meta_get(whole->meta, whole->n_meta, mlo_key_context) != NULL;
+    c->slots = mlo_meta_within(m, c->scan.node, mlo_key_slots, kept, kept, 255);
+    if (c->slots)
+        c->slots = mlo_opt_int(m, "slots", (long)c->slots, 1, 255);
+    else if (mlo_opt(m, "slots"))
+        mlo_fail_at(m, MLO_E_USAGE, NULL,
+            "--slots are sequences whose keys and values stay; give --context, too");
+    if (c->slots && c->frames > 1)
+        mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_job, c->frames);
+}
+
+/* What comes in another frame must not depend on what comes later, and nothing but keys and values stays. */
+static int mlo_core_soundness(mlo *m, const mlo_core *c) {
+    for (int i = 0; c->slots && i < c->n_element; i++) {
+        const mlo_unit *u = &c->element[i].unit;
+        if (c->element[i].kernel
+            && (u->flow == MLO_FLOW_WINDOW || u->flow == MLO_FLOW_REPLAY
+                || (u->whole_frame && !u->rows.causal)))
+            return mlo_fail(m, MLO_E_UNSUPPORTED, c->element[i].node,
+                "%s looks at tokens that come later, or from elsewhere, so that a sequence cannot "
+                "come in parts; "
+                "leave --context out",
+                c->element[i].name);
+    }
+    return 0;
+}
+
 static int mlo_core_build(mlo *m, mlo_core *c) {
     memset(c, 0, sizeof *c);
     c->replay = -1;
@@ -33572,6 +34444,7 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
     if (c->axi_bits & (c->axi_bits - 1))
         return mlo_fail(m, MLO_E_DATA, c->scan.node,
             "metadata say mlo.axi_width = %d, which is no power of two", c->axi_bits);
+    mlo_core_slots(m, c);
     if (m->error.code || mlo_core_elements(m, c) || mlo_core_edges(m, c) || mlo_core_closed(m, c))
         return mlo_failed(m);
     mlo_core_lanes(c);
@@ -33581,6 +34454,7 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
     c->replay_masked = mask && !mask->tensor;
     if (c->replay >= 0 && c->frames > 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_frame, c->frames);
+    if (mlo_core_soundness(m, c)) return mlo_failed(m);
     mlo_core_feedback(c);
     if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, mlo_key_frames))
         mlo_core_fifos(c);
@@ -33661,7 +34535,7 @@ static int64_t mlo_core_layer_beats(const mlo_core *c) {
 
 /* The most iterations there can be without building anew. */
 static int64_t mlo_core_deepest(const mlo_core *c) {
-    return mlo_core_resident_beats(c) ? c->scan.iterations : 65535;
+    return mlo_core_resident_beats(c) || c->slots ? c->scan.iterations : 65535;
 }
 
 /* Beats per frame once things flow: frames in flight share an iteration's, but for row blocks. A
@@ -33701,7 +34575,7 @@ static int64_t mlo_steady_cycles(const mlo_core *c, int64_t pace, int64_t beats)
 }
 
 /* What a unit holds on chip: banks of parameters, two tiles before and behind row blocks, what windows see, and two
- * frames of what it needs whole (keys and values, in groups of PE tokens). A token or two inside
+ * frames, or all caches, of what it needs whole (keys and values, in groups of PE tokens). A token or two inside
  * every kernel are not counted. */
 static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks) {
     int64_t bits = 0;
@@ -33710,7 +34584,8 @@ static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int6
         bits += 2 * u->tile * (u->in[0].channels * u->in[0].bits + u->out.channels * u->out.bits);
     bits += u->window.slots * u->in[0].channels * u->in[0].bits;
     for (int k = 1; k < u->n_in && u->whole_frame; k++)
-        bits += 2 * ((s->keys + u->pe - 1) / u->pe * u->pe) * u->in[k].channels * u->in[k].bits;
+        bits += (s->caches ? s->caches : 2) * ((s->keys + u->pe - 1) / u->pe * u->pe)
+            * u->in[k].channels * u->in[k].bits;
     return bits;
 }
 
@@ -33776,6 +34651,9 @@ static int64_t mlo_core_multipliers(const mlo_core *c) {
  * cost: O(tokens x iterations x elements), and heads for attention; bursts; FIFOs' tokens, where
  *     they are followed. Cycle 0 is the first input beat.
  */
+/* Cycles: from a job's last beat out to the next one's first beat in; of a beat through mlo_job. */
+enum { MLO_JOB_FOLLOWS = 2, MLO_JOB_PASSES = 1 };
+
 enum { MLO_ROWS_KEPT = 32, MLO_READS_KEPT = 64, MLO_TILES_LEFT = 32 };
 
 /* A time that depends on what has not been walked. */
@@ -33977,6 +34855,9 @@ typedef struct {
 typedef struct {
     int64_t frames;
     int64_t tokens; /* of a frame */
+    int64_t
+        start; /* tokens of its sequence that came with earlier jobs, whose keys and values are there */
+    int alone; /* 1: it goes in when the one before it has left */
     int64_t iterations;
     int64_t loads; /* how often parameters are read for it; 0: they are there */
 
@@ -34987,6 +35868,16 @@ static int mlo_admits(mlo_schedule *s, int i) {
     return any;
 }
 
+/* When a job's first beat is at the door: all of them wait there, or, where one is inside at a time, for the one
+ * before to leave (mlo_job.v). MLO_NOT_YET: it has not. */
+static int64_t mlo_job_enters(const mlo_schedule *s, const mlo_job *j, int64_t beats) {
+    const int end = s->c->edge[s->c->n_edge - 1].from;
+    if (!j->alone) return j->outside * beats;
+    if (!j->frame) return MLO_JOB_PASSES;
+    if (mlo_fired(s, end) < j->begin) return MLO_NOT_YET;
+    return s->p->frame_done[j->frame - 1] + MLO_JOB_FOLLOWS + MLO_JOB_PASSES;
+}
+
 /* The loop's way in: the first iteration comes from outside, others from the feedback. 0: not
  * known yet. */
 static int mlo_fire_entry(mlo_schedule *s) {
@@ -34997,7 +35888,9 @@ static int mlo_fire_entry(mlo_schedule *s) {
     if (n >= s->total || !mlo_has_room(s, MLO_OUTSIDE, room)) return 0;
     mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
     if (p.iteration == 0) {
-        first = (p.job->outside + n - p.job->begin) * beats + beats + 3;
+        const int64_t enters = mlo_job_enters(s, p.job, beats);
+        if (enters == MLO_NOT_YET) return 0;
+        first = enters + (n - p.job->begin) * beats + beats + 3;
         last = first + beats - 1;
     } else {
         const int64_t before = n - mlo_job_turn(p.job);
@@ -35943,7 +36836,8 @@ static mlo_scored mlo_row_scored(
     mlo_schedule *s, int i, const mlo_meet *x, int64_t query, int64_t constants, int64_t room) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_scored none = { 0, 0, 0, 0, 0, 0, 0, 0 };
-    int64_t r = s->rows[i]++, groups = mlo_row_groups(u, x->at.iteration, x->at.at);
+    int64_t r = s->rows[i]++,
+            groups = mlo_row_groups(u, x->at.iteration, x->at.job->start + x->at.at);
     const int64_t work = groups * u->rows.steps;
     const mlo_scored *rows = s->row[i], *before = r ? &rows[(r - 1) % MLO_ROWS_KEPT] : &none;
     mlo_scored *to = &s->row[i][r % MLO_ROWS_KEPT], now;
@@ -35979,7 +36873,7 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     int64_t beats = heads * steps;
     int64_t accepts = mlo_rows_accept(s, i);
     int64_t constants = 0;
-    const int64_t groups = mlo_row_groups(u, x->at.iteration, x->at.at);
+    const int64_t groups = mlo_row_groups(u, x->at.iteration, x->at.job->start + x->at.at);
     mlo_scored row = { 0, 0, 0, 0, 0, 0, 0, 0 };
     t->in[0] = mlo_max(x->arrives[0], accepts);
     for (int64_t h = 0; h < heads; h++) {
@@ -36178,16 +37072,20 @@ static void mlo_schedule_edges(mlo_schedule *s) {
         }
 }
 
-/* Frames in groups of as many as are in flight, all of the longest length. What is a job is decided
- * here alone. */
+/* Frames in groups of as many as are in flight, all of the longest length; or as a host orders them,
+ * one at a time. What is a job is decided here alone. */
 static void mlo_schedule_jobs(mlo_schedule *s, mlo_job *job, int64_t frames) {
     const mlo_core *c = s->c;
     const int64_t iterations = c->scan.iterations;
-    mlo_job next = { c->frames, c->chunk, iterations, iterations > 1 ? iterations : 0, 0, 0, 0, 0,
-        0, 0 };
+    mlo_job next = { c->frames, c->chunk, 0, c->slots > 0, iterations,
+        iterations > 1 ? iterations : 0, 0, 0, 0, 0, 0, 0 };
     s->job = job;
     for (; next.frame < frames; next.frame += next.frames) {
         next.frames = mlo_min(c->frames, frames - next.frame);
+        if (c->order) {
+            next.tokens = c->order[next.frame].tokens;
+            next.start = c->order[next.frame].start;
+        }
         job[s->n_job++] = next;
         next.begin += mlo_job_tokens(&next);
         next.outside += mlo_job_turn(&next);
@@ -36301,6 +37199,28 @@ static int mlo_predict(mlo *m, const mlo_core *c, int64_t frames, mlo_prediction
 static int mlo_predict_seen(mlo *m, const mlo_core *c, int64_t frames, mlo_prediction *p,
     mlo_moment_seen seen, void *user) {
     return mlo_predict_all(m, c, frames, p, 0, seen, user);
+}
+
+/* Cycles of jobs, as ordered, one behind the other; from the first one's end to the last one's. */
+static int mlo_predict_orders(mlo *m, const mlo_core *c, const mlo_ordered *order, int64_t n,
+    int64_t *cycles, int64_t *behind) {
+    mlo_core *with = MLO_NEW(m, mlo_core);
+    mlo_prediction p;
+    if (!with) return mlo_failed(m);
+    *with = *c;
+    with->order = order;
+    with->n_order = n;
+    if (mlo_predict(m, with, n, &p)) return mlo_failed(m);
+    *cycles = p.cycles;
+    *behind = p.frame_done[n - 1] - p.frame_done[0];
+    return 0;
+}
+
+/* Cycles from a token to the next one, which come one at a time, at a position. */
+static int mlo_predict_step(mlo *m, const mlo_core *c, int64_t position, int64_t *cycles) {
+    const mlo_ordered twice[2] = { { 0, position, 1 }, { 0, position, 1 } };
+    int64_t all;
+    return mlo_predict_orders(m, c, twice, 2, &all, cycles);
 }
 
 /* With FIFOs' peaks: so many beats of the run are followed, in each FIFO; all of them in a run
@@ -38396,12 +39316,14 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     return 0;
 }
 
-/* Beside an encoder's output there is one frame in flight: hardware keeps one frame of that. */
-static int mlo_fold_replay(mlo *m, mlo_core *c, mlo_wish *w) {
-    if (c->replay < 0) return 0;
+/* Beside an encoder's output there is one frame in flight: hardware keeps one frame of that; and one job with
+ * caches. */
+static int mlo_fold_alone(mlo *m, mlo_core *c, mlo_wish *w) {
+    if (c->replay < 0 && !c->slots) return 0;
     w->any_frames = 0;
     if (c->frames > 1)
-        return mlo_fail_at(m, MLO_E_UNSUPPORTED, "frames-in-flight", mlo_one_frame, c->frames);
+        return mlo_fail_at(m, MLO_E_UNSUPPORTED, "frames-in-flight",
+            c->slots ? mlo_one_job : mlo_one_frame, c->frames);
     return 0;
 }
 
@@ -38421,7 +39343,7 @@ static int mlo_fold_begin(mlo *m, mlo_core *c, mlo_wish *w) {
     }
     if (m->error.code || mlo_core_memory(m, c) || mlo_fold_caps(m, c, w->pe, w->simd))
         return mlo_failed(m);
-    if ((json && mlo_fold_json(m, c, json)) || mlo_fold_replay(m, c, w)) return mlo_failed(m);
+    if ((json && mlo_fold_json(m, c, json)) || mlo_fold_alone(m, c, w)) return mlo_failed(m);
     /* "auto" is a search, for one kernel, too */
     int either = mlo_to_choose(w->memories) || w->any_tile, tiled = 0;
     for (int i = 0; i < c->n_element; i++) {
@@ -38538,7 +39460,8 @@ static int mlo_fold(mlo *m) {
     mlo_core_lanes(c);
     if (mlo_device_depths(m, c, w.device) || mlo_fold_say(m, c, &w)
         || mlo_fold_note(m, c->scan.node, mlo_key_frames, c->frames)
-        || mlo_fold_note(m, c->scan.node, mlo_key_axi_width, c->axi_bits))
+        || mlo_fold_note(m, c->scan.node, mlo_key_axi_width, c->axi_bits)
+        || (c->slots && mlo_fold_note(m, c->scan.node, mlo_key_slots, c->slots)))
         return mlo_failed(m);
     if (w.device && !w.usual
         && mlo_meta_put(
@@ -38631,7 +39554,8 @@ int mlo_to(mlo *m, const char *stage) {
             stage ? stage : "");
     if (!m->model) return mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
     /* dimensions may still be bound in what was read */
-    if (from == 1 && (mlo_opt(m, "dim") || mlo_opt(m, "shape"))) from = 0;
+    if (from == 1 && (mlo_opt(m, "dim") || mlo_opt(m, "shape") || mlo_opt(m, "context"))) from = 0;
+    if (from > 1) MLO_TRY(mlo_context_kept(m));
     for (int i = from; i <= to; i++)
         if (mlo_run_stage(m, i)) return mlo_failed(m);
     return 0;
@@ -39061,6 +39985,8 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "//   s[j] = sum_d q[d] * k[j][d]      exact. If no key of the frame is valid, all count, with s = 0",
     "//          CAUSAL = 1: only keys j <= i count for the frame's query i. BAND = 1: only i - BACK <= j <= i + AHEAD.",
     "//          Then a row of which no key counts gives y = 0",
+    "//          CACHE > 0: the frame's tokens are those of positions job_start on, so queries and keys have the numbers i, j >= job_start;",
+    "//          keys j < job_start are those of the jobs before, and the bias is that of i, too",
     "//   mx   = max s[j] over the keys that count",
     "//   t[j] = ((mx - s[j]) * MS + 2^(SS-1)) >> SS, at most 4095      unit: 1/64 octave",
     "//   e[j] = round(255 * 2^(-t[j]/64)) if key j counts, else 0      (mlo_exp2 has the exact form)",
@@ -39105,6 +40031,11 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "// one's are read. Scores start when the frame's last K beat is in, mix when its last V beat",
     "// is. K is released after the last score step of the query token with `last`, V after its",
     "// last mix step. Frames of K and V have the same length, 1..T; a frame of Q has any length.",
+    "// Cache. CACHE > 0: K and V are held in CACHE banks that stay, and frames come in jobs. A job is a frame of each of some iterations;",
+    "// that of its n-th one is written to positions job_start .. of bank job_bank + n, and read from position 0 on. A position that",
+    "// is written again is forgotten with all behind it: a row walks no farther than to its own (so a sequence may be taken up anywhere it",
+    "// has been). What is written beside the last token, in its group's lanes, is no key for the same reason. One job at a time:",
+    "// job_begin, a pulse at least a cycle ahead of its first beat, tells which; two frames of it are held at most, as without.",
     "// Iterations. The constants of a row with `first` (of the first head) are fetched while it is",
     "// scored, and then travel with the row: rows of two iterations may be under way at once.",
     "// Bias. Its numbers lie in the memory of the constants, in the order of the scores; a row waits for them as for those.",
@@ -39120,14 +40051,18 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "//             last, to the first m_axis_tvalid:",
     "//             groups * (DS + ES + 1) + CY + 28 + clog2(SIMD) + clog2(PE) cycles, and 9 * PROB + 7 * ROUND + 10 * CAP",
     "//             (an iteration's first row has its constants 3 cycles after it came: + 3 - groups*DS if positive; BAND: + 2;",
-    "//             BIAS: + 2 + ceil(64 / (16*PE)))",
+    "//             BIAS: + 2 + ceil(64 / (16*PE)); BAND and CACHE: + 1 for a frame's first row, once its constants are there)",
     "// Stall       m_axis_tready low: fills its queues and stops reading Q",
     "// Multipliers 2 * PE * SIMD, and ceil(PE/DS) in exp2, SIMD in requantization; PROB: PE more and 2 * ceil(PE/DS) in exp2, ROUND: ceil(PE/DS) + 1 more, CAP: 2 * (ceil(PE/DS) + 1) more",
+    "//             CACHE: none more (a job's bank and first group are found by shifted additions)",
     "// Legal       H, T >= 1; SIMD divides D; PE in 1..T; XBITS, YBITS in 2..16; STEP >= 1;",
     "//             0 <= MS, MO < 2^16; 1 <= SS, SO, SP, SR <= 62; 0 <= MP < 2^15, MR < 2^18, HP < 2^8; ZR of 8 bits, signed; ROUND only with PROB;",
     "//             KVH divides H; CAUSAL, BAND: a frame of Q has no more tokens than its K; 0 <= BACK, AHEAD < T;",
     "//             CAP: PROB = BIAS = 0; 0 <= MC < 2^15, 1 <= SC <= 62;",
     "//             BIAS: PROB = BAND = 0, a frame of Q has no more tokens than T; SHIFT in 0..23",
+    "//             CACHE: CAUSAL = 1, PE a power of two, T <= 2^16; job_start + tokens <= T; positions below job_start of the job's banks have been",
+    "//             written; job_bank + iterations <= CACHE; job_begin when the last beat of the job before has left, job_start and job_bank",
+    "//             stay from then until the last one of this",
     "`default_nettype none",
     "module mlo_attention #(",
     "    // heads",
@@ -39164,11 +40099,17 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "    parameter BIAS = 0,",
     "    parameter BIASH = 1,",
     "    parameter BIAST = 1,",
-    "    parameter SHIFT = 0",
+    "    parameter SHIFT = 0,",
+    "    // banks of keys and of values that stay, one an iteration of each sequence; 0: two frames' in turn",
+    "    parameter CACHE = 0",
     ") (",
     "    input  wire                  clk,",
     "    input  wire                  rst,",
     "    input  wire                  params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)",
+    "    // CACHE: a frame is of positions job_start .. and the job's first bank is job_bank; job_begin: a cycle ahead of the job's first beat",
+    "    input  wire                  job_begin,",
+    "    input  wire [15:0]           job_start,",
+    "    input  wire [15:0]           job_bank,",
     "    // H*D channels per token, channel h*D + d; keys and values: KVH*D",
     "    input  wire [SIMD*XBITS-1:0] s_axis_q_tdata,",
     "    input  wire                  s_axis_q_tvalid,",
@@ -39241,6 +40182,7 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "    if (SIMD < 1 || D < 1 || D % SIMD != 0) mlo_error_SIMD_must_divide_D u_simd();",
     "    if (PROB < 0 || PROB > 1 || ROUND < 0 || ROUND > PROB) mlo_error_PROB_and_ROUND_must_be_0_or_1_and_ROUND_needs_PROB u_prob();",
     "    if (PE < 1 || PE > T) mlo_error_PE_must_be_1_to_T u_pe();",
+    "    if (CACHE < 0 || (CACHE != 0 && (CAUSAL == 0 || (PE & (PE - 1)) != 0))) mlo_error_CACHE_needs_CAUSAL_and_PE_a_power_of_two u_cache();",
     "    if (XBITS < 2 || XBITS > 16 || YBITS < 2 || YBITS > 16) mlo_error_XBITS_and_YBITS_must_be_2_to_16 u_bits();",
     "endgenerate",
     "",
@@ -39263,8 +40205,8 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "wire [PE-1:0]        k_tail;",
     "wire [AW-1:0]        k_addr;",
     "wire [PE*(XW+1)-1:0] k_data;",
-    "mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW + 1)) u_k (",
-    "    .clk(clk), .rst(rst),",
+    "mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW + 1), .CACHE(CACHE)) u_k (",
+    "    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),",
     "    .s_tdata({s_axis_k_tuser[2], s_axis_k_tdata}), .s_last(s_axis_k_tuser[1]), .s_key(s_axis_k_tuser[2]),",
     "    .s_tvalid(s_axis_k_tvalid), .s_tready(s_axis_k_tready),",
     "    .full(k_full), .groups_1(k_groups_1), .single(k_single), .tail(k_tail), .none(k_none), .done(k_done),",
@@ -39276,8 +40218,8 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "wire [PE-1:0]        v_tail;",
     "wire [AW-1:0]        v_addr;",
     "wire [PE*XW-1:0]     v_data;",
-    "mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW)) u_v (",
-    "    .clk(clk), .rst(rst),",
+    "mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW), .CACHE(CACHE)) u_v (",
+    "    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),",
     "    .s_tdata(s_axis_v_tdata), .s_last(s_axis_v_tuser[1]), .s_key(1'b1),",
     "    .s_tvalid(s_axis_v_tvalid), .s_tready(s_axis_v_tready),",
     "    .full(v_full), .groups_1(v_groups_1), .single(v_single), .tail(v_tail), .none(v_none), .done(v_done),",
@@ -39307,9 +40249,9 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "wire                 k_nothing = EMPTY == 0 && k_none;",
     "mlo_attention_score #(",
     "    .H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND), .BW(BW), .GW(GW), .AW(AW),",
-    "    .SB(SB), .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT)",
+    "    .SB(SB), .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT), .CACHE(CACHE != 0 ? 1 : 0)",
     ") u_score (",
-    "    .clk(clk), .rst(rst),",
+    "    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start),",
     "    .row_full(q_full), .row_user(q_user), .row_done(q_done), .row_addr(q_addr), .row_data(q_data),",
     "    .k_full(k_full), .k_groups_1(k_groups_1), .k_single(k_single), .k_tail(k_tail), .k_none(k_nothing), .k_done(k_done),",
     "    .k_addr(k_addr), .k_data(k_data), .read(score_read),",
@@ -39397,6 +40339,8 @@ static const char *const mlo_lines_verilog_mlo_attention_bias_v[] = {
     "// same for all) of each query (QUERIES > 1; 1: the same for all). A number times 2^SHIFT is what a score begins with; -2^15 hides",
     "// the key. The table lies with the constants (mlo_attention_param), and is there when a row begins. ON = 0: there is none, nothing is hidden.",
     "//",
+    "// CACHE = 1: the frame's first query is that of position job_start, where there are several.",
+    "//",
     "// Contract    begins: the first step of group `group` of the row at hand; its word is asked for (read, at), and is `word` the cycle",
     "//             after, until the next one is asked for. row_done: the row's last step; head_last, frame_last: it was of the token's",
     "//             last head, of the frame's last token. go1: a step's operands are there; seen1 is about them, and start comes LATE",
@@ -39404,7 +40348,8 @@ static const char *const mlo_lines_verilog_mlo_attention_bias_v[] = {
     "// Throughput  a group per cycle",
     "// Latency     none: at follows registers and group, seen1 word; start LATE cycles",
     "// Stall       none (no handshake: see mlo_attention_score)",
-    "// Legal       HEADS is H or 1; QUERIES > 1: a frame has no more tokens than that; SB >= 16 + SHIFT",
+    "// Legal       HEADS is H or 1; QUERIES > 1: a frame has no more tokens than that (CACHE: those before job_start among them; job_begin while no row is at hand,",
+    "//             and job_start stays from then on); SB >= 16 + SHIFT",
     "`default_nettype none",
     "module mlo_attention_bias #(",
     "    parameter ON      = 1,",
@@ -39416,12 +40361,15 @@ static const char *const mlo_lines_verilog_mlo_attention_bias_v[] = {
     "    parameter SB      = 20,     // bits of a score",
     "    parameter SHIFT   = 0,",
     "    parameter LATE    = 2,",
+    "    parameter CACHE   = 0,      // 1: a frame begins at position job_start",
     "    // derived, do not set: bits of a group number, of an address",
     "    parameter GW      = (G > 1) ? $clog2(G) : 1,",
     "    parameter BA      = (HEADS * QUERIES * G > 1) ? $clog2(HEADS * QUERIES * G) : 1",
     ") (",
     "    input  wire             clk,",
     "    input  wire             rst,",
+    "    input  wire             job_begin,",
+    "    input  wire [15:0]      job_start,",
     "    input  wire             begins,",
     "    input  wire [GW-1:0]    group,",
     "    input  wire             row_done,",
@@ -39442,10 +40390,11 @@ static const char *const mlo_lines_verilog_mlo_attention_bias_v[] = {
     "        assign at     = {BA{1'b0}};",
     "        assign seen1  = {PE{1'b1}};",
     "        assign start  = {PE*SB{1'b0}};",
-    "        wire   unused = &{1'b0, clk, rst, begins, group, row_done, head_last, frame_last, word, go1};",
+    "        wire   unused = &{1'b0, clk, rst, job_begin, job_start, begins, group, row_done, head_last, frame_last, word, go1};",
     "    end else begin : g_table",
     "        localparam [31:0] SKIP_32 = G;",
     "        localparam [BA:0] SKIP    = SKIP_32[BA:0];",
+    "        wire [BA-1:0] start_base;           // of a frame's first query",
     "        reg  [BA-1:0] base_reg;             // the row's first word",
     "        wire [BA:0]   next  = {1'b0, base_reg} + SKIP;",
     "        wire [BA:0]   here  = {1'b0, base_reg} + {{BA+1-GW{1'b0}}, group};",
@@ -39453,8 +40402,14 @@ static const char *const mlo_lines_verilog_mlo_attention_bias_v[] = {
     "        wire          again = head_last && (QUERIES == 1 || frame_last);",
     "        always @(posedge clk) begin",
     "            if (row_done && moves) base_reg <= next[BA-1:0];",
-    "            if (rst || (row_done && again)) base_reg <= {BA{1'b0}};",
+    "            if (rst || (row_done && again) || (CACHE != 0 && job_begin)) base_reg <= start_base;",
     "        end",
+    "        if (CACHE != 0 && QUERIES > 1) begin : g_from_start",
+    "            mlo_times #(.N(HEADS * G), .IN(16), .OUT(BA)) u_start (.x(job_start), .y(start_base));",
+    "        end else begin : g_from_0",
+    "            assign start_base = {BA{1'b0}};",
+    "        end",
+    "        wire unused_job = &{1'b0, job_begin, job_start};",
     "        assign read = begins;",
     "        assign at   = here[BA-1:0];",
     "",
@@ -39477,26 +40432,33 @@ static const char *const mlo_lines_verilog_mlo_attention_bias_v[] = {
     "",
     "`ifdef FORMAL",
     "    // The row of the table is that of the head and the query. Assumed: heads of tokens one behind the other, frames that are not too long.",
-    "    reg       f_past = 1'b0;",
-    "    reg [7:0] f_head, f_query;",
+    "    reg       f_past = 1'b0, f_job = 1'b0;      // f_job: a job has begun, at f_start",
+    "    reg [7:0] f_head, f_query, f_start;",
+    "    wire [7:0] f_at = f_start + f_query;",
     "    always @(posedge clk) begin",
     "        f_past <= 1'b1;",
     "        if (row_done) f_head <= head_last ? 8'd0 : f_head + 8'd1;",
     "        if (row_done && head_last) f_query <= frame_last ? 8'd0 : f_query + 8'd1;",
-    "        if (rst) {f_head, f_query} <= 16'd0;",
+    "        if (CACHE != 0 && job_begin) {f_job, f_start} <= {1'b1, job_start[7:0]};",
+    "        if (rst) {f_job, f_start, f_head, f_query} <= {CACHE == 0, 24'd0};",
     "    end",
     "    always @* begin",
     "        if (!f_past) assume (rst);",
     "        assume (group < G);",
     "        assume (head_last == (f_head == H - 1));",
-    "        if (QUERIES > 1 && f_query == QUERIES - 1) assume (frame_last);",
+    "        if (QUERIES > 1 && f_at == QUERIES - 1) assume (frame_last);",
+    "        if (CACHE != 0 && job_begin) assume (f_head == 0 && f_query == 0 && !begins && !row_done && (QUERIES == 1 || job_start < QUERIES));",
+    "        if (CACHE != 0 && f_job && !job_begin) assume (job_start[7:0] == f_start && job_start < 256);",
+    "        if (!f_job) assume (!begins && !row_done);",
     "    end",
     "    generate",
     "        if (ON != 0) begin : f_table",
     "            always @* if (f_past) begin",
     "                assert (f_head < H);",
-    "                if (QUERIES > 1) assert (f_query < QUERIES);",
-    "                assert (g_table.base_reg == ((QUERIES > 1 ? f_query * HEADS : 0) + (HEADS > 1 ? f_head : 0)) * G);",
+    "                if (CACHE == 0) assert (f_job && f_start == 0);",
+    "                if (!f_job) assert (f_head == 0 && f_query == 0);",
+    "                if (QUERIES > 1 && f_job) assert (f_start < QUERIES && f_at < QUERIES && f_query < QUERIES);",
+    "                if (f_job) assert (g_table.base_reg == ((QUERIES > 1 ? f_at * HEADS : 0) + (HEADS > 1 ? f_head : 0)) * G);",
     "                if (read) assert (at == g_table.base_reg + group);",
     "            end",
     "        end",
@@ -39645,6 +40607,9 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     "//             read at once: rd_addr = (j / PE) * BEATS + beat, data the cycle after rd_en.",
     "//             About the frame that is read: groups-1, single = that is 0, tail = lanes of its",
     "//             last group that hold a token, none = it has no valid key",
+    "//             CACHE > 0: there are CACHE banks in place of two, and what was written stays there. Token j of a frame is",
+    "//             position job_start + j of bank job_bank + its number since job_begin, and positions take the place of tokens:",
+    "//             in the memory, in groups-1 and tail. (none is about the frame's own tokens)",
     "// Throughput  writes one beat and reads one word of all PE memories per cycle",
     "// Latency     full: the cycle after the last beat; the next frame's, if it is complete",
     "//             already, the cycle after `done`: no cycle is lost between frames",
@@ -39652,7 +40617,10 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     "// Lanes       a token is written to the rest of its group as well, and overwritten",
     "//             there by the tokens that follow. So the lanes behind the last token",
     "//             never hold stale or unknown data, whatever the frames before.",
+    "//             (CACHE: positions that were written before stay in the lanes below the first token)",
     "// Legal       1 <= tokens of a frame <= T; done only while full",
+    "//             CACHE: PE a power of two; job_start + tokens <= T, every bank that is reached < CACHE; job_begin only while no frame",
+    "//             is held or arrives, a cycle before the first beat; job_start and job_bank stay from then on",
     "`default_nettype none",
     "module mlo_attention_kv #(",
     "    // tokens of a frame at most",
@@ -39663,6 +40631,8 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     "    parameter PE = 2,",
     "    // bits of a beat",
     "    parameter WIDTH = 8,",
+    "    // banks that stay; 0: two frames' in turn",
+    "    parameter CACHE = 0,",
     "    // derived, do not set: groups, bits of a group number, bits of rd_addr",
     "    parameter G  = (T + PE - 1) / PE,",
     "    parameter GW = (G > 1) ? $clog2(G) : 1,",
@@ -39670,6 +40640,9 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     ") (",
     "    input  wire                clk,",
     "    input  wire                rst,",
+    "    input  wire                job_begin,",
+    "    input  wire [15:0]         job_start,",
+    "    input  wire [15:0]         job_bank,",
     "    input  wire [WIDTH-1:0]    s_tdata,",
     "    input  wire                s_last,",
     "    input  wire                s_key,",
@@ -39687,13 +40660,18 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     ");",
     "",
     "localparam BW    = (BEATS > 1) ? $clog2(BEATS) : 1;",
-    "localparam WORDS = (G * BEATS > 1) ? 2 * G * BEATS : 4;   // (an address has a bit even if there is one word)",
+    "localparam BANK  = G * BEATS;                             // words of a bank",
+    "localparam BANKS = (CACHE != 0) ? CACHE : 2;",
+    "localparam WORDS = (BANK > 1) ? BANKS * BANK : 2 * BANKS; // (an address has a bit even if there is one word)",
+    "localparam MW    = (CACHE != 0) ? $clog2(WORDS) : AW + 1; // bits of a place in the memory",
+    "localparam PW    = (CACHE != 0) ? MW : AW;                // of where a beat goes: in the memory, or in its bank",
     "// (Verilator wants every width spelled out: hence the way over 32 bits)",
     "localparam [31:0]   BEAT_LAST_32 = BEATS - 1;",
     "localparam [BW-1:0] BEAT_LAST    = BEAT_LAST_32[BW-1:0];",
     "localparam [BW-1:0] BEAT_ONE     = 1;",
     "localparam [GW-1:0] GROUP_ONE    = 1;",
-    "localparam [AW-1:0] ADDR_ONE     = 1;",
+    "localparam [PW-1:0] ADDR_ONE     = 1;",
+    "localparam [PE-1:0] ALL          = {PE{1'b1}};",
     "",
     "// The two banks: which one fills, which one is read, and what is known of each.",
     "reg [1:0]    full_reg;",
@@ -39713,7 +40691,7 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     "reg [BW-1:0] beat_reg;",
     "reg [GW-1:0] group_reg;",
     "reg [PE-1:0] lanes_reg;",
-    "reg [AW-1:0] addr_reg, base_reg;    // of this beat, of the group's first beat",
+    "reg [PW-1:0] addr_reg, base_reg;    // of this beat, of the group's first beat",
     "reg          any_reg;               // a valid key came before this token",
     "",
     "wire          take       = s_tvalid && s_tready;",
@@ -39721,6 +40699,47 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     "wire          frame_done = token_done && s_last;",
     "wire [PE-1:0] lanes_next = lanes_reg << 1;",
     "wire          group_done = lanes_next == {PE{1'b0}};",
+    "",
+    "// Where a frame begins, and which words of the memory that makes of addresses.",
+    "wire [GW-1:0] start_group;",
+    "wire [PE-1:0] start_lanes;",
+    "wire [PW-1:0] start_addr;           // of the next frame",
+    "wire [MW-1:0] wr_word, rd_word;",
+    "wire          begins = CACHE != 0 && job_begin;",
+    "generate",
+    "    if (CACHE == 0) begin : g_two",
+    "        // The bank is the lowest address bit: no adder, and exactly 2*G*BEATS words.",
+    "        assign start_group = {GW{1'b0}};",
+    "        assign start_lanes = ALL;",
+    "        assign start_addr  = {AW{1'b0}};",
+    "        assign wr_word     = {addr_reg, fill_reg};",
+    "        assign rd_word     = {rd_addr, read_reg};",
+    "        wire   unused_job  = &{1'b0, job_begin, job_start, job_bank};",
+    "    end else begin : g_cache",
+    "        localparam LP = $clog2(PE);",
+    "        localparam [31:0]   BANK_32 = BANK;",
+    "        localparam [MW-1:0] BANK_W  = BANK_32[MW-1:0];",
+    "        reg  [MW-1:0] fill_base_reg, read_base_reg;     // where the bank begins that fills, that is read",
+    "        wire [MW-1:0] bank_base, start_base;            // the job's first bank, and its first group in each",
+    "        wire [15:0]   group = job_start >> LP;",
+    "        wire [15:0]   lane  = job_start - (group << LP);",
+    "        wire [MW-1:0] fill_base = job_begin ? bank_base : fill_base_reg + BANK_W;",
+    "        wire [GW+15:0] group_wide = {{GW{1'b0}}, group};",
+    "        mlo_times #(.N(BANK), .IN(16), .OUT(MW)) u_bank (.x(job_bank), .y(bank_base));",
+    "        mlo_times #(.N(BEATS), .IN(GW), .OUT(MW)) u_start (.x(start_group), .y(start_base));",
+    "        always @(posedge clk) begin",
+    "            if (job_begin || frame_done) fill_base_reg <= fill_base;",
+    "            if (job_begin || done)       read_base_reg <= job_begin ? bank_base : read_base_reg + BANK_W;",
+    "        end",
+    "        assign start_group = group_wide[GW-1:0];",
+    "        assign start_lanes = ALL << lane;",
+    "        assign start_addr  = fill_base + start_base;",
+    "        assign wr_word     = addr_reg;",
+    "        assign rd_word     = read_base_reg + {{MW-AW{1'b0}}, rd_addr};",
+    "        wire   unused_wide = &{1'b0, group_wide};",
+    "    end",
+    "    if (CACHE < 0 || (CACHE != 0 && (PE & (PE - 1)) != 0)) mlo_error_CACHE_needs_PE_a_power_of_two u_cache();",
+    "endgenerate",
     "",
     "always @(posedge clk) begin",
     "    if (take) begin",
@@ -39731,7 +40750,7 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     "        beat_reg <= {BW{1'b0}};",
     "        any_reg  <= any_reg || s_key;",
     "        if (group_done) begin               // on to the next group",
-    "            lanes_reg <= {PE{1'b1}};",
+    "            lanes_reg <= ALL;",
     "            group_reg <= group_reg + GROUP_ONE;",
     "            base_reg  <= addr_reg + ADDR_ONE;",
     "        end else begin                      // the next lane, same addresses",
@@ -39762,19 +40781,16 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     "        fill_reg <= 1'b0;",
     "        read_reg <= 1'b0;",
     "    end",
-    "    if (rst || frame_done) begin",
+    "    if (rst || frame_done || begins) begin",
     "        beat_reg  <= {BW{1'b0}};",
-    "        group_reg <= {GW{1'b0}};",
-    "        lanes_reg <= {PE{1'b1}};",
-    "        addr_reg  <= {AW{1'b0}};",
-    "        base_reg  <= {AW{1'b0}};",
+    "        group_reg <= start_group;",
+    "        lanes_reg <= start_lanes;",
+    "        addr_reg  <= start_addr;",
+    "        base_reg  <= start_addr;",
     "        any_reg   <= 1'b0;",
     "    end",
     "end",
     "",
-    "// The bank is the lowest address bit: no adder, and exactly 2*G*BEATS words.",
-    "wire [AW:0] wr_word = {addr_reg, fill_reg};",
-    "wire [AW:0] rd_word = {rd_addr, read_reg};",
     "// (The PE memories are one with a write enable per lane: read in one piece, which a simulator does much faster.)",
     "(* no_rw_check *)    // never read where it is written in the same cycle",
     "reg [PE*WIDTH-1:0] mem [0:WORDS-1];",
@@ -39793,16 +40809,27 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     "assign rd_data = out_reg;",
     "",
     "`ifdef FORMAL",
-    "    // Assumed: frames of at most T tokens, and no `done` without a frame.",
+    "    // Assumed: frames of at most T tokens, and no `done` without a frame. CACHE: a job begins while nothing is held, and its frames",
+    "    // fit into their banks.",
     "    reg       f_past = 1'b0;",
+    "    reg       f_job  = 1'b0;                    // a job has begun: f_start and f_bank_0 are its",
+    "    reg [7:0] f_start, f_bank_0;",
     "    reg [7:0] f_tokens;                         // of the frame that fills, complete ones",
-    "    reg [7:0] f_len_0, f_len_1;                 // of the two frames",
+    "    reg [7:0] f_len_0, f_len_1;                 // of the two frames: positions",
+    "    reg [7:0] f_filled, f_done;                 // frames of the job",
     "    reg [7:0] f_lane;",
     "    integer   f_i;",
+    "    wire [7:0] f_at    = f_start + f_tokens;",
+    "    wire [7:0] f_fills = CACHE != 0 ? f_bank_0 + f_filled : fill_reg;       // the banks",
+    "    wire [7:0] f_reads = CACHE != 0 ? f_bank_0 + f_done : read_reg;",
     "    always @* begin",
     "        if (!f_past) assume (rst);",
     "        if (!full)   assume (!done);",
-    "        if (f_tokens == T - 1) assume (s_last);",
+    "        if (f_at == T - 1) assume (s_last);",
+    "        if (begins)  assume (full_reg == 0 && f_tokens == 0 && beat_reg == 0 && !s_tvalid && job_start < T && job_bank < CACHE);",
+    "        if (CACHE != 0 && !f_job) assume (!s_tvalid);",
+    "        if (CACHE != 0 && f_job && !begins) assume (job_start == f_start && job_bank == f_bank_0);",
+    "        if (CACHE != 0 && f_fills >= CACHE) assume (!s_tvalid);",
     "        f_lane = 0;",
     "        for (f_i = 0; f_i < PE; f_i = f_i + 1)",
     "            f_lane = f_lane + !lanes_reg[f_i];",
@@ -39810,23 +40837,35 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     "    always @(posedge clk) begin",
     "        f_past <= 1'b1;",
     "        if (token_done) f_tokens <= f_tokens + 8'd1;",
-    "        if (frame_done && !fill_reg) f_len_0 <= f_tokens + 8'd1;",
-    "        if (frame_done && fill_reg)  f_len_1 <= f_tokens + 8'd1;",
-    "        if (rst || frame_done) f_tokens <= 8'd0;",
+    "        if (frame_done) f_filled <= f_filled + 8'd1;",
+    "        if (done)       f_done   <= f_done + 8'd1;",
+    "        if (frame_done && !fill_reg) f_len_0 <= f_at + 8'd1;",
+    "        if (frame_done && fill_reg)  f_len_1 <= f_at + 8'd1;",
+    "        if (rst || begins || frame_done) f_tokens <= 8'd0;",
+    "        if (rst || begins) {f_filled, f_done} <= 16'd0;",
+    "        if (begins) {f_job, f_start, f_bank_0} <= {1'b1, job_start[7:0], job_bank[7:0]};",
+    "        if (rst)    {f_job, f_start} <= {CACHE == 0, 8'd0};",
     "    end",
+    "    wire          f_on = f_past && f_job;",
     "    wire [PE-1:0] f_below = ~lanes_reg, f_above = f_below + 1'b1;",
     "    wire [PE-1:0] f_tail_0 = {PE{1'b1}} << ((f_len_0 - 8'd1) % PE) << 1;",
     "    wire [PE-1:0] f_tail_1 = {PE{1'b1}} << ((f_len_1 - 8'd1) % PE) << 1;",
+    "    wire [PW-1:0] f_base   = (CACHE != 0 ? f_fills * BANK : 0) + group_reg * BEATS;",
     "    always @* if (f_past) begin",
     "        // the bank that is read is never the one that fills",
     "        assert (fill_reg == read_reg ? full_reg == 2'b00 || full_reg == 2'b11 : full_reg[read_reg] && !full_reg[fill_reg]);",
-    "        if (take && full) assert (fill_reg != read_reg);",
+    "        if (take && full) assert (fill_reg != read_reg && f_fills != f_reads);",
     "        if (full_reg == 2'b11) assert (f_tokens == 0 && beat_reg == 0);",
+    "        if (CACHE == 0) assert (f_job && f_start == 0);",
+    "        if (CACHE != 0 && !f_job) assert (full_reg == 0 && f_tokens == 0 && beat_reg == 0);",
+    "    end",
+    "    always @* if (f_on) begin",
     "        // the position follows from the number of tokens",
-    "        assert (f_tokens < T && beat_reg <= BEAT_LAST);",
+    "        assert (f_start < T && beat_reg <= BEAT_LAST);",
+    "        assert (f_at < T);",
     "        assert ((f_below & f_above) == 0 && lanes_reg != 0);        // a thermometer",
-    "        assert (f_tokens == group_reg * PE + f_lane);",
-    "        assert (base_reg == group_reg * BEATS && addr_reg == base_reg + beat_reg);",
+    "        assert (f_at == group_reg * PE + f_lane);",
+    "        assert (base_reg == f_base && addr_reg == base_reg + beat_reg);",
     "        // what is said of a frame follows from its length",
     "        if (full_reg[0]) assert (f_len_0 >= 1 && f_len_0 <= T && groups_0_reg == (f_len_0 - 8'd1) / PE);",
     "        if (full_reg[1]) assert (f_len_1 >= 1 && f_len_1 <= T && groups_1_reg == (f_len_1 - 8'd1) / PE);",
@@ -39834,6 +40873,8 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     "        if (full_reg[1]) assert (single_reg[1] == (groups_1_reg == 0));",
     "        if (full_reg[0]) assert (tail_0_reg == ~f_tail_0);",
     "        if (full_reg[1]) assert (tail_1_reg == ~f_tail_1);",
+    "        // and the banks from the number of frames",
+    "        if (CACHE != 0) assert (f_filled == f_done + full_reg[0] + full_reg[1] && f_fills <= CACHE && f_bank_0 < CACHE);",
     "    end",
     "",
     "    // What stages 1 and 3 rely on: a frame, and what is said of it, stays until `done`.",
@@ -39845,35 +40886,53 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     "    end",
     "    always @* if (f_past && f_stay) assert (full && f_said == {groups_1, tail, none});",
     "",
-    "    // Any one beat of any one token is where the reader looks for it, until its frame is done.",
-    "    (* anyconst *) wire [7:0] f_token, f_beat;",
-    "    (* anyconst *) wire       f_bank;",
+    "    // Any one beat of any one token is where the reader looks for it: until its frame is done; CACHE: until a token is written to",
+    "    // its own position or a lower one of its group.",
+    "    (* anyconst *) wire [7:0] f_token, f_beat, f_bank;",
     "    reg             f_have = 1'b0;",
     "    reg [WIDTH-1:0] f_data;",
-    "    wire [AW:0]     f_word = {((f_token / PE) * BEATS + f_beat), f_bank};",
-    "    always @* assume (f_token < T && f_beat < BEATS);",
+    "    wire [AW-1:0]   f_addr = (f_token / PE) * BEATS + f_beat;",
+    "    wire            f_ours = take && f_fills == f_bank && beat_reg == f_beat;",
+    "    always @* assume (f_token < T && f_beat < BEATS && f_bank < BANKS);",
     "    always @(posedge clk) begin",
-    "        if (take && fill_reg == f_bank && f_tokens == f_token && beat_reg == f_beat) begin",
+    "        if (f_ours && f_at == f_token) begin",
     "            f_have <= 1'b1;",
     "            f_data <= s_tdata;",
     "        end",
-    "        if (rst || (done && read_reg == f_bank))",
+    "        if (CACHE != 0 && f_ours && f_at < f_token && f_at / PE == f_token / PE) f_have <= 1'b0;",
+    "        if (CACHE == 0 && (rst || (done && read_reg == f_bank)))",
     "            f_have <= 1'b0;",
     "    end",
-    "    always @* if (f_past && !full_reg[f_bank] && f_have)",
-    "        assert (fill_reg == f_bank && f_tokens * BEATS + beat_reg > f_token * BEATS + f_beat);",
-    "    always @* if (f_past && full_reg[f_bank])",
-    "        assert (f_have == (f_token < (f_bank ? f_len_1 : f_len_0)));",
-    "    always @* if (f_past && !full_reg[f_bank] && fill_reg == f_bank && !f_have)",
-    "        assert (f_tokens * BEATS + beat_reg <= f_token * BEATS + f_beat);",
-    "    always @* if (f_past && !full_reg[f_bank] && fill_reg != f_bank) assert (!f_have);",
+    "    wire [MW-1:0]       f_word = CACHE != 0 ? f_bank * BANK + f_addr : {f_addr, f_bank[0]};",
     "    wire [PE*WIDTH-1:0] f_held = mem[f_word];",
+    "    always @* if (f_on && full && f_reads == f_bank && rd_addr == f_addr) assert (rd_word == f_word);",
     "    generate",
     "        for (p = 0; p < PE; p = p + 1) begin : f_lanes",
     "            always @* if (f_past && f_have && f_token % PE == p) assert (f_held[p*WIDTH +: WIDTH] == f_data);",
     "        end",
+    "        if (CACHE == 0) begin : f_two",
+    "            always @* if (f_past) begin",
+    "                if (!full_reg[f_bank[0]] && f_have)",
+    "                    assert (fill_reg == f_bank[0] && f_tokens * BEATS + beat_reg > f_token * BEATS + f_beat);",
+    "                if (full_reg[f_bank[0]])",
+    "                    assert (f_have == (f_token < (f_bank[0] ? f_len_1 : f_len_0)));",
+    "                if (!full_reg[f_bank[0]] && fill_reg == f_bank[0] && !f_have)",
+    "                    assert (f_tokens * BEATS + beat_reg <= f_token * BEATS + f_beat);",
+    "                if (!full_reg[f_bank[0]] && fill_reg != f_bank[0]) assert (!f_have);",
+    "            end",
+    "            always @* cover (f_past && full_reg == 2'b11 && f_len_0 != f_len_1);",
+    "        end else begin : f_cache",
+    "            wire       f_second = read_reg ^ (f_bank != f_reads);       // which of the two frames the bank's is",
+    "            wire [7:0] f_len    = f_second ? f_len_1 : f_len_0;",
+    "            always @* if (f_on) begin",
+    "                assert (g_cache.read_base_reg == f_reads * BANK && g_cache.fill_base_reg == f_fills * BANK);",
+    "                // the job's frames are there, as far as they came: those that are held, and the one that fills",
+    "                if (f_token >= f_start && f_bank >= f_reads && f_bank < f_fills && f_token < f_len) assert (f_have);",
+    "                if (f_token >= f_start && f_bank == f_fills && f_at * BEATS + beat_reg > f_token * BEATS + f_beat) assert (f_have);",
+    "            end",
+    "            always @* cover (f_on && f_bank_0 == 1 && f_start == 2 && f_have && f_token == 1 && f_bank == 1 && full && f_reads == 1);",
+    "        end",
     "    endgenerate",
-    "    always @* cover (f_past && full_reg == 2'b11 && f_len_0 != f_len_1);",
     "`endif",
     "endmodule",
     "`default_nettype wire",
@@ -40856,6 +41915,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "// products of SIMD channels per step, added up over the steps. The walk is: for every",
     "// row, for every group, for every step. Heads h * H/KVH .. (h+1) * H/KVH - 1 of the queries read",
     "// head h of the keys. CAUSAL, BAND: a row walks the groups in which its keys lie (mlo_attention_walk).",
+    "// CACHE: the frame's first query is that of position job_start.",
     "// BIAS: a score begins with its number of a table of BIASH heads and BIAST queries (mlo_attention_bias).",
     "//",
     "// In   row_*: rows of queries (mlo_attention_q); k_*: the frame's keys (mlo_attention_kv);",
@@ -40868,7 +41928,8 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "// Stall       the pipeline never stops. A group starts only when a place for it is reserved",
     "//             in the score queue, a row's last step only when m_row takes its word: then",
     "//             m_max has room too, because the reader takes both together. BAND, BIAS: a row starts",
-    "//             when its constants are there, not before, since they say where; the bias comes with them",
+    "//             when its constants are there, not before, since they say where; the bias comes with them. CACHE and BAND: the first",
+    "//             row of a frame a cycle later",
     "// Legal       as mlo_attention",
     "`default_nettype none",
     "module mlo_attention_score #(",
@@ -40884,6 +41945,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "    parameter BAND  = 0,        // 1: keys near the query count",
     "    parameter BW    = 1,        // bits of BACK",
     "    parameter BIAS  = 0, BIASH = 1, BIAST = 1, SHIFT = 0,   // 1: there is a bias, of so many heads and queries, in such steps",
+    "    parameter CACHE = 0,        // 1: a frame begins at position job_start",
     "    // derived, do not set: bits of a group number, of an address in a frame's keys, of a",
     "    // score, of a step number; of a lane; of what a row's word says of its walk",
     "    parameter GW    = 1,",
@@ -40896,6 +41958,8 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     ") (",
     "    input  wire                         clk,",
     "    input  wire                         rst,",
+    "    input  wire                         job_begin,",
+    "    input  wire [15:0]                  job_start,",
     "    input  wire                         row_full,",
     "    input  wire [2:0]                   row_user,",
     "    output wire                         row_done,",
@@ -40971,7 +42035,8 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "wire info_ready;",
     "wire room_ok = !step_first || room_reg != {RW{1'b0}};",
     "wire last_ok = !row_last || (par_ok && info_ready);",
-    "wire go      = row_full && k_full && room_ok && last_ok && (par_ok || (BAND == 0 && BIAS == 0));",
+    "wire walk_ready;",
+    "wire go      = row_full && k_full && room_ok && last_ok && walk_ready && (par_ok || (BAND == 0 && BIAS == 0));",
     "",
     "assign read      = go;",
     "assign row_done  = go && row_last;",
@@ -40996,11 +42061,12 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "        assign first_lanes = {PE{1'b1}};",
     "        assign last_lanes  = k_tail;",
     "        assign walk_base   = {AW{1'b0}};",
+    "        assign walk_ready  = 1'b1;",
     "        assign row_word    = {row_user, par_data};",
-    "        wire unused_reach  = &{1'b0, par_reach};",
+    "        wire unused_reach  = &{1'b0, par_reach, job_begin, job_start};",
     "    end else begin : g_walk",
-    "        mlo_attention_walk #(.PE(PE), .CAUSAL(CAUSAL), .BAND(BAND), .GW(GW), .AW(AW), .SKIP(KVH * DS), .BW(BW)) u_walk (",
-    "            .clk(clk), .rst(rst),",
+    "        mlo_attention_walk #(.PE(PE), .CAUSAL(CAUSAL), .BAND(BAND), .CACHE(CACHE), .GW(GW), .AW(AW), .SKIP(KVH * DS), .BW(BW)) u_walk (",
+    "            .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .known(row_full && par_ok), .ready(walk_ready),",
     "            .token_done(row_done && head_last), .frame_done(k_done), .reach(par_reach),",
     "            .k_groups_1(k_groups_1), .k_tail(k_tail),",
     "            .groups_1(groups_1), .single(single), .first_lanes(first_lanes), .last_lanes(last_lanes), .base(walk_base)",
@@ -41060,8 +42126,8 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "// what scores begin with, and which keys that hides",
     "wire [PE-1:0]      bias_seen1;",
     "wire [PE*SB-1:0]   start;",
-    "mlo_attention_bias #(.ON(BIAS), .H(H), .HEADS(BIASH), .QUERIES(BIAST), .G(G), .PE(PE), .SB(SB), .SHIFT(SHIFT), .LATE(2 + LS), .GW(GW)) u_bias (",
-    "    .clk(clk), .rst(rst), .begins(reserve), .group(group_reg), .row_done(row_done), .head_last(head_last), .frame_last(row_user[1]),",
+    "mlo_attention_bias #(.ON(BIAS), .H(H), .HEADS(BIASH), .QUERIES(BIAST), .G(G), .PE(PE), .SB(SB), .SHIFT(SHIFT), .LATE(2 + LS), .CACHE(CACHE), .GW(GW)) u_bias (",
+    "    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .begins(reserve), .group(group_reg), .row_done(row_done), .head_last(head_last), .frame_last(row_user[1]),",
     "    .read(bias_read), .at(bias_at), .word(bias), .go1(go1), .seen1(bias_seen1), .start(start));",
     "",
     "wire [PE-1:0]      key1;                    // the keys' mask bits",
@@ -41167,6 +42233,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "        if (!m_row_tvalid || !m_max_tvalid) assume (!m_row_tready);",
     "        if (f_hold) assume (k_full && k_groups_1 == f_groups_1);",
     "        if (f_full) assume (row_full && row_user[1] == f_last);",
+    "        if (CACHE != 0 && job_begin) assume (!row_full);",
     "    end",
     "    always @(posedge clk) begin",
     "        f_past     <= 1'b1;",
@@ -41209,7 +42276,8 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "    always @* if (f_past) begin",
     "        assert (step_reg <= STEP_LAST && head_reg <= HEAD_LAST && group_reg < G && group_first == (group_reg == 0));",
     "        if (!group_first) assert (later_last == (group_reg == groups_1));",
-    "        if (!step_first || !group_first) assert (row_full && k_full && ((BAND == 0 && BIAS == 0) || par_ok) && group_reg <= groups_1);",
+    "        if (read) assert (walk_ready);",
+    "        if (!step_first || !group_first) assert (row_full && k_full && walk_ready && ((BAND == 0 && BIAS == 0) || par_ok) && group_reg <= groups_1);",
     "        assert (row_base_reg == head_reg / SHARE * DS && group_base_reg == row_base_reg + group_reg * KVH * DS);",
     "        assert (score_valid == f_pipe[3+LS]);",
     "        assert (max_valid == f_max2);",
@@ -41591,19 +42659,25 @@ static const char *const mlo_lines_verilog_mlo_attention_walk_v[] = {
     "// Query i of a frame of tk keys reads keys first = max(0, i - BACK) to last = min(tk - 1, i + AHEAD): groups first / PE",
     "// to last / PE, of the first one the lanes from first mod PE on, of the last one those up to last mod PE. BAND = 0: BACK is",
     "// without end; CAUSAL = 1: AHEAD is 0. Nothing is divided: two places move on with the tokens of queries, a lane at a time.",
+    "// CACHE = 1 (CAUSAL): query i is the one of position job_start + i, so both places begin there, and tk counts positions.",
     "//",
     "// Contract    token_done: the token's last step, frame_done: it was the last of its frame. Everything is about the token",
     "//             at hand. reach = {lane, group, back}: BACK, and AHEAD as groups of PE and lanes beyond; it is read while the",
     "//             frame's first token is at hand",
+    "//             ready: what is said holds. CACHE and BAND: a cycle after `known`, reach is of the token at hand, for the first time",
+    "//             in a frame; otherwise always",
     "// Throughput  a token per cycle",
     "// Latency     none: outputs follow registers, k_* and reach",
     "// Stall       none (no handshake: see mlo_attention_score)",
     "// Legal       a frame has no more queries than keys; reach stays while a frame's first token is at hand; lane < PE",
+    "//             CACHE: CAUSAL; PE a power of two; job_begin while no token is at hand, and job_start stays from then on; token_done only",
+    "//             while ready",
     "`default_nettype none",
     "module mlo_attention_walk #(",
     "    parameter PE     = 2,       // keys of a group",
     "    parameter CAUSAL = 1,",
     "    parameter BAND   = 0,",
+    "    parameter CACHE  = 0,",
     "    // bits of a group number, of an address in a frame's keys; words of a group",
     "    parameter GW     = 1,",
     "    parameter AW     = 3,",
@@ -41615,11 +42689,15 @@ static const char *const mlo_lines_verilog_mlo_attention_walk_v[] = {
     ") (",
     "    input  wire                clk,",
     "    input  wire                rst,",
+    "    input  wire                job_begin,",
+    "    input  wire [15:0]         job_start,",
     "    input  wire                token_done,",
     "    input  wire                frame_done,",
+    "    input  wire                known,",
     "    input  wire [LW+GW+BW-1:0] reach,",
     "    input  wire [GW-1:0]       k_groups_1,     // groups of the frame - 1",
     "    input  wire [PE-1:0]       k_tail,         // lanes of its last one",
+    "    output wire                ready,",
     "    output wire [GW-1:0]       groups_1,       // groups of the row - 1",
     "    output wire                single,         // that is 0",
     "    output wire [PE-1:0]       first_lanes,    // of its first group",
@@ -41632,6 +42710,26 @@ static const char *const mlo_lines_verilog_mlo_attention_walk_v[] = {
     "localparam [GW:0]   G_ONE   = 1;",
     "localparam [PE-1:0] ALL     = {PE{1'b1}};",
     "localparam [PE-1:0] LANE    = 1;",
+    "localparam          LP      = $clog2(PE);",
+    "",
+    "// ---- where a frame begins ----------------------------------------------------------------",
+    "wire [GW-1:0] start_group;",
+    "wire [PE-1:0] start_lanes;                      // up to the first query's own",
+    "wire          again = rst || frame_done || (CACHE != 0 && job_begin);",
+    "generate",
+    "    if (CACHE == 0) begin : g_at_0",
+    "        assign start_group = {GW{1'b0}};",
+    "        assign start_lanes = LANE;",
+    "        wire   unused_job  = &{1'b0, job_begin, job_start};",
+    "    end else begin : g_at_start",
+    "        wire [GW+15:0] group = {{GW{1'b0}}, job_start >> LP};",
+    "        wire [15:0]    lane  = job_start - (job_start >> LP << LP);",
+    "        assign start_group   = group[GW-1:0];",
+    "        assign start_lanes   = ~(ALL << lane << 1);",
+    "        wire   unused_group  = &{1'b0, group};",
+    "    end",
+    "    if (CACHE != 0 && (CAUSAL == 0 || (PE & (PE - 1)) != 0)) mlo_error_CACHE_needs_CAUSAL_and_PE_a_power_of_two u_cache();",
+    "endgenerate",
     "",
     "// ---- the last key: i + AHEAD (of a frame's first token: AHEAD), in lanes up to it --------",
     "reg  [GW:0]   until_group_reg;",
@@ -41645,9 +42743,9 @@ static const char *const mlo_lines_verilog_mlo_attention_walk_v[] = {
     "        until_group_reg <= until_next ? until_group + G_ONE : until_group;",
     "        until_lanes_reg <= until_next ? LANE : until_more[PE-1:0];",
     "    end",
-    "    if (rst || frame_done) begin",
-    "        until_group_reg <= {GW+1{1'b0}};",
-    "        until_lanes_reg <= LANE;",
+    "    if (again) begin",
+    "        until_group_reg <= {1'b0, start_group};",
+    "        until_lanes_reg <= start_lanes;",
     "    end",
     "end",
     "",
@@ -41659,14 +42757,21 @@ static const char *const mlo_lines_verilog_mlo_attention_walk_v[] = {
     "        assign from_group  = {GW+1{1'b0}};",
     "        assign first_lanes = ALL;",
     "        assign base        = {AW{1'b0}};",
-    "        wire unused_reach  = &{1'b0, reach[BW-1:0], SKIP_A};",
+    "        assign ready       = 1'b1;",
+    "        wire unused_reach  = &{1'b0, reach[BW-1:0], known, SKIP_A};",
     "    end else begin : g_from",
-    "        reg           first_reg;                // the token at hand is its frame's first",
+    "        reg           first_reg;                // the token at hand is its frame's first; CACHE: and its first key not known yet",
     "        reg  [GW-1:0] group_reg;",
     "        reg  [PE-1:0] lanes_reg;",
     "        reg  [AW-1:0] base_reg;",
     "        reg  [BW-1:0] left_reg;                 // tokens until it moves",
-    "        wire [BW-1:0] left  = first_reg ? reach[BW-1:0] : left_reg;",
+    "        // CACHE: of the first token: job_start - BACK, once BACK is known",
+    "        wire          found;",
+    "        wire [GW-1:0] found_group;",
+    "        wire [PE-1:0] found_lanes;",
+    "        wire [AW-1:0] found_base;",
+    "        wire [BW-1:0] found_left;",
+    "        wire [BW-1:0] left  = (CACHE == 0 && first_reg) ? reach[BW-1:0] : left_reg;",
     "        wire [PE-1:0] lanes = lanes_reg << 1;",
     "        wire          moves = left == {BW{1'b0}};",
     "        wire          next  = moves && lanes == {PE{1'b0}};",
@@ -41680,12 +42785,38 @@ static const char *const mlo_lines_verilog_mlo_attention_walk_v[] = {
     "                    base_reg  <= base_reg + SKIP_A;",
     "                end",
     "            end",
-    "            if (rst || frame_done) begin",
+    "            if (found) begin",
+    "                first_reg <= 1'b0;",
+    "                group_reg <= found_group;",
+    "                lanes_reg <= found_lanes;",
+    "                base_reg  <= found_base;",
+    "                left_reg  <= found_left;",
+    "            end",
+    "            if (again) begin",
     "                first_reg <= 1'b1;",
     "                group_reg <= {GW{1'b0}};",
     "                lanes_reg <= ALL;",
     "                base_reg  <= {AW{1'b0}};",
     "            end",
+    "        end",
+    "        if (CACHE == 0) begin : g_from_0",
+    "            assign {found, found_group, found_lanes, found_base, found_left} = 0;",
+    "            assign ready      = 1'b1;",
+    "            wire unused_known = &{1'b0, known};",
+    "        end else begin : g_from_start",
+    "            wire [BW:0]    ahead = {1'b0, job_start[BW-1:0]} - {1'b0, reach[BW-1:0]};",
+    "            wire           below = ahead[BW];",
+    "            wire [BW-1:0]  first = below ? {BW{1'b0}} : ahead[BW-1:0];",
+    "            wire [BW-1:0]  lane  = first - (first >> LP << LP);",
+    "            wire [GW+BW-1:0] group = {{GW{1'b0}}, first >> LP};",
+    "            wire [BW-1:0]  short = -ahead[BW-1:0];",
+    "            mlo_times #(.N(SKIP), .IN(GW), .OUT(AW)) u_base (.x(found_group), .y(found_base));",
+    "            assign found       = first_reg && known;",
+    "            assign found_group = group[GW-1:0];",
+    "            assign found_lanes = ALL << lane;",
+    "            assign found_left  = below ? short : {BW{1'b0}};",
+    "            assign ready       = !first_reg;",
+    "            wire unused_group  = &{1'b0, group};",
     "        end",
     "        assign from_group  = {1'b0, group_reg};",
     "        assign first_lanes = lanes_reg;",
@@ -41716,15 +42847,18 @@ static const char *const mlo_lines_verilog_mlo_attention_walk_v[] = {
     "wire unused = &{1'b0, until_more[PE], rest[GW]};",
     "",
     "`ifdef FORMAL",
-    "    // Everything is what the formulas say of the token's number. Assumed: what stays while a frame is walked.",
+    "    // Everything is what the formulas say of the token's number, or position. Assumed: what stays while a frame, a job is walked.",
     "    reg        f_past = 1'b0, f_same;",
+    "    reg        f_job = 1'b0, f_found;           // a job has begun; the frame's first key is found",
+    "    reg  [7:0] f_start;                         // of the job",
     "    reg  [7:0] f_i;                             // of the query",
     "    reg  [7:0] f_tk, f_back, f_ahead;           // as they were in the frame's first cycle",
     "    wire [7:0] f_keys  = k_groups_1 * PE + f_ones(k_tail);",
-    "    wire [7:0] f_b     = f_i == 0 && BAND != 0 ? reach[BW-1:0] : f_back;",
+    "    wire [7:0] f_at    = f_start + f_i;",
+    "    wire [7:0] f_b     = f_i == 0 && BAND != 0 && !f_found ? reach[BW-1:0] : f_back;",
     "    wire [7:0] f_a     = CAUSAL != 0 || BAND == 0 ? 8'd0 : f_i == 0 ? reach[BW +: GW] * PE + reach[BW+GW +: LW] : f_ahead;",
-    "    wire [7:0] f_first = BAND != 0 && f_i > f_b ? f_i - f_b : 8'd0;",
-    "    wire [7:0] f_end   = f_i + f_a;",
+    "    wire [7:0] f_first = BAND != 0 && f_at > f_b ? f_at - f_b : 8'd0;",
+    "    wire [7:0] f_end   = f_at + f_a;",
     "    wire [7:0] f_last  = f_end < f_keys ? f_end : f_keys - 8'd1;",
     "    wire [PE-1:0] f_above = k_tail + 1'b1, f_until = until_lanes + 1'b1;",
     "    function [7:0] f_ones(input [PE-1:0] x);",
@@ -41736,24 +42870,37 @@ static const char *const mlo_lines_verilog_mlo_attention_walk_v[] = {
     "    endfunction",
     "    always @(posedge clk) begin",
     "        f_past <= 1'b1;",
-    "        f_same <= !rst && !frame_done;",
+    "        f_same <= !again;",
     "        f_tk   <= f_keys;",
-    "        if (f_i == 0) f_back  <= reach[BW-1:0];",
+    "        if (f_i == 0 && !f_found) f_back <= reach[BW-1:0];",
     "        if (f_i == 0) f_ahead <= f_a;",
     "        if (token_done) f_i <= f_i + 8'd1;",
-    "        if (rst || frame_done) f_i <= 8'd0;",
+    "        if (again) f_i <= 8'd0;",
+    "        f_found <= !again && (f_found || (CACHE != 0 && BAND != 0 && known));",
+    "        if (CACHE != 0 && job_begin) {f_job, f_start} <= {1'b1, job_start[7:0]};",
+    "        if (rst) {f_job, f_start} <= {CACHE == 0, 8'd0};",
     "    end",
+    "    wire f_on = f_past && f_job;",
     "    always @* begin",
     "        if (!f_past) assume (rst);",
     "        assume (k_tail[0] && (k_tail & f_above) == 0);              // a thermometer",
     "        if (f_past && f_same) assume (f_keys == f_tk);",
-    "        assume (f_i < f_keys);",
-    "        if (f_i + 1 == f_keys && token_done) assume (frame_done);",
+    "        if (f_job) assume (f_at < f_keys);",
+    "        if (f_at + 1 == f_keys && token_done) assume (frame_done);",
+    "        if (CACHE != 0 && job_begin) assume (!known && !token_done && f_i == 0 && job_start < (PE << GW));",
+    "        if (CACHE != 0 && f_job && !job_begin) assume (job_start == f_start);",
+    "        if (!f_job) assume (!known);",
+    "        if (!f_job || !ready) assume (!token_done);",
     "        if (frame_done) assume (token_done);",
     "        assume (reach[BW+GW +: LW] < PE);",
     "    end",
     "    integer f_p;",
-    "    always @* if (f_past) begin",
+    "    always @* if (f_past && CACHE == 0) assert (f_job && f_start == 0 && !f_found);",
+    "    always @* if (f_past && !f_job) assert (f_i == 0 && !f_found);",
+    "    always @* if (f_on) begin",
+    "        assert (f_start < (PE << GW) && ready == (CACHE == 0 || BAND == 0 || f_found));",
+    "    end",
+    "    always @* if (f_on && ready) begin",
     "        assert (groups_1 == f_last / PE - f_first / PE);",
     "        assert (single == (groups_1 == 0));",
     "        assert (base == f_first / PE * SKIP);",
@@ -41761,17 +42908,22 @@ static const char *const mlo_lines_verilog_mlo_attention_walk_v[] = {
     "            assert (first_lanes[f_p] == (f_p >= f_first % PE));",
     "            assert (last_lanes[f_p] == (f_p <= f_last % PE));",
     "        end",
-    "        if (BAND != 0 && f_i != 0) assert (g_left == (f_back > f_i - 8'd1 ? f_back - f_i : 8'd0));",
-    "        if (f_i != 0 || CAUSAL != 0 || BAND == 0) assert (until_group * PE + f_ones(until_lanes) == f_i + f_a + 8'd1);",
-    "        if (f_i != 0) assert (f_back < (1 << BW) && f_ahead < (PE << GW));",
+    "        if (BAND != 0 && (f_i != 0 || f_found)) assert (g_left == (f_back > f_at ? f_back - f_at : 8'd0));",
+    "    end",
+    "    always @* if (f_on) begin",
+    "        if (f_i != 0) assert (ready);",
+    "        if (f_i != 0 || CAUSAL != 0 || BAND == 0) assert (until_group * PE + f_ones(until_lanes) == f_at + f_a + 8'd1);",
+    "        if (f_i != 0 || f_found) assert (f_back < (1 << BW));",
+    "        if (f_i != 0) assert (f_ahead < (PE << GW));",
     "        if (f_i != 0 || CAUSAL != 0 || BAND == 0) assert (until_lanes[0] && (until_lanes & f_until) == 0);",
-    "        cover (f_past && f_i == 3 && groups_1 != 0 && frame_done);",
+    "        cover (f_past && f_at == 3 && groups_1 != 0 && frame_done);",
+    "        if (CACHE != 0) cover (f_past && f_start == 1 && f_i == 1 && frame_done && first_lanes != ALL);",
     "    end",
     "    wire [7:0] g_left;",
     "    generate",
     "        if (BAND != 0) begin : f_band",
     "            assign g_left = g_from.left_reg;",
-    "            always @* if (f_past) assert (g_from.first_reg == (f_i == 0));",
+    "            always @* if (f_on) assert (g_from.first_reg == (CACHE != 0 ? !f_found : f_i == 0));",
     "        end else begin : f_none",
     "            assign g_left = 8'd0;",
     "        end",
@@ -44086,6 +45238,249 @@ static const char *const mlo_lines_verilog_mlo_fork_v[] = {
     "    // Not vacuous: the outputs take one word in different cycles.",
     "    always @* cover (f_past_valid && f_count == 2'd2 && done_reg != {N{1'b0}});",
     "    always @* cover (f_past_valid && done_reg[f_out] && &(done_reg | m_tready) && f_inside == 2'd2);",
+    "`endif",
+    "endmodule",
+    "`default_nettype wire",
+    NULL };
+static const char *const mlo_lines_verilog_mlo_job_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_job: at the door of a core with a cache: lets in frames, each for the job {slot, start, tokens} that was pushed for it",
+    "//",
+    "// Contract    jobs wait in a queue, frames at s_axis; the first frame belongs to the first job, and so on. A job is good if",
+    "//             slot < SLOTS, 1 <= tokens, start <= the length of its slot, and start + tokens <= CONTEXT. Of a good one's frame",
+    "//             the first `tokens` tokens go on to m_axis, the last of them with tlast, and what is behind them is swallowed;",
+    "//             one that ends sooner ends there. Either sets `mismatch`. The slot's length is then start + the tokens that went",
+    "//             on. Of any other job the whole frame is swallowed, `refused` is set, and no length changes. Both flags stay.",
+    "//             One frame is in the core at a time: job_begin, a pulse, comes when the frame before has left it (out_last),",
+    "//             and before the first beat is offered; job_start = start and job_bank = slot * DEEPEST from it on to the next.",
+    "//             MASK = 1: s1_axis has a beat for each token, of which bit 0 counts; it goes on, or is swallowed, with its token.",
+    "//             After reset no job waits, none is inside, and all lengths are 0.",
+    "// Throughput  one beat per cycle within a frame, swallowed or not",
+    "// Latency     a beat taken in cycle t is offered in cycle t + 1 (MASK = 1: the final one of a token waits for its mask beat, which",
+    "//             is offered with it; a mask beat that comes in cycle t counts from cycle t + 1).",
+    "//             A good job that is pushed in cycle t into an idle module begins in cycle t + 5 (t + 4 if DEPTH < 3); one that",
+    "//             waits, 4 cycles after the final beat of the frame before it was taken, and 2 after out_last if that is later. With",
+    "//             job_begin the first beat is taken. The frame of one that is refused is taken a cycle sooner, wherever the frame",
+    "//             before it is.",
+    "// Stall       up to 2 beats are taken in while m_axis (or m1_axis) stalls; without a job none is (of s1_axis up to 2)",
+    "// Legal       1 <= CONTEXT <= 65535, 1 <= SLOTS <= 255, SLOTS * DEEPEST <= 65535, BEATS >= 1, 1 <= DEPTH <= 255, MASK 0 or 1. A",
+    "//             frame has whole tokens (tlast at other beats than a token's final one is not looked at), s1_axis_tlast is not looked at.",
+    "//             push only where room is not 0.",
+    "`default_nettype none",
+    "module mlo_job #(",
+    "    parameter CONTEXT = 16,         // positions of a slot",
+    "    parameter SLOTS   = 1,          // sequences",
+    "    parameter DEEPEST = 1,          // banks of a slot",
+    "    parameter BEATS   = 1,          // of a token",
+    "    parameter WIDTH   = 8,          // of tdata",
+    "    parameter DEPTH   = 4,          // jobs that wait",
+    "    parameter MASK    = 0           // 1: a second stream has one mask beat a token",
+    ") (",
+    "    input  wire             clk,",
+    "    input  wire             rst,",
+    "",
+    "    input  wire             push,",
+    "    input  wire [7:0]       push_slot,",
+    "    input  wire [23:0]      push_start,",
+    "    input  wire [15:0]      push_tokens,",
+    "    output wire [7:0]       room,               // jobs that may be pushed; 0 during reset",
+    "",
+    "    input  wire [WIDTH-1:0] s_axis_tdata,",
+    "    input  wire             s_axis_tvalid,",
+    "    output wire             s_axis_tready,",
+    "    input  wire             s_axis_tlast,",
+    "    input  wire [7:0]       s1_axis_tdata,",
+    "    input  wire             s1_axis_tvalid,",
+    "    output wire             s1_axis_tready,",
+    "    input  wire             s1_axis_tlast,",
+    "    output wire [WIDTH-1:0] m_axis_tdata,",
+    "    output wire             m_axis_tvalid,",
+    "    input  wire             m_axis_tready,",
+    "    output wire             m_axis_tlast,",
+    "    output wire [7:0]       m1_axis_tdata,",
+    "    output wire             m1_axis_tvalid,",
+    "    input  wire             m1_axis_tready,",
+    "    output wire             m1_axis_tlast,",
+    "",
+    "    input  wire             out_last,           // the final beat of a frame left the core",
+    "    output reg              job_begin,",
+    "    output reg  [15:0]      job_start,",
+    "    output reg  [15:0]      job_bank,",
+    "    output reg              refused,",
+    "    output reg              mismatch",
+    ");",
+    "    localparam BW = (BEATS > 1) ? $clog2(BEATS) : 1;",
+    "    localparam SW = (SLOTS > 1) ? $clog2(SLOTS) : 1;",
+    "    localparam LW = $clog2(DEPTH + 1);",
+    "    localparam [BW-1:0] FINAL     = BEATS[BW-1:0] - 1'b1;",
+    "    localparam [31:0]   SLOTS_V   = SLOTS;",
+    "    localparam [31:0]   DEPTH_V   = DEPTH;",
+    "    localparam [24:0]   CONTEXT_V = CONTEXT[24:0];",
+    "    localparam [15:0]   DEEPEST_V = DEEPEST[15:0];",
+    "",
+    "    generate",
+    "        if (CONTEXT < 1 || CONTEXT > 65535)     mlo_error_CONTEXT_must_be_1_to_65535 u_context ();",
+    "        if (SLOTS < 1 || SLOTS > 255)           mlo_error_SLOTS_must_be_1_to_255 u_slots ();",
+    "        if (DEEPEST < 1 || SLOTS * DEEPEST > 65535) mlo_error_SLOTS_times_DEEPEST_must_be_1_to_65535 u_deepest ();",
+    "        if (BEATS < 1)                          mlo_error_BEATS_must_be_at_least_1 u_beats ();",
+    "        if (DEPTH < 1 || DEPTH > 255)           mlo_error_DEPTH_must_be_1_to_255 u_depth ();",
+    "        if (MASK != 0 && MASK != 1)             mlo_error_MASK_must_be_0_or_1 u_mask ();",
+    "    endgenerate",
+    "",
+    "    // ---- the queue",
+    "    wire [LW-1:0] waiting;",
+    "    wire [31:0]   free = DEPTH_V - {{32-LW{1'b0}}, waiting};",
+    "    wire          head_valid, unused_ready;",
+    "    wire [7:0]    slot;",
+    "    wire [23:0]   start;",
+    "    wire [15:0]   tokens;",
+    "    wire          pop;",
+    "    mlo_fifo #(.WIDTH(48), .DEPTH(DEPTH)) u_queue (",
+    "        .clk(clk), .rst(rst),",
+    "        .s_tdata({push_slot, push_start, push_tokens}), .s_tvalid(push), .s_tready(unused_ready),",
+    "        .m_tdata({slot, start, tokens}), .m_tvalid(head_valid), .m_tready(pop), .level(waiting));",
+    "    assign room = rst ? 8'd0 : free[7:0];",
+    "",
+    "    // ---- a job's way: it is measured, judged, begun or refused; then its frame passes, and the rest of it is swallowed",
+    "    localparam [2:0] IDLE = 3'd0, JUDGE = 3'd1, FENCE = 3'd2, PASS = 3'd3, SWALLOW = 3'd4;",
+    "    reg  [2:0]    state;",
+    "    reg           held;                         // a frame has begun to go on and has not left the core",
+    "    reg  [24:0]   stop;                         // start + tokens",
+    "    reg  [15:0]   length;                       // of the slot",
+    "    reg  [15:0]   at, left;                     // the next token's position; tokens that may still go on",
+    "    reg  [BW-1:0] beat;                         // of the token at s_axis",
+    "    wire [SW-1:0] which = slot[SW-1:0];",
+    "    wire          good  = {24'd0, slot} < SLOTS_V && tokens != 16'd0 && start <= {8'd0, length} && stop <= CONTEXT_V;",
+    "    wire          begins = state == FENCE && !held;",
+    "    wire          passes = state == PASS;",
+    "    wire          out_ready, key_valid, key_ready;",
+    "    wire          final_beat = beat == FINAL;",
+    "    wire          go   = (passes && out_ready && (key_ready || !final_beat) || state == SWALLOW) && (key_valid || !final_beat);",
+    "    wire          take = s_axis_tvalid && go;",
+    "    wire          token = take && final_beat;   // one is taken whole",
+    "    wire          full  = left == 16'd1;        // it is the last that may go on",
+    "    wire          ends  = token && s_axis_tlast;",
+    "    assign s_axis_tready = go;                  // of registers only",
+    "    assign pop = begins || (state == JUDGE && !good);",
+    "",
+    "    always @(posedge clk) begin",
+    "        case (state)",
+    "            IDLE:    if (head_valid) state <= JUDGE;",
+    "            JUDGE:   state <= good ? FENCE : SWALLOW;",
+    "            FENCE:   if (begins) state <= PASS;",
+    "            PASS:    if (ends) state <= IDLE;",
+    "                     else if (token && full) state <= SWALLOW;",
+    "            default: if (ends) state <= IDLE;",
+    "        endcase",
+    "        if (rst) state <= IDLE;",
+    "    end",
+    "",
+    "    always @(posedge clk) begin",
+    "        if (out_last) held <= 1'b0;",
+    "        if (begins)   held <= 1'b1;",
+    "        job_begin <= begins;",
+    "        if (take) beat <= final_beat ? {BW{1'b0}} : beat + 1'b1;",
+    "        if (state == JUDGE && !good) refused <= 1'b1;",
+    "        if (token && passes && s_axis_tlast != full) mismatch <= 1'b1;",
+    "        if (rst) begin",
+    "            held      <= 1'b0;",
+    "            job_begin <= 1'b0;",
+    "            beat      <= {BW{1'b0}};",
+    "            refused   <= 1'b0;",
+    "            mismatch  <= 1'b0;",
+    "        end",
+    "    end",
+    "",
+    "    always @(posedge clk) begin",
+    "        stop <= {1'b0, start} + {9'd0, tokens};",
+    "        if (begins) begin",
+    "            job_start <= start[15:0];",
+    "            job_bank  <= bank;",
+    "            at        <= start[15:0];",
+    "            left      <= tokens;",
+    "        end else if (token && passes) begin",
+    "            at   <= at + 16'd1;",
+    "            left <= left - 16'd1;",
+    "        end",
+    "    end",
+    "    wire [15:0] bank = {{16-SW{1'b0}}, which} * DEEPEST_V;",
+    "",
+    "    // ---- lengths: a memory, and who of it was ever written; a length is read a cycle before it is judged",
+    "    reg  [SLOTS-1:0] known;",
+    "    reg  [15:0]      lengths [0:SLOTS-1];",
+    "    reg  [SW-1:0]    whose;                     // the job's that is inside",
+    "    always @(posedge clk) begin",
+    "        length <= known[which] ? lengths[which] : 16'd0;",
+    "        if (begins) whose <= which;",
+    "        if (token && passes) begin",
+    "            lengths[whose] <= at + 16'd1;",
+    "            known[whose]   <= 1'b1;",
+    "        end",
+    "        if (rst) known <= {SLOTS{1'b0}};",
+    "    end",
+    "",
+    "    // ---- what goes on",
+    "    mlo_skid #(.WIDTH(WIDTH + 1)) u_out (",
+    "        .clk(clk), .rst(rst),",
+    "        .s_tdata({final_beat && (s_axis_tlast || full), s_axis_tdata}), .s_tvalid(take && passes), .s_tready(out_ready),",
+    "        .m_tdata({m_axis_tlast, m_axis_tdata}), .m_tvalid(m_axis_tvalid), .m_tready(m_axis_tready));",
+    "",
+    "    generate",
+    "        if (MASK != 0) begin : mask",
+    "            wire key, key_out, last_out;",
+    "            mlo_skid #(.WIDTH(1)) u_in (",
+    "                .clk(clk), .rst(rst),",
+    "                .s_tdata(s1_axis_tdata[0]), .s_tvalid(s1_axis_tvalid), .s_tready(s1_axis_tready),",
+    "                .m_tdata(key), .m_tvalid(key_valid), .m_tready(token));",
+    "            mlo_skid #(.WIDTH(2)) u_key (",
+    "                .clk(clk), .rst(rst),",
+    "                .s_tdata({s_axis_tlast || full, key}), .s_tvalid(token && passes), .s_tready(key_ready),",
+    "                .m_tdata({last_out, key_out}), .m_tvalid(m1_axis_tvalid), .m_tready(m1_axis_tready));",
+    "            assign m1_axis_tdata = {7'd0, key_out};",
+    "            assign m1_axis_tlast = last_out;",
+    "            wire unused_mask = &{1'b0, s1_axis_tdata[7:1], s1_axis_tlast};",
+    "        end else begin : no_mask",
+    "            assign {key_valid, key_ready} = 2'b11;",
+    "            assign s1_axis_tready = 1'b0;",
+    "            assign {m1_axis_tlast, m1_axis_tvalid, m1_axis_tdata} = 10'd0;",
+    "            wire unused_mask = &{1'b0, s1_axis_tdata, s1_axis_tvalid, s1_axis_tlast, m1_axis_tready};",
+    "        end",
+    "    endgenerate",
+    "",
+    "    wire unused = &{1'b0, unused_ready, free[31:8], slot};",
+    "",
+    "`ifdef FORMAL",
+    "    // The judge of the simulations on all sides. By induction, and with the values: contract/mlo_job.v.",
+    "    reg f_past_valid = 1'b0;",
+    "    always @(posedge clk) f_past_valid <= 1'b1;",
+    "    always @* if (!f_past_valid) assume (rst);",
+    "    wire [4:0] f_in, f_mask, f_out, f_key;",
+    "    mlo_sim_check_axis #(.WIDTH(WIDTH), .BEATS(BEATS)) f_check_in (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_in), .breaches(),",
+    "        .tdata(s_axis_tdata), .tvalid(s_axis_tvalid), .tready(s_axis_tready), .tlast(s_axis_tlast));",
+    "    mlo_sim_check_axis #(.WIDTH(8)) f_check_mask (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_mask), .breaches(),",
+    "        .tdata(s1_axis_tdata), .tvalid(s1_axis_tvalid), .tready(s1_axis_tready), .tlast(s1_axis_tlast));",
+    "    mlo_sim_check_axis #(.WIDTH(WIDTH), .BEATS(BEATS)) f_check_out (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_out), .breaches(),",
+    "        .tdata(m_axis_tdata), .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tlast(m_axis_tlast));",
+    "    mlo_sim_check_axis #(.WIDTH(8)) f_check_key (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_key), .breaches(),",
+    "        .tdata(m1_axis_tdata), .tvalid(m1_axis_tvalid), .tready(m1_axis_tready), .tlast(m1_axis_tlast));",
+    "    // A frame leaves the core once, when it is in it whole.",
+    "    reg f_inside, f_whole;",
+    "    always @(posedge clk) begin",
+    "        if (out_last)  {f_inside, f_whole} <= 2'b00;",
+    "        if (job_begin) f_inside <= 1'b1;",
+    "        if (m_axis_tvalid && m_axis_tready && m_axis_tlast) f_whole <= 1'b1;",
+    "        if (rst) {f_inside, f_whole} <= 2'b00;",
+    "    end",
+    "    always @* if (f_past_valid) begin",
+    "        assume (f_in == 5'd0 && f_mask == 5'd0);",
+    "        assume (!push || room != 8'd0);",
+    "        assume (!out_last || (f_inside && f_whole));",
+    "        assert (f_out == 5'd0 && f_key == 5'd0);",
+    "        if (!rst) assert (!job_begin || !f_inside);",
+    "        if (!rst && m_axis_tvalid) assert (f_inside && !f_whole);",
+    "        if (rst) assert (room == 8'd0);",
+    "    end",
+    "    always @* cover (f_past_valid && !rst && job_begin && refused);",
     "`endif",
     "endmodule",
     "`default_nettype wire",
@@ -46726,11 +48121,16 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "//   0x00 r   id          0x4D4C4F31 \"MLO1\"",
     "//   0x04 r   version     VERSION",
     "//   0x08 rw  control     bit 0 enable; bit 1 soft reset of the core, bit 2 clear the counters (both read 0)",
-    "//   0x0C r   status      bit 0 busy: a frame is inside; bit 1 bus error, sticky until soft reset",
+    "//   0x0C r   status      bit 0 busy: a frame is inside; bit 1 bus error, bit 2 a job was refused, bit 4 a frame had not the",
+    "//                        tokens of its job: these three sticky until soft reset",
     "//   0x10 rw  base, low   of the parameter image, in bytes (a multiple of a beat)",
     "//   0x14 rw  base, high",
     "//   0x18 rw  iterations  1..65535, others are clamped; beyond DEEPEST refused (SLVERR, nothing changes); after reset ITERATIONS",
     "//   0x1C rw  frames      in flight, 1..FRAMES, other values are clamped; after reset FRAMES",
+    "//   0x20 rw  job         {slot[31:24], start[23:0]} of the next job; after reset 0",
+    "//   0x24 w   job, tokens [15:0]: pushes the job; refused (SLVERR, nothing is pushed) where job_room is 0",
+    "//   0x28 r   room        jobs that may be pushed now",
+    "//   0x3C r   cache       {SLOTS[31:24], CONTEXT[23:0]}; 0: no cache, and of the jobs' registers nothing is there",
     "//   0x40 r   cycles      in which a frame was inside: from the first beat in to the last beat out",
     "//   0x44 r   frames      finished",
     "//   0x48 r   beats       of parameters delivered to the kernels",
@@ -46739,11 +48139,13 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "//",
     "// Counters count while `enable` is set, have 32 bits and wrap.  iterations, frames and base may be",
     "// written while the core is empty; a soft reset must follow, as parameters are loaded ahead.",
-    "// A soft reset lasts 16 cycles, drops frames inside, keeps the registers and clears the counters.",
+    "// A soft reset lasts 16 cycles, drops frames and jobs inside, keeps the registers and clears the counters.",
+    "// A job is pushed in the cycle after its write: job_push, with job_slot, job_start and job_tokens.",
     "// Throughput: one access each way every two cycles",
     "// Latency:    2 cycles from ARVALID to RVALID, 1 from AWVALID and WVALID to BVALID",
     "// Stall:      an answer stands until it is taken; the next access waits",
-    "// Legal       iterations, frames, base are written while the core is empty",
+    "// Legal       iterations, frames, base are written while the core is empty; job_room has counted a job two cycles after its",
+    "//             write, and is 0 while core_rst is high",
     "`default_nettype none",
     "module mlo_regs #(",
     "    // kernels with counters, 1..240",
@@ -46756,6 +48158,9 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "    parameter FRAMES     = 1,",
     "    // readers of parameters, whose beats are counted",
     "    parameter READERS    = 1,",
+    "    // positions of a sequence and sequences that a cache has room for, up to 2^24 - 1 and 255; CONTEXT = 0: there is none",
+    "    parameter CONTEXT    = 0,",
+    "    parameter SLOTS      = 1,",
     "    parameter [31:0] VERSION = 32'h0001_0000",
     ") (",
     "    input  wire        clk,",
@@ -46790,7 +48195,15 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "    input  wire        out_last,       // the final beat of a frame leaves the core",
     "    input  wire [READERS-1:0] param_beat,      // mlo_loader, and mlo_refill where there are",
     "    input  wire        bus_error,      // of any of them",
-    "    input  wire [3*KERNELS-1:0] stat   // {blocked, starved, busy} of kernel k at [3*k +: 3]",
+    "    input  wire [3*KERNELS-1:0] stat,  // {blocked, starved, busy} of kernel k at [3*k +: 3]",
+    "",
+    "    output wire        job_push,       // to mlo_job; tie what comes from it to 0 where CONTEXT is",
+    "    output wire [7:0]  job_slot,",
+    "    output wire [23:0] job_start,",
+    "    output wire [15:0] job_tokens,",
+    "    input  wire [7:0]  job_room,",
+    "    input  wire        job_refused,",
+    "    input  wire        job_mismatch",
     ");",
     "    localparam [31:0] ID = 32'h4D4C_4F31;",
     "    localparam [15:0] ITERATIONS_V = ITERATIONS[15:0];",
@@ -46798,11 +48211,16 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "    localparam [7:0]  FRAMES_V = FRAMES[7:0];",
     "    localparam KW = (KERNELS > 1) ? $clog2(KERNELS) : 1;",
     "    localparam [31:0] KERNELS_V = KERNELS;",
+    "    localparam [31:0] CONTEXT_V = CONTEXT;",
+    "    localparam [31:0] SLOTS_V = SLOTS;",
+    "    localparam [31:0] CACHE = (CONTEXT == 0) ? 32'd0 : {SLOTS_V[7:0], CONTEXT_V[23:0]};",
     "",
     "    generate",
     "        if (KERNELS < 1 || KERNELS > 240) mlo_error_KERNELS_must_be_1_to_240 u_error_kernels ();",
     "        if (ITERATIONS < 1 || ITERATIONS > 65535) mlo_error_ITERATIONS_must_be_1_to_65535 u_error_iterations ();",
     "        if (DEEPEST < ITERATIONS || DEEPEST > 65535) mlo_error_DEEPEST_must_be_ITERATIONS_to_65535 u_error_deepest ();",
+    "        if (CONTEXT < 0 || CONTEXT > 16777215) mlo_error_CONTEXT_must_be_below_2_to_the_24 u_error_context ();",
+    "        if (SLOTS < 1 || SLOTS > 255) mlo_error_SLOTS_must_be_1_to_255 u_error_slots ();",
     "        if (FRAMES < 1 || FRAMES > 255) mlo_error_FRAMES_must_be_1_to_255 u_error_frames ();",
     "    endgenerate",
     "",
@@ -46841,6 +48259,8 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "                         else iterations <= (iterations_new == 32'd0) ? 16'd1 : iterations_top[15:0];",
     "                10'h007: frames      <= (frames_new == 32'd0)             ? 8'd1 :",
     "                                        (frames_new > {24'd0, FRAMES_V})  ? FRAMES_V : frames_new[7:0];",
+    "                10'h008: if (CONTEXT == 0) s_axil_bresp <= 2'b10;",
+    "                10'h009: if (CONTEXT == 0 || job_room == 8'd0) s_axil_bresp <= 2'b10;",
     "                default: s_axil_bresp <= 2'b10;",
     "            endcase",
     "        end",
@@ -46855,6 +48275,38 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "            core_rst      <= 1'b1;",
     "        end",
     "    end",
+    "",
+    "    // ------------------------------------------------------------------ jobs",
+    "    wire [31:0] job;",
+    "    wire [7:0]  job_left;",
+    "    wire        refused, mismatch;",
+    "    generate",
+    "        if (CONTEXT != 0) begin : cache",
+    "            reg        push;",
+    "            reg [31:0] where;",
+    "            reg [15:0] tokens;",
+    "            always @(posedge clk) begin",
+    "                push <= write && s_axil_awaddr[11:2] == 10'h009 && job_room != 8'd0;",
+    "                if (write && s_axil_awaddr[11:2] == 10'h008) where <= data | (where & ~mask);",
+    "                if (write) tokens <= data[15:0];",
+    "                if (rst) begin",
+    "                    push  <= 1'b0;",
+    "                    where <= 32'd0;",
+    "                end",
+    "            end",
+    "            assign job_push = push;",
+    "            assign job      = where;",
+    "            assign job_tokens = tokens;",
+    "            assign {job_left, mismatch, refused} = {job_room, job_mismatch, job_refused};",
+    "        end else begin : no_cache",
+    "            assign job_push = 1'b0;",
+    "            assign job      = 32'd0;",
+    "            assign job_tokens = 16'd0;",
+    "            assign {job_left, mismatch, refused} = 10'd0;",
+    "            wire unused_job = &{1'b0, job_room, job_mismatch, job_refused};",
+    "        end",
+    "    endgenerate",
+    "    assign {job_slot, job_start} = job;",
     "",
     "    // ------------------------------------------------------------------ frames inside",
     "    reg        entering;                 // the frame at the door has begun and not ended",
@@ -46929,11 +48381,14 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "                10'h000: s_axil_rdata <= ID;",
     "                10'h001: s_axil_rdata <= VERSION;",
     "                10'h002: s_axil_rdata <= {31'd0, enable};",
-    "                10'h003: s_axil_rdata <= {30'd0, bus_error, busy};",
+    "                10'h003: s_axil_rdata <= {27'd0, mismatch, 1'b0, refused, bus_error, busy};",
     "                10'h004: s_axil_rdata <= base[31:0];",
     "                10'h005: s_axil_rdata <= base[63:32];",
     "                10'h006: s_axil_rdata <= {16'd0, iterations};",
     "                10'h007: s_axil_rdata <= {24'd0, frames};",
+    "                10'h008: s_axil_rdata <= job;",
+    "                10'h00A: s_axil_rdata <= {24'd0, job_left};",
+    "                10'h00F: s_axil_rdata <= CACHE;",
     "                10'h010: s_axil_rdata <= cycles;",
     "                10'h011: s_axil_rdata <= finished;",
     "                10'h012: s_axil_rdata <= beats;",
@@ -47641,12 +49096,14 @@ static const char *const mlo_lines_verilog_mlo_rotary_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_rotary: turns pairs of channels by their token's position: rotary position embedding",
     "//",
-    "// Contract   tokens of C channels, H = C/D heads of D; lanes 2k and 2k+1 of a beat are a pair (a, b). Of the token at position t of",
-    "//            its frame, with (cos, sin) of its pair in the table:",
+    "// Contract   tokens of C channels, H = C/D heads of D; lanes 2k and 2k+1 of a beat are a pair (a, b). Of the token at position t,",
+    "//            with (cos, sin) of its pair in the table:",
     "//            y[2k] = clip(((a*cos - b*sin)*M + 2^(S-1)) >>> S), y[2k+1] = clip(((a*sin + b*cos)*M + 2^(S-1)) >>> S) to YBITS.",
-    "//            t is 0 for the first token and behind a token with tuser[1] (`last`). Tokens leave in their order with their",
-    "//            sideband. A token with tuser[0] (`first`) moves to the next M, S and table; the very first token after reset",
-    "//            must have it. A frame has T tokens at most.",
+    "//            t is job_start for the first token of a frame, that is the very first and one behind a token with tuser[1]",
+    "//            (`last`), and one more for each one after it. Tokens leave in their order with their sideband. A token with",
+    "//            tuser[0] (`first`) moves to the next M, S and table; the very first token after reset must have it.",
+    "//            job_start (0 where every frame begins at position 0) stands from the cycle before a frame's first beat is",
+    "//            offered until it has left; it and the frame's tokens are T at most, together.",
     "// Throughput one beat per cycle; a token with `first` costs 1 cycle more (if its parameters are loaded).",
     "// Latency    idle, parameters loaded: a beat taken in cycle t is offered in cycle t + 11 (+ 1 if it carries the change of",
     "//            iteration: first beat of a token with `first`; the beats after it then follow one per cycle).",
@@ -47672,6 +49129,7 @@ static const char *const mlo_lines_verilog_mlo_rotary_v[] = {
     "    input  wire                 clk,",
     "    input  wire                 rst,",
     "    input  wire                 params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)",
+    "    input  wire [15:0]          job_start,      // position of a frame's first token",
     "    input  wire [PE*XBITS-1:0]  s_axis_tdata,",
     "    input  wire                 s_axis_tvalid,",
     "    output wire                 s_axis_tready,",
@@ -47694,10 +49152,13 @@ static const char *const mlo_lines_verilog_mlo_rotary_v[] = {
     "    localparam DW = (DF > 1) ? $clog2(DF) : 1;",
     "    localparam HW = (H > 1) ? $clog2(H) : 1;",
     "    localparam TW = (T * DF > 1) ? $clog2(T * DF) : 1;",
+    "    localparam SW = TW + 16;                        // of job_start in words, as it is multiplied",
     "    localparam PB = XBITS + 16;                     // bits of a product",
     "    localparam AB = PB + 1;                         // of a sum of two",
     "    localparam [DW-1:0] D_LAST = DF[DW-1:0] - 1'b1;",
     "    localparam [HW-1:0] H_LAST = H[HW-1:0] - 1'b1;",
+    "    localparam [31:0]   DF_V = DF;",
+    "    localparam [SW-1:0] DF_S = {{SW-DW-1{1'b0}}, DF_V[DW:0]};",
     "",
     "    generate",
     "        if (PE < 2 || PE % 2 != 0)            mlo_error_PE_must_be_even u_pe ();",
@@ -47713,9 +49174,11 @@ static const char *const mlo_lines_verilog_mlo_rotary_v[] = {
     "    reg  [2:0]          user;",
     "    reg                 valid;",
     "    reg                 fresh;                      // the beat here is the first of its token, not yet announced",
+    "    reg                 front;                      // the beat that goes next is the first of its frame",
     "    reg  [DW-1:0]       beat;                       // of its head",
     "    reg  [HW-1:0]       head;",
     "    reg  [TW-1:0]       base, addr;                 // the position's first word, and the beat's",
+    "    reg  [TW-1:0]       start;                      // of the position job_start",
     "    wire                c_ready, t_ready, en;",
     "    wire                ready    = c_ready && t_ready;",
     "    wire                swap     = valid && fresh && user[0] && en;",
@@ -47723,6 +49186,7 @@ static const char *const mlo_lines_verilog_mlo_rotary_v[] = {
     "    wire                head_end = beat == D_LAST;",
     "    wire                end_here = head_end && head == H_LAST;      // of the token",
     "    wire [TW-1:0]       next     = addr + 1'b1;",
+    "    wire [SW-1:0]       word     = {{TW{1'b0}}, job_start} * DF_S;",
     "    assign s_axis_tready = go || !valid;            // of registers only: en is, too",
     "    always @(posedge clk) begin",
     "        if (s_axis_tready) begin",
@@ -47730,21 +49194,25 @@ static const char *const mlo_lines_verilog_mlo_rotary_v[] = {
     "            user  <= s_axis_tuser;",
     "            valid <= s_axis_tvalid;",
     "        end",
+    "        start <= word[TW-1:0];",
     "        if (swap) fresh <= 1'b0;",
     "        if (go) begin",
     "            fresh <= end_here;",
+    "            front <= end_here && user[1];",
     "            beat  <= head_end ? {DW{1'b0}} : beat + 1'b1;",
-    "            addr  <= !head_end ? next : !end_here ? base : user[1] ? {TW{1'b0}} : next;",
+    "            addr  <= !head_end ? next : !end_here ? base : user[1] ? start : next;",
     "            if (head_end) head <= end_here ? {HW{1'b0}} : head + 1'b1;",
-    "            if (end_here) base <= user[1] ? {TW{1'b0}} : next;",
+    "            if (end_here) base <= user[1] ? start : next;",
+    "        end else if (front) begin                   // the next frame may lie elsewhere",
+    "            base <= start;",
+    "            addr <= start;",
     "        end",
     "        if (rst) begin",
     "            valid <= 1'b0;",
     "            fresh <= 1'b1;",
+    "            front <= 1'b1;",
     "            beat  <= {DW{1'b0}};",
     "            head  <= {HW{1'b0}};",
-    "            base  <= {TW{1'b0}};",
-    "            addr  <= {TW{1'b0}};",
     "        end",
     "    end",
     "",
@@ -47828,7 +49296,7 @@ static const char *const mlo_lines_verilog_mlo_rotary_v[] = {
     "    wire waiting = !o_ready || (m_axis_tvalid && !m_axis_tready);",
     "    always @(posedge clk) stat <= rst ? 3'b000 : go ? 3'b001 : waiting ? 3'b100 : 3'b010;",
     "",
-    "    wire unused = &{1'b0, c_word[31:16], c_word[63:38]};",
+    "    wire unused = &{1'b0, c_word[31:16], c_word[63:38], word[SW-1:TW]};",
     "",
     "`ifdef FORMAL",
     "    reg f_past = 1'b0;",
@@ -47851,30 +49319,41 @@ static const char *const mlo_lines_verilog_mlo_rotary_v[] = {
     "        if (f_held) assert (m_axis_tvalid && f_out == {m_axis_tuser, m_axis_tdata});",
     "    end",
     "",
-    "    // Where a beat stands, counted by itself: its place in its head, its head, its position. Frames have T tokens at most, and a",
+    "    // Where a beat stands, counted by itself: its place in its head, its head, its position. Frames end with the table, and a",
     "    // token's beats have one sideband.",
-    "    reg  [7:0] f_beat, f_head, f_at;",
+    "    reg  [7:0] f_beat, f_head, f_after;             // f_after: the position of the token before, and one",
     "    reg  [2:0] f_user;",
+    "    reg        f_front;                             // no beat of the frame has gone",
     "    reg        f_began;                             // there was a change of iteration",
     "    wire       f_end = f_beat + 1 == DF && f_head + 1 == H;",
+    "    wire [7:0] f_at = f_front ? job_start[7:0] : f_after;",
     "    wire [7:0] f_here = f_at * DF;",
+    "    reg [15:0] f_job;",
     "    always @(posedge clk) begin",
     "        if (go) begin",
     "            f_beat <= f_beat + 1 == DF ? 8'd0 : f_beat + 8'd1;",
     "            if (f_beat + 1 == DF) f_head <= f_end ? 8'd0 : f_head + 8'd1;",
-    "            if (f_end) f_at <= user[1] ? 8'd0 : f_at + 8'd1;",
-    "            f_user <= user;",
+    "            f_after <= f_end ? f_at + 8'd1 : f_at;",
+    "            f_front <= f_end && user[1];",
+    "            f_user  <= user;",
     "        end",
     "        f_began <= !rst && (f_began || swap);",
-    "        if (rst) {f_beat, f_head, f_at} <= 24'd0;",
+    "        f_job   <= job_start;",
+    "        if (rst) {f_front, f_beat, f_head} <= {1'b1, 16'd0};",
     "    end",
     "    always @(*) if (f_past) begin",
+    "        assume (job_start < T);",
+    "        if (s_axis_tvalid || valid || !f_front) assume (job_start == f_job);",
     "        if (valid && f_at + 1 == T) assume (user[1]);",
     "        if (valid && {f_beat, f_head} != 16'd0) assume (user == f_user);",
     "        assert (f_beat < DF && f_head < H && f_at < T);",
     "        assert (beat == f_beat && head == f_head);",
-    "        assert (addr == f_here + f_beat);           // the word of its position, whatever head it is of",
-    "        assert (base == f_here);",
+    "        assert (front == f_front && (!front || {beat, head} == {DW+HW{1'b0}}));",
+    "        assert (start == ((f_job * DF) & {TW{1'b1}}));",
+    "        if (valid || !front) begin",
+    "            assert (addr == f_here + f_beat);       // the word of its position, whatever head it is of",
+    "            assert (base == f_here);",
+    "        end",
     "        assert (!fresh || {beat, head} == {DW+HW{1'b0}});",
     "        if ({beat, head} != {DW+HW{1'b0}}) assert (!fresh);",
     "        if (swap) assert ({beat, head} == {DW+HW{1'b0}});",
@@ -49975,6 +51454,49 @@ static const char *const mlo_lines_verilog_mlo_tile_v[] = {
     "",
     "`default_nettype wire",
     NULL };
+static const char *const mlo_lines_verilog_mlo_times_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_times: a number times a constant: an adder for each further bit of the constant that is set, no multiplier",
+    "//",
+    "// Where a place in a memory is asked for by its number (a position of a cache, a bank): mostly the constant is a power of two, or",
+    "// three of them, and then there is one adder at most.",
+    "//",
+    "// Contract    y = x * N, its lowest OUT bits",
+    "// Throughput  a product per cycle",
+    "// Latency     none: y follows x",
+    "// Stall       none (no handshake)",
+    "// Legal       N >= 0",
+    "`default_nettype none",
+    "module mlo_times #(",
+    "    parameter N   = 3,",
+    "    parameter IN  = 16,         // bits of x",
+    "    parameter OUT = 16          // bits of y",
+    ") (",
+    "    input  wire [IN-1:0]  x,",
+    "    output wire [OUT-1:0] y",
+    ");",
+    "",
+    "localparam [31:0] FACTOR = N;",
+    "wire [OUT+IN-1:0] wide = {{OUT{1'b0}}, x};",
+    "wire [OUT-1:0]    low  = wide[OUT-1:0];",
+    "reg  [OUT-1:0]    sum;",
+    "integer           b;",
+    "always @* begin",
+    "    sum = {OUT{1'b0}};",
+    "    for (b = 0; b < 32; b = b + 1)",
+    "        if (FACTOR[b]) sum = sum + (low << b);",
+    "end",
+    "assign y = sum;",
+    "wire unused = &{1'b0, wide[OUT+IN-1:OUT]};",
+    "",
+    "`ifdef FORMAL",
+    "    wire [OUT+IN+31:0] f_product = x * N;",
+    "    always @* assert (y == f_product[OUT-1:0]);",
+    "    always @* cover (y != 0);",
+    "`endif",
+    "endmodule",
+    "`default_nettype wire",
+    NULL };
 static const char *const mlo_lines_verilog_mlo_untile_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_untile: puts together the tokens that a matrix unit made in passes, a row block each",
@@ -51282,6 +52804,7 @@ static const mlo_embedded mlo_verilog[] = {
     { "mlo_exp2_fine.v", mlo_lines_verilog_mlo_exp2_fine_v },
     { "mlo_fifo.v", mlo_lines_verilog_mlo_fifo_v },
     { "mlo_fork.v", mlo_lines_verilog_mlo_fork_v },
+    { "mlo_job.v", mlo_lines_verilog_mlo_job_v },
     { "mlo_layernorm.v", mlo_lines_verilog_mlo_layernorm_v },
     { "mlo_loader.v", mlo_lines_verilog_mlo_loader_v },
     { "mlo_lookup.v", mlo_lines_verilog_mlo_lookup_v },
@@ -51314,6 +52837,7 @@ static const mlo_embedded mlo_verilog[] = {
     { "mlo_skid.v", mlo_lines_verilog_mlo_skid_v },
     { "mlo_split.v", mlo_lines_verilog_mlo_split_v },
     { "mlo_tile.v", mlo_lines_verilog_mlo_tile_v },
+    { "mlo_times.v", mlo_lines_verilog_mlo_times_v },
     { "mlo_untile.v", mlo_lines_verilog_mlo_untile_v },
     { "mlo_variance.v", mlo_lines_verilog_mlo_variance_v },
     { "mlo_vector.v", mlo_lines_verilog_mlo_vector_v },
@@ -51405,11 +52929,14 @@ static const char *const mlo_lines_share_cocotb_test_mlo_py[] = {
     "    for f in frames('input.hex', width): await source.send(AxiStreamFrame(f))",
     "    for channel, (_, file, wide) in zip(others, more):",
     "        for f in frames(file, wide): await channel.send(AxiStreamFrame(f))",
+    "    for job in manifest.get('jobs', []):        # of a core with caches: where each frame belongs",
+    "        while not await host.read_dword(0x28): pass",
+    "        await host.write_dword(0x20, job['slot'] << 24 | job['start']); await host.write_dword(0x24, job['tokens'])",
     "    golden = frames('golden.hex', width)",
     "    for i, f in enumerate(golden):",
     "        got = await sink.recv()",
     "        assert bytes(got.tdata) == f, f'frame {i} differs'",
-    "    assert await host.read_dword(0x0c) & 2 == 0, 'bus error'",
+    "    assert await host.read_dword(0x0c) & 0x16 == 0, 'bus error, or a job was refused'",
     "    # the counters: frames, parameters read, and of each kernel how it spent its cycles",
     "    cycles, done, beats = [await host.read_dword(a) for a in (0x40, 0x44, 0x48)]",
     "    groups = -(-len(golden) // manifest['frames_in_flight'])",
@@ -51418,7 +52945,8 @@ static const char *const mlo_lines_share_cocotb_test_mlo_py[] = {
     "    for k, kernel in enumerate(manifest['kernels']):",
     "        busy, starved, blocked = [await host.read_dword(0x80 + 16 * k + 4 * i) for i in range(3)]",
     "        assert 0 < busy and busy + starved + blocked <= cycles, f'{kernel[\"name\"]}: {busy} + {starved} + {blocked} of {cycles} cycles'",
-    "        work = kernel['macs'] / max(kernel['multipliers'], 1) * len(golden)",
+    "        tokens = sum(job['tokens'] for job in manifest['jobs']) / manifest['tokens'] if 'jobs' in manifest else len(golden)",
+    "        work = kernel['macs'] / max(kernel['multipliers'], 1) * tokens",
     "        if kernel['op'].startswith('MVU'): assert busy == work, f'{kernel[\"name\"]}: busy for {busy} cycles, {work} are its work'",
     "",
     "if __name__ == '__main__':",
@@ -51438,11 +52966,16 @@ static const char *const mlo_lines_share_host_mlo_regs_h[] = {
     "#define MLO_REG_ID           0x000   /* 0x4D4C4F31 */",
     "#define MLO_REG_VERSION      0x004   /* of the register map */",
     "#define MLO_REG_CONTROL      0x008   /* bit 0 enable, bit 1 soft reset of the core, bit 2 clear counters */",
-    "#define MLO_REG_STATUS       0x00C   /* bit 0 frames inside, bit 1 bus error (sticky) */",
+    "#define MLO_REG_STATUS       0x00C   /* bit 0 frames inside, bit 1 bus error (sticky)@JOB_STATUS@ */",
     "#define MLO_REG_BASE_LOW     0x010   /* byte address of params.bin in memory */",
     "#define MLO_REG_BASE_HIGH    0x014   /* its upper half */",
     "#define MLO_REG_ITERATIONS   0x018   /* layers to run, @DEEPEST@ at most */",
     "#define MLO_REG_FRAMES       0x01C   /* frames in flight */",
+    "@JOBS@/* jobs: write A, then B, which orders it; then send its tokens on s_axis, tlast on the last one */",
+    "@JOBS@#define MLO_REG_JOB_A        0x020   /* bits 31:24 slot, below @SLOTS@; bits 23:0 position of the first token */",
+    "@JOBS@#define MLO_REG_JOB_B        0x024   /* bits 15:0 tokens; refused (SLVERR) while MLO_REG_JOB_ROOM is 0 */",
+    "@JOBS@#define MLO_REG_JOB_ROOM     0x028   /* jobs that can be ordered now */",
+    "@JOBS@#define MLO_REG_CONTEXT      0x03C   /* bits 31:24 slots, bits 23:0 positions of each */",
     "#define MLO_REG_CYCLES       0x040   /* since the first input beat */",
     "#define MLO_REG_DONE         0x044   /* frames finished */",
     "#define MLO_REG_PARAM_BEATS  0x048   /* parameter beats read */",
@@ -51612,6 +53145,10 @@ static const char *const mlo_lines_share_rtl_mlo_core_v[] = {
     "    input  wire [63:0]  base,                   // where they lie",
     "    input  wire [15:0]  iterations,",
     "    input  wire [7:0]   frames,                 // in flight",
+    "@JOBS@    // from mlo_job: a pulse before a job's first beat; the position of its first token; the first bank of its sequence",
+    "@JOBS@    input  wire         job_begin,",
+    "@JOBS@    input  wire [15:0]  job_start,",
+    "@JOBS@    input  wire [15:0]  job_bank,",
     "    // to registers",
     "    output wire [@READERS_MSB@:0]  param_beat,              // of each reader: it dealt out a beat",
     "    output wire         bus_error,",
@@ -51865,8 +53402,18 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "    wire [15:0] iterations;",
     "    wire [7:0]  frames;",
     "    wire [@STAT_MSB@:0] stat;                       // of each kernel {blocked, starved, busy}",
+    "@JOBS@    wire         job_push, job_begin, job_refused, job_mismatch;",
+    "@JOBS@    wire [7:0]   job_slot, job_room;",
+    "@JOBS@    wire [23:0]  job_first;",
+    "@JOBS@    wire [15:0]  job_tokens, job_start, job_bank;",
+    "@JOBS@    // what mlo_job lets in",
+    "@JOBS@    wire [@IO_MSB@:0] door_tdata;",
+    "@JOBS@    wire        door_tvalid, door_tready, door_tlast;",
+    "@JOBS@    wire [7:0]  door_mask_tdata;",
+    "@JOBS@    wire        door_mask_tvalid, door_mask_tready, door_mask_tlast;",
+    "@NO_JOBS@    wire [48:0] unused_job;",
     "    mlo_regs #(",
-    "        .KERNELS(@KERNELS@), .ITERATIONS(1), .DEEPEST(@DEEPEST@), .FRAMES(@FRAMES@), .READERS(@READERS@), .VERSION(32'h0001_0000)",
+    "        .KERNELS(@KERNELS@), .ITERATIONS(1), .DEEPEST(@DEEPEST@), .FRAMES(@FRAMES@), .READERS(@READERS@), .VERSION(32'h0001_0000)@JOB_PARAMETERS@",
     "    ) u_regs (",
     "        .clk(clk), .rst(rst),",
     "        .s_axil_awaddr(s_axil_awaddr), .s_axil_awvalid(s_axil_awvalid), .s_axil_awready(s_axil_awready),",
@@ -51877,19 +53424,42 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "        .s_axil_rdata(s_axil_rdata), .s_axil_rresp(s_axil_rresp),",
     "        .s_axil_rvalid(s_axil_rvalid), .s_axil_rready(s_axil_rready),",
     "        .core_rst(core_rst), .enable(enable), .base(base), .iterations(iterations), .frames(frames),",
-    "        .in_beat(s_axis_tvalid && s_axis_tready), .in_last(s_axis_tlast),",
+    "        .in_beat(@DOOR@_tvalid && @DOOR@_tready), .in_last(@DOOR@_tlast),",
+    "@JOBS@        .job_push(job_push), .job_slot(job_slot), .job_start(job_first), .job_tokens(job_tokens),",
+    "@JOBS@        .job_room(job_room), .job_refused(job_refused), .job_mismatch(job_mismatch),",
+    "@NO_JOBS@        .job_push(unused_job[48]), .job_slot(unused_job[47:40]), .job_start(unused_job[39:16]), .job_tokens(unused_job[15:0]),",
+    "@NO_JOBS@        .job_room(8'd0), .job_refused(1'b0), .job_mismatch(1'b0),",
     "        .out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),",
     "        .param_beat(param_beat), .bus_error(bus_error), .stat(stat));",
+    "@NO_JOBS@    wire unused = &{1'b0, unused_job};",
+    "",
+    "@JOBS@    // ---- jobs: at the door of a core that keeps @SLOTS@ x @CONTEXT@ positions' keys and values; one at a time is inside",
+    "@JOB_UNMASKED@    wire unused_mask;",
+    "@JOBS@    mlo_job #(",
+    "@JOBS@        .CONTEXT(@CONTEXT@), .SLOTS(@SLOTS@), .DEEPEST(@DEEPEST@), .BEATS(@TOKEN_BEATS@), .WIDTH(@IO_MSB@ + 1), .MASK(@MASKED@)",
+    "@JOBS@    ) u_job (",
+    "@JOBS@        .clk(clk), .rst(core_rst),",
+    "@JOBS@        .push(job_push), .push_slot(job_slot), .push_start(job_first), .push_tokens(job_tokens), .room(job_room),",
+    "@JOBS@        .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid), .s_axis_tready(s_axis_tready), .s_axis_tlast(s_axis_tlast),",
+    "@JOBS@        .m_axis_tdata(door_tdata), .m_axis_tvalid(door_tvalid), .m_axis_tready(door_tready), .m_axis_tlast(door_tlast),",
+    "@JOB_MASK@        .s1_axis_tdata(s1_axis_tdata), .s1_axis_tvalid(s1_axis_tvalid), .s1_axis_tready(s1_axis_tready), .s1_axis_tlast(s1_axis_tlast),",
+    "@JOB_UNMASKED@        .s1_axis_tdata(8'd0), .s1_axis_tvalid(1'b0), .s1_axis_tready(unused_mask), .s1_axis_tlast(1'b0),",
+    "@JOBS@        .m1_axis_tdata(door_mask_tdata), .m1_axis_tvalid(door_mask_tvalid), .m1_axis_tready(door_mask_tready), .m1_axis_tlast(door_mask_tlast),",
+    "@JOBS@        .out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),",
+    "@JOBS@        .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank), .refused(job_refused), .mismatch(job_mismatch));",
+    "@JOB_UNMASKED@    assign door_mask_tready = 1'b0;",
+    "@JOB_UNMASKED@    wire unused_job = &{1'b0, door_mask_tdata, door_mask_tvalid, door_mask_tlast, unused_mask};",
     "",
     "    // ---- the core",
     "    mlo_core u_core (",
     "        .clk(clk), .rst(rst), .core_rst(core_rst),",
     "        .enable(enable), .base(base), .iterations(iterations), .frames(frames),",
     "        .param_beat(param_beat), .bus_error(bus_error), .stat(stat),",
-    "        .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid),",
-    "        .s_axis_tready(s_axis_tready), .s_axis_tlast(s_axis_tlast),",
-    "@MASK@        .s1_axis_tdata(s1_axis_tdata), .s1_axis_tvalid(s1_axis_tvalid),",
-    "@MASK@        .s1_axis_tready(s1_axis_tready), .s1_axis_tlast(s1_axis_tlast),",
+    "@JOBS@        .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),",
+    "        .s_axis_tdata(@DOOR@_tdata), .s_axis_tvalid(@DOOR@_tvalid),",
+    "        .s_axis_tready(@DOOR@_tready), .s_axis_tlast(@DOOR@_tlast),",
+    "@MASK@        .s1_axis_tdata(@DOOR_MASK@_tdata), .s1_axis_tvalid(@DOOR_MASK@_tvalid),",
+    "@MASK@        .s1_axis_tready(@DOOR_MASK@_tready), .s1_axis_tlast(@DOOR_MASK@_tlast),",
     "@REPLAY@        .s2_axis_tdata(s2_axis_tdata), .s2_axis_tvalid(s2_axis_tvalid),",
     "@REPLAY@        .s2_axis_tready(s2_axis_tready), .s2_axis_tlast(s2_axis_tlast),",
     "@REPLAY_MASK@        .s3_axis_tdata(s3_axis_tdata), .s3_axis_tvalid(s3_axis_tvalid),",
@@ -51915,6 +53485,11 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "@REPLAY@    localparam REPLAY_IO = @REPLAY_IO@, DEFAULT_REPLAY_BEATS = @REPLAY_BEATS@;",
     "@REPLAY_MASK@    localparam DEFAULT_REPLAY_MASK_BEATS = @REPLAY_MASK_BEATS@;",
     "    localparam TOKENS = @TOKENS@, TOKEN_BEATS = @TOKEN_BEATS@;   // of the longest frame; of a token",
+    "@JOBS@    localparam DEFAULT_JOBS = @N_JOBS@;",
+    "@JOBS@    parameter JOBS = 4096;             // room for them",
+    "@JOBS@    reg [47:0] order [0:JOBS-1];       // {slot, start, tokens}",
+    "@JOBS@    integer jobs, ordered = 0;",
+    "@JOBS@    reg [8*512-1:0] orders_file;",
     "    reg clk = 0, rst = 1, go = 0;",
     "    always #5 clk = !clk;",
     "    reg [31:0] cycle = 0, start = 0;",
@@ -52015,6 +53590,19 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "    task write(input [11:0] address, input [31:0] data); access(1'b1, address, data); endtask",
     "    task read(input [11:0] address); access(1'b0, address, 32'd0); endtask",
     "",
+    "@JOBS@    // orders the next job, if there is room for it",
+    "@JOBS@    task order_next;",
+    "@JOBS@        if (ordered == jobs) @(negedge clk);",
+    "@JOBS@        else begin",
+    "@JOBS@            read(12'h028);",
+    "@JOBS@            if (value != 0) begin",
+    "@JOBS@                write(12'h020, order[ordered][47:16]);",
+    "@JOBS@                write(12'h024, {16'd0, order[ordered][15:0]});",
+    "@JOBS@                ordered = ordered + 1;",
+    "@JOBS@            end",
+    "@JOBS@        end",
+    "@JOBS@    endtask",
+    "",
     "    always @(posedge clk) begin",
     "        cycle <= cycle + 1;",
     "        if (in_tvalid && in_tready && !started) begin started <= 1; start <= cycle; end",
@@ -52066,6 +53654,9 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "        if (trace != 0) trace_streams;",
     "        $readmemh(input_file, u_source.mem, 0, beats - 1);",
     "        $readmemh(golden_file, u_sink.mem, 0, beats - 1);",
+    "@JOBS@        if (!$value$plusargs(\"jobs=%d\", jobs)) jobs = DEFAULT_JOBS;",
+    "@JOBS@        if (!$value$plusargs(\"orders=%s\", orders_file)) orders_file = \"tb/jobs.hex\";",
+    "@JOBS@        $readmemh(orders_file, order, 0, jobs - 1);",
     "        if (MASKED != 0) $readmemh(mask_file, u_mask.mem, 0, mask_beats - 1);",
     "@REPLAY@        $readmemh(replay_file, u_replay.mem, 0, replay_beats - 1);",
     "@REPLAY_MASK@        $readmemh(replay_mask_file, u_replay_mask.mem, 0, replay_mask_beats - 1);",
@@ -52079,9 +53670,11 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "        write(12'h01c, frames_in_flight);",
     "        write(12'h008, 2);          // a soft reset, 16 cycles: parameters may have been asked for by what stood there before",
     "        repeat (20) @(negedge clk);",
+    "@JOBS@        while (ordered < jobs && ordered < 4) order_next;",
     "        write(12'h008, 1);",
     "        go = 1;",
-    "        while (!done && errors == 0 && breaches == 0 && quiet < timeout) @(negedge clk);",
+    "@NO_JOBS@        while (!done && errors == 0 && breaches == 0 && quiet < timeout) @(negedge clk);",
+    "@JOBS@        while (!done && errors == 0 && breaches == 0 && quiet < timeout) order_next;",
     "        // registers first: the counters go on counting",
     "        for (k = 0; k < KERNELS; k = k + 1) begin",
     "            read(12'h080 + 16 * k); busy[k] = value;",
@@ -52108,6 +53701,9 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "        if (value[1]) begin",
     "            $display(\"MLO FAIL bus error: memory answered a read of parameters with an error (status register, bit 1)\");",
     "            $fatal;",
+    "@JOBS@        end else if (value[2] || value[4]) begin",
+    "@JOBS@            $display(\"MLO FAIL job: %0s (status register, bits 2 and 4)\", value[2] ? \"one was refused\" : \"one had not the tokens it was ordered for\");",
+    "@JOBS@            $fatal;",
     "        end else if (errors != 0) begin",
     "            $display(\"MLO FAIL word %0d expected %h got %h\", error_index, error_expected, error_got);",
     "            $fatal;",
@@ -52607,6 +54203,7 @@ static int mlo_emit_library(mlo_emitter *e) {
             mlo_module_need(mlo_module_at("mlo_axi_share", 13), need);
         }
     }
+    if (e->c->slots) mlo_module_need(mlo_module_at("mlo_job", 7), need);
     mlo_module_need(mlo_module_at("mlo_fork", 8), need);
     mlo_module_need(mlo_module_at("mlo_width", 9), need);
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
@@ -52700,6 +54297,9 @@ static int mlo_emit_copies(mlo_emitter *e) {
     if (e->unrolled && e->c->replay >= 0)
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--unrolled with an encoder's output that every layer reads; leave --unrolled out");
+    if (e->unrolled && e->c->slots)
+        return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
+            "--unrolled with caches of keys and values, which a loop has; leave --unrolled out");
     if (e->unrolled && mlo_core_resident_beats(e->c))
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--unrolled with resident parameters; each copy has its own anyway: leave --memory "
@@ -52897,6 +54497,15 @@ static void mlo_emit_replay_door(mlo_emitter *e, const mlo_element *el) {
     mlo_emit_bus(e, "m_axis", bus, ");");
 }
 
+/* What a kernel is told of the job that is inside; without caches every frame starts at 0. */
+static void mlo_emit_told(mlo_emitter *e, mlo_told told) {
+    const int jobs = e->c->slots > 0;
+    if (told == MLO_JOB_BANK)
+        mlo_line(e, "        .job_begin(%s), .job_bank(%s),", jobs ? "job_begin" : "1'b0",
+            jobs ? "job_bank" : "16'd0");
+    if (told) mlo_line(e, "        .job_start(%s),", jobs ? "job_start" : "16'd0");
+}
+
 static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
     const mlo_element *el = &e->c->element[i];
     const mlo_unit *u = &el->unit;
@@ -52923,6 +54532,7 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
         mlo_line(e, "        .iterations(iterations),");
         mlo_emit_bus(e, "s_axis", mlo_format(e->m, "%s_in", el->name), ",");
     }
+    mlo_emit_told(e, u->told);
     for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_input_bus(e, i, k), ",");
     for (int k = 0; k < u->n_memory; k++) {
         const char *from = mlo_is_block(el) ? mlo_format(e->m, "%s_", el->name) : "";
@@ -53067,6 +54677,20 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "REPLAY_TOKENS", mlo_integer(m, mlo_replay_frame(c)), NULL },
         { "REPLAY_CHANNELS", mlo_integer(m, mlo_replay_port(c).channels), NULL },
         { "REPLAY_LANES", mlo_integer(m, mlo_replay_port(c).lanes), NULL },
+        { "JOBS", c->slots ? "" : NULL, NULL },
+        { "NO_JOBS", c->slots ? NULL : "", NULL },
+        { "SLOTS", mlo_integer(m, c->slots), NULL },
+        { "CONTEXT", mlo_integer(m, c->slots ? c->chunk : 0), NULL },
+        { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
+        { "JOB_MASK", c->slots && c->masked ? "" : NULL, NULL },
+        { "JOB_UNMASKED", c->slots && !c->masked ? "" : NULL, NULL },
+        { "JOB_PARAMETERS",
+            c->slots ? mlo_format(m, ", .CONTEXT(%lld), .SLOTS(%lld)", (long long)c->chunk,
+                           (long long)c->slots)
+                     : "",
+            NULL },
+        { "DOOR", c->slots ? "door" : "s_axis", NULL },
+        { "DOOR_MASK", c->slots ? "door_mask" : "s1_axis", NULL },
         { "IO_MSB", mlo_integer(m, c->lanes * mlo_padded(c->bits) - 1), NULL },
         { "AXI", mlo_integer(m, c->axi_bits), NULL },
         { "AXI_MSB", mlo_integer(m, c->axi_bits - 1), NULL },
@@ -53226,12 +54850,25 @@ static int mlo_emit_params(mlo_emitter *e) {
 
 /* ---- beats of activations ------------------------------------------------- */
 
-/* A frame's worth of beats as the bench reads them: {tlast, lanes}, one hexadecimal word a line.
- * a: [.., tokens, channels] integers. */
-static void mlo_hex_beats(mlo_text *t, const mlo_array *a, int64_t lanes, int bits) {
-    int64_t n = mlo_array_count(a);
+/* The jobs of the bench of a core with caches: a prompt, and a few tokens one by one. Returns how many. */
+enum { MLO_BENCH_JOBS = 5, MLO_BENCH_PROMPT = 16 };
+static int64_t mlo_bench_orders(const mlo_core *c, mlo_ordered list[MLO_BENCH_JOBS]) {
+    const int64_t steps = mlo_min(MLO_BENCH_JOBS - 1, c->chunk - 1);
+    const mlo_ordered prompt = { 0, 0, mlo_min(MLO_BENCH_PROMPT, c->chunk - steps) };
+    list[0] = prompt;
+    for (int64_t i = 0; i < steps; i++) {
+        const mlo_ordered step = { 0, prompt.tokens + i, 1 };
+        list[1 + i] = step;
+    }
+    return 1 + steps;
+}
+
+/* Elements from .. to - 1 of an array as beats, as the bench reads them: {tlast, lanes}, one hexadecimal
+ * word a line. a: [.., tokens, channels] integers. */
+static void mlo_hex_beats(
+    mlo_text *t, const mlo_array *a, int64_t from, int64_t n, int64_t lanes, int bits) {
     int pad = mlo_padded(bits), digits = (int)(lanes * pad / 4);
-    for (int64_t at = 0; at < n; at += lanes) {
+    for (int64_t at = from; at < n; at += lanes) {
         mlo_puts(t, at + lanes >= n ? "1" : "0");
         for (int d = digits; d--;) {
             int64_t bit = (int64_t)d * 4, lane = bit / pad;
@@ -53242,9 +54879,8 @@ static void mlo_hex_beats(mlo_text *t, const mlo_array *a, int64_t lanes, int bi
     }
 }
 /* The mask: {tlast, byte} per token. */
-static void mlo_hex_mask(mlo_text *t, const mlo_array *mask) {
-    int64_t n = mlo_array_count(mask);
-    for (int64_t i = 0; i < n; i++)
+static void mlo_hex_mask(mlo_text *t, const mlo_array *mask, int64_t from, int64_t n) {
+    for (int64_t i = from; i < n; i++)
         mlo_printf(t, "%d%02x\n", i == n - 1, (unsigned)mlo_get(mask, i));
 }
 
@@ -53257,6 +54893,8 @@ typedef struct {
     mlo_text replay;
     mlo_text replay_mask;
     const char *names[5]; /* of these values */
+    mlo_ordered order[MLO_BENCH_JOBS]; /* the parts in which a frame comes */
+    int64_t n_order;
     mlo_array *golden; /* the model's outputs on the first frame */
 } mlo_bench_words;
 
@@ -53269,13 +54907,27 @@ static int mlo_bench_see(
         if (name == g->output[i]->name && !w->golden[i].data
             && mlo_array_keep(w->e->m, a, &w->golden[i]))
             return mlo_failed(w->e->m);
-    if (name == w->names[0]) mlo_hex_beats(&w->in, a, c->lanes, c->bits);
-    if (name == w->names[1]) mlo_hex_mask(&w->mask, a);
-    if (name == w->names[2]) mlo_hex_beats(&w->out, a, c->lanes, c->bits);
     if (name == w->names[3])
-        mlo_hex_beats(&w->replay, a, mlo_replay_port(c).lanes, mlo_replay_port(c).bits);
-    if (name == w->names[4]) mlo_hex_mask(&w->replay_mask, a);
+        mlo_hex_beats(&w->replay, a, 0, mlo_array_count(a), mlo_replay_port(c).lanes,
+            mlo_replay_port(c).bits);
+    if (name == w->names[4]) mlo_hex_mask(&w->replay_mask, a, 0, mlo_array_count(a));
+    for (int64_t i = 0; i < w->n_order; i++) {
+        const int64_t from = w->order[i].start, to = from + w->order[i].tokens;
+        if (name == w->names[0])
+            mlo_hex_beats(&w->in, a, from * c->channels, to * c->channels, c->lanes, c->bits);
+        if (name == w->names[1]) mlo_hex_mask(&w->mask, a, from, to);
+        if (name == w->names[2])
+            mlo_hex_beats(&w->out, a, from * c->channels, to * c->channels, c->lanes, c->bits);
+    }
     return 0;
+}
+
+/* {slot, start, tokens} of each job, as registers take them. */
+static int mlo_emit_jobs(mlo_emitter *e, const mlo_bench_words *w) {
+    for (int64_t i = 0; i < w->n_order; i++)
+        mlo_line(e, "%02llx%06llx%04llx", (unsigned long long)w->order[i].slot,
+            (unsigned long long)w->order[i].start, (unsigned long long)w->order[i].tokens);
+    return mlo_file_text(e, "tb/jobs.hex");
 }
 
 /* What the core calls the stream from around the loop; "" for none. */
@@ -53284,7 +54936,7 @@ static const char *mlo_replay_name(const mlo_core *c) {
 }
 
 /* tb/input.hex, tb/mask.hex, tb/golden.hex, tb/replay.hex, tb/replay_mask.hex: `frames` frames of
- * inputs drawn from the model's declared types (never from --calib, so that every way to this
+ * inputs (of a core with caches the parts that its bench orders, and tb/jobs.hex) drawn from the model's declared types (never from --calib, so that every way to this
  * directory gives the same bytes). */
 static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
     mlo *m = e->m;
@@ -53292,9 +54944,10 @@ static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
         { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
         { e->c->scan.node->input[0], mlo_intern(m, "mlo_mask"), e->c->scan.node->output[0],
             mlo_replay_name(e->c), mlo_intern(m, mlo_memory_mask) },
-        MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1) };
+        { { 0, 0, e->c->chunk } }, 1, MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1) };
     mlo_observer see = { &w, mlo_bench_see };
     size_t n_calib = m->n_calib;
+    if (e->c->slots) w.n_order = mlo_bench_orders(e->c, w.order);
     m->n_calib = 0;
     for (int64_t k = 0; k < frames && !m->error.code; k++)
         mlo_sample_run(m, MLO_BENCH_DRAW + k, &see);
@@ -53311,6 +54964,7 @@ static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
         }
         mlo_text_free(texts[i]);
     }
+    if (e->c->slots && !m->error.code) mlo_emit_jobs(e, &w);
     return mlo_failed(m);
 }
 
@@ -53322,7 +54976,7 @@ static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
  * tb/golden.hex, and ends with one line: MLO PASS .. and $finish, or MLO FAIL .. and $fatal. All
  * its choices (stalls, memory latency) come from seeded generators, so the two simulators see the
  * same cycles. Its plusargs: input, golden, mask, params (files), beats, mask_beats, iterations,
- * frames_in_flight, seed, stall (and stall_source, stall_mask, stall_sink, stall_memory,
+ * frames_in_flight, jobs (how many) and orders (a file), seed, stall (and stall_source, stall_mask, stall_sink, stall_memory,
  * stall_host: one of them alone), latency, rate, fault (this beat is answered with an error),
  * timeout, probe, trace, wave, progress (a line MLO AT cycle, every so many cycles). Every port
  * has its judge (mlo_sim_check_*.v): a breach of AXI is a line PROTOCOL .., and a failure. When
@@ -53505,6 +55159,10 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
     mlo *m = e->m;
     const mlo_core *c = e->c;
     const int64_t beats = c->chunk * (c->channels / c->lanes);
+    mlo_ordered jobs[MLO_BENCH_JOBS];
+    const int64_t n_jobs = c->slots ? mlo_bench_orders(c, jobs) : 0;
+    const int64_t tokens = n_jobs ? jobs[n_jobs - 1].start + jobs[n_jobs - 1].tokens
+                                  : c->frames * c->chunk;
     mlo_bench b = { e,
         MLO_NEW_N(m, mlo_traced, MLO_CORE_MOST * (1 + MLO_UNIT_PORTS + MLO_UNIT_MEMORIES)), 0 };
     if (!b.stream) return mlo_failed(m);
@@ -53516,8 +55174,11 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
         { "AXI", mlo_integer(m, c->axi_bits), NULL },
         { "KERNELS", mlo_integer(m, e->layers * mlo_core_kernels(c)), NULL },
         { "MASKED", mlo_integer(m, c->masked), NULL },
-        { "BEATS", mlo_integer(m, c->frames * beats), NULL },
-        { "MASK_BEATS", mlo_integer(m, c->masked ? c->frames * c->chunk : 0), NULL },
+        { "BEATS", mlo_integer(m, tokens * (c->channels / c->lanes)), NULL },
+        { "MASK_BEATS", mlo_integer(m, c->masked ? tokens : 0), NULL },
+        { "JOBS", c->slots ? "" : NULL, NULL },
+        { "NO_JOBS", c->slots ? NULL : "", NULL },
+        { "N_JOBS", mlo_integer(m, n_jobs), NULL },
         { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
         { "FRAMES", mlo_integer(m, c->frames), NULL },
         /* a silence no healthy core keeps: a slow one says nothing for a whole iteration */
@@ -53723,7 +55384,8 @@ static mlo_model *mlo_part_model(mlo *m, const char *part) {
     model->function = whole->function;
     model->n_function = whole->n_function;
     for (size_t i = 0; i < whole->n_meta; i++)
-        if (mlo_starts(whole->meta[i].key, mlo_key_stage)
+        if ((mlo_eq(whole->meta[i].key, mlo_key_stage)
+                || mlo_eq(whole->meta[i].key, mlo_key_context))
             && mlo_meta_put(
                 m, &model->meta, &model->n_meta, whole->meta[i].key, whole->meta[i].value))
             return NULL;
@@ -53766,7 +55428,14 @@ static void mlo_regs_kernels(void *user) {
 }
 
 static int mlo_emit_regs(mlo_emitter *e) {
+    const int jobs = e->c->slots > 0;
     const mlo_hole holes[] = { { "DEEPEST", mlo_integer(e->m, mlo_core_deepest(e->c)), NULL },
+        { "JOBS", jobs ? "" : NULL, NULL }, { "SLOTS", mlo_integer(e->m, e->c->slots), NULL },
+        { "JOB_STATUS",
+            jobs ? ", bit 2 a job was refused, bit 4 a job had not the tokens it was ordered for "
+                   "(sticky)"
+                 : "",
+            NULL },
         { "KERNELS", NULL, mlo_regs_kernels }, { NULL, NULL, NULL } };
     return mlo_emit_shared(e, "host/mlo_regs.h", holes, e);
 }
@@ -53867,15 +55536,42 @@ static void mlo_manifest_descriptors(mlo_emitter *e) {
         (long long)mlo_core_deepest(c));
 }
 
+/* What is predicted of the bench: of a core with caches its jobs. */
+static int mlo_manifest_bench(mlo_emitter *e, mlo_prediction *p) {
+    mlo_ordered list[MLO_BENCH_JOBS];
+    int64_t behind;
+    if (!e->c->slots) return 0;
+    return mlo_predict_orders(e->m, e->c, list, mlo_bench_orders(e->c, list), &p->cycles, &behind);
+}
+
+/* Of a core with caches: what they hold, and the jobs of the bench. */
+static int mlo_manifest_jobs(mlo_emitter *e) {
+    mlo_ordered list[MLO_BENCH_JOBS];
+    const int64_t n = mlo_bench_orders(e->c, list);
+    int64_t first, last;
+    if (mlo_predict_step(e->m, e->c, 0, &first)
+        || mlo_predict_step(e->m, e->c, e->c->chunk - 1, &last))
+        return mlo_failed(e->m);
+    mlo_printf(&e->t, "  \"context\": %lld,\n  \"slots\": %lld,\n  \"jobs\": [",
+        (long long)e->c->chunk, (long long)e->c->slots);
+    for (int64_t i = 0; i < n; i++)
+        mlo_printf(&e->t, "%s{\"slot\": %lld, \"start\": %lld, \"tokens\": %lld}", i ? ", " : "",
+            (long long)list[i].slot, (long long)list[i].start, (long long)list[i].tokens);
+    mlo_line(e, "],\n  \"predicted_step\": {\"first\": %lld, \"last\": %lld},", (long long)first,
+        (long long)last);
+    return 0;
+}
+
 static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
     const mlo_core *c = e->c;
     mlo_prediction p;
-    if (mlo_predict_steady(e->m, c, &p)) return mlo_failed(e->m);
+    if (mlo_predict_steady(e->m, c, &p) || mlo_manifest_bench(e, &p)) return mlo_failed(e->m);
     mlo_line(e,
         "{\n  \"mlo\": \"%s\",\n  \"iterations\": %lld,\n  \"tokens\": %lld,\n  \"channels\": "
         "%lld,\n  \"frames_in_flight\": %d,",
         MLO_VERSION, (long long)c->scan.iterations, (long long)c->chunk, (long long)c->channels,
         c->frames);
+    if (c->slots && mlo_manifest_jobs(e)) return mlo_failed(e->m);
     mlo_line(e, "  \"stream\": {\"lanes\": %d, \"bits\": %d, \"bytes\": %d, \"masked\": %s},",
         c->lanes, c->bits, c->lanes * mlo_padded(c->bits) / 8, c->masked ? "true" : "false");
     mlo_line(e,
@@ -53929,7 +55625,8 @@ int mlo_emit(mlo *m, mlo_sink sink, void *user) {
     e->user = user;
     e->t.m = m;
     if (mlo_emit_copies(e)) return mlo_failed(m);
-    int64_t frames = e->c->frames;
+    /* of a core with caches one sequence comes, in parts */
+    int64_t frames = e->c->slots ? 1 : e->c->frames;
     if (!mlo_emit_top(e) && !mlo_emit_library(e) && !mlo_emit_params(e) && !mlo_emit_tb(e, frames)
         && !mlo_emit_bench_words(e, frames) && !mlo_emit_scripts(e) && !mlo_emit_regs(e)
         && !mlo_emit_parts(e))
@@ -54010,6 +55707,8 @@ struct mlo_view {
     mlo_core *hw; /* NULL before lower */
     const mlo_view_loop *core; /* NULL before lower */
     mlo_prediction p;
+    int64_t position; /* of a core with caches: that it was asked about, from 0 */
+    int64_t step[2]; /* cycles of a token there by itself: at the first position, at that one */
     mlo_estimate area;
     const mlo_fpga *device; /* what it was folded for, NULL: nothing said */
     int64_t bound; /* cycles per frame in steady state */
@@ -54451,6 +56150,15 @@ static int mlo_view_best(mlo_view *v) {
     return 0;
 }
 
+/* How fast tokens follow one another that come one at a time; option "position" says where. */
+static int mlo_view_steps(mlo_view *v) {
+    const int64_t last = v->hw->chunk - 1;
+    if (!v->hw->slots) return 0;
+    v->position = mlo_opt_int(v->m, "position", (long)last, 0, (long)last);
+    MLO_TRY(mlo_predict_step(v->m, v->hw, 0, &v->step[0]));
+    return mlo_predict_step(v->m, v->hw, v->position, &v->step[1]);
+}
+
 /* ---- what a simulation counted -------------------------------------------- */
 
 static double mlo_measured_number(const cJSON *object, const char *key) {
@@ -54542,6 +56250,7 @@ static int mlo_view_core(mlo_view *v) {
     mlo_estimate_core(c, &v->area);
     MLO_TRY(mlo_view_device(v));
     MLO_TRY(mlo_view_best(v));
+    MLO_TRY(mlo_view_steps(v));
     return mlo_view_measured(v);
 }
 
@@ -55404,6 +57113,12 @@ static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
         mlo_thousands(m, (int64_t)ceil(mlo_core_frame_beats(c))));
     mlo_to_column(t, MLO_LABEL);
     mlo_tell(t, s ? s : "");
+    if (c->slots) {
+        s = mlo_format(m, "a token at a time: %s cycles at the first position, %s at number %lld",
+            mlo_thousands(m, v->step[0]), mlo_thousands(m, v->step[1]), (long long)v->position);
+        mlo_to_column(t, MLO_LABEL);
+        mlo_tell(t, s ? s : "");
+    }
     if (mlo_core_resident_beats(c)) {
         s = mlo_format(m, "%s of parameters are read once and stay on chip",
             mlo_size_text(m, mlo_core_resident_beats(c) * c->scan.iterations * c->axi_bits / 8));
@@ -57288,6 +59003,12 @@ static void mlo_json_core(const mlo_view *v, mlo_text *t) {
     mlo_printf(t, ",\"parameter_beats\":{\"per_iteration\":%lld,\"per_frame\":%s,\"once\":%lld}",
         (long long)mlo_core_layer_beats(c), mlo_number_text(v->m, mlo_core_frame_beats(c)),
         (long long)(mlo_core_resident_beats(c) * c->scan.iterations));
+    if (c->slots)
+        mlo_printf(t,
+            ",\"context\":%lld,\"slots\":%lld,\"step\":{\"first\":%lld,\"position\":%lld,"
+            "\"cycles\":%lld}",
+            (long long)c->chunk, (long long)c->slots, (long long)v->step[0], (long long)v->position,
+            (long long)v->step[1]);
     mlo_puts(t, ",\"area\":");
     mlo_area_json(&v->area.all, t);
     if (v->device) {
@@ -57588,15 +59309,36 @@ static void mlo_scope_report(mlo *m, mlo_text *t) {
     mlo_puts(t, "]}\n");
 }
 
+/* Option "jobs": SLOT:START+TOKENS, with commas between them, of a core with caches. */
+static int mlo_orders(mlo *m, mlo_core *c) {
+    const char *text = mlo_opt(m, "jobs");
+    if (!text || !c->slots) return 0;
+    mlo_ordered *list = MLO_NEW_N(m, mlo_ordered, strlen(text) / 2 + 1);
+    for (const char *p = text; list && *p; p += *p == ',') {
+        long long slot, start, tokens;
+        int n = 0;
+        if (sscanf(p, "%lld:%lld+%lld%n", &slot, &start, &tokens, &n) != 3 || (p[n] && p[n] != ',')
+            || slot < 0 || slot >= c->slots || start < 0 || tokens < 1 || tokens > c->chunk - start)
+            return mlo_fail_at(m, MLO_E_USAGE, NULL,
+                "jobs '%.40s' do not begin with SLOT:START+TOKENS, a slot below %lld and at most "
+                "%lld positions",
+                p, (long long)c->slots, (long long)c->chunk);
+        const mlo_ordered one = { slot, start, tokens };
+        list[c->n_order++] = one;
+        p += n;
+    }
+    c->order = list;
+    return mlo_failed(m);
+}
+
 /* A run of option "frames" frames as it is predicted: when, and what kernels wait for. */
 static int mlo_cycles_report(mlo *m, mlo_text *t) {
     mlo_prediction p;
     int kernels = 0;
     mlo_core *c = MLO_NEW(m, mlo_core);
-    if (!c || mlo_infer(m) || mlo_core_build(m, c)
-        || mlo_predict_peaks(
-            m, c, mlo_opt_int(m, "frames", c->frames, 1, 1 << 20), MLO_FOLLOWED_ALL, &p))
-        return mlo_failed(m);
+    if (!c || mlo_infer(m) || mlo_core_build(m, c) || mlo_orders(m, c)) return mlo_failed(m);
+    const int64_t frames = c->order ? c->n_order : mlo_opt_int(m, "frames", c->frames, 1, 1 << 20);
+    if (mlo_predict_peaks(m, c, frames, MLO_FOLLOWED_ALL, &p)) return mlo_failed(m);
     mlo_printf(t, "{\"cycles\":%lld,\"interval\":%lld,\"kernels\":[", (long long)p.cycles,
         (long long)p.interval);
     for (int i = 0; i < c->n_element; i++)

@@ -297,7 +297,8 @@ static int cli_sim_manifest(cli_bench *b) {
     if (!cJSON_IsObject(m) || b->iterations < 1 || b->tokens < 1 || b->tokens > 1 << 24
         || b->lanes < 1 || b->channels < b->lanes || b->channels > 1 << 24 || b->channels % b->lanes
         || b->bits < 1 || b->bits > 32 || b->group < 1 || b->bench_frames < 1
-        || b->bench_frames > CLI_FRAMES_MOST || b->slots < 0 || b->slots > 255 || b->axi_bits < 8 || b->n_kernel < 1 || b->n_kernel > 256)
+        || b->bench_frames > CLI_FRAMES_MOST || b->slots < 0 || b->slots > 255 || b->axi_bits < 8
+        || b->n_kernel < 1 || b->n_kernel > 256)
         return cli_fail(c, MLO_E_FORMAT, path, "is not what mlo %s writes", MLO_VERSION);
     if (!(b->kernel = (cli_kernel *)calloc((size_t)b->n_kernel, sizeof *b->kernel)))
         return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
@@ -605,9 +606,12 @@ static int cli_sim_frames(cli_bench *b) {
         for (const char *p = list; *p; p++) held += *p == ',';
     }
     if (cli_texts(b) || cli_jobs_list(b)) return cli_failed(c);
-    b->n = b->n_job ? cli_jobs_frames(b)
-                    : cli_number(c, "frames", (long)(held > CLI_FRAMES_MOST ? CLI_FRAMES_MOST : held), 1, CLI_FRAMES_MOST);
-    b->own_inputs = !inputs && !list && !cli_value(c, "jobs") && !b->n_text && b->n == b->bench_frames;
+    b->n = b->n_job
+        ? cli_jobs_frames(b)
+        : cli_number(c, "frames", (long)(held > CLI_FRAMES_MOST ? CLI_FRAMES_MOST : held), 1,
+              CLI_FRAMES_MOST);
+    b->own_inputs = !inputs && !list && !cli_value(c, "jobs") && !b->n_text
+        && b->n == b->bench_frames;
     if (!cli_failed(c) && !(b->frame = (cli_frame *)calloc((size_t)b->n, sizeof *b->frame)))
         cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
     if (!cli_failed(c)) {

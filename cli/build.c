@@ -149,7 +149,8 @@ static void cli_tell_predicted(const cJSON *manifest) {
     const double n = jobs ? cJSON_GetArraySize(jobs) : cli_json_number(manifest, "bench_frames");
     char most[40];
     fprintf(stderr, "  predicted   %s cycles for the bench's %.0f %s%s",
-        cli_grouped(cli_json_number(manifest, "predicted_cycles"), most), n, jobs ? "job" : "frame", n > 1 ? "s" : "");
+        cli_grouped(cli_json_number(manifest, "predicted_cycles"), most), n, jobs ? "job" : "frame",
+        n > 1 ? "s" : "");
     fprintf(stderr, "; %.0f %s a second at 200 MHz\n",
         200e6
             / (cli_json_number(manifest, "predicted_interval") > 0
@@ -163,10 +164,16 @@ static void cli_tell_context(const cJSON *manifest) {
     const cJSON *step = cJSON_GetObjectItemCaseSensitive(manifest, "predicted_step");
     const double slots = cli_json_number(manifest, "slots"), last = cli_json_number(step, "last");
     char a[40], b[40];
-    fprintf(stderr, "  context     %.0f tokens of %.0f channels, of %.0f sequence%s: keys and values stay on chip\n",
-        cli_json_number(manifest, "tokens"), cli_json_number(manifest, "channels"), slots, slots > 1 ? "s" : "");
-    fprintf(stderr, "  a token     %s cycles at the first position, %s at the last; %.0f a second at 200 MHz there\n",
-        cli_grouped(cli_json_number(step, "first"), a), cli_grouped(last, b), 200e6 / (last > 0 ? last : 1));
+    fprintf(stderr,
+        "  context     %.0f tokens of %.0f channels, of %.0f sequence%s: keys and values stay on "
+        "chip\n",
+        cli_json_number(manifest, "tokens"), cli_json_number(manifest, "channels"), slots,
+        slots > 1 ? "s" : "");
+    fprintf(stderr,
+        "  a token     %s cycles at the first position, %s at the last; %.0f a second at 200 MHz "
+        "there\n",
+        cli_grouped(cli_json_number(step, "first"), a), cli_grouped(last, b),
+        200e6 / (last > 0 ? last : 1));
 }
 
 static void cli_tell_kernels(const cJSON *manifest) {
@@ -230,8 +237,9 @@ static int cli_build_json(
         cJSON_AddItemToObject(all, "loops", cJSON_DetachItemFromObjectCaseSensitive(roll, "loops"));
     cJSON_Delete(roll);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (cJSON_HasObjectItem(manifest, keys[i])) cJSON_AddItemToObject(
-            all, keys[i], cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(manifest, keys[i]), 1));
+        if (cJSON_HasObjectItem(manifest, keys[i]))
+            cJSON_AddItemToObject(all, keys[i],
+                cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(manifest, keys[i]), 1));
     list = n ? cJSON_AddArrayToObject(all, "error") : NULL;
     for (size_t i = 0; i < n; i++) {
         cJSON *one = cJSON_CreateObject();

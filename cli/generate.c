@@ -33,7 +33,8 @@ static int cli_generate_one(cli *c, const int64_t *ids, size_t n, cJSON *sequenc
     const long stop = cli_number(c, "stop", -1, 0, INT_MAX);
     const int64_t *tokens;
     size_t all;
-    if (cli_failed(c) || mlo_generate(c->m, NULL, 0, ids, n, (size_t)count, stop, NULL, NULL, &tokens, &all))
+    if (cli_failed(c)
+        || mlo_generate(c->m, NULL, 0, ids, n, (size_t)count, stop, NULL, NULL, &tokens, &all))
         return cli_failed(c);
     cJSON *one = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(one, "tokens");
     for (size_t i = 0; i < all; i++)

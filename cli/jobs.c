@@ -37,8 +37,9 @@ static const char *cli_job_read(const char *p, cli_job *to) {
 /* Would the core take it, with its slots' lengths as they are? They change with it. */
 static int cli_job_check(cli_bench *b, const cli_job *j, int64_t *length, const char *list) {
     if (j->slot < 0 || j->slot >= b->slots)
-        return cli_fail(b->c, MLO_E_USAGE, NULL, "--jobs %.60s: slot %lld; the core has %lld (compile --slots)",
-            list, (long long)j->slot, (long long)b->slots);
+        return cli_fail(b->c, MLO_E_USAGE, NULL,
+            "--jobs %.60s: slot %lld; the core has %lld (compile --slots)", list,
+            (long long)j->slot, (long long)b->slots);
     if (j->frame < 0 || j->frame > 255)
         return cli_fail(b->c, MLO_E_USAGE, NULL, "--jobs %.60s: frame %lld; there can be 256", list,
             (long long)j->frame);
@@ -49,7 +50,8 @@ static int cli_job_check(cli_bench *b, const cli_job *j, int64_t *length, const 
     if (j->start > length[j->slot])
         return cli_fail(b->c, MLO_E_USAGE, NULL,
             "--jobs %.60s: %lld+%lld begins beyond the %lld tokens that slot %lld holds", list,
-            (long long)j->start, (long long)j->tokens, (long long)length[j->slot], (long long)j->slot);
+            (long long)j->start, (long long)j->tokens, (long long)length[j->slot],
+            (long long)j->slot);
     length[j->slot] = j->start + j->tokens;
     return 0;
 }
@@ -76,8 +78,10 @@ static int cli_texts_jobs(cli_bench *b) {
     size_t most = 0;
     for (int64_t i = 0; i < b->n_text; i++) most += b->text[i].n;
     if (most - (size_t)b->n_text > CLI_FRAMES_MOST)
-        return cli_fail(b->c, MLO_E_USAGE, NULL, "--generate: more than %d jobs; ask for fewer tokens", CLI_FRAMES_MOST);
-    if (!(b->job = (cli_job *)cli_npz_alloc(b->c, &b->made, (most + 1) * sizeof *b->job))) return cli_failed(b->c);
+        return cli_fail(b->c, MLO_E_USAGE, NULL,
+            "--generate: more than %d jobs; ask for fewer tokens", CLI_FRAMES_MOST);
+    if (!(b->job = (cli_job *)cli_npz_alloc(b->c, &b->made, (most + 1) * sizeof *b->job)))
+        return cli_failed(b->c);
     for (int64_t first = 0; first < b->n_text; first += b->slots) {
         const int64_t last = first + b->slots < b->n_text ? first + b->slots : b->n_text;
         for (int64_t i = first; i < last; i++) cli_job_add(b, i, 0, (int64_t)b->text[i].prompt);
@@ -112,19 +116,21 @@ static int cli_jobs_list(cli_bench *b) {
     for (; list && *p; b->job[b->n_job++] = one) {
         if (!(p = cli_job_read(p, &one)))
             return cli_fail(b->c, MLO_E_USAGE, NULL,
-                "--jobs %.60s: [FRAME@][SLOT:]START+TOKENS with commas between them are needed", list);
+                "--jobs %.60s: [FRAME@][SLOT:]START+TOKENS with commas between them are needed",
+                list);
         if (cli_job_check(b, &one, length, list)) return cli_failed(b->c);
     }
     if (list) own = NULL;
     cJSON_ArrayForEach(j, own) {
         const int64_t slot = (int64_t)cli_json_number(j, "slot");
-        const cli_job is = { slot, slot, (int64_t)cli_json_number(j, "start"), (int64_t)cli_json_number(j, "tokens") };
+        const cli_job is = { slot, slot, (int64_t)cli_json_number(j, "start"),
+            (int64_t)cli_json_number(j, "tokens") };
         if (cli_job_check(b, &is, length, "of the manifest")) return cli_failed(b->c);
         b->job[b->n_job++] = is;
     }
     if (b->n_job < 1 || b->n_job > CLI_FRAMES_MOST)
-        return cli_fail(b->c, MLO_E_USAGE, NULL, "%lld jobs; there can be 1 to %d in a run", (long long)b->n_job,
-            CLI_FRAMES_MOST);
+        return cli_fail(b->c, MLO_E_USAGE, NULL, "%lld jobs; there can be 1 to %d in a run",
+            (long long)b->n_job, CLI_FRAMES_MOST);
     return 0;
 }
 
@@ -143,7 +149,8 @@ static int cli_job_axis(const cli_bench *b, const mlo_array *a) {
 }
 
 /* The job's tokens of each array that has them. */
-static const mlo_array *cli_job_rows(cli_bench *b, const cli_job *j, const mlo_array *from, size_t n) {
+static const mlo_array *cli_job_rows(
+    cli_bench *b, const cli_job *j, const mlo_array *from, size_t n) {
     mlo_array *to = cli_sim_arrays(b, n);
     for (size_t i = 0; to && i < n; i++) {
         to[i] = from[i];
@@ -188,7 +195,8 @@ static int cli_jobs_cut(cli_bench *b) {
         const cli_job *j = &b->job[i];
         cli_frame whole;
         if (cli_job_whole(b, j, who + j->slot * b->tokens, &whole)) break;
-        for (int64_t t = 0; t < j->tokens; t++) who[j->slot * b->tokens + j->start + t] = (int)j->frame;
+        for (int64_t t = 0; t < j->tokens; t++)
+            who[j->slot * b->tokens + j->start + t] = (int)j->frame;
         part[i] = whole;
         part[i].tokens = j->tokens;
         part[i].in = cli_job_rows(b, j, whole.in, whole.n_in);
@@ -220,6 +228,6 @@ static void cli_jobs_text(const cli_bench *b, char *to, size_t room) {
     size_t n = 0;
     *to = 0;
     for (int64_t i = 0; i < b->n_job && n + 70 < room; i++)
-        n += (size_t)snprintf(to + n, room - n, "%s%lld:%lld+%lld", i ? "," : "", (long long)b->job[i].slot,
-            (long long)b->job[i].start, (long long)b->job[i].tokens);
+        n += (size_t)snprintf(to + n, room - n, "%s%lld:%lld+%lld", i ? "," : "",
+            (long long)b->job[i].slot, (long long)b->job[i].start, (long long)b->job[i].tokens);
 }

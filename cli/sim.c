@@ -130,8 +130,8 @@ static void cli_report_spent(cJSON *one, const cJSON *predicted, const char *nam
     cJSON_AddNullToObject(one, "predicted");
 }
 
-static void cli_report_kernel(
-    const cli_kernel *k, double share, double steady, const cJSON *predicted, double bound, cJSON *list) {
+static void cli_report_kernel(const cli_kernel *k, double share, double steady,
+    const cJSON *predicted, double bound, cJSON *list) {
     const double macs = k->macs * share;
     cJSON *one = cJSON_CreateObject();
     cJSON_AddStringToObject(one, "name", k->name);
@@ -245,8 +245,8 @@ static void cli_tell_sim(const cli_bench *b, const cJSON *all, cli_out *o) {
     const double measured = (double)b->cycles, said = cli_json_number(all, "predicted_cycles");
     cli_duration(cli_now() - b->begun, took, sizeof took);
     cli_tell_line(o, "  PASS        %s words compared, all equal; %lld %s%s, %lld iterations\n",
-        cli_grouped(cli_json_number(all, "words"), words), (long long)b->n, b->n_job ? "job" : "frame",
-        b->n > 1 ? "s" : "", (long long)b->iterations);
+        cli_grouped(cli_json_number(all, "words"), words), (long long)b->n,
+        b->n_job ? "job" : "frame", b->n > 1 ? "s" : "", (long long)b->iterations);
     cli_tell_line(o, "  cycles      %s simulated", cli_grouped(measured, cycles));
     if (said > 0)
         cli_tell_line(o, ", %s predicted (%.2g %%)", cli_grouped(said, predicted),
@@ -379,7 +379,8 @@ static int cli_sim_run(cli_bench *b) {
     if ((probing || !b->own_inputs) && cli_sim_golden(b, probing ? cli_golden_see : NULL, &g))
         return cli_failed(c);
     if (cli_jobs_cut(b)) return cli_failed(c);
-    if (!b->own_inputs && (cli_sim_write(b) || (b->n_job && cli_jobs_write(b)))) return cli_failed(c);
+    if (!b->own_inputs && (cli_sim_write(b) || (b->n_job && cli_jobs_write(b))))
+        return cli_failed(c);
     if (b->image_from_bin && cli_sim_image(b)) return cli_failed(c);
     if (cli_sim_expect(b) || cli_sim_simulate(b)
         || (probing && cli_sim_probe(b, &g, probe, sizeof probe)))

@@ -22,7 +22,8 @@ static cJSON *cli_report_predicted(const cli_bench *b) {
     char frames[32], jobs[70 * CLI_FRAMES_MOST];
     snprintf(frames, sizeof frames, "%lld", (long long)b->n);
     cli_jobs_text(b, jobs, sizeof jobs);
-    if (mlo_set(b->core, "frames", frames) || (*jobs && mlo_set(b->core, "jobs", jobs)) || (latency && mlo_set(b->core, "axi-latency", latency))
+    if (mlo_set(b->core, "frames", frames) || (*jobs && mlo_set(b->core, "jobs", jobs))
+        || (latency && mlo_set(b->core, "axi-latency", latency))
         || (bandwidth && mlo_set(b->core, "bandwidth", bandwidth)))
         return NULL;
     const char *text = mlo_report(b->core, "cycles");
@@ -57,7 +58,8 @@ static double cli_sim_delivered(const cli_bench *b, const cJSON *p) {
  * nothing is predicted: stalls, short frames, unrolled. */
 static int cli_sim_expect(cli_bench *b) {
     /* (jobs are predicted as they are) */
-    const double share = b->n_job ? 1 : (double)cli_sim_tokens(b) / ((double)b->n * (double)b->tokens);
+    const double share = b->n_job ? 1
+                                  : (double)cli_sim_tokens(b) / ((double)b->n * (double)b->tokens);
     const double awake = (double)(100 - cli_number(b->c, "stall", 0, 0, 99)) / 100;
     double cycles = cli_json_number(b->manifest, "interval_per_token") * (double)(b->n * b->tokens);
     if (!b->unrolled) {

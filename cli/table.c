@@ -64,7 +64,8 @@ static const cli_verb cli_verbs[] = {
     { "sim", V_SIM, "DIR",
         "simulates a build directory, compares every word with the golden output, reports cycles" },
     { "generate", V_GENERATE, "DIR",
-        "goes on with a text, the likeliest token after the other, in the integers of a build directory" },
+        "goes on with a text, the likeliest token after the other, in the integers of a build "
+        "directory" },
     { "check", V_CHECK, "ROLLED|-", "proves a rolled model equal to its original" },
     { "show", V_SHOW, "[FILE|-]",
         "any stage's model, or the core of a build directory, as text, JSON summary, DOT, or one "
@@ -186,13 +187,15 @@ static const cli_flag cli_flags[] = {
         "store every intermediate value too, as NAME or NAME@ITERATION" },
     { "generate", "COUNT", V_RUN | V_SIM, 0, NULL,
         "go on with --prompt for so many tokens, the likeliest one by one; prints "
-        "{\"sequences\":[{\"tokens\":[..]}]}; sim plays prompts and tokens as jobs, side by side in --slots" },
+        "{\"sequences\":[{\"tokens\":[..]}]}; sim plays prompts and tokens as jobs, side by side "
+        "in --slots" },
     { "prompt", "IDS", V_RUN | V_SIM, 0, NULL,
         "token ids with commas, ; between sequences: '1,403;1,407'" },
     { "prompt", "TEXT", V_GENERATE, 0, NULL, "what the text begins with" },
     { "tokenizer", "FILE", V_GENERATE, 0, NULL,
         "its tokens, in llama2.c's form; examples/tokenizer.py makes one of a tokenizer.json" },
-    { "count", "N", V_GENERATE, 0, NULL, "tokens to go on for, at most; default: as far as the context goes" },
+    { "count", "N", V_GENERATE, 0, NULL,
+        "tokens to go on for, at most; default: as far as the context goes" },
     { "stop", "ID", V_RUN | V_SIM | V_GENERATE, 0, NULL, "a token behind which a sequence ends" },
     { "simulator", "icarus|verilator", V_SIM, 0, NULL,
         "default: icarus, but verilator where Icarus would take more than 20 s, by an estimate, "
@@ -200,7 +203,8 @@ static const cli_flag cli_flags[] = {
     { "frames", "F", V_SIM, 0, NULL, "frames to play; those beyond the bench's own are drawn" },
     { "frame-tokens", "N,N,..", V_SIM, 0, NULL, "cut frames to so many tokens, in turn" },
     { "jobs", "START+TOKENS,..", V_SIM, 0, NULL,
-        "of a core with caches: what comes, part by part; 1:0+16 is of slot 1, 2@0+16 of frame 2 of --inputs" },
+        "of a core with caches: what comes, part by part; 1:0+16 is of slot 1, 2@0+16 of frame 2 "
+        "of --inputs" },
     { "seed", "N", V_SIM, 0, NULL, "of stalls; default 1" },
     { "stall", "PERCENT", V_SIM, 0, NULL, "of the cycles in which each stream rests" },
     { "axi-latency", "CYCLES", V_SIM, 0, NULL,

@@ -11,20 +11,24 @@
  * cost: an evaluation of the whole model a token, or less (src/ops/generate.c).
  */
 static int cli_texts_open(cli_bench *b) {
-    if (!b->core && !(b->core = cli_sim_part(b, "host/core.onnx", &b->opened[1]))) return cli_failed(b->c);
-    if (!b->pre && !(b->pre = cli_sim_part(b, "host/pre.onnx", &b->opened[0]))) return cli_failed(b->c);
-    if (!b->post && !(b->post = cli_sim_part(b, "host/post.onnx", &b->opened[2]))) return cli_failed(b->c);
+    if (!b->core && !(b->core = cli_sim_part(b, "host/core.onnx", &b->opened[1])))
+        return cli_failed(b->c);
+    if (!b->pre && !(b->pre = cli_sim_part(b, "host/pre.onnx", &b->opened[0])))
+        return cli_failed(b->c);
+    if (!b->post && !(b->post = cli_sim_part(b, "host/post.onnx", &b->opened[2])))
+        return cli_failed(b->c);
     return 0;
 }
 
 /* Goes on with a prompt. */
-static int cli_text_write(
-    cli_bench *b, const int64_t *ids, size_t n, long count, mlo_says says, void *user, cli_text *to) {
+static int cli_text_write(cli_bench *b, const int64_t *ids, size_t n, long count, mlo_says says,
+    void *user, cli_text *to) {
     mlo *const behind[2] = { b->core, b->post };
     const long stop = cli_number(b->c, "stop", -1, 0, INT_MAX);
     to->prompt = n;
     if (cli_failed(b->c)
-        || mlo_generate(b->pre, behind, 2, ids, n, (size_t)count, stop, says, user, &to->tokens, &to->n))
+        || mlo_generate(
+            b->pre, behind, 2, ids, n, (size_t)count, stop, says, user, &to->tokens, &to->n))
         return cli_adopt(b->c, b->pre);
     return 0;
 }
@@ -36,7 +40,8 @@ static int cli_texts(cli_bench *b) {
     if (cli_failed(b->c) || cli_generate_flags(b->c)) return cli_failed(b->c);
     if (!p) return 0;
     if (!b->slots)
-        return cli_fail(b->c, MLO_E_USAGE, b->dir, "--generate is of a core with caches; compile --context N makes one");
+        return cli_fail(b->c, MLO_E_USAGE, b->dir,
+            "--generate is of a core with caches; compile --context N makes one");
     if (cli_value(b->c, "jobs"))
         return cli_fail(b->c, MLO_E_USAGE, NULL, "--generate makes its own jobs; leave --jobs out");
     int64_t *ids = (int64_t *)cli_npz_alloc(b->c, &b->made, CLI_MAX_PROMPT * sizeof *ids);
@@ -57,8 +62,10 @@ static int cli_text_inputs(cli_bench *b, const cli_text *t, cli_frame *f) {
     if (mlo_signature(b->pre, 0, &sig, &n)) return cli_adopt(b->c, b->pre);
     mlo_array *in = cli_sim_arrays(b, n);
     for (size_t i = 0; in && i < n; i++) {
-        const int mask = strstr(sig[i].name, "mask") != NULL, counts = strstr(sig[i].name, "position") != NULL;
-        if (cli_sim_array(b, &in[i], sig[i].name, sig[i].dtype, sig[i].rank, sig[i].dims)) return cli_failed(b->c);
+        const int mask = strstr(sig[i].name, "mask") != NULL,
+                  counts = strstr(sig[i].name, "position") != NULL;
+        if (cli_sim_array(b, &in[i], sig[i].name, sig[i].dtype, sig[i].rank, sig[i].dims))
+            return cli_failed(b->c);
         for (size_t k = 0; k < cli_count(&in[i]); k++) {
             const int64_t v = mask ? 1 : counts ? (int64_t)k : k < t->n ? t->tokens[k] : 0;
             if (in[i].dtype == MLO_INT64)
@@ -117,7 +124,8 @@ static int cli_text_tell(cli_bench *b, cli_teller *to, const char *prompt) {
     const int n = cli_token_encode(&to->t, prompt, ids);
     const long left = (long)b->tokens - n;
     if (left < 1)
-        return cli_fail(b->c, MLO_E_USAGE, NULL, "--prompt has %d tokens; the context is %lld: leave room for one", n,
+        return cli_fail(b->c, MLO_E_USAGE, NULL,
+            "--prompt has %d tokens; the context is %lld: leave room for one", n,
             (long long)b->tokens);
     const long count = cli_number(b->c, "count", left, 1, left);
     if (cli_failed(b->c) || cli_out_open(b->c, &to->o, NULL)) return cli_failed(b->c);
@@ -135,7 +143,8 @@ static int cli_generate_verb(cli *c) {
     b.dir = c->operand;
     if (!b.dir || !prompt || !file)
         return cli_fail(c, MLO_E_USAGE, NULL,
-            "mlo generate DIR --prompt TEXT --tokenizer FILE is needed; with ids: mlo run --generate");
+            "mlo generate DIR --prompt TEXT --tokenizer FILE is needed; with ids: mlo run "
+            "--generate");
     if (!cli_sim_manifest(&b) && !cli_tokenizer_open(c, file, &to.t) && !cli_texts_open(&b))
         cli_text_tell(&b, &to, prompt);
     cli_tokenizer_free(&to.t);

@@ -53,7 +53,8 @@ static int cli_tokenizer_pieces(const cli_tokenizer *t, cli_piece *to) {
     size_t at = 4;
     int n = 0;
     for (; at + 8 <= t->file.n && n < CLI_TOKENS_MOST; n++) {
-        const uint32_t bits = cli_little(t->file.data + at), length = cli_little(t->file.data + at + 4);
+        const uint32_t bits = cli_little(t->file.data + at),
+                       length = cli_little(t->file.data + at + 4);
         at += 8;
         if (length > t->file.n - at) return -1;
         if (to) {
@@ -73,7 +74,8 @@ static int cli_tokenizer_open(cli *c, const char *path, cli_tokenizer *t) {
     t->n = cli_tokenizer_pieces(t, NULL);
     if (t->n < CLI_TOKEN_BYTES + 256)
         return cli_fail(c, MLO_E_FORMAT, path,
-            "is no tokenizer in llama2.c's form (a length, then score, length and bytes of each piece); "
+            "is no tokenizer in llama2.c's form (a length, then score, length and bytes of each "
+            "piece); "
             "examples/tokenizer.py makes one of a tokenizer.json");
     t->piece = (cli_piece *)calloc((size_t)t->n, sizeof *t->piece);
     t->sorted = (cli_piece *)calloc((size_t)t->n, sizeof *t->sorted);
@@ -100,7 +102,8 @@ static int cli_token_characters(const cli_tokenizer *t, const char *text, int64_
         if (one)
             ids[n++] = one->id;
         else
-            for (const char *byte = p; byte < next; byte++) ids[n++] = CLI_TOKEN_BYTES + (unsigned char)*byte;
+            for (const char *byte = p; byte < next; byte++)
+                ids[n++] = CLI_TOKEN_BYTES + (unsigned char)*byte;
     }
     return n;
 }

@@ -220,11 +220,12 @@ static int mlo_orders(mlo *m, mlo_core *c) {
     for (const char *p = text; list && *p; p += *p == ',') {
         long long slot, start, tokens;
         int n = 0;
-        if (sscanf(p, "%lld:%lld+%lld%n", &slot, &start, &tokens, &n) != 3 || (p[n] && p[n] != ',') || slot < 0
-            || slot >= c->slots || start < 0 || tokens < 1 || tokens > c->chunk - start)
+        if (sscanf(p, "%lld:%lld+%lld%n", &slot, &start, &tokens, &n) != 3 || (p[n] && p[n] != ',')
+            || slot < 0 || slot >= c->slots || start < 0 || tokens < 1 || tokens > c->chunk - start)
             return mlo_fail_at(m, MLO_E_USAGE, NULL,
-                "jobs '%.40s' do not begin with SLOT:START+TOKENS, a slot below %lld and at most %lld positions", p,
-                (long long)c->slots, (long long)c->chunk);
+                "jobs '%.40s' do not begin with SLOT:START+TOKENS, a slot below %lld and at most "
+                "%lld positions",
+                p, (long long)c->slots, (long long)c->chunk);
         const mlo_ordered one = { slot, start, tokens };
         list[c->n_order++] = one;
         p += n;

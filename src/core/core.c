@@ -339,8 +339,8 @@ static int mlo_core_side(mlo *m, mlo_core *c, mlo_element *e) {
 }
 
 /* Of frames in flight where keys and values stay. */
-static const char mlo_one_job[] =
-    "%d frames in flight in a core with caches, in which one job is at a time; leave --frames-in-flight out";
+static const char mlo_one_job[] = "%d frames in flight in a core with caches, in which one job is "
+                                  "at a time; leave --frames-in-flight out";
 
 static int mlo_core_elements(mlo *m, mlo_core *c) {
     mlo_graph *body = c->scan.body;
@@ -545,7 +545,8 @@ static void mlo_core_slots(mlo *m, mlo_core *c) {
     if (c->slots)
         c->slots = mlo_opt_int(m, "slots", (long)c->slots, 1, 255);
     else if (mlo_opt(m, "slots"))
-        mlo_fail_at(m, MLO_E_USAGE, NULL, "--slots are sequences whose keys and values stay; give --context, too");
+        mlo_fail_at(m, MLO_E_USAGE, NULL,
+            "--slots are sequences whose keys and values stay; give --context, too");
     if (c->slots && c->frames > 1)
         mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_job, c->frames);
 }
@@ -554,10 +555,14 @@ static void mlo_core_slots(mlo *m, mlo_core *c) {
 static int mlo_core_soundness(mlo *m, const mlo_core *c) {
     for (int i = 0; c->slots && i < c->n_element; i++) {
         const mlo_unit *u = &c->element[i].unit;
-        if (c->element[i].kernel && (u->flow == MLO_FLOW_WINDOW || u->flow == MLO_FLOW_REPLAY || (u->whole_frame && !u->rows.causal)))
+        if (c->element[i].kernel
+            && (u->flow == MLO_FLOW_WINDOW || u->flow == MLO_FLOW_REPLAY
+                || (u->whole_frame && !u->rows.causal)))
             return mlo_fail(m, MLO_E_UNSUPPORTED, c->element[i].node,
-                "%s looks at tokens that come later, or from elsewhere, so that a sequence cannot come in parts; "
-                "leave --context out", c->element[i].name);
+                "%s looks at tokens that come later, or from elsewhere, so that a sequence cannot "
+                "come in parts; "
+                "leave --context out",
+                c->element[i].name);
     }
     return 0;
 }
@@ -728,7 +733,8 @@ static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int6
         bits += 2 * u->tile * (u->in[0].channels * u->in[0].bits + u->out.channels * u->out.bits);
     bits += u->window.slots * u->in[0].channels * u->in[0].bits;
     for (int k = 1; k < u->n_in && u->whole_frame; k++)
-        bits += (s->caches ? s->caches : 2) * ((s->keys + u->pe - 1) / u->pe * u->pe) * u->in[k].channels * u->in[k].bits;
+        bits += (s->caches ? s->caches : 2) * ((s->keys + u->pe - 1) / u->pe * u->pe)
+            * u->in[k].channels * u->in[k].bits;
     return bits;
 }
 

@@ -101,8 +101,8 @@ static void mlo_schedule_edges(mlo_schedule *s) {
 static void mlo_schedule_jobs(mlo_schedule *s, mlo_job *job, int64_t frames) {
     const mlo_core *c = s->c;
     const int64_t iterations = c->scan.iterations;
-    mlo_job next = { c->frames, c->chunk, 0, c->slots > 0, iterations, iterations > 1 ? iterations : 0, 0,
-        0, 0, 0, 0, 0 };
+    mlo_job next = { c->frames, c->chunk, 0, c->slots > 0, iterations,
+        iterations > 1 ? iterations : 0, 0, 0, 0, 0, 0, 0 };
     s->job = job;
     for (; next.frame < frames; next.frame += next.frames) {
         next.frames = mlo_min(c->frames, frames - next.frame);
@@ -226,8 +226,8 @@ static int mlo_predict_seen(mlo *m, const mlo_core *c, int64_t frames, mlo_predi
 }
 
 /* Cycles of jobs, as ordered, one behind the other; from the first one's end to the last one's. */
-static int mlo_predict_orders(
-    mlo *m, const mlo_core *c, const mlo_ordered *order, int64_t n, int64_t *cycles, int64_t *behind) {
+static int mlo_predict_orders(mlo *m, const mlo_core *c, const mlo_ordered *order, int64_t n,
+    int64_t *cycles, int64_t *behind) {
     mlo_core *with = MLO_NEW(m, mlo_core);
     mlo_prediction p;
     if (!with) return mlo_failed(m);

@@ -224,7 +224,8 @@ typedef struct {
 typedef struct {
     int64_t frames;
     int64_t tokens; /* of a frame */
-    int64_t start; /* tokens of its sequence that came with earlier jobs, whose keys and values are there */
+    int64_t
+        start; /* tokens of its sequence that came with earlier jobs, whose keys and values are there */
     int alone; /* 1: it goes in when the one before it has left */
     int64_t iterations;
     int64_t loads; /* how often parameters are read for it; 0: they are there */

@@ -190,7 +190,8 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
     const int64_t beats = c->chunk * (c->channels / c->lanes);
     mlo_ordered jobs[MLO_BENCH_JOBS];
     const int64_t n_jobs = c->slots ? mlo_bench_orders(c, jobs) : 0;
-    const int64_t tokens = n_jobs ? jobs[n_jobs - 1].start + jobs[n_jobs - 1].tokens : c->frames * c->chunk;
+    const int64_t tokens = n_jobs ? jobs[n_jobs - 1].start + jobs[n_jobs - 1].tokens
+                                  : c->frames * c->chunk;
     mlo_bench b = { e,
         MLO_NEW_N(m, mlo_traced, MLO_CORE_MOST * (1 + MLO_UNIT_PORTS + MLO_UNIT_MEMORIES)), 0 };
     if (!b.stream) return mlo_failed(m);

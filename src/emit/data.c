@@ -126,7 +126,8 @@ static int64_t mlo_bench_orders(const mlo_core *c, mlo_ordered list[MLO_BENCH_JO
 
 /* Elements from .. to - 1 of an array as beats, as the bench reads them: {tlast, lanes}, one hexadecimal
  * word a line. a: [.., tokens, channels] integers. */
-static void mlo_hex_beats(mlo_text *t, const mlo_array *a, int64_t from, int64_t n, int64_t lanes, int bits) {
+static void mlo_hex_beats(
+    mlo_text *t, const mlo_array *a, int64_t from, int64_t n, int64_t lanes, int bits) {
     int pad = mlo_padded(bits), digits = (int)(lanes * pad / 4);
     for (int64_t at = from; at < n; at += lanes) {
         mlo_puts(t, at + lanes >= n ? "1" : "0");
@@ -168,13 +169,16 @@ static int mlo_bench_see(
             && mlo_array_keep(w->e->m, a, &w->golden[i]))
             return mlo_failed(w->e->m);
     if (name == w->names[3])
-        mlo_hex_beats(&w->replay, a, 0, mlo_array_count(a), mlo_replay_port(c).lanes, mlo_replay_port(c).bits);
+        mlo_hex_beats(&w->replay, a, 0, mlo_array_count(a), mlo_replay_port(c).lanes,
+            mlo_replay_port(c).bits);
     if (name == w->names[4]) mlo_hex_mask(&w->replay_mask, a, 0, mlo_array_count(a));
     for (int64_t i = 0; i < w->n_order; i++) {
         const int64_t from = w->order[i].start, to = from + w->order[i].tokens;
-        if (name == w->names[0]) mlo_hex_beats(&w->in, a, from * c->channels, to * c->channels, c->lanes, c->bits);
+        if (name == w->names[0])
+            mlo_hex_beats(&w->in, a, from * c->channels, to * c->channels, c->lanes, c->bits);
         if (name == w->names[1]) mlo_hex_mask(&w->mask, a, from, to);
-        if (name == w->names[2]) mlo_hex_beats(&w->out, a, from * c->channels, to * c->channels, c->lanes, c->bits);
+        if (name == w->names[2])
+            mlo_hex_beats(&w->out, a, from * c->channels, to * c->channels, c->lanes, c->bits);
     }
     return 0;
 }

@@ -180,7 +180,10 @@ static int mlo_emit_regs(mlo_emitter *e) {
     const mlo_hole holes[] = { { "DEEPEST", mlo_integer(e->m, mlo_core_deepest(e->c)), NULL },
         { "JOBS", jobs ? "" : NULL, NULL }, { "SLOTS", mlo_integer(e->m, e->c->slots), NULL },
         { "JOB_STATUS",
-            jobs ? ", bit 2 a job was refused, bit 4 a job had not the tokens it was ordered for (sticky)" : "", NULL },
+            jobs ? ", bit 2 a job was refused, bit 4 a job had not the tokens it was ordered for "
+                   "(sticky)"
+                 : "",
+            NULL },
         { "KERNELS", NULL, mlo_regs_kernels }, { NULL, NULL, NULL } };
     return mlo_emit_shared(e, "host/mlo_regs.h", holes, e);
 }
@@ -294,14 +297,16 @@ static int mlo_manifest_jobs(mlo_emitter *e) {
     mlo_ordered list[MLO_BENCH_JOBS];
     const int64_t n = mlo_bench_orders(e->c, list);
     int64_t first, last;
-    if (mlo_predict_step(e->m, e->c, 0, &first) || mlo_predict_step(e->m, e->c, e->c->chunk - 1, &last))
+    if (mlo_predict_step(e->m, e->c, 0, &first)
+        || mlo_predict_step(e->m, e->c, e->c->chunk - 1, &last))
         return mlo_failed(e->m);
-    mlo_printf(&e->t, "  \"context\": %lld,\n  \"slots\": %lld,\n  \"jobs\": [", (long long)e->c->chunk,
-        (long long)e->c->slots);
+    mlo_printf(&e->t, "  \"context\": %lld,\n  \"slots\": %lld,\n  \"jobs\": [",
+        (long long)e->c->chunk, (long long)e->c->slots);
     for (int64_t i = 0; i < n; i++)
         mlo_printf(&e->t, "%s{\"slot\": %lld, \"start\": %lld, \"tokens\": %lld}", i ? ", " : "",
             (long long)list[i].slot, (long long)list[i].start, (long long)list[i].tokens);
-    mlo_line(e, "],\n  \"predicted_step\": {\"first\": %lld, \"last\": %lld},", (long long)first, (long long)last);
+    mlo_line(e, "],\n  \"predicted_step\": {\"first\": %lld, \"last\": %lld},", (long long)first,
+        (long long)last);
     return 0;
 }
 

@@ -284,7 +284,8 @@ static void mlo_emit_replay_door(mlo_emitter *e, const mlo_element *el) {
 static void mlo_emit_told(mlo_emitter *e, mlo_told told) {
     const int jobs = e->c->slots > 0;
     if (told == MLO_JOB_BANK)
-        mlo_line(e, "        .job_begin(%s), .job_bank(%s),", jobs ? "job_begin" : "1'b0", jobs ? "job_bank" : "16'd0");
+        mlo_line(e, "        .job_begin(%s), .job_bank(%s),", jobs ? "job_begin" : "1'b0",
+            jobs ? "job_bank" : "16'd0");
     if (told) mlo_line(e, "        .job_start(%s),", jobs ? "job_start" : "16'd0");
 }
 
@@ -467,7 +468,9 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "JOB_MASK", c->slots && c->masked ? "" : NULL, NULL },
         { "JOB_UNMASKED", c->slots && !c->masked ? "" : NULL, NULL },
         { "JOB_PARAMETERS",
-            c->slots ? mlo_format(m, ", .CONTEXT(%lld), .SLOTS(%lld)", (long long)c->chunk, (long long)c->slots) : "",
+            c->slots ? mlo_format(m, ", .CONTEXT(%lld), .SLOTS(%lld)", (long long)c->chunk,
+                           (long long)c->slots)
+                     : "",
             NULL },
         { "DOOR", c->slots ? "door" : "s_axis", NULL },
         { "DOOR_MASK", c->slots ? "door_mask" : "s1_axis", NULL },

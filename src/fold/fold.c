@@ -540,7 +540,8 @@ static int mlo_fold_alone(mlo *m, mlo_core *c, mlo_wish *w) {
     if (c->replay < 0 && !c->slots) return 0;
     w->any_frames = 0;
     if (c->frames > 1)
-        return mlo_fail_at(m, MLO_E_UNSUPPORTED, "frames-in-flight", c->slots ? mlo_one_job : mlo_one_frame, c->frames);
+        return mlo_fail_at(m, MLO_E_UNSUPPORTED, "frames-in-flight",
+            c->slots ? mlo_one_job : mlo_one_frame, c->frames);
     return 0;
 }
 

@@ -14,8 +14,10 @@
  * example: behind .. 5,7,9 .. 5,7 the guess is 9; when the row of 7 says 9, what that of 9 says counts, too.
  * cost: at most one evaluation a token; a trained Llama of 260,000 parameters says 255 in 165.
  */
-enum { MLO_GUESSES = 8, /* tokens ahead */
-    MLO_PARTS_MOST = 4 };
+enum {
+    MLO_GUESSES = 8, /* tokens ahead */
+    MLO_PARTS_MOST = 4
+};
 
 typedef struct {
     mlo *m;
@@ -185,7 +187,8 @@ static int mlo_writer_part(mlo_writer *w, size_t k, mlo_array **out[MLO_PARTS_MO
     mlo_array *in = (mlo_array *)mlo_scratch(w->m, 2 * m->model->graph->n_input + 1, sizeof *in);
     out[k] = (mlo_array **)mlo_scratch(w->m, n + 1, sizeof **out);
     for (size_t i = 0; out[k] && i < n; i++) out[k][i] = NULL;
-    if (in && out[k] && mlo_run_model(m, in, mlo_writer_takes(w, k, out, in), NULL, out[k]) && m != w->m)
+    if (in && out[k] && mlo_run_model(m, in, mlo_writer_takes(w, k, out, in), NULL, out[k])
+        && m != w->m)
         mlo_fail_at(w->m, m->error.code, NULL, "%s", m->error.message);
     mlo_scratch_free(w->m, in);
     return mlo_failed(w->m);
@@ -237,14 +240,16 @@ static int64_t mlo_writer_guess(const mlo_writer *w, int64_t at) {
 }
 
 /* Greedily, up to `count` tokens behind the prompt; `stop` (-1: none) is the last one. *tokens: prompt and all. */
-int mlo_generate(mlo *m, mlo *const *behind, size_t n_behind, const int64_t *prompt, size_t n, size_t count,
-    int64_t stop, mlo_says says, void *user, const int64_t **tokens, size_t *n_tokens) {
+int mlo_generate(mlo *m, mlo *const *behind, size_t n_behind, const int64_t *prompt, size_t n,
+    size_t count, int64_t stop, mlo_says says, void *user, const int64_t **tokens,
+    size_t *n_tokens) {
     mlo_writer w = { 0 };
     if (m->error.code) return mlo_failed(m);
     if (!m->model) return mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
     m->stage = "run";
     if (n_behind >= MLO_PARTS_MOST)
-        return mlo_fail_at(m, MLO_E_USAGE, NULL, "%zu parts; a model has %d at most", n_behind + 1, MLO_PARTS_MOST);
+        return mlo_fail_at(m, MLO_E_USAGE, NULL, "%zu parts; a model has %d at most", n_behind + 1,
+            MLO_PARTS_MOST);
     for (size_t i = 0; i <= n_behind; i++) {
         mlo *part = i ? behind[i - 1] : m;
         if (!part->model || part->error.code)

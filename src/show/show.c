@@ -155,7 +155,9 @@ static void mlo_json_core(const mlo_view *v, mlo_text *t) {
         (long long)mlo_core_layer_beats(c), mlo_number_text(v->m, mlo_core_frame_beats(c)),
         (long long)(mlo_core_resident_beats(c) * c->scan.iterations));
     if (c->slots)
-        mlo_printf(t, ",\"context\":%lld,\"slots\":%lld,\"step\":{\"first\":%lld,\"position\":%lld,\"cycles\":%lld}",
+        mlo_printf(t,
+            ",\"context\":%lld,\"slots\":%lld,\"step\":{\"first\":%lld,\"position\":%lld,"
+            "\"cycles\":%lld}",
             (long long)c->chunk, (long long)c->slots, (long long)v->step[0], (long long)v->position,
             (long long)v->step[1]);
     mlo_puts(t, ",\"area\":");
