@@ -109,6 +109,7 @@
 #include "integer/scales.c"         /* what the integers stand for */
 #include "integer/body.c"           /* pieces of the integer body */
 #include "integer/unary.c"          /* a kind of sublayer each: functions of one value, */
+#include "integer/feedback.c"         /* rounding weights of few bits */
 #include "integer/linear.c"         /* linear layers, */
 #include "integer/window.c"         /* convolutions, */
 #include "integer/attention.c"      /* attentions, */

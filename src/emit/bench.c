@@ -5,8 +5,8 @@
  * tb/golden.hex, and ends with one line: MLO PASS .. and $finish, or MLO FAIL .. and $fatal. All
  * its choices (stalls, memory latency) come from seeded generators, so the two simulators see the
  * same cycles. Its plusargs: input, golden, mask, params (files), beats, mask_beats, iterations,
- * frames_in_flight, jobs (how many) and orders (a file), seed, stall (and stall_source, stall_mask, stall_sink, stall_memory,
- * stall_host: one of them alone), latency, rate, fault (this beat is answered with an error),
+ * frames_in_flight, jobs (how many) and orders (a file), seed, stall (and stall_source, stall_mask,
+ * stall_sink, stall_memory, stall_host: one of them alone), latency, rate, fault (this beat is answered with an error),
  * timeout, probe, trace, wave, progress (a line MLO AT cycle, every so many cycles). Every port
  * has its judge (mlo_sim_check_*.v): a breach of AXI is a line PROTOCOL .., and a failure. When
  * nothing moves any more, lines MLO EDGE, LOOP, PARAM and MEMORY tell where each stream stands;

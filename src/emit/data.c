@@ -197,8 +197,9 @@ static const char *mlo_replay_name(const mlo_core *c) {
 }
 
 /* tb/input.hex, tb/mask.hex, tb/golden.hex, tb/replay.hex, tb/replay_mask.hex: `frames` frames of
- * inputs (of a core with caches the parts that its bench orders, and tb/jobs.hex) drawn from the model's declared types (never from --calib, so that every way to this
- * directory gives the same bytes). */
+ * inputs (of a core with caches the parts that its bench orders, and tb/jobs.hex) drawn from the
+ * model's declared types (never from --calib, so that every way to this directory gives the same
+ * bytes). */
 static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
     mlo *m = e->m;
     mlo_bench_words w = { e, { m, NULL, 0, 0 }, { m, NULL, 0, 0 }, { m, NULL, 0, 0 },

@@ -3,16 +3,19 @@
  * in:  a rolled float model, and samples (else inputs drawn from the declared types, with a
  *     warning).
  * out: for every value between sublayers, per iteration and channel: the smallest and the largest
- *     value, the mean and the mean square. Tokens that an attention mask hides do not count: their
+ *     value, the mean and the mean square; where weights get few bits, also the mean products of
+ *     channels (feedback.c). Tokens that an attention mask hides do not count: their
  *     results are never read, and they may be the majority.
  *
- * invariant: memory is a few numbers per channel, however many samples there are. Samples are read
+ * invariant: memory is a few numbers per channel (of products: MLO_GRAM), however many samples there are. Samples are read
  *     in order and summed in double, so the same samples give the same numbers everywhere.
  * example: in a BERT some channels of the residual stream are 50 times as large as the others, in
  *     every token: means and ranges show them.
  * cost: one float evaluation per sample; a second one when the scales are chosen, to measure the
  *     mean error of rounding (`drift`).
  */
+
+enum { MLO_GRAM = 256, MLO_FEW_BITS = 5 };
 
 /* A signal: a value between sublayers. Arrays have an element per iteration, or per iteration and
  * channel (`per`). An integer y stands for (wide form) wide_scale wide_shape[c] y, or (narrow form)
@@ -46,6 +49,9 @@ typedef struct {
     double *high; /* per channel: the largest */
     double *mean; /* per channel; a sum until all samples are seen */
     double *square; /* per channel: the mean square; a sum until all samples are seen */
+    /* per channel: the mean products with those of its block of MLO_GRAM, up to itself; NULL: nobody
+     * asks */
+    double *gram;
 
     double *wide_scale; /* per iteration */
     double *narrow_scale; /* per iteration */
@@ -164,6 +170,20 @@ static void mlo_mask_see(mlo_keys *k, const mlo_array *a) {
         if (!(x[i] == 0 || x[i] <= -10000.0f)) k->bad = 1;
 }
 
+static int64_t mlo_gram_width(const mlo_signal *s) {
+    return s->channels < MLO_GRAM ? s->channels : MLO_GRAM;
+}
+
+/* A token's products. */
+static void mlo_gram_see(mlo_signal *s, int64_t iteration, const float *x) {
+    const int64_t width = mlo_gram_width(s);
+    double *row = s->gram + iteration * s->channels * width;
+    for (int64_t c = 0; c < s->channels; c++, row += width) {
+        const int64_t first = c - c % MLO_GRAM;
+        for (int64_t k = first; k <= c; k++) row[k - first] += (double)x[c] * (double)x[k];
+    }
+}
+
 /* The signal for an observed value; NULL when the value is none of the loop's. */
 static mlo_signal *mlo_signal_seen(const mlo_quantizer *q, const mlo_graph *g, int64_t iteration,
     const char *name, const mlo_array *a) {
@@ -212,6 +232,7 @@ static int mlo_calibrate_see(
             if (!(fabs(v) <= most)) most = fabs(v);
         }
         if (power > 1e-30) s->inverse[iteration] += 1 / power;
+        if (s->gram) mlo_gram_see(s, iteration, x);
         s->rows[iteration]++;
     }
     s->most[iteration] = most;
@@ -233,6 +254,8 @@ static void mlo_calibrate_means(mlo_quantizer *q) {
                 s->mean[k] /= rows;
                 s->square[k] /= rows;
             }
+            for (int64_t w = mlo_gram_width(s), j = 0; s->gram && rows > 0 && j < w; j++)
+                s->gram[k * w + j] /= rows;
         }
     }
 }
@@ -373,19 +396,20 @@ static double mlo_loop_macs(const mlo_graph *g) {
     return macs;
 }
 
-/* How many inputs to draw where no samples are given: 8, or fewer (4, 2, 1) where evaluating a
- * large model would take longer than seconds. Such a model has many tokens, or channels whose
- * statistics are alike. */
-static int64_t mlo_samples_drawn(const mlo_graph *g) {
+/* How many inputs to draw where no samples are given: 8 (32 where products of channels are asked for:
+ * these are more numbers), or fewer (4, 2, 1) where evaluating a large model would take longer than
+ * seconds. Such a model has many tokens, or channels whose statistics are alike. */
+static int64_t mlo_samples_drawn(mlo *m) {
     const double most = 16e9; /* multiply-accumulates in the loops, all samples */
-    const double macs = mlo_loop_macs(g);
-    int64_t samples = 8;
+    const double macs = mlo_loop_macs(m->model->graph);
+    int64_t samples = mlo_opt_int(m, "weights", 8, 2, 8) <= MLO_FEW_BITS ? 32 : 8;
     while (samples > 1 && macs * (double)samples > most) samples /= 2;
     return samples;
 }
 
-static int mlo_calib_check(mlo *m, const mlo_graph *g, int64_t *samples) {
-    *samples = m->n_calib ? 1 : mlo_samples_drawn(g);
+static int mlo_calib_check(mlo *m, int64_t *samples) {
+    const mlo_graph *g = m->model->graph;
+    *samples = m->n_calib ? 1 : mlo_samples_drawn(m);
     for (size_t i = 0; i < m->n_calib; i++) {
         size_t k = 0;
         while (k < g->n_input && !mlo_eq(g->input[k]->name, m->calib[i].name)) k++;
@@ -458,7 +482,7 @@ static int mlo_show_memory(mlo_quantizer *q, int64_t k, mlo_value_seen what) {
 /* The float model on every sample there is. */
 static int mlo_calibrate_run(mlo_quantizer *q, mlo_value_seen what) {
     mlo *m = q->m;
-    if (mlo_calib_check(m, m->model->graph, &q->samples)) return mlo_failed(m);
+    if (mlo_calib_check(m, &q->samples)) return mlo_failed(m);
     mlo_observer see = { q, what };
     for (int64_t k = 0; k < q->samples && !m->error.code; k++)
         if (!mlo_show_memory(q, k, what)) mlo_sample_run(m, k, &see);

@@ -86,37 +86,16 @@ static const char *mlo_type_linear(const mlo_sublayer *b) {
 
 typedef struct {
     float *scale;
+    int8_t *words; /* the weights, NULL where QuantizeLinear makes them */
     mlo_channel_words c;
     const char *weight;
     int64_t k; /* channels that it reads */
     int64_t n; /* channels that it makes */
 } mlo_linear;
 
-/* The integers a weight may become. */
-typedef struct {
-    float lo;
-    float hi;
-    int clipped; /* 1: INT8 holds more */
-} mlo_weight_range;
-
-static mlo_weight_range mlo_weight_range_of(const mlo_quantizer *q, const mlo_sublayer *b) {
-    int bits = mlo_weight_bits(q, b), whole = b->weight_given && !b->weight_given->narrow;
-    float hi = (float)(ldexp(1, bits - 1) - 1);
-    mlo_weight_range r = { whole ? -hi - 1 : -hi, hi, bits < 8 || (b->weight_given && !whole) };
-    return r;
-}
-
 /* Is the sum to be what the source says, rather than what the mean over the calibration says? */
 static int mlo_linear_fixed(const mlo_sublayer *b) {
     return b->bias_given || mlo_given_scaled(b->weight_given);
-}
-
-/* v, rounded as QuantizeLinear does: half to even. Adding 1.5 * 2^23 rounds to an integer. */
-static float mlo_rounded_weight(float v, const mlo_weight_range *r) {
-    const float magic = 12582912.0f;
-    v = v < r->lo ? r->lo : v > r->hi ? r->hi : v;
-    v += magic;
-    return v - magic;
 }
 
 /* error[n] := the expected square error of column n, at scale[n]. */
@@ -195,6 +174,13 @@ static void mlo_integer_mean(const float *restrict row, float shape, const float
     }
 }
 
+/* The mean of operand k as an integer; of a layer that is fixed: what it is off by its zero. */
+static double mlo_operand_mean(const mlo_signal *x, int64_t i, int64_t k, int fixed) {
+    const int64_t at = i * x->channels + k;
+    return ((fixed ? 0 : x->mean[at] + x->drift[at]) - x->zero[at])
+        / (mlo_shape_at(x, at) * x->narrow_scale[i]);
+}
+
 /* sum[n] += the weight as an integer times the mean of the operand as an integer; of a layer that
  * is fixed: times what the operand is off by its zero. */
 static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i,
@@ -203,15 +189,26 @@ static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i
     int64_t columns = w->dims[1];
     for (int64_t n = 0; n < columns; n++) inverse[n] = 1 / scale[n];
     for (int64_t k = 0; k < w->dims[0]; k++, row += columns) {
-        int64_t at = i * x->channels + k;
-        float shape = x->shape ? x->shape[at] : 1;
-        double mean = ((fixed ? 0 : x->mean[at] + x->drift[at]) - x->zero[at])
-            / ((double)shape * x->narrow_scale[i]);
+        float shape = x->shape ? x->shape[i * x->channels + k] : 1;
+        double mean = mlo_operand_mean(x, i, k, fixed);
         int64_t n = 0;
         for (; n + MLO_LANES <= columns; n += MLO_LANES)
             mlo_integer_mean(row + n, shape, inverse + n, r, mean, sum + n, MLO_LANES);
         mlo_integer_mean(row + n, shape, inverse + n, r, mean, sum + n, columns - n);
     }
+}
+
+/* The weights themselves, and sum[n] += them times the operands' means. */
+static int mlo_linear_words(mlo_quantizer *q, const mlo_sublayer *b, const mlo_linear *l, int64_t i,
+    const mlo_array *w, const mlo_signal *x, const float *scale, double *sum) {
+    const mlo_weight_range r = mlo_weight_range_of(q, b);
+    int8_t *word = l->words + i * l->k * l->n;
+    MLO_TRY(mlo_feedback(q->m, w, x, i, &r, scale, word));
+    for (int64_t k = 0; k < l->k; k++) {
+        const double mean = mlo_operand_mean(x, i, k, 0);
+        for (int64_t n = 0; n < l->n; n++) sum[n] += mean * *word++;
+    }
+    return 0;
 }
 
 /* One iteration's numbers. w: [K,N] float, bias: [N] or NULL. */
@@ -241,7 +238,10 @@ static int mlo_linear_numbers(mlo_quantizer *q, const mlo_sublayer *b, mlo_linea
         /* y's mean, counted from its zero */
         if (y->zero)
             for (int64_t n = 0; n < l->n; n++) exact[n] -= y->zero[i * l->n + n];
-        if ((ready = !mlo_weight_scales(q, b, i, w, x, exact, most, scale)) != 0)
+        ready = !mlo_weight_scales(q, b, i, w, x, exact, most, scale);
+        if (ready && l->words)
+            ready = !mlo_linear_words(q, b, l, i, w, x, scale, sum);
+        else if (ready)
             mlo_integer_means(w, x, i, &r, fixed, scale, most, sum);
     }
     for (int64_t n = 0; ready && n < l->n; n++) {
@@ -304,25 +304,17 @@ static int mlo_clip_node(mlo_quantizer *q, const mlo_sublayer *b, const char **w
     return mlo_graph_add(m, q->body, n);
 }
 
-/* The parameters of a linear layer in the new body: QuantizeLinear over the weight that was there,
- * times the shape of what it reads; lists of N numbers. */
-static int mlo_linear_parameters(
+/* QuantizeLinear over the weight that was there, times the shape of what it reads. */
+static int mlo_rounded_parameters(
     mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, mlo_signal *x) {
     mlo *m = q->m;
-    mlo_form w = mlo_body_form(&q->r.in, b->weight);
-    l->k = w.dims[b->transposed];
-    l->n = w.dims[!b->transposed];
     const char *scale = mlo_format(m, "%s_w_scale", b->out);
     const char *zero = mlo_format(m, "%s_w_zero", b->out);
     const char *weight = b->weight;
-    l->weight = mlo_format(m, "%s_w8", b->out);
     if (m->error.code || mlo_shape_parameter(q, x)) return mlo_failed(m);
-    if (l->k != x->channels)
-        return mlo_fail(m, MLO_E_SHAPE, b->node, "a weight of %lld rows for %lld channels",
-            (long long)l->k, (long long)x->channels);
     l->scale = (float *)mlo_parameter(q, scale, MLO_FLOAT, 1, &l->n);
     void *zeros = mlo_alloc(m, (size_t)l->n, 1);
-    if (m->error.code || mlo_channel_parameters(q, b->out, l->n, &l->c)
+    if (m->error.code
         || mlo_graph_init(
             m, q->body, mlo_tensor_new(m, zero, MLO_INT8, &l->n, 1, zeros, (size_t)l->n)))
         return mlo_failed(m);
@@ -336,6 +328,30 @@ static int mlo_linear_parameters(
             || mlo_attr_int(m, n, "axis", 1) || mlo_graph_add(m, q->body, n)
         ? mlo_failed(m)
         : mlo_clip_node(q, b, &l->weight);
+}
+
+/* Weights that the model did not have: every iteration's, as integers. */
+static int mlo_word_parameters(mlo_quantizer *q, mlo_linear *l) {
+    const int64_t dims[] = { l->k, l->n };
+    l->words = (int8_t *)mlo_parameter(q, l->weight, MLO_INT8, 2, dims);
+    l->scale = MLO_NEW_N(q->m, float, (size_t)(q->scan.iterations * l->n));
+    return mlo_failed(q->m);
+}
+
+/* The parameters of a linear layer in the new body: its weights; lists of N numbers. */
+static int mlo_linear_parameters(
+    mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, mlo_signal *x) {
+    mlo *m = q->m;
+    mlo_form w = mlo_body_form(&q->r.in, b->weight);
+    l->k = w.dims[b->transposed];
+    l->n = w.dims[!b->transposed];
+    l->words = NULL;
+    l->weight = mlo_format(m, "%s_w8", b->out);
+    if (m->error.code || mlo_channel_parameters(q, b->out, l->n, &l->c)) return mlo_failed(m);
+    if (l->k != x->channels)
+        return mlo_fail(m, MLO_E_SHAPE, b->node, "a weight of %lld rows for %lld channels",
+            (long long)l->k, (long long)x->channels);
+    return mlo_is_fed_back(q, b) ? mlo_word_parameters(q, l) : mlo_rounded_parameters(q, b, l, x);
 }
 
 static int mlo_linear_fill(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l,

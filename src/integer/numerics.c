@@ -330,7 +330,7 @@ static int mlo_numerics_run(mlo_numerics *u, mlo_graph *before) {
     mlo_observer integers = { u, mlo_integers_see }, floats = { u, mlo_floats_see };
     u->drawn = !m->n_calib;
     u->said = m->said;
-    if (mlo_calib_check(m, now, &u->samples)) return mlo_failed(m);
+    if (mlo_calib_check(m, &u->samples)) return mlo_failed(m);
     for (int64_t k = 0; k < u->samples && !m->error.code; k++) {
         if (mlo_sample_run(m, k, &integers)) break;
         m->model->graph = before;

@@ -274,9 +274,9 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
 /* Two passes over the samples: what there is; then, with the scales chosen, what rounding makes of
  * it. */
 static int mlo_quantize_calibrate(mlo_quantizer *q) {
-    int64_t drawn = mlo_samples_drawn(q->m->model->graph);
+    int64_t drawn = mlo_samples_drawn(q->m);
     const int asked = !q->m->n_calib;
-    MLO_TRY(mlo_said_begin(q));
+    if (mlo_said_begin(q) || mlo_gram_open(q)) return mlo_failed(q->m);
     if (asked && q->m->said)
         mlo_warn(q->m,
             "no calibration data; calibrated on %d text%s that the model says itself. Give real "

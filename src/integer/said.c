@@ -2,7 +2,8 @@
  *
  * in:  a float model from token ids [1, T] to logits [1, T, V], whose attentions are all causal and
  *     whose ids index a table of V rows; inputs beside it are masks.
- * out: calibration data like those of --calib, 8 texts (fewer of large models). Of any other model:
+ * out: calibration data like those of --calib, 8 texts (32 where weights get few bits; fewer of large
+ *     models). Of any other model:
  *     nothing.
  *
  * Random ids are no text: what a trained decoder computes of them has other means and longer tails
@@ -156,7 +157,7 @@ static int mlo_said_begin(mlo_quantizer *q) {
     mlo *m = q->m;
     mlo_speaker d;
     if (m->n_calib || !mlo_speaker_of(q, &d)) return 0;
-    const int64_t texts = mlo_samples_drawn(m->model->graph);
+    const int64_t texts = mlo_samples_drawn(m);
     const int rounds = mlo_rounds_said(m->model->graph, texts);
     mlo_array *all = mlo_speaker_arrays(m, &d, texts);
     mlo_array *one = all ? MLO_NEW_N(m, mlo_array, d.n) : NULL;

@@ -289,10 +289,32 @@ static mlo_array *mlo_weight(mlo_quantizer *q, const mlo_sublayer *b, int64_t i)
     return t;
 }
 
-/* Bits of the integer weights; and their largest value, which is minus the smallest, unless a given
- * range goes one further. */
+/* Bits of the integer weights. */
 static int mlo_weight_bits(const mlo_quantizer *q, const mlo_sublayer *b) {
     return b->weight_given ? b->weight_given->bits : q->weights;
+}
+
+/* The integers a weight may become. */
+typedef struct {
+    float lo;
+    float hi;
+    int clipped; /* 1: INT8 holds more */
+} mlo_weight_range;
+
+static mlo_weight_range mlo_weight_range_of(const mlo_quantizer *q, const mlo_sublayer *b) {
+    const int bits = mlo_weight_bits(q, b);
+    const int whole = b->weight_given ? !b->weight_given->narrow : bits < 8;
+    float hi = (float)(ldexp(1, bits - 1) - 1);
+    mlo_weight_range r = { whole ? -hi - 1 : -hi, hi, bits < 8 || (b->weight_given && !whole) };
+    return r;
+}
+
+/* v, rounded as QuantizeLinear does: half to even. Adding 1.5 * 2^23 rounds to an integer. */
+static float mlo_rounded_weight(float v, const mlo_weight_range *r) {
+    const float magic = 12582912.0f;
+    v = v < r->lo ? r->lo : v > r->hi ? r->hi : v;
+    v += magic;
+    return v - magic;
 }
 
 static void mlo_most_of(const float *restrict x, float f, float *restrict most, int64_t n) {

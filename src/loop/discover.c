@@ -6,7 +6,9 @@
  *     node[k * size + p]. All instances are equal, as roll needs it.
  *
  * 1. Seeds are pairs of consecutive nodes with equal surroundings. Each seed grows into a shift
- *    (match.c): a map of every layer onto the next.
+ *    (match.c): a map of every layer onto the next. Norms of queries and of keys may look alike from
+ *    inside: a seed of one of each grows into a shift whose edges cross each other. Its pairs, right in
+ *    most places, are forgotten.
  *    What several layers read at one position, and no layer makes (the mask of all local layers, which
  *    growth maps onto that of the global ones), belongs to no iteration, nor does what makes it: these
  *    leave the shift.
@@ -767,7 +769,8 @@ static int mlo_discover_at(mlo_align *a, int radius, mlo_seed *seed, mlo_pairs *
         if (*effort > (long)MLO_EFFORT * net->n + 100000) return 0;
         found->tried++;
         int whole = mlo_shift_grow(a->s, x, y, seen, effort);
-        for (int k = 0; k < a->s->n_pairs && whole; k++)
+        /* one that crosses itself is right in most pairs: they must not keep the right one out */
+        for (int k = 0; k < (a->s->crossed ? 1 : a->s->n_pairs) && whole; k++)
             if (mlo_pairs_put(a->m, seen, a->s->pair[k], a->s->next[a->s->pair[k]]))
                 return mlo_failed(a->m);
         *effort += a->s->n_pairs;

@@ -418,12 +418,13 @@ typedef struct {
     int *pair;
     int n_pairs;
     int defects; /* pairs whose attributes or shapes differ */
+    int crossed; /* edges that lead to two nodes with other partners: the seed may be a wrong one */
 } mlo_shift;
 
 static int mlo_shift_make(mlo_net *net, mlo_shift *s) {
     size_t n = (size_t)net->n + 1;
     s->net = net;
-    s->n_pairs = s->defects = 0;
+    s->n_pairs = s->defects = s->crossed = 0;
     s->next = MLO_NEW_N(net->m, int, n);
     s->prev = MLO_NEW_N(net->m, int, n);
     s->pair = MLO_NEW_N(net->m, int, n);
@@ -436,7 +437,7 @@ static void mlo_shift_clear(mlo_shift *s) {
         s->prev[s->next[s->pair[i]]] = MLO_NONE;
         s->next[s->pair[i]] = MLO_NONE;
     }
-    s->n_pairs = s->defects = 0;
+    s->n_pairs = s->defects = s->crossed = 0;
 }
 
 static int mlo_slot_count(const mlo_net *net, int i) { return net->in_at[i + 1] - net->in_at[i]; }
@@ -488,8 +489,10 @@ static void mlo_shift_back(mlo_shift *s, int x, int y) {
     int n = mlo_slot_count(net, x), swap = mlo_shift_swapped(s, x, y);
     for (int k = 0; k < n; k++) {
         int a = net->in_at[x] + k, b = net->in_at[y] + (swap ? 1 - k : k);
-        if (net->from[a] >= 0 && net->from[b] >= 0 && net->in[a]->output == net->in[b]->output)
-            mlo_shift_add(s, net->from[a], net->from[b]);
+        int p = net->from[a], q = net->from[b];
+        if (p < 0 || q < 0 || net->in[a]->output != net->in[b]->output) continue;
+        mlo_shift_add(s, p, q);
+        s->crossed += p != q && s->next[p] != q && net->kind[p] == net->kind[q];
     }
 }
 

@@ -1,0 +1,135 @@
+/* feedback: rounds weights of few bits, such that the channels of an operand make up for each other.
+ *
+ * in:  a layer's weights [K, N] and their scales; the mean products of the K channels that it reads,
+ *      as the calibration saw them.
+ * out: integers [K, N].
+ *
+ * Rounding each weight for itself is best where channels are independent; they are not. Of a column,
+ * w - s q = d, the result has the square error d' H d, H being the channels' covariance (the means
+ * are the bias's business, linear.c). With H = U D U', U unit upper triangular, that is the sum over
+ * the channels k of
+ *     D_k (d_k + U_0k d_0 + .. + U_(k-1)k d_(k-1))^2
+ * so one channel after the other is rounded, not to its own weight, but to w_k plus what those before
+ * it have left: GPTQ (Frantar et al., 2022), in the form that QuIP (Chee et al., 2023) gives it. The
+ * channels that move most come first, as the most may still be made up for.
+ *
+ * A covariance of a few thousand tokens is a guess: a tenth of the mean variance is added to each. Of
+ * more than MLO_GRAM channels, only those of one block make up for each other.
+ *
+ * invariant: every weight is in its range. A matrix of channels that are independent is rounded to the
+ *     nearest. Sums are taken in one order, in double: the same model gives the same weights.
+ * example: 4-bit weights of a Llama of 260,000 parameters: the mean square error of its layers' results is
+ *     two thirds of that of rounding to the nearest; README says what it does to the text.
+ * cost: K min(K, MLO_GRAM) N / 2 multiply-accumulates, per layer; and the integers of all iterations are
+ *     in memory.
+ */
+static const double mlo_damping = 0.1; /* of the mean variance */
+
+/* Is the layer rounded so? Weights that are given are what they are; so is a layer whose bias is. */
+static int mlo_is_fed_back(const mlo_quantizer *q, const mlo_sublayer *b) {
+    return b->kind == MLO_LINEAR && q->weights <= MLO_FEW_BITS && !b->weight_given
+        && !b->bias_given && !b->sum_given;
+}
+
+/* Asks the calibration for the products of channels that such layers read. */
+static int mlo_gram_open(mlo_quantizer *q) {
+    for (size_t k = 0; k < q->r.n_block && !q->m->error.code; k++) {
+        mlo_signal *s = mlo_signal_of(q, q->r.block[k]->in[0]);
+        if (s && !s->gram && mlo_is_fed_back(q, q->r.block[k]))
+            s->gram = MLO_NEW_N(q->m, double,
+                (size_t)(q->scan.iterations * s->channels * mlo_gram_width(s)));
+    }
+    return mlo_failed(q->m);
+}
+
+/* A block of channels. */
+typedef struct {
+    int n; /* channels */
+    int order[MLO_GRAM]; /* which comes k-th, counted from the first of the block */
+    double *h; /* [n, n]: their covariance; then U above the diagonal */
+    double *left; /* [n, MLO_LANES]: what is left of the weights of a few columns */
+} mlo_block_fed;
+
+/* The covariance of the operand's channels c and k, in steps of their shapes. */
+static double mlo_covariance(const mlo_signal *x, int64_t i, int64_t c, int64_t k) {
+    const int64_t at = i * x->channels, low = c < k ? c : k, high = c < k ? k : c;
+    const double product = x->gram[(at + high) * mlo_gram_width(x) + low % MLO_GRAM];
+    return (product - x->mean[at + c] * x->mean[at + k])
+        / (mlo_shape_at(x, at + c) * mlo_shape_at(x, at + k));
+}
+
+/* The channels from `first` on, those of large variance in front. */
+static void mlo_block_order(mlo_block_fed *f, const mlo_signal *x, int64_t i, int64_t first) {
+    double variance[MLO_GRAM];
+    for (int k = 0; k < f->n; k++) {
+        const double v = mlo_covariance(x, i, first + k, first + k);
+        int at = k;
+        for (; at && v > variance[at - 1]; at--) {
+            variance[at] = variance[at - 1];
+            f->order[at] = f->order[at - 1];
+        }
+        variance[at] = v;
+        f->order[at] = k;
+    }
+}
+
+/* Puts U of H = U D U' above the diagonal of H. */
+static void mlo_block_factor(double *h, int n) {
+    for (int k = n; k-- > 1;)
+        for (int j = 0; j < k; j++) {
+            const double u = h[j * n + k] / h[k * n + k];
+            for (int e = 0; e <= j; e++) h[e * n + j] -= u * h[e * n + k];
+        }
+    for (int j = 0; j < n; j++)
+        for (int k = j + 1; k < n; k++) h[j * n + k] /= h[k * n + k];
+}
+
+static void mlo_block_open(mlo_block_fed *f, const mlo_signal *x, int64_t i, int64_t first) {
+    const int n = f->n;
+    double mean = 0;
+    mlo_block_order(f, x, i, first);
+    for (int j = 0; j < n; j++)
+        for (int k = j; k < n; k++)
+            f->h[j * n + k] = mlo_covariance(x, i, first + f->order[j], first + f->order[k]);
+    for (int k = 0; k < n; k++) mean += f->h[k * n + k] / n;
+    for (int k = 0; k < n; k++) f->h[k * n + k] += mean > 1e-30 ? mlo_damping * mean : 1;
+    mlo_block_factor(f->h, n);
+}
+
+/* Rounds `lanes` columns of the block. w, word: its first row, at the first of these columns. */
+static void mlo_block_round(const mlo_block_fed *f, const float *w, const float *shape, int64_t columns,
+    const mlo_weight_range *r, const float *scale, int lanes, int8_t *word) {
+    for (int k = 0; k < f->n; k++) {
+        const int64_t c = f->order[k];
+        double *own = f->left + k * MLO_LANES, more[MLO_LANES] = { 0 };
+        for (int j = 0; j < k; j++)
+            for (int n = 0; n < MLO_LANES; n++)
+                more[n] += f->h[j * f->n + k] * f->left[j * MLO_LANES + n];
+        for (int n = 0; n < lanes; n++) {
+            const double v = (double)w[c * columns + n] * (shape ? (double)shape[c] : 1);
+            const float y = mlo_rounded_weight((float)((v + more[n]) / (double)scale[n]), r);
+            word[c * columns + n] = (int8_t)y;
+            own[n] = v - (double)scale[n] * (double)y;
+        }
+    }
+}
+
+/* One iteration's weights. */
+static int mlo_feedback(mlo *m, const mlo_array *w, const mlo_signal *x, int64_t i,
+    const mlo_weight_range *r, const float *scale, int8_t *word) {
+    const int64_t rows = w->dims[0], columns = w->dims[1], width = mlo_gram_width(x);
+    const float *weight = (const float *)w->data;
+    mlo_block_fed f = { 0 };
+    f.h = (double *)mlo_scratch(m, (size_t)(width * (width + MLO_LANES)), sizeof *f.h);
+    f.left = f.h + width * width;
+    for (int64_t first = 0; f.h && first < rows; first += MLO_GRAM) {
+        const float *shape = x->shape ? x->shape + i * rows + first : NULL;
+        f.n = (int)(rows - first < width ? rows - first : width);
+        mlo_block_open(&f, x, i, first);
+        for (int64_t n = 0; n < columns; n += MLO_LANES)
+            mlo_block_round(&f, weight + first * columns + n, shape, columns, r, scale + n,
+                (int)(columns - n < MLO_LANES ? columns - n : MLO_LANES), word + first * columns + n);
+    }
+    mlo_scratch_free(m, f.h);
+    return mlo_failed(m);
+}
