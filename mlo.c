@@ -13551,12 +13551,13 @@ typedef struct {
     int *pair;
     int n_pairs;
     int defects; /* pairs whose attributes or shapes differ */
+    int crossed; /* edges that lead to two nodes with other partners: the seed may be a wrong one */
 } mlo_shift;
 
 static int mlo_shift_make(mlo_net *net, mlo_shift *s) {
     size_t n = (size_t)net->n + 1;
     s->net = net;
-    s->n_pairs = s->defects = 0;
+    s->n_pairs = s->defects = s->crossed = 0;
     s->next = MLO_NEW_N(net->m, int, n);
     s->prev = MLO_NEW_N(net->m, int, n);
     s->pair = MLO_NEW_N(net->m, int, n);
@@ -13569,7 +13570,7 @@ static void mlo_shift_clear(mlo_shift *s) {
         s->prev[s->next[s->pair[i]]] = MLO_NONE;
         s->next[s->pair[i]] = MLO_NONE;
     }
-    s->n_pairs = s->defects = 0;
+    s->n_pairs = s->defects = s->crossed = 0;
 }
 
 static int mlo_slot_count(const mlo_net *net, int i) { return net->in_at[i + 1] - net->in_at[i]; }
@@ -13621,8 +13622,10 @@ static void mlo_shift_back(mlo_shift *s, int x, int y) {
     int n = mlo_slot_count(net, x), swap = mlo_shift_swapped(s, x, y);
     for (int k = 0; k < n; k++) {
         int a = net->in_at[x] + k, b = net->in_at[y] + (swap ? 1 - k : k);
-        if (net->from[a] >= 0 && net->from[b] >= 0 && net->in[a]->output == net->in[b]->output)
-            mlo_shift_add(s, net->from[a], net->from[b]);
+        int p = net->from[a], q = net->from[b];
+        if (p < 0 || q < 0 || net->in[a]->output != net->in[b]->output) continue;
+        mlo_shift_add(s, p, q);
+        s->crossed += p != q && s->next[p] != q && net->kind[p] == net->kind[q];
     }
 }
 
@@ -13749,7 +13752,9 @@ static int mlo_shift_grow(mlo_shift *s, int x, int y, const mlo_pairs *seen, lon
  *     node[k * size + p]. All instances are equal, as roll needs it.
  *
  * 1. Seeds are pairs of consecutive nodes with equal surroundings. Each seed grows into a shift
- *    (match.c): a map of every layer onto the next.
+ *    (match.c): a map of every layer onto the next. Norms of queries and of keys may look alike from
+ *    inside: a seed of one of each grows into a shift whose edges cross each other. Its pairs, right in
+ *    most places, are forgotten.
  *    What several layers read at one position, and no layer makes (the mask of all local layers, which
  *    growth maps onto that of the global ones), belongs to no iteration, nor does what makes it: these
  *    leave the shift.
@@ -14510,7 +14515,8 @@ static int mlo_discover_at(mlo_align *a, int radius, mlo_seed *seed, mlo_pairs *
         if (*effort > (long)MLO_EFFORT * net->n + 100000) return 0;
         found->tried++;
         int whole = mlo_shift_grow(a->s, x, y, seen, effort);
-        for (int k = 0; k < a->s->n_pairs && whole; k++)
+        /* one that crosses itself is right in most pairs: they must not keep the right one out */
+        for (int k = 0; k < (a->s->crossed ? 1 : a->s->n_pairs) && whole; k++)
             if (mlo_pairs_put(a->m, seen, a->s->pair[k], a->s->next[a->s->pair[k]]))
                 return mlo_failed(a->m);
         *effort += a->s->n_pairs;
@@ -27991,16 +27997,19 @@ static int mlo_recognise(mlo *m, const mlo_scan *scan, const mlo_sublayer_kind *
  * in:  a rolled float model, and samples (else inputs drawn from the declared types, with a
  *     warning).
  * out: for every value between sublayers, per iteration and channel: the smallest and the largest
- *     value, the mean and the mean square. Tokens that an attention mask hides do not count: their
+ *     value, the mean and the mean square; where weights get few bits, also the mean products of
+ *     channels (feedback.c). Tokens that an attention mask hides do not count: their
  *     results are never read, and they may be the majority.
  *
- * invariant: memory is a few numbers per channel, however many samples there are. Samples are read
+ * invariant: memory is a few numbers per channel (of products: MLO_GRAM), however many samples there are. Samples are read
  *     in order and summed in double, so the same samples give the same numbers everywhere.
  * example: in a BERT some channels of the residual stream are 50 times as large as the others, in
  *     every token: means and ranges show them.
  * cost: one float evaluation per sample; a second one when the scales are chosen, to measure the
  *     mean error of rounding (`drift`).
  */
+
+enum { MLO_GRAM = 256, MLO_FEW_BITS = 5 };
 
 /* A signal: a value between sublayers. Arrays have an element per iteration, or per iteration and
  * channel (`per`). An integer y stands for (wide form) wide_scale wide_shape[c] y, or (narrow form)
@@ -28034,6 +28043,9 @@ typedef struct {
     double *high; /* per channel: the largest */
     double *mean; /* per channel; a sum until all samples are seen */
     double *square; /* per channel: the mean square; a sum until all samples are seen */
+    /* per channel: the mean products with those of its block of MLO_GRAM, up to itself; NULL: nobody
+     * asks */
+    double *gram;
 
     double *wide_scale; /* per iteration */
     double *narrow_scale; /* per iteration */
@@ -28152,6 +28164,20 @@ static void mlo_mask_see(mlo_keys *k, const mlo_array *a) {
         if (!(x[i] == 0 || x[i] <= -10000.0f)) k->bad = 1;
 }
 
+static int64_t mlo_gram_width(const mlo_signal *s) {
+    return s->channels < MLO_GRAM ? s->channels : MLO_GRAM;
+}
+
+/* A token's products. */
+static void mlo_gram_see(mlo_signal *s, int64_t iteration, const float *x) {
+    const int64_t width = mlo_gram_width(s);
+    double *row = s->gram + iteration * s->channels * width;
+    for (int64_t c = 0; c < s->channels; c++, row += width) {
+        const int64_t first = c - c % MLO_GRAM;
+        for (int64_t k = first; k <= c; k++) row[k - first] += (double)x[c] * (double)x[k];
+    }
+}
+
 /* The signal for an observed value; NULL when the value is none of the loop's. */
 static mlo_signal *mlo_signal_seen(const mlo_quantizer *q, const mlo_graph *g, int64_t iteration,
     const char *name, const mlo_array *a) {
@@ -28200,6 +28226,7 @@ static int mlo_calibrate_see(
             if (!(fabs(v) <= most)) most = fabs(v);
         }
         if (power > 1e-30) s->inverse[iteration] += 1 / power;
+        if (s->gram) mlo_gram_see(s, iteration, x);
         s->rows[iteration]++;
     }
     s->most[iteration] = most;
@@ -28221,6 +28248,8 @@ static void mlo_calibrate_means(mlo_quantizer *q) {
                 s->mean[k] /= rows;
                 s->square[k] /= rows;
             }
+            for (int64_t w = mlo_gram_width(s), j = 0; s->gram && rows > 0 && j < w; j++)
+                s->gram[k * w + j] /= rows;
         }
     }
 }
@@ -28361,19 +28390,20 @@ static double mlo_loop_macs(const mlo_graph *g) {
     return macs;
 }
 
-/* How many inputs to draw where no samples are given: 8, or fewer (4, 2, 1) where evaluating a
- * large model would take longer than seconds. Such a model has many tokens, or channels whose
- * statistics are alike. */
-static int64_t mlo_samples_drawn(const mlo_graph *g) {
+/* How many inputs to draw where no samples are given: 8 (32 where products of channels are asked for:
+ * these are more numbers), or fewer (4, 2, 1) where evaluating a large model would take longer than
+ * seconds. Such a model has many tokens, or channels whose statistics are alike. */
+static int64_t mlo_samples_drawn(mlo *m) {
     const double most = 16e9; /* multiply-accumulates in the loops, all samples */
-    const double macs = mlo_loop_macs(g);
-    int64_t samples = 8;
+    const double macs = mlo_loop_macs(m->model->graph);
+    int64_t samples = mlo_opt_int(m, "weights", 8, 2, 8) <= MLO_FEW_BITS ? 32 : 8;
     while (samples > 1 && macs * (double)samples > most) samples /= 2;
     return samples;
 }
 
-static int mlo_calib_check(mlo *m, const mlo_graph *g, int64_t *samples) {
-    *samples = m->n_calib ? 1 : mlo_samples_drawn(g);
+static int mlo_calib_check(mlo *m, int64_t *samples) {
+    const mlo_graph *g = m->model->graph;
+    *samples = m->n_calib ? 1 : mlo_samples_drawn(m);
     for (size_t i = 0; i < m->n_calib; i++) {
         size_t k = 0;
         while (k < g->n_input && !mlo_eq(g->input[k]->name, m->calib[i].name)) k++;
@@ -28446,7 +28476,7 @@ static int mlo_show_memory(mlo_quantizer *q, int64_t k, mlo_value_seen what) {
 /* The float model on every sample there is. */
 static int mlo_calibrate_run(mlo_quantizer *q, mlo_value_seen what) {
     mlo *m = q->m;
-    if (mlo_calib_check(m, m->model->graph, &q->samples)) return mlo_failed(m);
+    if (mlo_calib_check(m, &q->samples)) return mlo_failed(m);
     mlo_observer see = { q, what };
     for (int64_t k = 0; k < q->samples && !m->error.code; k++)
         if (!mlo_show_memory(q, k, what)) mlo_sample_run(m, k, &see);
@@ -28458,7 +28488,8 @@ static int mlo_calibrate_run(mlo_quantizer *q, mlo_value_seen what) {
  *
  * in:  a float model from token ids [1, T] to logits [1, T, V], whose attentions are all causal and
  *     whose ids index a table of V rows; inputs beside it are masks.
- * out: calibration data like those of --calib, 8 texts (fewer of large models). Of any other model:
+ * out: calibration data like those of --calib, 8 texts (32 where weights get few bits; fewer of large
+ *     models). Of any other model:
  *     nothing.
  *
  * Random ids are no text: what a trained decoder computes of them has other means and longer tails
@@ -28612,7 +28643,7 @@ static int mlo_said_begin(mlo_quantizer *q) {
     mlo *m = q->m;
     mlo_speaker d;
     if (m->n_calib || !mlo_speaker_of(q, &d)) return 0;
-    const int64_t texts = mlo_samples_drawn(m->model->graph);
+    const int64_t texts = mlo_samples_drawn(m);
     const int rounds = mlo_rounds_said(m->model->graph, texts);
     mlo_array *all = mlo_speaker_arrays(m, &d, texts);
     mlo_array *one = all ? MLO_NEW_N(m, mlo_array, d.n) : NULL;
@@ -29262,10 +29293,32 @@ static mlo_array *mlo_weight(mlo_quantizer *q, const mlo_sublayer *b, int64_t i)
     return t;
 }
 
-/* Bits of the integer weights; and their largest value, which is minus the smallest, unless a given
- * range goes one further. */
+/* Bits of the integer weights. */
 static int mlo_weight_bits(const mlo_quantizer *q, const mlo_sublayer *b) {
     return b->weight_given ? b->weight_given->bits : q->weights;
+}
+
+/* The integers a weight may become. */
+typedef struct {
+    float lo;
+    float hi;
+    int clipped; /* 1: INT8 holds more */
+} mlo_weight_range;
+
+static mlo_weight_range mlo_weight_range_of(const mlo_quantizer *q, const mlo_sublayer *b) {
+    const int bits = mlo_weight_bits(q, b);
+    const int whole = b->weight_given ? !b->weight_given->narrow : bits < 8;
+    float hi = (float)(ldexp(1, bits - 1) - 1);
+    mlo_weight_range r = { whole ? -hi - 1 : -hi, hi, bits < 8 || (b->weight_given && !whole) };
+    return r;
+}
+
+/* v, rounded as QuantizeLinear does: half to even. Adding 1.5 * 2^23 rounds to an integer. */
+static float mlo_rounded_weight(float v, const mlo_weight_range *r) {
+    const float magic = 12582912.0f;
+    v = v < r->lo ? r->lo : v > r->hi ? r->hi : v;
+    v += magic;
+    return v - magic;
 }
 
 static void mlo_most_of(const float *restrict x, float f, float *restrict most, int64_t n) {
@@ -30377,6 +30430,144 @@ static const mlo_sublayer_kind mlo_unary_sublayer = {
     .type = mlo_q_function,
 };
 
+/* ======== src/integer/feedback.c ======== */
+/* feedback: rounds weights of few bits, such that the channels of an operand make up for each other.
+ *
+ * in:  a layer's weights [K, N] and their scales; the mean products of the K channels that it reads,
+ *      as the calibration saw them.
+ * out: integers [K, N].
+ *
+ * Rounding each weight for itself is best where channels are independent; they are not. Of a column,
+ * w - s q = d, the result has the square error d' H d, H being the channels' covariance (the means
+ * are the bias's business, linear.c). With H = U D U', U unit upper triangular, that is the sum over
+ * the channels k of
+ *     D_k (d_k + U_0k d_0 + .. + U_(k-1)k d_(k-1))^2
+ * so one channel after the other is rounded, not to its own weight, but to w_k plus what those before
+ * it have left: GPTQ (Frantar et al., 2022), in the form that QuIP (Chee et al., 2023) gives it. The
+ * channels that move most come first, as the most may still be made up for.
+ *
+ * A covariance of a few thousand tokens is a guess: a tenth of the mean variance is added to each. Of
+ * more than MLO_GRAM channels, only those of one block make up for each other.
+ *
+ * invariant: every weight is in its range. A matrix of channels that are independent is rounded to the
+ *     nearest. Sums are taken in one order, in double: the same model gives the same weights.
+ * example: 4-bit weights of a Llama of 260,000 parameters: the mean square error of its layers' results is
+ *     two thirds of that of rounding to the nearest; README says what it does to the text.
+ * cost: K min(K, MLO_GRAM) N / 2 multiply-accumulates, per layer; and the integers of all iterations are
+ *     in memory.
+ */
+static const double mlo_damping = 0.1; /* of the mean variance */
+
+/* Is the layer rounded so? Weights that are given are what they are; so is a layer whose bias is. */
+static int mlo_is_fed_back(const mlo_quantizer *q, const mlo_sublayer *b) {
+    return b->kind == MLO_LINEAR && q->weights <= MLO_FEW_BITS && !b->weight_given && !b->bias_given
+        && !b->sum_given;
+}
+
+/* Asks the calibration for the products of channels that such layers read. */
+static int mlo_gram_open(mlo_quantizer *q) {
+    for (size_t k = 0; k < q->r.n_block && !q->m->error.code; k++) {
+        mlo_signal *s = mlo_signal_of(q, q->r.block[k]->in[0]);
+        if (s && !s->gram && mlo_is_fed_back(q, q->r.block[k]))
+            s->gram = MLO_NEW_N(
+                q->m, double, (size_t)(q->scan.iterations * s->channels * mlo_gram_width(s)));
+    }
+    return mlo_failed(q->m);
+}
+
+/* A block of channels. */
+typedef struct {
+    int n; /* channels */
+    int order[MLO_GRAM]; /* which comes k-th, counted from the first of the block */
+    double *h; /* [n, n]: their covariance; then U above the diagonal */
+    double *left; /* [n, MLO_LANES]: what is left of the weights of a few columns */
+} mlo_block_fed;
+
+/* The covariance of the operand's channels c and k, in steps of their shapes. */
+static double mlo_covariance(const mlo_signal *x, int64_t i, int64_t c, int64_t k) {
+    const int64_t at = i * x->channels, low = c < k ? c : k, high = c < k ? k : c;
+    const double product = x->gram[(at + high) * mlo_gram_width(x) + low % MLO_GRAM];
+    return (product - x->mean[at + c] * x->mean[at + k])
+        / (mlo_shape_at(x, at + c) * mlo_shape_at(x, at + k));
+}
+
+/* The channels from `first` on, those of large variance in front. */
+static void mlo_block_order(mlo_block_fed *f, const mlo_signal *x, int64_t i, int64_t first) {
+    double variance[MLO_GRAM];
+    for (int k = 0; k < f->n; k++) {
+        const double v = mlo_covariance(x, i, first + k, first + k);
+        int at = k;
+        for (; at && v > variance[at - 1]; at--) {
+            variance[at] = variance[at - 1];
+            f->order[at] = f->order[at - 1];
+        }
+        variance[at] = v;
+        f->order[at] = k;
+    }
+}
+
+/* Puts U of H = U D U' above the diagonal of H. */
+static void mlo_block_factor(double *h, int n) {
+    for (int k = n; k-- > 1;)
+        for (int j = 0; j < k; j++) {
+            const double u = h[j * n + k] / h[k * n + k];
+            for (int e = 0; e <= j; e++) h[e * n + j] -= u * h[e * n + k];
+        }
+    for (int j = 0; j < n; j++)
+        for (int k = j + 1; k < n; k++) h[j * n + k] /= h[k * n + k];
+}
+
+static void mlo_block_open(mlo_block_fed *f, const mlo_signal *x, int64_t i, int64_t first) {
+    const int n = f->n;
+    double mean = 0;
+    mlo_block_order(f, x, i, first);
+    for (int j = 0; j < n; j++)
+        for (int k = j; k < n; k++)
+            f->h[j * n + k] = mlo_covariance(x, i, first + f->order[j], first + f->order[k]);
+    for (int k = 0; k < n; k++) mean += f->h[k * n + k] / n;
+    for (int k = 0; k < n; k++) f->h[k * n + k] += mean > 1e-30 ? mlo_damping * mean : 1;
+    mlo_block_factor(f->h, n);
+}
+
+/* Rounds `lanes` columns of the block. w, word: its first row, at the first of these columns. */
+static void mlo_block_round(const mlo_block_fed *f, const float *w, const float *shape,
+    int64_t columns, const mlo_weight_range *r, const float *scale, int lanes, int8_t *word) {
+    for (int k = 0; k < f->n; k++) {
+        const int64_t c = f->order[k];
+        double *own = f->left + k * MLO_LANES, more[MLO_LANES] = { 0 };
+        for (int j = 0; j < k; j++)
+            for (int n = 0; n < MLO_LANES; n++)
+                more[n] += f->h[j * f->n + k] * f->left[j * MLO_LANES + n];
+        for (int n = 0; n < lanes; n++) {
+            const double v = (double)w[c * columns + n] * (shape ? (double)shape[c] : 1);
+            const float y = mlo_rounded_weight((float)((v + more[n]) / (double)scale[n]), r);
+            word[c * columns + n] = (int8_t)y;
+            own[n] = v - (double)scale[n] * (double)y;
+        }
+    }
+}
+
+/* One iteration's weights. */
+static int mlo_feedback(mlo *m, const mlo_array *w, const mlo_signal *x, int64_t i,
+    const mlo_weight_range *r, const float *scale, int8_t *word) {
+    const int64_t rows = w->dims[0], columns = w->dims[1], width = mlo_gram_width(x);
+    const float *weight = (const float *)w->data;
+    mlo_block_fed f = { 0 };
+    f.h = (double *)mlo_scratch(m, (size_t)(width * (width + MLO_LANES)), sizeof *f.h);
+    f.left = f.h + width * width;
+    for (int64_t first = 0; f.h && first < rows; first += MLO_GRAM) {
+        const float *shape = x->shape ? x->shape + i * rows + first : NULL;
+        f.n = (int)(rows - first < width ? rows - first : width);
+        mlo_block_open(&f, x, i, first);
+        for (int64_t n = 0; n < columns; n += MLO_LANES)
+            mlo_block_round(&f, weight + first * columns + n, shape, columns, r, scale + n,
+                (int)(columns - n < MLO_LANES ? columns - n : MLO_LANES),
+                word + first * columns + n);
+    }
+    mlo_scratch_free(m, f.h);
+    return mlo_failed(m);
+}
+
 /* ======== src/integer/linear.c ======== */
 /* linear: recognises a layer x W (+ bias) and makes it a matrix-vector unit (MVU).
  *
@@ -30466,37 +30657,16 @@ static const char *mlo_type_linear(const mlo_sublayer *b) {
 
 typedef struct {
     float *scale;
+    int8_t *words; /* the weights, NULL where QuantizeLinear makes them */
     mlo_channel_words c;
     const char *weight;
     int64_t k; /* channels that it reads */
     int64_t n; /* channels that it makes */
 } mlo_linear;
 
-/* The integers a weight may become. */
-typedef struct {
-    float lo;
-    float hi;
-    int clipped; /* 1: INT8 holds more */
-} mlo_weight_range;
-
-static mlo_weight_range mlo_weight_range_of(const mlo_quantizer *q, const mlo_sublayer *b) {
-    int bits = mlo_weight_bits(q, b), whole = b->weight_given && !b->weight_given->narrow;
-    float hi = (float)(ldexp(1, bits - 1) - 1);
-    mlo_weight_range r = { whole ? -hi - 1 : -hi, hi, bits < 8 || (b->weight_given && !whole) };
-    return r;
-}
-
 /* Is the sum to be what the source says, rather than what the mean over the calibration says? */
 static int mlo_linear_fixed(const mlo_sublayer *b) {
     return b->bias_given || mlo_given_scaled(b->weight_given);
-}
-
-/* v, rounded as QuantizeLinear does: half to even. Adding 1.5 * 2^23 rounds to an integer. */
-static float mlo_rounded_weight(float v, const mlo_weight_range *r) {
-    const float magic = 12582912.0f;
-    v = v < r->lo ? r->lo : v > r->hi ? r->hi : v;
-    v += magic;
-    return v - magic;
 }
 
 /* error[n] := the expected square error of column n, at scale[n]. */
@@ -30575,6 +30745,13 @@ static void mlo_integer_mean(const float *restrict row, float shape, const float
     }
 }
 
+/* The mean of operand k as an integer; of a layer that is fixed: what it is off by its zero. */
+static double mlo_operand_mean(const mlo_signal *x, int64_t i, int64_t k, int fixed) {
+    const int64_t at = i * x->channels + k;
+    return ((fixed ? 0 : x->mean[at] + x->drift[at]) - x->zero[at])
+        / (mlo_shape_at(x, at) * x->narrow_scale[i]);
+}
+
 /* sum[n] += the weight as an integer times the mean of the operand as an integer; of a layer that
  * is fixed: times what the operand is off by its zero. */
 static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i,
@@ -30583,15 +30760,26 @@ static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i
     int64_t columns = w->dims[1];
     for (int64_t n = 0; n < columns; n++) inverse[n] = 1 / scale[n];
     for (int64_t k = 0; k < w->dims[0]; k++, row += columns) {
-        int64_t at = i * x->channels + k;
-        float shape = x->shape ? x->shape[at] : 1;
-        double mean = ((fixed ? 0 : x->mean[at] + x->drift[at]) - x->zero[at])
-            / ((double)shape * x->narrow_scale[i]);
+        float shape = x->shape ? x->shape[i * x->channels + k] : 1;
+        double mean = mlo_operand_mean(x, i, k, fixed);
         int64_t n = 0;
         for (; n + MLO_LANES <= columns; n += MLO_LANES)
             mlo_integer_mean(row + n, shape, inverse + n, r, mean, sum + n, MLO_LANES);
         mlo_integer_mean(row + n, shape, inverse + n, r, mean, sum + n, columns - n);
     }
+}
+
+/* The weights themselves, and sum[n] += them times the operands' means. */
+static int mlo_linear_words(mlo_quantizer *q, const mlo_sublayer *b, const mlo_linear *l, int64_t i,
+    const mlo_array *w, const mlo_signal *x, const float *scale, double *sum) {
+    const mlo_weight_range r = mlo_weight_range_of(q, b);
+    int8_t *word = l->words + i * l->k * l->n;
+    MLO_TRY(mlo_feedback(q->m, w, x, i, &r, scale, word));
+    for (int64_t k = 0; k < l->k; k++) {
+        const double mean = mlo_operand_mean(x, i, k, 0);
+        for (int64_t n = 0; n < l->n; n++) sum[n] += mean * *word++;
+    }
+    return 0;
 }
 
 /* One iteration's numbers. w: [K,N] float, bias: [N] or NULL. */
@@ -30621,7 +30809,10 @@ static int mlo_linear_numbers(mlo_quantizer *q, const mlo_sublayer *b, mlo_linea
         /* y's mean, counted from its zero */
         if (y->zero)
             for (int64_t n = 0; n < l->n; n++) exact[n] -= y->zero[i * l->n + n];
-        if ((ready = !mlo_weight_scales(q, b, i, w, x, exact, most, scale)) != 0)
+        ready = !mlo_weight_scales(q, b, i, w, x, exact, most, scale);
+        if (ready && l->words)
+            ready = !mlo_linear_words(q, b, l, i, w, x, scale, sum);
+        else if (ready)
             mlo_integer_means(w, x, i, &r, fixed, scale, most, sum);
     }
     for (int64_t n = 0; ready && n < l->n; n++) {
@@ -30684,25 +30875,17 @@ static int mlo_clip_node(mlo_quantizer *q, const mlo_sublayer *b, const char **w
     return mlo_graph_add(m, q->body, n);
 }
 
-/* The parameters of a linear layer in the new body: QuantizeLinear over the weight that was there,
- * times the shape of what it reads; lists of N numbers. */
-static int mlo_linear_parameters(
+/* QuantizeLinear over the weight that was there, times the shape of what it reads. */
+static int mlo_rounded_parameters(
     mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, mlo_signal *x) {
     mlo *m = q->m;
-    mlo_form w = mlo_body_form(&q->r.in, b->weight);
-    l->k = w.dims[b->transposed];
-    l->n = w.dims[!b->transposed];
     const char *scale = mlo_format(m, "%s_w_scale", b->out);
     const char *zero = mlo_format(m, "%s_w_zero", b->out);
     const char *weight = b->weight;
-    l->weight = mlo_format(m, "%s_w8", b->out);
     if (m->error.code || mlo_shape_parameter(q, x)) return mlo_failed(m);
-    if (l->k != x->channels)
-        return mlo_fail(m, MLO_E_SHAPE, b->node, "a weight of %lld rows for %lld channels",
-            (long long)l->k, (long long)x->channels);
     l->scale = (float *)mlo_parameter(q, scale, MLO_FLOAT, 1, &l->n);
     void *zeros = mlo_alloc(m, (size_t)l->n, 1);
-    if (m->error.code || mlo_channel_parameters(q, b->out, l->n, &l->c)
+    if (m->error.code
         || mlo_graph_init(
             m, q->body, mlo_tensor_new(m, zero, MLO_INT8, &l->n, 1, zeros, (size_t)l->n)))
         return mlo_failed(m);
@@ -30716,6 +30899,30 @@ static int mlo_linear_parameters(
             || mlo_attr_int(m, n, "axis", 1) || mlo_graph_add(m, q->body, n)
         ? mlo_failed(m)
         : mlo_clip_node(q, b, &l->weight);
+}
+
+/* Weights that the model did not have: every iteration's, as integers. */
+static int mlo_word_parameters(mlo_quantizer *q, mlo_linear *l) {
+    const int64_t dims[] = { l->k, l->n };
+    l->words = (int8_t *)mlo_parameter(q, l->weight, MLO_INT8, 2, dims);
+    l->scale = MLO_NEW_N(q->m, float, (size_t)(q->scan.iterations * l->n));
+    return mlo_failed(q->m);
+}
+
+/* The parameters of a linear layer in the new body: its weights; lists of N numbers. */
+static int mlo_linear_parameters(
+    mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l, mlo_signal *x) {
+    mlo *m = q->m;
+    mlo_form w = mlo_body_form(&q->r.in, b->weight);
+    l->k = w.dims[b->transposed];
+    l->n = w.dims[!b->transposed];
+    l->words = NULL;
+    l->weight = mlo_format(m, "%s_w8", b->out);
+    if (m->error.code || mlo_channel_parameters(q, b->out, l->n, &l->c)) return mlo_failed(m);
+    if (l->k != x->channels)
+        return mlo_fail(m, MLO_E_SHAPE, b->node, "a weight of %lld rows for %lld channels",
+            (long long)l->k, (long long)x->channels);
+    return mlo_is_fed_back(q, b) ? mlo_word_parameters(q, l) : mlo_rounded_parameters(q, b, l, x);
 }
 
 static int mlo_linear_fill(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l,
@@ -32804,9 +33011,9 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
 /* Two passes over the samples: what there is; then, with the scales chosen, what rounding makes of
  * it. */
 static int mlo_quantize_calibrate(mlo_quantizer *q) {
-    int64_t drawn = mlo_samples_drawn(q->m->model->graph);
+    int64_t drawn = mlo_samples_drawn(q->m);
     const int asked = !q->m->n_calib;
-    MLO_TRY(mlo_said_begin(q));
+    if (mlo_said_begin(q) || mlo_gram_open(q)) return mlo_failed(q->m);
     if (asked && q->m->said)
         mlo_warn(q->m,
             "no calibration data; calibrated on %d text%s that the model says itself. Give real "
@@ -33259,7 +33466,7 @@ static int mlo_numerics_run(mlo_numerics *u, mlo_graph *before) {
     mlo_observer integers = { u, mlo_integers_see }, floats = { u, mlo_floats_see };
     u->drawn = !m->n_calib;
     u->said = m->said;
-    if (mlo_calib_check(m, now, &u->samples)) return mlo_failed(m);
+    if (mlo_calib_check(m, &u->samples)) return mlo_failed(m);
     for (int64_t k = 0; k < u->samples && !m->error.code; k++) {
         if (mlo_sample_run(m, k, &integers)) break;
         m->model->graph = before;
@@ -54936,8 +55143,9 @@ static const char *mlo_replay_name(const mlo_core *c) {
 }
 
 /* tb/input.hex, tb/mask.hex, tb/golden.hex, tb/replay.hex, tb/replay_mask.hex: `frames` frames of
- * inputs (of a core with caches the parts that its bench orders, and tb/jobs.hex) drawn from the model's declared types (never from --calib, so that every way to this
- * directory gives the same bytes). */
+ * inputs (of a core with caches the parts that its bench orders, and tb/jobs.hex) drawn from the
+ * model's declared types (never from --calib, so that every way to this directory gives the same
+ * bytes). */
 static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
     mlo *m = e->m;
     mlo_bench_words w = { e, { m, NULL, 0, 0 }, { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
@@ -54976,8 +55184,8 @@ static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
  * tb/golden.hex, and ends with one line: MLO PASS .. and $finish, or MLO FAIL .. and $fatal. All
  * its choices (stalls, memory latency) come from seeded generators, so the two simulators see the
  * same cycles. Its plusargs: input, golden, mask, params (files), beats, mask_beats, iterations,
- * frames_in_flight, jobs (how many) and orders (a file), seed, stall (and stall_source, stall_mask, stall_sink, stall_memory,
- * stall_host: one of them alone), latency, rate, fault (this beat is answered with an error),
+ * frames_in_flight, jobs (how many) and orders (a file), seed, stall (and stall_source, stall_mask,
+ * stall_sink, stall_memory, stall_host: one of them alone), latency, rate, fault (this beat is answered with an error),
  * timeout, probe, trace, wave, progress (a line MLO AT cycle, every so many cycles). Every port
  * has its judge (mlo_sim_check_*.v): a breach of AXI is a line PROTOCOL .., and a failure. When
  * nothing moves any more, lines MLO EDGE, LOOP, PARAM and MEMORY tell where each stream stands;

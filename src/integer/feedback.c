@@ -27,8 +27,8 @@ static const double mlo_damping = 0.1; /* of the mean variance */
 
 /* Is the layer rounded so? Weights that are given are what they are; so is a layer whose bias is. */
 static int mlo_is_fed_back(const mlo_quantizer *q, const mlo_sublayer *b) {
-    return b->kind == MLO_LINEAR && q->weights <= MLO_FEW_BITS && !b->weight_given
-        && !b->bias_given && !b->sum_given;
+    return b->kind == MLO_LINEAR && q->weights <= MLO_FEW_BITS && !b->weight_given && !b->bias_given
+        && !b->sum_given;
 }
 
 /* Asks the calibration for the products of channels that such layers read. */
@@ -36,8 +36,8 @@ static int mlo_gram_open(mlo_quantizer *q) {
     for (size_t k = 0; k < q->r.n_block && !q->m->error.code; k++) {
         mlo_signal *s = mlo_signal_of(q, q->r.block[k]->in[0]);
         if (s && !s->gram && mlo_is_fed_back(q, q->r.block[k]))
-            s->gram = MLO_NEW_N(q->m, double,
-                (size_t)(q->scan.iterations * s->channels * mlo_gram_width(s)));
+            s->gram = MLO_NEW_N(
+                q->m, double, (size_t)(q->scan.iterations * s->channels * mlo_gram_width(s)));
     }
     return mlo_failed(q->m);
 }
@@ -97,8 +97,8 @@ static void mlo_block_open(mlo_block_fed *f, const mlo_signal *x, int64_t i, int
 }
 
 /* Rounds `lanes` columns of the block. w, word: its first row, at the first of these columns. */
-static void mlo_block_round(const mlo_block_fed *f, const float *w, const float *shape, int64_t columns,
-    const mlo_weight_range *r, const float *scale, int lanes, int8_t *word) {
+static void mlo_block_round(const mlo_block_fed *f, const float *w, const float *shape,
+    int64_t columns, const mlo_weight_range *r, const float *scale, int lanes, int8_t *word) {
     for (int k = 0; k < f->n; k++) {
         const int64_t c = f->order[k];
         double *own = f->left + k * MLO_LANES, more[MLO_LANES] = { 0 };
@@ -128,7 +128,8 @@ static int mlo_feedback(mlo *m, const mlo_array *w, const mlo_signal *x, int64_t
         mlo_block_open(&f, x, i, first);
         for (int64_t n = 0; n < columns; n += MLO_LANES)
             mlo_block_round(&f, weight + first * columns + n, shape, columns, r, scale + n,
-                (int)(columns - n < MLO_LANES ? columns - n : MLO_LANES), word + first * columns + n);
+                (int)(columns - n < MLO_LANES ? columns - n : MLO_LANES),
+                word + first * columns + n);
     }
     mlo_scratch_free(m, f.h);
     return mlo_failed(m);
