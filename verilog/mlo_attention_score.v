@@ -102,9 +102,7 @@ localparam [FW-1:0] STEP_LAST = STEP_32[FW-1:0];
 localparam [HW-1:0] HEAD_LAST = HEAD_32[HW-1:0];
 localparam [AW-1:0] ROW_SKIP  = DS_32[AW-1:0];
 localparam [AW-1:0] GROUP_SKIP = BEATS_32[AW-1:0];
-localparam [FW-1:0] F_ONE = 1;
-localparam [GW-1:0] G_ONE = 1;
-localparam [HW-1:0] H_ONE = 1;
+localparam [FW-1:0] F_ONE = 1; localparam [GW-1:0] G_ONE = 1; localparam [HW-1:0] H_ONE = 1;
 
 // ---- the walk -------------------------------------------------------------------------
 reg [FW-1:0] step_reg;
@@ -158,9 +156,7 @@ generate
         mlo_attention_walk #(.PE(PE), .CAUSAL(CAUSAL), .BAND(BAND), .CACHE(CACHE), .GW(GW), .AW(AW), .SKIP(KVH * DS), .BW(BW)) u_walk (
             .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .known(row_full && par_ok), .ready(walk_ready),
             .token_done(row_done && head_last), .frame_done(k_done), .reach(par_reach),
-            .k_groups_1(k_groups_1), .k_tail(k_tail),
-            .groups_1(groups_1), .single(single), .first_lanes(first_lanes), .last_lanes(last_lanes), .base(walk_base)
-        );
+            .k_groups_1(k_groups_1), .k_tail(k_tail), .groups_1(groups_1), .single(single), .first_lanes(first_lanes), .last_lanes(last_lanes), .base(walk_base));
         if (BAND == 0) begin : g_from_start
             assign row_word = {groups_1, row_user, par_data};
         end else begin : g_from
@@ -228,8 +224,7 @@ generate
         assign key1[p] = k_data[p*KB + KB - 1];
         mlo_dot #(.SIMD(SIMD), .XBITS(XBITS), .WBITS(XBITS)) u_dot (
             .clk(clk), .en(dot_go),
-            .x(row_data), .w(k_data[p*KB +: KB-1]), .sum(dot)
-        );
+            .x(row_data), .w(k_data[p*KB +: KB-1]), .sum(dot));
     end
 endgenerate
 

@@ -7,8 +7,9 @@
  *     channels (feedback.c). Tokens that an attention mask hides do not count: their
  *     results are never read, and they may be the majority.
  *
- * invariant: memory is a few numbers per channel (of products: MLO_GRAM), however many samples there are. Samples are read
- *     in order and summed in double, so the same samples give the same numbers everywhere.
+ * invariant: memory is a few numbers per channel (of products: MLO_GRAM), however many samples there
+ *     are. Samples are read in order and summed in double, so the same samples give the same numbers
+ *     everywhere.
  * example: in a BERT some channels of the residual stream are 50 times as large as the others, in
  *     every token: means and ranges show them.
  * cost: one float evaluation per sample; a second one when the scales are chosen, to measure the
