@@ -3,6 +3,7 @@
 #   make          the command line, ./mlo, from src/ (dev) with the texts of verilog/ and share/ inside
 #   make deps     installs what is missing (Debian packages; a Python environment in .venv) and says so
 #   make demo     a BERT from .onnx to Verilog that is simulated; it stays in demo/
+#   make story    a trained Llama tells its story, in integers and in Verilog that is simulated; it stays in story/
 #   make test     deps, build, and what a change is likely to break: minutes
 #   make test-all every test, as .ci/run calls it; make costs writes what each may cost, tests/costs.txt; make test-full leaves nothing to the date
 #   make mlo.c    the amalgamation, which is committed: one file to drop into another project
@@ -30,7 +31,7 @@ SRC     := $(wildcard src/*.c src/*/*.c)
 CLI     := main.c $(wildcard cli/*.c)
 TEXTS   := $(wildcard verilog/*.v share share/* share/*/*)
 
-.PHONY: all deps packages demo test test-all test-full costs bench synth fuzz lint format install clean prove mutants coverage
+.PHONY: all deps packages demo story test test-all test-full costs bench synth fuzz lint format install clean prove mutants coverage
 all: mlo
 
 mlo: build/main.o build/mlo.o
@@ -73,6 +74,9 @@ packages: | build
 demo: deps
 	@$(MAKE) --no-print-directory -s mlo
 	@sh examples/demo.sh ./mlo
+story: deps
+	@$(MAKE) --no-print-directory -s mlo
+	@sh examples/story.sh ./mlo
 
 test: TIER := --quick
 costs: TIER := --costs
@@ -131,4 +135,4 @@ install: mlo mlo.c
 	./mlo help --completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/mlo
 
 clean:
-	rm -rf build demo mlo
+	rm -rf build demo story mlo

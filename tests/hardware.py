@@ -38,7 +38,7 @@ def build(name, *flags, at=None):
     with lock:
         if not os.path.exists(path):
             if "--loop" not in flags and name == "whisper-tiny": flags += ("--loop", "loop")
-            t.good("compile", big(name) if name in SIZES else t.model(name), *flags, "-o", path)
+            t.good("compile", name if os.path.isfile(name) else big(name) if name in SIZES else t.model(name), *flags, "-o", path)
     return path
 
 
