@@ -21611,7 +21611,7 @@ static void mlo_rotary_area(
     const int64_t channels = mlo_last_dim(&s->out), d = mlo_last_dim(&s->in[1]);
     const int64_t words = s->chunk * d / pe;
     const int shift = mlo_site_pow2(s);
-    enum { CONTROL_FFS = 18 };
+    enum { CONTROL_FFS = 17 };
     mlo_area pair = { 2 * (x + 17), 2 * x + 32 + 4 * (x + 16), 4 * mlo_product_dsps(x, 16), 0 };
     for (int i = 0; i < 2; i++) mlo_area_requantize(&pair, x + 17, 16, y, 1, shift);
     mlo_area_times(a, pe / 2, &pair);
@@ -28001,8 +28001,9 @@ static int mlo_recognise(mlo *m, const mlo_scan *scan, const mlo_sublayer_kind *
  *     channels (feedback.c). Tokens that an attention mask hides do not count: their
  *     results are never read, and they may be the majority.
  *
- * invariant: memory is a few numbers per channel (of products: MLO_GRAM), however many samples there are. Samples are read
- *     in order and summed in double, so the same samples give the same numbers everywhere.
+ * invariant: memory is a few numbers per channel (of products: MLO_GRAM), however many samples there
+ *     are. Samples are read in order and summed in double, so the same samples give the same numbers
+ *     everywhere.
  * example: in a BERT some channels of the residual stream are 50 times as large as the others, in
  *     every token: means and ranges show them.
  * cost: one float evaluation per sample; a second one when the scales are chosen, to measure the
@@ -42219,9 +42220,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "localparam [HW-1:0] HEAD_LAST = HEAD_32[HW-1:0];",
     "localparam [AW-1:0] ROW_SKIP  = DS_32[AW-1:0];",
     "localparam [AW-1:0] GROUP_SKIP = BEATS_32[AW-1:0];",
-    "localparam [FW-1:0] F_ONE = 1;",
-    "localparam [GW-1:0] G_ONE = 1;",
-    "localparam [HW-1:0] H_ONE = 1;",
+    "localparam [FW-1:0] F_ONE = 1; localparam [GW-1:0] G_ONE = 1; localparam [HW-1:0] H_ONE = 1;",
     "",
     "// ---- the walk -------------------------------------------------------------------------",
     "reg [FW-1:0] step_reg;",
@@ -42275,9 +42274,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "        mlo_attention_walk #(.PE(PE), .CAUSAL(CAUSAL), .BAND(BAND), .CACHE(CACHE), .GW(GW), .AW(AW), .SKIP(KVH * DS), .BW(BW)) u_walk (",
     "            .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .known(row_full && par_ok), .ready(walk_ready),",
     "            .token_done(row_done && head_last), .frame_done(k_done), .reach(par_reach),",
-    "            .k_groups_1(k_groups_1), .k_tail(k_tail),",
-    "            .groups_1(groups_1), .single(single), .first_lanes(first_lanes), .last_lanes(last_lanes), .base(walk_base)",
-    "        );",
+    "            .k_groups_1(k_groups_1), .k_tail(k_tail), .groups_1(groups_1), .single(single), .first_lanes(first_lanes), .last_lanes(last_lanes), .base(walk_base));",
     "        if (BAND == 0) begin : g_from_start",
     "            assign row_word = {groups_1, row_user, par_data};",
     "        end else begin : g_from",
@@ -42345,8 +42342,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "        assign key1[p] = k_data[p*KB + KB - 1];",
     "        mlo_dot #(.SIMD(SIMD), .XBITS(XBITS), .WBITS(XBITS)) u_dot (",
     "            .clk(clk), .en(dot_go),",
-    "            .x(row_data), .w(k_data[p*KB +: KB-1]), .sum(dot)",
-    "        );",
+    "            .x(row_data), .w(k_data[p*KB +: KB-1]), .sum(dot));",
     "    end",
     "endgenerate",
     "",

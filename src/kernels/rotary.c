@@ -185,7 +185,7 @@ static void mlo_rotary_area(
     const int64_t channels = mlo_last_dim(&s->out), d = mlo_last_dim(&s->in[1]);
     const int64_t words = s->chunk * d / pe;
     const int shift = mlo_site_pow2(s);
-    enum { CONTROL_FFS = 18 };
+    enum { CONTROL_FFS = 17 };
     mlo_area pair = { 2 * (x + 17), 2 * x + 32 + 4 * (x + 16), 4 * mlo_product_dsps(x, 16), 0 };
     for (int i = 0; i < 2; i++) mlo_area_requantize(&pair, x + 17, 16, y, 1, shift);
     mlo_area_times(a, pe / 2, &pair);
