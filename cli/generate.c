@@ -1,6 +1,6 @@
 /* generate: run --generate: a decoder goes on with texts.
  *
- * in:  the model, as loaded; --prompt IDS, --generate COUNT, --stop ID.
+ * in:  the model, as loaded; --generate COUNT, --prompt IDS, --stop ID.
  * out: {"sequences":[{"tokens":[prompt and generated ids]}]} on stdout.
  *
  * example: mlo run step.onnx --context 256 --prompt '1;1,403' --generate 8
@@ -43,8 +43,14 @@ static int cli_generate_one(cli *c, const int64_t *ids, size_t n, cJSON *sequenc
     return 0;
 }
 
+/* The prompts; NULL: nothing is to be generated. Token 1 begins a text in most vocabularies. */
+static const char *cli_prompts(const cli *c) {
+    const char *given = cli_value(c, "prompt");
+    return !cli_value(c, "generate") ? NULL : given ? given : "1";
+}
+
 static int cli_generate(cli *c) {
-    const char *text = cli_value(c, "prompt");
+    const char *text = cli_prompts(c);
     int64_t *ids = (int64_t *)malloc(CLI_MAX_PROMPT * sizeof *ids);
     cJSON *all = cJSON_CreateObject(), *sequences = cJSON_AddArrayToObject(all, "sequences");
     size_t n;
@@ -61,10 +67,9 @@ static int cli_generate(cli *c) {
 
 /* Flags that belong together, and those that do not. */
 static int cli_generate_flags(cli *c) {
-    if (!cli_value(c, "generate") != !cli_value(c, "prompt"))
-        return cli_fail(c, MLO_E_USAGE, NULL, "--generate COUNT and --prompt IDS need each other");
-    if (!cli_value(c, "generate") && cli_value(c, "stop"))
-        return cli_fail(c, MLO_E_USAGE, NULL, "--stop ends what --generate COUNT makes; give both");
+    if (!cli_value(c, "generate") && (cli_value(c, "prompt") || cli_value(c, "stop")))
+        return cli_fail(c, MLO_E_USAGE, NULL,
+            "--prompt and --stop are of what --generate COUNT makes; give that, too");
     if (cli_value(c, "generate")
         && (cli_value(c, "inputs") || cli_value(c, "outputs") || cli_value(c, "probe")))
         return cli_fail(c, MLO_E_USAGE, NULL,

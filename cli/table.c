@@ -190,7 +190,7 @@ static const cli_flag cli_flags[] = {
         "{\"sequences\":[{\"tokens\":[..]}]}; sim plays prompts and tokens as jobs, side by side "
         "in --slots" },
     { "prompt", "IDS", V_RUN | V_SIM, 0, NULL,
-        "token ids with commas, ; between sequences: '1,403;1,407'" },
+        "token ids with commas, ; between sequences: '1,403;1,407'; default: 1" },
     { "prompt", "TEXT", V_GENERATE, 0, NULL, "what the text begins with" },
     { "tokenizer", "FILE", V_GENERATE, 0, NULL,
         "its tokens, in llama2.c's form; examples/tokenizer.py makes one of a tokenizer.json" },

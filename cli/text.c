@@ -35,7 +35,7 @@ static int cli_text_write(cli_bench *b, const int64_t *ids, size_t n, long count
 
 /* --generate: the sequences of the run. */
 static int cli_texts(cli_bench *b) {
-    const char *p = cli_value(b->c, "prompt");
+    const char *p = cli_prompts(b->c);
     const long count = cli_number(b->c, "generate", 0, 1, CLI_MAX_PROMPT);
     if (cli_failed(b->c) || cli_generate_flags(b->c)) return cli_failed(b->c);
     if (!p) return 0;
