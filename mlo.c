@@ -29308,7 +29308,7 @@ typedef struct {
 
 static mlo_weight_range mlo_weight_range_of(const mlo_quantizer *q, const mlo_sublayer *b) {
     const int bits = mlo_weight_bits(q, b);
-    const int whole = b->weight_given ? !b->weight_given->narrow : bits < 8;
+    const int whole = b->weight_given && !b->weight_given->narrow;
     float hi = (float)(ldexp(1, bits - 1) - 1);
     mlo_weight_range r = { whole ? -hi - 1 : -hi, hi, bits < 8 || (b->weight_given && !whole) };
     return r;
@@ -30452,8 +30452,8 @@ static const mlo_sublayer_kind mlo_unary_sublayer = {
  *
  * invariant: every weight is in its range. A matrix of channels that are independent is rounded to the
  *     nearest. Sums are taken in one order, in double: the same model gives the same weights.
- * example: 4-bit weights of a Llama of 260,000 parameters: the mean square error of its layers' results is
- *     two thirds of that of rounding to the nearest; README says what it does to the text.
+ * example: 4-bit weights of a Llama of 260,000 parameters: the text's cross entropy is 1.11 of the floats',
+ *     1.13 when each weight is rounded for itself (tests/test_stories.py four).
  * cost: K min(K, MLO_GRAM) N / 2 multiply-accumulates, per layer; and the integers of all iterations are
  *     in memory.
  */

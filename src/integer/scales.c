@@ -303,7 +303,7 @@ typedef struct {
 
 static mlo_weight_range mlo_weight_range_of(const mlo_quantizer *q, const mlo_sublayer *b) {
     const int bits = mlo_weight_bits(q, b);
-    const int whole = b->weight_given ? !b->weight_given->narrow : bits < 8;
+    const int whole = b->weight_given && !b->weight_given->narrow;
     float hi = (float)(ldexp(1, bits - 1) - 1);
     mlo_weight_range r = { whole ? -hi - 1 : -hi, hi, bits < 8 || (b->weight_given && !whole) };
     return r;
