@@ -271,6 +271,8 @@ def check_generate():
     t.case("several prompts are each alone", "" if generated(path, ";".join(",".join(map(str, p)) for p in prompts), 12) == alone else "differ")
     stop = text.index(text[9], 1)
     t.case("a stop id ends it", "" if generated(path, "1", 40, "--stop", str(text[9])) == [text[:stop + 1]] else "another")
+    bare = json.loads(t.good("run", path, "--generate", "9"))["sequences"]
+    t.case("without a prompt it begins with 1", "" if bare == [{"tokens": text[:10]}] else str(bare))
     t.case("the whole context", "" if generated(path, ",".join(map(str, text[:63])), 1) == [text] else "another")
     for what, words, more in (
             ("a long prompt", ["65", "64", "--context"], ("--prompt", ",".join(["1"] * 65), "--generate", "1")),
@@ -279,7 +281,6 @@ def check_generate():
             ("no id", ["'x'"], ("--prompt", "1,x", "--generate", "1")),
             ("a negative id", ["'-1'"], ("--prompt", "-1", "--generate", "1")),
             ("an empty sequence", ["''"], ("--prompt", "1;", "--generate", "1")),
-            ("no prompt", ["--prompt"], ("--generate", "1")),
             ("no count", ["--generate"], ("--prompt", "1")),
             ("a count of none", ["--generate"], ("--prompt", "1", "--generate", "0")),
             ("a stop alone", ["--generate"], ("--inputs", t.at("x.npz"), "--stop", "1")),
