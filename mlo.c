@@ -34598,8 +34598,7 @@ static int mlo_core_live(mlo *m, const mlo_core *c) {
 
 /* How many sequences' keys and values stay: as fold said, or one where the model has a context. */
 static void mlo_core_slots(mlo *m, mlo_core *c) {
-    const mlo_model *whole = m->model;
-    const int kept = mlo_meta_get(whole->meta, whole->n_meta, mlo_key_context) != NULL;
+    const int kept = mlo_context_said(m) > 0;
     c->slots = mlo_meta_within(m, c->scan.node, mlo_key_slots, kept, kept, 255);
     if (c->slots)
         c->slots = mlo_opt_int(m, "slots", (long)c->slots, 1, 255);
@@ -34619,8 +34618,7 @@ static int mlo_core_soundness(mlo *m, const mlo_core *c) {
                 || (u->whole_frame && !u->rows.causal)))
             return mlo_fail(m, MLO_E_UNSUPPORTED, c->element[i].node,
                 "%s looks at tokens that come later, or from elsewhere, so that a sequence cannot "
-                "come in parts; "
-                "leave --context out",
+                "come in parts; leave --context out",
                 c->element[i].name);
     }
     return 0;

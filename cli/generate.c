@@ -27,6 +27,14 @@ static const char *cli_prompt_ids(cli *c, const char *text, int64_t *ids, size_t
     return NULL;
 }
 
+/* Adds a sequence to a report: {"tokens":[..]}. */
+static void cli_report_tokens(cJSON *sequences, const int64_t *tokens, size_t n) {
+    cJSON *one = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(one, "tokens");
+    for (size_t i = 0; i < n; i++)
+        cJSON_AddItemToArray(list, cJSON_CreateNumber((double)tokens[i]));
+    cJSON_AddItemToArray(sequences, one);
+}
+
 /* Goes on with one sequence; its tokens as JSON. */
 static int cli_generate_one(cli *c, const int64_t *ids, size_t n, cJSON *sequences) {
     const long count = cli_number(c, "generate", 0, 1, CLI_MAX_PROMPT);
@@ -36,10 +44,7 @@ static int cli_generate_one(cli *c, const int64_t *ids, size_t n, cJSON *sequenc
     if (cli_failed(c)
         || mlo_generate(c->m, NULL, 0, ids, n, (size_t)count, stop, NULL, NULL, &tokens, &all))
         return cli_failed(c);
-    cJSON *one = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(one, "tokens");
-    for (size_t i = 0; i < all; i++)
-        cJSON_AddItemToArray(list, cJSON_CreateNumber((double)tokens[i]));
-    cJSON_AddItemToArray(sequences, one);
+    cli_report_tokens(sequences, tokens, all);
     return 0;
 }
 

@@ -40,9 +40,9 @@ static int cli_job_check(cli_bench *b, const cli_job *j, int64_t *length, const 
         return cli_fail(b->c, MLO_E_USAGE, NULL,
             "--jobs %.60s: slot %lld; the core has %lld (compile --slots)", list,
             (long long)j->slot, (long long)b->slots);
-    if (j->frame < 0 || j->frame > 255)
-        return cli_fail(b->c, MLO_E_USAGE, NULL, "--jobs %.60s: frame %lld; there can be 256", list,
-            (long long)j->frame);
+    if (j->frame < 0 || j->frame >= CLI_FRAMES_MOST)
+        return cli_fail(b->c, MLO_E_USAGE, NULL, "--jobs %.60s: frame %lld; there can be %d", list,
+            (long long)j->frame, CLI_FRAMES_MOST);
     if (j->start < 0 || j->tokens < 1 || j->tokens > b->tokens - j->start)
         return cli_fail(b->c, MLO_E_USAGE, NULL,
             "--jobs %.60s: %lld+%lld does not lie within the context of %lld tokens", list,

@@ -91,12 +91,8 @@ static int cli_texts_given(cli_bench *b) {
 static void cli_texts_report(const cli_bench *b, cJSON *all) {
     if (!b->n_text) return;
     cJSON *list = cJSON_AddArrayToObject(all, "sequences");
-    for (int64_t i = 0; i < b->n_text; i++) {
-        cJSON *one = cJSON_CreateObject(), *tokens = cJSON_AddArrayToObject(one, "tokens");
-        for (size_t k = 0; k < b->text[i].n; k++)
-            cJSON_AddItemToArray(tokens, cJSON_CreateNumber((double)b->text[i].tokens[k]));
-        cJSON_AddItemToArray(list, one);
-    }
+    for (int64_t i = 0; i < b->n_text; i++)
+        cli_report_tokens(list, b->text[i].tokens, b->text[i].n);
 }
 
 /* ---- the verb ------------------------------------------------------------- */
