@@ -231,8 +231,10 @@ static const cli_flag cli_flags[] = {
     { "sim", "FILE.json", V_SHOW, 0, NULL,
         "what `mlo sim` printed of this core (with --trace, all of it): measured beside "
         "predicted" },
-    { "position", "P", V_SHOW, 1, NULL,
-        "of a core with caches: predict a token there, one at a time; default: the last" },
+    { "position", "P", V_FROM_FOLD | V_SHOW, 1, NULL,
+        "of a core with caches: a token that comes alone, behind so many: the folding is searched "
+        "for its step "
+        "(default: half way), show predicts it (the last)" },
     { "man", NULL, V_HELP, 0, NULL, "the manual page, as roff" },
     { "completion", "bash", V_HELP, 0, NULL, "a completion script" },
 };

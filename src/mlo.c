@@ -142,6 +142,7 @@
 #include "fold/search.c"            /* the best folding there is */
 #include "fold/device.c"            /* the fastest that fits a device */
 #include "fold/knee.c"              /* what is chosen where nobody says */
+#include "fold/step.c"              /* what is chosen for one more token */
 #include "fold/fold.c"              /* the stage */
 #include "stages.c"                 /* the table of stages; mlo_to */
 
