@@ -154,8 +154,10 @@
 #include "emit/sha.c"               /* SHA-256 for the manifest */
 #include "emit/emit.c"              /* files, the module library */
 #include "emit/top.c"               /* the top, the core, its layer */
+#include "emit/border.c"            /* where floats become words */
 #include "emit/data.c"              /* the parameter image, the bench's words */
 #include "emit/bench.c"             /* what is in the holes of the bench and the scripts */
+#include "emit/driver.c"            /* what a host drives the core with */
 #include "emit/host.c"              /* the model in three parts, registers, manifest; mlo_emit */
 
 /* show: for people */
