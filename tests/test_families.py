@@ -36,7 +36,6 @@ REFUSED = {"-square-": "mask", "-batch2-": "batch of 2",
 # the same for the README's table
 WHY = {"mask": "a mask [T, T] from outside", "batch of 2": "a batch of 2", "float16": "float16",
        "position embeddings in every layer": "positions are added in every layer", "Resize": "`Resize` of an input that is no constant",
-       "what depends on the model's inputs": "distances that the mask changes",
        "an average pooling over fewer tokens at the border": "averages over fewer tokens at the border",
        "cosine attention in windows": "norms of queries and keys in windows",
        "Conv1 (Conv): a convolution with a dilation": "dilation", "Conv1 (Conv): a convolution of several channels with each other": "channels in groups"}
@@ -212,12 +211,12 @@ class Model:
 
 def every():
     """All exports, by what ROWS calls them: those of five scripts."""
-    import test_bias, test_conv, test_moved
+    import test_conv, test_moved
     found = {}
     for folder in "families", "bias", "conv", "moved", "positions":
         for path in sorted(glob.glob(os.path.join(t.tests, "models", folder, "*.onnx"))):
             m = Model(path)
-            if folder == "bias": m.words = test_bias.REFUSED.get(m.name[:-2], "")
+            if folder == "bias": m.words = ""
             if folder == "conv": m.words = next((words for part, words in test_conv.REFUSED.items() if part in m.name), "")
             if folder == "moved": m.words = next((words for part, words in test_moved.WORDS.items() if part in m.name), "")
             found.setdefault((folder + "/") * (folder != "families") + m.said[0], []).append(m)

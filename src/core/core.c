@@ -641,6 +641,13 @@ static int mlo_has_rows(const mlo_element *e) {
 static const char *mlo_memory_name(const mlo_element *e) {
     return mlo_is_resident(e) ? "resident" : mlo_is_block(e) ? "block" : "layer";
 }
+/* Why a matrix cannot be in row blocks, and what would help; NULL: it can. */
+static const char *mlo_memory_whole(const mlo_element *e) {
+    return e->side && mlo_has_rows(e)
+        ? "its tokens are the encoder's, which pass beside the loop and not in tiles, so a layer's "
+          "whole matrix is on chip twice; --weights 4 halves it"
+        : NULL;
+}
 static int mlo_memory_of(const mlo_element *e) {
     return mlo_is_resident(e) ? MLO_RESIDENT : mlo_is_block(e) ? MLO_BLOCK : MLO_LAYER;
 }

@@ -125,9 +125,28 @@ static mlo_scored mlo_row_scored(
     return now;
 }
 
+/* When row h of token n begins its sums, as far as the queue of results decides: a beat's place is
+ * that of the one `held` before it. Of each token one waits until the consumer takes its next. */
+static int64_t mlo_rows_room(const mlo_schedule *s, int i, int64_t n, int64_t h, int64_t groups) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t steps = u->rows.steps, beats = u->rows.heads * steps;
+    const int64_t at = n * beats + (h + 1) * steps - 1 - u->rows.held;
+    int64_t room = 0;
+    if (at >= 0 && at / beats < n)
+        room = mlo_beat_at(mlo_token_of(s, i, at / beats)->out, at % beats, beats) + 1
+            - (steps - 1) * groups;
+    for (int k = s->begin[1][i]; k < s->begin[1][i + 1] && !s->free; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[1][k]];
+        const int64_t next = mlo_link_meets(&s->way[e - s->c->edge]), place = next + u->rows.held;
+        if (next >= beats || place % beats / steps != h || n < place / beats) continue;
+        room = mlo_max(room, mlo_meets_room(s, e, n - place / beats) + 1 - place % steps * groups);
+    }
+    return room;
+}
+
 static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
-    int64_t at, room, last;
+    int64_t last;
     int64_t steps = u->rows.steps;
     int64_t heads = u->rows.heads;
     int64_t beats = heads * steps;
@@ -149,18 +168,15 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
             mlo_begins(s, i, 0, &x->at, fetch + 1);
             constants = mlo_max(fetch, x->ready[0]) + u->rows.constants;
         }
-        at = x->n * beats + (h + 1) * steps - 1 - u->rows.held;
-        room = at >= 0 && at / beats < x->n
-            ? mlo_beat_at(mlo_token_of(s, i, at / beats)->out, at % beats, beats) + 1
-                - (steps - 1) * groups
-            : 0;
-        row = mlo_row_scored(s, i, x, query, h ? 0 : constants, room);
+        row = mlo_row_scored(
+            s, i, x, query, h ? 0 : constants, mlo_rows_room(s, i, x->n, h, groups));
         if (!h) t->out[0] = row.mix - (steps - 1) * groups + u->rows.to_out;
     }
     t->in[1] = mlo_max(s->query[i], t->in[0] + beats - 1);
     last = row.mix + u->rows.to_out;
     t->out[0] = mlo_max(t->out[0], x->room[0]);
-    t->out[1] = mlo_max(mlo_max(last, x->room[1]), t->out[0] + s->span[i]);
+    t->out[1] = mlo_max(mlo_max(last, x->room[1]),
+        mlo_max(t->out[0] + s->span[i], mlo_room_between(s, i, 1) + beats - 1));
     if (x->at.at == x->at.job->tokens - 1) {
         const int64_t next = x->at.pass + 2;
         s->frame_freed[i][0][next & 3] = row.score + 1;

@@ -215,6 +215,10 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
                               : "",
                     u->out.lanes, u->out.bits, (long long)u->out.channels);
                 mlo_element_intermediates(el, &e->t);
+                if (mlo_core_block_beats(c) && mlo_memory_whole(el)) {
+                    mlo_puts(&e->t, ", \"memory_why\": ");
+                    mlo_report_string(&e->t, mlo_memory_whole(el));
+                }
                 mlo_area area = mlo_kernel_area(c, el, &el->unit, el->memory);
                 mlo_puts(&e->t, ", \"area\": ");
                 mlo_area_json(&area, &e->t);

@@ -439,6 +439,10 @@ static int mlo_folding_entry(mlo *m, mlo_core *c, const cJSON *folding, const cJ
                 "PE=%lld does not divide the %s; the nearest that do are %s", (long long)pe,
                 e->kernel->pe_axis, mlo_nearest(m, e, pe, simd, 1));
         if (mlo_element_fold(m, e, pe, simd)) return mlo_failed(m);
+        if (memory && mlo_eq(memory->valuestring, "block") && mlo_memory_whole(e))
+            return mlo_fail_at(m, MLO_E_FOLDING, e->name,
+                "memory block is not for this matrix: %s; take memory layer or resident",
+                mlo_memory_whole(e));
         if (memory && mlo_eq(memory->valuestring, "block") && !mlo_is_block(e))
             return mlo_has_rows(e) ? mlo_fail_at(m, MLO_E_FOLDING, e->name,
                                          "memory block divides the groups of PE channels, and with "
@@ -748,6 +752,19 @@ static int mlo_fold_say(mlo *m, const mlo_core *c, const mlo_wish *w) {
     return mlo_failed(m);
 }
 
+/* Which matrices are not in row blocks where --memory says block, and why. */
+static void mlo_fold_say_whole(mlo *m, const mlo_core *c) {
+    const char *why = NULL;
+    mlo_text names = { m, NULL, 0, 0 };
+    for (int i = 0; i < c->n_element; i++) {
+        const mlo_element *e = &c->element[i];
+        if (e->own_memory || !mlo_memory_whole(e)) continue;
+        mlo_printf(&names, "%s%s", why ? ", " : "", e->name);
+        why = mlo_memory_whole(e);
+    }
+    if (why) mlo_warn(m, "--memory block leaves %s in memory layer: %s", names.text, why);
+}
+
 /* The `fold` stage. */
 static int mlo_fold(mlo *m) {
     mlo_core *c = MLO_NEW(m, mlo_core);
@@ -756,6 +773,7 @@ static int mlo_fold(mlo *m) {
     for (int i = 0; i < c->n_element && w.memories_only; i++) c->element[i].pinned = 1;
     if (w.search && mlo_fold_search(m, c, &w)) return mlo_failed(m);
     mlo_core_lanes(c);
+    if (w.memories == MLO_BLOCK) mlo_fold_say_whole(m, c);
     if (mlo_device_depths(m, c, w.device) || mlo_fold_say(m, c, &w)
         || mlo_fold_note(m, c->scan.node, mlo_key_frames, c->frames)
         || mlo_fold_note(m, c->scan.node, mlo_key_axi_width, c->axi_bits)
