@@ -27429,6 +27429,125 @@ static int mlo_follow_bias(mlo_tracer *t, const char *name, int64_t keys, int64_
     return 0;
 }
 
+/* ======== src/integer/counted.c ======== */
+/* counted: places that a model counts from its mask, for the distances of BLOOM's and Falcon's ALiBi.
+ *
+ * in:  in front of the loop (CumSum(mask) - 1) * mask, which slopes make a bias of scores.
+ * out: the places 0, 1, .. themselves, so the bias is one that parameters say (bias.c).
+ *
+ * Where the mask's ones are one run, whose first place is p, a key that counts has its place less p; what all
+ * keys of a row have in common a softmax does not see, and the other keys are hidden.
+ *
+ * invariant: only what goes into scores alone is taken so, and only where the mask hides keys too. The ones of a
+ *     mask are one run (padding at its ends): that is said, as nothing can prove it.
+ * example: mask 0 0 1 1 1: the model counts 0 0 0 1 2, less 2 each: the keys that count have 2 3 4 here.
+ * cost: O(nodes in front of the loop).
+ */
+/* What a value of the outer graph is before its type was changed. */
+static const char *mlo_uncast(const mlo_scan *s, const char *name) {
+    const mlo_value *v = mlo_value_of(s->outer, name);
+    while (v && v->producer && mlo_is(v->producer, "Cast"))
+        v = mlo_value_of(s->outer, v->producer->input[0]);
+    return v ? v->name : name;
+}
+
+/* The node that makes it, if it is such a one. */
+static const mlo_node *mlo_before_loop(const mlo_scan *s, const char *name, const char *op) {
+    const mlo_value *v = mlo_value_of(s->outer, mlo_uncast(s, name));
+    return v && v->producer && v->producer->n_input == 2 && mlo_is(v->producer, op) ? v->producer
+                                                                                    : NULL;
+}
+
+/* Is it this one number, in front of the loop? */
+static int mlo_is_said(mlo *m, const mlo_scan *s, const char *name, double number) {
+    mlo_array *a = mlo_is_parameter(s, s->outer, name, 0)
+        ? mlo_value_array(m, s, s->outer, name, 0, 0)
+        : NULL;
+    const int is = a && mlo_array_count(a) == 1 && !(mlo_number_at(a, 0) < number)
+        && !(mlo_number_at(a, 0) > number);
+    mlo_array_free(m, a);
+    return is;
+}
+
+/* Does the node sum a mask of integers along its last axis, from its first element on? */
+static int mlo_sums_mask(mlo *m, const mlo_scan *s, const mlo_node *n, const char *mask) {
+    const mlo_value *v = mlo_value_of(s->outer, mask);
+    const mlo_form f = mlo_form_of(v);
+    for (size_t i = 0; i < n->n_attr; i++)
+        if (n->attr[i]->i) return 0;
+    return v && v->is_input && strstr(mask, "mask") && !mlo_dtype_is_float(f.dtype) && f.rank > 0
+        && mlo_eq(mlo_uncast(s, n->input[0]), mask)
+        && (mlo_is_said(m, s, n->input[1], -1) || mlo_is_said(m, s, n->input[1], f.rank - 1));
+}
+
+/* Is the node (CumSum(mask) - 1) * mask? */
+static int mlo_counts_mask(mlo *m, const mlo_scan *s, const mlo_node *n) {
+    for (int k = 0; k < 2 && n->n_input == 2 && mlo_is(n, "Mul"); k++) {
+        const mlo_node *less = mlo_before_loop(s, n->input[k], "Sub");
+        const mlo_node *sum = less ? mlo_before_loop(s, less->input[0], "CumSum") : NULL;
+        if (sum && mlo_is_said(m, s, less->input[1], 1))
+            if (mlo_sums_mask(m, s, sum, mlo_uncast(s, n->input[1 - k]))) return 1;
+    }
+    return 0;
+}
+
+/* Does a value reach nothing but the loop, element by element? (Positions that are looked up in a table do not.) */
+static int mlo_goes_into_loop(const mlo_scan *s, const char *name, int depth) {
+    static const char *const ways[] = { "Cast", "Unsqueeze", "Reshape", "Expand", "Transpose",
+        "Mul", "Div", "Add", "Where", NULL };
+    const mlo_value *v = mlo_value_of(s->outer, name);
+    if (!v || v->is_output || depth > 32) return 0;
+    for (size_t i = 0; i < v->n_use; i++) {
+        const mlo_node *n = v->use[i];
+        for (size_t k = 0; n == s->node && k < s->n_state; k++)
+            if (mlo_eq(n->input[k], name)) return 0;
+        if (n == s->node) continue;
+        if (!mlo_is_one_of(n, ways) || !mlo_goes_into_loop(s, n->output[0], depth + 1)) return 0;
+    }
+    return 1;
+}
+
+/* The node hands on the places of its last axis. */
+static int mlo_make_places(mlo *m, const mlo_scan *s, mlo_node *n) {
+    const mlo_form f = mlo_form_of(mlo_value_of(s->outer, n->output[0]));
+    const int64_t count = mlo_form_count(&f);
+    const char *places = mlo_format(m, "%s_places", n->output[0]);
+    int64_t *at = MLO_NEW_N(m, int64_t, (size_t)count);
+    for (int64_t i = 0; at && i < count; i++) at[i] = i % f.dims[f.rank - 1];
+    mlo_array a = { places, MLO_INT64, f.rank, { 0 }, at };
+    memcpy(a.dims, f.dims, sizeof a.dims);
+    if (!at || !places || mlo_graph_init(m, s->outer, mlo_tensor_from(m, places, &a)))
+        return mlo_failed(m);
+    n->op = "Cast";
+    n->n_input = 0;
+    MLO_TRY(mlo_node_input(m, n, places));
+    MLO_TRY(mlo_attr_int(m, n, "to", f.dtype));
+    MLO_TRY(mlo_index(m, m->model->graph));
+    return mlo_infer(m);
+}
+
+/* All places that are counted from a mask, and go into scores, are places. *any: there are some. */
+static int mlo_count_places(mlo *m, const mlo_scan *s, int *any) {
+    for (size_t i = 0; i < s->outer->n_node && !m->error.code; i++) {
+        mlo_node *n = s->outer->node[i];
+        if (n == s->node) break;
+        const mlo_form f = mlo_form_of(
+            n->n_output == 1 ? mlo_value_of(s->outer, n->output[0]) : NULL);
+        if (!mlo_form_known(&f) || !mlo_counts_mask(m, s, n)
+            || !mlo_goes_into_loop(s, n->output[0], 0))
+            continue;
+        if (!*any)
+            mlo_warn(m,
+                "%s counts the ones of a mask, for distances: right where they are one run "
+                "(padding at "
+                "the ends)",
+                mlo_node_name(n));
+        *any = 1;
+        MLO_TRY(mlo_make_places(m, s, n));
+    }
+    return mlo_failed(m);
+}
+
 /* ======== src/integer/mask.c ======== */
 /* mask: proves what an attention's additive mask hides, or refuses it in a person's words.
  *
@@ -31713,14 +31832,29 @@ static int mlo_settle_masks(mlo_quantizer *q, mlo_tracer *t, int crossed, int64_
     return 0;
 }
 
+/* Of a mask whose ones are counted each key that is none has to be hidden. */
+static int mlo_check_counted(mlo_quantizer *q, const mlo_tracer *t, const int64_t *own) {
+    for (int64_t j = 0; j < q->r.tokens; j++)
+        if (own[j] < 0 || mlo_symbol_is(t, own[j], 0))
+            return mlo_fail(q->m, MLO_E_UNSUPPORTED, q->scan.node,
+                "distances that count the ones of a mask, which does not hide key %lld; hide the "
+                "keys that the mask says, or export without a mask",
+                (long long)j);
+    return 0;
+}
+
 static int mlo_settle_mask(mlo_quantizer *q) {
     const int64_t keys[] = { q->r.tokens, q->r.keys };
+    int counted = 0;
+    MLO_TRY(mlo_count_places(q->m, &q->scan, &counted));
     for (int k = 0; k < 2 && !q->m->error.code; k++) {
         mlo_tracer t;
         int64_t *own = (int64_t *)mlo_scratch(q->m, (size_t)keys[k] + 1, sizeof *own);
         if (!own) return mlo_failed(q->m);
         for (int64_t j = 0; j <= keys[k]; j++) own[j] = -1;
-        if (!mlo_trace_begin(q->m, &q->scan, &t)) mlo_settle_masks(q, &t, k, own);
+        if (!mlo_trace_begin(q->m, &q->scan, &t) && !mlo_settle_masks(q, &t, k, own) && counted
+            && !k)
+            mlo_check_counted(q, &t, own);
         mlo_trace_end(&t);
         mlo_scratch_free(q->m, own);
     }
@@ -34700,6 +34834,13 @@ static int mlo_has_rows(const mlo_element *e) {
 static const char *mlo_memory_name(const mlo_element *e) {
     return mlo_is_resident(e) ? "resident" : mlo_is_block(e) ? "block" : "layer";
 }
+/* Why a matrix cannot be in row blocks, and what would help; NULL: it can. */
+static const char *mlo_memory_whole(const mlo_element *e) {
+    return e->side && mlo_has_rows(e)
+        ? "its tokens are the encoder's, which pass beside the loop and not in tiles, so a layer's "
+          "whole matrix is on chip twice; --weights 4 halves it"
+        : NULL;
+}
 static int mlo_memory_of(const mlo_element *e) {
     return mlo_is_resident(e) ? MLO_RESIDENT : mlo_is_block(e) ? MLO_BLOCK : MLO_LAYER;
 }
@@ -35403,17 +35544,27 @@ static int mlo_has_room(const mlo_schedule *s, int i, int64_t room[2]) {
     return 1;
 }
 
+/* The beat of a token, at the producer, that meets the consumer's next token: those in front of it
+ * are held between. A token may have none. */
+static int64_t mlo_link_meets(const mlo_link *w) {
+    return mlo_parts(w->held % w->beats_to, w->down) * w->up;
+}
+
+/* When there is room for that beat of token n. */
+static int64_t mlo_meets_room(const mlo_schedule *s, const mlo_edge *e, int64_t n) {
+    const mlo_link *w = &s->way[e - s->c->edge];
+    return mlo_edge_room(s, e, n, mlo_link_meets(w) / w->up * w->down);
+}
+
 /* Between them, of beats that are made `pace` cycles apart: when that can leave which meets the
  * consumer's next token, less the time that those in front of it take. */
 static int64_t mlo_room_between(const mlo_schedule *s, int i, int64_t pace) {
-    const int64_t n = mlo_fired(s, i);
     int64_t room = 0;
     for (int k = s->begin[1][i]; k < s->begin[1][i + 1] && !s->free; k++) {
         const mlo_edge *e = &s->c->edge[s->order[1][k]];
-        const mlo_link w = s->way[e - s->c->edge];
-        const int64_t next = mlo_parts(w.held % w.beats_to, w.down);
-        if (next * w.up < w.beats_from)
-            room = mlo_max(room, mlo_edge_room(s, e, n, next * w.down) - next * w.up * pace);
+        const int64_t next = mlo_link_meets(&s->way[e - s->c->edge]);
+        if (next < s->way[e - s->c->edge].beats_from)
+            room = mlo_max(room, mlo_meets_room(s, e, mlo_fired(s, i)) - next * pace);
     }
     return room;
 }
@@ -37071,9 +37222,28 @@ static mlo_scored mlo_row_scored(
     return now;
 }
 
+/* When row h of token n begins its sums, as far as the queue of results decides: a beat's place is
+ * that of the one `held` before it. Of each token one waits until the consumer takes its next. */
+static int64_t mlo_rows_room(const mlo_schedule *s, int i, int64_t n, int64_t h, int64_t groups) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t steps = u->rows.steps, beats = u->rows.heads * steps;
+    const int64_t at = n * beats + (h + 1) * steps - 1 - u->rows.held;
+    int64_t room = 0;
+    if (at >= 0 && at / beats < n)
+        room = mlo_beat_at(mlo_token_of(s, i, at / beats)->out, at % beats, beats) + 1
+            - (steps - 1) * groups;
+    for (int k = s->begin[1][i]; k < s->begin[1][i + 1] && !s->free; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[1][k]];
+        const int64_t next = mlo_link_meets(&s->way[e - s->c->edge]), place = next + u->rows.held;
+        if (next >= beats || place % beats / steps != h || n < place / beats) continue;
+        room = mlo_max(room, mlo_meets_room(s, e, n - place / beats) + 1 - place % steps * groups);
+    }
+    return room;
+}
+
 static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
-    int64_t at, room, last;
+    int64_t last;
     int64_t steps = u->rows.steps;
     int64_t heads = u->rows.heads;
     int64_t beats = heads * steps;
@@ -37095,18 +37265,15 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
             mlo_begins(s, i, 0, &x->at, fetch + 1);
             constants = mlo_max(fetch, x->ready[0]) + u->rows.constants;
         }
-        at = x->n * beats + (h + 1) * steps - 1 - u->rows.held;
-        room = at >= 0 && at / beats < x->n
-            ? mlo_beat_at(mlo_token_of(s, i, at / beats)->out, at % beats, beats) + 1
-                - (steps - 1) * groups
-            : 0;
-        row = mlo_row_scored(s, i, x, query, h ? 0 : constants, room);
+        row = mlo_row_scored(
+            s, i, x, query, h ? 0 : constants, mlo_rows_room(s, i, x->n, h, groups));
         if (!h) t->out[0] = row.mix - (steps - 1) * groups + u->rows.to_out;
     }
     t->in[1] = mlo_max(s->query[i], t->in[0] + beats - 1);
     last = row.mix + u->rows.to_out;
     t->out[0] = mlo_max(t->out[0], x->room[0]);
-    t->out[1] = mlo_max(mlo_max(last, x->room[1]), t->out[0] + s->span[i]);
+    t->out[1] = mlo_max(mlo_max(last, x->room[1]),
+        mlo_max(t->out[0] + s->span[i], mlo_room_between(s, i, 1) + beats - 1));
     if (x->at.at == x->at.job->tokens - 1) {
         const int64_t next = x->at.pass + 2;
         s->frame_freed[i][0][next & 3] = row.score + 1;
@@ -39638,6 +39805,10 @@ static int mlo_folding_entry(mlo *m, mlo_core *c, const cJSON *folding, const cJ
                 "PE=%lld does not divide the %s; the nearest that do are %s", (long long)pe,
                 e->kernel->pe_axis, mlo_nearest(m, e, pe, simd, 1));
         if (mlo_element_fold(m, e, pe, simd)) return mlo_failed(m);
+        if (memory && mlo_eq(memory->valuestring, "block") && mlo_memory_whole(e))
+            return mlo_fail_at(m, MLO_E_FOLDING, e->name,
+                "memory block is not for this matrix: %s; take memory layer or resident",
+                mlo_memory_whole(e));
         if (memory && mlo_eq(memory->valuestring, "block") && !mlo_is_block(e))
             return mlo_has_rows(e) ? mlo_fail_at(m, MLO_E_FOLDING, e->name,
                                          "memory block divides the groups of PE channels, and with "
@@ -39947,6 +40118,19 @@ static int mlo_fold_say(mlo *m, const mlo_core *c, const mlo_wish *w) {
     return mlo_failed(m);
 }
 
+/* Which matrices are not in row blocks where --memory says block, and why. */
+static void mlo_fold_say_whole(mlo *m, const mlo_core *c) {
+    const char *why = NULL;
+    mlo_text names = { m, NULL, 0, 0 };
+    for (int i = 0; i < c->n_element; i++) {
+        const mlo_element *e = &c->element[i];
+        if (e->own_memory || !mlo_memory_whole(e)) continue;
+        mlo_printf(&names, "%s%s", why ? ", " : "", e->name);
+        why = mlo_memory_whole(e);
+    }
+    if (why) mlo_warn(m, "--memory block leaves %s in memory layer: %s", names.text, why);
+}
+
 /* The `fold` stage. */
 static int mlo_fold(mlo *m) {
     mlo_core *c = MLO_NEW(m, mlo_core);
@@ -39955,6 +40139,7 @@ static int mlo_fold(mlo *m) {
     for (int i = 0; i < c->n_element && w.memories_only; i++) c->element[i].pinned = 1;
     if (w.search && mlo_fold_search(m, c, &w)) return mlo_failed(m);
     mlo_core_lanes(c);
+    if (w.memories == MLO_BLOCK) mlo_fold_say_whole(m, c);
     if (mlo_device_depths(m, c, w.device) || mlo_fold_say(m, c, &w)
         || mlo_fold_note(m, c->scan.node, mlo_key_frames, c->frames)
         || mlo_fold_note(m, c->scan.node, mlo_key_axi_width, c->axi_bits)
@@ -53450,6 +53635,603 @@ static const char *const mlo_lines_share_cocotb_test_mlo_py[] = {
     "    tests, failed = get_results(results)",
     "    sys.exit(failed > 0 or tests == 0)",
     NULL };
+static const char *const mlo_lines_share_host_mlo_driver_c[] = {
+    "/* SPDX-License-Identifier: MIT",
+    " * mlo_driver: see mlo_driver.h. */",
+    "#include \"mlo_driver.h\"",
+    "",
+    "enum { ID = 0x4D4C4F31, ENABLE = 1, SOFT_RESET = 2, BUS_ERROR = 2, REFUSED = 4, MISCOUNTED = 16 };",
+    "",
+    "/* ---- registers ---- */",
+    "",
+    "static uint32_t get(const mlo_driver *d, uint32_t offset) {",
+    "    return d->base ? d->base[offset / 4] : d->read(d->user, offset);",
+    "}",
+    "static void put(const mlo_driver *d, uint32_t offset, uint32_t value) {",
+    "    if (d->base) d->base[offset / 4] = value;",
+    "    else d->write(d->user, offset, value);",
+    "}",
+    "",
+    "/* ---- what went wrong ---- */",
+    "",
+    "static char *digits(char *to, int64_t n) {",
+    "    char text[20];",
+    "    int k = 0;",
+    "    if (n < 0) *to++ = '-';",
+    "    for (uint64_t rest = (uint64_t)(n < 0 ? -n : n); rest || !k; rest /= 10) text[k++] = (char)('0' + rest % 10);",
+    "    while (k) *to++ = text[--k];",
+    "    return to;",
+    "}",
+    "",
+    "/* The status, with its sentence: each % is the next of three numbers. */",
+    "static mlo_status fail(mlo_driver *d, mlo_status status, const char *text, int64_t a, int64_t b, int64_t c) {",
+    "    const int64_t number[3] = { a, b, c };",
+    "    const char *const end = d->line + sizeof d->line - 24;",
+    "    char *to = d->line;",
+    "    for (int k = 0; *text && to < end; text++)",
+    "        if (*text == '%' && k < 3) to = digits(to, number[k++]);",
+    "        else *to++ = *text;",
+    "    *to = 0;",
+    "    return status;",
+    "}",
+    "",
+    "mlo_status mlo_driver_check(mlo_driver *d) {",
+    "    const uint32_t status = get(d, MLO_REG_STATUS);",
+    "    if (status & BUS_ERROR) return fail(d, MLO_BUS_ERROR, \"memory answered a read of parameters with an error: is their address right?\", 0, 0, 0);",
+    "    if (status & REFUSED) return fail(d, MLO_REFUSED, \"a job was refused: it began behind its slot's end, or did not fit\", 0, 0, 0);",
+    "    if (status & MISCOUNTED) return fail(d, MLO_MISCOUNTED, \"a frame had not the tokens of its job\", 0, 0, 0);",
+    "    return MLO_OK;",
+    "}",
+    "",
+    "/* ---- control ---- */",
+    "",
+    "mlo_status mlo_driver_reset(mlo_driver *d) {",
+    "    put(d, MLO_REG_CONTROL, SOFT_RESET);",
+    "    for (int i = 0; i < 8; i++) (void)get(d, MLO_REG_STATUS); /* a reset takes 16 cycles, a read three or more */",
+    "    put(d, MLO_REG_CONTROL, ENABLE);",
+    "    return mlo_driver_check(d);",
+    "}",
+    "",
+    "mlo_status mlo_driver_open(mlo_driver *d, uint64_t parameters) {",
+    "    const uint32_t id = get(d, MLO_REG_ID), cache = get(d, MLO_REG_CONTEXT);",
+    "    if (id != ID) return fail(d, MLO_NO_CORE, \"no core: its first register reads %, not %: is the base address right?\", id, ID, 0);",
+    "    if (get(d, MLO_REG_VERSION) >> 16 != 1) return fail(d, MLO_OTHER_CORE, \"another core: its registers are of version %, not 1\", get(d, MLO_REG_VERSION) >> 16, 0, 0);",
+    "    if (cache != MLO_CACHE) return fail(d, MLO_OTHER_CORE, \"another core: it has % slots of % positions\", cache >> 24, cache & 0xFFFFFF, 0);",
+    "    put(d, MLO_REG_FRAMES, 255); /* it takes as many as it was made for */",
+    "    if (get(d, MLO_REG_FRAMES) != MLO_FRAMES) return fail(d, MLO_OTHER_CORE, \"another core: it has % frames in flight, not %\", get(d, MLO_REG_FRAMES), MLO_FRAMES, 0);",
+    "    put(d, MLO_REG_ITERATIONS, MLO_ITERATIONS);",
+    "    if (get(d, MLO_REG_ITERATIONS) != MLO_ITERATIONS) return fail(d, MLO_OTHER_CORE, \"another core: it has no room for % layers\", MLO_ITERATIONS, 0, 0);",
+    "    put(d, MLO_REG_BASE_LOW, (uint32_t)parameters);",
+    "    put(d, MLO_REG_BASE_HIGH, (uint32_t)(parameters >> 32));",
+    "    return mlo_driver_reset(d);",
+    "}",
+    "",
+    "/* ---- frames ---- */",
+    "",
+    "mlo_status mlo_driver_run(mlo_driver *d, const mlo_frame *frame) {",
+    "    if (d->send(d->user, frame)) return fail(d, MLO_NOT_SENT, \"the transfers of a frame were not begun\", 0, 0, 0);",
+    "    for (uint32_t left = d->patience; left; left--) {",
+    "        const int done = d->done(d->user, frame);",
+    "        const mlo_status status = mlo_driver_check(d);",
+    "        if (status) return status;",
+    "        if (done < 0) return fail(d, MLO_NOT_SENT, \"a transfer failed\", 0, 0, 0);",
+    "        if (done) return MLO_OK;",
+    "    }",
+    "    return fail(d, MLO_TIMED_OUT, \"no answer: looked % times, % beats of parameters were read and % frames finished\", d->patience,",
+    "        get(d, MLO_REG_PARAM_BEATS), get(d, MLO_REG_DONE));",
+    "}",
+    "",
+    "mlo_status mlo_driver_order(mlo_driver *d, const mlo_job *job) {",
+    "    uint32_t left = d->patience;",
+    "    while (left && !get(d, MLO_REG_JOB_ROOM)) left--;",
+    "    if (!left) return fail(d, MLO_NO_ROOM, \"no room for a job: those that wait have no frames\", 0, 0, 0);",
+    "    put(d, MLO_REG_JOB_A, job->slot << 24 | job->start);",
+    "    put(d, MLO_REG_JOB_B, job->tokens);",
+    "    return MLO_OK;",
+    "}",
+    "",
+    "mlo_status mlo_driver_job(mlo_driver *d, const mlo_job *job, const mlo_frame *frame) {",
+    "    const mlo_status status = mlo_driver_order(d, job);",
+    "    return status ? status : mlo_driver_run(d, frame);",
+    "}",
+    "",
+    "/* ---- numbers ---- */",
+    "",
+    "int32_t mlo_driver_word(const mlo_border *border, const void *words, uint32_t i) {",
+    "    const uint8_t *const bytes = (const uint8_t *)words + i * border->bytes;",
+    "    const uint32_t sign = 1u << (8 * border->bytes - 1);",
+    "    uint32_t word = 0;",
+    "    for (uint32_t k = border->bytes; k--;) word = word << 8 | bytes[k];",
+    "    return (int32_t)(word ^ sign) - (int32_t)sign;",
+    "}",
+    "",
+    "/* Half to even, as ONNX rounds. */",
+    "static int32_t nearest(float x) {",
+    "    const int32_t whole = (int32_t)x, away = x < 0 ? -1 : 1;",
+    "    const float rest = (x - (float)whole) * (float)away;",
+    "    return rest > 0.5f || (rest == 0.5f && whole % 2) ? whole + away : whole;",
+    "}",
+    "",
+    "void mlo_driver_quantize(const mlo_border *border, const float *numbers, uint32_t n, void *words) {",
+    "    uint8_t *to = (uint8_t *)words;",
+    "    const float low = (float)border->low, high = (float)border->high;",
+    "    for (uint32_t i = 0; i < n; i++) {",
+    "        const float x = numbers[i] / border->scale;",
+    "        const uint32_t word = (uint32_t)nearest(x > low ? x < high ? x : high : low);",
+    "        for (uint32_t k = 0; k < border->bytes; k++) *to++ = (uint8_t)(word >> (8 * k));",
+    "    }",
+    "}",
+    "",
+    "void mlo_driver_dequantize(const mlo_border *border, const void *words, uint32_t n, float *numbers) {",
+    "    for (uint32_t i = 0; i < n; i++) numbers[i] = (float)mlo_driver_word(border, words, i) * border->scale;",
+    "}",
+    "",
+    "/* ---- the test ---- */",
+    "",
+    "static const mlo_border input = MLO_INPUT, output = MLO_OUTPUT, memory = MLO_MEMORY;",
+    "",
+    "static mlo_status compare(mlo_driver *d, const uint8_t *want, const uint8_t *got, uint32_t bytes, uint32_t before) {",
+    "    for (uint32_t i = 0; i < bytes / MLO_WORD_BYTES; i++) {",
+    "        const int32_t a = mlo_driver_word(&output, want, i), b = mlo_driver_word(&output, got, i);",
+    "        if (a != b)",
+    "            return fail(d, MLO_OTHER_WORDS, \"word % of the frame is %, not %: are the parameters those of this core?\", before + i, b, a);",
+    "    }",
+    "    return MLO_OK;",
+    "}",
+    "",
+    "static mlo_status into(mlo_driver *d, const mlo_border *border, const mlo_numbers *known, const void *words) {",
+    "    uint8_t word[4];",
+    "    for (uint32_t i = 0; i < known->n; i++) {",
+    "        mlo_driver_quantize(border, known->number + i, 1, word);",
+    "        const int32_t want = mlo_driver_word(border, words, i), got = mlo_driver_word(border, word, 0);",
+    "        if (got != want) return fail(d, MLO_OTHER_SCALE, \"number % becomes word %, not %: the input's scale is another core's\", i, got, want);",
+    "    }",
+    "    return MLO_OK;",
+    "}",
+    "",
+    "static mlo_status out_of(mlo_driver *d, const mlo_border *border, const mlo_numbers *known, const void *words) {",
+    "    for (uint32_t i = 0; i < known->n; i++) {",
+    "        float number;",
+    "        mlo_driver_dequantize(border, (const uint8_t *)words + i * border->bytes, 1, &number);",
+    "        if (number != known->number[i])",
+    "            return fail(d, MLO_OTHER_SCALE, \"word %, %, becomes another number: the output's scale is another core's\", i, mlo_driver_word(border, words, i), 0);",
+    "    }",
+    "    return MLO_OK;",
+    "}",
+    "",
+    "static mlo_status borders(mlo_driver *d) {",
+    "    const mlo_example *const e = &mlo_driver_example;",
+    "    mlo_status status = into(d, &input, &e->before, e->frame.in[0].data);",
+    "    if (!status) status = into(d, &memory, &e->memory, e->frame.in[2].data);",
+    "    return status ? status : out_of(d, &output, &e->behind, e->out);",
+    "}",
+    "",
+    "/* From token `first` on. */",
+    "static mlo_status part(mlo_driver *d, uint32_t first, const mlo_job *job, uint8_t *room) {",
+    "    const mlo_example *const e = &mlo_driver_example;",
+    "    const uint32_t at = first * MLO_TOKEN_BYTES, bytes = job ? job->tokens * MLO_TOKEN_BYTES : e->frame.in[0].bytes;",
+    "    mlo_frame frame = e->frame;",
+    "    frame.in[0].data = (const uint8_t *)frame.in[0].data + at;",
+    "    frame.in[0].bytes = bytes;",
+    "    if (job && frame.in[1].bytes) {",
+    "        frame.in[1].data = (const uint8_t *)frame.in[1].data + first;",
+    "        frame.in[1].bytes = job->tokens;",
+    "    }",
+    "    frame.out = room;",
+    "    for (uint32_t i = 0; i < bytes; i++) room[i] = 0;",
+    "    const mlo_status status = job ? mlo_driver_job(d, job, &frame) : mlo_driver_run(d, &frame);",
+    "    return status ? status : compare(d, (const uint8_t *)e->out + at, room, bytes, at / MLO_WORD_BYTES);",
+    "}",
+    "",
+    "mlo_status mlo_driver_test(mlo_driver *d, void *room) {",
+    "    const mlo_example *const e = &mlo_driver_example;",
+    "    mlo_status status = borders(d);",
+    "    if (!status && !e->jobs) status = part(d, 0, 0, (uint8_t *)room);",
+    "    for (uint32_t i = 0, first = 0; i < e->jobs && !status; first += e->job[i++].tokens) status = part(d, first, &e->job[i], (uint8_t *)room);",
+    "    return status;",
+    "}",
+    NULL };
+static const char *const mlo_lines_share_host_mlo_driver_h[] = {
+    "/* SPDX-License-Identifier: MIT",
+    " * mlo_driver: this core from a host's C: registers, frames, jobs, numbers, and a test of it all. Made by mlo @VERSION@.",
+    " * C99 and <stdint.h>, nothing else: no allocation, no clock, no C library.",
+    " *",
+    " *     mlo_driver d = { .base = (volatile uint32_t *)0xA0000000, .send = my_send, .done = my_done, .patience = 1000000 };",
+    " *     if (mlo_driver_open(&d, where_params_bin_lies) || mlo_driver_test(&d, room)) puts(d.line);",
+    " *",
+    " * What is a word here is an integer of the core: MLO_WORD_BYTES bytes, the low one first, channel after channel, token after",
+    " * token. So it lies in memory, and so the streams take it, however wide they are. What moves it (a DMA) is yours: two hooks.",
+    " * One frame at a time; a function returns MLO_OK, or what went wrong, of which d.line is the sentence. */",
+    "#ifndef MLO_DRIVER_H",
+    "#define MLO_DRIVER_H",
+    "#include <stdint.h>",
+    "#include \"mlo_regs.h\"",
+    "#ifdef __cplusplus",
+    "extern \"C\" {",
+    "#endif",
+    "",
+    "/* ---- this core ---- */",
+    "#define MLO_ITERATIONS       @ITERATIONS@   /* layers */",
+    "#define MLO_TOKENS           @TOKENS@   /* of a frame, at most */",
+    "#define MLO_CHANNELS         @CHANNELS@   /* of a token: so many words */",
+    "#define MLO_WORD_BYTES       @WORD_BYTES@",
+    "#define MLO_TOKEN_BYTES      (MLO_CHANNELS * MLO_WORD_BYTES)",
+    "#define MLO_BEAT_BYTES       @BEAT_BYTES@   /* of s_axis and m_axis: @LANES@ lanes of @BITS@ bits; narrower and wider ones need a converter */",
+    "#define MLO_FRAMES           @FRAMES@   /* in flight */",
+    "#define MLO_CACHE            0x@CACHE@u   /* register 0x3C: {slots[31:24], positions[23:0]} of keys and values; 0: none, and no jobs */",
+    "#define MLO_PARAMETER_BYTES  @PARAMETER_BYTES@   /* of params.bin, at an address that is a multiple of @AXI_BYTES@ */",
+    "",
+    "/* The borders: word = round(number / scale) within low .. high, number = word * scale. A scale of 0: the model's own part on the",
+    " * host (host/pre.onnx, host/post.onnx) makes words or takes them. */",
+    "typedef struct {",
+    "    float scale;",
+    "    int32_t low, high;",
+    "    uint32_t bytes; /* of a word */",
+    "} mlo_border;",
+    "#define MLO_INPUT            @INPUT@   /* s_axis */",
+    "#define MLO_OUTPUT           @OUTPUT@   /* m_axis */",
+    "#define MLO_MEMORY           @MEMORY@   /* s2_axis, if it is there */",
+    "",
+    "/* ---- what goes through it ---- */",
+    "typedef struct {",
+    "    const void *data;",
+    "    uint32_t bytes;",
+    "} mlo_stream;",
+    "",
+    "/* A frame of 1 to MLO_TOKENS tokens. in[0]: s_axis. in[1]: s1_axis, a byte a token, 1: it counts as a key. in[2], in[3]: s2_axis,",
+    " * s3_axis, what every iteration reads again (an encoder's output), and its mask. Of what the core has not, bytes is 0. */",
+    "typedef struct {",
+    "    mlo_stream in[4];",
+    "    void *out; /* as many bytes as in[0] */",
+    "} mlo_frame;",
+    "",
+    "/* Of a core with a cache: a frame is `tokens` tokens of sequence `slot`, the first of them at position `start`. */",
+    "typedef struct {",
+    "    uint32_t slot, start, tokens;",
+    "} mlo_job;",
+    "",
+    "typedef enum {",
+    "    MLO_OK,",
+    "    MLO_NO_CORE,       /* the registers are not there */",
+    "    MLO_OTHER_CORE,    /* the core was made for something else */",
+    "    MLO_BUS_ERROR,     /* memory answered a read of parameters with an error */",
+    "    MLO_REFUSED,       /* a job that does not fit its slot */",
+    "    MLO_MISCOUNTED,    /* a job's frame had not its tokens */",
+    "    MLO_NO_ROOM,       /* jobs are waiting that no frame was sent for */",
+    "    MLO_NOT_SENT,      /* a hook said so */",
+    "    MLO_TIMED_OUT,",
+    "    MLO_OTHER_SCALE,   /* test: numbers do not become the words that they should */",
+    "    MLO_OTHER_WORDS    /* test: the core makes other words */",
+    "} mlo_status;",
+    "",
+    "typedef struct {",
+    "    volatile uint32_t *base;   /* of the registers; or NULL and two functions in its place, which take byte offsets */",
+    "    uint32_t (*read)(void *user, uint32_t offset);",
+    "    void (*write)(void *user, uint32_t offset, uint32_t value);",
+    "    int (*send)(void *user, const mlo_frame *frame);   /* begins all transfers of a frame, the way out first; 0: begun */",
+    "    int (*done)(void *user, const mlo_frame *frame);   /* 1: the last byte of frame->out is in memory; 0: not yet; below: failed */",
+    "    void *user;",
+    "    uint32_t patience;         /* how often to look before giving up; each time a register is read */",
+    "    char line[160];            /* what went wrong */",
+    "} mlo_driver;",
+    "",
+    "/* Is this the core? Then settings, a soft reset, and it runs. parameters: where params.bin lies in the core's memory. */",
+    "mlo_status mlo_driver_open(mlo_driver *d, uint64_t parameters);",
+    "",
+    "/* A soft reset: frames, jobs and errors are forgotten, of a cache all slots are empty, counters begin at 0. The way back from any error;",
+    " * first stop what is left of transfers. */",
+    "mlo_status mlo_driver_reset(mlo_driver *d);",
+    "",
+    "/* A frame through the core, to its last byte out. */",
+    "mlo_status mlo_driver_run(mlo_driver *d, const mlo_frame *frame);",
+    "",
+    "/* Of a core with a cache: the same as a job. */",
+    "mlo_status mlo_driver_job(mlo_driver *d, const mlo_job *job, const mlo_frame *frame);",
+    "",
+    "/* Only orders a job, for hosts that send frames themselves: as many may wait as the core has room for. */",
+    "mlo_status mlo_driver_order(mlo_driver *d, const mlo_job *job);",
+    "",
+    "/* What the status register says of errors. */",
+    "mlo_status mlo_driver_check(mlo_driver *d);",
+    "",
+    "/* n numbers to words and back. */",
+    "void mlo_driver_quantize(const mlo_border *border, const float *numbers, uint32_t n, void *words);",
+    "void mlo_driver_dequantize(const mlo_border *border, const void *words, uint32_t n, float *numbers);",
+    "",
+    "/* Word i. */",
+    "int32_t mlo_driver_word(const mlo_border *border, const void *words, uint32_t i);",
+    "",
+    "/* ---- the test: mlo_frame.c ---- */",
+    "",
+    "/* Numbers on the host's side of a border, whose words come first in a stream. */",
+    "typedef struct {",
+    "    const float *number;",
+    "    uint32_t n;",
+    "} mlo_numbers;",
+    "",
+    "/* What the bench in tb/ plays and expects. */",
+    "typedef struct {",
+    "    mlo_frame frame;           /* all tokens; with a cache, all jobs' */",
+    "    const mlo_job *job;",
+    "    uint32_t jobs;             /* 0: it is one frame */",
+    "    const void *out;",
+    "    mlo_numbers before, memory, behind;",
+    "} mlo_example;",
+    "extern const mlo_example mlo_driver_example;",
+    "#define MLO_TEST_BYTES       @TEST_BYTES@   /* of `room` */",
+    "",
+    "/* Holds the borders, and every word of a frame (of a cache, of some jobs; slot 0 is then what they left), to what they should be. */",
+    "mlo_status mlo_driver_test(mlo_driver *d, void *room);",
+    "",
+    "#ifdef __cplusplus",
+    "}",
+    "#endif",
+    "#endif",
+    NULL };
+static const char *const mlo_lines_share_host_mlo_driver_py[] = {
+    "# SPDX-License-Identifier: MIT",
+    "\"\"\"mlo_driver: this core from Python, on PYNQ or anywhere with something that reads and writes its registers.",
+    "",
+    "    from mlo_driver import pynq_core",
+    "    core = pynq_core(\"build\", \"design.bit\", core=\"mlo_top_0\", s_axis=\"axi_dma_0\", m_axis=\"axi_dma_0\")",
+    "    core.test()                                           # raises DriverError unless every word of a frame is right",
+    "    y = core.numbers(core.run(core.words(x)))             # floats [tokens, channels] to floats",
+    "    y = core.job(0, 0, core.words(prompt))                # of a core with a cache: tokens 0.. of the sequence in slot 0",
+    "",
+    "Words are the core's integers; scales, widths and shapes are those of manifest.json in the build directory. On one's own, Core takes",
+    "    registers       read(offset) and write(offset, value), as pynq.MMIO has them",
+    "    dma             send({\"s_axis\": bytes, ...}, size) begins all transfers, of `size` bytes out; received() is None, or these bytes",
+    "    parameters      where params.bin lies in the core's memory\"\"\"",
+    "import hashlib",
+    "import json",
+    "import pathlib",
+    "import time",
+    "import numpy as np",
+    "",
+    "ID, VERSION, CONTROL, STATUS, BASE_LOW, BASE_HIGH, ITERATIONS, FRAMES = range(0, 32, 4)",
+    "JOB_A, JOB_B, JOB_ROOM, CACHE, CYCLES, DONE, BEATS, KERNELS = 0x20, 0x24, 0x28, 0x3C, 0x40, 0x44, 0x48, 0x80",
+    "ERRORS = {2: \"memory answered a read of parameters with an error: is their address right?\",",
+    "          4: \"a job was refused: it began behind its slot's end, or did not fit\",",
+    "          16: \"a frame had not the tokens of its job\"}",
+    "",
+    "",
+    "class DriverError(Exception):",
+    "    \"\"\"What went wrong.\"\"\"",
+    "",
+    "",
+    "def image(build):",
+    "    \"\"\"params.bin, if it is the one that was made for this core.\"\"\"",
+    "    build = pathlib.Path(build)",
+    "    data, listed = (build / \"params.bin\").read_bytes(), json.loads((build / \"manifest.json\").read_text())[\"files\"][\"params.bin\"]",
+    "    if hashlib.sha256(data).hexdigest() != listed[\"sha256\"]: raise DriverError(\"params.bin is not the one of manifest.json\")",
+    "    return data",
+    "",
+    "",
+    "def width(bits): return -(-bits // 8)                      # bytes of a word",
+    "",
+    "",
+    "def packed(words, bits):",
+    "    \"\"\"Words as the streams take them: so many bytes each, the low one first.\"\"\"",
+    "    return np.asarray(words).astype(\"<i4\").reshape(-1, 1).view(np.uint8)[:, :width(bits)].tobytes()",
+    "",
+    "",
+    "def unpacked(data, bits):",
+    "    rows = np.frombuffer(data, np.uint8).reshape(-1, width(bits))",
+    "    wide = np.zeros((len(rows), 4), np.uint8)",
+    "    wide[:, 4 - width(bits):] = rows                       # at the top, from where the sign comes down",
+    "    return wide.view(\"<i4\").ravel() >> 32 - 8 * width(bits)",
+    "",
+    "",
+    "class Core:",
+    "    def __init__(self, build, registers, dma, parameters, timeout=2.0):",
+    "        self.build, self.registers, self.dma, self.parameters, self.timeout = pathlib.Path(build), registers, dma, parameters, timeout",
+    "        self.manifest = m = json.loads((self.build / \"manifest.json\").read_text())",
+    "        self.bits, self.channels = m[\"stream\"][\"bits\"], m[\"channels\"]",
+    "        self.open()",
+    "",
+    "    # ---- control",
+    "",
+    "    def differs(self, what, offset, want):",
+    "        got = self.registers.read(offset)",
+    "        if got != want: raise DriverError(\"%s: register 0x%02X reads 0x%X, not 0x%X\" % (what, offset, got, want))",
+    "",
+    "    def open(self):",
+    "        \"\"\"Is this the core? Then settings, a soft reset, and it runs.\"\"\"",
+    "        m, write = self.manifest, self.registers.write",
+    "        self.differs(\"no core there, is the base address right\", ID, 0x4D4C4F31)",
+    "        if self.registers.read(VERSION) >> 16 != 1: raise DriverError(\"another core: its registers are of version 0x%X\" % self.registers.read(VERSION))",
+    "        self.differs(\"another core\", CACHE, m.get(\"slots\", 0) << 24 | m.get(\"context\", 0))",
+    "        write(FRAMES, 255)                                 # it takes as many as it was made for",
+    "        self.differs(\"another core\", FRAMES, m[\"frames_in_flight\"])",
+    "        write(ITERATIONS, m[\"iterations\"])",
+    "        self.differs(\"another core\", ITERATIONS, m[\"iterations\"])",
+    "        write(BASE_LOW, self.parameters & 0xFFFFFFFF)",
+    "        write(BASE_HIGH, self.parameters >> 32)",
+    "        self.reset()",
+    "",
+    "    def reset(self):",
+    "        \"\"\"Frames, jobs and errors are forgotten, slots are empty, counters begin at 0. First stop what is left of transfers.\"\"\"",
+    "        self.registers.write(CONTROL, 2)",
+    "        for _ in range(8): self.registers.read(STATUS)     # a reset takes 16 cycles, a read three or more",
+    "        self.registers.write(CONTROL, 1)",
+    "        self.check()",
+    "",
+    "    def check(self):",
+    "        status = self.registers.read(STATUS)",
+    "        for bit, what in ERRORS.items():",
+    "            if status & bit: raise DriverError(what)",
+    "",
+    "    def counters(self):",
+    "        \"\"\"Cycles with frames inside, frames finished, beats of parameters; of each kernel its busy, starved and blocked cycles.\"\"\"",
+    "        read = self.registers.read",
+    "        kernels = {k[\"name\"]: [read(KERNELS + 16 * i + 4 * n) for n in range(3)] for i, k in enumerate(self.manifest[\"kernels\"])}",
+    "        return {\"cycles\": read(CYCLES), \"frames\": read(DONE), \"parameter_beats\": read(BEATS), \"kernels\": kernels}",
+    "",
+    "    # ---- numbers",
+    "",
+    "    def words(self, x, border=\"input\"):",
+    "        \"\"\"Floats to words, as host/pre.onnx makes them. border \"replay\": those of what every iteration reads again.\"\"\"",
+    "        b = self.border(border)",
+    "        return np.clip(np.rint(np.asarray(x, np.float32) / np.float32(b[\"scale\"])), b[\"low\"], b[\"high\"]).astype(np.int32)",
+    "",
+    "    def numbers(self, words): return np.asarray(words).astype(np.float32) * np.float32(self.border(\"output\")[\"scale\"])",
+    "",
+    "    def border(self, name):",
+    "        b = self.manifest[name]",
+    "        if b[\"scale\"] is None: raise DriverError(\"%s: the model's own part on the host makes or takes words, host/pre.onnx or host/post.onnx\" % name)",
+    "        return b",
+    "",
+    "    # ---- frames",
+    "",
+    "    def run(self, words, mask=None, memory=None, memory_mask=None):",
+    "        \"\"\"A frame of words [tokens, channels] through the core. mask: of each token, whether it counts as a key; memory, memory_mask: what every",
+    "        iteration reads again.\"\"\"",
+    "        again = self.manifest.get(\"replay\", {})",
+    "        streams = {\"s_axis\": packed(words, self.bits)}",
+    "        for port, there, given, bits in ((\"s1_axis\", self.manifest[\"stream\"][\"masked\"], mask, 8), (\"s2_axis\", bool(again), memory, again.get(\"bits\", 8)),",
+    "                                         (\"s3_axis\", again.get(\"masked\"), memory_mask, 8)):",
+    "            if bool(there) != (given is not None): raise DriverError(\"%s: %s\" % (port, \"it needs a value\" if there else \"the core has none\"))",
+    "            if there: streams[port] = packed(given, bits)",
+    "        self.dma.send(streams, len(streams[\"s_axis\"]))",
+    "        return unpacked(self.received(), self.bits).reshape(-1, self.channels)",
+    "",
+    "    def received(self):",
+    "        end = time.monotonic() + self.timeout",
+    "        while True:",
+    "            data = self.dma.received()",
+    "            self.check()",
+    "            if data is not None: return data",
+    "            if time.monotonic() > end:",
+    "                raise DriverError(\"no answer in %g s: %d beats of parameters were read and %d frames finished\" % (self.timeout, self.registers.read(BEATS), self.registers.read(DONE)))",
+    "",
+    "    def order(self, slot, start, tokens):",
+    "        end = time.monotonic() + self.timeout",
+    "        while not self.registers.read(JOB_ROOM):",
+    "            if time.monotonic() > end: raise DriverError(\"no room for a job: those that wait have no frames\")",
+    "        self.registers.write(JOB_A, slot << 24 | start)",
+    "        self.registers.write(JOB_B, tokens)",
+    "",
+    "    def job(self, slot, start, words, mask=None):",
+    "        \"\"\"Of a core with a cache: words [tokens, channels] are tokens start.. of the sequence in a slot.\"\"\"",
+    "        self.order(slot, start, len(words))",
+    "        return self.run(words, mask)",
+    "",
+    "    # ---- the test",
+    "",
+    "    def beats(self, file, bits):",
+    "        \"\"\"The first frame of a file of beats {tlast, lanes}, or of a core with a cache all of them, as words.\"\"\"",
+    "        data = bytearray()",
+    "        for line in (self.build / \"tb\" / file).read_text().split():",
+    "            data += int(line[1:], 16).to_bytes(len(line) // 2, \"little\")",
+    "            if line[0] == \"1\" and \"jobs\" not in self.manifest: break",
+    "        return unpacked(data, bits)",
+    "",
+    "    def test(self):",
+    "        \"\"\"Holds the borders, and every word of a frame (of a cache, of some jobs), to what they should be.\"\"\"",
+    "        m, again = self.manifest, self.manifest.get(\"replay\", {})",
+    "        x, y = (self.beats(file, self.bits).reshape(-1, self.channels) for file in (\"input.hex\", \"golden.hex\"))",
+    "        mask = self.beats(\"mask.hex\", 8) if m[\"stream\"][\"masked\"] else None",
+    "        memory = self.beats(\"replay.hex\", again[\"bits\"]) if again else None",
+    "        memory_mask = self.beats(\"replay_mask.hex\", 8) if again.get(\"masked\") else None",
+    "        self.test_borders(x.ravel(), memory, y.ravel())",
+    "        at = 0",
+    "        for job in m.get(\"jobs\", [None]):",
+    "            part = slice(at, at + (job[\"tokens\"] if job else len(x)))",
+    "            now = mask if mask is None else mask[part]",
+    "            got = self.job(job[\"slot\"], job[\"start\"], x[part], now) if job else self.run(x, now, memory, memory_mask)",
+    "            self.compare(\"word %d of the frame is %d, not %d: are the parameters those of this core?\", got, y[part], at * self.channels)",
+    "            at = part.stop",
+    "",
+    "    def test_borders(self, *streams):",
+    "        for name, words in zip((\"input\", \"replay\", \"output\"), streams):",
+    "            known = np.float32(self.manifest.get(name, {}).get(\"numbers\", []))",
+    "            if not len(known): continue",
+    "            if name == \"output\": self.compare(\"word %d becomes %g, not %g: the output's scale is another core's\", self.numbers(words[:len(known)]), known)",
+    "            else: self.compare(\"number %d becomes word %d, not %d: the input's scale is another core's\", self.words(known, name), words[:len(known)])",
+    "",
+    "    def compare(self, text, got, want, before=0):",
+    "        got, want = np.ravel(got), np.ravel(want)",
+    "        wrong = np.flatnonzero(got != want)",
+    "        if len(wrong): raise DriverError(text % (before + wrong[0], got[wrong[0]], want[wrong[0]]))",
+    "",
+    "",
+    "# ---- PYNQ",
+    "",
+    "class PynqDma:",
+    "    \"\"\"AXI DMAs in simple mode: of each stream's name the DMA that it is at.\"\"\"",
+    "",
+    "    def __init__(self, allocate, dmas): self.allocate, self.dmas = allocate, dmas",
+    "",
+    "    def send(self, streams, size):",
+    "        self.out, self.sent = self.allocate(size, np.uint8), []",
+    "        self.dmas[\"m_axis\"].recvchannel.transfer(self.out)",
+    "        for port, data in streams.items():",
+    "            buffer = self.allocate(len(data), np.uint8)",
+    "            buffer[:] = np.frombuffer(data, np.uint8)",
+    "            buffer.flush()",
+    "            self.sent.append(buffer)                       # it stays as long as the transfer",
+    "            self.dmas[port].sendchannel.transfer(buffer)",
+    "",
+    "    def received(self):",
+    "        if not self.dmas[\"m_axis\"].recvchannel.idle: return None",
+    "        self.out.invalidate()",
+    "        return bytes(self.out)",
+    "",
+    "",
+    "def pynq_core(build, bitfile, core, **dmas):",
+    "    \"\"\"A bit file loaded, parameters in memory, and the core running. core, dmas: names in the block design, s_axis=\"axi_dma_0\", ...\"\"\"",
+    "    from pynq import MMIO, Overlay, allocate",
+    "    overlay = Overlay(bitfile)",
+    "    data, at = image(build), overlay.ip_dict[core]",
+    "    parameters = allocate(len(data), np.uint8)",
+    "    parameters[:] = np.frombuffer(data, np.uint8)",
+    "    parameters.flush()",
+    "    made = Core(build, MMIO(at[\"phys_addr\"], at[\"addr_range\"]), PynqDma(allocate, {port: getattr(overlay, name) for port, name in dmas.items()}), parameters.device_address)",
+    "    made.memory = parameters                               # which lies there as long as the core",
+    "    return made",
+    NULL };
+static const char *const mlo_lines_share_host_mlo_frame_c[] = {
+    "/* SPDX-License-Identifier: MIT",
+    " * The frame that mlo_driver_test plays: the first one of tb/, with what the core makes of it. */",
+    "#include \"mlo_driver.h\"",
+    "",
+    "static const uint8_t in[] = {",
+    "@IN@",
+    "};",
+    "@MASK@static const uint8_t mask[] = {",
+    "@MASK_BYTES@",
+    "@MASK@};",
+    "@REPLAY@static const uint8_t memory[] = {",
+    "@MEMORY_WORDS@",
+    "@REPLAY@};",
+    "@REPLAY_MASK@static const uint8_t memory_mask[] = {",
+    "@MEMORY_MASK@",
+    "@REPLAY_MASK@};",
+    "static const uint8_t out[] = {",
+    "@OUT@",
+    "};",
+    "@JOBS@static const mlo_job jobs[] = { @JOB_LIST@ };",
+    "static const float before[] = { @BEFORE@ };",
+    "static const float around[] = { @AROUND@ };",
+    "static const float behind[] = { @BEHIND@ };",
+    "",
+    "const mlo_example mlo_driver_example = {",
+    "    { { { in, sizeof in },",
+    "@MASK@        { mask, sizeof mask },",
+    "@NO_MASK@        { 0, 0 },",
+    "@REPLAY@        { memory, sizeof memory },",
+    "@NO_REPLAY@        { 0, 0 },",
+    "@REPLAY_MASK@        { memory_mask, sizeof memory_mask } },",
+    "@NO_REPLAY_MASK@        { 0, 0 } },",
+    "        0 },",
+    "@JOBS@    jobs, sizeof jobs / sizeof *jobs,",
+    "@NO_JOBS@    0, 0,",
+    "    out,",
+    "    { before, @N_BEFORE@ },",
+    "    { around, @N_AROUND@ },",
+    "    { behind, @N_BEHIND@ }",
+    "};",
+    NULL };
 static const char *const mlo_lines_share_host_mlo_regs_h[] = {
     "/* SPDX-License-Identifier: MIT",
     " * The registers of mlo_top, 32 bits each, by byte offset. */",
@@ -53458,16 +54240,16 @@ static const char *const mlo_lines_share_host_mlo_regs_h[] = {
     "#define MLO_REG_ID           0x000   /* 0x4D4C4F31 */",
     "#define MLO_REG_VERSION      0x004   /* of the register map */",
     "#define MLO_REG_CONTROL      0x008   /* bit 0 enable, bit 1 soft reset of the core, bit 2 clear counters */",
-    "#define MLO_REG_STATUS       0x00C   /* bit 0 frames inside, bit 1 bus error (sticky)@JOB_STATUS@ */",
+    "#define MLO_REG_STATUS       0x00C   /* bit 0 frames inside; sticky: bit 1 bus error, bit 2 a job was refused, bit 4 a frame had not its job's tokens */",
     "#define MLO_REG_BASE_LOW     0x010   /* byte address of params.bin in memory */",
     "#define MLO_REG_BASE_HIGH    0x014   /* its upper half */",
     "#define MLO_REG_ITERATIONS   0x018   /* layers to run, @DEEPEST@ at most */",
     "#define MLO_REG_FRAMES       0x01C   /* frames in flight */",
-    "@JOBS@/* jobs: write A, then B, which orders it; then send its tokens on s_axis, tlast on the last one */",
-    "@JOBS@#define MLO_REG_JOB_A        0x020   /* bits 31:24 slot, below @SLOTS@; bits 23:0 position of the first token */",
-    "@JOBS@#define MLO_REG_JOB_B        0x024   /* bits 15:0 tokens; refused (SLVERR) while MLO_REG_JOB_ROOM is 0 */",
-    "@JOBS@#define MLO_REG_JOB_ROOM     0x028   /* jobs that can be ordered now */",
-    "@JOBS@#define MLO_REG_CONTEXT      0x03C   /* bits 31:24 slots, bits 23:0 positions of each */",
+    "/* of a core with a cache, jobs: write A, then B, which orders it; then send its tokens on s_axis, tlast on the last one */",
+    "#define MLO_REG_JOB_A        0x020   /* bits 31:24 slot, bits 23:0 position of the first token */",
+    "#define MLO_REG_JOB_B        0x024   /* bits 15:0 tokens; refused (SLVERR) while MLO_REG_JOB_ROOM is 0 */",
+    "#define MLO_REG_JOB_ROOM     0x028   /* jobs that can be ordered now */",
+    "#define MLO_REG_CONTEXT      0x03C   /* bits 31:24 slots, bits 23:0 positions of each; 0: the core has no cache */",
     "#define MLO_REG_CYCLES       0x040   /* since the first input beat */",
     "#define MLO_REG_DONE         0x044   /* frames finished */",
     "#define MLO_REG_PARAM_BEATS  0x048   /* parameter beats read */",
@@ -54320,6 +55102,10 @@ static const char *const mlo_lines_share_vivado_tcl[] = {
 static const mlo_embedded mlo_share[] = {
     { "Makefile", mlo_lines_share_Makefile },
     { "cocotb/test_mlo.py", mlo_lines_share_cocotb_test_mlo_py },
+    { "host/mlo_driver.c", mlo_lines_share_host_mlo_driver_c },
+    { "host/mlo_driver.h", mlo_lines_share_host_mlo_driver_h },
+    { "host/mlo_driver.py", mlo_lines_share_host_mlo_driver_py },
+    { "host/mlo_frame.c", mlo_lines_share_host_mlo_frame_c },
     { "host/mlo_regs.h", mlo_lines_share_host_mlo_regs_h },
     { "mlo.core", mlo_lines_share_mlo_core },
     { "page.css", mlo_lines_share_page_css },
@@ -55228,6 +56014,102 @@ static int mlo_emit_top(mlo_emitter *e) {
     return e->unrolled ? mlo_emit_shared(e, "rtl/mlo_layer.v", layer, e) : 0;
 }
 
+/* ======== src/emit/border.c ======== */
+/* emit, border: where the host's floats become the core's words, and words floats again.
+ *
+ * in:  a core in its model. Around it are Quantize and Dequantize nodes, unless the source's own
+ *     operators make the integers.
+ * out: of each border its scale and bounds, and some numbers of the bench's first frame beside the
+ *     words that they are: with them a host's driver sees whether it has the right scale.
+ *
+ * invariant: the numbers are the floats whose words come first in tb/input.hex, tb/golden.hex and
+ *     tb/replay.hex.
+ * example: { "layer_norm", 0.000193723594, -32768, 32767, { 0.31, -1.2, .. }, 16 }
+ */
+
+enum { MLO_BORDER_IN, MLO_BORDER_OUT, MLO_BORDER_MEMORY, MLO_BORDERS, MLO_BORDER_NUMBERS = 16 };
+
+typedef struct {
+    const char
+        *floats; /* the value on the host's side; NULL: the host's part has no floats there */
+    double scale; /* 0: likewise */
+    int64_t low;
+    int64_t high;
+    int bytes; /* of a word */
+    double number[MLO_BORDER_NUMBERS]; /* the first floats */
+    int n;
+} mlo_border;
+
+/* What the core calls the stream from around the loop; "" for none. */
+static const char *mlo_replay_name(const mlo_core *c) {
+    return c->replay < 0 ? "" : c->element[c->replay].node->input[0];
+}
+
+/* The node between floats and an edge of the core. */
+static const mlo_node *mlo_border_node(const mlo_graph *g, const char *edge, int is_output) {
+    for (size_t i = 0; i < g->n_node; i++) {
+        const mlo_node *n = g->node[i];
+        if (is_output ? mlo_is_kernel(n, MLO_KERNEL_TO_FLOATS) && n->input[0] == edge
+                      : mlo_is_kernel(n, MLO_KERNEL_TO_INTEGERS) && n->output[0] == edge)
+            return n;
+    }
+    return NULL;
+}
+
+static int mlo_border_find(
+    mlo *m, const mlo_graph *g, const char *edge, int is_output, int bits, mlo_border *b) {
+    const mlo_node *n = mlo_border_node(g, edge, is_output);
+    const mlo_value *scale = n ? mlo_value_of(g, n->input[1]) : NULL;
+    const mlo_border none = { NULL, 0, mlo_signed_bits(bits).lo, mlo_signed_bits(bits).hi,
+        mlo_padded(bits) / 8, { 0 }, 0 };
+    *b = none;
+    if (!scale || !scale->tensor) return 0;
+    b->floats = is_output ? n->output[0] : n->input[0];
+    if (!is_output) b->low = mlo_kernel_low(n);
+    if (!is_output) b->high = mlo_kernel_high(n);
+    return mlo_tensor_doubles(m, scale->tensor, 0, 1, &b->scale);
+}
+
+static int mlo_borders(mlo_emitter *e, mlo_border border[MLO_BORDERS]) {
+    const mlo_core *c = e->c;
+    const mlo_node *loop = c->scan.node;
+    const char *const edge[] = { loop->input[0], loop->output[0], mlo_replay_name(c) };
+    const int bits[] = { c->bits, c->bits, mlo_replay_port(c).bits };
+    for (int k = 0; k < MLO_BORDERS; k++)
+        MLO_TRY(mlo_border_find(
+            e->m, c->scan.outer, edge[k], k == MLO_BORDER_OUT, bits[k], &border[k]));
+    return 0;
+}
+
+/* A value of the bench's frames goes by: the first numbers of the first one. */
+static void mlo_border_see(mlo_border *b, const char *name, const mlo_array *a) {
+    if (!b->floats || name != b->floats || b->n || a->dtype != MLO_FLOAT) return;
+    b->n = (int)mlo_min(MLO_BORDER_NUMBERS, mlo_array_count(a));
+    for (int i = 0; i < b->n; i++) b->number[i] = ((const float *)a->data)[i];
+}
+
+/* The numbers in braces or brackets. suffix: "f" makes them C's floats. */
+static const char *mlo_border_numbers(mlo *m, const mlo_border *b, const char *suffix) {
+    mlo_text t = { m, NULL, 0, 0 };
+    for (int i = 0; i < b->n; i++) {
+        char text[40];
+        mlo_puts(&t, i ? ", " : "");
+        mlo_puts(&t, mlo_digits(b->number[i], text));
+        if (*suffix) mlo_puts(&t, strpbrk(text, ".e") ? suffix : ".0f");
+    }
+    const char *list = mlo_intern(m, t.n ? t.text : "");
+    mlo_text_free(&t);
+    return list;
+}
+
+/* Its members in the manifest. */
+static const char *mlo_border_json(mlo *m, const mlo_border *b) {
+    if (!b->floats) return "\"scale\": null";
+    return mlo_format(m, "\"scale\": %s, \"low\": %lld, \"high\": %lld, \"numbers\": [%s]",
+        mlo_number_text(m, b->scale), (long long)b->low, (long long)b->high,
+        mlo_border_numbers(m, b, ""));
+}
+
 /* ======== src/emit/data.c ======== */
 /* emit, data: the parameter image, and the words the bench plays and expects.
  *
@@ -55388,6 +56270,8 @@ typedef struct {
     mlo_ordered order[MLO_BENCH_JOBS]; /* the parts in which a frame comes */
     int64_t n_order;
     mlo_array *golden; /* the model's outputs on the first frame */
+    mlo_border *border; /* three, whose first numbers are wanted */
+    int64_t frames; /* whose words these are */
 } mlo_bench_words;
 
 static int mlo_bench_see(
@@ -55395,6 +56279,7 @@ static int mlo_bench_see(
     mlo_bench_words *w = (mlo_bench_words *)user;
     const mlo_core *c = w->e->c;
     if (iteration >= 0) return 0;
+    for (int k = 0; k < MLO_BORDERS; k++) mlo_border_see(&w->border[k], name, a);
     for (size_t i = 0; i < g->n_output; i++)
         if (name == g->output[i]->name && !w->golden[i].data
             && mlo_array_keep(w->e->m, a, &w->golden[i]))
@@ -55422,43 +56307,51 @@ static int mlo_emit_jobs(mlo_emitter *e, const mlo_bench_words *w) {
     return mlo_file_text(e, "tb/jobs.hex");
 }
 
-/* What the core calls the stream from around the loop; "" for none. */
-static const char *mlo_replay_name(const mlo_core *c) {
-    return c->replay < 0 ? "" : c->element[c->replay].node->input[0];
-}
-
-/* tb/input.hex, tb/mask.hex, tb/golden.hex, tb/replay.hex, tb/replay_mask.hex: `frames` frames of
- * inputs (of a core with caches the parts that its bench orders, and tb/jobs.hex) drawn from the
- * model's declared types (never from --calib, so that every way to this directory gives the same
- * bytes). */
-static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
+static mlo_bench_words mlo_bench_words_new(
+    mlo_emitter *e, int64_t frames, mlo_border border[MLO_BORDERS]) {
     mlo *m = e->m;
     mlo_bench_words w = { e, { m, NULL, 0, 0 }, { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
         { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
         { e->c->scan.node->input[0], mlo_intern(m, "mlo_mask"), e->c->scan.node->output[0],
             mlo_replay_name(e->c), mlo_intern(m, mlo_memory_mask) },
-        { { 0, 0, e->c->chunk } }, 1, MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1) };
-    mlo_observer see = { &w, mlo_bench_see };
-    size_t n_calib = m->n_calib;
+        { { 0, 0, e->c->chunk } }, 1, MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1),
+        border, frames };
     if (e->c->slots) w.n_order = mlo_bench_orders(e->c, w.order);
+    return w;
+}
+
+/* `frames` frames of inputs (of a core with caches the parts that its bench orders) drawn from the
+ * model's declared types (never from --calib, so that every way to this directory gives the same
+ * bytes), and what the core makes of them. */
+static int mlo_bench_play(mlo_bench_words *w) {
+    mlo *m = w->e->m;
+    const mlo_observer see = { w, mlo_bench_see };
+    const size_t n_calib = m->n_calib;
     m->n_calib = 0;
-    for (int64_t k = 0; k < frames && !m->error.code; k++)
+    for (int64_t k = 0; k < w->frames && !m->error.code; k++)
         mlo_sample_run(m, MLO_BENCH_DRAW + k, &see);
     m->n_calib = n_calib;
-    m->golden = w.golden;
-    mlo_text *const texts[] = { &w.in, &w.mask, &w.out, &w.replay, &w.replay_mask };
+    m->golden = w->golden;
+    return mlo_failed(m);
+}
+
+/* tb/input.hex, tb/mask.hex, tb/golden.hex, tb/replay.hex, tb/replay_mask.hex, and tb/jobs.hex. */
+static int mlo_emit_bench_words(mlo_emitter *e, const mlo_bench_words *w) {
+    const mlo_text *const texts[] = { &w->in, &w->mask, &w->out, &w->replay, &w->replay_mask };
     static const char *const files[] = { "tb/input.hex", "tb/mask.hex", "tb/golden.hex",
         "tb/replay.hex", "tb/replay_mask.hex" };
     const int there[] = { 1, e->c->masked, 1, e->c->replay >= 0, e->c->replay_masked };
-    for (int i = 0; i < 5; i++) {
-        if (!m->error.code && there[i]) {
+    for (int i = 0; i < 5; i++)
+        if (there[i]) {
             mlo_put(&e->t, texts[i]->text ? texts[i]->text : "", texts[i]->n);
-            mlo_file_text(e, files[i]);
+            MLO_TRY(mlo_file_text(e, files[i]));
         }
-        mlo_text_free(texts[i]);
-    }
-    if (e->c->slots && !m->error.code) mlo_emit_jobs(e, &w);
-    return mlo_failed(m);
+    return e->c->slots ? mlo_emit_jobs(e, w) : 0;
+}
+
+static void mlo_bench_words_free(mlo_bench_words *w) {
+    mlo_text *const texts[] = { &w->in, &w->mask, &w->out, &w->replay, &w->replay_mask };
+    for (int i = 0; i < 5; i++) mlo_text_free(texts[i]);
 }
 
 /* ======== src/emit/bench.c ======== */
@@ -55742,6 +56635,140 @@ static int mlo_emit_scripts(mlo_emitter *e) {
     return mlo_emit_shared(e, "cocotb/test_mlo.py", none, e);
 }
 
+/* ======== src/emit/driver.c ======== */
+/* emit, driver: what a host takes to drive the core: host/mlo_driver.h, .c and .py, and
+ * host/mlo_frame.c, the bench's first frame as C.
+ *
+ * in:  the borders of the core, the words of its bench.
+ * out: the texts of share/host; here are their holes.
+ *
+ * invariant: constants of the driver are those of manifest.json.
+ * example: cc -c host/mlo_driver.c host/mlo_frame.c: no library is needed.
+ * cost: five characters a byte of the frame.
+ */
+
+typedef struct {
+    mlo_emitter *e;
+    const mlo_bench_words *w;
+} mlo_example;
+
+/* The first frame of a file of beats {tlast, lanes} as bytes in the order of memory. */
+static void mlo_example_bytes(const mlo_example *x, const mlo_text *hex) {
+    const size_t end = hex->n / (size_t)x->w->frames;
+    mlo_text *t = &x->e->t;
+    int column = 0;
+    for (size_t at = 0, next; at < end; at = next) {
+        for (next = at; hex->text[next] != '\n'; next++) continue;
+        for (size_t k = next++; k > at + 1; k -= 2)
+            mlo_printf(t, "0x%.2s,%s", hex->text + k - 2, ++column % 20 ? "" : "\n");
+    }
+    if (column % 20) mlo_puts(t, "\n");
+}
+static void mlo_example_in(void *user) {
+    mlo_example_bytes((mlo_example *)user, &((mlo_example *)user)->w->in);
+}
+static void mlo_example_mask(void *user) {
+    mlo_example_bytes((mlo_example *)user, &((mlo_example *)user)->w->mask);
+}
+static void mlo_example_out(void *user) {
+    mlo_example_bytes((mlo_example *)user, &((mlo_example *)user)->w->out);
+}
+static void mlo_example_memory(void *user) {
+    mlo_example_bytes((mlo_example *)user, &((mlo_example *)user)->w->replay);
+}
+static void mlo_example_memory_mask(void *user) {
+    mlo_example_bytes((mlo_example *)user, &((mlo_example *)user)->w->replay_mask);
+}
+
+static const char *mlo_example_jobs(mlo *m, const mlo_bench_words *w) {
+    const char *list = "";
+    for (int64_t i = 0; i < w->n_order && list; i++)
+        list = mlo_format(m, "%s%s{ %lld, %lld, %lld }", list, i ? ", " : "",
+            (long long)w->order[i].slot, (long long)w->order[i].start,
+            (long long)w->order[i].tokens);
+    return list;
+}
+
+/* Of no number a list that C takes. */
+static const char *mlo_border_floats(mlo *m, const mlo_border *b) {
+    return b->n ? mlo_border_numbers(m, b, "f") : "0";
+}
+
+/* host/mlo_frame.c */
+static int mlo_emit_example(
+    mlo_emitter *e, const mlo_border border[MLO_BORDERS], const mlo_bench_words *w) {
+    mlo_example x = { e, w };
+    const mlo_core *c = e->c;
+    const mlo_border *before = &border[MLO_BORDER_IN], *around = &border[MLO_BORDER_MEMORY],
+                     *behind = &border[MLO_BORDER_OUT];
+    const mlo_hole holes[] = {
+        { "MASK", c->masked ? "" : NULL, NULL },
+        { "NO_MASK", c->masked ? NULL : "", NULL },
+        { "REPLAY", c->replay >= 0 ? "" : NULL, NULL },
+        { "NO_REPLAY", c->replay >= 0 ? NULL : "", NULL },
+        { "REPLAY_MASK", c->replay_masked ? "" : NULL, NULL },
+        { "NO_REPLAY_MASK", c->replay_masked ? NULL : "", NULL },
+        { "JOBS", c->slots ? "" : NULL, NULL },
+        { "NO_JOBS", c->slots ? NULL : "", NULL },
+        { "IN", NULL, mlo_example_in },
+        { "MASK_BYTES", NULL, c->masked ? mlo_example_mask : NULL },
+        { "OUT", NULL, mlo_example_out },
+        { "MEMORY_WORDS", NULL, c->replay >= 0 ? mlo_example_memory : NULL },
+        { "MEMORY_MASK", NULL, c->replay_masked ? mlo_example_memory_mask : NULL },
+        { "JOB_LIST", mlo_example_jobs(e->m, w), NULL },
+        { "BEFORE", mlo_border_floats(e->m, before), NULL },
+        { "AROUND", mlo_border_floats(e->m, around), NULL },
+        { "BEHIND", mlo_border_floats(e->m, behind), NULL },
+        { "N_BEFORE", mlo_integer(e->m, before->n), NULL },
+        { "N_AROUND", mlo_integer(e->m, around->n), NULL },
+        { "N_BEHIND", mlo_integer(e->m, behind->n), NULL },
+        { NULL, NULL, NULL },
+    };
+    return mlo_emit_shared(e, "host/mlo_frame.c", holes, &x);
+}
+
+/* A border as the driver's header has it: { scale, low, high, bytes }. */
+static const char *mlo_border_c(mlo *m, const mlo_border *b) {
+    const mlo_border one = { NULL, 0, 0, 0, 0, { b->scale }, 1 };
+    return mlo_format(m, "{ %s, %lld, %lld, %d }", mlo_border_numbers(m, &one, "f"),
+        (long long)b->low, (long long)b->high, b->bytes);
+}
+
+static int mlo_emit_driver(
+    mlo_emitter *e, const mlo_border border[MLO_BORDERS], const mlo_bench_words *w) {
+    mlo *m = e->m;
+    const mlo_core *c = e->c;
+    int64_t longest = 0; /* tokens of a part of the frame */
+    for (int64_t i = 0; i < w->n_order; i++) longest = mlo_max(longest, w->order[i].tokens);
+    const unsigned long long cache = (unsigned long long)(c->slots << 24
+        | (c->slots ? c->chunk : 0));
+    const mlo_hole none[] = { { NULL, NULL, NULL } };
+    const mlo_hole holes[] = {
+        { "VERSION", MLO_VERSION, NULL },
+        { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
+        { "TOKENS", mlo_integer(m, c->chunk), NULL },
+        { "CHANNELS", mlo_integer(m, c->channels), NULL },
+        { "WORD_BYTES", mlo_integer(m, border[MLO_BORDER_IN].bytes), NULL },
+        { "BEAT_BYTES", mlo_integer(m, c->lanes * border[MLO_BORDER_IN].bytes), NULL },
+        { "LANES", mlo_integer(m, c->lanes), NULL },
+        { "BITS", mlo_integer(m, c->bits), NULL },
+        { "FRAMES", mlo_integer(m, c->frames), NULL },
+        { "CACHE", mlo_format(m, "%08llX", cache), NULL },
+        { "PARAMETER_BYTES", mlo_integer(m, mlo_image_bytes(c)), NULL },
+        { "AXI_BYTES", mlo_integer(m, c->axi_bits / 8), NULL },
+        { "INPUT", mlo_border_c(m, &border[MLO_BORDER_IN]), NULL },
+        { "OUTPUT", mlo_border_c(m, &border[MLO_BORDER_OUT]), NULL },
+        { "MEMORY", mlo_border_c(m, &border[MLO_BORDER_MEMORY]), NULL },
+        { "TEST_BYTES",
+            mlo_integer(m, mlo_max(1, longest) * c->channels * border[MLO_BORDER_IN].bytes), NULL },
+        { NULL, NULL, NULL },
+    };
+    MLO_TRY(mlo_emit_shared(e, "host/mlo_driver.h", holes, NULL));
+    MLO_TRY(mlo_emit_shared(e, "host/mlo_driver.c", none, NULL));
+    MLO_TRY(mlo_emit_shared(e, "host/mlo_driver.py", none, NULL));
+    return mlo_emit_example(e, border, w);
+}
+
 /* ======== src/emit/host.c ======== */
 /* emit, host: the model in three parts, the register map, and the manifest.
  *
@@ -55921,34 +56948,12 @@ static void mlo_regs_kernels(void *user) {
 }
 
 static int mlo_emit_regs(mlo_emitter *e) {
-    const int jobs = e->c->slots > 0;
     const mlo_hole holes[] = { { "DEEPEST", mlo_integer(e->m, mlo_core_deepest(e->c)), NULL },
-        { "JOBS", jobs ? "" : NULL, NULL }, { "SLOTS", mlo_integer(e->m, e->c->slots), NULL },
-        { "JOB_STATUS",
-            jobs ? ", bit 2 a job was refused, bit 4 a job had not the tokens it was ordered for "
-                   "(sticky)"
-                 : "",
-            NULL },
         { "KERNELS", NULL, mlo_regs_kernels }, { NULL, NULL, NULL } };
     return mlo_emit_shared(e, "host/mlo_regs.h", holes, e);
 }
 
 /* ---- the manifest --------------------------------------------------------- */
-
-static const char *mlo_scale_text(
-    mlo *m, const mlo_graph *g, const char *edge_output, int is_input) {
-    for (size_t i = 0; i < g->n_node; i++) {
-        const mlo_node *n = g->node[i];
-        if (is_input ? mlo_is_kernel(n, MLO_KERNEL_TO_INTEGERS) && n->output[0] == edge_output
-                     : mlo_is_kernel(n, MLO_KERNEL_TO_FLOATS) && n->input[0] == edge_output) {
-            mlo_value *v = mlo_value_of(g, n->input[1]);
-            double x;
-            if (v && v->tensor && !mlo_tensor_doubles(m, v->tensor, 0, 1, &x))
-                return mlo_number_text(m, x);
-        }
-    }
-    return "null";
-}
 
 static void mlo_manifest_kernels(mlo_emitter *e) {
     const mlo_core *c = e->c;
@@ -55982,6 +56987,10 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
                               : "",
                     u->out.lanes, u->out.bits, (long long)u->out.channels);
                 mlo_element_intermediates(el, &e->t);
+                if (mlo_core_block_beats(c) && mlo_memory_whole(el)) {
+                    mlo_puts(&e->t, ", \"memory_why\": ");
+                    mlo_report_string(&e->t, mlo_memory_whole(el));
+                }
                 mlo_area area = mlo_kernel_area(c, el, &el->unit, el->memory);
                 mlo_puts(&e->t, ", \"area\": ");
                 mlo_area_json(&area, &e->t);
@@ -56055,7 +57064,7 @@ static int mlo_manifest_jobs(mlo_emitter *e) {
     return 0;
 }
 
-static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
+static int mlo_emit_manifest(mlo_emitter *e, const mlo_border *border, int64_t frames) {
     const mlo_core *c = e->c;
     mlo_prediction p;
     if (mlo_predict_steady(e->m, c, &p) || mlo_manifest_bench(e, &p)) return mlo_failed(e->m);
@@ -56084,19 +57093,16 @@ static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
         mlo_report_string(&e->t, mlo_replay_name(c));
         mlo_line(e,
             ", \"tokens\": %lld, \"channels\": %lld, \"lanes\": %d, \"bits\": %d, \"masked\": "
-            "%s, \"scale\": %s},",
+            "%s, %s},",
             (long long)mlo_replay_frame(c), (long long)y.channels, y.lanes, y.bits,
-            c->replay_masked ? "true" : "false",
-            mlo_scale_text(e->m, c->scan.outer, mlo_replay_name(c), 1));
+            c->replay_masked ? "true" : "false", mlo_border_json(e->m, &border[2]));
     }
     mlo_printf(&e->t, "  \"input\": {\"name\": ");
     mlo_report_string(&e->t, c->scan.node->input[0]);
-    mlo_line(
-        e, ", \"scale\": %s},", mlo_scale_text(e->m, c->scan.outer, c->scan.node->input[0], 1));
+    mlo_line(e, ", %s},", mlo_border_json(e->m, &border[0]));
     mlo_printf(&e->t, "  \"output\": {\"name\": ");
     mlo_report_string(&e->t, c->scan.node->output[0]);
-    mlo_line(
-        e, ", \"scale\": %s},", mlo_scale_text(e->m, c->scan.outer, c->scan.node->output[0], 0));
+    mlo_line(e, ", %s},", mlo_border_json(e->m, &border[1]));
     mlo_manifest_kernels(e);
     mlo_manifest_descriptors(e);
     mlo_line(e, "  \"files\": {");
@@ -56120,10 +57126,14 @@ int mlo_emit(mlo *m, mlo_sink sink, void *user) {
     if (mlo_emit_copies(e)) return mlo_failed(m);
     /* of a core with caches one sequence comes, in parts */
     int64_t frames = e->c->slots ? 1 : e->c->frames;
+    mlo_border border[MLO_BORDERS];
+    if (mlo_borders(e, border)) return mlo_failed(m);
+    mlo_bench_words w = mlo_bench_words_new(e, frames, border);
     if (!mlo_emit_top(e) && !mlo_emit_library(e) && !mlo_emit_params(e) && !mlo_emit_tb(e, frames)
-        && !mlo_emit_bench_words(e, frames) && !mlo_emit_scripts(e) && !mlo_emit_regs(e)
-        && !mlo_emit_parts(e))
-        mlo_emit_manifest(e, frames);
+        && !mlo_bench_play(&w) && !mlo_emit_bench_words(e, &w) && !mlo_emit_scripts(e)
+        && !mlo_emit_regs(e) && !mlo_emit_driver(e, border, &w) && !mlo_emit_parts(e))
+        mlo_emit_manifest(e, border, frames);
+    mlo_bench_words_free(&w);
     mlo_text_free(&e->t);
     return mlo_failed(m);
 }
