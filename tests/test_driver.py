@@ -97,6 +97,19 @@ def check_numbers():
         t.case("Python: %d bits, scale %g" % (bits, scale), "" if good else "words differ")
 
 
+def check_borders():
+    """Of what is quantized, a node's result or the model's own input, there are numbers, whose words come first."""
+    bare = hardware.build(os.path.join(HERE, "models/families/bare-batch-pre-gelu-ts17-none-b.onnx"), at="bare")
+    for what, path in [(w, build(w)) for w in BUILDS] + [("floats come in", bare)]:
+        m = json.loads(t.read(path + "/manifest.json"))
+        streams = [("input", "input", m["stream"]), ("output", "golden", m["stream"])] + [("replay", "replay", m.get("replay"))] * ("replay" in m)
+        for name, file, form in streams:
+            b, words = m[name], hardware.frames(path, "tb/%s.hex" % file, form["lanes"], form["bits"])[0][:16]
+            x = np.float32(b["numbers"])
+            good = np.array_equal(words.astype(np.float32) * np.float32(b["scale"]), x) if name == "output" else np.array_equal(rounded(x, b["scale"], b["low"], b["high"])[0], words)
+            t.case("%s: numbers of the %s" % (what, name), "" if len(x) == 16 and good else str(b))
+
+
 def another_scale(header): return re.sub(r"(#define MLO_INPUT +\{ )([\d.e-]+)f", lambda m: "%s%.9gf" % (m[1], float(m[2]) * 1.01), header)
 
 
@@ -133,4 +146,4 @@ def check_image():
     t.case("params.bin, a bit is another", why)
 
 
-if __name__ == "__main__": t.main(check_c, check_numbers, check_simulated, check_image, floor=80)
+if __name__ == "__main__": t.main(check_c, check_numbers, check_borders, check_simulated, check_image, floor=90)

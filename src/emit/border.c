@@ -66,9 +66,19 @@ static int mlo_borders(mlo_emitter *e, mlo_border border[MLO_BORDERS]) {
 
 /* A value of the bench's frames goes by: the first numbers of the first one. */
 static void mlo_border_see(mlo_border *b, const char *name, const mlo_array *a) {
-    if (!b->floats || name != b->floats || b->n || a->dtype != MLO_FLOAT) return;
+    if (!b->floats || !mlo_eq(name, b->floats) || b->n || a->dtype != MLO_FLOAT) return;
     b->n = (int)mlo_min(MLO_BORDER_NUMBERS, mlo_array_count(a));
     for (int i = 0; i < b->n; i++) b->number[i] = ((const float *)a->data)[i];
+}
+
+/* Who observes a model sees what nodes make; what comes from outside is among the inputs of sample k. */
+static int mlo_border_given(mlo *m, int64_t k, mlo_border border[MLO_BORDERS]) {
+    size_t n;
+    mlo_array **in = mlo_sample_inputs(m, k, &n);
+    for (size_t i = 0; in && i < n; i++)
+        for (int b = 0; b < MLO_BORDERS; b++) mlo_border_see(&border[b], in[i]->name, in[i]);
+    mlo_sample_free(m, in, n);
+    return mlo_failed(m);
 }
 
 /* The numbers in braces or brackets. suffix: "f" makes them C's floats. */

@@ -215,6 +215,7 @@ static int mlo_bench_play(mlo_bench_words *w) {
     const mlo_observer see = { w, mlo_bench_see };
     const size_t n_calib = m->n_calib;
     m->n_calib = 0;
+    mlo_border_given(m, MLO_BENCH_DRAW, w->border);
     for (int64_t k = 0; k < w->frames && !m->error.code; k++)
         mlo_sample_run(m, MLO_BENCH_DRAW + k, &see);
     m->n_calib = n_calib;
