@@ -37742,6 +37742,31 @@ static void mlo_readers_area(const mlo_core *c, mlo_area *a) {
     a->ff += REQUEST + 1 + readers + BASE;
 }
 
+/* Of a core with caches: mlo_job, with its queue of four, what it knows of each slot, where a slot's
+ * banks begin (a product, unless they are a power of two); and what the registers have for it. */
+static void mlo_job_area(const mlo_core *c, mlo_area *a) {
+    enum { QUEUE = 48, LUTS = 122, FFS = 98, REGS_LUTS = 130, REGS_FFS = 49 };
+    const int64_t width = (int64_t)c->lanes * ((c->bits + 7) / 8 * 8);
+    const int64_t beat = mlo_clog2(c->channels / c->lanes);
+    int64_t odd = mlo_core_deepest(c);
+    if (!c->slots) return;
+    while (odd % 2 == 0) odd /= 2;
+    const int64_t bank = odd > 1 && c->slots > 2 ? mlo_clog2(odd * c->slots) : 0;
+    mlo_area_fifo(a, QUEUE, 4);
+    mlo_area_skid(a, width + 1);
+    if (c->masked) {
+        mlo_area_skid(a, 1);
+        mlo_area_skid(a, 2);
+    }
+    /* the lengths: of one slot a register, of more a memory that is read as it is written */
+    if (c->slots > 1)
+        a->lut += 8 * mlo_parts(16, c->slots > 32 ? 7 : 14) * mlo_parts(c->slots, 64);
+    else
+        a->ff += 16;
+    a->lut += LUTS + REGS_LUTS + beat + 2 * c->slots + bank;
+    a->ff += FFS + REGS_FFS + beat + c->slots + mlo_counter(c->slots) + bank;
+}
+
 /* Doors, loop and feedback (mlo_loop), the memory's master and router (mlo_loader), registers and
  * counters (mlo_regs). */
 static mlo_area mlo_shell_area(const mlo_core *c) {
@@ -37767,6 +37792,7 @@ static mlo_area mlo_shell_area(const mlo_core *c) {
         ports += mlo_is_block(&c->element[i]) ? 0 : c->element[i].unit.n_memory;
     }
     mlo_doors_area(c, &a);
+    mlo_job_area(c, &a);
     /* into the body and out of it */
     for (int i = 0; i < 2; i++) mlo_area_skid(&a, beat);
     mlo_area_fifo(&a, beat, c->feedback * (c->channels / c->lanes));
@@ -56083,9 +56109,19 @@ static int mlo_borders(mlo_emitter *e, mlo_border border[MLO_BORDERS]) {
 
 /* A value of the bench's frames goes by: the first numbers of the first one. */
 static void mlo_border_see(mlo_border *b, const char *name, const mlo_array *a) {
-    if (!b->floats || name != b->floats || b->n || a->dtype != MLO_FLOAT) return;
+    if (!b->floats || !mlo_eq(name, b->floats) || b->n || a->dtype != MLO_FLOAT) return;
     b->n = (int)mlo_min(MLO_BORDER_NUMBERS, mlo_array_count(a));
     for (int i = 0; i < b->n; i++) b->number[i] = ((const float *)a->data)[i];
+}
+
+/* Who observes a model sees what nodes make; what comes from outside is among the inputs of sample k. */
+static int mlo_border_given(mlo *m, int64_t k, mlo_border border[MLO_BORDERS]) {
+    size_t n;
+    mlo_array **in = mlo_sample_inputs(m, k, &n);
+    for (size_t i = 0; in && i < n; i++)
+        for (int b = 0; b < MLO_BORDERS; b++) mlo_border_see(&border[b], in[i]->name, in[i]);
+    mlo_sample_free(m, in, n);
+    return mlo_failed(m);
 }
 
 /* The numbers in braces or brackets. suffix: "f" makes them C's floats. */
@@ -56328,6 +56364,7 @@ static int mlo_bench_play(mlo_bench_words *w) {
     const mlo_observer see = { w, mlo_bench_see };
     const size_t n_calib = m->n_calib;
     m->n_calib = 0;
+    mlo_border_given(m, MLO_BENCH_DRAW, w->border);
     for (int64_t k = 0; k < w->frames && !m->error.code; k++)
         mlo_sample_run(m, MLO_BENCH_DRAW + k, &see);
     m->n_calib = n_calib;
