@@ -226,6 +226,23 @@ module mlo_kv #(
         beats_written <= beats_written + {31'd0, m_axi_wvalid && m_axi_wready};
         if (flush || rst) {beats_read, beats_written} <= 64'd0;
     end
+`ifdef FORMAL
+    // The fence, where a beat is a row (BEATS = 1): a job's reads begin when each row that came before is answered.
+    reg        f_past = 1'b0;
+    reg  [7:0] f_rows, f_answers, f_whole;      // rows that came; bursts answered, taken whole
+    always @(posedge clk) begin
+        f_past    <= 1'b1;
+        f_rows    <= rst ? 8'd0 : f_rows + (s_axis_k_tvalid && s_axis_k_tready) + (s_axis_v_tvalid && s_axis_v_tready);
+        f_answers <= rst ? 8'd0 : f_answers + (m_axi_bvalid && m_axi_bready);
+        f_whole   <= rst ? 8'd0 : f_whole + (m_axi_wvalid && m_axi_wready && m_axi_wlast);
+    end
+    always @* assume (rst == !f_past && !flush);
+    always @* if (f_past) begin
+        assume (!m_axi_bvalid || f_whole != f_answers);
+        if (begins) assert (f_rows == f_answers);
+        cover (begins && f_rows == 2);
+    end
+`endif
     wire unused = &{1'b0, reader_idle, ar_id, ar_size[5:3], ar_burst[3:2], past, base[SIZE-1:0]};
 endmodule
 `default_nettype wire
