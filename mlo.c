@@ -540,7 +540,7 @@ static void mlo_text_free(mlo_text *t) {
 static const char *const mlo_option_names[] = { "activations", "as", "axi-latency", "axi-width",
     "bandwidth", "budget-bits", "budget-macs", "clock-mhz", "context", "data-file", "data-limit",
     "device", "dim", "folding-json", "frames", "frames-in-flight", "hierarchy", "inline", "jobs",
-    "loop", "max-cost", "max-error", "memory", "nested", "pareto", "pe", "position",
+    "kv", "loop", "max-cost", "max-error", "memory", "nested", "pareto", "pe", "position",
     "q-config-json", "report", "residual", "scale", "shape", "simd", "simulation", "slots",
     "target-cycles", "target-fps", "tile", "unrolled", "weights" };
 
@@ -1396,6 +1396,8 @@ static const char mlo_key_tile[] = "mlo.tile";
 static const char mlo_key_frames[] = "mlo.frames";
 /* a Scan: sequences whose keys and values its hardware keeps; none: it keeps no more than a frame's */
 static const char mlo_key_slots[] = "mlo.slots";
+/* a Scan: those lie in memory: 1; on chip: none */
+static const char mlo_key_kv_dram[] = "mlo.kv_dram";
 /* a Scan: bits of the memory bus */
 static const char mlo_key_axi_width[] = "mlo.axi_width";
 /* a Scan: cycles of a read, as it was folded for */
@@ -18587,6 +18589,7 @@ typedef struct {
     int64_t chunk; /* tokens that go through together, at most; the longest frame today */
     int64_t keys; /* tokens that a query can see, at most; the longest frame today */
     int64_t caches; /* banks in which keys and values of earlier frames stay; 0: they don't */
+    int past; /* 1: they come with each frame, in front of its own (mlo_kv) */
     /* tokens for which a matrix is to be read block by block (--memory block); 0: it is to be on
      * chip */
     int64_t tile;
@@ -20464,7 +20467,7 @@ static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
         return 0;
     }
     /* where a frame starts among earlier ones' keys is a shift, not a division */
-    if (s->caches && (pe & (pe - 1))) return 0;
+    if ((s->caches || s->past) && (pe & (pe - 1))) return 0;
     return pe >= 1 && simd >= 1 && pe <= s->keys && ch / heads % simd == 0;
 }
 
@@ -20558,6 +20561,13 @@ static void mlo_attention_average(mlo_unit *u, int64_t least, int64_t channels) 
     u->macs = 2 * channels * keys / (tokens * iterations);
 }
 
+/* Where keys and values of earlier frames are: in banks of its own, or they come with each frame. */
+static void mlo_attention_keeps(const mlo_site *s, mlo_unit *u) {
+    if (s->caches) mlo_unit_param(u, "CACHE", s->caches);
+    if (s->past) mlo_unit_param(u, "PAST", 1);
+    u->told = MLO_JOB_BANK;
+}
+
 static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t ch = mlo_last_dim(&s->in[0]);
     int64_t heads = mlo_attention_heads(s->node), kv = mlo_attention_kv_heads(s->node);
@@ -20598,8 +20608,7 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     if (kv != heads) mlo_unit_param(u, "KVH", kv);
     if (mlo_attention_causal(s->node)) mlo_unit_param(u, "CAUSAL", 1);
     if (banded) mlo_unit_param(u, "BAND", 1);
-    if (s->caches) mlo_unit_param(u, "CACHE", s->caches);
-    u->told = MLO_JOB_BANK;
+    mlo_attention_keeps(s, u);
     /* as in mlo_attention.v: rows of `groups` x `steps` cycles, but no faster than the divider */
     int64_t groups = (t + pe - 1) / pe;
     int64_t steps = d / simd;
@@ -34264,6 +34273,7 @@ typedef struct {
     int bits; /* of a channel of the loop's streams */
     int frames; /* in flight, at most */
     int64_t slots; /* sequences whose keys and values stay; 0: none do. A frame is a job then */
+    int dram; /* 1: they stay in memory, behind mlo_kv; 0: on chip */
     const mlo_ordered *order; /* of the run that is asked about; NULL: whole frames */
     int64_t n_order;
     int masked; /* 1: a runtime mask stream */
@@ -34325,7 +34335,8 @@ static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     e->site.node = n;
     e->site.chunk = c->chunk;
     e->site.keys = c->keys;
-    e->site.caches = c->slots * c->scan.iterations;
+    e->site.caches = c->dram ? 0 : c->slots * c->scan.iterations;
+    e->site.past = c->dram;
     e->site.parts = mlo_core_parts(c->scan.body, n->output[0]);
     for (size_t i = 0; i < n->n_input && i < 8; i++) {
         e->site.in_bits[i] = mlo_value_bits(c->scan.body, n->input[i]);
@@ -34743,6 +34754,35 @@ static void mlo_core_slots(mlo *m, mlo_core *c) {
         mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_job, c->frames);
 }
 
+/* Where they stay. */
+static void mlo_core_kv(mlo *m, mlo_core *c) {
+    const char *where = mlo_opt(m, "kv");
+    c->dram = (int)mlo_meta_within(m, c->scan.node, mlo_key_kv_dram, 0, 0, 1);
+    if (!where) return;
+    c->dram = mlo_eq(where, "dram");
+    if (!c->dram && !mlo_eq(where, "chip"))
+        mlo_fail_at(
+            m, MLO_E_USAGE, NULL, "--kv %s: keys and values stay on chip or in dram", where);
+    else if (!c->slots)
+        mlo_fail_at(
+            m, MLO_E_USAGE, NULL, "--kv is where keys and values stay; give --context, too");
+}
+
+/* What mlo_kv does not do: mask bits are not kept with keys, and there is one of it. */
+static int mlo_core_kv_sound(mlo *m, const mlo_core *c) {
+    int n = 0;
+    if (!c->dram) return 0;
+    for (int i = 0; i < c->n_element; i++) n += c->element[i].unit.told == MLO_JOB_BANK;
+    if (n != 1)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
+            "--kv dram: a layer with %d attentions; it takes one: leave --kv out", n);
+    if (c->masked)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
+            "--kv dram: a mask that comes at run time, whose bits are not kept in memory; leave "
+            "--kv out");
+    return 0;
+}
+
 /* What comes in another frame must not depend on what comes later, and nothing but keys and values stays. */
 static int mlo_core_soundness(mlo *m, const mlo_core *c) {
     for (int i = 0; c->slots && i < c->n_element; i++) {
@@ -34785,6 +34825,7 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
         return mlo_fail(m, MLO_E_DATA, c->scan.node,
             "metadata say mlo.axi_width = %d, which is no power of two", c->axi_bits);
     mlo_core_slots(m, c);
+    mlo_core_kv(m, c);
     if (m->error.code || mlo_core_elements(m, c) || mlo_core_edges(m, c) || mlo_core_closed(m, c))
         return mlo_failed(m);
     mlo_core_lanes(c);
@@ -34794,7 +34835,7 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
     c->replay_masked = mask && !mask->tensor;
     if (c->replay >= 0 && c->frames > 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_frame, c->frames);
-    if (mlo_core_soundness(m, c)) return mlo_failed(m);
+    if (mlo_core_soundness(m, c) || mlo_core_kv_sound(m, c)) return mlo_failed(m);
     mlo_core_feedback(c);
     if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, mlo_key_frames))
         mlo_core_fifos(c);
@@ -40169,7 +40210,8 @@ static int mlo_fold(mlo *m) {
     if (mlo_device_depths(m, c, w.device) || mlo_fold_say(m, c, &w)
         || mlo_fold_note(m, c->scan.node, mlo_key_frames, c->frames)
         || mlo_fold_note(m, c->scan.node, mlo_key_axi_width, c->axi_bits)
-        || (c->slots && mlo_fold_note(m, c->scan.node, mlo_key_slots, c->slots)))
+        || (c->slots && mlo_fold_note(m, c->scan.node, mlo_key_slots, c->slots))
+        || (c->dram && mlo_fold_note(m, c->scan.node, mlo_key_kv_dram, 1)))
         return mlo_failed(m);
     if (w.device && !w.usual
         && mlo_meta_put(
@@ -40744,6 +40786,8 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "// is written again is forgotten with all behind it: a row walks no farther than to its own (so a sequence may be taken up anywhere it",
     "// has been). What is written beside the last token, in its group's lanes, is no key for the same reason. One job at a time:",
     "// job_begin, a pulse at least a cycle ahead of its first beat, tells which; two frames of it are held at most, as without.",
+    "// Past. PAST = 1: the cache is in front of this (mlo_kv), which sends the keys and values of positions 0 .. job_start - 1 ahead of",
+    "// the frame's own; they are held as without a cache, and only rows begin at position job_start.",
     "// Iterations. The constants of a row with `first` (of the first head) are fetched while it is",
     "// scored, and then travel with the row: rows of two iterations may be under way at once.",
     "// Bias. Its numbers lie in the memory of the constants, in the order of the scores; a row waits for them as for those.",
@@ -40768,6 +40812,7 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "//             KVH divides H; CAUSAL, BAND: a frame of Q has no more tokens than its K; 0 <= BACK, AHEAD < T;",
     "//             CAP: PROB = BIAS = 0; 0 <= MC < 2^15, 1 <= SC <= 62;",
     "//             BIAS: PROB = BAND = 0, a frame of Q has no more tokens than T; SHIFT in 0..23",
+    "//             PAST = 1: CACHE = 0, and the same of T, PE and job_begin; frames of K and V have job_start tokens more than their Q",
     "//             CACHE: CAUSAL = 1, PE a power of two, T <= 2^16; job_start + tokens <= T; positions below job_start of the job's banks have been",
     "//             written; job_bank + iterations <= CACHE; job_begin when the last beat of the job before has left, job_start and job_bank",
     "//             stay from then until the last one of this",
@@ -40809,12 +40854,14 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "    parameter BIAST = 1,",
     "    parameter SHIFT = 0,",
     "    // banks of keys and of values that stay, one an iteration of each sequence; 0: two frames' in turn",
-    "    parameter CACHE = 0",
+    "    parameter CACHE = 0,",
+    "    // 1: K and V come with what is before job_start",
+    "    parameter PAST = 0",
     ") (",
     "    input  wire                  clk,",
     "    input  wire                  rst,",
     "    input  wire                  params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)",
-    "    // CACHE: a frame is of positions job_start .. and the job's first bank is job_bank; job_begin: a cycle ahead of the job's first beat",
+    "    // CACHE, PAST: a frame is of positions job_start .. and the job's first bank is job_bank; job_begin: a cycle ahead of the job's first beat",
     "    input  wire                  job_begin,",
     "    input  wire [15:0]           job_start,",
     "    input  wire [15:0]           job_bank,",
@@ -40890,7 +40937,8 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "    if (SIMD < 1 || D < 1 || D % SIMD != 0) mlo_error_SIMD_must_divide_D u_simd();",
     "    if (PROB < 0 || PROB > 1 || ROUND < 0 || ROUND > PROB) mlo_error_PROB_and_ROUND_must_be_0_or_1_and_ROUND_needs_PROB u_prob();",
     "    if (PE < 1 || PE > T) mlo_error_PE_must_be_1_to_T u_pe();",
-    "    if (CACHE < 0 || (CACHE != 0 && (CAUSAL == 0 || (PE & (PE - 1)) != 0))) mlo_error_CACHE_needs_CAUSAL_and_PE_a_power_of_two u_cache();",
+    "    if (PAST < 0 || PAST > 1 || (PAST != 0 && CACHE != 0)) mlo_error_PAST_must_be_0_or_1_without_CACHE u_past();",
+    "    if (CACHE < 0 || ((CACHE != 0 || PAST != 0) && (CAUSAL == 0 || (PE & (PE - 1)) != 0))) mlo_error_CACHE_needs_CAUSAL_and_PE_a_power_of_two u_cache();",
     "    if (XBITS < 2 || XBITS > 16 || YBITS < 2 || YBITS > 16) mlo_error_XBITS_and_YBITS_must_be_2_to_16 u_bits();",
     "endgenerate",
     "",
@@ -40957,7 +41005,7 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "wire                 k_nothing = EMPTY == 0 && k_none;",
     "mlo_attention_score #(",
     "    .H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND), .BW(BW), .GW(GW), .AW(AW),",
-    "    .SB(SB), .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT), .CACHE(CACHE != 0 ? 1 : 0)",
+    "    .SB(SB), .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT), .CACHE(CACHE != 0 || PAST != 0 ? 1 : 0)",
     ") u_score (",
     "    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start),",
     "    .row_full(q_full), .row_user(q_user), .row_done(q_done), .row_addr(q_addr), .row_data(q_data),",
@@ -44105,6 +44153,255 @@ static const char *const mlo_lines_verilog_mlo_axi_share_v[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
+static const char *const mlo_lines_verilog_mlo_axi_writer_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_axi_writer: a command (address, number of beats) and a stream become AXI4 write bursts",
+    "//",
+    "// Contract    bursts are INCR, as long as possible, aligned to their maximal size, so none crosses a 4 KB boundary.",
+    "//             The stream's beats are written in order, whole (WSTRB all ones); each burst is asked for before its data.",
+    "// Throughput  a beat a cycle within a burst; a burst costs three cycles more, a command one more",
+    "// Latency     3 cycles from the command to AWVALID, one more to its first WVALID",
+    "// Stall       all sides may stall for any time; BREADY is always high",
+    "// Legal       cmd_addr is a multiple of DATA_WIDTH/8 (the low bits are ignored); cmd_beats may be 0",
+    "// error:      sticky, some burst was answered with BRESP other than OKAY.",
+    "// flush:      forgets the command in work and the error. AXI forbids to take back a burst: one that is begun ends with beats",
+    "//             that write nothing (WSTRB 0), and no command is taken before all are answered.",
+    "// idle:       no command is in work, and every burst is answered: what was written is seen by who reads from now on.",
+    "`default_nettype none",
+    "module mlo_axi_writer #(",
+    "    // bits of an address, up to 64, at least 10 more than log2(DATA_WIDTH/8)",
+    "    parameter ADDR_WIDTH = 64,",
+    "    // bits of a beat: 32, 64, .. 1024",
+    "    parameter DATA_WIDTH = 128,",
+    "    // longest burst, a power of two, 1..256 (also kept within 4 KB)",
+    "    parameter MAX_BURST  = 64,",
+    "    // bursts that wait for their answer, 1..255",
+    "    parameter MOST       = 16,",
+    "    // bits of cmd_beats, 10..48",
+    "    parameter COUNT_WIDTH = 16",
+    ") (",
+    "    input  wire                    clk,",
+    "    input  wire                    rst,",
+    "    input  wire                    flush,",
+    "    output wire                    idle,",
+    "    output reg                     error,",
+    "",
+    "    input  wire [ADDR_WIDTH-1:0]   cmd_addr,",
+    "    input  wire [COUNT_WIDTH-1:0]  cmd_beats,",
+    "    input  wire                    cmd_valid,",
+    "    output wire                    cmd_ready,",
+    "",
+    "    input  wire [DATA_WIDTH-1:0]   s_axis_tdata,",
+    "    input  wire                    s_axis_tvalid,",
+    "    output wire                    s_axis_tready,",
+    "",
+    "    output wire                    m_axi_awid,",
+    "    output wire [ADDR_WIDTH-1:0]   m_axi_awaddr,",
+    "    output wire [7:0]              m_axi_awlen,",
+    "    output wire [2:0]              m_axi_awsize,",
+    "    output wire [1:0]              m_axi_awburst,",
+    "    output reg                     m_axi_awvalid,",
+    "    input  wire                    m_axi_awready,",
+    "    output reg  [DATA_WIDTH-1:0]   m_axi_wdata,",
+    "    output reg  [DATA_WIDTH/8-1:0] m_axi_wstrb,",
+    "    output reg                     m_axi_wlast,",
+    "    output reg                     m_axi_wvalid,",
+    "    input  wire                    m_axi_wready,",
+    "    input  wire                    m_axi_bid,",
+    "    input  wire [1:0]              m_axi_bresp,",
+    "    input  wire                    m_axi_bvalid,",
+    "    output wire                    m_axi_bready",
+    ");",
+    "    localparam SIZE  = $clog2(DATA_WIDTH / 8);                 // log2 of the bytes of a beat",
+    "    localparam PAGE  = 4096 / (DATA_WIDTH / 8);                // beats in 4 KB",
+    "    localparam BURST = (MAX_BURST < PAGE) ? MAX_BURST : PAGE;  // longest burst used",
+    "    localparam WA    = ADDR_WIDTH - SIZE;                      // address in beats",
+    "    localparam CW    = COUNT_WIDTH;",
+    "    localparam [CW-1:0] NONE = 0;",
+    "    localparam [31:0] SIZE_V = SIZE;",
+    "    localparam [8:0]  BURST_V = BURST[8:0];",
+    "    localparam [7:0]  MOST_V  = MOST[7:0];",
+    "",
+    "    generate",
+    "        if (DATA_WIDTH < 32 || DATA_WIDTH > 1024 || 8 * (1 << SIZE) != DATA_WIDTH)",
+    "            mlo_error_DATA_WIDTH_must_be_a_power_of_two_from_32_to_1024 u_error_data ();",
+    "        if (MAX_BURST < 1 || MAX_BURST > 256 || (MAX_BURST & (MAX_BURST - 1)) != 0)",
+    "            mlo_error_MAX_BURST_must_be_a_power_of_two_up_to_256 u_error_burst ();",
+    "        if (MOST < 1 || MOST > 255) mlo_error_MOST_must_be_1_to_255 u_error_most ();",
+    "        if (ADDR_WIDTH < SIZE + 10 || ADDR_WIDTH > 64) mlo_error_ADDR_WIDTH_out_of_range u_error_addr ();",
+    "        if (COUNT_WIDTH < 10 || COUNT_WIDTH > 48) mlo_error_COUNT_WIDTH_must_be_10_to_48 u_error_count ();",
+    "    endgenerate",
+    "",
+    "    // ------------------------------------------------------------------ requests",
+    "    // As in mlo_axi_reader: first how long a burst may be, then the request; the next one when its data have gone.",
+    "    reg           active;        // a command is in work",
+    "    reg           sized;",
+    "    reg           drain;         // after a flush: end what is begun",
+    "    reg [WA-1:0]  addr;          // of the next burst, in beats",
+    "    reg [CW-1:0]  left;          // beats not yet requested",
+    "    reg [8:0]     length;        // of the next burst",
+    "    reg [8:0]     sending;       // beats of the one at hand that are not at W yet",
+    "    reg [7:0]     open;          // bursts without an answer",
+    "    reg [WA-1:0]  aw_addr;",
+    "    reg [7:0]     aw_len;",
+    "",
+    "    wire [8:0]    offset   = {1'b0, addr[7:0]} & (BURST_V - 9'd1);",
+    "    wire [8:0]    to_edge  = BURST_V - offset;",
+    "    wire          short    = left < {{(CW-9){1'b0}}, to_edge};",
+    "    wire          request  = active && sized && sending == 9'd0 && open != MOST_V && (!m_axi_awvalid || m_axi_awready) && !drain;",
+    "    wire [CW-1:0] left_after = left - {{(CW-9){1'b0}}, length};",
+    "    wire          answer   = m_axi_bvalid && m_axi_bready;",
+    "    wire          room     = !m_axi_wvalid || m_axi_wready;",
+    "    wire          load     = sending != 9'd0 && room && (s_axis_tvalid || drain);",
+    "",
+    "    assign cmd_ready     = !active && !drain;",
+    "    assign idle          = !active && open == 8'd0;",
+    "    assign s_axis_tready = sending != 9'd0 && room && !drain;",
+    "    assign m_axi_bready  = 1'b1;",
+    "",
+    "    always @(posedge clk) begin",
+    "        if (m_axi_awready) m_axi_awvalid <= 1'b0;",
+    "        if (cmd_valid && cmd_ready) begin",
+    "            active <= cmd_beats != NONE;",
+    "            sized  <= 1'b0;",
+    "            addr   <= cmd_addr[ADDR_WIDTH-1:SIZE];",
+    "            left   <= cmd_beats;",
+    "        end else if (request) begin",
+    "            m_axi_awvalid <= 1'b1;",
+    "            aw_addr       <= addr;",
+    "            aw_len        <= length[7:0] - 8'd1;",
+    "            addr          <= addr + {{(WA-9){1'b0}}, length};",
+    "            left          <= left_after;",
+    "            active        <= left_after != NONE;",
+    "            sized         <= 1'b0;",
+    "        end else if (!sized) begin",
+    "            sized  <= active;",
+    "            length <= short ? left[8:0] : to_edge;",
+    "        end",
+    "        sending <= request ? length : sending - {8'd0, load};",
+    "        open    <= open + {7'd0, request} - {7'd0, answer};",
+    "        if (answer && !drain && m_axi_bresp != 2'b00) error <= 1'b1;",
+    "",
+    "        if (flush) drain <= 1'b1;",
+    "        else if (open == 8'd0) drain <= 1'b0;",
+    "        if (flush || drain) begin",
+    "            active <= 1'b0;",
+    "            sized  <= 1'b0;",
+    "            error  <= 1'b0;",
+    "        end",
+    "        if (rst) begin",
+    "            m_axi_awvalid <= 1'b0;",
+    "            active  <= 1'b0;",
+    "            sized   <= 1'b0;",
+    "            drain   <= 1'b0;",
+    "            sending <= 9'd0;",
+    "            open    <= 8'd0;",
+    "            error   <= 1'b0;",
+    "        end",
+    "    end",
+    "",
+    "    assign m_axi_awid    = 1'b0;",
+    "    assign m_axi_awaddr  = {aw_addr, {SIZE{1'b0}}};",
+    "    assign m_axi_awlen   = aw_len;",
+    "    assign m_axi_awsize  = SIZE_V[2:0];",
+    "    assign m_axi_awburst = 2'b01;",
+    "",
+    "    // ------------------------------------------------------------------ data",
+    "    always @(posedge clk) begin",
+    "        if (m_axi_wready) m_axi_wvalid <= 1'b0;",
+    "        if (load) begin",
+    "            m_axi_wvalid <= 1'b1;",
+    "            m_axi_wdata  <= s_axis_tdata;",
+    "            m_axi_wstrb  <= {DATA_WIDTH/8{!drain}};",
+    "            m_axi_wlast  <= sending == 9'd1;",
+    "        end",
+    "        if (rst) m_axi_wvalid <= 1'b0;",
+    "    end",
+    "",
+    "    wire unused = &{1'b0, m_axi_bid, cmd_addr[SIZE-1:0]};",
+    "",
+    "`ifdef FORMAL",
+    "    reg f_past_valid = 1'b0;",
+    "    always @(posedge clk) f_past_valid <= 1'b1;",
+    "    always @* assume (rst == !f_past_valid);",
+    "",
+    "    // The memory answers bursts that it has taken whole, once each.",
+    "    wire f_aw = m_axi_awvalid && m_axi_awready, f_w = m_axi_wvalid && m_axi_wready;",
+    "    reg  [7:0]  f_asked, f_whole;               // bursts taken whose last beat is not, those that wait for an answer",
+    "    always @(posedge clk) begin",
+    "        f_asked <= rst ? 8'd0 : f_asked + f_aw - (f_w && m_axi_wlast);",
+    "        f_whole <= rst ? 8'd0 : f_whole + (f_w && m_axi_wlast) - answer;",
+    "    end",
+    "    // (mlo_sim_ram_write: no data before their request)",
+    "    always @* if (f_past_valid) assume (!m_axi_wready || f_asked != 8'd0);",
+    "    always @* if (f_past_valid) assume (!m_axi_bvalid || f_whole != 8'd0);",
+    "    always @(posedge clk) if (f_past_valid && $past(cmd_valid && !cmd_ready && !flush))",
+    "        assume (cmd_valid && $stable(cmd_addr) && $stable(cmd_beats));",
+    "",
+    "    // The judge of the simulations of requests: stand until taken, unchanged, within 4 KB, aligned, of the right kind.",
+    "    wire [8:0] f_rules;",
+    "    mlo_sim_check_burst #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(DATA_WIDTH), .BURST(MAX_BURST)) f_check (",
+    "        .clk(clk), .rst(rst), .cycle(32'd0), .id(m_axi_awid), .addr(m_axi_awaddr), .len(m_axi_awlen), .size(m_axi_awsize), .burst(m_axi_awburst),",
+    "        .valid(m_axi_awvalid), .ready(m_axi_awready), .full(1'b0), .asked(f_rules), .breaches());",
+    "    always @* if (f_past_valid && !rst) begin",
+    "        assert (f_rules == 9'd0);",
+    "        if (m_axi_awvalid) assert (m_axi_awlen < MAX_BURST);",
+    "    end",
+    "    // W: stable, the last beat of a burst has WLAST and no other has; each burst is asked for before its data.",
+    "    always @(posedge clk) if (f_past_valid && !$past(rst) && $past(m_axi_wvalid && !m_axi_wready))",
+    "        assert (m_axi_wvalid && $stable(m_axi_wdata) && $stable(m_axi_wstrb) && $stable(m_axi_wlast));",
+    "    reg  [8:0] f_cur, f_next;                   // beats that W has not taken of the burst at hand; of the next one, if its last beat waits",
+    "    wire       f_two  = m_axi_wvalid && m_axi_wlast && sending != 9'd0;",
+    "    wire [8:0] f_rest = f_cur - {8'd0, f_w};",
+    "    always @(posedge clk) begin",
+    "        f_cur <= f_two && f_w ? f_next : request && f_rest == 9'd0 ? length : f_rest;",
+    "        if (request) f_next <= length;",
+    "        if (rst) f_cur <= 9'd0;",
+    "    end",
+    "    always @* if (f_past_valid && !rst) begin",
+    "        assert (f_two ? f_cur == 9'd1 && f_next == sending : f_cur == sending + {8'd0, m_axi_wvalid});",
+    "        if (m_axi_wvalid) assert (m_axi_wlast == (f_cur == 9'd1) && (m_axi_awvalid || f_asked != 8'd0));",
+    "        assert (open == f_asked + m_axi_awvalid + f_whole && open <= MOST_V);",
+    "        assert (f_asked <= MOST_V && f_whole <= MOST_V);",
+    "        assert (f_asked + m_axi_awvalid == (sending != 9'd0) + (m_axi_wvalid && m_axi_wlast));",
+    "        if (idle) assert (f_cur == 9'd0 && f_whole == 8'd0 && !m_axi_awvalid && !m_axi_wvalid && !active);",
+    "    end",
+    "    // for the induction",
+    "    wire [8:0] f_offset = {1'b0, aw_addr[7:0]} & (BURST_V - 9'd1);",
+    "    always @* if (f_past_valid && m_axi_awvalid) assert (f_offset + {1'b0, aw_len} < BURST_V);",
+    "    always @* if (f_past_valid && !rst) begin",
+    "        assert (sending <= BURST_V);",
+    "        if (drain) assert (!active && !sized && !error);",
+    "        if (sized) assert (active && length != 9'd0 && length <= to_edge && length <= left && (length == left || length == to_edge));",
+    "        if (active) assert (left != NONE);",
+    "    end",
+    "    // Beats are conserved: a command's bursts follow each other from its address, and are as many beats as it says.",
+    "    reg [WA-1:0] f_addr;",
+    "    reg [CW-1:0] f_beats, f_sum;",
+    "    always @(posedge clk) begin",
+    "        if (cmd_valid && cmd_ready) {f_addr, f_beats, f_sum} <= {cmd_addr[ADDR_WIDTH-1:SIZE], cmd_beats, NONE};",
+    "        else if (request) f_sum <= f_sum + {{(CW-9){1'b0}}, length};",
+    "    end",
+    "    always @* if (f_past_valid && active) assert (f_sum + left == f_beats && f_sum < f_beats && addr == f_addr + f_sum);",
+    "    // What a beat writes is what came, unless a flush came before it.",
+    "    always @(posedge clk) if (f_past_valid && !$past(rst) && $past(s_axis_tvalid && s_axis_tready))",
+    "        assert (m_axi_wvalid && m_axi_wdata == $past(s_axis_tdata) && &m_axi_wstrb);",
+    "    always @(posedge clk) if (f_past_valid && !$past(rst) && $past(load && !s_axis_tready)) assert (m_axi_wstrb == 0);",
+    "    // Errors stick; nothing else sets them.",
+    "    always @(posedge clk) if (f_past_valid && !$past(rst) && !$past(flush) && !$past(drain))",
+    "        assert (error == ($past(error) || $past(answer && m_axi_bresp != 2'b00)));",
+    "    // Not vacuous",
+    "    reg [3:0] f_writes = 0, f_dropped = 0;",
+    "    always @(posedge clk) if (f_past_valid && f_w) begin",
+    "        if (m_axi_wstrb != 0 && f_writes != 15) f_writes <= f_writes + 1'b1;",
+    "        if (m_axi_wstrb == 0 && f_dropped != 15) f_dropped <= f_dropped + 1'b1;",
+    "    end",
+    "    always @* cover (f_past_valid && f_writes == 4 && f_dropped == 0 && idle);",
+    "    always @* cover (f_past_valid && f_dropped == 1 && cmd_ready && cmd_valid);",
+    "`endif",
+    "endmodule",
+    "`default_nettype wire",
+    NULL };
 static const char *const mlo_lines_verilog_mlo_conv_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_conv: y = requantize(bias + sum of a window's taps): depthwise convolution over a grid of tokens, PE channels x SIMD taps a cycle",
@@ -46184,6 +46481,451 @@ static const char *const mlo_lines_verilog_mlo_job_v[] = {
     "        if (rst) assert (room == 8'd0);",
     "    end",
     "    always @* cover (f_past_valid && !rst && job_begin && refused);",
+    "`endif",
+    "endmodule",
+    "`default_nettype wire",
+    NULL };
+static const char *const mlo_lines_verilog_mlo_kv_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_kv: a cache of keys and values in memory behind AXI4: what attention has of the past is read, what is new is written",
+    "//",
+    "// Contract    a job begins with job_begin; job_start, job_bank, iterations stay until its last frame is through. Of its n-th",
+    "//             frame, keys (s_axis_k) and values (s_axis_v) go on behind those of positions 0 .. job_start - 1 of bank",
+    "//             job_bank + n, and are written to positions job_start .. of it.",
+    "//             Memory: at `base` (in beats), for each bank CONTEXT rows of keys, then CONTEXT rows of values (mlo_kv_lane).",
+    "// Order       a job's reads begin when all that was written before is answered (BRESP). A job reads positions below job_start",
+    "//             and writes those from it on: so no read overtakes the write it depends on. Each position is read once a frame.",
+    "//             What comes next of the job is read ahead, as far as FIFO_BEATS go: while a frame is computed, the next one's past arrives.",
+    "// Throughput  of attention's streams: mlo_kv_lane; memory: a beat a cycle to read; a row of ROW beats costs ROW + 4 cycles to write",
+    "// Latency     job_begin to the first ARVALID: 6 cycles, if nothing is left to write",
+    "// Stall       any side, any time",
+    "// error       sticky, some answer (RRESP, BRESP) was not OKAY; flush takes it back",
+    "// flush       forgets the job (a core's soft reset); bursts that are begun end; rst is for power-up",
+    "// Legal       positions below job_start of the job's banks have been written; job_start + tokens <= CONTEXT; job_begin when the job",
+    "//             before has left, at least a cycle before a beat of the new one",
+    "`default_nettype none",
+    "module mlo_kv #(",
+    "    parameter CONTEXT = 16,         // rows of keys, and of values, in a bank",
+    "    parameter BEATS   = 4,          // of a token",
+    "    parameter LANES   = 2,          // channels of a beat",
+    "    parameter BITS    = 8,          // of a channel",
+    "    parameter AXI_WIDTH  = 128,",
+    "    parameter ADDR_WIDTH = 64,",
+    "    parameter FIFO_BEATS = 128,     // read ahead, of keys and of values each",
+    "    parameter MAX_BURST  = 64",
+    ") (",
+    "    input  wire                    clk,",
+    "    input  wire                    rst,",
+    "    input  wire                    flush,",
+    "    output wire                    error,",
+    "    output reg  [31:0]             beats_read,      // since flush",
+    "    output reg  [31:0]             beats_written,",
+    "    input  wire [ADDR_WIDTH-1:0]   base,            // a byte address, a multiple of AXI_WIDTH/8",
+    "    input  wire [15:0]             iterations,",
+    "    input  wire                    job_begin,",
+    "    input  wire [15:0]             job_start,",
+    "    input  wire [15:0]             job_bank,",
+    "",
+    "    input  wire [LANES*BITS-1:0]   s_axis_k_tdata,",
+    "    input  wire                    s_axis_k_tvalid,",
+    "    output wire                    s_axis_k_tready,",
+    "    input  wire [2:0]              s_axis_k_tuser,",
+    "    input  wire [LANES*BITS-1:0]   s_axis_v_tdata,",
+    "    input  wire                    s_axis_v_tvalid,",
+    "    output wire                    s_axis_v_tready,",
+    "    input  wire [2:0]              s_axis_v_tuser,",
+    "    output wire [LANES*BITS-1:0]   m_axis_k_tdata,",
+    "    output wire                    m_axis_k_tvalid,",
+    "    input  wire                    m_axis_k_tready,",
+    "    output wire [2:0]              m_axis_k_tuser,",
+    "    output wire [LANES*BITS-1:0]   m_axis_v_tdata,",
+    "    output wire                    m_axis_v_tvalid,",
+    "    input  wire                    m_axis_v_tready,",
+    "    output wire [2:0]              m_axis_v_tuser,",
+    "",
+    "    output wire                    m_axi_arid,",
+    "    output wire [ADDR_WIDTH-1:0]   m_axi_araddr,",
+    "    output wire [7:0]              m_axi_arlen,",
+    "    output wire [2:0]              m_axi_arsize,",
+    "    output wire [1:0]              m_axi_arburst,",
+    "    output wire                    m_axi_arvalid,",
+    "    input  wire                    m_axi_arready,",
+    "    input  wire                    m_axi_rid,",
+    "    input  wire [AXI_WIDTH-1:0]    m_axi_rdata,",
+    "    input  wire [1:0]              m_axi_rresp,",
+    "    input  wire                    m_axi_rlast,",
+    "    input  wire                    m_axi_rvalid,",
+    "    output wire                    m_axi_rready,",
+    "    output wire                    m_axi_awid,",
+    "    output wire [ADDR_WIDTH-1:0]   m_axi_awaddr,",
+    "    output wire [7:0]              m_axi_awlen,",
+    "    output wire [2:0]              m_axi_awsize,",
+    "    output wire [1:0]              m_axi_awburst,",
+    "    output wire                    m_axi_awvalid,",
+    "    input  wire                    m_axi_awready,",
+    "    output wire [AXI_WIDTH-1:0]    m_axi_wdata,",
+    "    output wire [AXI_WIDTH/8-1:0]  m_axi_wstrb,",
+    "    output wire                    m_axi_wlast,",
+    "    output wire                    m_axi_wvalid,",
+    "    input  wire                    m_axi_wready,",
+    "    input  wire                    m_axi_bid,",
+    "    input  wire [1:0]              m_axi_bresp,",
+    "    input  wire                    m_axi_bvalid,",
+    "    output wire                    m_axi_bready",
+    ");",
+    "    localparam SIZE = $clog2(AXI_WIDTH / 8);",
+    "    localparam WA   = ADDR_WIDTH - SIZE;                    // an address in beats",
+    "    localparam PER  = AXI_WIDTH / (LANES * ((BITS + 7) / 8 * 8));",
+    "    localparam ROW  = (BEATS + PER - 1) / PER;",
+    "    localparam HALF = CONTEXT * ROW;                        // beats of a bank's keys",
+    "    localparam RW   = (ROW > 1) ? $clog2(ROW) : 1;",
+    "    localparam [31:0]   ROW_32 = ROW, ROW_1 = ROW - 1, HALF_32 = HALF;",
+    "    localparam [RW-1:0] ROW_LAST = ROW_1[RW-1:0], ROW_ONE = 1;",
+    "    localparam [WA-1:0] ROW_A = {{WA-32{1'b0}}, ROW_32}, HALF_A = {{WA-32{1'b0}}, HALF_32};",
+    "",
+    "    generate",
+    "        if (CONTEXT < 1 || CONTEXT > 65535) mlo_error_CONTEXT_must_be_1_to_65535 u_context ();",
+    "        if (ROW > 65535) mlo_error_a_row_must_have_at_most_65535_beats u_row ();",
+    "    endgenerate",
+    "",
+    "    // ---- a job begins when all that was written is answered",
+    "    reg         waiting;",
+    "    wire        writer_idle, sending;",
+    "    wire [1:0]  empty;",
+    "    wire        begins = waiting && writer_idle && !sending && empty == 2'b11;",
+    "    always @(posedge clk) begin",
+    "        if (begins)    waiting <= 1'b0;",
+    "        if (job_begin) waiting <= 1'b1;",
+    "        if (flush || rst) waiting <= 1'b0;",
+    "    end",
+    "    wire [WA-1:0] bank, past;                               // where the job's first bank lies; beats of the past",
+    "    mlo_times #(.N(2 * HALF), .IN(16), .OUT(WA)) u_bank (.x(job_bank), .y(bank));",
+    "    mlo_times #(.N(ROW), .IN(16), .OUT(WA)) u_past (.x(job_start), .y(past));",
+    "    wire [WA-1:0] first = base[ADDR_WIDTH-1:SIZE] + bank;",
+    "",
+    "    // ---- keys (0) and values (1)",
+    "    wire [1:0]              ar_valid, ar_ready, r_valid, r_ready, reader_idle, reader_error;",
+    "    wire [2*ADDR_WIDTH-1:0] ar_addr;",
+    "    wire [15:0]             ar_len;",
+    "    wire [5:0]              ar_size;",
+    "    wire [3:0]              ar_burst;",
+    "    wire [AXI_WIDTH-1:0]    r_data;",
+    "    wire [1:0]              r_resp, ar_id;",
+    "    wire                    r_last;",
+    "    wire [1:0]              w_valid, w_ready, w_last, w_row;",
+    "    wire [2*AXI_WIDTH-1:0]  w_data;",
+    "    wire [2*WA-1:0]         w_addr;",
+    "    wire [1:0]              row_done;                       // its command was taken",
+    "    wire [1:0]              s_ready, m_valid;",
+    "    wire [5:0]              m_user;",
+    "    wire [2*LANES*BITS-1:0] m_data;",
+    "    wire [1:0]              s_valid = {s_axis_v_tvalid, s_axis_k_tvalid};",
+    "    wire [1:0]              m_ready = {m_axis_v_tready, m_axis_k_tready};",
+    "    wire [5:0]              s_user  = {s_axis_v_tuser, s_axis_k_tuser};",
+    "    wire [2*LANES*BITS-1:0] s_data  = {s_axis_v_tdata, s_axis_k_tdata};",
+    "    assign {s_axis_v_tready, s_axis_k_tready} = s_ready;",
+    "    assign {m_axis_v_tvalid, m_axis_k_tvalid} = m_valid;",
+    "    assign {m_axis_v_tuser, m_axis_k_tuser}   = m_user;",
+    "    assign {m_axis_v_tdata, m_axis_k_tdata}   = m_data;",
+    "    genvar n;",
+    "    generate",
+    "        for (n = 0; n < 2; n = n + 1) begin : g_lane",
+    "            reg  [15:0]          ask;                       // frames whose past is not asked for",
+    "            reg  [WA-1:0]        read_at, write_at, write_frame;",
+    "            wire                 cmd_ready, p_valid, p_ready;",
+    "            wire [AXI_WIDTH-1:0] p_data;",
+    "            wire                 asks = ask != 16'd0 && cmd_ready;",
+    "            wire [WA-1:0]        half = n == 0 ? {WA{1'b0}} : HALF_A;",
+    "            always @(posedge clk) begin",
+    "                if (asks) begin",
+    "                    ask     <= ask - 16'd1;",
+    "                    read_at <= read_at + HALF_A + HALF_A;",
+    "                end",
+    "                if (row_done[n]) begin",
+    "                    write_at <= w_last[n] ? write_frame + HALF_A + HALF_A : write_at + ROW_A;",
+    "                    if (w_last[n]) write_frame <= write_frame + HALF_A + HALF_A;",
+    "                end",
+    "                if (begins) begin",
+    "                    ask         <= job_start == 16'd0 ? 16'd0 : iterations;",
+    "                    read_at     <= first + half;",
+    "                    write_at    <= first + half + past;",
+    "                    write_frame <= first + half + past;",
+    "                end",
+    "                if (flush || rst) ask <= 16'd0;",
+    "            end",
+    "            assign w_addr[WA*n +: WA] = write_at;",
+    "            mlo_axi_reader #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(AXI_WIDTH), .FIFO_BEATS(FIFO_BEATS), .MAX_BURST(MAX_BURST), .COUNT_WIDTH(32)) u_reader (",
+    "                .clk(clk), .rst(rst), .flush(flush), .idle(reader_idle[n]), .error(reader_error[n]),",
+    "                .cmd_addr({read_at, {SIZE{1'b0}}}), .cmd_beats(past[31:0]), .cmd_valid(ask != 16'd0), .cmd_ready(cmd_ready),",
+    "                .m_axi_arid(ar_id[n]), .m_axi_araddr(ar_addr[ADDR_WIDTH*n +: ADDR_WIDTH]), .m_axi_arlen(ar_len[8*n +: 8]), .m_axi_arsize(ar_size[3*n +: 3]),",
+    "                .m_axi_arburst(ar_burst[2*n +: 2]), .m_axi_arvalid(ar_valid[n]), .m_axi_arready(ar_ready[n]), .m_axi_rid(1'b0), .m_axi_rdata(r_data),",
+    "                .m_axi_rresp(r_resp), .m_axi_rlast(r_last), .m_axi_rvalid(r_valid[n]), .m_axi_rready(r_ready[n]),",
+    "                .m_axis_tdata(p_data), .m_axis_tvalid(p_valid), .m_axis_tready(p_ready));",
+    "            mlo_kv_lane #(.BEATS(BEATS), .LANES(LANES), .BITS(BITS), .AXI_WIDTH(AXI_WIDTH)) u_lane (",
+    "                .clk(clk), .rst(rst || flush), .begins(begins), .start(job_start), .frames(iterations),",
+    "                .s_axis_tdata(s_data[LANES*BITS*n +: LANES*BITS]), .s_axis_tvalid(s_valid[n]), .s_axis_tready(s_ready[n]), .s_axis_tuser(s_user[3*n +: 3]),",
+    "                .m_axis_tdata(m_data[LANES*BITS*n +: LANES*BITS]), .m_axis_tvalid(m_valid[n]), .m_axis_tready(m_ready[n]), .m_axis_tuser(m_user[3*n +: 3]),",
+    "                .p_axis_tdata(p_data), .p_axis_tvalid(p_valid), .p_axis_tready(p_ready),",
+    "                .w_axis_tdata(w_data[AXI_WIDTH*n +: AXI_WIDTH]), .w_axis_tvalid(w_valid[n]), .w_axis_tready(w_ready[n]), .w_last(w_last[n]), .w_row(w_row[n]),",
+    "                .empty(empty[n]));",
+    "        end",
+    "    endgenerate",
+    "    mlo_axi_share #(.PORTS(2), .ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(AXI_WIDTH)) u_share (",
+    "        .clk(clk), .rst(rst), .s_araddr(ar_addr), .s_arlen(ar_len), .s_arsize(ar_size[2:0]), .s_arburst(ar_burst[1:0]), .s_arvalid(ar_valid), .s_arready(ar_ready),",
+    "        .s_rdata(r_data), .s_rresp(r_resp), .s_rlast(r_last), .s_rvalid(r_valid), .s_rready(r_ready),",
+    "        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen), .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),",
+    "        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),",
+    "        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready));",
+    "",
+    "    // ---- rows go to the writer one by one, of keys and values in turn",
+    "    reg          busy, lane;                                // a row is on its way; whose",
+    "    reg [RW-1:0] sent;",
+    "    wire         writer_ready, data_ready, writer_error;",
+    "    wire         pick  = w_row[0] && (!w_row[1] || lane) ? 1'b0 : 1'b1;",
+    "    wire         start = !busy && w_row != 2'b00 && writer_ready;",
+    "    wire         give  = busy && w_valid[lane] && data_ready;",
+    "    assign sending  = busy;",
+    "    assign row_done = {start && pick, start && !pick};",
+    "    assign w_ready  = {busy && lane && data_ready, busy && !lane && data_ready};",
+    "    always @(posedge clk) begin",
+    "        if (give) begin",
+    "            sent <= sent + ROW_ONE;",
+    "            if (sent == ROW_LAST) busy <= 1'b0;",
+    "        end",
+    "        if (start) begin",
+    "            busy <= 1'b1;",
+    "            lane <= pick;",
+    "            sent <= {RW{1'b0}};",
+    "        end",
+    "        if (flush || rst) {busy, lane} <= 2'b00;",
+    "    end",
+    "    mlo_axi_writer #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(AXI_WIDTH), .MAX_BURST(MAX_BURST)) u_writer (",
+    "        .clk(clk), .rst(rst), .flush(flush), .idle(writer_idle), .error(writer_error),",
+    "        .cmd_addr({pick ? w_addr[2*WA-1:WA] : w_addr[WA-1:0], {SIZE{1'b0}}}), .cmd_beats(ROW_32[15:0]), .cmd_valid(start), .cmd_ready(writer_ready),",
+    "        .s_axis_tdata(lane ? w_data[2*AXI_WIDTH-1:AXI_WIDTH] : w_data[AXI_WIDTH-1:0]), .s_axis_tvalid(busy && w_valid[lane]), .s_axis_tready(data_ready),",
+    "        .m_axi_awid(m_axi_awid), .m_axi_awaddr(m_axi_awaddr), .m_axi_awlen(m_axi_awlen), .m_axi_awsize(m_axi_awsize), .m_axi_awburst(m_axi_awburst),",
+    "        .m_axi_awvalid(m_axi_awvalid), .m_axi_awready(m_axi_awready), .m_axi_wdata(m_axi_wdata), .m_axi_wstrb(m_axi_wstrb), .m_axi_wlast(m_axi_wlast),",
+    "        .m_axi_wvalid(m_axi_wvalid), .m_axi_wready(m_axi_wready), .m_axi_bid(m_axi_bid), .m_axi_bresp(m_axi_bresp), .m_axi_bvalid(m_axi_bvalid),",
+    "        .m_axi_bready(m_axi_bready));",
+    "",
+    "    assign error = writer_error || reader_error != 2'b00;",
+    "    always @(posedge clk) begin",
+    "        beats_read    <= beats_read + {31'd0, m_axi_rvalid && m_axi_rready};",
+    "        beats_written <= beats_written + {31'd0, m_axi_wvalid && m_axi_wready};",
+    "        if (flush || rst) {beats_read, beats_written} <= 64'd0;",
+    "    end",
+    "`ifdef FORMAL",
+    "    // The fence, where a beat is a row (BEATS = 1): a job's reads begin when each row that came before is answered.",
+    "    reg        f_past = 1'b0;",
+    "    reg  [7:0] f_rows, f_answers, f_whole;      // rows that came; bursts answered, taken whole",
+    "    always @(posedge clk) begin",
+    "        f_past    <= 1'b1;",
+    "        f_rows    <= rst ? 8'd0 : f_rows + (s_axis_k_tvalid && s_axis_k_tready) + (s_axis_v_tvalid && s_axis_v_tready);",
+    "        f_answers <= rst ? 8'd0 : f_answers + (m_axi_bvalid && m_axi_bready);",
+    "        f_whole   <= rst ? 8'd0 : f_whole + (m_axi_wvalid && m_axi_wready && m_axi_wlast);",
+    "    end",
+    "    always @* assume (rst == !f_past && !flush);",
+    "    always @* if (f_past) begin",
+    "        assume (!m_axi_bvalid || f_whole != f_answers);",
+    "        if (begins) assert (f_rows == f_answers);",
+    "        cover (begins && f_rows == 2);",
+    "    end",
+    "`endif",
+    "    wire unused = &{1'b0, reader_idle, ar_id, ar_size[5:3], ar_burst[3:2], past, base[SIZE-1:0]};",
+    "endmodule",
+    "`default_nettype wire",
+    NULL };
+static const char *const mlo_lines_verilog_mlo_kv_lane_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_kv_lane: the keys (or values) of a frame with those of the past in front, and its own as rows for the memory",
+    "//",
+    "// Contract    `begins` starts a job of `frames` frames, each behind `start` tokens of the past. m_axis: for each frame first",
+    "//             start * BEATS beats out of p_axis (all keys valid, none last), then the frame's own tokens as they come.",
+    "//             w_axis: each own token as a row of ROW beats: PER steps of a token in a beat, step 0 lowest, each LANES channels",
+    "//             of PAD bits (sign extended); what is left of a row is 0. p_axis has rows of that form.",
+    "//             w_last: on all beats of a frame's last row. w_row: a whole row waits at w_axis. empty: no beat of a row waits.",
+    "// Throughput  a beat per cycle of m_axis, of the past and the frame's own",
+    "// Latency     one cycle",
+    "// Stall       two own beats, or beats of the past, are taken while m_axis stalls; own ones also wait for room for their row",
+    "// Legal       begins between jobs only; start, frames stay from then on; the frame's own beats come after begins",
+    "`default_nettype none",
+    "module mlo_kv_lane #(",
+    "    // beats of a token, channels of a beat, bits of a channel",
+    "    parameter BEATS = 4,",
+    "    parameter LANES = 2,",
+    "    parameter BITS  = 8,",
+    "    // bits of a beat of memory",
+    "    parameter AXI_WIDTH = 128,",
+    "    // derived, do not set: bits of a channel and steps of a beat in memory, beats of a row",
+    "    parameter PAD = (BITS + 7) / 8 * 8,",
+    "    parameter PER = AXI_WIDTH / (LANES * PAD),",
+    "    parameter ROW = (BEATS + PER - 1) / PER",
+    ") (",
+    "    input  wire                  clk,",
+    "    input  wire                  rst,",
+    "    input  wire                  begins,",
+    "    input  wire [15:0]           start,",
+    "    input  wire [15:0]           frames,",
+    "    input  wire [LANES*BITS-1:0] s_axis_tdata,",
+    "    input  wire                  s_axis_tvalid,",
+    "    output wire                  s_axis_tready,",
+    "    input  wire [2:0]            s_axis_tuser,",
+    "    output wire [LANES*BITS-1:0] m_axis_tdata,",
+    "    output wire                  m_axis_tvalid,",
+    "    input  wire                  m_axis_tready,",
+    "    output wire [2:0]            m_axis_tuser,",
+    "    input  wire [AXI_WIDTH-1:0]  p_axis_tdata,",
+    "    input  wire                  p_axis_tvalid,",
+    "    output wire                  p_axis_tready,",
+    "    output wire [AXI_WIDTH-1:0]  w_axis_tdata,",
+    "    output wire                  w_axis_tvalid,",
+    "    input  wire                  w_axis_tready,",
+    "    output wire                  w_last,",
+    "    output wire                  w_row,",
+    "    output wire                  empty",
+    ");",
+    "",
+    "localparam STEP = LANES * PAD;                      // bits of a step",
+    "localparam BW   = (BEATS > 1) ? $clog2(BEATS) : 1;",
+    "localparam PW   = (PER > 1) ? $clog2(PER) : 1;",
+    "localparam DEEP = 2 * ROW + 2;",
+    "localparam LW   = $clog2(DEEP + 1);",
+    "localparam RW   = (ROW > 1) ? $clog2(ROW) : 1;",
+    "localparam [31:0]   BEAT_32 = BEATS - 1, PER_32 = PER - 1, ROW_32 = ROW - 1;",
+    "localparam [BW-1:0] BEAT_LAST = BEAT_32[BW-1:0], BEAT_ONE = 1;",
+    "localparam [PW-1:0] STEP_LAST = PER_32[PW-1:0], STEP_ONE = 1;",
+    "localparam [RW-1:0] ROW_LAST  = ROW_32[RW-1:0], ROW_ONE = 1;",
+    "",
+    "generate",
+    "    if (BEATS < 1 || LANES < 1 || BITS < 1) mlo_error_BEATS_LANES_BITS_must_be_at_least_1 u_shape();",
+    "    if (AXI_WIDTH < LANES * PAD) mlo_error_AXI_WIDTH_must_hold_a_step u_axi();",
+    "endgenerate",
+    "",
+    "// ---- where the stream is -----------------------------------------------------------------",
+    "reg  [15:0]   left;                                 // frames of the job that are not through",
+    "reg  [15:0]   past;                                 // tokens of the past that are not through",
+    "reg  [BW-1:0] beat;                                 // of the token at hand",
+    "reg  [PW-1:0] step;                                 // of the memory's beat",
+    "wire          of_past = past != 16'd0;",
+    "wire          final_beat = beat == BEAT_LAST;",
+    "wire          filled = final_beat || step == STEP_LAST;     // the memory's beat is",
+    "wire          out_ready, row_ready;",
+    "wire          own   = !of_past && left != 16'd0 && row_ready;",
+    "wire          take  = out_ready && (of_past ? p_axis_tvalid : own && s_axis_tvalid);",
+    "wire          ends  = take && final_beat && !of_past && s_axis_tuser[1];",
+    "assign s_axis_tready = own && out_ready;",
+    "assign p_axis_tready = of_past && out_ready && filled;",
+    "",
+    "always @(posedge clk) begin",
+    "    if (take) begin",
+    "        beat <= final_beat ? {BW{1'b0}} : beat + BEAT_ONE;",
+    "        step <= filled ? {PW{1'b0}} : step + STEP_ONE;",
+    "        if (final_beat && of_past) past <= past - 16'd1;",
+    "    end",
+    "    if (ends) begin",
+    "        left <= left - 16'd1;",
+    "        past <= left == 16'd1 ? 16'd0 : start;",
+    "    end",
+    "    if (begins) begin",
+    "        left <= frames;",
+    "        past <= frames == 16'd0 ? 16'd0 : start;",
+    "    end",
+    "    if (rst) begin",
+    "        left <= 16'd0;",
+    "        past <= 16'd0;",
+    "        beat <= {BW{1'b0}};",
+    "        step <= {PW{1'b0}};",
+    "    end",
+    "end",
+    "",
+    "// ---- in: the past's channels, or the frame's ----------------------------------------------",
+    "wire [AXI_WIDTH-1:0]  shifted = p_axis_tdata >> (step * STEP);",
+    "wire [LANES*BITS-1:0] past_data;",
+    "wire [STEP-1:0]       padded;",
+    "genvar l;",
+    "generate",
+    "    for (l = 0; l < LANES; l = l + 1) begin : g_lane",
+    "        assign past_data[l*BITS +: BITS] = shifted[l*PAD +: BITS];",
+    "        if (PAD > BITS) assign padded[l*PAD +: PAD] = {{PAD-BITS{s_axis_tdata[l*BITS+BITS-1]}}, s_axis_tdata[l*BITS +: BITS]};",
+    "        else            assign padded[l*PAD +: PAD] = s_axis_tdata[l*BITS +: BITS];",
+    "    end",
+    "endgenerate",
+    "mlo_skid #(.WIDTH(LANES*BITS + 3)) u_out (",
+    "    .clk(clk), .rst(rst), .s_tdata(of_past ? {3'b100, past_data} : {s_axis_tuser, s_axis_tdata}), .s_tvalid(take), .s_tready(out_ready),",
+    "    .m_tdata({m_axis_tuser, m_axis_tdata}), .m_tvalid(m_axis_tvalid), .m_tready(m_axis_tready));",
+    "",
+    "// ---- the frame's own, as rows --------------------------------------------------------------",
+    "reg  [AXI_WIDTH-1:0] held;                          // the steps of this beat that came",
+    "wire [AXI_WIDTH-1:0] wide = {{AXI_WIDTH-STEP{1'b0}}, padded};",
+    "wire [AXI_WIDTH-1:0] word = (step == {PW{1'b0}} ? {AXI_WIDTH{1'b0}} : held) | wide << (step * STEP);",
+    "wire                 push = take && !of_past && filled;",
+    "wire                 give = w_axis_tvalid && w_axis_tready;",
+    "reg  [LW-1:0]        rows;",
+    "reg  [RW-1:0]        sent;                          // beats of the row at w_axis",
+    "wire                 row_in = push && final_beat, row_out = give && sent == ROW_LAST;",
+    "wire [LW-1:0]        level;",
+    "always @(posedge clk) begin",
+    "    if (take && !of_past) held <= word;",
+    "    if (give) sent <= sent == ROW_LAST ? {RW{1'b0}} : sent + ROW_ONE;",
+    "    rows <= rows + {{LW-1{1'b0}}, row_in} - {{LW-1{1'b0}}, row_out};",
+    "    if (rst) begin",
+    "        rows <= {LW{1'b0}};",
+    "        sent <= {RW{1'b0}};",
+    "    end",
+    "end",
+    "mlo_fifo #(.WIDTH(AXI_WIDTH + 1), .DEPTH(DEEP)) u_rows (",
+    "    .clk(clk), .rst(rst), .s_tdata({s_axis_tuser[1], word}), .s_tvalid(push), .s_tready(row_ready),",
+    "    .m_tdata({w_last, w_axis_tdata}), .m_tvalid(w_axis_tvalid), .m_tready(w_axis_tready), .level(level));",
+    "assign w_row = rows != {LW{1'b0}} && w_axis_tvalid;",
+    "assign empty = level == {LW{1'b0}};",
+    "",
+    "wire unused = &{1'b0, shifted};",
+    "",
+    "`ifdef FORMAL",
+    "    // Each frame is `start` tokens of the past and then its own; nothing of the past is lost, taken twice, or taken after the job.",
+    "    reg f_past = 1'b0, f_job = 1'b0;",
+    "    always @(posedge clk) f_past <= 1'b1;",
+    "    always @* assume (rst == !f_past);",
+    "    reg  [15:0] f_start, f_frames, f_done, f_before;    // the job; frames through, tokens of the past in this frame",
+    "    reg  [7:0]  f_read;                                 // beats of memory in this row",
+    "    always @(posedge clk) begin",
+    "        if (begins) {f_job, f_start, f_frames, f_done, f_before} <= {1'b1, start, frames, 32'd0};",
+    "        else begin",
+    "            if (take && final_beat && of_past) f_before <= f_before + 16'd1;",
+    "            if (ends) {f_done, f_before} <= {f_done + 16'd1, 16'd0};",
+    "        end",
+    "        f_read <= rst || (take && final_beat) ? 8'd0 : f_read + (take && filled);",
+    "        if (rst) f_job <= 1'b0;",
+    "    end",
+    "    always @* if (f_past) begin",
+    "        if (begins) assume (!f_job || (f_done == f_frames));",
+    "        if (begins) assume (frames != 0 && frames < 16'h7FFF);",
+    "        if (f_job && !begins) assume (start == f_start && frames == f_frames);",
+    "    end",
+    "    always @* if (f_past && !rst) begin",
+    "        if (!f_job) assert (left == 0 && past == 0 && beat == 0);",
+    "        if (f_job) begin",
+    "            assert (f_done <= f_frames && f_frames < 16'h7FFF && left == f_frames - f_done && f_before <= f_start);",
+    "            assert (past == (left == 0 ? 16'd0 : f_start - f_before));",
+    "            if (left == 0) assert (f_before == 0 && beat == 0);",
+    "        end",
+    "        if (take && !of_past) assert (f_job && f_before == f_start && f_done < f_frames);",
+    "        if (p_axis_tvalid && p_axis_tready) assert (f_job && f_before < f_start && f_done < f_frames);",
+    "        assert (beat <= BEAT_LAST && step <= STEP_LAST && beat == f_read * PER + step && f_read < ROW);",
+    "        if (take && final_beat) assert (f_read == ROW - 1);         // a row ends with its last beat",
+    "        assert (sent <= ROW_LAST);",
+    "        assert (level + sent == rows * ROW + (of_past || left == 0 ? 8'd0 : f_read));",
+    "        if (of_past || left == 0) assert (!push);",
+    "        if (w_row) assert (w_axis_tvalid);",
+    "        assert (!push || row_ready);",
+    "        assert (level <= DEEP);",
+    "    end",
+    "    // a step is written in its place, and what comes behind it is 0",
+    "    wire [AXI_WIDTH-1:0] f_held = held >> (step * STEP);",
+    "    always @* if (f_past && step != 0 && !of_past && left != 0) assert (f_held == 0);",
+    "    wire [AXI_WIDTH-1:0] f_word = word >> (step * STEP);",
+    "    always @* if (f_past && take && !of_past) assert (f_word[STEP-1:0] == padded && (f_word >> STEP) == 0);",
+    "    always @* cover (f_past && f_job && f_done == 2 && f_start == 1 && left == 0 && empty);",
     "`endif",
     "endmodule",
     "`default_nettype wire",
@@ -48833,10 +49575,13 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "//   0x20 rw  job         {slot[31:24], start[23:0]} of the next job; after reset 0",
     "//   0x24 w   job, tokens [15:0]: pushes the job; refused (SLVERR, nothing is pushed) where job_room is 0",
     "//   0x28 r   room        jobs that may be pushed now",
+    "//   0x2C rw  base of keys and values in memory, low, in bytes (a multiple of a beat); KV = 0: 0x2C, 0x30, 0x4C, 0x50 are not there",
+    "//   0x30 rw  the same, high",
     "//   0x3C r   cache       {SLOTS[31:24], CONTEXT[23:0]}; 0: no cache, and of the jobs' registers nothing is there",
     "//   0x40 r   cycles      in which a frame was inside: from the first beat in to the last beat out",
     "//   0x44 r   frames      finished",
     "//   0x48 r   beats       of parameters delivered to the kernels",
+    "//   0x4C r   beats       of keys and values read; 0x50 r: written; both since the soft reset",
     "//   0x80 + 16k r         kernel k: busy; +4 starved; +8 blocked: in how many of the cycles of 0x40",
     "// Others read 0.  Writing where there is nothing to write answers SLVERR and changes nothing.",
     "//",
@@ -48864,6 +49609,8 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "    // positions of a sequence and sequences that a cache has room for, up to 2^24 - 1 and 255; CONTEXT = 0: there is none",
     "    parameter CONTEXT    = 0,",
     "    parameter SLOTS      = 1,",
+    "    // 1: it is in memory",
+    "    parameter KV         = 0,",
     "    parameter [31:0] VERSION = 32'h0001_0000",
     ") (",
     "    input  wire        clk,",
@@ -48890,6 +49637,9 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "    output reg         core_rst,       // reset of all but this module and the AXI side of the loader",
     "    output reg         enable,",
     "    output reg  [63:0] base,",
+    "    output reg  [63:0] kv_base,",
+    "    input  wire [31:0] kv_read,        // KV: beats; tie to 0 where it is",
+    "    input  wire [31:0] kv_written,",
     "    output reg  [15:0] iterations,",
     "    output reg  [7:0]  frames,",
     "",
@@ -48964,6 +49714,10 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "                                        (frames_new > {24'd0, FRAMES_V})  ? FRAMES_V : frames_new[7:0];",
     "                10'h008: if (CONTEXT == 0) s_axil_bresp <= 2'b10;",
     "                10'h009: if (CONTEXT == 0 || job_room == 8'd0) s_axil_bresp <= 2'b10;",
+    "                10'h00B: if (KV == 0) s_axil_bresp <= 2'b10;",
+    "                         else kv_base[31:0]  <= data | (kv_base[31:0] & ~mask);",
+    "                10'h00C: if (KV == 0) s_axil_bresp <= 2'b10;",
+    "                         else kv_base[63:32] <= data | (kv_base[63:32] & ~mask);",
     "                default: s_axil_bresp <= 2'b10;",
     "            endcase",
     "        end",
@@ -48971,6 +49725,7 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "            s_axil_bvalid <= 1'b0;",
     "            enable        <= 1'b0;",
     "            base          <= 64'd0;",
+    "            kv_base       <= 64'd0;",
     "            iterations    <= ITERATIONS_V;",
     "            frames        <= FRAMES_V;",
     "            clear         <= 1'b1;",
@@ -49091,10 +49846,14 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "                10'h007: s_axil_rdata <= {24'd0, frames};",
     "                10'h008: s_axil_rdata <= job;",
     "                10'h00A: s_axil_rdata <= {24'd0, job_left};",
+    "                10'h00B: s_axil_rdata <= (KV == 0) ? 32'd0 : kv_base[31:0];",
+    "                10'h00C: s_axil_rdata <= (KV == 0) ? 32'd0 : kv_base[63:32];",
     "                10'h00F: s_axil_rdata <= CACHE;",
     "                10'h010: s_axil_rdata <= cycles;",
     "                10'h011: s_axil_rdata <= finished;",
     "                10'h012: s_axil_rdata <= beats;",
+    "                10'h013: s_axil_rdata <= (KV == 0) ? 32'd0 : kv_read;",
+    "                10'h014: s_axil_rdata <= (KV == 0) ? 32'd0 : kv_written;",
     "                default: s_axil_rdata <= is_kernel ? kernel_words[32*word_addr[1:0] +: 32] : 32'd0;",
     "            endcase",
     "        end",
@@ -53496,6 +54255,7 @@ static const mlo_embedded mlo_verilog[] = {
     { "mlo_attention_weight.v", mlo_lines_verilog_mlo_attention_weight_v },
     { "mlo_axi_reader.v", mlo_lines_verilog_mlo_axi_reader_v },
     { "mlo_axi_share.v", mlo_lines_verilog_mlo_axi_share_v },
+    { "mlo_axi_writer.v", mlo_lines_verilog_mlo_axi_writer_v },
     { "mlo_conv.v", mlo_lines_verilog_mlo_conv_v },
     { "mlo_delay.v", mlo_lines_verilog_mlo_delay_v },
     { "mlo_divide.v", mlo_lines_verilog_mlo_divide_v },
@@ -53508,6 +54268,8 @@ static const mlo_embedded mlo_verilog[] = {
     { "mlo_fifo.v", mlo_lines_verilog_mlo_fifo_v },
     { "mlo_fork.v", mlo_lines_verilog_mlo_fork_v },
     { "mlo_job.v", mlo_lines_verilog_mlo_job_v },
+    { "mlo_kv.v", mlo_lines_verilog_mlo_kv_v },
+    { "mlo_kv_lane.v", mlo_lines_verilog_mlo_kv_lane_v },
     { "mlo_layernorm.v", mlo_lines_verilog_mlo_layernorm_v },
     { "mlo_loader.v", mlo_lines_verilog_mlo_loader_v },
     { "mlo_lookup.v", mlo_lines_verilog_mlo_lookup_v },
@@ -53729,6 +54491,10 @@ static const char *const mlo_lines_share_host_mlo_driver_c[] = {
     "    if (get(d, MLO_REG_ITERATIONS) != MLO_ITERATIONS) return fail(d, MLO_OTHER_CORE, \"another core: it has no room for % layers\", MLO_ITERATIONS, 0, 0);",
     "    put(d, MLO_REG_BASE_LOW, (uint32_t)parameters);",
     "    put(d, MLO_REG_BASE_HIGH, (uint32_t)(parameters >> 32));",
+    "    if (MLO_KV_MEMORY) {",
+    "        put(d, MLO_REG_KV_BASE_LOW, (uint32_t)d->cache);",
+    "        put(d, MLO_REG_KV_BASE_HIGH, (uint32_t)(d->cache >> 32));",
+    "    }",
     "    return mlo_driver_reset(d);",
     "}",
     "",
@@ -53885,6 +54651,7 @@ static const char *const mlo_lines_share_host_mlo_driver_h[] = {
     "#define MLO_BEAT_BYTES       @BEAT_BYTES@   /* of s_axis and m_axis: @LANES@ lanes of @BITS@ bits; narrower and wider ones need a converter */",
     "#define MLO_FRAMES           @FRAMES@   /* in flight */",
     "#define MLO_CACHE            0x@CACHE@u   /* register 0x3C: {slots[31:24], positions[23:0]} of keys and values; 0: none, and no jobs */",
+    "#define MLO_KV_MEMORY        @KV_MEMORY@   /* 1: keys and values lie in memory, behind m_axi_kv: as the manifest's kv says */",
     "#define MLO_PARAMETER_BYTES  @PARAMETER_BYTES@   /* of params.bin, at an address that is a multiple of @AXI_BYTES@ */",
     "",
     "/* The borders: word = round(number / scale) within low .. high, number = word * scale. A scale of 0: the model's own part on the",
@@ -53937,6 +54704,7 @@ static const char *const mlo_lines_share_host_mlo_driver_h[] = {
     "    int (*send)(void *user, const mlo_frame *frame);   /* begins all transfers of a frame, the way out first; 0: begun */",
     "    int (*done)(void *user, const mlo_frame *frame);   /* 1: the last byte of frame->out is in memory; 0: not yet; below: failed */",
     "    void *user;",
+    "    uint64_t cache;            /* MLO_KV_MEMORY: where keys and values may lie, in the memory behind m_axi_kv */",
     "    uint32_t patience;         /* how often to look before giving up; each time a register is read */",
     "    char line[160];            /* what went wrong */",
     "} mlo_driver;",
@@ -54016,6 +54784,7 @@ static const char *const mlo_lines_share_host_mlo_driver_py[] = {
     "",
     "ID, VERSION, CONTROL, STATUS, BASE_LOW, BASE_HIGH, ITERATIONS, FRAMES = range(0, 32, 4)",
     "JOB_A, JOB_B, JOB_ROOM, CACHE, CYCLES, DONE, BEATS, KERNELS = 0x20, 0x24, 0x28, 0x3C, 0x40, 0x44, 0x48, 0x80",
+    "KV_LOW, KV_HIGH = 0x2C, 0x30",
     "ERRORS = {2: \"memory answered a read of parameters with an error: is their address right?\",",
     "          4: \"a job was refused: it began behind its slot's end, or did not fit\",",
     "          16: \"a frame had not the tokens of its job\"}",
@@ -54049,7 +54818,8 @@ static const char *const mlo_lines_share_host_mlo_driver_py[] = {
     "",
     "",
     "class Core:",
-    "    def __init__(self, build, registers, dma, parameters, timeout=2.0):",
+    "    def __init__(self, build, registers, dma, parameters, timeout=2.0, cache=0):",
+    "        self.cache = cache                                 # where keys and values may lie, if the manifest has a kv: in the memory behind m_axi_kv",
     "        self.build, self.registers, self.dma, self.parameters, self.timeout = pathlib.Path(build), registers, dma, parameters, timeout",
     "        self.manifest = m = json.loads((self.build / \"manifest.json\").read_text())",
     "        self.bits, self.channels = m[\"stream\"][\"bits\"], m[\"channels\"]",
@@ -54073,6 +54843,9 @@ static const char *const mlo_lines_share_host_mlo_driver_py[] = {
     "        self.differs(\"another core\", ITERATIONS, m[\"iterations\"])",
     "        write(BASE_LOW, self.parameters & 0xFFFFFFFF)",
     "        write(BASE_HIGH, self.parameters >> 32)",
+    "        if \"kv\" in m:",
+    "            write(KV_LOW, self.cache & 0xFFFFFFFF)",
+    "            write(KV_HIGH, self.cache >> 32)",
     "        self.reset()",
     "",
     "    def reset(self):",
@@ -54276,6 +55049,11 @@ static const char *const mlo_lines_share_host_mlo_regs_h[] = {
     "#define MLO_REG_JOB_B        0x024   /* bits 15:0 tokens; refused (SLVERR) while MLO_REG_JOB_ROOM is 0 */",
     "#define MLO_REG_JOB_ROOM     0x028   /* jobs that can be ordered now */",
     "#define MLO_REG_CONTEXT      0x03C   /* bits 31:24 slots, bits 23:0 positions of each; 0: the core has no cache */",
+    "/* of a core whose cache lies in memory (--kv dram), as the manifest's kv says */",
+    "#define MLO_REG_KV_BASE_LOW  0x02C   /* byte address, a multiple of a beat */",
+    "#define MLO_REG_KV_BASE_HIGH 0x030   /* its upper half */",
+    "#define MLO_REG_KV_READ      0x04C   /* beats read since the soft reset */",
+    "#define MLO_REG_KV_WRITTEN   0x050   /* beats written */",
     "#define MLO_REG_CYCLES       0x040   /* since the first input beat */",
     "#define MLO_REG_DONE         0x044   /* frames finished */",
     "#define MLO_REG_PARAM_BEATS  0x048   /* parameter beats read */",
@@ -54449,6 +55227,38 @@ static const char *const mlo_lines_share_rtl_mlo_core_v[] = {
     "@JOBS@    input  wire         job_begin,",
     "@JOBS@    input  wire [15:0]  job_start,",
     "@JOBS@    input  wire [15:0]  job_bank,",
+    "@KV@    input  wire [63:0]  kv_base,                // where keys and values lie",
+    "@KV@    output wire [31:0]  kv_read,                // beats of those",
+    "@KV@    output wire [31:0]  kv_written,",
+    "@KV@    output wire m_axi_kv_arid,",
+    "@KV@    output wire [63:0] m_axi_kv_araddr,",
+    "@KV@    output wire [7:0] m_axi_kv_arlen,",
+    "@KV@    output wire [2:0] m_axi_kv_arsize,",
+    "@KV@    output wire [1:0] m_axi_kv_arburst,",
+    "@KV@    output wire m_axi_kv_arvalid,",
+    "@KV@    input  wire m_axi_kv_arready,",
+    "@KV@    input  wire m_axi_kv_rid,",
+    "@KV@    input  wire [@AXI_MSB@:0] m_axi_kv_rdata,",
+    "@KV@    input  wire [1:0] m_axi_kv_rresp,",
+    "@KV@    input  wire m_axi_kv_rlast,",
+    "@KV@    input  wire m_axi_kv_rvalid,",
+    "@KV@    output wire m_axi_kv_rready,",
+    "@KV@    output wire m_axi_kv_awid,",
+    "@KV@    output wire [63:0] m_axi_kv_awaddr,",
+    "@KV@    output wire [7:0] m_axi_kv_awlen,",
+    "@KV@    output wire [2:0] m_axi_kv_awsize,",
+    "@KV@    output wire [1:0] m_axi_kv_awburst,",
+    "@KV@    output wire m_axi_kv_awvalid,",
+    "@KV@    input  wire m_axi_kv_awready,",
+    "@KV@    output wire [@AXI_MSB@:0] m_axi_kv_wdata,",
+    "@KV@    output wire [@STRB_MSB@:0] m_axi_kv_wstrb,",
+    "@KV@    output wire m_axi_kv_wlast,",
+    "@KV@    output wire m_axi_kv_wvalid,",
+    "@KV@    input  wire m_axi_kv_wready,",
+    "@KV@    input  wire m_axi_kv_bid,",
+    "@KV@    input  wire [1:0] m_axi_kv_bresp,",
+    "@KV@    input  wire m_axi_kv_bvalid,",
+    "@KV@    output wire m_axi_kv_bready,",
     "    // to registers",
     "    output wire [@READERS_MSB@:0]  param_beat,              // of each reader: it dealt out a beat",
     "    output wire         bus_error,",
@@ -54498,7 +55308,9 @@ static const char *const mlo_lines_share_rtl_mlo_core_v[] = {
     "    wire [@AXI_MSB@:0] r_data;",
     "    wire [1:0] r_resp;",
     "    wire r_last;",
-    "    assign bus_error = |errors;",
+    "@KV@    wire kv_error;",
+    "@KV@    assign bus_error = |errors || kv_error;",
+    "@NO_KV@    assign bus_error = |errors;",
     "@ALONE@    assign m_axi_arid = ar_id;",
     "@ALONE@    assign m_axi_araddr = ar_addr;",
     "@ALONE@    assign m_axi_arlen = ar_len;",
@@ -54675,6 +55487,36 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "    input  wire         m_axi_rlast,",
     "    input  wire         m_axi_rvalid,",
     "    output wire         m_axi_rready,",
+    "@KV@    // keys and values: AXI4 master",
+    "@KV@    output wire m_axi_kv_arid,",
+    "@KV@    output wire [63:0] m_axi_kv_araddr,",
+    "@KV@    output wire [7:0] m_axi_kv_arlen,",
+    "@KV@    output wire [2:0] m_axi_kv_arsize,",
+    "@KV@    output wire [1:0] m_axi_kv_arburst,",
+    "@KV@    output wire m_axi_kv_arvalid,",
+    "@KV@    input  wire m_axi_kv_arready,",
+    "@KV@    input  wire m_axi_kv_rid,",
+    "@KV@    input  wire [@AXI_MSB@:0] m_axi_kv_rdata,",
+    "@KV@    input  wire [1:0] m_axi_kv_rresp,",
+    "@KV@    input  wire m_axi_kv_rlast,",
+    "@KV@    input  wire m_axi_kv_rvalid,",
+    "@KV@    output wire m_axi_kv_rready,",
+    "@KV@    output wire m_axi_kv_awid,",
+    "@KV@    output wire [63:0] m_axi_kv_awaddr,",
+    "@KV@    output wire [7:0] m_axi_kv_awlen,",
+    "@KV@    output wire [2:0] m_axi_kv_awsize,",
+    "@KV@    output wire [1:0] m_axi_kv_awburst,",
+    "@KV@    output wire m_axi_kv_awvalid,",
+    "@KV@    input  wire m_axi_kv_awready,",
+    "@KV@    output wire [@AXI_MSB@:0] m_axi_kv_wdata,",
+    "@KV@    output wire [@STRB_MSB@:0] m_axi_kv_wstrb,",
+    "@KV@    output wire m_axi_kv_wlast,",
+    "@KV@    output wire m_axi_kv_wvalid,",
+    "@KV@    input  wire m_axi_kv_wready,",
+    "@KV@    input  wire m_axi_kv_bid,",
+    "@KV@    input  wire [1:0] m_axi_kv_bresp,",
+    "@KV@    input  wire m_axi_kv_bvalid,",
+    "@KV@    output wire m_axi_kv_bready,",
     "    // registers: AXI4-Lite, see host/mlo_regs.h",
     "    input  wire [11:0]  s_axil_awaddr,",
     "    input  wire         s_axil_awvalid,",
@@ -54699,6 +55541,9 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "    wire        core_rst, enable, bus_error;",
     "    wire [@READERS_MSB@:0]  param_beat;",
     "    wire [63:0] base;",
+    "@KV@    wire [63:0] kv_base;",
+    "@KV@    wire [31:0] kv_read, kv_written;",
+    "@NO_KV@    wire [63:0] unused_kv;",
     "    wire [15:0] iterations;",
     "    wire [7:0]  frames;",
     "    wire [@STAT_MSB@:0] stat;                       // of each kernel {blocked, starved, busy}",
@@ -54724,6 +55569,8 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "        .s_axil_rdata(s_axil_rdata), .s_axil_rresp(s_axil_rresp),",
     "        .s_axil_rvalid(s_axil_rvalid), .s_axil_rready(s_axil_rready),",
     "        .core_rst(core_rst), .enable(enable), .base(base), .iterations(iterations), .frames(frames),",
+    "@KV@        .kv_base(kv_base), .kv_read(kv_read), .kv_written(kv_written),",
+    "@NO_KV@        .kv_base(unused_kv), .kv_read(32'd0), .kv_written(32'd0),",
     "        .in_beat(@DOOR@_tvalid && @DOOR@_tready), .in_last(@DOOR@_tlast),",
     "@JOBS@        .job_push(job_push), .job_slot(job_slot), .job_start(job_first), .job_tokens(job_tokens),",
     "@JOBS@        .job_room(job_room), .job_refused(job_refused), .job_mismatch(job_mismatch),",
@@ -54732,6 +55579,7 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "        .out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),",
     "        .param_beat(param_beat), .bus_error(bus_error), .stat(stat));",
     "@NO_JOBS@    wire unused = &{1'b0, unused_job};",
+    "@NO_KV@    wire unused_kv_base = &{1'b0, unused_kv};",
     "",
     "@JOBS@    // ---- jobs: at the door of a core that keeps @SLOTS@ x @CONTEXT@ positions' keys and values; one at a time is inside",
     "@JOB_UNMASKED@    wire unused_mask;",
@@ -54753,6 +55601,13 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "    // ---- the core",
     "    mlo_core u_core (",
     "        .clk(clk), .rst(rst), .core_rst(core_rst),",
+    "@KV@        .kv_base(kv_base), .kv_read(kv_read), .kv_written(kv_written),",
+    "@KV@        .m_axi_kv_arid(m_axi_kv_arid), .m_axi_kv_araddr(m_axi_kv_araddr), .m_axi_kv_arlen(m_axi_kv_arlen), .m_axi_kv_arsize(m_axi_kv_arsize), .m_axi_kv_arburst(m_axi_kv_arburst),",
+    "@KV@        .m_axi_kv_arvalid(m_axi_kv_arvalid), .m_axi_kv_arready(m_axi_kv_arready), .m_axi_kv_rid(m_axi_kv_rid), .m_axi_kv_rdata(m_axi_kv_rdata), .m_axi_kv_rresp(m_axi_kv_rresp),",
+    "@KV@        .m_axi_kv_rlast(m_axi_kv_rlast), .m_axi_kv_rvalid(m_axi_kv_rvalid), .m_axi_kv_rready(m_axi_kv_rready), .m_axi_kv_awid(m_axi_kv_awid), .m_axi_kv_awaddr(m_axi_kv_awaddr),",
+    "@KV@        .m_axi_kv_awlen(m_axi_kv_awlen), .m_axi_kv_awsize(m_axi_kv_awsize), .m_axi_kv_awburst(m_axi_kv_awburst), .m_axi_kv_awvalid(m_axi_kv_awvalid), .m_axi_kv_awready(m_axi_kv_awready),",
+    "@KV@        .m_axi_kv_wdata(m_axi_kv_wdata), .m_axi_kv_wstrb(m_axi_kv_wstrb), .m_axi_kv_wlast(m_axi_kv_wlast), .m_axi_kv_wvalid(m_axi_kv_wvalid), .m_axi_kv_wready(m_axi_kv_wready),",
+    "@KV@        .m_axi_kv_bid(m_axi_kv_bid), .m_axi_kv_bresp(m_axi_kv_bresp), .m_axi_kv_bvalid(m_axi_kv_bvalid), .m_axi_kv_bready(m_axi_kv_bready),",
     "        .enable(enable), .base(base), .iterations(iterations), .frames(frames),",
     "        .param_beat(param_beat), .bus_error(bus_error), .stat(stat),",
     "@JOBS@        .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),",
@@ -54828,7 +55683,24 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "@REPLAY_MASK@    wire [31:0] replay_mask_sent, breaches_replay_mask;",
     "@NO_REPLAY@    wire [31:0] breaches_replay = 0;",
     "@NO_REPLAY_MASK@    wire [31:0] breaches_replay_mask = 0;",
+    "@KV@    wire kv_arid, kv_arvalid, kv_arready, kv_rid, kv_rlast, kv_rvalid, kv_rready, kv_awid, kv_awvalid, kv_awready, kv_wlast, kv_wvalid, kv_wready, kv_bid, kv_bvalid, kv_bready;",
+    "@KV@    wire [63:0] kv_araddr, kv_awaddr, kv_write_word;",
+    "@KV@    wire [7:0] kv_arlen, kv_awlen;",
+    "@KV@    wire [2:0] kv_arsize, kv_awsize;",
+    "@KV@    wire [1:0] kv_arburst, kv_awburst, kv_rresp, kv_bresp, kv_owing;",
+    "@KV@    wire [AXI-1:0] kv_rdata, kv_wdata, kv_write_data;",
+    "@KV@    wire [AXI/8-1:0] kv_wstrb, kv_write;",
+    "@KV@    wire [31:0] kv_read, kv_written, breaches_kv_read, breaches_kv_write;",
+    "@KV@    // keys and values: as many words in front of them and behind them as nothing may change",
+    "@KV@    localparam KV_ROW = @KV_ROW@, KV_WORDS = @SLOTS@ * @DEEPEST@ * 2 * TOKENS * KV_ROW, KV_FRONT = 31 * 1024 / AXI;",
+    "@KV@    integer most [0:255], kv_fault_r, kv_fault_b, kv_dump;",
+    "@KV@    reg [8*512-1:0] kv_file;",
+    "@KV@    function [AXI-1:0] canary(input integer n); canary = {AXI/32{32'h5eed_0000 ^ n[31:0]}}; endfunction",
     "    mlo_top u_top (",
+    "@KV@        .m_axi_kv_arid(kv_arid), .m_axi_kv_araddr(kv_araddr), .m_axi_kv_arlen(kv_arlen), .m_axi_kv_arsize(kv_arsize), .m_axi_kv_arburst(kv_arburst), .m_axi_kv_arvalid(kv_arvalid), .m_axi_kv_arready(kv_arready), .m_axi_kv_rid(kv_rid),",
+    "@KV@        .m_axi_kv_rdata(kv_rdata), .m_axi_kv_rresp(kv_rresp), .m_axi_kv_rlast(kv_rlast), .m_axi_kv_rvalid(kv_rvalid), .m_axi_kv_rready(kv_rready), .m_axi_kv_awid(kv_awid), .m_axi_kv_awaddr(kv_awaddr), .m_axi_kv_awlen(kv_awlen),",
+    "@KV@        .m_axi_kv_awsize(kv_awsize), .m_axi_kv_awburst(kv_awburst), .m_axi_kv_awvalid(kv_awvalid), .m_axi_kv_awready(kv_awready), .m_axi_kv_wdata(kv_wdata), .m_axi_kv_wstrb(kv_wstrb), .m_axi_kv_wlast(kv_wlast), .m_axi_kv_wvalid(kv_wvalid),",
+    "@KV@        .m_axi_kv_wready(kv_wready), .m_axi_kv_bid(kv_bid), .m_axi_kv_bresp(kv_bresp), .m_axi_kv_bvalid(kv_bvalid), .m_axi_kv_bready(kv_bready),",
     "        .clk(clk), .rst(rst), .s_axis_tdata(in_tdata), .s_axis_tvalid(in_tvalid), .s_axis_tready(in_tready), .s_axis_tlast(in_tlast),",
     "@REPLAY@        .s2_axis_tdata(replay_tdata), .s2_axis_tvalid(replay_tvalid), .s2_axis_tready(replay_tready), .s2_axis_tlast(replay_tlast),",
     "@REPLAY_MASK@        .s3_axis_tdata(replay_mask_tdata), .s3_axis_tvalid(replay_mask_tvalid), .s3_axis_tready(replay_mask_tready), .s3_axis_tlast(replay_mask_tlast),",
@@ -54854,6 +55726,32 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "        .write({AXI/8{1'b0}}), .write_word(64'd0), .write_data({AXI{1'b0}}),",
     "        .s_axi_arid(arid), .s_axi_araddr(m_araddr), .s_axi_arlen(m_arlen), .s_axi_arsize(m_arsize), .s_axi_arburst(m_arburst), .s_axi_arvalid(m_arvalid),",
     "        .s_axi_arready(m_arready), .s_axi_rid(rid), .s_axi_rdata(m_rdata), .s_axi_rresp(m_rresp), .s_axi_rlast(m_rlast), .s_axi_rvalid(m_rvalid), .s_axi_rready(m_rready));",
+    "",
+    "@KV@    mlo_sim_ram #(.DATA_WIDTH(AXI), .DEPTH(KV_WORDS + 2 * KV_FRONT)) u_kv_ram (.clk(clk), .rst(rst), .seed(seed + 6), .stall(stall_memory), .latency(latency), .rate(32'd0), .fault(kv_fault_r), .base(64'h8000_0000),",
+    "@KV@        .beats(kv_read), .write(kv_write), .write_word(kv_write_word), .write_data(kv_write_data), .s_axi_arid(kv_arid), .s_axi_araddr(kv_araddr), .s_axi_arlen(kv_arlen), .s_axi_arsize(kv_arsize), .s_axi_arburst(kv_arburst), .s_axi_arvalid(kv_arvalid), .s_axi_arready(kv_arready), .s_axi_rid(kv_rid), .s_axi_rdata(kv_rdata), .s_axi_rresp(kv_rresp), .s_axi_rlast(kv_rlast), .s_axi_rvalid(kv_rvalid), .s_axi_rready(kv_rready));",
+    "@KV@    mlo_sim_ram_write #(.DATA_WIDTH(AXI), .DEPTH(KV_WORDS + 2 * KV_FRONT)) u_kv_ram_write (.clk(clk), .rst(rst), .seed(seed + 7), .stall(stall_memory), .latency(latency), .fault(kv_fault_b), .base(64'h8000_0000),",
+    "@KV@        .beats(kv_written), .write(kv_write), .write_word(kv_write_word), .write_data(kv_write_data), .s_axi_awid(kv_awid), .s_axi_awaddr(kv_awaddr), .s_axi_awlen(kv_awlen), .s_axi_awsize(kv_awsize), .s_axi_awburst(kv_awburst), .s_axi_awvalid(kv_awvalid), .s_axi_awready(kv_awready), .s_axi_wdata(kv_wdata), .s_axi_wstrb(kv_wstrb), .s_axi_wlast(kv_wlast), .s_axi_wvalid(kv_wvalid), .s_axi_wready(kv_wready), .s_axi_bid(kv_bid), .s_axi_bresp(kv_bresp), .s_axi_bvalid(kv_bvalid), .s_axi_bready(kv_bready));",
+    "@KV@    mlo_sim_check_axi #(.DATA_WIDTH(AXI), .BURST(64), .PORT_AR(\"m_axi_kv_ar\"), .PORT_R(\"m_axi_kv_r\")) u_check_kv_read (.clk(clk), .rst(rst), .cycle(cycle), .asked(), .sent(), .breaches(breaches_kv_read), .owing(kv_owing[0]), .arid(kv_arid), .araddr(kv_araddr), .arlen(kv_arlen), .arsize(kv_arsize), .arburst(kv_arburst), .arvalid(kv_arvalid), .arready(kv_arready), .rid(kv_rid), .rdata(kv_rdata), .rresp(kv_rresp), .rlast(kv_rlast), .rvalid(kv_rvalid), .rready(kv_rready));",
+    "@KV@    mlo_sim_check_axi_write #(.DATA_WIDTH(AXI), .BURST(64), .PORT_AW(\"m_axi_kv_aw\"), .PORT_W(\"m_axi_kv_w\"), .PORT_B(\"m_axi_kv_b\")) u_check_kv_write (.clk(clk), .rst(rst), .cycle(cycle), .asked(), .written(), .answered(), .breaches(breaches_kv_write), .owing(kv_owing[1]), .awid(kv_awid), .awaddr(kv_awaddr), .awlen(kv_awlen), .awsize(kv_awsize), .awburst(kv_awburst), .awvalid(kv_awvalid), .awready(kv_awready), .wdata(kv_wdata), .wstrb(kv_wstrb), .wlast(kv_wlast), .wvalid(kv_wvalid), .wready(kv_wready), .bid(kv_bid), .bresp(kv_bresp), .bvalid(kv_bvalid), .bready(kv_bready));",
+    "@KV@    // what the run must not have written: around the region, and rows that no job reached",
+    "@KV@    integer kv_n, kv_spoilt = 0;",
+    "@KV@    task check_kv;",
+    "@KV@        begin",
+    "@KV@            for (kv_n = 0; kv_n < 256; kv_n = kv_n + 1) most[kv_n] = 0;",
+    "@KV@            for (kv_n = 0; kv_n < jobs; kv_n = kv_n + 1)",
+    "@KV@                if (order[kv_n][39:16] + order[kv_n][15:0] > most[order[kv_n][47:40]]) most[order[kv_n][47:40]] = order[kv_n][39:16] + order[kv_n][15:0];",
+    "@KV@            for (kv_n = 0; kv_n < KV_WORDS + 2 * KV_FRONT; kv_n = kv_n + 1)",
+    "@KV@                if (kv_n < KV_FRONT || kv_n >= KV_FRONT + KV_WORDS || (kv_n - KV_FRONT) / KV_ROW % TOKENS >= most[(kv_n - KV_FRONT) / KV_ROW / TOKENS / 2 / @DEEPEST@]",
+    "@KV@                    || (kv_n - KV_FRONT) / KV_ROW / TOKENS / 2 % @DEEPEST@ >= iterations) begin",
+    "@KV@                    if (u_kv_ram.mem[kv_n] !== canary(kv_n)) kv_spoilt = kv_spoilt + 1;",
+    "@KV@                end else if (^u_kv_ram.mem[kv_n] === 1'bx || u_kv_ram.mem[kv_n] === canary(kv_n)) kv_spoilt = kv_spoilt + 1;",
+    "@KV@            if ($value$plusargs(\"kv=%s\", kv_file)) begin",
+    "@KV@                kv_dump = $fopen(kv_file, \"w\");",
+    "@KV@                for (kv_n = KV_FRONT; kv_n < KV_FRONT + KV_WORDS; kv_n = kv_n + 1) $fwrite(kv_dump, \"%h\\n\", u_kv_ram.mem[kv_n]);",
+    "@KV@                $fclose(kv_dump);",
+    "@KV@            end",
+    "@KV@        end",
+    "@KV@    endtask",
     "",
     "    // ---- the host: one register access at a time. It acts at the falling edge, so that no simulator's order of events matters.",
     "    reg host_go = 0, host_write = 0, host_busy = 0, host_done = 0;",
@@ -54961,11 +55859,16 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "@REPLAY@        $readmemh(replay_file, u_replay.mem, 0, replay_beats - 1);",
     "@REPLAY_MASK@        $readmemh(replay_mask_file, u_replay_mask.mem, 0, replay_mask_beats - 1);",
     "        $readmemh(params_file, u_ram.mem);",
+    "@KV@        if (!$value$plusargs(\"kv_fault_r=%d\", kv_fault_r)) kv_fault_r = 0;",
+    "@KV@        if (!$value$plusargs(\"kv_fault_b=%d\", kv_fault_b)) kv_fault_b = 0;",
+    "@KV@        for (k = 0; k < KV_WORDS + 2 * KV_FRONT; k = k + 1) u_kv_ram.mem[k] = canary(k);",
     "        repeat (4) @(negedge clk);",
     "        rst = 0;",
     "        repeat (4) @(negedge clk);",
     "        write(12'h010, 32'h4000_0000);",
     "        write(12'h014, 0);",
+    "@KV@        write(12'h02c, 32'h8000_0000 + KV_FRONT * AXI / 8);",
+    "@KV@        write(12'h030, 0);",
     "        write(12'h018, iterations);",
     "        write(12'h01c, frames_in_flight);",
     "        write(12'h008, 2);          // a soft reset, 16 cycles: parameters may have been asked for by what stood there before",
@@ -54993,13 +55896,18 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "        if (done && errors == 0) while (quiet_ram < 1200 + 2 * latency) @(negedge clk);",
     "        read(12'h048);",
     "        $display(\"MLO BEATS %0d\", value);",
+    "@KV@        while (kv_owing != 0) @(negedge clk);",
+    "@KV@        check_kv;",
+    "@KV@        read(12'h04c); counted[0] = value;",
+    "@KV@        read(12'h050); counted[1] = value;",
+    "@KV@        $display(\"MLO KV %0d %0d\", counted[0], counted[1]);",
     "        read(12'h00c);",
     "        if (probe != 0) $fclose(probe);",
     "        if (trace != 0) begin $fwrite(trace, \"B %0d\\n\", start); $fclose(trace); end",
     "        say_fifos;",
     "        if (errors == 0 && breaches == 0 && !value[1] && !done) say_waits;",
     "        if (value[1]) begin",
-    "            $display(\"MLO FAIL bus error: memory answered a read of parameters with an error (status register, bit 1)\");",
+    "            $display(\"MLO FAIL bus error: memory answered with an error (status register, bit 1)\");",
     "            $fatal;",
     "@JOBS@        end else if (value[2] || value[4]) begin",
     "@JOBS@            $display(\"MLO FAIL job: %0s (status register, bits 2 and 4)\", value[2] ? \"one was refused\" : \"one had not the tokens it was ordered for\");",
@@ -55007,6 +55915,9 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "        end else if (errors != 0) begin",
     "            $display(\"MLO FAIL word %0d expected %h got %h\", error_index, error_expected, error_got);",
     "            $fatal;",
+    "@KV@        end else if (kv_spoilt != 0 || counted[0] != kv_read || counted[1] != kv_written) begin",
+    "@KV@            $display(\"MLO FAIL keys and values: %0d words of memory are not as they must be; %0d of %0d beats read, %0d of %0d written\", kv_spoilt, counted[0], kv_read, counted[1], kv_written);",
+    "@KV@            $fatal;",
     "        end else if (breaches != 0) begin",
     "            $display(\"MLO FAIL protocol: %0d breaches of AXI\", breaches);",
     "            $fatal;",
@@ -55022,7 +55933,7 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "",
     "    // ---- a judge on every port: each breach of AXI is a line PROTOCOL ..",
     "    wire [31:0] breaches_in, breaches_mask, breaches_out, breaches_axi, breaches_axil;",
-    "    wire [31:0] breaches = breaches_in + breaches_mask + breaches_out + breaches_axi + breaches_axil + breaches_replay + breaches_replay_mask;",
+    "    wire [31:0] breaches = breaches_in + breaches_mask + breaches_out + breaches_axi + breaches_axil + breaches_replay + breaches_replay_mask@KV_BREACHES@;",
     "    wire owing;",
     "    mlo_sim_check_axis #(.WIDTH(IO), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT(\"s_axis\")) u_check_in (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_in),",
     "        .tdata(in_tdata), .tvalid(in_tvalid), .tready(in_tready), .tlast(in_tlast));",
@@ -55508,6 +56419,11 @@ static int mlo_emit_library(mlo_emitter *e) {
         }
     }
     if (e->c->slots) mlo_module_need(mlo_module_at("mlo_job", 7), need);
+    if (e->c->dram) {
+        mlo_module_need(mlo_module_at("mlo_kv", 6), need);
+        mlo_module_need(mlo_module_at("mlo_sim_ram_write", 17), sim);
+        mlo_module_need(mlo_module_at("mlo_sim_check_axi_write", 23), sim);
+    }
     mlo_module_need(mlo_module_at("mlo_fork", 8), need);
     mlo_module_need(mlo_module_at("mlo_width", 9), need);
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
@@ -55590,6 +56506,20 @@ static const char *mlo_copy_name(mlo_emitter *e, int layer, const char *name) {
     return e->unrolled ? mlo_format(e->m, "layer_%d.%s", layer, name) : name;
 }
 
+/* Where keys and values stay in memory: the keys that attention gets; beats of a row of them there (as mlo_kv_lane
+ * has it). */
+static const mlo_port *mlo_kv_keys(const mlo_core *c) {
+    for (int i = 0; i < c->n_element; i++)
+        if (c->element[i].unit.told == MLO_JOB_BANK) return &c->element[i].unit.in[1];
+    return NULL;
+}
+static int64_t mlo_kv_row(const mlo_core *c) {
+    const mlo_port *k = c->dram ? mlo_kv_keys(c) : NULL;
+    const int step = k ? k->lanes * mlo_padded(k->bits) : 0;
+    const int64_t per = step && step <= c->axi_bits ? c->axi_bits / step : 1;
+    return k ? (mlo_port_beats(*k) + per - 1) / per : 0;
+}
+
 /* What registers, loader and bench have room for. */
 static int mlo_emit_copies(mlo_emitter *e) {
     int64_t n = e->c->scan.iterations, kernels = mlo_core_kernels(e->c);
@@ -55612,6 +56542,13 @@ static int mlo_emit_copies(mlo_emitter *e) {
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--unrolled with parameters in row blocks; it is for comparison with a loop: leave "
             "--memory out");
+    if (e->c->dram
+        && mlo_kv_keys(e->c)->lanes * mlo_padded(mlo_kv_keys(e->c)->bits) > e->c->axi_bits)
+        return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
+            "--kv dram: attention takes %d channels of keys a beat, more than %d bits of memory; "
+            "give "
+            "a smaller --simd or a wider --axi-width",
+            mlo_kv_keys(e->c)->lanes, e->c->axi_bits);
     if (!mlo_core_memories(e->c))
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "all parameters are in row blocks; the loader needs a kernel whose parameters are not: "
@@ -55810,6 +56747,47 @@ static void mlo_emit_told(mlo_emitter *e, mlo_told told) {
     if (told) mlo_line(e, "        .job_start(%s),", jobs ? "job_start" : "16'd0");
 }
 
+/* The port of keys and values in memory, signals of which mlo_core has as many as it. */
+static void mlo_emit_kv_port(mlo_emitter *e) {
+    static const char *const names[] = { "arid", "araddr", "arlen", "arsize", "arburst", "arvalid",
+        "arready", "rid", "rdata", "rresp", "rlast", "rvalid", "rready", "awid", "awaddr", "awlen",
+        "awsize", "awburst", "awvalid", "awready", "wdata", "wstrb", "wlast", "wvalid", "wready",
+        "bid", "bresp", "bvalid", "bready" };
+    const size_t n = sizeof names / sizeof *names;
+    for (size_t i = 0; i < n; i++)
+        mlo_line(e, "        .m_axi_%s(m_axi_kv_%s)%s", names[i], names[i], i + 1 < n ? "," : ");");
+}
+
+/* In front of attention, where keys and values stay in memory: the past comes on buses NAME_k, NAME_v, too. */
+static void mlo_emit_kv(mlo_emitter *e, int i) {
+    const mlo_core *c = e->c;
+    const mlo_element *el = &c->element[i];
+    const mlo_port *k = &el->unit.in[1];
+    for (int v = 0; v < 2; v++)
+        mlo_emit_wires(e, mlo_format(e->m, "%s_%c", el->name, "kv"[v]), k->lanes * k->bits);
+    mlo_line(e,
+        "    mlo_kv #(.CONTEXT(%lld), .BEATS(%lld), .LANES(%d), .BITS(%d), .AXI_WIDTH(%d)) u_kv (",
+        (long long)c->chunk, (long long)mlo_port_beats(*k), k->lanes, k->bits, c->axi_bits);
+    mlo_line(e,
+        "        .clk(clk), .rst(rst), .flush(core_rst), .error(kv_error), .beats_read(kv_read), "
+        ".beats_written(kv_written), .base(kv_base), .iterations(iterations),");
+    mlo_line(e, "        .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),");
+    for (int v = 0; v < 2; v++) {
+        const char *bus = mlo_format(e->m, "%s_%c", el->name, "kv"[v]);
+        mlo_emit_bus(e, mlo_format(e->m, "s_axis_%c", "kv"[v]), mlo_input_bus(e, i, v + 1), ",");
+        mlo_emit_bus(e, mlo_format(e->m, "m_axis_%c", "kv"[v]), bus, ",");
+    }
+    mlo_emit_kv_port(e);
+}
+
+/* The bus that an element reads at an input. */
+static const char *mlo_read_bus(mlo_emitter *e, int i, int k) {
+    const mlo_element *el = &e->c->element[i];
+    if (e->c->dram && el->unit.told == MLO_JOB_BANK && k)
+        return mlo_format(e->m, "%s_%c", el->name, "kv"[k - 1]);
+    return mlo_input_bus(e, i, k);
+}
+
 static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
     const mlo_element *el = &e->c->element[i];
     const mlo_unit *u = &el->unit;
@@ -55823,6 +56801,7 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
             el->name);
     if (mlo_is_block(el)) mlo_emit_refill(e, i);
     if (i == e->c->replay) mlo_emit_replay_door(e, el);
+    if (e->c->dram && u->told == MLO_JOB_BANK) mlo_emit_kv(e, i);
     mlo_printf(&e->t, "    %s #(", u->module);
     for (int k = 0; k < u->n_param; k++)
         mlo_printf(
@@ -55837,7 +56816,7 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
         mlo_emit_bus(e, "s_axis", mlo_format(e->m, "%s_in", el->name), ",");
     }
     mlo_emit_told(e, u->told);
-    for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_input_bus(e, i, k), ",");
+    for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_read_bus(e, i, k), ",");
     for (int k = 0; k < u->n_memory; k++) {
         const char *from = mlo_is_block(el) ? mlo_format(e->m, "%s_", el->name) : "";
         const int at = mlo_is_block(el) ? k : (*memory)++;
@@ -55972,8 +56951,9 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "DEEPEST", mlo_integer(m, mlo_core_deepest(c)), NULL },
         /* ports */
         { "STREAMS",
-            mlo_format(m, "s_axis:m_axis:%s%s%sm_axi:s_axil", c->masked ? "s1_axis:" : "",
-                c->replay >= 0 ? "s2_axis:" : "", c->replay_masked ? "s3_axis:" : ""),
+            mlo_format(m, "s_axis:m_axis:%s%s%s%sm_axi:s_axil", c->dram ? "m_axi_kv:" : "",
+                c->masked ? "s1_axis:" : "", c->replay >= 0 ? "s2_axis:" : "",
+                c->replay_masked ? "s3_axis:" : ""),
             NULL },
         { "REPLAY", c->replay >= 0 ? "" : NULL, NULL },
         { "REPLAY_MASK", c->replay_masked ? "" : NULL, NULL },
@@ -55983,14 +56963,17 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "REPLAY_LANES", mlo_integer(m, mlo_replay_port(c).lanes), NULL },
         { "JOBS", c->slots ? "" : NULL, NULL },
         { "NO_JOBS", c->slots ? NULL : "", NULL },
+        { "KV", c->dram ? "" : NULL, NULL },
+        { "NO_KV", c->dram ? NULL : "", NULL },
+        { "STRB_MSB", mlo_integer(m, c->axi_bits / 8 - 1), NULL },
         { "SLOTS", mlo_integer(m, c->slots), NULL },
         { "CONTEXT", mlo_integer(m, c->slots ? c->chunk : 0), NULL },
         { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
         { "JOB_MASK", c->slots && c->masked ? "" : NULL, NULL },
         { "JOB_UNMASKED", c->slots && !c->masked ? "" : NULL, NULL },
         { "JOB_PARAMETERS",
-            c->slots ? mlo_format(m, ", .CONTEXT(%lld), .SLOTS(%lld)", (long long)c->chunk,
-                           (long long)c->slots)
+            c->slots ? mlo_format(m, ", .CONTEXT(%lld), .SLOTS(%lld)%s", (long long)c->chunk,
+                           (long long)c->slots, c->dram ? ", .KV(1)" : "")
                      : "",
             NULL },
         { "DOOR", c->slots ? "door" : "s_axis", NULL },
@@ -56601,6 +57584,11 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
         { "MASK_BEATS", mlo_integer(m, c->masked ? tokens : 0), NULL },
         { "JOBS", c->slots ? "" : NULL, NULL },
         { "NO_JOBS", c->slots ? NULL : "", NULL },
+        { "KV", c->dram ? "" : NULL, NULL },
+        { "KV_ROW", mlo_integer(m, mlo_kv_row(c)), NULL },
+        { "KV_BREACHES", c->dram ? " + breaches_kv_read + breaches_kv_write" : "", NULL },
+        { "SLOTS", mlo_integer(m, c->slots), NULL },
+        { "DEEPEST", mlo_integer(m, mlo_core_deepest(c)), NULL },
         { "N_JOBS", mlo_integer(m, n_jobs), NULL },
         { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
         { "FRAMES", mlo_integer(m, c->frames), NULL },
@@ -56791,6 +57779,7 @@ static int mlo_emit_driver(
         { "BITS", mlo_integer(m, c->bits), NULL },
         { "FRAMES", mlo_integer(m, c->frames), NULL },
         { "CACHE", mlo_format(m, "%08llX", cache), NULL },
+        { "KV_MEMORY", c->dram ? "1" : "0", NULL },
         { "PARAMETER_BYTES", mlo_integer(m, mlo_image_bytes(c)), NULL },
         { "AXI_BYTES", mlo_integer(m, c->axi_bits / 8), NULL },
         { "INPUT", mlo_border_c(m, &border[MLO_BORDER_IN]), NULL },
@@ -57083,6 +58072,19 @@ static int mlo_manifest_bench(mlo_emitter *e, mlo_prediction *p) {
     return mlo_predict_orders(e->m, e->c, list, mlo_bench_orders(e->c, list), &p->cycles, &behind);
 }
 
+/* What lies where in the memory of keys and values. */
+static void mlo_manifest_kv(mlo_emitter *e) {
+    const mlo_core *c = e->c;
+    const mlo_port *k = mlo_kv_keys(c);
+    if (!c->dram) return;
+    const int64_t rows = c->slots * mlo_core_deepest(c) * 2 * c->chunk;
+    mlo_line(e,
+        "  \"kv\": {\"order\": [\"slot\", \"iteration\", \"key or value\", \"position\"], "
+        "\"row_beats\": %lld, \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"bytes\": %lld},",
+        (long long)mlo_kv_row(c), k->lanes, k->bits, (long long)k->channels,
+        (long long)(rows * mlo_kv_row(c) * c->axi_bits / 8));
+}
+
 /* Of a core with caches: what they hold, and the jobs of the bench. */
 static int mlo_manifest_jobs(mlo_emitter *e) {
     mlo_ordered list[MLO_BENCH_JOBS];
@@ -57098,6 +58100,7 @@ static int mlo_manifest_jobs(mlo_emitter *e) {
             (long long)list[i].slot, (long long)list[i].start, (long long)list[i].tokens);
     mlo_line(e, "],\n  \"predicted_step\": {\"first\": %lld, \"last\": %lld},", (long long)first,
         (long long)last);
+    mlo_manifest_kv(e);
     return 0;
 }
 

@@ -177,10 +177,9 @@ static void cli_tell_context(const cJSON *manifest) {
     const double slots = cli_json_number(manifest, "slots"), last = cli_json_number(step, "last");
     char a[40], b[40];
     fprintf(stderr,
-        "  context     %.0f tokens of %.0f channels, of %.0f sequence%s: keys and values stay on "
-        "chip\n",
+        "  context     %.0f tokens of %.0f channels, of %.0f sequence%s: keys and values stay %s\n",
         cli_json_number(manifest, "tokens"), cli_json_number(manifest, "channels"), slots,
-        slots > 1 ? "s" : "");
+        slots > 1 ? "s" : "", cJSON_HasObjectItem(manifest, "kv") ? "in memory" : "on chip");
     fprintf(stderr,
         "  a token     %s cycles at the first position, %s at the last; %.0f a second at 200 MHz "
         "there\n",

@@ -157,7 +157,10 @@ static const cli_flag cli_flags[] = {
     { "frames-in-flight", "G", V_FROM_FOLD, 1, NULL,
         "frames that share a layer's parameters; auto: 1 to 8, as a target or budgets need" },
     { "slots", "N", V_FROM_FOLD, 1, NULL,
-        "with --context: sequences whose keys and values stay on chip, side by side; default 1" },
+        "with --context: sequences whose keys and values stay, side by side; default 1" },
+    { "kv", "WHERE", V_FROM_FOLD, 1, NULL,
+        "with --context: keys and values stay on chip (default), or in dram, behind a port of "
+        "their own" },
     { "axi-width", "BITS", V_FROM_FOLD, 1, NULL, "of the parameter bus; default 128" },
     { "bandwidth", "BYTES", V_FROM_FOLD, 1, NULL,
         "bytes per cycle that memory gives, e.g. 12.8; alone: the cheapest folding that is as fast "

@@ -10,6 +10,9 @@ import os
 import random
 import re
 import subprocess
+import numpy as np
+import onnx
+import onnxruntime
 import harness as t
 import hardware
 
@@ -116,6 +119,59 @@ def check_story():
     t.case("show says how fast a token is", "" if shown["step"]["position"] == 40 and shown["step"]["cycles"] >= shown["step"]["first"] > 18000 else str(shown.get("step")))
 
 
+def cached(path):
+    """Keys and values of each iteration, (iterations, 2, tokens, channels), as ONNX Runtime has them of the sequence that one job brought whole."""
+    m = json.loads(t.read(os.path.join(path, "manifest.json")))
+    core = onnx.load(os.path.join(path, "host/core.onnx"))
+    scan = next(n for n in core.graph.node if n.op_type == "Scan")
+    body = next(a.g for a in scan.attribute if a.name == "body")
+    attention = next(n for n in body.node if n.domain == "mlo" and n.op_type.startswith("Attention"))
+    for name in attention.input[1:3]:
+        body.node.append(onnx.helper.make_node("Identity", [name], [name + "_kept"]))
+        body.output.append(onnx.helper.make_value_info(name + "_kept", next(v.type for v in [*body.value_info, *body.output] if v.name == name)))
+        scan.output.append(name + "_all")
+        core.graph.output.append(onnx.helper.make_empty_tensor_value_info(name + "_all"))
+    session = onnxruntime.InferenceSession(core.SerializeToString())
+    x = hardware.frames(path, "sim/input.hex", m["stream"]["lanes"], m["stream"]["bits"])[0]
+    given = session.get_inputs()[0]
+    outs = session.run([o + "_all" for o in attention.input[1:3]], {given.name: x.reshape(given.shape).astype(np.int16 if "16" in given.type else np.int8)})
+    return np.stack([o.reshape(m["iterations"], m["tokens"], m["kv"]["channels"]) for o in outs], 1)
+
+
+def held(path):
+    """The same, out of the memory that the core wrote, in slot 0."""
+    m = json.loads(t.read(os.path.join(path, "manifest.json")))
+    kv, bits = m["kv"], (m["kv"]["bits"] + 7) // 8 * 8
+    per = m["axi_bits"] // (kv["lanes"] * bits) * kv["lanes"]               # channels of a beat
+    words = [int(line, 16) for line in t.read(os.path.join(path, "sim/kv.hex")).split()]
+    lanes = np.array([[w >> n * bits & (1 << bits) - 1 for n in range(per)] for w in words], np.int64)
+    lanes = np.where(lanes >> (bits - 1), lanes - (1 << bits), lanes)
+    rows = lanes.reshape(m["slots"], m["iterations"], 2, m["tokens"], kv["row_beats"] * per)
+    return rows[0, ..., :kv["channels"]]
+
+
+def check_dram():
+    """--kv dram: the same words, wherever jobs begin; the whole region is what ONNX Runtime says, and beside it nothing is written; errors are said."""
+    for name in (MODELS[0], MODELS[1], MODELS[3]):
+        path = build(name, "--slots", "2", "--kv", "dram")
+        m = json.loads(t.read(os.path.join(path, "manifest.json")))
+        r = run(path, "--jobs", "0+16")
+        judged("%s: whole" % name, r)
+        t.case("%s: the region is what ONNX Runtime says" % name, "" if np.array_equal(held(path), cached(path)) else "other keys or values")
+        for what, jobs in (("16 x 1", STEPS), ("5 + 1 + 7 + 3", PARTS), ("two slots", TURNS), ("back, over others' tokens", BACK)):
+            r = run(path, "--jobs", jobs)
+            judged("%s: %s" % (name, what), r)
+            per = 2 * m["iterations"] * m["kv"]["row_beats"]
+            want = [per * sum(job[1] for job in r.jobs), per * sum(job[2] for job in r.jobs)]
+            t.case("%s: %s: each row is read once a job, and written once" % (name, what), "" if [r.kv_read, r.kv_written] == want else "%s, not %s" % ([r.kv_read, r.kv_written], want))
+        judged("%s: stalled" % name, run(path, "--jobs", TURNS, "--stall", "30", "--seed", "9"), paced=False)
+    for channel in "rb":
+        p = subprocess.run([hardware.program(path), "+kv_fault_%s=3" % channel], cwd=path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        t.case("a wrong answer at %s is said" % channel.upper(), "" if p.returncode and "MLO FAIL bus error" in p.stdout else p.stdout[-300:])
+    p = t.call("compile", model(MODELS[2]), "--context", "16", "--kv", "dram", "-o", t.at("no"))
+    t.case("keys' mask bits are not kept in memory", "" if p.returncode == 4 and b"--kv dram: a mask" in p.stderr else p.stderr.decode()[-300:])
+
+
 def check_refused():
     gpt2, tiny = model(MODELS[0]), build(MODELS[0])
     encoder = t.model("bert-tiny")
@@ -156,4 +212,4 @@ def check_registers():
         t.case("a job %s" % what, "" if p.returncode and re.search("MLO FAIL .*" + words, p.stdout) else p.stdout[-300:])
 
 
-if __name__ == "__main__": t.main(check_models, check_slots, check_drawn, check_text, check_story, check_refused, check_registers, floor=120)
+if __name__ == "__main__": t.main(check_models, check_slots, check_drawn, check_text, check_story, check_dram, check_refused, check_registers, floor=155)

@@ -65,6 +65,10 @@ mlo_status mlo_driver_open(mlo_driver *d, uint64_t parameters) {
     if (get(d, MLO_REG_ITERATIONS) != MLO_ITERATIONS) return fail(d, MLO_OTHER_CORE, "another core: it has no room for % layers", MLO_ITERATIONS, 0, 0);
     put(d, MLO_REG_BASE_LOW, (uint32_t)parameters);
     put(d, MLO_REG_BASE_HIGH, (uint32_t)(parameters >> 32));
+    if (MLO_KV_MEMORY) {
+        put(d, MLO_REG_KV_BASE_LOW, (uint32_t)d->cache);
+        put(d, MLO_REG_KV_BASE_HIGH, (uint32_t)(d->cache >> 32));
+    }
     return mlo_driver_reset(d);
 }
 

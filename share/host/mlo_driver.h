@@ -25,6 +25,7 @@ extern "C" {
 #define MLO_BEAT_BYTES       @BEAT_BYTES@   /* of s_axis and m_axis: @LANES@ lanes of @BITS@ bits; narrower and wider ones need a converter */
 #define MLO_FRAMES           @FRAMES@   /* in flight */
 #define MLO_CACHE            0x@CACHE@u   /* register 0x3C: {slots[31:24], positions[23:0]} of keys and values; 0: none, and no jobs */
+#define MLO_KV_MEMORY        @KV_MEMORY@   /* 1: keys and values lie in memory, behind m_axi_kv: as the manifest's kv says */
 #define MLO_PARAMETER_BYTES  @PARAMETER_BYTES@   /* of params.bin, at an address that is a multiple of @AXI_BYTES@ */
 
 /* The borders: word = round(number / scale) within low .. high, number = word * scale. A scale of 0: the model's own part on the
@@ -77,6 +78,7 @@ typedef struct {
     int (*send)(void *user, const mlo_frame *frame);   /* begins all transfers of a frame, the way out first; 0: begun */
     int (*done)(void *user, const mlo_frame *frame);   /* 1: the last byte of frame->out is in memory; 0: not yet; below: failed */
     void *user;
+    uint64_t cache;            /* MLO_KV_MEMORY: where keys and values may lie, in the memory behind m_axi_kv */
     uint32_t patience;         /* how often to look before giving up; each time a register is read */
     char line[160];            /* what went wrong */
 } mlo_driver;

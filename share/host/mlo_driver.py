@@ -19,6 +19,7 @@ import numpy as np
 
 ID, VERSION, CONTROL, STATUS, BASE_LOW, BASE_HIGH, ITERATIONS, FRAMES = range(0, 32, 4)
 JOB_A, JOB_B, JOB_ROOM, CACHE, CYCLES, DONE, BEATS, KERNELS = 0x20, 0x24, 0x28, 0x3C, 0x40, 0x44, 0x48, 0x80
+KV_LOW, KV_HIGH = 0x2C, 0x30
 ERRORS = {2: "memory answered a read of parameters with an error: is their address right?",
           4: "a job was refused: it began behind its slot's end, or did not fit",
           16: "a frame had not the tokens of its job"}
@@ -52,7 +53,8 @@ def unpacked(data, bits):
 
 
 class Core:
-    def __init__(self, build, registers, dma, parameters, timeout=2.0):
+    def __init__(self, build, registers, dma, parameters, timeout=2.0, cache=0):
+        self.cache = cache                                 # where keys and values may lie, if the manifest has a kv: in the memory behind m_axi_kv
         self.build, self.registers, self.dma, self.parameters, self.timeout = pathlib.Path(build), registers, dma, parameters, timeout
         self.manifest = m = json.loads((self.build / "manifest.json").read_text())
         self.bits, self.channels = m["stream"]["bits"], m["channels"]
@@ -76,6 +78,9 @@ class Core:
         self.differs("another core", ITERATIONS, m["iterations"])
         write(BASE_LOW, self.parameters & 0xFFFFFFFF)
         write(BASE_HIGH, self.parameters >> 32)
+        if "kv" in m:
+            write(KV_LOW, self.cache & 0xFFFFFFFF)
+            write(KV_HIGH, self.cache >> 32)
         self.reset()
 
     def reset(self):

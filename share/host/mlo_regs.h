@@ -15,6 +15,11 @@
 #define MLO_REG_JOB_B        0x024   /* bits 15:0 tokens; refused (SLVERR) while MLO_REG_JOB_ROOM is 0 */
 #define MLO_REG_JOB_ROOM     0x028   /* jobs that can be ordered now */
 #define MLO_REG_CONTEXT      0x03C   /* bits 31:24 slots, bits 23:0 positions of each; 0: the core has no cache */
+/* of a core whose cache lies in memory (--kv dram), as the manifest's kv says */
+#define MLO_REG_KV_BASE_LOW  0x02C   /* byte address, a multiple of a beat */
+#define MLO_REG_KV_BASE_HIGH 0x030   /* its upper half */
+#define MLO_REG_KV_READ      0x04C   /* beats read since the soft reset */
+#define MLO_REG_KV_WRITTEN   0x050   /* beats written */
 #define MLO_REG_CYCLES       0x040   /* since the first input beat */
 #define MLO_REG_DONE         0x044   /* frames finished */
 #define MLO_REG_PARAM_BEATS  0x048   /* parameter beats read */

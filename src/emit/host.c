@@ -274,6 +274,19 @@ static int mlo_manifest_bench(mlo_emitter *e, mlo_prediction *p) {
     return mlo_predict_orders(e->m, e->c, list, mlo_bench_orders(e->c, list), &p->cycles, &behind);
 }
 
+/* What lies where in the memory of keys and values. */
+static void mlo_manifest_kv(mlo_emitter *e) {
+    const mlo_core *c = e->c;
+    const mlo_port *k = mlo_kv_keys(c);
+    if (!c->dram) return;
+    const int64_t rows = c->slots * mlo_core_deepest(c) * 2 * c->chunk;
+    mlo_line(e,
+        "  \"kv\": {\"order\": [\"slot\", \"iteration\", \"key or value\", \"position\"], "
+        "\"row_beats\": %lld, \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"bytes\": %lld},",
+        (long long)mlo_kv_row(c), k->lanes, k->bits, (long long)k->channels,
+        (long long)(rows * mlo_kv_row(c) * c->axi_bits / 8));
+}
+
 /* Of a core with caches: what they hold, and the jobs of the bench. */
 static int mlo_manifest_jobs(mlo_emitter *e) {
     mlo_ordered list[MLO_BENCH_JOBS];
@@ -289,6 +302,7 @@ static int mlo_manifest_jobs(mlo_emitter *e) {
             (long long)list[i].slot, (long long)list[i].start, (long long)list[i].tokens);
     mlo_line(e, "],\n  \"predicted_step\": {\"first\": %lld, \"last\": %lld},", (long long)first,
         (long long)last);
+    mlo_manifest_kv(e);
     return 0;
 }
 

@@ -777,7 +777,8 @@ static int mlo_fold(mlo *m) {
     if (mlo_device_depths(m, c, w.device) || mlo_fold_say(m, c, &w)
         || mlo_fold_note(m, c->scan.node, mlo_key_frames, c->frames)
         || mlo_fold_note(m, c->scan.node, mlo_key_axi_width, c->axi_bits)
-        || (c->slots && mlo_fold_note(m, c->scan.node, mlo_key_slots, c->slots)))
+        || (c->slots && mlo_fold_note(m, c->scan.node, mlo_key_slots, c->slots))
+        || (c->dram && mlo_fold_note(m, c->scan.node, mlo_key_kv_dram, 1)))
         return mlo_failed(m);
     if (w.device && !w.usual
         && mlo_meta_put(
