@@ -7,7 +7,7 @@
 
 Of each model: `mlo compile`; the words of its core in `mlo run` and in ONNX Runtime on host/core.onnx, which must be the
 same; and how near ONNX Runtime comes on pre.onnx, core.onnx and post.onnx to the float model, with inputs that calibration
-never saw. A third of the exports a day, in turn; compiled are all. Of a day's exports whose cores are the same Verilog, byte for byte, one has it
+never saw. One export in TURN a day; compiled are all. Of a day's exports whose cores are the same Verilog, byte for byte, one has it
 simulated: the same words again. What cannot be built has to say so in a person's words: REFUSED.
 models/families.py, families_more.py, families_gates.py, families_decoders.py, families_norms.py, families_masks.py and families_cross.py made the files.
 
@@ -28,6 +28,7 @@ from hardware import Run, key, together
 FLAGS = ("--pe", "4", "--simd", "4")
 OPEN = {"batch": 1, "sequence": 8}                          # what people leave open, bound by --dim
 NEAR, FRAMES, LEAST = 0.97, 8, 192
+TURN = 6                                                    # days in which each export is judged once
 
 # by a part of the name: what the refusal's line has to say
 REFUSED = {"-square-": "mask", "-batch2-": "batch of 2",
@@ -282,11 +283,11 @@ def choose(found):
     for m in found: cores.setdefault(m.core, []).append(m)
     cores.pop("", None)
     turn = 0
-    for same in cores.values():                          # a third of the exports a day: of each core, and of the cores that only one has
+    for same in cores.values():                          # of each core, and of the cores that only one has
         for m in same:
-            m.due = t.full or turn % 3 == day % 3
+            m.due = t.full or turn % TURN == day % TURN
             turn += 1
-        for k, m in enumerate(x for x in same if x.due): m.simulated = t.full or k == day // 3 % sum(x.due for x in same)
+        for k, m in enumerate(x for x in same if x.due): m.simulated = t.full or k == day // TURN % sum(x.due for x in same)
     t.note("%d different cores; simulated today: %s" % (len(cores), " ".join(m.name for m in found if m.core and m.due and m.simulated)))
 
 

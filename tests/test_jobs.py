@@ -17,6 +17,7 @@ import harness as t
 import hardware
 
 MODELS = ["gpt2-d18-eager-dims", "qwen3-d23-eager-dims", "gemma3-d18-eager-dims-mask", "llama-d18-eager-static"]
+TODAY = t.drawn(MODELS, 2)                                     # a program of Verilator's each
 STEPS = ",".join("%d+1" % i for i in range(16))
 PARTS = "0+5,5+1,6+7,13+3"
 TURNS = "0+5,1:0+2,0:5+1,1:2+9,0:6+10,1:11+1,1:12+4"          # two slots in turn
@@ -41,7 +42,7 @@ def judged(what, r, paced=True):
 
 def check_models():
     """Whole, token by token, in parts: the same words; within 1 % as predicted."""
-    for name in MODELS:
+    for name in TODAY:
         path = build(name, "--slots", "2")
         for what, jobs in (("the bench's own", []), ("whole", ["--jobs", "0+16"]), ("16 x 1", ["--jobs", STEPS]), ("5 + 1 + 7 + 3", ["--jobs", PARTS])):
             judged("%s: %s" % (name, what), run(path, *jobs))
@@ -49,16 +50,14 @@ def check_models():
 
 def check_slots():
     """Two sequences in turn are each as if alone; after a job is taken back, it never was."""
-    for name in MODELS[:3]:
+    for name in TODAY:
         path = build(name, "--slots", "2")
         judged("%s: two slots" % name, run(path, "--jobs", TURNS))
         judged("%s: two slots, stalled" % name, run(path, "--jobs", TURNS, "--stall", "30", "--seed", "7"), paced=False)
         judged("%s: back, over others' tokens" % name, run(path, "--jobs", BACK))
         judged("%s: back, stalled" % name, run(path, "--jobs", BACK, "--stall", "30", "--seed", "8"), paced=False)
-    path = build(MODELS[3], "--memory", "block", "--tile", "4")
-    judged("row blocks", run(path, "--jobs", PARTS), paced=False)
-    path = build(MODELS[2], "--memory", "resident")
-    judged("resident parameters", run(path, "--jobs", PARTS), paced=False)
+    others = ("row blocks", MODELS[3], ("--memory", "block", "--tile", "4")), ("resident parameters", MODELS[2], ("--memory", "resident"))
+    for what, name, flags in t.drawn(others, 2, lambda other: other[0]): judged(what, run(build(name, *flags), "--jobs", PARTS), paced=False)
 
 
 def drawn(rng):
@@ -77,9 +76,9 @@ def check_drawn():
     """Sixty lists of jobs, drawn by the date: the words, and cycles within 1 % of those foretold."""
     seed = datetime.date.today().isoformat()
     t.note("drawn from " + seed)
-    for name in MODELS:
+    for name in TODAY:
         path, rng, worst = build(name, "--slots", "2"), random.Random(seed + name), 0
-        for k in range(15):
+        for k in range(60 // len(TODAY)):
             jobs = drawn(rng)
             r = run(path, "--jobs", jobs)
             worst = max(worst, abs(r.cycles - r.predicted_cycles) / r.cycles) if r.cycles else 1
@@ -89,7 +88,7 @@ def check_drawn():
 
 def check_text():
     """sim --generate: texts side by side, those of `mlo run --generate` on the folded model."""
-    name, prompts = MODELS[1], "1,2,3;7;30,4"
+    name, prompts = TODAY[0], "1,2,3;7;30,4"
     path = build(name, "--slots", "2")
     folded = t.at("folded.json")
     t.good("fold", model(name), "--context", "16", "-o", folded)
@@ -212,4 +211,4 @@ def check_registers():
         t.case("a job %s" % what, "" if p.returncode and re.search("MLO FAIL .*" + words, p.stdout) else p.stdout[-300:])
 
 
-if __name__ == "__main__": t.main(check_models, check_slots, check_drawn, check_text, check_story, check_dram, check_refused, check_registers, floor=155)
+if __name__ == "__main__": t.main(check_models, check_slots, check_drawn, check_text, check_story, check_dram, check_refused, check_registers, floor=145)
