@@ -301,9 +301,11 @@ typedef struct {
     int clipped; /* 1: INT8 holds more */
 } mlo_weight_range;
 
+/* Of few integers the one that only negative numbers have is a good part; of 2 bits, -1, 0 and 1 are
+ * better than -2 to 1. */
 static mlo_weight_range mlo_weight_range_of(const mlo_quantizer *q, const mlo_sublayer *b) {
     const int bits = mlo_weight_bits(q, b);
-    const int whole = b->weight_given && !b->weight_given->narrow;
+    const int whole = b->weight_given ? !b->weight_given->narrow : bits > 2 && bits < 8;
     float hi = (float)(ldexp(1, bits - 1) - 1);
     mlo_weight_range r = { whole ? -hi - 1 : -hi, hi, bits < 8 || (b->weight_given && !whole) };
     return r;
