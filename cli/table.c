@@ -120,8 +120,8 @@ static const cli_flag cli_flags[] = {
         "bits of matrix operands, 4 to 16; default: 8" },
     { "max-cost", "F", V_FROM_QUANTIZE, 1, NULL,
         "spend so much on multipliers, 1.15 = 15 % over operands of --activations bits, on wider "
-        "operands where they help most; default: 1.15, up to 11 bits; 1 where --activations or the "
-        "model says widths" },
+        "operands where they help most; default: 1.15 (a decoder: 1.25), up to 11 bits; 1 where "
+        "--activations or the model says widths" },
     { "max-error", "X", V_FROM_QUANTIZE, 1, NULL,
         "as little of that (2, or --max-cost) as brings the loop's output this near to the floats' "
         "on the calibration samples: max|a-b| / max|b|" },
