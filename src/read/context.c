@@ -11,9 +11,10 @@
  * A past is an input that a node puts before the keys or values of the tokens that come in, along their axis,
  * and whose present is an output of the graph; its name says nothing. It becomes a constant without elements:
  * the node hands on what came in. Or it is a buffer that rows are written into: at N tokens all of them, from
- * its beginning on. What was computed from how much is past (positions, masks) is constant, and folds. Inputs
- * called positions count from 0, since the core knows where a token is. Axes that are open hold N tokens, the
- * first of two or more is that of sequences: 1.
+ * its beginning on. Or one input has all pasts, of which nodes take parts, and one output all presents. What
+ * was computed from how much is past (positions, masks) is constant, and folds. Inputs called positions count
+ * from 0, since the core knows where a token is. Axes that are open hold N tokens, the first of two or more
+ * is that of sequences: 1.
  *
  * invariant: no input is a past, no output a present one. What is no past, but looks like one, is refused.
  * example: past [1,4,P,8], k [1,4,S,8], Concat -> present [1,4,P+S,8]: k [1,4,N,8], handed on.
@@ -237,6 +238,78 @@ static int mlo_refuse_past(mlo *m, const mlo_past *p, const mlo_value *input) {
               input->name);
 }
 
+/* ---- pasts in one tensor -------------------------------------------------- */
+
+/* The rank of the parts that a node takes of its first input, along axes in front; -1: it takes none. */
+static int mlo_part_rank(const mlo_cacheless *c, const mlo_node *n, int rank) {
+    const mlo_form by = mlo_form_of(n->n_input > 1 ? mlo_value_of(c->g, n->input[1]) : NULL);
+    if (mlo_is(n, "Split")) return rank;
+    if (mlo_is(n, "Gather") && by.rank >= 0) return rank - 1 + by.rank;
+    return mlo_is(n, "Squeeze") && by.rank == 1 && by.dims[0] > 0 ? rank - (int)by.dims[0] : -1;
+}
+
+/* The output that stacks a present with others; NULL: none does. */
+static const char *mlo_stacked_out(const mlo_cacheless *c, const char *name, int depth) {
+    const mlo_value *v = mlo_value_of(c->g, name);
+    const char *out = v && v->is_output ? name : NULL;
+    for (size_t i = 0; v && depth < 8 && !out && i < v->n_use; i++)
+        if (mlo_is(v->use[i], "Unsqueeze") || mlo_is(v->use[i], "Concat"))
+            out = mlo_stacked_out(c, v->use[i]->output[0], depth + 1);
+    return out;
+}
+
+/* The nodes that join parts of a stack to what comes in, to the list; `behind`: axes from that of tokens to the
+ * last. 0: something else reads a part. */
+static int mlo_joins_of(const mlo_cacheless *c, const mlo_value *part, int rank, int behind,
+    int depth, mlo_node ***joins, size_t *n) {
+    const mlo_value *v = mlo_handed_through(c->m, c->g, part);
+    for (size_t i = 0; i < v->n_use; i++) {
+        mlo_node *u = v->use[i];
+        const int takes = mlo_part_rank(c, u, rank);
+        const int front = u->n_input && u->input[0] == v->name;
+        if (mlo_reads_shape(u)) continue;
+        if (front && depth < 4 && takes > behind) {
+            for (size_t k = 0; k < u->n_output; k++)
+                if (!mlo_joins_of(
+                        c, mlo_value_of(c->g, u->output[k]), takes, behind, depth + 1, joins, n))
+                    return 0;
+        } else {
+            const int axis = mlo_past_axis(u, rank);
+            if (!front || !depth || !mlo_is(u, "Concat") || u->n_input != 2 || axis != rank - behind
+                || !mlo_stacked_out(c, u->output[0], 0) || !MLO_PUSH(c->m, *joins, *n, u))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* The last open axis, -1: none is. */
+static int mlo_last_open(const mlo_form *f) {
+    int d = f->rank - 1;
+    while (d >= 0 && f->dims[d] >= 0) d--;
+    return d;
+}
+
+/* An input of all layers' keys and values, [layers, 2, .., past, channels], of which each part is a past, and
+ * whose presents leave as one: it goes. *taken: it was such a one. */
+static int mlo_take_stack(mlo_cacheless *c, const mlo_value *v, int *taken) {
+    const mlo_form f = mlo_form_of(v);
+    const int axis = mlo_last_open(&f);
+    mlo_node **joins = NULL;
+    size_t n = 0;
+    *taken = f.rank > 4 && axis > 0 && mlo_joins_of(c, v, f.rank, f.rank - axis, 0, &joins, &n)
+        && n > 1;
+    if (!*taken) return mlo_failed(c->m);
+    for (size_t i = 0; i < n; i++)
+        for (const char *out; (out = mlo_stacked_out(c, joins[i]->output[0], 0)) != NULL;) {
+            mlo_drop_info(c->g->output, &c->g->n_output, out);
+            ((mlo_value *)mlo_value_of(c->g, out))->is_output = 0;
+        }
+    MLO_TRY(mlo_drop_past(c, v, joins[0], axis));
+    for (size_t i = 0; i < n; i++) MLO_TRY(mlo_hand_on(c, joins[i], &mlo_cachers[0]));
+    return 0;
+}
+
 /* ---- buffers -------------------------------------------------------------- */
 
 /* The node that writes into an input's elements, moved or not, where new keys come; NULL: none does. */
@@ -322,7 +395,9 @@ static int mlo_take_past(mlo_cacheless *c, const mlo_value_info *info) {
     if (!mlo_dtype_is_float(p.form.dtype) || p.form.rank < 3) return 0;
     const int open = p.axis >= 0 && (p.axis < p.form.rank - 1 || p.form.dims[p.axis] < 0);
     mlo_node *buffer = mlo_written_by(c, p.v);
+    int taken = 0;
     if (buffer) return mlo_take_buffer(c, v, buffer);
+    if (mlo_take_stack(c, v, &taken) || taken) return mlo_failed(c->m);
     const int past = p.out || (p.cacher && p.cacher->attends) || (p.joined && open);
     if (!past && !mlo_resembles_past(&p, v)) return 0;
     return mlo_refuse_past(c->m, &p, v) || mlo_write_from_zero(c, p.node)
