@@ -177,6 +177,14 @@ def stacked_twice(m):
     m.graph.node.append(helper.make_node("Neg", [stacked_parts(m)[3].input[0]], ["minus"]))
     m.graph.output.append(helper.make_empty_tensor_value_info("minus"))
 def stacked_inside(m): m.graph.output.remove(next(o for o in m.graph.output if o.name == "presents"))
+def cropped(which, value):
+    """The number at such a place of the Slices that make presents is another one."""
+    def edit(m):
+        own = onnx.numpy_helper.from_array(np.array([value], np.int64), "another")
+        m.graph.initializer.append(own)
+        for n in m.graph.node:
+            if n.op_type == "Slice" and n.output[0].startswith("present."): n.input[which] = "another"
+    return edit
 def shared(m):
     n = joined(m, "past_key_values.2.key"); n.input[0] = "past_key_values.1.key"
     for i in m.graph.input:
@@ -230,6 +238,11 @@ def check_near():
             ("all pasts in one tensor, one of which something else reads, too", stacked_twice),
             ("all pasts in one tensor, whose presents stay inside", stacked_inside)):
         refused(what, "UNSUPPORTED", ["past_key_values"], "read", perturbed(edit, "gpt2-d18-eager-stacked"), "--context", str(N))
+    window, export = os.path.join(t.tests, "models", "context", "mistral-d18-eager-one-cropped.onnx"), "mistral-d18-eager-one-cropped"
+    refused("a window that is shorter than the context", "UNSUPPORTED", ["past_key_values.0.key", "the last 23 tokens", "--context 24"], "read", window, "--context", "25")
+    t.good("read", window, "--context", "24", "-o", t.at("window.json"))
+    for what, which, value in ("the first tokens", 1, 0), ("all but the last tokens", 2, -1), ("the last channels", 3, 3):
+        refused("a present of %s" % what, "UNSUPPORTED", ["past_key_values.0.key", "output"], "read", perturbed(cropped(which, value), export), "--context", str(N))
     def renamed(m):
         names = {v.name: "v%d" % k for k, v in enumerate(list(m.graph.input) + list(m.graph.output)) if "key_values" in v.name or "present" in v.name}
         for n in m.graph.node:
@@ -317,4 +330,4 @@ def check_integers():
 
 
 if __name__ == "__main__":
-    t.main(check_steps, check_stages, check_buffers, check_near, check_options, check_mixing, check_generate, check_integers, floor=165)
+    t.main(check_steps, check_stages, check_buffers, check_near, check_options, check_mixing, check_generate, check_integers, floor=175)
