@@ -84,7 +84,7 @@ def check_steps():
         outs = [o.name for o in onnx.load(read).graph.output]
         t.case("%s: neither past nor present nor positions" % name, "" if set(ins) <= {"input_ids", "attention_mask"} and outs == ["logits"] else "%s %s" % (ins, outs))
         t.good("roll", read, "--onnx", "-o", rolled)
-        layers = len(steps.past) // 2
+        layers = len(steps.past) // 2 or steps.past[0].shape[0]            # all in one tensor
         loops = [n for n, _ in graphs.shapes(onnx.load(rolled))]
         t.case("%s: all layers are one loop" % name, "" if loops == [layers] else "%d layers, loops %s" % (layers, loops))
         want = {sizes: steps.rows(ids, sizes) for sizes in ((N,), (1,) * N, (5, 1, 7, 3), (2, 14))}
@@ -171,6 +171,20 @@ def twice(m):
     at = list(m.graph.node).index(joined(m))
     m.graph.node.insert(at, helper.make_node("Neg", ["past_key_values.1.key"], ["minus"]))
     m.graph.output.append(helper.make_empty_tensor_value_info("minus"))
+def stacked_parts(m): return [n for n in m.graph.node if n.op_type == "Concat" and n.input[0].startswith("select_")]
+def stacked_behind(m): n = stacked_parts(m)[2]; n.input[:] = list(n.input)[::-1]
+def stacked_twice(m):
+    m.graph.node.append(helper.make_node("Neg", [stacked_parts(m)[3].input[0]], ["minus"]))
+    m.graph.output.append(helper.make_empty_tensor_value_info("minus"))
+def stacked_inside(m): m.graph.output.remove(next(o for o in m.graph.output if o.name == "presents"))
+def cropped(which, value):
+    """The number at such a place of the Slices that make presents is another one."""
+    def edit(m):
+        own = onnx.numpy_helper.from_array(np.array([value], np.int64), "another")
+        m.graph.initializer.append(own)
+        for n in m.graph.node:
+            if n.op_type == "Slice" and n.output[0].startswith("present."): n.input[which] = "another"
+    return edit
 def shared(m):
     n = joined(m, "past_key_values.2.key"); n.input[0] = "past_key_values.1.key"
     for i in m.graph.input:
@@ -219,6 +233,16 @@ def check_near():
             ("a past that nothing reads", unread, ["past_key_values.1.key"]),
             ("a past that is not joined as it came", squared, ["past_key_values.1.key"])):
         refused(what, "UNSUPPORTED", words, "read", perturbed(edit), "--context", str(N))
+    for what, edit in (
+            ("all pasts in one tensor, one of them behind what comes in", stacked_behind),
+            ("all pasts in one tensor, one of which something else reads, too", stacked_twice),
+            ("all pasts in one tensor, whose presents stay inside", stacked_inside)):
+        refused(what, "UNSUPPORTED", ["past_key_values"], "read", perturbed(edit, "gpt2-d18-eager-stacked"), "--context", str(N))
+    window, export = os.path.join(t.tests, "models", "context", "mistral-d18-eager-one-cropped.onnx"), "mistral-d18-eager-one-cropped"
+    refused("a window that is shorter than the context", "UNSUPPORTED", ["past_key_values.0.key", "the last 23 tokens", "--context 24"], "read", window, "--context", "25")
+    t.good("read", window, "--context", "24", "-o", t.at("window.json"))
+    for what, which, value in ("the first tokens", 1, 0), ("all but the last tokens", 2, -1), ("the last channels", 3, 3):
+        refused("a present of %s" % what, "UNSUPPORTED", ["past_key_values.0.key", "output"], "read", perturbed(cropped(which, value), export), "--context", str(N))
     def renamed(m):
         names = {v.name: "v%d" % k for k, v in enumerate(list(m.graph.input) + list(m.graph.output)) if "key_values" in v.name or "present" in v.name}
         for n in m.graph.node:
@@ -317,4 +341,4 @@ def check_integers():
 
 
 if __name__ == "__main__":
-    t.main(check_steps, check_stages, check_buffers, check_near, check_options, check_mixing, check_generate, check_integers, floor=155)
+    t.main(check_steps, check_stages, check_buffers, check_near, check_options, check_mixing, check_generate, check_integers, floor=175)
