@@ -186,8 +186,8 @@ def check_decoders():
     """Grouped heads, causal attention and windows, biases, rotations, norms of heads, gates, blocks side by side: words and cycles."""
     if not t.have("decoders", "iverilog"): return
     far = []
-    for i in range(DECODERS):
-        out, name, flags = draw_decoder(random.Random(SEED * 1000 + 500 + i), i)
+    for i in range(-1, DECODERS):                    # the first one: a path that holds a token less than another may wait for, which fold refused in its own FIFO
+        out, name, flags = draw_decoder(random.Random(SEED * 1000 + 500 + i if i >= 0 else 4711500), i)
         r = hardware.Run(out, *flags, verilator=False)
         wrong = r.why() or why(r.report)
         if r.cycles: far.append(100 * (r.predicted_cycles - r.cycles) / r.cycles)
@@ -197,4 +197,4 @@ def check_decoders():
     t.note("to the cycle %d of %d, to 0.1 %% %d, the worst %+.2f %%" % (far.count(0), len(far), sum(abs(x) <= 0.1 for x in far), far[-1] if far else 0))
 
 
-if __name__ == "__main__": t.main(check_predictions, check_cycles, check_causes, check_room, check_causal, check_decoders, floor=57)
+if __name__ == "__main__": t.main(check_predictions, check_cycles, check_causes, check_room, check_causal, check_decoders, floor=58)

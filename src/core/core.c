@@ -515,9 +515,8 @@ static void mlo_core_shallow(mlo_core *c, const int64_t *beats) {
     for (int k = 0; k < c->n_edge; k++) {
         mlo_edge *e = &c->edge[k];
         if (e->fifo)
-            e->fifo = mlo_min(e->fifo,
-                mlo_max(mlo_core_least(c, &waits, k),
-                    mlo_parts(beats[k], e->channels / e->lanes_from)));
+            e->fifo = mlo_max(mlo_core_least(c, &waits, k),
+                mlo_min(e->fifo, mlo_parts(beats[k], e->channels / e->lanes_from)));
     }
 }
 
