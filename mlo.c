@@ -35229,6 +35229,23 @@ typedef struct {
 /* Beats of a token at a port. */
 static int64_t mlo_port_beats(mlo_port p) { return p.channels / p.lanes; }
 
+/* Bits of a channel on a stream: whole bytes. */
+static int mlo_padded(int bits) { return (bits + 7) / 8 * 8; }
+
+/* Where keys and values stay in memory: the keys that attention gets; beats of a row of them there (as mlo_kv_lane
+ * has it). */
+static const mlo_port *mlo_kv_keys(const mlo_core *c) {
+    for (int i = 0; i < c->n_element; i++)
+        if (c->element[i].unit.told == MLO_JOB_BANK) return &c->element[i].unit.in[1];
+    return NULL;
+}
+static int64_t mlo_kv_row(const mlo_core *c) {
+    const mlo_port *k = c->dram ? mlo_kv_keys(c) : NULL;
+    const int step = k ? k->lanes * mlo_padded(k->bits) : 0;
+    const int64_t per = step && step <= c->axi_bits ? c->axi_bits / step : 1;
+    return k ? (mlo_port_beats(*k) + per - 1) / per : 0;
+}
+
 /* Beats of a token that leaves an element, and how long one is on its way through its pipeline. A
  * split deals out what it takes. */
 static int64_t mlo_beats_out(const mlo_element *e) {
@@ -35449,6 +35466,8 @@ typedef struct {
     int64_t frames_freed[MLO_CORE_MOST]; /* frames that are through */
     /* [attention][keys, values][frame & 3]: the cycle from which their bank is free again */
     int64_t frame_freed[MLO_CORE_MOST][2][4];
+    int64_t frame_came[MLO_CORE_MOST]
+                      [2]; /* [attention][keys, values]: when the latest frame was there */
 
     mlo_tiling tiling[MLO_CORE_MOST];
 
@@ -37383,7 +37402,7 @@ static mlo_scored mlo_row_scored(
 #define MLO_ROW(n) (&rows[(n) % MLO_ROWS_KEPT])
     now.groups = groups;
     now.from = before->from + before->groups;
-    now.begin = mlo_max(before->score, mlo_max(query, x->frame[0]));
+    now.begin = mlo_max(before->score, mlo_max(query, s->frame_came[i][0]));
     /* a band's constants say where its rows begin, a bias comes with them; all rows end with them */
     if (u->rows.early) now.begin = mlo_max(now.begin, constants - 1);
     now.score = mlo_max(mlo_rows_queue(s, i, &now, now.begin + work), constants);
@@ -37397,7 +37416,9 @@ static mlo_scored mlo_row_scored(
     if (r)
         now.accept = mlo_max(now.accept,
             mlo_max(before->accept + u->rows.divide, r > 1 ? MLO_ROW(r - 2)->mix : 0) + 1);
-    now.mix = mlo_max(mlo_max(mlo_max(now.accept + u->rows.divide, before->mix), x->frame[1]), room)
+    now.mix = mlo_max(
+                  mlo_max(mlo_max(now.accept + u->rows.divide, before->mix), s->frame_came[i][1]),
+                  room)
         + work;
 #undef MLO_ROW
     *to = now;
@@ -37423,6 +37444,23 @@ static int64_t mlo_rows_room(const mlo_schedule *s, int i, int64_t n, int64_t h,
     return room;
 }
 
+/* When a frame's keys (port 0), its values are there. Where the past comes from memory (mlo_kv), it is in
+ * front of them: behind the frame before, into a memory that is free, a row at a time as fast as attention's
+ * port takes it and memory brings both. A job's first asks for it when the job before has left. */
+static int64_t mlo_frame_comes(const mlo_schedule *s, int i, const mlo_meet *x, int port) {
+    enum { ASKS = 6, JOINS = 4 };
+    const mlo_job *job = x->at.job;
+    const int64_t beats = mlo_port_beats(s->c->element[i].unit.in[1 + port]);
+    if (!s->c->dram || !job->start) return x->frame[port];
+    int64_t from = s->frame_came[i][port];
+    if (x->at.pass >= 2) from = mlo_max(from, s->frame_freed[i][port][x->at.pass & 3]);
+    if (!x->at.iteration && job->frame)
+        from = mlo_max(from, s->p->frame_done[job->frame - 1] + MLO_JOB_FOLLOWS);
+    if (!x->at.iteration) from += ASKS + s->c->read_latency + JOINS;
+    return mlo_max(x->frame[port],
+        from + job->start * mlo_max(beats, 2 * mlo_kv_row(s->c)) + job->tokens * beats);
+}
+
 static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     int64_t last;
@@ -37434,6 +37472,9 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     const int64_t groups = mlo_row_groups(u, x->at.iteration, x->at.job->start + x->at.at);
     mlo_scored row = { 0, 0, 0, 0, 0, 0, 0, 0 };
     t->in[0] = mlo_max(x->arrives[0], accepts);
+    for (int port = 0; port < 2; port++)
+        s->frame_came[i][port] = x->at.at ? mlo_max(s->frame_came[i][port], x->frame[port])
+                                          : mlo_frame_comes(s, i, x, port);
     for (int64_t h = 0; h < heads; h++) {
         int64_t r = s->rows[i];
         int64_t query = mlo_max(
@@ -56591,8 +56632,6 @@ static int mlo_emit_library(mlo_emitter *e) {
  */
 /* ---- the layer ------------------------------------------------------------ */
 
-static int mlo_padded(int bits) { return (bits + 7) / 8 * 8; }
-
 /* Of the stream from around the loop, if there is one (else as if it had a channel): a beat, tokens of a
  * frame, bits of a beat outside, beats of a frame. */
 static mlo_port mlo_replay_port(const mlo_core *c) {
@@ -56645,20 +56684,6 @@ static int mlo_core_readers(const mlo_core *c) {
 /* The name of a kernel in manifest and registers; the place of its wires below mlo_core. */
 static const char *mlo_copy_name(mlo_emitter *e, int layer, const char *name) {
     return e->unrolled ? mlo_format(e->m, "layer_%d.%s", layer, name) : name;
-}
-
-/* Where keys and values stay in memory: the keys that attention gets; beats of a row of them there (as mlo_kv_lane
- * has it). */
-static const mlo_port *mlo_kv_keys(const mlo_core *c) {
-    for (int i = 0; i < c->n_element; i++)
-        if (c->element[i].unit.told == MLO_JOB_BANK) return &c->element[i].unit.in[1];
-    return NULL;
-}
-static int64_t mlo_kv_row(const mlo_core *c) {
-    const mlo_port *k = c->dram ? mlo_kv_keys(c) : NULL;
-    const int step = k ? k->lanes * mlo_padded(k->bits) : 0;
-    const int64_t per = step && step <= c->axi_bits ? c->axi_bits / step : 1;
-    return k ? (mlo_port_beats(*k) + per - 1) / per : 0;
 }
 
 /* What registers, loader and bench have room for. */

@@ -171,6 +171,15 @@ def check_dram():
     t.case("keys' mask bits are not kept in memory", "" if p.returncode == 4 and b"--kv dram: a mask" in p.stderr else p.stderr.decode()[-300:])
 
 
+def check_past():
+    """--kv dram where nothing hides how long the past takes (parameters are resident): a step far behind, within 1 %."""
+    path = hardware.build(t.model("stories260k-step"), "--context", "128", "--kv", "dram", "--memory", "resident", at="past")
+    one, more = (run(path, "--jobs", jobs) for jobs in ("0+100", "0+100,100+1,101+1,102+1"))
+    judged("a long past: the words", more)
+    step, foretold = more.cycles - one.cycles, more.predicted_cycles - one.predicted_cycles
+    t.case("a long past: a step", "" if abs(step - foretold) <= 0.01 * step else "%d cycles for three, %d predicted" % (step, foretold))
+
+
 def check_refused():
     gpt2, tiny = model(MODELS[0]), build(MODELS[0])
     encoder = t.model("bert-tiny")
@@ -211,4 +220,4 @@ def check_registers():
         t.case("a job %s" % what, "" if p.returncode and re.search("MLO FAIL .*" + words, p.stdout) else p.stdout[-300:])
 
 
-if __name__ == "__main__": t.main(check_models, check_slots, check_drawn, check_text, check_story, check_dram, check_refused, check_registers, floor=145)
+if __name__ == "__main__": t.main(check_models, check_slots, check_drawn, check_text, check_story, check_dram, check_past, check_refused, check_registers, floor=147)

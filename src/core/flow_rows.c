@@ -104,7 +104,7 @@ static mlo_scored mlo_row_scored(
 #define MLO_ROW(n) (&rows[(n) % MLO_ROWS_KEPT])
     now.groups = groups;
     now.from = before->from + before->groups;
-    now.begin = mlo_max(before->score, mlo_max(query, x->frame[0]));
+    now.begin = mlo_max(before->score, mlo_max(query, s->frame_came[i][0]));
     /* a band's constants say where its rows begin, a bias comes with them; all rows end with them */
     if (u->rows.early) now.begin = mlo_max(now.begin, constants - 1);
     now.score = mlo_max(mlo_rows_queue(s, i, &now, now.begin + work), constants);
@@ -118,7 +118,9 @@ static mlo_scored mlo_row_scored(
     if (r)
         now.accept = mlo_max(now.accept,
             mlo_max(before->accept + u->rows.divide, r > 1 ? MLO_ROW(r - 2)->mix : 0) + 1);
-    now.mix = mlo_max(mlo_max(mlo_max(now.accept + u->rows.divide, before->mix), x->frame[1]), room)
+    now.mix = mlo_max(
+                  mlo_max(mlo_max(now.accept + u->rows.divide, before->mix), s->frame_came[i][1]),
+                  room)
         + work;
 #undef MLO_ROW
     *to = now;
@@ -144,6 +146,23 @@ static int64_t mlo_rows_room(const mlo_schedule *s, int i, int64_t n, int64_t h,
     return room;
 }
 
+/* When a frame's keys (port 0), its values are there. Where the past comes from memory (mlo_kv), it is in
+ * front of them: behind the frame before, into a memory that is free, a row at a time as fast as attention's
+ * port takes it and memory brings both. A job's first asks for it when the job before has left. */
+static int64_t mlo_frame_comes(const mlo_schedule *s, int i, const mlo_meet *x, int port) {
+    enum { ASKS = 6, JOINS = 4 };
+    const mlo_job *job = x->at.job;
+    const int64_t beats = mlo_port_beats(s->c->element[i].unit.in[1 + port]);
+    if (!s->c->dram || !job->start) return x->frame[port];
+    int64_t from = s->frame_came[i][port];
+    if (x->at.pass >= 2) from = mlo_max(from, s->frame_freed[i][port][x->at.pass & 3]);
+    if (!x->at.iteration && job->frame)
+        from = mlo_max(from, s->p->frame_done[job->frame - 1] + MLO_JOB_FOLLOWS);
+    if (!x->at.iteration) from += ASKS + s->c->read_latency + JOINS;
+    return mlo_max(x->frame[port],
+        from + job->start * mlo_max(beats, 2 * mlo_kv_row(s->c)) + job->tokens * beats);
+}
+
 static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
     int64_t last;
@@ -155,6 +174,9 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     const int64_t groups = mlo_row_groups(u, x->at.iteration, x->at.job->start + x->at.at);
     mlo_scored row = { 0, 0, 0, 0, 0, 0, 0, 0 };
     t->in[0] = mlo_max(x->arrives[0], accepts);
+    for (int port = 0; port < 2; port++)
+        s->frame_came[i][port] = x->at.at ? mlo_max(s->frame_came[i][port], x->frame[port])
+                                          : mlo_frame_comes(s, i, x, port);
     for (int64_t h = 0; h < heads; h++) {
         int64_t r = s->rows[i];
         int64_t query = mlo_max(

@@ -13,8 +13,6 @@
  */
 /* ---- the layer ------------------------------------------------------------ */
 
-static int mlo_padded(int bits) { return (bits + 7) / 8 * 8; }
-
 /* Of the stream from around the loop, if there is one (else as if it had a channel): a beat, tokens of a
  * frame, bits of a beat outside, beats of a frame. */
 static mlo_port mlo_replay_port(const mlo_core *c) {
@@ -67,20 +65,6 @@ static int mlo_core_readers(const mlo_core *c) {
 /* The name of a kernel in manifest and registers; the place of its wires below mlo_core. */
 static const char *mlo_copy_name(mlo_emitter *e, int layer, const char *name) {
     return e->unrolled ? mlo_format(e->m, "layer_%d.%s", layer, name) : name;
-}
-
-/* Where keys and values stay in memory: the keys that attention gets; beats of a row of them there (as mlo_kv_lane
- * has it). */
-static const mlo_port *mlo_kv_keys(const mlo_core *c) {
-    for (int i = 0; i < c->n_element; i++)
-        if (c->element[i].unit.told == MLO_JOB_BANK) return &c->element[i].unit.in[1];
-    return NULL;
-}
-static int64_t mlo_kv_row(const mlo_core *c) {
-    const mlo_port *k = c->dram ? mlo_kv_keys(c) : NULL;
-    const int step = k ? k->lanes * mlo_padded(k->bits) : 0;
-    const int64_t per = step && step <= c->axi_bits ? c->axi_bits / step : 1;
-    return k ? (mlo_port_beats(*k) + per - 1) / per : 0;
 }
 
 /* What registers, loader and bench have room for. */
