@@ -55167,8 +55167,11 @@ static const char *const mlo_lines_share_host_mlo_driver_py[] = {
     "    parameters = allocate(len(data), np.uint8)",
     "    parameters[:] = np.frombuffer(data, np.uint8)",
     "    parameters.flush()",
-    "    made = Core(build, MMIO(at[\"phys_addr\"], at[\"addr_range\"]), PynqDma(allocate, {port: getattr(overlay, name) for port, name in dmas.items()}), parameters.device_address)",
-    "    made.memory = parameters                               # which lies there as long as the core",
+    "    kv = json.loads((pathlib.Path(build) / \"manifest.json\").read_text()).get(\"kv\")",
+    "    cache = allocate(kv[\"bytes\"], np.uint8) if kv else None",
+    "    made = Core(build, MMIO(at[\"phys_addr\"], at[\"addr_range\"]), PynqDma(allocate, {port: getattr(overlay, name) for port, name in dmas.items()}), parameters.device_address,",
+    "                cache=cache.device_address if kv else 0)",
+    "    made.memory, made.keys_and_values = parameters, cache  # which lie there as long as the core",
     "    return made",
     NULL };
 static const char *const mlo_lines_share_host_mlo_frame_c[] = {

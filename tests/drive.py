@@ -16,10 +16,11 @@ import numpy as np
 from cocotb.clock import Clock
 from cocotb.task import bridge, resume
 from cocotb.triggers import ClockCycles
-from cocotbext.axi import AddressSpace, AxiLiteBus, AxiLiteMaster, AxiReadBus, AxiSlaveRead, AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource, SparseMemoryRegion
+from cocotbext.axi import AddressSpace, AxiLiteBus, AxiLiteMaster, AxiBus, AxiReadBus, AxiSlave, AxiSlaveRead, AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource, SparseMemoryRegion
 
 BUILD = pathlib.Path(os.environ["DRIVE_BUILD"])
 MEMORY = 0x1_2000_0000                                      # where memory is: the upper half of addresses counts, and below it there is nothing
+CACHE = MEMORY + (1 << 20)                                  # where keys and values may lie, in memory of its own
 OK, NO_CORE, OTHER_CORE, BUS_ERROR, REFUSED, MISCOUNTED, NO_ROOM, NOT_SENT, TIMED_OUT, OTHER_SCALE, OTHER_WORDS = range(11)
 
 
@@ -35,6 +36,10 @@ class Board:
         self.space, self.ram = AddressSpace(), SparseMemoryRegion(1 << 24)
         self.space.register_region(self.ram, MEMORY)
         self.port = AxiSlaveRead(AxiReadBus.from_prefix(dut, "m_axi"), dut.clk, dut.rst, target=self.space)
+        if hasattr(dut, "m_axi_kv_araddr"):
+            self.cached, self.kv = AddressSpace(), SparseMemoryRegion(1 << 24)
+            self.cached.register_region(self.kv, MEMORY)
+            self.kv_port = AxiSlave(AxiBus.from_prefix(dut, "m_axi_kv"), dut.clk, dut.rst, target=self.cached)
         self.read, self.write, self.send, self.received, self.restart = map(resume, (self._read, self._write, self._send, self._received, self._restart))
 
     async def _restart(self):
@@ -69,7 +74,7 @@ READ, WRITE, HOOK = c.CFUNCTYPE(c.c_uint32, c.c_void_p, c.c_uint32), c.CFUNCTYPE
 
 
 class Driver(c.Structure):
-    _fields_ = [("base", c.c_void_p), ("read", READ), ("write", WRITE), ("send", HOOK), ("done", HOOK), ("user", c.c_void_p), ("patience", c.c_uint32), ("line", c.c_char * 160)]
+    _fields_ = [("base", c.c_void_p), ("read", READ), ("write", WRITE), ("send", HOOK), ("done", HOOK), ("user", c.c_void_p), ("cache", c.c_uint64), ("patience", c.c_uint32), ("line", c.c_char * 160)]
 
 
 class InC:
@@ -77,7 +82,7 @@ class InC:
 
     def __init__(self, board, library=os.environ["DRIVE_C"]):
         self.board, self.c, self.got = board, c.CDLL(library), []
-        self.d = Driver(None, READ(lambda user, at: board.read(at)), WRITE(lambda user, at, v: board.write(at, v)), HOOK(self.send), HOOK(self.done), None, 2000)
+        self.d = Driver(None, READ(lambda user, at: board.read(at)), WRITE(lambda user, at, v: board.write(at, v)), HOOK(self.send), HOOK(self.done), None, CACHE, 2000)
 
     def send(self, user, frame):
         self.board.send({port: c.string_at(s.data, s.bytes) for port, s in zip(("s_axis", "s1_axis", "s2_axis", "s3_axis"), frame.contents.into) if s.bytes})

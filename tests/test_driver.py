@@ -21,6 +21,7 @@ import hardware
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILDS = {"an encoder": ("families/bert-d18-sdpa-mask-a.onnx", "--pe", "4", "--simd", "4"),
           "a cache": ("context/gpt2-d18-eager-dims.onnx", "--context", "16", "--slots", "2"),
+          "a cache in memory": ("context/gpt2-d18-eager-dims.onnx", "--context", "16", "--slots", "2", "--kv", "dram"),
           "an encoder's output": ("families/bart-decoder-d18-sdpa-mask-m.onnx", "--pe", "2", "--simd", "4")}
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-ffreestanding"]
 
