@@ -147,4 +147,4 @@ def check_image():
     t.case("params.bin, a bit is another", why)
 
 
-if __name__ == "__main__": t.main(check_c, check_numbers, check_borders, check_simulated, check_image, floor=90)
+if __name__ == "__main__": t.main(check_c, check_numbers, check_borders, check_simulated, check_image, floor=124)
