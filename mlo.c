@@ -12518,10 +12518,8 @@ static int mlo_refuse_past(mlo_cacheless *c, const mlo_past *p, const mlo_value 
     if (p->last && p->last < c->tokens - 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, n,
             "of '%s' with what came in the last %lld tokens are kept, and --context %lld keeps "
-            "all; "
-            "give --context %lld at most, or export with caches of all tokens (DynamicCache "
-            "without "
-            "a config)",
+            "all; give --context %lld at most, or export with caches of all tokens "
+            "(DynamicCache without a config)",
             input->name, (long long)p->last, (long long)c->tokens, (long long)p->last + 1);
     if (p->joined && p->form.dims[p->axis] > 0)
         return mlo_fail(m, MLO_E_SHAPE, n,
@@ -27672,8 +27670,7 @@ static int mlo_count_places(mlo *m, const mlo_scan *s, int *any) {
         if (!*any)
             mlo_warn(m,
                 "%s counts the ones of a mask, for distances: right where they are one run "
-                "(padding at "
-                "the ends)",
+                "(padding at the ends)",
                 mlo_node_name(n));
         *any = 1;
         MLO_TRY(mlo_make_places(m, s, n));
@@ -35243,7 +35240,7 @@ static int64_t mlo_kv_row(const mlo_core *c) {
     const mlo_port *k = c->dram ? mlo_kv_keys(c) : NULL;
     const int step = k ? k->lanes * mlo_padded(k->bits) : 0;
     const int64_t per = step && step <= c->axi_bits ? c->axi_bits / step : 1;
-    return k ? (mlo_port_beats(*k) + per - 1) / per : 0;
+    return k ? mlo_parts(mlo_port_beats(*k), per) : 0;
 }
 
 /* Beats of a token that leaves an element, and how long one is on its way through its pipeline. A
@@ -35466,8 +35463,8 @@ typedef struct {
     int64_t frames_freed[MLO_CORE_MOST]; /* frames that are through */
     /* [attention][keys, values][frame & 3]: the cycle from which their bank is free again */
     int64_t frame_freed[MLO_CORE_MOST][2][4];
-    int64_t frame_came[MLO_CORE_MOST]
-                      [2]; /* [attention][keys, values]: when the latest frame was there */
+    /* [attention][keys, values]: when the latest frame was there */
+    int64_t frame_came[MLO_CORE_MOST][2];
 
     mlo_tiling tiling[MLO_CORE_MOST];
 
@@ -37969,7 +37966,7 @@ static void mlo_readers_area(const mlo_core *c, mlo_area *a) {
  * banks begin (a product, unless they are a power of two); and what the registers have for it. */
 static void mlo_job_area(const mlo_core *c, mlo_area *a) {
     enum { QUEUE = 48, LUTS = 122, FFS = 98, REGS_LUTS = 130, REGS_FFS = 49 };
-    const int64_t width = (int64_t)c->lanes * ((c->bits + 7) / 8 * 8);
+    const int64_t width = (int64_t)c->lanes * mlo_padded(c->bits);
     const int64_t beat = mlo_clog2(c->channels / c->lanes);
     int64_t odd = mlo_core_deepest(c);
     if (!c->slots) return;
@@ -38499,6 +38496,7 @@ typedef struct {
     int64_t fifo_bits; /* with c->frames in flight */
     int timed; /* 1: prices count `way` */
     int tiled; /* 1: some kernels may be in row blocks */
+    int64_t position; /* of the token whose step is a plan's cycles; -1: a frame's are */
     /* 1: prices count traffic, since for some kernels the place of the parameters is open */
     int thrifty;
 } mlo_space;
@@ -38634,6 +38632,7 @@ static int mlo_search_begin(mlo *m, mlo_core *c, int timed, mlo_space *s) {
     s->m = m;
     s->c = c;
     s->timed = timed;
+    s->position = -1;
     for (int i = 0; i < c->n_element; i++) {
         s->thrifty |= mlo_to_choose(c->element[i].memories);
         s->tiled |= c->element[i].memories & MLO_BLOCK;
@@ -38909,9 +38908,10 @@ static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
 }
 
 /* Predicts the cycles per frame of the core as it is folded now; with filling and draining, where
- * other frames do not hide them. */
+ * other frames do not hide them. Or those of a step. */
 static int mlo_plan_cycles(const mlo_space *s, mlo_plan *p) {
     mlo_prediction predicted;
+    if (s->position >= 0) return mlo_predict_step(s->m, s->c, s->position, &p->cycles);
     if (mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * p->frames : 1, &predicted))
         return mlo_failed(s->m);
     p->cycles = predicted.interval;
@@ -38923,30 +38923,35 @@ static int mlo_plan_predict(const mlo_space *s, mlo_plan *p) {
     return mlo_plan_apply(s, p) ? mlo_failed(s->m) : mlo_plan_cycles(s, p);
 }
 
+/* Makes kernel i as cheap as a target allows. A faster kernel never makes the whole slower, so
+ * bisection finds its limit. */
+static int mlo_plan_trim(const mlo_space *s, int i, int64_t target, mlo_plan *plan) {
+    /* `low` meets the target, `high` does not */
+    size_t low = plan->item[i], high = s->menu[i].n;
+    while (high > low + 1) {
+        mlo_plan other = *plan;
+        size_t middle = low + (high - low) / 2;
+        other.item[i] = mlo_menu_cheapest(&s->menu[i], middle);
+        mlo_plan_sum(s, &other);
+        if (mlo_plan_predict(s, &other)) return mlo_failed(s->m);
+        if (other.cycles <= target) {
+            *plan = other;
+            low = middle;
+        } else
+            high = middle;
+    }
+    return 0;
+}
+
 /* For targets that no even pace meets: makes every kernel as fast as can be, then one kernel after
- * the other as cheap as the target allows. A faster kernel never makes the whole slower, so
- * bisection finds each kernel's limit. If this fails, nothing else meets the target (but for the
+ * the other as cheap as the target allows. If this fails, nothing else meets the target (but for the
  * few cycles by which narrower adder trees are shallower). */
 static int mlo_search_rush(const mlo_space *s, int64_t target, mlo_plan *plan) {
     memset(plan, 0, sizeof *plan);
     mlo_plan_sum(s, plan);
     if (mlo_plan_predict(s, plan)) return mlo_failed(s->m);
-    for (int i = 0; i < s->c->n_element && plan->cycles <= target; i++) {
-        /* `low` meets the target, `high` does not */
-        size_t low = 0, high = s->menu[i].n;
-        while (high > low + 1) {
-            mlo_plan other = *plan;
-            size_t middle = low + (high - low) / 2;
-            other.item[i] = mlo_menu_cheapest(&s->menu[i], middle);
-            mlo_plan_sum(s, &other);
-            if (mlo_plan_predict(s, &other)) return mlo_failed(s->m);
-            if (other.cycles <= target) {
-                *plan = other;
-                low = middle;
-            } else
-                high = middle;
-        }
-    }
+    for (int i = 0; i < s->c->n_element && plan->cycles <= target; i++)
+        if (mlo_plan_trim(s, i, target, plan)) return mlo_failed(s->m);
     return 0;
 }
 
@@ -39438,7 +39443,6 @@ enum {
 
 /* What is asked for. */
 typedef struct {
-    int64_t position; /* of the token */
     int64_t target; /* cycles of a step; 0: none */
     int fastest; /* 1: without a target, the fastest within the limits; 0: what is worth it */
     int near; /* 1: the cheapest that is nearly the fastest */
@@ -39449,10 +39453,9 @@ typedef struct {
 /* A price in one number: multipliers, and lanes of the kernels that have none. */
 static int64_t mlo_step_price(const mlo_price *p) { return p->multipliers + p->lanes; }
 
-static int mlo_step_predict(const mlo_space *s, const mlo_step_wish *w, mlo_plan *p) {
+static int mlo_step_predict(const mlo_space *s, mlo_plan *p) {
     mlo_plan_sum(s, p);
-    return mlo_plan_apply(s, p) ? mlo_failed(s->m)
-                                : mlo_predict_step(s->m, s->c, w->position, &p->cycles);
+    return mlo_plan_predict(s, p);
 }
 
 /* Of each kernel, what is best where so many cycles are worth a multiplier. 1: it is another plan. */
@@ -39502,7 +39505,7 @@ static int mlo_step_walk(const mlo_space *s, const mlo_step_wish *w, mlo_plan *b
         if (s->menu[i].n) worth = fmax(worth, (double)s->menu[i].item[s->menu[i].n - 1].interval);
     for (int first = 1; worth > 1e-3; worth *= MLO_STEP_FINER, first = 0) {
         if (!mlo_step_choose(s, worth, &plan) && !first) continue;
-        if (mlo_step_predict(s, w, &plan) || mlo_step_fits(s, w, &plan, &fits))
+        if (mlo_step_predict(s, &plan) || mlo_step_fits(s, w, &plan, &fits))
             return mlo_failed(s->m);
         if (fits && (!*found || mlo_step_serves(w, &plan, best))) {
             *best = plan;
@@ -39513,28 +39516,8 @@ static int mlo_step_walk(const mlo_space *s, const mlo_step_wish *w, mlo_plan *b
     return 0;
 }
 
-/* Makes a kernel as cheap as a step of so many cycles allows. */
-static int mlo_step_trim_one(
-    const mlo_space *s, const mlo_step_wish *w, int i, int64_t cycles, mlo_plan *plan) {
-    /* `low` is fast enough, `high` is not */
-    size_t low = plan->item[i], high = s->menu[i].n;
-    while (high > low + 1) {
-        mlo_plan other = *plan;
-        const size_t middle = low + (high - low) / 2;
-        other.item[i] = mlo_menu_cheapest(&s->menu[i], middle);
-        if (mlo_step_predict(s, w, &other)) return mlo_failed(s->m);
-        if (other.cycles <= cycles) {
-            *plan = other;
-            low = middle;
-        } else
-            high = middle;
-    }
-    return 0;
-}
-
-/* All of them, the dearest first. */
-static int mlo_step_trim(
-    const mlo_space *s, const mlo_step_wish *w, int64_t cycles, mlo_plan *plan) {
+/* Makes all kernels as cheap as a step of so many cycles allows, the dearest first. */
+static int mlo_step_trim(const mlo_space *s, int64_t cycles, mlo_plan *plan) {
     char done[MLO_CORE_MOST] = { 0 };
     for (int n = 0; n < s->c->n_element; n++) {
         int64_t most = -1;
@@ -39550,10 +39533,9 @@ static int mlo_step_trim(
             }
         }
         done[dearest] = 1;
-        if (s->menu[dearest].n && mlo_step_trim_one(s, w, dearest, cycles, plan))
-            return mlo_failed(s->m);
+        if (s->menu[dearest].n && mlo_plan_trim(s, dearest, cycles, plan)) return mlo_failed(s->m);
     }
-    return mlo_step_predict(s, w, plan);
+    return mlo_step_predict(s, plan);
 }
 
 /* Of all plans in which one kernel is a little faster, the one that gains most for its price; *found:
@@ -39569,7 +39551,7 @@ static int mlo_step_up(
             other.item[i] = k;
             mlo_plan_sum(s, &other);
             if (other.price.multipliers > w->within.multipliers) continue;
-            if (mlo_step_predict(s, w, &other) || mlo_step_fits(s, w, &other, &fits))
+            if (mlo_step_predict(s, &other) || mlo_step_fits(s, w, &other, &fits))
                 return mlo_failed(s->m);
             const double costs = (double)(mlo_step_price(&other.price)
                 - mlo_step_price(&plan->price));
@@ -39607,9 +39589,9 @@ static int mlo_step_near(const mlo_space *s, mlo_step_wish *w) {
 static int mlo_step_search(const mlo_space *s, mlo_step_wish *w, mlo_plan *plan, int *found) {
     if (w->near && mlo_step_near(s, w)) return mlo_failed(s->m);
     if (mlo_step_walk(s, w, plan, found) || !*found) return mlo_failed(s->m);
-    if (mlo_step_trim(s, w, mlo_max(plan->cycles, w->target), plan) || mlo_step_spend(s, w, plan))
+    if (mlo_step_trim(s, mlo_max(plan->cycles, w->target), plan) || mlo_step_spend(s, w, plan))
         return mlo_failed(s->m);
-    return mlo_step_trim(s, w, mlo_max(plan->cycles, w->target), plan);
+    return mlo_step_trim(s, mlo_max(plan->cycles, w->target), plan);
 }
 
 /* ======== src/fold/fold.c ======== */
@@ -39888,10 +39870,11 @@ static int mlo_fold_missed(
 /* The folding that serves a step best. */
 static int mlo_fold_step(mlo_space *s, const mlo_wish *w) {
     const int free = !w->target && w->within.multipliers == MLO_UNLIMITED;
-    mlo_step_wish step = { w->position, w->target, !free, free && mlo_opt(s->m, "bandwidth"),
-        w->within, w->device };
+    mlo_step_wish step = { w->target, !free, free && mlo_opt(s->m, "bandwidth"), w->within,
+        w->device };
     mlo_plan plan;
     int found;
+    s->position = w->position;
     if (mlo_step_search(s, &step, &plan, &found)) return mlo_failed(s->m);
     if (!found) return mlo_fold_too_small(s, &w->within, 0);
     if (w->target && plan.cycles > w->target) return mlo_fold_missed(s, w, &plan, "token", "");
@@ -39901,7 +39884,7 @@ static int mlo_fold_step(mlo_space *s, const mlo_wish *w) {
 /* Nobody says what counts: the knee serves prompts well. If a step is much slower than one of as many
  * multipliers, or MLO_STEP_MOST, would make it, that one is taken (*w then says so). */
 static int mlo_fold_knee_or_step(mlo_space *s, mlo_wish *w, mlo_plan *knee) {
-    mlo_step_wish step = { w->position, 0, 0, 0, w->within, w->device };
+    mlo_step_wish step = { 0, 0, 0, w->within, w->device };
     mlo_plan plan, as = *knee;
     mlo_area area;
     int fits = 0, found;
@@ -39909,7 +39892,8 @@ static int mlo_fold_knee_or_step(mlo_space *s, mlo_wish *w, mlo_plan *knee) {
     if (!w->device && mlo_plan_fits(s, knee, mlo_fpga_usual(), 0, &area, &fits))
         return mlo_failed(s->m);
     if (fits) step.device = mlo_fpga_usual();
-    if (mlo_step_predict(s, &step, &as) || mlo_step_search(s, &step, &plan, &found))
+    s->position = w->position;
+    if (mlo_step_predict(s, &as) || mlo_step_search(s, &step, &plan, &found))
         return mlo_failed(s->m);
     w->stepped = found && (double)as.cycles > MLO_STEP_SLOW * (double)plan.cycles;
     return mlo_plan_apply(s, w->stepped ? &plan : knee);
@@ -56715,8 +56699,7 @@ static int mlo_emit_copies(mlo_emitter *e) {
         && mlo_kv_keys(e->c)->lanes * mlo_padded(mlo_kv_keys(e->c)->bits) > e->c->axi_bits)
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--kv dram: attention takes %d channels of keys a beat, more than %d bits of memory; "
-            "give "
-            "a smaller --simd or a wider --axi-width",
+            "give a smaller --simd or a wider --axi-width",
             mlo_kv_keys(e->c)->lanes, e->c->axi_bits);
     if (!mlo_core_memories(e->c))
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,

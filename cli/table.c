@@ -236,8 +236,7 @@ static const cli_flag cli_flags[] = {
         "predicted" },
     { "position", "P", V_FROM_FOLD | V_SHOW, 1, NULL,
         "of a core with caches: a token that comes alone, behind so many: the folding is searched "
-        "for its step "
-        "(default: half way), show predicts it (the last)" },
+        "for its step (default: half way), show predicts it (the last)" },
     { "man", NULL, V_HELP, 0, NULL, "the manual page, as roff" },
     { "completion", "bash", V_HELP, 0, NULL, "a completion script" },
 };

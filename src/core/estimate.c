@@ -107,7 +107,7 @@ static void mlo_readers_area(const mlo_core *c, mlo_area *a) {
  * banks begin (a product, unless they are a power of two); and what the registers have for it. */
 static void mlo_job_area(const mlo_core *c, mlo_area *a) {
     enum { QUEUE = 48, LUTS = 122, FFS = 98, REGS_LUTS = 130, REGS_FFS = 49 };
-    const int64_t width = (int64_t)c->lanes * ((c->bits + 7) / 8 * 8);
+    const int64_t width = (int64_t)c->lanes * mlo_padded(c->bits);
     const int64_t beat = mlo_clog2(c->channels / c->lanes);
     int64_t odd = mlo_core_deepest(c);
     if (!c->slots) return;

@@ -83,7 +83,7 @@ static int64_t mlo_kv_row(const mlo_core *c) {
     const mlo_port *k = c->dram ? mlo_kv_keys(c) : NULL;
     const int step = k ? k->lanes * mlo_padded(k->bits) : 0;
     const int64_t per = step && step <= c->axi_bits ? c->axi_bits / step : 1;
-    return k ? (mlo_port_beats(*k) + per - 1) / per : 0;
+    return k ? mlo_parts(mlo_port_beats(*k), per) : 0;
 }
 
 /* Beats of a token that leaves an element, and how long one is on its way through its pipeline. A
@@ -306,8 +306,8 @@ typedef struct {
     int64_t frames_freed[MLO_CORE_MOST]; /* frames that are through */
     /* [attention][keys, values][frame & 3]: the cycle from which their bank is free again */
     int64_t frame_freed[MLO_CORE_MOST][2][4];
-    int64_t frame_came[MLO_CORE_MOST]
-                      [2]; /* [attention][keys, values]: when the latest frame was there */
+    /* [attention][keys, values]: when the latest frame was there */
+    int64_t frame_came[MLO_CORE_MOST][2];
 
     mlo_tiling tiling[MLO_CORE_MOST];
 

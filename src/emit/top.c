@@ -93,8 +93,7 @@ static int mlo_emit_copies(mlo_emitter *e) {
         && mlo_kv_keys(e->c)->lanes * mlo_padded(mlo_kv_keys(e->c)->bits) > e->c->axi_bits)
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--kv dram: attention takes %d channels of keys a beat, more than %d bits of memory; "
-            "give "
-            "a smaller --simd or a wider --axi-width",
+            "give a smaller --simd or a wider --axi-width",
             mlo_kv_keys(e->c)->lanes, e->c->axi_bits);
     if (!mlo_core_memories(e->c))
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,

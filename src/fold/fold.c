@@ -273,10 +273,11 @@ static int mlo_fold_missed(
 /* The folding that serves a step best. */
 static int mlo_fold_step(mlo_space *s, const mlo_wish *w) {
     const int free = !w->target && w->within.multipliers == MLO_UNLIMITED;
-    mlo_step_wish step = { w->position, w->target, !free, free && mlo_opt(s->m, "bandwidth"),
-        w->within, w->device };
+    mlo_step_wish step = { w->target, !free, free && mlo_opt(s->m, "bandwidth"), w->within,
+        w->device };
     mlo_plan plan;
     int found;
+    s->position = w->position;
     if (mlo_step_search(s, &step, &plan, &found)) return mlo_failed(s->m);
     if (!found) return mlo_fold_too_small(s, &w->within, 0);
     if (w->target && plan.cycles > w->target) return mlo_fold_missed(s, w, &plan, "token", "");
@@ -286,7 +287,7 @@ static int mlo_fold_step(mlo_space *s, const mlo_wish *w) {
 /* Nobody says what counts: the knee serves prompts well. If a step is much slower than one of as many
  * multipliers, or MLO_STEP_MOST, would make it, that one is taken (*w then says so). */
 static int mlo_fold_knee_or_step(mlo_space *s, mlo_wish *w, mlo_plan *knee) {
-    mlo_step_wish step = { w->position, 0, 0, 0, w->within, w->device };
+    mlo_step_wish step = { 0, 0, 0, w->within, w->device };
     mlo_plan plan, as = *knee;
     mlo_area area;
     int fits = 0, found;
@@ -294,7 +295,8 @@ static int mlo_fold_knee_or_step(mlo_space *s, mlo_wish *w, mlo_plan *knee) {
     if (!w->device && mlo_plan_fits(s, knee, mlo_fpga_usual(), 0, &area, &fits))
         return mlo_failed(s->m);
     if (fits) step.device = mlo_fpga_usual();
-    if (mlo_step_predict(s, &step, &as) || mlo_step_search(s, &step, &plan, &found))
+    s->position = w->position;
+    if (mlo_step_predict(s, &as) || mlo_step_search(s, &step, &plan, &found))
         return mlo_failed(s->m);
     w->stepped = found && (double)as.cycles > MLO_STEP_SLOW * (double)plan.cycles;
     return mlo_plan_apply(s, w->stepped ? &plan : knee);

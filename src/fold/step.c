@@ -34,7 +34,6 @@ enum {
 
 /* What is asked for. */
 typedef struct {
-    int64_t position; /* of the token */
     int64_t target; /* cycles of a step; 0: none */
     int fastest; /* 1: without a target, the fastest within the limits; 0: what is worth it */
     int near; /* 1: the cheapest that is nearly the fastest */
@@ -45,10 +44,9 @@ typedef struct {
 /* A price in one number: multipliers, and lanes of the kernels that have none. */
 static int64_t mlo_step_price(const mlo_price *p) { return p->multipliers + p->lanes; }
 
-static int mlo_step_predict(const mlo_space *s, const mlo_step_wish *w, mlo_plan *p) {
+static int mlo_step_predict(const mlo_space *s, mlo_plan *p) {
     mlo_plan_sum(s, p);
-    return mlo_plan_apply(s, p) ? mlo_failed(s->m)
-                                : mlo_predict_step(s->m, s->c, w->position, &p->cycles);
+    return mlo_plan_predict(s, p);
 }
 
 /* Of each kernel, what is best where so many cycles are worth a multiplier. 1: it is another plan. */
@@ -98,7 +96,7 @@ static int mlo_step_walk(const mlo_space *s, const mlo_step_wish *w, mlo_plan *b
         if (s->menu[i].n) worth = fmax(worth, (double)s->menu[i].item[s->menu[i].n - 1].interval);
     for (int first = 1; worth > 1e-3; worth *= MLO_STEP_FINER, first = 0) {
         if (!mlo_step_choose(s, worth, &plan) && !first) continue;
-        if (mlo_step_predict(s, w, &plan) || mlo_step_fits(s, w, &plan, &fits))
+        if (mlo_step_predict(s, &plan) || mlo_step_fits(s, w, &plan, &fits))
             return mlo_failed(s->m);
         if (fits && (!*found || mlo_step_serves(w, &plan, best))) {
             *best = plan;
@@ -109,28 +107,8 @@ static int mlo_step_walk(const mlo_space *s, const mlo_step_wish *w, mlo_plan *b
     return 0;
 }
 
-/* Makes a kernel as cheap as a step of so many cycles allows. */
-static int mlo_step_trim_one(
-    const mlo_space *s, const mlo_step_wish *w, int i, int64_t cycles, mlo_plan *plan) {
-    /* `low` is fast enough, `high` is not */
-    size_t low = plan->item[i], high = s->menu[i].n;
-    while (high > low + 1) {
-        mlo_plan other = *plan;
-        const size_t middle = low + (high - low) / 2;
-        other.item[i] = mlo_menu_cheapest(&s->menu[i], middle);
-        if (mlo_step_predict(s, w, &other)) return mlo_failed(s->m);
-        if (other.cycles <= cycles) {
-            *plan = other;
-            low = middle;
-        } else
-            high = middle;
-    }
-    return 0;
-}
-
-/* All of them, the dearest first. */
-static int mlo_step_trim(
-    const mlo_space *s, const mlo_step_wish *w, int64_t cycles, mlo_plan *plan) {
+/* Makes all kernels as cheap as a step of so many cycles allows, the dearest first. */
+static int mlo_step_trim(const mlo_space *s, int64_t cycles, mlo_plan *plan) {
     char done[MLO_CORE_MOST] = { 0 };
     for (int n = 0; n < s->c->n_element; n++) {
         int64_t most = -1;
@@ -146,10 +124,9 @@ static int mlo_step_trim(
             }
         }
         done[dearest] = 1;
-        if (s->menu[dearest].n && mlo_step_trim_one(s, w, dearest, cycles, plan))
-            return mlo_failed(s->m);
+        if (s->menu[dearest].n && mlo_plan_trim(s, dearest, cycles, plan)) return mlo_failed(s->m);
     }
-    return mlo_step_predict(s, w, plan);
+    return mlo_step_predict(s, plan);
 }
 
 /* Of all plans in which one kernel is a little faster, the one that gains most for its price; *found:
@@ -165,7 +142,7 @@ static int mlo_step_up(
             other.item[i] = k;
             mlo_plan_sum(s, &other);
             if (other.price.multipliers > w->within.multipliers) continue;
-            if (mlo_step_predict(s, w, &other) || mlo_step_fits(s, w, &other, &fits))
+            if (mlo_step_predict(s, &other) || mlo_step_fits(s, w, &other, &fits))
                 return mlo_failed(s->m);
             const double costs = (double)(mlo_step_price(&other.price)
                 - mlo_step_price(&plan->price));
@@ -203,7 +180,7 @@ static int mlo_step_near(const mlo_space *s, mlo_step_wish *w) {
 static int mlo_step_search(const mlo_space *s, mlo_step_wish *w, mlo_plan *plan, int *found) {
     if (w->near && mlo_step_near(s, w)) return mlo_failed(s->m);
     if (mlo_step_walk(s, w, plan, found) || !*found) return mlo_failed(s->m);
-    if (mlo_step_trim(s, w, mlo_max(plan->cycles, w->target), plan) || mlo_step_spend(s, w, plan))
+    if (mlo_step_trim(s, mlo_max(plan->cycles, w->target), plan) || mlo_step_spend(s, w, plan))
         return mlo_failed(s->m);
-    return mlo_step_trim(s, w, mlo_max(plan->cycles, w->target), plan);
+    return mlo_step_trim(s, mlo_max(plan->cycles, w->target), plan);
 }

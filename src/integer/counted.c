@@ -107,8 +107,7 @@ static int mlo_count_places(mlo *m, const mlo_scan *s, int *any) {
         if (!*any)
             mlo_warn(m,
                 "%s counts the ones of a mask, for distances: right where they are one run "
-                "(padding at "
-                "the ends)",
+                "(padding at the ends)",
                 mlo_node_name(n));
         *any = 1;
         MLO_TRY(mlo_make_places(m, s, n));

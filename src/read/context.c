@@ -271,10 +271,8 @@ static int mlo_refuse_past(mlo_cacheless *c, const mlo_past *p, const mlo_value 
     if (p->last && p->last < c->tokens - 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, n,
             "of '%s' with what came in the last %lld tokens are kept, and --context %lld keeps "
-            "all; "
-            "give --context %lld at most, or export with caches of all tokens (DynamicCache "
-            "without "
-            "a config)",
+            "all; give --context %lld at most, or export with caches of all tokens "
+            "(DynamicCache without a config)",
             input->name, (long long)p->last, (long long)c->tokens, (long long)p->last + 1);
     if (p->joined && p->form.dims[p->axis] > 0)
         return mlo_fail(m, MLO_E_SHAPE, n,
