@@ -44,10 +44,21 @@ def greedy():
     with open(os.path.join(os.path.dirname(t.model(PROMPT)), "stories260k.json")) as f: return ids_of(json.load(f)["greedy"][:64])
 
 
-def cross_entropy(logits, rows):
-    x, want = logits.astype(np.float64)[:, :-1], ids_of(rows)[:, 1:]
+def foretold(logits):
+    """[rows, 63, words]: the logarithm of how likely each word is to be the next"""
+    x = logits.astype(np.float64)[:, :-1]
     x = x - x.max(-1, keepdims=True)
-    return float(-np.mean(np.take_along_axis(x - np.log(np.exp(x).sum(-1, keepdims=True)), want[..., None], -1)))
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
+def cross_entropy(logits, rows):
+    return float(-np.mean(np.take_along_axis(foretold(logits), ids_of(rows)[:, 1:, None], -1)))
+
+
+def divergence(logits, others):
+    """Kullback and Leibler's, nats a token: far less noisy than a ratio of cross entropies over as many tokens"""
+    p, q = foretold(logits), foretold(others)
+    return float((np.exp(p) * (p - q)).sum(-1).mean())
 
 
 def said_alike(logits, rows): return int((logits[:, :-1].argmax(-1) == ids_of(rows)[:, 1:]).sum())

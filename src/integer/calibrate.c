@@ -107,6 +107,8 @@ typedef struct mlo_quantizer {
     double cost;
     int widest; /* the most bits that an operand may get within this cost */
 
+    double fed; /* multiply-accumulates that all weights take that make up for each other, once */
+
     int weights; /* bits, where nothing else is said, as are those of the two behind it */
     int activations; /* bits of matrix operands */
     int residual; /* bits of the residual stream */

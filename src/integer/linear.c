@@ -116,21 +116,26 @@ static void mlo_weight_errors(const mlo_array *w, const mlo_signal *x, int64_t i
 }
 
 /* Few bits: clipping what lies far out, and finer steps for the rest, may be better. scale[n]
- * becomes the best of a few parts of itself. */
+ * becomes the best of a few parts of itself, down to half; fed: 1: as weights are rounded that make up
+ * for each other. */
 static int mlo_weight_clipping(mlo_quantizer *q, const mlo_array *w, const mlo_signal *x, int64_t i,
-    const mlo_weight_range *r, float *scale) {
+    const mlo_weight_range *r, int fed, float *scale) {
+    const int steps = q->pow2 ? 2 : fed ? 17 : 9;
     int64_t columns = w->dims[1];
     float *full = (float *)mlo_scratch(q->m, 4 * (size_t)columns, sizeof *full);
     float *part = full + columns;
     float *error = part + columns;
     float *least = error + columns;
-    for (int step = 0; full && step < (q->pow2 ? 2 : 9); step++) {
-        float f = q->pow2 ? (step ? 0.5f : 1) : (float)(16 - step) / 16;
+    for (int step = 0; full && step < steps && !q->m->error.code; step++) {
+        float f = 1 - (float)step / (float)(2 * (steps - 1));
         for (int64_t n = 0; n < columns; n++) {
             if (!step) full[n] = scale[n];
             part[n] = full[n] * f;
         }
-        mlo_weight_errors(w, x, i, r, part, error);
+        if (fed)
+            mlo_feedback(q->m, w, x, i, r, part, NULL, error);
+        else
+            mlo_weight_errors(w, x, i, r, part, error);
         for (int64_t n = 0; n < columns; n++)
             if (!step || error[n] < least[n]) {
                 least[n] = error[n];
@@ -154,7 +159,8 @@ static int mlo_weight_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i,
     mlo_column_most(w, x->shape ? x->shape + i * w->dims[0] : NULL, most);
     for (int64_t n = 0; n < columns; n++)
         scale[n] = (float)mlo_step(q, most[n] > 1e-30f ? (double)most[n] / (double)r.hi : 1);
-    if (r.clipped && mlo_weight_clipping(q, w, x, i, &r, scale)) return mlo_failed(q->m);
+    if (r.clipped && mlo_weight_clipping(q, w, x, i, &r, mlo_is_searched(q, b), scale))
+        return mlo_failed(q->m);
     for (int64_t n = 0; n < columns; n++) {
         double least = fabs(exact[n]) / x->narrow_scale[i] / (1 << 29);
         if ((double)scale[n] < least) scale[n] = (float)mlo_step(q, least);
@@ -203,7 +209,7 @@ static int mlo_linear_words(mlo_quantizer *q, const mlo_sublayer *b, const mlo_l
     const mlo_array *w, const mlo_signal *x, const float *scale, double *sum) {
     const mlo_weight_range r = mlo_weight_range_of(q, b);
     int8_t *word = l->words + i * l->k * l->n;
-    MLO_TRY(mlo_feedback(q->m, w, x, i, &r, scale, word));
+    MLO_TRY(mlo_feedback(q->m, w, x, i, &r, scale, word, NULL));
     for (int64_t k = 0; k < l->k; k++) {
         const double mean = mlo_operand_mean(x, i, k, 0);
         for (int64_t n = 0; n < l->n; n++) sum[n] += mean * *word++;
