@@ -32,11 +32,10 @@ TURN = 6                                                    # days in which each
 
 # by a part of the name: what the refusal's line has to say
 REFUSED = {"-square-": "mask", "-batch2-": "batch of 2",
-           "-half-": "float16", "detr": "position embeddings in every layer",
-           "dinov2-ts17": "Resize"}
+           "-half-": "float16", "detr": "position embeddings in every layer"}
 # the same for the README's table
 WHY = {"mask": "a mask [T, T] from outside", "batch of 2": "a batch of 2", "float16": "float16",
-       "position embeddings in every layer": "positions are added in every layer", "Resize": "`Resize` of an input that is no constant",
+       "position embeddings in every layer": "positions are added in every layer",
        "an average pooling over fewer tokens at the border": "averages over fewer tokens at the border",
        "cosine attention in windows": "norms of queries and keys in windows",
        "Conv1 (Conv): a convolution with a dilation": "dilation", "Conv1 (Conv): a convolution of several channels with each other": "channels in groups"}
