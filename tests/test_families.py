@@ -10,7 +10,7 @@ Of each model: `mlo compile`; the words of its core in `mlo run` and in ONNX Run
 same; and how near ONNX Runtime comes on pre.onnx, core.onnx and post.onnx to the float model, with inputs that calibration
 never saw. One export in TURN a day; compiled are all. Of a day's exports whose cores are the same Verilog, byte for byte, one has it
 simulated: the same words again. What cannot be built has to say so in a person's words: REFUSED.
-models/families.py, families_more.py, families_gates.py, families_decoders.py, families_norms.py, families_masks.py and families_cross.py made the files.
+models/families.py, families_more.py, families_gates.py, families_decoders.py, families_norms.py, families_masks.py, families_cross.py and families_fresh.py made the files.
 
 README.md has a table of all exports that the tests try, family by family: these, those of test_bias.py, test_conv.py, test_moved.py and test_positions.py, and models of which no
 hardware comes. Its words are ROWS, the verdicts are what the checks hold the exports to, and it has to stand there as it is made here."""
@@ -34,11 +34,11 @@ TURN = 6                                                    # days in which each
 
 # by a part of the name: what the refusal's line has to say
 REFUSED = {"-square-": "mask", "-batch2-": "batch of 2",
-           "-half-": "float16", "detr": "position embeddings in every layer",
-           "dinov2-ts17": "Resize"}
+           "-half-": "float16", "detr": "position embeddings in every layer", "yolos-d18": "position embeddings in every layer",
+           "yolos-ts17": "position embeddings in every layer"}
 # the same for the README's table
 WHY = {"mask": "a mask [T, T] from outside", "batch of 2": "a batch of 2", "float16": "float16",
-       "position embeddings in every layer": "positions are added in every layer", "Resize": "`Resize` of an input that is no constant",
+       "position embeddings in every layer": "positions are added in every layer",
        "an average pooling over fewer tokens at the border": "averages over fewer tokens at the border",
        "cosine attention in windows": "norms of queries and keys in windows",
        "Conv1 (Conv): a convolution with a dilation": "dilation", "Conv1 (Conv): a convolution of several channels with each other": "channels in groups"}
@@ -73,6 +73,7 @@ timm's ViT: timm timm-sdpa
 `torch.nn.TransformerEncoder`: torch-batch-post-gelu torch-batch-post-relu torch-batch-pre-gelu torch-batch-pre-relu torch-seq-post-gelu torch-seq-post-relu torch-seq-pre-gelu torch-seq-pre-relu bare-batch-pre-gelu bare-seq-post-relu
 `torch.nn.TransformerDecoder`: decoder-batch-post decoder-batch-pre decoder-seq-post decoder-seq-pre
 ViT: vit vit-classes vit-msn
+YOLOS: yolos yolos-first
 Whisper's encoder, audio: whisper-encoder audio
 Grouped heads (Llama, Mistral, Phi 3): phi3 gqa-expand gqa-five gqa-gather gqa-interleave gqa-packed gqa-sdpa gqa-tile
 Local and global layers (Gemma 2 and 3, ModernBERT, OLMo 3, Cohere 2, EXAONE 4): gemma2 gemma2-capped gemma2-caps gemma3-six modernbert olmo3 cohere2 exaone4

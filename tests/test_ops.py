@@ -14,7 +14,7 @@ from graphs import session
 
 warnings.filterwarnings("ignore")
 NPZ_TYPES = {T.FLOAT, T.UINT8, T.INT8, T.UINT16, T.INT16, T.INT32, T.INT64, T.BOOL, T.FLOAT16, T.DOUBLE, T.UINT32, T.UINT64}
-REFUSED = {"Dropout": "training_mode", "Scan": "opset 8"}          # what mlo says it does not do, though it evaluates the operator: skips.txt
+REFUSED = {"Resize": "tf_crop_and_resize", "Dropout": "training_mode", "Scan": "opset 8"}          # what mlo says it does not do, though it evaluates the operator: skips.txt
 
 class Failed(Exception): pass
 
@@ -56,7 +56,7 @@ Abs Acos Acosh Add And ArgMax ArgMin Asin Asinh Atan Atanh Attention AveragePool
 ConstantOfShape Conv Cos Cosh CumSum DequantizeLinear Div Dropout DynamicQuantizeLinear Elu Equal Erf Exp Expand Flatten Floor Gather GatherElements GatherND
 Gelu Gemm Greater GreaterOrEqual HardSigmoid HardSwish Identity If IsInf IsNaN LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax Loop MatMul
 MatMulInteger Max MaxPool Mean Min Mish Mod Mul Neg Not Or PRelu Pad Pow QuantizeLinear RMSNormalization Range Reciprocal ReduceL1 ReduceL2 ReduceLogSum
-ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Reshape RotaryEmbedding Round Scan ScatterND Selu Shape Shrink Sigmoid Sign Sin Sinh
+ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Reshape Resize RotaryEmbedding Round Scan ScatterND Selu Shape Shrink Sigmoid Sign Sin Sinh
 Size Slice Softmax Softplus Softsign Split Sqrt Squeeze Sub Sum Swish Tan Tanh ThresholdedRelu Tile Transpose Trilu Unsqueeze Where Xor""".split()
 CARRIED = ["BatchNormalization", "ConvInteger", "GroupNormalization", "InstanceNormalization", "QLinearConv", "QLinearMatMul", "ScatterElements"]
 

@@ -3,7 +3,7 @@
 """What people ran before mlo: simplifiers, converters, ONNX Runtime's optimizers and quantizers, functions. Every variant rolls as the plain
 export does, is proved, and equals itself in ONNX Runtime; every fused operator, alone, is expanded to what ONNX Runtime makes of it.
 
-Usage: python tests/test_survival.py path/to/mlo [CHECK ...]     (matrix, operators, kept, functions)
+Usage: python tests/test_survival.py path/to/mlo [CHECK ...]     (matrix, operators, kept, functions, casts)
 """
 import copy, logging, os, warnings
 import numpy as np
@@ -495,6 +495,30 @@ def check_circular():
     t.case("a function that calls itself", "" if p.returncode == 3 and "calls itself" in p.stderr else "%d %s" % (p.returncode, p.stderr))
 
 
+def distances(to):
+    """Distances as Falcon's ALiBi counts them: whole numbers become `to`, times slopes in bfloat16, become floats."""
+    slopes = helper.make_tensor("slopes", T.BFLOAT16, [3, 1], helper.make_tensor("s", T.FLOAT, [3], [0.3, 0.07, 0.011]).float_data)
+    nodes = [helper.make_node("Cast", ["places"], ["cast"], "cast", to=to), helper.make_node("Mul", ["slopes", "cast"], ["product"]), helper.make_node("Cast", ["product"], ["y"], to=T.FLOAT)]
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "g", [info("places", T.INT64, [1, 9])], [info("y", T.FLOAT, [3, 9])], [slopes])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def check_casts():
+    """TorchScript's exporter writes 15, torch's number of bfloat16, which is ONNX's of complex128; other complex numbers stay what they are."""
+    places = np.array([[0, 1, 2, 3, 255, 256, 257, 301, 999]])
+    want = ReferenceEvaluator(distances(T.BFLOAT16)).run(None, {"places": places})[0]
+    onnx.save(distances(T.COMPLEX128), t.at("cast.onnx"))
+    got = evaluate(t.at("cast.onnx"), {"places": places})
+    t.case("a cast to bfloat16 by torch's number", "" if got and np.array_equal(got[0], want) else "%s, should be %s" % (got, want))
+    p = t.call("read", t.at("cast.onnx"), "--onnx", "-o", t.at("mended.onnx"), text=True)
+    said = [n.attribute[0].i for n in onnx.load(t.at("mended.onnx")).graph.node if n.name == "cast"]
+    t.case("... is written as ONNX's, with a warning", "" if said == [T.BFLOAT16] and "cast (Cast) says complex128" in p.stderr else "%s %s" % (said, p.stderr))
+    onnx.save(distances(T.COMPLEX64), t.at("complex.onnx"))
+    p = t.call("read", t.at("complex.onnx"), text=True)
+    t.case("a cast to other complex numbers is refused", "" if p.returncode == 3 and "complex64" in p.stderr else "%d %s" % (p.returncode, p.stderr))
+
+
 if __name__ == "__main__":
-    t.main(check_circular, check_operators, check_half, check_free, check_kept, check_functions, check_matrix,
-           floor=105)
+    t.main(check_circular, check_casts, check_operators, check_half, check_free, check_kept, check_functions, check_matrix,
+           floor=108)

@@ -381,12 +381,28 @@ static int mlo_attrs_to_meta(mlo *m, void *node, void *user) {
     return 0;
 }
 
+/* TorchScript's exporter writes a cast that torch makes without being asked with torch's number of bfloat16, 15,
+ * where ONNX has complex128, which no Cast gives in any opset: bfloat16 is meant (Falcon's ALiBi). */
+static int mlo_mend_cast(mlo *m, void *node, void *user) {
+    const mlo_node *n = (const mlo_node *)node;
+    mlo_attr *to = mlo_is(n, "Cast") ? mlo_attr_of(n, "to") : NULL;
+    (void)user;
+    if (!to || to->i != MLO_COMPLEX128) return 0;
+    to->i = MLO_BFLOAT16;
+    mlo_warn(m,
+        "%s (Cast) says complex128, which no Cast gives; TorchScript's exporter writes that for "
+        "bfloat16, as which it is read",
+        mlo_node_name(n));
+    return mlo_failed(m);
+}
+
 /* The stage. */
 static int mlo_read(mlo *m) {
     mlo_graph *g = m->model->graph;
     if (m->model->n_function && (mlo_inline(m) || mlo_sort(m, g, 0) || mlo_index(m, g)))
         return mlo_failed(m);
     if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_attrs_to_meta, NULL)
+        || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_mend_cast, NULL)
         || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL))
         return mlo_failed(m);
     mlo_drop_initialized_inputs(m);
