@@ -110,10 +110,15 @@ module mlo_kv #(
         if (job_begin) waiting <= 1'b1;
         if (flush || rst) waiting <= 1'b0;
     end
-    wire [WA-1:0] bank, past;                               // where the job's first bank lies; beats of the past
+    // job_start and job_bank stay, so what is derived from them may be a cycle late
+    wire [WA-1:0] bank, length;
     mlo_times #(.N(2 * HALF), .IN(16), .OUT(WA)) u_bank (.x(job_bank), .y(bank));
-    mlo_times #(.N(ROW), .IN(16), .OUT(WA)) u_past (.x(job_start), .y(past));
-    wire [WA-1:0] first = base[ADDR_WIDTH-1:SIZE] + bank;
+    mlo_times #(.N(ROW), .IN(16), .OUT(WA)) u_length (.x(job_start), .y(length));
+    reg  [WA-1:0] first, past;                              // where the job's first bank lies; beats of the past
+    always @(posedge clk) begin
+        first <= base[ADDR_WIDTH-1:SIZE] + bank;
+        past  <= length;
+    end
 
     // ---- keys (0) and values (1)
     wire [1:0]              ar_valid, ar_ready, r_valid, r_ready, reader_idle, reader_error;
@@ -227,9 +232,9 @@ module mlo_kv #(
         if (flush || rst) {beats_read, beats_written} <= 64'd0;
     end
 `ifdef FORMAL
-    // The fence, where a beat is a row (BEATS = 1): a job's reads begin when each row that came before is answered.
+    // Where a beat is a row (BEATS = 1). The fence: a job's reads begin when each row that came before is answered.
     reg        f_past = 1'b0;
-    reg  [7:0] f_rows, f_answers, f_whole;      // rows that came; bursts answered, taken whole
+    reg  [7:0]  f_rows, f_answers, f_whole;      // rows that came; bursts answered, taken whole
     always @(posedge clk) begin
         f_past    <= 1'b1;
         f_rows    <= rst ? 8'd0 : f_rows + (s_axis_k_tvalid && s_axis_k_tready) + (s_axis_v_tvalid && s_axis_v_tready);
@@ -242,6 +247,31 @@ module mlo_kv #(
         if (begins) assert (f_rows == f_answers);
         cover (begins && f_rows == 2);
     end
+    // F_JOBS: jobs as they may be: what they are stays, they fit, the next one begins when one has left.
+    parameter F_JOBS = 0;
+    reg  [15:0] f_due, f_start, f_bank, f_frames, f_tokens [0:1];   // ends of frames that have to leave; the job; tokens of this frame
+    wire [1:0]  f_in = s_valid & s_ready, f_out = m_valid & m_ready & {m_user[4], m_user[1]};
+    reg  [47:0] f_was;
+    integer f_n;
+    always @(posedge clk) begin
+        f_due <= rst ? 16'd0 : job_begin ? 2 * iterations : f_due - f_out[0] - f_out[1];
+        if (begins) {f_start, f_bank, f_frames} <= {job_start, job_bank, iterations};
+        for (f_n = 0; f_n < 2; f_n = f_n + 1)
+            if (rst || f_in[f_n]) f_tokens[f_n] <= rst || s_user[3*f_n + 1] ? 16'd0 : f_tokens[f_n] + 16'd1;
+        f_was <= {job_start, job_bank, iterations};
+    end
+    always @* if (f_past && F_JOBS) begin
+        assume (base == 64'd4096 && (job_begin || {job_start, job_bank, iterations} == f_was));
+        assume (!job_begin || f_due == 16'd0);
+        assume (iterations != 16'd0 && iterations <= 16'd2 && job_bank <= 16'd2 && job_start < CONTEXT);
+        for (f_n = 0; f_n < 2; f_n = f_n + 1)
+            assume (!f_in[f_n] || f_start + f_tokens[f_n] + 1 < CONTEXT || (f_start + f_tokens[f_n] + 1 == CONTEXT && s_user[3*f_n + 1]));
+    end
+    // What is read lies below the job's start in its banks, what is written from there on: no row elsewhere is touched.
+    wire [WA-1:0] f_read  = m_axi_araddr[ADDR_WIDTH-1:SIZE] - (4096 >> SIZE), f_write = m_axi_awaddr[ADDR_WIDTH-1:SIZE] - (4096 >> SIZE);
+    wire [7:0]    f_low   = f_bank[7:0] * 2 * CONTEXT, f_high = f_low + f_frames[7:0] * 2 * CONTEXT;
+    always @* if (f_past && F_JOBS && m_axi_arvalid) assert (f_read >= f_low && f_read < f_high && f_read[7:0] % CONTEXT + m_axi_arlen < f_start);
+    always @* if (f_past && F_JOBS && m_axi_awvalid) assert (f_write >= f_low && f_write < f_high && f_write[7:0] % CONTEXT >= f_start && m_axi_awlen == 8'd0);
 `endif
     wire unused = &{1'b0, reader_idle, ar_id, ar_size[5:3], ar_burst[3:2], past, base[SIZE-1:0]};
 endmodule
