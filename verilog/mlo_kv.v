@@ -114,11 +114,12 @@ module mlo_kv #(
     wire [WA-1:0] bank, length;
     mlo_times #(.N(2 * HALF), .IN(16), .OUT(WA)) u_bank (.x(job_bank), .y(bank));
     mlo_times #(.N(ROW), .IN(16), .OUT(WA)) u_length (.x(job_start), .y(length));
-    reg  [WA-1:0] first, past;                              // where the job's first bank lies; beats of the past
+    reg  [WA-1:0] first, past;                              // where the job's first bank lies, from base on; beats of the past
     always @(posedge clk) begin
-        first <= base[ADDR_WIDTH-1:SIZE] + bank;
+        first <= bank;
         past  <= length;
     end
+    wire [WA-1:0] origin = base[ADDR_WIDTH-1:SIZE];
 
     // ---- keys (0) and values (1)
     wire [1:0]              ar_valid, ar_ready, r_valid, r_ready, reader_idle, reader_error;
@@ -149,8 +150,8 @@ module mlo_kv #(
         for (n = 0; n < 2; n = n + 1) begin : g_lane
             reg  [15:0]          ask;                       // frames whose past is not asked for
             reg  [WA-1:0]        read_at, write_at, write_frame;
-            wire                 cmd_ready, p_valid, p_ready;
-            wire [AXI_WIDTH-1:0] p_data;
+            wire                 cmd_ready, r_ahead, r_takes, p_valid, p_ready;
+            wire [AXI_WIDTH-1:0] ahead, p_data;
             wire                 asks = ask != 16'd0 && cmd_ready;
             wire [WA-1:0]        half = n == 0 ? {WA{1'b0}} : HALF_A;
             always @(posedge clk) begin
@@ -173,11 +174,15 @@ module mlo_kv #(
             assign w_addr[WA*n +: WA] = write_at;
             mlo_axi_reader #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(AXI_WIDTH), .FIFO_BEATS(FIFO_BEATS), .MAX_BURST(MAX_BURST), .COUNT_WIDTH(32)) u_reader (
                 .clk(clk), .rst(rst), .flush(flush), .idle(reader_idle[n]), .error(reader_error[n]),
-                .cmd_addr({read_at, {SIZE{1'b0}}}), .cmd_beats(past[31:0]), .cmd_valid(ask != 16'd0), .cmd_ready(cmd_ready),
+                .cmd_addr({origin + read_at, {SIZE{1'b0}}}), .cmd_beats(past[31:0]), .cmd_valid(ask != 16'd0), .cmd_ready(cmd_ready),
                 .m_axi_arid(ar_id[n]), .m_axi_araddr(ar_addr[ADDR_WIDTH*n +: ADDR_WIDTH]), .m_axi_arlen(ar_len[8*n +: 8]), .m_axi_arsize(ar_size[3*n +: 3]),
                 .m_axi_arburst(ar_burst[2*n +: 2]), .m_axi_arvalid(ar_valid[n]), .m_axi_arready(ar_ready[n]), .m_axi_rid(1'b0), .m_axi_rdata(r_data),
                 .m_axi_rresp(r_resp), .m_axi_rlast(r_last), .m_axi_rvalid(r_valid[n]), .m_axi_rready(r_ready[n]),
-                .m_axis_tdata(p_data), .m_axis_tvalid(p_valid), .m_axis_tready(p_ready));
+                .m_axis_tdata(ahead), .m_axis_tvalid(r_ahead), .m_axis_tready(r_takes));
+            // (a block RAM's output is late: what picks a step out of a beat begins behind a register)
+            mlo_skid #(.WIDTH(AXI_WIDTH)) u_past (
+                .clk(clk), .rst(rst || flush), .s_tdata(ahead), .s_tvalid(r_ahead), .s_tready(r_takes),
+                .m_tdata(p_data), .m_tvalid(p_valid), .m_tready(p_ready));
             mlo_kv_lane #(.BEATS(BEATS), .LANES(LANES), .BITS(BITS), .AXI_WIDTH(AXI_WIDTH)) u_lane (
                 .clk(clk), .rst(rst || flush), .begins(begins), .start(job_start), .frames(iterations),
                 .s_axis_tdata(s_data[LANES*BITS*n +: LANES*BITS]), .s_axis_tvalid(s_valid[n]), .s_axis_tready(s_ready[n]), .s_axis_tuser(s_user[3*n +: 3]),
@@ -218,7 +223,7 @@ module mlo_kv #(
     end
     mlo_axi_writer #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(AXI_WIDTH), .MAX_BURST(MAX_BURST)) u_writer (
         .clk(clk), .rst(rst), .flush(flush), .idle(writer_idle), .error(writer_error),
-        .cmd_addr({pick ? w_addr[2*WA-1:WA] : w_addr[WA-1:0], {SIZE{1'b0}}}), .cmd_beats(ROW_32[15:0]), .cmd_valid(start), .cmd_ready(writer_ready),
+        .cmd_addr({origin + (pick ? w_addr[2*WA-1:WA] : w_addr[WA-1:0]), {SIZE{1'b0}}}), .cmd_beats(ROW_32[15:0]), .cmd_valid(start), .cmd_ready(writer_ready),
         .s_axis_tdata(lane ? w_data[2*AXI_WIDTH-1:AXI_WIDTH] : w_data[AXI_WIDTH-1:0]), .s_axis_tvalid(busy && w_valid[lane]), .s_axis_tready(data_ready),
         .m_axi_awid(m_axi_awid), .m_axi_awaddr(m_axi_awaddr), .m_axi_awlen(m_axi_awlen), .m_axi_awsize(m_axi_awsize), .m_axi_awburst(m_axi_awburst),
         .m_axi_awvalid(m_axi_awvalid), .m_axi_awready(m_axi_awready), .m_axi_wdata(m_axi_wdata), .m_axi_wstrb(m_axi_wstrb), .m_axi_wlast(m_axi_wlast),
