@@ -9,10 +9,9 @@
 //
 // Contract    begins: the first step of group `group` of the row at hand; its word is asked for (read, at), and is `word` the cycle
 //             after, until the next one is asked for. row_done: the row's last step; head_last, frame_last: it was of the token's
-//             last head, of the frame's last token. go1: a step's operands are there; seen1 is about them, and start comes LATE
-//             cycles later
+//             last head, of the frame's last token. go1: a step's operands are there; seen and start come LATE cycles later
 // Throughput  a group per cycle
-// Latency     none: at follows registers and group, seen1 word; start LATE cycles
+// Latency     none: at follows registers and group, seen and start come LATE cycles behind go1
 // Stall       none (no handshake: see mlo_attention_score)
 // Legal       HEADS is H or 1; QUERIES > 1: a frame has no more tokens than that (CACHE: those before job_start among them; job_begin while no row is at hand,
 //             and job_start stays from then on); SB >= 16 + SHIFT
@@ -45,7 +44,7 @@ module mlo_attention_bias #(
     output wire [BA-1:0]    at,
     input  wire [PE*16-1:0] word,
     input  wire             go1,
-    output wire [PE-1:0]    seen1,
+    output wire [PE-1:0]    seen,
     output wire [PE*SB-1:0] start
 );
 
@@ -54,7 +53,7 @@ generate
     if (ON == 0) begin : g_none
         assign read   = 1'b0;
         assign at     = {BA{1'b0}};
-        assign seen1  = {PE{1'b1}};
+        assign seen   = {PE{1'b1}};
         assign start  = {PE*SB{1'b0}};
         wire   unused = &{1'b0, clk, rst, job_begin, job_start, begins, group, row_done, head_last, frame_last, word, go1};
     end else begin : g_table
@@ -88,7 +87,7 @@ generate
         genvar p;
         for (p = 0; p < PE; p = p + 1) begin : g_lane
             wire [SB+SHIFT-1:0] shifted = {{SB-16{late[16*p+15]}}, late[16*p +: 16], {SHIFT{1'b0}}};
-            assign seen1[p]          = word[16*p +: 16] != 16'h8000;
+            assign seen[p]           = late[16*p +: 16] != 16'h8000;
             assign start[p*SB +: SB] = shifted[SB-1:0];
             wire   unused_high       = &{1'b0, shifted};
         end

@@ -210,11 +210,11 @@ always @(posedge clk) begin
 end
 
 // what scores begin with, and which keys that hides
-wire [PE-1:0]      bias_seen1;
+wire [PE-1:0]      bias_seen;
 wire [PE*SB-1:0]   start;
 mlo_attention_bias #(.ON(BIAS), .H(H), .HEADS(BIASH), .QUERIES(BIAST), .G(G), .PE(PE), .SB(SB), .SHIFT(SHIFT), .LATE(2 + LS), .CACHE(CACHE), .GW(GW)) u_bias (
     .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .begins(reserve), .group(group_reg), .row_done(row_done), .head_last(head_last), .frame_last(row_user[1]),
-    .read(bias_read), .at(bias_at), .word(bias), .go1(go1), .seen1(bias_seen1), .start(start));
+    .read(bias_read), .at(bias_at), .word(bias), .go1(go1), .seen(bias_seen), .start(start));
 
 wire [PE-1:0]      key1;                    // the keys' mask bits
 genvar p;
@@ -238,7 +238,7 @@ always @(posedge clk) begin
     none1   <= k_none;
     inside1 <= (group_last ? last_lanes : {PE{1'b1}}) & (group_first ? first_lanes : {PE{1'b1}});
 end
-wire [PE-1:0] count1 = inside1 & bias_seen1 & (key1 | {PE{none1}});
+wire [PE-1:0] count1 = inside1 & (key1 | {PE{none1}});
 
 wire          go_dot, none_dot, last_dot, start_dot;
 wire          end_dot, begin_dot;
@@ -265,7 +265,7 @@ always @(posedge clk) begin
     score_valid <= go_dot && last_dot && !rst;
     score_end   <= end_dot;
     score_begin <= begin_dot;
-    score_count <= count_dot;
+    score_count <= count_dot & bias_seen;
 end
 
 wire          score_ready;

@@ -45,6 +45,13 @@ localparam [65*18-1:0] ROM = {
     18'd262143
 };
 
+// ROM[f] - ROM[f+1], 1428 .. 2824: a ROM of its own, so that both have their register right behind them
+function [64*12-1:0] steps(input [65*18-1:0] rom);
+    integer f;
+    for (f = 0; f < 64; f = f + 1) steps[f*12 +: 12] = rom[f*18 +: 12] - rom[(f+1)*18 +: 12];
+endfunction
+localparam [64*12-1:0] SLOPE = steps(ROM);
+
 localparam DB = SBITS - 1;          // bits of the difference: never negative
 localparam PB = DB + 16;
 
@@ -77,12 +84,11 @@ reg  [16:0]    t3;
 always @(posedge clk)
     t3 <= big2 ? 17'd131071 : round2[17:1];
 
-// 4: two neighbours looked up. 5: the way between them, times g. 6: the line's point. 7: shifted, rounded
+// 4: a point and the way to its neighbour looked up. 5: the way between them, times g. 6: the line's point. 7: shifted, rounded
 reg  [17:0] here4, here5, a6, e7;
-wire [6:0]  f3   = {1'b0, t3[11:6]};
-wire [17:0] next3 = ROM[(f3 + 7'd1)*18 +: 18];
-wire [17:0] rom3  = ROM[f3*18 +: 18];
-wire [17:0] slope3 = rom3 - next3;              // 1428 .. 2824
+wire [5:0]  f3     = t3[11:6];
+wire [17:0] rom3   = ROM[f3*18 +: 18];
+wire [11:0] slope3 = SLOPE[f3*12 +: 12];
 reg  [11:0] slope4;
 reg  [17:0] way5;
 reg  [5:0]  g4;
@@ -92,7 +98,7 @@ wire [18:0] twice6 = {a6, 1'b0} >> i6;
 wire [18:0] round6 = twice6 + 19'd1;            // 2 * 262143 + 1 at most: no carry
 always @(posedge clk) begin
     here4  <= rom3;
-    slope4 <= slope3[11:0];
+    slope4 <= slope3;
     g4     <= t3[5:0];
     i4     <= t3[16:12];
     here5  <= here4;
@@ -104,7 +110,7 @@ always @(posedge clk) begin
 end
 assign e = e7;
 
-wire unused = &{1'b0, difference[SBITS-1], twice2, round2[18], round2[0], round6[0], slope3[17:12], way5[5:0]};
+wire unused = &{1'b0, difference[SBITS-1], twice2, round2[18], round2[0], round6[0], way5[5:0]};
 
 `ifdef FORMAL
     // The two rounding shifts against the header's formulas, computed wide.

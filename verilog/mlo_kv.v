@@ -110,10 +110,16 @@ module mlo_kv #(
         if (job_begin) waiting <= 1'b1;
         if (flush || rst) waiting <= 1'b0;
     end
-    wire [WA-1:0] bank, past;                               // where the job's first bank lies; beats of the past
+    // job_start and job_bank stay, so what is derived from them may be a cycle late
+    wire [WA-1:0] bank, length;
     mlo_times #(.N(2 * HALF), .IN(16), .OUT(WA)) u_bank (.x(job_bank), .y(bank));
-    mlo_times #(.N(ROW), .IN(16), .OUT(WA)) u_past (.x(job_start), .y(past));
-    wire [WA-1:0] first = base[ADDR_WIDTH-1:SIZE] + bank;
+    mlo_times #(.N(ROW), .IN(16), .OUT(WA)) u_length (.x(job_start), .y(length));
+    reg  [WA-1:0] first, past;                              // where the job's first bank lies, from base on; beats of the past
+    always @(posedge clk) begin
+        first <= bank;
+        past  <= length;
+    end
+    wire [WA-1:0] origin = base[ADDR_WIDTH-1:SIZE];
 
     // ---- keys (0) and values (1)
     wire [1:0]              ar_valid, ar_ready, r_valid, r_ready, reader_idle, reader_error;
@@ -144,8 +150,8 @@ module mlo_kv #(
         for (n = 0; n < 2; n = n + 1) begin : g_lane
             reg  [15:0]          ask;                       // frames whose past is not asked for
             reg  [WA-1:0]        read_at, write_at, write_frame;
-            wire                 cmd_ready, p_valid, p_ready;
-            wire [AXI_WIDTH-1:0] p_data;
+            wire                 cmd_ready, r_ahead, r_takes, p_valid, p_ready;
+            wire [AXI_WIDTH-1:0] ahead, p_data;
             wire                 asks = ask != 16'd0 && cmd_ready;
             wire [WA-1:0]        half = n == 0 ? {WA{1'b0}} : HALF_A;
             always @(posedge clk) begin
@@ -168,11 +174,15 @@ module mlo_kv #(
             assign w_addr[WA*n +: WA] = write_at;
             mlo_axi_reader #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(AXI_WIDTH), .FIFO_BEATS(FIFO_BEATS), .MAX_BURST(MAX_BURST), .COUNT_WIDTH(32)) u_reader (
                 .clk(clk), .rst(rst), .flush(flush), .idle(reader_idle[n]), .error(reader_error[n]),
-                .cmd_addr({read_at, {SIZE{1'b0}}}), .cmd_beats(past[31:0]), .cmd_valid(ask != 16'd0), .cmd_ready(cmd_ready),
+                .cmd_addr({origin + read_at, {SIZE{1'b0}}}), .cmd_beats(past[31:0]), .cmd_valid(ask != 16'd0), .cmd_ready(cmd_ready),
                 .m_axi_arid(ar_id[n]), .m_axi_araddr(ar_addr[ADDR_WIDTH*n +: ADDR_WIDTH]), .m_axi_arlen(ar_len[8*n +: 8]), .m_axi_arsize(ar_size[3*n +: 3]),
                 .m_axi_arburst(ar_burst[2*n +: 2]), .m_axi_arvalid(ar_valid[n]), .m_axi_arready(ar_ready[n]), .m_axi_rid(1'b0), .m_axi_rdata(r_data),
                 .m_axi_rresp(r_resp), .m_axi_rlast(r_last), .m_axi_rvalid(r_valid[n]), .m_axi_rready(r_ready[n]),
-                .m_axis_tdata(p_data), .m_axis_tvalid(p_valid), .m_axis_tready(p_ready));
+                .m_axis_tdata(ahead), .m_axis_tvalid(r_ahead), .m_axis_tready(r_takes));
+            // (a block RAM's output is late: what picks a step out of a beat begins behind a register)
+            mlo_skid #(.WIDTH(AXI_WIDTH)) u_past (
+                .clk(clk), .rst(rst || flush), .s_tdata(ahead), .s_tvalid(r_ahead), .s_tready(r_takes),
+                .m_tdata(p_data), .m_tvalid(p_valid), .m_tready(p_ready));
             mlo_kv_lane #(.BEATS(BEATS), .LANES(LANES), .BITS(BITS), .AXI_WIDTH(AXI_WIDTH)) u_lane (
                 .clk(clk), .rst(rst || flush), .begins(begins), .start(job_start), .frames(iterations),
                 .s_axis_tdata(s_data[LANES*BITS*n +: LANES*BITS]), .s_axis_tvalid(s_valid[n]), .s_axis_tready(s_ready[n]), .s_axis_tuser(s_user[3*n +: 3]),
@@ -213,7 +223,7 @@ module mlo_kv #(
     end
     mlo_axi_writer #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(AXI_WIDTH), .MAX_BURST(MAX_BURST)) u_writer (
         .clk(clk), .rst(rst), .flush(flush), .idle(writer_idle), .error(writer_error),
-        .cmd_addr({pick ? w_addr[2*WA-1:WA] : w_addr[WA-1:0], {SIZE{1'b0}}}), .cmd_beats(ROW_32[15:0]), .cmd_valid(start), .cmd_ready(writer_ready),
+        .cmd_addr({origin + (pick ? w_addr[2*WA-1:WA] : w_addr[WA-1:0]), {SIZE{1'b0}}}), .cmd_beats(ROW_32[15:0]), .cmd_valid(start), .cmd_ready(writer_ready),
         .s_axis_tdata(lane ? w_data[2*AXI_WIDTH-1:AXI_WIDTH] : w_data[AXI_WIDTH-1:0]), .s_axis_tvalid(busy && w_valid[lane]), .s_axis_tready(data_ready),
         .m_axi_awid(m_axi_awid), .m_axi_awaddr(m_axi_awaddr), .m_axi_awlen(m_axi_awlen), .m_axi_awsize(m_axi_awsize), .m_axi_awburst(m_axi_awburst),
         .m_axi_awvalid(m_axi_awvalid), .m_axi_awready(m_axi_awready), .m_axi_wdata(m_axi_wdata), .m_axi_wstrb(m_axi_wstrb), .m_axi_wlast(m_axi_wlast),
@@ -227,9 +237,9 @@ module mlo_kv #(
         if (flush || rst) {beats_read, beats_written} <= 64'd0;
     end
 `ifdef FORMAL
-    // The fence, where a beat is a row (BEATS = 1): a job's reads begin when each row that came before is answered.
+    // Where a beat is a row (BEATS = 1). The fence: a job's reads begin when each row that came before is answered.
     reg        f_past = 1'b0;
-    reg  [7:0] f_rows, f_answers, f_whole;      // rows that came; bursts answered, taken whole
+    reg  [7:0]  f_rows, f_answers, f_whole;      // rows that came; bursts answered, taken whole
     always @(posedge clk) begin
         f_past    <= 1'b1;
         f_rows    <= rst ? 8'd0 : f_rows + (s_axis_k_tvalid && s_axis_k_tready) + (s_axis_v_tvalid && s_axis_v_tready);
@@ -242,6 +252,31 @@ module mlo_kv #(
         if (begins) assert (f_rows == f_answers);
         cover (begins && f_rows == 2);
     end
+    // F_JOBS: jobs as they may be: what they are stays, they fit, the next one begins when one has left.
+    parameter F_JOBS = 0;
+    reg  [15:0] f_due, f_start, f_bank, f_frames, f_tokens [0:1];   // ends of frames that have to leave; the job; tokens of this frame
+    wire [1:0]  f_in = s_valid & s_ready, f_out = m_valid & m_ready & {m_user[4], m_user[1]};
+    reg  [47:0] f_was;
+    integer f_n;
+    always @(posedge clk) begin
+        f_due <= rst ? 16'd0 : job_begin ? 2 * iterations : f_due - f_out[0] - f_out[1];
+        if (begins) {f_start, f_bank, f_frames} <= {job_start, job_bank, iterations};
+        for (f_n = 0; f_n < 2; f_n = f_n + 1)
+            if (rst || f_in[f_n]) f_tokens[f_n] <= rst || s_user[3*f_n + 1] ? 16'd0 : f_tokens[f_n] + 16'd1;
+        f_was <= {job_start, job_bank, iterations};
+    end
+    always @* if (f_past && F_JOBS) begin
+        assume (base == 64'd4096 && (job_begin || {job_start, job_bank, iterations} == f_was));
+        assume (!job_begin || f_due == 16'd0);
+        assume (iterations != 16'd0 && iterations <= 16'd2 && job_bank <= 16'd2 && job_start < CONTEXT);
+        for (f_n = 0; f_n < 2; f_n = f_n + 1)
+            assume (!f_in[f_n] || f_start + f_tokens[f_n] + 1 < CONTEXT || (f_start + f_tokens[f_n] + 1 == CONTEXT && s_user[3*f_n + 1]));
+    end
+    // What is read lies below the job's start in its banks, what is written from there on: no row elsewhere is touched.
+    wire [WA-1:0] f_read  = m_axi_araddr[ADDR_WIDTH-1:SIZE] - (4096 >> SIZE), f_write = m_axi_awaddr[ADDR_WIDTH-1:SIZE] - (4096 >> SIZE);
+    wire [7:0]    f_low   = f_bank[7:0] * 2 * CONTEXT, f_high = f_low + f_frames[7:0] * 2 * CONTEXT;
+    always @* if (f_past && F_JOBS && m_axi_arvalid) assert (f_read >= f_low && f_read < f_high && f_read[7:0] % CONTEXT + m_axi_arlen < f_start);
+    always @* if (f_past && F_JOBS && m_axi_awvalid) assert (f_write >= f_low && f_write < f_high && f_write[7:0] % CONTEXT >= f_start && m_axi_awlen == 8'd0);
 `endif
     wire unused = &{1'b0, reader_idle, ar_id, ar_size[5:3], ar_burst[3:2], past, base[SIZE-1:0]};
 endmodule

@@ -150,7 +150,7 @@ static int64_t mlo_rows_room(const mlo_schedule *s, int i, int64_t n, int64_t h,
  * front of them: behind the frame before, into a memory that is free, a row at a time as fast as attention's
  * port takes it and memory brings both. A job's first asks for it when the job before has left. */
 static int64_t mlo_frame_comes(const mlo_schedule *s, int i, const mlo_meet *x, int port) {
-    enum { ASKS = 6, JOINS = 4 };
+    enum { ASKS = 6, JOINS = 5 };
     const mlo_job *job = x->at.job;
     const int64_t beats = mlo_port_beats(s->c->element[i].unit.in[1 + port]);
     if (!s->c->dram || !job->start) return x->frame[port];

@@ -35,6 +35,7 @@ _work = tempfile.mkdtemp(prefix="mlo-bench-")
 atexit.register(shutil.rmtree, _work, True)
 _compiled = {}                  # (name, parameters) -> vvp file: seeds share one compilation
 _runs = 0
+_mutants = None                 # a folder of modules that stand for those of verilog/
 
 
 class Rng:
@@ -143,7 +144,27 @@ class Result(dict):
         return [int(line, 16) for line in self.read(name).split()]
 
 
+class Caught(Exception):
+    """What fail says of a mutant."""
+
+
+def caught(module, changes, attempt):
+    """Whether attempt() fails with a module in which NEW stands for OLD; changes is a list of (OLD, NEW)."""
+    global _mutants
+    with open(os.path.join(VERILOG, module + ".v")) as f: text = f.read()
+    for old, new in changes:
+        if text.count(old) != 1: fail(module, "found %d times: %s" % (text.count(old), old))
+        text = text.replace(old, new)
+    _mutants = tempfile.mkdtemp(dir=_work)
+    with open(os.path.join(_mutants, module + ".v"), "w") as f: f.write(text)
+    try: attempt()
+    except Caught: return True
+    finally: _mutants = None
+    return False
+
+
 def fail(name, why, text=""):
+    if _mutants: raise Caught(why)
     tail = "\n".join(text.splitlines()[-20:])
     if tail:
         print(tail)
@@ -154,11 +175,11 @@ def fail(name, why, text=""):
 def compile_tb(name, params=None, defines=()):
     """Icarus-compile NAME_tb with parameter overrides; returns the vvp file. Cached."""
     params = dict(params or {})
-    key = (name, tuple(sorted(params.items())), tuple(defines))
+    key = (name, tuple(sorted(params.items())), tuple(defines), _mutants)
     if key in _compiled:
         return _compiled[key]
     out = os.path.join(_work, "%s_%d.vvp" % (name, len(_compiled)))
-    cmd = ["iverilog", "-g2005", "-o", out, "-s", name + "_tb", "-y", VERILOG, "-y", HERE]
+    cmd = ["iverilog", "-g2005", "-o", out, "-s", name + "_tb", *(["-y", _mutants] if _mutants else []), "-y", VERILOG, "-y", HERE]
     cmd += ["-P%s_tb.%s=%s" % (name, k, int(v)) for k, v in params.items()]
     cmd += ["-D" + d for d in defines]
     cmd += [os.path.join(HERE, name + "_tb.v")]

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """mlo_kv against a model in Python: jobs on banks, at the end of what was written or before it; every beat that attention gets, the whole memory with canaries
-around it, beats read and written; faults injected into either channel: never a wrong word without `error`; flushes in the midst."""
+around it, beats read and written; faults injected into either channel, beats that are wrong and bursts that are lost: never a wrong word without `error`;
+flushes in the midst; mutants of the modules, each of which must be seen here."""
 import bench
+import cases
 
 NAME = "kv"
 BEFORE = 16                     # words of the memory in front of the cache
@@ -32,6 +34,7 @@ def play(s, seed, jobs, iterations, **how):
     memory = rng.ints(p["DEPTH"], p["AXI_WIDTH"])
     files = {"ram.hex": bench.hexwords(memory, p["AXI_WIDTH"])}
     known, orders, sent, want, reads, writes = {}, [], ([], []), ([], []), 0, 0
+    may = [{word} for word in memory]                   # what each word may ever have been
     word = lambda user, step: user << p["LANES"] * p["BITS"] | bench.pack(step, p["BITS"])
     length = [0] * (s.banks // iterations)
     for _ in range(jobs):
@@ -50,7 +53,9 @@ def play(s, seed, jobs, iterations, **how):
                     known[bank, which, start + t] = token
                     user = 4 | (t == tokens - 1) << 1 | (t == 0)
                     for out in (sent[which], want[which]): out.extend(word(user, step) for step in token)
-                    memory[s.place(bank, which, start + t):s.place(bank, which, start + t) + s.row] = s.rows(token)
+                    for at, row in enumerate(s.rows(token), s.place(bank, which, start + t)):
+                        memory[at] = row
+                        may[at].add(row)
         reads += 2 * iterations * start * s.row
         writes += 2 * iterations * tokens * s.row
     width = p["LANES"] * p["BITS"] + 3
@@ -60,10 +65,10 @@ def play(s, seed, jobs, iterations, **how):
     held = r.read_hex("mem.hex")
     flushed = "flush_at" in how
     if flushed:                 # what left is right as far as it came, and nothing was written but what was to be, where it was to be
-        right = all(o == w[:len(o)] for o, w in zip(out, want))
-        outside = held[:BEFORE] == memory[:BEFORE] and held[BEFORE + s.words:] == memory[BEFORE + s.words:]
-        return r, right and outside
+        return r, all(o == w[:len(o)] for o, w in zip(out, want)) and all(word in m for word, m in zip(held, may))
     bench.check(NAME, (r["read"], r["written"]) == (reads, writes), "%s: %d beats read, %d written; %d and %d are needed" % (p, r["read"], r["written"], reads, writes))
+    if r["error"]:              # what left before it was said is right
+        return r, all(len(o) == len(w) and o[:n] == w[:n] for o, w, n in zip(out, want, (r["k_before"], r["v_before"])))
     return r, list(out) == list(want) and held == memory
 
 
@@ -82,33 +87,65 @@ def plain(seeds):
     bench.ok(NAME, "%d shapes: what attention gets, the whole memory, beats read and written" % len(SHAPES))
 
 
-def faults(runs):
-    """In a third of the runs nothing is hit."""
-    hit = 0
-    shapes = [Shape(**shape) for shape in SHAPES[:5]]
-    for seed in range(runs):
-        rng = bench.Rng(77 + seed)
-        how = {k: [0, 30, 70][rng.below(3)] for k in ("stall_k", "stall_v", "stall_out", "stall_ram")}
-        for channel in ("fault_r", "fault_b"): how[channel] = rng.between(1, 150) if rng.below(2) else 0
-        r, right = play(shapes[seed % 5], 77 + seed, 6, 1 + seed % 2, latency=1 + rng.below(20), **how)
-        due = 0 < how["fault_r"] <= r["read"] or (how["fault_b"] > 0 and r["error"])
-        bench.check(NAME, right and (r["error"] == 1 or not due) and (not r["error"] or how["fault_r"] or how["fault_b"]), "seed %d %s: error %d" % (seed, how, r["error"]))
-        hit += r["error"]
-    bench.check(NAME, hit >= runs // 6, "%d of %d runs were hit" % (hit, runs))
-    bench.ok(NAME, "%d runs with stalls, of which %d got a wrong answer of the memory: each is said" % (runs, hit))
+def fault(seed):
+    """One run, of three in which two are hit; whether it was."""
+    rng, s = bench.Rng(77 + seed), Shape(**SHAPES[seed % 5])
+    how = {k: [0, 30, 70][rng.below(3)] for k in ("stall_k", "stall_v", "stall_out", "stall_ram")}
+    for channel in ("fault_r", "fault_b"): how[channel] = rng.between(1, 150) if rng.below(2) else 0
+    r, right = play(s, 77 + seed, 6, 1 + seed % 2, latency=1 + rng.below(20), **how)
+    # a row is a burst at least, so bursts are answered as often as rows, or oftener
+    due = 0 < how["fault_r"] <= r["read"] or 0 < how["fault_b"] <= r["written"] // s.row
+    bench.check(NAME, right, "seed %d %s: other words, error %d" % (seed, how, r["error"]))
+    bench.check(NAME, r["error"] or not due, "seed %d %s: no error" % (seed, how))
+    bench.check(NAME, due or not r["error"] or 0 < how["fault_b"], "seed %d %s: an error from nowhere" % (seed, how))
+    return r["error"]
 
 
-def flushes(runs):
-    for seed in range(runs):
+def faults(runs, days):
+    """All of them in so many days."""
+    some = [seed for turn in cases.drawn(range(days), days, lambda k: "runs %d, %d .." % (k, k + days)) for seed in range(turn, runs, days)]
+    hit = sum(map(fault, some))
+    bench.check(NAME, hit >= len(some) // 6, "%d of %d runs were hit" % (hit, len(some)))
+    bench.ok(NAME, "%d runs of %d with stalls, of which %d got a wrong answer of the memory: no word is wrong before that is said" % (len(some), runs, hit))
+
+
+def flush(seeds):
+    for seed in seeds:
         rng = bench.Rng(7000 + seed)
         how = {k: [0, 30, 70][rng.below(3)] for k in ("stall_k", "stall_v", "stall_out", "stall_ram")}
         r, right = play(Shape(**SHAPES[seed % len(SHAPES)]), 7000 + seed, 6, 2, latency=1 + rng.below(20), flush_at=10 + rng.below(600), **how)
         bench.check(NAME, right and r["error"] == 0, "seed %d %s: after a flush" % (seed, how))
+
+
+def flushes(runs):
+    flush(range(runs))
     bench.ok(NAME, "%d flushes: no breach of AXI, nothing outside the cache" % runs)
+
+
+MUTANTS = {
+    "a stale length": ("mlo_kv", ("past  <= length;", "past  <= length; if (begins) {stale, before} <= {before, past}; end reg [WA-1:0] stale, before; always @(posedge clk) begin"), (".cmd_beats(past[31:0])", ".cmd_beats(stale[31:0])")),
+    "rows where those of the job before began": ("mlo_kv", ("write_at    <= first + half + past;", "write_at    <= write_frame;")),
+    "a skipped canary: values are kept a row farther on": ("mlo_kv", ("{WA{1'b0}} : HALF_A;", "{WA{1'b0}} : HALF_A + ROW_A;")),
+    "a skipped canary: what a flush ends is written": ("mlo_axi_writer", ("m_axi_wstrb  <= {DATA_WIDTH/8{!drain}};", "m_axi_wstrb  <= {DATA_WIDTH/8{1'b1}};")),
+    "no fence": ("mlo_kv", ("waiting && writer_idle && !sending && empty == 2'b11;", "waiting;")),
+    "a wrong answer to a write is not said": ("mlo_kv", ("assign error = writer_error || reader_error != 2'b00;", "assign error = reader_error != 2'b00;")),
+    "a wrong answer to a read of values is not said": ("mlo_kv", ("assign error = writer_error || reader_error != 2'b00;", "assign error = writer_error || reader_error[0];")),
+    "a wrong answer to a read is forgotten": ("mlo_axi_reader", ("error <= 1'b1;", "error <= 1'b0;")),
+}
+
+
+def mutants():
+    """Each is seen within a few of the runs above."""
+    def attempt():
+        for seed in range(30): fault(seed)
+        flush(range(30))
+    for name, (module, *changes) in MUTANTS.items(): bench.check(NAME, bench.caught(module, changes, attempt), "not seen: " + name)
+    bench.ok(NAME, "mutants, all seen: " + "; ".join(MUTANTS))
 
 
 if __name__ == "__main__":
     plain(9)
-    faults(RUNS := 150)
+    faults(1000, 7)
     flushes(60)
-    bench.end(floor=3, simulations=270)
+    mutants()
+    bench.end(floor=4, simulations=270)

@@ -3,6 +3,7 @@
 //
 // jobs.hex: {start, bank, beats that leave at each sink until the next one may begin}. A job begins as soon as those of the one
 // before have left. ram.hex fills the memory, of which DEPTH words begin at byte 0x1000_0F80; at the end it is written to mem.hex. A flush comes in cycle flush_at.
+// The beat that is read with an error (fault_r) has all its bits wrong; the burst that is written with one (fault_b) is lost.
 `default_nettype none
 module kv_tb;
 parameter CONTEXT = 8, BEATS = 4, LANES = 2, BITS = 8, AXI_WIDTH = 32, FIFO_BEATS = 16, MAX_BURST = 8, DEPTH = 4096;
@@ -43,6 +44,7 @@ wire [7:0]  arlen, awlen;
 wire [2:0]  arsize, awsize;
 wire [1:0]  arburst, awburst, rresp, bresp, owing;
 wire [AXI_WIDTH-1:0] rdata, wdata;
+wire [AXI_WIDTH-1:0] seen = rresp == 2'b00 ? rdata : ~rdata;
 wire [BYTES-1:0]     wstrb, write;
 wire [63:0] write_word;
 wire [AXI_WIDTH-1:0] write_data;
@@ -61,13 +63,13 @@ mlo_kv #(.CONTEXT(CONTEXT), .BEATS(BEATS), .LANES(LANES), .BITS(BITS), .AXI_WIDT
     .m_axis_k_tdata(k_out[W-1:0]), .m_axis_k_tvalid(k_out_valid), .m_axis_k_tready(k_out_ready), .m_axis_k_tuser(k_out[W+2:W]),
     .m_axis_v_tdata(v_out[W-1:0]), .m_axis_v_tvalid(v_out_valid), .m_axis_v_tready(v_out_ready), .m_axis_v_tuser(v_out[W+2:W]),
     .m_axi_arid(arid), .m_axi_araddr(araddr), .m_axi_arlen(arlen), .m_axi_arsize(arsize), .m_axi_arburst(arburst), .m_axi_arvalid(arvalid), .m_axi_arready(arready),
-    .m_axi_rid(rid), .m_axi_rdata(rdata), .m_axi_rresp(rresp), .m_axi_rlast(rlast), .m_axi_rvalid(rvalid), .m_axi_rready(rready),
+    .m_axi_rid(rid), .m_axi_rdata(seen), .m_axi_rresp(rresp), .m_axi_rlast(rlast), .m_axi_rvalid(rvalid), .m_axi_rready(rready),
     .m_axi_awid(awid), .m_axi_awaddr(awaddr), .m_axi_awlen(awlen), .m_axi_awsize(awsize), .m_axi_awburst(awburst), .m_axi_awvalid(awvalid), .m_axi_awready(awready),
     .m_axi_wdata(wdata), .m_axi_wstrb(wstrb), .m_axi_wlast(wlast), .m_axi_wvalid(wvalid), .m_axi_wready(wready),
     .m_axi_bid(bid), .m_axi_bresp(bresp), .m_axi_bvalid(bvalid), .m_axi_bready(bready));
 mlo_sim_ram #(.DATA_WIDTH(AXI_WIDTH), .DEPTH(DEPTH)) u_ram (
     .clk(clk), .rst(rst), .seed(seed + 4), .stall(stall_ram), .latency(latency), .rate(32'd0), .fault(fault_r), .base(BASE), .beats(ram_r),
-    .write(write), .write_word(write_word), .write_data(write_data),
+    .write(lost ? {BYTES{1'b0}} : write), .write_word(write_word), .write_data(write_data),
     .s_axi_arid(arid), .s_axi_araddr(araddr), .s_axi_arlen(arlen), .s_axi_arsize(arsize), .s_axi_arburst(arburst), .s_axi_arvalid(arvalid), .s_axi_arready(arready),
     .s_axi_rid(rid), .s_axi_rdata(rdata), .s_axi_rresp(rresp), .s_axi_rlast(rlast), .s_axi_rvalid(rvalid), .s_axi_rready(rready));
 mlo_sim_ram_write #(.DATA_WIDTH(AXI_WIDTH), .DEPTH(DEPTH)) u_ram_write (
@@ -83,6 +85,18 @@ mlo_sim_check_axi_write #(.DATA_WIDTH(AXI_WIDTH), .BURST(MAX_BURST)) u_check_wri
     .clk(clk), .rst(rst), .cycle(cycle), .asked(), .written(), .answered(), .breaches(breaches_w), .owing(owing[1]),
     .awid(awid), .awaddr(awaddr), .awlen(awlen), .awsize(awsize), .awburst(awburst), .awvalid(awvalid), .awready(awready),
     .wdata(wdata), .wstrb(wstrb), .wlast(wlast), .wvalid(wvalid), .wready(wready), .bid(bid), .bresp(bresp), .bvalid(bvalid), .bready(bready));
+
+// what is lost; how much had left when the error was said
+reg         lost = 1'b0;
+integer     bursts = 1, k_before = -1, v_before = -1;
+always @(posedge clk) begin
+    lost   <= bursts == fault_b;
+    bursts <= rst ? 1 : bursts + (wvalid && wready && wlast);
+    if (!rst && error && k_before < 0) begin
+        k_before <= k_beats;
+        v_before <= v_beats;
+    end
+end
 
 // a job begins when the one before has left
 reg  [31:0] until_beats = 0;
@@ -109,7 +123,7 @@ always @(posedge clk) begin
         $fclose(file);
         if (k_bad || v_bad || breaches_r != 0 || breaches_w != 0 || flush_at == 0 && (beats_read != ram_r || beats_written != ram_w))
             $display("FAIL contract: %b %b %0d %0d; beats %0d of %0d, %0d of %0d", k_bad, v_bad, breaches_r, breaches_w, beats_read, ram_r, beats_written, ram_w);
-        else $display("PASS error=%0d read=%0d written=%0d time=%0d cycles=%0d", error, ram_r, ram_w, last - begun, cycle);
+        else $display("PASS error=%0d k_before=%0d v_before=%0d read=%0d written=%0d time=%0d cycles=%0d", error, k_before, v_before, ram_r, ram_w, last - begun, cycle);
         $finish;
     end
     if (cycle > timeout) begin
