@@ -67,6 +67,7 @@ struct mlo_model; /* model.c */
 struct mlo_source; /* model.c */
 struct mlo_numerics; /* numerics.c */
 struct mlo_net; /* match.c */
+struct mlo_seen; /* seen.c */
 
 struct mlo {
     mlo_desc desc;
@@ -89,6 +90,10 @@ struct mlo {
     const mlo_array *calib;
     size_t n_calib;
     int said; /* how many texts they are that the model itself said; 0: the caller's, if any */
+    struct mlo *prefill; /* another export of the model, to be proved the same; NULL: none */
+    struct mlo_seen *seen; /* what the calibration saw, kept where there is another export */
+    const struct mlo_seen
+        *like; /* what another export's saw: it is calibrated so; NULL: with samples */
     mlo_array *golden; /* the outputs of the bench's first frame, as emit saw them; NULL before */
     mlo_watcher watch; /* who sees what mlo_run makes */
     void *watch_user;
@@ -6967,6 +6972,236 @@ static int mlo_run_MaxPool(mlo_call *c) {
     return mlo_failed(m);
 }
 
+/* ======== src/ops/resize.c ======== */
+/* resize: a grid at other points than those it was given at.
+ *
+ * in:  a call of Resize with its output made: X, and scales or sizes of all axes, or of those listed.
+ * out: the output, filled.
+ *
+ * An axis at a time. A point of the result lies at some place of the axis, by the coordinate
+ * transformation. Nearest takes one element; linear and cubic weigh those that a kernel reaches, 1
+ * or 2 elements to either side, or that much further where antialiasing makes a smaller axis.
+ * Beyond the border lies the border's element, or nothing, where exclude_outside says so. Exporters
+ * write it where positions that were learned for one image are taken to another; a model's loop
+ * does not contain it, but what it makes is often constant.
+ *
+ * invariant: the weights of a point are divided by their sum.
+ * example: [0, 4] by linear to 4 points, half_pixel: [0, 1, 3, 4].
+ * cost: elements of the result, and between axes, x elements that a kernel reaches; in double.
+ */
+
+/* One axis of it. */
+typedef struct {
+    int64_t in; /* elements */
+    int64_t out; /* points */
+    double scale; /* points for an element */
+} mlo_resized;
+
+static int mlo_string_is(const mlo_node *n, const char *name, const char *text, int otherwise) {
+    const mlo_attr *a = mlo_attr_of(n, name);
+    return a ? a->s.n == strlen(text) && !memcmp(a->s.data, text, a->s.n) : otherwise;
+}
+
+/* ---- how many points ------------------------------------------------------ */
+
+/* Scales as they are said, of so many axes, to each. 0: they are not known. */
+static int mlo_resize_scales(const mlo_shapes *s, int n, const int *axis, mlo_resized *to) {
+    const mlo_array *a = mlo_present(s, 2) ? mlo_shape_value(s, 2) : NULL;
+    if (!a || a->dtype != MLO_FLOAT || mlo_array_count(a) != n) return 0;
+    for (int i = 0; i < n; i++) {
+        const double scale = ((const float *)a->data)[i];
+        mlo_resized *r = &to[axis[i]];
+        if (!(scale > 0 && scale * (double)r->in < MLO_MAX_DIM))
+            return mlo_fail(s->m, MLO_E_SHAPE, s->node, "a scale of %g", scale), 0;
+        r->scale = scale;
+        r->out = (int64_t)floor((double)r->in * (double)(float)scale);
+    }
+    return 1;
+}
+
+/* Sizes as they are said, stretched to, or the nearest that keep the ratio. 0: they are not known. */
+static int mlo_resize_sizes(const mlo_shapes *s, int n, const int *axis, mlo_resized *to) {
+    const int larger = mlo_string_is(s->node, "keep_aspect_ratio_policy", "not_smaller", 0),
+              smaller = mlo_string_is(s->node, "keep_aspect_ratio_policy", "not_larger", 0);
+    int64_t sizes[MLO_MAX_LIST];
+    double one = 0;
+    if (mlo_ints(s, NULL, 3, sizes) != n || !mlo_ints_known(sizes, n)) return 0;
+    for (int i = 0; i < n; i++) {
+        mlo_resized *r = &to[axis[i]];
+        if (sizes[i] < 0 || sizes[i] > MLO_MAX_DIM || (!r->in && sizes[i]))
+            return mlo_fail(s->m, MLO_E_SHAPE, s->node, "a size of %lld", (long long)sizes[i]), 0;
+        r->out = sizes[i];
+        r->scale = r->in ? (double)r->out / (double)r->in : 1;
+        if (!i || (larger ? r->scale > one : r->scale < one)) one = r->scale;
+    }
+    for (int i = 0; (larger || smaller) && i < n; i++) {
+        to[axis[i]].scale = one;
+        to[axis[i]].out = (int64_t)floor(one * (double)to[axis[i]].in + 0.5);
+    }
+    return 1;
+}
+
+/* All axes of an input of this form; 0: not known (yet). */
+static int mlo_resized_of(const mlo_shapes *s, const mlo_form *x, mlo_resized *to) {
+    int64_t listed[MLO_MAX_LIST];
+    int axis[MLO_MAX_RANK];
+    const int k = mlo_ints(s, "axes", -1, listed), n = k < 0 ? x->rank : k;
+    if (s->opset < 11)
+        return mlo_fail(
+                   s->m, MLO_E_UNSUPPORTED, s->node, "Resize of opset 10; export at 11 or more"),
+               0;
+    if (k > x->rank) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "%d axes of %d", k, x->rank), 0;
+    if (!mlo_form_known(x)) return 0;
+    for (int i = 0; i < x->rank; i++) {
+        to[i].in = to[i].out = x->dims[i];
+        to[i].scale = 1;
+    }
+    for (int i = 0; i < n; i++) {
+        axis[i] = i;
+        if (k >= 0 && mlo_axis(s, listed[i], x->rank, &axis[i])) return 0;
+    }
+    return mlo_resize_scales(s, n, axis, to)
+        || (!s->m->error.code && mlo_resize_sizes(s, n, axis, to));
+}
+
+static int mlo_shape_Resize(mlo_shapes *s) {
+    const mlo_form x = mlo_form_in(s, 0);
+    mlo_resized r[MLO_MAX_RANK];
+    const int known = mlo_resized_of(s, &x, r);
+    s->out[0] = x;
+    for (int i = 0; i < x.rank; i++) s->out[0].dims[i] = known ? r[i].out : -1;
+    return mlo_failed(s->m);
+}
+
+/* ---- their values --------------------------------------------------------- */
+
+/* What all axes have in common. */
+typedef struct {
+    const mlo_node *node;
+    double reach; /* of the kernel, elements; 0: nearest */
+    double a; /* of the cubic kernel */
+    int antialias;
+    int exclude; /* 1: beyond the border there is nothing */
+} mlo_resizing;
+
+/* Where point i lies, in elements. */
+static double mlo_resize_place(const mlo_node *n, const mlo_resized *r, int64_t i) {
+    const char *const name = "coordinate_transformation_mode";
+    const double at = (double)i, length = r->scale * (double)r->in,
+                 half = (at + 0.5) / r->scale - 0.5;
+    if (mlo_string_is(n, name, "align_corners", 0))
+        return length == 1 ? 0 : at * (double)(r->in - 1) / (length - 1);
+    if (mlo_string_is(n, name, "asymmetric", 0)) return at / r->scale;
+    if (mlo_string_is(n, name, "pytorch_half_pixel", 0)) return r->out > 1 ? half : 0;
+    if (mlo_string_is(n, name, "half_pixel_symmetric", 0))
+        return half + (double)r->in / 2 * (1 - (double)r->out / length);
+    return half;
+}
+
+/* The kernel at a distance in elements: a tent, or Keys' cubic. */
+static double mlo_resize_weight(const mlo_resizing *z, double distance) {
+    const double x = fabs(distance), a = z->a;
+    if (x >= z->reach) return 0;
+    if (z->reach == 1) return 1 - x;
+    return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+}
+
+static double mlo_resize_nearest(const mlo_node *n, double place) {
+    const char *const name = "nearest_mode";
+    if (mlo_string_is(n, name, "floor", 0)) return floor(place);
+    if (mlo_string_is(n, name, "ceil", 0)) return ceil(place);
+    return mlo_string_is(n, name, "round_prefer_ceil", 0) ? floor(place + 0.5) : ceil(place - 0.5);
+}
+
+/* to += weight x element i of an axis with `inner` elements behind each. Beyond the border: its last one. */
+static void mlo_resize_take(
+    const mlo_resized *r, const double *x, int64_t inner, double i, double weight, double *to) {
+    const double last = (double)(r->in - 1);
+    const int64_t at = (int64_t)(i < 0 ? 0 : i > last ? last : i);
+    for (int64_t k = 0; k < inner; k++) to[k] += weight * x[at * inner + k];
+}
+
+/* One point: `inner` elements. */
+static void mlo_resize_point(const mlo_resizing *z, const mlo_resized *r, const double *x,
+    int64_t inner, int64_t i, double *to) {
+    const double place = mlo_resize_place(z->node, r, i),
+                 wide = z->antialias && r->scale < 1 ? r->scale : 1;
+    double sum = 0;
+    memset(to, 0, (size_t)inner * sizeof *to);
+    if (!z->reach) {
+        mlo_resize_take(r, x, inner, mlo_resize_nearest(z->node, place), 1, to);
+        return;
+    }
+    for (double at = ceil(place - z->reach / wide); at <= place + z->reach / wide; at++) {
+        const double weight = mlo_resize_weight(z, (at - place) * wide);
+        if (weight == 0 || (z->exclude && (at < 0 || at > (double)(r->in - 1)))) continue;
+        mlo_resize_take(r, x, inner, at, weight, to);
+        sum += weight;
+    }
+    for (int64_t k = 0; k < inner; k++) to[k] /= sum;
+}
+
+/* Is the axis as it was? */
+static int mlo_resize_stays(const mlo_resized *r) { return r->in == r->out && r->scale == 1; }
+
+/* Axis d of `dims` gets its points: a new array, the old one is freed. */
+static double *mlo_resize_axis(mlo *m, const mlo_resizing *z, const mlo_resized *r, int rank,
+    int64_t *dims, int d, double *x) {
+    int64_t outer = 1, inner = 1;
+    for (int i = 0; i < d; i++) outer *= dims[i];
+    for (int i = d + 1; i < rank; i++) inner *= dims[i];
+    double *y = (double *)mlo_scratch(m, (size_t)(outer * r->out * inner) + 1, sizeof *y);
+    for (int64_t o = 0; y && o < outer; o++)
+        for (int64_t i = 0; i < r->out; i++)
+            mlo_resize_point(z, r, x + o * r->in * inner, inner, i, y + (o * r->out + i) * inner);
+    dims[d] = r->out;
+    mlo_scratch_free(m, x);
+    return y;
+}
+
+/* 0: something of the node is not known here. */
+static int mlo_resize_check(mlo_call *c, mlo_resizing *z) {
+    const mlo_node *n = c->node;
+    const int linear = mlo_string_is(n, "mode", "linear", 0),
+              cubic = mlo_string_is(n, "mode", "cubic", 0);
+    z->node = n;
+    z->reach = linear ? 1 : cubic ? 2 : 0;
+    z->a = mlo_float(n, "cubic_coeff_a", -0.75f);
+    z->antialias = mlo_int(n, "antialias", 0) != 0;
+    z->exclude = mlo_int(n, "exclude_outside", 0) != 0;
+    if (!linear && !cubic && !mlo_string_is(n, "mode", "nearest", 1))
+        return mlo_fail(c->m, MLO_E_UNSUPPORTED, n, "mode is none of nearest, linear, cubic"), 0;
+    if (mlo_string_is(n, "coordinate_transformation_mode", "tf_crop_and_resize", 0)
+        || mlo_string_is(n, "coordinate_transformation_mode", "tf_half_pixel_for_nn", 0))
+        return mlo_fail(c->m, MLO_E_UNSUPPORTED, n,
+                   "coordinates by tf_crop_and_resize or tf_half_pixel_for_nn; export with "
+                   "half_pixel"),
+               0;
+    return 1;
+}
+
+static int mlo_run_Resize(mlo_call *c) {
+    MLO_TRY(mlo_need_inputs(c, 1));
+    const mlo_array *x = c->in[0];
+    const mlo_form f = mlo_form_in(c->forms, 0);
+    mlo_array *y = c->out[0];
+    mlo_resized r[MLO_MAX_RANK];
+    mlo_resizing z;
+    int64_t dims[MLO_MAX_RANK];
+    if (!mlo_resize_check(c, &z)) return mlo_failed(c->m);
+    if (!mlo_resized_of(c->forms, &f, r))
+        return c->m->error.code ? mlo_failed(c->m)
+                                : mlo_fail(c->m, MLO_E_SHAPE, c->node, "neither scales nor sizes");
+    double *v = (double *)mlo_scratch(c->m, (size_t)mlo_array_count(x) + 1, sizeof *v);
+    if (v) mlo_convert(MLO_DOUBLE, v, x->dtype, x->data, (size_t)mlo_array_count(x));
+    for (int i = 0; i < x->rank; i++) dims[i] = x->dims[i];
+    for (int d = 0; v && d < x->rank; d++)
+        if (!mlo_resize_stays(&r[d])) v = mlo_resize_axis(c->m, &z, &r[d], x->rank, dims, d, v);
+    if (v) mlo_convert(y->dtype, y->data, MLO_DOUBLE, v, (size_t)mlo_array_count(y));
+    mlo_scratch_free(c->m, v);
+    return mlo_failed(c->m);
+}
+
 /* ======== src/ops/reduce.c ======== */
 /* reduce: operators that combine elements along some axes: sums, means, extremes, ArgMax, TopK.
  *
@@ -7509,6 +7744,7 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP3(ScatterND, same),
     MLO_OP(Trilu, same),
     MLO_OP(Pad, Pad),
+    MLO_OP(Resize, Resize),
     /* products, norms */
     MLO_OP2(MatMul, MatMul),
     MLO_OP2(Gemm, Gemm),
@@ -13237,12 +13473,28 @@ static int mlo_attrs_to_meta(mlo *m, void *node, void *user) {
     return 0;
 }
 
+/* TorchScript's exporter writes a cast that torch makes without being asked with torch's number of bfloat16, 15,
+ * where ONNX has complex128, which no Cast gives in any opset: bfloat16 is meant (Falcon's ALiBi). */
+static int mlo_mend_cast(mlo *m, void *node, void *user) {
+    const mlo_node *n = (const mlo_node *)node;
+    mlo_attr *to = mlo_is(n, "Cast") ? mlo_attr_of(n, "to") : NULL;
+    (void)user;
+    if (!to || to->i != MLO_COMPLEX128) return 0;
+    to->i = MLO_BFLOAT16;
+    mlo_warn(m,
+        "%s (Cast) says complex128, which no Cast gives; TorchScript's exporter writes that for "
+        "bfloat16, as which it is read",
+        mlo_node_name(n));
+    return mlo_failed(m);
+}
+
 /* The stage. */
 static int mlo_read(mlo *m) {
     mlo_graph *g = m->model->graph;
     if (m->model->n_function && (mlo_inline(m) || mlo_sort(m, g, 0) || mlo_index(m, g)))
         return mlo_failed(m);
     if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_attrs_to_meta, NULL)
+        || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_mend_cast, NULL)
         || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL))
         return mlo_failed(m);
     mlo_drop_initialized_inputs(m);
@@ -25010,11 +25262,19 @@ static int mlo_turned_alike(const mlo_turned t[2], const int found[2]) {
     return d == t[1].r.at.d && !memcmp(t[0].r.pair, t[1].r.pair, (size_t)d * sizeof *t[0].r.pair);
 }
 
+/* An operand of a product before numbers multiply it, which may as well multiply the products: *scale takes them. */
+static const char *mlo_operand_unscaled(const mlo_inside *in, const char *name, double *scale) {
+    for (const char *x; (x = mlo_unscaled(in, mlo_made_by(in, name), scale)); name = x) continue;
+    return name;
+}
+
 /* Finds what is turned of the operands of a product. 0: nothing is; *why: what stands in its place,
  * NULL when there is nothing of the kind. */
 static int mlo_turned_pair(
     const mlo_inside *in, const mlo_node *n, mlo_turned t[2], int found[2], const char **why) {
-    for (int i = 0; i < 2; i++) found[i] = mlo_turned_find(in, n->input[i], i, &t[i]);
+    double scale = 1;
+    for (int i = 0; i < 2; i++)
+        found[i] = mlo_turned_find(in, mlo_operand_unscaled(in, n->input[i], &scale), i, &t[i]);
     *why = t[0].why ? t[0].why : t[1].why;
     if (*why || (!found[0] && !found[1])) return 0;
     if (mlo_turned_alike(t, found)) return 1;
@@ -25184,19 +25444,22 @@ static void mlo_respell_turned(mlo_respeller *r, mlo_expansion *x) {
     mlo_turned t[2];
     int found[2];
     const char *why, *operand[2];
+    double scale = 1;
     mlo_node *n = x->n;
     if (!mlo_is_inner_product(&r->in, n)) return;
     int ok = mlo_turned_pair(&r->in, n, t, found, &why);
     for (int i = 0; i < 2; i++) {
-        operand[i] = n->input[i];
+        operand[i] = mlo_operand_unscaled(&r->in, n->input[i], &scale);
         if (ok && found[i]) operand[i] = mlo_x_turned(x, &r->in, &t[i], operand[i]);
         ok = ok && operand[i];
     }
     for (int i = 0; i < 2; i++) mlo_turned_free(r->in.m, &t[i]);
-    if (ok)
-        mlo_x_out(x, 0, MLO_X(x, "MatMul", operand[0], operand[1]));
-    else
+    if (!ok) {
         x->n_made = 0;
+        return;
+    }
+    const char *y = MLO_X(x, "MatMul", operand[0], operand[1]);
+    mlo_x_out(x, 0, scale == 1 ? y : MLO_X(x, "Mul", y, mlo_x_number(x, scale)));
 }
 
 /* ======== src/integer/respell_norm.c ======== */
@@ -28346,6 +28609,7 @@ typedef struct mlo_quantizer {
     mlo_keys keys[2]; /* of the carried value, of the memory */
 
     int64_t samples; /* of the calibration */
+    int trusted; /* 1: they are enough, and the caller's */
     /* what the products may cost in all, relative to operands of --activations bits */
     double cost;
     int widest; /* the most bits that an operand may get within this cost */
@@ -29781,10 +30045,9 @@ static void mlo_shape_choose(mlo_shaper *h, int64_t channels, double top, float 
  * makes rounding a little coarser, but saturation costs far more. Where samples are few, or drawn,
  * deviations say more than ends. What a norm or a product makes has the longest tails. */
 static void mlo_widen(const mlo_quantizer *q, mlo_signal *s) {
-    int trusted = q->m->n_calib && q->samples >= MLO_SAMPLES_FEW;
     int normed = !s->maker || s->maker->kind == MLO_NORM;
     int product = s->maker && s->maker->kind == MLO_GATE;
-    double deviations = (trusted ? 4 : normed ? 8 : 6) + 2 * product, margin = 0.25;
+    double deviations = (q->trusted ? 4 : normed ? 8 : 6) + 2 * product, margin = 0.25;
     if (s->roomy) return;
     s->roomy = 1;
     for (int64_t c = 0; c < q->scan.iterations * s->channels; c++) {
@@ -30440,8 +30703,8 @@ static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
             &r->in, n->input[n->n_input > 1 && mlo_is_carried(&r->in, n->input[0])]);
         int places = !both && mlo_is(n, "Add") && mlo_tokens_of(&other) > 1;
         return mlo_cannot(r, n,
-            places ? "a value that is added to the tokens inside of a layer (position "
-                     "embeddings in every layer)"
+            places ? "a value for each position that is added to the tokens inside of a layer "
+                     "(position embeddings in every layer; give them to the first one alone)"
                    : "an elementwise op that is no function of one value");
     }
     b->n_in = 1;
@@ -30699,6 +30962,126 @@ static const mlo_sublayer_kind mlo_unary_sublayer = {
     .quantize = mlo_quantize_unary,
     .type = mlo_q_function,
 };
+
+/* ======== src/integer/seen.c ======== */
+/* seen: what a calibration saw, handed on to another export of the same model.
+ *
+ * in:  a quantizer whose samples have been run.
+ * out: a copy of the sums of each signal, before scales are chosen of them; and the same put into another
+ *      quantizer, whose sublayers must be those of the first, one by one.
+ *
+ * Two exports of one model compute the same numbers but for the order in which floats are added, and a last bit
+ * may move a scale. With one calibration for both, what comes out is equal in every integer, or they are not one
+ * model (core/prefill.c).
+ *
+ * invariant: nobody else's scales depend on it. The first export's handle outlives the second's use of it.
+ * example: stories260k-step.onnx and stories260k-prompt.onnx: 20 signals.
+ * cost: six numbers a channel and iteration, and for weights of few bits their products.
+ */
+enum { MLO_SEEN = 9 }; /* arrays of a signal */
+
+typedef struct {
+    const char *name;
+    mlo_block_kind kind; /* of the sublayer that makes it; MLO_OTHER: it comes in */
+    int64_t channels;
+    double *sum[MLO_SEEN];
+} mlo_seen_signal;
+
+typedef struct mlo_seen {
+    mlo_seen_signal *signal;
+    size_t n;
+    int64_t iterations;
+    int64_t samples;
+    int trusted;
+    double cost; /* what the products might cost */
+} mlo_seen;
+
+/* The arrays of a signal that a calibration fills, and how many elements each has; NULL: nobody asks. The last is
+ * filled when scales are chosen. */
+static void mlo_seen_arrays(
+    const mlo_signal *s, int64_t iterations, double *sum[], int64_t size[]) {
+    double *const found[MLO_SEEN] = { s->rows, s->most, s->inverse, s->low, s->high, s->mean,
+        s->square, s->gram, s->drift };
+    for (int i = 0; i < MLO_SEEN; i++) {
+        sum[i] = found[i];
+        size[i] = iterations * (i < 3 ? 1 : s->channels * (i == 7 ? mlo_gram_width(s) : 1));
+    }
+}
+
+static mlo_block_kind mlo_seen_kind(const mlo_signal *s) {
+    return s->maker ? s->maker->kind : MLO_OTHER;
+}
+
+static int mlo_seen_keep_signal(
+    mlo *m, const mlo_signal *s, int64_t iterations, mlo_seen_signal *k) {
+    double *sum[MLO_SEEN];
+    int64_t size[MLO_SEEN];
+    k->name = s->name;
+    k->kind = mlo_seen_kind(s);
+    k->channels = s->channels;
+    mlo_seen_arrays(s, iterations, sum, size);
+    for (int i = 0; i < MLO_SEEN; i++) {
+        k->sum[i] = sum[i] && i < MLO_SEEN - 1 ? MLO_NEW_N(m, double, (size_t)size[i]) : sum[i];
+        if (m->error.code) return mlo_failed(m);
+        if (k->sum[i] != sum[i]) memcpy(k->sum[i], sum[i], (size_t)size[i] * sizeof *sum[i]);
+    }
+    return 0;
+}
+
+/* Keeps what the samples showed, for the other export. */
+static int mlo_seen_keep(mlo_quantizer *q) {
+    mlo *m = q->m;
+    mlo_seen *k = MLO_NEW(m, mlo_seen);
+    if (!k || !(k->signal = MLO_NEW_N(m, mlo_seen_signal, mlo_room(q->n_signals))))
+        return mlo_failed(m);
+    k->n = q->n_signals;
+    k->iterations = q->scan.iterations;
+    k->samples = q->samples;
+    k->trusted = q->trusted;
+    k->cost = q->cost;
+    m->seen = k;
+    for (size_t i = 0; i < k->n; i++)
+        MLO_TRY(mlo_seen_keep_signal(m, q->signals[i], k->iterations, &k->signal[i]));
+    return 0;
+}
+
+/* "'query' (linear, 64 channels)" */
+static const char *mlo_seen_text(mlo *m, const char *name, mlo_block_kind kind, int64_t channels) {
+    static const char *const kinds[MLO_BLOCK_KINDS] = { "the loop's input", "linear", "norm",
+        "attention", "function", "sum", "rotary", "product", "convolution" };
+    return mlo_format(m, "'%s' (%s, %lld channels)", name, kinds[kind], (long long)channels);
+}
+
+static int mlo_seen_differs(mlo_quantizer *q, const mlo_signal *s, const mlo_seen_signal *k) {
+    mlo *m = q->m;
+    return mlo_fail_at(m, MLO_E_MISMATCH, s ? s->name : mlo_node_name(q->scan.node),
+        "the prompt's export has %s where the other has %s: they are not of one model",
+        s ? mlo_seen_text(m, s->name, mlo_seen_kind(s), s->channels) : "nothing",
+        k ? mlo_seen_text(m, k->name, k->kind, k->channels) : "nothing");
+}
+
+/* What the other export saw, in place of running samples: all of it, or (drift) what it saw of its roundings. */
+static int mlo_seen_take(mlo_quantizer *q, const mlo_seen *k, int drift) {
+    double *sum[MLO_SEEN];
+    int64_t size[MLO_SEEN];
+    if (q->scan.iterations != k->iterations)
+        return mlo_fail(q->m, MLO_E_MISMATCH, q->scan.node,
+            "the prompt's export has %lld layers, the other %lld", (long long)q->scan.iterations,
+            (long long)k->iterations);
+    for (size_t i = 0; i < k->n || i < q->n_signals; i++) {
+        const mlo_signal *s = i < q->n_signals ? q->signals[i] : NULL;
+        const mlo_seen_signal *other = i < k->n ? &k->signal[i] : NULL;
+        if (!s || !other || s->channels != other->channels || mlo_seen_kind(s) != other->kind)
+            return mlo_seen_differs(q, s, other);
+        mlo_seen_arrays(s, k->iterations, sum, size);
+        for (int a = drift ? MLO_SEEN - 1 : 0; a < MLO_SEEN - !drift; a++)
+            if (sum[a] && other->sum[a])
+                memcpy(sum[a], other->sum[a], (size_t)size[a] * sizeof *sum[a]);
+    }
+    q->samples = k->samples;
+    q->trusted = k->trusted;
+    return 0;
+}
 
 /* ======== src/integer/feedback.c ======== */
 /* feedback: rounds weights of few bits, such that the channels of an operand make up for each other.
@@ -33317,6 +33700,9 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
 /* Two passes over the samples: what there is; then, with the scales chosen, what rounding makes of
  * it. */
 static int mlo_quantize_calibrate(mlo_quantizer *q) {
+    if (q->m->like)
+        return mlo_seen_take(q, q->m->like, 0) || mlo_choose_scales(q)
+            || mlo_seen_take(q, q->m->like, 1);
     int64_t drawn = mlo_samples_drawn(q->m);
     const int asked = !q->m->n_calib;
     if (mlo_said_begin(q) || mlo_gram_open(q)) return mlo_failed(q->m);
@@ -33330,7 +33716,9 @@ static int mlo_quantize_calibrate(mlo_quantizer *q) {
             "no calibration data; calibrated on %lld input%s drawn from the declared types. Give "
             "real ones with --calib FILE.npz",
             (long long)drawn, drawn == 1 ? "" : "s");
-    if (mlo_calibrate_run(q, mlo_calibrate_see) || mlo_choose_scales(q)) return mlo_failed(q->m);
+    if (mlo_calibrate_run(q, mlo_calibrate_see)) return mlo_failed(q->m);
+    q->trusted = q->m->n_calib && q->samples >= MLO_SAMPLES_FEW;
+    if ((q->m->prefill && mlo_seen_keep(q)) || mlo_choose_scales(q)) return mlo_failed(q->m);
     return mlo_calibrate_run(q, mlo_drift_see);
 }
 
@@ -33406,7 +33794,7 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     mlo_quantizer q;
     memset(&q, 0, sizeof q);
     q.m = m;
-    q.cost = made->cost;
+    q.cost = m->like ? m->like->cost : made->cost;
     if (mlo_quantize_options(&q) || mlo_given_standard(m) || mlo_scan_choose(m, &q.scan))
         return mlo_failed(m);
     MLO_TRY(mlo_quantizable(m, &q.scan));
@@ -37468,7 +37856,7 @@ static int64_t mlo_rows_room(const mlo_schedule *s, int i, int64_t n, int64_t h,
  * front of them: behind the frame before, into a memory that is free, a row at a time as fast as attention's
  * port takes it and memory brings both. A job's first asks for it when the job before has left. */
 static int64_t mlo_frame_comes(const mlo_schedule *s, int i, const mlo_meet *x, int port) {
-    enum { ASKS = 6, JOINS = 4 };
+    enum { ASKS = 6, JOINS = 5 };
     const mlo_job *job = x->at.job;
     const int64_t beats = mlo_port_beats(s->c->element[i].unit.in[1 + port]);
     if (!s->c->dram || !job->start) return x->frame[port];
@@ -38403,6 +38791,131 @@ static int mlo_lower(mlo *m) {
         || mlo_meta_put(m, &s.node->meta, &s.node->n_meta, mlo_key_core, "1"))
         return mlo_failed(m);
     return mlo_core_build(m, c) ? mlo_failed(m) : mlo_inform_loops(m, s.outer, s.node);
+}
+
+/* ======== src/core/prefill.c ======== */
+/* prefill: proves two exports of a decoder to be one body: the prompt, and the step with a cache.
+ *
+ * in:  two lowered models, the second quantized with what the first's calibration saw (integer/seen.c).
+ * out: 0, or MLO_E_MISMATCH and the first difference.
+ *
+ * A lowered body is a list of kernels in an order that the computation gives, so they are compared one by one:
+ * operator, attributes, what each reads, and the elements of every parameter in every iteration. Names are each
+ * exporter's own. Integers are compared, not floats: equal ones are the same hardware and the same words.
+ *
+ * invariant: what is not compared is what comes in from outside of the loop: ids' embeddings, a mask.
+ * example: stories260k-step.onnx with --context 64 and stories260k-prompt.onnx: 15 kernels, 31 parameters.
+ * cost: one pass over the parameters of both.
+ */
+typedef struct {
+    mlo *m;
+    mlo *prompt;
+    mlo_scan own;
+    mlo_scan other;
+    mlo_map name; /* a value of one's body -> that of the other's */
+    int64_t parameters;
+} mlo_twins;
+
+static int mlo_twins_differ(const mlo_twins *t, const mlo_node *a, const char *what) {
+    return mlo_fail(t->m, MLO_E_MISMATCH, a,
+        "%s; the two exports are not of one model, or not of one version of it", what);
+}
+
+/* The elements of a parameter in an iteration, equal in both? */
+static int mlo_twins_elements(mlo_twins *t, const char *x, const char *y, int64_t i, int *equal) {
+    mlo_array *a = mlo_scan_value(t->m, &t->own, x, i);
+    mlo_array *b = mlo_scan_value(t->prompt, &t->other, y, i);
+    *equal = a && b && a->dtype == b->dtype && mlo_array_count(a) == mlo_array_count(b)
+        && !memcmp(a->data, b->data, (size_t)mlo_array_count(a) * mlo_dtype_size(a->dtype));
+    mlo_array_free(t->m, a);
+    mlo_array_free(t->prompt, b);
+    return mlo_failed(t->m) || mlo_failed(t->prompt);
+}
+
+static int mlo_twins_parameter(mlo_twins *t, const mlo_node *n, const char *x, const char *y) {
+    for (int64_t i = 0; i < t->own.iterations; i++) {
+        int equal;
+        if (mlo_twins_elements(t, x, y, i, &equal)) return -1;
+        if (!equal)
+            return mlo_twins_differ(t, n,
+                mlo_format(t->m, "'%s' differs from the prompt's '%s' in iteration %lld", x, y,
+                    (long long)i));
+    }
+    t->parameters++;
+    return 0;
+}
+
+/* Does it come from around the loop: a mask, all ones in one export and an input of the other? */
+static int mlo_is_around(const mlo_scan *s, const char *name) {
+    const mlo_value *v = mlo_value_of(s->body, name);
+    return v && v->graph != s->body;
+}
+
+/* What a kernel reads: known by what made it, or a parameter, or from around the loop. */
+static int mlo_twins_input(mlo_twins *t, const mlo_node *n, const char *x, const char *y) {
+    const char *known = (const char *)mlo_map_get(&t->name, x);
+    const int own = mlo_is_parameter(&t->own, t->own.body, x, 0);
+    const int other = mlo_is_parameter(&t->other, t->other.body, y, 0);
+    if (known && strcmp(known, y))
+        return mlo_twins_differ(
+            t, n, mlo_format(t->m, "it reads '%s', where the prompt's reads '%s'", x, y));
+    if (known || (mlo_is_around(&t->own, x) && mlo_is_around(&t->other, y) && !(own && other)))
+        return 0;
+    if (!own || !other)
+        return mlo_twins_differ(
+            t, n, mlo_format(t->m, "it reads '%s', the prompt's reads '%s'", x, y));
+    MLO_TRY(mlo_twins_parameter(t, n, x, y));
+    return mlo_map_put(t->m, &t->name, x, (void *)(uintptr_t)y);
+}
+
+static int mlo_twins_node(mlo_twins *t, const mlo_node *a, const mlo_node *b) {
+    const mlo_attr *which[2];
+    const char *attr;
+    if (strcmp(a->op, b->op) || a->n_input != b->n_input || a->n_output != b->n_output)
+        return mlo_twins_differ(
+            t, a, mlo_format(t->m, "where the prompt has '%s' (%s)", mlo_node_name(b), b->op));
+    if ((attr = mlo_attr_difference(t->m, a, b, which)))
+        return mlo_twins_differ(t, a,
+            mlo_format(t->m, "its %s is not that of the prompt's '%s'", attr, mlo_node_name(b)));
+    for (size_t i = 0; i < a->n_input; i++) {
+        if (mlo_has_input(a, i) != mlo_has_input(b, i))
+            return mlo_twins_differ(t, a, "it has an input more, or fewer, than the prompt's");
+        if (mlo_has_input(a, i)) MLO_TRY(mlo_twins_input(t, a, a->input[i], b->input[i]));
+    }
+    for (size_t i = 0; i < a->n_output; i++)
+        MLO_TRY(mlo_map_put(t->m, &t->name, a->output[i], (void *)(uintptr_t)b->output[i]));
+    return 0;
+}
+
+static int mlo_twins_bodies(mlo_twins *t) {
+    const mlo_graph *a = t->own.body, *b = t->other.body;
+    if (a->n_node != b->n_node || t->own.iterations != t->other.iterations)
+        return mlo_twins_differ(t, t->own.node,
+            mlo_format(t->m, "%zu kernels, %lld times; the prompt has %zu, %lld times", a->n_node,
+                (long long)t->own.iterations, b->n_node, (long long)t->other.iterations));
+    MLO_TRY(mlo_map_put(t->m, &t->name, a->input[0]->name, (void *)(uintptr_t)b->input[0]->name));
+    for (size_t i = 0; i < a->n_node; i++) MLO_TRY(mlo_twins_node(t, a->node[i], b->node[i]));
+    return mlo_twins_input(t, t->own.node, a->output[0]->name, b->output[0]->name);
+}
+
+int mlo_prefill(mlo *m, mlo *prompt) {
+    m->prefill = prompt;
+    return mlo_failed(m);
+}
+
+/* Of two lowered models. What fails of the prompt's export is the first's failure. */
+static int mlo_prefill_same(mlo *m, mlo *prompt) {
+    mlo_twins t;
+    memset(&t, 0, sizeof t);
+    t.m = m;
+    t.prompt = prompt;
+    m->stage = prompt->stage = "prefill";
+    if (mlo_scan_choose(prompt, &t.other) || mlo_scan_choose(m, &t.own) || mlo_twins_bodies(&t))
+        return mlo_failed(m);
+    mlo_inform(m,
+        "the prompt's export is the same body: %zu kernels, %lld parameters, every integer equal",
+        t.own.body->n_node, (long long)t.parameters);
+    return mlo_failed(m);
 }
 
 /* fold: how much hardware each kernel gets */
@@ -40450,6 +40963,18 @@ static int mlo_fold(mlo *m) {
  * cost: that of the stages.
  */
 
+/* The `lower` stage; with the export of a prompt: both are lowered, and compared. */
+static int mlo_lower_as(mlo *m) {
+    mlo *prompt = m->prefill;
+    if (mlo_lower(m) || !prompt) return mlo_failed(m);
+    if (!m->seen)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL,
+            "the model is quantized already: --prefill is for a model in floats, from quantize on");
+    prompt->like = m->seen;
+    if (!mlo_to(prompt, "lower") && !mlo_prefill_same(m, prompt)) return 0;
+    return mlo_refuse(m, prompt->error.code, "prefill", prompt->error.node, prompt->error.message);
+}
+
 static const struct {
     const char *name;
     int (*run)(mlo *m);
@@ -40459,7 +40984,7 @@ static const struct {
     { "extract", mlo_extract_as },
     { "roll", mlo_roll_as },
     { "quantize", mlo_quantize_as },
-    { "lower", mlo_lower },
+    { "lower", mlo_lower_as },
     { "fold", mlo_fold },
 };
 enum { MLO_STAGES = sizeof mlo_stages / sizeof *mlo_stages };
@@ -41288,10 +41813,9 @@ static const char *const mlo_lines_verilog_mlo_attention_bias_v[] = {
     "//",
     "// Contract    begins: the first step of group `group` of the row at hand; its word is asked for (read, at), and is `word` the cycle",
     "//             after, until the next one is asked for. row_done: the row's last step; head_last, frame_last: it was of the token's",
-    "//             last head, of the frame's last token. go1: a step's operands are there; seen1 is about them, and start comes LATE",
-    "//             cycles later",
+    "//             last head, of the frame's last token. go1: a step's operands are there; seen and start come LATE cycles later",
     "// Throughput  a group per cycle",
-    "// Latency     none: at follows registers and group, seen1 word; start LATE cycles",
+    "// Latency     none: at follows registers and group, seen and start come LATE cycles behind go1",
     "// Stall       none (no handshake: see mlo_attention_score)",
     "// Legal       HEADS is H or 1; QUERIES > 1: a frame has no more tokens than that (CACHE: those before job_start among them; job_begin while no row is at hand,",
     "//             and job_start stays from then on); SB >= 16 + SHIFT",
@@ -41324,7 +41848,7 @@ static const char *const mlo_lines_verilog_mlo_attention_bias_v[] = {
     "    output wire [BA-1:0]    at,",
     "    input  wire [PE*16-1:0] word,",
     "    input  wire             go1,",
-    "    output wire [PE-1:0]    seen1,",
+    "    output wire [PE-1:0]    seen,",
     "    output wire [PE*SB-1:0] start",
     ");",
     "",
@@ -41333,7 +41857,7 @@ static const char *const mlo_lines_verilog_mlo_attention_bias_v[] = {
     "    if (ON == 0) begin : g_none",
     "        assign read   = 1'b0;",
     "        assign at     = {BA{1'b0}};",
-    "        assign seen1  = {PE{1'b1}};",
+    "        assign seen   = {PE{1'b1}};",
     "        assign start  = {PE*SB{1'b0}};",
     "        wire   unused = &{1'b0, clk, rst, job_begin, job_start, begins, group, row_done, head_last, frame_last, word, go1};",
     "    end else begin : g_table",
@@ -41367,7 +41891,7 @@ static const char *const mlo_lines_verilog_mlo_attention_bias_v[] = {
     "        genvar p;",
     "        for (p = 0; p < PE; p = p + 1) begin : g_lane",
     "            wire [SB+SHIFT-1:0] shifted = {{SB-16{late[16*p+15]}}, late[16*p +: 16], {SHIFT{1'b0}}};",
-    "            assign seen1[p]          = word[16*p +: 16] != 16'h8000;",
+    "            assign seen[p]           = late[16*p +: 16] != 16'h8000;",
     "            assign start[p*SB +: SB] = shifted[SB-1:0];",
     "            wire   unused_high       = &{1'b0, shifted};",
     "        end",
@@ -43065,11 +43589,11 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "end",
     "",
     "// what scores begin with, and which keys that hides",
-    "wire [PE-1:0]      bias_seen1;",
+    "wire [PE-1:0]      bias_seen;",
     "wire [PE*SB-1:0]   start;",
     "mlo_attention_bias #(.ON(BIAS), .H(H), .HEADS(BIASH), .QUERIES(BIAST), .G(G), .PE(PE), .SB(SB), .SHIFT(SHIFT), .LATE(2 + LS), .CACHE(CACHE), .GW(GW)) u_bias (",
     "    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .begins(reserve), .group(group_reg), .row_done(row_done), .head_last(head_last), .frame_last(row_user[1]),",
-    "    .read(bias_read), .at(bias_at), .word(bias), .go1(go1), .seen1(bias_seen1), .start(start));",
+    "    .read(bias_read), .at(bias_at), .word(bias), .go1(go1), .seen(bias_seen), .start(start));",
     "",
     "wire [PE-1:0]      key1;                    // the keys' mask bits",
     "genvar p;",
@@ -43093,7 +43617,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "    none1   <= k_none;",
     "    inside1 <= (group_last ? last_lanes : {PE{1'b1}}) & (group_first ? first_lanes : {PE{1'b1}});",
     "end",
-    "wire [PE-1:0] count1 = inside1 & bias_seen1 & (key1 | {PE{none1}});",
+    "wire [PE-1:0] count1 = inside1 & (key1 | {PE{none1}});",
     "",
     "wire          go_dot, none_dot, last_dot, start_dot;",
     "wire          end_dot, begin_dot;",
@@ -43120,7 +43644,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "    score_valid <= go_dot && last_dot && !rst;",
     "    score_end   <= end_dot;",
     "    score_begin <= begin_dot;",
-    "    score_count <= count_dot;",
+    "    score_count <= count_dot & bias_seen;",
     "end",
     "",
     "wire          score_ready;",
@@ -45995,6 +46519,13 @@ static const char *const mlo_lines_verilog_mlo_exp2_fine_v[] = {
     "    18'd262143",
     "};",
     "",
+    "// ROM[f] - ROM[f+1], 1428 .. 2824: a ROM of its own, so that both have their register right behind them",
+    "function [64*12-1:0] steps(input [65*18-1:0] rom);",
+    "    integer f;",
+    "    for (f = 0; f < 64; f = f + 1) steps[f*12 +: 12] = rom[f*18 +: 12] - rom[(f+1)*18 +: 12];",
+    "endfunction",
+    "localparam [64*12-1:0] SLOPE = steps(ROM);",
+    "",
     "localparam DB = SBITS - 1;          // bits of the difference: never negative",
     "localparam PB = DB + 16;",
     "",
@@ -46027,12 +46558,11 @@ static const char *const mlo_lines_verilog_mlo_exp2_fine_v[] = {
     "always @(posedge clk)",
     "    t3 <= big2 ? 17'd131071 : round2[17:1];",
     "",
-    "// 4: two neighbours looked up. 5: the way between them, times g. 6: the line's point. 7: shifted, rounded",
+    "// 4: a point and the way to its neighbour looked up. 5: the way between them, times g. 6: the line's point. 7: shifted, rounded",
     "reg  [17:0] here4, here5, a6, e7;",
-    "wire [6:0]  f3   = {1'b0, t3[11:6]};",
-    "wire [17:0] next3 = ROM[(f3 + 7'd1)*18 +: 18];",
-    "wire [17:0] rom3  = ROM[f3*18 +: 18];",
-    "wire [17:0] slope3 = rom3 - next3;              // 1428 .. 2824",
+    "wire [5:0]  f3     = t3[11:6];",
+    "wire [17:0] rom3   = ROM[f3*18 +: 18];",
+    "wire [11:0] slope3 = SLOPE[f3*12 +: 12];",
     "reg  [11:0] slope4;",
     "reg  [17:0] way5;",
     "reg  [5:0]  g4;",
@@ -46042,7 +46572,7 @@ static const char *const mlo_lines_verilog_mlo_exp2_fine_v[] = {
     "wire [18:0] round6 = twice6 + 19'd1;            // 2 * 262143 + 1 at most: no carry",
     "always @(posedge clk) begin",
     "    here4  <= rom3;",
-    "    slope4 <= slope3[11:0];",
+    "    slope4 <= slope3;",
     "    g4     <= t3[5:0];",
     "    i4     <= t3[16:12];",
     "    here5  <= here4;",
@@ -46054,7 +46584,7 @@ static const char *const mlo_lines_verilog_mlo_exp2_fine_v[] = {
     "end",
     "assign e = e7;",
     "",
-    "wire unused = &{1'b0, difference[SBITS-1], twice2, round2[18], round2[0], round6[0], slope3[17:12], way5[5:0]};",
+    "wire unused = &{1'b0, difference[SBITS-1], twice2, round2[18], round2[0], round6[0], way5[5:0]};",
     "",
     "`ifdef FORMAL",
     "    // The two rounding shifts against the header's formulas, computed wide.",
@@ -46787,10 +47317,16 @@ static const char *const mlo_lines_verilog_mlo_kv_v[] = {
     "        if (job_begin) waiting <= 1'b1;",
     "        if (flush || rst) waiting <= 1'b0;",
     "    end",
-    "    wire [WA-1:0] bank, past;                               // where the job's first bank lies; beats of the past",
+    "    // job_start and job_bank stay, so what is derived from them may be a cycle late",
+    "    wire [WA-1:0] bank, length;",
     "    mlo_times #(.N(2 * HALF), .IN(16), .OUT(WA)) u_bank (.x(job_bank), .y(bank));",
-    "    mlo_times #(.N(ROW), .IN(16), .OUT(WA)) u_past (.x(job_start), .y(past));",
-    "    wire [WA-1:0] first = base[ADDR_WIDTH-1:SIZE] + bank;",
+    "    mlo_times #(.N(ROW), .IN(16), .OUT(WA)) u_length (.x(job_start), .y(length));",
+    "    reg  [WA-1:0] first, past;                              // where the job's first bank lies, from base on; beats of the past",
+    "    always @(posedge clk) begin",
+    "        first <= bank;",
+    "        past  <= length;",
+    "    end",
+    "    wire [WA-1:0] origin = base[ADDR_WIDTH-1:SIZE];",
     "",
     "    // ---- keys (0) and values (1)",
     "    wire [1:0]              ar_valid, ar_ready, r_valid, r_ready, reader_idle, reader_error;",
@@ -46821,8 +47357,8 @@ static const char *const mlo_lines_verilog_mlo_kv_v[] = {
     "        for (n = 0; n < 2; n = n + 1) begin : g_lane",
     "            reg  [15:0]          ask;                       // frames whose past is not asked for",
     "            reg  [WA-1:0]        read_at, write_at, write_frame;",
-    "            wire                 cmd_ready, p_valid, p_ready;",
-    "            wire [AXI_WIDTH-1:0] p_data;",
+    "            wire                 cmd_ready, r_ahead, r_takes, p_valid, p_ready;",
+    "            wire [AXI_WIDTH-1:0] ahead, p_data;",
     "            wire                 asks = ask != 16'd0 && cmd_ready;",
     "            wire [WA-1:0]        half = n == 0 ? {WA{1'b0}} : HALF_A;",
     "            always @(posedge clk) begin",
@@ -46845,11 +47381,15 @@ static const char *const mlo_lines_verilog_mlo_kv_v[] = {
     "            assign w_addr[WA*n +: WA] = write_at;",
     "            mlo_axi_reader #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(AXI_WIDTH), .FIFO_BEATS(FIFO_BEATS), .MAX_BURST(MAX_BURST), .COUNT_WIDTH(32)) u_reader (",
     "                .clk(clk), .rst(rst), .flush(flush), .idle(reader_idle[n]), .error(reader_error[n]),",
-    "                .cmd_addr({read_at, {SIZE{1'b0}}}), .cmd_beats(past[31:0]), .cmd_valid(ask != 16'd0), .cmd_ready(cmd_ready),",
+    "                .cmd_addr({origin + read_at, {SIZE{1'b0}}}), .cmd_beats(past[31:0]), .cmd_valid(ask != 16'd0), .cmd_ready(cmd_ready),",
     "                .m_axi_arid(ar_id[n]), .m_axi_araddr(ar_addr[ADDR_WIDTH*n +: ADDR_WIDTH]), .m_axi_arlen(ar_len[8*n +: 8]), .m_axi_arsize(ar_size[3*n +: 3]),",
     "                .m_axi_arburst(ar_burst[2*n +: 2]), .m_axi_arvalid(ar_valid[n]), .m_axi_arready(ar_ready[n]), .m_axi_rid(1'b0), .m_axi_rdata(r_data),",
     "                .m_axi_rresp(r_resp), .m_axi_rlast(r_last), .m_axi_rvalid(r_valid[n]), .m_axi_rready(r_ready[n]),",
-    "                .m_axis_tdata(p_data), .m_axis_tvalid(p_valid), .m_axis_tready(p_ready));",
+    "                .m_axis_tdata(ahead), .m_axis_tvalid(r_ahead), .m_axis_tready(r_takes));",
+    "            // (a block RAM's output is late: what picks a step out of a beat begins behind a register)",
+    "            mlo_skid #(.WIDTH(AXI_WIDTH)) u_past (",
+    "                .clk(clk), .rst(rst || flush), .s_tdata(ahead), .s_tvalid(r_ahead), .s_tready(r_takes),",
+    "                .m_tdata(p_data), .m_tvalid(p_valid), .m_tready(p_ready));",
     "            mlo_kv_lane #(.BEATS(BEATS), .LANES(LANES), .BITS(BITS), .AXI_WIDTH(AXI_WIDTH)) u_lane (",
     "                .clk(clk), .rst(rst || flush), .begins(begins), .start(job_start), .frames(iterations),",
     "                .s_axis_tdata(s_data[LANES*BITS*n +: LANES*BITS]), .s_axis_tvalid(s_valid[n]), .s_axis_tready(s_ready[n]), .s_axis_tuser(s_user[3*n +: 3]),",
@@ -46890,7 +47430,7 @@ static const char *const mlo_lines_verilog_mlo_kv_v[] = {
     "    end",
     "    mlo_axi_writer #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(AXI_WIDTH), .MAX_BURST(MAX_BURST)) u_writer (",
     "        .clk(clk), .rst(rst), .flush(flush), .idle(writer_idle), .error(writer_error),",
-    "        .cmd_addr({pick ? w_addr[2*WA-1:WA] : w_addr[WA-1:0], {SIZE{1'b0}}}), .cmd_beats(ROW_32[15:0]), .cmd_valid(start), .cmd_ready(writer_ready),",
+    "        .cmd_addr({origin + (pick ? w_addr[2*WA-1:WA] : w_addr[WA-1:0]), {SIZE{1'b0}}}), .cmd_beats(ROW_32[15:0]), .cmd_valid(start), .cmd_ready(writer_ready),",
     "        .s_axis_tdata(lane ? w_data[2*AXI_WIDTH-1:AXI_WIDTH] : w_data[AXI_WIDTH-1:0]), .s_axis_tvalid(busy && w_valid[lane]), .s_axis_tready(data_ready),",
     "        .m_axi_awid(m_axi_awid), .m_axi_awaddr(m_axi_awaddr), .m_axi_awlen(m_axi_awlen), .m_axi_awsize(m_axi_awsize), .m_axi_awburst(m_axi_awburst),",
     "        .m_axi_awvalid(m_axi_awvalid), .m_axi_awready(m_axi_awready), .m_axi_wdata(m_axi_wdata), .m_axi_wstrb(m_axi_wstrb), .m_axi_wlast(m_axi_wlast),",
@@ -46904,9 +47444,9 @@ static const char *const mlo_lines_verilog_mlo_kv_v[] = {
     "        if (flush || rst) {beats_read, beats_written} <= 64'd0;",
     "    end",
     "`ifdef FORMAL",
-    "    // The fence, where a beat is a row (BEATS = 1): a job's reads begin when each row that came before is answered.",
+    "    // Where a beat is a row (BEATS = 1). The fence: a job's reads begin when each row that came before is answered.",
     "    reg        f_past = 1'b0;",
-    "    reg  [7:0] f_rows, f_answers, f_whole;      // rows that came; bursts answered, taken whole",
+    "    reg  [7:0]  f_rows, f_answers, f_whole;      // rows that came; bursts answered, taken whole",
     "    always @(posedge clk) begin",
     "        f_past    <= 1'b1;",
     "        f_rows    <= rst ? 8'd0 : f_rows + (s_axis_k_tvalid && s_axis_k_tready) + (s_axis_v_tvalid && s_axis_v_tready);",
@@ -46919,6 +47459,31 @@ static const char *const mlo_lines_verilog_mlo_kv_v[] = {
     "        if (begins) assert (f_rows == f_answers);",
     "        cover (begins && f_rows == 2);",
     "    end",
+    "    // F_JOBS: jobs as they may be: what they are stays, they fit, the next one begins when one has left.",
+    "    parameter F_JOBS = 0;",
+    "    reg  [15:0] f_due, f_start, f_bank, f_frames, f_tokens [0:1];   // ends of frames that have to leave; the job; tokens of this frame",
+    "    wire [1:0]  f_in = s_valid & s_ready, f_out = m_valid & m_ready & {m_user[4], m_user[1]};",
+    "    reg  [47:0] f_was;",
+    "    integer f_n;",
+    "    always @(posedge clk) begin",
+    "        f_due <= rst ? 16'd0 : job_begin ? 2 * iterations : f_due - f_out[0] - f_out[1];",
+    "        if (begins) {f_start, f_bank, f_frames} <= {job_start, job_bank, iterations};",
+    "        for (f_n = 0; f_n < 2; f_n = f_n + 1)",
+    "            if (rst || f_in[f_n]) f_tokens[f_n] <= rst || s_user[3*f_n + 1] ? 16'd0 : f_tokens[f_n] + 16'd1;",
+    "        f_was <= {job_start, job_bank, iterations};",
+    "    end",
+    "    always @* if (f_past && F_JOBS) begin",
+    "        assume (base == 64'd4096 && (job_begin || {job_start, job_bank, iterations} == f_was));",
+    "        assume (!job_begin || f_due == 16'd0);",
+    "        assume (iterations != 16'd0 && iterations <= 16'd2 && job_bank <= 16'd2 && job_start < CONTEXT);",
+    "        for (f_n = 0; f_n < 2; f_n = f_n + 1)",
+    "            assume (!f_in[f_n] || f_start + f_tokens[f_n] + 1 < CONTEXT || (f_start + f_tokens[f_n] + 1 == CONTEXT && s_user[3*f_n + 1]));",
+    "    end",
+    "    // What is read lies below the job's start in its banks, what is written from there on: no row elsewhere is touched.",
+    "    wire [WA-1:0] f_read  = m_axi_araddr[ADDR_WIDTH-1:SIZE] - (4096 >> SIZE), f_write = m_axi_awaddr[ADDR_WIDTH-1:SIZE] - (4096 >> SIZE);",
+    "    wire [7:0]    f_low   = f_bank[7:0] * 2 * CONTEXT, f_high = f_low + f_frames[7:0] * 2 * CONTEXT;",
+    "    always @* if (f_past && F_JOBS && m_axi_arvalid) assert (f_read >= f_low && f_read < f_high && f_read[7:0] % CONTEXT + m_axi_arlen < f_start);",
+    "    always @* if (f_past && F_JOBS && m_axi_awvalid) assert (f_write >= f_low && f_write < f_high && f_write[7:0] % CONTEXT >= f_start && m_axi_awlen == 8'd0);",
     "`endif",
     "    wire unused = &{1'b0, reader_idle, ar_id, ar_size[5:3], ar_burst[3:2], past, base[SIZE-1:0]};",
     "endmodule",

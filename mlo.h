@@ -134,6 +134,11 @@ int mlo_template(mlo *m, const void *bytes, size_t n);
    says widths. */
 int mlo_calibrate(mlo *m, const mlo_array *arrays, size_t n);
 
+/* Another export of the same decoder, loaded, with the options of m: a prompt, where m is a step with a cache ("context" makes both N tokens). Stages
+   quantize and lower take it along, with m's calibration, and lower ends in MLO_E_MISMATCH, with the first difference, unless both are one body:
+   the same kernels, every integer equal. Borrowed until lower is done; NULL: none. */
+int mlo_prefill(mlo *m, mlo *prompt);
+
 /* Evaluates the model as it stands. Inputs by name, or by position when no name fits. *outputs belong to the handle. */
 int mlo_run(mlo *m, const mlo_array *inputs, size_t n, const mlo_array **outputs, size_t *n_outputs);
 

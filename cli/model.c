@@ -117,6 +117,24 @@ static int cli_save_template(cli *c, const char *stage) {
     return cli_out_close(c, &o);
 }
 
+/* --prefill: the other export, to be proved the same; NULL where there is none, or it failed. */
+static mlo *cli_prefill(cli *c, int *opened) {
+    const char *path = cli_value(c, "prefill");
+    char real[PATH_MAX];
+    if (!path || cli_plain(c, path)) return NULL;
+    mlo *prompt = cli_handle(opened, NULL);
+    if (!prompt) {
+        cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
+        return NULL;
+    }
+    cli_options(c, prompt);
+    if (mlo_load(prompt, cli_real(path, real)))
+        cli_adopt(c, prompt);
+    else
+        mlo_prefill(c->m, prompt);
+    return prompt;
+}
+
 /* Runs the stages that are missing, up to `stage`. */
 static int cli_to(cli *c, const char *stage, cli_reports *r) {
     cli_npz calib;
@@ -135,6 +153,8 @@ static int cli_to(cli *c, const char *stage, cli_reports *r) {
         mlo_set(c->m, "q-config-json", fixed.data);
     if (cli_value(c, "template") && !cli_slurp(c, cli_value(c, "template"), &body))
         mlo_template(c->m, body.data, body.n);
+    int opened;
+    mlo *prompt = cli_prefill(c, &opened);
     int begun = !*mlo_stage(c->m);
     for (size_t i = 0; i < sizeof cli_stages / sizeof *cli_stages && !cli_failed(c); i++) {
         const char *s = cli_stages[i];
@@ -146,6 +166,8 @@ static int cli_to(cli *c, const char *stage, cli_reports *r) {
         if (!strcmp(s, stage)) break;
     }
     mlo_calibrate(c->m, NULL, 0);
+    mlo_prefill(c->m, NULL);
+    mlo_close(prompt);
     cli_npz_free(&calib);
     free(folding.data);
     free(fixed.data);

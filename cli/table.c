@@ -131,6 +131,10 @@ static const cli_flag cli_flags[] = {
         "requantize by multiply and shift, or by shift only" },
     { "q-config", "FILE.json", V_FROM_QUANTIZE, 0, NULL,
         "fixed point: widths and fractions by op type or by node, in MASE's terms" },
+    { "prefill", "PROMPT.onnx", V_LOWER | V_FROM_FOLD, 0, NULL,
+        "of a step with a cache: another export of the model, of a prompt; both are to be one "
+        "body, in every "
+        "integer" },
     { "loop", "NAME", V_FROM_QUANTIZE, 1, NULL,
         "the loop to build; default: the one with the most multiply-accumulates; lower says which "
         "that is, and where the others go" },

@@ -111,6 +111,7 @@
 #include "integer/scales.c"         /* what the integers stand for */
 #include "integer/body.c"           /* pieces of the integer body */
 #include "integer/unary.c"          /* a kind of sublayer each: functions of one value, */
+#include "integer/seen.c"           /* what a calibration saw, for another export */
 #include "integer/feedback.c"         /* rounding weights of few bits */
 #include "integer/linear.c"         /* linear layers, */
 #include "integer/window.c"         /* convolutions, */
@@ -139,6 +140,7 @@
 #include "core/predict.c"           /* cycles, and why kernels wait */
 #include "core/estimate.c"          /* what it takes of an FPGA */
 #include "core/lower.c"             /* integers to streaming kernels */
+#include "core/prefill.c"           /* a prompt and a step proved to be one body */
 
 /* fold: how much hardware each kernel gets */
 #include "fold/search.c"            /* the best folding there is */

@@ -8,6 +8,18 @@
  * cost: that of the stages.
  */
 
+/* The `lower` stage; with the export of a prompt: both are lowered, and compared. */
+static int mlo_lower_as(mlo *m) {
+    mlo *prompt = m->prefill;
+    if (mlo_lower(m) || !prompt) return mlo_failed(m);
+    if (!m->seen)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL,
+            "the model is quantized already: --prefill is for a model in floats, from quantize on");
+    prompt->like = m->seen;
+    if (!mlo_to(prompt, "lower") && !mlo_prefill_same(m, prompt)) return 0;
+    return mlo_refuse(m, prompt->error.code, "prefill", prompt->error.node, prompt->error.message);
+}
+
 static const struct {
     const char *name;
     int (*run)(mlo *m);
@@ -17,7 +29,7 @@ static const struct {
     { "extract", mlo_extract_as },
     { "roll", mlo_roll_as },
     { "quantize", mlo_quantize_as },
-    { "lower", mlo_lower },
+    { "lower", mlo_lower_as },
     { "fold", mlo_fold },
 };
 enum { MLO_STAGES = sizeof mlo_stages / sizeof *mlo_stages };

@@ -12,6 +12,8 @@
     options    --context is read once, within limits, and what was read keeps it
     mixing     encoders, convolutions and cross-attention are refused by node
     generate   greedy text of the trained Llama is that of PyTorch (stories260k.json) in floats; several prompts, a stop id; what cannot go on is refused
+    prefill    --prefill: exports of one model, whatever exporter, opset, attention and form of cache, are one body in every integer; one number,
+               layer or word changed in one of them, and the first difference is named
     integers   the quantized one says the same text, whatever the context: at least 40 of 64 tokens; where it parts, floats hardly tell the two; a folded one says what the quantized one does
 
 The judge is ONNX Runtime on the export. How the models were made: models/context.py."""
@@ -328,6 +330,63 @@ def parts(path, context):
     return ours, alike, float(logits[text[alike]] - logits[ours[alike]]), float(np.sqrt(np.mean((evaluated(path, ids)[0, alike - 1] - logits) ** 2)))
 
 
+# exports of the same weights (models/context.py); each is the step of the one that comes next
+ALIKE = [["llama-d18-eager-one", "llama-d18-sdpa-dims-mask", "llama-ts17-sdpa-mask", "llama-d18-eager-static", "llama-ts17-sdpa-stacked"],
+         ["gpt2-d18-eager-dims", "gpt2-ts17-sdpa-mask", "gpt2-d18-eager-stacked"], ["qwen3-d18-sdpa-one", "qwen3-d23-eager-dims"]]
+
+
+def form(name): return os.path.join(os.path.dirname(os.path.abspath(__file__)), "models/context", name + ".onnx")
+
+
+def edited(name, change):
+    """An export with one thing changed, which ONNX Runtime takes."""
+    m = onnx.load(form(name))
+    change(m.graph)
+    path = t.write("edited.onnx", m.SerializeToString())
+    graphs.session(path)
+    return path
+
+
+def heavier(name, shape):
+    """The first number of the first parameter of such a name and shape is another."""
+    def change(g):
+        tensor = next(i for i in g.initializer if name in i.name and list(i.dims) == shape)
+        x = onnx.numpy_helper.to_array(tensor).copy()
+        x.flat[0] += 1
+        tensor.CopyFrom(onnx.numpy_helper.from_array(x, tensor.name))
+    return change
+
+
+def exchanged(g):
+    """The first two layers' gates change places."""
+    a, _, b = [i for i in g.initializer if list(i.dims) == [16, 24]][:3]
+    x, y = (onnx.numpy_helper.to_array(i) for i in (a, b))
+    a.CopyFrom(onnx.numpy_helper.from_array(y, a.name))
+    b.CopyFrom(onnx.numpy_helper.from_array(x, b.name))
+
+
+CHANGES = {"a weight": heavier("", [16, 24]), "a gain": heavier("input_layernorm.weight", [16]), "an angle": heavier("inv_freq", [2]), "two layers' gates": exchanged}
+
+
+def check_prefill():
+    pairs = [(form(a), form(b), N) for names in ALIKE for a, b in zip(names, names[1:] + names[:1])] + [(t.model(STEP), t.model(stories.PROMPT), 64)]
+    one, other = form(ALIKE[0][0]), form(ALIKE[0][1])
+    for step, prompt, context in pairs:
+        p = t.call("lower", step, "--context", str(context), "--prefill", prompt)
+        t.case("%s and %s are one body" % (os.path.basename(step), os.path.basename(prompt)),
+               "" if p.returncode == 0 and b"same body" in p.stderr and b"every integer equal" in p.stderr else p.stderr.decode()[-300:])
+    for what, change in CHANGES.items():
+        refused("%s, another" % what, "MISMATCH", ["not of one"], "lower", other, "--context", str(N), "--prefill", edited(ALIKE[0][0], change))
+    refused("another family", "MISMATCH", ["norm", "rotary"], "lower", form(ALIKE[2][0]), "--context", str(N), "--prefill", one)
+    refused("more layers", "MISMATCH", ["4 layers", "3"], "lower", form(ALIKE[1][0]), "--context", str(N), "--prefill", t.model("gpt2-tiny"))
+    refused("a prompt of another length", "SHAPE", ["64"], "lower", t.model(STEP), "--context", "32", "--prefill", t.model(stories.PROMPT))
+    t.good("quantize", t.model(STEP), "--context", "64", "-o", t.at("quantized.json"))
+    refused("what is quantized already", "USAGE", ["--prefill", "floats"], "lower", t.at("quantized.json"), "--prefill", t.model(stories.PROMPT))
+    refused("no such file", "IO", ["nowhere"], "lower", t.model(STEP), "--context", "64", "--prefill", t.at("nowhere.onnx"))
+    with_errors = t.call("compile", t.model(STEP), "--context", "64", "--prefill", t.model(stories.PROMPT), "--max-error", "0.2", "-o", t.at("proved"))
+    t.case("compile, with a search for widths", "" if with_errors.returncode == 0 and b"same body" in with_errors.stderr else with_errors.stderr.decode()[-300:])
+
+
 def check_integers():
     path, folded = t.at("integers.onnx"), t.at("folded.onnx")
     for context in 256, 128, 64:
@@ -341,4 +400,4 @@ def check_integers():
 
 
 if __name__ == "__main__":
-    t.main(check_steps, check_stages, check_buffers, check_near, check_options, check_mixing, check_generate, check_integers, floor=175)
+    t.main(check_steps, check_stages, check_buffers, check_near, check_options, check_mixing, check_generate, check_prefill, check_integers, floor=196)

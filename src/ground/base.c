@@ -39,6 +39,7 @@ struct mlo_model; /* model.c */
 struct mlo_source; /* model.c */
 struct mlo_numerics; /* numerics.c */
 struct mlo_net; /* match.c */
+struct mlo_seen; /* seen.c */
 
 struct mlo {
     mlo_desc desc;
@@ -61,6 +62,10 @@ struct mlo {
     const mlo_array *calib;
     size_t n_calib;
     int said; /* how many texts they are that the model itself said; 0: the caller's, if any */
+    struct mlo *prefill; /* another export of the model, to be proved the same; NULL: none */
+    struct mlo_seen *seen; /* what the calibration saw, kept where there is another export */
+    const struct mlo_seen
+        *like; /* what another export's saw: it is calibrated so; NULL: with samples */
     mlo_array *golden; /* the outputs of the bench's first frame, as emit saw them; NULL before */
     mlo_watcher watch; /* who sees what mlo_run makes */
     void *watch_user;

@@ -103,6 +103,7 @@ typedef struct mlo_quantizer {
     mlo_keys keys[2]; /* of the carried value, of the memory */
 
     int64_t samples; /* of the calibration */
+    int trusted; /* 1: they are enough, and the caller's */
     /* what the products may cost in all, relative to operands of --activations bits */
     double cost;
     int widest; /* the most bits that an operand may get within this cost */

@@ -274,6 +274,9 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
 /* Two passes over the samples: what there is; then, with the scales chosen, what rounding makes of
  * it. */
 static int mlo_quantize_calibrate(mlo_quantizer *q) {
+    if (q->m->like)
+        return mlo_seen_take(q, q->m->like, 0) || mlo_choose_scales(q)
+            || mlo_seen_take(q, q->m->like, 1);
     int64_t drawn = mlo_samples_drawn(q->m);
     const int asked = !q->m->n_calib;
     if (mlo_said_begin(q) || mlo_gram_open(q)) return mlo_failed(q->m);
@@ -287,7 +290,9 @@ static int mlo_quantize_calibrate(mlo_quantizer *q) {
             "no calibration data; calibrated on %lld input%s drawn from the declared types. Give "
             "real ones with --calib FILE.npz",
             (long long)drawn, drawn == 1 ? "" : "s");
-    if (mlo_calibrate_run(q, mlo_calibrate_see) || mlo_choose_scales(q)) return mlo_failed(q->m);
+    if (mlo_calibrate_run(q, mlo_calibrate_see)) return mlo_failed(q->m);
+    q->trusted = q->m->n_calib && q->samples >= MLO_SAMPLES_FEW;
+    if ((q->m->prefill && mlo_seen_keep(q)) || mlo_choose_scales(q)) return mlo_failed(q->m);
     return mlo_calibrate_run(q, mlo_drift_see);
 }
 
@@ -363,7 +368,7 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     mlo_quantizer q;
     memset(&q, 0, sizeof q);
     q.m = m;
-    q.cost = made->cost;
+    q.cost = m->like ? m->like->cost : made->cost;
     if (mlo_quantize_options(&q) || mlo_given_standard(m) || mlo_scan_choose(m, &q.scan))
         return mlo_failed(m);
     MLO_TRY(mlo_quantizable(m, &q.scan));

@@ -139,11 +139,19 @@ static int mlo_turned_alike(const mlo_turned t[2], const int found[2]) {
     return d == t[1].r.at.d && !memcmp(t[0].r.pair, t[1].r.pair, (size_t)d * sizeof *t[0].r.pair);
 }
 
+/* An operand of a product before numbers multiply it, which may as well multiply the products: *scale takes them. */
+static const char *mlo_operand_unscaled(const mlo_inside *in, const char *name, double *scale) {
+    for (const char *x; (x = mlo_unscaled(in, mlo_made_by(in, name), scale)); name = x) continue;
+    return name;
+}
+
 /* Finds what is turned of the operands of a product. 0: nothing is; *why: what stands in its place,
  * NULL when there is nothing of the kind. */
 static int mlo_turned_pair(
     const mlo_inside *in, const mlo_node *n, mlo_turned t[2], int found[2], const char **why) {
-    for (int i = 0; i < 2; i++) found[i] = mlo_turned_find(in, n->input[i], i, &t[i]);
+    double scale = 1;
+    for (int i = 0; i < 2; i++)
+        found[i] = mlo_turned_find(in, mlo_operand_unscaled(in, n->input[i], &scale), i, &t[i]);
     *why = t[0].why ? t[0].why : t[1].why;
     if (*why || (!found[0] && !found[1])) return 0;
     if (mlo_turned_alike(t, found)) return 1;
@@ -313,17 +321,20 @@ static void mlo_respell_turned(mlo_respeller *r, mlo_expansion *x) {
     mlo_turned t[2];
     int found[2];
     const char *why, *operand[2];
+    double scale = 1;
     mlo_node *n = x->n;
     if (!mlo_is_inner_product(&r->in, n)) return;
     int ok = mlo_turned_pair(&r->in, n, t, found, &why);
     for (int i = 0; i < 2; i++) {
-        operand[i] = n->input[i];
+        operand[i] = mlo_operand_unscaled(&r->in, n->input[i], &scale);
         if (ok && found[i]) operand[i] = mlo_x_turned(x, &r->in, &t[i], operand[i]);
         ok = ok && operand[i];
     }
     for (int i = 0; i < 2; i++) mlo_turned_free(r->in.m, &t[i]);
-    if (ok)
-        mlo_x_out(x, 0, MLO_X(x, "MatMul", operand[0], operand[1]));
-    else
+    if (!ok) {
         x->n_made = 0;
+        return;
+    }
+    const char *y = MLO_X(x, "MatMul", operand[0], operand[1]);
+    mlo_x_out(x, 0, scale == 1 ? y : MLO_X(x, "Mul", y, mlo_x_number(x, scale)));
 }

@@ -520,10 +520,9 @@ static void mlo_shape_choose(mlo_shaper *h, int64_t channels, double top, float 
  * makes rounding a little coarser, but saturation costs far more. Where samples are few, or drawn,
  * deviations say more than ends. What a norm or a product makes has the longest tails. */
 static void mlo_widen(const mlo_quantizer *q, mlo_signal *s) {
-    int trusted = q->m->n_calib && q->samples >= MLO_SAMPLES_FEW;
     int normed = !s->maker || s->maker->kind == MLO_NORM;
     int product = s->maker && s->maker->kind == MLO_GATE;
-    double deviations = (trusted ? 4 : normed ? 8 : 6) + 2 * product, margin = 0.25;
+    double deviations = (q->trusted ? 4 : normed ? 8 : 6) + 2 * product, margin = 0.25;
     if (s->roomy) return;
     s->roomy = 1;
     for (int64_t c = 0; c < q->scan.iterations * s->channels; c++) {
