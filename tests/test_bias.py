@@ -115,10 +115,11 @@ def check_counted():
 def check_exports():
     if not t.have("exports", "iverilog"): return
     models = [test_families.Model(p) for p in sorted(glob.glob(os.path.join(t.tests, "models", "bias", "*.onnx")))]
+    due = t.drawn(models, 3, name=lambda m: m.name)             # compiled are all
     for m in models:
         m.compile()
-        m.judge()
-        if not m.verdict(): t.note("%-32s %s" % (m.name, "cosine %.4f" % m.near))
+        if m in due: m.judge()
+        if m.near != "": t.note("%-32s cosine %.4f" % (m.name, m.near))
         t.case("export %s" % m.name, m.verdict())
 
 

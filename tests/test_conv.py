@@ -303,12 +303,14 @@ REFUSED = {"dilated": "Conv1 (Conv): a convolution with a dilation", "grouped": 
 
 def check_exports():
     if not t.have("exports", "iverilog"): return
-    for path in sorted(glob.glob(os.path.join(t.tests, "models", "conv", "*.onnx"))):
+    paths = sorted(glob.glob(os.path.join(t.tests, "models", "conv", "*.onnx")))
+    due = t.drawn(paths, 3, name=os.path.basename)              # compiled are all
+    for path in paths:
         m = test_families.Model(path)
         m.words = next((words for part, words in REFUSED.items() if part in m.name), "")
         m.compile()
-        m.judge()
-        if not m.verdict(): t.note("%-24s %s" % (m.name, "cosine %.4f, %s cycles" % (m.near, m.cycles) if m.near != "" else "refused: " + m.words))
+        if path in due: m.judge()
+        if m.near != "" or m.words: t.note("%-24s %s" % (m.name, "cosine %.4f, %s cycles" % (m.near, m.cycles) if m.near != "" else "refused: " + m.words))
         t.case("export %s" % m.name, m.verdict())
 
 

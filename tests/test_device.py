@@ -63,7 +63,8 @@ def check_synthesized():
 
 def check_front():
     """The folding chosen fits; what the front has that is faster does not."""
-    for core, flags in [(c, ["--frames-in-flight", g]) for c, g in zip(small()[::3], (1, 2, 1, 2))] + [(large("deit-tiny"), ["--frames-in-flight", 2]), (large("minilm"), [])]:
+    big = [(large(name), flags) for name, flags in t.drawn((("deit-tiny", ["--frames-in-flight", 2]), ("minilm", [])), 2)]
+    for core, flags in [(c, ["--frames-in-flight", g]) for c, g in zip(small()[::3], (1, 2, 1, 2))] + big:
         flags += ["--memory", "layer"]          # of which the front is
         lines, why, rng = core.front(*flags), [], np.random.default_rng(core.layers)
         limited = range(6) if core.layers < 6 else t.drawn(range(6), 3)          # what is to be scarce
@@ -143,4 +144,4 @@ def check_refusals():
     t.case("memory auto within bits and a device", "" if both["on_chip_bits"] <= 200000 and any(k["memory"] == "resident" for k in both["kernels"]) else str(both["on_chip_bits"]))
 
 
-if __name__ == "__main__": t.main(check_parts, check_synthesized, check_front, check_brute_force, check_targets, check_refusals, floor=133)
+if __name__ == "__main__": t.main(check_parts, check_synthesized, check_front, check_brute_force, check_targets, check_refusals, floor=132)

@@ -538,7 +538,9 @@ def check_refusals():
 # ---- three executions --------------------------------------------------------------------------------------------------------------
 
 def check_executions():
-    for name in "bert-tiny-qdq", "bert-tiny-qonnx", "brevitas-qonnx":
+    names = "bert-tiny-qdq", "bert-tiny-qonnx", "brevitas-qonnx"
+    simulated = t.drawn(names, 3)
+    for name in names:
         build = t.at("build-" + name)
         t.good("compile", t.model(name), "--target-cycles", "20000", "-o", build)
         core = onnx.load(build + "/host/core.onnx")
@@ -550,9 +552,9 @@ def check_executions():
             t.good("run", build + "/host/core.onnx", "--inputs", t.at("in.npz"), "--outputs", t.at("out.npz"))
             with np.load(t.at("out.npz")) as z: why = why or ", ".join(n for n, v in outputs(s, feed).items() if not np.array_equal(v, z[n]))
         t.case("core.onnx in ONNX Runtime and mlo run give the same bits: " + name, why)
-        if t.have("simulation: " + name, "iverilog", "vvp"):
+        if name in simulated and t.have("simulation: " + name, "iverilog", "vvp"):
             t.case("simulation gives the same words: " + name, Run(build).why())
 
 
 t.main(check_qdq, check_lowest, check_zero_points, check_variants, check_integer_products, check_operators, check_other_weights, check_qonnx, check_brevitas, check_refusals, check_executions,
-       floor=119)
+       floor=117)

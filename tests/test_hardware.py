@@ -4,8 +4,8 @@
 
     python tests/test_hardware.py path/to/mlo [NAME ...]        Icarus, Verilator
 
-Icarus takes half a minute for a frame of bert-tiny, Verilator ten seconds to compile and then no time at all: bert-tiny is in Icarus once, for
-the same words and cycles, and what runs often runs in Verilator. Small cores are in Icarus: test_bits, test_stalls, test_memory. That a fault is
+Icarus takes half a minute for a frame of bert-tiny, Verilator ten seconds to compile and then no time at all: bert-tiny is in Icarus once in three
+days, for the same words and cycles, and what runs often runs in Verilator. Small cores are in Icarus: test_bits, test_stalls, test_memory. That a fault is
 found: tests/test_faults.py."""
 import datetime
 import json
@@ -36,15 +36,17 @@ def check_words():
     # the build is made before two threads want it; its three frames run in a copy
     tiny = build("bert-tiny", "--pe", "4", "--simd", "4")
     names = ["bert-tiny", "bert-tiny-mask", "vit-tiny"]
-    *three, icarus = together(*[lambda n=n: three_inputs(n) for n in names], lambda: Run(tiny))
+    due = t.drawn(("bert-tiny in Icarus", "", ""), 3)[0]                         # half a minute; bert-1 is there every day
+    *three, icarus = together(*[lambda n=n: three_inputs(n) for n in names], lambda: due and Run(tiny))
     for n, why in zip(names, three): t.case("three inputs in Verilator give the words of core.onnx in ONNX Runtime: " + n, why)
-    t.case("bert-tiny at 4 x 4 in Icarus: all 32 x 64 words", icarus.why() or ("" if icarus.words == 2048 else "%s words" % icarus.words))
+    if due: t.case("bert-tiny at 4 x 4 in Icarus: all 32 x 64 words", icarus.why() or ("" if icarus.words == 2048 else "%s words" % icarus.words))
     wide = Run(build("bert-tiny-mask", "--max-cost", "1.2", "--pe", "4", "--simd", "4"), verilator=True)
     t.case("operands of 9 and 10 bits in Verilator: all words", wide.why() or ("" if wide.words == 2048 else "%s words" % wide.words))
     t.case("operands of more than 8 bits in Icarus: all words", Run(build("bert-1", "--max-cost", "1.2", "--pe", "4", "--simd", "4")).why())
     fast = Run(tiny, verilator=True)
     t.note("bert-tiny at 4 x 4: %s cycles, predicted %s" % (fast.cycles, fast.predicted_cycles))
-    t.case("Verilator: the same words and the same cycles, of every kernel", fast.why() or ("" if fast.timing() == icarus.timing() else "Verilator %s, Icarus %s" % (fast.cycles, icarus.cycles)))
+    same = not due or fast.timing() == icarus.timing()
+    t.case("Verilator: the same words and the same cycles, of every kernel" if due else "Verilator: the same words", fast.why() or ("" if same else "Verilator %s, Icarus %s" % (fast.cycles, icarus.cycles)))
 
 
 def check_stalls():
@@ -174,4 +176,4 @@ def check_speed():
 
 
 if __name__ == "__main__": t.main(check_identical, check_unrolled, check_words, check_stalls, check_frames, check_shapes, check_speed,
-                                  floor=34)
+                                  floor=33)

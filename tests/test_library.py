@@ -211,7 +211,7 @@ def check_readme():
             p = shell(text)
             case(f"{name}: {text.splitlines()[0][:60]}", "" if p.returncode == 0 else f"status {p.returncode}: {p.stdout[-300:]}")
         elif kind == "c":
-            case(name, t.compile_c(at("readme-c"), [t.write("readme.c", text), t.amalgamation()], ["-std=c99"], COMPILERS[0]))
+            case(name, t.compile_c(at("readme-c"), [t.write("readme.c", text), t.amalgamation()], [*OBJECT, "-O0"], COMPILERS[0]))
         elif kind == "python":
             p = shell("python3 - <<'END_OF_BLOCK'\n" + text + "\nEND_OF_BLOCK")
             case(name, "" if p.returncode == 0 else p.stdout[-300:])
@@ -293,12 +293,15 @@ REFUSED = "stories260k-step deberta-tiny gpt2-cache llama-states".split()       
 
 
 def check_sanitizers():
-    """Every verb over every model with ASan and UBSan; models that mlo does not support must be refused as cleanly."""
-    program, whole = t.sanitized(), t.drawn(t.models(), 5)
+    """Every verb over models with ASan and UBSan, in five days over every one; models that mlo does not support must be refused as cleanly."""
+    program, whole, compiled = t.sanitized(), t.drawn(t.models(), 5), t.drawn(t.models(), 2)          # by all verbs; by compile and read; the others by read
     for name, path in t.models().items():
         dim = ["--dim", "seq=32"] if "dynamic" in name else []
         calib = ["--calib", t.calibration(name, 1)] if name in QUANTIZES + ["bert-tiny-dynamic"] else []
         steps = [["compile", path, "-o", at("san/" + name), "--keep", at("san-keep/" + name), "--pe", 4, "--simd", 4, *calib, *dim], ["read", path, *dim], ["read", path, "--inline", *dim]]
+        if name not in {*whole, *compiled}:
+            case(f"{name}: read", next(filter(None, (complaints(t.call(*step, program=program)) for step in steps[1:])), ""))
+            continue
         p = t.call(*steps[0], program=program)
         why = complaints(p) or ("" if p.returncode == (4 if name in REFUSED else 0) else f"status {p.returncode}: {p.stderr.decode()[-300:]}")
         keep = at("san-keep/" + name)
@@ -330,7 +333,7 @@ def check_valgrind():
     if not t.have("valgrind", "valgrind", COMPILERS[0]): return
     mlo = t.command_line(COMPILERS[0], (*OBJECT, "-O2"))
     grind = ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full", "--show-leak-kinds=definite,indirect,possible", mlo]
-    for args in (["compile", t.model("bert-1"), "--calib", t.calibration("bert-1", 1), "--pe", "2", "--simd", "2", "-o", at("grind")], ["read", t.model("bert-tiny-external")], ["scope", t.model("mlp-res")]):
+    for args in t.drawn((["compile", t.model("bert-1"), "--calib", t.calibration("bert-1", 1), "--pe", "2", "--simd", "2", "-o", at("grind")], ["read", t.model("bert-tiny-external")], ["scope", t.model("mlp-res")]), 3, name=lambda args: args[0]):
         p = subprocess.run(grind + args, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         case("valgrind: " + args[0], "" if p.returncode == 0 else p.stderr[:400])
 
@@ -365,7 +368,8 @@ def check_places():
 
 def check_threads():
     """Several handles at once, the same results; the thread sanitizer watches."""
-    for flags in ([*OBJECT, "-O2"], ["-std=c99", "-O1", "-fsanitize=thread"]):
+    watched = t.drawn((["-std=c99", "-O1", "-fsanitize=thread"], [], []), 3)            # an object of its own
+    for flags in filter(None, ([*OBJECT, "-O2"], *watched)):
         cc = "gcc" if "-fsanitize=thread" in flags else COMPILERS[0]
         made, _ = t.compiled(cc, flags)
         how = ["-fsanitize=thread"] if "-fsanitize=thread" in flags else ["-no-pie"]
@@ -459,4 +463,4 @@ def check_verilog_alike():
 if __name__ == "__main__":
     t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_lint, check_readme, check_header_examples, check_options, check_misuse, check_demo, check_allocations, check_places, check_threads,
            check_valgrind, check_determinism, check_json_is_onnx, check_pipe, check_verilog_alike, check_json_pipe_sanitized, check_sanitizers,
-           floor=174)
+           floor=171)
