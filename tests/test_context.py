@@ -179,13 +179,14 @@ def stacked_twice(m):
     m.graph.node.append(helper.make_node("Neg", [stacked_parts(m)[3].input[0]], ["minus"]))
     m.graph.output.append(helper.make_empty_tensor_value_info("minus"))
 def stacked_inside(m): m.graph.output.remove(next(o for o in m.graph.output if o.name == "presents"))
-def cropped(which, value):
-    """The number at such a place of the Slices that make presents is another one."""
+def cropped(which, value, of="present"):
+    """The number at such a place of the Slices that make presents, or that take what is joined of pasts, is another one."""
     def edit(m):
         own = onnx.numpy_helper.from_array(np.array([value], np.int64), "another")
         m.graph.initializer.append(own)
+        pasts = {o for n in m.graph.node if n.input and n.input[0].startswith("past_key_values") for o in n.output}
         for n in m.graph.node:
-            if n.op_type == "Slice" and n.output[0].startswith("present."): n.input[which] = "another"
+            if n.op_type == "Slice" and (n.output[0].startswith("present.") if of == "present" else n.input[0] in pasts): n.input[which] = "another"
     return edit
 def shared(m):
     n = joined(m, "past_key_values.2.key"); n.input[0] = "past_key_values.1.key"
@@ -199,7 +200,7 @@ def squared(m):
     joined(m).input[0] = "square"
 
 
-def written(m): return [n for n in m.graph.node if n.op_type == "ScatterND"][2]
+def written(m): return [n for n in m.graph.node if n.op_type == "ScatterND" or n.op_type == "ScatterElements" and n.input[0].startswith("past_key_values")][2]
 def rewritten(op, *more):
     """The third buffer is written elsewhere."""
     def edit(m):
@@ -213,15 +214,27 @@ def summed(m): written(m).attribute.append(helper.make_attribute("reduction", "a
 def kept(m): m.graph.output.remove(next(o for o in m.graph.output if o.name == "present.1.key"))
 
 
+def along(m): next(a for a in written(m).attribute if a.name == "axis").i = 1
+def open_length(m):
+    for v in list(m.graph.input) + list(m.graph.output):
+        if "key_values" in v.name or "present" in v.name: v.type.tensor_type.shape.dim[2].dim_param = "places"
+
+
 def check_buffers():
-    static = "llama-d18-eager-static"
-    for what, edit, words in (
-            ("rows behind the first", rewritten("Add"), ["ScatterND", "positions"]),
-            ("rows in another order", rewritten("Sub", "one"), ["ScatterND", "positions"]),
-            ("rows that are added", summed, ["ScatterND", "positions"]),
-            ("a buffer that stays inside", kept, ["past_key_values.1.key", "DynamicCache"])):
-        refused(what, "UNSUPPORTED", words, "read", perturbed(edit, static), "--context", N)
-    refused("another length", "SHAPE", ["past_key_values.0.key", "--context 16"], "read", perturbed(lambda m: None, static), "--context", "12")
+    for static, op in ("llama-d18-eager-static", "ScatterND"), ("llama-ts17-eager-static", "ScatterElements"):
+        for what, edit, words in (
+                ("rows behind the first", rewritten("Add"), [op, "positions"]),
+                ("rows in another order", rewritten("Sub", "one"), [op, "positions"]),
+                ("rows that are added", summed, [op, "DynamicCache"]),
+                ("a buffer that stays inside", kept, ["past_key_values.1.key", "DynamicCache"])):
+            refused("%s, %s" % (op, what), "UNSUPPORTED", words, "read", perturbed(edit, static), "--context", N)
+        refused("%s, another length" % op, "SHAPE", ["past_key_values.0.key", "--context 16"], "read", perturbed(lambda m: None, static), "--context", "12")
+    refused("rows along the heads", "SHAPE", ["past_key_values.1.key", "2 positions"], "read", perturbed(along, "llama-ts17-eager-static"), "--context", N)
+    t.good("read", perturbed(open_length, "llama-ts17-eager-static"), "--context", N, "--onnx", "-o", t.at("open.onnx"))
+    ids = np.random.default_rng(2).integers(0, 40, (1, N))
+    want = Steps(os.path.join(t.tests, "models", "context", "llama-ts17-eager-static.onnx")).rows(ids, (5, 1, 7, 3))
+    worst = far(evaluated(t.at("open.onnx"), ids), want)
+    t.case("buffers of any length hold the context", "" if worst < 1e-5 else "%.3g" % worst)
 
 
 def check_near():
@@ -245,6 +258,12 @@ def check_near():
     t.good("read", window, "--context", "24", "-o", t.at("window.json"))
     for what, which, value in ("the first tokens", 1, 0), ("all but the last tokens", 2, -1), ("the last channels", 3, 3):
         refused("a present of %s" % what, "UNSUPPORTED", ["past_key_values.0.key", "output"], "read", perturbed(cropped(which, value), export), "--context", str(N))
+    window, export = os.path.join(t.tests, "models", "context", "mistral-ts17-eager-one-cropped.onnx"), "mistral-ts17-eager-one-cropped"
+    refused("a past that is cropped, too, of a window shorter than the context", "UNSUPPORTED", ["past_key_values.0.key", "the last 23 tokens", "--context 24"], "read", window, "--context", "25")
+    for what, which, value in ("the first tokens", 1, 0), ("all but the last tokens", 2, -1), ("the last channels", 3, 3):
+        refused("%s of a past" % what, "UNSUPPORTED", ["past_key_values.0.key"], "read", perturbed(cropped(which, value, "past_key_values"), export), "--context", str(N))
+    refused("a past of fewer tokens than the context", "UNSUPPORTED", ["past_key_values.0.key", "the last 9 tokens", "--context 10"], "read",
+            perturbed(cropped(1, -9, "past_key_values"), export), "--context", str(N))
     def renamed(m):
         names = {v.name: "v%d" % k for k, v in enumerate(list(m.graph.input) + list(m.graph.output)) if "key_values" in v.name or "present" in v.name}
         for n in m.graph.node:
@@ -400,4 +419,4 @@ def check_integers():
 
 
 if __name__ == "__main__":
-    t.main(check_steps, check_stages, check_buffers, check_near, check_options, check_mixing, check_generate, check_prefill, check_integers, floor=196)
+    t.main(check_steps, check_stages, check_buffers, check_near, check_options, check_mixing, check_generate, check_prefill, check_integers, floor=218)

@@ -56,9 +56,9 @@ Abs Acos Acosh Add And ArgMax ArgMin Asin Asinh Atan Atanh Attention AveragePool
 ConstantOfShape Conv Cos Cosh CumSum DequantizeLinear Div Dropout DynamicQuantizeLinear Elu Equal Erf Exp Expand Flatten Floor Gather GatherElements GatherND
 Gelu Gemm Greater GreaterOrEqual HardSigmoid HardSwish Identity If IsInf IsNaN LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax Loop MatMul
 MatMulInteger Max MaxPool Mean Min Mish Mod Mul Neg Not Or PRelu Pad Pow QuantizeLinear RMSNormalization Range Reciprocal ReduceL1 ReduceL2 ReduceLogSum
-ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Reshape Resize RotaryEmbedding Round Scan ScatterND Selu Shape Shrink Sigmoid Sign Sin Sinh
+ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Reshape Resize RotaryEmbedding Round Scan ScatterElements ScatterND Selu Shape Shrink Sigmoid Sign Sin Sinh
 Size Slice Softmax Softplus Softsign Split Sqrt Squeeze Sub Sum Swish Tan Tanh ThresholdedRelu Tile Transpose Trilu Unsqueeze Where Xor""".split()
-CARRIED = ["BatchNormalization", "ConvInteger", "GroupNormalization", "InstanceNormalization", "QLinearConv", "QLinearMatMul", "ScatterElements"]
+CARRIED = ["BatchNormalization", "ConvInteger", "GroupNormalization", "InstanceNormalization", "QLinearConv", "QLinearMatMul"]
 
 @functools.lru_cache
 def node_tests():

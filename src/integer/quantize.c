@@ -309,6 +309,38 @@ static int mlo_quantize_options(mlo_quantizer *q) {
         : mlo_failed(m);
 }
 
+/* The node because of which a value's form is unknown: the farthest in front of it that makes a value of unknown
+ * form; NULL: an input has none. */
+static const mlo_node *mlo_form_lost(const mlo_graph *g, const char *name) {
+    const mlo_node *lost = NULL;
+    for (const mlo_value *v = mlo_value_of(g, name); v && v->producer;) {
+        const mlo_node *n = v->producer;
+        size_t i = 0;
+        lost = n;
+        for (v = NULL; i < n->n_input && !v; i++) {
+            const mlo_value *from = mlo_has_input(n, i) ? mlo_value_of(g, n->input[i]) : NULL;
+            const mlo_form f = mlo_form_of(from);
+            if (from && !mlo_form_known(&f)) v = from;
+        }
+        if (v && !v->producer) return NULL;
+    }
+    return lost;
+}
+
+/* A carried value of unknown form: an input's dimension is open, or a node makes what nobody can tell the form of. */
+static int mlo_refuse_form(mlo *m, const mlo_scan *s, const mlo_form *x) {
+    const mlo_node *lost = mlo_form_lost(m->model->graph, s->node->input[0]);
+    if (lost && !mlo_op_of(m, lost))
+        return mlo_fail(m, MLO_E_UNSUPPORTED, lost,
+            "mlo cannot evaluate %s, so the form of what the layers work on is unknown; export the "
+            "model without it, or with dynamo=True, which writes forms down",
+            lost->op);
+    return mlo_fail(m, MLO_E_SHAPE, s->node,
+        "the carried value is %s%s%s: bind the open dimensions (%s) with --dim NAME=N",
+        mlo_dims_text(m, x->rank, x->dims), lost ? ", from node " : "",
+        lost ? mlo_node_name(lost) : "", mlo_open_dims(m));
+}
+
 /* Refuses a loop that has no integer form, whatever is in its body. */
 static int mlo_quantizable(mlo *m, const mlo_scan *s) {
     mlo_form x = mlo_form_of(mlo_value_of(s->body, s->body->input[0]->name));
@@ -323,9 +355,7 @@ static int mlo_quantizable(mlo *m, const mlo_scan *s) {
         return mlo_fail(m, MLO_E_UNSUPPORTED, s->node,
             "%zu values go from layer to layer; one is supported", s->n_state);
     if (!mlo_form_known(&x))
-        return mlo_fail(m, MLO_E_SHAPE, s->node,
-            "the carried value is %s: bind the open dimensions (%s) with --dim NAME=N",
-            mlo_dims_text(m, x.rank, x.dims), mlo_open_dims(m));
+        return mlo_refuse_form(m, s, &x);
     if (mlo_dtype_is_float(x.dtype) && x.dtype != MLO_FLOAT)
         return mlo_fail(m, MLO_E_UNSUPPORTED, s->node,
             "the model computes in %s; export it in float32 (model.float()), mlo chooses the "

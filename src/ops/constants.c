@@ -147,25 +147,39 @@ static void mlo_rename_graph(const mlo_map *names, mlo_graph *g, int outputs_too
         g->output[i]->name = mlo_renamed(names, g->output[i]->name);
 }
 
-/* Does a ScatterND write every row of its own updates, in order? */
+/* The axis along which a ScatterND or a ScatterElements writes rows by numbers of this form, as many rows as there
+ * are; -1: it does otherwise. */
+static int mlo_rewritten_axis(const mlo_node *n, const mlo_form *data, mlo_form numbers) {
+    const int64_t said = mlo_int(n, "axis", 0), axis = said < 0 ? said + data->rank : said;
+    if (numbers.dtype != MLO_INT64 || data->rank < 1 || !mlo_form_known(data)) return -1;
+    if (mlo_is(n, "ScatterND"))
+        return numbers.rank == 2 && numbers.dims[1] == 1 && numbers.dims[0] == data->dims[0] ? 0
+                                                                                             : -1;
+    numbers.dtype = data->dtype;
+    return axis >= 0 && axis < data->rank && !mlo_forms_differ(&numbers, data) ? (int)axis : -1;
+}
+
+/* Does a ScatterND or a ScatterElements write every row of its own updates, in order? */
 static int mlo_rewrites(mlo *m, const mlo_graph *g, const mlo_node *n) {
-    if (n->n_input != 3 || n->input[0] != n->input[2] || n->n_attr) return 0;
+    if (n->n_input != 3 || n->input[0] != n->input[2] || !mlo_string_is(n, "reduction", "none", 1))
+        return 0;
     const mlo_value *at = mlo_value_of(g, n->input[1]);
     const mlo_form f = mlo_form_of(at), data = mlo_form_of(mlo_value_of(g, n->input[0]));
-    if (!at || !at->tensor || f.dtype != MLO_INT64 || f.rank != 2 || f.dims[1] != 1 || data.rank < 1
-        || data.dims[0] != f.dims[0])
-        return 0;
-    mlo_array *a = mlo_tensor_load(m, at->tensor);
-    int64_t i = 0;
-    while (a && i < f.dims[0] && ((const int64_t *)a->data)[i] == i) i++;
+    const int axis = at && at->tensor ? mlo_rewritten_axis(n, &data, f) : -1;
+    mlo_array *a = axis >= 0 ? mlo_tensor_load(m, at->tensor) : NULL;
+    if (!a) return 0;
+    int64_t i = 0, inner = 1;
+    for (int d = axis + 1; d < f.rank; d++) inner *= f.dims[d];
+    while (i < mlo_array_count(a) && ((const int64_t *)a->data)[i] == i / inner % f.dims[axis]) i++;
+    const int all = i == mlo_array_count(a);
     mlo_array_free(m, a);
-    return a && i == f.dims[0];
+    return all;
 }
 
 /* Does the node hand its input through? */
 static int mlo_is_passthrough(mlo *m, const mlo_graph *g, const mlo_node *n) {
     if (mlo_is(n, "Identity") || mlo_is(n, "Concat")) return n->n_input == 1 && n->n_output == 1;
-    if (mlo_is(n, "ScatterND")) return mlo_rewrites(m, g, n);
+    if (mlo_is(n, "ScatterND") || mlo_is(n, "ScatterElements")) return mlo_rewrites(m, g, n);
     if (!mlo_is(n, "Dropout") || !n->n_input || !n->n_output) return 0;
     const mlo_value *mask = n->n_output > 1 ? mlo_value_of(g, n->output[1]) : NULL;
     const mlo_value *training = n->n_input > 2 ? mlo_value_of(g, n->input[2]) : NULL;

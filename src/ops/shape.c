@@ -876,20 +876,23 @@ static void mlo_scatter_one(mlo_dtype t, char how, char *y, const char *u) {
         mlo_convert(t, y, MLO_INT64, &a, 1);
     }
 }
+/* How an update joins what is there: none, add, mUl, mAx, mIn. */
+static int mlo_scatter_how(mlo_call *c, char *how) {
+    const mlo_attr *a = mlo_attr_of(c->node, "reduction");
+    *how = !a || a->s.n != 3 ? 'n' : a->s.data[0] == 'a' ? 'a' : a->s.data[1];
+    if (*how == 'a' && a->s.data[0] == 'm') *how = 'x';
+    if (a && *how == 'n' && !(a->s.n == 4 && !memcmp(a->s.data, "none", 4)))
+        return mlo_fail(
+            c->m, MLO_E_UNSUPPORTED, c->node, "reduction is none of none, add, mul, max, min");
+    return 0;
+}
 static int mlo_run_ScatterND(mlo_call *c) {
     mlo_blocks b;
     size_t at;
     MLO_TRY(mlo_need_inputs(c, 3));
     const mlo_array *x = c->in[0], *index = c->in[1], *u = c->in[2];
-    const mlo_attr *reduction = mlo_attr_of(c->node, "reduction");
-    /* none, add, mUl, mAx, mIn */
-    char how = !reduction || reduction->s.n != 3 ? 'n'
-        : reduction->s.data[0] == 'a'            ? 'a'
-                                                 : reduction->s.data[1];
-    if (how == 'a' && reduction->s.data[0] == 'm') how = 'x';
-    if (reduction && how == 'n' && !(reduction->s.n == 4 && !memcmp(reduction->s.data, "none", 4)))
-        return mlo_fail(
-            c->m, MLO_E_UNSUPPORTED, c->node, "reduction is none of none, add, mul, max, min");
+    char how;
+    MLO_TRY(mlo_scatter_how(c, &how));
     MLO_TRY(mlo_blocks_of(c, x, index, 0, &b));
     if ((size_t)mlo_array_count(u) != b.rows * b.block || u->dtype != x->dtype)
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "%lld updates; %zu are needed",
@@ -907,6 +910,44 @@ static int mlo_run_ScatterND(mlo_call *c) {
         for (size_t i = 0; i < b.block; i++)
             mlo_scatter_one(x->dtype, how, y + (at + i) * size, from + i * size);
     }
+    return 0;
+}
+
+/* Updates go where the indices say along an axis, and where they are along the others. */
+static int mlo_run_ScatterElements(mlo_call *c) {
+    MLO_TRY(mlo_need_inputs(c, 3));
+    const mlo_array *x = c->in[0], *u = c->in[2];
+    const mlo_form f = mlo_form_in(c->forms, 1), g = mlo_form_in(c->forms, 2);
+    int axis;
+    int64_t step[MLO_MAX_RANK];
+    char how, *y = (char *)c->out[0]->data;
+    MLO_TRY(mlo_scatter_how(c, &how));
+    MLO_TRY(mlo_axis(c->forms, mlo_int(c->node, "axis", 0), x->rank, &axis));
+    for (int i = 0; i < x->rank; i++)
+        if (f.rank != x->rank || g.rank != f.rank || g.dims[i] != f.dims[i]
+            || (i != axis && f.dims[i] > x->dims[i]))
+            return mlo_fail(c->m, MLO_E_SHAPE, c->node,
+                "indices %s, updates %s and data %s do not fit",
+                mlo_dims_text(c->m, f.rank, f.dims), mlo_dims_text(c->m, g.rank, g.dims),
+                mlo_dims_text(c->m, x->rank, x->dims));
+    if (u->dtype != x->dtype)
+        return mlo_fail(c->m, MLO_E_TYPE, c->node, "updates are %s, the data %s",
+            mlo_dtype_name(u->dtype), mlo_dtype_name(x->dtype));
+    mlo_array *index = mlo_indices(c, c->in[1], x->dims[axis]);
+    if (!index) return mlo_failed(c->m);
+    const size_t size = mlo_dtype_size(x->dtype);
+    mlo_steps(x->rank, x->dims, step);
+    if (mlo_array_count(x)) memcpy(y, x->data, (size_t)mlo_array_count(x) * size);
+    for (int64_t i = 0, n = mlo_array_count(index); i < n; i++) {
+        const int64_t at = mlo_offset_without(index, i, step, axis)
+            + ((const int64_t *)index->data)[i] * step[axis];
+        const char *from = (const char *)u->data + (size_t)i * size;
+        if (how == 'n')
+            memcpy(y + (size_t)at * size, from, size);
+        else
+            mlo_scatter_one(x->dtype, how, y + (size_t)at * size, from);
+    }
+    mlo_array_free(c->m, index);
     return 0;
 }
 

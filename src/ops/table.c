@@ -125,6 +125,7 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP2(GatherElements, GatherElements),
     MLO_OP2(GatherND, GatherND),
     MLO_OP3(ScatterND, same),
+    MLO_OP3(ScatterElements, same),
     MLO_OP(Trilu, same),
     MLO_OP(Pad, Pad),
     MLO_OP(Resize, Resize),
@@ -144,7 +145,6 @@ static const mlo_op mlo_standard_ops[] = {
     { "BatchNormalization", mlo_shape_same, NULL, 3 },
     { "GroupNormalization", mlo_shape_same, NULL, 3 },
     { "InstanceNormalization", mlo_shape_same, NULL, 3 },
-    { "ScatterElements", mlo_shape_same, NULL, 3 },
     /* reductions */
     MLO_OP(ReduceSum, Reduce),
     MLO_OP(ReduceMean, Reduce),

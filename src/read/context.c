@@ -12,7 +12,7 @@
  * and whose present is an output of the graph; its name says nothing. It becomes a constant without elements:
  * the node hands on what came in. Or it is a buffer that rows are written into: at N tokens all of them, from
  * its beginning on. Or one input has all pasts, of which nodes take parts, and one output all presents. A
- * present may be the last tokens of a window that is no shorter than N. What
+ * present may be the last tokens of a window that is no shorter than N, and so may what is joined of a past. What
  * was computed from how much is past (positions, masks) is constant, and folds. Inputs called positions count
  * from 0, since the core knows where a token is. Axes that are open hold N tokens, the first of two or more
  * is that of sequences: 1.
@@ -194,15 +194,15 @@ static int mlo_whole_number(const mlo_cacheless *c, const char *name, int64_t *t
     return a != NULL;
 }
 
-/* How many of the last tokens a Slice keeps along an axis (of so many axes); 0: it is none that does that. */
-static int64_t mlo_keeps_last(const mlo_cacheless *c, const mlo_node *n, int axis, int rank) {
+/* How many of the last tokens a Slice keeps, and along which axis (of so many); 0: it is none that does that. */
+static int64_t mlo_keeps_last(const mlo_cacheless *c, const mlo_node *n, int rank, int64_t *axis) {
     int64_t from = 0, to = 0, along = 0, step = 1;
     if (!mlo_is(n, "Slice") || n->n_input < 4 || !mlo_whole_number(c, n->input[1], &from)
         || !mlo_whole_number(c, n->input[2], &to) || !mlo_whole_number(c, n->input[3], &along)
         || (mlo_has_input(n, 4) && !mlo_whole_number(c, n->input[4], &step)))
         return 0;
-    along += along < 0 ? rank : 0;
-    return along == axis && step == 1 && from < 0 && to >= INT32_MAX ? -from : 0;
+    *axis = along + (along < 0 ? rank : 0);
+    return step == 1 && from < 0 && to >= INT32_MAX ? -from : 0;
 }
 
 /* An input that might be a past. */
@@ -215,22 +215,42 @@ typedef struct {
     int joined; /* 1: a Concat reads it */
     int axis; /* of tokens; -1: none */
     const char *out; /* where it leaves with what came in, NULL: nowhere */
-    int64_t last; /* so many tokens of that, the last ones; 0: all */
+    int64_t last; /* so many tokens of that or of the past, the last ones; 0: all */
 } mlo_past;
 
 /* Of a window a present is the last tokens. */
 static void mlo_past_cropped(const mlo_cacheless *c, mlo_past *p) {
     const mlo_value *v = mlo_value_of(c->g, p->node->output[0]);
     for (size_t i = 0; p->joined && !p->out && i < v->n_use; i++) {
-        p->last = mlo_keeps_last(c, v->use[i], p->axis, p->form.rank);
-        if (p->last) p->out = mlo_given_out(c->m, c->g, v->use[i]->output[0]);
+        int64_t axis = -1;
+        const int64_t last = mlo_keeps_last(c, v->use[i], p->form.rank, &axis);
+        if (!last || axis != p->axis) continue;
+        p->out = mlo_given_out(c->m, c->g, v->use[i]->output[0]);
+        if (p->out && (!p->last || last < p->last)) p->last = last;
     }
     if (!p->out) p->last = 0;
+}
+
+/* Of a window's past the last tokens may be taken, before what comes in is joined to them: the value that is
+ * joined, and how many those are; 0: all. */
+static const mlo_value *mlo_past_taken(
+    const mlo_cacheless *c, const mlo_value *v, int rank, int64_t *last) {
+    mlo_node *n = NULL;
+    int64_t axis = -1;
+    *last = mlo_readers(v, &n) == 1 ? mlo_keeps_last(c, n, rank, &axis) : 0;
+    const mlo_value *taken = *last
+        ? mlo_handed_through(c->m, c->g, mlo_value_of(c->g, n->output[0]))
+        : v;
+    const int joins = *last && mlo_readers(taken, &n) && mlo_is(n, "Concat")
+        && mlo_past_axis(n, rank) == axis;
+    if (!joins) *last = 0;
+    return joins ? taken : v;
 }
 
 static mlo_past mlo_past_of(const mlo_cacheless *c, const mlo_value *input) {
     mlo_past p = { mlo_handed_through(c->m, c->g, input), mlo_form_of(input), 0, NULL, NULL, 0, -1,
         NULL, 0 };
+    p.v = mlo_past_taken(c, p.v, p.form.rank, &p.last);
     p.readers = mlo_readers(p.v, &p.node);
     if (!p.node) return p;
     p.cacher = mlo_cacher_at(p.node, mlo_input_at(p.node, p.v->name));
@@ -387,26 +407,44 @@ static void mlo_drop_node(mlo_graph *g, const mlo_node *n) {
     g->n_node = kept;
 }
 
-/* A buffer [.., positions, ..] that a ScatterND writes rows into: of N positions and N tokens all are new.
+/* The axis of a buffer along which rows are written, by a ScatterND where `moved` has put it first, or by a
+ * ScatterElements; -1: in another way. */
+static int64_t mlo_buffer_axis(const mlo_node *n, const mlo_node *moved, int rank) {
+    const mlo_attr *perm = moved ? mlo_attr_of(moved, "perm") : NULL;
+    const int64_t said = mlo_int(n, "axis", 0), axis = said < 0 ? said + rank : said;
+    if (n->n_input != 3 || !mlo_string_is(n, "reduction", "none", 1)) return -1;
+    if (mlo_is(n, "ScatterElements")) return !moved && axis < rank ? axis : -1;
+    if (!mlo_is(n, "ScatterND")) return -1;
+    return !moved ? 0 : perm && perm->n_ints ? perm->ints[0] : -1;
+}
+
+/* Whoever read the buffer, its size perhaps, reads what is written into it. */
+static void mlo_read_updates(const mlo_value *v, const mlo_node *n) {
+    for (size_t i = 0; i < v->n_use; i++)
+        for (size_t k = 0; k < v->use[i]->n_input; k++)
+            if (v->use[i]->input[k] == v->name) v->use[i]->input[k] = n->input[2];
+}
+
+/* A buffer [.., positions, ..] that rows are written into: of N positions and N tokens all are new.
  * What was there is taken for what comes in; which rows are written is known when constants are folded
  * (mlo_is_passthrough), and mlo_context_settled asks. */
 static int mlo_take_buffer(mlo_cacheless *c, const mlo_value *v, mlo_node *n) {
     const mlo_form f = mlo_form_of(v);
-    mlo_node *first = v->use[0], *behind = n;
+    mlo_node *first = NULL, *behind = n;
+    const size_t readers = mlo_readers(v, &first);
     const int moved = first != n;
-    const mlo_attr *perm = mlo_attr_of(first, "perm");
     const mlo_value *made = mlo_value_of(c->g, n->output[0]);
     if (made->n_use == 1 && mlo_is(made->use[0], "Transpose")) behind = made->use[0];
     const char *out = mlo_given_out(c->m, c->g, behind->output[0]);
-    const int64_t axis = !moved ? 0 : perm && perm->n_ints ? perm->ints[0] : -1;
-    if (!mlo_is(n, "ScatterND") || n->n_input != 3 || v->n_use != 1 || !out || axis < 0
-        || axis >= f.rank || (moved && mlo_value_of(c->g, first->output[0])->use[0] != n))
+    const int64_t axis = mlo_buffer_axis(n, moved ? first : NULL, f.rank);
+    if (readers != 1 || !out || axis < 0 || axis >= f.rank || (moved && v->n_use != 1)
+        || (moved && mlo_value_of(c->g, first->output[0])->use[0] != n))
         return mlo_fail(c->m, MLO_E_UNSUPPORTED, n,
             "'%s' is a buffer that keys or values are written into in a way that is not known; "
             "export "
             "the model with past and present ones (DynamicCache), or without a cache",
             v->name);
-    if (f.dims[axis] != c->tokens)
+    if (f.dims[axis] >= 0 && f.dims[axis] != c->tokens)
         return mlo_fail(c->m, MLO_E_SHAPE, n,
             "'%s' is a buffer of %lld positions, --context says %lld; give --context %lld, or "
             "export it "
@@ -416,6 +454,7 @@ static int mlo_take_buffer(mlo_cacheless *c, const mlo_value *v, mlo_node *n) {
     mlo_drop_info(c->g->output, &c->g->n_output, out);
     if (moved) mlo_drop_node(c->g, first);
     n->input[0] = n->input[2];
+    mlo_read_updates(v, n);
     return mlo_start_at_zero(c, n->input[1], 0);
 }
 
@@ -424,7 +463,8 @@ static int mlo_context_settled(mlo *m) {
     const mlo_graph *g = m->model->graph;
     if (!mlo_opt(m, "context")) return 0;
     for (size_t i = 0; i < g->n_node; i++)
-        if (mlo_is(g->node[i], "ScatterND") && g->node[i]->input[0] == g->node[i]->input[2])
+        if ((mlo_is(g->node[i], "ScatterND") || mlo_is(g->node[i], "ScatterElements"))
+            && g->node[i]->input[0] == g->node[i]->input[2])
             return mlo_fail(m, MLO_E_UNSUPPORTED, g->node[i],
                 "into which positions of a buffer new keys or values are written is no constant, "
                 "or "

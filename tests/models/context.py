@@ -35,7 +35,8 @@ FAMILIES = {
                                                        attn_implementation=a)),
 }
 MODELS = ["llama-d18-eager-one", "llama-d18-sdpa-dims-mask", "llama-ts17-sdpa-mask", "qwen3-d18-sdpa-one", "qwen3-d23-eager-dims", "gemma3-d18-eager-dims-mask",
-          "gpt2-d18-eager-dims", "gpt2-ts17-sdpa-mask", "llama-d18-eager-static", "gpt2-d18-eager-stacked", "llama-ts17-sdpa-stacked", "mistral-d18-eager-one-cropped"]
+          "gpt2-d18-eager-dims", "gpt2-ts17-sdpa-mask", "llama-d18-eager-static", "gpt2-d18-eager-stacked", "llama-ts17-sdpa-stacked", "mistral-d18-eager-one-cropped",
+          "llama-ts17-eager-static", "mistral-ts17-eager-one-cropped"]
 
 
 class Step(nn.Module):
@@ -107,6 +108,7 @@ def make(name, out):
         shapes = ({1: step}, {1: step}, {4: one})
     path = str(pathlib.Path(out) / (name + ".onnx"))
     if dynamo: options = dict(dynamic_shapes=shapes)
+    elif static: options = dict(dynamic_axes={"input_ids": {1: "step"}})
     else: options = dict(dynamic_axes={"input_ids": {1: "step"}, "position_ids": {1: "step"}, **({"attention_mask": {1: "all"}} if mask else {}),
                                        **{n: {4 if "stacked" in form else 2: "past"} for n in pasts}, **{n: {4 if "stacked" in form else 2: "all"} for n in presents}})
     families.save(Static(model) if static else Stacked(model) if "stacked" in form else Step(model, mask, "cropped" in form), args, path, exporter[0] if dynamo else "ts", opset, inputs, output_names=outputs, **options)
