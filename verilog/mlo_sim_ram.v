@@ -56,9 +56,10 @@ module mlo_sim_ram #(
     initial if (FILE != "") $readmemh(FILE, mem);
 
     integer i;
+    reg [DATA_WIDTH-1:0] mask;           // of the bytes that are replaced (a loop over parts of `mem` is too long for Verilator at 1024 bits)
+    always @* for (i = 0; i < BYTES; i = i + 1) mask[8*i +: 8] = {8{write[i]}};
     always @(posedge clk)
-        for (i = 0; i < BYTES; i = i + 1)
-            if (write[i]) mem[write_word[31:0]][8*i +: 8] <= write_data[8*i +: 8];
+        if (write != {BYTES{1'b0}}) mem[write_word[31:0]] <= (mem[write_word[31:0]] & ~mask) | (write_data & mask);
 
     reg  [31:0] random;
     wire [31:0] x1 = random ^ (random << 13);

@@ -128,6 +128,45 @@ static void mlo_job_area(const mlo_core *c, mlo_area *a) {
     a->ff += FFS + REGS_FFS + beat + c->slots + mlo_counter(c->slots) + bank;
 }
 
+/* mlo_kv_lane, and what mlo_kv has for each: a reader with its queue and a register behind it, where
+ * the next past lies and the next row. */
+static void mlo_kv_lane_area(const mlo_core *c, const mlo_port *k, mlo_area *a) {
+    enum { FIFO_BEATS = 128, READER_LUTS = 270, LANE_LUTS = 240 };
+    enum { READER_FFS = 88, LANE_FFS = 32, ASK_FFS = 16 };
+    const int64_t address = 64 - mlo_clog2(c->axi_bits / 8), beat = (int64_t)k->lanes * k->bits;
+    const int64_t row = mlo_kv_row(c), per = c->axi_bits / (k->lanes * mlo_padded(k->bits));
+    mlo_area_fifo(a, c->axi_bits, FIFO_BEATS);
+    mlo_area_skid(a, c->axi_bits);
+    mlo_area_skid(a, beat + 3);
+    mlo_area_fifo(a, c->axi_bits + 1, 2 * row + 2);
+    a->lut += READER_LUTS + LANE_LUTS + beat * mlo_mux_luts(per) + 3 * c->axi_bits / 4;
+    a->ff += READER_FFS + 2 * address + LANE_FFS + c->axi_bits + mlo_counter(mlo_port_beats(*k))
+        + mlo_counter(per) + mlo_clog2(2 * row + 3) + mlo_counter(row) + ASK_FFS + 3 * address;
+}
+
+/* Keys and values in memory: mlo_kv with two lanes, the writer, whose turn it is at either; the registers
+ * that say where they are. */
+static void mlo_kv_area(const mlo_core *c, mlo_area *a) {
+    enum {
+        READS = 64 + 8 + 3,
+        READS_LUTS = 90,
+        WRITER_LUTS = 240,
+        WRITER_FFS = 70,
+        TURN_LUTS = 120
+    };
+    enum { COUNTED = 64, REGS_LUTS = 100, REGS_FFS = 64 };
+    const mlo_port *k = c->dram ? mlo_kv_keys(c) : NULL;
+    if (!k) return;
+    const int64_t address = 64 - mlo_clog2(c->axi_bits / 8);
+    for (int v = 0; v < 2; v++) mlo_kv_lane_area(c, k, a);
+    mlo_area_fifo(a, 2, 32);
+    /* the job's place, its past: products of 16 bits */
+    a->ff += 2 * 16 + mlo_clog2(2 * c->chunk * mlo_kv_row(c)) + mlo_clog2(mlo_kv_row(c));
+    a->lut += READS_LUTS + WRITER_LUTS + TURN_LUTS + address + c->axi_bits + COUNTED + REGS_LUTS;
+    a->ff += READS + WRITER_FFS + 2 * address + c->axi_bits + COUNTED + REGS_FFS
+        + mlo_counter(mlo_kv_row(c));
+}
+
 /* Doors, loop and feedback (mlo_loop), the memory's master and router (mlo_loader), registers and
  * counters (mlo_regs). */
 static mlo_area mlo_shell_area(const mlo_core *c) {
@@ -154,6 +193,7 @@ static mlo_area mlo_shell_area(const mlo_core *c) {
     }
     mlo_doors_area(c, &a);
     mlo_job_area(c, &a);
+    mlo_kv_area(c, &a);
     /* into the body and out of it */
     for (int i = 0; i < 2; i++) mlo_area_skid(&a, beat);
     mlo_area_fifo(&a, beat, c->feedback * (c->channels / c->lanes));
