@@ -72,6 +72,9 @@
 /* kernels: one file each */
 #include "kernels/interval.c"       /* how large integers get, how many bits that takes */
 #include "kernels/area.c"           /* what circuits take of an FPGA, from what they are made of */
+#include "exact/round.c"           /* what kernels compute, as emitted C has it, too: rounding, */
+#include "exact/norm.c"            /* norms, */
+#include "exact/softmax.c"        /* softmax */
 #include "kernels/kernel.c"         /* what a kernel is; the rounding rule */
 #include "kernels/requant.c"        /* a stream with another scale, or through a table */
 #include "kernels/add.c"            /* the sum of two streams */
