@@ -29,7 +29,7 @@ PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev nanopb zlib1g-dev iver
 
 SRC     := $(wildcard src/*.c src/*/*.c)
 CLI     := main.c $(wildcard cli/*.c)
-TEXTS   := $(wildcard verilog/*.v share share/* share/*/*)
+TEXTS   := $(wildcard verilog/*.v share share/* share/*/* src/exact/*.c)
 
 .PHONY: all deps packages demo story test test-all test-full costs bench synth fuzz lint format install clean prove mutants coverage
 all: mlo
@@ -44,7 +44,7 @@ build/main.o: $(CLI) mlo.h | build
 	$(CC) $(STRICT) $(CFLAGS) -I. -c -o $@ main.c
 
 build/texts.c: $(TEXTS) tools/embed.sh | build
-	sh tools/embed.sh verilog share > $@.part
+	sh tools/embed.sh verilog share src/exact > $@.part
 	mv $@.part $@
 
 build:

@@ -220,6 +220,18 @@ static void cli_tell_kernels(const cJSON *manifest) {
     cli_tell_whole(manifest);
 }
 
+/* Of C: what it takes of memory. */
+static void cli_tell_arena(const cJSON *manifest) {
+    char text[64];
+    const double bytes = cli_json_number(manifest, "arena_bytes");
+    const double bound = cli_json_number(manifest, "arena_bound");
+    fprintf(stderr, "  arena       %s bytes", cli_grouped(bytes, text));
+    if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(manifest, "arena_proved")))
+        fprintf(stderr, ", the least there is\n");
+    else
+        fprintf(stderr, "; there is none below %s\n", cli_grouped(bound, text));
+}
+
 static void cli_tell(cli *c, const cli_reports *r, const cJSON *manifest, const cli_error *errors,
     size_t n, double seconds) {
     const char *dir = cli_value(c, "o");
@@ -231,6 +243,11 @@ static void cli_tell(cli *c, const cli_reports *r, const cJSON *manifest, const 
             "  %-11s %s: cosine %.5f, largest difference %.3f = %.1f %% of the largest value\n",
             i ? "" : "integers", errors[i].name, errors[i].cosine, errors[i].largest,
             100 * errors[i].relative);
+    if (cli_is_c(manifest)) {
+        cli_tell_arena(manifest);
+        fprintf(stderr, "\nNext: %s sim %s\n      make -C %s test\n\n", c->called, dir, dir);
+        return;
+    }
     cli_tell_kernels(manifest);
     fprintf(stderr,
         "\nNext: %s sim %s\n      %s sim %s --wave wave.fst      # for gtkwave\n      make -C %s "
@@ -242,7 +259,8 @@ static int cli_build_json(
     cli *c, const cli_reports *r, const cJSON *manifest, const cli_error *errors, size_t n) {
     static const char *const keys[] = { "iterations", "tokens", "channels", "frames_in_flight",
         "multipliers", "interval_per_token", "predicted_cycles", "predicted_interval",
-        "iteration_bytes", "kernels", "context", "slots", "predicted_step" };
+        "iteration_bytes", "kernels", "context", "slots", "predicted_step", "target", "arena_bytes",
+        "arena_bound", "arena_proved" };
     cJSON *all = cJSON_CreateObject(), *roll = r->roll ? cJSON_Parse(r->roll) : NULL, *list;
     cJSON_AddStringToObject(all, "directory", cli_value(c, "o"));
     if (roll)
@@ -271,6 +289,9 @@ static int cli_build(cli *c) {
     cli_tree t;
     cli_error *errors = NULL;
     cli_floats floats;
+    /* C needs no folding */
+    const char *stage = cli_value(c, "target") && !strcmp(cli_value(c, "target"), "c") ? "lower"
+                                                                                       : "fold";
     size_t n = 0;
     struct timespec begin, end;
     memset(&t, 0, sizeof t);
@@ -281,7 +302,7 @@ static int cli_build(cli *c) {
         return cli_fail(c, MLO_E_IO, dir, "is there and not a directory; give another -o");
     cli_load(c, c->m, &b);
     cli_floats_begin(c, &floats, &b);
-    if (!cli_failed(c) && !cli_to(c, "fold", &r) && !cli_report_write(c, &r)) {
+    if (!cli_failed(c) && !cli_to(c, stage, &r) && !cli_report_write(c, &r)) {
         if (!cli_tree_open(c, &t, dir)) mlo_emit(c->m, cli_tree_sink, &t);
         cli_tree_close(&t);
     }

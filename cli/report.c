@@ -11,6 +11,12 @@ static double cli_json_number(const cJSON *object, const char *key) {
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(object, key);
     return cJSON_IsNumber(v) ? v->valuedouble : 0;
 }
+
+/* Is a build directory's manifest one of C? */
+static int cli_is_c(const cJSON *manifest) {
+    const cJSON *target = cJSON_GetObjectItemCaseSensitive(manifest, "target");
+    return cJSON_IsString(target) && !strcmp(target->valuestring, "c");
+}
 static const char *cli_json_text(const cJSON *object, const char *key) {
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(object, key);
     return cJSON_IsString(v) ? v->valuestring : "";

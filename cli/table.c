@@ -184,6 +184,8 @@ static const cli_flag cli_flags[] = {
         "row blocks: xczu3eg, xck26, xczu7ev, xczu9eg, xcvu9p, xcu50, xcu250, .., or "
         "lut=N,ff=N,dsp=N,bram=N of another UltraScale+; 70 % of its LUTs, 50 % of its flip-flops, "
         "80 % of its DSP blocks and block RAMs are used at most" },
+    { "target", "verilog|c", V_BUILD, 1, NULL,
+        "what to build: Verilog (default), or C without libraries for any processor" },
     { "unrolled", NULL, V_BUILD, 1, NULL,
         "the body once for every iteration, one behind the other, for comparison: nothing goes "
         "round" },

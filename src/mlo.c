@@ -73,6 +73,9 @@
 /* kernels: one file each */
 #include "kernels/interval.c"       /* how large integers get, how many bits that takes */
 #include "kernels/area.c"           /* what circuits take of an FPGA, from what they are made of */
+#include "exact/round.c"            /* what kernels compute, as emitted C has it, too: rounding, */
+#include "exact/norm.c"             /* norms, */
+#include "exact/softmax.c"          /* softmax */
 #include "kernels/kernel.c"         /* what a kernel is; the rounding rule */
 #include "kernels/requant.c"        /* a stream with another scale, or through a table */
 #include "kernels/add.c"            /* the sum of two streams */
@@ -163,6 +166,14 @@
 #include "emit/bench.c"             /* what is in the holes of the bench and the scripts */
 #include "emit/driver.c"            /* what a host drives the core with */
 #include "emit/host.c"              /* the model in three parts, registers, manifest; mlo_emit */
+
+/* c: the same integers as C, for any processor */
+#include "c/plan.c"                 /* what lies where in the arena: the least bytes */
+#include "c/body.c"                 /* the layer's values in places */
+#include "c/weights.c"              /* its parameters */
+#include "c/calls.c"                /* its kernels, called one after the other */
+#include "c/write.c"                /* the files */
+#include "emit/target.c"            /* Verilog or C; mlo_emit */
 
 /* show: for people */
 #include "show/view.c"              /* what there is to show: loops, scopes, the core */

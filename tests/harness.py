@@ -151,7 +151,7 @@ def texts():
     """build/texts.c as tools/embed.sh makes it, in a folder for -I."""
     os.makedirs(at("made"), exist_ok=True)
     with open(at("made/texts.c"), "wb") as f:
-        subprocess.run(["sh", os.path.join(root, "tools/embed.sh"), os.path.join(root, "verilog"), os.path.join(root, "share")], stdout=f, check=True)
+        subprocess.run(["sh", os.path.join(root, "tools/embed.sh"), os.path.join(root, "verilog"), os.path.join(root, "share"), os.path.join(root, "src/exact")], stdout=f, check=True)
     return at("made")
 
 

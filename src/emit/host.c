@@ -355,7 +355,7 @@ static int mlo_emit_manifest(mlo_emitter *e, const mlo_border *border, int64_t f
     return mlo_file_text(e, "manifest.json");
 }
 
-int mlo_emit(mlo *m, mlo_sink sink, void *user) {
+static int mlo_emit_verilog(mlo *m, mlo_sink sink, void *user) {
     if (mlo_to(m, "fold")) return mlo_failed(m);
     m->stage = "emit";
     mlo_emitter *e = MLO_NEW(m, mlo_emitter);

@@ -75,48 +75,8 @@
  *     is computed in parallel, and for the maximum: tanh never falls, so the largest stays the largest.
  */
 
-/* round(65280 * 2^(-f/64)) for f = 0..63: the same numbers as in verilog/mlo_exp2.v; a test
- * computes them. And round(262143 * 2^(-f/64)), f = 0..64, those of verilog/mlo_exp2_fine.v;
- * round(65535 * tanh(f / 32)), f = 0..256, those of verilog/mlo_attention_cap.v. */
-#define MLO_EXP2_ROM                                                                               \
-    65280, 64577, 63881, 63193, 62512, 61839, 61173, 60514, 59862, 59217, 58579, 57948, 57324,     \
-        56707, 56096, 55491, 54894, 54302, 53717, 53139, 52566, 52000, 51440, 50886, 50338, 49796, \
-        49259, 48729, 48204, 47684, 47171, 46663, 46160, 45663, 45171, 44684, 44203, 43727, 43256, \
-        42790, 42329, 41873, 41422, 40976, 40534, 40098, 39666, 39238, 38816, 38398, 37984, 37575, \
-        37170, 36770, 36374, 35982, 35594, 35211, 34831, 34456, 34085, 33718, 33355, 32995
-#define MLO_EXP2_FINE                                                                           \
-    262143, 259319, 256526, 253763, 251029, 248325, 245650, 243004, 240386, 237797, 235235,     \
-        232701, 230195, 227715, 225262, 222835, 220435, 218061, 215712, 213388, 211089, 208816, \
-        206566, 204341, 202140, 199962, 197808, 195678, 193570, 191485, 189422, 187382, 185363, \
-        183366, 181391, 179437, 177504, 175592, 173701, 171830, 169979, 168148, 166336, 164545, \
-        162772, 161019, 159284, 157568, 155871, 154192, 152531, 150888, 149263, 147655, 146064, \
-        144491, 142934, 141395, 139872, 138365, 136875, 135400, 133942, 132499, 131072
-#define MLO_TANH_ROM                                                                               \
-    0, 2047, 4091, 6126, 8149, 10157, 12146, 14111, 16051, 17961, 19838, 21680, 23485, 25250,      \
-        26972, 28651, 30285, 31872, 33412, 34903, 36346, 37739, 39083, 40378, 41624, 42822, 43972, \
-        45074, 46130, 47141, 48107, 49030, 49911, 50751, 51551, 52313, 53038, 53727, 54381, 55003, \
-        55592, 56152, 56682, 57184, 57659, 58110, 58535, 58938, 59319, 59679, 60019, 60340, 60643, \
-        60929, 61198, 61453, 61693, 61919, 62133, 62334, 62523, 62702, 62870, 63028, 63178, 63318, \
-        63450, 63575, 63692, 63802, 63906, 64003, 64095, 64181, 64263, 64339, 64411, 64478, 64542, \
-        64602, 64658, 64711, 64760, 64807, 64851, 64892, 64931, 64967, 65002, 65034, 65064, 65092, \
-        65119, 65144, 65168, 65190, 65211, 65231, 65249, 65266, 65282, 65298, 65312, 65326, 65338, \
-        65350, 65361, 65372, 65382, 65391, 65400, 65408, 65416, 65423, 65430, 65436, 65442, 65448, \
-        65453, 65458, 65463, 65467, 65471, 65475, 65479, 65482, 65485, 65488, 65491, 65494, 65496, \
-        65499, 65501, 65503, 65505, 65507, 65508, 65510, 65511, 65513, 65514, 65515, 65517, 65518, \
-        65519, 65520, 65521, 65522, 65522, 65523, 65524, 65525, 65525, 65526, 65526, 65527, 65527, \
-        65528, 65528, 65529, 65529, 65529, 65530, 65530, 65530, 65531, 65531, 65531, 65531, 65532, \
-        65532, 65532, 65532, 65532, 65533, 65533, 65533, 65533, 65533, 65533, 65533, 65533, 65533, \
-        65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, \
-        65534, 65534, 65534, 65534, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
-        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
-        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
-        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
-        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535
 #define MLO_TEXT_(...) #__VA_ARGS__
 #define MLO_TEXT(...) MLO_TEXT_(__VA_ARGS__)
-
-static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { MLO_EXP2_FINE },
-                     mlo_tanh_rom[257] = { MLO_TANH_ROM };
 
 /* The functions in pieces: scores, [rounded], their distance to the largest, weights (coarse or
  * fine), their sum, [probabilities], the mix. */
@@ -414,14 +374,9 @@ typedef struct {
     int64_t stride; /* elements from a key to the next one */
 
     const mlo_array *mask;
-    const mlo_array *p; /* the constants */
     int64_t mask_at; /* the element of mask that is the first key's */
-    int lt; /* log2 of the longest frame */
-    int probs; /* 1: the source rounded its probabilities */
-    int rounded; /* 1: its scores, too */
-    int capped; /* 1: scores are under a soft cap */
+    mlo_row_rounding round;
 
-    int partly; /* 1: causal or banded */
     int64_t from; /* the first key that may count */
     int64_t until; /* the key behind the last one that may */
     const mlo_array *bias; /* NULL: there is none */
@@ -440,7 +395,7 @@ static int mlo_attention_capped(const mlo_node *n) { return mlo_is(n, "mlo.Atten
 
 /* Is there a bias? What hides a key; its steps. */
 static int mlo_attention_biased(const mlo_node *n) { return mlo_is(n, "mlo.AttentionBias"); }
-enum { MLO_CAP_MOST = 65535, MLO_BIAS_HIDES = -32768, MLO_BIAS_MOST = 32767, MLO_BIAS_SHIFT = 23 };
+enum { MLO_BIAS_MOST = 32767, MLO_BIAS_SHIFT = 23 };
 static int64_t mlo_attention_shift(const mlo_node *n) { return mlo_int(n, "bias_shift", 0); }
 
 /* Which keys count, beside the mask; heads of keys and values; members of p without BACK, AHEAD. */
@@ -466,65 +421,18 @@ static int mlo_attention_divides(const mlo_node *n, int64_t q, int64_t k) {
     return heads >= 1 && kv >= 1 && heads % kv == 0 && q % heads == 0 && k == q / heads * kv;
 }
 
-static int64_t mlo_exp2_weight(int64_t t) {
-    int64_t i = t >> 6;
-    if (i > 20) i = 20;
-    return (mlo_exp2_rom[t & 63] + ((int64_t)1 << (7 + i))) >> (8 + i);
+/* How its rows are rounded; p: its constants. */
+static mlo_row_rounding mlo_attention_rounding(const mlo_node *n, const int32_t *p) {
+    const mlo_row_rounding r = { p, (int)mlo_int(n, "lt", 0), mlo_attention_probs(n),
+        mlo_attention_rounded(n), mlo_attention_capped(n),
+        !mlo_attention_partly(n) && !mlo_attention_biased(n) };
+    return r;
 }
 
-/* 262143 * 2^(-t/4096), rounded: between two points of the table on a straight line. */
-static int64_t mlo_exp2_fine_weight(int64_t t) {
-    int64_t i = t >> 12;
-    int64_t f = t >> 6 & 63;
-    int64_t a = mlo_exp2_fine[f]
-        - ((((int64_t)mlo_exp2_fine[f] - mlo_exp2_fine[f + 1]) * (t & 63) + 32) >> 6);
-    return (2 * a + ((int64_t)1 << i)) >> (i + 1);
-}
-static int64_t mlo_attention_weight(const mlo_row *r, int64_t t) {
-    return r->probs ? mlo_exp2_fine_weight(t < 131071 ? t : 131071)
-                    : mlo_exp2_weight(t < 4095 ? t : 4095);
-}
-
-/* 65535 tanh(u / 8192), rounded: between two points of the table on a straight line. */
-static int64_t mlo_tanh_steps(int64_t u) {
-    const int64_t size = u < 0 ? -u : u, f = size >> 8, g = size & 255;
-    if (!g) return u < 0 ? -mlo_tanh_rom[f] : mlo_tanh_rom[f];
-    const int64_t slope = mlo_tanh_rom[f + 1] - mlo_tanh_rom[f];
-    const int64_t y = mlo_tanh_rom[f] + ((slope * g + 128) >> 8);
-    return u < 0 ? -y : y;
-}
-
-/* A score in the source's steps, or under its cap. */
-static int64_t mlo_attention_round(const mlo_row *r, int64_t s) {
-    int64_t far = (int64_t)1 << 40;
-    if (r->capped)
-        return mlo_tanh_steps(mlo_requantize(
-            s, mlo_get(r->p, 4), (int)mlo_get(r->p, 5), -MLO_CAP_MOST, MLO_CAP_MOST));
-    return r->rounded
-        ? mlo_clip(mlo_requantize(s, mlo_get(r->p, 7), (int)mlo_get(r->p, 8), -far, far)
-                  + mlo_get(r->p, 9),
-              -128, 127)
-        : s;
-}
-
-/* Scores to weights, in place; returns their sum, and of a row where nothing counts what it is
- * divided by all the same. */
-static int64_t mlo_attention_weights(const mlo_row *r, int64_t *e) {
-    int64_t never = -((int64_t)1 << 40), largest = never, total = 0;
-    for (int64_t j = 0; j < r->tk; j++) {
-        int seen = j >= r->from && j < r->until && mlo_get(r->mask, r->mask_at + j)
-            && (!r->bias || mlo_get(r->bias, r->bias_at + j) != MLO_BIAS_HIDES);
-        e[j] = seen ? mlo_attention_round(r, e[j]) : never;
-        if (e[j] > largest) largest = e[j];
-    }
-    int64_t ms = mlo_get(r->p, 0);
-    int ss = (int)mlo_get(r->p, 1);
-    for (int64_t j = 0; j < r->tk; j++) {
-        int counts = e[j] != never || (largest == never && !r->partly && !r->bias);
-        int64_t t = mlo_shift_down((largest - e[j]) * ms + ((int64_t)1 << (ss - 1)), ss);
-        total += e[j] = counts ? mlo_attention_weight(r, t) : 0;
-    }
-    return total ? total : mlo_attention_weight(r, 0);
+/* Does key j count? */
+static int mlo_row_sees(const mlo_row *r, int64_t j) {
+    return j >= r->from && j < r->until && mlo_get(r->mask, r->mask_at + j)
+        && (!r->bias || mlo_get(r->bias, r->bias_at + j) != MLO_BIAS_HIDES);
 }
 
 /* e is scratch of tk elements. */
@@ -533,18 +441,14 @@ static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t
     for (int64_t j = 0; j < r->tk; j++) {
         int64_t s = r->bias ? mlo_get(r->bias, r->bias_at + j) * ((int64_t)1 << r->bias_shift) : 0;
         for (int64_t d = 0; d < r->d; d++) s += (int64_t)q[d] * k[j * r->stride + d];
-        e[j] = s;
+        e[j] = mlo_row_sees(r, j) ? s : MLO_NEVER;
     }
-    int64_t total = mlo_attention_weights(r, e);
-    int64_t scale = r->probs ? mlo_get(r->p, 2) : (mlo_get(r->p, 2) << (r->lt + 8)) / total;
-    int64_t share = r->probs ? (mlo_get(r->p, 4) << (r->lt + 18)) / total : 0;
-    for (int64_t j = 0; r->probs && j < r->tk; j++)
-        e[j] = mlo_requantize(e[j], share, (int)mlo_get(r->p, 5), 0, mlo_get(r->p, 6));
+    const int64_t scale = mlo_softmax_weigh(&r->round, e, r->tk);
     int64_t lo = mlo_kernel_low(n), hi = mlo_kernel_high(n);
     for (int64_t d = 0; d < r->d; d++) {
         int64_t acc = 0;
         for (int64_t j = 0; j < r->tk; j++) acc += e[j] * v[j * r->stride + d];
-        mlo_set_element(y, y_at + d, mlo_requantize(acc, scale, (int)mlo_get(r->p, 3), lo, hi));
+        mlo_set_element(y, y_at + d, mlo_requantize(acc, scale, r->round.p[3], lo, hi));
     }
 }
 
@@ -650,12 +554,12 @@ static int32_t *mlo_attention_wide(mlo *m, const mlo_array *a) {
 
 /* The keys that may count for query i. */
 static void mlo_attention_ends(mlo_row *r, const mlo_node *n, int64_t i) {
-    const int first = mlo_attention_constants(n);
+    const int32_t *reach = r->round.p + mlo_attention_constants(n);
     r->from = 0;
     r->until = r->tk;
     if (mlo_attention_banded(n)) {
-        r->from = i - mlo_get(r->p, first);
-        r->until = mlo_min(r->until, i + 1 + mlo_get(r->p, first + 1));
+        r->from = i - reach[0];
+        r->until = mlo_min(r->until, i + 1 + reach[1]);
     }
     if (mlo_attention_causal(n)) r->until = mlo_min(r->until, i + 1);
 }
@@ -674,11 +578,11 @@ static int mlo_attention_run(mlo_call *c) {
     const mlo_form form = biased ? mlo_array_form(c->in[5]) : mlo_array_form(q);
     if (biased && mlo_bias_check(c->m, c->node, &form, heads, tq, k->dims[1]))
         return mlo_failed(c->m);
-    mlo_row r = { k->dims[1], ch / heads, width, c->in[3], c->in[4], 0,
-        (int)mlo_int(c->node, "lt", 0), mlo_attention_probs(c->node),
-        mlo_attention_rounded(c->node), mlo_attention_capped(c->node),
-        mlo_attention_partly(c->node), 0, 0, biased ? c->in[5] : NULL, 0,
-        (int)mlo_attention_shift(c->node) };
+    int32_t p[12] = { 0 };
+    for (int64_t i = 0; i < 12 && i < mlo_array_count(c->in[4]); i++)
+        p[i] = (int32_t)mlo_get(c->in[4], i);
+    mlo_row r = { k->dims[1], ch / heads, width, c->in[3], 0, mlo_attention_rounding(c->node, p), 0,
+        0, biased ? c->in[5] : NULL, 0, (int)mlo_attention_shift(c->node) };
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), 3, q->dims);
     int64_t *e = (int64_t *)mlo_scratch(c->m, (size_t)r.tk, sizeof *e);
     int32_t *x[3];
@@ -1163,7 +1067,7 @@ static void mlo_attention_score_area(const mlo_attention_widths *w, int64_t queu
 }
 
 /* Exponentials: scores move down lane by lane, weights move up. Then mlo_divide, two bits a cycle. */
-static void mlo_attention_softmax_area(const mlo_attention_widths *w, mlo_area *a) {
+static void mlo_attention_rounding_area(const mlo_attention_widths *w, mlo_area *a) {
     const int64_t lanes = mlo_parts(w->pe, w->steps), places = mlo_parts(w->pe, lanes) * lanes;
     mlo_area lane = { 0, 0, 0, 0 };
     a->lut += places * (w->score + 1);
@@ -1244,7 +1148,7 @@ static void mlo_attention_area(
             a, mlo_attention_word(s->node) << banded, w.constants + banded * reach, 1, axi, banks);
     if (u->rows.partly) mlo_attention_walk_area(w.pe, groups, banded, w.walk, a);
     mlo_attention_score_area(&w, u->rows.queue, a);
-    mlo_attention_softmax_area(&w, a);
+    mlo_attention_rounding_area(&w, a);
     mlo_attention_mix_area(&w, s, u->rows.ring, a);
     mlo_area_fifo(a, w.simd * s->out_bits + 3, u->rows.held);
     a->lut += CONTROL_LUTS;

@@ -251,23 +251,8 @@ static void mlo_put_bits(unsigned char *bits, int64_t at, int n, uint64_t v) {
 
 /* ---- integer arithmetic --------------------------------------------------- */
 
-/* floor(x / 2^s) without shifting negative numbers, which C leaves to the compiler. */
-static int64_t mlo_shift_down(int64_t x, int s) {
-    if (s <= 0) return x;
-    if (s > 62) return x < 0 ? -1 : 0;
-    int64_t d = (int64_t)1 << s, q = x / d;
-    return q - (x % d < 0);
-}
-static int64_t mlo_clip(int64_t x, int64_t lo, int64_t hi) { return x < lo ? lo : x > hi ? hi : x; }
-
 /* What M is: 15 bits, as limits say. */
 static const mlo_interval mlo_multipliers = { 0, 32767 };
-
-/* The one rounding rule. |acc M| + 2^(S-1) stays below 2^63: see the intermediates of the kernels. */
-static int64_t mlo_requantize(int64_t acc, int64_t mult, int shift, int64_t lo, int64_t hi) {
-    int64_t half = shift >= 1 && shift <= 62 ? (int64_t)1 << (shift - 1) : 0;
-    return mlo_clip(mlo_shift_down(acc * mult + half, shift), lo, hi);
-}
 
 static int mlo_log2(int64_t v) {
     int n = 0;

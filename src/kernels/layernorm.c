@@ -90,14 +90,6 @@ static const char mlo_layernorm_function[] =
     "q = Div (whole, d)\n" MLO_FUNCTION_CLIP "qr = Reshape (qc, xs)\n"
     "y = Cast <to=@to> (qr)\n";
 
-/* floor(sqrt(w)), w below 2^`bits`, bit by bit: exact without any floating point. */
-static int64_t mlo_isqrt(int64_t w, int bits) {
-    int64_t root = 0;
-    for (int64_t bit = (int64_t)1 << ((bits + 1) / 2 - 1); bit; bit >>= 1)
-        if ((root + bit) * (root + bit) <= w) root += bit;
-    return root;
-}
-
 /* Norms of a token; has each a gamma and beta of its own? */
 static int64_t mlo_norm_groups(const mlo_node *n) { return mlo_int(n, "groups", 1); }
 static int mlo_norm_own(const mlo_form *g) { return g->rank > 1 && g->dims[0] > 1; }
@@ -114,29 +106,20 @@ static void mlo_layernorm_row(
     mlo_call *c, const mlo_array *x, int64_t at, int64_t of, int64_t channels, mlo_array *y) {
     int64_t total = 0;
     int64_t squares = 0;
-    int64_t eps = mlo_get(c->in[3], 0);
     int64_t lo = mlo_kernel_low(c->node);
     int64_t hi = mlo_kernel_high(c->node);
-    int sh = (int)mlo_get(c->in[3], 1), k = 0;
+    const int sh = (int)mlo_get(c->in[3], 1);
     for (int64_t i = 0; i < channels; i++) {
         int64_t v = mlo_get(x, at + i);
         total += v;
         squares += v * v;
     }
     if (!mlo_int(c->node, "center", 1)) total = 0;
-    int64_t v = channels * squares - total * total + eps;
-    while (v < (int64_t)1 << 60) {
-        v *= 4;
-        k++;
-    }
-    int64_t r = ((int64_t)1 << 31) / mlo_isqrt(v >> 30, 32);
-    for (int64_t i = 0; i < channels; i++) {
-        int64_t u = channels * mlo_get(x, at + i) - total;
-        int64_t n = mlo_shift_down(u * r + ((int64_t)1 << (31 - k)), 32 - k);
+    const mlo_normal f = mlo_norm_of(channels, total, squares, mlo_get(c->in[3], 0));
+    for (int64_t i = 0; i < channels; i++)
         mlo_set_element(y, at + i,
-            mlo_clip(mlo_shift_down(n * mlo_get(c->in[1], of + i) + mlo_get(c->in[2], of + i), sh),
-                lo, hi));
-    }
+            mlo_norm_one(&f, mlo_get(x, at + i), mlo_get(c->in[1], of + i),
+                mlo_get(c->in[2], of + i), sh, lo, hi));
 }
 
 enum { MLO_NORM_CHANNELS = 32768, MLO_NORM_SHIFT = 40 };

@@ -33,10 +33,9 @@ static int mlo_mul_run(mlo_call *c) {
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), a->rank, a->dims);
     if (!y || mlo_kernel_limits(c, mlo_mul_limits)) return mlo_failed(c->m);
     int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
+    const int32_t by[2] = { (int32_t)mlo_get(p, 0), (int32_t)mlo_get(p, 1) };
     for (int64_t i = 0; i < n; i++)
-        mlo_set_element(y, i,
-            mlo_requantize(
-                mlo_get(a, i) * mlo_get(b, i), mlo_get(p, 0), (int)mlo_get(p, 1), lo, hi));
+        mlo_set_element(y, i, mlo_mul_one(mlo_get(a, i), mlo_get(b, i), by, lo, hi));
     return 0;
 }
 

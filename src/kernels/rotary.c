@@ -94,15 +94,15 @@ static int mlo_rotary_run(mlo_call *c) {
     const int64_t d = mlo_rotary_head(c->m, c->node, &form, &turns);
     mlo_array *y = d ? mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims) : NULL;
     if (!y || mlo_kernel_limits(c, mlo_rotary_limits)) return mlo_failed(c->m);
-    const int64_t n = mlo_array_count(x), mult = mlo_get(p, 0);
+    const int64_t n = mlo_array_count(x);
     const int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
-    const int shift = (int)mlo_get(p, 1);
+    const int32_t by[2] = { (int32_t)mlo_get(p, 0), (int32_t)mlo_get(p, 1) };
     for (int64_t i = 0; i < n; i += 2) {
         const int64_t at = i / form.dims[2] % form.dims[1] * d + i % d;
-        const int64_t a = mlo_get(x, i), b = mlo_get(x, i + 1);
-        const int64_t cosine = mlo_get(table, at), sine = mlo_get(table, at + 1);
-        mlo_set_element(y, i, mlo_requantize(a * cosine - b * sine, mult, shift, lo, hi));
-        mlo_set_element(y, i + 1, mlo_requantize(a * sine + b * cosine, mult, shift, lo, hi));
+        const int64_t pair[2] = { mlo_get(x, i), mlo_get(x, i + 1) };
+        const int64_t turn[2] = { mlo_get(table, at), mlo_get(table, at + 1) };
+        mlo_set_element(y, i, mlo_rotary_even(pair, turn, by, lo, hi));
+        mlo_set_element(y, i + 1, mlo_rotary_odd(pair, turn, by, lo, hi));
     }
     return 0;
 }

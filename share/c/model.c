@@ -1,0 +1,25 @@
+/* @ABOUT@
+ *
+ * What a kernel computes is in exact.h, word for word what mlo itself is compiled with. Here are the kernels'
+ * loops; then the layer, once, in a loop over its parameters. */
+#include "model.h"
+
+#include "exact.h"
+
+#include <string.h>
+@KERNELS@
+
+_Static_assert(MODEL_ARENA_BYTES % MODEL_ALIGN == 0, "places in the arena are aligned");
+_Static_assert(@LARGEST@ <= MODEL_ARENA_BYTES, "every place lies in the arena");
+
+/* The layer, for n tokens. */
+static void layer(@PARAMETERS@) {
+@BODY@
+}
+
+@SIGNATURE@ {
+    unsigned char *const a = arena;
+    if (!arena || (uintptr_t)arena % MODEL_ALIGN || arena_bytes < MODEL_ARENA_BYTES) return MODEL_E_ARENA;
+@RUN@
+    return MODEL_OK;
+}

@@ -1,0 +1,49 @@
+/* Golden inputs and outputs: every word is compared. Ends with one line, MLO PASS .. or MLO FAIL .. */
+#include "model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { FRAMES = @FRAMES@, TOKENS = @TOKENS@, CALLS = @CALLS@ };
+static const int call[CALLS] = { @CALL@ }; /* tokens of each */
+@WORDS@
+
+/* The arena, and behind it what nobody must touch. */
+enum { GUARD = 64, PAINT = 0xA5 };
+static _Alignas(MODEL_ALIGN) unsigned char arena[MODEL_ARENA_BYTES + GUARD];
+@STATE@
+
+static int same(int frame, const @WORD@ *y) {
+    for (int i = 0; i < TOKENS * MODEL_CHANNELS; i++)
+        if (y[i] != golden[frame][i]) {
+            printf("MLO FAIL frame %d, token %d, channel %d: expected %d, got %d\n", frame,
+                i / MODEL_CHANNELS, i % MODEL_CHANNELS, golden[frame][i], y[i]);
+            return 0;
+        }
+    return 1;
+}
+
+int main(void) {
+    static @WORD@ y[TOKENS * MODEL_CHANNELS];
+    memset(arena, PAINT, sizeof arena);
+    for (int f = 0; f < FRAMES; f++) {
+        for (int i = 0, at = 0; i < CALLS; at += call[i++]) {
+            const int status = model_run(@ARGUMENTS@, arena, MODEL_ARENA_BYTES);
+            if (status) {
+                printf("MLO FAIL frame %d: model_run returned %d\n", f, status);
+                return 1;
+            }
+        }
+        if (!same(f, y)) return 1;
+    }
+    int touched = MODEL_ARENA_BYTES;
+    while (touched && arena[touched - 1] == PAINT) touched--;
+    for (int i = 0; i < GUARD; i++)
+        if (arena[MODEL_ARENA_BYTES + i] != PAINT) {
+            printf("MLO FAIL a byte behind the arena was written\n");
+            return 1;
+        }
+    printf("MLO PASS frames=%d words=%d arena=%d touched=%d\n", FRAMES,
+        FRAMES * TOKENS * MODEL_CHANNELS, MODEL_ARENA_BYTES, touched);
+    return 0;
+}

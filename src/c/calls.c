@@ -1,0 +1,273 @@
+/* calls: the kernels that a layer uses, and the layer: a call of one after the other.
+ *
+ * in:  the body, its parameters.
+ * out: model.c: the text of each kernel (share/c) once for each combination of widths, and the layer.
+ *
+ * invariant: a kernel's arithmetic is in src/exact (exact.h), its loops in share/c; here are names, places, sizes.
+ * example: mlo_add_16_16_16(V(int16_t, 0, 0), 128, V(int16_t, 8192, 0), 128, .., n, 128, p->add_0_p, ..);
+ */
+typedef struct {
+    mlo_emitter *e;
+    mlo_c_body *b;
+    const mlo_c_params *params;
+    mlo_map told; /* kernels whose text is there */
+} mlo_c_writer;
+
+/* An operand or the result: "pointer, row". */
+static const char *mlo_c_stream(mlo_c_writer *w, const char *name) {
+    mlo *m = w->e->m;
+    const mlo_c_value *v = mlo_c_value_of(w->b, name);
+    if (!v) {
+        mlo_fail_at(m, MLO_E_UNSUPPORTED, name, "is no value of the layer that C has");
+        return "";
+    }
+    if (v->place == MLO_C_OUTSIDE) return mlo_format(m, "memory, %lld", (long long)v->row);
+    return mlo_format(m, "(%s *)(a + %lld) + %lld, %lld", mlo_c_type(v->dtype),
+        (long long)w->b->plan.place[v->place].at, (long long)v->at, (long long)v->row);
+}
+static const char *mlo_c_pointer(mlo_c_writer *w, const char *name) {
+    const char *both = mlo_c_stream(w, name);
+    const char *comma = strrchr(both, ',');
+    return comma ? mlo_format(w->e->m, "%.*s", (int)(comma - both), both) : "";
+}
+static int64_t mlo_c_row(mlo_c_writer *w, const char *name) {
+    const mlo_c_value *v = mlo_c_value_of(w->b, name);
+    return v ? v->row : 0;
+}
+
+/* A parameter; NULL in C where there is none. */
+static const char *mlo_c_parameter(mlo_c_writer *w, const mlo_element *el, int k) {
+    const mlo_c_param *p = mlo_c_param_of(w->params, el, k);
+    return p ? mlo_format(w->e->m, p->common ? "model_common.%s" : "p->%s", p->name) : "NULL";
+}
+/* Parameters from .. to, each with a comma behind it. */
+static const char *mlo_c_parameters(mlo_c_writer *w, const mlo_element *el, int from, int to) {
+    const char *all = "";
+    for (int k = from; k <= to; k++)
+        all = mlo_format(w->e->m, "%s%s, ", all, mlo_c_parameter(w, el, k));
+    return all;
+}
+
+/* ---- the kernels' texts --------------------------------------------------------- */
+
+/* The text of share/c that has a kernel's loops; NULL: there is none. */
+static const char *mlo_c_text(const mlo_kernel *k) {
+    switch (k->kind) {
+    case MLO_KERNEL_MATRIX: return "c/mvu.c";
+    case MLO_KERNEL_WINDOW: return "c/conv.c";
+    case MLO_KERNEL_SUM: return "c/add.c";
+    case MLO_KERNEL_PRODUCT: return "c/mul.c";
+    case MLO_KERNEL_NORM: return "c/layernorm.c";
+    case MLO_KERNEL_ATTENTION: return "c/attention.c";
+    case MLO_KERNEL_RESCALE: return "c/requant.c";
+    case MLO_KERNEL_ROTATION: return "c/rotary.c";
+    default: return NULL;
+    }
+}
+
+/* The widths of its operands that are streams, and of its result, in bits as C has them. */
+typedef struct {
+    int in[3];
+    int out;
+} mlo_c_widths;
+
+static mlo_c_widths mlo_c_widths_of(const mlo_element *el) {
+    mlo_c_widths w = { { 0, 0, 0 }, mlo_bits_of(el->site.out.dtype) };
+    for (int k = 0; k < el->unit.n_in && k < 3; k++)
+        w.in[k] = mlo_bits_of(el->site.in[el->unit.in[k].index].dtype);
+    return w;
+}
+
+/* Products that a sum of 32 bits holds: of 8 by 8 bits 65536, of 8 by 16 bits 256. */
+enum { MLO_C_NARROW = 65536, MLO_C_MIXED = 256, MLO_C_WIDE = 32768 };
+
+/* Does a sum of weights (windows: products; attention: 8 bits by values) fit 32 bits? */
+static int mlo_c_sum_fits(const mlo_element *el, const mlo_c_widths *w) {
+    if (el->kernel->kind == MLO_KERNEL_WINDOW)
+        return el->site.in[1].dims[1] * el->site.in[1].dims[2]
+            <= (w->in[0] == 8 ? MLO_C_NARROW : MLO_C_MIXED);
+    return el->site.keys <= (w->in[2] == 8 ? MLO_C_WIDE : MLO_C_MIXED / 2);
+}
+
+/* "mlo_mvu_8_16": the kernel at its widths. */
+static const char *mlo_c_name(mlo *m, const mlo_element *el) {
+    const mlo_c_widths w = mlo_c_widths_of(el);
+    const char *text = mlo_c_text(el->kernel) + 2;
+    const char *name = mlo_format(m, "mlo_%.*s", (int)strlen(text) - 2, text);
+    for (int k = 0; k < 3 && w.in[k]; k++) name = mlo_format(m, "%s_%d", name, w.in[k]);
+    const int sums = el->kernel->kind == MLO_KERNEL_WINDOW
+        || el->kernel->kind == MLO_KERNEL_ATTENTION;
+    name = mlo_format(m, "%s_%d", name, w.out);
+    return sums && !mlo_c_sum_fits(el, &w) ? mlo_format(m, "%s_long", name) : name;
+}
+
+static const char *mlo_c_width_type(int bits) { return bits == 8 ? "int8_t" : "int16_t"; }
+
+/* A kernel's text, once. */
+static int mlo_c_kernel(mlo_c_writer *w, const mlo_element *el) {
+    mlo *m = w->e->m;
+    const mlo_c_widths bits = mlo_c_widths_of(el);
+    const char *name = mlo_intern(m, mlo_c_name(m, el));
+    const int mixed = el->kernel->kind == MLO_KERNEL_ATTENTION ? bits.in[0] + bits.in[1]
+                                                               : 8 + bits.in[0];
+    const mlo_hole holes[] = { { "NAME", mlo_format(m, "%s", name), NULL },
+        { "X", mlo_format(m, "%s", mlo_c_width_type(bits.in[0])), NULL },
+        { "Z", mlo_format(m, "%s", mlo_c_width_type(bits.in[1])), NULL },
+        { "W", mlo_format(m, "%s", mlo_c_width_type(bits.in[2])), NULL },
+        { "Y", mlo_format(m, "%s", mlo_c_width_type(bits.out)), NULL },
+        { "SUM", mlo_format(m, "%s", mlo_c_sum_fits(el, &bits) ? "int32_t" : "int64_t"), NULL },
+        { "PRODUCT", mlo_format(m, "%s", mixed == 32 ? "int64_t" : "int32_t"), NULL },
+        { "BLOCK", mlo_integer(m, mixed == 24 ? MLO_C_MIXED : MLO_C_NARROW), NULL },
+        { NULL, NULL, NULL } };
+    if (!name || mlo_map_get(&w->told, name)) return mlo_failed(m);
+    MLO_TRY(mlo_map_put(m, &w->told, name, w));
+    mlo_puts(&w->e->t, "\n");
+    return mlo_share_copy(&w->e->t, mlo_c_text(el->kernel), holes, w);
+}
+
+/* Those that the layer calls. */
+static void mlo_c_kernels(void *user) {
+    mlo_c_writer *w = (mlo_c_writer *)user;
+    static const mlo_hole none[] = { { NULL, NULL, NULL } };
+    int heads = 0;
+    for (int i = 0; i < w->e->c->n_element && !w->e->m->error.code; i++) {
+        const mlo_element *el = &w->e->c->element[i];
+        if (!el->kernel || el->kernel->kind == MLO_KERNEL_REPLAY) continue;
+        if (el->kernel->kind == MLO_KERNEL_ATTENTION && !heads++) {
+            mlo_puts(&w->e->t, "\n");
+            mlo_share_copy(&w->e->t, "c/heads.c", none, w);
+        }
+        mlo_c_kernel(w, el);
+    }
+}
+
+/* ---- the layer -------------------------------------------------------------------- */
+
+/* Keys and values of a decoder's earlier tokens are the caller's: new ones go there first. */
+static void mlo_c_keep(mlo_c_writer *w, const mlo_element *el, int k) {
+    static const char *const kinds[] = { "q", "k", "v" };
+    mlo_line(w->e, "    memcpy(cache->%s_%s[l][at], %s, sizeof cache->%s_%s[l][at]);", el->name,
+        kinds[k], mlo_c_pointer(w, el->node->input[k]), el->name, kinds[k]);
+}
+
+static const char *mlo_c_mask(mlo_c_writer *w, const mlo_element *el) {
+    if (!mlo_c_is_stream(w->e->c, el, 3)) return mlo_c_parameter(w, el, 3);
+    return mlo_eq(el->node->input[3], mlo_memory_mask) ? "memory_mask"
+        : w->e->c->slots                               ? "cache->mask"
+                                                       : "mask";
+}
+
+static void mlo_c_attention(mlo_c_writer *w, int i) {
+    mlo *m = w->e->m;
+    const mlo_element *el = &w->b->core->element[i];
+    const mlo_node *n = el->node;
+    const int kept = w->e->c->slots > 0, biased = mlo_attention_biased(n);
+    const int64_t d = mlo_last_dim(&el->site.in[0]) / mlo_attention_heads(n);
+    const char *const *in = (const char *const *)n->input;
+    const char *p = mlo_c_parameter(w, el, 4);
+    const int64_t scratch = w->b->plan.place[w->b->scratch[i]].at;
+    if (kept) mlo_c_keep(w, el, 1);
+    if (kept) mlo_c_keep(w, el, 2);
+    mlo_line(w->e, "    const mlo_heads %s = {", el->name);
+    mlo_line(w->e,
+        "        .start = %s, .tokens = n, .keys = %s, .heads = %lld, .kv_heads = %lld, .d = %lld,",
+        kept ? "at" : "0",
+        kept              ? "at + n"
+            : el->crossed ? "memory_tokens"
+                          : "n",
+        (long long)mlo_attention_heads(n), (long long)mlo_attention_kv_heads(n), (long long)d);
+    mlo_line(w->e,
+        "        .q_row = %lld, .k_row = %lld, .v_row = %lld, .y_row = %lld, .causal = %d,",
+        (long long)mlo_c_row(w, in[0]),
+        (long long)(kept ? mlo_last_dim(&el->site.in[1]) : mlo_c_row(w, in[1])),
+        (long long)(kept ? mlo_last_dim(&el->site.in[2]) : mlo_c_row(w, in[2])),
+        (long long)mlo_c_row(w, n->output[0]), mlo_attention_causal(n));
+    if (mlo_attention_banded(n))
+        mlo_line(w->e, "        .reach = %s + %d,", p, mlo_attention_constants(n));
+    mlo_line(w->e, "        .mask = %s,", mlo_c_mask(w, el));
+    if (biased)
+        mlo_line(w->e,
+            "        .bias = %s, .bias_heads = %lld, .bias_rows = %lld, .bias_keys = %lld, "
+            ".bias_shift = %lld,",
+            mlo_c_parameter(w, el, 5), (long long)el->site.in[5].dims[0],
+            (long long)el->site.in[5].dims[1], (long long)el->site.in[5].dims[2],
+            (long long)mlo_attention_shift(n));
+    const mlo_row_rounding r = mlo_attention_rounding(n, NULL);
+    mlo_line(w->e,
+        "        .round = { .p = %s, .lt = %d, .probs = %d, .rounded = %d, .capped = %d, .all = %d "
+        "},",
+        p, r.lt, r.probs, r.rounded, r.capped, r.all);
+    mlo_line(w->e, "        .lo = %lld, .hi = %lld };", (long long)mlo_kernel_low(n),
+        (long long)mlo_kernel_high(n));
+    mlo_line(w->e, "    %s(&%s, %s, %s, %s, %s, (int64_t *)(a + %lld), (void *)(a + %lld));",
+        mlo_c_name(m, el), el->name, mlo_c_pointer(w, in[0]),
+        kept ? mlo_format(m, "cache->%s_k[l][0]", el->name) : mlo_c_pointer(w, in[1]),
+        kept ? mlo_format(m, "cache->%s_v[l][0]", el->name) : mlo_c_pointer(w, in[2]),
+        mlo_c_pointer(w, n->output[0]), (long long)scratch,
+        (long long)(scratch + mlo_c_scratch(w->b, el) - 8 * d));
+}
+
+/* What stands between a kernel's sizes and its bounds. */
+static const char *mlo_c_arguments(mlo_c_writer *w, const mlo_element *el) {
+    mlo *m = w->e->m;
+    const mlo_node *n = el->node;
+    const int64_t channels = mlo_last_dim(&el->site.out);
+    mlo_pane v;
+    switch (el->kernel->kind) {
+    case MLO_KERNEL_MATRIX:
+        return mlo_format(m, "%lld, %lld, %s", (long long)el->site.in[1].dims[0],
+            (long long)el->site.in[1].dims[1], mlo_c_parameters(w, el, 1, 5));
+    case MLO_KERNEL_RESCALE:
+        return mlo_format(m, "%lld, %s", (long long)channels, mlo_c_parameters(w, el, 1, 4));
+    case MLO_KERNEL_NORM:
+        return mlo_format(m, "%lld, %lld, %lld, %lld, %s",
+            (long long)(channels / mlo_norm_groups(n)), (long long)mlo_norm_groups(n),
+            (long long)(mlo_norm_own(&el->site.in[1]) ? channels / mlo_norm_groups(n) : 0),
+            (long long)mlo_int(n, "center", 1), mlo_c_parameters(w, el, 1, 3));
+    case MLO_KERNEL_ROTATION:
+        return mlo_format(m, "%lld, %lld, %s%s, %s", (long long)channels,
+            (long long)mlo_last_dim(&el->site.in[1]), mlo_c_parameter(w, el, 1),
+            w->e->c->slots ? mlo_format(m, " + at * %lld", (long long)mlo_last_dim(&el->site.in[1]))
+                           : "",
+            mlo_c_parameters(w, el, 2, 2));
+    case MLO_KERNEL_WINDOW:
+        if (!mlo_site_pane(&el->site, &v)) return "";
+        return mlo_format(m, "%lld, %lld, %lld, %lld, %lld, %lld, %s", (long long)channels,
+            (long long)v.kh, (long long)v.kw, (long long)v.width, (long long)v.top,
+            (long long)v.left, mlo_c_parameters(w, el, 1, 4));
+    default: return mlo_format(m, "%lld, %s", (long long)channels, mlo_c_parameters(w, el, 2, 2));
+    }
+}
+
+static void mlo_c_call(mlo_c_writer *w, int i) {
+    const mlo_element *el = &w->b->core->element[i];
+    mlo *m = w->e->m;
+    if (!el->kernel || el->kernel->kind == MLO_KERNEL_REPLAY) return;
+    if (el->kernel->kind == MLO_KERNEL_ATTENTION) {
+        mlo_c_attention(w, i);
+        return;
+    }
+    const char *streams = "";
+    for (int k = 0; k < el->unit.n_in; k++)
+        streams = mlo_format(
+            m, "%s%s, ", streams, mlo_c_stream(w, el->node->input[el->unit.in[k].index]));
+    mlo_printf(&w->e->t, "    %s(%s%s, %s,\n        %s%lld, %lld", mlo_c_name(m, el), streams,
+        mlo_c_stream(w, el->node->output[0]), el->side ? "memory_tokens" : "n",
+        mlo_c_arguments(w, el), (long long)mlo_kernel_low(el->node),
+        (long long)mlo_kernel_high(el->node));
+    if (w->b->scratch[i] != MLO_C_OUTSIDE)
+        mlo_printf(
+            &w->e->t, ", (void *)(a + %lld)", (long long)w->b->plan.place[w->b->scratch[i]].at);
+    mlo_puts(&w->e->t, ");\n");
+}
+
+static void mlo_c_layer(void *user) {
+    mlo_c_writer *w = (mlo_c_writer *)user;
+    const mlo_c_body *b = w->b;
+    for (int i = 0; i < b->core->n_element && !w->e->m->error.code; i++) mlo_c_call(w, i);
+    if (!b->copied) return;
+    const mlo_c_value *out = mlo_c_value_of(w->b, b->core->scan.body->output[0]->name);
+    mlo_line(w->e, "    memcpy(a + %lld, a + %lld, (size_t)n * %lld);",
+        (long long)b->plan.place[0].at, (long long)b->plan.place[out->place].at,
+        (long long)(out->channels * (int64_t)mlo_dtype_size(out->dtype)));
+}

@@ -1,0 +1,18 @@
+/* target: what a build directory is of: Verilog, or C (option target).
+ *
+ * in:  a model of any stage.    out: the files, to a sink.
+ * invariant: both have the same integers: golden words come from the same evaluation.
+ * example: mlo_set(m, "target", "c"), then mlo_emit.
+ */
+static int mlo_target_is_c(mlo *m) {
+    const char *target = mlo_opt(m, "target");
+    if (target && !mlo_eq(target, "verilog") && !mlo_eq(target, "c"))
+        mlo_fail_at(m, MLO_E_USAGE, NULL, "--target %s: there are verilog and c", target);
+    return target && mlo_eq(target, "c");
+}
+
+int mlo_emit(mlo *m, mlo_sink sink, void *user) {
+    const int c = mlo_target_is_c(m);
+    if (m->error.code) return mlo_failed(m);
+    return c ? mlo_emit_c(m, sink, user) : mlo_emit_verilog(m, sink, user);
+}

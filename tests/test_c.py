@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The same integers in C (--target c): equal to ONNX Runtime's, from every compiler, in an arena that none undercuts.
+
+    python tests/test_c.py path/to/mlo [NAME ...]
+
+    words       encoders, decoders without a cache, two with an encoder's output: inputs drawn here through host/pre.onnx; host/core.onnx in ONNX Runtime judges
+    compilers   gcc and clang, -O0 to -O3, sanitizers, no warnings: the build's own test
+    depth       the code of 12 layers is that of 2
+    arena       no two places that are in use together overlap; none of other planners is below; the bytes that a run touches
+    story       stories260k with a cache, a token at a time: its words and its text are ONNX Runtime's and mlo's
+    parts       a sequence in parts of any size is the sequence
+    refused     arenas too small and misaligned, too many tokens, a target that there is none of
+    sim         passes, and fails where a word differs
+    one         a rounding changed in one place changes `mlo run`, the golden words of Verilog, and C, alike"""
+import ctypes
+import itertools
+import json
+import os
+import re
+import subprocess
+import numpy as np
+import harness as t
+import stories
+from graphs import session
+
+BODIES = ["bert-tiny", "bert-tiny-mask", "bert-tiny-qdq", "albert-tiny", "clip-tiny", "convnext-tiny", "gemma3-tiny", "gpt2-tiny", "llama-tiny-opset23", "modernbert-tiny-opset23", "mlp-res",
+          "neox-tiny", "qwen3-tiny-opset23", "swin-tiny", "t5-tiny", "vit-tiny", "whisper-tiny"]
+TYPES = {"int8_t": np.int8, "int16_t": np.int16, "uint8_t": np.uint8}
+STORY = (stories.PROMPT, "--context", "64")
+
+
+def built(name, *flags):
+    path = t.at("-".join([name, *flags]).replace("--", ""))
+    if not os.path.isdir(path): t.good("compile", t.model(name), "--target", "c", *flags, "-o", path)
+    return path
+
+
+def text(path, name): return t.read(os.path.join(path, name)).decode()
+def manifest(path): return json.loads(text(path, "manifest.json"))
+
+
+class Model:
+    """The emitted C, called from here."""
+    def __init__(self, path):
+        library = os.path.join(path, "model.so")
+        subprocess.run(["gcc", "-std=c99", "-O2", "-shared", "-fPIC", "-o", library, *(os.path.join(path, f) for f in ("model.c", "weights.c"))], check=True)
+        self.run_ = ctypes.CDLL(library).model_run
+        header = text(path, "model.h")
+        self.number = {k: int(v) for k, v in re.findall(r"#define MODEL_(\w+) (\d+)", header)}
+        self.takes = re.findall(r"(\w+) (\*?)(\w+)(?=[,)])", re.search(r"int model_run\(([^;]*\));", header, re.S)[1])
+        self.memory = np.zeros(self.number["ARENA_BYTES"] + 64, np.uint8)
+        self.arena = self.memory[-self.memory.ctypes.data % 16:][:self.number["ARENA_BYTES"]]
+        self.cache = np.zeros(1 << 22, np.uint8)
+
+    def __call__(self, x, **others):
+        """x: [tokens, channels]; others: mask, memory, memory_mask, arena_bytes, arena. The result, or the status."""
+        kinds = {name: TYPES.get(kind) for kind, _, name in self.takes}
+        out = np.zeros(x.shape, kinds["out"])
+        given = dict(tokens=len(x), arena=self.arena, arena_bytes=len(self.arena), cache=self.cache, memory_tokens=len(others.get("memory", [])), out=out, **{"in": x})
+        given.update(others)
+        arrays = {k: np.ascontiguousarray(v, kinds.get(k) or v.dtype) if isinstance(v, np.ndarray) and k not in ("arena", "cache", "out") else v for k, v in given.items()}
+        value = lambda a: ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else ctypes.c_size_t(a)
+        status = self.run_(*(value(arrays[name]) for _, _, name in self.takes))
+        return status or out
+
+
+def core_feeds(path, feeds):
+    """What the core gets for a model's inputs."""
+    pre, core = (session(os.path.join(path, "host/%s.onnx" % p)) for p in ("pre", "core"))
+    made = dict(zip((o.name for o in pre.get_outputs()), pre.run(None, {i.name: feeds[i.name] for i in pre.get_inputs()})), **feeds)
+    return core, {i.name: made[i.name] for i in core.get_inputs()}
+
+
+def drawn(path, seed):
+    """Inputs of the model, drawn."""
+    rng, feeds = np.random.default_rng(seed), {}
+    for part in "pre", "post":
+        for i in session(os.path.join(path, "host/%s.onnx" % part)).get_inputs():
+            if i.type == "tensor(float)": feeds[i.name] = rng.standard_normal(i.shape).astype(np.float32)
+            elif "mask" in i.name: feeds[i.name] = (np.arange(i.shape[-1]) < rng.integers(1, i.shape[-1])).astype(np.int64).reshape(i.shape)
+            elif i.type == "tensor(int64)": feeds[i.name] = rng.integers(0, 16, i.shape)
+    return feeds
+
+
+def called(path, feeds):
+    """The core's inputs, as the C has them: the first is the stream, another one that is no mask the encoder's output."""
+    x, *others = manifest(path)["inputs"]
+    kind = lambda name: {"mlo_mask": "mask", "mlo_memory_mask": "memory_mask"}.get(name, "memory")
+    shaped = lambda a: a.reshape(a.shape[-2:]) if a.ndim > 2 else a.reshape(-1)
+    return feeds[x].reshape(feeds[x].shape[-2:]), {kind(name): shaped(feeds[name]) for name in others}
+
+
+def differ(got, want):
+    if not isinstance(got, np.ndarray): return "status %d" % got
+    return "" if np.array_equal(got.reshape(-1), want.reshape(-1)) else "%d of %d words" % (np.count_nonzero(got.reshape(-1) != want.reshape(-1)), want.size)
+
+
+def check_words():
+    for name in BODIES:
+        path = built(name)
+        model, wrong = Model(path), ""
+        for seed in range(3):
+            core, feeds = core_feeds(path, drawn(path, seed))
+            x, others = called(path, feeds)
+            wrong = wrong or differ(model(x, **others), core.run(None, feeds)[0])
+        t.case("%s: words of ONNX Runtime" % name, wrong)
+        t.case("%s: no hole is left" % name, ", ".join(re.findall(r"@[A-Z]+@", text(path, "model.c") + text(path, "model.h") + text(path, "test.c"))))
+
+
+def tested(path, cc, flags):
+    """'' or what `make test` says in the place of its line."""
+    folder = os.path.join(path, "made")
+    os.makedirs(folder, exist_ok=True)
+    sources = [os.path.join(path, f) for f in ("model.c", "weights.c", "test.c")]
+    p = subprocess.run([cc, "-std=c99", "-Wall", "-Wextra", "-Werror", *flags, *sources, "-o", folder + "/test"], capture_output=True, text=True)
+    if p.returncode: return p.stderr[:300]
+    p = subprocess.run([folder + "/test"], capture_output=True, text=True)
+    return "" if re.fullmatch(r"MLO PASS .*\n", p.stdout) and p.returncode == 0 and not p.stderr else (p.stdout + p.stderr)[:300]
+
+
+def check_compilers():
+    if not t.have("compilers", "gcc", "clang"): return
+    bodies = [("bert-tiny",), ("vit-tiny",), ("whisper-tiny",), ("convnext-tiny",), ("gemma3-tiny",), STORY]
+    for cc, flags in [(cc, [o]) for cc in ("gcc", "clang") for o in ("-O0", "-O1", "-O2", "-O3")] + [(cc, ["-O1", *t.SANITIZE]) for cc in ("gcc", "clang")]:
+        t.case("%s %s" % (cc, " ".join(flags)), "; ".join("%s: %s" % (b[0], why) for b in bodies for why in [tested(built(*b), cc, flags)] if why))
+    path = built("bert-tiny")
+    p = subprocess.run(["make", "-s", "-C", path, "test"], capture_output=True, text=True)
+    t.case("make test", "" if p.returncode == 0 and p.stdout.splitlines()[-1].startswith("MLO PASS ") else p.stdout + p.stderr)
+
+
+def code(path):
+    """Bytes of code of the model, and of everything else that is no weight."""
+    subprocess.run(["gcc", "-std=c99", "-Os", "-c", os.path.join(path, "model.c"), "-o", os.path.join(path, "os.o")], check=True)
+    return [int(n) for n in subprocess.run(["size", os.path.join(path, "os.o")], capture_output=True, text=True, check=True).stdout.splitlines()[1].split()[:3]]
+
+
+def check_depth():
+    two, twelve = code(built("bert-tiny")), code(built("bert-12"))
+    t.note("model.o at -Os: %d bytes" % two[0])
+    t.case("the code of 12 layers is that of 2", "" if two == twelve else "%s and %s" % (two, twelve))
+    t.case("no global state", "" if two[1:] == [0, 0] else str(two))
+    names = [subprocess.run(["nm", "-u", os.path.join(built(n), "os.o")], capture_output=True, text=True).stdout.split()[1::2] for n in ("bert-tiny", "bert-12")]
+    t.case("nothing is called but memcpy and memset", "" if all(set(n) <= {"memcpy", "memset", "model_layers", "model_common", "U"} for n in names) else str(names))
+
+
+# ---- the arena --------------------------------------------------------------------------------------------------------------------------------
+
+def meet(a, b): return any(x == y == "1" for x, y in zip(a["steps"], b["steps"]))
+
+
+def lowest(place, put):
+    """The lowest offset that is free of those put that it meets."""
+    at = 0
+    for o in sorted((o for o in put if meet(o, place)), key=lambda o: o["offset"]):
+        if at + place["bytes"] <= o["offset"]: break
+        at = max(at, o["offset"] + o["bytes"])
+    return at
+
+
+def packed(places):
+    put = []
+    for p in places: put.append(dict(p, offset=lowest(p, put)))
+    return max(p["offset"] + p["bytes"] for p in put)
+
+
+def other_planners(places):
+    """First fit by size; TFLM's greedy (by size, those in use earlier first); by when they come into use."""
+    return [packed(sorted(places, key=key)) for key in (lambda p: -p["bytes"], lambda p: (-p["bytes"], p["steps"].find("1")), lambda p: (p["steps"].find("1"), -p["bytes"]))]
+
+
+def check_arena():
+    for name, *flags in [(b,) for b in BODIES] + [STORY]:
+        m = manifest(built(name, *flags))
+        places = m["places"]
+        wrong = ["%d and %d" % (i, k) for (i, a), (k, b) in itertools.combinations(enumerate(places), 2)
+                 if meet(a, b) and a["offset"] < b["offset"] + b["bytes"] and b["offset"] < a["offset"] + a["bytes"]]
+        bound = max(sum(p["bytes"] for p in places if p["steps"][s] == "1") for s in range(len(places[0]["steps"])))
+        ends = max(p["offset"] + p["bytes"] for p in places)
+        t.case("%s: places do not overlap" % name, "; ".join(wrong))
+        t.case("%s: the arena ends where the last place does" % name, "" if ends == m["arena_bytes"] else "%d" % ends)
+        t.case("%s: proved" % name, "" if m["arena_proved"] and m["arena_bound"] == bound <= ends else "%s of %s" % (bound, ends))
+        t.case("%s: no other planner is below" % name, "" if ends <= min(other_planners(places)) else "%d, others %s" % (ends, other_planners(places)))
+
+
+def check_refused():
+    path = built("bert-tiny")
+    model = Model(path)
+    x = np.zeros((model.number["TOKENS"], model.number["CHANNELS"]), np.int16)
+    want = lambda status, what, got: t.case("%s is refused" % what, "" if not isinstance(got, np.ndarray) and got == status else str(got))
+    want(2, "an arena a byte short", model(x, arena_bytes=len(model.arena) - 1))
+    want(2, "a misaligned arena", model(x, arena=model.arena[1:]))
+    want(1, "a frame of no tokens", model(x, tokens=0))
+    want(1, "a frame of too many tokens", model(np.concatenate([x, x[:1]])))
+    t.case("a frame of fewer tokens is taken", "" if isinstance(model(x[:5]), np.ndarray) else "refused")
+    p = t.call("compile", t.model("bert-tiny"), "--target", "rust", "-o", t.at("rust"))
+    t.case("a target that there is none of", "" if p.returncode == 2 and b"--target rust: there are verilog and c" in p.stderr and not os.path.exists(t.at("rust")) else p.stderr.decode())
+
+
+# ---- decoders -----------------------------------------------------------------------------------------------------------------------------------
+
+def check_story():
+    path = built(*STORY)
+    pre, core, post = (session(os.path.join(path, "host/%s.onnx" % p)) for p in ("pre", "core", "post"))
+    model, ids, wrong = Model(path), [1], ""
+    rows = np.zeros((1, 64, model.number["CHANNELS"]), np.int16)
+    for at in range(63):
+        x = pre.run(None, {"input_ids": np.array([ids + [0] * (64 - len(ids))])})[0]
+        y = model(x[0, at:at + 1])
+        want = core.run(None, {core.get_inputs()[0].name: x})[0]
+        wrong = wrong or differ(y, want[0, at]) and "token %d: %s" % (at, differ(y, want[0, at]))
+        rows[0, at] = y
+        ids.append(int(post.run(None, {post.get_inputs()[0].name: rows})[0][0, at].argmax()))
+    t.case("words of every step", wrong)
+    lowered = t.at("story.json")
+    t.good("lower", t.model(STORY[0]), *STORY[1:], "-o", lowered)
+    said = json.loads(t.good("run", lowered, "--generate", "63", "--prompt", "1"))["sequences"][0]["tokens"]
+    t.case("the text that mlo tells", "" if said == ids else "%s, mlo: %s" % (ids[:8], said[:8]))
+    t.case("a token beyond the context is refused", "" if isinstance(model(x[0, :1]), np.ndarray) and model(x[0, :1]) == 1 else "taken")
+
+
+def check_parts():
+    path = built(*STORY)
+    core = session(os.path.join(path, "host/core.onnx"))
+    x = np.random.default_rng(7).integers(-9000, 9000, (1, 64, 64)).astype(np.int16)
+    want = core.run(None, {core.get_inputs()[0].name: x})[0][0]
+    for parts in (64,), (1, 63), (20, 1, 1, 30), (7,) * 9:
+        model, at, got = Model(path), 0, []
+        for n in parts:
+            got.append(model(x[0, at:at + n]))
+            at += n
+        t.case("parts of %s" % (parts,), differ(np.concatenate(got), want[:at]))
+
+
+t.main(check_words, check_compilers, check_depth, check_arena, check_refused, check_story, check_parts, floor=110)
