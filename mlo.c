@@ -547,7 +547,7 @@ static const char *const mlo_option_names[] = { "activations", "as", "axi-latenc
     "device", "dim", "folding-json", "frames", "frames-in-flight", "hierarchy", "inline", "jobs",
     "kv", "loop", "max-cost", "max-error", "memory", "nested", "pareto", "pe", "position",
     "q-config-json", "report", "residual", "scale", "shape", "simd", "simulation", "slots",
-    "target-cycles", "target-fps", "tile", "unrolled", "weights" };
+    "target", "target-cycles", "target-fps", "tile", "unrolled", "weights" };
 
 static int mlo_option_is(const char *key) {
     for (size_t i = 0; i < sizeof mlo_option_names / sizeof *mlo_option_names; i++)
@@ -5890,20 +5890,23 @@ static void mlo_scatter_one(mlo_dtype t, char how, char *y, const char *u) {
         mlo_convert(t, y, MLO_INT64, &a, 1);
     }
 }
+/* How an update joins what is there: none, add, mUl, mAx, mIn. */
+static int mlo_scatter_how(mlo_call *c, char *how) {
+    const mlo_attr *a = mlo_attr_of(c->node, "reduction");
+    *how = !a || a->s.n != 3 ? 'n' : a->s.data[0] == 'a' ? 'a' : a->s.data[1];
+    if (*how == 'a' && a->s.data[0] == 'm') *how = 'x';
+    if (a && *how == 'n' && !(a->s.n == 4 && !memcmp(a->s.data, "none", 4)))
+        return mlo_fail(
+            c->m, MLO_E_UNSUPPORTED, c->node, "reduction is none of none, add, mul, max, min");
+    return 0;
+}
 static int mlo_run_ScatterND(mlo_call *c) {
     mlo_blocks b;
     size_t at;
     MLO_TRY(mlo_need_inputs(c, 3));
     const mlo_array *x = c->in[0], *index = c->in[1], *u = c->in[2];
-    const mlo_attr *reduction = mlo_attr_of(c->node, "reduction");
-    /* none, add, mUl, mAx, mIn */
-    char how = !reduction || reduction->s.n != 3 ? 'n'
-        : reduction->s.data[0] == 'a'            ? 'a'
-                                                 : reduction->s.data[1];
-    if (how == 'a' && reduction->s.data[0] == 'm') how = 'x';
-    if (reduction && how == 'n' && !(reduction->s.n == 4 && !memcmp(reduction->s.data, "none", 4)))
-        return mlo_fail(
-            c->m, MLO_E_UNSUPPORTED, c->node, "reduction is none of none, add, mul, max, min");
+    char how;
+    MLO_TRY(mlo_scatter_how(c, &how));
     MLO_TRY(mlo_blocks_of(c, x, index, 0, &b));
     if ((size_t)mlo_array_count(u) != b.rows * b.block || u->dtype != x->dtype)
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "%lld updates; %zu are needed",
@@ -5921,6 +5924,44 @@ static int mlo_run_ScatterND(mlo_call *c) {
         for (size_t i = 0; i < b.block; i++)
             mlo_scatter_one(x->dtype, how, y + (at + i) * size, from + i * size);
     }
+    return 0;
+}
+
+/* Updates go where the indices say along an axis, and where they are along the others. */
+static int mlo_run_ScatterElements(mlo_call *c) {
+    MLO_TRY(mlo_need_inputs(c, 3));
+    const mlo_array *x = c->in[0], *u = c->in[2];
+    const mlo_form f = mlo_form_in(c->forms, 1), g = mlo_form_in(c->forms, 2);
+    int axis;
+    int64_t step[MLO_MAX_RANK];
+    char how, *y = (char *)c->out[0]->data;
+    MLO_TRY(mlo_scatter_how(c, &how));
+    MLO_TRY(mlo_axis(c->forms, mlo_int(c->node, "axis", 0), x->rank, &axis));
+    for (int i = 0; i < x->rank; i++)
+        if (f.rank != x->rank || g.rank != f.rank || g.dims[i] != f.dims[i]
+            || (i != axis && f.dims[i] > x->dims[i]))
+            return mlo_fail(c->m, MLO_E_SHAPE, c->node,
+                "indices %s, updates %s and data %s do not fit",
+                mlo_dims_text(c->m, f.rank, f.dims), mlo_dims_text(c->m, g.rank, g.dims),
+                mlo_dims_text(c->m, x->rank, x->dims));
+    if (u->dtype != x->dtype)
+        return mlo_fail(c->m, MLO_E_TYPE, c->node, "updates are %s, the data %s",
+            mlo_dtype_name(u->dtype), mlo_dtype_name(x->dtype));
+    mlo_array *index = mlo_indices(c, c->in[1], x->dims[axis]);
+    if (!index) return mlo_failed(c->m);
+    const size_t size = mlo_dtype_size(x->dtype);
+    mlo_steps(x->rank, x->dims, step);
+    if (mlo_array_count(x)) memcpy(y, x->data, (size_t)mlo_array_count(x) * size);
+    for (int64_t i = 0, n = mlo_array_count(index); i < n; i++) {
+        const int64_t at = mlo_offset_without(index, i, step, axis)
+            + ((const int64_t *)index->data)[i] * step[axis];
+        const char *from = (const char *)u->data + (size_t)i * size;
+        if (how == 'n')
+            memcpy(y + (size_t)at * size, from, size);
+        else
+            mlo_scatter_one(x->dtype, how, y + (size_t)at * size, from);
+    }
+    mlo_array_free(c->m, index);
     return 0;
 }
 
@@ -7742,6 +7783,7 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP2(GatherElements, GatherElements),
     MLO_OP2(GatherND, GatherND),
     MLO_OP3(ScatterND, same),
+    MLO_OP3(ScatterElements, same),
     MLO_OP(Trilu, same),
     MLO_OP(Pad, Pad),
     MLO_OP(Resize, Resize),
@@ -7761,7 +7803,6 @@ static const mlo_op mlo_standard_ops[] = {
     { "BatchNormalization", mlo_shape_same, NULL, 3 },
     { "GroupNormalization", mlo_shape_same, NULL, 3 },
     { "InstanceNormalization", mlo_shape_same, NULL, 3 },
-    { "ScatterElements", mlo_shape_same, NULL, 3 },
     /* reductions */
     MLO_OP(ReduceSum, Reduce),
     MLO_OP(ReduceMean, Reduce),
@@ -10002,25 +10043,39 @@ static void mlo_rename_graph(const mlo_map *names, mlo_graph *g, int outputs_too
         g->output[i]->name = mlo_renamed(names, g->output[i]->name);
 }
 
-/* Does a ScatterND write every row of its own updates, in order? */
+/* The axis along which a ScatterND or a ScatterElements writes rows by numbers of this form, as many rows as there
+ * are; -1: it does otherwise. */
+static int mlo_rewritten_axis(const mlo_node *n, const mlo_form *data, mlo_form numbers) {
+    const int64_t said = mlo_int(n, "axis", 0), axis = said < 0 ? said + data->rank : said;
+    if (numbers.dtype != MLO_INT64 || data->rank < 1 || !mlo_form_known(data)) return -1;
+    if (mlo_is(n, "ScatterND"))
+        return numbers.rank == 2 && numbers.dims[1] == 1 && numbers.dims[0] == data->dims[0] ? 0
+                                                                                             : -1;
+    numbers.dtype = data->dtype;
+    return axis >= 0 && axis < data->rank && !mlo_forms_differ(&numbers, data) ? (int)axis : -1;
+}
+
+/* Does a ScatterND or a ScatterElements write every row of its own updates, in order? */
 static int mlo_rewrites(mlo *m, const mlo_graph *g, const mlo_node *n) {
-    if (n->n_input != 3 || n->input[0] != n->input[2] || n->n_attr) return 0;
+    if (n->n_input != 3 || n->input[0] != n->input[2] || !mlo_string_is(n, "reduction", "none", 1))
+        return 0;
     const mlo_value *at = mlo_value_of(g, n->input[1]);
     const mlo_form f = mlo_form_of(at), data = mlo_form_of(mlo_value_of(g, n->input[0]));
-    if (!at || !at->tensor || f.dtype != MLO_INT64 || f.rank != 2 || f.dims[1] != 1 || data.rank < 1
-        || data.dims[0] != f.dims[0])
-        return 0;
-    mlo_array *a = mlo_tensor_load(m, at->tensor);
-    int64_t i = 0;
-    while (a && i < f.dims[0] && ((const int64_t *)a->data)[i] == i) i++;
+    const int axis = at && at->tensor ? mlo_rewritten_axis(n, &data, f) : -1;
+    mlo_array *a = axis >= 0 ? mlo_tensor_load(m, at->tensor) : NULL;
+    if (!a) return 0;
+    int64_t i = 0, inner = 1;
+    for (int d = axis + 1; d < f.rank; d++) inner *= f.dims[d];
+    while (i < mlo_array_count(a) && ((const int64_t *)a->data)[i] == i / inner % f.dims[axis]) i++;
+    const int all = i == mlo_array_count(a);
     mlo_array_free(m, a);
-    return a && i == f.dims[0];
+    return all;
 }
 
 /* Does the node hand its input through? */
 static int mlo_is_passthrough(mlo *m, const mlo_graph *g, const mlo_node *n) {
     if (mlo_is(n, "Identity") || mlo_is(n, "Concat")) return n->n_input == 1 && n->n_output == 1;
-    if (mlo_is(n, "ScatterND")) return mlo_rewrites(m, g, n);
+    if (mlo_is(n, "ScatterND") || mlo_is(n, "ScatterElements")) return mlo_rewrites(m, g, n);
     if (!mlo_is(n, "Dropout") || !n->n_input || !n->n_output) return 0;
     const mlo_value *mask = n->n_output > 1 ? mlo_value_of(g, n->output[1]) : NULL;
     const mlo_value *training = n->n_input > 2 ? mlo_value_of(g, n->input[2]) : NULL;
@@ -12495,7 +12550,7 @@ static int mlo_bind_options(mlo *m) {
  * and whose present is an output of the graph; its name says nothing. It becomes a constant without elements:
  * the node hands on what came in. Or it is a buffer that rows are written into: at N tokens all of them, from
  * its beginning on. Or one input has all pasts, of which nodes take parts, and one output all presents. A
- * present may be the last tokens of a window that is no shorter than N. What
+ * present may be the last tokens of a window that is no shorter than N, and so may what is joined of a past. What
  * was computed from how much is past (positions, masks) is constant, and folds. Inputs called positions count
  * from 0, since the core knows where a token is. Axes that are open hold N tokens, the first of two or more
  * is that of sequences: 1.
@@ -12677,15 +12732,15 @@ static int mlo_whole_number(const mlo_cacheless *c, const char *name, int64_t *t
     return a != NULL;
 }
 
-/* How many of the last tokens a Slice keeps along an axis (of so many axes); 0: it is none that does that. */
-static int64_t mlo_keeps_last(const mlo_cacheless *c, const mlo_node *n, int axis, int rank) {
+/* How many of the last tokens a Slice keeps, and along which axis (of so many); 0: it is none that does that. */
+static int64_t mlo_keeps_last(const mlo_cacheless *c, const mlo_node *n, int rank, int64_t *axis) {
     int64_t from = 0, to = 0, along = 0, step = 1;
     if (!mlo_is(n, "Slice") || n->n_input < 4 || !mlo_whole_number(c, n->input[1], &from)
         || !mlo_whole_number(c, n->input[2], &to) || !mlo_whole_number(c, n->input[3], &along)
         || (mlo_has_input(n, 4) && !mlo_whole_number(c, n->input[4], &step)))
         return 0;
-    along += along < 0 ? rank : 0;
-    return along == axis && step == 1 && from < 0 && to >= INT32_MAX ? -from : 0;
+    *axis = along + (along < 0 ? rank : 0);
+    return step == 1 && from < 0 && to >= INT32_MAX ? -from : 0;
 }
 
 /* An input that might be a past. */
@@ -12698,22 +12753,42 @@ typedef struct {
     int joined; /* 1: a Concat reads it */
     int axis; /* of tokens; -1: none */
     const char *out; /* where it leaves with what came in, NULL: nowhere */
-    int64_t last; /* so many tokens of that, the last ones; 0: all */
+    int64_t last; /* so many tokens of that or of the past, the last ones; 0: all */
 } mlo_past;
 
 /* Of a window a present is the last tokens. */
 static void mlo_past_cropped(const mlo_cacheless *c, mlo_past *p) {
     const mlo_value *v = mlo_value_of(c->g, p->node->output[0]);
     for (size_t i = 0; p->joined && !p->out && i < v->n_use; i++) {
-        p->last = mlo_keeps_last(c, v->use[i], p->axis, p->form.rank);
-        if (p->last) p->out = mlo_given_out(c->m, c->g, v->use[i]->output[0]);
+        int64_t axis = -1;
+        const int64_t last = mlo_keeps_last(c, v->use[i], p->form.rank, &axis);
+        if (!last || axis != p->axis) continue;
+        p->out = mlo_given_out(c->m, c->g, v->use[i]->output[0]);
+        if (p->out && (!p->last || last < p->last)) p->last = last;
     }
     if (!p->out) p->last = 0;
+}
+
+/* Of a window's past the last tokens may be taken, before what comes in is joined to them: the value that is
+ * joined, and how many those are; 0: all. */
+static const mlo_value *mlo_past_taken(
+    const mlo_cacheless *c, const mlo_value *v, int rank, int64_t *last) {
+    mlo_node *n = NULL;
+    int64_t axis = -1;
+    *last = mlo_readers(v, &n) == 1 ? mlo_keeps_last(c, n, rank, &axis) : 0;
+    const mlo_value *taken = *last
+        ? mlo_handed_through(c->m, c->g, mlo_value_of(c->g, n->output[0]))
+        : v;
+    const int joins = *last && mlo_readers(taken, &n) && mlo_is(n, "Concat")
+        && mlo_past_axis(n, rank) == axis;
+    if (!joins) *last = 0;
+    return joins ? taken : v;
 }
 
 static mlo_past mlo_past_of(const mlo_cacheless *c, const mlo_value *input) {
     mlo_past p = { mlo_handed_through(c->m, c->g, input), mlo_form_of(input), 0, NULL, NULL, 0, -1,
         NULL, 0 };
+    p.v = mlo_past_taken(c, p.v, p.form.rank, &p.last);
     p.readers = mlo_readers(p.v, &p.node);
     if (!p.node) return p;
     p.cacher = mlo_cacher_at(p.node, mlo_input_at(p.node, p.v->name));
@@ -12870,26 +12945,44 @@ static void mlo_drop_node(mlo_graph *g, const mlo_node *n) {
     g->n_node = kept;
 }
 
-/* A buffer [.., positions, ..] that a ScatterND writes rows into: of N positions and N tokens all are new.
+/* The axis of a buffer along which rows are written, by a ScatterND where `moved` has put it first, or by a
+ * ScatterElements; -1: in another way. */
+static int64_t mlo_buffer_axis(const mlo_node *n, const mlo_node *moved, int rank) {
+    const mlo_attr *perm = moved ? mlo_attr_of(moved, "perm") : NULL;
+    const int64_t said = mlo_int(n, "axis", 0), axis = said < 0 ? said + rank : said;
+    if (n->n_input != 3 || !mlo_string_is(n, "reduction", "none", 1)) return -1;
+    if (mlo_is(n, "ScatterElements")) return !moved && axis < rank ? axis : -1;
+    if (!mlo_is(n, "ScatterND")) return -1;
+    return !moved ? 0 : perm && perm->n_ints ? perm->ints[0] : -1;
+}
+
+/* Whoever read the buffer, its size perhaps, reads what is written into it. */
+static void mlo_read_updates(const mlo_value *v, const mlo_node *n) {
+    for (size_t i = 0; i < v->n_use; i++)
+        for (size_t k = 0; k < v->use[i]->n_input; k++)
+            if (v->use[i]->input[k] == v->name) v->use[i]->input[k] = n->input[2];
+}
+
+/* A buffer [.., positions, ..] that rows are written into: of N positions and N tokens all are new.
  * What was there is taken for what comes in; which rows are written is known when constants are folded
  * (mlo_is_passthrough), and mlo_context_settled asks. */
 static int mlo_take_buffer(mlo_cacheless *c, const mlo_value *v, mlo_node *n) {
     const mlo_form f = mlo_form_of(v);
-    mlo_node *first = v->use[0], *behind = n;
+    mlo_node *first = NULL, *behind = n;
+    const size_t readers = mlo_readers(v, &first);
     const int moved = first != n;
-    const mlo_attr *perm = mlo_attr_of(first, "perm");
     const mlo_value *made = mlo_value_of(c->g, n->output[0]);
     if (made->n_use == 1 && mlo_is(made->use[0], "Transpose")) behind = made->use[0];
     const char *out = mlo_given_out(c->m, c->g, behind->output[0]);
-    const int64_t axis = !moved ? 0 : perm && perm->n_ints ? perm->ints[0] : -1;
-    if (!mlo_is(n, "ScatterND") || n->n_input != 3 || v->n_use != 1 || !out || axis < 0
-        || axis >= f.rank || (moved && mlo_value_of(c->g, first->output[0])->use[0] != n))
+    const int64_t axis = mlo_buffer_axis(n, moved ? first : NULL, f.rank);
+    if (readers != 1 || !out || axis < 0 || axis >= f.rank || (moved && v->n_use != 1)
+        || (moved && mlo_value_of(c->g, first->output[0])->use[0] != n))
         return mlo_fail(c->m, MLO_E_UNSUPPORTED, n,
             "'%s' is a buffer that keys or values are written into in a way that is not known; "
             "export "
             "the model with past and present ones (DynamicCache), or without a cache",
             v->name);
-    if (f.dims[axis] != c->tokens)
+    if (f.dims[axis] >= 0 && f.dims[axis] != c->tokens)
         return mlo_fail(c->m, MLO_E_SHAPE, n,
             "'%s' is a buffer of %lld positions, --context says %lld; give --context %lld, or "
             "export it "
@@ -12899,6 +12992,7 @@ static int mlo_take_buffer(mlo_cacheless *c, const mlo_value *v, mlo_node *n) {
     mlo_drop_info(c->g->output, &c->g->n_output, out);
     if (moved) mlo_drop_node(c->g, first);
     n->input[0] = n->input[2];
+    mlo_read_updates(v, n);
     return mlo_start_at_zero(c, n->input[1], 0);
 }
 
@@ -12907,7 +13001,8 @@ static int mlo_context_settled(mlo *m) {
     const mlo_graph *g = m->model->graph;
     if (!mlo_opt(m, "context")) return 0;
     for (size_t i = 0; i < g->n_node; i++)
-        if (mlo_is(g->node[i], "ScatterND") && g->node[i]->input[0] == g->node[i]->input[2])
+        if ((mlo_is(g->node[i], "ScatterND") || mlo_is(g->node[i], "ScatterElements"))
+            && g->node[i]->input[0] == g->node[i]->input[2])
             return mlo_fail(m, MLO_E_UNSUPPORTED, g->node[i],
                 "into which positions of a buffer new keys or values are written is no constant, "
                 "or "
@@ -13498,8 +13593,8 @@ static int mlo_read(mlo *m) {
         || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL))
         return mlo_failed(m);
     mlo_drop_initialized_inputs(m);
-    if (mlo_bind_options(m) || mlo_index(m, g) || mlo_context(m) || mlo_infer(m) || mlo_expand(m)
-        || mlo_fold_constants(m) || mlo_context_settled(m))
+    if (mlo_bind_options(m) || mlo_index(m, g) || mlo_context(m) || mlo_sort(m, g, 0)
+        || mlo_infer(m) || mlo_expand(m) || mlo_fold_constants(m) || mlo_context_settled(m))
         return mlo_failed(m);
     return m->stale ? mlo_index(m, g) : 0;
 }
@@ -18820,6 +18915,207 @@ static void mlo_area_tree2(mlo_area *a, int64_t n, int64_t bits) {
     }
 }
 
+/* ======== src/exact/round.c ======== */
+/* exact, round: the one rounding rule, and what a number becomes in kernels that treat each by itself.
+ *
+ * This text is the definition: mlo is compiled with it, and puts it in front of the C that it emits. */
+
+/* floor(x / 2^s), without shifting negative numbers, which C leaves to the compiler. */
+static inline int64_t mlo_shift_down(int64_t x, int s) {
+    const int64_t sign = -(int64_t)(x < 0);
+    if (s <= 0) return x;
+    return s > 62 ? sign : ((x ^ sign) >> s) ^ sign;
+}
+static inline int64_t mlo_clip(int64_t x, int64_t lo, int64_t hi) {
+    return x < lo ? lo : x > hi ? hi : x;
+}
+
+/* clip((acc * mult + 2^(shift-1)) >> shift). |acc mult| + 2^(shift-1) stays below 2^63: see the
+ * intermediates of the kernels. */
+static inline int64_t mlo_requantize(int64_t acc, int64_t mult, int shift, int64_t lo, int64_t hi) {
+    const int64_t half = shift >= 1 && shift <= 62 ? (int64_t)1 << (shift - 1) : 0;
+    return mlo_clip(mlo_shift_down(acc * mult + half, shift), lo, hi);
+}
+
+/* A sum's number, p = [MA, MB, S]; a product's, p = [M, S]. */
+static inline int64_t mlo_add_one(int64_t a, int64_t b, const int32_t *p, int64_t lo, int64_t hi) {
+    return mlo_requantize(a * p[0] + b * p[1], 1, p[2], lo, hi);
+}
+static inline int64_t mlo_mul_one(int64_t a, int64_t b, const int32_t *p, int64_t lo, int64_t hi) {
+    return mlo_requantize(a * b, p[0], p[1], lo, hi);
+}
+
+/* A pair of channels turned by an angle: its even one, and (turned by a quarter less) its odd one. */
+static inline int64_t mlo_rotary_even(
+    const int64_t pair[2], const int64_t turn[2], const int32_t *p, int64_t lo, int64_t hi) {
+    return mlo_requantize(pair[0] * turn[0] - pair[1] * turn[1], p[0], p[1], lo, hi);
+}
+static inline int64_t mlo_rotary_odd(
+    const int64_t pair[2], const int64_t turn[2], const int32_t *p, int64_t lo, int64_t hi) {
+    return mlo_requantize(pair[0] * turn[1] + pair[1] * turn[0], p[0], p[1], lo, hi);
+}
+
+/* ======== src/exact/norm.c ======== */
+/* exact, norm: the integer norm of a token, from its sums (kernels/layernorm.c says what is what).
+ *
+ * This text is the definition: mlo is compiled with it, and puts it in front of the C that it emits. */
+
+/* floor(sqrt(w)), w below 2^`bits`, bit by bit: exact without any floating point. */
+static inline int64_t mlo_isqrt(int64_t w, int bits) {
+    int64_t root = 0;
+    for (int64_t bit = (int64_t)1 << ((bits + 1) / 2 - 1); bit; bit >>= 1)
+        if ((root + bit) * (root + bit) <= w) root += bit;
+    return root;
+}
+
+typedef struct {
+    int64_t channels;
+    int64_t total; /* of them; 0: nothing is taken off (RMSNorm) */
+    int64_t r; /* 16 bits of the reciprocal root */
+    int down; /* places to the right that leave 14 of a fraction */
+} mlo_normal;
+
+static inline mlo_normal mlo_norm_of(
+    int64_t channels, int64_t total, int64_t squares, int64_t epsilon) {
+    mlo_normal f = { channels, total, 0, 32 };
+    int64_t v = channels * squares - total * total + epsilon;
+    while (v < (int64_t)1 << 60) {
+        v *= 4;
+        f.down--;
+    }
+    f.r = ((int64_t)1 << 31) / mlo_isqrt(v >> 30, 32);
+    return f;
+}
+
+static inline int64_t mlo_norm_one(
+    const mlo_normal *f, int64_t x, int64_t g, int64_t b, int shift, int64_t lo, int64_t hi) {
+    const int64_t u = f->channels * x - f->total;
+    const int64_t n = mlo_shift_down(u * f->r + ((int64_t)1 << (f->down - 1)), f->down);
+    return mlo_clip(mlo_shift_down(n * g + b, shift), lo, hi);
+}
+
+/* ======== src/exact/softmax.c ======== */
+/* exact, softmax: a row of attention's scores becomes the weights of its values (kernels/attention.c says
+ * what is what).
+ *
+ * This text is the definition: mlo is compiled with it, and puts it in front of the C that it emits. */
+
+/* round(65280 * 2^(-f/64)) for f = 0..63: the same numbers as in verilog/mlo_exp2.v; a test
+ * computes them. And round(262143 * 2^(-f/64)), f = 0..64, those of verilog/mlo_exp2_fine.v;
+ * round(65535 * tanh(f / 32)), f = 0..256, those of verilog/mlo_attention_cap.v. */
+#define MLO_EXP2_ROM                                                                               \
+    65280, 64577, 63881, 63193, 62512, 61839, 61173, 60514, 59862, 59217, 58579, 57948, 57324,     \
+        56707, 56096, 55491, 54894, 54302, 53717, 53139, 52566, 52000, 51440, 50886, 50338, 49796, \
+        49259, 48729, 48204, 47684, 47171, 46663, 46160, 45663, 45171, 44684, 44203, 43727, 43256, \
+        42790, 42329, 41873, 41422, 40976, 40534, 40098, 39666, 39238, 38816, 38398, 37984, 37575, \
+        37170, 36770, 36374, 35982, 35594, 35211, 34831, 34456, 34085, 33718, 33355, 32995
+#define MLO_EXP2_FINE                                                                           \
+    262143, 259319, 256526, 253763, 251029, 248325, 245650, 243004, 240386, 237797, 235235,     \
+        232701, 230195, 227715, 225262, 222835, 220435, 218061, 215712, 213388, 211089, 208816, \
+        206566, 204341, 202140, 199962, 197808, 195678, 193570, 191485, 189422, 187382, 185363, \
+        183366, 181391, 179437, 177504, 175592, 173701, 171830, 169979, 168148, 166336, 164545, \
+        162772, 161019, 159284, 157568, 155871, 154192, 152531, 150888, 149263, 147655, 146064, \
+        144491, 142934, 141395, 139872, 138365, 136875, 135400, 133942, 132499, 131072
+#define MLO_TANH_ROM                                                                               \
+    0, 2047, 4091, 6126, 8149, 10157, 12146, 14111, 16051, 17961, 19838, 21680, 23485, 25250,      \
+        26972, 28651, 30285, 31872, 33412, 34903, 36346, 37739, 39083, 40378, 41624, 42822, 43972, \
+        45074, 46130, 47141, 48107, 49030, 49911, 50751, 51551, 52313, 53038, 53727, 54381, 55003, \
+        55592, 56152, 56682, 57184, 57659, 58110, 58535, 58938, 59319, 59679, 60019, 60340, 60643, \
+        60929, 61198, 61453, 61693, 61919, 62133, 62334, 62523, 62702, 62870, 63028, 63178, 63318, \
+        63450, 63575, 63692, 63802, 63906, 64003, 64095, 64181, 64263, 64339, 64411, 64478, 64542, \
+        64602, 64658, 64711, 64760, 64807, 64851, 64892, 64931, 64967, 65002, 65034, 65064, 65092, \
+        65119, 65144, 65168, 65190, 65211, 65231, 65249, 65266, 65282, 65298, 65312, 65326, 65338, \
+        65350, 65361, 65372, 65382, 65391, 65400, 65408, 65416, 65423, 65430, 65436, 65442, 65448, \
+        65453, 65458, 65463, 65467, 65471, 65475, 65479, 65482, 65485, 65488, 65491, 65494, 65496, \
+        65499, 65501, 65503, 65505, 65507, 65508, 65510, 65511, 65513, 65514, 65515, 65517, 65518, \
+        65519, 65520, 65521, 65522, 65522, 65523, 65524, 65525, 65525, 65526, 65526, 65527, 65527, \
+        65528, 65528, 65529, 65529, 65529, 65530, 65530, 65530, 65531, 65531, 65531, 65531, 65532, \
+        65532, 65532, 65532, 65532, 65533, 65533, 65533, 65533, 65533, 65533, 65533, 65533, 65533, \
+        65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, \
+        65534, 65534, 65534, 65534, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
+        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
+        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
+        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
+        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535
+
+/* What a row is rounded by. */
+typedef struct {
+    const int32_t *p; /* MS, SS, MO, SO; MP, SP, HP; MR, SR, ZR: or MC, SC behind the first four */
+    int lt; /* log2 of the longest frame */
+    int probs; /* 1: the source rounded its probabilities */
+    int rounded; /* 1: its scores, too */
+    int capped; /* 1: scores are under a soft cap */
+    int all; /* 1: where no key counts, all do */
+} mlo_row_rounding;
+
+/* The score of a key that does not count: lower than any other. */
+#define MLO_NEVER (-((int64_t)1 << 40))
+enum { MLO_CAP_MOST = 65535, MLO_BIAS_HIDES = -32768 };
+
+static inline int64_t mlo_exp2_weight(int64_t t) {
+    static const int32_t rom[64] = { MLO_EXP2_ROM };
+    const int64_t i = t >> 6 < 20 ? t >> 6 : 20;
+    return (rom[t & 63] + ((int64_t)1 << (7 + i))) >> (8 + i);
+}
+
+/* 262143 * 2^(-t/4096), rounded: between two points of the table on a straight line. */
+static inline int64_t mlo_exp2_fine_weight(int64_t t) {
+    static const int32_t fine[65] = { MLO_EXP2_FINE };
+    const int64_t i = t >> 12, f = t >> 6 & 63;
+    const int64_t a = fine[f] - ((((int64_t)fine[f] - fine[f + 1]) * (t & 63) + 32) >> 6);
+    return (2 * a + ((int64_t)1 << i)) >> (i + 1);
+}
+static inline int64_t mlo_softmax_weight(const mlo_row_rounding *r, int64_t t) {
+    return r->probs ? mlo_exp2_fine_weight(t < 131071 ? t : 131071)
+                    : mlo_exp2_weight(t < 4095 ? t : 4095);
+}
+
+/* 65535 tanh(u / 8192), rounded: between two points of the table on a straight line. */
+static inline int64_t mlo_tanh_steps(int64_t u) {
+    static const int32_t rom[257] = { MLO_TANH_ROM };
+    const int64_t size = u < 0 ? -u : u, f = size >> 8, g = size & 255;
+    if (!g) return u < 0 ? -rom[f] : rom[f];
+    const int64_t slope = rom[f + 1] - rom[f];
+    const int64_t y = rom[f] + ((slope * g + 128) >> 8);
+    return u < 0 ? -y : y;
+}
+
+/* A score in the source's steps, or under its cap. */
+static inline int64_t mlo_softmax_score(const mlo_row_rounding *r, int64_t s) {
+    const int64_t far = (int64_t)1 << 40;
+    if (r->capped)
+        return mlo_tanh_steps(mlo_requantize(s, r->p[4], r->p[5], -MLO_CAP_MOST, MLO_CAP_MOST));
+    return r->rounded
+        ? mlo_clip(mlo_requantize(s, r->p[7], r->p[8], -far, far) + r->p[9], -128, 127)
+        : s;
+}
+
+/* Scores to weights, in place; returns their sum, and of a row where nothing counts what it is
+ * divided by all the same. */
+static inline int64_t mlo_softmax_weights(const mlo_row_rounding *r, int64_t *e, int64_t n) {
+    int64_t largest = MLO_NEVER, total = 0;
+    for (int64_t j = 0; j < n; j++) {
+        if (e[j] != MLO_NEVER) e[j] = mlo_softmax_score(r, e[j]);
+        if (e[j] > largest) largest = e[j];
+    }
+    for (int64_t j = 0; j < n; j++) {
+        const int counts = e[j] != MLO_NEVER || (largest == MLO_NEVER && r->all);
+        const int64_t t = mlo_requantize(largest - e[j], r->p[0], r->p[1], INT64_MIN, INT64_MAX);
+        total += e[j] = counts ? mlo_softmax_weight(r, t) : 0;
+    }
+    return total ? total : mlo_softmax_weight(r, 0);
+}
+
+/* Scores to what their values are multiplied with, in place; returns the multiplier of the sum,
+ * whose shift is p[3]. */
+static inline int64_t mlo_softmax_weigh(const mlo_row_rounding *r, int64_t *e, int64_t n) {
+    const int64_t total = mlo_softmax_weights(r, e, n);
+    if (!r->probs) return ((int64_t)r->p[2] << (r->lt + 8)) / total;
+    const int64_t share = ((int64_t)r->p[4] << (r->lt + 18)) / total;
+    for (int64_t j = 0; j < n; j++) e[j] = mlo_requantize(e[j], share, r->p[5], 0, r->p[6]);
+    return r->p[2];
+}
+
 /* ======== src/kernels/kernel.c ======== */
 /* kernel: what every integer kernel is: one entry of one table.
  *
@@ -19074,23 +19370,8 @@ static void mlo_put_bits(unsigned char *bits, int64_t at, int n, uint64_t v) {
 
 /* ---- integer arithmetic --------------------------------------------------- */
 
-/* floor(x / 2^s) without shifting negative numbers, which C leaves to the compiler. */
-static int64_t mlo_shift_down(int64_t x, int s) {
-    if (s <= 0) return x;
-    if (s > 62) return x < 0 ? -1 : 0;
-    int64_t d = (int64_t)1 << s, q = x / d;
-    return q - (x % d < 0);
-}
-static int64_t mlo_clip(int64_t x, int64_t lo, int64_t hi) { return x < lo ? lo : x > hi ? hi : x; }
-
 /* What M is: 15 bits, as limits say. */
 static const mlo_interval mlo_multipliers = { 0, 32767 };
-
-/* The one rounding rule. |acc M| + 2^(S-1) stays below 2^63: see the intermediates of the kernels. */
-static int64_t mlo_requantize(int64_t acc, int64_t mult, int shift, int64_t lo, int64_t hi) {
-    int64_t half = shift >= 1 && shift <= 62 ? (int64_t)1 << (shift - 1) : 0;
-    return mlo_clip(mlo_shift_down(acc * mult + half, shift), lo, hi);
-}
 
 static int mlo_log2(int64_t v) {
     int n = 0;
@@ -19541,10 +19822,10 @@ static int mlo_add_run(mlo_call *c) {
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), a->rank, a->dims);
     if (!y || mlo_kernel_limits(c, mlo_add_limits)) return mlo_failed(c->m);
     int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
+    const int32_t by[3] = { (int32_t)mlo_get(p, 0), (int32_t)mlo_get(p, 1),
+        (int32_t)mlo_get(p, 2) };
     for (int64_t i = 0; i < n; i++)
-        mlo_set_element(y, i,
-            mlo_requantize(mlo_get(a, i) * mlo_get(p, 0) + mlo_get(b, i) * mlo_get(p, 1), 1,
-                (int)mlo_get(p, 2), lo, hi));
+        mlo_set_element(y, i, mlo_add_one(mlo_get(a, i), mlo_get(b, i), by, lo, hi));
     return 0;
 }
 
@@ -19677,10 +19958,9 @@ static int mlo_mul_run(mlo_call *c) {
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), a->rank, a->dims);
     if (!y || mlo_kernel_limits(c, mlo_mul_limits)) return mlo_failed(c->m);
     int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
+    const int32_t by[2] = { (int32_t)mlo_get(p, 0), (int32_t)mlo_get(p, 1) };
     for (int64_t i = 0; i < n; i++)
-        mlo_set_element(y, i,
-            mlo_requantize(
-                mlo_get(a, i) * mlo_get(b, i), mlo_get(p, 0), (int)mlo_get(p, 1), lo, hi));
+        mlo_set_element(y, i, mlo_mul_one(mlo_get(a, i), mlo_get(b, i), by, lo, hi));
     return 0;
 }
 
@@ -20207,48 +20487,8 @@ static const mlo_kernel mlo_mvu_kernel = {
  *     is computed in parallel, and for the maximum: tanh never falls, so the largest stays the largest.
  */
 
-/* round(65280 * 2^(-f/64)) for f = 0..63: the same numbers as in verilog/mlo_exp2.v; a test
- * computes them. And round(262143 * 2^(-f/64)), f = 0..64, those of verilog/mlo_exp2_fine.v;
- * round(65535 * tanh(f / 32)), f = 0..256, those of verilog/mlo_attention_cap.v. */
-#define MLO_EXP2_ROM                                                                               \
-    65280, 64577, 63881, 63193, 62512, 61839, 61173, 60514, 59862, 59217, 58579, 57948, 57324,     \
-        56707, 56096, 55491, 54894, 54302, 53717, 53139, 52566, 52000, 51440, 50886, 50338, 49796, \
-        49259, 48729, 48204, 47684, 47171, 46663, 46160, 45663, 45171, 44684, 44203, 43727, 43256, \
-        42790, 42329, 41873, 41422, 40976, 40534, 40098, 39666, 39238, 38816, 38398, 37984, 37575, \
-        37170, 36770, 36374, 35982, 35594, 35211, 34831, 34456, 34085, 33718, 33355, 32995
-#define MLO_EXP2_FINE                                                                           \
-    262143, 259319, 256526, 253763, 251029, 248325, 245650, 243004, 240386, 237797, 235235,     \
-        232701, 230195, 227715, 225262, 222835, 220435, 218061, 215712, 213388, 211089, 208816, \
-        206566, 204341, 202140, 199962, 197808, 195678, 193570, 191485, 189422, 187382, 185363, \
-        183366, 181391, 179437, 177504, 175592, 173701, 171830, 169979, 168148, 166336, 164545, \
-        162772, 161019, 159284, 157568, 155871, 154192, 152531, 150888, 149263, 147655, 146064, \
-        144491, 142934, 141395, 139872, 138365, 136875, 135400, 133942, 132499, 131072
-#define MLO_TANH_ROM                                                                               \
-    0, 2047, 4091, 6126, 8149, 10157, 12146, 14111, 16051, 17961, 19838, 21680, 23485, 25250,      \
-        26972, 28651, 30285, 31872, 33412, 34903, 36346, 37739, 39083, 40378, 41624, 42822, 43972, \
-        45074, 46130, 47141, 48107, 49030, 49911, 50751, 51551, 52313, 53038, 53727, 54381, 55003, \
-        55592, 56152, 56682, 57184, 57659, 58110, 58535, 58938, 59319, 59679, 60019, 60340, 60643, \
-        60929, 61198, 61453, 61693, 61919, 62133, 62334, 62523, 62702, 62870, 63028, 63178, 63318, \
-        63450, 63575, 63692, 63802, 63906, 64003, 64095, 64181, 64263, 64339, 64411, 64478, 64542, \
-        64602, 64658, 64711, 64760, 64807, 64851, 64892, 64931, 64967, 65002, 65034, 65064, 65092, \
-        65119, 65144, 65168, 65190, 65211, 65231, 65249, 65266, 65282, 65298, 65312, 65326, 65338, \
-        65350, 65361, 65372, 65382, 65391, 65400, 65408, 65416, 65423, 65430, 65436, 65442, 65448, \
-        65453, 65458, 65463, 65467, 65471, 65475, 65479, 65482, 65485, 65488, 65491, 65494, 65496, \
-        65499, 65501, 65503, 65505, 65507, 65508, 65510, 65511, 65513, 65514, 65515, 65517, 65518, \
-        65519, 65520, 65521, 65522, 65522, 65523, 65524, 65525, 65525, 65526, 65526, 65527, 65527, \
-        65528, 65528, 65529, 65529, 65529, 65530, 65530, 65530, 65531, 65531, 65531, 65531, 65532, \
-        65532, 65532, 65532, 65532, 65533, 65533, 65533, 65533, 65533, 65533, 65533, 65533, 65533, \
-        65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, \
-        65534, 65534, 65534, 65534, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
-        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
-        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
-        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \
-        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535
 #define MLO_TEXT_(...) #__VA_ARGS__
 #define MLO_TEXT(...) MLO_TEXT_(__VA_ARGS__)
-
-static const int32_t mlo_exp2_rom[64] = { MLO_EXP2_ROM }, mlo_exp2_fine[65] = { MLO_EXP2_FINE },
-                     mlo_tanh_rom[257] = { MLO_TANH_ROM };
 
 /* The functions in pieces: scores, [rounded], their distance to the largest, weights (coarse or
  * fine), their sum, [probabilities], the mix. */
@@ -20546,14 +20786,9 @@ typedef struct {
     int64_t stride; /* elements from a key to the next one */
 
     const mlo_array *mask;
-    const mlo_array *p; /* the constants */
     int64_t mask_at; /* the element of mask that is the first key's */
-    int lt; /* log2 of the longest frame */
-    int probs; /* 1: the source rounded its probabilities */
-    int rounded; /* 1: its scores, too */
-    int capped; /* 1: scores are under a soft cap */
+    mlo_row_rounding round;
 
-    int partly; /* 1: causal or banded */
     int64_t from; /* the first key that may count */
     int64_t until; /* the key behind the last one that may */
     const mlo_array *bias; /* NULL: there is none */
@@ -20572,7 +20807,7 @@ static int mlo_attention_capped(const mlo_node *n) { return mlo_is(n, "mlo.Atten
 
 /* Is there a bias? What hides a key; its steps. */
 static int mlo_attention_biased(const mlo_node *n) { return mlo_is(n, "mlo.AttentionBias"); }
-enum { MLO_CAP_MOST = 65535, MLO_BIAS_HIDES = -32768, MLO_BIAS_MOST = 32767, MLO_BIAS_SHIFT = 23 };
+enum { MLO_BIAS_MOST = 32767, MLO_BIAS_SHIFT = 23 };
 static int64_t mlo_attention_shift(const mlo_node *n) { return mlo_int(n, "bias_shift", 0); }
 
 /* Which keys count, beside the mask; heads of keys and values; members of p without BACK, AHEAD. */
@@ -20598,65 +20833,18 @@ static int mlo_attention_divides(const mlo_node *n, int64_t q, int64_t k) {
     return heads >= 1 && kv >= 1 && heads % kv == 0 && q % heads == 0 && k == q / heads * kv;
 }
 
-static int64_t mlo_exp2_weight(int64_t t) {
-    int64_t i = t >> 6;
-    if (i > 20) i = 20;
-    return (mlo_exp2_rom[t & 63] + ((int64_t)1 << (7 + i))) >> (8 + i);
+/* How its rows are rounded; p: its constants. */
+static mlo_row_rounding mlo_attention_rounding(const mlo_node *n, const int32_t *p) {
+    const mlo_row_rounding r = { p, (int)mlo_int(n, "lt", 0), mlo_attention_probs(n),
+        mlo_attention_rounded(n), mlo_attention_capped(n),
+        !mlo_attention_partly(n) && !mlo_attention_biased(n) };
+    return r;
 }
 
-/* 262143 * 2^(-t/4096), rounded: between two points of the table on a straight line. */
-static int64_t mlo_exp2_fine_weight(int64_t t) {
-    int64_t i = t >> 12;
-    int64_t f = t >> 6 & 63;
-    int64_t a = mlo_exp2_fine[f]
-        - ((((int64_t)mlo_exp2_fine[f] - mlo_exp2_fine[f + 1]) * (t & 63) + 32) >> 6);
-    return (2 * a + ((int64_t)1 << i)) >> (i + 1);
-}
-static int64_t mlo_attention_weight(const mlo_row *r, int64_t t) {
-    return r->probs ? mlo_exp2_fine_weight(t < 131071 ? t : 131071)
-                    : mlo_exp2_weight(t < 4095 ? t : 4095);
-}
-
-/* 65535 tanh(u / 8192), rounded: between two points of the table on a straight line. */
-static int64_t mlo_tanh_steps(int64_t u) {
-    const int64_t size = u < 0 ? -u : u, f = size >> 8, g = size & 255;
-    if (!g) return u < 0 ? -mlo_tanh_rom[f] : mlo_tanh_rom[f];
-    const int64_t slope = mlo_tanh_rom[f + 1] - mlo_tanh_rom[f];
-    const int64_t y = mlo_tanh_rom[f] + ((slope * g + 128) >> 8);
-    return u < 0 ? -y : y;
-}
-
-/* A score in the source's steps, or under its cap. */
-static int64_t mlo_attention_round(const mlo_row *r, int64_t s) {
-    int64_t far = (int64_t)1 << 40;
-    if (r->capped)
-        return mlo_tanh_steps(mlo_requantize(
-            s, mlo_get(r->p, 4), (int)mlo_get(r->p, 5), -MLO_CAP_MOST, MLO_CAP_MOST));
-    return r->rounded
-        ? mlo_clip(mlo_requantize(s, mlo_get(r->p, 7), (int)mlo_get(r->p, 8), -far, far)
-                  + mlo_get(r->p, 9),
-              -128, 127)
-        : s;
-}
-
-/* Scores to weights, in place; returns their sum, and of a row where nothing counts what it is
- * divided by all the same. */
-static int64_t mlo_attention_weights(const mlo_row *r, int64_t *e) {
-    int64_t never = -((int64_t)1 << 40), largest = never, total = 0;
-    for (int64_t j = 0; j < r->tk; j++) {
-        int seen = j >= r->from && j < r->until && mlo_get(r->mask, r->mask_at + j)
-            && (!r->bias || mlo_get(r->bias, r->bias_at + j) != MLO_BIAS_HIDES);
-        e[j] = seen ? mlo_attention_round(r, e[j]) : never;
-        if (e[j] > largest) largest = e[j];
-    }
-    int64_t ms = mlo_get(r->p, 0);
-    int ss = (int)mlo_get(r->p, 1);
-    for (int64_t j = 0; j < r->tk; j++) {
-        int counts = e[j] != never || (largest == never && !r->partly && !r->bias);
-        int64_t t = mlo_shift_down((largest - e[j]) * ms + ((int64_t)1 << (ss - 1)), ss);
-        total += e[j] = counts ? mlo_attention_weight(r, t) : 0;
-    }
-    return total ? total : mlo_attention_weight(r, 0);
+/* Does key j count? */
+static int mlo_row_sees(const mlo_row *r, int64_t j) {
+    return j >= r->from && j < r->until && mlo_get(r->mask, r->mask_at + j)
+        && (!r->bias || mlo_get(r->bias, r->bias_at + j) != MLO_BIAS_HIDES);
 }
 
 /* e is scratch of tk elements. */
@@ -20665,18 +20853,14 @@ static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t
     for (int64_t j = 0; j < r->tk; j++) {
         int64_t s = r->bias ? mlo_get(r->bias, r->bias_at + j) * ((int64_t)1 << r->bias_shift) : 0;
         for (int64_t d = 0; d < r->d; d++) s += (int64_t)q[d] * k[j * r->stride + d];
-        e[j] = s;
+        e[j] = mlo_row_sees(r, j) ? s : MLO_NEVER;
     }
-    int64_t total = mlo_attention_weights(r, e);
-    int64_t scale = r->probs ? mlo_get(r->p, 2) : (mlo_get(r->p, 2) << (r->lt + 8)) / total;
-    int64_t share = r->probs ? (mlo_get(r->p, 4) << (r->lt + 18)) / total : 0;
-    for (int64_t j = 0; r->probs && j < r->tk; j++)
-        e[j] = mlo_requantize(e[j], share, (int)mlo_get(r->p, 5), 0, mlo_get(r->p, 6));
+    const int64_t scale = mlo_softmax_weigh(&r->round, e, r->tk);
     int64_t lo = mlo_kernel_low(n), hi = mlo_kernel_high(n);
     for (int64_t d = 0; d < r->d; d++) {
         int64_t acc = 0;
         for (int64_t j = 0; j < r->tk; j++) acc += e[j] * v[j * r->stride + d];
-        mlo_set_element(y, y_at + d, mlo_requantize(acc, scale, (int)mlo_get(r->p, 3), lo, hi));
+        mlo_set_element(y, y_at + d, mlo_requantize(acc, scale, r->round.p[3], lo, hi));
     }
 }
 
@@ -20782,12 +20966,12 @@ static int32_t *mlo_attention_wide(mlo *m, const mlo_array *a) {
 
 /* The keys that may count for query i. */
 static void mlo_attention_ends(mlo_row *r, const mlo_node *n, int64_t i) {
-    const int first = mlo_attention_constants(n);
+    const int32_t *reach = r->round.p + mlo_attention_constants(n);
     r->from = 0;
     r->until = r->tk;
     if (mlo_attention_banded(n)) {
-        r->from = i - mlo_get(r->p, first);
-        r->until = mlo_min(r->until, i + 1 + mlo_get(r->p, first + 1));
+        r->from = i - reach[0];
+        r->until = mlo_min(r->until, i + 1 + reach[1]);
     }
     if (mlo_attention_causal(n)) r->until = mlo_min(r->until, i + 1);
 }
@@ -20806,11 +20990,11 @@ static int mlo_attention_run(mlo_call *c) {
     const mlo_form form = biased ? mlo_array_form(c->in[5]) : mlo_array_form(q);
     if (biased && mlo_bias_check(c->m, c->node, &form, heads, tq, k->dims[1]))
         return mlo_failed(c->m);
-    mlo_row r = { k->dims[1], ch / heads, width, c->in[3], c->in[4], 0,
-        (int)mlo_int(c->node, "lt", 0), mlo_attention_probs(c->node),
-        mlo_attention_rounded(c->node), mlo_attention_capped(c->node),
-        mlo_attention_partly(c->node), 0, 0, biased ? c->in[5] : NULL, 0,
-        (int)mlo_attention_shift(c->node) };
+    int32_t p[12] = { 0 };
+    for (int64_t i = 0; i < 12 && i < mlo_array_count(c->in[4]); i++)
+        p[i] = (int32_t)mlo_get(c->in[4], i);
+    mlo_row r = { k->dims[1], ch / heads, width, c->in[3], 0, mlo_attention_rounding(c->node, p), 0,
+        0, biased ? c->in[5] : NULL, 0, (int)mlo_attention_shift(c->node) };
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), 3, q->dims);
     int64_t *e = (int64_t *)mlo_scratch(c->m, (size_t)r.tk, sizeof *e);
     int32_t *x[3];
@@ -21295,7 +21479,7 @@ static void mlo_attention_score_area(const mlo_attention_widths *w, int64_t queu
 }
 
 /* Exponentials: scores move down lane by lane, weights move up. Then mlo_divide, two bits a cycle. */
-static void mlo_attention_softmax_area(const mlo_attention_widths *w, mlo_area *a) {
+static void mlo_attention_rounding_area(const mlo_attention_widths *w, mlo_area *a) {
     const int64_t lanes = mlo_parts(w->pe, w->steps), places = mlo_parts(w->pe, lanes) * lanes;
     mlo_area lane = { 0, 0, 0, 0 };
     a->lut += places * (w->score + 1);
@@ -21376,7 +21560,7 @@ static void mlo_attention_area(
             a, mlo_attention_word(s->node) << banded, w.constants + banded * reach, 1, axi, banks);
     if (u->rows.partly) mlo_attention_walk_area(w.pe, groups, banded, w.walk, a);
     mlo_attention_score_area(&w, u->rows.queue, a);
-    mlo_attention_softmax_area(&w, a);
+    mlo_attention_rounding_area(&w, a);
     mlo_attention_mix_area(&w, s, u->rows.ring, a);
     mlo_area_fifo(a, w.simd * s->out_bits + 3, u->rows.held);
     a->lut += CONTROL_LUTS;
@@ -21530,14 +21714,6 @@ static const char mlo_layernorm_function[] =
     "q = Div (whole, d)\n" MLO_FUNCTION_CLIP "qr = Reshape (qc, xs)\n"
     "y = Cast <to=@to> (qr)\n";
 
-/* floor(sqrt(w)), w below 2^`bits`, bit by bit: exact without any floating point. */
-static int64_t mlo_isqrt(int64_t w, int bits) {
-    int64_t root = 0;
-    for (int64_t bit = (int64_t)1 << ((bits + 1) / 2 - 1); bit; bit >>= 1)
-        if ((root + bit) * (root + bit) <= w) root += bit;
-    return root;
-}
-
 /* Norms of a token; has each a gamma and beta of its own? */
 static int64_t mlo_norm_groups(const mlo_node *n) { return mlo_int(n, "groups", 1); }
 static int mlo_norm_own(const mlo_form *g) { return g->rank > 1 && g->dims[0] > 1; }
@@ -21554,29 +21730,20 @@ static void mlo_layernorm_row(
     mlo_call *c, const mlo_array *x, int64_t at, int64_t of, int64_t channels, mlo_array *y) {
     int64_t total = 0;
     int64_t squares = 0;
-    int64_t eps = mlo_get(c->in[3], 0);
     int64_t lo = mlo_kernel_low(c->node);
     int64_t hi = mlo_kernel_high(c->node);
-    int sh = (int)mlo_get(c->in[3], 1), k = 0;
+    const int sh = (int)mlo_get(c->in[3], 1);
     for (int64_t i = 0; i < channels; i++) {
         int64_t v = mlo_get(x, at + i);
         total += v;
         squares += v * v;
     }
     if (!mlo_int(c->node, "center", 1)) total = 0;
-    int64_t v = channels * squares - total * total + eps;
-    while (v < (int64_t)1 << 60) {
-        v *= 4;
-        k++;
-    }
-    int64_t r = ((int64_t)1 << 31) / mlo_isqrt(v >> 30, 32);
-    for (int64_t i = 0; i < channels; i++) {
-        int64_t u = channels * mlo_get(x, at + i) - total;
-        int64_t n = mlo_shift_down(u * r + ((int64_t)1 << (31 - k)), 32 - k);
+    const mlo_normal f = mlo_norm_of(channels, total, squares, mlo_get(c->in[3], 0));
+    for (int64_t i = 0; i < channels; i++)
         mlo_set_element(y, at + i,
-            mlo_clip(mlo_shift_down(n * mlo_get(c->in[1], of + i) + mlo_get(c->in[2], of + i), sh),
-                lo, hi));
-    }
+            mlo_norm_one(&f, mlo_get(x, at + i), mlo_get(c->in[1], of + i),
+                mlo_get(c->in[2], of + i), sh, lo, hi));
 }
 
 enum { MLO_NORM_CHANNELS = 32768, MLO_NORM_SHIFT = 40 };
@@ -21903,15 +22070,15 @@ static int mlo_rotary_run(mlo_call *c) {
     const int64_t d = mlo_rotary_head(c->m, c->node, &form, &turns);
     mlo_array *y = d ? mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims) : NULL;
     if (!y || mlo_kernel_limits(c, mlo_rotary_limits)) return mlo_failed(c->m);
-    const int64_t n = mlo_array_count(x), mult = mlo_get(p, 0);
+    const int64_t n = mlo_array_count(x);
     const int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
-    const int shift = (int)mlo_get(p, 1);
+    const int32_t by[2] = { (int32_t)mlo_get(p, 0), (int32_t)mlo_get(p, 1) };
     for (int64_t i = 0; i < n; i += 2) {
         const int64_t at = i / form.dims[2] % form.dims[1] * d + i % d;
-        const int64_t a = mlo_get(x, i), b = mlo_get(x, i + 1);
-        const int64_t cosine = mlo_get(table, at), sine = mlo_get(table, at + 1);
-        mlo_set_element(y, i, mlo_requantize(a * cosine - b * sine, mult, shift, lo, hi));
-        mlo_set_element(y, i + 1, mlo_requantize(a * sine + b * cosine, mult, shift, lo, hi));
+        const int64_t pair[2] = { mlo_get(x, i), mlo_get(x, i + 1) };
+        const int64_t turn[2] = { mlo_get(table, at), mlo_get(table, at + 1) };
+        mlo_set_element(y, i, mlo_rotary_even(pair, turn, by, lo, hi));
+        mlo_set_element(y, i + 1, mlo_rotary_odd(pair, turn, by, lo, hi));
     }
     return 0;
 }
@@ -33735,6 +33902,38 @@ static int mlo_quantize_options(mlo_quantizer *q) {
         : mlo_failed(m);
 }
 
+/* The node because of which a value's form is unknown: the farthest in front of it that makes a value of unknown
+ * form; NULL: an input has none. */
+static const mlo_node *mlo_form_lost(const mlo_graph *g, const char *name) {
+    const mlo_node *lost = NULL;
+    for (const mlo_value *v = mlo_value_of(g, name); v && v->producer;) {
+        const mlo_node *n = v->producer;
+        size_t i = 0;
+        lost = n;
+        for (v = NULL; i < n->n_input && !v; i++) {
+            const mlo_value *from = mlo_has_input(n, i) ? mlo_value_of(g, n->input[i]) : NULL;
+            const mlo_form f = mlo_form_of(from);
+            if (from && !mlo_form_known(&f)) v = from;
+        }
+        if (v && !v->producer) return NULL;
+    }
+    return lost;
+}
+
+/* A carried value of unknown form: an input's dimension is open, or a node makes what nobody can tell the form of. */
+static int mlo_refuse_form(mlo *m, const mlo_scan *s, const mlo_form *x) {
+    const mlo_node *lost = mlo_form_lost(m->model->graph, s->node->input[0]);
+    if (lost && !mlo_op_of(m, lost))
+        return mlo_fail(m, MLO_E_UNSUPPORTED, lost,
+            "mlo cannot evaluate %s, so the form of what the layers work on is unknown; export the "
+            "model without it, or with dynamo=True, which writes forms down",
+            lost->op);
+    return mlo_fail(m, MLO_E_SHAPE, s->node,
+        "the carried value is %s%s%s: bind the open dimensions (%s) with --dim NAME=N",
+        mlo_dims_text(m, x->rank, x->dims), lost ? ", from node " : "",
+        lost ? mlo_node_name(lost) : "", mlo_open_dims(m));
+}
+
 /* Refuses a loop that has no integer form, whatever is in its body. */
 static int mlo_quantizable(mlo *m, const mlo_scan *s) {
     mlo_form x = mlo_form_of(mlo_value_of(s->body, s->body->input[0]->name));
@@ -33748,10 +33947,7 @@ static int mlo_quantizable(mlo *m, const mlo_scan *s) {
     if (s->n_state != 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, s->node,
             "%zu values go from layer to layer; one is supported", s->n_state);
-    if (!mlo_form_known(&x))
-        return mlo_fail(m, MLO_E_SHAPE, s->node,
-            "the carried value is %s: bind the open dimensions (%s) with --dim NAME=N",
-            mlo_dims_text(m, x.rank, x.dims), mlo_open_dims(m));
+    if (!mlo_form_known(&x)) return mlo_refuse_form(m, s, &x);
     if (mlo_dtype_is_float(x.dtype) && x.dtype != MLO_FLOAT)
         return mlo_fail(m, MLO_E_UNSUPPORTED, s->node,
             "the model computes in %s; export it in float32 (model.float()), mlo chooses the "
@@ -38398,6 +38594,45 @@ static void mlo_job_area(const mlo_core *c, mlo_area *a) {
     a->ff += FFS + REGS_FFS + beat + c->slots + mlo_counter(c->slots) + bank;
 }
 
+/* mlo_kv_lane, and what mlo_kv has for each: a reader with its queue and a register behind it, where
+ * the next past lies and the next row. */
+static void mlo_kv_lane_area(const mlo_core *c, const mlo_port *k, mlo_area *a) {
+    enum { FIFO_BEATS = 128, READER_LUTS = 270, LANE_LUTS = 240 };
+    enum { READER_FFS = 88, LANE_FFS = 32, ASK_FFS = 16 };
+    const int64_t address = 64 - mlo_clog2(c->axi_bits / 8), beat = (int64_t)k->lanes * k->bits;
+    const int64_t row = mlo_kv_row(c), per = c->axi_bits / (k->lanes * mlo_padded(k->bits));
+    mlo_area_fifo(a, c->axi_bits, FIFO_BEATS);
+    mlo_area_skid(a, c->axi_bits);
+    mlo_area_skid(a, beat + 3);
+    mlo_area_fifo(a, c->axi_bits + 1, 2 * row + 2);
+    a->lut += READER_LUTS + LANE_LUTS + beat * mlo_mux_luts(per) + 3 * c->axi_bits / 4;
+    a->ff += READER_FFS + 2 * address + LANE_FFS + c->axi_bits + mlo_counter(mlo_port_beats(*k))
+        + mlo_counter(per) + mlo_clog2(2 * row + 3) + mlo_counter(row) + ASK_FFS + 3 * address;
+}
+
+/* Keys and values in memory: mlo_kv with two lanes, the writer, whose turn it is at either; the registers
+ * that say where they are. */
+static void mlo_kv_area(const mlo_core *c, mlo_area *a) {
+    enum {
+        READS = 64 + 8 + 3,
+        READS_LUTS = 90,
+        WRITER_LUTS = 240,
+        WRITER_FFS = 70,
+        TURN_LUTS = 120
+    };
+    enum { COUNTED = 64, REGS_LUTS = 100, REGS_FFS = 64 };
+    const mlo_port *k = c->dram ? mlo_kv_keys(c) : NULL;
+    if (!k) return;
+    const int64_t address = 64 - mlo_clog2(c->axi_bits / 8);
+    for (int v = 0; v < 2; v++) mlo_kv_lane_area(c, k, a);
+    mlo_area_fifo(a, 2, 32);
+    /* the job's place, its past: products of 16 bits */
+    a->ff += 2 * 16 + mlo_clog2(2 * c->chunk * mlo_kv_row(c)) + mlo_clog2(mlo_kv_row(c));
+    a->lut += READS_LUTS + WRITER_LUTS + TURN_LUTS + address + c->axi_bits + COUNTED + REGS_LUTS;
+    a->ff += READS + WRITER_FFS + 2 * address + c->axi_bits + COUNTED + REGS_FFS
+        + mlo_counter(mlo_kv_row(c));
+}
+
 /* Doors, loop and feedback (mlo_loop), the memory's master and router (mlo_loader), registers and
  * counters (mlo_regs). */
 static mlo_area mlo_shell_area(const mlo_core *c) {
@@ -38424,6 +38659,7 @@ static mlo_area mlo_shell_area(const mlo_core *c) {
     }
     mlo_doors_area(c, &a);
     mlo_job_area(c, &a);
+    mlo_kv_area(c, &a);
     /* into the body and out of it */
     for (int i = 0; i < 2; i++) mlo_area_skid(&a, beat);
     mlo_area_fifo(&a, beat, c->feedback * (c->channels / c->lanes));
@@ -52640,9 +52876,10 @@ static const char *const mlo_lines_verilog_mlo_sim_ram_v[] = {
     "    initial if (FILE != \"\") $readmemh(FILE, mem);",
     "",
     "    integer i;",
+    "    reg [DATA_WIDTH-1:0] mask;           // of the bytes that are replaced (a loop over parts of `mem` is too long for Verilator at 1024 bits)",
+    "    always @* for (i = 0; i < BYTES; i = i + 1) mask[8*i +: 8] = {8{write[i]}};",
     "    always @(posedge clk)",
-    "        for (i = 0; i < BYTES; i = i + 1)",
-    "            if (write[i]) mem[write_word[31:0]][8*i +: 8] <= write_data[8*i +: 8];",
+    "        if (write != {BYTES{1'b0}}) mem[write_word[31:0]] <= (mem[write_word[31:0]] & ~mask) | (write_data & mask);",
     "",
     "    reg  [31:0] random;",
     "    wire [31:0] x1 = random ^ (random << 13);",
@@ -55094,6 +55331,320 @@ static const char *const mlo_lines_share_Makefile[] = {
     "clean:",
     "	rm -rf obj obj.log sim.vvp wave.fst synth.txt mlo_top.json sim",
     NULL };
+static const char *const mlo_lines_share_c_Makefile[] = {
+    "# make test: builds and runs the test, which ends with a line MLO PASS .. or MLO FAIL ..",
+    "CC     ?= cc",
+    "CFLAGS ?= -O3",
+    "RUN    ?=",
+    "",
+    "test: model_test",
+    "	$(RUN) ./model_test",
+    "",
+    "model_test: model.o weights.o test.o",
+    "	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ model.o weights.o test.o",
+    "",
+    "%.o: %.c model.h exact.h",
+    "	$(CC) -std=c99 -Wall -Wextra $(CFLAGS) -c -o $@ $<",
+    "",
+    "clean:",
+    "	rm -f *.o model_test",
+    "",
+    ".PHONY: test clean",
+    NULL };
+static const char *const mlo_lines_share_c_add_c[] = {
+    "/* y = the requantized sum of a and b. */",
+    "static void @NAME@(const @X@ *a, int a_row, const @Z@ *b, int b_row, @Y@ *y, int y_row, int tokens,",
+    "    int channels, const int32_t *p, int lo, int hi) {",
+    "    for (int t = 0; t < tokens; t++, a += a_row, b += b_row, y += y_row)",
+    "        for (int c = 0; c < channels; c++) y[c] = (@Y@)mlo_add_one(a[c], b[c], p, lo, hi);",
+    "}",
+    NULL };
+static const char *const mlo_lines_share_c_attention_c[] = {
+    "/* One head's row: scores of the keys from .. until - 1 (k: the first of them), and from them weights in e;",
+    " * returns the multiplier of the weighted sum. */",
+    "static int64_t @NAME@_scores(const mlo_heads *a, const @X@ *q, const @Z@ *k, int from, int until,",
+    "    const int16_t *bias, int64_t *e) {",
+    "    for (int j = from; j < until; j++, k += a->k_row) {",
+    "        int64_t s = bias ? bias[j] * ((int64_t)1 << a->bias_shift) : 0;",
+    "        for (int i = 0; i < a->d; i += @BLOCK@) {",
+    "            const int to = a->d - i < @BLOCK@ ? a->d : i + @BLOCK@;",
+    "            @PRODUCT@ sum = 0;",
+    "            for (int c = i; c < to; c++) sum += (@PRODUCT@)q[c] * k[c];",
+    "            s += sum;",
+    "        }",
+    "        const int seen = (!a->mask || a->mask[j]) && (!bias || bias[j] != MLO_BIAS_HIDES);",
+    "        e[j - from] = seen ? s : MLO_NEVER;",
+    "    }",
+    "    return mlo_softmax_weigh(&a->round, e, until > from ? until - from : 0);",
+    "}",
+    "",
+    "/* e: room for the weights of a row; sum: for a head's channels. */",
+    "static void @NAME@(const mlo_heads *a, const @X@ *q, const @Z@ *k, const @W@ *v, @Y@ *y, int64_t *e,",
+    "    @SUM@ *sum) {",
+    "    for (int t = 0; t < a->tokens; t++, q += a->q_row, y += a->y_row) {",
+    "        const int at = a->start + t;",
+    "        const int back = a->reach && a->reach[0] < at ? a->reach[0] : at;",
+    "        const int ahead = a->causal ? 0 : a->reach && a->reach[1] < a->keys ? a->reach[1] : a->keys;",
+    "        const int from = a->reach ? at - back : 0;",
+    "        const int until = at + 1 + ahead < a->keys && (a->causal || a->reach) ? at + 1 + ahead : a->keys;",
+    "        for (int h = 0; h < a->heads; h++) {",
+    "            const int kv = h / (a->heads / a->kv_heads) * a->d;",
+    "            const int16_t *bias = a->bias",
+    "                ? a->bias + (h % a->bias_heads * a->bias_rows + at % a->bias_rows) * a->bias_keys",
+    "                : NULL;",
+    "            const int64_t scale = @NAME@_scores(a, q + h * a->d,",
+    "                k + (ptrdiff_t)from * a->k_row + kv, from, until, bias, e);",
+    "            const @W@ *value = v + (ptrdiff_t)from * a->v_row + kv;",
+    "            for (int c = 0; c < a->d; c++) sum[c] = 0;",
+    "            for (int j = 0; j < until - from; j++, value += a->v_row) {",
+    "                const @SUM@ weight = (@SUM@)e[j];",
+    "                for (int c = 0; c < a->d; c++) sum[c] += weight * value[c];",
+    "            }",
+    "            for (int c = 0; c < a->d; c++)",
+    "                y[h * a->d + c] = (@Y@)mlo_requantize(",
+    "                    sum[c], scale, a->round.p[3], a->lo, a->hi);",
+    "        }",
+    "    }",
+    "}",
+    NULL };
+static const char *const mlo_lines_share_c_conv_c[] = {
+    "/* Each channel's own window over the grid of tokens; w: a row of channels for each place of the window.",
+    " * What is outside of the frame is 0. */",
+    "static void @NAME@(const @X@ *x, int x_row, @Y@ *y, int y_row, int tokens, int channels, int kh,",
+    "    int kw, int width, int top, int left, const int8_t *w, const int32_t *bias, const int16_t *mult,",
+    "    const int8_t *shift, int lo, int hi, @SUM@ *sum) {",
+    "    for (int t = 0; t < tokens; t++, y += y_row) {",
+    "        for (int c = 0; c < channels; c++) sum[c] = 0;",
+    "        for (int i = 0; i < kh * kw; i++) {",
+    "            const int row = t / width - top + i / kw, column = t % width - left + i % kw;",
+    "            const int at = row * width + column;",
+    "            if (row < 0 || column < 0 || column >= width || at >= tokens) continue;",
+    "            const @X@ *from = x + (ptrdiff_t)at * x_row;",
+    "            const int8_t *tap = w + i * channels;",
+    "            for (int c = 0; c < channels; c++) sum[c] += from[c] * tap[c];",
+    "        }",
+    "        for (int c = 0; c < channels; c++)",
+    "            y[c] = (@Y@)mlo_requantize((int64_t)sum[c] + bias[c], mult[c], shift[c], lo, hi);",
+    "    }",
+    "}",
+    NULL };
+static const char *const mlo_lines_share_c_heads_c[] = {
+    "/* What an attention is about. */",
+    "typedef struct {",
+    "    int start; /* the place of the first query among the keys */",
+    "    int tokens; /* queries */",
+    "    int keys;",
+    "    int heads;",
+    "    int kv_heads; /* of keys and values */",
+    "    int d; /* channels of a head */",
+    "    int q_row; /* elements from a token's queries to the next one's */",
+    "    int k_row;",
+    "    int v_row;",
+    "    int y_row;",
+    "    int causal; /* 1: later keys do not count */",
+    "    const int32_t *reach; /* keys back, keys ahead; NULL: no bounds */",
+    "    const uint8_t *mask; /* of each key, 1: it may count; NULL: all may */",
+    "    const int16_t *bias; /* [bias_heads, bias_rows, bias_keys]; NULL: none */",
+    "    int bias_heads;",
+    "    int bias_rows;",
+    "    int bias_keys;",
+    "    int bias_shift; /* bits to the left, into units of a score */",
+    "    mlo_row_rounding round;",
+    "    int lo;",
+    "    int hi;",
+    "} mlo_heads;",
+    NULL };
+static const char *const mlo_lines_share_c_layernorm_c[] = {
+    "/* `groups` norms of a token, one behind the other; step: from one's scales and offsets to the next one's. */",
+    "static void @NAME@(const @X@ *x, int x_row, @Y@ *y, int y_row, int tokens, int channels, int groups,",
+    "    int step, int center, const int16_t *g, const int32_t *b, const int64_t *p, int lo, int hi) {",
+    "    for (int t = 0; t < tokens; t++, x += x_row, y += y_row)",
+    "        for (int h = 0; h < groups; h++) {",
+    "            const @X@ *from = x + h * channels;",
+    "            @Y@ *to = y + h * channels;",
+    "            int64_t total = 0, squares = 0;",
+    "            for (int c = 0; c < channels; c++) {",
+    "                total += from[c];",
+    "                squares += (int64_t)from[c] * from[c];",
+    "            }",
+    "            const mlo_normal f = mlo_norm_of(channels, center ? total : 0, squares, p[0]);",
+    "            for (int c = 0; c < channels; c++)",
+    "                to[c] = (@Y@)mlo_norm_one(",
+    "                    &f, from[c], g[h * step + c], b[h * step + c], (int)p[1], lo, hi);",
+    "        }",
+    "}",
+    NULL };
+static const char *const mlo_lines_share_c_model_c[] = {
+    "/* @ABOUT@",
+    " *",
+    " * What a kernel computes is in exact.h, word for word what mlo itself is compiled with. Here are the kernels'",
+    " * loops; then the layer, once, in a loop over its parameters. */",
+    "#include \"model.h\"",
+    "",
+    "#include \"exact.h\"",
+    "",
+    "#include <string.h>",
+    "@KERNELS@",
+    "",
+    "_Static_assert(MODEL_ARENA_BYTES % MODEL_ALIGN == 0, \"places in the arena are aligned\");",
+    "_Static_assert(@LARGEST@ <= MODEL_ARENA_BYTES, \"every place lies in the arena\");",
+    "",
+    "/* The layer, for n tokens. */",
+    "static void layer(@PARAMETERS@) {",
+    "@BODY@",
+    "}",
+    "",
+    "@SIGNATURE@ {",
+    "    unsigned char *const a = arena;",
+    "    if (!arena || (uintptr_t)arena % MODEL_ALIGN || arena_bytes < MODEL_ARENA_BYTES) return MODEL_E_ARENA;",
+    "@RUN@",
+    "    return MODEL_OK;",
+    "}",
+    NULL };
+static const char *const mlo_lines_share_c_model_h[] = {
+    "/* A model's loop in integers, as mlo wrote it: C99 without libraries. @ABOUT@",
+    " *",
+    " *     static _Alignas(MODEL_ALIGN) unsigned char arena[MODEL_ARENA_BYTES];",
+    " *     int status = model_run(@EXAMPLE@, arena, sizeof arena);",
+    " *",
+    " * Nothing is allocated and nothing is global: calls with arenas of their own may run side by side. */",
+    "#ifndef MODEL_H",
+    "#define MODEL_H",
+    "",
+    "#include <stddef.h>",
+    "#include <stdint.h>",
+    "",
+    "#define MODEL_LAYERS @LAYERS@",
+    "#define MODEL_TOKENS @TOKENS@ /* @TOKENSARE@ */",
+    "#define MODEL_CHANNELS @CHANNELS@ /* of a token, in and out */",
+    "#define MODEL_ALIGN 16 /* of the arena */",
+    "#define MODEL_ARENA_BYTES @ARENA@ /* @PROOF@ */",
+    "#define MODEL_PARAMETER_BYTES (sizeof(model_layer) * MODEL_LAYERS + sizeof(model_shared))",
+    "@SCALES@",
+    "",
+    "/* What model_run returns. */",
+    "enum { MODEL_OK, MODEL_E_TOKENS, MODEL_E_ARENA };",
+    "",
+    "/* A layer's parameters, and those that all layers share. */",
+    "typedef struct {",
+    "@LAYER@",
+    "} model_layer;",
+    "extern const model_layer model_layers[MODEL_LAYERS];",
+    "typedef struct {",
+    "    int8_t none;",
+    "@SHARED@",
+    "} model_shared;",
+    "extern const model_shared model_common;",
+    "@CACHE@",
+    "",
+    "@SIGNATURE@;",
+    "",
+    "#endif",
+    NULL };
+static const char *const mlo_lines_share_c_mul_c[] = {
+    "/* y = the requantized product of a and b. */",
+    "static void @NAME@(const @X@ *a, int a_row, const @Z@ *b, int b_row, @Y@ *y, int y_row, int tokens,",
+    "    int channels, const int32_t *p, int lo, int hi) {",
+    "    for (int t = 0; t < tokens; t++, a += a_row, b += b_row, y += y_row)",
+    "        for (int c = 0; c < channels; c++) y[c] = (@Y@)mlo_mul_one(a[c], b[c], p, lo, hi);",
+    "}",
+    NULL };
+static const char *const mlo_lines_share_c_mvu_c[] = {
+    "/* y[j] = requantized x . w[j] + bias[j], or what a table has for that. Sums of so many products as fit 32",
+    " * bits are added up in 64. */",
+    "static void @NAME@(const @X@ *x, int x_row, @Y@ *y, int y_row, int tokens, int k, int n,",
+    "    const int8_t *w, const int32_t *bias, const int16_t *mult, const int8_t *shift, const @Y@ *table,",
+    "    int lo, int hi) {",
+    "    for (int t = 0; t < tokens; t++, x += x_row, y += y_row)",
+    "        for (int j = 0; j < n; j++) {",
+    "            const int8_t *row = w + (size_t)j * (size_t)k;",
+    "            int64_t acc = bias[j];",
+    "            for (int from = 0; from < k; from += @BLOCK@) {",
+    "                const int to = k - from < @BLOCK@ ? k : from + @BLOCK@;",
+    "                int32_t sum = 0;",
+    "                for (int i = from; i < to; i++) sum += x[i] * row[i];",
+    "                acc += sum;",
+    "            }",
+    "            const int64_t v = mlo_requantize(acc, mult[j], shift[j], lo, hi);",
+    "            y[j] = table ? table[v - lo] : (@Y@)v;",
+    "        }",
+    "}",
+    NULL };
+static const char *const mlo_lines_share_c_requant_c[] = {
+    "/* y[c] = requantized x[c] + bias[c], or what a table has for that. */",
+    "static void @NAME@(const @X@ *x, int x_row, @Y@ *y, int y_row, int tokens, int channels,",
+    "    const int32_t *bias, const int16_t *mult, const int8_t *shift, const @Y@ *table, int lo, int hi) {",
+    "    for (int t = 0; t < tokens; t++, x += x_row, y += y_row)",
+    "        for (int c = 0; c < channels; c++) {",
+    "            const int64_t v = mlo_requantize((int64_t)x[c] + bias[c], mult[c], shift[c], lo, hi);",
+    "            y[c] = table ? table[v - lo] : (@Y@)v;",
+    "        }",
+    "}",
+    NULL };
+static const char *const mlo_lines_share_c_rotary_c[] = {
+    "/* Pairs of channels of heads of d, turned by their token's row of the table. */",
+    "static void @NAME@(const @X@ *x, int x_row, @Y@ *y, int y_row, int tokens, int channels, int d,",
+    "    const int16_t *table, const int32_t *p, int lo, int hi) {",
+    "    for (int t = 0; t < tokens; t++, x += x_row, y += y_row, table += d)",
+    "        for (int c = 0; c < channels; c += 2) {",
+    "            const int64_t pair[2] = { x[c], x[c + 1] };",
+    "            const int64_t turn[2] = { table[c % d], table[c % d + 1] };",
+    "            y[c] = (@Y@)mlo_rotary_even(pair, turn, p, lo, hi);",
+    "            y[c + 1] = (@Y@)mlo_rotary_odd(pair, turn, p, lo, hi);",
+    "        }",
+    "}",
+    NULL };
+static const char *const mlo_lines_share_c_test_c[] = {
+    "/* Golden inputs and outputs: every word is compared. Ends with one line, MLO PASS .. or MLO FAIL .. */",
+    "#include \"model.h\"",
+    "",
+    "#include <stdio.h>",
+    "#include <string.h>",
+    "",
+    "enum { FRAMES = @FRAMES@, TOKENS = @TOKENS@, CALLS = @CALLS@ };",
+    "static const int call[CALLS] = { @CALL@ }; /* tokens of each */",
+    "@WORDS@",
+    "",
+    "/* The arena, and behind it what nobody must touch. */",
+    "enum { GUARD = 64, PAINT = 0xA5 };",
+    "static _Alignas(MODEL_ALIGN) unsigned char arena[MODEL_ARENA_BYTES + GUARD];",
+    "@STATE@",
+    "",
+    "static int same(int frame, const @WORD@ *y) {",
+    "    for (int i = 0; i < TOKENS * MODEL_CHANNELS; i++)",
+    "        if (y[i] != golden[frame][i]) {",
+    "            printf(\"MLO FAIL frame %d, token %d, channel %d: expected %d, got %d\\n\", frame,",
+    "                i / MODEL_CHANNELS, i % MODEL_CHANNELS, golden[frame][i], y[i]);",
+    "            return 0;",
+    "        }",
+    "    return 1;",
+    "}",
+    "",
+    "int main(void) {",
+    "    static @WORD@ y[TOKENS * MODEL_CHANNELS];",
+    "    memset(arena, PAINT, sizeof arena);",
+    "    for (int f = 0; f < FRAMES; f++) {",
+    "        for (int i = 0, at = 0; i < CALLS; at += call[i++]) {",
+    "            const int status = model_run(@ARGUMENTS@, arena, MODEL_ARENA_BYTES);",
+    "            if (status) {",
+    "                printf(\"MLO FAIL frame %d: model_run returned %d\\n\", f, status);",
+    "                return 1;",
+    "            }",
+    "        }",
+    "        if (!same(f, y)) return 1;",
+    "    }",
+    "    int touched = MODEL_ARENA_BYTES;",
+    "    while (touched && arena[touched - 1] == PAINT) touched--;",
+    "    for (int i = 0; i < GUARD; i++)",
+    "        if (arena[MODEL_ARENA_BYTES + i] != PAINT) {",
+    "            printf(\"MLO FAIL a byte behind the arena was written\\n\");",
+    "            return 1;",
+    "        }",
+    "    printf(\"MLO PASS frames=%d words=%d arena=%d touched=%d\\n\", FRAMES,",
+    "        FRAMES * TOKENS * MODEL_CHANNELS, MODEL_ARENA_BYTES, touched);",
+    "    return 0;",
+    "}",
+    NULL };
 static const char *const mlo_lines_share_cocotb_test_mlo_py[] = {
     "\"\"\"Drives mlo_top with cocotb and cocotbext-axi: make cocotb (needs cocotb >= 2, cocotbext-axi and Icarus).\"\"\"",
     "import itertools, json, pathlib, random, sys",
@@ -56795,6 +57346,19 @@ static const char *const mlo_lines_share_vivado_tcl[] = {
     NULL };
 static const mlo_embedded mlo_share[] = {
     { "Makefile", mlo_lines_share_Makefile },
+    { "c/Makefile", mlo_lines_share_c_Makefile },
+    { "c/add.c", mlo_lines_share_c_add_c },
+    { "c/attention.c", mlo_lines_share_c_attention_c },
+    { "c/conv.c", mlo_lines_share_c_conv_c },
+    { "c/heads.c", mlo_lines_share_c_heads_c },
+    { "c/layernorm.c", mlo_lines_share_c_layernorm_c },
+    { "c/model.c", mlo_lines_share_c_model_c },
+    { "c/model.h", mlo_lines_share_c_model_h },
+    { "c/mul.c", mlo_lines_share_c_mul_c },
+    { "c/mvu.c", mlo_lines_share_c_mvu_c },
+    { "c/requant.c", mlo_lines_share_c_requant_c },
+    { "c/rotary.c", mlo_lines_share_c_rotary_c },
+    { "c/test.c", mlo_lines_share_c_test_c },
     { "cocotb/test_mlo.py", mlo_lines_share_cocotb_test_mlo_py },
     { "host/mlo_driver.c", mlo_lines_share_host_mlo_driver_c },
     { "host/mlo_driver.h", mlo_lines_share_host_mlo_driver_h },
@@ -56813,6 +57377,213 @@ static const mlo_embedded mlo_share[] = {
     { "vivado.tcl", mlo_lines_share_vivado_tcl },
 };
 enum { MLO_N_SHARE = sizeof mlo_share / sizeof *mlo_share };
+static const char *const mlo_lines_exact_norm_c[] = {
+    "/* exact, norm: the integer norm of a token, from its sums (kernels/layernorm.c says what is what).",
+    " *",
+    " * This text is the definition: mlo is compiled with it, and puts it in front of the C that it emits. */",
+    "",
+    "/* floor(sqrt(w)), w below 2^`bits`, bit by bit: exact without any floating point. */",
+    "static inline int64_t mlo_isqrt(int64_t w, int bits) {",
+    "    int64_t root = 0;",
+    "    for (int64_t bit = (int64_t)1 << ((bits + 1) / 2 - 1); bit; bit >>= 1)",
+    "        if ((root + bit) * (root + bit) <= w) root += bit;",
+    "    return root;",
+    "}",
+    "",
+    "typedef struct {",
+    "    int64_t channels;",
+    "    int64_t total; /* of them; 0: nothing is taken off (RMSNorm) */",
+    "    int64_t r; /* 16 bits of the reciprocal root */",
+    "    int down; /* places to the right that leave 14 of a fraction */",
+    "} mlo_normal;",
+    "",
+    "static inline mlo_normal mlo_norm_of(",
+    "    int64_t channels, int64_t total, int64_t squares, int64_t epsilon) {",
+    "    mlo_normal f = { channels, total, 0, 32 };",
+    "    int64_t v = channels * squares - total * total + epsilon;",
+    "    while (v < (int64_t)1 << 60) {",
+    "        v *= 4;",
+    "        f.down--;",
+    "    }",
+    "    f.r = ((int64_t)1 << 31) / mlo_isqrt(v >> 30, 32);",
+    "    return f;",
+    "}",
+    "",
+    "static inline int64_t mlo_norm_one(",
+    "    const mlo_normal *f, int64_t x, int64_t g, int64_t b, int shift, int64_t lo, int64_t hi) {",
+    "    const int64_t u = f->channels * x - f->total;",
+    "    const int64_t n = mlo_shift_down(u * f->r + ((int64_t)1 << (f->down - 1)), f->down);",
+    "    return mlo_clip(mlo_shift_down(n * g + b, shift), lo, hi);",
+    "}",
+    NULL };
+static const char *const mlo_lines_exact_round_c[] = {
+    "/* exact, round: the one rounding rule, and what a number becomes in kernels that treat each by itself.",
+    " *",
+    " * This text is the definition: mlo is compiled with it, and puts it in front of the C that it emits. */",
+    "",
+    "/* floor(x / 2^s), without shifting negative numbers, which C leaves to the compiler. */",
+    "static inline int64_t mlo_shift_down(int64_t x, int s) {",
+    "    const int64_t sign = -(int64_t)(x < 0);",
+    "    if (s <= 0) return x;",
+    "    return s > 62 ? sign : ((x ^ sign) >> s) ^ sign;",
+    "}",
+    "static inline int64_t mlo_clip(int64_t x, int64_t lo, int64_t hi) {",
+    "    return x < lo ? lo : x > hi ? hi : x;",
+    "}",
+    "",
+    "/* clip((acc * mult + 2^(shift-1)) >> shift). |acc mult| + 2^(shift-1) stays below 2^63: see the",
+    " * intermediates of the kernels. */",
+    "static inline int64_t mlo_requantize(int64_t acc, int64_t mult, int shift, int64_t lo, int64_t hi) {",
+    "    const int64_t half = shift >= 1 && shift <= 62 ? (int64_t)1 << (shift - 1) : 0;",
+    "    return mlo_clip(mlo_shift_down(acc * mult + half, shift), lo, hi);",
+    "}",
+    "",
+    "/* A sum's number, p = [MA, MB, S]; a product's, p = [M, S]. */",
+    "static inline int64_t mlo_add_one(int64_t a, int64_t b, const int32_t *p, int64_t lo, int64_t hi) {",
+    "    return mlo_requantize(a * p[0] + b * p[1], 1, p[2], lo, hi);",
+    "}",
+    "static inline int64_t mlo_mul_one(int64_t a, int64_t b, const int32_t *p, int64_t lo, int64_t hi) {",
+    "    return mlo_requantize(a * b, p[0], p[1], lo, hi);",
+    "}",
+    "",
+    "/* A pair of channels turned by an angle: its even one, and (turned by a quarter less) its odd one. */",
+    "static inline int64_t mlo_rotary_even(",
+    "    const int64_t pair[2], const int64_t turn[2], const int32_t *p, int64_t lo, int64_t hi) {",
+    "    return mlo_requantize(pair[0] * turn[0] - pair[1] * turn[1], p[0], p[1], lo, hi);",
+    "}",
+    "static inline int64_t mlo_rotary_odd(",
+    "    const int64_t pair[2], const int64_t turn[2], const int32_t *p, int64_t lo, int64_t hi) {",
+    "    return mlo_requantize(pair[0] * turn[1] + pair[1] * turn[0], p[0], p[1], lo, hi);",
+    "}",
+    NULL };
+static const char *const mlo_lines_exact_softmax_c[] = {
+    "/* exact, softmax: a row of attention's scores becomes the weights of its values (kernels/attention.c says",
+    " * what is what).",
+    " *",
+    " * This text is the definition: mlo is compiled with it, and puts it in front of the C that it emits. */",
+    "",
+    "/* round(65280 * 2^(-f/64)) for f = 0..63: the same numbers as in verilog/mlo_exp2.v; a test",
+    " * computes them. And round(262143 * 2^(-f/64)), f = 0..64, those of verilog/mlo_exp2_fine.v;",
+    " * round(65535 * tanh(f / 32)), f = 0..256, those of verilog/mlo_attention_cap.v. */",
+    "#define MLO_EXP2_ROM                                                                               \\",
+    "    65280, 64577, 63881, 63193, 62512, 61839, 61173, 60514, 59862, 59217, 58579, 57948, 57324,     \\",
+    "        56707, 56096, 55491, 54894, 54302, 53717, 53139, 52566, 52000, 51440, 50886, 50338, 49796, \\",
+    "        49259, 48729, 48204, 47684, 47171, 46663, 46160, 45663, 45171, 44684, 44203, 43727, 43256, \\",
+    "        42790, 42329, 41873, 41422, 40976, 40534, 40098, 39666, 39238, 38816, 38398, 37984, 37575, \\",
+    "        37170, 36770, 36374, 35982, 35594, 35211, 34831, 34456, 34085, 33718, 33355, 32995",
+    "#define MLO_EXP2_FINE                                                                           \\",
+    "    262143, 259319, 256526, 253763, 251029, 248325, 245650, 243004, 240386, 237797, 235235,     \\",
+    "        232701, 230195, 227715, 225262, 222835, 220435, 218061, 215712, 213388, 211089, 208816, \\",
+    "        206566, 204341, 202140, 199962, 197808, 195678, 193570, 191485, 189422, 187382, 185363, \\",
+    "        183366, 181391, 179437, 177504, 175592, 173701, 171830, 169979, 168148, 166336, 164545, \\",
+    "        162772, 161019, 159284, 157568, 155871, 154192, 152531, 150888, 149263, 147655, 146064, \\",
+    "        144491, 142934, 141395, 139872, 138365, 136875, 135400, 133942, 132499, 131072",
+    "#define MLO_TANH_ROM                                                                               \\",
+    "    0, 2047, 4091, 6126, 8149, 10157, 12146, 14111, 16051, 17961, 19838, 21680, 23485, 25250,      \\",
+    "        26972, 28651, 30285, 31872, 33412, 34903, 36346, 37739, 39083, 40378, 41624, 42822, 43972, \\",
+    "        45074, 46130, 47141, 48107, 49030, 49911, 50751, 51551, 52313, 53038, 53727, 54381, 55003, \\",
+    "        55592, 56152, 56682, 57184, 57659, 58110, 58535, 58938, 59319, 59679, 60019, 60340, 60643, \\",
+    "        60929, 61198, 61453, 61693, 61919, 62133, 62334, 62523, 62702, 62870, 63028, 63178, 63318, \\",
+    "        63450, 63575, 63692, 63802, 63906, 64003, 64095, 64181, 64263, 64339, 64411, 64478, 64542, \\",
+    "        64602, 64658, 64711, 64760, 64807, 64851, 64892, 64931, 64967, 65002, 65034, 65064, 65092, \\",
+    "        65119, 65144, 65168, 65190, 65211, 65231, 65249, 65266, 65282, 65298, 65312, 65326, 65338, \\",
+    "        65350, 65361, 65372, 65382, 65391, 65400, 65408, 65416, 65423, 65430, 65436, 65442, 65448, \\",
+    "        65453, 65458, 65463, 65467, 65471, 65475, 65479, 65482, 65485, 65488, 65491, 65494, 65496, \\",
+    "        65499, 65501, 65503, 65505, 65507, 65508, 65510, 65511, 65513, 65514, 65515, 65517, 65518, \\",
+    "        65519, 65520, 65521, 65522, 65522, 65523, 65524, 65525, 65525, 65526, 65526, 65527, 65527, \\",
+    "        65528, 65528, 65529, 65529, 65529, 65530, 65530, 65530, 65531, 65531, 65531, 65531, 65532, \\",
+    "        65532, 65532, 65532, 65532, 65533, 65533, 65533, 65533, 65533, 65533, 65533, 65533, 65533, \\",
+    "        65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, 65534, \\",
+    "        65534, 65534, 65534, 65534, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \\",
+    "        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \\",
+    "        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \\",
+    "        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, \\",
+    "        65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535",
+    "",
+    "/* What a row is rounded by. */",
+    "typedef struct {",
+    "    const int32_t *p; /* MS, SS, MO, SO; MP, SP, HP; MR, SR, ZR: or MC, SC behind the first four */",
+    "    int lt; /* log2 of the longest frame */",
+    "    int probs; /* 1: the source rounded its probabilities */",
+    "    int rounded; /* 1: its scores, too */",
+    "    int capped; /* 1: scores are under a soft cap */",
+    "    int all; /* 1: where no key counts, all do */",
+    "} mlo_row_rounding;",
+    "",
+    "/* The score of a key that does not count: lower than any other. */",
+    "#define MLO_NEVER (-((int64_t)1 << 40))",
+    "enum { MLO_CAP_MOST = 65535, MLO_BIAS_HIDES = -32768 };",
+    "",
+    "static inline int64_t mlo_exp2_weight(int64_t t) {",
+    "    static const int32_t rom[64] = { MLO_EXP2_ROM };",
+    "    const int64_t i = t >> 6 < 20 ? t >> 6 : 20;",
+    "    return (rom[t & 63] + ((int64_t)1 << (7 + i))) >> (8 + i);",
+    "}",
+    "",
+    "/* 262143 * 2^(-t/4096), rounded: between two points of the table on a straight line. */",
+    "static inline int64_t mlo_exp2_fine_weight(int64_t t) {",
+    "    static const int32_t fine[65] = { MLO_EXP2_FINE };",
+    "    const int64_t i = t >> 12, f = t >> 6 & 63;",
+    "    const int64_t a = fine[f] - ((((int64_t)fine[f] - fine[f + 1]) * (t & 63) + 32) >> 6);",
+    "    return (2 * a + ((int64_t)1 << i)) >> (i + 1);",
+    "}",
+    "static inline int64_t mlo_softmax_weight(const mlo_row_rounding *r, int64_t t) {",
+    "    return r->probs ? mlo_exp2_fine_weight(t < 131071 ? t : 131071)",
+    "                    : mlo_exp2_weight(t < 4095 ? t : 4095);",
+    "}",
+    "",
+    "/* 65535 tanh(u / 8192), rounded: between two points of the table on a straight line. */",
+    "static inline int64_t mlo_tanh_steps(int64_t u) {",
+    "    static const int32_t rom[257] = { MLO_TANH_ROM };",
+    "    const int64_t size = u < 0 ? -u : u, f = size >> 8, g = size & 255;",
+    "    if (!g) return u < 0 ? -rom[f] : rom[f];",
+    "    const int64_t slope = rom[f + 1] - rom[f];",
+    "    const int64_t y = rom[f] + ((slope * g + 128) >> 8);",
+    "    return u < 0 ? -y : y;",
+    "}",
+    "",
+    "/* A score in the source's steps, or under its cap. */",
+    "static inline int64_t mlo_softmax_score(const mlo_row_rounding *r, int64_t s) {",
+    "    const int64_t far = (int64_t)1 << 40;",
+    "    if (r->capped)",
+    "        return mlo_tanh_steps(mlo_requantize(s, r->p[4], r->p[5], -MLO_CAP_MOST, MLO_CAP_MOST));",
+    "    return r->rounded",
+    "        ? mlo_clip(mlo_requantize(s, r->p[7], r->p[8], -far, far) + r->p[9], -128, 127)",
+    "        : s;",
+    "}",
+    "",
+    "/* Scores to weights, in place; returns their sum, and of a row where nothing counts what it is",
+    " * divided by all the same. */",
+    "static inline int64_t mlo_softmax_weights(const mlo_row_rounding *r, int64_t *e, int64_t n) {",
+    "    int64_t largest = MLO_NEVER, total = 0;",
+    "    for (int64_t j = 0; j < n; j++) {",
+    "        if (e[j] != MLO_NEVER) e[j] = mlo_softmax_score(r, e[j]);",
+    "        if (e[j] > largest) largest = e[j];",
+    "    }",
+    "    for (int64_t j = 0; j < n; j++) {",
+    "        const int counts = e[j] != MLO_NEVER || (largest == MLO_NEVER && r->all);",
+    "        const int64_t t = mlo_requantize(largest - e[j], r->p[0], r->p[1], INT64_MIN, INT64_MAX);",
+    "        total += e[j] = counts ? mlo_softmax_weight(r, t) : 0;",
+    "    }",
+    "    return total ? total : mlo_softmax_weight(r, 0);",
+    "}",
+    "",
+    "/* Scores to what their values are multiplied with, in place; returns the multiplier of the sum,",
+    " * whose shift is p[3]. */",
+    "static inline int64_t mlo_softmax_weigh(const mlo_row_rounding *r, int64_t *e, int64_t n) {",
+    "    const int64_t total = mlo_softmax_weights(r, e, n);",
+    "    if (!r->probs) return ((int64_t)r->p[2] << (r->lt + 8)) / total;",
+    "    const int64_t share = ((int64_t)r->p[4] << (r->lt + 18)) / total;",
+    "    for (int64_t j = 0; j < n; j++) e[j] = mlo_requantize(e[j], share, r->p[5], 0, r->p[6]);",
+    "    return r->p[2];",
+    "}",
+    NULL };
+static const mlo_embedded mlo_exact[] = {
+    { "norm.c", mlo_lines_exact_norm_c },
+    { "round.c", mlo_lines_exact_round_c },
+    { "softmax.c", mlo_lines_exact_softmax_c },
+};
+enum { MLO_N_EXACT = sizeof mlo_exact / sizeof *mlo_exact };
 
 /* ======== src/share.c ======== */
 /* share: texts of other languages, with their holes filled.
@@ -58893,7 +59664,7 @@ static int mlo_emit_manifest(mlo_emitter *e, const mlo_border *border, int64_t f
     return mlo_file_text(e, "manifest.json");
 }
 
-int mlo_emit(mlo *m, mlo_sink sink, void *user) {
+static int mlo_emit_verilog(mlo *m, mlo_sink sink, void *user) {
     if (mlo_to(m, "fold")) return mlo_failed(m);
     m->stage = "emit";
     mlo_emitter *e = MLO_NEW(m, mlo_emitter);
@@ -58916,6 +59687,1176 @@ int mlo_emit(mlo *m, mlo_sink sink, void *user) {
     mlo_bench_words_free(&w);
     mlo_text_free(&e->t);
     return mlo_failed(m);
+}
+
+/* c: the same integers as C, for any processor */
+
+/* ======== src/c/plan.c ======== */
+/* plan: where values lie in the arena: the least bytes for places that are in use at given steps.
+ *
+ * in:  places, each with its bytes and the steps at which it is in use (of a loop's carried value two
+ *     stretches: it is read early, and written again at the end).
+ * out: an offset for each; the arena's bytes; a lower bound, the most that is in use at any one step.
+ *     If both are equal, or all packings have been looked at, there is none smaller.
+ *
+ * Branch and bound. Any packing can be pushed down until each place lies on the floor or on one that it
+ * shares a step with. Ordered by offset, each then lies at the lowest offset that is free above those in
+ * front of it; so it is enough to look at orders, in which offsets never fall. An order is given up
+ * when some place that is left would reach as high as the best so far, or those that are left of one
+ * step would, on top of each other.
+ *
+ * invariant: places that share a step do not overlap; every offset is a multiple of MLO_PLAN_ALIGN.
+ * example: 4, 2, 2 bytes in use at steps 01, 12, 2: 6 bytes, which is step 1's.
+ * cost: MLO_PLAN_TRIES places tried at most, then the gap is told.
+ */
+enum { MLO_PLAN_STEPS = MLO_CORE_MOST + 2, MLO_PLAN_PLACES = 4 * MLO_CORE_MOST };
+enum { MLO_PLAN_ALIGN = 16, MLO_PLAN_TRIES = 200000 };
+
+typedef struct {
+    int64_t bytes;
+    int64_t at; /* its offset; -1: it has none yet */
+    unsigned char live[MLO_PLAN_STEPS]; /* 1: in use at this step */
+} mlo_arena_place;
+
+typedef struct {
+    mlo_arena_place place[MLO_PLAN_PLACES];
+    int n;
+    int steps;
+    int64_t bytes; /* of the best packing */
+    int64_t best[MLO_PLAN_PLACES]; /* its offsets */
+    int64_t bound; /* no packing has fewer bytes */
+    int64_t tries; /* places tried */
+} mlo_arena;
+
+static int mlo_places_meet(const mlo_arena_place *a, const mlo_arena_place *b) {
+    for (int s = 0; s < MLO_PLAN_STEPS; s++)
+        if (a->live[s] && b->live[s]) return 1;
+    return 0;
+}
+
+/* The lowest offset from `least` on that is free of those placed that place i meets. */
+static int64_t mlo_plan_lowest(const mlo_arena *p, int i, int64_t least) {
+    int64_t at = least;
+    for (int k = 0; k < p->n; k++) {
+        const mlo_arena_place *o = &p->place[k];
+        if (o->at < 0 || at >= o->at + o->bytes || at + p->place[i].bytes <= o->at
+            || !mlo_places_meet(o, &p->place[i]))
+            continue;
+        at = o->at + o->bytes;
+        k = -1;
+    }
+    return at;
+}
+
+/* Bytes of the places that are left at step s, on top of each other. */
+static int64_t mlo_plan_left(const mlo_arena *p, int s) {
+    int64_t sum = 0;
+    for (int k = 0; k < p->n; k++)
+        if (p->place[k].at < 0 && p->place[k].live[s]) sum += p->place[k].bytes;
+    return sum;
+}
+
+static void mlo_plan_keep(mlo_arena *p, int64_t bytes) {
+    if (bytes >= p->bytes) return;
+    p->bytes = bytes;
+    for (int k = 0; k < p->n; k++) p->best[k] = p->place[k].at;
+}
+
+/* Can what is left, from offset `least` on, stay below the best so far? */
+static int mlo_plan_hopeful(const mlo_arena *p, int64_t least) {
+    for (int s = 0; s < p->steps; s++) {
+        const int64_t left = mlo_plan_left(p, s);
+        if (left && least + left >= p->bytes) return 0;
+    }
+    for (int k = 0; k < p->n; k++)
+        if (p->place[k].at < 0 && mlo_plan_lowest(p, k, least) + p->place[k].bytes >= p->bytes)
+            return 0;
+    return 1;
+}
+
+/* All orders of what is left, above `least`; what is placed ends at `top`. */
+static void mlo_plan_search(mlo_arena *p, int left, int64_t least, int64_t top) {
+    if (!left) {
+        mlo_plan_keep(p, top);
+        return;
+    }
+    for (int i = 0; i < p->n && p->bytes > p->bound && p->tries < MLO_PLAN_TRIES; i++) {
+        mlo_arena_place *k = &p->place[i];
+        if (k->at >= 0 || !mlo_plan_hopeful(p, least)) continue;
+        const int64_t at = mlo_plan_lowest(p, i, least);
+        p->tries++;
+        k->at = at;
+        mlo_plan_search(p, left - 1, at, mlo_max(top, at + k->bytes));
+        k->at = -1;
+    }
+}
+
+/* A packing to begin with: the largest first, each as low as it goes. */
+static void mlo_plan_greedy(mlo_arena *p) {
+    int64_t top = 0;
+    for (int n = 0; n < p->n; n++) {
+        int largest = -1;
+        for (int k = 0; k < p->n; k++)
+            if (p->place[k].at < 0 && (largest < 0 || p->place[k].bytes > p->place[largest].bytes))
+                largest = k;
+        p->place[largest].at = mlo_plan_lowest(p, largest, 0);
+        top = mlo_max(top, p->place[largest].at + p->place[largest].bytes);
+    }
+    mlo_plan_keep(p, top);
+    for (int k = 0; k < p->n; k++) p->place[k].at = -1;
+}
+
+/* Offsets for all places. */
+static void mlo_plan_solve(mlo_arena *p) {
+    p->bytes = INT64_MAX;
+    p->bound = p->tries = 0;
+    for (int k = 0; k < p->n; k++) {
+        p->place[k].bytes = mlo_parts(p->place[k].bytes, MLO_PLAN_ALIGN) * MLO_PLAN_ALIGN;
+        p->place[k].at = -1;
+    }
+    for (int s = 0; s < p->steps; s++) p->bound = mlo_max(p->bound, mlo_plan_left(p, s));
+    mlo_plan_greedy(p);
+    mlo_plan_search(p, p->n, 0, 0);
+    for (int k = 0; k < p->n; k++) p->place[k].at = p->best[k];
+}
+
+/* Is there no smaller one? */
+static int mlo_plan_proved(const mlo_arena *p) {
+    return p->bytes == p->bound || p->tries < MLO_PLAN_TRIES;
+}
+
+/* "64 KB, the least there is: ..", for people. */
+static const char *mlo_plan_text(mlo *m, const mlo_arena *p) {
+    if (p->bytes == p->bound)
+        return mlo_format(m, "the least there is: so much is in use at one step");
+    return mlo_plan_proved(p) ? mlo_format(m, "the least there is: all packings were looked at")
+                              : mlo_format(m, "at most %.1f %% above the least there is",
+                                    100 * (double)(p->bytes - p->bound) / (double)p->bound);
+}
+
+/* ======== src/c/body.c ======== */
+/* body: the layer as C sees it: values in places, one step after the other.
+ *
+ * in:  a core (its kernels and splits, in dataflow order).
+ * out: for each value that is streamed, where it lies: a place of the arena, elements behind its beginning,
+ *     elements from a token to the next one; the plan of the places.
+ *
+ * A Split makes views. A kernel that treats each number (or each token) by itself writes over an operand
+ * that nobody reads any more, if its result is no wider. The loop's result becomes its next input: it has
+ * the same place where the input is not needed any more when the result comes; else it is copied there at
+ * the end of the step.
+ *
+ * invariant: no value is written over before its last reader has read it.
+ * example: BERT: 11 values and the scratch of attention, 7 places.
+ * cost: O(values * steps).
+ */
+enum { MLO_C_OUTSIDE = -1, MLO_C_VALUES = 2 * MLO_CORE_MOST };
+
+typedef struct {
+    const char *name;
+    int place; /* MLO_C_OUTSIDE: the caller's */
+    int64_t at; /* elements behind its beginning */
+    int64_t row; /* elements from a token to the next one */
+    int64_t tokens;
+    int64_t channels;
+    mlo_dtype dtype;
+    int last; /* the step that reads it last */
+} mlo_c_value;
+
+typedef struct {
+    const mlo_core *core;
+    mlo_c_value value[MLO_C_VALUES];
+    int n_value;
+    mlo_arena plan;
+    int64_t tokens; /* of a call of the layer: a frame's, or of a decoder with a cache one */
+    int scratch[MLO_CORE_MOST]; /* of each element: its place, or MLO_C_OUTSIDE */
+    int copied; /* 1: the loop's result is copied to where its input lies */
+} mlo_c_body;
+
+static mlo_c_value *mlo_c_value_of(mlo_c_body *b, const char *name) {
+    for (int i = 0; i < b->n_value; i++)
+        if (b->value[i].name == name) return &b->value[i];
+    return NULL;
+}
+
+static int mlo_c_place(mlo_c_body *b, int64_t bytes) {
+    mlo_arena_place *p = &b->plan.place[b->plan.n];
+    memset(p, 0, sizeof *p);
+    p->bytes = bytes;
+    return b->plan.n++;
+}
+
+static int64_t mlo_c_bytes(const mlo_c_value *v) {
+    return v->tokens * v->channels * (int64_t)mlo_dtype_size(v->dtype);
+}
+
+/* Is it all of its place? */
+static int mlo_c_whole(const mlo_c_value *v) {
+    return v->place != MLO_C_OUTSIDE && !v->at && v->row == v->channels;
+}
+
+/* The last step that reads anything in a place. */
+static int mlo_c_last(const mlo_c_body *b, int place) {
+    int last = -1;
+    for (int i = 0; i < b->n_value; i++)
+        if (b->value[i].place == place && b->value[i].last > last) last = b->value[i].last;
+    return last;
+}
+
+/* Kernels that read a number, or a token, before they write it. */
+static int mlo_c_in_place(const mlo_element *e) {
+    switch (e->kernel->kind) {
+    case MLO_KERNEL_SUM:
+    case MLO_KERNEL_PRODUCT:
+    case MLO_KERNEL_RESCALE:
+    case MLO_KERNEL_NORM:
+    case MLO_KERNEL_ROTATION: return 1;
+    default: return 0;
+    }
+}
+
+/* The place of an operand that step i may write over; MLO_C_OUTSIDE: there is none. The loop's own is the
+ * best: then its result needs no copy. */
+static int mlo_c_reuse(mlo_c_body *b, int i, const mlo_c_value *y) {
+    const mlo_element *e = &b->core->element[i];
+    int found = MLO_C_OUTSIDE;
+    for (int k = 0; mlo_c_in_place(e) && k < e->unit.n_in; k++) {
+        const mlo_c_value *x = mlo_c_value_of(b, e->node->input[e->unit.in[k].index]);
+        if (x && mlo_c_whole(x) && mlo_c_last(b, x->place) == i
+            && mlo_dtype_size(y->dtype) <= mlo_dtype_size(x->dtype)
+            && (found == MLO_C_OUTSIDE || x->place == 0))
+            found = x->place;
+    }
+    return found;
+}
+
+/* When a value is read last: `steps`, if it is the loop's result. */
+static int mlo_c_read_last(const mlo_core *c, const char *name) {
+    int last = name == c->scan.body->output[0]->name ? c->n_element : -1;
+    for (int i = 0; i < c->n_element && last < c->n_element; i++)
+        for (size_t k = 0; k < c->element[i].node->n_input; k++)
+            if (c->element[i].node->input[k] == name) last = i;
+    return last;
+}
+
+/* A new value, of the form that the model says. */
+static mlo_c_value *mlo_c_value_new(mlo *m, mlo_c_body *b, const char *name, int64_t tokens) {
+    const mlo_form f = mlo_form_of(mlo_value_of(b->core->scan.body, name));
+    const mlo_c_value v = { name, MLO_C_OUTSIDE, 0, mlo_last_dim(&f), tokens, mlo_last_dim(&f),
+        f.dtype, mlo_c_read_last(b->core, name) };
+    if (b->n_value == MLO_C_VALUES) {
+        mlo_fail_at(m, MLO_E_UNSUPPORTED, name, "a loop body of more than %d values", MLO_C_VALUES);
+        return NULL;
+    }
+    b->value[b->n_value] = v;
+    return &b->value[b->n_value++];
+}
+
+/* Views of what is split. */
+static int mlo_c_split(mlo *m, mlo_c_body *b, const mlo_element *e) {
+    const mlo_c_value *of = mlo_c_value_of(b, e->node->input[0]);
+    int64_t at = 0;
+    for (size_t k = 0; of && k < e->node->n_output; k++) {
+        mlo_c_value *v = mlo_c_value_new(m, b, e->node->output[k], of->tokens);
+        if (!v) return mlo_failed(m);
+        v->place = of->place;
+        v->at = of->at + at;
+        v->row = of->row;
+        at += v->channels;
+    }
+    return 0;
+}
+
+/* Bytes that a kernel needs beside its operands. */
+static int64_t mlo_c_scratch(const mlo_c_body *b, const mlo_element *e) {
+    if (e->kernel->kind == MLO_KERNEL_WINDOW) return 8 * mlo_last_dim(&e->site.out);
+    if (e->kernel->kind != MLO_KERNEL_ATTENTION) return 0;
+    const int64_t keys = b->core->slots ? b->core->chunk : mlo_tokens_of(&e->site.in[1]);
+    return 8 * keys + 8 * (mlo_last_dim(&e->site.in[0]) / mlo_attention_heads(e->node));
+}
+
+/* Step i: its result and its scratch get places. */
+static int mlo_c_step(mlo *m, mlo_c_body *b, int i) {
+    const mlo_element *e = &b->core->element[i];
+    b->scratch[i] = MLO_C_OUTSIDE;
+    if (!e->kernel) return mlo_c_split(m, b, e);
+    const int64_t tokens = e->side ? mlo_tokens_of(&e->site.out) : b->tokens;
+    mlo_c_value *v = mlo_c_value_new(m, b, e->node->output[0], tokens);
+    if (!v || e->kernel->kind == MLO_KERNEL_REPLAY) return mlo_failed(m);
+    const int place = mlo_c_reuse(b, i, v);
+    v->place = place == MLO_C_OUTSIDE ? mlo_c_place(b, mlo_c_bytes(v)) : place;
+    b->plan.place[v->place].live[i] = 1;
+    const int64_t scratch = mlo_c_scratch(b, e);
+    if (!scratch) return 0;
+    b->scratch[i] = mlo_c_place(b, scratch);
+    b->plan.place[b->scratch[i]].live[i] = 1;
+    return 0;
+}
+
+/* The steps at which places are in use: from a value's making to its last reading. */
+static void mlo_c_live(mlo_c_body *b) {
+    for (int k = 0; k < b->n_value; k++) {
+        const mlo_c_value *v = &b->value[k];
+        int port, from = mlo_core_source(b->core, v->name, &port);
+        if (v->place == MLO_C_OUTSIDE) continue;
+        for (int s = from < 0 ? 0 : from; s <= v->last; s++) b->plan.place[v->place].live[s] = 1;
+    }
+}
+
+/* The loop's result goes to where its input is: at once, if nothing else is there by then. */
+static int mlo_c_carry(mlo *m, mlo_c_body *b) {
+    const mlo_c_value *in = &b->value[0];
+    mlo_c_value *out = mlo_c_value_of(b, b->core->scan.body->output[0]->name);
+    if (!out || !mlo_c_whole(out) || out->channels != in->channels || out->dtype != in->dtype)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, b->core->scan.node,
+            "the loop's result is a part of a value, or none that a kernel makes; C has no copy "
+            "for "
+            "that");
+    mlo_arena_place *to = &b->plan.place[0], *from = &b->plan.place[out->place];
+    const int taken = out->place;
+    to->live[b->plan.steps - 1] = 0;
+    b->copied = taken && mlo_places_meet(to, from);
+    to->live[b->plan.steps - 1] = 1;
+    if (!taken || b->copied) return 0;
+    for (int s = 0; s < b->plan.steps; s++) to->live[s] |= from->live[s];
+    to->bytes = mlo_max(to->bytes, from->bytes);
+    memset(from, 0, sizeof *from);
+    for (int k = 0; k < b->n_value; k++)
+        if (b->value[k].place == taken) b->value[k].place = 0;
+    return 0;
+}
+
+static int mlo_c_body_build(mlo *m, const mlo_core *c, mlo_c_body *b) {
+    memset(b, 0, sizeof *b);
+    b->core = c;
+    b->tokens = c->slots ? 1 : c->chunk;
+    b->plan.steps = c->n_element + 1;
+    mlo_c_value *in = mlo_c_value_new(m, b, c->scan.body->input[0]->name, b->tokens);
+    if (!in) return mlo_failed(m);
+    in->place = mlo_c_place(b, mlo_c_bytes(in));
+    for (int i = 0; i < c->n_element; i++) MLO_TRY(mlo_c_step(m, b, i));
+    mlo_c_live(b);
+    MLO_TRY(mlo_c_carry(m, b));
+    mlo_plan_solve(&b->plan);
+    return 0;
+}
+
+/* ======== src/c/weights.c ======== */
+/* weights: a layer's parameters as the members of a struct, and weights.c.
+ *
+ * in:  a core.
+ * out: model_layer, which the layer's code reads through a pointer that advances; model_common, what does
+ *     not differ between layers because the body reads it from around the loop.
+ *
+ * A member is as wide as its numbers may get (the kernels' limits). The wide ones come first, so that
+ * nothing is padded. A matrix lies row by row of outputs, as its products read it; a window likewise.
+ *
+ * invariant: what kernels refuse (numbers beyond their limits) is refused here, too.
+ * example: int8_t mvu_0_w[384 * 128];
+ * cost: one parameter of one layer in memory at a time.
+ */
+typedef struct {
+    const mlo_element *element;
+    int input; /* of its node */
+    const char *name; /* of the member */
+    mlo_dtype dtype;
+    int64_t count; /* elements */
+    int64_t
+        rows; /* of a matrix that is turned: [rows, count / rows] becomes its transpose; 0: as it is */
+    int common; /* 1: all layers share it */
+} mlo_c_param;
+
+enum { MLO_C_PARAMS = 6 * MLO_CORE_MOST };
+
+typedef struct {
+    mlo_c_param param[MLO_C_PARAMS];
+    int n;
+} mlo_c_params;
+
+/* What an input is called in the struct, by its kind of kernel. */
+static const char *mlo_c_input_name(const mlo_element *e, int k) {
+    static const char *const matrix[] = { "x", "w", "bias", "mult", "shift", "table" };
+    static const char *const rescale[] = { "x", "bias", "mult", "shift", "table" };
+    static const char *const norm[] = { "x", "g", "b", "p" };
+    static const char *const rotary[] = { "x", "table", "p" };
+    static const char *const pair[] = { "a", "b", "p" };
+    static const char *const attention[] = { "q", "k", "v", "mask", "p", "bias" };
+    switch (e->kernel->kind) {
+    case MLO_KERNEL_MATRIX:
+    case MLO_KERNEL_WINDOW: return matrix[k];
+    case MLO_KERNEL_RESCALE: return rescale[k];
+    case MLO_KERNEL_NORM: return norm[k];
+    case MLO_KERNEL_ROTATION: return rotary[k];
+    case MLO_KERNEL_ATTENTION: return attention[k];
+    default: return pair[k];
+    }
+}
+
+/* The type that holds its numbers: of multipliers, shifts and the like less than the model has. */
+static mlo_dtype mlo_c_param_type(const mlo_element *e, int k, mlo_dtype dtype) {
+    const char *name = mlo_c_input_name(e, k);
+    if (mlo_eq(name, "shift")) return MLO_INT8;
+    if (mlo_eq(name, "mult") || mlo_eq(name, "g")) return MLO_INT16;
+    if (mlo_eq(name, "table"))
+        return mlo_is_kernel(e->node, MLO_KERNEL_ROTATION) ? MLO_INT16 : e->site.out.dtype;
+    if (mlo_eq(name, "mask")) return MLO_UINT8;
+    if (mlo_eq(name, "p")) return mlo_is_kernel(e->node, MLO_KERNEL_NORM) ? MLO_INT64 : MLO_INT32;
+    if (mlo_eq(name, "b")
+        || (mlo_eq(name, "bias") && !mlo_is_kernel(e->node, MLO_KERNEL_ATTENTION)))
+        return MLO_INT32;
+    return dtype;
+}
+
+/* Is an input a stream, from a kernel or from outside? Then it is no parameter. */
+static int mlo_c_is_stream(const mlo_core *c, const mlo_element *e, int k) {
+    const mlo_value *v = mlo_value_of(c->scan.body, e->node->input[k]);
+    for (int p = 0; p < e->unit.n_in; p++)
+        if (e->unit.in[p].index == k) return 1;
+    return v && v->graph != c->scan.body && !v->tensor;
+}
+
+static int mlo_c_param_add(
+    mlo *m, mlo_c_params *l, const mlo_core *c, const mlo_element *e, int k) {
+    const mlo_form f = e->site.in[k];
+    const mlo_value *v = mlo_value_of(c->scan.body, e->node->input[k]);
+    const mlo_kernel_kind kind = e->kernel->kind;
+    const int turned = k == 1 && (kind == MLO_KERNEL_MATRIX || kind == MLO_KERNEL_WINDOW);
+    const mlo_c_param p = { e, k, mlo_format(m, "%s_%s", e->name, mlo_c_input_name(e, k)),
+        mlo_c_param_type(e, k, f.dtype), mlo_form_count(&f), turned ? f.dims[0] : 0,
+        v->graph != c->scan.body };
+    if (l->n == MLO_C_PARAMS)
+        return mlo_fail(
+            m, MLO_E_UNSUPPORTED, e->node, "a layer of more than %d parameters", MLO_C_PARAMS);
+    l->param[l->n++] = p;
+    return mlo_failed(m);
+}
+
+/* All parameters, wide ones first. */
+static int mlo_c_params_of(mlo *m, const mlo_core *c, mlo_c_params *l) {
+    l->n = 0;
+    for (size_t size = 8; size; size /= 2)
+        for (int i = 0; i < c->n_element; i++) {
+            const mlo_element *e = &c->element[i];
+            if (!e->kernel || e->kernel->kind == MLO_KERNEL_REPLAY) continue;
+            for (int k = 0; k < (int)e->site.n_in; k++)
+                if (!mlo_c_is_stream(c, e, k)
+                    && mlo_dtype_size(mlo_c_param_type(e, k, e->site.in[k].dtype)) == size)
+                    MLO_TRY(mlo_c_param_add(m, l, c, e, k));
+        }
+    return 0;
+}
+
+static const mlo_c_param *mlo_c_param_of(const mlo_c_params *l, const mlo_element *e, int k) {
+    for (int i = 0; i < l->n; i++)
+        if (l->param[i].element == e && l->param[i].input == k) return &l->param[i];
+    return NULL;
+}
+
+static const char *mlo_c_type(mlo_dtype t) {
+    switch (t) {
+    case MLO_INT8: return "int8_t";
+    case MLO_INT16: return "int16_t";
+    case MLO_INT32: return "int32_t";
+    case MLO_INT64: return "int64_t";
+    default: return "uint8_t";
+    }
+}
+
+/* The struct's members. */
+static void mlo_c_members(mlo_emitter *e, const mlo_c_params *l, int common) {
+    for (int i = 0; i < l->n; i++)
+        if (l->param[i].common == common)
+            mlo_line(e, "    %s %s[%lld];", mlo_c_type(l->param[i].dtype), l->param[i].name,
+                (long long)l->param[i].count);
+}
+
+/* Numbers with commas, some to a line. */
+static void mlo_c_number(mlo_text *t, int64_t i, int64_t v) {
+    enum { LINE = 24 };
+    if (i) mlo_puts(t, i % LINE ? ", " : ",\n");
+    mlo_printf(t, "%lld", (long long)v);
+}
+
+static int mlo_c_param_write(mlo_emitter *e, const mlo_c_param *p, int64_t iteration) {
+    mlo_array *in[8] = { 0 };
+    MLO_TRY(mlo_element_inputs(e->m, e->c, p->element, iteration, in));
+    const mlo_array *a = in[p->input];
+    const int64_t columns = p->rows ? p->count / p->rows : 1;
+    if (p->input == 1 || mlo_element_numbers(e->m, p->element, (const mlo_array *const *)in) == 0) {
+        mlo_puts(&e->t, "    { ");
+        for (int64_t i = 0; i < p->count; i++)
+            mlo_c_number(&e->t, i, mlo_get(a, p->rows ? i % p->rows * columns + i / p->rows : i));
+        mlo_puts(&e->t, " },\n");
+    }
+    for (int k = 0; k < 8; k++) mlo_array_free(e->m, in[k]);
+    return mlo_failed(e->m);
+}
+
+/* What has been composed goes on in the file. */
+static int mlo_c_flush(mlo_emitter *e) {
+    const int r = mlo_file_write(e, e->t.text ? e->t.text : "", e->t.n);
+    e->t.n = 0;
+    return r;
+}
+
+static int mlo_emit_c_weights(mlo_emitter *e, const mlo_c_params *l) {
+    mlo_line(e,
+        "/* The parameters of all layers, and those that layers share. */\n#include \"model.h\"\n");
+    mlo_line(e, "const model_layer model_layers[MODEL_LAYERS] = {");
+    MLO_TRY(mlo_file_begin(e, "weights.c"));
+    for (int64_t i = 0; i < e->c->scan.iterations; i++) {
+        mlo_line(e, "{ /* layer %lld */", (long long)i);
+        for (int k = 0; k < l->n; k++)
+            if (!l->param[k].common && (mlo_c_param_write(e, &l->param[k], i) || mlo_c_flush(e)))
+                return mlo_failed(e->m);
+        mlo_line(e, "},");
+    }
+    mlo_line(e, "};\n\nconst model_shared model_common = {\n    0,");
+    for (int k = 0; k < l->n; k++)
+        if (l->param[k].common && (mlo_c_param_write(e, &l->param[k], 0) || mlo_c_flush(e)))
+            return mlo_failed(e->m);
+    mlo_line(e, "};");
+    return mlo_c_flush(e) || mlo_file_end(e) ? mlo_failed(e->m) : 0;
+}
+
+/* ======== src/c/calls.c ======== */
+/* calls: the kernels that a layer uses, and the layer: a call of one after the other.
+ *
+ * in:  the body, its parameters.
+ * out: model.c: the text of each kernel (share/c) once for each combination of widths, and the layer.
+ *
+ * invariant: a kernel's arithmetic is in src/exact (exact.h), its loops in share/c; here are names, places, sizes.
+ * example: mlo_add_16_16_16(V(int16_t, 0, 0), 128, V(int16_t, 8192, 0), 128, .., n, 128, p->add_0_p, ..);
+ */
+typedef struct {
+    mlo_emitter *e;
+    mlo_c_body *b;
+    const mlo_c_params *params;
+    mlo_map told; /* kernels whose text is there */
+} mlo_c_writer;
+
+/* An operand or the result: "pointer, row". */
+static const char *mlo_c_stream(mlo_c_writer *w, const char *name) {
+    mlo *m = w->e->m;
+    const mlo_c_value *v = mlo_c_value_of(w->b, name);
+    if (!v) {
+        mlo_fail_at(m, MLO_E_UNSUPPORTED, name, "is no value of the layer that C has");
+        return "";
+    }
+    if (v->place == MLO_C_OUTSIDE) return mlo_format(m, "memory, %lld", (long long)v->row);
+    return mlo_format(m, "(%s *)(a + %lld) + %lld, %lld", mlo_c_type(v->dtype),
+        (long long)w->b->plan.place[v->place].at, (long long)v->at, (long long)v->row);
+}
+static const char *mlo_c_pointer(mlo_c_writer *w, const char *name) {
+    const char *both = mlo_c_stream(w, name);
+    const char *comma = strrchr(both, ',');
+    return comma ? mlo_format(w->e->m, "%.*s", (int)(comma - both), both) : "";
+}
+static int64_t mlo_c_row(mlo_c_writer *w, const char *name) {
+    const mlo_c_value *v = mlo_c_value_of(w->b, name);
+    return v ? v->row : 0;
+}
+
+/* A parameter; NULL in C where there is none. */
+static const char *mlo_c_parameter(mlo_c_writer *w, const mlo_element *el, int k) {
+    const mlo_c_param *p = mlo_c_param_of(w->params, el, k);
+    return p ? mlo_format(w->e->m, p->common ? "model_common.%s" : "p->%s", p->name) : "NULL";
+}
+/* Parameters from .. to, each with a comma behind it. */
+static const char *mlo_c_parameters(mlo_c_writer *w, const mlo_element *el, int from, int to) {
+    const char *all = "";
+    for (int k = from; k <= to; k++)
+        all = mlo_format(w->e->m, "%s%s, ", all, mlo_c_parameter(w, el, k));
+    return all;
+}
+
+/* ---- the kernels' texts --------------------------------------------------------- */
+
+/* The text of share/c that has a kernel's loops; NULL: there is none. */
+static const char *mlo_c_text(const mlo_kernel *k) {
+    switch (k->kind) {
+    case MLO_KERNEL_MATRIX: return "c/mvu.c";
+    case MLO_KERNEL_WINDOW: return "c/conv.c";
+    case MLO_KERNEL_SUM: return "c/add.c";
+    case MLO_KERNEL_PRODUCT: return "c/mul.c";
+    case MLO_KERNEL_NORM: return "c/layernorm.c";
+    case MLO_KERNEL_ATTENTION: return "c/attention.c";
+    case MLO_KERNEL_RESCALE: return "c/requant.c";
+    case MLO_KERNEL_ROTATION: return "c/rotary.c";
+    default: return NULL;
+    }
+}
+
+/* The widths of its operands that are streams, and of its result, in bits as C has them. */
+typedef struct {
+    int in[3];
+    int out;
+} mlo_c_widths;
+
+static mlo_c_widths mlo_c_widths_of(const mlo_element *el) {
+    mlo_c_widths w = { { 0, 0, 0 }, mlo_bits_of(el->site.out.dtype) };
+    for (int k = 0; k < el->unit.n_in && k < 3; k++)
+        w.in[k] = mlo_bits_of(el->site.in[el->unit.in[k].index].dtype);
+    return w;
+}
+
+/* Products that a sum of 32 bits holds: of 8 by 8 bits 65536, of 8 by 16 bits 256. */
+enum { MLO_C_NARROW = 65536, MLO_C_MIXED = 256, MLO_C_WIDE = 32768 };
+
+/* Does a sum of weights (windows: products; attention: 8 bits by values) fit 32 bits? */
+static int mlo_c_sum_fits(const mlo_element *el, const mlo_c_widths *w) {
+    if (el->kernel->kind == MLO_KERNEL_WINDOW)
+        return el->site.in[1].dims[1] * el->site.in[1].dims[2]
+            <= (w->in[0] == 8 ? MLO_C_NARROW : MLO_C_MIXED);
+    return el->site.keys <= (w->in[2] == 8 ? MLO_C_WIDE : MLO_C_MIXED / 2);
+}
+
+/* "mlo_mvu_8_16": the kernel at its widths. */
+static const char *mlo_c_name(mlo *m, const mlo_element *el) {
+    const mlo_c_widths w = mlo_c_widths_of(el);
+    const char *text = mlo_c_text(el->kernel) + 2;
+    const char *name = mlo_format(m, "mlo_%.*s", (int)strlen(text) - 2, text);
+    for (int k = 0; k < 3 && w.in[k]; k++) name = mlo_format(m, "%s_%d", name, w.in[k]);
+    const int sums = el->kernel->kind == MLO_KERNEL_WINDOW
+        || el->kernel->kind == MLO_KERNEL_ATTENTION;
+    name = mlo_format(m, "%s_%d", name, w.out);
+    return sums && !mlo_c_sum_fits(el, &w) ? mlo_format(m, "%s_long", name) : name;
+}
+
+static const char *mlo_c_width_type(int bits) { return bits == 8 ? "int8_t" : "int16_t"; }
+
+/* A kernel's text, once. */
+static int mlo_c_kernel(mlo_c_writer *w, const mlo_element *el) {
+    mlo *m = w->e->m;
+    const mlo_c_widths bits = mlo_c_widths_of(el);
+    const char *name = mlo_intern(m, mlo_c_name(m, el));
+    const int mixed = el->kernel->kind == MLO_KERNEL_ATTENTION ? bits.in[0] + bits.in[1]
+                                                               : 8 + bits.in[0];
+    const mlo_hole holes[] = { { "NAME", mlo_format(m, "%s", name), NULL },
+        { "X", mlo_format(m, "%s", mlo_c_width_type(bits.in[0])), NULL },
+        { "Z", mlo_format(m, "%s", mlo_c_width_type(bits.in[1])), NULL },
+        { "W", mlo_format(m, "%s", mlo_c_width_type(bits.in[2])), NULL },
+        { "Y", mlo_format(m, "%s", mlo_c_width_type(bits.out)), NULL },
+        { "SUM", mlo_format(m, "%s", mlo_c_sum_fits(el, &bits) ? "int32_t" : "int64_t"), NULL },
+        { "PRODUCT", mlo_format(m, "%s", mixed == 32 ? "int64_t" : "int32_t"), NULL },
+        { "BLOCK", mlo_integer(m, mixed == 24 ? MLO_C_MIXED : MLO_C_NARROW), NULL },
+        { NULL, NULL, NULL } };
+    if (!name || mlo_map_get(&w->told, name)) return mlo_failed(m);
+    MLO_TRY(mlo_map_put(m, &w->told, name, w));
+    mlo_puts(&w->e->t, "\n");
+    return mlo_share_copy(&w->e->t, mlo_c_text(el->kernel), holes, w);
+}
+
+/* Those that the layer calls. */
+static void mlo_c_kernels(void *user) {
+    mlo_c_writer *w = (mlo_c_writer *)user;
+    static const mlo_hole none[] = { { NULL, NULL, NULL } };
+    int heads = 0;
+    for (int i = 0; i < w->e->c->n_element && !w->e->m->error.code; i++) {
+        const mlo_element *el = &w->e->c->element[i];
+        if (!el->kernel || el->kernel->kind == MLO_KERNEL_REPLAY) continue;
+        if (el->kernel->kind == MLO_KERNEL_ATTENTION && !heads++) {
+            mlo_puts(&w->e->t, "\n");
+            mlo_share_copy(&w->e->t, "c/heads.c", none, w);
+        }
+        mlo_c_kernel(w, el);
+    }
+}
+
+/* ---- the layer -------------------------------------------------------------------- */
+
+/* Keys and values of a decoder's earlier tokens are the caller's: new ones go there first. */
+static void mlo_c_keep(mlo_c_writer *w, const mlo_element *el, int k) {
+    static const char *const kinds[] = { "q", "k", "v" };
+    mlo_line(w->e, "    memcpy(cache->%s_%s[l][at], %s, sizeof cache->%s_%s[l][at]);", el->name,
+        kinds[k], mlo_c_pointer(w, el->node->input[k]), el->name, kinds[k]);
+}
+
+static const char *mlo_c_mask(mlo_c_writer *w, const mlo_element *el) {
+    if (!mlo_c_is_stream(w->e->c, el, 3)) return mlo_c_parameter(w, el, 3);
+    return mlo_eq(el->node->input[3], mlo_memory_mask) ? "memory_mask"
+        : w->e->c->slots                               ? "cache->mask"
+                                                       : "mask";
+}
+
+static void mlo_c_attention(mlo_c_writer *w, int i) {
+    mlo *m = w->e->m;
+    const mlo_element *el = &w->b->core->element[i];
+    const mlo_node *n = el->node;
+    const int kept = w->e->c->slots > 0, biased = mlo_attention_biased(n);
+    const int64_t d = mlo_last_dim(&el->site.in[0]) / mlo_attention_heads(n);
+    const char *const *in = (const char *const *)n->input;
+    const char *p = mlo_c_parameter(w, el, 4);
+    const int64_t scratch = w->b->plan.place[w->b->scratch[i]].at;
+    if (kept) mlo_c_keep(w, el, 1);
+    if (kept) mlo_c_keep(w, el, 2);
+    mlo_line(w->e, "    const mlo_heads %s = {", el->name);
+    mlo_line(w->e,
+        "        .start = %s, .tokens = n, .keys = %s, .heads = %lld, .kv_heads = %lld, .d = %lld,",
+        kept ? "at" : "0",
+        kept              ? "at + n"
+            : el->crossed ? "memory_tokens"
+                          : "n",
+        (long long)mlo_attention_heads(n), (long long)mlo_attention_kv_heads(n), (long long)d);
+    mlo_line(w->e,
+        "        .q_row = %lld, .k_row = %lld, .v_row = %lld, .y_row = %lld, .causal = %d,",
+        (long long)mlo_c_row(w, in[0]),
+        (long long)(kept ? mlo_last_dim(&el->site.in[1]) : mlo_c_row(w, in[1])),
+        (long long)(kept ? mlo_last_dim(&el->site.in[2]) : mlo_c_row(w, in[2])),
+        (long long)mlo_c_row(w, n->output[0]), mlo_attention_causal(n));
+    if (mlo_attention_banded(n))
+        mlo_line(w->e, "        .reach = %s + %d,", p, mlo_attention_constants(n));
+    mlo_line(w->e, "        .mask = %s,", mlo_c_mask(w, el));
+    if (biased)
+        mlo_line(w->e,
+            "        .bias = %s, .bias_heads = %lld, .bias_rows = %lld, .bias_keys = %lld, "
+            ".bias_shift = %lld,",
+            mlo_c_parameter(w, el, 5), (long long)el->site.in[5].dims[0],
+            (long long)el->site.in[5].dims[1], (long long)el->site.in[5].dims[2],
+            (long long)mlo_attention_shift(n));
+    const mlo_row_rounding r = mlo_attention_rounding(n, NULL);
+    mlo_line(w->e,
+        "        .round = { .p = %s, .lt = %d, .probs = %d, .rounded = %d, .capped = %d, .all = %d "
+        "},",
+        p, r.lt, r.probs, r.rounded, r.capped, r.all);
+    mlo_line(w->e, "        .lo = %lld, .hi = %lld };", (long long)mlo_kernel_low(n),
+        (long long)mlo_kernel_high(n));
+    mlo_line(w->e, "    %s(&%s, %s, %s, %s, %s, (int64_t *)(a + %lld), (void *)(a + %lld));",
+        mlo_c_name(m, el), el->name, mlo_c_pointer(w, in[0]),
+        kept ? mlo_format(m, "cache->%s_k[l][0]", el->name) : mlo_c_pointer(w, in[1]),
+        kept ? mlo_format(m, "cache->%s_v[l][0]", el->name) : mlo_c_pointer(w, in[2]),
+        mlo_c_pointer(w, n->output[0]), (long long)scratch,
+        (long long)(scratch + mlo_c_scratch(w->b, el) - 8 * d));
+}
+
+/* What stands between a kernel's sizes and its bounds. */
+static const char *mlo_c_arguments(mlo_c_writer *w, const mlo_element *el) {
+    mlo *m = w->e->m;
+    const mlo_node *n = el->node;
+    const int64_t channels = mlo_last_dim(&el->site.out);
+    mlo_pane v;
+    switch (el->kernel->kind) {
+    case MLO_KERNEL_MATRIX:
+        return mlo_format(m, "%lld, %lld, %s", (long long)el->site.in[1].dims[0],
+            (long long)el->site.in[1].dims[1], mlo_c_parameters(w, el, 1, 5));
+    case MLO_KERNEL_RESCALE:
+        return mlo_format(m, "%lld, %s", (long long)channels, mlo_c_parameters(w, el, 1, 4));
+    case MLO_KERNEL_NORM:
+        return mlo_format(m, "%lld, %lld, %lld, %lld, %s",
+            (long long)(channels / mlo_norm_groups(n)), (long long)mlo_norm_groups(n),
+            (long long)(mlo_norm_own(&el->site.in[1]) ? channels / mlo_norm_groups(n) : 0),
+            (long long)mlo_int(n, "center", 1), mlo_c_parameters(w, el, 1, 3));
+    case MLO_KERNEL_ROTATION:
+        return mlo_format(m, "%lld, %lld, %s%s, %s", (long long)channels,
+            (long long)mlo_last_dim(&el->site.in[1]), mlo_c_parameter(w, el, 1),
+            w->e->c->slots ? mlo_format(m, " + at * %lld", (long long)mlo_last_dim(&el->site.in[1]))
+                           : "",
+            mlo_c_parameters(w, el, 2, 2));
+    case MLO_KERNEL_WINDOW:
+        if (!mlo_site_pane(&el->site, &v)) return "";
+        return mlo_format(m, "%lld, %lld, %lld, %lld, %lld, %lld, %s", (long long)channels,
+            (long long)v.kh, (long long)v.kw, (long long)v.width, (long long)v.top,
+            (long long)v.left, mlo_c_parameters(w, el, 1, 4));
+    default: return mlo_format(m, "%lld, %s", (long long)channels, mlo_c_parameters(w, el, 2, 2));
+    }
+}
+
+static void mlo_c_call(mlo_c_writer *w, int i) {
+    const mlo_element *el = &w->b->core->element[i];
+    mlo *m = w->e->m;
+    if (!el->kernel || el->kernel->kind == MLO_KERNEL_REPLAY) return;
+    if (el->kernel->kind == MLO_KERNEL_ATTENTION) {
+        mlo_c_attention(w, i);
+        return;
+    }
+    const char *streams = "";
+    for (int k = 0; k < el->unit.n_in; k++)
+        streams = mlo_format(
+            m, "%s%s, ", streams, mlo_c_stream(w, el->node->input[el->unit.in[k].index]));
+    mlo_printf(&w->e->t, "    %s(%s%s, %s,\n        %s%lld, %lld", mlo_c_name(m, el), streams,
+        mlo_c_stream(w, el->node->output[0]), el->side ? "memory_tokens" : "n",
+        mlo_c_arguments(w, el), (long long)mlo_kernel_low(el->node),
+        (long long)mlo_kernel_high(el->node));
+    if (w->b->scratch[i] != MLO_C_OUTSIDE)
+        mlo_printf(
+            &w->e->t, ", (void *)(a + %lld)", (long long)w->b->plan.place[w->b->scratch[i]].at);
+    mlo_puts(&w->e->t, ");\n");
+}
+
+static void mlo_c_layer(void *user) {
+    mlo_c_writer *w = (mlo_c_writer *)user;
+    const mlo_c_body *b = w->b;
+    for (int i = 0; i < b->core->n_element && !w->e->m->error.code; i++) mlo_c_call(w, i);
+    if (!b->copied) return;
+    const mlo_c_value *out = mlo_c_value_of(w->b, b->core->scan.body->output[0]->name);
+    mlo_line(w->e, "    memcpy(a + %lld, a + %lld, (size_t)n * %lld);",
+        (long long)b->plan.place[0].at, (long long)b->plan.place[out->place].at,
+        (long long)(out->channels * (int64_t)mlo_dtype_size(out->dtype)));
+}
+
+/* ======== src/c/write.c ======== */
+/* write: a build directory of C.
+ *
+ * in:  a lowered model.
+ * out: model.c, model.h, exact.h, weights.c, test.c, a Makefile, host/, manifest.json last.
+ *
+ * invariant: everything learned is in weights.c, test.c and host/; model.c depends on shapes and widths.
+ * example: mlo compile bert.onnx --target c -o build && make -C build test
+ * cost: one layer's parameters in memory at a time.
+ */
+
+/* Is the mask of attention, the encoder's output, its mask an argument? */
+static int mlo_c_crossed(const mlo_core *c) { return c->replay >= 0; }
+
+/* model_run, up to its parameter list's end. */
+static const char *mlo_c_signature(const mlo_emitter *e) {
+    const mlo_core *c = e->c;
+    mlo *m = e->m;
+    const char *word = mlo_c_type(
+        mlo_form_of(mlo_value_of(c->scan.body, c->scan.body->input[0]->name)).dtype);
+    return mlo_format(m,
+        "int model_run(%sconst %s *in, int tokens%s%s%s, %s *out, void *arena, size_t arena_bytes)",
+        c->slots ? "model_cache *cache, " : "", word, c->masked ? ", const uint8_t *mask" : "",
+        mlo_c_crossed(c) ? mlo_format(m, ",\n    const %s *memory, int memory_tokens",
+                               mlo_c_type(c->element[c->replay].site.out.dtype))
+                         : "",
+        c->replay_masked ? ", const uint8_t *memory_mask" : "", word);
+}
+
+/* What the layer takes, as declared and as given. */
+static const char *mlo_c_layer_takes(const mlo_emitter *e) {
+    const mlo_core *c = e->c;
+    return mlo_format(e->m, "unsigned char *a, const model_layer *p, int n%s%s%s%s",
+        c->slots        ? ", model_cache *cache, int l, int at"
+            : c->masked ? ", const uint8_t *mask"
+                        : "",
+        mlo_c_crossed(c) ? ",\n    const " : "",
+        mlo_c_crossed(c) ? mlo_format(e->m, "%s *memory, int memory_tokens",
+                               mlo_c_type(c->element[c->replay].site.out.dtype))
+                         : "",
+        c->replay_masked ? ", const uint8_t *memory_mask" : "");
+}
+static const char *mlo_c_layer_given(const mlo_emitter *e) {
+    const mlo_core *c = e->c;
+    return mlo_format(e->m, "a, &model_layers[l], %s%s%s",
+        c->slots ? "1, cache, l, cache->tokens" : "tokens", c->masked && !c->slots ? ", mask" : "",
+        c->replay_masked       ? ", memory, memory_tokens, memory_mask"
+            : mlo_c_crossed(c) ? ", memory, memory_tokens"
+                               : "");
+}
+
+/* The body of model_run: tokens in, the layer for each layer, tokens out. */
+static void mlo_c_run(void *user) {
+    mlo_c_writer *w = (mlo_c_writer *)user;
+    mlo_emitter *e = w->e;
+    const mlo_c_value *in = &w->b->value[0];
+    const long long at = (long long)w->b->plan.place[0].at;
+    const long long bytes = (long long)(in->channels * (int64_t)mlo_dtype_size(in->dtype));
+    const char *loop = mlo_format(
+        e->m, "for (int l = 0; l < MODEL_LAYERS; l++) layer(%s);", mlo_c_layer_given(e));
+    if (mlo_c_crossed(e->c))
+        mlo_line(e, "    if (memory_tokens < 1 || memory_tokens > %lld) return MODEL_E_TOKENS;",
+            (long long)mlo_replay_frame(e->c));
+    if (!e->c->slots) {
+        mlo_line(e, "    if (tokens < 1 || tokens > MODEL_TOKENS) return MODEL_E_TOKENS;");
+        mlo_line(e, "    memcpy(a + %lld, in, (size_t)tokens * %lld);\n    %s", at, bytes, loop);
+        mlo_line(e, "    memcpy(out, a + %lld, (size_t)tokens * %lld);", at, bytes);
+        return;
+    }
+    mlo_line(e,
+        "    if (tokens < 1 || cache->tokens < 0 || tokens > MODEL_TOKENS - cache->tokens) return "
+        "MODEL_E_TOKENS;");
+    mlo_line(e, "    for (int t = 0; t < tokens; t++, cache->tokens++) {");
+    mlo_line(e, "        memcpy(a + %lld, in + (size_t)t * MODEL_CHANNELS, %lld);", at, bytes);
+    if (e->c->masked) mlo_line(e, "        cache->mask[cache->tokens] = mask[t];");
+    mlo_line(e, "        %s", loop);
+    mlo_line(
+        e, "        memcpy(out + (size_t)t * MODEL_CHANNELS, a + %lld, %lld);\n    }", at, bytes);
+}
+
+/* ---- model.h ---------------------------------------------------------------------- */
+
+static void mlo_c_write_layer(void *user) {
+    mlo_c_writer *w = (mlo_c_writer *)user;
+    mlo_c_members(w->e, w->params, 0);
+}
+static void mlo_c_write_shared(void *user) {
+    mlo_c_writer *w = (mlo_c_writer *)user;
+    mlo_c_members(w->e, w->params, 1);
+}
+static void mlo_c_write_cache(void *user) {
+    mlo_c_writer *w = (mlo_c_writer *)user;
+    const mlo_core *c = w->e->c;
+    static const char kinds[] = "qkv";
+    if (!c->slots) return;
+    mlo_line(w->e,
+        "\n/* A sequence so far: how many tokens (0 to begin with), and their keys and values. */");
+    mlo_line(w->e, "typedef struct {\n    int tokens;");
+    if (c->masked) mlo_line(w->e, "    uint8_t mask[MODEL_TOKENS];");
+    for (int i = 0; i < c->n_element; i++)
+        for (int k = 1; k < 3 && mlo_is_kernel(c->element[i].node, MLO_KERNEL_ATTENTION); k++)
+            mlo_line(w->e, "    %s %s_%c[MODEL_LAYERS][MODEL_TOKENS][%lld];",
+                mlo_c_type(c->element[i].site.in[k].dtype), c->element[i].name, kinds[k],
+                (long long)mlo_last_dim(&c->element[i].site.in[k]));
+    mlo_line(w->e, "} model_cache;");
+}
+
+static const char *mlo_c_scale(mlo *m, const char *name, const mlo_border *b) {
+    return b->floats ? mlo_format(m, "#define MODEL_%s_SCALE %sf /* a word's 1 */\n", name,
+                           mlo_number_text(m, b->scale))
+                     : "";
+}
+
+static const char *mlo_c_about(const mlo_emitter *e) {
+    return e->c->slots ? "A decoder: each call goes on where the last one ended, with the keys and "
+                         "values in its cache."
+                       : "An encoder: a call takes a frame of tokens.";
+}
+
+static int mlo_emit_c_header(mlo_c_writer *w, const mlo_border *border) {
+    mlo_emitter *e = w->e;
+    mlo *m = e->m;
+    const mlo_core *c = e->c;
+    const mlo_hole holes[] = { { "ABOUT", mlo_format(m, "%s", mlo_c_about(e)), NULL },
+        { "EXAMPLE",
+            mlo_format(m, "%sin, tokens, %s%s%sout", c->slots ? "&cache, " : "",
+                c->masked ? "mask, " : "", mlo_c_crossed(c) ? "memory, memory_tokens, " : "",
+                c->replay_masked ? "memory_mask, " : ""),
+            NULL },
+        { "LAYERS", mlo_integer(m, c->scan.iterations), NULL },
+        { "TOKENS", mlo_integer(m, c->chunk), NULL },
+        { "TOKENSARE",
+            mlo_format(m, "%s", c->slots ? "of a sequence, at most" : "of a frame, at most"),
+            NULL },
+        { "CHANNELS", mlo_integer(m, c->channels), NULL },
+        { "ARENA", mlo_integer(m, w->b->plan.bytes), NULL },
+        { "PROOF", mlo_format(m, "%s", mlo_plan_text(m, &w->b->plan)), NULL },
+        { "SCALES",
+            mlo_format(m, "%s%s%s", mlo_c_scale(m, "IN", &border[MLO_BORDER_IN]),
+                mlo_c_scale(m, "OUT", &border[MLO_BORDER_OUT]),
+                mlo_c_scale(m, "MEMORY", &border[MLO_BORDER_MEMORY])),
+            NULL },
+        { "LAYER", NULL, mlo_c_write_layer }, { "SHARED", NULL, mlo_c_write_shared },
+        { "CACHE", NULL, mlo_c_write_cache },
+        { "SIGNATURE", mlo_format(m, "%s", mlo_c_signature(e)), NULL }, { NULL, NULL, NULL } };
+    MLO_TRY(mlo_share_copy(&e->t, "c/model.h", holes, w));
+    return mlo_file_text(e, "model.h");
+}
+
+static int mlo_emit_c_model(mlo_c_writer *w) {
+    mlo_emitter *e = w->e;
+    mlo *m = e->m;
+    int64_t largest = 0;
+    for (int k = 0; k < w->b->plan.n; k++)
+        largest = mlo_max(largest, w->b->plan.place[k].at + w->b->plan.place[k].bytes);
+    const mlo_hole holes[] = { { "ABOUT", mlo_format(m, "%s", mlo_c_about(e)), NULL },
+        { "KERNELS", NULL, mlo_c_kernels }, { "LARGEST", mlo_integer(m, largest), NULL },
+        { "PARAMETERS", mlo_format(m, "%s", mlo_c_layer_takes(e)), NULL },
+        { "BODY", NULL, mlo_c_layer },
+        { "SIGNATURE", mlo_format(m, "%s", mlo_c_signature(e)), NULL }, { "RUN", NULL, mlo_c_run },
+        { NULL, NULL, NULL } };
+    MLO_TRY(mlo_share_copy(&e->t, "c/model.c", holes, w));
+    return mlo_file_text(e, "model.c");
+}
+
+/* exact.h: what kernels compute, word for word what mlo is compiled with. */
+static int mlo_emit_c_exact(mlo_emitter *e) {
+    static const char *const order[] = { "round.c", "norm.c", "softmax.c" };
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < MLO_N_EXACT; i++)
+            for (const char *const *line = mlo_exact[i].lines;
+                mlo_eq(mlo_exact[i].name, order[k]) && *line; line++)
+                mlo_line(e, "%s", *line);
+    return mlo_file_text(e, "exact.h");
+}
+
+/* ---- test.c ----------------------------------------------------------------------- */
+
+enum { MLO_C_FRAMES = 2, MLO_C_STREAMS = 5 };
+
+/* Words of the test: input, mask, the encoder's output, its mask, golden. */
+typedef struct {
+    mlo_emitter *e;
+    mlo_text text[MLO_C_STREAMS];
+    const char *name[MLO_C_STREAMS];
+    int64_t count[MLO_C_STREAMS]; /* words of a frame; 0: there are none */
+    mlo_dtype dtype[MLO_C_STREAMS];
+    mlo_array *golden; /* the model's outputs on the first frame */
+    int64_t tokens; /* of a frame */
+    int64_t frames;
+    mlo_ordered order[MLO_BENCH_JOBS]; /* the calls */
+    int64_t n_order;
+} mlo_c_words;
+
+static int mlo_c_see(
+    void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
+    mlo_c_words *w = (mlo_c_words *)user;
+    if (iteration >= 0) return 0;
+    for (size_t i = 0; i < g->n_output; i++)
+        if (name == g->output[i]->name && !w->golden[i].data
+            && mlo_array_keep(w->e->m, a, &w->golden[i]))
+            return mlo_failed(w->e->m);
+    for (int k = 0; k < MLO_C_STREAMS; k++) {
+        if (name != w->name[k] || !w->count[k]) continue;
+        w->dtype[k] = a->dtype;
+        mlo_puts(&w->text[k], "    { ");
+        for (int64_t i = 0; i < w->count[k]; i++) mlo_c_number(&w->text[k], i, mlo_get(a, i));
+        mlo_puts(&w->text[k], " },\n");
+    }
+    return mlo_failed(w->e->m);
+}
+
+static int mlo_c_words_play(mlo_emitter *e, mlo_c_words *w) {
+    const mlo_core *c = e->c;
+    mlo *m = e->m;
+    const mlo_observer see = { w, mlo_c_see };
+    const size_t n_calib = m->n_calib;
+    memset(w, 0, sizeof *w);
+    w->e = e;
+    w->tokens = w->order[0].tokens = c->chunk;
+    w->n_order = 1;
+    if (c->slots) w->n_order = mlo_bench_orders(c, w->order);
+    if (c->slots) w->tokens = w->order[w->n_order - 1].start + 1;
+    w->frames = c->slots ? 1 : MLO_C_FRAMES;
+    const char *const names[] = { c->scan.node->input[0], mlo_intern(m, "mlo_mask"),
+        mlo_replay_name(c), mlo_intern(m, mlo_memory_mask), c->scan.node->output[0] };
+    const int64_t memory = mlo_c_crossed(c) ? mlo_replay_frame(c) : 0;
+    const int64_t counts[] = { w->tokens * c->channels, c->masked ? w->tokens : 0,
+        memory ? memory * mlo_replay_port(c).channels : 0, c->replay_masked ? memory : 0,
+        w->tokens * c->channels };
+    for (int k = 0; k < MLO_C_STREAMS; k++) {
+        w->text[k].m = m;
+        w->name[k] = names[k];
+        w->count[k] = counts[k];
+    }
+    if (!(w->golden = MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1))) return mlo_failed(m);
+    m->n_calib = 0;
+    for (int64_t k = 0; k < w->frames && !m->error.code; k++)
+        mlo_sample_run(m, MLO_BENCH_DRAW + k, &see);
+    m->n_calib = n_calib;
+    m->golden = w->golden;
+    return mlo_failed(m);
+}
+
+static void mlo_c_write_words(void *user) {
+    mlo_c_words *w = (mlo_c_words *)user;
+    static const char *const names[] = { "input", "mask", "memory", "memory_mask", "golden" };
+    for (int k = 0; k < MLO_C_STREAMS; k++) {
+        if (!w->count[k]) continue;
+        mlo_line(w->e, "static const %s %s[FRAMES][%lld] = {", mlo_c_type(w->dtype[k]), names[k],
+            (long long)w->count[k]);
+        mlo_put(&w->e->t, w->text[k].text ? w->text[k].text : "", w->text[k].n);
+        mlo_line(w->e, "};");
+    }
+}
+
+static int mlo_emit_c_test(mlo_emitter *e, mlo_c_words *w) {
+    mlo *m = e->m;
+    const mlo_core *c = e->c;
+    const char *calls = "";
+    for (int64_t i = 0; i < w->n_order; i++)
+        calls = mlo_format(m, "%s%s%lld", calls, i ? ", " : "", (long long)w->order[i].tokens);
+    const char *arguments = mlo_format(m,
+        "%sinput[f] + at * MODEL_CHANNELS, call[i]%s%s%s, y + at * MODEL_CHANNELS",
+        c->slots ? "&cache, " : "", c->masked ? ", mask[f] + at" : "",
+        mlo_c_crossed(c) ? mlo_format(m, ", memory[f], %lld", (long long)mlo_replay_frame(c)) : "",
+        c->replay_masked ? ", memory_mask[f]" : "");
+    const mlo_hole holes[] = { { "FRAMES", mlo_integer(m, w->frames), NULL },
+        { "TOKENS", mlo_integer(m, w->tokens), NULL },
+        { "CALLS", mlo_integer(m, w->n_order), NULL }, { "CALL", mlo_format(m, "%s", calls), NULL },
+        { "WORDS", NULL, mlo_c_write_words },
+        { "WORD", mlo_format(m, "%s", mlo_c_type(w->dtype[0])), NULL },
+        { "STATE", c->slots ? "static model_cache cache;" : NULL, NULL },
+        { "ARGUMENTS", mlo_format(m, "%s", arguments), NULL }, { NULL, NULL, NULL } };
+    MLO_TRY(mlo_share_copy(&e->t, "c/test.c", holes, w));
+    return mlo_file_text(e, "test.c");
+}
+
+/* ---- the rest --------------------------------------------------------------------- */
+
+static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_words *w) {
+    const mlo_core *c = e->c;
+    mlo_line(e,
+        "{\n  \"mlo\": \"%s\",\n  \"target\": \"c\",\n  \"iterations\": %lld,\n  \"tokens\": "
+        "%lld,\n  \"channels\": %lld,",
+        MLO_VERSION, (long long)c->scan.iterations, (long long)c->chunk, (long long)c->channels);
+    mlo_line(e,
+        "  \"arena_bytes\": %lld,\n  \"arena_bound\": %lld,\n  \"arena_proved\": %s,\n  "
+        "\"arena_tries\": %lld,",
+        (long long)b->plan.bytes, (long long)b->plan.bound,
+        mlo_plan_proved(&b->plan) ? "true" : "false", (long long)b->plan.tries);
+    if (c->slots) mlo_line(e, "  \"context\": %lld,", (long long)c->chunk);
+    mlo_line(e, "  \"frames\": %lld,\n  \"words\": %lld,\n  \"places\": [", (long long)w->frames,
+        (long long)(w->frames * w->count[4]));
+    for (int k = 0, n = 0; k < b->plan.n; k++) {
+        if (!b->plan.place[k].bytes) continue;
+        mlo_printf(&e->t, "%s    {\"offset\": %lld, \"bytes\": %lld, \"steps\": \"",
+            n++ ? ",\n" : "", (long long)b->plan.place[k].at, (long long)b->plan.place[k].bytes);
+        for (int s = 0; s < b->plan.steps; s++)
+            mlo_puts(&e->t, b->plan.place[k].live[s] ? "1" : "0");
+        mlo_puts(&e->t, "\"}");
+    }
+    mlo_puts(&e->t, "\n  ],\n  \"inputs\": [");
+    for (int k = 0, n = 0; k < MLO_C_STREAMS - 1; k++) {
+        if (!w->count[k]) continue;
+        mlo_puts(&e->t, n++ ? ", " : "");
+        mlo_report_string(&e->t, w->name[k]);
+    }
+    mlo_line(e, "],\n  \"files\": {");
+    for (size_t i = 0; i < e->n_done; i++)
+        mlo_line(e, "    \"%s\": {\"bytes\": %llu, \"sha256\": \"%s\"}%s", e->done[i].name,
+            (unsigned long long)e->done[i].size, e->done[i].digest, i + 1 < e->n_done ? "," : "");
+    mlo_line(e, "  }\n}");
+    return mlo_file_text(e, "manifest.json");
+}
+
+static int mlo_emit_c(mlo *m, mlo_sink sink, void *user) {
+    static const mlo_hole none[] = { { NULL, NULL, NULL } };
+    if (mlo_to(m, "lower")) return mlo_failed(m);
+    m->stage = "emit";
+    mlo_emitter *e = MLO_NEW(m, mlo_emitter);
+    mlo_c_body *b = MLO_NEW(m, mlo_c_body);
+    mlo_c_params *params = MLO_NEW(m, mlo_c_params);
+    mlo_c_words *words = MLO_NEW(m, mlo_c_words);
+    mlo_border border[MLO_BORDERS];
+    if (!e || !b || !params || !words || !(e->c = MLO_NEW(m, mlo_core)) || mlo_infer(m)
+        || mlo_core_build(m, e->c))
+        return mlo_failed(m);
+    e->m = e->t.m = m;
+    e->sink = sink;
+    e->user = user;
+    mlo_c_writer w = { e, b, params, { 0 } };
+    if (!mlo_borders(e, border) && !mlo_c_body_build(m, e->c, b)
+        && !mlo_c_params_of(m, e->c, params) && !mlo_emit_c_header(&w, border)
+        && !mlo_emit_c_exact(e) && !mlo_emit_c_model(&w) && !mlo_emit_c_weights(e, params)
+        && !mlo_c_words_play(e, words) && !mlo_emit_c_test(e, words)
+        && !mlo_share_copy(&e->t, "c/Makefile", none, e) && !mlo_file_text(e, "Makefile")
+        && !mlo_emit_parts(e))
+        mlo_emit_c_manifest(e, b, words);
+    for (int k = 0; k < MLO_C_STREAMS; k++)
+        if (words->text[k].m) mlo_text_free(&words->text[k]);
+    mlo_text_free(&e->t);
+    return mlo_failed(m);
+}
+
+/* ======== src/emit/target.c ======== */
+/* target: what a build directory is of: Verilog, or C (option target).
+ *
+ * in:  a model of any stage.    out: the files, to a sink.
+ * invariant: both have the same integers: golden words come from the same evaluation.
+ * example: mlo_set(m, "target", "c"), then mlo_emit.
+ */
+static int mlo_target_is_c(mlo *m) {
+    const char *target = mlo_opt(m, "target");
+    if (target && !mlo_eq(target, "verilog") && !mlo_eq(target, "c"))
+        mlo_fail_at(m, MLO_E_USAGE, NULL, "--target %s: there are verilog and c", target);
+    return target && mlo_eq(target, "c");
+}
+
+int mlo_emit(mlo *m, mlo_sink sink, void *user) {
+    const int c = mlo_target_is_c(m);
+    if (m->error.code) return mlo_failed(m);
+    return c ? mlo_emit_c(m, sink, user) : mlo_emit_verilog(m, sink, user);
 }
 
 /* show: for people */
