@@ -463,4 +463,4 @@ def check_verilog_alike():
 if __name__ == "__main__":
     t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_lint, check_readme, check_header_examples, check_options, check_misuse, check_demo, check_allocations, check_places, check_threads,
            check_valgrind, check_determinism, check_json_is_onnx, check_pipe, check_verilog_alike, check_json_pipe_sanitized, check_sanitizers,
-           floor=171)
+           floor=174)

@@ -130,6 +130,20 @@ def check_pairs():
     compared("an input of another type", model([node("Neg", ["x"], ["y"])], [x], [y]), model([node("Neg", ["x"], ["y"])], integers[:1], integers[1:]), "type or shape is not")
     compared("one output more", model([node("Neg", ["x"], ["y"]), node("Exp", ["x"], ["e"])], [x], [y, f32("e", 2)]), model([node("Neg", ["x"], ["y"])], [x], [y]), "2 outputs here, 1")
     compared("an output by another name", model([node("Neg", ["x"], ["y"])], [x], [y]), model([node("Neg", ["x"], ["z"])], [x], [f32("z", 2)]), "output 0 is called 'z'")
+    custom = lambda version: (lambda m: (setattr(m.opset_import[1], "version", version), m)[1])(strange(1))
+    compared("another version of a person's own operators", strange(1), custom(2), "version 2 of the operators 'custom'")
+    said = lambda: (lambda m: (setattr(m.opset_import[0], "domain", "ai.onnx"), m)[1])(strange(1))
+    compared("the standard's domain, said in one", strange(1), said())
+    compared("the standard's domain, said in the other", said(), strange(1))
+    def nibbles(kind, *casts):
+        """A constant of 4 bits that goes through these types."""
+        names = ["w", *("c%d" % k for k in range(len(casts)))]
+        return model([*(node("Cast", [names[k]], [names[k + 1]], to=to) for k, to in enumerate(casts)), node("Strange", [names[-1]], ["y"], name="only", domain="custom")],
+                     [], [f32("y", 4)], [h.make_tensor("w", kind, [4], [1, 2, 3, 7])], opset=21)
+    for kind, other in (T.INT4, T.UINT4), (T.UINT4, T.INT4):
+        compared("4 bits (type %d) as 8, and back" % kind, nibbles(kind, T.INT8, kind), nibbles(kind))
+        compared("4 bits (type %d) as 8, and as the other 4" % kind, nibbles(kind, T.INT8, other), nibbles(kind), "only")
+        compared("4 bits (type %d) as 8, and as 16" % kind, nibbles(kind, T.INT8, T.INT16), nibbles(kind, T.INT8), "differs")
     compared("another opset", model([node("Neg", ["x"], ["y"])], [x], [y]), model([node("Neg", ["x"], ["y"])], [x], [y], opset=17), "version 17")
     constants = {"another type": np.float64([1, 2]), "another shape": np.float32([[1, 2]]), "other elements": np.float32([1, 3])}
     for what, value in constants.items():
@@ -183,6 +197,14 @@ def check_unrolled():
     compared("all taps", scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True), scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True), "output that check cannot follow")
     ends = lambda m: (m.graph.node.append(node("Neg", ["taps"], ["all"])), m.graph.output.pop(), m.graph.output.append(f32("all", 3, 2)), m)[3]
     compared("all taps, read by a node", ends(scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True)), ends(scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True)))
+    out = written()
+    for k in range(3): out.graph.node.extend([node("Neg", ["r%d" % k], ["g%d" % k]), node("Unsqueeze", ["g%d" % k, "axes"], ["h%d" % k])])
+    out.graph.node.append(node("Concat", ["h0", "h1", "h2"], ["taps"], axis=0))
+    out.graph.output.append(f32("taps", 3, 2))
+    out.graph.initializer.append(array(axes[1], "axes"))
+    tapped = scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True)
+    compared("taps, written out", out, tapped, "output that check cannot follow")
+    compared("taps, against those written out", tapped, out, "output that check cannot follow")
     numbered = lambda kind=T.INT64, shape=(): h.make_graph([node("Cast", ["e"], ["f"], to=T.FLOAT), node("Add", ["s", "f"], ["z"])], "body", [f32("s", 2), h.make_tensor_value_info("e", kind, list(shape))], [f32("z", 2)])
     steps = lambda order: model([node("Add", ["x" if not k else "a%d" % k, "n%d" % n], ["a%d" % (k + 1) if k < 2 else "y"]) for k, n in enumerate(order)], [f32("x", 2)], [f32("y", 2)], [("n%d" % n, np.float32(n)) for n in set(order)])
     same = lambda: scanned("ks", [("ks", i64(0, 1, 2))], body=numbered())
@@ -201,6 +223,9 @@ def check_unrolled():
     eleven = lambda m: (setattr(m.opset_import[0], "version", 11), m)[1]
     compared("a stack of Unsqueezes whose axes are an attribute", eleven(scanned("stack", nodes=[*old([0]), joined], inputs=ins)), eleven(written()))
     compared("a stack of rows turned into columns", eleven(scanned("stack", nodes=[*old([1]), joined], inputs=ins, body=inner(1))), eleven(written()), "differs")
+    two = eleven(scanned("stack", nodes=[*old([0, 1]), joined], inputs=scalars, body=inner(1)))
+    compared("a stack of parts with two new axes, an attribute, and itself", two, two)
+    compared("a stack of parts with two new axes, an attribute, written out", two, eleven(of_scalars(written())), "differs")
     compared("a stack that is repeated along a row", scanned("stack", [("shape", i64(3, 2))], nodes=[node("Expand", ["r0", "shape"], ["stack"])], inputs=singles, body=inner(2)), of_singles(written(order=(0, 0, 0))), "differs")
     compared("a stack of numbers of 32 bits", scanned("ks", [("ks", np.int32([0, 1, 2]))], body=numbered(T.INT32)), steps((0, 1, 2)), "differs")
     compared("a stack of columns of numbers", scanned("ks", [("ks", i64([0], [1], [2]))], body=numbered(T.INT64, [1])), steps((0, 1, 2)), "differs")
@@ -781,4 +806,4 @@ def check_subgraphs():
     odd("a dimension beyond all", big, "odd", "2305843009213693952", code="SHAPE", feed=x1)
 
 
-if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_unknown, check_places, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=437)
+if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_unknown, check_places, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=450)

@@ -394,10 +394,6 @@ static const char *mlo_terms_attrs(mlo_terms *t, mlo_terms_env *env, const mlo_n
     return s;
 }
 
-static int mlo_operands_commute(const mlo_node *n) {
-    return n->n_input == 2 && mlo_has_trait(n, MLO_COMMUTES);
-}
-
 /* The rules that make a node's output another term; -2: none applies. */
 static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *n) {
     int64_t index[1];
@@ -444,14 +440,15 @@ static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
     if (g->n_output < states) return -2;
     mlo_slices *s = MLO_NEW_N(m, mlo_slices, (size_t)inputs);
     int *state = MLO_NEW_N(m, int, states + 1);
-    for (size_t i = 0; s && i < (size_t)inputs; i++) {
+    if (!s || !state) return -1;
+    for (size_t i = 0; i < (size_t)inputs; i++) {
         if (!mlo_terms_slices(t, env, n->input[states + i], &s[i])) return m->error.code ? -1 : -2;
         if (rounds >= 0 && s[i].n != rounds) return -2;
         rounds = s[i].n;
     }
     if ((t->budget -= rounds * (int64_t)(g->n_node + g->n_input + 1)) < 0) return -2;
     int *taps = MLO_NEW_N(m, int, (g->n_output - states) * (size_t)rounds + 1);
-    if (!state || !taps) return -1;
+    if (!taps) return -1;
     for (size_t i = 0; i < states; i++)
         if ((state[i] = mlo_terms_get(t, env, n->input[i])) < 0) return -1;
     for (int k = 0; k < rounds; k++) {
@@ -507,7 +504,7 @@ static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
                 ? -1
                 : mlo_fail(m, MLO_E_GRAPH, n, "input %zu, '%s', has no value", i, n->input[i]);
     }
-    x.commutes = mlo_operands_commute(n);
+    x.commutes = mlo_commutes(n);
     if (x.commutes && in[0] > in[1]) {
         int swap = in[0];
         in[0] = in[1];
@@ -519,7 +516,7 @@ static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
     x.n_in = (int)n->n_input;
     x.node = n;
     x.owner = t->side;
-    x.domain = mlo_intern(m, !n->domain || mlo_eq(n->domain, "ai.onnx") ? "" : n->domain);
+    x.domain = mlo_intern(m, mlo_domain(n));
     if (!(x.attrs = mlo_terms_attrs(t, env, n, depth))) return -1;
     for (size_t o = 0; o < n->n_output; o++) {
         x.output = (int)o;
@@ -676,13 +673,12 @@ static int mlo_check_models(mlo *rolled, mlo *original) {
         const mlo_opset *o = &original->model->opset[i];
         int found = 0;
         for (size_t k = 0; k < rolled->model->n_opset; k++)
-            found |= mlo_eq(rolled->model->opset[k].domain ? rolled->model->opset[k].domain : "",
-                         o->domain ? o->domain : "")
+            found |= mlo_eq(mlo_standard(rolled->model->opset[k].domain), mlo_standard(o->domain))
                 && rolled->model->opset[k].version == o->version;
         if (!found)
             return mlo_fail_at(rolled, MLO_E_MISMATCH, NULL,
                 "the original imports version %lld of the operators '%s'", (long long)o->version,
-                o->domain ? o->domain : "");
+                mlo_standard(o->domain));
     }
     if (mlo_check_once(rolled, original, 0, &last) || last) return mlo_failed(rolled);
     return mlo_check_once(rolled, original, 1, &last);
