@@ -38,7 +38,6 @@ REFUSED = {"-square-": "mask", "-batch2-": "batch of 2",
 WHY = {"mask": "a mask [T, T] from outside", "batch of 2": "a batch of 2", "float16": "float16",
        "position embeddings in every layer": "positions are added in every layer",
        "an average pooling over fewer tokens at the border": "averages over fewer tokens at the border",
-       "cosine attention in windows": "norms of queries and keys in windows",
        "Conv1 (Conv): a convolution with a dilation": "dilation", "Conv1 (Conv): a convolution of several channels with each other": "channels in groups"}
 # rows of the table: a family, and what its exports are called; those of other folders by these
 ROWS = """ALBERT: albert
@@ -83,7 +82,7 @@ RMS and layer norms by hand, sandwiched: rms-norm rms-rsqrt rms-sqrt rms-torch l
 Causal masks by hand: causal-add causal-fill causal-range causal-sdpa causal-where
 Biases by distance, by pair, Swin's table: bias/distance bias/full bias/window
 Swin, windows, shifted windows: moved/swin moved/classes moved/stages moved/torchvision moved/strip moved/line
-Swin V2: moved/v2
+Swin V2: moved/v2 moved/v2-whole
 Attention by hand (Megatron, fairseq, einsum): chunk einsum fairseq index inner megatron series slice"""
 # models of tests/models that roll and do not become hardware: what the table says, and what the refusal does
 OTHERS = {"GPT-2, Llama with a KV cache": ("gpt2-cache llama-states", "caches, outputs of every layer", "leave every layer"),

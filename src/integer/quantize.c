@@ -349,8 +349,7 @@ static int mlo_quantizable(mlo *m, const mlo_scan *s) {
     if (s->n_state != 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, s->node,
             "%zu values go from layer to layer; one is supported", s->n_state);
-    if (!mlo_form_known(&x))
-        return mlo_refuse_form(m, s, &x);
+    if (!mlo_form_known(&x)) return mlo_refuse_form(m, s, &x);
     if (mlo_dtype_is_float(x.dtype) && x.dtype != MLO_FLOAT)
         return mlo_fail(m, MLO_E_UNSUPPORTED, s->node,
             "the model computes in %s; export it in float32 (model.float()), mlo chooses the "
