@@ -54,11 +54,11 @@ def model_of(nodes, inputs, outputs, opset=18, init=(), info=()):
 EVALUATED = """
 Abs Acos Acosh Add And ArgMax ArgMin Asin Asinh Atan Atanh Attention AveragePool BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Celu Clip Concat Constant
 ConstantOfShape Conv Cos Cosh CumSum DequantizeLinear Div Dropout DynamicQuantizeLinear Elu Equal Erf Exp Expand Flatten Floor Gather GatherElements GatherND
-Gelu Gemm Greater GreaterOrEqual HardSigmoid HardSwish Identity If IsInf IsNaN LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax Loop MatMul
+Gelu Gemm Greater GreaterOrEqual GroupNormalization HardSigmoid HardSwish Identity If InstanceNormalization IsInf IsNaN LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax Loop MatMul
 MatMulInteger Max MaxPool Mean Min Mish Mod Mul Neg Not Or PRelu Pad Pow QuantizeLinear RMSNormalization Range Reciprocal ReduceL1 ReduceL2 ReduceLogSum
 ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Reshape Resize RotaryEmbedding Round Scan ScatterElements ScatterND Selu Shape Shrink Sigmoid Sign Sin Sinh
 Size Slice Softmax Softplus Softsign Split Sqrt Squeeze Sub Sum Swish Tan Tanh ThresholdedRelu Tile Transpose Trilu Unsqueeze Where Xor""".split()
-CARRIED = ["BatchNormalization", "ConvInteger", "GroupNormalization", "InstanceNormalization", "QLinearConv", "QLinearMatMul"]
+CARRIED = ["BatchNormalization", "ConvInteger", "QLinearConv", "QLinearMatMul"]
 
 @functools.lru_cache
 def node_tests():

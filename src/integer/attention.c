@@ -214,7 +214,12 @@ static const char *mlo_block_attention(
         const mlo_heads at = { i ? tk : tq, b->heads, d, i == 1 };
         if (mlo_is_heads(r, b->in[i], &chain[i], &at, i ? shared : 1)) continue;
         return mlo_cannot_attend(r, i < 2 ? scores : mix, scores,
-            mlo_format(r->m, "%s that are not laid out as heads of the token's channels", what[i]));
+            mlo_format(r->m,
+                mlo_is_norm(&r->in, mlo_made_by(&r->in, b->in[i]))
+                    ? "%s that have a norm over each head behind other work on heads (a rotary "
+                      "embedding: HunYuan); norms over heads come first, behind the projection"
+                    : "%s that are not laid out as heads of the token's channels",
+                what[i]));
     }
     mlo_array *map = mlo_index_map(&r->in, mix->output[0], joined);
     int ok = map && mlo_array_count(map) == tq * b->heads * d;

@@ -365,9 +365,11 @@ static int mlo_window_strange(mlo_mover *g, const mlo_windows *w, const char *wh
     const mlo_form f = mlo_body_form(&g->in, from);
     if (mlo_tokens_of(&f) == w->t && w->views > w->heads && !mlo_is_batch(g, w->views / w->heads))
         mlo_fail(g->in.m, MLO_E_UNSUPPORTED, w->scores ? w->scores : w->mix,
-            "attention in windows of %lld of %lld tokens, whose %s; cosine attention in windows "
-            "(Swin "
-            "V2: queries and keys of length 1, a scale for each head) is not hardware yet",
+            "attention in windows of %lld of %lld tokens, whose %s; hardware has softmax(scale * q "
+            "k^T "
+            "+ mask) v, of queries and keys that may have a norm over each head, a scale for each "
+            "head "
+            "in it (Swin V2's cosines)",
             (long long)w->keys, (long long)w->t, what);
     return 0;
 }
@@ -530,6 +532,42 @@ static const char *mlo_moved_attention(
 
 /* ---- the walk ------------------------------------------------------------- */
 
+/* A parameter [D] or [H, D] of a norm over heads, whatever ones are around; "": there is none, NULL: it is another. */
+static const char *mlo_moved_parameter(
+    mlo_mover *g, mlo_expansion *x, const mlo_node *norm, size_t i, const int64_t *heads) {
+    if (!mlo_has_input(norm, i)) return "";
+    const mlo_form f = mlo_body_form(&g->in, norm->input[i]);
+    const int each = mlo_form_known(&f) && mlo_form_count(&f) == heads[0] * heads[1];
+    if (!each && !(mlo_form_known(&f) && mlo_form_count(&f) == heads[1])) return NULL;
+    if (mlo_last_dim(&f) != heads[1] || (each && heads[0] > 1 && f.dims[f.rank - 2] != heads[0]))
+        return NULL;
+    return mlo_x_reshape(x, norm->input[i], each ? heads : heads + 1, each ? 2 : 1);
+}
+
+/* The twin of a norm over the heads of each token, [.., C] -> [.., H, D] -> [.., C]: n joins them again. NULL: it
+ * does not. */
+static const char *mlo_moved_head_norm(mlo_mover *g, mlo_expansion *x) {
+    const mlo_inside *in = &g->in;
+    const mlo_node *norm = mlo_joined_norm(in, x->n);
+    const mlo_node *split = norm ? mlo_made_by(in, norm->input[0]) : NULL;
+    if (!split || !mlo_has_trait(split, MLO_RESHAPES) || !mlo_is_moved(g, split->input[0]))
+        return NULL;
+    const mlo_order *o = mlo_order_of(g, x, split->input[0]);
+    const mlo_form f = mlo_body_form(in, norm->input[0]), y = mlo_body_form(in, x->n->output[0]);
+    const int64_t d = mlo_last_dim(&f);
+    if (!o || f.rank < 2 || mlo_last_dim(&y) != o->c || f.dims[f.rank - 2] * d != o->c) return NULL;
+    const int64_t heads[] = { o->c / d, d }, apart[] = { 1, o->t, heads[0], d },
+                  back[] = { 1, o->t, o->c };
+    const char *gamma = mlo_moved_parameter(g, x, norm, 1, heads),
+               *beta = mlo_moved_parameter(g, x, norm, 2, heads);
+    if (!gamma || !beta) return NULL;
+    const char *twin = MLO_X(x, norm->op, mlo_x_reshape(x, o->twin, apart, 4), gamma, beta);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
+    twin = mlo_x_reshape(x, twin, back, 3);
+    return mlo_order_put(g, x->n->output[0], twin, o->t, o->c, o->at) ? twin : NULL;
+}
+
 /* A node that moves elements: whole tokens of one value, or heads behind an attention. Gives the result
  * an order if it has another one than its source or that has a twin. */
 static void mlo_moved_layout(mlo_mover *g, mlo_expansion *x) {
@@ -538,7 +576,7 @@ static void mlo_moved_layout(mlo_mover *g, mlo_expansion *x) {
     mlo_chain c;
     const char *source = mlo_chain_walk(&g->in, n->output[0], &c, NULL);
     mlo_node *made = mlo_made_by(&g->in, source);
-    if (n->n_output != 1 || c.n_rounding || !c.n) return;
+    if (n->n_output != 1 || mlo_moved_head_norm(g, x) || c.n_rounding || !c.n) return;
     if (mlo_is_inner_product(&g->in, made) && mlo_moved_attention(g, x, made, &c)) return;
     const mlo_form f = mlo_body_form(&g->in, source);
     const int64_t t = mlo_tokens_of(&f), channels = mlo_last_dim(&f);

@@ -298,10 +298,30 @@ typedef struct {
     int64_t *part[2]; /* [h]: the row of gamma, of beta that is head h's, -1: there is one */
     int by_heads; /* 1: rows are in the order of heads, and of tokens in each; 0: the other way */
     int whole; /* 1: the channels are all of `from`, in order */
+    int64_t
+        *row; /* [t heads + h]: where rows are in an order of their own (of windows); else NULL */
+    mlo_form source; /* of `from` */
+    mlo_chain views; /* between `from` and the norm */
 } mlo_head_norm;
 
 static int64_t mlo_norm_row(const mlo_head_norm *v, int64_t t, int64_t h) {
+    if (v->row) return v->row[t * v->heads + h];
     return v->by_heads ? h * v->t + t : t * v->heads + h;
+}
+
+/* Rows in an order of their own, to `row`: each a head in its place. 0: they are none. */
+static int mlo_norm_rows(mlo_head_norm *v, const int32_t *map, int64_t channels, int64_t *row) {
+    const int64_t rows = v->t * v->heads, d = v->d;
+    if (v->heads * d != channels) return 0;
+    for (int i = 0; i < v->views.n; i++)
+        if (v->views.node[i]->n_output != 1) return 0;
+    for (int64_t k = 0; k < rows; k++) row[k] = -1;
+    for (int64_t k = 0; k < rows; k++) {
+        if (map[k * d] % d || row[map[k * d] / d] >= 0) return 0;
+        row[map[k * d] / d] = k;
+    }
+    v->row = row;
+    return 1;
 }
 
 /* Which channels the rows are, the same for every token. */
@@ -341,7 +361,7 @@ static int mlo_norm_parts(const mlo_inside *in, const char *name, mlo_head_norm 
 
 /* Is the norm in its place already: are its rows a token's heads in order, joined behind it? */
 static int mlo_is_placed(const mlo_inside *in, const mlo_node *n, const mlo_head_norm *v) {
-    if (!v->whole || v->by_heads || v->form.dims[v->form.rank - 2] != v->heads
+    if (!v->whole || v->by_heads || v->row || v->form.dims[v->form.rank - 2] != v->heads
         || !mlo_is_used_once(in, n->output[0]))
         return 0;
     for (int k = 0; k < 2; k++)
@@ -358,24 +378,29 @@ static int mlo_is_placed(const mlo_inside *in, const mlo_node *n, const mlo_head
 
 /* Are the norm's rows heads of a value's channels? v->column is scratch. */
 static int mlo_head_norm_of(const mlo_inside *in, const mlo_node *n, mlo_head_norm *v) {
-    mlo_chain c;
     memset(v, 0, sizeof *v);
     if (!mlo_is_norm(in, n) || !mlo_is_carried(in, n->input[0])) return 0;
     v->form = mlo_body_form(in, n->input[0]);
-    v->from = mlo_chain_walk(in, n->input[0], &c, NULL);
-    const mlo_form s = mlo_body_form(in, v->from);
-    const int64_t channels = mlo_last_dim(&s);
+    v->from = mlo_chain_walk(in, n->input[0], &v->views, NULL);
+    v->source = mlo_body_form(in, v->from);
+    const int64_t channels = mlo_last_dim(&v->source);
     v->d = mlo_last_dim(&v->form);
-    v->t = mlo_tokens_of(&s);
-    if (!c.n || c.n_rounding || v->form.rank < 2 || !mlo_form_known(&v->form) || v->t < 1
-        || v->d == channels || mlo_form_count(&v->form) % (v->t * v->d))
+    v->t = mlo_tokens_of(&v->source);
+    if (!v->views.n || v->views.n_rounding || v->form.rank < 2 || !mlo_form_known(&v->form)
+        || v->t < 1 || v->d == channels || mlo_form_count(&v->form) % (v->t * v->d))
         return 0;
     v->heads = mlo_form_count(&v->form) / (v->t * v->d);
     const int64_t all = v->heads * v->d;
-    v->column = (int64_t *)mlo_scratch(in->m, (size_t)(all + 2 * v->heads), sizeof *v->column);
-    mlo_array *map = v->column && all <= channels ? mlo_index_map(in, v->from, &c) : NULL;
-    int ok = map && mlo_array_count(map) == mlo_form_count(&v->form)
-        && mlo_norm_columns(v, (const int32_t *)map->data, channels);
+    v->column = (int64_t *)mlo_scratch(
+        in->m, (size_t)(all + (2 + v->t) * v->heads), sizeof *v->column);
+    mlo_array *map = v->column && all <= channels ? mlo_index_map(in, v->from, &v->views) : NULL;
+    const int32_t *at = map && mlo_array_count(map) == mlo_form_count(&v->form)
+        ? (const int32_t *)map->data
+        : NULL;
+    int ok = at
+        && (mlo_norm_columns(v, at, channels)
+            || (mlo_norm_rows(v, at, channels, v->column + all + 2 * v->heads)
+                && mlo_norm_columns(v, at, channels)));
     mlo_array_free(in->m, map);
     for (int k = 0; ok && k < 2; k++) {
         v->part[k] = v->column + all + k * v->heads;
@@ -395,6 +420,29 @@ static const char *mlo_x_head_parameter(
     return mlo_x_take(x, mlo_x_reshape(x, name, rows, 2), which, 0);
 }
 
+/* A node once more, of another first input. */
+static const char *mlo_x_again(mlo_expansion *x, const mlo_node *n, const char *first) {
+    const char **in = MLO_NEW_N(x->m, const char *, n->n_input + 1);
+    if (!in) return "";
+    for (size_t i = 0; i < n->n_input; i++) in[i] = i ? n->input[i] : first;
+    const char *y = mlo_x_node(x, n->op, in, n->n_input);
+    mlo_node *made = mlo_x_last(x);
+    for (size_t i = 0; made && i < n->n_attr; i++)
+        if (!MLO_PUSH(x->m, made->attr, made->n_attr, n->attr[i])) return "";
+    return y;
+}
+
+/* The rows of a norm over [1, T, H, D] where they were: heads first, or through the views in front of the old norm
+ * once more. */
+static const char *mlo_x_norm_views(
+    mlo_expansion *x, const mlo_head_norm *v, const int64_t *split, const char *y, int again) {
+    static const int64_t perm[] = { 0, 2, 1, 3 };
+    if (again) y = mlo_x_reshape(x, y, v->source.dims, (size_t)v->source.rank);
+    for (int k = again ? v->views.n : 0; k--;) y = mlo_x_again(x, v->views.node[k], y);
+    if (!again && v->by_heads) y = mlo_x_transpose(x, mlo_x_reshape(x, y, split, 4), perm, 4);
+    return mlo_x_reshape(x, y, v->form.dims, (size_t)v->form.rank);
+}
+
 /* A norm over heads, wherever it stands between reshapes and transposes: behind what makes the
  * channels, between [1, T, H, D] and [1, T, H D]. */
 static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
@@ -402,7 +450,6 @@ static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
     mlo_node *n = x->n;
     int ok = mlo_head_norm_of(&r->in, n, &v) && !mlo_is_placed(&r->in, n, &v);
     const int64_t split[] = { 1, v.t, v.heads, v.d }, flat[] = { 1, v.t, v.heads * v.d };
-    const int64_t perm[] = { 0, 2, 1, 3 };
     const char *y = v.from, *part[2] = { "", "" };
     if (ok && !v.whole) {
         x->n = v.p.sum ? v.p.sum : v.p.product; /* its name, its scope */
@@ -412,16 +459,44 @@ static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
     for (size_t k = 0; ok && k < 2; k++)
         if (mlo_has_input(n, k + 1))
             part[k] = mlo_x_head_parameter(x, n->input[k + 1], &v, v.part[k]);
+    const int views = v.row != NULL;
     mlo_scratch_free(r->in.m, v.column);
     if (!ok) return;
     y = mlo_x_reshape(x, y, split, 4);
     y = MLO_X(x, n->op, y, part[0], part[1]);
     mlo_x_int(x, "axis", -1);
     mlo_x_float(x, "epsilon", mlo_float(n, "epsilon", 1e-5f));
-    y = mlo_x_reshape(x, y, flat, 3);
-    if (v.by_heads) {
-        y = mlo_x_reshape(x, y, split, 4);
-        y = mlo_x_transpose(x, y, perm, 4);
-    }
-    mlo_x_out(x, 0, mlo_x_reshape(x, y, v.form.dims, (size_t)v.form.rank));
+    mlo_x_out(x, 0, mlo_x_norm_views(x, &v, split, mlo_x_reshape(x, y, flat, 3), views));
+}
+
+/* Is it one number for each head of queries [.., H, T, D]? */
+static int mlo_is_head_scale(const mlo_form *scale, const mlo_form *queries) {
+    const int r = scale->rank;
+    return mlo_form_known(scale) && r >= 3 && r <= queries->rank && scale->dims[r - 1] == 1
+        && scale->dims[r - 2] == 1 && scale->dims[r - 3] == queries->dims[queries->rank - 3]
+        && mlo_form_count(scale) == scale->dims[r - 3] && scale->dims[r - 3] > 1;
+}
+
+/* Scores times a number for each head are those of queries whose norm has it in its gamma and beta: the
+ * scale of Swin V2's cosines. */
+static void mlo_respell_head_scale(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const char *scores, *scale, *part[2] = { "", "" };
+    if (!mlo_is_half(in, x->n, "Mul", &scores, &scale) || !mlo_is_used_once(in, scores)) return;
+    const mlo_node *product = mlo_made_by(in, scores);
+    if (!mlo_is_inner_product(in, product)) return;
+    const mlo_node *norm = mlo_made_by(in, product->input[0]);
+    const mlo_form q = mlo_body_form(in, product->input[0]), s = mlo_body_form(in, scale);
+    if (!norm || !mlo_is_norm(in, norm) || !mlo_is_head_scale(&s, &q)) return;
+    mlo_form wide = s;
+    wide.dims[s.rank - 1] = mlo_last_dim(&q);
+    const char *to = mlo_x_list(x, wide.dims, (size_t)wide.rank);
+    const char *all = MLO_X(x, "Expand", scale, to);
+    for (size_t k = 0; k < 2; k++)
+        if (mlo_has_input(norm, k + 1)) part[k] = MLO_X(x, "Mul", all, norm->input[k + 1]);
+    const char *y = MLO_X(
+        x, norm->op, norm->input[0], mlo_has_input(norm, 1) ? part[0] : all, part[1]);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
+    mlo_x_out(x, 0, MLO_X(x, "MatMul", y, product->input[1]));
 }

@@ -460,6 +460,51 @@ static int mlo_norm(mlo_call *c, int mean) {
     mlo_array_free(c->m, z);
     return r;
 }
+/* A number for each channel, or for each of so many groups of them, with every element of [N, C, ..]: times, plus. */
+static void mlo_channel_line(
+    const mlo_array *x, double *z, const mlo_array *scale, const mlo_array *bias) {
+    const int64_t channels = x->dims[1], all = mlo_array_count(x),
+                  each = all / (x->dims[0] * channels);
+    const int64_t shared = channels / mlo_array_count(scale);
+    for (int64_t i = 0; i < all; i++) {
+        const int64_t k = i / each % channels / shared;
+        z[i] = z[i] * ((const double *)scale->data)[k] + ((const double *)bias->data)[k];
+    }
+}
+
+/* Statistics of each of so many groups of channels, over all places. */
+static int mlo_group_norm(mlo_call *c, int64_t groups) {
+    MLO_TRY(mlo_need_inputs(c, 3));
+    const mlo_array *x = c->in[0];
+    const int64_t all = mlo_array_count(x);
+    if (x->rank < 2 || groups < 1 || x->dims[1] % groups
+        || mlo_array_count(c->in[1]) != mlo_array_count(c->in[2])
+        || (mlo_array_count(c->in[1]) != x->dims[1] && mlo_array_count(c->in[1]) != groups))
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node, "%lld groups and %lld scales do not fit %s",
+            (long long)groups, (long long)mlo_array_count(c->in[1]),
+            mlo_dims_text(c->m, x->rank, x->dims));
+    const mlo_array *scale = mlo_as(c->m, c->in[1], MLO_DOUBLE),
+                    *bias = mlo_as(c->m, c->in[2], MLO_DOUBLE);
+    mlo_array *z = mlo_array_new(c->m, MLO_DOUBLE, x->rank, x->dims);
+    if (z && scale && bias && all) {
+        const int64_t rows = x->dims[0] * groups;
+        mlo_convert(MLO_DOUBLE, z->data, x->dtype, x->data, (size_t)all);
+        mlo_normalize(c, (double *)z->data, rows, all / rows,
+            (double)mlo_float(c->node, "epsilon", 1e-5f), 1);
+        mlo_channel_line(x, (double *)z->data, scale, bias);
+        mlo_convert(c->out[0]->dtype, c->out[0]->data, MLO_DOUBLE, z->data, (size_t)all);
+    }
+    mlo_array_free(c->m, z);
+    if (scale) mlo_as_free(c->m, scale, c->in[1]);
+    if (bias) mlo_as_free(c->m, bias, c->in[2]);
+    return mlo_failed(c->m);
+}
+static int mlo_run_GroupNormalization(mlo_call *c) {
+    return mlo_group_norm(c, mlo_int(c->node, "num_groups", 1));
+}
+static int mlo_run_InstanceNormalization(mlo_call *c) {
+    return mlo_group_norm(c, c->in[0]->rank > 1 ? c->in[0]->dims[1] : 0);
+}
 static int mlo_run_LayerNormalization(mlo_call *c) { return mlo_norm(c, 1); }
 static int mlo_run_RMSNormalization(mlo_call *c) { return mlo_norm(c, 0); }
 

@@ -140,11 +140,11 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP(LogSoftmax, same),
     MLO_OP2(LayerNormalization, LayerNormalization),
     MLO_OP2(RMSNormalization, LayerNormalization),
+    MLO_OP3(GroupNormalization, same),
+    MLO_OP3(InstanceNormalization, same),
     MLO_OP3(RotaryEmbedding, RotaryEmbedding),
     /* carried through, not evaluated: only the form is known */
     { "BatchNormalization", mlo_shape_same, NULL, 3 },
-    { "GroupNormalization", mlo_shape_same, NULL, 3 },
-    { "InstanceNormalization", mlo_shape_same, NULL, 3 },
     /* reductions */
     MLO_OP(ReduceSum, Reduce),
     MLO_OP(ReduceMean, Reduce),

@@ -3,11 +3,12 @@
 """Exports more models for families/, of kinds that the compiler had not met when they were made: called as families.py is
 (transformers==5.24.*).
 
-yolos: positions are added in front of every layer, interpolated in the graph; yolos-first: in front of the first one alone."""
+yolos: positions are added in front of every layer, interpolated in the graph; yolos-first: in front of the first one alone;
+hunyuan: norms over heads behind the rotation; vit-mae: places drawn at random in the graph."""
 import families
 import torch
 import transformers as tf
-from families import Call
+from families import WORDS, Call
 
 
 def yolos(**more):
@@ -18,9 +19,20 @@ def yolos(**more):
     return make
 
 
-families.FAMILIES = {"yolos": yolos(), "yolos-first": yolos(use_mid_position_embeddings=False)}
+def speech(s, attention, mask, batch):
+    c = tf.Wav2Vec2Config(vocab_size=WORDS, conv_dim=(10, 10), conv_stride=(5, 4), conv_kernel=(9, 3), num_feat_extract_layers=2, num_conv_pos_embeddings=4,
+                          num_conv_pos_embedding_groups=2, attn_implementation=attention, **families.bertlike(s))
+    return Call(tf.Wav2Vec2Model(c), ["input_values"]), (torch.randn(batch, 180),)
+
+
+families.FAMILIES = {
+    "yolos": yolos(), "yolos-first": yolos(use_mid_position_embeddings=False), "wav2vec2": speech,
+    "hunyuan": families.sized(tf.HunYuanDenseV1Model, tf.HunYuanDenseV1Config, lambda s: dict(num_key_value_heads=1, head_dim=s.hidden // s.heads, **families.bertlike(s))),
+    "vit-mae": families.vision(tf.ViTMAEModel, tf.ViTMAEConfig, mask_ratio=0.0),
+}
 families.ROWS = """
-yolos d ts17 sdpa none                yolos d d18 sdpa none                 yolos-first d ts17 sdpa none
+yolos d ts17 sdpa none                yolos d d18 sdpa none                 yolos-first d ts17 sdpa none          wav2vec2 d d18 sdpa none
+hunyuan d d18 sdpa none               vit-mae a ts17 sdpa none
 """
 families.SEED = 1201
 

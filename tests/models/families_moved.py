@@ -5,7 +5,7 @@
     python tests/models/families_moved.py tests/models/moved [NAME ...]       (torch, transformers)
 
 swin: SwinModel; classes: SwinForImageClassification; stages: two of them; torchvision: a block over a grid, packed queries, keys, values; strip: its windows as
-wide as the grid, shifted along it; line: windows of a sequence, each token in its own place; v2: Swin V2, whose scores are cosines."""
+wide as the grid, shifted along it; line: windows of a sequence, each token in its own place; v2: Swin V2, whose scores are cosines (whole: of one window)."""
 import families
 import torch
 import transformers as tf
@@ -114,11 +114,13 @@ def stage(size, side, shift=None):
 families.FAMILIES = {
     "swin": swin(tf.SwinModel, [4]), "classes": swin(tf.SwinForImageClassification, [6], side=4, window=2), "seven": swin(tf.SwinModel, [4], side=14, window=7),
     "stages": swin(tf.SwinModel, [2, 4], window=2), "v2": swin(tf.Swinv2Model, [4], tf.Swinv2Config, side=4, window=2),
+    "v2-whole": swin(tf.Swinv2Model, [3], tf.Swinv2Config, side=4, window=4),
     "torchvision": stage((4, 4), (8, 8)), "strip": stage((2, 6), (6, 6), [1, 0]),
     "line": lambda s, attention, mask, batch: (Text(s), (torch.randint(3, WORDS, (batch, 8)),)),
 }
 families.ROWS = """
 swin a d18 - none        swin a ts17 - none       classes a d18 - none     stages a d18 - none      v2 a d18 - none
+v2-whole a ts17 - none
 torchvision a d18 - none strip f d18 - none       line a d18 - none        swin a d18 - none-batch2
 """
 families.SEED = 811
