@@ -171,6 +171,18 @@ def check_dram():
     t.case("keys' mask bits are not kept in memory", "" if p.returncode == 4 and b"--kv dram: a mask" in p.stderr else p.stderr.decode()[-300:])
 
 
+def check_canaries():
+    """Rows of values that lie a place farther on: attention gets the right words, for it looks for them there, too. The canaries say it."""
+    path, said = hardware.copy(build(MODELS[0], "--slots", "2", "--kv", "dram"), "spoilt"), []
+    for old, new in (("", ""), ("{WA{1'b0}} : HALF_A;", "{WA{1'b0}} : HALF_A + ROW_A;")):
+        with open(os.path.join(path, "rtl/mlo_kv.v")) as f: text = f.read()
+        with open(os.path.join(path, "rtl/mlo_kv.v"), "w") as f: f.write(text.replace(old, new) if old else text)
+        p = subprocess.run(["make", "-C", path, "sim"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        said.append(next((line for line in p.stdout.splitlines() if line.startswith(("MLO PASS", "MLO FAIL"))), p.stdout[-300:]))
+    t.case("the core as it is", "" if said[0].startswith("MLO PASS") else said[0])
+    t.case("a skipped canary is seen", "" if said[1].startswith("MLO FAIL keys and values") else said[1])
+
+
 def check_past():
     """--kv dram where nothing hides how long the past takes (parameters are resident): a step far behind, within 1 %."""
     path = hardware.build(t.model("stories260k-step"), "--context", "128", "--kv", "dram", "--memory", "resident", at="past")
@@ -220,4 +232,4 @@ def check_registers():
         t.case("a job %s" % what, "" if p.returncode and re.search("MLO FAIL .*" + words, p.stdout) else p.stdout[-300:])
 
 
-if __name__ == "__main__": t.main(check_models, check_slots, check_drawn, check_text, check_story, check_dram, check_past, check_refused, check_registers, floor=147)
+if __name__ == "__main__": t.main(check_models, check_slots, check_drawn, check_text, check_story, check_dram, check_canaries, check_past, check_refused, check_registers, floor=149)
