@@ -3,8 +3,8 @@
  * in:  DIR as emit --target c wrote it.
  * out: {"pass":true,"target":"c","frames":F,"words":N,"arena_bytes":N,..} on stdout; 0, or 1 when a word differs.
  *
- * The directory's own Makefile does it (CC, CFLAGS and RUN are its variables, so `RUN=qemu-arm mlo sim DIR` runs
- * what a cross compiler made); the last line that begins with MLO is the verdict.
+ * The directory's own Makefile does it (CC, CFLAGS and RUN are its variables: `CC="arm-linux-gnueabihf-gcc -static"
+ * RUN=qemu-arm mlo sim DIR`, where nothing was built before); the last line that begins with MLO is the verdict.
  *
  * invariant: PASS needs that line, status 0, and the files of the manifest.
  */

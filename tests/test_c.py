@@ -6,6 +6,7 @@
 
     words       encoders, decoders without a cache, two with an encoder's output: inputs drawn here through host/pre.onnx; host/core.onnx in ONNX Runtime judges
     compilers   gcc and clang, -O0 to -O3, sanitizers, no warnings: the build's own test
+    foreign     32-bit Arm, big-endian PowerPC, RISC-V, under qemu, through mlo sim
     depth       the code of 12 layers is that of 2
     arena       no two places that are in use together overlap; none of other planners is below; the bytes that a run touches
     packing     sets of places, drawn: the least of all orders
@@ -129,6 +130,19 @@ def check_compilers():
     path = built("bert-tiny")
     p = subprocess.run(["make", "-s", "-C", path, "test"], capture_output=True, text=True)
     t.case("make test", "" if p.returncode == 0 and p.stdout.splitlines()[-1].startswith("MLO PASS ") else p.stdout + p.stderr)
+
+
+FOREIGN = {"32-bit Arm": ("arm-linux-gnueabihf-gcc", "qemu-arm"), "big-endian PowerPC": ("powerpc-linux-gnu-gcc", "qemu-ppc"), "RISC-V": ("riscv64-linux-gnu-gcc", "qemu-riscv64")}
+
+
+def check_foreign():
+    for what, (cc, qemu) in FOREIGN.items():
+        if not t.have(what, cc, qemu): continue
+        for body in [("bert-tiny",), ("whisper-tiny",), STORY]:
+            path = t.at("%s-%s" % (qemu, body[0]))
+            shutil.copytree(built(*body), path, ignore=shutil.ignore_patterns("*.o", "model_test", "sim", "made"))
+            p = t.call("sim", path, env=dict(os.environ, CC=cc + " -static", RUN=qemu, CFLAGS="-O2"))
+            t.case("%s: %s" % (what, body[0]), "" if p.returncode == 0 and json.loads(p.stdout)["pass"] else p.stderr.decode()[-300:])
 
 
 def code(path):
@@ -304,4 +318,4 @@ def check_parts():
         t.case("parts of %s" % (parts,), differ(np.concatenate(got), want[:at]))
 
 
-t.main(check_words, check_compilers, check_depth, check_arena, check_packing, check_sim, check_one, check_refused, check_story, check_parts, floor=148)
+t.main(check_words, check_compilers, check_foreign, check_depth, check_arena, check_packing, check_sim, check_one, check_refused, check_story, check_parts, floor=156)
