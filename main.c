@@ -127,6 +127,7 @@ static long cli_number(cli *c, const char *name, long otherwise, long low, long 
 #include "cli/wait.c" /* why a simulation stands still */
 #include "cli/progress.c" /* a child that is waited for, and how far it is */
 #include "cli/simulator.c" /* which simulator; compile and run */
+#include "cli/native.c" /* sim of a directory of C */
 #include "cli/sim.c" /* sim */
 
 static int cli_help(cli *c) {

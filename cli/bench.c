@@ -257,7 +257,8 @@ static void cli_bench_kernels(cli_bench *b, const cJSON *list) {
     }
 }
 
-static int cli_sim_manifest(cli_bench *b) {
+/* Reads it. */
+static int cli_sim_read(cli_bench *b) {
     cli *c = b->c;
     cli_bytes text;
     struct stat st;
@@ -278,8 +279,32 @@ static int cli_sim_manifest(cli_bench *b) {
     b->manifest = cJSON_ParseWithLength(text.data, text.n);
     mlo_digest(text.data, text.n, b->digest);
     free(text.data);
+    return 0;
+}
+
+/* The files that it lists; a folder for what sim makes. */
+static int cli_sim_files(cli_bench *b) {
     const cJSON *f;
+    char all[65 * 128] = "";
+    cJSON_ArrayForEach(f, cJSON_GetObjectItemCaseSensitive(b->manifest, "files")) {
+        if (cli_sim_file(b, f, all, sizeof all)) return cli_failed(b->c);
+    }
+    mlo_digest(all, strlen(all), b->key);
+    if (mkdir(cli_in_dir(b, "sim"), 0777) && errno != EEXIST)
+        return cli_fail(
+            b->c, MLO_E_IO, cli_in_dir(b, "sim"), "cannot be made: %s", strerror(errno));
+    return 0;
+}
+
+static int cli_sim_manifest(cli_bench *b) {
+    cli *c = b->c;
+    if (cli_sim_read(b)) return cli_failed(c);
+    const char *path = cli_in_dir(b, "manifest.json");
     const cJSON *m = b->manifest;
+    if (cli_is_c(m))
+        return c->verb->bit == V_SIM ? cli_sim_files(b)
+                                     : cli_fail(c, MLO_E_UNSUPPORTED, b->dir,
+                                           "it holds C, not Verilog; mlo sim runs its test");
     const cJSON *stream = cJSON_GetObjectItemCaseSensitive(m, "stream");
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(m, "kernels");
     b->iterations = (int64_t)cli_json_number(m, "iterations");
@@ -307,14 +332,7 @@ static int cli_sim_manifest(cli_bench *b) {
     if (cli_bench_streams(b))
         return cli_fail(c, MLO_E_FORMAT, path, "is not what mlo %s writes", MLO_VERSION);
     cli_bench_kernels(b, list);
-    char all[65 * 128] = "";
-    cJSON_ArrayForEach(f, cJSON_GetObjectItemCaseSensitive(m, "files")) {
-        if (cli_sim_file(b, f, all, sizeof all)) return cli_failed(c);
-    }
-    mlo_digest(all, strlen(all), b->key);
-    if (mkdir(cli_in_dir(b, "sim"), 0777) && errno != EEXIST)
-        return cli_fail(c, MLO_E_IO, cli_in_dir(b, "sim"), "cannot be made: %s", strerror(errno));
-    return 0;
+    return cli_sim_files(b);
 }
 
 /* ---- frames --------------------------------------------------------------- */

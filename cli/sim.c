@@ -368,6 +368,7 @@ static int cli_sim_run(cli_bench *b) {
     char why[1300] = "", probe[200] = "";
     int probing = cli_value(c, "probe") != NULL;
     if (cli_sim_manifest(b)) return cli_failed(c);
+    if (cli_is_c(b->manifest)) return cli_native(b);
     if (b->unrolled && (probing || cli_value(c, "trace")))
         return cli_fail(c, MLO_E_UNSUPPORTED, b->dir,
             "an unrolled core has no --probe and no --trace; the rolled one has the same streams");

@@ -6,8 +6,10 @@
 
     words       encoders, decoders without a cache, two with an encoder's output: inputs drawn here through host/pre.onnx; host/core.onnx in ONNX Runtime judges
     compilers   gcc and clang, -O0 to -O3, sanitizers, no warnings: the build's own test
+    foreign     32-bit Arm, big-endian PowerPC, RISC-V, under qemu, through mlo sim
     depth       the code of 12 layers is that of 2
     arena       no two places that are in use together overlap; none of other planners is below; the bytes that a run touches
+    packing     sets of places, drawn: the least of all orders
     story       stories260k with a cache, a token at a time: its words and its text are ONNX Runtime's and mlo's
     parts       a sequence in parts of any size is the sequence
     refused     arenas too small and misaligned, too many tokens, a target that there is none of
@@ -18,6 +20,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 import numpy as np
 import harness as t
@@ -129,6 +132,19 @@ def check_compilers():
     t.case("make test", "" if p.returncode == 0 and p.stdout.splitlines()[-1].startswith("MLO PASS ") else p.stdout + p.stderr)
 
 
+FOREIGN = {"32-bit Arm": ("arm-linux-gnueabihf-gcc", "qemu-arm"), "big-endian PowerPC": ("powerpc-linux-gnu-gcc", "qemu-ppc"), "RISC-V": ("riscv64-linux-gnu-gcc", "qemu-riscv64")}
+
+
+def check_foreign():
+    for what, (cc, qemu) in FOREIGN.items():
+        if not t.have(what, cc, qemu): continue
+        for body in [("bert-tiny",), ("whisper-tiny",), STORY]:
+            path = t.at("%s-%s" % (qemu, body[0]))
+            shutil.copytree(built(*body), path, ignore=shutil.ignore_patterns("*.o", "model_test", "sim", "made"))
+            p = t.call("sim", path, env=dict(os.environ, CC=cc + " -static", RUN=qemu, CFLAGS="-O2"))
+            t.case("%s: %s" % (what, body[0]), "" if p.returncode == 0 and json.loads(p.stdout)["pass"] else p.stderr.decode()[-300:])
+
+
 def code(path):
     """Bytes of code of the model, and of everything else that is no weight."""
     subprocess.run(["gcc", "-std=c99", "-Os", "-c", os.path.join(path, "model.c"), "-o", os.path.join(path, "os.o")], check=True)
@@ -183,6 +199,76 @@ def check_arena():
         t.case("%s: no other planner is below" % name, "" if ends <= min(other_planners(places)) else "%d, others %s" % (ends, other_planners(places)))
 
 
+def check_packing():
+    """Some order, each place as low as it goes, makes the least there is: all orders of six are tried."""
+    driver, rng, sets = t.at("plan"), np.random.default_rng(3), []
+    why = t.compile_c(driver, [os.path.join(t.tests, "plan_driver.c")], ["-std=c99", "-O1", *t.SANITIZE, "-I", t.root], libs=[])
+    if why: return t.case("the planner by itself", why)
+    for _ in range(60):
+        steps, begin = 7, rng.integers(0, 6, 6)
+        use = [np.isin(np.arange(steps), np.arange(b, min(steps, b + rng.integers(1, 4)))) for b in begin]
+        use[0] |= np.arange(steps) == steps - 1                             # the carried value: two stretches
+        sets.append([dict(bytes=16 * int(rng.integers(1, 9)), steps="".join("01"[int(v)] for v in u)) for u in use])
+    given = "".join("%d %d\n" % (len(s), len(s[0]["steps"])) + "".join("%(bytes)d %(steps)s\n" % p for p in s) for s in sets)
+    said = [list(map(int, line.split())) for line in subprocess.run([driver], input=given, capture_output=True, text=True, check=True).stdout.splitlines()]
+    least = [min(packed(order) for order in itertools.permutations(s)) for s in sets]
+    above = sum(n > s[1] for n, s in zip(least, said))
+    t.note("%d of 60 sets need more than is in use at any step" % above)
+    t.case("the least of all orders", "; ".join("%s, least %d" % (s[:3], n) for s, n in zip(said, least) if s[0] != n or not s[2]) if len(said) == 60 else "%d sets" % len(said))
+    apart = lambda s, at: all(not meet(a, b) or x + a["bytes"] <= y or y + b["bytes"] <= x for (a, x), (b, y) in itertools.combinations(zip(s, at), 2))
+    t.case("places do not overlap", "" if all(apart(s, got[3:]) for s, got in zip(sets, said)) else "they do")
+    t.case("some sets are hard", "" if above else "none")
+
+
+def check_sim():
+    path = t.at("sim")
+    shutil.copytree(built("bert-tiny"), path)
+    said = json.loads(t.good("sim", path))
+    t.case("sim passes", "" if said["pass"] and said["target"] == "c" and said["words"] == 4096 and said["arena_bytes"] == manifest(path)["arena_bytes"] else str(said))
+    p = t.call("sim", path, "--stall", "3")
+    t.case("sim has no stalls of C", "" if p.returncode == 4 and b"there is no --stall" in p.stderr else p.stderr.decode())
+    changed = text(path, "model.c").replace("p->add_1_p, -32768", "p->add_1_p, -300")
+    with open(os.path.join(path, "model.c"), "w") as f: f.write(changed)
+    p = t.call("sim", path)
+    t.case("a word that differs", "" if p.returncode == 1 and b"FAIL: first wrong word: frame 0, token 0, channel " in p.stderr and not json.loads(p.stdout)["pass"] else p.stderr.decode())
+    with open(os.path.join(path, "model.c"), "w") as f: f.write(text(built("bert-tiny"), "model.c") + "\n")
+    p = t.call("sim", path)
+    t.case("a file that is not the manifest's", "" if p.returncode == 1 and b"model.c is not the file" in p.stderr else p.stderr.decode())
+
+
+def check_one():
+    """src/exact is what mlo computes with, and what it emits: with another rounding there, all of it moves, but not ONNX Runtime."""
+    tree, other, run = t.at("tree"), t.at("other"), lambda *c, **o: subprocess.run(c, check=True, **o)
+    for folder in "src", "verilog", "share", "cli": shutil.copytree(os.path.join(t.root, folder), os.path.join(tree, folder))
+    for file in "mlo.h", "main.c": shutil.copy(os.path.join(t.root, file), tree)
+    half, path = "? (int64_t)1 << (shift - 1) : 0", os.path.join(tree, "src/exact/round.c")
+    rounding = t.read(path).decode()
+    t.case("the rounding is in one place", "" if rounding.count(half) == 1 else "%d" % rounding.count(half))
+    with open(path, "w") as f: f.write(rounding.replace(half, half.replace("1 <<", "0 *")))      # down, no longer to the nearest
+    with open(os.path.join(tree, "texts.c"), "wb") as f: run("sh", os.path.join(t.root, "tools/embed.sh"), "verilog", "share", "src/exact", cwd=tree, stdout=f)
+    run("gcc", "-std=c99", "-w", "-O0", "-I.", "-o", other, "main.c", "src/mlo.c", *t.LIBS, "-lz", cwd=tree)
+    lowered, words = t.at("lowered.onnx"), {}
+    t.good("lower", t.model("bert-tiny"), "--onnx", "-o", lowered)                                # the same integers for both
+    for name, program in ("before", t.mlo), ("after", other):
+        c, v = t.at("c-" + name), t.at("v-" + name)
+        t.good("emit", lowered, "--target", "c", "-o", c, program=program)
+        t.good("emit", lowered, "-o", v, program=program)
+        golden = np.array(re.findall(r"-?\d+", text(c, "test.c").split("golden[FRAMES]")[1].split("};")[0].split("= {")[1]), np.int64)
+        lanes = [int(line[1 + 4 * i:5 + 4 * i], 16) for line in text(v, "tb/golden.hex").split() for i in reversed(range((len(line) - 1) // 4))]
+        core, feeds = core_feeds(c, drawn(c, 1))
+        x, others = called(c, feeds)
+        np.savez(t.at("core.npz"), **feeds)
+        t.good("run", os.path.join(c, "host/core.onnx"), "--inputs", t.at("core.npz"), "--outputs", t.at("y.npz"), program=program)
+        ours = list(np.load(t.at("y.npz")).values())[0]
+        t.case("%s: the test passes" % name, tested(c, "gcc", ["-O1"]))
+        t.case("%s: C's golden words are Verilog's" % name, "" if np.array_equal(golden[:len(lanes)] & 65535, lanes) else "they differ")
+        t.case("%s: C's words are those of mlo run" % name, differ(Model(c)(x, **others), ours))
+        t.case("%s: exact.h is src/exact" % name, "" if text(c, "exact.h") == "".join(t.read(os.path.join(t.root if name == "before" else tree, "src/exact/%s.c" % f)).decode() for f in ("round", "norm", "softmax")) else "it differs")
+        words[name] = golden, ours, core.run(None, feeds)[0]
+    t.case("the rounding matters", "" if not np.array_equal(words["before"][0], words["after"][0]) and not np.array_equal(words["before"][1], words["after"][1]) else "no word differs")
+    t.case("ONNX Runtime tells", "" if np.array_equal(words["before"][1], words["before"][2]) and not np.array_equal(words["after"][1], words["after"][2]) else "it does not")
+
+
 def check_refused():
     path = built("bert-tiny")
     model = Model(path)
@@ -232,4 +318,4 @@ def check_parts():
         t.case("parts of %s" % (parts,), differ(np.concatenate(got), want[:at]))
 
 
-t.main(check_words, check_compilers, check_depth, check_arena, check_refused, check_story, check_parts, floor=110)
+t.main(check_words, check_compilers, check_foreign, check_depth, check_arena, check_packing, check_sim, check_one, check_refused, check_story, check_parts, floor=156)

@@ -16,15 +16,28 @@ static int64_t @NAME@_scores(const mlo_heads *a, const @X@ *q, const @Z@ *k, int
     return mlo_softmax_weigh(&a->round, e, until > from ? until - from : 0);
 }
 
+/* sum[c] = the weighted sum of n values of d channels, four of them at a time. A weight is at most 255. */
+static void @NAME@_mix(const int64_t *e, const @W@ *v, int row, int n, int d, @SUM@ *sum) {
+    for (int c = 0; c < d; c++) sum[c] = 0;
+    for (int j = 0; j < n; j += 4, v += 4 * (ptrdiff_t)row) {
+        const int last = n - j - 1 < 3 ? n - j - 1 : 3;
+        const @W@ *v1 = v + (last < 1 ? last : 1) * row;
+        const @W@ *v2 = v + (last < 2 ? last : 2) * row, *v3 = v + last * row;
+        const int16_t w0 = (int16_t)e[j], w1 = (int16_t)(last < 1 ? 0 : e[j + 1]);
+        const int16_t w2 = (int16_t)(last < 2 ? 0 : e[j + 2]), w3 = (int16_t)(last < 3 ? 0 : e[j + 3]);
+        for (int c = 0; c < d; c++)
+            sum[c] += w0 * v[c] + w1 * v1[c] + w2 * v2[c] + w3 * v3[c];
+    }
+}
+
 /* e: room for the weights of a row; sum: for a head's channels. */
 static void @NAME@(const mlo_heads *a, const @X@ *q, const @Z@ *k, const @W@ *v, @Y@ *y, int64_t *e,
     @SUM@ *sum) {
     for (int t = 0; t < a->tokens; t++, q += a->q_row, y += a->y_row) {
-        const int at = a->start + t;
-        const int back = a->reach && a->reach[0] < at ? a->reach[0] : at;
+        const int at = a->start + t, partly = a->causal || a->reach;
         const int ahead = a->causal ? 0 : a->reach && a->reach[1] < a->keys ? a->reach[1] : a->keys;
-        const int from = a->reach ? at - back : 0;
-        const int until = at + 1 + ahead < a->keys && (a->causal || a->reach) ? at + 1 + ahead : a->keys;
+        const int from = a->reach && a->reach[0] < at ? at - a->reach[0] : 0;
+        const int until = partly && at + 1 + ahead < a->keys ? at + 1 + ahead : a->keys;
         for (int h = 0; h < a->heads; h++) {
             const int kv = h / (a->heads / a->kv_heads) * a->d;
             const int16_t *bias = a->bias
@@ -32,15 +45,9 @@ static void @NAME@(const mlo_heads *a, const @X@ *q, const @Z@ *k, const @W@ *v,
                 : NULL;
             const int64_t scale = @NAME@_scores(a, q + h * a->d,
                 k + (ptrdiff_t)from * a->k_row + kv, from, until, bias, e);
-            const @W@ *value = v + (ptrdiff_t)from * a->v_row + kv;
-            for (int c = 0; c < a->d; c++) sum[c] = 0;
-            for (int j = 0; j < until - from; j++, value += a->v_row) {
-                const @SUM@ weight = (@SUM@)e[j];
-                for (int c = 0; c < a->d; c++) sum[c] += weight * value[c];
-            }
+            @NAME@_mix(e, v + (ptrdiff_t)from * a->v_row + kv, a->v_row, until - from, a->d, sum);
             for (int c = 0; c < a->d; c++)
-                y[h * a->d + c] = (@Y@)mlo_requantize(
-                    sum[c], scale, a->round.p[3], a->lo, a->hi);
+                y[h * a->d + c] = (@Y@)mlo_requantize(sum[c], scale, a->round.p[3], a->lo, a->hi);
         }
     }
 }
