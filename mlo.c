@@ -540,7 +540,7 @@ static void mlo_text_free(mlo_text *t) {
 static const char *const mlo_option_names[] = { "activations", "as", "axi-latency", "axi-width",
     "bandwidth", "budget-bits", "budget-macs", "clock-mhz", "context", "data-file", "data-limit",
     "device", "dim", "folding-json", "frames", "frames-in-flight", "hierarchy", "inline", "jobs",
-    "loop", "max-cost", "max-error", "memory", "nested", "pareto", "pe", "position",
+    "kv", "loop", "max-cost", "max-error", "memory", "nested", "pareto", "pe", "position",
     "q-config-json", "report", "residual", "scale", "shape", "simd", "simulation", "slots",
     "target-cycles", "target-fps", "tile", "unrolled", "weights" };
 
@@ -1396,6 +1396,8 @@ static const char mlo_key_tile[] = "mlo.tile";
 static const char mlo_key_frames[] = "mlo.frames";
 /* a Scan: sequences whose keys and values its hardware keeps; none: it keeps no more than a frame's */
 static const char mlo_key_slots[] = "mlo.slots";
+/* a Scan: those lie in memory: 1; on chip: none */
+static const char mlo_key_kv_dram[] = "mlo.kv_dram";
 /* a Scan: bits of the memory bus */
 static const char mlo_key_axi_width[] = "mlo.axi_width";
 /* a Scan: cycles of a read, as it was folded for */
@@ -12256,9 +12258,11 @@ static int mlo_bind_options(mlo *m) {
  * A past is an input that a node puts before the keys or values of the tokens that come in, along their axis,
  * and whose present is an output of the graph; its name says nothing. It becomes a constant without elements:
  * the node hands on what came in. Or it is a buffer that rows are written into: at N tokens all of them, from
- * its beginning on. What was computed from how much is past (positions, masks) is constant, and folds. Inputs
- * called positions count from 0, since the core knows where a token is. Axes that are open hold N tokens, the
- * first of two or more is that of sequences: 1.
+ * its beginning on. Or one input has all pasts, of which nodes take parts, and one output all presents. A
+ * present may be the last tokens of a window that is no shorter than N. What
+ * was computed from how much is past (positions, masks) is constant, and folds. Inputs called positions count
+ * from 0, since the core knows where a token is. Axes that are open hold N tokens, the first of two or more
+ * is that of sequences: 1.
  *
  * invariant: no input is a past, no output a present one. What is no past, but looks like one, is refused.
  * example: past [1,4,P,8], k [1,4,S,8], Concat -> present [1,4,P+S,8]: k [1,4,N,8], handed on.
@@ -12386,12 +12390,16 @@ static int mlo_drop_past(mlo_cacheless *c, const mlo_value *v, const mlo_node *n
     return mlo_fix_input(c, v->name, &f, 0, 0);
 }
 
+/* It is no output of the graph from now on. */
+static void mlo_drop_output(mlo_cacheless *c, const char *out) {
+    mlo_drop_info(c->g->output, &c->g->n_output, out);
+    ((mlo_value *)mlo_value_of(c->g, out))->is_output = 0;
+}
+
 /* The present leaves no more; the node hands on what comes in, or attends to that alone. */
 static int mlo_hand_on(mlo_cacheless *c, mlo_node *n, const mlo_cacher *k) {
-    for (const char *out; (out = mlo_given_out(c->m, c->g, n->output[k->present])) != NULL;) {
-        mlo_drop_info(c->g->output, &c->g->n_output, out);
-        ((mlo_value *)mlo_value_of(c->g, out))->is_output = 0;
-    }
+    for (const char *out; (out = mlo_given_out(c->m, c->g, n->output[k->present])) != NULL;)
+        mlo_drop_output(c, out);
     if (k->attends) {
         n->input[k->past] = "";
         return 0;
@@ -12421,6 +12429,29 @@ static int mlo_write_from_zero(mlo_cacheless *c, const mlo_node *n) {
     return mlo_fix_input(c, at->name, &f, 0, 0);
 }
 
+/* The one whole number that a value is, to *to. 0: it is another one, or none. */
+static int mlo_whole_number(const mlo_cacheless *c, const char *name, int64_t *to) {
+    const mlo_value *v = mlo_value_of(c->g, name);
+    const mlo_form f = mlo_form_of(v);
+    mlo_array *a = v && v->tensor && mlo_form_known(&f) && mlo_form_count(&f) == 1
+        ? mlo_tensor_load(c->m, v->tensor)
+        : NULL;
+    if (a) mlo_convert(MLO_INT64, to, a->dtype, a->data, 1);
+    mlo_array_free(c->m, a);
+    return a != NULL;
+}
+
+/* How many of the last tokens a Slice keeps along an axis (of so many axes); 0: it is none that does that. */
+static int64_t mlo_keeps_last(const mlo_cacheless *c, const mlo_node *n, int axis, int rank) {
+    int64_t from = 0, to = 0, along = 0, step = 1;
+    if (!mlo_is(n, "Slice") || n->n_input < 4 || !mlo_whole_number(c, n->input[1], &from)
+        || !mlo_whole_number(c, n->input[2], &to) || !mlo_whole_number(c, n->input[3], &along)
+        || (mlo_has_input(n, 4) && !mlo_whole_number(c, n->input[4], &step)))
+        return 0;
+    along += along < 0 ? rank : 0;
+    return along == axis && step == 1 && from < 0 && to >= INT32_MAX ? -from : 0;
+}
+
 /* An input that might be a past. */
 typedef struct {
     const mlo_value *v; /* where it is read */
@@ -12431,11 +12462,22 @@ typedef struct {
     int joined; /* 1: a Concat reads it */
     int axis; /* of tokens; -1: none */
     const char *out; /* where it leaves with what came in, NULL: nowhere */
+    int64_t last; /* so many tokens of that, the last ones; 0: all */
 } mlo_past;
+
+/* Of a window a present is the last tokens. */
+static void mlo_past_cropped(const mlo_cacheless *c, mlo_past *p) {
+    const mlo_value *v = mlo_value_of(c->g, p->node->output[0]);
+    for (size_t i = 0; p->joined && !p->out && i < v->n_use; i++) {
+        p->last = mlo_keeps_last(c, v->use[i], p->axis, p->form.rank);
+        if (p->last) p->out = mlo_given_out(c->m, c->g, v->use[i]->output[0]);
+    }
+    if (!p->out) p->last = 0;
+}
 
 static mlo_past mlo_past_of(const mlo_cacheless *c, const mlo_value *input) {
     mlo_past p = { mlo_handed_through(c->m, c->g, input), mlo_form_of(input), 0, NULL, NULL, 0, -1,
-        NULL };
+        NULL, 0 };
     p.readers = mlo_readers(p.v, &p.node);
     if (!p.node) return p;
     p.cacher = mlo_cacher_at(p.node, mlo_input_at(p.node, p.v->name));
@@ -12443,6 +12485,7 @@ static mlo_past mlo_past_of(const mlo_cacheless *c, const mlo_value *input) {
     p.joined = mlo_is(p.node, "Concat") && p.axis >= 0;
     if (p.cacher || p.joined)
         p.out = mlo_given_out(c->m, c->g, p.node->output[p.cacher ? p.cacher->present : 0]);
+    mlo_past_cropped(c, &p);
     return p;
 }
 
@@ -12455,7 +12498,8 @@ static int mlo_resembles_past(const mlo_past *p, const mlo_value *input) {
     return open;
 }
 
-static int mlo_refuse_past(mlo *m, const mlo_past *p, const mlo_value *input) {
+static int mlo_refuse_past(mlo_cacheless *c, const mlo_past *p, const mlo_value *input) {
+    mlo *m = c->m;
     const mlo_node *n = p->node ? p->node : input->n_use ? input->use[0] : NULL;
     if (p->joined && (!p->cacher || p->node->n_input != 2))
         return mlo_fail(m, MLO_E_UNSUPPORTED, n,
@@ -12471,6 +12515,12 @@ static int mlo_refuse_past(mlo *m, const mlo_past *p, const mlo_value *input) {
         return mlo_fail(m, MLO_E_UNSUPPORTED, n,
             "the past '%s' has %zu readers; one node joins it to what comes in", input->name,
             p->readers);
+    if (p->last && p->last < c->tokens - 1)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "of '%s' with what came in the last %lld tokens are kept, and --context %lld keeps "
+            "all; give --context %lld at most, or export with caches of all tokens "
+            "(DynamicCache without a config)",
+            input->name, (long long)p->last, (long long)c->tokens, (long long)p->last + 1);
     if (p->joined && p->form.dims[p->axis] > 0)
         return mlo_fail(m, MLO_E_SHAPE, n,
             "the past '%s' has a fixed length of %lld; export it with that axis dynamic",
@@ -12480,6 +12530,76 @@ static int mlo_refuse_past(mlo *m, const mlo_past *p, const mlo_value *input) {
         : mlo_fail(m, MLO_E_UNSUPPORTED, n,
               "'%s' looks like past keys or values, but no Concat joins it to those that come in",
               input->name);
+}
+
+/* ---- pasts in one tensor -------------------------------------------------- */
+
+/* The rank of the parts that a node takes of its first input, along axes in front; -1: it takes none. */
+static int mlo_part_rank(const mlo_cacheless *c, const mlo_node *n, int rank) {
+    const mlo_form by = mlo_form_of(n->n_input > 1 ? mlo_value_of(c->g, n->input[1]) : NULL);
+    if (mlo_is(n, "Split")) return rank;
+    if (mlo_is(n, "Gather") && by.rank >= 0) return rank - 1 + by.rank;
+    return mlo_is(n, "Squeeze") && by.rank == 1 && by.dims[0] > 0 ? rank - (int)by.dims[0] : -1;
+}
+
+/* The output that stacks a present with others; NULL: none does. */
+static const char *mlo_stacked_out(const mlo_cacheless *c, const char *name, int depth) {
+    const mlo_value *v = mlo_value_of(c->g, name);
+    const char *out = v && v->is_output ? name : NULL;
+    for (size_t i = 0; v && depth < 8 && !out && i < v->n_use; i++)
+        if (mlo_is(v->use[i], "Unsqueeze") || mlo_is(v->use[i], "Concat"))
+            out = mlo_stacked_out(c, v->use[i]->output[0], depth + 1);
+    return out;
+}
+
+/* The nodes that join parts of a stack to what comes in, to the list; `behind`: axes from that of tokens to the
+ * last. 0: something else reads a part. */
+static int mlo_joins_of(const mlo_cacheless *c, const mlo_value *part, int rank, int behind,
+    int depth, mlo_node ***joins, size_t *n) {
+    const mlo_value *v = mlo_handed_through(c->m, c->g, part);
+    for (size_t i = 0; i < v->n_use; i++) {
+        mlo_node *u = v->use[i];
+        const int takes = mlo_part_rank(c, u, rank);
+        const int front = u->n_input && u->input[0] == v->name;
+        if (mlo_reads_shape(u)) continue;
+        if (front && depth < 4 && takes > behind) {
+            for (size_t k = 0; k < u->n_output; k++)
+                if (!mlo_joins_of(
+                        c, mlo_value_of(c->g, u->output[k]), takes, behind, depth + 1, joins, n))
+                    return 0;
+        } else {
+            const int axis = mlo_past_axis(u, rank);
+            if (!front || !depth || !mlo_is(u, "Concat") || u->n_input != 2 || axis != rank - behind
+                || !mlo_stacked_out(c, u->output[0], 0) || !MLO_PUSH(c->m, *joins, *n, u))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* The last open axis, -1: none is. */
+static int mlo_last_open(const mlo_form *f) {
+    int d = f->rank - 1;
+    while (d >= 0 && f->dims[d] >= 0) d--;
+    return d;
+}
+
+/* An input of all layers' keys and values, [layers, 2, .., past, channels], of which each part is a past, and
+ * whose presents leave as one: it goes. *taken: it was such a one. */
+static int mlo_take_stack(mlo_cacheless *c, const mlo_value *v, int *taken) {
+    const mlo_form f = mlo_form_of(v);
+    const int axis = mlo_last_open(&f);
+    mlo_node **joins = NULL;
+    size_t n = 0;
+    *taken = f.rank > 4 && axis > 0 && mlo_joins_of(c, v, f.rank, f.rank - axis, 0, &joins, &n)
+        && n > 1;
+    if (!*taken) return mlo_failed(c->m);
+    for (size_t i = 0; i < n; i++)
+        for (const char *out; (out = mlo_stacked_out(c, joins[i]->output[0], 0)) != NULL;)
+            mlo_drop_output(c, out);
+    MLO_TRY(mlo_drop_past(c, v, joins[0], axis));
+    for (size_t i = 0; i < n; i++) MLO_TRY(mlo_hand_on(c, joins[i], &mlo_cachers[0]));
+    return 0;
 }
 
 /* ---- buffers -------------------------------------------------------------- */
@@ -12567,11 +12687,15 @@ static int mlo_take_past(mlo_cacheless *c, const mlo_value_info *info) {
     if (!mlo_dtype_is_float(p.form.dtype) || p.form.rank < 3) return 0;
     const int open = p.axis >= 0 && (p.axis < p.form.rank - 1 || p.form.dims[p.axis] < 0);
     mlo_node *buffer = mlo_written_by(c, p.v);
+    int taken = 0;
     if (buffer) return mlo_take_buffer(c, v, buffer);
+    if (mlo_take_stack(c, v, &taken) || taken) return mlo_failed(c->m);
     const int past = p.out || (p.cacher && p.cacher->attends) || (p.joined && open);
     if (!past && !mlo_resembles_past(&p, v)) return 0;
-    return mlo_refuse_past(c->m, &p, v) || mlo_write_from_zero(c, p.node)
-            || mlo_drop_past(c, v, p.node, p.axis) || mlo_hand_on(c, p.node, p.cacher)
+    MLO_TRY(mlo_refuse_past(c, &p, v));
+    if (p.last) mlo_drop_output(c, p.out);
+    return mlo_write_from_zero(c, p.node) || mlo_drop_past(c, v, p.node, p.axis)
+            || mlo_hand_on(c, p.node, p.cacher)
         ? mlo_failed(c->m)
         : 0;
 }
@@ -18587,6 +18711,7 @@ typedef struct {
     int64_t chunk; /* tokens that go through together, at most; the longest frame today */
     int64_t keys; /* tokens that a query can see, at most; the longest frame today */
     int64_t caches; /* banks in which keys and values of earlier frames stay; 0: they don't */
+    int past; /* 1: they come with each frame, in front of its own (mlo_kv) */
     /* tokens for which a matrix is to be read block by block (--memory block); 0: it is to be on
      * chip */
     int64_t tile;
@@ -20464,7 +20589,7 @@ static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
         return 0;
     }
     /* where a frame starts among earlier ones' keys is a shift, not a division */
-    if (s->caches && (pe & (pe - 1))) return 0;
+    if ((s->caches || s->past) && (pe & (pe - 1))) return 0;
     return pe >= 1 && simd >= 1 && pe <= s->keys && ch / heads % simd == 0;
 }
 
@@ -20558,6 +20683,13 @@ static void mlo_attention_average(mlo_unit *u, int64_t least, int64_t channels) 
     u->macs = 2 * channels * keys / (tokens * iterations);
 }
 
+/* Where keys and values of earlier frames are: in banks of its own, or they come with each frame. */
+static void mlo_attention_keeps(const mlo_site *s, mlo_unit *u) {
+    if (s->caches) mlo_unit_param(u, "CACHE", s->caches);
+    if (s->past) mlo_unit_param(u, "PAST", 1);
+    u->told = MLO_JOB_BANK;
+}
+
 static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t ch = mlo_last_dim(&s->in[0]);
     int64_t heads = mlo_attention_heads(s->node), kv = mlo_attention_kv_heads(s->node);
@@ -20598,8 +20730,7 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     if (kv != heads) mlo_unit_param(u, "KVH", kv);
     if (mlo_attention_causal(s->node)) mlo_unit_param(u, "CAUSAL", 1);
     if (banded) mlo_unit_param(u, "BAND", 1);
-    if (s->caches) mlo_unit_param(u, "CACHE", s->caches);
-    u->told = MLO_JOB_BANK;
+    mlo_attention_keeps(s, u);
     /* as in mlo_attention.v: rows of `groups` x `steps` cycles, but no faster than the divider */
     int64_t groups = (t + pe - 1) / pe;
     int64_t steps = d / simd;
@@ -27429,6 +27560,124 @@ static int mlo_follow_bias(mlo_tracer *t, const char *name, int64_t keys, int64_
     return 0;
 }
 
+/* ======== src/integer/counted.c ======== */
+/* counted: places that a model counts from its mask, for the distances of BLOOM's and Falcon's ALiBi.
+ *
+ * in:  in front of the loop (CumSum(mask) - 1) * mask, which slopes make a bias of scores.
+ * out: the places 0, 1, .. themselves, so the bias is one that parameters say (bias.c).
+ *
+ * Where the mask's ones are one run, whose first place is p, a key that counts has its place less p; what all
+ * keys of a row have in common a softmax does not see, and the other keys are hidden.
+ *
+ * invariant: only what goes into scores alone is taken so, and only where the mask hides keys too. The ones of a
+ *     mask are one run (padding at its ends): that is said, as nothing can prove it.
+ * example: mask 0 0 1 1 1: the model counts 0 0 0 1 2, less 2 each: the keys that count have 2 3 4 here.
+ * cost: O(nodes in front of the loop).
+ */
+/* What a value of the outer graph is before its type was changed. */
+static const char *mlo_uncast(const mlo_scan *s, const char *name) {
+    const mlo_value *v = mlo_value_of(s->outer, name);
+    while (v && v->producer && mlo_is(v->producer, "Cast"))
+        v = mlo_value_of(s->outer, v->producer->input[0]);
+    return v ? v->name : name;
+}
+
+/* The node that makes it, if it is such a one. */
+static const mlo_node *mlo_before_loop(const mlo_scan *s, const char *name, const char *op) {
+    const mlo_value *v = mlo_value_of(s->outer, mlo_uncast(s, name));
+    return v && v->producer && v->producer->n_input == 2 && mlo_is(v->producer, op) ? v->producer
+                                                                                    : NULL;
+}
+
+/* Is it this one number, in front of the loop? */
+static int mlo_is_said(mlo *m, const mlo_scan *s, const char *name, double number) {
+    mlo_array *a = mlo_is_parameter(s, s->outer, name, 0)
+        ? mlo_value_array(m, s, s->outer, name, 0, 0)
+        : NULL;
+    const int is = a && mlo_array_count(a) == 1 && !(mlo_number_at(a, 0) < number)
+        && !(mlo_number_at(a, 0) > number);
+    mlo_array_free(m, a);
+    return is;
+}
+
+/* Does the node sum a mask of integers along its last axis, from its first element on? */
+static int mlo_sums_mask(mlo *m, const mlo_scan *s, const mlo_node *n, const char *mask) {
+    const mlo_value *v = mlo_value_of(s->outer, mask);
+    const mlo_form f = mlo_form_of(v);
+    for (size_t i = 0; i < n->n_attr; i++)
+        if (n->attr[i]->i) return 0;
+    return v && v->is_input && strstr(mask, "mask") && !mlo_dtype_is_float(f.dtype) && f.rank > 0
+        && mlo_eq(mlo_uncast(s, n->input[0]), mask)
+        && (mlo_is_said(m, s, n->input[1], -1) || mlo_is_said(m, s, n->input[1], f.rank - 1));
+}
+
+/* Is the node (CumSum(mask) - 1) * mask? */
+static int mlo_counts_mask(mlo *m, const mlo_scan *s, const mlo_node *n) {
+    for (int k = 0; k < 2 && n->n_input == 2 && mlo_is(n, "Mul"); k++) {
+        const mlo_node *less = mlo_before_loop(s, n->input[k], "Sub");
+        const mlo_node *sum = less ? mlo_before_loop(s, less->input[0], "CumSum") : NULL;
+        if (sum && mlo_is_said(m, s, less->input[1], 1))
+            if (mlo_sums_mask(m, s, sum, mlo_uncast(s, n->input[1 - k]))) return 1;
+    }
+    return 0;
+}
+
+/* Does a value reach nothing but the loop, element by element? (Positions that are looked up in a table do not.) */
+static int mlo_goes_into_loop(const mlo_scan *s, const char *name, int depth) {
+    static const char *const ways[] = { "Cast", "Unsqueeze", "Reshape", "Expand", "Transpose",
+        "Mul", "Div", "Add", "Where", NULL };
+    const mlo_value *v = mlo_value_of(s->outer, name);
+    if (!v || v->is_output || depth > 32) return 0;
+    for (size_t i = 0; i < v->n_use; i++) {
+        const mlo_node *n = v->use[i];
+        for (size_t k = 0; n == s->node && k < s->n_state; k++)
+            if (mlo_eq(n->input[k], name)) return 0;
+        if (n == s->node) continue;
+        if (!mlo_is_one_of(n, ways) || !mlo_goes_into_loop(s, n->output[0], depth + 1)) return 0;
+    }
+    return 1;
+}
+
+/* The node hands on the places of its last axis. */
+static int mlo_make_places(mlo *m, const mlo_scan *s, mlo_node *n) {
+    const mlo_form f = mlo_form_of(mlo_value_of(s->outer, n->output[0]));
+    const int64_t count = mlo_form_count(&f);
+    const char *places = mlo_format(m, "%s_places", n->output[0]);
+    int64_t *at = MLO_NEW_N(m, int64_t, (size_t)count);
+    for (int64_t i = 0; at && i < count; i++) at[i] = i % f.dims[f.rank - 1];
+    mlo_array a = { places, MLO_INT64, f.rank, { 0 }, at };
+    memcpy(a.dims, f.dims, sizeof a.dims);
+    if (!at || !places || mlo_graph_init(m, s->outer, mlo_tensor_from(m, places, &a)))
+        return mlo_failed(m);
+    n->op = "Cast";
+    n->n_input = 0;
+    MLO_TRY(mlo_node_input(m, n, places));
+    MLO_TRY(mlo_attr_int(m, n, "to", f.dtype));
+    MLO_TRY(mlo_index(m, m->model->graph));
+    return mlo_infer(m);
+}
+
+/* All places that are counted from a mask, and go into scores, are places. *any: there are some. */
+static int mlo_count_places(mlo *m, const mlo_scan *s, int *any) {
+    for (size_t i = 0; i < s->outer->n_node && !m->error.code; i++) {
+        mlo_node *n = s->outer->node[i];
+        if (n == s->node) break;
+        const mlo_form f = mlo_form_of(
+            n->n_output == 1 ? mlo_value_of(s->outer, n->output[0]) : NULL);
+        if (!mlo_form_known(&f) || !mlo_counts_mask(m, s, n)
+            || !mlo_goes_into_loop(s, n->output[0], 0))
+            continue;
+        if (!*any)
+            mlo_warn(m,
+                "%s counts the ones of a mask, for distances: right where they are one run "
+                "(padding at the ends)",
+                mlo_node_name(n));
+        *any = 1;
+        MLO_TRY(mlo_make_places(m, s, n));
+    }
+    return mlo_failed(m);
+}
+
 /* ======== src/integer/mask.c ======== */
 /* mask: proves what an attention's additive mask hides, or refuses it in a person's words.
  *
@@ -28505,9 +28754,10 @@ static int mlo_calibrate_run(mlo_quantizer *q, mlo_value_seen what) {
  *     Kullback-Leibler divergence from the floats is 0.033 calibrated on random ids, 0.015 to 0.022
  *     on texts of its own (by the seeds), 0.015 on texts that were sampled token by token.
  * cost: a float evaluation per text and round: 2 rounds, or 1 where these take 2e9
- *     multiply-accumulates.
+ *     multiply-accumulates; 8 where weights get few bits, whose errors the texts balance (feedback.c),
+ *     or fewer where these take 8e9.
  */
-enum { MLO_SAID_ROUNDS = 2, MLO_SAID_INPUTS = 4 };
+enum { MLO_SAID_ROUNDS = 2, MLO_SAID_ROUNDS_FEW = 8, MLO_SAID_INPUTS = 4 };
 
 typedef struct {
     const mlo_value_info *in[MLO_SAID_INPUTS]; /* token ids; masks behind them */
@@ -28633,10 +28883,14 @@ static mlo_array *mlo_speaker_arrays(mlo *m, const mlo_speaker *d, int64_t texts
     return m->error.code ? NULL : all;
 }
 
-static int mlo_rounds_said(const mlo_graph *g, int64_t texts) {
-    const double most = 2e9; /* multiply-accumulates, all texts */
-    const double macs = mlo_loop_macs(g) + (double)mlo_body_macs(g);
-    return macs * (double)texts * MLO_SAID_ROUNDS <= most ? MLO_SAID_ROUNDS : 1;
+static int mlo_rounds_said(mlo *m, int64_t texts) {
+    const mlo_graph *g = m->model->graph;
+    const int few = mlo_opt_int(m, "weights", 8, 2, 8) <= MLO_FEW_BITS;
+    const double most = few ? 8e9 : 2e9; /* multiply-accumulates, all texts */
+    const double macs = (mlo_loop_macs(g) + (double)mlo_body_macs(g)) * (double)texts;
+    int rounds = few ? MLO_SAID_ROUNDS_FEW : MLO_SAID_ROUNDS;
+    while (rounds > 1 && macs * rounds > most) rounds /= 2;
+    return rounds;
 }
 
 /* Lets a decoder say its samples, where there are none. They go with mlo_said_end. */
@@ -28645,7 +28899,7 @@ static int mlo_said_begin(mlo_quantizer *q) {
     mlo_speaker d;
     if (m->n_calib || !mlo_speaker_of(q, &d)) return 0;
     const int64_t texts = mlo_samples_drawn(m);
-    const int rounds = mlo_rounds_said(m->model->graph, texts);
+    const int rounds = mlo_rounds_said(m, texts);
     mlo_array *all = mlo_speaker_arrays(m, &d, texts);
     mlo_array *one = all ? MLO_NEW_N(m, mlo_array, d.n) : NULL;
     if (!one) return mlo_failed(m);
@@ -29012,8 +29266,8 @@ static int mlo_qconfig(mlo_quantizer *q) {
  *
  * A signal has a wide form, a narrow form, or both. The wide form is the residual stream: 16 bits,
  * one scale, no zero, a quarter of headroom. The narrow form is what matrices and tables read: 8
- * bits and what --max-cost adds where it helps most (15 % more bits in products, if nobody sets
- * a width). As it has few bits, its readers decide what it gets:
+ * bits and what --max-cost adds where it helps most (15 % more bits in products, in a decoder 25 %,
+ * if nobody sets a width). As it has few bits, its readers decide what it gets:
  *
  *     a narrow form that is              gets
  *     read by linear layers alone        a scale, and a zero and a factor (shape) per channel. The
@@ -29043,7 +29297,7 @@ static int mlo_qconfig(mlo_quantizer *q) {
  */
 enum { MLO_INDEX_BITS = 10, MLO_SAMPLES_FEW = 8 };
 
-static const double mlo_headroom = 1.25, mlo_default_cost = 1.15;
+static const double mlo_headroom = 1.25;
 /* The mean square error of scores, in nats, that is left alone: it changes a probability by a
  * seventh of itself. Rows of a softmax average over such errors. */
 static const double mlo_blur_most = 0.02;
@@ -29306,9 +29560,11 @@ typedef struct {
     int clipped; /* 1: INT8 holds more */
 } mlo_weight_range;
 
+/* Of few integers the one that only negative numbers have is a good part; of 2 bits, -1, 0 and 1 are
+ * better than -2 to 1. */
 static mlo_weight_range mlo_weight_range_of(const mlo_quantizer *q, const mlo_sublayer *b) {
     const int bits = mlo_weight_bits(q, b);
-    const int whole = b->weight_given && !b->weight_given->narrow;
+    const int whole = b->weight_given ? !b->weight_given->narrow : bits > 2 && bits < 8;
     float hi = (float)(ldexp(1, bits - 1) - 1);
     mlo_weight_range r = { whole ? -hi - 1 : -hi, hi, bits < 8 || (b->weight_given && !whole) };
     return r;
@@ -29703,8 +29959,19 @@ static int mlo_widths_said(const mlo_quantizer *q) {
     return mlo_opt(q->m, "activations") != NULL;
 }
 
-/* The default cost: enough that a trained encoder computes as it did before, with no operand so
- * wide that two products no longer share a multiplier of 27 bits (mlo_dots.v). */
+static int mlo_has_causal(const mlo_quantizer *q) {
+    for (size_t k = 0; k < q->r.n_block; k++)
+        if (q->r.block[k]->kind == MLO_ATTENTION && q->r.block[k]->sight.causal) return 1;
+    return 0;
+}
+
+/* The default cost: enough that a trained encoder computes as it did before, and that a trained decoder
+ * says what it said (tests/test_context.py integers). A decoder's attention has the more products the longer
+ * its context is: two more bits there are a quarter of their cost, and leave one for the products of gates,
+ * whose ranges are the longest. No operand gets so wide that two products no longer share a multiplier of 27
+ * bits (mlo_dots.v). */
+static double mlo_default_cost(const mlo_quantizer *q) { return mlo_has_causal(q) ? 1.25 : 1.15; }
+
 static int mlo_choose_cost(mlo_quantizer *q) {
     double most;
     if (mlo_max_cost(q->m, &most)) return mlo_failed(q->m);
@@ -29712,7 +29979,7 @@ static int mlo_choose_cost(mlo_quantizer *q) {
     if (q->cost >= 1) return 0; /* --max-error tries one */
     q->cost = most;
     if (mlo_opt(q->m, "max-cost") || mlo_widths_said(q)) return 0;
-    q->cost = mlo_default_cost;
+    q->cost = mlo_default_cost(q);
     q->widest = 27 - 2 * q->weights < 16 ? 27 - 2 * q->weights : 16;
     return 0;
 }
@@ -30452,8 +30719,8 @@ static const mlo_sublayer_kind mlo_unary_sublayer = {
  *
  * invariant: every weight is in its range. A matrix of channels that are independent is rounded to the
  *     nearest. Sums are taken in one order, in double: the same model gives the same weights.
- * example: 4-bit weights of a Llama of 260,000 parameters: the text's cross entropy is 1.11 of the floats',
- *     1.13 when each weight is rounded for itself (tests/test_stories.py four).
+ * example: 4-bit weights of a Llama of 260,000 parameters: the text's cross entropy is 1.08 of the floats'
+ *     (tests/test_stories.py four).
  * cost: K min(K, MLO_GRAM) N / 2 multiply-accumulates, per layer; and the integers of all iterations are
  *     in memory.
  */
@@ -31713,14 +31980,29 @@ static int mlo_settle_masks(mlo_quantizer *q, mlo_tracer *t, int crossed, int64_
     return 0;
 }
 
+/* Of a mask whose ones are counted each key that is none has to be hidden. */
+static int mlo_check_counted(mlo_quantizer *q, const mlo_tracer *t, const int64_t *own) {
+    for (int64_t j = 0; j < q->r.tokens; j++)
+        if (own[j] < 0 || mlo_symbol_is(t, own[j], 0))
+            return mlo_fail(q->m, MLO_E_UNSUPPORTED, q->scan.node,
+                "distances that count the ones of a mask, which does not hide key %lld; hide the "
+                "keys that the mask says, or export without a mask",
+                (long long)j);
+    return 0;
+}
+
 static int mlo_settle_mask(mlo_quantizer *q) {
     const int64_t keys[] = { q->r.tokens, q->r.keys };
+    int counted = 0;
+    MLO_TRY(mlo_count_places(q->m, &q->scan, &counted));
     for (int k = 0; k < 2 && !q->m->error.code; k++) {
         mlo_tracer t;
         int64_t *own = (int64_t *)mlo_scratch(q->m, (size_t)keys[k] + 1, sizeof *own);
         if (!own) return mlo_failed(q->m);
         for (int64_t j = 0; j <= keys[k]; j++) own[j] = -1;
-        if (!mlo_trace_begin(q->m, &q->scan, &t)) mlo_settle_masks(q, &t, k, own);
+        if (!mlo_trace_begin(q->m, &q->scan, &t) && !mlo_settle_masks(q, &t, k, own) && counted
+            && !k)
+            mlo_check_counted(q, &t, own);
         mlo_trace_end(&t);
         mlo_scratch_free(q->m, own);
     }
@@ -34130,6 +34412,7 @@ typedef struct {
     int bits; /* of a channel of the loop's streams */
     int frames; /* in flight, at most */
     int64_t slots; /* sequences whose keys and values stay; 0: none do. A frame is a job then */
+    int dram; /* 1: they stay in memory, behind mlo_kv; 0: on chip */
     const mlo_ordered *order; /* of the run that is asked about; NULL: whole frames */
     int64_t n_order;
     int masked; /* 1: a runtime mask stream */
@@ -34191,7 +34474,8 @@ static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     e->site.node = n;
     e->site.chunk = c->chunk;
     e->site.keys = c->keys;
-    e->site.caches = c->slots * c->scan.iterations;
+    e->site.caches = c->dram ? 0 : c->slots * c->scan.iterations;
+    e->site.past = c->dram;
     e->site.parts = mlo_core_parts(c->scan.body, n->output[0]);
     for (size_t i = 0; i < n->n_input && i < 8; i++) {
         e->site.in_bits[i] = mlo_value_bits(c->scan.body, n->input[i]);
@@ -34572,9 +34856,8 @@ static void mlo_core_shallow(mlo_core *c, const int64_t *beats) {
     for (int k = 0; k < c->n_edge; k++) {
         mlo_edge *e = &c->edge[k];
         if (e->fifo)
-            e->fifo = mlo_min(e->fifo,
-                mlo_max(mlo_core_least(c, &waits, k),
-                    mlo_parts(beats[k], e->channels / e->lanes_from)));
+            e->fifo = mlo_max(mlo_core_least(c, &waits, k),
+                mlo_min(e->fifo, mlo_parts(beats[k], e->channels / e->lanes_from)));
     }
 }
 
@@ -34607,6 +34890,35 @@ static void mlo_core_slots(mlo *m, mlo_core *c) {
             "--slots are sequences whose keys and values stay; give --context, too");
     if (c->slots && c->frames > 1)
         mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_job, c->frames);
+}
+
+/* Where they stay. */
+static void mlo_core_kv(mlo *m, mlo_core *c) {
+    const char *where = mlo_opt(m, "kv");
+    c->dram = (int)mlo_meta_within(m, c->scan.node, mlo_key_kv_dram, 0, 0, 1);
+    if (!where) return;
+    c->dram = mlo_eq(where, "dram");
+    if (!c->dram && !mlo_eq(where, "chip"))
+        mlo_fail_at(
+            m, MLO_E_USAGE, NULL, "--kv %s: keys and values stay on chip or in dram", where);
+    else if (!c->slots)
+        mlo_fail_at(
+            m, MLO_E_USAGE, NULL, "--kv is where keys and values stay; give --context, too");
+}
+
+/* What mlo_kv does not do: mask bits are not kept with keys, and there is one of it. */
+static int mlo_core_kv_sound(mlo *m, const mlo_core *c) {
+    int n = 0;
+    if (!c->dram) return 0;
+    for (int i = 0; i < c->n_element; i++) n += c->element[i].unit.told == MLO_JOB_BANK;
+    if (n != 1)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
+            "--kv dram: a layer with %d attentions; it takes one: leave --kv out", n);
+    if (c->masked)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
+            "--kv dram: a mask that comes at run time, whose bits are not kept in memory; leave "
+            "--kv out");
+    return 0;
 }
 
 /* What comes in another frame must not depend on what comes later, and nothing but keys and values stays. */
@@ -34651,6 +34963,7 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
         return mlo_fail(m, MLO_E_DATA, c->scan.node,
             "metadata say mlo.axi_width = %d, which is no power of two", c->axi_bits);
     mlo_core_slots(m, c);
+    mlo_core_kv(m, c);
     if (m->error.code || mlo_core_elements(m, c) || mlo_core_edges(m, c) || mlo_core_closed(m, c))
         return mlo_failed(m);
     mlo_core_lanes(c);
@@ -34660,7 +34973,7 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
     c->replay_masked = mask && !mask->tensor;
     if (c->replay >= 0 && c->frames > 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_frame, c->frames);
-    if (mlo_core_soundness(m, c)) return mlo_failed(m);
+    if (mlo_core_soundness(m, c) || mlo_core_kv_sound(m, c)) return mlo_failed(m);
     mlo_core_feedback(c);
     if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, mlo_key_frames))
         mlo_core_fifos(c);
@@ -34699,6 +35012,13 @@ static int mlo_has_rows(const mlo_element *e) {
 }
 static const char *mlo_memory_name(const mlo_element *e) {
     return mlo_is_resident(e) ? "resident" : mlo_is_block(e) ? "block" : "layer";
+}
+/* Why a matrix cannot be in row blocks, and what would help; NULL: it can. */
+static const char *mlo_memory_whole(const mlo_element *e) {
+    return e->side && mlo_has_rows(e)
+        ? "its tokens are the encoder's, which pass beside the loop and not in tiles, so a layer's "
+          "whole matrix is on chip twice; --weights 4 halves it"
+        : NULL;
 }
 static int mlo_memory_of(const mlo_element *e) {
     return mlo_is_resident(e) ? MLO_RESIDENT : mlo_is_block(e) ? MLO_BLOCK : MLO_LAYER;
@@ -34905,6 +35225,23 @@ typedef struct {
 
 /* Beats of a token at a port. */
 static int64_t mlo_port_beats(mlo_port p) { return p.channels / p.lanes; }
+
+/* Bits of a channel on a stream: whole bytes. */
+static int mlo_padded(int bits) { return (bits + 7) / 8 * 8; }
+
+/* Where keys and values stay in memory: the keys that attention gets; beats of a row of them there (as mlo_kv_lane
+ * has it). */
+static const mlo_port *mlo_kv_keys(const mlo_core *c) {
+    for (int i = 0; i < c->n_element; i++)
+        if (c->element[i].unit.told == MLO_JOB_BANK) return &c->element[i].unit.in[1];
+    return NULL;
+}
+static int64_t mlo_kv_row(const mlo_core *c) {
+    const mlo_port *k = c->dram ? mlo_kv_keys(c) : NULL;
+    const int step = k ? k->lanes * mlo_padded(k->bits) : 0;
+    const int64_t per = step && step <= c->axi_bits ? c->axi_bits / step : 1;
+    return k ? mlo_parts(mlo_port_beats(*k), per) : 0;
+}
 
 /* Beats of a token that leaves an element, and how long one is on its way through its pipeline. A
  * split deals out what it takes. */
@@ -35126,6 +35463,8 @@ typedef struct {
     int64_t frames_freed[MLO_CORE_MOST]; /* frames that are through */
     /* [attention][keys, values][frame & 3]: the cycle from which their bank is free again */
     int64_t frame_freed[MLO_CORE_MOST][2][4];
+    /* [attention][keys, values]: when the latest frame was there */
+    int64_t frame_came[MLO_CORE_MOST][2];
 
     mlo_tiling tiling[MLO_CORE_MOST];
 
@@ -35403,17 +35742,27 @@ static int mlo_has_room(const mlo_schedule *s, int i, int64_t room[2]) {
     return 1;
 }
 
+/* The beat of a token, at the producer, that meets the consumer's next token: those in front of it
+ * are held between. A token may have none. */
+static int64_t mlo_link_meets(const mlo_link *w) {
+    return mlo_parts(w->held % w->beats_to, w->down) * w->up;
+}
+
+/* When there is room for that beat of token n. */
+static int64_t mlo_meets_room(const mlo_schedule *s, const mlo_edge *e, int64_t n) {
+    const mlo_link *w = &s->way[e - s->c->edge];
+    return mlo_edge_room(s, e, n, mlo_link_meets(w) / w->up * w->down);
+}
+
 /* Between them, of beats that are made `pace` cycles apart: when that can leave which meets the
  * consumer's next token, less the time that those in front of it take. */
 static int64_t mlo_room_between(const mlo_schedule *s, int i, int64_t pace) {
-    const int64_t n = mlo_fired(s, i);
     int64_t room = 0;
     for (int k = s->begin[1][i]; k < s->begin[1][i + 1] && !s->free; k++) {
         const mlo_edge *e = &s->c->edge[s->order[1][k]];
-        const mlo_link w = s->way[e - s->c->edge];
-        const int64_t next = mlo_parts(w.held % w.beats_to, w.down);
-        if (next * w.up < w.beats_from)
-            room = mlo_max(room, mlo_edge_room(s, e, n, next * w.down) - next * w.up * pace);
+        const int64_t next = mlo_link_meets(&s->way[e - s->c->edge]);
+        if (next < s->way[e - s->c->edge].beats_from)
+            room = mlo_max(room, mlo_meets_room(s, e, mlo_fired(s, i)) - next * pace);
     }
     return room;
 }
@@ -37050,7 +37399,7 @@ static mlo_scored mlo_row_scored(
 #define MLO_ROW(n) (&rows[(n) % MLO_ROWS_KEPT])
     now.groups = groups;
     now.from = before->from + before->groups;
-    now.begin = mlo_max(before->score, mlo_max(query, x->frame[0]));
+    now.begin = mlo_max(before->score, mlo_max(query, s->frame_came[i][0]));
     /* a band's constants say where its rows begin, a bias comes with them; all rows end with them */
     if (u->rows.early) now.begin = mlo_max(now.begin, constants - 1);
     now.score = mlo_max(mlo_rows_queue(s, i, &now, now.begin + work), constants);
@@ -37064,16 +37413,54 @@ static mlo_scored mlo_row_scored(
     if (r)
         now.accept = mlo_max(now.accept,
             mlo_max(before->accept + u->rows.divide, r > 1 ? MLO_ROW(r - 2)->mix : 0) + 1);
-    now.mix = mlo_max(mlo_max(mlo_max(now.accept + u->rows.divide, before->mix), x->frame[1]), room)
+    now.mix = mlo_max(
+                  mlo_max(mlo_max(now.accept + u->rows.divide, before->mix), s->frame_came[i][1]),
+                  room)
         + work;
 #undef MLO_ROW
     *to = now;
     return now;
 }
 
+/* When row h of token n begins its sums, as far as the queue of results decides: a beat's place is
+ * that of the one `held` before it. Of each token one waits until the consumer takes its next. */
+static int64_t mlo_rows_room(const mlo_schedule *s, int i, int64_t n, int64_t h, int64_t groups) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t steps = u->rows.steps, beats = u->rows.heads * steps;
+    const int64_t at = n * beats + (h + 1) * steps - 1 - u->rows.held;
+    int64_t room = 0;
+    if (at >= 0 && at / beats < n)
+        room = mlo_beat_at(mlo_token_of(s, i, at / beats)->out, at % beats, beats) + 1
+            - (steps - 1) * groups;
+    for (int k = s->begin[1][i]; k < s->begin[1][i + 1] && !s->free; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[1][k]];
+        const int64_t next = mlo_link_meets(&s->way[e - s->c->edge]), place = next + u->rows.held;
+        if (next >= beats || place % beats / steps != h || n < place / beats) continue;
+        room = mlo_max(room, mlo_meets_room(s, e, n - place / beats) + 1 - place % steps * groups);
+    }
+    return room;
+}
+
+/* When a frame's keys (port 0), its values are there. Where the past comes from memory (mlo_kv), it is in
+ * front of them: behind the frame before, into a memory that is free, a row at a time as fast as attention's
+ * port takes it and memory brings both. A job's first asks for it when the job before has left. */
+static int64_t mlo_frame_comes(const mlo_schedule *s, int i, const mlo_meet *x, int port) {
+    enum { ASKS = 6, JOINS = 4 };
+    const mlo_job *job = x->at.job;
+    const int64_t beats = mlo_port_beats(s->c->element[i].unit.in[1 + port]);
+    if (!s->c->dram || !job->start) return x->frame[port];
+    int64_t from = s->frame_came[i][port];
+    if (x->at.pass >= 2) from = mlo_max(from, s->frame_freed[i][port][x->at.pass & 3]);
+    if (!x->at.iteration && job->frame)
+        from = mlo_max(from, s->p->frame_done[job->frame - 1] + MLO_JOB_FOLLOWS);
+    if (!x->at.iteration) from += ASKS + s->c->read_latency + JOINS;
+    return mlo_max(x->frame[port],
+        from + job->start * mlo_max(beats, 2 * mlo_kv_row(s->c)) + job->tokens * beats);
+}
+
 static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
-    int64_t at, room, last;
+    int64_t last;
     int64_t steps = u->rows.steps;
     int64_t heads = u->rows.heads;
     int64_t beats = heads * steps;
@@ -37082,6 +37469,9 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     const int64_t groups = mlo_row_groups(u, x->at.iteration, x->at.job->start + x->at.at);
     mlo_scored row = { 0, 0, 0, 0, 0, 0, 0, 0 };
     t->in[0] = mlo_max(x->arrives[0], accepts);
+    for (int port = 0; port < 2; port++)
+        s->frame_came[i][port] = x->at.at ? mlo_max(s->frame_came[i][port], x->frame[port])
+                                          : mlo_frame_comes(s, i, x, port);
     for (int64_t h = 0; h < heads; h++) {
         int64_t r = s->rows[i];
         int64_t query = mlo_max(
@@ -37095,18 +37485,15 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
             mlo_begins(s, i, 0, &x->at, fetch + 1);
             constants = mlo_max(fetch, x->ready[0]) + u->rows.constants;
         }
-        at = x->n * beats + (h + 1) * steps - 1 - u->rows.held;
-        room = at >= 0 && at / beats < x->n
-            ? mlo_beat_at(mlo_token_of(s, i, at / beats)->out, at % beats, beats) + 1
-                - (steps - 1) * groups
-            : 0;
-        row = mlo_row_scored(s, i, x, query, h ? 0 : constants, room);
+        row = mlo_row_scored(
+            s, i, x, query, h ? 0 : constants, mlo_rows_room(s, i, x->n, h, groups));
         if (!h) t->out[0] = row.mix - (steps - 1) * groups + u->rows.to_out;
     }
     t->in[1] = mlo_max(s->query[i], t->in[0] + beats - 1);
     last = row.mix + u->rows.to_out;
     t->out[0] = mlo_max(t->out[0], x->room[0]);
-    t->out[1] = mlo_max(mlo_max(last, x->room[1]), t->out[0] + s->span[i]);
+    t->out[1] = mlo_max(mlo_max(last, x->room[1]),
+        mlo_max(t->out[0] + s->span[i], mlo_room_between(s, i, 1) + beats - 1));
     if (x->at.at == x->at.job->tokens - 1) {
         const int64_t next = x->at.pass + 2;
         s->frame_freed[i][0][next & 3] = row.score + 1;
@@ -37575,6 +37962,31 @@ static void mlo_readers_area(const mlo_core *c, mlo_area *a) {
     a->ff += REQUEST + 1 + readers + BASE;
 }
 
+/* Of a core with caches: mlo_job, with its queue of four, what it knows of each slot, where a slot's
+ * banks begin (a product, unless they are a power of two); and what the registers have for it. */
+static void mlo_job_area(const mlo_core *c, mlo_area *a) {
+    enum { QUEUE = 48, LUTS = 122, FFS = 98, REGS_LUTS = 130, REGS_FFS = 49 };
+    const int64_t width = (int64_t)c->lanes * mlo_padded(c->bits);
+    const int64_t beat = mlo_clog2(c->channels / c->lanes);
+    int64_t odd = mlo_core_deepest(c);
+    if (!c->slots) return;
+    while (odd % 2 == 0) odd /= 2;
+    const int64_t bank = odd > 1 && c->slots > 2 ? mlo_clog2(odd * c->slots) : 0;
+    mlo_area_fifo(a, QUEUE, 4);
+    mlo_area_skid(a, width + 1);
+    if (c->masked) {
+        mlo_area_skid(a, 1);
+        mlo_area_skid(a, 2);
+    }
+    /* the lengths: of one slot a register, of more a memory that is read as it is written */
+    if (c->slots > 1)
+        a->lut += 8 * mlo_parts(16, c->slots > 32 ? 7 : 14) * mlo_parts(c->slots, 64);
+    else
+        a->ff += 16;
+    a->lut += LUTS + REGS_LUTS + beat + 2 * c->slots + bank;
+    a->ff += FFS + REGS_FFS + beat + c->slots + mlo_counter(c->slots) + bank;
+}
+
 /* Doors, loop and feedback (mlo_loop), the memory's master and router (mlo_loader), registers and
  * counters (mlo_regs). */
 static mlo_area mlo_shell_area(const mlo_core *c) {
@@ -37600,6 +38012,7 @@ static mlo_area mlo_shell_area(const mlo_core *c) {
         ports += mlo_is_block(&c->element[i]) ? 0 : c->element[i].unit.n_memory;
     }
     mlo_doors_area(c, &a);
+    mlo_job_area(c, &a);
     /* into the body and out of it */
     for (int i = 0; i < 2; i++) mlo_area_skid(&a, beat);
     mlo_area_fifo(&a, beat, c->feedback * (c->channels / c->lanes));
@@ -38083,6 +38496,7 @@ typedef struct {
     int64_t fifo_bits; /* with c->frames in flight */
     int timed; /* 1: prices count `way` */
     int tiled; /* 1: some kernels may be in row blocks */
+    int64_t position; /* of the token whose step is a plan's cycles; -1: a frame's are */
     /* 1: prices count traffic, since for some kernels the place of the parameters is open */
     int thrifty;
 } mlo_space;
@@ -38218,6 +38632,7 @@ static int mlo_search_begin(mlo *m, mlo_core *c, int timed, mlo_space *s) {
     s->m = m;
     s->c = c;
     s->timed = timed;
+    s->position = -1;
     for (int i = 0; i < c->n_element; i++) {
         s->thrifty |= mlo_to_choose(c->element[i].memories);
         s->tiled |= c->element[i].memories & MLO_BLOCK;
@@ -38493,9 +38908,10 @@ static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
 }
 
 /* Predicts the cycles per frame of the core as it is folded now; with filling and draining, where
- * other frames do not hide them. */
+ * other frames do not hide them. Or those of a step. */
 static int mlo_plan_cycles(const mlo_space *s, mlo_plan *p) {
     mlo_prediction predicted;
+    if (s->position >= 0) return mlo_predict_step(s->m, s->c, s->position, &p->cycles);
     if (mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * p->frames : 1, &predicted))
         return mlo_failed(s->m);
     p->cycles = predicted.interval;
@@ -38507,30 +38923,35 @@ static int mlo_plan_predict(const mlo_space *s, mlo_plan *p) {
     return mlo_plan_apply(s, p) ? mlo_failed(s->m) : mlo_plan_cycles(s, p);
 }
 
+/* Makes kernel i as cheap as a target allows. A faster kernel never makes the whole slower, so
+ * bisection finds its limit. */
+static int mlo_plan_trim(const mlo_space *s, int i, int64_t target, mlo_plan *plan) {
+    /* `low` meets the target, `high` does not */
+    size_t low = plan->item[i], high = s->menu[i].n;
+    while (high > low + 1) {
+        mlo_plan other = *plan;
+        size_t middle = low + (high - low) / 2;
+        other.item[i] = mlo_menu_cheapest(&s->menu[i], middle);
+        mlo_plan_sum(s, &other);
+        if (mlo_plan_predict(s, &other)) return mlo_failed(s->m);
+        if (other.cycles <= target) {
+            *plan = other;
+            low = middle;
+        } else
+            high = middle;
+    }
+    return 0;
+}
+
 /* For targets that no even pace meets: makes every kernel as fast as can be, then one kernel after
- * the other as cheap as the target allows. A faster kernel never makes the whole slower, so
- * bisection finds each kernel's limit. If this fails, nothing else meets the target (but for the
+ * the other as cheap as the target allows. If this fails, nothing else meets the target (but for the
  * few cycles by which narrower adder trees are shallower). */
 static int mlo_search_rush(const mlo_space *s, int64_t target, mlo_plan *plan) {
     memset(plan, 0, sizeof *plan);
     mlo_plan_sum(s, plan);
     if (mlo_plan_predict(s, plan)) return mlo_failed(s->m);
-    for (int i = 0; i < s->c->n_element && plan->cycles <= target; i++) {
-        /* `low` meets the target, `high` does not */
-        size_t low = 0, high = s->menu[i].n;
-        while (high > low + 1) {
-            mlo_plan other = *plan;
-            size_t middle = low + (high - low) / 2;
-            other.item[i] = mlo_menu_cheapest(&s->menu[i], middle);
-            mlo_plan_sum(s, &other);
-            if (mlo_plan_predict(s, &other)) return mlo_failed(s->m);
-            if (other.cycles <= target) {
-                *plan = other;
-                low = middle;
-            } else
-                high = middle;
-        }
-    }
+    for (int i = 0; i < s->c->n_element && plan->cycles <= target; i++)
+        if (mlo_plan_trim(s, i, target, plan)) return mlo_failed(s->m);
     return 0;
 }
 
@@ -38985,6 +39406,194 @@ static int mlo_knee(const mlo_space *s, const mlo_limits *l, mlo_plan *best, int
     return mlo_plan_predict(s, best);
 }
 
+/* ======== src/fold/step.c ======== */
+/* step: chooses the folding of a core with caches by what one more token costs.
+ *
+ * in:  a core that keeps keys and values, its menus (search.c), a position, limits, perhaps a target.
+ * out: a plan.
+ *
+ * A frame of many tokens is as slow as its slowest kernel. A step is another thing: one token goes
+ * from matrix to matrix, each waits for the one before, and the memory, which has all of a layer's
+ * weights to bring for that one token, should be what everybody waits for. So the cycles of all
+ * kernels add up, and what they add up to is worth no less than what the memory takes.
+ *
+ * How. A cycle is given a price: of each kernel the folding is taken for which cycles and price
+ * together are least. The higher the price of a cycle, the faster the plan: one after the other, from
+ * cheap to fast, all such plans are predicted. A target: the first that meets it. A budget: the
+ * fastest within. Memory alone (--bandwidth): the cheapest that is
+ * nearly the fastest. Else the one with the least step^2 x price: a percent of the step is worth two of
+ * the price, so the walk ends where the memory begins to limit. What the memory covers, or a branch
+ * beside it, is then made cheaper, the dearest kernel first, as long as the step does not change
+ * (bisection: a slower kernel never makes a step faster); what is left of a budget buys what gains most.
+ *
+ * invariant: the same model and options get the same answer. The step is what mlo_predict_step says
+ *     of the plan. It is not claimed that no other plan is cheaper.
+ * example: two layers of a Llama of 2,048 channels with 4 bits and 512-bit beats, --memory block
+ *     --bandwidth 64: 961,424 beats of weights a token (tests/test_step.py says how many cycles).
+ * cost: some tens of predictions of two tokens, and for each kernel a few.
+ */
+#define MLO_STEP_FINER 0.93 /* the price of a kernel's cycle, from one plan to the next */
+
+#define MLO_STEP_SLOW 1.1 /* times the step of another plan: then that one is taken */
+enum {
+    MLO_STEP_NEAR = 50, /* part of the fastest step that may be lost */
+    MLO_STEP_MOST = 1024, /* multipliers, where nobody says how many */
+    MLO_STEP_UP = 3 /* choices that are looked at, to spend what is left */
+};
+
+/* What is asked for. */
+typedef struct {
+    int64_t target; /* cycles of a step; 0: none */
+    int fastest; /* 1: without a target, the fastest within the limits; 0: what is worth it */
+    int near; /* 1: the cheapest that is nearly the fastest */
+    mlo_limits within;
+    const mlo_fpga *device; /* it has to fit there; NULL: anywhere */
+} mlo_step_wish;
+
+/* A price in one number: multipliers, and lanes of the kernels that have none. */
+static int64_t mlo_step_price(const mlo_price *p) { return p->multipliers + p->lanes; }
+
+static int mlo_step_predict(const mlo_space *s, mlo_plan *p) {
+    mlo_plan_sum(s, p);
+    return mlo_plan_predict(s, p);
+}
+
+/* Of each kernel, what is best where so many cycles are worth a multiplier. 1: it is another plan. */
+static int mlo_step_choose(const mlo_space *s, double worth, mlo_plan *plan) {
+    int other = 0;
+    for (int i = 0; i < s->c->n_element; i++) {
+        size_t best = 0;
+        double least = DBL_MAX;
+        for (size_t k = 0; k < s->menu[i].n; k++) {
+            const mlo_choice *c = &s->menu[i].item[k];
+            const double cost = (double)c->interval + worth * (double)mlo_step_price(&c->price);
+            if (cost > least) continue;
+            least = cost;
+            best = k;
+        }
+        other |= plan->item[i] != best;
+        plan->item[i] = best;
+    }
+    return other;
+}
+
+/* Is the plan within the limits, and does it fit? */
+static int mlo_step_fits(const mlo_space *s, const mlo_step_wish *w, const mlo_plan *p, int *fits) {
+    mlo_area area;
+    *fits = p->price.multipliers <= w->within.multipliers && p->bits <= w->within.bits;
+    return *fits && w->device ? mlo_plan_fits(s, p, w->device, 0, &area, fits) : 0;
+}
+
+static double mlo_step_cost(const mlo_plan *p) {
+    return (double)p->cycles * (double)p->cycles * (double)mlo_step_price(&p->price);
+}
+
+/* Does a plan that is dearer serve better? */
+static int mlo_step_serves(const mlo_step_wish *w, const mlo_plan *a, const mlo_plan *b) {
+    if (w->target || w->fastest) return a->cycles < b->cycles;
+    return mlo_step_cost(a) < mlo_step_cost(b);
+}
+
+/* From cheap to fast. *found: a plan is within the limits, and none that was seen serves better. */
+static int mlo_step_walk(const mlo_space *s, const mlo_step_wish *w, mlo_plan *best, int *found) {
+    mlo_plan plan;
+    int fits = 1;
+    double worth = 1;
+    *found = 0;
+    memset(&plan, 0, sizeof plan);
+    for (int i = 0; i < s->c->n_element; i++)
+        if (s->menu[i].n) worth = fmax(worth, (double)s->menu[i].item[s->menu[i].n - 1].interval);
+    for (int first = 1; worth > 1e-3; worth *= MLO_STEP_FINER, first = 0) {
+        if (!mlo_step_choose(s, worth, &plan) && !first) continue;
+        if (mlo_step_predict(s, &plan) || mlo_step_fits(s, w, &plan, &fits))
+            return mlo_failed(s->m);
+        if (fits && (!*found || mlo_step_serves(w, &plan, best))) {
+            *best = plan;
+            *found = 1;
+        }
+        if (*found && w->target && best->cycles <= w->target) break;
+    }
+    return 0;
+}
+
+/* Makes all kernels as cheap as a step of so many cycles allows, the dearest first. */
+static int mlo_step_trim(const mlo_space *s, int64_t cycles, mlo_plan *plan) {
+    char done[MLO_CORE_MOST] = { 0 };
+    for (int n = 0; n < s->c->n_element; n++) {
+        int64_t most = -1;
+        int dearest = 0;
+        for (int i = 0; i < s->c->n_element; i++) {
+            if (done[i]) continue;
+            const int64_t price = s->menu[i].n
+                ? mlo_step_price(&s->menu[i].item[plan->item[i]].price)
+                : 0;
+            if (price > most) {
+                most = price;
+                dearest = i;
+            }
+        }
+        done[dearest] = 1;
+        if (s->menu[dearest].n && mlo_plan_trim(s, dearest, cycles, plan)) return mlo_failed(s->m);
+    }
+    return mlo_step_predict(s, plan);
+}
+
+/* Of all plans in which one kernel is a little faster, the one that gains most for its price; *found:
+ * there is one within the limits. */
+static int mlo_step_up(
+    const mlo_space *s, const mlo_step_wish *w, const mlo_plan *plan, mlo_plan *best, int *found) {
+    double most = 0;
+    *found = 0;
+    for (int i = 0; i < s->c->n_element; i++)
+        for (size_t k = plan->item[i], n = 0; s->menu[i].n && k-- && n < MLO_STEP_UP; n++) {
+            mlo_plan other = *plan;
+            int fits;
+            other.item[i] = k;
+            mlo_plan_sum(s, &other);
+            if (other.price.multipliers > w->within.multipliers) continue;
+            if (mlo_step_predict(s, &other) || mlo_step_fits(s, w, &other, &fits))
+                return mlo_failed(s->m);
+            const double costs = (double)(mlo_step_price(&other.price)
+                - mlo_step_price(&plan->price));
+            const double gains = (double)(plan->cycles - other.cycles) / fmax(1, costs);
+            if (!fits || gains <= most) continue;
+            most = gains;
+            *best = other;
+            *found = 1;
+        }
+    return 0;
+}
+
+/* Spends what is left of a budget. */
+static int mlo_step_spend(const mlo_space *s, const mlo_step_wish *w, mlo_plan *plan) {
+    mlo_plan other;
+    int found = w->fastest && !w->target;
+    while (found) {
+        if (mlo_step_up(s, w, plan, &other, &found)) return mlo_failed(s->m);
+        if (found) *plan = other;
+    }
+    return 0;
+}
+
+/* A target near the fastest step that is seen. */
+static int mlo_step_near(const mlo_space *s, mlo_step_wish *w) {
+    mlo_plan plan;
+    int found;
+    w->fastest = 1;
+    if (mlo_step_walk(s, w, &plan, &found)) return mlo_failed(s->m);
+    if (found) w->target = plan.cycles + plan.cycles / MLO_STEP_NEAR;
+    return 0;
+}
+
+/* *found: the plan is within the limits; if its step is above the target, none is faster. */
+static int mlo_step_search(const mlo_space *s, mlo_step_wish *w, mlo_plan *plan, int *found) {
+    if (w->near && mlo_step_near(s, w)) return mlo_failed(s->m);
+    if (mlo_step_walk(s, w, plan, found) || !*found) return mlo_failed(s->m);
+    if (mlo_step_trim(s, mlo_max(plan->cycles, w->target), plan) || mlo_step_spend(s, w, plan))
+        return mlo_failed(s->m);
+    return mlo_step_trim(s, mlo_max(plan->cycles, w->target), plan);
+}
+
 /* ======== src/fold/fold.c ======== */
 /* fold: decides how much hardware each kernel gets.
  *
@@ -39053,6 +39662,8 @@ typedef struct {
     int memories_only; /* 1: memories alone are searched for; PE and SIMD are as the caps say */
     int usual; /* 1: nothing was asked for; the knee (knee.c) */
     int free; /* 1: no option says where parameters are, and row blocks may be tried */
+    int64_t position; /* of a token that comes alone, whose step is what counts; -1: frames count */
+    int stepped; /* 1: it was what decided, though nobody said so */
     const char *reached; /* the options by which a target that is missed can be changed */
     const mlo_fpga *device; /* NULL: none */
 } mlo_wish;
@@ -39242,30 +39853,70 @@ static int mlo_fold_fit(mlo_space *s, mlo_wish *w, mlo_best *best) {
     return 0;
 }
 
+/* A target that no folding meets. */
+static int mlo_fold_missed(
+    mlo_space *s, const mlo_wish *w, const mlo_plan *plan, const char *what, const char *waits) {
+    return mlo_fail_at(s->m, MLO_E_FOLDING, NULL,
+        "%lld cycles per %s cannot be reached%s; the fastest folding takes %lld, with %lld "
+        "multipliers%s; raise %s",
+        (long long)w->target, what,
+        w->device ? " within the device"
+            : w->within.multipliers < MLO_UNLIMITED || w->within.bits < MLO_UNLIMITED
+            ? " within the budget"
+            : "",
+        (long long)plan->cycles, (long long)plan->price.multipliers, waits, w->reached);
+}
+
+/* The folding that serves a step best. */
+static int mlo_fold_step(mlo_space *s, const mlo_wish *w) {
+    const int free = !w->target && w->within.multipliers == MLO_UNLIMITED;
+    mlo_step_wish step = { w->target, !free, free && mlo_opt(s->m, "bandwidth"), w->within,
+        w->device };
+    mlo_plan plan;
+    int found;
+    s->position = w->position;
+    if (mlo_step_search(s, &step, &plan, &found)) return mlo_failed(s->m);
+    if (!found) return mlo_fold_too_small(s, &w->within, 0);
+    if (w->target && plan.cycles > w->target) return mlo_fold_missed(s, w, &plan, "token", "");
+    return mlo_plan_apply(s, &plan);
+}
+
+/* Nobody says what counts: the knee serves prompts well. If a step is much slower than one of as many
+ * multipliers, or MLO_STEP_MOST, would make it, that one is taken (*w then says so). */
+static int mlo_fold_knee_or_step(mlo_space *s, mlo_wish *w, mlo_plan *knee) {
+    mlo_step_wish step = { 0, 0, 0, w->within, w->device };
+    mlo_plan plan, as = *knee;
+    mlo_area area;
+    int fits = 0, found;
+    step.within.multipliers = mlo_max(MLO_STEP_MOST, knee->price.multipliers);
+    if (!w->device && mlo_plan_fits(s, knee, mlo_fpga_usual(), 0, &area, &fits))
+        return mlo_failed(s->m);
+    if (fits) step.device = mlo_fpga_usual();
+    s->position = w->position;
+    if (mlo_step_predict(s, &as) || mlo_step_search(s, &step, &plan, &found))
+        return mlo_failed(s->m);
+    w->stepped = found && (double)as.cycles > MLO_STEP_SLOW * (double)plan.cycles;
+    return mlo_plan_apply(s, w->stepped ? &plan : knee);
+}
+
 static int mlo_fold_search(mlo *m, mlo_core *c, mlo_wish *w) {
     mlo_space s;
     mlo_best best = { { { 0 }, { 0, 0, 0, 0, 0 }, 0, 0, 0, 0, 0, 0 }, 0, 0, MLO_AREA_ANY };
     mlo_plan *plan = &best.plan;
     int better;
-    if (mlo_search_begin(m, c, 0, &s) || mlo_fold_tiles(&s, w, &best)) return mlo_failed(m);
+    if (mlo_search_begin(m, c, 0, &s)) return mlo_failed(m);
+    if (w->position >= 0 && !w->usual) return mlo_fold_step(&s, w);
+    if (mlo_fold_tiles(&s, w, &best)) return mlo_failed(m);
     if (w->device && w->free && mlo_fold_blocks(&s, w, &best, &better)) return mlo_failed(m);
     if (best.found && mlo_fold_fit(&s, w, &best)) return mlo_failed(m);
     if (!best.found && best.least.lut < INT64_MAX) return mlo_fold_misfit(&s, w, &best);
     if (!best.found) return mlo_fold_too_small(&s, &w->within, w->any_frames);
+    if (w->position >= 0) return mlo_fold_knee_or_step(&s, w, plan);
     if (w->target && plan->cycles > w->target)
-        return mlo_fail_at(m, MLO_E_FOLDING, NULL,
-            "%lld cycles per frame cannot be reached%s; the fastest folding takes %lld, with %lld "
-            "multipliers%s; raise %s",
-            (long long)w->target,
-            w->device ? " within the device"
-                : w->within.multipliers < MLO_UNLIMITED || w->within.bits < MLO_UNLIMITED
-                ? " within the budget"
-                : "",
-            (long long)plan->cycles, (long long)plan->price.multipliers,
+        return mlo_fold_missed(&s, w, plan, "frame",
             plan->steady > plan->pace * c->chunk
                 ? ", and waits for parameters (--bandwidth, --axi-width, --frames-in-flight)"
-                : "",
-            w->reached);
+                : "");
     return mlo_fold_apply(&s, w, plan);
 }
 
@@ -39387,6 +40038,10 @@ static int mlo_folding_entry(mlo *m, mlo_core *c, const cJSON *folding, const cJ
                 "PE=%lld does not divide the %s; the nearest that do are %s", (long long)pe,
                 e->kernel->pe_axis, mlo_nearest(m, e, pe, simd, 1));
         if (mlo_element_fold(m, e, pe, simd)) return mlo_failed(m);
+        if (memory && mlo_eq(memory->valuestring, "block") && mlo_memory_whole(e))
+            return mlo_fail_at(m, MLO_E_FOLDING, e->name,
+                "memory block is not for this matrix: %s; take memory layer or resident",
+                mlo_memory_whole(e));
         if (memory && mlo_eq(memory->valuestring, "block") && !mlo_is_block(e))
             return mlo_has_rows(e) ? mlo_fail_at(m, MLO_E_FOLDING, e->name,
                                          "memory block divides the groups of PE channels, and with "
@@ -39522,6 +40177,26 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     return 0;
 }
 
+/* Where the token is whose step is searched for: half way, unless --position says it; -1 where frames
+ * are meant: without caches, or what a target, a device or --pareto asks for. */
+static int mlo_fold_position(mlo *m, const mlo_core *c, mlo_wish *w) {
+    const int64_t given = mlo_opt_int(m, "position", -1, 0, LONG_MAX);
+    const int frames = w->target || w->device || mlo_opt(m, "pareto") || mlo_opt(m, "pe")
+        || mlo_opt(m, "simd") || w->any_tile || mlo_to_choose(w->memories);
+    w->position = given >= 0 || !c->slots || frames ? given : c->chunk / 2;
+    w->stepped = 0;
+    if (given < 0) return mlo_failed(m);
+    if (!c->slots)
+        return mlo_fail_at(
+            m, MLO_E_USAGE, NULL, "--position is of a core with caches; give --context, too");
+    if (given >= c->chunk)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL,
+            "--position %lld of a context of %lld tokens; the last is %lld", (long long)given,
+            (long long)c->chunk, (long long)c->chunk - 1);
+    w->search |= !mlo_opt(m, "pe") && !mlo_opt(m, "simd");
+    return 0;
+}
+
 /* Beside an encoder's output there is one frame in flight: hardware keeps one frame of that; and one job with
  * caches. */
 static int mlo_fold_alone(mlo *m, mlo_core *c, mlo_wish *w) {
@@ -39549,7 +40224,9 @@ static int mlo_fold_begin(mlo *m, mlo_core *c, mlo_wish *w) {
     }
     if (m->error.code || mlo_core_memory(m, c) || mlo_fold_caps(m, c, w->pe, w->simd))
         return mlo_failed(m);
-    if ((json && mlo_fold_json(m, c, json)) || mlo_fold_alone(m, c, w)) return mlo_failed(m);
+    if ((json && mlo_fold_json(m, c, json)) || mlo_fold_alone(m, c, w)
+        || mlo_fold_position(m, c, w))
+        return mlo_failed(m);
     /* "auto" is a search, for one kernel, too */
     int either = mlo_to_choose(w->memories) || w->any_tile, tiled = 0;
     for (int i = 0; i < c->n_element; i++) {
@@ -39627,12 +40304,30 @@ static int mlo_fold_note(mlo *m, mlo_node *n, const char *key, int64_t value) {
     return mlo_meta_put(m, &n->meta, &n->n_meta, key, mlo_format(m, "%lld", (long long)value));
 }
 
+/* The same of a step. */
+static int mlo_fold_say_step(mlo *m, const mlo_core *c, const mlo_wish *w) {
+    int64_t cycles;
+    if (mlo_predict_step(m, c, w->position, &cycles)) return mlo_failed(m);
+    mlo_inform(m,
+        "%lld multipliers, %lld cycles a token at position %lld, while memory brings weights for "
+        "%lld: what is worth its "
+        "price for a token at a time%s%s; --target-cycles, --budget-macs, --position or --device "
+        "choose another",
+        (long long)mlo_core_multipliers(c), (long long)cycles, (long long)w->position,
+        (long long)mlo_load_cycles(c, mlo_core_beats_in(c, MLO_LAYER | MLO_BLOCK))
+            * c->scan.iterations,
+        w->device ? ", and fits in row blocks an " : "", w->device ? w->device->name : "");
+    return 0;
+}
+
 /* What was chosen where nobody said what, and why. */
 static int mlo_fold_say(mlo *m, const mlo_core *c, const mlo_wish *w) {
     const double multipliers = (double)mlo_core_multipliers(c);
     mlo_prediction p;
     double macs = 0;
-    if (!w->usual || mlo_predict_steady(m, c, &p)) return mlo_failed(m);
+    if (!w->usual) return mlo_failed(m);
+    if (w->stepped) return mlo_fold_say_step(m, c, w);
+    if (mlo_predict_steady(m, c, &p)) return mlo_failed(m);
     for (int i = 0; i < c->n_element; i++) macs += (double)mlo_frame_macs(&c->element[i]);
     macs *= (double)c->scan.iterations;
     const int soon = mlo_knee_soon(c, c->frames, p.interval);
@@ -39656,6 +40351,19 @@ static int mlo_fold_say(mlo *m, const mlo_core *c, const mlo_wish *w) {
     return mlo_failed(m);
 }
 
+/* Which matrices are not in row blocks where --memory says block, and why. */
+static void mlo_fold_say_whole(mlo *m, const mlo_core *c) {
+    const char *why = NULL;
+    mlo_text names = { m, NULL, 0, 0 };
+    for (int i = 0; i < c->n_element; i++) {
+        const mlo_element *e = &c->element[i];
+        if (e->own_memory || !mlo_memory_whole(e)) continue;
+        mlo_printf(&names, "%s%s", why ? ", " : "", e->name);
+        why = mlo_memory_whole(e);
+    }
+    if (why) mlo_warn(m, "--memory block leaves %s in memory layer: %s", names.text, why);
+}
+
 /* The `fold` stage. */
 static int mlo_fold(mlo *m) {
     mlo_core *c = MLO_NEW(m, mlo_core);
@@ -39664,10 +40372,12 @@ static int mlo_fold(mlo *m) {
     for (int i = 0; i < c->n_element && w.memories_only; i++) c->element[i].pinned = 1;
     if (w.search && mlo_fold_search(m, c, &w)) return mlo_failed(m);
     mlo_core_lanes(c);
+    if (w.memories == MLO_BLOCK) mlo_fold_say_whole(m, c);
     if (mlo_device_depths(m, c, w.device) || mlo_fold_say(m, c, &w)
         || mlo_fold_note(m, c->scan.node, mlo_key_frames, c->frames)
         || mlo_fold_note(m, c->scan.node, mlo_key_axi_width, c->axi_bits)
-        || (c->slots && mlo_fold_note(m, c->scan.node, mlo_key_slots, c->slots)))
+        || (c->slots && mlo_fold_note(m, c->scan.node, mlo_key_slots, c->slots))
+        || (c->dram && mlo_fold_note(m, c->scan.node, mlo_key_kv_dram, 1)))
         return mlo_failed(m);
     if (w.device && !w.usual
         && mlo_meta_put(
@@ -40242,6 +40952,8 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "// is written again is forgotten with all behind it: a row walks no farther than to its own (so a sequence may be taken up anywhere it",
     "// has been). What is written beside the last token, in its group's lanes, is no key for the same reason. One job at a time:",
     "// job_begin, a pulse at least a cycle ahead of its first beat, tells which; two frames of it are held at most, as without.",
+    "// Past. PAST = 1: the cache is in front of this (mlo_kv), which sends the keys and values of positions 0 .. job_start - 1 ahead of",
+    "// the frame's own; they are held as without a cache, and only rows begin at position job_start.",
     "// Iterations. The constants of a row with `first` (of the first head) are fetched while it is",
     "// scored, and then travel with the row: rows of two iterations may be under way at once.",
     "// Bias. Its numbers lie in the memory of the constants, in the order of the scores; a row waits for them as for those.",
@@ -40266,6 +40978,7 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "//             KVH divides H; CAUSAL, BAND: a frame of Q has no more tokens than its K; 0 <= BACK, AHEAD < T;",
     "//             CAP: PROB = BIAS = 0; 0 <= MC < 2^15, 1 <= SC <= 62;",
     "//             BIAS: PROB = BAND = 0, a frame of Q has no more tokens than T; SHIFT in 0..23",
+    "//             PAST = 1: CACHE = 0, and the same of T, PE and job_begin; frames of K and V have job_start tokens more than their Q",
     "//             CACHE: CAUSAL = 1, PE a power of two, T <= 2^16; job_start + tokens <= T; positions below job_start of the job's banks have been",
     "//             written; job_bank + iterations <= CACHE; job_begin when the last beat of the job before has left, job_start and job_bank",
     "//             stay from then until the last one of this",
@@ -40307,12 +41020,14 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "    parameter BIAST = 1,",
     "    parameter SHIFT = 0,",
     "    // banks of keys and of values that stay, one an iteration of each sequence; 0: two frames' in turn",
-    "    parameter CACHE = 0",
+    "    parameter CACHE = 0,",
+    "    // 1: K and V come with what is before job_start",
+    "    parameter PAST = 0",
     ") (",
     "    input  wire                  clk,",
     "    input  wire                  rst,",
     "    input  wire                  params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)",
-    "    // CACHE: a frame is of positions job_start .. and the job's first bank is job_bank; job_begin: a cycle ahead of the job's first beat",
+    "    // CACHE, PAST: a frame is of positions job_start .. and the job's first bank is job_bank; job_begin: a cycle ahead of the job's first beat",
     "    input  wire                  job_begin,",
     "    input  wire [15:0]           job_start,",
     "    input  wire [15:0]           job_bank,",
@@ -40388,7 +41103,8 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "    if (SIMD < 1 || D < 1 || D % SIMD != 0) mlo_error_SIMD_must_divide_D u_simd();",
     "    if (PROB < 0 || PROB > 1 || ROUND < 0 || ROUND > PROB) mlo_error_PROB_and_ROUND_must_be_0_or_1_and_ROUND_needs_PROB u_prob();",
     "    if (PE < 1 || PE > T) mlo_error_PE_must_be_1_to_T u_pe();",
-    "    if (CACHE < 0 || (CACHE != 0 && (CAUSAL == 0 || (PE & (PE - 1)) != 0))) mlo_error_CACHE_needs_CAUSAL_and_PE_a_power_of_two u_cache();",
+    "    if (PAST < 0 || PAST > 1 || (PAST != 0 && CACHE != 0)) mlo_error_PAST_must_be_0_or_1_without_CACHE u_past();",
+    "    if (CACHE < 0 || ((CACHE != 0 || PAST != 0) && (CAUSAL == 0 || (PE & (PE - 1)) != 0))) mlo_error_CACHE_needs_CAUSAL_and_PE_a_power_of_two u_cache();",
     "    if (XBITS < 2 || XBITS > 16 || YBITS < 2 || YBITS > 16) mlo_error_XBITS_and_YBITS_must_be_2_to_16 u_bits();",
     "endgenerate",
     "",
@@ -40455,7 +41171,7 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "wire                 k_nothing = EMPTY == 0 && k_none;",
     "mlo_attention_score #(",
     "    .H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND), .BW(BW), .GW(GW), .AW(AW),",
-    "    .SB(SB), .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT), .CACHE(CACHE != 0 ? 1 : 0)",
+    "    .SB(SB), .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT), .CACHE(CACHE != 0 || PAST != 0 ? 1 : 0)",
     ") u_score (",
     "    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start),",
     "    .row_full(q_full), .row_user(q_user), .row_done(q_done), .row_addr(q_addr), .row_data(q_data),",
@@ -43603,6 +44319,255 @@ static const char *const mlo_lines_verilog_mlo_axi_share_v[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
+static const char *const mlo_lines_verilog_mlo_axi_writer_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_axi_writer: a command (address, number of beats) and a stream become AXI4 write bursts",
+    "//",
+    "// Contract    bursts are INCR, as long as possible, aligned to their maximal size, so none crosses a 4 KB boundary.",
+    "//             The stream's beats are written in order, whole (WSTRB all ones); each burst is asked for before its data.",
+    "// Throughput  a beat a cycle within a burst; a burst costs three cycles more, a command one more",
+    "// Latency     3 cycles from the command to AWVALID, one more to its first WVALID",
+    "// Stall       all sides may stall for any time; BREADY is always high",
+    "// Legal       cmd_addr is a multiple of DATA_WIDTH/8 (the low bits are ignored); cmd_beats may be 0",
+    "// error:      sticky, some burst was answered with BRESP other than OKAY.",
+    "// flush:      forgets the command in work and the error. AXI forbids to take back a burst: one that is begun ends with beats",
+    "//             that write nothing (WSTRB 0), and no command is taken before all are answered.",
+    "// idle:       no command is in work, and every burst is answered: what was written is seen by who reads from now on.",
+    "`default_nettype none",
+    "module mlo_axi_writer #(",
+    "    // bits of an address, up to 64, at least 10 more than log2(DATA_WIDTH/8)",
+    "    parameter ADDR_WIDTH = 64,",
+    "    // bits of a beat: 32, 64, .. 1024",
+    "    parameter DATA_WIDTH = 128,",
+    "    // longest burst, a power of two, 1..256 (also kept within 4 KB)",
+    "    parameter MAX_BURST  = 64,",
+    "    // bursts that wait for their answer, 1..255",
+    "    parameter MOST       = 16,",
+    "    // bits of cmd_beats, 10..48",
+    "    parameter COUNT_WIDTH = 16",
+    ") (",
+    "    input  wire                    clk,",
+    "    input  wire                    rst,",
+    "    input  wire                    flush,",
+    "    output wire                    idle,",
+    "    output reg                     error,",
+    "",
+    "    input  wire [ADDR_WIDTH-1:0]   cmd_addr,",
+    "    input  wire [COUNT_WIDTH-1:0]  cmd_beats,",
+    "    input  wire                    cmd_valid,",
+    "    output wire                    cmd_ready,",
+    "",
+    "    input  wire [DATA_WIDTH-1:0]   s_axis_tdata,",
+    "    input  wire                    s_axis_tvalid,",
+    "    output wire                    s_axis_tready,",
+    "",
+    "    output wire                    m_axi_awid,",
+    "    output wire [ADDR_WIDTH-1:0]   m_axi_awaddr,",
+    "    output wire [7:0]              m_axi_awlen,",
+    "    output wire [2:0]              m_axi_awsize,",
+    "    output wire [1:0]              m_axi_awburst,",
+    "    output reg                     m_axi_awvalid,",
+    "    input  wire                    m_axi_awready,",
+    "    output reg  [DATA_WIDTH-1:0]   m_axi_wdata,",
+    "    output reg  [DATA_WIDTH/8-1:0] m_axi_wstrb,",
+    "    output reg                     m_axi_wlast,",
+    "    output reg                     m_axi_wvalid,",
+    "    input  wire                    m_axi_wready,",
+    "    input  wire                    m_axi_bid,",
+    "    input  wire [1:0]              m_axi_bresp,",
+    "    input  wire                    m_axi_bvalid,",
+    "    output wire                    m_axi_bready",
+    ");",
+    "    localparam SIZE  = $clog2(DATA_WIDTH / 8);                 // log2 of the bytes of a beat",
+    "    localparam PAGE  = 4096 / (DATA_WIDTH / 8);                // beats in 4 KB",
+    "    localparam BURST = (MAX_BURST < PAGE) ? MAX_BURST : PAGE;  // longest burst used",
+    "    localparam WA    = ADDR_WIDTH - SIZE;                      // address in beats",
+    "    localparam CW    = COUNT_WIDTH;",
+    "    localparam [CW-1:0] NONE = 0;",
+    "    localparam [31:0] SIZE_V = SIZE;",
+    "    localparam [8:0]  BURST_V = BURST[8:0];",
+    "    localparam [7:0]  MOST_V  = MOST[7:0];",
+    "",
+    "    generate",
+    "        if (DATA_WIDTH < 32 || DATA_WIDTH > 1024 || 8 * (1 << SIZE) != DATA_WIDTH)",
+    "            mlo_error_DATA_WIDTH_must_be_a_power_of_two_from_32_to_1024 u_error_data ();",
+    "        if (MAX_BURST < 1 || MAX_BURST > 256 || (MAX_BURST & (MAX_BURST - 1)) != 0)",
+    "            mlo_error_MAX_BURST_must_be_a_power_of_two_up_to_256 u_error_burst ();",
+    "        if (MOST < 1 || MOST > 255) mlo_error_MOST_must_be_1_to_255 u_error_most ();",
+    "        if (ADDR_WIDTH < SIZE + 10 || ADDR_WIDTH > 64) mlo_error_ADDR_WIDTH_out_of_range u_error_addr ();",
+    "        if (COUNT_WIDTH < 10 || COUNT_WIDTH > 48) mlo_error_COUNT_WIDTH_must_be_10_to_48 u_error_count ();",
+    "    endgenerate",
+    "",
+    "    // ------------------------------------------------------------------ requests",
+    "    // As in mlo_axi_reader: first how long a burst may be, then the request; the next one when its data have gone.",
+    "    reg           active;        // a command is in work",
+    "    reg           sized;",
+    "    reg           drain;         // after a flush: end what is begun",
+    "    reg [WA-1:0]  addr;          // of the next burst, in beats",
+    "    reg [CW-1:0]  left;          // beats not yet requested",
+    "    reg [8:0]     length;        // of the next burst",
+    "    reg [8:0]     sending;       // beats of the one at hand that are not at W yet",
+    "    reg [7:0]     open;          // bursts without an answer",
+    "    reg [WA-1:0]  aw_addr;",
+    "    reg [7:0]     aw_len;",
+    "",
+    "    wire [8:0]    offset   = {1'b0, addr[7:0]} & (BURST_V - 9'd1);",
+    "    wire [8:0]    to_edge  = BURST_V - offset;",
+    "    wire          short    = left < {{(CW-9){1'b0}}, to_edge};",
+    "    wire          request  = active && sized && sending == 9'd0 && open != MOST_V && (!m_axi_awvalid || m_axi_awready) && !drain;",
+    "    wire [CW-1:0] left_after = left - {{(CW-9){1'b0}}, length};",
+    "    wire          answer   = m_axi_bvalid && m_axi_bready;",
+    "    wire          room     = !m_axi_wvalid || m_axi_wready;",
+    "    wire          load     = sending != 9'd0 && room && (s_axis_tvalid || drain);",
+    "",
+    "    assign cmd_ready     = !active && !drain;",
+    "    assign idle          = !active && open == 8'd0;",
+    "    assign s_axis_tready = sending != 9'd0 && room && !drain;",
+    "    assign m_axi_bready  = 1'b1;",
+    "",
+    "    always @(posedge clk) begin",
+    "        if (m_axi_awready) m_axi_awvalid <= 1'b0;",
+    "        if (cmd_valid && cmd_ready) begin",
+    "            active <= cmd_beats != NONE;",
+    "            sized  <= 1'b0;",
+    "            addr   <= cmd_addr[ADDR_WIDTH-1:SIZE];",
+    "            left   <= cmd_beats;",
+    "        end else if (request) begin",
+    "            m_axi_awvalid <= 1'b1;",
+    "            aw_addr       <= addr;",
+    "            aw_len        <= length[7:0] - 8'd1;",
+    "            addr          <= addr + {{(WA-9){1'b0}}, length};",
+    "            left          <= left_after;",
+    "            active        <= left_after != NONE;",
+    "            sized         <= 1'b0;",
+    "        end else if (!sized) begin",
+    "            sized  <= active;",
+    "            length <= short ? left[8:0] : to_edge;",
+    "        end",
+    "        sending <= request ? length : sending - {8'd0, load};",
+    "        open    <= open + {7'd0, request} - {7'd0, answer};",
+    "        if (answer && !drain && m_axi_bresp != 2'b00) error <= 1'b1;",
+    "",
+    "        if (flush) drain <= 1'b1;",
+    "        else if (open == 8'd0) drain <= 1'b0;",
+    "        if (flush || drain) begin",
+    "            active <= 1'b0;",
+    "            sized  <= 1'b0;",
+    "            error  <= 1'b0;",
+    "        end",
+    "        if (rst) begin",
+    "            m_axi_awvalid <= 1'b0;",
+    "            active  <= 1'b0;",
+    "            sized   <= 1'b0;",
+    "            drain   <= 1'b0;",
+    "            sending <= 9'd0;",
+    "            open    <= 8'd0;",
+    "            error   <= 1'b0;",
+    "        end",
+    "    end",
+    "",
+    "    assign m_axi_awid    = 1'b0;",
+    "    assign m_axi_awaddr  = {aw_addr, {SIZE{1'b0}}};",
+    "    assign m_axi_awlen   = aw_len;",
+    "    assign m_axi_awsize  = SIZE_V[2:0];",
+    "    assign m_axi_awburst = 2'b01;",
+    "",
+    "    // ------------------------------------------------------------------ data",
+    "    always @(posedge clk) begin",
+    "        if (m_axi_wready) m_axi_wvalid <= 1'b0;",
+    "        if (load) begin",
+    "            m_axi_wvalid <= 1'b1;",
+    "            m_axi_wdata  <= s_axis_tdata;",
+    "            m_axi_wstrb  <= {DATA_WIDTH/8{!drain}};",
+    "            m_axi_wlast  <= sending == 9'd1;",
+    "        end",
+    "        if (rst) m_axi_wvalid <= 1'b0;",
+    "    end",
+    "",
+    "    wire unused = &{1'b0, m_axi_bid, cmd_addr[SIZE-1:0]};",
+    "",
+    "`ifdef FORMAL",
+    "    reg f_past_valid = 1'b0;",
+    "    always @(posedge clk) f_past_valid <= 1'b1;",
+    "    always @* assume (rst == !f_past_valid);",
+    "",
+    "    // The memory answers bursts that it has taken whole, once each.",
+    "    wire f_aw = m_axi_awvalid && m_axi_awready, f_w = m_axi_wvalid && m_axi_wready;",
+    "    reg  [7:0]  f_asked, f_whole;               // bursts taken whose last beat is not, those that wait for an answer",
+    "    always @(posedge clk) begin",
+    "        f_asked <= rst ? 8'd0 : f_asked + f_aw - (f_w && m_axi_wlast);",
+    "        f_whole <= rst ? 8'd0 : f_whole + (f_w && m_axi_wlast) - answer;",
+    "    end",
+    "    // (mlo_sim_ram_write: no data before their request)",
+    "    always @* if (f_past_valid) assume (!m_axi_wready || f_asked != 8'd0);",
+    "    always @* if (f_past_valid) assume (!m_axi_bvalid || f_whole != 8'd0);",
+    "    always @(posedge clk) if (f_past_valid && $past(cmd_valid && !cmd_ready && !flush))",
+    "        assume (cmd_valid && $stable(cmd_addr) && $stable(cmd_beats));",
+    "",
+    "    // The judge of the simulations of requests: stand until taken, unchanged, within 4 KB, aligned, of the right kind.",
+    "    wire [8:0] f_rules;",
+    "    mlo_sim_check_burst #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(DATA_WIDTH), .BURST(MAX_BURST)) f_check (",
+    "        .clk(clk), .rst(rst), .cycle(32'd0), .id(m_axi_awid), .addr(m_axi_awaddr), .len(m_axi_awlen), .size(m_axi_awsize), .burst(m_axi_awburst),",
+    "        .valid(m_axi_awvalid), .ready(m_axi_awready), .full(1'b0), .asked(f_rules), .breaches());",
+    "    always @* if (f_past_valid && !rst) begin",
+    "        assert (f_rules == 9'd0);",
+    "        if (m_axi_awvalid) assert (m_axi_awlen < MAX_BURST);",
+    "    end",
+    "    // W: stable, the last beat of a burst has WLAST and no other has; each burst is asked for before its data.",
+    "    always @(posedge clk) if (f_past_valid && !$past(rst) && $past(m_axi_wvalid && !m_axi_wready))",
+    "        assert (m_axi_wvalid && $stable(m_axi_wdata) && $stable(m_axi_wstrb) && $stable(m_axi_wlast));",
+    "    reg  [8:0] f_cur, f_next;                   // beats that W has not taken of the burst at hand; of the next one, if its last beat waits",
+    "    wire       f_two  = m_axi_wvalid && m_axi_wlast && sending != 9'd0;",
+    "    wire [8:0] f_rest = f_cur - {8'd0, f_w};",
+    "    always @(posedge clk) begin",
+    "        f_cur <= f_two && f_w ? f_next : request && f_rest == 9'd0 ? length : f_rest;",
+    "        if (request) f_next <= length;",
+    "        if (rst) f_cur <= 9'd0;",
+    "    end",
+    "    always @* if (f_past_valid && !rst) begin",
+    "        assert (f_two ? f_cur == 9'd1 && f_next == sending : f_cur == sending + {8'd0, m_axi_wvalid});",
+    "        if (m_axi_wvalid) assert (m_axi_wlast == (f_cur == 9'd1) && (m_axi_awvalid || f_asked != 8'd0));",
+    "        assert (open == f_asked + m_axi_awvalid + f_whole && open <= MOST_V);",
+    "        assert (f_asked <= MOST_V && f_whole <= MOST_V);",
+    "        assert (f_asked + m_axi_awvalid == (sending != 9'd0) + (m_axi_wvalid && m_axi_wlast));",
+    "        if (idle) assert (f_cur == 9'd0 && f_whole == 8'd0 && !m_axi_awvalid && !m_axi_wvalid && !active);",
+    "    end",
+    "    // for the induction",
+    "    wire [8:0] f_offset = {1'b0, aw_addr[7:0]} & (BURST_V - 9'd1);",
+    "    always @* if (f_past_valid && m_axi_awvalid) assert (f_offset + {1'b0, aw_len} < BURST_V);",
+    "    always @* if (f_past_valid && !rst) begin",
+    "        assert (sending <= BURST_V);",
+    "        if (drain) assert (!active && !sized && !error);",
+    "        if (sized) assert (active && length != 9'd0 && length <= to_edge && length <= left && (length == left || length == to_edge));",
+    "        if (active) assert (left != NONE);",
+    "    end",
+    "    // Beats are conserved: a command's bursts follow each other from its address, and are as many beats as it says.",
+    "    reg [WA-1:0] f_addr;",
+    "    reg [CW-1:0] f_beats, f_sum;",
+    "    always @(posedge clk) begin",
+    "        if (cmd_valid && cmd_ready) {f_addr, f_beats, f_sum} <= {cmd_addr[ADDR_WIDTH-1:SIZE], cmd_beats, NONE};",
+    "        else if (request) f_sum <= f_sum + {{(CW-9){1'b0}}, length};",
+    "    end",
+    "    always @* if (f_past_valid && active) assert (f_sum + left == f_beats && f_sum < f_beats && addr == f_addr + f_sum);",
+    "    // What a beat writes is what came, unless a flush came before it.",
+    "    always @(posedge clk) if (f_past_valid && !$past(rst) && $past(s_axis_tvalid && s_axis_tready))",
+    "        assert (m_axi_wvalid && m_axi_wdata == $past(s_axis_tdata) && &m_axi_wstrb);",
+    "    always @(posedge clk) if (f_past_valid && !$past(rst) && $past(load && !s_axis_tready)) assert (m_axi_wstrb == 0);",
+    "    // Errors stick; nothing else sets them.",
+    "    always @(posedge clk) if (f_past_valid && !$past(rst) && !$past(flush) && !$past(drain))",
+    "        assert (error == ($past(error) || $past(answer && m_axi_bresp != 2'b00)));",
+    "    // Not vacuous",
+    "    reg [3:0] f_writes = 0, f_dropped = 0;",
+    "    always @(posedge clk) if (f_past_valid && f_w) begin",
+    "        if (m_axi_wstrb != 0 && f_writes != 15) f_writes <= f_writes + 1'b1;",
+    "        if (m_axi_wstrb == 0 && f_dropped != 15) f_dropped <= f_dropped + 1'b1;",
+    "    end",
+    "    always @* cover (f_past_valid && f_writes == 4 && f_dropped == 0 && idle);",
+    "    always @* cover (f_past_valid && f_dropped == 1 && cmd_ready && cmd_valid);",
+    "`endif",
+    "endmodule",
+    "`default_nettype wire",
+    NULL };
 static const char *const mlo_lines_verilog_mlo_conv_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_conv: y = requantize(bias + sum of a window's taps): depthwise convolution over a grid of tokens, PE channels x SIMD taps a cycle",
@@ -45682,6 +46647,451 @@ static const char *const mlo_lines_verilog_mlo_job_v[] = {
     "        if (rst) assert (room == 8'd0);",
     "    end",
     "    always @* cover (f_past_valid && !rst && job_begin && refused);",
+    "`endif",
+    "endmodule",
+    "`default_nettype wire",
+    NULL };
+static const char *const mlo_lines_verilog_mlo_kv_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_kv: a cache of keys and values in memory behind AXI4: what attention has of the past is read, what is new is written",
+    "//",
+    "// Contract    a job begins with job_begin; job_start, job_bank, iterations stay until its last frame is through. Of its n-th",
+    "//             frame, keys (s_axis_k) and values (s_axis_v) go on behind those of positions 0 .. job_start - 1 of bank",
+    "//             job_bank + n, and are written to positions job_start .. of it.",
+    "//             Memory: at `base` (in beats), for each bank CONTEXT rows of keys, then CONTEXT rows of values (mlo_kv_lane).",
+    "// Order       a job's reads begin when all that was written before is answered (BRESP). A job reads positions below job_start",
+    "//             and writes those from it on: so no read overtakes the write it depends on. Each position is read once a frame.",
+    "//             What comes next of the job is read ahead, as far as FIFO_BEATS go: while a frame is computed, the next one's past arrives.",
+    "// Throughput  of attention's streams: mlo_kv_lane; memory: a beat a cycle to read; a row of ROW beats costs ROW + 4 cycles to write",
+    "// Latency     job_begin to the first ARVALID: 6 cycles, if nothing is left to write",
+    "// Stall       any side, any time",
+    "// error       sticky, some answer (RRESP, BRESP) was not OKAY; flush takes it back",
+    "// flush       forgets the job (a core's soft reset); bursts that are begun end; rst is for power-up",
+    "// Legal       positions below job_start of the job's banks have been written; job_start + tokens <= CONTEXT; job_begin when the job",
+    "//             before has left, at least a cycle before a beat of the new one",
+    "`default_nettype none",
+    "module mlo_kv #(",
+    "    parameter CONTEXT = 16,         // rows of keys, and of values, in a bank",
+    "    parameter BEATS   = 4,          // of a token",
+    "    parameter LANES   = 2,          // channels of a beat",
+    "    parameter BITS    = 8,          // of a channel",
+    "    parameter AXI_WIDTH  = 128,",
+    "    parameter ADDR_WIDTH = 64,",
+    "    parameter FIFO_BEATS = 128,     // read ahead, of keys and of values each",
+    "    parameter MAX_BURST  = 64",
+    ") (",
+    "    input  wire                    clk,",
+    "    input  wire                    rst,",
+    "    input  wire                    flush,",
+    "    output wire                    error,",
+    "    output reg  [31:0]             beats_read,      // since flush",
+    "    output reg  [31:0]             beats_written,",
+    "    input  wire [ADDR_WIDTH-1:0]   base,            // a byte address, a multiple of AXI_WIDTH/8",
+    "    input  wire [15:0]             iterations,",
+    "    input  wire                    job_begin,",
+    "    input  wire [15:0]             job_start,",
+    "    input  wire [15:0]             job_bank,",
+    "",
+    "    input  wire [LANES*BITS-1:0]   s_axis_k_tdata,",
+    "    input  wire                    s_axis_k_tvalid,",
+    "    output wire                    s_axis_k_tready,",
+    "    input  wire [2:0]              s_axis_k_tuser,",
+    "    input  wire [LANES*BITS-1:0]   s_axis_v_tdata,",
+    "    input  wire                    s_axis_v_tvalid,",
+    "    output wire                    s_axis_v_tready,",
+    "    input  wire [2:0]              s_axis_v_tuser,",
+    "    output wire [LANES*BITS-1:0]   m_axis_k_tdata,",
+    "    output wire                    m_axis_k_tvalid,",
+    "    input  wire                    m_axis_k_tready,",
+    "    output wire [2:0]              m_axis_k_tuser,",
+    "    output wire [LANES*BITS-1:0]   m_axis_v_tdata,",
+    "    output wire                    m_axis_v_tvalid,",
+    "    input  wire                    m_axis_v_tready,",
+    "    output wire [2:0]              m_axis_v_tuser,",
+    "",
+    "    output wire                    m_axi_arid,",
+    "    output wire [ADDR_WIDTH-1:0]   m_axi_araddr,",
+    "    output wire [7:0]              m_axi_arlen,",
+    "    output wire [2:0]              m_axi_arsize,",
+    "    output wire [1:0]              m_axi_arburst,",
+    "    output wire                    m_axi_arvalid,",
+    "    input  wire                    m_axi_arready,",
+    "    input  wire                    m_axi_rid,",
+    "    input  wire [AXI_WIDTH-1:0]    m_axi_rdata,",
+    "    input  wire [1:0]              m_axi_rresp,",
+    "    input  wire                    m_axi_rlast,",
+    "    input  wire                    m_axi_rvalid,",
+    "    output wire                    m_axi_rready,",
+    "    output wire                    m_axi_awid,",
+    "    output wire [ADDR_WIDTH-1:0]   m_axi_awaddr,",
+    "    output wire [7:0]              m_axi_awlen,",
+    "    output wire [2:0]              m_axi_awsize,",
+    "    output wire [1:0]              m_axi_awburst,",
+    "    output wire                    m_axi_awvalid,",
+    "    input  wire                    m_axi_awready,",
+    "    output wire [AXI_WIDTH-1:0]    m_axi_wdata,",
+    "    output wire [AXI_WIDTH/8-1:0]  m_axi_wstrb,",
+    "    output wire                    m_axi_wlast,",
+    "    output wire                    m_axi_wvalid,",
+    "    input  wire                    m_axi_wready,",
+    "    input  wire                    m_axi_bid,",
+    "    input  wire [1:0]              m_axi_bresp,",
+    "    input  wire                    m_axi_bvalid,",
+    "    output wire                    m_axi_bready",
+    ");",
+    "    localparam SIZE = $clog2(AXI_WIDTH / 8);",
+    "    localparam WA   = ADDR_WIDTH - SIZE;                    // an address in beats",
+    "    localparam PER  = AXI_WIDTH / (LANES * ((BITS + 7) / 8 * 8));",
+    "    localparam ROW  = (BEATS + PER - 1) / PER;",
+    "    localparam HALF = CONTEXT * ROW;                        // beats of a bank's keys",
+    "    localparam RW   = (ROW > 1) ? $clog2(ROW) : 1;",
+    "    localparam [31:0]   ROW_32 = ROW, ROW_1 = ROW - 1, HALF_32 = HALF;",
+    "    localparam [RW-1:0] ROW_LAST = ROW_1[RW-1:0], ROW_ONE = 1;",
+    "    localparam [WA-1:0] ROW_A = {{WA-32{1'b0}}, ROW_32}, HALF_A = {{WA-32{1'b0}}, HALF_32};",
+    "",
+    "    generate",
+    "        if (CONTEXT < 1 || CONTEXT > 65535) mlo_error_CONTEXT_must_be_1_to_65535 u_context ();",
+    "        if (ROW > 65535) mlo_error_a_row_must_have_at_most_65535_beats u_row ();",
+    "    endgenerate",
+    "",
+    "    // ---- a job begins when all that was written is answered",
+    "    reg         waiting;",
+    "    wire        writer_idle, sending;",
+    "    wire [1:0]  empty;",
+    "    wire        begins = waiting && writer_idle && !sending && empty == 2'b11;",
+    "    always @(posedge clk) begin",
+    "        if (begins)    waiting <= 1'b0;",
+    "        if (job_begin) waiting <= 1'b1;",
+    "        if (flush || rst) waiting <= 1'b0;",
+    "    end",
+    "    wire [WA-1:0] bank, past;                               // where the job's first bank lies; beats of the past",
+    "    mlo_times #(.N(2 * HALF), .IN(16), .OUT(WA)) u_bank (.x(job_bank), .y(bank));",
+    "    mlo_times #(.N(ROW), .IN(16), .OUT(WA)) u_past (.x(job_start), .y(past));",
+    "    wire [WA-1:0] first = base[ADDR_WIDTH-1:SIZE] + bank;",
+    "",
+    "    // ---- keys (0) and values (1)",
+    "    wire [1:0]              ar_valid, ar_ready, r_valid, r_ready, reader_idle, reader_error;",
+    "    wire [2*ADDR_WIDTH-1:0] ar_addr;",
+    "    wire [15:0]             ar_len;",
+    "    wire [5:0]              ar_size;",
+    "    wire [3:0]              ar_burst;",
+    "    wire [AXI_WIDTH-1:0]    r_data;",
+    "    wire [1:0]              r_resp, ar_id;",
+    "    wire                    r_last;",
+    "    wire [1:0]              w_valid, w_ready, w_last, w_row;",
+    "    wire [2*AXI_WIDTH-1:0]  w_data;",
+    "    wire [2*WA-1:0]         w_addr;",
+    "    wire [1:0]              row_done;                       // its command was taken",
+    "    wire [1:0]              s_ready, m_valid;",
+    "    wire [5:0]              m_user;",
+    "    wire [2*LANES*BITS-1:0] m_data;",
+    "    wire [1:0]              s_valid = {s_axis_v_tvalid, s_axis_k_tvalid};",
+    "    wire [1:0]              m_ready = {m_axis_v_tready, m_axis_k_tready};",
+    "    wire [5:0]              s_user  = {s_axis_v_tuser, s_axis_k_tuser};",
+    "    wire [2*LANES*BITS-1:0] s_data  = {s_axis_v_tdata, s_axis_k_tdata};",
+    "    assign {s_axis_v_tready, s_axis_k_tready} = s_ready;",
+    "    assign {m_axis_v_tvalid, m_axis_k_tvalid} = m_valid;",
+    "    assign {m_axis_v_tuser, m_axis_k_tuser}   = m_user;",
+    "    assign {m_axis_v_tdata, m_axis_k_tdata}   = m_data;",
+    "    genvar n;",
+    "    generate",
+    "        for (n = 0; n < 2; n = n + 1) begin : g_lane",
+    "            reg  [15:0]          ask;                       // frames whose past is not asked for",
+    "            reg  [WA-1:0]        read_at, write_at, write_frame;",
+    "            wire                 cmd_ready, p_valid, p_ready;",
+    "            wire [AXI_WIDTH-1:0] p_data;",
+    "            wire                 asks = ask != 16'd0 && cmd_ready;",
+    "            wire [WA-1:0]        half = n == 0 ? {WA{1'b0}} : HALF_A;",
+    "            always @(posedge clk) begin",
+    "                if (asks) begin",
+    "                    ask     <= ask - 16'd1;",
+    "                    read_at <= read_at + HALF_A + HALF_A;",
+    "                end",
+    "                if (row_done[n]) begin",
+    "                    write_at <= w_last[n] ? write_frame + HALF_A + HALF_A : write_at + ROW_A;",
+    "                    if (w_last[n]) write_frame <= write_frame + HALF_A + HALF_A;",
+    "                end",
+    "                if (begins) begin",
+    "                    ask         <= job_start == 16'd0 ? 16'd0 : iterations;",
+    "                    read_at     <= first + half;",
+    "                    write_at    <= first + half + past;",
+    "                    write_frame <= first + half + past;",
+    "                end",
+    "                if (flush || rst) ask <= 16'd0;",
+    "            end",
+    "            assign w_addr[WA*n +: WA] = write_at;",
+    "            mlo_axi_reader #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(AXI_WIDTH), .FIFO_BEATS(FIFO_BEATS), .MAX_BURST(MAX_BURST), .COUNT_WIDTH(32)) u_reader (",
+    "                .clk(clk), .rst(rst), .flush(flush), .idle(reader_idle[n]), .error(reader_error[n]),",
+    "                .cmd_addr({read_at, {SIZE{1'b0}}}), .cmd_beats(past[31:0]), .cmd_valid(ask != 16'd0), .cmd_ready(cmd_ready),",
+    "                .m_axi_arid(ar_id[n]), .m_axi_araddr(ar_addr[ADDR_WIDTH*n +: ADDR_WIDTH]), .m_axi_arlen(ar_len[8*n +: 8]), .m_axi_arsize(ar_size[3*n +: 3]),",
+    "                .m_axi_arburst(ar_burst[2*n +: 2]), .m_axi_arvalid(ar_valid[n]), .m_axi_arready(ar_ready[n]), .m_axi_rid(1'b0), .m_axi_rdata(r_data),",
+    "                .m_axi_rresp(r_resp), .m_axi_rlast(r_last), .m_axi_rvalid(r_valid[n]), .m_axi_rready(r_ready[n]),",
+    "                .m_axis_tdata(p_data), .m_axis_tvalid(p_valid), .m_axis_tready(p_ready));",
+    "            mlo_kv_lane #(.BEATS(BEATS), .LANES(LANES), .BITS(BITS), .AXI_WIDTH(AXI_WIDTH)) u_lane (",
+    "                .clk(clk), .rst(rst || flush), .begins(begins), .start(job_start), .frames(iterations),",
+    "                .s_axis_tdata(s_data[LANES*BITS*n +: LANES*BITS]), .s_axis_tvalid(s_valid[n]), .s_axis_tready(s_ready[n]), .s_axis_tuser(s_user[3*n +: 3]),",
+    "                .m_axis_tdata(m_data[LANES*BITS*n +: LANES*BITS]), .m_axis_tvalid(m_valid[n]), .m_axis_tready(m_ready[n]), .m_axis_tuser(m_user[3*n +: 3]),",
+    "                .p_axis_tdata(p_data), .p_axis_tvalid(p_valid), .p_axis_tready(p_ready),",
+    "                .w_axis_tdata(w_data[AXI_WIDTH*n +: AXI_WIDTH]), .w_axis_tvalid(w_valid[n]), .w_axis_tready(w_ready[n]), .w_last(w_last[n]), .w_row(w_row[n]),",
+    "                .empty(empty[n]));",
+    "        end",
+    "    endgenerate",
+    "    mlo_axi_share #(.PORTS(2), .ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(AXI_WIDTH)) u_share (",
+    "        .clk(clk), .rst(rst), .s_araddr(ar_addr), .s_arlen(ar_len), .s_arsize(ar_size[2:0]), .s_arburst(ar_burst[1:0]), .s_arvalid(ar_valid), .s_arready(ar_ready),",
+    "        .s_rdata(r_data), .s_rresp(r_resp), .s_rlast(r_last), .s_rvalid(r_valid), .s_rready(r_ready),",
+    "        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen), .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),",
+    "        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),",
+    "        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready));",
+    "",
+    "    // ---- rows go to the writer one by one, of keys and values in turn",
+    "    reg          busy, lane;                                // a row is on its way; whose",
+    "    reg [RW-1:0] sent;",
+    "    wire         writer_ready, data_ready, writer_error;",
+    "    wire         pick  = w_row[0] && (!w_row[1] || lane) ? 1'b0 : 1'b1;",
+    "    wire         start = !busy && w_row != 2'b00 && writer_ready;",
+    "    wire         give  = busy && w_valid[lane] && data_ready;",
+    "    assign sending  = busy;",
+    "    assign row_done = {start && pick, start && !pick};",
+    "    assign w_ready  = {busy && lane && data_ready, busy && !lane && data_ready};",
+    "    always @(posedge clk) begin",
+    "        if (give) begin",
+    "            sent <= sent + ROW_ONE;",
+    "            if (sent == ROW_LAST) busy <= 1'b0;",
+    "        end",
+    "        if (start) begin",
+    "            busy <= 1'b1;",
+    "            lane <= pick;",
+    "            sent <= {RW{1'b0}};",
+    "        end",
+    "        if (flush || rst) {busy, lane} <= 2'b00;",
+    "    end",
+    "    mlo_axi_writer #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(AXI_WIDTH), .MAX_BURST(MAX_BURST)) u_writer (",
+    "        .clk(clk), .rst(rst), .flush(flush), .idle(writer_idle), .error(writer_error),",
+    "        .cmd_addr({pick ? w_addr[2*WA-1:WA] : w_addr[WA-1:0], {SIZE{1'b0}}}), .cmd_beats(ROW_32[15:0]), .cmd_valid(start), .cmd_ready(writer_ready),",
+    "        .s_axis_tdata(lane ? w_data[2*AXI_WIDTH-1:AXI_WIDTH] : w_data[AXI_WIDTH-1:0]), .s_axis_tvalid(busy && w_valid[lane]), .s_axis_tready(data_ready),",
+    "        .m_axi_awid(m_axi_awid), .m_axi_awaddr(m_axi_awaddr), .m_axi_awlen(m_axi_awlen), .m_axi_awsize(m_axi_awsize), .m_axi_awburst(m_axi_awburst),",
+    "        .m_axi_awvalid(m_axi_awvalid), .m_axi_awready(m_axi_awready), .m_axi_wdata(m_axi_wdata), .m_axi_wstrb(m_axi_wstrb), .m_axi_wlast(m_axi_wlast),",
+    "        .m_axi_wvalid(m_axi_wvalid), .m_axi_wready(m_axi_wready), .m_axi_bid(m_axi_bid), .m_axi_bresp(m_axi_bresp), .m_axi_bvalid(m_axi_bvalid),",
+    "        .m_axi_bready(m_axi_bready));",
+    "",
+    "    assign error = writer_error || reader_error != 2'b00;",
+    "    always @(posedge clk) begin",
+    "        beats_read    <= beats_read + {31'd0, m_axi_rvalid && m_axi_rready};",
+    "        beats_written <= beats_written + {31'd0, m_axi_wvalid && m_axi_wready};",
+    "        if (flush || rst) {beats_read, beats_written} <= 64'd0;",
+    "    end",
+    "`ifdef FORMAL",
+    "    // The fence, where a beat is a row (BEATS = 1): a job's reads begin when each row that came before is answered.",
+    "    reg        f_past = 1'b0;",
+    "    reg  [7:0] f_rows, f_answers, f_whole;      // rows that came; bursts answered, taken whole",
+    "    always @(posedge clk) begin",
+    "        f_past    <= 1'b1;",
+    "        f_rows    <= rst ? 8'd0 : f_rows + (s_axis_k_tvalid && s_axis_k_tready) + (s_axis_v_tvalid && s_axis_v_tready);",
+    "        f_answers <= rst ? 8'd0 : f_answers + (m_axi_bvalid && m_axi_bready);",
+    "        f_whole   <= rst ? 8'd0 : f_whole + (m_axi_wvalid && m_axi_wready && m_axi_wlast);",
+    "    end",
+    "    always @* assume (rst == !f_past && !flush);",
+    "    always @* if (f_past) begin",
+    "        assume (!m_axi_bvalid || f_whole != f_answers);",
+    "        if (begins) assert (f_rows == f_answers);",
+    "        cover (begins && f_rows == 2);",
+    "    end",
+    "`endif",
+    "    wire unused = &{1'b0, reader_idle, ar_id, ar_size[5:3], ar_burst[3:2], past, base[SIZE-1:0]};",
+    "endmodule",
+    "`default_nettype wire",
+    NULL };
+static const char *const mlo_lines_verilog_mlo_kv_lane_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_kv_lane: the keys (or values) of a frame with those of the past in front, and its own as rows for the memory",
+    "//",
+    "// Contract    `begins` starts a job of `frames` frames, each behind `start` tokens of the past. m_axis: for each frame first",
+    "//             start * BEATS beats out of p_axis (all keys valid, none last), then the frame's own tokens as they come.",
+    "//             w_axis: each own token as a row of ROW beats: PER steps of a token in a beat, step 0 lowest, each LANES channels",
+    "//             of PAD bits (sign extended); what is left of a row is 0. p_axis has rows of that form.",
+    "//             w_last: on all beats of a frame's last row. w_row: a whole row waits at w_axis. empty: no beat of a row waits.",
+    "// Throughput  a beat per cycle of m_axis, of the past and the frame's own",
+    "// Latency     one cycle",
+    "// Stall       two own beats, or beats of the past, are taken while m_axis stalls; own ones also wait for room for their row",
+    "// Legal       begins between jobs only; start, frames stay from then on; the frame's own beats come after begins",
+    "`default_nettype none",
+    "module mlo_kv_lane #(",
+    "    // beats of a token, channels of a beat, bits of a channel",
+    "    parameter BEATS = 4,",
+    "    parameter LANES = 2,",
+    "    parameter BITS  = 8,",
+    "    // bits of a beat of memory",
+    "    parameter AXI_WIDTH = 128,",
+    "    // derived, do not set: bits of a channel and steps of a beat in memory, beats of a row",
+    "    parameter PAD = (BITS + 7) / 8 * 8,",
+    "    parameter PER = AXI_WIDTH / (LANES * PAD),",
+    "    parameter ROW = (BEATS + PER - 1) / PER",
+    ") (",
+    "    input  wire                  clk,",
+    "    input  wire                  rst,",
+    "    input  wire                  begins,",
+    "    input  wire [15:0]           start,",
+    "    input  wire [15:0]           frames,",
+    "    input  wire [LANES*BITS-1:0] s_axis_tdata,",
+    "    input  wire                  s_axis_tvalid,",
+    "    output wire                  s_axis_tready,",
+    "    input  wire [2:0]            s_axis_tuser,",
+    "    output wire [LANES*BITS-1:0] m_axis_tdata,",
+    "    output wire                  m_axis_tvalid,",
+    "    input  wire                  m_axis_tready,",
+    "    output wire [2:0]            m_axis_tuser,",
+    "    input  wire [AXI_WIDTH-1:0]  p_axis_tdata,",
+    "    input  wire                  p_axis_tvalid,",
+    "    output wire                  p_axis_tready,",
+    "    output wire [AXI_WIDTH-1:0]  w_axis_tdata,",
+    "    output wire                  w_axis_tvalid,",
+    "    input  wire                  w_axis_tready,",
+    "    output wire                  w_last,",
+    "    output wire                  w_row,",
+    "    output wire                  empty",
+    ");",
+    "",
+    "localparam STEP = LANES * PAD;                      // bits of a step",
+    "localparam BW   = (BEATS > 1) ? $clog2(BEATS) : 1;",
+    "localparam PW   = (PER > 1) ? $clog2(PER) : 1;",
+    "localparam DEEP = 2 * ROW + 2;",
+    "localparam LW   = $clog2(DEEP + 1);",
+    "localparam RW   = (ROW > 1) ? $clog2(ROW) : 1;",
+    "localparam [31:0]   BEAT_32 = BEATS - 1, PER_32 = PER - 1, ROW_32 = ROW - 1;",
+    "localparam [BW-1:0] BEAT_LAST = BEAT_32[BW-1:0], BEAT_ONE = 1;",
+    "localparam [PW-1:0] STEP_LAST = PER_32[PW-1:0], STEP_ONE = 1;",
+    "localparam [RW-1:0] ROW_LAST  = ROW_32[RW-1:0], ROW_ONE = 1;",
+    "",
+    "generate",
+    "    if (BEATS < 1 || LANES < 1 || BITS < 1) mlo_error_BEATS_LANES_BITS_must_be_at_least_1 u_shape();",
+    "    if (AXI_WIDTH < LANES * PAD) mlo_error_AXI_WIDTH_must_hold_a_step u_axi();",
+    "endgenerate",
+    "",
+    "// ---- where the stream is -----------------------------------------------------------------",
+    "reg  [15:0]   left;                                 // frames of the job that are not through",
+    "reg  [15:0]   past;                                 // tokens of the past that are not through",
+    "reg  [BW-1:0] beat;                                 // of the token at hand",
+    "reg  [PW-1:0] step;                                 // of the memory's beat",
+    "wire          of_past = past != 16'd0;",
+    "wire          final_beat = beat == BEAT_LAST;",
+    "wire          filled = final_beat || step == STEP_LAST;     // the memory's beat is",
+    "wire          out_ready, row_ready;",
+    "wire          own   = !of_past && left != 16'd0 && row_ready;",
+    "wire          take  = out_ready && (of_past ? p_axis_tvalid : own && s_axis_tvalid);",
+    "wire          ends  = take && final_beat && !of_past && s_axis_tuser[1];",
+    "assign s_axis_tready = own && out_ready;",
+    "assign p_axis_tready = of_past && out_ready && filled;",
+    "",
+    "always @(posedge clk) begin",
+    "    if (take) begin",
+    "        beat <= final_beat ? {BW{1'b0}} : beat + BEAT_ONE;",
+    "        step <= filled ? {PW{1'b0}} : step + STEP_ONE;",
+    "        if (final_beat && of_past) past <= past - 16'd1;",
+    "    end",
+    "    if (ends) begin",
+    "        left <= left - 16'd1;",
+    "        past <= left == 16'd1 ? 16'd0 : start;",
+    "    end",
+    "    if (begins) begin",
+    "        left <= frames;",
+    "        past <= frames == 16'd0 ? 16'd0 : start;",
+    "    end",
+    "    if (rst) begin",
+    "        left <= 16'd0;",
+    "        past <= 16'd0;",
+    "        beat <= {BW{1'b0}};",
+    "        step <= {PW{1'b0}};",
+    "    end",
+    "end",
+    "",
+    "// ---- in: the past's channels, or the frame's ----------------------------------------------",
+    "wire [AXI_WIDTH-1:0]  shifted = p_axis_tdata >> (step * STEP);",
+    "wire [LANES*BITS-1:0] past_data;",
+    "wire [STEP-1:0]       padded;",
+    "genvar l;",
+    "generate",
+    "    for (l = 0; l < LANES; l = l + 1) begin : g_lane",
+    "        assign past_data[l*BITS +: BITS] = shifted[l*PAD +: BITS];",
+    "        if (PAD > BITS) assign padded[l*PAD +: PAD] = {{PAD-BITS{s_axis_tdata[l*BITS+BITS-1]}}, s_axis_tdata[l*BITS +: BITS]};",
+    "        else            assign padded[l*PAD +: PAD] = s_axis_tdata[l*BITS +: BITS];",
+    "    end",
+    "endgenerate",
+    "mlo_skid #(.WIDTH(LANES*BITS + 3)) u_out (",
+    "    .clk(clk), .rst(rst), .s_tdata(of_past ? {3'b100, past_data} : {s_axis_tuser, s_axis_tdata}), .s_tvalid(take), .s_tready(out_ready),",
+    "    .m_tdata({m_axis_tuser, m_axis_tdata}), .m_tvalid(m_axis_tvalid), .m_tready(m_axis_tready));",
+    "",
+    "// ---- the frame's own, as rows --------------------------------------------------------------",
+    "reg  [AXI_WIDTH-1:0] held;                          // the steps of this beat that came",
+    "wire [AXI_WIDTH-1:0] wide = {{AXI_WIDTH-STEP{1'b0}}, padded};",
+    "wire [AXI_WIDTH-1:0] word = (step == {PW{1'b0}} ? {AXI_WIDTH{1'b0}} : held) | wide << (step * STEP);",
+    "wire                 push = take && !of_past && filled;",
+    "wire                 give = w_axis_tvalid && w_axis_tready;",
+    "reg  [LW-1:0]        rows;",
+    "reg  [RW-1:0]        sent;                          // beats of the row at w_axis",
+    "wire                 row_in = push && final_beat, row_out = give && sent == ROW_LAST;",
+    "wire [LW-1:0]        level;",
+    "always @(posedge clk) begin",
+    "    if (take && !of_past) held <= word;",
+    "    if (give) sent <= sent == ROW_LAST ? {RW{1'b0}} : sent + ROW_ONE;",
+    "    rows <= rows + {{LW-1{1'b0}}, row_in} - {{LW-1{1'b0}}, row_out};",
+    "    if (rst) begin",
+    "        rows <= {LW{1'b0}};",
+    "        sent <= {RW{1'b0}};",
+    "    end",
+    "end",
+    "mlo_fifo #(.WIDTH(AXI_WIDTH + 1), .DEPTH(DEEP)) u_rows (",
+    "    .clk(clk), .rst(rst), .s_tdata({s_axis_tuser[1], word}), .s_tvalid(push), .s_tready(row_ready),",
+    "    .m_tdata({w_last, w_axis_tdata}), .m_tvalid(w_axis_tvalid), .m_tready(w_axis_tready), .level(level));",
+    "assign w_row = rows != {LW{1'b0}} && w_axis_tvalid;",
+    "assign empty = level == {LW{1'b0}};",
+    "",
+    "wire unused = &{1'b0, shifted};",
+    "",
+    "`ifdef FORMAL",
+    "    // Each frame is `start` tokens of the past and then its own; nothing of the past is lost, taken twice, or taken after the job.",
+    "    reg f_past = 1'b0, f_job = 1'b0;",
+    "    always @(posedge clk) f_past <= 1'b1;",
+    "    always @* assume (rst == !f_past);",
+    "    reg  [15:0] f_start, f_frames, f_done, f_before;    // the job; frames through, tokens of the past in this frame",
+    "    reg  [7:0]  f_read;                                 // beats of memory in this row",
+    "    always @(posedge clk) begin",
+    "        if (begins) {f_job, f_start, f_frames, f_done, f_before} <= {1'b1, start, frames, 32'd0};",
+    "        else begin",
+    "            if (take && final_beat && of_past) f_before <= f_before + 16'd1;",
+    "            if (ends) {f_done, f_before} <= {f_done + 16'd1, 16'd0};",
+    "        end",
+    "        f_read <= rst || (take && final_beat) ? 8'd0 : f_read + (take && filled);",
+    "        if (rst) f_job <= 1'b0;",
+    "    end",
+    "    always @* if (f_past) begin",
+    "        if (begins) assume (!f_job || (f_done == f_frames));",
+    "        if (begins) assume (frames != 0 && frames < 16'h7FFF);",
+    "        if (f_job && !begins) assume (start == f_start && frames == f_frames);",
+    "    end",
+    "    always @* if (f_past && !rst) begin",
+    "        if (!f_job) assert (left == 0 && past == 0 && beat == 0);",
+    "        if (f_job) begin",
+    "            assert (f_done <= f_frames && f_frames < 16'h7FFF && left == f_frames - f_done && f_before <= f_start);",
+    "            assert (past == (left == 0 ? 16'd0 : f_start - f_before));",
+    "            if (left == 0) assert (f_before == 0 && beat == 0);",
+    "        end",
+    "        if (take && !of_past) assert (f_job && f_before == f_start && f_done < f_frames);",
+    "        if (p_axis_tvalid && p_axis_tready) assert (f_job && f_before < f_start && f_done < f_frames);",
+    "        assert (beat <= BEAT_LAST && step <= STEP_LAST && beat == f_read * PER + step && f_read < ROW);",
+    "        if (take && final_beat) assert (f_read == ROW - 1);         // a row ends with its last beat",
+    "        assert (sent <= ROW_LAST);",
+    "        assert (level + sent == rows * ROW + (of_past || left == 0 ? 8'd0 : f_read));",
+    "        if (of_past || left == 0) assert (!push);",
+    "        if (w_row) assert (w_axis_tvalid);",
+    "        assert (!push || row_ready);",
+    "        assert (level <= DEEP);",
+    "    end",
+    "    // a step is written in its place, and what comes behind it is 0",
+    "    wire [AXI_WIDTH-1:0] f_held = held >> (step * STEP);",
+    "    always @* if (f_past && step != 0 && !of_past && left != 0) assert (f_held == 0);",
+    "    wire [AXI_WIDTH-1:0] f_word = word >> (step * STEP);",
+    "    always @* if (f_past && take && !of_past) assert (f_word[STEP-1:0] == padded && (f_word >> STEP) == 0);",
+    "    always @* cover (f_past && f_job && f_done == 2 && f_start == 1 && left == 0 && empty);",
     "`endif",
     "endmodule",
     "`default_nettype wire",
@@ -48331,10 +49741,13 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "//   0x20 rw  job         {slot[31:24], start[23:0]} of the next job; after reset 0",
     "//   0x24 w   job, tokens [15:0]: pushes the job; refused (SLVERR, nothing is pushed) where job_room is 0",
     "//   0x28 r   room        jobs that may be pushed now",
+    "//   0x2C rw  base of keys and values in memory, low, in bytes (a multiple of a beat); KV = 0: 0x2C, 0x30, 0x4C, 0x50 are not there",
+    "//   0x30 rw  the same, high",
     "//   0x3C r   cache       {SLOTS[31:24], CONTEXT[23:0]}; 0: no cache, and of the jobs' registers nothing is there",
     "//   0x40 r   cycles      in which a frame was inside: from the first beat in to the last beat out",
     "//   0x44 r   frames      finished",
     "//   0x48 r   beats       of parameters delivered to the kernels",
+    "//   0x4C r   beats       of keys and values read; 0x50 r: written; both since the soft reset",
     "//   0x80 + 16k r         kernel k: busy; +4 starved; +8 blocked: in how many of the cycles of 0x40",
     "// Others read 0.  Writing where there is nothing to write answers SLVERR and changes nothing.",
     "//",
@@ -48362,6 +49775,8 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "    // positions of a sequence and sequences that a cache has room for, up to 2^24 - 1 and 255; CONTEXT = 0: there is none",
     "    parameter CONTEXT    = 0,",
     "    parameter SLOTS      = 1,",
+    "    // 1: it is in memory",
+    "    parameter KV         = 0,",
     "    parameter [31:0] VERSION = 32'h0001_0000",
     ") (",
     "    input  wire        clk,",
@@ -48388,6 +49803,9 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "    output reg         core_rst,       // reset of all but this module and the AXI side of the loader",
     "    output reg         enable,",
     "    output reg  [63:0] base,",
+    "    output reg  [63:0] kv_base,",
+    "    input  wire [31:0] kv_read,        // KV: beats; tie to 0 where it is",
+    "    input  wire [31:0] kv_written,",
     "    output reg  [15:0] iterations,",
     "    output reg  [7:0]  frames,",
     "",
@@ -48462,6 +49880,10 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "                                        (frames_new > {24'd0, FRAMES_V})  ? FRAMES_V : frames_new[7:0];",
     "                10'h008: if (CONTEXT == 0) s_axil_bresp <= 2'b10;",
     "                10'h009: if (CONTEXT == 0 || job_room == 8'd0) s_axil_bresp <= 2'b10;",
+    "                10'h00B: if (KV == 0) s_axil_bresp <= 2'b10;",
+    "                         else kv_base[31:0]  <= data | (kv_base[31:0] & ~mask);",
+    "                10'h00C: if (KV == 0) s_axil_bresp <= 2'b10;",
+    "                         else kv_base[63:32] <= data | (kv_base[63:32] & ~mask);",
     "                default: s_axil_bresp <= 2'b10;",
     "            endcase",
     "        end",
@@ -48469,6 +49891,7 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "            s_axil_bvalid <= 1'b0;",
     "            enable        <= 1'b0;",
     "            base          <= 64'd0;",
+    "            kv_base       <= 64'd0;",
     "            iterations    <= ITERATIONS_V;",
     "            frames        <= FRAMES_V;",
     "            clear         <= 1'b1;",
@@ -48589,10 +50012,14 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "                10'h007: s_axil_rdata <= {24'd0, frames};",
     "                10'h008: s_axil_rdata <= job;",
     "                10'h00A: s_axil_rdata <= {24'd0, job_left};",
+    "                10'h00B: s_axil_rdata <= (KV == 0) ? 32'd0 : kv_base[31:0];",
+    "                10'h00C: s_axil_rdata <= (KV == 0) ? 32'd0 : kv_base[63:32];",
     "                10'h00F: s_axil_rdata <= CACHE;",
     "                10'h010: s_axil_rdata <= cycles;",
     "                10'h011: s_axil_rdata <= finished;",
     "                10'h012: s_axil_rdata <= beats;",
+    "                10'h013: s_axil_rdata <= (KV == 0) ? 32'd0 : kv_read;",
+    "                10'h014: s_axil_rdata <= (KV == 0) ? 32'd0 : kv_written;",
     "                default: s_axil_rdata <= is_kernel ? kernel_words[32*word_addr[1:0] +: 32] : 32'd0;",
     "            endcase",
     "        end",
@@ -52994,6 +54421,7 @@ static const mlo_embedded mlo_verilog[] = {
     { "mlo_attention_weight.v", mlo_lines_verilog_mlo_attention_weight_v },
     { "mlo_axi_reader.v", mlo_lines_verilog_mlo_axi_reader_v },
     { "mlo_axi_share.v", mlo_lines_verilog_mlo_axi_share_v },
+    { "mlo_axi_writer.v", mlo_lines_verilog_mlo_axi_writer_v },
     { "mlo_conv.v", mlo_lines_verilog_mlo_conv_v },
     { "mlo_delay.v", mlo_lines_verilog_mlo_delay_v },
     { "mlo_divide.v", mlo_lines_verilog_mlo_divide_v },
@@ -53006,6 +54434,8 @@ static const mlo_embedded mlo_verilog[] = {
     { "mlo_fifo.v", mlo_lines_verilog_mlo_fifo_v },
     { "mlo_fork.v", mlo_lines_verilog_mlo_fork_v },
     { "mlo_job.v", mlo_lines_verilog_mlo_job_v },
+    { "mlo_kv.v", mlo_lines_verilog_mlo_kv_v },
+    { "mlo_kv_lane.v", mlo_lines_verilog_mlo_kv_lane_v },
     { "mlo_layernorm.v", mlo_lines_verilog_mlo_layernorm_v },
     { "mlo_loader.v", mlo_lines_verilog_mlo_loader_v },
     { "mlo_lookup.v", mlo_lines_verilog_mlo_lookup_v },
@@ -53159,6 +54589,617 @@ static const char *const mlo_lines_share_cocotb_test_mlo_py[] = {
     "    tests, failed = get_results(results)",
     "    sys.exit(failed > 0 or tests == 0)",
     NULL };
+static const char *const mlo_lines_share_host_mlo_driver_c[] = {
+    "/* SPDX-License-Identifier: MIT",
+    " * mlo_driver: see mlo_driver.h. */",
+    "#include \"mlo_driver.h\"",
+    "",
+    "enum { ID = 0x4D4C4F31, ENABLE = 1, SOFT_RESET = 2, BUS_ERROR = 2, REFUSED = 4, MISCOUNTED = 16 };",
+    "",
+    "/* ---- registers ---- */",
+    "",
+    "static uint32_t get(const mlo_driver *d, uint32_t offset) {",
+    "    return d->base ? d->base[offset / 4] : d->read(d->user, offset);",
+    "}",
+    "static void put(const mlo_driver *d, uint32_t offset, uint32_t value) {",
+    "    if (d->base) d->base[offset / 4] = value;",
+    "    else d->write(d->user, offset, value);",
+    "}",
+    "",
+    "/* ---- what went wrong ---- */",
+    "",
+    "static char *digits(char *to, int64_t n) {",
+    "    char text[20];",
+    "    int k = 0;",
+    "    if (n < 0) *to++ = '-';",
+    "    for (uint64_t rest = (uint64_t)(n < 0 ? -n : n); rest || !k; rest /= 10) text[k++] = (char)('0' + rest % 10);",
+    "    while (k) *to++ = text[--k];",
+    "    return to;",
+    "}",
+    "",
+    "/* The status, with its sentence: each % is the next of three numbers. */",
+    "static mlo_status fail(mlo_driver *d, mlo_status status, const char *text, int64_t a, int64_t b, int64_t c) {",
+    "    const int64_t number[3] = { a, b, c };",
+    "    const char *const end = d->line + sizeof d->line - 24;",
+    "    char *to = d->line;",
+    "    for (int k = 0; *text && to < end; text++)",
+    "        if (*text == '%' && k < 3) to = digits(to, number[k++]);",
+    "        else *to++ = *text;",
+    "    *to = 0;",
+    "    return status;",
+    "}",
+    "",
+    "mlo_status mlo_driver_check(mlo_driver *d) {",
+    "    const uint32_t status = get(d, MLO_REG_STATUS);",
+    "    if (status & BUS_ERROR) return fail(d, MLO_BUS_ERROR, \"memory answered a read of parameters with an error: is their address right?\", 0, 0, 0);",
+    "    if (status & REFUSED) return fail(d, MLO_REFUSED, \"a job was refused: it began behind its slot's end, or did not fit\", 0, 0, 0);",
+    "    if (status & MISCOUNTED) return fail(d, MLO_MISCOUNTED, \"a frame had not the tokens of its job\", 0, 0, 0);",
+    "    return MLO_OK;",
+    "}",
+    "",
+    "/* ---- control ---- */",
+    "",
+    "mlo_status mlo_driver_reset(mlo_driver *d) {",
+    "    put(d, MLO_REG_CONTROL, SOFT_RESET);",
+    "    for (int i = 0; i < 8; i++) (void)get(d, MLO_REG_STATUS); /* a reset takes 16 cycles, a read three or more */",
+    "    put(d, MLO_REG_CONTROL, ENABLE);",
+    "    return mlo_driver_check(d);",
+    "}",
+    "",
+    "mlo_status mlo_driver_open(mlo_driver *d, uint64_t parameters) {",
+    "    const uint32_t id = get(d, MLO_REG_ID), cache = get(d, MLO_REG_CONTEXT);",
+    "    if (id != ID) return fail(d, MLO_NO_CORE, \"no core: its first register reads %, not %: is the base address right?\", id, ID, 0);",
+    "    if (get(d, MLO_REG_VERSION) >> 16 != 1) return fail(d, MLO_OTHER_CORE, \"another core: its registers are of version %, not 1\", get(d, MLO_REG_VERSION) >> 16, 0, 0);",
+    "    if (cache != MLO_CACHE) return fail(d, MLO_OTHER_CORE, \"another core: it has % slots of % positions\", cache >> 24, cache & 0xFFFFFF, 0);",
+    "    put(d, MLO_REG_FRAMES, 255); /* it takes as many as it was made for */",
+    "    if (get(d, MLO_REG_FRAMES) != MLO_FRAMES) return fail(d, MLO_OTHER_CORE, \"another core: it has % frames in flight, not %\", get(d, MLO_REG_FRAMES), MLO_FRAMES, 0);",
+    "    put(d, MLO_REG_ITERATIONS, MLO_ITERATIONS);",
+    "    if (get(d, MLO_REG_ITERATIONS) != MLO_ITERATIONS) return fail(d, MLO_OTHER_CORE, \"another core: it has no room for % layers\", MLO_ITERATIONS, 0, 0);",
+    "    put(d, MLO_REG_BASE_LOW, (uint32_t)parameters);",
+    "    put(d, MLO_REG_BASE_HIGH, (uint32_t)(parameters >> 32));",
+    "    if (MLO_KV_MEMORY) {",
+    "        put(d, MLO_REG_KV_BASE_LOW, (uint32_t)d->cache);",
+    "        put(d, MLO_REG_KV_BASE_HIGH, (uint32_t)(d->cache >> 32));",
+    "    }",
+    "    return mlo_driver_reset(d);",
+    "}",
+    "",
+    "/* ---- frames ---- */",
+    "",
+    "mlo_status mlo_driver_run(mlo_driver *d, const mlo_frame *frame) {",
+    "    if (d->send(d->user, frame)) return fail(d, MLO_NOT_SENT, \"the transfers of a frame were not begun\", 0, 0, 0);",
+    "    for (uint32_t left = d->patience; left; left--) {",
+    "        const int done = d->done(d->user, frame);",
+    "        const mlo_status status = mlo_driver_check(d);",
+    "        if (status) return status;",
+    "        if (done < 0) return fail(d, MLO_NOT_SENT, \"a transfer failed\", 0, 0, 0);",
+    "        if (done) return MLO_OK;",
+    "    }",
+    "    return fail(d, MLO_TIMED_OUT, \"no answer: looked % times, % beats of parameters were read and % frames finished\", d->patience,",
+    "        get(d, MLO_REG_PARAM_BEATS), get(d, MLO_REG_DONE));",
+    "}",
+    "",
+    "mlo_status mlo_driver_order(mlo_driver *d, const mlo_job *job) {",
+    "    uint32_t left = d->patience;",
+    "    while (left && !get(d, MLO_REG_JOB_ROOM)) left--;",
+    "    if (!left) return fail(d, MLO_NO_ROOM, \"no room for a job: those that wait have no frames\", 0, 0, 0);",
+    "    put(d, MLO_REG_JOB_A, job->slot << 24 | job->start);",
+    "    put(d, MLO_REG_JOB_B, job->tokens);",
+    "    return MLO_OK;",
+    "}",
+    "",
+    "mlo_status mlo_driver_job(mlo_driver *d, const mlo_job *job, const mlo_frame *frame) {",
+    "    const mlo_status status = mlo_driver_order(d, job);",
+    "    return status ? status : mlo_driver_run(d, frame);",
+    "}",
+    "",
+    "/* ---- numbers ---- */",
+    "",
+    "int32_t mlo_driver_word(const mlo_border *border, const void *words, uint32_t i) {",
+    "    const uint8_t *const bytes = (const uint8_t *)words + i * border->bytes;",
+    "    const uint32_t sign = 1u << (8 * border->bytes - 1);",
+    "    uint32_t word = 0;",
+    "    for (uint32_t k = border->bytes; k--;) word = word << 8 | bytes[k];",
+    "    return (int32_t)(word ^ sign) - (int32_t)sign;",
+    "}",
+    "",
+    "/* Half to even, as ONNX rounds. */",
+    "static int32_t nearest(float x) {",
+    "    const int32_t whole = (int32_t)x, away = x < 0 ? -1 : 1;",
+    "    const float rest = (x - (float)whole) * (float)away;",
+    "    return rest > 0.5f || (rest == 0.5f && whole % 2) ? whole + away : whole;",
+    "}",
+    "",
+    "void mlo_driver_quantize(const mlo_border *border, const float *numbers, uint32_t n, void *words) {",
+    "    uint8_t *to = (uint8_t *)words;",
+    "    const float low = (float)border->low, high = (float)border->high;",
+    "    for (uint32_t i = 0; i < n; i++) {",
+    "        const float x = numbers[i] / border->scale;",
+    "        const uint32_t word = (uint32_t)nearest(x > low ? x < high ? x : high : low);",
+    "        for (uint32_t k = 0; k < border->bytes; k++) *to++ = (uint8_t)(word >> (8 * k));",
+    "    }",
+    "}",
+    "",
+    "void mlo_driver_dequantize(const mlo_border *border, const void *words, uint32_t n, float *numbers) {",
+    "    for (uint32_t i = 0; i < n; i++) numbers[i] = (float)mlo_driver_word(border, words, i) * border->scale;",
+    "}",
+    "",
+    "/* ---- the test ---- */",
+    "",
+    "static const mlo_border input = MLO_INPUT, output = MLO_OUTPUT, memory = MLO_MEMORY;",
+    "",
+    "static mlo_status compare(mlo_driver *d, const uint8_t *want, const uint8_t *got, uint32_t bytes, uint32_t before) {",
+    "    for (uint32_t i = 0; i < bytes / MLO_WORD_BYTES; i++) {",
+    "        const int32_t a = mlo_driver_word(&output, want, i), b = mlo_driver_word(&output, got, i);",
+    "        if (a != b)",
+    "            return fail(d, MLO_OTHER_WORDS, \"word % of the frame is %, not %: are the parameters those of this core?\", before + i, b, a);",
+    "    }",
+    "    return MLO_OK;",
+    "}",
+    "",
+    "static mlo_status into(mlo_driver *d, const mlo_border *border, const mlo_numbers *known, const void *words) {",
+    "    uint8_t word[4];",
+    "    for (uint32_t i = 0; i < known->n; i++) {",
+    "        mlo_driver_quantize(border, known->number + i, 1, word);",
+    "        const int32_t want = mlo_driver_word(border, words, i), got = mlo_driver_word(border, word, 0);",
+    "        if (got != want) return fail(d, MLO_OTHER_SCALE, \"number % becomes word %, not %: the input's scale is another core's\", i, got, want);",
+    "    }",
+    "    return MLO_OK;",
+    "}",
+    "",
+    "static mlo_status out_of(mlo_driver *d, const mlo_border *border, const mlo_numbers *known, const void *words) {",
+    "    for (uint32_t i = 0; i < known->n; i++) {",
+    "        float number;",
+    "        mlo_driver_dequantize(border, (const uint8_t *)words + i * border->bytes, 1, &number);",
+    "        if (number != known->number[i])",
+    "            return fail(d, MLO_OTHER_SCALE, \"word %, %, becomes another number: the output's scale is another core's\", i, mlo_driver_word(border, words, i), 0);",
+    "    }",
+    "    return MLO_OK;",
+    "}",
+    "",
+    "static mlo_status borders(mlo_driver *d) {",
+    "    const mlo_example *const e = &mlo_driver_example;",
+    "    mlo_status status = into(d, &input, &e->before, e->frame.in[0].data);",
+    "    if (!status) status = into(d, &memory, &e->memory, e->frame.in[2].data);",
+    "    return status ? status : out_of(d, &output, &e->behind, e->out);",
+    "}",
+    "",
+    "/* From token `first` on. */",
+    "static mlo_status part(mlo_driver *d, uint32_t first, const mlo_job *job, uint8_t *room) {",
+    "    const mlo_example *const e = &mlo_driver_example;",
+    "    const uint32_t at = first * MLO_TOKEN_BYTES, bytes = job ? job->tokens * MLO_TOKEN_BYTES : e->frame.in[0].bytes;",
+    "    mlo_frame frame = e->frame;",
+    "    frame.in[0].data = (const uint8_t *)frame.in[0].data + at;",
+    "    frame.in[0].bytes = bytes;",
+    "    if (job && frame.in[1].bytes) {",
+    "        frame.in[1].data = (const uint8_t *)frame.in[1].data + first;",
+    "        frame.in[1].bytes = job->tokens;",
+    "    }",
+    "    frame.out = room;",
+    "    for (uint32_t i = 0; i < bytes; i++) room[i] = 0;",
+    "    const mlo_status status = job ? mlo_driver_job(d, job, &frame) : mlo_driver_run(d, &frame);",
+    "    return status ? status : compare(d, (const uint8_t *)e->out + at, room, bytes, at / MLO_WORD_BYTES);",
+    "}",
+    "",
+    "mlo_status mlo_driver_test(mlo_driver *d, void *room) {",
+    "    const mlo_example *const e = &mlo_driver_example;",
+    "    mlo_status status = borders(d);",
+    "    if (!status && !e->jobs) status = part(d, 0, 0, (uint8_t *)room);",
+    "    for (uint32_t i = 0, first = 0; i < e->jobs && !status; first += e->job[i++].tokens) status = part(d, first, &e->job[i], (uint8_t *)room);",
+    "    return status;",
+    "}",
+    NULL };
+static const char *const mlo_lines_share_host_mlo_driver_h[] = {
+    "/* SPDX-License-Identifier: MIT",
+    " * mlo_driver: this core from a host's C: registers, frames, jobs, numbers, and a test of it all. Made by mlo @VERSION@.",
+    " * C99 and <stdint.h>, nothing else: no allocation, no clock, no C library.",
+    " *",
+    " *     mlo_driver d = { .base = (volatile uint32_t *)0xA0000000, .send = my_send, .done = my_done, .patience = 1000000 };",
+    " *     if (mlo_driver_open(&d, where_params_bin_lies) || mlo_driver_test(&d, room)) puts(d.line);",
+    " *",
+    " * What is a word here is an integer of the core: MLO_WORD_BYTES bytes, the low one first, channel after channel, token after",
+    " * token. So it lies in memory, and so the streams take it, however wide they are. What moves it (a DMA) is yours: two hooks.",
+    " * One frame at a time; a function returns MLO_OK, or what went wrong, of which d.line is the sentence. */",
+    "#ifndef MLO_DRIVER_H",
+    "#define MLO_DRIVER_H",
+    "#include <stdint.h>",
+    "#include \"mlo_regs.h\"",
+    "#ifdef __cplusplus",
+    "extern \"C\" {",
+    "#endif",
+    "",
+    "/* ---- this core ---- */",
+    "#define MLO_ITERATIONS       @ITERATIONS@   /* layers */",
+    "#define MLO_TOKENS           @TOKENS@   /* of a frame, at most */",
+    "#define MLO_CHANNELS         @CHANNELS@   /* of a token: so many words */",
+    "#define MLO_WORD_BYTES       @WORD_BYTES@",
+    "#define MLO_TOKEN_BYTES      (MLO_CHANNELS * MLO_WORD_BYTES)",
+    "#define MLO_BEAT_BYTES       @BEAT_BYTES@   /* of s_axis and m_axis: @LANES@ lanes of @BITS@ bits; narrower and wider ones need a converter */",
+    "#define MLO_FRAMES           @FRAMES@   /* in flight */",
+    "#define MLO_CACHE            0x@CACHE@u   /* register 0x3C: {slots[31:24], positions[23:0]} of keys and values; 0: none, and no jobs */",
+    "#define MLO_KV_MEMORY        @KV_MEMORY@   /* 1: keys and values lie in memory, behind m_axi_kv: as the manifest's kv says */",
+    "#define MLO_PARAMETER_BYTES  @PARAMETER_BYTES@   /* of params.bin, at an address that is a multiple of @AXI_BYTES@ */",
+    "",
+    "/* The borders: word = round(number / scale) within low .. high, number = word * scale. A scale of 0: the model's own part on the",
+    " * host (host/pre.onnx, host/post.onnx) makes words or takes them. */",
+    "typedef struct {",
+    "    float scale;",
+    "    int32_t low, high;",
+    "    uint32_t bytes; /* of a word */",
+    "} mlo_border;",
+    "#define MLO_INPUT            @INPUT@   /* s_axis */",
+    "#define MLO_OUTPUT           @OUTPUT@   /* m_axis */",
+    "#define MLO_MEMORY           @MEMORY@   /* s2_axis, if it is there */",
+    "",
+    "/* ---- what goes through it ---- */",
+    "typedef struct {",
+    "    const void *data;",
+    "    uint32_t bytes;",
+    "} mlo_stream;",
+    "",
+    "/* A frame of 1 to MLO_TOKENS tokens. in[0]: s_axis. in[1]: s1_axis, a byte a token, 1: it counts as a key. in[2], in[3]: s2_axis,",
+    " * s3_axis, what every iteration reads again (an encoder's output), and its mask. Of what the core has not, bytes is 0. */",
+    "typedef struct {",
+    "    mlo_stream in[4];",
+    "    void *out; /* as many bytes as in[0] */",
+    "} mlo_frame;",
+    "",
+    "/* Of a core with a cache: a frame is `tokens` tokens of sequence `slot`, the first of them at position `start`. */",
+    "typedef struct {",
+    "    uint32_t slot, start, tokens;",
+    "} mlo_job;",
+    "",
+    "typedef enum {",
+    "    MLO_OK,",
+    "    MLO_NO_CORE,       /* the registers are not there */",
+    "    MLO_OTHER_CORE,    /* the core was made for something else */",
+    "    MLO_BUS_ERROR,     /* memory answered a read of parameters with an error */",
+    "    MLO_REFUSED,       /* a job that does not fit its slot */",
+    "    MLO_MISCOUNTED,    /* a job's frame had not its tokens */",
+    "    MLO_NO_ROOM,       /* jobs are waiting that no frame was sent for */",
+    "    MLO_NOT_SENT,      /* a hook said so */",
+    "    MLO_TIMED_OUT,",
+    "    MLO_OTHER_SCALE,   /* test: numbers do not become the words that they should */",
+    "    MLO_OTHER_WORDS    /* test: the core makes other words */",
+    "} mlo_status;",
+    "",
+    "typedef struct {",
+    "    volatile uint32_t *base;   /* of the registers; or NULL and two functions in its place, which take byte offsets */",
+    "    uint32_t (*read)(void *user, uint32_t offset);",
+    "    void (*write)(void *user, uint32_t offset, uint32_t value);",
+    "    int (*send)(void *user, const mlo_frame *frame);   /* begins all transfers of a frame, the way out first; 0: begun */",
+    "    int (*done)(void *user, const mlo_frame *frame);   /* 1: the last byte of frame->out is in memory; 0: not yet; below: failed */",
+    "    void *user;",
+    "    uint64_t cache;            /* MLO_KV_MEMORY: where keys and values may lie, in the memory behind m_axi_kv */",
+    "    uint32_t patience;         /* how often to look before giving up; each time a register is read */",
+    "    char line[160];            /* what went wrong */",
+    "} mlo_driver;",
+    "",
+    "/* Is this the core? Then settings, a soft reset, and it runs. parameters: where params.bin lies in the core's memory. */",
+    "mlo_status mlo_driver_open(mlo_driver *d, uint64_t parameters);",
+    "",
+    "/* A soft reset: frames, jobs and errors are forgotten, of a cache all slots are empty, counters begin at 0. The way back from any error;",
+    " * first stop what is left of transfers. */",
+    "mlo_status mlo_driver_reset(mlo_driver *d);",
+    "",
+    "/* A frame through the core, to its last byte out. */",
+    "mlo_status mlo_driver_run(mlo_driver *d, const mlo_frame *frame);",
+    "",
+    "/* Of a core with a cache: the same as a job. */",
+    "mlo_status mlo_driver_job(mlo_driver *d, const mlo_job *job, const mlo_frame *frame);",
+    "",
+    "/* Only orders a job, for hosts that send frames themselves: as many may wait as the core has room for. */",
+    "mlo_status mlo_driver_order(mlo_driver *d, const mlo_job *job);",
+    "",
+    "/* What the status register says of errors. */",
+    "mlo_status mlo_driver_check(mlo_driver *d);",
+    "",
+    "/* n numbers to words and back. */",
+    "void mlo_driver_quantize(const mlo_border *border, const float *numbers, uint32_t n, void *words);",
+    "void mlo_driver_dequantize(const mlo_border *border, const void *words, uint32_t n, float *numbers);",
+    "",
+    "/* Word i. */",
+    "int32_t mlo_driver_word(const mlo_border *border, const void *words, uint32_t i);",
+    "",
+    "/* ---- the test: mlo_frame.c ---- */",
+    "",
+    "/* Numbers on the host's side of a border, whose words come first in a stream. */",
+    "typedef struct {",
+    "    const float *number;",
+    "    uint32_t n;",
+    "} mlo_numbers;",
+    "",
+    "/* What the bench in tb/ plays and expects. */",
+    "typedef struct {",
+    "    mlo_frame frame;           /* all tokens; with a cache, all jobs' */",
+    "    const mlo_job *job;",
+    "    uint32_t jobs;             /* 0: it is one frame */",
+    "    const void *out;",
+    "    mlo_numbers before, memory, behind;",
+    "} mlo_example;",
+    "extern const mlo_example mlo_driver_example;",
+    "#define MLO_TEST_BYTES       @TEST_BYTES@   /* of `room` */",
+    "",
+    "/* Holds the borders, and every word of a frame (of a cache, of some jobs; slot 0 is then what they left), to what they should be. */",
+    "mlo_status mlo_driver_test(mlo_driver *d, void *room);",
+    "",
+    "#ifdef __cplusplus",
+    "}",
+    "#endif",
+    "#endif",
+    NULL };
+static const char *const mlo_lines_share_host_mlo_driver_py[] = {
+    "# SPDX-License-Identifier: MIT",
+    "\"\"\"mlo_driver: this core from Python, on PYNQ or anywhere with something that reads and writes its registers.",
+    "",
+    "    from mlo_driver import pynq_core",
+    "    core = pynq_core(\"build\", \"design.bit\", core=\"mlo_top_0\", s_axis=\"axi_dma_0\", m_axis=\"axi_dma_0\")",
+    "    core.test()                                           # raises DriverError unless every word of a frame is right",
+    "    y = core.numbers(core.run(core.words(x)))             # floats [tokens, channels] to floats",
+    "    y = core.job(0, 0, core.words(prompt))                # of a core with a cache: tokens 0.. of the sequence in slot 0",
+    "",
+    "Words are the core's integers; scales, widths and shapes are those of manifest.json in the build directory. On one's own, Core takes",
+    "    registers       read(offset) and write(offset, value), as pynq.MMIO has them",
+    "    dma             send({\"s_axis\": bytes, ...}, size) begins all transfers, of `size` bytes out; received() is None, or these bytes",
+    "    parameters      where params.bin lies in the core's memory\"\"\"",
+    "import hashlib",
+    "import json",
+    "import pathlib",
+    "import time",
+    "import numpy as np",
+    "",
+    "ID, VERSION, CONTROL, STATUS, BASE_LOW, BASE_HIGH, ITERATIONS, FRAMES = range(0, 32, 4)",
+    "JOB_A, JOB_B, JOB_ROOM, CACHE, CYCLES, DONE, BEATS, KERNELS = 0x20, 0x24, 0x28, 0x3C, 0x40, 0x44, 0x48, 0x80",
+    "KV_LOW, KV_HIGH = 0x2C, 0x30",
+    "ERRORS = {2: \"memory answered a read of parameters with an error: is their address right?\",",
+    "          4: \"a job was refused: it began behind its slot's end, or did not fit\",",
+    "          16: \"a frame had not the tokens of its job\"}",
+    "",
+    "",
+    "class DriverError(Exception):",
+    "    \"\"\"What went wrong.\"\"\"",
+    "",
+    "",
+    "def image(build):",
+    "    \"\"\"params.bin, if it is the one that was made for this core.\"\"\"",
+    "    build = pathlib.Path(build)",
+    "    data, listed = (build / \"params.bin\").read_bytes(), json.loads((build / \"manifest.json\").read_text())[\"files\"][\"params.bin\"]",
+    "    if hashlib.sha256(data).hexdigest() != listed[\"sha256\"]: raise DriverError(\"params.bin is not the one of manifest.json\")",
+    "    return data",
+    "",
+    "",
+    "def width(bits): return -(-bits // 8)                      # bytes of a word",
+    "",
+    "",
+    "def packed(words, bits):",
+    "    \"\"\"Words as the streams take them: so many bytes each, the low one first.\"\"\"",
+    "    return np.asarray(words).astype(\"<i4\").reshape(-1, 1).view(np.uint8)[:, :width(bits)].tobytes()",
+    "",
+    "",
+    "def unpacked(data, bits):",
+    "    rows = np.frombuffer(data, np.uint8).reshape(-1, width(bits))",
+    "    wide = np.zeros((len(rows), 4), np.uint8)",
+    "    wide[:, 4 - width(bits):] = rows                       # at the top, from where the sign comes down",
+    "    return wide.view(\"<i4\").ravel() >> 32 - 8 * width(bits)",
+    "",
+    "",
+    "class Core:",
+    "    def __init__(self, build, registers, dma, parameters, timeout=2.0, cache=0):",
+    "        self.cache = cache                                 # where keys and values may lie, if the manifest has a kv: in the memory behind m_axi_kv",
+    "        self.build, self.registers, self.dma, self.parameters, self.timeout = pathlib.Path(build), registers, dma, parameters, timeout",
+    "        self.manifest = m = json.loads((self.build / \"manifest.json\").read_text())",
+    "        self.bits, self.channels = m[\"stream\"][\"bits\"], m[\"channels\"]",
+    "        self.open()",
+    "",
+    "    # ---- control",
+    "",
+    "    def differs(self, what, offset, want):",
+    "        got = self.registers.read(offset)",
+    "        if got != want: raise DriverError(\"%s: register 0x%02X reads 0x%X, not 0x%X\" % (what, offset, got, want))",
+    "",
+    "    def open(self):",
+    "        \"\"\"Is this the core? Then settings, a soft reset, and it runs.\"\"\"",
+    "        m, write = self.manifest, self.registers.write",
+    "        self.differs(\"no core there, is the base address right\", ID, 0x4D4C4F31)",
+    "        if self.registers.read(VERSION) >> 16 != 1: raise DriverError(\"another core: its registers are of version 0x%X\" % self.registers.read(VERSION))",
+    "        self.differs(\"another core\", CACHE, m.get(\"slots\", 0) << 24 | m.get(\"context\", 0))",
+    "        write(FRAMES, 255)                                 # it takes as many as it was made for",
+    "        self.differs(\"another core\", FRAMES, m[\"frames_in_flight\"])",
+    "        write(ITERATIONS, m[\"iterations\"])",
+    "        self.differs(\"another core\", ITERATIONS, m[\"iterations\"])",
+    "        write(BASE_LOW, self.parameters & 0xFFFFFFFF)",
+    "        write(BASE_HIGH, self.parameters >> 32)",
+    "        if \"kv\" in m:",
+    "            write(KV_LOW, self.cache & 0xFFFFFFFF)",
+    "            write(KV_HIGH, self.cache >> 32)",
+    "        self.reset()",
+    "",
+    "    def reset(self):",
+    "        \"\"\"Frames, jobs and errors are forgotten, slots are empty, counters begin at 0. First stop what is left of transfers.\"\"\"",
+    "        self.registers.write(CONTROL, 2)",
+    "        for _ in range(8): self.registers.read(STATUS)     # a reset takes 16 cycles, a read three or more",
+    "        self.registers.write(CONTROL, 1)",
+    "        self.check()",
+    "",
+    "    def check(self):",
+    "        status = self.registers.read(STATUS)",
+    "        for bit, what in ERRORS.items():",
+    "            if status & bit: raise DriverError(what)",
+    "",
+    "    def counters(self):",
+    "        \"\"\"Cycles with frames inside, frames finished, beats of parameters; of each kernel its busy, starved and blocked cycles.\"\"\"",
+    "        read = self.registers.read",
+    "        kernels = {k[\"name\"]: [read(KERNELS + 16 * i + 4 * n) for n in range(3)] for i, k in enumerate(self.manifest[\"kernels\"])}",
+    "        return {\"cycles\": read(CYCLES), \"frames\": read(DONE), \"parameter_beats\": read(BEATS), \"kernels\": kernels}",
+    "",
+    "    # ---- numbers",
+    "",
+    "    def words(self, x, border=\"input\"):",
+    "        \"\"\"Floats to words, as host/pre.onnx makes them. border \"replay\": those of what every iteration reads again.\"\"\"",
+    "        b = self.border(border)",
+    "        return np.clip(np.rint(np.asarray(x, np.float32) / np.float32(b[\"scale\"])), b[\"low\"], b[\"high\"]).astype(np.int32)",
+    "",
+    "    def numbers(self, words): return np.asarray(words).astype(np.float32) * np.float32(self.border(\"output\")[\"scale\"])",
+    "",
+    "    def border(self, name):",
+    "        b = self.manifest[name]",
+    "        if b[\"scale\"] is None: raise DriverError(\"%s: the model's own part on the host makes or takes words, host/pre.onnx or host/post.onnx\" % name)",
+    "        return b",
+    "",
+    "    # ---- frames",
+    "",
+    "    def run(self, words, mask=None, memory=None, memory_mask=None):",
+    "        \"\"\"A frame of words [tokens, channels] through the core. mask: of each token, whether it counts as a key; memory, memory_mask: what every",
+    "        iteration reads again.\"\"\"",
+    "        again = self.manifest.get(\"replay\", {})",
+    "        streams = {\"s_axis\": packed(words, self.bits)}",
+    "        for port, there, given, bits in ((\"s1_axis\", self.manifest[\"stream\"][\"masked\"], mask, 8), (\"s2_axis\", bool(again), memory, again.get(\"bits\", 8)),",
+    "                                         (\"s3_axis\", again.get(\"masked\"), memory_mask, 8)):",
+    "            if bool(there) != (given is not None): raise DriverError(\"%s: %s\" % (port, \"it needs a value\" if there else \"the core has none\"))",
+    "            if there: streams[port] = packed(given, bits)",
+    "        self.dma.send(streams, len(streams[\"s_axis\"]))",
+    "        return unpacked(self.received(), self.bits).reshape(-1, self.channels)",
+    "",
+    "    def received(self):",
+    "        end = time.monotonic() + self.timeout",
+    "        while True:",
+    "            data = self.dma.received()",
+    "            self.check()",
+    "            if data is not None: return data",
+    "            if time.monotonic() > end:",
+    "                raise DriverError(\"no answer in %g s: %d beats of parameters were read and %d frames finished\" % (self.timeout, self.registers.read(BEATS), self.registers.read(DONE)))",
+    "",
+    "    def order(self, slot, start, tokens):",
+    "        end = time.monotonic() + self.timeout",
+    "        while not self.registers.read(JOB_ROOM):",
+    "            if time.monotonic() > end: raise DriverError(\"no room for a job: those that wait have no frames\")",
+    "        self.registers.write(JOB_A, slot << 24 | start)",
+    "        self.registers.write(JOB_B, tokens)",
+    "",
+    "    def job(self, slot, start, words, mask=None):",
+    "        \"\"\"Of a core with a cache: words [tokens, channels] are tokens start.. of the sequence in a slot.\"\"\"",
+    "        self.order(slot, start, len(words))",
+    "        return self.run(words, mask)",
+    "",
+    "    # ---- the test",
+    "",
+    "    def beats(self, file, bits):",
+    "        \"\"\"The first frame of a file of beats {tlast, lanes}, or of a core with a cache all of them, as words.\"\"\"",
+    "        data = bytearray()",
+    "        for line in (self.build / \"tb\" / file).read_text().split():",
+    "            data += int(line[1:], 16).to_bytes(len(line) // 2, \"little\")",
+    "            if line[0] == \"1\" and \"jobs\" not in self.manifest: break",
+    "        return unpacked(data, bits)",
+    "",
+    "    def test(self):",
+    "        \"\"\"Holds the borders, and every word of a frame (of a cache, of some jobs), to what they should be.\"\"\"",
+    "        m, again = self.manifest, self.manifest.get(\"replay\", {})",
+    "        x, y = (self.beats(file, self.bits).reshape(-1, self.channels) for file in (\"input.hex\", \"golden.hex\"))",
+    "        mask = self.beats(\"mask.hex\", 8) if m[\"stream\"][\"masked\"] else None",
+    "        memory = self.beats(\"replay.hex\", again[\"bits\"]) if again else None",
+    "        memory_mask = self.beats(\"replay_mask.hex\", 8) if again.get(\"masked\") else None",
+    "        self.test_borders(x.ravel(), memory, y.ravel())",
+    "        at = 0",
+    "        for job in m.get(\"jobs\", [None]):",
+    "            part = slice(at, at + (job[\"tokens\"] if job else len(x)))",
+    "            now = mask if mask is None else mask[part]",
+    "            got = self.job(job[\"slot\"], job[\"start\"], x[part], now) if job else self.run(x, now, memory, memory_mask)",
+    "            self.compare(\"word %d of the frame is %d, not %d: are the parameters those of this core?\", got, y[part], at * self.channels)",
+    "            at = part.stop",
+    "",
+    "    def test_borders(self, *streams):",
+    "        for name, words in zip((\"input\", \"replay\", \"output\"), streams):",
+    "            known = np.float32(self.manifest.get(name, {}).get(\"numbers\", []))",
+    "            if not len(known): continue",
+    "            if name == \"output\": self.compare(\"word %d becomes %g, not %g: the output's scale is another core's\", self.numbers(words[:len(known)]), known)",
+    "            else: self.compare(\"number %d becomes word %d, not %d: the input's scale is another core's\", self.words(known, name), words[:len(known)])",
+    "",
+    "    def compare(self, text, got, want, before=0):",
+    "        got, want = np.ravel(got), np.ravel(want)",
+    "        wrong = np.flatnonzero(got != want)",
+    "        if len(wrong): raise DriverError(text % (before + wrong[0], got[wrong[0]], want[wrong[0]]))",
+    "",
+    "",
+    "# ---- PYNQ",
+    "",
+    "class PynqDma:",
+    "    \"\"\"AXI DMAs in simple mode: of each stream's name the DMA that it is at.\"\"\"",
+    "",
+    "    def __init__(self, allocate, dmas): self.allocate, self.dmas = allocate, dmas",
+    "",
+    "    def send(self, streams, size):",
+    "        self.out, self.sent = self.allocate(size, np.uint8), []",
+    "        self.dmas[\"m_axis\"].recvchannel.transfer(self.out)",
+    "        for port, data in streams.items():",
+    "            buffer = self.allocate(len(data), np.uint8)",
+    "            buffer[:] = np.frombuffer(data, np.uint8)",
+    "            buffer.flush()",
+    "            self.sent.append(buffer)                       # it stays as long as the transfer",
+    "            self.dmas[port].sendchannel.transfer(buffer)",
+    "",
+    "    def received(self):",
+    "        if not self.dmas[\"m_axis\"].recvchannel.idle: return None",
+    "        self.out.invalidate()",
+    "        return bytes(self.out)",
+    "",
+    "",
+    "def pynq_core(build, bitfile, core, **dmas):",
+    "    \"\"\"A bit file loaded, parameters in memory, and the core running. core, dmas: names in the block design, s_axis=\"axi_dma_0\", ...\"\"\"",
+    "    from pynq import MMIO, Overlay, allocate",
+    "    overlay = Overlay(bitfile)",
+    "    data, at = image(build), overlay.ip_dict[core]",
+    "    parameters = allocate(len(data), np.uint8)",
+    "    parameters[:] = np.frombuffer(data, np.uint8)",
+    "    parameters.flush()",
+    "    kv = json.loads((pathlib.Path(build) / \"manifest.json\").read_text()).get(\"kv\")",
+    "    cache = allocate(kv[\"bytes\"], np.uint8) if kv else None",
+    "    made = Core(build, MMIO(at[\"phys_addr\"], at[\"addr_range\"]), PynqDma(allocate, {port: getattr(overlay, name) for port, name in dmas.items()}), parameters.device_address,",
+    "                cache=cache.device_address if kv else 0)",
+    "    made.memory, made.keys_and_values = parameters, cache  # which lie there as long as the core",
+    "    return made",
+    NULL };
+static const char *const mlo_lines_share_host_mlo_frame_c[] = {
+    "/* SPDX-License-Identifier: MIT",
+    " * The frame that mlo_driver_test plays: the first one of tb/, with what the core makes of it. */",
+    "#include \"mlo_driver.h\"",
+    "",
+    "static const uint8_t in[] = {",
+    "@IN@",
+    "};",
+    "@MASK@static const uint8_t mask[] = {",
+    "@MASK_BYTES@",
+    "@MASK@};",
+    "@REPLAY@static const uint8_t memory[] = {",
+    "@MEMORY_WORDS@",
+    "@REPLAY@};",
+    "@REPLAY_MASK@static const uint8_t memory_mask[] = {",
+    "@MEMORY_MASK@",
+    "@REPLAY_MASK@};",
+    "static const uint8_t out[] = {",
+    "@OUT@",
+    "};",
+    "@JOBS@static const mlo_job jobs[] = { @JOB_LIST@ };",
+    "static const float before[] = { @BEFORE@ };",
+    "static const float around[] = { @AROUND@ };",
+    "static const float behind[] = { @BEHIND@ };",
+    "",
+    "const mlo_example mlo_driver_example = {",
+    "    { { { in, sizeof in },",
+    "@MASK@        { mask, sizeof mask },",
+    "@NO_MASK@        { 0, 0 },",
+    "@REPLAY@        { memory, sizeof memory },",
+    "@NO_REPLAY@        { 0, 0 },",
+    "@REPLAY_MASK@        { memory_mask, sizeof memory_mask } },",
+    "@NO_REPLAY_MASK@        { 0, 0 } },",
+    "        0 },",
+    "@JOBS@    jobs, sizeof jobs / sizeof *jobs,",
+    "@NO_JOBS@    0, 0,",
+    "    out,",
+    "    { before, @N_BEFORE@ },",
+    "    { around, @N_AROUND@ },",
+    "    { behind, @N_BEHIND@ }",
+    "};",
+    NULL };
 static const char *const mlo_lines_share_host_mlo_regs_h[] = {
     "/* SPDX-License-Identifier: MIT",
     " * The registers of mlo_top, 32 bits each, by byte offset. */",
@@ -53167,16 +55208,21 @@ static const char *const mlo_lines_share_host_mlo_regs_h[] = {
     "#define MLO_REG_ID           0x000   /* 0x4D4C4F31 */",
     "#define MLO_REG_VERSION      0x004   /* of the register map */",
     "#define MLO_REG_CONTROL      0x008   /* bit 0 enable, bit 1 soft reset of the core, bit 2 clear counters */",
-    "#define MLO_REG_STATUS       0x00C   /* bit 0 frames inside, bit 1 bus error (sticky)@JOB_STATUS@ */",
+    "#define MLO_REG_STATUS       0x00C   /* bit 0 frames inside; sticky: bit 1 bus error, bit 2 a job was refused, bit 4 a frame had not its job's tokens */",
     "#define MLO_REG_BASE_LOW     0x010   /* byte address of params.bin in memory */",
     "#define MLO_REG_BASE_HIGH    0x014   /* its upper half */",
     "#define MLO_REG_ITERATIONS   0x018   /* layers to run, @DEEPEST@ at most */",
     "#define MLO_REG_FRAMES       0x01C   /* frames in flight */",
-    "@JOBS@/* jobs: write A, then B, which orders it; then send its tokens on s_axis, tlast on the last one */",
-    "@JOBS@#define MLO_REG_JOB_A        0x020   /* bits 31:24 slot, below @SLOTS@; bits 23:0 position of the first token */",
-    "@JOBS@#define MLO_REG_JOB_B        0x024   /* bits 15:0 tokens; refused (SLVERR) while MLO_REG_JOB_ROOM is 0 */",
-    "@JOBS@#define MLO_REG_JOB_ROOM     0x028   /* jobs that can be ordered now */",
-    "@JOBS@#define MLO_REG_CONTEXT      0x03C   /* bits 31:24 slots, bits 23:0 positions of each */",
+    "/* of a core with a cache, jobs: write A, then B, which orders it; then send its tokens on s_axis, tlast on the last one */",
+    "#define MLO_REG_JOB_A        0x020   /* bits 31:24 slot, bits 23:0 position of the first token */",
+    "#define MLO_REG_JOB_B        0x024   /* bits 15:0 tokens; refused (SLVERR) while MLO_REG_JOB_ROOM is 0 */",
+    "#define MLO_REG_JOB_ROOM     0x028   /* jobs that can be ordered now */",
+    "#define MLO_REG_CONTEXT      0x03C   /* bits 31:24 slots, bits 23:0 positions of each; 0: the core has no cache */",
+    "/* of a core whose cache lies in memory (--kv dram), as the manifest's kv says */",
+    "#define MLO_REG_KV_BASE_LOW  0x02C   /* byte address, a multiple of a beat */",
+    "#define MLO_REG_KV_BASE_HIGH 0x030   /* its upper half */",
+    "#define MLO_REG_KV_READ      0x04C   /* beats read since the soft reset */",
+    "#define MLO_REG_KV_WRITTEN   0x050   /* beats written */",
     "#define MLO_REG_CYCLES       0x040   /* since the first input beat */",
     "#define MLO_REG_DONE         0x044   /* frames finished */",
     "#define MLO_REG_PARAM_BEATS  0x048   /* parameter beats read */",
@@ -53350,6 +55396,38 @@ static const char *const mlo_lines_share_rtl_mlo_core_v[] = {
     "@JOBS@    input  wire         job_begin,",
     "@JOBS@    input  wire [15:0]  job_start,",
     "@JOBS@    input  wire [15:0]  job_bank,",
+    "@KV@    input  wire [63:0]  kv_base,                // where keys and values lie",
+    "@KV@    output wire [31:0]  kv_read,                // beats of those",
+    "@KV@    output wire [31:0]  kv_written,",
+    "@KV@    output wire m_axi_kv_arid,",
+    "@KV@    output wire [63:0] m_axi_kv_araddr,",
+    "@KV@    output wire [7:0] m_axi_kv_arlen,",
+    "@KV@    output wire [2:0] m_axi_kv_arsize,",
+    "@KV@    output wire [1:0] m_axi_kv_arburst,",
+    "@KV@    output wire m_axi_kv_arvalid,",
+    "@KV@    input  wire m_axi_kv_arready,",
+    "@KV@    input  wire m_axi_kv_rid,",
+    "@KV@    input  wire [@AXI_MSB@:0] m_axi_kv_rdata,",
+    "@KV@    input  wire [1:0] m_axi_kv_rresp,",
+    "@KV@    input  wire m_axi_kv_rlast,",
+    "@KV@    input  wire m_axi_kv_rvalid,",
+    "@KV@    output wire m_axi_kv_rready,",
+    "@KV@    output wire m_axi_kv_awid,",
+    "@KV@    output wire [63:0] m_axi_kv_awaddr,",
+    "@KV@    output wire [7:0] m_axi_kv_awlen,",
+    "@KV@    output wire [2:0] m_axi_kv_awsize,",
+    "@KV@    output wire [1:0] m_axi_kv_awburst,",
+    "@KV@    output wire m_axi_kv_awvalid,",
+    "@KV@    input  wire m_axi_kv_awready,",
+    "@KV@    output wire [@AXI_MSB@:0] m_axi_kv_wdata,",
+    "@KV@    output wire [@STRB_MSB@:0] m_axi_kv_wstrb,",
+    "@KV@    output wire m_axi_kv_wlast,",
+    "@KV@    output wire m_axi_kv_wvalid,",
+    "@KV@    input  wire m_axi_kv_wready,",
+    "@KV@    input  wire m_axi_kv_bid,",
+    "@KV@    input  wire [1:0] m_axi_kv_bresp,",
+    "@KV@    input  wire m_axi_kv_bvalid,",
+    "@KV@    output wire m_axi_kv_bready,",
     "    // to registers",
     "    output wire [@READERS_MSB@:0]  param_beat,              // of each reader: it dealt out a beat",
     "    output wire         bus_error,",
@@ -53399,7 +55477,9 @@ static const char *const mlo_lines_share_rtl_mlo_core_v[] = {
     "    wire [@AXI_MSB@:0] r_data;",
     "    wire [1:0] r_resp;",
     "    wire r_last;",
-    "    assign bus_error = |errors;",
+    "@KV@    wire kv_error;",
+    "@KV@    assign bus_error = |errors || kv_error;",
+    "@NO_KV@    assign bus_error = |errors;",
     "@ALONE@    assign m_axi_arid = ar_id;",
     "@ALONE@    assign m_axi_araddr = ar_addr;",
     "@ALONE@    assign m_axi_arlen = ar_len;",
@@ -53576,6 +55656,36 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "    input  wire         m_axi_rlast,",
     "    input  wire         m_axi_rvalid,",
     "    output wire         m_axi_rready,",
+    "@KV@    // keys and values: AXI4 master",
+    "@KV@    output wire m_axi_kv_arid,",
+    "@KV@    output wire [63:0] m_axi_kv_araddr,",
+    "@KV@    output wire [7:0] m_axi_kv_arlen,",
+    "@KV@    output wire [2:0] m_axi_kv_arsize,",
+    "@KV@    output wire [1:0] m_axi_kv_arburst,",
+    "@KV@    output wire m_axi_kv_arvalid,",
+    "@KV@    input  wire m_axi_kv_arready,",
+    "@KV@    input  wire m_axi_kv_rid,",
+    "@KV@    input  wire [@AXI_MSB@:0] m_axi_kv_rdata,",
+    "@KV@    input  wire [1:0] m_axi_kv_rresp,",
+    "@KV@    input  wire m_axi_kv_rlast,",
+    "@KV@    input  wire m_axi_kv_rvalid,",
+    "@KV@    output wire m_axi_kv_rready,",
+    "@KV@    output wire m_axi_kv_awid,",
+    "@KV@    output wire [63:0] m_axi_kv_awaddr,",
+    "@KV@    output wire [7:0] m_axi_kv_awlen,",
+    "@KV@    output wire [2:0] m_axi_kv_awsize,",
+    "@KV@    output wire [1:0] m_axi_kv_awburst,",
+    "@KV@    output wire m_axi_kv_awvalid,",
+    "@KV@    input  wire m_axi_kv_awready,",
+    "@KV@    output wire [@AXI_MSB@:0] m_axi_kv_wdata,",
+    "@KV@    output wire [@STRB_MSB@:0] m_axi_kv_wstrb,",
+    "@KV@    output wire m_axi_kv_wlast,",
+    "@KV@    output wire m_axi_kv_wvalid,",
+    "@KV@    input  wire m_axi_kv_wready,",
+    "@KV@    input  wire m_axi_kv_bid,",
+    "@KV@    input  wire [1:0] m_axi_kv_bresp,",
+    "@KV@    input  wire m_axi_kv_bvalid,",
+    "@KV@    output wire m_axi_kv_bready,",
     "    // registers: AXI4-Lite, see host/mlo_regs.h",
     "    input  wire [11:0]  s_axil_awaddr,",
     "    input  wire         s_axil_awvalid,",
@@ -53600,6 +55710,9 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "    wire        core_rst, enable, bus_error;",
     "    wire [@READERS_MSB@:0]  param_beat;",
     "    wire [63:0] base;",
+    "@KV@    wire [63:0] kv_base;",
+    "@KV@    wire [31:0] kv_read, kv_written;",
+    "@NO_KV@    wire [63:0] unused_kv;",
     "    wire [15:0] iterations;",
     "    wire [7:0]  frames;",
     "    wire [@STAT_MSB@:0] stat;                       // of each kernel {blocked, starved, busy}",
@@ -53625,6 +55738,8 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "        .s_axil_rdata(s_axil_rdata), .s_axil_rresp(s_axil_rresp),",
     "        .s_axil_rvalid(s_axil_rvalid), .s_axil_rready(s_axil_rready),",
     "        .core_rst(core_rst), .enable(enable), .base(base), .iterations(iterations), .frames(frames),",
+    "@KV@        .kv_base(kv_base), .kv_read(kv_read), .kv_written(kv_written),",
+    "@NO_KV@        .kv_base(unused_kv), .kv_read(32'd0), .kv_written(32'd0),",
     "        .in_beat(@DOOR@_tvalid && @DOOR@_tready), .in_last(@DOOR@_tlast),",
     "@JOBS@        .job_push(job_push), .job_slot(job_slot), .job_start(job_first), .job_tokens(job_tokens),",
     "@JOBS@        .job_room(job_room), .job_refused(job_refused), .job_mismatch(job_mismatch),",
@@ -53633,6 +55748,7 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "        .out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),",
     "        .param_beat(param_beat), .bus_error(bus_error), .stat(stat));",
     "@NO_JOBS@    wire unused = &{1'b0, unused_job};",
+    "@NO_KV@    wire unused_kv_base = &{1'b0, unused_kv};",
     "",
     "@JOBS@    // ---- jobs: at the door of a core that keeps @SLOTS@ x @CONTEXT@ positions' keys and values; one at a time is inside",
     "@JOB_UNMASKED@    wire unused_mask;",
@@ -53654,6 +55770,13 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "    // ---- the core",
     "    mlo_core u_core (",
     "        .clk(clk), .rst(rst), .core_rst(core_rst),",
+    "@KV@        .kv_base(kv_base), .kv_read(kv_read), .kv_written(kv_written),",
+    "@KV@        .m_axi_kv_arid(m_axi_kv_arid), .m_axi_kv_araddr(m_axi_kv_araddr), .m_axi_kv_arlen(m_axi_kv_arlen), .m_axi_kv_arsize(m_axi_kv_arsize), .m_axi_kv_arburst(m_axi_kv_arburst),",
+    "@KV@        .m_axi_kv_arvalid(m_axi_kv_arvalid), .m_axi_kv_arready(m_axi_kv_arready), .m_axi_kv_rid(m_axi_kv_rid), .m_axi_kv_rdata(m_axi_kv_rdata), .m_axi_kv_rresp(m_axi_kv_rresp),",
+    "@KV@        .m_axi_kv_rlast(m_axi_kv_rlast), .m_axi_kv_rvalid(m_axi_kv_rvalid), .m_axi_kv_rready(m_axi_kv_rready), .m_axi_kv_awid(m_axi_kv_awid), .m_axi_kv_awaddr(m_axi_kv_awaddr),",
+    "@KV@        .m_axi_kv_awlen(m_axi_kv_awlen), .m_axi_kv_awsize(m_axi_kv_awsize), .m_axi_kv_awburst(m_axi_kv_awburst), .m_axi_kv_awvalid(m_axi_kv_awvalid), .m_axi_kv_awready(m_axi_kv_awready),",
+    "@KV@        .m_axi_kv_wdata(m_axi_kv_wdata), .m_axi_kv_wstrb(m_axi_kv_wstrb), .m_axi_kv_wlast(m_axi_kv_wlast), .m_axi_kv_wvalid(m_axi_kv_wvalid), .m_axi_kv_wready(m_axi_kv_wready),",
+    "@KV@        .m_axi_kv_bid(m_axi_kv_bid), .m_axi_kv_bresp(m_axi_kv_bresp), .m_axi_kv_bvalid(m_axi_kv_bvalid), .m_axi_kv_bready(m_axi_kv_bready),",
     "        .enable(enable), .base(base), .iterations(iterations), .frames(frames),",
     "        .param_beat(param_beat), .bus_error(bus_error), .stat(stat),",
     "@JOBS@        .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),",
@@ -53729,7 +55852,24 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "@REPLAY_MASK@    wire [31:0] replay_mask_sent, breaches_replay_mask;",
     "@NO_REPLAY@    wire [31:0] breaches_replay = 0;",
     "@NO_REPLAY_MASK@    wire [31:0] breaches_replay_mask = 0;",
+    "@KV@    wire kv_arid, kv_arvalid, kv_arready, kv_rid, kv_rlast, kv_rvalid, kv_rready, kv_awid, kv_awvalid, kv_awready, kv_wlast, kv_wvalid, kv_wready, kv_bid, kv_bvalid, kv_bready;",
+    "@KV@    wire [63:0] kv_araddr, kv_awaddr, kv_write_word;",
+    "@KV@    wire [7:0] kv_arlen, kv_awlen;",
+    "@KV@    wire [2:0] kv_arsize, kv_awsize;",
+    "@KV@    wire [1:0] kv_arburst, kv_awburst, kv_rresp, kv_bresp, kv_owing;",
+    "@KV@    wire [AXI-1:0] kv_rdata, kv_wdata, kv_write_data;",
+    "@KV@    wire [AXI/8-1:0] kv_wstrb, kv_write;",
+    "@KV@    wire [31:0] kv_read, kv_written, breaches_kv_read, breaches_kv_write;",
+    "@KV@    // keys and values: as many words in front of them and behind them as nothing may change",
+    "@KV@    localparam KV_ROW = @KV_ROW@, KV_WORDS = @SLOTS@ * @DEEPEST@ * 2 * TOKENS * KV_ROW, KV_FRONT = 31 * 1024 / AXI;",
+    "@KV@    integer most [0:255], kv_fault_r, kv_fault_b, kv_dump;",
+    "@KV@    reg [8*512-1:0] kv_file;",
+    "@KV@    function [AXI-1:0] canary(input integer n); canary = {AXI/32{32'h5eed_0000 ^ n[31:0]}}; endfunction",
     "    mlo_top u_top (",
+    "@KV@        .m_axi_kv_arid(kv_arid), .m_axi_kv_araddr(kv_araddr), .m_axi_kv_arlen(kv_arlen), .m_axi_kv_arsize(kv_arsize), .m_axi_kv_arburst(kv_arburst), .m_axi_kv_arvalid(kv_arvalid), .m_axi_kv_arready(kv_arready), .m_axi_kv_rid(kv_rid),",
+    "@KV@        .m_axi_kv_rdata(kv_rdata), .m_axi_kv_rresp(kv_rresp), .m_axi_kv_rlast(kv_rlast), .m_axi_kv_rvalid(kv_rvalid), .m_axi_kv_rready(kv_rready), .m_axi_kv_awid(kv_awid), .m_axi_kv_awaddr(kv_awaddr), .m_axi_kv_awlen(kv_awlen),",
+    "@KV@        .m_axi_kv_awsize(kv_awsize), .m_axi_kv_awburst(kv_awburst), .m_axi_kv_awvalid(kv_awvalid), .m_axi_kv_awready(kv_awready), .m_axi_kv_wdata(kv_wdata), .m_axi_kv_wstrb(kv_wstrb), .m_axi_kv_wlast(kv_wlast), .m_axi_kv_wvalid(kv_wvalid),",
+    "@KV@        .m_axi_kv_wready(kv_wready), .m_axi_kv_bid(kv_bid), .m_axi_kv_bresp(kv_bresp), .m_axi_kv_bvalid(kv_bvalid), .m_axi_kv_bready(kv_bready),",
     "        .clk(clk), .rst(rst), .s_axis_tdata(in_tdata), .s_axis_tvalid(in_tvalid), .s_axis_tready(in_tready), .s_axis_tlast(in_tlast),",
     "@REPLAY@        .s2_axis_tdata(replay_tdata), .s2_axis_tvalid(replay_tvalid), .s2_axis_tready(replay_tready), .s2_axis_tlast(replay_tlast),",
     "@REPLAY_MASK@        .s3_axis_tdata(replay_mask_tdata), .s3_axis_tvalid(replay_mask_tvalid), .s3_axis_tready(replay_mask_tready), .s3_axis_tlast(replay_mask_tlast),",
@@ -53755,6 +55895,32 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "        .write({AXI/8{1'b0}}), .write_word(64'd0), .write_data({AXI{1'b0}}),",
     "        .s_axi_arid(arid), .s_axi_araddr(m_araddr), .s_axi_arlen(m_arlen), .s_axi_arsize(m_arsize), .s_axi_arburst(m_arburst), .s_axi_arvalid(m_arvalid),",
     "        .s_axi_arready(m_arready), .s_axi_rid(rid), .s_axi_rdata(m_rdata), .s_axi_rresp(m_rresp), .s_axi_rlast(m_rlast), .s_axi_rvalid(m_rvalid), .s_axi_rready(m_rready));",
+    "",
+    "@KV@    mlo_sim_ram #(.DATA_WIDTH(AXI), .DEPTH(KV_WORDS + 2 * KV_FRONT)) u_kv_ram (.clk(clk), .rst(rst), .seed(seed + 6), .stall(stall_memory), .latency(latency), .rate(32'd0), .fault(kv_fault_r), .base(64'h8000_0000),",
+    "@KV@        .beats(kv_read), .write(kv_write), .write_word(kv_write_word), .write_data(kv_write_data), .s_axi_arid(kv_arid), .s_axi_araddr(kv_araddr), .s_axi_arlen(kv_arlen), .s_axi_arsize(kv_arsize), .s_axi_arburst(kv_arburst), .s_axi_arvalid(kv_arvalid), .s_axi_arready(kv_arready), .s_axi_rid(kv_rid), .s_axi_rdata(kv_rdata), .s_axi_rresp(kv_rresp), .s_axi_rlast(kv_rlast), .s_axi_rvalid(kv_rvalid), .s_axi_rready(kv_rready));",
+    "@KV@    mlo_sim_ram_write #(.DATA_WIDTH(AXI), .DEPTH(KV_WORDS + 2 * KV_FRONT)) u_kv_ram_write (.clk(clk), .rst(rst), .seed(seed + 7), .stall(stall_memory), .latency(latency), .fault(kv_fault_b), .base(64'h8000_0000),",
+    "@KV@        .beats(kv_written), .write(kv_write), .write_word(kv_write_word), .write_data(kv_write_data), .s_axi_awid(kv_awid), .s_axi_awaddr(kv_awaddr), .s_axi_awlen(kv_awlen), .s_axi_awsize(kv_awsize), .s_axi_awburst(kv_awburst), .s_axi_awvalid(kv_awvalid), .s_axi_awready(kv_awready), .s_axi_wdata(kv_wdata), .s_axi_wstrb(kv_wstrb), .s_axi_wlast(kv_wlast), .s_axi_wvalid(kv_wvalid), .s_axi_wready(kv_wready), .s_axi_bid(kv_bid), .s_axi_bresp(kv_bresp), .s_axi_bvalid(kv_bvalid), .s_axi_bready(kv_bready));",
+    "@KV@    mlo_sim_check_axi #(.DATA_WIDTH(AXI), .BURST(64), .PORT_AR(\"m_axi_kv_ar\"), .PORT_R(\"m_axi_kv_r\")) u_check_kv_read (.clk(clk), .rst(rst), .cycle(cycle), .asked(), .sent(), .breaches(breaches_kv_read), .owing(kv_owing[0]), .arid(kv_arid), .araddr(kv_araddr), .arlen(kv_arlen), .arsize(kv_arsize), .arburst(kv_arburst), .arvalid(kv_arvalid), .arready(kv_arready), .rid(kv_rid), .rdata(kv_rdata), .rresp(kv_rresp), .rlast(kv_rlast), .rvalid(kv_rvalid), .rready(kv_rready));",
+    "@KV@    mlo_sim_check_axi_write #(.DATA_WIDTH(AXI), .BURST(64), .PORT_AW(\"m_axi_kv_aw\"), .PORT_W(\"m_axi_kv_w\"), .PORT_B(\"m_axi_kv_b\")) u_check_kv_write (.clk(clk), .rst(rst), .cycle(cycle), .asked(), .written(), .answered(), .breaches(breaches_kv_write), .owing(kv_owing[1]), .awid(kv_awid), .awaddr(kv_awaddr), .awlen(kv_awlen), .awsize(kv_awsize), .awburst(kv_awburst), .awvalid(kv_awvalid), .awready(kv_awready), .wdata(kv_wdata), .wstrb(kv_wstrb), .wlast(kv_wlast), .wvalid(kv_wvalid), .wready(kv_wready), .bid(kv_bid), .bresp(kv_bresp), .bvalid(kv_bvalid), .bready(kv_bready));",
+    "@KV@    // what the run must not have written: around the region, and rows that no job reached",
+    "@KV@    integer kv_n, kv_spoilt = 0;",
+    "@KV@    task check_kv;",
+    "@KV@        begin",
+    "@KV@            for (kv_n = 0; kv_n < 256; kv_n = kv_n + 1) most[kv_n] = 0;",
+    "@KV@            for (kv_n = 0; kv_n < jobs; kv_n = kv_n + 1)",
+    "@KV@                if (order[kv_n][39:16] + order[kv_n][15:0] > most[order[kv_n][47:40]]) most[order[kv_n][47:40]] = order[kv_n][39:16] + order[kv_n][15:0];",
+    "@KV@            for (kv_n = 0; kv_n < KV_WORDS + 2 * KV_FRONT; kv_n = kv_n + 1)",
+    "@KV@                if (kv_n < KV_FRONT || kv_n >= KV_FRONT + KV_WORDS || (kv_n - KV_FRONT) / KV_ROW % TOKENS >= most[(kv_n - KV_FRONT) / KV_ROW / TOKENS / 2 / @DEEPEST@]",
+    "@KV@                    || (kv_n - KV_FRONT) / KV_ROW / TOKENS / 2 % @DEEPEST@ >= iterations) begin",
+    "@KV@                    if (u_kv_ram.mem[kv_n] !== canary(kv_n)) kv_spoilt = kv_spoilt + 1;",
+    "@KV@                end else if (^u_kv_ram.mem[kv_n] === 1'bx || u_kv_ram.mem[kv_n] === canary(kv_n)) kv_spoilt = kv_spoilt + 1;",
+    "@KV@            if ($value$plusargs(\"kv=%s\", kv_file)) begin",
+    "@KV@                kv_dump = $fopen(kv_file, \"w\");",
+    "@KV@                for (kv_n = KV_FRONT; kv_n < KV_FRONT + KV_WORDS; kv_n = kv_n + 1) $fwrite(kv_dump, \"%h\\n\", u_kv_ram.mem[kv_n]);",
+    "@KV@                $fclose(kv_dump);",
+    "@KV@            end",
+    "@KV@        end",
+    "@KV@    endtask",
     "",
     "    // ---- the host: one register access at a time. It acts at the falling edge, so that no simulator's order of events matters.",
     "    reg host_go = 0, host_write = 0, host_busy = 0, host_done = 0;",
@@ -53862,11 +56028,16 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "@REPLAY@        $readmemh(replay_file, u_replay.mem, 0, replay_beats - 1);",
     "@REPLAY_MASK@        $readmemh(replay_mask_file, u_replay_mask.mem, 0, replay_mask_beats - 1);",
     "        $readmemh(params_file, u_ram.mem);",
+    "@KV@        if (!$value$plusargs(\"kv_fault_r=%d\", kv_fault_r)) kv_fault_r = 0;",
+    "@KV@        if (!$value$plusargs(\"kv_fault_b=%d\", kv_fault_b)) kv_fault_b = 0;",
+    "@KV@        for (k = 0; k < KV_WORDS + 2 * KV_FRONT; k = k + 1) u_kv_ram.mem[k] = canary(k);",
     "        repeat (4) @(negedge clk);",
     "        rst = 0;",
     "        repeat (4) @(negedge clk);",
     "        write(12'h010, 32'h4000_0000);",
     "        write(12'h014, 0);",
+    "@KV@        write(12'h02c, 32'h8000_0000 + KV_FRONT * AXI / 8);",
+    "@KV@        write(12'h030, 0);",
     "        write(12'h018, iterations);",
     "        write(12'h01c, frames_in_flight);",
     "        write(12'h008, 2);          // a soft reset, 16 cycles: parameters may have been asked for by what stood there before",
@@ -53894,13 +56065,18 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "        if (done && errors == 0) while (quiet_ram < 1200 + 2 * latency) @(negedge clk);",
     "        read(12'h048);",
     "        $display(\"MLO BEATS %0d\", value);",
+    "@KV@        while (kv_owing != 0) @(negedge clk);",
+    "@KV@        check_kv;",
+    "@KV@        read(12'h04c); counted[0] = value;",
+    "@KV@        read(12'h050); counted[1] = value;",
+    "@KV@        $display(\"MLO KV %0d %0d\", counted[0], counted[1]);",
     "        read(12'h00c);",
     "        if (probe != 0) $fclose(probe);",
     "        if (trace != 0) begin $fwrite(trace, \"B %0d\\n\", start); $fclose(trace); end",
     "        say_fifos;",
     "        if (errors == 0 && breaches == 0 && !value[1] && !done) say_waits;",
     "        if (value[1]) begin",
-    "            $display(\"MLO FAIL bus error: memory answered a read of parameters with an error (status register, bit 1)\");",
+    "            $display(\"MLO FAIL bus error: memory answered with an error (status register, bit 1)\");",
     "            $fatal;",
     "@JOBS@        end else if (value[2] || value[4]) begin",
     "@JOBS@            $display(\"MLO FAIL job: %0s (status register, bits 2 and 4)\", value[2] ? \"one was refused\" : \"one had not the tokens it was ordered for\");",
@@ -53908,6 +56084,9 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "        end else if (errors != 0) begin",
     "            $display(\"MLO FAIL word %0d expected %h got %h\", error_index, error_expected, error_got);",
     "            $fatal;",
+    "@KV@        end else if (kv_spoilt != 0 || counted[0] != kv_read || counted[1] != kv_written) begin",
+    "@KV@            $display(\"MLO FAIL keys and values: %0d words of memory are not as they must be; %0d of %0d beats read, %0d of %0d written\", kv_spoilt, counted[0], kv_read, counted[1], kv_written);",
+    "@KV@            $fatal;",
     "        end else if (breaches != 0) begin",
     "            $display(\"MLO FAIL protocol: %0d breaches of AXI\", breaches);",
     "            $fatal;",
@@ -53923,7 +56102,7 @@ static const char *const mlo_lines_share_tb_mlo_tb_v[] = {
     "",
     "    // ---- a judge on every port: each breach of AXI is a line PROTOCOL ..",
     "    wire [31:0] breaches_in, breaches_mask, breaches_out, breaches_axi, breaches_axil;",
-    "    wire [31:0] breaches = breaches_in + breaches_mask + breaches_out + breaches_axi + breaches_axil + breaches_replay + breaches_replay_mask;",
+    "    wire [31:0] breaches = breaches_in + breaches_mask + breaches_out + breaches_axi + breaches_axil + breaches_replay + breaches_replay_mask@KV_BREACHES@;",
     "    wire owing;",
     "    mlo_sim_check_axis #(.WIDTH(IO), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT(\"s_axis\")) u_check_in (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_in),",
     "        .tdata(in_tdata), .tvalid(in_tvalid), .tready(in_tready), .tlast(in_tlast));",
@@ -54029,6 +56208,10 @@ static const char *const mlo_lines_share_vivado_tcl[] = {
 static const mlo_embedded mlo_share[] = {
     { "Makefile", mlo_lines_share_Makefile },
     { "cocotb/test_mlo.py", mlo_lines_share_cocotb_test_mlo_py },
+    { "host/mlo_driver.c", mlo_lines_share_host_mlo_driver_c },
+    { "host/mlo_driver.h", mlo_lines_share_host_mlo_driver_h },
+    { "host/mlo_driver.py", mlo_lines_share_host_mlo_driver_py },
+    { "host/mlo_frame.c", mlo_lines_share_host_mlo_frame_c },
     { "host/mlo_regs.h", mlo_lines_share_host_mlo_regs_h },
     { "mlo.core", mlo_lines_share_mlo_core },
     { "page.css", mlo_lines_share_page_css },
@@ -54405,6 +56588,11 @@ static int mlo_emit_library(mlo_emitter *e) {
         }
     }
     if (e->c->slots) mlo_module_need(mlo_module_at("mlo_job", 7), need);
+    if (e->c->dram) {
+        mlo_module_need(mlo_module_at("mlo_kv", 6), need);
+        mlo_module_need(mlo_module_at("mlo_sim_ram_write", 17), sim);
+        mlo_module_need(mlo_module_at("mlo_sim_check_axi_write", 23), sim);
+    }
     mlo_module_need(mlo_module_at("mlo_fork", 8), need);
     mlo_module_need(mlo_module_at("mlo_width", 9), need);
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
@@ -54430,8 +56618,6 @@ static int mlo_emit_library(mlo_emitter *e) {
  * example: mvu_0 reads bus mvu_0_in0, which comes out of u_mvu_0_in0_width.
  */
 /* ---- the layer ------------------------------------------------------------ */
-
-static int mlo_padded(int bits) { return (bits + 7) / 8 * 8; }
 
 /* Of the stream from around the loop, if there is one (else as if it had a channel): a beat, tokens of a
  * frame, bits of a beat outside, beats of a frame. */
@@ -54509,6 +56695,12 @@ static int mlo_emit_copies(mlo_emitter *e) {
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--unrolled with parameters in row blocks; it is for comparison with a loop: leave "
             "--memory out");
+    if (e->c->dram
+        && mlo_kv_keys(e->c)->lanes * mlo_padded(mlo_kv_keys(e->c)->bits) > e->c->axi_bits)
+        return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
+            "--kv dram: attention takes %d channels of keys a beat, more than %d bits of memory; "
+            "give a smaller --simd or a wider --axi-width",
+            mlo_kv_keys(e->c)->lanes, e->c->axi_bits);
     if (!mlo_core_memories(e->c))
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "all parameters are in row blocks; the loader needs a kernel whose parameters are not: "
@@ -54707,6 +56899,47 @@ static void mlo_emit_told(mlo_emitter *e, mlo_told told) {
     if (told) mlo_line(e, "        .job_start(%s),", jobs ? "job_start" : "16'd0");
 }
 
+/* The port of keys and values in memory, signals of which mlo_core has as many as it. */
+static void mlo_emit_kv_port(mlo_emitter *e) {
+    static const char *const names[] = { "arid", "araddr", "arlen", "arsize", "arburst", "arvalid",
+        "arready", "rid", "rdata", "rresp", "rlast", "rvalid", "rready", "awid", "awaddr", "awlen",
+        "awsize", "awburst", "awvalid", "awready", "wdata", "wstrb", "wlast", "wvalid", "wready",
+        "bid", "bresp", "bvalid", "bready" };
+    const size_t n = sizeof names / sizeof *names;
+    for (size_t i = 0; i < n; i++)
+        mlo_line(e, "        .m_axi_%s(m_axi_kv_%s)%s", names[i], names[i], i + 1 < n ? "," : ");");
+}
+
+/* In front of attention, where keys and values stay in memory: the past comes on buses NAME_k, NAME_v, too. */
+static void mlo_emit_kv(mlo_emitter *e, int i) {
+    const mlo_core *c = e->c;
+    const mlo_element *el = &c->element[i];
+    const mlo_port *k = &el->unit.in[1];
+    for (int v = 0; v < 2; v++)
+        mlo_emit_wires(e, mlo_format(e->m, "%s_%c", el->name, "kv"[v]), k->lanes * k->bits);
+    mlo_line(e,
+        "    mlo_kv #(.CONTEXT(%lld), .BEATS(%lld), .LANES(%d), .BITS(%d), .AXI_WIDTH(%d)) u_kv (",
+        (long long)c->chunk, (long long)mlo_port_beats(*k), k->lanes, k->bits, c->axi_bits);
+    mlo_line(e,
+        "        .clk(clk), .rst(rst), .flush(core_rst), .error(kv_error), .beats_read(kv_read), "
+        ".beats_written(kv_written), .base(kv_base), .iterations(iterations),");
+    mlo_line(e, "        .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),");
+    for (int v = 0; v < 2; v++) {
+        const char *bus = mlo_format(e->m, "%s_%c", el->name, "kv"[v]);
+        mlo_emit_bus(e, mlo_format(e->m, "s_axis_%c", "kv"[v]), mlo_input_bus(e, i, v + 1), ",");
+        mlo_emit_bus(e, mlo_format(e->m, "m_axis_%c", "kv"[v]), bus, ",");
+    }
+    mlo_emit_kv_port(e);
+}
+
+/* The bus that an element reads at an input. */
+static const char *mlo_read_bus(mlo_emitter *e, int i, int k) {
+    const mlo_element *el = &e->c->element[i];
+    if (e->c->dram && el->unit.told == MLO_JOB_BANK && k)
+        return mlo_format(e->m, "%s_%c", el->name, "kv"[k - 1]);
+    return mlo_input_bus(e, i, k);
+}
+
 static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
     const mlo_element *el = &e->c->element[i];
     const mlo_unit *u = &el->unit;
@@ -54720,6 +56953,7 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
             el->name);
     if (mlo_is_block(el)) mlo_emit_refill(e, i);
     if (i == e->c->replay) mlo_emit_replay_door(e, el);
+    if (e->c->dram && u->told == MLO_JOB_BANK) mlo_emit_kv(e, i);
     mlo_printf(&e->t, "    %s #(", u->module);
     for (int k = 0; k < u->n_param; k++)
         mlo_printf(
@@ -54734,7 +56968,7 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
         mlo_emit_bus(e, "s_axis", mlo_format(e->m, "%s_in", el->name), ",");
     }
     mlo_emit_told(e, u->told);
-    for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_input_bus(e, i, k), ",");
+    for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_read_bus(e, i, k), ",");
     for (int k = 0; k < u->n_memory; k++) {
         const char *from = mlo_is_block(el) ? mlo_format(e->m, "%s_", el->name) : "";
         const int at = mlo_is_block(el) ? k : (*memory)++;
@@ -54869,8 +57103,9 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "DEEPEST", mlo_integer(m, mlo_core_deepest(c)), NULL },
         /* ports */
         { "STREAMS",
-            mlo_format(m, "s_axis:m_axis:%s%s%sm_axi:s_axil", c->masked ? "s1_axis:" : "",
-                c->replay >= 0 ? "s2_axis:" : "", c->replay_masked ? "s3_axis:" : ""),
+            mlo_format(m, "s_axis:m_axis:%s%s%s%sm_axi:s_axil", c->dram ? "m_axi_kv:" : "",
+                c->masked ? "s1_axis:" : "", c->replay >= 0 ? "s2_axis:" : "",
+                c->replay_masked ? "s3_axis:" : ""),
             NULL },
         { "REPLAY", c->replay >= 0 ? "" : NULL, NULL },
         { "REPLAY_MASK", c->replay_masked ? "" : NULL, NULL },
@@ -54880,14 +57115,17 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "REPLAY_LANES", mlo_integer(m, mlo_replay_port(c).lanes), NULL },
         { "JOBS", c->slots ? "" : NULL, NULL },
         { "NO_JOBS", c->slots ? NULL : "", NULL },
+        { "KV", c->dram ? "" : NULL, NULL },
+        { "NO_KV", c->dram ? NULL : "", NULL },
+        { "STRB_MSB", mlo_integer(m, c->axi_bits / 8 - 1), NULL },
         { "SLOTS", mlo_integer(m, c->slots), NULL },
         { "CONTEXT", mlo_integer(m, c->slots ? c->chunk : 0), NULL },
         { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
         { "JOB_MASK", c->slots && c->masked ? "" : NULL, NULL },
         { "JOB_UNMASKED", c->slots && !c->masked ? "" : NULL, NULL },
         { "JOB_PARAMETERS",
-            c->slots ? mlo_format(m, ", .CONTEXT(%lld), .SLOTS(%lld)", (long long)c->chunk,
-                           (long long)c->slots)
+            c->slots ? mlo_format(m, ", .CONTEXT(%lld), .SLOTS(%lld)%s", (long long)c->chunk,
+                           (long long)c->slots, c->dram ? ", .KV(1)" : "")
                      : "",
             NULL },
         { "DOOR", c->slots ? "door" : "s_axis", NULL },
@@ -54935,6 +57173,112 @@ static int mlo_emit_top(mlo_emitter *e) {
     MLO_TRY(mlo_emit_shared(e, "rtl/mlo_top.v", holes, e));
     MLO_TRY(mlo_emit_shared(e, "rtl/mlo_core.v", holes, e));
     return e->unrolled ? mlo_emit_shared(e, "rtl/mlo_layer.v", layer, e) : 0;
+}
+
+/* ======== src/emit/border.c ======== */
+/* emit, border: where the host's floats become the core's words, and words floats again.
+ *
+ * in:  a core in its model. Around it are Quantize and Dequantize nodes, unless the source's own
+ *     operators make the integers.
+ * out: of each border its scale and bounds, and some numbers of the bench's first frame beside the
+ *     words that they are: with them a host's driver sees whether it has the right scale.
+ *
+ * invariant: the numbers are the floats whose words come first in tb/input.hex, tb/golden.hex and
+ *     tb/replay.hex.
+ * example: { "layer_norm", 0.000193723594, -32768, 32767, { 0.31, -1.2, .. }, 16 }
+ */
+
+enum { MLO_BORDER_IN, MLO_BORDER_OUT, MLO_BORDER_MEMORY, MLO_BORDERS, MLO_BORDER_NUMBERS = 16 };
+
+typedef struct {
+    const char
+        *floats; /* the value on the host's side; NULL: the host's part has no floats there */
+    double scale; /* 0: likewise */
+    int64_t low;
+    int64_t high;
+    int bytes; /* of a word */
+    double number[MLO_BORDER_NUMBERS]; /* the first floats */
+    int n;
+} mlo_border;
+
+/* What the core calls the stream from around the loop; "" for none. */
+static const char *mlo_replay_name(const mlo_core *c) {
+    return c->replay < 0 ? "" : c->element[c->replay].node->input[0];
+}
+
+/* The node between floats and an edge of the core. */
+static const mlo_node *mlo_border_node(const mlo_graph *g, const char *edge, int is_output) {
+    for (size_t i = 0; i < g->n_node; i++) {
+        const mlo_node *n = g->node[i];
+        if (is_output ? mlo_is_kernel(n, MLO_KERNEL_TO_FLOATS) && n->input[0] == edge
+                      : mlo_is_kernel(n, MLO_KERNEL_TO_INTEGERS) && n->output[0] == edge)
+            return n;
+    }
+    return NULL;
+}
+
+static int mlo_border_find(
+    mlo *m, const mlo_graph *g, const char *edge, int is_output, int bits, mlo_border *b) {
+    const mlo_node *n = mlo_border_node(g, edge, is_output);
+    const mlo_value *scale = n ? mlo_value_of(g, n->input[1]) : NULL;
+    const mlo_border none = { NULL, 0, mlo_signed_bits(bits).lo, mlo_signed_bits(bits).hi,
+        mlo_padded(bits) / 8, { 0 }, 0 };
+    *b = none;
+    if (!scale || !scale->tensor) return 0;
+    b->floats = is_output ? n->output[0] : n->input[0];
+    if (!is_output) b->low = mlo_kernel_low(n);
+    if (!is_output) b->high = mlo_kernel_high(n);
+    return mlo_tensor_doubles(m, scale->tensor, 0, 1, &b->scale);
+}
+
+static int mlo_borders(mlo_emitter *e, mlo_border border[MLO_BORDERS]) {
+    const mlo_core *c = e->c;
+    const mlo_node *loop = c->scan.node;
+    const char *const edge[] = { loop->input[0], loop->output[0], mlo_replay_name(c) };
+    const int bits[] = { c->bits, c->bits, mlo_replay_port(c).bits };
+    for (int k = 0; k < MLO_BORDERS; k++)
+        MLO_TRY(mlo_border_find(
+            e->m, c->scan.outer, edge[k], k == MLO_BORDER_OUT, bits[k], &border[k]));
+    return 0;
+}
+
+/* A value of the bench's frames goes by: the first numbers of the first one. */
+static void mlo_border_see(mlo_border *b, const char *name, const mlo_array *a) {
+    if (!b->floats || !mlo_eq(name, b->floats) || b->n || a->dtype != MLO_FLOAT) return;
+    b->n = (int)mlo_min(MLO_BORDER_NUMBERS, mlo_array_count(a));
+    for (int i = 0; i < b->n; i++) b->number[i] = ((const float *)a->data)[i];
+}
+
+/* Who observes a model sees what nodes make; what comes from outside is among the inputs of sample k. */
+static int mlo_border_given(mlo *m, int64_t k, mlo_border border[MLO_BORDERS]) {
+    size_t n;
+    mlo_array **in = mlo_sample_inputs(m, k, &n);
+    for (size_t i = 0; in && i < n; i++)
+        for (int b = 0; b < MLO_BORDERS; b++) mlo_border_see(&border[b], in[i]->name, in[i]);
+    mlo_sample_free(m, in, n);
+    return mlo_failed(m);
+}
+
+/* The numbers in braces or brackets. suffix: "f" makes them C's floats. */
+static const char *mlo_border_numbers(mlo *m, const mlo_border *b, const char *suffix) {
+    mlo_text t = { m, NULL, 0, 0 };
+    for (int i = 0; i < b->n; i++) {
+        char text[40];
+        mlo_puts(&t, i ? ", " : "");
+        mlo_puts(&t, mlo_digits(b->number[i], text));
+        if (*suffix) mlo_puts(&t, strpbrk(text, ".e") ? suffix : ".0f");
+    }
+    const char *list = mlo_intern(m, t.n ? t.text : "");
+    mlo_text_free(&t);
+    return list;
+}
+
+/* Its members in the manifest. */
+static const char *mlo_border_json(mlo *m, const mlo_border *b) {
+    if (!b->floats) return "\"scale\": null";
+    return mlo_format(m, "\"scale\": %s, \"low\": %lld, \"high\": %lld, \"numbers\": [%s]",
+        mlo_number_text(m, b->scale), (long long)b->low, (long long)b->high,
+        mlo_border_numbers(m, b, ""));
 }
 
 /* ======== src/emit/data.c ======== */
@@ -55097,6 +57441,8 @@ typedef struct {
     mlo_ordered order[MLO_BENCH_JOBS]; /* the parts in which a frame comes */
     int64_t n_order;
     mlo_array *golden; /* the model's outputs on the first frame */
+    mlo_border *border; /* three, whose first numbers are wanted */
+    int64_t frames; /* whose words these are */
 } mlo_bench_words;
 
 static int mlo_bench_see(
@@ -55104,6 +57450,7 @@ static int mlo_bench_see(
     mlo_bench_words *w = (mlo_bench_words *)user;
     const mlo_core *c = w->e->c;
     if (iteration >= 0) return 0;
+    for (int k = 0; k < MLO_BORDERS; k++) mlo_border_see(&w->border[k], name, a);
     for (size_t i = 0; i < g->n_output; i++)
         if (name == g->output[i]->name && !w->golden[i].data
             && mlo_array_keep(w->e->m, a, &w->golden[i]))
@@ -55131,43 +57478,52 @@ static int mlo_emit_jobs(mlo_emitter *e, const mlo_bench_words *w) {
     return mlo_file_text(e, "tb/jobs.hex");
 }
 
-/* What the core calls the stream from around the loop; "" for none. */
-static const char *mlo_replay_name(const mlo_core *c) {
-    return c->replay < 0 ? "" : c->element[c->replay].node->input[0];
-}
-
-/* tb/input.hex, tb/mask.hex, tb/golden.hex, tb/replay.hex, tb/replay_mask.hex: `frames` frames of
- * inputs (of a core with caches the parts that its bench orders, and tb/jobs.hex) drawn from the
- * model's declared types (never from --calib, so that every way to this directory gives the same
- * bytes). */
-static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
+static mlo_bench_words mlo_bench_words_new(
+    mlo_emitter *e, int64_t frames, mlo_border border[MLO_BORDERS]) {
     mlo *m = e->m;
     mlo_bench_words w = { e, { m, NULL, 0, 0 }, { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
         { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
         { e->c->scan.node->input[0], mlo_intern(m, "mlo_mask"), e->c->scan.node->output[0],
             mlo_replay_name(e->c), mlo_intern(m, mlo_memory_mask) },
-        { { 0, 0, e->c->chunk } }, 1, MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1) };
-    mlo_observer see = { &w, mlo_bench_see };
-    size_t n_calib = m->n_calib;
+        { { 0, 0, e->c->chunk } }, 1, MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1),
+        border, frames };
     if (e->c->slots) w.n_order = mlo_bench_orders(e->c, w.order);
+    return w;
+}
+
+/* `frames` frames of inputs (of a core with caches the parts that its bench orders) drawn from the
+ * model's declared types (never from --calib, so that every way to this directory gives the same
+ * bytes), and what the core makes of them. */
+static int mlo_bench_play(mlo_bench_words *w) {
+    mlo *m = w->e->m;
+    const mlo_observer see = { w, mlo_bench_see };
+    const size_t n_calib = m->n_calib;
     m->n_calib = 0;
-    for (int64_t k = 0; k < frames && !m->error.code; k++)
+    mlo_border_given(m, MLO_BENCH_DRAW, w->border);
+    for (int64_t k = 0; k < w->frames && !m->error.code; k++)
         mlo_sample_run(m, MLO_BENCH_DRAW + k, &see);
     m->n_calib = n_calib;
-    m->golden = w.golden;
-    mlo_text *const texts[] = { &w.in, &w.mask, &w.out, &w.replay, &w.replay_mask };
+    m->golden = w->golden;
+    return mlo_failed(m);
+}
+
+/* tb/input.hex, tb/mask.hex, tb/golden.hex, tb/replay.hex, tb/replay_mask.hex, and tb/jobs.hex. */
+static int mlo_emit_bench_words(mlo_emitter *e, const mlo_bench_words *w) {
+    const mlo_text *const texts[] = { &w->in, &w->mask, &w->out, &w->replay, &w->replay_mask };
     static const char *const files[] = { "tb/input.hex", "tb/mask.hex", "tb/golden.hex",
         "tb/replay.hex", "tb/replay_mask.hex" };
     const int there[] = { 1, e->c->masked, 1, e->c->replay >= 0, e->c->replay_masked };
-    for (int i = 0; i < 5; i++) {
-        if (!m->error.code && there[i]) {
+    for (int i = 0; i < 5; i++)
+        if (there[i]) {
             mlo_put(&e->t, texts[i]->text ? texts[i]->text : "", texts[i]->n);
-            mlo_file_text(e, files[i]);
+            MLO_TRY(mlo_file_text(e, files[i]));
         }
-        mlo_text_free(texts[i]);
-    }
-    if (e->c->slots && !m->error.code) mlo_emit_jobs(e, &w);
-    return mlo_failed(m);
+    return e->c->slots ? mlo_emit_jobs(e, w) : 0;
+}
+
+static void mlo_bench_words_free(mlo_bench_words *w) {
+    mlo_text *const texts[] = { &w->in, &w->mask, &w->out, &w->replay, &w->replay_mask };
+    for (int i = 0; i < 5; i++) mlo_text_free(texts[i]);
 }
 
 /* ======== src/emit/bench.c ======== */
@@ -55380,6 +57736,11 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
         { "MASK_BEATS", mlo_integer(m, c->masked ? tokens : 0), NULL },
         { "JOBS", c->slots ? "" : NULL, NULL },
         { "NO_JOBS", c->slots ? NULL : "", NULL },
+        { "KV", c->dram ? "" : NULL, NULL },
+        { "KV_ROW", mlo_integer(m, mlo_kv_row(c)), NULL },
+        { "KV_BREACHES", c->dram ? " + breaches_kv_read + breaches_kv_write" : "", NULL },
+        { "SLOTS", mlo_integer(m, c->slots), NULL },
+        { "DEEPEST", mlo_integer(m, mlo_core_deepest(c)), NULL },
         { "N_JOBS", mlo_integer(m, n_jobs), NULL },
         { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
         { "FRAMES", mlo_integer(m, c->frames), NULL },
@@ -55449,6 +57810,141 @@ static int mlo_emit_scripts(mlo_emitter *e) {
     MLO_TRY(mlo_emit_shared(e, "vivado.tcl", none, e));
     MLO_TRY(mlo_emit_shared(e, "mlo.core", files, e));
     return mlo_emit_shared(e, "cocotb/test_mlo.py", none, e);
+}
+
+/* ======== src/emit/driver.c ======== */
+/* emit, driver: what a host takes to drive the core: host/mlo_driver.h, .c and .py, and
+ * host/mlo_frame.c, the bench's first frame as C.
+ *
+ * in:  the borders of the core, the words of its bench.
+ * out: the texts of share/host; here are their holes.
+ *
+ * invariant: constants of the driver are those of manifest.json.
+ * example: cc -c host/mlo_driver.c host/mlo_frame.c: no library is needed.
+ * cost: five characters a byte of the frame.
+ */
+
+typedef struct {
+    mlo_emitter *e;
+    const mlo_bench_words *w;
+} mlo_example;
+
+/* The first frame of a file of beats {tlast, lanes} as bytes in the order of memory. */
+static void mlo_example_bytes(const mlo_example *x, const mlo_text *hex) {
+    const size_t end = hex->n / (size_t)x->w->frames;
+    mlo_text *t = &x->e->t;
+    int column = 0;
+    for (size_t at = 0, next; at < end; at = next) {
+        for (next = at; hex->text[next] != '\n'; next++) continue;
+        for (size_t k = next++; k > at + 1; k -= 2)
+            mlo_printf(t, "0x%.2s,%s", hex->text + k - 2, ++column % 20 ? "" : "\n");
+    }
+    if (column % 20) mlo_puts(t, "\n");
+}
+static void mlo_example_in(void *user) {
+    mlo_example_bytes((mlo_example *)user, &((mlo_example *)user)->w->in);
+}
+static void mlo_example_mask(void *user) {
+    mlo_example_bytes((mlo_example *)user, &((mlo_example *)user)->w->mask);
+}
+static void mlo_example_out(void *user) {
+    mlo_example_bytes((mlo_example *)user, &((mlo_example *)user)->w->out);
+}
+static void mlo_example_memory(void *user) {
+    mlo_example_bytes((mlo_example *)user, &((mlo_example *)user)->w->replay);
+}
+static void mlo_example_memory_mask(void *user) {
+    mlo_example_bytes((mlo_example *)user, &((mlo_example *)user)->w->replay_mask);
+}
+
+static const char *mlo_example_jobs(mlo *m, const mlo_bench_words *w) {
+    const char *list = "";
+    for (int64_t i = 0; i < w->n_order && list; i++)
+        list = mlo_format(m, "%s%s{ %lld, %lld, %lld }", list, i ? ", " : "",
+            (long long)w->order[i].slot, (long long)w->order[i].start,
+            (long long)w->order[i].tokens);
+    return list;
+}
+
+/* Of no number a list that C takes. */
+static const char *mlo_border_floats(mlo *m, const mlo_border *b) {
+    return b->n ? mlo_border_numbers(m, b, "f") : "0";
+}
+
+/* host/mlo_frame.c */
+static int mlo_emit_example(
+    mlo_emitter *e, const mlo_border border[MLO_BORDERS], const mlo_bench_words *w) {
+    mlo_example x = { e, w };
+    const mlo_core *c = e->c;
+    const mlo_border *before = &border[MLO_BORDER_IN], *around = &border[MLO_BORDER_MEMORY],
+                     *behind = &border[MLO_BORDER_OUT];
+    const mlo_hole holes[] = {
+        { "MASK", c->masked ? "" : NULL, NULL },
+        { "NO_MASK", c->masked ? NULL : "", NULL },
+        { "REPLAY", c->replay >= 0 ? "" : NULL, NULL },
+        { "NO_REPLAY", c->replay >= 0 ? NULL : "", NULL },
+        { "REPLAY_MASK", c->replay_masked ? "" : NULL, NULL },
+        { "NO_REPLAY_MASK", c->replay_masked ? NULL : "", NULL },
+        { "JOBS", c->slots ? "" : NULL, NULL },
+        { "NO_JOBS", c->slots ? NULL : "", NULL },
+        { "IN", NULL, mlo_example_in },
+        { "MASK_BYTES", NULL, c->masked ? mlo_example_mask : NULL },
+        { "OUT", NULL, mlo_example_out },
+        { "MEMORY_WORDS", NULL, c->replay >= 0 ? mlo_example_memory : NULL },
+        { "MEMORY_MASK", NULL, c->replay_masked ? mlo_example_memory_mask : NULL },
+        { "JOB_LIST", mlo_example_jobs(e->m, w), NULL },
+        { "BEFORE", mlo_border_floats(e->m, before), NULL },
+        { "AROUND", mlo_border_floats(e->m, around), NULL },
+        { "BEHIND", mlo_border_floats(e->m, behind), NULL },
+        { "N_BEFORE", mlo_integer(e->m, before->n), NULL },
+        { "N_AROUND", mlo_integer(e->m, around->n), NULL },
+        { "N_BEHIND", mlo_integer(e->m, behind->n), NULL },
+        { NULL, NULL, NULL },
+    };
+    return mlo_emit_shared(e, "host/mlo_frame.c", holes, &x);
+}
+
+/* A border as the driver's header has it: { scale, low, high, bytes }. */
+static const char *mlo_border_c(mlo *m, const mlo_border *b) {
+    const mlo_border one = { NULL, 0, 0, 0, 0, { b->scale }, 1 };
+    return mlo_format(m, "{ %s, %lld, %lld, %d }", mlo_border_numbers(m, &one, "f"),
+        (long long)b->low, (long long)b->high, b->bytes);
+}
+
+static int mlo_emit_driver(
+    mlo_emitter *e, const mlo_border border[MLO_BORDERS], const mlo_bench_words *w) {
+    mlo *m = e->m;
+    const mlo_core *c = e->c;
+    int64_t longest = 0; /* tokens of a part of the frame */
+    for (int64_t i = 0; i < w->n_order; i++) longest = mlo_max(longest, w->order[i].tokens);
+    const unsigned long long cache = (unsigned long long)(c->slots << 24
+        | (c->slots ? c->chunk : 0));
+    const mlo_hole none[] = { { NULL, NULL, NULL } };
+    const mlo_hole holes[] = {
+        { "VERSION", MLO_VERSION, NULL },
+        { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
+        { "TOKENS", mlo_integer(m, c->chunk), NULL },
+        { "CHANNELS", mlo_integer(m, c->channels), NULL },
+        { "WORD_BYTES", mlo_integer(m, border[MLO_BORDER_IN].bytes), NULL },
+        { "BEAT_BYTES", mlo_integer(m, c->lanes * border[MLO_BORDER_IN].bytes), NULL },
+        { "LANES", mlo_integer(m, c->lanes), NULL },
+        { "BITS", mlo_integer(m, c->bits), NULL },
+        { "FRAMES", mlo_integer(m, c->frames), NULL },
+        { "CACHE", mlo_format(m, "%08llX", cache), NULL },
+        { "KV_MEMORY", c->dram ? "1" : "0", NULL },
+        { "PARAMETER_BYTES", mlo_integer(m, mlo_image_bytes(c)), NULL },
+        { "AXI_BYTES", mlo_integer(m, c->axi_bits / 8), NULL },
+        { "INPUT", mlo_border_c(m, &border[MLO_BORDER_IN]), NULL },
+        { "OUTPUT", mlo_border_c(m, &border[MLO_BORDER_OUT]), NULL },
+        { "MEMORY", mlo_border_c(m, &border[MLO_BORDER_MEMORY]), NULL },
+        { "TEST_BYTES",
+            mlo_integer(m, mlo_max(1, longest) * c->channels * border[MLO_BORDER_IN].bytes), NULL },
+        { NULL, NULL, NULL },
+    };
+    MLO_TRY(mlo_emit_shared(e, "host/mlo_driver.h", holes, NULL));
+    MLO_TRY(mlo_emit_shared(e, "host/mlo_driver.c", none, NULL));
+    MLO_TRY(mlo_emit_shared(e, "host/mlo_driver.py", none, NULL));
+    return mlo_emit_example(e, border, w);
 }
 
 /* ======== src/emit/host.c ======== */
@@ -55630,34 +58126,12 @@ static void mlo_regs_kernels(void *user) {
 }
 
 static int mlo_emit_regs(mlo_emitter *e) {
-    const int jobs = e->c->slots > 0;
     const mlo_hole holes[] = { { "DEEPEST", mlo_integer(e->m, mlo_core_deepest(e->c)), NULL },
-        { "JOBS", jobs ? "" : NULL, NULL }, { "SLOTS", mlo_integer(e->m, e->c->slots), NULL },
-        { "JOB_STATUS",
-            jobs ? ", bit 2 a job was refused, bit 4 a job had not the tokens it was ordered for "
-                   "(sticky)"
-                 : "",
-            NULL },
         { "KERNELS", NULL, mlo_regs_kernels }, { NULL, NULL, NULL } };
     return mlo_emit_shared(e, "host/mlo_regs.h", holes, e);
 }
 
 /* ---- the manifest --------------------------------------------------------- */
-
-static const char *mlo_scale_text(
-    mlo *m, const mlo_graph *g, const char *edge_output, int is_input) {
-    for (size_t i = 0; i < g->n_node; i++) {
-        const mlo_node *n = g->node[i];
-        if (is_input ? mlo_is_kernel(n, MLO_KERNEL_TO_INTEGERS) && n->output[0] == edge_output
-                     : mlo_is_kernel(n, MLO_KERNEL_TO_FLOATS) && n->input[0] == edge_output) {
-            mlo_value *v = mlo_value_of(g, n->input[1]);
-            double x;
-            if (v && v->tensor && !mlo_tensor_doubles(m, v->tensor, 0, 1, &x))
-                return mlo_number_text(m, x);
-        }
-    }
-    return "null";
-}
 
 static void mlo_manifest_kernels(mlo_emitter *e) {
     const mlo_core *c = e->c;
@@ -55691,6 +58165,10 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
                               : "",
                     u->out.lanes, u->out.bits, (long long)u->out.channels);
                 mlo_element_intermediates(el, &e->t);
+                if (mlo_core_block_beats(c) && mlo_memory_whole(el)) {
+                    mlo_puts(&e->t, ", \"memory_why\": ");
+                    mlo_report_string(&e->t, mlo_memory_whole(el));
+                }
                 mlo_area area = mlo_kernel_area(c, el, &el->unit, el->memory);
                 mlo_puts(&e->t, ", \"area\": ");
                 mlo_area_json(&area, &e->t);
@@ -55746,6 +58224,19 @@ static int mlo_manifest_bench(mlo_emitter *e, mlo_prediction *p) {
     return mlo_predict_orders(e->m, e->c, list, mlo_bench_orders(e->c, list), &p->cycles, &behind);
 }
 
+/* What lies where in the memory of keys and values. */
+static void mlo_manifest_kv(mlo_emitter *e) {
+    const mlo_core *c = e->c;
+    const mlo_port *k = mlo_kv_keys(c);
+    if (!c->dram) return;
+    const int64_t rows = c->slots * mlo_core_deepest(c) * 2 * c->chunk;
+    mlo_line(e,
+        "  \"kv\": {\"order\": [\"slot\", \"iteration\", \"key or value\", \"position\"], "
+        "\"row_beats\": %lld, \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"bytes\": %lld},",
+        (long long)mlo_kv_row(c), k->lanes, k->bits, (long long)k->channels,
+        (long long)(rows * mlo_kv_row(c) * c->axi_bits / 8));
+}
+
 /* Of a core with caches: what they hold, and the jobs of the bench. */
 static int mlo_manifest_jobs(mlo_emitter *e) {
     mlo_ordered list[MLO_BENCH_JOBS];
@@ -55761,10 +58252,11 @@ static int mlo_manifest_jobs(mlo_emitter *e) {
             (long long)list[i].slot, (long long)list[i].start, (long long)list[i].tokens);
     mlo_line(e, "],\n  \"predicted_step\": {\"first\": %lld, \"last\": %lld},", (long long)first,
         (long long)last);
+    mlo_manifest_kv(e);
     return 0;
 }
 
-static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
+static int mlo_emit_manifest(mlo_emitter *e, const mlo_border *border, int64_t frames) {
     const mlo_core *c = e->c;
     mlo_prediction p;
     if (mlo_predict_steady(e->m, c, &p) || mlo_manifest_bench(e, &p)) return mlo_failed(e->m);
@@ -55793,19 +58285,16 @@ static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
         mlo_report_string(&e->t, mlo_replay_name(c));
         mlo_line(e,
             ", \"tokens\": %lld, \"channels\": %lld, \"lanes\": %d, \"bits\": %d, \"masked\": "
-            "%s, \"scale\": %s},",
+            "%s, %s},",
             (long long)mlo_replay_frame(c), (long long)y.channels, y.lanes, y.bits,
-            c->replay_masked ? "true" : "false",
-            mlo_scale_text(e->m, c->scan.outer, mlo_replay_name(c), 1));
+            c->replay_masked ? "true" : "false", mlo_border_json(e->m, &border[2]));
     }
     mlo_printf(&e->t, "  \"input\": {\"name\": ");
     mlo_report_string(&e->t, c->scan.node->input[0]);
-    mlo_line(
-        e, ", \"scale\": %s},", mlo_scale_text(e->m, c->scan.outer, c->scan.node->input[0], 1));
+    mlo_line(e, ", %s},", mlo_border_json(e->m, &border[0]));
     mlo_printf(&e->t, "  \"output\": {\"name\": ");
     mlo_report_string(&e->t, c->scan.node->output[0]);
-    mlo_line(
-        e, ", \"scale\": %s},", mlo_scale_text(e->m, c->scan.outer, c->scan.node->output[0], 0));
+    mlo_line(e, ", %s},", mlo_border_json(e->m, &border[1]));
     mlo_manifest_kernels(e);
     mlo_manifest_descriptors(e);
     mlo_line(e, "  \"files\": {");
@@ -55829,10 +58318,14 @@ int mlo_emit(mlo *m, mlo_sink sink, void *user) {
     if (mlo_emit_copies(e)) return mlo_failed(m);
     /* of a core with caches one sequence comes, in parts */
     int64_t frames = e->c->slots ? 1 : e->c->frames;
+    mlo_border border[MLO_BORDERS];
+    if (mlo_borders(e, border)) return mlo_failed(m);
+    mlo_bench_words w = mlo_bench_words_new(e, frames, border);
     if (!mlo_emit_top(e) && !mlo_emit_library(e) && !mlo_emit_params(e) && !mlo_emit_tb(e, frames)
-        && !mlo_emit_bench_words(e, frames) && !mlo_emit_scripts(e) && !mlo_emit_regs(e)
-        && !mlo_emit_parts(e))
-        mlo_emit_manifest(e, frames);
+        && !mlo_bench_play(&w) && !mlo_emit_bench_words(e, &w) && !mlo_emit_scripts(e)
+        && !mlo_emit_regs(e) && !mlo_emit_driver(e, border, &w) && !mlo_emit_parts(e))
+        mlo_emit_manifest(e, border, frames);
+    mlo_bench_words_free(&w);
     mlo_text_free(&e->t);
     return mlo_failed(m);
 }

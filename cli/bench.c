@@ -136,6 +136,8 @@ typedef struct {
     int64_t beats; /* of output that a run has */
     int64_t words; /* compared, as the bench says once it passed */
     int64_t cycles; /* of the run, once it passed */
+    int64_t kv_read; /* beats of keys and values, where they stay in memory */
+    int64_t kv_written;
     int64_t weight_beats; /* of parameters that were read, those loaded ahead included */
     int64_t delivered; /* beats of parameters that reached the kernels, as the core counts them */
     int64_t done[256]; /* the cycle in which a frame was through */

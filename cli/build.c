@@ -144,6 +144,18 @@ static void cli_tell_loops(const cli_reports *r) {
     cJSON_Delete(scope);
 }
 
+/* Matrices that are whole on chip beside others in row blocks: which, and why. */
+static void cli_tell_whole(const cJSON *manifest) {
+    const cJSON *kernels = cJSON_GetObjectItemCaseSensitive(manifest, "kernels"), *kernel;
+    const char *why = NULL;
+    cJSON_ArrayForEach(kernel, kernels) {
+        if (!cJSON_HasObjectItem(kernel, "memory_why")) continue;
+        fprintf(stderr, why ? ", %s" : "  whole       %s", cli_json_text(kernel, "name"));
+        why = cli_json_text(kernel, "memory_why");
+    }
+    if (why) fprintf(stderr, ": %s\n", why);
+}
+
 static void cli_tell_predicted(const cJSON *manifest) {
     const cJSON *jobs = cJSON_GetObjectItemCaseSensitive(manifest, "jobs");
     const double n = jobs ? cJSON_GetArraySize(jobs) : cli_json_number(manifest, "bench_frames");
@@ -165,10 +177,9 @@ static void cli_tell_context(const cJSON *manifest) {
     const double slots = cli_json_number(manifest, "slots"), last = cli_json_number(step, "last");
     char a[40], b[40];
     fprintf(stderr,
-        "  context     %.0f tokens of %.0f channels, of %.0f sequence%s: keys and values stay on "
-        "chip\n",
+        "  context     %.0f tokens of %.0f channels, of %.0f sequence%s: keys and values stay %s\n",
         cli_json_number(manifest, "tokens"), cli_json_number(manifest, "channels"), slots,
-        slots > 1 ? "s" : "");
+        slots > 1 ? "s" : "", cJSON_HasObjectItem(manifest, "kv") ? "in memory" : "on chip");
     fprintf(stderr,
         "  a token     %s cycles at the first position, %s at the last; %.0f a second at 200 MHz "
         "there\n",
@@ -206,6 +217,7 @@ static void cli_tell_kernels(const cJSON *manifest) {
         cli_grouped(each * cli_json_number(manifest, "iterations"), most),
         cli_json_number(manifest, "iterations"));
     fprintf(stderr, " of %s\n", cli_grouped(each, most));
+    cli_tell_whole(manifest);
 }
 
 static void cli_tell(cli *c, const cli_reports *r, const cJSON *manifest, const cli_error *errors,

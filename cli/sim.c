@@ -207,6 +207,10 @@ static cJSON *cli_report_make(
     cJSON_AddNumberToObject(all, "bound", bound);
     cJSON_AddNumberToObject(all, "words", (double)(b->words * b->lanes));
     cJSON_AddNumberToObject(all, "weight_beats", (double)b->weight_beats);
+    if (cJSON_HasObjectItem(b->manifest, "kv")) {
+        cJSON_AddNumberToObject(all, "kv_read", (double)b->kv_read);
+        cJSON_AddNumberToObject(all, "kv_written", (double)b->kv_written);
+    }
     cli_report_memory(b, all);
     list = cJSON_AddObjectToObject(all, "counters");
     cJSON_AddNumberToObject(list, "cycles", (double)b->counted_cycles);

@@ -304,6 +304,7 @@ static int cli_sim_arguments(cli_bench *b, cli_command *x) {
         cli_word(x, "+input=sim/input.hex");
         cli_word(x, "+golden=sim/golden.hex");
         if (b->n_job) cli_word(x, "+orders=sim/jobs.hex");
+        if (cJSON_HasObjectItem(b->manifest, "kv")) cli_word(x, "+kv=sim/kv.hex");
         if (b->masked) cli_word(x, "+mask=sim/mask.hex");
         if (b->stream[2].name) cli_word(x, "+replay=sim/replay.hex");
         if (b->stream[3].name) cli_word(x, "+replay_mask=sim/replay_mask.hex");
@@ -347,6 +348,9 @@ static int cli_sim_lines(cli_bench *b) {
         } else if (sscanf(p, "MLO CHANNEL %lld %lld", &v[0], &v[1]) == 2) {
             b->channel_busy = v[0];
             b->rate = v[1];
+        } else if (sscanf(p, "MLO KV %lld %lld", &v[0], &v[1]) == 2) {
+            b->kv_read = v[0];
+            b->kv_written = v[1];
         } else if (sscanf(p, "MLO WEIGHTS %lld", &v[0]) == 1)
             b->weight_beats = v[0];
         else if (b->n_fifo < 256

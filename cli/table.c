@@ -120,8 +120,8 @@ static const cli_flag cli_flags[] = {
         "bits of matrix operands, 4 to 16; default: 8" },
     { "max-cost", "F", V_FROM_QUANTIZE, 1, NULL,
         "spend so much on multipliers, 1.15 = 15 % over operands of --activations bits, on wider "
-        "operands where they help most; default: 1.15, up to 11 bits; 1 where --activations or the "
-        "model says widths" },
+        "operands where they help most; default: 1.15 (a decoder: 1.25), up to 11 bits; 1 where "
+        "--activations or the model says widths" },
     { "max-error", "X", V_FROM_QUANTIZE, 1, NULL,
         "as little of that (2, or --max-cost) as brings the loop's output this near to the floats' "
         "on the calibration samples: max|a-b| / max|b|" },
@@ -157,7 +157,10 @@ static const cli_flag cli_flags[] = {
     { "frames-in-flight", "G", V_FROM_FOLD, 1, NULL,
         "frames that share a layer's parameters; auto: 1 to 8, as a target or budgets need" },
     { "slots", "N", V_FROM_FOLD, 1, NULL,
-        "with --context: sequences whose keys and values stay on chip, side by side; default 1" },
+        "with --context: sequences whose keys and values stay, side by side; default 1" },
+    { "kv", "WHERE", V_FROM_FOLD, 1, NULL,
+        "with --context: keys and values stay on chip (default), or in dram, behind a port of "
+        "their own" },
     { "axi-width", "BITS", V_FROM_FOLD, 1, NULL, "of the parameter bus; default 128" },
     { "bandwidth", "BYTES", V_FROM_FOLD, 1, NULL,
         "bytes per cycle that memory gives, e.g. 12.8; alone: the cheapest folding that is as fast "
@@ -231,8 +234,9 @@ static const cli_flag cli_flags[] = {
     { "sim", "FILE.json", V_SHOW, 0, NULL,
         "what `mlo sim` printed of this core (with --trace, all of it): measured beside "
         "predicted" },
-    { "position", "P", V_SHOW, 1, NULL,
-        "of a core with caches: predict a token there, one at a time; default: the last" },
+    { "position", "P", V_FROM_FOLD | V_SHOW, 1, NULL,
+        "of a core with caches: a token that comes alone, behind so many: the folding is searched "
+        "for its step (default: half way), show predicts it (the last)" },
     { "man", NULL, V_HELP, 0, NULL, "the manual page, as roff" },
     { "completion", "bash", V_HELP, 0, NULL, "a completion script" },
 };

@@ -101,6 +101,7 @@
 #include "integer/symbol.c"         /* what each element of a value is computed from */
 #include "integer/band.c"           /* which keys a mask hides by their places, */
 #include "integer/bias.c"           /* what it adds to scores; */
+#include "integer/counted.c"        /* places that are counted from a mask */
 #include "integer/mask.c"           /* what is left is one number per key, in front of the loop */
 #include "integer/recognise.c"      /* the body as a short list of sublayers */
 #include "integer/calibrate.c"      /* what the values of a loop look like */
@@ -142,6 +143,7 @@
 #include "fold/search.c"            /* the best folding there is */
 #include "fold/device.c"            /* the fastest that fits a device */
 #include "fold/knee.c"              /* what is chosen where nobody says */
+#include "fold/step.c"              /* what is chosen for one more token */
 #include "fold/fold.c"              /* the stage */
 #include "stages.c"                 /* the table of stages; mlo_to */
 
@@ -153,8 +155,10 @@
 #include "emit/sha.c"               /* SHA-256 for the manifest */
 #include "emit/emit.c"              /* files, the module library */
 #include "emit/top.c"               /* the top, the core, its layer */
+#include "emit/border.c"            /* where floats become words */
 #include "emit/data.c"              /* the parameter image, the bench's words */
 #include "emit/bench.c"             /* what is in the holes of the bench and the scripts */
+#include "emit/driver.c"            /* what a host drives the core with */
 #include "emit/host.c"              /* the model in three parts, registers, manifest; mlo_emit */
 
 /* show: for people */

@@ -10,7 +10,10 @@
 The floor stands in the script, as its last act: t.main(check_a, check_b, floor=40), or, without harness.py, cases.end(floor=40).
 A failure is: fewer checks than that, or no floor; a skip that skips.txt does not list; a line of skips.txt that nothing skips any more;
 with CI=true whatever is absent, for there everything is. The script says so itself, and run.py, which reads these lines, judges them again.
-Where something is absent, the floor and what skips.txt lists in vain are not held against the script; nor where NAMEs pick some of its checks."""
+Where something is absent, the floor and what skips.txt lists in vain are not held against the script; nor where NAMEs pick some of its checks.
+
+What is drawn by the date (drawn) turns: after so many days all of it was there. The floor is that of the poorest day."""
+import datetime
 import fnmatch
 import os
 import shutil
@@ -18,6 +21,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 said = []
+full = bool(os.environ.get("MLO_FULL"))                     # nothing is drawn by the date: every grid is whole (run.py --full)
 
 
 # ---- saying it -----------------------------------------------------------------------------------------------------------------------
@@ -30,6 +34,17 @@ def line(word, name, why=""):
 def case(name, why=""):
     """A check that passed when `why` is empty."""
     line("FAIL" if why else "ok", name, why)
+
+
+def note(text): print("    " + text, flush=True)
+
+
+def drawn(items, one_in, name=str):
+    """Every so many-th of some things, others every day; all of them with run.py --full. Says which."""
+    day = datetime.date.today().toordinal()
+    some = list(items) if full else list(items)[day % one_in::one_in]
+    note("drawn by the date, one in %d: %s" % (one_in, ", ".join(map(name, some))))
+    return some
 
 
 def skip(name, why): line("skip", name, why)

@@ -12,10 +12,10 @@ What cannot be checked is said, and held against a list (cases.py has the rules)
     t.absent("deeploy", "no ../shared/deeploy")             # likewise anything else that a machine may lack
     t.skip("training", "mlo draws nothing")                 # left out wherever it runs: tests/skips.txt has to list it, with the reason
 """
-import atexit, datetime, fcntl, glob, hashlib, os, shutil, subprocess, sys, tempfile, time, traceback
+import atexit, fcntl, glob, hashlib, os, shutil, subprocess, sys, tempfile, time, traceback
 import numpy as np
 import cases
-from cases import absent, case, have, skip
+from cases import absent, case, drawn, full, have, note, skip
 
 tests = os.path.dirname(os.path.abspath(__file__))
 root = os.path.dirname(tests)
@@ -24,7 +24,6 @@ tmp = tempfile.mkdtemp(prefix="mlo-test-")
 atexit.register(shutil.rmtree, tmp, True)
 shared = os.path.join(root, "..", "shared")                # more models and vectors, where that is: in CI always
 cache = os.environ.get("MLO_OBJECTS") or os.path.join(root, "build", "tests")       # what was compiled, by its hash; run.py says when it goes
-full = bool(os.environ.get("MLO_FULL"))                     # nothing is drawn by the date: every grid is whole (run.py --full)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lm"]
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
 SANITIZE = ["-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if os.environ.get("MLO_SANITIZE") != "0" else []     # mutants.py has no time for it
@@ -35,9 +34,6 @@ os.environ.update(ASAN_OPTIONS="exitcode=99:detect_leaks=1:allocator_may_return_
 
 
 # ---- cases -----------------------------------------------------------------------------------------------------------------------
-
-def note(text): print("    " + text, flush=True)
-
 
 def main(*checks, floor=0):
     """Runs the checks that the command line picks. An exception in one is a failed case; the others still run.
@@ -55,14 +51,6 @@ def main(*checks, floor=0):
             case(name, "%s: %s (%s:%s)" % (type(e).__name__, e, os.path.basename(where.filename), where.lineno))
         note("check %s: %.1f s, %.1f of a processor" % (name, time.monotonic() - start, spent() - cpu))
     cases.end(floor, picked=sys.argv[2:])
-
-
-def drawn(items, one_in):
-    """Every so many-th of some things, others every day; all of them with run.py --full. Says which."""
-    day = datetime.date.today().toordinal()
-    some = list(items) if full else list(items)[day % one_in::one_in]
-    note("drawn by the date, one in %d: %s" % (one_in, ", ".join(map(str, some))))
-    return some
 
 
 def spent(): return sum(os.times()[:4])                    # seconds of a processor, with those of programs that ended

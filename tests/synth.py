@@ -143,9 +143,10 @@ def check_kernels(options):
 
 
 RESOURCES = ("LUT", "FF", "DSP", "BRAM")
-SHELL = ("entry", "exit", "loop", "loader", "regs", "feedback", "share")                 # and a reader for each matrix in row blocks
+SHELL = ("entry", "exit", "loop", "loader", "regs", "feedback", "share", "job")                 # and a reader for each matrix in row blocks
 SOME_SIZE = {"LUT": 200, "FF": 200, "DSP": 1, "BRAM": 0.5}           # of smaller numbers no ratio is told
-AREAS = ["kernels --pe 1 --simd 1", "kernels --pe 2 --simd 4", "kernels --pe 4 --simd 2 --memory block --tile 3 --frames-in-flight 2", "bert-tiny-qdq --pe 2 --simd 4"]      # models and flags; kernels: one of each; random N: a core of that seed
+AREAS = ["kernels --pe 1 --simd 1", "kernels --pe 2 --simd 4", "kernels --pe 4 --simd 2 --memory block --tile 3 --frames-in-flight 2", "bert-tiny-qdq --pe 2 --simd 4",
+         "context/gpt2-d18-eager-dims --context 16 --max-cost 1.15 --pe 1 --simd 2 --slots 2", "context/gemma3-d18-eager-dims-mask --context 16 --max-cost 1.15 --pe 1 --simd 1"]      # models and flags; kernels: one of each; random N: a core of that seed
 RECORDED = os.path.join(ROOT, "tests", "areas.txt")
 WORST = {"LUT": 0.15, "FF": 0.1, "DSP": 0, "BRAM": 0}                # that a kernel's estimate may be off
 
@@ -219,7 +220,9 @@ def core_of(line, options, where):
     if model == "kernels":
         every_kernel(where)
         return flags
-    lowered = subprocess.run([options.mlo, "lower", os.path.join(ROOT, "tests", "models", model + ".onnx"), "-o", "core.onnx"], cwd=where, capture_output=True, text=True)
+    before = []                                     # flags of what comes before folding
+    while flags[:1] in (["--context"], ["--max-cost"]): before += [flags.pop(0), flags.pop(0)]
+    lowered = subprocess.run([options.mlo, "lower", os.path.join(ROOT, "tests", "models", model + ".onnx"), *before, "-o", "core.onnx"], cwd=where, capture_output=True, text=True)
     if lowered.returncode: raise RuntimeError(lowered.stderr)
     return flags
 

@@ -6,10 +6,12 @@
 
     cores     every word is that of mlo run and of ONNX Runtime on host/core.onnx, for several frames, with stalls; cycles are as predicted
     mask      what the encoder's mask hides changes no word
+    blocks    --memory block leaves the matrices of the encoder's tokens whole, and says which, why and what helps; the others are in row blocks
     refused   near misses say what they are: two encoders' outputs, a mask of places between two sequences, an output that each layer changes,
               or that meets the decoder's tokens outside of attention; two frames in flight; an unrolled core
 
 The exports are tests/models/families_cross.py's; test_families.py has all of them."""
+import json
 import os
 import numpy as np
 import onnx
@@ -41,6 +43,25 @@ def check_cores():
         again = Run(out, "--frames", "3")
         t.case("%s: three frames, one after the other" % name, again.why() or close(again))
         t.case("%s: with stalls" % name, Run(out, "--frames", "2", "--stall", "30", "--seed", "7").why())
+
+
+def check_blocks():
+    """Every word, and who is where; the same asked of one matrix by a folding is refused in the same words."""
+    path, out, why = model("marian-decoder-d18-eager-mask-m"), t.at("blocks"), "its tokens are the encoder's"
+    p = t.call("compile", path, "--memory", "block", "-o", out, text=True)
+    kernels = [k for k in json.loads(t.read(os.path.join(out, "manifest.json")))["kernels"] if k["op"].startswith("MVU")]
+    whole = [k["name"] for k in kernels if k["memory"] == "layer"]
+    t.case("row blocks: two matrices are whole", "" if len(whole) == 2 < len(kernels) and {k["memory"] for k in kernels} == {"layer", "block"} else str([(k["name"], k["memory"]) for k in kernels]))
+    t.case("and the manifest says why of those", "" if [k["name"] for k in kernels if why in k.get("memory_why", "")] == whole else str([k.get("memory_why") for k in kernels]))
+    lines = [l for l in p.stderr.splitlines() if ", ".join(whole) in l and why in l and "--weights 4" in l]
+    t.case("a warning and the summary do", "" if len(lines) == 2 else p.stderr[-600:])
+    quiet = t.call("compile", path, "-o", t.at("no-blocks"), text=True)
+    t.case("who asks for none is told nothing", "" if quiet.returncode == 0 and why not in quiet.stderr else quiet.stderr[-300:])
+    one = t.call("compile", path, "--folding", t.write("one.json", '{"%s": {"memory": "block"}}' % whole[0]), "-o", t.at("one"), text=True)
+    t.case("a folding that asks it of one is refused", "" if one.returncode and why in one.stderr else "status %d: %s" % (one.returncode, one.stderr[-300:]))
+    if t.have("blocks", "iverilog"):
+        r = Run(out)
+        t.case("every word", r.why() or close(r))
 
 
 def check_mask():
@@ -135,4 +156,4 @@ def check_refused():
     t.case("short frames: refused, and why", "" if p.returncode == 4 and "comes whole" in p.stderr else "status %d: %s" % (p.returncode, p.stderr[-300:]))
 
 
-if __name__ == "__main__": t.main(check_cores, check_mask, check_refused, floor=15)
+if __name__ == "__main__": t.main(check_cores, check_blocks, check_mask, check_refused, floor=21)

@@ -119,8 +119,10 @@ def check_ranges():
         mvus = kernels(q, "MVU", "MVUTable")
         names = [n.input[1] for n in mvus] + [n.input[0] for n in mvus] + [n.output[0] for n in kernels(q, "LayerNorm")]
         v = values(q, sorted(set(names)), {i.name: np.ones([d.dim_value for d in i.type.tensor_type.shape.dim], np.int64) for i in q.graph.input})
-        far = {n.input[1]: np.abs(v[n.input[1]].astype(int)).max() for n in mvus}
-        t.case("weights are within +-%d, and some are there" % top, "" if set(far.values()) == {top} else str(far))
+        # two's complement has one more below 0, which 3 to 7 bits use: of 2 it is worse, of 8 not worth it
+        least, least_all = -top - (2 < w < 8), [v[n.input[1]].min() for n in mvus]
+        ends = {max(v[n.input[1]].max(), -v[n.input[1]].astype(int).min() - (2 < w < 8)) for n in mvus}
+        t.case("weights are within %d to %d, and some are there" % (least, top), "" if ends == {top} and min(least_all) == least else "%s, %s" % (ends, least_all))
         wide = [n for n in mvus if v[n.input[0]].max() > 2 ** (a - 1) - 1 or v[n.input[0]].min() < -2 ** (a - 1)]
         t.case("operands of %d bits" % a, "" if not wide else wide[0].input[0])
         far = max(np.abs(v[n.output[0]].astype(int)).max() for n in kernels(q, "LayerNorm"))

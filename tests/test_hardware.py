@@ -112,7 +112,7 @@ def check_shapes():
     for r, (name, flags, how, tokens) in zip(runs, cases):
         t.note("%s %s %s: %s cycles, predicted %s" % (name, " ".join(flags), " ".join(how), r.cycles, r.predicted_cycles))
         t.case("nothing is special: " + name, r.why(tokens))
-    for flags in ("--pe", "4", "--simd", "4"), (), ("--pe", "16", "--simd", "16", "--axi-width", "64"):
+    for flags in t.drawn([("--pe", "4", "--simd", "4"), (), ("--pe", "16", "--simd", "16", "--axi-width", "64")], 3):
         r = Run(build("bert-1", *flags))
         t.case("nothing is special: bert-1 %s in Icarus" % " ".join(flags), r.why())
 
@@ -133,7 +133,8 @@ def check_unrolled():
     p = t.call("compile", t.at("24.onnx"), "--unrolled", "-o", t.at("never"), text=True)
     t.case("24 layers are too many to be unrolled", "" if p.returncode == 4 and "264 kernels" in p.stderr and not os.path.exists(t.at("never")) else "status %d: %s" % (p.returncode, p.stderr))
     if not t.have("unrolled", "iverilog", "verilator"): return
-    for name, flags, verilator in ("bert-tiny", ("--pe", "4", "--simd", "4"), True), ("3", ("--pe", "2", "--simd", "2"), False), ("bert-1", ("--pe", "1", "--simd", "2"), False):
+    cores = ("bert-tiny", ("--pe", "4", "--simd", "4"), True), ("3", ("--pe", "2", "--simd", "2"), False), ("bert-1", ("--pe", "1", "--simd", "2"), False)
+    for name, flags, verilator in t.drawn(cores, 3):
         dirs = build(name, *flags), build(name, *flags, "--unrolled")
         rolled, flat = together(*[lambda d=d: Run(d, "--frames", "1", verilator=verilator) for d in dirs])
         t.case("unrolled, the same words: " + name, rolled.why() or flat.why())
@@ -155,21 +156,22 @@ def off(a, b): return abs(a - b) / b
 def check_speed():
     if not t.have("speed", "verilator"): return
     flags = ("--target-cycles", "143360")                 # 12 x (32 + 12) x 256 + 32 x 256, and less comes out
-    dirs = [build("bert-12", *flags), build("bert-12", *flags, "--frames-in-flight", "2")]
-    one, two = together(lambda: Run(dirs[0], verilator=True), lambda: Run(dirs[1], "--frames", "4", verilator=True))
-    t.case("bert-12, one frame and two in flight: every word", one.why() or two.why())
-    if one.why() or two.why(): return
-    for r, what in (one, "one frame"), (two, "two in flight"):
+    runs = {"one frame": ((), ()), "two in flight": (("--frames-in-flight", "2"), ("--frames", "4"))}
+    for what in t.drawn(runs, 2):
+        more, how = runs[what]
+        r, alone = Run(build("bert-12", *flags, *more), *how, verilator=True), what == "one frame"
+        t.case("bert-12, %s: every word" % what, r.why())
+        if r.why(): continue
         l, n, ii = r.manifest["iterations"], r.manifest["tokens"], r.manifest["interval_per_token"]
         if ii < 256: t.case("the folding is slow enough to be judged", "II = %d" % ii)
-        if r is one: measured, bound, predicted = r.cycles, l * (n + 7) * ii + n * ii, r.predicted_cycles
+        if alone: measured, bound, predicted = r.cycles, l * (n + 7) * ii + n * ii, r.predicted_cycles
         else: measured, bound, predicted = r.interval, 1.02 * l * n * ii, r.predicted_interval
         t.note("%s: II %d, %d cycles (%.3f x iterations x T x II), bound %d, predicted %d (off by %.1f %%)" % (what, ii, measured, measured / (l * n * ii), bound, predicted, 100 * off(predicted, measured)))
         t.case("%s: no slower than the issue allows" % what, "" if measured <= bound else "%d cycles, %d allowed" % (measured, bound))
-        if r is two: t.case("two in flight: after the first fill no cycle is lost, of parameters or anything", "" if measured <= l * n * ii + 1 else "%d cycles, the busiest kernel's are %d" % (measured, l * n * ii))
+        if not alone: t.case("two in flight: after the first fill no cycle is lost, of parameters or anything", "" if measured <= l * n * ii + 1 else "%d cycles, the busiest kernel's are %d" % (measured, l * n * ii))
         t.case("%s: predicted within 1 %%" % what, "" if off(predicted, measured) <= 0.01 else "predicted %d, measured %d" % (predicted, measured))
         t.case("%s: all its cycles are predicted within 1 %%, too" % what, "" if off(r.predicted_cycles, r.cycles) <= 0.01 else "predicted %d, measured %d" % (r.predicted_cycles, r.cycles))
 
 
 if __name__ == "__main__": t.main(check_identical, check_unrolled, check_words, check_stalls, check_frames, check_shapes, check_speed,
-                                  floor=45)
+                                  floor=34)

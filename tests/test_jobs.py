@@ -4,14 +4,20 @@ what ONNX Runtime makes of host/core.onnx for the whole sequence.
 
 Judges: hardware.parted (ONNX Runtime at what each slot holds, behind it anything); `mlo run --generate` of the folded model, another way to the text;
 stories260k.json, the text that the trained model says."""
+import datetime
 import json
 import os
+import random
 import re
 import subprocess
+import numpy as np
+import onnx
+import onnxruntime
 import harness as t
 import hardware
 
 MODELS = ["gpt2-d18-eager-dims", "qwen3-d23-eager-dims", "gemma3-d18-eager-dims-mask", "llama-d18-eager-static"]
+TODAY = t.drawn(MODELS, 2)                                     # a program of Verilator's each
 STEPS = ",".join("%d+1" % i for i in range(16))
 PARTS = "0+5,5+1,6+7,13+3"
 TURNS = "0+5,1:0+2,0:5+1,1:2+9,0:6+10,1:11+1,1:12+4"          # two slots in turn
@@ -36,7 +42,7 @@ def judged(what, r, paced=True):
 
 def check_models():
     """Whole, token by token, in parts: the same words; within 1 % as predicted."""
-    for name in MODELS:
+    for name in TODAY:
         path = build(name, "--slots", "2")
         for what, jobs in (("the bench's own", []), ("whole", ["--jobs", "0+16"]), ("16 x 1", ["--jobs", STEPS]), ("5 + 1 + 7 + 3", ["--jobs", PARTS])):
             judged("%s: %s" % (name, what), run(path, *jobs))
@@ -44,21 +50,45 @@ def check_models():
 
 def check_slots():
     """Two sequences in turn are each as if alone; after a job is taken back, it never was."""
-    for name in MODELS[:3]:
+    for name in TODAY:
         path = build(name, "--slots", "2")
         judged("%s: two slots" % name, run(path, "--jobs", TURNS))
         judged("%s: two slots, stalled" % name, run(path, "--jobs", TURNS, "--stall", "30", "--seed", "7"), paced=False)
         judged("%s: back, over others' tokens" % name, run(path, "--jobs", BACK))
         judged("%s: back, stalled" % name, run(path, "--jobs", BACK, "--stall", "30", "--seed", "8"), paced=False)
-    path = build(MODELS[3], "--memory", "block", "--tile", "4")
-    judged("row blocks", run(path, "--jobs", PARTS), paced=False)
-    path = build(MODELS[2], "--memory", "resident")
-    judged("resident parameters", run(path, "--jobs", PARTS), paced=False)
+    others = ("row blocks", MODELS[3], ("--memory", "block", "--tile", "4")), ("resident parameters", MODELS[2], ("--memory", "resident"))
+    for what, name, flags in t.drawn(others, 2, lambda other: other[0]): judged(what, run(build(name, *flags), "--jobs", PARTS), paced=False)
+
+
+def drawn(rng):
+    """A list of jobs for two slots of 16 positions: one after the other, in turn, taken back; of one token, of a few, of as many as fit."""
+    held, list_ = [0, 0], []
+    for _ in range(rng.randint(3, 14)):
+        slot = rng.randrange(2)
+        start = held[slot] if held[slot] < 16 and rng.random() < 0.8 else rng.randrange(min(held[slot] + 1, 16))
+        tokens = min(16 - start, rng.choice([1, 1, 1, 2, rng.randint(1, 6), 16]))
+        held[slot] = start + tokens
+        list_.append("%d:%d+%d" % (slot, start, tokens))
+    return ",".join(list_)
+
+
+def check_drawn():
+    """Sixty lists of jobs, drawn by the date: the words, and cycles within 1 % of those foretold."""
+    seed = datetime.date.today().isoformat()
+    t.note("drawn from " + seed)
+    for name in TODAY:
+        path, rng, worst = build(name, "--slots", "2"), random.Random(seed + name), 0
+        for k in range(60 // len(TODAY)):
+            jobs = drawn(rng)
+            r = run(path, "--jobs", jobs)
+            worst = max(worst, abs(r.cycles - r.predicted_cycles) / r.cycles) if r.cycles else 1
+            judged("%s: drawn, %d: %s" % (name, k, jobs), r)
+        t.note("%s: at most %.2f %% off" % (name, 100 * worst))
 
 
 def check_text():
     """sim --generate: texts side by side, those of `mlo run --generate` on the folded model."""
-    name, prompts = MODELS[1], "1,2,3;7;30,4"
+    name, prompts = TODAY[0], "1,2,3;7;30,4"
     path = build(name, "--slots", "2")
     folded = t.at("folded.json")
     t.good("fold", model(name), "--context", "16", "-o", folded)
@@ -86,6 +116,68 @@ def check_story():
     t.case("the ids of the floats' story", "" if r.sequences and r.sequences[0]["tokens"] == said["greedy"][:17] else str(r.sequences))
     shown = json.loads(t.good("show", os.path.join(path, "host/core.onnx"), "--json", "--position", "40"))
     t.case("show says how fast a token is", "" if shown["step"]["position"] == 40 and shown["step"]["cycles"] >= shown["step"]["first"] > 18000 else str(shown.get("step")))
+
+
+def cached(path):
+    """Keys and values of each iteration, (iterations, 2, tokens, channels), as ONNX Runtime has them of the sequence that one job brought whole."""
+    m = json.loads(t.read(os.path.join(path, "manifest.json")))
+    core = onnx.load(os.path.join(path, "host/core.onnx"))
+    scan = next(n for n in core.graph.node if n.op_type == "Scan")
+    body = next(a.g for a in scan.attribute if a.name == "body")
+    attention = next(n for n in body.node if n.domain == "mlo" and n.op_type.startswith("Attention"))
+    for name in attention.input[1:3]:
+        body.node.append(onnx.helper.make_node("Identity", [name], [name + "_kept"]))
+        body.output.append(onnx.helper.make_value_info(name + "_kept", next(v.type for v in [*body.value_info, *body.output] if v.name == name)))
+        scan.output.append(name + "_all")
+        core.graph.output.append(onnx.helper.make_empty_tensor_value_info(name + "_all"))
+    session = onnxruntime.InferenceSession(core.SerializeToString())
+    x = hardware.frames(path, "sim/input.hex", m["stream"]["lanes"], m["stream"]["bits"])[0]
+    given = session.get_inputs()[0]
+    outs = session.run([o + "_all" for o in attention.input[1:3]], {given.name: x.reshape(given.shape).astype(np.int16 if "16" in given.type else np.int8)})
+    return np.stack([o.reshape(m["iterations"], m["tokens"], m["kv"]["channels"]) for o in outs], 1)
+
+
+def held(path):
+    """The same, out of the memory that the core wrote, in slot 0."""
+    m = json.loads(t.read(os.path.join(path, "manifest.json")))
+    kv, bits = m["kv"], (m["kv"]["bits"] + 7) // 8 * 8
+    per = m["axi_bits"] // (kv["lanes"] * bits) * kv["lanes"]               # channels of a beat
+    words = [int(line, 16) for line in t.read(os.path.join(path, "sim/kv.hex")).split()]
+    lanes = np.array([[w >> n * bits & (1 << bits) - 1 for n in range(per)] for w in words], np.int64)
+    lanes = np.where(lanes >> (bits - 1), lanes - (1 << bits), lanes)
+    rows = lanes.reshape(m["slots"], m["iterations"], 2, m["tokens"], kv["row_beats"] * per)
+    return rows[0, ..., :kv["channels"]]
+
+
+def check_dram():
+    """--kv dram: the same words, wherever jobs begin; the whole region is what ONNX Runtime says, and beside it nothing is written; errors are said."""
+    for name in (MODELS[0], MODELS[1], MODELS[3]):
+        path = build(name, "--slots", "2", "--kv", "dram")
+        m = json.loads(t.read(os.path.join(path, "manifest.json")))
+        r = run(path, "--jobs", "0+16")
+        judged("%s: whole" % name, r)
+        t.case("%s: the region is what ONNX Runtime says" % name, "" if np.array_equal(held(path), cached(path)) else "other keys or values")
+        for what, jobs in (("16 x 1", STEPS), ("5 + 1 + 7 + 3", PARTS), ("two slots", TURNS), ("back, over others' tokens", BACK)):
+            r = run(path, "--jobs", jobs)
+            judged("%s: %s" % (name, what), r)
+            per = 2 * m["iterations"] * m["kv"]["row_beats"]
+            want = [per * sum(job[1] for job in r.jobs), per * sum(job[2] for job in r.jobs)]
+            t.case("%s: %s: each row is read once a job, and written once" % (name, what), "" if [r.kv_read, r.kv_written] == want else "%s, not %s" % ([r.kv_read, r.kv_written], want))
+        judged("%s: stalled" % name, run(path, "--jobs", TURNS, "--stall", "30", "--seed", "9"), paced=False)
+    for channel in "rb":
+        p = subprocess.run([hardware.program(path), "+kv_fault_%s=3" % channel], cwd=path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        t.case("a wrong answer at %s is said" % channel.upper(), "" if p.returncode and "MLO FAIL bus error" in p.stdout else p.stdout[-300:])
+    p = t.call("compile", model(MODELS[2]), "--context", "16", "--kv", "dram", "-o", t.at("no"))
+    t.case("keys' mask bits are not kept in memory", "" if p.returncode == 4 and b"--kv dram: a mask" in p.stderr else p.stderr.decode()[-300:])
+
+
+def check_past():
+    """--kv dram where nothing hides how long the past takes (parameters are resident): a step far behind, within 1 %."""
+    path = hardware.build(t.model("stories260k-step"), "--context", "128", "--kv", "dram", "--memory", "resident", at="past")
+    one, more = (run(path, "--jobs", jobs) for jobs in ("0+100", "0+100,100+1,101+1,102+1"))
+    judged("a long past: the words", more)
+    step, foretold = more.cycles - one.cycles, more.predicted_cycles - one.predicted_cycles
+    t.case("a long past: a step", "" if abs(step - foretold) <= 0.01 * step else "%d cycles for three, %d predicted" % (step, foretold))
 
 
 def check_refused():
@@ -128,4 +220,4 @@ def check_registers():
         t.case("a job %s" % what, "" if p.returncode and re.search("MLO FAIL .*" + words, p.stdout) else p.stdout[-300:])
 
 
-if __name__ == "__main__": t.main(check_models, check_slots, check_text, check_story, check_refused, check_registers, floor=60)
+if __name__ == "__main__": t.main(check_models, check_slots, check_drawn, check_text, check_story, check_dram, check_past, check_refused, check_registers, floor=147)

@@ -6,6 +6,7 @@
 
     pairs        two models that `mlo check` must call equal, or whose difference it must name
     unrolled     a Scan over a stack of each spelling, against its layers written out
+    unknown      what no rule of check covers, equal to itself alone; and loops in odd places
     places       large constants, which check first compares by where they lie
     layers       layers that differ in one thing: one loop, or none
     json         JSON that google.protobuf reads, or refuses
@@ -214,7 +215,58 @@ def check_unrolled():
         return a, b
     compared("taps, the one row of them gathered as a stack of one", *gathers([1], 1, (1, 2)), "differs")
     compared("taps, gathered along another axis", *gathers(1, 1, (3,), axis=1), "differs")
+    compared("taps, gathered from behind", *gathers(-1, 2), "differs")
     del stack, parts, want
+
+
+def check_unknown():
+    """What no rule of check covers is compared as it stands: equal to itself alone; and a Scan wherever it stands."""
+    axes, ins = ("axes", i64(0)), [f32("r%d" % k, 2) for k in range(3)]
+    raised = [node("Unsqueeze", ["r%d" % k, "axes"], ["u%d" % k]) for k in range(3)]
+    joined = node("Concat", ["u0", "u1", "u2"], ["stack"], axis=0)
+    inner = lambda *e: h.make_graph([node("Add", ["s", "e"], ["z"])], "body", [f32("s", 2), f32("e", *e)], [f32("z", 2)])
+    def sums(of, order=(0, 1, 2)):
+        """x + r0 + r1 + .., of inputs like that"""
+        names = ["x", *("a%d" % k for k in range(len(order) - 1)), "y"]
+        return model([node("Add", [names[k], "r%d" % r], [names[k + 1]]) for k, r in enumerate(order)], [f32("x", 2), *of], [f32("y", 2)])
+    def alone(name, a, b):
+        """b: its layers, or what is like it of other parts"""
+        compared(name + ", and itself", a, a)
+        compared(name + ", and another", a, b, "differs")
+    uneven = [f32("r0", 1), f32("r1", 3), f32("r2", 2)]
+    flat = lambda *order: scanned("stack", [("shape", i64(3, 2))], nodes=[node("Concat", list(order), ["long"], axis=0), node("Reshape", ["long", "shape"], ["stack"])], inputs=uneven)
+    alone("a stack of parts whose sizes only add up", flat("r0", "r1", "r2"), flat("r1", "r0", "r2"))
+    rows = [f32("r%d" % k, 1, 2) for k in range(3)]
+    repeated = lambda row: scanned("stack", [("shape", i64(3, 2))], nodes=[node("Expand", [row, "shape"], ["stack"])], inputs=rows)
+    alone("a row that is repeated, not stacked", repeated("r0"), repeated("r1"))
+    mixed = lambda *order: scanned("stack", [axes], nodes=[*raised[:2], node("Concat", list(order), ["stack"], axis=0)], inputs=[*ins[:2], f32("r2", 1, 2)])
+    alone("a stack of which a part has its axis already", mixed("u0", "u1", "r2"), mixed("u1", "u0", "r2"))
+    scalars = [h.make_tensor_value_info("r%d" % k, T.FLOAT, []) for k in range(3)]
+    alone("a stack of parts with two new axes", scanned("stack", [("axes", i64(0, 1))], nodes=[*raised, joined], inputs=scalars, body=inner(1)), sums(scalars))
+    sizes = h.make_tensor_value_info("shape", T.INT64, [2])
+    alone("a stack as high as an input says", scanned("stack", nodes=[node("Expand", ["r0", "shape"], ["stack"])], inputs=[ins[0], sizes]), sums([ins[0], sizes], (0, 0, 0)))
+    body = lambda bias=0.5: h.make_graph([node("Cast", ["e"], ["f"], to=T.FLOAT), node("Add", ["s", "f"], ["p"]), node("Add", ["p", "b"], ["z"])], "body",
+                                         [f32("s", 2), h.make_tensor_value_info("e", T.INT64, [])], [f32("z", 2)], [array(np.float32(bias), "b")])
+    long = lambda last, bias=0.5: scanned("ks", [("ks", i64(*range(20000), last))], body=body(bias))
+    compared("a loop too long to be written out", long(0), long(0))
+    compared("a loop too long, another constant in it", long(0), long(0, 1.5), "scan", "attributes here")
+    compared("a loop too long, another number at its end", long(0), long(1), "scan", "constant ks")
+    def branch(nodes, front=()):
+        then, other = h.make_graph(list(nodes), "then", [], [f32("y", 2)]), h.make_graph([node("Neg", ["x"], ["n"])], "else", [], [f32("n", 2)])
+        return model([*front, node("If", ["c"], ["w"], name="if", then_branch=then, else_branch=other)], [f32("x", 2), h.make_tensor_value_info("c", T.BOOL, []), *ins], [f32("w", 2)], [axes])
+    loop = lambda: branch(scanned("stack").graph.node, [*raised, joined])
+    compared("a Scan in a branch", loop(), branch(sums(ins).graph.node))
+    compared("a Scan in a branch, layers exchanged", loop(), branch(sums(ins, (0, 2, 1)).graph.node), "if", "attributes here")
+    twice = lambda *operands: model([node("Add", list(operands), ["y"], name="only")], [f32("x", 2)], [f32("y", 2)], [("w", np.float32([1, 2])), ("v", np.float32([3, 4]))])
+    compared("a value twice, or once", twice("x", "x"), twice("x", "w"), "only", "input x here, constant w")
+    compared("a value once, or twice", twice("v", "x"), twice("x", "x"), "only", "constant v .* here, input x")
+    compared("a constant twice, or once", twice("w", "w"), twice("w", "x"), "constant w .* here, input x")
+    straight = lambda name: model([node("Identity", [name], ["y"])], [f32("x", 2), f32("z", 2)], [f32("y", 2)])
+    compared("an output that is an input", straight("x"), straight("x"))
+    compared("an output that is another input", straight("x"), straight("z"), "output 'y' differs: input x here, input z")
+    ghost = looped()
+    ghost.graph.node[0].attribute[0].g.node[0].input[1] = "ghost"
+    compared("an original that reads what nobody makes", looped(), ghost, "ghost", code="GRAPH")
 
 
 def large(name, where, offset, size=40000, shown="w"):
@@ -729,4 +781,4 @@ def check_subgraphs():
     odd("a dimension beyond all", big, "odd", "2305843009213693952", code="SHAPE", feed=x1)
 
 
-if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_places, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=415)
+if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_unknown, check_places, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=437)

@@ -155,12 +155,39 @@ def draw_decoder(rng, number):
         shutil.rmtree(out, True)
 
 
+CAUSAL = 12
+
+
+def causal(rng, number):
+    """A build directory of a causal decoder that a budget folds: matrices get most of it, and attention one multiplier for scores and one for sums."""
+    d = Decoder(rng)
+    d.sees, d.biases, d.mask, d.tokens = "causal", None, False, rng.choice([7, 9, 12, 16])
+    path, budget, out = t.write("causal.onnx", d.model().SerializeToString()), rng.choice([[], ["--budget-macs", 24], ["--budget-macs", 48], ["--budget-macs", 96]]), t.at("c%d" % number)
+    t.good("compile", path, *budget, "-o", out)
+    return out, "%dx%d %d/%dx%d %dt %s" % (d.layers, d.hidden, d.heads, d.kv, d.head, d.tokens, " ".join(map(str, budget)))
+
+
+def check_causal():
+    """Rows of few keys are summed soon, and wait in the queue of results for a matrix that is slower than they: those that had no place there go at the rows' own
+    pace, later by 37 cycles with each key (gpt2-tiny as it is folded by itself; 3 % of the run, once)."""
+    if t.have("gpt2-tiny", "verilator"):
+        t.good("compile", t.model("gpt2-tiny"), "-o", t.at("gpt2"))
+        r = json.loads(t.good("sim", t.at("gpt2"), "--simulator", "verilator", timeout=600))
+        t.case("gpt2-tiny: %d cycles, predicted %d" % (r["cycles"], r["predicted_cycles"]), why(r) or "%g %%" % (100 * off(r["predicted_cycles"], r["cycles"])) * (off(r["predicted_cycles"], r["cycles"]) > MOST / 5))
+    if not t.have("causal", "iverilog"): return
+    for i in range(CAUSAL):
+        out, name = causal(random.Random(SEED * 1000 + 700 + i), i)
+        r = json.loads(t.good("sim", out, "--simulator", "icarus", timeout=600))
+        t.case("causal %d: %d cycles, predicted %d: %s" % (i, r["cycles"], r["predicted_cycles"], name), why(r))
+        shutil.rmtree(out, True)
+
+
 def check_decoders():
     """Grouped heads, causal attention and windows, biases, rotations, norms of heads, gates, blocks side by side: words and cycles."""
     if not t.have("decoders", "iverilog"): return
     far = []
-    for i in range(DECODERS):
-        out, name, flags = draw_decoder(random.Random(SEED * 1000 + 500 + i), i)
+    for i in range(-1, DECODERS):                    # the first one: a path that holds a token less than another may wait for, which fold refused in its own FIFO
+        out, name, flags = draw_decoder(random.Random(SEED * 1000 + 500 + i if i >= 0 else 4711500), i)
         r = hardware.Run(out, *flags, verilator=False)
         wrong = r.why() or why(r.report)
         if r.cycles: far.append(100 * (r.predicted_cycles - r.cycles) / r.cycles)
@@ -170,4 +197,4 @@ def check_decoders():
     t.note("to the cycle %d of %d, to 0.1 %% %d, the worst %+.2f %%" % (far.count(0), len(far), sum(abs(x) <= 0.1 for x in far), far[-1] if far else 0))
 
 
-if __name__ == "__main__": t.main(check_predictions, check_cycles, check_causes, check_room, check_decoders, floor=44)
+if __name__ == "__main__": t.main(check_predictions, check_cycles, check_causes, check_room, check_causal, check_decoders, floor=58)

@@ -40,7 +40,7 @@ def check_holes():
     """Every hole has something that fills it, and nothing fills a hole that is nowhere; what has no hole comes out as it lies there."""
     source = "".join(t.read(f).decode() for f in glob.glob(os.path.join(t.root, "src/*/*.c")))
     wanted = {h for s in shared().values() for h in HOLE.findall(s)}
-    filled = set(re.findall(r'\{ "([A-Z_]+)",\s*(?:mlo_integer|NULL, mlo_|MLO_VERSION|c->masked|c->slots|jobs|c->replay|e->unrolled|readers|mlo_top_|mlo_core_)', source))
+    filled = set(re.findall(r'\{ "([A-Z_]+)",\s*(?:mlo_integer|NULL, mlo_|NULL, c->|mlo_format|mlo_border_|mlo_example_|MLO_VERSION|c->masked|c->slots|c->dram|jobs|c->replay|e->unrolled|readers|mlo_top_|mlo_core_)', source))
     t.case("holes are filled", "" if wanted == filled and len(wanted) > 30 else str(wanted ^ filled))
     for name, s in shared().items():
         t.case("%s has a use" % name, "" if '"%s"' % name in source else "nobody asks for it")
@@ -60,7 +60,7 @@ def check_verilog():
 
 def check_python():
     """As the interpreter reads it, warnings being errors."""
-    t.case("cocotb/test_mlo.py", ran(sys.executable, "-W", "error", "-m", "py_compile", t.write("test_mlo.py", shared()["cocotb/test_mlo.py"])))
+    for name in "cocotb/test_mlo.py", "host/mlo_driver.py": t.case(name, ran(sys.executable, "-W", "error", "-m", "py_compile", t.write(os.path.basename(name), shared()[name])))
 
 
 def check_makefile():

@@ -263,14 +263,15 @@ class Norm(Spelled):
     """A norm written out; `parts` is what the parts are written with."""
     square, root, last, centred, ending = "Pow", "Sqrt", "Div", True, "plain"
 
-    def deviation(self, x): return self.node("Sub", x, self.node("ReduceMean", x, self.ints(-1))) if self.centred else x
+    def mean(self, x, axis): return self.node("ReduceMean", x, self.ints(axis))
+    def deviation(self, x): return self.node("Sub", x, self.mean(x, -1)) if self.centred else x
 
     def layernorm(self, x, name):
         gain = self.init(name + ".weight", (1 + 0.3 * self.rng.standard_normal(self.hidden)).astype(np.float32))
         bias = self.draw(name + ".bias", self.hidden, by=0.1)
         d = self.deviation(x)
         power = self.node("Pow", d, self.number(2.0)) if self.square == "Pow" else self.node("Mul", d, d)
-        power = self.node("Add", self.node("ReduceMean", power, self.ints(2)), self.number(1e-5))
+        power = self.node("Add", self.mean(power, 2), self.number(1e-5))
         root = self.node("Sqrt", power) if self.root == "Sqrt" else self.node("Pow", power, self.number(0.5 if self.last == "Div" else -0.5))
         if self.last == "Reciprocal": root = self.node("Reciprocal", root)
         if self.last == "Over": root = self.node("Div", self.number(1.0), root)
@@ -281,6 +282,13 @@ class Norm(Spelled):
 
 
 def norm(**parts): return type("Norm", (Norm,), parts)
+
+
+class OldMean(Norm):
+    """As before opset 18: axes are an attribute."""
+    opset = 17
+    def __init__(self): super().__init__(act="Relu")
+    def mean(self, x, axis): return self.node("ReduceMean", x, axes=[axis])
 
 
 class TwoDeviations(Norm):
@@ -728,7 +736,7 @@ SPELLINGS = {
     "grouped expand": grouped(2, "expand"), "grouped tile": grouped(2, "tile"), "grouped gather": grouped(2, "gather"), "one head of keys": grouped(1, "expand"),
     "five axes": FiveAxes, "grouped packed": PackedGroups, "grouped causal": CausalGroups, "group query": GroupQuery, "group query window": GroupQueryWindow,
     "norm pow sqrt div": norm(), "norm mul sqrt reciprocal": norm(square="Mul", last="Reciprocal", ending="first"), "norm pow power": norm(root="Pow", last="Power"),
-    "norm one over": norm(last="Over"), "norm gain early": norm(ending="early"), "norm twice": TwoDeviations, "norm of a deviation": OfDeviation,
+    "norm one over": norm(last="Over"), "norm gain early": norm(ending="early"), "norm twice": TwoDeviations, "norm of opset 17": OldMean, "norm of a deviation": OfDeviation,
     "rms": norm(centred=False), "rms reciprocal": norm(centred=False, last="Reciprocal", ending="first"), "rms power": norm(centred=False, root="Pow", last="Power"),
     "norm unbiased": Unbiased, "rms of the length": Normalized, "rms of the longest": Longest, "rms by sums": Summed, "rms one plus": OnePlus, "rms without a gain": NoGain, "rms sandwich": Sandwich,
     "qk norm": QkNorm, "qk rms": QkRms, "qk simplified": QkSimplified, "qk own": QkOwn, "qk behind": QkBehind, "qk behind own": QkBehindOwn, "qk packed": QkPacked, "qk side by side": QkMegatron,
@@ -992,4 +1000,4 @@ def check_whole_refusals():
 
 
 if __name__ == "__main__":
-    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_whole_refusals, floor=112)
+    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_whole_refusals, floor=113)

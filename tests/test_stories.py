@@ -5,7 +5,7 @@
     python tests/test_stories.py path/to/mlo [CHECK ...]
 
     default   no flags, no calibration file: cross entropy at most 1.01 of float's, at least 61 of 63 greedy tokens
-    four      --weights 4: what is reached (1.112 and 56; the goal is 1.05)
+    four      --weights 4: what is reached (1.081 and 60; the goal is 1.05)
     words     what it is calibrated on are texts of its own: each word but the first follows from those before
     core      the core in Verilog on the greedy text: every word is that of mlo and of ONNX Runtime; a token changes no word before it
 
@@ -84,7 +84,7 @@ def check_words():
         t.case("word %d of the texts is %s" % (at, "drawn" if not at else "the model's"), "" if loud == (not at) else "%s" % values[-1]["high"])
 
 
-def check_four(): judged("four", 1.15, 54, "--weights", "4")
+def check_four(): judged("four", 1.1, 57, "--weights", "4")
 
 
 def check_core():

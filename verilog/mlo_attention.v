@@ -56,6 +56,8 @@
 // is written again is forgotten with all behind it: a row walks no farther than to its own (so a sequence may be taken up anywhere it
 // has been). What is written beside the last token, in its group's lanes, is no key for the same reason. One job at a time:
 // job_begin, a pulse at least a cycle ahead of its first beat, tells which; two frames of it are held at most, as without.
+// Past. PAST = 1: the cache is in front of this (mlo_kv), which sends the keys and values of positions 0 .. job_start - 1 ahead of
+// the frame's own; they are held as without a cache, and only rows begin at position job_start.
 // Iterations. The constants of a row with `first` (of the first head) are fetched while it is
 // scored, and then travel with the row: rows of two iterations may be under way at once.
 // Bias. Its numbers lie in the memory of the constants, in the order of the scores; a row waits for them as for those.
@@ -80,6 +82,7 @@
 //             KVH divides H; CAUSAL, BAND: a frame of Q has no more tokens than its K; 0 <= BACK, AHEAD < T;
 //             CAP: PROB = BIAS = 0; 0 <= MC < 2^15, 1 <= SC <= 62;
 //             BIAS: PROB = BAND = 0, a frame of Q has no more tokens than T; SHIFT in 0..23
+//             PAST = 1: CACHE = 0, and the same of T, PE and job_begin; frames of K and V have job_start tokens more than their Q
 //             CACHE: CAUSAL = 1, PE a power of two, T <= 2^16; job_start + tokens <= T; positions below job_start of the job's banks have been
 //             written; job_bank + iterations <= CACHE; job_begin when the last beat of the job before has left, job_start and job_bank
 //             stay from then until the last one of this
@@ -121,12 +124,14 @@ module mlo_attention #(
     parameter BIAST = 1,
     parameter SHIFT = 0,
     // banks of keys and of values that stay, one an iteration of each sequence; 0: two frames' in turn
-    parameter CACHE = 0
+    parameter CACHE = 0,
+    // 1: K and V come with what is before job_start
+    parameter PAST = 0
 ) (
     input  wire                  clk,
     input  wire                  rst,
     input  wire                  params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)
-    // CACHE: a frame is of positions job_start .. and the job's first bank is job_bank; job_begin: a cycle ahead of the job's first beat
+    // CACHE, PAST: a frame is of positions job_start .. and the job's first bank is job_bank; job_begin: a cycle ahead of the job's first beat
     input  wire                  job_begin,
     input  wire [15:0]           job_start,
     input  wire [15:0]           job_bank,
@@ -202,7 +207,8 @@ generate
     if (SIMD < 1 || D < 1 || D % SIMD != 0) mlo_error_SIMD_must_divide_D u_simd();
     if (PROB < 0 || PROB > 1 || ROUND < 0 || ROUND > PROB) mlo_error_PROB_and_ROUND_must_be_0_or_1_and_ROUND_needs_PROB u_prob();
     if (PE < 1 || PE > T) mlo_error_PE_must_be_1_to_T u_pe();
-    if (CACHE < 0 || (CACHE != 0 && (CAUSAL == 0 || (PE & (PE - 1)) != 0))) mlo_error_CACHE_needs_CAUSAL_and_PE_a_power_of_two u_cache();
+    if (PAST < 0 || PAST > 1 || (PAST != 0 && CACHE != 0)) mlo_error_PAST_must_be_0_or_1_without_CACHE u_past();
+    if (CACHE < 0 || ((CACHE != 0 || PAST != 0) && (CAUSAL == 0 || (PE & (PE - 1)) != 0))) mlo_error_CACHE_needs_CAUSAL_and_PE_a_power_of_two u_cache();
     if (XBITS < 2 || XBITS > 16 || YBITS < 2 || YBITS > 16) mlo_error_XBITS_and_YBITS_must_be_2_to_16 u_bits();
 endgenerate
 
@@ -269,7 +275,7 @@ wire                 score_tvalid, score_tready, row_tvalid, row_tready, max_tva
 wire                 k_nothing = EMPTY == 0 && k_none;
 mlo_attention_score #(
     .H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND), .BW(BW), .GW(GW), .AW(AW),
-    .SB(SB), .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT), .CACHE(CACHE != 0 ? 1 : 0)
+    .SB(SB), .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT), .CACHE(CACHE != 0 || PAST != 0 ? 1 : 0)
 ) u_score (
     .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start),
     .row_full(q_full), .row_user(q_user), .row_done(q_done), .row_addr(q_addr), .row_data(q_data),

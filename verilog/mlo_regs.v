@@ -14,10 +14,13 @@
 //   0x20 rw  job         {slot[31:24], start[23:0]} of the next job; after reset 0
 //   0x24 w   job, tokens [15:0]: pushes the job; refused (SLVERR, nothing is pushed) where job_room is 0
 //   0x28 r   room        jobs that may be pushed now
+//   0x2C rw  base of keys and values in memory, low, in bytes (a multiple of a beat); KV = 0: 0x2C, 0x30, 0x4C, 0x50 are not there
+//   0x30 rw  the same, high
 //   0x3C r   cache       {SLOTS[31:24], CONTEXT[23:0]}; 0: no cache, and of the jobs' registers nothing is there
 //   0x40 r   cycles      in which a frame was inside: from the first beat in to the last beat out
 //   0x44 r   frames      finished
 //   0x48 r   beats       of parameters delivered to the kernels
+//   0x4C r   beats       of keys and values read; 0x50 r: written; both since the soft reset
 //   0x80 + 16k r         kernel k: busy; +4 starved; +8 blocked: in how many of the cycles of 0x40
 // Others read 0.  Writing where there is nothing to write answers SLVERR and changes nothing.
 //
@@ -45,6 +48,8 @@ module mlo_regs #(
     // positions of a sequence and sequences that a cache has room for, up to 2^24 - 1 and 255; CONTEXT = 0: there is none
     parameter CONTEXT    = 0,
     parameter SLOTS      = 1,
+    // 1: it is in memory
+    parameter KV         = 0,
     parameter [31:0] VERSION = 32'h0001_0000
 ) (
     input  wire        clk,
@@ -71,6 +76,9 @@ module mlo_regs #(
     output reg         core_rst,       // reset of all but this module and the AXI side of the loader
     output reg         enable,
     output reg  [63:0] base,
+    output reg  [63:0] kv_base,
+    input  wire [31:0] kv_read,        // KV: beats; tie to 0 where it is
+    input  wire [31:0] kv_written,
     output reg  [15:0] iterations,
     output reg  [7:0]  frames,
 
@@ -145,6 +153,10 @@ module mlo_regs #(
                                         (frames_new > {24'd0, FRAMES_V})  ? FRAMES_V : frames_new[7:0];
                 10'h008: if (CONTEXT == 0) s_axil_bresp <= 2'b10;
                 10'h009: if (CONTEXT == 0 || job_room == 8'd0) s_axil_bresp <= 2'b10;
+                10'h00B: if (KV == 0) s_axil_bresp <= 2'b10;
+                         else kv_base[31:0]  <= data | (kv_base[31:0] & ~mask);
+                10'h00C: if (KV == 0) s_axil_bresp <= 2'b10;
+                         else kv_base[63:32] <= data | (kv_base[63:32] & ~mask);
                 default: s_axil_bresp <= 2'b10;
             endcase
         end
@@ -152,6 +164,7 @@ module mlo_regs #(
             s_axil_bvalid <= 1'b0;
             enable        <= 1'b0;
             base          <= 64'd0;
+            kv_base       <= 64'd0;
             iterations    <= ITERATIONS_V;
             frames        <= FRAMES_V;
             clear         <= 1'b1;
@@ -272,10 +285,14 @@ module mlo_regs #(
                 10'h007: s_axil_rdata <= {24'd0, frames};
                 10'h008: s_axil_rdata <= job;
                 10'h00A: s_axil_rdata <= {24'd0, job_left};
+                10'h00B: s_axil_rdata <= (KV == 0) ? 32'd0 : kv_base[31:0];
+                10'h00C: s_axil_rdata <= (KV == 0) ? 32'd0 : kv_base[63:32];
                 10'h00F: s_axil_rdata <= CACHE;
                 10'h010: s_axil_rdata <= cycles;
                 10'h011: s_axil_rdata <= finished;
                 10'h012: s_axil_rdata <= beats;
+                10'h013: s_axil_rdata <= (KV == 0) ? 32'd0 : kv_read;
+                10'h014: s_axil_rdata <= (KV == 0) ? 32'd0 : kv_written;
                 default: s_axil_rdata <= is_kernel ? kernel_words[32*word_addr[1:0] +: 32] : 32'd0;
             endcase
         end

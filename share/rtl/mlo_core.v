@@ -16,6 +16,38 @@ module mlo_core (
 @JOBS@    input  wire         job_begin,
 @JOBS@    input  wire [15:0]  job_start,
 @JOBS@    input  wire [15:0]  job_bank,
+@KV@    input  wire [63:0]  kv_base,                // where keys and values lie
+@KV@    output wire [31:0]  kv_read,                // beats of those
+@KV@    output wire [31:0]  kv_written,
+@KV@    output wire m_axi_kv_arid,
+@KV@    output wire [63:0] m_axi_kv_araddr,
+@KV@    output wire [7:0] m_axi_kv_arlen,
+@KV@    output wire [2:0] m_axi_kv_arsize,
+@KV@    output wire [1:0] m_axi_kv_arburst,
+@KV@    output wire m_axi_kv_arvalid,
+@KV@    input  wire m_axi_kv_arready,
+@KV@    input  wire m_axi_kv_rid,
+@KV@    input  wire [@AXI_MSB@:0] m_axi_kv_rdata,
+@KV@    input  wire [1:0] m_axi_kv_rresp,
+@KV@    input  wire m_axi_kv_rlast,
+@KV@    input  wire m_axi_kv_rvalid,
+@KV@    output wire m_axi_kv_rready,
+@KV@    output wire m_axi_kv_awid,
+@KV@    output wire [63:0] m_axi_kv_awaddr,
+@KV@    output wire [7:0] m_axi_kv_awlen,
+@KV@    output wire [2:0] m_axi_kv_awsize,
+@KV@    output wire [1:0] m_axi_kv_awburst,
+@KV@    output wire m_axi_kv_awvalid,
+@KV@    input  wire m_axi_kv_awready,
+@KV@    output wire [@AXI_MSB@:0] m_axi_kv_wdata,
+@KV@    output wire [@STRB_MSB@:0] m_axi_kv_wstrb,
+@KV@    output wire m_axi_kv_wlast,
+@KV@    output wire m_axi_kv_wvalid,
+@KV@    input  wire m_axi_kv_wready,
+@KV@    input  wire m_axi_kv_bid,
+@KV@    input  wire [1:0] m_axi_kv_bresp,
+@KV@    input  wire m_axi_kv_bvalid,
+@KV@    output wire m_axi_kv_bready,
     // to registers
     output wire [@READERS_MSB@:0]  param_beat,              // of each reader: it dealt out a beat
     output wire         bus_error,
@@ -65,7 +97,9 @@ module mlo_core (
     wire [@AXI_MSB@:0] r_data;
     wire [1:0] r_resp;
     wire r_last;
-    assign bus_error = |errors;
+@KV@    wire kv_error;
+@KV@    assign bus_error = |errors || kv_error;
+@NO_KV@    assign bus_error = |errors;
 @ALONE@    assign m_axi_arid = ar_id;
 @ALONE@    assign m_axi_araddr = ar_addr;
 @ALONE@    assign m_axi_arlen = ar_len;

@@ -51,6 +51,36 @@ module mlo_top (
     input  wire         m_axi_rlast,
     input  wire         m_axi_rvalid,
     output wire         m_axi_rready,
+@KV@    // keys and values: AXI4 master
+@KV@    output wire m_axi_kv_arid,
+@KV@    output wire [63:0] m_axi_kv_araddr,
+@KV@    output wire [7:0] m_axi_kv_arlen,
+@KV@    output wire [2:0] m_axi_kv_arsize,
+@KV@    output wire [1:0] m_axi_kv_arburst,
+@KV@    output wire m_axi_kv_arvalid,
+@KV@    input  wire m_axi_kv_arready,
+@KV@    input  wire m_axi_kv_rid,
+@KV@    input  wire [@AXI_MSB@:0] m_axi_kv_rdata,
+@KV@    input  wire [1:0] m_axi_kv_rresp,
+@KV@    input  wire m_axi_kv_rlast,
+@KV@    input  wire m_axi_kv_rvalid,
+@KV@    output wire m_axi_kv_rready,
+@KV@    output wire m_axi_kv_awid,
+@KV@    output wire [63:0] m_axi_kv_awaddr,
+@KV@    output wire [7:0] m_axi_kv_awlen,
+@KV@    output wire [2:0] m_axi_kv_awsize,
+@KV@    output wire [1:0] m_axi_kv_awburst,
+@KV@    output wire m_axi_kv_awvalid,
+@KV@    input  wire m_axi_kv_awready,
+@KV@    output wire [@AXI_MSB@:0] m_axi_kv_wdata,
+@KV@    output wire [@STRB_MSB@:0] m_axi_kv_wstrb,
+@KV@    output wire m_axi_kv_wlast,
+@KV@    output wire m_axi_kv_wvalid,
+@KV@    input  wire m_axi_kv_wready,
+@KV@    input  wire m_axi_kv_bid,
+@KV@    input  wire [1:0] m_axi_kv_bresp,
+@KV@    input  wire m_axi_kv_bvalid,
+@KV@    output wire m_axi_kv_bready,
     // registers: AXI4-Lite, see host/mlo_regs.h
     input  wire [11:0]  s_axil_awaddr,
     input  wire         s_axil_awvalid,
@@ -75,6 +105,9 @@ module mlo_top (
     wire        core_rst, enable, bus_error;
     wire [@READERS_MSB@:0]  param_beat;
     wire [63:0] base;
+@KV@    wire [63:0] kv_base;
+@KV@    wire [31:0] kv_read, kv_written;
+@NO_KV@    wire [63:0] unused_kv;
     wire [15:0] iterations;
     wire [7:0]  frames;
     wire [@STAT_MSB@:0] stat;                       // of each kernel {blocked, starved, busy}
@@ -100,6 +133,8 @@ module mlo_top (
         .s_axil_rdata(s_axil_rdata), .s_axil_rresp(s_axil_rresp),
         .s_axil_rvalid(s_axil_rvalid), .s_axil_rready(s_axil_rready),
         .core_rst(core_rst), .enable(enable), .base(base), .iterations(iterations), .frames(frames),
+@KV@        .kv_base(kv_base), .kv_read(kv_read), .kv_written(kv_written),
+@NO_KV@        .kv_base(unused_kv), .kv_read(32'd0), .kv_written(32'd0),
         .in_beat(@DOOR@_tvalid && @DOOR@_tready), .in_last(@DOOR@_tlast),
 @JOBS@        .job_push(job_push), .job_slot(job_slot), .job_start(job_first), .job_tokens(job_tokens),
 @JOBS@        .job_room(job_room), .job_refused(job_refused), .job_mismatch(job_mismatch),
@@ -108,6 +143,7 @@ module mlo_top (
         .out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),
         .param_beat(param_beat), .bus_error(bus_error), .stat(stat));
 @NO_JOBS@    wire unused = &{1'b0, unused_job};
+@NO_KV@    wire unused_kv_base = &{1'b0, unused_kv};
 
 @JOBS@    // ---- jobs: at the door of a core that keeps @SLOTS@ x @CONTEXT@ positions' keys and values; one at a time is inside
 @JOB_UNMASKED@    wire unused_mask;
@@ -129,6 +165,13 @@ module mlo_top (
     // ---- the core
     mlo_core u_core (
         .clk(clk), .rst(rst), .core_rst(core_rst),
+@KV@        .kv_base(kv_base), .kv_read(kv_read), .kv_written(kv_written),
+@KV@        .m_axi_kv_arid(m_axi_kv_arid), .m_axi_kv_araddr(m_axi_kv_araddr), .m_axi_kv_arlen(m_axi_kv_arlen), .m_axi_kv_arsize(m_axi_kv_arsize), .m_axi_kv_arburst(m_axi_kv_arburst),
+@KV@        .m_axi_kv_arvalid(m_axi_kv_arvalid), .m_axi_kv_arready(m_axi_kv_arready), .m_axi_kv_rid(m_axi_kv_rid), .m_axi_kv_rdata(m_axi_kv_rdata), .m_axi_kv_rresp(m_axi_kv_rresp),
+@KV@        .m_axi_kv_rlast(m_axi_kv_rlast), .m_axi_kv_rvalid(m_axi_kv_rvalid), .m_axi_kv_rready(m_axi_kv_rready), .m_axi_kv_awid(m_axi_kv_awid), .m_axi_kv_awaddr(m_axi_kv_awaddr),
+@KV@        .m_axi_kv_awlen(m_axi_kv_awlen), .m_axi_kv_awsize(m_axi_kv_awsize), .m_axi_kv_awburst(m_axi_kv_awburst), .m_axi_kv_awvalid(m_axi_kv_awvalid), .m_axi_kv_awready(m_axi_kv_awready),
+@KV@        .m_axi_kv_wdata(m_axi_kv_wdata), .m_axi_kv_wstrb(m_axi_kv_wstrb), .m_axi_kv_wlast(m_axi_kv_wlast), .m_axi_kv_wvalid(m_axi_kv_wvalid), .m_axi_kv_wready(m_axi_kv_wready),
+@KV@        .m_axi_kv_bid(m_axi_kv_bid), .m_axi_kv_bresp(m_axi_kv_bresp), .m_axi_kv_bvalid(m_axi_kv_bvalid), .m_axi_kv_bready(m_axi_kv_bready),
         .enable(enable), .base(base), .iterations(iterations), .frames(frames),
         .param_beat(param_beat), .bus_error(bus_error), .stat(stat),
 @JOBS@        .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),

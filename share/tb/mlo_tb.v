@@ -51,7 +51,24 @@ module mlo_tb;
 @REPLAY_MASK@    wire [31:0] replay_mask_sent, breaches_replay_mask;
 @NO_REPLAY@    wire [31:0] breaches_replay = 0;
 @NO_REPLAY_MASK@    wire [31:0] breaches_replay_mask = 0;
+@KV@    wire kv_arid, kv_arvalid, kv_arready, kv_rid, kv_rlast, kv_rvalid, kv_rready, kv_awid, kv_awvalid, kv_awready, kv_wlast, kv_wvalid, kv_wready, kv_bid, kv_bvalid, kv_bready;
+@KV@    wire [63:0] kv_araddr, kv_awaddr, kv_write_word;
+@KV@    wire [7:0] kv_arlen, kv_awlen;
+@KV@    wire [2:0] kv_arsize, kv_awsize;
+@KV@    wire [1:0] kv_arburst, kv_awburst, kv_rresp, kv_bresp, kv_owing;
+@KV@    wire [AXI-1:0] kv_rdata, kv_wdata, kv_write_data;
+@KV@    wire [AXI/8-1:0] kv_wstrb, kv_write;
+@KV@    wire [31:0] kv_read, kv_written, breaches_kv_read, breaches_kv_write;
+@KV@    // keys and values: as many words in front of them and behind them as nothing may change
+@KV@    localparam KV_ROW = @KV_ROW@, KV_WORDS = @SLOTS@ * @DEEPEST@ * 2 * TOKENS * KV_ROW, KV_FRONT = 31 * 1024 / AXI;
+@KV@    integer most [0:255], kv_fault_r, kv_fault_b, kv_dump;
+@KV@    reg [8*512-1:0] kv_file;
+@KV@    function [AXI-1:0] canary(input integer n); canary = {AXI/32{32'h5eed_0000 ^ n[31:0]}}; endfunction
     mlo_top u_top (
+@KV@        .m_axi_kv_arid(kv_arid), .m_axi_kv_araddr(kv_araddr), .m_axi_kv_arlen(kv_arlen), .m_axi_kv_arsize(kv_arsize), .m_axi_kv_arburst(kv_arburst), .m_axi_kv_arvalid(kv_arvalid), .m_axi_kv_arready(kv_arready), .m_axi_kv_rid(kv_rid),
+@KV@        .m_axi_kv_rdata(kv_rdata), .m_axi_kv_rresp(kv_rresp), .m_axi_kv_rlast(kv_rlast), .m_axi_kv_rvalid(kv_rvalid), .m_axi_kv_rready(kv_rready), .m_axi_kv_awid(kv_awid), .m_axi_kv_awaddr(kv_awaddr), .m_axi_kv_awlen(kv_awlen),
+@KV@        .m_axi_kv_awsize(kv_awsize), .m_axi_kv_awburst(kv_awburst), .m_axi_kv_awvalid(kv_awvalid), .m_axi_kv_awready(kv_awready), .m_axi_kv_wdata(kv_wdata), .m_axi_kv_wstrb(kv_wstrb), .m_axi_kv_wlast(kv_wlast), .m_axi_kv_wvalid(kv_wvalid),
+@KV@        .m_axi_kv_wready(kv_wready), .m_axi_kv_bid(kv_bid), .m_axi_kv_bresp(kv_bresp), .m_axi_kv_bvalid(kv_bvalid), .m_axi_kv_bready(kv_bready),
         .clk(clk), .rst(rst), .s_axis_tdata(in_tdata), .s_axis_tvalid(in_tvalid), .s_axis_tready(in_tready), .s_axis_tlast(in_tlast),
 @REPLAY@        .s2_axis_tdata(replay_tdata), .s2_axis_tvalid(replay_tvalid), .s2_axis_tready(replay_tready), .s2_axis_tlast(replay_tlast),
 @REPLAY_MASK@        .s3_axis_tdata(replay_mask_tdata), .s3_axis_tvalid(replay_mask_tvalid), .s3_axis_tready(replay_mask_tready), .s3_axis_tlast(replay_mask_tlast),
@@ -77,6 +94,32 @@ module mlo_tb;
         .write({AXI/8{1'b0}}), .write_word(64'd0), .write_data({AXI{1'b0}}),
         .s_axi_arid(arid), .s_axi_araddr(m_araddr), .s_axi_arlen(m_arlen), .s_axi_arsize(m_arsize), .s_axi_arburst(m_arburst), .s_axi_arvalid(m_arvalid),
         .s_axi_arready(m_arready), .s_axi_rid(rid), .s_axi_rdata(m_rdata), .s_axi_rresp(m_rresp), .s_axi_rlast(m_rlast), .s_axi_rvalid(m_rvalid), .s_axi_rready(m_rready));
+
+@KV@    mlo_sim_ram #(.DATA_WIDTH(AXI), .DEPTH(KV_WORDS + 2 * KV_FRONT)) u_kv_ram (.clk(clk), .rst(rst), .seed(seed + 6), .stall(stall_memory), .latency(latency), .rate(32'd0), .fault(kv_fault_r), .base(64'h8000_0000),
+@KV@        .beats(kv_read), .write(kv_write), .write_word(kv_write_word), .write_data(kv_write_data), .s_axi_arid(kv_arid), .s_axi_araddr(kv_araddr), .s_axi_arlen(kv_arlen), .s_axi_arsize(kv_arsize), .s_axi_arburst(kv_arburst), .s_axi_arvalid(kv_arvalid), .s_axi_arready(kv_arready), .s_axi_rid(kv_rid), .s_axi_rdata(kv_rdata), .s_axi_rresp(kv_rresp), .s_axi_rlast(kv_rlast), .s_axi_rvalid(kv_rvalid), .s_axi_rready(kv_rready));
+@KV@    mlo_sim_ram_write #(.DATA_WIDTH(AXI), .DEPTH(KV_WORDS + 2 * KV_FRONT)) u_kv_ram_write (.clk(clk), .rst(rst), .seed(seed + 7), .stall(stall_memory), .latency(latency), .fault(kv_fault_b), .base(64'h8000_0000),
+@KV@        .beats(kv_written), .write(kv_write), .write_word(kv_write_word), .write_data(kv_write_data), .s_axi_awid(kv_awid), .s_axi_awaddr(kv_awaddr), .s_axi_awlen(kv_awlen), .s_axi_awsize(kv_awsize), .s_axi_awburst(kv_awburst), .s_axi_awvalid(kv_awvalid), .s_axi_awready(kv_awready), .s_axi_wdata(kv_wdata), .s_axi_wstrb(kv_wstrb), .s_axi_wlast(kv_wlast), .s_axi_wvalid(kv_wvalid), .s_axi_wready(kv_wready), .s_axi_bid(kv_bid), .s_axi_bresp(kv_bresp), .s_axi_bvalid(kv_bvalid), .s_axi_bready(kv_bready));
+@KV@    mlo_sim_check_axi #(.DATA_WIDTH(AXI), .BURST(64), .PORT_AR("m_axi_kv_ar"), .PORT_R("m_axi_kv_r")) u_check_kv_read (.clk(clk), .rst(rst), .cycle(cycle), .asked(), .sent(), .breaches(breaches_kv_read), .owing(kv_owing[0]), .arid(kv_arid), .araddr(kv_araddr), .arlen(kv_arlen), .arsize(kv_arsize), .arburst(kv_arburst), .arvalid(kv_arvalid), .arready(kv_arready), .rid(kv_rid), .rdata(kv_rdata), .rresp(kv_rresp), .rlast(kv_rlast), .rvalid(kv_rvalid), .rready(kv_rready));
+@KV@    mlo_sim_check_axi_write #(.DATA_WIDTH(AXI), .BURST(64), .PORT_AW("m_axi_kv_aw"), .PORT_W("m_axi_kv_w"), .PORT_B("m_axi_kv_b")) u_check_kv_write (.clk(clk), .rst(rst), .cycle(cycle), .asked(), .written(), .answered(), .breaches(breaches_kv_write), .owing(kv_owing[1]), .awid(kv_awid), .awaddr(kv_awaddr), .awlen(kv_awlen), .awsize(kv_awsize), .awburst(kv_awburst), .awvalid(kv_awvalid), .awready(kv_awready), .wdata(kv_wdata), .wstrb(kv_wstrb), .wlast(kv_wlast), .wvalid(kv_wvalid), .wready(kv_wready), .bid(kv_bid), .bresp(kv_bresp), .bvalid(kv_bvalid), .bready(kv_bready));
+@KV@    // what the run must not have written: around the region, and rows that no job reached
+@KV@    integer kv_n, kv_spoilt = 0;
+@KV@    task check_kv;
+@KV@        begin
+@KV@            for (kv_n = 0; kv_n < 256; kv_n = kv_n + 1) most[kv_n] = 0;
+@KV@            for (kv_n = 0; kv_n < jobs; kv_n = kv_n + 1)
+@KV@                if (order[kv_n][39:16] + order[kv_n][15:0] > most[order[kv_n][47:40]]) most[order[kv_n][47:40]] = order[kv_n][39:16] + order[kv_n][15:0];
+@KV@            for (kv_n = 0; kv_n < KV_WORDS + 2 * KV_FRONT; kv_n = kv_n + 1)
+@KV@                if (kv_n < KV_FRONT || kv_n >= KV_FRONT + KV_WORDS || (kv_n - KV_FRONT) / KV_ROW % TOKENS >= most[(kv_n - KV_FRONT) / KV_ROW / TOKENS / 2 / @DEEPEST@]
+@KV@                    || (kv_n - KV_FRONT) / KV_ROW / TOKENS / 2 % @DEEPEST@ >= iterations) begin
+@KV@                    if (u_kv_ram.mem[kv_n] !== canary(kv_n)) kv_spoilt = kv_spoilt + 1;
+@KV@                end else if (^u_kv_ram.mem[kv_n] === 1'bx || u_kv_ram.mem[kv_n] === canary(kv_n)) kv_spoilt = kv_spoilt + 1;
+@KV@            if ($value$plusargs("kv=%s", kv_file)) begin
+@KV@                kv_dump = $fopen(kv_file, "w");
+@KV@                for (kv_n = KV_FRONT; kv_n < KV_FRONT + KV_WORDS; kv_n = kv_n + 1) $fwrite(kv_dump, "%h\n", u_kv_ram.mem[kv_n]);
+@KV@                $fclose(kv_dump);
+@KV@            end
+@KV@        end
+@KV@    endtask
 
     // ---- the host: one register access at a time. It acts at the falling edge, so that no simulator's order of events matters.
     reg host_go = 0, host_write = 0, host_busy = 0, host_done = 0;
@@ -184,11 +227,16 @@ module mlo_tb;
 @REPLAY@        $readmemh(replay_file, u_replay.mem, 0, replay_beats - 1);
 @REPLAY_MASK@        $readmemh(replay_mask_file, u_replay_mask.mem, 0, replay_mask_beats - 1);
         $readmemh(params_file, u_ram.mem);
+@KV@        if (!$value$plusargs("kv_fault_r=%d", kv_fault_r)) kv_fault_r = 0;
+@KV@        if (!$value$plusargs("kv_fault_b=%d", kv_fault_b)) kv_fault_b = 0;
+@KV@        for (k = 0; k < KV_WORDS + 2 * KV_FRONT; k = k + 1) u_kv_ram.mem[k] = canary(k);
         repeat (4) @(negedge clk);
         rst = 0;
         repeat (4) @(negedge clk);
         write(12'h010, 32'h4000_0000);
         write(12'h014, 0);
+@KV@        write(12'h02c, 32'h8000_0000 + KV_FRONT * AXI / 8);
+@KV@        write(12'h030, 0);
         write(12'h018, iterations);
         write(12'h01c, frames_in_flight);
         write(12'h008, 2);          // a soft reset, 16 cycles: parameters may have been asked for by what stood there before
@@ -216,13 +264,18 @@ module mlo_tb;
         if (done && errors == 0) while (quiet_ram < 1200 + 2 * latency) @(negedge clk);
         read(12'h048);
         $display("MLO BEATS %0d", value);
+@KV@        while (kv_owing != 0) @(negedge clk);
+@KV@        check_kv;
+@KV@        read(12'h04c); counted[0] = value;
+@KV@        read(12'h050); counted[1] = value;
+@KV@        $display("MLO KV %0d %0d", counted[0], counted[1]);
         read(12'h00c);
         if (probe != 0) $fclose(probe);
         if (trace != 0) begin $fwrite(trace, "B %0d\n", start); $fclose(trace); end
         say_fifos;
         if (errors == 0 && breaches == 0 && !value[1] && !done) say_waits;
         if (value[1]) begin
-            $display("MLO FAIL bus error: memory answered a read of parameters with an error (status register, bit 1)");
+            $display("MLO FAIL bus error: memory answered with an error (status register, bit 1)");
             $fatal;
 @JOBS@        end else if (value[2] || value[4]) begin
 @JOBS@            $display("MLO FAIL job: %0s (status register, bits 2 and 4)", value[2] ? "one was refused" : "one had not the tokens it was ordered for");
@@ -230,6 +283,9 @@ module mlo_tb;
         end else if (errors != 0) begin
             $display("MLO FAIL word %0d expected %h got %h", error_index, error_expected, error_got);
             $fatal;
+@KV@        end else if (kv_spoilt != 0 || counted[0] != kv_read || counted[1] != kv_written) begin
+@KV@            $display("MLO FAIL keys and values: %0d words of memory are not as they must be; %0d of %0d beats read, %0d of %0d written", kv_spoilt, counted[0], kv_read, counted[1], kv_written);
+@KV@            $fatal;
         end else if (breaches != 0) begin
             $display("MLO FAIL protocol: %0d breaches of AXI", breaches);
             $fatal;
@@ -245,7 +301,7 @@ module mlo_tb;
 
     // ---- a judge on every port: each breach of AXI is a line PROTOCOL ..
     wire [31:0] breaches_in, breaches_mask, breaches_out, breaches_axi, breaches_axil;
-    wire [31:0] breaches = breaches_in + breaches_mask + breaches_out + breaches_axi + breaches_axil + breaches_replay + breaches_replay_mask;
+    wire [31:0] breaches = breaches_in + breaches_mask + breaches_out + breaches_axi + breaches_axil + breaches_replay + breaches_replay_mask@KV_BREACHES@;
     wire owing;
     mlo_sim_check_axis #(.WIDTH(IO), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT("s_axis")) u_check_in (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_in),
         .tdata(in_tdata), .tvalid(in_tvalid), .tready(in_tready), .tlast(in_tlast));

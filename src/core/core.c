@@ -71,6 +71,7 @@ typedef struct {
     int bits; /* of a channel of the loop's streams */
     int frames; /* in flight, at most */
     int64_t slots; /* sequences whose keys and values stay; 0: none do. A frame is a job then */
+    int dram; /* 1: they stay in memory, behind mlo_kv; 0: on chip */
     const mlo_ordered *order; /* of the run that is asked about; NULL: whole frames */
     int64_t n_order;
     int masked; /* 1: a runtime mask stream */
@@ -132,7 +133,8 @@ static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     e->site.node = n;
     e->site.chunk = c->chunk;
     e->site.keys = c->keys;
-    e->site.caches = c->slots * c->scan.iterations;
+    e->site.caches = c->dram ? 0 : c->slots * c->scan.iterations;
+    e->site.past = c->dram;
     e->site.parts = mlo_core_parts(c->scan.body, n->output[0]);
     for (size_t i = 0; i < n->n_input && i < 8; i++) {
         e->site.in_bits[i] = mlo_value_bits(c->scan.body, n->input[i]);
@@ -513,9 +515,8 @@ static void mlo_core_shallow(mlo_core *c, const int64_t *beats) {
     for (int k = 0; k < c->n_edge; k++) {
         mlo_edge *e = &c->edge[k];
         if (e->fifo)
-            e->fifo = mlo_min(e->fifo,
-                mlo_max(mlo_core_least(c, &waits, k),
-                    mlo_parts(beats[k], e->channels / e->lanes_from)));
+            e->fifo = mlo_max(mlo_core_least(c, &waits, k),
+                mlo_min(e->fifo, mlo_parts(beats[k], e->channels / e->lanes_from)));
     }
 }
 
@@ -548,6 +549,35 @@ static void mlo_core_slots(mlo *m, mlo_core *c) {
             "--slots are sequences whose keys and values stay; give --context, too");
     if (c->slots && c->frames > 1)
         mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_job, c->frames);
+}
+
+/* Where they stay. */
+static void mlo_core_kv(mlo *m, mlo_core *c) {
+    const char *where = mlo_opt(m, "kv");
+    c->dram = (int)mlo_meta_within(m, c->scan.node, mlo_key_kv_dram, 0, 0, 1);
+    if (!where) return;
+    c->dram = mlo_eq(where, "dram");
+    if (!c->dram && !mlo_eq(where, "chip"))
+        mlo_fail_at(
+            m, MLO_E_USAGE, NULL, "--kv %s: keys and values stay on chip or in dram", where);
+    else if (!c->slots)
+        mlo_fail_at(
+            m, MLO_E_USAGE, NULL, "--kv is where keys and values stay; give --context, too");
+}
+
+/* What mlo_kv does not do: mask bits are not kept with keys, and there is one of it. */
+static int mlo_core_kv_sound(mlo *m, const mlo_core *c) {
+    int n = 0;
+    if (!c->dram) return 0;
+    for (int i = 0; i < c->n_element; i++) n += c->element[i].unit.told == MLO_JOB_BANK;
+    if (n != 1)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
+            "--kv dram: a layer with %d attentions; it takes one: leave --kv out", n);
+    if (c->masked)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
+            "--kv dram: a mask that comes at run time, whose bits are not kept in memory; leave "
+            "--kv out");
+    return 0;
 }
 
 /* What comes in another frame must not depend on what comes later, and nothing but keys and values stays. */
@@ -592,6 +622,7 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
         return mlo_fail(m, MLO_E_DATA, c->scan.node,
             "metadata say mlo.axi_width = %d, which is no power of two", c->axi_bits);
     mlo_core_slots(m, c);
+    mlo_core_kv(m, c);
     if (m->error.code || mlo_core_elements(m, c) || mlo_core_edges(m, c) || mlo_core_closed(m, c))
         return mlo_failed(m);
     mlo_core_lanes(c);
@@ -601,7 +632,7 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
     c->replay_masked = mask && !mask->tensor;
     if (c->replay >= 0 && c->frames > 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_frame, c->frames);
-    if (mlo_core_soundness(m, c)) return mlo_failed(m);
+    if (mlo_core_soundness(m, c) || mlo_core_kv_sound(m, c)) return mlo_failed(m);
     mlo_core_feedback(c);
     if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, mlo_key_frames))
         mlo_core_fifos(c);
@@ -640,6 +671,13 @@ static int mlo_has_rows(const mlo_element *e) {
 }
 static const char *mlo_memory_name(const mlo_element *e) {
     return mlo_is_resident(e) ? "resident" : mlo_is_block(e) ? "block" : "layer";
+}
+/* Why a matrix cannot be in row blocks, and what would help; NULL: it can. */
+static const char *mlo_memory_whole(const mlo_element *e) {
+    return e->side && mlo_has_rows(e)
+        ? "its tokens are the encoder's, which pass beside the loop and not in tiles, so a layer's "
+          "whole matrix is on chip twice; --weights 4 halves it"
+        : NULL;
 }
 static int mlo_memory_of(const mlo_element *e) {
     return mlo_is_resident(e) ? MLO_RESIDENT : mlo_is_block(e) ? MLO_BLOCK : MLO_LAYER;

@@ -103,6 +103,31 @@ static void mlo_readers_area(const mlo_core *c, mlo_area *a) {
     a->ff += REQUEST + 1 + readers + BASE;
 }
 
+/* Of a core with caches: mlo_job, with its queue of four, what it knows of each slot, where a slot's
+ * banks begin (a product, unless they are a power of two); and what the registers have for it. */
+static void mlo_job_area(const mlo_core *c, mlo_area *a) {
+    enum { QUEUE = 48, LUTS = 122, FFS = 98, REGS_LUTS = 130, REGS_FFS = 49 };
+    const int64_t width = (int64_t)c->lanes * mlo_padded(c->bits);
+    const int64_t beat = mlo_clog2(c->channels / c->lanes);
+    int64_t odd = mlo_core_deepest(c);
+    if (!c->slots) return;
+    while (odd % 2 == 0) odd /= 2;
+    const int64_t bank = odd > 1 && c->slots > 2 ? mlo_clog2(odd * c->slots) : 0;
+    mlo_area_fifo(a, QUEUE, 4);
+    mlo_area_skid(a, width + 1);
+    if (c->masked) {
+        mlo_area_skid(a, 1);
+        mlo_area_skid(a, 2);
+    }
+    /* the lengths: of one slot a register, of more a memory that is read as it is written */
+    if (c->slots > 1)
+        a->lut += 8 * mlo_parts(16, c->slots > 32 ? 7 : 14) * mlo_parts(c->slots, 64);
+    else
+        a->ff += 16;
+    a->lut += LUTS + REGS_LUTS + beat + 2 * c->slots + bank;
+    a->ff += FFS + REGS_FFS + beat + c->slots + mlo_counter(c->slots) + bank;
+}
+
 /* Doors, loop and feedback (mlo_loop), the memory's master and router (mlo_loader), registers and
  * counters (mlo_regs). */
 static mlo_area mlo_shell_area(const mlo_core *c) {
@@ -128,6 +153,7 @@ static mlo_area mlo_shell_area(const mlo_core *c) {
         ports += mlo_is_block(&c->element[i]) ? 0 : c->element[i].unit.n_memory;
     }
     mlo_doors_area(c, &a);
+    mlo_job_area(c, &a);
     /* into the body and out of it */
     for (int i = 0; i < 2; i++) mlo_area_skid(&a, beat);
     mlo_area_fifo(&a, beat, c->feedback * (c->channels / c->lanes));

@@ -104,7 +104,7 @@ static mlo_scored mlo_row_scored(
 #define MLO_ROW(n) (&rows[(n) % MLO_ROWS_KEPT])
     now.groups = groups;
     now.from = before->from + before->groups;
-    now.begin = mlo_max(before->score, mlo_max(query, x->frame[0]));
+    now.begin = mlo_max(before->score, mlo_max(query, s->frame_came[i][0]));
     /* a band's constants say where its rows begin, a bias comes with them; all rows end with them */
     if (u->rows.early) now.begin = mlo_max(now.begin, constants - 1);
     now.score = mlo_max(mlo_rows_queue(s, i, &now, now.begin + work), constants);
@@ -118,16 +118,54 @@ static mlo_scored mlo_row_scored(
     if (r)
         now.accept = mlo_max(now.accept,
             mlo_max(before->accept + u->rows.divide, r > 1 ? MLO_ROW(r - 2)->mix : 0) + 1);
-    now.mix = mlo_max(mlo_max(mlo_max(now.accept + u->rows.divide, before->mix), x->frame[1]), room)
+    now.mix = mlo_max(
+                  mlo_max(mlo_max(now.accept + u->rows.divide, before->mix), s->frame_came[i][1]),
+                  room)
         + work;
 #undef MLO_ROW
     *to = now;
     return now;
 }
 
+/* When row h of token n begins its sums, as far as the queue of results decides: a beat's place is
+ * that of the one `held` before it. Of each token one waits until the consumer takes its next. */
+static int64_t mlo_rows_room(const mlo_schedule *s, int i, int64_t n, int64_t h, int64_t groups) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t steps = u->rows.steps, beats = u->rows.heads * steps;
+    const int64_t at = n * beats + (h + 1) * steps - 1 - u->rows.held;
+    int64_t room = 0;
+    if (at >= 0 && at / beats < n)
+        room = mlo_beat_at(mlo_token_of(s, i, at / beats)->out, at % beats, beats) + 1
+            - (steps - 1) * groups;
+    for (int k = s->begin[1][i]; k < s->begin[1][i + 1] && !s->free; k++) {
+        const mlo_edge *e = &s->c->edge[s->order[1][k]];
+        const int64_t next = mlo_link_meets(&s->way[e - s->c->edge]), place = next + u->rows.held;
+        if (next >= beats || place % beats / steps != h || n < place / beats) continue;
+        room = mlo_max(room, mlo_meets_room(s, e, n - place / beats) + 1 - place % steps * groups);
+    }
+    return room;
+}
+
+/* When a frame's keys (port 0), its values are there. Where the past comes from memory (mlo_kv), it is in
+ * front of them: behind the frame before, into a memory that is free, a row at a time as fast as attention's
+ * port takes it and memory brings both. A job's first asks for it when the job before has left. */
+static int64_t mlo_frame_comes(const mlo_schedule *s, int i, const mlo_meet *x, int port) {
+    enum { ASKS = 6, JOINS = 4 };
+    const mlo_job *job = x->at.job;
+    const int64_t beats = mlo_port_beats(s->c->element[i].unit.in[1 + port]);
+    if (!s->c->dram || !job->start) return x->frame[port];
+    int64_t from = s->frame_came[i][port];
+    if (x->at.pass >= 2) from = mlo_max(from, s->frame_freed[i][port][x->at.pass & 3]);
+    if (!x->at.iteration && job->frame)
+        from = mlo_max(from, s->p->frame_done[job->frame - 1] + MLO_JOB_FOLLOWS);
+    if (!x->at.iteration) from += ASKS + s->c->read_latency + JOINS;
+    return mlo_max(x->frame[port],
+        from + job->start * mlo_max(beats, 2 * mlo_kv_row(s->c)) + job->tokens * beats);
+}
+
 static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
     const mlo_unit *u = &s->c->element[i].unit;
-    int64_t at, room, last;
+    int64_t last;
     int64_t steps = u->rows.steps;
     int64_t heads = u->rows.heads;
     int64_t beats = heads * steps;
@@ -136,6 +174,9 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     const int64_t groups = mlo_row_groups(u, x->at.iteration, x->at.job->start + x->at.at);
     mlo_scored row = { 0, 0, 0, 0, 0, 0, 0, 0 };
     t->in[0] = mlo_max(x->arrives[0], accepts);
+    for (int port = 0; port < 2; port++)
+        s->frame_came[i][port] = x->at.at ? mlo_max(s->frame_came[i][port], x->frame[port])
+                                          : mlo_frame_comes(s, i, x, port);
     for (int64_t h = 0; h < heads; h++) {
         int64_t r = s->rows[i];
         int64_t query = mlo_max(
@@ -149,18 +190,15 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
             mlo_begins(s, i, 0, &x->at, fetch + 1);
             constants = mlo_max(fetch, x->ready[0]) + u->rows.constants;
         }
-        at = x->n * beats + (h + 1) * steps - 1 - u->rows.held;
-        room = at >= 0 && at / beats < x->n
-            ? mlo_beat_at(mlo_token_of(s, i, at / beats)->out, at % beats, beats) + 1
-                - (steps - 1) * groups
-            : 0;
-        row = mlo_row_scored(s, i, x, query, h ? 0 : constants, room);
+        row = mlo_row_scored(
+            s, i, x, query, h ? 0 : constants, mlo_rows_room(s, i, x->n, h, groups));
         if (!h) t->out[0] = row.mix - (steps - 1) * groups + u->rows.to_out;
     }
     t->in[1] = mlo_max(s->query[i], t->in[0] + beats - 1);
     last = row.mix + u->rows.to_out;
     t->out[0] = mlo_max(t->out[0], x->room[0]);
-    t->out[1] = mlo_max(mlo_max(last, x->room[1]), t->out[0] + s->span[i]);
+    t->out[1] = mlo_max(mlo_max(last, x->room[1]),
+        mlo_max(t->out[0] + s->span[i], mlo_room_between(s, i, 1) + beats - 1));
     if (x->at.at == x->at.job->tokens - 1) {
         const int64_t next = x->at.pass + 2;
         s->frame_freed[i][0][next & 3] = row.score + 1;

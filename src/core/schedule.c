@@ -69,6 +69,23 @@ typedef struct {
 /* Beats of a token at a port. */
 static int64_t mlo_port_beats(mlo_port p) { return p.channels / p.lanes; }
 
+/* Bits of a channel on a stream: whole bytes. */
+static int mlo_padded(int bits) { return (bits + 7) / 8 * 8; }
+
+/* Where keys and values stay in memory: the keys that attention gets; beats of a row of them there (as mlo_kv_lane
+ * has it). */
+static const mlo_port *mlo_kv_keys(const mlo_core *c) {
+    for (int i = 0; i < c->n_element; i++)
+        if (c->element[i].unit.told == MLO_JOB_BANK) return &c->element[i].unit.in[1];
+    return NULL;
+}
+static int64_t mlo_kv_row(const mlo_core *c) {
+    const mlo_port *k = c->dram ? mlo_kv_keys(c) : NULL;
+    const int step = k ? k->lanes * mlo_padded(k->bits) : 0;
+    const int64_t per = step && step <= c->axi_bits ? c->axi_bits / step : 1;
+    return k ? mlo_parts(mlo_port_beats(*k), per) : 0;
+}
+
 /* Beats of a token that leaves an element, and how long one is on its way through its pipeline. A
  * split deals out what it takes. */
 static int64_t mlo_beats_out(const mlo_element *e) {
@@ -289,6 +306,8 @@ typedef struct {
     int64_t frames_freed[MLO_CORE_MOST]; /* frames that are through */
     /* [attention][keys, values][frame & 3]: the cycle from which their bank is free again */
     int64_t frame_freed[MLO_CORE_MOST][2][4];
+    /* [attention][keys, values]: when the latest frame was there */
+    int64_t frame_came[MLO_CORE_MOST][2];
 
     mlo_tiling tiling[MLO_CORE_MOST];
 

@@ -109,17 +109,27 @@ static int mlo_has_room(const mlo_schedule *s, int i, int64_t room[2]) {
     return 1;
 }
 
+/* The beat of a token, at the producer, that meets the consumer's next token: those in front of it
+ * are held between. A token may have none. */
+static int64_t mlo_link_meets(const mlo_link *w) {
+    return mlo_parts(w->held % w->beats_to, w->down) * w->up;
+}
+
+/* When there is room for that beat of token n. */
+static int64_t mlo_meets_room(const mlo_schedule *s, const mlo_edge *e, int64_t n) {
+    const mlo_link *w = &s->way[e - s->c->edge];
+    return mlo_edge_room(s, e, n, mlo_link_meets(w) / w->up * w->down);
+}
+
 /* Between them, of beats that are made `pace` cycles apart: when that can leave which meets the
  * consumer's next token, less the time that those in front of it take. */
 static int64_t mlo_room_between(const mlo_schedule *s, int i, int64_t pace) {
-    const int64_t n = mlo_fired(s, i);
     int64_t room = 0;
     for (int k = s->begin[1][i]; k < s->begin[1][i + 1] && !s->free; k++) {
         const mlo_edge *e = &s->c->edge[s->order[1][k]];
-        const mlo_link w = s->way[e - s->c->edge];
-        const int64_t next = mlo_parts(w.held % w.beats_to, w.down);
-        if (next * w.up < w.beats_from)
-            room = mlo_max(room, mlo_edge_room(s, e, n, next * w.down) - next * w.up * pace);
+        const int64_t next = mlo_link_meets(&s->way[e - s->c->edge]);
+        if (next < s->way[e - s->c->edge].beats_from)
+            room = mlo_max(room, mlo_meets_room(s, e, mlo_fired(s, i)) - next * pace);
     }
     return room;
 }

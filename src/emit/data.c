@@ -157,6 +157,8 @@ typedef struct {
     mlo_ordered order[MLO_BENCH_JOBS]; /* the parts in which a frame comes */
     int64_t n_order;
     mlo_array *golden; /* the model's outputs on the first frame */
+    mlo_border *border; /* three, whose first numbers are wanted */
+    int64_t frames; /* whose words these are */
 } mlo_bench_words;
 
 static int mlo_bench_see(
@@ -164,6 +166,7 @@ static int mlo_bench_see(
     mlo_bench_words *w = (mlo_bench_words *)user;
     const mlo_core *c = w->e->c;
     if (iteration >= 0) return 0;
+    for (int k = 0; k < MLO_BORDERS; k++) mlo_border_see(&w->border[k], name, a);
     for (size_t i = 0; i < g->n_output; i++)
         if (name == g->output[i]->name && !w->golden[i].data
             && mlo_array_keep(w->e->m, a, &w->golden[i]))
@@ -191,41 +194,50 @@ static int mlo_emit_jobs(mlo_emitter *e, const mlo_bench_words *w) {
     return mlo_file_text(e, "tb/jobs.hex");
 }
 
-/* What the core calls the stream from around the loop; "" for none. */
-static const char *mlo_replay_name(const mlo_core *c) {
-    return c->replay < 0 ? "" : c->element[c->replay].node->input[0];
-}
-
-/* tb/input.hex, tb/mask.hex, tb/golden.hex, tb/replay.hex, tb/replay_mask.hex: `frames` frames of
- * inputs (of a core with caches the parts that its bench orders, and tb/jobs.hex) drawn from the
- * model's declared types (never from --calib, so that every way to this directory gives the same
- * bytes). */
-static int mlo_emit_bench_words(mlo_emitter *e, int64_t frames) {
+static mlo_bench_words mlo_bench_words_new(
+    mlo_emitter *e, int64_t frames, mlo_border border[MLO_BORDERS]) {
     mlo *m = e->m;
     mlo_bench_words w = { e, { m, NULL, 0, 0 }, { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
         { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
         { e->c->scan.node->input[0], mlo_intern(m, "mlo_mask"), e->c->scan.node->output[0],
             mlo_replay_name(e->c), mlo_intern(m, mlo_memory_mask) },
-        { { 0, 0, e->c->chunk } }, 1, MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1) };
-    mlo_observer see = { &w, mlo_bench_see };
-    size_t n_calib = m->n_calib;
+        { { 0, 0, e->c->chunk } }, 1, MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1),
+        border, frames };
     if (e->c->slots) w.n_order = mlo_bench_orders(e->c, w.order);
+    return w;
+}
+
+/* `frames` frames of inputs (of a core with caches the parts that its bench orders) drawn from the
+ * model's declared types (never from --calib, so that every way to this directory gives the same
+ * bytes), and what the core makes of them. */
+static int mlo_bench_play(mlo_bench_words *w) {
+    mlo *m = w->e->m;
+    const mlo_observer see = { w, mlo_bench_see };
+    const size_t n_calib = m->n_calib;
     m->n_calib = 0;
-    for (int64_t k = 0; k < frames && !m->error.code; k++)
+    mlo_border_given(m, MLO_BENCH_DRAW, w->border);
+    for (int64_t k = 0; k < w->frames && !m->error.code; k++)
         mlo_sample_run(m, MLO_BENCH_DRAW + k, &see);
     m->n_calib = n_calib;
-    m->golden = w.golden;
-    mlo_text *const texts[] = { &w.in, &w.mask, &w.out, &w.replay, &w.replay_mask };
+    m->golden = w->golden;
+    return mlo_failed(m);
+}
+
+/* tb/input.hex, tb/mask.hex, tb/golden.hex, tb/replay.hex, tb/replay_mask.hex, and tb/jobs.hex. */
+static int mlo_emit_bench_words(mlo_emitter *e, const mlo_bench_words *w) {
+    const mlo_text *const texts[] = { &w->in, &w->mask, &w->out, &w->replay, &w->replay_mask };
     static const char *const files[] = { "tb/input.hex", "tb/mask.hex", "tb/golden.hex",
         "tb/replay.hex", "tb/replay_mask.hex" };
     const int there[] = { 1, e->c->masked, 1, e->c->replay >= 0, e->c->replay_masked };
-    for (int i = 0; i < 5; i++) {
-        if (!m->error.code && there[i]) {
+    for (int i = 0; i < 5; i++)
+        if (there[i]) {
             mlo_put(&e->t, texts[i]->text ? texts[i]->text : "", texts[i]->n);
-            mlo_file_text(e, files[i]);
+            MLO_TRY(mlo_file_text(e, files[i]));
         }
-        mlo_text_free(texts[i]);
-    }
-    if (e->c->slots && !m->error.code) mlo_emit_jobs(e, &w);
-    return mlo_failed(m);
+    return e->c->slots ? mlo_emit_jobs(e, w) : 0;
+}
+
+static void mlo_bench_words_free(mlo_bench_words *w) {
+    mlo_text *const texts[] = { &w->in, &w->mask, &w->out, &w->replay, &w->replay_mask };
+    for (int i = 0; i < 5; i++) mlo_text_free(texts[i]);
 }

@@ -136,6 +136,11 @@ static int mlo_emit_library(mlo_emitter *e) {
         }
     }
     if (e->c->slots) mlo_module_need(mlo_module_at("mlo_job", 7), need);
+    if (e->c->dram) {
+        mlo_module_need(mlo_module_at("mlo_kv", 6), need);
+        mlo_module_need(mlo_module_at("mlo_sim_ram_write", 17), sim);
+        mlo_module_need(mlo_module_at("mlo_sim_check_axi_write", 23), sim);
+    }
     mlo_module_need(mlo_module_at("mlo_fork", 8), need);
     mlo_module_need(mlo_module_at("mlo_width", 9), need);
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)

@@ -176,34 +176,12 @@ static void mlo_regs_kernels(void *user) {
 }
 
 static int mlo_emit_regs(mlo_emitter *e) {
-    const int jobs = e->c->slots > 0;
     const mlo_hole holes[] = { { "DEEPEST", mlo_integer(e->m, mlo_core_deepest(e->c)), NULL },
-        { "JOBS", jobs ? "" : NULL, NULL }, { "SLOTS", mlo_integer(e->m, e->c->slots), NULL },
-        { "JOB_STATUS",
-            jobs ? ", bit 2 a job was refused, bit 4 a job had not the tokens it was ordered for "
-                   "(sticky)"
-                 : "",
-            NULL },
         { "KERNELS", NULL, mlo_regs_kernels }, { NULL, NULL, NULL } };
     return mlo_emit_shared(e, "host/mlo_regs.h", holes, e);
 }
 
 /* ---- the manifest --------------------------------------------------------- */
-
-static const char *mlo_scale_text(
-    mlo *m, const mlo_graph *g, const char *edge_output, int is_input) {
-    for (size_t i = 0; i < g->n_node; i++) {
-        const mlo_node *n = g->node[i];
-        if (is_input ? mlo_is_kernel(n, MLO_KERNEL_TO_INTEGERS) && n->output[0] == edge_output
-                     : mlo_is_kernel(n, MLO_KERNEL_TO_FLOATS) && n->input[0] == edge_output) {
-            mlo_value *v = mlo_value_of(g, n->input[1]);
-            double x;
-            if (v && v->tensor && !mlo_tensor_doubles(m, v->tensor, 0, 1, &x))
-                return mlo_number_text(m, x);
-        }
-    }
-    return "null";
-}
 
 static void mlo_manifest_kernels(mlo_emitter *e) {
     const mlo_core *c = e->c;
@@ -237,6 +215,10 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
                               : "",
                     u->out.lanes, u->out.bits, (long long)u->out.channels);
                 mlo_element_intermediates(el, &e->t);
+                if (mlo_core_block_beats(c) && mlo_memory_whole(el)) {
+                    mlo_puts(&e->t, ", \"memory_why\": ");
+                    mlo_report_string(&e->t, mlo_memory_whole(el));
+                }
                 mlo_area area = mlo_kernel_area(c, el, &el->unit, el->memory);
                 mlo_puts(&e->t, ", \"area\": ");
                 mlo_area_json(&area, &e->t);
@@ -292,6 +274,19 @@ static int mlo_manifest_bench(mlo_emitter *e, mlo_prediction *p) {
     return mlo_predict_orders(e->m, e->c, list, mlo_bench_orders(e->c, list), &p->cycles, &behind);
 }
 
+/* What lies where in the memory of keys and values. */
+static void mlo_manifest_kv(mlo_emitter *e) {
+    const mlo_core *c = e->c;
+    const mlo_port *k = mlo_kv_keys(c);
+    if (!c->dram) return;
+    const int64_t rows = c->slots * mlo_core_deepest(c) * 2 * c->chunk;
+    mlo_line(e,
+        "  \"kv\": {\"order\": [\"slot\", \"iteration\", \"key or value\", \"position\"], "
+        "\"row_beats\": %lld, \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"bytes\": %lld},",
+        (long long)mlo_kv_row(c), k->lanes, k->bits, (long long)k->channels,
+        (long long)(rows * mlo_kv_row(c) * c->axi_bits / 8));
+}
+
 /* Of a core with caches: what they hold, and the jobs of the bench. */
 static int mlo_manifest_jobs(mlo_emitter *e) {
     mlo_ordered list[MLO_BENCH_JOBS];
@@ -307,10 +302,11 @@ static int mlo_manifest_jobs(mlo_emitter *e) {
             (long long)list[i].slot, (long long)list[i].start, (long long)list[i].tokens);
     mlo_line(e, "],\n  \"predicted_step\": {\"first\": %lld, \"last\": %lld},", (long long)first,
         (long long)last);
+    mlo_manifest_kv(e);
     return 0;
 }
 
-static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
+static int mlo_emit_manifest(mlo_emitter *e, const mlo_border *border, int64_t frames) {
     const mlo_core *c = e->c;
     mlo_prediction p;
     if (mlo_predict_steady(e->m, c, &p) || mlo_manifest_bench(e, &p)) return mlo_failed(e->m);
@@ -339,19 +335,16 @@ static int mlo_emit_manifest(mlo_emitter *e, int64_t frames) {
         mlo_report_string(&e->t, mlo_replay_name(c));
         mlo_line(e,
             ", \"tokens\": %lld, \"channels\": %lld, \"lanes\": %d, \"bits\": %d, \"masked\": "
-            "%s, \"scale\": %s},",
+            "%s, %s},",
             (long long)mlo_replay_frame(c), (long long)y.channels, y.lanes, y.bits,
-            c->replay_masked ? "true" : "false",
-            mlo_scale_text(e->m, c->scan.outer, mlo_replay_name(c), 1));
+            c->replay_masked ? "true" : "false", mlo_border_json(e->m, &border[2]));
     }
     mlo_printf(&e->t, "  \"input\": {\"name\": ");
     mlo_report_string(&e->t, c->scan.node->input[0]);
-    mlo_line(
-        e, ", \"scale\": %s},", mlo_scale_text(e->m, c->scan.outer, c->scan.node->input[0], 1));
+    mlo_line(e, ", %s},", mlo_border_json(e->m, &border[0]));
     mlo_printf(&e->t, "  \"output\": {\"name\": ");
     mlo_report_string(&e->t, c->scan.node->output[0]);
-    mlo_line(
-        e, ", \"scale\": %s},", mlo_scale_text(e->m, c->scan.outer, c->scan.node->output[0], 0));
+    mlo_line(e, ", %s},", mlo_border_json(e->m, &border[1]));
     mlo_manifest_kernels(e);
     mlo_manifest_descriptors(e);
     mlo_line(e, "  \"files\": {");
@@ -375,10 +368,14 @@ int mlo_emit(mlo *m, mlo_sink sink, void *user) {
     if (mlo_emit_copies(e)) return mlo_failed(m);
     /* of a core with caches one sequence comes, in parts */
     int64_t frames = e->c->slots ? 1 : e->c->frames;
+    mlo_border border[MLO_BORDERS];
+    if (mlo_borders(e, border)) return mlo_failed(m);
+    mlo_bench_words w = mlo_bench_words_new(e, frames, border);
     if (!mlo_emit_top(e) && !mlo_emit_library(e) && !mlo_emit_params(e) && !mlo_emit_tb(e, frames)
-        && !mlo_emit_bench_words(e, frames) && !mlo_emit_scripts(e) && !mlo_emit_regs(e)
-        && !mlo_emit_parts(e))
-        mlo_emit_manifest(e, frames);
+        && !mlo_bench_play(&w) && !mlo_emit_bench_words(e, &w) && !mlo_emit_scripts(e)
+        && !mlo_emit_regs(e) && !mlo_emit_driver(e, border, &w) && !mlo_emit_parts(e))
+        mlo_emit_manifest(e, border, frames);
+    mlo_bench_words_free(&w);
     mlo_text_free(&e->t);
     return mlo_failed(m);
 }

@@ -13,8 +13,6 @@
  */
 /* ---- the layer ------------------------------------------------------------ */
 
-static int mlo_padded(int bits) { return (bits + 7) / 8 * 8; }
-
 /* Of the stream from around the loop, if there is one (else as if it had a channel): a beat, tokens of a
  * frame, bits of a beat outside, beats of a frame. */
 static mlo_port mlo_replay_port(const mlo_core *c) {
@@ -91,6 +89,12 @@ static int mlo_emit_copies(mlo_emitter *e) {
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--unrolled with parameters in row blocks; it is for comparison with a loop: leave "
             "--memory out");
+    if (e->c->dram
+        && mlo_kv_keys(e->c)->lanes * mlo_padded(mlo_kv_keys(e->c)->bits) > e->c->axi_bits)
+        return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
+            "--kv dram: attention takes %d channels of keys a beat, more than %d bits of memory; "
+            "give a smaller --simd or a wider --axi-width",
+            mlo_kv_keys(e->c)->lanes, e->c->axi_bits);
     if (!mlo_core_memories(e->c))
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "all parameters are in row blocks; the loader needs a kernel whose parameters are not: "
@@ -289,6 +293,47 @@ static void mlo_emit_told(mlo_emitter *e, mlo_told told) {
     if (told) mlo_line(e, "        .job_start(%s),", jobs ? "job_start" : "16'd0");
 }
 
+/* The port of keys and values in memory, signals of which mlo_core has as many as it. */
+static void mlo_emit_kv_port(mlo_emitter *e) {
+    static const char *const names[] = { "arid", "araddr", "arlen", "arsize", "arburst", "arvalid",
+        "arready", "rid", "rdata", "rresp", "rlast", "rvalid", "rready", "awid", "awaddr", "awlen",
+        "awsize", "awburst", "awvalid", "awready", "wdata", "wstrb", "wlast", "wvalid", "wready",
+        "bid", "bresp", "bvalid", "bready" };
+    const size_t n = sizeof names / sizeof *names;
+    for (size_t i = 0; i < n; i++)
+        mlo_line(e, "        .m_axi_%s(m_axi_kv_%s)%s", names[i], names[i], i + 1 < n ? "," : ");");
+}
+
+/* In front of attention, where keys and values stay in memory: the past comes on buses NAME_k, NAME_v, too. */
+static void mlo_emit_kv(mlo_emitter *e, int i) {
+    const mlo_core *c = e->c;
+    const mlo_element *el = &c->element[i];
+    const mlo_port *k = &el->unit.in[1];
+    for (int v = 0; v < 2; v++)
+        mlo_emit_wires(e, mlo_format(e->m, "%s_%c", el->name, "kv"[v]), k->lanes * k->bits);
+    mlo_line(e,
+        "    mlo_kv #(.CONTEXT(%lld), .BEATS(%lld), .LANES(%d), .BITS(%d), .AXI_WIDTH(%d)) u_kv (",
+        (long long)c->chunk, (long long)mlo_port_beats(*k), k->lanes, k->bits, c->axi_bits);
+    mlo_line(e,
+        "        .clk(clk), .rst(rst), .flush(core_rst), .error(kv_error), .beats_read(kv_read), "
+        ".beats_written(kv_written), .base(kv_base), .iterations(iterations),");
+    mlo_line(e, "        .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),");
+    for (int v = 0; v < 2; v++) {
+        const char *bus = mlo_format(e->m, "%s_%c", el->name, "kv"[v]);
+        mlo_emit_bus(e, mlo_format(e->m, "s_axis_%c", "kv"[v]), mlo_input_bus(e, i, v + 1), ",");
+        mlo_emit_bus(e, mlo_format(e->m, "m_axis_%c", "kv"[v]), bus, ",");
+    }
+    mlo_emit_kv_port(e);
+}
+
+/* The bus that an element reads at an input. */
+static const char *mlo_read_bus(mlo_emitter *e, int i, int k) {
+    const mlo_element *el = &e->c->element[i];
+    if (e->c->dram && el->unit.told == MLO_JOB_BANK && k)
+        return mlo_format(e->m, "%s_%c", el->name, "kv"[k - 1]);
+    return mlo_input_bus(e, i, k);
+}
+
 static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
     const mlo_element *el = &e->c->element[i];
     const mlo_unit *u = &el->unit;
@@ -302,6 +347,7 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
             el->name);
     if (mlo_is_block(el)) mlo_emit_refill(e, i);
     if (i == e->c->replay) mlo_emit_replay_door(e, el);
+    if (e->c->dram && u->told == MLO_JOB_BANK) mlo_emit_kv(e, i);
     mlo_printf(&e->t, "    %s #(", u->module);
     for (int k = 0; k < u->n_param; k++)
         mlo_printf(
@@ -316,7 +362,7 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
         mlo_emit_bus(e, "s_axis", mlo_format(e->m, "%s_in", el->name), ",");
     }
     mlo_emit_told(e, u->told);
-    for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_input_bus(e, i, k), ",");
+    for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_read_bus(e, i, k), ",");
     for (int k = 0; k < u->n_memory; k++) {
         const char *from = mlo_is_block(el) ? mlo_format(e->m, "%s_", el->name) : "";
         const int at = mlo_is_block(el) ? k : (*memory)++;
@@ -451,8 +497,9 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "DEEPEST", mlo_integer(m, mlo_core_deepest(c)), NULL },
         /* ports */
         { "STREAMS",
-            mlo_format(m, "s_axis:m_axis:%s%s%sm_axi:s_axil", c->masked ? "s1_axis:" : "",
-                c->replay >= 0 ? "s2_axis:" : "", c->replay_masked ? "s3_axis:" : ""),
+            mlo_format(m, "s_axis:m_axis:%s%s%s%sm_axi:s_axil", c->dram ? "m_axi_kv:" : "",
+                c->masked ? "s1_axis:" : "", c->replay >= 0 ? "s2_axis:" : "",
+                c->replay_masked ? "s3_axis:" : ""),
             NULL },
         { "REPLAY", c->replay >= 0 ? "" : NULL, NULL },
         { "REPLAY_MASK", c->replay_masked ? "" : NULL, NULL },
@@ -462,14 +509,17 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "REPLAY_LANES", mlo_integer(m, mlo_replay_port(c).lanes), NULL },
         { "JOBS", c->slots ? "" : NULL, NULL },
         { "NO_JOBS", c->slots ? NULL : "", NULL },
+        { "KV", c->dram ? "" : NULL, NULL },
+        { "NO_KV", c->dram ? NULL : "", NULL },
+        { "STRB_MSB", mlo_integer(m, c->axi_bits / 8 - 1), NULL },
         { "SLOTS", mlo_integer(m, c->slots), NULL },
         { "CONTEXT", mlo_integer(m, c->slots ? c->chunk : 0), NULL },
         { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
         { "JOB_MASK", c->slots && c->masked ? "" : NULL, NULL },
         { "JOB_UNMASKED", c->slots && !c->masked ? "" : NULL, NULL },
         { "JOB_PARAMETERS",
-            c->slots ? mlo_format(m, ", .CONTEXT(%lld), .SLOTS(%lld)", (long long)c->chunk,
-                           (long long)c->slots)
+            c->slots ? mlo_format(m, ", .CONTEXT(%lld), .SLOTS(%lld)%s", (long long)c->chunk,
+                           (long long)c->slots, c->dram ? ", .KV(1)" : "")
                      : "",
             NULL },
         { "DOOR", c->slots ? "door" : "s_axis", NULL },

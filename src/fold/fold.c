@@ -65,6 +65,8 @@ typedef struct {
     int memories_only; /* 1: memories alone are searched for; PE and SIMD are as the caps say */
     int usual; /* 1: nothing was asked for; the knee (knee.c) */
     int free; /* 1: no option says where parameters are, and row blocks may be tried */
+    int64_t position; /* of a token that comes alone, whose step is what counts; -1: frames count */
+    int stepped; /* 1: it was what decided, though nobody said so */
     const char *reached; /* the options by which a target that is missed can be changed */
     const mlo_fpga *device; /* NULL: none */
 } mlo_wish;
@@ -254,30 +256,70 @@ static int mlo_fold_fit(mlo_space *s, mlo_wish *w, mlo_best *best) {
     return 0;
 }
 
+/* A target that no folding meets. */
+static int mlo_fold_missed(
+    mlo_space *s, const mlo_wish *w, const mlo_plan *plan, const char *what, const char *waits) {
+    return mlo_fail_at(s->m, MLO_E_FOLDING, NULL,
+        "%lld cycles per %s cannot be reached%s; the fastest folding takes %lld, with %lld "
+        "multipliers%s; raise %s",
+        (long long)w->target, what,
+        w->device ? " within the device"
+            : w->within.multipliers < MLO_UNLIMITED || w->within.bits < MLO_UNLIMITED
+            ? " within the budget"
+            : "",
+        (long long)plan->cycles, (long long)plan->price.multipliers, waits, w->reached);
+}
+
+/* The folding that serves a step best. */
+static int mlo_fold_step(mlo_space *s, const mlo_wish *w) {
+    const int free = !w->target && w->within.multipliers == MLO_UNLIMITED;
+    mlo_step_wish step = { w->target, !free, free && mlo_opt(s->m, "bandwidth"), w->within,
+        w->device };
+    mlo_plan plan;
+    int found;
+    s->position = w->position;
+    if (mlo_step_search(s, &step, &plan, &found)) return mlo_failed(s->m);
+    if (!found) return mlo_fold_too_small(s, &w->within, 0);
+    if (w->target && plan.cycles > w->target) return mlo_fold_missed(s, w, &plan, "token", "");
+    return mlo_plan_apply(s, &plan);
+}
+
+/* Nobody says what counts: the knee serves prompts well. If a step is much slower than one of as many
+ * multipliers, or MLO_STEP_MOST, would make it, that one is taken (*w then says so). */
+static int mlo_fold_knee_or_step(mlo_space *s, mlo_wish *w, mlo_plan *knee) {
+    mlo_step_wish step = { 0, 0, 0, w->within, w->device };
+    mlo_plan plan, as = *knee;
+    mlo_area area;
+    int fits = 0, found;
+    step.within.multipliers = mlo_max(MLO_STEP_MOST, knee->price.multipliers);
+    if (!w->device && mlo_plan_fits(s, knee, mlo_fpga_usual(), 0, &area, &fits))
+        return mlo_failed(s->m);
+    if (fits) step.device = mlo_fpga_usual();
+    s->position = w->position;
+    if (mlo_step_predict(s, &as) || mlo_step_search(s, &step, &plan, &found))
+        return mlo_failed(s->m);
+    w->stepped = found && (double)as.cycles > MLO_STEP_SLOW * (double)plan.cycles;
+    return mlo_plan_apply(s, w->stepped ? &plan : knee);
+}
+
 static int mlo_fold_search(mlo *m, mlo_core *c, mlo_wish *w) {
     mlo_space s;
     mlo_best best = { { { 0 }, { 0, 0, 0, 0, 0 }, 0, 0, 0, 0, 0, 0 }, 0, 0, MLO_AREA_ANY };
     mlo_plan *plan = &best.plan;
     int better;
-    if (mlo_search_begin(m, c, 0, &s) || mlo_fold_tiles(&s, w, &best)) return mlo_failed(m);
+    if (mlo_search_begin(m, c, 0, &s)) return mlo_failed(m);
+    if (w->position >= 0 && !w->usual) return mlo_fold_step(&s, w);
+    if (mlo_fold_tiles(&s, w, &best)) return mlo_failed(m);
     if (w->device && w->free && mlo_fold_blocks(&s, w, &best, &better)) return mlo_failed(m);
     if (best.found && mlo_fold_fit(&s, w, &best)) return mlo_failed(m);
     if (!best.found && best.least.lut < INT64_MAX) return mlo_fold_misfit(&s, w, &best);
     if (!best.found) return mlo_fold_too_small(&s, &w->within, w->any_frames);
+    if (w->position >= 0) return mlo_fold_knee_or_step(&s, w, plan);
     if (w->target && plan->cycles > w->target)
-        return mlo_fail_at(m, MLO_E_FOLDING, NULL,
-            "%lld cycles per frame cannot be reached%s; the fastest folding takes %lld, with %lld "
-            "multipliers%s; raise %s",
-            (long long)w->target,
-            w->device ? " within the device"
-                : w->within.multipliers < MLO_UNLIMITED || w->within.bits < MLO_UNLIMITED
-                ? " within the budget"
-                : "",
-            (long long)plan->cycles, (long long)plan->price.multipliers,
+        return mlo_fold_missed(&s, w, plan, "frame",
             plan->steady > plan->pace * c->chunk
                 ? ", and waits for parameters (--bandwidth, --axi-width, --frames-in-flight)"
-                : "",
-            w->reached);
+                : "");
     return mlo_fold_apply(&s, w, plan);
 }
 
@@ -399,6 +441,10 @@ static int mlo_folding_entry(mlo *m, mlo_core *c, const cJSON *folding, const cJ
                 "PE=%lld does not divide the %s; the nearest that do are %s", (long long)pe,
                 e->kernel->pe_axis, mlo_nearest(m, e, pe, simd, 1));
         if (mlo_element_fold(m, e, pe, simd)) return mlo_failed(m);
+        if (memory && mlo_eq(memory->valuestring, "block") && mlo_memory_whole(e))
+            return mlo_fail_at(m, MLO_E_FOLDING, e->name,
+                "memory block is not for this matrix: %s; take memory layer or resident",
+                mlo_memory_whole(e));
         if (memory && mlo_eq(memory->valuestring, "block") && !mlo_is_block(e))
             return mlo_has_rows(e) ? mlo_fail_at(m, MLO_E_FOLDING, e->name,
                                          "memory block divides the groups of PE channels, and with "
@@ -534,6 +580,26 @@ static int mlo_fold_wish(mlo *m, mlo_wish *w) {
     return 0;
 }
 
+/* Where the token is whose step is searched for: half way, unless --position says it; -1 where frames
+ * are meant: without caches, or what a target, a device or --pareto asks for. */
+static int mlo_fold_position(mlo *m, const mlo_core *c, mlo_wish *w) {
+    const int64_t given = mlo_opt_int(m, "position", -1, 0, LONG_MAX);
+    const int frames = w->target || w->device || mlo_opt(m, "pareto") || mlo_opt(m, "pe")
+        || mlo_opt(m, "simd") || w->any_tile || mlo_to_choose(w->memories);
+    w->position = given >= 0 || !c->slots || frames ? given : c->chunk / 2;
+    w->stepped = 0;
+    if (given < 0) return mlo_failed(m);
+    if (!c->slots)
+        return mlo_fail_at(
+            m, MLO_E_USAGE, NULL, "--position is of a core with caches; give --context, too");
+    if (given >= c->chunk)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL,
+            "--position %lld of a context of %lld tokens; the last is %lld", (long long)given,
+            (long long)c->chunk, (long long)c->chunk - 1);
+    w->search |= !mlo_opt(m, "pe") && !mlo_opt(m, "simd");
+    return 0;
+}
+
 /* Beside an encoder's output there is one frame in flight: hardware keeps one frame of that; and one job with
  * caches. */
 static int mlo_fold_alone(mlo *m, mlo_core *c, mlo_wish *w) {
@@ -561,7 +627,9 @@ static int mlo_fold_begin(mlo *m, mlo_core *c, mlo_wish *w) {
     }
     if (m->error.code || mlo_core_memory(m, c) || mlo_fold_caps(m, c, w->pe, w->simd))
         return mlo_failed(m);
-    if ((json && mlo_fold_json(m, c, json)) || mlo_fold_alone(m, c, w)) return mlo_failed(m);
+    if ((json && mlo_fold_json(m, c, json)) || mlo_fold_alone(m, c, w)
+        || mlo_fold_position(m, c, w))
+        return mlo_failed(m);
     /* "auto" is a search, for one kernel, too */
     int either = mlo_to_choose(w->memories) || w->any_tile, tiled = 0;
     for (int i = 0; i < c->n_element; i++) {
@@ -639,12 +707,30 @@ static int mlo_fold_note(mlo *m, mlo_node *n, const char *key, int64_t value) {
     return mlo_meta_put(m, &n->meta, &n->n_meta, key, mlo_format(m, "%lld", (long long)value));
 }
 
+/* The same of a step. */
+static int mlo_fold_say_step(mlo *m, const mlo_core *c, const mlo_wish *w) {
+    int64_t cycles;
+    if (mlo_predict_step(m, c, w->position, &cycles)) return mlo_failed(m);
+    mlo_inform(m,
+        "%lld multipliers, %lld cycles a token at position %lld, while memory brings weights for "
+        "%lld: what is worth its "
+        "price for a token at a time%s%s; --target-cycles, --budget-macs, --position or --device "
+        "choose another",
+        (long long)mlo_core_multipliers(c), (long long)cycles, (long long)w->position,
+        (long long)mlo_load_cycles(c, mlo_core_beats_in(c, MLO_LAYER | MLO_BLOCK))
+            * c->scan.iterations,
+        w->device ? ", and fits in row blocks an " : "", w->device ? w->device->name : "");
+    return 0;
+}
+
 /* What was chosen where nobody said what, and why. */
 static int mlo_fold_say(mlo *m, const mlo_core *c, const mlo_wish *w) {
     const double multipliers = (double)mlo_core_multipliers(c);
     mlo_prediction p;
     double macs = 0;
-    if (!w->usual || mlo_predict_steady(m, c, &p)) return mlo_failed(m);
+    if (!w->usual) return mlo_failed(m);
+    if (w->stepped) return mlo_fold_say_step(m, c, w);
+    if (mlo_predict_steady(m, c, &p)) return mlo_failed(m);
     for (int i = 0; i < c->n_element; i++) macs += (double)mlo_frame_macs(&c->element[i]);
     macs *= (double)c->scan.iterations;
     const int soon = mlo_knee_soon(c, c->frames, p.interval);
@@ -668,6 +754,19 @@ static int mlo_fold_say(mlo *m, const mlo_core *c, const mlo_wish *w) {
     return mlo_failed(m);
 }
 
+/* Which matrices are not in row blocks where --memory says block, and why. */
+static void mlo_fold_say_whole(mlo *m, const mlo_core *c) {
+    const char *why = NULL;
+    mlo_text names = { m, NULL, 0, 0 };
+    for (int i = 0; i < c->n_element; i++) {
+        const mlo_element *e = &c->element[i];
+        if (e->own_memory || !mlo_memory_whole(e)) continue;
+        mlo_printf(&names, "%s%s", why ? ", " : "", e->name);
+        why = mlo_memory_whole(e);
+    }
+    if (why) mlo_warn(m, "--memory block leaves %s in memory layer: %s", names.text, why);
+}
+
 /* The `fold` stage. */
 static int mlo_fold(mlo *m) {
     mlo_core *c = MLO_NEW(m, mlo_core);
@@ -676,10 +775,12 @@ static int mlo_fold(mlo *m) {
     for (int i = 0; i < c->n_element && w.memories_only; i++) c->element[i].pinned = 1;
     if (w.search && mlo_fold_search(m, c, &w)) return mlo_failed(m);
     mlo_core_lanes(c);
+    if (w.memories == MLO_BLOCK) mlo_fold_say_whole(m, c);
     if (mlo_device_depths(m, c, w.device) || mlo_fold_say(m, c, &w)
         || mlo_fold_note(m, c->scan.node, mlo_key_frames, c->frames)
         || mlo_fold_note(m, c->scan.node, mlo_key_axi_width, c->axi_bits)
-        || (c->slots && mlo_fold_note(m, c->scan.node, mlo_key_slots, c->slots)))
+        || (c->slots && mlo_fold_note(m, c->scan.node, mlo_key_slots, c->slots))
+        || (c->dram && mlo_fold_note(m, c->scan.node, mlo_key_kv_dram, 1)))
         return mlo_failed(m);
     if (w.device && !w.usual
         && mlo_meta_put(

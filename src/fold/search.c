@@ -109,6 +109,7 @@ typedef struct {
     int64_t fifo_bits; /* with c->frames in flight */
     int timed; /* 1: prices count `way` */
     int tiled; /* 1: some kernels may be in row blocks */
+    int64_t position; /* of the token whose step is a plan's cycles; -1: a frame's are */
     /* 1: prices count traffic, since for some kernels the place of the parameters is open */
     int thrifty;
 } mlo_space;
@@ -244,6 +245,7 @@ static int mlo_search_begin(mlo *m, mlo_core *c, int timed, mlo_space *s) {
     s->m = m;
     s->c = c;
     s->timed = timed;
+    s->position = -1;
     for (int i = 0; i < c->n_element; i++) {
         s->thrifty |= mlo_to_choose(c->element[i].memories);
         s->tiled |= c->element[i].memories & MLO_BLOCK;
@@ -519,9 +521,10 @@ static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
 }
 
 /* Predicts the cycles per frame of the core as it is folded now; with filling and draining, where
- * other frames do not hide them. */
+ * other frames do not hide them. Or those of a step. */
 static int mlo_plan_cycles(const mlo_space *s, mlo_plan *p) {
     mlo_prediction predicted;
+    if (s->position >= 0) return mlo_predict_step(s->m, s->c, s->position, &p->cycles);
     if (mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * p->frames : 1, &predicted))
         return mlo_failed(s->m);
     p->cycles = predicted.interval;
@@ -533,30 +536,35 @@ static int mlo_plan_predict(const mlo_space *s, mlo_plan *p) {
     return mlo_plan_apply(s, p) ? mlo_failed(s->m) : mlo_plan_cycles(s, p);
 }
 
+/* Makes kernel i as cheap as a target allows. A faster kernel never makes the whole slower, so
+ * bisection finds its limit. */
+static int mlo_plan_trim(const mlo_space *s, int i, int64_t target, mlo_plan *plan) {
+    /* `low` meets the target, `high` does not */
+    size_t low = plan->item[i], high = s->menu[i].n;
+    while (high > low + 1) {
+        mlo_plan other = *plan;
+        size_t middle = low + (high - low) / 2;
+        other.item[i] = mlo_menu_cheapest(&s->menu[i], middle);
+        mlo_plan_sum(s, &other);
+        if (mlo_plan_predict(s, &other)) return mlo_failed(s->m);
+        if (other.cycles <= target) {
+            *plan = other;
+            low = middle;
+        } else
+            high = middle;
+    }
+    return 0;
+}
+
 /* For targets that no even pace meets: makes every kernel as fast as can be, then one kernel after
- * the other as cheap as the target allows. A faster kernel never makes the whole slower, so
- * bisection finds each kernel's limit. If this fails, nothing else meets the target (but for the
+ * the other as cheap as the target allows. If this fails, nothing else meets the target (but for the
  * few cycles by which narrower adder trees are shallower). */
 static int mlo_search_rush(const mlo_space *s, int64_t target, mlo_plan *plan) {
     memset(plan, 0, sizeof *plan);
     mlo_plan_sum(s, plan);
     if (mlo_plan_predict(s, plan)) return mlo_failed(s->m);
-    for (int i = 0; i < s->c->n_element && plan->cycles <= target; i++) {
-        /* `low` meets the target, `high` does not */
-        size_t low = 0, high = s->menu[i].n;
-        while (high > low + 1) {
-            mlo_plan other = *plan;
-            size_t middle = low + (high - low) / 2;
-            other.item[i] = mlo_menu_cheapest(&s->menu[i], middle);
-            mlo_plan_sum(s, &other);
-            if (mlo_plan_predict(s, &other)) return mlo_failed(s->m);
-            if (other.cycles <= target) {
-                *plan = other;
-                low = middle;
-            } else
-                high = middle;
-        }
-    }
+    for (int i = 0; i < s->c->n_element && plan->cycles <= target; i++)
+        if (mlo_plan_trim(s, i, target, plan)) return mlo_failed(s->m);
     return 0;
 }
 

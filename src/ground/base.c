@@ -512,7 +512,7 @@ static void mlo_text_free(mlo_text *t) {
 static const char *const mlo_option_names[] = { "activations", "as", "axi-latency", "axi-width",
     "bandwidth", "budget-bits", "budget-macs", "clock-mhz", "context", "data-file", "data-limit",
     "device", "dim", "folding-json", "frames", "frames-in-flight", "hierarchy", "inline", "jobs",
-    "loop", "max-cost", "max-error", "memory", "nested", "pareto", "pe", "position",
+    "kv", "loop", "max-cost", "max-error", "memory", "nested", "pareto", "pe", "position",
     "q-config-json", "report", "residual", "scale", "shape", "simd", "simulation", "slots",
     "target-cycles", "target-fps", "tile", "unrolled", "weights" };
 

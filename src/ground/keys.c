@@ -57,6 +57,8 @@ static const char mlo_key_tile[] = "mlo.tile";
 static const char mlo_key_frames[] = "mlo.frames";
 /* a Scan: sequences whose keys and values its hardware keeps; none: it keeps no more than a frame's */
 static const char mlo_key_slots[] = "mlo.slots";
+/* a Scan: those lie in memory: 1; on chip: none */
+static const char mlo_key_kv_dram[] = "mlo.kv_dram";
 /* a Scan: bits of the memory bus */
 static const char mlo_key_axi_width[] = "mlo.axi_width";
 /* a Scan: cycles of a read, as it was folded for */

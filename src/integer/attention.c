@@ -361,14 +361,29 @@ static int mlo_settle_masks(mlo_quantizer *q, mlo_tracer *t, int crossed, int64_
     return 0;
 }
 
+/* Of a mask whose ones are counted each key that is none has to be hidden. */
+static int mlo_check_counted(mlo_quantizer *q, const mlo_tracer *t, const int64_t *own) {
+    for (int64_t j = 0; j < q->r.tokens; j++)
+        if (own[j] < 0 || mlo_symbol_is(t, own[j], 0))
+            return mlo_fail(q->m, MLO_E_UNSUPPORTED, q->scan.node,
+                "distances that count the ones of a mask, which does not hide key %lld; hide the "
+                "keys that the mask says, or export without a mask",
+                (long long)j);
+    return 0;
+}
+
 static int mlo_settle_mask(mlo_quantizer *q) {
     const int64_t keys[] = { q->r.tokens, q->r.keys };
+    int counted = 0;
+    MLO_TRY(mlo_count_places(q->m, &q->scan, &counted));
     for (int k = 0; k < 2 && !q->m->error.code; k++) {
         mlo_tracer t;
         int64_t *own = (int64_t *)mlo_scratch(q->m, (size_t)keys[k] + 1, sizeof *own);
         if (!own) return mlo_failed(q->m);
         for (int64_t j = 0; j <= keys[k]; j++) own[j] = -1;
-        if (!mlo_trace_begin(q->m, &q->scan, &t)) mlo_settle_masks(q, &t, k, own);
+        if (!mlo_trace_begin(q->m, &q->scan, &t) && !mlo_settle_masks(q, &t, k, own) && counted
+            && !k)
+            mlo_check_counted(q, &t, own);
         mlo_trace_end(&t);
         mlo_scratch_free(q->m, own);
     }

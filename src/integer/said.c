@@ -18,9 +18,10 @@
  *     Kullback-Leibler divergence from the floats is 0.033 calibrated on random ids, 0.015 to 0.022
  *     on texts of its own (by the seeds), 0.015 on texts that were sampled token by token.
  * cost: a float evaluation per text and round: 2 rounds, or 1 where these take 2e9
- *     multiply-accumulates.
+ *     multiply-accumulates; 8 where weights get few bits, whose errors the texts balance (feedback.c),
+ *     or fewer where these take 8e9.
  */
-enum { MLO_SAID_ROUNDS = 2, MLO_SAID_INPUTS = 4 };
+enum { MLO_SAID_ROUNDS = 2, MLO_SAID_ROUNDS_FEW = 8, MLO_SAID_INPUTS = 4 };
 
 typedef struct {
     const mlo_value_info *in[MLO_SAID_INPUTS]; /* token ids; masks behind them */
@@ -146,10 +147,14 @@ static mlo_array *mlo_speaker_arrays(mlo *m, const mlo_speaker *d, int64_t texts
     return m->error.code ? NULL : all;
 }
 
-static int mlo_rounds_said(const mlo_graph *g, int64_t texts) {
-    const double most = 2e9; /* multiply-accumulates, all texts */
-    const double macs = mlo_loop_macs(g) + (double)mlo_body_macs(g);
-    return macs * (double)texts * MLO_SAID_ROUNDS <= most ? MLO_SAID_ROUNDS : 1;
+static int mlo_rounds_said(mlo *m, int64_t texts) {
+    const mlo_graph *g = m->model->graph;
+    const int few = mlo_opt_int(m, "weights", 8, 2, 8) <= MLO_FEW_BITS;
+    const double most = few ? 8e9 : 2e9; /* multiply-accumulates, all texts */
+    const double macs = (mlo_loop_macs(g) + (double)mlo_body_macs(g)) * (double)texts;
+    int rounds = few ? MLO_SAID_ROUNDS_FEW : MLO_SAID_ROUNDS;
+    while (rounds > 1 && macs * rounds > most) rounds /= 2;
+    return rounds;
 }
 
 /* Lets a decoder say its samples, where there are none. They go with mlo_said_end. */
@@ -158,7 +163,7 @@ static int mlo_said_begin(mlo_quantizer *q) {
     mlo_speaker d;
     if (m->n_calib || !mlo_speaker_of(q, &d)) return 0;
     const int64_t texts = mlo_samples_drawn(m);
-    const int rounds = mlo_rounds_said(m->model->graph, texts);
+    const int rounds = mlo_rounds_said(m, texts);
     mlo_array *all = mlo_speaker_arrays(m, &d, texts);
     mlo_array *one = all ? MLO_NEW_N(m, mlo_array, d.n) : NULL;
     if (!one) return mlo_failed(m);

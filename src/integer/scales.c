@@ -7,8 +7,8 @@
  *
  * A signal has a wide form, a narrow form, or both. The wide form is the residual stream: 16 bits,
  * one scale, no zero, a quarter of headroom. The narrow form is what matrices and tables read: 8
- * bits and what --max-cost adds where it helps most (15 % more bits in products, if nobody sets
- * a width). As it has few bits, its readers decide what it gets:
+ * bits and what --max-cost adds where it helps most (15 % more bits in products, in a decoder 25 %,
+ * if nobody sets a width). As it has few bits, its readers decide what it gets:
  *
  *     a narrow form that is              gets
  *     read by linear layers alone        a scale, and a zero and a factor (shape) per channel. The
@@ -38,7 +38,7 @@
  */
 enum { MLO_INDEX_BITS = 10, MLO_SAMPLES_FEW = 8 };
 
-static const double mlo_headroom = 1.25, mlo_default_cost = 1.15;
+static const double mlo_headroom = 1.25;
 /* The mean square error of scores, in nats, that is left alone: it changes a probability by a
  * seventh of itself. Rows of a softmax average over such errors. */
 static const double mlo_blur_most = 0.02;
@@ -301,9 +301,11 @@ typedef struct {
     int clipped; /* 1: INT8 holds more */
 } mlo_weight_range;
 
+/* Of few integers the one that only negative numbers have is a good part; of 2 bits, -1, 0 and 1 are
+ * better than -2 to 1. */
 static mlo_weight_range mlo_weight_range_of(const mlo_quantizer *q, const mlo_sublayer *b) {
     const int bits = mlo_weight_bits(q, b);
-    const int whole = b->weight_given && !b->weight_given->narrow;
+    const int whole = b->weight_given ? !b->weight_given->narrow : bits > 2 && bits < 8;
     float hi = (float)(ldexp(1, bits - 1) - 1);
     mlo_weight_range r = { whole ? -hi - 1 : -hi, hi, bits < 8 || (b->weight_given && !whole) };
     return r;
@@ -698,8 +700,19 @@ static int mlo_widths_said(const mlo_quantizer *q) {
     return mlo_opt(q->m, "activations") != NULL;
 }
 
-/* The default cost: enough that a trained encoder computes as it did before, with no operand so
- * wide that two products no longer share a multiplier of 27 bits (mlo_dots.v). */
+static int mlo_has_causal(const mlo_quantizer *q) {
+    for (size_t k = 0; k < q->r.n_block; k++)
+        if (q->r.block[k]->kind == MLO_ATTENTION && q->r.block[k]->sight.causal) return 1;
+    return 0;
+}
+
+/* The default cost: enough that a trained encoder computes as it did before, and that a trained decoder
+ * says what it said (tests/test_context.py integers). A decoder's attention has the more products the longer
+ * its context is: two more bits there are a quarter of their cost, and leave one for the products of gates,
+ * whose ranges are the longest. No operand gets so wide that two products no longer share a multiplier of 27
+ * bits (mlo_dots.v). */
+static double mlo_default_cost(const mlo_quantizer *q) { return mlo_has_causal(q) ? 1.25 : 1.15; }
+
 static int mlo_choose_cost(mlo_quantizer *q) {
     double most;
     if (mlo_max_cost(q->m, &most)) return mlo_failed(q->m);
@@ -707,7 +720,7 @@ static int mlo_choose_cost(mlo_quantizer *q) {
     if (q->cost >= 1) return 0; /* --max-error tries one */
     q->cost = most;
     if (mlo_opt(q->m, "max-cost") || mlo_widths_said(q)) return 0;
-    q->cost = mlo_default_cost;
+    q->cost = mlo_default_cost(q);
     q->widest = 27 - 2 * q->weights < 16 ? 27 - 2 * q->weights : 16;
     return 0;
 }

@@ -709,7 +709,7 @@ static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
         return 0;
     }
     /* where a frame starts among earlier ones' keys is a shift, not a division */
-    if (s->caches && (pe & (pe - 1))) return 0;
+    if ((s->caches || s->past) && (pe & (pe - 1))) return 0;
     return pe >= 1 && simd >= 1 && pe <= s->keys && ch / heads % simd == 0;
 }
 
@@ -803,6 +803,13 @@ static void mlo_attention_average(mlo_unit *u, int64_t least, int64_t channels) 
     u->macs = 2 * channels * keys / (tokens * iterations);
 }
 
+/* Where keys and values of earlier frames are: in banks of its own, or they come with each frame. */
+static void mlo_attention_keeps(const mlo_site *s, mlo_unit *u) {
+    if (s->caches) mlo_unit_param(u, "CACHE", s->caches);
+    if (s->past) mlo_unit_param(u, "PAST", 1);
+    u->told = MLO_JOB_BANK;
+}
+
 static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t ch = mlo_last_dim(&s->in[0]);
     int64_t heads = mlo_attention_heads(s->node), kv = mlo_attention_kv_heads(s->node);
@@ -843,8 +850,7 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     if (kv != heads) mlo_unit_param(u, "KVH", kv);
     if (mlo_attention_causal(s->node)) mlo_unit_param(u, "CAUSAL", 1);
     if (banded) mlo_unit_param(u, "BAND", 1);
-    if (s->caches) mlo_unit_param(u, "CACHE", s->caches);
-    u->told = MLO_JOB_BANK;
+    mlo_attention_keeps(s, u);
     /* as in mlo_attention.v: rows of `groups` x `steps` cycles, but no faster than the divider */
     int64_t groups = (t + pe - 1) / pe;
     int64_t steps = d / simd;

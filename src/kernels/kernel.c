@@ -140,6 +140,7 @@ typedef struct {
     int64_t chunk; /* tokens that go through together, at most; the longest frame today */
     int64_t keys; /* tokens that a query can see, at most; the longest frame today */
     int64_t caches; /* banks in which keys and values of earlier frames stay; 0: they don't */
+    int past; /* 1: they come with each frame, in front of its own (mlo_kv) */
     /* tokens for which a matrix is to be read block by block (--memory block); 0: it is to be on
      * chip */
     int64_t tile;

@@ -11,9 +11,11 @@
  * A past is an input that a node puts before the keys or values of the tokens that come in, along their axis,
  * and whose present is an output of the graph; its name says nothing. It becomes a constant without elements:
  * the node hands on what came in. Or it is a buffer that rows are written into: at N tokens all of them, from
- * its beginning on. What was computed from how much is past (positions, masks) is constant, and folds. Inputs
- * called positions count from 0, since the core knows where a token is. Axes that are open hold N tokens, the
- * first of two or more is that of sequences: 1.
+ * its beginning on. Or one input has all pasts, of which nodes take parts, and one output all presents. A
+ * present may be the last tokens of a window that is no shorter than N. What
+ * was computed from how much is past (positions, masks) is constant, and folds. Inputs called positions count
+ * from 0, since the core knows where a token is. Axes that are open hold N tokens, the first of two or more
+ * is that of sequences: 1.
  *
  * invariant: no input is a past, no output a present one. What is no past, but looks like one, is refused.
  * example: past [1,4,P,8], k [1,4,S,8], Concat -> present [1,4,P+S,8]: k [1,4,N,8], handed on.
@@ -141,12 +143,16 @@ static int mlo_drop_past(mlo_cacheless *c, const mlo_value *v, const mlo_node *n
     return mlo_fix_input(c, v->name, &f, 0, 0);
 }
 
+/* It is no output of the graph from now on. */
+static void mlo_drop_output(mlo_cacheless *c, const char *out) {
+    mlo_drop_info(c->g->output, &c->g->n_output, out);
+    ((mlo_value *)mlo_value_of(c->g, out))->is_output = 0;
+}
+
 /* The present leaves no more; the node hands on what comes in, or attends to that alone. */
 static int mlo_hand_on(mlo_cacheless *c, mlo_node *n, const mlo_cacher *k) {
-    for (const char *out; (out = mlo_given_out(c->m, c->g, n->output[k->present])) != NULL;) {
-        mlo_drop_info(c->g->output, &c->g->n_output, out);
-        ((mlo_value *)mlo_value_of(c->g, out))->is_output = 0;
-    }
+    for (const char *out; (out = mlo_given_out(c->m, c->g, n->output[k->present])) != NULL;)
+        mlo_drop_output(c, out);
     if (k->attends) {
         n->input[k->past] = "";
         return 0;
@@ -176,6 +182,29 @@ static int mlo_write_from_zero(mlo_cacheless *c, const mlo_node *n) {
     return mlo_fix_input(c, at->name, &f, 0, 0);
 }
 
+/* The one whole number that a value is, to *to. 0: it is another one, or none. */
+static int mlo_whole_number(const mlo_cacheless *c, const char *name, int64_t *to) {
+    const mlo_value *v = mlo_value_of(c->g, name);
+    const mlo_form f = mlo_form_of(v);
+    mlo_array *a = v && v->tensor && mlo_form_known(&f) && mlo_form_count(&f) == 1
+        ? mlo_tensor_load(c->m, v->tensor)
+        : NULL;
+    if (a) mlo_convert(MLO_INT64, to, a->dtype, a->data, 1);
+    mlo_array_free(c->m, a);
+    return a != NULL;
+}
+
+/* How many of the last tokens a Slice keeps along an axis (of so many axes); 0: it is none that does that. */
+static int64_t mlo_keeps_last(const mlo_cacheless *c, const mlo_node *n, int axis, int rank) {
+    int64_t from = 0, to = 0, along = 0, step = 1;
+    if (!mlo_is(n, "Slice") || n->n_input < 4 || !mlo_whole_number(c, n->input[1], &from)
+        || !mlo_whole_number(c, n->input[2], &to) || !mlo_whole_number(c, n->input[3], &along)
+        || (mlo_has_input(n, 4) && !mlo_whole_number(c, n->input[4], &step)))
+        return 0;
+    along += along < 0 ? rank : 0;
+    return along == axis && step == 1 && from < 0 && to >= INT32_MAX ? -from : 0;
+}
+
 /* An input that might be a past. */
 typedef struct {
     const mlo_value *v; /* where it is read */
@@ -186,11 +215,22 @@ typedef struct {
     int joined; /* 1: a Concat reads it */
     int axis; /* of tokens; -1: none */
     const char *out; /* where it leaves with what came in, NULL: nowhere */
+    int64_t last; /* so many tokens of that, the last ones; 0: all */
 } mlo_past;
+
+/* Of a window a present is the last tokens. */
+static void mlo_past_cropped(const mlo_cacheless *c, mlo_past *p) {
+    const mlo_value *v = mlo_value_of(c->g, p->node->output[0]);
+    for (size_t i = 0; p->joined && !p->out && i < v->n_use; i++) {
+        p->last = mlo_keeps_last(c, v->use[i], p->axis, p->form.rank);
+        if (p->last) p->out = mlo_given_out(c->m, c->g, v->use[i]->output[0]);
+    }
+    if (!p->out) p->last = 0;
+}
 
 static mlo_past mlo_past_of(const mlo_cacheless *c, const mlo_value *input) {
     mlo_past p = { mlo_handed_through(c->m, c->g, input), mlo_form_of(input), 0, NULL, NULL, 0, -1,
-        NULL };
+        NULL, 0 };
     p.readers = mlo_readers(p.v, &p.node);
     if (!p.node) return p;
     p.cacher = mlo_cacher_at(p.node, mlo_input_at(p.node, p.v->name));
@@ -198,6 +238,7 @@ static mlo_past mlo_past_of(const mlo_cacheless *c, const mlo_value *input) {
     p.joined = mlo_is(p.node, "Concat") && p.axis >= 0;
     if (p.cacher || p.joined)
         p.out = mlo_given_out(c->m, c->g, p.node->output[p.cacher ? p.cacher->present : 0]);
+    mlo_past_cropped(c, &p);
     return p;
 }
 
@@ -210,7 +251,8 @@ static int mlo_resembles_past(const mlo_past *p, const mlo_value *input) {
     return open;
 }
 
-static int mlo_refuse_past(mlo *m, const mlo_past *p, const mlo_value *input) {
+static int mlo_refuse_past(mlo_cacheless *c, const mlo_past *p, const mlo_value *input) {
+    mlo *m = c->m;
     const mlo_node *n = p->node ? p->node : input->n_use ? input->use[0] : NULL;
     if (p->joined && (!p->cacher || p->node->n_input != 2))
         return mlo_fail(m, MLO_E_UNSUPPORTED, n,
@@ -226,6 +268,12 @@ static int mlo_refuse_past(mlo *m, const mlo_past *p, const mlo_value *input) {
         return mlo_fail(m, MLO_E_UNSUPPORTED, n,
             "the past '%s' has %zu readers; one node joins it to what comes in", input->name,
             p->readers);
+    if (p->last && p->last < c->tokens - 1)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "of '%s' with what came in the last %lld tokens are kept, and --context %lld keeps "
+            "all; give --context %lld at most, or export with caches of all tokens "
+            "(DynamicCache without a config)",
+            input->name, (long long)p->last, (long long)c->tokens, (long long)p->last + 1);
     if (p->joined && p->form.dims[p->axis] > 0)
         return mlo_fail(m, MLO_E_SHAPE, n,
             "the past '%s' has a fixed length of %lld; export it with that axis dynamic",
@@ -235,6 +283,76 @@ static int mlo_refuse_past(mlo *m, const mlo_past *p, const mlo_value *input) {
         : mlo_fail(m, MLO_E_UNSUPPORTED, n,
               "'%s' looks like past keys or values, but no Concat joins it to those that come in",
               input->name);
+}
+
+/* ---- pasts in one tensor -------------------------------------------------- */
+
+/* The rank of the parts that a node takes of its first input, along axes in front; -1: it takes none. */
+static int mlo_part_rank(const mlo_cacheless *c, const mlo_node *n, int rank) {
+    const mlo_form by = mlo_form_of(n->n_input > 1 ? mlo_value_of(c->g, n->input[1]) : NULL);
+    if (mlo_is(n, "Split")) return rank;
+    if (mlo_is(n, "Gather") && by.rank >= 0) return rank - 1 + by.rank;
+    return mlo_is(n, "Squeeze") && by.rank == 1 && by.dims[0] > 0 ? rank - (int)by.dims[0] : -1;
+}
+
+/* The output that stacks a present with others; NULL: none does. */
+static const char *mlo_stacked_out(const mlo_cacheless *c, const char *name, int depth) {
+    const mlo_value *v = mlo_value_of(c->g, name);
+    const char *out = v && v->is_output ? name : NULL;
+    for (size_t i = 0; v && depth < 8 && !out && i < v->n_use; i++)
+        if (mlo_is(v->use[i], "Unsqueeze") || mlo_is(v->use[i], "Concat"))
+            out = mlo_stacked_out(c, v->use[i]->output[0], depth + 1);
+    return out;
+}
+
+/* The nodes that join parts of a stack to what comes in, to the list; `behind`: axes from that of tokens to the
+ * last. 0: something else reads a part. */
+static int mlo_joins_of(const mlo_cacheless *c, const mlo_value *part, int rank, int behind,
+    int depth, mlo_node ***joins, size_t *n) {
+    const mlo_value *v = mlo_handed_through(c->m, c->g, part);
+    for (size_t i = 0; i < v->n_use; i++) {
+        mlo_node *u = v->use[i];
+        const int takes = mlo_part_rank(c, u, rank);
+        const int front = u->n_input && u->input[0] == v->name;
+        if (mlo_reads_shape(u)) continue;
+        if (front && depth < 4 && takes > behind) {
+            for (size_t k = 0; k < u->n_output; k++)
+                if (!mlo_joins_of(
+                        c, mlo_value_of(c->g, u->output[k]), takes, behind, depth + 1, joins, n))
+                    return 0;
+        } else {
+            const int axis = mlo_past_axis(u, rank);
+            if (!front || !depth || !mlo_is(u, "Concat") || u->n_input != 2 || axis != rank - behind
+                || !mlo_stacked_out(c, u->output[0], 0) || !MLO_PUSH(c->m, *joins, *n, u))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* The last open axis, -1: none is. */
+static int mlo_last_open(const mlo_form *f) {
+    int d = f->rank - 1;
+    while (d >= 0 && f->dims[d] >= 0) d--;
+    return d;
+}
+
+/* An input of all layers' keys and values, [layers, 2, .., past, channels], of which each part is a past, and
+ * whose presents leave as one: it goes. *taken: it was such a one. */
+static int mlo_take_stack(mlo_cacheless *c, const mlo_value *v, int *taken) {
+    const mlo_form f = mlo_form_of(v);
+    const int axis = mlo_last_open(&f);
+    mlo_node **joins = NULL;
+    size_t n = 0;
+    *taken = f.rank > 4 && axis > 0 && mlo_joins_of(c, v, f.rank, f.rank - axis, 0, &joins, &n)
+        && n > 1;
+    if (!*taken) return mlo_failed(c->m);
+    for (size_t i = 0; i < n; i++)
+        for (const char *out; (out = mlo_stacked_out(c, joins[i]->output[0], 0)) != NULL;)
+            mlo_drop_output(c, out);
+    MLO_TRY(mlo_drop_past(c, v, joins[0], axis));
+    for (size_t i = 0; i < n; i++) MLO_TRY(mlo_hand_on(c, joins[i], &mlo_cachers[0]));
+    return 0;
 }
 
 /* ---- buffers -------------------------------------------------------------- */
@@ -322,11 +440,15 @@ static int mlo_take_past(mlo_cacheless *c, const mlo_value_info *info) {
     if (!mlo_dtype_is_float(p.form.dtype) || p.form.rank < 3) return 0;
     const int open = p.axis >= 0 && (p.axis < p.form.rank - 1 || p.form.dims[p.axis] < 0);
     mlo_node *buffer = mlo_written_by(c, p.v);
+    int taken = 0;
     if (buffer) return mlo_take_buffer(c, v, buffer);
+    if (mlo_take_stack(c, v, &taken) || taken) return mlo_failed(c->m);
     const int past = p.out || (p.cacher && p.cacher->attends) || (p.joined && open);
     if (!past && !mlo_resembles_past(&p, v)) return 0;
-    return mlo_refuse_past(c->m, &p, v) || mlo_write_from_zero(c, p.node)
-            || mlo_drop_past(c, v, p.node, p.axis) || mlo_hand_on(c, p.node, p.cacher)
+    MLO_TRY(mlo_refuse_past(c, &p, v));
+    if (p.last) mlo_drop_output(c, p.out);
+    return mlo_write_from_zero(c, p.node) || mlo_drop_past(c, v, p.node, p.axis)
+            || mlo_hand_on(c, p.node, p.cacher)
         ? mlo_failed(c->m)
         : 0;
 }

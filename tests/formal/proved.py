@@ -126,14 +126,17 @@ def write(script, lines):
 
 
 def sample(lines, date):
-    """Those that are proved again on a day: in an order that the date throws, until they make a tenth of the cost of
-    all, or BUDGET. (One that costs more has its turn on a day when it comes first.)"""
-    dice = lambda x: hashlib.sha256((date + x.script + x.name).encode()).digest()
-    share, spent, picked = min(sum(x.seconds for x in lines) / DAYS, BUDGET), 0, []
-    for x in sorted(lines, key=dice):
-        if spent < share and (not picked or spent + x.seconds <= BUDGET):
-            spent += x.seconds
+    """Those that are proved again on a day. All stand in an order of their own, each as long as it costs; a day's window
+    is a tenth of that, or BUDGET long and lies behind that of the day before: what begins within it has its turn. So
+    each has one every DAYS days, or in as many windows as there are."""
+    total = sum(x.seconds for x in lines)
+    window = min(total / DAYS, BUDGET)
+    opens = datetime.date.fromisoformat(date).toordinal() * window
+    begins, picked = 0, []
+    for x in sorted(lines, key=lambda x: hashlib.sha256((x.script + x.name).encode()).digest()):
+        if (begins - opens) % total < window:
             picked.append(x)
+        begins += x.seconds
     return picked
 
 

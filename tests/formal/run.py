@@ -26,7 +26,7 @@ import claims
 import proved
 from proved import HERE, VERILOG
 FLAGS = ("bmc", "nocover", "cover", "plain")
-PROOFS, MUTANTS = 236, 178       # at least
+PROOFS, MUTANTS = 245, 191       # at least
 
 
 class Job:

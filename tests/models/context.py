@@ -8,6 +8,8 @@ A name says family, exporter (d: torch.onnx.export(dynamo=True), ts: TorchScript
     one       one Dim for the pasts of all layers
     dims      a Dim for each of them
     mask      with attention_mask [1, past + step]
+    cropped   of windows of 24 tokens, whose presents are the last 23
+    stacked   all pasts in one tensor [layers, 2, 1, heads, past, channels]
     static    buffers of 16 positions, written where `length` says
 tests/test_context.py reads the files. How weights become lively: families.py says so."""
 import os
@@ -28,25 +30,37 @@ FAMILIES = {
     "qwen3": lambda a: tf.Qwen3ForCausalLM(tf.Qwen3Config(**SIZE, attn_implementation=a)),
     "gemma3": lambda a: tf.Gemma3ForCausalLM(tf.Gemma3TextConfig(**SIZE, attn_implementation=a, sliding_window=6,
                                                                  layer_types=["sliding_attention", "full_attention", "sliding_attention"])),
+    "mistral": lambda a: tf.MistralForCausalLM(tf.MistralConfig(**SIZE, attn_implementation=a, sliding_window=24)),
     "gpt2": lambda a: tf.GPT2LMHeadModel(tf.GPT2Config(vocab_size=WORDS, n_positions=32, n_embd=HIDDEN, n_layer=LAYERS, n_head=HEADS, n_inner=INNER,
                                                        attn_implementation=a)),
 }
 MODELS = ["llama-d18-eager-one", "llama-d18-sdpa-dims-mask", "llama-ts17-sdpa-mask", "qwen3-d18-sdpa-one", "qwen3-d23-eager-dims", "gemma3-d18-eager-dims-mask",
-          "gpt2-d18-eager-dims", "gpt2-ts17-sdpa-mask", "llama-d18-eager-static"]
+          "gpt2-d18-eager-dims", "gpt2-ts17-sdpa-mask", "llama-d18-eager-static", "gpt2-d18-eager-stacked", "llama-ts17-sdpa-stacked", "mistral-d18-eager-one-cropped"]
 
 
 class Step(nn.Module):
     """ids, a mask (where there is one), positions, pasts -> logits, presents."""
-    def __init__(self, model, mask):
+    def __init__(self, model, mask, cropped=False):
         super().__init__()
-        self.model, self.mask = model, mask
+        self.model, self.mask, self.config = model, mask, model.config if cropped else None
 
     def forward(self, input_ids, *rest):
         mask, rest = (rest[0], rest[1:]) if self.mask else (None, rest)
         positions, past = rest[0], rest[1:]
-        cache = DynamicCache([(past[2 * i], past[2 * i + 1]) for i in range(LAYERS)])
+        cache = DynamicCache([(past[2 * i], past[2 * i + 1]) for i in range(LAYERS)], config=self.config)
         y = self.model(input_ids=input_ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True)
         return (y.logits, *[t for layer in y.past_key_values.layers for t in (layer.keys, layer.values)])
+
+
+class Stacked(nn.Module):
+    """ids, positions, all pasts as one -> logits, all presents as one."""
+    def __init__(self, model):
+        super().__init__()
+        self.step = Step(model, False)
+
+    def forward(self, input_ids, positions, past):
+        logits, *present = self.step(input_ids, positions, *[past[i, k] for i in range(LAYERS) for k in (0, 1)])
+        return logits, torch.stack([torch.stack(present[2 * i:2 * i + 2]) for i in range(LAYERS)])
 
 
 class Static(nn.Module):
@@ -86,12 +100,16 @@ def make(name, out):
         one = torch.export.Dim("past", min=2, max=16) if dynamo else "past"
         pasts = tuple({2: torch.export.Dim.DYNAMIC if "dims" in form else one} for _ in past)
         shapes = ({1: step}, ({1: torch.export.Dim.AUTO},) * mask + ({1: step},) + pasts)
-    inputs, outputs = inputs + names("past_key_values"), ["logits"] + names("present")
+    pasts, presents = (["past_key_values"], ["presents"]) if "stacked" in form else (names("past_key_values"), names("present"))
+    inputs, outputs = inputs + pasts, ["logits"] + presents
+    if "stacked" in form:
+        args = (*args[:-2 * LAYERS], torch.stack(past).reshape(LAYERS, 2, 1, heads, PAST, WIDTH))
+        shapes = ({1: step}, {1: step}, {4: one})
     path = str(pathlib.Path(out) / (name + ".onnx"))
     if dynamo: options = dict(dynamic_shapes=shapes)
     else: options = dict(dynamic_axes={"input_ids": {1: "step"}, "position_ids": {1: "step"}, **({"attention_mask": {1: "all"}} if mask else {}),
-                                       **{n: {2: "past"} for n in names("past_key_values")}, **{n: {2: "all"} for n in names("present")}})
-    families.save(Static(model) if static else Step(model, mask), args, path, exporter[0] if dynamo else "ts", opset, inputs, output_names=outputs, **options)
+                                       **{n: {4 if "stacked" in form else 2: "past"} for n in pasts}, **{n: {4 if "stacked" in form else 2: "all"} for n in presents}})
+    families.save(Static(model) if static else Stacked(model) if "stacked" in form else Step(model, mask, "cropped" in form), args, path, exporter[0] if dynamo else "ts", opset, inputs, output_names=outputs, **options)
     print("%s %d bytes" % (name, os.path.getsize(path)), flush=True)
 
 

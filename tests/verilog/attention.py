@@ -571,8 +571,13 @@ def jobs_unstalled(c, depth, jobs, seed, **kw):
         opens = cycles[last] + 2
 
 
+def of_the_day(grid):
+    """(n, what stands there) of a third of a grid; after three days it was whole"""
+    return bench.cases.drawn(list(enumerate(grid)), 3, lambda row: "%d" % row[0])
+
+
 def caches():
-    for n, (c, depth) in enumerate(CACHES):
+    for n, (c, depth) in of_the_day(CACHES):
         rng = bench.Rng(500 + n)
         jobs = 0
         for seed, (stall, kw) in enumerate(((25, {}), (70, {}), (40, {"extreme": True}), (10, {"wild": True}))):
@@ -588,7 +593,7 @@ def caches():
 
 
 def main():
-    for n, c in enumerate(GRID):
+    for n, c in of_the_day(GRID):
         rng = bench.Rng(100 + n)
         rows = 0
         for tk in sorted({1, c["PE"], (c["T"] + 1) // 2, c["T"]}):
@@ -610,4 +615,4 @@ def main():
 if __name__ == "__main__":
     main()
     caches()
-    bench.end(floor=62, simulations=721)
+    bench.end(floor=20, simulations=227)          # of 62 and 721

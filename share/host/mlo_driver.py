@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+"""mlo_driver: this core from Python, on PYNQ or anywhere with something that reads and writes its registers.
+
+    from mlo_driver import pynq_core
+    core = pynq_core("build", "design.bit", core="mlo_top_0", s_axis="axi_dma_0", m_axis="axi_dma_0")
+    core.test()                                           # raises DriverError unless every word of a frame is right
+    y = core.numbers(core.run(core.words(x)))             # floats [tokens, channels] to floats
+    y = core.job(0, 0, core.words(prompt))                # of a core with a cache: tokens 0.. of the sequence in slot 0
+
+Words are the core's integers; scales, widths and shapes are those of manifest.json in the build directory. On one's own, Core takes
+    registers       read(offset) and write(offset, value), as pynq.MMIO has them
+    dma             send({"s_axis": bytes, ...}, size) begins all transfers, of `size` bytes out; received() is None, or these bytes
+    parameters      where params.bin lies in the core's memory"""
+import hashlib
+import json
+import pathlib
+import time
+import numpy as np
+
+ID, VERSION, CONTROL, STATUS, BASE_LOW, BASE_HIGH, ITERATIONS, FRAMES = range(0, 32, 4)
+JOB_A, JOB_B, JOB_ROOM, CACHE, CYCLES, DONE, BEATS, KERNELS = 0x20, 0x24, 0x28, 0x3C, 0x40, 0x44, 0x48, 0x80
+KV_LOW, KV_HIGH = 0x2C, 0x30
+ERRORS = {2: "memory answered a read of parameters with an error: is their address right?",
+          4: "a job was refused: it began behind its slot's end, or did not fit",
+          16: "a frame had not the tokens of its job"}
+
+
+class DriverError(Exception):
+    """What went wrong."""
+
+
+def image(build):
+    """params.bin, if it is the one that was made for this core."""
+    build = pathlib.Path(build)
+    data, listed = (build / "params.bin").read_bytes(), json.loads((build / "manifest.json").read_text())["files"]["params.bin"]
+    if hashlib.sha256(data).hexdigest() != listed["sha256"]: raise DriverError("params.bin is not the one of manifest.json")
+    return data
+
+
+def width(bits): return -(-bits // 8)                      # bytes of a word
+
+
+def packed(words, bits):
+    """Words as the streams take them: so many bytes each, the low one first."""
+    return np.asarray(words).astype("<i4").reshape(-1, 1).view(np.uint8)[:, :width(bits)].tobytes()
+
+
+def unpacked(data, bits):
+    rows = np.frombuffer(data, np.uint8).reshape(-1, width(bits))
+    wide = np.zeros((len(rows), 4), np.uint8)
+    wide[:, 4 - width(bits):] = rows                       # at the top, from where the sign comes down
+    return wide.view("<i4").ravel() >> 32 - 8 * width(bits)
+
+
+class Core:
+    def __init__(self, build, registers, dma, parameters, timeout=2.0, cache=0):
+        self.cache = cache                                 # where keys and values may lie, if the manifest has a kv: in the memory behind m_axi_kv
+        self.build, self.registers, self.dma, self.parameters, self.timeout = pathlib.Path(build), registers, dma, parameters, timeout
+        self.manifest = m = json.loads((self.build / "manifest.json").read_text())
+        self.bits, self.channels = m["stream"]["bits"], m["channels"]
+        self.open()
+
+    # ---- control
+
+    def differs(self, what, offset, want):
+        got = self.registers.read(offset)
+        if got != want: raise DriverError("%s: register 0x%02X reads 0x%X, not 0x%X" % (what, offset, got, want))
+
+    def open(self):
+        """Is this the core? Then settings, a soft reset, and it runs."""
+        m, write = self.manifest, self.registers.write
+        self.differs("no core there, is the base address right", ID, 0x4D4C4F31)
+        if self.registers.read(VERSION) >> 16 != 1: raise DriverError("another core: its registers are of version 0x%X" % self.registers.read(VERSION))
+        self.differs("another core", CACHE, m.get("slots", 0) << 24 | m.get("context", 0))
+        write(FRAMES, 255)                                 # it takes as many as it was made for
+        self.differs("another core", FRAMES, m["frames_in_flight"])
+        write(ITERATIONS, m["iterations"])
+        self.differs("another core", ITERATIONS, m["iterations"])
+        write(BASE_LOW, self.parameters & 0xFFFFFFFF)
+        write(BASE_HIGH, self.parameters >> 32)
+        if "kv" in m:
+            write(KV_LOW, self.cache & 0xFFFFFFFF)
+            write(KV_HIGH, self.cache >> 32)
+        self.reset()
+
+    def reset(self):
+        """Frames, jobs and errors are forgotten, slots are empty, counters begin at 0. First stop what is left of transfers."""
+        self.registers.write(CONTROL, 2)
+        for _ in range(8): self.registers.read(STATUS)     # a reset takes 16 cycles, a read three or more
+        self.registers.write(CONTROL, 1)
+        self.check()
+
+    def check(self):
+        status = self.registers.read(STATUS)
+        for bit, what in ERRORS.items():
+            if status & bit: raise DriverError(what)
+
+    def counters(self):
+        """Cycles with frames inside, frames finished, beats of parameters; of each kernel its busy, starved and blocked cycles."""
+        read = self.registers.read
+        kernels = {k["name"]: [read(KERNELS + 16 * i + 4 * n) for n in range(3)] for i, k in enumerate(self.manifest["kernels"])}
+        return {"cycles": read(CYCLES), "frames": read(DONE), "parameter_beats": read(BEATS), "kernels": kernels}
+
+    # ---- numbers
+
+    def words(self, x, border="input"):
+        """Floats to words, as host/pre.onnx makes them. border "replay": those of what every iteration reads again."""
+        b = self.border(border)
+        return np.clip(np.rint(np.asarray(x, np.float32) / np.float32(b["scale"])), b["low"], b["high"]).astype(np.int32)
+
+    def numbers(self, words): return np.asarray(words).astype(np.float32) * np.float32(self.border("output")["scale"])
+
+    def border(self, name):
+        b = self.manifest[name]
+        if b["scale"] is None: raise DriverError("%s: the model's own part on the host makes or takes words, host/pre.onnx or host/post.onnx" % name)
+        return b
+
+    # ---- frames
+
+    def run(self, words, mask=None, memory=None, memory_mask=None):
+        """A frame of words [tokens, channels] through the core. mask: of each token, whether it counts as a key; memory, memory_mask: what every
+        iteration reads again."""
+        again = self.manifest.get("replay", {})
+        streams = {"s_axis": packed(words, self.bits)}
+        for port, there, given, bits in (("s1_axis", self.manifest["stream"]["masked"], mask, 8), ("s2_axis", bool(again), memory, again.get("bits", 8)),
+                                         ("s3_axis", again.get("masked"), memory_mask, 8)):
+            if bool(there) != (given is not None): raise DriverError("%s: %s" % (port, "it needs a value" if there else "the core has none"))
+            if there: streams[port] = packed(given, bits)
+        self.dma.send(streams, len(streams["s_axis"]))
+        return unpacked(self.received(), self.bits).reshape(-1, self.channels)
+
+    def received(self):
+        end = time.monotonic() + self.timeout
+        while True:
+            data = self.dma.received()
+            self.check()
+            if data is not None: return data
+            if time.monotonic() > end:
+                raise DriverError("no answer in %g s: %d beats of parameters were read and %d frames finished" % (self.timeout, self.registers.read(BEATS), self.registers.read(DONE)))
+
+    def order(self, slot, start, tokens):
+        end = time.monotonic() + self.timeout
+        while not self.registers.read(JOB_ROOM):
+            if time.monotonic() > end: raise DriverError("no room for a job: those that wait have no frames")
+        self.registers.write(JOB_A, slot << 24 | start)
+        self.registers.write(JOB_B, tokens)
+
+    def job(self, slot, start, words, mask=None):
+        """Of a core with a cache: words [tokens, channels] are tokens start.. of the sequence in a slot."""
+        self.order(slot, start, len(words))
+        return self.run(words, mask)
+
+    # ---- the test
+
+    def beats(self, file, bits):
+        """The first frame of a file of beats {tlast, lanes}, or of a core with a cache all of them, as words."""
+        data = bytearray()
+        for line in (self.build / "tb" / file).read_text().split():
+            data += int(line[1:], 16).to_bytes(len(line) // 2, "little")
+            if line[0] == "1" and "jobs" not in self.manifest: break
+        return unpacked(data, bits)
+
+    def test(self):
+        """Holds the borders, and every word of a frame (of a cache, of some jobs), to what they should be."""
+        m, again = self.manifest, self.manifest.get("replay", {})
+        x, y = (self.beats(file, self.bits).reshape(-1, self.channels) for file in ("input.hex", "golden.hex"))
+        mask = self.beats("mask.hex", 8) if m["stream"]["masked"] else None
+        memory = self.beats("replay.hex", again["bits"]) if again else None
+        memory_mask = self.beats("replay_mask.hex", 8) if again.get("masked") else None
+        self.test_borders(x.ravel(), memory, y.ravel())
+        at = 0
+        for job in m.get("jobs", [None]):
+            part = slice(at, at + (job["tokens"] if job else len(x)))
+            now = mask if mask is None else mask[part]
+            got = self.job(job["slot"], job["start"], x[part], now) if job else self.run(x, now, memory, memory_mask)
+            self.compare("word %d of the frame is %d, not %d: are the parameters those of this core?", got, y[part], at * self.channels)
+            at = part.stop
+
+    def test_borders(self, *streams):
+        for name, words in zip(("input", "replay", "output"), streams):
+            known = np.float32(self.manifest.get(name, {}).get("numbers", []))
+            if not len(known): continue
+            if name == "output": self.compare("word %d becomes %g, not %g: the output's scale is another core's", self.numbers(words[:len(known)]), known)
+            else: self.compare("number %d becomes word %d, not %d: the input's scale is another core's", self.words(known, name), words[:len(known)])
+
+    def compare(self, text, got, want, before=0):
+        got, want = np.ravel(got), np.ravel(want)
+        wrong = np.flatnonzero(got != want)
+        if len(wrong): raise DriverError(text % (before + wrong[0], got[wrong[0]], want[wrong[0]]))
+
+
+# ---- PYNQ
+
+class PynqDma:
+    """AXI DMAs in simple mode: of each stream's name the DMA that it is at."""
+
+    def __init__(self, allocate, dmas): self.allocate, self.dmas = allocate, dmas
+
+    def send(self, streams, size):
+        self.out, self.sent = self.allocate(size, np.uint8), []
+        self.dmas["m_axis"].recvchannel.transfer(self.out)
+        for port, data in streams.items():
+            buffer = self.allocate(len(data), np.uint8)
+            buffer[:] = np.frombuffer(data, np.uint8)
+            buffer.flush()
+            self.sent.append(buffer)                       # it stays as long as the transfer
+            self.dmas[port].sendchannel.transfer(buffer)
+
+    def received(self):
+        if not self.dmas["m_axis"].recvchannel.idle: return None
+        self.out.invalidate()
+        return bytes(self.out)
+
+
+def pynq_core(build, bitfile, core, **dmas):
+    """A bit file loaded, parameters in memory, and the core running. core, dmas: names in the block design, s_axis="axi_dma_0", ..."""
+    from pynq import MMIO, Overlay, allocate
+    overlay = Overlay(bitfile)
+    data, at = image(build), overlay.ip_dict[core]
+    parameters = allocate(len(data), np.uint8)
+    parameters[:] = np.frombuffer(data, np.uint8)
+    parameters.flush()
+    kv = json.loads((pathlib.Path(build) / "manifest.json").read_text()).get("kv")
+    cache = allocate(kv["bytes"], np.uint8) if kv else None
+    made = Core(build, MMIO(at["phys_addr"], at["addr_range"]), PynqDma(allocate, {port: getattr(overlay, name) for port, name in dmas.items()}), parameters.device_address,
+                cache=cache.device_address if kv else 0)
+    made.memory, made.keys_and_values = parameters, cache  # which lie there as long as the core
+    return made

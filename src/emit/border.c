@@ -1,0 +1,104 @@
+/* emit, border: where the host's floats become the core's words, and words floats again.
+ *
+ * in:  a core in its model. Around it are Quantize and Dequantize nodes, unless the source's own
+ *     operators make the integers.
+ * out: of each border its scale and bounds, and some numbers of the bench's first frame beside the
+ *     words that they are: with them a host's driver sees whether it has the right scale.
+ *
+ * invariant: the numbers are the floats whose words come first in tb/input.hex, tb/golden.hex and
+ *     tb/replay.hex.
+ * example: { "layer_norm", 0.000193723594, -32768, 32767, { 0.31, -1.2, .. }, 16 }
+ */
+
+enum { MLO_BORDER_IN, MLO_BORDER_OUT, MLO_BORDER_MEMORY, MLO_BORDERS, MLO_BORDER_NUMBERS = 16 };
+
+typedef struct {
+    const char
+        *floats; /* the value on the host's side; NULL: the host's part has no floats there */
+    double scale; /* 0: likewise */
+    int64_t low;
+    int64_t high;
+    int bytes; /* of a word */
+    double number[MLO_BORDER_NUMBERS]; /* the first floats */
+    int n;
+} mlo_border;
+
+/* What the core calls the stream from around the loop; "" for none. */
+static const char *mlo_replay_name(const mlo_core *c) {
+    return c->replay < 0 ? "" : c->element[c->replay].node->input[0];
+}
+
+/* The node between floats and an edge of the core. */
+static const mlo_node *mlo_border_node(const mlo_graph *g, const char *edge, int is_output) {
+    for (size_t i = 0; i < g->n_node; i++) {
+        const mlo_node *n = g->node[i];
+        if (is_output ? mlo_is_kernel(n, MLO_KERNEL_TO_FLOATS) && n->input[0] == edge
+                      : mlo_is_kernel(n, MLO_KERNEL_TO_INTEGERS) && n->output[0] == edge)
+            return n;
+    }
+    return NULL;
+}
+
+static int mlo_border_find(
+    mlo *m, const mlo_graph *g, const char *edge, int is_output, int bits, mlo_border *b) {
+    const mlo_node *n = mlo_border_node(g, edge, is_output);
+    const mlo_value *scale = n ? mlo_value_of(g, n->input[1]) : NULL;
+    const mlo_border none = { NULL, 0, mlo_signed_bits(bits).lo, mlo_signed_bits(bits).hi,
+        mlo_padded(bits) / 8, { 0 }, 0 };
+    *b = none;
+    if (!scale || !scale->tensor) return 0;
+    b->floats = is_output ? n->output[0] : n->input[0];
+    if (!is_output) b->low = mlo_kernel_low(n);
+    if (!is_output) b->high = mlo_kernel_high(n);
+    return mlo_tensor_doubles(m, scale->tensor, 0, 1, &b->scale);
+}
+
+static int mlo_borders(mlo_emitter *e, mlo_border border[MLO_BORDERS]) {
+    const mlo_core *c = e->c;
+    const mlo_node *loop = c->scan.node;
+    const char *const edge[] = { loop->input[0], loop->output[0], mlo_replay_name(c) };
+    const int bits[] = { c->bits, c->bits, mlo_replay_port(c).bits };
+    for (int k = 0; k < MLO_BORDERS; k++)
+        MLO_TRY(mlo_border_find(
+            e->m, c->scan.outer, edge[k], k == MLO_BORDER_OUT, bits[k], &border[k]));
+    return 0;
+}
+
+/* A value of the bench's frames goes by: the first numbers of the first one. */
+static void mlo_border_see(mlo_border *b, const char *name, const mlo_array *a) {
+    if (!b->floats || !mlo_eq(name, b->floats) || b->n || a->dtype != MLO_FLOAT) return;
+    b->n = (int)mlo_min(MLO_BORDER_NUMBERS, mlo_array_count(a));
+    for (int i = 0; i < b->n; i++) b->number[i] = ((const float *)a->data)[i];
+}
+
+/* Who observes a model sees what nodes make; what comes from outside is among the inputs of sample k. */
+static int mlo_border_given(mlo *m, int64_t k, mlo_border border[MLO_BORDERS]) {
+    size_t n;
+    mlo_array **in = mlo_sample_inputs(m, k, &n);
+    for (size_t i = 0; in && i < n; i++)
+        for (int b = 0; b < MLO_BORDERS; b++) mlo_border_see(&border[b], in[i]->name, in[i]);
+    mlo_sample_free(m, in, n);
+    return mlo_failed(m);
+}
+
+/* The numbers in braces or brackets. suffix: "f" makes them C's floats. */
+static const char *mlo_border_numbers(mlo *m, const mlo_border *b, const char *suffix) {
+    mlo_text t = { m, NULL, 0, 0 };
+    for (int i = 0; i < b->n; i++) {
+        char text[40];
+        mlo_puts(&t, i ? ", " : "");
+        mlo_puts(&t, mlo_digits(b->number[i], text));
+        if (*suffix) mlo_puts(&t, strpbrk(text, ".e") ? suffix : ".0f");
+    }
+    const char *list = mlo_intern(m, t.n ? t.text : "");
+    mlo_text_free(&t);
+    return list;
+}
+
+/* Its members in the manifest. */
+static const char *mlo_border_json(mlo *m, const mlo_border *b) {
+    if (!b->floats) return "\"scale\": null";
+    return mlo_format(m, "\"scale\": %s, \"low\": %lld, \"high\": %lld, \"numbers\": [%s]",
+        mlo_number_text(m, b->scale), (long long)b->low, (long long)b->high,
+        mlo_border_numbers(m, b, ""));
+}

@@ -1,0 +1,133 @@
+/* emit, driver: what a host takes to drive the core: host/mlo_driver.h, .c and .py, and
+ * host/mlo_frame.c, the bench's first frame as C.
+ *
+ * in:  the borders of the core, the words of its bench.
+ * out: the texts of share/host; here are their holes.
+ *
+ * invariant: constants of the driver are those of manifest.json.
+ * example: cc -c host/mlo_driver.c host/mlo_frame.c: no library is needed.
+ * cost: five characters a byte of the frame.
+ */
+
+typedef struct {
+    mlo_emitter *e;
+    const mlo_bench_words *w;
+} mlo_example;
+
+/* The first frame of a file of beats {tlast, lanes} as bytes in the order of memory. */
+static void mlo_example_bytes(const mlo_example *x, const mlo_text *hex) {
+    const size_t end = hex->n / (size_t)x->w->frames;
+    mlo_text *t = &x->e->t;
+    int column = 0;
+    for (size_t at = 0, next; at < end; at = next) {
+        for (next = at; hex->text[next] != '\n'; next++) continue;
+        for (size_t k = next++; k > at + 1; k -= 2)
+            mlo_printf(t, "0x%.2s,%s", hex->text + k - 2, ++column % 20 ? "" : "\n");
+    }
+    if (column % 20) mlo_puts(t, "\n");
+}
+static void mlo_example_in(void *user) {
+    mlo_example_bytes((mlo_example *)user, &((mlo_example *)user)->w->in);
+}
+static void mlo_example_mask(void *user) {
+    mlo_example_bytes((mlo_example *)user, &((mlo_example *)user)->w->mask);
+}
+static void mlo_example_out(void *user) {
+    mlo_example_bytes((mlo_example *)user, &((mlo_example *)user)->w->out);
+}
+static void mlo_example_memory(void *user) {
+    mlo_example_bytes((mlo_example *)user, &((mlo_example *)user)->w->replay);
+}
+static void mlo_example_memory_mask(void *user) {
+    mlo_example_bytes((mlo_example *)user, &((mlo_example *)user)->w->replay_mask);
+}
+
+static const char *mlo_example_jobs(mlo *m, const mlo_bench_words *w) {
+    const char *list = "";
+    for (int64_t i = 0; i < w->n_order && list; i++)
+        list = mlo_format(m, "%s%s{ %lld, %lld, %lld }", list, i ? ", " : "",
+            (long long)w->order[i].slot, (long long)w->order[i].start,
+            (long long)w->order[i].tokens);
+    return list;
+}
+
+/* Of no number a list that C takes. */
+static const char *mlo_border_floats(mlo *m, const mlo_border *b) {
+    return b->n ? mlo_border_numbers(m, b, "f") : "0";
+}
+
+/* host/mlo_frame.c */
+static int mlo_emit_example(
+    mlo_emitter *e, const mlo_border border[MLO_BORDERS], const mlo_bench_words *w) {
+    mlo_example x = { e, w };
+    const mlo_core *c = e->c;
+    const mlo_border *before = &border[MLO_BORDER_IN], *around = &border[MLO_BORDER_MEMORY],
+                     *behind = &border[MLO_BORDER_OUT];
+    const mlo_hole holes[] = {
+        { "MASK", c->masked ? "" : NULL, NULL },
+        { "NO_MASK", c->masked ? NULL : "", NULL },
+        { "REPLAY", c->replay >= 0 ? "" : NULL, NULL },
+        { "NO_REPLAY", c->replay >= 0 ? NULL : "", NULL },
+        { "REPLAY_MASK", c->replay_masked ? "" : NULL, NULL },
+        { "NO_REPLAY_MASK", c->replay_masked ? NULL : "", NULL },
+        { "JOBS", c->slots ? "" : NULL, NULL },
+        { "NO_JOBS", c->slots ? NULL : "", NULL },
+        { "IN", NULL, mlo_example_in },
+        { "MASK_BYTES", NULL, c->masked ? mlo_example_mask : NULL },
+        { "OUT", NULL, mlo_example_out },
+        { "MEMORY_WORDS", NULL, c->replay >= 0 ? mlo_example_memory : NULL },
+        { "MEMORY_MASK", NULL, c->replay_masked ? mlo_example_memory_mask : NULL },
+        { "JOB_LIST", mlo_example_jobs(e->m, w), NULL },
+        { "BEFORE", mlo_border_floats(e->m, before), NULL },
+        { "AROUND", mlo_border_floats(e->m, around), NULL },
+        { "BEHIND", mlo_border_floats(e->m, behind), NULL },
+        { "N_BEFORE", mlo_integer(e->m, before->n), NULL },
+        { "N_AROUND", mlo_integer(e->m, around->n), NULL },
+        { "N_BEHIND", mlo_integer(e->m, behind->n), NULL },
+        { NULL, NULL, NULL },
+    };
+    return mlo_emit_shared(e, "host/mlo_frame.c", holes, &x);
+}
+
+/* A border as the driver's header has it: { scale, low, high, bytes }. */
+static const char *mlo_border_c(mlo *m, const mlo_border *b) {
+    const mlo_border one = { NULL, 0, 0, 0, 0, { b->scale }, 1 };
+    return mlo_format(m, "{ %s, %lld, %lld, %d }", mlo_border_numbers(m, &one, "f"),
+        (long long)b->low, (long long)b->high, b->bytes);
+}
+
+static int mlo_emit_driver(
+    mlo_emitter *e, const mlo_border border[MLO_BORDERS], const mlo_bench_words *w) {
+    mlo *m = e->m;
+    const mlo_core *c = e->c;
+    int64_t longest = 0; /* tokens of a part of the frame */
+    for (int64_t i = 0; i < w->n_order; i++) longest = mlo_max(longest, w->order[i].tokens);
+    const unsigned long long cache = (unsigned long long)(c->slots << 24
+        | (c->slots ? c->chunk : 0));
+    const mlo_hole none[] = { { NULL, NULL, NULL } };
+    const mlo_hole holes[] = {
+        { "VERSION", MLO_VERSION, NULL },
+        { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
+        { "TOKENS", mlo_integer(m, c->chunk), NULL },
+        { "CHANNELS", mlo_integer(m, c->channels), NULL },
+        { "WORD_BYTES", mlo_integer(m, border[MLO_BORDER_IN].bytes), NULL },
+        { "BEAT_BYTES", mlo_integer(m, c->lanes * border[MLO_BORDER_IN].bytes), NULL },
+        { "LANES", mlo_integer(m, c->lanes), NULL },
+        { "BITS", mlo_integer(m, c->bits), NULL },
+        { "FRAMES", mlo_integer(m, c->frames), NULL },
+        { "CACHE", mlo_format(m, "%08llX", cache), NULL },
+        { "KV_MEMORY", c->dram ? "1" : "0", NULL },
+        { "PARAMETER_BYTES", mlo_integer(m, mlo_image_bytes(c)), NULL },
+        { "AXI_BYTES", mlo_integer(m, c->axi_bits / 8), NULL },
+        { "INPUT", mlo_border_c(m, &border[MLO_BORDER_IN]), NULL },
+        { "OUTPUT", mlo_border_c(m, &border[MLO_BORDER_OUT]), NULL },
+        { "MEMORY", mlo_border_c(m, &border[MLO_BORDER_MEMORY]), NULL },
+        { "TEST_BYTES",
+            mlo_integer(m, mlo_max(1, longest) * c->channels * border[MLO_BORDER_IN].bytes), NULL },
+        { NULL, NULL, NULL },
+    };
+    MLO_TRY(mlo_emit_shared(e, "host/mlo_driver.h", holes, NULL));
+    MLO_TRY(mlo_emit_shared(e, "host/mlo_driver.c", none, NULL));
+    MLO_TRY(mlo_emit_shared(e, "host/mlo_driver.py", none, NULL));
+    return mlo_emit_example(e, border, w);
+}

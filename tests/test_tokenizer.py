@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""test_tokenizer: examples/tokenizer.py makes of a Hugging Face tokenizer.json a file from which `mlo generate` takes the same tokens of a text, and says
+the same text of tokens.
+
+Judge: the `tokenizers` package, as models/tokenizer-said.json has it of models/tokenizer.json (models/make_tokenizer.py)."""
+import json
+import os
+import subprocess
+import sys
+import harness as t
+
+SOURCE = os.path.join(t.tests, "models/tokenizer.json")
+
+
+def converted(source, to):
+    """'' or what examples/tokenizer.py had to say."""
+    p = subprocess.run([sys.executable, os.path.join(t.root, "examples/tokenizer.py"), source, to], capture_output=True, text=True)
+    return p.stderr if p.returncode else ""
+
+
+def program():
+    """The tokenizer of the command line, watched."""
+    out = t.at("tokenizer")
+    flags = ["-std=c99", "-O1", *t.SANITIZE, "-I", t.root]             # with which the library is compiled for others, too
+    why = t.compile_c(out, [os.path.join(t.tests, "tokenizer_driver.c"), t.amalgamation()], flags, libs=t.LIBS + ["-lz"])
+    if why: raise RuntimeError(why)
+    return out
+
+
+def tokens(file, texts):
+    """[(numbers, bytes)] of texts."""
+    p = subprocess.run([program(), file], input="".join(x + "\0" for x in texts).encode(), capture_output=True)
+    if p.returncode: raise RuntimeError(p.stderr.decode()[-300:])
+    lines = p.stdout.decode().split("\n")
+    return [([int(n) for n in ids.split()], bytes.fromhex(said)) for ids, said in zip(lines[::2], lines[1::2])]
+
+
+def check_same():
+    said = json.loads(t.read(os.path.join(t.tests, "models/tokenizer-said.json")))
+    why = converted(SOURCE, t.at("made.bin"))
+    t.case("examples/tokenizer.py", why)
+    for x, (ids, back) in zip(said, tokens(t.at("made.bin"), [x["text"] for x in said])):
+        t.case("tokens of %r" % x["text"], "" if ids == x["ids"] else "%s, not %s" % (ids, x["ids"]))
+        t.case("text of %r" % x["text"], "" if back.decode() == x["decoded"] == x["text"] else repr(back))
+
+
+def check_refused():
+    """Tokenizers of other kinds are not taken for this one."""
+    good = json.loads(t.read(SOURCE))
+    no_bytes = {**good["model"], "vocab": {k: v for k, v in good["model"]["vocab"].items() if k != "<0x00>"}}
+    moved = {**good["model"], "vocab": {**good["model"]["vocab"], "<0x00>": 4}}
+    for what, model, words in (("another kind", {**good["model"], "type": "Unigram"}, "no byte-pair encoding"), ("no byte pieces", no_bytes, "no byte-pair encoding"), ("bytes elsewhere", moved, "<0x00> is token 4")):
+        why = converted(t.write("bad.json", json.dumps({**good, "model": model})), t.at("bad.bin"))
+        t.case("refused: " + what, "" if words in why and not os.path.exists(t.at("bad.bin")) else why or "it was taken")
+
+
+if __name__ == "__main__": t.main(check_same, check_refused, floor=120)
