@@ -132,6 +132,7 @@
 #include "core/schedule_beat.c"     /* when there is room for a beat, when it leaves */
 #include "core/schedule_fifo.c"     /* how full its FIFOs get */
 #include "core/schedule_memory.c"   /* when parameters come */
+#include "core/schedule_jobs.c"     /* what goes through the iterations together */
 #include "core/schedule_fire.c"     /* what all elements do with tokens; and each kind: */
 #include "core/flow_beats.c"        /* pipelines, */
 #include "core/flow_matrix.c"       /* matrix-vector units, */

@@ -5,8 +5,8 @@
 //   s[j] = sum_d q[d] * k[j][d]      exact. If no key of the frame is valid, all count, with s = 0
 //          CAUSAL = 1: only keys j <= i count for the frame's query i. BAND = 1: only i - BACK <= j <= i + AHEAD.
 //          Then a row of which no key counts gives y = 0
-//          CACHE > 0: the frame's tokens are those of positions job_start on, so queries and keys have the numbers i, j >= job_start;
-//          keys j < job_start are those of the jobs before, and the bias is that of i, too
+//          CACHE > 0: the frame's tokens are those of positions `start` on (of its word at s_axis_j), so queries and keys have the numbers i, j >= start;
+//          keys j < start are those of the jobs before, and the bias is that of i, too
 //   mx   = max s[j] over the keys that count
 //   t[j] = ((mx - s[j]) * MS + 2^(SS-1)) >> SS, at most 4095      unit: 1/64 octave
 //   e[j] = round(255 * 2^(-t[j]/64)) if key j counts, else 0      (mlo_exp2 has the exact form)
@@ -51,13 +51,13 @@
 // one's are read. Scores start when the frame's last K beat is in, mix when its last V beat
 // is. K is released after the last score step of the query token with `last`, V after its
 // last mix step. Frames of K and V have the same length, 1..T; a frame of Q has any length.
-// Cache. CACHE > 0: K and V are held in CACHE banks that stay, and frames come in jobs. A job is a frame of each of some iterations;
-// that of its n-th one is written to positions job_start .. of bank job_bank + n, and read from position 0 on. A position that
+// Cache. CACHE > 0: K and V are held in CACHE banks that stay. Each frame has a word at s_axis_j, {start, bank}, which K, V and the
+// rows of Q wait for: it is written to positions `start` .. of `bank`, and read from position 0 on. A position that
 // is written again is forgotten with all behind it: a row walks no farther than to its own (so a sequence may be taken up anywhere it
-// has been). What is written beside the last token, in its group's lanes, is no key for the same reason. One job at a time:
-// job_begin, a pulse at least a cycle ahead of its first beat, tells which; two frames of it are held at most, as without.
-// Past. PAST = 1: the cache is in front of this (mlo_kv), which sends the keys and values of positions 0 .. job_start - 1 ahead of
-// the frame's own; they are held as without a cache, and only rows begin at position job_start.
+// has been). What is written beside the last token, in its group's lanes, is no key for the same reason. Two frames are held at
+// most, as without.
+// Past. PAST = 1: the cache is in front of this (mlo_kv), which sends the keys and values of positions 0 .. start - 1 ahead of
+// the frame's own; they are held as without a cache, and only rows begin at position `start`.
 // Iterations. The constants of a row with `first` (of the first head) are fetched while it is
 // scored, and then travel with the row: rows of two iterations may be under way at once.
 // Bias. Its numbers lie in the memory of the constants, in the order of the scores; a row waits for them as for those.
@@ -82,10 +82,9 @@
 //             KVH divides H; CAUSAL, BAND: a frame of Q has no more tokens than its K; 0 <= BACK, AHEAD < T;
 //             CAP: PROB = BIAS = 0; 0 <= MC < 2^15, 1 <= SC <= 62;
 //             BIAS: PROB = BAND = 0, a frame of Q has no more tokens than T; SHIFT in 0..23
-//             PAST = 1: CACHE = 0, and the same of T, PE and job_begin; frames of K and V have job_start tokens more than their Q
-//             CACHE: CAUSAL = 1, PE a power of two, T <= 2^16; job_start + tokens <= T; positions below job_start of the job's banks have been
-//             written; job_bank + iterations <= CACHE; job_begin when the last beat of the job before has left, job_start and job_bank
-//             stay from then until the last one of this
+//             PAST = 1: CACHE = 0, and the same of T, PE and `start`; frames of K and V have `start` tokens more than their Q
+//             CACHE: CAUSAL = 1, PE a power of two, T <= 2^16; start + tokens <= T; positions below `start` of the bank have been written;
+//             bank < CACHE; a frame whose bank another one has comes when the other's last beat has left
 `default_nettype none
 module mlo_attention #(
     // heads
@@ -131,10 +130,10 @@ module mlo_attention #(
     input  wire                  clk,
     input  wire                  rst,
     input  wire                  params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)
-    // CACHE, PAST: a frame is of positions job_start .. and the job's first bank is job_bank; job_begin: a cycle ahead of the job's first beat
-    input  wire                  job_begin,
-    input  wire [15:0]           job_start,
-    input  wire [15:0]           job_bank,
+    // CACHE, PAST: of each frame {start[15:0], bank[15:0]}
+    input  wire [31:0]           s_axis_j_tdata,
+    input  wire                  s_axis_j_tvalid,
+    output wire                  s_axis_j_tready,
     // H*D channels per token, channel h*D + d; keys and values: KVH*D
     input  wire [SIMD*XBITS-1:0] s_axis_q_tdata,
     input  wire                  s_axis_q_tvalid,
@@ -212,6 +211,23 @@ generate
     if (XBITS < 2 || XBITS > 16 || YBITS < 2 || YBITS > 16) mlo_error_XBITS_and_YBITS_must_be_2_to_16 u_bits();
 endgenerate
 
+// ---- a frame's word: for K, V and the rows of Q --------------------------------------------
+wire [2:0]           job_valid, job_ready;
+wire [31:0]          job;
+wire [15:0]          job_start = job[31:16], job_bank = job[15:0];
+generate
+    if (CACHE != 0) begin : g_jobs
+        mlo_fork #(.WIDTH(32), .N(3)) u_job (
+            .clk(clk), .rst(rst), .s_tdata(s_axis_j_tdata), .s_tvalid(s_axis_j_tvalid), .s_tready(s_axis_j_tready),
+            .m_tdata(job), .m_tvalid(job_valid), .m_tready(job_ready));
+    end else begin : g_job
+        assign job             = s_axis_j_tdata;
+        assign job_valid       = {s_axis_j_tvalid, 2'b00};
+        assign s_axis_j_tready = job_ready[2];
+        wire unused_ready      = &{1'b0, job_ready[1:0]};
+    end
+endgenerate
+
 // ---- memories ---------------------------------------------------------------------------
 wire                 q_full, q_done, score_read;
 wire [2:0]           q_user;
@@ -232,7 +248,7 @@ wire [PE-1:0]        k_tail;
 wire [AW-1:0]        k_addr;
 wire [PE*(XW+1)-1:0] k_data;
 mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW + 1), .CACHE(CACHE)) u_k (
-    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),
+    .clk(clk), .rst(rst), .job_valid(job_valid[0]), .job_ready(job_ready[0]), .job_start(job_start), .job_bank(job_bank),
     .s_tdata({s_axis_k_tuser[2], s_axis_k_tdata}), .s_last(s_axis_k_tuser[1]), .s_key(s_axis_k_tuser[2]),
     .s_tvalid(s_axis_k_tvalid), .s_tready(s_axis_k_tready),
     .full(k_full), .groups_1(k_groups_1), .single(k_single), .tail(k_tail), .none(k_none), .done(k_done),
@@ -245,7 +261,7 @@ wire [PE-1:0]        v_tail;
 wire [AW-1:0]        v_addr;
 wire [PE*XW-1:0]     v_data;
 mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW), .CACHE(CACHE)) u_v (
-    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),
+    .clk(clk), .rst(rst), .job_valid(job_valid[1]), .job_ready(job_ready[1]), .job_start(job_start), .job_bank(job_bank),
     .s_tdata(s_axis_v_tdata), .s_last(s_axis_v_tuser[1]), .s_key(1'b1),
     .s_tvalid(s_axis_v_tvalid), .s_tready(s_axis_v_tready),
     .full(v_full), .groups_1(v_groups_1), .single(v_single), .tail(v_tail), .none(v_none), .done(v_done),
@@ -277,7 +293,7 @@ mlo_attention_score #(
     .H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND), .BW(BW), .GW(GW), .AW(AW),
     .SB(SB), .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT), .CACHE(CACHE != 0 || PAST != 0 ? 1 : 0)
 ) u_score (
-    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start),
+    .clk(clk), .rst(rst), .job_valid(job_valid[2]), .job_ready(job_ready[2]), .job_start(job_start),
     .row_full(q_full), .row_user(q_user), .row_done(q_done), .row_addr(q_addr), .row_data(q_data),
     .k_full(k_full), .k_groups_1(k_groups_1), .k_single(k_single), .k_tail(k_tail), .k_none(k_nothing), .k_done(k_done),
     .k_addr(k_addr), .k_data(k_data), .read(score_read),

@@ -8,20 +8,20 @@
 //             read at once: rd_addr = (j / PE) * BEATS + beat, data the cycle after rd_en.
 //             About the frame that is read: groups-1, single = that is 0, tail = lanes of its
 //             last group that hold a token, none = it has no valid key
-//             CACHE > 0: there are CACHE banks in place of two, and what was written stays there. Token j of a frame is
-//             position job_start + j of bank job_bank + its number since job_begin, and positions take the place of tokens:
-//             in the memory, in groups-1 and tail. (none is about the frame's own tokens)
+//             CACHE > 0: there are CACHE banks in place of two, and what was written stays there. Each frame takes a word at job_*:
+//             its token j is position job_start + j of bank job_bank, and positions take the place of tokens: in the memory, in
+//             groups-1 and tail. (none is about the frame's own tokens)
 // Throughput  writes one beat and reads one word of all PE memories per cycle
 // Latency     full: the cycle after the last beat; the next frame's, if it is complete
 //             already, the cycle after `done`: no cycle is lost between frames
-// Stall       s_tready is low while two complete frames are held
+// Stall       s_tready is low while two complete frames are held; CACHE: and until the frame has its word, which it takes from the
+//             cycle on in which the one before it is complete
 // Lanes       a token is written to the rest of its group as well, and overwritten
 //             there by the tokens that follow. So the lanes behind the last token
 //             never hold stale or unknown data, whatever the frames before.
 //             (CACHE: positions that were written before stay in the lanes below the first token)
 // Legal       1 <= tokens of a frame <= T; done only while full
-//             CACHE: PE a power of two; job_start + tokens <= T, every bank that is reached < CACHE; job_begin only while no frame
-//             is held or arrives, a cycle before the first beat; job_start and job_bank stay from then on
+//             CACHE: PE a power of two; job_start + tokens <= T, job_bank < CACHE; two frames that are held are of different banks
 `default_nettype none
 module mlo_attention_kv #(
     // tokens of a frame at most
@@ -41,7 +41,8 @@ module mlo_attention_kv #(
 ) (
     input  wire                clk,
     input  wire                rst,
-    input  wire                job_begin,
+    input  wire                job_valid,
+    output wire                job_ready,
     input  wire [15:0]         job_start,
     input  wire [15:0]         job_bank,
     input  wire [WIDTH-1:0]    s_tdata,
@@ -81,7 +82,9 @@ reg [GW-1:0] groups_0_reg, groups_1_reg;
 reg [PE-1:0] tail_0_reg,   tail_1_reg;
 reg [1:0]    none_reg, single_reg;
 
-assign s_tready = !full_reg[fill_reg];
+reg          known_reg;             // CACHE: the frame that fills has its word
+wire         waits    = CACHE != 0 && !known_reg;
+assign s_tready = !full_reg[fill_reg] && !waits;
 assign full     = full_reg[read_reg];
 assign groups_1 = read_reg ? groups_1_reg : groups_0_reg;
 assign tail     = read_reg ? tail_1_reg   : tail_0_reg;
@@ -106,7 +109,8 @@ wire [GW-1:0] start_group;
 wire [PE-1:0] start_lanes;
 wire [PW-1:0] start_addr;           // of the next frame
 wire [MW-1:0] wr_word, rd_word;
-wire          begins = CACHE != 0 && job_begin;
+wire          begins = CACHE != 0 && job_valid && (!known_reg || frame_done);
+assign        job_ready = begins || CACHE == 0;
 generate
     if (CACHE == 0) begin : g_two
         // The bank is the lowest address bit: no adder, and exactly 2*G*BEATS words.
@@ -115,28 +119,26 @@ generate
         assign start_addr  = {AW{1'b0}};
         assign wr_word     = {addr_reg, fill_reg};
         assign rd_word     = {rd_addr, read_reg};
-        wire   unused_job  = &{1'b0, job_begin, job_start, job_bank};
+        wire   unused_job  = &{1'b0, job_valid, job_start, job_bank};
     end else begin : g_cache
         localparam LP = $clog2(PE);
-        localparam [31:0]   BANK_32 = BANK;
-        localparam [MW-1:0] BANK_W  = BANK_32[MW-1:0];
-        reg  [MW-1:0] fill_base_reg, read_base_reg;     // where the bank begins that fills, that is read
-        wire [MW-1:0] bank_base, start_base;            // the job's first bank, and its first group in each
+        reg  [MW-1:0] fill_base_reg, base_0_reg, base_1_reg;    // where the bank begins that fills, those of the complete frames
+        wire [MW-1:0] bank_base, start_base;            // where the next one begins, and how far behind that its first group
         wire [15:0]   group = job_start >> LP;
         wire [15:0]   lane  = job_start - (group << LP);
-        wire [MW-1:0] fill_base = job_begin ? bank_base : fill_base_reg + BANK_W;
         wire [GW+15:0] group_wide = {{GW{1'b0}}, group};
         mlo_times #(.N(BANK), .IN(16), .OUT(MW)) u_bank (.x(job_bank), .y(bank_base));
         mlo_times #(.N(BEATS), .IN(GW), .OUT(MW)) u_start (.x(start_group), .y(start_base));
         always @(posedge clk) begin
-            if (job_begin || frame_done) fill_base_reg <= fill_base;
-            if (job_begin || done)       read_base_reg <= job_begin ? bank_base : read_base_reg + BANK_W;
+            if (begins) fill_base_reg <= bank_base;
+            if (frame_done && !fill_reg) base_0_reg <= fill_base_reg;
+            if (frame_done && fill_reg)  base_1_reg <= fill_base_reg;
         end
         assign start_group = group_wide[GW-1:0];
         assign start_lanes = ALL << lane;
-        assign start_addr  = fill_base + start_base;
+        assign start_addr  = bank_base + start_base;
         assign wr_word     = addr_reg;
-        assign rd_word     = read_base_reg + {{MW-AW{1'b0}}, rd_addr};
+        assign rd_word     = (read_reg ? base_1_reg : base_0_reg) + {{MW-AW{1'b0}}, rd_addr};
         wire   unused_wide = &{1'b0, group_wide};
     end
     if (CACHE < 0 || (CACHE != 0 && (PE & (PE - 1)) != 0)) mlo_error_CACHE_needs_PE_a_power_of_two u_cache();
@@ -182,6 +184,7 @@ always @(posedge clk) begin
         fill_reg <= 1'b0;
         read_reg <= 1'b0;
     end
+    known_reg <= !rst && (begins || (known_reg && !frame_done));
     if (rst || frame_done || begins) begin
         beat_reg  <= {BW{1'b0}};
         group_reg <= start_group;

@@ -5,7 +5,7 @@
 // products of SIMD channels per step, added up over the steps. The walk is: for every
 // row, for every group, for every step. Heads h * H/KVH .. (h+1) * H/KVH - 1 of the queries read
 // head h of the keys. CAUSAL, BAND: a row walks the groups in which its keys lie (mlo_attention_walk).
-// CACHE: the frame's first query is that of position job_start.
+// CACHE: each frame takes a word at job_*; its first query is that of position job_start.
 // BIAS: a score begins with its number of a table of BIASH heads and BIAST queries (mlo_attention_bias).
 //
 // In   row_*: rows of queries (mlo_attention_q); k_*: the frame's keys (mlo_attention_kv);
@@ -48,7 +48,8 @@ module mlo_attention_score #(
 ) (
     input  wire                         clk,
     input  wire                         rst,
-    input  wire                         job_begin,
+    input  wire                         job_valid,
+    output wire                         job_ready,
     input  wire [15:0]                  job_start,
     input  wire                         row_full,
     input  wire [2:0]                   row_user,
@@ -124,7 +125,12 @@ wire info_ready;
 wire room_ok = !step_first || room_reg != {RW{1'b0}};
 wire last_ok = !row_last || (par_ok && info_ready);
 wire walk_ready;
-wire go      = row_full && k_full && room_ok && last_ok && walk_ready && (par_ok || (BAND == 0 && BIAS == 0));
+reg  known_reg;                             // CACHE: the frame has its word
+wire waits   = CACHE != 0 && !known_reg;
+wire job_begin = CACHE != 0 && job_valid && (!known_reg || k_done);
+assign job_ready = job_begin || CACHE == 0;
+always @(posedge clk) known_reg <= !rst && (job_begin || (known_reg && !k_done));
+wire go      = row_full && k_full && room_ok && last_ok && walk_ready && !waits && (par_ok || (BAND == 0 && BIAS == 0));
 
 assign read      = go;
 assign row_done  = go && row_last;
@@ -154,7 +160,7 @@ generate
         wire unused_reach  = &{1'b0, par_reach, job_begin, job_start};
     end else begin : g_walk
         mlo_attention_walk #(.PE(PE), .CAUSAL(CAUSAL), .BAND(BAND), .CACHE(CACHE), .GW(GW), .AW(AW), .SKIP(KVH * DS), .BW(BW)) u_walk (
-            .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .known(row_full && par_ok), .ready(walk_ready),
+            .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .known(row_full && par_ok && !waits), .ready(walk_ready),
             .token_done(row_done && head_last), .frame_done(k_done), .reach(par_reach),
             .k_groups_1(k_groups_1), .k_tail(k_tail), .groups_1(groups_1), .single(single), .first_lanes(first_lanes), .last_lanes(last_lanes), .base(walk_base));
         if (BAND == 0) begin : g_from_start

@@ -4,7 +4,7 @@
 // Query i of a frame of tk keys reads keys first = max(0, i - BACK) to last = min(tk - 1, i + AHEAD): groups first / PE
 // to last / PE, of the first one the lanes from first mod PE on, of the last one those up to last mod PE. BAND = 0: BACK is
 // without end; CAUSAL = 1: AHEAD is 0. Nothing is divided: two places move on with the tokens of queries, a lane at a time.
-// CACHE = 1 (CAUSAL): query i is the one of position job_start + i, so both places begin there, and tk counts positions.
+// CACHE = 1 (CAUSAL): query i is the one of position job_start + i (as it was at job_begin), so both places begin there, and tk counts positions.
 //
 // Contract    token_done: the token's last step, frame_done: it was the last of its frame. Everything is about the token
 //             at hand. reach = {lane, group, back}: BACK, and AHEAD as groups of PE and lanes beyond; it is read while the
@@ -15,8 +15,8 @@
 // Latency     none: outputs follow registers, k_* and reach
 // Stall       none (no handshake: see mlo_attention_score)
 // Legal       a frame has no more queries than keys; reach stays while a frame's first token is at hand; lane < PE
-//             CACHE: CAUSAL; PE a power of two; job_begin while no token is at hand, and job_start stays from then on; token_done only
-//             while ready
+//             CACHE: CAUSAL; PE a power of two; job_begin, for each frame, when it is the frame before's last token_done or no token is
+//             at hand; known, token_done only behind it; token_done only while ready
 `default_nettype none
 module mlo_attention_walk #(
     parameter PE     = 2,       // keys of a group
@@ -149,7 +149,9 @@ generate
             assign ready      = 1'b1;
             wire unused_known = &{1'b0, known};
         end else begin : g_from_start
-            wire [BW:0]    ahead = {1'b0, job_start[BW-1:0]} - {1'b0, reach[BW-1:0]};
+            reg  [BW-1:0]  start_reg;           // of the frame at hand
+            always @(posedge clk) if (job_begin) start_reg <= job_start[BW-1:0];
+            wire [BW:0]    ahead = {1'b0, start_reg} - {1'b0, reach[BW-1:0]};
             wire           below = ahead[BW];
             wire [BW-1:0]  first = below ? {BW{1'b0}} : ahead[BW-1:0];
             wire [BW-1:0]  lane  = first - (first >> LP << LP);

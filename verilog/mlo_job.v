@@ -6,20 +6,21 @@
 //             the first `tokens` tokens go on to m_axis, the last of them with tlast, and what is behind them is swallowed;
 //             one that ends sooner ends there. Either sets `mismatch`. The slot's length is then start + the tokens that went
 //             on. Of any other job the whole frame is swallowed, `refused` is set, and no length changes. Both flags stay.
-//             One frame is in the core at a time: job_begin, a pulse, comes when the frame before has left it (out_last),
-//             and before the first beat is offered; job_start = start and job_bank = slot * DEEPEST from it on to the next.
+//             FRAMES frames are in the core at most, no two of one slot, and they leave it (out_last) in their order: job_begin, a pulse,
+//             comes when that allows it, and before the first beat is offered; job_start = start and job_bank = slot * DEEPEST
+//             from it on to the next.
 //             MASK = 1: s1_axis has a beat for each token, of which bit 0 counts; it goes on, or is swallowed, with its token.
 //             After reset no job waits, none is inside, and all lengths are 0.
 // Throughput  one beat per cycle within a frame, swallowed or not
 // Latency     a beat taken in cycle t is offered in cycle t + 1 (MASK = 1: the final one of a token waits for its mask beat, which
 //             is offered with it; a mask beat that comes in cycle t counts from cycle t + 1).
 //             A good job that is pushed in cycle t into an idle module begins in cycle t + 5 (t + 4 if DEPTH < 3); one that
-//             waits, 4 cycles after the final beat of the frame before it was taken, and 2 after out_last if that is later. With
+//             waits, 4 cycles after the final beat of the frame before it was taken, and 2 after the out_last that it waits for if that is later. With
 //             job_begin the first beat is taken. The frame of one that is refused is taken a cycle sooner, wherever the frame
 //             before it is.
 // Stall       up to 2 beats are taken in while m_axis (or m1_axis) stalls; without a job none is (of s1_axis up to 2)
-// Legal       1 <= CONTEXT <= 65535, 1 <= SLOTS <= 255, SLOTS * DEEPEST <= 65535, BEATS >= 1, 1 <= DEPTH <= 255, MASK 0 or 1. A
-//             frame has whole tokens (tlast at other beats than a token's final one is not looked at), s1_axis_tlast is not looked at.
+// Legal       1 <= CONTEXT <= 65535, 1 <= SLOTS <= 255, SLOTS * DEEPEST <= 65535, BEATS >= 1, 1 <= DEPTH, FRAMES <= 255, MASK 0 or 1.
+//             A frame has whole tokens (tlast at other beats than a token's final one is not looked at), s1_axis_tlast is not looked at.
 //             push only where room is not 0.
 `default_nettype none
 module mlo_job #(
@@ -29,6 +30,7 @@ module mlo_job #(
     parameter BEATS   = 1,          // of a token
     parameter WIDTH   = 8,          // of tdata
     parameter DEPTH   = 4,          // jobs that wait
+    parameter FRAMES  = 1,          // that may be in the core
     parameter MASK    = 0           // 1: a second stream has one mask beat a token
 ) (
     input  wire             clk,
@@ -79,6 +81,7 @@ module mlo_job #(
         if (DEEPEST < 1 || SLOTS * DEEPEST > 65535) mlo_error_SLOTS_times_DEEPEST_must_be_1_to_65535 u_deepest ();
         if (BEATS < 1)                          mlo_error_BEATS_must_be_at_least_1 u_beats ();
         if (DEPTH < 1 || DEPTH > 255)           mlo_error_DEPTH_must_be_1_to_255 u_depth ();
+        if (FRAMES < 1 || FRAMES > 255)         mlo_error_FRAMES_must_be_1_to_255 u_frames ();
         if (MASK != 0 && MASK != 1)             mlo_error_MASK_must_be_0_or_1 u_mask ();
     endgenerate
 
@@ -99,13 +102,13 @@ module mlo_job #(
     // ---- a job's way: it is measured, judged, begun or refused; then its frame passes, and the rest of it is swallowed
     localparam [2:0] IDLE = 3'd0, JUDGE = 3'd1, FENCE = 3'd2, PASS = 3'd3, SWALLOW = 3'd4;
     reg  [2:0]    state;
-    reg           held;                         // a frame has begun to go on and has not left the core
     reg  [24:0]   stop;                         // start + tokens
     reg  [15:0]   length;                       // of the slot
     reg  [15:0]   at, left;                     // the next token's position; tokens that may still go on
     reg  [BW-1:0] beat;                         // of the token at s_axis
     wire [SW-1:0] which = slot[SW-1:0];
     wire          good  = {24'd0, slot} < SLOTS_V && tokens != 16'd0 && start <= {8'd0, length} && stop <= CONTEXT_V;
+    wire          held;                         // it has to wait for those that are in the core
     wire          begins = state == FENCE && !held;
     wire          passes = state == PASS;
     wire          out_ready, key_valid, key_ready;
@@ -131,14 +134,11 @@ module mlo_job #(
     end
 
     always @(posedge clk) begin
-        if (out_last) held <= 1'b0;
-        if (begins)   held <= 1'b1;
         job_begin <= begins;
         if (take) beat <= final_beat ? {BW{1'b0}} : beat + 1'b1;
         if (state == JUDGE && !good) refused <= 1'b1;
         if (token && passes && s_axis_tlast != full) mismatch <= 1'b1;
         if (rst) begin
-            held      <= 1'b0;
             job_begin <= 1'b0;
             beat      <= {BW{1'b0}};
             refused   <= 1'b0;
@@ -159,6 +159,34 @@ module mlo_job #(
         end
     end
     wire [15:0] bank = {{16-SW{1'b0}}, which} * DEEPEST_V;
+
+    // ---- frames in the core: how many, and whose, the oldest one first
+    localparam CW = $clog2(FRAMES + 1);
+    localparam [31:0] FRAMES_V = FRAMES;
+    reg  [CW-1:0]        count;
+    reg  [FRAMES*SW-1:0] slots;
+    wire [CW-1:0]        stay = count - {{CW-1{1'b0}}, out_last};
+    wire [FRAMES-1:0]    same;
+    genvar i;
+    generate
+        for (i = 0; i < FRAMES; i = i + 1) begin : one
+            localparam [31:0] I = i;
+            wire [SW-1:0] next;
+            if (i + 1 < FRAMES) begin : moves
+                assign next = slots[(i+1)*SW +: SW];
+            end else begin : last
+                assign next = which;
+            end
+            assign same[i] = I[CW-1:0] < count && slots[i*SW +: SW] == which;
+            always @(posedge clk)
+                if (begins && stay == I[CW-1:0]) slots[i*SW +: SW] <= which;
+                else if (out_last)               slots[i*SW +: SW] <= next;
+        end
+    endgenerate
+    assign held = count == FRAMES_V[CW-1:0] || |same;
+    always @(posedge clk)
+        if (rst)                     count <= {CW{1'b0}};
+        else if (begins || out_last) count <= begins ? stay + {{CW-1{1'b0}}, 1'b1} : stay;
 
     // ---- lengths: a memory, and who of it was ever written; a length is read a cycle before it is judged
     reg  [SLOTS-1:0] known;

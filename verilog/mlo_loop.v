@@ -15,6 +15,7 @@
 //     outside while its first results already wait in the feedback.
 //   - The next group may enter as soon as the last iteration of this one has entered the body: there is
 //     no gap between groups, nor between iterations.
+//   - A frame that enters is a turn: turn_round says whether it comes from the feedback; its first beat goes in when turn_ready is 1.
 //   - iterations = 1: nothing goes round, groups mean nothing; `first` marks the first token after reset
 //     and no other, since the parameters in use stay the right ones.
 // The way out counts iterations by the `first` flags which the body hands on; so it needs to know
@@ -42,6 +43,10 @@ module mlo_loop #(
     input  wire             s_ext_tvalid,
     output wire             s_ext_tready,
     input  wire [2:0]       s_ext_tuser,
+
+    output wire             turn_valid,
+    input  wire             turn_ready,
+    output wire             turn_round,
 
     output wire [WIDTH-1:0] m_body_tdata,
     output wire             m_body_tvalid,
@@ -109,13 +114,17 @@ module mlo_loop #(
     wire close    = boundary && (closed || full || (!s_ext_tvalid && s_fb_tvalid));
     wire from_fb  = close || round;
 
-    wire             in_valid = from_fb ? s_fb_tvalid : s_ext_tvalid;
+    wire             offered  = from_fb ? s_fb_tvalid : s_ext_tvalid;
+    wire             in_valid = offered && (midway || turn_ready);
     wire [WIDTH-1:0] in_data  = from_fb ? s_fb_tdata  : s_ext_tdata;
     wire [1:0]       in_user  = from_fb ? s_fb_tuser[2:1] : s_ext_tuser[2:1];    // {key, last}
     wire             in_first = close || first;
     wire             in_ready;
-    assign s_fb_tready  = in_ready && from_fb;
-    assign s_ext_tready = in_ready && !from_fb;
+    wire             in_go    = in_ready && (midway || turn_ready);
+    assign s_fb_tready  = in_go && from_fb;
+    assign s_ext_tready = in_go && !from_fb;
+    assign turn_valid   = offered && !midway && in_ready;
+    assign turn_round   = from_fb;
 
     // A group that closes is in iteration 1, at its first frame.
     wire        take      = in_valid && in_ready;

@@ -4,15 +4,15 @@
 // Contract   tokens of C channels, H = C/D heads of D; lanes 2k and 2k+1 of a beat are a pair (a, b). Of the token at position t,
 //            with (cos, sin) of its pair in the table:
 //            y[2k] = clip(((a*cos - b*sin)*M + 2^(S-1)) >>> S), y[2k+1] = clip(((a*sin + b*cos)*M + 2^(S-1)) >>> S) to YBITS.
-//            t is job_start for the first token of a frame, that is the very first and one behind a token with tuser[1]
-//            (`last`), and one more for each one after it. Tokens leave in their order with their sideband. A token with
+//            Each frame (up to a token with tuser[1], `last`) has a word at s_axis_j, {start[31:16], unused}: t is `start` for its
+//            first token, and one more for each one after it. Tokens leave in their order with their sideband. A token with
 //            tuser[0] (`first`) moves to the next M, S and table; the very first token after reset must have it.
-//            job_start (0 where every frame begins at position 0) stands from the cycle before a frame's first beat is
-//            offered until it has left; it and the frame's tokens are T at most, together.
+//            `start` and the frame's tokens are T at most, together. (Where every frame begins at position 0, words of 0 are
+//            always there.)
 // Throughput one beat per cycle; a token with `first` costs 1 cycle more (if its parameters are loaded).
 // Latency    idle, parameters loaded: a beat taken in cycle t is offered in cycle t + 11 (+ 1 if it carries the change of
 //            iteration: first beat of a token with `first`; the beats after it then follow one per cycle).
-// Stall      a beat that cannot leave freezes the lanes; parameters not loaded hold the input, what is behind drains.
+// Stall      a frame waits for its word; a beat that cannot leave freezes the lanes; parameters not loaded hold the input, what is behind drains.
 // Parameters s_axis_c: a word of 64 bits: M[15:0] (< 2^15), S[37:32] (1..62); SHIFT = 1: M is 2^14, whatever its bits say, and
 //            the requantization has no multiplier
 //            s_axis_t: T*D/PE words of PE*16 bits, D/PE of a position one after the other: PE/2 pairs of signed numbers in
@@ -34,7 +34,9 @@ module mlo_rotary #(
     input  wire                 clk,
     input  wire                 rst,
     input  wire                 params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)
-    input  wire [15:0]          job_start,      // position of a frame's first token
+    input  wire [31:0]          s_axis_j_tdata, // {position of a frame's first token, unused}
+    input  wire                 s_axis_j_tvalid,
+    output wire                 s_axis_j_tready,
     input  wire [PE*XBITS-1:0]  s_axis_tdata,
     input  wire                 s_axis_tvalid,
     output wire                 s_axis_tready,
@@ -57,7 +59,7 @@ module mlo_rotary #(
     localparam DW = (DF > 1) ? $clog2(DF) : 1;
     localparam HW = (H > 1) ? $clog2(H) : 1;
     localparam TW = (T * DF > 1) ? $clog2(T * DF) : 1;
-    localparam SW = TW + 16;                        // of job_start in words, as it is multiplied
+    localparam SW = TW + 16;                        // of a start in words, as it is multiplied
     localparam PB = XBITS + 16;                     // bits of a product
     localparam AB = PB + 1;                         // of a sum of two
     localparam [DW-1:0] D_LAST = DF[DW-1:0] - 1'b1;
@@ -79,19 +81,23 @@ module mlo_rotary #(
     reg  [2:0]          user;
     reg                 valid;
     reg                 fresh;                      // the beat here is the first of its token, not yet announced
-    reg                 front;                      // the beat that goes next is the first of its frame
+    reg                 known;                      // the frame at hand has its word
     reg  [DW-1:0]       beat;                       // of its head
     reg  [HW-1:0]       head;
     reg  [TW-1:0]       base, addr;                 // the position's first word, and the beat's
-    reg  [TW-1:0]       start;                      // of the position job_start
+    reg  [TW-1:0]       start;                      // of the next frame's first position
+    reg                 there;                      // that is known
     wire                c_ready, t_ready, en;
     wire                ready    = c_ready && t_ready;
     wire                swap     = valid && fresh && user[0] && en;
-    wire                go       = valid && !swap && ready && en;
+    wire                go       = valid && !swap && ready && en && known;
     wire                head_end = beat == D_LAST;
     wire                end_here = head_end && head == H_LAST;      // of the token
     wire [TW-1:0]       next     = addr + 1'b1;
-    wire [SW-1:0]       word     = {{TW{1'b0}}, job_start} * DF_S;
+    wire                ends     = go && end_here && user[1];       // the frame
+    wire                begins   = there && (!known || ends);
+    wire [SW-1:0]       word     = {{TW{1'b0}}, s_axis_j_tdata[31:16]} * DF_S;
+    assign s_axis_j_tready = !there || begins;
     assign s_axis_tready = go || !valid;            // of registers only: en is, too
     always @(posedge clk) begin
         if (s_axis_tready) begin
@@ -99,23 +105,28 @@ module mlo_rotary #(
             user  <= s_axis_tuser;
             valid <= s_axis_tvalid;
         end
-        start <= word[TW-1:0];
+        if (s_axis_j_tready) begin
+            start <= word[TW-1:0];
+            there <= s_axis_j_tvalid;
+        end
+        known <= begins || (known && !ends);
         if (swap) fresh <= 1'b0;
         if (go) begin
             fresh <= end_here;
-            front <= end_here && user[1];
             beat  <= head_end ? {DW{1'b0}} : beat + 1'b1;
-            addr  <= !head_end ? next : !end_here ? base : user[1] ? start : next;
+            addr  <= !head_end || end_here ? next : base;
             if (head_end) head <= end_here ? {HW{1'b0}} : head + 1'b1;
-            if (end_here) base <= user[1] ? start : next;
-        end else if (front) begin                   // the next frame may lie elsewhere
+            if (end_here) base <= next;
+        end
+        if (begins) begin
             base <= start;
             addr <= start;
         end
         if (rst) begin
             valid <= 1'b0;
             fresh <= 1'b1;
-            front <= 1'b1;
+            there <= 1'b0;
+            known <= 1'b0;
             beat  <= {DW{1'b0}};
             head  <= {HW{1'b0}};
         end
@@ -201,7 +212,7 @@ module mlo_rotary #(
     wire waiting = !o_ready || (m_axis_tvalid && !m_axis_tready);
     always @(posedge clk) stat <= rst ? 3'b000 : go ? 3'b001 : waiting ? 3'b100 : 3'b010;
 
-    wire unused = &{1'b0, c_word[31:16], c_word[63:38], word[SW-1:TW]};
+    wire unused = &{1'b0, c_word[31:16], c_word[63:38], word[SW-1:TW], s_axis_j_tdata[15:0]};
 
 `ifdef FORMAL
     reg f_past = 1'b0;

@@ -145,10 +145,10 @@ module mlo_top (
 @NO_JOBS@    wire unused = &{1'b0, unused_job};
 @NO_KV@    wire unused_kv_base = &{1'b0, unused_kv};
 
-@JOBS@    // ---- jobs: at the door of a core that keeps @SLOTS@ x @CONTEXT@ positions' keys and values; one at a time is inside
+@JOBS@    // ---- jobs: at the door of a core that keeps @SLOTS@ x @CONTEXT@ positions' keys and values; @FRAMES@ at a time inside
 @JOB_UNMASKED@    wire unused_mask;
 @JOBS@    mlo_job #(
-@JOBS@        .CONTEXT(@CONTEXT@), .SLOTS(@SLOTS@), .DEEPEST(@DEEPEST@), .BEATS(@TOKEN_BEATS@), .WIDTH(@IO_MSB@ + 1), .MASK(@MASKED@)
+@JOBS@        .CONTEXT(@CONTEXT@), .SLOTS(@SLOTS@), .DEEPEST(@DEEPEST@), .BEATS(@TOKEN_BEATS@), .WIDTH(@IO_MSB@ + 1), .FRAMES(@FRAMES@), .MASK(@MASKED@)
 @JOBS@    ) u_job (
 @JOBS@        .clk(clk), .rst(core_rst),
 @JOBS@        .push(job_push), .push_slot(job_slot), .push_start(job_first), .push_tokens(job_tokens), .room(job_room),

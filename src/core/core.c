@@ -340,9 +340,9 @@ static int mlo_core_side(mlo *m, mlo_core *c, mlo_element *e) {
     return 0;
 }
 
-/* Of frames in flight where keys and values stay. */
-static const char mlo_one_job[] = "%d frames in flight in a core with caches, in which one job is "
-                                  "at a time; leave --frames-in-flight out";
+/* Of frames in flight where keys and values stay in memory. */
+static const char mlo_one_job[] = "%d frames in flight with --kv dram, which reads the past of one "
+                                  "job at a time; leave --frames-in-flight out";
 
 static int mlo_core_elements(mlo *m, mlo_core *c) {
     mlo_graph *body = c->scan.body;
@@ -547,8 +547,6 @@ static void mlo_core_slots(mlo *m, mlo_core *c) {
     else if (mlo_opt(m, "slots"))
         mlo_fail_at(m, MLO_E_USAGE, NULL,
             "--slots are sequences whose keys and values stay; give --context, too");
-    if (c->slots && c->frames > 1)
-        mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_job, c->frames);
 }
 
 /* Where they stay. */
@@ -569,6 +567,8 @@ static void mlo_core_kv(mlo *m, mlo_core *c) {
 static int mlo_core_kv_sound(mlo *m, const mlo_core *c) {
     int n = 0;
     if (!c->dram) return 0;
+    if (c->frames > 1)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_job, c->frames);
     for (int i = 0; i < c->n_element; i++) n += c->element[i].unit.told == MLO_JOB_BANK;
     if (n != 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,

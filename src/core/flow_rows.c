@@ -97,7 +97,7 @@ static mlo_scored mlo_row_scored(
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_scored none = { 0, 0, 0, 0, 0, 0, 0, 0 };
     int64_t r = s->rows[i]++,
-            groups = mlo_row_groups(u, x->at.iteration, x->at.job->start + x->at.at);
+            groups = mlo_row_groups(u, x->at.iteration, x->at.start + x->at.at);
     const int64_t work = groups * u->rows.steps;
     const mlo_scored *rows = s->row[i], *before = r ? &rows[(r - 1) % MLO_ROWS_KEPT] : &none;
     mlo_scored *to = &s->row[i][r % MLO_ROWS_KEPT], now;
@@ -153,14 +153,14 @@ static int64_t mlo_frame_comes(const mlo_schedule *s, int i, const mlo_meet *x, 
     enum { ASKS = 6, JOINS = 5 };
     const mlo_job *job = x->at.job;
     const int64_t beats = mlo_port_beats(s->c->element[i].unit.in[1 + port]);
-    if (!s->c->dram || !job->start) return x->frame[port];
+    if (!s->c->dram || !x->at.start) return x->frame[port];
     int64_t from = s->frame_came[i][port];
     if (x->at.pass >= 2) from = mlo_max(from, s->frame_freed[i][port][x->at.pass & 3]);
     if (!x->at.iteration && job->frame)
         from = mlo_max(from, s->p->frame_done[job->frame - 1] + MLO_JOB_FOLLOWS);
     if (!x->at.iteration) from += ASKS + s->c->read_latency + JOINS;
     return mlo_max(x->frame[port],
-        from + job->start * mlo_max(beats, 2 * mlo_kv_row(s->c)) + job->tokens * beats);
+        from + x->at.start * mlo_max(beats, 2 * mlo_kv_row(s->c)) + x->at.tokens * beats);
 }
 
 static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
@@ -171,7 +171,7 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     int64_t beats = heads * steps;
     int64_t accepts = mlo_rows_accept(s, i);
     int64_t constants = 0;
-    const int64_t groups = mlo_row_groups(u, x->at.iteration, x->at.job->start + x->at.at);
+    const int64_t groups = mlo_row_groups(u, x->at.iteration, x->at.start + x->at.at);
     mlo_scored row = { 0, 0, 0, 0, 0, 0, 0, 0 };
     t->in[0] = mlo_max(x->arrives[0], accepts);
     for (int port = 0; port < 2; port++)
@@ -199,7 +199,7 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     t->out[0] = mlo_max(t->out[0], x->room[0]);
     t->out[1] = mlo_max(mlo_max(last, x->room[1]),
         mlo_max(t->out[0] + s->span[i], mlo_room_between(s, i, 1) + beats - 1));
-    if (x->at.at == x->at.job->tokens - 1) {
+    if (x->at.at == x->at.tokens - 1) {
         const int64_t next = x->at.pass + 2;
         s->frame_freed[i][0][next & 3] = row.score + 1;
         s->frame_freed[i][1][next & 3] = row.mix + 1;

@@ -19,10 +19,11 @@ enum { MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 /* The number of token n's tile, counted from the first one on. */
 static int64_t mlo_tile_of(const mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
-    const mlo_job *j = mlo_job_of(s, n);
-    const int64_t rest = n - j->begin;
-    return s->tiling[i].tiles[j - s->job] + rest / j->tokens * mlo_unit_tiles(u, j->tokens)
-        + rest % j->tokens / u->tile;
+    const mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
+    int64_t tile = s->tiling[i].tiles[p.job - s->job] + p.at / u->tile;
+    for (int64_t f = 0; f < p.job->frames; f++)
+        tile += (p.iteration + (f < p.frame)) * mlo_unit_tiles(u, mlo_job_length(p.job, f));
+    return tile;
 }
 
 /* The first token of an element's tile; s->total behind the last one. */
@@ -34,14 +35,19 @@ static int64_t mlo_tile_first(const mlo_schedule *s, int i, int64_t tile) {
     while (tiles[k + 1] <= tile) k++;
     while (tiles[k] > tile) k--;
     const mlo_job *j = &s->job[k];
-    const int64_t each = mlo_unit_tiles(u, j->tokens), at = tile - tiles[k];
-    return j->begin + at / each * j->tokens + at % each * u->tile;
+    const int64_t each = (tiles[k + 1] - tiles[k]) / j->iterations;
+    int64_t at = (tile - tiles[k]) % each, n = j->begin + (tile - tiles[k]) / each * j->turn;
+    for (int64_t f = 0, in; at >= (in = mlo_unit_tiles(u, mlo_job_length(j, f))); f++) {
+        at -= in;
+        n += mlo_job_length(j, f);
+    }
+    return n + at * u->tile;
 }
 
 /* How many tokens the tile has that begins with token n. */
 static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) {
-    const mlo_job *j = mlo_job_of(s, n);
-    return mlo_min(s->c->element[i].unit.tile, j->tokens - (n - j->begin) % j->tokens);
+    const mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
+    return mlo_min(s->c->element[i].unit.tile, p.tokens - p.at);
 }
 
 static int64_t mlo_tiles_accept(const mlo_schedule *s, int i) {

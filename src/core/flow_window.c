@@ -15,7 +15,7 @@
 
 /* The token whose coming a token's work waits for. */
 static int64_t mlo_window_last(const mlo_schedule *s, int i, int64_t n) {
-    const int64_t end = mlo_frame_begin(s, n) + mlo_job_of(s, n)->tokens - 1;
+    const int64_t end = mlo_frame_last(s, n);
     return mlo_min(n + s->c->element[i].unit.window.behind, end);
 }
 

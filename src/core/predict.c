@@ -96,31 +96,6 @@ static void mlo_schedule_edges(mlo_schedule *s) {
         }
 }
 
-/* Frames in groups of as many as are in flight, all of the longest length; or as a host orders them,
- * one at a time. What is a job is decided here alone. */
-static void mlo_schedule_jobs(mlo_schedule *s, mlo_job *job, int64_t frames) {
-    const mlo_core *c = s->c;
-    const int64_t iterations = c->scan.iterations;
-    mlo_job next = { c->frames, c->chunk, 0, c->slots > 0, iterations,
-        iterations > 1 ? iterations : 0, 0, 0, 0, 0, 0, 0 };
-    s->job = job;
-    for (; next.frame < frames; next.frame += next.frames) {
-        next.frames = mlo_min(c->frames, frames - next.frame);
-        if (c->order) {
-            next.tokens = c->order[next.frame].tokens;
-            next.start = c->order[next.frame].start;
-        }
-        job[s->n_job++] = next;
-        next.begin += mlo_job_tokens(&next);
-        next.outside += mlo_job_turn(&next);
-        next.round = next.begin - next.outside;
-        next.pass += next.frames * iterations;
-        next.load += next.loads;
-    }
-    s->total = next.begin;
-    s->loads = s->n_job * iterations;
-}
-
 static void mlo_schedule_tiles(mlo_schedule *s, int i, int64_t *tiles) {
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t beats = mlo_unit_beats(u, s->c->axi_bits);
@@ -129,10 +104,7 @@ static void mlo_schedule_tiles(mlo_schedule *s, int i, int64_t *tiles) {
     t->reader.unit = mlo_burst_unit(s->c, beats);
     t->reader.port = i + 1;
     t->tiles = tiles;
-    tiles[0] = 0;
-    for (int64_t k = 0; k < s->n_job; k++)
-        tiles[k + 1] = tiles[k]
-            + s->job[k].frames * s->job[k].iterations * mlo_unit_tiles(u, s->job[k].tokens);
+    mlo_jobs_tiles(s, i, 0);
 }
 
 static void mlo_schedule_begin(mlo_schedule *s, int64_t *tiles) {
@@ -140,7 +112,7 @@ static void mlo_schedule_begin(mlo_schedule *s, int64_t *tiles) {
     mlo_schedule_edges(s);
     for (int i = 0; i < c->n_element; i++) {
         s->first_memory[i] = s->n_memory;
-        if (mlo_is_block(&c->element[i])) mlo_schedule_tiles(s, i, tiles + i * (s->n_job + 1));
+        if (mlo_is_block(&c->element[i])) mlo_schedule_tiles(s, i, tiles + i * (s->frames + 1));
         for (int k = 0; k < c->element[i].unit.n_memory && !mlo_is_block(&c->element[i]); k++) {
             s->resident[s->n_memory] = (char)mlo_is_resident(&c->element[i]);
             s->beats[s->n_memory++] = mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits);
@@ -194,7 +166,7 @@ static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_predic
     /* resident memories alone: no bank holds the loader up */
     s->kept = mlo_core_beats_in(c, MLO_LAYER) ? 4 : mlo_max(4, c->scan.iterations);
     s->ready = (int64_t *)mlo_scratch(m, memories * (size_t)(s->kept + 5), sizeof *s->ready);
-    const size_t jobs = (size_t)((frames + c->frames - 1) / c->frames);
+    const size_t jobs = (size_t)frames;
     mlo_job *job = (mlo_job *)mlo_scratch(m, jobs, sizeof *job);
     int64_t *tiles = (int64_t *)mlo_scratch(
         m, (size_t)(c->n_element + 1) * (jobs + 1), sizeof *tiles);
@@ -205,7 +177,9 @@ static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_predic
         memset(s->ready, 0, memories * (size_t)(s->kept + 5) * sizeof *s->ready);
         s->freed = (int64_t(*)[4])(s->ready + memories * (size_t)s->kept);
         s->begun = (int64_t *)(s->freed + memories);
-        mlo_schedule_jobs(s, job, frames);
+        s->job = job;
+        s->frames = frames;
+        mlo_schedule_jobs(s, 0, 0);
         mlo_schedule_begin(s, tiles);
         mlo_schedule_run(s);
         mlo_schedule_end(s);

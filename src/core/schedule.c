@@ -20,8 +20,9 @@
  * cost: O(tokens x iterations x elements), and heads for attention; bursts; FIFOs' tokens, where
  *     they are followed. Cycle 0 is the first input beat.
  */
-/* Cycles: from a job's last beat out to the next one's first beat in; of a beat through mlo_job. */
-enum { MLO_JOB_FOLLOWS = 2, MLO_JOB_PASSES = 1 };
+/* Cycles: from a job's last beat out to the first one in of a job that waits for it; of a beat through mlo_job;
+ * from a job's last beat in to the next one's first; from the body's end to its beginning. */
+enum { MLO_JOB_FOLLOWS = 2, MLO_JOB_PASSES = 1, MLO_JOB_TURNS = 4, MLO_LOOP_ROUND = 4 };
 
 enum { MLO_ROWS_KEPT = 32, MLO_READS_KEPT = 64, MLO_TILES_LEFT = 32 };
 
@@ -240,10 +241,8 @@ typedef struct {
  * iteration taking one after the other. */
 typedef struct {
     int64_t frames;
-    int64_t tokens; /* of a frame */
-    int64_t
-        start; /* tokens of its sequence that came with earlier jobs, whose keys and values are there */
-    int alone; /* 1: it goes in when the one before it has left */
+    const mlo_ordered *order; /* [frame]: what a host ordered; NULL: all are whole */
+    int64_t turn; /* tokens of all its frames */
     int64_t iterations;
     int64_t loads; /* how often parameters are read for it; 0: they are there */
 
@@ -256,20 +255,29 @@ typedef struct {
     int64_t load; /* loads */
 } mlo_job;
 
-static int64_t mlo_job_turn(const mlo_job *j) { return j->frames * j->tokens; }
-static int64_t mlo_job_tokens(const mlo_job *j) { return mlo_job_turn(j) * j->iterations; }
+static int64_t mlo_job_turn(const mlo_job *j) { return j->turn; }
+static int64_t mlo_job_tokens(const mlo_job *j) { return j->turn * j->iterations; }
+/* Of one of its frames: tokens; tokens of its sequence that came with earlier ones, whose keys and values are there. */
+static int64_t mlo_job_length(const mlo_job *j, int64_t frame) {
+    return j->order ? j->order[frame].tokens : j->turn / j->frames;
+}
+static int64_t mlo_job_start(const mlo_job *j, int64_t frame) {
+    return j->order ? j->order[frame].start : 0;
+}
 
 /* What is known of a run so far. */
 typedef struct {
     const mlo_core *c;
     const struct mlo_flow_verbs *const *flows; /* [mlo_flow] */
-    const mlo_job *job;
+    mlo_job *job; /* [frame]: as many as there are; those that have not begun may become others */
     int64_t n_job;
+    int64_t frames; /* of the run */
     int64_t total; /* tokens of the run */
 
     int64_t mask; /* tokens of the ring, less one */
     mlo_token *ring; /* [element][token & mask]; row n_element: the loop's way in */
     int64_t fired[MLO_CORE_MOST + 1]; /* tokens handled */
+    int64_t door; /* when the last beat that came from outside was taken there */
     int64_t settled[MLO_CORE_MOST]; /* tokens whose waits are added up */
     int64_t known[MLO_CORE_MOST]; /* tokens whose way in is known, before they are handled */
     int64_t lanes[MLO_CORE_MOST]; /* tokens whose way to a norm's lanes is known, too */
@@ -342,6 +350,8 @@ typedef struct {
     int64_t iteration; /* of the job */
     int64_t frame; /* of the job */
     int64_t at; /* the token's number in its frame */
+    int64_t tokens; /* of the frame */
+    int64_t start; /* of the frame: see mlo_job_start */
     int64_t pass; /* frames that are worked on in front of it, one in each iteration */
     int64_t load; /* loads of the run in front of its iteration */
     int first; /* 1: parameters change in front of it */
@@ -366,20 +376,22 @@ static mlo_place mlo_place_of(const mlo_schedule *s, int i, int64_t n) {
     const int64_t own = side ? n / tokens * s->c->chunk : n;
     p.job = mlo_job_of(s, own);
     const int64_t rest = own - p.job->begin;
-    const int64_t pass = rest / p.job->tokens;
-    p.iteration = pass / p.job->frames;
-    p.frame = pass % p.job->frames;
-    p.at = side ? n % tokens : rest % p.job->tokens;
-    p.pass = p.job->pass + pass;
+    p.iteration = rest / p.job->turn;
+    p.at = rest % p.job->turn;
+    for (p.frame = 0; (p.tokens = mlo_job_length(p.job, p.frame)) <= p.at; p.frame++)
+        p.at -= p.tokens;
+    if (side) p.at = n % tokens;
+    p.start = mlo_job_start(p.job, p.frame);
+    p.pass = p.job->pass + p.iteration * p.job->frames + p.frame;
     p.load = p.job->load + p.iteration;
     p.first = p.job->loads ? !p.frame && !p.at : !n;
     return p;
 }
 
-/* The first token of the frame that token n is of, in its iteration. */
-static int64_t mlo_frame_begin(const mlo_schedule *s, int64_t n) {
-    const mlo_job *j = mlo_job_of(s, n);
-    return n - (n - j->begin) % j->tokens;
+/* The last token of the frame that token n is of, in its iteration. */
+static int64_t mlo_frame_last(const mlo_schedule *s, int64_t n) {
+    const mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
+    return n - p.at + p.tokens - 1;
 }
 
 static mlo_token *mlo_token_of(const mlo_schedule *s, int element, int64_t n) {

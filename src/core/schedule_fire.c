@@ -47,7 +47,7 @@ static int mlo_stands(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
 static int64_t mlo_frame_end(const mlo_schedule *s, int i, int from, int64_t n) {
     if (mlo_is_side(s, from))
         return (mlo_place_of(s, i, n).pass + 1) * s->c->element[from].site.chunk - 1;
-    return mlo_frame_begin(s, n) + mlo_job_of(s, n)->tokens - 1;
+    return mlo_frame_last(s, n);
 }
 
 /* And when its beats come. */
@@ -128,14 +128,26 @@ static int mlo_admits(mlo_schedule *s, int i) {
     return any;
 }
 
-/* When a job's first beat is at the door: all of them wait there, or, where one is inside at a time, for the one
- * before to leave (mlo_job.v). MLO_NOT_YET: it has not. */
-static int64_t mlo_job_enters(const mlo_schedule *s, const mlo_job *j, int64_t beats) {
+/* When a frame's first beat, token n, is at the door: all of them wait there; or where keys and values stay, for
+ * another one to leave, and behind the one before. MLO_NOT_YET: it has not. */
+static int64_t mlo_frame_enters(const mlo_schedule *s, const mlo_place *p, int64_t n) {
+    const mlo_core *c = s->c;
+    const int64_t frame = p->job->frame + p->frame, before = mlo_job_waits(c, frame);
+    int64_t enters = MLO_JOB_PASSES;
+    if (!c->slots) return (p->job->outside + n - p->job->begin) * (c->channels / c->lanes);
+    if (before >= 0 && !s->p->frame_done[before]) return MLO_NOT_YET;
+    if (before >= 0) enters += s->p->frame_done[before] + MLO_JOB_FOLLOWS;
+    return frame ? mlo_max(enters, s->door + MLO_JOB_TURNS + MLO_JOB_PASSES) : enters;
+}
+
+/* A frame that would be there so soon has come too late for the group that takes it in (mlo_loop.v): the one before
+ * it is in, and the group's first results wait. MLO_NOT_YET: it is not known when. */
+static int64_t mlo_frame_late(const mlo_schedule *s, const mlo_place *p, int64_t n, int64_t soon) {
     const int end = s->c->edge[s->c->n_edge - 1].from;
-    if (!j->alone) return j->outside * beats;
-    if (!j->frame) return MLO_JOB_PASSES;
-    if (mlo_fired(s, end) < j->begin) return MLO_NOT_YET;
-    return s->p->frame_done[j->frame - 1] + MLO_JOB_FOLLOWS + MLO_JOB_PASSES;
+    if (!s->c->slots || !p->frame || p->at || p->job->iterations == 1) return 0;
+    if (soon <= mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1) return 0;
+    if (mlo_fired(s, end) <= p->job->begin) return MLO_NOT_YET;
+    return soon > mlo_token_of(s, end, p->job->begin)->out[0] + MLO_LOOP_ROUND;
 }
 
 /* The loop's way in: the first iteration comes from outside, others from the feedback. 0: not
@@ -148,16 +160,19 @@ static int mlo_fire_entry(mlo_schedule *s) {
     if (n >= s->total || !mlo_has_room(s, MLO_OUTSIDE, room)) return 0;
     mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
     if (p.iteration == 0) {
-        const int64_t enters = mlo_job_enters(s, p.job, beats);
+        const int64_t enters = mlo_frame_enters(s, &p, n - p.at);
         if (enters == MLO_NOT_YET) return 0;
-        first = enters + (n - p.job->begin) * beats + beats + 3;
+        first = enters + p.at * beats + beats + 3;
+        const int64_t late = mlo_frame_late(s, &p, n, first);
+        if (late == MLO_NOT_YET) return 0;
+        if (late) mlo_schedule_jobs(s, p.job - s->job + 1, p.job->frame + p.frame);
         last = first + beats - 1;
     } else {
         const int64_t before = n - mlo_job_turn(p.job);
         if (mlo_fired(s, end) <= before) return 0;
         const mlo_token *from = mlo_token_of(s, end, before);
-        first = from->out[0] + 4;
-        last = from->out[1] + 4;
+        first = from->out[0] + MLO_LOOP_ROUND;
+        last = from->out[1] + MLO_LOOP_ROUND;
     }
     mlo_token *t = mlo_token_of(s, MLO_OUTSIDE, n);
     t->soon = first;
@@ -165,6 +180,7 @@ static int mlo_fire_entry(mlo_schedule *s) {
         mlo_max(first, room[0]), n ? mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1 : 0);
     t->out[1] = mlo_max(mlo_max(last, room[1]), t->out[0] + beats - 1);
     s->fired[c->n_element]++;
+    if (!p.iteration) s->door = t->out[1] - beats - 3;
     return 1;
 }
 
@@ -186,7 +202,7 @@ static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_toke
     const mlo_moment what = { i, x->at.iteration, frame, x->at.at, when[0], when[1] };
     if (s->seen) s->seen(s->user, &what);
     if (i == c->edge[c->n_edge - 1].from && x->at.iteration == x->at.job->iterations - 1
-        && x->at.at == x->at.job->tokens - 1)
+        && x->at.at == x->at.tokens - 1)
         s->p->frame_done[frame] = t->out[1] + 3;
 }
 

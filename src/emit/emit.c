@@ -136,6 +136,7 @@ static int mlo_emit_library(mlo_emitter *e) {
         }
     }
     if (e->c->slots) mlo_module_need(mlo_module_at("mlo_job", 7), need);
+    if (e->c->slots) mlo_module_need(mlo_module_at("mlo_orders", 10), need);
     if (e->c->dram) {
         mlo_module_need(mlo_module_at("mlo_kv", 6), need);
         mlo_module_need(mlo_module_at("mlo_sim_ram_write", 17), sim);

@@ -284,13 +284,43 @@ static void mlo_emit_replay_door(mlo_emitter *e, const mlo_element *el) {
     mlo_emit_bus(e, "m_axis", bus, ");");
 }
 
-/* What a kernel is told of the job that is inside; without caches every frame starts at 0. */
-static void mlo_emit_told(mlo_emitter *e, mlo_told told) {
-    const int jobs = e->c->slots > 0;
-    if (told == MLO_JOB_BANK)
-        mlo_line(e, "        .job_begin(%s), .job_bank(%s),", jobs ? "job_begin" : "1'b0",
-            jobs ? "job_bank" : "16'd0");
-    if (told) mlo_line(e, "        .job_start(%s),", jobs ? "job_start" : "16'd0");
+/* Kernels that are told of frames' jobs, of the first n elements. */
+static int mlo_told_kernels(const mlo_core *c, int n) {
+    int told = 0;
+    for (int i = 0; i < n; i++) told += c->element[i].unit.told != MLO_JOB_UNTOLD;
+    return told;
+}
+
+/* The words of the frames that are on their way to a kernel. */
+static void mlo_emit_words(mlo_emitter *e, int i) {
+    const char *name = e->c->element[i].name;
+    const int n = mlo_told_kernels(e->c, i), depth = e->c->frames + 1;
+    mlo_line(e, "    wire [31:0] %s_j_tdata;\n    wire %s_j_tvalid, %s_j_tready;", name, name, name);
+    mlo_line(e, "    wire [%d:0] %s_j_level;", mlo_clog2(depth + 1) - 1, name);
+    mlo_line(e, "    mlo_fifo #(.WIDTH(32), .DEPTH(%d)) u_%s_words (", depth, name);
+    mlo_line(e, "        .clk(clk), .rst(core_rst), .level(%s_j_level),", name);
+    mlo_line(e,
+        "        .s_tdata(word_tdata), .s_tvalid(word_tvalid[%d]), .s_tready(word_tready[%d]),", n,
+        n);
+    mlo_line(e, "        .m_tdata(%s_j_tdata), .m_tvalid(%s_j_tvalid), .m_tready(%s_j_tready));",
+        name, name, name);
+    mlo_line(e, "    wire %s_j_unused = &{1'b0, %s_j_level};", name, name);
+}
+
+/* What a kernel is told of each frame: of which positions it is, and of which bank; without caches it is of
+ * those from 0 on. */
+static void mlo_emit_told(mlo_emitter *e, const mlo_element *el) {
+    const char *name = el->name;
+    if (!el->unit.told) return;
+    if (e->c->slots)
+        mlo_line(e,
+            "        .s_axis_j_tdata(%s_j_tdata), .s_axis_j_tvalid(%s_j_tvalid), "
+            ".s_axis_j_tready(%s_j_tready),",
+            name, name, name);
+    else
+        mlo_line(e,
+            "        .s_axis_j_tdata(32'd0), .s_axis_j_tvalid(1'b1), .s_axis_j_tready(%s_told),",
+            name);
 }
 
 /* The port of keys and values in memory, signals of which mlo_core has as many as it. */
@@ -348,6 +378,11 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
     if (mlo_is_block(el)) mlo_emit_refill(e, i);
     if (i == e->c->replay) mlo_emit_replay_door(e, el);
     if (e->c->dram && u->told == MLO_JOB_BANK) mlo_emit_kv(e, i);
+    if (u->told && e->c->slots)
+        mlo_emit_words(e, i);
+    else if (u->told)
+        mlo_line(e, "    wire %s_told;\n    wire unused_%s_told = &{1'b0, %s_told};", el->name,
+            el->name, el->name);
     mlo_printf(&e->t, "    %s #(", u->module);
     for (int k = 0; k < u->n_param; k++)
         mlo_printf(
@@ -361,7 +396,7 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
         mlo_line(e, "        .iterations(iterations),");
         mlo_emit_bus(e, "s_axis", mlo_format(e->m, "%s_in", el->name), ",");
     }
-    mlo_emit_told(e, u->told);
+    mlo_emit_told(e, el);
     for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_read_bus(e, i, k), ",");
     for (int k = 0; k < u->n_memory; k++) {
         const char *from = mlo_is_block(el) ? mlo_format(e->m, "%s_", el->name) : "";
@@ -511,6 +546,9 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "NO_JOBS", c->slots ? NULL : "", NULL },
         { "KV", c->dram ? "" : NULL, NULL },
         { "NO_KV", c->dram ? NULL : "", NULL },
+        { "TOLD", mlo_integer(m, mlo_told_kernels(c, c->n_element)), NULL },
+        { "TOLD_MSB", mlo_integer(m, mlo_told_kernels(c, c->n_element) - 1), NULL },
+        { "JOBS_MSB", mlo_integer(m, mlo_clog2(c->frames + 1) - 1), NULL },
         { "STRB_MSB", mlo_integer(m, c->axi_bits / 8 - 1), NULL },
         { "SLOTS", mlo_integer(m, c->slots), NULL },
         { "CONTEXT", mlo_integer(m, c->slots ? c->chunk : 0), NULL },

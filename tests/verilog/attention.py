@@ -266,28 +266,39 @@ def begins_iteration(c, depth, job):
     return depth > 1 or not c["BIAS"] or job == 0
 
 
-def jobs_stimulus(c, depth, jobs, seed, keys="some", extreme=False, wild=False):
-    """jobs: (slot, start, tokens, kept) of depth iterations each. The kept ones are pieces of one sequence for each slot and
+def groups_of(rng, jobs, most):
+    """the same jobs, one after the other, in groups of up to so many, of a slot each"""
+    groups = [[]]
+    for job in jobs:
+        if len(groups[-1]) == most or job[0] in [j[0] for j in groups[-1]] or (groups[-1] and rng.chance(20)): groups.append([])
+        groups[-1].append(job)
+    return groups
+
+
+def jobs_stimulus(c, depth, jobs, seed, most=1, keys="some", extreme=False, wild=False):
+    """jobs: (slot, start, tokens, kept) of depth iterations each, which groups of up to `most` go through together. The kept ones are pieces of one sequence for each slot and
     iteration, and what must come is rows of that whole sequence's attention. The others are of tokens of their own behind the
     sequence's first `start`: a job that goes back behind them must not see them. Returns files, counts, and BACK, AHEAD of each iteration."""
     rng = bench.Rng(seed)
-    streams, lines = Streams(c, rng), []
+    streams, lines, words = Streams(c, rng), [], []
     iterations = [pick_iteration(rng, c, n, extreme, wild) for n in range(depth)]
     fresh = lambda: pick_tokens(rng, c, c["T"], c["T"], keys, extreme)
     whole = {(slot, n): fresh() for slot in sorted({j[0] for j in jobs}) for n in range(depth)}
-    for number, (slot, start, tokens, kept) in enumerate(jobs):
+    for number, group in enumerate(groups_of(rng, jobs, most)):
         first = begins_iteration(c, depth, number)
         for n, iteration in enumerate(iterations):
-            sequence = whole[slot, n]
-            if not kept:
-                sequence = tuple(np.concatenate((old[:start], new[start:])) for old, new in zip(sequence, fresh()))
             if first: streams.constants(iteration)
-            piece = [x[start:start + tokens] for x in sequence]
-            streams.frame(*piece, [token(c, j, sequence, iteration) for j in range(start, start + tokens)], first)
+            for at, (slot, start, tokens, kept) in enumerate(group):
+                sequence = whole[slot, n]
+                if not kept:
+                    sequence = tuple(np.concatenate((old[:start], new[start:])) for old, new in zip(sequence, fresh()))
+                piece = [x[start:start + tokens] for x in sequence]
+                streams.frame(*piece, [token(c, j, sequence, iteration) for j in range(start, start + tokens)], first and not at)
+                words.append(start << 16 | slot * depth + n)
         m, k, q = streams.ends()
-        lines.append(m << 96 | k << 64 | q << 32 | slot * depth << 16 | start)
-    files = dict(streams.files(), **{"jobs.hex": bench.hexwords(lines, 128)})
-    return files, dict(streams.args(jobs[0][2]), jobs=len(jobs)), [i[1] for i in iterations]
+        lines.append(m << 64 | k << 32 | q)
+    files = dict(streams.files(), **{"jobs.hex": bench.hexwords(lines, 96), "words.hex": bench.hexwords(words, 32)})
+    return files, dict(streams.args(jobs[0][2]), jobs=len(lines), words=len(words)), [i[1] for i in iterations]
 
 
 def start_of(c):
@@ -582,7 +593,7 @@ def caches():
         jobs = 0
         for seed, (stall, kw) in enumerate(((25, {}), (70, {}), (40, {"extreme": True}), (10, {"wild": True}))):
             for some in job_lists(rng, c, depth):
-                files, args, _ = jobs_stimulus(c, depth, some, 1000 * n + seed, keys="mixed", **kw)
+                files, args, _ = jobs_stimulus(c, depth, some, 1000 * n + seed, most=[1, 3][seed % 2], keys="mixed", **kw)
                 bench.run(NAME, c, files, seed=1000 * n + seed, stall=stall, **args)
                 jobs += len(some)
         exact = not c["BIAS"] or depth == 1             # (another bank of a bias would be late)

@@ -4,7 +4,8 @@
 // plusargs: nq nk nc nm (beats of each stream; v has nk), kbeats (of the first frame), seed, stall,
 // start (when q, k and v begin; without it: in cycle 16),
 // judged (so many beats are compared; without it: all),
-// jobs (CACHE: so many lines of jobs.hex, {beats of m, k (and v), q to its end, bank, start}; without it: one)
+// jobs (CACHE: so many lines of jobs.hex, {beats of m, k (and v), q to a group's end}; without it: one group),
+// words (CACHE: so many lines of words.hex, {start, bank} of each frame; they stall as the other streams do)
 `default_nettype none
 module attention_tb;
     parameter H = 2, D = 4, T = 4, PE = 2, SIMD = 2, XBITS = 8, YBITS = 8, AXI_WIDTH = 128, STEP = 2, PROB = 0, ROUND = 0, CAP = 0, KVH = H, CAUSAL = 0, BAND = 0, BIAS = 0, BIASH = 1, BIAST = 1, SHIFT = 0, CACHE = 0;
@@ -14,11 +15,12 @@ module attention_tb;
     reg clk = 0, rst = 1;
     always #5 clk = !clk;
 
-    integer nq, nk, nc, nm, kbeats, seed, stall, judged, start, log, jobs;
+    integer nq, nk, nc, nm, kbeats, seed, stall, judged, start, log, jobs, words;
     reg [XW+2:0] q [0:MAX-1], k [0:MAX-1], v [0:MAX-1];
     reg [AXI_WIDTH-1:0] c [0:MAX-1];
     reg [YW+2:0] m [0:MAX-1];
-    reg [127:0] job [0:MAX-1];
+    reg [95:0] job [0:MAX-1];
+    reg [31:0] word [0:MAX-1];
     reg [31:0] lfsr;
 
     // five independent draws per cycle: is stream i held back in this cycle?
@@ -38,13 +40,15 @@ module attention_tb;
     // the word on offer after this cycle (assigned without blocking: the kernel samples at the same edge)
     wire [31:0] next_q = iq + (q_on && q_ready), next_k = ik + (k_on && k_ready);
     wire [31:0] next_v = iv + (v_on && v_ready), next_c = ic + (c_on && c_ready);
-    // a job begins when the last word of the one before has left: what it has of each stream is on offer a cycle later,
-    // and nothing is known of job_* in between
+    // a group of frames begins when the last word of the one before has left: what it has of each stream is on offer a cycle later
     integer      at = 0;
-    reg          job_begin = 0, job_open = 0;    // (open: from there to its last word)
-    reg  [15:0]  job_start = 16'bx, job_bank = 16'bx;
-    wire [127:0] now = job[at];
-    wire [31:0]  q_end = jobs ? now[63:32] : nq, k_end = jobs ? now[95:64] : nk, m_end = jobs ? now[127:96] : nm;
+    reg          job_open = 0;                  // (open: from there to its last word)
+    wire [95:0]  now = job[at];
+    wire [31:0]  q_end = jobs ? now[31:0] : nq, k_end = jobs ? now[63:32] : nk, m_end = jobs ? now[95:64] : nm;
+    integer      ij = 0;
+    reg          j_on = 0;
+    wire         j_ready;
+    wire [31:0]  next_j = ij + (j_on && j_ready);
     wire         begins = !job_open && at < jobs && cycle >= start - 1;
     wire         open = cycle >= start && (jobs == 0 || job_open);
     wire [XW+2:0] qw = q[iq], kw = k[ik], vw = v[iv];
@@ -57,7 +61,8 @@ module attention_tb;
     mlo_attention #(.H(H), .D(D), .T(T), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .YBITS(YBITS),
                     .AXI_WIDTH(AXI_WIDTH), .STEP(STEP), .PROB(PROB), .ROUND(ROUND), .CAP(CAP), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND),
                     .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT), .CACHE(CACHE)) dut (
-        .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),
+        .clk(clk), .rst(rst), 
+        .s_axis_j_tdata(j_on ? word[ij] : 32'bx), .s_axis_j_tvalid(j_on), .s_axis_j_tready(j_ready),
         .s_axis_q_tdata(qw[XW-1:0]), .s_axis_q_tuser(qw[XW +: 3]), .s_axis_q_tvalid(q_on), .s_axis_q_tready(q_ready),
         .s_axis_k_tdata(kw[XW-1:0]), .s_axis_k_tuser(kw[XW +: 3]), .s_axis_k_tvalid(k_on), .s_axis_k_tready(k_ready),
         .s_axis_v_tdata(vw[XW-1:0]), .s_axis_v_tuser(vw[XW +: 3]), .s_axis_v_tvalid(v_on), .s_axis_v_tready(v_ready),
@@ -80,6 +85,8 @@ module attention_tb;
         $readmemh("c.hex", c, 0, nc - 1);
         $readmemh("golden.hex", m, 0, nm - 1);
         if (jobs) $readmemh("jobs.hex", job, 0, jobs - 1);
+        if (!$value$plusargs("words=%d", words)) words = 0;
+        if (words) $readmemh("words.hex", word, 0, words - 1);
         log = $fopen("cycles.txt");
         repeat (4) @(posedge clk);
         rst <= 0;
@@ -87,8 +94,7 @@ module attention_tb;
 
     always @(posedge clk) if (!rst) begin
         cycle <= cycle + 1;
-        job_begin <= begins;
-        if (begins) {job_open, job_start, job_bank} <= {1'b1, now[15:0], now[31:16]};
+        if (begins) job_open <= 1'b1;
         busy  <= busy + stat[0];
         // sources: a new word is offered unless held back; an offered word stays until taken.
         // the first constants come ahead of the rest
@@ -96,6 +102,8 @@ module attention_tb;
         ik <= next_k;
         iv <= next_v;
         ic <= next_c;
+        ij <= next_j;
+        if (!j_on || j_ready) j_on <= next_j < words && !(hold[0] && hold[1]);
         if (!q_on || q_ready) q_on <= next_q < q_end && !hold[0] && open;
         if (!k_on || k_ready) k_on <= next_k < k_end && !hold[1] && open;
         if (!v_on || v_ready) v_on <= next_v < k_end && !hold[2] && open;
@@ -120,7 +128,7 @@ module attention_tb;
             tail <= 0;
             if (jobs && im == m_end) begin
                 at <= at + 1;
-                {job_open, job_start, job_bank} <= {1'b0, 32'bx};
+                job_open <= 1'b0;
             end
         end else begin
             tail <= tail + 1;

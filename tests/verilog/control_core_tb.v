@@ -168,7 +168,9 @@ module control_core_tb;
         .s_axis_tdata(d_data), .s_axis_tvalid(d_valid), .s_axis_tready(d_ready), .s_axis_tlast(d_last),
         .s1_axis_tdata(8'd0), .s1_axis_tvalid(1'b0), .s1_axis_tready(s1_ready), .s1_axis_tlast(1'b0),
         .m_axis_tdata(e_data), .m_axis_tvalid(e_valid), .m_axis_tready(e_ready), .m_axis_tuser(e_user));
+    wire unused_turn, unused_round;
     mlo_loop #(.WIDTH(W), .BEATS(BEATS)) u_loop (
+        .turn_valid(unused_turn), .turn_ready(1'b1), .turn_round(unused_round),
         .clk(clk), .rst(core_rst), .iterations(iterations_r), .frames(frames_r),
         .s_ext_tdata(e_data), .s_ext_tvalid(e_valid), .s_ext_tready(e_ready), .s_ext_tuser(e_user),
         .m_body_tdata(i_data), .m_body_tvalid(i_valid), .m_body_tready(i_ready), .m_body_tuser(i_user),

@@ -26,7 +26,7 @@ def numbers(rng, bits, shape):
 
 
 def run(seed, iterations, frames, C=8, D=4, T=4, PE=2, XBITS=16, YBITS=8, SHIFT=0, RESIDENT=0, AXI_WIDTH=128, shifts=None, lengths=None, jobs=False, **how):
-    """frames of each iteration, of any length up to T unless lengths says which; jobs: from any position on, one after the other"""
+    """frames of each iteration, of any length up to T unless lengths says which; jobs: from any position on"""
     rng = np.random.default_rng(seed)
     lines_in, lines_c, lines_t, lines_j, want, banks = [], [], [], [], [], []
     for it in range(iterations):
@@ -43,7 +43,7 @@ def run(seed, iterations, frames, C=8, D=4, T=4, PE=2, XBITS=16, YBITS=8, SHIFT=
         for frame in range(frames):
             tokens = lengths[(it * frames + frame) % len(lengths)] if lengths else 1 + int(rng.integers(0, T))
             start = int(rng.integers(0, T - tokens + 1)) if jobs else 0
-            lines_j += [start << 16 | tokens * C // PE]
+            lines_j += [start << 16 | int(rng.integers(0, 1 << 16))]
             for token in range(tokens):
                 x = numbers(rng, XBITS, C)
                 user = (token == 0 and frame == 0) | (token == tokens - 1) << 1 | int(rng.integers(0, 2)) << 2

@@ -3,8 +3,8 @@
 //
 // plusargs: n_in n_c n_t n_out  beats      s_in s_c s_t s_out  chance of a stall per cycle, percent
 //           hold            cycles before the first activation      gap: pause after each beat      seed
-//           jobs            0: job_start is 0; else frames with one of their own, jobs.hex: {job_start, beats}, 16 bits each. The
-//                           next one comes when the frame before has left.
+//           jobs            0: every word at s_axis_j is 0; else so many of jobs.hex, one a frame: {start, unused}, 16 bits each,
+//                           which stall as activations do
 // out.txt: cycle, {tuser, tdata} per output beat. in.txt: cycle per accepted input beat.
 `default_nettype none
 
@@ -64,7 +64,7 @@ module rotary_tb;
         dummy = $value$plusargs("hold=%d", hold);   dummy = $value$plusargs("gap=%d", gap);
         dummy = $value$plusargs("seed=%d", seed);
         if (!$value$plusargs("jobs=%d", jobs)) jobs = 0;
-        if (jobs != 0) $readmemh("jobs.hex", job, 0, jobs - 1);
+        if (jobs != 0) $readmemh("jobs.hex", u_j.mem, 0, jobs - 1);
         $readmemh("in.hex", u_in.mem, 0, n_in - 1);
         $readmemh("c.hex", u_c.mem, 0, n_c - 1);
         $readmemh("t.hex", u_t.mem, 0, n_t - 1);
@@ -80,24 +80,13 @@ module rotary_tb;
     wire [2:0]           o_u, stat;
     integer              cycle;
 
-    // jobs: the frame that is let in, and the beats that are, in all; job_start changes a cycle before a beat may be offered
-    reg  [31:0]          job [0:4095];
-    reg  [15:0]          job_start;
-    integer              at, allowed;
-    always @(posedge clk)
-        if (rst) begin
-            at        <= 0;
-            allowed   <= 0;
-            job_start <= 16'd0;
-        end else if (jobs != 0) begin
-            if (got == allowed && at < jobs) begin
-                job_start <= job[at][31:16];
-                allowed   <= allowed + job[at][15:0];
-                at        <= at + 1;
-            end
-        end
+    wire [31:0]          j;
+    wire                 j_v, j_r;
+    tb_source #(.WIDTH(32), .SALT(5)) u_j (
+        .clk(clk), .rst(rst), .go(1'b1), .count(jobs), .stall(s_in), .gap(0), .seed(seed),
+        .data(j), .valid(j_v), .ready(j_r));
     tb_source #(.WIDTH(IW + 3), .SALT(1)) u_in (
-        .clk(clk), .rst(rst), .go(cycle >= hold), .count(jobs != 0 ? allowed : n_in), .stall(s_in), .gap(gap), .seed(seed),
+        .clk(clk), .rst(rst), .go(cycle >= hold), .count(n_in), .stall(s_in), .gap(gap), .seed(seed),
         .data(i), .valid(i_v), .ready(i_r));
     tb_source #(.WIDTH(AXI_WIDTH), .SALT(3)) u_c (
         .clk(clk), .rst(rst), .go(1'b1), .count(n_c), .stall(s_c), .gap(0), .seed(seed),
@@ -106,7 +95,7 @@ module rotary_tb;
         .clk(clk), .rst(rst), .go(1'b1), .count(n_t), .stall(s_t), .gap(0), .seed(seed),
         .data(t), .valid(t_v), .ready(t_r));
     mlo_rotary #(.C(C), .D(D), .T(T), .PE(PE), .XBITS(XBITS), .YBITS(YBITS), .SHIFT(SHIFT), .RESIDENT(RESIDENT), .AXI_WIDTH(AXI_WIDTH)) dut (
-        .clk(clk), .rst(rst), .params_last(1'b0), .job_start(job_start),
+        .clk(clk), .rst(rst), .params_last(1'b0), .s_axis_j_tdata(jobs != 0 ? j : 32'd0), .s_axis_j_tvalid(jobs == 0 || j_v), .s_axis_j_tready(j_r),
         .s_axis_tdata(i[IW-1:0]), .s_axis_tuser(i[IW +: 3]), .s_axis_tvalid(i_v), .s_axis_tready(i_r),
         .m_axis_tdata(o), .m_axis_tuser(o_u), .m_axis_tvalid(o_v), .m_axis_tready(o_r),
         .s_axis_c_tdata(c), .s_axis_c_tvalid(c_v), .s_axis_c_tready(c_r),
