@@ -6531,6 +6531,51 @@ static int mlo_norm(mlo_call *c, int mean) {
     mlo_array_free(c->m, z);
     return r;
 }
+/* A number for each channel, or for each of so many groups of them, with every element of [N, C, ..]: times, plus. */
+static void mlo_channel_line(
+    const mlo_array *x, double *z, const mlo_array *scale, const mlo_array *bias) {
+    const int64_t channels = x->dims[1], all = mlo_array_count(x),
+                  each = all / (x->dims[0] * channels);
+    const int64_t shared = channels / mlo_array_count(scale);
+    for (int64_t i = 0; i < all; i++) {
+        const int64_t k = i / each % channels / shared;
+        z[i] = z[i] * ((const double *)scale->data)[k] + ((const double *)bias->data)[k];
+    }
+}
+
+/* Statistics of each of so many groups of channels, over all places. */
+static int mlo_group_norm(mlo_call *c, int64_t groups) {
+    MLO_TRY(mlo_need_inputs(c, 3));
+    const mlo_array *x = c->in[0];
+    const int64_t all = mlo_array_count(x);
+    if (x->rank < 2 || groups < 1 || x->dims[1] % groups
+        || mlo_array_count(c->in[1]) != mlo_array_count(c->in[2])
+        || (mlo_array_count(c->in[1]) != x->dims[1] && mlo_array_count(c->in[1]) != groups))
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node, "%lld groups and %lld scales do not fit %s",
+            (long long)groups, (long long)mlo_array_count(c->in[1]),
+            mlo_dims_text(c->m, x->rank, x->dims));
+    const mlo_array *scale = mlo_as(c->m, c->in[1], MLO_DOUBLE),
+                    *bias = mlo_as(c->m, c->in[2], MLO_DOUBLE);
+    mlo_array *z = mlo_array_new(c->m, MLO_DOUBLE, x->rank, x->dims);
+    if (z && scale && bias && all) {
+        const int64_t rows = x->dims[0] * groups;
+        mlo_convert(MLO_DOUBLE, z->data, x->dtype, x->data, (size_t)all);
+        mlo_normalize(c, (double *)z->data, rows, all / rows,
+            (double)mlo_float(c->node, "epsilon", 1e-5f), 1);
+        mlo_channel_line(x, (double *)z->data, scale, bias);
+        mlo_convert(c->out[0]->dtype, c->out[0]->data, MLO_DOUBLE, z->data, (size_t)all);
+    }
+    mlo_array_free(c->m, z);
+    if (scale) mlo_as_free(c->m, scale, c->in[1]);
+    if (bias) mlo_as_free(c->m, bias, c->in[2]);
+    return mlo_failed(c->m);
+}
+static int mlo_run_GroupNormalization(mlo_call *c) {
+    return mlo_group_norm(c, mlo_int(c->node, "num_groups", 1));
+}
+static int mlo_run_InstanceNormalization(mlo_call *c) {
+    return mlo_group_norm(c, c->in[0]->rank > 1 ? c->in[0]->dims[1] : 0);
+}
 static int mlo_run_LayerNormalization(mlo_call *c) { return mlo_norm(c, 1); }
 static int mlo_run_RMSNormalization(mlo_call *c) { return mlo_norm(c, 0); }
 
@@ -7798,11 +7843,11 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP(LogSoftmax, same),
     MLO_OP2(LayerNormalization, LayerNormalization),
     MLO_OP2(RMSNormalization, LayerNormalization),
+    MLO_OP3(GroupNormalization, same),
+    MLO_OP3(InstanceNormalization, same),
     MLO_OP3(RotaryEmbedding, RotaryEmbedding),
     /* carried through, not evaluated: only the form is known */
     { "BatchNormalization", mlo_shape_same, NULL, 3 },
-    { "GroupNormalization", mlo_shape_same, NULL, 3 },
-    { "InstanceNormalization", mlo_shape_same, NULL, 3 },
     /* reductions */
     MLO_OP(ReduceSum, Reduce),
     MLO_OP(ReduceMean, Reduce),
@@ -18175,10 +18220,6 @@ static const char *mlo_terms_attrs(mlo_terms *t, mlo_terms_env *env, const mlo_n
     return s;
 }
 
-static int mlo_operands_commute(const mlo_node *n) {
-    return n->n_input == 2 && mlo_has_trait(n, MLO_COMMUTES);
-}
-
 /* The rules that make a node's output another term; -2: none applies. */
 static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *n) {
     int64_t index[1];
@@ -18225,14 +18266,15 @@ static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
     if (g->n_output < states) return -2;
     mlo_slices *s = MLO_NEW_N(m, mlo_slices, (size_t)inputs);
     int *state = MLO_NEW_N(m, int, states + 1);
-    for (size_t i = 0; s && i < (size_t)inputs; i++) {
+    if (!s || !state) return -1;
+    for (size_t i = 0; i < (size_t)inputs; i++) {
         if (!mlo_terms_slices(t, env, n->input[states + i], &s[i])) return m->error.code ? -1 : -2;
         if (rounds >= 0 && s[i].n != rounds) return -2;
         rounds = s[i].n;
     }
     if ((t->budget -= rounds * (int64_t)(g->n_node + g->n_input + 1)) < 0) return -2;
     int *taps = MLO_NEW_N(m, int, (g->n_output - states) * (size_t)rounds + 1);
-    if (!state || !taps) return -1;
+    if (!taps) return -1;
     for (size_t i = 0; i < states; i++)
         if ((state[i] = mlo_terms_get(t, env, n->input[i])) < 0) return -1;
     for (int k = 0; k < rounds; k++) {
@@ -18288,7 +18330,7 @@ static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
                 ? -1
                 : mlo_fail(m, MLO_E_GRAPH, n, "input %zu, '%s', has no value", i, n->input[i]);
     }
-    x.commutes = mlo_operands_commute(n);
+    x.commutes = mlo_commutes(n);
     if (x.commutes && in[0] > in[1]) {
         int swap = in[0];
         in[0] = in[1];
@@ -18300,7 +18342,7 @@ static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
     x.n_in = (int)n->n_input;
     x.node = n;
     x.owner = t->side;
-    x.domain = mlo_intern(m, !n->domain || mlo_eq(n->domain, "ai.onnx") ? "" : n->domain);
+    x.domain = mlo_intern(m, mlo_domain(n));
     if (!(x.attrs = mlo_terms_attrs(t, env, n, depth))) return -1;
     for (size_t o = 0; o < n->n_output; o++) {
         x.output = (int)o;
@@ -18457,13 +18499,12 @@ static int mlo_check_models(mlo *rolled, mlo *original) {
         const mlo_opset *o = &original->model->opset[i];
         int found = 0;
         for (size_t k = 0; k < rolled->model->n_opset; k++)
-            found |= mlo_eq(rolled->model->opset[k].domain ? rolled->model->opset[k].domain : "",
-                         o->domain ? o->domain : "")
+            found |= mlo_eq(mlo_standard(rolled->model->opset[k].domain), mlo_standard(o->domain))
                 && rolled->model->opset[k].version == o->version;
         if (!found)
             return mlo_fail_at(rolled, MLO_E_MISMATCH, NULL,
                 "the original imports version %lld of the operators '%s'", (long long)o->version,
-                o->domain ? o->domain : "");
+                mlo_standard(o->domain));
     }
     if (mlo_check_once(rolled, original, 0, &last) || last) return mlo_failed(rolled);
     return mlo_check_once(rolled, original, 1, &last);
@@ -25930,10 +25971,30 @@ typedef struct {
     int64_t *part[2]; /* [h]: the row of gamma, of beta that is head h's, -1: there is one */
     int by_heads; /* 1: rows are in the order of heads, and of tokens in each; 0: the other way */
     int whole; /* 1: the channels are all of `from`, in order */
+    int64_t
+        *row; /* [t heads + h]: where rows are in an order of their own (of windows); else NULL */
+    mlo_form source; /* of `from` */
+    mlo_chain views; /* between `from` and the norm */
 } mlo_head_norm;
 
 static int64_t mlo_norm_row(const mlo_head_norm *v, int64_t t, int64_t h) {
+    if (v->row) return v->row[t * v->heads + h];
     return v->by_heads ? h * v->t + t : t * v->heads + h;
+}
+
+/* Rows in an order of their own, to `row`: each a head in its place. 0: they are none. */
+static int mlo_norm_rows(mlo_head_norm *v, const int32_t *map, int64_t channels, int64_t *row) {
+    const int64_t rows = v->t * v->heads, d = v->d;
+    if (v->heads * d != channels) return 0;
+    for (int i = 0; i < v->views.n; i++)
+        if (v->views.node[i]->n_output != 1) return 0;
+    for (int64_t k = 0; k < rows; k++) row[k] = -1;
+    for (int64_t k = 0; k < rows; k++) {
+        if (map[k * d] % d || row[map[k * d] / d] >= 0) return 0;
+        row[map[k * d] / d] = k;
+    }
+    v->row = row;
+    return 1;
 }
 
 /* Which channels the rows are, the same for every token. */
@@ -25973,7 +26034,7 @@ static int mlo_norm_parts(const mlo_inside *in, const char *name, mlo_head_norm 
 
 /* Is the norm in its place already: are its rows a token's heads in order, joined behind it? */
 static int mlo_is_placed(const mlo_inside *in, const mlo_node *n, const mlo_head_norm *v) {
-    if (!v->whole || v->by_heads || v->form.dims[v->form.rank - 2] != v->heads
+    if (!v->whole || v->by_heads || v->row || v->form.dims[v->form.rank - 2] != v->heads
         || !mlo_is_used_once(in, n->output[0]))
         return 0;
     for (int k = 0; k < 2; k++)
@@ -25990,24 +26051,29 @@ static int mlo_is_placed(const mlo_inside *in, const mlo_node *n, const mlo_head
 
 /* Are the norm's rows heads of a value's channels? v->column is scratch. */
 static int mlo_head_norm_of(const mlo_inside *in, const mlo_node *n, mlo_head_norm *v) {
-    mlo_chain c;
     memset(v, 0, sizeof *v);
     if (!mlo_is_norm(in, n) || !mlo_is_carried(in, n->input[0])) return 0;
     v->form = mlo_body_form(in, n->input[0]);
-    v->from = mlo_chain_walk(in, n->input[0], &c, NULL);
-    const mlo_form s = mlo_body_form(in, v->from);
-    const int64_t channels = mlo_last_dim(&s);
+    v->from = mlo_chain_walk(in, n->input[0], &v->views, NULL);
+    v->source = mlo_body_form(in, v->from);
+    const int64_t channels = mlo_last_dim(&v->source);
     v->d = mlo_last_dim(&v->form);
-    v->t = mlo_tokens_of(&s);
-    if (!c.n || c.n_rounding || v->form.rank < 2 || !mlo_form_known(&v->form) || v->t < 1
-        || v->d == channels || mlo_form_count(&v->form) % (v->t * v->d))
+    v->t = mlo_tokens_of(&v->source);
+    if (!v->views.n || v->views.n_rounding || v->form.rank < 2 || !mlo_form_known(&v->form)
+        || v->t < 1 || v->d == channels || mlo_form_count(&v->form) % (v->t * v->d))
         return 0;
     v->heads = mlo_form_count(&v->form) / (v->t * v->d);
     const int64_t all = v->heads * v->d;
-    v->column = (int64_t *)mlo_scratch(in->m, (size_t)(all + 2 * v->heads), sizeof *v->column);
-    mlo_array *map = v->column && all <= channels ? mlo_index_map(in, v->from, &c) : NULL;
-    int ok = map && mlo_array_count(map) == mlo_form_count(&v->form)
-        && mlo_norm_columns(v, (const int32_t *)map->data, channels);
+    v->column = (int64_t *)mlo_scratch(
+        in->m, (size_t)(all + (2 + v->t) * v->heads), sizeof *v->column);
+    mlo_array *map = v->column && all <= channels ? mlo_index_map(in, v->from, &v->views) : NULL;
+    const int32_t *at = map && mlo_array_count(map) == mlo_form_count(&v->form)
+        ? (const int32_t *)map->data
+        : NULL;
+    int ok = at
+        && (mlo_norm_columns(v, at, channels)
+            || (mlo_norm_rows(v, at, channels, v->column + all + 2 * v->heads)
+                && mlo_norm_columns(v, at, channels)));
     mlo_array_free(in->m, map);
     for (int k = 0; ok && k < 2; k++) {
         v->part[k] = v->column + all + k * v->heads;
@@ -26027,6 +26093,29 @@ static const char *mlo_x_head_parameter(
     return mlo_x_take(x, mlo_x_reshape(x, name, rows, 2), which, 0);
 }
 
+/* A node once more, of another first input. */
+static const char *mlo_x_again(mlo_expansion *x, const mlo_node *n, const char *first) {
+    const char **in = MLO_NEW_N(x->m, const char *, n->n_input + 1);
+    if (!in) return "";
+    for (size_t i = 0; i < n->n_input; i++) in[i] = i ? n->input[i] : first;
+    const char *y = mlo_x_node(x, n->op, in, n->n_input);
+    mlo_node *made = mlo_x_last(x);
+    for (size_t i = 0; made && i < n->n_attr; i++)
+        if (!MLO_PUSH(x->m, made->attr, made->n_attr, n->attr[i])) return "";
+    return y;
+}
+
+/* The rows of a norm over [1, T, H, D] where they were: heads first, or through the views in front of the old norm
+ * once more. */
+static const char *mlo_x_norm_views(
+    mlo_expansion *x, const mlo_head_norm *v, const int64_t *split, const char *y, int again) {
+    static const int64_t perm[] = { 0, 2, 1, 3 };
+    if (again) y = mlo_x_reshape(x, y, v->source.dims, (size_t)v->source.rank);
+    for (int k = again ? v->views.n : 0; k--;) y = mlo_x_again(x, v->views.node[k], y);
+    if (!again && v->by_heads) y = mlo_x_transpose(x, mlo_x_reshape(x, y, split, 4), perm, 4);
+    return mlo_x_reshape(x, y, v->form.dims, (size_t)v->form.rank);
+}
+
 /* A norm over heads, wherever it stands between reshapes and transposes: behind what makes the
  * channels, between [1, T, H, D] and [1, T, H D]. */
 static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
@@ -26034,7 +26123,6 @@ static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
     mlo_node *n = x->n;
     int ok = mlo_head_norm_of(&r->in, n, &v) && !mlo_is_placed(&r->in, n, &v);
     const int64_t split[] = { 1, v.t, v.heads, v.d }, flat[] = { 1, v.t, v.heads * v.d };
-    const int64_t perm[] = { 0, 2, 1, 3 };
     const char *y = v.from, *part[2] = { "", "" };
     if (ok && !v.whole) {
         x->n = v.p.sum ? v.p.sum : v.p.product; /* its name, its scope */
@@ -26044,18 +26132,46 @@ static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
     for (size_t k = 0; ok && k < 2; k++)
         if (mlo_has_input(n, k + 1))
             part[k] = mlo_x_head_parameter(x, n->input[k + 1], &v, v.part[k]);
+    const int views = v.row != NULL;
     mlo_scratch_free(r->in.m, v.column);
     if (!ok) return;
     y = mlo_x_reshape(x, y, split, 4);
     y = MLO_X(x, n->op, y, part[0], part[1]);
     mlo_x_int(x, "axis", -1);
     mlo_x_float(x, "epsilon", mlo_float(n, "epsilon", 1e-5f));
-    y = mlo_x_reshape(x, y, flat, 3);
-    if (v.by_heads) {
-        y = mlo_x_reshape(x, y, split, 4);
-        y = mlo_x_transpose(x, y, perm, 4);
-    }
-    mlo_x_out(x, 0, mlo_x_reshape(x, y, v.form.dims, (size_t)v.form.rank));
+    mlo_x_out(x, 0, mlo_x_norm_views(x, &v, split, mlo_x_reshape(x, y, flat, 3), views));
+}
+
+/* Is it one number for each head of queries [.., H, T, D]? */
+static int mlo_is_head_scale(const mlo_form *scale, const mlo_form *queries) {
+    const int r = scale->rank;
+    return mlo_form_known(scale) && r >= 3 && r <= queries->rank && scale->dims[r - 1] == 1
+        && scale->dims[r - 2] == 1 && scale->dims[r - 3] == queries->dims[queries->rank - 3]
+        && mlo_form_count(scale) == scale->dims[r - 3] && scale->dims[r - 3] > 1;
+}
+
+/* Scores times a number for each head are those of queries whose norm has it in its gamma and beta: the
+ * scale of Swin V2's cosines. */
+static void mlo_respell_head_scale(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const char *scores, *scale, *part[2] = { "", "" };
+    if (!mlo_is_half(in, x->n, "Mul", &scores, &scale) || !mlo_is_used_once(in, scores)) return;
+    const mlo_node *product = mlo_made_by(in, scores);
+    if (!mlo_is_inner_product(in, product)) return;
+    const mlo_node *norm = mlo_made_by(in, product->input[0]);
+    const mlo_form q = mlo_body_form(in, product->input[0]), s = mlo_body_form(in, scale);
+    if (!norm || !mlo_is_norm(in, norm) || !mlo_is_head_scale(&s, &q)) return;
+    mlo_form wide = s;
+    wide.dims[s.rank - 1] = mlo_last_dim(&q);
+    const char *to = mlo_x_list(x, wide.dims, (size_t)wide.rank);
+    const char *all = MLO_X(x, "Expand", scale, to);
+    for (size_t k = 0; k < 2; k++)
+        if (mlo_has_input(norm, k + 1)) part[k] = MLO_X(x, "Mul", all, norm->input[k + 1]);
+    const char *y = MLO_X(
+        x, norm->op, norm->input[0], mlo_has_input(norm, 1) ? part[0] : all, part[1]);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
+    mlo_x_out(x, 0, MLO_X(x, "MatMul", y, product->input[1]));
 }
 
 /* ======== src/integer/respell_grid.c ======== */
@@ -26758,9 +26874,11 @@ static int mlo_window_strange(mlo_mover *g, const mlo_windows *w, const char *wh
     const mlo_form f = mlo_body_form(&g->in, from);
     if (mlo_tokens_of(&f) == w->t && w->views > w->heads && !mlo_is_batch(g, w->views / w->heads))
         mlo_fail(g->in.m, MLO_E_UNSUPPORTED, w->scores ? w->scores : w->mix,
-            "attention in windows of %lld of %lld tokens, whose %s; cosine attention in windows "
-            "(Swin "
-            "V2: queries and keys of length 1, a scale for each head) is not hardware yet",
+            "attention in windows of %lld of %lld tokens, whose %s; hardware has softmax(scale * q "
+            "k^T "
+            "+ mask) v, of queries and keys that may have a norm over each head, a scale for each "
+            "head "
+            "in it (Swin V2's cosines)",
             (long long)w->keys, (long long)w->t, what);
     return 0;
 }
@@ -26923,6 +27041,42 @@ static const char *mlo_moved_attention(
 
 /* ---- the walk ------------------------------------------------------------- */
 
+/* A parameter [D] or [H, D] of a norm over heads, whatever ones are around; "": there is none, NULL: it is another. */
+static const char *mlo_moved_parameter(
+    mlo_mover *g, mlo_expansion *x, const mlo_node *norm, size_t i, const int64_t *heads) {
+    if (!mlo_has_input(norm, i)) return "";
+    const mlo_form f = mlo_body_form(&g->in, norm->input[i]);
+    const int each = mlo_form_known(&f) && mlo_form_count(&f) == heads[0] * heads[1];
+    if (!each && !(mlo_form_known(&f) && mlo_form_count(&f) == heads[1])) return NULL;
+    if (mlo_last_dim(&f) != heads[1] || (each && heads[0] > 1 && f.dims[f.rank - 2] != heads[0]))
+        return NULL;
+    return mlo_x_reshape(x, norm->input[i], each ? heads : heads + 1, each ? 2 : 1);
+}
+
+/* The twin of a norm over the heads of each token, [.., C] -> [.., H, D] -> [.., C]: n joins them again. NULL: it
+ * does not. */
+static const char *mlo_moved_head_norm(mlo_mover *g, mlo_expansion *x) {
+    const mlo_inside *in = &g->in;
+    const mlo_node *norm = mlo_joined_norm(in, x->n);
+    const mlo_node *split = norm ? mlo_made_by(in, norm->input[0]) : NULL;
+    if (!split || !mlo_has_trait(split, MLO_RESHAPES) || !mlo_is_moved(g, split->input[0]))
+        return NULL;
+    const mlo_order *o = mlo_order_of(g, x, split->input[0]);
+    const mlo_form f = mlo_body_form(in, norm->input[0]), y = mlo_body_form(in, x->n->output[0]);
+    const int64_t d = mlo_last_dim(&f);
+    if (!o || f.rank < 2 || mlo_last_dim(&y) != o->c || f.dims[f.rank - 2] * d != o->c) return NULL;
+    const int64_t heads[] = { o->c / d, d }, apart[] = { 1, o->t, heads[0], d },
+                  back[] = { 1, o->t, o->c };
+    const char *gamma = mlo_moved_parameter(g, x, norm, 1, heads),
+               *beta = mlo_moved_parameter(g, x, norm, 2, heads);
+    if (!gamma || !beta) return NULL;
+    const char *twin = MLO_X(x, norm->op, mlo_x_reshape(x, o->twin, apart, 4), gamma, beta);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
+    twin = mlo_x_reshape(x, twin, back, 3);
+    return mlo_order_put(g, x->n->output[0], twin, o->t, o->c, o->at) ? twin : NULL;
+}
+
 /* A node that moves elements: whole tokens of one value, or heads behind an attention. Gives the result
  * an order if it has another one than its source or that has a twin. */
 static void mlo_moved_layout(mlo_mover *g, mlo_expansion *x) {
@@ -26931,7 +27085,7 @@ static void mlo_moved_layout(mlo_mover *g, mlo_expansion *x) {
     mlo_chain c;
     const char *source = mlo_chain_walk(&g->in, n->output[0], &c, NULL);
     mlo_node *made = mlo_made_by(&g->in, source);
-    if (n->n_output != 1 || c.n_rounding || !c.n) return;
+    if (n->n_output != 1 || mlo_moved_head_norm(g, x) || c.n_rounding || !c.n) return;
     if (mlo_is_inner_product(&g->in, made) && mlo_moved_attention(g, x, made, &c)) return;
     const mlo_form f = mlo_body_form(&g->in, source);
     const int64_t t = mlo_tokens_of(&f), channels = mlo_last_dim(&f);
@@ -27121,8 +27275,8 @@ static void mlo_respell_masks_apart(mlo_respeller *r, mlo_expansion *x) {
 static void (*const mlo_respellings[])(mlo_respeller *r, mlo_expansion *x) = { mlo_respell_where,
     mlo_respell_blanks, mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks,
     mlo_respell_masks_apart, mlo_respell_turned, mlo_respell_spread, mlo_respell_packed,
-    mlo_respell_parts, mlo_respell_norm, mlo_respell_deviation, mlo_respell_head_norm,
-    mlo_respell_factor, mlo_respell_joined };
+    mlo_respell_parts, mlo_respell_norm, mlo_respell_deviation, mlo_respell_head_scale,
+    mlo_respell_head_norm, mlo_respell_factor, mlo_respell_joined };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 
 /* One walk, the last node first, so that a norm is found from its end; what it took in is not
@@ -32406,7 +32560,12 @@ static const char *mlo_block_attention(
         const mlo_heads at = { i ? tk : tq, b->heads, d, i == 1 };
         if (mlo_is_heads(r, b->in[i], &chain[i], &at, i ? shared : 1)) continue;
         return mlo_cannot_attend(r, i < 2 ? scores : mix, scores,
-            mlo_format(r->m, "%s that are not laid out as heads of the token's channels", what[i]));
+            mlo_format(r->m,
+                mlo_is_norm(&r->in, mlo_made_by(&r->in, b->in[i]))
+                    ? "%s that have a norm over each head behind other work on heads (a rotary "
+                      "embedding: HunYuan); norms over heads come first, behind the projection"
+                    : "%s that are not laid out as heads of the token's channels",
+                what[i]));
     }
     mlo_array *map = mlo_index_map(&r->in, mix->output[0], joined);
     int ok = map && mlo_array_count(map) == tq * b->heads * d;
@@ -35288,9 +35447,9 @@ static int mlo_core_side(mlo *m, mlo_core *c, mlo_element *e) {
     return 0;
 }
 
-/* Of frames in flight where keys and values stay. */
-static const char mlo_one_job[] = "%d frames in flight in a core with caches, in which one job is "
-                                  "at a time; leave --frames-in-flight out";
+/* Of frames in flight where keys and values stay in memory. */
+static const char mlo_one_job[] = "%d frames in flight with --kv dram, which reads the past of one "
+                                  "job at a time; leave --frames-in-flight out";
 
 static int mlo_core_elements(mlo *m, mlo_core *c) {
     mlo_graph *body = c->scan.body;
@@ -35495,8 +35654,6 @@ static void mlo_core_slots(mlo *m, mlo_core *c) {
     else if (mlo_opt(m, "slots"))
         mlo_fail_at(m, MLO_E_USAGE, NULL,
             "--slots are sequences whose keys and values stay; give --context, too");
-    if (c->slots && c->frames > 1)
-        mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_job, c->frames);
 }
 
 /* Where they stay. */
@@ -35517,6 +35674,7 @@ static void mlo_core_kv(mlo *m, mlo_core *c) {
 static int mlo_core_kv_sound(mlo *m, const mlo_core *c) {
     int n = 0;
     if (!c->dram) return 0;
+    if (c->frames > 1) return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_job, c->frames);
     for (int i = 0; i < c->n_element; i++) n += c->element[i].unit.told == MLO_JOB_BANK;
     if (n != 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
@@ -35784,8 +35942,9 @@ static int64_t mlo_core_multipliers(const mlo_core *c) {
  * cost: O(tokens x iterations x elements), and heads for attention; bursts; FIFOs' tokens, where
  *     they are followed. Cycle 0 is the first input beat.
  */
-/* Cycles: from a job's last beat out to the next one's first beat in; of a beat through mlo_job. */
-enum { MLO_JOB_FOLLOWS = 2, MLO_JOB_PASSES = 1 };
+/* Cycles: from a job's last beat out to the first one in of a job that waits for it; of a beat through mlo_job;
+ * from a job's last beat in to the next one's first; from the body's end to its beginning. */
+enum { MLO_JOB_FOLLOWS = 2, MLO_JOB_PASSES = 1, MLO_JOB_TURNS = 4, MLO_LOOP_ROUND = 4 };
 
 enum { MLO_ROWS_KEPT = 32, MLO_READS_KEPT = 64, MLO_TILES_LEFT = 32 };
 
@@ -36004,10 +36163,8 @@ typedef struct {
  * iteration taking one after the other. */
 typedef struct {
     int64_t frames;
-    int64_t tokens; /* of a frame */
-    int64_t
-        start; /* tokens of its sequence that came with earlier jobs, whose keys and values are there */
-    int alone; /* 1: it goes in when the one before it has left */
+    const mlo_ordered *order; /* [frame]: what a host ordered; NULL: all are whole */
+    int64_t turn; /* tokens of all its frames */
     int64_t iterations;
     int64_t loads; /* how often parameters are read for it; 0: they are there */
 
@@ -36020,20 +36177,29 @@ typedef struct {
     int64_t load; /* loads */
 } mlo_job;
 
-static int64_t mlo_job_turn(const mlo_job *j) { return j->frames * j->tokens; }
-static int64_t mlo_job_tokens(const mlo_job *j) { return mlo_job_turn(j) * j->iterations; }
+static int64_t mlo_job_turn(const mlo_job *j) { return j->turn; }
+static int64_t mlo_job_tokens(const mlo_job *j) { return j->turn * j->iterations; }
+/* Of one of its frames: tokens; tokens of its sequence that came with earlier ones, whose keys and values are there. */
+static int64_t mlo_job_length(const mlo_job *j, int64_t frame) {
+    return j->order ? j->order[frame].tokens : j->turn / j->frames;
+}
+static int64_t mlo_job_start(const mlo_job *j, int64_t frame) {
+    return j->order ? j->order[frame].start : 0;
+}
 
 /* What is known of a run so far. */
 typedef struct {
     const mlo_core *c;
     const struct mlo_flow_verbs *const *flows; /* [mlo_flow] */
-    const mlo_job *job;
+    mlo_job *job; /* [frame]: as many as there are; those that have not begun may become others */
     int64_t n_job;
+    int64_t frames; /* of the run */
     int64_t total; /* tokens of the run */
 
     int64_t mask; /* tokens of the ring, less one */
     mlo_token *ring; /* [element][token & mask]; row n_element: the loop's way in */
     int64_t fired[MLO_CORE_MOST + 1]; /* tokens handled */
+    int64_t door; /* when the last beat that came from outside was taken there */
     int64_t settled[MLO_CORE_MOST]; /* tokens whose waits are added up */
     int64_t known[MLO_CORE_MOST]; /* tokens whose way in is known, before they are handled */
     int64_t lanes[MLO_CORE_MOST]; /* tokens whose way to a norm's lanes is known, too */
@@ -36106,6 +36272,8 @@ typedef struct {
     int64_t iteration; /* of the job */
     int64_t frame; /* of the job */
     int64_t at; /* the token's number in its frame */
+    int64_t tokens; /* of the frame */
+    int64_t start; /* of the frame: see mlo_job_start */
     int64_t pass; /* frames that are worked on in front of it, one in each iteration */
     int64_t load; /* loads of the run in front of its iteration */
     int first; /* 1: parameters change in front of it */
@@ -36130,20 +36298,22 @@ static mlo_place mlo_place_of(const mlo_schedule *s, int i, int64_t n) {
     const int64_t own = side ? n / tokens * s->c->chunk : n;
     p.job = mlo_job_of(s, own);
     const int64_t rest = own - p.job->begin;
-    const int64_t pass = rest / p.job->tokens;
-    p.iteration = pass / p.job->frames;
-    p.frame = pass % p.job->frames;
-    p.at = side ? n % tokens : rest % p.job->tokens;
-    p.pass = p.job->pass + pass;
+    p.iteration = rest / p.job->turn;
+    p.at = rest % p.job->turn;
+    for (p.frame = 0; (p.tokens = mlo_job_length(p.job, p.frame)) <= p.at; p.frame++)
+        p.at -= p.tokens;
+    if (side) p.at = n % tokens;
+    p.start = mlo_job_start(p.job, p.frame);
+    p.pass = p.job->pass + p.iteration * p.job->frames + p.frame;
     p.load = p.job->load + p.iteration;
     p.first = p.job->loads ? !p.frame && !p.at : !n;
     return p;
 }
 
-/* The first token of the frame that token n is of, in its iteration. */
-static int64_t mlo_frame_begin(const mlo_schedule *s, int64_t n) {
-    const mlo_job *j = mlo_job_of(s, n);
-    return n - (n - j->begin) % j->tokens;
+/* The last token of the frame that token n is of, in its iteration. */
+static int64_t mlo_frame_last(const mlo_schedule *s, int64_t n) {
+    const mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
+    return n - p.at + p.tokens - 1;
 }
 
 static mlo_token *mlo_token_of(const mlo_schedule *s, int element, int64_t n) {
@@ -36899,6 +37069,88 @@ static void mlo_begins(mlo_schedule *s, int i, int k, const mlo_place *p, int64_
     s->begun[s->first_memory[i] + k] = p->load + 1;
 }
 
+/* ======== src/core/schedule_jobs.c ======== */
+/* schedule_jobs: what goes through the iterations of a schedule together (its jobs), and how many tiles that are.
+ *
+ * in:  a core; frames of the longest length, or jobs as a host orders them (mlo_core.order).
+ * out: groups of frames, each with its place in the run.
+ *
+ * Frames are in groups of as many as are in flight; of jobs that a host ordered, those that do not wait for one of the
+ * group to leave (mlo_job.v). A group closes, too, when its first results are there and the next frame is not
+ * (mlo_loop.v): then all from that frame on is laid out anew, of which nothing has begun.
+ * invariant: tokens are numbered as they enter the body; the number of one that has entered never changes.
+ * example: 4 in flight, a token of each of slots 0 0 1 2: the second waits for the first to leave, so that there are two
+ *     groups, of 1 and of 3 frames.
+ * cost: O(frames x frames in flight).
+ */
+/* The frame that a frame waits for to leave, if any is inside (mlo_job.v): that in front of as many as can be in
+ * flight, or the latest one of its slot. -1: it waits for none. */
+static int64_t mlo_job_waits(const mlo_core *c, int64_t frame) {
+    int64_t before = frame - 1;
+    for (; before >= 0 && before > frame - c->frames; before--)
+        if (c->order && c->order[before].slot == c->order[frame].slot) break;
+    return before;
+}
+
+/* How many frames go through the iterations with this one, at most. */
+static int64_t mlo_group(const mlo_core *c, int64_t frame, int64_t frames) {
+    int64_t n = 1;
+    while (n < c->frames && frame + n < frames && mlo_job_waits(c, frame + n) < frame) n++;
+    return n;
+}
+
+/* A job has so many frames. */
+static void mlo_job_ends(const mlo_core *c, mlo_job *j, int64_t frames) {
+    j->frames = frames;
+    j->order = c->order ? c->order + j->frame : NULL;
+    j->turn = 0;
+    for (int64_t f = 0; f < frames; f++) j->turn += c->order ? j->order[f].tokens : c->chunk;
+}
+
+/* Where the job behind it begins. */
+static mlo_job mlo_job_behind(const mlo_job *j) {
+    mlo_job next = *j;
+    next.begin += mlo_job_tokens(j);
+    next.outside += mlo_job_turn(j);
+    next.round = next.begin - next.outside;
+    next.frame += j->frames;
+    next.pass += j->frames * j->iterations;
+    next.load += j->loads;
+    return next;
+}
+
+/* Tiles in front of each job from the k-th on. */
+static void mlo_jobs_tiles(mlo_schedule *s, int i, int64_t k) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    int64_t *tiles = s->tiling[i].tiles;
+    for (tiles[0] = 0; k < s->n_job; k++) {
+        const mlo_job *j = &s->job[k];
+        tiles[k + 1] = tiles[k];
+        for (int64_t f = 0; f < j->frames; f++)
+            tiles[k + 1] += j->iterations * mlo_unit_tiles(u, mlo_job_length(j, f));
+    }
+}
+
+/* Jobs from the k-th on, which begins with a frame. What is a job is decided here alone. */
+static void mlo_schedule_jobs(mlo_schedule *s, int64_t k, int64_t frame) {
+    const mlo_core *c = s->c;
+    const int64_t iterations = c->scan.iterations;
+    mlo_job next = { 0, NULL, 0, iterations, iterations > 1 ? iterations : 0, 0, 0, 0, 0, 0, 0 };
+    if (k) {
+        mlo_job *last = &s->job[k - 1];
+        mlo_job_ends(c, last, frame - last->frame);
+        next = mlo_job_behind(last);
+    }
+    for (s->n_job = k; next.frame < s->frames; next = mlo_job_behind(&next)) {
+        mlo_job_ends(c, &next, mlo_group(c, next.frame, s->frames));
+        s->job[s->n_job++] = next;
+    }
+    s->total = next.begin;
+    s->loads = s->n_job * iterations;
+    for (int i = 0; i < c->n_element; i++)
+        if (s->tiling[i].tiles) mlo_jobs_tiles(s, i, k ? k - 1 : 0);
+}
+
 /* ======== src/core/schedule_fire.c ======== */
 /* schedule_fire: what all elements do with tokens, whatever goes on inside.
  *
@@ -36949,7 +37201,7 @@ static int mlo_stands(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
 static int64_t mlo_frame_end(const mlo_schedule *s, int i, int from, int64_t n) {
     if (mlo_is_side(s, from))
         return (mlo_place_of(s, i, n).pass + 1) * s->c->element[from].site.chunk - 1;
-    return mlo_frame_begin(s, n) + mlo_job_of(s, n)->tokens - 1;
+    return mlo_frame_last(s, n);
 }
 
 /* And when its beats come. */
@@ -37030,14 +37282,26 @@ static int mlo_admits(mlo_schedule *s, int i) {
     return any;
 }
 
-/* When a job's first beat is at the door: all of them wait there, or, where one is inside at a time, for the one
- * before to leave (mlo_job.v). MLO_NOT_YET: it has not. */
-static int64_t mlo_job_enters(const mlo_schedule *s, const mlo_job *j, int64_t beats) {
+/* When a frame's first beat, token n, is at the door: all of them wait there; or where keys and values stay, for
+ * another one to leave, and behind the one before. MLO_NOT_YET: it has not. */
+static int64_t mlo_frame_enters(const mlo_schedule *s, const mlo_place *p, int64_t n) {
+    const mlo_core *c = s->c;
+    const int64_t frame = p->job->frame + p->frame, before = mlo_job_waits(c, frame);
+    int64_t enters = MLO_JOB_PASSES;
+    if (!c->slots) return (p->job->outside + n - p->job->begin) * (c->channels / c->lanes);
+    if (before >= 0 && !s->p->frame_done[before]) return MLO_NOT_YET;
+    if (before >= 0) enters += s->p->frame_done[before] + MLO_JOB_FOLLOWS;
+    return frame ? mlo_max(enters, s->door + MLO_JOB_TURNS + MLO_JOB_PASSES) : enters;
+}
+
+/* A frame that would be there so soon has come too late for the group that takes it in (mlo_loop.v): the one before
+ * it is in, and the group's first results wait. MLO_NOT_YET: it is not known when. */
+static int64_t mlo_frame_late(const mlo_schedule *s, const mlo_place *p, int64_t n, int64_t soon) {
     const int end = s->c->edge[s->c->n_edge - 1].from;
-    if (!j->alone) return j->outside * beats;
-    if (!j->frame) return MLO_JOB_PASSES;
-    if (mlo_fired(s, end) < j->begin) return MLO_NOT_YET;
-    return s->p->frame_done[j->frame - 1] + MLO_JOB_FOLLOWS + MLO_JOB_PASSES;
+    if (!s->c->slots || !p->frame || p->at || p->job->iterations == 1) return 0;
+    if (soon <= mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1) return 0;
+    if (mlo_fired(s, end) <= p->job->begin) return MLO_NOT_YET;
+    return soon > mlo_token_of(s, end, p->job->begin)->out[0] + MLO_LOOP_ROUND;
 }
 
 /* The loop's way in: the first iteration comes from outside, others from the feedback. 0: not
@@ -37050,16 +37314,19 @@ static int mlo_fire_entry(mlo_schedule *s) {
     if (n >= s->total || !mlo_has_room(s, MLO_OUTSIDE, room)) return 0;
     mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
     if (p.iteration == 0) {
-        const int64_t enters = mlo_job_enters(s, p.job, beats);
+        const int64_t enters = mlo_frame_enters(s, &p, n - p.at);
         if (enters == MLO_NOT_YET) return 0;
-        first = enters + (n - p.job->begin) * beats + beats + 3;
+        first = enters + p.at * beats + beats + 3;
+        const int64_t late = mlo_frame_late(s, &p, n, first);
+        if (late == MLO_NOT_YET) return 0;
+        if (late) mlo_schedule_jobs(s, p.job - s->job + 1, p.job->frame + p.frame);
         last = first + beats - 1;
     } else {
         const int64_t before = n - mlo_job_turn(p.job);
         if (mlo_fired(s, end) <= before) return 0;
         const mlo_token *from = mlo_token_of(s, end, before);
-        first = from->out[0] + 4;
-        last = from->out[1] + 4;
+        first = from->out[0] + MLO_LOOP_ROUND;
+        last = from->out[1] + MLO_LOOP_ROUND;
     }
     mlo_token *t = mlo_token_of(s, MLO_OUTSIDE, n);
     t->soon = first;
@@ -37067,6 +37334,7 @@ static int mlo_fire_entry(mlo_schedule *s) {
         mlo_max(first, room[0]), n ? mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1 : 0);
     t->out[1] = mlo_max(mlo_max(last, room[1]), t->out[0] + beats - 1);
     s->fired[c->n_element]++;
+    if (!p.iteration) s->door = t->out[1] - beats - 3;
     return 1;
 }
 
@@ -37088,7 +37356,7 @@ static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_toke
     const mlo_moment what = { i, x->at.iteration, frame, x->at.at, when[0], when[1] };
     if (s->seen) s->seen(s->user, &what);
     if (i == c->edge[c->n_edge - 1].from && x->at.iteration == x->at.job->iterations - 1
-        && x->at.at == x->at.job->tokens - 1)
+        && x->at.at == x->at.tokens - 1)
         s->p->frame_done[frame] = t->out[1] + 3;
 }
 
@@ -37419,10 +37687,11 @@ enum { MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 /* The number of token n's tile, counted from the first one on. */
 static int64_t mlo_tile_of(const mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
-    const mlo_job *j = mlo_job_of(s, n);
-    const int64_t rest = n - j->begin;
-    return s->tiling[i].tiles[j - s->job] + rest / j->tokens * mlo_unit_tiles(u, j->tokens)
-        + rest % j->tokens / u->tile;
+    const mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
+    int64_t tile = s->tiling[i].tiles[p.job - s->job] + p.at / u->tile;
+    for (int64_t f = 0; f < p.job->frames; f++)
+        tile += (p.iteration + (f < p.frame)) * mlo_unit_tiles(u, mlo_job_length(p.job, f));
+    return tile;
 }
 
 /* The first token of an element's tile; s->total behind the last one. */
@@ -37434,14 +37703,19 @@ static int64_t mlo_tile_first(const mlo_schedule *s, int i, int64_t tile) {
     while (tiles[k + 1] <= tile) k++;
     while (tiles[k] > tile) k--;
     const mlo_job *j = &s->job[k];
-    const int64_t each = mlo_unit_tiles(u, j->tokens), at = tile - tiles[k];
-    return j->begin + at / each * j->tokens + at % each * u->tile;
+    const int64_t each = (tiles[k + 1] - tiles[k]) / j->iterations;
+    int64_t at = (tile - tiles[k]) % each, n = j->begin + (tile - tiles[k]) / each * j->turn;
+    for (int64_t f = 0, in; at >= (in = mlo_unit_tiles(u, mlo_job_length(j, f))); f++) {
+        at -= in;
+        n += mlo_job_length(j, f);
+    }
+    return n + at * u->tile;
 }
 
 /* How many tokens the tile has that begins with token n. */
 static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) {
-    const mlo_job *j = mlo_job_of(s, n);
-    return mlo_min(s->c->element[i].unit.tile, j->tokens - (n - j->begin) % j->tokens);
+    const mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
+    return mlo_min(s->c->element[i].unit.tile, p.tokens - p.at);
 }
 
 static int64_t mlo_tiles_accept(const mlo_schedule *s, int i) {
@@ -37695,7 +37969,7 @@ static const mlo_flow_verbs mlo_flow_tiles = {
 
 /* The token whose coming a token's work waits for. */
 static int64_t mlo_window_last(const mlo_schedule *s, int i, int64_t n) {
-    const int64_t end = mlo_frame_begin(s, n) + mlo_job_of(s, n)->tokens - 1;
+    const int64_t end = mlo_frame_last(s, n);
     return mlo_min(n + s->c->element[i].unit.window.behind, end);
 }
 
@@ -37998,8 +38272,7 @@ static mlo_scored mlo_row_scored(
     mlo_schedule *s, int i, const mlo_meet *x, int64_t query, int64_t constants, int64_t room) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_scored none = { 0, 0, 0, 0, 0, 0, 0, 0 };
-    int64_t r = s->rows[i]++,
-            groups = mlo_row_groups(u, x->at.iteration, x->at.job->start + x->at.at);
+    int64_t r = s->rows[i]++, groups = mlo_row_groups(u, x->at.iteration, x->at.start + x->at.at);
     const int64_t work = groups * u->rows.steps;
     const mlo_scored *rows = s->row[i], *before = r ? &rows[(r - 1) % MLO_ROWS_KEPT] : &none;
     mlo_scored *to = &s->row[i][r % MLO_ROWS_KEPT], now;
@@ -38055,14 +38328,14 @@ static int64_t mlo_frame_comes(const mlo_schedule *s, int i, const mlo_meet *x, 
     enum { ASKS = 6, JOINS = 5 };
     const mlo_job *job = x->at.job;
     const int64_t beats = mlo_port_beats(s->c->element[i].unit.in[1 + port]);
-    if (!s->c->dram || !job->start) return x->frame[port];
+    if (!s->c->dram || !x->at.start) return x->frame[port];
     int64_t from = s->frame_came[i][port];
     if (x->at.pass >= 2) from = mlo_max(from, s->frame_freed[i][port][x->at.pass & 3]);
     if (!x->at.iteration && job->frame)
         from = mlo_max(from, s->p->frame_done[job->frame - 1] + MLO_JOB_FOLLOWS);
     if (!x->at.iteration) from += ASKS + s->c->read_latency + JOINS;
     return mlo_max(x->frame[port],
-        from + job->start * mlo_max(beats, 2 * mlo_kv_row(s->c)) + job->tokens * beats);
+        from + x->at.start * mlo_max(beats, 2 * mlo_kv_row(s->c)) + x->at.tokens * beats);
 }
 
 static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
@@ -38073,7 +38346,7 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     int64_t beats = heads * steps;
     int64_t accepts = mlo_rows_accept(s, i);
     int64_t constants = 0;
-    const int64_t groups = mlo_row_groups(u, x->at.iteration, x->at.job->start + x->at.at);
+    const int64_t groups = mlo_row_groups(u, x->at.iteration, x->at.start + x->at.at);
     mlo_scored row = { 0, 0, 0, 0, 0, 0, 0, 0 };
     t->in[0] = mlo_max(x->arrives[0], accepts);
     for (int port = 0; port < 2; port++)
@@ -38101,7 +38374,7 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     t->out[0] = mlo_max(t->out[0], x->room[0]);
     t->out[1] = mlo_max(mlo_max(last, x->room[1]),
         mlo_max(t->out[0] + s->span[i], mlo_room_between(s, i, 1) + beats - 1));
-    if (x->at.at == x->at.job->tokens - 1) {
+    if (x->at.at == x->at.tokens - 1) {
         const int64_t next = x->at.pass + 2;
         s->frame_freed[i][0][next & 3] = row.score + 1;
         s->frame_freed[i][1][next & 3] = row.mix + 1;
@@ -38272,31 +38545,6 @@ static void mlo_schedule_edges(mlo_schedule *s) {
         }
 }
 
-/* Frames in groups of as many as are in flight, all of the longest length; or as a host orders them,
- * one at a time. What is a job is decided here alone. */
-static void mlo_schedule_jobs(mlo_schedule *s, mlo_job *job, int64_t frames) {
-    const mlo_core *c = s->c;
-    const int64_t iterations = c->scan.iterations;
-    mlo_job next = { c->frames, c->chunk, 0, c->slots > 0, iterations,
-        iterations > 1 ? iterations : 0, 0, 0, 0, 0, 0, 0 };
-    s->job = job;
-    for (; next.frame < frames; next.frame += next.frames) {
-        next.frames = mlo_min(c->frames, frames - next.frame);
-        if (c->order) {
-            next.tokens = c->order[next.frame].tokens;
-            next.start = c->order[next.frame].start;
-        }
-        job[s->n_job++] = next;
-        next.begin += mlo_job_tokens(&next);
-        next.outside += mlo_job_turn(&next);
-        next.round = next.begin - next.outside;
-        next.pass += next.frames * iterations;
-        next.load += next.loads;
-    }
-    s->total = next.begin;
-    s->loads = s->n_job * iterations;
-}
-
 static void mlo_schedule_tiles(mlo_schedule *s, int i, int64_t *tiles) {
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t beats = mlo_unit_beats(u, s->c->axi_bits);
@@ -38305,10 +38553,7 @@ static void mlo_schedule_tiles(mlo_schedule *s, int i, int64_t *tiles) {
     t->reader.unit = mlo_burst_unit(s->c, beats);
     t->reader.port = i + 1;
     t->tiles = tiles;
-    tiles[0] = 0;
-    for (int64_t k = 0; k < s->n_job; k++)
-        tiles[k + 1] = tiles[k]
-            + s->job[k].frames * s->job[k].iterations * mlo_unit_tiles(u, s->job[k].tokens);
+    mlo_jobs_tiles(s, i, 0);
 }
 
 static void mlo_schedule_begin(mlo_schedule *s, int64_t *tiles) {
@@ -38316,7 +38561,7 @@ static void mlo_schedule_begin(mlo_schedule *s, int64_t *tiles) {
     mlo_schedule_edges(s);
     for (int i = 0; i < c->n_element; i++) {
         s->first_memory[i] = s->n_memory;
-        if (mlo_is_block(&c->element[i])) mlo_schedule_tiles(s, i, tiles + i * (s->n_job + 1));
+        if (mlo_is_block(&c->element[i])) mlo_schedule_tiles(s, i, tiles + i * (s->frames + 1));
         for (int k = 0; k < c->element[i].unit.n_memory && !mlo_is_block(&c->element[i]); k++) {
             s->resident[s->n_memory] = (char)mlo_is_resident(&c->element[i]);
             s->beats[s->n_memory++] = mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits);
@@ -38370,7 +38615,7 @@ static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_predic
     /* resident memories alone: no bank holds the loader up */
     s->kept = mlo_core_beats_in(c, MLO_LAYER) ? 4 : mlo_max(4, c->scan.iterations);
     s->ready = (int64_t *)mlo_scratch(m, memories * (size_t)(s->kept + 5), sizeof *s->ready);
-    const size_t jobs = (size_t)((frames + c->frames - 1) / c->frames);
+    const size_t jobs = (size_t)frames;
     mlo_job *job = (mlo_job *)mlo_scratch(m, jobs, sizeof *job);
     int64_t *tiles = (int64_t *)mlo_scratch(
         m, (size_t)(c->n_element + 1) * (jobs + 1), sizeof *tiles);
@@ -38381,7 +38626,9 @@ static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_predic
         memset(s->ready, 0, memories * (size_t)(s->kept + 5) * sizeof *s->ready);
         s->freed = (int64_t(*)[4])(s->ready + memories * (size_t)s->kept);
         s->begun = (int64_t *)(s->freed + memories);
-        mlo_schedule_jobs(s, job, frames);
+        s->job = job;
+        s->frames = frames;
+        mlo_schedule_jobs(s, 0, 0);
         mlo_schedule_begin(s, tiles);
         mlo_schedule_run(s);
         mlo_schedule_end(s);
@@ -40969,14 +41216,15 @@ static int mlo_fold_position(mlo *m, const mlo_core *c, mlo_wish *w) {
     return 0;
 }
 
-/* Beside an encoder's output there is one frame in flight: hardware keeps one frame of that; and one job with
- * caches. */
+/* Beside an encoder's output there is one frame in flight: hardware keeps one frame of that; and one job where
+ * keys and values are in memory. How many sequences take turns is for the host to say: with caches it is not
+ * searched for. */
 static int mlo_fold_alone(mlo *m, mlo_core *c, mlo_wish *w) {
     if (c->replay < 0 && !c->slots) return 0;
     w->any_frames = 0;
-    if (c->frames > 1)
+    if (c->frames > 1 && (c->replay >= 0 || c->dram))
         return mlo_fail_at(m, MLO_E_UNSUPPORTED, "frames-in-flight",
-            c->slots ? mlo_one_job : mlo_one_frame, c->frames);
+            c->dram ? mlo_one_job : mlo_one_frame, c->frames);
     return 0;
 }
 
@@ -41685,8 +41933,8 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "//   s[j] = sum_d q[d] * k[j][d]      exact. If no key of the frame is valid, all count, with s = 0",
     "//          CAUSAL = 1: only keys j <= i count for the frame's query i. BAND = 1: only i - BACK <= j <= i + AHEAD.",
     "//          Then a row of which no key counts gives y = 0",
-    "//          CACHE > 0: the frame's tokens are those of positions job_start on, so queries and keys have the numbers i, j >= job_start;",
-    "//          keys j < job_start are those of the jobs before, and the bias is that of i, too",
+    "//          CACHE > 0: the frame's tokens are those of positions `start` on (of its word at s_axis_j), so queries and keys have the numbers i, j >= start;",
+    "//          keys j < start are those of the jobs before, and the bias is that of i, too",
     "//   mx   = max s[j] over the keys that count",
     "//   t[j] = ((mx - s[j]) * MS + 2^(SS-1)) >> SS, at most 4095      unit: 1/64 octave",
     "//   e[j] = round(255 * 2^(-t[j]/64)) if key j counts, else 0      (mlo_exp2 has the exact form)",
@@ -41731,13 +41979,13 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "// one's are read. Scores start when the frame's last K beat is in, mix when its last V beat",
     "// is. K is released after the last score step of the query token with `last`, V after its",
     "// last mix step. Frames of K and V have the same length, 1..T; a frame of Q has any length.",
-    "// Cache. CACHE > 0: K and V are held in CACHE banks that stay, and frames come in jobs. A job is a frame of each of some iterations;",
-    "// that of its n-th one is written to positions job_start .. of bank job_bank + n, and read from position 0 on. A position that",
+    "// Cache. CACHE > 0: K and V are held in CACHE banks that stay. Each frame has a word at s_axis_j, {start, bank}, which K, V and the",
+    "// rows of Q wait for: it is written to positions `start` .. of `bank`, and read from position 0 on. A position that",
     "// is written again is forgotten with all behind it: a row walks no farther than to its own (so a sequence may be taken up anywhere it",
-    "// has been). What is written beside the last token, in its group's lanes, is no key for the same reason. One job at a time:",
-    "// job_begin, a pulse at least a cycle ahead of its first beat, tells which; two frames of it are held at most, as without.",
-    "// Past. PAST = 1: the cache is in front of this (mlo_kv), which sends the keys and values of positions 0 .. job_start - 1 ahead of",
-    "// the frame's own; they are held as without a cache, and only rows begin at position job_start.",
+    "// has been). What is written beside the last token, in its group's lanes, is no key for the same reason. Two frames are held at",
+    "// most, as without.",
+    "// Past. PAST = 1: the cache is in front of this (mlo_kv), which sends the keys and values of positions 0 .. start - 1 ahead of",
+    "// the frame's own; they are held as without a cache, and only rows begin at position `start`.",
     "// Iterations. The constants of a row with `first` (of the first head) are fetched while it is",
     "// scored, and then travel with the row: rows of two iterations may be under way at once.",
     "// Bias. Its numbers lie in the memory of the constants, in the order of the scores; a row waits for them as for those.",
@@ -41762,10 +42010,9 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "//             KVH divides H; CAUSAL, BAND: a frame of Q has no more tokens than its K; 0 <= BACK, AHEAD < T;",
     "//             CAP: PROB = BIAS = 0; 0 <= MC < 2^15, 1 <= SC <= 62;",
     "//             BIAS: PROB = BAND = 0, a frame of Q has no more tokens than T; SHIFT in 0..23",
-    "//             PAST = 1: CACHE = 0, and the same of T, PE and job_begin; frames of K and V have job_start tokens more than their Q",
-    "//             CACHE: CAUSAL = 1, PE a power of two, T <= 2^16; job_start + tokens <= T; positions below job_start of the job's banks have been",
-    "//             written; job_bank + iterations <= CACHE; job_begin when the last beat of the job before has left, job_start and job_bank",
-    "//             stay from then until the last one of this",
+    "//             PAST = 1: CACHE = 0, and the same of T, PE and `start`; frames of K and V have `start` tokens more than their Q",
+    "//             CACHE: CAUSAL = 1, PE a power of two, T <= 2^16; start + tokens <= T; positions below `start` of the bank have been written;",
+    "//             bank < CACHE; a frame whose bank another one has comes when the other's last beat has left",
     "`default_nettype none",
     "module mlo_attention #(",
     "    // heads",
@@ -41811,10 +42058,10 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "    input  wire                  clk,",
     "    input  wire                  rst,",
     "    input  wire                  params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)",
-    "    // CACHE, PAST: a frame is of positions job_start .. and the job's first bank is job_bank; job_begin: a cycle ahead of the job's first beat",
-    "    input  wire                  job_begin,",
-    "    input  wire [15:0]           job_start,",
-    "    input  wire [15:0]           job_bank,",
+    "    // CACHE, PAST: of each frame {start[15:0], bank[15:0]}",
+    "    input  wire [31:0]           s_axis_j_tdata,",
+    "    input  wire                  s_axis_j_tvalid,",
+    "    output wire                  s_axis_j_tready,",
     "    // H*D channels per token, channel h*D + d; keys and values: KVH*D",
     "    input  wire [SIMD*XBITS-1:0] s_axis_q_tdata,",
     "    input  wire                  s_axis_q_tvalid,",
@@ -41892,6 +42139,23 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "    if (XBITS < 2 || XBITS > 16 || YBITS < 2 || YBITS > 16) mlo_error_XBITS_and_YBITS_must_be_2_to_16 u_bits();",
     "endgenerate",
     "",
+    "// ---- a frame's word: for K, V and the rows of Q --------------------------------------------",
+    "wire [2:0]           job_valid, job_ready;",
+    "wire [31:0]          job;",
+    "wire [15:0]          job_start = job[31:16], job_bank = job[15:0];",
+    "generate",
+    "    if (CACHE != 0) begin : g_jobs",
+    "        mlo_fork #(.WIDTH(32), .N(3)) u_job (",
+    "            .clk(clk), .rst(rst), .s_tdata(s_axis_j_tdata), .s_tvalid(s_axis_j_tvalid), .s_tready(s_axis_j_tready),",
+    "            .m_tdata(job), .m_tvalid(job_valid), .m_tready(job_ready));",
+    "    end else begin : g_job",
+    "        assign job             = s_axis_j_tdata;",
+    "        assign job_valid       = {s_axis_j_tvalid, 2'b00};",
+    "        assign s_axis_j_tready = job_ready[2];",
+    "        wire unused_ready      = &{1'b0, job_ready[1:0]};",
+    "    end",
+    "endgenerate",
+    "",
     "// ---- memories ---------------------------------------------------------------------------",
     "wire                 q_full, q_done, score_read;",
     "wire [2:0]           q_user;",
@@ -41912,7 +42176,7 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "wire [AW-1:0]        k_addr;",
     "wire [PE*(XW+1)-1:0] k_data;",
     "mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW + 1), .CACHE(CACHE)) u_k (",
-    "    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),",
+    "    .clk(clk), .rst(rst), .job_valid(job_valid[0]), .job_ready(job_ready[0]), .job_start(job_start), .job_bank(job_bank),",
     "    .s_tdata({s_axis_k_tuser[2], s_axis_k_tdata}), .s_last(s_axis_k_tuser[1]), .s_key(s_axis_k_tuser[2]),",
     "    .s_tvalid(s_axis_k_tvalid), .s_tready(s_axis_k_tready),",
     "    .full(k_full), .groups_1(k_groups_1), .single(k_single), .tail(k_tail), .none(k_none), .done(k_done),",
@@ -41925,7 +42189,7 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "wire [AW-1:0]        v_addr;",
     "wire [PE*XW-1:0]     v_data;",
     "mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW), .CACHE(CACHE)) u_v (",
-    "    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),",
+    "    .clk(clk), .rst(rst), .job_valid(job_valid[1]), .job_ready(job_ready[1]), .job_start(job_start), .job_bank(job_bank),",
     "    .s_tdata(s_axis_v_tdata), .s_last(s_axis_v_tuser[1]), .s_key(1'b1),",
     "    .s_tvalid(s_axis_v_tvalid), .s_tready(s_axis_v_tready),",
     "    .full(v_full), .groups_1(v_groups_1), .single(v_single), .tail(v_tail), .none(v_none), .done(v_done),",
@@ -41957,7 +42221,7 @@ static const char *const mlo_lines_verilog_mlo_attention_v[] = {
     "    .H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND), .BW(BW), .GW(GW), .AW(AW),",
     "    .SB(SB), .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT), .CACHE(CACHE != 0 || PAST != 0 ? 1 : 0)",
     ") u_score (",
-    "    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start),",
+    "    .clk(clk), .rst(rst), .job_valid(job_valid[2]), .job_ready(job_ready[2]), .job_start(job_start),",
     "    .row_full(q_full), .row_user(q_user), .row_done(q_done), .row_addr(q_addr), .row_data(q_data),",
     "    .k_full(k_full), .k_groups_1(k_groups_1), .k_single(k_single), .k_tail(k_tail), .k_none(k_nothing), .k_done(k_done),",
     "    .k_addr(k_addr), .k_data(k_data), .read(score_read),",
@@ -42312,20 +42576,20 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     "//             read at once: rd_addr = (j / PE) * BEATS + beat, data the cycle after rd_en.",
     "//             About the frame that is read: groups-1, single = that is 0, tail = lanes of its",
     "//             last group that hold a token, none = it has no valid key",
-    "//             CACHE > 0: there are CACHE banks in place of two, and what was written stays there. Token j of a frame is",
-    "//             position job_start + j of bank job_bank + its number since job_begin, and positions take the place of tokens:",
-    "//             in the memory, in groups-1 and tail. (none is about the frame's own tokens)",
+    "//             CACHE > 0: there are CACHE banks in place of two, and what was written stays there. Each frame takes a word at job_*:",
+    "//             its token j is position job_start + j of bank job_bank, and positions take the place of tokens: in the memory, in",
+    "//             groups-1 and tail. (none is about the frame's own tokens)",
     "// Throughput  writes one beat and reads one word of all PE memories per cycle",
     "// Latency     full: the cycle after the last beat; the next frame's, if it is complete",
     "//             already, the cycle after `done`: no cycle is lost between frames",
-    "// Stall       s_tready is low while two complete frames are held",
+    "// Stall       s_tready is low while two complete frames are held; CACHE: and until the frame has its word, which it takes from the",
+    "//             cycle on in which the one before it is complete",
     "// Lanes       a token is written to the rest of its group as well, and overwritten",
     "//             there by the tokens that follow. So the lanes behind the last token",
     "//             never hold stale or unknown data, whatever the frames before.",
     "//             (CACHE: positions that were written before stay in the lanes below the first token)",
     "// Legal       1 <= tokens of a frame <= T; done only while full",
-    "//             CACHE: PE a power of two; job_start + tokens <= T, every bank that is reached < CACHE; job_begin only while no frame",
-    "//             is held or arrives, a cycle before the first beat; job_start and job_bank stay from then on",
+    "//             CACHE: PE a power of two; job_start + tokens <= T, job_bank < CACHE; two frames that are held are of different banks",
     "`default_nettype none",
     "module mlo_attention_kv #(",
     "    // tokens of a frame at most",
@@ -42345,7 +42609,8 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     ") (",
     "    input  wire                clk,",
     "    input  wire                rst,",
-    "    input  wire                job_begin,",
+    "    input  wire                job_valid,",
+    "    output wire                job_ready,",
     "    input  wire [15:0]         job_start,",
     "    input  wire [15:0]         job_bank,",
     "    input  wire [WIDTH-1:0]    s_tdata,",
@@ -42385,7 +42650,9 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     "reg [PE-1:0] tail_0_reg,   tail_1_reg;",
     "reg [1:0]    none_reg, single_reg;",
     "",
-    "assign s_tready = !full_reg[fill_reg];",
+    "reg          known_reg;             // CACHE: the frame that fills has its word",
+    "wire         waits    = CACHE != 0 && !known_reg;",
+    "assign s_tready = !full_reg[fill_reg] && !waits;",
     "assign full     = full_reg[read_reg];",
     "assign groups_1 = read_reg ? groups_1_reg : groups_0_reg;",
     "assign tail     = read_reg ? tail_1_reg   : tail_0_reg;",
@@ -42410,7 +42677,8 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     "wire [PE-1:0] start_lanes;",
     "wire [PW-1:0] start_addr;           // of the next frame",
     "wire [MW-1:0] wr_word, rd_word;",
-    "wire          begins = CACHE != 0 && job_begin;",
+    "wire          begins = CACHE != 0 && job_valid && (!known_reg || frame_done);",
+    "assign        job_ready = begins || CACHE == 0;",
     "generate",
     "    if (CACHE == 0) begin : g_two",
     "        // The bank is the lowest address bit: no adder, and exactly 2*G*BEATS words.",
@@ -42419,28 +42687,26 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     "        assign start_addr  = {AW{1'b0}};",
     "        assign wr_word     = {addr_reg, fill_reg};",
     "        assign rd_word     = {rd_addr, read_reg};",
-    "        wire   unused_job  = &{1'b0, job_begin, job_start, job_bank};",
+    "        wire   unused_job  = &{1'b0, job_valid, job_start, job_bank};",
     "    end else begin : g_cache",
     "        localparam LP = $clog2(PE);",
-    "        localparam [31:0]   BANK_32 = BANK;",
-    "        localparam [MW-1:0] BANK_W  = BANK_32[MW-1:0];",
-    "        reg  [MW-1:0] fill_base_reg, read_base_reg;     // where the bank begins that fills, that is read",
-    "        wire [MW-1:0] bank_base, start_base;            // the job's first bank, and its first group in each",
+    "        reg  [MW-1:0] fill_base_reg, base_0_reg, base_1_reg;    // where the bank begins that fills, those of the complete frames",
+    "        wire [MW-1:0] bank_base, start_base;            // where the next one begins, and how far behind that its first group",
     "        wire [15:0]   group = job_start >> LP;",
     "        wire [15:0]   lane  = job_start - (group << LP);",
-    "        wire [MW-1:0] fill_base = job_begin ? bank_base : fill_base_reg + BANK_W;",
     "        wire [GW+15:0] group_wide = {{GW{1'b0}}, group};",
     "        mlo_times #(.N(BANK), .IN(16), .OUT(MW)) u_bank (.x(job_bank), .y(bank_base));",
     "        mlo_times #(.N(BEATS), .IN(GW), .OUT(MW)) u_start (.x(start_group), .y(start_base));",
     "        always @(posedge clk) begin",
-    "            if (job_begin || frame_done) fill_base_reg <= fill_base;",
-    "            if (job_begin || done)       read_base_reg <= job_begin ? bank_base : read_base_reg + BANK_W;",
+    "            if (begins) fill_base_reg <= bank_base;",
+    "            if (frame_done && !fill_reg) base_0_reg <= fill_base_reg;",
+    "            if (frame_done && fill_reg)  base_1_reg <= fill_base_reg;",
     "        end",
     "        assign start_group = group_wide[GW-1:0];",
     "        assign start_lanes = ALL << lane;",
-    "        assign start_addr  = fill_base + start_base;",
+    "        assign start_addr  = bank_base + start_base;",
     "        assign wr_word     = addr_reg;",
-    "        assign rd_word     = read_base_reg + {{MW-AW{1'b0}}, rd_addr};",
+    "        assign rd_word     = (read_reg ? base_1_reg : base_0_reg) + {{MW-AW{1'b0}}, rd_addr};",
     "        wire   unused_wide = &{1'b0, group_wide};",
     "    end",
     "    if (CACHE < 0 || (CACHE != 0 && (PE & (PE - 1)) != 0)) mlo_error_CACHE_needs_PE_a_power_of_two u_cache();",
@@ -42486,6 +42752,7 @@ static const char *const mlo_lines_verilog_mlo_attention_kv_v[] = {
     "        fill_reg <= 1'b0;",
     "        read_reg <= 1'b0;",
     "    end",
+    "    known_reg <= !rst && (begins || (known_reg && !frame_done));",
     "    if (rst || frame_done || begins) begin",
     "        beat_reg  <= {BW{1'b0}};",
     "        group_reg <= start_group;",
@@ -43620,7 +43887,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "// products of SIMD channels per step, added up over the steps. The walk is: for every",
     "// row, for every group, for every step. Heads h * H/KVH .. (h+1) * H/KVH - 1 of the queries read",
     "// head h of the keys. CAUSAL, BAND: a row walks the groups in which its keys lie (mlo_attention_walk).",
-    "// CACHE: the frame's first query is that of position job_start.",
+    "// CACHE: each frame takes a word at job_*; its first query is that of position job_start.",
     "// BIAS: a score begins with its number of a table of BIASH heads and BIAST queries (mlo_attention_bias).",
     "//",
     "// In   row_*: rows of queries (mlo_attention_q); k_*: the frame's keys (mlo_attention_kv);",
@@ -43663,7 +43930,8 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     ") (",
     "    input  wire                         clk,",
     "    input  wire                         rst,",
-    "    input  wire                         job_begin,",
+    "    input  wire                         job_valid,",
+    "    output wire                         job_ready,",
     "    input  wire [15:0]                  job_start,",
     "    input  wire                         row_full,",
     "    input  wire [2:0]                   row_user,",
@@ -43739,7 +44007,12 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "wire room_ok = !step_first || room_reg != {RW{1'b0}};",
     "wire last_ok = !row_last || (par_ok && info_ready);",
     "wire walk_ready;",
-    "wire go      = row_full && k_full && room_ok && last_ok && walk_ready && (par_ok || (BAND == 0 && BIAS == 0));",
+    "reg  known_reg;                             // CACHE: the frame has its word",
+    "wire waits   = CACHE != 0 && !known_reg;",
+    "wire job_begin = CACHE != 0 && job_valid && (!known_reg || k_done);",
+    "assign job_ready = job_begin || CACHE == 0;",
+    "always @(posedge clk) known_reg <= !rst && (job_begin || (known_reg && !k_done));",
+    "wire go      = row_full && k_full && room_ok && last_ok && walk_ready && !waits && (par_ok || (BAND == 0 && BIAS == 0));",
     "",
     "assign read      = go;",
     "assign row_done  = go && row_last;",
@@ -43769,7 +44042,7 @@ static const char *const mlo_lines_verilog_mlo_attention_score_v[] = {
     "        wire unused_reach  = &{1'b0, par_reach, job_begin, job_start};",
     "    end else begin : g_walk",
     "        mlo_attention_walk #(.PE(PE), .CAUSAL(CAUSAL), .BAND(BAND), .CACHE(CACHE), .GW(GW), .AW(AW), .SKIP(KVH * DS), .BW(BW)) u_walk (",
-    "            .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .known(row_full && par_ok), .ready(walk_ready),",
+    "            .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .known(row_full && par_ok && !waits), .ready(walk_ready),",
     "            .token_done(row_done && head_last), .frame_done(k_done), .reach(par_reach),",
     "            .k_groups_1(k_groups_1), .k_tail(k_tail), .groups_1(groups_1), .single(single), .first_lanes(first_lanes), .last_lanes(last_lanes), .base(walk_base));",
     "        if (BAND == 0) begin : g_from_start",
@@ -44359,7 +44632,7 @@ static const char *const mlo_lines_verilog_mlo_attention_walk_v[] = {
     "// Query i of a frame of tk keys reads keys first = max(0, i - BACK) to last = min(tk - 1, i + AHEAD): groups first / PE",
     "// to last / PE, of the first one the lanes from first mod PE on, of the last one those up to last mod PE. BAND = 0: BACK is",
     "// without end; CAUSAL = 1: AHEAD is 0. Nothing is divided: two places move on with the tokens of queries, a lane at a time.",
-    "// CACHE = 1 (CAUSAL): query i is the one of position job_start + i, so both places begin there, and tk counts positions.",
+    "// CACHE = 1 (CAUSAL): query i is the one of position job_start + i (as it was at job_begin), so both places begin there, and tk counts positions.",
     "//",
     "// Contract    token_done: the token's last step, frame_done: it was the last of its frame. Everything is about the token",
     "//             at hand. reach = {lane, group, back}: BACK, and AHEAD as groups of PE and lanes beyond; it is read while the",
@@ -44370,8 +44643,8 @@ static const char *const mlo_lines_verilog_mlo_attention_walk_v[] = {
     "// Latency     none: outputs follow registers, k_* and reach",
     "// Stall       none (no handshake: see mlo_attention_score)",
     "// Legal       a frame has no more queries than keys; reach stays while a frame's first token is at hand; lane < PE",
-    "//             CACHE: CAUSAL; PE a power of two; job_begin while no token is at hand, and job_start stays from then on; token_done only",
-    "//             while ready",
+    "//             CACHE: CAUSAL; PE a power of two; job_begin, for each frame, when it is the frame before's last token_done or no token is",
+    "//             at hand; known, token_done only behind it; token_done only while ready",
     "`default_nettype none",
     "module mlo_attention_walk #(",
     "    parameter PE     = 2,       // keys of a group",
@@ -44504,7 +44777,9 @@ static const char *const mlo_lines_verilog_mlo_attention_walk_v[] = {
     "            assign ready      = 1'b1;",
     "            wire unused_known = &{1'b0, known};",
     "        end else begin : g_from_start",
-    "            wire [BW:0]    ahead = {1'b0, job_start[BW-1:0]} - {1'b0, reach[BW-1:0]};",
+    "            reg  [BW-1:0]  start_reg;           // of the frame at hand",
+    "            always @(posedge clk) if (job_begin) start_reg <= job_start[BW-1:0];",
+    "            wire [BW:0]    ahead = {1'b0, start_reg} - {1'b0, reach[BW-1:0]};",
     "            wire           below = ahead[BW];",
     "            wire [BW-1:0]  first = below ? {BW{1'b0}} : ahead[BW-1:0];",
     "            wire [BW-1:0]  lane  = first - (first >> LP << LP);",
@@ -47206,20 +47481,21 @@ static const char *const mlo_lines_verilog_mlo_job_v[] = {
     "//             the first `tokens` tokens go on to m_axis, the last of them with tlast, and what is behind them is swallowed;",
     "//             one that ends sooner ends there. Either sets `mismatch`. The slot's length is then start + the tokens that went",
     "//             on. Of any other job the whole frame is swallowed, `refused` is set, and no length changes. Both flags stay.",
-    "//             One frame is in the core at a time: job_begin, a pulse, comes when the frame before has left it (out_last),",
-    "//             and before the first beat is offered; job_start = start and job_bank = slot * DEEPEST from it on to the next.",
+    "//             FRAMES frames are in the core at most, no two of one slot, and they leave it (out_last) in their order: job_begin, a pulse,",
+    "//             comes when that allows it, and before the first beat is offered; job_start = start and job_bank = slot * DEEPEST",
+    "//             from it on to the next.",
     "//             MASK = 1: s1_axis has a beat for each token, of which bit 0 counts; it goes on, or is swallowed, with its token.",
     "//             After reset no job waits, none is inside, and all lengths are 0.",
     "// Throughput  one beat per cycle within a frame, swallowed or not",
     "// Latency     a beat taken in cycle t is offered in cycle t + 1 (MASK = 1: the final one of a token waits for its mask beat, which",
     "//             is offered with it; a mask beat that comes in cycle t counts from cycle t + 1).",
     "//             A good job that is pushed in cycle t into an idle module begins in cycle t + 5 (t + 4 if DEPTH < 3); one that",
-    "//             waits, 4 cycles after the final beat of the frame before it was taken, and 2 after out_last if that is later. With",
+    "//             waits, 4 cycles after the final beat of the frame before it was taken, and 2 after the out_last that it waits for if that is later. With",
     "//             job_begin the first beat is taken. The frame of one that is refused is taken a cycle sooner, wherever the frame",
     "//             before it is.",
     "// Stall       up to 2 beats are taken in while m_axis (or m1_axis) stalls; without a job none is (of s1_axis up to 2)",
-    "// Legal       1 <= CONTEXT <= 65535, 1 <= SLOTS <= 255, SLOTS * DEEPEST <= 65535, BEATS >= 1, 1 <= DEPTH <= 255, MASK 0 or 1. A",
-    "//             frame has whole tokens (tlast at other beats than a token's final one is not looked at), s1_axis_tlast is not looked at.",
+    "// Legal       1 <= CONTEXT <= 65535, 1 <= SLOTS <= 255, SLOTS * DEEPEST <= 65535, BEATS >= 1, 1 <= DEPTH, FRAMES <= 255, MASK 0 or 1.",
+    "//             A frame has whole tokens (tlast at other beats than a token's final one is not looked at), s1_axis_tlast is not looked at.",
     "//             push only where room is not 0.",
     "`default_nettype none",
     "module mlo_job #(",
@@ -47229,6 +47505,7 @@ static const char *const mlo_lines_verilog_mlo_job_v[] = {
     "    parameter BEATS   = 1,          // of a token",
     "    parameter WIDTH   = 8,          // of tdata",
     "    parameter DEPTH   = 4,          // jobs that wait",
+    "    parameter FRAMES  = 1,          // that may be in the core",
     "    parameter MASK    = 0           // 1: a second stream has one mask beat a token",
     ") (",
     "    input  wire             clk,",
@@ -47279,6 +47556,7 @@ static const char *const mlo_lines_verilog_mlo_job_v[] = {
     "        if (DEEPEST < 1 || SLOTS * DEEPEST > 65535) mlo_error_SLOTS_times_DEEPEST_must_be_1_to_65535 u_deepest ();",
     "        if (BEATS < 1)                          mlo_error_BEATS_must_be_at_least_1 u_beats ();",
     "        if (DEPTH < 1 || DEPTH > 255)           mlo_error_DEPTH_must_be_1_to_255 u_depth ();",
+    "        if (FRAMES < 1 || FRAMES > 255)         mlo_error_FRAMES_must_be_1_to_255 u_frames ();",
     "        if (MASK != 0 && MASK != 1)             mlo_error_MASK_must_be_0_or_1 u_mask ();",
     "    endgenerate",
     "",
@@ -47299,13 +47577,13 @@ static const char *const mlo_lines_verilog_mlo_job_v[] = {
     "    // ---- a job's way: it is measured, judged, begun or refused; then its frame passes, and the rest of it is swallowed",
     "    localparam [2:0] IDLE = 3'd0, JUDGE = 3'd1, FENCE = 3'd2, PASS = 3'd3, SWALLOW = 3'd4;",
     "    reg  [2:0]    state;",
-    "    reg           held;                         // a frame has begun to go on and has not left the core",
     "    reg  [24:0]   stop;                         // start + tokens",
     "    reg  [15:0]   length;                       // of the slot",
     "    reg  [15:0]   at, left;                     // the next token's position; tokens that may still go on",
     "    reg  [BW-1:0] beat;                         // of the token at s_axis",
     "    wire [SW-1:0] which = slot[SW-1:0];",
     "    wire          good  = {24'd0, slot} < SLOTS_V && tokens != 16'd0 && start <= {8'd0, length} && stop <= CONTEXT_V;",
+    "    wire          held;                         // it has to wait for those that are in the core",
     "    wire          begins = state == FENCE && !held;",
     "    wire          passes = state == PASS;",
     "    wire          out_ready, key_valid, key_ready;",
@@ -47331,14 +47609,11 @@ static const char *const mlo_lines_verilog_mlo_job_v[] = {
     "    end",
     "",
     "    always @(posedge clk) begin",
-    "        if (out_last) held <= 1'b0;",
-    "        if (begins)   held <= 1'b1;",
     "        job_begin <= begins;",
     "        if (take) beat <= final_beat ? {BW{1'b0}} : beat + 1'b1;",
     "        if (state == JUDGE && !good) refused <= 1'b1;",
     "        if (token && passes && s_axis_tlast != full) mismatch <= 1'b1;",
     "        if (rst) begin",
-    "            held      <= 1'b0;",
     "            job_begin <= 1'b0;",
     "            beat      <= {BW{1'b0}};",
     "            refused   <= 1'b0;",
@@ -47359,6 +47634,34 @@ static const char *const mlo_lines_verilog_mlo_job_v[] = {
     "        end",
     "    end",
     "    wire [15:0] bank = {{16-SW{1'b0}}, which} * DEEPEST_V;",
+    "",
+    "    // ---- frames in the core: how many, and whose, the oldest one first",
+    "    localparam CW = $clog2(FRAMES + 1);",
+    "    localparam [31:0] FRAMES_V = FRAMES;",
+    "    reg  [CW-1:0]        count;",
+    "    reg  [FRAMES*SW-1:0] slots;",
+    "    wire [CW-1:0]        stay = count - {{CW-1{1'b0}}, out_last};",
+    "    wire [FRAMES-1:0]    same;",
+    "    genvar i;",
+    "    generate",
+    "        for (i = 0; i < FRAMES; i = i + 1) begin : one",
+    "            localparam [31:0] I = i;",
+    "            wire [SW-1:0] next;",
+    "            if (i + 1 < FRAMES) begin : moves",
+    "                assign next = slots[(i+1)*SW +: SW];",
+    "            end else begin : last",
+    "                assign next = which;",
+    "            end",
+    "            assign same[i] = I[CW-1:0] < count && slots[i*SW +: SW] == which;",
+    "            always @(posedge clk)",
+    "                if (begins && stay == I[CW-1:0]) slots[i*SW +: SW] <= which;",
+    "                else if (out_last)               slots[i*SW +: SW] <= next;",
+    "        end",
+    "    endgenerate",
+    "    assign held = count == FRAMES_V[CW-1:0] || |same;",
+    "    always @(posedge clk)",
+    "        if (rst)                     count <= {CW{1'b0}};",
+    "        else if (begins || out_last) count <= begins ? stay + {{CW-1{1'b0}}, 1'b1} : stay;",
     "",
     "    // ---- lengths: a memory, and who of it was ever written; a length is read a cycle before it is judged",
     "    reg  [SLOTS-1:0] known;",
@@ -48548,6 +48851,7 @@ static const char *const mlo_lines_verilog_mlo_loop_v[] = {
     "//     outside while its first results already wait in the feedback.",
     "//   - The next group may enter as soon as the last iteration of this one has entered the body: there is",
     "//     no gap between groups, nor between iterations.",
+    "//   - A frame that enters is a turn: turn_round says whether it comes from the feedback; its first beat goes in when turn_ready is 1.",
     "//   - iterations = 1: nothing goes round, groups mean nothing; `first` marks the first token after reset",
     "//     and no other, since the parameters in use stay the right ones.",
     "// The way out counts iterations by the `first` flags which the body hands on; so it needs to know",
@@ -48575,6 +48879,10 @@ static const char *const mlo_lines_verilog_mlo_loop_v[] = {
     "    input  wire             s_ext_tvalid,",
     "    output wire             s_ext_tready,",
     "    input  wire [2:0]       s_ext_tuser,",
+    "",
+    "    output wire             turn_valid,",
+    "    input  wire             turn_ready,",
+    "    output wire             turn_round,",
     "",
     "    output wire [WIDTH-1:0] m_body_tdata,",
     "    output wire             m_body_tvalid,",
@@ -48642,13 +48950,17 @@ static const char *const mlo_lines_verilog_mlo_loop_v[] = {
     "    wire close    = boundary && (closed || full || (!s_ext_tvalid && s_fb_tvalid));",
     "    wire from_fb  = close || round;",
     "",
-    "    wire             in_valid = from_fb ? s_fb_tvalid : s_ext_tvalid;",
+    "    wire             offered  = from_fb ? s_fb_tvalid : s_ext_tvalid;",
+    "    wire             in_valid = offered && (midway || turn_ready);",
     "    wire [WIDTH-1:0] in_data  = from_fb ? s_fb_tdata  : s_ext_tdata;",
     "    wire [1:0]       in_user  = from_fb ? s_fb_tuser[2:1] : s_ext_tuser[2:1];    // {key, last}",
     "    wire             in_first = close || first;",
     "    wire             in_ready;",
-    "    assign s_fb_tready  = in_ready && from_fb;",
-    "    assign s_ext_tready = in_ready && !from_fb;",
+    "    wire             in_go    = in_ready && (midway || turn_ready);",
+    "    assign s_fb_tready  = in_go && from_fb;",
+    "    assign s_ext_tready = in_go && !from_fb;",
+    "    assign turn_valid   = offered && !midway && in_ready;",
+    "    assign turn_round   = from_fb;",
     "",
     "    // A group that closes is in iteration 1, at its first frame.",
     "    wire        take      = in_valid && in_ready;",
@@ -49876,6 +50188,145 @@ static const char *const mlo_lines_verilog_mlo_mvu_tiled_v[] = {
     "        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready), .m_axis_tuser(m_axis_tuser));",
     "endmodule",
     "",
+    "`default_nettype wire",
+    NULL };
+static const char *const mlo_lines_verilog_mlo_orders_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_orders: the words of a group's jobs: each frame that enters the body gets its own, with the bank of its iteration",
+    "//",
+    "//      s_job -----\\",
+    "//                  >--- m_word    (a word for each turn)",
+    "//   .--> front ---/  \\",
+    "//   '---- ring <------'           bank + 1, unless that iteration was the last",
+    "//",
+    "// Contract    a turn is a frame that enters the body: from outside (turn_round = 0), or from the feedback (1). It takes the word at",
+    "//             s_job, or the ring's front, and is offered with it: m_word = {start[15:0], bank[15:0]}. A job's word is",
+    "//             offered `iterations` times, in iteration i with its bank + i, and goes back into the ring between. So the words are in the",
+    "//             order of frames where frames are iteration-major, as those of mlo_loop: neither knows the size of a group.",
+    "// Example     FRAMES = 2, iterations = 2, jobs {0, 4} and {7, 6} as a group: {0, 4}, {7, 6}, {0, 5}, {7, 7}",
+    "// Throughput  one word per cycle",
+    "// Latency     none: a turn is taken in the cycle in which its word is",
+    "// Stall       m_word_tready low, or no word there: the turn waits",
+    "// Legal       1 <= FRAMES <= 255. iterations (0 acts as 1) stands still. At most FRAMES jobs have turns to come (else those from outside wait).",
+    "`default_nettype none",
+    "module mlo_orders #(",
+    "    parameter FRAMES = 1            // jobs of a group",
+    ") (",
+    "    input  wire        clk,",
+    "    input  wire        rst,",
+    "    input  wire [15:0] iterations,",
+    "    input  wire        turn_valid,",
+    "    output wire        turn_ready,",
+    "    input  wire        turn_round,",
+    "    input  wire [31:0] s_job_tdata,",
+    "    input  wire        s_job_tvalid,",
+    "    output wire        s_job_tready,",
+    "    output wire [31:0] m_word_tdata,",
+    "    output wire        m_word_tvalid,",
+    "    input  wire        m_word_tready",
+    ");",
+    "    localparam AW = (FRAMES > 1) ? $clog2(FRAMES) : 1;",
+    "    localparam LW = $clog2(FRAMES + 1);",
+    "    localparam [AW-1:0] LAST   = FRAMES[AW-1:0] - 1'b1;",
+    "    localparam [LW-1:0] FULL   = FRAMES[LW-1:0];",
+    "",
+    "    generate",
+    "        if (FRAMES < 1 || FRAMES > 255) mlo_error_FRAMES_must_be_1_to_255 u_frames ();",
+    "    endgenerate",
+    "",
+    "    // ---- the ring: {turns to come behind the next, start, bank}",
+    "    reg  [47:0]   ring [0:(1<<AW)-1];",
+    "    reg  [AW-1:0] front, back;                  // the oldest word; where the next one goes",
+    "    reg  [LW-1:0] level;",
+    "    wire [47:0]   oldest = ring[front];",
+    "    wire [15:0]   behind = (iterations == 16'd0) ? 16'd0 : iterations - 16'd1;",
+    "    wire [47:0]   now    = turn_round ? oldest : {behind, s_job_tdata};",
+    "    wire          there  = turn_round ? level != {LW{1'b0}} : s_job_tvalid && level != FULL;",
+    "    wire          go     = turn_valid && there && m_word_tready;",
+    "    wire          pop    = go && turn_round;",
+    "    wire          again  = go && now[47:32] != 16'd0;",
+    "    assign turn_ready    = there && m_word_tready;",
+    "    assign s_job_tready  = go && !turn_round;",
+    "    assign m_word_tvalid = turn_valid && there;",
+    "    assign m_word_tdata  = now[31:0];",
+    "",
+    "    always @(posedge clk) begin",
+    "        if (again) begin",
+    "            ring[back] <= {now[47:32] - 16'd1, now[31:16], now[15:0] + 16'd1};",
+    "            back       <= (back == LAST) ? {AW{1'b0}} : back + 1'b1;",
+    "        end",
+    "        if (pop) front <= (front == LAST) ? {AW{1'b0}} : front + 1'b1;",
+    "        if (again != pop) level <= again ? level + 1'b1 : level - 1'b1;",
+    "        if (rst) begin",
+    "            front <= {AW{1'b0}};",
+    "            back  <= {AW{1'b0}};",
+    "            level <= {LW{1'b0}};",
+    "        end",
+    "    end",
+    "",
+    "`ifdef FORMAL",
+    "    // One job, any, is followed by counting events alone: how many words are before it, and how often it had its turn.",
+    "    reg f_past_valid = 1'b0;",
+    "    always @(posedge clk) f_past_valid <= 1'b1;",
+    "    always @* if (!f_past_valid) assume (rst);",
+    "    (* anyseq *) reg f_pick;",
+    "    reg        f_inside;                        // it waits in the ring",
+    "    reg [31:0] f_job;",
+    "    reg [15:0] f_turns, f_n;",
+    "    reg [LW-1:0] f_before, f_many;              // words before it; words in the ring",
+    "    wire f_enters = s_job_tvalid && s_job_tready && f_pick && !f_inside;",
+    "    wire f_mine   = pop && f_inside && f_before == 0;",
+    "    wire f_more   = f_turns + 16'd1 != f_n;",
+    "    always @(posedge clk) begin",
+    "        f_n <= iterations;",
+    "        if (f_enters) begin",
+    "            f_inside <= iterations > 16'd1;",
+    "            f_job    <= s_job_tdata;",
+    "            f_turns  <= 16'd1;",
+    "            f_before <= f_many;",
+    "        end else if (f_mine) begin",
+    "            f_inside <= f_more;",
+    "            f_turns  <= f_turns + 16'd1;",
+    "            f_before <= f_many - 1'b1;          // behind all others",
+    "        end else if (pop) f_before <= f_before - 1'b1;",
+    "        if (m_word_tvalid && m_word_tready) f_many <= f_many + again - turn_round;",
+    "        if (rst) {f_inside, f_many} <= 0;",
+    "    end",
+    "    // A turn and a job that wait stay.",
+    "    reg        f_wait, f_job_wait, f_held, f_round;",
+    "    reg [31:0] f_word, f_offer;",
+    "    always @(posedge clk) begin",
+    "        f_wait     <= !rst && turn_valid && !turn_ready;",
+    "        f_round    <= turn_round;",
+    "        f_job_wait <= !rst && s_job_tvalid && !s_job_tready;",
+    "        f_offer    <= s_job_tdata;",
+    "        f_held     <= !rst && m_word_tvalid && !m_word_tready;",
+    "        f_word     <= m_word_tdata;",
+    "    end",
+    "    wire [LW:0]   f_sum  = front + f_before, f_end = front + level;",
+    "    wire [47:0]   f_here = ring[f_sum >= FRAMES ? f_sum - FRAMES : f_sum];",
+    "    integer i;",
+    "    always @* if (f_past_valid && !rst) begin",
+    "        for (i = 0; i < FRAMES; i = i + 1)          // a word in the ring has turns to come",
+    "            if (((i >= front) ? i - front : i + FRAMES - front) < level)",
+    "                assert (f_n > 16'd1 && ring[i][47:32] < f_n - 16'd1);",
+    "        assume (iterations == f_n);",
+    "        if (f_wait)     assume (turn_valid && turn_round == f_round);",
+    "        if (f_job_wait) assume (s_job_tvalid && s_job_tdata == f_offer);",
+    "        if (f_held)     assert (m_word_tvalid && m_word_tdata == f_word);",
+    "        assert (level <= FRAMES && front < FRAMES && back < FRAMES && f_many == level);",
+    "        assert (back == (f_end >= FRAMES ? f_end - FRAMES : f_end));",
+    "        if (f_inside) begin",
+    "            assert (f_before < level && f_turns != 0 && f_turns < f_n);",
+    "            assert (f_here == {f_n - 16'd1 - f_turns, f_job[31:16], f_job[15:0] + f_turns});",
+    "        end",
+    "        // what the consumers see of it",
+    "        if (f_enters) assert (m_word_tvalid && m_word_tdata == s_job_tdata);",
+    "        if (f_mine)   assert (m_word_tvalid && m_word_tdata == {f_job[31:16], f_job[15:0] + f_turns});",
+    "        cover (f_mine && f_turns == 16'd2);",
+    "    end",
+    "`endif",
+    "endmodule",
     "`default_nettype wire",
     NULL };
 static const char *const mlo_lines_verilog_mlo_pair_v[] = {
@@ -51551,15 +52002,15 @@ static const char *const mlo_lines_verilog_mlo_rotary_v[] = {
     "// Contract   tokens of C channels, H = C/D heads of D; lanes 2k and 2k+1 of a beat are a pair (a, b). Of the token at position t,",
     "//            with (cos, sin) of its pair in the table:",
     "//            y[2k] = clip(((a*cos - b*sin)*M + 2^(S-1)) >>> S), y[2k+1] = clip(((a*sin + b*cos)*M + 2^(S-1)) >>> S) to YBITS.",
-    "//            t is job_start for the first token of a frame, that is the very first and one behind a token with tuser[1]",
-    "//            (`last`), and one more for each one after it. Tokens leave in their order with their sideband. A token with",
+    "//            Each frame (up to a token with tuser[1], `last`) has a word at s_axis_j, {start[31:16], unused}: t is `start` for its",
+    "//            first token, and one more for each one after it. Tokens leave in their order with their sideband. A token with",
     "//            tuser[0] (`first`) moves to the next M, S and table; the very first token after reset must have it.",
-    "//            job_start (0 where every frame begins at position 0) stands from the cycle before a frame's first beat is",
-    "//            offered until it has left; it and the frame's tokens are T at most, together.",
+    "//            `start` and the frame's tokens are T at most, together. (Where every frame begins at position 0, words of 0 are",
+    "//            always there.)",
     "// Throughput one beat per cycle; a token with `first` costs 1 cycle more (if its parameters are loaded).",
     "// Latency    idle, parameters loaded: a beat taken in cycle t is offered in cycle t + 11 (+ 1 if it carries the change of",
     "//            iteration: first beat of a token with `first`; the beats after it then follow one per cycle).",
-    "// Stall      a beat that cannot leave freezes the lanes; parameters not loaded hold the input, what is behind drains.",
+    "// Stall      a frame waits for its word; a beat that cannot leave freezes the lanes; parameters not loaded hold the input, what is behind drains.",
     "// Parameters s_axis_c: a word of 64 bits: M[15:0] (< 2^15), S[37:32] (1..62); SHIFT = 1: M is 2^14, whatever its bits say, and",
     "//            the requantization has no multiplier",
     "//            s_axis_t: T*D/PE words of PE*16 bits, D/PE of a position one after the other: PE/2 pairs of signed numbers in",
@@ -51581,7 +52032,9 @@ static const char *const mlo_lines_verilog_mlo_rotary_v[] = {
     "    input  wire                 clk,",
     "    input  wire                 rst,",
     "    input  wire                 params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)",
-    "    input  wire [15:0]          job_start,      // position of a frame's first token",
+    "    input  wire [31:0]          s_axis_j_tdata, // {position of a frame's first token, unused}",
+    "    input  wire                 s_axis_j_tvalid,",
+    "    output wire                 s_axis_j_tready,",
     "    input  wire [PE*XBITS-1:0]  s_axis_tdata,",
     "    input  wire                 s_axis_tvalid,",
     "    output wire                 s_axis_tready,",
@@ -51604,7 +52057,7 @@ static const char *const mlo_lines_verilog_mlo_rotary_v[] = {
     "    localparam DW = (DF > 1) ? $clog2(DF) : 1;",
     "    localparam HW = (H > 1) ? $clog2(H) : 1;",
     "    localparam TW = (T * DF > 1) ? $clog2(T * DF) : 1;",
-    "    localparam SW = TW + 16;                        // of job_start in words, as it is multiplied",
+    "    localparam SW = TW + 16;                        // of a start in words, as it is multiplied",
     "    localparam PB = XBITS + 16;                     // bits of a product",
     "    localparam AB = PB + 1;                         // of a sum of two",
     "    localparam [DW-1:0] D_LAST = DF[DW-1:0] - 1'b1;",
@@ -51626,19 +52079,23 @@ static const char *const mlo_lines_verilog_mlo_rotary_v[] = {
     "    reg  [2:0]          user;",
     "    reg                 valid;",
     "    reg                 fresh;                      // the beat here is the first of its token, not yet announced",
-    "    reg                 front;                      // the beat that goes next is the first of its frame",
+    "    reg                 known;                      // the frame at hand has its word",
     "    reg  [DW-1:0]       beat;                       // of its head",
     "    reg  [HW-1:0]       head;",
     "    reg  [TW-1:0]       base, addr;                 // the position's first word, and the beat's",
-    "    reg  [TW-1:0]       start;                      // of the position job_start",
+    "    reg  [TW-1:0]       start;                      // of the next frame's first position",
+    "    reg                 there;                      // that is known",
     "    wire                c_ready, t_ready, en;",
     "    wire                ready    = c_ready && t_ready;",
     "    wire                swap     = valid && fresh && user[0] && en;",
-    "    wire                go       = valid && !swap && ready && en;",
+    "    wire                go       = valid && !swap && ready && en && known;",
     "    wire                head_end = beat == D_LAST;",
     "    wire                end_here = head_end && head == H_LAST;      // of the token",
     "    wire [TW-1:0]       next     = addr + 1'b1;",
-    "    wire [SW-1:0]       word     = {{TW{1'b0}}, job_start} * DF_S;",
+    "    wire                ends     = go && end_here && user[1];       // the frame",
+    "    wire                begins   = there && (!known || ends);",
+    "    wire [SW-1:0]       word     = {{TW{1'b0}}, s_axis_j_tdata[31:16]} * DF_S;",
+    "    assign s_axis_j_tready = !there || begins;",
     "    assign s_axis_tready = go || !valid;            // of registers only: en is, too",
     "    always @(posedge clk) begin",
     "        if (s_axis_tready) begin",
@@ -51646,23 +52103,28 @@ static const char *const mlo_lines_verilog_mlo_rotary_v[] = {
     "            user  <= s_axis_tuser;",
     "            valid <= s_axis_tvalid;",
     "        end",
-    "        start <= word[TW-1:0];",
+    "        if (s_axis_j_tready) begin",
+    "            start <= word[TW-1:0];",
+    "            there <= s_axis_j_tvalid;",
+    "        end",
+    "        known <= begins || (known && !ends);",
     "        if (swap) fresh <= 1'b0;",
     "        if (go) begin",
     "            fresh <= end_here;",
-    "            front <= end_here && user[1];",
     "            beat  <= head_end ? {DW{1'b0}} : beat + 1'b1;",
-    "            addr  <= !head_end ? next : !end_here ? base : user[1] ? start : next;",
+    "            addr  <= !head_end || end_here ? next : base;",
     "            if (head_end) head <= end_here ? {HW{1'b0}} : head + 1'b1;",
-    "            if (end_here) base <= user[1] ? start : next;",
-    "        end else if (front) begin                   // the next frame may lie elsewhere",
+    "            if (end_here) base <= next;",
+    "        end",
+    "        if (begins) begin",
     "            base <= start;",
     "            addr <= start;",
     "        end",
     "        if (rst) begin",
     "            valid <= 1'b0;",
     "            fresh <= 1'b1;",
-    "            front <= 1'b1;",
+    "            there <= 1'b0;",
+    "            known <= 1'b0;",
     "            beat  <= {DW{1'b0}};",
     "            head  <= {HW{1'b0}};",
     "        end",
@@ -51748,7 +52210,7 @@ static const char *const mlo_lines_verilog_mlo_rotary_v[] = {
     "    wire waiting = !o_ready || (m_axis_tvalid && !m_axis_tready);",
     "    always @(posedge clk) stat <= rst ? 3'b000 : go ? 3'b001 : waiting ? 3'b100 : 3'b010;",
     "",
-    "    wire unused = &{1'b0, c_word[31:16], c_word[63:38], word[SW-1:TW]};",
+    "    wire unused = &{1'b0, c_word[31:16], c_word[63:38], word[SW-1:TW], s_axis_j_tdata[15:0]};",
     "",
     "`ifdef FORMAL",
     "    reg f_past = 1'b0;",
@@ -55269,6 +55731,7 @@ static const mlo_embedded mlo_verilog[] = {
     { "mlo_muladd.v", mlo_lines_verilog_mlo_muladd_v },
     { "mlo_mvu.v", mlo_lines_verilog_mlo_mvu_v },
     { "mlo_mvu_tiled.v", mlo_lines_verilog_mlo_mvu_tiled_v },
+    { "mlo_orders.v", mlo_lines_verilog_mlo_orders_v },
     { "mlo_pair.v", mlo_lines_verilog_mlo_pair_v },
     { "mlo_param.v", mlo_lines_verilog_mlo_param_v },
     { "mlo_refill.v", mlo_lines_verilog_mlo_refill_v },
@@ -55378,15 +55841,28 @@ static const char *const mlo_lines_share_c_attention_c[] = {
     "    return mlo_softmax_weigh(&a->round, e, until > from ? until - from : 0);",
     "}",
     "",
+    "/* sum[c] = the weighted sum of n values of d channels, four of them at a time. A weight is at most 255. */",
+    "static void @NAME@_mix(const int64_t *e, const @W@ *v, int row, int n, int d, @SUM@ *sum) {",
+    "    for (int c = 0; c < d; c++) sum[c] = 0;",
+    "    for (int j = 0; j < n; j += 4, v += 4 * (ptrdiff_t)row) {",
+    "        const int last = n - j - 1 < 3 ? n - j - 1 : 3;",
+    "        const @W@ *v1 = v + (last < 1 ? last : 1) * row;",
+    "        const @W@ *v2 = v + (last < 2 ? last : 2) * row, *v3 = v + last * row;",
+    "        const int16_t w0 = (int16_t)e[j], w1 = (int16_t)(last < 1 ? 0 : e[j + 1]);",
+    "        const int16_t w2 = (int16_t)(last < 2 ? 0 : e[j + 2]), w3 = (int16_t)(last < 3 ? 0 : e[j + 3]);",
+    "        for (int c = 0; c < d; c++)",
+    "            sum[c] += w0 * v[c] + w1 * v1[c] + w2 * v2[c] + w3 * v3[c];",
+    "    }",
+    "}",
+    "",
     "/* e: room for the weights of a row; sum: for a head's channels. */",
     "static void @NAME@(const mlo_heads *a, const @X@ *q, const @Z@ *k, const @W@ *v, @Y@ *y, int64_t *e,",
     "    @SUM@ *sum) {",
     "    for (int t = 0; t < a->tokens; t++, q += a->q_row, y += a->y_row) {",
-    "        const int at = a->start + t;",
-    "        const int back = a->reach && a->reach[0] < at ? a->reach[0] : at;",
+    "        const int at = a->start + t, partly = a->causal || a->reach;",
     "        const int ahead = a->causal ? 0 : a->reach && a->reach[1] < a->keys ? a->reach[1] : a->keys;",
-    "        const int from = a->reach ? at - back : 0;",
-    "        const int until = at + 1 + ahead < a->keys && (a->causal || a->reach) ? at + 1 + ahead : a->keys;",
+    "        const int from = a->reach && a->reach[0] < at ? at - a->reach[0] : 0;",
+    "        const int until = partly && at + 1 + ahead < a->keys ? at + 1 + ahead : a->keys;",
     "        for (int h = 0; h < a->heads; h++) {",
     "            const int kv = h / (a->heads / a->kv_heads) * a->d;",
     "            const int16_t *bias = a->bias",
@@ -55394,15 +55870,9 @@ static const char *const mlo_lines_share_c_attention_c[] = {
     "                : NULL;",
     "            const int64_t scale = @NAME@_scores(a, q + h * a->d,",
     "                k + (ptrdiff_t)from * a->k_row + kv, from, until, bias, e);",
-    "            const @W@ *value = v + (ptrdiff_t)from * a->v_row + kv;",
-    "            for (int c = 0; c < a->d; c++) sum[c] = 0;",
-    "            for (int j = 0; j < until - from; j++, value += a->v_row) {",
-    "                const @SUM@ weight = (@SUM@)e[j];",
-    "                for (int c = 0; c < a->d; c++) sum[c] += weight * value[c];",
-    "            }",
+    "            @NAME@_mix(e, v + (ptrdiff_t)from * a->v_row + kv, a->v_row, until - from, a->d, sum);",
     "            for (int c = 0; c < a->d; c++)",
-    "                y[h * a->d + c] = (@Y@)mlo_requantize(",
-    "                    sum[c], scale, a->round.p[3], a->lo, a->hi);",
+    "                y[h * a->d + c] = (@Y@)mlo_requantize(sum[c], scale, a->round.p[3], a->lo, a->hi);",
     "        }",
     "    }",
     "}",
@@ -55550,24 +56020,40 @@ static const char *const mlo_lines_share_c_mul_c[] = {
     "}",
     NULL };
 static const char *const mlo_lines_share_c_mvu_c[] = {
-    "/* y[j] = requantized x . w[j] + bias[j], or what a table has for that. Sums of so many products as fit 32",
+    "/* y[j] = requantized x . w[j] + bias[j], or what a table has for that. Four tokens share a row of weights",
+    " * (the last one stands in for those that there are not; one alone is alone). Sums of so many products as fit 32",
     " * bits are added up in 64. */",
     "static void @NAME@(const @X@ *x, int x_row, @Y@ *y, int y_row, int tokens, int k, int n,",
     "    const int8_t *w, const int32_t *bias, const int16_t *mult, const int8_t *shift, const @Y@ *table,",
     "    int lo, int hi) {",
-    "    for (int t = 0; t < tokens; t++, x += x_row, y += y_row)",
-    "        for (int j = 0; j < n; j++) {",
-    "            const int8_t *row = w + (size_t)j * (size_t)k;",
-    "            int64_t acc = bias[j];",
+    "    for (int t = 0; t < tokens; t += 4, x += 4 * (ptrdiff_t)x_row, y += 4 * (ptrdiff_t)y_row) {",
+    "        const int last = tokens - t - 1 < 3 ? tokens - t - 1 : 3;",
+    "        const @X@ *x1 = x + (last < 1 ? last : 1) * x_row;",
+    "        const @X@ *x2 = x + (last < 2 ? last : 2) * x_row, *x3 = x + last * x_row;",
+    "        const int8_t *row = w;",
+    "        for (int j = 0; j < n; j++, row += k) {",
+    "            int64_t acc[4] = { bias[j], bias[j], bias[j], bias[j] };",
     "            for (int from = 0; from < k; from += @BLOCK@) {",
     "                const int to = k - from < @BLOCK@ ? k : from + @BLOCK@;",
-    "                int32_t sum = 0;",
-    "                for (int i = from; i < to; i++) sum += x[i] * row[i];",
-    "                acc += sum;",
+    "                int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;",
+    "                for (int i = from; i < to && !last; i++) s0 += x[i] * row[i];",
+    "                for (int i = from; i < to && last; i++) {",
+    "                    s0 += x[i] * row[i];",
+    "                    s1 += x1[i] * row[i];",
+    "                    s2 += x2[i] * row[i];",
+    "                    s3 += x3[i] * row[i];",
+    "                }",
+    "                acc[0] += s0;",
+    "                acc[1] += s1;",
+    "                acc[2] += s2;",
+    "                acc[3] += s3;",
     "            }",
-    "            const int64_t v = mlo_requantize(acc, mult[j], shift[j], lo, hi);",
-    "            y[j] = table ? table[v - lo] : (@Y@)v;",
+    "            for (int i = 0; i <= last; i++) {",
+    "                const int64_t v = mlo_requantize(acc[i], mult[j], shift[j], lo, hi);",
+    "                y[i * y_row + j] = table ? table[v - lo] : (@Y@)v;",
+    "            }",
     "        }",
+    "    }",
     "}",
     NULL };
 static const char *const mlo_lines_share_c_requant_c[] = {
@@ -56531,7 +57017,7 @@ static const char *const mlo_lines_share_rtl_mlo_core_v[] = {
     "    input  wire [63:0]  base,                   // where they lie",
     "    input  wire [15:0]  iterations,",
     "    input  wire [7:0]   frames,                 // in flight",
-    "@JOBS@    // from mlo_job: a pulse before a job's first beat; the position of its first token; the first bank of its sequence",
+    "@JOBS@    // from mlo_job: a pulse before a job's first beat; with it the position of its first token; the first bank of its sequence",
     "@JOBS@    input  wire         job_begin,",
     "@JOBS@    input  wire [15:0]  job_start,",
     "@JOBS@    input  wire [15:0]  job_bank,",
@@ -56680,10 +57166,32 @@ static const char *const mlo_lines_share_rtl_mlo_core_v[] = {
     "        .m_axis_tdata(entry_tdata), .m_axis_tvalid(entry_tvalid),",
     "        .m_axis_tready(entry_tready), .m_axis_tuser(entry_tuser));",
     "@UNMASKED@    wire unused_mask;",
+    "    wire turn_valid, turn_ready, turn_round;",
+    "@NO_JOBS@    assign turn_ready = 1'b1;",
+    "@NO_JOBS@    wire unused_turn = &{1'b0, turn_valid, turn_round};",
+    "@JOBS@    // the word of each frame that enters the layer, {start, bank}: to all that ask where it is of",
+    "@JOBS@    wire [31:0] job_tdata, turn_tdata, word_tdata;",
+    "@JOBS@    wire job_tvalid, job_tready, turn_tvalid, turn_tready, unused_room;",
+    "@JOBS@    wire [@TOLD_MSB@:0] word_tvalid, word_tready;",
+    "@JOBS@    wire [@JOBS_MSB@:0] jobs_level;",
+    "@JOBS@    mlo_fifo #(.WIDTH(32), .DEPTH(@FRAMES@)) u_jobs (",
+    "@JOBS@        .clk(clk), .rst(core_rst), .level(jobs_level),",
+    "@JOBS@        .s_tdata({job_start, job_bank}), .s_tvalid(job_begin), .s_tready(unused_room),",
+    "@JOBS@        .m_tdata(job_tdata), .m_tvalid(job_tvalid), .m_tready(job_tready));",
+    "@JOBS@    mlo_orders #(.FRAMES(@FRAMES@)) u_orders (",
+    "@JOBS@        .clk(clk), .rst(core_rst), .iterations(iterations),",
+    "@JOBS@        .turn_valid(turn_valid), .turn_ready(turn_ready), .turn_round(turn_round),",
+    "@JOBS@        .s_job_tdata(job_tdata), .s_job_tvalid(job_tvalid), .s_job_tready(job_tready),",
+    "@JOBS@        .m_word_tdata(turn_tdata), .m_word_tvalid(turn_tvalid), .m_word_tready(turn_tready));",
+    "@JOBS@    mlo_fork #(.WIDTH(32), .N(@TOLD@)) u_words (",
+    "@JOBS@        .clk(clk), .rst(core_rst), .s_tdata(turn_tdata), .s_tvalid(turn_tvalid), .s_tready(turn_tready),",
+    "@JOBS@        .m_tdata(word_tdata), .m_tvalid(word_tvalid), .m_tready(word_tready));",
+    "@JOBS@    wire unused_jobs = &{1'b0, jobs_level, unused_room};",
     "    mlo_loop #(.WIDTH(@WIDTH@), .BEATS(@TOKEN_BEATS@)) u_loop (",
     "        .clk(clk), .rst(core_rst), .iterations(@ROUNDS@), .frames(frames),",
     "        .s_ext_tdata(entry_tdata), .s_ext_tvalid(entry_tvalid),",
     "        .s_ext_tready(entry_tready), .s_ext_tuser(entry_tuser),",
+    "        .turn_valid(turn_valid), .turn_ready(turn_ready), .turn_round(turn_round),",
     "        .m_body_tdata(body_tdata), .m_body_tvalid(body_tvalid),",
     "        .m_body_tready(body_tready), .m_body_tuser(body_tuser),",
     "        .s_body_tdata(result_tdata), .s_body_tvalid(result_tvalid),",
@@ -56889,10 +57397,10 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "@NO_JOBS@    wire unused = &{1'b0, unused_job};",
     "@NO_KV@    wire unused_kv_base = &{1'b0, unused_kv};",
     "",
-    "@JOBS@    // ---- jobs: at the door of a core that keeps @SLOTS@ x @CONTEXT@ positions' keys and values; one at a time is inside",
+    "@JOBS@    // ---- jobs: at the door of a core that keeps @SLOTS@ x @CONTEXT@ positions' keys and values; @FRAMES@ at a time inside",
     "@JOB_UNMASKED@    wire unused_mask;",
     "@JOBS@    mlo_job #(",
-    "@JOBS@        .CONTEXT(@CONTEXT@), .SLOTS(@SLOTS@), .DEEPEST(@DEEPEST@), .BEATS(@TOKEN_BEATS@), .WIDTH(@IO_MSB@ + 1), .MASK(@MASKED@)",
+    "@JOBS@        .CONTEXT(@CONTEXT@), .SLOTS(@SLOTS@), .DEEPEST(@DEEPEST@), .BEATS(@TOKEN_BEATS@), .WIDTH(@IO_MSB@ + 1), .FRAMES(@FRAMES@), .MASK(@MASKED@)",
     "@JOBS@    ) u_job (",
     "@JOBS@        .clk(clk), .rst(core_rst),",
     "@JOBS@        .push(job_push), .push_slot(job_slot), .push_start(job_first), .push_tokens(job_tokens), .room(job_room),",
@@ -57947,6 +58455,7 @@ static int mlo_emit_library(mlo_emitter *e) {
         }
     }
     if (e->c->slots) mlo_module_need(mlo_module_at("mlo_job", 7), need);
+    if (e->c->slots) mlo_module_need(mlo_module_at("mlo_orders", 10), need);
     if (e->c->dram) {
         mlo_module_need(mlo_module_at("mlo_kv", 6), need);
         mlo_module_need(mlo_module_at("mlo_sim_ram_write", 17), sim);
@@ -58249,13 +58758,44 @@ static void mlo_emit_replay_door(mlo_emitter *e, const mlo_element *el) {
     mlo_emit_bus(e, "m_axis", bus, ");");
 }
 
-/* What a kernel is told of the job that is inside; without caches every frame starts at 0. */
-static void mlo_emit_told(mlo_emitter *e, mlo_told told) {
-    const int jobs = e->c->slots > 0;
-    if (told == MLO_JOB_BANK)
-        mlo_line(e, "        .job_begin(%s), .job_bank(%s),", jobs ? "job_begin" : "1'b0",
-            jobs ? "job_bank" : "16'd0");
-    if (told) mlo_line(e, "        .job_start(%s),", jobs ? "job_start" : "16'd0");
+/* Kernels that are told of frames' jobs, of the first n elements. */
+static int mlo_told_kernels(const mlo_core *c, int n) {
+    int told = 0;
+    for (int i = 0; i < n; i++) told += c->element[i].unit.told != MLO_JOB_UNTOLD;
+    return told;
+}
+
+/* The words of the frames that are on their way to a kernel. */
+static void mlo_emit_words(mlo_emitter *e, int i) {
+    const char *name = e->c->element[i].name;
+    const int n = mlo_told_kernels(e->c, i), depth = e->c->frames + 1;
+    mlo_line(
+        e, "    wire [31:0] %s_j_tdata;\n    wire %s_j_tvalid, %s_j_tready;", name, name, name);
+    mlo_line(e, "    wire [%d:0] %s_j_level;", mlo_clog2(depth + 1) - 1, name);
+    mlo_line(e, "    mlo_fifo #(.WIDTH(32), .DEPTH(%d)) u_%s_words (", depth, name);
+    mlo_line(e, "        .clk(clk), .rst(core_rst), .level(%s_j_level),", name);
+    mlo_line(e,
+        "        .s_tdata(word_tdata), .s_tvalid(word_tvalid[%d]), .s_tready(word_tready[%d]),", n,
+        n);
+    mlo_line(e, "        .m_tdata(%s_j_tdata), .m_tvalid(%s_j_tvalid), .m_tready(%s_j_tready));",
+        name, name, name);
+    mlo_line(e, "    wire %s_j_unused = &{1'b0, %s_j_level};", name, name);
+}
+
+/* What a kernel is told of each frame: of which positions it is, and of which bank; without caches it is of
+ * those from 0 on. */
+static void mlo_emit_told(mlo_emitter *e, const mlo_element *el) {
+    const char *name = el->name;
+    if (!el->unit.told) return;
+    if (e->c->slots)
+        mlo_line(e,
+            "        .s_axis_j_tdata(%s_j_tdata), .s_axis_j_tvalid(%s_j_tvalid), "
+            ".s_axis_j_tready(%s_j_tready),",
+            name, name, name);
+    else
+        mlo_line(e,
+            "        .s_axis_j_tdata(32'd0), .s_axis_j_tvalid(1'b1), .s_axis_j_tready(%s_told),",
+            name);
 }
 
 /* The port of keys and values in memory, signals of which mlo_core has as many as it. */
@@ -58313,6 +58853,11 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
     if (mlo_is_block(el)) mlo_emit_refill(e, i);
     if (i == e->c->replay) mlo_emit_replay_door(e, el);
     if (e->c->dram && u->told == MLO_JOB_BANK) mlo_emit_kv(e, i);
+    if (u->told && e->c->slots)
+        mlo_emit_words(e, i);
+    else if (u->told)
+        mlo_line(e, "    wire %s_told;\n    wire unused_%s_told = &{1'b0, %s_told};", el->name,
+            el->name, el->name);
     mlo_printf(&e->t, "    %s #(", u->module);
     for (int k = 0; k < u->n_param; k++)
         mlo_printf(
@@ -58326,7 +58871,7 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
         mlo_line(e, "        .iterations(iterations),");
         mlo_emit_bus(e, "s_axis", mlo_format(e->m, "%s_in", el->name), ",");
     }
-    mlo_emit_told(e, u->told);
+    mlo_emit_told(e, el);
     for (int k = 0; k < u->n_in; k++) mlo_emit_bus(e, u->in[k].port, mlo_read_bus(e, i, k), ",");
     for (int k = 0; k < u->n_memory; k++) {
         const char *from = mlo_is_block(el) ? mlo_format(e->m, "%s_", el->name) : "";
@@ -58476,6 +59021,9 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "NO_JOBS", c->slots ? NULL : "", NULL },
         { "KV", c->dram ? "" : NULL, NULL },
         { "NO_KV", c->dram ? NULL : "", NULL },
+        { "TOLD", mlo_integer(m, mlo_told_kernels(c, c->n_element)), NULL },
+        { "TOLD_MSB", mlo_integer(m, mlo_told_kernels(c, c->n_element) - 1), NULL },
+        { "JOBS_MSB", mlo_integer(m, mlo_clog2(c->frames + 1) - 1), NULL },
         { "STRB_MSB", mlo_integer(m, c->axi_bits / 8 - 1), NULL },
         { "SLOTS", mlo_integer(m, c->slots), NULL },
         { "CONTEXT", mlo_integer(m, c->slots ? c->chunk : 0), NULL },
