@@ -218,11 +218,11 @@ static int mlo_run_Resize(mlo_call *c) {
         return c->m->error.code ? mlo_failed(c->m)
                                 : mlo_fail(c->m, MLO_E_SHAPE, c->node, "neither scales nor sizes");
     double *v = (double *)mlo_scratch(c->m, (size_t)mlo_array_count(x) + 1, sizeof *v);
-    if (v) mlo_convert(MLO_DOUBLE, v, x->dtype, x->data, mlo_array_count(x));
+    if (v) mlo_convert(MLO_DOUBLE, v, x->dtype, x->data, (size_t)mlo_array_count(x));
     for (int i = 0; i < x->rank; i++) dims[i] = x->dims[i];
     for (int d = 0; v && d < x->rank; d++)
         if (!mlo_resize_stays(&r[d])) v = mlo_resize_axis(c->m, &z, &r[d], x->rank, dims, d, v);
-    if (v) mlo_convert(y->dtype, y->data, MLO_DOUBLE, v, mlo_array_count(y));
+    if (v) mlo_convert(y->dtype, y->data, MLO_DOUBLE, v, (size_t)mlo_array_count(y));
     mlo_scratch_free(c->m, v);
     return mlo_failed(c->m);
 }
