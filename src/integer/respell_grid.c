@@ -311,12 +311,39 @@ static int mlo_respell_pools(mlo *m, mlo_scan *scan) {
     return mlo_infer(m);
 }
 
+/* Tokens of a carried value [1, C, H, W] or [1, H, W, C], the fewer of the two, or of [.., tokens, C]. */
+static int64_t mlo_grid_tokens(const mlo_form *f) {
+    const int64_t last = f->rank == 4 ? f->dims[2] * f->dims[3] : 0,
+                  first = f->rank == 4 ? f->dims[1] * f->dims[2] : mlo_tokens_of(f);
+    return f->rank == 4 && last < first ? last : first;
+}
+
+/* A norm with fewer statistics than there are tokens has some of several tokens. */
+static int mlo_refuse_frame_norm(mlo *m, const mlo_inside *in) {
+    const mlo_form x = mlo_body_form(in, in->body->input[0]->name);
+    for (size_t i = 0; i < in->body->n_node && mlo_form_known(&x); i++) {
+        const mlo_node *n = in->body->node[i];
+        const int instance = mlo_is(n, "InstanceNormalization");
+        if ((!instance && !mlo_is(n, "GroupNormalization")) || !mlo_is_carried(in, n->input[0]))
+            continue;
+        const mlo_form f = mlo_body_form(in, n->input[0]);
+        if (!mlo_form_known(&f) || f.rank < 2) continue;
+        if (f.dims[0] * (instance ? f.dims[1] : mlo_int(n, "num_groups", 1)) < mlo_grid_tokens(&x))
+            return mlo_fail(m, MLO_E_UNSUPPORTED, n,
+                "a norm over the channels of several tokens (PoolFormer's, of one group); "
+                "hardware's norms are over "
+                "the channels of each token: train it with those (LayerNorm)");
+    }
+    return 0;
+}
+
 static int mlo_respell_grid(mlo *m, mlo_scan *scan) {
     mlo_gridder g;
     int any = 0;
     memset(&g, 0, sizeof g);
     MLO_TRY(mlo_respell_pools(m, scan));
     MLO_TRY(mlo_inside_of(m, scan, &g.in));
+    MLO_TRY(mlo_refuse_frame_norm(m, &g.in));
     for (size_t i = 0; i < scan->body->n_node; i++)
         any |= mlo_is_convolved(&g.in, scan->body->node[i]);
     if (!any) return 0;

@@ -214,6 +214,7 @@ static int mlo_run_Resize(mlo_call *c) {
     mlo_resizing z;
     int64_t dims[MLO_MAX_RANK];
     if (!mlo_resize_check(c, &z)) return mlo_failed(c->m);
+    if (!mlo_array_count(y)) return 0;
     if (!mlo_resized_of(c->forms, &f, r))
         return c->m->error.code ? mlo_failed(c->m)
                                 : mlo_fail(c->m, MLO_E_SHAPE, c->node, "neither scales nor sizes");
