@@ -20,7 +20,8 @@ import tempfile
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
-FAST = "ops odd read run roll extract nested spellings perturb finn deeploy trace attention given edited numerics fixed interval search device predict show report cli errors library".split()
+FAST = ("ops odd read run roll extract nested spellings perturb finn deeploy trace attention given edited numerics fixed interval search device predict show report cli errors library "
+        "context step tokenizer gate conv positions rotary bias families sim").split()
 DRIVERS = ["examples/layers.c", "tests/library/threads.c", "tests/library/misuse.c"]
 INSIDE = "interval_driver"               # it includes src/mlo.c: a script that finds it in MLO_DRIVER does not compile its own
 VERSIONS = range(30, 18, -1)             # of clang: 18 knows MC/DC, but merges no profiles of it

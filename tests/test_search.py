@@ -151,6 +151,19 @@ def check_front():
             t.case("%s: the front of %d, %d in flight, %s bytes a cycle" % (core.name, len(got), frames, bandwidth), "; ".join(why))
 
 
+def check_frames():
+    """The front with any number of frames in flight: lines of the fronts of each number; what one or two frames reach, a line reaches with no more multipliers."""
+    for core in t.drawn(small()[1::3], 3, name=lambda core: core.name):
+        for bandwidth in "16", "0.9":
+            each = [core.front("--frames-in-flight", g, "--bandwidth", bandwidth) for g in range(1, 9)]
+            said = core.front("--frames-in-flight", "auto", "--bandwidth", bandwidth)
+            no_worse = lambda a, b: all(a[k] <= b[k] for k in ("cycles", "multipliers"))
+            lost = [(b["cycles"], b["multipliers"]) for b in each[0] + each[1] if not any(no_worse(a, b) for a in said)]
+            foreign = [(a["cycles"], a["multipliers"]) for a in said if a not in each[a["frames_in_flight"] - 1]]
+            wrong = "in no front: %s" % foreign if foreign else "lost: %s" % lost if lost else ""
+            t.case("%s, any number of frames, %s bytes a cycle: %d lines of %d" % (core.name, bandwidth, len(said), sum(map(len, each))), wrong)
+
+
 # ---- large cores: nothing random beats it -------------------------------------------------------------------------------------------------
 
 LARGE = {                          # tokens, hidden, inner, heads, norms first; layers; multipliers
@@ -361,5 +374,5 @@ def check_tiles():
     t.case("a front is of one size of tiles", "" if p.returncode == 2 and "--pareto" in p.stderr else p.stderr)
 
 
-if __name__ == "__main__": t.main(check_brute_force, check_front, check_random, check_targets, check_refusals, check_around, check_memories, check_blocks, check_tiles,
-                                  floor=68)
+if __name__ == "__main__": t.main(check_brute_force, check_front, check_frames, check_random, check_targets, check_refusals, check_around, check_memories, check_blocks, check_tiles,
+                                  floor=70)

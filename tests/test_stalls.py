@@ -169,10 +169,11 @@ def check_hangs():
     if not t.have("hangs", "iverilog"): return
     good, m = emitted(model("small"), "--pe", 4, "--simd", 4)
     t.case("a memory that never answers is named", says(good, r"nothing moved.*waits for parameters.*took a read request and does not answer", "--axi-latency", 100000))
-    for what, file, old, new, pattern in (
+    hangs = (
             ("a memory that takes no request", "tb/mlo_sim_ram.v", "assign s_axi_arready = open &&", "assign s_axi_arready = 1'b0 && open &&", "takes no read request: m_axi_arready"),
             ("a sink that takes nothing", "tb/mlo_sim_sink.v", "s_axis_tready <= (percent >= stall);", "s_axis_tready <= 1'b0;", "m_axis_tready stays low"),
-            ("a source that ends in the middle of a frame", "tb/mlo_sim_source.v", "if (enable && next < count &&", "if (enable && next < count - 1 &&", "waits for data.*(s_axis|s1_axis) brings no more")):
+            ("a source that ends in the middle of a frame", "tb/mlo_sim_source.v", "if (enable && next < count &&", "if (enable && next < count - 1 &&", "waits for data.*(s_axis|s1_axis) brings no more"))
+    for what, file, old, new, pattern in t.drawn(hangs, 3, name=lambda hang: hang[0]):          # 50000 cycles in which nothing moves
         t.case(what + " is named", says(spoiled(good, file, old, new), pattern))
 
 
@@ -208,7 +209,7 @@ def check_fifos():
         wrong = [f["name"] for f in report["fifos"] if abs(f["predicted_peak"] - f["peak"]) > max(4, f["beats_per_token"]) or f["predicted_peak"] > f["depth"]]
         t.case("%s: the most that FIFOs hold, predicted and measured: %s" % (name, each), ", ".join(wrong))
         t.case("%s: a FIFO that runs full is predicted to, and no other one" % name, ", ".join(f["name"] for f in report["fifos"] if (f["predicted_peak"] == f["depth"]) != (f["peak"] == f["depth"])))
-    for name, bus in ("attention_0_in0_fifo", "attention_0_in0"), ("add_0_in1_fifo", "add_0_in1"):
+    for name, bus in t.drawn((("attention_0_in0_fifo", "attention_0_in0"), ("add_0_in1_fifo", "add_0_in1")), 2, name=lambda fifo: fifo[0]):
         found, depth = depths(good)[name]
         less = lambda n: spoiled(good, "rtl/mlo_core.v", found[0], found[0].replace("(%d)" % depth, "(%d)" % n))
         p = t.call("sim", less(peaks[bus] - 1), *flags)
@@ -266,4 +267,4 @@ def check_protocol():
 
 
 if __name__ == "__main__": t.main(check_random, check_hangs, check_protocol, check_depths, check_fifos, check_least,
-                                  floor=24)
+                                  floor=20)
