@@ -12,7 +12,7 @@
     packing     sets of places, drawn: the least of all orders
     story       stories260k with a cache, a token at a time: its words and its text are ONNX Runtime's and mlo's
     parts       a sequence in parts of any size is the sequence
-    refused     arenas too small and misaligned, too many tokens, a target that there is none of
+    refused     arenas too small (at run time, and --arena), and misaligned, too many tokens, a target that there is none of
     sim         passes, and fails where a word differs
     one         a rounding changed in one place changes `mlo run`, the golden words of Verilog, and C, alike"""
 import ctypes
@@ -279,6 +279,9 @@ def check_refused():
     want(1, "a frame of no tokens", model(x, tokens=0))
     want(1, "a frame of too many tokens", model(np.concatenate([x, x[:1]])))
     t.case("a frame of fewer tokens is taken", "" if isinstance(model(x[:5]), np.ndarray) else "refused")
+    for bytes, flags, status, says in (16383, ["--target", "c"], 4, b"--arena 16383: the layer's values take 16384 bytes"), (16384, ["--target", "c"], 0, b""), (16384, [], 2, b"--arena is of C"):
+        p = t.call("compile", t.model("bert-tiny"), *flags, "--arena", bytes, "-o", t.at("small-%d" % len(flags)))
+        t.case("--arena %d %s" % (bytes, " ".join(flags)), "" if p.returncode == status and says in p.stderr else p.stderr.decode())
     p = t.call("compile", t.model("bert-tiny"), "--target", "rust", "-o", t.at("rust"))
     t.case("a target that there is none of", "" if p.returncode == 2 and b"--target rust: there are verilog and c" in p.stderr and not os.path.exists(t.at("rust")) else p.stderr.decode())
 
@@ -318,4 +321,4 @@ def check_parts():
         t.case("parts of %s" % (parts,), differ(np.concatenate(got), want[:at]))
 
 
-t.main(check_words, check_compilers, check_foreign, check_depth, check_arena, check_packing, check_sim, check_one, check_refused, check_story, check_parts, floor=156)
+t.main(check_words, check_compilers, check_foreign, check_depth, check_arena, check_packing, check_sim, check_one, check_refused, check_story, check_parts, floor=159)
