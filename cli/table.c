@@ -186,6 +186,8 @@ static const cli_flag cli_flags[] = {
         "80 % of its DSP blocks and block RAMs are used at most" },
     { "target", "verilog|c", V_BUILD, 1, NULL,
         "what to build: Verilog (default), or C without libraries for any processor" },
+    { "arena", "BYTES", V_BUILD, 1, NULL,
+        "with --target c: refuse a layer whose values need more at a time" },
     { "unrolled", NULL, V_BUILD, 1, NULL,
         "the body once for every iteration, one behind the other, for comparison: nothing goes "
         "round" },

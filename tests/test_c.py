@@ -7,15 +7,17 @@
     words       encoders, decoders without a cache, two with an encoder's output: inputs drawn here through host/pre.onnx; host/core.onnx in ONNX Runtime judges
     compilers   gcc and clang, -O0 to -O3, sanitizers, no warnings: the build's own test
     foreign     32-bit Arm, big-endian PowerPC, RISC-V, under qemu, through mlo sim
+    families    one export in 24 that has integers, and decoders with a cache: their own tests
     depth       the code of 12 layers is that of 2
     arena       no two places that are in use together overlap; none of other planners is below; the bytes that a run touches
     packing     sets of places, drawn: the least of all orders
     story       stories260k with a cache, a token at a time: its words and its text are ONNX Runtime's and mlo's
     parts       a sequence in parts of any size is the sequence
-    refused     arenas too small and misaligned, too many tokens, a target that there is none of
+    refused     arenas too small (at run time, and --arena), and misaligned, too many tokens, a target that there is none of
     sim         passes, and fails where a word differs
     one         a rounding changed in one place changes `mlo run`, the golden words of Verilog, and C, alike"""
 import ctypes
+import glob
 import itertools
 import json
 import os
@@ -143,6 +145,21 @@ def check_foreign():
             shutil.copytree(built(*body), path, ignore=shutil.ignore_patterns("*.o", "model_test", "sim", "made"))
             p = t.call("sim", path, env=dict(os.environ, CC=cc + " -static", RUN=qemu, CFLAGS="-O2"))
             t.case("%s: %s" % (what, body[0]), "" if p.returncode == 0 and json.loads(p.stdout)["pass"] else p.stderr.decode()[-300:])
+
+
+def check_families():
+    """What quantize refuses has no integers in C either."""
+    folders = lambda *names: sorted(f for n in names for f in glob.glob(os.path.join(t.tests, "models", n, "*.onnx")))
+    some = t.drawn(folders("families", "bias", "conv", "moved", "positions"), 24, os.path.basename)
+    wrong, judged = [], 0
+    for file, *flags in [(f,) for f in some] + [(f, "--context", 16) for f in t.drawn(folders("context"), 4, os.path.basename)]:
+        path = t.at("family-" + os.path.basename(file))
+        p = t.call("compile", file, "--target", "c", *flags, "-o", path)
+        why = p.stderr.decode()[-200:] if p.returncode else tested(path, "gcc", ["-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all"])
+        if p.returncode and p.returncode < 5 and b"mlo: quantize: " in p.stderr: continue
+        judged += 1
+        if why: wrong.append("%s: %s" % (os.path.basename(file), why))
+    t.case("exports of families", "; ".join(wrong) if wrong or judged >= 9 else "%d were judged" % judged)
 
 
 def code(path):
@@ -279,6 +296,9 @@ def check_refused():
     want(1, "a frame of no tokens", model(x, tokens=0))
     want(1, "a frame of too many tokens", model(np.concatenate([x, x[:1]])))
     t.case("a frame of fewer tokens is taken", "" if isinstance(model(x[:5]), np.ndarray) else "refused")
+    for bytes, flags, status, says in (16383, ["--target", "c"], 4, b"--arena 16383: the layer's values take 16384 bytes"), (16384, ["--target", "c"], 0, b""), (16384, [], 2, b"--arena is of C"):
+        p = t.call("compile", t.model("bert-tiny"), *flags, "--arena", bytes, "-o", t.at("small-%d" % len(flags)))
+        t.case("--arena %d %s" % (bytes, " ".join(flags)), "" if p.returncode == status and says in p.stderr else p.stderr.decode())
     p = t.call("compile", t.model("bert-tiny"), "--target", "rust", "-o", t.at("rust"))
     t.case("a target that there is none of", "" if p.returncode == 2 and b"--target rust: there are verilog and c" in p.stderr and not os.path.exists(t.at("rust")) else p.stderr.decode())
 
@@ -318,4 +338,4 @@ def check_parts():
         t.case("parts of %s" % (parts,), differ(np.concatenate(got), want[:at]))
 
 
-t.main(check_words, check_compilers, check_foreign, check_depth, check_arena, check_packing, check_sim, check_one, check_refused, check_story, check_parts, floor=156)
+t.main(check_words, check_compilers, check_foreign, check_families, check_depth, check_arena, check_packing, check_sim, check_one, check_refused, check_story, check_parts, floor=160)

@@ -189,6 +189,17 @@ static int mlo_c_carry(mlo *m, mlo_c_body *b) {
     return 0;
 }
 
+/* Is the arena as small as it has to be? Values are in it whole: nothing is tiled. */
+static int mlo_c_room(mlo *m, const mlo_c_body *b) {
+    const long most = mlo_opt_int(m, "arena", LONG_MAX, 1, LONG_MAX);
+    if (m->error.code || b->plan.bytes <= most) return mlo_failed(m);
+    return mlo_fail(m, MLO_E_UNSUPPORTED, b->core->scan.node,
+        "--arena %ld: the layer's values take %lld bytes at a time (%s), and C is not tiled yet; "
+        "give "
+        "as much, or export shorter frames",
+        most, (long long)b->plan.bytes, mlo_plan_text(m, &b->plan));
+}
+
 static int mlo_c_body_build(mlo *m, const mlo_core *c, mlo_c_body *b) {
     memset(b, 0, sizeof *b);
     b->core = c;
@@ -201,5 +212,5 @@ static int mlo_c_body_build(mlo *m, const mlo_core *c, mlo_c_body *b) {
     mlo_c_live(b);
     MLO_TRY(mlo_c_carry(m, b));
     mlo_plan_solve(&b->plan);
-    return 0;
+    return mlo_c_room(m, b);
 }

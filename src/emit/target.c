@@ -8,7 +8,10 @@ static int mlo_target_is_c(mlo *m) {
     const char *target = mlo_opt(m, "target");
     if (target && !mlo_eq(target, "verilog") && !mlo_eq(target, "c"))
         mlo_fail_at(m, MLO_E_USAGE, NULL, "--target %s: there are verilog and c", target);
-    return target && mlo_eq(target, "c");
+    const int c = target && mlo_eq(target, "c");
+    if (!c && mlo_opt(m, "arena"))
+        mlo_fail_at(m, MLO_E_USAGE, NULL, "--arena is of C; give --target c, too");
+    return c;
 }
 
 int mlo_emit(mlo *m, mlo_sink sink, void *user) {
