@@ -60,6 +60,22 @@ def check_slots():
     for what, name, flags in t.drawn(others, 2, lambda other: other[0]): judged(what, run(build(name, *flags), "--jobs", PARTS), paced=False)
 
 
+GROUPS = (("four in step", "0+1,1:0+1,2:0+1,3:0+1,0:1+1,1:1+1,2:1+1,3:1+1"), ("of other lengths", "0+5,1:0+2,2:0+7,3:0+1,0:5+1,1:2+1,2:7+1,3:1+1,0:6+1,1:3+1,2:8+1,3:2+1"),
+          ("a slot twice in a row", "0+3,0:3+2,1:0+4,1:4+1,1:5+1,0:5+3"), ("taken back", "0+4,1:0+6,2:0+2,0:2+3,1:6+1,2:2+5,1:3+2,0:5+1,2:1+2"))
+
+
+def check_groups():
+    """Sequences that share a pass over the weights are each as if alone, and weights are read once for all of them."""
+    for name, most in ((TODAY[0], 4), (TODAY[1], 2)):
+        path = build(name, "--slots", "4", "--frames-in-flight", str(most))
+        for what, jobs in GROUPS:
+            judged("%s: groups of %d: %s" % (name, most, what), run(path, "--jobs", jobs))
+            judged("%s: groups of %d: %s, stalled" % (name, most, what), run(path, "--jobs", jobs, "--stall", "30", "--seed", "11"), paced=False)
+        beats = lambda jobs: run(path, "--jobs", jobs).memory["beats"]
+        t.case("%s: a step of %d reads weights as often as a step of one" % (name, most),
+               "" if beats(",".join("%d:0+1" % k for k in range(most))) == beats("0+1") else "more beats")
+
+
 def drawn(rng):
     """A list of jobs for two slots of 16 positions: one after the other, in turn, taken back; of one token, of a few, of as many as fit."""
     held, list_ = [0, 0], []
@@ -196,7 +212,7 @@ def check_refused():
     gpt2, tiny = model(MODELS[0]), build(MODELS[0])
     encoder = t.model("bert-tiny")
     cases = [
-        ("compile", [gpt2, "--context", "16", "--frames-in-flight", "2", "-o", t.at("no")], 4, "in which one job is at a time"),
+        ("compile", [gpt2, "--context", "16", "--kv", "dram", "--frames-in-flight", "2", "-o", t.at("no")], 4, "one job at a time"),
         ("compile", [gpt2, "--context", "16", "--unrolled", "-o", t.at("no")], 4, "leave --unrolled out"),
         ("compile", [t.model("gpt2-tiny"), "--slots", "2", "-o", t.at("no")], 2, "give --context, too"),
         ("compile", [encoder, "--context", "32", "-o", t.at("no")], 4, "causal"),
@@ -232,4 +248,4 @@ def check_registers():
         t.case("a job %s" % what, "" if p.returncode and re.search("MLO FAIL .*" + words, p.stdout) else p.stdout[-300:])
 
 
-if __name__ == "__main__": t.main(check_models, check_slots, check_drawn, check_text, check_story, check_dram, check_canaries, check_past, check_refused, check_registers, floor=149)
+if __name__ == "__main__": t.main(check_models, check_slots, check_groups, check_drawn, check_text, check_story, check_dram, check_canaries, check_past, check_refused, check_registers, floor=149)

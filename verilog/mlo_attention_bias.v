@@ -13,8 +13,8 @@
 // Throughput  a group per cycle
 // Latency     none: at follows registers and group, seen and start come LATE cycles behind go1
 // Stall       none (no handshake: see mlo_attention_score)
-// Legal       HEADS is H or 1; QUERIES > 1: a frame has no more tokens than that (CACHE: those before job_start among them; job_begin while no row is at hand,
-//             and job_start stays from then on); SB >= 16 + SHIFT
+// Legal       HEADS is H or 1; QUERIES > 1: a frame has no more tokens than that (CACHE: those before job_start among them; job_begin, for each frame,
+//             with the last row_done of the one before or when no row is at hand); SB >= 16 + SHIFT
 `default_nettype none
 module mlo_attention_bias #(
     parameter ON      = 1,
@@ -97,13 +97,15 @@ endgenerate
 
 `ifdef FORMAL
     // The row of the table is that of the head and the query. Assumed: heads of tokens one behind the other, frames that are not too long.
-    reg       f_past = 1'b0, f_job = 1'b0;      // f_job: a job has begun, at f_start
+    reg       f_past = 1'b0, f_job = 1'b0;      // f_job: the frame has begun, at f_start
     reg [7:0] f_head, f_query, f_start;
     wire [7:0] f_at = f_start + f_query;
+    wire       f_ends = row_done && head_last && frame_last;
     always @(posedge clk) begin
         f_past <= 1'b1;
         if (row_done) f_head <= head_last ? 8'd0 : f_head + 8'd1;
         if (row_done && head_last) f_query <= frame_last ? 8'd0 : f_query + 8'd1;
+        if (CACHE != 0 && f_ends) f_job <= 1'b0;
         if (CACHE != 0 && job_begin) {f_job, f_start} <= {1'b1, job_start[7:0]};
         if (rst) {f_job, f_start, f_head, f_query} <= {CACHE == 0, 24'd0};
     end
@@ -112,8 +114,7 @@ endgenerate
         assume (group < G);
         assume (head_last == (f_head == H - 1));
         if (QUERIES > 1 && f_at == QUERIES - 1) assume (frame_last);
-        if (CACHE != 0 && job_begin) assume (f_head == 0 && f_query == 0 && !begins && !row_done && (QUERIES == 1 || job_start < QUERIES));
-        if (CACHE != 0 && f_job && !job_begin) assume (job_start[7:0] == f_start && job_start < 256);
+        if (CACHE != 0 && job_begin) assume ((!f_job || f_ends) && (QUERIES == 1 || job_start < QUERIES) && job_start < 256);
         if (!f_job) assume (!begins && !row_done);
     end
     generate

@@ -213,27 +213,26 @@ always @(posedge clk)
 assign rd_data = out_reg;
 
 `ifdef FORMAL
-    // Assumed: frames of at most T tokens, and no `done` without a frame. CACHE: a job begins while nothing is held, and its frames
-    // fit into their banks.
+    // Assumed: frames of at most T tokens, and no `done` without a frame. CACHE: they lie within a bank, and are of other banks than
+    // those that are held.
     reg       f_past = 1'b0;
-    reg       f_job  = 1'b0;                    // a job has begun: f_start and f_bank_0 are its
-    reg [7:0] f_start, f_bank_0;
+    reg       f_job  = 1'b0;                    // the frame that fills has its word: f_start, f_fill;
+    reg [7:0] f_start, f_fill, f_bank_0, f_bank_1, f_start_0, f_start_1;    // and those of the complete ones
     reg [7:0] f_tokens;                         // of the frame that fills, complete ones
     reg [7:0] f_len_0, f_len_1;                 // of the two frames: positions
-    reg [7:0] f_filled, f_done;                 // frames of the job
     reg [7:0] f_lane;
     integer   f_i;
     wire [7:0] f_at    = f_start + f_tokens;
-    wire [7:0] f_fills = CACHE != 0 ? f_bank_0 + f_filled : fill_reg;       // the banks
-    wire [7:0] f_reads = CACHE != 0 ? f_bank_0 + f_done : read_reg;
+    wire [7:0] f_fills = CACHE != 0 ? f_fill : fill_reg;       // the banks
+    wire [7:0] f_reads = CACHE == 0 ? read_reg : read_reg ? f_bank_1 : f_bank_0;
     always @* begin
         if (!f_past) assume (rst);
         if (!full)   assume (!done);
         if (f_at == T - 1) assume (s_last);
-        if (begins)  assume (full_reg == 0 && f_tokens == 0 && beat_reg == 0 && !s_tvalid && job_start < T && job_bank < CACHE);
-        if (CACHE != 0 && !f_job) assume (!s_tvalid);
-        if (CACHE != 0 && f_job && !begins) assume (job_start == f_start && job_bank == f_bank_0);
-        if (CACHE != 0 && f_fills >= CACHE) assume (!s_tvalid);
+        if (begins)  assume (job_start < T && job_bank < CACHE);
+        if (begins && full_reg[0]) assume (job_bank != f_bank_0);
+        if (begins && full_reg[1]) assume (job_bank != f_bank_1);
+        if (begins && frame_done)  assume (job_bank != f_fill);
         f_lane = 0;
         for (f_i = 0; f_i < PE; f_i = f_i + 1)
             f_lane = f_lane + !lanes_reg[f_i];
@@ -241,13 +240,11 @@ assign rd_data = out_reg;
     always @(posedge clk) begin
         f_past <= 1'b1;
         if (token_done) f_tokens <= f_tokens + 8'd1;
-        if (frame_done) f_filled <= f_filled + 8'd1;
-        if (done)       f_done   <= f_done + 8'd1;
-        if (frame_done && !fill_reg) f_len_0 <= f_at + 8'd1;
-        if (frame_done && fill_reg)  f_len_1 <= f_at + 8'd1;
+        if (frame_done && !fill_reg) {f_len_0, f_bank_0, f_start_0} <= {f_at + 8'd1, f_fill, f_start};
+        if (frame_done && fill_reg)  {f_len_1, f_bank_1, f_start_1} <= {f_at + 8'd1, f_fill, f_start};
+        if (frame_done && CACHE != 0) f_job <= 1'b0;
         if (rst || begins || frame_done) f_tokens <= 8'd0;
-        if (rst || begins) {f_filled, f_done} <= 16'd0;
-        if (begins) {f_job, f_start, f_bank_0} <= {1'b1, job_start[7:0], job_bank[7:0]};
+        if (begins) {f_job, f_start, f_fill} <= {1'b1, job_start[7:0], job_bank[7:0]};
         if (rst)    {f_job, f_start} <= {CACHE == 0, 8'd0};
     end
     wire          f_on = f_past && f_job;
@@ -261,15 +258,8 @@ assign rd_data = out_reg;
         if (take && full) assert (fill_reg != read_reg && f_fills != f_reads);
         if (full_reg == 2'b11) assert (f_tokens == 0 && beat_reg == 0);
         if (CACHE == 0) assert (f_job && f_start == 0);
-        if (CACHE != 0 && !f_job) assert (full_reg == 0 && f_tokens == 0 && beat_reg == 0);
-    end
-    always @* if (f_on) begin
-        // the position follows from the number of tokens
-        assert (f_start < T && beat_reg <= BEAT_LAST);
-        assert (f_at < T);
-        assert ((f_below & f_above) == 0 && lanes_reg != 0);        // a thermometer
-        assert (f_at == group_reg * PE + f_lane);
-        assert (base_reg == f_base && addr_reg == base_reg + beat_reg);
+        if (!f_job) assert (f_tokens == 0 && beat_reg == 0);
+        if (CACHE != 0) assert (known_reg == f_job);
         // what is said of a frame follows from its length
         if (full_reg[0]) assert (f_len_0 >= 1 && f_len_0 <= T && groups_0_reg == (f_len_0 - 8'd1) / PE);
         if (full_reg[1]) assert (f_len_1 >= 1 && f_len_1 <= T && groups_1_reg == (f_len_1 - 8'd1) / PE);
@@ -277,8 +267,19 @@ assign rd_data = out_reg;
         if (full_reg[1]) assert (single_reg[1] == (groups_1_reg == 0));
         if (full_reg[0]) assert (tail_0_reg == ~f_tail_0);
         if (full_reg[1]) assert (tail_1_reg == ~f_tail_1);
-        // and the banks from the number of frames
-        if (CACHE != 0) assert (f_filled == f_done + full_reg[0] + full_reg[1] && f_fills <= CACHE && f_bank_0 < CACHE);
+        // those that are held are of different banks
+        if (CACHE != 0 && full_reg[0]) assert (f_bank_0 < CACHE && f_start_0 < f_len_0 && (!f_job || f_fill != f_bank_0));
+        if (CACHE != 0 && full_reg[1]) assert (f_bank_1 < CACHE && f_start_1 < f_len_1 && (!f_job || f_fill != f_bank_1));
+        if (CACHE != 0 && full_reg == 2'b11) assert (f_bank_0 != f_bank_1);
+    end
+    always @* if (f_on) begin
+        // the position follows from the number of tokens
+        assert (f_start < T && f_tokens < T && beat_reg <= BEAT_LAST);
+        assert (f_at < T);
+        assert ((f_below & f_above) == 0 && lanes_reg != 0);        // a thermometer
+        assert (f_at == group_reg * PE + f_lane);
+        assert (base_reg == f_base && addr_reg == base_reg + beat_reg);
+        if (CACHE != 0) assert (f_fill < CACHE);
     end
 
     // What stages 1 and 3 rely on: a frame, and what is said of it, stays until `done`.
@@ -296,7 +297,7 @@ assign rd_data = out_reg;
     reg             f_have = 1'b0;
     reg [WIDTH-1:0] f_data;
     wire [AW-1:0]   f_addr = (f_token / PE) * BEATS + f_beat;
-    wire            f_ours = take && f_fills == f_bank && beat_reg == f_beat;
+    wire            f_ours = f_past && take && f_fills == f_bank && beat_reg == f_beat;
     always @* assume (f_token < T && f_beat < BEATS && f_bank < BANKS);
     always @(posedge clk) begin
         if (f_ours && f_at == f_token) begin
@@ -309,7 +310,7 @@ assign rd_data = out_reg;
     end
     wire [MW-1:0]       f_word = CACHE != 0 ? f_bank * BANK + f_addr : {f_addr, f_bank[0]};
     wire [PE*WIDTH-1:0] f_held = mem[f_word];
-    always @* if (f_on && full && f_reads == f_bank && rd_addr == f_addr) assert (rd_word == f_word);
+    always @* if (f_past && full && f_reads == f_bank && rd_addr == f_addr) assert (rd_word == f_word);
     generate
         for (p = 0; p < PE; p = p + 1) begin : f_lanes
             always @* if (f_past && f_have && f_token % PE == p) assert (f_held[p*WIDTH +: WIDTH] == f_data);
@@ -326,15 +327,16 @@ assign rd_data = out_reg;
             end
             always @* cover (f_past && full_reg == 2'b11 && f_len_0 != f_len_1);
         end else begin : f_cache
-            wire       f_second = read_reg ^ (f_bank != f_reads);       // which of the two frames the bank's is
-            wire [7:0] f_len    = f_second ? f_len_1 : f_len_0;
-            always @* if (f_on) begin
-                assert (g_cache.read_base_reg == f_reads * BANK && g_cache.fill_base_reg == f_fills * BANK);
-                // the job's frames are there, as far as they came: those that are held, and the one that fills
-                if (f_token >= f_start && f_bank >= f_reads && f_bank < f_fills && f_token < f_len) assert (f_have);
-                if (f_token >= f_start && f_bank == f_fills && f_at * BEATS + beat_reg > f_token * BEATS + f_beat) assert (f_have);
+            always @* if (f_past) begin
+                if (f_job) assert (g_cache.fill_base_reg == f_fill * BANK);
+                if (full_reg[0]) assert (g_cache.base_0_reg == f_bank_0 * BANK);
+                if (full_reg[1]) assert (g_cache.base_1_reg == f_bank_1 * BANK);
+                // the frames are there, as far as they came: those that are held, and the one that fills
+                if (full_reg[0] && f_bank == f_bank_0 && f_token >= f_start_0 && f_token < f_len_0) assert (f_have);
+                if (full_reg[1] && f_bank == f_bank_1 && f_token >= f_start_1 && f_token < f_len_1) assert (f_have);
+                if (f_job && f_bank == f_fill && f_token >= f_start && f_at * BEATS + beat_reg > f_token * BEATS + f_beat) assert (f_have);
             end
-            always @* cover (f_on && f_bank_0 == 1 && f_start == 2 && f_have && f_token == 1 && f_bank == 1 && full && f_reads == 1);
+            always @* cover (f_past && f_have && f_token == 1 && f_bank == 1 && full && f_reads == 1 && (read_reg ? f_start_1 : f_start_0) == 2);
         end
     endgenerate
 `endif

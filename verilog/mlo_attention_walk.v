@@ -194,10 +194,10 @@ assign single     = groups_1 == {GW{1'b0}};
 wire unused = &{1'b0, until_more[PE], rest[GW]};
 
 `ifdef FORMAL
-    // Everything is what the formulas say of the token's number, or position. Assumed: what stays while a frame, a job is walked.
+    // Everything is what the formulas say of the token's number, or position. Assumed: what stays while a frame is walked.
     reg        f_past = 1'b0, f_same;
-    reg        f_job = 1'b0, f_found;           // a job has begun; the frame's first key is found
-    reg  [7:0] f_start;                         // of the job
+    reg        f_job = 1'b0, f_found;           // the frame has begun; its first key is found
+    reg  [7:0] f_start;                         // of the frame
     reg  [7:0] f_i;                             // of the query
     reg  [7:0] f_tk, f_back, f_ahead;           // as they were in the frame's first cycle
     wire [7:0] f_keys  = k_groups_1 * PE + f_ones(k_tail);
@@ -224,6 +224,7 @@ wire unused = &{1'b0, until_more[PE], rest[GW]};
         if (token_done) f_i <= f_i + 8'd1;
         if (again) f_i <= 8'd0;
         f_found <= !again && (f_found || (CACHE != 0 && BAND != 0 && known));
+        if (CACHE != 0 && frame_done) f_job <= 1'b0;
         if (CACHE != 0 && job_begin) {f_job, f_start} <= {1'b1, job_start[7:0]};
         if (rst) {f_job, f_start} <= {CACHE == 0, 8'd0};
     end
@@ -234,8 +235,7 @@ wire unused = &{1'b0, until_more[PE], rest[GW]};
         if (f_past && f_same) assume (f_keys == f_tk);
         if (f_job) assume (f_at < f_keys);
         if (f_at + 1 == f_keys && token_done) assume (frame_done);
-        if (CACHE != 0 && job_begin) assume (!known && !token_done && f_i == 0 && job_start < (PE << GW));
-        if (CACHE != 0 && f_job && !job_begin) assume (job_start == f_start);
+        if (CACHE != 0 && job_begin) assume ((!f_job || frame_done) && job_start < (PE << GW));
         if (!f_job) assume (!known);
         if (!f_job || !ready) assume (!token_done);
         if (frame_done) assume (token_done);
@@ -270,6 +270,9 @@ wire unused = &{1'b0, until_more[PE], rest[GW]};
     generate
         if (BAND != 0) begin : f_band
             assign g_left = g_from.left_reg;
+            if (CACHE != 0) begin : f_cache
+                always @* if (f_on) assert (g_from.g_from_start.start_reg == f_start[BW-1:0]);
+            end
             always @* if (f_on) assert (g_from.first_reg == (CACHE != 0 ? !f_found : f_i == 0));
         end else begin : f_none
             assign g_left = 8'd0;

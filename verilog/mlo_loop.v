@@ -75,7 +75,7 @@ module mlo_loop #(
 `ifdef FORMAL
     // what the proof leaves open
     , input wire [1:0] f_n, f_frames, f_ext_user
-    , input wire       f_ext_valid, f_body_stall, f_fb_stall, f_out_stall, f_in_stall
+    , input wire       f_ext_valid, f_body_stall, f_fb_stall, f_out_stall, f_in_stall, f_turn_stall
 `endif
 );
     localparam BW = (BEATS > 1) ? $clog2(BEATS) : 1;
@@ -259,6 +259,8 @@ module mlo_loop #(
 
     reg [FN-1:0] f_in, f_out;                // beats entered, left
     reg          f_ext_waits, f_body_waits, f_fb_waits;      // offered before: the offer stands
+    reg          f_turned;                   // a turn's answer does, too, until its beat is in
+    always @(posedge clk) f_turned <= turn_ready && m_body_tvalid && !m_body_tready;
     reg [1:0]    f_ext_held;
     wire         f_in_new = (f_in & F_MASK) == 0;           // `last` and `key`: the same on a token's beats
     always @* begin
@@ -270,6 +272,7 @@ module mlo_loop #(
         assume (s_fb_tvalid == (f_fl != 0 && (!f_fb_stall || f_fb_waits)));
         assume (s_fb_tdata == {f_fu[0][2:1], f_fk[0] + 2'd1, f_fn[0]} && s_fb_tuser == f_fu[0]);
         assume (m_body_tready == (f_bl != FQ && !f_in_stall));
+        assume (turn_ready == (!f_turn_stall || f_turned));
         assume (m_fb_tready == (f_fl != FQ && !f_out_stall));
     end
 
@@ -301,6 +304,10 @@ module mlo_loop #(
         if (f_frame_begins && !f_new_group && f_n > 1) assert (f_group < f_frames);
         assert (f_enter == (f_push && f_mk == 0) && f_get == (f_push && f_mk != 0));
     end
+    // a turn: the first beat of a frame goes in, and this is where it comes from
+    always @* if (f_past_valid) assert (midway == (f_any && !f_end));
+    always @* if (f_past_valid && turn_valid && turn_ready) assert (f_push && turn_round == (f_mk != 0) && (!f_any || f_end));
+    always @* if (f_past_valid && f_push && (!f_any || f_end)) assert (turn_valid && turn_ready);
     reg f_iter_token;                        // the token in work is the first of its iteration
     wire f_fed_end = m_body_tuser[1] && (f_mn & F_MASK) == F_MASK;
 

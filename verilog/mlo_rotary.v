@@ -242,9 +242,11 @@ module mlo_rotary #(
     reg        f_front;                             // no beat of the frame has gone
     reg        f_began;                             // there was a change of iteration
     wire       f_end = f_beat + 1 == DF && f_head + 1 == H;
-    wire [7:0] f_at = f_front ? job_start[7:0] : f_after;
+    wire [7:0] f_at = f_front ? f_start : f_after;
     wire [7:0] f_here = f_at * DF;
-    reg [15:0] f_job;
+    reg [7:0]  f_start, f_next;                     // of the frame at hand, of the next one
+    reg        f_j_wait;
+    reg [15:0] f_j;
     always @(posedge clk) begin
         if (go) begin
             f_beat <= f_beat + 1 == DF ? 8'd0 : f_beat + 8'd1;
@@ -254,26 +256,31 @@ module mlo_rotary #(
             f_user  <= user;
         end
         f_began <= !rst && (f_began || swap);
-        f_job   <= job_start;
+        if (s_axis_j_tvalid && s_axis_j_tready) f_next <= s_axis_j_tdata[23:16];
+        if (begins) f_start <= f_next;
+        f_j_wait <= !rst && s_axis_j_tvalid && !s_axis_j_tready;
+        f_j      <= s_axis_j_tdata[31:16];
         if (rst) {f_front, f_beat, f_head} <= {1'b1, 16'd0};
     end
     always @(*) if (f_past) begin
-        assume (job_start < T);
-        if (s_axis_tvalid || valid || !f_front) assume (job_start == f_job);
-        if (valid && f_at + 1 == T) assume (user[1]);
+        if (s_axis_j_tvalid) assume (s_axis_j_tdata[31:16] < T);
+        if (f_j_wait) assume (s_axis_j_tvalid && s_axis_j_tdata[31:16] == f_j);
+        if (valid && known && f_at + 1 == T) assume (user[1]);
         if (valid && {f_beat, f_head} != 16'd0) assume (user == f_user);
-        assert (f_beat < DF && f_head < H && f_at < T);
+        assert (f_beat < DF && f_head < H);
+        if (known) assert (f_at < T && f_start < T);
+        else assert (f_front && {beat, head} == {DW+HW{1'b0}});
+        if (there) assert (f_next < T && start == ((f_next * DF) & {TW{1'b1}}));
         assert (beat == f_beat && head == f_head);
-        assert (front == f_front && (!front || {beat, head} == {DW+HW{1'b0}}));
-        assert (start == ((f_job * DF) & {TW{1'b1}}));
-        if (valid || !front) begin
+        assert (!f_front || {beat, head} == {DW+HW{1'b0}});
+        if (known) begin
             assert (addr == f_here + f_beat);       // the word of its position, whatever head it is of
             assert (base == f_here);
         end
         assert (!fresh || {beat, head} == {DW+HW{1'b0}});
         if ({beat, head} != {DW+HW{1'b0}}) assert (!fresh);
         if (swap) assert ({beat, head} == {DW+HW{1'b0}});
-        if (go) assert (c_ready && t_ready && !swap);
+        if (go) assert (c_ready && t_ready && !swap && known);
         // mlo_param's assumption: parameters are there before the next ones begin
         if (f_began && swap) assert (c_ready && t_ready);
         if (f_began && (fresh || {beat, head} != {DW+HW{1'b0}})) assert (c_ready && t_ready);

@@ -277,7 +277,7 @@ typedef struct {
     int64_t mask; /* tokens of the ring, less one */
     mlo_token *ring; /* [element][token & mask]; row n_element: the loop's way in */
     int64_t fired[MLO_CORE_MOST + 1]; /* tokens handled */
-    int64_t door; /* when the last beat that came from outside was taken there */
+    int64_t door; /* when the last beat of the latest frame from outside was taken there */
     int64_t settled[MLO_CORE_MOST]; /* tokens whose waits are added up */
     int64_t known[MLO_CORE_MOST]; /* tokens whose way in is known, before they are handled */
     int64_t lanes[MLO_CORE_MOST]; /* tokens whose way to a norm's lanes is known, too */

@@ -180,7 +180,7 @@ static int mlo_fire_entry(mlo_schedule *s) {
         mlo_max(first, room[0]), n ? mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1 : 0);
     t->out[1] = mlo_max(mlo_max(last, room[1]), t->out[0] + beats - 1);
     s->fired[c->n_element]++;
-    if (!p.iteration) s->door = t->out[1] - beats - 3;
+    if (!p.iteration && p.at == p.tokens - 1) s->door = t->out[1] - beats - 3;
     return 1;
 }
 

@@ -22,7 +22,10 @@ MUTANTS = [
     ("close ? rounds == 16'd1 : rest == 16'd0", "rest == 16'd0"),
     ("wire        frame_end = token_end && in_user[0]", "wire        frame_end = token_end"),
     ("(out_rest == 16'd0) ? rounds : out_rest - 16'd1", "out_rest - 16'd1"),
-    ("assign s_ext_tready = in_ready && !from_fb", "assign s_ext_tready = in_ready"),
+    ("assign s_ext_tready = in_go && !from_fb", "assign s_ext_tready = in_go"),
+    ("in_go    = in_ready && (midway || turn_ready)", "in_go    = in_ready"),
+    ("turn_valid   = offered && !midway && in_ready", "turn_valid   = offered && in_ready"),
+    ("assign turn_round   = from_fb", "assign turn_round   = round"),
 ]
 # reached, or the proof would be about nothing: a beat leaves after three iterations; a second group of two frames goes round
 REACHED = ["!(f_n == 3 && f_out == 1)", "!(f_n == 2 && f_group == 2 && f_k == 1 && f_gs != 0)"]
