@@ -131,6 +131,9 @@ static const cli_flag cli_flags[] = {
         "requantize by multiply and shift, or by shift only" },
     { "q-config", "FILE.json", V_FROM_QUANTIZE, 0, NULL,
         "fixed point: widths and fractions by op type or by node, in MASE's terms" },
+    { "tokens", NULL, V_FROM_QUANTIZE, 1, NULL,
+        "of a decoder: integers from token ids to logits: a row for each id, and norm and head "
+        "behind the loop" },
     { "loop", "NAME", V_FROM_QUANTIZE, 1, NULL,
         "the loop to build; default: the one with the most multiply-accumulates; lower says which "
         "that is, and where the others go" },

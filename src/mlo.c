@@ -119,6 +119,7 @@
 #include "integer/residual.c"       /* sums, */
 #include "integer/gate.c"           /* products */
 #include "integer/quantize.c"       /* floats to integers */
+#include "integer/head.c"           /* what is around the loop of a decoder, as integers */
 #include "integer/numerics.c"       /* how far the integers are from the floats */
 
 /* core: the loop as hardware, and when things happen in it; lower */

@@ -314,6 +314,10 @@ static int mlo_lower(mlo *m) {
     if (mlo_form_of(mlo_value_of(s.outer, s.node->input[0])).dtype != MLO_INT16)
         return mlo_fail(m, MLO_E_UNSUPPORTED, s.node,
             "the loop is not quantized; `mlo quantize` first (and choose the same --loop)");
+    if (mlo_value_of(s.outer, mlo_intern(m, mlo_head_rows)))
+        return mlo_fail(m, MLO_E_UNSUPPORTED, s.node,
+            "--tokens has no hardware yet; quantize without it, and the host does what is around "
+            "the loop");
     if (mlo_merge_all(m, s.body) || mlo_index(m, m->model->graph) || mlo_infer(m)
         || mlo_settle_parameters(m, &s) || mlo_infer(m))
         return mlo_failed(m);
