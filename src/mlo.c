@@ -82,6 +82,7 @@
 #include "kernels/rotary.c"         /* pairs of channels, turned by position */
 #include "kernels/conv.c"           /* depthwise convolution over a grid of tokens */
 #include "kernels/replay.c"         /* a stream that every iteration reads */
+#include "kernels/argmax.c"         /* the largest channel of a token */
 #include "kernels/edge.c"           /* floats to integers and back, at the ends of the loop */
 #include "kernels/table.c"          /* the table */
 #include "ops/run.c"                /* evaluating the model as it stands: operators and kernels */

@@ -79,8 +79,8 @@ QUICK = {
     "test_step": "targets refused",
     "test_stories": "default four",
     "test_tokens": "judged rows refused",
-    "verilog/add": "", "verilog/check": "", "verilog/conv": "", "verilog/fifo": "", "verilog/fork": "", "verilog/job": "", "verilog/layernorm": "", "verilog/mul": "", "verilog/mvu": "",
-    "verilog/param": "", "verilog/refill": "", "verilog/requant": "", "verilog/requantize": "", "verilog/rotary": "", "verilog/rsqrt": "", "verilog/skid": "",
+    "verilog/add": "", "verilog/argmax": "", "verilog/check": "", "verilog/conv": "", "verilog/fifo": "", "verilog/fork": "", "verilog/job": "", "verilog/layernorm": "", "verilog/mul": "", "verilog/mvu": "", "verilog/newest": "",
+    "verilog/param": "", "verilog/refill": "", "verilog/requant": "", "verilog/requantize": "", "verilog/rotary": "", "verilog/rows": "", "verilog/rsqrt": "", "verilog/skid": "",
     "verilog/replay": "", "verilog/split": "", "verilog/tile": "", "verilog/width": "",
 }
 

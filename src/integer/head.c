@@ -4,7 +4,8 @@
  *     of the loop, a norm and a matrix (both at will) behind it.
  * out: the same model without floats between ids and logits: a row of the integers that enter the loop for
  *     each id; behind the loop the kernels that a body would have of the same layers; Dequantize behind
- *     these makes floats of the logits.
+ *     these makes floats of the logits. Another output, mlo_next, is the likeliest id behind each token, and
+ *     its logit.
  *
  * What is in front of the loop is made a table, when it is a function of one id: computed once for all of
  * them. What is behind it becomes, for a while, the body of a Scan that runs once, so that the code for
@@ -29,7 +30,9 @@ typedef struct {
     mlo_scan scan; /* and the Scan around it */
 } mlo_head;
 
-static const char mlo_head_rows[] = "mlo_rows";
+static const char mlo_head_rows[] = "mlo_rows"; /* the table */
+static const char mlo_head_ids[] = "mlo_ids"; /* 32 bits each, as the core takes them */
+static const char mlo_head_next[] = "mlo_next"; /* of each token {the id that follows, its logit} */
 
 /* ---- where it is ---------------------------------------------------------- */
 
@@ -157,6 +160,20 @@ static int mlo_head_constant(mlo_head *h, const mlo_quantizer *q, const char *na
     return mlo_failed(h->m);
 }
 
+/* The likeliest word of each token is another output of the model. */
+static int mlo_head_choose(mlo_head *h, const char *logits) {
+    mlo *m = h->m;
+    mlo_form f = mlo_form_of(mlo_value_of(h->g, h->ids));
+    mlo_node *n = mlo_node_new(m, mlo_argmax_kernel.op.name, mlo_head_next);
+    f.dtype = MLO_INT32;
+    f.dims[f.rank++] = 2;
+    mlo_value_info *out = mlo_info_new(m, mlo_head_next, &f);
+    if (!n || !out || mlo_node_input(m, n, logits) || mlo_node_output(m, n, mlo_head_next)
+        || mlo_attr_int(m, n, "to", MLO_INT32) || mlo_graph_add(m, h->g, n))
+        return mlo_failed(m);
+    return MLO_PUSH(m, h->g->output, h->g->n_output, out) ? 0 : mlo_failed(m);
+}
+
 /* The kernels of q's body take the place of the Scan. */
 static int mlo_head_inline(mlo_head *h, mlo_quantizer *q) {
     mlo *m = h->m;
@@ -184,7 +201,8 @@ static int mlo_head_inline(mlo_head *h, mlo_quantizer *q) {
             return mlo_failed(m);
     }
     return mlo_edge_node(q, h->g, mlo_dequantize_kernel.op.name, out->wide_name, h->logits,
-        out->wide_scale[0], out->wide_bits, MLO_INT16);
+               out->wide_scale[0], out->wide_bits, MLO_INT16)
+        || mlo_head_choose(h, out->wide_name);
 }
 
 static int mlo_head_quantize(mlo_head *h) {
@@ -261,12 +279,16 @@ static int mlo_head_tabulate(mlo_head *h) {
     v->tensor = NULL;
     if (rows) mlo_graph_init(m, h->g, mlo_tensor_from(m, mlo_head_rows, rows));
     mlo_array_free(m, rows);
-    mlo_node *n = m->error.code ? NULL : mlo_node_new(m, "Gather", mlo_head_rows);
-    const char *in[] = { mlo_head_rows, h->ids };
-    if (!n || mlo_inputs(m, n, in, 2) || mlo_node_output(m, n, to)) return mlo_failed(m);
+    mlo_node *cast = m->error.code ? NULL : mlo_node_new(m, "Cast", mlo_head_ids);
+    mlo_node *n = cast ? mlo_node_new(m, "Gather", mlo_head_rows) : NULL;
+    const char *in[] = { mlo_head_rows, mlo_head_ids };
+    if (!n || mlo_inputs(m, n, in, 2) || mlo_node_output(m, n, to)
+        || mlo_node_input(m, cast, h->ids) || mlo_node_output(m, cast, mlo_head_ids)
+        || mlo_attr_int(m, cast, "to", MLO_INT32))
+        return mlo_failed(m);
     mlo_value_of(h->g, to)->producer->output[0] = mlo_format(m, "%s_of_floats", to);
     mlo_graph list = { 0 };
-    if (mlo_graph_add(m, &list, n)) return mlo_failed(m);
+    if (mlo_graph_add(m, &list, cast) || mlo_graph_add(m, &list, n)) return mlo_failed(m);
     for (size_t i = 0; i < h->g->n_node; i++) MLO_TRY(mlo_graph_add(m, &list, h->g->node[i]));
     h->g->node = list.node;
     h->g->n_node = list.n_node;
