@@ -144,7 +144,8 @@ static int64_t cli_jobs_frames(const cli_bench *b) {
 
 /* The axis of an array's tokens, -1 for none; the axes before it hold one element. */
 static int cli_job_axis(const cli_bench *b, const mlo_array *a) {
-    const int axis = !strcmp(a->name, "mlo_mask") ? a->rank - 1 : a->rank - 2;
+    const int bare = !strcmp(a->name, "mlo_mask") || !strcmp(a->name, "mlo_ids");
+    const int axis = bare ? a->rank - 1 : a->rank - 2;
     return axis >= 0 && a->dims[axis] == b->tokens ? axis : -1;
 }
 
@@ -200,7 +201,9 @@ static int cli_jobs_cut(cli_bench *b) {
         part[i] = whole;
         part[i].tokens = j->tokens;
         part[i].in = cli_job_rows(b, j, whole.in, whole.n_in);
-        if (whole.out) part[i].out = cli_job_rows(b, j, whole.out, whole.n_out);
+        /* what follows a part is said of its last token */
+        const cli_job last = { j->frame, j->slot, j->start + j->tokens - 1, 1 };
+        if (whole.out) part[i].out = cli_job_rows(b, b->around ? &last : j, whole.out, whole.n_out);
     }
     free(who);
     if (!part) return cli_failed(b->c);

@@ -278,11 +278,12 @@ static int cli_sim_arguments(cli_bench *b, cli_command *x) {
     long stall = cli_number(c, "stall", 0, 0, 99);
     long latency = cli_number(c, "axi-latency", -1, 0, 100000);
     long fault = cli_number(c, "axi-error", 0, 0, INT_MAX);
-    b->beats = cli_sim_tokens(b) * (b->channels / b->lanes);
+    const int64_t played = cli_sim_tokens(b) * (b->channels / b->lanes);
+    b->beats = b->around ? b->n_job : played;
     cli_word(x, "+seed=%ld", seed);
     cli_word(x, "+stall=%ld", stall);
     if (latency >= 0) cli_word(x, "+latency=%ld", latency);
-    cli_word(x, "+beats=%lld", (long long)b->beats);
+    cli_word(x, "+beats=%lld", (long long)played);
     cli_word(x, "+mask_beats=%lld", (long long)(b->masked ? cli_sim_tokens(b) : 0));
     if (b->stream[2].name)
         cli_word(x, "+replay_beats=%lld", (long long)(b->n * b->stream[2].beats));

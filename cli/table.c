@@ -132,8 +132,9 @@ static const cli_flag cli_flags[] = {
     { "q-config", "FILE.json", V_FROM_QUANTIZE, 0, NULL,
         "fixed point: widths and fractions by op type or by node, in MASE's terms" },
     { "tokens", NULL, V_FROM_QUANTIZE, 1, NULL,
-        "of a decoder: integers from token ids to logits: a row for each id, and norm and head "
-        "behind the loop" },
+        "of a decoder (--context): token ids in, ids and their logits out: a row for each id in "
+        "front "
+        "of the loop, norm, head and arg max behind it, all of it in hardware" },
     { "loop", "NAME", V_FROM_QUANTIZE, 1, NULL,
         "the loop to build; default: the one with the most multiply-accumulates; lower says which "
         "that is, and where the others go" },

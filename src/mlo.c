@@ -125,6 +125,7 @@
 
 /* core: the loop as hardware, and when things happen in it; lower */
 #include "core/core.c"              /* elements, edges, parameters, FIFOs */
+#include "core/around.c"             /* what is around a decoder's loop, as hardware */
 #include "core/schedule.c"          /* tokens, streams */
 #include "core/schedule_beat.c"     /* when there is room for a beat, when it leaves */
 #include "core/schedule_fifo.c"     /* how full its FIFOs get */
@@ -159,6 +160,7 @@
 #include "emit/top.c"               /* the top, the core, its layer */
 #include "emit/border.c"            /* where floats become words */
 #include "emit/data.c"              /* the parameter image, the bench's words */
+#include "emit/around.c"             /* what is around the loop: mlo_head.v */
 #include "emit/bench.c"             /* what is in the holes of the bench and the scripts */
 #include "emit/driver.c"            /* what a host drives the core with */
 #include "emit/host.c"              /* the model in three parts, registers, manifest; mlo_emit */

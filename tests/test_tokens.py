@@ -8,6 +8,7 @@
     judged   ONNX Runtime on the quantized model gives the logits of `mlo run`, to the bit, of every export that has them; no float between ids and logits
     near     logits are as near to the floats' as those of a model whose head stayed in floats, within a quarter more
     rows     the table is what the plain model's Quantize makes of each id, as numpy rounds
+    hardware a core of ids in and ids out: its words in Verilog, in parts, side by side, with stalls and a memory that fails
     refused  what has no such form is refused, by node and with a remedy"""
 import glob
 import json
@@ -112,8 +113,57 @@ def check_refused():
     q = t.write("q.json", json.dumps({"by": "type", "default": {"config": {"name": "integer", "data_in_width": 8, "data_in_frac_width": 4, "weight_width": 8, "weight_frac_width": 6,
                                                                         "bias_width": 8, "bias_frac_width": 6}}}))
     refused("a q_config, which is about the loop", "USAGE", ["q_config"], "quantize", t.model(stories.PROMPT), "--q-config", q, "--tokens")
-    refused("hardware", "UNSUPPORTED", ["--tokens"], "lower", quantized(STEP, 64, "--tokens"))
+    path = t.at("refused")
+    refused("hardware without caches", "UNSUPPORTED", ["--context"], "compile", t.model(stories.PROMPT), "--tokens", "-o", path)
+    refused("one copy a layer", "UNSUPPORTED", ["--unrolled"], "compile", context("llama-d18-eager-one"), "--context", "16", "--tokens", "--unrolled", "-o", path)
+    refused("a device, of which it takes more than is counted", "UNSUPPORTED", ["--device"], "compile", context("llama-d18-eager-one"), "--context", "16", "--tokens", "--device", "xck26", "-o", path)
+    refused("rows that are no whole beats", "UNSUPPORTED", ["beats of memory"], "compile", context("llama-d18-eager-one"), "--context", "16", "--tokens", "--axi-width", "1024", "-o", path)
+
+
+def simulated(path, *more):
+    p = t.call("sim", path, *more)
+    return json.loads(p.stdout)
+
+
+def words(path, n):
+    """What tb/golden.hex expects of each job: the id, its logit."""
+    with open(os.path.join(path, "tb", "golden.hex")) as f: lines = [int(w, 16) for w in f.read().split()]
+    return [(w & 0xffffffff, (w >> 32 & 0xffffffff) - (w >> 63 << 32 & 1 << 32)) for w in lines[:n]]
+
+
+def check_hardware():
+    """Ids in, ids out: every id and the logit of every winner, in Verilog, against host/core.onnx; the judge of that is ONNX Runtime."""
+    path, name = t.at("core"), context("llama-d18-eager-one")
+    t.good("compile", name, "--tokens", "--context", "16", "--slots", "2", "-o", path)
+    manifest = json.loads(t.read(os.path.join(path, "manifest.json")))
+    core = graphs.session(os.path.join(path, "host", "core.onnx"))
+    with open(os.path.join(path, "tb", "input.hex")) as f: ids = [int(w, 16) & 0xffffffff for w in f.read().split()]
+    jobs = manifest["jobs"]
+    frame = np.zeros((1, 16), np.int32)
+    frame[0, :len(ids)] = ids
+    following = core.run(["mlo_next"], {"mlo_ids": frame})[0][0]
+    want = [tuple(following[j["start"] + j["tokens"] - 1]) for j in jobs]
+    t.case("the bench expects ONNX Runtime's ids and logits", "" if words(path, len(jobs)) == want else "%s, not %s" % (words(path, len(jobs)), want))
+    around, size = manifest["around"], os.path.getsize(os.path.join(path, "params.bin"))
+    t.case("head and rows lie behind the loop's parameters", "" if around["head"]["offset"] + around["head"]["bytes"] == around["rows"]["offset"]
+           and around["rows"]["offset"] + around["rows"]["bytes"] == size else str(around))
+    plain = simulated(path)
+    t.case("job by job", "" if plain["pass"] else plain["failure"])
+    run = simulated(path, "--generate", "6", "--prompt", "1,2,7;3", "--stall", "25", "--seed", "5")
+    alone = json.loads(t.good("run", name, "--context", "16", "--generate", "6", "--prompt", "1,2,7;3"))["sequences"]
+    t.case("two texts side by side, with stalls", "" if run["pass"] else run["failure"])
+    t.note("of 16 ids, prompts among them, %d are those of the floats" % sum(a == b for x, y in zip(run["sequences"], alone) for a, b in zip(x["tokens"], y["tokens"])))
+    chunks = simulated(path, "--jobs", "0+3,3+1,1:0+2,4+2", "--stall", "10")
+    t.case("prompts in parts", "" if chunks["pass"] else chunks["failure"])
+    late = simulated(path, "--axi-error", str(around["rows"]["offset"] * 8 // manifest["axi_bits"] + 3))
+    t.case("a memory that fails is said to", "" if not late["pass"] and "bus error" in late["failure"] else str(late["pass"]))
+    image = bytearray(open(os.path.join(path, "params.bin"), "rb").read())
+    at = around["rows"]["offset"] + ids[0] * around["rows"]["bytes"] // around["ids"]
+    image[at + 1] ^= 0x60
+    with open(os.path.join(path, "params.bin"), "wb") as f: f.write(image)
+    wrong = simulated(path)
+    t.case("another row of the first id is another word", "" if not wrong["pass"] and "wrong word" in wrong["failure"] else "it passes")
 
 
 if __name__ == "__main__":
-    t.main(check_text, check_judged, check_near, check_rows, check_refused, floor=28)
+    t.main(check_text, check_judged, check_near, check_rows, check_refused, check_hardware, floor=37)

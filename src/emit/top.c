@@ -473,6 +473,12 @@ static const char *mlo_top_memories(mlo_emitter *e, int resident) {
     return list ? list : "";
 }
 
+/* Bits of a beat of the top's streams: the loop's, or ids and what follows them. */
+static int mlo_in_bits(const mlo_emitter *e) {
+    return e->h ? 32 : e->c->lanes * mlo_padded(e->c->bits);
+}
+static int mlo_out_bits(const mlo_emitter *e) { return e->h ? 64 : mlo_in_bits(e); }
+
 static int mlo_emit_top(mlo_emitter *e) {
     mlo *m = e->m;
     const mlo_core *c = e->c;
@@ -511,6 +517,15 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "NO_JOBS", c->slots ? NULL : "", NULL },
         { "KV", c->dram ? "" : NULL, NULL },
         { "NO_KV", c->dram ? NULL : "", NULL },
+        { "HEAD", e->h ? "" : NULL, NULL },
+        { "NO_HEAD", e->h ? NULL : "", NULL },
+        { "IN_MSB", mlo_integer(m, mlo_in_bits(e) - 1), NULL },
+        { "OUT_MSB", mlo_integer(m, mlo_out_bits(e) - 1), NULL },
+        { "FRONT", e->h ? "rows" : "s_axis", NULL },
+        { "LEFT", e->h ? "left" : "m_axis", NULL },
+        { "CORE_AXI", e->h ? "core_axi" : "m_axi", NULL },
+        { "STRAY", e->h ? " || stray" : "", NULL },
+        { "HEAD_ERROR", e->h ? " || head_error" : "", NULL },
         { "STRB_MSB", mlo_integer(m, c->axi_bits / 8 - 1), NULL },
         { "SLOTS", mlo_integer(m, c->slots), NULL },
         { "CONTEXT", mlo_integer(m, c->slots ? c->chunk : 0), NULL },
