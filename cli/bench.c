@@ -51,6 +51,8 @@ typedef struct {
     int64_t slot; /* where the core keeps it */
     int64_t start; /* tokens of it in front of this part */
     int64_t tokens;
+    int64_t more; /* ids said behind it that go on inside the core */
+    int64_t asked; /* as many may, and no more */
 } cli_job;
 
 /* A text that goes on: a sequence of a run. */

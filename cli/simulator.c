@@ -279,7 +279,9 @@ static int cli_sim_arguments(cli_bench *b, cli_command *x) {
     long latency = cli_number(c, "axi-latency", -1, 0, 100000);
     long fault = cli_number(c, "axi-error", 0, 0, INT_MAX);
     const int64_t played = cli_sim_tokens(b) * (b->channels / b->lanes);
+    const long stop = cli_number(c, "stop", -1, 0, INT_MAX);
     b->beats = b->around ? b->n_job : played;
+    for (int64_t i = 0; b->around && i < b->n_job; i++) b->beats += b->job[i].more;
     cli_word(x, "+seed=%ld", seed);
     cli_word(x, "+stall=%ld", stall);
     if (latency >= 0) cli_word(x, "+latency=%ld", latency);
@@ -289,6 +291,8 @@ static int cli_sim_arguments(cli_bench *b, cli_command *x) {
         cli_word(x, "+replay_beats=%lld", (long long)(b->n * b->stream[2].beats));
     if (b->stream[3].name)
         cli_word(x, "+replay_mask_beats=%lld", (long long)(b->n * b->stream[3].beats));
+    if (b->around) cli_word(x, "+words=%lld", (long long)b->beats);
+    if (b->around && stop >= 0) cli_word(x, "+stop=%ld", stop);
     if (b->n_job) cli_word(x, "+jobs=%lld", (long long)b->n_job);
     cli_word(x, "+iterations=%lld", (long long)b->iterations);
     cli_word(x, "+frames_in_flight=%lld", (long long)b->group);

@@ -8,7 +8,7 @@
     judged   ONNX Runtime on the quantized model gives the logits of `mlo run`, to the bit, of every export that has them; no float between ids and logits
     near     logits are as near to the floats' as those of a model whose head stayed in floats, within a quarter more
     rows     the table is what the plain model's Quantize makes of each id, as numpy rounds
-    hardware a core of ids in and ids out: its words in Verilog, in parts, side by side, with stalls and a memory that fails
+    hardware a core of ids in and ids out: its words in Verilog, in parts; texts that go on inside until a stop id or the context's end; stalls, and a memory that fails
     refused  what has no such form is refused, by node and with a remedy"""
 import glob
 import json
@@ -151,7 +151,13 @@ def check_hardware():
     t.case("job by job", "" if plain["pass"] else plain["failure"])
     run = simulated(path, "--generate", "6", "--prompt", "1,2,7;3", "--stall", "25", "--seed", "5")
     alone = json.loads(t.good("run", name, "--context", "16", "--generate", "6", "--prompt", "1,2,7;3"))["sequences"]
-    t.case("two texts side by side, with stalls", "" if run["pass"] else run["failure"])
+    t.case("two texts that go on inside, with stalls", "" if run["pass"] else run["failure"])
+    stop = run["sequences"][0]["tokens"][5]
+    ended = simulated(path, "--generate", "9", "--prompt", "1,2,7", "--stop", str(stop))
+    text = ended["sequences"][0]["tokens"]
+    t.case("a stop id ends one", ended["failure"] if not ended["pass"] else "" if text[-1] == stop and stop not in text[3:-1] and ended["words"] == 2 * (len(text) - 3) else str(text))
+    full = simulated(path, "--generate", "13", "--prompt", "1,2,7", "--stall", "5")
+    t.case("the context's end ends one", "" if full["pass"] else full["failure"])
     t.note("of 16 ids, prompts among them, %d are those of the floats" % sum(a == b for x, y in zip(run["sequences"], alone) for a, b in zip(x["tokens"], y["tokens"])))
     chunks = simulated(path, "--jobs", "0+3,3+1,1:0+2,4+2", "--stall", "10")
     t.case("prompts in parts", "" if chunks["pass"] else chunks["failure"])
@@ -166,4 +172,4 @@ def check_hardware():
 
 
 if __name__ == "__main__":
-    t.main(check_text, check_judged, check_near, check_rows, check_refused, check_hardware, floor=37)
+    t.main(check_text, check_judged, check_near, check_rows, check_refused, check_hardware, floor=39)

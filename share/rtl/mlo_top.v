@@ -34,7 +34,7 @@ module mlo_top (
 @REPLAY_MASK@    output wire         s3_axis_tready,
 @REPLAY_MASK@    input  wire         s3_axis_tlast,
 @NO_HEAD@    // activations out, in the same form
-@HEAD@    // what follows a frame, one beat: [31:0] the likeliest id, [63:32] its logit
+@HEAD@    // what follows a frame: [31:0] the likeliest id, [63:32] its logit; tlast ends a text
     output wire [@OUT_MSB@:0]  m_axis_tdata,
     output wire         m_axis_tvalid,
     input  wire         m_axis_tready,
@@ -123,6 +123,14 @@ module mlo_top (
 @JOBS@    wire [7:0]  door_mask_tdata;
 @JOBS@    wire        door_mask_tvalid, door_mask_tready, door_mask_tlast;
 @NO_JOBS@    wire [48:0] unused_job;
+@NO_HEAD@    wire [47:0] unused_text;
+@HEAD@    // texts that go on
+@HEAD@    wire        text_push, ids_tvalid, ids_tready, ids_tlast, said_tvalid, said_tready, said_tlast;
+@HEAD@    wire [7:0]  text_slot, text_room;
+@HEAD@    wire [23:0] text_start;
+@HEAD@    wire [15:0] text_tokens, job_more;
+@HEAD@    wire [31:0] stop, ids_tdata;
+@HEAD@    wire [63:0] said_tdata;
 @HEAD@    // rows of the ids; what leaves the core; both ports to memory
 @HEAD@    wire        head_error, stray;
 @HEAD@    wire [@IO_MSB@:0] rows_tdata, left_tdata;
@@ -150,12 +158,15 @@ module mlo_top (
 @NO_KV@        .kv_base(unused_kv), .kv_read(32'd0), .kv_written(32'd0),
         .in_beat(@DOOR@_tvalid && @DOOR@_tready), .in_last(@DOOR@_tlast),
 @JOBS@        .job_push(job_push), .job_slot(job_slot), .job_start(job_first), .job_tokens(job_tokens),
+@HEAD@        .job_more(job_more), .stop(stop),
+@NO_HEAD@        .job_more(unused_text[47:32]), .stop(unused_text[31:0]),
 @JOBS@        .job_room(job_room), .job_refused(job_refused), .job_mismatch(job_mismatch@STRAY@),
 @NO_JOBS@        .job_push(unused_job[48]), .job_slot(unused_job[47:40]), .job_start(unused_job[39:16]), .job_tokens(unused_job[15:0]),
 @NO_JOBS@        .job_room(8'd0), .job_refused(1'b0), .job_mismatch(1'b0),
         .out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),
         .param_beat(param_beat), .bus_error(bus_error@HEAD_ERROR@), .stat(stat));
 @NO_JOBS@    wire unused = &{1'b0, unused_job};
+@NO_HEAD@    wire unused_more = &{1'b0, unused_text};
 @NO_KV@    wire unused_kv_base = &{1'b0, unused_kv};
 
 @JOBS@    // ---- jobs: at the door of a core that keeps @SLOTS@ x @CONTEXT@ positions' keys and values; one at a time is inside
@@ -164,7 +175,7 @@ module mlo_top (
 @JOBS@        .CONTEXT(@CONTEXT@), .SLOTS(@SLOTS@), .DEEPEST(@DEEPEST@), .BEATS(@TOKEN_BEATS@), .WIDTH(@IO_MSB@ + 1), .MASK(@MASKED@)
 @JOBS@    ) u_job (
 @JOBS@        .clk(clk), .rst(core_rst),
-@JOBS@        .push(job_push), .push_slot(job_slot), .push_start(job_first), .push_tokens(job_tokens), .room(job_room),
+@JOBS@        .push(@ORDER@_push), .push_slot(@ORDER@_slot), .push_start(@ORDER_START@), .push_tokens(@ORDER@_tokens), .room(@ORDER@_room),
 @JOBS@        .s_axis_tdata(@FRONT@_tdata), .s_axis_tvalid(@FRONT@_tvalid), .s_axis_tready(@FRONT@_tready), .s_axis_tlast(@FRONT@_tlast),
 @JOBS@        .m_axis_tdata(door_tdata), .m_axis_tvalid(door_tvalid), .m_axis_tready(door_tready), .m_axis_tlast(door_tlast),
 @JOB_MASK@        .s1_axis_tdata(s1_axis_tdata), .s1_axis_tvalid(s1_axis_tvalid), .s1_axis_tready(s1_axis_tready), .s1_axis_tlast(s1_axis_tlast),
@@ -210,10 +221,10 @@ module mlo_top (
 @HEAD@    wire both_rlast;
 @HEAD@    mlo_head u_head (
 @HEAD@        .clk(clk), .rst(rst), .core_rst(core_rst), .enable(enable), .base(base), .bus_error(head_error), .stray(stray),
-@HEAD@        .s_ids_tdata(s_axis_tdata), .s_ids_tvalid(s_axis_tvalid), .s_ids_tready(s_axis_tready), .s_ids_tlast(s_axis_tlast),
+@HEAD@        .s_ids_tdata(ids_tdata), .s_ids_tvalid(ids_tvalid), .s_ids_tready(ids_tready), .s_ids_tlast(ids_tlast),
 @HEAD@        .m_rows_tdata(rows_tdata), .m_rows_tvalid(rows_tvalid), .m_rows_tready(rows_tready), .m_rows_tlast(rows_tlast),
 @HEAD@        .s_axis_tdata(left_tdata), .s_axis_tvalid(left_tvalid), .s_axis_tready(left_tready), .s_axis_tlast(left_tlast),
-@HEAD@        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast),
+@HEAD@        .m_axis_tdata(said_tdata), .m_axis_tvalid(said_tvalid), .m_axis_tready(said_tready), .m_axis_tlast(said_tlast),
 @HEAD@        .m_axi_arid(head_axi_arid), .m_axi_araddr(head_axi_araddr), .m_axi_arlen(head_axi_arlen),
 @HEAD@        .m_axi_arsize(head_axi_arsize), .m_axi_arburst(head_axi_arburst),
 @HEAD@        .m_axi_arvalid(head_axi_arvalid), .m_axi_arready(both_arready[1]), .m_axi_rid(1'b0),
@@ -233,6 +244,16 @@ module mlo_top (
 @HEAD@        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen), .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),
 @HEAD@        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),
 @HEAD@        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready));
-@HEAD@    wire unused_both = &{1'b0, core_axi_arid, head_axi_arid, head_axi_arsize, head_axi_arburst};
+@HEAD@
+@HEAD@    // ---- what is said goes on as the next job's token, where a job asks for that
+@HEAD@    mlo_tokens #(.CONTEXT(@CONTEXT@)) u_tokens (
+@HEAD@        .clk(clk), .rst(core_rst), .stop(stop),
+@HEAD@        .push(job_push), .push_slot(job_slot), .push_start(job_first), .push_tokens(job_tokens), .push_more(job_more), .room(job_room),
+@HEAD@        .job_push(text_push), .job_slot(text_slot), .job_start(text_start), .job_tokens(text_tokens), .job_room(text_room), .refused(job_refused),
+@HEAD@        .s_ids_tdata(s_axis_tdata), .s_ids_tvalid(s_axis_tvalid), .s_ids_tready(s_axis_tready), .s_ids_tlast(s_axis_tlast),
+@HEAD@        .m_ids_tdata(ids_tdata), .m_ids_tvalid(ids_tvalid), .m_ids_tready(ids_tready), .m_ids_tlast(ids_tlast),
+@HEAD@        .s_axis_tdata(said_tdata), .s_axis_tvalid(said_tvalid), .s_axis_tready(said_tready),
+@HEAD@        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast));
+@HEAD@    wire unused_both = &{1'b0, said_tlast, core_axi_arid, head_axi_arid, head_axi_arsize, head_axi_arburst};
 endmodule
 `default_nettype wire

@@ -10,7 +10,7 @@ module mlo_tb;
     localparam TOKENS = @TOKENS@, TOKEN_BEATS = @TOKEN_BEATS@;   // of the longest frame; of a token
 @JOBS@    localparam DEFAULT_JOBS = @N_JOBS@;
 @JOBS@    parameter JOBS = 4096;             // room for them
-@JOBS@    reg [47:0] order [0:JOBS-1];       // {slot, start, tokens}
+@JOBS@    reg [63:0] order [0:JOBS-1];       // {more, slot, start, tokens}
 @JOBS@    integer jobs, ordered = 0;
 @JOBS@    reg [8*512-1:0] orders_file;
     reg clk = 0, rst = 1, go = 0;
@@ -108,7 +108,8 @@ module mlo_tb;
 @KV@        begin
 @KV@            for (kv_n = 0; kv_n < 256; kv_n = kv_n + 1) most[kv_n] = 0;
 @KV@            for (kv_n = 0; kv_n < jobs; kv_n = kv_n + 1)
-@KV@                if (order[kv_n][39:16] + order[kv_n][15:0] > most[order[kv_n][47:40]]) most[order[kv_n][47:40]] = order[kv_n][39:16] + order[kv_n][15:0];
+@KV@                if (order[kv_n][39:16] + order[kv_n][15:0] + order[kv_n][63:48] > most[order[kv_n][47:40]])
+@KV@                    most[order[kv_n][47:40]] = order[kv_n][39:16] + order[kv_n][15:0] + order[kv_n][63:48];
 @KV@            for (kv_n = 0; kv_n < KV_WORDS + 2 * KV_FRONT; kv_n = kv_n + 1)
 @KV@                if (kv_n < KV_FRONT || kv_n >= KV_FRONT + KV_WORDS || (kv_n - KV_FRONT) / KV_ROW % TOKENS >= most[(kv_n - KV_FRONT) / KV_ROW / TOKENS / 2 / @DEEPEST@]
 @KV@                    || (kv_n - KV_FRONT) / KV_ROW / TOKENS / 2 % @DEEPEST@ >= iterations) begin
@@ -164,7 +165,7 @@ module mlo_tb;
 @JOBS@            read(12'h028);
 @JOBS@            if (value != 0) begin
 @JOBS@                write(12'h020, order[ordered][47:16]);
-@JOBS@                write(12'h024, {16'd0, order[ordered][15:0]});
+@JOBS@                write(12'h024, {order[ordered][63:48], order[ordered][15:0]});
 @JOBS@                ordered = ordered + 1;
 @JOBS@            end
 @JOBS@        end
@@ -224,6 +225,7 @@ module mlo_tb;
 @JOBS@        if (!$value$plusargs("orders=%s", orders_file)) orders_file = "tb/jobs.hex";
 @JOBS@        $readmemh(orders_file, order, 0, jobs - 1);
         out_beats = @OUT_BEATS@;
+@HEAD@        if ($value$plusargs("words=%d", k)) out_beats = k;
         $readmemh(golden_file, u_sink.mem, 0, out_beats - 1);
         if (MASKED != 0) $readmemh(mask_file, u_mask.mem, 0, mask_beats - 1);
 @REPLAY@        $readmemh(replay_file, u_replay.mem, 0, replay_beats - 1);
@@ -243,6 +245,7 @@ module mlo_tb;
         write(12'h01c, frames_in_flight);
         write(12'h008, 2);          // a soft reset, 16 cycles: parameters may have been asked for by what stood there before
         repeat (20) @(negedge clk);
+@HEAD@        if ($value$plusargs("stop=%d", k)) write(12'h05c, k);
 @JOBS@        while (ordered < jobs && ordered < 4) order_next;
         write(12'h008, 1);
         go = 1;

@@ -202,6 +202,7 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
         { "IMAGE", mlo_integer(m, mlo_image_bytes(e) * 8 / c->axi_bits), NULL },
         { "IN", mlo_integer(m, mlo_in_bits(e)), NULL },
         { "OUT", mlo_integer(m, mlo_out_bits(e)), NULL },
+        { "HEAD", e->h ? "" : NULL, NULL },
         { "OUT_BEATS", e->h ? "jobs" : "beats", NULL },
         { "AXI", mlo_integer(m, c->axi_bits), NULL },
         { "KERNELS", mlo_integer(m, e->layers * mlo_core_kernels(c)), NULL },

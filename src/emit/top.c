@@ -521,6 +521,8 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "NO_HEAD", e->h ? NULL : "", NULL },
         { "IN_MSB", mlo_integer(m, mlo_in_bits(e) - 1), NULL },
         { "OUT_MSB", mlo_integer(m, mlo_out_bits(e) - 1), NULL },
+        { "ORDER", e->h ? "text" : "job", NULL },
+        { "ORDER_START", e->h ? "text_start" : "job_first", NULL },
         { "FRONT", e->h ? "rows" : "s_axis", NULL },
         { "LEFT", e->h ? "left" : "m_axis", NULL },
         { "CORE_AXI", e->h ? "core_axi" : "m_axi", NULL },
@@ -533,9 +535,10 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "JOB_MASK", c->slots && c->masked ? "" : NULL, NULL },
         { "JOB_UNMASKED", c->slots && !c->masked ? "" : NULL, NULL },
         { "JOB_PARAMETERS",
-            c->slots ? mlo_format(m, ", .CONTEXT(%lld), .SLOTS(%lld)%s", (long long)c->chunk,
-                           (long long)c->slots, c->dram ? ", .KV(1)" : "")
-                     : "",
+            c->slots
+                ? mlo_format(m, ", .CONTEXT(%lld), .SLOTS(%lld)%s%s", (long long)c->chunk,
+                      (long long)c->slots, c->dram ? ", .KV(1)" : "", e->h ? ", .TOKENS(1)" : "")
+                : "",
             NULL },
         { "DOOR", c->slots ? "door" : "s_axis", NULL },
         { "DOOR_MASK", c->slots ? "door_mask" : "s1_axis", NULL },
