@@ -51,6 +51,8 @@ typedef struct {
     int64_t slot; /* where the core keeps it */
     int64_t start; /* tokens of it in front of this part */
     int64_t tokens;
+    int64_t more; /* ids said behind it that go on inside the core */
+    int64_t asked; /* as many may, and no more */
 } cli_job;
 
 /* A text that goes on: a sequence of a run. */
@@ -89,6 +91,7 @@ typedef struct {
 
     int lanes; /* of the core's stream */
     int bits; /* of an element of the core's stream */
+    int around; /* 1: token ids come in, and what follows a frame goes out */
     int masked; /* 1: a mask stream comes with each frame */
     int axi_bits; /* of a beat of parameters */
     int unrolled; /* 1: a body in hardware for each iteration */
@@ -219,6 +222,7 @@ static int cli_bench_streams(cli_bench *b) {
     const cJSON *again = cJSON_GetObjectItemCaseSensitive(b->manifest, "replay");
     cli_bench_stream(
         &b->stream[0], b->input, "input.hex", b->tokens, b->channels / b->lanes, b->lanes, b->bits);
+    if (b->around) cli_bench_stream(&b->stream[0], b->input, "input.hex", b->tokens, 1, 1, 32);
     if (b->masked) cli_bench_stream(&b->stream[1], "mlo_mask", "mask.hex", b->tokens, 1, 1, 1);
     if (!again) return 0;
     const int64_t tokens = (int64_t)cli_json_number(again, "tokens");
@@ -318,6 +322,11 @@ static int cli_sim_manifest(cli_bench *b) {
     b->lanes = (int)cli_json_number(stream, "lanes");
     b->bits = (int)cli_json_number(stream, "bits");
     b->masked = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(stream, "masked"));
+    b->around = cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(m, "around"));
+    if (b->around) {
+        b->channels = b->lanes = 2;
+        b->bits = 32;
+    }
     b->input = cli_json_text(cJSON_GetObjectItemCaseSensitive(m, "input"), "name");
     b->output = cli_json_text(cJSON_GetObjectItemCaseSensitive(m, "output"), "name");
     b->n_kernel = cJSON_GetArraySize(list);
@@ -734,6 +743,8 @@ static int cli_sim_write(cli_bench *b) {
     cli_played golden = b->stream[0];
     golden.name = b->output;
     golden.file = "golden.hex";
+    golden.lanes = b->lanes;
+    golden.bits = b->bits;
     for (int k = 0; k < 4; k++)
         if (b->stream[k].name && cli_sim_hex(b, &b->stream[k], 0)) return cli_failed(b->c);
     return cli_sim_hex(b, &golden, 1);

@@ -180,11 +180,13 @@ static void cli_tell_context(const cJSON *manifest) {
         "  context     %.0f tokens of %.0f channels, of %.0f sequence%s: keys and values stay %s\n",
         cli_json_number(manifest, "tokens"), cli_json_number(manifest, "channels"), slots,
         slots > 1 ? "s" : "", cJSON_HasObjectItem(manifest, "kv") ? "in memory" : "on chip");
-    fprintf(stderr,
-        "  a token     %s cycles at the first position, %s at the last; %.0f a second at 200 MHz "
-        "there\n",
-        cli_grouped(cli_json_number(step, "first"), a), cli_grouped(last, b),
-        200e6 / (last > 0 ? last : 1));
+    if (step)
+        fprintf(stderr,
+            "  a token     %s cycles at the first position, %s at the last; %.0f a second at 200 "
+            "MHz "
+            "there\n",
+            cli_grouped(cli_json_number(step, "first"), a), cli_grouped(last, b),
+            200e6 / (last > 0 ? last : 1));
 }
 
 static void cli_tell_kernels(const cJSON *manifest) {

@@ -15,7 +15,7 @@
 static const char *cli_job_read(const char *p, cli_job *to) {
     long long v[2];
     int n = 0;
-    to->slot = 0;
+    to->slot = to->more = to->asked = 0;
     to->frame = -1;
     if (sscanf(p, "%lld@%n", &v[0], &n) == 1 && n) {
         to->frame = v[0];
@@ -68,8 +68,20 @@ static int cli_jobs_alone(cli_bench *b) {
 
 /* A job behind those there are. */
 static void cli_job_add(cli_bench *b, int64_t frame, int64_t start, int64_t tokens) {
-    const cli_job one = { frame, frame % b->slots, start, tokens };
+    const cli_job one = { frame, frame % b->slots, start, tokens, 0, 0 };
     b->job[b->n_job++] = one;
+}
+
+/* Texts that go on inside the core: a job each. (What a stop id leaves out must not have been written.) */
+static int cli_texts_inside(cli_bench *b) {
+    const int64_t count = cli_number(b->c, "generate", 1, 1, CLI_MAX_PROMPT);
+    for (int64_t i = 0; i < b->n_text; i++) {
+        cli_job_add(b, i, 0, (int64_t)b->text[i].prompt);
+        cli_job *j = &b->job[b->n_job - 1];
+        j->more = (int64_t)(b->text[i].n - b->text[i].prompt) - 1;
+        j->asked = cJSON_HasObjectItem(b->manifest, "kv") ? j->more : count - 1;
+    }
+    return cli_failed(b->c);
 }
 
 /* The jobs of texts: as many as there are slots are side by side: their prompts, and then a token of each in
@@ -82,6 +94,7 @@ static int cli_texts_jobs(cli_bench *b) {
             "--generate: more than %d jobs; ask for fewer tokens", CLI_FRAMES_MOST);
     if (!(b->job = (cli_job *)cli_npz_alloc(b->c, &b->made, (most + 1) * sizeof *b->job)))
         return cli_failed(b->c);
+    if (b->around) return cli_texts_inside(b);
     for (int64_t first = 0; first < b->n_text; first += b->slots) {
         const int64_t last = first + b->slots < b->n_text ? first + b->slots : b->n_text;
         for (int64_t i = first; i < last; i++) cli_job_add(b, i, 0, (int64_t)b->text[i].prompt);
@@ -124,7 +137,7 @@ static int cli_jobs_list(cli_bench *b) {
     cJSON_ArrayForEach(j, own) {
         const int64_t slot = (int64_t)cli_json_number(j, "slot");
         const cli_job is = { slot, slot, (int64_t)cli_json_number(j, "start"),
-            (int64_t)cli_json_number(j, "tokens") };
+            (int64_t)cli_json_number(j, "tokens"), 0, 0 };
         if (cli_job_check(b, &is, length, "of the manifest")) return cli_failed(b->c);
         b->job[b->n_job++] = is;
     }
@@ -144,7 +157,8 @@ static int64_t cli_jobs_frames(const cli_bench *b) {
 
 /* The axis of an array's tokens, -1 for none; the axes before it hold one element. */
 static int cli_job_axis(const cli_bench *b, const mlo_array *a) {
-    const int axis = !strcmp(a->name, "mlo_mask") ? a->rank - 1 : a->rank - 2;
+    const int bare = !strcmp(a->name, "mlo_mask") || !strcmp(a->name, "mlo_ids");
+    const int axis = bare ? a->rank - 1 : a->rank - 2;
     return axis >= 0 && a->dims[axis] == b->tokens ? axis : -1;
 }
 
@@ -200,7 +214,9 @@ static int cli_jobs_cut(cli_bench *b) {
         part[i] = whole;
         part[i].tokens = j->tokens;
         part[i].in = cli_job_rows(b, j, whole.in, whole.n_in);
-        if (whole.out) part[i].out = cli_job_rows(b, j, whole.out, whole.n_out);
+        /* what follows a part is said of its last token */
+        const cli_job last = { j->frame, j->slot, j->start + j->tokens - 1, 1 + j->more, 0, 0 };
+        if (whole.out) part[i].out = cli_job_rows(b, b->around ? &last : j, whole.out, whole.n_out);
     }
     free(who);
     if (!part) return cli_failed(b->c);
@@ -210,13 +226,14 @@ static int cli_jobs_cut(cli_bench *b) {
     return cli_failed(b->c);
 }
 
-/* sim/jobs.hex: {slot, start, tokens} of each, as registers take them. */
+/* sim/jobs.hex: {more, slot, start, tokens} of each, as registers take them. */
 static int cli_jobs_write(cli_bench *b) {
     cli_out o;
     char line[40];
     if (!cli_out_open(b->c, &o, cli_in_dir(b, "sim/jobs.hex")))
         for (int64_t i = 0; i < b->n_job; i++) {
-            snprintf(line, sizeof line, "%02llx%06llx%04llx\n", (unsigned long long)b->job[i].slot,
+            snprintf(line, sizeof line, "%04llx%02llx%06llx%04llx\n",
+                (unsigned long long)b->job[i].asked, (unsigned long long)b->job[i].slot,
                 (unsigned long long)b->job[i].start, (unsigned long long)b->job[i].tokens);
             cli_out_text(&o, line);
         }

@@ -270,6 +270,15 @@ static int64_t cli_sim_patience(const cli_bench *b) {
     return 50000 + (int64_t)(4 * busiest * (double)(b->tokens + 16) * (double)b->group);
 }
 
+/* Of ids what is said behind each job comes out, a word each. */
+static void cli_sim_said(cli_bench *b, cli_command *x) {
+    const long stop = cli_number(b->c, "stop", -1, 0, INT_MAX);
+    b->beats = b->n_job;
+    for (int64_t i = 0; i < b->n_job; i++) b->beats += b->job[i].more;
+    cli_word(x, "+words=%lld", (long long)b->beats);
+    if (stop >= 0) cli_word(x, "+stop=%ld", stop);
+}
+
 static int cli_sim_arguments(cli_bench *b, cli_command *x) {
     cli *c = b->c;
     const char *bandwidth = cli_value(c, "bandwidth"), *wave = cli_value(c, "wave");
@@ -278,16 +287,18 @@ static int cli_sim_arguments(cli_bench *b, cli_command *x) {
     long stall = cli_number(c, "stall", 0, 0, 99);
     long latency = cli_number(c, "axi-latency", -1, 0, 100000);
     long fault = cli_number(c, "axi-error", 0, 0, INT_MAX);
-    b->beats = cli_sim_tokens(b) * (b->channels / b->lanes);
+    const int64_t played = cli_sim_tokens(b) * (b->channels / b->lanes);
+    b->beats = played;
     cli_word(x, "+seed=%ld", seed);
     cli_word(x, "+stall=%ld", stall);
     if (latency >= 0) cli_word(x, "+latency=%ld", latency);
-    cli_word(x, "+beats=%lld", (long long)b->beats);
+    cli_word(x, "+beats=%lld", (long long)played);
     cli_word(x, "+mask_beats=%lld", (long long)(b->masked ? cli_sim_tokens(b) : 0));
     if (b->stream[2].name)
         cli_word(x, "+replay_beats=%lld", (long long)(b->n * b->stream[2].beats));
     if (b->stream[3].name)
         cli_word(x, "+replay_mask_beats=%lld", (long long)(b->n * b->stream[3].beats));
+    if (b->around) cli_sim_said(b, x);
     if (b->n_job) cli_word(x, "+jobs=%lld", (long long)b->n_job);
     cli_word(x, "+iterations=%lld", (long long)b->iterations);
     cli_word(x, "+frames_in_flight=%lld", (long long)b->group);

@@ -135,6 +135,10 @@ static const cli_flag cli_flags[] = {
         "of a step with a cache: another export of the model, of a prompt; both are to be one "
         "body, in every "
         "integer" },
+    { "tokens", NULL, V_FROM_QUANTIZE, 1, NULL,
+        "of a decoder (--context): token ids in, ids and their logits out: a row for each id in "
+        "front "
+        "of the loop, norm, head and arg max behind it, all of it in hardware" },
     { "loop", "NAME", V_FROM_QUANTIZE, 1, NULL,
         "the loop to build; default: the one with the most multiply-accumulates; lower says which "
         "that is, and where the others go" },

@@ -86,6 +86,7 @@
 #include "kernels/rotary.c"         /* pairs of channels, turned by position */
 #include "kernels/conv.c"           /* depthwise convolution over a grid of tokens */
 #include "kernels/replay.c"         /* a stream that every iteration reads */
+#include "kernels/argmax.c"         /* the largest channel of a token */
 #include "kernels/edge.c"           /* floats to integers and back, at the ends of the loop */
 #include "kernels/table.c"          /* the table */
 #include "ops/run.c"                /* evaluating the model as it stands: operators and kernels */
@@ -124,10 +125,12 @@
 #include "integer/residual.c"       /* sums, */
 #include "integer/gate.c"           /* products */
 #include "integer/quantize.c"       /* floats to integers */
+#include "integer/head.c"           /* what is around the loop of a decoder, as integers */
 #include "integer/numerics.c"       /* how far the integers are from the floats */
 
 /* core: the loop as hardware, and when things happen in it; lower */
 #include "core/core.c"              /* elements, edges, parameters, FIFOs */
+#include "core/around.c"             /* what is around a decoder's loop, as hardware */
 #include "core/schedule.c"          /* tokens, streams */
 #include "core/schedule_beat.c"     /* when there is room for a beat, when it leaves */
 #include "core/schedule_fifo.c"     /* how full its FIFOs get */
@@ -164,6 +167,7 @@
 #include "emit/top.c"               /* the top, the core, its layer */
 #include "emit/border.c"            /* where floats become words */
 #include "emit/data.c"              /* the parameter image, the bench's words */
+#include "emit/around.c"             /* what is around the loop: mlo_head.v */
 #include "emit/bench.c"             /* what is in the holes of the bench and the scripts */
 #include "emit/driver.c"            /* what a host drives the core with */
 #include "emit/host.c"              /* the model in three parts, registers, manifest; mlo_emit */

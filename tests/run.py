@@ -78,14 +78,15 @@ QUICK = {
     "test_stalls": "random protocol",
     "test_step": "targets refused",
     "test_stories": "default four",
-    "verilog/add": "", "verilog/check": "", "verilog/conv": "", "verilog/fifo": "", "verilog/fork": "", "verilog/job": "", "verilog/layernorm": "", "verilog/mul": "", "verilog/mvu": "",
-    "verilog/param": "", "verilog/refill": "", "verilog/requant": "", "verilog/requantize": "", "verilog/rotary": "", "verilog/rsqrt": "", "verilog/skid": "",
+    "test_tokens": "judged rows refused",
+    "verilog/add": "", "verilog/argmax": "", "verilog/check": "", "verilog/conv": "", "verilog/fifo": "", "verilog/fork": "", "verilog/job": "", "verilog/layernorm": "", "verilog/mul": "", "verilog/mvu": "", "verilog/newest": "",
+    "verilog/param": "", "verilog/refill": "", "verilog/requant": "", "verilog/requantize": "", "verilog/rotary": "", "verilog/rows": "", "verilog/rsqrt": "", "verilog/skid": "",
     "verilog/replay": "", "verilog/split": "", "verilog/tile": "", "verilog/width": "",
 }
 
 # scripts that calibrate, evaluate whole models or wait for simulators: the sanitizers' turn at each of them comes every TURN days
 PLAIN = """test_attention test_bias test_bits test_causal test_conv test_cross test_device test_families test_fixed test_fold_default test_gate test_given test_hardware test_jobs
-    test_interval test_memory test_moved test_predict test_report test_rotary test_show test_stalls test_step test_stories""".split()
+    test_interval test_memory test_moved test_predict test_report test_rotary test_show test_stalls test_step test_stories test_tokens""".split()
 TURN = 6
 
 

@@ -12,7 +12,8 @@
 //   0x18 rw  iterations  1..65535, others are clamped; beyond DEEPEST refused (SLVERR, nothing changes); after reset ITERATIONS
 //   0x1C rw  frames      in flight, 1..FRAMES, other values are clamped; after reset FRAMES
 //   0x20 rw  job         {slot[31:24], start[23:0]} of the next job; after reset 0
-//   0x24 w   job, tokens [15:0]: pushes the job; refused (SLVERR, nothing is pushed) where job_room is 0
+//   0x24 w   job         {more[31:16], tokens[15:0]}: pushes the job; refused (SLVERR, nothing is pushed) where job_room is 0
+//                        (TOKENS = 0: there is no `more`)
 //   0x28 r   room        jobs that may be pushed now
 //   0x2C rw  base of keys and values in memory, low, in bytes (a multiple of a beat); KV = 0: 0x2C, 0x30, 0x4C, 0x50 are not there
 //   0x30 rw  the same, high
@@ -20,6 +21,7 @@
 //   0x40 r   cycles      in which a frame was inside: from the first beat in to the last beat out
 //   0x44 r   frames      finished
 //   0x48 r   beats       of parameters delivered to the kernels
+//   0x5C rw  stop        the id that ends a text; after reset 0xFFFFFFFF, which is none; TOKENS = 0: it is not there
 //   0x4C r   beats       of keys and values read; 0x50 r: written; both since the soft reset
 //   0x80 + 16k r         kernel k: busy; +4 starved; +8 blocked: in how many of the cycles of 0x40
 // Others read 0.  Writing where there is nothing to write answers SLVERR and changes nothing.
@@ -50,6 +52,8 @@ module mlo_regs #(
     parameter SLOTS      = 1,
     // 1: it is in memory
     parameter KV         = 0,
+    // 1: ids come in, and texts go on inside (mlo_tokens); with a cache
+    parameter TOKENS     = 0,
     parameter [31:0] VERSION = 32'h0001_0000
 ) (
     input  wire        clk,
@@ -93,6 +97,8 @@ module mlo_regs #(
     output wire [7:0]  job_slot,
     output wire [23:0] job_start,
     output wire [15:0] job_tokens,
+    output wire [15:0] job_more,       // TOKENS, as is what is behind it
+    output reg  [31:0] stop,
     input  wire [7:0]  job_room,
     input  wire        job_refused,
     input  wire        job_mismatch
@@ -157,6 +163,8 @@ module mlo_regs #(
                          else kv_base[31:0]  <= data | (kv_base[31:0] & ~mask);
                 10'h00C: if (KV == 0) s_axil_bresp <= 2'b10;
                          else kv_base[63:32] <= data | (kv_base[63:32] & ~mask);
+                10'h017: if (TOKENS == 0) s_axil_bresp <= 2'b10;
+                         else stop <= data | (stop & ~mask);
                 default: s_axil_bresp <= 2'b10;
             endcase
         end
@@ -165,6 +173,7 @@ module mlo_regs #(
             enable        <= 1'b0;
             base          <= 64'd0;
             kv_base       <= 64'd0;
+            stop          <= 32'hffff_ffff;
             iterations    <= ITERATIONS_V;
             frames        <= FRAMES_V;
             clear         <= 1'b1;
@@ -181,11 +190,11 @@ module mlo_regs #(
         if (CONTEXT != 0) begin : cache
             reg        push;
             reg [31:0] where;
-            reg [15:0] tokens;
+            reg [15:0] tokens, more;
             always @(posedge clk) begin
                 push <= write && s_axil_awaddr[11:2] == 10'h009 && job_room != 8'd0;
                 if (write && s_axil_awaddr[11:2] == 10'h008) where <= data | (where & ~mask);
-                if (write) tokens <= data[15:0];
+                if (write) {more, tokens} <= data;
                 if (rst) begin
                     push  <= 1'b0;
                     where <= 32'd0;
@@ -194,11 +203,13 @@ module mlo_regs #(
             assign job_push = push;
             assign job      = where;
             assign job_tokens = tokens;
+            assign job_more = (TOKENS != 0) ? more : 16'd0;
             assign {job_left, mismatch, refused} = {job_room, job_mismatch, job_refused};
         end else begin : no_cache
             assign job_push = 1'b0;
             assign job      = 32'd0;
             assign job_tokens = 16'd0;
+            assign job_more = 16'd0;
             assign {job_left, mismatch, refused} = 10'd0;
             wire unused_job = &{1'b0, job_room, job_mismatch, job_refused};
         end
@@ -293,6 +304,7 @@ module mlo_regs #(
                 10'h012: s_axil_rdata <= beats;
                 10'h013: s_axil_rdata <= (KV == 0) ? 32'd0 : kv_read;
                 10'h014: s_axil_rdata <= (KV == 0) ? 32'd0 : kv_written;
+                10'h017: s_axil_rdata <= (TOKENS == 0) ? 32'd0 : stop;
                 default: s_axil_rdata <= is_kernel ? kernel_words[32*word_addr[1:0] +: 32] : 32'd0;
             endcase
         end

@@ -13,6 +13,8 @@
 /* of a core with a cache, jobs: write A, then B, which orders it; then send its tokens on s_axis, tlast on the last one */
 #define MLO_REG_JOB_A        0x020   /* bits 31:24 slot, bits 23:0 position of the first token */
 #define MLO_REG_JOB_B        0x024   /* bits 15:0 tokens; refused (SLVERR) while MLO_REG_JOB_ROOM is 0 */
+/* of a core of token ids (--tokens): bits 31:16 of JOB_B are how many ids that are said go on inside as the next token */
+#define MLO_REG_STOP         0x05C   /* the id that ends a text; after reset none does */
 #define MLO_REG_JOB_ROOM     0x028   /* jobs that can be ordered now */
 #define MLO_REG_CONTEXT      0x03C   /* bits 31:24 slots, bits 23:0 positions of each; 0: the core has no cache */
 /* of a core whose cache lies in memory (--kv dram), as the manifest's kv says */

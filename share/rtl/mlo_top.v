@@ -12,8 +12,9 @@ module mlo_top (
     (* X_INTERFACE_INFO = "xilinx.com:signal:reset:1.0 rst RST" *)
     (* X_INTERFACE_PARAMETER = "POLARITY ACTIVE_HIGH" *)
     input  wire         rst,
-    // activations in: @LANES@ channels of @BITS@ bits a beat, @TOKEN_BEATS@ beats a token; tlast ends a frame
-    input  wire [@IO_MSB@:0]  s_axis_tdata,
+@NO_HEAD@    // activations in: @LANES@ channels of @BITS@ bits a beat, @TOKEN_BEATS@ beats a token; tlast ends a frame
+@HEAD@    // token ids in, one a beat; tlast ends a frame
+    input  wire [@IN_MSB@:0]  s_axis_tdata,
     input  wire         s_axis_tvalid,
     output wire         s_axis_tready,
     input  wire         s_axis_tlast,
@@ -32,8 +33,9 @@ module mlo_top (
 @REPLAY_MASK@    input  wire         s3_axis_tvalid,
 @REPLAY_MASK@    output wire         s3_axis_tready,
 @REPLAY_MASK@    input  wire         s3_axis_tlast,
-    // activations out, in the same form
-    output wire [@IO_MSB@:0]  m_axis_tdata,
+@NO_HEAD@    // activations out, in the same form
+@HEAD@    // what follows a frame: [31:0] the likeliest id, [63:32] its logit; tlast ends a text
+    output wire [@OUT_MSB@:0]  m_axis_tdata,
     output wire         m_axis_tvalid,
     input  wire         m_axis_tready,
     output wire         m_axis_tlast,
@@ -121,6 +123,25 @@ module mlo_top (
 @JOBS@    wire [7:0]  door_mask_tdata;
 @JOBS@    wire        door_mask_tvalid, door_mask_tready, door_mask_tlast;
 @NO_JOBS@    wire [48:0] unused_job;
+@NO_HEAD@    wire [47:0] unused_text;
+@HEAD@    // texts that go on
+@HEAD@    wire        text_push, ids_tvalid, ids_tready, ids_tlast, said_tvalid, said_tready, said_tlast;
+@HEAD@    wire [7:0]  text_slot, text_room;
+@HEAD@    wire [23:0] text_start;
+@HEAD@    wire [15:0] text_tokens, job_more;
+@HEAD@    wire [31:0] stop, ids_tdata;
+@HEAD@    wire [63:0] said_tdata;
+@HEAD@    // rows of the ids; what leaves the core; both ports to memory
+@HEAD@    wire        head_error, stray;
+@HEAD@    wire [@IO_MSB@:0] rows_tdata, left_tdata;
+@HEAD@    wire        rows_tvalid, rows_tready, rows_tlast, left_tvalid, left_tready, left_tlast;
+@HEAD@    wire        core_axi_arid, core_axi_arvalid, core_axi_arready, core_axi_rid, core_axi_rlast, core_axi_rvalid, core_axi_rready;
+@HEAD@    wire        head_axi_arid, head_axi_arvalid, head_axi_rready;
+@HEAD@    wire [63:0] core_axi_araddr, head_axi_araddr;
+@HEAD@    wire [7:0]  core_axi_arlen, head_axi_arlen;
+@HEAD@    wire [2:0]  core_axi_arsize, head_axi_arsize;
+@HEAD@    wire [1:0]  core_axi_arburst, head_axi_arburst, core_axi_rresp;
+@HEAD@    wire [@AXI_MSB@:0] core_axi_rdata;
     mlo_regs #(
         .KERNELS(@KERNELS@), .ITERATIONS(1), .DEEPEST(@DEEPEST@), .FRAMES(@FRAMES@), .READERS(@READERS@), .VERSION(32'h0001_0000)@JOB_PARAMETERS@
     ) u_regs (
@@ -137,12 +158,15 @@ module mlo_top (
 @NO_KV@        .kv_base(unused_kv), .kv_read(32'd0), .kv_written(32'd0),
         .in_beat(@DOOR@_tvalid && @DOOR@_tready), .in_last(@DOOR@_tlast),
 @JOBS@        .job_push(job_push), .job_slot(job_slot), .job_start(job_first), .job_tokens(job_tokens),
-@JOBS@        .job_room(job_room), .job_refused(job_refused), .job_mismatch(job_mismatch),
+@HEAD@        .job_more(job_more), .stop(stop),
+@NO_HEAD@        .job_more(unused_text[47:32]), .stop(unused_text[31:0]),
+@JOBS@        .job_room(job_room), .job_refused(job_refused), .job_mismatch(job_mismatch@STRAY@),
 @NO_JOBS@        .job_push(unused_job[48]), .job_slot(unused_job[47:40]), .job_start(unused_job[39:16]), .job_tokens(unused_job[15:0]),
 @NO_JOBS@        .job_room(8'd0), .job_refused(1'b0), .job_mismatch(1'b0),
         .out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),
-        .param_beat(param_beat), .bus_error(bus_error), .stat(stat));
+        .param_beat(param_beat), .bus_error(bus_error@HEAD_ERROR@), .stat(stat));
 @NO_JOBS@    wire unused = &{1'b0, unused_job};
+@NO_HEAD@    wire unused_more = &{1'b0, unused_text};
 @NO_KV@    wire unused_kv_base = &{1'b0, unused_kv};
 
 @JOBS@    // ---- jobs: at the door of a core that keeps @SLOTS@ x @CONTEXT@ positions' keys and values; @FRAMES@ at a time inside
@@ -151,13 +175,13 @@ module mlo_top (
 @JOBS@        .CONTEXT(@CONTEXT@), .SLOTS(@SLOTS@), .DEEPEST(@DEEPEST@), .BEATS(@TOKEN_BEATS@), .WIDTH(@IO_MSB@ + 1), .FRAMES(@FRAMES@), .MASK(@MASKED@)
 @JOBS@    ) u_job (
 @JOBS@        .clk(clk), .rst(core_rst),
-@JOBS@        .push(job_push), .push_slot(job_slot), .push_start(job_first), .push_tokens(job_tokens), .room(job_room),
-@JOBS@        .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid), .s_axis_tready(s_axis_tready), .s_axis_tlast(s_axis_tlast),
+@JOBS@        .push(@ORDER@_push), .push_slot(@ORDER@_slot), .push_start(@ORDER_START@), .push_tokens(@ORDER@_tokens), .room(@ORDER@_room),
+@JOBS@        .s_axis_tdata(@FRONT@_tdata), .s_axis_tvalid(@FRONT@_tvalid), .s_axis_tready(@FRONT@_tready), .s_axis_tlast(@FRONT@_tlast),
 @JOBS@        .m_axis_tdata(door_tdata), .m_axis_tvalid(door_tvalid), .m_axis_tready(door_tready), .m_axis_tlast(door_tlast),
 @JOB_MASK@        .s1_axis_tdata(s1_axis_tdata), .s1_axis_tvalid(s1_axis_tvalid), .s1_axis_tready(s1_axis_tready), .s1_axis_tlast(s1_axis_tlast),
 @JOB_UNMASKED@        .s1_axis_tdata(8'd0), .s1_axis_tvalid(1'b0), .s1_axis_tready(unused_mask), .s1_axis_tlast(1'b0),
 @JOBS@        .m1_axis_tdata(door_mask_tdata), .m1_axis_tvalid(door_mask_tvalid), .m1_axis_tready(door_mask_tready), .m1_axis_tlast(door_mask_tlast),
-@JOBS@        .out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),
+@JOBS@        .out_last(@LEFT@_tvalid && @LEFT@_tready && @LEFT@_tlast),
 @JOBS@        .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank), .refused(job_refused), .mismatch(job_mismatch));
 @JOB_UNMASKED@    assign door_mask_tready = 1'b0;
 @JOB_UNMASKED@    wire unused_job = &{1'b0, door_mask_tdata, door_mask_tvalid, door_mask_tlast, unused_mask};
@@ -183,12 +207,53 @@ module mlo_top (
 @REPLAY@        .s2_axis_tready(s2_axis_tready), .s2_axis_tlast(s2_axis_tlast),
 @REPLAY_MASK@        .s3_axis_tdata(s3_axis_tdata), .s3_axis_tvalid(s3_axis_tvalid),
 @REPLAY_MASK@        .s3_axis_tready(s3_axis_tready), .s3_axis_tlast(s3_axis_tlast),
-        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid),
-        .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast),
-        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen),
-        .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),
-        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready),
-        .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),
-        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready));
+        .m_axis_tdata(@LEFT@_tdata), .m_axis_tvalid(@LEFT@_tvalid),
+        .m_axis_tready(@LEFT@_tready), .m_axis_tlast(@LEFT@_tlast),
+        .m_axi_arid(@CORE_AXI@_arid), .m_axi_araddr(@CORE_AXI@_araddr), .m_axi_arlen(@CORE_AXI@_arlen),
+        .m_axi_arsize(@CORE_AXI@_arsize), .m_axi_arburst(@CORE_AXI@_arburst),
+        .m_axi_arvalid(@CORE_AXI@_arvalid), .m_axi_arready(@CORE_AXI@_arready),
+        .m_axi_rid(@CORE_AXI@_rid), .m_axi_rdata(@CORE_AXI@_rdata), .m_axi_rresp(@CORE_AXI@_rresp),
+        .m_axi_rlast(@CORE_AXI@_rlast), .m_axi_rvalid(@CORE_AXI@_rvalid), .m_axi_rready(@CORE_AXI@_rready));
+
+@HEAD@    // ---- what is around it; both read one memory
+@HEAD@    wire [1:0] both_arready, both_rvalid, both_rresp;
+@HEAD@    wire [@AXI_MSB@:0] both_rdata;
+@HEAD@    wire both_rlast;
+@HEAD@    mlo_head u_head (
+@HEAD@        .clk(clk), .rst(rst), .core_rst(core_rst), .enable(enable), .base(base), .bus_error(head_error), .stray(stray),
+@HEAD@        .s_ids_tdata(ids_tdata), .s_ids_tvalid(ids_tvalid), .s_ids_tready(ids_tready), .s_ids_tlast(ids_tlast),
+@HEAD@        .m_rows_tdata(rows_tdata), .m_rows_tvalid(rows_tvalid), .m_rows_tready(rows_tready), .m_rows_tlast(rows_tlast),
+@HEAD@        .s_axis_tdata(left_tdata), .s_axis_tvalid(left_tvalid), .s_axis_tready(left_tready), .s_axis_tlast(left_tlast),
+@HEAD@        .m_axis_tdata(said_tdata), .m_axis_tvalid(said_tvalid), .m_axis_tready(said_tready), .m_axis_tlast(said_tlast),
+@HEAD@        .m_axi_arid(head_axi_arid), .m_axi_araddr(head_axi_araddr), .m_axi_arlen(head_axi_arlen),
+@HEAD@        .m_axi_arsize(head_axi_arsize), .m_axi_arburst(head_axi_arburst),
+@HEAD@        .m_axi_arvalid(head_axi_arvalid), .m_axi_arready(both_arready[1]), .m_axi_rid(1'b0),
+@HEAD@        .m_axi_rdata(both_rdata), .m_axi_rresp(both_rresp), .m_axi_rlast(both_rlast),
+@HEAD@        .m_axi_rvalid(both_rvalid[1]), .m_axi_rready(head_axi_rready));
+@HEAD@    assign core_axi_arready = both_arready[0];
+@HEAD@    assign core_axi_rid = 1'b0;
+@HEAD@    assign core_axi_rdata = both_rdata;
+@HEAD@    assign core_axi_rresp = both_rresp;
+@HEAD@    assign core_axi_rlast = both_rlast;
+@HEAD@    assign core_axi_rvalid = both_rvalid[0];
+@HEAD@    mlo_axi_share #(.PORTS(2), .ADDR_WIDTH(64), .DATA_WIDTH(@AXI@)) u_share (
+@HEAD@        .clk(clk), .rst(rst),
+@HEAD@        .s_araddr({head_axi_araddr, core_axi_araddr}), .s_arlen({head_axi_arlen, core_axi_arlen}), .s_arsize(core_axi_arsize), .s_arburst(core_axi_arburst),
+@HEAD@        .s_arvalid({head_axi_arvalid, core_axi_arvalid}), .s_arready(both_arready),
+@HEAD@        .s_rdata(both_rdata), .s_rresp(both_rresp), .s_rlast(both_rlast), .s_rvalid(both_rvalid), .s_rready({head_axi_rready, core_axi_rready}),
+@HEAD@        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen), .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),
+@HEAD@        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),
+@HEAD@        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready));
+@HEAD@
+@HEAD@    // ---- what is said goes on as the next job's token, where a job asks for that
+@HEAD@    mlo_tokens #(.CONTEXT(@CONTEXT@)) u_tokens (
+@HEAD@        .clk(clk), .rst(core_rst), .stop(stop),
+@HEAD@        .push(job_push), .push_slot(job_slot), .push_start(job_first), .push_tokens(job_tokens), .push_more(job_more), .room(job_room),
+@HEAD@        .job_push(text_push), .job_slot(text_slot), .job_start(text_start), .job_tokens(text_tokens), .job_room(text_room), .refused(job_refused),
+@HEAD@        .s_ids_tdata(s_axis_tdata), .s_ids_tvalid(s_axis_tvalid), .s_ids_tready(s_axis_tready), .s_ids_tlast(s_axis_tlast),
+@HEAD@        .m_ids_tdata(ids_tdata), .m_ids_tvalid(ids_tvalid), .m_ids_tready(ids_tready), .m_ids_tlast(ids_tlast),
+@HEAD@        .s_axis_tdata(said_tdata), .s_axis_tvalid(said_tvalid), .s_axis_tready(said_tready),
+@HEAD@        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast));
+@HEAD@    wire unused_both = &{1'b0, said_tlast, core_axi_arid, head_axi_arid, head_axi_arsize, head_axi_arburst};
 endmodule
 `default_nettype wire

@@ -3,21 +3,21 @@
 module mlo_tb;
     parameter WORDS = @WORDS@;         // room for activation beats
     parameter IMAGE = @IMAGE@;         // room for parameter beats
-    localparam IO = @IO@, AXI = @AXI@, KERNELS = @KERNELS@, MASKED = @MASKED@;
+    localparam IN = @IN@, OUT = @OUT@, AXI = @AXI@, KERNELS = @KERNELS@, MASKED = @MASKED@;
     localparam DEFAULT_BEATS = @BEATS@, DEFAULT_MASK_BEATS = @MASK_BEATS@, DEFAULT_ITERATIONS = @ITERATIONS@, DEFAULT_FRAMES = @FRAMES@, DEFAULT_TIMEOUT = @TIMEOUT@, DEFAULT_RATE = @RATE@, DEFAULT_LATENCY = @LATENCY@;
 @REPLAY@    localparam REPLAY_IO = @REPLAY_IO@, DEFAULT_REPLAY_BEATS = @REPLAY_BEATS@;
 @REPLAY_MASK@    localparam DEFAULT_REPLAY_MASK_BEATS = @REPLAY_MASK_BEATS@;
     localparam TOKENS = @TOKENS@, TOKEN_BEATS = @TOKEN_BEATS@;   // of the longest frame; of a token
 @JOBS@    localparam DEFAULT_JOBS = @N_JOBS@;
 @JOBS@    parameter JOBS = 4096;             // room for them
-@JOBS@    reg [47:0] order [0:JOBS-1];       // {slot, start, tokens}
+@JOBS@    reg [63:0] order [0:JOBS-1];       // {more, slot, start, tokens}
 @JOBS@    integer jobs, ordered = 0;
 @JOBS@    reg [8*512-1:0] orders_file;
     reg clk = 0, rst = 1, go = 0;
     always #5 clk = !clk;
     reg [31:0] cycle = 0, start = 0;
     reg started = 0;
-    integer seed, stall, stall_source, stall_mask, stall_sink, stall_memory, stall_host, latency, rate, fault, beats, mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, quiet_ram, opened, progress, due = 0;
+    integer seed, stall, stall_source, stall_mask, stall_sink, stall_memory, stall_host, latency, rate, fault, beats, out_beats, mask_beats, iterations, frames_in_flight, timeout, idle, k, f, probe, trace, quiet, quiet_ram, opened, progress, due = 0;
     reg [8*512-1:0] input_file, golden_file, mask_file, params_file, wave_file, probe_file, trace_file;
 
     // ---- the core and what it talks to
@@ -33,12 +33,13 @@ module mlo_tb;
     wire [2:0] m_arsize;
     wire [1:0] m_arburst, m_rresp;
     wire [AXI-1:0] m_rdata;
-    wire [IO-1:0] in_tdata, out_tdata;
+    wire [IN-1:0] in_tdata;
+    wire [OUT-1:0] out_tdata;
     wire in_tvalid, in_tready, in_tlast, out_tvalid, out_tready, out_tlast;
     wire [7:0] mask_tdata;
     wire mask_tvalid, mask_tready, mask_tlast, in_done, mask_done, done;
     wire [31:0] in_sent, mask_sent, seen, errors, error_index, frames, ram_beats;
-    wire [IO:0] error_expected, error_got;
+    wire [OUT:0] error_expected, error_got;
 @REPLAY@    integer replay_beats;
 @REPLAY@    reg [8*512-1:0] replay_file;
 @REPLAY@    wire [REPLAY_IO-1:0] replay_tdata;
@@ -79,7 +80,7 @@ module mlo_tb;
         .s_axil_awaddr(awaddr), .s_axil_awvalid(awvalid), .s_axil_awready(awready), .s_axil_wdata(wdata), .s_axil_wstrb(4'hf), .s_axil_wvalid(wvalid), .s_axil_wready(wready),
         .s_axil_bresp(bresp), .s_axil_bvalid(bvalid), .s_axil_bready(bready), .s_axil_araddr(araddr), .s_axil_arvalid(arvalid), .s_axil_arready(arready),
         .s_axil_rdata(rdata), .s_axil_rresp(rresp), .s_axil_rvalid(rvalid), .s_axil_rready(rready));
-    mlo_sim_source #(.WIDTH(IO), .DEPTH(WORDS)) u_source (.clk(clk), .rst(rst), .enable(go), .seed(seed), .stall(stall_source), .count(beats), .sent(in_sent), .done(in_done),
+    mlo_sim_source #(.WIDTH(IN), .DEPTH(WORDS)) u_source (.clk(clk), .rst(rst), .enable(go), .seed(seed), .stall(stall_source), .count(beats), .sent(in_sent), .done(in_done),
         .m_axis_tdata(in_tdata), .m_axis_tvalid(in_tvalid), .m_axis_tready(in_tready), .m_axis_tlast(in_tlast));
     mlo_sim_source #(.WIDTH(8), .DEPTH(WORDS)) u_mask (.clk(clk), .rst(rst), .enable(go), .seed(seed + 1), .stall(stall_mask), .count(mask_beats), .sent(mask_sent), .done(mask_done),
         .m_axis_tdata(mask_tdata), .m_axis_tvalid(mask_tvalid), .m_axis_tready(mask_tready), .m_axis_tlast(mask_tlast));
@@ -87,7 +88,7 @@ module mlo_tb;
 @REPLAY@        .m_axis_tdata(replay_tdata), .m_axis_tvalid(replay_tvalid), .m_axis_tready(replay_tready), .m_axis_tlast(replay_tlast));
 @REPLAY_MASK@    mlo_sim_source #(.WIDTH(8), .DEPTH(WORDS)) u_replay_mask (.clk(clk), .rst(rst), .enable(go), .seed(seed + 5), .stall(stall_mask), .count(replay_mask_beats), .sent(replay_mask_sent), .done(replay_mask_done),
 @REPLAY_MASK@        .m_axis_tdata(replay_mask_tdata), .m_axis_tvalid(replay_mask_tvalid), .m_axis_tready(replay_mask_tready), .m_axis_tlast(replay_mask_tlast));
-    mlo_sim_sink #(.WIDTH(IO), .DEPTH(WORDS)) u_sink (.clk(clk), .rst(rst), .seed(seed + 2), .stall(stall_sink), .count(beats), .cycle(cycle), .seen(seen), .errors(errors),
+    mlo_sim_sink #(.WIDTH(OUT), .DEPTH(WORDS)) u_sink (.clk(clk), .rst(rst), .seed(seed + 2), .stall(stall_sink), .count(out_beats), .cycle(cycle), .seen(seen), .errors(errors),
         .error_index(error_index), .error_expected(error_expected), .error_got(error_got), .frames(frames), .done(done),
         .s_axis_tdata(out_tdata), .s_axis_tvalid(out_tvalid), .s_axis_tready(out_tready), .s_axis_tlast(out_tlast));
     mlo_sim_ram #(.DATA_WIDTH(AXI), .DEPTH(IMAGE)) u_ram (.clk(clk), .rst(rst), .seed(seed + 3), .stall(stall_memory), .latency(latency), .rate(rate), .fault(fault), .base(64'h4000_0000), .beats(ram_beats),
@@ -107,7 +108,8 @@ module mlo_tb;
 @KV@        begin
 @KV@            for (kv_n = 0; kv_n < 256; kv_n = kv_n + 1) most[kv_n] = 0;
 @KV@            for (kv_n = 0; kv_n < jobs; kv_n = kv_n + 1)
-@KV@                if (order[kv_n][39:16] + order[kv_n][15:0] > most[order[kv_n][47:40]]) most[order[kv_n][47:40]] = order[kv_n][39:16] + order[kv_n][15:0];
+@KV@                if (order[kv_n][39:16] + order[kv_n][15:0] + order[kv_n][63:48] > most[order[kv_n][47:40]])
+@KV@                    most[order[kv_n][47:40]] = order[kv_n][39:16] + order[kv_n][15:0] + order[kv_n][63:48];
 @KV@            for (kv_n = 0; kv_n < KV_WORDS + 2 * KV_FRONT; kv_n = kv_n + 1)
 @KV@                if (kv_n < KV_FRONT || kv_n >= KV_FRONT + KV_WORDS || (kv_n - KV_FRONT) / KV_ROW % TOKENS >= most[(kv_n - KV_FRONT) / KV_ROW / TOKENS / 2 / @DEEPEST@]
 @KV@                    || (kv_n - KV_FRONT) / KV_ROW / TOKENS / 2 % @DEEPEST@ >= iterations) begin
@@ -163,7 +165,7 @@ module mlo_tb;
 @JOBS@            read(12'h028);
 @JOBS@            if (value != 0) begin
 @JOBS@                write(12'h020, order[ordered][47:16]);
-@JOBS@                write(12'h024, {16'd0, order[ordered][15:0]});
+@JOBS@                write(12'h024, {order[ordered][63:48], order[ordered][15:0]});
 @JOBS@                ordered = ordered + 1;
 @JOBS@            end
 @JOBS@        end
@@ -219,10 +221,12 @@ module mlo_tb;
         if ($value$plusargs("trace=%s", trace_file)) trace = $fopen(trace_file, "w");
         if (trace != 0) trace_streams;
         $readmemh(input_file, u_source.mem, 0, beats - 1);
-        $readmemh(golden_file, u_sink.mem, 0, beats - 1);
 @JOBS@        if (!$value$plusargs("jobs=%d", jobs)) jobs = DEFAULT_JOBS;
 @JOBS@        if (!$value$plusargs("orders=%s", orders_file)) orders_file = "tb/jobs.hex";
 @JOBS@        $readmemh(orders_file, order, 0, jobs - 1);
+        out_beats = @OUT_BEATS@;
+@HEAD@        if ($value$plusargs("words=%d", k)) out_beats = k;
+        $readmemh(golden_file, u_sink.mem, 0, out_beats - 1);
         if (MASKED != 0) $readmemh(mask_file, u_mask.mem, 0, mask_beats - 1);
 @REPLAY@        $readmemh(replay_file, u_replay.mem, 0, replay_beats - 1);
 @REPLAY_MASK@        $readmemh(replay_mask_file, u_replay_mask.mem, 0, replay_mask_beats - 1);
@@ -241,6 +245,7 @@ module mlo_tb;
         write(12'h01c, frames_in_flight);
         write(12'h008, 2);          // a soft reset, 16 cycles: parameters may have been asked for by what stood there before
         repeat (20) @(negedge clk);
+@HEAD@        if ($value$plusargs("stop=%d", k)) write(12'h05c, k);
 @JOBS@        while (ordered < jobs && ordered < 4) order_next;
         write(12'h008, 1);
         go = 1;
@@ -290,7 +295,7 @@ module mlo_tb;
             $display("MLO FAIL protocol: %0d breaches of AXI", breaches);
             $fatal;
         end else if (!done) begin
-            $display("MLO FAIL missing: %0d of %0d words came; nothing moved for %0d cycles (in %0d of %0d, memory %0d beats)", seen, beats, quiet, in_sent, beats, ram_beats);
+            $display("MLO FAIL missing: %0d of %0d words came; nothing moved for %0d cycles (in %0d of %0d, memory %0d beats)", seen, out_beats, quiet, in_sent, beats, ram_beats);
             $fatal;
         end else begin
             $display("MLO PASS words %0d cycles %0d", seen, u_sink.frame_done[(frames > 256 ? 256 : frames) - 1] - start + 1);
@@ -303,7 +308,7 @@ module mlo_tb;
     wire [31:0] breaches_in, breaches_mask, breaches_out, breaches_axi, breaches_axil;
     wire [31:0] breaches = breaches_in + breaches_mask + breaches_out + breaches_axi + breaches_axil + breaches_replay + breaches_replay_mask@KV_BREACHES@;
     wire owing;
-    mlo_sim_check_axis #(.WIDTH(IO), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT("s_axis")) u_check_in (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_in),
+    mlo_sim_check_axis #(.WIDTH(IN), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT("s_axis")) u_check_in (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_in),
         .tdata(in_tdata), .tvalid(in_tvalid), .tready(in_tready), .tlast(in_tlast));
     mlo_sim_check_axis #(.WIDTH(8), .BEATS(1), .TOKENS(TOKENS), .PORT("s1_axis")) u_check_mask (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_mask),
         .tdata(mask_tdata), .tvalid(mask_tvalid), .tready(mask_tready), .tlast(mask_tlast));
@@ -311,7 +316,7 @@ module mlo_tb;
 @REPLAY@        .tdata(replay_tdata), .tvalid(replay_tvalid), .tready(replay_tready), .tlast(replay_tlast));
 @REPLAY_MASK@    mlo_sim_check_axis #(.WIDTH(8), .BEATS(1), .TOKENS(@REPLAY_TOKENS@), .PORT("s3_axis")) u_check_replay_mask (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_replay_mask),
 @REPLAY_MASK@        .tdata(replay_mask_tdata), .tvalid(replay_mask_tvalid), .tready(replay_mask_tready), .tlast(replay_mask_tlast));
-    mlo_sim_check_axis #(.WIDTH(IO), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT("m_axis"), .SETTLE(2)) u_check_out (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_out),
+    mlo_sim_check_axis #(.WIDTH(OUT), .BEATS(TOKEN_BEATS), .TOKENS(TOKENS), .PORT("m_axis"), .SETTLE(2)) u_check_out (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_out),
         .tdata(out_tdata), .tvalid(out_tvalid), .tready(out_tready), .tlast(out_tlast));
     mlo_sim_check_axi #(.DATA_WIDTH(AXI), .BURST(64), .PORT_AR("m_axi_ar"), .PORT_R("m_axi_r")) u_check_axi (.clk(clk), .rst(rst), .cycle(cycle), .asked(), .sent(), .breaches(breaches_axi),
         .owing(owing), .arid(arid), .araddr(m_araddr), .arlen(m_arlen), .arsize(m_arsize), .arburst(m_arburst), .arvalid(m_arvalid), .arready(m_arready),

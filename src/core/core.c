@@ -86,19 +86,6 @@ typedef struct {
     int read_latency; /* cycles from a read request to its first beat */
 } mlo_core;
 
-/* The bits of a value on a stream: what its maker says (metadata mlo.bits), else its type's. What
- * goes into the loop is as wide as what comes out. */
-static int mlo_value_bits(const mlo_graph *g, const char *name) {
-    mlo_value *v = mlo_value_of(g, name);
-    const mlo_node *n = v ? v->producer : NULL;
-    if (g->n_input && g->n_output && name == g->input[0]->name && name != g->output[0]->name)
-        return mlo_value_bits(g, g->output[0]->name);
-    if (n && mlo_is(n, "Split")) return mlo_value_bits(g, n->input[0]);
-    return n && v->graph == g && mlo_kernel_of(n)
-        ? (int)mlo_meta_int(n, mlo_key_bits, mlo_bits_of(mlo_form_of(v).dtype))
-        : mlo_bits_of(mlo_form_of(v).dtype);
-}
-
 /* Into how many parts a Split deals a value. */
 static int64_t mlo_core_parts(const mlo_graph *body, const char *name) {
     for (size_t i = 0; i < body->n_node; i++)

@@ -243,6 +243,13 @@ static const char *mlo_part_of_operands(const mlo_map *live, const mlo_node *n, 
     return part;
 }
 
+/* Is it hardware around a decoder's loop: what reads the rows, or a kernel behind it? */
+static int mlo_is_around(mlo *m, const mlo_graph *g, const mlo_node *n) {
+    const mlo_kernel *k = mlo_kernel_of(n);
+    return mlo_value_of(g, mlo_intern(m, mlo_head_rows)) != NULL
+        && ((k && k->unit) || (mlo_is(n, "Gather") && mlo_eq(n->input[0], mlo_head_rows)));
+}
+
 /* Where outer nodes run: what depends on the loop is post, what depends on a model input is pre,
  * constants go with who uses them. But a mask that is constant is pre, too: hardware has it as a
  * stream. */
@@ -256,13 +263,14 @@ static int mlo_mark_parts(mlo *m, mlo_graph *g, const mlo_node *loop) {
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = g->node[i];
         const char *part = n == loop ? post : mlo_part_of_operands(&live, n, post);
+        const int around = mlo_is_around(m, g, n);
         if (!part && n->n_output
             && (mlo_eq(n->output[0], "mlo_mask") || mlo_eq(n->output[0], mlo_memory_mask)))
             part = pre;
         if (mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_part,
-                n == loop  ? "core"
-                    : part ? part
-                           : "constant"))
+                n == loop || around ? "core"
+                    : part          ? part
+                                    : "constant"))
             return mlo_failed(m);
         for (size_t k = 0; part && k < n->n_output; k++)
             if (mlo_map_put(m, &live, n->output[k], (void *)(uintptr_t)part)) return mlo_failed(m);
@@ -318,7 +326,9 @@ static int mlo_lower(mlo *m) {
         || mlo_settle_parameters(m, &s) || mlo_infer(m))
         return mlo_failed(m);
     mlo_core *c = MLO_NEW(m, mlo_core);
-    if (!c || mlo_rename_kernels(m, s.body) || mlo_mark_parts(m, s.outer, s.node)
+    if (!c || mlo_rename_kernels(m, s.body)
+        || (mlo_value_of(s.outer, mlo_intern(m, mlo_head_rows)) && mlo_rename_kernels(m, s.outer))
+        || mlo_mark_parts(m, s.outer, s.node)
         || mlo_meta_put(m, &s.node->meta, &s.node->n_meta, mlo_key_core, "1"))
         return mlo_failed(m);
     return mlo_core_build(m, c) ? mlo_failed(m) : mlo_inform_loops(m, s.outer, s.node);

@@ -187,7 +187,8 @@ static void mlo_tb_inside(void *user) {
 static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
     mlo *m = e->m;
     const mlo_core *c = e->c;
-    const int64_t beats = c->chunk * (c->channels / c->lanes);
+    /* of the top's streams */
+    const int64_t token = e->h ? 1 : c->channels / c->lanes, beats = c->chunk * token;
     mlo_ordered jobs[MLO_BENCH_JOBS];
     const int64_t n_jobs = c->slots ? mlo_bench_orders(c, jobs) : 0;
     const int64_t tokens = n_jobs ? jobs[n_jobs - 1].start + jobs[n_jobs - 1].tokens
@@ -198,12 +199,15 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
     b.n = mlo_tb_streams(c, b.stream);
     const mlo_hole holes[] = {
         { "WORDS", mlo_integer(m, frames * mlo_max(beats, mlo_replay_beats(c))), NULL },
-        { "IMAGE", mlo_integer(m, mlo_core_beats(c) * c->scan.iterations), NULL },
-        { "IO", mlo_integer(m, c->lanes * mlo_padded(c->bits)), NULL },
+        { "IMAGE", mlo_integer(m, mlo_image_bytes(e) * 8 / c->axi_bits), NULL },
+        { "IN", mlo_integer(m, mlo_in_bits(e)), NULL },
+        { "OUT", mlo_integer(m, mlo_out_bits(e)), NULL },
+        { "HEAD", e->h ? "" : NULL, NULL },
+        { "OUT_BEATS", e->h ? "jobs" : "beats", NULL },
         { "AXI", mlo_integer(m, c->axi_bits), NULL },
         { "KERNELS", mlo_integer(m, e->layers * mlo_core_kernels(c)), NULL },
         { "MASKED", mlo_integer(m, c->masked), NULL },
-        { "BEATS", mlo_integer(m, tokens * (c->channels / c->lanes)), NULL },
+        { "BEATS", mlo_integer(m, tokens * token), NULL },
         { "MASK_BEATS", mlo_integer(m, c->masked ? tokens : 0), NULL },
         { "JOBS", c->slots ? "" : NULL, NULL },
         { "NO_JOBS", c->slots ? NULL : "", NULL },
@@ -222,7 +226,7 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
         { "RATE", mlo_integer(m, c->rate < 256 ? c->rate : 0), NULL },
         { "LATENCY", mlo_integer(m, c->read_latency), NULL },
         { "TOKENS", mlo_integer(m, c->chunk), NULL },
-        { "TOKEN_BEATS", mlo_integer(m, c->channels / c->lanes), NULL },
+        { "TOKEN_BEATS", mlo_integer(m, token), NULL },
         { "MASK", c->masked ? "" : NULL, NULL },
         { "NO_MASK", c->masked ? NULL : "", NULL },
         { "REPLAY", c->replay >= 0 ? "" : NULL, NULL },
@@ -280,5 +284,5 @@ static int mlo_emit_scripts(mlo_emitter *e) {
     MLO_TRY(mlo_emit_shared(e, "Makefile", none, e));
     MLO_TRY(mlo_emit_shared(e, "vivado.tcl", none, e));
     MLO_TRY(mlo_emit_shared(e, "mlo.core", files, e));
-    return mlo_emit_shared(e, "cocotb/test_mlo.py", none, e);
+    return e->h ? 0 : mlo_emit_shared(e, "cocotb/test_mlo.py", none, e);
 }

@@ -55,13 +55,13 @@ static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, int64_t
     return mlo_failed(e->m);
 }
 
-static int mlo_emit_image_part(mlo_emitter *e, int blocks, mlo_text *image) {
-    for (int64_t i = 0; i < e->c->scan.iterations; i++)
-        for (int k = 0; k < e->c->n_element; k++) {
-            const mlo_element *el = &e->c->element[k];
+static int mlo_emit_image_part(mlo_emitter *e, const mlo_core *c, int blocks, mlo_text *image) {
+    for (int64_t i = 0; i < c->scan.iterations; i++)
+        for (int k = 0; k < c->n_element; k++) {
+            const mlo_element *el = &c->element[k];
             mlo_array *in[8] = { 0 };
             if (!el->kernel || !el->unit.n_memory || mlo_is_block(el) != blocks) continue;
-            if (!mlo_element_inputs(e->m, e->c, el, i, in)
+            if (!mlo_element_inputs(e->m, c, el, i, in)
                 && !mlo_element_numbers(e->m, el, (const mlo_array *const *)in))
                 for (int64_t b = 0; b < mlo_max(1, el->unit.blocks); b++)
                     for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++)
@@ -73,11 +73,30 @@ static int mlo_emit_image_part(mlo_emitter *e, int blocks, mlo_text *image) {
 }
 
 /* What the image takes. */
-static int64_t mlo_image_bytes(const mlo_core *c) {
-    int64_t beats = 0;
-    for (int k = 0; k < c->n_element; k++)
-        if (c->element[k].kernel) beats += mlo_unit_beats(&c->element[k].unit, c->axi_bits);
-    return beats * c->scan.iterations * c->axi_bits / 8;
+static int64_t mlo_image_bytes(const mlo_emitter *e) {
+    return mlo_core_image_bytes(e->c)
+        + (e->h ? mlo_core_image_bytes(e->h) + mlo_around_rows_bytes(e->m, e->c) : 0);
+}
+
+/* The table in front of the loop, 16 bits a number. */
+static int mlo_emit_rows(mlo_emitter *e, mlo_text *image) {
+    const mlo_tensor *t = mlo_around_rows(e->m, e->c);
+    mlo_array *a = t ? mlo_tensor_load(e->m, t) : NULL;
+    if (!a) return mlo_failed(e->m);
+    for (int64_t i = 0, n = mlo_array_count(a); i < n && !e->m->error.code; i++) {
+        const uint64_t v = (uint64_t)mlo_get(a, i);
+        const unsigned char bytes[2] = { (unsigned char)(v & 255), (unsigned char)(v >> 8 & 255) };
+        mlo_put(image, bytes, 2);
+    }
+    mlo_array_free(e->m, a);
+    return mlo_failed(e->m);
+}
+
+/* What is around the loop lies behind what is in it. */
+static int mlo_emit_around_image(mlo_emitter *e, mlo_text *image) {
+    return e->h
+        && (mlo_emit_image_part(e, e->h, 0, image) || mlo_emit_image_part(e, e->h, 1, image)
+            || mlo_emit_rows(e, image));
 }
 
 /* A beat a line, its last byte first: what $readmemh takes. */
@@ -99,10 +118,11 @@ static int mlo_emit_hex(mlo_emitter *e, const unsigned char *image, int64_t n) {
 
 static int mlo_emit_params(mlo_emitter *e) {
     mlo_text image = { e->m, NULL, 0, 0 };
-    if (!mlo_text_room(&image, (size_t)mlo_image_bytes(e->c) + 1)
-        && !mlo_emit_image_part(e, 0, &image) && !mlo_emit_image_part(e, 1, &image)
-        && !mlo_file_begin(e, "params.bin") && !mlo_file_write(e, image.text, image.n)
-        && !mlo_file_end(e) && !mlo_file_begin(e, "params.hex")
+    if (!mlo_text_room(&image, (size_t)mlo_image_bytes(e) + 1)
+        && !mlo_emit_image_part(e, e->c, 0, &image) && !mlo_emit_image_part(e, e->c, 1, &image)
+        && !mlo_emit_around_image(e, &image) && !mlo_file_begin(e, "params.bin")
+        && !mlo_file_write(e, image.text, image.n) && !mlo_file_end(e)
+        && !mlo_file_begin(e, "params.hex")
         && !mlo_emit_hex(e, (const unsigned char *)image.text, (int64_t)image.n))
         mlo_file_end(e);
     mlo_text_free(&image);
@@ -177,10 +197,12 @@ static int mlo_bench_see(
     if (name == w->names[4]) mlo_hex_mask(&w->replay_mask, a, 0, mlo_array_count(a));
     for (int64_t i = 0; i < w->n_order; i++) {
         const int64_t from = w->order[i].start, to = from + w->order[i].tokens;
-        if (name == w->names[0])
+        if (name == w->names[0] && w->e->h) mlo_hex_beats(&w->in, a, from, to, 1, 32);
+        if (name == w->names[2] && w->e->h) mlo_hex_beats(&w->out, a, 2 * to - 2, 2 * to, 2, 32);
+        if (name == w->names[0] && !w->e->h)
             mlo_hex_beats(&w->in, a, from * c->channels, to * c->channels, c->lanes, c->bits);
         if (name == w->names[1]) mlo_hex_mask(&w->mask, a, from, to);
-        if (name == w->names[2])
+        if (name == w->names[2] && !w->e->h)
             mlo_hex_beats(&w->out, a, from * c->channels, to * c->channels, c->lanes, c->bits);
     }
     return 0;
@@ -194,13 +216,21 @@ static int mlo_emit_jobs(mlo_emitter *e, const mlo_bench_words *w) {
     return mlo_file_text(e, "tb/jobs.hex");
 }
 
+/* The values on the top's streams. */
+static const char *mlo_in_name(const mlo_emitter *e) {
+    return e->h ? mlo_intern(e->m, mlo_head_ids) : e->c->scan.node->input[0];
+}
+static const char *mlo_out_name(const mlo_emitter *e) {
+    return e->h ? mlo_intern(e->m, mlo_head_next) : e->c->scan.node->output[0];
+}
+
 static mlo_bench_words mlo_bench_words_new(
     mlo_emitter *e, int64_t frames, mlo_border border[MLO_BORDERS]) {
     mlo *m = e->m;
     mlo_bench_words w = { e, { m, NULL, 0, 0 }, { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
         { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
-        { e->c->scan.node->input[0], mlo_intern(m, "mlo_mask"), e->c->scan.node->output[0],
-            mlo_replay_name(e->c), mlo_intern(m, mlo_memory_mask) },
+        { mlo_in_name(e), mlo_intern(m, "mlo_mask"), mlo_out_name(e), mlo_replay_name(e->c),
+            mlo_intern(m, mlo_memory_mask) },
         { { 0, 0, e->c->chunk } }, 1, MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1),
         border, frames };
     if (e->c->slots) w.n_order = mlo_bench_orders(e->c, w.order);

@@ -117,7 +117,7 @@ static int mlo_emit_driver(
         { "FRAMES", mlo_integer(m, c->frames), NULL },
         { "CACHE", mlo_format(m, "%08llX", cache), NULL },
         { "KV_MEMORY", c->dram ? "1" : "0", NULL },
-        { "PARAMETER_BYTES", mlo_integer(m, mlo_image_bytes(c)), NULL },
+        { "PARAMETER_BYTES", mlo_integer(m, mlo_image_bytes(e)), NULL },
         { "AXI_BYTES", mlo_integer(m, c->axi_bits / 8), NULL },
         { "INPUT", mlo_border_c(m, &border[MLO_BORDER_IN]), NULL },
         { "OUTPUT", mlo_border_c(m, &border[MLO_BORDER_OUT]), NULL },

@@ -26,6 +26,7 @@ typedef struct {
     mlo_sink sink;
     void *user;
     mlo_core *c;
+    mlo_core *h; /* what is around the loop (core/around.c); NULL: nothing */
     mlo_sha sha;
     const char *file;
     uint64_t size; /* bytes of it so far */
@@ -137,6 +138,17 @@ static int mlo_emit_library(mlo_emitter *e) {
     }
     if (e->c->slots) mlo_module_need(mlo_module_at("mlo_job", 7), need);
     if (e->c->slots) mlo_module_need(mlo_module_at("mlo_orders", 10), need);
+    for (int i = 0; e->h && i < e->h->n_element; i++) {
+        const char *name = e->h->element[i].unit.module;
+        mlo_module_need(mlo_module_at(name, strlen(name)), need);
+    }
+    if (e->h) {
+        mlo_module_need(mlo_module_at("mlo_rows", 8), need);
+        mlo_module_need(mlo_module_at("mlo_newest", 10), need);
+        mlo_module_need(mlo_module_at("mlo_tokens", 10), need);
+        mlo_module_need(mlo_module_at("mlo_refill", 10), need);
+        mlo_module_need(mlo_module_at("mlo_axi_share", 13), need);
+    }
     if (e->c->dram) {
         mlo_module_need(mlo_module_at("mlo_kv", 6), need);
         mlo_module_need(mlo_module_at("mlo_sim_ram_write", 17), sim);

@@ -300,10 +300,30 @@ static int mlo_manifest_jobs(mlo_emitter *e) {
     for (int64_t i = 0; i < n; i++)
         mlo_printf(&e->t, "%s{\"slot\": %lld, \"start\": %lld, \"tokens\": %lld}", i ? ", " : "",
             (long long)list[i].slot, (long long)list[i].start, (long long)list[i].tokens);
-    mlo_line(e, "],\n  \"predicted_step\": {\"first\": %lld, \"last\": %lld},", (long long)first,
-        (long long)last);
+    mlo_line(e, e->h ? "]," : "],\n  \"predicted_step\": {\"first\": %lld, \"last\": %lld},",
+        (long long)first, (long long)last);
     mlo_manifest_kv(e);
     return 0;
+}
+
+/* What is around the loop: its kernels, and what lies where in the image, in bytes. */
+static void mlo_manifest_around(mlo_emitter *e) {
+    const int64_t at = mlo_core_image_bytes(e->c), rows = at + mlo_core_image_bytes(e->h);
+    mlo_printf(&e->t,
+        "  \"around\": {\"ids\": %lld, \"rows\": {\"offset\": %lld, \"bytes\": %lld}, "
+        "\"head\": {\"offset\": %lld, \"bytes\": %lld}, \"kernels\": [",
+        (long long)mlo_around_rows(e->m, e->c)->dims[0], (long long)rows,
+        (long long)mlo_around_rows_bytes(e->m, e->c), (long long)at, (long long)(rows - at));
+    for (int i = 0; i < e->h->n_element; i++) {
+        const mlo_element *el = &e->h->element[i];
+        mlo_printf(&e->t,
+            "%s{\"name\": \"%s\", \"module\": \"%s\", \"pe\": %d, \"simd\": %d, \"interval\": "
+            "%lld, "
+            "\"memory\": \"%s\"}",
+            i ? ", " : "", el->name, el->unit.module, el->unit.pe, el->unit.simd,
+            (long long)el->unit.interval, mlo_memory_name(el));
+    }
+    mlo_line(e, "]},");
 }
 
 static int mlo_emit_manifest(mlo_emitter *e, const mlo_border *border, int64_t frames) {
@@ -323,11 +343,12 @@ static int mlo_emit_manifest(mlo_emitter *e, const mlo_border *border, int64_t f
         "\"bench_frames\": %lld,",
         c->axi_bits, (long long)(e->layers * mlo_core_multipliers(c)),
         (long long)mlo_core_interval(c), (long long)frames);
+    if (e->h) mlo_manifest_around(e);
     /* what is predicted is a loop */
     if (e->unrolled) mlo_line(e, "  \"unrolled\": true,");
     mlo_line(e,
-        e->unrolled ? "  \"predicted_cycles\": null,\n  \"predicted_interval\": null,"
-                    : "  \"predicted_cycles\": %lld,\n  \"predicted_interval\": %lld,",
+        e->unrolled || e->h ? "  \"predicted_cycles\": null,\n  \"predicted_interval\": null,"
+                            : "  \"predicted_cycles\": %lld,\n  \"predicted_interval\": %lld,",
         (long long)p.cycles, (long long)p.interval);
     if (c->replay >= 0) {
         const mlo_port y = mlo_replay_port(c);
@@ -340,10 +361,10 @@ static int mlo_emit_manifest(mlo_emitter *e, const mlo_border *border, int64_t f
             c->replay_masked ? "true" : "false", mlo_border_json(e->m, &border[2]));
     }
     mlo_printf(&e->t, "  \"input\": {\"name\": ");
-    mlo_report_string(&e->t, c->scan.node->input[0]);
+    mlo_report_string(&e->t, mlo_in_name(e));
     mlo_line(e, ", %s},", mlo_border_json(e->m, &border[0]));
     mlo_printf(&e->t, "  \"output\": {\"name\": ");
-    mlo_report_string(&e->t, c->scan.node->output[0]);
+    mlo_report_string(&e->t, mlo_out_name(e));
     mlo_line(e, ", %s},", mlo_border_json(e->m, &border[1]));
     mlo_manifest_kernels(e);
     mlo_manifest_descriptors(e);
@@ -365,15 +386,18 @@ static int mlo_emit_verilog(mlo *m, mlo_sink sink, void *user) {
     e->sink = sink;
     e->user = user;
     e->t.m = m;
-    if (mlo_emit_copies(e)) return mlo_failed(m);
+    mlo_core *h = MLO_NEW(m, mlo_core);
+    if (!h || mlo_around(m, e->c, h) || mlo_emit_copies(e)) return mlo_failed(m);
+    e->h = h->n_element ? h : NULL;
     /* of a core with caches one sequence comes, in parts */
     int64_t frames = e->c->slots ? 1 : e->c->frames;
     mlo_border border[MLO_BORDERS];
     if (mlo_borders(e, border)) return mlo_failed(m);
     mlo_bench_words w = mlo_bench_words_new(e, frames, border);
-    if (!mlo_emit_top(e) && !mlo_emit_library(e) && !mlo_emit_params(e) && !mlo_emit_tb(e, frames)
-        && !mlo_bench_play(&w) && !mlo_emit_bench_words(e, &w) && !mlo_emit_scripts(e)
-        && !mlo_emit_regs(e) && !mlo_emit_driver(e, border, &w) && !mlo_emit_parts(e))
+    if (!mlo_emit_top(e) && !mlo_emit_around(e) && !mlo_emit_library(e) && !mlo_emit_params(e)
+        && !mlo_emit_tb(e, frames) && !mlo_bench_play(&w) && !mlo_emit_bench_words(e, &w)
+        && !mlo_emit_scripts(e) && !mlo_emit_regs(e) && (e->h || !mlo_emit_driver(e, border, &w))
+        && !mlo_emit_parts(e))
         mlo_emit_manifest(e, border, frames);
     mlo_bench_words_free(&w);
     mlo_text_free(&e->t);

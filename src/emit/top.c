@@ -509,6 +509,12 @@ static const char *mlo_top_memories(mlo_emitter *e, int resident) {
     return list ? list : "";
 }
 
+/* Bits of a beat of the top's streams: the loop's, or ids and what follows them. */
+static int mlo_in_bits(const mlo_emitter *e) {
+    return e->h ? 32 : e->c->lanes * mlo_padded(e->c->bits);
+}
+static int mlo_out_bits(const mlo_emitter *e) { return e->h ? 64 : mlo_in_bits(e); }
+
 static int mlo_emit_top(mlo_emitter *e) {
     mlo *m = e->m;
     const mlo_core *c = e->c;
@@ -550,6 +556,17 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "TOLD", mlo_integer(m, mlo_told_kernels(c, c->n_element)), NULL },
         { "TOLD_MSB", mlo_integer(m, mlo_told_kernels(c, c->n_element) - 1), NULL },
         { "JOBS_MSB", mlo_integer(m, mlo_clog2(c->frames + 1) - 1), NULL },
+        { "HEAD", e->h ? "" : NULL, NULL },
+        { "NO_HEAD", e->h ? NULL : "", NULL },
+        { "IN_MSB", mlo_integer(m, mlo_in_bits(e) - 1), NULL },
+        { "OUT_MSB", mlo_integer(m, mlo_out_bits(e) - 1), NULL },
+        { "ORDER", e->h ? "text" : "job", NULL },
+        { "ORDER_START", e->h ? "text_start" : "job_first", NULL },
+        { "FRONT", e->h ? "rows" : "s_axis", NULL },
+        { "LEFT", e->h ? "left" : "m_axis", NULL },
+        { "CORE_AXI", e->h ? "core_axi" : "m_axi", NULL },
+        { "STRAY", e->h ? " || stray" : "", NULL },
+        { "HEAD_ERROR", e->h ? " || head_error" : "", NULL },
         { "STRB_MSB", mlo_integer(m, c->axi_bits / 8 - 1), NULL },
         { "SLOTS", mlo_integer(m, c->slots), NULL },
         { "CONTEXT", mlo_integer(m, c->slots ? c->chunk : 0), NULL },
@@ -557,9 +574,10 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "JOB_MASK", c->slots && c->masked ? "" : NULL, NULL },
         { "JOB_UNMASKED", c->slots && !c->masked ? "" : NULL, NULL },
         { "JOB_PARAMETERS",
-            c->slots ? mlo_format(m, ", .CONTEXT(%lld), .SLOTS(%lld)%s", (long long)c->chunk,
-                           (long long)c->slots, c->dram ? ", .KV(1)" : "")
-                     : "",
+            c->slots
+                ? mlo_format(m, ", .CONTEXT(%lld), .SLOTS(%lld)%s%s", (long long)c->chunk,
+                      (long long)c->slots, c->dram ? ", .KV(1)" : "", e->h ? ", .TOKENS(1)" : "")
+                : "",
             NULL },
         { "DOOR", c->slots ? "door" : "s_axis", NULL },
         { "DOOR_MASK", c->slots ? "door_mask" : "s1_axis", NULL },

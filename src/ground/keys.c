@@ -69,3 +69,5 @@ static const char mlo_key_bandwidth[] = "mlo.bandwidth";
 static const char mlo_key_fifo[] = "mlo.fifo";
 /* a Scan: the FPGA it was folded for */
 static const char mlo_key_device[] = "mlo.device";
+/* a Scan: it runs once, and its state leaves as another (head.c) */
+static const char mlo_key_head[] = "mlo.head";

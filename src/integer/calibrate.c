@@ -93,6 +93,7 @@ typedef struct mlo_quantizer {
     mlo_scan scan;
     mlo_recogniser r;
     const char *result;
+    int head; /* 1: it is no loop, but what is behind one (head.c): nothing is carried */
     mlo_map signal; /* float value name -> mlo_signal */
     /* the same in the order in which they were met, which a map does not keep */
     mlo_signal **signals;

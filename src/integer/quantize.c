@@ -374,7 +374,7 @@ static const char *mlo_no_context(const mlo_sublayer *b) {
 /* With a context (read/context.c), each token depends on those up to itself alone. */
 static int mlo_check_context(const mlo_quantizer *q) {
     const int64_t context = mlo_context_said(q->m);
-    if (q->m->error.code || !context) return mlo_failed(q->m);
+    if (q->m->error.code || !context || q->head) return mlo_failed(q->m);
     for (size_t i = 0; i < q->r.n_block; i++) {
         const char *why = mlo_no_context(q->r.block[i]);
         if (why)
@@ -391,6 +391,31 @@ static int mlo_check_context(const mlo_quantizer *q) {
         (long long)q->r.tokens, (long long)context);
 }
 
+/* The sublayers of q->scan's body, and what is fixed of them. */
+static int mlo_quantize_recognise(mlo_quantizer *q) {
+    mlo *m = q->m;
+    return mlo_respell(m, &q->scan) || mlo_recognise(m, &q->scan, mlo_sublayers, &q->r, &q->result)
+        || mlo_demand(q);
+}
+
+/* Their numbers: the new body, and a Scan for it that has its parameters. */
+static int mlo_quantize_integers(mlo_quantizer *q) {
+    mlo *m = q->m;
+    if (mlo_choose_given(q) || mlo_settle_mask(q) || mlo_check_context(q)
+        || mlo_mask_constant(q, &q->keys[0]) || mlo_mask_constant(q, &q->keys[1])
+        || mlo_quantize_calibrate(q))
+        return mlo_failed(m);
+    q->loop = mlo_node_new(m, "Scan", mlo_node_name(q->scan.node));
+    q->body = MLO_NEW(m, mlo_graph);
+    if (!q->loop || !q->body) return mlo_failed(m);
+    q->body->name = q->scan.body->name;
+    q->keys[0].bits = mlo_intern(m, "mlo_mask");
+    q->keys[1].bits = mlo_intern(m, mlo_memory_mask);
+    for (size_t i = 0; i < q->scan.node->n_input; i++)
+        if (mlo_node_input(m, q->loop, q->scan.node->input[i])) return mlo_failed(m);
+    return mlo_quantize_body(q);
+}
+
 /* The stage itself. What it calibrated and chose goes to *made, which holds the cost that widths
  * may have, 0: the option says. */
 static int mlo_quantize(mlo *m, mlo_quantizer *made) {
@@ -401,20 +426,9 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     if (mlo_quantize_options(&q) || mlo_given_standard(m) || mlo_scan_choose(m, &q.scan))
         return mlo_failed(m);
     MLO_TRY(mlo_quantizable(m, &q.scan));
-    if (mlo_respell(m, &q.scan) || mlo_recognise(m, &q.scan, mlo_sublayers, &q.r, &q.result)
-        || mlo_demand(&q) || mlo_qconfig(&q) || mlo_choose_given(&q) || mlo_settle_mask(&q)
-        || mlo_check_context(&q) || mlo_mask_constant(&q, &q.keys[0])
-        || mlo_mask_constant(&q, &q.keys[1]) || mlo_quantize_calibrate(&q))
+    if (mlo_quantize_recognise(&q) || mlo_qconfig(&q) || mlo_quantize_integers(&q)
+        || mlo_quantize_replace(&q))
         return mlo_failed(m);
-    q.loop = mlo_node_new(m, "Scan", mlo_node_name(q.scan.node));
-    q.body = MLO_NEW(m, mlo_graph);
-    if (!q.loop || !q.body) return mlo_failed(m);
-    q.body->name = q.scan.body->name;
-    q.keys[0].bits = mlo_intern(m, "mlo_mask");
-    q.keys[1].bits = mlo_intern(m, mlo_memory_mask);
-    for (size_t i = 0; i < q.scan.node->n_input; i++)
-        if (mlo_node_input(m, q.loop, q.scan.node->input[i])) return mlo_failed(m);
-    if (mlo_quantize_body(&q) || mlo_quantize_replace(&q)) return mlo_failed(m);
     q.loop->meta = q.scan.node->meta;
     q.loop->n_meta = q.scan.node->n_meta;
     if (mlo_attr_graph(m, q.loop, "body", q.body)

@@ -241,7 +241,7 @@ static int mlo_unite_carried(mlo_quantizer *q) {
 
 /* When everything given is known: settles the widths of signals and weights. */
 static int mlo_choose_given(mlo_quantizer *q) {
-    if (mlo_unite_carried(q)) return mlo_failed(q->m);
+    if (!q->head && mlo_unite_carried(q)) return mlo_failed(q->m);
     for (size_t k = 0; k < q->n_signals; k++)
         if (mlo_obey_widths(q, q->signals[k])) return mlo_failed(q->m);
     for (size_t k = 0; k < q->r.n_block; k++) {
@@ -710,7 +710,9 @@ static int mlo_has_causal(const mlo_quantizer *q) {
  * its context is: two more bits there are a quarter of their cost, and leave one for the products of gates,
  * whose ranges are the longest. No operand gets so wide that two products no longer share a multiplier of 27
  * bits (mlo_dots.v). */
-static double mlo_default_cost(const mlo_quantizer *q) { return mlo_has_causal(q) ? 1.25 : 1.15; }
+static double mlo_default_cost(const mlo_quantizer *q) {
+    return q->head || mlo_has_causal(q) ? 1.25 : 1.15;
+}
 
 static int mlo_choose_cost(mlo_quantizer *q) {
     double most;

@@ -121,6 +121,19 @@ static mlo_array *mlo_scan_value(mlo *m, const mlo_scan *s, const char *name, in
     return mlo_value_array(m, s, s->body, name, i, 0);
 }
 
+/* The bits of a value on a stream: what its maker says (metadata mlo.bits), else its type's. What
+ * goes into the loop is as wide as what comes out. */
+static int mlo_value_bits(const mlo_graph *g, const char *name) {
+    mlo_value *v = mlo_value_of(g, name);
+    const mlo_node *n = v ? v->producer : NULL;
+    if (g->n_input && g->n_output && name == g->input[0]->name && name != g->output[0]->name)
+        return mlo_value_bits(g, g->output[0]->name);
+    if (n && mlo_is(n, "Split")) return mlo_value_bits(g, n->input[0]);
+    return n && v->graph == g && mlo_kernel_of(n)
+        ? (int)mlo_meta_int(n, mlo_key_bits, mlo_bits_of(mlo_form_of(v).dtype))
+        : mlo_bits_of(mlo_form_of(v).dtype);
+}
+
 /* Multiply-accumulates of a node: matrix products, and attention's scores and sums. */
 static int64_t mlo_node_macs(const mlo_graph *g, const mlo_node *n) {
     mlo_form a = mlo_form_of(mlo_value_of(g, n->input[0]));

@@ -271,7 +271,9 @@ static int mlo_infer_scan(mlo_inference *k, const mlo_form *in, mlo_form *out) {
             continue;
         }
         out[i] = in[i];
-        if (mlo_form_known(&f) && mlo_form_known(&in[i]) && !mlo_form_same(&f, &in[i]))
+        if (mlo_meta_get(n->meta, n->n_meta, mlo_key_head))
+            out[i] = f;
+        else if (mlo_form_known(&f) && mlo_form_known(&in[i]) && !mlo_form_same(&f, &in[i]))
             return mlo_fail(m, MLO_E_SHAPE, n, "state '%s' comes in as %s %s and leaves as %s %s",
                 n->input[i], mlo_dtype_name(in[i].dtype), mlo_dims_text(m, in[i].rank, in[i].dims),
                 mlo_dtype_name(f.dtype), mlo_dims_text(m, f.rank, f.dims));

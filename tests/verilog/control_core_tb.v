@@ -52,7 +52,7 @@ module control_core_tb;
         .s_axil_rvalid(rvalid), .s_axil_rready(rready),
         .core_rst(core_rst), .enable(enable), .base(base), .iterations(iterations_r), .frames(frames_r),
         .in_beat(d_valid && d_ready), .in_last(d_last), .out_last(x_valid && x_ready && x_last), .param_beat(beat), .bus_error(bus_error),
-        .stat({stat, 3'b000}), .job_push(job_push), .job_slot(job_slot), .job_start(job_start), .job_tokens(job_tokens),
+        .stat({stat, 3'b000}), .job_push(job_push), .job_slot(job_slot), .job_start(job_start), .job_tokens(job_tokens), .job_more(), .stop(),
         .job_room(job_room), .job_refused(job_refused), .job_mismatch(job_mismatch));
 
     // The host acts at the falling edge, where nothing else does: no race in any simulator.

@@ -42,9 +42,10 @@ inner [31:0] kernel_1_blocked = dut.kernel[1].word[2].count;
     reg         refused;                        // the latest write
     reg  [31:0] where;                          // of the next job
     reg         pushed;                         // a job, with this number of tokens
-    reg  [15:0] many;
+    reg  [15:0] many, further;                  // and so many ids that go on
+    reg  [31:0] ending;                         // the id that ends a text
     wire [9:0]  to = s_axil_awaddr[11:2];
-    wire [31:0] old = to == 4 ? base_reg[31:0] : to == 5 ? base_reg[63:32] : to == 6 ? rounds : to == 7 ? most : to == 8 ? where : to == 9 ? 0 : on;
+    wire [31:0] old = to == 4 ? base_reg[31:0] : to == 5 ? base_reg[63:32] : to == 6 ? rounds : to == 7 ? most : to == 8 ? where : to == 9 ? 0 : to == 23 ? ending : on;
     wire [31:0] new;
     genvar i;
     generate
@@ -55,7 +56,7 @@ inner [31:0] kernel_1_blocked = dut.kernel[1].word[2].count;
     wire deep = (new > 65535 ? 65535 : new) > DEEPEST;
     always @(posedge clk) begin
         if (aw_take) begin
-            refused <= to < 4 && to != 2 || to > 9 || to == 3 || to == 6 && deep || to > 7 && CONTEXT == 0 || to == 9 && job_room == 0;
+            refused <= to < 4 && to != 2 || (to > 9 && !(TOKENS && to == 23)) || to == 3 || to == 6 && deep || to > 7 && to != 23 && CONTEXT == 0 || to == 9 && job_room == 0;
             if (to == 2) on <= new[0];
             if (to == 4) base_reg[31:0]  <= new;
             if (to == 5) base_reg[63:32] <= new;
@@ -64,15 +65,17 @@ inner [31:0] kernel_1_blocked = dut.kernel[1].word[2].count;
         end
         if (aw_take && to == 8 && CONTEXT != 0) where <= new;
         pushed <= aw_take && to == 9 && CONTEXT != 0 && job_room != 0;
-        many   <= new;
+        {further, many} <= new;
+        if (aw_take && to == 23 && TOKENS) ending <= new;
         if (rst) begin
             {on, base_reg, where, pushed} <= 0;
             rounds <= ITERATIONS;
             most   <= FRAMES;
+            ending <= -1;
         end
     end
     claim u_writes (.holds(!past || (enable == on && base == base_reg && iterations == rounds && frames == most)));
-    claim u_job    (.holds(!past || ({job_slot, job_start} == where && job_push == pushed && (!pushed || job_tokens == many))));
+    claim u_job    (.holds(!past || ({job_slot, job_start} == where && job_push == pushed && (!pushed || (job_tokens == many && job_more == (TOKENS ? further : 0))) && stop == ending)));
     claim u_bresp  (.holds(!past || !s_axil_bvalid || s_axil_bresp == (refused ? 2'b10 : 2'b00)));
 
     // soft reset: 16 cycles, from the second after its write
@@ -128,6 +131,7 @@ inner [31:0] kernel_1_blocked = dut.kernel[1].word[2].count;
                 12'h040: want <= n_cycles;
                 12'h044: want <= n_frames;
                 12'h048: want <= n_beats;
+                12'h05C: want <= TOKENS ? ending : 0;
                 12'h080: want <= n_kernel[0];
                 12'h084: want <= n_kernel[1];
                 12'h088: want <= n_kernel[2];

@@ -1,0 +1,119 @@
+// Made by mlo @VERSION@ from shapes, widths and folding; structure only, the logic is in the modules beside this file.
+//
+// mlo_head: what is around a decoder's loop: in front of it a row of a table for each token id, behind it norm, head and arg max of a
+// frame's last token. It knows one iteration; its matrix comes from memory row block by row block, once a frame.
+`default_nettype none
+module mlo_head (
+    input  wire         clk,
+    input  wire         rst,
+    input  wire         core_rst,               // rst, or the soft reset: what is inside is forgotten
+    // from registers
+    input  wire         enable,                 // parameters may be read
+    input  wire [63:0]  base,                   // where the image lies
+    // to registers
+    output wire         bus_error,
+    output wire         stray,                  // an id was none
+    // token ids in, their rows out
+    input  wire [31:0]  s_ids_tdata,
+    input  wire         s_ids_tvalid,
+    output wire         s_ids_tready,
+    input  wire         s_ids_tlast,
+    output wire [@IO_MSB@:0]  m_rows_tdata,
+    output wire         m_rows_tvalid,
+    input  wire         m_rows_tready,
+    output wire         m_rows_tlast,
+    // what leaves the loop in; {logit, id} of what follows a frame out
+    input  wire [@IO_MSB@:0]  s_axis_tdata,
+    input  wire         s_axis_tvalid,
+    output wire         s_axis_tready,
+    input  wire         s_axis_tlast,
+    output wire [63:0]  m_axis_tdata,
+    output wire         m_axis_tvalid,
+    input  wire         m_axis_tready,
+    output wire         m_axis_tlast,
+    output wire         m_axi_arid,
+    output wire [63:0]  m_axi_araddr,
+    output wire [7:0]   m_axi_arlen,
+    output wire [2:0]   m_axi_arsize,
+    output wire [1:0]   m_axi_arburst,
+    output wire         m_axi_arvalid,
+    input  wire         m_axi_arready,
+    input  wire         m_axi_rid,
+    input  wire [@AXI_MSB@:0] m_axi_rdata,
+    input  wire [1:0]   m_axi_rresp,
+    input  wire         m_axi_rlast,
+    input  wire         m_axi_rvalid,
+    output wire         m_axi_rready
+);
+
+    // ---- readers: the loader, one for each matrix in row blocks, the rows'
+    wire [@READERS_MSB@:0] ar_id, ar_valid, ar_ready, r_valid, r_ready, errors, idles, param_beat;
+    wire [64*@READERS@-1:0] ar_addr;
+    wire [8*@READERS@-1:0] ar_len;
+    wire [3*@READERS@-1:0] ar_size;
+    wire [2*@READERS@-1:0] ar_burst;
+    wire [@AXI_MSB@:0] r_data;
+    wire [1:0] r_resp;
+    wire r_last;
+    assign bus_error = |errors;
+    reg [63:0] load_base, block_base, rows_base;   // settled long before they are used
+    always @(posedge clk) begin
+        load_base  <= base + 64'd@LOAD_OFFSET@;
+        block_base <= base + 64'd@BLOCK_OFFSET@;
+        rows_base  <= base + 64'd@ROWS_OFFSET@;
+    end
+    mlo_axi_share #(.PORTS(@READERS@), .ADDR_WIDTH(64), .DATA_WIDTH(@AXI@)) u_share (
+        .clk(clk), .rst(rst),
+        .s_araddr(ar_addr), .s_arlen(ar_len), .s_arsize(ar_size[2:0]), .s_arburst(ar_burst[1:0]),
+        .s_arvalid(ar_valid), .s_arready(ar_ready),
+        .s_rdata(r_data), .s_rresp(r_resp), .s_rlast(r_last), .s_rvalid(r_valid), .s_rready(r_ready),
+        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen),
+        .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),
+        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready),
+        .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),
+        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready));
+
+    // ---- rows
+    mlo_rows #(.C(@CHANNELS@), .LANES(@LANES@), .IDS(@IDS@), .AXI_WIDTH(@AXI@)) u_rows (
+        .clk(clk), .rst(rst), .flush(core_rst), .base(rows_base), .error(errors[@READERS_MSB@]), .stray(stray),
+        .s_axis_tdata(s_ids_tdata), .s_axis_tvalid(s_ids_tvalid), .s_axis_tready(s_ids_tready), .s_axis_tlast(s_ids_tlast),
+@ROWS_READER@
+        .m_axis_tdata(m_rows_tdata), .m_axis_tvalid(m_rows_tvalid), .m_axis_tready(m_rows_tready), .m_axis_tlast(m_rows_tlast));
+    assign idles[@READERS_MSB@] = 1'b0;
+    assign param_beat[@READERS_MSB@] = 1'b0;
+
+    // ---- parameters: those of one iteration, again and again, as mlo_core has them
+    localparam [32*@PORTS@-1:0] BEATS = {@MEMORY_BEATS@};
+    wire [15:0] iterations = 16'd1;
+    wire [@AXI_MSB@:0] p_tdata;
+    wire [@PORTS_MSB@:0] p_tvalid, p_tready;
+    wire p_tlast;
+    wire [47:0] loop_beats;
+    wire [@STAT_MSB@:0] stat;
+    mlo_loader #(
+        .ADDR_WIDTH(64), .DATA_WIDTH(@AXI@), .PORTS(@PORTS@), .BEATS(BEATS)
+    ) u_loader (
+        .clk(clk), .rst(rst), .flush(core_rst), .enable(enable), .base(load_base), .iterations(iterations),
+        .beat(param_beat[0]), .error(errors[0]), .idle(idles[0]), .total(loop_beats),
+        .m_axi_arid(ar_id[0]), .m_axi_araddr(ar_addr[63:0]), .m_axi_arlen(ar_len[7:0]),
+        .m_axi_arsize(ar_size[2:0]), .m_axi_arburst(ar_burst[1:0]),
+        .m_axi_arvalid(ar_valid[0]), .m_axi_arready(ar_ready[0]), .m_axi_rid(1'b0),
+        .m_axi_rdata(r_data), .m_axi_rresp(r_resp),
+        .m_axi_rlast(r_last), .m_axi_rvalid(r_valid[0]), .m_axi_rready(r_ready[0]),
+        .m_axis_tdata(p_tdata), .m_axis_tlast(p_tlast), .m_axis_tvalid(p_tvalid), .m_axis_tready(p_tready));
+    wire unused = &{1'b0, idles, loop_beats, stat, param_beat, ar_id, ar_size, ar_burst, block_base, result_tuser};
+
+    // ---- a frame's last token, and what is said of it
+@BUSES@
+    mlo_newest #(.WIDTH(@WIDTH@), .BEATS(@TOKEN_BEATS@)) u_newest (
+        .clk(clk), .rst(core_rst),
+        .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid), .s_axis_tready(s_axis_tready), .s_axis_tlast(s_axis_tlast),
+        .m_axis_tdata(body_tdata), .m_axis_tvalid(body_tvalid), .m_axis_tready(body_tready), .m_axis_tuser(body_tuser));
+    assign m_axis_tdata  = result_tdata;
+    assign m_axis_tvalid = result_tvalid;
+    assign m_axis_tlast  = 1'b1;
+    assign result_tready = m_axis_tready;
+
+@BODY@
+endmodule
+`default_nettype wire

@@ -1,0 +1,112 @@
+/* around: what is around a decoder's loop as hardware (--tokens): its norm, head and arg max, which a token
+ * passes that ends a frame; the table of rows in front.
+ *
+ * in:  a lowered model with rows (integer/head.c), the core of its loop.
+ * out: an mlo_core of one iteration, whose frames are single tokens. Nobody folds it: it is as fast as its
+ *     matrix comes from memory, and no faster.
+ *
+ * invariant: it depends on shapes, widths and the width of the memory bus alone.
+ * example: of 64 channels, 512 words and 128 bits a beat: layernorm 1, mvu 1 x 16, argmax.
+ * cost: O(nodes).
+ */
+static const mlo_tensor *mlo_around_rows(mlo *m, const mlo_core *c) {
+    const mlo_value *v = mlo_value_of(c->scan.outer, mlo_intern(m, mlo_head_rows));
+    return v ? v->tensor : NULL;
+}
+
+/* The kernels behind the loop as a graph of their own, which sees the outer one. */
+static mlo_graph *mlo_around_graph(mlo *m, mlo_graph *g) {
+    mlo_graph *view = MLO_NEW(m, mlo_graph);
+    const mlo_value *last = mlo_value_of(g, mlo_intern(m, mlo_head_next));
+    if (!view || !last) return NULL;
+    view->outer = g;
+    for (size_t i = 0; i < g->n_node; i++) {
+        const mlo_kernel *k = mlo_kernel_of(g->node[i]);
+        const mlo_value *made = k ? mlo_value_of(g, g->node[i]->output[0]) : NULL;
+        if (!k || !k->unit) continue;
+        mlo_value *v = mlo_index_value(m, view, made->name);
+        if (!v || mlo_graph_add(m, view, g->node[i])) return NULL;
+        v->producer = g->node[i];
+        v->info = made->info;
+    }
+    return MLO_PUSH(m, view->output, view->n_output, last->info) ? view : NULL;
+}
+
+/* The fewest multipliers that are done with a row block when the next one has come; of those the most
+ * channels side by side. */
+static int mlo_around_matrix(mlo *m, const mlo_core *h, mlo_element *e) {
+    const int64_t k = e->site.in[1].dims[0], n = e->site.in[1].dims[1];
+    const int64_t load = mlo_unit_beats(&e->unit, h->axi_bits);
+    int64_t best[2] = { 0, 0 };
+    for (int64_t simd = k; simd; simd--)
+        for (int64_t pe = 1; pe <= n && pe <= k; pe++) {
+            const int64_t all = pe * simd;
+            if (!e->kernel->legal(&e->site, pe, simd) || k * n > load * all
+                || (best[0] && all >= best[0] * best[1]))
+                continue;
+            best[0] = pe;
+            best[1] = simd;
+            break;
+        }
+    return best[0] ? mlo_element_fold(m, e, best[0], best[1]) : 0;
+}
+
+static int mlo_around_fold(mlo *m, mlo_core *h) {
+    for (int i = 0; i < h->n_element; i++) {
+        mlo_element *e = &h->element[i];
+        if (!mlo_is_kernel(e->node, MLO_KERNEL_MATRIX)) continue;
+        e->memory = MLO_BLOCK;
+        e->tile = 1;
+        if (mlo_element_fold(m, e, 1, 1) || mlo_around_matrix(m, h, e)) return mlo_failed(m);
+    }
+    return 0;
+}
+
+/* What it cannot be built beside, by name. */
+static int mlo_around_fits(mlo *m, const mlo_core *c) {
+    const char *why = !c->slots          ? "a core without caches; give --context"
+        : c->masked || c->replay >= 0    ? "a loop that other streams go into, too"
+        : c->frames > 1                  ? "more than one frame in flight"
+        : c->bits < 9                    ? "a --residual of 8 bits"
+        : c->channels * 16 % c->axi_bits ? "rows that are no whole beats of memory"
+        : c->channels > 32767            ? "more than 32767 channels"
+        : mlo_opt(m, "unrolled") != NULL ? "--unrolled"
+        : mlo_opt(m, "device") != NULL   ? "--device, which does not count what is around the loop,"
+                                         : NULL;
+    return why
+        ? mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, "--tokens with %s has no hardware", why)
+        : 0;
+}
+
+/* h without elements: nothing is around the loop. */
+static int mlo_around(mlo *m, const mlo_core *c, mlo_core *h) {
+    memset(h, 0, sizeof *h);
+    if (!mlo_around_rows(m, c)) return 0;
+    MLO_TRY(mlo_around_fits(m, c));
+    h->scan = c->scan;
+    h->scan.iterations = 1;
+    if (!(h->scan.body = mlo_around_graph(m, c->scan.outer))) return mlo_failed(m);
+    h->replay = -1;
+    h->chunk = h->keys = h->frames = 1;
+    h->channels = 2;
+    h->bits = 32;
+    h->axi_bits = c->axi_bits;
+    h->rate = c->rate;
+    h->read_latency = c->read_latency;
+    if (mlo_core_elements(m, h) || mlo_around_fold(m, h) || mlo_core_edges(m, h))
+        return mlo_failed(m);
+    mlo_core_lanes(h);
+    for (int k = 0; k < h->n_edge; k++)
+        if (h->edge[k].from == MLO_OUTSIDE) h->edge[k].lanes_from = c->lanes;
+    return 0;
+}
+
+/* ---- in memory: behind the loop's parameters its own, then the rows. Bytes. ---- */
+
+static int64_t mlo_core_image_bytes(const mlo_core *c) {
+    return mlo_core_beats(c) * c->scan.iterations * c->axi_bits / 8;
+}
+static int64_t mlo_around_rows_bytes(mlo *m, const mlo_core *c) {
+    const mlo_tensor *t = mlo_around_rows(m, c);
+    return t ? mlo_tensor_count(t) * 2 : 0;
+}

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""--tokens: a decoder from token ids to logits in integers: a row for each id in front of the loop, norm and head behind it.
+
+    python tests/test_tokens.py path/to/mlo [CHECK ...]
+
+    text     greedy text of the trained Llama is that of the floats for 64 tokens, at two contexts; W4 says some of it
+    judged   ONNX Runtime on the quantized model gives the logits of `mlo run`, to the bit, of every export that has them; no float between ids and logits
+    near     logits are as near to the floats' as those of a model whose head stayed in floats, within a quarter more
+    rows     the table is what the plain model's Quantize makes of each id, as numpy rounds
+    hardware a core of ids in and ids out: its words in Verilog, in parts; texts that go on inside until a stop id or the context's end; stalls, and a memory that fails
+    refused  what has no such form is refused, by node and with a remedy"""
+import glob
+import json
+import os
+import numpy as np
+import onnx
+import graphs
+import harness as t
+import stories
+from onnx import numpy_helper
+
+STEP = "stories260k-step"
+NAMES = ["llama-d18-eager-one", "llama-d18-eager-static", "mistral-d18-eager-one-cropped", "qwen3-d18-sdpa-one"]
+
+
+def quantized(name, context, *more, path=None):
+    path = path or t.at("%s.onnx" % name)
+    t.good("quantize", t.model(name) if os.path.sep not in name else name, "--context", str(context), "--onnx", "-o", path, *more)
+    return path
+
+
+def context(name): return os.path.join(t.tests, "models", "context", name + ".onnx")
+
+
+def generated(path, count): return json.loads(t.good("run", path, "--prompt", "1", "--generate", str(count)))["sequences"][0]["tokens"]
+
+
+def evaluated(path, ids):
+    np.savez(t.at("in.npz"), input_ids=ids)
+    t.good("run", path, "--inputs", t.at("in.npz"), "--outputs", t.at("out.npz"))
+    return np.load(t.at("out.npz"))["logits"]
+
+
+def alike(text): return next((k for k in range(64) if text[k] != stories.greedy()[0][k]), 64)
+
+
+def check_text():
+    for length in 64, 256:
+        n = alike(generated(quantized(STEP, length, "--tokens"), 63))
+        t.case("context %d: all 64 tokens are those of the floats" % length, "" if n == 64 else str(n))
+    n = alike(generated(quantized(STEP, 64, "--tokens", "--weights", "4"), 63))
+    t.note("weights of 4 bits: %d of 64 tokens are those of the floats" % n)
+    t.case("weights of 4 bits: the text begins like the floats'", "" if n >= 8 else str(n))
+
+
+def floats(m):
+    """What is not integers between ids and logits, but for a Dequantize at the end."""
+    kept = [n for n in m.graph.node if n.op_type != "Scan"]
+    inits = {i.name: i for i in m.graph.initializer}
+    return [n.name for n in kept if n.op_type != "Dequantize" and any(k in inits and inits[k].data_type == onnx.TensorProto.FLOAT for k in n.input) and n.output[0] not in
+            [k for s in graphs.scans(m) for k in s.input] and not n.name.startswith("loop.")]
+
+
+def check_judged():
+    for name in NAMES:
+        path = quantized(context(name), 16, "--tokens", path=t.at("x.onnx"))
+        m = onnx.load(path)
+        ids = np.random.default_rng(3).integers(0, m.graph.output[0].type.tensor_type.shape.dim[2].dim_value or 8, (1, 16))
+        want, following = graphs.session(path).run(None, {"input_ids": ids})
+        ours = evaluated(path, ids)
+        t.case("%s: ONNX Runtime's logits" % name, "" if np.array_equal(want, ours) else "%g apart" % abs(want - ours).max())
+        chosen = np.load(t.at("out.npz"))["mlo_next"]
+        t.case("%s: what follows is ONNX Runtime's, the largest logit, the lowest of those" % name,
+               "" if np.array_equal(following, chosen) and np.array_equal(chosen[..., 0], ours.argmax(-1)) else "differs")
+        t.case("%s: no floats in between" % name, ", ".join(floats(m)))
+        ends = [n.op_type for n in m.graph.node if n.op_type in ("LayerNorm", "MVU", "Dequantize", "Gather", "ArgMax")]
+        t.case("%s: a Gather in front, norm and head behind" % name, "" if ends == ["Gather", "LayerNorm", "MVU", "Dequantize", "ArgMax"] else str(ends))
+
+
+def check_near():
+    rows = stories.windows(4)
+    want = stories.floats(rows)
+    def off(path): return float(np.sqrt(np.mean((np.concatenate([evaluated(path, r[None]) for r in rows]) - want) ** 2)))
+    plain, whole = off(quantized(STEP, 64)), off(quantized(STEP, 64, "--tokens", path=t.at("whole.onnx")))
+    t.note("rms of logits: %.4f with the head in floats, %.4f in integers" % (plain, whole))
+    t.case("an integer head is hardly farther", "" if whole < 1.25 * plain else "%g, %g" % (whole, plain))
+
+
+def check_rows():
+    m, plain = onnx.load(quantized(STEP, 64, "--tokens")), onnx.load(quantized(STEP, 64, path=t.at("plain.onnx")))
+    rows = numpy_helper.to_array(next(i for i in m.graph.initializer if i.name == "mlo_rows"))
+    values = {i.name: numpy_helper.to_array(i) for i in plain.graph.initializer}
+    edge = next(n for n in plain.graph.node if n.op_type == "Quantize")
+    table = next(n for n in plain.graph.node if n.op_type == "Gather")
+    want = np.clip(np.rint(values[table.input[0]].astype(np.float32) / values[edge.input[1]]), -32768, 32767)
+    t.case("a row for each id", "" if rows.dtype == np.int16 and rows.shape == want.shape else "%s %s" % (rows.dtype, rows.shape))
+    t.case("rows are what Quantize makes of the embedding", "" if np.array_equal(rows, want) else "%d differ" % (rows != want).sum())
+
+
+def refused(what, code, words, *args):
+    p = t.call(*args)
+    error = json.loads(p.stdout)["error"] if p.returncode else {"code": "none: it went through", "message": "", "node": ""}
+    text = error["node"] + ": " + error["message"]
+    t.case(what, "" if error["code"] == "MLO_E_" + code and all(w in text for w in words) else "%s: %s" % (error["code"], text))
+
+
+def check_refused():
+    refused("learned positions", "UNSUPPORTED", ["position", "--tokens"], "quantize", context("gpt2-d18-eager-dims"), "--context", "16", "--tokens")
+    refused("a mask beside the ids", "UNSUPPORTED", ["attention_mask", "--tokens"], "quantize", context("llama-d18-sdpa-dims-mask"), "--context", "16", "--tokens")
+    refused("an encoder", "UNSUPPORTED", ["--tokens"], "quantize", t.model("bert-tiny"), "--tokens")
+    refused("a model without a head", "UNSUPPORTED", ["as many numbers a token"], "quantize", t.model("llama-tiny-opset23"), "--context", "16", "--tokens")
+    q = t.write("q.json", json.dumps({"by": "type", "default": {"config": {"name": "integer", "data_in_width": 8, "data_in_frac_width": 4, "weight_width": 8, "weight_frac_width": 6,
+                                                                        "bias_width": 8, "bias_frac_width": 6}}}))
+    refused("a q_config, which is about the loop", "USAGE", ["q_config"], "quantize", t.model(stories.PROMPT), "--q-config", q, "--tokens")
+    path = t.at("refused")
+    refused("hardware without caches", "UNSUPPORTED", ["--context"], "compile", t.model(stories.PROMPT), "--tokens", "-o", path)
+    refused("one copy a layer", "UNSUPPORTED", ["--unrolled"], "compile", context("llama-d18-eager-one"), "--context", "16", "--tokens", "--unrolled", "-o", path)
+    refused("a device, of which it takes more than is counted", "UNSUPPORTED", ["--device"], "compile", context("llama-d18-eager-one"), "--context", "16", "--tokens", "--device", "xck26", "-o", path)
+    refused("rows that are no whole beats", "UNSUPPORTED", ["beats of memory"], "compile", context("llama-d18-eager-one"), "--context", "16", "--tokens", "--axi-width", "1024", "-o", path)
+
+
+def simulated(path, *more):
+    p = t.call("sim", path, *more)
+    return json.loads(p.stdout)
+
+
+def words(path, n):
+    """What tb/golden.hex expects of each job: the id, its logit."""
+    with open(os.path.join(path, "tb", "golden.hex")) as f: lines = [int(w, 16) for w in f.read().split()]
+    return [(w & 0xffffffff, (w >> 32 & 0xffffffff) - (w >> 63 << 32 & 1 << 32)) for w in lines[:n]]
+
+
+def check_hardware():
+    """Ids in, ids out: every id and the logit of every winner, in Verilog, against host/core.onnx; the judge of that is ONNX Runtime."""
+    path, name = t.at("core"), context("llama-d18-eager-one")
+    t.good("compile", name, "--tokens", "--context", "16", "--slots", "2", "-o", path)
+    manifest = json.loads(t.read(os.path.join(path, "manifest.json")))
+    core = graphs.session(os.path.join(path, "host", "core.onnx"))
+    with open(os.path.join(path, "tb", "input.hex")) as f: ids = [int(w, 16) & 0xffffffff for w in f.read().split()]
+    jobs = manifest["jobs"]
+    frame = np.zeros((1, 16), np.int32)
+    frame[0, :len(ids)] = ids
+    following = core.run(["mlo_next"], {"mlo_ids": frame})[0][0]
+    want = [tuple(following[j["start"] + j["tokens"] - 1]) for j in jobs]
+    t.case("the bench expects ONNX Runtime's ids and logits", "" if words(path, len(jobs)) == want else "%s, not %s" % (words(path, len(jobs)), want))
+    around, size = manifest["around"], os.path.getsize(os.path.join(path, "params.bin"))
+    t.case("head and rows lie behind the loop's parameters", "" if around["head"]["offset"] + around["head"]["bytes"] == around["rows"]["offset"]
+           and around["rows"]["offset"] + around["rows"]["bytes"] == size else str(around))
+    plain = simulated(path)
+    t.case("job by job", "" if plain["pass"] else plain["failure"])
+    run = simulated(path, "--generate", "6", "--prompt", "1,2,7;3", "--stall", "25", "--seed", "5")
+    alone = json.loads(t.good("run", name, "--context", "16", "--generate", "6", "--prompt", "1,2,7;3"))["sequences"]
+    t.case("two texts that go on inside, with stalls", "" if run["pass"] else run["failure"])
+    stop = run["sequences"][0]["tokens"][5]
+    ended = simulated(path, "--generate", "9", "--prompt", "1,2,7", "--stop", str(stop))
+    text = ended["sequences"][0]["tokens"]
+    t.case("a stop id ends one", ended["failure"] if not ended["pass"] else "" if text[-1] == stop and stop not in text[3:-1] and ended["words"] == 2 * (len(text) - 3) else str(text))
+    full = simulated(path, "--generate", "13", "--prompt", "1,2,7", "--stall", "5")
+    t.case("the context's end ends one", "" if full["pass"] else full["failure"])
+    t.note("of 16 ids, prompts among them, %d are those of the floats" % sum(a == b for x, y in zip(run["sequences"], alone) for a, b in zip(x["tokens"], y["tokens"])))
+    chunks = simulated(path, "--jobs", "0+3,3+1,1:0+2,4+2", "--stall", "10")
+    t.case("prompts in parts", "" if chunks["pass"] else chunks["failure"])
+    late = simulated(path, "--axi-error", str(around["rows"]["offset"] * 8 // manifest["axi_bits"] + 3))
+    t.case("a memory that fails is said to", "" if not late["pass"] and "bus error" in late["failure"] else str(late["pass"]))
+    image = bytearray(open(os.path.join(path, "params.bin"), "rb").read())
+    at = around["rows"]["offset"] + ids[0] * around["rows"]["bytes"] // around["ids"]
+    image[at + 1] ^= 0x60
+    with open(os.path.join(path, "params.bin"), "wb") as f: f.write(image)
+    wrong = simulated(path)
+    t.case("another row of the first id is another word", "" if not wrong["pass"] and "wrong word" in wrong["failure"] else "it passes")
+
+
+if __name__ == "__main__":
+    t.main(check_text, check_judged, check_near, check_rows, check_refused, check_hardware, floor=39)
