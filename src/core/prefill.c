@@ -50,7 +50,7 @@ static int mlo_twins_parameter(mlo_twins *t, const mlo_node *n, const char *x, c
 }
 
 /* Does it come from around the loop: a mask, all ones in one export and an input of the other? */
-static int mlo_is_around(const mlo_scan *s, const char *name) {
+static int mlo_twins_around(const mlo_scan *s, const char *name) {
     const mlo_value *v = mlo_value_of(s->body, name);
     return v && v->graph != s->body;
 }
@@ -63,7 +63,8 @@ static int mlo_twins_input(mlo_twins *t, const mlo_node *n, const char *x, const
     if (known && strcmp(known, y))
         return mlo_twins_differ(
             t, n, mlo_format(t->m, "it reads '%s', where the prompt's reads '%s'", x, y));
-    if (known || (mlo_is_around(&t->own, x) && mlo_is_around(&t->other, y) && !(own && other)))
+    if (known
+        || (mlo_twins_around(&t->own, x) && mlo_twins_around(&t->other, y) && !(own && other)))
         return 0;
     if (!own || !other)
         return mlo_twins_differ(
