@@ -81,7 +81,7 @@ QUICK = {
     "test_tokens": "judged rows refused",
     "verilog/add": "", "verilog/argmax": "", "verilog/check": "", "verilog/conv": "", "verilog/fifo": "", "verilog/fork": "", "verilog/job": "", "verilog/layernorm": "", "verilog/mul": "", "verilog/mvu": "", "verilog/newest": "",
     "verilog/param": "", "verilog/refill": "", "verilog/requant": "", "verilog/requantize": "", "verilog/rotary": "", "verilog/rows": "", "verilog/rsqrt": "", "verilog/skid": "",
-    "verilog/replay": "", "verilog/split": "", "verilog/tile": "", "verilog/width": "",
+    "verilog/replay": "", "verilog/split": "", "verilog/tile": "", "verilog/tokens": "", "verilog/width": "",
 }
 
 # scripts that calibrate, evaluate whole models or wait for simulators: the sanitizers' turn at each of them comes every TURN days
