@@ -251,8 +251,7 @@ wire          end_dot, begin_dot;
 wire [PE-1:0] count_dot;
 mlo_delay #(.WIDTH(PE + 5), .CYCLES(2 + LS)) u_along (
     .clk(clk), .rst(rst), .in_valid(go1), .in({count1, none1, flag1}),
-    .out_valid(go_dot), .out({count_dot, none_dot, end_dot, begin_dot, last_dot, start_dot})
-);
+    .out_valid(go_dot), .out({count_dot, none_dot, end_dot, begin_dot, last_dot, start_dot}));
 
 // ---- the sum over a group's steps -----------------------------------------------------
 reg             score_valid, score_end, score_begin;
@@ -280,17 +279,14 @@ mlo_fifo #(.WIDTH(PE*(SB+1) + 1), .DEPTH(QUEUE)) u_score (
     .clk(clk), .rst(rst),
     .s_tdata({score_end, score_count, score}), .s_tvalid(score_valid), .s_tready(score_ready),
     .m_tdata(m_score_tdata), .m_tvalid(m_score_tvalid), .m_tready(m_score_tready),
-    .level(score_level)
-);
+    .level(score_level));
 
 // ---- the maximum: over the lanes, then over the groups --------------------------------
 wire [SB-1:0] row_max;
 wire          max_valid;
 mlo_attention_max #(.PE(PE), .SB(SB)) u_highest (
-    .clk(clk), .rst(rst),
-    .in_valid(score_valid), .in_begin(score_begin), .in_end(score_end), .in_count(score_count), .in_score(score),
-    .max_valid(max_valid), .max(row_max)
-);
+    .clk(clk), .rst(rst), .in_valid(score_valid), .in_begin(score_begin), .in_end(score_end), .in_count(score_count), .in_score(score),
+    .max_valid(max_valid), .max(row_max));
 
 wire       max_ready;
 wire [2:0] row_level, max_level;
@@ -298,14 +294,12 @@ mlo_fifo #(.WIDTH(PAR + WALK + 3), .DEPTH(4)) u_row (
     .clk(clk), .rst(rst),
     .s_tdata(row_word), .s_tvalid(row_done), .s_tready(info_ready),
     .m_tdata(m_row_tdata), .m_tvalid(m_row_tvalid), .m_tready(m_row_tready),
-    .level(row_level)
-);
+    .level(row_level));
 mlo_fifo #(.WIDTH(SB), .DEPTH(4)) u_max (
     .clk(clk), .rst(rst),
     .s_tdata(row_max), .s_tvalid(max_valid), .s_tready(max_ready),
     .m_tdata(m_max_tdata), .m_tvalid(m_max_tvalid), .m_tready(m_row_tready),
-    .level(max_level)
-);
+    .level(max_level));
 
 wire unused = &{1'b0, alive_next[LS+1], score_ready, max_ready, score_level, row_level, max_level, share_at};
 

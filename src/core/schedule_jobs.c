@@ -7,7 +7,7 @@
  * group to leave (mlo_job.v). A group closes, too, when its first results are there and the next frame is not
  * (mlo_loop.v): then all from that frame on is laid out anew, of which nothing has begun.
  * invariant: tokens are numbered as they enter the body; the number of one that has entered never changes.
- * example: 4 in flight, a token of each of slots 0 0 1 2: the second waits for the first to leave, so that there are two
+ * example: 4 in flight, a token of each of slots 0 0 1 2: the second waits for the first to leave, so there are two
  *     groups, of 1 and of 3 frames.
  * cost: O(frames x frames in flight).
  */
