@@ -246,21 +246,28 @@ module mlo_job #(
         .tdata(m_axis_tdata), .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tlast(m_axis_tlast));
     mlo_sim_check_axis #(.WIDTH(8)) f_check_key (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_key), .breaches(),
         .tdata(m1_axis_tdata), .tvalid(m1_axis_tvalid), .tready(m1_axis_tready), .tlast(m1_axis_tlast));
-    // A frame leaves the core once, when it is in it whole.
-    reg f_inside, f_whole;
+    // A frame leaves the core once, when it is in it whole; frames in the core, those that are whole; of any slot, whether it is
+    // there, and how many are before it.
+    (* anyconst *) wire [SW-1:0] f_slot;
+    reg  [CW-1:0] f_inside, f_whole, f_before;
+    reg           f_there;
+    wire          f_put = m_axis_tvalid && m_axis_tready && m_axis_tlast;
+    wire          f_mine = job_begin && job_bank == f_slot * DEEPEST;
     always @(posedge clk) begin
-        if (out_last)  {f_inside, f_whole} <= 2'b00;
-        if (job_begin) f_inside <= 1'b1;
-        if (m_axis_tvalid && m_axis_tready && m_axis_tlast) f_whole <= 1'b1;
-        if (rst) {f_inside, f_whole} <= 2'b00;
+        f_inside <= f_inside + job_begin - out_last;
+        f_whole  <= f_whole + f_put - out_last;
+        if (f_mine) {f_there, f_before} <= {1'b1, f_inside - out_last};
+        else if (out_last) {f_there, f_before} <= {f_there && f_before != 0, f_before - 1'b1};
+        if (rst) {f_inside, f_whole, f_there} <= 0;
     end
     always @* if (f_past_valid) begin
         assume (f_in == 5'd0 && f_mask == 5'd0);
         assume (!push || room != 8'd0);
-        assume (!out_last || (f_inside && f_whole));
+        assume (!out_last || f_whole != 0);
         assert (f_out == 5'd0 && f_key == 5'd0);
-        if (!rst) assert (!job_begin || !f_inside);
-        if (!rst && m_axis_tvalid) assert (f_inside && !f_whole);
+        if (!rst) assert (!job_begin || f_inside != FRAMES);
+        if (!rst) assert (!f_mine || !f_there);
+        if (!rst && m_axis_tvalid) assert (f_inside > f_whole);
         if (rst) assert (room == 8'd0);
     end
     always @* cover (f_past_valid && !rst && job_begin && refused);

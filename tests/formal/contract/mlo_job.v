@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // mlo_job: each job with its frame, in their order, judged by lengths that the proof keeps: of a good one the tokens that it
-// said go on, the last with tlast, and their mask beats; of any other nothing. One frame at a time is in the core.
+// said go on, the last with tlast, and their mask beats; of any other nothing. One frame at a time is in the core
+// (FRAMES = 1; more of them: the module's own properties).
 inner [2:0] dut.state;
-inner dut.held;
+inner dut.count;
 inner [24:0] dut.stop;
 inner [15:0] dut.length;
 inner [15:0] dut.at;
@@ -161,10 +162,10 @@ inner [1:0] dut.mask.u_key.spare_reg;
         if (now && good) assert (slot < SLOTS && went <= tokens && start + {9'd0, tokens} <= CONTEXT && tokens != 0);
         if (refused) assert (any_bad);
         if (dut.state == FENCE) assert (good);
-        if (dut.state == PASS) assert (dut.held && good && went < tokens && dut.left == tokens - went && dut.at == start + went && dut.whose == slot);
+        if (dut.state == PASS) assert (dut.count && good && went < tokens && dut.left == tokens - went && dut.at == start + went && dut.whose == slot);
         if (dut.state == SWALLOW) assert (!good || went == tokens);
         if (job_begin) assert (dut.state == PASS && went == 0 && s_beat == 0 && start <= length && job_start == start && job_bank == slot * DEEPEST);
-        assert (dut.held == (inside || job_begin) && !(inside && job_begin));
+        assert (dut.count == (inside || job_begin) && !(inside && job_begin));
         assert (inside || !over);
         // the beats that wait to go on: none is behind a last one, and none is left where the frame is out
         assert (dut.u_out.valid_reg || !dut.u_out.full_reg);
