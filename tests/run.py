@@ -52,8 +52,9 @@ COSTS = os.path.join(TESTS, "costs.txt")
 
 # `make test`: of these scripts the checks whose names contain a word; all of them where there is no word
 QUICK = {
+    "test_c": "depth arena packing refused sim story",
     "test_cli": "help flags config input output pipe npz run compile",
-    "test_context": "steps near options generate",
+    "test_context": "steps near options generate prefill",
     "test_conv": "words floats refusals foldings",
     "test_device": "parts brute_force refusals",
     "test_errors": "",
