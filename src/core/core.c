@@ -567,8 +567,7 @@ static void mlo_core_kv(mlo *m, mlo_core *c) {
 static int mlo_core_kv_sound(mlo *m, const mlo_core *c) {
     int n = 0;
     if (!c->dram) return 0;
-    if (c->frames > 1)
-        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_job, c->frames);
+    if (c->frames > 1) return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_job, c->frames);
     for (int i = 0; i < c->n_element; i++) n += c->element[i].unit.told == MLO_JOB_BANK;
     if (n != 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,

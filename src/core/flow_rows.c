@@ -96,8 +96,7 @@ static mlo_scored mlo_row_scored(
     mlo_schedule *s, int i, const mlo_meet *x, int64_t query, int64_t constants, int64_t room) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_scored none = { 0, 0, 0, 0, 0, 0, 0, 0 };
-    int64_t r = s->rows[i]++,
-            groups = mlo_row_groups(u, x->at.iteration, x->at.start + x->at.at);
+    int64_t r = s->rows[i]++, groups = mlo_row_groups(u, x->at.iteration, x->at.start + x->at.at);
     const int64_t work = groups * u->rows.steps;
     const mlo_scored *rows = s->row[i], *before = r ? &rows[(r - 1) % MLO_ROWS_KEPT] : &none;
     mlo_scored *to = &s->row[i][r % MLO_ROWS_KEPT], now;

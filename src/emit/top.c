@@ -295,7 +295,8 @@ static int mlo_told_kernels(const mlo_core *c, int n) {
 static void mlo_emit_words(mlo_emitter *e, int i) {
     const char *name = e->c->element[i].name;
     const int n = mlo_told_kernels(e->c, i), depth = e->c->frames + 1;
-    mlo_line(e, "    wire [31:0] %s_j_tdata;\n    wire %s_j_tvalid, %s_j_tready;", name, name, name);
+    mlo_line(
+        e, "    wire [31:0] %s_j_tdata;\n    wire %s_j_tvalid, %s_j_tready;", name, name, name);
     mlo_line(e, "    wire [%d:0] %s_j_level;", mlo_clog2(depth + 1) - 1, name);
     mlo_line(e, "    mlo_fifo #(.WIDTH(32), .DEPTH(%d)) u_%s_words (", depth, name);
     mlo_line(e, "        .clk(clk), .rst(core_rst), .level(%s_j_level),", name);
