@@ -117,15 +117,14 @@ inner dut.u_param.u_param.full;
     wire [7:0] start = CACHE == 0 ? 8'd0 : start_reg;
     wire       some = line_count != 0 || dut.u_k.full_reg != 0 || dut.u_v.full_reg != 0 || k_tokens != 0 || v_tokens != 0 || s_q_beat != 0 || s_k_beat != 0 || s_v_beat != 0;
     always @(posedge clk) begin
-        if (job_begin) {job_reg, start_reg} <= {1'b1, job_start[7:0]};
+        if (s_axis_j_tvalid && s_axis_j_tready) {job_reg, start_reg} <= {1'b1, s_axis_j_tdata[23:16]};
         if (rst) {job_reg, start_reg} <= 0;
     end
     generate
         if (CACHE != 0) begin : g_jobs
             always @* if (past) begin
-                if (job_begin) assume (!some && job_start < T);
-                if (job_begin || !job) assume (!s_axis_q_tvalid && !s_axis_k_tvalid && !s_axis_v_tvalid);
-                if (!job_begin && job) assume (job_start == start);
+                if (s_axis_j_tvalid) assume (!some && s_axis_j_tdata[31:16] < T);
+                if (s_axis_j_tvalid || !job) assume (!s_axis_q_tvalid && !s_axis_k_tvalid && !s_axis_v_tvalid);
             end
         end
     endgenerate
