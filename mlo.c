@@ -7216,7 +7216,7 @@ static void mlo_resize_point(const mlo_resizing *z, const mlo_resized *r, const 
                  wide = z->antialias && r->scale < 1 ? r->scale : 1;
     double sum = 0;
     memset(to, 0, (size_t)inner * sizeof *to);
-    if (!z->reach) {
+    if (z->reach == 0) {
         mlo_resize_take(r, x, inner, mlo_resize_nearest(z->node, place), 1, to);
         return;
     }
@@ -42035,7 +42035,8 @@ static int mlo_lower_as(mlo *m) {
             "the model is quantized already: --prefill is for a model in floats, from quantize on");
     prompt->like = m->seen;
     if (!mlo_to(prompt, "lower") && !mlo_prefill_same(m, prompt)) return 0;
-    return mlo_refuse(m, prompt->error.code, "prefill", prompt->error.node, prompt->error.message);
+    m->stage = "prefill";
+    return mlo_fail_at(m, prompt->error.code, prompt->error.node, "%s", prompt->error.message);
 }
 
 static const struct {

@@ -17,7 +17,8 @@ static int mlo_lower_as(mlo *m) {
             "the model is quantized already: --prefill is for a model in floats, from quantize on");
     prompt->like = m->seen;
     if (!mlo_to(prompt, "lower") && !mlo_prefill_same(m, prompt)) return 0;
-    return mlo_refuse(m, prompt->error.code, "prefill", prompt->error.node, prompt->error.message);
+    m->stage = "prefill";
+    return mlo_fail_at(m, prompt->error.code, prompt->error.node, "%s", prompt->error.message);
 }
 
 static const struct {

@@ -153,7 +153,7 @@ static void mlo_resize_point(const mlo_resizing *z, const mlo_resized *r, const 
                  wide = z->antialias && r->scale < 1 ? r->scale : 1;
     double sum = 0;
     memset(to, 0, (size_t)inner * sizeof *to);
-    if (!z->reach) {
+    if (z->reach == 0) {
         mlo_resize_take(r, x, inner, mlo_resize_nearest(z->node, place), 1, to);
         return;
     }

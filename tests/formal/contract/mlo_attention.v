@@ -48,6 +48,10 @@ inner [W*QUEUE-1:0] dut.u_mix.u_out.words;
 inner [1:0] dut.u_k.full_reg;
 inner [1:0] dut.u_v.full_reg;
 inner dut.u_v.fill_reg;
+inner dut.u_v.known_reg;
+inner dut.u_k.known_reg;
+inner [2:0] dut.job_valid;
+inner [31:0] dut.job;
 inner dut.u_v.read_reg;
 inner [GW-1:0] dut.u_v.group_reg;
 inner [PE-1:0] dut.u_v.lanes_reg;
@@ -109,22 +113,31 @@ inner dut.u_param.u_param.full;
         .out_valid(m_axis_tvalid), .out_ready(m_axis_tready), .out_user(m_axis_tuser), .beat(m_beat), .token(m_token),
         .line_count(line_count), .line_user(line_user), .at_beat(q_rows), .at_user(s_q_token), .outs(outs));
 
-    // CACHE, assumed: a job begins while nothing is inside or on offer; frames are of its positions, which stay.
+    // CACHE, assumed: a frame's word comes while nothing is inside or on offer, the one before was taken by all who read it, and the
+    // frame has not begun, whose tokens are of its positions, which stay.
     reg [7:0]  k_tokens, v_tokens;              // of the frames that come in
-    reg        job_reg;                         // one has begun
-    reg [7:0]  start_reg;                       // at that position
+    reg        job_reg;                         // a word has come
+    reg [2:0]  over_reg;                        // its frame is over: of Q, K, V
+    reg [7:0]  start_reg;                       // it begins at that position
     wire       job   = CACHE == 0 || job_reg;
+    wire       v_job = CACHE == 0 || dut.u_v.known_reg;
     wire [7:0] start = CACHE == 0 ? 8'd0 : start_reg;
     wire       some = line_count != 0 || dut.u_k.full_reg != 0 || dut.u_v.full_reg != 0 || k_tokens != 0 || v_tokens != 0 || s_q_beat != 0 || s_k_beat != 0 || s_v_beat != 0;
     always @(posedge clk) begin
-        if (s_axis_j_tvalid && s_axis_j_tready) {job_reg, start_reg} <= {1'b1, s_axis_j_tdata[23:16]};
-        if (rst) {job_reg, start_reg} <= 0;
+        if (s_q_take && s_q_ending && s_axis_q_tuser[1]) over_reg[0] <= 1'b1;
+        if (s_k_take && s_k_ending && s_axis_k_tuser[1]) over_reg[1] <= 1'b1;
+        if (s_v_take && s_v_ending && s_axis_v_tuser[1]) over_reg[2] <= 1'b1;
+        if (s_axis_j_tvalid && s_axis_j_tready) {job_reg, over_reg, start_reg} <= {4'b1000, s_axis_j_tdata[23:16]};
+        if (rst) {job_reg, over_reg, start_reg} <= 0;
     end
     generate
         if (CACHE != 0) begin : g_jobs
             always @* if (past) begin
-                if (s_axis_j_tvalid) assume (!some && s_axis_j_tdata[31:16] < T);
+                if (s_axis_j_tvalid) assume (!some && (!job || over_reg == 3'd7) && dut.job_valid == 0 && s_axis_j_tdata[31:16] < T);
                 if (s_axis_j_tvalid || !job) assume (!s_axis_q_tvalid && !s_axis_k_tvalid && !s_axis_v_tvalid);
+                if (over_reg[0]) assume (!s_axis_q_tvalid);
+                if (over_reg[1]) assume (!s_axis_k_tvalid);
+                if (over_reg[2]) assume (!s_axis_v_tvalid);
             end
         end
     endgenerate
@@ -157,10 +170,21 @@ inner dut.u_param.u_param.full;
         assert (dut.u_q.beat_reg == s_q_beat % DS && (dut.u_q.full_reg != 3 || dut.u_q.beat_reg == 0));
         assert (dut.u_v.fill_reg == dut.u_v.read_reg ? dut.u_v.full_reg == 0 || dut.u_v.full_reg == 3 : dut.u_v.full_reg[dut.u_v.read_reg] && !dut.u_v.full_reg[dut.u_v.fill_reg]);
         if (!job) assert (!some);
+        // a frame's word is on its way, or there, until the frame is over
+        if (CACHE != 0) begin
+            assert (s_axis_j_tready && (dut.job_valid == 0 || dut.job[31:16] == start));
+            assert (!dut.u_k.known_reg || !dut.job_valid[0]);
+            assert (!dut.u_v.known_reg || !dut.job_valid[1]);
+            assert ((dut.u_k.known_reg || dut.job_valid[0]) == (job && !over_reg[1]));
+            assert ((dut.u_v.known_reg || dut.job_valid[1]) == (job && !over_reg[2]));
+            if (!dut.u_k.known_reg) assert (k_tokens == 0 && s_k_beat == 0);
+            if (!dut.u_v.known_reg) assert (v_tokens == 0 && s_v_beat == 0);
+            if (!job) assert (dut.job_valid == 0);
+        end
         assert (start < T && v_tokens < T && start + v_tokens < T);
-        if (job) assert (start + v_tokens == dut.u_v.group_reg * PE + v_lane);
-        if (job) assert ((v_below & v_above) == 0);
-        if (job) assert (dut.u_v.lanes_reg != 0);
+        if (v_job) assert (start + v_tokens == dut.u_v.group_reg * PE + v_lane);
+        if (v_job) assert ((v_below & v_above) == 0);
+        if (v_job) assert (dut.u_v.lanes_reg != 0);
         assert (dut.u_v.beat_reg == s_v_beat && dut.u_k.beat_reg == s_k_beat);
         if (dut.u_v.full_reg[0]) assert (dut.u_v.groups_0_reg < G && dut.u_v.single_reg[0] == (dut.u_v.groups_0_reg == 0));
         if (dut.u_v.full_reg[1]) assert (dut.u_v.groups_1_reg < G && dut.u_v.single_reg[1] == (dut.u_v.groups_1_reg == 0));
