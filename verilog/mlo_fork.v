@@ -52,12 +52,8 @@ mlo_skid #(.WIDTH(WIDTH)) u_skid (
     .m_tdata(m_tdata), .m_tvalid(valid), .m_tready(next)
 );
 
-always @(posedge clk) begin
-    if (valid)
-        done_reg <= next ? {N{1'b0}} : done;
-    if (rst)
-        done_reg <= {N{1'b0}};
-end
+always @(posedge clk)
+    done_reg <= (rst || !valid || next) ? {N{1'b0}} : done;
 
 `ifdef FORMAL
     // No assumption but the reset. The skid's own properties are proved along
