@@ -965,7 +965,7 @@ REFUSED = {"blocks": (Blocks, "query 1 adds to key 0 what other queries do not")
            "half masked": (HalfMasked, "attention mask or bias"), "counted alibi": (Counted, "query 0 adds to key 0 what other heads, layers or attentions do not"),
            "wrong way": (WrongWay, "keys that are not laid out as heads"),
            "asked bias": (Asked, "a softmax over something that is not scale * q k^T + mask"), "epsilon outside": (Outside, "no function of one value"), "floored": (Floored, "no function of one value"),
-           "qk other axis": (QkOtherAxis, "queries that are not laid out as heads"), "qk tokens": (QkTokens, "queries that are not laid out as heads"), "qk halves": (QkHalves, "queries that are not laid out as heads"),
+           "qk other axis": (QkOtherAxis, "queries that are not laid out as heads"), "qk tokens": (QkTokens, "one whose gain is not each channel's"), "qk halves": (QkHalves, "queries that are not laid out as heads"),
            "other mean": (OtherMean, "no function of one value"),
            "rotary": (Rotary, "rotary embedding")}
 

@@ -217,7 +217,8 @@ static const char *mlo_block_attention(
             mlo_format(r->m,
                 mlo_is_norm(&r->in, mlo_made_by(&r->in, b->in[i]))
                     ? "%s that have a norm over each head behind other work on heads (a rotary "
-                      "embedding: HunYuan); norms over heads come first, behind the projection"
+                      "embedding: HunYuan), or one whose gain is not each channel's; norms over "
+                      "heads come first, behind the projection"
                     : "%s that are not laid out as heads of the token's channels",
                 what[i]));
     }
