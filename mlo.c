@@ -31456,6 +31456,8 @@ typedef struct mlo_seen {
     int64_t samples;
     int trusted;
     double cost; /* what the products might cost */
+    struct mlo_seen
+        *head; /* of what is behind the loop (head.c); NULL: nothing of it is quantized */
 } mlo_seen;
 
 /* The arrays of a signal that a calibration fills, and how many elements each has; NULL: nobody asks. The last is
@@ -31501,7 +31503,7 @@ static int mlo_seen_keep(mlo_quantizer *q) {
     k->samples = q->samples;
     k->trusted = q->trusted;
     k->cost = q->cost;
-    m->seen = k;
+    *(q->head ? &m->seen->head : &m->seen) = k;
     for (size_t i = 0; i < k->n; i++)
         MLO_TRY(mlo_seen_keep_signal(m, q->signals[i], k->iterations, &k->signal[i]));
     return 0;
@@ -31523,9 +31525,13 @@ static int mlo_seen_differs(mlo_quantizer *q, const mlo_signal *s, const mlo_see
 }
 
 /* What the other export saw, in place of running samples: all of it, or (drift) what it saw of its roundings. */
-static int mlo_seen_take(mlo_quantizer *q, const mlo_seen *k, int drift) {
+static int mlo_seen_take(mlo_quantizer *q, int drift) {
+    const mlo_seen *k = q->head ? q->m->like->head : q->m->like;
     double *sum[MLO_SEEN];
     int64_t size[MLO_SEEN];
+    if (!k)
+        return mlo_fail(q->m, MLO_E_MISMATCH, q->scan.node,
+            "the prompt's export has layers behind the loop, the other none");
     if (q->scan.iterations != k->iterations)
         return mlo_fail(q->m, MLO_E_MISMATCH, q->scan.node,
             "the prompt's export has %lld layers, the other %lld", (long long)q->scan.iterations,
@@ -34168,9 +34174,7 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
 /* Two passes over the samples: what there is; then, with the scales chosen, what rounding makes of
  * it. */
 static int mlo_quantize_calibrate(mlo_quantizer *q) {
-    if (q->m->like)
-        return mlo_seen_take(q, q->m->like, 0) || mlo_choose_scales(q)
-            || mlo_seen_take(q, q->m->like, 1);
+    if (q->m->like) return mlo_seen_take(q, 0) || mlo_choose_scales(q) || mlo_seen_take(q, 1);
     int64_t drawn = mlo_samples_drawn(q->m);
     const int asked = !q->m->n_calib;
     if (mlo_said_begin(q) || mlo_gram_open(q)) return mlo_failed(q->m);
@@ -39966,7 +39970,8 @@ int mlo_prefill(mlo *m, mlo *prompt) {
     return mlo_failed(m);
 }
 
-/* Of two lowered models. What fails of the prompt's export is the first's failure. */
+/* 0: two lowered models have one body. Else what differs is the first's failure, or the prompt's is why nobody
+ * knows. */
 static int mlo_prefill_same(mlo *m, mlo *prompt) {
     mlo_twins t;
     memset(&t, 0, sizeof t);
@@ -39974,7 +39979,7 @@ static int mlo_prefill_same(mlo *m, mlo *prompt) {
     t.prompt = prompt;
     m->stage = prompt->stage = "prefill";
     if (mlo_scan_choose(prompt, &t.other) || mlo_scan_choose(m, &t.own) || mlo_twins_bodies(&t))
-        return mlo_failed(m);
+        return -1;
     mlo_inform(m,
         "the prompt's export is the same body: %zu kernels, %lld parameters, every integer equal",
         t.own.body->n_node, (long long)t.parameters);

@@ -396,6 +396,8 @@ def check_prefill():
                "" if p.returncode == 0 and b"same body" in p.stderr and b"every integer equal" in p.stderr else p.stderr.decode()[-300:])
     for what, change in CHANGES.items():
         refused("%s, another" % what, "MISMATCH", ["not of one"], "lower", other, "--context", str(N), "--prefill", edited(ALIKE[0][0], change))
+    p = t.call("lower", t.model(STEP), "--context", "64", "--tokens", "--prefill", t.model(stories.PROMPT))
+    t.case("with the head in the core, too", "" if p.returncode == 0 and b"same body" in p.stderr else p.stderr.decode()[-300:])
     refused("another family", "MISMATCH", ["norm", "rotary"], "lower", form(ALIKE[2][0]), "--context", str(N), "--prefill", one)
     refused("more layers", "MISMATCH", ["4 layers", "3"], "lower", form(ALIKE[1][0]), "--context", str(N), "--prefill", t.model("gpt2-tiny"))
     refused("a prompt of another length", "SHAPE", ["64"], "lower", t.model(STEP), "--context", "32", "--prefill", t.model(stories.PROMPT))
@@ -419,4 +421,4 @@ def check_integers():
 
 
 if __name__ == "__main__":
-    t.main(check_steps, check_stages, check_buffers, check_near, check_options, check_mixing, check_generate, check_prefill, check_integers, floor=218)
+    t.main(check_steps, check_stages, check_buffers, check_near, check_options, check_mixing, check_generate, check_prefill, check_integers, floor=219)

@@ -108,7 +108,8 @@ int mlo_prefill(mlo *m, mlo *prompt) {
     return mlo_failed(m);
 }
 
-/* Of two lowered models. What fails of the prompt's export is the first's failure. */
+/* 0: two lowered models have one body. Else what differs is the first's failure, or the prompt's is why nobody
+ * knows. */
 static int mlo_prefill_same(mlo *m, mlo *prompt) {
     mlo_twins t;
     memset(&t, 0, sizeof t);
@@ -116,7 +117,7 @@ static int mlo_prefill_same(mlo *m, mlo *prompt) {
     t.prompt = prompt;
     m->stage = prompt->stage = "prefill";
     if (mlo_scan_choose(prompt, &t.other) || mlo_scan_choose(m, &t.own) || mlo_twins_bodies(&t))
-        return mlo_failed(m);
+        return -1;
     mlo_inform(m,
         "the prompt's export is the same body: %zu kernels, %lld parameters, every integer equal",
         t.own.body->n_node, (long long)t.parameters);

@@ -274,9 +274,7 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
 /* Two passes over the samples: what there is; then, with the scales chosen, what rounding makes of
  * it. */
 static int mlo_quantize_calibrate(mlo_quantizer *q) {
-    if (q->m->like)
-        return mlo_seen_take(q, q->m->like, 0) || mlo_choose_scales(q)
-            || mlo_seen_take(q, q->m->like, 1);
+    if (q->m->like) return mlo_seen_take(q, 0) || mlo_choose_scales(q) || mlo_seen_take(q, 1);
     int64_t drawn = mlo_samples_drawn(q->m);
     const int asked = !q->m->n_calib;
     if (mlo_said_begin(q) || mlo_gram_open(q)) return mlo_failed(q->m);

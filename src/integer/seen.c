@@ -28,6 +28,8 @@ typedef struct mlo_seen {
     int64_t samples;
     int trusted;
     double cost; /* what the products might cost */
+    struct mlo_seen
+        *head; /* of what is behind the loop (head.c); NULL: nothing of it is quantized */
 } mlo_seen;
 
 /* The arrays of a signal that a calibration fills, and how many elements each has; NULL: nobody asks. The last is
@@ -73,7 +75,7 @@ static int mlo_seen_keep(mlo_quantizer *q) {
     k->samples = q->samples;
     k->trusted = q->trusted;
     k->cost = q->cost;
-    m->seen = k;
+    *(q->head ? &m->seen->head : &m->seen) = k;
     for (size_t i = 0; i < k->n; i++)
         MLO_TRY(mlo_seen_keep_signal(m, q->signals[i], k->iterations, &k->signal[i]));
     return 0;
@@ -95,9 +97,13 @@ static int mlo_seen_differs(mlo_quantizer *q, const mlo_signal *s, const mlo_see
 }
 
 /* What the other export saw, in place of running samples: all of it, or (drift) what it saw of its roundings. */
-static int mlo_seen_take(mlo_quantizer *q, const mlo_seen *k, int drift) {
+static int mlo_seen_take(mlo_quantizer *q, int drift) {
+    const mlo_seen *k = q->head ? q->m->like->head : q->m->like;
     double *sum[MLO_SEEN];
     int64_t size[MLO_SEEN];
+    if (!k)
+        return mlo_fail(q->m, MLO_E_MISMATCH, q->scan.node,
+            "the prompt's export has layers behind the loop, the other none");
     if (q->scan.iterations != k->iterations)
         return mlo_fail(q->m, MLO_E_MISMATCH, q->scan.node,
             "the prompt's export has %lld layers, the other %lld", (long long)q->scan.iterations,
