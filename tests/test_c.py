@@ -299,6 +299,8 @@ def check_refused():
     for bytes, flags, status, says in (16383, ["--target", "c"], 4, b"--arena 16383: the layer's values take 16384 bytes"), (16384, ["--target", "c"], 0, b""), (16384, [], 2, b"--arena is of C"):
         p = t.call("compile", t.model("bert-tiny"), *flags, "--arena", bytes, "-o", t.at("small-%d" % len(flags)))
         t.case("--arena %d %s" % (bytes, " ".join(flags)), "" if p.returncode == status and says in p.stderr else p.stderr.decode())
+    p = t.call("compile", t.model(STORY[0]), "--context", "64", "--tokens", "--target", "c", "-o", t.at("ids"))
+    t.case("ids have no C", "" if p.returncode == 4 and b"leave --tokens out" in p.stderr and not os.path.exists(t.at("ids")) else p.stderr.decode())
     p = t.call("compile", t.model("bert-tiny"), "--target", "rust", "-o", t.at("rust"))
     t.case("a target that there is none of", "" if p.returncode == 2 and b"--target rust: there are verilog and c" in p.stderr and not os.path.exists(t.at("rust")) else p.stderr.decode())
 
@@ -338,4 +340,4 @@ def check_parts():
         t.case("parts of %s" % (parts,), differ(np.concatenate(got), want[:at]))
 
 
-t.main(check_words, check_compilers, check_foreign, check_families, check_depth, check_arena, check_packing, check_sim, check_one, check_refused, check_story, check_parts, floor=160)
+t.main(check_words, check_compilers, check_foreign, check_families, check_depth, check_arena, check_packing, check_sim, check_one, check_refused, check_story, check_parts, floor=161)

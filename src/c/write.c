@@ -313,6 +313,15 @@ static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_
     return mlo_file_text(e, "manifest.json");
 }
 
+/* C is of the loop: what a core of ids has around it is not written, and so nothing is. */
+static int mlo_c_fits(mlo *m, const mlo_core *c) {
+    return mlo_around_rows(m, c) ? mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
+                                       "--tokens has no C yet: it is of the loop alone; leave "
+                                       "--tokens out, and the host does "
+                                       "what is around it (host/pre.onnx, host/post.onnx)")
+                                 : 0;
+}
+
 static int mlo_emit_c(mlo *m, mlo_sink sink, void *user) {
     static const mlo_hole none[] = { { NULL, NULL, NULL } };
     if (mlo_to(m, "lower")) return mlo_failed(m);
@@ -323,7 +332,7 @@ static int mlo_emit_c(mlo *m, mlo_sink sink, void *user) {
     mlo_c_words *words = MLO_NEW(m, mlo_c_words);
     mlo_border border[MLO_BORDERS];
     if (!e || !b || !params || !words || !(e->c = MLO_NEW(m, mlo_core)) || mlo_infer(m)
-        || mlo_core_build(m, e->c))
+        || mlo_core_build(m, e->c) || mlo_c_fits(m, e->c))
         return mlo_failed(m);
     e->m = e->t.m = m;
     e->sink = sink;
