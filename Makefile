@@ -15,7 +15,7 @@
 #   make mutants  faults put into the C one at a time, and whether the tests notice: FILE=src/json.c N=20 SEED=2026-11-24; by default a sample of all, dated
 #   make coverage lines, branches and MC/DC of each file under the fast tests, or those in TESTS="roll ops"; MISSING=src/roll.c says which lines (clang-19)
 #   make fuzz     the libFuzzer targets, build/fuzz/onnx and build/fuzz/json; tests/test_fuzz.py says how they are run
-#   make install  to PREFIX (/usr/local)
+#   make install  to PREFIX (/usr/local) below DESTDIR: mlo, libmlo.so and .a, mlo.h, pkg-config, CMake, completions; make uninstall takes them away
 
 CC      ?= cc
 CFLAGS  ?= -O2
@@ -25,13 +25,13 @@ LDLIBS  ?= -lprotobuf-nanopb -lcjson -lz -lm
 STRICT  := -std=c99 -pedantic -Wall -Wextra -Wconversion
 PYTHON  := .venv/bin/python
 
-PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev nanopb zlib1g-dev iverilog verilator g++ yosys z3 clang libclang-rt-14-dev valgrind qemu-user gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-powerpc-linux-gnu libc6-dev-powerpc-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross ccache jq groff-base locales python3 python3-venv libpython3-dev
+PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev nanopb zlib1g-dev iverilog verilator g++ yosys z3 clang libclang-rt-14-dev valgrind qemu-user gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-powerpc-linux-gnu libc6-dev-powerpc-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross ccache jq groff-base locales python3 python3-venv libpython3-dev cmake pkg-config zsh fish chromium
 
 SRC     := $(wildcard src/*.c src/*/*.c)
 CLI     := main.c $(wildcard cli/*.c)
 TEXTS   := $(wildcard verilog/*.v share share/* share/*/* src/exact/*.c)
 
-.PHONY: all deps packages demo story test test-all test-full costs bench synth fuzz lint format install clean prove mutants coverage
+.PHONY: all deps packages demo story test test-all test-full costs bench synth fuzz lint format install uninstall clean prove mutants coverage
 all: mlo
 
 mlo: build/main.o build/mlo.o
@@ -126,13 +126,46 @@ lint: build/texts.c
 format:
 	clang-format-19 -i $(filter-out src/mlo.c,$(SRC)) $(CLI)
 
-install: mlo mlo.c
-	mkdir -p $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/share/mlo $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-	install -m 755 mlo $(DESTDIR)$(PREFIX)/bin/mlo
-	install -m 644 mlo.h $(DESTDIR)$(PREFIX)/include/mlo.h
-	install -m 644 mlo.c $(DESTDIR)$(PREFIX)/share/mlo/mlo.c
-	./mlo help --man > $(DESTDIR)$(PREFIX)/share/man/man1/mlo.1
-	./mlo help --completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/mlo
+# ---- a package: the command line, the library both ways, and how to find them ----
+
+VERSION := $(shell sed -n 's/^\#define MLO_VERSION "\(.*\)"/\1/p' mlo.h)
+MAJOR   := $(firstword $(subst ., ,$(VERSION)))
+LIBLIBS ?= -lprotobuf-nanopb -lcjson -lm
+TO      := $(DESTDIR)$(PREFIX)
+FILLED  := sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@MAJOR@|$(MAJOR)|' -e 's|@LIBS@|$(LIBLIBS)|'
+
+build/mlo.pic.o: $(SRC) mlo.h build/texts.c
+	$(CC) -std=c99 $(CFLAGS) -fPIC -I. -Ibuild -c -o $@ src/mlo.c
+build/libmlo.so.$(VERSION): build/mlo.pic.o tools/mlo.map
+	$(CC) $(LDFLAGS) -shared -Wl,-soname,libmlo.so.$(MAJOR) -Wl,--version-script=tools/mlo.map -Wl,-z,defs -o $@ $< $(LIBLIBS)
+build/libmlo.a: build/mlo.o
+	rm -f $@
+	$(AR) rcs $@ $<
+
+INSTALLED := bin/mlo include/mlo.h lib/libmlo.a lib/libmlo.so.$(VERSION) lib/libmlo.so.$(MAJOR) lib/libmlo.so lib/pkgconfig/mlo.pc lib/cmake/mlo/mlo-config.cmake lib/cmake/mlo/mlo-config-version.cmake \
+	share/mlo/mlo.c share/man/man1/mlo.1 share/bash-completion/completions/mlo share/zsh/site-functions/_mlo share/fish/vendor_completions.d/mlo.fish
+
+install: mlo mlo.c build/libmlo.a build/libmlo.so.$(VERSION)
+	mkdir -p $(sort $(dir $(addprefix $(TO)/,$(INSTALLED))))
+	install -m 755 mlo $(TO)/bin/mlo
+	install -m 644 mlo.h $(TO)/include/mlo.h
+	install -m 644 mlo.c $(TO)/share/mlo/mlo.c
+	install -m 644 build/libmlo.a $(TO)/lib/libmlo.a
+	install -m 755 build/libmlo.so.$(VERSION) $(TO)/lib/libmlo.so.$(VERSION)
+	ln -sf libmlo.so.$(VERSION) $(TO)/lib/libmlo.so.$(MAJOR)
+	ln -sf libmlo.so.$(MAJOR) $(TO)/lib/libmlo.so
+	$(FILLED) tools/mlo.pc.in > $(TO)/lib/pkgconfig/mlo.pc
+	$(FILLED) tools/mlo-config.cmake.in > $(TO)/lib/cmake/mlo/mlo-config.cmake
+	$(FILLED) tools/mlo-config-version.cmake.in > $(TO)/lib/cmake/mlo/mlo-config-version.cmake
+	./mlo help --man > $(TO)/share/man/man1/mlo.1
+	./mlo help --completion bash > $(TO)/share/bash-completion/completions/mlo
+	./mlo help --completion zsh > $(TO)/share/zsh/site-functions/_mlo
+	./mlo help --completion fish > $(TO)/share/fish/vendor_completions.d/mlo.fish
+
+# files, and folders that are mlo's own
+uninstall:
+	rm -f $(addprefix $(TO)/,$(INSTALLED))
+	-rmdir $(TO)/lib/cmake/mlo $(TO)/share/mlo 2>/dev/null || true
 
 clean:
 	rm -rf build demo story mlo

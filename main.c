@@ -39,6 +39,7 @@
 #endif
 
 #include "cli/table.c" /* verbs, flags, help */
+#include "cli/completion.c" /* the same for shells */
 
 /* One run of the command line. */
 typedef struct {
@@ -104,8 +105,12 @@ static long cli_number(cli *c, const char *name, long otherwise, long low, long 
     errno = 0;
     long v = strtol(s, &end, 10);
     if (end == s || *end || errno || v < low || v > high) {
-        cli_fail(c, MLO_E_USAGE, NULL, "--%s %s is not a whole number from %ld to %ld", name, s,
-            low, high);
+        if (high >= INT_MAX)
+            cli_fail(
+                c, MLO_E_USAGE, NULL, "--%s %s is not a whole number of %ld or more", name, s, low);
+        else
+            cli_fail(c, MLO_E_USAGE, NULL, "--%s %s is not a whole number from %ld to %ld", name, s,
+                low, high);
         return otherwise;
     }
     return v;
@@ -137,12 +142,10 @@ static int cli_help(cli *c) {
     if (c->operand && !about)
         return cli_fail(c, MLO_E_USAGE, NULL, "there is no verb '%s'%s%s%s", c->operand,
             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-    if (shell && strcmp(shell, "bash"))
-        return cli_fail(c, MLO_E_USAGE, NULL, "--completion %s: there is one for bash only", shell);
     if (cli_value(c, "man"))
         cli_help_man(stdout);
     else if (shell)
-        cli_help_completion(stdout);
+        cli_help_completion(stdout, shell);
     else if (about)
         cli_help_verb(stdout, about);
     else
@@ -173,7 +176,9 @@ static int cli_finish(cli *c) {
     const mlo_error *e = mlo_failure(c->m);
     int status = e ? e->status : 0;
     if (e && !c->passed_on) fprintf(stderr, "%s\n", e->text);
-    if (e && !c->stdout_broken && !c->stdout_begun && !(c->verb && c->verb->bit == V_HELP)) {
+    /* the document is for the next stage of a pipe: a person has read the line */
+    int silent = c->stdout_broken || c->stdout_begun || isatty(STDOUT_FILENO);
+    if (e && !silent && !(c->verb && c->verb->bit == V_HELP)) {
         cli_out o;
         if (!cli_out_open(c, &o, NULL)) {
             mlo_write_json(c->m, cli_out_sink, &o);

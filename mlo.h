@@ -212,7 +212,7 @@ int mlo_write_onnx(mlo *m, mlo_sink sink, void *user);       /* binary, self-con
 int mlo_write_template(mlo *m, mlo_sink sink, void *user);   /* after extract: the body of the largest loop, as binary ONNX; the file name is "" */
 int mlo_emit(mlo *m, mlo_sink sink, void *user);             /* the build directory; manifest.json comes last */
 int mlo_check(mlo *m, mlo *original);                        /* MLO_E_MISMATCH, with the first difference, when not equal */
-int mlo_show(mlo *m, const char *format, mlo_sink sink, void *user);   /* "text", "json", "dot", "html"; a model no stage has seen is extracted first, if it has loops */
+int mlo_show(mlo *m, const char *format, mlo_sink sink, void *user);   /* "text", "json", "dot", "html", "svg"; a model no stage has seen is extracted first, if it has loops */
 const char *mlo_summary(mlo *m);                             /* `show --json` as one string */
 
 #ifdef __cplusplus

@@ -8,12 +8,36 @@
  * whole pipe.
  */
 
+/* A value that is one of a few words: the flag's own list, a|b|c. */
+static int cli_choice(cli *c, const cli_flag *f, const char *value) {
+    char words[8][CLI_WORD], list[200];
+    int n = cli_choices(f, words, 8), near = -1, least = (int)strlen(value) / 2 + 1;
+    size_t at = 0;
+    for (int i = 0; i < n; i++) {
+        if (!strcmp(words[i], value)) return 0;
+        int d = cli_distance(value, words[i]);
+        if (d < least) {
+            least = d;
+            near = i;
+        }
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s",
+            !i              ? ""
+                : i + 1 < n ? ", "
+                            : " and ",
+            words[i]);
+    }
+    if (!n) return 0;
+    return cli_fail(c, MLO_E_USAGE, NULL, "--%s %.60s: %s%s%sthere are %s", f->name, value,
+        near < 0 ? "" : "did you mean ", near < 0 ? "" : words[near], near < 0 ? "" : "? ", list);
+}
+
 static int cli_give(cli *c, const cli_flag *f, const char *value, int from_config) {
     const char *dashes = strlen(f->name) > 1 ? "--" : "-";
     if (c->n_given == (int)(sizeof c->given / sizeof *c->given))
         return cli_fail(c, MLO_E_USAGE, NULL, "more than %d flags", c->n_given);
     if (f->only && !*f->only)
         return cli_fail(c, MLO_E_UNSUPPORTED, NULL, "%s%s is not supported yet", dashes, f->name);
+    if (cli_choice(c, f, value)) return cli_failed(c);
     if (f->only && strcmp(value, f->only))
         return cli_fail(c, MLO_E_UNSUPPORTED, NULL, "%s%s %s is not supported yet; %s is", dashes,
             f->name, value, f->only);
@@ -27,6 +51,8 @@ static int cli_unknown(cli *c, const char *flag, const char *name, size_t n) {
     char text[64];
     snprintf(text, sizeof text, "%.*s", (int)(n < 60 ? n : 60), name);
     const cli_flag *other = cli_flag_of(name, n, ~0u);
+    if (flag[1] != '-' && cli_flag_of(name, n, c->verb->bit))
+        return cli_fail(c, MLO_E_USAGE, NULL, "%.60s: did you mean -%.60s?", flag, flag);
     const char *near = cli_nearest_flag(text, c->verb->bit);
     if (other) {
         char verbs[160];
@@ -150,8 +176,9 @@ static int cli_parse_verb(cli *c, const char *word) {
     const char *near = cli_nearest_verb(word);
     if (!strcmp(word, "--help") || !strcmp(word, "-h")) word = "help";
     if ((c->verb = cli_verb_of(word)) != NULL) return 0;
-    return cli_fail(c, MLO_E_USAGE, NULL, "there is no verb '%.60s'%s%s%s; `mlo help` lists them",
-        word, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return near
+        ? cli_fail(c, MLO_E_USAGE, NULL, "there is no verb '%.60s'; did you mean '%s'?", word, near)
+        : cli_fail(c, MLO_E_USAGE, NULL, "there is no verb '%.60s'; `mlo help` lists them", word);
 }
 
 static int cli_parse(cli *c, int argc, char **argv) {

@@ -405,19 +405,19 @@ static int cli_show_directory(cli *c, cli_bytes *simulation) {
 }
 
 static int cli_show(cli *c) {
-    static const char *const formats[] = { "text", "json", "dot", "html" };
+    static const char *const formats[] = { "text", "json", "dot", "html", "svg" };
     const char *format = "text";
     int n = 0;
     struct stat st;
     cli_bytes b = { NULL, 0 }, simulation = { NULL, 0 };
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (cli_value(c, formats[i])) {
             format = formats[i];
             n++;
         }
     if (n > 1)
-        return cli_fail(
-            c, MLO_E_USAGE, NULL, "--text, --json, --dot and --html exclude each other; give one");
+        return cli_fail(c, MLO_E_USAGE, NULL,
+            "--text, --json, --dot, --html and --svg exclude each other; give one");
     if (cli_value(c, "sim")) cli_slurp(c, cli_value(c, "sim"), &simulation);
     if (!cli_failed(c) && c->operand && !stat(c->operand, &st) && S_ISDIR(st.st_mode))
         cli_show_directory(c, &simulation);

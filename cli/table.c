@@ -38,39 +38,64 @@ typedef struct {
     unsigned bit; /* of cli_flag's verbs */
     const char *takes; /* its operand, for help */
     const char *help;
+    const char *example;
 } cli_verb;
+
+/* Verbs in groups, for help. */
+static const struct {
+    const char *title;
+    unsigned verbs;
+} cli_groups[] = {
+    { "From a model to hardware that was tried", V_COMPILE | V_SIM | V_GENERATE },
+    { "The stages of compile, one by one; each runs the earlier ones that are missing",
+        V_MODEL | V_EMIT },
+    { "To look, to evaluate, to prove", V_SHOW | V_RUN | V_CHECK | V_HELP },
+};
 
 static const cli_verb cli_verbs[] = {
     { "read", V_READ, "[FILE|-]",
         ".onnx or JSON in, the model out: types and shapes inferred, constants folded, weights "
-        "referenced and not copied" },
+        "referenced and not copied",
+        "mlo read bert.onnx --dim seq=32 | jq .graph.node[0]" },
     { "scope", V_SCOPE, "[FILE|-]",
-        "fills in missing scope metadata from neighbouring nodes, and says which and why" },
-    { "extract", V_EXTRACT, "[FILE|-]",
-        "chooses the loop body: given by hierarchy, or discovered" },
+        "fills in missing scope metadata from neighbouring nodes, and says which and why",
+        "mlo scope bert.onnx --report scopes.json -o scoped.json" },
+    { "extract", V_EXTRACT, "[FILE|-]", "chooses the loop body: given by hierarchy, or discovered",
+        "mlo extract bert.onnx --save-template layer.onnx -o marked.json" },
     { "roll", V_ROLL, "[FILE|-]",
         "every instance of the body becomes one loop; what differs per layer becomes a "
-        "per-iteration input" },
-    { "quantize", V_QUANTIZE, "[FILE|-]", "floats to integers, calibrated" },
+        "per-iteration input",
+        "mlo roll bert.onnx --onnx -o rolled.onnx" },
+    { "quantize", V_QUANTIZE, "[FILE|-]", "floats to integers, calibrated",
+        "mlo quantize bert.onnx --calib x.npz --report report.json -o integers.json" },
     { "lower", V_LOWER, "[FILE|-]",
-        "the integer loop becomes a dataflow graph of streaming kernels" },
+        "the integer loop becomes a dataflow graph of streaming kernels",
+        "mlo lower bert.onnx | mlo show --svg -o layer.svg" },
     { "fold", V_FOLD, "[FILE|-]",
         "chooses PE, SIMD and FIFO depths per kernel; told nothing, a small core near the best "
-        "cycles per multiplier, and says which" },
-    { "emit", V_EMIT, "[FILE|-]", "writes the build directory" },
-    { "compile", V_COMPILE, "FILE|-", "all of the above, in one go, with a summary" },
+        "cycles per multiplier, and says which",
+        "mlo fold bert.onnx --budget-macs 200 | mlo show" },
+    { "emit", V_EMIT, "[FILE|-]", "writes the build directory",
+        "mlo fold bert.onnx --pe 4 --simd 4 | mlo emit -o build" },
+    { "compile", V_COMPILE, "FILE|-", "all of the above, in one go, with a summary",
+        "mlo compile bert.onnx --device xck26 -o build" },
     { "run", V_RUN, "FILE|-",
-        "evaluates any stage's model on inputs; integer stages are bit-exact with the Verilog" },
+        "evaluates any stage's model on inputs; integer stages are bit-exact with the Verilog",
+        "mlo run rolled.onnx --inputs x.npz --outputs y.npz" },
     { "sim", V_SIM, "DIR",
-        "simulates a build directory, compares every word with the golden output, reports cycles" },
+        "simulates a build directory, compares every word with the golden output, reports cycles",
+        "mlo sim build --stall 20 --axi-latency 60" },
     { "generate", V_GENERATE, "DIR",
         "goes on with a text, the likeliest token after the other, in the integers of a build "
-        "directory" },
-    { "check", V_CHECK, "ROLLED|-", "proves a rolled model equal to its original" },
+        "directory",
+        "mlo generate build --prompt 'Once upon a time' --tokenizer tok512.bin" },
+    { "check", V_CHECK, "ROLLED|-", "proves a rolled model equal to its original",
+        "mlo check rolled.onnx --against bert.onnx" },
     { "show", V_SHOW, "[FILE|-]",
-        "any stage's model, or the core of a build directory, as text, JSON summary, DOT, or one "
-        "HTML page" },
-    { "help", V_HELP, "[VERB]", "this, or one verb's flags" },
+        "any stage's model, or the core of a build directory, as text, JSON summary, DOT, one "
+        "HTML page or one picture",
+        "mlo show bert.onnx --html -o bert.html" },
+    { "help", V_HELP, "[VERB]", "this, or one verb's flags", "mlo help fold" },
 };
 enum { CLI_VERBS = sizeof cli_verbs / sizeof *cli_verbs };
 
@@ -166,7 +191,7 @@ static const cli_flag cli_flags[] = {
         "frames that share a layer's parameters; auto: 1 to 8, as a target or budgets need" },
     { "slots", "N", V_FROM_FOLD, 1, NULL,
         "with --context: sequences whose keys and values stay, side by side; default 1" },
-    { "kv", "WHERE", V_FROM_FOLD, 1, NULL,
+    { "kv", "chip|dram", V_FROM_FOLD, 1, NULL,
         "with --context: keys and values stay on chip (default), or in dram, behind a port of "
         "their own" },
     { "axi-width", "BITS", V_FROM_FOLD, 1, NULL, "of the parameter bus; default 128" },
@@ -175,7 +200,7 @@ static const cli_flag cli_flags[] = {
         "as that allows" },
     { "axi-latency", "CYCLES", V_FROM_FOLD, 1, NULL,
         "from a read request to its first beat, in predictions; default 7" },
-    { "memory", "MODE", V_FROM_FOLD, 1, NULL,
+    { "memory", "layer|block|resident|auto", V_FROM_FOLD, 1, NULL,
         "where parameters are: layer (default, but for what fits a device only in blocks), two "
         "layers' banks on chip; block, two blocks of a matrix's rows, read for every tile of "
         "tokens; resident, all layers', read once; auto, of these (block with --tile) what saves "
@@ -243,6 +268,7 @@ static const cli_flag cli_flags[] = {
         "a summary for programs (of sim: the default, but for a terminal)" },
     { "dot", NULL, V_SHOW, 0, NULL, "a graph for Graphviz" },
     { "html", NULL, V_SHOW, 0, NULL, "one self-contained page" },
+    { "svg", NULL, V_SHOW, 0, NULL, "one picture, of the largest loop's body" },
     { "sim", "FILE.json", V_SHOW, 0, NULL,
         "what `mlo sim` printed of this core (with --trace, all of it): measured beside "
         "predicted" },
@@ -250,7 +276,7 @@ static const cli_flag cli_flags[] = {
         "of a core with caches: a token that comes alone, behind so many: the folding is searched "
         "for its step (default: half way), show predicts it (the last)" },
     { "man", NULL, V_HELP, 0, NULL, "the manual page, as roff" },
-    { "completion", "bash", V_HELP, 0, NULL, "a completion script" },
+    { "completion", "bash|zsh|fish", V_HELP, 0, NULL, "a completion script" },
 };
 enum { CLI_FLAGS = sizeof cli_flags / sizeof *cli_flags };
 
@@ -321,6 +347,16 @@ static int cli_distance(const char *a, const char *b) {
     return row[n];
 }
 
+/* The words that a flag's value is one of, a|b|c; 0 where it is anything else. */
+enum { CLI_WORD = 32 };
+static int cli_choices(const cli_flag *f, char words[][CLI_WORD], int most) {
+    int n = 0;
+    if (!f->arg || !strchr(f->arg, '|')) return 0;
+    for (const char *p = f->arg; *p && n < most; p += strcspn(p, "|"), p += *p == '|')
+        snprintf(words[n++], CLI_WORD, "%.*s", (int)strcspn(p, "|"), p);
+    return n;
+}
+
 static const char *cli_nearest_flag(const char *name, unsigned verbs) {
     const char *best = NULL;
     int least = (int)strlen(name) / 2 + 1;
@@ -340,6 +376,10 @@ static const char *cli_nearest_verb(const char *name) {
     for (int i = 0; i < CLI_VERBS; i++)
         if (cli_distance(name, cli_verbs[i].name) < least) {
             least = cli_distance(name, cli_verbs[i].name);
+            best = cli_verbs[i].name;
+        } else if (strlen(name) > 2
+            && !strncmp(name, cli_verbs[i].name, strlen(cli_verbs[i].name))) {
+            least = 0; /* simulate: sim */
             best = cli_verbs[i].name;
         }
     return best;
@@ -364,11 +404,16 @@ static void cli_help_all(FILE *out) {
         "  mlo read bert.onnx | mlo roll | mlo quantize --calib x.npz | mlo fold --pe 4 --simd 4 | "
         "mlo emit -o build\n\n",
         MLO_VERSION);
-    for (int i = 0; i < CLI_VERBS; i++)
-        fprintf(
-            out, "  mlo %-8s %-9s %s\n", cli_verbs[i].name, cli_verbs[i].takes, cli_verbs[i].help);
+    for (size_t k = 0; k < sizeof cli_groups / sizeof *cli_groups; k++) {
+        fprintf(out, "%s:\n", cli_groups[k].title);
+        for (int i = 0; i < CLI_VERBS; i++)
+            if (cli_verbs[i].bit & cli_groups[k].verbs)
+                fprintf(out, "  mlo %-8s %-9s %s\n                         %s\n", cli_verbs[i].name,
+                    cli_verbs[i].takes, cli_verbs[i].help, cli_verbs[i].example);
+        fprintf(out, "\n");
+    }
     fprintf(out,
-        "\nA stage verb runs the missing earlier stages, and takes their flags. `mlo help VERB` "
+        "A stage verb runs the missing earlier stages, and takes their flags. `mlo help VERB` "
         "lists them; `mlo help --man` is the manual.\nExit status:");
     for (size_t i = 0; i < sizeof cli_statuses / sizeof *cli_statuses; i++)
         fprintf(out, "%s %d %s", i ? ";" : "", (int)i, cli_statuses[i]);
@@ -376,7 +421,7 @@ static void cli_help_all(FILE *out) {
 }
 
 static void cli_help_verb(FILE *out, const cli_verb *v) {
-    fprintf(out, "mlo %s %s: %s\n\n", v->name, v->takes, v->help);
+    fprintf(out, "mlo %s %s: %s\n\n  %s\n\n", v->name, v->takes, v->help, v->example);
     for (int i = 0; i < CLI_FLAGS; i++)
         if (cli_flags[i].verbs & v->bit) cli_help_flag(out, &cli_flags[i]);
     for (size_t i = 0; i < sizeof cli_notes / sizeof *cli_notes; i++)
@@ -414,6 +459,8 @@ static void cli_help_man(FILE *out) {
     for (int i = 0; i < CLI_VERBS; i++) {
         fprintf(out, ".TP\n.B mlo %s\n.I %s\n.br\n", cli_verbs[i].name, cli_verbs[i].takes);
         cli_roff(out, cli_verbs[i].help);
+        fprintf(out, "\n.br\n");
+        cli_roff(out, cli_verbs[i].example);
         fprintf(out, "\n");
     }
     fprintf(out, ".SH FLAGS\n");
@@ -448,28 +495,4 @@ static void cli_help_man(FILE *out) {
     fprintf(out, ".SH EXIT STATUS\n");
     for (size_t i = 0; i < sizeof cli_statuses / sizeof *cli_statuses; i++)
         fprintf(out, ".TP\n%d\n%s\n", (int)i, cli_statuses[i]);
-}
-
-static void cli_help_completion(FILE *out) {
-    fprintf(out,
-        "# bash completion for mlo: eval \"$(mlo help --completion bash)\"\n_mlo() {\n    local "
-        "cur=${COMP_WORDS[COMP_CWORD]} words=\n    if [ \"$COMP_CWORD\" = 1 ]; then words='");
-    for (int i = 0; i < CLI_VERBS; i++) fprintf(out, "%s%s", i ? " " : "", cli_verbs[i].name);
-    fprintf(out,
-        " --version --help'\n    elif [ \"${cur#-}\" != \"$cur\" ]; then\n        case "
-        "${COMP_WORDS[1]} in\n");
-    for (int i = 0; i < CLI_VERBS; i++) {
-        fprintf(out, "        %s) words='", cli_verbs[i].name);
-        for (int k = 0, n = 0; k < CLI_FLAGS; k++)
-            if (cli_flags[k].verbs & cli_verbs[i].bit)
-                fprintf(out, "%s%s%s", n++ ? " " : "", strlen(cli_flags[k].name) > 1 ? "--" : "-",
-                    cli_flags[k].name);
-        fprintf(out, "' ;;\n");
-    }
-    fprintf(out, "        esac\n    elif [ \"${COMP_WORDS[1]}\" = help ]; then words='");
-    for (int i = 0; i < CLI_VERBS; i++) fprintf(out, "%s%s", i ? " " : "", cli_verbs[i].name);
-    fprintf(out,
-        "'\n    fi\n    if [ -n \"$words\" ]; then COMPREPLY=($(compgen -W \"$words\" -- "
-        "\"$cur\")); else COMPREPLY=($(compgen -f -- \"$cur\")); fi\n}\ncomplete -o filenames -F "
-        "_mlo mlo\n");
 }

@@ -170,6 +170,7 @@
 #include "emit/around.c"             /* what is around the loop: mlo_head.v */
 #include "emit/bench.c"             /* what is in the holes of the bench and the scripts */
 #include "emit/driver.c"            /* what a host drives the core with */
+#include "emit/guide.c"             /* README.md of a build directory */
 #include "emit/host.c"              /* the model in three parts, registers, manifest; mlo_emit */
 
 /* c: the same integers as C, for any processor */

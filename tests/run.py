@@ -68,6 +68,7 @@ QUICK = {
     "test_moved": "drawn near",
     "test_nested": "",
     "test_numerics": "requantize exp2 layernorm",
+    "test_pages": "links picture numbers",
     "test_predict": "predictions",
     "test_read": "",
     "test_report": "",
@@ -80,6 +81,7 @@ QUICK = {
     "test_step": "targets refused",
     "test_stories": "default four",
     "test_tokens": "judged rows refused",
+    "test_wrong_usage": "terminal help completion",
     "verilog/add": "", "verilog/argmax": "", "verilog/check": "", "verilog/conv": "", "verilog/fifo": "", "verilog/fork": "", "verilog/job": "", "verilog/layernorm": "", "verilog/mul": "", "verilog/mvu": "", "verilog/newest": "",
     "verilog/param": "", "verilog/refill": "", "verilog/requant": "", "verilog/requantize": "", "verilog/rotary": "", "verilog/rows": "", "verilog/rsqrt": "", "verilog/skid": "",
     "verilog/replay": "", "verilog/split": "", "verilog/tile": "", "verilog/tokens": "", "verilog/width": "",
@@ -114,7 +116,7 @@ def plain_today(full):
     """Scripts that get mlo itself. test_library makes its own programs, and has every model's folding looked for under sanitizers;
     test_search, which looks for thousands, would take four times as long."""
     today = datetime.date.today().toordinal() % TURN
-    return [name for i, name in enumerate(PLAIN) if not full and i % TURN != today] + ["test_library", "test_search"]
+    return [name for i, name in enumerate(PLAIN) if not full and i % TURN != today] + ["test_library", "test_package", "test_pages", "test_layout", "test_search"]
 
 
 def find(quick):

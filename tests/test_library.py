@@ -7,6 +7,7 @@ Usage: python tests/test_library.py path/to/mlo [CHECK ...]     (CHECK: a part o
 import datetime, json, os, re, shutil, subprocess, sys
 import harness as t
 from harness import at, case, good
+from test_pages import shell, workshop                # a folder as a reader has it after `make`
 
 COMPILERS = t.drawn(("gcc", "clang"), 2)              # objects of one a day: what they are held to is the same, and other bytes show beside ./mlo, which is cc's
 OBJECT = [*t.STRICT, "-fno-pie", "-fno-pic"]          # not position-independent: constant tables with addresses count as data otherwise
@@ -163,62 +164,6 @@ def check_lint():
 
 
 # ---- what the documentation says -----------------------------------------------------------------------------------------------------
-
-def workshop():
-    """A folder as a reader has it after `make`: mlo on the PATH, examples/, the library."""
-    folder = at("workshop")
-    if not os.path.exists(folder):
-        os.makedirs(folder + "/bin")
-        shutil.copytree(os.path.join(t.root, "examples"), folder + "/examples")
-        shutil.copytree(os.path.join(t.root, "tests/models"), folder + "/tests/models")
-        for f in (os.path.join(t.root, "mlo.h"), t.amalgamation()): shutil.copy(f, folder)
-        os.symlink(t.mlo, folder + "/bin/mlo")
-        os.symlink(t.mlo, folder + "/mlo")
-    return folder
-
-
-def shell(command, timeout=600):
-    env = dict(os.environ, PATH=workshop() + "/bin:" + os.path.dirname(sys.executable) + ":" + os.environ["PATH"], LC_ALL="C.UTF-8", COLUMNS="150")
-    return subprocess.run(["bash", "-e", "-o", "pipefail", "-c", command], cwd=workshop(), env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout)
-
-
-def plain(text):
-    """Without what differs from run to run: seconds, blanks at line ends."""
-    return [re.sub(r"\d+(\.\d+)? (ms|s)\b", "# s", l.rstrip()) for l in text.strip("\n").splitlines()]
-
-
-def alike(got, want):
-    """Whether lines equal those of the page, where a line `...` stands for any number of them."""
-    pattern = r"\n".join(r"(?:.*\n?)*?" if l.strip() == "..." else re.escape(l) for l in want)
-    return re.fullmatch(pattern, "\n".join(got)) is not None
-
-
-def check_readme():
-    """Every block of README.md: `console` is run and its output compared, `sh` must succeed, `c` must compile, `json` and `python` must parse (and run)."""
-    page = t.read(os.path.join(t.root, "README.md")).decode()
-    blocks = [(m.group(1), m.group(2), page[:m.start()].count("\n") + 2) for m in re.finditer(r"^```(\w*)\n(.*?)^```$", page, re.M | re.S)]
-    case("README has blocks", "" if len(blocks) >= 6 else f"{len(blocks)}")
-    for kind, text, line in blocks:
-        name = f"README line {line}"
-        if kind == "console":
-            for step in re.split(r"^\$ ", text, flags=re.M)[1:]:
-                command, _, want = step.partition("\n")
-                while command.endswith("\\"): more, _, want = want.partition("\n"); command = command[:-1] + more
-                p = shell(command)
-                difference = next(((g, w) for g, w in zip(plain(p.stdout) + [None], plain(want) + [None]) if g != w), ("", ""))
-                case(f"{name}: {command[:60]}", "" if alike(plain(p.stdout), plain(want)) else f"says {difference[0]!r} and not {difference[1]!r}")
-        elif kind == "sh":
-            p = shell(text)
-            case(f"{name}: {text.splitlines()[0][:60]}", "" if p.returncode == 0 else f"status {p.returncode}: {p.stdout[-300:]}")
-        elif kind == "c":
-            case(name, t.compile_c(at("readme-c"), [t.write("readme.c", text), t.amalgamation()], [*OBJECT, "-O0"], COMPILERS[0]))
-        elif kind == "python":
-            p = shell("python3 - <<'END_OF_BLOCK'\n" + text + "\nEND_OF_BLOCK")
-            case(name, "" if p.returncode == 0 else p.stdout[-300:])
-        elif kind == "json": json.loads(text); case(name)
-        elif kind not in ("text", ""): case(name, f"what is a block of {kind!r}?")
-    case("README's links lead somewhere", ", ".join(l for l in re.findall(r"\]\((?!http|#)([^)#]+)", page) if not os.path.exists(os.path.join(t.root, l))))
-
 
 def check_header_examples():
     """The command and the program in mlo.h's opening."""
@@ -461,6 +406,6 @@ def check_verilog_alike():
 
 
 if __name__ == "__main__":
-    t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_lint, check_readme, check_header_examples, check_options, check_misuse, check_demo, check_allocations, check_places, check_threads,
+    t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_lint, check_header_examples, check_options, check_misuse, check_demo, check_allocations, check_places, check_threads,
            check_valgrind, check_determinism, check_json_is_onnx, check_pipe, check_verilog_alike, check_json_pipe_sanitized, check_sanitizers,
            floor=174)

@@ -40,7 +40,7 @@ def check_holes():
     """Every hole has something that fills it, and nothing fills a hole that is nowhere; what has no hole comes out as it lies there."""
     source = "".join(t.read(f).decode() for f in glob.glob(os.path.join(t.root, "src/*/*.c")))
     wanted = {h for s in shared().values() for h in HOLE.findall(s)}
-    filled = set(re.findall(r'\{ "([A-Z_]+)",\s*(?:mlo_integer|NULL, mlo_|NULL, c->|mlo_format|mlo_border_|mlo_example_|MLO_VERSION|c->masked|c->slots|c->dram|jobs|c->replay|e->unrolled|e->h|readers|mlo_top_|mlo_core_)', source))
+    filled = set(re.findall(r'\{ "([A-Z_]+)",\s*(?:mlo_integer|NULL, mlo_|NULL, c->|mlo_format|mlo_border_|mlo_example_|MLO_VERSION|mlo_guide_if|mlo_guide_scale|c->masked|c->slots|c->dram|jobs|c->replay|e->unrolled|e->h|readers|mlo_top_|mlo_core_)', source))
     t.case("holes are filled", "" if wanted == filled and len(wanted) > 30 else str(wanted ^ filled))
     for name, s in shared().items():
         t.case("%s has a use" % name, "" if '"%s"' % name in source else "nobody asks for it")
@@ -72,6 +72,19 @@ def check_makefile():
         t.case("make %s" % target, p.stderr[:300] or ("" if not p.returncode and p.stdout else "status %d" % p.returncode))
     said = set(re.findall(r"\w[\w-]*", text("a loop", "Makefile").splitlines()[0].partition("make")[2]))
     t.case("the first line has the targets", "" if said == set(targets) - {"clean"} and len(said) > 5 else str(said ^ set(targets)))
+
+
+def check_clean():
+    """What make and sim leave in a build directory, make clean takes away; nothing else."""
+    if not t.have("make clean", "make", "iverilog", "cc"): return
+    for what in "a loop", "C":
+        BUILDS.update(GUIDES)
+        folder, before = built(what), t.tree(built(what))
+        t.good("sim", folder, *([] if what == "C" else ["--simulator", "icarus", "--frame-tokens", "2"]))
+        p = [subprocess.run(["make", "-C", folder, target], capture_output=True, text=True) for target in (["test"] if what == "C" else ["sim.vvp", "wave"])]
+        made = set(t.tree(folder)) - set(before)
+        q = subprocess.run(["make", "-C", folder, "clean"], capture_output=True, text=True)
+        t.case("%s: make clean" % what, "" if not any(x.returncode for x in p) and made and not q.returncode and t.tree(folder) == before else "%s %s" % ([x.stderr[-200:] for x in p], sorted(set(t.tree(folder)) ^ set(before))[:5]))
 
 
 def unclosed(line):
@@ -110,8 +123,8 @@ def check_header():
 
 
 def check_style():
-    """page.css: rules with their braces, colours that are defined, selectors of what is drawn; and the page has it as one line."""
-    css = shared()["page.css"]
+    """picture.css, page.css: rules with their braces, colours that are defined, selectors of what is drawn; and the page has it as one line."""
+    css = shared()["picture.css"] + shared()["page.css"]
     flat = "".join(line.strip(" ") for line in css.splitlines())
     rule = r"[^{}]+\{[^{}:;]+:[^{};]+(;[^{}:;]+:[^{};]+)*\}"
     t.case("page.css: rules", "" if re.fullmatch(r"(%s|@media[^{}]*\{(%s)+\})+" % (rule, rule), flat) else "what is left without its rules: %r" % re.sub(rule, "", flat)[:200])
@@ -124,4 +137,43 @@ def check_style():
     t.case("the page has its style", "" if page.count("<style>%s</style>" % flat) == 1 else "it is another")
 
 
-t.main(check_holes, check_verilog, check_python, check_makefile, check_tcl, check_signals, check_header, check_style, floor=50)
+GUIDES = {**{what: args for what, args in BUILDS.items() if what != "blocks"}, "decoder": ("stories260k-step", "--context", "64", "--slots", "2", "--pe", "8", "--simd", "8"), "kv": ("stories260k-step", "--context", "64", "--kv", "dram", "--pe", "8", "--simd", "8"),
+          "ids": ("stories260k-step", "--context", "64", "--tokens", "--pe", "8", "--simd", "8"), "whisper": ("whisper-tiny", "--loop", "loop_1", "--pe", "4", "--simd", "4"), "C": ("bert-tiny", "--target", "c"), "a decoder's C": ("stories260k-step", "--context", "64", "--target", "c")}
+
+
+def check_guide():
+    """README.md of a build directory: what it says is what the manifest, the ports, the registers and the files are."""
+    BUILDS.update(GUIDES)
+    for what in GUIDES:
+        page, m = text(what, "README.md"), json.loads(text(what, "manifest.json"))
+        wrong = ["a line is empty of what it says: %r" % l for l in page.splitlines() if re.search(r"@[A-Z_]+@|\(null\)", l)]
+        files = re.findall(r"^\| `([\w./]+)` \| (\d+) \|$", page, re.M)
+        wrong += ["%s has not %s bytes" % (f, n) for f, n in files if os.path.getsize(os.path.join(built(what), f)) != int(n)]
+        rest = [f for f in m["files"] if f not in dict(files) and f != "README.md"]
+        counted = re.search(r"^\| (\d+) modules, in `rtl/` and `tb/` \| (\d+) \|$", page, re.M)
+        if counted: wrong += [] if (len(rest), sum(m["files"][f]["bytes"] for f in rest)) == tuple(map(int, counted.groups())) else ["modules: %s" % counted[0]]
+        elif rest: wrong.append("without %s" % rest[:3])
+        for border in "input", "output":
+            scale = m.get(border, {}).get("scale")
+            if scale and not re.search(r"\b%s\b" % re.escape(json.dumps(scale)), page): wrong.append("no scale %s" % scale)
+        if m.get("target") != "c": wrong += ports(what, page, m)
+        else: wrong += [] if "int model_run(" in page and all(l.strip() in text(what, "model.h") for l in re.findall(r"^    (int model_run.*?);$", page, re.M | re.S)) else ["another model_run"]
+        sizes = [m["tokens"], m["channels"], m["iterations"], *([m["multipliers"], m["predicted_cycles"]] if "multipliers" in m else [m["arena_bytes"]])]
+        wrong += ["%s is not said" % n for n in sizes if n is not None and not re.search(r"\b%d\b" % n, page)]
+        t.case("%s: README.md" % what, "; ".join(wrong[:3]))
+
+
+def ports(what, page, m):
+    """What is wrong with the tables of ports and registers."""
+    said = dict(re.findall(r"^\| `(\w+)` \| (\d+) \|", page.split("## Files")[0], re.M))
+    top = text(what, "rtl/mlo_top.v")
+    real = {p: int(w) + 1 for w, p in re.findall(r"\[(\d+):0\]\s+(\w+?)_(?:tdata|rdata)\b", top.split(");")[0])}
+    wrong = ["ports %s, and %s" % (said, real)] if {p: int(w) for p, w in said.items()} != real else []
+    registers = dict(re.findall(r"^#define MLO_REG_(\w+)\s+0x([0-9A-F]{3})\b", text(what, "host/mlo_regs.h"), re.M))
+    wrong += ["register %s" % n for n, at in re.findall(r"`(\w+)` \(0x([0-9A-F]{3})\)", page) if registers.get(n) != at]
+    if ("KV_BASE_LOW" in page) != ("kv" in m) or ("JOB_A" in page) != ("context" in m) or ("STOP" in page) != ("around" in m): wrong.append("registers that it has not, or none that it has")
+    if os.path.exists(os.path.join(built(what), "host/mlo_driver.c")) != ("mlo_driver.c` (bare" in page): wrong.append("a driver")
+    return wrong
+
+
+t.main(check_guide, check_clean, check_holes, check_verilog, check_python, check_makefile, check_tcl, check_signals, check_header, check_style, floor=60)

@@ -7,6 +7,7 @@ Usage: python tests/test_show.py path/to/mlo [NAME ...]
 """
 import itertools, json, math, os, re, shutil, subprocess
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 import onnx
 from onnx import TensorProto as T, helper
 import cores
@@ -15,7 +16,7 @@ from harness import case
 
 COLUMNS = 112
 STAGES = ["read", "scope", "extract", "roll", "quantize", "lower", "fold"]
-FORMATS = ["text", "json", "dot", "html"]
+FORMATS = ["text", "json", "dot", "html", "svg"]
 
 DRIVER = r"""
 #include "src/mlo.c"
@@ -43,10 +44,10 @@ int main(int argc, char **argv) {                   /* MODEL STAGE FORMAT [KEY V
     else if (!strcmp(argv[3], "model")) mlo_write_json(m, put, &o);
     else if (!strcmp(argv[3], "manifest")) { o.only = "manifest.json"; mlo_emit(m, put, &o); }
     else if (!strcmp(argv[3], "starve")) {          /* fail every allocation of every format in turn */
-        static const char *const formats[] = { "text", "json", "dot", "html" };
+        static const char *const formats[] = { "text", "json", "dot", "html", "svg" };
         FILE *nowhere = fopen("/dev/null", "wb"); o.to = nowhere;
         long tried = 0;
-        for (int f = 0; f < 4; f++) for (long k = 0; ; k++, tried++) {
+        for (int f = 0; f < 5; f++) for (long k = 0; ; k++, tried++) {
             mlo *x = mlo_open(&d);
             mlo_load(x, argv[1]); mlo_to(x, argv[2]);
             left = k;
@@ -59,8 +60,8 @@ int main(int argc, char **argv) {                   /* MODEL STAGE FORMAT [KEY V
         }
         printf("%ld", tried); fclose(nowhere);
     } else if (!strcmp(argv[3], "all")) {           /* each format, and JSON again, each followed by a NUL */
-        static const char *const formats[] = { "text", "json", "dot", "html", "json" };
-        for (int f = 0; f < 5; f++) { mlo_show(m, formats[f], put, &o); putchar(0); }
+        static const char *const formats[] = { "text", "json", "dot", "html", "svg", "json" };
+        for (int f = 0; f < 6; f++) { mlo_show(m, formats[f], put, &o); putchar(0); }
     } else mlo_show(m, argv[3], put, &o);
     if (mlo_failed(m)) fprintf(stderr, "%s\n", mlo_failure(m)->text);
     int r = mlo_failed(m) ? mlo_failure(m)->status : 0;
@@ -167,7 +168,15 @@ def wrong_json(b):
     return ""
 
 
-WRONG = {"text": wrong_text, "json": wrong_json, "dot": wrong_dot, "html": wrong_html}
+def wrong_svg(b):
+    """XML by itself, which names SVG and loads nothing."""
+    try: top = ElementTree.fromstring(b)
+    except ElementTree.ParseError as e: return str(e)
+    if top.tag != "{http://www.w3.org/2000/svg}svg": return top.tag
+    return "something from elsewhere" if b"url(" in b.replace(b"url('#tip')", b"").replace(b"url(#tip)", b"") or b"href" in b else ""
+
+
+WRONG = {"text": wrong_text, "json": wrong_json, "dot": wrong_dot, "html": wrong_html, "svg": wrong_svg}
 
 
 def shown(path, stage, *options):

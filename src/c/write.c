@@ -1,7 +1,7 @@
 /* write: a build directory of C.
  *
  * in:  a lowered model.
- * out: model.c, model.h, exact.h, weights.c, test.c, a Makefile, host/, manifest.json last.
+ * out: model.c, model.h, exact.h, weights.c, test.c, a Makefile, host/, README.md, manifest.json last.
  *
  * invariant: everything learned is in weights.c, test.c and host/; model.c depends on shapes and widths.
  * example: mlo compile bert.onnx --target c -o build && make -C build test
@@ -313,6 +313,37 @@ static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_
     return mlo_file_text(e, "manifest.json");
 }
 
+/* README.md */
+static int mlo_emit_c_guide(mlo_emitter *e, const mlo_c_body *b, const mlo_border *border) {
+    mlo *m = e->m;
+    const mlo_core *c = e->c;
+    const mlo_border *in = &border[MLO_BORDER_IN], *out = &border[MLO_BORDER_OUT];
+    const mlo_hole holes[] = {
+        { "WHAT",
+            mlo_format(m, "%s in C", c->slots ? "A decoder's layers" : "A transformer's layers"),
+            NULL },
+        { "VERSION", MLO_VERSION, NULL },
+        { "LAYERS", mlo_integer(m, c->scan.iterations), NULL },
+        { "TOKENS", mlo_integer(m, c->chunk), NULL },
+        { "CHANNELS", mlo_integer(m, c->channels), NULL },
+        { "ARENA", mlo_integer(m, b->plan.bytes), NULL },
+        { "JOBS", c->slots ? "" : NULL, NULL },
+        { "SIGNATURE", mlo_format(m, "%s", mlo_c_signature(e)), NULL },
+        { "SCALED_IN", mlo_guide_if(in->floats != NULL), NULL },
+        { "WORDS_IN", mlo_guide_if(!in->floats), NULL },
+        { "SCALED_OUT", mlo_guide_if(out->floats != NULL), NULL },
+        { "WORDS_OUT", mlo_guide_if(!out->floats), NULL },
+        { "IN_SCALE", mlo_guide_scale(m, in), NULL },
+        { "OUT_SCALE", mlo_guide_scale(m, out), NULL },
+        { "IN_LOW", mlo_integer(m, in->low), NULL },
+        { "IN_HIGH", mlo_integer(m, in->high), NULL },
+        { "FILES", NULL, mlo_guide_files },
+        { NULL, NULL, NULL },
+    };
+    MLO_TRY(mlo_share_copy(&e->t, "guide/c.txt", holes, e));
+    return mlo_file_text(e, "README.md");
+}
+
 /* C is of the loop: what a core of ids has around it is not written, and so nothing is. */
 static int mlo_c_fits(mlo *m, const mlo_core *c) {
     return mlo_around_rows(m, c) ? mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
@@ -343,7 +374,7 @@ static int mlo_emit_c(mlo *m, mlo_sink sink, void *user) {
         && !mlo_emit_c_exact(e) && !mlo_emit_c_model(&w) && !mlo_emit_c_weights(e, params)
         && !mlo_c_words_play(e, words) && !mlo_emit_c_test(e, words)
         && !mlo_share_copy(&e->t, "c/Makefile", none, e) && !mlo_file_text(e, "Makefile")
-        && !mlo_emit_parts(e))
+        && !mlo_emit_parts(e) && !mlo_emit_c_guide(e, b, border))
         mlo_emit_c_manifest(e, b, words);
     for (int k = 0; k < MLO_C_STREAMS; k++)
         if (words->text[k].m) mlo_text_free(&words->text[k]);

@@ -286,3 +286,17 @@ static int mlo_emit_scripts(mlo_emitter *e) {
     MLO_TRY(mlo_emit_shared(e, "mlo.core", files, e));
     return e->h ? 0 : mlo_emit_shared(e, "cocotb/test_mlo.py", none, e);
 }
+
+/* What is predicted of the bench: of a core with caches its jobs. */
+static int mlo_bench_predicted(mlo_emitter *e, mlo_prediction *p) {
+    mlo_ordered list[MLO_BENCH_JOBS];
+    int64_t behind;
+    if (!e->c->slots) return 0;
+    return mlo_predict_orders(e->m, e->c, list, mlo_bench_orders(e->c, list), &p->cycles, &behind);
+}
+
+/* What keys and values take in their memory. */
+static int64_t mlo_kv_bytes(const mlo_core *c) {
+    const int64_t rows = c->slots * mlo_core_deepest(c) * 2 * c->chunk;
+    return rows * mlo_kv_row(c) * c->axi_bits / 8;
+}

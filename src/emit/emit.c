@@ -1,7 +1,7 @@
 /* emit: the build directory.
  *
  * in:  a folded model.
- * out: rtl/, tb/, host/, params.bin, params.hex, a Makefile and scripts, manifest.json last.
+ * out: rtl/, tb/, host/, params.bin, params.hex, a Makefile and scripts, README.md, manifest.json last.
  *
  * The top is wires and instances (top.c); the logic is in verilog/, and no text is a template with
  * holes for logic. With --unrolled, for comparison, the loop's body is there once for every

@@ -266,25 +266,16 @@ static void mlo_manifest_descriptors(mlo_emitter *e) {
         (long long)mlo_core_deepest(c));
 }
 
-/* What is predicted of the bench: of a core with caches its jobs. */
-static int mlo_manifest_bench(mlo_emitter *e, mlo_prediction *p) {
-    mlo_ordered list[MLO_BENCH_JOBS];
-    int64_t behind;
-    if (!e->c->slots) return 0;
-    return mlo_predict_orders(e->m, e->c, list, mlo_bench_orders(e->c, list), &p->cycles, &behind);
-}
-
 /* What lies where in the memory of keys and values. */
 static void mlo_manifest_kv(mlo_emitter *e) {
     const mlo_core *c = e->c;
     const mlo_port *k = mlo_kv_keys(c);
     if (!c->dram) return;
-    const int64_t rows = c->slots * mlo_core_deepest(c) * 2 * c->chunk;
     mlo_line(e,
         "  \"kv\": {\"order\": [\"slot\", \"iteration\", \"key or value\", \"position\"], "
         "\"row_beats\": %lld, \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"bytes\": %lld},",
         (long long)mlo_kv_row(c), k->lanes, k->bits, (long long)k->channels,
-        (long long)(rows * mlo_kv_row(c) * c->axi_bits / 8));
+        (long long)mlo_kv_bytes(c));
 }
 
 /* Of a core with caches: what they hold, and the jobs of the bench. */
@@ -329,7 +320,7 @@ static void mlo_manifest_around(mlo_emitter *e) {
 static int mlo_emit_manifest(mlo_emitter *e, const mlo_border *border, int64_t frames) {
     const mlo_core *c = e->c;
     mlo_prediction p;
-    if (mlo_predict_steady(e->m, c, &p) || mlo_manifest_bench(e, &p)) return mlo_failed(e->m);
+    if (mlo_predict_steady(e->m, c, &p) || mlo_bench_predicted(e, &p)) return mlo_failed(e->m);
     mlo_line(e,
         "{\n  \"mlo\": \"%s\",\n  \"iterations\": %lld,\n  \"tokens\": %lld,\n  \"channels\": "
         "%lld,\n  \"frames_in_flight\": %d,",
@@ -397,7 +388,7 @@ static int mlo_emit_verilog(mlo *m, mlo_sink sink, void *user) {
     if (!mlo_emit_top(e) && !mlo_emit_around(e) && !mlo_emit_library(e) && !mlo_emit_params(e)
         && !mlo_emit_tb(e, frames) && !mlo_bench_play(&w) && !mlo_emit_bench_words(e, &w)
         && !mlo_emit_scripts(e) && !mlo_emit_regs(e) && (e->h || !mlo_emit_driver(e, border, &w))
-        && !mlo_emit_parts(e))
+        && !mlo_emit_parts(e) && !mlo_emit_guide(e, border))
         mlo_emit_manifest(e, border, frames);
     mlo_bench_words_free(&w);
     mlo_text_free(&e->t);

@@ -125,12 +125,17 @@ static int mlo_fpga_named(mlo *m, const char *text, mlo_fpga *to) {
             *to = mlo_fpgas[i];
             return 0;
         }
-    for (int i = 0; i < MLO_N_FPGAS; i++)
+    const char *near = NULL;
+    for (int i = 0; i < MLO_N_FPGAS; i++) {
+        mlo_nearer(text, mlo_fpgas[i].name, &near);
         mlo_printf(&known, "%s%s", i ? ", " : "", mlo_fpgas[i].name);
+    }
     if (!m->error.code)
         mlo_fail_at(m, MLO_E_USAGE, NULL,
-            "there is no device %s; they are %s, or lut=N,ff=N,dsp=N,bram=N of another UltraScale+",
-            text, known.text);
+            "there is no device %s%s%s; they are %s, or lut=N,ff=N,dsp=N,bram=N of another "
+            "UltraScale+",
+            text, near ? "; did you mean " : "", near ? mlo_format(m, "%s?", near) : "",
+            known.text);
     mlo_text_free(&known);
     return mlo_failed(m);
 }

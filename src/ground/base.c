@@ -533,6 +533,31 @@ static const char *mlo_opt(const mlo *m, const char *key) {
         if (mlo_eq(m->options[i].key, key)) return m->options[i].value;
     return NULL;
 }
+
+/* Letters to insert, drop or change to get from one word to the other. */
+static int mlo_distance(const char *a, const char *b) {
+    int row[64], n = (int)strlen(b);
+    if (n >= 64 || strlen(a) >= 64) return 99;
+    for (int j = 0; j <= n; j++) row[j] = j;
+    for (int i = 1; a[i - 1]; i++) {
+        int corner = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            int change = corner + (a[i - 1] != b[j - 1]);
+            int other = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            corner = row[j];
+            row[j] = change < other ? change : other;
+        }
+    }
+    return row[n];
+}
+
+/* Is `name` nearer to the word than *best, and near enough for a question? Begin with *best NULL. */
+static void mlo_nearer(const char *word, const char *name, const char **best) {
+    int most = *best ? mlo_distance(word, *best) : (int)strlen(word) / 2 + 1;
+    if (mlo_distance(word, name) < most) *best = name;
+}
+
 /* An integer option within [low, high]; `otherwise` when not given. Check mlo_failed after a batch. */
 static long mlo_opt_int(mlo *m, const char *key, long otherwise, long low, long high) {
     const char *s = mlo_opt(m, key);
@@ -541,8 +566,12 @@ static long mlo_opt_int(mlo *m, const char *key, long otherwise, long low, long 
     errno = 0;
     long v = strtol(s, &end, 10);
     if (end == s || *end || errno || v < low || v > high) {
-        mlo_fail_at(m, MLO_E_USAGE, NULL, "--%s %s is not a whole number from %ld to %ld; give one",
-            key, s, low, high);
+        if (high >= INT32_MAX)
+            mlo_fail_at(
+                m, MLO_E_USAGE, NULL, "--%s %s is not a whole number of %ld or more", key, s, low);
+        else
+            mlo_fail_at(m, MLO_E_USAGE, NULL, "--%s %s is not a whole number from %ld to %ld", key,
+                s, low, high);
         return otherwise;
     }
     return v;

@@ -155,6 +155,19 @@ static int64_t mlo_body_macs(const mlo_graph *g) {
     return macs;
 }
 
+static int mlo_scan_unknown(mlo *m, const char *wanted) {
+    const mlo_graph *g = m->model->graph;
+    mlo_text known = { m, NULL, 0, 0 };
+    for (size_t i = 0; i < g->n_node; i++)
+        if (mlo_is_scan(g->node[i]))
+            mlo_printf(&known, "%s%s", known.n ? ", " : "", mlo_node_name(g->node[i]));
+    if (!m->error.code)
+        mlo_fail_at(m, MLO_E_LOOP, NULL, "--loop %s: there is no loop of this name; %s%s", wanted,
+            known.n ? "there are: " : "there is none", known.n ? known.text : "");
+    mlo_text_free(&known);
+    return mlo_failed(m);
+}
+
 /* The loop to build: option "loop" by name, else the one that lower has chosen, else the Scan with
  * the most multiply-accumulates. */
 static int mlo_scan_choose(mlo *m, mlo_scan *s) {
@@ -177,10 +190,10 @@ static int mlo_scan_choose(mlo *m, mlo_scan *s) {
                 best = g->node[i];
             }
         }
+    if (!best && wanted) return mlo_scan_unknown(m, wanted);
     if (!best)
-        return mlo_fail_at(m, MLO_E_LOOP, wanted,
-            wanted ? "there is no loop of this name; `mlo show --json` lists them"
-                   : "the model has no loop; roll found nothing that repeats");
+        return mlo_fail_at(
+            m, MLO_E_LOOP, NULL, "the model has no loop; roll found nothing that repeats");
     return mlo_scan_of(m, g, best, s);
 }
 

@@ -103,12 +103,18 @@ static int mlo_option_shape(mlo *m, const char *text) {
     mlo_graph *g = m->model->graph;
     mlo_value_info *input = NULL;
     if (mlo_cut_option(m, "shape", text, &name, &value, "input_ids=1x128")) return mlo_failed(m);
-    for (size_t i = 0; i < g->n_input; i++)
+    const char *near = NULL;
+    for (size_t i = 0; i < g->n_input; i++) {
         if (g->input[i]->name == name) input = g->input[i];
+        mlo_nearer(name, g->input[i]->name, &near);
+    }
     if (!input)
-        return mlo_fail_at(m, MLO_E_USAGE, NULL,
-            "--shape %s: no input is called '%s'; the first is called '%s'", text, name,
-            g->n_input ? g->input[0]->name : "");
+        return mlo_fail_at(m, MLO_E_USAGE, NULL, "--shape %s: no input is called '%s'; %s '%s'%s",
+            text, name, near ? "did you mean" : "the first is called",
+            near             ? near
+                : g->n_input ? g->input[0]->name
+                             : "",
+            near ? "?" : "");
     while (*value) {
         char digits[20];
         size_t n = strcspn(value, "x");

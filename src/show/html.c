@@ -32,11 +32,9 @@ static void mlo_html_header(const mlo_view *v, mlo_text *t) {
         "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport "
         "content='width=device-width,initial-scale=1'><title>mlo: ",
         name, "</title>");
-    mlo_html_style(t);
+    mlo_html_style(t, 1);
     mlo_puts(t,
-        "</head><body><svg width=0 height=0 style='position:absolute'><defs><marker id=tip "
-        "viewBox='0 0 8 8' refX=7 refY=4 markerWidth=7 markerHeight=7 orient=auto><path "
-        "d='M0,0L8,4L0,8z' fill='#7a8a99'/></marker></defs></svg><main>");
+        "</head><body><svg width=0 height=0 style='position:absolute'>" MLO_SVG_TIP "</svg><main>");
     mlo_html_escaped(t, "<h1>", name, "</h1><div class=sub>");
     if (model->producer_name && *model->producer_name)
         mlo_html_escaped(t, "made by ", model->producer_name, model->producer_version ? " " : "; ");
@@ -181,7 +179,10 @@ static int mlo_html_drawing(const mlo_sketch *s, const char *heading, mlo_text *
     mlo_printf(t,
         "<div class=wide style='min-width:min(100%%,%lldpx)'><h3>%s</h3><div class='draw%s'>",
         (long long)p.width * 8 / 10, heading, p.height > 5000 ? " tall" : "");
-    mlo_picture_svg(&p, t);
+    if (mlo_picture_none(&p))
+        mlo_html_escaped(t, "<p class=quiet>", mlo_picture_none(&p), "</p>");
+    else
+        mlo_picture_svg(&p, "", t, NULL);
     mlo_puts(t, "</div>");
     if (s->hidden)
         mlo_printf(t, "<p class=quiet>Not drawn: %zu node%s that only prepare%s parameters.</p>",
@@ -383,5 +384,31 @@ static int mlo_show_html(const mlo_view *v, mlo_text *t) {
     if (v->after) MLO_TRY(mlo_html_after(v->after, t));
     mlo_html_values(v, t);
     mlo_printf(t, "<footer>mlo %s</footer></main></body></html>\n", MLO_VERSION);
+    return mlo_failed(v->m);
+}
+
+/* ---- one picture ---------------------------------------------------------- */
+
+static void mlo_svg_style(mlo_text *t) {
+    mlo_html_style(t, 0);
+    mlo_puts(t, MLO_SVG_TIP);
+}
+
+/* The body of the largest loop, or a model without loops, as an SVG file of its own. */
+static int mlo_show_svg(const mlo_view *v, mlo_text *t) {
+    static const char root[] = " xmlns='http://www.w3.org/2000/svg'";
+    const mlo_view_loop *most = NULL;
+    mlo_sketch s;
+    mlo_picture p;
+    for (size_t i = 0; i < v->n_loops; i++)
+        if (!most || v->loop[i].body->n_node > most->body->n_node) most = &v->loop[i];
+    MLO_TRY(mlo_sketch_make(v, most, &s));
+    MLO_TRY(mlo_picture_make(&s, &p));
+    if (mlo_picture_none(&p))
+        mlo_printf(t, "<svg%s width='560' height='30'><text x='8' y='20'>%s</text></svg>", root,
+            mlo_picture_none(&p));
+    else
+        mlo_picture_svg(&p, root, t, mlo_svg_style);
+    mlo_puts(t, "\n");
     return mlo_failed(v->m);
 }

@@ -5,13 +5,23 @@
  * example: a cell that begins with '>' is aligned to the right.
  */
 
-/* share/page.css as one line. */
-static void mlo_html_style(mlo_text *t) {
-    const char *const *line = mlo_share_lines(t->m, "page.css");
-    mlo_puts(t, "<style>");
+/* A style sheet of share/ as one line. */
+static void mlo_html_sheet(mlo_text *t, const char *name) {
+    const char *const *line = mlo_share_lines(t->m, name);
     for (; line && *line; line++) mlo_puts(t, *line + strspn(*line, " "));
+}
+
+/* picture.css has the colours and what is drawn, page.css what stands around it. */
+static void mlo_html_style(mlo_text *t, int page) {
+    mlo_puts(t, "<style>");
+    mlo_html_sheet(t, "picture.css");
+    if (page) mlo_html_sheet(t, "page.css");
     mlo_puts(t, "</style>");
 }
+
+#define MLO_SVG_TIP                                                                                \
+    "<defs><marker id='tip' viewBox='0 0 8 8' refX='7' refY='4' markerWidth='7' markerHeight='7' " \
+    "orient='auto'><path d='M0,0L8,4L0,8z' style='fill:#7a8a99;stroke:none'/></marker></defs>"
 
 /* ---- pieces --------------------------------------------------------------- */
 

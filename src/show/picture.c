@@ -1,7 +1,7 @@
 /* show, picture: a sketch laid out in layers, as SVG.
  *
  * in:  an mlo_sketch.
- * out: <svg> text; colours come from the classes of its page.
+ * out: <svg> text, XML as well as HTML; colours come from the classes of its page.
  *
  * The four classic steps (Sugiyama): each vertex gets the rank of its longest path. A value that
  * flows past ranks gets a bend in each of them, one chain for all its readers. Each rank is ordered
@@ -282,7 +282,7 @@ static void mlo_html_words(mlo_text *t, const char *s, int most) {
         unsigned char c = (unsigned char)*s;
         int begins = (c & 0xC0) != 0x80;
         at += begins;
-        if (n > most && begins && at == head + 1) mlo_puts(t, "&hellip;");
+        if (n > most && begins && at == head + 1) mlo_puts(t, "&#8230;");
         if (at > head && at <= tail) continue;
         if (c == '&')
             mlo_puts(t, "&amp;");
@@ -357,7 +357,7 @@ static void mlo_svg_strand(const mlo_picture *p, int strand, mlo_text *t) {
     if (down->vertex < 0) mlo_printf(t, "V%lld", (long long)mlo_spot_bottom(p, down));
     mlo_puts(t, down->vertex < 0 ? "'/>" : "' marker-end='url(#tip)'/>");
     if (k->arrow >= 0 && p->s->arrow[k->arrow].fifo) {
-        mlo_printf(t, "<text class=fifo x=%lld y=%lld>FIFO %lld</text>", (long long)x1 + 6,
+        mlo_printf(t, "<text class='fifo' x='%lld' y='%lld'>FIFO %lld</text>", (long long)x1 + 6,
             (long long)y1 - 9, (long long)p->s->arrow[k->arrow].fifo);
     }
 }
@@ -379,7 +379,7 @@ static void mlo_svg_shape(const mlo_picture *p, int vertex, mlo_text *t) {
         for (size_t i = 0; i < p->s->n_arrow && !said; i++)
             if (p->s->arrow[i].from == vertex) said = mlo_view_form(p->m, p->s->arrow[i].value);
     if (!said) return;
-    mlo_printf(t, "<text class=shape x=%lld y=%lld>", (long long)x, (long long)y);
+    mlo_printf(t, "<text class='shape' x='%lld' y='%lld'>", (long long)x, (long long)y);
     mlo_html_words(t, said, 30);
     mlo_puts(t, "</text>");
 }
@@ -397,14 +397,14 @@ static void mlo_svg_vertex(const mlo_picture *p, int vertex, mlo_text *t) {
         }
     } else
         mlo_html_words(t, v->value->name, 400);
-    mlo_printf(t, "</title><rect x=%lld y=%lld width=%d height=%d rx=%d />", (long long)left,
-        (long long)top, x->width, x->height, v->kind == MLO_SKETCH_NODE ? 5 : 14);
+    mlo_printf(t, "</title><rect x='%lld' y='%lld' width='%d' height='%d' rx='%d' />",
+        (long long)left, (long long)top, x->width, x->height, v->kind == MLO_SKETCH_NODE ? 5 : 14);
     if (v->instance >= 0)
-        mlo_printf(t, "<rect class=i%d x=%lld y=%lld width=6 height=%d />", v->instance % 8,
-            (long long)left, (long long)top, x->height);
+        mlo_printf(t, "<rect class='i%d' x='%lld' y='%lld' width='6' height='%d' />",
+            v->instance % 8, (long long)left, (long long)top, x->height);
     for (int k = 0; k < 3; k++)
         if (*v->line[k]) {
-            mlo_printf(t, "<text class=l%d x=%lld y=%lld>", k, (long long)x->x, (long long)y);
+            mlo_printf(t, "<text class='l%d' x='%lld' y='%lld'>", k, (long long)x->x, (long long)y);
             mlo_html_words(t, v->line[k], k ? 32 : 26);
             mlo_puts(t, "</text>");
             y += MLO_BOX_LINE;
@@ -430,14 +430,14 @@ static void mlo_svg_feedback(const mlo_picture *p, mlo_text *t) {
         int64_t xa = a->x - a->width / 2;
         int64_t xb = b->x - b->width / 2;
         mlo_printf(t,
-            "<path class=back d='M%lld,%lldH%lldQ%lld,%lld %lld,%lldV%lldQ%lld,%lld "
+            "<path class='back' d='M%lld,%lldH%lldQ%lld,%lld %lld,%lldV%lldQ%lld,%lld "
             "%lld,%lldH%lld' marker-end='url(#tip)'/>",
             (long long)xa, (long long)ya, (long long)x + 10, (long long)x, (long long)ya,
             (long long)x, (long long)ya - 10, (long long)yb + 10, (long long)x, (long long)yb,
             (long long)x + 10, (long long)yb, (long long)xb);
         if (!i)
             mlo_printf(t,
-                "<text class=back text-anchor=middle transform='translate(%lld,%lld) "
+                "<text class='back' text-anchor='middle' transform='translate(%lld,%lld) "
                 "rotate(-90)'>next iteration</text>",
                 (long long)x - 4, (long long)(ya + yb) / 2);
     }
@@ -460,20 +460,24 @@ static int mlo_picture_make(const mlo_sketch *s, mlo_picture *p) {
     return mlo_picture_place(p);
 }
 
-static void mlo_picture_svg(const mlo_picture *p, mlo_text *t) {
+/* Why there is no picture; NULL where there is one. */
+static const char *mlo_picture_none(const mlo_picture *p) {
+    if (p->width) return NULL;
+    return !p->s->n_vertex ? "Nothing here depends on an input."
+                           : "This graph is too large to draw here; try --dot, or roll the model "
+                             "first.";
+}
+
+/* inside: what comes first: a file's style, nothing in a page. */
+static void mlo_picture_svg(
+    const mlo_picture *p, const char *root, mlo_text *t, void (*inside)(mlo_text *t)) {
     const mlo_sketch *s = p->s;
-    if (!p->width) {
-        mlo_puts(t,
-            !s->n_vertex ? "<p class=quiet>Nothing here depends on an input.</p>"
-                         : "<p class=quiet>This graph is too large to draw here; try --dot, or "
-                           "roll the model first.</p>");
-        return;
-    }
     mlo_printf(t,
-        "<svg class=picture width=%lld height=%lld viewBox='0 0 %lld %lld' "
-        "style='min-width:%lldpx' role=img>",
-        (long long)p->width, (long long)p->height, (long long)p->width, (long long)p->height,
+        "<svg%s class='picture' width='%lld' height='%lld' viewBox='0 0 %lld %lld' "
+        "style='min-width:%lldpx' role='img'>",
+        root, (long long)p->width, (long long)p->height, (long long)p->width, (long long)p->height,
         (long long)p->width * 6 / 10);
+    if (inside) inside(t);
     for (size_t i = 0; i < p->n_strand; i++) mlo_svg_strand(p, (int)i, t);
     mlo_svg_feedback(p, t);
     for (size_t i = 0; i < s->n_vertex; i++) mlo_svg_shape(p, (int)i, t);

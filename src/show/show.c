@@ -1,4 +1,4 @@
-/* show: any stage's model as text, JSON, DOT or one HTML page.
+/* show: any stage's model as text, JSON, DOT, one HTML page or one SVG picture.
  *
  * in:  a model.
  * out: one text; mlo_show (api.c) hands it to a sink.
@@ -228,7 +228,7 @@ static int mlo_show_as(mlo *m, mlo *rolled, const char *format, mlo_text *t) {
         const char *name;
         int (*print)(const mlo_view *v, mlo_text *t);
     } formats[] = { { "text", mlo_show_text }, { "json", mlo_show_json }, { "dot", mlo_show_dot },
-        { "html", mlo_show_html } };
+        { "html", mlo_show_html }, { "svg", mlo_show_svg } };
     mlo_view v, after;
     m->stage = "show";
     /* host/core.onnx holds no shapes inside */
@@ -240,5 +240,5 @@ static int mlo_show_as(mlo *m, mlo *rolled, const char *format, mlo_text *t) {
         return formats[i].print(&v, t);
     }
     return mlo_fail_at(m, MLO_E_USAGE, NULL,
-        "there is no format '%s'; they are text, json, dot, html", format ? format : "");
+        "there is no format '%s'; they are text, json, dot, html, svg", format ? format : "");
 }

@@ -1,0 +1,119 @@
+/* emit, guide: README.md of a build directory: what it is, its ports, how to run it, its numbers, its files.
+ *
+ * in:  a core and its borders; the files so far.
+ * out: the text of share/guide, its holes filled; a line that does not concern this core is left out.
+ *
+ * invariant: every number is the manifest's; the registers are those of host/mlo_regs.h.
+ * example: "| a frame | 1 to 32 tokens of 64 channels; 1 in flight |"
+ */
+
+/* Modules are many, and the same in every build: they are counted. */
+static int mlo_guide_counts(const char *name) {
+    return (mlo_starts(name, "rtl/mlo_") && !mlo_eq(name, "rtl/mlo_top.v")
+               && !mlo_eq(name, "rtl/mlo_core.v"))
+        || mlo_starts(name, "tb/mlo_sim_");
+}
+
+static void mlo_guide_files(void *user) {
+    mlo_emitter *e = (mlo_emitter *)user;
+    unsigned long long bytes = 0;
+    int modules = 0;
+    for (size_t i = 0; i < e->n_done; i++) {
+        const int counts = mlo_guide_counts(e->done[i].name);
+        modules += counts;
+        bytes += counts ? e->done[i].size : 0;
+        if (!counts)
+            mlo_line(e, "| `%s` | %llu |", e->done[i].name, (unsigned long long)e->done[i].size);
+    }
+    if (modules) mlo_line(e, "| %d modules, in `rtl/` and `tb/` | %llu |", modules, bytes);
+}
+
+static const char *mlo_guide_scale(mlo *m, const mlo_border *b) {
+    return mlo_format(m, "%s", mlo_number_text(m, b->scale));
+}
+
+static const char *mlo_guide_what(const mlo_emitter *e) {
+    return e->h             ? "A decoder's core: token ids in, ids out"
+        : e->c->slots       ? "A decoder's core, with its keys and values"
+        : e->c->replay >= 0 ? "A decoder's core, beside an encoder"
+        : e->c->masked      ? "A transformer's core, with a mask"
+                            : "A transformer's core";
+}
+
+static const char *mlo_guide_layers(const mlo_emitter *e) {
+    const long long n = (long long)e->c->scan.iterations;
+    return e->unrolled ? mlo_format(e->m, "%lld, each in hardware of its own", n)
+                       : mlo_format(e->m, "%lld, one after the other in one layer of hardware", n);
+}
+
+/* A line that is there, or is not. */
+static const char *mlo_guide_if(int is) { return is ? "" : NULL; }
+
+static int mlo_emit_guide(mlo_emitter *e, const mlo_border *border) {
+    mlo *m = e->m;
+    const mlo_core *c = e->c;
+    const mlo_border *in = &border[MLO_BORDER_IN], *out = &border[MLO_BORDER_OUT];
+    const mlo_port replay = mlo_replay_port(c);
+    const int predicted = !e->unrolled && !e->h, floats = !e->h;
+    int64_t first = 0, last = 0;
+    mlo_prediction p;
+    if (mlo_predict_steady(m, c, &p) || mlo_bench_predicted(e, &p)) return mlo_failed(m);
+    if (c->slots
+        && (mlo_predict_step(m, c, 0, &first) || mlo_predict_step(m, c, c->chunk - 1, &last)))
+        return mlo_failed(m);
+    const mlo_hole holes[] = {
+        { "WHAT", mlo_format(m, "%s", mlo_guide_what(e)), NULL },
+        { "VERSION", MLO_VERSION, NULL },
+        { "LAYERS", mlo_format(m, "%s", mlo_guide_layers(e)), NULL },
+        { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
+        { "ENCODER", c->slots ? NULL : "", NULL },
+        { "JOBS", c->slots ? "" : NULL, NULL },
+        { "HEAD", e->h ? "" : NULL, NULL },
+        { "NO_HEAD", e->h ? NULL : "", NULL },
+        { "DRIVER", e->h ? NULL : "", NULL },
+        { "MASK", c->masked ? "" : NULL, NULL },
+        { "REPLAY", c->replay >= 0 ? "" : NULL, NULL },
+        { "REPLAY_MASK", c->replay_masked ? "" : NULL, NULL },
+        { "KV", c->dram ? "" : NULL, NULL },
+        { "TOKENS", mlo_integer(m, c->chunk), NULL },
+        { "CHANNELS", mlo_integer(m, c->channels), NULL },
+        { "FRAMES", mlo_integer(m, c->frames), NULL },
+        { "SLOTS", mlo_integer(m, c->slots), NULL },
+        { "BITS", mlo_integer(m, c->bits), NULL },
+        { "WORD_BYTES", mlo_integer(m, in->bytes), NULL },
+        { "LANES", mlo_integer(m, c->lanes), NULL },
+        { "IO_BITS", mlo_integer(m, c->lanes * mlo_padded(c->bits)), NULL },
+        { "TOKEN_BEATS", mlo_integer(m, c->channels / c->lanes), NULL },
+        { "IDS", mlo_integer(m, e->h ? mlo_around_rows(m, c)->dims[0] : 0), NULL },
+        { "REPLAY_BITS", mlo_integer(m, replay.lanes * mlo_padded(replay.bits)), NULL },
+        { "REPLAY_TOKENS", mlo_integer(m, c->replay >= 0 ? mlo_replay_frame(c) : 0), NULL },
+        { "REPLAY_CHANNELS", mlo_integer(m, replay.channels), NULL },
+        { "AXI", mlo_integer(m, c->axi_bits), NULL },
+        { "AXI_BYTES", mlo_integer(m, c->axi_bits / 8), NULL },
+        { "KV_BYTES", mlo_integer(m, c->dram ? mlo_kv_bytes(c) : 0), NULL },
+        { "MULTIPLIERS", mlo_integer(m, e->layers * mlo_core_multipliers(c)), NULL },
+        { "INTERVAL", mlo_integer(m, mlo_core_interval(c)), NULL },
+        { "PREDICTED", mlo_guide_if(predicted), NULL },
+        { "CYCLES", mlo_integer(m, p.cycles), NULL },
+        { "STEPS", mlo_guide_if(predicted && c->slots), NULL },
+        { "FIRST", mlo_integer(m, first), NULL },
+        { "LAST", mlo_integer(m, last), NULL },
+        { "PARAMETER_BYTES", mlo_integer(m, mlo_image_bytes(e)), NULL },
+        { "SCALED_IN", mlo_guide_if(floats && in->floats), NULL },
+        { "WORDS_IN", mlo_guide_if(floats && !in->floats), NULL },
+        { "SCALED_OUT", mlo_guide_if(floats && out->floats), NULL },
+        { "WORDS_OUT", mlo_guide_if(floats && !out->floats), NULL },
+        { "SCALED_REPLAY", mlo_guide_if(c->replay >= 0 && border[MLO_BORDER_MEMORY].floats), NULL },
+        { "IN_SCALE", mlo_guide_scale(m, in), NULL },
+        { "OUT_SCALE", mlo_guide_scale(m, out), NULL },
+        { "REPLAY_SCALE", mlo_guide_scale(m, &border[MLO_BORDER_MEMORY]), NULL },
+        { "IN_LOW", mlo_integer(m, in->low), NULL },
+        { "IN_HIGH", mlo_integer(m, in->high), NULL },
+        { "IN_NAME", mlo_format(m, "%s", mlo_in_name(e)), NULL },
+        { "OUT_NAME", mlo_format(m, "%s", mlo_out_name(e)), NULL },
+        { "FILES", NULL, mlo_guide_files },
+        { NULL, NULL, NULL },
+    };
+    MLO_TRY(mlo_share_copy(&e->t, "guide/verilog.txt", holes, e));
+    return mlo_file_text(e, "README.md");
+}

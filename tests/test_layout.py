@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Pages of `mlo show --html` in a browser: nothing is wider than a phone's screen but what scrolls by itself, and paper holds them.
+
+    python tests/test_layout.py path/to/mlo [CHECK ...]"""
+import html, json, os, re, subprocess
+import harness as t
+
+WIDTHS = (390, 768, 1280)
+# in the page, once it is laid out: its width, that of all its content, and what sticks out that no box around it scrolls
+MEASURE = """<script>addEventListener('load', () => {
+    const root = document.documentElement, out = []
+    const scrolled = e => { for (e = e.parentElement; e && e !== document.body; e = e.parentElement) if (getComputedStyle(e).overflowX !== 'visible') return true }
+    for (const e of document.querySelectorAll('body *')) { const r = e.getBoundingClientRect(); if (r.width && r.right > root.clientWidth + 1 && !scrolled(e)) out.push(e.tagName) }
+    parent.postMessage(JSON.stringify({ width: root.clientWidth, content: root.scrollWidth, out: out.slice(0, 9) }), '*') })</script>"""
+
+
+def pages():
+    """A page of each kind: before roll, rolled, folded (tables, roofline, timelines), of a run."""
+    made = {}
+    for kind, stage in ("as it was read", None), ("rolled", "roll"), ("folded", "fold"):
+        model = t.model("bert-tiny")
+        source = t.good(stage, model, *(["--pe", "4", "--simd", "4"] if stage == "fold" else [])) if stage else t.read(model)
+        made[kind] = t.good("show", "--html", input=source).decode()
+    return made
+
+
+def browser(*flags):
+    return subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir=" + t.at("profile"), *flags], capture_output=True, text=True, timeout=300)
+
+
+def measured(kind, page):
+    """The page in a frame of each width, as it measures itself."""
+    frames = "".join("<iframe width=%d height=900 srcdoc=\"%s\"></iframe>" % (w, html.escape(page.replace("</body>", MEASURE + "</body>"))) for w in WIDTHS)
+    path = t.write("frames.html", "<!doctype html><body><pre id=out></pre><script>const said = []; addEventListener('message', e => { said.push(JSON.parse(e.data)); document.getElementById('out').textContent = JSON.stringify(said) })</script>%s</body>" % frames)
+    p = browser("--virtual-time-budget=20000", "--dump-dom", "file://" + path)
+    found = re.search(r'<pre id="out">(.*?)</pre>', p.stdout, re.S)
+    return sorted(json.loads(html.unescape(found[1]) or "[]"), key=lambda m: m["width"]) if found else []
+
+
+def check_widths():
+    if not t.have("pages at every width", "chromium"): return
+    for kind, page in pages().items():
+        said = measured(kind, page)
+        t.case("%s: measured" % kind, "" if len(said) == len(WIDTHS) else str(said))
+        for w, m in zip(WIDTHS, said): t.case("%s, %d pixels" % (kind, w), "" if m["content"] <= m["width"] and not m["out"] else str(m))
+    wide = measured("wide", "<!doctype html><html><body><div style='width:2000px'>wide</div></body></html>")
+    t.case("what is too wide is seen", "" if wide and all(m["content"] > m["width"] and m["out"] == ["DIV"] for m in wide) else str(wide))
+
+
+def check_paper():
+    """Printed, a page has a page or more, in landscape."""
+    if not t.have("pages on paper", "chromium"): return
+    for kind, page in pages().items():
+        path, pdf = t.write("print.html", page), t.at("print.pdf")
+        browser("--print-to-pdf=" + pdf, "file://" + path)
+        boxes = set(re.findall(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)", t.read(pdf))) if os.path.exists(pdf) else set()
+        t.case("%s: on paper" % kind, "" if boxes and all(float(w) > float(h) for w, h in boxes) else str(boxes))
+
+
+t.main(check_widths, check_paper, floor=16)

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""make install: what lies where, what the shared library exports, and how other programs find it; make uninstall leaves nothing.
+
+    python tests/test_package.py path/to/mlo [CHECK ...]"""
+import os, re, shutil, subprocess
+import harness as t
+from test_library import public_names
+
+MAKE = ["make", "-s", "CFLAGS=-O0"]
+PROGRAM = '#include "mlo.h"\n#include <stdio.h>\nint main(int argc, char **argv) {\n    mlo *m = mlo_open(NULL);\n    if (argc > 1 && !mlo_load(m, argv[1]) && !mlo_to(m, "roll")) puts(mlo_summary(m));\n' \
+          '    int failed = mlo_failed(m);\n    mlo_close(m);\n    return failed != 0;\n}\n'
+CMAKE = 'cmake_minimum_required(VERSION 3.10)\nproject(user C CXX)\nfind_package(mlo 0.1 REQUIRED)\nadd_executable(shared user.c)\ntarget_link_libraries(shared mlo::mlo)\nadd_executable(fixed user.c)\n' \
+        'target_link_libraries(fixed mlo::static)\nadd_executable(plus plus.cpp)\ntarget_link_libraries(plus mlo::mlo)\n'
+
+
+def run(*command, where=None, **env):
+    return subprocess.run(command, cwd=where, env=dict(os.environ, **env), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=800)
+
+
+def source():
+    """The project as it is unpacked, mlo.c made anew, so that nothing is written into this one."""
+    d = t.at("source")
+    if not os.path.exists(d):
+        os.makedirs(d)
+        for f in "src", "cli", "share", "verilog", "tools": shutil.copytree(os.path.join(t.root, f), os.path.join(d, f))
+        for f in "Makefile", "main.c", "mlo.h": shutil.copy(os.path.join(t.root, f), d)
+        shutil.copy(t.amalgamation(), d)
+        os.utime(os.path.join(d, "mlo.c"), (2e9, 2e9))
+    return d
+
+
+def prefix():
+    """Where it is installed, once."""
+    d = t.at("prefix")
+    if not os.path.exists(d):
+        p = run(*MAKE, "install", "PREFIX=" + d, where=source())
+        if p.returncode: raise RuntimeError(p.stderr[-400:])
+    return d
+
+
+def files(d): return {os.path.relpath(os.path.join(a, f), d) for a, _, names in os.walk(d) for f in names}
+
+
+def check_files():
+    p = run(prefix() + "/bin/mlo", "--version")
+    version = p.stdout.split()[-1]
+    t.case("the program", "" if not p.returncode else p.stderr)
+    want = {"bin/mlo", "include/mlo.h", "lib/libmlo.a", "lib/libmlo.so." + version, "lib/libmlo.so." + version.split(".")[0], "lib/libmlo.so", "lib/pkgconfig/mlo.pc", "lib/cmake/mlo/mlo-config.cmake", "lib/cmake/mlo/mlo-config-version.cmake",
+            "share/mlo/mlo.c", "share/man/man1/mlo.1", "share/bash-completion/completions/mlo", "share/zsh/site-functions/_mlo", "share/fish/vendor_completions.d/mlo.fish"}
+    t.case("what lies where", " ".join(want ^ files(prefix())))
+    t.case("no hole is left", " ".join(f for f in want if f.endswith((".pc", ".cmake")) and "@" in t.read(os.path.join(prefix(), f)).decode()))
+    staged = t.at("staged")
+    p = run(*MAKE, "install", "DESTDIR=" + staged, "PREFIX=/usr", where=source())
+    t.case("DESTDIR", p.stderr[-300:] if p.returncode else " ".join({"usr/" + f for f in want} ^ files(staged)))
+    t.case("DESTDIR is named nowhere", " ".join(f for f in files(staged) if staged.encode() in t.read(os.path.join(staged, f))))
+    other = os.path.join(staged, "usr/share/other")
+    with open(other, "w") as f: f.write("somebody else's")
+    p = run(*MAKE, "uninstall", "DESTDIR=" + staged, "PREFIX=/usr", where=source())
+    t.case("make uninstall leaves what is not its own", p.stderr[-300:] if p.returncode or files(staged) != {"usr/share/other"} or os.path.exists(os.path.join(staged, "usr/share/mlo")) else "")
+
+
+def check_symbols():
+    """The functions of mlo.h, each with the version; nothing else."""
+    if not t.have("symbols", "nm", "readelf"): return
+    library = os.path.realpath(prefix() + "/lib/libmlo.so")
+    out = run("nm", "-D", "--defined-only", library).stdout
+    names = dict(re.findall(r" [TDBRV] (\w+)@@(\S+)", out))
+    t.case("exported", " ".join(set(names) ^ public_names()))
+    t.case("versions", "" if set(names.values()) == {"MLO_0.1"} else str(set(names.values())))
+    loose = re.findall(r" [TDBRV] (\w+)$", out, re.M)
+    t.case("nothing without a version", " ".join(loose))
+    t.case("soname", "" if "[libmlo.so.0]" in run("readelf", "-d", library).stdout else "another")
+
+
+def works(name, program):
+    p = run(program, t.model("bert-1"), LD_LIBRARY_PATH=prefix() + "/lib")
+    t.case(name, "" if not p.returncode and '"loops"' in p.stdout else f"{p.returncode} {p.stderr[-200:]}")
+
+
+def check_pkgconfig():
+    if not t.have("pkg-config", "pkg-config", "gcc", "g++"): return
+    asked = lambda *more: run("pkg-config", *more, "mlo", PKG_CONFIG_PATH=prefix() + "/lib/pkgconfig").stdout.split()
+    t.write("user.c", PROGRAM)
+    t.write("plus.cpp", PROGRAM)
+    for name, command in ("shared, C", ["gcc", "-std=c99", "-Wall", "-Werror", t.at("user.c"), *asked("--cflags", "--libs")]), ("shared, C++", ["g++", "-Wall", "-Werror", t.at("plus.cpp"), *asked("--cflags", "--libs")]), \
+            ("static, C", ["gcc", t.at("user.c"), *asked("--cflags"), prefix() + "/lib/libmlo.a", *[f for f in asked("--libs", "--static") if f != "-lmlo"]]):
+        out = t.at("user-" + name.replace(", ", "-"))
+        p = run(*command, "-o", out)
+        if p.returncode: t.case(name, p.stderr[-300:])
+        else: works(name, out)
+
+
+def check_cmake():
+    if not t.have("cmake", "cmake", "g++"): return
+    d = t.at("cmake")
+    os.makedirs(d)
+    for f, s in ("CMakeLists.txt", CMAKE), ("user.c", PROGRAM), ("plus.cpp", PROGRAM): t.write("cmake/" + f, s)
+    p = run("cmake", "-S", d, "-B", d + "/b", "-DCMAKE_PREFIX_PATH=" + prefix())
+    q = run("cmake", "--build", d + "/b") if not p.returncode else p
+    if q.returncode: return t.case("cmake", (q.stdout + q.stderr)[-400:])
+    for program in "shared", "fixed", "plus": works("cmake: " + program, d + "/b/" + program)
+    t.write("cmake/CMakeLists.txt", CMAKE.replace("mlo 0.1", "mlo 9"))
+    p = run("cmake", "-S", d, "-B", d + "/c", "-DCMAKE_PREFIX_PATH=" + prefix())
+    t.case("cmake: a version that is not there", "" if p.returncode and "9" in p.stderr else "taken")
+
+
+if __name__ == "__main__":
+    t.main(check_files, check_symbols, check_pkgconfig, check_cmake, floor=16)
