@@ -345,14 +345,14 @@ class Judge:
         return filecmp.cmp(before, os.path.join(tree.made, "mutant.o2"), shallow=False)
 
     def verdict(self, m):
+        asked = self.asked(m)
+        if not asked: return "not run", ""
         tree = self.tree()
         try:
             tree.put(m)
             unit = tree.unit_of(m.path)
             if not tree.compile(unit, "mutant.o", self.level): return "did not compile", ""
             mlo = tree.link("mutant", *["mutant.o" if u == unit else u.replace("/", "_") + ".o" for u in self.paths])
-            asked = self.asked(m)
-            if not asked: return "not run", ""
             for script, seconds in asked:                # until one fails
                 why = run(os.path.join(tree.root, "tests"), script, mlo, 10 * seconds + 60)[1]
                 if why: return "killed", "test_%s: %s" % (script, why[:100])
