@@ -42,8 +42,9 @@ import threading
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
+START = 2                                                # .. that a script takes to begin
 QUICK = 4                                                # seconds of a processor: such checks of a script are asked together
-LONGEST = "#include <sys/resource.h>\n__attribute__((constructor)) static void end(void) { setrlimit(RLIMIT_CPU, &(struct rlimit){ 30, 30 }); }\n"     # no run takes half of that
+LONGEST = "#include <sys/resource.h>\n__attribute__((constructor)) static void end(void) { setrlimit(RLIMIT_CPU, &(struct rlimit){ 12, 12 }); }\n"     # no run of a check takes half of that
 MEASURED = """errors roll report nested extract spellings attention positions edited deeploy finn given ops numerics cli survival odd conv gate fixed stories step
     trace bias causal rotary cross tokenizer share sim run context fold_default tokens perturb search show device predict read interval moved memory driver""".split()
 BESIDE = [       # what scripts compile into programs of their own, and do not run in mlo
@@ -305,16 +306,18 @@ class Reach:
         return {path: "%x" % bits for path, bits in found.items()}
 
     def asked(self, path, line, longest):
-        """[(script:checks, seconds), ..] that may see a change of a line: quick ones first, those of a script together; then long ones, each alone."""
+        """[(script:checks, seconds), ..] that may see a change of a line: first those that see much of the file for a second. Quick ones of a script are
+        one round; a long one is alone."""
         beside = " ".join(scripts for patterns, scripts in BESIDE if any(fnmatch.fnmatchcase(path, p) for p in patterns.split())).split()
-        some = [c for c in self.checks if c.lines.get(path, 0) >> line & 1 and c.seconds <= longest]
-        some += [c for c in self.checks if c not in some and c.script in beside and c.seconds <= longest]
-        rounds = []
-        for script in MEASURED:
-            quick = [c for c in some if c.script == script and c.seconds <= QUICK]
-            if quick: rounds.append(("%s:%s" % (script, "+".join(c.name for c in quick)), sum(c.seconds for c in quick)))
-        alone = [("%s:%s" % (c.script, c.name), c.seconds) for c in some if c.seconds > QUICK]
-        return sorted(rounds, key=lambda one: one[1]) + sorted(alone, key=lambda one: one[1])
+        rounds = collections.defaultdict(list)
+        for c in self.checks:
+            if c.seconds <= longest and (c.lines.get(path, 0) >> line & 1 or c.script in beside): rounds[c.script, c.name if c.seconds > QUICK else ""].append(c)
+        found = []
+        for (script, _), some in rounds.items():
+            seen, seconds = 0, sum(c.seconds for c in some)
+            for c in some: seen |= c.lines.get(path, 0)
+            found.append((-bin(seen).count("1") / (seconds + START), "%s:%s" % (script, "+".join(c.name for c in some)), seconds))
+        return [(checks, seconds) for _, checks, seconds in sorted(found)]
 
 
 class Judge:
