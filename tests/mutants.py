@@ -7,23 +7,27 @@
 
 A mutant is the tree with one place of one file changed: a comparison, an operator, a constant, or a statement left out. Of all places in the files
 (default: everything that src/mlo.c and main.c include) a seeded sample is taken, as many of each kind; the seed is the date. Each mutant is
-compiled, and the scripts that concern its file (SCRIPTS) run until one of them has a FAIL. A script that fails is asked again
-without the mutant, once for each check. The verdicts:
+compiled (a second), and the checks that run its line are asked, quick ones first, until one has a FAIL. The verdicts:
 
-    killed            a script failed, or took far longer than costs.txt lets it
+    killed            a check failed, or took far longer than without the mutant
     survived          none did: it is equivalent for a reason that no compiler knows, or a test is missing
+    not run           no check that is asked runs the line
     equivalent        none did, and the compiler makes the same object of it at -O2 (with --same: that takes as long as ten scripts)
     did not compile   nothing was tried
 
-Scripts run without sanitizers: a step beyond an array, or memory that nobody frees, is seen here only when it changes something.
+Which lines a check runs, and how long it takes, is measured once: each script of MEASURED against an mlo that counts (Reach). What was measured stays in
+build/mutants/ by the hash of the C and of the script. A check that fails there, or takes longer than --longest, is not asked.
 
-Files are looked up in what src/mlo.c includes, so that they may move; one that no line of SCRIPTS names gets EVERYTHING."""
+Checks run without sanitizers: a step beyond an array, or memory that nobody frees, is seen here only when it changes something."""
 import argparse
 import collections
 import concurrent.futures
 import datetime
 import filecmp
 import fnmatch
+import glob
+import hashlib
+import json
 import os
 import queue
 import random
@@ -38,44 +42,16 @@ import threading
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
-LONGEST = "#include <sys/resource.h>\n__attribute__((constructor)) static void end(void) { setrlimit(RLIMIT_CPU, &(struct rlimit){ 30, 30 }); }\n"     # no run takes half of that
-GIVEN = "given:lowest+zero_points+qdq+variants+integer+operators+weights+qonnx+refusals"             # all but what simulators take long over
-CLI = "cli:help+flags+config+input+output+pipe+npz+run+compile"
-EVERYTHING = "errors roll ops cli:npz+run extract nested spellings report numerics read " + GIVEN
-SCRIPTS = [      # files, and the scripts that concern them, or some of a script's checks: quick ones that see much first
-    ("src/onnx/tensor.c", "ops read:elements+round+refusals cli:npz errors deeploy"),
-    ("src/onnx/* src/read/read.c", "errors roll read:elements+round+refusals+json+changed+data+stage+locale+invalid"),
-    ("src/ground/*", "errors roll ops numerics"),
-    ("src/ops/infer.c src/ops/constants.c", "roll errors ops numerics"),
-    ("src/ops/qonnx.c", "errors %(given)s ops"),
-    ("src/ops/*", "ops errors cli:npz deeploy numerics"),
-    ("src/read/expand*.c src/read/builder.c src/read/inline.c", "survival:operators+half+free+kept+functions spellings errors roll attention"),
-    ("src/read/*", "spellings errors roll attention"),
-    ("src/loop/finn.c", "roll errors finn"),
-    ("src/loop/*", "roll odd:pairs+unrolled+places+layers nested extract errors spellings"),
-    ("src/kernels/area.c src/core/estimate.c", "device:synthesized+parts errors report predict"),
-    ("src/kernels/conv.c src/integer/window.c src/core/flow_window.c", "conv device:synthesized errors report predict"),
-    ("src/kernels/rotary.c src/integer/rotary.c", "rotary:words+angles+refusals errors spellings rotary:cores device:synthesized"),
-    ("src/integer/rotation.c src/integer/respell_rotary.c", "positions spellings errors rotary:refusals attention"),
-    ("src/kernels/mul.c src/integer/gate.c", "gate:products+given+attention+options+refusals errors report numerics gate:hardware device:synthesized"),
-    ("src/kernels/interval.c", "interval:ends fixed numerics report interval:words"),
-    ("src/kernels/attention.c src/integer/attention.c", "numerics causal:kernels+errors bias:kernels+errors report predict interval causal:cores device:synthesized"),
-    ("src/kernels/*", "errors device:synthesized report numerics predict fixed interval"),
-    ("src/integer/said.c", "stories:inputs+words+default"),
-    ("src/fold/* src/stages.c", "errors report search device fold_default"),
-    ("src/integer/given.c src/integer/qconfig.c", "errors %(given)s numerics fixed"),
-    ("src/integer/layout.c src/integer/respell*.c src/integer/mask.c src/integer/symbol.c src/integer/band.c src/integer/bias.c src/integer/recognise.c src/integer/scan.c",
-     "spellings errors bias:kernels+errors causal:errors %(given)s numerics attention"),
-    ("src/integer/*", "errors numerics spellings report %(given)s fixed"),
-    ("src/core/lower.c", "cli:compile errors fold_default:loops report predict"),
-    ("src/core/*", "report show:sizes+chip+manifests errors predict search"),
-    ("src/share.c src/emit/*", "cli:compile errors report share trace memory"),
-    ("src/show/*", "show:sizes+chip+manifests+odd+simulation+models report"),
-    ("src/api.c", "errors roll report %(cli)s"),
-    ("cli/npz.c", "cli:npz+hostile+archives+run errors"),
-    ("cli/progress.c cli/wait.c", "sim:progress+stopped"),
-    ("cli/sim.c cli/simulator.c cli/bench.c cli/trace.c cli/probe.c", "cli:sim trace sim faults"),
-    ("main.c cli/*", "errors report %(cli)s"),
+START = 2                                                # .. that a script takes to begin
+QUICK = 4                                                # seconds of a processor: such checks of a script are asked together
+LONGEST = "#include <sys/resource.h>\n__attribute__((constructor)) static void end(void) { setrlimit(RLIMIT_CPU, &(struct rlimit){ 12, 12 }); }\n"     # no run of a check takes half of that
+MEASURED = """errors roll report nested extract spellings attention positions edited deeploy finn given ops numerics cli survival odd conv gate fixed stories step
+    trace bias causal rotary cross tokenizer share sim run context fold_default tokens perturb search show device predict read interval moved memory driver""".split()
+BESIDE = [       # what scripts compile into programs of their own, and do not run in mlo
+    ("src/show/*", "show"),
+    ("src/onnx/* src/read/* src/ground/* src/api.c", "read"),
+    ("src/emit/sha.c src/share.c", "share"),
+    ("src/exact/*", "interval"),
 ]
 
 
@@ -92,16 +68,6 @@ def included(path):
                 found += included(inner)
                 break
     return found
-
-
-def costs():
-    """Seconds of a processor that costs.txt lets each script take."""
-    with open(os.path.join(TESTS, "costs.txt"), encoding="utf-8") as f: return {l.split()[0]: int(l.split()[1]) for l in f if not l.startswith("#")}
-
-
-def scripts_of(path):
-    found = (scripts for patterns, scripts in SCRIPTS if any(fnmatch.fnmatchcase(path, p) for p in patterns.split()))
-    return (next(found, EVERYTHING) % {"given": GIVEN, "cli": CLI}).split()
 
 
 # ---- mutants ---------------------------------------------------------------------------------------------------------------------
@@ -251,13 +217,13 @@ class Tree:
     def restore(self, m): shutil.copy(os.path.join(ROOT, m.path), os.path.join(self.root, m.path))
 
 
-def run(tree, script, mlo, limit):
-    """Why it failed, or None: the script, or those of its checks that it names, until its first FAIL."""
+def run(tests, script, mlo, limit, to_the_end=False, **more):
+    """Its lines, and why it failed, or None: the script, or those of its checks that it names, until its first FAIL."""
     folder, why = tempfile.mkdtemp(prefix="mlo-mutant-"), None
-    env = dict(os.environ, TMPDIR=folder, PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="1", MLO_SANITIZE="0")
+    env = dict(os.environ, TMPDIR=folder, PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="1", MLO_SANITIZE="0", **more)
     name, _, checks = script.partition(":")
     picks = checks.split("+") if checks else []
-    p = subprocess.Popen([sys.executable, os.path.join(tree.root, "tests", "test_%s.py" % name), mlo, *picks], cwd=tree.root, env=env, stdin=subprocess.DEVNULL,
+    p = subprocess.Popen([sys.executable, os.path.join(tests, "test_%s.py" % name), mlo, *picks], cwd=os.path.dirname(tests), env=env, stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
     late = []
 
@@ -269,7 +235,7 @@ def run(tree, script, mlo, limit):
     lines = []
     for line in p.stdout:
         lines.append(line)
-        if line.startswith("FAIL "):
+        if line.startswith("FAIL ") and not to_the_end:
             why = line[5:].strip()
             break
     timer.cancel()
@@ -278,15 +244,88 @@ def run(tree, script, mlo, limit):
     except ProcessLookupError: pass
     p.wait()
     shutil.rmtree(folder, True)
-    return why
+    return lines, why
+
+
+# ---- which checks run a line -----------------------------------------------------------------------------------------------------
+
+Check = collections.namedtuple("Check", "script name seconds lines")     # lines: of each file a number with a bit for each that was run
+
+
+class Reach:
+    """All checks, as far as they were measured."""
+
+    def __init__(self, folder, every):
+        self.folder, self.kept, self.checks = folder, os.path.join(ROOT, "build", "mutants"), []
+        os.makedirs(self.kept, exist_ok=True)
+        self.sources = hashlib.sha256()
+        for path in sorted({*every, "main.c", "src/mlo.c"}):
+            with open(os.path.join(ROOT, path), "rb") as f: self.sources.update(f.read())
+
+    def build(self):
+        """An mlo that counts; src/ and not mlo.c, so that what is counted are its files."""
+        mlo = os.path.join(self.folder, "counted")
+        flags = ["-std=gnu99", "-w", "-O0", "-fprofile-instr-generate", "-fcoverage-mapping", "-I.", "-Ibuild"]
+        if not os.path.exists(mlo): subprocess.run(["clang", *flags, "main.c", "src/mlo.c", "-o", mlo, *LIBS], cwd=ROOT, check=True)
+        return mlo
+
+    def load(self, script, measure):
+        """The checks of a script, from what is kept or by running it."""
+        with open(os.path.join(TESTS, "test_%s.py" % script), "rb") as f: key = hashlib.sha256(self.sources.digest() + f.read()).hexdigest()[:16]
+        path = os.path.join(self.kept, "%s-%s.json" % (script, key))
+        if not os.path.exists(path):
+            if not measure: return
+            found = self.measured(script, self.build())
+            with open(path + ".part", "w", encoding="utf-8") as f: json.dump(found, f)
+            os.replace(path + ".part", path)
+        with open(path, encoding="utf-8") as f: found = json.load(f)
+        self.checks += [Check(script, name, seconds, {p: int(bits, 16) for p, bits in lines.items()}) for name, seconds, lines in found]
+
+    def measured(self, script, mlo):
+        """[[check, seconds, {file: lines}], ..] of those that pass."""
+        folder, found, failed = tempfile.mkdtemp(dir=self.folder), [], False
+        for line in run(TESTS, script, mlo, 3000, True, MLO_PROFILES=folder)[0]:
+            failed |= line.startswith("FAIL ")
+            done = re.match(r"    check (\w+): ([\d.]+) s, ([\d.]+) of a processor", line)
+            if not done: continue
+            if failed: print("test_%s:%s judges nothing: it fails without a mutant" % (script, done[1]), flush=True)
+            else: found.append([done[1], float(done[3]), self.lines(glob.glob(os.path.join(glob.escape(folder), done[1] + ".*")), mlo)])
+            failed = False
+        shutil.rmtree(folder, True)
+        return found
+
+    def lines(self, profiles, mlo):
+        """File -> the lines that profiles say were run."""
+        if not profiles: return {}
+        merged, found, path = profiles[0] + ".all", {}, None
+        subprocess.run(["llvm-profdata", "merge", "-o", merged, *profiles], check=True)
+        text = subprocess.run(["llvm-cov", "export", "-format=lcov", mlo, "-instr-profile", merged], capture_output=True, check=True, text=True).stdout
+        for kind, _, rest in (line.partition(":") for line in text.splitlines()):
+            if kind == "SF": path = os.path.relpath(rest, ROOT)
+            elif kind == "DA" and not rest.endswith(",0"): found[path] = found.get(path, 0) | 1 << int(rest.split(",")[0])
+        return {path: "%x" % bits for path, bits in found.items()}
+
+    def asked(self, path, line, longest):
+        """[(script:checks, seconds), ..] that may see a change of a line: first those that see much of the file for a second. Quick ones of a script are
+        one round; a long one is alone."""
+        beside = " ".join(scripts for patterns, scripts in BESIDE if any(fnmatch.fnmatchcase(path, p) for p in patterns.split())).split()
+        rounds = collections.defaultdict(list)
+        for c in self.checks:
+            if c.seconds <= longest and (c.lines.get(path, 0) >> line & 1 or c.script in beside): rounds[c.script, c.name if c.seconds > QUICK else ""].append(c)
+        found = []
+        for (script, _), some in rounds.items():
+            seen, seconds = 0, sum(c.seconds for c in some)
+            for c in some: seen |= c.lines.get(path, 0)
+            found.append((-bin(seen).count("1") / (seconds + START), "%s:%s" % (script, "+".join(c.name for c in some)), seconds))
+        return [(checks, seconds) for _, checks, seconds in sorted(found)]
 
 
 class Judge:
-    """Compiles and tries mutants; what the tests say without one is asked once for each script."""
+    """Compiles and tries mutants."""
 
-    def __init__(self, cc, level, folder, paths, scripts, ask):
-        self.scripts, self.ask, self.level, self.folder, self.paths, self.cc = scripts, ask, level, folder, paths, cc
-        self.baseline, self.measuring, self.lock, self.costs = {}, {}, threading.Lock(), costs()
+    def __init__(self, cc, level, folder, paths, asked, ask):
+        self.asked, self.ask, self.level, self.folder, self.paths, self.cc = asked, ask, level, folder, paths, cc
+        self.lock = threading.Lock()
         self.trees = queue.Queue()                       # that no mutant is in
 
     def tree(self):
@@ -296,25 +335,6 @@ class Judge:
         for unit in self.paths:
             if not t.compile(unit, unit.replace("/", "_") + ".o", self.level): sys.exit("tests/mutants.py: %s does not compile" % unit)
         return t
-
-    def passes(self, tree, m, script):
-        """Whether a script passes without the mutant: asked once, and of scripts only that failed with one."""
-        with self.lock: lock = self.measuring.setdefault(script, threading.Lock())
-        with lock:
-            if script not in self.baseline:
-                tree.restore(m)                          # scripts compile src/, too
-                plain = tree.link("plain", *[u.replace("/", "_") + ".o" for u in self.paths])
-                why = run(tree, script, plain, 3000)
-                tree.put(m)
-                self.baseline[script] = not why
-                if why: print("test_%s judges nothing: it fails without a mutant: %s" % (script, why[:200]), flush=True)
-        return self.baseline[script]
-
-    def fails(self, tree, m, script, mlo):
-        """Why a script fails with a mutant and not without."""
-        if not self.baseline.get(script, True): return None
-        why = run(tree, script, mlo, 10 * self.costs.get("test_" + script.partition(":")[0], 60) + 60)
-        return why if why and self.passes(tree, m, script) else None
 
     def same(self, tree, m, unit):
         """Does the compiler make the same object of it at -O2?"""
@@ -328,16 +348,18 @@ class Judge:
         return filecmp.cmp(before, os.path.join(tree.made, "mutant.o2"), shallow=False)
 
     def verdict(self, m):
+        asked = self.asked(m)
+        if not asked: return "not run", ""
         tree = self.tree()
         try:
             tree.put(m)
             unit = tree.unit_of(m.path)
             if not tree.compile(unit, "mutant.o", self.level): return "did not compile", ""
             mlo = tree.link("mutant", *["mutant.o" if u == unit else u.replace("/", "_") + ".o" for u in self.paths])
-            for script in self.scripts or scripts_of(m.path):            # until one fails
-                why = self.fails(tree, m, script, mlo)
+            for script, seconds in asked:                # until one fails
+                why = run(os.path.join(tree.root, "tests"), script, mlo, 10 * seconds + 60)[1]
                 if why: return "killed", "test_%s: %s" % (script, why[:100])
-            return ("equivalent" if self.ask and self.same(tree, m, unit) else "survived"), ""
+            return ("equivalent" if self.ask and self.same(tree, m, unit) else "survived"), "%d checks" % sum(s.count("+") + 1 for s, _ in asked)
         finally:
             tree.restore(m)
             self.trees.put(tree)
@@ -352,7 +374,10 @@ def main():
     ap.add_argument("--list", action="store_true", help="say which they are, and try none")
     ap.add_argument("-j", type=int, default=2, help="at a time (2)")
     ap.add_argument("--same", action="store_true", help="ask the compiler about those that survive: does it make the same of them at -O2?")
-    ap.add_argument("--scripts", help="instead of those that concern a file: \"roll given:qdq+qonnx\"")
+    ap.add_argument("--scripts", help="instead of the checks that run a line: \"roll given:qdq+qonnx\"")
+    ap.add_argument("--longest", type=float, default=60, help="ask checks that take at most so many seconds (60)")
+    ap.add_argument("--measured", action="store_true", help="ask only checks that were measured already")
+    ap.add_argument("--measure", nargs="*", metavar="SCRIPT", help="measure these scripts (default: all), and try no mutant")
     ap.add_argument("--cc", default=("ccache " if shutil.which("ccache") else "") + (shutil.which("clang") or "gcc"), help="compiler (clang: a second for all of src/ at -O0)")
     ap.add_argument("--level", default="-O0", help="of optimization (-O0)")
     a = ap.parse_args()
@@ -366,7 +391,13 @@ def main():
     if a.list: return print("\n".join("%3d  %s" % (i, told(m)) for i, m in chosen))
     folder, counts = tempfile.mkdtemp(prefix="mlo-mutants-"), collections.Counter()
     try:
-        judge = Judge(a.cc.split(), a.level, folder, paths, (a.scripts or "").split(), a.same)
+        reach = Reach(folder, every)
+        if a.measure is not None:
+            for script in a.measure or MEASURED: reach.load(script, True)
+            return
+        for script in MEASURED if not a.scripts else []: reach.load(script, not a.measured)
+        asked = lambda m: [(s, 300) for s in a.scripts.split()] if a.scripts else reach.asked(m.path, line_of(m.path, m.at), a.longest)
+        judge = Judge(a.cc.split(), a.level, folder, paths, asked, a.same)
         with concurrent.futures.ThreadPoolExecutor(a.j) as pool:
             waiting = {pool.submit(judge.verdict, m): (i, m) for i, m in chosen}
             for done in concurrent.futures.as_completed(waiting):
@@ -374,9 +405,8 @@ def main():
                 counts[verdict] += 1
                 print("%3d  %-15s %s%s" % (i, verdict, told(m), "   [%s]" % why if why else ""), flush=True)
     finally: shutil.rmtree(folder, True)
-    alive = counts["killed"] + counts["survived"]
-    print("\n%d killed, %d survived, %d did not compile, %d equivalent: %.1f %% of %d that change something are killed" %
-          (counts["killed"], counts["survived"], counts["did not compile"], counts["equivalent"], 100 * counts["killed"] / max(1, alive), alive))
+    alive = counts["killed"] + counts["survived"] + counts["not run"]
+    print("\n%s: %.1f %% of %d that change something are killed" % (", ".join("%d %s" % (n, v) for v, n in sorted(counts.items())), 100 * counts["killed"] / max(1, alive), alive))
 
 
 if __name__ == "__main__": main()

@@ -427,6 +427,20 @@ def check_usage():
     case("--version", "" if p.returncode == 0 and re.fullmatch(rb"mlo \d+\.\d+\.\d+\n", p.stdout) else f"{p.stdout}")
 
 
+def check_ranges():
+    """Numbers that flags take: the least and the most are taken, what is one less or one more is refused and told the range."""
+    source, lowered = t.model("bert-1"), at("ranged.onnx")
+    t.good("lower", source, "--calib", t.calibration("bert-1", 1), "-o", lowered)
+    quantize, fold = ("quantize", source, "--calib", t.calibration("bert-1", 1)), ("fold", lowered)
+    for stage, flag, low, high, *more in ((quantize, "--weights", 2, 8), (quantize, "--activations", 4, 16), (quantize, "--residual", 8, 16), (fold, "--pe", 1, 65536), (fold, "--simd", 1, 65536),
+                                          (fold, "--tile", 1, 65536, "--memory", "block"), (fold, "--clock-mhz", 1, 100000, "--target-fps", "1"), (fold, "--frames-in-flight", 1, 255),
+                                          (fold, "--axi-width", 32, 1024), (fold, "--axi-latency", 0, 100000)):
+        for value in (low, high):
+            p = t.call(*stage, flag, value, *more, "-o", at("ranged.json"))
+            t.case(f"{flag} {value}", "" if p.returncode == 0 else p.stderr.decode()[-200:])
+        for value in (low - 1, high + 1): fails(f"{flag} {value}", "USAGE", *stage, flag, value, *more, mentions=[f"{flag} {value} is not a whole number from {low} to {high}"])
+
+
 def check_folding():
     b, calib = t.model("bert-1"), ["--calib", t.calibration("bert-1", 1)]
     t.good("fold", b, *calib, "--save-folding", at("folding.json"), "-o", at("folded.onnx"))
@@ -552,5 +566,5 @@ def check_warnings():
 if __name__ == "__main__":
     t.main(check_not_a_model, check_graphs, check_shapes, check_unsupported, check_declared, check_declared_run, check_declared_state,
            check_dimensions, check_external_data, check_calibration, check_outputs, check_closed_pipe, check_full_disk,
-           check_nothing_half_written, check_usage, check_folding, check_kernels, check_operands, check_metadata, check_pipes, check_check, check_warnings,
+           check_nothing_half_written, check_usage, check_ranges, check_folding, check_kernels, check_operands, check_metadata, check_pipes, check_check, check_warnings,
            floor=310)
