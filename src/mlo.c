@@ -28,11 +28,18 @@
 #include "ground/model.c"           /* ONNX messages as C structs; the index of a graph */
 #include "ground/keys.c"            /* the metadata that mlo writes */
 #include "ground/op.c"              /* what an operator is: name, shape rule, evaluation */
+#include "ground/interval.c"        /* arithmetic with ranges of integers */
 
 /* onnx: models in and out */
 #include "onnx/wire.c"              /* the schema of ONNX; binary protobuf; source files that tensor bytes stay in */
 #include "onnx/tensor.c"            /* elements of a tensor, whatever their encoding */
 #include "onnx/json.c"              /* protobuf's JSON mapping */
+
+/* exact: what operators compute, as emitted C has it, too */
+#include "exact/round.c"            /* rounding, */
+#include "exact/norm.c"             /* norms, */
+#include "exact/softmax.c"          /* softmax, */
+#include "exact/deeploy.c"          /* Deeploy's integer operators */
 
 /* ops: operators, and running them */
 #include "ops/traits.c"             /* what operators have in common */
@@ -73,9 +80,6 @@
 /* kernels: one file each */
 #include "kernels/interval.c"       /* how large integers get, how many bits that takes */
 #include "kernels/area.c"           /* what circuits take of an FPGA, from what they are made of */
-#include "exact/round.c"            /* what kernels compute, as emitted C has it, too: rounding, */
-#include "exact/norm.c"             /* norms, */
-#include "exact/softmax.c"          /* softmax */
 #include "kernels/kernel.c"         /* what a kernel is; the rounding rule */
 #include "kernels/requant.c"        /* a stream with another scale, or through a table */
 #include "kernels/add.c"            /* the sum of two streams */

@@ -9,19 +9,36 @@
  * Division rounds towards zero, as ONNX's Div of integers does; floor(a / b) is (a - Mod(a, b)) /
  * b.
  *
- * invariant: one definition: mlo evaluates the function that ONNX Runtime runs, node by node, in
- *     64-bit integers. Where these would wrap, or a value would be cut to fit (a fraction, a NaN,
- *     an 8-bit result of 200), ONNX Runtime goes on and mlo refuses: Deeploy means neither. The
- *     result has x's shape: parameters that would widen it are refused. ITAPartialMax, a loop over
- *     groups, has no function: only mlo evaluates it.
+ * invariant: mlo evaluates the text of exact/deeploy.c, which emitted C has, too; ONNX Runtime runs the
+ *     function. Where 64 bits might wrap, or a value would be cut to fit (a fraction, a NaN, an 8-bit
+ *     result of 200), ONNX Runtime goes on and mlo refuses: Deeploy means neither. The result has x's
+ *     shape: parameters that would widen it are refused. ITAPartialMax, a loop over groups, has no
+ *     function.
  * example: x = 300, mul = 3, add = 0, div = 16, 256 levels, signed: floor((900 + 8) / 16) = 56.
- * cost: some twenty passes over the tensor.
+ * cost: some passes over the tensor.
  */
+enum { MLO_DIALECT_NUMBERS = 6, MLO_DIALECT_OPERANDS = 3 };
+
+/* The largest that an operator's numbers get on the way. */
+typedef struct {
+    mlo_interval all;
+} mlo_on_the_way;
+
 typedef struct {
     mlo_op op;
     const char *function;
     /* the attributes that become inputs, in order, ends with NULL; "a|b": either name */
     const char *const *numbers;
+    int operands; /* x and what lies along it; 0: floats: its function is evaluated */
+    /* the attributes' numbers to those that src/exact takes; what is wrong with them, or NULL */
+    const char *(*prepare)(const int64_t *given, int64_t *p);
+    /* of rows of n: how large the result gets, of operands of these sizes */
+    mlo_interval (*bounds)(mlo_on_the_way *r, const mlo_interval *in, const int64_t *p, int64_t n);
+    /* one of three: numbers, rows, a norm (2: around its mean) */
+    int64_t (*one)(int64_t x, int64_t w, int64_t b, const int64_t *p);
+    int64_t (*row)(int64_t *e, int64_t n, const int64_t *p);
+    int norm;
+    const char *exact; /* what that function is called */
 } mlo_dialect;
 
 #define MLO_FLOOR(q, a, b)                                                                 \
@@ -149,19 +166,160 @@ static int mlo_shape_of_x(mlo_shapes *s) {
     return 0;
 }
 
-/* ---- evaluating: the function's nodes, one after the other ---------------- */
+/* ---- how large numbers get: the same question for arrays, and for all that a type holds --- */
 
-static const mlo_dialect *mlo_dialect_of(const mlo_node *n);
+static mlo_interval mlo_reached(mlo_on_the_way *r, mlo_interval a) {
+    if (a.lo < r->all.lo) r->all.lo = a.lo;
+    if (a.hi > r->all.hi) r->all.hi = a.hi;
+    return a;
+}
+static mlo_interval mlo_just(int64_t v) { return mlo_from_to(v, v); }
+static mlo_interval mlo_negative(mlo_interval a) { return mlo_from_to(-a.hi, -a.lo); }
+static mlo_interval mlo_clipped(mlo_interval a, int64_t lo, int64_t hi) {
+    return mlo_from_to(mlo_clip(a.lo, lo, hi), mlo_clip(a.hi, lo, hi));
+}
+static mlo_interval mlo_divided(mlo_interval a, int64_t by) {
+    const int64_t x = mlo_floor_div(a.lo, by), y = mlo_floor_div(a.hi, by);
+    return x < y ? mlo_from_to(x, y) : mlo_from_to(y, x);
+}
+static mlo_interval mlo_squared(mlo_interval a) {
+    const mlo_interval all = mlo_product_of(a, a);
+    return mlo_from_to(all.lo < 0 ? 0 : all.lo, all.hi);
+}
+/* Do 64 bits hold it, and what is next to it? */
+static int mlo_holds(mlo_interval a) { return a.lo > -mlo_two_to(62) && a.hi < mlo_two_to(62); }
 
-/* The array of a name: an input of the call, or what an earlier node made. */
-static const mlo_array *mlo_function_value(const mlo_call *c, const mlo_function *f,
-    mlo_array *const *made, size_t upto, const char *name) {
-    for (size_t i = 0; i < f->n_input && i < c->n_in; i++)
-        if (f->input[i] == name) return c->in[i];
-    for (size_t i = upto; i--;)
-        if (f->node[i]->output[0] == name) return made[i];
+static mlo_interval mlo_requant_shift_bounds(
+    mlo_on_the_way *r, const mlo_interval *in, const int64_t *p, int64_t n) {
+    const mlo_interval product = mlo_reached(r, mlo_product_of(in[0], in[1]));
+    const mlo_interval sum = mlo_sum_of(mlo_sum_of(product, in[2]), mlo_just(p[0] / 2));
+    (void)n;
+    return mlo_clipped(mlo_divided(mlo_reached(r, sum), p[0]), p[1], p[2]);
+}
+static mlo_interval mlo_inonorm_bounds(
+    mlo_on_the_way *r, const mlo_interval *in, const int64_t *p, int64_t n) {
+    const mlo_interval product = mlo_reached(r, mlo_product_of(in[0], in[1]));
+    const mlo_interval sum = mlo_reached(r, mlo_sum_of(product, in[2]));
+    const mlo_interval over = mlo_reached(r, mlo_product_of(sum, mlo_just(p[1])));
+    (void)n;
+    return mlo_clipped(mlo_divided(over, p[0]), p[2], p[3]);
+}
+static mlo_interval mlo_igelu_bounds(
+    mlo_on_the_way *r, const mlo_interval *in, const int64_t *p, int64_t n) {
+    const int64_t most = mlo_max(-in[0].lo, in[0].hi), edge = -p[0];
+    const mlo_interval q = mlo_from_to(edge < 0 ? edge : 0, most < edge ? most : edge);
+    const mlo_interval square = mlo_squared(mlo_sum_of(q, mlo_just(p[0])));
+    const mlo_interval under = mlo_reached(
+        r, mlo_sum_of(mlo_just(p[1]), mlo_negative(mlo_reached(r, square))));
+    const int64_t size = mlo_max(0, mlo_max(-under.lo, under.hi));
+    const mlo_interval both = mlo_sum_of(mlo_just(p[1]), mlo_from_to(-size, size));
+    (void)n;
+    return mlo_reached(r, mlo_product_of(in[0], mlo_divided(mlo_reached(r, both), 2)));
+}
+static mlo_interval mlo_ihardswish_bounds(
+    mlo_on_the_way *r, const mlo_interval *in, const int64_t *p, int64_t n) {
+    const mlo_interval moved = mlo_reached(r, mlo_sum_of(in[0], mlo_just(p[1])));
+    const mlo_interval gate = mlo_product_of(mlo_clipped(moved, 0, p[2]), mlo_just(p[0]));
+    (void)n;
+    return mlo_reached(r, mlo_product_of(in[0], mlo_reached(r, gate)));
+}
+static mlo_interval mlo_integer_div_bounds(
+    mlo_on_the_way *r, const mlo_interval *in, const int64_t *p, int64_t n) {
+    (void)n;
+    return mlo_divided(mlo_reached(r, mlo_product_of(in[0], mlo_just(p[0]))), p[1]);
+}
+
+/* Around zero, or around the mean of its row; a root is 1 at least. */
+static mlo_interval mlo_inorm_bounds_of(
+    mlo_on_the_way *r, const mlo_interval *in, mlo_interval c, const int64_t *p, int64_t n) {
+    mlo_reached(r, mlo_sum_of_many(n, in[0]));
+    mlo_reached(r, mlo_sum_of_many(n, mlo_squared(c)));
+    const mlo_interval product = mlo_reached(r, mlo_product_of(c, in[1]));
+    return mlo_clipped(mlo_divided(mlo_reached(r, mlo_sum_of(product, in[2])), p[0]), p[1], p[2]);
+}
+static mlo_interval mlo_irmsnorm_bounds(
+    mlo_on_the_way *r, const mlo_interval *in, const int64_t *p, int64_t n) {
+    return mlo_inorm_bounds_of(r, in, in[0], p, n);
+}
+static mlo_interval mlo_ilayernorm_bounds(
+    mlo_on_the_way *r, const mlo_interval *in, const int64_t *p, int64_t n) {
+    return mlo_inorm_bounds_of(r, in, mlo_sum_of(in[0], mlo_negative(in[0])), p, n);
+}
+
+/* What comes out is a share of n - 1, if no parabola is negative, and the largest's is not 0. */
+static mlo_interval mlo_isoftmax_bounds(
+    mlo_on_the_way *r, const mlo_interval *in, const int64_t *p, int64_t n) {
+    const mlo_interval down = mlo_reached(r, mlo_sum_of(in[0], mlo_negative(in[0])));
+    const int64_t left = mlo_max(p[3] - 1, mlo_add_ends(down.hi, mlo_times_ends(-31, p[3])));
+    const mlo_interval at = mlo_sum_of(mlo_from_to(-left, 0), mlo_just(p[1]));
+    const mlo_interval scaled = mlo_reached(
+        r, mlo_product_of(mlo_reached(r, mlo_squared(at)), mlo_just(p[0])));
+    const mlo_interval e = mlo_reached(r, mlo_sum_of(scaled, mlo_just(p[2])));
+    const mlo_interval all = mlo_product_of(mlo_sum_of_many(n, e), mlo_just(p[4]));
+    const int64_t most = mlo_add_ends(mlo_times_ends(p[0], mlo_times_ends(p[1], p[1])), p[2]);
+    mlo_reached(r, all);
+    return e.lo < 0 || most < 1 ? mlo_from_to(-INT64_MAX, INT64_MAX) : mlo_from_to(0, p[4]);
+}
+static mlo_interval mlo_itamax_bounds(
+    mlo_on_the_way *r, const mlo_interval *in, const int64_t *p, int64_t n) {
+    mlo_reached(r, mlo_sum_of(in[0], mlo_negative(in[0])));
+    mlo_reached(r, mlo_just(mlo_times_ends(n, 256)));
+    return mlo_from_to(0, p[0] / 256);
+}
+
+/* ---- the numbers of a node, as src/exact takes them ---------------------------------- */
+
+static const char mlo_no_divisor[] = "divides by zero";
+/* n levels around zero, half below it. */
+static void mlo_around_zero(int64_t *p, int64_t n) {
+    p[0] = -(n / 2);
+    p[1] = p[0] + n - 1;
+}
+static const char *mlo_requant_shift_numbers(const int64_t *given, int64_t *p) {
+    p[0] = given[0];
+    p[1] = -(given[2] * given[1] / 2);
+    p[2] = p[1] + given[1] - 1;
+    return p[0] ? NULL : mlo_no_divisor;
+}
+static const char *mlo_inorm_numbers(const int64_t *given, int64_t *p) {
+    p[0] = given[0];
+    mlo_around_zero(p + 1, given[1]);
+    return p[0] ? NULL : mlo_no_divisor;
+}
+static const char *mlo_inonorm_numbers(const int64_t *given, int64_t *p) {
+    p[0] = given[0];
+    p[1] = given[1];
+    mlo_around_zero(p + 2, given[2]);
+    return p[0] ? NULL : mlo_no_divisor;
+}
+static const char *mlo_plain_numbers(const int64_t *given, int64_t *p) {
+    memcpy(p, given, MLO_DIALECT_NUMBERS * sizeof *p);
     return NULL;
 }
+static const char *mlo_integer_div_numbers(const int64_t *given, int64_t *p) {
+    p[0] = given[0] * given[2];
+    p[1] = given[2] * given[3] + given[1];
+    return p[1] ? NULL : mlo_no_divisor;
+}
+static const char *mlo_isoftmax_numbers(const int64_t *given, int64_t *p) {
+    memcpy(p, given, 4 * sizeof *p);
+    p[4] = given[4] - 1;
+    return p[3] > 0 ? NULL : p[3] ? "its log2 is negative" : mlo_no_divisor;
+}
+static const char *mlo_itamax_numbers(const int64_t *given, int64_t *p) {
+    p[0] = (given[0] - 1) * 256;
+    p[1] = INT64_MAX;
+    return given[0] < 1 ? "n_levels is less than 1" : NULL;
+}
+static const char *mlo_partial_max_numbers(const int64_t *given, int64_t *p) {
+    p[0] = (given[0] / 2 - 1) * 256;
+    p[1] = given[1];
+    return given[0] < 2 || given[1] < 1 ? "n_levels is less than 2, or group_width than 1" : NULL;
+}
+
+/* ---- evaluating -------------------------------------------------------------------------- */
+
+static const mlo_dialect *mlo_dialect_of(const mlo_node *n);
 
 /* Does every element of a, made from b's by Cast, still say the same? What comes in as float may
  * be rounded already beyond 2^24. */
@@ -180,51 +338,126 @@ static int mlo_cast_is_exact(mlo_call *c, const mlo_array *a, const mlo_array *b
     }
     return 0;
 }
-/* The same node in doubles stays below 2^62: then it did not wrap in int64. */
-static int mlo_does_not_wrap(
-    mlo_call *c, const mlo_op *op, mlo_node *n, const mlo_array *const *in) {
+
+/* Whole numbers of an operand, one for each of x's; NULL: it has others. */
+static mlo_array *mlo_whole_operand(mlo_call *c, size_t i) {
     mlo *m = c->m;
-    const mlo_array *wide[2] = { NULL, NULL };
-    mlo_array *made = NULL;
-    int all = 1;
-    for (size_t i = 0; all && i < n->n_input; i++)
-        all = (wide[i] = i && mlo_is(n, "ReduceSum") ? in[i] : mlo_as(m, in[i], MLO_DOUBLE))
-            != NULL;
-    if (all) mlo_call_node(m, op, n, c->opset, wide, &made);
-    for (int64_t i = 0; made && i < mlo_array_count(made) && !m->error.code; i++)
-        if (!(fabs(((const double *)made->data)[i]) < ldexp(1, 62)))
-            mlo_fail(m, MLO_E_DATA, c->node, "its %s '%s' is about %.3g, more than 64 bits hold",
-                n->op, n->output[0], ((const double *)made->data)[i]);
-    for (size_t i = 0; i < n->n_input; i++)
-        if (wide[i]) mlo_as_free(m, wide[i], in[i]);
-    mlo_array_free(m, made);
-    return mlo_failed(m);
+    const mlo_array *y = c->out[0], *a = mlo_as(m, c->in[i], MLO_INT64);
+    mlo_array *all = NULL;
+    if (a && !mlo_cast_is_exact(c, a, c->in[i], i == 0))
+        all = mlo_array_new(m, MLO_INT64, y->rank, y->dims);
+    if (all) {
+        mlo_walk w = mlo_walk_over(y->rank, y->dims);
+        mlo_walk_add(&w, a->rank, a->dims);
+        mlo_copy_strided(all->data, a->data, sizeof(int64_t), y->rank, y->dims, w.step[0], 0);
+    }
+    if (a) mlo_as_free(m, a, c->in[i]);
+    return all;
 }
-static int mlo_is_given(const mlo_call *c, const mlo_array *a) {
-    for (size_t i = 0; i < c->n_in; i++)
-        if (c->in[i] == a) return 1;
-    return 0;
+static mlo_interval mlo_ends_of(const mlo_array *a) {
+    const int64_t *v = (const int64_t *)a->data, n = mlo_array_count(a);
+    mlo_interval all = { n ? v[0] : 0, n ? v[0] : 0 };
+    for (int64_t i = 1; i < n; i++) {
+        if (v[i] < all.lo) all.lo = v[i];
+        if (v[i] > all.hi) all.hi = v[i];
+    }
+    return all;
 }
-/* A divisor of zero gives 0 in mlo and ends ONNX Runtime. */
-static int mlo_function_divides(mlo_call *c, const mlo_node *n, const mlo_array *by) {
-    if (by->dtype != MLO_INT64 || !(mlo_is(n, "Div") || mlo_is(n, "Mod"))) return 0;
-    for (int64_t i = 0; i < mlo_array_count(by); i++)
-        if (!((const int64_t *)by->data)[i])
-            return mlo_fail(c->m, MLO_E_DATA, c->node, "divides by zero: element %lld of '%s'",
-                (long long)i, n->input[1]);
-    return 0;
+
+/* The node's numbers, from inputs behind its operands. */
+static int mlo_dialect_prepare(mlo *m, const mlo_node *node, const mlo_dialect *d,
+    const mlo_array *const *in, size_t n_in, int64_t *p) {
+    int64_t given[MLO_DIALECT_NUMBERS] = { 0 };
+    for (size_t k = 0; d->numbers[k]; k++) {
+        const size_t i = (size_t)d->operands + k;
+        if (i >= n_in || !in[i] || mlo_array_count(in[i]) != 1)
+            return mlo_fail(m, MLO_E_DATA, node, "its %s is no number", d->numbers[k]);
+        mlo_convert(MLO_INT64, &given[k], in[i]->dtype, in[i]->data, 1);
+        if (given[k] < -INT32_MAX || given[k] > INT32_MAX)
+            return mlo_fail(m, MLO_E_DATA, node, "its %s is %lld, more than 32 bits hold",
+                d->numbers[k], (long long)given[k]);
+    }
+    const char *wrong = d->prepare(given, p);
+    return wrong ? mlo_fail(m, MLO_E_DATA, node, "%s", wrong) : 0;
 }
-/* Is what a node of the function made from `in` the integer that the formula means? */
-static int mlo_function_sound(
-    mlo_call *c, const mlo_op *op, mlo_node *n, const mlo_array *const *in, const mlo_array *made) {
-    int whole = made->dtype == MLO_INT64;
-    if (mlo_is(n, "Cast") && mlo_is_given(c, in[0]) && whole)
-        return mlo_cast_is_exact(c, made, in[0], in[0] == c->in[0]);
-    if (mlo_is(n, "Cast") && in[0]->dtype == MLO_INT64) return mlo_cast_is_exact(c, made, in[0], 0);
-    if (whole
-        && (mlo_is(n, "Add") || mlo_is(n, "Sub") || mlo_is(n, "Mul") || mlo_is(n, "ReduceSum")))
-        return mlo_does_not_wrap(c, op, n, in);
-    return 0;
+
+/* The result's ends; fails where a number on the way may wrap. */
+static int mlo_dialect_bounds(mlo *m, const mlo_node *node, const mlo_dialect *d,
+    const mlo_interval *in, const int64_t *p, int64_t n, mlo_interval *y) {
+    mlo_on_the_way r = { { 0, 0 } };
+    *y = d->bounds(&r, in, p, n);
+    if (mlo_holds(r.all)) return 0;
+    return mlo_fail(m, MLO_E_DATA, node,
+        "of operands %lld .. %lld, a number on its way may be %lld .. %lld, more than 64 bits "
+        "hold; scale it down",
+        (long long)in[0].lo, (long long)in[0].hi, (long long)r.all.lo, (long long)r.all.hi);
+}
+
+/* A norm of a row, in place. */
+static void mlo_dialect_norm(const mlo_dialect *d, int64_t *e, const int64_t *w, const int64_t *b,
+    int64_t n, const int64_t *p) {
+    int64_t mean = 0, squares = 0;
+    for (int64_t i = 0; i < n && d->norm > 1; i++) mean += e[i];
+    mean /= n;
+    for (int64_t i = 0; i < n; i++) squares += (e[i] - mean) * (e[i] - mean);
+    const int64_t root = mlo_inorm_root(squares, n);
+    for (int64_t i = 0; i < n; i++) e[i] = mlo_inorm(e[i] - mean, w[i], b ? b[i] : 0, root, p);
+}
+
+/* All rows, in place; 0 where one would be divided by zero. */
+static int mlo_dialect_rows(
+    const mlo_dialect *d, mlo_array *const *a, int64_t rows, int64_t n, const int64_t *p) {
+    int64_t *e = (int64_t *)a[0]->data;
+    const int64_t *w = a[1] ? (const int64_t *)a[1]->data : NULL;
+    const int64_t *b = a[2] ? (const int64_t *)a[2]->data : NULL;
+    for (int64_t i = 0; i < rows * n; i += n) {
+        if (d->row && !d->row(e + i, n, p)) return 0;
+        if (d->norm) mlo_dialect_norm(d, e + i, w + i, b ? b + i : NULL, n, p);
+        for (int64_t k = i; k < i + n && d->one; k++)
+            e[k] = d->one(e[k], w ? w[k] : 0, b ? b[k] : 0, p);
+    }
+    return 1;
+}
+
+static int mlo_dialect_integers(mlo_call *c, const mlo_dialect *d, mlo_array **a) {
+    mlo *m = c->m;
+    mlo_array *y = c->out[0];
+    const int64_t n = y->rank ? y->dims[y->rank - 1] : 1, total = mlo_array_count(y);
+    int64_t p[MLO_DIALECT_NUMBERS];
+    mlo_interval in[MLO_DIALECT_OPERANDS] = { { 0, 0 } }, ends;
+    MLO_TRY(mlo_dialect_prepare(m, c->node, d, c->in, c->n_in, p));
+    for (int i = 0; i < d->operands; i++) {
+        if (!(a[i] = mlo_whole_operand(c, (size_t)i))) return mlo_failed(m);
+        in[i] = mlo_ends_of(a[i]);
+    }
+    if (!total) return 0;
+    MLO_TRY(mlo_dialect_bounds(m, c->node, d, in, p, n, &ends));
+    if (!mlo_dialect_rows(d, a, total / n, n, p))
+        return mlo_fail(m, MLO_E_DATA, c->node, "%s", mlo_no_divisor);
+    mlo_convert(y->dtype, y->data, MLO_INT64, a[0]->data, (size_t)total);
+    return mlo_cast_is_exact(c, y, a[0], 0);
+}
+
+static int mlo_dialect_run(mlo_call *c) {
+    const mlo_dialect *d = mlo_dialect_of(c->node);
+    mlo_array *a[MLO_DIALECT_OPERANDS] = { NULL };
+    if (!d) return mlo_fail(c->m, MLO_E_BUG, c->node, "is no operator of the dialect");
+    MLO_TRY(mlo_need_inputs(c, (size_t)d->operands));
+    mlo_dialect_integers(c, d, a);
+    for (int i = 0; i < MLO_DIALECT_OPERANDS; i++) mlo_array_free(c->m, a[i]);
+    return mlo_failed(c->m);
+}
+
+/* ---- evaluating the float twins: the function's nodes, one after the other ------------ */
+
+/* The array of a name: an input of the call, or what an earlier node made. */
+static const mlo_array *mlo_function_value(const mlo_call *c, const mlo_function *f,
+    mlo_array *const *made, size_t upto, const char *name) {
+    for (size_t i = 0; i < f->n_input && i < c->n_in; i++)
+        if (f->input[i] == name) return c->in[i];
+    for (size_t i = upto; i--;)
+        if (f->node[i]->output[0] == name) return made[i];
+    return NULL;
 }
 
 /* Node k of the function on the arrays there are; @to is the call's own attribute. */
@@ -248,12 +481,10 @@ static int mlo_function_node(mlo_call *c, const mlo_function *f, mlo_array **mad
         list[0] = &resolved;
         n.attr = list;
     }
-    if (n.n_input == 2) MLO_TRY(mlo_function_divides(c, &n, in[1]));
-    MLO_TRY(mlo_call_node(c->m, op, &n, c->opset, in, &made[k]));
-    return mlo_function_sound(c, op, &n, in, made[k]);
+    return mlo_call_node(c->m, op, &n, c->opset, in, &made[k]);
 }
 
-static int mlo_dialect_run(mlo_call *c) {
+static int mlo_twin_run(mlo_call *c) {
     mlo *m = c->m;
     const mlo_dialect *d = mlo_dialect_of(c->node);
     const mlo_function *f = d ? mlo_function_of(m, d->function, NULL, c->opset) : NULL;
@@ -274,56 +505,6 @@ static int mlo_dialect_run(mlo_call *c) {
     return mlo_failed(m);
 }
 
-/* ---- a loop of its own ---------------------------------------------------- */
-
-/* v >> (n + 16) / 32, the distance of two values in steps of the softmax. */
-static int64_t mlo_ita_shift(int64_t v, int64_t n) {
-    int64_t s = (n + 16) / 32;
-    return s > 62 ? 0 : v >> s;
-}
-
-/* One row of ITAPartialMax: as ITAMax, but the maximum is known group by group; where it grows,
- * the sum so far is shifted. */
-static void mlo_partial_max_row(
-    int64_t *y, const int64_t *x, int64_t n, int64_t levels, int64_t width) {
-    int64_t most = x[0], sum = 0;
-    for (int64_t i = 0; i < n;) {
-        int64_t end = width < n - i ? i + width : n, before = most;
-        for (int64_t k = i; k < end; k++)
-            if (x[k] > most) most = x[k];
-        sum = mlo_ita_shift(sum, most - before);
-        for (; i < end; i++) sum += mlo_ita_shift(256, most - x[i]);
-    }
-    for (int64_t i = 0; i < n; i++) y[i] = mlo_ita_shift((levels / 2 - 1) * 256 / sum, most - x[i]);
-}
-static int mlo_partial_max_run(mlo_call *c) {
-    MLO_TRY(mlo_need_inputs(c, 3));
-    mlo *m = c->m;
-    int64_t number[2] = { 0, 0 };
-    mlo_array *y = c->out[0];
-    int64_t n = y->rank ? y->dims[y->rank - 1] : 1, total = mlo_array_count(y);
-    for (int i = 0; i < 2; i++)
-        if (mlo_array_count(c->in[i + 1]) == 1)
-            mlo_convert(MLO_INT64, &number[i], c->in[i + 1]->dtype, c->in[i + 1]->data, 1);
-    if (number[0] < 2 || number[0] > INT32_MAX || number[1] < 1)
-        return mlo_fail(m, MLO_E_DATA, c->node, "n_levels is %lld, group_width %lld",
-            (long long)number[0], (long long)number[1]);
-    const mlo_array *x = mlo_as(m, c->in[0], MLO_INT64);
-    mlo_array *z = x && !mlo_cast_is_exact(c, x, c->in[0], 1)
-        ? mlo_array_new(m, MLO_INT64, y->rank, y->dims)
-        : NULL;
-    for (int64_t i = 0; z && n && i < total; i += n)
-        mlo_partial_max_row(
-            (int64_t *)z->data + i, (const int64_t *)x->data + i, n, number[0], number[1]);
-    if (z) {
-        mlo_convert(y->dtype, y->data, MLO_INT64, z->data, (size_t)total);
-        mlo_cast_is_exact(c, y, z, 0);
-    }
-    mlo_array_free(m, z);
-    if (x) mlo_as_free(m, x, c->in[0]);
-    return mlo_failed(m);
-}
-
 /* ---- the table ------------------------------------------------------------ */
 
 #define MLO_NUMBERS(name, ...) static const char *const mlo_numbers_##name[] = { __VA_ARGS__, NULL }
@@ -340,28 +521,34 @@ static const char *const mlo_numbers_none[] = { NULL };
 
 static const mlo_dialect mlo_dialects[] = {
     { { "mlo.RequantShift", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_requant_shift_function,
-        mlo_numbers_requant_shift },
+        mlo_numbers_requant_shift, 3, mlo_requant_shift_numbers, mlo_requant_shift_bounds,
+        mlo_requant_shift, NULL, 0, "mlo_requant_shift" },
     { { "mlo.iSoftmax", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_isoftmax_function,
-        mlo_numbers_isoftmax },
+        mlo_numbers_isoftmax, 1, mlo_isoftmax_numbers, mlo_isoftmax_bounds, NULL, mlo_isoftmax, 0,
+        "mlo_isoftmax" },
     { { "mlo.iRMSNorm", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_irmsnorm_function,
-        mlo_numbers_norm },
+        mlo_numbers_norm, 2, mlo_inorm_numbers, mlo_irmsnorm_bounds, NULL, NULL, 1, "mlo_inorm" },
     { { "mlo.iLayerNorm", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_ilayernorm_function,
-        mlo_numbers_norm },
+        mlo_numbers_norm, 3, mlo_inorm_numbers, mlo_ilayernorm_bounds, NULL, NULL, 2, "mlo_inorm" },
     { { "mlo.iNoNorm", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_inonorm_function,
-        mlo_numbers_inonorm },
-    { { "mlo.iGELU", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_igelu_function, mlo_numbers_igelu },
+        mlo_numbers_inonorm, 3, mlo_inonorm_numbers, mlo_inonorm_bounds, mlo_inonorm, NULL, 0,
+        "mlo_inonorm" },
+    { { "mlo.iGELU", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_igelu_function, mlo_numbers_igelu, 1,
+        mlo_plain_numbers, mlo_igelu_bounds, mlo_igelu, NULL, 0, "mlo_igelu" },
     { { "mlo.iHardswish", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_ihardswish_function,
-        mlo_numbers_ihardswish },
-    { { "mlo.ITAMax", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_itamax_function,
-        mlo_numbers_itamax },
-    { { "mlo.ITAPartialMax", mlo_shape_of_x, mlo_partial_max_run, 1 }, NULL,
-        mlo_numbers_partial_max },
+        mlo_numbers_ihardswish, 1, mlo_plain_numbers, mlo_ihardswish_bounds, mlo_ihardswish, NULL,
+        0, "mlo_ihardswish" },
+    { { "mlo.ITAMax", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_itamax_function, mlo_numbers_itamax,
+        1, mlo_itamax_numbers, mlo_itamax_bounds, NULL, mlo_itamax, 0, "mlo_itamax" },
+    { { "mlo.ITAPartialMax", mlo_shape_of_x, mlo_dialect_run, 1 }, NULL, mlo_numbers_partial_max, 1,
+        mlo_partial_max_numbers, mlo_itamax_bounds, NULL, mlo_itamax, 0, "mlo_itamax" },
     { { "mlo.TrueIntegerDiv", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_integer_div_function,
-        mlo_numbers_integer_div },
-    { { "mlo.RMSNorm", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_rmsnorm_function,
-        mlo_numbers_none },
-    { { "mlo.HardSwish", mlo_shape_of_x, mlo_dialect_run, 1 }, mlo_hardswish_function,
-        mlo_numbers_none },
+        mlo_numbers_integer_div, 1, mlo_integer_div_numbers, mlo_integer_div_bounds,
+        mlo_integer_div, NULL, 0, "mlo_integer_div" },
+    { { "mlo.RMSNorm", mlo_shape_of_x, mlo_twin_run, 1 }, mlo_rmsnorm_function, mlo_numbers_none, 0,
+        NULL, NULL, NULL, NULL, 0, NULL },
+    { { "mlo.HardSwish", mlo_shape_of_x, mlo_twin_run, 1 }, mlo_hardswish_function,
+        mlo_numbers_none, 0, NULL, NULL, NULL, NULL, 0, NULL },
 };
 enum { MLO_N_DIALECTS = sizeof mlo_dialects / sizeof *mlo_dialects };
 
