@@ -64,28 +64,32 @@ GROUPS = (("four in step", "0+1,1:0+1,2:0+1,3:0+1,0:1+1,1:1+1,2:1+1,3:1+1"), ("o
           ("a slot twice in a row", "0+3,0:3+2,1:0+4,1:4+1,1:5+1,0:5+3"), ("taken back", "0+4,1:0+6,2:0+2,0:2+3,1:6+1,2:2+5,1:3+2,0:5+1,2:1+2"))
 
 
-def check_groups():
-    """Sequences that share a pass over the weights are each as if alone, and weights are read once for all of them."""
-    for name, most in ((TODAY[0], 4), (TODAY[1], 2)):
-        path = build(name, "--slots", "4", "--frames-in-flight", str(most))
-        for what, jobs in GROUPS:
-            judged("%s: groups of %d: %s" % (name, most, what), run(path, "--jobs", jobs), paced=what != "of other lengths")     # (a group may miss a frame by a cycle)
-            judged("%s: groups of %d: %s, stalled" % (name, most, what), run(path, "--jobs", jobs, "--stall", "30", "--seed", "11"), paced=False)
-        beats = lambda jobs: run(path, "--jobs", jobs).memory["beats"]
-        t.case("%s: a step of %d reads weights as often as a step of one" % (name, most),
-               "" if beats(",".join("%d:0+1" % k for k in range(most))) == beats("0+1") else "more beats")
-
-
-def drawn(rng):
-    """A list of jobs for two slots of 16 positions: one after the other, in turn, taken back; of one token, of a few, of as many as fit."""
-    held, list_ = [0, 0], []
+def drawn(rng, slots=2):
+    """A list of jobs for slots of 16 positions: one after the other, in turn, taken back; of one token, of a few, of as many as fit."""
+    held, list_ = [0] * slots, []
     for _ in range(rng.randint(3, 14)):
-        slot = rng.randrange(2)
+        slot = rng.randrange(slots)
         start = held[slot] if held[slot] < 16 and rng.random() < 0.8 else rng.randrange(min(held[slot] + 1, 16))
         tokens = min(16 - start, rng.choice([1, 1, 1, 2, rng.randint(1, 6), 16]))
         held[slot] = start + tokens
         list_.append("%d:%d+%d" % (slot, start, tokens))
     return ",".join(list_)
+
+
+def check_groups():
+    """Sequences that share a pass over the weights are each as if alone, and weights are read once for all of them."""
+    for name, most in ((TODAY[0], 4), (TODAY[1], 2)):
+        path = build(name, "--slots", "4", "--frames-in-flight", str(most))
+        for what, jobs in GROUPS:
+            judged("%s: groups of %d: %s" % (name, most, what), run(path, "--jobs", jobs))
+            judged("%s: groups of %d: %s, stalled" % (name, most, what), run(path, "--jobs", jobs, "--stall", "30", "--seed", "11"), paced=False)
+        beats = lambda jobs: run(path, "--jobs", jobs).memory["beats"]
+        t.case("%s: a step of %d reads weights as often as a step of one" % (name, most),
+               "" if beats(",".join("%d:0+1" % k for k in range(most))) == beats("0+1") else "more beats")
+        rng = random.Random(datetime.date.today().isoformat() + name + "groups")
+        for k in range(10):                                     # who joins a group, and who misses it, is foretold
+            jobs = drawn(rng, 4)
+            judged("%s: groups of %d, drawn, %d: %s" % (name, most, k, jobs), run(path, "--jobs", jobs))
 
 
 def check_drawn():
@@ -248,4 +252,4 @@ def check_registers():
         t.case("a job %s" % what, "" if p.returncode and re.search("MLO FAIL .*" + words, p.stdout) else p.stdout[-300:])
 
 
-if __name__ == "__main__": t.main(check_models, check_slots, check_groups, check_drawn, check_text, check_story, check_dram, check_canaries, check_past, check_refused, check_registers, floor=167)
+if __name__ == "__main__": t.main(check_models, check_slots, check_groups, check_drawn, check_text, check_story, check_dram, check_canaries, check_past, check_refused, check_registers, floor=187)

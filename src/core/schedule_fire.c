@@ -140,6 +140,17 @@ static int64_t mlo_frame_enters(const mlo_schedule *s, const mlo_place *p, int64
     return frame ? mlo_max(enters, s->door + MLO_JOB_TURNS + MLO_JOB_PASSES) : enters;
 }
 
+/* When the last beat of a frame, token n, is taken at the door: they come a beat a cycle, if there is room between the
+ * door and the body. That holds two tokens (mlo_entry.v), and MLO_JOB_HELD beats. */
+static int64_t mlo_door_takes(const mlo_schedule *s, const mlo_place *p, int64_t n) {
+    const int64_t beats = s->c->channels / s->c->lanes, last = n * beats + beats - 1;
+    const int64_t before = last - 2 * beats - MLO_JOB_HELD; /* it has to be in the body */
+    const int64_t comes = mlo_frame_enters(s, p, n - p->at) - MLO_JOB_PASSES + p->tokens * beats - 1;
+    if (before < (p->job->iterations > 1 ? p->job->begin * beats : 0)) return comes;
+    return mlo_max(comes,
+        mlo_beat_at(mlo_token_of(s, MLO_OUTSIDE, before / beats)->out, before % beats, beats) + MLO_JOB_BACK);
+}
+
 /* A frame that would be there so soon has come too late for the group that takes it in (mlo_loop.v): the one before
  * it is in, and the group's first results wait. MLO_NOT_YET: it is not known when. */
 static int64_t mlo_frame_late(const mlo_schedule *s, const mlo_place *p, int64_t n, int64_t soon) {
@@ -165,7 +176,10 @@ static int mlo_fire_entry(mlo_schedule *s) {
         first = enters + p.at * beats + beats + 3;
         const int64_t late = mlo_frame_late(s, &p, n, first);
         if (late == MLO_NOT_YET) return 0;
-        if (late) mlo_schedule_jobs(s, p.job - s->job + 1, p.job->frame + p.frame);
+        if (late) {
+            mlo_schedule_jobs(s, p.job - s->job + 1, p.job->frame + p.frame);
+            return 1;
+        }
         last = first + beats - 1;
     } else {
         const int64_t before = n - mlo_job_turn(p.job);
@@ -180,7 +194,7 @@ static int mlo_fire_entry(mlo_schedule *s) {
         mlo_max(first, room[0]), n ? mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1 : 0);
     t->out[1] = mlo_max(mlo_max(last, room[1]), t->out[0] + beats - 1);
     s->fired[c->n_element]++;
-    if (!p.iteration && p.at == p.tokens - 1) s->door = t->out[1] - beats - 3;
+    if (!p.iteration && p.at == p.tokens - 1) s->door = mlo_door_takes(s, &p, n);
     return 1;
 }
 
