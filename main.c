@@ -202,6 +202,7 @@ int main(int argc, char **argv) {
 #endif
     c.called = argc ? argv[0] : "mlo";
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failure like others */
+    signal(SIGBUS, cli_view_lost);
     if (!(c.m = cli_handle(&c.opened, cli_warn))) {
         fprintf(stderr, "mlo: no memory [MLO_E_MEMORY]\n");
         return 2;

@@ -101,6 +101,11 @@ typedef struct {
     void *(*open)(void *user, const char *path, uint64_t *size);
     size_t (*read)(void *user, void *file, uint64_t offset, void *to, size_t bytes);
     void (*close)(void *user, void *file);
+    /* The same bytes as memory that holds no more of them than were touched, until `unmap`; what is written there stays out of the file.
+       NULL: there is none, and they are read. `map` returns NULL when it can't. `forget` makes a part of it as if it had never been touched. */
+    void *(*map)(void *user, void *file, uint64_t offset, size_t bytes);
+    void (*unmap)(void *user, void *data, size_t bytes);
+    void (*forget)(void *user, void *data, size_t bytes);
 } mlo_desc;
 
 typedef struct mlo mlo;

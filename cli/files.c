@@ -49,6 +49,33 @@ static size_t cli_read(void *user, void *file, uint64_t offset, void *to, size_t
     return done;
 }
 
+/* A view of a file; pages that are written to become copies. What was cut off since the file was opened
+ * cannot be viewed: reading says so. */
+static void *cli_map(void *user, void *file, uint64_t offset, size_t n) {
+    const int fd = ((cli_source *)file)->fd;
+    const size_t skip = (size_t)(offset % (uint64_t)sysconf(_SC_PAGESIZE));
+    struct stat st;
+    (void)user;
+    if (fstat(fd, &st) || (uint64_t)st.st_size < offset + n) return NULL;
+    char *p = (char *)mmap(NULL, n + skip, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd,
+        (off_t)(offset - skip));
+    return p == MAP_FAILED ? NULL : p + skip;
+}
+
+static void cli_unmap(void *user, void *data, size_t n) {
+    const size_t skip = (size_t)((uintptr_t)data % (uintptr_t)sysconf(_SC_PAGESIZE));
+    (void)user;
+    munmap((char *)data - skip, n + skip);
+}
+
+/* Whole pages between the ends; what is beside them may be in use. */
+static void cli_forget(void *user, void *data, size_t n) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t skip = (page - (uintptr_t)data % page) % page;
+    (void)user;
+    if (n >= skip + page) madvise((char *)data + skip, (n - skip) / page * page, MADV_DONTNEED);
+}
+
 static void cli_close(void *user, void *file) {
     (void)user;
     close(((cli_source *)file)->fd);
@@ -62,18 +89,18 @@ static void cli_warn(void *user, const char *line) {
 
 /* Memory: what a large model fills lies on large pages where the system has them (Linux). A graph
  * of 16,000 nodes spreads over 60 MB, and walking it costs more in page faults and address
- * translation than in arithmetic. */
+ * translation than in arithmetic. No block is aligned: one that is freed could not be had again for
+ * the next of its size. */
 enum { CLI_HUGE = 2 << 20 };
 static void *cli_alloc(void *user, size_t bytes) {
     (void)user;
+    char *p = (char *)malloc(bytes);
 #ifdef MADV_HUGEPAGE
-    void *p;
-    if (bytes >= CLI_HUGE && bytes < SIZE_MAX / 2 && !posix_memalign(&p, CLI_HUGE, bytes)) {
-        madvise(p, bytes / CLI_HUGE * CLI_HUGE, MADV_HUGEPAGE);
-        return p;
-    }
+    const size_t skip = (CLI_HUGE - (uintptr_t)p % CLI_HUGE) % CLI_HUGE;
+    if (p && bytes >= CLI_HUGE + skip)
+        madvise(p + skip, (bytes - skip) / CLI_HUGE * CLI_HUGE, MADV_HUGEPAGE);
 #endif
-    return malloc(bytes);
+    return p;
 }
 static void cli_release(void *user, void *block) {
     (void)user;
@@ -91,6 +118,9 @@ static mlo *cli_handle(int *opened, void (*warn)(void *user, const char *line)) 
     d.open = cli_open;
     d.read = cli_read;
     d.close = cli_close;
+    d.map = cli_map;
+    d.unmap = cli_unmap;
+    d.forget = cli_forget;
     *opened = 0;
     return mlo_open(&d);
 }

@@ -28,6 +28,14 @@ static void cli_on_signal(int number) {
     raise(number);
 }
 
+/* A page of a view is gone: the file was cut under it. */
+static void cli_view_lost(int number) {
+    static const char line[] = "mlo: a file was cut while mlo read it [MLO_E_IO]\n";
+    (void)number;
+    if (*cli_unfinished) unlink(cli_unfinished);
+    _exit(write(2, line, sizeof line - 1) < 0 ? 3 : 2);
+}
+
 static void cli_catch_signals(void) {
     static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
     struct sigaction act, before;

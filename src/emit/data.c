@@ -55,50 +55,6 @@ static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, int64_t
     return mlo_failed(e->m);
 }
 
-static int mlo_emit_image_part(mlo_emitter *e, const mlo_core *c, int blocks, mlo_text *image) {
-    for (int64_t i = 0; i < c->scan.iterations; i++)
-        for (int k = 0; k < c->n_element; k++) {
-            const mlo_element *el = &c->element[k];
-            mlo_array *in[8] = { 0 };
-            if (!el->kernel || !el->unit.n_memory || mlo_is_block(el) != blocks) continue;
-            if (!mlo_element_inputs(e->m, c, el, i, in)
-                && !mlo_element_numbers(e->m, el, (const mlo_array *const *)in))
-                for (int64_t b = 0; b < mlo_max(1, el->unit.blocks); b++)
-                    for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++)
-                        mlo_emit_memory(e, el, mem, b, in, image);
-            for (int j = 0; j < 8; j++) mlo_array_free(e->m, in[j]);
-            if (e->m->error.code) return mlo_failed(e->m);
-        }
-    return 0;
-}
-
-/* What the image takes. */
-static int64_t mlo_image_bytes(const mlo_emitter *e) {
-    return mlo_core_image_bytes(e->c)
-        + (e->h ? mlo_core_image_bytes(e->h) + mlo_around_rows_bytes(e->m, e->c) : 0);
-}
-
-/* The table in front of the loop, 16 bits a number. */
-static int mlo_emit_rows(mlo_emitter *e, mlo_text *image) {
-    const mlo_tensor *t = mlo_around_rows(e->m, e->c);
-    mlo_array *a = t ? mlo_tensor_load(e->m, t) : NULL;
-    if (!a) return mlo_failed(e->m);
-    for (int64_t i = 0, n = mlo_array_count(a); i < n && !e->m->error.code; i++) {
-        const uint64_t v = (uint64_t)mlo_get(a, i);
-        const unsigned char bytes[2] = { (unsigned char)(v & 255), (unsigned char)(v >> 8 & 255) };
-        mlo_put(image, bytes, 2);
-    }
-    mlo_array_free(e->m, a);
-    return mlo_failed(e->m);
-}
-
-/* What is around the loop lies behind what is in it. */
-static int mlo_emit_around_image(mlo_emitter *e, mlo_text *image) {
-    return e->h
-        && (mlo_emit_image_part(e, e->h, 0, image) || mlo_emit_image_part(e, e->h, 1, image)
-            || mlo_emit_rows(e, image));
-}
-
 /* A beat a line, its last byte first: what $readmemh takes. */
 static int mlo_emit_hex(mlo_emitter *e, const unsigned char *image, int64_t n) {
     const int beat = e->c->axi_bits / 8;
@@ -116,17 +72,79 @@ static int mlo_emit_hex(mlo_emitter *e, const unsigned char *image, int64_t n) {
     return mlo_failed(e->m);
 }
 
-static int mlo_emit_params(mlo_emitter *e) {
-    mlo_text image = { e->m, NULL, 0, 0 };
-    if (!mlo_text_room(&image, (size_t)mlo_image_bytes(e) + 1)
+/* The image on its way into a file: what there is of it, in whole beats. */
+typedef struct {
+    mlo_text part;
+    int hex; /* 1: the file is text */
+} mlo_image;
+
+static int mlo_image_flush(mlo_emitter *e, mlo_image *image) {
+    const size_t n = image->part.n;
+    image->part.n = 0;
+    if (!n) return mlo_failed(e->m);
+    return image->hex ? mlo_emit_hex(e, (const unsigned char *)image->part.text, (int64_t)n)
+                      : mlo_file_write(e, image->part.text, n);
+}
+
+static int mlo_emit_image_part(mlo_emitter *e, const mlo_core *c, int blocks, mlo_image *image) {
+    for (int64_t i = 0; i < c->scan.iterations; i++)
+        for (int k = 0; k < c->n_element; k++) {
+            const mlo_element *el = &c->element[k];
+            mlo_array *in[8] = { 0 };
+            if (!el->kernel || !el->unit.n_memory || mlo_is_block(el) != blocks) continue;
+            if (!mlo_element_inputs(e->m, c, el, i, in)
+                && !mlo_element_numbers(e->m, el, (const mlo_array *const *)in))
+                for (int64_t b = 0; b < mlo_max(1, el->unit.blocks); b++)
+                    for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++)
+                        mlo_emit_memory(e, el, mem, b, in, &image->part);
+            for (int j = 0; j < 8; j++) mlo_array_free(e->m, in[j]);
+            if (e->m->error.code || mlo_image_flush(e, image)) return mlo_failed(e->m);
+        }
+    return 0;
+}
+
+/* What the image takes. */
+static int64_t mlo_image_bytes(const mlo_emitter *e) {
+    return mlo_core_image_bytes(e->c)
+        + (e->h ? mlo_core_image_bytes(e->h) + mlo_around_rows_bytes(e->m, e->c) : 0);
+}
+
+/* The table in front of the loop, 16 bits a number. MLO_IMAGE_ROWS: bytes of it at a time, in whole beats. */
+enum { MLO_IMAGE_ROWS = 1 << 16 };
+static int mlo_emit_rows(mlo_emitter *e, mlo_image *image) {
+    const mlo_tensor *t = mlo_around_rows(e->m, e->c);
+    mlo_array *a = t ? mlo_tensor_load(e->m, t) : NULL;
+    if (!a) return mlo_failed(e->m);
+    for (int64_t i = 0, n = mlo_array_count(a); i < n && !e->m->error.code; i++) {
+        const uint64_t v = (uint64_t)mlo_get(a, i);
+        const unsigned char bytes[2] = { (unsigned char)(v & 255), (unsigned char)(v >> 8 & 255) };
+        mlo_put(&image->part, bytes, 2);
+        if (image->part.n == MLO_IMAGE_ROWS) mlo_image_flush(e, image);
+    }
+    mlo_array_free(e->m, a);
+    return mlo_image_flush(e, image);
+}
+
+/* What is around the loop lies behind what is in it. */
+static int mlo_emit_around_image(mlo_emitter *e, mlo_image *image) {
+    return e->h
+        && (mlo_emit_image_part(e, e->h, 0, image) || mlo_emit_image_part(e, e->h, 1, image)
+            || mlo_emit_rows(e, image));
+}
+
+static int mlo_emit_image(mlo_emitter *e, const char *file, int hex) {
+    mlo_image image = { { e->m, NULL, 0, 0 }, hex };
+    if (!mlo_file_begin(e, file) && (hex || !mlo_file_write(e, "", 0))
         && !mlo_emit_image_part(e, e->c, 0, &image) && !mlo_emit_image_part(e, e->c, 1, &image)
-        && !mlo_emit_around_image(e, &image) && !mlo_file_begin(e, "params.bin")
-        && !mlo_file_write(e, image.text, image.n) && !mlo_file_end(e)
-        && !mlo_file_begin(e, "params.hex")
-        && !mlo_emit_hex(e, (const unsigned char *)image.text, (int64_t)image.n))
+        && !mlo_emit_around_image(e, &image))
         mlo_file_end(e);
-    mlo_text_free(&image);
+    mlo_text_free(&image.part);
     return mlo_failed(e->m);
+}
+
+/* The image is made for each of its files anew: that of a large model would not fit into memory. */
+static int mlo_emit_params(mlo_emitter *e) {
+    return mlo_emit_image(e, "params.bin", 0) || mlo_emit_image(e, "params.hex", 1);
 }
 
 /* ---- beats of activations ------------------------------------------------- */
@@ -242,7 +260,7 @@ static mlo_bench_words mlo_bench_words_new(
  * bytes), and what the core makes of them. */
 static int mlo_bench_play(mlo_bench_words *w) {
     mlo *m = w->e->m;
-    const mlo_observer see = { w, mlo_bench_see };
+    const mlo_observer see = { w, mlo_bench_see, NULL };
     const size_t n_calib = m->n_calib;
     m->n_calib = 0;
     mlo_border_given(m, MLO_BENCH_DRAW, w->border);

@@ -37,6 +37,7 @@ typedef struct {
 
 struct mlo_model; /* model.c */
 struct mlo_source; /* model.c */
+struct mlo_mapping; /* op.c */
 struct mlo_numerics; /* numerics.c */
 struct mlo_net; /* match.c */
 struct mlo_seen; /* seen.c */
@@ -55,6 +56,7 @@ struct mlo {
     int stale; /* 1: nodes, values or types have gone since mlo_index (where a pass keeps count) */
     struct mlo_model *body; /* template.c: the loop body to look for, NULL when there is none */
     struct mlo_source *sources; /* files that tensor bytes are read from */
+    struct mlo_mapping *mapped; /* parts of these that are mapped now (op.c) */
     struct mlo_op_index *ops; /* ops/table.c: operators by name */
     /* match.c: of a graph, for as long as that graph and its index stay as they are */
     struct mlo_net *net;

@@ -82,6 +82,7 @@ static size_t mlo_dtype_size(mlo_dtype t) {
 
 /* A new array in scratch memory (freed by mlo_array_free, or by the evaluator when its last user
  * is done). */
+static void *mlo_array_own(mlo_array *a) { return (char *)a + (sizeof *a + 15) / 16 * 16; }
 static mlo_array *mlo_array_new(mlo *m, mlo_dtype dtype, int rank, const int64_t *dims) {
     uint64_t bytes = mlo_dtype_size(dtype);
     int empty = 0;
@@ -103,10 +104,51 @@ static mlo_array *mlo_array_new(mlo *m, mlo_dtype dtype, int rank, const int64_t
     a->dtype = dtype;
     a->rank = rank;
     for (int i = 0; i < rank; i++) a->dims[i] = dims[i];
-    a->data = block + (sizeof *a + 15) / 16 * 16;
+    a->data = mlo_array_own(a);
     return a;
 }
-static void mlo_array_free(mlo *m, mlo_array *a) { mlo_scratch_free(m, a); }
+/* Mapped bytes of a file (mlo_desc.map). */
+typedef struct mlo_mapping {
+    struct mlo_mapping *next;
+    char *data;
+    size_t bytes;
+} mlo_mapping;
+
+/* An array over mapped bytes: behind its head is the mapping of them. */
+static mlo_array *mlo_array_over(
+    mlo *m, mlo_dtype dtype, int rank, const int64_t *dims, void *data, size_t bytes) {
+    const int64_t head = sizeof(mlo_mapping);
+    mlo_array *a = mlo_array_new(m, MLO_UINT8, 1, &head);
+    if (!a) return NULL;
+    mlo_mapping *v = (mlo_mapping *)a->data;
+    v->next = m->mapped;
+    v->data = (char *)data;
+    v->bytes = bytes;
+    m->mapped = v;
+    a->dtype = dtype;
+    a->rank = rank;
+    for (int i = 0; i < rank; i++) a->dims[i] = dims[i];
+    a->data = data;
+    return a;
+}
+static void mlo_mapping_close(mlo *m, mlo_mapping *gone) {
+    mlo_mapping **p = &m->mapped;
+    while (*p != gone) p = &(*p)->next;
+    *p = gone->next;
+    m->desc.unmap(m->desc.user, gone->data, gone->bytes);
+}
+/* Elements that were read, and will not be again soon, need no memory: where they are mapped, it is
+ * let go. */
+static void mlo_mapping_forget(mlo *m, const void *data, size_t bytes) {
+    const char *p = (const char *)data;
+    for (mlo_mapping *v = m->mapped; v; v = v->next)
+        if (p >= v->data && p + bytes <= v->data + v->bytes)
+            m->desc.forget(m->desc.user, v->data + (p - v->data), bytes);
+}
+static void mlo_array_free(mlo *m, mlo_array *a) {
+    if (a && a->data != mlo_array_own(a)) mlo_mapping_close(m, (mlo_mapping *)mlo_array_own(a));
+    mlo_scratch_free(m, a);
+}
 
 /* Output i of a call, in this form: the one made by the shape rule when it fits, else a new one.
  * NULL without memory. */

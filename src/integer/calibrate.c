@@ -488,7 +488,7 @@ static int mlo_show_memory(mlo_quantizer *q, int64_t k, mlo_value_seen what) {
 static int mlo_calibrate_run(mlo_quantizer *q, mlo_value_seen what) {
     mlo *m = q->m;
     if (mlo_calib_check(m, &q->samples)) return mlo_failed(m);
-    mlo_observer see = { q, what };
+    mlo_observer see = { q, what, q->scan.body };
     for (int64_t k = 0; k < q->samples && !m->error.code; k++)
         if (!mlo_show_memory(q, k, what)) mlo_sample_run(m, k, &see);
     return mlo_failed(m);

@@ -7,7 +7,8 @@
  *     integers become int8 / uint8, a FLOAT4E2M1 becomes its code.
  *
  * invariant: a window touches only its own bytes, so a pass over a big tensor needs MLO_WINDOW
- *     bytes of memory, not the tensor.
+ *     bytes of memory, not the tensor. A long one that lies in a file as the host has it is mapped,
+ *     not copied: a Gather touches its rows alone.
  * example: mlo_array *w = mlo_tensor_load(m, t); ... mlo_array_free(m, w);
  *     or mlo_tensor_read(m, t, first, count, buffer);
  * cost: a copy; one read of the file per window.
@@ -220,11 +221,15 @@ static int mlo_to_doubles(mlo_dtype t, const void *from, size_t n, double *to) {
 /* ---- reading -------------------------------------------------------------- */
 
 /* raw_data is little-endian: turns n elements of `size` bytes to (or from) the host's order. */
-static void mlo_little_endian(void *data, size_t n, size_t size) {
+static int mlo_is_little(void) {
     const uint16_t one = 1;
-    unsigned char *p = (unsigned char *)data, low;
+    unsigned char low;
     memcpy(&low, &one, 1);
-    if (low) return;
+    return low;
+}
+static void mlo_little_endian(void *data, size_t n, size_t size) {
+    unsigned char *p = (unsigned char *)data;
+    if (mlo_is_little()) return;
     for (; n--; p += size)
         for (size_t i = 0; i < size / 2; i++) {
             unsigned char c = p[i];
@@ -321,6 +326,24 @@ static int mlo_tensor_read(mlo *m, const mlo_tensor *t, int64_t first, size_t co
     return 0;
 }
 
+/* Elements [first, ..) of a long tensor where they lie in their file, when that is the host's form; NULL: they are to
+ * be read. */
+static mlo_array *mlo_tensor_mapped(
+    mlo *m, const mlo_tensor *t, int64_t first, size_t rank, const int64_t *dims) {
+    const mlo_dtype type = (mlo_dtype)t->data_type;
+    const size_t size = mlo_dtype_size(type);
+    size_t bytes = size;
+    for (size_t i = 0; i < rank; i++) bytes *= (size_t)dims[i];
+    const uint64_t at = t->offset + (uint64_t)first * bytes;
+    if (!m->desc.map || !t->source || bytes < MLO_MAPPED || mlo_dtype_bits(type) != 8 * size
+        || at % size || !mlo_is_little() || at + bytes > t->source->size)
+        return NULL;
+    void *data = m->desc.map(m->desc.user, t->source->file, at, bytes);
+    mlo_array *a = data ? mlo_array_over(m, type, (int)rank, dims, data, bytes) : NULL;
+    if (data && !a) m->desc.unmap(m->desc.user, data, bytes);
+    return a;
+}
+
 /* Part `first` of the tensor as an array in scratch memory (mlo_array_free), shaped as its last
  * `rank` dimensions. NULL when it fails. */
 static mlo_array *mlo_tensor_part(mlo *m, const mlo_tensor *t, int64_t first, size_t rank) {
@@ -336,8 +359,10 @@ static mlo_array *mlo_tensor_part(mlo *m, const mlo_tensor *t, int64_t first, si
     }
     if (mlo_tensor_check(m, t)) return NULL;
     const int64_t *dims = rank ? t->dims + (t->n_dims - rank) : NULL; /* a scalar's are NULL */
-    mlo_array *a = mlo_array_new(m, (mlo_dtype)t->data_type, (int)rank, dims);
-    if (!a) return NULL;
+    mlo_array *a = mlo_tensor_mapped(m, t, first, rank, dims);
+    if (a) a->name = t->name;
+    if (a || m->error.code) return a;
+    if (!(a = mlo_array_new(m, (mlo_dtype)t->data_type, (int)rank, dims))) return NULL;
     a->name = t->name;
     if (mlo_tensor_read(m, t, first * mlo_array_count(a), (size_t)mlo_array_count(a), a->data)) {
         mlo_array_free(m, a);

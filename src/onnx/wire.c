@@ -539,6 +539,9 @@ static int mlo_source_digest(mlo *m, mlo_source *s, uint64_t offset, uint64_t le
 /* MLO_REFERENCE: raw_data longer than this stays in its file */
 enum { MLO_WIRE_DEPTH = 100, MLO_WINDOW = 64 * 1024, MLO_FIRST_WINDOW = 1024, MLO_REFERENCE = 256 };
 
+/* a part of a tensor that is longer is mapped, not read (tensor.c) */
+enum { MLO_MAPPED = 256 * 1024 };
+
 /* The bytes behind the nanopb stream: a window that slides over a file, or a whole memory. */
 typedef struct {
     mlo *m;

@@ -3,7 +3,8 @@
  * in:  a graph in topological order and arrays for its inputs, by name.
  * out: arrays for its outputs, which the caller frees.
  *
- * invariant: an array lives from its making to its last use; weights are loaded at their first use.
+ * invariant: an array lives from its making to its last use; weights are loaded at their first use,
+ *     and an iteration's go one by one.
  *     The node that holds a subgraph uses what the subgraph reads from outside. Stacks of weights
  *     for a Scan are never made: an iteration gets its slice. An array that is not what the model
  *     declares is a failure. The model does not change.
@@ -18,6 +19,8 @@ typedef struct {
     void *user;
     int (*see)(void *user, const mlo_graph *g, int64_t iteration, const char *name,
         const mlo_array *value);
+    const mlo_graph
+        *last; /* the body of the loop behind which nothing is to be seen; NULL: all is */
 } mlo_observer;
 
 /* One value of a graph while it runs. */
@@ -27,12 +30,14 @@ typedef struct {
     mlo_tensor *tensor; /* an initializer, loaded at first use */
     size_t uses; /* by nodes (with their subgraphs) and graph outputs */
     size_t left; /* uses to come */
+    const char
+        *part; /* of the graph outside, whose array this is in this iteration; NULL: it is none */
 } mlo_cell;
 
 typedef struct mlo_env {
     mlo *m;
     const mlo_graph *g;
-    const struct mlo_env *outer;
+    struct mlo_env *outer;
     const mlo_observer *observer;
     int64_t iteration;
     int opset;
@@ -87,11 +92,20 @@ static void mlo_cell_drop(mlo *m, mlo_cell *c) {
     c->array = NULL;
     c->lent = 0;
 }
+static void mlo_env_done(mlo_env *e, const char *name);
+/* A part of a stack that an iteration was lent is back. */
+static void mlo_part_done(mlo_env *e, mlo_cell *c) {
+    const char *part = c->part;
+    c->part = NULL;
+    if (part) mlo_env_done(e->outer, part);
+}
 /* One use is done: frees after the last one. Weights of loop bodies stay (outer != NULL). */
 static void mlo_env_done(mlo_env *e, const char *name) {
     mlo_cell *c = mlo_env_own(e, name);
     if (!c || !c->left || --c->left) return;
-    if (!(c->tensor && e->outer)) mlo_cell_drop(e->m, c);
+    if (c->tensor && e->outer) return;
+    mlo_cell_drop(e->m, c);
+    mlo_part_done(e, c);
 }
 
 static void mlo_env_close(mlo_env *e) {
@@ -106,7 +120,7 @@ static void mlo_env_close(mlo_env *e) {
 
 /* Makes the cells of a graph and counts uses. On failure everything is closed again. */
 static int mlo_env_open(
-    mlo *m, mlo_env *e, const mlo_graph *g, const mlo_env *outer, const mlo_observer *observer) {
+    mlo *m, mlo_env *e, const mlo_graph *g, mlo_env *outer, const mlo_observer *observer) {
     size_t n = g->n_init + g->n_input + 1, size = 64;
     memset(e, 0, sizeof *e);
     for (size_t i = 0; i < g->n_node; i++) n += g->node[i]->n_output;
@@ -458,12 +472,13 @@ static int mlo_scan_bind(mlo_env *body, const mlo_rounds *r, const mlo_node *n,
     for (size_t k = 0; k < n_scan; k++) {
         mlo_cell *c = mlo_env_own(body, g->input[r->n_state + k]->name);
         if (!in[r->n_state + k]) {
-            const mlo_array *part = mlo_env_get(body->outer, n,
-                mlo_stack_part(body->outer->g, n->input[r->n_state + k], length, i));
+            const char *name = mlo_stack_part(body->outer->g, n->input[r->n_state + k], length, i);
+            const mlo_array *part = mlo_env_get(body->outer, n, name);
             if (!part) return mlo_failed(body->m);
             lent[k] = *part;
             mlo_stack_form(body->outer->g, n->input[r->n_state + k], &lent[k]);
             mlo_env_lend(body, g->input[r->n_state + k]->name, &lent[k]);
+            if (c) c->part = name;
             continue;
         }
         mlo_array *part = mlo_part_of(body->m, in[r->n_state + k], axis[k],
@@ -479,11 +494,9 @@ static int mlo_scan_bind(mlo_env *body, const mlo_rounds *r, const mlo_node *n,
     }
     return 0;
 }
-/* The iteration is done with the parts of stacks that it was lent. */
-static void mlo_scan_release(mlo_env *e, const mlo_node *n, const mlo_array *const *in,
-    size_t n_state, int64_t i, int64_t length) {
-    for (size_t k = n_state; k < n->n_input; k++)
-        if (!in[k]) mlo_env_done(e, mlo_stack_part(e->g, n->input[k], length, i));
+/* The iteration is done with the parts of stacks that nobody used. */
+static void mlo_scan_release(mlo_env *body) {
+    for (size_t i = 0; i < body->n; i++) mlo_part_done(body, &body->cell[i]);
 }
 static int mlo_eval_scan(mlo_env *e, mlo_node *n, const mlo_array *const *in, mlo_array **out) {
     mlo *m = e->m;
@@ -512,7 +525,7 @@ static int mlo_eval_scan(mlo_env *e, mlo_node *n, const mlo_array *const *in, ml
         mlo_env_again(&body);
         if (!mlo_scan_bind(&body, &r, n, in, axis, lent, n_scan, body.iteration, length)
             && !mlo_rounds_run(&body, &r, n, 0))
-            mlo_scan_release(e, n, in, n_state, body.iteration, length);
+            mlo_scan_release(&body);
     }
     if (!m->error.code) mlo_rounds_finish(&body, &r, n, in, 0, out);
     mlo_rounds_close(m, &r);
@@ -635,14 +648,23 @@ static int mlo_eval_node(mlo_env *e, mlo_node *n) {
     mlo_scratch_free(m, out);
     return mlo_failed(m);
 }
+/* Is the node the loop behind which the observer sees nothing? */
+static int mlo_is_last(const mlo_env *e, const mlo_node *n) {
+    const mlo_attr *body = e->observer && e->observer->last ? mlo_attr_of(n, "body") : NULL;
+    return body && body->g == e->observer->last;
+}
 static int mlo_eval_env(mlo_env *e) {
-    for (size_t i = 0; i < e->g->n_node; i++)
-        if (!mlo_makes_spared(e->g, e->g->node[i])) MLO_TRY(mlo_eval_node(e, e->g->node[i]));
+    for (size_t i = 0; i < e->g->n_node; i++) {
+        if (mlo_makes_spared(e->g, e->g->node[i])) continue;
+        MLO_TRY(mlo_eval_node(e, e->g->node[i]));
+        if (mlo_is_last(e, e->g->node[i])) break;
+    }
     return mlo_failed(e->m);
 }
 
 /* Evaluates a graph on named inputs (an input with an initializer may be left out). out:
- * g->n_output arrays, NULL before, the caller's to free, whether this fails or not. */
+ * g->n_output arrays, NULL before, the caller's to free, whether this fails or not; they stay NULL
+ * where the observer has a last loop. */
 static int mlo_eval(mlo *m, const mlo_graph *g, const mlo_array *inputs, size_t n,
     const mlo_observer *observer, mlo_array **out) {
     mlo_env e;
@@ -655,7 +677,7 @@ static int mlo_eval(mlo *m, const mlo_graph *g, const mlo_array *inputs, size_t 
             mlo_fail_at(m, MLO_E_USAGE, g->input[i]->name, "the graph input has no value");
     }
     if (!m->error.code && !mlo_eval_env(&e))
-        for (size_t i = 0; i < g->n_output; i++) {
+        for (size_t i = 0; i < g->n_output && !(observer && observer->last); i++) {
             if (!(out[i] = mlo_env_take(&e, g->output[i]->name))) break;
             out[i]->name = g->output[i]->name;
         }

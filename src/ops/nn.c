@@ -9,17 +9,25 @@
  * example: mlo_gemm(m, MLO_FLOAT, z, a, k, 1, b, n, 1, rows, n, k) is z = a b for row-major
  *     matrices.
  * cost: about 2 x rows x n x k operations in tiles that fit the registers of the vector unit (4 x
- *     8 of 128 bits, 4 x 16 of 256); four packed panels of K x 8 or 16.
+ *     8 of 128 bits, 4 x 16 of 256); b is read once, in the order in which it lies, and packed in
+ *     four panels of 256 x 8 or 16, which fit the cache.
  */
 
-enum { MLO_TILE_ROWS = 4, MLO_TILE_WIDEST = 16, MLO_TILE_SUM = 64, MLO_TILE_PANELS = 4 };
+/* MLO_TILE_DEPTH: a multiple of MLO_TILE_SUM */
+enum {
+    MLO_TILE_ROWS = 4,
+    MLO_TILE_WIDEST = 16,
+    MLO_TILE_SUM = 64,
+    MLO_TILE_PANELS = 4,
+    MLO_TILE_DEPTH = 256
+};
 
-/* acc := four rows of a (their pointers; elements `step` apart) times the packed panel b of k x
+/* acc += four rows of a (their pointers; elements `step` apart) times the packed panel b of k x
  * COLUMNS. The constant inner trip count is what lets a compiler keep s in vector registers at
  * -O2; partial sums of 64 products keep float's rounding error from growing with k. T is what is
  * multiplied and summed, SUM what the partial sums add up in. name: z (dense, rows x n) := a b;
- * a's and b's elements by row and column steps; `panels` has room for MLO_TILE_PANELS of k x
- * COLUMNS: so many are packed at a time, since b comes fast along its rows only. */
+ * a's and b's elements by row and column steps; `panels` has room for MLO_TILE_PANELS of
+ * MLO_TILE_DEPTH x COLUMNS: so many are packed at a time, since b comes fast along its rows only. */
 #define MLO_TILE_ADD(row, x, COLUMNS) \
     for (int j = 0; j < COLUMNS; j++) s[row][j] += x * b[j];
 #define MLO_TILE(name, T, SUM, COLUMNS, WIDE)                                                      \
@@ -27,7 +35,6 @@ enum { MLO_TILE_ROWS = 4, MLO_TILE_WIDEST = 16, MLO_TILE_SUM = 64, MLO_TILE_PANE
         SUM acc[MLO_TILE_ROWS][COLUMNS], const T *const *a, int64_t step, const T *b, int64_t k) { \
         T s[MLO_TILE_ROWS][COLUMNS];                                                               \
         const T *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3];                                    \
-        memset(acc, 0, MLO_TILE_ROWS * sizeof *acc);                                               \
         for (int64_t i = 0; i < k;) {                                                              \
             int64_t end = k - i < MLO_TILE_SUM ? k : i + MLO_TILE_SUM;                             \
             memset(s, 0, sizeof s);                                                                \
@@ -41,27 +48,49 @@ enum { MLO_TILE_ROWS = 4, MLO_TILE_WIDEST = 16, MLO_TILE_SUM = 64, MLO_TILE_PANE
                 for (int j = 0; j < COLUMNS; j++) acc[r][j] += (SUM)s[r][j];                       \
         }                                                                                          \
     }                                                                                              \
-    WIDE static void name(SUM *z, const T *a, int64_t ar, int64_t ac, const T *b, int64_t br,      \
-        int64_t bc, int64_t rows, int64_t n, int64_t k, T *panels) {                               \
+    WIDE static void name##_pack(                                                                  \
+        T *panels, const T *b, int64_t br, int64_t bc, int64_t width, int64_t k) {                 \
+        for (int64_t i = 0; i < k; i++, b += br)                                                   \
+            for (int64_t q = 0; q * COLUMNS < width; q++) {                                        \
+                T *to = panels + (q * k + i) * COLUMNS;                                            \
+                if (bc == 1 && (q + 1) * COLUMNS <= width)                                         \
+                    memcpy(to, b + q * COLUMNS, COLUMNS * sizeof *to);                             \
+                else                                                                               \
+                    for (int64_t j = 0, at = q * COLUMNS; j < COLUMNS; j++, at++)                  \
+                        to[j] = at < width ? b[at * bc] : 0;                                       \
+            }                                                                                      \
+    }                                                                                              \
+    WIDE static void name##_band(SUM *z, const T *a, int64_t ar, int64_t ac, const T *panel,       \
+        int64_t rows, int64_t n, int64_t w, int64_t k, int more) {                                 \
         SUM acc[MLO_TILE_ROWS][COLUMNS];                                                           \
         const T *p[MLO_TILE_ROWS];                                                                 \
-        for (int64_t c = 0; c < n; c += COLUMNS) {                                                 \
-            const int64_t w = n - c < COLUMNS ? n - c : COLUMNS,                                   \
-                          at = c / COLUMNS % MLO_TILE_PANELS;                                      \
-            for (int64_t i = 0; !at && i < k; i++)                                                 \
-                for (int64_t q = 0; q < MLO_TILE_PANELS && c + q * COLUMNS < n; q++)               \
-                    for (int64_t j = 0, from = c + q * COLUMNS; j < COLUMNS; j++)                  \
-                        panels[(q * k + i) * COLUMNS + j] = from + j < n                           \
-                            ? b[i * br + (from + j) * bc]                                          \
-                            : 0;                                                                   \
-            for (int64_t r = 0; r < rows; r += MLO_TILE_ROWS) {                                    \
-                int64_t h = rows - r < MLO_TILE_ROWS ? rows - r : MLO_TILE_ROWS;                   \
-                for (int64_t i = 0; i < MLO_TILE_ROWS; i++) p[i] = a + (r + (i < h ? i : 0)) * ar; \
-                name##_tile(acc, p, ac, panels + at * k * COLUMNS, k);                             \
-                for (int64_t i = 0; i < h; i++)                                                    \
-                    for (int64_t j = 0; j < w; j++) z[(r + i) * n + c + j] = acc[i][j];            \
-            }                                                                                      \
+        for (int64_t r = 0; r < rows; r += MLO_TILE_ROWS) {                                        \
+            int64_t h = rows - r < MLO_TILE_ROWS ? rows - r : MLO_TILE_ROWS;                       \
+            for (int64_t i = 0; i < MLO_TILE_ROWS; i++) p[i] = a + (r + (i < h ? i : 0)) * ar;     \
+            memset(acc, 0, sizeof acc);                                                            \
+            for (int64_t i = 0; more && i < h; i++)                                                \
+                for (int64_t j = 0; j < w; j++) acc[i][j] = z[(r + i) * n + j];                    \
+            name##_tile(acc, p, ac, panel, k);                                                     \
+            for (int64_t i = 0; i < h; i++)                                                        \
+                for (int64_t j = 0; j < w; j++) z[(r + i) * n + j] = acc[i][j];                    \
         }                                                                                          \
+    }                                                                                              \
+    WIDE static void name(mlo *m, SUM *z, const T *a, int64_t ar, int64_t ac, const T *b,          \
+        int64_t br, int64_t bc, int64_t rows, int64_t n, int64_t k, T *panels) {                   \
+        int64_t i = 0;                                                                             \
+        do {                                                                                       \
+            const int64_t deep = mlo_min(k - i, MLO_TILE_DEPTH);                                   \
+            for (int64_t c = 0; c < n; c += COLUMNS) {                                             \
+                const int64_t q = c / COLUMNS % MLO_TILE_PANELS;                                   \
+                if (!q)                                                                            \
+                    name##_pack(panels, b + i * br + c * bc, br, bc,                               \
+                        mlo_min(n - c, MLO_TILE_PANELS * COLUMNS), deep);                          \
+                name##_band(z + c, a + i * ac, ar, ac, panels + q * deep * COLUMNS, rows, n,       \
+                    mlo_min(n - c, COLUMNS), deep, i > 0);                                         \
+            }                                                                                      \
+            if (bc == 1) mlo_mapping_forget(m, b + i * br, (size_t)(deep * br) * sizeof *b);       \
+            i += deep;                                                                             \
+        } while (i < k);                                                                           \
     }
 MLO_TILE(mlo_gemm_f32, float, float, 8, )
 MLO_TILE(mlo_gemm_f32_wide, float, float, 16, MLO_WIDE)
@@ -74,18 +103,18 @@ MLO_TILE(mlo_gemm_whole_wide, float, double, 16, MLO_WIDE)
 /* z := a b in a core type (int64 as uint64: the same bits). */
 static int mlo_gemm(mlo *m, mlo_dtype core, void *z, const void *a, int64_t ar, int64_t ac,
     const void *b, int64_t br, int64_t bc, int64_t rows, int64_t n, int64_t k) {
-    void *panel = mlo_scratch(
-        m, (size_t)k, MLO_TILE_PANELS * MLO_TILE_WIDEST * mlo_dtype_size(core));
+    void *panel = mlo_scratch(m, (size_t)mlo_min(k, MLO_TILE_DEPTH),
+        MLO_TILE_PANELS * MLO_TILE_WIDEST * mlo_dtype_size(core));
     if (!panel) return mlo_failed(m);
     if (core == MLO_FLOAT)
-        (mlo_has_wide() ? mlo_gemm_f32_wide : mlo_gemm_f32)((float *)z, (const float *)a, ar, ac,
+        (mlo_has_wide() ? mlo_gemm_f32_wide : mlo_gemm_f32)(m, (float *)z, (const float *)a, ar, ac,
             (const float *)b, br, bc, rows, n, k, (float *)panel);
     else if (core == MLO_DOUBLE)
-        (mlo_has_wide() ? mlo_gemm_f64_wide : mlo_gemm_f64)((double *)z, (const double *)a, ar, ac,
-            (const double *)b, br, bc, rows, n, k, (double *)panel);
+        (mlo_has_wide() ? mlo_gemm_f64_wide : mlo_gemm_f64)(m, (double *)z, (const double *)a, ar,
+            ac, (const double *)b, br, bc, rows, n, k, (double *)panel);
     else
-        mlo_gemm_u64((uint64_t *)z, (const uint64_t *)a, ar, ac, (const uint64_t *)b, br, bc, rows,
-            n, k, (uint64_t *)panel);
+        mlo_gemm_u64(m, (uint64_t *)z, (const uint64_t *)a, ar, ac, (const uint64_t *)b, br, bc,
+            rows, n, k, (uint64_t *)panel);
     mlo_scratch_free(m, panel);
     return 0;
 }
@@ -95,9 +124,10 @@ static int mlo_gemm(mlo *m, mlo_dtype core, void *z, const void *a, int64_t ar, 
 static int mlo_gemm_exact(
     mlo *m, double *z, const float *a, const float *b, int64_t rows, int64_t n, int64_t k) {
     float *panel = (float *)mlo_scratch(
-        m, (size_t)k, MLO_TILE_PANELS * MLO_TILE_WIDEST * sizeof *panel);
+        m, (size_t)mlo_min(k, MLO_TILE_DEPTH), MLO_TILE_PANELS * MLO_TILE_WIDEST * sizeof *panel);
     if (!panel) return mlo_failed(m);
-    (mlo_has_wide() ? mlo_gemm_whole_wide : mlo_gemm_whole)(z, a, k, 1, b, n, 1, rows, n, k, panel);
+    (mlo_has_wide() ? mlo_gemm_whole_wide : mlo_gemm_whole)(
+        m, z, a, k, 1, b, n, 1, rows, n, k, panel);
     mlo_scratch_free(m, panel);
     return 0;
 }
