@@ -135,6 +135,21 @@ class Packed(Gates):
         return self.node("Mul", self.silu(parts[0]), parts[1])
 
 
+class Affine(Gates):
+    """A factor and an offset per channel in place of each norm (MobileBERT's); how: which of them, and in which spelling."""
+    def __init__(self, how="both", low=0.4, offset=0.1):
+        super().__init__("post")
+        self.how, self.low, self.offset = how, low, offset
+
+    def layernorm(self, x, name):
+        if name == "norm": return super().layernorm(x, name)
+        w = self.init(name + ".weight", self.rng.uniform(self.low, 0.8, self.hidden).astype(np.float32))
+        b = self.draw(name + ".bias", self.hidden, by=self.offset)
+        if self.how == "offset": return self.node("Add", b, self.node("Mul", x, self.number(0.6)))
+        x = self.node("Mul", *((w, x) if self.how == "turned" else (x, w)))
+        return x if self.how == "factor" else self.node("Add", x, b)
+
+
 FEED_FORWARD = {"MVU": 1, "MVUTable": 1}
 GATE, TABLE = ("MVU", "MVUTable", "Mul", "MVU"), ("MVUTable", "MVU")
 # what the layer has behind its attention
@@ -268,16 +283,31 @@ def check_outliers():
     t.case("and so has the operand, the same", "" if [v["shapes"] for v in r["values"] if v["op"] == "MVU" and "shapes" in v and len(np.ravel(v["shapes"][0])) == 40] == [mul["shapes"]] else "no")
 
 
+def check_affine():
+    """A factor and an offset per channel of the residual stream are a Requant behind each sum."""
+    for how in "both", "factor", "offset", "turned":
+        m, path = saved(Affine(how))
+        nodes = body_of(lowered(path))
+        sums = [n.output[0] for n in nodes if n.op_type == "Add"]
+        behind = [[n.op_type for n in nodes if s in n.input] for s in sums]
+        t.case("kernels: a norm's place, " + how, "" if behind == [["Requant"]] * 2 else str(behind))
+        why, near = compared(m, t.at("lowered.onnx"))
+        t.case("near the floats: a norm's place, %s, %.4f" % (how, near), why or ("" if near >= 0.998 else "cosine %.4f" % near))
+    m, path = saved(Affine(low=0.01, offset=20.0))
+    why, near = compared(m, lowered(path))
+    t.case("offsets far beyond the stream, %.4f" % near, why or ("" if near >= 0.998 else "cosine %.4f" % near))
+
+
 class Broadcast(Gates):
     """One gate for all channels."""
     def forward(self, x, p): return self.node("Mul", self.up(x, p), self.node("Sigmoid", self.linear(x, self.hidden, 1, p + "gate")))
 
 
 def check_refusals():
-    saved(Broadcast())
-    p = t.call("quantize", t.at("m.onnx"), text=True)
-    line = p.stderr.strip().splitlines()[-1]
-    t.case("refused: one gate for all channels", "" if p.returncode == 4 and "a product of two shapes" in line else "status %d: %s" % (p.returncode, line))
+    for name, encoder, words in (("one gate for all channels", Broadcast(), "a product of two shapes"), ("a factor below 0", Affine(low=-0.4), "factors above 0")):
+        p = t.call("quantize", saved(encoder)[1], text=True)
+        line = p.stderr.strip().splitlines()[-1]
+        t.case("refused: " + name, "" if p.returncode == 4 and words in line else "status %d: %s" % (p.returncode, line))
 
 
 def simulated(name, encoder, *flags, sim=(), verilator=True):
@@ -295,6 +325,7 @@ def check_hardware():
     simulated("the smallest core", Three(), "--pe", "1", "--simd", "1", verilator=False)
     simulated("multipliers that are shifts", Gates("post"), "--pe", "8", "--simd", "8", "--scale", "pow2", verilator=False)
     simulated("attention times a gate", GatedAttention(), "--pe", "2", "--simd", "8", verilator=False)
+    simulated("a norm's place", Affine(), "--pe", "4", "--simd", "4", sim=("--stall", "30"), verilator=False)
 
 
 def check_verilator():
@@ -303,4 +334,4 @@ def check_verilator():
     simulated("stalls", Gates(), "--pe", "8", "--simd", "4", sim=("--stall", "30", "--frames", "3"))
 
 
-if __name__ == "__main__": t.main(check_products, check_given, check_attention, check_options, check_outliers, check_refusals, check_hardware, check_verilator, floor=71)
+if __name__ == "__main__": t.main(check_products, check_given, check_attention, check_options, check_outliers, check_affine, check_refusals, check_hardware, check_verilator, floor=82)

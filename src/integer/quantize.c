@@ -108,6 +108,7 @@ static const mlo_sublayer_kind *const mlo_sublayers[] = {
     &mlo_rotary_sublayer,
     &mlo_residual_sublayer,
     &mlo_gate_sublayer,
+    &mlo_affine_sublayer,
     &mlo_unary_sublayer,
     NULL,
 };

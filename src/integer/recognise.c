@@ -81,9 +81,10 @@ typedef struct mlo_sublayer_kind {
     int (*demand)(struct mlo_quantizer *q, const mlo_sublayer *b);
     int (*given)(struct mlo_quantizer *q, mlo_sublayer *b);
     int (*check)(struct mlo_quantizer *q, const mlo_sublayer *b);
-    /* the scales of its result, where they are not fitted to its range; in powers of two */
+    /* the scales of its result, where they are not fitted to its range */
     int (*scales)(struct mlo_quantizer *q, const mlo_sublayer *b);
-    void (*shift_scales)(struct mlo_quantizer *q, const mlo_sublayer *b, int64_t iteration);
+    /* makes the steps of streams coarser than their ranges ask, where its words need that */
+    int (*coarsen)(struct mlo_quantizer *q, const mlo_sublayer *b, int64_t iteration);
     /* products per token */
     double (*products)(struct mlo_quantizer *q, const mlo_sublayer *b);
     int (*quantize)(struct mlo_quantizer *q, const mlo_sublayer *b);

@@ -29,9 +29,10 @@ static const char *mlo_type_residual(const mlo_sublayer *b) {
     return "add";
 }
 
-/* A sum shifts its operands by 14 places at most: none may be much finer than the other, nor the
- * sum than both. */
-static void mlo_add_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
+/* In powers of two a sum shifts its operands by 14 places at most: none may be much finer than the
+ * other, nor the sum than both. */
+static int mlo_add_coarsen(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
+    if (!q->pow2) return 0;
     mlo_signal *s[] = { mlo_signal_of(q, b->in[0]), mlo_signal_of(q, b->in[1]),
         mlo_signal_of(q, b->out) };
     double least = (s[0]->wide_scale[i] > s[1]->wide_scale[i] ? s[0]->wide_scale[i]
@@ -40,6 +41,7 @@ static void mlo_add_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
     for (int k = 0; k < 3; k++)
         if (s[k]->wide_scale[i] < least && !mlo_given_scaled(mlo_wide_given(q, s[k])))
             s[k]->wide_scale[i] = least;
+    return 0;
 }
 
 /* MA, MB, S: a step of a, and of b, in steps of y. */
@@ -107,7 +109,7 @@ static const mlo_sublayer_kind mlo_residual_sublayer = {
     .reads_wide = 1,
     .makes_wide = 1,
     .recognise = mlo_recognise_residual,
-    .shift_scales = mlo_add_scales,
+    .coarsen = mlo_add_coarsen,
     .quantize = mlo_quantize_residual,
     .type = mlo_type_residual,
 };

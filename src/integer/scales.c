@@ -610,7 +610,7 @@ static int mlo_shape_symmetric(mlo_quantizer *q, mlo_signal *s, const char *read
 
 /* ---- all of them ---------------------------------------------------------- */
 
-static void mlo_wide_scales(mlo_quantizer *q) {
+static int mlo_wide_scales(mlo_quantizer *q) {
     for (size_t k = 0; k < q->n_signals; k++) {
         mlo_signal *s = q->signals[k];
         const mlo_given *g = mlo_wide_given(q, s);
@@ -621,11 +621,12 @@ static void mlo_wide_scales(mlo_quantizer *q) {
                 : mlo_step(
                       q, (s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / mlo_wide_top(s));
     }
-    for (size_t k = 0; q->pow2 && k < q->r.n_block; k++) {
+    for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        for (int64_t i = 0; b->card->shift_scales && i < q->scan.iterations; i++)
-            b->card->shift_scales(q, b, i);
+        for (int64_t i = 0; b->card->coarsen && i < q->scan.iterations; i++)
+            if (b->card->coarsen(q, b, i)) return mlo_failed(q->m);
     }
+    return 0;
 }
 
 /* Are these keys of which nothing but a softmax sees what they have in common? Then they may have a
@@ -854,7 +855,7 @@ static int mlo_choose_widths(mlo_quantizer *q, double most) {
 static int mlo_choose_scales(mlo_quantizer *q) {
     if (mlo_choose_cost(q)) return mlo_failed(q->m);
     mlo_calibrate_means(q);
-    mlo_wide_scales(q);
+    if (mlo_wide_scales(q)) return mlo_failed(q->m);
     if (mlo_fit_all(q)) return mlo_failed(q->m);
     return q->cost > 1 ? mlo_choose_widths(q, q->cost) || mlo_fit_all(q) : 0;
 }
