@@ -4,7 +4,7 @@
 (transformers==5.24.*).
 
 yolos: positions are added in front of every layer, interpolated in the graph; yolos-first: in front of the first one alone;
-hunyuan: norms over heads behind the rotation; vit-mae: places drawn at random in the graph."""
+mobilebert: factors and offsets in place of norms, bottlenecks; hunyuan: norms over heads behind the rotation; vit-mae: places drawn at random in the graph."""
 import families
 import torch
 import transformers as tf
@@ -26,13 +26,15 @@ def speech(s, attention, mask, batch):
 
 
 families.FAMILIES = {
+    "mobilebert": families.sized(tf.MobileBertModel, tf.MobileBertConfig, lambda s: dict(
+        embedding_size=s.hidden, true_hidden_size=s.hidden // 2, intra_bottleneck_size=s.hidden // 2, num_feedforward_networks=2, **families.bertlike(s))),
     "yolos": yolos(), "yolos-first": yolos(use_mid_position_embeddings=False), "wav2vec2": speech,
     "hunyuan": families.sized(tf.HunYuanDenseV1Model, tf.HunYuanDenseV1Config, lambda s: dict(num_key_value_heads=1, head_dim=s.hidden // s.heads, **families.bertlike(s))),
     "vit-mae": families.vision(tf.ViTMAEModel, tf.ViTMAEConfig, mask_ratio=0.0),
 }
 families.ROWS = """
 yolos d ts17 sdpa none                yolos d d18 sdpa none                 yolos-first d ts17 sdpa none          wav2vec2 d d18 sdpa none
-hunyuan d d18 sdpa none               vit-mae a ts17 sdpa none
+hunyuan d d18 sdpa none               vit-mae a ts17 sdpa none              mobilebert a d18 sdpa none            mobilebert a ts17 sdpa mask
 """
 families.SEED = 1201
 
