@@ -75,7 +75,8 @@ def followed(args, line, then):
     if then == NEAR:
         word = re.search(r"did you mean '?([\w-]+)'?\?", line)[1]
         before = line.split("did you mean")[0]
-        wrong = max((a for a in args if a in before), key=lambda a: before.rindex(a))
+        places = {a: [m.start() for m in re.finditer(r"(?<![\w-])%s(?![\w-])" % re.escape(a), before)] for a in args}
+        wrong = max((a for a in args if places[a]), key=lambda a: places[a][-1])
         return [word if a == wrong else a for a in args]
     if then in (LOW, HIGH):
         low, high = re.search(r"from ([\d.]+) to ([\d.]+)", line).groups()
