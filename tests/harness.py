@@ -12,7 +12,7 @@ What cannot be checked is said, and held against a list (cases.py has the rules)
     t.absent("deeploy", "no ../shared/deeploy")             # likewise anything else that a machine may lack
     t.skip("training", "mlo draws nothing")                 # left out wherever it runs: tests/skips.txt has to list it, with the reason
 """
-import atexit, fcntl, glob, hashlib, os, shutil, subprocess, sys, tempfile, time, traceback
+import atexit, fcntl, glob, hashlib, os, re, shutil, subprocess, sys, tempfile, time, traceback
 import numpy as np
 import cases
 from cases import absent, case, drawn, full, have, note, skip
@@ -146,6 +146,12 @@ def trees_differ(a, b):
     a, b = tree(a), tree(b)
     if not a: return "nothing was written"
     return ", ".join(sorted(f for f in a.keys() | b.keys() if a.get(f) != b.get(f))[:6])
+
+
+def public_names():
+    """The functions of mlo.h."""
+    header = re.sub(r"/\*.*?\*/", "", read(os.path.join(root, "mlo.h")).decode(), flags=re.S)
+    return set(re.findall(r"^[^/\n#]*?\b(mlo_\w+)\(", header, re.M)) - {"mlo_sink", "mlo_watcher"}
 
 
 def texts():

@@ -17,9 +17,6 @@ STAGES = ["read", "scope", "extract", "roll", "quantize", "lower", "fold"]
 def header(): return t.read(os.path.join(t.root, "mlo.h")).decode()
 
 
-def public_names(): return set(re.findall(r"^[^/\n#]*?\b(mlo_\w+)\(", re.sub(r"/\*.*?\*/", "", header(), flags=re.S), re.M)) - {"mlo_sink", "mlo_watcher"}
-
-
 # ---- a drop-in ---------------------------------------------------------------------------------------------------------------------
 
 def check_drop_in():
@@ -72,7 +69,7 @@ def check_object():
         case(f".data and .bss are empty, {cc}", "" if sizes[1:3] == ["0", "0"] else f"{sizes[1]} and {sizes[2]} bytes")
         case(f"no exit, abort, printf, {cc}", ", ".join(n for kind, n in symbols if kind == "U" and n.split("@")[0] in FORBIDDEN))
         exported = {n for kind, n in symbols if kind in "TRWV"}
-        case(f"what is exported is what mlo.h declares, {cc}", ", ".join(sorted(exported ^ public_names())))
+        case(f"what is exported is what mlo.h declares, {cc}", ", ".join(sorted(exported ^ t.public_names())))
         made, _ = t.compiled(cc, [*OBJECT, "-O0"])
         symbols = [l.split()[-2:] for l in subprocess.run(["nm", made], capture_output=True, text=True).stdout.splitlines()]
         odd = [n for kind, n in symbols if kind in "tr" and not n.startswith("mlo_") and not re.search(r"\.\d+$|^\.|^__(func|PRETTY)", n)]
@@ -110,7 +107,7 @@ def check_layers():
              for f in re.findall(r"^(?:static|extern)\s+[\w \*]+?\b(mlo_\w+)\([^;{}]*\)\s*;", s, re.M) if home.get(f) != name]
     case("no declarations across files", "; ".join(wrong))
     order = [name for name, _ in sources()]
-    public = public_names()
+    public = t.public_names()
     upward = [f"{name} calls {f} of {home[f]}" for name, s in text.items() for f in sorted(set(re.findall(r"\b(mlo_\w+)\(", s)))
               if f in public and f in home and order.index(home[f]) > order.index(name)]
     case("nothing calls the public functions from below", "; ".join(upward) or few(public, 20))
@@ -408,4 +405,4 @@ def check_verilog_alike():
 if __name__ == "__main__":
     t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_lint, check_header_examples, check_options, check_misuse, check_demo, check_allocations, check_places, check_threads,
            check_valgrind, check_determinism, check_json_is_onnx, check_pipe, check_verilog_alike, check_json_pipe_sanitized, check_sanitizers,
-           floor=174)
+           floor=157)

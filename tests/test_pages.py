@@ -53,7 +53,7 @@ def sh(name, text):
     """A block's lines; those of the repository one by one."""
     mine = [l for l in text.splitlines() if of_repository(l)]
     for l in mine:
-        p = shell(re.sub(r"\bsudo make\b", "make", re.sub(r"\bmake (?=\w)", "make -n ", l)) + (" > /dev/null" if l.startswith("make") else ""), t.root)
+        p = shell(re.sub(r"\b(sudo )?make\b", "make -n", l) + (" > /dev/null" if l.startswith("make") else ""), t.root)
         case(f"{name}: {l[:60]}", "" if p.returncode == 0 else f"status {p.returncode}: {p.stdout[-300:]}")
     rest = "\n".join(l for l in text.splitlines() if not of_repository(l))
     if not rest: return

@@ -55,7 +55,7 @@ WRONG = [
     ("quantize bert.onnx --weights 9", 2, ["from 2 to 8"], HIGH), ("quantize bert.onnx --activations 2", 2, ["from 4 to 16"], LOW), ("quantize bert.onnx --residual 32", 2, ["from 8 to 16"], HIGH), ("quantize bert.onnx --max-cost 0.5", 2, ["number from 1 to 2"], HIGH),
     ("fold l.json --pe 4 --simd 4 --axi-width 8192", 2, ["from 32 to 1024"], HIGH), ("fold l.json --pe 4 --simd 4 --axi-width 100", 2, ["power of two"], "fold l.json --pe 4 --simd 4 --axi-width 64"), ("fold l.json --pe 4 --simd 4 --frames-in-flight 999", 2, ["from 1 to 255"], LOW),
     ("sim build --frame-tokens 33", 2, ["from 1 to 32"], LOW), ("sim build --frame-tokens 2 --stall 100", 2, ["from 0 to 99"], LOW), ("sim build --frame-tokens 2 --frames 0", 2, ["from 1 to 256"], LOW), ("sim build --frame-tokens 2 --seed x", 2, ["whole number of 0 or more"], " ".join(S) + " --seed 0"),
-    ("read dynamic.onnx --dim seq=x", 2, ["size from 1"], "read dynamic.onnx --dim seq=32"), ("read dynamic.onnx --dim seq", 2, ["--dim seq=32"], "read dynamic.onnx --dim seq=32"), ("run step.onnx --context 64 --generate 400", 2, ["longer --context"], "run step.onnx --context 512 --generate 4"),
+    ("read dynamic.onnx --dim seq=x", 2, ["whole number of 1 or more"], "read dynamic.onnx --dim seq=32"), ("read dynamic.onnx --dim seq", 2, ["--dim seq=32"], "read dynamic.onnx --dim seq=32"), ("run step.onnx --context 64 --generate 400", 2, ["longer --context"], "run step.onnx --context 512 --generate 4"),
     # what belongs together
     ("compile q.json --pe 4 --simd 4", 2, ["-o DIR is needed"], "compile q.json --pe 4 --simd 4 -o o"), ("check rolled.json", 2, ["--against ORIGINAL.onnx is needed"], "check rolled.json --against bert.onnx"), ("fold l.json --target-fps 100", 2, ["needs --clock-mhz"], "fold l.json --target-fps 100 --clock-mhz 100"),
     ("fold l.json --target-cycles 60000 --pe 4", 2, ["exclude each other"], "fold l.json --target-cycles 60000"), ("fold l.json --budget-bits 9000000", 2, ["give --budget-macs"], "fold l.json --budget-bits 9000000 --budget-macs 200"),
@@ -75,7 +75,8 @@ def followed(args, line, then):
     if then == NEAR:
         word = re.search(r"did you mean '?([\w-]+)'?\?", line)[1]
         before = line.split("did you mean")[0]
-        wrong = max((a for a in args if a in before), key=lambda a: before.rindex(a))
+        places = {a: [m.start() for m in re.finditer(r"(?<![\w-])%s(?![\w-])" % re.escape(a), before)] for a in args}
+        wrong = max((a for a in args if places[a]), key=lambda a: places[a][-1])
         return [word if a == wrong else a for a in args]
     if then in (LOW, HIGH):
         low, high = re.search(r"from ([\d.]+) to ([\d.]+)", line).groups()

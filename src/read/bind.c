@@ -73,8 +73,8 @@ static int mlo_option_dim(mlo *m, const char *text) {
     uint64_t n;
     if (mlo_cut_option(m, "dim", text, &name, &value, "seq=32")) return mlo_failed(m);
     if (!mlo_parse_u64(value, &n) || !n || n > INT32_MAX)
-        return mlo_fail_at(m, MLO_E_USAGE, NULL, "--dim %s: '%s' is not a size from 1 to %d", text,
-            value, INT32_MAX);
+        return mlo_fail_at(m, MLO_E_USAGE, NULL,
+            "--dim %s: '%s' is not a size, a whole number of 1 or more", text, value);
     if (mlo_bind(m, name, (int64_t)n)) return 0;
     return mlo_fail_at(m, MLO_E_USAGE, NULL,
         "--dim %s: no open dimension is called '%s' (is it bound already?); open dimensions of the "
