@@ -27,6 +27,7 @@ import filecmp
 import fnmatch
 import glob
 import hashlib
+import itertools
 import json
 import os
 import queue
@@ -47,6 +48,7 @@ QUICK = 4                                                # seconds of a processo
 LONGEST = "#include <sys/resource.h>\n__attribute__((constructor)) static void end(void) { setrlimit(RLIMIT_CPU, &(struct rlimit){ 12, 12 }); }\n"     # no run of a check takes half of that
 MEASURED = """errors roll report nested extract spellings attention positions edited deeploy finn given ops numerics cli survival odd conv gate fixed stories step
     trace bias causal rotary cross tokenizer share sim run context fold_default tokens perturb search show device predict read interval moved memory driver""".split()
+WHOLE = "ops"                                            # a check for each case: not asked apart
 BESIDE = [       # what scripts compile into programs of their own, and do not run in mlo
     ("src/show/*", "show"),
     ("src/onnx/* src/read/* src/ground/* src/api.c", "read"),
@@ -284,6 +286,12 @@ class Reach:
     def measured(self, script, mlo):
         """[[check, seconds, {file: lines}], ..] of those that pass."""
         folder, found, failed = tempfile.mkdtemp(dir=self.folder), [], False
+        if script in WHOLE.split():
+            began = sum(os.times()[2:4])
+            why = run(TESTS, script, mlo, 3000, LLVM_PROFILE_FILE=os.path.join(folder, "all.%4m"))[1]
+            if why: print("test_%s judges nothing: it fails without a mutant: %s" % (script, why), flush=True)
+            else: found = [["", sum(os.times()[2:4]) - began, self.lines(glob.glob(os.path.join(glob.escape(folder), "all.*")), mlo)]]
+            return found
         for line in run(TESTS, script, mlo, 3000, True, MLO_PROFILES=folder)[0]:
             failed |= line.startswith("FAIL ")
             done = re.match(r"    check (\w+): ([\d.]+) s, ([\d.]+) of a processor", line)
@@ -305,19 +313,21 @@ class Reach:
             elif kind == "DA" and not rest.endswith(",0"): found[path] = found.get(path, 0) | 1 << int(rest.split(",")[0])
         return {path: "%x" % bits for path, bits in found.items()}
 
-    def asked(self, path, line, longest):
+    def asked(self, path, line, longest, most):
         """[(script:checks, seconds), ..] that may see a change of a line: first those that see much of the file for a second. Quick ones of a script are
         one round; a long one is alone."""
         beside = " ".join(scripts for patterns, scripts in BESIDE if any(fnmatch.fnmatchcase(path, p) for p in patterns.split())).split()
         rounds = collections.defaultdict(list)
         for c in self.checks:
-            if c.seconds <= longest and (c.lines.get(path, 0) >> line & 1 or c.script in beside): rounds[c.script, c.name if c.seconds > QUICK else ""].append(c)
+            if c.seconds <= longest and (c.lines.get(path, 0) >> line & 1 or c.script in beside): rounds[c.script, c.name if c.seconds > QUICK else None].append(c)
         found = []
         for (script, _), some in rounds.items():
             seen, seconds = 0, sum(c.seconds for c in some)
             for c in some: seen |= c.lines.get(path, 0)
             found.append((-bin(seen).count("1") / (seconds + START), "%s:%s" % (script, "+".join(c.name for c in some)), seconds))
-        return [(checks, seconds) for _, checks, seconds in sorted(found)]
+        found = [(checks, seconds) for _, checks, seconds in sorted(found)]
+        spent = list(itertools.accumulate(seconds + START for _, seconds in found))
+        return [one for k, one in enumerate(found) if not k or spent[k] <= most]
 
 
 class Judge:
@@ -376,6 +386,7 @@ def main():
     ap.add_argument("--same", action="store_true", help="ask the compiler about those that survive: does it make the same of them at -O2?")
     ap.add_argument("--scripts", help="instead of the checks that run a line: \"roll given:qdq+qonnx\"")
     ap.add_argument("--longest", type=float, default=60, help="ask checks that take at most so many seconds (60)")
+    ap.add_argument("--most", type=float, default=600, help="ask of each mutant what takes at most so many seconds in all (600)")
     ap.add_argument("--measured", action="store_true", help="ask only checks that were measured already")
     ap.add_argument("--measure", nargs="*", metavar="SCRIPT", help="measure these scripts (default: all), and try no mutant")
     ap.add_argument("--cc", default=("ccache " if shutil.which("ccache") else "") + (shutil.which("clang") or "gcc"), help="compiler (clang: a second for all of src/ at -O0)")
@@ -396,7 +407,7 @@ def main():
             for script in a.measure or MEASURED: reach.load(script, True)
             return
         for script in MEASURED if not a.scripts else []: reach.load(script, not a.measured)
-        asked = lambda m: [(s, 300) for s in a.scripts.split()] if a.scripts else reach.asked(m.path, line_of(m.path, m.at), a.longest)
+        asked = lambda m: [(s, 300) for s in a.scripts.split()] if a.scripts else reach.asked(m.path, line_of(m.path, m.at), a.longest, a.most)
         judge = Judge(a.cc.split(), a.level, folder, paths, asked, a.same)
         with concurrent.futures.ThreadPoolExecutor(a.j) as pool:
             waiting = {pool.submit(judge.verdict, m): (i, m) for i, m in chosen}

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """scope, extract, roll, check: every loop found, rolled, run in ONNX Runtime, and proved. (test_perturb.py: every change on purpose.)
 
-Usage: python tests/test_roll.py path/to/mlo [CASE ...]     (CASE picks by substring)
+Usage: python tests/test_roll.py path/to/mlo [CHECK ...]
 """
-import ast, copy, json, os, random, re, sys
+import ast, copy, json, os, random, re
 import numpy as np
 import onnx
 from onnx import TensorProto as T, helper, numpy_helper
@@ -14,12 +14,8 @@ import harness as t
 from harness import at, case
 from graphs import attribute, body, difference, execute, meta, scans
 
-only = sys.argv[2:]
 QONNX = "qonnx.custom_op.general"
 SCOPES, CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
-
-
-def wanted(name): return not only or any(o in name for o in only)
 
 
 # ---- helpers -------------------------------------------------------------------------------------------------------------------
@@ -133,7 +129,6 @@ def anonymous(m, seed=1):
 
 def check_models():
     for name, expected in EXPECTED.items():
-        if not wanted(name): continue
         path, m = t.model(name), load(name)
         rolled, err, _ = roll(path)
         case(f"{name} rolls", err if rolled is None else "" if sizes(rolled) == expected else f"{sizes(rolled)}, expected {expected}")
@@ -199,7 +194,6 @@ def misplaced(path, stacks, own):
 def check_stacks():
     """Loops are the layers that the source model has: as many, whole, in order; and so without names and metadata."""
     for name, (stacks, roles, own) in STACKS.items():
-        if not wanted(name): continue
         path = t.model(name)
         m, iterations = load(name), sorted(n // per - (own == "first") for _, n, per in stacks)
         truth(m, feeds(m))
@@ -227,7 +221,6 @@ def shape_of_body(m):
 
 def check_learned():
     """Whether two biases happen to be equal does not show in the body."""
-    if not wanted("shared biases"): return
     a, _, _ = roll(t.model("bert-tiny"))
     b, _, _ = roll(t.model("bert-tiny-shared-biases"))
     case("shared biases: the same body", "" if a and b and shape_of_body(a) == shape_of_body(b) else "bodies differ")
@@ -290,7 +283,6 @@ def normed(layers=2, width=6, tweak=None):
 
 def expect(name, m, loops=None, says=(), status=None, options=()):
     """Rolls to these (iterations, body nodes) and is proved; or refuses with the status; stderr holds what it should say."""
-    if not wanted(name): return None
     rolled, err, code = roll(m, *options)
     why = "; ".join(f"does not say '{s}': {err.strip()[:300]}" for s in says if s not in err)
     if status is not None: why = why or ("" if code == status else f"status {code}, expected {status}: {err[:200]}")
@@ -405,19 +397,16 @@ def check_hierarchies():
                          ('["encoder","encoder.layer.3"]', [(12, 34)]), ('encoder.layer.1', [(12, 34)]),
                          ('[["encoder","encoder.layer.0"],["encoder","encoder.layer.1"]]', [(6, 68)]),
                          ('[["encoder","encoder.layer.0"],["encoder","encoder.layer.1"],["encoder","encoder.layer.2"]]', [(4, 102)])):
-        if not wanted("hierarchy"): break
         rolled, err, _ = roll(bert, "--hierarchy", given)
         case(f"hierarchy {given}", err[:300] if rolled is None else "" if [s[:2] for s in sizes(rolled)] == loops else f"{sizes(rolled)}")
     for given, says in (('[["encoder","encoder.layer.12"]]', "encoder.layer.0 ("), ('[["encoder"]]', "1 iteration"), ('[["encoder","encoder.layer.0","encoder.layer.0.attention"]]', "34 nodes"),
                         ('[["encoder",', "list of lists")):
-        if not wanted("hierarchy"): break
         rolled, err, code = roll(bert, "--hierarchy", given)
         case(f"hierarchy {given} is refused", "" if rolled is None and says in err and code in (2, 4) else err[:300])
-    if wanted("hierarchy"):
-        rolled, err, _ = roll(t.model("t5-tiny"), "--hierarchy", '[["m","m.decoder","m.decoder.block.0"]]')
-        case("hierarchy picks one loop of two", err[:300] if rolled is None else "" if [s[:2] for s in sizes(rolled)] == [(4, 59)] else f"{sizes(rolled)}")
-        rolled, err, _ = roll(t.model("t5-tiny"), "--hierarchy", '[["m","m.encoder","m.encoder.block.0"],["m","m.decoder","m.decoder.block.0"]]')
-        case("hierarchy with a group in each stack", err[:300] if rolled is None else "" if [s[:2] for s in sizes(rolled)] == [(3, 35), (4, 59)] else f"{sizes(rolled)}")
+    rolled, err, _ = roll(t.model("t5-tiny"), "--hierarchy", '[["m","m.decoder","m.decoder.block.0"]]')
+    case("hierarchy picks one loop of two", err[:300] if rolled is None else "" if [s[:2] for s in sizes(rolled)] == [(4, 59)] else f"{sizes(rolled)}")
+    rolled, err, _ = roll(t.model("t5-tiny"), "--hierarchy", '[["m","m.encoder","m.encoder.block.0"],["m","m.decoder","m.decoder.block.0"]]')
+    case("hierarchy with a group in each stack", err[:300] if rolled is None else "" if [s[:2] for s in sizes(rolled)] == [(3, 35), (4, 59)] else f"{sizes(rolled)}")
 
 
 def without(m, pick, keys=(SCOPES, CLASSES, "namespace", "pkg.torch.onnx.fx_node")):
@@ -436,7 +425,6 @@ def scoped(m):
 
 
 def check_scopes():
-    if not wanted("scope"): return
     name, layer = "mlp-res", lambda k: lambda n: f"'layers.{k}'" in meta(n).get(SCOPES, "")
     m = load(name)
     full, _ = scoped(m)
@@ -467,7 +455,6 @@ def check_scopes():
 
 def check_instances():
     """A loop says its instances' scopes, as the exporter has them, and has that of the first."""
-    if not wanted("instances"): return
     for name, stacks in (("mlp-res", [("layers.%d", 6)]), ("t5-tiny", [("m/m.encoder/m.encoder.block.%d", 3), ("m/m.decoder/m.decoder.block.%d", 4)])):
         rolled, err, _ = roll(t.model(name))
         got = [(meta(s).get("mlo.scope"), meta(s).get("mlo.instances")) for s in scans(rolled)] if rolled else err
@@ -476,7 +463,6 @@ def check_instances():
 
 def check_marks():
     """What extract marks can be edited; roll does not believe it."""
-    if not wanted("marks"): return
     call("extract", t.model("mlp-res"), "--onnx", "-o", at("marked.onnx"))
     m = onnx.load(at("marked.onnx"))
     def edit(pick, key, value):
@@ -507,7 +493,6 @@ def check_marks():
 
 
 def check_report():
-    if not wanted("report"): return
     _, err, code = roll(t.model("t5-tiny"), "--report", at("report.json"))
     try: r = json.load(open(at("report.json")))
     except Exception as e: return case("report", str(e))
@@ -555,7 +540,6 @@ def things(value, second=None, layers=3):
 
 def check_attributes():
     """Layers are alike when their attributes are, of whatever kind; check sees one that is not, and says whose it is."""
-    if not wanted("attributes"): return
     for what, (value, other, said) in attributes().items():
         same, odd = save(things(value), "same.onnx"), save(things(value, other), "odd.onnx")
         rolled, err, _ = roll(same)
@@ -568,5 +552,4 @@ def check_attributes():
         case(f"attributes: {what}, another in a layer", "" if code == 4 and all(w in err for w in ("thing1", "how", said)) else f"{code} {err[:300]}")
 
 
-for check in (check_attributes, check_roles, check_models, check_stacks, check_learned, check_hierarchies, check_scopes, check_instances, check_marks, check_report): check()
-t.cases.end(floor=247, picked=only)
+t.main(check_attributes, check_roles, check_models, check_stacks, check_learned, check_hierarchies, check_scopes, check_instances, check_marks, check_report, floor=247)

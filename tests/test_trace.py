@@ -83,6 +83,8 @@ def wrong_memory(r, manifest, lines):
     least = sum(beats.values()) * manifest["iterations"] * groups
     if not least <= memory["beats"] <= least + 2 * sum(beats.values()) + 1024: return "%s beats read, %s are needed" % (memory["beats"], least)
     if abs(memory["busy_share"] - memory["busy"] / r["cycles"]) > 1e-9 or memory["busy"] > min(memory["beats"], r["cycles"]): return str(memory)
+    behind = groups * (manifest["iterations"] - 2) * sum(beats.values())          # two banks may be filled before a frame is inside
+    if memory["busy"] < behind: return "%s beats while a frame was inside, at least %s are" % (memory["busy"], behind)
     loads = [x for x in lines if "memory" in x]
     for key, n in beats.items():
         mine = [x for x in loads if (x["kernel"], x["memory"]) == key]

@@ -75,7 +75,7 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP(IsNaN, bool),
     MLO_OP(Not, bool),
     MLO_OP(Cast, Cast),
-    MLO_OP_AS(CastLike, CastLike, Cast),
+    { "CastLike", mlo_shape_CastLike, mlo_run_Cast, 2 },
     /* several */
     MLO_OP2(Add, broadcast),
     MLO_OP2(BitShift, broadcast),
@@ -114,7 +114,7 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP(Slice, Slice),
     MLO_OP(Split, Split),
     MLO_OP2(Expand, Expand),
-    MLO_OP(Tile, Tile),
+    MLO_OP2(Tile, Tile),
     MLO_OP(Concat, Concat),
     MLO_OP(Shape, Shape),
     MLO_OP(Size, Size),
@@ -144,7 +144,7 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP3(InstanceNormalization, same),
     MLO_OP3(RotaryEmbedding, RotaryEmbedding),
     /* carried through, not evaluated: only the form is known */
-    { "BatchNormalization", mlo_shape_same, NULL, 3 },
+    { "BatchNormalization", mlo_shape_same, NULL, 5 },
     /* reductions */
     MLO_OP(ReduceSum, Reduce),
     MLO_OP(ReduceMean, Reduce),
