@@ -120,6 +120,10 @@ def check_pairs():
     other = chain(1)
     other.graph.node[1].op_type = "Tanh"
     compared("an operator below a sum", chain(-1), other, "exp", "Exp exp here, Tanh exp in the original")
+    bends = lambda alpha, *order: model([*(node(op, ["x"], [op], name=op.lower(), alpha=alpha) for op in order), node("Add", list(order), ["y"], name="sum")], [x], [y])
+    compared("both operands of a sum differ, in their order", bends(0.1, "Elu", "LeakyRelu"), bends(0.2, "Elu", "LeakyRelu"), "elu", "attributes here")
+    compared("both operands of a sum differ, exchanged", bends(0.1, "Elu", "LeakyRelu"), bends(0.2, "LeakyRelu", "Elu"), "attributes here")
+    compared("both operands of a sum are others", bends(0.1, "Elu", "LeakyRelu"), bends(0.1, "Celu", "ThresholdedRelu"), "Elu elu here, Celu celu in the original")
     compared("an Identity between", model([node("Identity", ["x"], ["i"]), node("Neg", ["i"], ["y"])], [x], [y]), model([node("Neg", ["x"], ["y"])], [x], [y]))
     compared("another output of one node", model([node("Split", ["x"], ["y", "q"], name="halves", num_outputs=2)], [x], [f32("y", 1)]), model([node("Split", ["x"], ["q", "y"], name="halves", num_outputs=2)], [x], [f32("y", 1)]), "halves")
     compared("one input more", model([node("Neg", ["x"], ["y"])], [x, f32("z", 2)], [y]), model([node("Neg", ["x"], ["y"])], [x], [y]), "2 inputs here, 1 in the original")
@@ -205,6 +209,14 @@ def check_unrolled():
     tapped = scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True)
     compared("taps, written out", out, tapped, "output that check cannot follow")
     compared("taps, against those written out", tapped, out, "output that check cannot follow")
+    def resumed(op):
+        """All taps are the state that another Scan begins with."""
+        m, over = scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True), [f32("s", 3, 2), f32("e", 2)]
+        m.graph.node.append(node("Scan", ["taps", "stack"], ["all"], name="second", num_scan_inputs=1, body=h.make_graph([node(op, ["s", "e"], ["z"])], "second", over, [f32("z", 3, 2)])))
+        m.graph.output.pop(), m.graph.output.append(f32("all", 3, 2))
+        return m
+    compared("all taps, a state", resumed("Add"), resumed("Add"))
+    compared("all taps, a state of something else", resumed("Add"), resumed("Mul"), "second", "attributes here")
     numbered = lambda kind=T.INT64, shape=(): h.make_graph([node("Cast", ["e"], ["f"], to=T.FLOAT), node("Add", ["s", "f"], ["z"])], "body", [f32("s", 2), h.make_tensor_value_info("e", kind, list(shape))], [f32("z", 2)])
     steps = lambda order: model([node("Add", ["x" if not k else "a%d" % k, "n%d" % n], ["a%d" % (k + 1) if k < 2 else "y"]) for k, n in enumerate(order)], [f32("x", 2)], [f32("y", 2)], [("n%d" % n, np.float32(n)) for n in set(order)])
     same = lambda: scanned("ks", [("ks", i64(0, 1, 2))], body=numbered())
@@ -272,9 +284,11 @@ def check_unknown():
     alone("a stack as high as an input says", scanned("stack", nodes=[node("Expand", ["r0", "shape"], ["stack"])], inputs=[ins[0], sizes]), sums([ins[0], sizes], (0, 0, 0)))
     body = lambda bias=0.5: h.make_graph([node("Cast", ["e"], ["f"], to=T.FLOAT), node("Add", ["s", "f"], ["p"]), node("Add", ["p", "b"], ["z"])], "body",
                                          [f32("s", 2), h.make_tensor_value_info("e", T.INT64, [])], [f32("z", 2)], [array(np.float32(bias), "b")])
-    long = lambda last, bias=0.5: scanned("ks", [("ks", i64(*range(20000), last))], body=body(bias))
+    long = lambda last, bias=0.5, n=20000: scanned("ks", [("ks", i64(*range(n), last))], body=body(bias))
     compared("a loop too long to be written out", long(0), long(0))
     compared("a loop too long, another constant in it", long(0), long(0, 1.5), "scan", "attributes here")
+    compared("a loop of too many nodes", long(0, n=4000), long(0, n=4000))
+    compared("a loop of too many nodes, another number at its end", long(0, n=4000), long(1, n=4000), "scan", "constant ks")
     compared("a loop too long, another number at its end", long(0), long(1), "scan", "constant ks")
     def branch(nodes, front=()):
         then, other = h.make_graph(list(nodes), "then", [], [f32("y", 2)]), h.make_graph([node("Neg", ["x"], ["n"])], "else", [], [f32("n", 2)])
