@@ -5,7 +5,8 @@
     python tests/coverage.py [SCRIPT ...] [--missing FILE.c ...]          (make coverage TESTS="roll ops" MISSING=src/roll.c)
 
 clang-19 or newer instruments mlo (-fcoverage-mcdc); the scripts (default: FAST; `all` is each test_*.py) run it, whatever else they compile is not
-counted, but for interval_driver.c; `library` is no script: the C programs that call the library (examples/layers.c, library/places.c, ..), linked with what is counted.
+counted, but for interval_driver.c and the fuzzers' replay.c (harness.counted finds them); `library` is no script: the C programs that call the library (examples/layers.c, library/places.c, ..), linked with what is counted.
+Nor is `exports`: mlo alone on each export that the tests hold, to Verilog and to C; test_families.py and its like judge and simulate them for hours.
 llvm-profdata and llvm-cov say what was run. --missing prints the lines of files that never were, and branches that went one way only."""
 import argparse
 import concurrent.futures
@@ -23,7 +24,8 @@ LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
 FAST = ("ops odd read run roll extract nested spellings perturb finn deeploy trace attention given edited numerics fixed interval search device predict show report cli errors library "
         "context step tokenizer gate conv positions rotary bias families sim").split()
 DRIVERS = ["examples/layers.c", "tests/library/threads.c", "tests/library/misuse.c"]
-INSIDE = "interval_driver"               # it includes src/mlo.c: a script that finds it in MLO_DRIVER does not compile its own
+HOSTILE = {"replay-" + kind: ["tests/fuzz/replay.c", "tests/fuzz/fuzz_%s.c" % kind] for kind in ("onnx", "json")}
+INSIDE = "interval_driver"               # it includes src/mlo.c, and has counters of its own
 VERSIONS = range(30, 18, -1)             # of clang: 18 knows MC/DC, but merges no profiles of it
 
 
@@ -40,7 +42,7 @@ def build(clang, folder):
     flags = ["-std=gnu99", "-w", "-O1", "-fprofile-instr-generate", "-fcoverage-mapping", "-fcoverage-mcdc", "-I.", "-Ibuild"]
     lib, small = os.path.join(folder, "lib.o"), os.path.join(folder, "small.o")
     programs = [(lib, ["-c", "src/mlo.c"]), (small, ["-c", "-DMLO_SMALL_BLOCK=64", "src/mlo.c"]), ("mlo", ["main.c", lib]), ("places", ["tests/library/places.c", small])]
-    programs += [(os.path.basename(source)[:-2], [source, lib]) for source in DRIVERS] + [(INSIDE, ["tests/%s.c" % INSIDE])]
+    programs += [(os.path.basename(source)[:-2], [source, lib]) for source in DRIVERS] + [(name, [*sources, lib]) for name, sources in HOSTILE.items()] + [(INSIDE, ["tests/%s.c" % INSIDE])]
     for out, sources in programs:
         command = [clang, *flags, *sources, "-o", os.path.join(folder, out), *([] if "-c" in sources else LIBS)]
         p = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)             # it warns of decisions that it does not follow
@@ -58,13 +60,31 @@ def library(folder):
     print("%-19s %4d ok, %d failed" % ("library", sum(not x.returncode for x in p), sum(x.returncode != 0 for x in p)), flush=True)
 
 
+def exports(mlo, folder):
+    """Each committed model, decoders in context/ with their caches and as ids, to Verilog and to C; one of five is shown. What is refused counts as well."""
+    env = dict(os.environ, LLVM_PROFILE_FILE=os.path.join(folder, "exports-%4m.profraw"))
+    out, codes = os.path.join(folder, "built"), []
+    call = lambda *args: codes.append(subprocess.run([mlo, *args], env=env, stdin=subprocess.DEVNULL, capture_output=True).returncode)
+    for k, path in enumerate(sorted(glob.glob(os.path.join(TESTS, "models/**/*.onnx"), recursive=True))):
+        with open(path, "rb") as f: model = f.read()
+        bound = [w for name, n in (("batch", 1), ("sequence", 8)) if ("%c%s" % (len(name), name)).encode() in model for w in ("--dim", "%s=%d" % (name, n))]
+        kinds = [["--context", "16"], ["--context", "16", "--tokens"]] if "/context/" in path else [[]]
+        for more in [[*kind, *target] for kind in kinds for target in (["--pe", "4", "--simd", "4"], ["--target", "c"])]: call("compile", path, *bound, *more, "-o", out)
+        if k % 5 == 0: call("show", "--html", path, *bound)
+        shutil.rmtree(out, True)
+    print("%-19s %4d ok, %d refused" % ("exports", codes.count(0), len(codes) - codes.count(0)), flush=True)
+
+
 def run(script, mlo, folder):
     """One script. Its processes merge their counts into a few files (%4m), so that ten thousand of them do not fill the disk."""
     if script == "library": return library(folder)
+    if script == "exports": return exports(mlo, folder)
+    script, _, picked = script.partition(":")
     own = os.path.join(folder, script)
     os.makedirs(own)
-    env = dict(os.environ, TMPDIR=own, MLO_DRIVER=os.path.join(folder, INSIDE), LLVM_PROFILE_FILE=os.path.join(folder, script + "-%4m.profraw"), PYTHONDONTWRITEBYTECODE="1")
-    p = subprocess.run([sys.executable, os.path.join(TESTS, "test_%s.py" % script), mlo], cwd=ROOT, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    env = dict(os.environ, TMPDIR=own, MLO_COUNTED=folder, LLVM_PROFILE_FILE=os.path.join(folder, script + "-%4m.profraw"), PYTHONDONTWRITEBYTECODE="1")
+    command = [sys.executable, os.path.join(TESTS, "test_%s.py" % script), mlo, *filter(None, picked.split(","))]
+    p = subprocess.run(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     lines = p.stdout.splitlines()
     print("test_%-14s %4d ok, %d failed" % (script, sum(l.startswith("ok ") for l in lines), sum(l.startswith("FAIL ") for l in lines)), flush=True)
     shutil.rmtree(own, True)
@@ -92,9 +112,9 @@ def missing(cov, mlo, profile, file):
     if not one: return print("%s: not compiled, or nothing in it" % file)
     with open(one["filename"], encoding="utf-8") as f: lines = f.read().splitlines()
     cold, count, at = set(), 1, 1
-    for line, _, hits, has, *_ in one["segments"]:
+    for line, _, hits, has, _, gap in one["segments"]:
         if not count: cold.update(range(at, line + 1))
-        at, count = line, hits if has else 1
+        at, count = line, hits if has and not gap else 1              # between statements there is nothing to run
     half, ways = {}, {}
     for b in one["branches"]: ways[b[0], b[1]] = [x + y for x, y in zip(ways.get((b[0], b[1]), (0, 0)), b[4:6])]       # of all that it is compiled into
     for (line, column), (yes, no) in ways.items():
@@ -105,14 +125,14 @@ def missing(cov, mlo, profile, file):
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("scripts", nargs="*", metavar="SCRIPT", help="roll, ops, ..; all (%s)" % " ".join(FAST))
+    ap.add_argument("scripts", nargs="*", metavar="SCRIPT", help="roll, ops, search:front,targets (some of its checks), ..; all (%s)" % " ".join(FAST))
     ap.add_argument("--missing", nargs="*", default=[], metavar="FILE")
     ap.add_argument("-j", type=int, default=2, help="scripts at a time (2)")
     ap.add_argument("--keep", metavar="DIR", help="keep the program and its profile there, or use those that are there")
     a = ap.parse_args()
     every = sorted(os.path.basename(p)[5:-3] for p in glob.glob(os.path.join(TESTS, "test_*.py")))
     scripts = every if a.scripts == ["all"] else a.scripts or FAST
-    unknown = [s for s in scripts if s not in every]
+    unknown = [s for s in scripts if s.partition(":")[0] not in every + ["library", "exports"]]
     if unknown: sys.exit("tests/coverage.py: there is no test_%s.py" % unknown[0])
     clang, profdata, cov = tools()
     folder = os.path.abspath(a.keep) if a.keep else tempfile.mkdtemp(prefix="mlo-coverage-")
