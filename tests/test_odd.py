@@ -198,17 +198,23 @@ def check_unrolled():
              (lambda m: (m.graph.node.append(node("Neg", ["r1"], ["g"])), m.graph.output.append(f32("g", 2)), m)[2])(written()))
     compared("taps, another gathered", scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True, gather=2),
              (lambda m: (m.graph.node.append(node("Neg", ["r1"], ["g"])), m.graph.output.append(f32("g", 2)), m)[2])(written()), "input r2 here, input r1")
-    compared("all taps", scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True), scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True), "output that check cannot follow")
+    compared("all taps", scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True), scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True))
+    def taps_of(op, read):
+        """What op makes in each iteration, all of it an output, or read by a node."""
+        b = h.make_graph([node("Add", ["s", "e"], ["z"], name="inner"), node(op, ["e"], ["tap"], name="aside")], "body", [f32("s", 2), f32("e", 2)], [f32("z", 2), f32("tap", 2)])
+        m = scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True, body=b)
+        return ends(m) if read else m
     ends = lambda m: (m.graph.node.append(node("Neg", ["taps"], ["all"])), m.graph.output.pop(), m.graph.output.append(f32("all", 3, 2)), m)[3]
     compared("all taps, read by a node", ends(scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True)), ends(scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True)))
+    for read in False, True: compared("all taps%s, of another operator" % (", read by a node" if read else ""), taps_of("Neg", read), taps_of("Exp", read), "aside", "Neg aside here, Exp aside in")
     out = written()
     for k in range(3): out.graph.node.extend([node("Neg", ["r%d" % k], ["g%d" % k]), node("Unsqueeze", ["g%d" % k, "axes"], ["h%d" % k])])
     out.graph.node.append(node("Concat", ["h0", "h1", "h2"], ["taps"], axis=0))
     out.graph.output.append(f32("taps", 3, 2))
     out.graph.initializer.append(array(axes[1], "axes"))
     tapped = scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True)
-    compared("taps, written out", out, tapped, "output that check cannot follow")
-    compared("taps, against those written out", tapped, out, "output that check cannot follow")
+    compared("taps, written out", out, tapped, "differs: .*all iterations of scan")
+    compared("taps, against those written out", tapped, out, "differs: .*all iterations of scan")
     def resumed(op):
         """All taps are the state that another Scan begins with."""
         m, over = scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True), [f32("s", 3, 2), f32("e", 2)]
@@ -216,7 +222,7 @@ def check_unrolled():
         m.graph.output.pop(), m.graph.output.append(f32("all", 3, 2))
         return m
     compared("all taps, a state", resumed("Add"), resumed("Add"))
-    compared("all taps, a state of something else", resumed("Add"), resumed("Mul"), "second", "attributes here")
+    compared("all taps, a state of something else", resumed("Add"), resumed("Mul"), "differs")
     numbered = lambda kind=T.INT64, shape=(): h.make_graph([node("Cast", ["e"], ["f"], to=T.FLOAT), node("Add", ["s", "f"], ["z"])], "body", [f32("s", 2), h.make_tensor_value_info("e", kind, list(shape))], [f32("z", 2)])
     steps = lambda order: model([node("Add", ["x" if not k else "a%d" % k, "n%d" % n], ["a%d" % (k + 1) if k < 2 else "y"]) for k, n in enumerate(order)], [f32("x", 2)], [f32("y", 2)], [("n%d" % n, np.float32(n)) for n in set(order)])
     same = lambda: scanned("ks", [("ks", i64(0, 1, 2))], body=numbered())
