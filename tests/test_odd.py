@@ -101,6 +101,8 @@ def check_pairs():
     typed = onnx.AttributeProto(name="a", type=onnx.AttributeProto.TYPE_PROTO, tp=h.make_tensor_type_proto(T.FLOAT, [2]))
     compared("an attribute that is a type", strange(typed), strange(typed), "attributes of type 13", code="UNSUPPORTED")
     compared("attributes in another order", strange(1, b=2), (lambda m: (m.graph.node[0].attribute.reverse(), m)[1])(strange(1, b=2)))
+    twice = (lambda m: (m.graph.node[0].attribute.append(h.make_attribute("a", 1)), m)[1])(strange(1, b=2))
+    compared("an attribute said twice", twice, twice)
     compared("an operator of another name", strange(1), (lambda m: (setattr(m.graph.node[0], "op_type", "Other"), m)[1])(strange(1)), "strange", "Strange strange here, Other")
     compared("an operator of another domain", strange(1), (lambda m: (setattr(m.graph.node[0], "domain", ""), m)[1])(strange(1)), "strange")
     x, y = f32("x", 2), f32("y", 2)
@@ -259,6 +261,7 @@ def check_unrolled():
     compared("taps, the one row of them gathered as a stack of one", *gathers([1], 1, (1, 2)), "differs")
     compared("taps, gathered along another axis", *gathers(1, 1, (3,), axis=1), "differs")
     compared("taps, gathered from behind", *gathers(-1, 2), "differs")
+    compared("taps, gathered beyond the last", *gathers(3, 2), "differs")
     del stack, parts, want
 
 
@@ -288,6 +291,20 @@ def check_unknown():
     alone("a stack of parts with two new axes", scanned("stack", [("axes", i64(0, 1))], nodes=[*raised, joined], inputs=scalars, body=inner(1)), sums(scalars))
     sizes = h.make_tensor_value_info("shape", T.INT64, [2])
     alone("a stack as high as an input says", scanned("stack", nodes=[node("Expand", ["r0", "shape"], ["stack"])], inputs=[ins[0], sizes]), sums([ins[0], sizes], (0, 0, 0)))
+    alone("a stack reshaped as an input says", scanned("stack", nodes=[node("Concat", ["r0", "r1", "r2"], ["long"], axis=0), node("Reshape", ["long", "shape"], ["stack"])], inputs=[*ins, sizes]), sums([*ins, sizes]))
+    reshaped = lambda order, of, front=(): scanned("stack", [("shape", i64(3, 2))], nodes=[*front, node("Concat", list(order), ["long"], axis=0), node("Reshape", ["long", "shape"], ["stack"])], inputs=of)
+    unknown = [node("Strange", ["r%d" % k], ["q%d" % k], domain="custom") for k in range(3)]
+    alone("a stack of parts of unknown shape", reshaped(("q0", "q1", "q2"), ins, unknown), reshaped(("q1", "q0", "q2"), ins, unknown))
+    alone("a stack of rows that are reshaped to rows", reshaped(("r0", "r1", "r2"), rows), reshaped(("r1", "r0", "r2"), rows))
+    columns = lambda *order: scanned("stack", nodes=[node("Concat", list(order), ["stack"], axis=1)], inputs=[f32("r0", 3, 1), f32("r1", 3, 1)])
+    alone("a stack made of columns", columns("r0", "r1"), columns("r1", "r0"))
+    high = lambda row: scanned("stack", [("shape", i64(2000000, 2))], nodes=[node("Expand", [row, "shape"], ["stack"])], inputs=ins, n=2000000)
+    alone("a row repeated more often than layers are", high("r0"), high("r1"))
+    def fewer(op):
+        """A Scan with a state that it does not give back."""
+        b = h.make_graph([node(op, ["s", "e"], ["z"])], "body", [f32("s", 2), f32("u", 2), f32("e", 2)], [f32("z", 2)])
+        return model([node("Scan", ["x", "v", "rows"], ["y"], name="scan", body=b, num_scan_inputs=1)], [f32("x", 2), f32("v", 2), f32("rows", 3, 2)], [f32("y", 2)])
+    alone("a Scan of fewer outputs than states", fewer("Add"), fewer("Mul"))
     body = lambda bias=0.5: h.make_graph([node("Cast", ["e"], ["f"], to=T.FLOAT), node("Add", ["s", "f"], ["p"]), node("Add", ["p", "b"], ["z"])], "body",
                                          [f32("s", 2), h.make_tensor_value_info("e", T.INT64, [])], [f32("z", 2)], [array(np.float32(bias), "b")])
     long = lambda last, bias=0.5, n=20000: scanned("ks", [("ks", i64(*range(n), last))], body=body(bias))
