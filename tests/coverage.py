@@ -5,8 +5,9 @@
     python tests/coverage.py [SCRIPT ...] [--missing FILE.c ...]          (make coverage TESTS="roll ops" MISSING=src/roll.c)
 
 clang-19 or newer instruments mlo (-fcoverage-mcdc); the scripts (default: FAST; `all` is each test_*.py) run it, whatever else they compile is not
-counted, but for interval_driver.c and the fuzzers' replay.c (harness.counted finds them); `library` is no script: the C programs that call the library (examples/layers.c, library/places.c, ..), linked with what is counted.
+counted, but for interval_driver.c, read_driver.c and the fuzzers' replay.c (harness.counted finds them); `library` is no script: the C programs that call the library (examples/layers.c, library/places.c, ..), linked with what is counted.
 Nor is `exports`: mlo alone on each export that the tests hold, to Verilog and to C; test_families.py and its like judge and simulate them for hours.
+FAST is what runs mlo and hardly a simulator: some 40 minutes of a processor, a third of it refusing memory in every place (`library`).
 llvm-profdata and llvm-cov say what was run. --missing prints the lines of files that never were, and branches that went one way only."""
 import argparse
 import concurrent.futures
@@ -21,11 +22,13 @@ import tempfile
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
-FAST = ("ops odd read run roll extract nested spellings perturb finn deeploy trace attention given edited numerics fixed interval search device predict show report cli errors library "
-        "context step tokenizer gate conv positions rotary bias families sim").split()
+FAST = ("library exports errors odd read roll run ops deeploy finn edited step report attention extract nested spellings survival tokenizer sim cli fuzz interval:ends "
+        "search:brute_force,front,frames,targets,refusals,around,blocks given:qdq,qonnx,brevitas,refusals,lowest,zero_points fixed:config,refusals,pow2 "
+        "context:near,options,buffers,mixing,prefill tokens:text,near,refused,rows jobs:refused,past c:refused,arena,one device:parts,refusals,front "
+        "fold_default:choice,flags,many").split()
 DRIVERS = ["examples/layers.c", "tests/library/threads.c", "tests/library/misuse.c"]
 HOSTILE = {"replay-" + kind: ["tests/fuzz/replay.c", "tests/fuzz/fuzz_%s.c" % kind] for kind in ("onnx", "json")}
-INSIDE = "interval_driver"               # it includes src/mlo.c, and has counters of its own
+INSIDE = ["interval_driver", "read_driver"]      # they include src/mlo.c, and have counters of their own
 VERSIONS = range(30, 18, -1)             # of clang: 18 knows MC/DC, but merges no profiles of it
 
 
@@ -42,7 +45,7 @@ def build(clang, folder):
     flags = ["-std=gnu99", "-w", "-O1", "-fprofile-instr-generate", "-fcoverage-mapping", "-fcoverage-mcdc", "-I.", "-Ibuild"]
     lib, small = os.path.join(folder, "lib.o"), os.path.join(folder, "small.o")
     programs = [(lib, ["-c", "src/mlo.c"]), (small, ["-c", "-DMLO_SMALL_BLOCK=64", "src/mlo.c"]), ("mlo", ["main.c", lib]), ("places", ["tests/library/places.c", small])]
-    programs += [(os.path.basename(source)[:-2], [source, lib]) for source in DRIVERS] + [(name, [*sources, lib]) for name, sources in HOSTILE.items()] + [(INSIDE, ["tests/%s.c" % INSIDE])]
+    programs += [(os.path.basename(source)[:-2], [source, lib]) for source in DRIVERS] + [(name, [*sources, lib]) for name, sources in HOSTILE.items()] + [(name, ["tests/%s.c" % name]) for name in INSIDE]
     for out, sources in programs:
         command = [clang, *flags, *sources, "-o", os.path.join(folder, out), *([] if "-c" in sources else LIBS)]
         p = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)             # it warns of decisions that it does not follow
@@ -90,12 +93,26 @@ def run(script, mlo, folder):
     shutil.rmtree(own, True)
 
 
-def counted(mlo): return [mlo, "-object", os.path.join(os.path.dirname(mlo), INSIDE)]
+def counted(mlo): return [mlo, *(word for name in INSIDE for word in ("-object", os.path.join(os.path.dirname(mlo), name)))]
 
 
-def table(files):
+def together(data):
+    """file -> kind -> how many more all programs take than the one, of each function, that takes most of it: that one llvm-cov counts."""
+    same, more = {}, {}
+    for f in data["functions"]: same.setdefault((f["filenames"][0], f["name"].rpartition(":")[2]), []).append(f)
+    for (file, _), functions in same.items():
+        kinds = {"branches": [[way > 0 for b in f["branches"] for way in b[4:6]] for f in functions], "mcdc": [[c for r in f.get("mcdc_records", []) for c in r[-1]] for f in functions]}
+        for kind, taken in kinds.items():
+            if len(set(map(len, taken))) == 1: more.setdefault(file, {}).setdefault(kind, []).append(sum(map(any, zip(*taken))) - max(map(sum, taken)))
+    return {file: {kind: sum(n) for kind, n in kinds.items()} for file, kinds in more.items()}
+
+
+def table(data):
     """The weakest branches first, and the sum."""
-    kinds = ("lines", "branches", "mcdc")
+    kinds, more = ("lines", "branches", "mcdc"), together(data)
+    files = [f for f in data["files"] if not f["filename"].endswith(("/texts.c", ".h", "_driver.c"))]
+    for f in files:
+        for kind, n in more.get(f["filename"], {}).items(): f["summary"][kind]["covered"] += n
     rows = [(os.path.relpath(f["filename"], ROOT), [f["summary"].get(k, {"covered": 0, "count": 0}) for k in kinds]) for f in files]
     rows = [(name, [(c["covered"], c["count"]) for c in counts]) for name, counts in rows if counts[0]["count"]]
     rows.sort(key=lambda row: row[1][1][0] / max(1, row[1][1][1]))
@@ -130,9 +147,9 @@ def main():
     ap.add_argument("-j", type=int, default=2, help="scripts at a time (2)")
     ap.add_argument("--keep", metavar="DIR", help="keep the program and its profile there, or use those that are there")
     a = ap.parse_args()
-    every = sorted(os.path.basename(p)[5:-3] for p in glob.glob(os.path.join(TESTS, "test_*.py")))
+    every = ["exports"] + sorted(os.path.basename(p)[5:-3] for p in glob.glob(os.path.join(TESTS, "test_*.py")))
     scripts = every if a.scripts == ["all"] else a.scripts or FAST
-    unknown = [s for s in scripts if s.partition(":")[0] not in every + ["library", "exports"]]
+    unknown = [s for s in scripts if s.partition(":")[0] not in every]
     if unknown: sys.exit("tests/coverage.py: there is no test_%s.py" % unknown[0])
     clang, profdata, cov = tools()
     folder = os.path.abspath(a.keep) if a.keep else tempfile.mkdtemp(prefix="mlo-coverage-")
@@ -143,8 +160,8 @@ def main():
             if not os.path.exists(mlo): build(clang, folder)
             with concurrent.futures.ThreadPoolExecutor(a.j) as pool: list(pool.map(lambda s: run(s, mlo, folder), scripts))
             subprocess.run([profdata, "merge", "-o", profile, *glob.glob(os.path.join(folder, "*.profraw"))], check=True)
-        data = subprocess.run([cov, "export", *counted(mlo), "-summary-only", "-instr-profile", profile], capture_output=True, check=True).stdout
-        table([f for f in json.loads(data)["data"][0]["files"] if not f["filename"].endswith(("/texts.c", ".h", INSIDE + ".c"))])
+        data = subprocess.run([cov, "export", *counted(mlo), "-instr-profile", profile], capture_output=True, check=True).stdout
+        table(json.loads(data)["data"][0])
         for file in a.missing: missing(cov, mlo, profile, file)
     finally:
         if not a.keep: shutil.rmtree(folder, True)
