@@ -5,7 +5,9 @@
     python tests/coverage.py [SCRIPT ...] [--missing FILE.c ...]          (make coverage TESTS="roll ops" MISSING=src/roll.c)
 
 clang-19 or newer instruments mlo (-fcoverage-mcdc); the scripts (default: FAST; `all` is each test_*.py) run it, whatever else they compile is not
-counted, but for interval_driver.c; `library` is no script: the C programs that call the library (examples/layers.c, library/places.c, ..), linked with what is counted.
+counted, but for interval_driver.c, read_driver.c and the fuzzers' replay.c (harness.counted finds them); `library` is no script: the C programs that call the library (examples/layers.c, library/places.c, ..), linked with what is counted.
+Nor is `exports`: mlo alone on each export that the tests hold, to Verilog and to C; test_families.py and its like judge and simulate them for hours.
+FAST is what runs mlo and hardly a simulator: some 40 minutes of a processor, a third of it refusing memory in every place (`library`).
 llvm-profdata and llvm-cov say what was run. --missing prints the lines of files that never were, and branches that went one way only."""
 import argparse
 import concurrent.futures
@@ -20,10 +22,13 @@ import tempfile
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
-FAST = ("ops odd read run roll extract nested spellings perturb finn deeploy trace attention given edited numerics fixed interval search device predict show report cli errors library "
-        "context step tokenizer gate conv positions rotary bias families sim").split()
+FAST = ("library exports errors odd read roll run ops deeploy finn edited step report attention extract nested spellings survival tokenizer sim cli fuzz interval:ends "
+        "search:brute_force,front,frames,targets,refusals,around,blocks given:qdq,qonnx,brevitas,refusals,lowest,zero_points fixed:config,refusals,pow2 "
+        "context:near,options,buffers,mixing,prefill tokens:text,near,refused,rows jobs:refused,past c:refused,arena,one device:parts,refusals,front "
+        "fold_default:choice,flags,many").split()
 DRIVERS = ["examples/layers.c", "tests/library/threads.c", "tests/library/misuse.c"]
-INSIDE = "interval_driver"               # it includes src/mlo.c: a script that finds it in MLO_DRIVER does not compile its own
+HOSTILE = {"replay-" + kind: ["tests/fuzz/replay.c", "tests/fuzz/fuzz_%s.c" % kind] for kind in ("onnx", "json")}
+INSIDE = ["interval_driver", "read_driver"]      # they include src/mlo.c, and have counters of their own
 VERSIONS = range(30, 18, -1)             # of clang: 18 knows MC/DC, but merges no profiles of it
 
 
@@ -40,7 +45,7 @@ def build(clang, folder):
     flags = ["-std=gnu99", "-w", "-O1", "-fprofile-instr-generate", "-fcoverage-mapping", "-fcoverage-mcdc", "-I.", "-Ibuild"]
     lib, small = os.path.join(folder, "lib.o"), os.path.join(folder, "small.o")
     programs = [(lib, ["-c", "src/mlo.c"]), (small, ["-c", "-DMLO_SMALL_BLOCK=64", "src/mlo.c"]), ("mlo", ["main.c", lib]), ("places", ["tests/library/places.c", small])]
-    programs += [(os.path.basename(source)[:-2], [source, lib]) for source in DRIVERS] + [(INSIDE, ["tests/%s.c" % INSIDE])]
+    programs += [(os.path.basename(source)[:-2], [source, lib]) for source in DRIVERS] + [(name, [*sources, lib]) for name, sources in HOSTILE.items()] + [(name, ["tests/%s.c" % name]) for name in INSIDE]
     for out, sources in programs:
         command = [clang, *flags, *sources, "-o", os.path.join(folder, out), *([] if "-c" in sources else LIBS)]
         p = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)             # it warns of decisions that it does not follow
@@ -58,24 +63,56 @@ def library(folder):
     print("%-19s %4d ok, %d failed" % ("library", sum(not x.returncode for x in p), sum(x.returncode != 0 for x in p)), flush=True)
 
 
+def exports(mlo, folder):
+    """Each committed model, decoders in context/ with their caches and as ids, to Verilog and to C; one of five is shown. What is refused counts as well."""
+    env = dict(os.environ, LLVM_PROFILE_FILE=os.path.join(folder, "exports-%4m.profraw"))
+    out, codes = os.path.join(folder, "built"), []
+    call = lambda *args: codes.append(subprocess.run([mlo, *args], env=env, stdin=subprocess.DEVNULL, capture_output=True).returncode)
+    for k, path in enumerate(sorted(glob.glob(os.path.join(TESTS, "models/**/*.onnx"), recursive=True))):
+        with open(path, "rb") as f: model = f.read()
+        bound = [w for name, n in (("batch", 1), ("sequence", 8)) if ("%c%s" % (len(name), name)).encode() in model for w in ("--dim", "%s=%d" % (name, n))]
+        kinds = [["--context", "16"], ["--context", "16", "--tokens"]] if "/context/" in path else [[]]
+        for more in [[*kind, *target] for kind in kinds for target in (["--pe", "4", "--simd", "4"], ["--target", "c"])]: call("compile", path, *bound, *more, "-o", out)
+        if k % 5 == 0: call("show", "--html", path, *bound)
+        shutil.rmtree(out, True)
+    print("%-19s %4d ok, %d refused" % ("exports", codes.count(0), len(codes) - codes.count(0)), flush=True)
+
+
 def run(script, mlo, folder):
     """One script. Its processes merge their counts into a few files (%4m), so that ten thousand of them do not fill the disk."""
     if script == "library": return library(folder)
+    if script == "exports": return exports(mlo, folder)
+    script, _, picked = script.partition(":")
     own = os.path.join(folder, script)
     os.makedirs(own)
-    env = dict(os.environ, TMPDIR=own, MLO_DRIVER=os.path.join(folder, INSIDE), LLVM_PROFILE_FILE=os.path.join(folder, script + "-%4m.profraw"), PYTHONDONTWRITEBYTECODE="1")
-    p = subprocess.run([sys.executable, os.path.join(TESTS, "test_%s.py" % script), mlo], cwd=ROOT, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    env = dict(os.environ, TMPDIR=own, MLO_COUNTED=folder, LLVM_PROFILE_FILE=os.path.join(folder, script + "-%4m.profraw"), PYTHONDONTWRITEBYTECODE="1")
+    command = [sys.executable, os.path.join(TESTS, "test_%s.py" % script), mlo, *filter(None, picked.split(","))]
+    p = subprocess.run(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     lines = p.stdout.splitlines()
     print("test_%-14s %4d ok, %d failed" % (script, sum(l.startswith("ok ") for l in lines), sum(l.startswith("FAIL ") for l in lines)), flush=True)
     shutil.rmtree(own, True)
 
 
-def counted(mlo): return [mlo, "-object", os.path.join(os.path.dirname(mlo), INSIDE)]
+def counted(mlo): return [mlo, *(word for name in INSIDE for word in ("-object", os.path.join(os.path.dirname(mlo), name)))]
 
 
-def table(files):
+def together(data):
+    """file -> kind -> how many more all programs take than the one, of each function, that takes most of it: that one llvm-cov counts."""
+    same, more = {}, {}
+    for f in data["functions"]: same.setdefault((f["filenames"][0], f["name"].rpartition(":")[2]), []).append(f)
+    for (file, _), functions in same.items():
+        kinds = {"branches": [[way > 0 for b in f["branches"] for way in b[4:6]] for f in functions], "mcdc": [[c for r in f.get("mcdc_records", []) for c in r[-1]] for f in functions]}
+        for kind, taken in kinds.items():
+            if len(set(map(len, taken))) == 1: more.setdefault(file, {}).setdefault(kind, []).append(sum(map(any, zip(*taken))) - max(map(sum, taken)))
+    return {file: {kind: sum(n) for kind, n in kinds.items()} for file, kinds in more.items()}
+
+
+def table(data):
     """The weakest branches first, and the sum."""
-    kinds = ("lines", "branches", "mcdc")
+    kinds, more = ("lines", "branches", "mcdc"), together(data)
+    files = [f for f in data["files"] if not f["filename"].endswith(("/texts.c", ".h", "_driver.c"))]
+    for f in files:
+        for kind, n in more.get(f["filename"], {}).items(): f["summary"][kind]["covered"] += n
     rows = [(os.path.relpath(f["filename"], ROOT), [f["summary"].get(k, {"covered": 0, "count": 0}) for k in kinds]) for f in files]
     rows = [(name, [(c["covered"], c["count"]) for c in counts]) for name, counts in rows if counts[0]["count"]]
     rows.sort(key=lambda row: row[1][1][0] / max(1, row[1][1][1]))
@@ -92,9 +129,9 @@ def missing(cov, mlo, profile, file):
     if not one: return print("%s: not compiled, or nothing in it" % file)
     with open(one["filename"], encoding="utf-8") as f: lines = f.read().splitlines()
     cold, count, at = set(), 1, 1
-    for line, _, hits, has, *_ in one["segments"]:
+    for line, _, hits, has, _, gap in one["segments"]:
         if not count: cold.update(range(at, line + 1))
-        at, count = line, hits if has else 1
+        at, count = line, hits if has and not gap else 1              # between statements there is nothing to run
     half, ways = {}, {}
     for b in one["branches"]: ways[b[0], b[1]] = [x + y for x, y in zip(ways.get((b[0], b[1]), (0, 0)), b[4:6])]       # of all that it is compiled into
     for (line, column), (yes, no) in ways.items():
@@ -105,14 +142,14 @@ def missing(cov, mlo, profile, file):
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("scripts", nargs="*", metavar="SCRIPT", help="roll, ops, ..; all (%s)" % " ".join(FAST))
+    ap.add_argument("scripts", nargs="*", metavar="SCRIPT", help="roll, ops, search:front,targets (some of its checks), ..; all (%s)" % " ".join(FAST))
     ap.add_argument("--missing", nargs="*", default=[], metavar="FILE")
     ap.add_argument("-j", type=int, default=2, help="scripts at a time (2)")
     ap.add_argument("--keep", metavar="DIR", help="keep the program and its profile there, or use those that are there")
     a = ap.parse_args()
-    every = sorted(os.path.basename(p)[5:-3] for p in glob.glob(os.path.join(TESTS, "test_*.py")))
+    every = ["exports"] + sorted(os.path.basename(p)[5:-3] for p in glob.glob(os.path.join(TESTS, "test_*.py")))
     scripts = every if a.scripts == ["all"] else a.scripts or FAST
-    unknown = [s for s in scripts if s not in every]
+    unknown = [s for s in scripts if s.partition(":")[0] not in every]
     if unknown: sys.exit("tests/coverage.py: there is no test_%s.py" % unknown[0])
     clang, profdata, cov = tools()
     folder = os.path.abspath(a.keep) if a.keep else tempfile.mkdtemp(prefix="mlo-coverage-")
@@ -123,8 +160,8 @@ def main():
             if not os.path.exists(mlo): build(clang, folder)
             with concurrent.futures.ThreadPoolExecutor(a.j) as pool: list(pool.map(lambda s: run(s, mlo, folder), scripts))
             subprocess.run([profdata, "merge", "-o", profile, *glob.glob(os.path.join(folder, "*.profraw"))], check=True)
-        data = subprocess.run([cov, "export", *counted(mlo), "-summary-only", "-instr-profile", profile], capture_output=True, check=True).stdout
-        table([f for f in json.loads(data)["data"][0]["files"] if not f["filename"].endswith(("/texts.c", ".h", INSIDE + ".c"))])
+        data = subprocess.run([cov, "export", *counted(mlo), "-instr-profile", profile], capture_output=True, check=True).stdout
+        table(json.loads(data)["data"][0])
         for file in a.missing: missing(cov, mlo, profile, file)
     finally:
         if not a.keep: shutil.rmtree(folder, True)

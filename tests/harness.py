@@ -204,6 +204,12 @@ def compile_c(out, sources, flags=(), cc="gcc", libs=LIBS):
     return "" if p.returncode == 0 else "%s: %s" % (cc, "; ".join(l for l in p.stderr.splitlines() if "error" in l or "undefined" in l)[:400] or p.stderr[-400:])
 
 
+def counted(name):
+    """A program that coverage.py, which runs this script, built with counters; or None."""
+    path = os.path.join(os.environ.get("MLO_COUNTED", "/nowhere"), name)
+    return path if os.path.exists(path) else None
+
+
 def command_line(cc="gcc", flags=("-O1",)):
     """Another build of mlo: main.c and the amalgamation. Its path; raises when it does not compile."""
     sources = [amalgamation(), *(os.path.join(root, f) for f in ("mlo.h", "main.c")), *sorted(glob.glob(os.path.join(root, "cli", "*.c")))]

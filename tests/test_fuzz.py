@@ -23,7 +23,7 @@ SECONDS = 10                                            # for one input of some 
 
 def replay(kind):
     """The target as a program of its own."""
-    out = at("replay-" + kind)
+    out = t.counted("replay-" + kind) or at("replay-" + kind)
     if not os.path.exists(out):
         why = t.compile_c(out, [os.path.join(FUZZ, "replay.c"), os.path.join(FUZZ, "fuzz_%s.c" % kind), t.amalgamation()], ["-std=c99", "-O1", *t.SANITIZE])
         if why: raise RuntimeError(why)

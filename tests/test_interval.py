@@ -806,7 +806,7 @@ def questions(rng):
 
 def check_ends():
     """Sums and products saturate, widths are those that Python's integers need; nothing overflows, says UBSan."""
-    rng, driver = random.Random(21), os.environ.get("MLO_DRIVER") or t.at("driver")          # coverage.py has its own
+    rng, driver = random.Random(21), t.counted("interval_driver") or t.at("driver")
     why = "" if os.path.exists(driver) else t.compile_c(driver, [os.path.join(t.tests, "interval_driver.c")], ["-std=c99", "-O0", "-fsanitize=undefined", "-fno-sanitize-recover=all", "-I", t.root, "-I", t.texts()])
     if why: raise RuntimeError(why)
     asked = [q for _ in range(4000) for q in questions(rng)]

@@ -101,6 +101,8 @@ def check_pairs():
     typed = onnx.AttributeProto(name="a", type=onnx.AttributeProto.TYPE_PROTO, tp=h.make_tensor_type_proto(T.FLOAT, [2]))
     compared("an attribute that is a type", strange(typed), strange(typed), "attributes of type 13", code="UNSUPPORTED")
     compared("attributes in another order", strange(1, b=2), (lambda m: (m.graph.node[0].attribute.reverse(), m)[1])(strange(1, b=2)))
+    twice = (lambda m: (m.graph.node[0].attribute.append(h.make_attribute("a", 1)), m)[1])(strange(1, b=2))
+    compared("an attribute said twice", twice, twice)
     compared("an operator of another name", strange(1), (lambda m: (setattr(m.graph.node[0], "op_type", "Other"), m)[1])(strange(1)), "strange", "Strange strange here, Other")
     compared("an operator of another domain", strange(1), (lambda m: (setattr(m.graph.node[0], "domain", ""), m)[1])(strange(1)), "strange")
     x, y = f32("x", 2), f32("y", 2)
@@ -120,6 +122,10 @@ def check_pairs():
     other = chain(1)
     other.graph.node[1].op_type = "Tanh"
     compared("an operator below a sum", chain(-1), other, "exp", "Exp exp here, Tanh exp in the original")
+    bends = lambda alpha, *order: model([*(node(op, ["x"], [op], name=op.lower(), alpha=alpha) for op in order), node("Add", list(order), ["y"], name="sum")], [x], [y])
+    compared("both operands of a sum differ, in their order", bends(0.1, "Elu", "LeakyRelu"), bends(0.2, "Elu", "LeakyRelu"), "elu", "attributes here")
+    compared("both operands of a sum differ, exchanged", bends(0.1, "Elu", "LeakyRelu"), bends(0.2, "LeakyRelu", "Elu"), "attributes here")
+    compared("both operands of a sum are others", bends(0.1, "Elu", "LeakyRelu"), bends(0.1, "Celu", "ThresholdedRelu"), "Elu elu here, Celu celu in the original")
     compared("an Identity between", model([node("Identity", ["x"], ["i"]), node("Neg", ["i"], ["y"])], [x], [y]), model([node("Neg", ["x"], ["y"])], [x], [y]))
     compared("another output of one node", model([node("Split", ["x"], ["y", "q"], name="halves", num_outputs=2)], [x], [f32("y", 1)]), model([node("Split", ["x"], ["q", "y"], name="halves", num_outputs=2)], [x], [f32("y", 1)]), "halves")
     compared("one input more", model([node("Neg", ["x"], ["y"])], [x, f32("z", 2)], [y]), model([node("Neg", ["x"], ["y"])], [x], [y]), "2 inputs here, 1 in the original")
@@ -194,17 +200,31 @@ def check_unrolled():
              (lambda m: (m.graph.node.append(node("Neg", ["r1"], ["g"])), m.graph.output.append(f32("g", 2)), m)[2])(written()))
     compared("taps, another gathered", scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True, gather=2),
              (lambda m: (m.graph.node.append(node("Neg", ["r1"], ["g"])), m.graph.output.append(f32("g", 2)), m)[2])(written()), "input r2 here, input r1")
-    compared("all taps", scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True), scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True), "output that check cannot follow")
+    compared("all taps", scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True), scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True))
+    def taps_of(op, read):
+        """What op makes in each iteration, all of it an output, or read by a node."""
+        b = h.make_graph([node("Add", ["s", "e"], ["z"], name="inner"), node(op, ["e"], ["tap"], name="aside")], "body", [f32("s", 2), f32("e", 2)], [f32("z", 2), f32("tap", 2)])
+        m = scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True, body=b)
+        return ends(m) if read else m
     ends = lambda m: (m.graph.node.append(node("Neg", ["taps"], ["all"])), m.graph.output.pop(), m.graph.output.append(f32("all", 3, 2)), m)[3]
     compared("all taps, read by a node", ends(scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True)), ends(scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True)))
+    for read in False, True: compared("all taps%s, of another operator" % (", read by a node" if read else ""), taps_of("Neg", read), taps_of("Exp", read), "aside", "Neg aside here, Exp aside in")
     out = written()
     for k in range(3): out.graph.node.extend([node("Neg", ["r%d" % k], ["g%d" % k]), node("Unsqueeze", ["g%d" % k, "axes"], ["h%d" % k])])
     out.graph.node.append(node("Concat", ["h0", "h1", "h2"], ["taps"], axis=0))
     out.graph.output.append(f32("taps", 3, 2))
     out.graph.initializer.append(array(axes[1], "axes"))
     tapped = scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True)
-    compared("taps, written out", out, tapped, "output that check cannot follow")
-    compared("taps, against those written out", tapped, out, "output that check cannot follow")
+    compared("taps, written out", out, tapped, "differs: .*all iterations of scan")
+    compared("taps, against those written out", tapped, out, "differs: .*all iterations of scan")
+    def resumed(op):
+        """All taps are the state that another Scan begins with."""
+        m, over = scanned("stack", [axes], nodes=[*raised, joined], inputs=ins, taps=True), [f32("s", 3, 2), f32("e", 2)]
+        m.graph.node.append(node("Scan", ["taps", "stack"], ["all"], name="second", num_scan_inputs=1, body=h.make_graph([node(op, ["s", "e"], ["z"])], "second", over, [f32("z", 3, 2)])))
+        m.graph.output.pop(), m.graph.output.append(f32("all", 3, 2))
+        return m
+    compared("all taps, a state", resumed("Add"), resumed("Add"))
+    compared("all taps, a state of something else", resumed("Add"), resumed("Mul"), "differs")
     numbered = lambda kind=T.INT64, shape=(): h.make_graph([node("Cast", ["e"], ["f"], to=T.FLOAT), node("Add", ["s", "f"], ["z"])], "body", [f32("s", 2), h.make_tensor_value_info("e", kind, list(shape))], [f32("z", 2)])
     steps = lambda order: model([node("Add", ["x" if not k else "a%d" % k, "n%d" % n], ["a%d" % (k + 1) if k < 2 else "y"]) for k, n in enumerate(order)], [f32("x", 2)], [f32("y", 2)], [("n%d" % n, np.float32(n)) for n in set(order)])
     same = lambda: scanned("ks", [("ks", i64(0, 1, 2))], body=numbered())
@@ -241,6 +261,7 @@ def check_unrolled():
     compared("taps, the one row of them gathered as a stack of one", *gathers([1], 1, (1, 2)), "differs")
     compared("taps, gathered along another axis", *gathers(1, 1, (3,), axis=1), "differs")
     compared("taps, gathered from behind", *gathers(-1, 2), "differs")
+    compared("taps, gathered beyond the last", *gathers(3, 2), "differs")
     del stack, parts, want
 
 
@@ -270,11 +291,27 @@ def check_unknown():
     alone("a stack of parts with two new axes", scanned("stack", [("axes", i64(0, 1))], nodes=[*raised, joined], inputs=scalars, body=inner(1)), sums(scalars))
     sizes = h.make_tensor_value_info("shape", T.INT64, [2])
     alone("a stack as high as an input says", scanned("stack", nodes=[node("Expand", ["r0", "shape"], ["stack"])], inputs=[ins[0], sizes]), sums([ins[0], sizes], (0, 0, 0)))
+    alone("a stack reshaped as an input says", scanned("stack", nodes=[node("Concat", ["r0", "r1", "r2"], ["long"], axis=0), node("Reshape", ["long", "shape"], ["stack"])], inputs=[*ins, sizes]), sums([*ins, sizes]))
+    reshaped = lambda order, of, front=(): scanned("stack", [("shape", i64(3, 2))], nodes=[*front, node("Concat", list(order), ["long"], axis=0), node("Reshape", ["long", "shape"], ["stack"])], inputs=of)
+    unknown = [node("Strange", ["r%d" % k], ["q%d" % k], domain="custom") for k in range(3)]
+    alone("a stack of parts of unknown shape", reshaped(("q0", "q1", "q2"), ins, unknown), reshaped(("q1", "q0", "q2"), ins, unknown))
+    alone("a stack of rows that are reshaped to rows", reshaped(("r0", "r1", "r2"), rows), reshaped(("r1", "r0", "r2"), rows))
+    columns = lambda *order: scanned("stack", nodes=[node("Concat", list(order), ["stack"], axis=1)], inputs=[f32("r0", 3, 1), f32("r1", 3, 1)])
+    alone("a stack made of columns", columns("r0", "r1"), columns("r1", "r0"))
+    high = lambda row: scanned("stack", [("shape", i64(2000000, 2))], nodes=[node("Expand", [row, "shape"], ["stack"])], inputs=ins, n=2000000)
+    alone("a row repeated more often than layers are", high("r0"), high("r1"))
+    def fewer(op):
+        """A Scan with a state that it does not give back."""
+        b = h.make_graph([node(op, ["s", "e"], ["z"])], "body", [f32("s", 2), f32("u", 2), f32("e", 2)], [f32("z", 2)])
+        return model([node("Scan", ["x", "v", "rows"], ["y"], name="scan", body=b, num_scan_inputs=1)], [f32("x", 2), f32("v", 2), f32("rows", 3, 2)], [f32("y", 2)])
+    alone("a Scan of fewer outputs than states", fewer("Add"), fewer("Mul"))
     body = lambda bias=0.5: h.make_graph([node("Cast", ["e"], ["f"], to=T.FLOAT), node("Add", ["s", "f"], ["p"]), node("Add", ["p", "b"], ["z"])], "body",
                                          [f32("s", 2), h.make_tensor_value_info("e", T.INT64, [])], [f32("z", 2)], [array(np.float32(bias), "b")])
-    long = lambda last, bias=0.5: scanned("ks", [("ks", i64(*range(20000), last))], body=body(bias))
+    long = lambda last, bias=0.5, n=20000: scanned("ks", [("ks", i64(*range(n), last))], body=body(bias))
     compared("a loop too long to be written out", long(0), long(0))
     compared("a loop too long, another constant in it", long(0), long(0, 1.5), "scan", "attributes here")
+    compared("a loop of too many nodes", long(0, n=4000), long(0, n=4000))
+    compared("a loop of too many nodes, another number at its end", long(0, n=4000), long(1, n=4000), "scan", "constant ks")
     compared("a loop too long, another number at its end", long(0), long(1), "scan", "constant ks")
     def branch(nodes, front=()):
         then, other = h.make_graph(list(nodes), "then", [], [f32("y", 2)]), h.make_graph([node("Neg", ["x"], ["n"])], "else", [], [f32("n", 2)])

@@ -17,6 +17,7 @@
  *       or Reshape(Concat(p0, ..), [n, ..])  is pk
  *     each slice of Expand(x, [n, shape(x)]) is x
  *     Gather(stack, k)                       is slice k of the stack
+ *     all of a Scan's output                 is one term, made of its slices
  *     x cast int4 -> int8 -> int4            is x
  *
  * invariant: check shares no code with roll, extract and discover but the model itself.
@@ -101,15 +102,12 @@ static int mlo_is_reference(const mlo_terms *t, const mlo_tensor *x) {
 
 static int mlo_constants_same(const mlo_terms *t, const mlo_term *a, const mlo_term *b) {
     const mlo_tensor *x = a->tensor, *y = b->tensor;
-    if (x->data_type != y->data_type || x->n_dims != y->n_dims
-        || (x->n_dims && memcmp(x->dims, y->dims, x->n_dims * sizeof *x->dims)))
-        return 0;
+    const int far = mlo_is_reference(t, x);
+    if (!mlo_tensor_alike(x, y) || far != mlo_is_reference(t, y)) return 0;
+    if (!far) return mlo_elements_same(a->owner, x, b->owner, y);
     /* of large ones: is it the same place of one file? */
-    if (mlo_is_reference(t, x) && mlo_is_reference(t, y))
-        return x->offset == y->offset && x->length == y->length
-            && mlo_eq(x->source->path, y->source->path);
-    return mlo_is_reference(t, x) == mlo_is_reference(t, y)
-        && mlo_elements_same(a->owner, x, b->owner, y);
+    return (x->offset == y->offset) & (x->length == y->length)
+        & mlo_eq(x->source->path, y->source->path);
 }
 
 static uint64_t mlo_constant_hash(const mlo_terms *t, mlo *owner, const mlo_tensor *x) {
@@ -166,22 +164,42 @@ static int mlo_terms_number(mlo_terms *t, int64_t value) { /* an int64 scalar */
 
 /* ---- names ---------------------------------------------------------------- */
 
-/* The term of a name, -1 when it has none. Initializers become terms when first used. */
+/* What a Scan stacked, as one term, made of what each iteration made. */
+static int mlo_terms_all(mlo_terms *t, const mlo_terms_env *env, const mlo_value *v) {
+    const mlo_slices *s = (const mlo_slices *)mlo_map_get(&env->slices, v->name);
+    if (!s) {
+        mlo_fail_at(t->m, MLO_E_GRAPH, v->name, "is read before it is made");
+        return -1;
+    }
+    mlo_term x;
+    memset(&x, 0, sizeof x);
+    x.kind = MLO_TERM_NODE;
+    x.op = mlo_intern(t->m, "all iterations of");
+    x.in = s->slice;
+    x.n_in = s->n;
+    x.node = v->producer;
+    x.owner = t->side;
+    return mlo_terms_put(t, x);
+}
+
+/* The term of a name, -1 when that fails. Initializers, and whole stacks, become terms when first
+ * used. */
 static int mlo_terms_get(mlo_terms *t, mlo_terms_env *env, const char *name) {
-    if (!name || !*name) return mlo_terms_leaf(t, MLO_TERM_ABSENT, NULL, NULL);
+    if (!*name) return mlo_terms_leaf(t, MLO_TERM_ABSENT, NULL, NULL);
     for (mlo_terms_env *e = env; e; e = e->outer) {
         uintptr_t id = (uintptr_t)mlo_map_get(&e->id, name);
         if (id) return (int)id - 1;
         mlo_value *v = (mlo_value *)mlo_map_get(&e->g->values, name);
         if (!v) continue;
-        if (!v->tensor || (v->producer && !mlo_is(v->producer, "Constant"))) return -1;
-        int c = mlo_terms_leaf(t, MLO_TERM_CONSTANT, NULL, v->tensor);
+        int c = v->tensor ? mlo_terms_leaf(t, MLO_TERM_CONSTANT, NULL, v->tensor)
+                          : mlo_terms_all(t, e, v);
         return c < 0 || mlo_map_put(t->m, &e->id, name, (void *)(uintptr_t)(c + 1)) ? -1 : c;
     }
+    mlo_fail_at(t->m, MLO_E_GRAPH, name, "nothing makes this value");
     return -1;
 }
 
-/* Gives a name its term; one that is left out needs none. */
+/* Gives a name its term. */
 static int mlo_terms_bind(mlo_terms *t, mlo_terms_env *env, const char *name, int id) {
     return id < 0 || mlo_map_put(t->m, &env->id, name, (void *)(uintptr_t)(id + 1)) ? -1 : 0;
 }
@@ -236,24 +254,24 @@ static int mlo_is_unstacking(
     if (rank < 1 || shape[0] != (int64_t)concat->n_input) return 0;
     for (size_t k = 0; k < concat->n_input; k++) {
         mlo_form f = mlo_form_of(mlo_terms_value(env, concat->input[k], &home));
-        if (!mlo_form_known(&f) || f.rank != rank - 1 || f.rank < 1) return 0;
+        if (!mlo_form_known(&f) || f.rank != rank - 1) return 0;
         for (int i = 0; i < f.rank; i++)
-            if (f.dims[i] != shape[i + 1] || !f.dims[i]) return 0;
+            if (f.dims[i] != shape[i + 1]) return 0;
     }
     return 1;
 }
 
 /* Does the Expand repeat its input along a new first axis? How often, else 0. */
-static int mlo_repeats(mlo_terms *t, mlo_terms_env *env, const mlo_node *expand) {
+static int64_t mlo_repeats(mlo_terms *t, mlo_terms_env *env, const mlo_node *expand) {
     int64_t shape[MLO_MAX_RANK + 1];
     mlo_terms_env *home;
     if (!mlo_is(expand, "Expand")) return 0;
     int rank = mlo_terms_ints(t, env, expand, shape, MLO_MAX_RANK + 1);
     mlo_form f = mlo_form_of(mlo_terms_value(env, expand->input[0], &home));
-    if (!mlo_form_known(&f) || f.rank != rank - 1 || shape[0] < 1 || shape[0] > 1000000) return 0;
+    if (!mlo_form_known(&f) || f.rank != rank - 1 || shape[0] < 1) return 0;
     for (int i = 0; i < f.rank; i++)
         if (f.dims[i] != shape[i + 1]) return 0;
-    return (int)shape[0];
+    return shape[0];
 }
 
 /* The slices of a stack along its first axis; 0 when the value is no stack that check knows. */
@@ -267,18 +285,21 @@ static int mlo_terms_slices(mlo_terms *t, mlo_terms_env *env, const char *name, 
         return 1;
     }
     mlo_node *n = v->producer, *concat = n;
-    int unstack = mlo_is(n, "Reshape"), count = 0, repeats = mlo_repeats(t, home, n);
+    const int unstack = mlo_is(n, "Reshape");
+    const int64_t repeats = mlo_repeats(t, home, n);
     if (unstack) {
         mlo_terms_env *inner;
         mlo_value *c = mlo_terms_value(home, n->input[0], &inner);
-        concat = c && inner == home ? c->producer : NULL;
+        concat = c ? c->producer : NULL;
     }
-    int numbers = !n && v->tensor && v->tensor->data_type == MLO_INT64 && v->tensor->n_dims == 1
-        && v->tensor->dims[0] < 1000000;
+    int numbers = !n && v->tensor && v->tensor->data_type == MLO_INT64 && v->tensor->n_dims == 1;
     if (!numbers && !repeats && (!mlo_is(concat, "Concat") || mlo_int(concat, "axis", 1))) return 0;
     if (!numbers && unstack && !mlo_is_unstacking(t, home, n, concat)) return 0;
-    count = numbers ? (int)v->tensor->dims[0] : repeats ? repeats : (int)concat->n_input;
-    if ((t->budget -= count) < 0) return 0;
+    const int64_t count = numbers ? v->tensor->dims[0]
+        : repeats                 ? repeats
+                                  : (int64_t)concat->n_input;
+    if (count > t->budget) return 0;
+    t->budget -= count;
     int *slice = MLO_NEW_N(t->m, int, (size_t)count + 1);
     int64_t *value = numbers ? MLO_NEW_N(t->m, int64_t, (size_t)count + 1) : NULL;
     if (!slice
@@ -296,7 +317,7 @@ static int mlo_terms_slices(mlo_terms *t, mlo_terms_env *env, const char *name, 
     mlo_slices *s = MLO_NEW(t->m, mlo_slices);
     if (!s) return 0;
     s->slice = slice;
-    s->n = count;
+    s->n = (int)count;
     *out = *s;
     return !mlo_map_put(t->m, &home->slices, name, s);
 }
@@ -399,7 +420,7 @@ static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *
     int64_t index[1];
     mlo_slices s;
     mlo_terms_env *home;
-    if (mlo_is(n, "Identity") && n->n_input == 1) return mlo_terms_get(t, env, n->input[0]);
+    if (mlo_is(n, "Identity")) return mlo_terms_get(t, env, n->input[0]);
     if (mlo_is(n, "Gather") && n->n_input == 2 && !mlo_int(n, "axis", 0)
         && mlo_terms_slices(t, env, n->input[0], &s)) {
         int id = mlo_terms_get(t, env, n->input[1]);
@@ -408,7 +429,7 @@ static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *
             && index[0] < s.n)
             return s.slice[index[0]];
     }
-    if (mlo_is(n, "Cast") && n->n_input == 1) {
+    if (mlo_is(n, "Cast")) {
         int id = mlo_terms_get(t, env, n->input[0]);
         int64_t to = mlo_int(n, "to", 0);
         const mlo_node *inner = id >= 0 ? t->term[id].node : NULL;
@@ -427,7 +448,7 @@ static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *
 enum { MLO_UNROLLED = 1 << 14 };
 
 /* Runs a Scan, or a FINNLoop, symbolically. 0: done; -2: not one that can be unrolled, or one too
- * long to be a rolled stack of layers. */
+ * long to be a rolled stack of layers, or without iterations. */
 static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int depth) {
     mlo *m = t->m;
     mlo_graph *g = mlo_graph_of(n, "body");
@@ -446,7 +467,9 @@ static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
         if (rounds >= 0 && s[i].n != rounds) return -2;
         rounds = s[i].n;
     }
-    if ((t->budget -= rounds * (int64_t)(g->n_node + g->n_input + 1)) < 0) return -2;
+    const int64_t cost = rounds * (int64_t)(g->n_node + g->n_input + 1);
+    if (!rounds || cost > t->budget) return -2;
+    t->budget -= cost;
     int *taps = MLO_NEW_N(m, int, (g->n_output - states) * (size_t)rounds + 1);
     if (!taps) return -1;
     for (size_t i = 0; i < states; i++)
@@ -492,17 +515,7 @@ static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
     memset(&x, 0, sizeof x);
     for (size_t i = 0; i < n->n_input; i++) {
         in[i] = mlo_terms_get(t, env, n->input[i]);
-        if (in[i] < 0) {
-            mlo_slices s;
-            in[i] = mlo_terms_slices(t, env, n->input[i], &s)
-                ? mlo_terms_leaf(
-                      t, MLO_TERM_FORMAL, mlo_format(m, "all iterations of %s", n->input[i]), NULL)
-                : -1;
-        }
-        if (in[i] < 0)
-            return m->error.code
-                ? -1
-                : mlo_fail(m, MLO_E_GRAPH, n, "input %zu, '%s', has no value", i, n->input[i]);
+        if (in[i] < 0) return -1;
     }
     x.commutes = mlo_commutes(n);
     if (x.commutes && in[0] > in[1]) {
@@ -557,8 +570,8 @@ static int mlo_terms_blame(mlo_terms *t, const char *output, int a, int b) {
     const mlo_node *reader = NULL;
     for (;;) {
         const mlo_term *x = &t->term[a], *y = &t->term[b];
-        int same = x->kind == MLO_TERM_NODE && y->kind == MLO_TERM_NODE && x->op == y->op
-            && x->domain == y->domain && x->n_in == y->n_in && x->output == y->output;
+        int same = (x->kind == MLO_TERM_NODE) & (x->kind == y->kind) & (x->op == y->op)
+            & (x->domain == y->domain) & (x->n_in == y->n_in) & (x->output == y->output);
         if (same && x->attrs != y->attrs)
             return mlo_fail(m, MLO_E_MISMATCH, x->node,
                 "output '%s' differs: attributes here %.120s, in the original's %s %.120s", output,
@@ -568,17 +581,12 @@ static int mlo_terms_blame(mlo_terms *t, const char *output, int a, int b) {
                 "output '%s' differs: %s here, %s in the original", output, mlo_term_text(m, x),
                 mlo_term_text(m, y));
         int i = 0, j;
-        while (i < x->n_in && x->in[i] == y->in[i]) i++;
-        if (i == x->n_in) return mlo_fail(m, MLO_E_BUG, x->node, "two terms differ in nothing");
+        while (x->in[i] == y->in[i]) i++; /* in something they do differ */
         j = i;
-        /* operands are sorted by number: pair up what is not shared */
+        /* operands are sorted by number: pair up what is not shared, which is one of them or both */
         if (x->commutes) {
-            i = x->in[0] == y->in[0] || x->in[0] == y->in[1] ? 1 : 0;
-            j = y->in[0] == x->in[0] || y->in[0] == x->in[1] ? 1 : 0;
-            if (i == j && x->in[i] == y->in[j]) {
-                i = 0;
-                j = 0;
-            }
+            i = (x->in[0] == y->in[0]) | (x->in[0] == y->in[1]);
+            j = (y->in[0] == x->in[0]) | (y->in[0] == x->in[1]);
             if (!i && !j && t->term[x->in[0]].op != t->term[y->in[0]].op
                 && t->term[x->in[0]].op == t->term[y->in[1]].op)
                 j = 1;
@@ -619,8 +627,7 @@ static int mlo_check_write(mlo_terms *t, mlo *side, const mlo *original, mlo_ter
         if (mlo_terms_bind(t, env, g->input[i]->name,
                 mlo_terms_leaf(t, MLO_TERM_INPUT, g->input[i]->name, NULL)))
             return mlo_failed(t->m);
-    if (mlo_terms_graph(t, env, 0) && !t->m->error.code)
-        return mlo_fail_at(t->m, MLO_E_BUG, NULL, "a graph could not be written as terms");
+    mlo_terms_graph(t, env, 0);
     return mlo_failed(t->m);
 }
 
@@ -642,9 +649,7 @@ static int mlo_check_once(mlo *rolled, mlo *original, int by_value, int *last) {
         t.side = original;
         y = mlo_terms_get(&t, &there, b->output[i]->name);
         t.side = rolled;
-        if (x < 0 || y < 0)
-            return mlo_fail_at(
-                rolled, MLO_E_MISMATCH, a->output[i]->name, "an output that check cannot follow");
+        if (x < 0 || y < 0) return mlo_failed(rolled);
         if (x == y) continue;
         /* perhaps only a large constant in another place: look again, reading */
         if (!by_value) {

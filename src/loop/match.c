@@ -76,10 +76,7 @@ static int mlo_form_differs(const mlo_value *a, const mlo_value *b) {
     const mlo_tensor *s = a->tensor, *t = b->tensor;
     /* the way to a shape is long: five blocks */
     if (a->form && b->form) return a->form != b->form;
-    /* of any rank */
-    if (s && t)
-        return s->data_type != t->data_type
-            || !mlo_lists_equal(s->dims, s->n_dims, t->dims, t->n_dims, sizeof *s->dims);
+    if (s && t) return !mlo_tensor_alike(s, t);
     mlo_form x = mlo_form_of(a), y = mlo_form_of(b);
     return mlo_forms_clash(&x, &y);
 }

@@ -491,13 +491,17 @@ static int mlo_elements_same(mlo *ma, const mlo_tensor *a, mlo *mb, const mlo_te
     return same;
 }
 
+/* Do they have one type and one shape, of any rank? */
+static int mlo_tensor_alike(const mlo_tensor *a, const mlo_tensor *b) {
+    return a->data_type == b->data_type
+        && mlo_lists_equal(a->dims, a->n_dims, b->dims, b->n_dims, sizeof *a->dims);
+}
+
 /* 1 when type, shape and every element's bits agree (so NaN equals NaN, and 0 differs from -0),
  * whatever the encoding; else 0. A failure is recorded. */
 static int mlo_tensor_equal(mlo *m, const mlo_tensor *a, const mlo_tensor *b) {
     if (a == b) return 1;
-    if (a->data_type != b->data_type || a->n_dims != b->n_dims
-        || (a->n_dims && memcmp(a->dims, b->dims, a->n_dims * sizeof *a->dims)))
-        return 0;
+    if (!mlo_tensor_alike(a, b)) return 0;
     if (a->source && a->source == b->source && a->offset == b->offset && a->length == b->length)
         return 1;
     return mlo_elements_same(m, a, m, b);
