@@ -184,6 +184,7 @@
 #include "c/write.c"                /* the files */
 #include "c/flat.c"                 /* networks of integers, as they stand: values in places, */
 #include "c/flat_ops.c"             /* operators, */
+#include "c/flat_roll.c"            /* what repeats, once, */
 #include "c/flat_write.c"           /* files */
 #include "c/emit.c"                 /* target c */
 #include "emit/target.c"            /* Verilog or C; mlo_emit */

@@ -43,7 +43,7 @@ typedef struct {
     const char *kind; /* what its function is called, without the types */
     const char *exact; /* the function of a number or a row; NULL: none */
     const char *before; /* arguments in front of the operands, each with a comma behind it */
-    const char *after; /* and behind the result, each with a comma in front of it */
+    const char *numbers; /* "{ .. }", behind the result; NULL: there are none */
     mlo_flat_value *in[MLO_FLAT_OPERANDS]; /* NULL: there is none */
     int n_in;
     mlo_flat_value *out;
@@ -206,6 +206,15 @@ static int mlo_flat_outputs_of(mlo_flat *f, const mlo_node *n) {
     return mlo_failed(f->m);
 }
 
+/* What lies along an operand of the dialect is as wide in every layer. */
+static void mlo_flat_widen(mlo_flat *f, const mlo_node *n) {
+    const mlo_dialect *d = mlo_dialect_of(n);
+    for (size_t k = 1; d && k < (size_t)d->operands && k < n->n_input; k++) {
+        mlo_flat_value *v = mlo_flat_of(f, n->input[k]);
+        if (v && v->fixed && v->whole && mlo_dtype_size(v->dtype) < 4) v->dtype = MLO_INT32;
+    }
+}
+
 /* Values, with their forms; those that are fixed with their numbers. */
 static int mlo_flat_values(mlo_flat *f, const mlo_array *inputs, size_t n) {
     const mlo_observer see = { f, mlo_flat_see };
@@ -213,7 +222,9 @@ static int mlo_flat_values(mlo_flat *f, const mlo_array *inputs, size_t n) {
     MLO_TRY(mlo_flat_initializers(f));
     for (size_t i = 0; i < f->g->n_node; i++) MLO_TRY(mlo_flat_outputs_of(f, f->g->node[i]));
     if (!(f->result = MLO_NEW_N(f->m, mlo_array *, f->g->n_output + 1))) return mlo_failed(f->m);
-    return mlo_run_model(f->m, inputs, n, &see, f->result);
+    MLO_TRY(mlo_run_model(f->m, inputs, n, &see, f->result));
+    for (size_t i = 0; i < f->g->n_node; i++) mlo_flat_widen(f, f->g->node[i]);
+    return 0;
 }
 
 /* ---- where they lie ------------------------------------------------------------------------ */

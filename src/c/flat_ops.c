@@ -17,9 +17,6 @@ static const char *mlo_flat_list(mlo *m, const int64_t *v, int n) {
         all = mlo_format(m, "%s%s%lld", all, i ? ", " : "", (long long)v[i]);
     return mlo_format(m, "%s }", all);
 }
-static const char *mlo_flat_p(mlo *m, const int64_t *p, int n) {
-    return mlo_format(m, ", (const int64_t[])%s", mlo_flat_list(m, p, n));
-}
 
 /* The node's result, of these ends. */
 static mlo_flat_value *mlo_flat_result(mlo_flat *f, mlo_interval ends, int whole) {
@@ -48,7 +45,7 @@ static mlo_flat_step *mlo_flat_step_new(
     s.node = f->node;
     s.text = text;
     s.kind = kind;
-    s.before = s.after = "";
+    s.before = "";
     s.out = out;
     if (!out || !MLO_PUSH(f->m, f->step, f->n_step, s)) return NULL;
     return &f->step[f->n_step - 1];
@@ -103,12 +100,12 @@ static int mlo_flat_grid(mlo_flat *f, mlo_flat_step *s, const mlo_flat_value *y)
 }
 
 static int mlo_flat_each(mlo_flat *f, mlo_flat_value *y, const char *exact, mlo_flat_value **x,
-    int n, const int64_t *p, int n_p) {
+    int n, const int64_t *p) {
     mlo_flat_step *s = mlo_flat_step_new(f, "c/each.c", exact, y);
     if (!s) return mlo_failed(f->m);
     s->exact = exact;
     s->over = 1;
-    s->after = n_p ? mlo_flat_p(f->m, p, n_p) : ", NULL";
+    s->numbers = p ? mlo_flat_list(f->m, p, MLO_DIALECT_NUMBERS) : NULL;
     for (int k = 0; k < n; k++) MLO_TRY(mlo_flat_operand(f, s, x[k]));
     return mlo_flat_grid(f, s, y);
 }
@@ -193,7 +190,7 @@ static int mlo_flat_number_steps(mlo_flat *f, const mlo_flat_number *o) {
     mlo_flat_value *y = mlo_flat_result(f, ends, !real || clips);
     if (!y) return mlo_failed(f->m);
     if (real && mlo_is(f->node, "Round")) y->whole = 1;
-    return mlo_flat_each(f, y, real ? o->real : o->exact, x, o->operands, NULL, 0);
+    return mlo_flat_each(f, y, real ? o->real : o->exact, x, o->operands, NULL);
 }
 
 /* ---- Deeploy's operators --------------------------------------------------------------------- */
@@ -210,7 +207,7 @@ static int mlo_flat_norm(mlo_flat *f, const mlo_dialect *d, mlo_flat_value **x, 
     s->over = 1;
     s->before = mlo_format(
         f->m, "%lld, %lld, %d, ", (long long)(y->count / n), (long long)n, d->norm > 1);
-    s->after = mlo_flat_p(f->m, p, 3);
+    s->numbers = mlo_flat_list(f->m, p, MLO_DIALECT_NUMBERS);
     for (int k = 0; k < 3; k++) MLO_TRY(mlo_flat_operand(f, s, k < d->operands ? x[k] : NULL));
     return 0;
 }
@@ -222,7 +219,7 @@ static int mlo_flat_rows(mlo_flat *f, const mlo_dialect *d, mlo_flat_value *x, m
     s->over = 1;
     s->scratch = 8 * n;
     s->before = mlo_format(f->m, "%lld, %lld, ", (long long)(y->count / n), (long long)n);
-    s->after = mlo_flat_p(f->m, p, MLO_DIALECT_NUMBERS);
+    s->numbers = mlo_flat_list(f->m, p, MLO_DIALECT_NUMBERS);
     return mlo_flat_operand(f, s, x);
 }
 
@@ -246,7 +243,7 @@ static int mlo_flat_dialect(mlo_flat *f, const mlo_dialect *d) {
     if (!(y = mlo_flat_result(f, all, 1))) return mlo_failed(f->m);
     return d->norm ? mlo_flat_norm(f, d, x, y, n, p)
         : d->row   ? mlo_flat_rows(f, d, x[0], y, n, p)
-                   : mlo_flat_each(f, y, d->exact, x, d->operands, p, MLO_DIALECT_NUMBERS);
+                   : mlo_flat_each(f, y, d->exact, x, d->operands, p);
 }
 
 /* ---- products ---------------------------------------------------------------------------------- */

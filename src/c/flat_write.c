@@ -12,47 +12,8 @@ typedef struct {
     mlo_flat *f;
     const mlo_array *golden; /* one for each output */
     mlo_map told; /* functions whose text is there */
+    mlo_flat_loop loop;
 } mlo_flat_writer;
-
-/* ---- names ------------------------------------------------------------------------------------ */
-
-static const char *mlo_flat_suffix(mlo_dtype t) {
-    switch (t) {
-    case MLO_FLOAT: return "f32";
-    case MLO_UINT8: return "u8";
-    case MLO_INT8: return "i8";
-    case MLO_INT16: return "i16";
-    case MLO_INT32: return "i32";
-    default: return "i64";
-    }
-}
-
-/* The type that operand k has in the step's function; where there is none, the first one's. */
-static mlo_dtype mlo_flat_operand_type(const mlo_flat_step *s, int k) {
-    return k < s->n_in && s->in[k] ? s->in[k]->dtype : s->n_in ? s->in[0]->dtype : s->out->dtype;
-}
-
-/* "mlo_matmul_i8_i8_i32": a function for each combination of types. */
-static const char *mlo_flat_name(mlo *m, const mlo_flat_step *s) {
-    const char *name = mlo_eq(s->kind, s->exact ? s->exact : "") ? mlo_format(m, "%s_each", s->kind)
-                                                                 : s->kind;
-    for (int k = 0; k < s->n_in; k++)
-        name = mlo_format(m, "%s_%s", name, mlo_flat_suffix(mlo_flat_operand_type(s, k)));
-    return mlo_format(m, "%s_%s", name, mlo_flat_suffix(s->out->dtype));
-}
-
-/* Where a value begins. */
-static const char *mlo_flat_pointer(
-    mlo *m, const mlo_flat *f, const mlo_flat_value *v, int64_t to) {
-    const mlo_flat_value *of = v->of;
-    const long long at = (long long)(v->at + to);
-    if (v->parameter >= 0) return mlo_format(m, "model_weights.w%d", v->parameter);
-    const char *from = of->in >= 0 ? mlo_format(m, "in%d", of->in)
-        : of->out >= 0             ? mlo_format(m, "out%d", of->out)
-                                   : mlo_format(m, "(%s *)(a + %lld)", mlo_flat_c_type(of->dtype),
-                                         (long long)f->plan.place[of->place].at);
-    return at ? mlo_format(m, "%s + %lld", from, at) : from;
-}
 
 /* ---- model.c ---------------------------------------------------------------------------------- */
 
@@ -95,28 +56,12 @@ static void mlo_flat_kernels(void *user) {
     }
 }
 
-/* Operands of a function: each.c takes three, and the first one for those that there are not. */
-static int mlo_flat_arity(const mlo_flat_step *s) {
-    return mlo_eq(s->text, "c/each.c") ? MLO_FLAT_OPERANDS : s->n_in;
-}
-
 static void mlo_flat_body(void *user) {
     mlo_flat_writer *w = (mlo_flat_writer *)user;
     mlo *m = w->e->m;
     const mlo_flat *f = w->f;
-    for (size_t i = 0; i < f->n_step && !m->error.code; i++) {
-        const mlo_flat_step *s = &f->step[i];
-        mlo_printf(&w->e->t, "    %s(%s", mlo_flat_name(m, s), s->before);
-        for (int k = 0; k < mlo_flat_arity(s); k++) {
-            const mlo_flat_value *x = k < s->n_in ? s->in[k] : s->in[0];
-            mlo_printf(&w->e->t, "%s, ", x ? mlo_flat_pointer(m, f, x, 0) : "NULL");
-        }
-        mlo_printf(&w->e->t, "%s%s", mlo_flat_pointer(m, f, s->out, s->to), s->after);
-        if (s->scratch)
-            mlo_printf(
-                &w->e->t, ", (int64_t *)(a + %lld)", (long long)f->plan.place[s->scratch_place].at);
-        mlo_puts(&w->e->t, ");\n");
-    }
+    mlo_flat_tables l = { m, f, w->loop, { 0 }, 0, &w->e->t };
+    mlo_flat_calls(&l);
     for (size_t i = 0; i < f->g->n_output; i++) {
         const mlo_flat_value *v = mlo_flat_of(f, f->g->output[i]->name);
         if (v && v->out != (int)i)
@@ -131,10 +76,10 @@ static const char *mlo_flat_signature(mlo_flat_writer *w) {
     const char *all = "";
     for (size_t i = 0; i < f->n_value; i++)
         if (f->value[i]->in >= 0 && f->value[i]->name)
-            all = mlo_format(
-                m, "%sconst %s *in%d, ", all, mlo_flat_c_type(f->value[i]->dtype), f->value[i]->in);
+            all = mlo_format(m, "%sconst %s *in%d,\n    ", all, mlo_flat_c_type(f->value[i]->dtype),
+                f->value[i]->in);
     for (size_t i = 0; i < f->g->n_output; i++)
-        all = mlo_format(m, "%s%s *out%zu, ", all,
+        all = mlo_format(m, "%s%s *out%zu,\n    ", all,
             mlo_flat_c_type(mlo_flat_of(f, f->g->output[i]->name)->dtype), i);
     return mlo_format(m, "int model_run(%svoid *arena, size_t arena_bytes)", all);
 }
@@ -286,8 +231,10 @@ static int mlo_flat_emit_manifest(mlo_flat_writer *w) {
     const mlo_flat *f = w->f;
     mlo_line(e, "{\n  \"mlo\": \"%s\",\n  \"target\": \"c\",\n  \"iterations\": 1,", MLO_VERSION);
     mlo_c_manifest_plan(e, &f->plan);
-    mlo_line(e, "  \"frames\": 1,\n  \"words\": %lld,\n  \"steps\": %zu,",
-        (long long)mlo_flat_total(w), f->n_step);
+    mlo_line(e,
+        "  \"frames\": 1,\n  \"words\": %lld,\n  \"steps\": %zu,\n  \"loop\": "
+        "{\"start\": %zu, \"steps\": %zu, \"rounds\": %zu},",
+        (long long)mlo_flat_total(w), f->n_step, w->loop.start, w->loop.length, w->loop.rounds);
     return mlo_c_manifest_end(e);
 }
 
@@ -331,6 +278,7 @@ static int mlo_flat_files(mlo_flat_writer *w) {
     static const char *const exact[] = { "round.c", "norm.c", "deeploy.c", NULL };
     static const mlo_hole none[] = { { NULL, NULL, NULL } };
     MLO_TRY(mlo_flat_golden(w));
+    w->loop = mlo_flat_find_loop(w->f);
     MLO_TRY(mlo_flat_emit_header(w));
     MLO_TRY(mlo_emit_c_exact(w->e, exact));
     MLO_TRY(mlo_flat_emit_model(w));
@@ -388,7 +336,7 @@ static int mlo_emit_flat(mlo *m, mlo_sink sink, void *user) {
     e->sink = sink;
     e->user = user;
     f->g = m->model->graph;
-    mlo_flat_writer w = { e, f, NULL, { 0 } };
+    mlo_flat_writer w = { e, f, NULL, { 0 }, { 0, 0, 1 } };
     if (!mlo_flat_bind(m, bound, made, &count) && !mlo_flat_values(f, bound, count)
         && !mlo_flat_steps(f) && !mlo_flat_plan(f))
         mlo_flat_files(&w);
