@@ -139,6 +139,11 @@ int mlo_template(mlo *m, const void *bytes, size_t n);
    says widths. */
 int mlo_calibrate(mlo *m, const mlo_array *arrays, size_t n);
 
+/* A network whose numbers are whole, whatever their type: with target c, mlo_emit writes it as it stands, each input in the narrowest type that holds
+   these words, each result in one that is proved to hold it. golden: the outputs that the test compares with; n_golden 0: mlo's own. By name, or by
+   position. Borrowed until mlo_emit is done; n 0: none, and the model is quantized. */
+int mlo_words(mlo *m, const mlo_array *inputs, size_t n, const mlo_array *golden, size_t n_golden);
+
 /* Another export of the same decoder, loaded, with the options of m: a prompt, where m is a step with a cache ("context" makes both N tokens). Stages
    quantize and lower take it along, with m's calibration, and lower ends in MLO_E_MISMATCH, with the first difference, unless both are one body:
    the same kernels, every integer equal. Borrowed until lower is done; NULL: none. */

@@ -74,7 +74,8 @@ static void *cli_floats_run(void *user) {
 static void cli_floats_begin(cli *c, cli_floats *f, cli_bytes *b) {
     memset(f, 0, sizeof *f);
     pthread_mutex_init(&f->lock, NULL);
-    if (c->verb->bit != V_COMPILE || cli_failed(c) || !(f->m = cli_handle(&f->opened, NULL)))
+    if (c->verb->bit != V_COMPILE || cli_failed(c) || cli_value(c, "inputs")
+        || !(f->m = cli_handle(&f->opened, NULL)))
         return;
     if (cli_options(c, f->m) || cli_load(c, f->m, b) || strcmp(mlo_stage(f->m), "")) return;
     f->runs = !pthread_create(&f->thread, NULL, cli_floats_run, f);
@@ -284,6 +285,23 @@ static int cli_build_json(
     return cli_write_json(c, NULL, all);
 }
 
+/* --inputs, --golden: a network of integers, as it stands. */
+static int cli_words(cli *c, cli_npz *inputs, cli_npz *golden) {
+    const char *target = cli_value(c, "target");
+    if (!cli_value(c, "inputs"))
+        return cli_value(c, "golden")
+            ? cli_fail(
+                  c, MLO_E_USAGE, NULL, "--golden needs --inputs, too: what makes these outputs")
+            : 0;
+    if (!target || strcmp(target, "c"))
+        return cli_fail(c, MLO_E_USAGE, NULL, "--inputs is of C; give --target c, too");
+    if (cli_npz_read(c, cli_value(c, "inputs"), inputs)) return cli_failed(c);
+    if (!inputs->n) return cli_fail(c, MLO_E_FORMAT, cli_value(c, "inputs"), "holds no array");
+    if (cli_value(c, "golden") && cli_npz_read(c, cli_value(c, "golden"), golden))
+        return cli_failed(c);
+    return mlo_words(c->m, inputs->array, inputs->n, golden->array, golden->n);
+}
+
 static int cli_build(cli *c) {
     const char *dir = cli_value(c, "o");
     cli_bytes b = { NULL, 0 };
@@ -291,18 +309,23 @@ static int cli_build(cli *c) {
     cli_tree t;
     cli_error *errors = NULL;
     cli_floats floats;
+    cli_npz inputs, golden;
     /* C needs no folding */
-    const char *stage = cli_value(c, "target") && !strcmp(cli_value(c, "target"), "c") ? "lower"
-                                                                                       : "fold";
+    const char *stage = cli_value(c, "inputs")                           ? "read"
+        : cli_value(c, "target") && !strcmp(cli_value(c, "target"), "c") ? "lower"
+                                                                         : "fold";
     size_t n = 0;
     struct timespec begin, end;
     memset(&t, 0, sizeof t);
+    memset(&inputs, 0, sizeof inputs);
+    memset(&golden, 0, sizeof golden);
     clock_gettime(CLOCK_MONOTONIC, &begin);
     if (!dir) return cli_fail(c, MLO_E_USAGE, NULL, "-o DIR is needed: the build directory");
     struct stat st;
     if (!stat(dir, &st) && !S_ISDIR(st.st_mode))
         return cli_fail(c, MLO_E_IO, dir, "is there and not a directory; give another -o");
     cli_load(c, c->m, &b);
+    if (!cli_failed(c)) cli_words(c, &inputs, &golden);
     cli_floats_begin(c, &floats, &b);
     if (!cli_failed(c) && !cli_to(c, stage, &r) && !cli_report_write(c, &r)) {
         if (!cli_tree_open(c, &t, dir)) mlo_emit(c->m, cli_tree_sink, &t);
@@ -326,6 +349,8 @@ static int cli_build(cli *c) {
     cJSON_Delete(manifest);
     free(errors);
     free(t.manifest.data);
+    cli_npz_free(&inputs);
+    cli_npz_free(&golden);
     free(b.data);
     return cli_failed(c);
 }

@@ -220,8 +220,11 @@ static const cli_flag cli_flags[] = {
     { "unrolled", NULL, V_BUILD, 1, NULL,
         "the body once for every iteration, one behind the other, for comparison: nothing goes "
         "round" },
-    { "inputs", "FILE.npz", V_RUN | V_SIM, 0, NULL,
-        "arrays by input name, or by position when no name fits" },
+    { "inputs", "FILE.npz", V_RUN | V_SIM | V_BUILD, 0, NULL,
+        "arrays by input name, or by position when no name fits; with --target c: a network of "
+        "integers is built as it stands, each input in the type of these words" },
+    { "golden", "FILE.npz", V_BUILD, 0, NULL,
+        "with --inputs: the outputs that the test of C compares with; default: mlo's own" },
     { "outputs", "FILE.npz", V_RUN | V_SIM, 0, NULL, "where to store the outputs" },
     { "probe", "FILE.npz", V_RUN, 0, NULL,
         "store every intermediate value too, as NAME or NAME@ITERATION" },

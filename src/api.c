@@ -320,6 +320,15 @@ int mlo_calibrate(mlo *m, const mlo_array *arrays, size_t n) {
     return 0;
 }
 
+int mlo_words(mlo *m, const mlo_array *inputs, size_t n, const mlo_array *golden, size_t n_golden) {
+    if (m->error.code) return mlo_failed(m);
+    m->words = inputs;
+    m->n_words = n;
+    m->words_golden = golden;
+    m->n_words_golden = n_golden;
+    return 0;
+}
+
 int mlo_signature(mlo *m, int of_outputs, const mlo_array **values, size_t *n) {
     if (mlo_may_write(m)) return mlo_failed(m);
     const mlo_graph *g = m->model->graph;

@@ -184,6 +184,11 @@
 #include "c/weights.c"              /* its parameters */
 #include "c/calls.c"                /* its kernels, called one after the other */
 #include "c/write.c"                /* the files */
+#include "c/flat.c"                 /* networks of integers, as they stand: values in places, */
+#include "c/flat_ops.c"             /* operators, */
+#include "c/flat_roll.c"            /* what repeats, once, */
+#include "c/flat_write.c"           /* files */
+#include "c/emit.c"                 /* target c */
 #include "emit/target.c"            /* Verilog or C; mlo_emit */
 
 /* show: for people */

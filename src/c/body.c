@@ -178,7 +178,7 @@ static int mlo_c_carry(mlo *m, mlo_c_body *b) {
     mlo_arena_place *to = &b->plan.place[0], *from = &b->plan.place[out->place];
     const int taken = out->place;
     to->live[b->plan.steps - 1] = 0;
-    b->copied = taken && mlo_places_meet(to, from);
+    b->copied = taken && mlo_places_meet(&b->plan, to, from);
     to->live[b->plan.steps - 1] = 1;
     if (!taken || b->copied) return 0;
     for (int s = 0; s < b->plan.steps; s++) to->live[s] |= from->live[s];

@@ -13,10 +13,10 @@
  *
  * invariant: places that share a step do not overlap; every offset is a multiple of MLO_PLAN_ALIGN.
  * example: 4, 2, 2 bytes in use at steps 01, 12, 2: 6 bytes, which is step 1's.
- * cost: MLO_PLAN_TRIES places tried at most, then the gap is told.
+ * cost: MLO_PLAN_TRIES places tried at most, of many places fewer (MLO_PLAN_WORK), then the gap is told.
  */
-enum { MLO_PLAN_STEPS = MLO_CORE_MOST + 2, MLO_PLAN_PLACES = 4 * MLO_CORE_MOST };
-enum { MLO_PLAN_ALIGN = 16, MLO_PLAN_TRIES = 200000 };
+enum { MLO_PLAN_STEPS = 1024, MLO_PLAN_PLACES = 1024 };
+enum { MLO_PLAN_ALIGN = 16, MLO_PLAN_TRIES = 200000, MLO_PLAN_WORK = 300000000 };
 
 typedef struct {
     int64_t bytes;
@@ -32,10 +32,11 @@ typedef struct {
     int64_t best[MLO_PLAN_PLACES]; /* its offsets */
     int64_t bound; /* no packing has fewer bytes */
     int64_t tries; /* places tried */
+    int64_t most; /* that are tried at most */
 } mlo_arena;
 
-static int mlo_places_meet(const mlo_arena_place *a, const mlo_arena_place *b) {
-    for (int s = 0; s < MLO_PLAN_STEPS; s++)
+static int mlo_places_meet(const mlo_arena *p, const mlo_arena_place *a, const mlo_arena_place *b) {
+    for (int s = 0; s < p->steps; s++)
         if (a->live[s] && b->live[s]) return 1;
     return 0;
 }
@@ -46,7 +47,7 @@ static int64_t mlo_plan_lowest(const mlo_arena *p, int i, int64_t least) {
     for (int k = 0; k < p->n; k++) {
         const mlo_arena_place *o = &p->place[k];
         if (o->at < 0 || at >= o->at + o->bytes || at + p->place[i].bytes <= o->at
-            || !mlo_places_meet(o, &p->place[i]))
+            || !mlo_places_meet(p, o, &p->place[i]))
             continue;
         at = o->at + o->bytes;
         k = -1;
@@ -86,9 +87,12 @@ static void mlo_plan_search(mlo_arena *p, int left, int64_t least, int64_t top) 
         mlo_plan_keep(p, top);
         return;
     }
-    for (int i = 0; i < p->n && p->bytes > p->bound && p->tries < MLO_PLAN_TRIES; i++) {
+    int64_t hoped = -1; /* of the best so far when that was asked last */
+    for (int i = 0; i < p->n && p->bytes > p->bound && p->tries < p->most; i++) {
         mlo_arena_place *k = &p->place[i];
-        if (k->at >= 0 || !mlo_plan_hopeful(p, least)) continue;
+        if (k->at >= 0) continue;
+        if (hoped != p->bytes && !mlo_plan_hopeful(p, least)) return;
+        hoped = p->bytes;
         const int64_t at = mlo_plan_lowest(p, i, least);
         p->tries++;
         k->at = at;
@@ -116,6 +120,8 @@ static void mlo_plan_greedy(mlo_arena *p) {
 static void mlo_plan_solve(mlo_arena *p) {
     p->bytes = INT64_MAX;
     p->bound = p->tries = 0;
+    p->most = MLO_PLAN_WORK / (1 + (int64_t)p->n * (p->n + p->steps));
+    if (p->most > MLO_PLAN_TRIES) p->most = MLO_PLAN_TRIES;
     for (int k = 0; k < p->n; k++) {
         p->place[k].bytes = mlo_parts(p->place[k].bytes, MLO_PLAN_ALIGN) * MLO_PLAN_ALIGN;
         p->place[k].at = -1;
@@ -128,7 +134,7 @@ static void mlo_plan_solve(mlo_arena *p) {
 
 /* Is there no smaller one? */
 static int mlo_plan_proved(const mlo_arena *p) {
-    return p->bytes == p->bound || p->tries < MLO_PLAN_TRIES;
+    return p->bytes == p->bound || p->tries < p->most;
 }
 
 /* "64 KB, the least there is: ..", for people. */

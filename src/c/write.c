@@ -163,9 +163,8 @@ static int mlo_emit_c_model(mlo_c_writer *w) {
 }
 
 /* exact.h: what kernels compute, word for word what mlo is compiled with. */
-static int mlo_emit_c_exact(mlo_emitter *e) {
-    static const char *const order[] = { "round.c", "norm.c", "softmax.c" };
-    for (int k = 0; k < 3; k++)
+static int mlo_emit_c_exact(mlo_emitter *e, const char *const *order) {
+    for (int k = 0; order[k]; k++)
         for (int i = 0; i < MLO_N_EXACT; i++)
             for (const char *const *line = mlo_exact[i].lines;
                 mlo_eq(mlo_exact[i].name, order[k]) && *line; line++)
@@ -277,40 +276,50 @@ static int mlo_emit_c_test(mlo_emitter *e, mlo_c_words *w) {
 
 /* ---- the rest --------------------------------------------------------------------- */
 
+/* How small the arena is, and what lies where in it. */
+static void mlo_c_manifest_plan(mlo_emitter *e, const mlo_arena *plan) {
+    mlo_line(e,
+        "  \"arena_bytes\": %lld,\n  \"arena_bound\": %lld,\n  \"arena_proved\": %s,\n  "
+        "\"arena_tries\": %lld,\n  \"places\": [",
+        (long long)mlo_max(plan->bytes, MLO_PLAN_ALIGN), (long long)plan->bound,
+        mlo_plan_proved(plan) ? "true" : "false", (long long)plan->tries);
+    for (int k = 0, n = 0; k < plan->n; k++) {
+        if (!plan->place[k].bytes) continue;
+        mlo_printf(&e->t, "%s    {\"offset\": %lld, \"bytes\": %lld, \"steps\": \"",
+            n++ ? ",\n" : "", (long long)plan->place[k].at, (long long)plan->place[k].bytes);
+        for (int s = 0; s < plan->steps; s++) mlo_puts(&e->t, plan->place[k].live[s] ? "1" : "0");
+        mlo_puts(&e->t, "\"}");
+    }
+    mlo_puts(&e->t, "\n  ],\n");
+}
+
+/* The files, with their digests. */
+static int mlo_c_manifest_end(mlo_emitter *e) {
+    mlo_line(e, "  \"files\": {");
+    for (size_t i = 0; i < e->n_done; i++)
+        mlo_line(e, "    \"%s\": {\"bytes\": %llu, \"sha256\": \"%s\"}%s", e->done[i].name,
+            (unsigned long long)e->done[i].size, e->done[i].digest, i + 1 < e->n_done ? "," : "");
+    mlo_line(e, "  }\n}");
+    return mlo_file_text(e, "manifest.json");
+}
+
 static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_words *w) {
     const mlo_core *c = e->c;
     mlo_line(e,
         "{\n  \"mlo\": \"%s\",\n  \"target\": \"c\",\n  \"iterations\": %lld,\n  \"tokens\": "
         "%lld,\n  \"channels\": %lld,",
         MLO_VERSION, (long long)c->scan.iterations, (long long)c->chunk, (long long)c->channels);
-    mlo_line(e,
-        "  \"arena_bytes\": %lld,\n  \"arena_bound\": %lld,\n  \"arena_proved\": %s,\n  "
-        "\"arena_tries\": %lld,",
-        (long long)b->plan.bytes, (long long)b->plan.bound,
-        mlo_plan_proved(&b->plan) ? "true" : "false", (long long)b->plan.tries);
+    mlo_c_manifest_plan(e, &b->plan);
     if (c->slots) mlo_line(e, "  \"context\": %lld,", (long long)c->chunk);
-    mlo_line(e, "  \"frames\": %lld,\n  \"words\": %lld,\n  \"places\": [", (long long)w->frames,
+    mlo_line(e, "  \"frames\": %lld,\n  \"words\": %lld,\n  \"inputs\": [", (long long)w->frames,
         (long long)(w->frames * w->count[4]));
-    for (int k = 0, n = 0; k < b->plan.n; k++) {
-        if (!b->plan.place[k].bytes) continue;
-        mlo_printf(&e->t, "%s    {\"offset\": %lld, \"bytes\": %lld, \"steps\": \"",
-            n++ ? ",\n" : "", (long long)b->plan.place[k].at, (long long)b->plan.place[k].bytes);
-        for (int s = 0; s < b->plan.steps; s++)
-            mlo_puts(&e->t, b->plan.place[k].live[s] ? "1" : "0");
-        mlo_puts(&e->t, "\"}");
-    }
-    mlo_puts(&e->t, "\n  ],\n  \"inputs\": [");
     for (int k = 0, n = 0; k < MLO_C_STREAMS - 1; k++) {
         if (!w->count[k]) continue;
         mlo_puts(&e->t, n++ ? ", " : "");
         mlo_report_string(&e->t, w->name[k]);
     }
-    mlo_line(e, "],\n  \"files\": {");
-    for (size_t i = 0; i < e->n_done; i++)
-        mlo_line(e, "    \"%s\": {\"bytes\": %llu, \"sha256\": \"%s\"}%s", e->done[i].name,
-            (unsigned long long)e->done[i].size, e->done[i].digest, i + 1 < e->n_done ? "," : "");
-    mlo_line(e, "  }\n}");
-    return mlo_file_text(e, "manifest.json");
+    mlo_line(e, "],");
+    return mlo_c_manifest_end(e);
 }
 
 /* README.md */
@@ -342,42 +351,4 @@ static int mlo_emit_c_guide(mlo_emitter *e, const mlo_c_body *b, const mlo_borde
     };
     MLO_TRY(mlo_share_copy(&e->t, "guide/c.txt", holes, e));
     return mlo_file_text(e, "README.md");
-}
-
-/* C is of the loop: what a core of ids has around it is not written, and so nothing is. */
-static int mlo_c_fits(mlo *m, const mlo_core *c) {
-    return mlo_around_rows(m, c) ? mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
-                                       "--tokens has no C yet: it is of the loop alone; leave "
-                                       "--tokens out, and the host does "
-                                       "what is around it (host/pre.onnx, host/post.onnx)")
-                                 : 0;
-}
-
-static int mlo_emit_c(mlo *m, mlo_sink sink, void *user) {
-    static const mlo_hole none[] = { { NULL, NULL, NULL } };
-    if (mlo_to(m, "lower")) return mlo_failed(m);
-    m->stage = "emit";
-    mlo_emitter *e = MLO_NEW(m, mlo_emitter);
-    mlo_c_body *b = MLO_NEW(m, mlo_c_body);
-    mlo_c_params *params = MLO_NEW(m, mlo_c_params);
-    mlo_c_words *words = MLO_NEW(m, mlo_c_words);
-    mlo_border border[MLO_BORDERS];
-    if (!e || !b || !params || !words || !(e->c = MLO_NEW(m, mlo_core)) || mlo_infer(m)
-        || mlo_core_build(m, e->c) || mlo_c_fits(m, e->c))
-        return mlo_failed(m);
-    e->m = e->t.m = m;
-    e->sink = sink;
-    e->user = user;
-    mlo_c_writer w = { e, b, params, { 0 } };
-    if (!mlo_borders(e, border) && !mlo_c_body_build(m, e->c, b)
-        && !mlo_c_params_of(m, e->c, params) && !mlo_emit_c_header(&w, border)
-        && !mlo_emit_c_exact(e) && !mlo_emit_c_model(&w) && !mlo_emit_c_weights(e, params)
-        && !mlo_c_words_play(e, words) && !mlo_emit_c_test(e, words)
-        && !mlo_share_copy(&e->t, "c/Makefile", none, e) && !mlo_file_text(e, "Makefile")
-        && !mlo_emit_parts(e) && !mlo_emit_c_guide(e, b, border))
-        mlo_emit_c_manifest(e, b, words);
-    for (int k = 0; k < MLO_C_STREAMS; k++)
-        if (words->text[k].m) mlo_text_free(&words->text[k]);
-    mlo_text_free(&e->t);
-    return mlo_failed(m);
 }

@@ -1,5 +1,5 @@
-/* exact, deeploy: the integer operators of Deeploy's networks, by number (x, its two parameters, the node's numbers) and by row
- * (ops/deeploy.c says what is what).
+/* exact, deeploy: the integer operators of Deeploy's networks, by number (x, its two parameters, the node's
+ * numbers) and by row (ops/deeploy.c says what is what).
  *
  * This text is the definition: mlo is compiled with it, and puts it in front of the C that it emits. */
 

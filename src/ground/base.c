@@ -61,6 +61,10 @@ struct mlo {
     /* match.c: of a graph, for as long as that graph and its index stay as they are */
     struct mlo_net *net;
 
+    const mlo_array *words; /* of a network of integers: its inputs; NULL: they were not given */
+    size_t n_words;
+    const mlo_array *words_golden; /* and its outputs; NULL: mlo's own */
+    size_t n_words_golden;
     const mlo_array *calib;
     size_t n_calib;
     int said; /* how many texts they are that the model itself said; 0: the caller's, if any */

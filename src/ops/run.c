@@ -19,6 +19,14 @@ static const mlo_array *mlo_run_pick(
     return NULL;
 }
 
+/* One of n arrays: by name where a name fits, else by position. */
+static const mlo_array *mlo_run_pick_of(
+    const mlo_array *a, size_t n, const char *name, size_t position) {
+    for (size_t k = 0; k < n; k++)
+        if (a[k].name && mlo_eq(a[k].name, name)) return &a[k];
+    return &a[position];
+}
+
 static int mlo_run_check(mlo *m, const mlo_value *v, const mlo_array *a) {
     mlo_form f = mlo_form_of(v);
     if (a->rank < 0 || a->rank > MLO_MAX_RANK || !mlo_dtype_size(a->dtype)

@@ -1,0 +1,347 @@
+/* flat_write: a build directory of C of a network of integers, as it stands.
+ *
+ * in:  a model, its inputs' words, golden outputs or none.
+ * out: model.c, model.h, exact.h, weights.c, test.c, a Makefile, manifest.json last.
+ *
+ * invariant: test.c compares with the golden words that were given; with mlo's own only where none were.
+ * example: mlo compile network.onnx --target c --inputs inputs.npz --golden outputs.npz -o build
+ * cost: the model's evaluation; its parameters in memory.
+ */
+typedef struct {
+    mlo_emitter *e;
+    mlo_flat *f;
+    const mlo_array *golden; /* one for each output */
+    mlo_map told; /* functions whose text is there */
+    mlo_flat_loop loop;
+} mlo_flat_writer;
+
+/* ---- model.c ---------------------------------------------------------------------------------- */
+
+/* Types that a text of share/c needs. */
+static const char *mlo_flat_types_of(const char *text) {
+    static const char *const types[][2] = { { "c/each.c", "c/grid.c" }, { "c/move.c", "c/moves.c" },
+        { "c/product.c", "c/products.c" }, { "c/windows.c", "c/window.c" },
+        { "c/pool.c", "c/window.c" } };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (mlo_eq(text, types[i][0])) return types[i][1];
+    return NULL;
+}
+
+/* A text, once under this name. */
+static int mlo_flat_tell(
+    mlo_flat_writer *w, const char *name, const char *text, const mlo_hole *holes) {
+    mlo *m = w->e->m;
+    const char *key = mlo_intern(m, name);
+    if (!key || mlo_map_get(&w->told, key)) return mlo_failed(m);
+    MLO_TRY(mlo_map_put(m, &w->told, key, w));
+    mlo_puts(&w->e->t, "\n");
+    return mlo_share_copy(&w->e->t, text, holes, w);
+}
+
+static void mlo_flat_kernels(void *user) {
+    mlo_flat_writer *w = (mlo_flat_writer *)user;
+    mlo *m = w->e->m;
+    static const mlo_hole none[] = { { NULL, NULL, NULL } };
+    for (size_t i = 0; i < w->f->n_step && !m->error.code; i++) {
+        const mlo_flat_step *s = &w->f->step[i];
+        const char *types = mlo_flat_types_of(s->text), *name = mlo_flat_name(m, s);
+        const mlo_hole holes[] = { { "NAME", name, NULL },
+            { "X", mlo_flat_c_type(mlo_flat_operand_type(s, 0)), NULL },
+            { "A", mlo_flat_c_type(mlo_flat_operand_type(s, 1)), NULL },
+            { "B", mlo_flat_c_type(mlo_flat_operand_type(s, 2)), NULL },
+            { "Y", mlo_flat_c_type(s->out->dtype), NULL },
+            { "EXACT", s->exact ? s->exact : "", NULL }, { NULL, NULL, NULL } };
+        if (types) mlo_flat_tell(w, types, types, none);
+        mlo_flat_tell(w, name, s->text, holes);
+    }
+}
+
+static void mlo_flat_body(void *user) {
+    mlo_flat_writer *w = (mlo_flat_writer *)user;
+    mlo *m = w->e->m;
+    const mlo_flat *f = w->f;
+    mlo_flat_tables l = { m, f, w->loop, { 0 }, 0, &w->e->t };
+    mlo_flat_calls(&l);
+    for (size_t i = 0; i < f->g->n_output; i++) {
+        const mlo_flat_value *v = mlo_flat_of(f, f->g->output[i]->name);
+        if (v && v->out != (int)i)
+            mlo_line(w->e, "    for (int i = 0; i < %lld; i++) out%zu[i] = (%s)[i];",
+                (long long)v->count, i, mlo_flat_pointer(m, f, v, 0));
+    }
+}
+
+static const char *mlo_flat_signature(mlo_flat_writer *w) {
+    mlo *m = w->e->m;
+    const mlo_flat *f = w->f;
+    const char *all = "";
+    for (size_t i = 0; i < f->n_value; i++)
+        if (f->value[i]->in >= 0 && f->value[i]->name)
+            all = mlo_format(m, "%sconst %s *in%d,\n    ", all, mlo_flat_c_type(f->value[i]->dtype),
+                f->value[i]->in);
+    for (size_t i = 0; i < f->g->n_output; i++)
+        all = mlo_format(m, "%s%s *out%zu,\n    ", all,
+            mlo_flat_c_type(mlo_flat_of(f, f->g->output[i]->name)->dtype), i);
+    return mlo_format(m, "int model_run(%svoid *arena, size_t arena_bytes)", all);
+}
+
+static int mlo_flat_emit_model(mlo_flat_writer *w) {
+    mlo *m = w->e->m;
+    int64_t largest = 0;
+    for (int k = 0; k < w->f->plan.n; k++)
+        largest = mlo_max(largest, w->f->plan.place[k].at + w->f->plan.place[k].bytes);
+    const mlo_hole none[] = { { NULL, NULL, NULL } };
+    const mlo_hole holes[] = { { "NUMBERS", "#include \"numbers.h\"", NULL },
+        { "KERNELS", NULL, mlo_flat_kernels }, { "LARGEST", mlo_integer(m, largest), NULL },
+        { "SIGNATURE", mlo_flat_signature(w), NULL }, { "BODY", NULL, mlo_flat_body },
+        { NULL, NULL, NULL } };
+    MLO_TRY(mlo_share_copy(&w->e->t, "c/numbers.h", none, w));
+    MLO_TRY(mlo_file_text(w->e, "numbers.h"));
+    MLO_TRY(mlo_share_copy(&w->e->t, "c/network.c", holes, w));
+    return mlo_file_text(w->e, "model.c");
+}
+
+/* ---- model.h, weights.c -------------------------------------------------------------------------- */
+
+static void mlo_flat_arguments(void *user) {
+    mlo_flat_writer *w = (mlo_flat_writer *)user;
+    mlo *m = w->e->m;
+    const mlo_flat *f = w->f;
+    for (size_t i = 0; i < f->n_value; i++)
+        if (f->value[i]->in >= 0 && f->value[i]->name)
+            mlo_line(w->e, "/* in%d: '%.200s' %s */", f->value[i]->in, f->value[i]->name,
+                mlo_dims_text(m, f->value[i]->rank, f->value[i]->dims));
+    for (size_t i = 0; i < f->g->n_output; i++) {
+        const mlo_flat_value *v = mlo_flat_of(f, f->g->output[i]->name);
+        mlo_line(w->e, "/* out%zu: '%.200s' %s */", i, f->g->output[i]->name,
+            mlo_dims_text(m, v->rank, v->dims));
+    }
+}
+
+/* Parameters, wide ones first: so nothing is padded. */
+static void mlo_flat_each_parameter(
+    mlo_flat_writer *w, void (*tell)(mlo_flat_writer *w, const mlo_flat_value *v)) {
+    for (size_t size = 8; size; size /= 2)
+        for (size_t i = 0; i < w->f->n_parameter; i++)
+            if (mlo_dtype_size(w->f->parameter[i]->dtype) == size) tell(w, w->f->parameter[i]);
+}
+static void mlo_flat_member(mlo_flat_writer *w, const mlo_flat_value *v) {
+    mlo_line(
+        w->e, "    %s w%d[%lld];", mlo_flat_c_type(v->dtype), v->parameter, (long long)v->count);
+}
+static void mlo_flat_members(void *user) {
+    mlo_flat_each_parameter((mlo_flat_writer *)user, mlo_flat_member);
+}
+
+/* A word of an array, as C writes it. */
+static void mlo_flat_word(mlo_text *t, int64_t i, const mlo_array *a, mlo_dtype dtype) {
+    enum { LINE = 24 };
+    double real;
+    int64_t whole;
+    const char *at = (const char *)a->data + (size_t)i * mlo_dtype_size(a->dtype);
+    if (i) mlo_puts(t, i % LINE ? ", " : ",\n");
+    mlo_convert(MLO_DOUBLE, &real, a->dtype, at, 1);
+    mlo_convert(MLO_INT64, &whole, a->dtype, at, 1);
+    if (dtype == MLO_FLOAT)
+        mlo_printf(t, "%.8ef", real);
+    else
+        mlo_printf(t, "%lld", (long long)whole);
+}
+static void mlo_flat_initial(mlo_flat_writer *w, const mlo_flat_value *v) {
+    mlo_puts(&w->e->t, "    { ");
+    for (int64_t i = 0; i < v->count; i++) mlo_flat_word(&w->e->t, i, v->number, v->dtype);
+    mlo_puts(&w->e->t, " },\n");
+}
+
+static int mlo_flat_emit_weights(mlo_flat_writer *w) {
+    mlo_line(w->e, "/* What was learned. */\n#include \"model.h\"\n");
+    mlo_line(w->e, "const model_parameters model_weights = {\n    0,");
+    mlo_flat_each_parameter(w, mlo_flat_initial);
+    mlo_line(w->e, "};");
+    return mlo_file_text(w->e, "weights.c");
+}
+
+static int mlo_flat_emit_header(mlo_flat_writer *w) {
+    mlo *m = w->e->m;
+    const mlo_hole holes[] = {
+        { "EXAMPLE", w->f->g->n_output > 1 ? "in0, .., out0, .." : "in0, .., out0", NULL },
+        { "ARENA", mlo_integer(m, mlo_max(w->f->plan.bytes, MLO_PLAN_ALIGN)), NULL },
+        { "PROOF", mlo_plan_text(m, &w->f->plan), NULL }, { "PARAMETERS", NULL, mlo_flat_members },
+        { "ARGUMENTS", NULL, mlo_flat_arguments }, { "SIGNATURE", mlo_flat_signature(w), NULL },
+        { NULL, NULL, NULL }
+    };
+    MLO_TRY(mlo_share_copy(&w->e->t, "c/network.h", holes, w));
+    return mlo_file_text(w->e, "model.h");
+}
+
+/* ---- test.c ------------------------------------------------------------------------------------- */
+
+static void mlo_flat_words(
+    mlo_flat_writer *w, const char *name, int k, const mlo_array *a, mlo_dtype dtype) {
+    mlo_line(w->e, "static const %s %s%d[%lld] = {", mlo_flat_c_type(dtype), name, k,
+        (long long)mlo_array_count(a));
+    for (int64_t i = 0; i < mlo_array_count(a); i++) mlo_flat_word(&w->e->t, i, a, dtype);
+    mlo_line(w->e, "\n};");
+}
+static void mlo_flat_write_words(void *user) {
+    mlo_flat_writer *w = (mlo_flat_writer *)user;
+    const mlo_flat *f = w->f;
+    for (size_t i = 0; i < f->n_value; i++)
+        if (f->value[i]->in >= 0 && f->value[i]->name)
+            mlo_flat_words(w, "in", f->value[i]->in, f->value[i]->number, f->value[i]->dtype);
+    for (size_t i = 0; i < f->g->n_output; i++) {
+        const mlo_flat_value *v = mlo_flat_of(f, f->g->output[i]->name);
+        mlo_flat_words(w, "golden", (int)i, &w->golden[i], v->dtype);
+        mlo_line(
+            w->e, "static %s out%zu[%lld];", mlo_flat_c_type(v->dtype), i, (long long)v->count);
+    }
+}
+static void mlo_flat_write_compare(void *user) {
+    mlo_flat_writer *w = (mlo_flat_writer *)user;
+    for (size_t i = 0; i < w->f->g->n_output; i++)
+        mlo_line(w->e, "    COMPARE(\"%zu\", out%zu, golden%zu)", i, i, i);
+}
+
+static int64_t mlo_flat_total(const mlo_flat_writer *w) {
+    int64_t total = 0;
+    for (size_t i = 0; i < w->f->g->n_output; i++) total += mlo_array_count(&w->golden[i]);
+    return total;
+}
+
+static int mlo_flat_emit_test(mlo_flat_writer *w) {
+    mlo *m = w->e->m;
+    const mlo_flat *f = w->f;
+    const char *call = "";
+    int n = 0;
+    for (size_t i = 0; i < f->n_value; i++)
+        if (f->value[i]->in >= 0 && f->value[i]->name)
+            call = mlo_format(m, "%s%sin%d", call, n++ ? ", " : "", f->value[i]->in);
+    for (size_t i = 0; i < f->g->n_output; i++)
+        call = mlo_format(m, "%s%sout%zu", call, n++ ? ", " : "", i);
+    const mlo_hole holes[] = { { "WORDS", NULL, mlo_flat_write_words }, { "CALL", call, NULL },
+        { "COMPARE", NULL, mlo_flat_write_compare },
+        { "TOTAL", mlo_integer(m, mlo_flat_total(w)), NULL }, { NULL, NULL, NULL } };
+    MLO_TRY(mlo_share_copy(&w->e->t, "c/network_test.c", holes, w));
+    return mlo_file_text(w->e, "test.c");
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------ */
+
+static int mlo_flat_emit_manifest(mlo_flat_writer *w) {
+    mlo_emitter *e = w->e;
+    const mlo_flat *f = w->f;
+    mlo_line(e, "{\n  \"mlo\": \"%s\",\n  \"target\": \"c\",\n  \"iterations\": 1,", MLO_VERSION);
+    mlo_c_manifest_plan(e, &f->plan);
+    mlo_line(e,
+        "  \"frames\": 1,\n  \"words\": %lld,\n  \"steps\": %zu,\n  \"loop\": "
+        "{\"start\": %zu, \"steps\": %zu, \"rounds\": %zu},",
+        (long long)mlo_flat_total(w), f->n_step, w->loop.start, w->loop.length, w->loop.rounds);
+    return mlo_c_manifest_end(e);
+}
+
+/* Golden words, or mlo's own, as the outputs' types hold them. */
+static int mlo_flat_golden(mlo_flat_writer *w) {
+    mlo *m = w->e->m;
+    const mlo_flat *f = w->f;
+    mlo_array *all = MLO_NEW_N(m, mlo_array, f->g->n_output + 1);
+    if (!all) return mlo_failed(m);
+    if (m->n_words_golden && m->n_words_golden != f->g->n_output)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL, "%zu golden arrays for %zu outputs",
+            m->n_words_golden, f->g->n_output);
+    for (size_t i = 0; i < f->g->n_output; i++) {
+        const mlo_flat_value *v = mlo_flat_of(f, f->g->output[i]->name);
+        const mlo_array *a = f->result[i];
+        if (m->n_words_golden)
+            a = mlo_run_pick_of(m->words_golden, m->n_words_golden, f->g->output[i]->name, i);
+        mlo_flat_value seen;
+        memset(&seen, 0, sizeof seen);
+        if (mlo_flat_numbers(w->f, &seen, a)) return mlo_failed(m);
+        if (!v || seen.count != v->count)
+            return mlo_fail_at(m, MLO_E_SHAPE, f->g->output[i]->name,
+                "the golden array has %lld numbers, not %lld", (long long)seen.count,
+                (long long)(v ? v->count : 0));
+        const mlo_interval holds = mlo_flat_all(v->dtype == MLO_FLOAT ? MLO_INT64 : v->dtype);
+        if (v->dtype != MLO_FLOAT
+            && !(seen.whole && seen.ends.lo >= holds.lo && seen.ends.hi <= holds.hi))
+            return mlo_fail_at(m, MLO_E_DATA, f->g->output[i]->name,
+                "golden numbers%s are none that the model can give: %lld .. %lld",
+                seen.whole ? mlo_format(m, ", %lld .. %lld,", (long long)seen.ends.lo,
+                                 (long long)seen.ends.hi)
+                           : " that are not whole",
+                (long long)v->ends.lo, (long long)v->ends.hi);
+        all[i] = *a;
+    }
+    w->golden = all;
+    return 0;
+}
+
+static int mlo_flat_files(mlo_flat_writer *w) {
+    static const char *const exact[] = { "round.c", "norm.c", "deeploy.c", NULL };
+    static const mlo_hole none[] = { { NULL, NULL, NULL } };
+    MLO_TRY(mlo_flat_golden(w));
+    w->loop = mlo_flat_find_loop(w->f);
+    MLO_TRY(mlo_flat_emit_header(w));
+    MLO_TRY(mlo_emit_c_exact(w->e, exact));
+    MLO_TRY(mlo_flat_emit_model(w));
+    MLO_TRY(mlo_flat_emit_weights(w));
+    MLO_TRY(mlo_flat_emit_test(w));
+    MLO_TRY(mlo_share_copy(&w->e->t, "c/Makefile", none, w));
+    MLO_TRY(mlo_file_text(w->e, "Makefile"));
+    return mlo_flat_emit_manifest(w);
+}
+
+/* Are these the numbers of a parameter? */
+static int mlo_tensor_is(mlo *m, const mlo_tensor *t, const mlo_array *a) {
+    mlo_array *b = mlo_tensor_load(m, t);
+    const mlo_array *x = b ? mlo_as(m, b, MLO_DOUBLE) : NULL,
+                    *y = x ? mlo_as(m, a, MLO_DOUBLE) : NULL;
+    const int64_t n = mlo_array_count(a);
+    int same = y && mlo_array_count(b) == n;
+    for (int64_t i = 0; same && i < n; i++)
+        same = ((const double *)x->data)[i] <= ((const double *)y->data)[i]
+            && ((const double *)x->data)[i] >= ((const double *)y->data)[i];
+    if (y) mlo_as_free(m, y, a);
+    if (x) mlo_as_free(m, x, b);
+    mlo_array_free(m, b);
+    return same;
+}
+
+/* The inputs' words under the graph's names; what Deeploy gives beyond those has to be parameters. */
+static int mlo_flat_bind(mlo *m, mlo_array *bound, mlo_array **made, size_t *count) {
+    const size_t n = m->n_words < m->model->graph->n_input ? m->n_words : m->model->graph->n_input;
+    for (size_t i = n; i < m->n_words; i++) {
+        int known = 0;
+        const mlo_graph *g = m->model->graph;
+        for (size_t k = 0; k < g->n_init && !known; k++)
+            known = mlo_tensor_is(m, g->init[k], &m->words[i]);
+        if (m->error.code || !known)
+            return m->error.code
+                ? mlo_failed(m)
+                : mlo_fail_at(m, MLO_E_USAGE, m->words[i].name,
+                      "array %zu in --inputs is no input's, and no parameter", i + 1);
+    }
+    return mlo_run_bind(m, m->words, n, bound, made, count);
+}
+
+static int mlo_emit_flat(mlo *m, mlo_sink sink, void *user) {
+    if (mlo_to(m, "read")) return mlo_failed(m);
+    m->stage = "emit";
+    const size_t n_input = m->model->graph->n_input;
+    mlo_emitter *e = MLO_NEW(m, mlo_emitter);
+    mlo_flat *f = MLO_NEW(m, mlo_flat);
+    mlo_array *bound = MLO_NEW_N(m, mlo_array, n_input + 1);
+    mlo_array **made = MLO_NEW_N(m, mlo_array *, n_input + 1);
+    size_t count = 0;
+    if (!e || !f || !bound || !made || mlo_infer(m)) return mlo_failed(m);
+    e->m = e->t.m = f->m = m;
+    e->sink = sink;
+    e->user = user;
+    f->g = m->model->graph;
+    mlo_flat_writer w = { e, f, NULL, { 0 }, { 0, 0, 1 } };
+    if (!mlo_flat_bind(m, bound, made, &count) && !mlo_flat_values(f, bound, count)
+        && !mlo_flat_steps(f) && !mlo_flat_plan(f))
+        mlo_flat_files(&w);
+    for (size_t i = 0; i < n_input; i++) mlo_array_free(m, made[i]);
+    for (size_t i = 0; f->result && i < f->g->n_output; i++) mlo_array_free(m, f->result[i]);
+    mlo_text_free(&e->t);
+    return mlo_failed(m);
+}

@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Deeploy's networks of integers in C, as they stand (--target c --inputs FILE --golden FILE; ../shared/deeploy, where that is).
+
+    python tests/test_flat.py path/to/mlo [NAME ...]
+
+    networks    every one: Deeploy's own golden words, from gcc -O3 without a warning; the two of floats are refused
+    compilers   some, by date: gcc and clang, -O0 and -O3, sanitizers; 32-bit Arm, big-endian PowerPC, RISC-V under qemu
+    extremes    other words of the inputs' types, the lowest and the highest among them: ONNX Runtime's, which runs mlo's functions; nothing that C leaves undefined happens
+    arena       places that are in use together do not overlap; nothing is touched beyond the arena's end
+    rolled      of microLlama's layers there is one, in a loop
+    wrong       a golden word that differs is named; sim says the same
+    refused     --golden without --inputs, --inputs without C, golden words that cannot be, arrays that are nobody's, an arena too small
+    single      operators of one node, other shapes than Deeploy's: numpy's results"""
+import ctypes
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import numpy as np
+import onnxruntime as ort
+from onnx import TensorProto as T, helper, numpy_helper
+import harness as t
+
+deeploy = os.path.join(t.shared, "deeploy")
+FLOATS = {"Models__CCT__FP32__CCT_2_32_32_128": b"(Conv): C has no text for convolutions of floats", "Models__microLlama__FP32__microLlama1": b"(RMSNorm): C has no text for this operator of floats"}
+TYPES = {"int8_t": np.int8, "uint8_t": np.uint8, "int16_t": np.int16, "int32_t": np.int32, "int64_t": np.int64, "float": np.float32}
+FOREIGN = (("arm-linux-gnueabihf-gcc", "qemu-arm"), ("powerpc-linux-gnu-gcc", "qemu-ppc"), ("riscv64-linux-gnu-gcc", "qemu-riscv64"))
+
+
+def networks():
+    if not t.beside("networks", "deeploy"): return []
+    return sorted(d for d in os.listdir(deeploy) if os.path.exists(os.path.join(deeploy, d, "network.onnx")))
+def integers(): return [n for n in networks() if n not in FLOATS]
+def file(name, what): return os.path.join(deeploy, name, what)
+def arrays(path): return list(np.load(path).values())
+def text(path, name): return t.read(os.path.join(path, name)).decode()
+
+
+def compiled(name, path, *flags):
+    return t.call("compile", file(name, "network.onnx"), "--target", "c", "--inputs", file(name, "inputs.npz"), "--golden", file(name, "outputs.npz"), *flags, "-o", path)
+
+
+def built(name):
+    path = t.at("c-" + name)
+    if not os.path.isdir(path):
+        p = compiled(name, path)
+        assert p.returncode == 0, name + ": " + p.stderr.decode()
+    return path
+
+
+def tested(path, cc, flags, run=()):
+    """'' when the test, so compiled, passes without a warning, with as many words as the golden outputs have."""
+    program = os.path.join(path, "test-" + re.sub(r"\W", "", cc + "".join(flags)))
+    p = subprocess.run([*cc.split(), "-std=c99", "-Wall", "-Wextra", "-Werror", *flags, "-o", program, *(os.path.join(path, f) for f in ("model.c", "weights.c", "test.c"))], capture_output=True, text=True)
+    if p.returncode: return p.stderr[-400:]
+    p = subprocess.run([*run, program], capture_output=True, text=True)
+    said = re.fullmatch(r"MLO PASS frames=1 words=(\d+) arena=\d+ touched=\d+\n", p.stdout)
+    return "" if p.returncode == 0 and said and int(said[1]) == json.loads(text(path, "manifest.json"))["words"] else (p.stdout + p.stderr)[-400:]
+
+
+def golden(path):
+    """The words that its test compares with."""
+    return [np.array([float(v.rstrip("f")) for v in words.replace("\n", " ").split(",")]) for words in re.findall(r"golden\d+\[\d+\] = \{\n(.*?)\n\};", text(path, "test.c"), re.S)]
+
+
+def check_networks():
+    for name in networks():
+        if name in FLOATS:
+            p = compiled(name, t.at("refused"))
+            t.case("%s: floats are refused" % name, "" if p.returncode == 4 and FLOATS[name] in p.stderr and b"let the host do it" in p.stderr and not os.path.exists(t.at("refused")) else p.stderr.decode())
+            continue
+        path, theirs = built(name), arrays(file(name, "outputs.npz"))
+        t.case("%s: gcc -O3" % name, tested(path, "gcc", ["-O3"]))
+        ours = golden(path)
+        t.case("%s: its test has Deeploy's words" % name, "" if len(ours) == len(theirs) and all(np.array_equal(a.astype(np.float32), b.reshape(-1).astype(np.float32)) for a, b in zip(ours, theirs)) else "it has others")
+
+
+def check_compilers():
+    for name in t.drawn(integers(), 3, str): t.case("%s: clang under sanitizers" % name, tested(built(name), "clang", ["-O1", *t.SANITIZE]))
+    for name in t.drawn(integers(), 5, str):
+        for cc, flags in itertools.product(("gcc", "clang"), (["-O0"], ["-O3"])): t.case("%s: %s %s" % (name, cc, *flags), tested(built(name), cc, flags))
+        for cc, qemu in FOREIGN:
+            if t.have(qemu, cc, qemu): t.case("%s: %s" % (name, qemu), tested(built(name), cc, ["-static", "-O2"], [qemu]))
+
+
+# ---- other words ------------------------------------------------------------------------------------------------------------------------------
+
+class Network:
+    """The emitted C, called from here."""
+    def __init__(self, path):
+        library = os.path.join(path, "model.so")
+        subprocess.run(["gcc", "-std=c99", "-O1", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error", "-shared", "-fPIC", "-o", library, *(os.path.join(path, f) for f in ("model.c", "weights.c"))], check=True)
+        self.run = ctypes.CDLL(library).model_run
+        header = text(path, "model.h")
+        signature = re.search(r"int model_run\(([^;]*)\);", header, re.S)[1]
+        self.types = {name: TYPES[kind] for kind, name in re.findall(r"(\w+) \*((?:in|out)\d+)", signature)}
+        self.shape = {k: tuple(map(int, re.findall(r"\d+", dims))) for k, dims in re.findall(r"/\* (\w+): .* \[(.*)\] \*/", header)}
+        self.bytes = int(re.search(r"MODEL_ARENA_BYTES (\d+)", header)[1])
+
+    def __call__(self, *inputs):
+        memory = np.zeros(self.bytes + 16, np.uint8)
+        arena = memory[-memory.ctypes.data % 16:]
+        x = [np.ascontiguousarray(a, self.types["in%d" % i]) for i, a in enumerate(inputs)]
+        y = [np.zeros(self.shape[k], self.types[k]) for k in self.types if k.startswith("out")]
+        status = self.run(*(ctypes.c_void_p(a.ctypes.data) for a in (*x, *y, arena)), ctypes.c_size_t(self.bytes))
+        assert status == 0, status
+        return y
+
+
+def check_extremes():
+    """A type is all that a word has to be of: the ends of its range, and words drawn."""
+    rng = np.random.default_rng(11)
+    for name in integers():
+        if "DeepQuant" in name or "__Pad__" in name: continue                   # floats come in; a Pad of no opset
+        model = Network(built(name))
+        t.good("read", file(name, "network.onnx"), "--onnx", "-o", t.at("read.onnx"))
+        session = ort.InferenceSession(t.at("read.onnx"), providers=["CPUExecutionProvider"])
+        kinds, wrong = {"tensor(float)": np.float32, "tensor(int32)": np.int32, "tensor(int64)": np.int64}, ""
+        for draw in ("lowest", "highest", "ends", "any", "any"):
+            feeds = []
+            for k, i in enumerate(session.get_inputs()):
+                ends = np.iinfo(model.types["in%d" % k])
+                feeds.append(np.full(i.shape, ends.min if draw == "lowest" else ends.max) if draw in ("lowest", "highest") else
+                             rng.choice([ends.min, ends.max], i.shape) if draw == "ends" else rng.integers(ends.min, ends.max, i.shape, endpoint=True))
+            want = session.run(None, {i.name: a.astype(kinds[i.type]) for i, a in zip(session.get_inputs(), feeds)})
+            for k, (a, b) in enumerate(zip(model(*feeds), want)):
+                if np.max(np.abs(b)) < 2 ** 24 and not np.array_equal(a.reshape(-1), b.reshape(-1)): wrong = wrong or "%s: output %d: %d of %d differ" % (draw, k, np.sum(a.reshape(-1) != b.reshape(-1)), b.size)
+        t.case("%s: words of ONNX Runtime" % name, wrong)
+
+
+def check_arena():
+    for name in integers():
+        m = json.loads(text(built(name), "manifest.json"))
+        meet = lambda a, b: int(a["steps"], 2) & int(b["steps"], 2)
+        wrong = ["%d and %d" % (i, k) for (i, a), (k, b) in itertools.combinations(enumerate(m["places"]), 2)
+                 if meet(a, b) and a["offset"] < b["offset"] + b["bytes"] and b["offset"] < a["offset"] + a["bytes"]]
+        t.case("%s: places do not overlap" % name, "; ".join(wrong[:3]))
+        bound = max((sum(p["bytes"] for p in m["places"] if p["steps"][s] == "1") for s in range(m["steps"] + 1)), default=0)
+        t.case("%s: the arena is what its bound says, or the gap is told" % name, "" if m["arena_bound"] == bound <= m["arena_bytes"] and (m["arena_proved"] or m["arena_bytes"] < 1.5 * bound) else str(m["arena_bytes"]))
+
+
+def check_rolled():
+    """What repeats is written once: of microLlama's eight layers, one."""
+    for name in integers():
+        loop = json.loads(text(built(name), "manifest.json"))["loop"]
+        if "microLlama" not in name: continue
+        body = text(built(name), "model.c").split("int model_run(")[1]
+        calls = len(re.findall(r"^ +mlo_\w+\(", body, re.M))
+        t.case("%s: eight rounds of a layer" % name, "" if loop["rounds"] == 8 and calls == json.loads(text(built(name), "manifest.json"))["steps"] - 7 * loop["steps"] else "%s, %d calls" % (loop, calls))
+
+
+def check_wrong():
+    name = "Models__miniMobileNet"
+    if name not in networks(): return
+    path = t.at("wrong")
+    shutil.copytree(built(name), path)
+    said = json.loads(t.good("sim", path))
+    t.case("sim passes", "" if said["pass"] and said["target"] == "c" and said["words"] == 10 else str(said))
+    other = [a.copy() for a in arrays(file(name, "outputs.npz"))]
+    other[0].reshape(-1)[7] += 1
+    np.savez(t.at("other.npz"), *other)
+    p = t.call("compile", file(name, "network.onnx"), "--target", "c", "--inputs", file(name, "inputs.npz"), "--golden", t.at("other.npz"), "-o", t.at("differs"))
+    q = t.call("sim", t.at("differs"))
+    t.case("a word that differs", "" if p.returncode == 0 and q.returncode == 1 and b"output 0, word 7: expected" in q.stderr else (p.stderr + q.stderr).decode())
+    ours = t.at("own")
+    t.good("compile", file(name, "network.onnx"), "--target", "c", "--inputs", file(name, "inputs.npz"), "-o", ours)
+    t.case("without --golden, mlo's own words", "" if all(map(np.array_equal, golden(ours), golden(built(name)))) else "they differ")
+
+
+def check_refused():
+    name = "Models__miniMobileNet"
+    if name not in networks(): return
+    x, y = arrays(file(name, "inputs.npz")), arrays(file(name, "outputs.npz"))
+    np.savez(t.at("large.npz"), y[0] + 1e12)
+    np.savez(t.at("short.npz"), y[0][:, :5])
+    np.savez(t.at("two.npz"), y[0], y[0])
+    np.savez(t.at("spare.npz"), *x, np.arange(5))
+    np.savez(t.at("none.npz"))
+    c, given = ("--target", "c"), ("--inputs", file(name, "inputs.npz"))
+    for what, status, says, flags in (
+            ("--golden alone", 2, b"--golden needs --inputs", (*c, "--golden", t.at("large.npz"))), ("--inputs of Verilog", 2, b"--inputs is of C", given),
+            ("golden words that no output holds", None, b"golden numbers, ", (*c, *given, "--golden", t.at("large.npz"))), ("golden words of another shape", 3, b"the golden array has 5 numbers, not 10", (*c, *given, "--golden", t.at("short.npz"))),
+            ("golden arrays for no output", 2, b"2 golden arrays for 1 outputs", (*c, *given, "--golden", t.at("two.npz"))), ("an array that is nobody's", 2, b"array 2 in --inputs is no input's, and no parameter", (*c, "--inputs", t.at("spare.npz"))),
+            ("no array", None, b"holds no array", (*c, "--inputs", t.at("none.npz"))), ("an arena too small", 4, b"--arena 16: the network's values take ", (*c, *given, "--arena", "16"))):
+        p = t.call("compile", file(name, "network.onnx"), *flags, "-o", t.at("no"))
+        t.case("%s is refused" % what, "" if p.returncode and (status is None or p.returncode == status) and says in p.stderr and not os.path.exists(t.at("no")) else "%d: %s" % (p.returncode, p.stderr.decode()))
+
+
+# ---- operators of one node -------------------------------------------------------------------------------------------------------------------
+
+def single(op, inputs, fixed, **attributes):
+    """A model of one node; those of `fixed` are parameters."""
+    names = ["i%d" % k for k in range(len(inputs))]
+    kind = lambda a: T.INT64 if a.dtype == np.int64 else T.FLOAT
+    node = helper.make_node(op, names, ["y"], **attributes)
+    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info(n, kind(a), a.shape) for n, a, f in zip(names, inputs, fixed) if not f], [helper.make_tensor_value_info("y", T.FLOAT, None)],
+                              [numpy_helper.from_array(a, n) for n, a, f in zip(names, inputs, fixed) if f])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+def check_single():
+    rng = np.random.default_rng(5)
+    f = lambda *shape: rng.integers(-100, 100, shape).astype(np.float32)
+    l = lambda *v: np.array(v, np.int64)
+    cases = [("Add", [f(2, 3, 4, 5), f(4, 1)], [0, 0], {}), ("Add", [f(5), f(2, 3, 4, 5)], [1, 0], {}), ("Sub", [f(3, 1, 5), f(4, 1)], [0, 0], {}), ("Mul", [f(2, 3), f()], [0, 1], {}), ("Max", [f(6), f(6)], [0, 0], {}), ("Min", [f(6), f(6)], [0, 1], {}),
+             ("Clip", [f(40), np.float32(-7), np.float32(20)], [0, 1, 1], {}), ("Relu", [f(40)], [0], {}), ("Round", [f(9)], [0], {}), ("Transpose", [f(2, 3, 4, 5)], [0], {"perm": [3, 1, 0, 2]}), ("Transpose", [f(3, 4)], [0], {}),
+             ("Slice", [f(7, 9), l(1, -2), l(6, -8), l(0, 1), l(2, -3)], [0, 1, 1, 1, 1], {}), ("Slice", [f(7, 9), l(2), l(5)], [0, 1, 1], {}), ("Gather", [f(4, 5, 6), np.array(-2)], [0, 1], {"axis": 1}), ("Gather", [f(4, 5, 6), l(3)], [0, 1], {"axis": 2}),
+             ("Concat", [f(2, 3), f(2, 1), f(2, 4)], [0, 1, 0], {"axis": -1}), ("Pad", [f(2, 3, 4), l(0, 1, 2, 1, 0, 3), np.float32(-9)], [0, 1, 1], {}), ("MatMul", [f(3, 4, 5), f(5, 6)], [0, 1], {}), ("MatMul", [f(2, 1, 4, 5), f(3, 5, 6)], [0, 0], {}),
+             ("MatMul", [f(4, 5), f(3, 5, 6)], [0, 1], {}), ("Gemm", [f(4, 5), f(6, 5), f(6)], [0, 1, 1], {"transB": 1}), ("Gemm", [f(4, 5), f(5, 6), f(4, 6)], [0, 0, 0], {}), ("Conv", [f(2, 4, 9), f(6, 2, 3), f(6)], [0, 1, 1], {"group": 2, "pads": [2, 1], "strides": [2], "dilations": [2]}),
+             ("Conv", [f(1, 3, 7, 9), f(5, 3, 3, 2)], [0, 1], {"pads": [1, 0, 2, 3], "strides": [2, 1], "dilations": [1, 3]}), ("Conv", [f(1, 4, 5, 5), f(8, 1, 3, 3)], [0, 1], {"group": 4}), ("MaxPool", [f(2, 3, 7, 8)], [0], {"kernel_shape": [3, 2], "pads": [1, 0, 1, 1], "strides": [2, 3]}),
+             ("MaxPool", [f(1, 3, 9)], [0], {"kernel_shape": [4], "ceil_mode": 1, "strides": [2]}), ("ReduceSum", [f(3, 4, 5, 6), l(1, 2)], [0, 1], {}), ("ReduceSum", [f(3, 4), l(-1)], [0, 1], {"keepdims": 0}), ("Flatten", [f(2, 3, 4)], [0], {}), ("Squeeze", [f(2, 1, 4), l(1)], [0, 1], {})]
+    for n, (op, inputs, fixed, attributes) in enumerate(cases):
+        m, path, name = single(op, inputs, fixed, **attributes), t.at("single-%d" % n), "%s of %s %s" % (op, [a.shape for a in inputs], attributes)
+        feeds = {"i%d" % k: a for k, (a, f_) in enumerate(zip(inputs, fixed)) if not f_}
+        want = ort.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)
+        np.savez(t.at("in.npz"), **feeds)
+        np.savez(t.at("out.npz"), *want)
+        p = t.call("compile", t.write("single.onnx", m.SerializeToString()), "--target", "c", "--inputs", t.at("in.npz"), "--golden", t.at("out.npz"), "-o", path)
+        t.case(name, p.stderr.decode() if p.returncode else tested(path, "gcc", ["-O1", *t.SANITIZE]))
+    near = [("Gather", [f(4, 5), l(1, 3)], [0, 1], {}, "more than one place"), ("ReduceSum", [f(3, 4, 5), l(0, 2)], [0, 1], {}, "axes that are not neighbours"), ("Gemm", [f(4, 5), f(5, 6)], [0, 1], {"alpha": .5}, "alpha and beta"), ("Conv", [f(1, 2, 9), f(3, 2, 3)], [0, 0], {}, "what is not fixed"),
+            ("Pad", [f(3, 4), l(1, 1, 1, 1)], [0, 1], {"mode": "reflect"}, "a mode that is not constant"), ("Softmax", [f(3, 4)], [0], {}, "this operator"), ("MatMul", [f(4) / 3, f(4)], [0, 0], {}, "products of"), ("Mul", [f(9) * 2 ** 24 * 2 ** 20, f(9) * 2 ** 30], [0, 1], {}, "more than 64 bits hold")]
+    for n, (op, inputs, fixed, attributes, says) in enumerate(near):
+        m = single(op, inputs, fixed, **attributes)
+        np.savez(t.at("in.npz"), **{"i%d" % k: a for k, (a, f_) in enumerate(zip(inputs, fixed)) if not f_})
+        p = t.call("compile", t.write("single.onnx", m.SerializeToString()), "--target", "c", "--inputs", t.at("in.npz"), "-o", t.at("near"))
+        t.case("%s %s is refused" % (op, attributes), "" if p.returncode == 4 and b"(%s)" % op.encode() in p.stderr and says.encode() in p.stderr else "%d: %s" % (p.returncode, p.stderr.decode()))
+
+
+t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_wrong, check_refused, check_single, floor=200)
