@@ -63,6 +63,7 @@ QUICK = {
     "test_fuzz": "seeds damaged",
     "test_gate": "products given attention options outliers refusals",
     "test_hardware": "identical",
+    "test_large": "floats integers",
     "test_library": "header layers amalgamation options json_is_onnx lint",
     "test_memory": "sizes errors",
     "test_moved": "drawn near",
@@ -114,9 +115,9 @@ def watched(mlo, under):
 
 def plain_today(full):
     """Scripts that get mlo itself. test_library makes its own programs, and has every model's folding looked for under sanitizers;
-    test_search, which looks for thousands, would take four times as long."""
+    test_search, which looks for thousands, would take four times as long; test_large measures memory."""
     today = datetime.date.today().toordinal() % TURN
-    return [name for i, name in enumerate(PLAIN) if not full and i % TURN != today] + ["test_library", "test_package", "test_pages", "test_layout", "test_search"]
+    return [name for i, name in enumerate(PLAIN) if not full and i % TURN != today] + ["test_library", "test_package", "test_pages", "test_layout", "test_search", "test_large"]
 
 
 def find(quick):

@@ -406,8 +406,9 @@ static int mlo_rounds_finish(mlo_env *body, mlo_rounds *r, const mlo_node *n,
     return 0;
 }
 
-/* Is the value a stack of parts that one Scan reads and nobody else? Then nobody makes it: each
- * iteration gets its part where that lies, and no more than a layer's weights are in memory. */
+/* Is the value a stack of parts, or an initializer, that one Scan reads and nobody else? Then nobody
+ * makes it: each iteration gets its part where that lies, and no more than a layer's weights are in
+ * memory. */
 static int mlo_is_spared(const mlo_graph *g, const char *stack) {
     const mlo_value *v = mlo_value_of(g, stack);
     mlo_form f = mlo_form_of(v);
@@ -418,9 +419,10 @@ static int mlo_is_spared(const mlo_graph *g, const char *stack) {
     while (k < scan->n_input && scan->input[k] != stack) k++;
     if (!mlo_is(scan, "Scan") || k == scan->n_input || k + stacks < scan->n_input
         || mlo_int_at(scan, "scan_input_axes", k + stacks - scan->n_input, 0)
-        || mlo_int_at(scan, "scan_input_directions", k + stacks - scan->n_input, 0)
-        || !mlo_is(reshape, "Reshape"))
+        || mlo_int_at(scan, "scan_input_directions", k + stacks - scan->n_input, 0))
         return 0;
+    if (v->tensor) return !v->is_input && f.dims[0] > 0;
+    if (!mlo_is(reshape, "Reshape")) return 0;
     const mlo_value *rows = mlo_value_of(g, reshape->input[0]);
     if (!rows || rows->graph != g || rows->n_uses != 1) return 0;
     for (int64_t i = 0; i < f.dims[0]; i++)
@@ -462,6 +464,18 @@ static int mlo_scan_length(const mlo_env *e, const mlo_node *n, const mlo_array 
     }
     return 0;
 }
+/* An input of the body gets an array of its own, until it is used for the last time. */
+static int mlo_scan_give(mlo_env *body, mlo_cell *c, mlo_array *part) {
+    if (!part) return mlo_failed(body->m);
+    if (!c) {
+        mlo_array_free(body->m, part);
+        return 0;
+    }
+    mlo_cell_drop(body->m, c);
+    c->array = part;
+    if (!c->uses) c->left = 1;
+    return 0;
+}
 /* One iteration's inputs: the states, and this iteration's part of every scan input. */
 static int mlo_scan_bind(mlo_env *body, const mlo_rounds *r, const mlo_node *n,
     const mlo_array *const *in, const int *axis, mlo_array *lent, size_t n_scan, int64_t i,
@@ -471,6 +485,11 @@ static int mlo_scan_bind(mlo_env *body, const mlo_rounds *r, const mlo_node *n,
         mlo_env_lend(body, g->input[k]->name, r->state[k] ? r->state[k] : in[k]);
     for (size_t k = 0; k < n_scan; k++) {
         mlo_cell *c = mlo_env_own(body, g->input[r->n_state + k]->name);
+        const mlo_value *stack = mlo_value_of(body->outer->g, n->input[r->n_state + k]);
+        if (!in[r->n_state + k] && stack->tensor) {
+            MLO_TRY(mlo_scan_give(body, c, mlo_tensor_slice(body->m, stack->tensor, i)));
+            continue;
+        }
         if (!in[r->n_state + k]) {
             const char *name = mlo_stack_part(body->outer->g, n->input[r->n_state + k], length, i);
             const mlo_array *part = mlo_env_get(body->outer, n, name);
@@ -481,16 +500,9 @@ static int mlo_scan_bind(mlo_env *body, const mlo_rounds *r, const mlo_node *n,
             if (c) c->part = name;
             continue;
         }
-        mlo_array *part = mlo_part_of(body->m, in[r->n_state + k], axis[k],
-            mlo_int_at(n, "scan_input_directions", k, 0) ? length - 1 - i : i);
-        if (!part) return mlo_failed(body->m);
-        if (!c) {
-            mlo_array_free(body->m, part);
-            continue;
-        }
-        mlo_cell_drop(body->m, c);
-        c->array = part;
-        if (!c->uses) c->left = 1;
+        MLO_TRY(mlo_scan_give(body, c,
+            mlo_part_of(body->m, in[r->n_state + k], axis[k],
+                mlo_int_at(n, "scan_input_directions", k, 0) ? length - 1 - i : i)));
     }
     return 0;
 }

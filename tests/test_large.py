@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Models larger than memory: what their weights take while they are compiled.
+
+    python tests/test_large.py path/to/mlo [NAME ...]
+
+Encoders of 512 channels with weights in external data, 12.6 MB a layer in floats, 3.1 MB in integers. Peak memory is what the system counted of the
+process. Reading to roll looks at no weight; compiling holds the integers of all layers once, the floats of one matrix at a time."""
+import os
+import subprocess
+import sys
+import onnx
+import harness as t
+from encoders import Encoder
+
+CHANNELS, INNER, FEW, MANY = 512, 2048, 4, 12
+INTEGERS = (4 * CHANNELS * CHANNELS + 2 * CHANNELS * INNER) / 1e6      # MB a layer
+
+
+def external(layers, channels=CHANNELS):
+    """An encoder whose weights lie beside it."""
+    path = t.at("%d.onnx" % layers)
+    if not os.path.exists(path):
+        onnx.save_model(Encoder(layers, channels, 8, channels // 8, channels * INNER // CHANNELS, 4, "pre", "Gelu").model(), path, save_as_external_data=True, location="%d.data" % layers, size_threshold=1024)
+    return path
+
+
+# A process counts what the one had that made it: this one is large, so a small one is between.
+BETWEEN = "import resource, subprocess, sys; p = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(p.returncode)"
+
+
+def peak(*args):
+    """Runs mlo: the most memory that it had at once, in MB."""
+    p = subprocess.run([sys.executable, "-S", "-c", BETWEEN, t.mlo, *args], capture_output=True, text=True, timeout=300)
+    if p.returncode: raise RuntimeError("mlo %s: status %d: %s" % (" ".join(args), p.returncode, p.stderr[-400:]))
+    return int(p.stdout) / 1e3
+
+
+def growth(*args):
+    """MB that each layer more takes."""
+    few, many = (peak(args[0], external(n), *args[1:], "-o", t.at(args[0])) for n in (FEW, MANY))
+    t.note("%s: %.1f MB of %d layers, %.1f MB of %d" % (args[0], few, FEW, many, MANY))
+    return (many - few) / (MANY - FEW)
+
+
+def check_untouched():
+    """What needs no number reads none: a megabyte a layer would be a twelfth of its weights."""
+    for verb in "read", "roll":
+        more = growth(verb)
+        t.case("%s: a layer more takes no weights" % verb, "" if more < 1 else "%.2f MB" % more)
+
+
+def check_floats():
+    """Calibration holds no floats of another layer, and no integers yet."""
+    more = growth("quantize")
+    t.case("quantize: a layer more takes no weights", "" if more < 1.5 else "%.2f MB" % more)
+
+
+def check_integers():
+    """A byte a weight, and what else a layer's graph takes."""
+    more = growth("compile")
+    t.case("compile: a layer more takes its integers once", "" if more < 1.25 * INTEGERS + 1 else "%.2f MB, its integers are %.2f" % (more, INTEGERS))
+
+
+def check_mapped():
+    """Where the weights lie changes nothing: the build of a model that holds them, at offsets that nothing aligns, has the same parameters."""
+    inside = t.at("inside.onnx")
+    onnx.save_model(onnx.load(external(FEW)), inside)
+    trees = []
+    for path in external(FEW), inside:
+        t.good("compile", path, "-o", t.at("same"))
+        trees.append({name: digest for name, digest in t.tree(t.at("same")).items() if name.startswith(("params", "tb/", "rtl/"))})
+    t.case("external or inside: the same words", "" if trees[0] == trees[1] and len(trees[0]) > 10 else "%s differ" % [n for n in trees[0] if trees[0][n] != trees[1].get(n)][:4])
+
+
+t.main(check_untouched, check_floats, check_integers, check_mapped, floor=5)
