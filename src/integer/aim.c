@@ -18,7 +18,8 @@
  * example: a Llama of 260,000 parameters with 4-bit weights: a text's cross entropy is 1.048 of the floats',
  *     with feedback alone 1.059 (tests/test_stories.py four).
  * cost: per sample as many float evaluations as an iteration has values that linear layers read (four, of a
- *     decoder), and two; MLO_AIMED_MACS bounds them. What is read in an iteration is kept, of all samples.
+ *     decoder), and two, and of the loops in front of it more; MLO_AIMED_MACS bounds them. What is read in an iteration
+ *     is kept, of all samples.
  */
 #define MLO_AIMED_MACS 24e9 /* multiply-accumulates, all samples */
 static const double mlo_aimed_part = 0.75;
@@ -324,10 +325,10 @@ static int mlo_is_aimed(const mlo_quantizer *q) {
     double layers = 0, values = 0;
     for (size_t k = 0; k < q->r.n_block; k++) layers += mlo_is_searched(q, q->r.block[k]);
     for (size_t k = 0; k < q->n_signals; k++) values += q->signals[k]->gram != NULL;
-    const double macs = (mlo_loop_macs(q->scan.outer)
-                            + (double)mlo_body_macs(q->scan.outer) * (double)q->scan.iterations)
-        * (double)q->samples;
-    return layers > 0 && !q->head && macs * (values + 2) < MLO_AIMED_MACS;
+    const double own = (double)mlo_body_macs(q->scan.body), iterations = (double)q->scan.iterations;
+    const double others = mlo_loop_macs(q->scan.outer) - own * iterations;
+    return layers > 0 && !q->head
+        && (own + others) * iterations * (values + 2) * (double)q->samples < MLO_AIMED_MACS;
 }
 
 static int mlo_aim(mlo_quantizer *q) {

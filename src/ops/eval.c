@@ -18,7 +18,7 @@ typedef struct {
     void *user;
     int (*see)(void *user, const mlo_graph *g, int64_t iteration, const char *name,
         const mlo_array *value);
-    const mlo_graph *body; /* of the Scan that runs one iteration; NULL: all run all of theirs */
+    const mlo_graph *body; /* of the Scan that runs one iteration, and nobody behind it; NULL: all run */
     int64_t only; /* which that is */
 } mlo_observer;
 
@@ -640,14 +640,22 @@ static int mlo_eval_node(mlo_env *e, mlo_node *n) {
     mlo_scratch_free(m, out);
     return mlo_failed(m);
 }
+/* Is it the Scan that the observer is there for, so that nobody wants what is behind it? */
+static int mlo_is_last_seen(const mlo_env *e, const mlo_node *n) {
+    const mlo_attr *body = mlo_is_scan(n) ? mlo_attr_of(n, "body") : NULL;
+    return body && body->g && e->observer && e->observer->body == body->g;
+}
 static int mlo_eval_env(mlo_env *e) {
-    for (size_t i = 0; i < e->g->n_node; i++)
+    for (size_t i = 0; i < e->g->n_node; i++) {
         if (!mlo_makes_spared(e->g, e->g->node[i])) MLO_TRY(mlo_eval_node(e, e->g->node[i]));
+        if (mlo_is_last_seen(e, e->g->node[i])) break;
+    }
     return mlo_failed(e->m);
 }
 
 /* Evaluates a graph on named inputs (an input with an initializer may be left out). out:
- * g->n_output arrays, NULL before, the caller's to free, whether this fails or not. */
+ * g->n_output arrays, NULL before, the caller's to free, whether this fails or not; they stay NULL where the
+ * observer wants one iteration. */
 static int mlo_eval(mlo *m, const mlo_graph *g, const mlo_array *inputs, size_t n,
     const mlo_observer *observer, mlo_array **out) {
     mlo_env e;
@@ -659,7 +667,7 @@ static int mlo_eval(mlo *m, const mlo_graph *g, const mlo_array *inputs, size_t 
         if (c && !c->array && !c->tensor)
             mlo_fail_at(m, MLO_E_USAGE, g->input[i]->name, "the graph input has no value");
     }
-    if (!m->error.code && !mlo_eval_env(&e))
+    if (!m->error.code && !mlo_eval_env(&e) && !(observer && observer->body))
         for (size_t i = 0; i < g->n_output; i++) {
             if (!(out[i] = mlo_env_take(&e, g->output[i]->name))) break;
             out[i]->name = g->output[i]->name;
