@@ -122,6 +122,7 @@
 #include "integer/seen.c"           /* what a calibration saw, for another export */
 #include "integer/feedback.c"         /* rounding weights of few bits */
 #include "integer/linear.c"         /* linear layers, */
+#include "integer/aim.c"            /* weights of few bits, rounded at what the floats make */
 #include "integer/window.c"         /* convolutions, */
 #include "integer/attention.c"      /* attentions, */
 #include "integer/norm.c"           /* norms, */

@@ -396,6 +396,8 @@ def check_prefill():
                "" if p.returncode == 0 and b"same body" in p.stderr and b"every integer equal" in p.stderr else p.stderr.decode()[-300:])
     for what, change in CHANGES.items():
         refused("%s, another" % what, "MISMATCH", ["not of one"], "lower", other, "--context", str(N), "--prefill", edited(ALIKE[0][0], change))
+    p = t.call("lower", one, "--context", str(N), "--weights", "4", "--prefill", other)
+    t.case("weights of 4 bits, which make up for each other", "" if p.returncode == 0 and b"every integer equal" in p.stderr else p.stderr.decode()[-300:])
     p = t.call("lower", t.model(STEP), "--context", "64", "--tokens", "--prefill", t.model(stories.PROMPT))
     t.case("with the head in the core, too", "" if p.returncode == 0 and b"same body" in p.stderr else p.stderr.decode()[-300:])
     refused("another family", "MISMATCH", ["norm", "rotary"], "lower", form(ALIKE[2][0]), "--context", str(N), "--prefill", one)
@@ -421,4 +423,4 @@ def check_integers():
 
 
 if __name__ == "__main__":
-    t.main(check_steps, check_stages, check_buffers, check_near, check_options, check_mixing, check_generate, check_prefill, check_integers, floor=219)
+    t.main(check_steps, check_stages, check_buffers, check_near, check_options, check_mixing, check_generate, check_prefill, check_integers, floor=220)

@@ -5,7 +5,7 @@
     python tests/test_stories.py path/to/mlo [CHECK ...]
 
     default   no flags, no calibration file: cross entropy at most 1.01 of float's, at least 61 of 63 greedy tokens
-    four      --weights 4: what is reached (1.077 and 56, 1.062 on 72 windows; the goal is 1.05)
+    four      --weights 4: what is reached (1.067 and 60; 1.048 and 0.063 nats a token on 72 windows)
     words     what it is calibrated on are texts of its own: each word but the first follows from those before
     core      the core in Verilog on the greedy text: every word is that of mlo and of ONNX Runtime; a token changes no word before it
 
@@ -32,7 +32,7 @@ def integers(path, rows):
 def judged(what, most, least, apart, *flags):
     path, texts, greedy = t.at(what + ".onnx"), stories.windows(8), stories.greedy()
     said = t.call("lower", t.model(stories.PROMPT), "-o", path, "--onnx", *flags).stderr.decode()
-    t.case("%s: it says what it was calibrated on" % what, "" if re.search("calibrated on (8|32) texts that the model says itself", said) else said)
+    t.case("%s: it says what it was calibrated on" % what, "" if re.search("calibrated on (8|128) texts that the model says itself", said) else said)
     spoken, said = stories.floats(texts), integers(path, texts)
     floats, ours, far = stories.cross_entropy(spoken, texts), stories.cross_entropy(said, texts), stories.divergence(spoken, said)
     alike = stories.said_alike(integers(path, greedy), greedy)
@@ -86,7 +86,7 @@ def check_words():
         t.case("word %d of the texts is %s" % (at, "drawn" if not at else "the model's"), "" if loud == (not at) else "%s" % values[-1]["high"])
 
 
-def check_four(): judged("four", 1.1, 55, 0.08, "--weights", "4")
+def check_four(): judged("four", 1.08, 58, 0.072, "--weights", "4")
 
 
 def check_core():

@@ -211,7 +211,7 @@ static int mlo_c_see(
 static int mlo_c_words_play(mlo_emitter *e, mlo_c_words *w) {
     const mlo_core *c = e->c;
     mlo *m = e->m;
-    const mlo_observer see = { w, mlo_c_see, NULL };
+    const mlo_observer see = { .user = w, .see = mlo_c_see };
     const size_t n_calib = m->n_calib;
     memset(w, 0, sizeof *w);
     w->e = e;

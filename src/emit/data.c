@@ -260,7 +260,7 @@ static mlo_bench_words mlo_bench_words_new(
  * bytes), and what the core makes of them. */
 static int mlo_bench_play(mlo_bench_words *w) {
     mlo *m = w->e->m;
-    const mlo_observer see = { w, mlo_bench_see, NULL };
+    const mlo_observer see = { .user = w, .see = mlo_bench_see };
     const size_t n_calib = m->n_calib;
     m->n_calib = 0;
     mlo_border_given(m, MLO_BENCH_DRAW, w->border);

@@ -39,7 +39,7 @@ typedef struct {
     int roomy; /* 1: its ranges have been widened by their margins */
     int reads[MLO_BLOCK_KINDS]; /* how many sublayers of each kind read it */
     int operand; /* as which operand an attention reads it */
-    const mlo_sublayer *maker; /* the sublayer that makes it */
+    mlo_sublayer *maker; /* the sublayer that makes it */
     int64_t channels;
 
     double *rows; /* per iteration: tokens seen */
@@ -199,14 +199,20 @@ static mlo_signal *mlo_signal_seen(const mlo_quantizer *q, const mlo_graph *g, i
     return s && mlo_array_count(a) % s->channels == 0 ? s : NULL;
 }
 
-static int mlo_calibrate_see(
-    void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
-    mlo_quantizer *q = (mlo_quantizer *)user;
+/* If it is a mask: which tokens count. */
+static int mlo_keys_see(mlo_quantizer *q, const char *name, const mlo_array *a) {
     for (int k = 0; k < 2; k++)
         if (q->keys[k].mask && name == q->keys[k].mask) {
             mlo_mask_see(&q->keys[k], a);
             MLO_TRY(mlo_counting_see(q->m, &q->keys[k].counting, a));
         }
+    return 0;
+}
+
+static int mlo_calibrate_see(
+    void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
+    mlo_quantizer *q = (mlo_quantizer *)user;
+    MLO_TRY(mlo_keys_see(q, name, a));
     /* the memory is the same in all iterations */
     if (name == q->r.in.memory && g != q->scan.body) {
         for (int64_t i = 0; i < q->scan.iterations; i++)
@@ -277,9 +283,7 @@ static double mlo_rounded(const mlo_signal *s, int64_t iteration, int64_t c, dou
 static int mlo_drift_see(
     void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_quantizer *q = (mlo_quantizer *)user;
-    for (int k = 0; k < 2; k++)
-        if (q->keys[k].mask && name == q->keys[k].mask)
-            MLO_TRY(mlo_counting_see(q->m, &q->keys[k].counting, a));
+    MLO_TRY(mlo_keys_see(q, name, a));
     if (name == q->r.in.memory && g != q->scan.body) {
         for (int64_t i = 0; i < q->scan.iterations; i++)
             MLO_TRY(mlo_drift_see(user, q->scan.body, i, name, a));
@@ -401,13 +405,13 @@ static double mlo_loop_macs(const mlo_graph *g) {
     return macs;
 }
 
-/* How many inputs to draw where no samples are given: 8 (32 where products of channels are asked for:
+/* How many inputs to draw where no samples are given: 8 (128 where products of channels are asked for:
  * these are more numbers), or fewer (4, 2, 1) where evaluating a large model would take longer than
  * seconds. Such a model has many tokens, or channels whose statistics are alike. */
 static int64_t mlo_samples_drawn(mlo *m) {
     const double most = 16e9; /* multiply-accumulates in the loops, all samples */
     const double macs = mlo_loop_macs(m->model->graph);
-    int64_t samples = mlo_opt_int(m, "weights", 8, 2, 8) <= MLO_FEW_BITS ? 32 : 8;
+    int64_t samples = mlo_opt_int(m, "weights", 8, 2, 8) <= MLO_FEW_BITS ? 128 : 8;
     while (samples > 1 && macs * (double)samples > most) samples /= 2;
     return samples;
 }
@@ -488,7 +492,7 @@ static int mlo_show_memory(mlo_quantizer *q, int64_t k, mlo_value_seen what) {
 static int mlo_calibrate_run(mlo_quantizer *q, mlo_value_seen what) {
     mlo *m = q->m;
     if (mlo_calib_check(m, &q->samples)) return mlo_failed(m);
-    mlo_observer see = { q, what, q->scan.body };
+    mlo_observer see = { .user = q, .see = what, .last = q->scan.body };
     for (int64_t k = 0; k < q->samples && !m->error.code; k++)
         if (!mlo_show_memory(q, k, what)) mlo_sample_run(m, k, &see);
     return mlo_failed(m);

@@ -18,12 +18,19 @@
  *
  * invariant: every weight is in its range. A matrix of channels that are independent is rounded to the
  *     nearest. Sums are taken in one order, in double: the same model gives the same weights.
- * example: 4-bit weights of a Llama of 260,000 parameters: a text's cross entropy is 1.06 of the floats'
- *     (tests/test_stories.py four).
+ * example: 4-bit weights of a Llama of 260,000 parameters: a text's cross entropy is 1.06 of the floats'; where
+ *     there is time, aim.c makes it 1.05.
  * cost: K min(K, MLO_GRAM) N / 2 multiply-accumulates, per layer and scale that is tried; and the integers
  *     of all iterations are in memory.
  */
 static const double mlo_damping = 0.1; /* of the mean variance */
+
+/* A linear layer's weights that are rounded already (aim.c). */
+typedef struct mlo_fed {
+    int8_t *word; /* [iteration, K, N] */
+    float *scale; /* [iteration, N] */
+    double *off; /* [iteration, K]: the mean that its channels had then, less that of the floats */
+} mlo_fed;
 
 /* Is the layer rounded so? Weights that are given are what they are; so is a layer whose bias is. */
 static int mlo_is_fed_back(const mlo_quantizer *q, const mlo_sublayer *b) {

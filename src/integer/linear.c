@@ -180,10 +180,12 @@ static void mlo_integer_mean(const float *restrict row, float shape, const float
     }
 }
 
-/* The mean of operand k as an integer; of a layer that is fixed: what it is off by its zero. */
-static double mlo_operand_mean(const mlo_signal *x, int64_t i, int64_t k, int fixed) {
+/* The mean of operand k as an integer, which is that of the floats and `more`; of a layer that is fixed: what it
+ * is off by its zero. */
+static double mlo_operand_mean(
+    const mlo_signal *x, int64_t i, int64_t k, double more, int fixed) {
     const int64_t at = i * x->channels + k;
-    return ((fixed ? 0 : x->mean[at] + x->drift[at]) - x->zero[at])
+    return ((fixed ? 0 : x->mean[at] + x->drift[at] + more) - x->zero[at])
         / (mlo_shape_at(x, at) * x->narrow_scale[i]);
 }
 
@@ -196,7 +198,7 @@ static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i
     for (int64_t n = 0; n < columns; n++) inverse[n] = 1 / scale[n];
     for (int64_t k = 0; k < w->dims[0]; k++, row += columns) {
         float shape = x->shape ? x->shape[i * x->channels + k] : 1;
-        double mean = mlo_operand_mean(x, i, k, fixed);
+        double mean = mlo_operand_mean(x, i, k, 0, fixed);
         int64_t n = 0;
         for (; n + MLO_LANES <= columns; n += MLO_LANES)
             mlo_integer_mean(row + n, shape, inverse + n, r, mean, sum + n, MLO_LANES);
@@ -204,17 +206,35 @@ static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i
     }
 }
 
-/* The weights themselves, and sum[n] += them times the operands' means. */
+/* The weights themselves and their scales, and sum[n] += them times the operands' means. */
 static int mlo_linear_words(mlo_quantizer *q, const mlo_sublayer *b, const mlo_linear *l, int64_t i,
-    const mlo_array *w, const mlo_signal *x, const float *scale, double *sum) {
+    const mlo_array *w, const mlo_signal *x, float *scale, double *sum) {
     const mlo_weight_range r = mlo_weight_range_of(q, b);
-    int8_t *word = l->words + i * l->k * l->n;
-    MLO_TRY(mlo_feedback(q->m, w, x, i, &r, scale, word, NULL));
+    const int64_t each = l->k * l->n;
+    const mlo_fed *fed = b->fed;
+    int8_t *word = l->words + i * each;
+    if (fed) memcpy(word, fed->word + i * each, (size_t)each);
+    if (fed) memcpy(scale, fed->scale + i * l->n, (size_t)l->n * sizeof *scale);
+    if (!fed) MLO_TRY(mlo_feedback(q->m, w, x, i, &r, scale, word, NULL));
     for (int64_t k = 0; k < l->k; k++) {
-        const double mean = mlo_operand_mean(x, i, k, 0);
+        const double more = fed ? fed->off[i * l->k + k] : 0;
+        const double mean = mlo_operand_mean(x, i, k, more, 0);
         for (int64_t n = 0; n < l->n; n++) sum[n] += mean * *word++;
     }
     return 0;
+}
+
+/* exact[n] := the mean of the result, of a layer that is fixed: its bias. */
+static void mlo_exact_means(const mlo_sublayer *b, int64_t i, const mlo_array *w,
+    const mlo_array *bias, const mlo_signal *x, double *exact) {
+    const int64_t rows = w->dims[0], columns = w->dims[1];
+    const float *row = (const float *)w->data;
+    for (int64_t n = 0; n < columns; n++)
+        exact[n] = bias
+            ? mlo_given_rounded(b->bias_given, i * columns + n, (double)((const float *)bias->data)[n])
+            : 0;
+    for (int64_t k = 0; !mlo_linear_fixed(b) && k < rows; k++, row += columns)
+        for (int64_t n = 0; n < columns; n++) exact[n] += x->mean[i * rows + k] * (double)row[n];
 }
 
 /* One iteration's numbers. w: [K,N] float, bias: [N] or NULL. */
@@ -230,21 +250,15 @@ static int mlo_linear_numbers(mlo_quantizer *q, const mlo_sublayer *b, mlo_linea
     float *most = (float *)mlo_scratch(m, (size_t)l->n, sizeof *most), *scale = l->scale + i * l->n;
     int ready = exact && sum && most;
     int fixed = mlo_linear_fixed(b);
-    for (int64_t n = 0; ready && n < l->n; n++) {
-        exact[n] = bias
-            ? mlo_given_rounded(b->bias_given, i * l->n + n, (double)((const float *)bias->data)[n])
-            : 0;
-        sum[n] = 0;
-    }
     if (ready) {
         const mlo_weight_range r = mlo_weight_range_of(q, b);
-        const float *row = (const float *)w->data;
-        for (int64_t k = 0; !fixed && k < l->k; k++, row += l->n)
-            for (int64_t n = 0; n < l->n; n++) exact[n] += x->mean[i * l->k + k] * (double)row[n];
+        mlo_exact_means(b, i, w, bias, x, exact);
         /* y's mean, counted from its zero */
-        if (y->zero)
-            for (int64_t n = 0; n < l->n; n++) exact[n] -= y->zero[i * l->n + n];
-        ready = !mlo_weight_scales(q, b, i, w, x, exact, most, scale);
+        for (int64_t n = 0; n < l->n; n++) {
+            sum[n] = 0;
+            if (y->zero) exact[n] -= y->zero[i * l->n + n];
+        }
+        ready = b->fed || !mlo_weight_scales(q, b, i, w, x, exact, most, scale);
         if (ready && l->words)
             ready = !mlo_linear_words(q, b, l, i, w, x, scale, sum);
         else if (ready)

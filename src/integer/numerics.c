@@ -327,8 +327,8 @@ static int mlo_floats_see(
 static int mlo_numerics_run(mlo_numerics *u, mlo_graph *before) {
     mlo *m = u->m;
     mlo_graph *now = m->model->graph;
-    mlo_observer integers = { u, mlo_integers_see, u->integers },
-                 floats = { u, mlo_floats_see, u->floats };
+    mlo_observer integers = { .user = u, .see = mlo_integers_see, .last = u->integers };
+    mlo_observer floats = { .user = u, .see = mlo_floats_see, .last = u->floats };
     u->drawn = !m->n_calib;
     u->said = m->said;
     if (mlo_calib_check(m, &u->samples)) return mlo_failed(m);

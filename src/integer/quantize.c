@@ -275,7 +275,8 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
 /* Two passes over the samples: what there is; then, with the scales chosen, what rounding makes of
  * it. */
 static int mlo_quantize_calibrate(mlo_quantizer *q) {
-    if (q->m->like) return mlo_seen_take(q, 0) || mlo_choose_scales(q) || mlo_seen_take(q, 1);
+    if (q->m->like)
+        return mlo_gram_open(q) || mlo_seen_take(q, 0) || mlo_choose_scales(q) || mlo_seen_take(q, 1);
     int64_t drawn = mlo_samples_drawn(q->m);
     const int asked = !q->m->n_calib;
     if (mlo_said_begin(q) || mlo_gram_open(q)) return mlo_failed(q->m);
@@ -292,7 +293,7 @@ static int mlo_quantize_calibrate(mlo_quantizer *q) {
     if (mlo_calibrate_run(q, mlo_calibrate_see)) return mlo_failed(q->m);
     q->trusted = q->m->n_calib && q->samples >= MLO_SAMPLES_FEW;
     if ((q->m->prefill && mlo_seen_keep(q)) || mlo_choose_scales(q)) return mlo_failed(q->m);
-    return mlo_calibrate_run(q, mlo_drift_see);
+    return mlo_calibrate_run(q, mlo_drift_see) || mlo_aim(q);
 }
 
 static int mlo_quantize_options(mlo_quantizer *q) {

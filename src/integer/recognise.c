@@ -40,6 +40,7 @@ typedef struct {
     mlo_given *weight_given; /* of a linear layer; NULL: nothing is fixed */
     mlo_given *bias_given; /* of a linear layer; NULL: nothing is fixed */
     mlo_given *sum_given; /* of its sum before the bias; NULL: nothing is fixed */
+    struct mlo_fed *fed; /* linear: its weights, where they are rounded already (aim.c) */
 
     float epsilon; /* norm */
     int center; /* norm: 1: the mean is taken off */

@@ -2,7 +2,7 @@
  *
  * in:  a float model from token ids [1, T] to logits [1, T, V], whose attentions are all causal and
  *     whose ids index a table of V rows; inputs beside it are masks.
- * out: calibration data like those of --calib, 8 texts (32 where weights get few bits; fewer of large
+ * out: calibration data like those of --calib, 8 texts (128 where weights get few bits; fewer of large
  *     models). Of any other model:
  *     nothing.
  *
@@ -19,7 +19,7 @@
  *     on texts of its own (by the seeds), 0.015 on texts that were sampled token by token.
  * cost: a float evaluation per text and round: 2 rounds, or 1 where these take 2e9
  *     multiply-accumulates; 8 where weights get few bits, whose errors the texts balance (feedback.c),
- *     or fewer where these take 8e9.
+ *     or fewer where these take 24e9.
  */
 enum { MLO_SAID_ROUNDS = 2, MLO_SAID_ROUNDS_FEW = 8, MLO_SAID_INPUTS = 4 };
 
@@ -150,7 +150,7 @@ static mlo_array *mlo_speaker_arrays(mlo *m, const mlo_speaker *d, int64_t texts
 static int mlo_rounds_said(mlo *m, int64_t texts) {
     const mlo_graph *g = m->model->graph;
     const int few = mlo_opt_int(m, "weights", 8, 2, 8) <= MLO_FEW_BITS;
-    const double most = few ? 8e9 : 2e9; /* multiply-accumulates, all texts */
+    const double most = few ? 24e9 : 2e9; /* multiply-accumulates, all texts */
     const double macs = (mlo_loop_macs(g) + (double)mlo_body_macs(g)) * (double)texts;
     int rounds = few ? MLO_SAID_ROUNDS_FEW : MLO_SAID_ROUNDS;
     while (rounds > 1 && macs * rounds > most) rounds /= 2;

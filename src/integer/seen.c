@@ -19,6 +19,7 @@ typedef struct {
     mlo_block_kind kind; /* of the sublayer that makes it; MLO_OTHER: it comes in */
     int64_t channels;
     double *sum[MLO_SEEN];
+    const mlo_sublayer *maker; /* the sublayer itself, for weights that it has rounded by then */
 } mlo_seen_signal;
 
 typedef struct mlo_seen {
@@ -55,6 +56,7 @@ static int mlo_seen_keep_signal(
     k->name = s->name;
     k->kind = mlo_seen_kind(s);
     k->channels = s->channels;
+    k->maker = s->maker;
     mlo_seen_arrays(s, iterations, sum, size);
     for (int i = 0; i < MLO_SEEN; i++) {
         k->sum[i] = sum[i] && i < MLO_SEEN - 1 ? MLO_NEW_N(m, double, (size_t)size[i]) : sum[i];
@@ -117,6 +119,7 @@ static int mlo_seen_take(mlo_quantizer *q, int drift) {
         for (int a = drift ? MLO_SEEN - 1 : 0; a < MLO_SEEN - !drift; a++)
             if (sum[a] && other->sum[a])
                 memcpy(sum[a], other->sum[a], (size_t)size[a] * sizeof *sum[a]);
+        if (drift && s->maker) s->maker->fed = other->maker->fed;
     }
     q->samples = k->samples;
     q->trusted = k->trusted;

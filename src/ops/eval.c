@@ -14,13 +14,13 @@
  */
 
 /* Sees every node output, and the inputs of loop bodies in each iteration (iteration is -1 outside
- * of loops). Nonzero stops. */
+ * of loops), before anybody reads them. Nonzero stops. */
 typedef struct {
     void *user;
     int (*see)(void *user, const mlo_graph *g, int64_t iteration, const char *name,
         const mlo_array *value);
-    const mlo_graph
-        *last; /* the body of the loop behind which nothing is to be seen; NULL: all is */
+    const mlo_graph *last; /* the body of the loop behind which nothing is seen; NULL: all is */
+    int64_t one; /* 1 + the only iteration of that loop to run; 0: all do */
 } mlo_observer;
 
 /* One value of a graph while it runs. */
@@ -533,7 +533,10 @@ static int mlo_eval_scan(mlo_env *e, mlo_node *n, const mlo_array *const *in, ml
         return mlo_failed(m);
     }
     mlo_rounds_open(m, &r, n, in, n_state, a->g->n_output - n_state);
-    for (body.iteration = 0; body.iteration < length && !m->error.code; body.iteration++) {
+    const int64_t one = e->observer && e->observer->last == a->g ? e->observer->one : 0;
+    const int64_t end = one ? one : length;
+    for (body.iteration = one ? end - 1 : 0; body.iteration < end && !m->error.code;
+        body.iteration++) {
         mlo_env_again(&body);
         if (!mlo_scan_bind(&body, &r, n, in, axis, lent, n_scan, body.iteration, length)
             && !mlo_rounds_run(&body, &r, n, 0))

@@ -134,7 +134,7 @@ int mlo_run(
     m->stage = "run";
     size_t k = m->model->graph->n_output;
     mlo_array *copy = MLO_NEW_N(m, mlo_array, k + 1), **out = MLO_NEW_N(m, mlo_array *, k + 1);
-    mlo_observer see = { m, mlo_run_see, NULL };
+    mlo_observer see = { .user = m, .see = mlo_run_see };
     if (!copy || !out) return mlo_failed(m);
     mlo_run_model(m, inputs, n, m->watch ? &see : NULL, out);
     for (size_t i = 0; i < k && !m->error.code; i++) mlo_array_keep(m, out[i], &copy[i]);
