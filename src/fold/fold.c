@@ -600,15 +600,14 @@ static int mlo_fold_position(mlo *m, const mlo_core *c, mlo_wish *w) {
     return 0;
 }
 
-/* Beside an encoder's output there is one frame in flight: hardware keeps one frame of that; and one job where
- * keys and values are in memory. How many sequences take turns is for the host to say: with caches it is not
+/* Beside an encoder's output there is one frame in flight: hardware keeps one frame of that. How many sequences take turns is for the host to say: with caches it is not
  * searched for. */
 static int mlo_fold_alone(mlo *m, mlo_core *c, mlo_wish *w) {
     if (c->replay < 0 && !c->slots) return 0;
     w->any_frames = 0;
-    if (c->frames > 1 && (c->replay >= 0 || c->dram))
-        return mlo_fail_at(m, MLO_E_UNSUPPORTED, "frames-in-flight",
-            c->dram ? mlo_one_job : mlo_one_frame, c->frames);
+    if (c->frames > 1 && c->replay >= 0)
+        return mlo_fail_at(
+            m, MLO_E_UNSUPPORTED, "frames-in-flight", mlo_one_frame, c->frames);
     return 0;
 }
 
