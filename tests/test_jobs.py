@@ -86,6 +86,10 @@ def check_groups():
         beats = lambda jobs: run(path, "--jobs", jobs).memory["beats"]
         t.case("%s: a step of %d reads weights as often as a step of one" % (name, most),
                "" if beats(",".join("%d:0+1" % k for k in range(most))) == beats("0+1") else "more beats")
+        shown = json.loads(t.good("show", os.path.join(path, "host/core.onnx"), "--json", "--position", "1", "--sequences", str(most)))["step"]
+        r = run(path, "--jobs", ",".join("%d:%d+1" % (k, p) for p in range(2) for k in range(most)))
+        step = r.frame_done[-1] - r.frame_done[most - 1] if r.frame_done else 0
+        t.case("%s: show says what a step of %d takes" % (name, most), "" if abs(step - shown["cycles"]) <= 0.01 * step and shown["sequences"] == most else "%d cycles, said %s" % (step, shown))
         rng = random.Random(datetime.date.today().isoformat() + name + "groups")
         for k in range(10):                                     # who joins a group, and who misses it, is foretold
             jobs = drawn(rng, 4)
@@ -225,6 +229,7 @@ def check_refused():
         ("compile", [gpt2, "--context", "16", "--unrolled", "-o", t.at("no")], 4, "leave --unrolled out"),
         ("compile", [t.model("gpt2-tiny"), "--slots", "2", "-o", t.at("no")], 2, "give --context, too"),
         ("compile", [encoder, "--context", "32", "-o", t.at("no")], 4, "causal"),
+        ("fold", [gpt2, "--context", "16", "--sequences", "4", "-o", t.at("no.json")], 2, "give --frames-in-flight, too"),
         ("sim", [tiny, "--jobs", "0+17"], 2, "does not lie within the context of 16 tokens"),
         ("sim", [tiny, "--jobs", "0+4,5+1"], 2, "begins beyond the 4 tokens that slot 0 holds"),
         ("sim", [tiny, "--jobs", "1:0+4"], 2, "slot 1; the core has 1"),
@@ -257,4 +262,4 @@ def check_registers():
         t.case("a job %s" % what, "" if p.returncode and re.search("MLO FAIL .*" + words, p.stdout) else p.stdout[-300:])
 
 
-if __name__ == "__main__": t.main(check_models, check_slots, check_groups, check_drawn, check_text, check_story, check_dram, check_canaries, check_past, check_refused, check_registers, floor=202)
+if __name__ == "__main__": t.main(check_models, check_slots, check_groups, check_drawn, check_text, check_story, check_dram, check_canaries, check_past, check_refused, check_registers, floor=205)
