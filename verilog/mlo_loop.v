@@ -279,6 +279,11 @@ module mlo_loop #(
         assume (m_fb_tready == (f_fl != FQ && !f_out_stall));
     end
 
+    // When it is said, no frame from outside has the next turn; it stays so a cycle longer than the group.
+    reg f_ended;
+    always @(posedge clk) f_ended <= take && group_end;
+    always @* if (f_past_valid && turn_sealed && !f_ended) assert (from_fb || midway);
+
     wire f_push = m_body_tvalid && m_body_tready, f_pop = s_body_tvalid && s_body_tready;
     wire f_put  = m_fb_tvalid && m_fb_tready,     f_get = s_fb_tvalid && s_fb_tready;
     wire f_enter = s_ext_tvalid && s_ext_tready,  f_leave = m_ext_tvalid && m_ext_tready;

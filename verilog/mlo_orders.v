@@ -67,9 +67,9 @@ module mlo_orders #(
     reg  [LW-1:0] told;
     wire          late = go && told == {LW{1'b0}};
     wire          tell = sealed && told != level && !late;
-    wire [47:0]   coming = ring[next];
+    wire [31:0]   coming = ring[next][31:0];
     assign ahead_valid = late || tell;
-    assign ahead_tdata = late ? {!turn_round, now[31:0]} : {1'b0, coming[31:0]};
+    assign ahead_tdata = late ? {!turn_round, now[31:0]} : {1'b0, coming};
     wire          known = pop && !late;
     always @(posedge clk) begin
         if (tell || late && turn_round) next <= (next == LAST) ? {AW{1'b0}} : next + 1'b1;
