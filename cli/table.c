@@ -278,6 +278,10 @@ static const cli_flag cli_flags[] = {
     { "position", "P", V_FROM_FOLD | V_SHOW, 1, NULL,
         "of a core with caches: a token that comes alone, behind so many: the folding is searched "
         "for its step (default: half way), show predicts it (the last)" },
+    { "sequences", "G", V_FROM_FOLD | V_SHOW, 1, NULL,
+        "of a core with caches: the step is that of a token of each of so many sequences, which go "
+        "over the weights "
+        "together as far as frames are in flight (default: 1)" },
     { "man", NULL, V_HELP, 0, NULL, "the manual page, as roff" },
     { "completion", "bash|zsh|fish", V_HELP, 0, NULL, "a completion script" },
 };

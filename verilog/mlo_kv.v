@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
 // mlo_kv: a cache of keys and values in memory behind AXI4: what attention has of the past is read, what is new is written
 //
-// Contract    a job begins with job_begin; job_start, job_bank, iterations stay until its last frame is through. Of its n-th
-//             frame, keys (s_axis_k) and values (s_axis_v) go on behind those of positions 0 .. job_start - 1 of bank
-//             job_bank + n, and are written to positions job_start .. of it.
+// Contract    a word for each frame, in their order, sooner or later: {it is its job's first, start, bank}. Of that frame, keys (s_axis_k)
+//             and values (s_axis_v) go on behind those of positions 0 .. start - 1 of the bank, and are written to positions
+//             start .. of it. Up to FRAMES frames of other slots are between, each with its own word.
 //             Memory: at `base` (in beats), for each bank CONTEXT rows of keys, then CONTEXT rows of values (mlo_kv_lane).
-// Order       a job's reads begin when all that was written before is answered (BRESP). A job reads positions below job_start
-//             and writes those from it on: so no read overtakes the write it depends on. Each position is read once a frame.
-//             What comes next of the job is read ahead, as far as FIFO_BEATS go: while a frame is computed, the next one's past arrives.
+// Order       a first word waits until all that was written is answered (BRESP). What is read for a job are positions below its
+//             start in banks of its slot: those were written by jobs that left before its first word came. So no read overtakes
+//             the write it depends on; each position is read once a frame.
+//             What comes next is read ahead, as far as words and FIFO_BEATS go: while a frame is computed, the next one's past arrives.
 // Throughput  of attention's streams: mlo_kv_lane; memory: a beat a cycle to read; a row of ROW beats costs ROW + 4 cycles to write
-// Latency     job_begin to the first ARVALID: 6 cycles, if nothing is left to write
+// Latency     a word to its first ARVALID: 6 cycles, if nothing is left to write
 // Stall       any side, any time
 // error       sticky, some answer (RRESP, BRESP) was not OKAY; flush takes it back
-// flush       forgets the job (a core's soft reset); bursts that are begun end; rst is for power-up
-// Legal       positions below job_start of the job's banks have been written; job_start + tokens <= CONTEXT; job_begin when the job
-//             before has left, at least a cycle before a beat of the new one
+// flush       forgets all words (a core's soft reset); bursts that are begun end; rst is for power-up
+// Legal       positions below start of a word's bank have been written; start + tokens <= CONTEXT; at most 2 * FRAMES words are of frames
+//             that are not through (a frame that is inside, and its next turn)
 `default_nettype none
 module mlo_kv #(
     parameter CONTEXT = 16,         // rows of keys, and of values, in a bank
@@ -23,6 +24,7 @@ module mlo_kv #(
     parameter BITS    = 8,          // of a channel
     parameter AXI_WIDTH  = 128,
     parameter ADDR_WIDTH = 64,
+    parameter FRAMES     = 1,       // that may be between
     parameter FIFO_BEATS = 128,     // read ahead, of keys and of values each
     parameter MAX_BURST  = 64
 ) (
@@ -33,10 +35,8 @@ module mlo_kv #(
     output reg  [31:0]             beats_read,      // since flush
     output reg  [31:0]             beats_written,
     input  wire [ADDR_WIDTH-1:0]   base,            // a byte address, a multiple of AXI_WIDTH/8
-    input  wire [15:0]             iterations,
-    input  wire                    job_begin,
-    input  wire [15:0]             job_start,
-    input  wire [15:0]             job_bank,
+    input  wire                    word_valid,
+    input  wire [32:0]             word_tdata,      // {first, start, bank}
 
     input  wire [LANES*BITS-1:0]   s_axis_k_tdata,
     input  wire                    s_axis_k_tvalid,
@@ -100,24 +100,33 @@ module mlo_kv #(
         if (ROW > 65535) mlo_error_a_row_must_have_at_most_65535_beats u_row ();
     endgenerate
 
-    // ---- a job begins when all that was written is answered
-    reg         waiting;
-    wire        writer_idle, sending;
-    wire [1:0]  empty;
-    wire        begins = waiting && writer_idle && !sending && empty == 2'b11;
+    // ---- words: what comes of each is derived, and all that need it get it at once; a first one when all that was written is answered
+    localparam LEVEL = $clog2(2 * FRAMES + 2);
+    wire [32:0]       queued;
+    wire              queued_valid, unused_room;
+    wire [LEVEL-1:0]  unused_level;
+    reg               waiting, first;
+    reg  [15:0]       start_at;
+    reg  [WA-1:0]     bank_at, past;                        // where its bank lies, from base on; beats of the past
+    wire              writer_idle, sending;
+    wire [1:0]        empty, ask_ready, lane_ready, write_ready;
+    wire              fence  = !first || (writer_idle && !sending && empty == 2'b11);
+    wire              begins = waiting && fence && (&{ask_ready, lane_ready, write_ready});
+    wire [WA-1:0]     bank, length;
+    mlo_fifo #(.WIDTH(33), .DEPTH(2 * FRAMES + 1)) u_words (
+        .clk(clk), .rst(rst || flush), .s_tdata(word_tdata), .s_tvalid(word_valid), .s_tready(unused_room),
+        .m_tdata(queued), .m_tvalid(queued_valid), .m_tready(!waiting || begins), .level(unused_level));
+    mlo_times #(.N(2 * HALF), .IN(16), .OUT(WA)) u_bank (.x(queued[15:0]), .y(bank));
+    mlo_times #(.N(ROW), .IN(16), .OUT(WA)) u_length (.x(queued[31:16]), .y(length));
     always @(posedge clk) begin
-        if (begins)    waiting <= 1'b0;
-        if (job_begin) waiting <= 1'b1;
+        if (!waiting || begins) begin
+            waiting  <= queued_valid;
+            first    <= queued[32];
+            start_at <= queued[31:16];
+            bank_at  <= bank;
+            past     <= length;
+        end
         if (flush || rst) waiting <= 1'b0;
-    end
-    // job_start and job_bank stay, so what is derived from them may be a cycle late
-    wire [WA-1:0] bank, length;
-    mlo_times #(.N(2 * HALF), .IN(16), .OUT(WA)) u_bank (.x(job_bank), .y(bank));
-    mlo_times #(.N(ROW), .IN(16), .OUT(WA)) u_length (.x(job_start), .y(length));
-    reg  [WA-1:0] first, past;                              // where the job's first bank lies, from base on; beats of the past
-    always @(posedge clk) begin
-        first <= bank;
-        past  <= length;
     end
     wire [WA-1:0] origin = base[ADDR_WIDTH-1:SIZE];
 
@@ -130,7 +139,7 @@ module mlo_kv #(
     wire [AXI_WIDTH-1:0]    r_data;
     wire [1:0]              r_resp, ar_id;
     wire                    r_last;
-    wire [1:0]              w_valid, w_ready, w_last, w_row;
+    wire [1:0]              w_valid, w_ready, w_last, w_row, row_there;
     wire [2*AXI_WIDTH-1:0]  w_data;
     wire [2*WA-1:0]         w_addr;
     wire [1:0]              row_done;                       // its command was taken
@@ -148,33 +157,47 @@ module mlo_kv #(
     genvar n;
     generate
         for (n = 0; n < 2; n = n + 1) begin : g_lane
-            reg  [15:0]          ask;                       // frames whose past is not asked for
-            reg  [WA-1:0]        read_at, write_at, write_frame;
+            wire [WA-1:0]        half = n == 0 ? {WA{1'b0}} : HALF_A;
             wire                 cmd_ready, r_ahead, r_takes, p_valid, p_ready;
             wire [AXI_WIDTH-1:0] ahead, p_data;
-            wire                 asks = ask != 16'd0 && cmd_ready;
-            wire [WA-1:0]        half = n == 0 ? {WA{1'b0}} : HALF_A;
+            // what is to be read: nothing of a sequence that begins
+            wire [WA-1:0]        read_at, read_beats;
+            wire                 ask_valid;
+            wire                 asks = read_beats != {WA{1'b0}};
+            mlo_skid #(.WIDTH(2 * WA)) u_ask (
+                .clk(clk), .rst(rst || flush), .s_tdata({bank_at + half, past}), .s_tvalid(begins), .s_tready(ask_ready[n]),
+                .m_tdata({read_at, read_beats}), .m_tvalid(ask_valid), .m_tready(cmd_ready || !asks));
+            // behind how much of the past the frame's own is
+            wire [15:0]          start;
+            wire                 start_valid, start_ready;
+            wire [2:0]           unused_start, unused_to;
+            mlo_fifo #(.WIDTH(16), .DEPTH(4)) u_start (
+                .clk(clk), .rst(rst || flush), .s_tdata(start_at), .s_tvalid(begins), .s_tready(lane_ready[n]),
+                .m_tdata(start), .m_tvalid(start_valid), .m_tready(start_ready), .level(unused_start));
+            // and where it is written
+            wire [WA-1:0]        to;
+            wire                 to_valid;
+            reg                  writing;                   // rows of a frame
+            reg  [WA-1:0]        write_at;
+            wire                 written = row_done[n] && w_last[n];
+            wire                 to_ready = !writing || written;
+            mlo_fifo #(.WIDTH(WA), .DEPTH(4)) u_to (
+                .clk(clk), .rst(rst || flush), .s_tdata(bank_at + half + past), .s_tvalid(begins), .s_tready(write_ready[n]),
+                .m_tdata(to), .m_tvalid(to_valid), .m_tready(to_ready), .level(unused_to));
             always @(posedge clk) begin
-                if (asks) begin
-                    ask     <= ask - 16'd1;
-                    read_at <= read_at + HALF_A + HALF_A;
+                if (row_done[n]) write_at <= write_at + ROW_A;
+                if (to_ready) begin
+                    writing  <= to_valid;
+                    write_at <= to;
                 end
-                if (row_done[n]) begin
-                    write_at <= w_last[n] ? write_frame + HALF_A + HALF_A : write_at + ROW_A;
-                    if (w_last[n]) write_frame <= write_frame + HALF_A + HALF_A;
-                end
-                if (begins) begin
-                    ask         <= job_start == 16'd0 ? 16'd0 : iterations;
-                    read_at     <= first + half;
-                    write_at    <= first + half + past;
-                    write_frame <= first + half + past;
-                end
-                if (flush || rst) ask <= 16'd0;
+                if (flush || rst) writing <= 1'b0;
             end
+            assign w_row[n] = row_there[n] && writing;
             assign w_addr[WA*n +: WA] = write_at;
+            wire unused_lane = &{1'b0, unused_start, unused_to};
             mlo_axi_reader #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(AXI_WIDTH), .FIFO_BEATS(FIFO_BEATS), .MAX_BURST(MAX_BURST), .COUNT_WIDTH(32)) u_reader (
                 .clk(clk), .rst(rst), .flush(flush), .idle(reader_idle[n]), .error(reader_error[n]),
-                .cmd_addr({origin + read_at, {SIZE{1'b0}}}), .cmd_beats(past[31:0]), .cmd_valid(ask != 16'd0), .cmd_ready(cmd_ready),
+                .cmd_addr({origin + read_at, {SIZE{1'b0}}}), .cmd_beats(read_beats[31:0]), .cmd_valid(ask_valid && asks), .cmd_ready(cmd_ready),
                 .m_axi_arid(ar_id[n]), .m_axi_araddr(ar_addr[ADDR_WIDTH*n +: ADDR_WIDTH]), .m_axi_arlen(ar_len[8*n +: 8]), .m_axi_arsize(ar_size[3*n +: 3]),
                 .m_axi_arburst(ar_burst[2*n +: 2]), .m_axi_arvalid(ar_valid[n]), .m_axi_arready(ar_ready[n]), .m_axi_rid(1'b0), .m_axi_rdata(r_data),
                 .m_axi_rresp(r_resp), .m_axi_rlast(r_last), .m_axi_rvalid(r_valid[n]), .m_axi_rready(r_ready[n]),
@@ -184,11 +207,11 @@ module mlo_kv #(
                 .clk(clk), .rst(rst || flush), .s_tdata(ahead), .s_tvalid(r_ahead), .s_tready(r_takes),
                 .m_tdata(p_data), .m_tvalid(p_valid), .m_tready(p_ready));
             mlo_kv_lane #(.BEATS(BEATS), .LANES(LANES), .BITS(BITS), .AXI_WIDTH(AXI_WIDTH)) u_lane (
-                .clk(clk), .rst(rst || flush), .begins(begins), .start(job_start), .frames(iterations),
+                .clk(clk), .rst(rst || flush), .start(start), .start_valid(start_valid), .start_ready(start_ready),
                 .s_axis_tdata(s_data[LANES*BITS*n +: LANES*BITS]), .s_axis_tvalid(s_valid[n]), .s_axis_tready(s_ready[n]), .s_axis_tuser(s_user[3*n +: 3]),
                 .m_axis_tdata(m_data[LANES*BITS*n +: LANES*BITS]), .m_axis_tvalid(m_valid[n]), .m_axis_tready(m_ready[n]), .m_axis_tuser(m_user[3*n +: 3]),
                 .p_axis_tdata(p_data), .p_axis_tvalid(p_valid), .p_axis_tready(p_ready),
-                .w_axis_tdata(w_data[AXI_WIDTH*n +: AXI_WIDTH]), .w_axis_tvalid(w_valid[n]), .w_axis_tready(w_ready[n]), .w_last(w_last[n]), .w_row(w_row[n]),
+                .w_axis_tdata(w_data[AXI_WIDTH*n +: AXI_WIDTH]), .w_axis_tvalid(w_valid[n]), .w_axis_tready(w_ready[n]), .w_last(w_last[n]), .w_row(row_there[n]),
                 .empty(empty[n]));
         end
     endgenerate
@@ -237,7 +260,7 @@ module mlo_kv #(
         if (flush || rst) {beats_read, beats_written} <= 64'd0;
     end
 `ifdef FORMAL
-    // Where a beat is a row (BEATS = 1). The fence: a job's reads begin when each row that came before is answered.
+    // Where a beat is a row (BEATS = 1). The fence: a job's first word goes on when each row that came is answered.
     reg        f_past = 1'b0;
     reg  [7:0]  f_rows, f_answers, f_whole;      // rows that came; bursts answered, taken whole
     always @(posedge clk) begin
@@ -249,35 +272,61 @@ module mlo_kv #(
     always @* assume (rst == !f_past && !flush);
     always @* if (f_past) begin
         assume (!m_axi_bvalid || f_whole != f_answers);
-        if (begins) assert (f_rows == f_answers);
-        cover (begins && f_rows == 2);
+        if (begins && first) assert (f_rows == f_answers);
+        cover (begins && first && f_rows == 2);
     end
-    // F_JOBS: jobs as they may be: what they are stays, they fit, the next one begins when one has left.
+    // F_JOBS: words as they may be (a slot has one bank: each word is a first one, and its slot's frame before has left both
+    // streams), and of any row, f_row, what is under way to it: no burst that was asked for reads it while a write of it is not answered.
     parameter F_JOBS = 0;
-    reg  [15:0] f_due, f_start, f_bank, f_frames, f_tokens [0:1];   // ends of frames that have to leave; the job; tokens of this frame
+    (* anyconst *) wire [7:0] f_row;
+    localparam [7:0] F_BANK = 2 * CONTEXT;
+    wire [7:0]  f_mine = f_row / F_BANK;                    // its bank
     wire [1:0]  f_in = s_valid & s_ready, f_out = m_valid & m_ready & {m_user[4], m_user[1]};
-    reg  [47:0] f_was;
-    integer f_n;
+    reg  [7:0]  f_given, f_left [0:1];                      // words; frames that left either stream
+    reg         f_busy;                                     // a frame of the bank is inside: the f_which-th
+    reg  [7:0]  f_which;
+    reg  [15:0] f_start, f_tokens [0:1];
+    reg  [7:0]  f_came [0:1];                               // frames that came whole
+    integer     f_n;
+    wire        f_its = word_valid && word_tdata[7:0] == f_mine;
+    wire        f_gone = f_left[0] > f_which && f_left[1] > f_which;
+    wire [WA-1:0] f_read = m_axi_araddr[ADDR_WIDTH-1:SIZE] - (4096 >> SIZE), f_write = m_axi_awaddr[ADDR_WIDTH-1:SIZE] - (4096 >> SIZE);
+    wire [1:0]  f_puts;                                     // the row's data comes in
+    assign f_puts[0] = f_in[0] && f_busy && f_came[0] == f_which && f_row == f_mine * F_BANK + f_start + f_tokens[0];
+    assign f_puts[1] = f_in[1] && f_busy && f_came[1] == f_which && f_row == f_mine * F_BANK + CONTEXT + f_start + f_tokens[1];
+    wire        f_put = |f_puts;
+    reg         f_open;                                     // it is not answered
+    reg  [7:0]  f_asked, f_turn;                            // bursts whose address was taken; the row's own
+    reg         f_addressed;
     always @(posedge clk) begin
-        f_due <= rst ? 16'd0 : job_begin ? 2 * iterations : f_due - f_out[0] - f_out[1];
-        if (begins) {f_start, f_bank, f_frames} <= {job_start, job_bank, iterations};
-        for (f_n = 0; f_n < 2; f_n = f_n + 1)
+        f_given <= rst ? 8'd0 : f_given + word_valid;
+        if (f_its) {f_busy, f_which, f_start} <= {1'b1, f_given, word_tdata[31:16]};
+        else if (f_gone) f_busy <= 1'b0;
+        for (f_n = 0; f_n < 2; f_n = f_n + 1) begin
+            f_left[f_n] <= rst ? 8'd0 : f_left[f_n] + f_out[f_n];
+            f_came[f_n] <= rst ? 8'd0 : f_came[f_n] + (f_in[f_n] && s_user[3*f_n + 1]);
             if (rst || f_in[f_n]) f_tokens[f_n] <= rst || s_user[3*f_n + 1] ? 16'd0 : f_tokens[f_n] + 16'd1;
-        f_was <= {job_start, job_bank, iterations};
+        end
+        f_asked <= rst ? 8'd0 : f_asked + (m_axi_awvalid && m_axi_awready);
+        if (f_put) {f_open, f_addressed} <= 2'b10;
+        else if (m_axi_awvalid && m_axi_awready && f_write == f_row) {f_addressed, f_turn} <= {1'b1, f_asked};
+        if (f_open && f_addressed && m_axi_bvalid && m_axi_bready && f_answers == f_turn) f_open <= 1'b0;
+        if (rst) {f_busy, f_open, f_addressed} <= 3'b000;
     end
     always @* if (f_past && F_JOBS) begin
-        assume (base == 64'd4096 && (job_begin || {job_start, job_bank, iterations} == f_was));
-        assume (!job_begin || f_due == 16'd0);
-        assume (iterations != 16'd0 && iterations <= 16'd2 && job_bank <= 16'd2 && job_start < CONTEXT);
-        for (f_n = 0; f_n < 2; f_n = f_n + 1)
-            assume (!f_in[f_n] || f_start + f_tokens[f_n] + 1 < CONTEXT || (f_start + f_tokens[f_n] + 1 == CONTEXT && s_user[3*f_n + 1]));
+        assume (base == 64'd4096 && f_mine < 8'd3);
+        assume (!word_valid || (word_tdata[15:0] < 16'd3 && word_tdata[31:16] < CONTEXT && word_tdata[32]));
+        assume (!f_its || !f_busy);
+        assume (!word_valid || f_given < 8'd4 && f_given - f_left[0] < 2 * FRAMES && f_given - f_left[1] < 2 * FRAMES);
+        for (f_n = 0; f_n < 2; f_n = f_n + 1)               // frames of one token
+            assume (!f_in[f_n] || s_user[3*f_n + 1]);
+        // what is read is read whole, at the word's bank below its start, and nothing on its way there is waited for
+        if (m_axi_arvalid) assert (!(f_open && f_read <= f_row && f_row <= f_read + m_axi_arlen));
+        if (m_axi_arvalid && f_read / F_BANK == f_mine) assert (f_busy && f_read % CONTEXT + m_axi_arlen < f_start);
+        if (m_axi_awvalid && f_write == f_row) assert (f_open && !f_addressed && m_axi_awlen == 8'd0);
+        if (m_axi_awvalid) assert (f_write < 3 * F_BANK);
     end
-    // What is read lies below the job's start in its banks, what is written from there on: no row elsewhere is touched.
-    wire [WA-1:0] f_read  = m_axi_araddr[ADDR_WIDTH-1:SIZE] - (4096 >> SIZE), f_write = m_axi_awaddr[ADDR_WIDTH-1:SIZE] - (4096 >> SIZE);
-    wire [7:0]    f_low   = f_bank[7:0] * 2 * CONTEXT, f_high = f_low + f_frames[7:0] * 2 * CONTEXT;
-    always @* if (f_past && F_JOBS && m_axi_arvalid) assert (f_read >= f_low && f_read < f_high && f_read[7:0] % CONTEXT + m_axi_arlen < f_start);
-    always @* if (f_past && F_JOBS && m_axi_awvalid) assert (f_write >= f_low && f_write < f_high && f_write[7:0] % CONTEXT >= f_start && m_axi_awlen == 8'd0);
 `endif
-    wire unused = &{1'b0, reader_idle, ar_id, ar_size[5:3], ar_burst[3:2], past, base[SIZE-1:0]};
+    wire unused = &{1'b0, reader_idle, ar_id, ar_size[5:3], ar_burst[3:2], unused_room, unused_level, base[SIZE-1:0]};
 endmodule
 `default_nettype wire

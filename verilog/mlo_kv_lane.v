@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mlo_kv_lane: the keys (or values) of a frame with those of the past in front, and its own as rows for the memory
 //
-// Contract    `begins` starts a job of `frames` frames, each behind `start` tokens of the past. m_axis: for each frame first
+// Contract    a word for each frame: behind how many tokens of the past it is. m_axis: for each frame first
 //             start * BEATS beats out of p_axis (all keys valid, none last), then the frame's own tokens as they come.
 //             w_axis: each own token as a row of ROW beats: PER steps of a token in a beat, step 0 lowest, each LANES channels
 //             of PAD bits (sign extended); what is left of a row is 0. p_axis has rows of that form.
@@ -9,7 +9,7 @@
 // Throughput  a beat per cycle of m_axis, of the past and the frame's own
 // Latency     one cycle
 // Stall       two own beats, or beats of the past, are taken while m_axis stalls; own ones also wait for room for their row
-// Legal       begins between jobs only; start, frames stay from then on; the frame's own beats come after begins
+// Legal       BITS <= PAD; no beat of the frame's own is taken before its word is
 `default_nettype none
 module mlo_kv_lane #(
     // beats of a token, channels of a beat, bits of a channel
@@ -25,9 +25,9 @@ module mlo_kv_lane #(
 ) (
     input  wire                  clk,
     input  wire                  rst,
-    input  wire                  begins,
     input  wire [15:0]           start,
-    input  wire [15:0]           frames,
+    input  wire                  start_valid,
+    output wire                  start_ready,
     input  wire [LANES*BITS-1:0] s_axis_tdata,
     input  wire                  s_axis_tvalid,
     output wire                  s_axis_tready,
@@ -64,17 +64,18 @@ generate
 endgenerate
 
 // ---- where the stream is -----------------------------------------------------------------
-reg  [15:0]   left;                                 // frames of the job that are not through
-reg  [15:0]   past;                                 // tokens of the past that are not through
+reg           opened;                               // a frame is
+reg  [15:0]   past;                                 // its tokens of the past that are not through
 reg  [BW-1:0] beat;                                 // of the token at hand
 reg  [PW-1:0] step;                                 // of the memory's beat
 wire          of_past = past != 16'd0;
 wire          final_beat = beat == BEAT_LAST;
 wire          filled = final_beat || step == STEP_LAST;     // the memory's beat is
 wire          out_ready, row_ready;
-wire          own   = !of_past && left != 16'd0 && row_ready;
+wire          own   = !of_past && opened && row_ready;
 wire          take  = out_ready && (of_past ? p_axis_tvalid : own && s_axis_tvalid);
 wire          ends  = take && final_beat && !of_past && s_axis_tuser[1];
+assign start_ready   = !opened || ends;
 assign s_axis_tready = own && out_ready;
 assign p_axis_tready = of_past && out_ready && filled;
 
@@ -84,17 +85,13 @@ always @(posedge clk) begin
         step <= filled ? {PW{1'b0}} : step + STEP_ONE;
         if (final_beat && of_past) past <= past - 16'd1;
     end
-    if (ends) begin
-        left <= left - 16'd1;
-        past <= left == 16'd1 ? 16'd0 : start;
-    end
-    if (begins) begin
-        left <= frames;
-        past <= frames == 16'd0 ? 16'd0 : start;
+    if (start_ready) begin
+        opened <= start_valid;
+        past   <= start_valid ? start : 16'd0;
     end
     if (rst) begin
-        left <= 16'd0;
-        past <= 16'd0;
+        opened <= 1'b0;
+        past   <= 16'd0;
         beat <= {BW{1'b0}};
         step <= {PW{1'b0}};
     end
@@ -144,50 +141,41 @@ assign empty = level == {LW{1'b0}};
 wire unused = &{1'b0, shifted};
 
 `ifdef FORMAL
-    // Each frame is `start` tokens of the past and then its own; nothing of the past is lost, taken twice, or taken after the job.
-    reg f_past = 1'b0, f_job = 1'b0;
+    // Each frame is as many tokens of the past as its word says and then its own; nothing of the past is lost, taken twice, or taken for another.
+    reg f_past = 1'b0, f_in = 1'b0;
     always @(posedge clk) f_past <= 1'b1;
     always @* assume (rst == !f_past);
-    reg  [15:0] f_start, f_frames, f_done, f_before;    // the job; frames through, tokens of the past in this frame
+    reg  [15:0] f_start, f_before;                      // the frame's word; tokens of the past that are through
     reg  [7:0]  f_read;                                 // beats of memory in this row
     always @(posedge clk) begin
-        if (begins) {f_job, f_start, f_frames, f_done, f_before} <= {1'b1, start, frames, 32'd0};
-        else begin
-            if (take && final_beat && of_past) f_before <= f_before + 16'd1;
-            if (ends) {f_done, f_before} <= {f_done + 16'd1, 16'd0};
-        end
+        if (take && final_beat && of_past) f_before <= f_before + 16'd1;
+        if (ends) f_in <= 1'b0;
+        if (start_valid && start_ready) {f_in, f_start, f_before} <= {1'b1, start, 16'd0};
         f_read <= rst || (take && final_beat) ? 8'd0 : f_read + (take && filled);
-        if (rst) f_job <= 1'b0;
-    end
-    always @* if (f_past) begin
-        if (begins) assume (!f_job || (f_done == f_frames));
-        if (begins) assume (frames != 0 && frames < 16'h7FFF);
-        if (f_job && !begins) assume (start == f_start && frames == f_frames);
+        if (rst) f_in <= 1'b0;
     end
     always @* if (f_past && !rst) begin
-        if (!f_job) assert (left == 0 && past == 0 && beat == 0);
-        if (f_job) begin
-            assert (f_done <= f_frames && f_frames < 16'h7FFF && left == f_frames - f_done && f_before <= f_start);
-            assert (past == (left == 0 ? 16'd0 : f_start - f_before));
-            if (left == 0) assert (f_before == 0 && beat == 0);
-        end
-        if (take && !of_past) assert (f_job && f_before == f_start && f_done < f_frames);
-        if (p_axis_tvalid && p_axis_tready) assert (f_job && f_before < f_start && f_done < f_frames);
+        assert (f_in == opened);
+        assert (past == (f_in ? f_start - f_before : 16'd0));
+        if (f_in) assert (f_before <= f_start); else assert (beat == 0);
+        if (take && !of_past) assert (f_in && f_before == f_start);
+        if (p_axis_tvalid && p_axis_tready) assert (f_in && f_before < f_start);
+        if (start_ready && f_in) assert (ends);
         assert (beat <= BEAT_LAST && step <= STEP_LAST && beat == f_read * PER + step && f_read < ROW);
         if (take && final_beat) assert (f_read == ROW - 1);         // a row ends with its last beat
         assert (sent <= ROW_LAST);
-        assert (level + sent == rows * ROW + (of_past || left == 0 ? 8'd0 : f_read));
-        if (of_past || left == 0) assert (!push);
+        assert (level + sent == rows * ROW + (of_past || !opened ? 8'd0 : f_read));
+        if (of_past || !opened) assert (!push);
         if (w_row) assert (w_axis_tvalid);
         assert (!push || row_ready);
         assert (level <= DEEP);
     end
     // a step is written in its place, and what comes behind it is 0
     wire [AXI_WIDTH-1:0] f_held = held >> (step * STEP);
-    always @* if (f_past && step != 0 && !of_past && left != 0) assert (f_held == 0);
+    always @* if (f_past && step != 0 && !of_past && opened) assert (f_held == 0);
     wire [AXI_WIDTH-1:0] f_word = word >> (step * STEP);
     always @* if (f_past && take && !of_past) assert (f_word[STEP-1:0] == padded && (f_word >> STEP) == 0);
-    always @* cover (f_past && f_job && f_done == 2 && f_start == 1 && left == 0 && empty);
+    always @* cover (f_past && f_in && f_start == 1 && ends && start_valid && start == 2);
 `endif
 endmodule
 `default_nettype wire

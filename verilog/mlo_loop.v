@@ -15,6 +15,7 @@
 //     outside while its first results already wait in the feedback.
 //   - The next group may enter as soon as the last iteration of this one has entered the body: there is
 //     no gap between groups, nor between iterations.
+//   - turn_sealed: a cycle behind: no frame joins before one from the feedback has its turn.
 //   - A frame that enters is a turn: turn_round says whether it comes from the feedback; its first beat goes in when turn_ready is 1.
 //   - iterations = 1: nothing goes round, groups mean nothing; `first` marks the first token after reset
 //     and no other, since the parameters in use stay the right ones.
@@ -47,6 +48,7 @@ module mlo_loop #(
     output wire             turn_valid,
     input  wire             turn_ready,
     output wire             turn_round,
+    output reg              turn_sealed,
 
     output wire [WIDTH-1:0] m_body_tdata,
     output wire             m_body_tvalid,
@@ -125,6 +127,7 @@ module mlo_loop #(
     assign s_ext_tready = in_go && !from_fb;
     assign turn_valid   = offered && !midway && in_ready;
     assign turn_round   = from_fb;
+    always @(posedge clk) turn_sealed <= !rst && !once && (from_fb || full || (midway && count + 8'd1 >= frames));
 
     // A group that closes is in iteration 1, at its first frame.
     wire        take      = in_valid && in_ready;
@@ -275,6 +278,11 @@ module mlo_loop #(
         assume (turn_ready == (!f_turn_stall || f_turned));
         assume (m_fb_tready == (f_fl != FQ && !f_out_stall));
     end
+
+    // When it is said, no frame from outside has the next turn; it stays so a cycle longer than the group.
+    reg f_ended;
+    always @(posedge clk) f_ended <= take && group_end;
+    always @* if (f_past_valid && turn_sealed && !f_ended) assert (from_fb || midway);
 
     wire f_push = m_body_tvalid && m_body_tready, f_pop = s_body_tvalid && s_body_tready;
     wire f_put  = m_fb_tvalid && m_fb_tready,     f_get = s_fb_tvalid && s_fb_tready;

@@ -10,6 +10,8 @@
 //             s_job, or the ring's front, and is offered with it: m_word = {start[15:0], bank[15:0]}. A job's word is
 //             offered `iterations` times, in iteration i with its bank + i, and goes back into the ring between. So the words are in the
 //             order of frames where frames are iteration-major, as those of mlo_loop: neither knows the size of a group.
+//             ahead_valid: the words in the same order, each once, with its turn or sooner: what is in the ring when
+//             `sealed` says that no frame comes from outside before it. {of iteration 0, start, bank}; whoever listens is always ready.
 // Example     FRAMES = 2, iterations = 2, jobs {0, 4} and {7, 6} as a group: {0, 4}, {7, 6}, {0, 5}, {7, 7}
 // Throughput  one word per cycle
 // Latency     none: a turn is taken in the cycle in which its word is
@@ -25,6 +27,9 @@ module mlo_orders #(
     input  wire        turn_valid,
     output wire        turn_ready,
     input  wire        turn_round,
+    input  wire        sealed,
+    output wire        ahead_valid,
+    output wire [32:0] ahead_tdata,
     input  wire [31:0] s_job_tdata,
     input  wire        s_job_tvalid,
     output wire        s_job_tready,
@@ -56,6 +61,21 @@ module mlo_orders #(
     assign s_job_tready  = go && !turn_round;
     assign m_word_tvalid = turn_valid && there;
     assign m_word_tdata  = now[31:0];
+
+    // ---- ahead: of the ring's words the first `told` are; if none is, the next one is with its turn
+    reg  [AW-1:0] next;                         // the first that is not
+    reg  [LW-1:0] told;
+    wire          late = go && told == {LW{1'b0}};
+    wire          tell = sealed && told != level && !late;
+    wire [31:0]   coming = ring[next][31:0];
+    assign ahead_valid = late || tell;
+    assign ahead_tdata = late ? {!turn_round, now[31:0]} : {1'b0, coming};
+    wire          known = pop && !late;
+    always @(posedge clk) begin
+        if (tell || late && turn_round) next <= (next == LAST) ? {AW{1'b0}} : next + 1'b1;
+        if (tell != known) told <= tell ? told + 1'b1 : told - 1'b1;
+        if (rst) {next, told} <= {AW+LW{1'b0}};
+    end
 
     always @(posedge clk) begin
         if (again) begin
@@ -109,6 +129,26 @@ module mlo_orders #(
         f_offer    <= s_job_tdata;
         f_held     <= !rst && m_word_tvalid && !m_word_tready;
         f_word     <= m_word_tdata;
+    end
+    // Of any number, that word ahead is that word at its turn.
+    (* anyconst *) wire [7:0] f_number;
+    reg  [7:0]  f_words, f_aheads;              // so many were
+    reg  [31:0] f_ahead;
+    wire [7:0]  f_off = f_number - f_words;     // words before it
+    always @(posedge clk) begin
+        if (ahead_valid && f_aheads == f_number) f_ahead <= ahead_tdata[31:0];
+        f_aheads <= rst ? 8'd0 : f_aheads + ahead_valid;
+        f_words  <= rst ? 8'd0 : f_words + go;
+    end
+    wire [LW:0]   f_at   = front + f_off[LW-1:0], f_new = front + told;
+    wire [47:0]   f_due  = ring[f_at >= FRAMES ? f_at - FRAMES : f_at];
+    always @* if (f_past_valid && !rst) begin
+        if (turn_valid && !turn_round) assume (told == 0 && (!sealed || level == 0));     // mlo_loop's word on it
+        assert (told <= level && f_aheads == f_words + told);
+        assert (next == (f_new >= FRAMES ? f_new - FRAMES : f_new));
+        if (f_off < told) assert (f_due[31:0] == f_ahead);
+        if (go && f_words == f_number) assert (m_word_tdata == (late ? ahead_tdata[31:0] : f_ahead));
+        cover (tell);
     end
     wire [LW:0]   f_sum  = front + f_before, f_end = front + level;
     wire [47:0]   f_here = ring[f_sum >= FRAMES ? f_sum - FRAMES : f_sum];

@@ -161,12 +161,14 @@ module mlo_core (
         .m_axis_tdata(entry_tdata), .m_axis_tvalid(entry_tvalid),
         .m_axis_tready(entry_tready), .m_axis_tuser(entry_tuser));
 @UNMASKED@    wire unused_mask;
-    wire turn_valid, turn_ready, turn_round;
+    wire turn_valid, turn_ready, turn_round, turn_sealed;
 @NO_JOBS@    assign turn_ready = 1'b1;
-@NO_JOBS@    wire unused_turn = &{1'b0, turn_valid, turn_round};
+@NO_JOBS@    wire unused_turn = &{1'b0, turn_valid, turn_round, turn_sealed};
 @JOBS@    // the word of each frame that enters the layer, {start, bank}: to all that ask where it is of
 @JOBS@    wire [31:0] job_tdata, turn_tdata, word_tdata;
 @JOBS@    wire job_tvalid, job_tready, turn_tvalid, turn_tready, unused_room;
+@JOBS@    wire [32:0] ahead_tdata;
+@JOBS@    wire ahead_tvalid;
 @JOBS@    wire [@TOLD_MSB@:0] word_tvalid, word_tready;
 @JOBS@    wire [@JOBS_MSB@:0] jobs_level;
 @JOBS@    mlo_fifo #(.WIDTH(32), .DEPTH(@FRAMES@)) u_jobs (
@@ -176,17 +178,18 @@ module mlo_core (
 @JOBS@    mlo_orders #(.FRAMES(@FRAMES@)) u_orders (
 @JOBS@        .clk(clk), .rst(core_rst), .iterations(iterations),
 @JOBS@        .turn_valid(turn_valid), .turn_ready(turn_ready), .turn_round(turn_round),
+@JOBS@        .sealed(turn_sealed), .ahead_valid(ahead_tvalid), .ahead_tdata(ahead_tdata),
 @JOBS@        .s_job_tdata(job_tdata), .s_job_tvalid(job_tvalid), .s_job_tready(job_tready),
 @JOBS@        .m_word_tdata(turn_tdata), .m_word_tvalid(turn_tvalid), .m_word_tready(turn_tready));
 @JOBS@    mlo_fork #(.WIDTH(32), .N(@TOLD@)) u_words (
 @JOBS@        .clk(clk), .rst(core_rst), .s_tdata(turn_tdata), .s_tvalid(turn_tvalid), .s_tready(turn_tready),
 @JOBS@        .m_tdata(word_tdata), .m_tvalid(word_tvalid), .m_tready(word_tready));
-@JOBS@    wire unused_jobs = &{1'b0, jobs_level, unused_room};
+@JOBS@    wire unused_jobs = &{1'b0, jobs_level, unused_room, ahead_tvalid, ahead_tdata};
     mlo_loop #(.WIDTH(@WIDTH@), .BEATS(@TOKEN_BEATS@)) u_loop (
         .clk(clk), .rst(core_rst), .iterations(@ROUNDS@), .frames(frames),
         .s_ext_tdata(entry_tdata), .s_ext_tvalid(entry_tvalid),
         .s_ext_tready(entry_tready), .s_ext_tuser(entry_tuser),
-        .turn_valid(turn_valid), .turn_ready(turn_ready), .turn_round(turn_round),
+        .turn_valid(turn_valid), .turn_ready(turn_ready), .turn_round(turn_round), .turn_sealed(turn_sealed),
         .m_body_tdata(body_tdata), .m_body_tvalid(body_tvalid),
         .m_body_tready(body_tready), .m_body_tuser(body_tuser),
         .s_body_tdata(result_tdata), .s_body_tvalid(result_tvalid),

@@ -327,10 +327,6 @@ static int mlo_core_side(mlo *m, mlo_core *c, mlo_element *e) {
     return 0;
 }
 
-/* Of frames in flight where keys and values stay in memory. */
-static const char mlo_one_job[] = "%d frames in flight with --kv dram, which reads the past of one "
-                                  "job at a time; leave --frames-in-flight out";
-
 static int mlo_core_elements(mlo *m, mlo_core *c) {
     mlo_graph *body = c->scan.body;
     if (mlo_core_widths(m, body)) return mlo_failed(m);
@@ -554,7 +550,6 @@ static void mlo_core_kv(mlo *m, mlo_core *c) {
 static int mlo_core_kv_sound(mlo *m, const mlo_core *c) {
     int n = 0;
     if (!c->dram) return 0;
-    if (c->frames > 1) return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_job, c->frames);
     for (int i = 0; i < c->n_element; i++) n += c->element[i].unit.told == MLO_JOB_BANK;
     if (n != 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,

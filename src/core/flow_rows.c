@@ -145,19 +145,27 @@ static int64_t mlo_rows_room(const mlo_schedule *s, int i, int64_t n, int64_t h,
     return room;
 }
 
+/* When it is known that a frame comes next, so that its past is asked for (mlo_orders.v, mlo_kv.v): in the first
+ * iteration when it enters; then it is behind the one before, but where a group that is not full has to close. */
+static int64_t mlo_frame_known(const mlo_schedule *s, const mlo_meet *x) {
+    const mlo_job *job = x->at.job;
+    const int64_t first = x->n - x->at.at;
+    if (!x->at.iteration) return mlo_token_of(s, MLO_OUTSIDE, first)->out[0];
+    if (x->at.iteration > 1 || job->frames == s->c->frames) return 0;
+    return mlo_token_of(s, MLO_OUTSIDE, job->begin + job->turn)->out[0];
+}
+
 /* When a frame's keys (port 0), its values are there. Where the past comes from memory (mlo_kv), it is in
  * front of them: behind the frame before, into a memory that is free, a row at a time as fast as attention's
- * port takes it and memory brings both. A job's first asks for it when the job before has left. */
+ * port takes it and memory brings both. */
 static int64_t mlo_frame_comes(const mlo_schedule *s, int i, const mlo_meet *x, int port) {
     enum { ASKS = 6, JOINS = 5 };
-    const mlo_job *job = x->at.job;
     const int64_t beats = mlo_port_beats(s->c->element[i].unit.in[1 + port]);
     if (!s->c->dram || !x->at.start) return x->frame[port];
     int64_t from = s->frame_came[i][port];
+    const int64_t known = mlo_frame_known(s, x);
     if (x->at.pass >= 2) from = mlo_max(from, s->frame_freed[i][port][x->at.pass & 3]);
-    if (!x->at.iteration && job->frame)
-        from = mlo_max(from, s->p->frame_done[job->frame - 1] + MLO_JOB_FOLLOWS);
-    if (!x->at.iteration) from += ASKS + s->c->read_latency + JOINS;
+    if (known) from = mlo_max(from, known + ASKS + s->c->read_latency + JOINS);
     return mlo_max(x->frame[port],
         from + x->at.start * mlo_max(beats, 2 * mlo_kv_row(s->c)) + x->at.tokens * beats);
 }

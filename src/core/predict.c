@@ -214,11 +214,28 @@ static int mlo_predict_orders(mlo *m, const mlo_core *c, const mlo_ordered *orde
     return 0;
 }
 
-/* Cycles from a token to the next one, which come one at a time, at a position. */
+/* Cycles from a token of each of some sequences to the next one of each, at a position. Those of a sequence come one
+ * at a time; of as many sequences as frames are in flight they share a pass over the weights. */
+static int mlo_predict_steps(
+    mlo *m, const mlo_core *c, int64_t position, int64_t sequences, int64_t *cycles) {
+    mlo_core *with = MLO_NEW(m, mlo_core);
+    mlo_ordered *order = MLO_NEW_N(m, mlo_ordered, (size_t)(2 * sequences));
+    mlo_prediction p;
+    if (!with || !order) return mlo_failed(m);
+    for (int64_t k = 0; k < 2 * sequences; k++) {
+        order[k].slot = k % sequences;
+        order[k].start = position;
+        order[k].tokens = 1;
+    }
+    *with = *c;
+    with->order = order;
+    with->n_order = 2 * sequences;
+    if (mlo_predict(m, with, 2 * sequences, &p)) return mlo_failed(m);
+    *cycles = p.frame_done[2 * sequences - 1] - p.frame_done[sequences - 1];
+    return 0;
+}
 static int mlo_predict_step(mlo *m, const mlo_core *c, int64_t position, int64_t *cycles) {
-    const mlo_ordered twice[2] = { { 0, position, 1 }, { 0, position, 1 } };
-    int64_t all;
-    return mlo_predict_orders(m, c, twice, 2, &all, cycles);
+    return mlo_predict_steps(m, c, position, 1, cycles);
 }
 
 /* With FIFOs' peaks: so many beats of the run are followed, in each FIFO; all of them in a run

@@ -23,7 +23,13 @@
 /* Cycles: from a job's last beat out to the first one in of a job that waits for it; of a beat through mlo_job;
  * from a job's last beat in to the next one's first; of a gap, from the body to the door; from the body's end to its
  * beginning. Beats that wait between the door and the body, beside two tokens. */
-enum { MLO_JOB_FOLLOWS = 2, MLO_JOB_PASSES = 1, MLO_JOB_TURNS = 4, MLO_JOB_BACK = 4, MLO_LOOP_ROUND = 4 };
+enum {
+    MLO_JOB_FOLLOWS = 2,
+    MLO_JOB_PASSES = 1,
+    MLO_JOB_TURNS = 4,
+    MLO_JOB_BACK = 4,
+    MLO_LOOP_ROUND = 4
+};
 enum { MLO_JOB_HELD = 8 };
 
 enum { MLO_ROWS_KEPT = 32, MLO_READS_KEPT = 64, MLO_TILES_LEFT = 32 };

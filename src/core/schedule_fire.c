@@ -145,10 +145,12 @@ static int64_t mlo_frame_enters(const mlo_schedule *s, const mlo_place *p, int64
 static int64_t mlo_door_takes(const mlo_schedule *s, const mlo_place *p, int64_t n) {
     const int64_t beats = s->c->channels / s->c->lanes, last = n * beats + beats - 1;
     const int64_t before = last - 2 * beats - MLO_JOB_HELD; /* it has to be in the body */
-    const int64_t comes = mlo_frame_enters(s, p, n - p->at) - MLO_JOB_PASSES + p->tokens * beats - 1;
+    const int64_t comes = mlo_frame_enters(s, p, n - p->at) - MLO_JOB_PASSES + p->tokens * beats
+        - 1;
     if (before < (p->job->iterations > 1 ? p->job->begin * beats : 0)) return comes;
     return mlo_max(comes,
-        mlo_beat_at(mlo_token_of(s, MLO_OUTSIDE, before / beats)->out, before % beats, beats) + MLO_JOB_BACK);
+        mlo_beat_at(mlo_token_of(s, MLO_OUTSIDE, before / beats)->out, before % beats, beats)
+            + MLO_JOB_BACK);
 }
 
 /* A frame that would be there so soon has come too late for the group that takes it in (mlo_loop.v): the one before

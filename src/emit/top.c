@@ -343,12 +343,14 @@ static void mlo_emit_kv(mlo_emitter *e, int i) {
     for (int v = 0; v < 2; v++)
         mlo_emit_wires(e, mlo_format(e->m, "%s_%c", el->name, "kv"[v]), k->lanes * k->bits);
     mlo_line(e,
-        "    mlo_kv #(.CONTEXT(%lld), .BEATS(%lld), .LANES(%d), .BITS(%d), .AXI_WIDTH(%d)) u_kv (",
-        (long long)c->chunk, (long long)mlo_port_beats(*k), k->lanes, k->bits, c->axi_bits);
+        "    mlo_kv #(.CONTEXT(%lld), .BEATS(%lld), .LANES(%d), .BITS(%d), .AXI_WIDTH(%d), "
+        ".FRAMES(%d)) u_kv (",
+        (long long)c->chunk, (long long)mlo_port_beats(*k), k->lanes, k->bits, c->axi_bits,
+        c->frames);
     mlo_line(e,
         "        .clk(clk), .rst(rst), .flush(core_rst), .error(kv_error), .beats_read(kv_read), "
-        ".beats_written(kv_written), .base(kv_base), .iterations(iterations),");
-    mlo_line(e, "        .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),");
+        ".beats_written(kv_written), .base(kv_base), .word_valid(ahead_tvalid), "
+        ".word_tdata(ahead_tdata),");
     for (int v = 0; v < 2; v++) {
         const char *bus = mlo_format(e->m, "%s_%c", el->name, "kv"[v]);
         mlo_emit_bus(e, mlo_format(e->m, "s_axis_%c", "kv"[v]), mlo_input_bus(e, i, v + 1), ",");

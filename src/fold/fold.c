@@ -66,6 +66,7 @@ typedef struct {
     int usual; /* 1: nothing was asked for; the knee (knee.c) */
     int free; /* 1: no option says where parameters are, and row blocks may be tried */
     int64_t position; /* of a token that comes alone, whose step is what counts; -1: frames count */
+    int64_t sequences; /* that take the step together */
     int stepped; /* 1: it was what decided, though nobody said so */
     const char *reached; /* the options by which a target that is missed can be changed */
     const mlo_fpga *device; /* NULL: none */
@@ -278,6 +279,7 @@ static int mlo_fold_step(mlo_space *s, const mlo_wish *w) {
     mlo_plan plan;
     int found;
     s->position = w->position;
+    s->sequences = w->sequences;
     if (mlo_step_search(s, &step, &plan, &found)) return mlo_failed(s->m);
     if (!found) return mlo_fold_too_small(s, &w->within, 0);
     if (w->target && plan.cycles > w->target) return mlo_fold_missed(s, w, &plan, "token", "");
@@ -296,6 +298,7 @@ static int mlo_fold_knee_or_step(mlo_space *s, mlo_wish *w, mlo_plan *knee) {
         return mlo_failed(s->m);
     if (fits) step.device = mlo_fpga_usual();
     s->position = w->position;
+    s->sequences = w->sequences;
     if (mlo_step_predict(s, &as) || mlo_step_search(s, &step, &plan, &found))
         return mlo_failed(s->m);
     w->stepped = found && (double)as.cycles > MLO_STEP_SLOW * (double)plan.cycles;
@@ -586,8 +589,14 @@ static int mlo_fold_position(mlo *m, const mlo_core *c, mlo_wish *w) {
     const int64_t given = mlo_opt_int(m, "position", -1, 0, LONG_MAX);
     const int frames = w->target || w->device || mlo_opt(m, "pareto") || mlo_opt(m, "pe")
         || mlo_opt(m, "simd") || w->any_tile || mlo_to_choose(w->memories);
+    w->sequences = mlo_opt_int(m, "sequences", 1, 1, 255);
     w->position = given >= 0 || !c->slots || frames ? given : c->chunk / 2;
     w->stepped = 0;
+    if (w->sequences > 1 && w->sequences > c->frames)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL,
+            "--sequences %lld, of which %d go over the weights together; give "
+            "--frames-in-flight, too",
+            (long long)w->sequences, c->frames);
     if (given < 0) return mlo_failed(m);
     if (!c->slots)
         return mlo_fail_at(
@@ -600,15 +609,13 @@ static int mlo_fold_position(mlo *m, const mlo_core *c, mlo_wish *w) {
     return 0;
 }
 
-/* Beside an encoder's output there is one frame in flight: hardware keeps one frame of that; and one job where
- * keys and values are in memory. How many sequences take turns is for the host to say: with caches it is not
- * searched for. */
+/* Beside an encoder's output there is one frame in flight: hardware keeps one frame of that. How many sequences take
+ * turns is for the host to say: with caches it is not searched for. */
 static int mlo_fold_alone(mlo *m, mlo_core *c, mlo_wish *w) {
     if (c->replay < 0 && !c->slots) return 0;
     w->any_frames = 0;
-    if (c->frames > 1 && (c->replay >= 0 || c->dram))
-        return mlo_fail_at(m, MLO_E_UNSUPPORTED, "frames-in-flight",
-            c->dram ? mlo_one_job : mlo_one_frame, c->frames);
+    if (c->frames > 1 && c->replay >= 0)
+        return mlo_fail_at(m, MLO_E_UNSUPPORTED, "frames-in-flight", mlo_one_frame, c->frames);
     return 0;
 }
 
@@ -711,13 +718,15 @@ static int mlo_fold_note(mlo *m, mlo_node *n, const char *key, int64_t value) {
 /* The same of a step. */
 static int mlo_fold_say_step(mlo *m, const mlo_core *c, const mlo_wish *w) {
     int64_t cycles;
-    if (mlo_predict_step(m, c, w->position, &cycles)) return mlo_failed(m);
+    if (mlo_predict_steps(m, c, w->position, w->sequences, &cycles)) return mlo_failed(m);
     mlo_inform(m,
-        "%lld multipliers, %lld cycles a token at position %lld, while memory brings weights for "
+        "%lld multipliers, %lld cycles a token at position %lld%s, while memory brings weights for "
         "%lld: what is worth its "
         "price for a token at a time%s%s; --target-cycles, --budget-macs, --position or --device "
         "choose another",
         (long long)mlo_core_multipliers(c), (long long)cycles, (long long)w->position,
+        w->sequences > 1 ? mlo_format(m, " of each of %lld sequences", (long long)w->sequences)
+                         : "",
         (long long)mlo_load_cycles(c, mlo_core_beats_in(c, MLO_LAYER | MLO_BLOCK))
             * c->scan.iterations,
         w->device ? ", and fits in row blocks an " : "", w->device ? w->device->name : "");

@@ -110,6 +110,7 @@ typedef struct {
     int timed; /* 1: prices count `way` */
     int tiled; /* 1: some kernels may be in row blocks */
     int64_t position; /* of the token whose step is a plan's cycles; -1: a frame's are */
+    int64_t sequences; /* that take the step together */
     /* 1: prices count traffic, since for some kernels the place of the parameters is open */
     int thrifty;
 } mlo_space;
@@ -246,6 +247,7 @@ static int mlo_search_begin(mlo *m, mlo_core *c, int timed, mlo_space *s) {
     s->c = c;
     s->timed = timed;
     s->position = -1;
+    s->sequences = 1;
     for (int i = 0; i < c->n_element; i++) {
         s->thrifty |= mlo_to_choose(c->element[i].memories);
         s->tiled |= c->element[i].memories & MLO_BLOCK;
@@ -524,7 +526,8 @@ static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
  * other frames do not hide them. Or those of a step. */
 static int mlo_plan_cycles(const mlo_space *s, mlo_plan *p) {
     mlo_prediction predicted;
-    if (s->position >= 0) return mlo_predict_step(s->m, s->c, s->position, &p->cycles);
+    if (s->position >= 0)
+        return mlo_predict_steps(s->m, s->c, s->position, s->sequences, &p->cycles);
     if (mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * p->frames : 1, &predicted))
         return mlo_failed(s->m);
     p->cycles = predicted.interval;

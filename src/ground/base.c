@@ -524,8 +524,9 @@ static const char *const mlo_option_names[] = { "activations", "arena", "as", "a
     "axi-width", "bandwidth", "budget-bits", "budget-macs", "clock-mhz", "context", "data-file",
     "data-limit", "device", "dim", "folding-json", "frames", "frames-in-flight", "hierarchy",
     "inline", "jobs", "kv", "loop", "max-cost", "max-error", "memory", "nested", "pareto", "pe",
-    "position", "q-config-json", "report", "residual", "scale", "shape", "simd", "simulation",
-    "slots", "target", "target-cycles", "target-fps", "tile", "tokens", "unrolled", "weights" };
+    "position", "q-config-json", "report", "residual", "scale", "sequences", "shape", "simd",
+    "simulation", "slots", "target", "target-cycles", "target-fps", "tile", "tokens", "unrolled",
+    "weights" };
 
 static int mlo_option_is(const char *key) {
     for (size_t i = 0; i < sizeof mlo_option_names / sizeof *mlo_option_names; i++)

@@ -157,9 +157,9 @@ static void mlo_json_core(const mlo_view *v, mlo_text *t) {
     if (c->slots)
         mlo_printf(t,
             ",\"context\":%lld,\"slots\":%lld,\"step\":{\"first\":%lld,\"position\":%lld,"
-            "\"cycles\":%lld}",
+            "\"sequences\":%lld,\"cycles\":%lld}",
             (long long)c->chunk, (long long)c->slots, (long long)v->step[0], (long long)v->position,
-            (long long)v->step[1]);
+            (long long)v->sequences, (long long)v->step[1]);
     mlo_puts(t, ",\"area\":");
     mlo_area_json(&v->area.all, t);
     if (v->device) {

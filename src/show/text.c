@@ -481,7 +481,10 @@ static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
     mlo_to_column(t, MLO_LABEL);
     mlo_tell(t, s ? s : "");
     if (c->slots) {
-        s = mlo_format(m, "a token at a time: %s cycles at the first position, %s at number %lld",
+        s = mlo_format(m, "%s: %s cycles at the first position, %s at number %lld",
+            v->sequences > 1
+                ? mlo_format(m, "a token of each of %lld sequences", (long long)v->sequences)
+                : "a token at a time",
             mlo_thousands(m, v->step[0]), mlo_thousands(m, v->step[1]), (long long)v->position);
         mlo_to_column(t, MLO_LABEL);
         mlo_tell(t, s ? s : "");

@@ -68,7 +68,8 @@ struct mlo_view {
     const mlo_view_loop *core; /* NULL before lower */
     mlo_prediction p;
     int64_t position; /* of a core with caches: that it was asked about, from 0 */
-    int64_t step[2]; /* cycles of a token there by itself: at the first position, at that one */
+    int64_t sequences; /* of which a token each comes, one behind the other */
+    int64_t step[2]; /* cycles from those tokens to the next: at the first position, at that one */
     mlo_estimate area;
     const mlo_fpga *device; /* what it was folded for, NULL: nothing said */
     int64_t bound; /* cycles per frame in steady state */
@@ -510,13 +511,15 @@ static int mlo_view_best(mlo_view *v) {
     return 0;
 }
 
-/* How fast tokens follow one another that come one at a time; option "position" says where. */
+/* How fast tokens follow one another that come one at a time, or one of each of some sequences; options "position" and
+ * "sequences" say where, and of how many. */
 static int mlo_view_steps(mlo_view *v) {
     const int64_t last = v->hw->chunk - 1;
     if (!v->hw->slots) return 0;
     v->position = mlo_opt_int(v->m, "position", (long)last, 0, (long)last);
-    MLO_TRY(mlo_predict_step(v->m, v->hw, 0, &v->step[0]));
-    return mlo_predict_step(v->m, v->hw, v->position, &v->step[1]);
+    v->sequences = mlo_opt_int(v->m, "sequences", 1, 1, 255);
+    MLO_TRY(mlo_predict_steps(v->m, v->hw, 0, v->sequences, &v->step[0]));
+    return mlo_predict_steps(v->m, v->hw, v->position, v->sequences, &v->step[1]);
 }
 
 /* ---- what a simulation counted -------------------------------------------- */

@@ -26,6 +26,7 @@ MUTANTS = [
     ("in_go    = in_ready && (midway || turn_ready)", "in_go    = in_ready"),
     ("turn_valid   = offered && !midway && in_ready", "turn_valid   = offered && in_ready"),
     ("assign turn_round   = from_fb", "assign turn_round   = round"),
+    ("(midway && count + 8'd1 >= frames)", "midway"),
 ]
 # reached, or the proof would be about nothing: a beat leaves after three iterations; a second group of two frames goes round
 REACHED = ["!(f_n == 3 && f_out == 1)", "!(f_n == 2 && f_group == 2 && f_k == 1 && f_gs != 0)"]

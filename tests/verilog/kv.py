@@ -37,14 +37,22 @@ def play(s, seed, jobs, iterations, **how):
     may = [{word} for word in memory]                   # what each word may ever have been
     word = lambda user, step: user << p["LANES"] * p["BITS"] | bench.pack(step, p["BITS"])
     length = [0] * (s.banks // iterations)
-    for _ in range(jobs):
-        slot = rng.below(len(length))
-        start = min([length[slot], length[slot], rng.between(0, length[slot])][rng.below(3)], p["CONTEXT"] - 1)
-        tokens = [1, 1, rng.between(1, p["CONTEXT"] - start)][rng.below(3)]
-        length[slot] = start + tokens
-        orders.append(start << 48 | slot * iterations << 32 | (start + tokens) * p["BEATS"] * iterations)
-        for i in range(iterations):
+    left, through = 0, []                               # beats of a stream that have left when each frame is through
+    free = [0] * len(length)                            # when a slot's last job has left
+    while jobs > 0:
+        group = []                                      # jobs of other slots, that go through the iterations together
+        first, many = rng.below(len(length)), min(jobs, len(length), rng.between(1, p.get("FRAMES", 1)))
+        for slot in [(first + k) % len(length) for k in range(many)]:
+            start = min([length[slot], length[slot], rng.between(0, length[slot])][rng.below(3)], p["CONTEXT"] - 1)
+            tokens = [1, 1, rng.between(1, p["CONTEXT"] - start)][rng.below(3)]
+            length[slot] = start + tokens
+            group.append((slot, start, tokens))
+            jobs -= 1
+        for i, (slot, start, tokens) in [(i, job) for i in range(iterations) for job in group]:
             bank = slot * iterations + i
+            ahead = 2 * p.get("FRAMES", 1)
+            needs = max(through[-ahead] if len(through) >= ahead else 0, 0 if i else free[slot])
+            orders.append(start << 48 | bank << 32 | (i == 0) << 31 | needs)
             for which in (0, 1):
                 past = [known[bank, which, t] for t in range(start)]
                 want[which].extend(word(4, step) for token in past for step in token)
@@ -56,11 +64,14 @@ def play(s, seed, jobs, iterations, **how):
                     for at, row in enumerate(s.rows(token), s.place(bank, which, start + t)):
                         memory[at] = row
                         may[at].add(row)
-        reads += 2 * iterations * start * s.row
-        writes += 2 * iterations * tokens * s.row
+            left += (start + tokens) * p["BEATS"]
+            through.append(left)
+            free[slot] = left
+            reads += 2 * start * s.row
+            writes += 2 * tokens * s.row
     width = p["LANES"] * p["BITS"] + 3
-    files.update({"jobs.hex": bench.hexwords(orders, 64), "k.hex": bench.hexwords(sent[0], width), "v.hex": bench.hexwords(sent[1], width)})
-    r = bench.run(NAME, p, files, seed=seed, jobs=jobs, iterations=iterations, **how)
+    files.update({"words.hex": bench.hexwords(orders, 64), "k.hex": bench.hexwords(sent[0], width), "v.hex": bench.hexwords(sent[1], width)})
+    r = bench.run(NAME, p, files, seed=seed, jobs=len(orders), all=left, **how)
     out = (r.read_hex("k_out.hex"), r.read_hex("v_out.hex"))
     held = r.read_hex("mem.hex")
     flushed = "flush_at" in how
@@ -72,7 +83,7 @@ def play(s, seed, jobs, iterations, **how):
     return r, list(out) == list(want) and held == memory
 
 
-SHAPES = [dict(), dict(BEATS=3, LANES=3, AXI_WIDTH=64), dict(BEATS=1, LANES=4, AXI_WIDTH=32), dict(BEATS=9, LANES=2, BITS=12, AXI_WIDTH=128, CONTEXT=40), dict(BEATS=5, LANES=1, BITS=6, AXI_WIDTH=128, CONTEXT=16, MAX_BURST=64, FIFO_BEATS=64),
+SHAPES = [dict(), dict(BEATS=3, LANES=3, AXI_WIDTH=64, FRAMES=2), dict(BEATS=1, LANES=4, AXI_WIDTH=32, FRAMES=4), dict(BEATS=9, LANES=2, BITS=12, AXI_WIDTH=128, CONTEXT=40), dict(BEATS=5, LANES=1, BITS=6, AXI_WIDTH=128, CONTEXT=16, MAX_BURST=64, FIFO_BEATS=64, FRAMES=3),
           dict(BEATS=70, LANES=4, AXI_WIDTH=32, CONTEXT=5, MAX_BURST=16), dict(BEATS=40, LANES=1, BITS=4, AXI_WIDTH=32, CONTEXT=9, MAX_BURST=4, FIFO_BEATS=4)]
 
 
@@ -123,11 +134,11 @@ def flushes(runs):
 
 
 MUTANTS = {
-    "a stale length": ("mlo_kv", ("past  <= length;", "past  <= length; if (begins) {stale, before} <= {before, past}; end reg [WA-1:0] stale, before; always @(posedge clk) begin"), (".cmd_beats(past[31:0])", ".cmd_beats(stale[31:0])")),
-    "rows where those of the job before began": ("mlo_kv", ("write_at    <= first + half + past;", "write_at    <= write_frame;")),
+    "a stale length": ("mlo_kv", (".s_tdata({bank_at + half, past}), .s_tvalid(begins)", ".s_tdata({bank_at + half, stale}), .s_tvalid(begins)"), ("    wire [WA-1:0]     bank, length;", "    wire [WA-1:0]     bank, length; reg [WA-1:0] stale; always @(posedge clk) if (begins) stale <= past;")),
+    "rows where those of the frame before ended": ("mlo_kv", ("write_at <= to;", "if (!written) write_at <= to;")),
     "a skipped canary: values are kept a row farther on": ("mlo_kv", ("{WA{1'b0}} : HALF_A;", "{WA{1'b0}} : HALF_A + ROW_A;")),
     "a skipped canary: what a flush ends is written": ("mlo_axi_writer", ("m_axi_wstrb  <= {DATA_WIDTH/8{!drain}};", "m_axi_wstrb  <= {DATA_WIDTH/8{1'b1}};")),
-    "no fence": ("mlo_kv", ("waiting && writer_idle && !sending && empty == 2'b11;", "waiting;")),
+    "no fence": ("mlo_kv", ("!first || (writer_idle && !sending && empty == 2'b11);", "1'b1;")),
     "a wrong answer to a write is not said": ("mlo_kv", ("assign error = writer_error || reader_error != 2'b00;", "assign error = reader_error != 2'b00;")),
     "a wrong answer to a read of values is not said": ("mlo_kv", ("assign error = writer_error || reader_error != 2'b00;", "assign error = writer_error || reader_error[0];")),
     "a wrong answer to a read is forgotten": ("mlo_axi_reader", ("error <= 1'b1;", "error <= 1'b0;")),

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
-// kv_tb: mlo_kv between two sources, two sinks and a memory with both judges; jobs come one after the other
+// kv_tb: mlo_kv between two sources, two sinks and a memory with both judges; words come as frames leave
 //
-// jobs.hex: {start, bank, beats that leave at each sink until the next one may begin}. A job begins as soon as those of the one
-// before have left. ram.hex fills the memory, of which DEPTH words begin at byte 0x1000_0F80; at the end it is written to mem.hex. A flush comes in cycle flush_at.
+// words.hex: {start, bank, first, beats that have left at each sink when the word comes}. ram.hex fills the memory, of which DEPTH words begin at byte 0x1000_0F80; at the end it is written to mem.hex. A flush comes in cycle flush_at.
 // The beat that is read with an error (fault_r) has all its bits wrong; the burst that is written with one (fault_b) is lost.
 `default_nettype none
 module kv_tb;
-parameter CONTEXT = 8, BEATS = 4, LANES = 2, BITS = 8, AXI_WIDTH = 32, FIFO_BEATS = 16, MAX_BURST = 8, DEPTH = 4096;
+parameter CONTEXT = 8, BEATS = 4, LANES = 2, BITS = 8, AXI_WIDTH = 32, FRAMES = 1, FIFO_BEATS = 16, MAX_BURST = 8, DEPTH = 4096;
 localparam W = LANES * BITS;
 localparam BYTES = AXI_WIDTH / 8;
 
 reg     clk = 1'b0, rst = 1'b1, flush = 1'b0;
-integer cycle = 0, seed, stall_k, stall_v, stall_out, stall_ram, latency, fault_r, fault_b, jobs, flush_at, iterations, timeout, i, file, last = 0, begun = 0;
+integer cycle = 0, seed, stall_k, stall_v, stall_out, stall_ram, latency, fault_r, fault_b, jobs, all_beats, flush_at, timeout, i, file, last = 0, begun = 0;
 initial begin
     if (!$value$plusargs("seed=%d", seed)) seed = 1;
     if (!$value$plusargs("stall_k=%d", stall_k)) stall_k = 0;
@@ -22,18 +21,18 @@ initial begin
     if (!$value$plusargs("fault_r=%d", fault_r)) fault_r = 0;
     if (!$value$plusargs("fault_b=%d", fault_b)) fault_b = 0;
     if (!$value$plusargs("flush_at=%d", flush_at)) flush_at = 0;
-    if (!$value$plusargs("iterations=%d", iterations)) iterations = 1;
     if (!$value$plusargs("jobs=%d", jobs)) jobs = 0;
+    if (!$value$plusargs("all=%d", all_beats)) all_beats = 0;
     if (!$value$plusargs("timeout=%d", timeout)) timeout = 200000;
-    $readmemh("jobs.hex", job, 0, jobs - 1);
+    $readmemh("words.hex", job, 0, jobs - 1);
     $readmemh("ram.hex", u_ram.mem);
 end
 always #1 clk = !clk;
 
-reg  [63:0] job [0:255];
+reg  [63:0] job [0:1023];
 integer     at = 0;
-reg         job_begin = 1'b0;
-reg  [15:0] job_start = 16'd0, job_bank = 16'd0;
+reg         word_valid = 1'b0;
+reg  [32:0] word = 33'd0;
 wire [1:0]  done;
 wire [31:0] k_beats, v_beats, k_in, v_in, beats_read, beats_written, breaches_r, breaches_w, ram_r, ram_w;
 wire [W+2:0] k_in_data, v_in_data, k_out, v_out;
@@ -55,9 +54,9 @@ tb_source #(.WIDTH(W + 3), .FILE("v.hex")) u_v (.clk(clk), .rst(rst), .seed(seed
 tb_sink #(.WIDTH(W + 3), .FILE("k_out.hex")) u_k_out (.clk(clk), .rst(rst || flush), .seed(seed + 2), .stall(stall_out), .tdata(k_out), .tvalid(k_out_valid), .tready(k_out_ready), .beats(k_beats), .bad(k_bad));
 tb_sink #(.WIDTH(W + 3), .FILE("v_out.hex")) u_v_out (.clk(clk), .rst(rst || flush), .seed(seed + 3), .stall(stall_out), .tdata(v_out), .tvalid(v_out_valid), .tready(v_out_ready), .beats(v_beats), .bad(v_bad));
 
-mlo_kv #(.CONTEXT(CONTEXT), .BEATS(BEATS), .LANES(LANES), .BITS(BITS), .AXI_WIDTH(AXI_WIDTH), .FIFO_BEATS(FIFO_BEATS), .MAX_BURST(MAX_BURST)) dut (
-    .clk(clk), .rst(rst), .flush(flush), .error(error), .beats_read(beats_read), .beats_written(beats_written), .base(BASE + 16 * BYTES), .iterations(iterations[15:0]),
-    .job_begin(job_begin), .job_start(job_start), .job_bank(job_bank),
+mlo_kv #(.CONTEXT(CONTEXT), .BEATS(BEATS), .LANES(LANES), .BITS(BITS), .AXI_WIDTH(AXI_WIDTH), .FRAMES(FRAMES), .FIFO_BEATS(FIFO_BEATS), .MAX_BURST(MAX_BURST)) dut (
+    .clk(clk), .rst(rst), .flush(flush), .error(error), .beats_read(beats_read), .beats_written(beats_written), .base(BASE + 16 * BYTES),
+    .word_valid(word_valid), .word_tdata(word),
     .s_axis_k_tdata(k_in_data[W-1:0]), .s_axis_k_tvalid(k_in_valid), .s_axis_k_tready(k_in_ready), .s_axis_k_tuser(k_in_data[W+2:W]),
     .s_axis_v_tdata(v_in_data[W-1:0]), .s_axis_v_tvalid(v_in_valid), .s_axis_v_tready(v_in_ready), .s_axis_v_tuser(v_in_data[W+2:W]),
     .m_axis_k_tdata(k_out[W-1:0]), .m_axis_k_tvalid(k_out_valid), .m_axis_k_tready(k_out_ready), .m_axis_k_tuser(k_out[W+2:W]),
@@ -98,21 +97,19 @@ always @(posedge clk) begin
     end
 end
 
-// a job begins when the one before has left
-reg  [31:0] until_beats = 0;
-wire        left = k_beats == until_beats && v_beats == until_beats;
+// a word comes when those beats have left
+wire        left = at == jobs && k_beats == all_beats && v_beats == all_beats;
+wire [31:0] needs = {1'b0, job[at][30:0]};
 integer     quiet = 0;
 always @(posedge clk) begin
     cycle <= cycle + 1;
     if (cycle == 3) rst <= 1'b0;
     flush     <= flush_at != 0 && cycle >= flush_at && cycle < flush_at + 16;
-    job_begin <= 1'b0;
-    if (cycle > 8 && !job_begin && left && at < jobs && !flush && !(flush_at != 0 && cycle >= flush_at)) begin
-        job_begin   <= 1'b1;
-        job_start   <= job[at][63:48];
-        job_bank    <= job[at][47:32];
-        until_beats <= until_beats + job[at][31:0];
-        at          <= at + 1;
+    word_valid <= 1'b0;
+    if (cycle > 8 && at < jobs && k_beats >= needs && v_beats >= needs && !flush && !(flush_at != 0 && cycle >= flush_at)) begin
+        word_valid <= 1'b1;
+        word       <= {job[at][31], job[at][63:32]};
+        at         <= at + 1;
         begun       = cycle;
     end
     if (k_out_valid && k_out_ready) last = cycle;
@@ -127,7 +124,7 @@ always @(posedge clk) begin
         $finish;
     end
     if (cycle > timeout) begin
-        $display("FAIL watchdog: job %0d of %0d, %0d and %0d of %0d beats", at, jobs, k_beats, v_beats, until_beats);
+        $display("FAIL watchdog: job %0d of %0d, %0d and %0d of %0d beats", at, jobs, k_beats, v_beats, all_beats);
         $finish;
     end
 end
