@@ -267,6 +267,7 @@ static mlo_area mlo_around_area(const mlo_core *c) {
     mlo_readers_area(h, &a);
     mlo_area_skid(&a, c->axi_bits);
     mlo_area_fifo(&a, c->axi_bits, 512);
+    a.dsp += 1; /* as the loop's loader: beats of all iterations */
     a.lut += LOADER_LUTS + BASES;
     a.ff += LOADER_FFS + BASES;
     mlo_share_area(2, &a);
