@@ -394,7 +394,7 @@ static int mlo_emit_verilog(mlo *m, mlo_sink sink, void *user) {
     mlo_bench_words w = mlo_bench_words_new(e, frames, border);
     if (!mlo_emit_top(e) && !mlo_emit_around(e) && !mlo_emit_library(e) && !mlo_emit_params(e)
         && !mlo_emit_tb(e, frames) && !mlo_bench_play(&w) && !mlo_emit_bench_words(e, &w)
-        && !mlo_emit_scripts(e) && !mlo_emit_regs(e) && (e->h || !mlo_emit_driver(e, border, &w))
+        && !mlo_emit_scripts(e) && !mlo_emit_regs(e) && !mlo_emit_driver(e, border, &w)
         && !mlo_emit_parts(e))
         mlo_emit_manifest(e, border, frames);
     mlo_bench_words_free(&w);
