@@ -244,7 +244,10 @@ static int cli_jobs_write(cli_bench *b) {
 static void cli_jobs_text(const cli_bench *b, char *to, size_t room) {
     size_t n = 0;
     *to = 0;
-    for (int64_t i = 0; i < b->n_job && n + 70 < room; i++)
+    for (int64_t i = 0; i < b->n_job && n + 70 < room; i++) {
         n += (size_t)snprintf(to + n, room - n, "%s%lld:%lld+%lld", i ? "," : "",
             (long long)b->job[i].slot, (long long)b->job[i].start, (long long)b->job[i].tokens);
+        if (b->job[i].more)
+            n += (size_t)snprintf(to + n, room - n, "+%lld", (long long)b->job[i].more);
+    }
 }

@@ -275,7 +275,7 @@ static void cli_tell_sim(const cli_bench *b, const cJSON *all, cli_out *o) {
 /* Writes the report on stdout, and as sim/report.json for `mlo show DIR`. */
 static int cli_sim_report(cli_bench *b, int pass, const char *why, const char *probe) {
     cJSON *all = cli_report_make(
-        b, pass, why, probe, cli_value(b->c, "frame-tokens") || b->around ? NULL : b->predicted);
+        b, pass, why, probe, cli_value(b->c, "frame-tokens") ? NULL : b->predicted);
     char *text = cJSON_PrintUnformatted(all);
     if (!text) {
         cJSON_Delete(all);

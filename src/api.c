@@ -212,25 +212,44 @@ static void mlo_scope_report(mlo *m, mlo_text *t) {
     mlo_puts(t, "]}\n");
 }
 
-/* Option "jobs": SLOT:START+TOKENS, with commas between them, of a core with caches. */
+/* A job, and behind one that goes on inside its tokens one by one. */
+static int mlo_orders_add(mlo *m, mlo_ordered **list, size_t *n, mlo_ordered one, int64_t more) {
+    for (int64_t i = 0; i <= more; i++) {
+        if (!MLO_PUSH(m, *list, *n, one)) return mlo_failed(m);
+        one.start += one.tokens;
+        one.tokens = 1;
+    }
+    return 0;
+}
+
+/* Option "jobs": SLOT:START+TOKENS, with commas between them, of a core with caches; +MORE: so many tokens go on
+ * inside (of one with --tokens). */
 static int mlo_orders(mlo *m, mlo_core *c) {
     const char *text = mlo_opt(m, "jobs");
+    mlo_ordered *list = NULL;
+    size_t count = 0;
+    int texts = 0;
     if (!text || !c->slots) return 0;
-    mlo_ordered *list = MLO_NEW_N(m, mlo_ordered, strlen(text) / 2 + 1);
-    for (const char *p = text; list && *p; p += *p == ',') {
-        long long slot, start, tokens;
-        int n = 0;
-        if (sscanf(p, "%lld:%lld+%lld%n", &slot, &start, &tokens, &n) != 3 || (p[n] && p[n] != ',')
-            || slot < 0 || slot >= c->slots || start < 0 || tokens < 1 || tokens > c->chunk - start)
+    for (const char *p = text; *p; p += *p == ',') {
+        long long slot, start, tokens, more = 0;
+        int n = 0, behind = 0;
+        const int read = sscanf(
+            p, "%lld:%lld+%lld%n+%lld%n", &slot, &start, &tokens, &n, &more, &behind);
+        if (read > 3) n = behind;
+        if (read < 3 || (p[n] && p[n] != ',') || slot < 0 || slot >= c->slots || start < 0
+            || tokens < 1 || tokens > c->chunk - start || more < 0
+            || more > (c->around ? c->chunk - start - tokens + 1 : 0))
             return mlo_fail_at(m, MLO_E_USAGE, NULL,
                 "jobs '%.40s' do not begin with SLOT:START+TOKENS, a slot below %lld and at most "
                 "%lld positions",
                 p, (long long)c->slots, (long long)c->chunk);
-        const mlo_ordered one = { slot, start, tokens };
-        list[c->n_order++] = one;
+        const mlo_ordered one = { slot, start, tokens, texts || more > 0 };
+        texts = more > 0;
+        MLO_TRY(mlo_orders_add(m, &list, &count, one, more));
         p += n;
     }
     c->order = list;
+    c->n_order = (int64_t)count;
     return mlo_failed(m);
 }
 

@@ -142,6 +142,7 @@
 #include "core/schedule_fifo.c"     /* how full its FIFOs get */
 #include "core/schedule_memory.c"   /* when parameters come */
 #include "core/schedule_jobs.c"     /* what goes through the iterations together */
+#include "core/schedule_around.c"   /* rows in front of a loop, a head behind it */
 #include "core/schedule_fire.c"     /* what all elements do with tokens; and each kind: */
 #include "core/flow_beats.c"        /* pipelines, */
 #include "core/flow_matrix.c"       /* matrix-vector units, */

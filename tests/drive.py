@@ -67,7 +67,7 @@ class Board:
 
 class Stream(c.Structure): _fields_ = [("data", c.c_void_p), ("bytes", c.c_uint32)]
 class Frame(c.Structure): _fields_ = [("into", Stream * 4), ("out", c.c_void_p)]
-class Job(c.Structure): _fields_ = [(n, c.c_uint32) for n in ("slot", "start", "tokens")]
+class Job(c.Structure): _fields_ = [(n, c.c_uint32) for n in ("slot", "start", "tokens", "more")]
 
 
 READ, WRITE, HOOK = c.CFUNCTYPE(c.c_uint32, c.c_void_p, c.c_uint32), c.CFUNCTYPE(None, c.c_void_p, c.c_uint32, c.c_uint32), c.CFUNCTYPE(c.c_int, c.c_void_p, c.POINTER(Frame))
@@ -101,13 +101,13 @@ class InC:
     def reset(self): return self.call("reset")
     def order(self, *job): return self.call("order", c.byref(Job(*job)))
 
-    def job(self, slot, start, tokens, data):
+    def job(self, slot, start, tokens, data, more=0):
         frame, out = Frame(), c.create_string_buffer(1 << 16)
         held = [c.create_string_buffer(data, len(data)), c.create_string_buffer(b"\1" * tokens, tokens)]
         for k in range(2):
             if k == 0 or "s1_axis" in self.board.sources: frame.into[k] = Stream(c.cast(held[k], c.c_void_p), len(held[k]))
         frame.out = c.cast(out, c.c_void_p)
-        return self.call("job", c.byref(Job(slot, start, tokens)), c.byref(frame))
+        return self.call("job", c.byref(Job(slot, start, tokens, more)), c.byref(frame))
 
 
 # ---- the Python driver, on what looks like PYNQ
@@ -129,7 +129,8 @@ class Channel:
     @property
     def idle(self):
         data = self.board.received()
-        if data is not None: self.buffer[:] = np.frombuffer(data, np.uint8)
+        if data is not None: self.buffer[:len(data)] = np.frombuffer(data, np.uint8)
+        self.transferred = len(data or b"")
         return data is not None
 
 
@@ -187,7 +188,8 @@ def first_other(got, width):
 
 
 def c_steps(s, board, m, image):
-    d, width = InC(board), -(-m["stream"]["bits"] // 8)
+    d, width = InC(board), 4 if "around" in m else -(-m["stream"]["bits"] // 8)
+    loop = m["around"]["head"]["offset"] if "around" in m else len(image)       # what is counted of the image
     board.ram[0:len(image)] = image
     board.nowhere = True
     s.said("no registers", d.open(), NO_CORE, "no core", "is the base address right")
@@ -196,9 +198,8 @@ def c_steps(s, board, m, image):
     s.said("test", d.test(), OK)
     frames = len(m.get("jobs", [0]))
     done, beats = board.read(0x44), board.read(0x48)
-    s.step("C: counters", "" if done == frames and beats * m["axi_bits"] // 8 >= len(image) else "%d frames, %d beats" % (done, beats))
-    other = InC(board, os.environ["DRIVE_SCALE"])
-    s.said("another scale", other.test(), OTHER_SCALE, "the input's scale is another core's")
+    s.step("C: counters", "" if done == frames and beats * m["axi_bits"] // 8 >= loop else "%d frames, %d beats" % (done, beats))
+    if "around" not in m: s.said("another scale", InC(board, os.environ["DRIVE_SCALE"]).test(), OTHER_SCALE, "the input's scale is another core's")
     corrupt(board, image)
     s.said("open, other parameters", d.open(), OK)
     d.got.clear()
@@ -221,7 +222,7 @@ def c_steps(s, board, m, image):
 
 
 def job_steps(s, board, m, d, width):
-    token = m["channels"] * width
+    token = width if "around" in m else m["channels"] * width
     s.said("a job", d.job(0, 0, 3, bytes(3 * token)), OK)
     s.said("a job behind its slot's end", d.job(0, 5, 2, bytes(2 * token)), REFUSED, "a job was refused")
     s.said("reset", d.reset(), OK)
@@ -234,6 +235,22 @@ def job_steps(s, board, m, d, width):
     d.d.patience = 2000
     d.reset()
     s.said("test after all that", d.test(), OK)
+    if "around" in m: text_steps(s, d)
+
+
+def text_steps(s, d):
+    """Ids that go on inside are those that jobs of one token each say; a stop id ends them."""
+    def words(data): return np.frombuffer(data, "<i4").reshape(-1, 2)
+    ids = np.array([1, 2, 7], "<i4")
+    d.got.clear()
+    for k in range(4): s.said("a job of a token, %d" % k, d.job(0, 3 + k - 1 if k else 0, 1 if k else 3, words(d.got[-1])[:, 0].tobytes() if k else ids.tobytes()), OK)
+    want = np.concatenate([words(g) for g in d.got])
+    s.said("a text", d.job(1, 0, 3, ids.tobytes(), 3), OK)
+    s.step("C: the text's ids and logits", "" if np.array_equal(words(d.got[-1]), want) else "%s, not %s" % (words(d.got[-1]).tolist(), want.tolist()))
+    d.c.mlo_driver_stop(c.byref(d.d), c.c_uint32(int(want[1, 0])))
+    s.said("a text with a stop id", d.job(1, 0, 3, ids.tobytes(), 3), OK)
+    ends = 1 + next(k for k in range(4) if want[k, 0] == want[1, 0])
+    s.step("C: it ends behind it", "" if np.array_equal(words(d.got[-1]), want[:ends]) else str(words(d.got[-1]).tolist()))
 
 
 def python_steps(s, board, m, image):
@@ -248,9 +265,16 @@ def python_steps(s, board, m, image):
     s.step("Python: test", "")
     count = core.counters()
     s.step("Python: counters", "" if count["frames"] == len(m.get("jobs", [0])) and list(count["kernels"]) == [k["name"] for k in m["kernels"]] and all(v[0] for v in count["kernels"].values()) else str(count))
-    scale, core.manifest["input"]["scale"] = m["input"]["scale"], m["input"]["scale"] * 1.01
-    s.raises("another scale", core.test, "the input's scale is another core's")
-    core.manifest["input"]["scale"] = scale
+    if core.ids:
+        text = core.job(0, 0, [1, 2, 7], more=2)
+        one = core.job(1, 0, [1, 2, 7])
+        two = core.job(1, 3, one[:, 0])
+        s.step("Python: a text", "" if text.shape == (3, 2) and np.array_equal(text[:2], np.concatenate([one, two])) else "%s, %s, %s" % (text, one, two))
+        s.raises("scales of ids", lambda: core.words([0.0]), "host/pre.onnx")
+    else:
+        scale, core.manifest["input"]["scale"] = m["input"]["scale"], m["input"]["scale"] * 1.01
+        s.raises("another scale", core.test, "the input's scale is another core's")
+        core.manifest["input"]["scale"] = scale
     corrupt(board, image, core.memory.at)
     core.reset()
     s.raises("test, other parameters", core.test, "of the frame is", "are the parameters those of this core?")
@@ -268,7 +292,7 @@ def python_steps(s, board, m, image):
     board.restart()
     core.timeout = 60
     core.open()
-    x = np.zeros((2, m["channels"]))
+    x = np.zeros((2, core.channels))
     if "slots" in m:
         s.raises("a job behind its slot's end", lambda: core.job(0, 5, x, [1, 1] if m["stream"]["masked"] else None), "a job was refused")
     else: s.raises("a stream that the core has not, or needs", lambda: core.run(x, None if m["stream"]["masked"] else [1, 1]), "s1_axis")

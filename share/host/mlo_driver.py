@@ -6,6 +6,7 @@
     core.test()                                           # raises DriverError unless every word of a frame is right
     y = core.numbers(core.run(core.words(x)))             # floats [tokens, channels] to floats
     y = core.job(0, 0, core.words(prompt))                # of a core with a cache: tokens 0.. of the sequence in slot 0
+    said = core.job(0, 0, ids, more=20)                   # of a core of token ids (--tokens): rows {id, logit}, of up to 20 that go on inside
 
 Words are the core's integers; scales, widths and shapes are those of manifest.json in the build directory. On one's own, Core takes
     registers       read(offset) and write(offset, value), as pynq.MMIO has them
@@ -19,7 +20,7 @@ import numpy as np
 
 ID, VERSION, CONTROL, STATUS, BASE_LOW, BASE_HIGH, ITERATIONS, FRAMES = range(0, 32, 4)
 JOB_A, JOB_B, JOB_ROOM, CACHE, CYCLES, DONE, BEATS, KERNELS = 0x20, 0x24, 0x28, 0x3C, 0x40, 0x44, 0x48, 0x80
-KV_LOW, KV_HIGH = 0x2C, 0x30
+KV_LOW, KV_HIGH, STOP = 0x2C, 0x30, 0x5C
 ERRORS = {2: "memory answered a read of parameters with an error: is their address right?",
           4: "a job was refused: it began behind its slot's end, or did not fit",
           16: "a frame had not the tokens of its job"}
@@ -57,7 +58,8 @@ class Core:
         self.cache = cache                                 # where keys and values may lie, if the manifest has a kv: in the memory behind m_axi_kv
         self.build, self.registers, self.dma, self.parameters, self.timeout = pathlib.Path(build), registers, dma, parameters, timeout
         self.manifest = m = json.loads((self.build / "manifest.json").read_text())
-        self.bits, self.channels = m["stream"]["bits"], m["channels"]
+        self.ids = "around" in m                           # token ids come in, {id, logit} out
+        self.bits, self.channels, self.out = (32, 1, 2) if self.ids else (m["stream"]["bits"], m["channels"], m["channels"])
         self.open()
 
     # ---- control
@@ -117,17 +119,17 @@ class Core:
 
     # ---- frames
 
-    def run(self, words, mask=None, memory=None, memory_mask=None):
-        """A frame of words [tokens, channels] through the core. mask: of each token, whether it counts as a key; memory, memory_mask: what every
-        iteration reads again."""
+    def run(self, words, mask=None, memory=None, memory_mask=None, more=0):
+        """A frame of words [tokens, channels] (or ids) through the core. mask: of each token, whether it counts as a key; memory, memory_mask: what
+        every iteration reads again; more: ids that may go on inside."""
         again = self.manifest.get("replay", {})
         streams = {"s_axis": packed(words, self.bits)}
         for port, there, given, bits in (("s1_axis", self.manifest["stream"]["masked"], mask, 8), ("s2_axis", bool(again), memory, again.get("bits", 8)),
                                          ("s3_axis", again.get("masked"), memory_mask, 8)):
             if bool(there) != (given is not None): raise DriverError("%s: %s" % (port, "it needs a value" if there else "the core has none"))
             if there: streams[port] = packed(given, bits)
-        self.dma.send(streams, len(streams["s_axis"]))
-        return unpacked(self.received(), self.bits).reshape(-1, self.channels)
+        self.dma.send(streams, 8 * (1 + more) if self.ids else len(streams["s_axis"]))
+        return unpacked(self.received(), self.bits).reshape(-1, self.out)
 
     def received(self):
         end = time.monotonic() + self.timeout
@@ -138,17 +140,22 @@ class Core:
             if time.monotonic() > end:
                 raise DriverError("no answer in %g s: %d beats of parameters were read and %d frames finished" % (self.timeout, self.registers.read(BEATS), self.registers.read(DONE)))
 
-    def order(self, slot, start, tokens):
+    def order(self, slot, start, tokens, more=0):
         end = time.monotonic() + self.timeout
         while not self.registers.read(JOB_ROOM):
             if time.monotonic() > end: raise DriverError("no room for a job: those that wait have no frames")
         self.registers.write(JOB_A, slot << 24 | start)
-        self.registers.write(JOB_B, tokens)
+        self.registers.write(JOB_B, more << 16 | tokens)
 
-    def job(self, slot, start, words, mask=None):
-        """Of a core with a cache: words [tokens, channels] are tokens start.. of the sequence in a slot."""
-        self.order(slot, start, len(words))
-        return self.run(words, mask)
+    def job(self, slot, start, words, mask=None, more=0):
+        """Of a core with a cache: words [tokens, channels] are tokens start.. of the sequence in a slot. Of a core of token ids: up to `more` ids
+        that it says become its next tokens."""
+        self.order(slot, start, len(words), more)
+        return self.run(words, mask, more=more)
+
+    def stop(self, id):
+        """Of a core of token ids: no text goes on behind this one."""
+        self.registers.write(STOP, id)
 
     # ---- the test
 
@@ -163,17 +170,18 @@ class Core:
     def test(self):
         """Holds the borders, and every word of a frame (of a cache, of some jobs), to what they should be."""
         m, again = self.manifest, self.manifest.get("replay", {})
-        x, y = (self.beats(file, self.bits).reshape(-1, self.channels) for file in ("input.hex", "golden.hex"))
+        x, y = (self.beats(file, self.bits).reshape(-1, n) for file, n in (("input.hex", self.channels), ("golden.hex", self.out)))
         mask = self.beats("mask.hex", 8) if m["stream"]["masked"] else None
         memory = self.beats("replay.hex", again["bits"]) if again else None
         memory_mask = self.beats("replay_mask.hex", 8) if again.get("masked") else None
         self.test_borders(x.ravel(), memory, y.ravel())
         at = 0
-        for job in m.get("jobs", [None]):
+        for k, job in enumerate(m.get("jobs", [None])):
             part = slice(at, at + (job["tokens"] if job else len(x)))
             now = mask if mask is None else mask[part]
             got = self.job(job["slot"], job["start"], x[part], now) if job else self.run(x, now, memory, memory_mask)
-            self.compare("word %d of the frame is %d, not %d: are the parameters those of this core?", got, y[part], at * self.channels)
+            want = slice(k, k + 1) if self.ids else part
+            self.compare("word %d of the frame is %d, not %d: are the parameters those of this core?", got, y[want], want.start * self.out)
             at = part.stop
 
     def test_borders(self, *streams):
@@ -209,7 +217,7 @@ class PynqDma:
     def received(self):
         if not self.dmas["m_axis"].recvchannel.idle: return None
         self.out.invalidate()
-        return bytes(self.out)
+        return bytes(self.out)[:self.dmas["m_axis"].recvchannel.transferred]       # a text may end sooner
 
 
 def pynq_core(build, bitfile, core, **dmas):

@@ -2,8 +2,8 @@
  * passes that ends a frame; the table of rows in front.
  *
  * in:  a lowered model with rows (integer/head.c), the core of its loop.
- * out: an mlo_core of one iteration, whose frames are single tokens. Nobody folds it: it is as fast as its
- *     matrix comes from memory, and no faster.
+ * out: an mlo_core of one iteration, whose frames are single tokens (mlo_core.around). Nobody folds it: it is as
+ *     fast as its matrix comes from memory, and no faster. It follows the loop's lanes and memory as those are found.
  *
  * invariant: it depends on shapes, widths and the width of the memory bus alone.
  * example: of 64 channels, 512 words and 128 bits a beat: layernorm 1, mvu 1 x 16, argmax.
@@ -62,27 +62,39 @@ static int mlo_around_fold(mlo *m, mlo_core *h) {
     return 0;
 }
 
-/* What it cannot be built beside, by name. */
-static int mlo_around_fits(mlo *m, const mlo_core *c) {
-    const char *why = !c->slots          ? "a core without caches; give --context"
+/* Why it cannot be built; NULL: it can. */
+static const char *mlo_around_unfit(mlo *m, const mlo_core *c) {
+    return !c->slots                     ? "a core without caches; give --context"
         : c->masked || c->replay >= 0    ? "a loop that other streams go into, too"
         : c->frames > 1                  ? "more than one frame in flight"
         : c->bits < 9                    ? "a --residual of 8 bits"
         : c->channels * 16 % c->axi_bits ? "rows that are no whole beats of memory"
         : c->channels > 32767            ? "more than 32767 channels"
         : mlo_opt(m, "unrolled") != NULL ? "--unrolled"
-        : mlo_opt(m, "device") != NULL   ? "--device, which does not count what is around the loop,"
                                          : NULL;
-    return why
-        ? mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, "--tokens with %s has no hardware", why)
-        : 0;
 }
 
-/* h without elements: nothing is around the loop. */
-static int mlo_around(mlo *m, const mlo_core *c, mlo_core *h) {
+/* It follows the loop: its lanes; the memory, for which it is folded. */
+static int mlo_around_follow(mlo *m, const mlo_core *c) {
+    mlo_core *h = c->around;
+    if (!h) return mlo_failed(m);
+    h->rate = c->rate;
+    h->read_latency = c->read_latency;
+    if (h->axi_bits != c->axi_bits) {
+        h->axi_bits = c->axi_bits;
+        MLO_TRY(mlo_around_fold(m, h));
+        mlo_core_lanes(h);
+    }
+    for (int k = 0; k < h->n_edge; k++)
+        if (h->edge[k].from == MLO_OUTSIDE) h->edge[k].lanes_from = c->lanes;
+    return mlo_failed(m);
+}
+
+static int mlo_core_around(mlo *m, mlo_core *c) {
+    const mlo_tensor *rows = mlo_around_rows(m, c);
+    mlo_core *h = rows ? MLO_NEW(m, mlo_core) : NULL;
+    if (!h) return mlo_failed(m);
     memset(h, 0, sizeof *h);
-    if (!mlo_around_rows(m, c)) return 0;
-    MLO_TRY(mlo_around_fits(m, c));
     h->scan = c->scan;
     h->scan.iterations = 1;
     if (!(h->scan.body = mlo_around_graph(m, c->scan.outer))) return mlo_failed(m);
@@ -90,15 +102,19 @@ static int mlo_around(mlo *m, const mlo_core *c, mlo_core *h) {
     h->chunk = h->keys = h->frames = 1;
     h->channels = 2;
     h->bits = 32;
-    h->axi_bits = c->axi_bits;
-    h->rate = c->rate;
-    h->read_latency = c->read_latency;
-    if (mlo_core_elements(m, h) || mlo_around_fold(m, h) || mlo_core_edges(m, h))
-        return mlo_failed(m);
-    mlo_core_lanes(h);
-    for (int k = 0; k < h->n_edge; k++)
-        if (h->edge[k].from == MLO_OUTSIDE) h->edge[k].lanes_from = c->lanes;
-    return 0;
+    if (mlo_core_elements(m, h) || mlo_core_edges(m, h)) return mlo_failed(m);
+    c->around = h;
+    c->ids = rows->dims[0];
+    return mlo_around_follow(m, c);
+}
+
+/* What is around a loop that is to be hardware, as it is with the loop; *h NULL: nothing is. */
+static int mlo_around(mlo *m, const mlo_core *c, mlo_core **h) {
+    const char *why = c->around ? mlo_around_unfit(m, c) : NULL;
+    *h = c->around;
+    return why
+        ? mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, "--tokens with %s has no hardware", why)
+        : mlo_around_follow(m, c);
 }
 
 /* ---- in memory: behind the loop's parameters its own, then the rows. Bytes. ---- */

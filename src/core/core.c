@@ -55,9 +55,12 @@ typedef struct {
     int64_t slot;
     int64_t start;
     int64_t tokens;
+    /* 1: its ids come when all in front of it has been said: of a text that goes on inside
+     * (mlo_tokens), and behind one */
+    int told;
 } mlo_ordered;
 
-typedef struct {
+typedef struct mlo_core {
     mlo_scan scan;
     mlo_element element[MLO_CORE_MOST];
     int n_element;
@@ -74,6 +77,9 @@ typedef struct {
     int dram; /* 1: they stay in memory, behind mlo_kv; 0: on chip */
     const mlo_ordered *order; /* of the run that is asked about; NULL: whole frames */
     int64_t n_order;
+    struct mlo_core
+        *around; /* of a decoder from ids to ids: its head (core/around.c); NULL: none */
+    int64_t ids; /* rows of the table in front; 0: there is none */
     int masked; /* 1: a runtime mask stream */
     int replay; /* the element that brings the memory's tokens; -1: there is none */
     int replay_masked; /* 1: a runtime mask stream of theirs, too */
@@ -576,6 +582,8 @@ static int mlo_core_soundness(mlo *m, const mlo_core *c) {
     return 0;
 }
 
+static int mlo_core_around(mlo *m, mlo_core *c);
+
 static int mlo_core_build(mlo *m, mlo_core *c) {
     memset(c, 0, sizeof *c);
     c->replay = -1;
@@ -619,7 +627,7 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
         mlo_core_fifos(c);
     else if (mlo_core_live(m, c))
         return mlo_failed(m);
-    return mlo_core_memory(m, c);
+    return mlo_core_memory(m, c) ? mlo_failed(m) : mlo_core_around(m, c);
 }
 
 /* ---- parameters ----------------------------------------------------------- */

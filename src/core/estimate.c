@@ -11,6 +11,7 @@ typedef struct {
     mlo_area element[MLO_CORE_MOST];
     mlo_area streams; /* between elements */
     mlo_area shell; /* around them */
+    mlo_area around; /* what is around a decoder's loop (--tokens): rows, head, words */
     mlo_area all;
 } mlo_estimate;
 
@@ -76,17 +77,18 @@ static void mlo_doors_area(const mlo_core *c, mlo_area *a) {
     a->ff += 3 * mlo_clog2(beats);
 }
 
+/* mlo_axi_share: one reader's address and length, whose they are. */
+static void mlo_share_area(int64_t ports, mlo_area *a) {
+    enum { REQUEST = 64 + 8, SHARE_LUTS = 7 };
+    mlo_area_fifo(a, ports, 32);
+    a->lut += REQUEST * mlo_mux_luts(ports) + SHARE_LUTS * ports;
+    a->ff += REQUEST + 1 + ports;
+}
+
 /* Of row blocks: mlo_refill for each matrix; mlo_axi_share, which picks one reader's address and
  * length and queues whose they are; where their part of the memory begins. */
 static void mlo_readers_area(const mlo_core *c, mlo_area *a) {
-    enum {
-        READER_LUTS = 460,
-        READER_FFS = 320,
-        PORT_LUTS = 2,
-        REQUEST = 64 + 8,
-        SHARE_LUTS = 7,
-        BASE = 64
-    };
+    enum { READER_LUTS = 460, READER_FFS = 320, PORT_LUTS = 2, BASE = 64 };
     int64_t readers = 1;
     for (int i = 0; i < c->n_element; i++)
         if (mlo_is_block(&c->element[i])) {
@@ -98,9 +100,9 @@ static void mlo_readers_area(const mlo_core *c, mlo_area *a) {
             readers++;
         }
     if (readers == 1) return;
-    mlo_area_fifo(a, readers, 32);
-    a->lut += REQUEST * mlo_mux_luts(readers) + SHARE_LUTS * readers + BASE;
-    a->ff += REQUEST + 1 + readers + BASE;
+    mlo_share_area(readers, a);
+    a->lut += BASE;
+    a->ff += BASE;
 }
 
 /* Of a core with caches: mlo_job, with its queue of four, what it knows of each slot, where a slot's
@@ -211,6 +213,70 @@ static mlo_area mlo_shell_area(const mlo_core *c) {
     return a;
 }
 
+/* mlo_rows: a reader with its FIFO, a row's address (a product by a constant), the way to the loop's lanes. */
+static void mlo_rows_area(const mlo_core *c, mlo_area *a) {
+    enum { FIFO_BEATS = 64, LUTS = 250, FFS = 172, ADDRESS = 40, BASE = 64 };
+    const int64_t beats = mlo_counter(c->channels / c->lanes);
+    int64_t odd = 2 * c->channels, sums = 0;
+    for (; odd; odd &= odd - 1) sums++;
+    mlo_area_fifo(a, c->axi_bits, FIFO_BEATS);
+    mlo_area_fifo(a, 1, 4);
+    mlo_area_width(a, 16, c->axi_bits / 16, c->lanes);
+    a->lut += LUTS + BASE + beats + ADDRESS * (sums - 1);
+    a->ff += FFS + beats + ADDRESS + BASE;
+}
+
+/* mlo_newest: a token, the beat that goes. */
+static void mlo_newest_area(const mlo_core *c, mlo_area *a) {
+    const int64_t width = (int64_t)c->lanes * mlo_padded(c->bits), beats = c->channels / c->lanes;
+    mlo_area_memory(a, width, beats);
+    a->lut += 8 + mlo_counter(beats);
+    a->ff += 4 + mlo_counter(beats);
+}
+
+/* mlo_tokens: jobs that wait, a text's place, the word; in the registers a stop id, and how many may follow. */
+static void mlo_tokens_area(mlo_area *a) {
+    enum { QUEUE = 64, LUTS = 190, FFS = 166, REGS_LUTS = 60, REGS_FFS = 48 };
+    mlo_area_fifo(a, QUEUE, 4);
+    a->lut += LUTS + REGS_LUTS;
+    a->ff += FFS + REGS_FFS;
+}
+
+static void mlo_streams_area(const mlo_core *c, mlo_area *a) {
+    for (int k = 0; k < c->n_edge; k++) {
+        mlo_edge_area(&c->edge[k], a);
+        mlo_fork_area(c, k, a);
+    }
+}
+
+/* All of it: the head's kernels have a loader and a reader for their matrix, as the loop's. */
+static mlo_area mlo_around_area(const mlo_core *c) {
+    enum { LOADER_LUTS = 400, LOADER_FFS = 310, PORT_LUTS = 2, BASES = 128 };
+    mlo_area a = { 0, 0, 0, 0 };
+    const mlo_core *h = c->around;
+    if (!h) return a;
+    for (int i = 0; i < h->n_element; i++) {
+        const mlo_element *e = &h->element[i];
+        const mlo_area kernel = mlo_kernel_area(h, e, &e->unit, e->memory);
+        mlo_area_sum(&a, &kernel);
+        if (mlo_is_block(e)) continue;
+        a.lut += PORT_LUTS * e->unit.n_memory;
+        a.ff += e->unit.n_memory;
+    }
+    mlo_streams_area(h, &a);
+    mlo_readers_area(h, &a);
+    mlo_area_skid(&a, c->axi_bits);
+    mlo_area_fifo(&a, c->axi_bits, 512);
+    a.dsp += 1; /* as the loop's loader: beats of all iterations */
+    a.lut += LOADER_LUTS + BASES;
+    a.ff += LOADER_FFS + BASES;
+    mlo_share_area(2, &a);
+    mlo_rows_area(c, &a);
+    mlo_newest_area(c, &a);
+    mlo_tokens_area(&a);
+    return a;
+}
+
 static void mlo_estimate_core(const mlo_core *c, mlo_estimate *to) {
     memset(to, 0, sizeof *to);
     for (int i = 0; i < c->n_element; i++) {
@@ -220,11 +286,10 @@ static void mlo_estimate_core(const mlo_core *c, mlo_estimate *to) {
         if (!e->kernel) mlo_area_sum(&to->streams, &to->element[i]);
     }
     mlo_area between = { 0, 0, 0, 0 };
-    for (int k = 0; k < c->n_edge; k++) {
-        mlo_edge_area(&c->edge[k], &between);
-        mlo_fork_area(c, k, &between);
-    }
+    mlo_streams_area(c, &between);
     to->shell = mlo_shell_area(c);
+    to->around = mlo_around_area(c);
+    mlo_area_sum(&to->all, &to->around);
     mlo_area_sum(&to->streams, &between);
     mlo_area_sum(&to->all, &between);
     mlo_area_sum(&to->all, &to->shell);

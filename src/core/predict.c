@@ -20,51 +20,78 @@ static const mlo_flow_verbs *const mlo_flows[] = {
     [MLO_FLOW_REPLAY] = &mlo_flow_replay,
 };
 
-/* Nothing can fire: requests are heard, one after the other (of several at a time, who is behind
- * the latest: mlo_axi_share), until a tile is through or its half free, or a memory is there. 0:
- * there are none. */
-static int mlo_schedule_hears(mlo_schedule *s) {
-    int any = 0, through = 0;
-    while (!through && s->next < INT64_MAX) {
-        s->now = s->next;
-        s->next = INT64_MAX;
-        for (int k = 1, behind = s->turn; k <= s->c->n_element + 1; k++) {
-            const int port = (behind + k) % (s->c->n_element + 1), i = port - 1;
-            if (port && !s->c->element[i].unit.blocks) continue;
-            const mlo_tiling *t = port ? &s->tiling[i] : NULL;
-            const int64_t waits = t ? t->reader.waits : s->loader.waits;
-            const int64_t before = t ? t->begun + t->opened : s->loaded;
-            if (waits > s->now) {
-                s->next = mlo_min(s->next, waits);
-                continue;
-            }
-            if (t)
-                while (mlo_tile_goes_on(s, i)) any = 1;
-            else
-                any |= mlo_loader_goes_on(s);
-            through |= (t ? t->begun + t->opened : s->loaded) > before;
-        }
+/* A reader is heard: port 0 is the loader, port i + 1 element i. 1: what it waited for is through. */
+static int mlo_port_hears(mlo_schedule *s, int port, int *any) {
+    const int i = port - 1;
+    if (port && !s->c->element[i].unit.blocks) return 0;
+    const mlo_tiling *t = port ? &s->tiling[i] : NULL;
+    const int64_t waits = t ? t->reader.waits : s->loader.waits;
+    const int64_t before = t ? t->begun + t->opened : s->loaded;
+    if (waits > s->bus->now) {
+        s->bus->next = mlo_min(s->bus->next, waits);
+        return 0;
     }
+    if (t)
+        while (mlo_tile_goes_on(s, i)) *any = 1;
+    else
+        *any |= mlo_loader_goes_on(s);
+    return (t ? t->begun + t->opened : s->loaded) > before;
+}
+
+/* A core's readers are, who is behind its latest first (mlo_axi_share). The table's is a head's last one. */
+static int mlo_ports_hear(mlo_schedule *s, int *any) {
+    const int ports = s->c->n_element + 1 + (s->loop != NULL);
+    int through = 0;
+    for (int k = 1, behind = s->turn; k <= ports; k++) {
+        const int port = (behind + k) % ports;
+        through |= port > s->c->n_element ? mlo_rows_hear(s->loop, any)
+                                          : mlo_port_hears(s, port, any);
+    }
+    return through;
+}
+
+/* Nothing can fire: requests are heard, one after the other, until a tile is through or its half free, a memory
+ * is there, or a row. Of a loop and its head, whoever was not heard last comes first. 0: there are none. */
+static int mlo_schedule_hears(mlo_schedule *s) {
+    mlo_bus *bus = s->bus;
+    int any = 0, through = 0;
+    while (!through && bus->next < INT64_MAX) {
+        bus->now = bus->next;
+        bus->next = INT64_MAX;
+        mlo_schedule *first = s->head && !bus->side ? s->head : s;
+        through = mlo_ports_hear(first, &any);
+        if (s->head) through |= mlo_ports_hear(first == s ? s->head : s, &any);
+    }
+    return any;
+}
+
+/* All that can go on in a core does. 0: nothing can. */
+static int mlo_schedule_goes_on(mlo_schedule *s) {
+    const mlo_core *c = s->c;
+    int any = mlo_loader_goes_on(s);
+    while (mlo_fire_entry(s)) {
+        any = 1;
+        s->free = 0;
+    }
+    for (int i = 0; i < c->n_element; i++) any |= mlo_fire(s, i);
+    for (int k = 0; s->p->peak && k <= c->n_edge; k++)
+        if (k == c->n_edge || c->edge[k].fifo) mlo_fifo_follow(s, k);
     return any;
 }
 
 /* Until all tokens are through. If nothing can fire, FIFOs are too shallow for what this model
  * knows of them: then one token goes as if they were deep. */
 static void mlo_schedule_run(mlo_schedule *s) {
-    const mlo_core *c = s->c;
-    const int end = c->edge[c->n_edge - 1].from;
-    for (int stuck = 0; s->fired[end] < s->total && stuck < 2;) {
-        s->next = INT64_MAX;
-        int any = mlo_loader_goes_on(s);
-        while (mlo_fire_entry(s)) {
-            any = 1;
-            s->free = 0;
-        }
-        for (int i = 0; i < c->n_element; i++) any |= mlo_fire(s, i);
-        for (int k = 0; s->p->peak && k <= c->n_edge; k++)
-            if (k == c->n_edge || c->edge[k].fifo) mlo_fifo_follow(s, k);
+    const mlo_schedule *last = s->head ? s->head : s;
+    const int end = last->c->edge[last->c->n_edge - 1].from;
+    for (int stuck = 0; last->fired[end] < last->total && stuck < 2;) {
+        s->bus->next = INT64_MAX;
+        int any = s->head ? mlo_rows_go_on(s) : 0;
+        any |= mlo_schedule_goes_on(s);
+        if (s->head) any |= mlo_schedule_goes_on(s->head);
         stuck = any || mlo_schedule_hears(s) ? 0 : stuck + 1;
         s->free = stuck;
+        if (s->head) s->head->free = stuck;
     }
 }
 
@@ -103,34 +130,41 @@ static void mlo_schedule_tiles(mlo_schedule *s, int i, int64_t *tiles) {
     t->beats = beats / u->blocks;
     t->reader.unit = mlo_burst_unit(s->c, beats);
     t->reader.port = i + 1;
+    t->reader.depth = MLO_LOADER_BEATS;
     t->tiles = tiles;
     mlo_jobs_tiles(s, i, 0);
 }
 
-static void mlo_schedule_begin(mlo_schedule *s, int64_t *tiles) {
+static void mlo_schedule_begin(mlo_schedule *s) {
     const mlo_core *c = s->c;
     mlo_schedule_edges(s);
     for (int i = 0; i < c->n_element; i++) {
         s->first_memory[i] = s->n_memory;
-        if (mlo_is_block(&c->element[i])) mlo_schedule_tiles(s, i, tiles + i * (s->frames + 1));
+        if (mlo_is_block(&c->element[i])) mlo_schedule_tiles(s, i, s->tiles + i * (s->frames + 1));
         for (int k = 0; k < c->element[i].unit.n_memory && !mlo_is_block(&c->element[i]); k++) {
             s->resident[s->n_memory] = (char)mlo_is_resident(&c->element[i]);
             s->beats[s->n_memory++] = mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits);
         }
     }
     s->first_memory[c->n_element] = s->n_memory;
-    s->shared = mlo_core_block_beats(c) > 0;
+    s->shared = s->loop ? 2 : (mlo_core_block_beats(c) > 0) + (s->head != NULL);
+    s->loader.depth = MLO_LOADER_BEATS;
     s->loader.asks = MLO_READ_BEGINS + s->shared;
-    s->served = -MLO_MEMORY_GATHERS * (int64_t)c->rate;
     s->loader.unit = mlo_burst_unit(c, s->shared ? 0 : mlo_core_beats_in(c, MLO_EITHER));
-    s->now = s->shared ? 0 : INT64_MAX;
-    s->next = INT64_MAX;
+}
+
+static void mlo_bus_begin(const mlo_schedule *s, mlo_bus *bus) {
+    bus->served = -MLO_MEMORY_GATHERS * (int64_t)s->c->rate;
+    bus->now = s->shared ? 0 : INT64_MAX;
+    bus->next = INT64_MAX;
 }
 
 static void mlo_schedule_end(mlo_schedule *s) {
     const mlo_core *c = s->c;
     mlo_prediction *p = s->p;
     const int64_t g = c->frames, frames = s->job[s->n_job - 1].frame + s->job[s->n_job - 1].frames;
+    for (int64_t f = 0; s->head && f < frames; f++)
+        p->frame_done[f] = mlo_said(s->head, f) + MLO_SAID_OUT;
     p->cycles = p->frame_done[frames - 1];
     p->interval = frames >= 2 * g && frames % g == 0
         ? (p->frame_done[frames - 1] - p->frame_done[g - 1]) / (frames - g)
@@ -142,53 +176,83 @@ static void mlo_schedule_end(mlo_schedule *s) {
     }
 }
 
-/* Cycles of a run of `frames` frames of the longest length. */
-static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_prediction *p,
-    int64_t follows, mlo_moment_seen seen, void *user) {
+/* Tokens of the ring: of all that is looked back at. */
+static int64_t mlo_ring_length(const mlo_core *c) {
     int64_t length = 64;
     while (length < 4 * (c->frames + 2) * c->chunk) length *= 2;
     for (int i = 0; i < c->n_element; i++)
         while (length < mlo_max(4 * c->element[i].unit.window.slots, 12 * c->element[i].site.chunk))
             length *= 2;
-    size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
+    return length;
+}
+
+static void mlo_schedule_free(mlo *m, mlo_schedule *s) {
+    if (!s) return;
+    mlo_scratch_free(m, s->tiles);
+    mlo_scratch_free(m, s->job);
+    mlo_scratch_free(m, s->ring);
+    mlo_scratch_free(m, s->ready);
+    mlo_scratch_free(m, s);
+}
+
+/* A schedule of so many frames, of which nothing is known; NULL: it failed. */
+static mlo_schedule *mlo_schedule_new(
+    mlo *m, const mlo_core *c, int64_t frames, int peaks, mlo_prediction *p, mlo_bus *bus) {
+    const int64_t length = mlo_ring_length(c);
+    const size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
     mlo_schedule *s = (mlo_schedule *)mlo_scratch(m, 1, sizeof *s);
-    if (!s) return mlo_failed(m);
+    if (!s) return NULL;
     memset(s, 0, sizeof *s);
     s->c = c;
     s->flows = mlo_flows;
     s->mask = length - 1;
     s->p = p;
-    s->follows = follows;
-    s->seen = seen;
-    s->user = user;
+    s->bus = bus;
+    s->frames = frames;
     s->ring = (mlo_token *)mlo_scratch(
         m, (size_t)(c->n_element + 1) * (size_t)length, sizeof *s->ring);
     /* resident memories alone: no bank holds the loader up */
     s->kept = mlo_core_beats_in(c, MLO_LAYER) ? 4 : mlo_max(4, c->scan.iterations);
     s->ready = (int64_t *)mlo_scratch(m, memories * (size_t)(s->kept + 5), sizeof *s->ready);
-    const size_t jobs = (size_t)frames;
-    mlo_job *job = (mlo_job *)mlo_scratch(m, jobs, sizeof *job);
-    int64_t *tiles = (int64_t *)mlo_scratch(
-        m, (size_t)(c->n_element + 1) * (jobs + 1), sizeof *tiles);
+    s->job = (mlo_job *)mlo_scratch(m, (size_t)frames, sizeof *s->job);
+    s->tiles = (int64_t *)mlo_scratch(
+        m, (size_t)(c->n_element + 1) * (size_t)(frames + 1), sizeof *s->tiles);
     p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames);
     p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST);
-    p->peak = follows ? MLO_NEW_N(m, int64_t, 2 * MLO_CORE_MOST + 1) : NULL;
-    if (s->ring && s->ready && job && tiles && p->frame_done && p->spent && (p->peak || !follows)) {
-        memset(s->ready, 0, memories * (size_t)(s->kept + 5) * sizeof *s->ready);
-        s->freed = (int64_t(*)[4])(s->ready + memories * (size_t)s->kept);
-        s->begun = (int64_t *)(s->freed + memories);
-        s->job = job;
-        s->frames = frames;
-        mlo_schedule_jobs(s, 0, 0);
-        mlo_schedule_begin(s, tiles);
+    p->peak = peaks ? MLO_NEW_N(m, int64_t, 2 * MLO_CORE_MOST + 1) : NULL;
+    if (m->error.code) {
+        mlo_schedule_free(m, s);
+        return NULL;
+    }
+    memset(s->ready, 0, memories * (size_t)(s->kept + 5) * sizeof *s->ready);
+    s->freed = (int64_t(*)[4])(s->ready + memories * (size_t)s->kept);
+    s->begun = (int64_t *)(s->freed + memories);
+    mlo_schedule_jobs(s, 0, 0);
+    return s;
+}
+
+/* Cycles of a run of `frames` frames of the longest length, or of jobs. */
+static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_prediction *p,
+    int64_t follows, mlo_moment_seen seen, void *user) {
+    mlo_bus bus = { 0 };
+    mlo_prediction said;
+    const int whole = c->around && !mlo_around_unfit(m, c);
+    MLO_TRY(mlo_around_follow(m, c));
+    mlo_schedule *s = mlo_schedule_new(m, c, frames, follows > 0, p, &bus);
+    mlo_schedule *h = s && whole ? mlo_schedule_new(m, c->around, frames, 0, &said, &bus) : NULL;
+    if (s && (h || !whole)) {
+        s->follows = follows;
+        s->seen = seen;
+        s->user = user;
+        mlo_schedule_join(s, h);
+        mlo_schedule_begin(s);
+        if (h) mlo_schedule_begin(h);
+        mlo_bus_begin(s, &bus);
         mlo_schedule_run(s);
         mlo_schedule_end(s);
     }
-    mlo_scratch_free(m, tiles);
-    mlo_scratch_free(m, job);
-    mlo_scratch_free(m, s->ring);
-    mlo_scratch_free(m, s->ready);
-    mlo_scratch_free(m, s);
+    mlo_schedule_free(m, h);
+    mlo_schedule_free(m, s);
     return mlo_failed(m);
 }
 static int mlo_predict(mlo *m, const mlo_core *c, int64_t frames, mlo_prediction *p) {
@@ -226,6 +290,7 @@ static int mlo_predict_steps(
         order[k].slot = k % sequences;
         order[k].start = position;
         order[k].tokens = 1;
+        order[k].told = k >= sequences;
     }
     *with = *c;
     with->order = order;

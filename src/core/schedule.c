@@ -32,6 +32,8 @@ enum {
 };
 enum { MLO_JOB_HELD = 8 };
 
+/* Requests under way that share memory, at most (mlo_axi_share) */
+enum { MLO_REQUESTS_MOST = 32 };
 enum { MLO_ROWS_KEPT = 32, MLO_READS_KEPT = 64, MLO_TILES_LEFT = 32 };
 
 /* A time that depends on what has not been walked. */
@@ -212,6 +214,7 @@ typedef struct {
 typedef struct {
     int64_t got; /* beats of the run that were asked for */
     int64_t bursts; /* that were asked for */
+    int64_t depth; /* beats that its FIFO holds */
     int64_t unit; /* beats of a burst, at most (of large matrices some are taken as one) */
     int64_t asks; /* the cycle from which it can ask next */
     int64_t waits; /* the same, if it waits for nothing but to be heard; else 0 */
@@ -273,8 +276,21 @@ static int64_t mlo_job_start(const mlo_job *j, int64_t frame) {
     return j->order ? j->order[frame].start : 0;
 }
 
-/* What is known of a run so far. */
+/* The way to memory that readers share: those of a core, or of a loop and what is around it. */
 typedef struct {
+    int side; /* 1: the latest request was the head's */
+    int64_t asked; /* the cycle of the latest request */
+    int64_t served; /* until when memory is busy, in cycles x rate */
+    int64_t given; /* the cycle in which it gave the last beat */
+    int64_t now; /* requests are heard until this cycle */
+    int64_t next; /* the cycle of the next request (a single reader's are all heard) */
+    int64_t requests; /* of the run */
+    int64_t
+        over[MLO_REQUESTS_MOST]; /* [request % ..]: the cycle in which it was answered in full */
+} mlo_bus;
+
+/* What is known of a run so far. */
+typedef struct mlo_schedule {
     const mlo_core *c;
     const struct mlo_flow_verbs *const *flows; /* [mlo_flow] */
     mlo_job *job; /* [frame]: as many as there are; those that have not begun may become others */
@@ -326,14 +342,20 @@ typedef struct {
     int64_t frame_came[MLO_CORE_MOST][2];
 
     mlo_tiling tiling[MLO_CORE_MOST];
+    int64_t *tiles; /* of all elements: see mlo_tiling */
 
-    int shared; /* 1: readers share memory (row blocks) */
+    mlo_bus *bus; /* to memory */
+    int shared; /* how often readers share it on the way (mlo_axi_share): row blocks; core and head */
     int turn; /* the port of the latest request */
-    int64_t asked; /* the cycle of the latest request */
-    int64_t served; /* until when memory is busy, in cycles x rate */
-    int64_t given; /* the cycle in which it gave the last beat */
-    int64_t now; /* requests are heard until this cycle */
-    int64_t next; /* the cycle of the next request (without row blocks all are heard) */
+
+    /* of a decoder's loop with what is around it: the other of the two; rows in front (schedule_around.c) */
+    struct mlo_schedule *head; /* behind the loop; NULL: nothing is */
+    struct mlo_schedule *loop; /* in front of the head; NULL: this is no head */
+    mlo_fetch table; /* the rows' reader */
+    int64_t table_rows; /* rows of the run that are asked for */
+    int64_t table_asked; /* the cycle of the latest one's first request */
+    int64_t passed; /* rows that passed the door */
+    int64_t entered[MLO_ROWS_KEPT]; /* [row % ..]: when its last beat did */
 
     mlo_prediction *p;
     int64_t follows; /* beats of the run, in each FIFO */
@@ -350,6 +372,19 @@ static const mlo_job *mlo_job_of(const mlo_schedule *s, int64_t n) {
     while (j < last && j[1].begin <= n) j++;
     while (j > first && j->begin > n) j--;
     return j;
+}
+
+/* The job that token n of those from outside is of. */
+static const mlo_job *mlo_job_outside(const mlo_schedule *s, int64_t n) {
+    int64_t low = 0, high = s->n_job - 1;
+    while (low < high) {
+        const int64_t half = (low + high + 1) / 2;
+        if (s->job[half].outside <= n)
+            low = half;
+        else
+            high = half - 1;
+    }
+    return &s->job[low];
 }
 
 /* Where a token stands. */

@@ -135,8 +135,9 @@ static int64_t mlo_frame_enters(const mlo_schedule *s, const mlo_place *p, int64
     const int64_t frame = p->job->frame + p->frame, before = mlo_job_waits(c, frame);
     int64_t enters = MLO_JOB_PASSES;
     if (!c->slots) return (p->job->outside + n - p->job->begin) * (c->channels / c->lanes);
-    if (before >= 0 && !s->p->frame_done[before]) return MLO_NOT_YET;
-    if (before >= 0) enters += s->p->frame_done[before] + MLO_JOB_FOLLOWS;
+    const int64_t left = before >= 0 ? mlo_left(s, before) : 0;
+    if (left == MLO_NOT_YET) return MLO_NOT_YET;
+    if (before >= 0) enters += left + MLO_JOB_FOLLOWS;
     return frame ? mlo_max(enters, s->door + MLO_JOB_TURNS + MLO_JOB_PASSES) : enters;
 }
 
@@ -163,19 +164,33 @@ static int64_t mlo_frame_late(const mlo_schedule *s, const mlo_place *p, int64_t
     return soon > mlo_token_of(s, end, p->job->begin)->out[0] + MLO_LOOP_ROUND;
 }
 
+/* When the first beat of token n, which comes from outside, could go into the loop: the door keeps a token until it is
+ * complete (mlo_entry). Into a head it goes when its frame has left the loop. MLO_NOT_YET. */
+static int64_t mlo_outside_comes(mlo_schedule *s, const mlo_place *p, int64_t n, int64_t beats) {
+    if (s->loop) {
+        const int64_t left = mlo_left(s->loop, n);
+        return left == MLO_NOT_YET ? left : left + MLO_NEWEST_GIVES;
+    }
+    const int64_t enters = mlo_frame_enters(s, p, n - p->at);
+    if (enters == MLO_NOT_YET) return enters;
+    if (!s->head) return enters + p->at * beats + beats + 3;
+    const int64_t last = mlo_row_enters(s, p, n, enters);
+    return last == MLO_NOT_YET ? last : last + 4;
+}
+
 /* The loop's way in: the first iteration comes from outside, others from the feedback. 0: not
  * known yet. */
 static int mlo_fire_entry(mlo_schedule *s) {
     const mlo_core *c = s->c;
-    const int64_t n = s->fired[c->n_element], beats = c->channels / c->lanes;
+    const int64_t n = s->fired[c->n_element];
+    const int64_t beats = s->way[s->order[1][s->begin[1][c->n_element]]].beats_from;
     const int end = c->edge[c->n_edge - 1].from;
     int64_t room[2], first, last;
     if (n >= s->total || !mlo_has_room(s, MLO_OUTSIDE, room)) return 0;
     mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
     if (p.iteration == 0) {
-        const int64_t enters = mlo_frame_enters(s, &p, n - p.at);
-        if (enters == MLO_NOT_YET) return 0;
-        first = enters + p.at * beats + beats + 3;
+        first = mlo_outside_comes(s, &p, n, beats);
+        if (first == MLO_NOT_YET) return 0;
         const int64_t late = mlo_frame_late(s, &p, n, first);
         if (late == MLO_NOT_YET) return 0;
         if (late) {

@@ -20,8 +20,8 @@ enum { MLO_READ_BEGINS = 2, MLO_READ_WAY = 2, MLO_READ_BACK = 1, MLO_MEMORY_GATH
 /* May what a reader asks for at `when` be answered? Requests are, in the order of time, as memory
  * takes them; the next one is noted. */
 static int mlo_is_heard(mlo_schedule *s, int64_t when) {
-    if (when <= s->now) return 1;
-    s->next = mlo_min(s->next, when);
+    if (when <= s->bus->now) return 1;
+    s->bus->next = mlo_min(s->bus->next, when);
     return 0;
 }
 
@@ -30,11 +30,11 @@ static int mlo_is_heard(mlo_schedule *s, int64_t when) {
  * keep (mlo_sim_ram's credit). */
 static mlo_burst mlo_memory_gives(mlo_schedule *s, int64_t got, int64_t beats, int64_t from) {
     const int64_t rate = s->c->rate;
-    const int64_t begin = mlo_max(from, s->given);
+    const int64_t begin = mlo_max(from, s->bus->given);
     const int64_t saved = rate < 256 ? 4 * 256 - 2 * rate : 0;
-    s->served = mlo_max(s->served, begin * rate - saved) + beats * 256;
-    s->given = mlo_max(begin + beats, (s->served + rate - 1) / rate);
-    const mlo_burst come = { got, got + beats, begin, s->served };
+    s->bus->served = mlo_max(s->bus->served, begin * rate - saved) + beats * 256;
+    s->bus->given = mlo_max(begin + beats, (s->bus->served + rate - 1) / rate);
+    const mlo_burst come = { got, got + beats, begin, s->bus->served };
     return come;
 }
 
@@ -109,8 +109,10 @@ static int64_t mlo_burst_unit(const mlo_core *c, int64_t beats) {
 static int64_t mlo_fetch_asks(
     mlo_schedule *s, mlo_fetch *r, int64_t address, int64_t left, int64_t beats, int64_t open) {
     const int64_t burst = mlo_min(left, r->unit - address % r->unit);
-    const int64_t room = mlo_fetch_room(s, r, r->got + burst - MLO_LOADER_BEATS, beats, open);
-    const int64_t asks = mlo_max(mlo_max(r->asks, room), s->asked + 1);
+    const int64_t room = mlo_fetch_room(s, r, r->got + burst - r->depth, beats, open);
+    int64_t *over = &s->bus->over[s->bus->requests % MLO_REQUESTS_MOST];
+    const int64_t asks = mlo_max(
+        mlo_max(r->asks, room), mlo_max(s->bus->asked, s->shared ? *over : 0) + 1);
     r->waits = 0;
     if (room == MLO_NOT_YET) return 0;
     if (!mlo_is_heard(s, asks)) {
@@ -119,10 +121,13 @@ static int64_t mlo_fetch_asks(
     }
     r->burst[r->bursts++ % MLO_READS_KEPT] = mlo_memory_gives(
         s, r->got, burst, asks + s->c->read_latency + MLO_READ_WAY);
+    *over = s->bus->given;
+    s->bus->requests++;
     r->got += burst;
     r->asks = asks + 2;
-    s->asked = asks;
-    s->turn = r->port;
+    s->bus->asked = asks;
+    s->bus->side = s->loop != NULL || r == &s->table;
+    *(r == &s->table ? &s->head->turn : &s->turn) = r->port;
     return burst;
 }
 

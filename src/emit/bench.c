@@ -284,7 +284,7 @@ static int mlo_emit_scripts(mlo_emitter *e) {
     MLO_TRY(mlo_emit_shared(e, "Makefile", none, e));
     MLO_TRY(mlo_emit_shared(e, "vivado.tcl", none, e));
     MLO_TRY(mlo_emit_shared(e, "mlo.core", files, e));
-    return e->h ? 0 : mlo_emit_shared(e, "cocotb/test_mlo.py", none, e);
+    return mlo_emit_shared(e, "cocotb/test_mlo.py", none, e);
 }
 
 /* What is predicted of the bench: of a core with caches its jobs. */

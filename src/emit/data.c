@@ -153,10 +153,10 @@ static int mlo_emit_params(mlo_emitter *e) {
 enum { MLO_BENCH_JOBS = 5, MLO_BENCH_PROMPT = 16 };
 static int64_t mlo_bench_orders(const mlo_core *c, mlo_ordered list[MLO_BENCH_JOBS]) {
     const int64_t steps = mlo_min(MLO_BENCH_JOBS - 1, c->chunk - 1);
-    const mlo_ordered prompt = { 0, 0, mlo_min(MLO_BENCH_PROMPT, c->chunk - steps) };
+    const mlo_ordered prompt = { 0, 0, mlo_min(MLO_BENCH_PROMPT, c->chunk - steps), 0 };
     list[0] = prompt;
     for (int64_t i = 0; i < steps; i++) {
-        const mlo_ordered step = { 0, prompt.tokens + i, 1 };
+        const mlo_ordered step = { 0, prompt.tokens + i, 1, 0 };
         list[1 + i] = step;
     }
     return 1 + steps;

@@ -45,7 +45,7 @@ static void mlo_example_memory_mask(void *user) {
 static const char *mlo_example_jobs(mlo *m, const mlo_bench_words *w) {
     const char *list = "";
     for (int64_t i = 0; i < w->n_order && list; i++)
-        list = mlo_format(m, "%s%s{ %lld, %lld, %lld }", list, i ? ", " : "",
+        list = mlo_format(m, "%s%s{ %lld, %lld, %lld, 0 }", list, i ? ", " : "",
             (long long)w->order[i].slot, (long long)w->order[i].start,
             (long long)w->order[i].tokens);
     return list;
@@ -100,6 +100,8 @@ static int mlo_emit_driver(
     mlo_emitter *e, const mlo_border border[MLO_BORDERS], const mlo_bench_words *w) {
     mlo *m = e->m;
     const mlo_core *c = e->c;
+    const int64_t channels = e->h ? 1 : c->channels, lanes = e->h ? 1 : c->lanes;
+    const int64_t said = e->h ? mlo_out_bits(e) / 8 : 0;
     int64_t longest = 0; /* tokens of a part of the frame */
     for (int64_t i = 0; i < w->n_order; i++) longest = mlo_max(longest, w->order[i].tokens);
     const unsigned long long cache = (unsigned long long)(c->slots << 24
@@ -109,11 +111,12 @@ static int mlo_emit_driver(
         { "VERSION", MLO_VERSION, NULL },
         { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
         { "TOKENS", mlo_integer(m, c->chunk), NULL },
-        { "CHANNELS", mlo_integer(m, c->channels), NULL },
+        { "CHANNELS", mlo_integer(m, channels), NULL },
         { "WORD_BYTES", mlo_integer(m, border[MLO_BORDER_IN].bytes), NULL },
-        { "BEAT_BYTES", mlo_integer(m, c->lanes * border[MLO_BORDER_IN].bytes), NULL },
-        { "LANES", mlo_integer(m, c->lanes), NULL },
-        { "BITS", mlo_integer(m, c->bits), NULL },
+        { "BEAT_BYTES", mlo_integer(m, lanes * border[MLO_BORDER_IN].bytes), NULL },
+        { "LANES", mlo_integer(m, lanes), NULL },
+        { "BITS", mlo_integer(m, e->h ? 32 : c->bits), NULL },
+        { "SAID_BYTES", mlo_integer(m, said), NULL },
         { "FRAMES", mlo_integer(m, c->frames), NULL },
         { "CACHE", mlo_format(m, "%08llX", cache), NULL },
         { "KV_MEMORY", c->dram ? "1" : "0", NULL },
@@ -123,7 +126,9 @@ static int mlo_emit_driver(
         { "OUTPUT", mlo_border_c(m, &border[MLO_BORDER_OUT]), NULL },
         { "MEMORY", mlo_border_c(m, &border[MLO_BORDER_MEMORY]), NULL },
         { "TEST_BYTES",
-            mlo_integer(m, mlo_max(1, longest) * c->channels * border[MLO_BORDER_IN].bytes), NULL },
+            mlo_integer(
+                m, mlo_max(said, mlo_max(1, longest) * channels * border[MLO_BORDER_IN].bytes)),
+            NULL },
         { NULL, NULL, NULL },
     };
     MLO_TRY(mlo_emit_shared(e, "host/mlo_driver.h", holes, NULL));

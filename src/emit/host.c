@@ -291,8 +291,8 @@ static int mlo_manifest_jobs(mlo_emitter *e) {
     for (int64_t i = 0; i < n; i++)
         mlo_printf(&e->t, "%s{\"slot\": %lld, \"start\": %lld, \"tokens\": %lld}", i ? ", " : "",
             (long long)list[i].slot, (long long)list[i].start, (long long)list[i].tokens);
-    mlo_line(e, e->h ? "]," : "],\n  \"predicted_step\": {\"first\": %lld, \"last\": %lld},",
-        (long long)first, (long long)last);
+    mlo_line(e, "],\n  \"predicted_step\": {\"first\": %lld, \"last\": %lld},", (long long)first,
+        (long long)last);
     mlo_manifest_kv(e);
     return 0;
 }
@@ -338,8 +338,8 @@ static int mlo_emit_manifest(mlo_emitter *e, const mlo_border *border, int64_t f
     /* what is predicted is a loop */
     if (e->unrolled) mlo_line(e, "  \"unrolled\": true,");
     mlo_line(e,
-        e->unrolled || e->h ? "  \"predicted_cycles\": null,\n  \"predicted_interval\": null,"
-                            : "  \"predicted_cycles\": %lld,\n  \"predicted_interval\": %lld,",
+        e->unrolled ? "  \"predicted_cycles\": null,\n  \"predicted_interval\": null,"
+                    : "  \"predicted_cycles\": %lld,\n  \"predicted_interval\": %lld,",
         (long long)p.cycles, (long long)p.interval);
     if (c->replay >= 0) {
         const mlo_port y = mlo_replay_port(c);
@@ -377,9 +377,7 @@ static int mlo_emit_verilog(mlo *m, mlo_sink sink, void *user) {
     e->sink = sink;
     e->user = user;
     e->t.m = m;
-    mlo_core *h = MLO_NEW(m, mlo_core);
-    if (!h || mlo_around(m, e->c, h) || mlo_emit_copies(e)) return mlo_failed(m);
-    e->h = h->n_element ? h : NULL;
+    if (mlo_around(m, e->c, &e->h) || mlo_emit_copies(e)) return mlo_failed(m);
     /* of a core with caches one sequence comes, in parts */
     int64_t frames = e->c->slots ? 1 : e->c->frames;
     mlo_border border[MLO_BORDERS];
@@ -387,7 +385,7 @@ static int mlo_emit_verilog(mlo *m, mlo_sink sink, void *user) {
     mlo_bench_words w = mlo_bench_words_new(e, frames, border);
     if (!mlo_emit_top(e) && !mlo_emit_around(e) && !mlo_emit_library(e) && !mlo_emit_params(e)
         && !mlo_emit_tb(e, frames) && !mlo_bench_play(&w) && !mlo_emit_bench_words(e, &w)
-        && !mlo_emit_scripts(e) && !mlo_emit_regs(e) && (e->h || !mlo_emit_driver(e, border, &w))
+        && !mlo_emit_scripts(e) && !mlo_emit_regs(e) && !mlo_emit_driver(e, border, &w)
         && !mlo_emit_parts(e) && !mlo_emit_guide(e, border))
         mlo_emit_manifest(e, border, frames);
     mlo_bench_words_free(&w);

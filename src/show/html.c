@@ -343,6 +343,7 @@ static void mlo_html_kernels(const mlo_view *v, mlo_text *t) {
         if (c->element[i].kernel) mlo_html_kernel(v, &c->element[i], t);
     mlo_html_area(v, "streams between them", &v->area.streams, t);
     mlo_html_area(v, "loop, loader, registers", &v->area.shell, t);
+    if (v->hw->around) mlo_html_area(v, "ids' rows, head, words", &v->area.around, t);
     mlo_puts(t, "</tbody><tfoot>");
     mlo_html_cells(t, "td", feet);
     mlo_puts(t, "</tfoot></table>");

@@ -178,6 +178,8 @@ static void mlo_json_core(const mlo_view *v, mlo_text *t) {
     mlo_area_json(&v->area.streams, t);
     mlo_puts(t, ",\"area_shell\":");
     mlo_area_json(&v->area.shell, t);
+    if (v->hw->around) mlo_puts(t, ",\"area_around\":");
+    if (v->hw->around) mlo_area_json(&v->area.around, t);
     mlo_printf(t, ",\"bound\":%lld,\"best\":%lld", (long long)v->bound, (long long)v->best);
     mlo_json_utilisation(v, t, "utilization", (double)v->p.interval);
     mlo_json_utilisation(v, t, "bound_utilization", (double)v->bound);

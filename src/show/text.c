@@ -446,6 +446,7 @@ static void mlo_text_area(const mlo_view *v, mlo_sheet *t) {
             mlo_text_area_line(v->m, v->hw->element[i].name, &v->area.element[i], t);
     mlo_text_area_line(v->m, "streams between them", &v->area.streams, t);
     mlo_text_area_line(v->m, "loop, loader, registers", &v->area.shell, t);
+    if (v->hw->around) mlo_text_area_line(v->m, "ids' rows, head, words", &v->area.around, t);
     mlo_text_area_line(v->m, "all", &v->area.all, t);
     if (!v->device) return;
     mlo_say_cell(t, mlo_format(v->m, "of the device, %s", v->device->name), 31);

@@ -1,0 +1,118 @@
+/* schedule_around: when ids' rows come to a decoder's loop, and when its head says what follows (--tokens).
+ *
+ * in:  a schedule of the loop, one of its head (core/around.c), which share the way to memory.
+ * out: when a row passes the loop's door; when a frame has left the loop; when its word is said.
+ *
+ * Up to four rows are asked for ahead of the one that passes the door (mlo_rows). Of a frame its last token goes
+ * into the head (mlo_newest), which is a core of its own: one iteration, a token a frame. A text that goes on
+ * inside asks for its next row when the word behind the one before is said (mlo_tokens).
+ *
+ * invariant: frames leave the loop, pass the head and are said in their order.
+ * example: a memory-bound step reads the loop's parameters, the head's, and a row: no beat of them twice.
+ * cost: O(rows); the head's is that of a core.
+ */
+enum { MLO_ROWS_FIFO = 64, MLO_ROWS_BURST = 32, MLO_ROWS_AHEAD = 4 };
+/* Cycles, as they are in the Verilog: from an id to its request, from a row that passed to the request for which it
+ * made room, from a request to the next row's; from a beat in the reader's FIFO to the loop's door; from a frame's
+ * last beat out of the loop to its token's first one into the head, and from that token's last one to where another
+ * frame's can be taken; from a word that is said to the id that it becomes, and to the core's own output. */
+enum { MLO_ROW_ASKS = 4, MLO_ROW_PASSED = 4, MLO_ROW_EACH = 4, MLO_ROW_WAY = 3 };
+enum { MLO_NEWEST_GIVES = 1, MLO_NEWEST_TAKES = 2, MLO_SAID_ID = -2, MLO_SAID_OUT = -1 };
+
+static int64_t mlo_row_beats(const mlo_core *c) { return c->channels * 16 / c->axi_bits; }
+
+static void mlo_schedule_join(mlo_schedule *s, mlo_schedule *head) {
+    if (!head) return;
+    s->head = head;
+    head->loop = s;
+    s->table.unit = mlo_min(MLO_ROWS_BURST, 4096 * 8 / s->c->axi_bits);
+    s->table.depth = MLO_ROWS_FIFO;
+    s->table.port = head->c->n_element + 1;
+}
+
+/* When the word behind a frame is said; MLO_NOT_YET. */
+static int64_t mlo_said(const mlo_schedule *head, int64_t frame) {
+    return head->p->frame_done[frame] ? head->p->frame_done[frame] : MLO_NOT_YET;
+}
+
+/* When a frame has left the loop: its head may have to take the one before. MLO_NOT_YET. */
+static int64_t mlo_left(const mlo_schedule *s, int64_t frame) {
+    const int64_t done = s->p->frame_done[frame];
+    if (!done) return MLO_NOT_YET;
+    if (!s->head || !frame) return done;
+    if (mlo_fired(s->head, MLO_OUTSIDE) < frame) return MLO_NOT_YET;
+    return mlo_max(done, mlo_token_of(s->head, MLO_OUTSIDE, frame - 1)->out[1] + MLO_NEWEST_TAKES);
+}
+
+/* ---- rows ------------------------------------------------------------------ */
+
+/* When the next row can be asked for: its id is there, and room for it. MLO_NOT_YET. */
+static int64_t mlo_row_begins(mlo_schedule *s) {
+    const mlo_job *j = mlo_job_outside(s, s->table_rows);
+    const int64_t ahead = s->table_rows - MLO_ROWS_AHEAD;
+    int64_t when = MLO_ROW_ASKS;
+    if (s->table_rows == j->outside && j->frame && j->order && j->order->told) {
+        when = mlo_said(s->head, j->frame - 1);
+        if (when == MLO_NOT_YET) return when;
+        when += MLO_SAID_ID + MLO_ROW_ASKS;
+    }
+    if (ahead >= s->passed) return MLO_NOT_YET;
+    if (ahead >= 0) when = mlo_max(when, s->entered[ahead % MLO_ROWS_KEPT] + MLO_ROW_PASSED);
+    return when + s->head->shared;
+}
+
+/* The table's reader asks for its next burst. 0: not yet. */
+static int mlo_row_asks(mlo_schedule *s) {
+    const mlo_job *last = &s->job[s->n_job - 1];
+    const int64_t beats = mlo_row_beats(s->c), end = (s->table_rows + 1) * beats;
+    mlo_fetch *r = &s->table;
+    if (s->table_rows == last->outside + mlo_job_turn(last)) return 0;
+    if (r->got == end - beats) {
+        const int64_t begins = mlo_row_begins(s);
+        if (begins == MLO_NOT_YET) return 0;
+        r->asks = mlo_max(mlo_max(r->asks, begins), s->table_asked + MLO_ROW_EACH);
+    }
+    const int first = r->got == end - beats;
+    if (!mlo_fetch_asks(s, r, r->got, end - r->got, beats, MLO_NOT_YET)) return 0;
+    if (first) s->table_asked = s->bus->asked;
+    s->table_rows += r->got == end;
+    return 1;
+}
+
+static int mlo_rows_go_on(mlo_schedule *s) {
+    int any = 0;
+    while (mlo_row_asks(s)) any = 1;
+    return any;
+}
+
+/* The table's reader is heard. 1: a row has been asked for. */
+static int mlo_rows_hear(mlo_schedule *s, int *any) {
+    const int64_t before = s->table_rows;
+    if (s->table.waits > s->bus->now) {
+        s->bus->next = mlo_min(s->bus->next, s->table.waits);
+        return 0;
+    }
+    *any |= mlo_rows_go_on(s);
+    return s->table_rows > before;
+}
+
+/* A row passes the door, which is open for its frame from `enters` on: when its last beat does, behind the row
+ * before it; a token behind the next one waits there until the first of both has gone into the loop. MLO_NOT_YET. */
+static int64_t mlo_row_enters(mlo_schedule *s, const mlo_place *p, int64_t n, int64_t enters) {
+    const mlo_core *c = s->c;
+    const int64_t row = p->job->outside + n - p->job->begin, all = mlo_row_beats(c);
+    const int64_t beats = c->channels / c->lanes, from = row * all;
+    mlo_fetch *r = &s->table;
+    if (s->table_rows <= row) return MLO_NOT_YET;
+    int64_t first = mlo_max(
+        enters, mlo_fetch_has(s, r, from + mlo_parts(all, beats)) + MLO_ROW_WAY);
+    if (row) first = mlo_max(first, s->entered[(row - 1) % MLO_ROWS_KEPT] + 1);
+    if (p->at > 1) first = mlo_max(first, mlo_token_of(s, MLO_OUTSIDE, n - 2)->out[0] + 1);
+    const int64_t last = mlo_max(first + beats - 1,
+        mlo_fetch_has(s, r, from + all) + MLO_ROW_WAY + mlo_max(0, beats / all - 1));
+    const mlo_until passed = { from, from + all, first - MLO_ROW_WAY, last - MLO_ROW_WAY };
+    r->dealt[r->portions++ % MLO_READS_KEPT] = passed;
+    s->entered[row % MLO_ROWS_KEPT] = last;
+    s->passed = row + 1;
+    return last;
+}
