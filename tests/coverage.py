@@ -7,7 +7,7 @@
 clang-19 or newer instruments mlo (-fcoverage-mcdc); the scripts (default: FAST; `all` is each test_*.py) run it, whatever else they compile is not
 counted, but for interval_driver.c, read_driver.c and the fuzzers' replay.c (harness.counted finds them); `library` is no script: the C programs that call the library (examples/layers.c, library/places.c, ..), linked with what is counted.
 Nor is `exports`: mlo alone on each export that the tests hold, to Verilog and to C; test_families.py and its like judge and simulate them for hours.
-FAST is what runs mlo and hardly a simulator: some 40 minutes of a processor, a third of it refusing memory in every place (`library`).
+FAST is what runs mlo and hardly a simulator: an estimated 40 minutes of a processor, a third of it refusing memory in every place (`library`).
 llvm-profdata and llvm-cov say what was run. --missing prints the lines of files that never were, and branches that went one way only."""
 import argparse
 import concurrent.futures

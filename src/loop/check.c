@@ -324,12 +324,11 @@ static int mlo_terms_slices(mlo_terms *t, mlo_terms_env *env, const char *name, 
 
 /* ---- nodes ---------------------------------------------------------------- */
 
-static int mlo_terms_graph(mlo_terms *t, mlo_terms_env *env, int depth);
+static int mlo_terms_graph(mlo_terms *t, mlo_terms_env *env);
 
 /* A subgraph as text: the terms of its outputs, over formal inputs, which are called alike at any
  * depth of unrolled loops. */
-static int mlo_terms_subgraph(
-    mlo_terms *t, mlo_terms_env *outer, mlo_graph *g, mlo_text *text, int depth) {
+static int mlo_terms_subgraph(mlo_terms *t, mlo_terms_env *outer, mlo_graph *g, mlo_text *text) {
     mlo_terms_env env = { outer, g, { NULL, 0, 0 }, { NULL, 0, 0 } };
     for (size_t i = 0; i < g->n_input; i++) {
         const char *name = mlo_format(t->m, "formal %d.%zu", t->binders, i);
@@ -337,7 +336,7 @@ static int mlo_terms_subgraph(
         if (mlo_terms_bind(t, &env, g->input[i]->name, id)) return mlo_failed(t->m);
     }
     t->binders++;
-    if (mlo_terms_graph(t, &env, depth + 1)) return mlo_failed(t->m);
+    if (mlo_terms_graph(t, &env)) return mlo_failed(t->m);
     t->binders--;
     mlo_puts(text, "{");
     for (size_t i = 0; i < g->n_output; i++)
@@ -346,8 +345,7 @@ static int mlo_terms_subgraph(
     return mlo_failed(t->m);
 }
 
-static int mlo_terms_attr(
-    mlo_terms *t, mlo_terms_env *env, const mlo_attr *a, mlo_text *text, int depth) {
+static int mlo_terms_attr(mlo_terms *t, mlo_terms_env *env, const mlo_attr *a, mlo_text *text) {
     uint32_t bits;
     mlo_printf(text, "%s:%d=", a->name, (int)a->type);
     switch (a->type) {
@@ -363,7 +361,7 @@ static int mlo_terms_attr(
     case MLO_ATTR_TENSOR:
         mlo_printf(text, "t%d", mlo_terms_leaf(t, MLO_TERM_CONSTANT, NULL, a->t));
         break;
-    case MLO_ATTR_GRAPH: mlo_terms_subgraph(t, env, a->g, text, depth); break;
+    case MLO_ATTR_GRAPH: mlo_terms_subgraph(t, env, a->g, text); break;
     case MLO_ATTR_FLOATS:
         for (size_t i = 0; i < a->n_floats; i++) {
             memcpy(&bits, &a->floats[i], 4);
@@ -381,8 +379,7 @@ static int mlo_terms_attr(
         }
         break;
     case MLO_ATTR_GRAPHS:
-        for (size_t i = 0; i < a->n_graphs; i++)
-            mlo_terms_subgraph(t, env, a->graphs[i], text, depth);
+        for (size_t i = 0; i < a->n_graphs; i++) mlo_terms_subgraph(t, env, a->graphs[i], text);
         break;
     case MLO_ATTR_TENSORS:
         for (size_t i = 0; i < a->n_tensors; i++)
@@ -397,7 +394,7 @@ static int mlo_terms_attr(
 }
 
 /* All attributes in the order of their names, as one interned text. */
-static const char *mlo_terms_attrs(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int depth) {
+static const char *mlo_terms_attrs(mlo_terms *t, mlo_terms_env *env, const mlo_node *n) {
     mlo_text text = { t->m, NULL, 0, 0 };
     const char *after = "";
     for (size_t round = 0; round < n->n_attr; round++) {
@@ -407,7 +404,7 @@ static const char *mlo_terms_attrs(mlo_terms *t, mlo_terms_env *env, const mlo_n
                 && (!least || strcmp(n->attr[i]->name, least->name) < 0))
                 least = n->attr[i];
         if (!least) break;
-        if (!mlo_attr_is_default(n, least) && mlo_terms_attr(t, env, least, &text, depth)) break;
+        if (!mlo_attr_is_default(n, least) && mlo_terms_attr(t, env, least, &text)) break;
         after = least->name;
     }
     const char *s = t->m->error.code ? NULL : mlo_intern(t->m, text.text ? text.text : "");
@@ -449,7 +446,7 @@ enum { MLO_UNROLLED = 1 << 14 };
 
 /* Runs a Scan, or a FINNLoop, symbolically. 0: done; -2: not one that can be unrolled, or one too
  * long to be a rolled stack of layers, or without iterations. */
-static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int depth) {
+static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n) {
     mlo *m = t->m;
     mlo_graph *g = mlo_graph_of(n, "body");
     int64_t inputs = (int64_t)mlo_scan_stacks(n);
@@ -480,7 +477,7 @@ static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
             if (mlo_terms_bind(
                     t, &inner, g->input[i]->name, i < states ? state[i] : s[i - states].slice[k]))
                 return -1;
-        if (mlo_terms_graph(t, &inner, depth + 1)) return -1;
+        if (mlo_terms_graph(t, &inner)) return -1;
         for (size_t i = 0; i < g->n_output; i++) {
             int id = mlo_terms_get(t, &inner, g->output[i]->name);
             if (id < 0) return -1;
@@ -502,11 +499,11 @@ static int mlo_terms_scan(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
     return 0;
 }
 
-static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int depth) {
+static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n) {
     mlo *m = t->m;
     /* a constant: mlo_terms_get */
     if (mlo_is(n, "Constant") && n->n_output == 1 && mlo_attr_of(n, "value")) return 0;
-    int r = mlo_is_scan(n) ? mlo_terms_scan(t, env, n, depth) : -2;
+    int r = mlo_is_scan(n) ? mlo_terms_scan(t, env, n) : -2;
     if (r != -2) return r;
     if ((r = mlo_terms_simplify(t, env, n)) != -2) return mlo_terms_bind(t, env, n->output[0], r);
     int *in = MLO_NEW_N(m, int, n->n_input + 1);
@@ -530,7 +527,7 @@ static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
     x.node = n;
     x.owner = t->side;
     x.domain = mlo_intern(m, mlo_domain(n));
-    if (!(x.attrs = mlo_terms_attrs(t, env, n, depth))) return -1;
+    if (!(x.attrs = mlo_terms_attrs(t, env, n))) return -1;
     for (size_t o = 0; o < n->n_output; o++) {
         x.output = (int)o;
         if (mlo_terms_bind(t, env, n->output[o], mlo_terms_put(t, x))) return -1;
@@ -538,12 +535,10 @@ static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, i
     return 0;
 }
 
-static int mlo_terms_graph(mlo_terms *t, mlo_terms_env *env, int depth) {
-    if (depth > MLO_MAX_DEPTH)
-        return mlo_fail_at(
-            t->m, MLO_E_GRAPH, env->g->name, "graphs are nested more than %d deep", MLO_MAX_DEPTH);
+/* An indexed graph is not nested too deep. */
+static int mlo_terms_graph(mlo_terms *t, mlo_terms_env *env) {
     for (size_t i = 0; i < env->g->n_node; i++)
-        if (mlo_terms_node(t, env, env->g->node[i], depth)) return -1;
+        if (mlo_terms_node(t, env, env->g->node[i])) return -1;
     return 0;
 }
 
@@ -552,8 +547,8 @@ static int mlo_terms_graph(mlo_terms *t, mlo_terms_env *env, int depth) {
 static const char *mlo_term_text(mlo *m, const mlo_term *x) {
     switch (x->kind) {
     case MLO_TERM_ABSENT: return "nothing";
+    case MLO_TERM_FORMAL:
     case MLO_TERM_INPUT: return mlo_format(m, "input %s", x->op);
-    case MLO_TERM_FORMAL: return x->op;
     case MLO_TERM_CONSTANT:
         return mlo_format(m, "constant %s (%s %s)", x->tensor->name ? x->tensor->name : "",
             mlo_dtype_name((mlo_dtype)x->tensor->data_type),
@@ -627,7 +622,7 @@ static int mlo_check_write(mlo_terms *t, mlo *side, const mlo *original, mlo_ter
         if (mlo_terms_bind(t, env, g->input[i]->name,
                 mlo_terms_leaf(t, MLO_TERM_INPUT, g->input[i]->name, NULL)))
             return mlo_failed(t->m);
-    mlo_terms_graph(t, env, 0);
+    mlo_terms_graph(t, env);
     return mlo_failed(t->m);
 }
 
