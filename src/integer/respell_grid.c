@@ -238,8 +238,8 @@ static mlo_node *mlo_pool_less(const mlo_inside *in, const mlo_node *n) {
 
 /* Does it pad by as much as leaves as many tokens? */
 static int mlo_is_padded_alike(const mlo_node *n) {
-    const mlo_attr *a = mlo_attr_of(n, "auto_pad");
-    return a && a->s.n > 4 && !memcmp(a->s.data, "SAME", 4);
+    return mlo_string_is(n, "auto_pad", "SAME_UPPER", 0)
+        || mlo_string_is(n, "auto_pad", "SAME_LOWER", 0);
 }
 
 /* Which tap of the window is the token itself; -1: none is. */

@@ -39,9 +39,8 @@ static int64_t mlo_listed(const mlo_node *n, const char *name, size_t i, int64_t
 
 /* Rows (or columns) of a window of `size` in front of its token. */
 static int64_t mlo_window_before(const mlo_node *n, size_t axis, int64_t size) {
-    const mlo_attr *a = mlo_attr_of(n, "auto_pad");
-    if (a && a->s.n == 10 && !memcmp(a->s.data, "SAME_UPPER", 10)) return (size - 1) / 2;
-    if (a && a->s.n == 10 && !memcmp(a->s.data, "SAME_LOWER", 10)) return size / 2;
+    if (mlo_string_is(n, "auto_pad", "SAME_UPPER", 0)) return (size - 1) / 2;
+    if (mlo_string_is(n, "auto_pad", "SAME_LOWER", 0)) return size / 2;
     return mlo_listed(n, "pads", axis, 0);
 }
 

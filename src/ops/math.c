@@ -64,7 +64,7 @@ static int mlo_elements_any(mlo *m, const mlo_node *node, mlo_array *out,
 
 /* An op of n operands (0: as many as there are, combined from left to right). */
 static int mlo_elementwise(mlo_call *c, size_t n, const mlo_loops *loops, const double *arg) {
-    MLO_TRY(mlo_need_inputs(c, n ? n : 1));
+    MLO_TRY(mlo_need_inputs(c, n));
     mlo_array *out = c->out[0];
     mlo_dtype core = mlo_core_type(c->in[0]->dtype);
     if (!out) return mlo_fail(c->m, MLO_E_SHAPE, c->node, "has no output of known form");

@@ -566,12 +566,22 @@ static int mlo_window_list(
     }
     return 0;
 }
+/* Is an attribute this text? `otherwise` when there is none. */
+static int mlo_string_is(const mlo_node *n, const char *name, const char *text, int otherwise) {
+    const mlo_attr *a = mlo_attr_of(n, name);
+    return a ? a->s.n == strlen(text) && !memcmp(a->s.data, text, a->s.n) : otherwise;
+}
+
 /* Fills in everything but size and kernel, which the caller knows; out -1 where size is. */
 static int mlo_window_of(const mlo_shapes *s, mlo_window *w) {
     int64_t pads[2 * MLO_MAX_RANK];
-    const mlo_attr *a = mlo_attr_of(s->node, "auto_pad");
-    int same = a && a->s.n > 4 && !memcmp(a->s.data, "SAME", 4);
-    int lower = same && a->s.data[a->s.n - 1] == 'R' && a->s.data[5] == 'L';
+    const int lower = mlo_string_is(s->node, "auto_pad", "SAME_LOWER", 0);
+    const int same = lower || mlo_string_is(s->node, "auto_pad", "SAME_UPPER", 0);
+    if (!same && !mlo_string_is(s->node, "auto_pad", "VALID", 0)
+        && !mlo_string_is(s->node, "auto_pad", "NOTSET", 1)
+        && !mlo_string_is(s->node, "auto_pad", "", 0))
+        return mlo_fail(s->m, MLO_E_GRAPH, s->node,
+            "auto_pad is none of NOTSET, VALID, SAME_UPPER, SAME_LOWER");
     MLO_TRY(mlo_window_list(s, "strides", w->axes, 1, w->stride));
     MLO_TRY(mlo_window_list(s, "dilations", w->axes, 1, w->dilation));
     MLO_TRY(mlo_window_list(s, "pads", 2 * w->axes, 0, pads));

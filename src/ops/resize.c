@@ -22,11 +22,6 @@ typedef struct {
     double scale; /* points for an element */
 } mlo_resized;
 
-static int mlo_string_is(const mlo_node *n, const char *name, const char *text, int otherwise) {
-    const mlo_attr *a = mlo_attr_of(n, name);
-    return a ? a->s.n == strlen(text) && !memcmp(a->s.data, text, a->s.n) : otherwise;
-}
-
 /* ---- how many points ------------------------------------------------------ */
 
 /* Scales as they are said, of so many axes, to each. 0: they are not known. */
