@@ -132,4 +132,4 @@ def check_picture():
 
 
 if __name__ == "__main__":
-    t.main(check_readme, check_stages, check_directory, check_board, check_numbers, check_faq, check_contributing, check_links, check_picture, floor=66)
+    t.main(check_readme, check_stages, check_directory, check_board, check_numbers, check_faq, check_contributing, check_links, check_picture, floor=72)

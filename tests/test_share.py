@@ -176,4 +176,4 @@ def ports(what, page, m):
     return wrong
 
 
-t.main(check_guide, check_clean, check_holes, check_verilog, check_python, check_makefile, check_tcl, check_signals, check_header, check_style, floor=60)
+t.main(check_guide, check_clean, check_holes, check_verilog, check_python, check_makefile, check_tcl, check_signals, check_header, check_style, floor=75)
