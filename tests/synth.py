@@ -224,15 +224,15 @@ def core_of(line, options, where):
         every_kernel(where)
         return flags
     before = []                                     # flags of what comes before folding
-    while flags[:1] in (["--context"], ["--max-cost"]): before += [flags.pop(0), flags.pop(0)]
+    while flags[:1] in (["--context"], ["--max-cost"], ["--tokens"]): before += [flags.pop(0) for _ in range(1 + (flags[0] != "--tokens"))]
     lowered = subprocess.run([options.mlo, "lower", os.path.join(ROOT, "tests", "models", model + ".onnx"), *before, "-o", "core.onnx"], cwd=where, capture_output=True, text=True)
     if lowered.returncode: raise RuntimeError(lowered.stderr)
     return flags
 
 
 def parts(said):
-    """(name, area) of kernels, streams, the shell, and all, of what `mlo show` says."""
-    return [(folded(k), k["area"]) for k in said["kernels"]] + [("streams", said["area_streams"]), ("shell", said["area_shell"]), ("all", said["area"])]
+    """(name, area) of kernels, streams, the shell, what is around a decoder's loop, and all, of what `mlo show` says."""
+    return [(folded(k), k["area"]) for k in said["kernels"]] + [(part, said["area_" + part]) for part in ("streams", "shell", "around") if "area_" + part in said] + [("all", said["area"])]
 
 
 def estimated_and_real(options, where, flags):
@@ -243,6 +243,7 @@ def estimated_and_real(options, where, flags):
     with open(os.path.join(where, "x.json")) as f: netlist = json.load(f)
     real = {name[2:]: count(netlist, c["type"]) for top in ("mlo_top", "mlo_core") for name, c in netlist["modules"][top]["cells"].items() if name.startswith("u_") and c["type"] in netlist["modules"] and name != "u_core"}
     ours = {folded(k): real.pop(k["name"]) for k in said["kernels"]}
+    if "head" in real: ours["around"] = sum((real.pop(n) for n in ("head", "tokens", "share")), collections.Counter())
     ours["shell"] = sum((real.pop(n) for n in list(real) if n in SHELL or n.endswith("_refill")), collections.Counter())
     ours["streams"] = sum(real.values(), collections.Counter())
     ours["all"] = count(netlist, "mlo_top")
@@ -256,7 +257,7 @@ def check_estimate(options):
             for name, said, real in estimated_and_real(options, where, random_core(options, rng, where, n % 2 == 0)):
                 said = {r: said[r.lower()] for r in RESOURCES}
                 for r in RESOURCES:
-                    if max(said[r], real[r]) >= SOME_SIZE[r]: off[name if name in ("streams", "shell", "all") else "kernels", r].append(said[r] / real[r] if real[r] else math.inf)
+                    if max(said[r], real[r]) >= SOME_SIZE[r]: off[name if name in ("streams", "shell", "around", "all") else "kernels", r].append(said[r] / real[r] if real[r] else math.inf)
                 yield True, "core %d: %s" % (n, name), "%s; Yosys: %s" % (cells(said), cells(real))
     for (what, r), ratios in sorted(off.items()):
         mean, worst = sum(abs(x - 1) for x in ratios) / len(ratios), max(ratios, key=lambda x: abs(x - 1))

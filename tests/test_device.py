@@ -46,7 +46,7 @@ def far(name, real, said, before):
     why = []
     for r, counted, now, then in zip(synth.RESOURCES, real, said, before):
         off, large = abs(now - counted), max(counted, now) >= synth.SOME_SIZE[r]
-        if name not in ("streams", "shell", "all") and large and off > synth.WORST[r] * counted: why.append("%s %s: %g, Yosys counts %g" % (name, r, now, counted))
+        if name not in ("streams", "shell", "around", "all") and large and off > synth.WORST[r] * counted: why.append("%s %s: %g, Yosys counts %g" % (name, r, now, counted))
         if off > abs(then - counted): why.append("%s %s: %g, further from Yosys's %g than the %g when it was measured; `make synth SYNTH=areas`" % (name, r, now, counted, then))
     return "; ".join(why)
 

@@ -249,7 +249,7 @@ static mlo_bench_words mlo_bench_words_new(
         { m, NULL, 0, 0 }, { m, NULL, 0, 0 },
         { mlo_in_name(e), mlo_intern(m, "mlo_mask"), mlo_out_name(e), mlo_replay_name(e->c),
             mlo_intern(m, mlo_memory_mask) },
-        { { 0, 0, e->c->chunk } }, 1, MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1),
+        { { 0, 0, e->c->chunk, 0 } }, 1, MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1),
         border, frames };
     if (e->c->slots) w.n_order = mlo_bench_orders(e->c, w.order);
     return w;
