@@ -1,6 +1,6 @@
 /* y[j] = requantized x . w[j] + bias[j], or what a table has for that. Four tokens share a row of weights
- * (the last one stands in for those that there are not; one alone is alone). Sums of so many products as fit 32
- * bits are added up in 64. */
+ * (the last one stands in for those that there are not; one alone is alone), of 16 bits: of two factors of 16 bits
+ * compilers know the sum of products. Sums of so many products as fit 32 bits are added up in 64. */
 static void @NAME@(const @X@ *x, int x_row, @Y@ *y, int y_row, int tokens, int k, int n,
     const int8_t *w, const int32_t *bias, const int16_t *mult, const int8_t *shift, const @Y@ *table,
     int lo, int hi) {
@@ -12,14 +12,16 @@ static void @NAME@(const @X@ *x, int x_row, @Y@ *y, int y_row, int tokens, int k
         for (int j = 0; j < n; j++, row += k) {
             int64_t acc[4] = { bias[j], bias[j], bias[j], bias[j] };
             for (int from = 0; from < k; from += @BLOCK@) {
-                const int to = k - from < @BLOCK@ ? k : from + @BLOCK@;
+                const int size = k - from < @BLOCK@ ? k - from : @BLOCK@;
                 int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-                for (int i = from; i < to && !last; i++) s0 += x[i] * row[i];
-                for (int i = from; i < to && last; i++) {
-                    s0 += x[i] * row[i];
-                    s1 += x1[i] * row[i];
-                    s2 += x2[i] * row[i];
-                    s3 += x3[i] * row[i];
+                int16_t wide[@BLOCK@];
+                for (int i = 0; i < size; i++) wide[i] = row[from + i];
+                for (int i = 0; i < size && !last; i++) s0 += (int16_t)x[from + i] * wide[i];
+                for (int i = 0; i < size && last; i++) {
+                    s0 += (int16_t)x[from + i] * wide[i];
+                    s1 += (int16_t)x1[from + i] * wide[i];
+                    s2 += (int16_t)x2[from + i] * wide[i];
+                    s3 += (int16_t)x3[from + i] * wide[i];
                 }
                 acc[0] += s0;
                 acc[1] += s1;

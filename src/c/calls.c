@@ -110,6 +110,8 @@ static int mlo_c_kernel(mlo_c_writer *w, const mlo_element *el) {
     const char *name = mlo_intern(m, mlo_c_name(m, el));
     const int mixed = el->kernel->kind == MLO_KERNEL_ATTENTION ? bits.in[0] + bits.in[1]
                                                                : 8 + bits.in[0];
+    const int few = mixed == 24
+        || el->kernel->kind == MLO_KERNEL_MATRIX; /* a matrix has them wide */
     const mlo_hole holes[] = { { "NAME", mlo_format(m, "%s", name), NULL },
         { "X", mlo_format(m, "%s", mlo_c_width_type(bits.in[0])), NULL },
         { "Z", mlo_format(m, "%s", mlo_c_width_type(bits.in[1])), NULL },
@@ -117,8 +119,7 @@ static int mlo_c_kernel(mlo_c_writer *w, const mlo_element *el) {
         { "Y", mlo_format(m, "%s", mlo_c_width_type(bits.out)), NULL },
         { "SUM", mlo_format(m, "%s", mlo_c_sum_fits(el, &bits) ? "int32_t" : "int64_t"), NULL },
         { "PRODUCT", mlo_format(m, "%s", mixed == 32 ? "int64_t" : "int32_t"), NULL },
-        { "BLOCK", mlo_integer(m, mixed == 24 ? MLO_C_MIXED : MLO_C_NARROW), NULL },
-        { NULL, NULL, NULL } };
+        { "BLOCK", mlo_integer(m, few ? MLO_C_MIXED : MLO_C_NARROW), NULL }, { NULL, NULL, NULL } };
     if (!name || mlo_map_get(&w->told, name)) return mlo_failed(m);
     MLO_TRY(mlo_map_put(m, &w->told, name, w));
     mlo_puts(&w->e->t, "\n");
