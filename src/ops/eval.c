@@ -18,7 +18,8 @@ typedef struct {
     void *user;
     int (*see)(void *user, const mlo_graph *g, int64_t iteration, const char *name,
         const mlo_array *value);
-    const mlo_graph *body; /* of the Scan that runs one iteration, and nobody behind it; NULL: all run */
+    const mlo_graph
+        *body; /* of the Scan that runs one iteration, and nobody behind it; NULL: all run */
     int64_t only; /* which that is */
 } mlo_observer;
 
