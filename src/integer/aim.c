@@ -51,8 +51,8 @@ typedef struct {
     int64_t iteration;
     int64_t sample;
     int64_t count; /* elements of the carried value */
-    float
-        *state[2]; /* [sample, count]: what enters the iteration; in floats, with rounded weights */
+    /* [sample, count]: what enters the iteration; in floats, with rounded weights */
+    float *state[2];
     int rounding; /* 1: the run is one with rounded weights */
     const mlo_aimed_signal *of; /* whose products are summed in it, NULL: nobody's */
     double *cross; /* [K, MLO_GRAM]: sums of z x, of a block; then C - H */
@@ -68,7 +68,7 @@ static int mlo_aim_signal(mlo_aimer *a, mlo_signal *s) {
     mlo_aimed_signal *in = &a->in[a->n_in++];
     in->s = s;
     in->rows = mlo_form_count(&f) / s->channels;
-    in->x = MLO_NEW_N(m, float, count *(size_t)a->q->samples);
+    in->x = MLO_NEW_N(m, float, (size_t)(a->q->samples * mlo_form_count(&f)));
     in->z = MLO_NEW_N(m, float, count);
     return mlo_failed(m);
 }
@@ -82,13 +82,13 @@ static int mlo_aim_layer(mlo_aimer *a, mlo_sublayer *b, mlo_signal *x) {
     while (at < a->n_in && a->in[at].s != x) at++;
     if (at == a->n_in) MLO_TRY(mlo_aim_signal(a, x));
     if (!(b->fed = MLO_NEW(m, mlo_fed))) return mlo_failed(m);
-    b->fed->word = MLO_NEW_N(m, int8_t, iterations *k *n);
-    b->fed->scale = MLO_NEW_N(m, float, iterations *n);
-    b->fed->off = MLO_NEW_N(m, double, iterations *k);
+    b->fed->word = MLO_NEW_N(m, int8_t, (size_t)(iterations * k * n));
+    b->fed->scale = MLO_NEW_N(m, float, (size_t)(iterations * n));
+    b->fed->off = MLO_NEW_N(m, double, (size_t)(iterations * k));
     l->b = b;
     l->in = &a->in[at];
     l->n = (int64_t)n;
-    l->w = MLO_NEW_N(m, float, k *n);
+    l->w = MLO_NEW_N(m, float, (size_t)(k * n));
     l->bias = MLO_NEW_N(m, float, n);
     return mlo_failed(m);
 }
