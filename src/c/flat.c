@@ -217,7 +217,7 @@ static void mlo_flat_widen(mlo_flat *f, const mlo_node *n) {
 
 /* Values, with their forms; those that are fixed with their numbers. */
 static int mlo_flat_values(mlo_flat *f, const mlo_array *inputs, size_t n) {
-    const mlo_observer see = { f, mlo_flat_see };
+    const mlo_observer see = { .user = f, .see = mlo_flat_see };
     for (size_t i = 0; i < n; i++) MLO_TRY(mlo_flat_input(f, &inputs[i], (int)i));
     MLO_TRY(mlo_flat_initializers(f));
     for (size_t i = 0; i < f->g->n_node; i++) MLO_TRY(mlo_flat_outputs_of(f, f->g->node[i]));

@@ -21,7 +21,7 @@
  *     decoder), and two, and of the loops in front of it more; MLO_AIMED_MACS bounds them. What is read in an iteration
  *     is kept, of all samples.
  */
-#define MLO_AIMED_MACS 24e9 /* multiply-accumulates, all samples */
+#define MLO_AIMED_MACS 16e9 /* multiply-accumulates, all samples */
 static const double mlo_aimed_part = 0.75;
 
 /* A value that linear layers read, in the present iteration. */
@@ -51,7 +51,8 @@ typedef struct {
     int64_t iteration;
     int64_t sample;
     int64_t count; /* elements of the carried value */
-    float *state[2]; /* [sample, count]: what enters the iteration; in floats, with rounded weights */
+    /* [sample, count]: what enters the iteration; in floats, with rounded weights */
+    float *state[2];
     int rounding; /* 1: the run is one with rounded weights */
     const mlo_aimed_signal *of; /* whose products are summed in it, NULL: nobody's */
     double *cross; /* [K, MLO_GRAM]: sums of z x, of a block; then C - H */
@@ -67,7 +68,7 @@ static int mlo_aim_signal(mlo_aimer *a, mlo_signal *s) {
     mlo_aimed_signal *in = &a->in[a->n_in++];
     in->s = s;
     in->rows = mlo_form_count(&f) / s->channels;
-    in->x = MLO_NEW_N(m, float, count * (size_t)a->q->samples);
+    in->x = MLO_NEW_N(m, float, (size_t)(a->q->samples * mlo_form_count(&f)));
     in->z = MLO_NEW_N(m, float, count);
     return mlo_failed(m);
 }
@@ -81,13 +82,13 @@ static int mlo_aim_layer(mlo_aimer *a, mlo_sublayer *b, mlo_signal *x) {
     while (at < a->n_in && a->in[at].s != x) at++;
     if (at == a->n_in) MLO_TRY(mlo_aim_signal(a, x));
     if (!(b->fed = MLO_NEW(m, mlo_fed))) return mlo_failed(m);
-    b->fed->word = MLO_NEW_N(m, int8_t, iterations * k * n);
-    b->fed->scale = MLO_NEW_N(m, float, iterations * n);
-    b->fed->off = MLO_NEW_N(m, double, iterations * k);
+    b->fed->word = MLO_NEW_N(m, int8_t, (size_t)(iterations * k * n));
+    b->fed->scale = MLO_NEW_N(m, float, (size_t)(iterations * n));
+    b->fed->off = MLO_NEW_N(m, double, (size_t)(iterations * k));
     l->b = b;
     l->in = &a->in[at];
     l->n = (int64_t)n;
-    l->w = MLO_NEW_N(m, float, k * n);
+    l->w = MLO_NEW_N(m, float, (size_t)(k * n));
     l->bias = MLO_NEW_N(m, float, n);
     return mlo_failed(m);
 }
@@ -101,8 +102,7 @@ static int mlo_aim_open(mlo_aimer *a) {
     a->in = MLO_NEW_N(m, mlo_aimed_signal, q->r.n_block);
     a->layer = MLO_NEW_N(m, mlo_aimed_layer, q->r.n_block);
     a->count = mlo_form_count(&f);
-    for (int k = 0; k < 2; k++)
-        a->state[k] = MLO_NEW_N(m, float, (size_t)(a->count * q->samples));
+    for (int k = 0; k < 2; k++) a->state[k] = MLO_NEW_N(m, float, (size_t)(a->count * q->samples));
     for (size_t k = 0; k < q->r.n_block && !m->error.code; k++) {
         mlo_sublayer *b = q->r.block[k];
         mlo_signal *x = mlo_signal_of(q, b->in[0]);
@@ -110,7 +110,7 @@ static int mlo_aim_open(mlo_aimer *a) {
         most = x->channels > most ? x->channels : most;
         mlo_aim_layer(a, b, x);
     }
-    a->cross = MLO_NEW_N(m, double, (size_t)most * MLO_GRAM);
+    a->cross = MLO_NEW_N(m, double, (size_t)most *MLO_GRAM);
     a->mean = MLO_NEW_N(m, double, (size_t)most);
     return mlo_failed(m);
 }
@@ -227,8 +227,8 @@ static void mlo_block_solve(const mlo_block_fed *f, double *z, int lanes) {
 }
 
 /* Moves columns of a block's weights. w: its first row, at the first of these; cross: C - H of it. */
-static void mlo_block_aim(const mlo_block_fed *f, const double *cross, const float *shape,
-    float *w, int64_t columns, int lanes) {
+static void mlo_block_aim(const mlo_block_fed *f, const double *cross, const float *shape, float *w,
+    int64_t columns, int lanes) {
     memset(f->left, 0, (size_t)f->n * MLO_LANES * sizeof *f->left);
     for (int j = 0; j < f->n; j++)
         for (int k = 0; k < f->n; k++) {
@@ -267,8 +267,8 @@ static int mlo_aim_weights(const mlo_aimer *a, mlo_array *w) {
 }
 
 /* What the rounded weights stand for, and the bias with which the mean stays that of the floats. */
-static void mlo_aim_known(mlo_aimer *a, mlo_aimed_layer *l, const int8_t *word, const float *scale,
-    const double *exact) {
+static void mlo_aim_known(
+    mlo_aimer *a, mlo_aimed_layer *l, const int8_t *word, const float *scale, const double *exact) {
     const mlo_signal *x = l->in->s;
     for (int64_t n = 0; n < l->n; n++) l->bias[n] = (float)exact[n];
     for (int64_t k = 0; k < x->channels; k++)

@@ -16,7 +16,7 @@
  *     mean error of rounding (`drift`).
  */
 
-enum { MLO_GRAM = 256, MLO_FEW_BITS = 5 };
+enum { MLO_GRAM = 256, MLO_FEW_BITS = 5, MLO_SAMPLES_GRAM = 32 };
 
 /* A signal: a value between sublayers. Arrays have an element per iteration, or per iteration and
  * channel (`per`). An integer y stands for (wide form) wide_scale wide_shape[c] y, or (narrow form)
@@ -405,20 +405,20 @@ static double mlo_loop_macs(const mlo_graph *g) {
     return macs;
 }
 
-/* How many inputs to draw where no samples are given: 8 (128 where products of channels are asked for:
- * these are more numbers), or fewer (4, 2, 1) where evaluating a large model would take longer than
+/* How many inputs to draw where no samples are given: 8 (`few` where products of channels are asked
+ * for: these are more numbers), or fewer (4, 2, 1) where evaluating a large model would take longer than
  * seconds. Such a model has many tokens, or channels whose statistics are alike. */
-static int64_t mlo_samples_drawn(mlo *m) {
+static int64_t mlo_samples_drawn(mlo *m, int64_t few) {
     const double most = 16e9; /* multiply-accumulates in the loops, all samples */
     const double macs = mlo_loop_macs(m->model->graph);
-    int64_t samples = mlo_opt_int(m, "weights", 8, 2, 8) <= MLO_FEW_BITS ? 128 : 8;
+    int64_t samples = mlo_opt_int(m, "weights", 8, 2, 8) <= MLO_FEW_BITS ? few : 8;
     while (samples > 1 && macs * (double)samples > most) samples /= 2;
     return samples;
 }
 
 static int mlo_calib_check(mlo *m, int64_t *samples) {
     const mlo_graph *g = m->model->graph;
-    *samples = m->n_calib ? 1 : mlo_samples_drawn(m);
+    *samples = m->n_calib ? 1 : mlo_samples_drawn(m, MLO_SAMPLES_GRAM);
     for (size_t i = 0; i < m->n_calib; i++) {
         size_t k = 0;
         while (k < g->n_input && !mlo_eq(g->input[k]->name, m->calib[i].name)) k++;

@@ -182,8 +182,7 @@ static void mlo_integer_mean(const float *restrict row, float shape, const float
 
 /* The mean of operand k as an integer, which is that of the floats and `more`; of a layer that is fixed: what it
  * is off by its zero. */
-static double mlo_operand_mean(
-    const mlo_signal *x, int64_t i, int64_t k, double more, int fixed) {
+static double mlo_operand_mean(const mlo_signal *x, int64_t i, int64_t k, double more, int fixed) {
     const int64_t at = i * x->channels + k;
     return ((fixed ? 0 : x->mean[at] + x->drift[at] + more) - x->zero[at])
         / (mlo_shape_at(x, at) * x->narrow_scale[i]);
@@ -230,9 +229,9 @@ static void mlo_exact_means(const mlo_sublayer *b, int64_t i, const mlo_array *w
     const int64_t rows = w->dims[0], columns = w->dims[1];
     const float *row = (const float *)w->data;
     for (int64_t n = 0; n < columns; n++)
-        exact[n] = bias
-            ? mlo_given_rounded(b->bias_given, i * columns + n, (double)((const float *)bias->data)[n])
-            : 0;
+        exact[n] = bias ? mlo_given_rounded(b->bias_given, i * columns + n,
+                              (double)((const float *)bias->data)[n])
+                        : 0;
     for (int64_t k = 0; !mlo_linear_fixed(b) && k < rows; k++, row += columns)
         for (int64_t n = 0; n < columns; n++) exact[n] += x->mean[i * rows + k] * (double)row[n];
 }

@@ -276,8 +276,9 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
  * it. */
 static int mlo_quantize_calibrate(mlo_quantizer *q) {
     if (q->m->like)
-        return mlo_gram_open(q) || mlo_seen_take(q, 0) || mlo_choose_scales(q) || mlo_seen_take(q, 1);
-    int64_t drawn = mlo_samples_drawn(q->m);
+        return mlo_gram_open(q) || mlo_seen_take(q, 0) || mlo_choose_scales(q)
+            || mlo_seen_take(q, 1);
+    int64_t drawn = mlo_samples_drawn(q->m, MLO_SAMPLES_GRAM);
     const int asked = !q->m->n_calib;
     if (mlo_said_begin(q) || mlo_gram_open(q)) return mlo_failed(q->m);
     if (asked && q->m->said)

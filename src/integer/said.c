@@ -21,7 +21,12 @@
  *     multiply-accumulates; 8 where weights get few bits, whose errors the texts balance (feedback.c),
  *     or fewer where these take 24e9.
  */
-enum { MLO_SAID_ROUNDS = 2, MLO_SAID_ROUNDS_FEW = 8, MLO_SAID_INPUTS = 4 };
+enum {
+    MLO_SAID_ROUNDS = 2,
+    MLO_SAID_ROUNDS_FEW = 8,
+    MLO_SAID_TEXTS_FEW = 128,
+    MLO_SAID_INPUTS = 4
+};
 
 typedef struct {
     const mlo_value_info *in[MLO_SAID_INPUTS]; /* token ids; masks behind them */
@@ -162,7 +167,7 @@ static int mlo_said_begin(mlo_quantizer *q) {
     mlo *m = q->m;
     mlo_speaker d;
     if (m->n_calib || !mlo_speaker_of(q, &d)) return 0;
-    const int64_t texts = mlo_samples_drawn(m);
+    const int64_t texts = mlo_samples_drawn(m, MLO_SAID_TEXTS_FEW);
     const int rounds = mlo_rounds_said(m, texts);
     mlo_array *all = mlo_speaker_arrays(m, &d, texts);
     mlo_array *one = all ? MLO_NEW_N(m, mlo_array, d.n) : NULL;
