@@ -51,9 +51,9 @@ def check_untouched():
 
 
 def check_floats():
-    """Calibration holds no floats of another layer, and no integers yet."""
+    """Calibration holds no weights of another layer; the values that it saw, at most 24 MB of them, are about 1 MB a layer here."""
     more = growth("quantize")
-    t.case("quantize: a layer more takes no weights", "" if more < 1.5 else "%.2f MB" % more)
+    t.case("quantize: a layer more takes no weights", "" if more < 2.5 else "%.2f MB" % more)
 
 
 def check_integers():

@@ -12,11 +12,12 @@
  *     everywhere.
  * example: in a BERT some channels of the residual stream are 50 times as large as the others, in
  *     every token: means and ranges show them.
- * cost: one float evaluation per sample; a second one when the scales are chosen, to measure the
- *     mean error of rounding (`drift`).
+ * cost: one float evaluation per sample; when the scales are chosen, the mean error of rounding
+ *     (`drift`) is measured on the same values: on a tape of them where that is short (MLO_TAPE
+ *     bytes), else in a second evaluation.
  */
 
-enum { MLO_GRAM = 256, MLO_FEW_BITS = 5, MLO_SAMPLES_GRAM = 32 };
+enum { MLO_GRAM = 256, MLO_FEW_BITS = 5, MLO_SAMPLES_GRAM = 32, MLO_TAPE = 24 << 20 };
 
 /* A signal: a value between sublayers. Arrays have an element per iteration, or per iteration and
  * channel (`per`). An integer y stands for (wide form) wide_scale wide_shape[c] y, or (narrow form)
@@ -88,6 +89,14 @@ typedef struct {
     mlo_counting counting;
 } mlo_keys;
 
+/* A value that the calibration saw. */
+typedef struct {
+    const mlo_graph *g;
+    int64_t iteration;
+    const char *name;
+    mlo_array *value;
+} mlo_taped;
+
 typedef struct mlo_quantizer {
     mlo *m;
     mlo_scan scan;
@@ -103,6 +112,9 @@ typedef struct mlo_quantizer {
     mlo_graph *body; /* of it */
     mlo_keys keys[2]; /* of the carried value, of the memory */
 
+    mlo_taped *tape; /* what was seen, in order, until scales are chosen */
+    size_t n_tape;
+    size_t tape_bytes; /* beyond MLO_TAPE: there is none */
     int64_t samples; /* of the calibration */
     int trusted; /* 1: they are enough, and the caller's */
     /* what the products may cost in all, relative to operands of --activations bits */
@@ -301,6 +313,38 @@ static int mlo_drift_see(
     return 0;
 }
 
+/* ---- what was seen -------------------------------------------------------- */
+
+static void mlo_tape_free(mlo_quantizer *q) {
+    for (size_t i = 0; i < q->n_tape; i++) mlo_array_free(q->m, q->tape[i].value);
+    q->n_tape = 0;
+}
+
+/* Does mlo_drift_see look at the value? */
+static int mlo_is_taped(const mlo_quantizer *q, const mlo_graph *g, int64_t iteration,
+    const char *name, const mlo_array *a) {
+    for (int k = 0; k < 2; k++)
+        if (q->keys[k].mask && name == q->keys[k].mask) return 1;
+    const mlo_signal *s = mlo_signal_seen(q, g, iteration, name, a);
+    return name == q->r.in.memory || (s && s->narrow);
+}
+
+/* Calibrates, and keeps the value where the tape has room for it. */
+static int mlo_calibrate_tape(
+    void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
+    mlo_quantizer *q = (mlo_quantizer *)user;
+    MLO_TRY(mlo_calibrate_see(user, g, iteration, name, a));
+    if (q->tape_bytes > MLO_TAPE || !mlo_is_taped(q, g, iteration, name, a)) return 0;
+    q->tape_bytes += (size_t)mlo_array_count(a) * mlo_dtype_size(a->dtype);
+    if (q->tape_bytes > MLO_TAPE) {
+        mlo_tape_free(q);
+        return 0;
+    }
+    mlo_taped one = { g, iteration, name, mlo_array_copy(q->m, a) };
+    if (one.value && !MLO_PUSH(q->m, q->tape, q->n_tape, one)) mlo_array_free(q->m, one.value);
+    return mlo_failed(q->m);
+}
+
 /* ---- samples -------------------------------------------------------------- */
 
 /* A small generator, the same everywhere: xorshift64*. */
@@ -496,4 +540,14 @@ static int mlo_calibrate_run(mlo_quantizer *q, mlo_value_seen what) {
     for (int64_t k = 0; k < q->samples && !m->error.code; k++)
         if (!mlo_show_memory(q, k, what)) mlo_sample_run(m, k, &see);
     return mlo_failed(m);
+}
+
+/* What rounding makes of what was seen: from the tape, or by another evaluation. */
+static int mlo_drift_run(mlo_quantizer *q) {
+    if (q->tape_bytes > MLO_TAPE) return mlo_calibrate_run(q, mlo_drift_see);
+    for (size_t i = 0; i < q->n_tape; i++) {
+        const mlo_taped *t = &q->tape[i];
+        MLO_TRY(mlo_drift_see(q, t->g, t->iteration, t->name, t->value));
+    }
+    return 0;
 }

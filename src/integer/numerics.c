@@ -198,12 +198,6 @@ static int mlo_numerics_open(mlo_numerics *u, const mlo_quantizer *q) {
 
 /* ---- comparing ------------------------------------------------------------ */
 
-static mlo_array *mlo_array_copy(mlo *m, const mlo_array *a) {
-    mlo_array *copy = mlo_array_new(m, a->dtype, a->rank, a->dims);
-    if (copy) memcpy(copy->data, a->data, (size_t)mlo_array_count(a) * mlo_dtype_size(a->dtype));
-    return copy;
-}
-
 static int mlo_integers_see(
     void *user, const mlo_graph *g, int64_t i, const char *name, const mlo_array *a) {
     mlo_numerics *u = (mlo_numerics *)user;

@@ -272,8 +272,14 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
     return 0;
 }
 
-/* Two passes over the samples: what there is; then, with the scales chosen, what rounding makes of
- * it. */
+/* What the samples are; then, with the scales chosen, what rounding makes of it. */
+static int mlo_quantize_samples(mlo_quantizer *q) {
+    if (mlo_calibrate_run(q, mlo_calibrate_tape)) return mlo_failed(q->m);
+    q->trusted = q->m->n_calib && q->samples >= MLO_SAMPLES_FEW;
+    if ((q->m->prefill && mlo_seen_keep(q)) || mlo_choose_scales(q)) return mlo_failed(q->m);
+    return mlo_drift_run(q);
+}
+
 static int mlo_quantize_calibrate(mlo_quantizer *q) {
     if (q->m->like)
         return mlo_gram_open(q) || mlo_seen_take(q, 0) || mlo_choose_scales(q)
@@ -291,10 +297,9 @@ static int mlo_quantize_calibrate(mlo_quantizer *q) {
             "no calibration data; calibrated on %lld input%s drawn from the declared types. Give "
             "real ones with --calib FILE.npz",
             (long long)drawn, drawn == 1 ? "" : "s");
-    if (mlo_calibrate_run(q, mlo_calibrate_see)) return mlo_failed(q->m);
-    q->trusted = q->m->n_calib && q->samples >= MLO_SAMPLES_FEW;
-    if ((q->m->prefill && mlo_seen_keep(q)) || mlo_choose_scales(q)) return mlo_failed(q->m);
-    return mlo_calibrate_run(q, mlo_drift_see) || mlo_aim(q);
+    mlo_quantize_samples(q);
+    mlo_tape_free(q);
+    return q->m->error.code ? mlo_failed(q->m) : mlo_aim(q);
 }
 
 static int mlo_quantize_options(mlo_quantizer *q) {

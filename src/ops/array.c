@@ -184,6 +184,12 @@ static void mlo_convert(mlo_dtype to, void *out, mlo_dtype from, const void *in,
     }
 }
 
+static mlo_array *mlo_array_copy(mlo *m, const mlo_array *a) {
+    mlo_array *copy = mlo_array_new(m, a->dtype, a->rank, a->dims);
+    if (copy) memcpy(copy->data, a->data, (size_t)mlo_array_count(a) * mlo_dtype_size(a->dtype));
+    return copy;
+}
+
 /* *to := a, with a copy of its data that stays as long as the handle. */
 static int mlo_array_keep(mlo *m, const mlo_array *a, mlo_array *to) {
     size_t bytes = (size_t)mlo_array_count(a) * mlo_dtype_size(a->dtype);
