@@ -130,20 +130,29 @@ static void mlo_job_area(const mlo_core *c, mlo_area *a) {
     a->ff += FFS + REGS_FFS + beat + c->slots + mlo_counter(c->slots) + bank;
 }
 
+/* Bits that say where a row lies, and of how many beats the past is: products of a bank, of a position. */
+static int64_t mlo_kv_place(const mlo_core *c) {
+    return 16 + mlo_clog2(2 * c->chunk * mlo_kv_row(c));
+}
+static int64_t mlo_kv_past(const mlo_core *c) { return 16 + mlo_clog2(mlo_kv_row(c)); }
+
 /* mlo_kv_lane, and what mlo_kv has for each: a reader with its queue and a register behind it, where
- * the next past lies and the next row. */
+ * the next pasts lie, and the next rows. */
 static void mlo_kv_lane_area(const mlo_core *c, const mlo_port *k, mlo_area *a) {
     enum { FIFO_BEATS = 128, READER_LUTS = 270, LANE_LUTS = 240 };
-    enum { READER_FFS = 88, LANE_FFS = 32, ASK_FFS = 16 };
+    enum { READER_FFS = 88, LANE_FFS = 18, WORDS = 4 };
     const int64_t address = 64 - mlo_clog2(c->axi_bits / 8), beat = (int64_t)k->lanes * k->bits;
     const int64_t row = mlo_kv_row(c), per = c->axi_bits / (k->lanes * mlo_padded(k->bits));
     mlo_area_fifo(a, c->axi_bits, FIFO_BEATS);
     mlo_area_skid(a, c->axi_bits);
     mlo_area_skid(a, beat + 3);
     mlo_area_fifo(a, c->axi_bits + 1, 2 * row + 2);
+    mlo_area_skid(a, mlo_kv_place(c) + mlo_kv_past(c));
+    mlo_area_fifo(a, 16, WORDS);
+    mlo_area_fifo(a, mlo_kv_place(c), WORDS);
     a->lut += READER_LUTS + LANE_LUTS + beat * mlo_mux_luts(per) + 3 * c->axi_bits / 4;
     a->ff += READER_FFS + 2 * address + LANE_FFS + c->axi_bits + mlo_counter(mlo_port_beats(*k))
-        + mlo_counter(per) + mlo_clog2(2 * row + 3) + mlo_counter(row) + ASK_FFS + 3 * address;
+        + mlo_counter(per) + mlo_clog2(2 * row + 3) + mlo_counter(row) + mlo_kv_place(c);
 }
 
 /* Keys and values in memory: mlo_kv with two lanes, the writer, whose turn it is at either; the registers
@@ -162,8 +171,9 @@ static void mlo_kv_area(const mlo_core *c, mlo_area *a) {
     const int64_t address = 64 - mlo_clog2(c->axi_bits / 8);
     for (int v = 0; v < 2; v++) mlo_kv_lane_area(c, k, a);
     mlo_area_fifo(a, 2, 32);
-    /* the job's place, its past: products of 16 bits */
-    a->ff += 2 * 16 + mlo_clog2(2 * c->chunk * mlo_kv_row(c)) + mlo_clog2(mlo_kv_row(c));
+    /* words, and what comes of the one in front */
+    mlo_area_fifo(a, 33, 2 * c->frames + 1);
+    a->ff += 18 + mlo_kv_place(c) + mlo_kv_past(c);
     a->lut += READS_LUTS + WRITER_LUTS + TURN_LUTS + address + c->axi_bits + COUNTED + REGS_LUTS;
     a->ff += READS + WRITER_FFS + 2 * address + c->axi_bits + COUNTED + REGS_FFS
         + mlo_counter(mlo_kv_row(c));
