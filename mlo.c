@@ -4222,11 +4222,10 @@ static inline int64_t mlo_softmax_weigh(const mlo_row_rounding *r, int64_t *e, i
  *
  * This text is the definition: mlo is compiled with it, and puts it in front of the C that it emits. */
 
-/* floor(a / b), and what is left. */
+/* floor(a / b) */
 static inline int64_t mlo_floor_div(int64_t a, int64_t b) {
     return a / b - (a % b && (a < 0) != (b < 0));
 }
-static inline int64_t mlo_floor_mod(int64_t a, int64_t b) { return a - mlo_floor_div(a, b) * b; }
 
 /* ---- number by number ------------------------------------------------------------- */
 
@@ -37253,9 +37252,8 @@ static int mlo_core_soundness(mlo *m, const mlo_core *c) {
     return 0;
 }
 
-static int mlo_core_around(mlo *m, mlo_core *c);
-
-static int mlo_core_build(mlo *m, mlo_core *c) {
+/* The loop alone. */
+static int mlo_core_loop(mlo *m, mlo_core *c) {
     memset(c, 0, sizeof *c);
     c->replay = -1;
     if (mlo_scan_choose(m, &c->scan)) return mlo_failed(m);
@@ -37298,7 +37296,7 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
         mlo_core_fifos(c);
     else if (mlo_core_live(m, c))
         return mlo_failed(m);
-    return mlo_core_memory(m, c) ? mlo_failed(m) : mlo_core_around(m, c);
+    return mlo_core_memory(m, c);
 }
 
 /* ---- parameters ----------------------------------------------------------- */
@@ -37566,6 +37564,7 @@ static int mlo_around_follow(mlo *m, const mlo_core *c) {
     return mlo_failed(m);
 }
 
+/* What is around the loop. */
 static int mlo_core_around(mlo *m, mlo_core *c) {
     const mlo_tensor *rows = mlo_around_rows(m, c);
     mlo_core *h = rows ? MLO_NEW(m, mlo_core) : NULL;
@@ -37582,6 +37581,11 @@ static int mlo_core_around(mlo *m, mlo_core *c) {
     c->around = h;
     c->ids = rows->dims[0];
     return mlo_around_follow(m, c);
+}
+
+/* The core of a lowered model, whole. */
+static int mlo_core_build(mlo *m, mlo_core *c) {
+    return mlo_core_loop(m, c) ? mlo_failed(m) : mlo_core_around(m, c);
 }
 
 /* What is around a loop that is to be hardware, as it is with the loop; *h NULL: nothing is. */
@@ -59059,7 +59063,7 @@ static const char *const mlo_lines_share_c_numbers_h[] = {
     "MLO_ONE(mlo_difference, int64_t, x - a)",
     "MLO_ONE(mlo_product, int64_t, x * a)",
     "MLO_ONE(mlo_quotient, int64_t, x / a)",
-    "MLO_ONE(mlo_rest, int64_t, mlo_floor_mod(x, a))",
+    "MLO_ONE(mlo_rest, int64_t, x - mlo_floor_div(x, a) * a)",
     "MLO_ONE(mlo_larger, int64_t, x > a ? x : a)",
     "MLO_ONE(mlo_smaller, int64_t, x < a ? x : a)",
     "MLO_ONE(mlo_within, int64_t, mlo_clip(x, a, b))",
@@ -59452,7 +59456,7 @@ static const char *const mlo_lines_share_guide_verilog_txt[] = {
     "@JOBS@- send its tokens; take what comes out. `JOB_ROOM` (0x028) says how many more jobs may wait",
     "- `STATUS`: bit 0 frames inside; bit 1 memory answered with an error, bit 2 a job was refused, bit 4 a frame had not its job's tokens; `CYCLES` (0x040), `DONE` (0x044)",
     "",
-    "@DRIVER@`host/mlo_driver.c` (bare metal) and `host/mlo_driver.py` (PYNQ) do this, and play the bench's frame as a test of the board.",
+    "`host/mlo_driver.c` (bare metal) and `host/mlo_driver.py` (PYNQ) do this, and play the bench's frame as a test of the board.",
     "",
     "## Numbers",
     "",
@@ -61395,11 +61399,10 @@ static const char *const mlo_lines_exact_deeploy_c[] = {
     " *",
     " * This text is the definition: mlo is compiled with it, and puts it in front of the C that it emits. */",
     "",
-    "/* floor(a / b), and what is left. */",
+    "/* floor(a / b) */",
     "static inline int64_t mlo_floor_div(int64_t a, int64_t b) {",
     "    return a / b - (a % b && (a < 0) != (b < 0));",
     "}",
-    "static inline int64_t mlo_floor_mod(int64_t a, int64_t b) { return a - mlo_floor_div(a, b) * b; }",
     "",
     "/* ---- number by number ------------------------------------------------------------- */",
     "",
@@ -63696,7 +63699,6 @@ static int mlo_emit_guide(mlo_emitter *e, const mlo_border *border) {
         { "JOBS", c->slots ? "" : NULL, NULL },
         { "HEAD", e->h ? "" : NULL, NULL },
         { "NO_HEAD", e->h ? NULL : "", NULL },
-        { "DRIVER", e->h ? NULL : "", NULL },
         { "MASK", c->masked ? "" : NULL, NULL },
         { "REPLAY", c->replay >= 0 ? "" : NULL, NULL },
         { "REPLAY_MASK", c->replay_masked ? "" : NULL, NULL },

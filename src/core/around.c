@@ -90,6 +90,7 @@ static int mlo_around_follow(mlo *m, const mlo_core *c) {
     return mlo_failed(m);
 }
 
+/* What is around the loop. */
 static int mlo_core_around(mlo *m, mlo_core *c) {
     const mlo_tensor *rows = mlo_around_rows(m, c);
     mlo_core *h = rows ? MLO_NEW(m, mlo_core) : NULL;
@@ -106,6 +107,11 @@ static int mlo_core_around(mlo *m, mlo_core *c) {
     c->around = h;
     c->ids = rows->dims[0];
     return mlo_around_follow(m, c);
+}
+
+/* The core of a lowered model, whole. */
+static int mlo_core_build(mlo *m, mlo_core *c) {
+    return mlo_core_loop(m, c) ? mlo_failed(m) : mlo_core_around(m, c);
 }
 
 /* What is around a loop that is to be hardware, as it is with the loop; *h NULL: nothing is. */

@@ -582,9 +582,8 @@ static int mlo_core_soundness(mlo *m, const mlo_core *c) {
     return 0;
 }
 
-static int mlo_core_around(mlo *m, mlo_core *c);
-
-static int mlo_core_build(mlo *m, mlo_core *c) {
+/* The loop alone. */
+static int mlo_core_loop(mlo *m, mlo_core *c) {
     memset(c, 0, sizeof *c);
     c->replay = -1;
     if (mlo_scan_choose(m, &c->scan)) return mlo_failed(m);
@@ -627,7 +626,7 @@ static int mlo_core_build(mlo *m, mlo_core *c) {
         mlo_core_fifos(c);
     else if (mlo_core_live(m, c))
         return mlo_failed(m);
-    return mlo_core_memory(m, c) ? mlo_failed(m) : mlo_core_around(m, c);
+    return mlo_core_memory(m, c);
 }
 
 /* ---- parameters ----------------------------------------------------------- */

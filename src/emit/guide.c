@@ -70,7 +70,6 @@ static int mlo_emit_guide(mlo_emitter *e, const mlo_border *border) {
         { "JOBS", c->slots ? "" : NULL, NULL },
         { "HEAD", e->h ? "" : NULL, NULL },
         { "NO_HEAD", e->h ? NULL : "", NULL },
-        { "DRIVER", e->h ? NULL : "", NULL },
         { "MASK", c->masked ? "" : NULL, NULL },
         { "REPLAY", c->replay >= 0 ? "" : NULL, NULL },
         { "REPLAY_MASK", c->replay_masked ? "" : NULL, NULL },

@@ -3,11 +3,10 @@
  *
  * This text is the definition: mlo is compiled with it, and puts it in front of the C that it emits. */
 
-/* floor(a / b), and what is left. */
+/* floor(a / b) */
 static inline int64_t mlo_floor_div(int64_t a, int64_t b) {
     return a / b - (a % b && (a < 0) != (b < 0));
 }
-static inline int64_t mlo_floor_mod(int64_t a, int64_t b) { return a - mlo_floor_div(a, b) * b; }
 
 /* ---- number by number ------------------------------------------------------------- */
 
