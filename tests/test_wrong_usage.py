@@ -66,6 +66,7 @@ WRONG = [
     ("read nope.onnx", 2, ["nope.onnx: No such file"], "read bert.onnx"), ("read notes.txt", 3, ["this is text", "give the .onnx file"], "read bert.onnx"), ("read .", 2, ["is a directory; give a file"], "read bert.onnx"), ("read bert.onnx -o no/where.json", 2, ["cannot be written"], "read bert.onnx -o where.json"),
     ("sim", 2, ["mlo sim DIR"], " ".join(S)), ("sim bert.onnx", 2, ["mlo compile -o DIR"], " ".join(S)), ("sim nowhere", 2, ["mlo compile MODEL -o nowhere"], " ".join(S)), ("quantize bert.onnx --calib bert.onnx", 3, ["numpy.savez"], "quantize bert.onnx --calib x.npz"),
     ("run bert.onnx --inputs short.npz", 3, ["[1,32]"], "run bert.onnx --inputs x.npz"), ("sim plain --stall 10", 4, ["leave it out"], "sim plain"), ("sim build --jobs 0+2", 2, ["--context N makes one"], " ".join(S)),
+    ("show l.json --position 3", 2, ["of a core with caches"], "show l.json"),
     ("sim teller --jobs 0-2", 2, ["[FRAME@][SLOT:]START+TOKENS"], "sim teller --jobs 0+1"), ("generate teller --prompt hi", 2, ["--tokenizer FILE is needed"], "generate teller --prompt hi --tokenizer tok512.bin --count 2"),
 ]
 

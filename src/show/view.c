@@ -515,7 +515,11 @@ static int mlo_view_best(mlo_view *v) {
  * "sequences" say where, and of how many. */
 static int mlo_view_steps(mlo_view *v) {
     const int64_t last = v->hw->chunk - 1;
-    if (!v->hw->slots) return 0;
+    if (!v->hw->slots)
+        return mlo_opt(v->m, "position")
+            ? mlo_fail_at(v->m, MLO_E_USAGE, NULL,
+                  "--position is of a core with caches; give --context, too")
+            : 0;
     v->position = mlo_opt_int(v->m, "position", (long)last, 0, (long)last);
     v->sequences = mlo_opt_int(v->m, "sequences", 1, 1, 255);
     MLO_TRY(mlo_predict_steps(v->m, v->hw, 0, v->sequences, &v->step[0]));
