@@ -58872,6 +58872,7 @@ static const char *const mlo_lines_share_c_model_h[] = {
     "@LAYER@",
     "} model_layer;",
     "extern const model_layer model_layers[MODEL_LAYERS];",
+    "extern const int model_depth; /* MODEL_LAYERS, which the code need not know: it is the same for any depth */",
     "typedef struct {",
     "    int8_t none;",
     "@SHARED@",
@@ -64672,7 +64673,7 @@ static int mlo_c_flush(mlo_emitter *e) {
 static int mlo_emit_c_weights(mlo_emitter *e, const mlo_c_params *l) {
     mlo_line(e,
         "/* The parameters of all layers, and those that layers share. */\n#include \"model.h\"\n");
-    mlo_line(e, "const model_layer model_layers[MODEL_LAYERS] = {");
+    mlo_line(e, "const int model_depth = MODEL_LAYERS;\nconst model_layer model_layers[MODEL_LAYERS] = {");
     MLO_TRY(mlo_file_begin(e, "weights.c"));
     for (int64_t i = 0; i < e->c->scan.iterations; i++) {
         mlo_line(e, "{ /* layer %lld */", (long long)i);
@@ -65024,7 +65025,7 @@ static void mlo_c_run(void *user) {
     const long long at = (long long)w->b->plan.place[0].at;
     const long long bytes = (long long)(in->channels * (int64_t)mlo_dtype_size(in->dtype));
     const char *loop = mlo_format(
-        e->m, "for (int l = 0; l < MODEL_LAYERS; l++) layer(%s);", mlo_c_layer_given(e));
+        e->m, "for (int l = 0; l < model_depth; l++) layer(%s);", mlo_c_layer_given(e));
     if (mlo_c_crossed(e->c))
         mlo_line(e, "    if (memory_tokens < 1 || memory_tokens > %lld) return MODEL_E_TOKENS;",
             (long long)mlo_replay_frame(e->c));
@@ -67433,7 +67434,11 @@ static int mlo_view_best(mlo_view *v) {
  * "sequences" say where, and of how many. */
 static int mlo_view_steps(mlo_view *v) {
     const int64_t last = v->hw->chunk - 1;
-    if (!v->hw->slots) return 0;
+    if (!v->hw->slots)
+        return mlo_opt(v->m, "position")
+            ? mlo_fail_at(v->m, MLO_E_USAGE, NULL,
+                  "--position is of a core with caches; give --context, too")
+            : 0;
     v->position = mlo_opt_int(v->m, "position", (long)last, 0, (long)last);
     v->sequences = mlo_opt_int(v->m, "sequences", 1, 1, 255);
     MLO_TRY(mlo_predict_steps(v->m, v->hw, 0, v->sequences, &v->step[0]));

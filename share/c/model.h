@@ -26,6 +26,7 @@ typedef struct {
 @LAYER@
 } model_layer;
 extern const model_layer model_layers[MODEL_LAYERS];
+extern const int model_depth; /* MODEL_LAYERS, which the code need not know: it is the same for any depth */
 typedef struct {
     int8_t none;
 @SHARED@

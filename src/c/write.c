@@ -56,7 +56,7 @@ static void mlo_c_run(void *user) {
     const long long at = (long long)w->b->plan.place[0].at;
     const long long bytes = (long long)(in->channels * (int64_t)mlo_dtype_size(in->dtype));
     const char *loop = mlo_format(
-        e->m, "for (int l = 0; l < MODEL_LAYERS; l++) layer(%s);", mlo_c_layer_given(e));
+        e->m, "for (int l = 0; l < model_depth; l++) layer(%s);", mlo_c_layer_given(e));
     if (mlo_c_crossed(e->c))
         mlo_line(e, "    if (memory_tokens < 1 || memory_tokens > %lld) return MODEL_E_TOKENS;",
             (long long)mlo_replay_frame(e->c));
