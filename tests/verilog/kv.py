@@ -135,6 +135,7 @@ def flushes(runs):
 
 MUTANTS = {
     "a stale length": ("mlo_kv", (".s_tdata({bank_at + half, past}), .s_tvalid(begins)", ".s_tdata({bank_at + half, stale}), .s_tvalid(begins)"), ("    wire [WA-1:0]     bank, length;", "    wire [WA-1:0]     bank, length; reg [WA-1:0] stale; always @(posedge clk) if (begins) stale <= past;")),
+    "rows as if there were no past": ("mlo_kv", ("bank_at + half + past), .s_tvalid(begins)", "bank_at + half), .s_tvalid(begins)")),
     "rows where those of the frame before ended": ("mlo_kv", ("write_at <= to;", "if (!written) write_at <= to;")),
     "a skipped canary: values are kept a row farther on": ("mlo_kv", ("{WA{1'b0}} : HALF_A;", "{WA{1'b0}} : HALF_A + ROW_A;")),
     "a skipped canary: what a flush ends is written": ("mlo_axi_writer", ("m_axi_wstrb  <= {DATA_WIDTH/8{!drain}};", "m_axi_wstrb  <= {DATA_WIDTH/8{1'b1}};")),
@@ -148,7 +149,7 @@ MUTANTS = {
 def mutants():
     """Each is seen within a few of the runs above."""
     def attempt():
-        for seed in range(30): fault(seed)
+        for seed in range(45): fault(seed)
         flush(range(30))
     for name, (module, *changes) in MUTANTS.items(): bench.check(NAME, bench.caught(module, changes, attempt), "not seen: " + name)
     bench.ok(NAME, "mutants, all seen: " + "; ".join(MUTANTS))
