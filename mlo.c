@@ -64673,7 +64673,8 @@ static int mlo_c_flush(mlo_emitter *e) {
 static int mlo_emit_c_weights(mlo_emitter *e, const mlo_c_params *l) {
     mlo_line(e,
         "/* The parameters of all layers, and those that layers share. */\n#include \"model.h\"\n");
-    mlo_line(e, "const int model_depth = MODEL_LAYERS;\nconst model_layer model_layers[MODEL_LAYERS] = {");
+    mlo_line(e,
+        "const int model_depth = MODEL_LAYERS;\nconst model_layer model_layers[MODEL_LAYERS] = {");
     MLO_TRY(mlo_file_begin(e, "weights.c"));
     for (int64_t i = 0; i < e->c->scan.iterations; i++) {
         mlo_line(e, "{ /* layer %lld */", (long long)i);
