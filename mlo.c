@@ -58636,7 +58636,7 @@ static const char *const mlo_lines_share_c_Makefile[] = {
     "	$(CC) -std=c99 -Wall -Wextra $(CFLAGS) -c -o $@ $<",
     "",
     "clean:",
-    "	rm -f *.o model_test",
+    "	rm -rf *.o model_test sim",
     "",
     ".PHONY: test clean",
     NULL };
@@ -63684,7 +63684,7 @@ static int mlo_emit_guide(mlo_emitter *e, const mlo_border *border) {
     const mlo_core *c = e->c;
     const mlo_border *in = &border[MLO_BORDER_IN], *out = &border[MLO_BORDER_OUT];
     const mlo_port replay = mlo_replay_port(c);
-    const int predicted = !e->unrolled && !e->h, floats = !e->h;
+    const int predicted = !e->unrolled, floats = !e->h;
     int64_t first = 0, last = 0;
     mlo_prediction p;
     if (mlo_predict_steady(m, c, &p) || mlo_bench_predicted(e, &p)) return mlo_failed(m);

@@ -54,7 +54,7 @@ static int mlo_emit_guide(mlo_emitter *e, const mlo_border *border) {
     const mlo_core *c = e->c;
     const mlo_border *in = &border[MLO_BORDER_IN], *out = &border[MLO_BORDER_OUT];
     const mlo_port replay = mlo_replay_port(c);
-    const int predicted = !e->unrolled && !e->h, floats = !e->h;
+    const int predicted = !e->unrolled, floats = !e->h;
     int64_t first = 0, last = 0;
     mlo_prediction p;
     if (mlo_predict_steady(m, c, &p) || mlo_bench_predicted(e, &p)) return mlo_failed(m);
