@@ -217,6 +217,9 @@ int mlo_refuse(mlo *m, mlo_code code, const char *stage, const char *node, const
 /* SHA-256, as manifest.json has it: 64 hexadecimal digits and a NUL. */
 void mlo_digest(const void *bytes, size_t n, char hex[65]);
 
+/* For "did you mean": *best becomes `name` where that is nearer to `word` than *best is (NULL: there is none yet), and near enough to ask. */
+void mlo_nearer(const char *word, const char *name, const char **best);
+
 int mlo_write_json(mlo *m, mlo_sink sink, void *user);       /* protobuf's canonical JSON; the file name passed to sink is "" */
 int mlo_write_onnx(mlo *m, mlo_sink sink, void *user);       /* binary, self-contained */
 int mlo_write_template(mlo *m, mlo_sink sink, void *user);   /* after extract: the body of the largest loop, as binary ONNX; the file name is "" */

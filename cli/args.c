@@ -11,15 +11,12 @@
 /* A value that is one of a few words: the flag's own list, a|b|c. */
 static int cli_choice(cli *c, const cli_flag *f, const char *value) {
     char words[8][CLI_WORD], list[200];
-    int n = cli_choices(f, words, 8), near = -1, least = (int)strlen(value) / 2 + 1;
+    const int n = cli_choices(f, words, 8);
+    const char *near = NULL;
     size_t at = 0;
     for (int i = 0; i < n; i++) {
         if (!strcmp(words[i], value)) return 0;
-        int d = cli_distance(value, words[i]);
-        if (d < least) {
-            least = d;
-            near = i;
-        }
+        mlo_nearer(value, words[i], &near);
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%s",
             !i              ? ""
                 : i + 1 < n ? ", "
@@ -28,7 +25,7 @@ static int cli_choice(cli *c, const cli_flag *f, const char *value) {
     }
     if (!n) return 0;
     return cli_fail(c, MLO_E_USAGE, NULL, "--%s %.60s: %s%s%sthere are %s", f->name, value,
-        near < 0 ? "" : "did you mean ", near < 0 ? "" : words[near], near < 0 ? "" : "? ", list);
+        near ? "did you mean " : "", near ? near : "", near ? "? " : "", list);
 }
 
 static int cli_give(cli *c, const cli_flag *f, const char *value, int from_config) {

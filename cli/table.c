@@ -336,24 +336,6 @@ static const cli_flag *cli_flag_of(const char *name, size_t n, unsigned verbs) {
 
 /* ---- the nearest name ----------------------------------------------------- */
 
-/* Letters to insert, drop or change to get from one word to the other. */
-static int cli_distance(const char *a, const char *b) {
-    int row[40], n = (int)strlen(b);
-    if (n >= 40 || strlen(a) >= 40) return 99;
-    for (int j = 0; j <= n; j++) row[j] = j;
-    for (int i = 1; a[i - 1]; i++) {
-        int corner = row[0];
-        row[0] = i;
-        for (int j = 1; j <= n; j++) {
-            int change = corner + (a[i - 1] != b[j - 1]);
-            int other = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            corner = row[j];
-            row[j] = change < other ? change : other;
-        }
-    }
-    return row[n];
-}
-
 /* The words that a flag's value is one of, a|b|c; 0 where it is anything else. */
 enum { CLI_WORD = 32 };
 static int cli_choices(const cli_flag *f, char words[][CLI_WORD], int most) {
@@ -366,29 +348,19 @@ static int cli_choices(const cli_flag *f, char words[][CLI_WORD], int most) {
 
 static const char *cli_nearest_flag(const char *name, unsigned verbs) {
     const char *best = NULL;
-    int least = (int)strlen(name) / 2 + 1;
-    for (int i = 0; i < CLI_FLAGS; i++) {
-        int d = cli_flags[i].verbs & verbs ? cli_distance(name, cli_flags[i].name) : 99;
-        if (d < least && strlen(cli_flags[i].name) > 1) {
-            least = d;
-            best = cli_flags[i].name;
-        }
-    }
+    for (int i = 0; i < CLI_FLAGS; i++)
+        if (cli_flags[i].verbs & verbs && strlen(cli_flags[i].name) > 1)
+            mlo_nearer(name, cli_flags[i].name, &best);
     return best;
 }
 
 static const char *cli_nearest_verb(const char *name) {
     const char *best = NULL;
-    int least = (int)strlen(name) / 2 + 1;
-    for (int i = 0; i < CLI_VERBS; i++)
-        if (cli_distance(name, cli_verbs[i].name) < least) {
-            least = cli_distance(name, cli_verbs[i].name);
-            best = cli_verbs[i].name;
-        } else if (strlen(name) > 2
-            && !strncmp(name, cli_verbs[i].name, strlen(cli_verbs[i].name))) {
-            least = 0; /* simulate: sim */
-            best = cli_verbs[i].name;
-        }
+    for (int i = 0; i < CLI_VERBS; i++) {
+        const char *verb = cli_verbs[i].name;
+        if (strlen(name) > 2 && !strncmp(name, verb, strlen(verb))) return verb; /* simulate: sim */
+        mlo_nearer(name, verb, &best);
+    }
     return best;
 }
 

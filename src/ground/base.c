@@ -559,8 +559,7 @@ static int mlo_distance(const char *a, const char *b) {
     return row[n];
 }
 
-/* Is `name` nearer to the word than *best, and near enough for a question? Begin with *best NULL. */
-static void mlo_nearer(const char *word, const char *name, const char **best) {
+void mlo_nearer(const char *word, const char *name, const char **best) {
     int most = *best ? mlo_distance(word, *best) : (int)strlen(word) / 2 + 1;
     if (mlo_distance(word, name) < most) *best = name;
 }
