@@ -40606,39 +40606,31 @@ static int mlo_predict_seen(mlo *m, const mlo_core *c, int64_t frames, mlo_predi
     return mlo_predict_all(m, c, frames, p, 0, seen, user);
 }
 
-/* Cycles of jobs, as ordered, one behind the other; from the first one's end to the last one's. */
-static int mlo_predict_orders(mlo *m, const mlo_core *c, const mlo_ordered *order, int64_t n,
-    int64_t *cycles, int64_t *behind) {
+/* A run of jobs, as ordered, one behind the other. */
+static int mlo_predict_orders(
+    mlo *m, const mlo_core *c, const mlo_ordered *order, int64_t n, mlo_prediction *p) {
     mlo_core *with = MLO_NEW(m, mlo_core);
-    mlo_prediction p;
     if (!with) return mlo_failed(m);
     *with = *c;
     with->order = order;
     with->n_order = n;
-    if (mlo_predict(m, with, n, &p)) return mlo_failed(m);
-    *cycles = p.cycles;
-    *behind = p.frame_done[n - 1] - p.frame_done[0];
-    return 0;
+    return mlo_predict(m, with, n, p);
 }
 
 /* Cycles from a token of each of some sequences to the next one of each, at a position. Those of a sequence come one
  * at a time; of as many sequences as frames are in flight they share a pass over the weights. */
 static int mlo_predict_steps(
     mlo *m, const mlo_core *c, int64_t position, int64_t sequences, int64_t *cycles) {
-    mlo_core *with = MLO_NEW(m, mlo_core);
     mlo_ordered *order = MLO_NEW_N(m, mlo_ordered, (size_t)(2 * sequences));
     mlo_prediction p;
-    if (!with || !order) return mlo_failed(m);
+    if (!order) return mlo_failed(m);
     for (int64_t k = 0; k < 2 * sequences; k++) {
         order[k].slot = k % sequences;
         order[k].start = position;
         order[k].tokens = 1;
         order[k].told = k >= sequences;
     }
-    *with = *c;
-    with->order = order;
-    with->n_order = 2 * sequences;
-    if (mlo_predict(m, with, 2 * sequences, &p)) return mlo_failed(m);
+    MLO_TRY(mlo_predict_orders(m, c, order, 2 * sequences, &p));
     *cycles = p.frame_done[2 * sequences - 1] - p.frame_done[sequences - 1];
     return 0;
 }
@@ -58647,6 +58639,23 @@ static const char *const mlo_lines_share_c_add_c[] = {
     "        for (int c = 0; c < channels; c++) y[c] = (@Y@)mlo_add_one(a[c], b[c], p, lo, hi);",
     "}",
     NULL };
+static const char *const mlo_lines_share_c_arena_c[] = {
+    "/* The arena, and behind it what nobody must touch. */",
+    "enum { GUARD = 64, PAINT = 0xA5 };",
+    "static _Alignas(MODEL_ALIGN) unsigned char arena[MODEL_ARENA_BYTES + GUARD];",
+    "",
+    "/* How much of it was written; -1: a byte behind it was, too. */",
+    "static int touched(void) {",
+    "    int bytes = MODEL_ARENA_BYTES;",
+    "    for (int i = 0; i < GUARD; i++)",
+    "        if (arena[MODEL_ARENA_BYTES + i] != PAINT) {",
+    "            printf(\"MLO FAIL a byte behind the arena was written\\n\");",
+    "            return -1;",
+    "        }",
+    "    while (bytes && arena[bytes - 1] == PAINT) bytes--;",
+    "    return bytes;",
+    "}",
+    NULL };
 static const char *const mlo_lines_share_c_attention_c[] = {
     "/* One head's row: scores of the keys from .. until - 1 (k: the first of them), and from them weights in e;",
     " * returns the multiplier of the weighted sum. */",
@@ -59018,9 +59027,7 @@ static const char *const mlo_lines_share_c_network_test_c[] = {
     "",
     "@WORDS@",
     "",
-    "/* The arena, and behind it what nobody must touch. */",
-    "enum { GUARD = 64, PAINT = 0xA5 };",
-    "static _Alignas(MODEL_ALIGN) unsigned char arena[MODEL_ARENA_BYTES + GUARD];",
+    "@PAINTED@",
     "",
     "#define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))",
     "#define COMPARE(name, got, golden) \\",
@@ -59039,14 +59046,9 @@ static const char *const mlo_lines_share_c_network_test_c[] = {
     "        return 1;",
     "    }",
     "@COMPARE@",
-    "    int touched = MODEL_ARENA_BYTES;",
-    "    while (touched && arena[touched - 1] == PAINT) touched--;",
-    "    for (int i = 0; i < GUARD; i++)",
-    "        if (arena[MODEL_ARENA_BYTES + i] != PAINT) {",
-    "            printf(\"MLO FAIL a byte behind the arena was written\\n\");",
-    "            return 1;",
-    "        }",
-    "    printf(\"MLO PASS frames=1 words=%d arena=%d touched=%d\\n\", @TOTAL@, MODEL_ARENA_BYTES, touched);",
+    "    const int used = touched();",
+    "    if (used < 0) return 1;",
+    "    printf(\"MLO PASS frames=1 words=%d arena=%d touched=%d\\n\", @TOTAL@, MODEL_ARENA_BYTES, used);",
     "    return 0;",
     "}",
     NULL };
@@ -59183,9 +59185,7 @@ static const char *const mlo_lines_share_c_test_c[] = {
     "static const int call[CALLS] = { @CALL@ }; /* tokens of each */",
     "@WORDS@",
     "",
-    "/* The arena, and behind it what nobody must touch. */",
-    "enum { GUARD = 64, PAINT = 0xA5 };",
-    "static _Alignas(MODEL_ALIGN) unsigned char arena[MODEL_ARENA_BYTES + GUARD];",
+    "@PAINTED@",
     "@STATE@",
     "",
     "static int same(int frame, const @WORD@ *y) {",
@@ -59211,15 +59211,10 @@ static const char *const mlo_lines_share_c_test_c[] = {
     "        }",
     "        if (!same(f, y)) return 1;",
     "    }",
-    "    int touched = MODEL_ARENA_BYTES;",
-    "    while (touched && arena[touched - 1] == PAINT) touched--;",
-    "    for (int i = 0; i < GUARD; i++)",
-    "        if (arena[MODEL_ARENA_BYTES + i] != PAINT) {",
-    "            printf(\"MLO FAIL a byte behind the arena was written\\n\");",
-    "            return 1;",
-    "        }",
+    "    const int used = touched();",
+    "    if (used < 0) return 1;",
     "    printf(\"MLO PASS frames=%d words=%d arena=%d touched=%d\\n\", FRAMES,",
-    "        FRAMES * TOKENS * MODEL_CHANNELS, MODEL_ARENA_BYTES, touched);",
+    "        FRAMES * TOKENS * MODEL_CHANNELS, MODEL_ARENA_BYTES, used);",
     "    return 0;",
     "}",
     NULL };
@@ -61343,6 +61338,7 @@ static const mlo_embedded mlo_share[] = {
     { "Makefile", mlo_lines_share_Makefile },
     { "c/Makefile", mlo_lines_share_c_Makefile },
     { "c/add.c", mlo_lines_share_c_add_c },
+    { "c/arena.c", mlo_lines_share_c_arena_c },
     { "c/attention.c", mlo_lines_share_c_attention_c },
     { "c/conv.c", mlo_lines_share_c_conv_c },
     { "c/each.c", mlo_lines_share_c_each_c },
@@ -61950,6 +61946,10 @@ typedef struct {
     int unrolled; /* 1: a body in hardware for each iteration */
     int layers; /* bodies in hardware: 1, or unrolled, one for each iteration */
     mlo_text t; /* the file being composed */
+    int64_t cycles; /* of what the bench plays, as predicted */
+    int64_t each; /* cycles from a frame to the next, once things flow */
+    int64_t
+        step[2]; /* of a core with caches: cycles of a token at the first position, at the last */
 } mlo_emitter;
 
 static int mlo_file_begin(mlo_emitter *e, const char *name) {
@@ -61990,6 +61990,16 @@ static void mlo_line(mlo_emitter *e, const char *format, ...) {
     va_end(args);
     mlo_puts(&e->t, line);
     mlo_puts(&e->t, "\n");
+}
+
+/* The end of manifest.json, which is composed in e->t: the files so far, with their digests. */
+static int mlo_manifest_end(mlo_emitter *e) {
+    mlo_line(e, "  \"files\": {");
+    for (size_t i = 0; i < e->n_done; i++)
+        mlo_line(e, "    \"%s\": {\"bytes\": %llu, \"sha256\": \"%s\"}%s", e->done[i].name,
+            (unsigned long long)e->done[i].size, e->done[i].digest, i + 1 < e->n_done ? "," : "");
+    mlo_line(e, "  }\n}");
+    return mlo_file_text(e, "manifest.json");
 }
 
 /* A text of share/ as the file of the same name. */
@@ -63472,12 +63482,20 @@ static int mlo_emit_scripts(mlo_emitter *e) {
     return mlo_emit_shared(e, "cocotb/test_mlo.py", none, e);
 }
 
-/* What is predicted of the bench: of a core with caches its jobs. */
-static int mlo_bench_predicted(mlo_emitter *e, mlo_prediction *p) {
+/* What README.md and the manifest say of time: of a core with caches, that the bench plays jobs. */
+static int mlo_emit_predict(mlo_emitter *e) {
+    mlo *m = e->m;
+    const mlo_core *c = e->c;
     mlo_ordered list[MLO_BENCH_JOBS];
-    int64_t behind;
-    if (!e->c->slots) return 0;
-    return mlo_predict_orders(e->m, e->c, list, mlo_bench_orders(e->c, list), &p->cycles, &behind);
+    mlo_prediction p;
+    MLO_TRY(mlo_predict_steady(m, c, &p));
+    e->cycles = p.cycles;
+    e->each = p.interval;
+    if (!c->slots) return 0;
+    MLO_TRY(mlo_predict_orders(m, c, list, mlo_bench_orders(c, list), &p));
+    e->cycles = p.cycles;
+    MLO_TRY(mlo_predict_step(m, c, 0, &e->step[0]));
+    return mlo_predict_step(m, c, c->chunk - 1, &e->step[1]);
 }
 
 /* What keys and values take in their memory. */
@@ -63684,12 +63702,6 @@ static int mlo_emit_guide(mlo_emitter *e, const mlo_border *border) {
     const mlo_border *in = &border[MLO_BORDER_IN], *out = &border[MLO_BORDER_OUT];
     const mlo_port replay = mlo_replay_port(c);
     const int predicted = !e->unrolled, floats = !e->h;
-    int64_t first = 0, last = 0;
-    mlo_prediction p;
-    if (mlo_predict_steady(m, c, &p) || mlo_bench_predicted(e, &p)) return mlo_failed(m);
-    if (c->slots
-        && (mlo_predict_step(m, c, 0, &first) || mlo_predict_step(m, c, c->chunk - 1, &last)))
-        return mlo_failed(m);
     const mlo_hole holes[] = {
         { "WHAT", mlo_format(m, "%s", mlo_guide_what(e)), NULL },
         { "VERSION", MLO_VERSION, NULL },
@@ -63722,10 +63734,10 @@ static int mlo_emit_guide(mlo_emitter *e, const mlo_border *border) {
         { "MULTIPLIERS", mlo_integer(m, e->layers * mlo_core_multipliers(c)), NULL },
         { "INTERVAL", mlo_integer(m, mlo_core_interval(c)), NULL },
         { "PREDICTED", mlo_guide_if(predicted), NULL },
-        { "CYCLES", mlo_integer(m, p.cycles), NULL },
+        { "CYCLES", mlo_integer(m, e->cycles), NULL },
         { "STEPS", mlo_guide_if(predicted && c->slots), NULL },
-        { "FIRST", mlo_integer(m, first), NULL },
-        { "LAST", mlo_integer(m, last), NULL },
+        { "FIRST", mlo_integer(m, e->step[0]), NULL },
+        { "LAST", mlo_integer(m, e->step[1]), NULL },
         { "PARAMETER_BYTES", mlo_integer(m, mlo_image_bytes(e)), NULL },
         { "SCALED_IN", mlo_guide_if(floats && in->floats), NULL },
         { "WORDS_IN", mlo_guide_if(floats && !in->floats), NULL },
@@ -64028,22 +64040,17 @@ static void mlo_manifest_kv(mlo_emitter *e) {
 }
 
 /* Of a core with caches: what they hold, and the jobs of the bench. */
-static int mlo_manifest_jobs(mlo_emitter *e) {
+static void mlo_manifest_jobs(mlo_emitter *e) {
     mlo_ordered list[MLO_BENCH_JOBS];
     const int64_t n = mlo_bench_orders(e->c, list);
-    int64_t first, last;
-    if (mlo_predict_step(e->m, e->c, 0, &first)
-        || mlo_predict_step(e->m, e->c, e->c->chunk - 1, &last))
-        return mlo_failed(e->m);
     mlo_printf(&e->t, "  \"context\": %lld,\n  \"slots\": %lld,\n  \"jobs\": [",
         (long long)e->c->chunk, (long long)e->c->slots);
     for (int64_t i = 0; i < n; i++)
         mlo_printf(&e->t, "%s{\"slot\": %lld, \"start\": %lld, \"tokens\": %lld}", i ? ", " : "",
             (long long)list[i].slot, (long long)list[i].start, (long long)list[i].tokens);
-    mlo_line(e, "],\n  \"predicted_step\": {\"first\": %lld, \"last\": %lld},", (long long)first,
-        (long long)last);
+    mlo_line(e, "],\n  \"predicted_step\": {\"first\": %lld, \"last\": %lld},",
+        (long long)e->step[0], (long long)e->step[1]);
     mlo_manifest_kv(e);
-    return 0;
 }
 
 /* What is around the loop: its kernels, and what lies where in the image, in bytes. */
@@ -64068,14 +64075,12 @@ static void mlo_manifest_around(mlo_emitter *e) {
 
 static int mlo_emit_manifest(mlo_emitter *e, const mlo_border *border, int64_t frames) {
     const mlo_core *c = e->c;
-    mlo_prediction p;
-    if (mlo_predict_steady(e->m, c, &p) || mlo_bench_predicted(e, &p)) return mlo_failed(e->m);
     mlo_line(e,
         "{\n  \"mlo\": \"%s\",\n  \"iterations\": %lld,\n  \"tokens\": %lld,\n  \"channels\": "
         "%lld,\n  \"frames_in_flight\": %d,",
         MLO_VERSION, (long long)c->scan.iterations, (long long)c->chunk, (long long)c->channels,
         c->frames);
-    if (c->slots && mlo_manifest_jobs(e)) return mlo_failed(e->m);
+    if (c->slots) mlo_manifest_jobs(e);
     mlo_line(e, "  \"stream\": {\"lanes\": %d, \"bits\": %d, \"bytes\": %d, \"masked\": %s},",
         c->lanes, c->bits, c->lanes * mlo_padded(c->bits) / 8, c->masked ? "true" : "false");
     mlo_line(e,
@@ -64089,7 +64094,7 @@ static int mlo_emit_manifest(mlo_emitter *e, const mlo_border *border, int64_t f
     mlo_line(e,
         e->unrolled ? "  \"predicted_cycles\": null,\n  \"predicted_interval\": null,"
                     : "  \"predicted_cycles\": %lld,\n  \"predicted_interval\": %lld,",
-        (long long)p.cycles, (long long)p.interval);
+        (long long)e->cycles, (long long)e->each);
     if (c->replay >= 0) {
         const mlo_port y = mlo_replay_port(c);
         mlo_printf(&e->t, "  \"replay\": {\"name\": ");
@@ -64108,12 +64113,7 @@ static int mlo_emit_manifest(mlo_emitter *e, const mlo_border *border, int64_t f
     mlo_line(e, ", %s},", mlo_border_json(e->m, &border[1]));
     mlo_manifest_kernels(e);
     mlo_manifest_descriptors(e);
-    mlo_line(e, "  \"files\": {");
-    for (size_t i = 0; i < e->n_done; i++)
-        mlo_line(e, "    \"%s\": {\"bytes\": %llu, \"sha256\": \"%s\"}%s", e->done[i].name,
-            (unsigned long long)e->done[i].size, e->done[i].digest, i + 1 < e->n_done ? "," : "");
-    mlo_line(e, "  }\n}");
-    return mlo_file_text(e, "manifest.json");
+    return mlo_manifest_end(e);
 }
 
 static int mlo_emit_verilog(mlo *m, mlo_sink sink, void *user) {
@@ -64135,7 +64135,7 @@ static int mlo_emit_verilog(mlo *m, mlo_sink sink, void *user) {
     if (!mlo_emit_top(e) && !mlo_emit_around(e) && !mlo_emit_library(e) && !mlo_emit_params(e)
         && !mlo_emit_tb(e, frames) && !mlo_bench_play(&w) && !mlo_emit_bench_words(e, &w)
         && !mlo_emit_scripts(e) && !mlo_emit_regs(e) && !mlo_emit_driver(e, border, &w)
-        && !mlo_emit_parts(e) && !mlo_emit_guide(e, border))
+        && !mlo_emit_parts(e) && !mlo_emit_predict(e) && !mlo_emit_guide(e, border))
         mlo_emit_manifest(e, border, frames);
     mlo_bench_words_free(&w);
     mlo_text_free(&e->t);
@@ -65221,6 +65221,13 @@ static void mlo_c_write_words(void *user) {
     }
 }
 
+/* A test's arena, and what says how much of it was written. */
+static void mlo_c_write_arena(mlo_emitter *e) {
+    static const mlo_hole none[] = { { NULL, NULL, NULL } };
+    mlo_share_copy(&e->t, "c/arena.c", none, e);
+}
+static void mlo_c_words_arena(void *user) { mlo_c_write_arena(((mlo_c_words *)user)->e); }
+
 static int mlo_emit_c_test(mlo_emitter *e, mlo_c_words *w) {
     mlo *m = e->m;
     const mlo_core *c = e->c;
@@ -65235,7 +65242,7 @@ static int mlo_emit_c_test(mlo_emitter *e, mlo_c_words *w) {
     const mlo_hole holes[] = { { "FRAMES", mlo_integer(m, w->frames), NULL },
         { "TOKENS", mlo_integer(m, w->tokens), NULL },
         { "CALLS", mlo_integer(m, w->n_order), NULL }, { "CALL", mlo_format(m, "%s", calls), NULL },
-        { "WORDS", NULL, mlo_c_write_words },
+        { "WORDS", NULL, mlo_c_write_words }, { "PAINTED", NULL, mlo_c_words_arena },
         { "WORD", mlo_format(m, "%s", mlo_c_type(w->dtype[0])), NULL },
         { "STATE", c->slots ? "static model_cache cache;" : NULL, NULL },
         { "ARGUMENTS", mlo_format(m, "%s", arguments), NULL }, { NULL, NULL, NULL } };
@@ -65262,16 +65269,6 @@ static void mlo_c_manifest_plan(mlo_emitter *e, const mlo_arena *plan) {
     mlo_puts(&e->t, "\n  ],\n");
 }
 
-/* The files, with their digests. */
-static int mlo_c_manifest_end(mlo_emitter *e) {
-    mlo_line(e, "  \"files\": {");
-    for (size_t i = 0; i < e->n_done; i++)
-        mlo_line(e, "    \"%s\": {\"bytes\": %llu, \"sha256\": \"%s\"}%s", e->done[i].name,
-            (unsigned long long)e->done[i].size, e->done[i].digest, i + 1 < e->n_done ? "," : "");
-    mlo_line(e, "  }\n}");
-    return mlo_file_text(e, "manifest.json");
-}
-
 static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_words *w) {
     const mlo_core *c = e->c;
     mlo_line(e,
@@ -65288,7 +65285,7 @@ static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_
         mlo_report_string(&e->t, w->name[k]);
     }
     mlo_line(e, "],");
-    return mlo_c_manifest_end(e);
+    return mlo_manifest_end(e);
 }
 
 /* README.md */
@@ -66701,6 +66698,8 @@ static int64_t mlo_flat_total(const mlo_flat_writer *w) {
     return total;
 }
 
+static void mlo_flat_write_arena(void *user) { mlo_c_write_arena(((mlo_flat_writer *)user)->e); }
+
 static int mlo_flat_emit_test(mlo_flat_writer *w) {
     mlo *m = w->e->m;
     const mlo_flat *f = w->f;
@@ -66712,7 +66711,7 @@ static int mlo_flat_emit_test(mlo_flat_writer *w) {
     for (size_t i = 0; i < f->g->n_output; i++)
         call = mlo_format(m, "%s%sout%zu", call, n++ ? ", " : "", i);
     const mlo_hole holes[] = { { "WORDS", NULL, mlo_flat_write_words }, { "CALL", call, NULL },
-        { "COMPARE", NULL, mlo_flat_write_compare },
+        { "PAINTED", NULL, mlo_flat_write_arena }, { "COMPARE", NULL, mlo_flat_write_compare },
         { "TOTAL", mlo_integer(m, mlo_flat_total(w)), NULL }, { NULL, NULL, NULL } };
     MLO_TRY(mlo_share_copy(&w->e->t, "c/network_test.c", holes, w));
     return mlo_file_text(w->e, "test.c");
@@ -66729,7 +66728,7 @@ static int mlo_flat_emit_manifest(mlo_flat_writer *w) {
         "  \"frames\": 1,\n  \"words\": %lld,\n  \"steps\": %zu,\n  \"loop\": "
         "{\"start\": %zu, \"steps\": %zu, \"rounds\": %zu},",
         (long long)mlo_flat_total(w), f->n_step, w->loop.start, w->loop.length, w->loop.rounds);
-    return mlo_c_manifest_end(e);
+    return mlo_manifest_end(e);
 }
 
 /* Golden words, or mlo's own, as the outputs' types hold them. */

@@ -8,9 +8,7 @@ enum { FRAMES = @FRAMES@, TOKENS = @TOKENS@, CALLS = @CALLS@ };
 static const int call[CALLS] = { @CALL@ }; /* tokens of each */
 @WORDS@
 
-/* The arena, and behind it what nobody must touch. */
-enum { GUARD = 64, PAINT = 0xA5 };
-static _Alignas(MODEL_ALIGN) unsigned char arena[MODEL_ARENA_BYTES + GUARD];
+@PAINTED@
 @STATE@
 
 static int same(int frame, const @WORD@ *y) {
@@ -36,14 +34,9 @@ int main(void) {
         }
         if (!same(f, y)) return 1;
     }
-    int touched = MODEL_ARENA_BYTES;
-    while (touched && arena[touched - 1] == PAINT) touched--;
-    for (int i = 0; i < GUARD; i++)
-        if (arena[MODEL_ARENA_BYTES + i] != PAINT) {
-            printf("MLO FAIL a byte behind the arena was written\n");
-            return 1;
-        }
+    const int used = touched();
+    if (used < 0) return 1;
     printf("MLO PASS frames=%d words=%d arena=%d touched=%d\n", FRAMES,
-        FRAMES * TOKENS * MODEL_CHANNELS, MODEL_ARENA_BYTES, touched);
+        FRAMES * TOKENS * MODEL_CHANNELS, MODEL_ARENA_BYTES, used);
     return 0;
 }

@@ -207,6 +207,8 @@ static int64_t mlo_flat_total(const mlo_flat_writer *w) {
     return total;
 }
 
+static void mlo_flat_write_arena(void *user) { mlo_c_write_arena(((mlo_flat_writer *)user)->e); }
+
 static int mlo_flat_emit_test(mlo_flat_writer *w) {
     mlo *m = w->e->m;
     const mlo_flat *f = w->f;
@@ -218,7 +220,7 @@ static int mlo_flat_emit_test(mlo_flat_writer *w) {
     for (size_t i = 0; i < f->g->n_output; i++)
         call = mlo_format(m, "%s%sout%zu", call, n++ ? ", " : "", i);
     const mlo_hole holes[] = { { "WORDS", NULL, mlo_flat_write_words }, { "CALL", call, NULL },
-        { "COMPARE", NULL, mlo_flat_write_compare },
+        { "PAINTED", NULL, mlo_flat_write_arena }, { "COMPARE", NULL, mlo_flat_write_compare },
         { "TOTAL", mlo_integer(m, mlo_flat_total(w)), NULL }, { NULL, NULL, NULL } };
     MLO_TRY(mlo_share_copy(&w->e->t, "c/network_test.c", holes, w));
     return mlo_file_text(w->e, "test.c");
@@ -235,7 +237,7 @@ static int mlo_flat_emit_manifest(mlo_flat_writer *w) {
         "  \"frames\": 1,\n  \"words\": %lld,\n  \"steps\": %zu,\n  \"loop\": "
         "{\"start\": %zu, \"steps\": %zu, \"rounds\": %zu},",
         (long long)mlo_flat_total(w), f->n_step, w->loop.start, w->loop.length, w->loop.rounds);
-    return mlo_c_manifest_end(e);
+    return mlo_manifest_end(e);
 }
 
 /* Golden words, or mlo's own, as the outputs' types hold them. */

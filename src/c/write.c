@@ -252,6 +252,13 @@ static void mlo_c_write_words(void *user) {
     }
 }
 
+/* A test's arena, and what says how much of it was written. */
+static void mlo_c_write_arena(mlo_emitter *e) {
+    static const mlo_hole none[] = { { NULL, NULL, NULL } };
+    mlo_share_copy(&e->t, "c/arena.c", none, e);
+}
+static void mlo_c_words_arena(void *user) { mlo_c_write_arena(((mlo_c_words *)user)->e); }
+
 static int mlo_emit_c_test(mlo_emitter *e, mlo_c_words *w) {
     mlo *m = e->m;
     const mlo_core *c = e->c;
@@ -266,7 +273,7 @@ static int mlo_emit_c_test(mlo_emitter *e, mlo_c_words *w) {
     const mlo_hole holes[] = { { "FRAMES", mlo_integer(m, w->frames), NULL },
         { "TOKENS", mlo_integer(m, w->tokens), NULL },
         { "CALLS", mlo_integer(m, w->n_order), NULL }, { "CALL", mlo_format(m, "%s", calls), NULL },
-        { "WORDS", NULL, mlo_c_write_words },
+        { "WORDS", NULL, mlo_c_write_words }, { "PAINTED", NULL, mlo_c_words_arena },
         { "WORD", mlo_format(m, "%s", mlo_c_type(w->dtype[0])), NULL },
         { "STATE", c->slots ? "static model_cache cache;" : NULL, NULL },
         { "ARGUMENTS", mlo_format(m, "%s", arguments), NULL }, { NULL, NULL, NULL } };
@@ -293,16 +300,6 @@ static void mlo_c_manifest_plan(mlo_emitter *e, const mlo_arena *plan) {
     mlo_puts(&e->t, "\n  ],\n");
 }
 
-/* The files, with their digests. */
-static int mlo_c_manifest_end(mlo_emitter *e) {
-    mlo_line(e, "  \"files\": {");
-    for (size_t i = 0; i < e->n_done; i++)
-        mlo_line(e, "    \"%s\": {\"bytes\": %llu, \"sha256\": \"%s\"}%s", e->done[i].name,
-            (unsigned long long)e->done[i].size, e->done[i].digest, i + 1 < e->n_done ? "," : "");
-    mlo_line(e, "  }\n}");
-    return mlo_file_text(e, "manifest.json");
-}
-
 static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_words *w) {
     const mlo_core *c = e->c;
     mlo_line(e,
@@ -319,7 +316,7 @@ static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_
         mlo_report_string(&e->t, w->name[k]);
     }
     mlo_line(e, "],");
-    return mlo_c_manifest_end(e);
+    return mlo_manifest_end(e);
 }
 
 /* README.md */

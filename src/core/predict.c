@@ -263,39 +263,31 @@ static int mlo_predict_seen(mlo *m, const mlo_core *c, int64_t frames, mlo_predi
     return mlo_predict_all(m, c, frames, p, 0, seen, user);
 }
 
-/* Cycles of jobs, as ordered, one behind the other; from the first one's end to the last one's. */
-static int mlo_predict_orders(mlo *m, const mlo_core *c, const mlo_ordered *order, int64_t n,
-    int64_t *cycles, int64_t *behind) {
+/* A run of jobs, as ordered, one behind the other. */
+static int mlo_predict_orders(
+    mlo *m, const mlo_core *c, const mlo_ordered *order, int64_t n, mlo_prediction *p) {
     mlo_core *with = MLO_NEW(m, mlo_core);
-    mlo_prediction p;
     if (!with) return mlo_failed(m);
     *with = *c;
     with->order = order;
     with->n_order = n;
-    if (mlo_predict(m, with, n, &p)) return mlo_failed(m);
-    *cycles = p.cycles;
-    *behind = p.frame_done[n - 1] - p.frame_done[0];
-    return 0;
+    return mlo_predict(m, with, n, p);
 }
 
 /* Cycles from a token of each of some sequences to the next one of each, at a position. Those of a sequence come one
  * at a time; of as many sequences as frames are in flight they share a pass over the weights. */
 static int mlo_predict_steps(
     mlo *m, const mlo_core *c, int64_t position, int64_t sequences, int64_t *cycles) {
-    mlo_core *with = MLO_NEW(m, mlo_core);
     mlo_ordered *order = MLO_NEW_N(m, mlo_ordered, (size_t)(2 * sequences));
     mlo_prediction p;
-    if (!with || !order) return mlo_failed(m);
+    if (!order) return mlo_failed(m);
     for (int64_t k = 0; k < 2 * sequences; k++) {
         order[k].slot = k % sequences;
         order[k].start = position;
         order[k].tokens = 1;
         order[k].told = k >= sequences;
     }
-    *with = *c;
-    with->order = order;
-    with->n_order = 2 * sequences;
-    if (mlo_predict(m, with, 2 * sequences, &p)) return mlo_failed(m);
+    MLO_TRY(mlo_predict_orders(m, c, order, 2 * sequences, &p));
     *cycles = p.frame_done[2 * sequences - 1] - p.frame_done[sequences - 1];
     return 0;
 }

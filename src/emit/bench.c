@@ -287,12 +287,20 @@ static int mlo_emit_scripts(mlo_emitter *e) {
     return mlo_emit_shared(e, "cocotb/test_mlo.py", none, e);
 }
 
-/* What is predicted of the bench: of a core with caches its jobs. */
-static int mlo_bench_predicted(mlo_emitter *e, mlo_prediction *p) {
+/* What README.md and the manifest say of time: of a core with caches, that the bench plays jobs. */
+static int mlo_emit_predict(mlo_emitter *e) {
+    mlo *m = e->m;
+    const mlo_core *c = e->c;
     mlo_ordered list[MLO_BENCH_JOBS];
-    int64_t behind;
-    if (!e->c->slots) return 0;
-    return mlo_predict_orders(e->m, e->c, list, mlo_bench_orders(e->c, list), &p->cycles, &behind);
+    mlo_prediction p;
+    MLO_TRY(mlo_predict_steady(m, c, &p));
+    e->cycles = p.cycles;
+    e->each = p.interval;
+    if (!c->slots) return 0;
+    MLO_TRY(mlo_predict_orders(m, c, list, mlo_bench_orders(c, list), &p));
+    e->cycles = p.cycles;
+    MLO_TRY(mlo_predict_step(m, c, 0, &e->step[0]));
+    return mlo_predict_step(m, c, c->chunk - 1, &e->step[1]);
 }
 
 /* What keys and values take in their memory. */

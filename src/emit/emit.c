@@ -35,6 +35,10 @@ typedef struct {
     int unrolled; /* 1: a body in hardware for each iteration */
     int layers; /* bodies in hardware: 1, or unrolled, one for each iteration */
     mlo_text t; /* the file being composed */
+    int64_t cycles; /* of what the bench plays, as predicted */
+    int64_t each; /* cycles from a frame to the next, once things flow */
+    int64_t
+        step[2]; /* of a core with caches: cycles of a token at the first position, at the last */
 } mlo_emitter;
 
 static int mlo_file_begin(mlo_emitter *e, const char *name) {
@@ -75,6 +79,16 @@ static void mlo_line(mlo_emitter *e, const char *format, ...) {
     va_end(args);
     mlo_puts(&e->t, line);
     mlo_puts(&e->t, "\n");
+}
+
+/* The end of manifest.json, which is composed in e->t: the files so far, with their digests. */
+static int mlo_manifest_end(mlo_emitter *e) {
+    mlo_line(e, "  \"files\": {");
+    for (size_t i = 0; i < e->n_done; i++)
+        mlo_line(e, "    \"%s\": {\"bytes\": %llu, \"sha256\": \"%s\"}%s", e->done[i].name,
+            (unsigned long long)e->done[i].size, e->done[i].digest, i + 1 < e->n_done ? "," : "");
+    mlo_line(e, "  }\n}");
+    return mlo_file_text(e, "manifest.json");
 }
 
 /* A text of share/ as the file of the same name. */

@@ -55,12 +55,6 @@ static int mlo_emit_guide(mlo_emitter *e, const mlo_border *border) {
     const mlo_border *in = &border[MLO_BORDER_IN], *out = &border[MLO_BORDER_OUT];
     const mlo_port replay = mlo_replay_port(c);
     const int predicted = !e->unrolled, floats = !e->h;
-    int64_t first = 0, last = 0;
-    mlo_prediction p;
-    if (mlo_predict_steady(m, c, &p) || mlo_bench_predicted(e, &p)) return mlo_failed(m);
-    if (c->slots
-        && (mlo_predict_step(m, c, 0, &first) || mlo_predict_step(m, c, c->chunk - 1, &last)))
-        return mlo_failed(m);
     const mlo_hole holes[] = {
         { "WHAT", mlo_format(m, "%s", mlo_guide_what(e)), NULL },
         { "VERSION", MLO_VERSION, NULL },
@@ -93,10 +87,10 @@ static int mlo_emit_guide(mlo_emitter *e, const mlo_border *border) {
         { "MULTIPLIERS", mlo_integer(m, e->layers * mlo_core_multipliers(c)), NULL },
         { "INTERVAL", mlo_integer(m, mlo_core_interval(c)), NULL },
         { "PREDICTED", mlo_guide_if(predicted), NULL },
-        { "CYCLES", mlo_integer(m, p.cycles), NULL },
+        { "CYCLES", mlo_integer(m, e->cycles), NULL },
         { "STEPS", mlo_guide_if(predicted && c->slots), NULL },
-        { "FIRST", mlo_integer(m, first), NULL },
-        { "LAST", mlo_integer(m, last), NULL },
+        { "FIRST", mlo_integer(m, e->step[0]), NULL },
+        { "LAST", mlo_integer(m, e->step[1]), NULL },
         { "PARAMETER_BYTES", mlo_integer(m, mlo_image_bytes(e)), NULL },
         { "SCALED_IN", mlo_guide_if(floats && in->floats), NULL },
         { "WORDS_IN", mlo_guide_if(floats && !in->floats), NULL },

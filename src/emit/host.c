@@ -279,22 +279,17 @@ static void mlo_manifest_kv(mlo_emitter *e) {
 }
 
 /* Of a core with caches: what they hold, and the jobs of the bench. */
-static int mlo_manifest_jobs(mlo_emitter *e) {
+static void mlo_manifest_jobs(mlo_emitter *e) {
     mlo_ordered list[MLO_BENCH_JOBS];
     const int64_t n = mlo_bench_orders(e->c, list);
-    int64_t first, last;
-    if (mlo_predict_step(e->m, e->c, 0, &first)
-        || mlo_predict_step(e->m, e->c, e->c->chunk - 1, &last))
-        return mlo_failed(e->m);
     mlo_printf(&e->t, "  \"context\": %lld,\n  \"slots\": %lld,\n  \"jobs\": [",
         (long long)e->c->chunk, (long long)e->c->slots);
     for (int64_t i = 0; i < n; i++)
         mlo_printf(&e->t, "%s{\"slot\": %lld, \"start\": %lld, \"tokens\": %lld}", i ? ", " : "",
             (long long)list[i].slot, (long long)list[i].start, (long long)list[i].tokens);
-    mlo_line(e, "],\n  \"predicted_step\": {\"first\": %lld, \"last\": %lld},", (long long)first,
-        (long long)last);
+    mlo_line(e, "],\n  \"predicted_step\": {\"first\": %lld, \"last\": %lld},",
+        (long long)e->step[0], (long long)e->step[1]);
     mlo_manifest_kv(e);
-    return 0;
 }
 
 /* What is around the loop: its kernels, and what lies where in the image, in bytes. */
@@ -319,14 +314,12 @@ static void mlo_manifest_around(mlo_emitter *e) {
 
 static int mlo_emit_manifest(mlo_emitter *e, const mlo_border *border, int64_t frames) {
     const mlo_core *c = e->c;
-    mlo_prediction p;
-    if (mlo_predict_steady(e->m, c, &p) || mlo_bench_predicted(e, &p)) return mlo_failed(e->m);
     mlo_line(e,
         "{\n  \"mlo\": \"%s\",\n  \"iterations\": %lld,\n  \"tokens\": %lld,\n  \"channels\": "
         "%lld,\n  \"frames_in_flight\": %d,",
         MLO_VERSION, (long long)c->scan.iterations, (long long)c->chunk, (long long)c->channels,
         c->frames);
-    if (c->slots && mlo_manifest_jobs(e)) return mlo_failed(e->m);
+    if (c->slots) mlo_manifest_jobs(e);
     mlo_line(e, "  \"stream\": {\"lanes\": %d, \"bits\": %d, \"bytes\": %d, \"masked\": %s},",
         c->lanes, c->bits, c->lanes * mlo_padded(c->bits) / 8, c->masked ? "true" : "false");
     mlo_line(e,
@@ -340,7 +333,7 @@ static int mlo_emit_manifest(mlo_emitter *e, const mlo_border *border, int64_t f
     mlo_line(e,
         e->unrolled ? "  \"predicted_cycles\": null,\n  \"predicted_interval\": null,"
                     : "  \"predicted_cycles\": %lld,\n  \"predicted_interval\": %lld,",
-        (long long)p.cycles, (long long)p.interval);
+        (long long)e->cycles, (long long)e->each);
     if (c->replay >= 0) {
         const mlo_port y = mlo_replay_port(c);
         mlo_printf(&e->t, "  \"replay\": {\"name\": ");
@@ -359,12 +352,7 @@ static int mlo_emit_manifest(mlo_emitter *e, const mlo_border *border, int64_t f
     mlo_line(e, ", %s},", mlo_border_json(e->m, &border[1]));
     mlo_manifest_kernels(e);
     mlo_manifest_descriptors(e);
-    mlo_line(e, "  \"files\": {");
-    for (size_t i = 0; i < e->n_done; i++)
-        mlo_line(e, "    \"%s\": {\"bytes\": %llu, \"sha256\": \"%s\"}%s", e->done[i].name,
-            (unsigned long long)e->done[i].size, e->done[i].digest, i + 1 < e->n_done ? "," : "");
-    mlo_line(e, "  }\n}");
-    return mlo_file_text(e, "manifest.json");
+    return mlo_manifest_end(e);
 }
 
 static int mlo_emit_verilog(mlo *m, mlo_sink sink, void *user) {
@@ -386,7 +374,7 @@ static int mlo_emit_verilog(mlo *m, mlo_sink sink, void *user) {
     if (!mlo_emit_top(e) && !mlo_emit_around(e) && !mlo_emit_library(e) && !mlo_emit_params(e)
         && !mlo_emit_tb(e, frames) && !mlo_bench_play(&w) && !mlo_emit_bench_words(e, &w)
         && !mlo_emit_scripts(e) && !mlo_emit_regs(e) && !mlo_emit_driver(e, border, &w)
-        && !mlo_emit_parts(e) && !mlo_emit_guide(e, border))
+        && !mlo_emit_parts(e) && !mlo_emit_predict(e) && !mlo_emit_guide(e, border))
         mlo_emit_manifest(e, border, frames);
     mlo_bench_words_free(&w);
     mlo_text_free(&e->t);
