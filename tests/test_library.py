@@ -34,7 +34,8 @@ def check_drop_in():
 
 def check_header():
     """mlo.h alone, as C and as C++."""
-    for cc, language, standard in (("gcc", "c", "c99"), ("g++", "c++", "c++98"), ("g++", "c++", "c++17"), ("clang", "c", "c99"), ("clang++", "c++", "c++17")):
+    plus = [(cc, "c++", "c++" + year) for cc in ("g++", "clang++") for year in ("98", "11", "14", "17", "20")]
+    for cc, language, standard in (("gcc", "c", "c99"), ("gcc", "c", "c2x"), ("clang", "c", "c99"), *plus):
         if not t.have(f"header with {cc}", cc): continue
         source = t.write("header.c", '#include "mlo.h"\nint main(void) { return mlo_failed(0) == 0; }\n')
         flags = ["-x", language, "-std=" + standard, "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", t.root]
@@ -405,4 +406,4 @@ def check_verilog_alike():
 if __name__ == "__main__":
     t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_lint, check_header_examples, check_options, check_misuse, check_demo, check_allocations, check_places, check_threads,
            check_valgrind, check_determinism, check_json_is_onnx, check_pipe, check_verilog_alike, check_json_pipe_sanitized, check_sanitizers,
-           floor=157)
+           floor=165)
