@@ -16,6 +16,7 @@
 #   make coverage lines, branches and MC/DC of each file under the fast tests, or those in TESTS="roll ops"; MISSING=src/roll.c says which lines (clang-19)
 #   make fuzz     the libFuzzer targets, build/fuzz/onnx and build/fuzz/json; tests/test_fuzz.py says how they are run
 #   make install  to PREFIX (/usr/local) below DESTDIR: mlo, libmlo.so and .a, mlo.h, pkg-config, CMake, completions; make uninstall takes them away
+#   make wheel    build/mlo_compiler-*.whl: Python's way to the library, and the program, with nothing else to install (docs/python.md)
 
 CC      ?= cc
 CFLAGS  ?= -O2
@@ -25,13 +26,13 @@ LDLIBS  ?= -lprotobuf-nanopb -lcjson -lz -lm
 STRICT  := -std=c99 -pedantic -Wall -Wextra -Wconversion
 PYTHON  := .venv/bin/python
 
-PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev nanopb zlib1g-dev iverilog verilator g++ yosys z3 clang libclang-rt-14-dev valgrind qemu-user gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-powerpc-linux-gnu libc6-dev-powerpc-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross ccache jq groff-base locales python3 python3-venv libpython3-dev cmake pkg-config zsh fish chromium
+PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev nanopb zlib1g-dev iverilog verilator g++ yosys z3 clang libclang-rt-14-dev valgrind qemu-user gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-powerpc-linux-gnu libc6-dev-powerpc-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross ccache jq groff-base locales python3 python3-venv libpython3-dev cmake pkg-config zsh fish chromium dpkg-dev
 
 SRC     := $(wildcard src/*.c src/*/*.c)
 CLI     := main.c $(wildcard cli/*.c)
 TEXTS   := $(wildcard verilog/*.v share share/* share/*/* src/exact/*.c)
 
-.PHONY: all deps packages demo story test test-all test-full costs bench synth fuzz lint format install uninstall clean prove mutants coverage
+.PHONY: wheel all deps packages demo story test test-all test-full costs bench synth fuzz lint format install uninstall clean prove mutants coverage
 all: mlo
 
 mlo: build/main.o build/mlo.o
@@ -161,6 +162,26 @@ install: mlo mlo.c build/libmlo.a build/libmlo.so.$(VERSION)
 	./mlo help --completion bash > $(TO)/share/bash-completion/completions/mlo
 	./mlo help --completion zsh > $(TO)/share/zsh/site-functions/_mlo
 	./mlo help --completion fish > $(TO)/share/fish/vendor_completions.d/mlo.fish
+
+# ---- a Python wheel: the library with cJSON and nanopb inside, the program with zlib, too ----
+
+THIRD   := build/third
+WITHIN  := build/pic/cJSON.o build/pic/pb_common.o build/pic/pb_decode.o build/pic/pb_encode.o
+ZLIB    ?= -l:libz.a
+
+$(THIRD)/ready: tools/third.sh | build
+	@sh tools/third.sh $(THIRD)
+build/pic/%.o: $(THIRD)/ready
+	@mkdir -p build/pic
+	$(CC) $(CFLAGS) -fPIC -I$(THIRD) -c -o $@ $(or $(wildcard $(THIRD)/$*.c),$(THIRD)/cjson/$*.c)
+build/wheel/libmlo.so: build/mlo.pic.o $(WITHIN) tools/mlo.map
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -s -shared -Wl,-soname,libmlo.so -Wl,--version-script=tools/mlo.map -Wl,-z,defs -o $@ build/mlo.pic.o $(WITHIN) -lm
+build/wheel/mlo: build/main.o build/wheel/libmlo.so
+	$(CC) $(LDFLAGS) -s -Wl,-rpath,'$$ORIGIN' -o $@ build/main.o build/wheel/libmlo.so build/pic/cJSON.o $(ZLIB) -lm -lpthread
+
+wheel: build/wheel/libmlo.so build/wheel/mlo
+	@$(or $(wildcard $(PYTHON)),python3) tools/wheel.py $(VERSION) $^ build
 
 # files, and folders that are mlo's own
 uninstall:

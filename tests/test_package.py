@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""make install: what lies where, what the shared library exports, and how other programs find it; make uninstall leaves nothing.
+"""make install: what lies where, what the shared library exports, and how other programs find it; make uninstall leaves nothing. make wheel: it needs
+nothing but Python, and says what the command line says.
 
     python tests/test_package.py path/to/mlo [CHECK ...]"""
 import os, re, shutil, subprocess
@@ -22,8 +23,8 @@ def source():
     d = t.at("source")
     if not os.path.exists(d):
         os.makedirs(d)
-        for f in "src", "cli", "share", "verilog", "tools": shutil.copytree(os.path.join(t.root, f), os.path.join(d, f))
-        for f in "Makefile", "main.c", "mlo.h": shutil.copy(os.path.join(t.root, f), d)
+        for f in "src", "cli", "share", "verilog", "tools", "python", "docs": shutil.copytree(os.path.join(t.root, f), os.path.join(d, f))
+        for f in "Makefile", "main.c", "mlo.h", "LICENSE": shutil.copy(os.path.join(t.root, f), d)
         shutil.copy(t.amalgamation(), d)
         os.utime(os.path.join(d, "mlo.c"), (2e9, 2e9))
     return d
@@ -104,5 +105,82 @@ def check_cmake():
     t.case("cmake: a version that is not there", "" if p.returncode and "9" in p.stderr else "taken")
 
 
+# in a fresh environment, without numpy and onnx; prints a line for each thing that is not as it should be
+PYTHON = r"""
+import json, sys, threading, warnings
+import mlo_compiler as mlo
+model, folder = sys.argv[1:]
+warnings.simplefilter("ignore")
+def same(what, got, want): got == want or print(what + ":", repr(got)[:200], "and not", repr(want)[:200])
+def fails(code, f, *words):
+    try: f()
+    except mlo.Error as e:
+        same("code", e.code, code)
+        for w in words: w in e.what + e.remedy or print(w, "is not in", e.args[0])
+        return e
+    print(code, "was not raised")
+same("numpy", mlo.numpy, None)
+for stage in mlo.STAGES: open(folder + "/" + stage + ".json", "wb").write(getattr(mlo, stage)(model).text)
+rolled = mlo.roll(model)
+core = mlo.fold(mlo.lower(rolled, calib=mlo.draw(model, 3)), pe=2, simd=2)
+inside = mlo.roll(open(model, "rb").read())                        # weights in the JSON
+same("of bytes", inside.onnx() == rolled.onnx(), True)
+same("check", mlo.check(rolled, model), True)
+x = mlo.draw(model)
+(name, (kind, shape)), = mlo.signature(model).items()
+same("drawn", (list(x), x[name].format, x[name].shape), ([name], {"float32": "f", "int64": "q"}[kind], shape))
+y = mlo.run(rolled, x)
+same("run", [(k, a.format, a.shape) for k, a in y.items()], [(k, "f", s) for k, (_, s) in mlo.signature(model, outputs=True).items()])
+same("of floats", {k: a.tobytes() for k, a in mlo.run(model, [x[name]]).items()}, {k: a.tobytes() for k, a in y.items()})
+build = mlo.emit(core, folder + "/build")
+same("manifest", build.manifest["predicted_cycles"], mlo.report(core, "cycles")["cycles"])
+mlo.emit(core, folder + "/build")                                  # over the one before
+e = fails("MLO_E_FOLDING", lambda: mlo.fold(rolled, target_cycles=1), "target-cycles")
+same("stage", (e.stage, e.status, bool(e.remedy)), ("fold", 1, True))
+fails("MLO_E_USAGE", lambda: mlo.fold(model, no_such=1), "no-such")
+fails("MLO_E_IO", lambda: mlo.read("/nowhere.onnx"), "/nowhere.onnx")
+fails("MLO_E_FORMAT", lambda: mlo.read(b"not a model"))
+fails("MLO_E_MISMATCH", lambda: mlo.check(core, model))
+try: mlo.run(model, [memoryview(b"x").cast("c")])
+except TypeError as e: pass
+else: print("an array of characters was taken")
+try: mlo.emit(core, folder + "/read.json")
+except OSError: pass
+else: print("a file became a folder")
+said = []
+threads = [threading.Thread(target=lambda: said.append(mlo.roll(model).text)) for _ in range(4)]
+for one in threads: one.start()
+for one in threads: one.join()
+same("threads", said, [rolled.text] * 4)
+"""
+
+
+def check_wheel():
+    """In an environment with nothing else in it: every stage's bytes are the command line's, arrays come and go, failures are exceptions."""
+    if not t.have("wheel", "objdump", "apt-get", "dpkg-source"): return
+    p = run(*MAKE, "wheel", where=source())
+    made = p.stdout.strip()
+    if p.returncode: return t.case("make wheel", p.stderr[-400:])
+    wheel = os.path.join(source(), made)
+    t.case("make wheel", "" if os.path.getsize(wheel) < 4 << 20 else "%d bytes" % os.path.getsize(wheel))
+    first = t.read(wheel)
+    run(*MAKE, "wheel", where=source())
+    t.case("the same bytes again", "" if t.read(wheel) == first else "others")
+    env = t.at("fresh")
+    p = run("python3", "-m", "venv", env)
+    p = p if p.returncode else run(env + "/bin/pip", "install", "-q", "--no-index", "--disable-pip-version-check", wheel)
+    if p.returncode: return t.case("pip install", p.stderr[-400:])
+    os.makedirs(t.at("python"))
+    p = run(env + "/bin/python", t.write("wheel.py", PYTHON), t.model("bert-1"), t.at("python"))
+    t.case("what Python says", p.stdout + p.stderr[-500:])
+    for stage in "read", "scope", "extract", "roll", "quantize", "lower", "fold":
+        got = t.read(t.at("python/%s.json" % stage)) if os.path.exists(t.at("python/%s.json" % stage)) else b""
+        t.case("%s: as the command line" % stage, "" if got and got == t.good(stage, t.model("bert-1")) else "%d other bytes" % len(got))
+    p = run(env + "/bin/mlo", "--version")
+    t.case("its program", "" if not p.returncode and p.stdout.startswith("mlo ") else p.stdout + p.stderr)
+    needs = set(re.findall(r"NEEDED\s+(\S+)", "".join(run("objdump", "-p", os.path.join(d, f)).stdout for d, _, names in os.walk(env) for f in names if f in ("libmlo.so", "mlo"))))
+    t.case("what it needs", " ".join(x for x in needs if not re.match(r"(libc|libm|libpthread|libmlo|ld-linux.*)\.so", x)) or ("" if "libmlo.so" in needs else "no library"))
+
+
 if __name__ == "__main__":
-    t.main(check_files, check_symbols, check_pkgconfig, check_cmake, floor=16)
+    t.main(check_files, check_symbols, check_pkgconfig, check_cmake, check_wheel, floor=28)

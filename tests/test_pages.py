@@ -69,12 +69,20 @@ def console(name, text):
         case(f"{name}: {command[:60]}", "" if alike(plain(p.stdout), plain(want)) else f"says {difference[0]!r} and not {difference[1]!r}")
 
 
+def package():
+    """Where the Python package finds itself, the library and the program, as words of a shell in front of a command."""
+    library = at("libmlo.so")
+    why = "" if os.path.exists(library) else t.compile_c(library, [t.amalgamation()], ["-std=c99", "-O1", "-fPIC", "-shared"])
+    if why: raise RuntimeError(why)
+    return "PYTHONPATH=%s MLO_LIBRARY=%s MLO_PROGRAM=%s " % (os.path.join(t.root, "python"), library, t.mlo)
+
+
 def python(name, text):
     """What imports torch runs where there is one (it need not be in the environment of the tests); elsewhere it is only read."""
     if "import torch" in text and subprocess.run([sys.executable, "-c", "import torch, transformers"], capture_output=True).returncode:
         compile(text, name, "exec")
         return case(f"{name}, read")
-    p = shell("python3 - <<'END_OF_BLOCK'\n" + text + "\nEND_OF_BLOCK")
+    p = shell((package() if "import mlo_compiler" in text else "") + "python3 - <<'END_OF_BLOCK'\n" + text + "\nEND_OF_BLOCK")
     case(name, "" if p.returncode == 0 else p.stdout[-300:])
 
 
@@ -93,7 +101,7 @@ def blocks_of(name):
 
 
 # at least so many blocks of commands
-LEAST = {"README.md": 4, "docs/stages.md": 11, "docs/build-directory.md": 4, "docs/board.md": 3, "docs/numbers.md": 2, "docs/faq.md": 17, "docs/kernel.md": 1, "docs/CONTRIBUTING.md": 2}
+LEAST = {"README.md": 4, "docs/stages.md": 11, "docs/build-directory.md": 4, "docs/board.md": 3, "docs/numbers.md": 2, "docs/faq.md": 17, "docs/python.md": 1, "docs/kernel.md": 1, "docs/CONTRIBUTING.md": 2}
 tools = ("iverilog", "verilator", "jq", "make", "yosys")
 
 
@@ -103,6 +111,7 @@ def check_directory(): t.have("build-directory.md", *tools) and blocks_of("docs/
 def check_board(): t.have("board.md", *tools) and blocks_of("docs/board.md")
 def check_numbers(): t.have("numbers.md", *tools) and blocks_of("docs/numbers.md")
 def check_faq(): t.have("faq.md", *tools) and blocks_of("docs/faq.md")
+def check_python(): t.have("python.md", *tools) and blocks_of("docs/python.md")
 def check_contributing(): t.have("kernel.md, CONTRIBUTING.md", *tools) and [blocks_of("docs/kernel.md"), blocks_of("docs/CONTRIBUTING.md")]
 
 
@@ -132,4 +141,4 @@ def check_picture():
 
 
 if __name__ == "__main__":
-    t.main(check_readme, check_stages, check_directory, check_board, check_numbers, check_faq, check_contributing, check_links, check_picture, floor=72)
+    t.main(check_readme, check_stages, check_directory, check_board, check_numbers, check_faq, check_python, check_contributing, check_links, check_picture, floor=78)
