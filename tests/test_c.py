@@ -7,6 +7,7 @@
     words       encoders, decoders without a cache, two with an encoder's output: inputs drawn here through host/pre.onnx; host/core.onnx in ONNX Runtime judges
     compilers   gcc and clang, -O0 to -O3, sanitizers, no warnings: the build's own test
     foreign     32-bit Arm, big-endian PowerPC, RISC-V, under qemu, through mlo sim
+    bare        a Cortex-M3 and 32-bit RISC-V without an operating system, under qemu: every word, and that one that differs is seen; the Cortex-M's code of 12 layers is that of 2
     families    one export in 24 that has integers, and decoders with a cache: their own tests
     depth       the code of 12 layers is that of 2
     arena       no two places that are in use together overlap; none of other planners is below; the bytes that a run touches
@@ -147,6 +148,33 @@ def check_foreign():
             t.case("%s: %s" % (what, body[0]), "" if p.returncode == 0 and json.loads(p.stdout)["pass"] else p.stderr.decode()[-300:])
 
 
+BARE = {"cortex-m": ("arm-none-eabi-gcc", "qemu-system-arm"), "riscv32": ("riscv64-unknown-elf-gcc", "qemu-riscv32")}
+CORTEX = "arm-none-eabi-gcc", "-mcpu=cortex-m3", "-mthumb"
+
+
+def bared(path, target):
+    """'' when its test passes as that target; what it says else."""
+    p = subprocess.run(["make", "-s", "-C", path, target], capture_output=True, text=True, timeout=300)
+    said = re.fullmatch(r"MLO PASS frames=\d+ words=(\d+) arena=\d+ touched=\d+\n", p.stdout)
+    return "" if p.returncode == 0 and said and int(said[1]) == manifest(path)["words"] and not p.stderr else (p.stdout + p.stderr)[-300:]
+
+
+def check_bare():
+    for target, (cc, qemu) in BARE.items():
+        if not t.have(target, cc, qemu): continue
+        for body in [("bert-tiny",), STORY]: t.case("make %s: %s" % (target, body[0]), bared(built(*body), target))
+        path = t.at("bare-" + target)
+        shutil.copytree(built("mlp-res"), path)
+        words = re.sub(r"(golden\[FRAMES\]\[\d+\] = \{\n    \{ )(-?\d+)", lambda m: "%s%d" % (m[1], int(m[2]) - 1), text(path, "test.c"))
+        with open(os.path.join(path, "test.c"), "w") as f: f.write(words)
+        why = bared(path, target)
+        t.case("make %s: a word that differs" % target, "" if "MLO FAIL frame 0, token 0, channel 0: expected " in why and "Error 1" in why else why or "it passed")
+    if t.have("the Cortex-M's code", CORTEX[0]):
+        two, twelve = code(built("bert-tiny"), *CORTEX), code(built("bert-12"), *CORTEX)
+        t.note("model.o of a Cortex-M3 at -Os: %d bytes" % two[0])
+        t.case("Cortex-M3: the code of 12 layers is that of 2", "" if two == twelve and two[1:] == [0, 0] else "%s and %s" % (two, twelve))
+
+
 def check_families():
     """What quantize refuses has no integers in C either."""
     folders = lambda *names: sorted(f for n in names for f in glob.glob(os.path.join(t.tests, "models", n, "*.onnx")))
@@ -162,9 +190,9 @@ def check_families():
     t.case("exports of families", "; ".join(wrong) if wrong or judged >= 9 else "%d were judged" % judged)
 
 
-def code(path):
+def code(path, *cc):
     """Bytes of code of the model, and of everything else that is no weight."""
-    subprocess.run(["gcc", "-std=c99", "-Os", "-c", os.path.join(path, "model.c"), "-o", os.path.join(path, "os.o")], check=True)
+    subprocess.run([*(cc or ["gcc"]), "-std=c99", "-Os", "-c", os.path.join(path, "model.c"), "-o", os.path.join(path, "os.o")], check=True)
     return [int(n) for n in subprocess.run(["size", os.path.join(path, "os.o")], capture_output=True, text=True, check=True).stdout.splitlines()[1].split()[:3]]
 
 
@@ -340,4 +368,4 @@ def check_parts():
         t.case("parts of %s" % (parts,), differ(np.concatenate(got), want[:at]))
 
 
-t.main(check_words, check_compilers, check_foreign, check_families, check_depth, check_arena, check_packing, check_sim, check_one, check_refused, check_story, check_parts, floor=161)
+t.main(check_words, check_compilers, check_foreign, check_bare, check_families, check_depth, check_arena, check_packing, check_sim, check_one, check_refused, check_story, check_parts, floor=168)

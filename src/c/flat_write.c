@@ -278,7 +278,6 @@ static int mlo_flat_golden(mlo_flat_writer *w) {
 
 static int mlo_flat_files(mlo_flat_writer *w) {
     static const char *const exact[] = { "round.c", "norm.c", "deeploy.c", NULL };
-    static const mlo_hole none[] = { { NULL, NULL, NULL } };
     MLO_TRY(mlo_flat_golden(w));
     w->loop = mlo_flat_find_loop(w->f);
     MLO_TRY(mlo_flat_emit_header(w));
@@ -286,8 +285,7 @@ static int mlo_flat_files(mlo_flat_writer *w) {
     MLO_TRY(mlo_flat_emit_model(w));
     MLO_TRY(mlo_flat_emit_weights(w));
     MLO_TRY(mlo_flat_emit_test(w));
-    MLO_TRY(mlo_share_copy(&w->e->t, "c/Makefile", none, w));
-    MLO_TRY(mlo_file_text(w->e, "Makefile"));
+    MLO_TRY(mlo_emit_c_make(w->e));
     return mlo_flat_emit_manifest(w);
 }
 

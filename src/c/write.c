@@ -172,6 +172,15 @@ static int mlo_emit_c_exact(mlo_emitter *e, const char *const *order) {
     return mlo_file_text(e, "exact.h");
 }
 
+/* How its test is built, and what that begins with where there is no operating system. */
+static int mlo_emit_c_make(mlo_emitter *e) {
+    static const mlo_hole none[] = { { NULL, NULL, NULL } };
+    MLO_TRY(mlo_share_copy(&e->t, "c/bare.c", none, e));
+    MLO_TRY(mlo_file_text(e, "bare.c"));
+    MLO_TRY(mlo_share_copy(&e->t, "c/Makefile", none, e));
+    return mlo_file_text(e, "Makefile");
+}
+
 /* ---- test.c ----------------------------------------------------------------------- */
 
 enum { MLO_C_FRAMES = 2, MLO_C_STREAMS = 5 };
