@@ -10,6 +10,7 @@
     bare        a Cortex-M3 and 32-bit RISC-V without an operating system, under qemu: every word, and that one that differs is seen; the Cortex-M's code of 12 layers is that of 2
     families    one export in 24 that has integers, and decoders with a cache: their own tests
     depth       the code of 12 layers is that of 2
+    profile     every step is in the table, as often as it ran: by the clock, by RISC-V's counter, by one of the caller's
     arena       no two places that are in use together overlap; none of other planners is below; the bytes that a run touches
     packing     sets of places, drawn: the least of all orders
     story       stories260k with a cache, a token at a time: its words and its text are ONNX Runtime's and mlo's
@@ -205,6 +206,23 @@ def check_depth():
     t.case("nothing is called but memcpy and memset", "" if all(set(n) <= {"memcpy", "memset", "model_layers", "model_depth", "model_common", "U"} for n in names) else str(names))
 
 
+def check_profile():
+    """A line for each step, as often as it ran, by the clock or by what the caller counts; nothing of it is in the code that is not asked for it."""
+    path = built("bert-tiny")
+    for what, count, flags, total in ("by the clock", r"ns", "", None), ("by a count of the caller's", "counts", "", 3 * 44):
+        if total: flags = " '-DMODEL_CYCLES()=(model_counter+=3)' -include %s" % t.write("counter.h", b"static unsigned model_counter;\n")
+        p = subprocess.run(["make", "-s", "-C", path, "profile", "CFLAGS=-O1 -Werror -Wno-unused-variable" + flags], capture_output=True, text=True)
+        lines = re.findall(r"^ +(\d+) +\d+ % +(\d+)  (\w+) \((mlo_\w+)\)$", p.stdout, re.M)
+        names = re.findall(r"MODEL_STEP\(\d+, (mlo_\w+)\(", text(path, "model.c"))
+        sums = sum(int(n) for n, *_ in lines), int((re.findall(r"^ +(\d+)  in all$", p.stdout, re.M) or [0])[0])
+        good = [k for *_, k in lines] == names and len(names) == 11 and all(int(n) == 4 for _, n, *_ in lines) and sums[0] == sums[1] > 0 and total in (None, sums[0])
+        t.case("a profile %s" % what, "" if p.returncode == 0 and good and p.stdout.lstrip().startswith(count) and p.stdout.splitlines()[-1].startswith("MLO PASS ") else p.stdout[-600:] + p.stderr[-300:])
+    if t.have("a profile of RISC-V", *BARE["riscv32"]):
+        p = subprocess.run(["make", "-s", "-C", path, "riscv32", "SMALL=-O1 -DMODEL_PROFILE"], capture_output=True, text=True)
+        cycles = [int(n) for n in re.findall(r"^ +(\d+) +\d+ % +4  ", p.stdout, re.M)]
+        t.case("a profile by rdcycle", "" if len(cycles) == 11 and all(cycles) else p.stdout + p.stderr)
+
+
 # ---- the arena --------------------------------------------------------------------------------------------------------------------------------
 
 def meet(a, b): return any(x == y == "1" for x, y in zip(a["steps"], b["steps"]))
@@ -368,4 +386,4 @@ def check_parts():
         t.case("parts of %s" % (parts,), differ(np.concatenate(got), want[:at]))
 
 
-t.main(check_words, check_compilers, check_foreign, check_bare, check_families, check_depth, check_arena, check_packing, check_sim, check_one, check_refused, check_story, check_parts, floor=168)
+t.main(check_words, check_compilers, check_foreign, check_bare, check_families, check_depth, check_profile, check_arena, check_packing, check_sim, check_one, check_refused, check_story, check_parts, floor=171)

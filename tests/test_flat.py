@@ -9,6 +9,7 @@
     extremes    other words of the inputs' types, the lowest and the highest among them: ONNX Runtime's, which runs mlo's functions; nothing that C leaves undefined happens
     arena       places that are in use together do not overlap; nothing is touched beyond the arena's end
     rolled      of microLlama's layers there is one, in a loop
+    profile     every call is in the table, as often as it ran
     wrong       a golden word that differs is named; sim says the same
     refused     --golden without --inputs, --inputs without C, golden words that cannot be, arrays that are nobody's, an arena too small
     single      operators of one node, other shapes than Deeploy's: numpy's results"""
@@ -159,8 +160,19 @@ def check_rolled():
         loop = json.loads(text(built(name), "manifest.json"))["loop"]
         if "microLlama" not in name: continue
         body = text(built(name), "model.c").split("int model_run(")[1]
-        calls = len(re.findall(r"^ +mlo_\w+\(", body, re.M))
+        calls = len(re.findall(r"^ +MODEL_STEP\(\d+, mlo_\w+\(", body, re.M))
         t.case("%s: eight rounds of a layer" % name, "" if loop["rounds"] == 8 and calls == json.loads(text(built(name), "manifest.json"))["steps"] - 7 * loop["steps"] else "%s, %d calls" % (loop, calls))
+
+
+def check_profile():
+    """A line for each call, which counts the rounds of the loop."""
+    for name in "Models__microLlama__INT8__microLlama8_parallel", "Models__miniMobileNet":
+        if name not in networks(): continue
+        m = json.loads(text(built(name), "manifest.json"))
+        p = subprocess.run(["make", "-s", "-C", built(name), "profile", "CFLAGS=-O1 -Werror"], capture_output=True, text=True)
+        lines = re.findall(r"^ +\d+ +\d+ % +(\d+)  .* \((mlo_\w+)\)$", p.stdout, re.M)
+        kernels = re.findall(r"MODEL_STEP\(\d+, (mlo_\w+)\(", text(built(name), "model.c"))
+        t.case("%s: make profile" % name, "" if p.returncode == 0 and "\nMLO PASS" in p.stdout and sum(int(n) for n, _ in lines) == m["steps"] and [k for _, k in lines] == kernels else p.stdout[-300:] + p.stderr[-300:])
 
 
 def check_wrong():
@@ -240,4 +252,4 @@ def check_single():
         t.case("%s %s is refused" % (op, attributes), "" if p.returncode == 4 and b"(%s)" % op.encode() in p.stderr and says.encode() in p.stderr else "%d: %s" % (p.returncode, p.stderr.decode()))
 
 
-t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_wrong, check_refused, check_single, floor=204)
+t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_wrong, check_refused, check_single, floor=206)
