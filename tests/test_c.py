@@ -7,8 +7,10 @@
     words       encoders, decoders without a cache, two with an encoder's output: inputs drawn here through host/pre.onnx; host/core.onnx in ONNX Runtime judges
     compilers   gcc and clang, -O0 to -O3, sanitizers, no warnings: the build's own test
     foreign     32-bit Arm, big-endian PowerPC, RISC-V, under qemu, through mlo sim
+    bare        a Cortex-M3 and 32-bit RISC-V without an operating system, under qemu: every word, and that one that differs is seen; the Cortex-M's code of 12 layers is that of 2
     families    one export in 24 that has integers, and decoders with a cache: their own tests
     depth       the code of 12 layers is that of 2
+    profile     every step is in the table, as often as it ran: by the clock, by RISC-V's counter, by one of the caller's
     arena       no two places that are in use together overlap; none of other planners is below; the bytes that a run touches
     packing     sets of places, drawn: the least of all orders
     story       stories260k with a cache, a token at a time: its words and its text are ONNX Runtime's and mlo's
@@ -147,6 +149,33 @@ def check_foreign():
             t.case("%s: %s" % (what, body[0]), "" if p.returncode == 0 and json.loads(p.stdout)["pass"] else p.stderr.decode()[-300:])
 
 
+BARE = {"cortex-m": ("arm-none-eabi-gcc", "qemu-system-arm"), "riscv32": ("riscv64-unknown-elf-gcc", "qemu-riscv32")}
+CORTEX = "arm-none-eabi-gcc", "-mcpu=cortex-m3", "-mthumb"
+
+
+def bared(path, target):
+    """'' when its test passes as that target; what it says else."""
+    p = subprocess.run(["make", "-s", "-C", path, target], capture_output=True, text=True, timeout=300)
+    said = re.fullmatch(r"MLO PASS frames=\d+ words=(\d+) arena=\d+ touched=\d+\n", p.stdout)
+    return "" if p.returncode == 0 and said and int(said[1]) == manifest(path)["words"] and not p.stderr else (p.stdout + p.stderr)[-300:]
+
+
+def check_bare():
+    for target, (cc, qemu) in BARE.items():
+        if not t.have(target, cc, qemu): continue
+        for body in [("bert-tiny",), STORY]: t.case("make %s: %s" % (target, body[0]), bared(built(*body), target))
+        path = t.at("bare-" + target)
+        shutil.copytree(built("mlp-res"), path)
+        words = re.sub(r"(golden\[FRAMES\]\[\d+\] = \{\n    \{ )(-?\d+)", lambda m: "%s%d" % (m[1], int(m[2]) - 1), text(path, "test.c"))
+        with open(os.path.join(path, "test.c"), "w") as f: f.write(words)
+        why = bared(path, target)
+        t.case("make %s: a word that differs" % target, "" if "MLO FAIL frame 0, token 0, channel 0: expected " in why and "Error 1" in why else why or "it passed")
+    if t.have("the Cortex-M's code", CORTEX[0]):
+        two, twelve = code(built("bert-tiny"), *CORTEX), code(built("bert-12"), *CORTEX)
+        t.note("model.o of a Cortex-M3 at -Os: %d bytes" % two[0])
+        t.case("Cortex-M3: the code of 12 layers is that of 2", "" if two == twelve and two[1:] == [0, 0] else "%s and %s" % (two, twelve))
+
+
 def check_families():
     """What quantize refuses has no integers in C either."""
     folders = lambda *names: sorted(f for n in names for f in glob.glob(os.path.join(t.tests, "models", n, "*.onnx")))
@@ -162,9 +191,9 @@ def check_families():
     t.case("exports of families", "; ".join(wrong) if wrong or judged >= 9 else "%d were judged" % judged)
 
 
-def code(path):
+def code(path, *cc):
     """Bytes of code of the model, and of everything else that is no weight."""
-    subprocess.run(["gcc", "-std=c99", "-Os", "-c", os.path.join(path, "model.c"), "-o", os.path.join(path, "os.o")], check=True)
+    subprocess.run([*(cc or ["gcc"]), "-std=c99", "-Os", "-c", os.path.join(path, "model.c"), "-o", os.path.join(path, "os.o")], check=True)
     return [int(n) for n in subprocess.run(["size", os.path.join(path, "os.o")], capture_output=True, text=True, check=True).stdout.splitlines()[1].split()[:3]]
 
 
@@ -175,6 +204,23 @@ def check_depth():
     t.case("no global state", "" if two[1:] == [0, 0] else str(two))
     names = [subprocess.run(["nm", "-u", os.path.join(built(n), "os.o")], capture_output=True, text=True).stdout.split()[1::2] for n in ("bert-tiny", "bert-12")]
     t.case("nothing is called but memcpy and memset", "" if all(set(n) <= {"memcpy", "memset", "model_layers", "model_depth", "model_common", "U"} for n in names) else str(names))
+
+
+def check_profile():
+    """A line for each step, as often as it ran, by the clock or by what the caller counts; nothing of it is in the code that is not asked for it."""
+    path = built("bert-tiny")
+    for what, count, flags, total in ("by the clock", r"ns", "", None), ("by a count of the caller's", "counts", "", 3 * 44):
+        if total: flags = " '-DMODEL_CYCLES()=(model_counter+=3)' -include %s" % t.write("counter.h", b"static unsigned model_counter;\n")
+        p = subprocess.run(["make", "-s", "-C", path, "profile", "CFLAGS=-O1 -Werror -Wno-unused-variable" + flags], capture_output=True, text=True)
+        lines = re.findall(r"^ +(\d+) +\d+ % +(\d+)  (\w+) \((mlo_\w+)\)$", p.stdout, re.M)
+        names = re.findall(r"MODEL_STEP\(\d+, (mlo_\w+)\(", text(path, "model.c"))
+        sums = sum(int(n) for n, *_ in lines), int((re.findall(r"^ +(\d+)  in all$", p.stdout, re.M) or [0])[0])
+        good = [k for *_, k in lines] == names and len(names) == 11 and all(int(n) == 4 for _, n, *_ in lines) and sums[0] == sums[1] > 0 and total in (None, sums[0])
+        t.case("a profile %s" % what, "" if p.returncode == 0 and good and p.stdout.lstrip().startswith(count) and p.stdout.splitlines()[-1].startswith("MLO PASS ") else p.stdout[-600:] + p.stderr[-300:])
+    if t.have("a profile of RISC-V", *BARE["riscv32"]):
+        p = subprocess.run(["make", "-s", "-C", path, "riscv32", "SMALL=-O1 -DMODEL_PROFILE"], capture_output=True, text=True)
+        cycles = [int(n) for n in re.findall(r"^ +(\d+) +\d+ % +4  ", p.stdout, re.M)]
+        t.case("a profile by rdcycle", "" if len(cycles) == 11 and all(cycles) else p.stdout + p.stderr)
 
 
 # ---- the arena --------------------------------------------------------------------------------------------------------------------------------
@@ -340,4 +386,4 @@ def check_parts():
         t.case("parts of %s" % (parts,), differ(np.concatenate(got), want[:at]))
 
 
-t.main(check_words, check_compilers, check_foreign, check_families, check_depth, check_arena, check_packing, check_sim, check_one, check_refused, check_story, check_parts, floor=161)
+t.main(check_words, check_compilers, check_foreign, check_bare, check_families, check_depth, check_profile, check_arena, check_packing, check_sim, check_one, check_refused, check_story, check_parts, floor=171)

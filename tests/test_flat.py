@@ -5,10 +5,11 @@
     python tests/test_flat.py path/to/mlo [NAME ...]
 
     networks    every one: Deeploy's own golden words, from gcc -O3 without a warning; the two of floats are refused
-    compilers   some, by date: gcc and clang, -O0 and -O3, sanitizers; 32-bit Arm, big-endian PowerPC, RISC-V under qemu
+    compilers   some, by date: gcc and clang, -O0 and -O3, sanitizers; 32-bit Arm, big-endian PowerPC, RISC-V under qemu; two on a Cortex-M3 and on 32-bit RISC-V without an operating system
     extremes    other words of the inputs' types, the lowest and the highest among them: ONNX Runtime's, which runs mlo's functions; nothing that C leaves undefined happens
     arena       places that are in use together do not overlap; nothing is touched beyond the arena's end
     rolled      of microLlama's layers there is one, in a loop
+    profile     every call is in the table, as often as it ran
     wrong       a golden word that differs is named; sim says the same
     refused     --golden without --inputs, --inputs without C, golden words that cannot be, arrays that are nobody's, an arena too small
     single      operators of one node, other shapes than Deeploy's: numpy's results"""
@@ -28,6 +29,8 @@ deeploy = os.path.join(t.shared, "deeploy")
 FLOATS = {"Models__CCT__FP32__CCT_2_32_32_128": b"(Conv): C has no text for convolutions of floats", "Models__microLlama__FP32__microLlama1": b"(RMSNorm): C has no text for this operator of floats"}
 TYPES = {"int8_t": np.int8, "uint8_t": np.uint8, "int16_t": np.int16, "int32_t": np.int32, "int64_t": np.int64, "float": np.float32}
 FOREIGN = (("arm-linux-gnueabihf-gcc", "qemu-arm"), ("powerpc-linux-gnu-gcc", "qemu-ppc"), ("riscv64-linux-gnu-gcc", "qemu-riscv64"))
+
+BARE = {"cortex-m": ("arm-none-eabi-gcc", "qemu-system-arm"), "riscv32": ("riscv64-unknown-elf-gcc", "qemu-riscv32")}
 
 
 def networks():
@@ -57,8 +60,13 @@ def tested(path, cc, flags, run=()):
     p = subprocess.run([*cc.split(), "-std=c99", "-Wall", "-Wextra", "-Werror", *flags, "-o", program, *(os.path.join(path, f) for f in ("model.c", "weights.c", "test.c"))], capture_output=True, text=True)
     if p.returncode: return p.stderr[-400:]
     p = subprocess.run([*run, program], capture_output=True, text=True)
-    said = re.fullmatch(r"MLO PASS frames=1 words=(\d+) arena=\d+ touched=\d+\n", p.stdout)
-    return "" if p.returncode == 0 and said and int(said[1]) == json.loads(text(path, "manifest.json"))["words"] else (p.stdout + p.stderr)[-400:]
+    return "" if p.returncode == 0 and passed(path, p.stdout) else (p.stdout + p.stderr)[-400:]
+
+
+def passed(path, said):
+    """Whether a test says that all of its words are right."""
+    words = re.fullmatch(r"MLO PASS frames=1 words=(\d+) arena=\d+ touched=\d+\n", said)
+    return words and int(words[1]) == json.loads(text(path, "manifest.json"))["words"]
 
 
 def golden(path):
@@ -84,6 +92,10 @@ def check_compilers():
         for cc, flags in itertools.product(("gcc", "clang"), (["-O0"], ["-O3"])): t.case("%s: %s %s" % (name, cc, *flags), tested(built(name), cc, flags))
         for cc, qemu in FOREIGN:
             if t.have(qemu, cc, qemu): t.case("%s: %s" % (name, qemu), tested(built(name), cc, ["-static", "-O2"], [qemu]))
+    for (target, tools), name in itertools.product(BARE.items(), t.drawn(integers(), 12, str)):
+        if not t.have(target, *tools): continue
+        p = subprocess.run(["make", "-s", "-C", built(name), target], capture_output=True, text=True, timeout=300)
+        t.case("%s: make %s" % (name, target), "" if p.returncode == 0 and passed(built(name), p.stdout) and not p.stderr else (p.stdout + p.stderr)[-400:])
 
 
 # ---- other words ------------------------------------------------------------------------------------------------------------------------------
@@ -148,8 +160,19 @@ def check_rolled():
         loop = json.loads(text(built(name), "manifest.json"))["loop"]
         if "microLlama" not in name: continue
         body = text(built(name), "model.c").split("int model_run(")[1]
-        calls = len(re.findall(r"^ +mlo_\w+\(", body, re.M))
+        calls = len(re.findall(r"^ +MODEL_STEP\(\d+, mlo_\w+\(", body, re.M))
         t.case("%s: eight rounds of a layer" % name, "" if loop["rounds"] == 8 and calls == json.loads(text(built(name), "manifest.json"))["steps"] - 7 * loop["steps"] else "%s, %d calls" % (loop, calls))
+
+
+def check_profile():
+    """A line for each call, which counts the rounds of the loop."""
+    for name in "Models__microLlama__INT8__microLlama8_parallel", "Models__miniMobileNet":
+        if name not in networks(): continue
+        m = json.loads(text(built(name), "manifest.json"))
+        p = subprocess.run(["make", "-s", "-C", built(name), "profile", "CFLAGS=-O1 -Werror"], capture_output=True, text=True)
+        lines = re.findall(r"^ +\d+ +\d+ % +(\d+)  .* \((mlo_\w+)\)$", p.stdout, re.M)
+        kernels = re.findall(r"MODEL_STEP\(\d+, (mlo_\w+)\(", text(built(name), "model.c"))
+        t.case("%s: make profile" % name, "" if p.returncode == 0 and "\nMLO PASS" in p.stdout and sum(int(n) for n, _ in lines) == m["steps"] and [k for _, k in lines] == kernels else p.stdout[-300:] + p.stderr[-300:])
 
 
 def check_wrong():
@@ -229,4 +252,4 @@ def check_single():
         t.case("%s %s is refused" % (op, attributes), "" if p.returncode == 4 and b"(%s)" % op.encode() in p.stderr and says.encode() in p.stderr else "%d: %s" % (p.returncode, p.stderr.decode()))
 
 
-t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_wrong, check_refused, check_single, floor=200)
+t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_wrong, check_refused, check_single, floor=206)

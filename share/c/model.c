@@ -2,6 +2,8 @@
  *
  * What a kernel computes is in exact.h, word for word what mlo itself is compiled with. Here are the kernels'
  * loops; then the layer, once, in a loop over its parameters. */
+#include "profile.h"
+
 #include "model.h"
 
 #include "exact.h"
@@ -11,6 +13,13 @@
 
 _Static_assert(MODEL_ARENA_BYTES % MODEL_ALIGN == 0, "places in the arena are aligned");
 _Static_assert(@LARGEST@ <= MODEL_ARENA_BYTES, "every place lies in the arena");
+
+#ifdef MODEL_PROFILE
+model_step model_profile[] = {
+@STEPS@
+};
+const int model_steps = (int)(sizeof model_profile / sizeof *model_profile);
+#endif
 
 /* The layer, for n tokens. */
 static void layer(@PARAMETERS@) {

@@ -2,6 +2,8 @@
  *
  * What an integer operator computes is in exact.h, word for word what mlo itself is compiled with; below, standard
  * operators, and the loops. */
+#include "profile.h"
+
 #include "model.h"
 
 #include "exact.h"
@@ -15,6 +17,13 @@
 
 _Static_assert(MODEL_ARENA_BYTES % MODEL_ALIGN == 0, "places in the arena are aligned");
 _Static_assert(@LARGEST@ <= MODEL_ARENA_BYTES, "every place lies in the arena");
+
+#ifdef MODEL_PROFILE
+model_step model_profile[] = {
+@STEPS@
+};
+const int model_steps = (int)(sizeof model_profile / sizeof *model_profile);
+#endif
 
 @SIGNATURE@ {
     unsigned char *const a = arena;

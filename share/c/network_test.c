@@ -1,4 +1,6 @@
 /* Golden inputs and outputs: every word is compared. Ends with one line, MLO PASS .. or MLO FAIL .. */
+#include "profile.h"
+
 #include "model.h"
 
 #include <stdio.h>
@@ -27,6 +29,9 @@ int main(void) {
 @COMPARE@
     const int used = touched();
     if (used < 0) return 1;
+#ifdef MODEL_PROFILE
+    print_profile();
+#endif
     printf("MLO PASS frames=1 words=%d arena=%d touched=%d\n", @TOTAL@, MODEL_ARENA_BYTES, used);
     return 0;
 }

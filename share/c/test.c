@@ -1,4 +1,6 @@
 /* Golden inputs and outputs: every word is compared. Ends with one line, MLO PASS .. or MLO FAIL .. */
+#include "profile.h"
+
 #include "model.h"
 
 #include <stdio.h>
@@ -36,6 +38,9 @@ int main(void) {
     }
     const int used = touched();
     if (used < 0) return 1;
+#ifdef MODEL_PROFILE
+    print_profile();
+#endif
     printf("MLO PASS frames=%d words=%d arena=%d touched=%d\n", FRAMES,
         FRAMES * TOKENS * MODEL_CHANNELS, MODEL_ARENA_BYTES, used);
     return 0;

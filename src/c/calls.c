@@ -158,6 +158,16 @@ static const char *mlo_c_mask(mlo_c_writer *w, const mlo_element *el) {
                                                        : "mask";
 }
 
+/* Does the layer call a kernel for an element? As the how many-th? */
+static int mlo_c_is_call(const mlo_element *el) {
+    return el->kernel && el->kernel->kind != MLO_KERNEL_REPLAY;
+}
+static int mlo_c_step_number(const mlo_c_writer *w, int i) {
+    int n = 0;
+    for (int k = 0; k < i; k++) n += mlo_c_is_call(&w->b->core->element[k]);
+    return n;
+}
+
 static void mlo_c_attention(mlo_c_writer *w, int i) {
     mlo *m = w->e->m;
     const mlo_element *el = &w->b->core->element[i];
@@ -200,8 +210,9 @@ static void mlo_c_attention(mlo_c_writer *w, int i) {
         p, r.lt, r.probs, r.rounded, r.capped, r.all);
     mlo_line(w->e, "        .lo = %lld, .hi = %lld };", (long long)mlo_kernel_low(n),
         (long long)mlo_kernel_high(n));
-    mlo_line(w->e, "    %s(&%s, %s, %s, %s, %s, (int64_t *)(a + %lld), (void *)(a + %lld));",
-        mlo_c_name(m, el), el->name, mlo_c_pointer(w, in[0]),
+    mlo_line(w->e,
+        "    MODEL_STEP(%d, %s(&%s, %s, %s, %s, %s, (int64_t *)(a + %lld), (void *)(a + %lld)));",
+        mlo_c_step_number(w, i), mlo_c_name(m, el), el->name, mlo_c_pointer(w, in[0]),
         kept ? mlo_format(m, "cache->%s_k[l][0]", el->name) : mlo_c_pointer(w, in[1]),
         kept ? mlo_format(m, "cache->%s_v[l][0]", el->name) : mlo_c_pointer(w, in[2]),
         mlo_c_pointer(w, n->output[0]), (long long)scratch,
@@ -243,7 +254,7 @@ static const char *mlo_c_arguments(mlo_c_writer *w, const mlo_element *el) {
 static void mlo_c_call(mlo_c_writer *w, int i) {
     const mlo_element *el = &w->b->core->element[i];
     mlo *m = w->e->m;
-    if (!el->kernel || el->kernel->kind == MLO_KERNEL_REPLAY) return;
+    if (!mlo_c_is_call(el)) return;
     if (el->kernel->kind == MLO_KERNEL_ATTENTION) {
         mlo_c_attention(w, i);
         return;
@@ -252,14 +263,24 @@ static void mlo_c_call(mlo_c_writer *w, int i) {
     for (int k = 0; k < el->unit.n_in; k++)
         streams = mlo_format(
             m, "%s%s, ", streams, mlo_c_stream(w, el->node->input[el->unit.in[k].index]));
-    mlo_printf(&w->e->t, "    %s(%s%s, %s,\n        %s%lld, %lld", mlo_c_name(m, el), streams,
-        mlo_c_stream(w, el->node->output[0]), el->side ? "memory_tokens" : "n",
-        mlo_c_arguments(w, el), (long long)mlo_kernel_low(el->node),
-        (long long)mlo_kernel_high(el->node));
+    mlo_printf(&w->e->t, "    MODEL_STEP(%d, %s(%s%s, %s,\n        %s%lld, %lld",
+        mlo_c_step_number(w, i), mlo_c_name(m, el), streams, mlo_c_stream(w, el->node->output[0]),
+        el->side ? "memory_tokens" : "n", mlo_c_arguments(w, el),
+        (long long)mlo_kernel_low(el->node), (long long)mlo_kernel_high(el->node));
     if (w->b->scratch[i] != MLO_C_OUTSIDE)
         mlo_printf(
             &w->e->t, ", (void *)(a + %lld)", (long long)w->b->plan.place[w->b->scratch[i]].at);
-    mlo_puts(&w->e->t, ");\n");
+    mlo_puts(&w->e->t, "));\n");
+}
+
+/* The names of all calls, for a profile. */
+static void mlo_c_steps(void *user) {
+    mlo_c_writer *w = (mlo_c_writer *)user;
+    for (int i = 0; i < w->b->core->n_element; i++) {
+        const mlo_element *el = &w->b->core->element[i];
+        if (mlo_c_is_call(el))
+            mlo_line(w->e, "    { \"%s\", \"%s\", 0, 0 },", el->name, mlo_c_name(w->e->m, el));
+    }
 }
 
 static void mlo_c_layer(void *user) {

@@ -18,7 +18,6 @@ static int mlo_c_fits(mlo *m, const mlo_core *c) {
 }
 
 static int mlo_emit_c(mlo *m, mlo_sink sink, void *user) {
-    static const mlo_hole none[] = { { NULL, NULL, NULL } };
     static const char *const exact[] = { "round.c", "norm.c", "softmax.c", NULL };
     if (m->n_words) return mlo_emit_flat(m, sink, user);
     if (mlo_to(m, "lower")) return mlo_failed(m);
@@ -38,8 +37,7 @@ static int mlo_emit_c(mlo *m, mlo_sink sink, void *user) {
     if (!mlo_borders(e, border) && !mlo_c_body_build(m, e->c, b)
         && !mlo_c_params_of(m, e->c, params) && !mlo_emit_c_header(&w, border)
         && !mlo_emit_c_exact(e, exact) && !mlo_emit_c_model(&w) && !mlo_emit_c_weights(e, params)
-        && !mlo_c_words_play(e, words) && !mlo_emit_c_test(e, words)
-        && !mlo_share_copy(&e->t, "c/Makefile", none, e) && !mlo_file_text(e, "Makefile")
+        && !mlo_c_words_play(e, words) && !mlo_emit_c_test(e, words) && !mlo_emit_c_make(e)
         && !mlo_emit_parts(e) && !mlo_emit_c_guide(e, b, border))
         mlo_emit_c_manifest(e, b, words);
     for (int k = 0; k < MLO_C_STREAMS; k++)

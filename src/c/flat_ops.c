@@ -226,7 +226,8 @@ static int mlo_flat_rows(mlo_flat *f, const mlo_dialect *d, mlo_flat_value *x, m
 static int mlo_flat_dialect(mlo_flat *f, const mlo_dialect *d) {
     const mlo_array *in[MLO_FLAT_OPERANDS + MLO_DIALECT_NUMBERS] = { NULL };
     mlo_flat_value *x[MLO_FLAT_OPERANDS];
-    mlo_interval ends[MLO_FLAT_OPERANDS], all;
+    mlo_interval ends[MLO_FLAT_OPERANDS] = { { 0, 0 } }; /* of an operand that there is not: 0 */
+    mlo_interval all;
     int64_t p[MLO_DIALECT_NUMBERS] = { 0 };
     if (!d->operands) return mlo_flat_refuse(f, "this operator of floats");
     for (size_t k = 0; k < f->node->n_input && k < sizeof in / sizeof *in; k++) {

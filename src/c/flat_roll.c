@@ -133,6 +133,7 @@ typedef struct {
     mlo_flat_loop loop;
     mlo_map table; /* their texts, interned -> how an argument is taken from them */
     int n; /* tables */
+    int call; /* calls that were written */
     mlo_text *t;
 } mlo_flat_tables;
 
@@ -203,7 +204,8 @@ static void mlo_flat_all_tables(mlo_flat_tables *l) {
 static void mlo_flat_call(mlo_flat_tables *l, size_t i, int looped) {
     const mlo_flat_step *s = &l->f->step[i];
     const char *comma = "";
-    mlo_printf(l->t, "    %s%s(%s", looped ? "    " : "", mlo_flat_name(l->m, s), s->before);
+    mlo_printf(l->t, "    %sMODEL_STEP(%d, %s(%s", looped ? "    " : "", l->call++,
+        mlo_flat_name(l->m, s), s->before);
     for (int k = 0; k < MLO_FLAT_ARGUMENTS; k++) {
         if (k == MLO_FLAT_NUMBERS && !mlo_flat_takes(s, k) && mlo_eq(s->text, "c/each.c"))
             mlo_puts(l->t, ", NULL");
@@ -212,7 +214,7 @@ static void mlo_flat_call(mlo_flat_tables *l, size_t i, int looped) {
             looped ? mlo_flat_rolled(l, i, k) : mlo_flat_argument(l->m, l->f, s, k));
         comma = ", ";
     }
-    mlo_puts(l->t, ");\n");
+    mlo_puts(l->t, "));\n");
 }
 
 /* All calls, in their order. */

@@ -60,13 +60,28 @@ static void mlo_flat_body(void *user) {
     mlo_flat_writer *w = (mlo_flat_writer *)user;
     mlo *m = w->e->m;
     const mlo_flat *f = w->f;
-    mlo_flat_tables l = { m, f, w->loop, { 0 }, 0, &w->e->t };
+    mlo_flat_tables l = { m, f, w->loop, { 0 }, 0, 0, &w->e->t };
     mlo_flat_calls(&l);
     for (size_t i = 0; i < f->g->n_output; i++) {
         const mlo_flat_value *v = mlo_flat_of(f, f->g->output[i]->name);
         if (v && v->out != (int)i)
             mlo_line(w->e, "    for (int i = 0; i < %lld; i++) out%zu[i] = (%s)[i];",
                 (long long)v->count, i, mlo_flat_pointer(m, f, v, 0));
+    }
+}
+
+/* The names of all calls, for a profile: of a loop those of its first round. */
+static void mlo_flat_names(void *user) {
+    mlo_flat_writer *w = (mlo_flat_writer *)user;
+    const size_t again = w->loop.start + w->loop.length;
+    const size_t end = w->loop.start + w->loop.length * w->loop.rounds;
+    for (size_t i = 0; i < w->f->n_step; i++) {
+        const mlo_flat_step *s = &w->f->step[i];
+        if (i >= again && i < end) continue;
+        mlo_puts(&w->e->t, "    { \"");
+        for (const char *c = s->node->name ? s->node->name : ""; *c; c++)
+            mlo_printf(&w->e->t, "%c", strchr("\"\\?", *c) || *c < ' ' || *c > '~' ? '_' : *c);
+        mlo_line(w->e, "\", \"%s\", 0, 0 },", mlo_flat_name(w->e->m, s));
     }
 }
 
@@ -93,7 +108,7 @@ static int mlo_flat_emit_model(mlo_flat_writer *w) {
     const mlo_hole holes[] = { { "NUMBERS", "#include \"numbers.h\"", NULL },
         { "KERNELS", NULL, mlo_flat_kernels }, { "LARGEST", mlo_integer(m, largest), NULL },
         { "SIGNATURE", mlo_flat_signature(w), NULL }, { "BODY", NULL, mlo_flat_body },
-        { NULL, NULL, NULL } };
+        { "STEPS", NULL, mlo_flat_names }, { NULL, NULL, NULL } };
     MLO_TRY(mlo_share_copy(&w->e->t, "c/numbers.h", none, w));
     MLO_TRY(mlo_file_text(w->e, "numbers.h"));
     MLO_TRY(mlo_share_copy(&w->e->t, "c/network.c", holes, w));
@@ -278,7 +293,6 @@ static int mlo_flat_golden(mlo_flat_writer *w) {
 
 static int mlo_flat_files(mlo_flat_writer *w) {
     static const char *const exact[] = { "round.c", "norm.c", "deeploy.c", NULL };
-    static const mlo_hole none[] = { { NULL, NULL, NULL } };
     MLO_TRY(mlo_flat_golden(w));
     w->loop = mlo_flat_find_loop(w->f);
     MLO_TRY(mlo_flat_emit_header(w));
@@ -286,8 +300,7 @@ static int mlo_flat_files(mlo_flat_writer *w) {
     MLO_TRY(mlo_flat_emit_model(w));
     MLO_TRY(mlo_flat_emit_weights(w));
     MLO_TRY(mlo_flat_emit_test(w));
-    MLO_TRY(mlo_share_copy(&w->e->t, "c/Makefile", none, w));
-    MLO_TRY(mlo_file_text(w->e, "Makefile"));
+    MLO_TRY(mlo_emit_c_make(w->e));
     return mlo_flat_emit_manifest(w);
 }
 

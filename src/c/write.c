@@ -155,7 +155,7 @@ static int mlo_emit_c_model(mlo_c_writer *w) {
     const mlo_hole holes[] = { { "ABOUT", mlo_format(m, "%s", mlo_c_about(e)), NULL },
         { "KERNELS", NULL, mlo_c_kernels }, { "LARGEST", mlo_integer(m, largest), NULL },
         { "PARAMETERS", mlo_format(m, "%s", mlo_c_layer_takes(e)), NULL },
-        { "BODY", NULL, mlo_c_layer },
+        { "BODY", NULL, mlo_c_layer }, { "STEPS", NULL, mlo_c_steps },
         { "SIGNATURE", mlo_format(m, "%s", mlo_c_signature(e)), NULL }, { "RUN", NULL, mlo_c_run },
         { NULL, NULL, NULL } };
     MLO_TRY(mlo_share_copy(&e->t, "c/model.c", holes, w));
@@ -170,6 +170,17 @@ static int mlo_emit_c_exact(mlo_emitter *e, const char *const *order) {
                 mlo_eq(mlo_exact[i].name, order[k]) && *line; line++)
                 mlo_line(e, "%s", *line);
     return mlo_file_text(e, "exact.h");
+}
+
+/* How its test is built, what counts its cycles, and what that begins with where there is no operating system. */
+static int mlo_emit_c_make(mlo_emitter *e) {
+    static const mlo_hole none[] = { { NULL, NULL, NULL } };
+    MLO_TRY(mlo_share_copy(&e->t, "c/profile.h", none, e));
+    MLO_TRY(mlo_file_text(e, "profile.h"));
+    MLO_TRY(mlo_share_copy(&e->t, "c/bare.c", none, e));
+    MLO_TRY(mlo_file_text(e, "bare.c"));
+    MLO_TRY(mlo_share_copy(&e->t, "c/Makefile", none, e));
+    return mlo_file_text(e, "Makefile");
 }
 
 /* ---- test.c ----------------------------------------------------------------------- */
@@ -256,6 +267,7 @@ static void mlo_c_write_words(void *user) {
 static void mlo_c_write_arena(mlo_emitter *e) {
     static const mlo_hole none[] = { { NULL, NULL, NULL } };
     mlo_share_copy(&e->t, "c/arena.c", none, e);
+    mlo_share_copy(&e->t, "c/print.c", none, e);
 }
 static void mlo_c_words_arena(void *user) { mlo_c_write_arena(((mlo_c_words *)user)->e); }
 
