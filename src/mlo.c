@@ -88,6 +88,7 @@
 #include "kernels/attention.c"      /* scores, softmax, weighted sums */
 #include "kernels/layernorm.c"      /* the norm of a token */
 #include "kernels/rotary.c"         /* pairs of channels, turned by position */
+#include "kernels/place.c"          /* a row of a table for each position, added */
 #include "kernels/conv.c"           /* depthwise convolution over a grid of tokens */
 #include "kernels/replay.c"         /* a stream that every iteration reads */
 #include "kernels/argmax.c"         /* the largest channel of a token */
@@ -127,6 +128,7 @@
 #include "integer/attention.c"      /* attentions, */
 #include "integer/norm.c"           /* norms, */
 #include "integer/rotary.c"         /* rotary embedding, */
+#include "integer/place.c"          /* what is added by position, */
 #include "integer/residual.c"       /* sums, */
 #include "integer/gate.c"           /* products */
 #include "integer/affine.c"         /* factors and offsets of channels */

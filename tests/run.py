@@ -61,7 +61,7 @@ QUICK = {
     "test_extract": "",
     "test_fold_default": "flags loops",
     "test_fuzz": "seeds damaged",
-    "test_gate": "products given attention options outliers refusals",
+    "test_gate": "products given attention options outliers places refusals",
     "test_hardware": "identical",
     "test_large": "floats integers",
     "test_library": "header layers amalgamation options json_is_onnx lint",
@@ -84,7 +84,7 @@ QUICK = {
     "test_tokens": "judged rows refused",
     "test_wrong_usage": "terminal help completion",
     "verilog/add": "", "verilog/argmax": "", "verilog/check": "", "verilog/conv": "", "verilog/fifo": "", "verilog/fork": "", "verilog/job": "", "verilog/layernorm": "", "verilog/mul": "", "verilog/mvu": "", "verilog/newest": "",
-    "verilog/param": "", "verilog/refill": "", "verilog/requant": "", "verilog/requantize": "", "verilog/rotary": "", "verilog/rows": "", "verilog/rsqrt": "", "verilog/skid": "",
+    "verilog/param": "", "verilog/place": "", "verilog/refill": "", "verilog/requant": "", "verilog/requantize": "", "verilog/rotary": "", "verilog/rows": "", "verilog/rsqrt": "", "verilog/skid": "",
     "verilog/replay": "", "verilog/split": "", "verilog/tile": "", "verilog/tokens": "", "verilog/width": "",
 }
 

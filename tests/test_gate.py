@@ -8,6 +8,7 @@ Encoders with one kind of product each, written node by node: their kernels; wor
 floats; some in Verilator or Icarus: words, and cycles as predicted."""
 import json
 import os
+import subprocess
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
@@ -148,6 +149,36 @@ class Affine(Gates):
         if self.how == "offset": return self.node("Add", b, self.node("Mul", x, self.number(0.6)))
         x = self.node("Mul", *((w, x) if self.how == "turned" else (x, w)))
         return x if self.how == "factor" else self.node("Add", x, b)
+
+
+class Places(Gates):
+    """A row for each position that every layer adds: to what queries and keys are made of (DETR), or behind itself (YOLOS)."""
+    def __init__(self, how, norm="post", own=False, by=1.0, shape=(TOKENS, 24)):
+        super().__init__(norm)
+        self.how, self.own, self.by, self.shape, self.known = how, own, by, shape, {}
+
+    def rows(self, p):
+        name = (p if self.own else "") + "rows"
+        return name if name in self.inits else self.draw(name, *self.shape, by=self.by)
+
+    def linear(self, x, k, n, name):
+        if self.how == "queries" and name.endswith(("query", "key")):
+            if (name[:8], x) not in self.known: self.known[name[:8], x] = self.node("Add", x, self.rows(name[:8]))
+            x = self.known[name[:8], x]
+        return super().linear(x, k, n, name)
+
+    def layer(self, x, bias, p):
+        x = super().layer(x, bias, p)
+        return self.node("Add", self.rows(p), x) if self.how == "layers" else x
+
+    def model(self):
+        self.known = {}
+        return super().model()
+
+
+class Asked(Places):
+    """Rows that the model's input picks."""
+    def rows(self, p): return self.node("Gather", super().rows(p), self.node("Mod", "input_ids", self.init("most", np.array(TOKENS, np.int64))))
 
 
 FEED_FORWARD = {"MVU": 1, "MVUTable": 1}
@@ -301,13 +332,27 @@ def check_affine():
     t.case("offsets far beyond the stream, %.4f" % near, why or ("" if near >= 0.998 else "cosine %.4f" % near))
 
 
+def check_places():
+    """What every layer adds by position is a Place: of the stream, or of what linear layers read; its numbers have 16 bits, whatever the stream's steps are."""
+    for name, encoder in {"queries and keys": Places("queries"), "queries and keys, of each layer": Places("queries", "pre", own=True), "between layers": Places("layers", "pre", own=True),
+                          "behind a norm": Places("layers"), "far above the stream": Places("layers", "pre", by=40.0), "[1, tokens, channels]": Places("layers", "pre", shape=(1, TOKENS, 24))}.items():
+        m, path = saved(encoder)
+        for scale in (), ("--scale", "pow2"):
+            ops = [n.op_type for n in body_of(lowered(path, *scale))]
+            why, near = compared(m, t.at("lowered.onnx"))
+            t.case("places: %s%s, %.4f" % (name, ", powers of two" * bool(scale), near),
+                   why or ("%d Places" % ops.count("Place") if ops.count("Place") != 1 else "" if near >= (0.99 if scale else 0.995) else "cosine %.4f" % near))
+
+
 class Broadcast(Gates):
     """One gate for all channels."""
     def forward(self, x, p): return self.node("Mul", self.up(x, p), self.node("Sigmoid", self.linear(x, self.hidden, 1, p + "gate")))
 
 
 def check_refusals():
-    for name, encoder, words in (("one gate for all channels", Broadcast(), "a product of two shapes"), ("a factor below 0", Affine(low=-0.4), "factors above 0")):
+    by_place = "is no constant of a number for each token and channel"
+    for name, encoder, words in (("one gate for all channels", Broadcast(), "a product of two shapes"), ("a factor below 0", Affine(low=-0.4), "factors above 0"),
+                                 ("a number for each position", Places("layers", shape=(TOKENS, 1)), by_place), ("rows that an input picks", Asked("queries"), by_place)):
         p = t.call("quantize", saved(encoder)[1], text=True)
         line = p.stderr.strip().splitlines()[-1]
         t.case("refused: " + name, "" if p.returncode == 4 and words in line else "status %d: %s" % (p.returncode, line))
@@ -331,10 +376,23 @@ def check_hardware():
     simulated("a norm's place", Affine(), "--pe", "4", "--simd", "4", sim=("--stall", "30"), verilator=False)
 
 
+def check_placed():
+    """Words and cycles of one of three a day, with frames in flight, stalls and resident parameters; the same words in C."""
+    if not t.have("places in Icarus", "iverilog"): return
+    runs = {"places": (Places("queries"), ("--pe", "4", "--simd", "4"), ()), "places, resident": (Places("queries", own=True), ("--pe", "2", "--simd", "2", "--memory", "resident"), ()),
+            "places, two frames in flight": (Places("layers", "pre", own=True), ("--pe", "8", "--simd", "4", "--frames-in-flight", "2"), ("--frames", "3", "--stall", "30"))}
+    for name in t.drawn(runs, 3):
+        encoder, flags, sim = runs[name]
+        simulated(name, encoder, *flags, sim=sim, verilator=False)
+    t.good("compile", saved(Places("queries", "pre", own=True))[1], "--target", "c", "-o", t.at("c"))
+    p = subprocess.run(["make", "-s", "-C", t.at("c"), "test"], capture_output=True, text=True)
+    t.case("places in C: words", "" if p.returncode == 0 and "PASS" in p.stdout else p.stdout[-200:] + p.stderr[-200:])
+
+
 def check_verilator():
     if not t.have("products in Verilator", "verilator"): return
     simulated("two frames in flight", Highway(), "--pe", "4", "--simd", "4", "--frames-in-flight", "2")
     simulated("stalls", Gates(), "--pe", "8", "--simd", "4", sim=("--stall", "30", "--frames", "3"))
 
 
-if __name__ == "__main__": t.main(check_products, check_given, check_attention, check_options, check_outliers, check_affine, check_refusals, check_hardware, check_verilator, floor=83)
+if __name__ == "__main__": t.main(check_products, check_given, check_attention, check_options, check_outliers, check_affine, check_places, check_refusals, check_hardware, check_placed, check_verilator, floor=99)

@@ -61,6 +61,7 @@ static const char *mlo_c_text(const mlo_kernel *k) {
     case MLO_KERNEL_ATTENTION: return "c/attention.c";
     case MLO_KERNEL_RESCALE: return "c/requant.c";
     case MLO_KERNEL_ROTATION: return "c/rotary.c";
+    case MLO_KERNEL_PLACE: return "c/place.c";
     default: return NULL;
     }
 }
@@ -219,6 +220,13 @@ static void mlo_c_attention(mlo_c_writer *w, int i) {
         (long long)(scratch + mlo_c_scratch(w->b, el) - 8 * d));
 }
 
+/* A table by position: its rows from the first token's on. */
+static const char *mlo_c_rows(mlo_c_writer *w, const mlo_element *el) {
+    const long long row = (long long)mlo_last_dim(&el->site.in[1]);
+    const char *table = mlo_c_parameter(w, el, 1);
+    return w->e->c->slots ? mlo_format(w->e->m, "%s + at * %lld", table, row) : table;
+}
+
 /* What stands between a kernel's sizes and its bounds. */
 static const char *mlo_c_arguments(mlo_c_writer *w, const mlo_element *el) {
     mlo *m = w->e->m;
@@ -237,11 +245,12 @@ static const char *mlo_c_arguments(mlo_c_writer *w, const mlo_element *el) {
             (long long)(mlo_norm_own(&el->site.in[1]) ? channels / mlo_norm_groups(n) : 0),
             (long long)mlo_int(n, "center", 1), mlo_c_parameters(w, el, 1, 3));
     case MLO_KERNEL_ROTATION:
-        return mlo_format(m, "%lld, %lld, %s%s, %s", (long long)channels,
-            (long long)mlo_last_dim(&el->site.in[1]), mlo_c_parameter(w, el, 1),
-            w->e->c->slots ? mlo_format(m, " + at * %lld", (long long)mlo_last_dim(&el->site.in[1]))
-                           : "",
+        return mlo_format(m, "%lld, %lld, %s, %s", (long long)channels,
+            (long long)mlo_last_dim(&el->site.in[1]), mlo_c_rows(w, el),
             mlo_c_parameters(w, el, 2, 2));
+    case MLO_KERNEL_PLACE:
+        return mlo_format(m, "%lld, %s, %s", (long long)channels, mlo_c_rows(w, el),
+            mlo_c_parameters(w, el, 2, 3));
     case MLO_KERNEL_WINDOW:
         if (!mlo_site_pane(&el->site, &v)) return "";
         return mlo_format(m, "%lld, %lld, %lld, %lld, %lld, %lld, %s", (long long)channels,

@@ -35,6 +35,7 @@ static const char *mlo_c_input_name(const mlo_element *e, int k) {
     static const char *const rescale[] = { "x", "bias", "mult", "shift", "table" };
     static const char *const norm[] = { "x", "g", "b", "p" };
     static const char *const rotary[] = { "x", "table", "p" };
+    static const char *const place[] = { "x", "table", "mult", "shift" };
     static const char *const pair[] = { "a", "b", "p" };
     static const char *const attention[] = { "q", "k", "v", "mask", "p", "bias" };
     switch (e->kernel->kind) {
@@ -43,6 +44,7 @@ static const char *mlo_c_input_name(const mlo_element *e, int k) {
     case MLO_KERNEL_RESCALE: return rescale[k];
     case MLO_KERNEL_NORM: return norm[k];
     case MLO_KERNEL_ROTATION: return rotary[k];
+    case MLO_KERNEL_PLACE: return place[k];
     case MLO_KERNEL_ATTENTION: return attention[k];
     default: return pair[k];
     }
@@ -54,7 +56,7 @@ static mlo_dtype mlo_c_param_type(const mlo_element *e, int k, mlo_dtype dtype) 
     if (mlo_eq(name, "shift")) return MLO_INT8;
     if (mlo_eq(name, "mult") || mlo_eq(name, "g")) return MLO_INT16;
     if (mlo_eq(name, "table"))
-        return mlo_is_kernel(e->node, MLO_KERNEL_ROTATION) ? MLO_INT16 : e->site.out.dtype;
+        return mlo_has_table(e->node) ? e->site.out.dtype : MLO_INT16; /* else by position */
     if (mlo_eq(name, "mask")) return MLO_UINT8;
     if (mlo_eq(name, "p")) return mlo_is_kernel(e->node, MLO_KERNEL_NORM) ? MLO_INT64 : MLO_INT32;
     if (mlo_eq(name, "b")

@@ -216,9 +216,9 @@ static const char *mlo_block_attention(
         return mlo_cannot_attend(r, i < 2 ? scores : mix, scores,
             mlo_format(r->m,
                 mlo_is_norm(&r->in, mlo_made_by(&r->in, b->in[i]))
-                    ? "%s that have a norm over each head behind other work on heads (a rotary "
-                      "embedding: HunYuan), or one whose gain is not each channel's; norms over "
-                      "heads come first, behind the projection"
+                    ? "%s that have a norm over each head behind other work on heads than rotary "
+                      "embedding, or one whose gain is not each channel's; norms over heads come "
+                      "behind the projection or behind rotary embedding"
                     : "%s that are not laid out as heads of the token's channels",
                 what[i]));
     }

@@ -106,6 +106,7 @@ static const mlo_sublayer_kind *const mlo_sublayers[] = {
     &mlo_linear_sublayer,
     &mlo_norm_sublayer,
     &mlo_rotary_sublayer,
+    &mlo_place_sublayer,
     &mlo_residual_sublayer,
     &mlo_gate_sublayer,
     &mlo_affine_sublayer,

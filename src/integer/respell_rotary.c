@@ -19,6 +19,8 @@ typedef struct {
     mlo_projection p;
     const char *from; /* the value whose channels they are, [.., T, N] */
     mlo_node *norm;
+    mlo_node *late; /* a norm over each head behind the rotation; NULL: there is none */
+    int64_t *place; /* of late: the places in its row of a head's channels, in pairs */
     int64_t heads; /* of their own */
     int64_t channels; /* of from */
     int64_t row; /* channels that the norm is over: of a head, or of all heads */
@@ -33,7 +35,8 @@ typedef struct {
 static void mlo_turned_free(mlo *m, mlo_turned *t) {
     mlo_rotation_free(m, &t->r);
     mlo_scratch_free(m, t->column);
-    t->column = t->gain = NULL;
+    mlo_scratch_free(m, t->place);
+    t->column = t->gain = t->place = NULL;
 }
 
 /* A norm over the last axis, whose gain (and bias) is one for all rows, or one for each head of a
@@ -120,10 +123,40 @@ static int mlo_turned_source(const mlo_inside *in, mlo_turned *t) {
     return ok && (t->projected || t->whole);
 }
 
+/* The norm over what is turned, behind which there are but views and repeats (HunYuan); NULL: none. */
+static mlo_node *mlo_norm_behind(const mlo_inside *in, const char *name) {
+    mlo_node *n = mlo_made_by(in, name);
+    for (int i = 0; i < MLO_CHAIN && mlo_is_repeat(in, n); i++) n = mlo_made_by(in, n->input[0]);
+    return mlo_is_norm(in, n) && mlo_is_carried(in, n->input[0]) && mlo_may_turn(in, n->input[0])
+        ? n
+        : NULL;
+}
+
+/* Are the rows of the norm behind the rotation heads, with a gain for each channel? Then in pairs they
+ * are normed as well: a mean, and one of squares, know no order. */
+static int mlo_late_rows(const mlo_inside *in, const char *name, int second, mlo_turned *t) {
+    const mlo_heads at = mlo_operand_heads(in, name, second);
+    const int64_t d = at.d;
+    int64_t gains, *order = (int64_t *)mlo_scratch(in->m, 2 * (size_t)d, sizeof *order);
+    t->place = order;
+    if (!order || !mlo_is_head_norm(in, t->late, &gains) || gains != d
+        || !mlo_rows_are_heads(in, name, &at, d, order + d))
+        return 0;
+    for (int64_t k = 0; k < d; k++) order[k] = order[d + t->r.pair[k]];
+    return 1;
+}
+
 /* 1: the operand is turned. 0: it is not, or not in a way that can be respelled: *why says which. */
 static int mlo_turned_find(const mlo_inside *in, const char *name, int second, mlo_turned *t) {
     memset(t, 0, sizeof *t);
-    if (!mlo_rotation_find(in, name, second, &t->r, &t->why)) return 0;
+    t->late = mlo_norm_behind(in, name);
+    if (!mlo_rotation_find(in, name, second, t->late, &t->r, &t->why)) return 0;
+    if (t->late && !mlo_late_rows(in, name, second, t)) {
+        t->why =
+            "have a norm behind the rotation that is not over each head, or whose gain is not each "
+            "channel's";
+        return 0;
+    }
     t->heads = t->r.at.heads / t->r.repeats;
     if (mlo_turned_source(in, t)) return 1;
     t->why = "is rotary embedding of what are not heads of a projection's channels";
@@ -173,6 +206,7 @@ static const char *mlo_why_not_turned(const mlo_inside *in, const mlo_node *n) {
 typedef struct {
     const mlo_inside *in;
     mlo_expansion *x;
+    const mlo_node *passed; /* is not copied; NULL: all are */
     const char *name[MLO_TURN_VALUES]; /* what is copied */
     const char *copy[MLO_TURN_VALUES]; /* its copy */
     int n;
@@ -191,6 +225,7 @@ static const char *mlo_copy(mlo_copier *c, const char *name) {
         if (c->name[i] == name) return c->copy[i];
     if (!mlo_is_carried(c->in, name)) return name;
     if (!n || n->n_input > MLO_TURN_PARTS) return "";
+    if (n == c->passed) return mlo_copy(c, n->input[0]);
     for (size_t k = 0; k < n->n_input; k++)
         in[k] = mlo_has_input(n, k) ? mlo_copy(c, n->input[k]) : "";
     c->x->n = n;
@@ -255,6 +290,15 @@ static const char *mlo_x_gain(mlo_expansion *x, const mlo_turned *t, const char 
     return n > t->row ? mlo_x_reshape(x, y, rows, 2) : y;
 }
 
+/* The same norm of another value, with another gain and bias. */
+static const char *mlo_x_normed(
+    mlo_expansion *x, const mlo_node *norm, const char *y, const char *const gain[2]) {
+    y = MLO_X(x, norm->op, y, gain[0], gain[1]);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
+    return y;
+}
+
 /* The projection's channels in pairs, and the norm of them: [1, T, heads D]. */
 static const char *mlo_x_paired(mlo_expansion *x, const mlo_turned *t) {
     const int64_t d = t->r.at.d, n = t->heads * d;
@@ -265,9 +309,20 @@ static const char *mlo_x_paired(mlo_expansion *x, const mlo_turned *t) {
     y = t->row == d ? mlo_x_reshape(x, y, split, 4) : mlo_x_reshape(x, y, flat, 3);
     for (size_t k = 0; k < 2; k++)
         if (mlo_has_input(t->norm, k + 1)) gain[k] = mlo_x_gain(x, t, t->norm->input[k + 1]);
-    y = MLO_X(x, t->norm->op, y, gain[0], gain[1]);
-    mlo_x_int(x, "axis", -1);
-    mlo_x_float(x, "epsilon", mlo_float(t->norm, "epsilon", 1e-5f));
+    y = mlo_x_normed(x, t->norm, y, gain);
+    return mlo_x_reshape(x, y, flat, 3);
+}
+
+/* The norm over each head of what is turned: [1, T, heads D]. */
+static const char *mlo_x_normed_late(mlo_expansion *x, const mlo_turned *t, const char *y) {
+    const int64_t d = t->r.at.d, all = -1;
+    const int64_t flat[] = { 1, t->r.at.t, t->heads * d }, split[] = { 1, t->r.at.t, t->heads, d };
+    const char *order = mlo_x_list(x, t->place, (size_t)d), *gain[2] = { "", "" };
+    y = mlo_x_reshape(x, y, split, 4);
+    for (size_t k = 0; k < 2; k++)
+        if (mlo_has_input(t->late, k + 1))
+            gain[k] = mlo_x_take(x, mlo_x_reshape(x, t->late->input[k + 1], &all, 1), order, 0);
+    y = mlo_x_normed(x, t->late, y, gain);
     return mlo_x_reshape(x, y, flat, 3);
 }
 
@@ -295,7 +350,7 @@ static const char *mlo_x_as_operand(
 static const char *mlo_x_turned(
     mlo_expansion *x, const mlo_inside *in, const mlo_turned *t, const char *operand) {
     mlo_node *self = x->n;
-    mlo_copier c = { in, x, { NULL }, { NULL }, 0 };
+    mlo_copier c = { in, x, t->late, { NULL }, { NULL }, 0 };
     const mlo_form form = mlo_body_form(in, operand);
     const char *probe = mlo_x_probe(x, in, t);
     const int64_t all = -1;
@@ -310,6 +365,7 @@ static const char *mlo_x_turned(
     y = MLO_X(x, "RotaryEmbedding", y, cos, sin);
     mlo_x_int(x, "interleaved", 1);
     mlo_x_int(x, "num_heads", t->heads);
+    if (t->late) y = mlo_x_normed_late(x, t, y);
     y = mlo_x_as_operand(x, t, y, &form);
     x->n = self;
     return y;

@@ -41,6 +41,7 @@ typedef struct {
     int n_value;
     int depth; /* nodes between the operand and where it is looked at */
     int varies; /* 1: a factor may differ from iteration to iteration */
+    const mlo_node *passed; /* a norm behind the rotation, as if it were not there; NULL: none */
     const char *why; /* what the operand is that is no rotation, in a person's words */
 } mlo_turner;
 
@@ -318,6 +319,7 @@ static int mlo_is_join(const mlo_inside *in, const mlo_node *n) {
 static const mlo_turn_terms *mlo_terms_made(mlo_turner *w, const char *name) {
     mlo_node *n = mlo_made_by(w->in, name);
     const char *x, *factor;
+    if (n && n == w->passed) return mlo_terms_of(w, n->input[0]);
     if (mlo_is_mix(w->in, n)) return mlo_terms_sum(w, n, name);
     if (mlo_is(n, "Neg")) return mlo_terms_negated(w, n, name);
     if (mlo_is_product_with(w->in, n, &x, &factor))
@@ -562,18 +564,47 @@ static int mlo_rotation_same(const mlo_rotation_found *a, const mlo_rotation_fou
         && !memcmp(a->member, b->member, n * sizeof *a->member);
 }
 
-/* The rotation that makes an operand, in all iterations; the caller frees it. 0: there is none; *why
- * says what is there in its place, if something is. */
-static int mlo_rotation_find(
-    const mlo_inside *in, const char *name, int second, mlo_rotation_found *r, const char **why) {
-    mlo *m = in->m;
+/* The heads of an operand of a product, [.., T, D], or (the second) [.., D, T]; 0 of them: it has none. */
+static mlo_heads mlo_operand_heads(const mlo_inside *in, const char *name, int second) {
     const mlo_form f = mlo_body_form(in, name);
-    memset(r, 0, sizeof *r);
-    if (!mlo_form_known(&f) || f.rank < 2 || mlo_form_count(&f) < 1 || !mlo_may_turn(in, name))
-        return 0;
-    const mlo_heads at = { f.dims[f.rank - (second ? 1 : 2)],
+    if (!mlo_form_known(&f) || f.rank < 2 || mlo_form_count(&f) < 1) return (mlo_heads){ 0 };
+    return (mlo_heads){ f.dims[f.rank - (second ? 1 : 2)],
         mlo_form_count(&f) / (f.dims[f.rank - 1] * f.dims[f.rank - 2]),
         f.dims[f.rank - (second ? 2 : 1)], second };
+}
+
+/* order[j] := which element of its row of a value channel j of an operand's heads is, where the operand
+ * is views and repeats of that value and each of its rows one head at one token. 0: it is not. */
+static int mlo_rows_are_heads(
+    const mlo_inside *in, const char *name, const mlo_heads *at, int64_t row, int64_t *order) {
+    mlo_turner *w = (mlo_turner *)mlo_scratch(in->m, 1, sizeof *w);
+    if (w) memset(w, 0, sizeof *w);
+    if (w) w->in = in;
+    const mlo_turn_terms *t = w ? mlo_terms_of(w, name) : NULL;
+    int ok = t && at->d == row;
+    for (int64_t k = 0; ok && k < at->heads * at->t; k++) {
+        const int64_t h = k / at->t, i = k % at->t;
+        const int32_t first = t->from[0][mlo_head_place(at, h, i, 0)];
+        for (int64_t j = 0; ok && j < row; j++) {
+            const int64_t e = mlo_head_place(at, h, i, j);
+            if (!k) order[j] = t->from[0][e] % row;
+            ok = t->from[0][e] >= 0 && t->from[1][e] < 0 && t->by[0][e] == 1
+                && t->from[0][e] / row == first / row && t->from[0][e] % row == order[j];
+        }
+    }
+    if (w) mlo_turner_free(w);
+    mlo_scratch_free(in->m, w);
+    return ok;
+}
+
+/* The rotation that makes an operand (but for a norm that is passed), in all iterations; the caller
+ * frees it. 0: there is none; *why says what is there in its place, if something is. */
+static int mlo_rotation_find(const mlo_inside *in, const char *name, int second,
+    const mlo_node *passed, mlo_rotation_found *r, const char **why) {
+    mlo *m = in->m;
+    const mlo_heads at = mlo_operand_heads(in, name, second);
+    memset(r, 0, sizeof *r);
+    if (!at.heads || !(passed || mlo_may_turn(in, name))) return 0;
     mlo_turner *w = (mlo_turner *)mlo_scratch(m, 1, sizeof *w);
     int ok = w && at.d % 2 == 0 && mlo_rotation_new(m, r, &at), more = ok;
     for (int64_t i = 0; ok && more && i < in->scan->iterations; i++) {
@@ -581,6 +612,7 @@ static int mlo_rotation_find(
         memset(w, 0, sizeof *w);
         w->in = in;
         w->iteration = i;
+        w->passed = passed;
         ok = !i ? mlo_rotation_in(w, name, r)
                 : mlo_rotation_new(m, &next, &at) && mlo_rotation_in(w, name, &next)
                 && mlo_rotation_same(&next, r);

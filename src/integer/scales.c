@@ -610,6 +610,32 @@ static int mlo_shape_symmetric(mlo_quantizer *q, mlo_signal *s, const char *read
 
 /* ---- all of them ---------------------------------------------------------- */
 
+/* What an iteration begins with is what the one before it made: in the same steps, the coarser ones.
+ * 1: some became coarser. */
+static int mlo_coarsen_carried(mlo_quantizer *q) {
+    double *in = mlo_signal_of(q, q->scan.body->input[0]->name)->wide_scale;
+    double *out = mlo_signal_of(q, q->result)->wide_scale;
+    int changed = 0;
+    for (int64_t i = 1; i < q->scan.iterations; i++) {
+        changed |= in[i] < out[i - 1] || out[i - 1] < in[i];
+        in[i] = out[i - 1] = fmax(in[i], out[i - 1]);
+    }
+    return changed;
+}
+
+/* Steps as coarse as the sublayers' words need them, until all agree. */
+static int mlo_coarsen(mlo_quantizer *q) {
+    for (int64_t turn = 0; turn <= q->scan.iterations; turn++) {
+        for (size_t k = 0; k < q->r.n_block; k++) {
+            const mlo_sublayer *b = q->r.block[k];
+            for (int64_t i = 0; b->card->coarsen && i < q->scan.iterations; i++)
+                MLO_TRY(b->card->coarsen(q, b, i));
+        }
+        if (q->head || !mlo_coarsen_carried(q)) break;
+    }
+    return 0;
+}
+
 static int mlo_wide_scales(mlo_quantizer *q) {
     for (size_t k = 0; k < q->n_signals; k++) {
         mlo_signal *s = q->signals[k];
@@ -621,12 +647,7 @@ static int mlo_wide_scales(mlo_quantizer *q) {
                 : mlo_step(
                       q, (s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / mlo_wide_top(s));
     }
-    for (size_t k = 0; k < q->r.n_block; k++) {
-        const mlo_sublayer *b = q->r.block[k];
-        for (int64_t i = 0; b->card->coarsen && i < q->scan.iterations; i++)
-            if (b->card->coarsen(q, b, i)) return mlo_failed(q->m);
-    }
-    return 0;
+    return mlo_coarsen(q);
 }
 
 /* Are these keys of which nothing but a softmax sees what they have in common? Then they may have a

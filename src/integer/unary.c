@@ -60,8 +60,9 @@ static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
             &r->in, n->input[n->n_input > 1 && mlo_is_carried(&r->in, n->input[0])]);
         int places = !both && mlo_is(n, "Add") && mlo_tokens_of(&other) > 1;
         return mlo_cannot(r, n,
-            places ? "a value for each position that is added to the tokens inside of a layer "
-                     "(position embeddings in every layer; give them to the first one alone)"
+            places ? "a value for each position that is added to the tokens inside of a layer and "
+                     "is no constant of a number for each token and channel (positions that are "
+                     "computed from a mask or another input: export them as constants)"
                    : "an elementwise op that is no function of one value");
     }
     b->n_in = 1;

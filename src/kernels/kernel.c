@@ -170,6 +170,7 @@ typedef enum {
     MLO_KERNEL_ATTENTION,
     MLO_KERNEL_RESCALE, /* one stream in other steps */
     MLO_KERNEL_ROTATION, /* of pairs of channels, by position */
+    MLO_KERNEL_PLACE, /* a row for each position, added */
     MLO_KERNEL_REPLAY, /* from around the loop, in every iteration */
     MLO_KERNEL_CHOICE, /* of the largest channel */
     MLO_KERNEL_TO_INTEGERS, /* the edges of the loop */

@@ -11,6 +11,7 @@ static const mlo_kernel *const mlo_kernels[] = {
     &mlo_layernorm_kernel,
     &mlo_conv_kernel,
     &mlo_rotary_kernel,
+    &mlo_place_kernel,
     &mlo_add_kernel,
     &mlo_mul_kernel,
     &mlo_requant_kernel,

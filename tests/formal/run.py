@@ -26,7 +26,7 @@ import claims
 import proved
 from proved import HERE, VERILOG
 FLAGS = ("bmc", "nocover", "cover", "plain")
-PROOFS, MUTANTS = 246, 196       # at least
+PROOFS, MUTANTS = 250, 205       # at least
 
 
 class Job:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""stalls: kernels of decoders under stalls that are drawn: mlo_attention, mlo_rotary, mlo_mul, mlo_add, mlo_layernorm, in the benches and against the models
+"""stalls: kernels of decoders under stalls that are drawn: mlo_attention, mlo_rotary, mlo_place, mlo_mul, mlo_add, mlo_layernorm, in the benches and against the models
 of their own scripts; shapes, words, frames, how often who stalls: all of it comes from the seed.
 
     python tests/verilog/stalls.py [RUNS [SEED]]            20 runs, seed: the date; MLO_STALLS=1000 says as much where nobody gives arguments
@@ -14,6 +14,7 @@ import attention
 import bench
 import layernorm
 import mul
+import place
 import rotary
 
 RUNS = int(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("MLO_STALLS", 20))
@@ -42,6 +43,14 @@ def stalls_rotary(rng, seed):
     rotary.run(seed, rng.between(2, 8), rng.between(1, 3), s_out=rng.between(5, 90), **rates, **shape)
 
 
+def stalls_place(rng, seed):
+    c = rng.between(1, 24)
+    shape = dict(C=c, T=rng.between(1, 9), PE=divisor(rng, c), XBITS=rng.between(2, 16), YBITS=rng.between(2, 16), SHIFT=int(rng.chance(30)), AXI_WIDTH=pick(rng, 32, 64, 128))
+    if rng.chance(25): shape["RESIDENT"] = rng.between(2, 4)
+    rates = {s: pick(rng, 0, 20, 50, 90) for s in ("s_in", "s_c", "s_t")}
+    place.run(seed, rng.between(2, 8), rng.between(1, 3), s_out=rng.between(5, 90), jobs=rng.chance(50), **rates, **shape)
+
+
 def stalls_layernorm(rng, seed):
     groups, width = pick(rng, 1, 1, 2, 3, 5), rng.between(1, 16)
     pe, some = divisor(rng, width), dict(AXI_WIDTH=pick(rng, 32, 64, 128))
@@ -67,7 +76,7 @@ def stalls_attention(rng, seed):
 
 
 def main():
-    for k, (name, share) in enumerate((("attention", 40), ("rotary", 15), ("mul", 15), ("add", 15), ("layernorm", 15))):
+    for k, (name, share) in enumerate((("attention", 35), ("rotary", 10), ("place", 10), ("mul", 15), ("add", 15), ("layernorm", 15))):
         runs = RUNS * share // 100
         for n in range(runs):
             print("# %s %d of seed %d" % (name, n, SEED), flush=True) if RUNS > 100 else None
@@ -78,4 +87,4 @@ def main():
 
 if __name__ == "__main__":
     main()
-    bench.end(floor=5, simulations=RUNS)
+    bench.end(floor=6, simulations=RUNS)
