@@ -44,7 +44,8 @@ from run import PLAIN
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
-QUICK = 5                                                # seconds: such checks of a script are asked together
+QUICK = 4                                                # seconds: checks of a script that take no more are asked together
+START = 0.5                                              # .. that a script takes to begin
 LONGEST = 12                                             # seconds of a processor, in which a run of mlo ends that is asked of a mutant; none takes half of that without
 BATCH = 100                                              # what scripts cost by costs.txt that are measured and asked together
 # No script: what packages, pages and other compilers make of mlo, and what holds the clock or the memory against a number, or puts faults in itself
@@ -308,10 +309,10 @@ class Tree:
     """The project with its C and its scripts copied and everything else linked, and ../shared beside it. texts: path -> what to write there instead."""
 
     def __init__(self, folder, texts):
-        self.root, self.tests, self.mlo, self.complaints = os.path.join(folder, "tree"), os.path.join(folder, "tree", "tests"), os.path.join(folder, "mlo"), ""
+        self.root, self.tests, self.mlo, self.complaints = os.path.join(folder, "tree"), os.path.join(folder, "tree", "tests"), os.path.join(folder, "tree", "mlo"), ""
         os.makedirs(self.tests)
         for name in os.listdir(ROOT):
-            if name not in ("src", "cli", "tests", "main.c", ".git"): os.symlink(os.path.join(ROOT, name), os.path.join(self.root, name))
+            if name not in ("src", "cli", "tests", "main.c", "mlo", ".git"): os.symlink(os.path.join(ROOT, name), os.path.join(self.root, name))
         for name in ("src", "cli"): shutil.copytree(os.path.join(ROOT, name), os.path.join(self.root, name))
         shutil.copy(os.path.join(ROOT, "main.c"), self.root)
         for name in os.listdir(TESTS):
@@ -414,11 +415,11 @@ def scripts():
     return found
 
 
-def measured(tree, script):
+def measured(tree, script, picks):
     """[[check, seconds, {mutant: seen}], ..] of those that pass without a mutant."""
     folder, found, failed = tempfile.mkdtemp(prefix="mlo-seen-"), [], False
     began = time.monotonic()
-    lines, why = run(tree, script, [], 3000, MLO_SEEN=os.path.join(folder, "all"))
+    lines, why = run(tree, script, picks, 3000, MLO_SEEN=os.path.join(folder, "all"))
 
     def seen(name):
         path = os.path.join(folder, name)
@@ -435,6 +436,12 @@ def measured(tree, script):
     if not found: print("test_%s judges nothing: it fails without a mutant: %s" % (script, why), flush=True)
     shutil.rmtree(folder, True)
     return found
+
+
+def each(what):
+    """Of `script-hash:one+two` the two."""
+    script, _, names = what.rpartition(":")
+    return {script + ":" + name for name in names.split("+")}
 
 
 class Judge:
@@ -455,7 +462,7 @@ class Judge:
         if "measured" in row: self.known[row["measured"]] = row["checks"]
         else:
             n, what = row["mutant"], row["asked"]
-            self.asked[n].add(what)
+            self.asked[n].update(each(what))
             if first: self.spent[n] += 0 if what.startswith("watched") else row["seconds"]
             for check in row["names"]:
                 for key in (check, (check, os.path.dirname(self.chosen[n].path))):
@@ -469,9 +476,10 @@ class Judge:
             self.learn(row)
 
     def checks(self, script):
-        """Those of a script, from what is kept or by running it."""
-        with open(os.path.join(TESTS, "test_%s.py" % script), "rb") as f: key = script + "-" + hashlib.sha256(f.read()).hexdigest()[:16]
-        if key not in self.known: self.keep({"measured": key, "checks": measured(self.tree, script)})
+        """Those of a script (or of SCRIPT:CHECK+CHECK), from what is kept or by running it."""
+        name, script = script, script.partition(":")[0]
+        with open(os.path.join(TESTS, "test_%s.py" % script), "rb") as f: key = name + "-" + hashlib.sha256(f.read()).hexdigest()[:16]
+        if key not in self.known: self.keep({"measured": key, "checks": measured(self.tree, script, [word for word in name.partition(":")[2].split("+") if word])})
         checks = [Check(script, name, seconds, {int(n): v for n, v in seen.items()}) for name, seconds, seen in self.known[key]]
         with self.lock:
             for c in checks:
@@ -484,24 +492,26 @@ class Judge:
         own, there = self.rate[name], self.rate[name, os.path.dirname(self.chosen[n].path)]
         return (there[0] + 2 * (own[0] + 1) / (own[1] + 3 + 12 * len(c.seen) / len(self.chosen))) / (there[1] + 2)
 
-    def rounds(self, n, batch):
-        """[(what, script, checks, seconds), ..] to ask about a mutant, the likeliest kill for a second first. Quick checks of a script are one round."""
-        found = collections.defaultdict(list)
-        for key, checks in batch:
-            for c in checks:
-                if c.seconds <= self.a.longest and (n in self.singles or c.seen.get(n, 0) & 2): found[key, c.name if c.seconds > QUICK else ""].append(c)
+    def rounds(self, n, measured):
+        """[(what, script, checks, seconds), ..] to ask about a mutant, the likeliest kill for a second first. Quick checks of a script are asked together."""
         rounds = []
-        for (key, _), some in found.items():
-            what = "watched " * self.watched + key + ":" + "+".join(c.name for c in some)
-            seconds, alive = 2 + sum(c.seconds for c in some), 1.0
-            for c in some: alive *= 1 - self.likely(n, c)
-            if what not in self.asked[n]: rounds.append(((alive - 1) / seconds, what, some[0].script, [c.name for c in some if c.name], seconds))
+        for key, checks in measured:
+            seen = [c for c in checks if c.seconds <= self.a.longest and (n in self.singles or c.seen.get(n, 0) & 2)]
+            packs = [[]]
+            for c in sorted(seen, key=lambda c: -self.likely(n, c) / (c.seconds + START)):
+                if packs[-1] and sum(one.seconds for one in packs[-1]) + c.seconds > QUICK: packs.append([])
+                packs[-1].append(c)
+            for some in filter(None, packs):
+                what = "watched " * self.watched + key + ":" + "+".join(sorted(c.name for c in some))
+                seconds, alive = START + sum(c.seconds for c in some), 1.0
+                for c in some: alive *= 1 - self.likely(n, c)
+                if not each(what) <= self.asked[n]: rounds.append(((alive - 1) / seconds, what, some[0].script, [c.name for c in some if c.name], seconds))
         return [r[1:] for r in sorted(rounds)]
 
-    def ask(self, n, measured, most):
+    def ask(self, n, measured):
         """Asks what is likeliest to kill a mutant, when that is not too dear."""
         for what, script, checks, seconds in self.rounds(n, measured)[:1]:
-            if self.spent[n] + seconds > most: return
+            if self.spent[n] + seconds > self.a.most: return
             self.spent[n] += seconds
             tree = self.singles.get(n, self.tree)
             why = run(tree, script, checks, 10 * seconds + 60, MLO_MUTANT=str(n))[1]
@@ -510,18 +520,20 @@ class Judge:
             return n
 
     def all(self):
-        """Measures batch for batch, and asks what is alive, a round of each at a time; what may be spent on one grows with what was measured."""
+        """Measures batch for batch, and asks each mutant that is alive what is likeliest to kill it; when all is measured, round for round what is left."""
         batches = [[s] for s in self.a.scripts.split()] if self.a.scripts else scripts()
         measured = []
-        for i, names in enumerate(batches, 1):
-            if self.watched: names = [name for name in names if "test_" + name not in PLAIN]
-            with concurrent.futures.ThreadPoolExecutor(self.a.j) as pool:
-                measured += pool.map(self.checks, reversed(names))
-                again = True
-                while again:
-                    alive = [n for n in self.chosen if n not in self.killed]
-                    again = any(list(pool.map(lambda n: self.ask(n, measured, self.a.most * i / len(batches)), alive)))
-            print("%s: %d of %d are killed" % (" ".join(names), len(self.killed), len(self.chosen)), flush=True)
+        with concurrent.futures.ThreadPoolExecutor(self.a.j) as pool:
+
+            def round_(by):
+                return any(list(pool.map(lambda n: self.ask(n, by), [n for n in self.chosen if n not in self.killed])))
+            for names in batches:
+                if self.watched: names = [name for name in names if "test_" + name not in PLAIN]
+                new = list(pool.map(self.checks, reversed(names)))
+                round_(new)
+                measured += new
+                print("%s: %d of %d are killed" % (" ".join(names), len(self.killed), len(self.chosen)), flush=True)
+            while round_(measured): print("%d of %d are killed" % (len(self.killed), len(self.chosen)), flush=True)
 
     def watch(self, tree):
         """From now on sanitizers see what happens, in the scripts that run.py lets them watch."""
@@ -574,7 +586,7 @@ def main():
     ap.add_argument("--only", type=int, nargs="*", help="of these, only those numbers")
     ap.add_argument("--list", action="store_true", help="say which they are, and try none")
     ap.add_argument("-j", type=int, default=2, help="at a time (2)")
-    ap.add_argument("--scripts", help="these instead of all: \"roll given\"")
+    ap.add_argument("--scripts", help="these instead of all: \"roll given:qdq+qonnx\"")
     ap.add_argument("--longest", type=float, default=60, help="ask checks that take at most so many seconds (60)")
     ap.add_argument("--most", type=float, default=150, help="ask of each mutant what takes at most so many seconds in all (150)")
     ap.add_argument("--plain", action="store_true", help="do not ask again under sanitizers")
