@@ -12,7 +12,7 @@
 #   make bench    times and cycles; BENCH="minilm bits" picks some
 #   make synth    what the hardware costs: Yosys for UltraScale+ and ECP5, nextpnr for an LFE5U-85; SYNTH="mvu" picks. Takes many minutes
 #   make prove    every proof of tests/formal anew, into proved.txt; a test run makes those that are not in there, and a dated sample
-#   make mutants  faults put into the C one at a time, and whether the tests notice: FILE=src/json.c N=20 SEED=2026-11-24; by default a sample of all, dated
+#   make mutants  faults put into the C one at a time, and whether the tests notice, as a table: FILE=src/json.c N=20 SEED=20261125; by default a sample of all, dated
 #   make coverage lines, branches and MC/DC of each file under the fast tests, or those in TESTS="roll ops"; MISSING=src/roll.c says which lines (clang-19)
 #   make fuzz     the libFuzzer targets, build/fuzz/onnx and build/fuzz/json; tests/test_fuzz.py says how they are run
 #   make install  to PREFIX (/usr/local) below DESTDIR: mlo, libmlo.so and .a, mlo.h, pkg-config, CMake, completions; make uninstall takes them away

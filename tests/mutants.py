@@ -2,35 +2,34 @@
 # SPDX-License-Identifier: MIT
 """Mutants of the C: what the tests do not notice. A tool, not a test.
 
-    python tests/mutants.py [FILE.c ...] [-n 20] [--seed N] [--list] [--only N ...]       (make mutants FILE=src/json.c N=20)
+    python tests/mutants.py [FILE.c ...] [-n 20] [--seed N] [--list] [--only N ...]       (make mutants FILE=src/json.c N=20 SEED=1)
     python tests/mutants.py FILE.c:40-52 [--scripts "roll given:qdq"]                     every mutant of these lines, when a check of them is new
 
-A mutant is the tree with one place of one file changed: a comparison, an operator, a constant, or a statement left out. Of all places in the files
-(default: everything that src/mlo.c and main.c include) a seeded sample is taken, as many of each kind; the seed is the date. Each mutant is
-compiled (a second), and the checks that run its line are asked, quick ones first, until one has a FAIL. The verdicts:
+A mutant is mlo with one place of one file changed: a comparison, an operator, a constant, or a statement left out. Of all places in the files
+(default: everything that src/mlo.c and main.c include) a seeded sample is taken, as many of each kind; the seed is the date. All of them are compiled into
+one program (schemata), which the environment tells which one to be: MLO_MUTANT=17. What is no place for that, a case or the size of an array, is compiled alone.
 
-    killed            a check failed, or took far longer than without the mutant
-    survived          none did: it is equivalent for a reason that no compiler knows, or a test is missing
-    not run           no check that is asked runs the line (nor one of a table outside of functions: no line of it is run)
-    equivalent        none did, and the compiler makes the same object of it at -O2 (with --same: that takes as long as ten scripts)
-    did not compile   nothing was tried
+As none of them the program notes which mutants a check reaches, and where the changed expression would have had another value (MLO_SEEN=file). So scripts are
+taken in batches, what costs least first: each is run once as it is, and then those of its checks are asked about a mutant in which it would make a difference,
+until one has a FAIL. What is found stays in build/mutants/, by the hash of the C and of the sample: a run that was stopped goes on where it was, and a script
+that changed is asked again about what is alive. The verdicts:
 
-Which lines a check runs, and how long it takes, is measured once: each script of MEASURED against an mlo that counts (Reach). What was measured stays in
-build/mutants/ by the hash of the C and of the script. A check that fails there, or takes longer than --longest, is not asked.
+    killed         a check failed, or took far longer than without the mutant
+    survived       none did: a test is missing, or it is equivalent for a reason that has to be found
+    no difference  its expression has the same value whenever a check comes by
+    not reached    no check comes by
+    equivalent     none of these, and equivalents.txt says why it changes nothing that anybody can see
 
-Checks run without sanitizers: a step beyond an array, or memory that nobody frees, is seen here only when it changes something."""
+At last those that are alive are asked under sanitizers: a step beyond an array, or memory that nobody frees, is seen by nothing else."""
 import argparse
 import collections
 import concurrent.futures
 import datetime
-import filecmp
-import fnmatch
 import glob
 import hashlib
 import itertools
 import json
 import os
-import queue
 import random
 import re
 import shutil
@@ -39,23 +38,20 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
+from run import PLAIN
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
-QUICK = 4                                                # seconds of a processor: such checks of a script are asked together
-START = 2                                                # .. that a script takes to begin
-LONGEST = "#include <sys/resource.h>\n__attribute__((constructor)) static void end(void) { setrlimit(RLIMIT_CPU, &(struct rlimit){ 12, 12 }); }\n"     # no run of a check takes half of that
-MEASURED = """errors roll report nested extract spellings attention positions edited deeploy finn given ops numerics cli survival odd conv gate fixed stories step
-    trace bias causal rotary cross tokenizer share sim run context fold_default tokens perturb search show device predict read interval moved memory driver""".split()
-TIMED = "sim:progress sim:stopped"                        # hold the clock against a prediction: on a busy machine they kill whatever there is
-WHOLE = "ops"                                            # a check for each case: not asked apart
-BESIDE = [       # what scripts compile into programs of their own, and do not run in mlo
-    ("src/show/*", "show"),
-    ("src/onnx/* src/read/* src/ground/* src/api.c", "read"),
-    ("src/emit/sha.c src/share.c", "share"),
-    ("src/exact/*", "interval"),
-]
+QUICK = 4                                                # seconds: checks of a script that take no more are asked together
+START = 0.5                                              # .. that a script takes to begin
+LONGEST = 12                                             # seconds of a processor, in which a run of mlo ends that is asked of a mutant; none takes half of that without
+BATCH = 100                                              # what scripts cost by costs.txt that are measured and asked together
+# No script: what packages, pages and other compilers make of mlo, and what holds the clock or the memory against a number, or puts faults in itself
+WATCHED = "-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all"
+NO_SCRIPT = "library package pages layout fuzz faults large hardware stalls jobs families wrong_usage".split()
+TIMED = "sim:progress sim:stopped".split()                # hold the clock against a prediction: on a busy machine they kill whatever there is
 
 
 # ---- the sources -----------------------------------------------------------------------------------------------------------------
@@ -86,9 +82,9 @@ DECLARED = r"^\s*(?:static |const |unsigned |struct )*\w+ [^=;()]*\[$"          
 NO_STATEMENT = "return break continue goto case default typedef struct enum union static extern const else do".split()
 
 
-def code(text):
-    """The text with comments, strings and preprocessor lines as spaces: what is left is code, in its place."""
-    return re.sub(NOT_CODE, lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S | re.M)
+def code(text, string=" "):
+    """The text with comments, strings and preprocessor lines as spaces (strings as something else): what is left is code, in its place."""
+    return re.sub(NOT_CODE, lambda m: re.sub(r"[^\n]", string if m[0][0] in "\"'" else " ", m[0]), text, flags=re.S | re.M)
 
 
 def other_numbers(number):
@@ -179,66 +175,217 @@ def told(m):
                                      "" if m.kind == "statement" else " in `%s`" % " ".join(around.split()))
 
 
-# ---- a tree to change ------------------------------------------------------------------------------------------------------------
+# ---- all mutants in one program --------------------------------------------------------------------------------------------------
+
+HEADER = """#pragma GCC system_header
+#ifndef MUTANTS
+#define MUTANTS
+static int mutant_chosen = -1;
+static volatile unsigned char mutant_own[4096], *mutant_seen = mutant_own;
+extern char *mutant_getenv(const char *) __asm__("getenv");
+extern int mutant_atoi(const char *) __asm__("atoi"), mutant_open(const char *, int, ...) __asm__("open");
+extern int mutant_timer(int, const long *, void *) __asm__("setitimer"), mutant_truncate(int, long) __asm__("ftruncate");
+extern int mutant_close(int) __asm__("close");
+extern void *mutant_map(void *, unsigned long, int, int, int, long) __asm__("mmap");
+__attribute__((constructor)) static void mutant_choose(void) {
+    const char *chosen = mutant_getenv("MLO_MUTANT"), *path = mutant_getenv("MLO_SEEN");
+    long most[4] = { 0, 0, LONGEST, 0 };
+    int f = path ? mutant_open(path, 0102, 0600) : -1;
+    if (chosen) mutant_chosen = mutant_atoi(chosen);
+    if (chosen) mutant_timer(2, most, (void *)0);
+    if (f >= 0 && !mutant_truncate(f, 4096)) mutant_seen = mutant_map((void *)0, 4096, 3, 1, f, 0);
+    if (f >= 0) mutant_close(f);
+}
+#define MUTANT(n) (mutant_seen[n] = 3, mutant_chosen == (n))
+#define MUTANT_OF(n, l, r, op, other)                                                                    \\
+    (__extension__({                                                                                     \\
+        __auto_type l_##n = l;                                                                           \\
+        __auto_type r_##n = r;                                                                           \\
+        mutant_seen[n] |= (l_##n op r_##n) != (l_##n other r_##n) ? 3 : 1;                               \\
+        mutant_chosen == (n) ? l_##n other r_##n : (l_##n op r_##n);                                     \\
+    }))
+#define MUTANT_AND(n, l, r) (__extension__({ int l_##n = !!l, v_##n; if (mutant_chosen == (n)) v_##n = l_##n || r; else v_##n = l_##n && r; mutant_seen[n] |= v_##n ? 1 : 3; v_##n; }))
+#define MUTANT_OR(n, l, r) (__extension__({ int l_##n = !!l, v_##n; if (mutant_chosen == (n)) v_##n = l_##n && r; else v_##n = l_##n || r; mutant_seen[n] |= v_##n ? 3 : 1; v_##n; }))
+#endif
+"""
+STRENGTH = [("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", ">", "<=", ">="), ("<<", ">>"), ("+", "-"), ("*", "/", "%")]
+ASSIGN = ("+=", "-=", "*=", "/=", "|=", "&=", "%=", "^=", "<<=", ">>=", "=")
+SPACED = re.compile(r"(?<=\s)(%s)(?=\s)" % "|".join(re.escape(o) for o in sorted([*itertools.chain(*STRENGTH), *ASSIGN, "?", ":"], key=len, reverse=True)))
+STATEMENT = re.compile(r"(?:if|for|while|switch)\s*$")
+
+
+def strength(op): return next((i for i, some in enumerate(STRENGTH) if op in some), -1)
+
+
+def left_of(text, at, own):
+    """Where the left operand of an operator of that strength begins."""
+    i = at
+    while i > 0:
+        c = text[i - 1]
+        if c in ")]":
+            depth, i = 1, i - 1
+            while depth: i, depth = i - 1, depth + (text[i - 1] in ")]}") - (text[i - 1] in "([{")
+            control = STATEMENT.search(text[max(0, i - 12):i])
+            if not control: continue
+            i = closing(text, i)
+            break
+        word = re.search(r"(?<!\w)(?:return|else|do|case)$", text[max(0, i - 7):i])
+        if c in "([{};," or word: break
+        if c.isspace():
+            op = re.search(r"(?<=\s)(\S+)$", text[max(0, i - 5):i - 1])
+            if op and SPACED.match(text, i - 1 - len(op[1])) and SPACED.match(text, i - 1 - len(op[1]))[1] == op[1] and (op[1] in (*ASSIGN, "?", ":") or strength(op[1]) < own): break
+        i -= 1
+    return i + len(text[i:at]) - len(text[i:at].lstrip())
+
+
+def right_of(text, at, own):
+    """Where the right operand ends."""
+    i = at
+    while i < len(text):
+        c = text[i]
+        if c in "([{":
+            i = closing(text, i)
+            continue
+        op = SPACED.match(text, i)
+        if c in ")]};," or op and (strength(op[1]) <= own): break
+        i += len(op[1]) if op else 1
+    return at + len(text[at:i].rstrip())
+
+
+def around(text, m):
+    """(begin, end) of the whole expression that a mutant changes."""
+    old = text[m.at:m.end]
+    if m.kind in ("statement", "constant"): return m.at, m.end
+    if old in ("++", "--"):
+        if re.match(r"\w", text[m.end:]) or text[m.end] in "(*": return m.at, re.compile(r"\**(?:\w|->|\.)+|\(").match(text, m.end).end()
+        begin = m.at
+        while re.match(r"[\w.>\])-]", text[begin - 1]):
+            if text[begin - 1] in ")]":
+                depth, begin = 1, begin - 1
+                while depth: begin, depth = begin - 1, depth + (text[begin - 1] in ")]") - (text[begin - 1] in "([")
+            else: begin -= 1
+        return begin, m.end
+    if old == "!":
+        end = m.end
+        while re.match(r"[\w.(\[]|->", text[end:end + 2]): end = closing(text, end) if text[end] in "([" else end + (2 if text[end] == "-" else 1)
+        return m.at, end
+    own = -2 if old in ASSIGN else strength(old)             # what is assigned reaches to the end
+    return left_of(text, m.at, own), right_of(text, m.end, own)
+
+
+def schemata(path, numbered):
+    """The text of a file in which every mutant, of (number, mutant), is there to be chosen at run time; each is on one line, with its number."""
+    with open(os.path.join(ROOT, path), encoding="utf-8") as f: text = f.read()
+    bare = code(text, "_")
+    places = sorted((*around(bare, m), n, m) for n, m in numbered)
+
+    def render(lo, hi, some):
+        """text[lo:hi] with the mutants of that range."""
+        if not some: return text[lo:hi]
+        begin, end, n, m = max(some, key=lambda p: (p[1] - p[0], -p[2]))
+        rest = [p for p in some if p[2] != n]
+        inside = [p for p in rest if begin <= p[0] and p[1] <= end]
+        before, after = [p for p in rest if p[1] <= begin and p not in inside], [p for p in rest if p[0] >= end and p not in inside]
+        return render(lo, begin, before) + wrap(begin, end, n, m, inside) + render(end, hi, after)
+
+    def wrap(begin, end, n, m, inside):
+        left, right = [p for p in inside if p[1] <= m.at], [p for p in inside if p[0] >= m.end]
+        l, r, old = flat(render(begin, m.at, left)), flat(render(m.end, end, right)), text[m.at:m.end]
+        if m.kind == "statement": return "if (MUTANT(%d)) {} else %s" % (n, flat(render(begin, end, inside)))
+        if len(left) + len(right) < len(inside): return "(MUTANT(%d) ? %s %s %s : (%s))" % (n, l, m.new, r, flat(render(begin, end, inside)))
+        if m.kind == "constant" or old in ("++", "--", "!") or old in ASSIGN: return "(MUTANT(%d) ? %s%s%s : %s%s%s)" % (n, l, m.new, r, l, old, r)
+        if old in ("&&", "||"): return "MUTANT_%s(%d, (%s), (%s))" % ("AND" if old == "&&" else "OR", n, l, r)
+        if "/" in (old, m.new) or "%" in (old, m.new): return "(MUTANT(%d) ? %s %s %s : %s %s %s)" % (n, l, m.new, r, l, old, r)
+        return "MUTANT_OF(%d, (%s), (%s), %s, %s)" % (n, l, r, old, m.new)
+    return HEADER.replace("LONGEST", str(LONGEST)) + render(0, len(text), places)
+
+
+def flat(text): return re.sub(r"\s*\n\s*", " ", re.sub(r"//[^\n]*\n", "\n", text)).strip()
+
+
+# ---- programs --------------------------------------------------------------------------------------------------------------------
 
 class Tree:
-    """The project with its C and its scripts copied and everything else linked, and ../shared beside it."""
+    """The project with its C and its scripts copied and everything else linked, and ../shared beside it. texts: path -> what to write there instead."""
 
-    def __init__(self, folder, paths, cc):
-        self.root, self.cc, self.paths = os.path.join(folder, "tree"), cc, paths
-        os.makedirs(self.root)
+    def __init__(self, folder, texts):
+        self.root, self.tests, self.mlo, self.complaints = os.path.join(folder, "tree"), os.path.join(folder, "tree", "tests"), os.path.join(folder, "tree", "mlo"), ""
+        os.makedirs(self.tests)
         for name in os.listdir(ROOT):
-            if name not in ("src", "cli", "tests", ".git"): os.symlink(os.path.join(ROOT, name), os.path.join(self.root, name))
+            if name not in ("src", "cli", "tests", "main.c", "mlo", ".git"): os.symlink(os.path.join(ROOT, name), os.path.join(self.root, name))
         for name in ("src", "cli"): shutil.copytree(os.path.join(ROOT, name), os.path.join(self.root, name))
-        os.remove(os.path.join(self.root, "main.c"))
         shutil.copy(os.path.join(ROOT, "main.c"), self.root)
-        os.makedirs(os.path.join(self.root, "tests"))
         for name in os.listdir(TESTS):
-            (shutil.copy if name.endswith((".py", ".txt", ".c")) else os.symlink)(os.path.join(TESTS, name), os.path.join(self.root, "tests", name))
+            (shutil.copy if name.endswith((".py", ".txt", ".c")) else os.symlink)(os.path.join(TESTS, name), os.path.join(self.tests, name))
         if os.path.isdir(os.path.join(ROOT, "..", "shared")): os.symlink(os.path.abspath(os.path.join(ROOT, "..", "shared")), os.path.join(folder, "shared"))
-        self.made = os.path.join(folder, "made")
-        os.makedirs(self.made)
-        with open(os.path.join(self.made, "longest.c"), "w", encoding="utf-8") as f: f.write(LONGEST)
+        self.write(texts)
 
-    def compile(self, unit, out, level):
-        """Whether main.c or src/mlo.c compiles as the tree is."""
-        flags = ["-std=c99", "-w", level, "-I.", "-Ibuild", "-I" + os.path.dirname(unit) if os.path.dirname(unit) else "-I."]
-        return subprocess.run([*self.cc, *flags, "-c", unit, "-o", os.path.join(self.made, out)], cwd=self.root, capture_output=True).returncode == 0
+    def write(self, texts):
+        for path, text in texts.items():
+            with open(os.path.join(self.root, path), "w", encoding="utf-8") as f: f.write(text)
 
-    def link(self, name, *objects):
-        """The path of a program of objects that compile() made; it ends by itself where a loop does not."""
-        out = os.path.join(self.made, name)
-        subprocess.run([self.cc[-1], *[os.path.join(self.made, o) for o in ("longest.c", *objects)], "-o", out, *LIBS], check=True)
-        return out
+    def compile(self, cc, *flags):
+        """Whether it compiles; else the complaints say why not."""
+        p = subprocess.run([*cc, "-std=c99", "-w", *flags, "-I.", "-Ibuild", "-Isrc", "main.c", "src/mlo.c", *(LIBS if "-o" in flags else [])], cwd=self.root, capture_output=True, text=True)
+        self.complaints = p.stderr
+        return p.returncode == 0
 
-    def unit_of(self, path): return "main.c" if path in self.paths["main.c"] else "src/mlo.c"
-
-    def put(self, m):
-        with open(os.path.join(ROOT, m.path), encoding="utf-8") as f: text = f.read()
-        with open(os.path.join(self.root, m.path), "w", encoding="utf-8") as f: f.write(text[:m.at] + m.new + text[m.end:])
-
-    def restore(self, m): shutil.copy(os.path.join(ROOT, m.path), os.path.join(self.root, m.path))
+    def link(self, cc, level): return self.compile(cc, *level.split(), "-o", self.mlo)
 
 
-def run(tests, script, mlo, limit, to_the_end=False, **more):
-    """Its lines, and why it failed, or None: the script, or those of its checks that it names, until its first FAIL."""
-    folder, why = tempfile.mkdtemp(prefix="mlo-mutant-"), None
+def by_file(numbered):
+    files = collections.defaultdict(list)
+    for n, m in numbered: files[m.path].append((n, m))
+    return {path: schemata(path, some) for path, some in files.items()}
+
+
+def kept(chosen, what):
+    """Where something of these mutants of this C stays."""
+    key, folder = hashlib.sha256(repr(chosen).encode()), os.path.join(ROOT, "build", "mutants")
+    for path in sorted(included("main.c") + included("src/mlo.c")):
+        with open(os.path.join(ROOT, path), "rb") as f: key.update(f.read())
+    os.makedirs(folder, exist_ok=True)
+    return os.path.join(folder, key.hexdigest()[:16] + what)
+
+
+def together(folder, numbered, cc, level):
+    """A tree with all these mutants in one program, and those that are no place for that."""
+    tree, alone = Tree(folder, by_file(numbered)), set()
+    while not tree.compile(cc, "-fsyntax-only", "-ferror-limit=0" if "clang" in cc[-1] else "-fmax-errors=0"):
+        wrong = {int(n) for line in tree.complaints.splitlines() for n in re.findall(r"\bMUTANT(?:_\w+)?\((\d+)", line)} - alone
+        if not wrong: sys.exit("tests/mutants.py: it does not compile:\n" + tree.complaints[:2000])
+        alone |= wrong
+        for path in {m.path for n, m in numbered if n in wrong}: tree.write({path: schemata(path, [(n, m) for n, m in numbered if m.path == path and n not in alone])})
+    before = kept(numbered, level.replace(" ", "") + "-mlo")
+    if not os.path.exists(before):
+        if not tree.link(cc, level): sys.exit("tests/mutants.py: it does not link:\n" + tree.complaints[:2000])
+        shutil.copy(tree.mlo, before)
+    shutil.copy(before, tree.mlo)
+    return tree, sorted(alone)
+
+
+def single(folder, m, cc):
+    """A tree with that mutant only, or None when it does not compile."""
+    with open(os.path.join(ROOT, m.path), encoding="utf-8") as f: text = f.read()
+    tree = Tree(folder, {m.path: schemata(m.path, [])[:-len(text)] + text[:m.at] + m.new + text[m.end:]})
+    return tree if tree.link(cc, "-O0") else None
+
+
+def run(tree, script, checks, limit, **more):
+    """The lines of a script, or of some of its checks, and why it failed, or None. As a mutant it ends at its first FAIL."""
+    folder, why, lines, late = tempfile.mkdtemp(prefix="mlo-mutant-"), None, [], []
     env = dict(os.environ, TMPDIR=folder, PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="1", MLO_SANITIZE="0", **more)
-    name, _, checks = script.partition(":")
-    picks = checks.split("+") if checks else []
-    p = subprocess.Popen([sys.executable, os.path.join(tests, "test_%s.py" % name), mlo, *picks], cwd=os.path.dirname(tests), env=env, stdin=subprocess.DEVNULL,
+    p = subprocess.Popen([sys.executable, os.path.join(tree.tests, "test_%s.py" % script), tree.mlo, *checks], cwd=tree.root, env=env, stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
-    late = []
 
     def end():
         late.append(1)
         os.killpg(p.pid, signal.SIGKILL)
     timer = threading.Timer(limit, end)
     timer.start()
-    lines = []
     for line in p.stdout:
         lines.append(line)
-        if line.startswith("FAIL ") and not to_the_end:
+        if line.startswith("FAIL ") and "MLO_MUTANT" in more:
             why = line[5:].strip()
             break
     timer.cancel()
@@ -250,176 +397,223 @@ def run(tests, script, mlo, limit, to_the_end=False, **more):
     return lines, why
 
 
-# ---- which checks run a line -----------------------------------------------------------------------------------------------------
+# ---- which checks see a mutant -----------------------------------------------------------------------------------------------------
 
-Check = collections.namedtuple("Check", "script name seconds lines")     # lines: of each file a number with a bit for each that was run
+Check = collections.namedtuple("Check", "script name seconds seen")      # seen: number of a mutant -> 1, reached, or 3, with another value
 
 
-class Reach:
-    """All checks, as far as they were measured."""
+def scripts():
+    """All that are asked, what costs least first, in batches."""
+    with open(os.path.join(TESTS, "costs.txt"), encoding="utf-8") as f: rows = [l.split() for l in f if l.startswith("test_")]
+    costs = sorted((float(seconds), name[5:]) for name, seconds in rows)
+    found, sum_ = [[]], 0
+    for cost, name in costs:
+        if name in NO_SCRIPT: continue
+        if found[-1] and sum_ + cost > BATCH: found, sum_ = found + [[]], 0
+        found[-1].append(name)
+        sum_ += cost
+    return found
 
-    def __init__(self, folder, every):
-        self.folder, self.kept, self.checks = folder, os.path.join(ROOT, "build", "mutants"), []
-        os.makedirs(self.kept, exist_ok=True)
-        self.sources = hashlib.sha256()
-        for path in sorted({*every, "main.c", "src/mlo.c"}):
-            with open(os.path.join(ROOT, path), "rb") as f: self.sources.update(f.read())
 
-    def build(self):
-        """An mlo that counts; src/ and not mlo.c, so that what is counted are its files."""
-        mlo = os.path.join(self.folder, "counted")
-        flags = ["-std=gnu99", "-w", "-O0", "-fprofile-instr-generate", "-fcoverage-mapping", "-I.", "-Ibuild"]
-        if not os.path.exists(mlo): subprocess.run(["clang", *flags, "main.c", "src/mlo.c", "-o", mlo, *LIBS], cwd=ROOT, check=True)
-        return mlo
+def measured(tree, script, picks):
+    """[[check, seconds, {mutant: seen}], ..] of those that pass without a mutant."""
+    folder, found, failed = tempfile.mkdtemp(prefix="mlo-seen-"), [], False
+    began = time.monotonic()
+    lines, why = run(tree, script, picks, 3000, MLO_SEEN=os.path.join(folder, "all"))
 
-    def load(self, script, measure):
-        """The checks of a script, from what is kept or by running it."""
-        with open(os.path.join(TESTS, "test_%s.py" % script), "rb") as f: key = hashlib.sha256(self.sources.digest() + f.read()).hexdigest()[:16]
-        path = os.path.join(self.kept, "%s-%s.json" % (script, key))
-        if not os.path.exists(path):
-            if not measure: return
-            found = self.measured(script, self.build())
-            with open(path + ".part", "w", encoding="utf-8") as f: json.dump(found, f)
-            os.replace(path + ".part", path)
-        with open(path, encoding="utf-8") as f: found = json.load(f)
-        found = [one for one in found if "%s:%s" % (script, one[0]) not in TIMED.split()]
-        self.checks += [Check(script, name, seconds, {p: int(bits, 16) for p, bits in lines.items()}) for name, seconds, lines in found]
+    def seen(name):
+        path = os.path.join(folder, name)
+        if not os.path.exists(path): return {}
+        with open(path, "rb") as f: return {str(n): v for n, v in enumerate(f.read()) if v}
+    for line in lines:
+        failed |= line.startswith("FAIL ")
+        done = re.match(r"    check (\w+): ([\d.]+) s, ([\d.]+) of a processor", line)
+        if not done: continue
+        if failed: print("test_%s:%s judges nothing: it fails without a mutant" % (script, done[1]), flush=True)
+        elif "%s:%s" % (script, done[1]) not in TIMED: found.append([done[1], float(done[3]), seen(done[1])])
+        failed = False
+    if not found and not why: found = [["", time.monotonic() - began, seen("all")]]
+    if not found: print("test_%s judges nothing: it fails without a mutant: %s" % (script, why), flush=True)
+    shutil.rmtree(folder, True)
+    return found
 
-    def measured(self, script, mlo):
-        """[[check, seconds, {file: lines}], ..] of those that pass."""
-        folder, found, failed = tempfile.mkdtemp(dir=self.folder), [], False
-        if script in WHOLE.split():
-            began = sum(os.times()[2:4])
-            why = run(TESTS, script, mlo, 3000, LLVM_PROFILE_FILE=os.path.join(folder, "all.%4m"))[1]
-            if why: print("test_%s judges nothing: it fails without a mutant: %s" % (script, why), flush=True)
-            else: found = [["", sum(os.times()[2:4]) - began, self.lines(glob.glob(os.path.join(glob.escape(folder), "all.*")), mlo)]]
-            return found
-        for line in run(TESTS, script, mlo, 3000, True, MLO_PROFILES=folder)[0]:
-            failed |= line.startswith("FAIL ")
-            done = re.match(r"    check (\w+): ([\d.]+) s, ([\d.]+) of a processor", line)
-            if not done: continue
-            if failed: print("test_%s:%s judges nothing: it fails without a mutant" % (script, done[1]), flush=True)
-            else: found.append([done[1], float(done[3]), self.lines(glob.glob(os.path.join(glob.escape(folder), done[1] + ".*")), mlo)])
-            failed = False
-        shutil.rmtree(folder, True)
-        return found
 
-    def lines(self, profiles, mlo):
-        """File -> the lines that profiles say were run."""
-        if not profiles: return {}
-        merged, found, path = profiles[0] + ".all", {}, None
-        subprocess.run(["llvm-profdata", "merge", "-o", merged, *profiles], check=True)
-        text = subprocess.run(["llvm-cov", "export", "-format=lcov", mlo, "-instr-profile", merged], capture_output=True, check=True, text=True).stdout
-        for kind, _, rest in (line.partition(":") for line in text.splitlines()):
-            if kind == "SF": path = os.path.relpath(rest, ROOT)
-            elif kind == "DA" and not rest.endswith(",0"): found[path] = found.get(path, 0) | 1 << int(rest.split(",")[0])
-        return {path: "%x" % bits for path, bits in found.items()}
-
-    def asked(self, path, line, longest, most):
-        """[(script:checks, seconds), ..] that may see a change of a line: first those that see much of the file for a second. Quick ones of a script are
-        one round; a long one is alone."""
-        beside = " ".join(scripts for patterns, scripts in BESIDE if any(fnmatch.fnmatchcase(path, p) for p in patterns.split())).split()
-        rounds = collections.defaultdict(list)
-        for c in self.checks:
-            if c.seconds <= longest and (c.lines.get(path, 0) >> line & 1 or c.script in beside): rounds[c.script, c.name if c.seconds > QUICK else None].append(c)
-        found = []
-        for (script, _), some in rounds.items():
-            seen, seconds = 0, sum(c.seconds for c in some)
-            for c in some: seen |= c.lines.get(path, 0)
-            found.append((-bin(seen).count("1") / (seconds + START), "%s:%s" % (script, "+".join(c.name for c in some)), seconds))
-        found = [(checks, seconds) for _, checks, seconds in sorted(found)]
-        spent = list(itertools.accumulate(seconds + START for _, seconds in found))
-        return [one for k, one in enumerate(found) if not k or spent[k] <= most]
+def each(what):
+    """Of `script-hash:one+two` the two."""
+    script, _, names = what.rpartition(":")
+    return {script + ":" + name for name in names.split("+")}
 
 
 class Judge:
-    """Compiles and tries mutants."""
+    """Asks checks about mutants, and keeps in a file what they said."""
 
-    def __init__(self, cc, level, folder, paths, asked, ask):
-        self.asked, self.ask, self.level, self.folder, self.paths, self.cc = asked, ask, level, folder, paths, cc
-        self.lock = threading.Lock()
-        self.trees = queue.Queue()                       # that no mutant is in
+    def __init__(self, chosen, tree, singles, a):
+        self.chosen, self.tree, self.singles, self.a, self.lock, self.watched = dict(chosen), tree, singles, a, threading.Lock(), False
+        self.alone = set(singles)
+        self.seen, self.asked, self.spent = collections.Counter(), collections.defaultdict(set), collections.Counter()
+        self.killed, self.rate = {}, collections.defaultdict(lambda: [0, 0])                # of checks, and of these for a folder: kills, times asked
+        self.path = kept(chosen, ".jsonl")
+        self.known = {}
+        if os.path.exists(self.path):
+            with open(self.path, encoding="utf-8") as f: rows = [json.loads(line) for line in f]
+            for row in rows: self.learn(row, True)
 
-    def tree(self):
-        try: return self.trees.get_nowait()
-        except queue.Empty: pass
-        t = Tree(tempfile.mkdtemp(dir=self.folder), self.paths, self.cc)
-        for unit in self.paths:
-            if not t.compile(unit, unit.replace("/", "_") + ".o", self.level): sys.exit("tests/mutants.py: %s does not compile" % unit)
-        return t
+    def learn(self, row, first=False):
+        if "measured" in row: self.known[row["measured"]] = row["checks"]
+        else:
+            n, what = row["mutant"], row["asked"]
+            self.asked[n].update(each(what))
+            if first: self.spent[n] += 0 if what.startswith("watched") else row["seconds"]
+            for check in row["names"]:
+                for key in (check, (check, os.path.dirname(self.chosen[n].path))):
+                    self.rate[key][0] += bool(row["why"])
+                    self.rate[key][1] += 1
+            if row["why"]: self.killed[n] = "%s: %s" % (row["names"][0].partition(":")[0], row["why"][:100])
 
-    def same(self, tree, m, unit):
-        """Does the compiler make the same object of it at -O2?"""
-        before = os.path.join(self.folder, unit.replace("/", "_") + ".O2.o")
-        if not tree.compile(unit, "mutant.o2", "-O2"): return False
+    def keep(self, row):
+        with self.lock, open(self.path, "a", encoding="utf-8") as f:
+            f.write(json.dumps(row) + "\n")
+            self.learn(row)
+
+    def checks(self, script):
+        """Those of a script (or of SCRIPT:CHECK+CHECK), from what is kept or by running it."""
+        name, script = script, script.partition(":")[0]
+        with open(os.path.join(TESTS, "test_%s.py" % script), "rb") as f: key = name + "-" + hashlib.sha256(f.read()).hexdigest()[:16]
+        if key not in self.known: self.keep({"measured": key, "checks": measured(self.tree, script, [word for word in name.partition(":")[2].split("+") if word])})
+        checks = [Check(script, name, seconds, {int(n): v for n, v in seen.items()}) for name, seconds, seen in self.known[key]]
         with self.lock:
-            if not os.path.exists(before):
-                tree.restore(m)
-                tree.compile(unit, "plain.o2", "-O2")
-                shutil.copy(os.path.join(tree.made, "plain.o2"), before)
-        return filecmp.cmp(before, os.path.join(tree.made, "mutant.o2"), shallow=False)
+            for c in checks:
+                for n, v in c.seen.items(): self.seen[n] |= v
+        return key, checks
 
-    def verdict(self, m):
-        asked = self.asked(m)
-        if not asked: return "not run", ""
-        tree = self.tree()
-        try:
-            tree.put(m)
-            unit = tree.unit_of(m.path)
-            if not tree.compile(unit, "mutant.o", self.level): return "did not compile", ""
-            mlo = tree.link("mutant", *["mutant.o" if u == unit else u.replace("/", "_") + ".o" for u in self.paths])
-            for script, seconds in asked:                # until one fails
-                why = run(os.path.join(tree.root, "tests"), script, mlo, 10 * seconds + 60)[1]
-                if why: return "killed", "test_%s: %s" % (script, why[:100])
-            return ("equivalent" if self.ask and self.same(tree, m, unit) else "survived"), "%d checks" % sum(s.count("+") + 1 for s, _ in asked)
-        finally:
-            tree.restore(m)
-            self.trees.put(tree)
+    def likely(self, n, c):
+        """How likely a check kills a mutant: by what it did before, above all in that folder; at first those that see little are."""
+        name = c.script + ":" + c.name
+        own, there = self.rate[name], self.rate[name, os.path.dirname(self.chosen[n].path)]
+        return (there[0] + 2 * (own[0] + 1) / (own[1] + 3 + 12 * len(c.seen) / len(self.chosen))) / (there[1] + 2)
+
+    def rounds(self, n, measured):
+        """[(what, script, checks, seconds), ..] to ask about a mutant, the likeliest kill for a second first. Quick checks of a script are asked together."""
+        rounds = []
+        for key, checks in measured:
+            seen = [c for c in checks if c.seconds <= self.a.longest and (n in self.singles or c.seen.get(n, 0) & 2)]
+            packs = [[]]
+            for c in sorted(seen, key=lambda c: -self.likely(n, c) / (c.seconds + START)):
+                if packs[-1] and sum(one.seconds for one in packs[-1]) + c.seconds > QUICK: packs.append([])
+                packs[-1].append(c)
+            for some in filter(None, packs):
+                what = "watched " * self.watched + key + ":" + "+".join(sorted(c.name for c in some))
+                seconds, alive = START + sum(c.seconds for c in some), 1.0
+                for c in some: alive *= 1 - self.likely(n, c)
+                if not each(what) <= self.asked[n]: rounds.append(((alive - 1) / seconds, what, some[0].script, [c.name for c in some if c.name], seconds))
+        return [r[1:] for r in sorted(rounds)]
+
+    def ask(self, n, measured):
+        """Asks what is likeliest to kill a mutant, when that is not too dear."""
+        for what, script, checks, seconds in self.rounds(n, measured)[:1]:
+            if self.spent[n] + seconds > self.a.most: return
+            self.spent[n] += seconds
+            tree = self.singles.get(n, self.tree)
+            why = run(tree, script, checks, 10 * seconds + 60, MLO_MUTANT=str(n))[1]
+            self.keep({"mutant": n, "asked": what, "names": ["%s:%s" % (script, c) for c in checks or [""]], "why": why, "seconds": seconds})
+            if why: print("%3d  killed  %s   [test_%s]" % (n, told(self.chosen[n]), self.killed[n]), flush=True)
+            return n
+
+    def all(self):
+        """Measures batch for batch, and asks each mutant that is alive what is likeliest to kill it; when all is measured, round for round what is left."""
+        batches = [[s] for s in self.a.scripts.split()] if self.a.scripts else scripts()
+        measured = []
+        with concurrent.futures.ThreadPoolExecutor(self.a.j) as pool:
+
+            def round_(by):
+                return any(list(pool.map(lambda n: self.ask(n, by), [n for n in self.chosen if n not in self.killed])))
+            for names in batches:
+                if self.watched: names = [name for name in names if "test_" + name not in PLAIN]
+                new = list(pool.map(self.checks, reversed(names)))
+                round_(new)
+                measured += new
+                print("%s: %d of %d are killed" % (" ".join(names), len(self.killed), len(self.chosen)), flush=True)
+            while round_(measured): print("%d of %d are killed" % (len(self.killed), len(self.chosen)), flush=True)
+
+    def watch(self, tree):
+        """From now on sanitizers see what happens, in the scripts that run.py lets them watch."""
+        self.tree, self.watched, self.singles = tree, True, {}
+        self.spent.clear()
+
+    def verdict(self, n, known):
+        if n in self.killed: return "killed"
+        if identity(self.chosen[n]) in known: return "equivalent"
+        return "survived" if n in self.alone or self.seen[n] & 2 else "no difference" if self.seen[n] else "not reached"
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------------------
+
+def identity(m):
+    """What stays of a mutant when lines move: its file, and what told() says behind that."""
+    return m.path + " " + told(m).partition(" ")[2]
+
+
+def equivalents():
+    """identity -> why it is equivalent."""
+    with open(os.path.join(TESTS, "equivalents.txt"), encoding="utf-8") as f: rows = [line.rstrip("\n").split(" | ") for line in f if not line.startswith("#")]
+    return {" | ".join(row[:-1]): row[-1] for row in rows if len(row) > 1}
+
+
+def table(judge):
+    """A row for each part of the project, and every mutant that is not killed."""
+    known, rows, verdicts = equivalents(), collections.defaultdict(collections.Counter), {}
+    for n, m in judge.chosen.items():
+        verdicts[n] = judge.verdict(n, known)
+        rows[os.path.dirname(m.path) or m.path][verdicts[n]] += 1
+    columns = ["killed", "survived", "no difference", "not reached", "equivalent", "does not compile"]
+    print("\n%-14s %5s " % ("part", "taken") + " ".join("%13s" % c for c in columns))
+    for part in sorted(rows): print("%-14s %5d " % (part, sum(rows[part].values())) + " ".join("%13s" % (rows[part][c] or "-") for c in columns))
+    counts = sum(rows.values(), collections.Counter())
+    print("%-14s %5d " % ("all", sum(counts.values())) + " ".join("%13s" % (counts[c] or "-") for c in columns))
+    for c in columns[1:]:
+        if counts[c]: print("\n%s:" % c)
+        for n, m in judge.chosen.items():
+            if verdicts[n] == c: print("%3d  %s%s" % (n, told(m), "\n     " + known[identity(m)] if c == "equivalent" else ""))
+    alive = sum(counts[c] for c in columns[:4])
+    print("\n%.1f %% of the %d that change something are killed" % (100 * counts["killed"] / max(1, alive), alive))
 
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("files", nargs="*", metavar="FILE", help="src/json.c, or json.c; src/json.c:40-52, every mutant of these lines")
     ap.add_argument("-n", type=int, default=20, help="mutants (20)")
-    ap.add_argument("--seed", default=datetime.date.today().isoformat(), help="which ones (the date)")
+    ap.add_argument("--seed", default=datetime.date.today().strftime("%Y%m%d"), help="which ones (the date, as 20261125)")
     ap.add_argument("--only", type=int, nargs="*", help="of these, only those numbers")
     ap.add_argument("--list", action="store_true", help="say which they are, and try none")
     ap.add_argument("-j", type=int, default=2, help="at a time (2)")
-    ap.add_argument("--same", action="store_true", help="ask the compiler about those that survive: does it make the same of them at -O2?")
-    ap.add_argument("--scripts", help="instead of the checks that run a line: \"roll given:qdq+qonnx\"")
+    ap.add_argument("--scripts", help="these instead of all: \"roll given:qdq+qonnx\"")
     ap.add_argument("--longest", type=float, default=60, help="ask checks that take at most so many seconds (60)")
-    ap.add_argument("--most", type=float, default=600, help="ask of each mutant what takes at most so many seconds in all (600)")
-    ap.add_argument("--measured", action="store_true", help="ask only checks that were measured already")
-    ap.add_argument("--measure", nargs="*", metavar="SCRIPT", help="measure these scripts (default: all), and try no mutant")
-    ap.add_argument("--cc", default=("ccache " if shutil.which("ccache") else "") + (shutil.which("clang") or "gcc"), help="compiler (clang: a second for all of src/ at -O0)")
-    ap.add_argument("--level", default="-O0", help="of optimization (-O0)")
+    ap.add_argument("--most", type=float, default=150, help="ask of each mutant what takes at most so many seconds in all (150)")
+    ap.add_argument("--plain", action="store_true", help="do not ask again under sanitizers")
+    ap.add_argument("--cc", default=shutil.which("clang") or "gcc", help="compiler (clang)")
+    ap.add_argument("--level", default="-O1", help="of optimization (-O1)")
     a = ap.parse_args()
-    paths = {unit: included(unit) for unit in ("main.c", "src/mlo.c")}
-    every = [p for unit in paths.values() for p in unit if p != "src/mlo.c"]
+    every = [p for unit in ("main.c", "src/mlo.c") for p in included(unit) if p != "src/mlo.c"]
     lines = [(f, int(first), int(last or first)) for f, first, last in re.findall(r"^(.+):(\d+)(?:-(\d+))?$", "\n".join(a.files), re.M)]
     files = [p for p in every if not a.files or lines or any(p == f or p.endswith("/" + f) for f in a.files)]
     if not files: sys.exit("tests/mutants.py: nothing that src/mlo.c or main.c includes is called %s" % " ".join(a.files))
-    chosen = [(i, m) for i, m in enumerate(of_lines(every, lines) if lines else sample(files, a.n, a.seed), 1) if not a.only or i in a.only]
+    chosen = list(enumerate(of_lines(every, lines) if lines else sample(files, a.n, a.seed), 1))
     print("%d mutants of %s, seed %s" % (len(chosen), " ".join(a.files) or "%d files" % len(files), a.seed), flush=True)
     if a.list: return print("\n".join("%3d  %s" % (i, told(m)) for i, m in chosen))
-    folder, counts = tempfile.mkdtemp(prefix="mlo-mutants-"), collections.Counter()
+    folder, cc = tempfile.mkdtemp(prefix="mlo-mutants-"), a.cc.split()
     try:
-        reach = Reach(folder, every)
-        if a.measure is not None:
-            for script in a.measure or MEASURED: reach.load(script, True)
-            return
-        for script in MEASURED if not a.scripts else []: reach.load(script, not a.measured)
-        asked = lambda m: [(s, 300) for s in a.scripts.split()] if a.scripts else reach.asked(m.path, line_of(m.path, m.at), a.longest, a.most)
-        judge = Judge(a.cc.split(), a.level, folder, paths, asked, a.same)
-        with concurrent.futures.ThreadPoolExecutor(a.j) as pool:
-            waiting = {pool.submit(judge.verdict, m): (i, m) for i, m in chosen}
-            for done in concurrent.futures.as_completed(waiting):
-                (i, m), (verdict, why) = waiting[done], done.result()
-                counts[verdict] += 1
-                print("%3d  %-15s %s%s" % (i, verdict, told(m), "   [%s]" % why if why else ""), flush=True)
+        tree, alone = together(os.path.join(folder, "all"), chosen, cc, a.level)
+        singles = {n: single(os.path.join(folder, str(n)), m, cc) for n, m in chosen if n in alone}
+        judge = Judge(chosen, tree, {n: t for n, t in singles.items() if t}, a)
+        for n in singles:
+            if not singles[n]: judge.chosen.pop(n)
+        if a.only: judge.chosen = {n: judge.chosen[n] for n in a.only}
+        judge.all()
+        if len(judge.killed) < len(chosen) and not a.plain:
+            judge.watch(together(os.path.join(folder, "watched"), [(n, m) for n, m in chosen if n not in judge.singles], cc, WATCHED)[0])
+            judge.all()
+        table(judge)
     finally: shutil.rmtree(folder, True)
-    alive = counts["killed"] + counts["survived"] + counts["not run"]
-    print("\n%s: %.1f %% of %d that change something are killed" % (", ".join("%d %s" % (n, v) for v, n in sorted(counts.items())), 100 * counts["killed"] / max(1, alive), alive))
 
 
 if __name__ == "__main__": main()

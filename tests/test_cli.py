@@ -3,7 +3,7 @@
 """The command line: flags and help, files in and out, npz, run, the pipe, compile, sim and its judgements.
 
     python tests/test_cli.py path/to/mlo [NAME ...]"""
-import io, json, os, re, shutil, subprocess, zipfile, zlib
+import hashlib, io, json, os, re, shutil, subprocess, zipfile, zlib
 import numpy as np
 import onnx
 import harness as t
@@ -353,6 +353,19 @@ def verdict(name, p, status, words):
     t.case(name, "" if p.returncode == status and all(w in err for w in words) and (status > 1 or json.loads(out)["pass"] == (status == 0)) else "%d: %s %s" % (p.returncode, err, out[:300]))
 
 
+def check_digests():
+    """manifest.json has the SHA-256 of every file, from a processor with instructions for it and from one without: Python's judges both."""
+    made = []
+    for name, command in ("this processor", []), ("a processor without instructions for SHA-256", ["qemu-x86_64", "-cpu", "Nehalem"]):
+        if os.uname().machine != "x86_64" or not t.have("digests", *command[:1]): return
+        out = t.at("digests%d" % len(command))
+        p = subprocess.run([*command, os.path.join(t.root, "mlo"), "compile", t.model("bert-1"), "-o", out], capture_output=True)
+        files = json.loads(t.read(out + "/manifest.json"))["files"] if not p.returncode else {}
+        made.append({f: said["sha256"] for f, said in files.items()})
+        wrong = [f for f in files if hashlib.sha256(t.read(os.path.join(out, f))).hexdigest() != made[-1][f]]
+        t.case("digests from %s" % name, "" if files and not wrong and made[-1] == made[0] else "status %d: %s %s" % (p.returncode, wrong, p.stderr.decode()[-200:]))
+
+
 def check_sim():
     if not t.have("sim", "iverilog", "vvp"): return
     out, mask = t.at("s"), t.at("sm")
@@ -421,5 +434,5 @@ def invert(d):
     with open(path, "w") as f: f.write(changed)
 
 
-t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_archives, check_run, check_compile, check_sim,
-       floor=179)
+t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_archives, check_run, check_compile, check_digests, check_sim,
+       floor=181)

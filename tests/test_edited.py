@@ -310,7 +310,7 @@ def check_cores():
             ("with a negative multiplier", plain, last, "DATA", ["MVU", "multiplier -1 is not within"], lambda c: c.number("MVU", 3, -1)),
             ("with no shift", plain, last, "DATA", ["MVU", "shift 0 is not within"], lambda c: c.number("MVU", 4, 0)),
             ("with a negative score multiplier", plain, last, "DATA", ["Attention", "score multiplier -3"], lambda c: c.number("Attention", 4, -3)),
-            ("of weights of fewer bits than there are", plain, last, "DATA", ["MVU", "does not fit 2 bits"], lambda c: c.meta("MVU", "mlo.weight_bits", "2")),
+            ("of weights of fewer bits than there are", plain, last, "DATA", ["MVU", "does not fit 7 bits"], lambda c: c.meta("MVU", "mlo.weight_bits", "7")),
             ("of shifts, with a multiplier of 3", shifts, last, "DATA", ["multiplier 3 is no power of two up to 16384"], lambda c: c.number("MVU", 3, 3)),
             ("of shifts, with a multiplier of 0", shifts, last, "DATA", ["multiplier 0 is no power of two"], lambda c: c.number("MVU", 3, 0)),
             ("of shifts, with a multiplier of 2^15", shifts, last, "DATA", ["multiplier 32768 is no(t within| power)"], lambda c: c.number("MVU", 3, 32768)),

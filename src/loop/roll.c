@@ -191,7 +191,6 @@ static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
             int at = r->net->in_at[x];
             int straight = 0;
             int crossed = 0;
-            int bad = MLO_NONE;
             const mlo_node *a = r->g->node[first], *b = r->g->node[x];
             if (!mlo_op_same(a, b) || mlo_slot_count(r->net, x) != n
                 || mlo_attr_difference(r->m, a, b, which))
@@ -205,10 +204,11 @@ static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
                     : 0;
             }
             swap[x] = crossed > straight;
-            for (int s = 0; s < n && bad < 0; s++)
-                if (!mlo_roll_fits(r, mlo_roll_slot(r, k, p, s), k, base + s)) bad = s;
-            if (bad >= 0)
-                return mlo_roll_differs(r, k, x, mlo_roll_slot(r, k, p, bad), 1, one, base + bad);
+            for (int s = 0; s < n; s++) {
+                const int slot = mlo_roll_slot(r, k, p, s);
+                if (!mlo_roll_fits(r, slot, k, base + s))
+                    return mlo_roll_differs(r, k, x, slot, 1, one, base + s);
+            }
             for (size_t o = 0; o < a->n_output; o++)
                 if (mlo_form_differs(
                         mlo_value_of(r->g, a->output[o]), mlo_value_of(r->g, b->output[o])))
