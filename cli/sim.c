@@ -373,8 +373,9 @@ static int cli_sim_run(cli_bench *b) {
         return cli_fail(c, MLO_E_UNSUPPORTED, b->dir,
             "an unrolled core has no --probe and no --trace; the rolled one has the same streams");
     if (cli_sim_frames(b)) return cli_failed(c);
-    /* the report of an earlier run */
+    /* what an earlier run left */
     unlink(cli_in_dir(b, "sim/report.json"));
+    unlink(cli_in_dir(b, "sim/probe.txt"));
     unlink(cli_in_dir(b, "sim/trace.txt"));
     unlink(cli_in_dir(b, "sim/trace.jsonl"));
     if (probing
