@@ -166,13 +166,13 @@ static void cli_trace_banks(cli_bench *b, const cli_trace *t, const cli_stream *
 
 static int cli_trace_write(cli_bench *b, const cli_trace *t, const char *path) {
     cli_out o;
-    if (!cli_out_open(b->c, &o, path))
-        for (int k = 0; k < b->n_kernel; k++)
-            for (int i = 0; i < t->n; i++)
-                if (t->stream[i].kernel == k) {
-                    if (t->stream[i].is == 'O') cli_trace_tokens(b, t, &t->stream[i], &o);
-                    if (t->stream[i].is == 'P') cli_trace_banks(b, t, &t->stream[i], &o);
-                }
+    cli_out_open(b->c, &o, path);
+    for (int k = 0; k < b->n_kernel; k++)
+        for (int i = 0; i < t->n; i++)
+            if (t->stream[i].kernel == k) {
+                if (t->stream[i].is == 'O') cli_trace_tokens(b, t, &t->stream[i], &o);
+                if (t->stream[i].is == 'P') cli_trace_banks(b, t, &t->stream[i], &o);
+            }
     return cli_out_close(b->c, &o);
 }
 

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import stat
+import struct
 import subprocess
 import numpy as np
 import harness as t
@@ -320,6 +321,137 @@ def check_inputs():
     judged("--wave where the working directory is gone", p, 2, "the working directory: No such file")
 
 
+# ---- a core with caches ------------------------------------------------------------------------------------------------------------------
+
+LLAMA = os.path.join(t.tests, "models/context/llama-d18-eager-one.onnx")           # 40 ids
+
+
+def decoder(*flags):
+    path = t.at("decoder" + "".join(flags))
+    if not os.path.exists(path): t.good("compile", LLAMA, "--context", 16, "--pe", 2, "--simd", 2, *flags, "-o", path)
+    return path, json.loads(t.read(path + "/manifest.json"))
+
+
+def parts(path):
+    from graphs import session
+    return [session(os.path.join(path, "host", part + ".onnx")) for part in ("pre", "core", "post")]
+
+
+def told(path, prompt, count, stop=None):
+    """The likeliest ids behind a prompt: host/pre, core and post in ONNX Runtime, all of the context anew for each."""
+    ids, models = list(prompt), parts(path)
+    for _ in range(count):
+        x = {models[0].get_inputs()[0].name: np.array([ids + [0] * (16 - len(ids))])}
+        for s in models: x = dict(zip([o.name for o in s.get_outputs()], s.run(None, {i.name: x[i.name] for i in s.get_inputs()})))
+        ids.append(int(next(iter(x.values()))[0, len(ids) - 1].argmax()))
+        if ids[-1] == stop: break
+    return ids
+
+
+def check_jobs():
+    """What comes into it, as the bench reads it: sim/jobs.hex, the words of each part; and what may not come."""
+    path, m = decoder("--slots", "2")
+    lanes, per = m["stream"]["lanes"], m["channels"] // m["stream"]["lanes"]
+    env = spoken(["MLO PASS words 9 cycles 9"])
+    rows = lambda: np.array([[int(l[1 + 4 * i:5 + 4 * i], 16) for i in reversed(range(lanes))] for l in t.read(path + "/sim/input.hex").decode().split()], np.uint16).reshape(-1, m["channels"])
+    for jobs, want in (("0+5,5+1,1:0+16,6+10", [(0, 0, 5), (0, 5, 1), (1, 0, 16), (0, 6, 10)]), ("1@0:0+4,0@0:4+2,0@1:0+3", [(0, 0, 4), (0, 4, 2), (1, 0, 3)]), ("0:0+4,0:2+3,", [(0, 0, 4), (0, 2, 3)]), ("3@1:0+16", [(1, 0, 16)])):
+        p = t.call("sim", path, "--jobs", jobs, env=env)
+        got = [(int(l[4:6], 16), int(l[6:12], 16), int(l[12:16], 16)) for l in t.read(path + "/sim/jobs.hex").decode().split()]
+        t.case("--jobs %s" % jobs, "" if p.returncode == 0 and got == want and len(rows()) == sum(n for _, _, n in want) else "%d %s %s" % (p.returncode, got, p.stderr.decode()[-200:]))
+    again = rows()
+    t.good("sim", path, "--jobs", "3@0:0+7,3@0:7+9", env=env)
+    t.case("a frame in two parts, in another slot: its words", "" if np.array_equal(rows(), again) else "others")
+    judged("the bench's own jobs", t.call("sim", path, env=env), 0)
+    for jobs, words in (("2:0+1", "slot 2; the core has 2"), ("-1:0+1", "slot -1"), ("256@0:0+1", "frame 256; there can be 256"), ("-2@0:0+1", ""), ("-1+2", "does not lie within"), ("0+0", "does not lie within"), ("0+17", "does not lie within the context of 16"), ("3+14", "does not lie within"), ("0+4,5+1", "begins beyond the 4 tokens that slot 0"), ("", "can be 1 to 256"),
+                        ("0+4;", "START+TOKENS"), ("x", "START+TOKENS"), ("0", "START+TOKENS"), ("1:", "START+TOKENS"), ("0+", "START+TOKENS"), (",".join(["0+1"] * 257), "257 jobs")):
+        judged("--jobs %.20s" % (jobs or "of nothing"), t.call("sim", path, "--jobs", jobs, env=env), 0 if jobs[:2] == "-2" else 2, words)
+    for flags in ("--frames", 2), ("--frame-tokens", 3), ("--outputs", t.at("o.npz")), ("--probe",): judged("%s beside jobs" % flags[0], t.call("sim", path, *flags, env=env), 4, "is of whole frames; to a core with caches come jobs")
+    judged("jobs of a core without caches", t.call("sim", small()[0], "--jobs", "0+1", env=env), 2, "compile --context N makes one")
+    for bad in {"slot": 2}, {"start": 15, "tokens": 2}, {"tokens": 0}: judged("a manifest whose job has %s" % bad, t.call("sim", manifest(path, lambda m: m["jobs"][0].update(bad)), env=env), 2, "--jobs of the manifest:")
+    judged("a manifest without jobs", t.call("sim", manifest(path, lambda m: put(m, "jobs", [])), env=env), 2, "0 jobs; there can be 1 to 256")
+    r = json.loads(t.good("sim", path, "--jobs", "0+4,4+1", env=spoken(["MLO FRAME 0 10", "MLO FRAME 1 20", "MLO PASS words %d cycles 20" % (5 * per)])))
+    share = 5 / (2 * m["tokens"])
+    t.case("a job is a share of a frame's work", "" if r["frames"] == 2 and all(abs(got["macs"] - k["macs"] * share) < 1e-6 for got, k in zip(r["kernels"], m["kernels"])) else str(r["kernels"])[:300])
+    p = t.call("sim", path, "--text", "--jobs", "0+4,4+1", env=spoken(["MLO PASS words 9 cycles 20"]))
+    t.case("jobs, for people", "" if p.returncode == 0 and b"2 jobs" in p.stdout and b"--frames-in-flight" not in p.stdout else p.stdout.decode())
+
+
+def check_texts():
+    """sim --generate, run --generate: the texts that host/*.onnx tell in ONNX Runtime; which jobs they become."""
+    path, m = decoder("--slots", "2")
+    env = spoken(["MLO PASS words 9 cycles 9"])
+    want = [told(path, p, 4) for p in ((1, 2, 3), (7,), (30, 4))]
+    r = json.loads(t.good("sim", path, "--prompt", "1,2,3;7;30,4", "--generate", 4, env=env))
+    t.case("three texts", "" if [s["tokens"] for s in r["sequences"]] == want else "%s, not %s" % (r["sequences"], want))
+    got = [(int(l[4:6], 16), int(l[6:12], 16), int(l[12:16], 16)) for l in t.read(path + "/sim/jobs.hex").decode().split()]
+    two = [(0, 0, 3), (1, 0, 1), *((s, n + k, 1) for k in range(3) for s, n in ((0, 3), (1, 1))), (0, 0, 2), *((0, 2 + k, 1) for k in range(3))]
+    t.case("their jobs: two side by side, then the third", "" if got == two else "%s, not %s" % (got, two))
+    stop = want[0][4]
+    r = json.loads(t.good("sim", path, "--prompt", "1,2,3", "--generate", 9, "--stop", stop, env=env))
+    t.case("--stop", "" if r["sequences"][0]["tokens"] == told(path, (1, 2, 3), 9, stop) else str(r["sequences"]))
+    r = json.loads(t.good("sim", path, "--generate", 3, env=env))
+    t.case("without a prompt: token 1", "" if r["sequences"][0]["tokens"] == told(path, (1,), 3) else str(r["sequences"]))
+    inside, said = decoder("--tokens")
+    r = json.loads(t.good("sim", inside, "--prompt", "1,2,3;7", "--generate", 4, "--stop", 39, env=env))
+    t.case("ids in and out: texts", "" if [s["tokens"] for s in r["sequences"]] == [told(inside, p, 4, 39) for p in ((1, 2, 3), (7,))] else str(r["sequences"]))
+    got = [tuple(int(l[a:b], 16) for a, b in ((0, 4), (4, 6), (6, 12), (12, 16))) for l in t.read(inside + "/sim/jobs.hex").decode().split()]
+    t.case("... a job each, which goes on inside", "" if got == [(3, 0, 0, 3), (3, 0, 0, 1)] else str(got))
+    judged("... jobs that are given", t.call("sim", inside, "--jobs", "0+3,3+1", env=env), 0)
+    some = t.at("some.npz")
+    np.savez(some, x=np.zeros(1))
+    for words, status, *flags in (("do not fit the model's 16", 2, "--prompt", "1,2", "--generate", 15), ("the model knows 0 to 39", 2, "--prompt", "1,40", "--generate", 2), ("give that, too", 2, "--prompt", "1"), ("give that, too", 2, "--stop", "1"), ("leave --jobs out", 2, "--generate", 2, "--jobs", "0+3"),
+                                  ("exclude it", 2, "--generate", 2, "--inputs", some), ("exclude it", 2, "--generate", 2, "--outputs", t.at("none.npz")), ("exclude it", 2, "--generate", 2, "--probe"), ("--generate 0 is not", 2, "--generate", 0), ("--stop x", 2, "--generate", 2, "--stop", "x"),
+                                  *(("begins with no token id", 2, "--generate", 2, "--prompt", text) for text in ("", "x", "1,", "1;", ";1", "1 2", "-1", "1x", "99999999999999999999")), ("more than 256 jobs", 2, "--generate", 14, "--prompt", ";".join("1" * 30))):
+        judged("--generate: %s" % " ".join(map(str, flags))[:40], t.call("sim", path, *flags, env=env), status, words)
+        if "leave" in words or "256" in words: continue
+        if "--probe" in flags: flags = [*flags, t.at("p.npz")]
+        p = t.call("run", LLAMA, "--context", 16, *flags)
+        t.case("run %s: the same" % " ".join(map(str, flags))[:40], "" if p.returncode == status and words in p.stderr.decode() else "%d %s" % (p.returncode, p.stderr.decode()[-200:]))
+    judged("--generate of a core without caches", t.call("sim", small()[0], "--generate", 2, env=env), 2, "--generate is of a core with caches")
+    long = t.write("long.json", json.dumps({"generate": 2, "prompt": ",".join("1" * 65537)}))            # an argument could not be as long
+    p = t.call("run", LLAMA, "--context", 16, "--config", long)
+    t.case("a prompt of too many tokens", "" if p.returncode == 2 and b"too many tokens" in p.stderr else p.stderr.decode()[-200:])
+    floats = json.loads(t.good("run", LLAMA, "--context", 16, "--prompt", "1,2,3;7", "--generate", 2))["sequences"]
+    t.case("run: two texts of floats", "" if [s["tokens"][:3 - 2 * k] for k, s in enumerate(floats)] == [[1, 2, 3], [7]] and [len(s["tokens"]) for s in floats] == [5, 3] else str(floats))
+
+
+def check_teller():
+    """The verb generate: a text in, its bytes out as they come. The vocabulary: 256 bytes and a few pieces, in llama2.c's form."""
+    path, m = decoder("--slots", "2")
+
+    def vocabulary(pieces, longest=16):
+        name = t.at("vocabulary.bin")
+        with open(name, "wb") as f: f.write(struct.pack("<i", longest) + b"".join(struct.pack("<fi", score, len(piece)) + piece for score, piece in pieces))
+        return name
+    bytes_of = [(0.0, b"<unk>"), (0.0, b"\n<s>\n"), (0.0, b"\n</s>\n"), *((0.0, b"<0x%02X>" % k) for k in range(256))]
+    say = lambda prompt, *flags, file=None: t.call("generate", path, "--prompt", prompt, "--tokenizer", file or vocabulary(bytes_of), *flags)
+    pieces = {0: b"<unk>", 2: b"\n</s>\n"}
+    said = lambda ids: b"".join(pieces.get(k, b"" if k == 1 else bytes([k - 3]) if k > 2 else b"") for k in ids) + b"\n"
+    for prompt in "!", "#$!", "":
+        ids = [1, *(3 + k for k in prompt.encode())]
+        for count in 1, 5, 16 - len(ids):
+            p = say(prompt, "--count", count)
+            t.case("%r and %d more" % (prompt, count), "" if p.returncode == 0 and p.stdout == said(told(path, ids, count)) else "%d %r %r %s" % (p.returncode, p.stdout, said(told(path, ids, count)), p.stderr.decode()[-200:]))
+    p = say("!")
+    t.case("to the end of the context", "" if p.returncode == 0 and p.stdout == said(told(path, [1, 36], 14)) else repr(p.stdout))
+    stop = told(path, [1, 36], 14)[5]
+    p = say("!", "--stop", stop)
+    t.case("generate --stop", "" if p.returncode == 0 and p.stdout == said(told(path, [1, 36], 14, stop)) else repr(p.stdout))
+    for name, words, prompt, *flags in (("too many tokens", "has 16 tokens; the context is 16: leave room for one", "!" * 15), ("more than there is room for", "--count 15 is not", "!", "--count", 15), ("a token that the model does not know", "the model knows 0 to 39", "A")):
+        judged("generate: " + name, say(prompt, *flags), 2, words)
+    p = say("!!", file=vocabulary([*bytes_of, (1.0, b"!"), (5.0, b"!!"), (0.0, b" ")]))
+    judged("generate: pieces beyond the model's ids", p, 2, "the model knows 0 to 39")
+    good = t.read(vocabulary(bytes_of))
+    for name, data in ("nothing", b""), ("cut off", good[:-1]), ("a length beyond its end", good[:4] + struct.pack("<fi", 0.0, 1 << 30) + good[12:]), ("too few pieces", t.read(vocabulary(bytes_of[:258]))), ("too much", good + b"1234567"):
+        judged("a vocabulary that is " + name, say("!", file=t.write("bad.bin", data)), 3, "is no tokenizer in llama2.c's form")
+    judged("no vocabulary", say("!", file=t.at("gone.bin")), 2, "gone.bin")
+    for args in (path, "--prompt", "!"), (path, "--tokenizer", t.at("vocabulary.bin")), ("--prompt", "!", "--tokenizer", t.at("vocabulary.bin")): judged("generate without %s" % "".join({"DIR": "a directory", "--prompt": "a prompt", "--tokenizer": "a tokenizer"}[k] for k in ("DIR", "--prompt", "--tokenizer") if k not in args and not (k == "DIR" and path in args)), t.call("generate", *args), 2, "is needed")
+    for part in "pre", "core", "post":
+        other = manifest(path, lambda m: None)
+        t.write("other/host/%s.onnx" % part, "nothing")
+        judged("generate: host/%s.onnx that is none" % part, t.call("generate", other, "--prompt", "!", "--tokenizer", vocabulary(bytes_of)), 3, "neither binary ONNX nor JSON")
+
+
 # ---- its programs ------------------------------------------------------------------------------------------------------------------------
 
 def check_programs():
@@ -371,4 +503,4 @@ def check_native():
     t.case("C: generate", "" if p.returncode == 4 and b"it holds C, not Verilog; mlo sim runs its test" in p.stderr else p.stderr.decode())
 
 
-t.main(check_verdicts, check_causes, check_probes, check_traces, check_manifests, check_again, check_inputs, check_programs, check_native, floor=189)
+t.main(check_verdicts, check_causes, check_probes, check_traces, check_manifests, check_again, check_inputs, check_jobs, check_texts, check_teller, check_programs, check_native, floor=297)
