@@ -180,10 +180,9 @@ static int cli_finish(cli *c) {
     int silent = c->stdout_broken || c->stdout_begun || isatty(STDOUT_FILENO);
     if (e && !silent && !(c->verb && c->verb->bit == V_HELP)) {
         cli_out o;
-        if (!cli_out_open(c, &o, NULL)) {
-            mlo_write_json(c->m, cli_out_sink, &o);
-            cli_out_flush(&o);
-        }
+        cli_out_open(c, &o, NULL);
+        mlo_write_json(c->m, cli_out_sink, &o);
+        cli_out_flush(&o);
         free(o.buffer);
         free(o.other);
     }

@@ -432,6 +432,9 @@ static const char *mlo_format(mlo *m, const char *format, ...) {
     return s;
 }
 
+/* A text that may be missing, so that it can be printed: of a failure before there is none. */
+static const char *mlo_or_empty(const char *s) { return s ? s : ""; }
+
 static int mlo_eq(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
 static int mlo_starts(const char *s, const char *prefix) {
     return !strncmp(s, prefix, strlen(prefix));
@@ -16909,7 +16912,6 @@ static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
             int at = r->net->in_at[x];
             int straight = 0;
             int crossed = 0;
-            int bad = MLO_NONE;
             const mlo_node *a = r->g->node[first], *b = r->g->node[x];
             if (!mlo_op_same(a, b) || mlo_slot_count(r->net, x) != n
                 || mlo_attr_difference(r->m, a, b, which))
@@ -16923,10 +16925,11 @@ static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
                     : 0;
             }
             swap[x] = crossed > straight;
-            for (int s = 0; s < n && bad < 0; s++)
-                if (!mlo_roll_fits(r, mlo_roll_slot(r, k, p, s), k, base + s)) bad = s;
-            if (bad >= 0)
-                return mlo_roll_differs(r, k, x, mlo_roll_slot(r, k, p, bad), 1, one, base + bad);
+            for (int s = 0; s < n; s++) {
+                const int slot = mlo_roll_slot(r, k, p, s);
+                if (!mlo_roll_fits(r, slot, k, base + s))
+                    return mlo_roll_differs(r, k, x, slot, 1, one, base + s);
+            }
             for (size_t o = 0; o < a->n_output; o++)
                 if (mlo_form_differs(
                         mlo_value_of(r->g, a->output[o]), mlo_value_of(r->g, b->output[o])))
@@ -19813,6 +19816,7 @@ typedef enum {
     MLO_KERNEL_ATTENTION,
     MLO_KERNEL_RESCALE, /* one stream in other steps */
     MLO_KERNEL_ROTATION, /* of pairs of channels, by position */
+    MLO_KERNEL_PLACE, /* a row for each position, added */
     MLO_KERNEL_REPLAY, /* from around the loop, in every iteration */
     MLO_KERNEL_CHOICE, /* of the largest channel */
     MLO_KERNEL_TO_INTEGERS, /* the edges of the loop */
@@ -22716,6 +22720,163 @@ static const mlo_kernel mlo_rotary_kernel = {
     .pack = mlo_rotary_pack,
 };
 
+/* ======== src/kernels/place.c ======== */
+/* place: adds a row of a table, that of the token's position in its frame, and requantizes: what a
+ * model adds to the tokens inside of a layer (position embeddings in every layer: DETR, YOLOS).
+ *
+ * in:  x [B, T, C] int8 or int16, table [.., C] int16 (a row for each position, in steps of x), mult
+ *     [C] int32, shift [C] int32.
+ * out: y [B, T, C]. Verilog: mlo_place.
+ *
+ *     y[t][c] = requantize(x[t][c] + table[t][c]; mult[c], shift[c])
+ *
+ * The table is a parameter, so it may differ per iteration. An offset that centres a channel goes into
+ * its column. A frame shorter than the table uses its first rows; the hardware has room for the rows
+ * of the longest frame.
+ *
+ * error: half a step of y, and half a step of x.
+ * cost: PE channels a cycle; T * C * 16 bits of parameters an iteration.
+ */
+
+static const char mlo_place_function[] = "Place <to, lo, hi> (x, table, mult, shift) => (y)\n"
+                                         "zero1 = Constant <value_ints=[0]> ()\n"
+                                         "one1 = Constant <value_ints=[1]> ()\n"
+                                         "form = Shape (x)\n"
+                                         "tokens = Gather (form, one1)\n"
+                                         "t64 = Cast <to=7> (table)\n"
+                                         "rows = Slice (t64, zero1, tokens, zero1)\n"
+                                         "x64 = Cast <to=7> (x)\n"
+                                         "acc = Add (x64, rows)\n"
+                                         "m = Cast <to=7> (mult)\n"
+                                         "s = Cast <to=7> (shift)\n" MLO_FUNCTION_REQUANTIZE
+                                         "y = Cast <to=@to> (qc)\n";
+
+static const mlo_limit mlo_place_limits[] = { { 2, 0, 1, 0, 32767, "multiplier" },
+    { 3, 0, 1, 1, 62, "shift" }, { .what = NULL } };
+
+/* Do the shapes of x and of the table fit? */
+static int mlo_place_forms(mlo *m, const mlo_node *n, const mlo_form *x, const mlo_form *table) {
+    if (x->rank != 3 || table->rank != 2)
+        return mlo_fail(m, MLO_E_SHAPE, n,
+            "takes x of 3 dimensions, [batch, tokens, channels], and a table of 2, [positions, "
+            "channels]; they have %d and %d",
+            x->rank, table->rank);
+    if (mlo_last_dim(x) != mlo_last_dim(table))
+        return mlo_fail(m, MLO_E_SHAPE, n, "tokens of %lld channels, and a table of %lld",
+            (long long)mlo_last_dim(x), (long long)mlo_last_dim(table));
+    if (x->dims[1] > table->dims[0])
+        return mlo_fail(m, MLO_E_SHAPE, n, "a frame of %lld tokens, and a table of %lld positions",
+            (long long)x->dims[1], (long long)table->dims[0]);
+    return 0;
+}
+
+static int mlo_place_run(mlo_call *c) {
+    if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0) || mlo_kernel_activation(c, 1))
+        return mlo_failed(c->m);
+    const mlo_array *x = c->in[0], *table = c->in[1];
+    const mlo_form form = mlo_array_form(x), rows = mlo_array_form(table);
+    MLO_TRY(mlo_place_forms(c->m, c->node, &form, &rows));
+    const int64_t channels = mlo_last_dim(&form), frame = form.dims[1] * channels;
+    if (mlo_kernel_count(c, 2, channels) || mlo_kernel_count(c, 3, channels))
+        return mlo_failed(c->m);
+    mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
+    if (!y || mlo_kernel_limits(c, mlo_place_limits)) return mlo_failed(c->m);
+    const int64_t n = mlo_array_count(x);
+    const int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
+    for (int64_t i = 0; i < n; i++)
+        mlo_set_element(y, i,
+            mlo_requantize(mlo_get(x, i) + mlo_get(table, i % frame),
+                mlo_get(c->in[2], i % channels), (int)mlo_get(c->in[3], i % channels), lo, hi));
+    return 0;
+}
+
+static int mlo_place_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
+    const int64_t channels = mlo_last_dim(&s->out);
+    (void)simd;
+    MLO_TRY(mlo_place_forms(s->m, s->node, &s->in[0], &s->in[1]));
+    if (s->chunk > s->in[1].dims[0])
+        return mlo_fail(s->m, MLO_E_SHAPE, s->node,
+            "frames of up to %lld tokens, and a table of %lld positions", (long long)s->chunk,
+            (long long)s->in[1].dims[0]);
+    u->module = "mlo_place";
+    u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, s->in_bits[0], channels);
+    u->out = mlo_port_make("m_axis", 0, pe, s->out_bits, channels);
+    mlo_unit_memory(u, "s_axis_c", pe * 32, channels / pe);
+    mlo_unit_memory(u, "s_axis_t", pe * 16, s->chunk * channels / pe);
+    mlo_unit_param(u, "C", channels);
+    mlo_unit_param(u, "T", s->chunk);
+    mlo_unit_param(u, "PE", pe);
+    mlo_unit_param(u, "XBITS", u->in[0].bits);
+    mlo_unit_param(u, "YBITS", u->out.bits);
+    mlo_unit_shift(s, u);
+    u->interval = channels / pe;
+    u->latency = 9;
+    u->told = MLO_JOB_START;
+    u->other = mlo_site_pow2(s) ? 0 : pe;
+    u->at_once = 1;
+    return 0;
+}
+
+static void mlo_place_intermediates(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    const mlo_interval acc = mlo_sum_of(mlo_signed_bits(s->in_bits[0]), mlo_signed_bits(16));
+    (void)u;
+    mlo_note_all(l, "acc", acc, 1, 17, 1, "lane[0].acc");
+    mlo_note_requantize(l, mlo_product_of(acc, mlo_multipliers), 17 + 16,
+        "lane[0].u_requantize.prod2", s->out_bits);
+}
+
+static int mlo_place_promises(const mlo_site *s, const mlo_array *const *in) {
+    return mlo_pow2_channels(s, in[2], in[3]);
+}
+
+/* Multiplier and shift of PE channels a word; the rows of the table as they are, PE numbers a word. */
+static void mlo_place_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word,
+    const mlo_array *const *in, unsigned char *bits) {
+    for (int64_t p = 0; p < u->pe; p++) {
+        const int64_t at = word * u->pe + p;
+        if (k)
+            mlo_put_bits(bits, 16 * p, 16, (uint64_t)mlo_get(in[1], at));
+        else
+            mlo_pack_ratio(s, mlo_get(in[2], at), mlo_get(in[3], at), 32 * p, bits);
+    }
+}
+
+/* Lanes: operands, the sum, the requantizer; before them a register for a beat that waits, behind
+ * them a skid. */
+static void mlo_place_area(
+    const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    const int64_t pe = u->pe, x = s->in_bits[0], beats = mlo_last_dim(&s->out) / pe;
+    const int64_t words = s->chunk * beats;
+    const int shift = mlo_site_pow2(s);
+    enum { CONTROL_LUTS = 30, CONTROL_FFS = 12, SUM = 17 };
+    mlo_area lane = { SUM, 2 * x + 16 + 6 + (shift ? 0 : 16), 0, 0 };
+    mlo_area_requantize(&lane, SUM, 16, s->out_bits, 0, shift);
+    mlo_area_times(a, pe, &lane);
+    mlo_area_param(a, 32 * pe, pe * (shift ? 6 : 22), beats, axi, banks);
+    mlo_area_param(a, 16 * pe, 16 * pe, words, axi, banks);
+    mlo_area_skid(a, pe * s->out_bits + 3);
+    a->lut += CONTROL_LUTS + 2 * mlo_clog2(words);
+    a->ff += pe * x + CONTROL_FFS + 2 * mlo_clog2(beats) + 2 * mlo_clog2(words);
+}
+
+/* ---- the card -------------------------------------------------------------- */
+
+static const mlo_kernel mlo_place_kernel = {
+    .op = { "mlo.Place", mlo_kernel_same_shape, mlo_place_run, 4 },
+    .kind = MLO_KERNEL_PLACE,
+    .series = "place",
+    .shifts = 1,
+    .function = mlo_place_function,
+    .limits = mlo_place_limits,
+    .pe_axis = "channels",
+    .legal = mlo_lanes_legal,
+    .unit = mlo_place_unit,
+    .intermediates = mlo_place_intermediates,
+    .area = mlo_place_area,
+    .promises = mlo_place_promises,
+    .pack = mlo_place_pack,
+};
+
 /* ======== src/kernels/conv.c ======== */
 /* conv: depthwise convolution over a grid of tokens: every channel of a token becomes a sum of what
  * lies around it, with weights of its own.
@@ -23314,6 +23475,7 @@ static const mlo_kernel *const mlo_kernels[] = {
     &mlo_layernorm_kernel,
     &mlo_conv_kernel,
     &mlo_rotary_kernel,
+    &mlo_place_kernel,
     &mlo_add_kernel,
     &mlo_mul_kernel,
     &mlo_requant_kernel,
@@ -24994,6 +25156,7 @@ typedef struct {
     int n_value;
     int depth; /* nodes between the operand and where it is looked at */
     int varies; /* 1: a factor may differ from iteration to iteration */
+    const mlo_node *passed; /* a norm behind the rotation, as if it were not there; NULL: none */
     const char *why; /* what the operand is that is no rotation, in a person's words */
 } mlo_turner;
 
@@ -25271,6 +25434,7 @@ static int mlo_is_join(const mlo_inside *in, const mlo_node *n) {
 static const mlo_turn_terms *mlo_terms_made(mlo_turner *w, const char *name) {
     mlo_node *n = mlo_made_by(w->in, name);
     const char *x, *factor;
+    if (n && n == w->passed) return mlo_terms_of(w, n->input[0]);
     if (mlo_is_mix(w->in, n)) return mlo_terms_sum(w, n, name);
     if (mlo_is(n, "Neg")) return mlo_terms_negated(w, n, name);
     if (mlo_is_product_with(w->in, n, &x, &factor))
@@ -25515,18 +25679,47 @@ static int mlo_rotation_same(const mlo_rotation_found *a, const mlo_rotation_fou
         && !memcmp(a->member, b->member, n * sizeof *a->member);
 }
 
-/* The rotation that makes an operand, in all iterations; the caller frees it. 0: there is none; *why
- * says what is there in its place, if something is. */
-static int mlo_rotation_find(
-    const mlo_inside *in, const char *name, int second, mlo_rotation_found *r, const char **why) {
-    mlo *m = in->m;
+/* The heads of an operand of a product, [.., T, D], or (the second) [.., D, T]; 0 of them: it has none. */
+static mlo_heads mlo_operand_heads(const mlo_inside *in, const char *name, int second) {
     const mlo_form f = mlo_body_form(in, name);
-    memset(r, 0, sizeof *r);
-    if (!mlo_form_known(&f) || f.rank < 2 || mlo_form_count(&f) < 1 || !mlo_may_turn(in, name))
-        return 0;
-    const mlo_heads at = { f.dims[f.rank - (second ? 1 : 2)],
+    if (!mlo_form_known(&f) || f.rank < 2 || mlo_form_count(&f) < 1) return (mlo_heads){ 0 };
+    return (mlo_heads){ f.dims[f.rank - (second ? 1 : 2)],
         mlo_form_count(&f) / (f.dims[f.rank - 1] * f.dims[f.rank - 2]),
         f.dims[f.rank - (second ? 2 : 1)], second };
+}
+
+/* order[j] := which element of its row of a value channel j of an operand's heads is, where the operand
+ * is views and repeats of that value and each of its rows one head at one token. 0: it is not. */
+static int mlo_rows_are_heads(
+    const mlo_inside *in, const char *name, const mlo_heads *at, int64_t row, int64_t *order) {
+    mlo_turner *w = (mlo_turner *)mlo_scratch(in->m, 1, sizeof *w);
+    if (w) memset(w, 0, sizeof *w);
+    if (w) w->in = in;
+    const mlo_turn_terms *t = w ? mlo_terms_of(w, name) : NULL;
+    int ok = t && at->d == row;
+    for (int64_t k = 0; ok && k < at->heads * at->t; k++) {
+        const int64_t h = k / at->t, i = k % at->t;
+        const int32_t first = t->from[0][mlo_head_place(at, h, i, 0)];
+        for (int64_t j = 0; ok && j < row; j++) {
+            const int64_t e = mlo_head_place(at, h, i, j);
+            if (!k) order[j] = t->from[0][e] % row;
+            ok = t->from[0][e] >= 0 && t->from[1][e] < 0 && t->by[0][e] == 1
+                && t->from[0][e] / row == first / row && t->from[0][e] % row == order[j];
+        }
+    }
+    if (w) mlo_turner_free(w);
+    mlo_scratch_free(in->m, w);
+    return ok;
+}
+
+/* The rotation that makes an operand (but for a norm that is passed), in all iterations; the caller
+ * frees it. 0: there is none; *why says what is there in its place, if something is. */
+static int mlo_rotation_find(const mlo_inside *in, const char *name, int second,
+    const mlo_node *passed, mlo_rotation_found *r, const char **why) {
+    mlo *m = in->m;
+    const mlo_heads at = mlo_operand_heads(in, name, second);
+    memset(r, 0, sizeof *r);
+    if (!at.heads || !(passed || mlo_may_turn(in, name))) return 0;
     mlo_turner *w = (mlo_turner *)mlo_scratch(m, 1, sizeof *w);
     int ok = w && at.d % 2 == 0 && mlo_rotation_new(m, r, &at), more = ok;
     for (int64_t i = 0; ok && more && i < in->scan->iterations; i++) {
@@ -25534,6 +25727,7 @@ static int mlo_rotation_find(
         memset(w, 0, sizeof *w);
         w->in = in;
         w->iteration = i;
+        w->passed = passed;
         ok = !i ? mlo_rotation_in(w, name, r)
                 : mlo_rotation_new(m, &next, &at) && mlo_rotation_in(w, name, &next)
                 && mlo_rotation_same(&next, r);
@@ -25960,6 +26154,8 @@ typedef struct {
     mlo_projection p;
     const char *from; /* the value whose channels they are, [.., T, N] */
     mlo_node *norm;
+    mlo_node *late; /* a norm over each head behind the rotation; NULL: there is none */
+    int64_t *place; /* of late: the places in its row of a head's channels, in pairs */
     int64_t heads; /* of their own */
     int64_t channels; /* of from */
     int64_t row; /* channels that the norm is over: of a head, or of all heads */
@@ -25974,7 +26170,8 @@ typedef struct {
 static void mlo_turned_free(mlo *m, mlo_turned *t) {
     mlo_rotation_free(m, &t->r);
     mlo_scratch_free(m, t->column);
-    t->column = t->gain = NULL;
+    mlo_scratch_free(m, t->place);
+    t->column = t->gain = t->place = NULL;
 }
 
 /* A norm over the last axis, whose gain (and bias) is one for all rows, or one for each head of a
@@ -26061,10 +26258,40 @@ static int mlo_turned_source(const mlo_inside *in, mlo_turned *t) {
     return ok && (t->projected || t->whole);
 }
 
+/* The norm over what is turned, behind which there are but views and repeats (HunYuan); NULL: none. */
+static mlo_node *mlo_norm_behind(const mlo_inside *in, const char *name) {
+    mlo_node *n = mlo_made_by(in, name);
+    for (int i = 0; i < MLO_CHAIN && mlo_is_repeat(in, n); i++) n = mlo_made_by(in, n->input[0]);
+    return mlo_is_norm(in, n) && mlo_is_carried(in, n->input[0]) && mlo_may_turn(in, n->input[0])
+        ? n
+        : NULL;
+}
+
+/* Are the rows of the norm behind the rotation heads, with a gain for each channel? Then in pairs they
+ * are normed as well: a mean, and one of squares, know no order. */
+static int mlo_late_rows(const mlo_inside *in, const char *name, int second, mlo_turned *t) {
+    const mlo_heads at = mlo_operand_heads(in, name, second);
+    const int64_t d = at.d;
+    int64_t gains, *order = (int64_t *)mlo_scratch(in->m, 2 * (size_t)d, sizeof *order);
+    t->place = order;
+    if (!order || !mlo_is_head_norm(in, t->late, &gains) || gains != d
+        || !mlo_rows_are_heads(in, name, &at, d, order + d))
+        return 0;
+    for (int64_t k = 0; k < d; k++) order[k] = order[d + t->r.pair[k]];
+    return 1;
+}
+
 /* 1: the operand is turned. 0: it is not, or not in a way that can be respelled: *why says which. */
 static int mlo_turned_find(const mlo_inside *in, const char *name, int second, mlo_turned *t) {
     memset(t, 0, sizeof *t);
-    if (!mlo_rotation_find(in, name, second, &t->r, &t->why)) return 0;
+    t->late = mlo_norm_behind(in, name);
+    if (!mlo_rotation_find(in, name, second, t->late, &t->r, &t->why)) return 0;
+    if (t->late && !mlo_late_rows(in, name, second, t)) {
+        t->why =
+            "have a norm behind the rotation that is not over each head, or whose gain is not each "
+            "channel's";
+        return 0;
+    }
     t->heads = t->r.at.heads / t->r.repeats;
     if (mlo_turned_source(in, t)) return 1;
     t->why = "is rotary embedding of what are not heads of a projection's channels";
@@ -26114,6 +26341,7 @@ static const char *mlo_why_not_turned(const mlo_inside *in, const mlo_node *n) {
 typedef struct {
     const mlo_inside *in;
     mlo_expansion *x;
+    const mlo_node *passed; /* is not copied; NULL: all are */
     const char *name[MLO_TURN_VALUES]; /* what is copied */
     const char *copy[MLO_TURN_VALUES]; /* its copy */
     int n;
@@ -26132,6 +26360,7 @@ static const char *mlo_copy(mlo_copier *c, const char *name) {
         if (c->name[i] == name) return c->copy[i];
     if (!mlo_is_carried(c->in, name)) return name;
     if (!n || n->n_input > MLO_TURN_PARTS) return "";
+    if (n == c->passed) return mlo_copy(c, n->input[0]);
     for (size_t k = 0; k < n->n_input; k++)
         in[k] = mlo_has_input(n, k) ? mlo_copy(c, n->input[k]) : "";
     c->x->n = n;
@@ -26196,6 +26425,15 @@ static const char *mlo_x_gain(mlo_expansion *x, const mlo_turned *t, const char 
     return n > t->row ? mlo_x_reshape(x, y, rows, 2) : y;
 }
 
+/* The same norm of another value, with another gain and bias. */
+static const char *mlo_x_normed(
+    mlo_expansion *x, const mlo_node *norm, const char *y, const char *const gain[2]) {
+    y = MLO_X(x, norm->op, y, gain[0], gain[1]);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
+    return y;
+}
+
 /* The projection's channels in pairs, and the norm of them: [1, T, heads D]. */
 static const char *mlo_x_paired(mlo_expansion *x, const mlo_turned *t) {
     const int64_t d = t->r.at.d, n = t->heads * d;
@@ -26206,9 +26444,20 @@ static const char *mlo_x_paired(mlo_expansion *x, const mlo_turned *t) {
     y = t->row == d ? mlo_x_reshape(x, y, split, 4) : mlo_x_reshape(x, y, flat, 3);
     for (size_t k = 0; k < 2; k++)
         if (mlo_has_input(t->norm, k + 1)) gain[k] = mlo_x_gain(x, t, t->norm->input[k + 1]);
-    y = MLO_X(x, t->norm->op, y, gain[0], gain[1]);
-    mlo_x_int(x, "axis", -1);
-    mlo_x_float(x, "epsilon", mlo_float(t->norm, "epsilon", 1e-5f));
+    y = mlo_x_normed(x, t->norm, y, gain);
+    return mlo_x_reshape(x, y, flat, 3);
+}
+
+/* The norm over each head of what is turned: [1, T, heads D]. */
+static const char *mlo_x_normed_late(mlo_expansion *x, const mlo_turned *t, const char *y) {
+    const int64_t d = t->r.at.d, all = -1;
+    const int64_t flat[] = { 1, t->r.at.t, t->heads * d }, split[] = { 1, t->r.at.t, t->heads, d };
+    const char *order = mlo_x_list(x, t->place, (size_t)d), *gain[2] = { "", "" };
+    y = mlo_x_reshape(x, y, split, 4);
+    for (size_t k = 0; k < 2; k++)
+        if (mlo_has_input(t->late, k + 1))
+            gain[k] = mlo_x_take(x, mlo_x_reshape(x, t->late->input[k + 1], &all, 1), order, 0);
+    y = mlo_x_normed(x, t->late, y, gain);
     return mlo_x_reshape(x, y, flat, 3);
 }
 
@@ -26236,7 +26485,7 @@ static const char *mlo_x_as_operand(
 static const char *mlo_x_turned(
     mlo_expansion *x, const mlo_inside *in, const mlo_turned *t, const char *operand) {
     mlo_node *self = x->n;
-    mlo_copier c = { in, x, { NULL }, { NULL }, 0 };
+    mlo_copier c = { in, x, t->late, { NULL }, { NULL }, 0 };
     const mlo_form form = mlo_body_form(in, operand);
     const char *probe = mlo_x_probe(x, in, t);
     const int64_t all = -1;
@@ -26251,6 +26500,7 @@ static const char *mlo_x_turned(
     y = MLO_X(x, "RotaryEmbedding", y, cos, sin);
     mlo_x_int(x, "interleaved", 1);
     mlo_x_int(x, "num_heads", t->heads);
+    if (t->late) y = mlo_x_normed_late(x, t, y);
     y = mlo_x_as_operand(x, t, y, &form);
     x->n = self;
     return y;
@@ -31159,6 +31409,32 @@ static int mlo_shape_symmetric(mlo_quantizer *q, mlo_signal *s, const char *read
 
 /* ---- all of them ---------------------------------------------------------- */
 
+/* What an iteration begins with is what the one before it made: in the same steps, the coarser ones.
+ * 1: some became coarser. */
+static int mlo_coarsen_carried(mlo_quantizer *q) {
+    double *in = mlo_signal_of(q, q->scan.body->input[0]->name)->wide_scale;
+    double *out = mlo_signal_of(q, q->result)->wide_scale;
+    int changed = 0;
+    for (int64_t i = 1; i < q->scan.iterations; i++) {
+        changed |= in[i] < out[i - 1] || out[i - 1] < in[i];
+        in[i] = out[i - 1] = fmax(in[i], out[i - 1]);
+    }
+    return changed;
+}
+
+/* Steps as coarse as the sublayers' words need them, until all agree. */
+static int mlo_coarsen(mlo_quantizer *q) {
+    for (int64_t turn = 0; turn <= q->scan.iterations; turn++) {
+        for (size_t k = 0; k < q->r.n_block; k++) {
+            const mlo_sublayer *b = q->r.block[k];
+            for (int64_t i = 0; b->card->coarsen && i < q->scan.iterations; i++)
+                MLO_TRY(b->card->coarsen(q, b, i));
+        }
+        if (q->head || !mlo_coarsen_carried(q)) break;
+    }
+    return 0;
+}
+
 static int mlo_wide_scales(mlo_quantizer *q) {
     for (size_t k = 0; k < q->n_signals; k++) {
         mlo_signal *s = q->signals[k];
@@ -31170,12 +31446,7 @@ static int mlo_wide_scales(mlo_quantizer *q) {
                 : mlo_step(
                       q, (s->most[i] > 1e-20 ? s->most[i] : 1) * mlo_headroom / mlo_wide_top(s));
     }
-    for (size_t k = 0; k < q->r.n_block; k++) {
-        const mlo_sublayer *b = q->r.block[k];
-        for (int64_t i = 0; b->card->coarsen && i < q->scan.iterations; i++)
-            if (b->card->coarsen(q, b, i)) return mlo_failed(q->m);
-    }
-    return 0;
+    return mlo_coarsen(q);
 }
 
 /* Are these keys of which nothing but a softmax sees what they have in common? Then they may have a
@@ -31730,8 +32001,9 @@ static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
             &r->in, n->input[n->n_input > 1 && mlo_is_carried(&r->in, n->input[0])]);
         int places = !both && mlo_is(n, "Add") && mlo_tokens_of(&other) > 1;
         return mlo_cannot(r, n,
-            places ? "a value for each position that is added to the tokens inside of a layer "
-                     "(position embeddings in every layer; give them to the first one alone)"
+            places ? "a value for each position that is added to the tokens inside of a layer and "
+                     "is no constant of a number for each token and channel (positions that are "
+                     "computed from a mask or another input: export them as constants)"
                    : "an elementwise op that is no function of one value");
     }
     b->n_in = 1;
@@ -33645,9 +33917,9 @@ static const char *mlo_block_attention(
         return mlo_cannot_attend(r, i < 2 ? scores : mix, scores,
             mlo_format(r->m,
                 mlo_is_norm(&r->in, mlo_made_by(&r->in, b->in[i]))
-                    ? "%s that have a norm over each head behind other work on heads (a rotary "
-                      "embedding: HunYuan), or one whose gain is not each channel's; norms over "
-                      "heads come first, behind the projection"
+                    ? "%s that have a norm over each head behind other work on heads than rotary "
+                      "embedding, or one whose gain is not each channel's; norms over heads come "
+                      "behind the projection or behind rotary embedding"
                     : "%s that are not laid out as heads of the token's channels",
                 what[i]));
     }
@@ -34534,6 +34806,147 @@ static const mlo_sublayer_kind mlo_rotary_sublayer = {
     .type = mlo_type_rotary,
 };
 
+/* ======== src/integer/place.c ======== */
+/* place: recognises a value for each position that is added to the tokens inside of a layer, and makes
+ * it a Place of the stream.
+ *
+ * in:  an Add of a value of the loop and a parameter of its tokens and channels: position embeddings in
+ *     every layer. DETR adds them in front of the projections of queries and keys, YOLOS between
+ *     layers. What is the same for all tokens is affine.c's.
+ * out: the kernel Place, whose table has the positions' values in steps of the stream, and what
+ *     centres the channels of a narrow result.
+ *
+ * invariant: a row of the table for each token of a frame, whatever the layout in the source.
+ * error: half a step of the stream, and half a step of the result.
+ * cost: T C numbers an iteration.
+ */
+static const mlo_sublayer_kind mlo_place_sublayer; /* the card, below */
+
+/* ---- recognising ---------------------------------------------------------- */
+
+/* Is it a parameter of every token and channel of a form? */
+static int mlo_is_per_place(const mlo_recogniser *r, const char *name, const mlo_form *y) {
+    const mlo_form f = mlo_body_form(&r->in, name);
+    return !mlo_is_carried(&r->in, name) && mlo_form_known(&f) && mlo_form_known(y)
+        && mlo_tokens_of(&f) > 1 && mlo_form_count(&f) == mlo_form_count(y)
+        && mlo_is_parameter(r->scan, r->body, name, 0);
+}
+
+static const char *mlo_recognise_place(mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
+    const mlo_form y = mlo_body_form(&r->in, name);
+    int k = 0; /* the operand that is carried */
+    if (mlo_is(n, "Add")) k = !mlo_is_carried(&r->in, n->input[0]);
+    *is = mlo_is(n, "Add") && mlo_is_carried(&r->in, n->input[k])
+        && mlo_is_per_place(r, n->input[1 - k], &y);
+    mlo_sublayer *b = *is ? mlo_block_new(r, &mlo_place_sublayer, n, name) : NULL;
+    if (!b) return NULL;
+    b->in[0] = n->input[k];
+    b->n_in = 1;
+    b->bias = n->input[1 - k];
+    return mlo_block_finish(r, b);
+}
+
+static const char *mlo_type_place(const mlo_sublayer *b) {
+    (void)b;
+    return "place";
+}
+
+/* ---- making it ------------------------------------------------------------ */
+
+/* The values of all positions in an iteration. NULL: failed. */
+static mlo_array *mlo_place_values(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
+    mlo_array *a = mlo_scan_value(q->m, &q->scan, b->bias, i);
+    if (!a || a->dtype == MLO_FLOAT) return a;
+    mlo_fail(q->m, MLO_E_TYPE, b->node,
+        "'%s', which is added to the tokens, is %s; float32 is supported", b->bias,
+        mlo_dtype_name(a->dtype));
+    mlo_array_free(q->m, a);
+    return NULL;
+}
+
+/* The table's numbers have 16 bits: steps of the stream are no finer than those let be. What centres a
+ * channel of a narrow result, which is in them, too, is at most what both operands reach. */
+static int mlo_place_coarsen(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
+    mlo_signal *x = mlo_signal_of(q, b->in[0]);
+    const mlo_signal *y = mlo_signal_of(q, b->out);
+    mlo_array *a = mlo_place_values(q, b, i);
+    double most = 0;
+    for (int64_t e = 0; a && e < mlo_array_count(a); e++)
+        most = fmax(most, fabs((double)((const float *)a->data)[e]));
+    mlo_array_free(q->m, a);
+    const double least = (mlo_made_at(q, y).zero ? 2 * (most + x->most[i]) : most) / INT16_MAX;
+    if (x->wide_scale[i] < least && !mlo_given_scaled(mlo_wide_given(q, x)))
+        x->wide_scale[i] = mlo_step(q, least);
+    return mlo_failed(q->m);
+}
+
+/* A number of the table: the position's value, less the zero of the result's channel. */
+static int mlo_place_number(
+    mlo_quantizer *q, const mlo_sublayer *b, double value, double step, int16_t *to) {
+    const double v = rint(value / step);
+    if (!(fabs(v) <= INT16_MAX))
+        return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+            "%g is added to a token whose channels have steps of %g; up to %d steps are supported: "
+            "give '%s' coarser ones",
+            value, step, INT16_MAX, b->in[0]);
+    *to = (int16_t)v;
+    return 0;
+}
+
+/* The words of iteration i. */
+static int mlo_place_numbers(mlo_quantizer *q, const mlo_sublayer *b, const mlo_form_made *y,
+    int64_t i, int16_t *table, const mlo_channel_words *to) {
+    const mlo_signal *x = mlo_signal_of(q, b->in[0]);
+    mlo_array *a = mlo_place_values(q, b, i);
+    const int64_t n = a ? mlo_array_count(a) : 0;
+    for (int64_t e = 0; e < n && !q->m->error.code; e++) {
+        const double value = (double)((const float *)a->data)[e];
+        const int64_t at = i * x->channels + e % x->channels;
+        mlo_place_number(
+            q, b, value - (y->zero ? y->zero[at] : 0), x->wide_scale[i], &table[i * n + e]);
+    }
+    mlo_array_free(q->m, a);
+    for (int64_t c = 0; c < x->channels && !q->m->error.code; c++) {
+        const int64_t at = i * x->channels + c;
+        const double step = y->scale[i] * (y->shape ? (double)y->shape[at] : 1);
+        int64_t mult;
+        int shift;
+        MLO_TRY(mlo_ratio(q, b->node, x->wide_scale[i] / step, 40, &mult, &shift));
+        to->mult[at] = (int32_t)mult;
+        to->shift[at] = shift;
+    }
+    return mlo_failed(q->m);
+}
+
+static int mlo_quantize_place(mlo_quantizer *q, const mlo_sublayer *b) {
+    mlo *m = q->m;
+    const mlo_signal *x = mlo_signal_of(q, b->in[0]);
+    mlo_signal *y = mlo_signal_of(q, b->out);
+    const mlo_form_made made = mlo_made_at(q, y);
+    const mlo_form f = mlo_body_form(&q->r.in, b->out);
+    const int64_t shape[] = { mlo_form_count(&f) / x->channels, x->channels };
+    const char *name = mlo_format(m, "%s_places", b->out);
+    int16_t *table = name ? (int16_t *)mlo_parameter(q, name, MLO_INT16, 2, shape) : NULL;
+    mlo_channel_words words;
+    if (!table || mlo_channel_parameters(q, b->out, x->channels, &words)) return mlo_failed(m);
+    for (int64_t i = 0; i < q->scan.iterations; i++)
+        MLO_TRY(mlo_place_numbers(q, b, &made, i, table, &words));
+    mlo_node *n = mlo_kernel_node(
+        q, &mlo_place_kernel, b, b->out, made.type, made.bits, made.scale);
+    const char *in[] = { x->wide_name, name, words.name[1], words.name[2] };
+    if (!n || mlo_inputs(m, n, in, 4)) return mlo_failed(m);
+    return mlo_narrow(q, b, b->out, y);
+}
+
+static const mlo_sublayer_kind mlo_place_sublayer = {
+    .kind = MLO_OTHER,
+    .reads_wide = 1,
+    .recognise = mlo_recognise_place,
+    .coarsen = mlo_place_coarsen,
+    .quantize = mlo_quantize_place,
+    .type = mlo_type_place,
+};
+
 /* ======== src/integer/residual.c ======== */
 /* residual: recognises the sum of two values of the loop and makes it an Add of streams.
  *
@@ -35093,6 +35506,7 @@ static const mlo_sublayer_kind *const mlo_sublayers[] = {
     &mlo_linear_sublayer,
     &mlo_norm_sublayer,
     &mlo_rotary_sublayer,
+    &mlo_place_sublayer,
     &mlo_residual_sublayer,
     &mlo_gate_sublayer,
     &mlo_affine_sublayer,
@@ -41075,7 +41489,7 @@ static const char *mlo_concat_inputs(mlo *m, mlo_graph *list, mlo_node **p, size
 static int mlo_merge_projections(mlo *m, mlo_graph *body, mlo_graph *list, mlo_node **p) {
     const char *in[5] = { p[0]->input[0] };
     const char *out = mlo_format(m, "%s_qkv", p[0]->output[0]);
-    const char *sizes = mlo_format(m, "%s_parts", out ? out : "");
+    const char *sizes = mlo_format(m, "%s_parts", mlo_or_empty(out));
     for (size_t k = 1; k < 5; k++)
         if (!(in[k] = mlo_concat_inputs(m, list, p, k))) return mlo_failed(m);
     mlo_node *n = mlo_node_new(m, mlo_mvu_kernel.op.name, out),
@@ -53259,6 +53673,273 @@ static const char *const mlo_lines_verilog_mlo_param_v[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
+static const char *const mlo_lines_verilog_mlo_place_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_place: y[c] = clip(((x[c] + P[t][c])*M[c] + 2^(S[c]-1)) >>> S[c]): adds what a table has for the token's position t, and requantizes",
+    "//",
+    "// Contract   tokens of C channels, PE a beat. Each frame (up to a token with tuser[1], `last`) has a word at s_axis_j,",
+    "//            {start[31:16], unused}: t is `start` for its first token, and one more for each one after it. Tokens leave in their",
+    "//            order with their sideband. A token with tuser[0] (`first`) moves to the next P, M and S; the very first token after",
+    "//            reset must have it. `start` and the frame's tokens are T at most, together. (Where every frame begins at position",
+    "//            0, words of 0 are always there.)",
+    "// Throughput one beat per cycle; a token with `first` costs 1 cycle more (if its parameters are loaded).",
+    "// Latency    idle, parameters loaded: a beat taken in cycle t is offered in cycle t + 9 (+ 1 if it carries the change of",
+    "//            iteration: first beat of a token with `first`; the beats after it then follow one per cycle).",
+    "// Stall      a frame waits for its word; a beat that cannot leave freezes the lanes; parameters not loaded hold the input, what is behind drains.",
+    "// Parameters s_axis_c: C/PE words of PE x 32 bits: M[15:0] (< 2^15), S[21:16] (1..62). SHIFT = 1: M is 2^14, whatever its bits say,",
+    "//            and there is no multiplier",
+    "//            s_axis_t: T*C/PE words of PE*16 bits, C/PE of a position one after the other: signed numbers in steps of x",
+    "// Legal      PE divides C, T >= 1, 2 <= XBITS <= 16, YBITS >= 2, SHIFT 0 or 1.",
+    "`default_nettype none",
+    "",
+    "module mlo_place #(",
+    "    parameter C         = 8,        // channels of a token, a multiple of PE",
+    "    parameter T         = 4,        // positions",
+    "    parameter PE        = 2,        // lanes",
+    "    parameter XBITS     = 16,       // bits of x, 2 .. 16",
+    "    parameter YBITS     = 8,        // bits of y",
+    "    parameter SHIFT     = 0,        // 1: scales are powers of two",
+    "    parameter RESIDENT  = 0,        // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn",
+    "    parameter AXI_WIDTH = 128       // bits of a parameter beat",
+    ") (",
+    "    input  wire                 clk,",
+    "    input  wire                 rst,",
+    "    input  wire                 params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)",
+    "    input  wire [31:0]          s_axis_j_tdata, // {position of a frame's first token, unused}",
+    "    input  wire                 s_axis_j_tvalid,",
+    "    output wire                 s_axis_j_tready,",
+    "    input  wire [PE*XBITS-1:0]  s_axis_tdata,",
+    "    input  wire                 s_axis_tvalid,",
+    "    output wire                 s_axis_tready,",
+    "    input  wire [2:0]           s_axis_tuser,",
+    "    output wire [PE*YBITS-1:0]  m_axis_tdata,",
+    "    output wire                 m_axis_tvalid,",
+    "    input  wire                 m_axis_tready,",
+    "    output wire [2:0]           m_axis_tuser,",
+    "    input  wire [AXI_WIDTH-1:0] s_axis_c_tdata,",
+    "    input  wire                 s_axis_c_tvalid,",
+    "    output wire                 s_axis_c_tready,",
+    "    input  wire [AXI_WIDTH-1:0] s_axis_t_tdata,",
+    "    input  wire                 s_axis_t_tvalid,",
+    "    output wire                 s_axis_t_tready,",
+    "    // {blocked, starved, busy}",
+    "    output reg  [2:0]           stat",
+    ");",
+    "    localparam CF = C / PE;                         // beats of a token, words of a position",
+    "    localparam CW = (CF > 1) ? $clog2(CF) : 1;",
+    "    localparam TW = (T * CF > 1) ? $clog2(T * CF) : 1;",
+    "    localparam SW = TW + 16;                        // of a start in words, as it is multiplied",
+    "    localparam AB = 17;                             // of a sum",
+    "    localparam [CW-1:0] LAST = CF[CW-1:0] - 1'b1;",
+    "    localparam [31:0]   CF_V = CF;",
+    "    localparam [SW-1:0] CF_S = {{SW-CW-1{1'b0}}, CF_V[CW:0]};",
+    "",
+    "    generate",
+    "        if (PE < 1 || C % PE != 0)            mlo_error_PE_must_divide_C u_c ();",
+    "        if (T < 1)                            mlo_error_T_must_be_at_least_1 u_t ();",
+    "        if (XBITS < 2 || XBITS > 16)          mlo_error_XBITS_must_be_2_to_16 u_xbits ();",
+    "        if (SHIFT != 0 && SHIFT != 1)         mlo_error_SHIFT_must_be_0_or_1 u_shift ();",
+    "    endgenerate",
+    "",
+    "    // ---- input register: here a beat waits for its parameters ------------------------------------------------------",
+    "    reg  [PE*XBITS-1:0] x;",
+    "    reg  [2:0]          user;",
+    "    reg                 valid;",
+    "    reg                 fresh;                      // the beat here is the first of its token, not yet announced",
+    "    reg                 known;                      // the frame at hand has its word",
+    "    reg  [CW-1:0]       beat;                       // of its token",
+    "    reg  [TW-1:0]       addr;                       // the beat's word of the table",
+    "    reg  [TW-1:0]       start;                      // of the next frame's first position",
+    "    reg                 there;                      // that is known",
+    "    wire                c_ready, t_ready, en;",
+    "    wire                ready    = c_ready && t_ready;",
+    "    wire                swap     = valid && fresh && user[0] && en;",
+    "    wire                go       = valid && !swap && ready && en && known;",
+    "    wire                end_here = beat == LAST;",
+    "    wire                ends     = go && end_here && user[1];       // the frame",
+    "    wire                begins   = there && (!known || ends);",
+    "    wire [SW-1:0]       word     = {{TW{1'b0}}, s_axis_j_tdata[31:16]} * CF_S;",
+    "    assign s_axis_j_tready = !there || begins;",
+    "    assign s_axis_tready = go || !valid;            // of registers only: en is, too",
+    "    always @(posedge clk) begin",
+    "        if (s_axis_tready) begin",
+    "            x     <= s_axis_tdata;",
+    "            user  <= s_axis_tuser;",
+    "            valid <= s_axis_tvalid;",
+    "        end",
+    "        if (s_axis_j_tready) begin",
+    "            start <= word[TW-1:0];",
+    "            there <= s_axis_j_tvalid;",
+    "        end",
+    "        known <= begins || (known && !ends);",
+    "        if (swap) fresh <= 1'b0;",
+    "        if (go) begin",
+    "            fresh <= end_here;",
+    "            beat  <= end_here ? {CW{1'b0}} : beat + 1'b1;",
+    "            addr  <= addr + 1'b1;",
+    "        end",
+    "        if (begins) addr <= start;",
+    "        if (rst) begin",
+    "            valid <= 1'b0;",
+    "            fresh <= 1'b1;",
+    "            there <= 1'b0;",
+    "            known <= 1'b0;",
+    "            beat  <= {CW{1'b0}};",
+    "        end",
+    "    end",
+    "",
+    "    wire [PE*32-1:0] c_word;",
+    "    wire [PE*16-1:0] t_word;",
+    "    mlo_param #(.WIDTH(PE*32), .DEPTH(CF), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_scale (",
+    "        .clk(clk), .rst(rst),",
+    "        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready), .s_axis_tlast(params_last),",
+    "        .first(swap), .ready(c_ready), .addr(beat), .en(go), .data(c_word));",
+    "    mlo_param #(.WIDTH(PE*16), .DEPTH(T*CF), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_table (",
+    "        .clk(clk), .rst(rst),",
+    "        .s_axis_tdata(s_axis_t_tdata), .s_axis_tvalid(s_axis_t_tvalid), .s_axis_tready(s_axis_t_tready), .s_axis_tlast(params_last),",
+    "        .first(swap), .ready(t_ready), .addr(addr), .en(go), .data(t_word));",
+    "",
+    "    // ---- lanes: 0 beside the words read, 1 operands, 2..6 mlo_requantize, whose input registers hold the sums --------------",
+    "    reg  [PE*XBITS-1:0] x0;",
+    "    reg  [6:0]          v;",
+    "    reg  [20:0]         u;",
+    "    always @(posedge clk) begin",
+    "        if (rst)     v <= 7'd0;",
+    "        else if (en) v <= {v[5:0], go};",
+    "        if (en) begin",
+    "            x0 <= x;",
+    "            u  <= {u[17:0], user};",
+    "        end",
+    "    end",
+    "",
+    "    wire [PE*YBITS-1:0] y;",
+    "    genvar p;",
+    "    generate",
+    "        for (p = 0; p < PE; p = p + 1) begin : lane",
+    "            // between the memories, which are slow, and the adder: registers",
+    "            reg  signed [XBITS-1:0] x1;",
+    "            reg  signed [15:0]      p1;",
+    "            reg         [15:0]      mul;",
+    "            reg         [5:0]       shift;",
+    "            always @(posedge clk) if (en && v[0]) begin",
+    "                x1    <= x0[p*XBITS +: XBITS];",
+    "                p1    <= t_word[16*p +: 16];",
+    "                mul   <= c_word[32*p +: 16];",
+    "                shift <= c_word[32*p + 16 +: 6];",
+    "            end",
+    "            wire signed [AB-1:0] acc = x1 + p1;",
+    "            wire                 unused_valid;      // the same in each lane: v stands for all",
+    "            mlo_requantize #(.ABITS(AB), .MBITS(16), .YBITS(YBITS), .DEEP(0), .SHIFT(SHIFT)) u_requantize (",
+    "                .clk(clk), .rst(rst), .en(en), .in_valid(v[1]), .in_acc(acc), .in_m(mul), .in_s(shift),",
+    "                .out_valid(unused_valid), .out_y(y[p*YBITS +: YBITS]));",
+    "            wire unused_lane = &{1'b0, unused_valid, c_word[32*p + 22 +: 10]};",
+    "        end",
+    "    endgenerate",
+    "",
+    "    // ---- output ----------------------------------------------------------------------------------------------------",
+    "    wire o_ready;",
+    "    assign en = o_ready || !v[6];",
+    "    mlo_skid #(.WIDTH(3 + PE*YBITS)) u_out (",
+    "        .clk(clk), .rst(rst), .s_tdata({u[20:18], y}), .s_tvalid(v[6]), .s_tready(o_ready),",
+    "        .m_tdata({m_axis_tuser, m_axis_tdata}), .m_tvalid(m_axis_tvalid), .m_tready(m_axis_tready));",
+    "",
+    "    wire waiting = !o_ready || (m_axis_tvalid && !m_axis_tready);",
+    "    always @(posedge clk) stat <= rst ? 3'b000 : go ? 3'b001 : waiting ? 3'b100 : 3'b010;",
+    "",
+    "    wire unused = &{1'b0, word[SW-1:TW], s_axis_j_tdata[15:0]};",
+    "",
+    "`ifdef FORMAL",
+    "    reg f_past = 1'b0;",
+    "    always @(posedge clk) f_past <= 1'b1;",
+    "    always @(*) if (!f_past) assume (rst);",
+    "    // The environment: what waits at the input does not change.",
+    "    reg                f_wait = 1'b0;",
+    "    reg [PE*XBITS+2:0] f_in;",
+    "    // The output likewise.",
+    "    reg                f_held = 1'b0;",
+    "    reg [PE*YBITS+2:0] f_out;",
+    "    always @(posedge clk) begin",
+    "        f_wait <= !rst && s_axis_tvalid && !s_axis_tready;",
+    "        f_in   <= {s_axis_tuser, s_axis_tdata};",
+    "        f_held <= !rst && m_axis_tvalid && !m_axis_tready;",
+    "        f_out  <= {m_axis_tuser, m_axis_tdata};",
+    "    end",
+    "    always @(*) begin",
+    "        if (f_wait) assume (s_axis_tvalid && f_in == {s_axis_tuser, s_axis_tdata});",
+    "        if (f_held) assert (m_axis_tvalid && f_out == {m_axis_tuser, m_axis_tdata});",
+    "    end",
+    "",
+    "    // Where a beat stands, counted by itself: its place in its token, the token's position. Frames end with the table, and a",
+    "    // token's beats have one sideband.",
+    "    reg  [7:0] f_beat, f_after;                     // f_after: the position of the token before, and one",
+    "    reg  [2:0] f_user;",
+    "    reg        f_front;                             // no beat of the frame has gone",
+    "    reg        f_began;                             // there was a change of iteration",
+    "    reg  [7:0] f_start, f_next;                     // of the frame at hand, of the next one",
+    "    reg        f_j_wait;",
+    "    reg [15:0] f_j;",
+    "    wire       f_end = f_beat + 1 == CF;",
+    "    wire [7:0] f_at = f_front ? f_start : f_after;",
+    "    wire [7:0] f_here = f_at * CF;",
+    "    always @(posedge clk) begin",
+    "        if (go) begin",
+    "            f_beat  <= f_end ? 8'd0 : f_beat + 8'd1;",
+    "            f_after <= f_end ? f_at + 8'd1 : f_at;",
+    "            f_front <= f_end && user[1];",
+    "            f_user  <= user;",
+    "        end",
+    "        f_began <= !rst && (f_began || swap);",
+    "        if (s_axis_j_tvalid && s_axis_j_tready) f_next <= s_axis_j_tdata[23:16];",
+    "        if (begins) f_start <= f_next;",
+    "        f_j_wait <= !rst && s_axis_j_tvalid && !s_axis_j_tready;",
+    "        f_j      <= s_axis_j_tdata[31:16];",
+    "        if (rst) {f_front, f_beat} <= {1'b1, 8'd0};",
+    "    end",
+    "    always @(*) if (f_past) begin",
+    "        if (s_axis_j_tvalid) assume (s_axis_j_tdata[31:16] < T);",
+    "        if (f_j_wait) assume (s_axis_j_tvalid && s_axis_j_tdata[31:16] == f_j);",
+    "        if (valid && known && f_at + 1 == T) assume (user[1]);",
+    "        if (valid && f_beat != 8'd0) assume (user == f_user);",
+    "        assert (f_beat < CF);",
+    "        if (known) assert (f_at < T && f_start < T);",
+    "        else assert (f_front && beat == {CW{1'b0}});",
+    "        if (there) assert (f_next < T && start == ((f_next * CF) & {TW{1'b1}}));",
+    "        assert (beat == f_beat);",
+    "        if (known) assert (addr == f_here + f_beat);    // the word of its position",
+    "        if (beat != {CW{1'b0}}) assert (!fresh);",
+    "        if (swap) assert (beat == {CW{1'b0}});",
+    "        if (go) assert (c_ready && t_ready && !swap && known);",
+    "        // mlo_param's assumption: parameters are there before the next ones begin",
+    "        if (f_began && swap) assert (c_ready && t_ready);",
+    "        if (f_began && (fresh || beat != {CW{1'b0}})) assert (c_ready && t_ready);",
+    "    end",
+    "    // Conservation: beats taken = beats handed to the output register + those inside.",
+    "    reg  [4:0] f_taken, f_left;",
+    "    wire [4:0] f_inside = valid + v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6];",
+    "    reg        f_bank;                              // changes of iteration, modulo 2",
+    "    always @(posedge clk) begin",
+    "        if (s_axis_tvalid && s_axis_tready) f_taken <= f_taken + 1'b1;",
+    "        if (v[6] && o_ready)                f_left  <= f_left + 1'b1;",
+    "        if (swap)                           f_bank  <= !f_bank;",
+    "        if (rst) {f_taken, f_left, f_bank} <= 11'd0;",
+    "    end",
+    "    always @(*) if (f_past) assert (f_taken - f_left == f_inside);",
+    "    // Lane 0: the operands' sum, of what was read together.",
+    "    reg  signed [AB-1:0] f_sum1;",
+    "    reg                  f_summed = 1'b0;",
+    "    wire signed [XBITS-1:0] f_x0 = x0[XBITS-1:0];",
+    "    wire signed [15:0]      f_p0 = t_word[15:0];",
+    "    always @(posedge clk) begin",
+    "        if (en && v[0]) f_sum1 <= f_x0 + f_p0;",
+    "        f_summed <= !rst && (f_summed || (en && v[0]));",
+    "    end",
+    "    always @(*) if (f_past && f_summed) assert (lane[0].acc == f_sum1);",
+    "    always @(posedge clk) if (f_past && !rst) cover (f_left == 5'd5 && f_bank);",
+    "`endif",
+    "endmodule",
+    "",
+    "`default_nettype wire",
+    NULL };
 static const char *const mlo_lines_verilog_mlo_refill_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_refill: brings a kernel in block mode the parameters of every tile from memory",
@@ -58549,6 +59230,7 @@ static const mlo_embedded mlo_verilog[] = {
     { "mlo_orders.v", mlo_lines_verilog_mlo_orders_v },
     { "mlo_pair.v", mlo_lines_verilog_mlo_pair_v },
     { "mlo_param.v", mlo_lines_verilog_mlo_param_v },
+    { "mlo_place.v", mlo_lines_verilog_mlo_place_v },
     { "mlo_refill.v", mlo_lines_verilog_mlo_refill_v },
     { "mlo_regs.v", mlo_lines_verilog_mlo_regs_v },
     { "mlo_replay.v", mlo_lines_verilog_mlo_replay_v },
@@ -58616,6 +59298,7 @@ static const char *const mlo_lines_share_c_Makefile[] = {
     "CC     ?= cc",
     "CFLAGS ?= -O3",
     "RUN    ?=",
+    "WARN   := -std=c99 -Wall -Wextra",
     "",
     "test: model_test",
     "	$(RUN) ./model_test",
@@ -58623,13 +59306,36 @@ static const char *const mlo_lines_share_c_Makefile[] = {
     "model_test: model.o weights.o test.o",
     "	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ model.o weights.o test.o",
     "",
-    "%.o: %.c model.h exact.h",
-    "	$(CC) -std=c99 -Wall -Wextra $(CFLAGS) -c -o $@ $<",
+    "%.o: %.c model.h exact.h profile.h",
+    "	$(CC) $(WARN) $(CFLAGS) -c -o $@ $<",
+    "",
+    "# What each step takes, as a table.",
+    "profile: model.c weights.c test.c model.h exact.h profile.h",
+    "	$(CC) $(WARN) $(CFLAGS) -DMODEL_PROFILE $(LDFLAGS) -o model_profile model.c weights.c test.c",
+    "	$(RUN) ./model_profile",
+    "",
+    "# The same test without an operating system, under qemu: an image of a Cortex-M3 (the board MPS2 AN385, 4 MB of code,",
+    "# 4 MB of data), a program of 32-bit RISC-V. newlib and picolibc print.",
+    "SMALL   ?= -Os",
+    "BARE    := model.c weights.c test.c bare.c",
+    "CORTEX  := arm-none-eabi-gcc -mcpu=cortex-m3 -mthumb --specs=rdimon.specs",
+    "AN385   := -Wl,--section-start=.vectors=0,-Ttext=0x10000,-Tdata=0x20000000",
+    "RISCV   := riscv64-unknown-elf-gcc -march=rv32imac -mabi=ilp32 --specs=picolibc.specs -nostartfiles",
+    "PICO    := -Wl,--defsym=__flash=0x10000000,--defsym=__flash_size=64M,--defsym=__ram=0x20000000,--defsym=__ram_size=64M",
+    "",
+    "cortex-m: $(BARE) model.h exact.h",
+    "	$(CORTEX) $(WARN) $(SMALL) $(AN385) -o cortex-m.elf $(BARE)",
+    "	qemu-system-arm -M mps2-an385 -display none -monitor none -serial none -semihosting-config enable=on,target=native \\",
+    "	    -kernel cortex-m.elf",
+    "",
+    "riscv32: $(BARE) model.h exact.h",
+    "	$(RISCV) $(WARN) $(SMALL) $(PICO) -o riscv32.elf $(BARE)",
+    "	qemu-riscv32 riscv32.elf",
     "",
     "clean:",
-    "	rm -rf *.o model_test sim",
+    "	rm -rf *.o *.elf model_test model_profile sim",
     "",
-    ".PHONY: test clean",
+    ".PHONY: test profile cortex-m riscv32 clean",
     NULL };
 static const char *const mlo_lines_share_c_add_c[] = {
     "/* y = the requantized sum of a and b. */",
@@ -58710,6 +59416,59 @@ static const char *const mlo_lines_share_c_attention_c[] = {
     "        }",
     "    }",
     "}",
+    NULL };
+static const char *const mlo_lines_share_c_bare_c[] = {
+    "/* Where there is no operating system: what the test (make cortex-m, make riscv32) begins and prints with, under",
+    " * qemu. A board of yours has its own; model.c, exact.h and weights.c need nothing of this. */",
+    "#if defined(__riscv)",
+    "#include <stdio.h>",
+    "#include <string.h>",
+    "",
+    "/* A call of the system: of user mode, Linux's numbers. */",
+    "enum { WRITE = 64, EXIT = 93 };",
+    "static long system_call(long number, long a, const void *b, long c) {",
+    "    register long a0 __asm__(\"a0\") = a;",
+    "    register const void *a1 __asm__(\"a1\") = b;",
+    "    register long a2 __asm__(\"a2\") = c;",
+    "    register long a7 __asm__(\"a7\") = number;",
+    "    __asm__ volatile(\"ecall\" : \"+r\"(a0) : \"r\"(a1), \"r\"(a2), \"r\"(a7) : \"memory\");",
+    "    return a0;",
+    "}",
+    "",
+    "/* picolibc asks its user for the output. */",
+    "static int put(char c, FILE *file) {",
+    "    (void)file;",
+    "    return system_call(WRITE, 1, &c, 1) == 1 ? 0 : EOF;",
+    "}",
+    "static FILE console = FDEV_SETUP_STREAM(put, NULL, NULL, _FDEV_SETUP_WRITE);",
+    "FILE *const stdout = &console;",
+    "",
+    "extern char __bss_start[], __bss_size[]; /* picolibc.ld's */",
+    "int main(void);",
+    "void begin(void);",
+    "void begin(void) {",
+    "    memset(__bss_start, 0, (size_t)__bss_size);",
+    "    system_call(EXIT, main(), NULL, 0);",
+    "}",
+    "__asm__(\".globl _start\\n\"",
+    "        \"_start:\\n\"",
+    "        \".option push\\n\"",
+    "        \".option norelax\\n\"",
+    "        \"la gp, __global_pointer$\\n\"",
+    "        \".option pop\\n\"",
+    "        \"la tp, __tls_base\\n\"",
+    "        \"j begin\\n\");",
+    "#else",
+    "#include <stdint.h>",
+    "",
+    "/* What a Cortex-M reads first: the stack's end, where to begin. newlib's _start goes on from there. */",
+    "extern void _start(void);",
+    "typedef struct {",
+    "    uintptr_t stack;",
+    "    void (*reset)(void);",
+    "} vector_table;",
+    "__attribute__((section(\".vectors\"), used)) static const vector_table vectors = { 0x20400000, _start };",
+    "#endif",
     NULL };
 static const char *const mlo_lines_share_c_conv_c[] = {
     "/* Each channel's own window over the grid of tokens; w: a row of channels for each place of the window.",
@@ -58829,6 +59588,8 @@ static const char *const mlo_lines_share_c_model_c[] = {
     " *",
     " * What a kernel computes is in exact.h, word for word what mlo itself is compiled with. Here are the kernels'",
     " * loops; then the layer, once, in a loop over its parameters. */",
+    "#include \"profile.h\"",
+    "",
     "#include \"model.h\"",
     "",
     "#include \"exact.h\"",
@@ -58838,6 +59599,13 @@ static const char *const mlo_lines_share_c_model_c[] = {
     "",
     "_Static_assert(MODEL_ARENA_BYTES % MODEL_ALIGN == 0, \"places in the arena are aligned\");",
     "_Static_assert(@LARGEST@ <= MODEL_ARENA_BYTES, \"every place lies in the arena\");",
+    "",
+    "#ifdef MODEL_PROFILE",
+    "model_step model_profile[] = {",
+    "@STEPS@",
+    "};",
+    "const int model_steps = (int)(sizeof model_profile / sizeof *model_profile);",
+    "#endif",
     "",
     "/* The layer, for n tokens. */",
     "static void layer(@PARAMETERS@) {",
@@ -58964,6 +59732,8 @@ static const char *const mlo_lines_share_c_network_c[] = {
     " *",
     " * What an integer operator computes is in exact.h, word for word what mlo itself is compiled with; below, standard",
     " * operators, and the loops. */",
+    "#include \"profile.h\"",
+    "",
     "#include \"model.h\"",
     "",
     "#include \"exact.h\"",
@@ -58977,6 +59747,13 @@ static const char *const mlo_lines_share_c_network_c[] = {
     "",
     "_Static_assert(MODEL_ARENA_BYTES % MODEL_ALIGN == 0, \"places in the arena are aligned\");",
     "_Static_assert(@LARGEST@ <= MODEL_ARENA_BYTES, \"every place lies in the arena\");",
+    "",
+    "#ifdef MODEL_PROFILE",
+    "model_step model_profile[] = {",
+    "@STEPS@",
+    "};",
+    "const int model_steps = (int)(sizeof model_profile / sizeof *model_profile);",
+    "#endif",
     "",
     "@SIGNATURE@ {",
     "    unsigned char *const a = arena;",
@@ -59020,6 +59797,8 @@ static const char *const mlo_lines_share_c_network_h[] = {
     NULL };
 static const char *const mlo_lines_share_c_network_test_c[] = {
     "/* Golden inputs and outputs: every word is compared. Ends with one line, MLO PASS .. or MLO FAIL .. */",
+    "#include \"profile.h\"",
+    "",
     "#include \"model.h\"",
     "",
     "#include <stdio.h>",
@@ -59048,6 +59827,9 @@ static const char *const mlo_lines_share_c_network_test_c[] = {
     "@COMPARE@",
     "    const int used = touched();",
     "    if (used < 0) return 1;",
+    "#ifdef MODEL_PROFILE",
+    "    print_profile();",
+    "#endif",
     "    printf(\"MLO PASS frames=1 words=%d arena=%d touched=%d\\n\", @TOTAL@, MODEL_ARENA_BYTES, used);",
     "    return 0;",
     "}",
@@ -59089,6 +59871,15 @@ static const char *const mlo_lines_share_c_numbers_h[] = {
     "    return (float)(down + (over > 0.5f || (over >= 0.5f && down % 2 != 0)));",
     "}",
     NULL };
+static const char *const mlo_lines_share_c_place_c[] = {
+    "/* Each channel with its token's number of the table, requantized. */",
+    "static void @NAME@(const @X@ *x, int x_row, @Y@ *y, int y_row, int tokens, int channels,",
+    "    const int16_t *table, const int16_t *mult, const int8_t *shift, int lo, int hi) {",
+    "    for (int t = 0; t < tokens; t++, x += x_row, y += y_row, table += channels)",
+    "        for (int c = 0; c < channels; c++)",
+    "            y[c] = (@Y@)mlo_requantize((int64_t)x[c] + table[c], mult[c], shift[c], lo, hi);",
+    "}",
+    NULL };
 static const char *const mlo_lines_share_c_pool_c[] = {
     "/* y = the largest of each window; what is outside of the picture does not count. */",
     "static void @NAME@(const mlo_window *s, const @X@ *x, @Y@ *y) {",
@@ -59103,6 +59894,23 @@ static const char *const mlo_lines_share_c_pool_c[] = {
     "            }",
     "        }",
     "}",
+    NULL };
+static const char *const mlo_lines_share_c_print_c[] = {
+    "",
+    "#ifdef MODEL_PROFILE",
+    "/* What each step took, a line each, and all of them together. */",
+    "static void print_profile(void) {",
+    "    double all = 0;",
+    "    for (int i = 0; i < model_steps; i++) all += (double)model_profile[i].cycles;",
+    "    printf(\"%12s  share  calls  step\\n\", MODEL_CYCLES_ARE);",
+    "    for (int i = 0; i < model_steps; i++) {",
+    "        const model_step *s = &model_profile[i];",
+    "        printf(\"%12.0f  %3.0f %%  %5lu  %s (%s)\\n\", (double)s->cycles,",
+    "            all > 0 ? 100 * (double)s->cycles / all : 0, (unsigned long)s->calls, s->name, s->kernel);",
+    "    }",
+    "    printf(\"%12.0f  in all\\n\", all);",
+    "}",
+    "#endif",
     NULL };
 static const char *const mlo_lines_share_c_product_c[] = {
     "/* y = x w + bias (NULL: none). A row of w is added up at a time. */",
@@ -59129,6 +59937,76 @@ static const char *const mlo_lines_share_c_products_c[] = {
     "    int w[2];",
     "    int bias_row; /* elements from a row's bias to the next one's */",
     "} mlo_products;",
+    NULL };
+static const char *const mlo_lines_share_c_profile_h[] = {
+    "/* What a run of the model takes, step by step: with MODEL_PROFILE (make profile) model_run adds up in model_profile",
+    " * what MODEL_CYCLES() counts, whatever calls it; without, nothing of this is there. Define MODEL_CYCLES() to count",
+    " * with something of your own. It is the first thing that model.c includes. */",
+    "#ifndef PROFILE_H",
+    "#define PROFILE_H",
+    "",
+    "#ifndef MODEL_PROFILE",
+    "#define MODEL_STEP(i, call) call",
+    "#else",
+    "",
+    "#ifndef MODEL_CYCLES",
+    "#if defined(__ARM_ARCH_7M__) || defined(__ARM_ARCH_7EM__) || defined(__ARM_ARCH_8M_MAIN__)",
+    "#include <stdint.h>",
+    "#define MODEL_CYCLES_ARE \"cycles\" /* of the DWT; qemu has none, and says 0 */",
+    "#define MODEL_REGISTER(at) (*(volatile uint32_t *)(at))",
+    "#define MODEL_CYCLES() \\",
+    "    (MODEL_REGISTER(0xE000EDFC) |= 1u << 24, MODEL_REGISTER(0xE0001000) |= 1u, MODEL_REGISTER(0xE0001004))",
+    "typedef uint32_t model_cycles;",
+    "#elif defined(__riscv)",
+    "#define MODEL_CYCLES_ARE \"cycles\"",
+    "typedef unsigned long model_cycles;",
+    "static inline model_cycles model_count(void) {",
+    "    model_cycles n;",
+    "    __asm__ volatile(\"rdcycle %0\" : \"=r\"(n));",
+    "    return n;",
+    "}",
+    "#define MODEL_CYCLES() model_count()",
+    "#else",
+    "#undef _POSIX_C_SOURCE",
+    "#define _POSIX_C_SOURCE 199309L",
+    "#include <stdint.h>",
+    "#include <time.h>",
+    "#define MODEL_CYCLES_ARE \"ns\"",
+    "typedef uint64_t model_cycles;",
+    "static inline model_cycles model_count(void) {",
+    "    struct timespec t;",
+    "    clock_gettime(CLOCK_MONOTONIC, &t);",
+    "    return (model_cycles)t.tv_sec * 1000000000u + (model_cycles)t.tv_nsec;",
+    "}",
+    "#define MODEL_CYCLES() model_count()",
+    "#endif",
+    "#else",
+    "#include <stdint.h>",
+    "#define MODEL_CYCLES_ARE \"counts\"",
+    "typedef uint32_t model_cycles;",
+    "#endif",
+    "#include <stdint.h>",
+    "",
+    "/* A step: its name, its kernel, what it took in all, how often it ran. */",
+    "typedef struct {",
+    "    const char *name;",
+    "    const char *kernel;",
+    "    uint64_t cycles;",
+    "    uint32_t calls;",
+    "} model_step;",
+    "extern model_step model_profile[];",
+    "extern const int model_steps;",
+    "",
+    "#define MODEL_STEP(i, call) \\",
+    "    do { \\",
+    "        const model_cycles model_from = MODEL_CYCLES(); \\",
+    "        call; \\",
+    "        model_profile[i].cycles += (model_cycles)(MODEL_CYCLES() - model_from); \\",
+    "        model_profile[i].calls++; \\",
+    "    } while (0)",
+    "#endif",
+    "",
+    "#endif",
     NULL };
 static const char *const mlo_lines_share_c_reduce_c[] = {
     "/* y [outer, inner] = the sum of x [outer, n, inner]. */",
@@ -59176,6 +60054,8 @@ static const char *const mlo_lines_share_c_rows_c[] = {
     NULL };
 static const char *const mlo_lines_share_c_test_c[] = {
     "/* Golden inputs and outputs: every word is compared. Ends with one line, MLO PASS .. or MLO FAIL .. */",
+    "#include \"profile.h\"",
+    "",
     "#include \"model.h\"",
     "",
     "#include <stdio.h>",
@@ -59213,6 +60093,9 @@ static const char *const mlo_lines_share_c_test_c[] = {
     "    }",
     "    const int used = touched();",
     "    if (used < 0) return 1;",
+    "#ifdef MODEL_PROFILE",
+    "    print_profile();",
+    "#endif",
     "    printf(\"MLO PASS frames=%d words=%d arena=%d touched=%d\\n\", FRAMES,",
     "        FRAMES * TOKENS * MODEL_CHANNELS, MODEL_ARENA_BYTES, used);",
     "    return 0;",
@@ -59368,6 +60251,8 @@ static const char *const mlo_lines_share_guide_c_txt[] = {
     "",
     "    make test                    builds and runs the test: golden words, each compared; make clean removes what it leaves",
     "    mlo sim .                    the same",
+    "    make profile                 a table of what each step takes; on a board: -DMODEL_PROFILE, model_profile (profile.h)",
+    "    make cortex-m, make riscv32  the same without an operating system, under qemu (`qemu-system-arm`, `qemu-riscv32`)",
     "",
     "For another processor: `make test CC=arm-linux-gnueabihf-gcc RUN=qemu-arm LDFLAGS=-static`.",
     "",
@@ -61340,6 +62225,7 @@ static const mlo_embedded mlo_share[] = {
     { "c/add.c", mlo_lines_share_c_add_c },
     { "c/arena.c", mlo_lines_share_c_arena_c },
     { "c/attention.c", mlo_lines_share_c_attention_c },
+    { "c/bare.c", mlo_lines_share_c_bare_c },
     { "c/conv.c", mlo_lines_share_c_conv_c },
     { "c/each.c", mlo_lines_share_c_each_c },
     { "c/fill.c", mlo_lines_share_c_fill_c },
@@ -61357,9 +62243,12 @@ static const mlo_embedded mlo_share[] = {
     { "c/network.h", mlo_lines_share_c_network_h },
     { "c/network_test.c", mlo_lines_share_c_network_test_c },
     { "c/numbers.h", mlo_lines_share_c_numbers_h },
+    { "c/place.c", mlo_lines_share_c_place_c },
     { "c/pool.c", mlo_lines_share_c_pool_c },
+    { "c/print.c", mlo_lines_share_c_print_c },
     { "c/product.c", mlo_lines_share_c_product_c },
     { "c/products.c", mlo_lines_share_c_products_c },
+    { "c/profile.h", mlo_lines_share_c_profile_h },
     { "c/reduce.c", mlo_lines_share_c_reduce_c },
     { "c/requant.c", mlo_lines_share_c_requant_c },
     { "c/rotary.c", mlo_lines_share_c_rotary_c },
@@ -62600,7 +63489,7 @@ static const char *mlo_top_memories(mlo_emitter *e, int resident) {
                         (long long)mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits));
     const char *list = mlo_intern(e->m, t.text);
     mlo_text_free(&t);
-    return list ? list : "";
+    return mlo_or_empty(list);
 }
 
 /* Bits of a beat of the top's streams: the loop's, or ids and what follows them. */
@@ -63964,7 +64853,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
                 mlo_report_string(&e->t, el->node->output[0]);
                 mlo_puts(&e->t, ", \"scope\": ");
                 const char *scope = mlo_meta_get(el->node->meta, el->node->n_meta, mlo_key_scope);
-                mlo_report_string(&e->t, scope ? scope : "");
+                mlo_report_string(&e->t, mlo_or_empty(scope));
                 mlo_printf(&e->t,
                     ", \"memory\": \"%s\", %s\"lanes\": %d, \"bits\": %d, \"channels\": %lld, "
                     "\"intermediates\": ",
@@ -64369,7 +65258,8 @@ static int mlo_c_in_place(const mlo_element *e) {
     case MLO_KERNEL_PRODUCT:
     case MLO_KERNEL_RESCALE:
     case MLO_KERNEL_NORM:
-    case MLO_KERNEL_ROTATION: return 1;
+    case MLO_KERNEL_ROTATION:
+    case MLO_KERNEL_PLACE: return 1;
     default: return 0;
     }
 }
@@ -64549,6 +65439,7 @@ static const char *mlo_c_input_name(const mlo_element *e, int k) {
     static const char *const rescale[] = { "x", "bias", "mult", "shift", "table" };
     static const char *const norm[] = { "x", "g", "b", "p" };
     static const char *const rotary[] = { "x", "table", "p" };
+    static const char *const place[] = { "x", "table", "mult", "shift" };
     static const char *const pair[] = { "a", "b", "p" };
     static const char *const attention[] = { "q", "k", "v", "mask", "p", "bias" };
     switch (e->kernel->kind) {
@@ -64557,6 +65448,7 @@ static const char *mlo_c_input_name(const mlo_element *e, int k) {
     case MLO_KERNEL_RESCALE: return rescale[k];
     case MLO_KERNEL_NORM: return norm[k];
     case MLO_KERNEL_ROTATION: return rotary[k];
+    case MLO_KERNEL_PLACE: return place[k];
     case MLO_KERNEL_ATTENTION: return attention[k];
     default: return pair[k];
     }
@@ -64568,7 +65460,7 @@ static mlo_dtype mlo_c_param_type(const mlo_element *e, int k, mlo_dtype dtype) 
     if (mlo_eq(name, "shift")) return MLO_INT8;
     if (mlo_eq(name, "mult") || mlo_eq(name, "g")) return MLO_INT16;
     if (mlo_eq(name, "table"))
-        return mlo_is_kernel(e->node, MLO_KERNEL_ROTATION) ? MLO_INT16 : e->site.out.dtype;
+        return mlo_has_table(e->node) ? e->site.out.dtype : MLO_INT16; /* else by position */
     if (mlo_eq(name, "mask")) return MLO_UINT8;
     if (mlo_eq(name, "p")) return mlo_is_kernel(e->node, MLO_KERNEL_NORM) ? MLO_INT64 : MLO_INT32;
     if (mlo_eq(name, "b")
@@ -64754,6 +65646,7 @@ static const char *mlo_c_text(const mlo_kernel *k) {
     case MLO_KERNEL_ATTENTION: return "c/attention.c";
     case MLO_KERNEL_RESCALE: return "c/requant.c";
     case MLO_KERNEL_ROTATION: return "c/rotary.c";
+    case MLO_KERNEL_PLACE: return "c/place.c";
     default: return NULL;
     }
 }
@@ -64851,6 +65744,16 @@ static const char *mlo_c_mask(mlo_c_writer *w, const mlo_element *el) {
                                                        : "mask";
 }
 
+/* Does the layer call a kernel for an element? As the how many-th? */
+static int mlo_c_is_call(const mlo_element *el) {
+    return el->kernel && el->kernel->kind != MLO_KERNEL_REPLAY;
+}
+static int mlo_c_step_number(const mlo_c_writer *w, int i) {
+    int n = 0;
+    for (int k = 0; k < i; k++) n += mlo_c_is_call(&w->b->core->element[k]);
+    return n;
+}
+
 static void mlo_c_attention(mlo_c_writer *w, int i) {
     mlo *m = w->e->m;
     const mlo_element *el = &w->b->core->element[i];
@@ -64893,12 +65796,20 @@ static void mlo_c_attention(mlo_c_writer *w, int i) {
         p, r.lt, r.probs, r.rounded, r.capped, r.all);
     mlo_line(w->e, "        .lo = %lld, .hi = %lld };", (long long)mlo_kernel_low(n),
         (long long)mlo_kernel_high(n));
-    mlo_line(w->e, "    %s(&%s, %s, %s, %s, %s, (int64_t *)(a + %lld), (void *)(a + %lld));",
-        mlo_c_name(m, el), el->name, mlo_c_pointer(w, in[0]),
+    mlo_line(w->e,
+        "    MODEL_STEP(%d, %s(&%s, %s, %s, %s, %s, (int64_t *)(a + %lld), (void *)(a + %lld)));",
+        mlo_c_step_number(w, i), mlo_c_name(m, el), el->name, mlo_c_pointer(w, in[0]),
         kept ? mlo_format(m, "cache->%s_k[l][0]", el->name) : mlo_c_pointer(w, in[1]),
         kept ? mlo_format(m, "cache->%s_v[l][0]", el->name) : mlo_c_pointer(w, in[2]),
         mlo_c_pointer(w, n->output[0]), (long long)scratch,
         (long long)(scratch + mlo_c_scratch(w->b, el) - 8 * d));
+}
+
+/* A table by position: its rows from the first token's on. */
+static const char *mlo_c_rows(mlo_c_writer *w, const mlo_element *el) {
+    const long long row = (long long)mlo_last_dim(&el->site.in[1]);
+    const char *table = mlo_c_parameter(w, el, 1);
+    return w->e->c->slots ? mlo_format(w->e->m, "%s + at * %lld", table, row) : table;
 }
 
 /* What stands between a kernel's sizes and its bounds. */
@@ -64919,11 +65830,12 @@ static const char *mlo_c_arguments(mlo_c_writer *w, const mlo_element *el) {
             (long long)(mlo_norm_own(&el->site.in[1]) ? channels / mlo_norm_groups(n) : 0),
             (long long)mlo_int(n, "center", 1), mlo_c_parameters(w, el, 1, 3));
     case MLO_KERNEL_ROTATION:
-        return mlo_format(m, "%lld, %lld, %s%s, %s", (long long)channels,
-            (long long)mlo_last_dim(&el->site.in[1]), mlo_c_parameter(w, el, 1),
-            w->e->c->slots ? mlo_format(m, " + at * %lld", (long long)mlo_last_dim(&el->site.in[1]))
-                           : "",
+        return mlo_format(m, "%lld, %lld, %s, %s", (long long)channels,
+            (long long)mlo_last_dim(&el->site.in[1]), mlo_c_rows(w, el),
             mlo_c_parameters(w, el, 2, 2));
+    case MLO_KERNEL_PLACE:
+        return mlo_format(m, "%lld, %s, %s", (long long)channels, mlo_c_rows(w, el),
+            mlo_c_parameters(w, el, 2, 3));
     case MLO_KERNEL_WINDOW:
         if (!mlo_site_pane(&el->site, &v)) return "";
         return mlo_format(m, "%lld, %lld, %lld, %lld, %lld, %lld, %s", (long long)channels,
@@ -64936,7 +65848,7 @@ static const char *mlo_c_arguments(mlo_c_writer *w, const mlo_element *el) {
 static void mlo_c_call(mlo_c_writer *w, int i) {
     const mlo_element *el = &w->b->core->element[i];
     mlo *m = w->e->m;
-    if (!el->kernel || el->kernel->kind == MLO_KERNEL_REPLAY) return;
+    if (!mlo_c_is_call(el)) return;
     if (el->kernel->kind == MLO_KERNEL_ATTENTION) {
         mlo_c_attention(w, i);
         return;
@@ -64945,14 +65857,24 @@ static void mlo_c_call(mlo_c_writer *w, int i) {
     for (int k = 0; k < el->unit.n_in; k++)
         streams = mlo_format(
             m, "%s%s, ", streams, mlo_c_stream(w, el->node->input[el->unit.in[k].index]));
-    mlo_printf(&w->e->t, "    %s(%s%s, %s,\n        %s%lld, %lld", mlo_c_name(m, el), streams,
-        mlo_c_stream(w, el->node->output[0]), el->side ? "memory_tokens" : "n",
-        mlo_c_arguments(w, el), (long long)mlo_kernel_low(el->node),
-        (long long)mlo_kernel_high(el->node));
+    mlo_printf(&w->e->t, "    MODEL_STEP(%d, %s(%s%s, %s,\n        %s%lld, %lld",
+        mlo_c_step_number(w, i), mlo_c_name(m, el), streams, mlo_c_stream(w, el->node->output[0]),
+        el->side ? "memory_tokens" : "n", mlo_c_arguments(w, el),
+        (long long)mlo_kernel_low(el->node), (long long)mlo_kernel_high(el->node));
     if (w->b->scratch[i] != MLO_C_OUTSIDE)
         mlo_printf(
             &w->e->t, ", (void *)(a + %lld)", (long long)w->b->plan.place[w->b->scratch[i]].at);
-    mlo_puts(&w->e->t, ");\n");
+    mlo_puts(&w->e->t, "));\n");
+}
+
+/* The names of all calls, for a profile. */
+static void mlo_c_steps(void *user) {
+    mlo_c_writer *w = (mlo_c_writer *)user;
+    for (int i = 0; i < w->b->core->n_element; i++) {
+        const mlo_element *el = &w->b->core->element[i];
+        if (mlo_c_is_call(el))
+            mlo_line(w->e, "    { \"%s\", \"%s\", 0, 0 },", el->name, mlo_c_name(w->e->m, el));
+    }
 }
 
 static void mlo_c_layer(void *user) {
@@ -65124,7 +66046,7 @@ static int mlo_emit_c_model(mlo_c_writer *w) {
     const mlo_hole holes[] = { { "ABOUT", mlo_format(m, "%s", mlo_c_about(e)), NULL },
         { "KERNELS", NULL, mlo_c_kernels }, { "LARGEST", mlo_integer(m, largest), NULL },
         { "PARAMETERS", mlo_format(m, "%s", mlo_c_layer_takes(e)), NULL },
-        { "BODY", NULL, mlo_c_layer },
+        { "BODY", NULL, mlo_c_layer }, { "STEPS", NULL, mlo_c_steps },
         { "SIGNATURE", mlo_format(m, "%s", mlo_c_signature(e)), NULL }, { "RUN", NULL, mlo_c_run },
         { NULL, NULL, NULL } };
     MLO_TRY(mlo_share_copy(&e->t, "c/model.c", holes, w));
@@ -65139,6 +66061,17 @@ static int mlo_emit_c_exact(mlo_emitter *e, const char *const *order) {
                 mlo_eq(mlo_exact[i].name, order[k]) && *line; line++)
                 mlo_line(e, "%s", *line);
     return mlo_file_text(e, "exact.h");
+}
+
+/* How its test is built, what counts its cycles, and what that begins with where there is no operating system. */
+static int mlo_emit_c_make(mlo_emitter *e) {
+    static const mlo_hole none[] = { { NULL, NULL, NULL } };
+    MLO_TRY(mlo_share_copy(&e->t, "c/profile.h", none, e));
+    MLO_TRY(mlo_file_text(e, "profile.h"));
+    MLO_TRY(mlo_share_copy(&e->t, "c/bare.c", none, e));
+    MLO_TRY(mlo_file_text(e, "bare.c"));
+    MLO_TRY(mlo_share_copy(&e->t, "c/Makefile", none, e));
+    return mlo_file_text(e, "Makefile");
 }
 
 /* ---- test.c ----------------------------------------------------------------------- */
@@ -65225,6 +66158,7 @@ static void mlo_c_write_words(void *user) {
 static void mlo_c_write_arena(mlo_emitter *e) {
     static const mlo_hole none[] = { { NULL, NULL, NULL } };
     mlo_share_copy(&e->t, "c/arena.c", none, e);
+    mlo_share_copy(&e->t, "c/print.c", none, e);
 }
 static void mlo_c_words_arena(void *user) { mlo_c_write_arena(((mlo_c_words *)user)->e); }
 
@@ -65697,6 +66631,24 @@ static int mlo_flat_view(mlo_flat *f, mlo_flat_value *x, int64_t at) {
     return mlo_flat_refuse(f, "a view of a parameter");
 }
 
+/* An operand of whole numbers; NULL, and refused: it is missing, or of floats. */
+static mlo_flat_value *mlo_flat_whole(mlo_flat *f, size_t operand, const char *otherwise) {
+    mlo_flat_value *x = mlo_flat_in(f, operand);
+    if (x && x->whole) return x;
+    mlo_flat_refuse(f, otherwise);
+    return NULL;
+}
+
+/* Does an attribute say what is so without it: 1; a word that begins with a letter? */
+static int mlo_flat_is_one(const mlo_flat *f, const char *attr) {
+    const float v = mlo_float(f->node, attr, 1);
+    return v >= 1 && v <= 1;
+}
+static int mlo_flat_says(const mlo_flat *f, const char *attr, char letter) {
+    const mlo_attr *a = mlo_attr_of(f->node, attr);
+    return !a || (a->s.n && a->s.data[0] == letter);
+}
+
 /* A list of an attribute, or of a fixed input. */
 static int mlo_flat_ints(const mlo_flat *f, const char *attr, int input, int64_t *list) {
     const mlo_attr *a = attr ? mlo_attr_of(f->node, attr) : NULL;
@@ -65856,7 +66808,8 @@ static int mlo_flat_rows(mlo_flat *f, const mlo_dialect *d, mlo_flat_value *x, m
 static int mlo_flat_dialect(mlo_flat *f, const mlo_dialect *d) {
     const mlo_array *in[MLO_FLAT_OPERANDS + MLO_DIALECT_NUMBERS] = { NULL };
     mlo_flat_value *x[MLO_FLAT_OPERANDS];
-    mlo_interval ends[MLO_FLAT_OPERANDS], all;
+    mlo_interval ends[MLO_FLAT_OPERANDS] = { { 0, 0 } }; /* of an operand that there is not: 0 */
+    mlo_interval all;
     int64_t p[MLO_DIALECT_NUMBERS] = { 0 };
     if (!d->operands) return mlo_flat_refuse(f, "this operator of floats");
     for (size_t k = 0; k < f->node->n_input && k < sizeof in / sizeof *in; k++) {
@@ -65950,19 +66903,20 @@ static int mlo_flat_matrices(
 }
 
 static int mlo_flat_matmul(mlo_flat *f) {
-    mlo_flat_value *x = mlo_flat_in(f, 0), *w = mlo_flat_in(f, 1);
-    if (!x || !w || !x->whole || !w->whole || !x->rank || !w->rank)
-        return mlo_flat_refuse(f, "products of floats");
+    mlo_flat_value *x = mlo_flat_whole(f, 0, "products of floats");
+    mlo_flat_value *w = mlo_flat_whole(f, 1, "products of floats");
+    if (!x || !w) return mlo_failed(f->m);
     if (x->rank < 2 || w->rank < 2) return mlo_flat_refuse(f, "products of vectors");
     return mlo_flat_matrices(f, x, w, NULL, 0);
 }
 
 static int mlo_flat_gemm(mlo_flat *f) {
-    mlo_flat_value *x = mlo_flat_in(f, 0), *w = mlo_flat_in(f, 1), *bias = mlo_flat_in(f, 2);
-    const float alpha = mlo_float(f->node, "alpha", 1), beta = mlo_float(f->node, "beta", 1);
-    if (!x || !w || !x->whole || !w->whole || (bias && !bias->whole) || alpha < 1 || alpha > 1
-        || beta < 1 || beta > 1)
-        return mlo_flat_refuse(f, "floats, or alpha and beta that are not 1");
+    mlo_flat_value *x = mlo_flat_whole(f, 0, "products of floats");
+    mlo_flat_value *w = mlo_flat_whole(f, 1, "products of floats");
+    mlo_flat_value *bias = mlo_flat_in(f, 2) ? mlo_flat_whole(f, 2, "a bias of floats") : NULL;
+    if (f->m->error.code) return mlo_failed(f->m);
+    if (!mlo_flat_is_one(f, "alpha") || !mlo_flat_is_one(f, "beta"))
+        return mlo_flat_refuse(f, "alpha and beta that are not 1");
     if (mlo_int(f->node, "transA", 0)) return mlo_flat_refuse(f, "transA");
     if (mlo_int(f->node, "transB", 0)) {
         const int64_t dims[2] = { w->dims[1], w->dims[0] }, step[2] = { 1, w->dims[1] };
@@ -65991,11 +66945,9 @@ static void mlo_flat_pair(
 static int mlo_flat_window(mlo_flat *f, const mlo_flat_value *x, const mlo_flat_value *y,
     const int64_t *kernel, int64_t groups, int64_t in, int64_t out, const char **text) {
     const int spatial = x->rank - 2;
-    const mlo_attr *automatic = mlo_attr_of(f->node, "auto_pad");
-    int64_t w[MLO_FLAT_WINDOW] = { x->rank > 2 ? x->dims[0] : 1, groups, in, out, 1, 1, 1, 1 };
+    int64_t w[MLO_FLAT_WINDOW] = { x->dims[0], groups, in, out, 1, 1, 1, 1 };
     if (spatial != 1 && spatial != 2) return mlo_flat_refuse(f, "windows of that rank");
-    if (automatic && automatic->s.n && automatic->s.data[0] != 'N')
-        return mlo_flat_refuse(f, "auto_pad other than NOTSET");
+    if (!mlo_flat_says(f, "auto_pad", 'N')) return mlo_flat_refuse(f, "auto_pad other than NOTSET");
     for (int i = 2 - spatial; i < 2; i++) {
         w[4 + i] = x->dims[x->rank - 2 + i];
         w[6 + i] = y->dims[y->rank - 2 + i];
@@ -66014,10 +66966,13 @@ static int mlo_flat_window(mlo_flat *f, const mlo_flat_value *x, const mlo_flat_
 }
 
 static int mlo_flat_conv(mlo_flat *f) {
-    mlo_flat_value *x = mlo_flat_in(f, 0), *w = mlo_flat_in(f, 1), *bias = mlo_flat_in(f, 2);
+    mlo_flat_value *x = mlo_flat_whole(f, 0, "convolutions of floats");
+    mlo_flat_value *w = mlo_flat_whole(f, 1, "convolutions of floats");
+    mlo_flat_value *bias = mlo_flat_in(f, 2) ? mlo_flat_whole(f, 2, "a bias of floats") : NULL;
     const int64_t groups = mlo_int(f->node, "group", 1);
-    if (!x || !w || !x->whole || !w->whole || !w->fixed || (bias && !(bias->whole && bias->fixed)))
-        return mlo_flat_refuse(f, "convolutions of floats, or by what is not fixed");
+    if (f->m->error.code) return mlo_failed(f->m);
+    if (!w->fixed || (bias && !bias->fixed))
+        return mlo_flat_refuse(f, "convolutions by what is not fixed");
     const int64_t out = w->dims[0], each = w->count / out;
     mlo_interval ends = { 0, 0 };
     for (int64_t o = 0; o < out; o++) {
@@ -66051,10 +67006,10 @@ static int mlo_flat_pool(mlo_flat *f) {
 /* ---- sums ---------------------------------------------------------------------------------------- */
 
 static int mlo_flat_reduce(mlo_flat *f) {
-    mlo_flat_value *x = mlo_flat_in(f, 0);
+    mlo_flat_value *x = mlo_flat_whole(f, 0, "sums of floats");
     int64_t axes[2 * MLO_MAX_RANK] = { 0 }, size[3] = { 1, 1, 1 };
     const int n = mlo_flat_ints(f, "axes", 1, axes);
-    if (!x || !x->whole) return mlo_flat_refuse(f, "sums of floats");
+    if (!x) return mlo_failed(f->m);
     int first = x->rank, last = -1;
     for (int i = 0; i < n; i++) {
         const int axis = (int)(axes[i] < 0 ? axes[i] + x->rank : axes[i]);
@@ -66179,8 +67134,8 @@ static int mlo_flat_concat(mlo_flat *f) {
     int64_t axis = mlo_int(f->node, "axis", 0), at = 0, own[MLO_MAX_RANK];
     mlo_interval ends = { 0, 0 };
     for (size_t i = 0; i < f->node->n_input; i++) {
-        const mlo_flat_value *x = mlo_flat_in(f, i);
-        if (!x || !x->whole) return mlo_flat_refuse(f, "parts that are floats");
+        const mlo_flat_value *x = mlo_flat_whole(f, i, "parts that are floats");
+        if (!x) return mlo_failed(f->m);
         ends = i ? mlo_flat_union(ends, x->ends) : x->ends;
     }
     mlo_flat_value *y = mlo_flat_result(f, ends, 1);
@@ -66197,13 +67152,13 @@ static int mlo_flat_concat(mlo_flat *f) {
     return 0;
 }
 static int mlo_flat_pad(mlo_flat *f) {
-    mlo_flat_value *x = mlo_flat_in(f, 0), *with = mlo_flat_in(f, 2);
-    const mlo_attr *mode = mlo_attr_of(f->node, "mode"), *value = mlo_attr_of(f->node, "value");
+    mlo_flat_value *x = mlo_flat_whole(f, 0, "pads around floats");
+    mlo_flat_value *with = mlo_flat_in(f, 2) ? mlo_flat_whole(f, 2, "pads of floats") : NULL;
+    const mlo_attr *value = mlo_attr_of(f->node, "value");
     int64_t pads[2 * MLO_MAX_RANK], own[MLO_MAX_RANK], at = 0;
-    if (!x || !x->whole || (mode && mode->s.n && mode->s.data[0] != 'c'))
-        return mlo_flat_refuse(f, "floats, or a mode that is not constant");
-    if (mlo_flat_ints(f, "pads", 1, pads) != 2 * x->rank || f->node->n_input > 3
-        || (with && !(with->fixed && with->whole)))
+    if (f->m->error.code) return mlo_failed(f->m);
+    if (!mlo_flat_says(f, "mode", 'c')) return mlo_flat_refuse(f, "a mode that is not constant");
+    if (mlo_flat_ints(f, "pads", 1, pads) != 2 * x->rank || (with && !with->fixed))
         return mlo_flat_refuse(f, "pads that are not fixed, or axes");
     const int64_t v = with && with->count ? ((const int64_t *)with->number->data)[0]
         : value                           ? (int64_t)value->f
@@ -66391,6 +67346,7 @@ typedef struct {
     mlo_flat_loop loop;
     mlo_map table; /* their texts, interned -> how an argument is taken from them */
     int n; /* tables */
+    int call; /* calls that were written */
     mlo_text *t;
 } mlo_flat_tables;
 
@@ -66461,7 +67417,8 @@ static void mlo_flat_all_tables(mlo_flat_tables *l) {
 static void mlo_flat_call(mlo_flat_tables *l, size_t i, int looped) {
     const mlo_flat_step *s = &l->f->step[i];
     const char *comma = "";
-    mlo_printf(l->t, "    %s%s(%s", looped ? "    " : "", mlo_flat_name(l->m, s), s->before);
+    mlo_printf(l->t, "    %sMODEL_STEP(%d, %s(%s", looped ? "    " : "", l->call++,
+        mlo_flat_name(l->m, s), s->before);
     for (int k = 0; k < MLO_FLAT_ARGUMENTS; k++) {
         if (k == MLO_FLAT_NUMBERS && !mlo_flat_takes(s, k) && mlo_eq(s->text, "c/each.c"))
             mlo_puts(l->t, ", NULL");
@@ -66470,7 +67427,7 @@ static void mlo_flat_call(mlo_flat_tables *l, size_t i, int looped) {
             looped ? mlo_flat_rolled(l, i, k) : mlo_flat_argument(l->m, l->f, s, k));
         comma = ", ";
     }
-    mlo_puts(l->t, ");\n");
+    mlo_puts(l->t, "));\n");
 }
 
 /* All calls, in their order. */
@@ -66551,13 +67508,28 @@ static void mlo_flat_body(void *user) {
     mlo_flat_writer *w = (mlo_flat_writer *)user;
     mlo *m = w->e->m;
     const mlo_flat *f = w->f;
-    mlo_flat_tables l = { m, f, w->loop, { 0 }, 0, &w->e->t };
+    mlo_flat_tables l = { m, f, w->loop, { 0 }, 0, 0, &w->e->t };
     mlo_flat_calls(&l);
     for (size_t i = 0; i < f->g->n_output; i++) {
         const mlo_flat_value *v = mlo_flat_of(f, f->g->output[i]->name);
         if (v && v->out != (int)i)
             mlo_line(w->e, "    for (int i = 0; i < %lld; i++) out%zu[i] = (%s)[i];",
                 (long long)v->count, i, mlo_flat_pointer(m, f, v, 0));
+    }
+}
+
+/* The names of all calls, for a profile: of a loop those of its first round. */
+static void mlo_flat_names(void *user) {
+    mlo_flat_writer *w = (mlo_flat_writer *)user;
+    const size_t again = w->loop.start + w->loop.length;
+    const size_t end = w->loop.start + w->loop.length * w->loop.rounds;
+    for (size_t i = 0; i < w->f->n_step; i++) {
+        const mlo_flat_step *s = &w->f->step[i];
+        if (i >= again && i < end) continue;
+        mlo_puts(&w->e->t, "    { \"");
+        for (const char *c = s->node->name ? s->node->name : ""; *c; c++)
+            mlo_printf(&w->e->t, "%c", strchr("\"\\?", *c) || *c < ' ' || *c > '~' ? '_' : *c);
+        mlo_line(w->e, "\", \"%s\", 0, 0 },", mlo_flat_name(w->e->m, s));
     }
 }
 
@@ -66584,7 +67556,7 @@ static int mlo_flat_emit_model(mlo_flat_writer *w) {
     const mlo_hole holes[] = { { "NUMBERS", "#include \"numbers.h\"", NULL },
         { "KERNELS", NULL, mlo_flat_kernels }, { "LARGEST", mlo_integer(m, largest), NULL },
         { "SIGNATURE", mlo_flat_signature(w), NULL }, { "BODY", NULL, mlo_flat_body },
-        { NULL, NULL, NULL } };
+        { "STEPS", NULL, mlo_flat_names }, { NULL, NULL, NULL } };
     MLO_TRY(mlo_share_copy(&w->e->t, "c/numbers.h", none, w));
     MLO_TRY(mlo_file_text(w->e, "numbers.h"));
     MLO_TRY(mlo_share_copy(&w->e->t, "c/network.c", holes, w));
@@ -66769,7 +67741,6 @@ static int mlo_flat_golden(mlo_flat_writer *w) {
 
 static int mlo_flat_files(mlo_flat_writer *w) {
     static const char *const exact[] = { "round.c", "norm.c", "deeploy.c", NULL };
-    static const mlo_hole none[] = { { NULL, NULL, NULL } };
     MLO_TRY(mlo_flat_golden(w));
     w->loop = mlo_flat_find_loop(w->f);
     MLO_TRY(mlo_flat_emit_header(w));
@@ -66777,8 +67748,7 @@ static int mlo_flat_files(mlo_flat_writer *w) {
     MLO_TRY(mlo_flat_emit_model(w));
     MLO_TRY(mlo_flat_emit_weights(w));
     MLO_TRY(mlo_flat_emit_test(w));
-    MLO_TRY(mlo_share_copy(&w->e->t, "c/Makefile", none, w));
-    MLO_TRY(mlo_file_text(w->e, "Makefile"));
+    MLO_TRY(mlo_emit_c_make(w->e));
     return mlo_flat_emit_manifest(w);
 }
 
@@ -66860,7 +67830,6 @@ static int mlo_c_fits(mlo *m, const mlo_core *c) {
 }
 
 static int mlo_emit_c(mlo *m, mlo_sink sink, void *user) {
-    static const mlo_hole none[] = { { NULL, NULL, NULL } };
     static const char *const exact[] = { "round.c", "norm.c", "softmax.c", NULL };
     if (m->n_words) return mlo_emit_flat(m, sink, user);
     if (mlo_to(m, "lower")) return mlo_failed(m);
@@ -66880,8 +67849,7 @@ static int mlo_emit_c(mlo *m, mlo_sink sink, void *user) {
     if (!mlo_borders(e, border) && !mlo_c_body_build(m, e->c, b)
         && !mlo_c_params_of(m, e->c, params) && !mlo_emit_c_header(&w, border)
         && !mlo_emit_c_exact(e, exact) && !mlo_emit_c_model(&w) && !mlo_emit_c_weights(e, params)
-        && !mlo_c_words_play(e, words) && !mlo_emit_c_test(e, words)
-        && !mlo_share_copy(&e->t, "c/Makefile", none, e) && !mlo_file_text(e, "Makefile")
+        && !mlo_c_words_play(e, words) && !mlo_emit_c_test(e, words) && !mlo_emit_c_make(e)
         && !mlo_emit_parts(e) && !mlo_emit_c_guide(e, b, border))
         mlo_emit_c_manifest(e, b, words);
     for (int k = 0; k < MLO_C_STREAMS; k++)
@@ -67005,8 +67973,7 @@ static const char *mlo_thousands(mlo *m, int64_t v) {
         if (i && (n - i) % 3 == 0 && digits[i - 1] != '-') to[k++] = ' ';
         to[k++] = digits[i];
     }
-    const char *s = mlo_intern_n(m, to, (size_t)k);
-    return s ? s : "";
+    return mlo_or_empty(mlo_intern_n(m, to, (size_t)k));
 }
 
 /* 13824 -> "13.5 KiB" */
@@ -67014,27 +67981,29 @@ static const char *mlo_size_text(mlo *m, int64_t bytes) {
     static const char *const units[] = { "KiB", "MiB", "GiB", "TiB" };
     int64_t unit = 1024;
     int at = 0;
-    if (bytes < 1024) {
-        const char *s = mlo_format(m, "%lld B", (long long)bytes);
-        return s ? s : "";
-    }
+    if (bytes < 1024) return mlo_or_empty(mlo_format(m, "%lld B", (long long)bytes));
     while (at < 3 && bytes / unit >= 1024) {
         unit *= 1024;
         at++;
     }
     const char *s = mlo_format(m, "%lld.%lld %s", (long long)(bytes / unit),
         (long long)(bytes % unit * 10 / unit), units[at]);
-    return s ? s : "";
+    return mlo_or_empty(s);
+}
+
+/* A value's shape as the model declares it, NULL for none. */
+static const mlo_shape *mlo_view_declared(const mlo_value *v) {
+    const mlo_type *type = v->info ? v->info->type : NULL;
+    return type && type->tensor ? type->tensor->shape : NULL;
 }
 
 /* "[1,seq,64]", "[]" for a scalar, "" when the rank is unknown. */
 static const char *mlo_view_shape(mlo *m, const mlo_value *v) {
     mlo_text t = { m, NULL, 0, 0 };
-    mlo_shape *s = v && v->info && v->info->type && v->info->type->tensor
-        ? v->info->type->tensor->shape
-        : NULL;
-    size_t rank = v && v->tensor ? v->tensor->n_dims : s ? s->n_dim : 0;
-    if (!v || (!v->tensor && !s)) return "";
+    if (!v) return "";
+    const mlo_shape *s = mlo_view_declared(v);
+    if (!v->tensor && !s) return "";
+    size_t rank = v->tensor ? v->tensor->n_dims : s->n_dim;
     for (size_t i = 0; i < rank; i++) {
         mlo_puts(&t, i ? "," : "[");
         if (v->tensor)
@@ -67049,7 +68018,7 @@ static const char *mlo_view_shape(mlo *m, const mlo_value *v) {
     mlo_puts(&t, rank ? "]" : "[]");
     const char *text = m->error.code ? "" : mlo_intern(m, t.text);
     mlo_text_free(&t);
-    return text ? text : "";
+    return mlo_or_empty(text);
 }
 static const char *mlo_view_type(const mlo_value *v) {
     mlo_dtype t = mlo_form_of(v).dtype;
@@ -67059,7 +68028,7 @@ static const char *mlo_view_type(const mlo_value *v) {
 /* "float [1,32,64]" */
 static const char *mlo_view_form(mlo *m, const mlo_value *v) {
     const char *s = mlo_format(m, "%s %s", mlo_view_type(v), mlo_view_shape(m, v));
-    return s ? s : "";
+    return mlo_or_empty(s);
 }
 
 /* Bytes of a tensor of known form, 0 of any other. */
@@ -67079,15 +68048,14 @@ static const char *mlo_view_tail(const char *base, const char *scope) {
     return !last[n] ? "" : last[n] == '.' ? last + n + 1 : last;
 }
 static const char *mlo_view_scope(const mlo_node *n) {
-    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_key_scope);
-    return s ? s : "";
+    return mlo_or_empty(mlo_meta_get(n->meta, n->n_meta, mlo_key_scope));
 }
 static const char *mlo_view_kernel(const mlo_node *n) {
     return mlo_meta_get(n->meta, n->n_meta, mlo_key_kernel);
 }
 static const char *mlo_view_op(mlo *m, const mlo_node *n) {
     const char *s = *mlo_domain(n) ? mlo_format(m, "%s.%s", n->domain, n->op) : n->op;
-    return s ? s : "";
+    return mlo_or_empty(s);
 }
 static const char *mlo_plural(int64_t n) { return n == 1 ? "" : "s"; }
 static int mlo_is_loop(const mlo_node *n) {
@@ -67107,17 +68075,17 @@ static int mlo_encloses(const mlo_graph *g, const mlo_graph *inner) {
 
 /* Calls `see` for what the nodes of an inner graph read from g or from around it. */
 static void mlo_reads_inside(
-    mlo_graph *g, mlo_graph *inner, size_t slot, mlo_see_value see, void *user, int depth) {
-    for (size_t i = 0; i < inner->n_node && depth < MLO_MAX_DEPTH; i++) {
+    mlo_graph *g, mlo_graph *inner, size_t slot, mlo_see_value see, void *user) {
+    for (size_t i = 0; i < inner->n_node; i++) {
         mlo_node *n = inner->node[i];
         for (size_t k = 0; k < n->n_input; k++) {
-            mlo_value *v = mlo_has_input(n, k) ? mlo_value_of(inner, n->input[k]) : NULL;
+            mlo_value *v = mlo_value_of(inner, n->input[k]);
             if (v && mlo_encloses(v->graph, g)) see(user, slot, v);
         }
         for (size_t a = 0; a < n->n_attr; a++) {
-            if (n->attr[a]->g) mlo_reads_inside(g, n->attr[a]->g, slot, see, user, depth + 1);
+            if (n->attr[a]->g) mlo_reads_inside(g, n->attr[a]->g, slot, see, user);
             for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
-                mlo_reads_inside(g, n->attr[a]->graphs[k], slot, see, user, depth + 1);
+                mlo_reads_inside(g, n->attr[a]->graphs[k], slot, see, user);
         }
     }
     for (size_t i = 0; i < inner->n_output; i++) {
@@ -67130,20 +68098,26 @@ static void mlo_reads_inside(
  * what its subgraphs read. */
 static void mlo_reads(mlo_graph *g, mlo_node *n, mlo_see_value see, void *user) {
     for (size_t k = 0; k < n->n_input; k++) {
-        mlo_value *v = mlo_has_input(n, k) ? mlo_value_of(g, n->input[k]) : NULL;
+        mlo_value *v = mlo_value_of(g, n->input[k]);
         if (v) see(user, k, v);
     }
     for (size_t a = 0; a < n->n_attr; a++) {
-        if (n->attr[a]->g) mlo_reads_inside(g, n->attr[a]->g, n->n_input, see, user, 0);
+        if (n->attr[a]->g) mlo_reads_inside(g, n->attr[a]->g, n->n_input, see, user);
         for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
-            mlo_reads_inside(g, n->attr[a]->graphs[k], n->n_input, see, user, 0);
+            mlo_reads_inside(g, n->attr[a]->graphs[k], n->n_input, see, user);
     }
+}
+
+/* A graph's input or output, as it is listed; NULL: an initializer among the inputs. */
+static const mlo_value *mlo_view_listed(const mlo_view *v, const mlo_value_info *info) {
+    const mlo_value *x = mlo_value_of(v->g, info->name);
+    return x->tensor && x->is_input ? NULL : x;
 }
 
 /* ---- which values depend on an input -------------------------------------- */
 
 static int mlo_view_lives(const mlo_view *v, const mlo_value *x) {
-    return x && mlo_map_get(&v->live, x) != NULL;
+    return mlo_map_get(&v->live, x) != NULL;
 }
 static void mlo_view_enliven(mlo_view *v, mlo_value *x) {
     if (x) mlo_map_put(v->m, &v->live, x, x);
@@ -67159,25 +68133,24 @@ static void mlo_live_see(void *user, size_t slot, mlo_value *x) {
     if (mlo_view_lives(s->v, x)) s->live = 1;
 }
 
-static void mlo_view_graph(mlo_view *v, mlo_graph *g, int depth);
+static void mlo_view_graph(mlo_view *v, mlo_graph *g);
 
 /* A subgraph's inputs: carried values live; what comes in slices lives if what is sliced does. */
-static void mlo_view_inner(mlo_view *v, mlo_graph *g, mlo_node *n, mlo_graph *inner, int depth) {
+static void mlo_view_inner(mlo_view *v, mlo_graph *g, mlo_node *n, mlo_graph *inner) {
     size_t states = mlo_is_loop(n) && mlo_scan_stacks(n) <= n->n_input
         ? n->n_input - mlo_scan_stacks(n)
         : inner->n_input;
     for (size_t k = 0; k < inner->n_input; k++) {
         mlo_value *x = mlo_value_of(inner, inner->input[k]->name);
-        mlo_value *from = k < n->n_input && mlo_has_input(n, k) ? mlo_value_of(g, n->input[k])
-                                                                : NULL;
+        mlo_value *from = mlo_has_input(n, k) ? mlo_value_of(g, n->input[k]) : NULL;
         if (k < states || mlo_view_lives(v, from)) mlo_view_enliven(v, x);
     }
-    mlo_view_graph(v, inner, depth + 1);
+    mlo_view_graph(v, inner);
     v->subgraph_nodes += inner->n_node;
 }
 
 /* One pass over a graph and all inside it: live values, inferred scopes, parameters. */
-static void mlo_view_graph(mlo_view *v, mlo_graph *g, int depth) {
+static void mlo_view_graph(mlo_view *v, mlo_graph *g) {
     for (size_t i = 0; i < g->n_init; i++) {
         mlo_value x;
         memset(&x, 0, sizeof x);
@@ -67189,25 +68162,24 @@ static void mlo_view_graph(mlo_view *v, mlo_graph *g, int depth) {
             v->bytes += bytes;
         }
     }
-    for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH && !v->m->error.code; i++) {
+    for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = g->node[i];
         mlo_live_seen seen = { v, 0 };
         mlo_reads(g, n, mlo_live_see, &seen);
         for (size_t k = 0; k < n->n_output && seen.live; k++)
-            if (n->output[k] && *n->output[k]) mlo_view_enliven(v, mlo_value_of(g, n->output[k]));
+            mlo_view_enliven(v, mlo_value_of(g, n->output[k]));
         if (mlo_meta_get(n->meta, n->n_meta, mlo_key_scope_from)) v->inferred++;
         for (size_t a = 0; a < n->n_attr; a++) {
-            if (n->attr[a]->g) mlo_view_inner(v, g, n, n->attr[a]->g, depth);
+            if (n->attr[a]->g) mlo_view_inner(v, g, n, n->attr[a]->g);
             for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
-                mlo_view_inner(v, g, n, n->attr[a]->graphs[k], depth);
+                mlo_view_inner(v, g, n, n->attr[a]->graphs[k]);
         }
     }
 }
 
 static int mlo_node_lives(const mlo_view *v, mlo_graph *g, const mlo_node *n) {
     for (size_t k = 0; k < n->n_output; k++)
-        if (n->output[k] && *n->output[k] && mlo_view_lives(v, mlo_value_of(g, n->output[k])))
-            return 1;
+        if (mlo_view_lives(v, mlo_value_of(g, n->output[k]))) return 1;
     return 0;
 }
 
@@ -67236,7 +68208,7 @@ static int mlo_view_loop_of(mlo_view *v, mlo_graph *g, mlo_node *n, int depth) {
     l.depth = depth;
     l.name = mlo_node_name(n);
     l.scope = mlo_view_scope(n);
-    l.instances = instances ? instances : "";
+    l.instances = mlo_or_empty(instances);
     l.params = mlo_scan_stacks(n);
     if (l.params > n->n_input || n->n_input != l.body->n_input)
         return mlo_fail(v->m, MLO_E_GRAPH, n,
@@ -67252,14 +68224,14 @@ static int mlo_view_loop_of(mlo_view *v, mlo_graph *g, mlo_node *n, int depth) {
         : iterations                           ? (int64_t)strtol(iterations, NULL, 10)
                                                : -1;
     mlo_outside o = { v, &l, { NULL, 0, 0 } };
-    mlo_reads_inside(g, l.body, 0, mlo_outside_see, &o, depth);
-    if (v->m->error.code || !MLO_PUSH(v->m, v->loop, v->n_loops, l)) return mlo_failed(v->m);
-    return 0;
+    mlo_reads_inside(g, l.body, 0, mlo_outside_see, &o);
+    MLO_PUSH(v->m, v->loop, v->n_loops, l);
+    return mlo_failed(v->m);
 }
 
-/* All loops: outer ones first, then what is inside them. */
+/* All loops: outer ones first, then what is inside them. (How deep, mlo_index limits.) */
 static int mlo_view_loops(mlo_view *v, mlo_graph *g, int depth) {
-    for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++) {
+    for (size_t i = 0; i < g->n_node; i++) {
         if (!mlo_is_loop(g->node[i])) continue;
         MLO_TRY(mlo_view_loop_of(v, g, g->node[i], depth));
         MLO_TRY(mlo_view_loops(v, mlo_attr_of(g->node[i], "body")->g, depth + 1));
@@ -67309,10 +68281,7 @@ static const char *mlo_view_instance_scope(mlo *m, const mlo_view_loop *l, int64
     const char *p = l->instances;
     for (; *p; i--) {
         size_t n = strcspn(p, " ");
-        if (!i) {
-            const char *s = mlo_intern_n(m, p, n);
-            return s ? s : "";
-        }
+        if (!i) return mlo_or_empty(mlo_intern_n(m, p, n));
         p += n + (p[n] == ' ');
     }
     return "";
@@ -67350,8 +68319,7 @@ static const char *mlo_view_what(const mlo_view *v, const mlo_node *n) {
     const char *parts = mlo_meta_get(n->meta, n->n_meta, mlo_key_parts);
     const char *what = *tail                   ? tail
         : mlo_is_kernel(n, MLO_KERNEL_RESCALE) ? "the carried value"
-        : n->n_output                          ? n->output[0]
-                                               : "";
+                                               : n->output[0];
     if (mlo_is_kernel(n, MLO_KERNEL_RESCALE) && !mlo_has_table(n))
         what = mlo_format(v->m, "%s, to %d bits", what,
             (int)mlo_meta_int(n, mlo_key_bits, mlo_bits_of(mlo_kernel_to(n))));
@@ -67359,7 +68327,7 @@ static const char *mlo_view_what(const mlo_view *v, const mlo_node *n) {
         what = mlo_format(v->m, "%s, table", what);
     else if (parts)
         what = mlo_format(v->m, "%s and %ld more", what, strtol(parts, NULL, 10) - 1);
-    return what ? what : "";
+    return mlo_or_empty(what);
 }
 
 static int64_t mlo_unit_bytes(const mlo_core *c, const mlo_unit *u) {
@@ -67382,10 +68350,9 @@ static int64_t mlo_core_macs(const mlo_core *c) {
 /* "54.2 %" of two numbers, from integers; "<0.1 %" of what is not nothing. */
 static const char *mlo_share_text(mlo *m, double part, double whole) {
     int64_t tenths = whole > 0 ? (int64_t)(part / whole * 1000 + 0.5) : 0;
-    const char *s = part > 0 && !tenths
-        ? "<0.1 %"
-        : mlo_format(m, "%lld.%lld %%", (long long)(tenths / 10), (long long)(tenths % 10));
-    return s ? s : "";
+    if (part > 0 && !tenths) return "<0.1 %";
+    return mlo_or_empty(
+        mlo_format(m, "%lld.%lld %%", (long long)(tenths / 10), (long long)(tenths % 10)));
 }
 
 /* The part of all multiplier cycles that does useful work, where a frame takes so many cycles. */
@@ -67402,8 +68369,8 @@ static int64_t mlo_element_work(const mlo_core *c, const mlo_element *e) {
 }
 /* Block RAMs of 36 Kbit: "7", "10.5". */
 static const char *mlo_bram_text(mlo *m, const mlo_area *a) {
-    const char *s = mlo_format(m, "%s%s", mlo_thousands(m, a->bram / 2), a->bram % 2 ? ".5" : "");
-    return s ? s : "";
+    return mlo_or_empty(
+        mlo_format(m, "%s%s", mlo_thousands(m, a->bram / 2), a->bram % 2 ? ".5" : ""));
 }
 static const char *mlo_edge_end(const mlo_core *c, int element) {
     return element == MLO_OUTSIDE ? "carried" : c->element[element].name;
@@ -67546,9 +68513,9 @@ static int mlo_view_make(mlo *m, mlo_view *v) {
     v->stage = mlo_stage(m);
     for (size_t i = 0; i < v->g->n_input; i++) {
         mlo_value *x = mlo_value_of(v->g, v->g->input[i]->name);
-        if (x && !x->tensor) mlo_view_enliven(v, x);
+        if (!x->tensor) mlo_view_enliven(v, x);
     }
-    mlo_view_graph(v, v->g, 0);
+    mlo_view_graph(v, v->g);
     if (m->error.code || mlo_view_loops(v, v->g, 0) || mlo_view_marks(v)) return mlo_failed(m);
     return mlo_view_core(v);
 }
@@ -68048,9 +69015,8 @@ static void mlo_text_values(
     const mlo_view *v, mlo_sheet *t, const char *label, mlo_value_info *const *list, size_t n) {
     int said = 0;
     for (size_t i = 0; i < n; i++) {
-        const mlo_value *x = mlo_value_of(v->g, list[i]->name);
-        /* an initializer that is listed as an input */
-        if (!x || (x->tensor && x->is_input)) continue;
+        const mlo_value *x = mlo_view_listed(v, list[i]);
+        if (!x) continue;
         mlo_say_cell(t, said++ ? "" : label, MLO_LABEL - 1);
         mlo_say_cell(t, x->name, 32);
         mlo_tell(t, mlo_view_form(v->m, x));
@@ -68079,14 +69045,14 @@ static void mlo_text_header(const mlo_view *v, mlo_sheet *t) {
             ? model->opset[i].domain
             : "ai.onnx";
         const char *s = mlo_format(m, "%s %lld", domain, (long long)model->opset[i].version);
-        mlo_item(t, s ? s : "", MLO_LABEL, i + 1 == model->n_opset);
+        mlo_item(t, mlo_or_empty(s), MLO_LABEL, i + 1 == model->n_opset);
     }
     mlo_end_line(t);
     mlo_say_cell(t, "size", MLO_LABEL - 1);
     const char *s = mlo_format(m, "%zu node%s, %zu in subgraphs; %s parameters, %s", v->g->n_node,
         mlo_plural((int64_t)v->g->n_node), v->subgraph_nodes, mlo_thousands(m, v->parameters),
         mlo_size_text(m, v->bytes));
-    mlo_tell(t, s ? s : "");
+    mlo_tell(t, mlo_or_empty(s));
     mlo_text_values(v, t, "inputs", v->g->input, v->g->n_input);
     mlo_text_values(v, t, "outputs", v->g->output, v->g->n_output);
     if (v->inferred) {
@@ -68112,7 +69078,7 @@ static int mlo_text_outside(const mlo_view *v, mlo_sheet *t) {
         for (size_t k = 0; k < g->n_ops; k++) {
             const char *s = g->count[k] > 1 ? mlo_format(v->m, "%zu %s", g->count[k], g->op[k])
                                             : g->op[k];
-            mlo_item(t, s ? s : "", 46, k + 1 == g->n_ops);
+            mlo_item(t, mlo_or_empty(s), 46, k + 1 == g->n_ops);
         }
         mlo_end_line(t);
     }
@@ -68129,7 +69095,7 @@ static void mlo_text_instances(const mlo_view *v, const mlo_view_loop *l, mlo_sh
             i + 1 == l->iterations);
     if (l->iterations > 16) {
         const char *s = mlo_format(v->m, "and %lld more", (long long)l->iterations - 16);
-        mlo_item(t, s ? s : "", MLO_LABEL, 1);
+        mlo_item(t, mlo_or_empty(s), MLO_LABEL, 1);
     }
     mlo_end_line(t);
 }
@@ -68144,7 +69110,7 @@ static void mlo_text_states(const mlo_view *v, const mlo_view_loop *l, mlo_sheet
         const char *s = mlo_format(v->m, "first %s, then %s%s%s", l->node->input[i],
             l->body->output[i]->name, *out ? ", left as " : "", out);
         mlo_to_column(t, MLO_LABEL);
-        mlo_tell(t, s ? s : "");
+        mlo_tell(t, mlo_or_empty(s));
     }
     for (size_t i = 0; i < l->taps; i++) {
         mlo_say_cell(t, i ? "" : "taps", MLO_LABEL - 1);
@@ -68152,7 +69118,7 @@ static void mlo_text_states(const mlo_view *v, const mlo_view_loop *l, mlo_sheet
         mlo_say_cell(
             t, mlo_view_form(v->m, mlo_value_of(l->outer, l->node->output[l->states + i])), 26);
         const char *s = mlo_format(v->m, "all iterations, as %s", l->node->output[l->states + i]);
-        mlo_tell(t, s ? s : "");
+        mlo_tell(t, mlo_or_empty(s));
     }
 }
 
@@ -68172,7 +69138,7 @@ static void mlo_text_invariants(const mlo_view *v, const mlo_view_loop *l, mlo_s
     if (!constants) return;
     mlo_say_cell(t, said ? "" : "invariant", MLO_LABEL - 1);
     const char *s = mlo_format(v->m, "%zu constant%s: ", constants, mlo_plural((int64_t)constants));
-    mlo_say(t, s ? s : "", 24);
+    mlo_say(t, mlo_or_empty(s), 24);
     for (size_t i = 0, n = 0; i < l->n_outside; i++)
         if (!mlo_view_lives(v, l->outside[i]))
             mlo_item(t, l->outside[i]->name, MLO_LABEL, ++n == constants);
@@ -68188,14 +69154,14 @@ static int mlo_text_params(const mlo_view *v, const mlo_view_loop *l, mlo_sheet 
     mlo_say_cell(t, "per iteration", MLO_LABEL - 1);
     const char *s = mlo_format(v->m, "%zu value%s, %s", l->params, mlo_plural((int64_t)l->params),
         mlo_size_text(v->m, bytes));
-    mlo_tell(t, s ? s : "");
+    mlo_tell(t, mlo_or_empty(s));
     for (size_t i = 0; i < n; i++) {
         mlo_to_column(t, MLO_LABEL);
         mlo_say_cell(t, list[i].place, 30);
         for (size_t k = 0; k < list[i].n; k++) {
             const char *name = l->body->input[list[i].param[k]]->name;
             s = mlo_format(v->m, "%s %s", name, mlo_view_shape(v->m, mlo_value_of(l->body, name)));
-            mlo_item(t, s ? s : "", MLO_LABEL + 31, k + 1 == list[i].n);
+            mlo_item(t, mlo_or_empty(s), MLO_LABEL + 31, k + 1 == list[i].n);
         }
         mlo_end_line(t);
     }
@@ -68233,7 +69199,7 @@ static int mlo_text_loop(const mlo_view *v, const mlo_view_loop *l, mlo_sheet *t
         : mlo_format(v->m, "%s: %lld iteration%s of %zu nodes", l->name, (long long)l->iterations,
               mlo_plural(l->iterations), l->body->n_node);
     mlo_end_line(t);
-    mlo_rule(t, times ? times : "", mlo_last_level(l->scope));
+    mlo_rule(t, mlo_or_empty(times), mlo_last_level(l->scope));
     t->boxed = 1;
     mlo_text_instances(v, l, t);
     mlo_text_states(v, l, t);
@@ -68256,7 +69222,7 @@ static void mlo_text_marks(const mlo_view *v, mlo_sheet *t) {
             k->instances > 0 ? k->nodes / (size_t)k->instances : k->nodes);
         mlo_say(t, "  ", 2);
         mlo_say_cell(t, k->name, 34);
-        mlo_tell(t, s ? s : "");
+        mlo_tell(t, mlo_or_empty(s));
     }
 }
 
@@ -68272,8 +69238,8 @@ static void mlo_text_kernel(const mlo_view *v, const mlo_element *e, mlo_sheet *
     const char *fold = mlo_format(m, "%d x %d", u->pe, u->simd);
     mlo_say_cell(t, e->name, 12);
     mlo_say_cell(t, mlo_view_what(v, e->node), 31);
-    mlo_say_right(t, sizes ? sizes : "", 12);
-    mlo_say_right(t, fold ? fold : "", 9);
+    mlo_say_right(t, mlo_or_empty(sizes), 12);
+    mlo_say_right(t, mlo_or_empty(fold), 9);
     mlo_say_right(t, u->multipliers ? mlo_thousands(m, u->multipliers) : "-", 6);
     mlo_say_right(t, mlo_thousands(m, u->interval), 9);
     mlo_say_right(t, mlo_share_text(m, (double)work, (double)v->p.interval), 7);
@@ -68331,7 +69297,7 @@ static void mlo_text_fifos(const mlo_view *v, mlo_sheet *t) {
         mlo_say_right(t, mlo_thousands(v->m, e->fifo), 7);
         const char *s = mlo_format(
             v->m, "tokens, %s", mlo_size_text(v->m, e->fifo * e->channels * e->bits / 8));
-        mlo_tell(t, s ? s : "");
+        mlo_tell(t, mlo_or_empty(s));
     }
     if (!said) mlo_end_line(t);
     mlo_say_cell(t, said ? "" : "FIFOs", MLO_LABEL - 1);
@@ -68339,7 +69305,7 @@ static void mlo_text_fifos(const mlo_view *v, mlo_sheet *t) {
     mlo_say_right(t, mlo_thousands(v->m, c->feedback), 7);
     const char *s = mlo_format(
         v->m, "tokens, %s", mlo_size_text(v->m, c->feedback * c->channels * c->bits / 8));
-    mlo_tell(t, s ? s : "");
+    mlo_tell(t, mlo_or_empty(s));
 }
 
 /* What the core takes of an FPGA: of kernels, of what lies between them, of the shell around them. */
@@ -68384,21 +69350,21 @@ static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
         mlo_plural(c->frames), (long long)c->chunk, (long long)c->scan.iterations,
         mlo_thousands(m, v->p.cycles), mlo_thousands(m, v->p.interval));
     mlo_say_cell(t, "prediction", MLO_LABEL - 1);
-    mlo_tell(t, s ? s : "");
+    mlo_tell(t, mlo_or_empty(s));
     s = mlo_format(m, "%s multiply-accumulates per frame: the multipliers are busy %s of the time;",
         mlo_thousands(m, mlo_core_macs(c)), mlo_view_utilisation(v, (double)v->p.interval));
     mlo_to_column(t, MLO_LABEL);
-    mlo_tell(t, s ? s : "");
+    mlo_tell(t, mlo_or_empty(s));
     s = mlo_format(m,
         "%s if the slowest kernel never rests, %s in the best legal folding of as many",
         mlo_view_utilisation(v, (double)v->bound), mlo_view_utilisation(v, (double)v->best));
     mlo_to_column(t, MLO_LABEL);
-    mlo_tell(t, s ? s : "");
+    mlo_tell(t, mlo_or_empty(s));
     s = mlo_format(m, "%s of parameters per iteration over %d bits of AXI, %s beats per frame",
         mlo_size_text(m, mlo_core_layer_beats(c) * c->axi_bits / 8), c->axi_bits,
         mlo_thousands(m, (int64_t)ceil(mlo_core_frame_beats(c))));
     mlo_to_column(t, MLO_LABEL);
-    mlo_tell(t, s ? s : "");
+    mlo_tell(t, mlo_or_empty(s));
     if (c->slots) {
         s = mlo_format(m, "%s: %s cycles at the first position, %s at number %lld",
             v->sequences > 1
@@ -68406,13 +69372,13 @@ static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
                 : "a token at a time",
             mlo_thousands(m, v->step[0]), mlo_thousands(m, v->step[1]), (long long)v->position);
         mlo_to_column(t, MLO_LABEL);
-        mlo_tell(t, s ? s : "");
+        mlo_tell(t, mlo_or_empty(s));
     }
     if (mlo_core_resident_beats(c)) {
         s = mlo_format(m, "%s of parameters are read once and stay on chip",
             mlo_size_text(m, mlo_core_resident_beats(c) * c->scan.iterations * c->axi_bits / 8));
         mlo_to_column(t, MLO_LABEL);
-        mlo_tell(t, s ? s : "");
+        mlo_tell(t, mlo_or_empty(s));
     }
     if (mlo_eq(v->stage, "lower")) {
         mlo_to_column(t, MLO_LABEL);
@@ -68429,10 +69395,10 @@ static void mlo_text_simulation(const mlo_view *v, mlo_sheet *t) {
         mlo_thousands(m, (int64_t)(v->sim->interval + 0.5)),
         mlo_view_utilisation(v, v->sim->interval));
     mlo_say_cell(t, "simulation", MLO_LABEL - 1);
-    mlo_tell(t, s ? s : "");
+    mlo_tell(t, mlo_or_empty(s));
     s = mlo_format(m, "parameters came in %s of the cycles", mlo_share_text(m, v->sim->channel, 1));
     mlo_to_column(t, MLO_LABEL);
-    mlo_tell(t, s ? s : "");
+    mlo_tell(t, mlo_or_empty(s));
 }
 
 static int mlo_show_text(const mlo_view *v, mlo_text *out) {
@@ -68518,9 +69484,9 @@ static void mlo_dot_end(const mlo_dot *d, const mlo_sketch *s, size_t which, int
         snprintf(to, size, "g%zuv%d", which, vertex);
 }
 
-static void mlo_dot_vertices(mlo_dot *d, const mlo_sketch *s, size_t which, int depth);
+static void mlo_dot_vertices(mlo_dot *d, const mlo_sketch *s, size_t which);
 
-static void mlo_dot_cluster(mlo_dot *d, size_t loop, int depth) {
+static void mlo_dot_cluster(mlo_dot *d, size_t loop) {
     const mlo_view_loop *l = &d->v->loop[loop - 1];
     mlo_printf(d->t,
         "subgraph cluster_%zu {\nstyle=\"rounded,filled\"; color=\"#c9a227\"; "
@@ -68529,16 +69495,16 @@ static void mlo_dot_cluster(mlo_dot *d, size_t loop, int depth) {
     mlo_dot_words(d->t, l->name);
     if (l->iterations >= 0) mlo_printf(d->t, ": %lld iterations", (long long)l->iterations);
     mlo_printf(d->t, " of %zu nodes, %zu per-iteration values\";\n", l->body->n_node, l->params);
-    mlo_dot_vertices(d, &d->body[loop - 1], loop, depth + 1);
+    mlo_dot_vertices(d, &d->body[loop - 1], loop);
     mlo_puts(d->t, "}\n");
 }
 
-static void mlo_dot_vertices(mlo_dot *d, const mlo_sketch *s, size_t which, int depth) {
+static void mlo_dot_vertices(mlo_dot *d, const mlo_sketch *s, size_t which) {
     for (size_t i = 0; i < s->n_vertex; i++) {
         const mlo_vertex *x = &s->vertex[i];
         size_t loop = mlo_dot_loop(d, x);
-        if (loop && depth < MLO_MAX_DEPTH) {
-            mlo_dot_cluster(d, loop, depth);
+        if (loop) {
+            mlo_dot_cluster(d, loop);
             continue;
         }
         mlo_printf(d->t, "g%zuv%zu [label=\"", which, i);
@@ -68583,7 +69549,7 @@ static int mlo_show_dot(const mlo_view *v, mlo_text *t) {
         "[fontname=\"Helvetica\", fontsize=10, shape=box, style=\"rounded,filled\", "
         "color=\"#667788\"];\n"
         "edge [fontname=\"Helvetica\", fontsize=8, color=\"#667788\"];\n");
-    mlo_dot_vertices(&d, &d.whole, 0, 0);
+    mlo_dot_vertices(&d, &d.whole, 0);
     mlo_dot_arrows(&d, &d.whole, 0);
     for (size_t i = 0; i < v->n_loops; i++) mlo_dot_arrows(&d, &d.body[i], i + 1);
     mlo_puts(t, "}\n");
@@ -69113,8 +70079,8 @@ static void mlo_html_escaped(mlo_text *t, const char *before, const char *s, con
 }
 
 static void mlo_html_card(mlo_text *t, const char *value, const char *what) {
-    mlo_html_escaped(t, "<div class=card><b>", value ? value : "", "</b>");
-    mlo_html_escaped(t, "<span>", what ? what : "", "</span></div>");
+    mlo_html_escaped(t, "<div class=card><b>", mlo_or_empty(value), "</b>");
+    mlo_html_escaped(t, "<span>", mlo_or_empty(what), "</span></div>");
 }
 
 /* Opens or closes a table row of cells: a NULL-terminated list; a leading '>' puts a cell to the
@@ -69131,7 +70097,7 @@ static void mlo_html_cells(mlo_text *t, const char *tag, const char *const *cell
 }
 static const char *mlo_right(mlo *m, const char *s) {
     const char *r = mlo_format(m, ">%s", s);
-    return r ? r : "";
+    return mlo_or_empty(r);
 }
 
 /* ======== src/show/chart.c ======== */
@@ -69337,10 +70303,10 @@ static void mlo_roof_axis(const mlo_roofline *r, const mlo_scale *s, int upright
             : mlo_format(m, "1/%s", mlo_thousands(m, (int64_t)1 << (k > -62 ? -k : 62)));
         if (upright) {
             mlo_svg_line(r->t, "grid", MLO_ROOF_LEFT, at, MLO_ROOF_RIGHT, at);
-            mlo_svg_words(r->t, "axis", "end", MLO_ROOF_LEFT - 7, at + 3, number ? number : "");
+            mlo_svg_words(r->t, "axis", "end", MLO_ROOF_LEFT - 7, at + 3, mlo_or_empty(number));
         } else {
             mlo_svg_line(r->t, "grid", at, MLO_ROOF_TOP, at, r->y.from);
-            mlo_svg_words(r->t, "axis", "middle", at, r->y.from + 15, number ? number : "");
+            mlo_svg_words(r->t, "axis", "middle", at, r->y.from + 15, mlo_or_empty(number));
         }
     }
 }
@@ -69370,9 +70336,9 @@ static void mlo_roof_lines(const mlo_roofline *r) {
         m, "%s multipliers", mlo_thousands(m, mlo_core_multipliers(c)));
     const char *memory = mlo_format(m, tenths % 10 ? "%lld.%lld bytes/cycle" : "%lld bytes/cycle",
         (long long)(tenths / 10), (long long)(tenths % 10));
-    mlo_svg_words(r->t, "roof", "end", MLO_ROOF_RIGHT - 6, top - 7, compute ? compute : "");
+    mlo_svg_words(r->t, "roof", "end", MLO_ROOF_RIGHT - 6, top - 7, mlo_or_empty(compute));
     mlo_svg_words(r->t, "roof", "end", corner - (corner - x0) / 5 - 8, top + (y0 - top) / 5,
-        memory ? memory : "");
+        mlo_or_empty(memory));
 }
 
 static void mlo_roof_point(const mlo_roofline *r, const mlo_roof *p) {
@@ -69398,12 +70364,12 @@ static void mlo_roof_point(const mlo_roofline *r, const mlo_roof *p) {
         (long long)(tenths % 10), mlo_thousands(m, p->ceiling),
         mlo_share_text(m, pace, (double)p->ceiling));
     mlo_svg_words(r->t, p->whole ? "label strong" : "label", "start", MLO_ROOF_RIGHT + 18,
-        p->label + 4, text ? text : "");
+        p->label + 4, mlo_or_empty(text));
 }
 
 static void mlo_roof_fact(
     const mlo_view *v, mlo_text *t, const char *what, const char *value, const char *more) {
-    const char *const cells[] = { what, mlo_right(v->m, value ? value : ""), more ? more : "",
+    const char *const cells[] = { what, mlo_right(v->m, mlo_or_empty(value)), mlo_or_empty(more),
         NULL };
     mlo_html_cells(t, "td", cells);
 }
@@ -69616,9 +70582,9 @@ static const char *mlo_line_title(const mlo_chart *h, const mlo_element *e, cons
                                             (long long)(b->token - b->tokens + 1), (long long)b->token)
                                       : mlo_format(m, ", token %lld", (long long)b->token);
     const char *s = mlo_format(m, "%s, iteration %lld%s%s: cycles %lld to %lld", e->name,
-        (long long)b->iteration, frame ? frame : "", tokens ? tokens : "", (long long)b->begin,
+        (long long)b->iteration, mlo_or_empty(frame), mlo_or_empty(tokens), (long long)b->begin,
         (long long)b->end);
-    return s ? s : "";
+    return mlo_or_empty(s);
 }
 
 /* A finished bar: clipped to the chart, faded where it is of a neighbouring iteration. */
@@ -69854,9 +70820,9 @@ static void mlo_html_values(const mlo_view *v, mlo_text *t) {
     mlo_puts(t, "<section><h2>Inputs and outputs</h2><table>");
     for (size_t i = 0; i < v->g->n_input + v->g->n_output; i++) {
         int in = i < v->g->n_input;
-        const mlo_value *x = mlo_value_of(
-            v->g, in ? v->g->input[i]->name : v->g->output[i - v->g->n_input]->name);
-        if (!x || (x->tensor && x->is_input)) continue;
+        const mlo_value *x = mlo_view_listed(
+            v, in ? v->g->input[i] : v->g->output[i - v->g->n_input]);
+        if (!x) continue;
         const char *const cells[] = { in ? "input" : "output", x->name, mlo_view_form(v->m, x),
             NULL };
         mlo_html_cells(t, "td", cells);
@@ -70040,7 +71006,7 @@ static void mlo_html_kernel(const mlo_view *v, const mlo_element *e, mlo_text *t
     const char *sizes = mlo_format(
         m, "%lld \342\206\222 %lld", (long long)u->in[0].channels, (long long)u->out.channels);
     const char *none = "\342\200\223";
-    const char *const cells[] = { e->name, mlo_view_what(v, e->node), sizes ? sizes : "",
+    const char *const cells[] = { e->name, mlo_view_what(v, e->node), mlo_or_empty(sizes),
         mlo_right(m, mlo_thousands(m, u->pe)),
         mlo_right(m, e->kernel->simd_axis ? mlo_thousands(m, u->simd) : none),
         mlo_right(m, u->multipliers ? mlo_thousands(m, u->multipliers) : none),
@@ -70070,12 +71036,12 @@ static void mlo_html_fifos(const mlo_view *v, mlo_text *t) {
             const char *ends = mlo_format(
                 m, "%s \342\206\222 %s", mlo_edge_end(c, e->from), mlo_edge_end(c, e->to));
             const char *depth = mlo_format(m, ">%lld tokens", (long long)e->fifo);
-            const char *const cells[] = { ends ? ends : "", depth ? depth : "",
+            const char *const cells[] = { mlo_or_empty(ends), mlo_or_empty(depth),
                 mlo_right(m, mlo_size_text(m, e->fifo * e->channels * e->bits / 8)), NULL };
             mlo_html_cells(t, "td", cells);
         }
     const char *depth = mlo_format(m, ">%lld tokens", (long long)c->feedback);
-    const char *const cells[] = { "feedback", depth ? depth : "",
+    const char *const cells[] = { "feedback", mlo_or_empty(depth),
         mlo_right(m, mlo_size_text(m, c->feedback * c->channels * c->bits / 8)), NULL };
     mlo_html_cells(t, "td", cells);
     mlo_puts(t, "</table>");
@@ -70192,7 +71158,7 @@ static int mlo_show_svg(const mlo_view *v, mlo_text *t) {
 
 static void mlo_json_text(mlo_text *t, const char *key, const char *value) {
     mlo_printf(t, "\"%s\":", key);
-    mlo_report_string(t, value ? value : "");
+    mlo_report_string(t, mlo_or_empty(value));
 }
 
 /* Names, types and shapes of the graph's inputs or outputs. A symbolic dimension is its name, an
@@ -70202,11 +71168,9 @@ static void mlo_json_values(
     int said = 0;
     mlo_printf(t, "\"%s\":[", key);
     for (size_t i = 0; i < n; i++) {
-        const mlo_value *x = mlo_value_of(v->g, list[i]->name);
-        mlo_shape *s = x && x->info && x->info->type && x->info->type->tensor
-            ? x->info->type->tensor->shape
-            : NULL;
-        if (!x || (x->tensor && x->is_input)) continue;
+        const mlo_value *x = mlo_view_listed(v, list[i]);
+        if (!x) continue;
+        const mlo_shape *s = mlo_view_declared(x);
         mlo_puts(t, said++ ? ",{" : "{");
         mlo_json_text(t, "name", x->name);
         mlo_puts(t, ",");
@@ -70422,7 +71386,7 @@ static int mlo_show_as(mlo *m, mlo *rolled, const char *format, mlo_text *t) {
         return formats[i].print(&v, t);
     }
     return mlo_fail_at(m, MLO_E_USAGE, NULL,
-        "there is no format '%s'; they are text, json, dot, html, svg", format ? format : "");
+        "there is no format '%s'; they are text, json, dot, html, svg", mlo_or_empty(format));
 }
 
 /* the public functions */
@@ -70495,7 +71459,7 @@ int mlo_set(mlo *m, const char *key, const char *value) {
 int mlo_refuse(mlo *m, mlo_code code, const char *stage, const char *node, const char *message) {
     if (code <= MLO_OK || code >= MLO_E_COUNT) code = MLO_E_USAGE;
     if (stage && !m->error.code) m->stage = mlo_intern(m, stage);
-    return mlo_fail_at(m, code, node, "%s", message ? message : "");
+    return mlo_fail_at(m, code, node, "%s", mlo_or_empty(message));
 }
 
 void mlo_digest(const void *bytes, size_t n, char hex[65]) {
@@ -70735,7 +71699,7 @@ const char *mlo_report(mlo *m, const char *what) {
     } else
         mlo_fail_at(m, MLO_E_USAGE, NULL,
             "there is no report '%s'; they are scope, roll, quantize, folding, pareto, cycles",
-            what ? what : "");
+            mlo_or_empty(what));
     return mlo_kept(m, &t);
 }
 

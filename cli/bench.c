@@ -724,17 +724,17 @@ static int cli_sim_hex(cli_bench *b, const cli_played *of, int output) {
     char file[64];
     const char *name = of->name;
     snprintf(file, sizeof file, "sim/%s", of->file);
-    if (!cli_out_open(b->c, &o, cli_in_dir(b, file)))
-        for (int64_t f = 0; f < b->n; f++) {
-            const mlo_array *a = output ? cli_named(b->frame[f].out, b->frame[f].n_out, name)
-                                        : cli_named(b->frame[f].in, b->frame[f].n_in, name);
-            if (a)
-                cli_hex_beats(&o, a, of->lanes, of->bits);
-            else
-                cli_fail(b->c, MLO_E_FORMAT, name,
-                    "is no %s of host/core.onnx, though manifest.json says so",
-                    output ? "output" : "input");
-        }
+    cli_out_open(b->c, &o, cli_in_dir(b, file));
+    for (int64_t f = 0; f < b->n; f++) {
+        const mlo_array *a = output ? cli_named(b->frame[f].out, b->frame[f].n_out, name)
+                                    : cli_named(b->frame[f].in, b->frame[f].n_in, name);
+        if (a)
+            cli_hex_beats(&o, a, of->lanes, of->bits);
+        else
+            cli_fail(b->c, MLO_E_FORMAT, name,
+                "is no %s of host/core.onnx, though manifest.json says so",
+                output ? "output" : "input");
+    }
     return cli_out_close(b->c, &o);
 }
 
@@ -755,8 +755,8 @@ static int cli_sim_image(cli_bench *b) {
     cli_bytes bin;
     cli_out o;
     size_t axi = (size_t)b->axi_bits / 8;
-    if (!cli_slurp(b->c, cli_in_dir(b, "params.bin"), &bin)
-        && !cli_out_open(b->c, &o, cli_in_dir(b, "sim/params.hex"))) {
+    if (!cli_slurp(b->c, cli_in_dir(b, "params.bin"), &bin)) {
+        cli_out_open(b->c, &o, cli_in_dir(b, "sim/params.hex"));
         for (size_t at = 0; at + axi <= bin.n; at += axi) {
             char line[260];
             size_t k = 0;

@@ -7,6 +7,7 @@
  * invariant: an output is written beside its place under another name, then renamed; what a failed
  *     run began is removed. In a build directory manifest.json is removed first and written last,
  *     so that a directory between two states has none; sim refuses such a directory.
+ *     What could not be opened takes nothing: who writes need not ask.
  * example: cli_out o; cli_out_open(c, &o, "x.json"); mlo_write_json(m, cli_out_sink, &o);
  *     cli_out_close(c, &o);
  */
@@ -209,12 +210,14 @@ static int cli_out_open(cli *c, cli_out *o, const char *path) {
     memset(o, 0, sizeof *o);
     o->c = c;
     o->fd = -1;
+    o->error = EBADF; /* until it is open: nothing is written */
     o->path = path && strcmp(path, "-") ? path : NULL;
     o->buffer = (char *)malloc(CLI_BUFFER);
     o->other = (char *)malloc(CLI_BUFFER);
     if (!o->buffer || !o->other) return cli_fail(c, MLO_E_MEMORY, path, "no memory");
     if (!o->path) {
         o->fd = STDOUT_FILENO;
+        o->error = 0;
         return 0;
     }
     int there = !stat(path, &st);
@@ -234,6 +237,7 @@ static int cli_out_open(cli *c, cli_out *o, const char *path) {
         *o->temp = 0;
         return cli_fail(c, MLO_E_IO, path, "cannot be written: %s", strerror(e));
     }
+    o->error = 0;
     return 0;
 }
 
@@ -280,7 +284,7 @@ static void cli_out_flush(cli_out *o) {
 
 static int cli_out_put(cli_out *o, const void *bytes, size_t n) {
     const char *p = (const char *)bytes;
-    while (n && !o->error && o->buffer) {
+    while (n && !o->error) {
         size_t step = CLI_BUFFER - o->n < n ? CLI_BUFFER - o->n : n;
         memcpy(o->buffer + o->n, p, step);
         o->n += step;
@@ -319,7 +323,8 @@ static int cli_out_close(cli *c, cli_out *o) {
 /* A whole text as a file. */
 static int cli_write_file(cli *c, const char *path, const void *bytes, size_t n) {
     cli_out o;
-    if (!cli_out_open(c, &o, path)) cli_out_put(&o, bytes, n);
+    cli_out_open(c, &o, path);
+    cli_out_put(&o, bytes, n);
     return cli_out_close(c, &o);
 }
 
@@ -329,10 +334,9 @@ static int cli_write_json(cli *c, const char *path, cJSON *value) {
     char *text = cJSON_PrintUnformatted(value);
     cJSON_Delete(value);
     if (!text) return cli_fail(c, MLO_E_MEMORY, path, "no memory");
-    if (!cli_out_open(c, &o, path)) {
-        cli_out_text(&o, text);
-        cli_out_text(&o, "\n");
-    }
+    cli_out_open(c, &o, path);
+    cli_out_text(&o, text);
+    cli_out_text(&o, "\n");
     cJSON_free(text);
     return cli_out_close(c, &o);
 }
@@ -363,7 +367,8 @@ static int cli_write_onnx(cli *c, mlo *m, const char *path) {
         }
         pair.data = &data;
     }
-    if (!cli_out_open(c, &model, path)) mlo_write_onnx(m, cli_pair_sink, &pair);
+    cli_out_open(c, &model, path);
+    mlo_write_onnx(m, cli_pair_sink, &pair);
     if (pair.data && !data.written && !data.n) { /* it fitted into one file */
         close(data.fd);
         unlink(data.temp);

@@ -230,13 +230,13 @@ static int cli_jobs_cut(cli_bench *b) {
 static int cli_jobs_write(cli_bench *b) {
     cli_out o;
     char line[40];
-    if (!cli_out_open(b->c, &o, cli_in_dir(b, "sim/jobs.hex")))
-        for (int64_t i = 0; i < b->n_job; i++) {
-            snprintf(line, sizeof line, "%04llx%02llx%06llx%04llx\n",
-                (unsigned long long)b->job[i].asked, (unsigned long long)b->job[i].slot,
-                (unsigned long long)b->job[i].start, (unsigned long long)b->job[i].tokens);
-            cli_out_text(&o, line);
-        }
+    cli_out_open(b->c, &o, cli_in_dir(b, "sim/jobs.hex"));
+    for (int64_t i = 0; i < b->n_job; i++) {
+        snprintf(line, sizeof line, "%04llx%02llx%06llx%04llx\n",
+            (unsigned long long)b->job[i].asked, (unsigned long long)b->job[i].slot,
+            (unsigned long long)b->job[i].start, (unsigned long long)b->job[i].tokens);
+        cli_out_text(&o, line);
+    }
     return cli_out_close(b->c, &o);
 }
 

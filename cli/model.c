@@ -113,7 +113,8 @@ static int cli_save_template(cli *c, const char *stage) {
     const char *path = strcmp(stage, "extract") ? NULL : cli_value(c, "save-template");
     cli_out o;
     if (!path) return 0;
-    if (!cli_out_open(c, &o, path)) mlo_write_template(c->m, cli_out_sink, &o);
+    cli_out_open(c, &o, path);
+    mlo_write_template(c->m, cli_out_sink, &o);
     return cli_out_close(c, &o);
 }
 
@@ -178,10 +179,7 @@ static int cli_to(cli *c, const char *stage, cli_reports *r) {
 /* fold --pareto: lines instead of a model. */
 static int cli_pareto(cli *c, const char *path) {
     const char *lines = mlo_report(c->m, "pareto");
-    cli_out o;
-    if (!lines) return cli_failed(c);
-    if (!cli_out_open(c, &o, path)) cli_out_text(&o, lines);
-    return cli_out_close(c, &o);
+    return lines ? cli_write_file(c, path, lines, strlen(lines)) : cli_failed(c);
 }
 
 static int cli_stage(cli *c) {
@@ -199,7 +197,8 @@ static int cli_stage(cli *c) {
             cli_write_onnx(c, c->m, path);
         else {
             cli_out o;
-            if (!cli_out_open(c, &o, path)) mlo_write_json(c->m, cli_out_sink, &o);
+            cli_out_open(c, &o, path);
+            mlo_write_json(c->m, cli_out_sink, &o);
             cli_out_close(c, &o);
         }
     }
@@ -337,11 +336,11 @@ static int cli_run(cli *c) {
 /* ---- check, show ---------------------------------------------------------- */
 
 static int cli_check(cli *c) {
+    static const char equal[] = "{\"equal\":true}\n";
     const char *against = cli_value(c, "against");
     cli_bytes b = { NULL, 0 };
     int opened;
     char real[PATH_MAX];
-    cli_out o;
     if (!against) return cli_fail(c, MLO_E_USAGE, NULL, "--against ORIGINAL.onnx is needed");
     mlo *original = cli_handle(&opened, cli_warn);
     if (!original) return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
@@ -352,10 +351,7 @@ static int cli_check(cli *c) {
         else
             mlo_check(c->m, original);
     }
-    if (!cli_failed(c)) {
-        if (!cli_out_open(c, &o, NULL)) cli_out_text(&o, "{\"equal\":true}\n");
-        cli_out_close(c, &o);
-    }
+    if (!cli_failed(c)) cli_write_file(c, NULL, equal, strlen(equal));
     mlo_close(original);
     free(b.data);
     return cli_failed(c);
@@ -424,7 +420,8 @@ static int cli_show(cli *c) {
     if (simulation.n) mlo_set(c->m, "simulation", simulation.data);
     if (!cli_failed(c) && !cli_load(c, c->m, &b)) {
         cli_out o;
-        if (!cli_out_open(c, &o, cli_value(c, "o"))) mlo_show(c->m, format, cli_out_sink, &o);
+        cli_out_open(c, &o, cli_value(c, "o"));
+        mlo_show(c->m, format, cli_out_sink, &o);
         cli_out_close(c, &o);
     }
     free(b.data);

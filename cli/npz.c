@@ -363,7 +363,7 @@ static int cli_npz_read(cli *c, const char *path, cli_npz *z) {
     return cli_failed(c);
 }
 
-/* ---- zip, writing: stored, zip64 where it must be ------------------------- */
+/* ---- zip, writing: stored; sizes and places are in zip64's fields, as numpy has them */
 
 static void cli_put_le(unsigned char *p, uint64_t v, int n) {
     for (int i = 0; i < n; i++) p[i] = (unsigned char)(v >> (8 * i));
@@ -394,7 +394,7 @@ static size_t cli_npy_header(const mlo_array *a, char *to, size_t room) {
 static void cli_zip_header(
     cli_out *o, int central, const char *name, uint64_t size, uint32_t crc, uint64_t at) {
     unsigned char h[46] = { 0 }, x[28] = { 0 };
-    int i = central ? 6 : 4, big = size >= 0xffffffffu || at >= 0xffffffffu;
+    int i = central ? 6 : 4;
     size_t n = strlen(name) + 4;
     cli_put_le(h, central ? 0x02014b50 : 0x04034b50, 4);
     if (central) cli_put_le(h + 4, 45, 2);
@@ -402,11 +402,11 @@ static void cli_zip_header(
     cli_put_le(h + i + 2, 0x800, 2); /* names are UTF-8 */
     cli_put_le(h + i + 8, 0x21, 2);
     cli_put_le(h + i + 10, crc, 4);
-    cli_put_le(h + i + 14, big ? 0xffffffffu : size, 4);
-    cli_put_le(h + i + 18, big ? 0xffffffffu : size, 4);
+    cli_put_le(h + i + 14, 0xffffffffu, 4);
+    cli_put_le(h + i + 18, 0xffffffffu, 4);
     cli_put_le(h + i + 22, n, 2);
-    cli_put_le(h + i + 24, big ? central ? 28 : 20 : 0, 2);
-    if (central) cli_put_le(h + 42, big ? 0xffffffffu : at, 4);
+    cli_put_le(h + i + 24, central ? 28 : 20, 2);
+    if (central) cli_put_le(h + 42, 0xffffffffu, 4);
     cli_put_le(x, 1, 2);
     cli_put_le(x + 2, central ? 24 : 16, 2);
     cli_put_le(x + 4, size, 8);
@@ -415,12 +415,11 @@ static void cli_zip_header(
     cli_out_put(o, h, central ? 46 : 30);
     cli_out_text(o, name);
     cli_out_text(o, ".npy");
-    if (big) cli_out_put(o, x, central ? 28 : 20);
+    cli_out_put(o, x, central ? 28 : 20);
 }
 
 static void cli_zip_end(cli_out *o, uint64_t count, uint64_t at, uint64_t size) {
     unsigned char r[56] = { 0 }, l[20] = { 0 }, e[22] = { 0 };
-    int big = count >= 0xffff || at >= 0xffffffffu || size >= 0xffffffffu;
     cli_put_le(r, 0x06064b50, 4);
     cli_put_le(r + 4, 44, 8);
     cli_put_le(r + 12, 45, 2);
@@ -432,15 +431,13 @@ static void cli_zip_end(cli_out *o, uint64_t count, uint64_t at, uint64_t size) 
     cli_put_le(l, 0x07064b50, 4);
     cli_put_le(l + 8, at + size, 8);
     cli_put_le(l + 16, 1, 4);
-    if (big) {
-        cli_out_put(o, r, 56);
-        cli_out_put(o, l, 20);
-    }
+    cli_out_put(o, r, 56);
+    cli_out_put(o, l, 20);
     cli_put_le(e, 0x06054b50, 4);
-    cli_put_le(e + 8, big ? 0xffff : count, 2);
-    cli_put_le(e + 10, big ? 0xffff : count, 2);
-    cli_put_le(e + 12, big ? 0xffffffffu : size, 4);
-    cli_put_le(e + 16, big ? 0xffffffffu : at, 4);
+    cli_put_le(e + 8, 0xffff, 2);
+    cli_put_le(e + 10, 0xffff, 2);
+    cli_put_le(e + 12, 0xffffffffu, 4);
+    cli_put_le(e + 16, 0xffffffffu, 4);
     cli_out_put(o, e, 22);
 }
 
@@ -460,10 +457,7 @@ static int cli_npz_write(cli *c, const char *path, const mlo_array *array, size_
                 "an array of this type or name has no place in an .npz");
         }
     if (!m) return cli_fail(c, MLO_E_MEMORY, path, "no memory");
-    if (cli_out_open(c, &o, path)) {
-        free(m);
-        return cli_out_close(c, &o);
-    }
+    cli_out_open(c, &o, path);
     for (size_t i = 0; i < n && !o.error; i++) {
         char head[1024];
         size_t length = cli_npy_header(&array[i], head, sizeof head);
@@ -478,14 +472,12 @@ static int cli_npz_write(cli *c, const char *path, const mlo_array *array, size_
         cli_zip_header(&o, 0, array[i].name, m[i].size, m[i].crc, at);
         cli_out_put(&o, head, length);
         cli_out_put(&o, array[i].data, bytes);
-        at += 30 + strlen(array[i].name) + 4
-            + (m[i].size >= 0xffffffffu || m[i].at >= 0xffffffffu ? 20 : 0) + m[i].size;
+        at += 30 + strlen(array[i].name) + 4 + 20 + m[i].size;
     }
     uint64_t start = at;
     for (size_t i = 0; i < n; i++) {
         cli_zip_header(&o, 1, array[i].name, m[i].size, m[i].crc, m[i].at);
-        at += 46 + strlen(array[i].name) + 4
-            + (m[i].size >= 0xffffffffu || m[i].at >= 0xffffffffu ? 28 : 0);
+        at += 46 + strlen(array[i].name) + 4 + 28;
     }
     cli_zip_end(&o, n, start, at - start);
     free(m);

@@ -102,13 +102,10 @@ static void cli_probe_beat(cli_golden *g, int kernel, cli_cursor *at, const char
  * are right. */
 static int cli_sim_probe(cli_bench *b, cli_golden *g, char *what, size_t room) {
     cli_bytes text;
-    cli_cursor *at = (cli_cursor *)calloc((size_t)b->n_kernel, sizeof *at);
+    cli_cursor *at = (cli_cursor *)cli_npz_alloc(b->c, &b->made, (size_t)b->n_kernel * sizeof *at);
     int best = -1;
     *what = 0;
-    if (!at || cli_slurp(b->c, cli_in_dir(b, "sim/probe.txt"), &text)) {
-        free(at);
-        return cli_fail(b->c, MLO_E_IO, "sim/probe.txt", "the bench wrote no probe");
-    }
+    if (!at || cli_slurp(b->c, cli_in_dir(b, "sim/probe.txt"), &text)) return cli_failed(b->c);
     for (char *p = text.data, *next; *p; p = next) {
         next = p + strcspn(p, "\n");
         if (!*next) break; /* a line cut off */
@@ -134,6 +131,5 @@ static int cli_sim_probe(cli_bench *b, cli_golden *g, char *what, size_t room) {
                     (long long)(at[k].beat * b->kernel[k].lanes / b->kernel[k].channels));
             }
     free(text.data);
-    free(at);
     return 0;
 }

@@ -282,8 +282,8 @@ static int cli_sim_report(cli_bench *b, int pass, const char *why, const char *p
         return cli_fail(b->c, MLO_E_MEMORY, NULL, "no memory");
     }
     cli_out o;
-    if (!cli_write_file(b->c, cli_in_dir(b, "sim/report.json"), text, strlen(text))
-        && !cli_out_open(b->c, &o, NULL)) {
+    if (!cli_write_file(b->c, cli_in_dir(b, "sim/report.json"), text, strlen(text))) {
+        cli_out_open(b->c, &o, NULL);
         if (!b->for_people) {
             cli_out_text(&o, text);
             cli_out_text(&o, "\n");
@@ -373,8 +373,9 @@ static int cli_sim_run(cli_bench *b) {
         return cli_fail(c, MLO_E_UNSUPPORTED, b->dir,
             "an unrolled core has no --probe and no --trace; the rolled one has the same streams");
     if (cli_sim_frames(b)) return cli_failed(c);
-    /* the report of an earlier run */
+    /* what an earlier run left */
     unlink(cli_in_dir(b, "sim/report.json"));
+    unlink(cli_in_dir(b, "sim/probe.txt"));
     unlink(cli_in_dir(b, "sim/trace.txt"));
     unlink(cli_in_dir(b, "sim/trace.jsonl"));
     if (probing

@@ -124,7 +124,8 @@ static int cli_text_tell(cli_bench *b, cli_teller *to, const char *prompt) {
             "--prompt has %d tokens; the context is %lld: leave room for one", n,
             (long long)b->tokens);
     const long count = cli_number(b->c, "count", left, 1, left);
-    if (cli_failed(b->c) || cli_out_open(b->c, &to->o, NULL)) return cli_failed(b->c);
+    if (cli_failed(b->c)) return cli_failed(b->c);
+    cli_out_open(b->c, &to->o, NULL);
     for (int i = 0; i < n; i++) cli_tell_token(to, ids[i]);
     cli_text_write(b, ids, (size_t)n, count, cli_tell_token, to, &text);
     cli_out_text(&to->o, "\n");

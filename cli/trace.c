@@ -72,12 +72,8 @@ static int cli_trace_stream(
 
 static int cli_trace_read(cli_bench *b, cli_trace *t) {
     cli_bytes text;
-    if (cli_slurp(b->c, cli_in_dir(b, "sim/trace.txt"), &text)
-        || !(t->rest = (cli_tile *)calloc((size_t)b->n_kernel, sizeof *t->rest))) {
-        free(text.data);
-        return cli_fail(
-            b->c, MLO_E_IO, "sim/trace.txt", "the bench wrote no trace; emit the directory anew");
-    }
+    t->rest = (cli_tile *)cli_npz_alloc(b->c, &b->made, (size_t)b->n_kernel * sizeof *t->rest);
+    if (!t->rest || cli_slurp(b->c, cli_in_dir(b, "sim/trace.txt"), &text)) return cli_failed(b->c);
     for (const char *p = text.data; *p && !cli_failed(b->c);
         p += strcspn(p, "\n"), p += *p == '\n') {
         cli_tile x = { 0, 0, 0, 0, 0 };
@@ -109,7 +105,6 @@ static int cli_trace_read(cli_bench *b, cli_trace *t) {
 static void cli_trace_free(cli_trace *t) {
     for (int i = 0; i < t->n; i++) free(t->stream[i].tile);
     free(t->stream);
-    free(t->rest);
 }
 
 /* Tile n of a kernel's inputs: from the first beat on any of its ports to the last one. */
@@ -171,13 +166,13 @@ static void cli_trace_banks(cli_bench *b, const cli_trace *t, const cli_stream *
 
 static int cli_trace_write(cli_bench *b, const cli_trace *t, const char *path) {
     cli_out o;
-    if (!cli_out_open(b->c, &o, path))
-        for (int k = 0; k < b->n_kernel; k++)
-            for (int i = 0; i < t->n; i++)
-                if (t->stream[i].kernel == k) {
-                    if (t->stream[i].is == 'O') cli_trace_tokens(b, t, &t->stream[i], &o);
-                    if (t->stream[i].is == 'P') cli_trace_banks(b, t, &t->stream[i], &o);
-                }
+    cli_out_open(b->c, &o, path);
+    for (int k = 0; k < b->n_kernel; k++)
+        for (int i = 0; i < t->n; i++)
+            if (t->stream[i].kernel == k) {
+                if (t->stream[i].is == 'O') cli_trace_tokens(b, t, &t->stream[i], &o);
+                if (t->stream[i].is == 'P') cli_trace_banks(b, t, &t->stream[i], &o);
+            }
     return cli_out_close(b->c, &o);
 }
 

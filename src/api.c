@@ -65,7 +65,7 @@ int mlo_set(mlo *m, const char *key, const char *value) {
 int mlo_refuse(mlo *m, mlo_code code, const char *stage, const char *node, const char *message) {
     if (code <= MLO_OK || code >= MLO_E_COUNT) code = MLO_E_USAGE;
     if (stage && !m->error.code) m->stage = mlo_intern(m, stage);
-    return mlo_fail_at(m, code, node, "%s", message ? message : "");
+    return mlo_fail_at(m, code, node, "%s", mlo_or_empty(message));
 }
 
 void mlo_digest(const void *bytes, size_t n, char hex[65]) {
@@ -305,7 +305,7 @@ const char *mlo_report(mlo *m, const char *what) {
     } else
         mlo_fail_at(m, MLO_E_USAGE, NULL,
             "there is no report '%s'; they are scope, roll, quantize, folding, pareto, cycles",
-            what ? what : "");
+            mlo_or_empty(what));
     return mlo_kept(m, &t);
 }
 

@@ -5,7 +5,7 @@
     python tests/coverage.py [SCRIPT ...] [--missing FILE.c ...]          (make coverage TESTS="roll ops" MISSING=src/roll.c)
 
 clang-19 or newer instruments mlo (-fcoverage-mcdc); the scripts (default: FAST; `all` is each test_*.py) run it, whatever else they compile is not
-counted, but for interval_driver.c, read_driver.c and the fuzzers' replay.c (harness.counted finds them); `library` is no script: the C programs that call the library (examples/layers.c, library/places.c, ..), linked with what is counted.
+counted, but for interval_driver.c, read_driver.c, show_driver.c, tokenizer_driver.c and the fuzzers' replay.c (harness.counted finds them); `library` is no script: the C programs that call the library (examples/layers.c, library/places.c, ..), linked with what is counted.
 Nor is `exports`: mlo alone on each export that the tests hold, to Verilog and to C; test_families.py and its like judge and simulate them for hours.
 FAST is what runs mlo and hardly a simulator: an estimated 40 minutes of a processor, a third of it refusing memory in every place (`library`).
 llvm-profdata and llvm-cov say what was run. --missing prints the lines of files that never were, and branches that went one way only."""
@@ -22,13 +22,15 @@ import tempfile
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
-FAST = ("library exports errors odd read roll run ops deeploy finn edited step report attention extract nested spellings survival tokenizer sim cli fuzz interval:ends "
+FAST = ("library exports errors odd read roll run ops deeploy finn edited step report attention extract nested spellings survival tokenizer sim verdicts cli fuzz interval:ends "
         "search:brute_force,front,frames,targets,refusals,around,blocks given:qdq,qonnx,brevitas,refusals,lowest,zero_points fixed:config,refusals,pow2 "
-        "context:near,options,buffers,mixing,prefill tokens:text,near,refused,rows jobs:refused,past c:refused,arena,one device:parts,refusals,front "
+        "context:near,options,buffers,mixing,prefill tokens:text,near,refused,rows jobs:refused,past c:refused,arena,one flat:arena,rolled,wrong,refused,single "
+        "device:parts,refusals,front show:best,simulation,device,odd,refusals,locale,command wrong_usage:terminal,help,completion "
         "fold_default:choice,flags,many").split()
-DRIVERS = ["examples/layers.c", "tests/library/threads.c", "tests/library/misuse.c"]
+DRIVERS = ["examples/layers.c", "tests/library/threads.c", "tests/library/misuse.c", "tests/show_driver.c", "tests/tokenizer_driver.c"]
 HOSTILE = {"replay-" + kind: ["tests/fuzz/replay.c", "tests/fuzz/fuzz_%s.c" % kind] for kind in ("onnx", "json")}
 INSIDE = ["interval_driver", "read_driver"]      # they include src/mlo.c, and have counters of their own
+OWN = [*INSIDE, "tokenizer_driver"]      # that one includes main.c
 VERSIONS = range(30, 18, -1)             # of clang: 18 knows MC/DC, but merges no profiles of it
 
 
@@ -44,7 +46,9 @@ def build(clang, folder):
     """mlo and the programs of the library with counters; src/ and not mlo.c, so that what is counted are its files."""
     flags = ["-std=gnu99", "-w", "-O1", "-fprofile-instr-generate", "-fcoverage-mapping", "-fcoverage-mcdc", "-I.", "-Ibuild"]
     lib, small = os.path.join(folder, "lib.o"), os.path.join(folder, "small.o")
-    programs = [(lib, ["-c", "src/mlo.c"]), (small, ["-c", "-DMLO_SMALL_BLOCK=64", "src/mlo.c"]), ("mlo", ["main.c", lib]), ("places", ["tests/library/places.c", small])]
+    said = "({ extern int __llvm_profile_write_file(void); __llvm_profile_write_file(); (%s)(%s); })"
+    ends = ["-D%s(%s)=%s" % (name, args, said % (name, args)) for name, args in (("raise", "n"), ("_exit", "n"), ("execvp", "file, words"))]     # what ends so writes no profile of its own accord
+    programs = [(lib, ["-c", "src/mlo.c"]), (small, ["-c", "-DMLO_SMALL_BLOCK=64", "src/mlo.c"]), ("mlo", [*ends, "main.c", lib]), ("places", ["tests/library/places.c", small])]
     programs += [(os.path.basename(source)[:-2], [source, lib]) for source in DRIVERS] + [(name, [*sources, lib]) for name, sources in HOSTILE.items()] + [(name, ["tests/%s.c" % name]) for name in INSIDE]
     for out, sources in programs:
         command = [clang, *flags, *sources, "-o", os.path.join(folder, out), *([] if "-c" in sources else LIBS)]
@@ -93,7 +97,7 @@ def run(script, mlo, folder):
     shutil.rmtree(own, True)
 
 
-def counted(mlo): return [mlo, *(word for name in INSIDE for word in ("-object", os.path.join(os.path.dirname(mlo), name)))]
+def counted(mlo): return [mlo, *(word for name in OWN for word in ("-object", os.path.join(os.path.dirname(mlo), name)))]
 
 
 def together(data):

@@ -172,6 +172,8 @@ def check_npz():
     np.savez(t.at("pos.npz"), *data.values())
     t.good("run", t.at("id.onnx"), "--inputs", t.at("pos.npz"), "--outputs", t.at("out2.npz"))
     t.case("by position when no name fits", "" if np.array_equal(np.load(t.at("out2.npz"))["f4_out"], data["f4"]) else "differs")
+    t.good("run", t.at("id.onnx"), "--inputs", t.at("out.npz"), "--outputs", t.at("out3.npz"))
+    t.case("what mlo wrote, read again", "" if np.array_equal(np.load(t.at("out3.npz"))["u8_out"], data["u8"]) else "differs")
     p = t.call("run", t.at("id.onnx"), "--inputs", t.at("pos.npz"), "--outputs", "-")
     t.case("--outputs -", "" if np.array_equal(np.load(io.BytesIO(p.stdout))["i8_out"], data["i8"]) else "differs")
 

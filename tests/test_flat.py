@@ -216,11 +216,11 @@ def check_refused():
 
 def single(op, inputs, fixed, **attributes):
     """A model of one node; those of `fixed` are parameters."""
-    names = ["i%d" % k for k in range(len(inputs))]
+    names = ["" if a is None else "i%d" % k for k, a in enumerate(inputs)]              # None: left out
     kind = lambda a: T.INT64 if a.dtype == np.int64 else T.FLOAT
     node = helper.make_node(op, names, ["y"], **attributes)
-    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info(n, kind(a), a.shape) for n, a, f in zip(names, inputs, fixed) if not f], [helper.make_tensor_value_info("y", T.FLOAT, None)],
-                              [numpy_helper.from_array(a, n) for n, a, f in zip(names, inputs, fixed) if f])
+    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info(n, kind(a), a.shape) for n, a, f in zip(names, inputs, fixed) if n and not f], [helper.make_tensor_value_info("y", attributes.get("to", T.FLOAT), None)],
+                              [numpy_helper.from_array(a, n) for n, a, f in zip(names, inputs, fixed) if n and f])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
 
 
@@ -234,7 +234,11 @@ def check_single():
              ("Concat", [f(2, 3), f(2, 1), f(2, 4)], [0, 1, 0], {"axis": -1}), ("Pad", [f(2, 3, 4), l(0, 1, 2, 1, 0, 3), np.float32(-9)], [0, 1, 1], {}), ("MatMul", [f(3, 4, 5), f(5, 6)], [0, 1], {}), ("MatMul", [f(2, 1, 4, 5), f(3, 5, 6)], [0, 0], {}),
              ("MatMul", [f(4, 5), f(3, 5, 6)], [0, 1], {}), ("Gemm", [f(4, 5), f(6, 5), f(6)], [0, 1, 1], {"transB": 1}), ("Gemm", [f(4, 5), f(5, 6), f(4, 6)], [0, 0, 0], {}), ("Conv", [f(2, 4, 9), f(6, 2, 3), f(6)], [0, 1, 1], {"group": 2, "pads": [2, 1], "strides": [2], "dilations": [2]}),
              ("Conv", [f(1, 3, 7, 9), f(5, 3, 3, 2)], [0, 1], {"pads": [1, 0, 2, 3], "strides": [2, 1], "dilations": [1, 3]}), ("Conv", [f(1, 4, 5, 5), f(8, 1, 3, 3)], [0, 1], {"group": 4}), ("MaxPool", [f(2, 3, 7, 8)], [0], {"kernel_shape": [3, 2], "pads": [1, 0, 1, 1], "strides": [2, 3]}),
-             ("MaxPool", [f(1, 3, 9)], [0], {"kernel_shape": [4], "ceil_mode": 1, "strides": [2]}), ("ReduceSum", [f(3, 4, 5, 6), l(1, 2)], [0, 1], {}), ("ReduceSum", [f(3, 4), l(-1)], [0, 1], {"keepdims": 0}), ("Flatten", [f(2, 3, 4)], [0], {}), ("Squeeze", [f(2, 1, 4), l(1)], [0, 1], {})]
+             ("MaxPool", [f(1, 3, 9)], [0], {"kernel_shape": [4], "ceil_mode": 1, "strides": [2]}), ("ReduceSum", [f(3, 4, 5, 6), l(1, 2)], [0, 1], {}), ("ReduceSum", [f(3, 4), l(-1)], [0, 1], {"keepdims": 0}), ("Slice", [f(7, 9), l(1), l(5), l(-1)], [0, 1, 1, 1], {}), ("Slice", [f(7, 9), l(-3, 8), l(-9, 0), l(-2, -1), l(-1, -3)], [0, 1, 1, 1, 1], {}), ("Gather", [f(4, 5, 6), np.array(4)], [0, 1], {"axis": -1}),
+             ("Concat", [f(2, 3), f(2, 3)], [0, 0], {"axis": 0}), ("Pad", [f(2, 3), l(0, 1, 2, 1)], [0, 1], {}), ("Pad", [f(2, 3), l(1, 1, 0, 0), np.float32(5)], [0, 1, 1], {"mode": "constant"}), ("Gemm", [f(4, 5), f(5, 6)], [0, 1], {"alpha": 1.0, "beta": 1.0}),
+             ("Gemm", [f(4, 5), f(5, 6), f(6)], [0, 1, 0], {}), ("Gemm", [f(4, 5), f(5, 6), f(4, 6)], [0, 1, 1], {}), ("Conv", [f(1, 2, 9), f(3, 2, 3)], [0, 1], {"auto_pad": "NOTSET"}), ("MatMul", [f(1, 1, 3, 4, 5), f(5, 6)], [0, 1], {}), ("Add", [f(1), f(2, 3, 4)], [0, 0], {}),
+             ("Add", [f(9) / 3, f(9)], [0, 0], {}), ("Clip", [f(40) / 3, np.float32(-7), np.float32(20)], [0, 1, 1], {}), ("Clip", [f(40) / 3, np.float32(-7.5), np.float32(20)], [0, 1, 1], {}), ("Relu", [f(40) / 3], [0], {}), ("Floor", [f(9)], [0], {}), ("Div", [f(9), np.float32(4)], [0, 1], {}), ("Transpose", [f(3, 4, 5)], [0], {"perm": [0, 1, 2]}),
+             ("Flatten", [f(2, 3, 4)], [0], {}), ("Squeeze", [f(2, 1, 4), l(1)], [0, 1], {})]
     for n, (op, inputs, fixed, attributes) in enumerate(cases):
         m, path, name = single(op, inputs, fixed, **attributes), t.at("single-%d" % n), "%s of %s %s" % (op, [a.shape for a in inputs], attributes)
         feeds = {"i%d" % k: a for k, (a, f_) in enumerate(zip(inputs, fixed)) if not f_}
@@ -244,6 +248,15 @@ def check_single():
         p = t.call("compile", t.write("single.onnx", m.SerializeToString()), "--target", "c", "--inputs", t.at("in.npz"), "--golden", t.at("out.npz"), "-o", path)
         t.case(name, p.stderr.decode() if p.returncode else tested(path, "gcc", ["-O1", *t.SANITIZE]))
     near = [("Gather", [f(4, 5), l(1, 3)], [0, 1], {}, "more than one place"), ("ReduceSum", [f(3, 4, 5), l(0, 2)], [0, 1], {}, "axes that are not neighbours"), ("Gemm", [f(4, 5), f(5, 6)], [0, 1], {"alpha": .5}, "alpha and beta"), ("Conv", [f(1, 2, 9), f(3, 2, 3)], [0, 0], {}, "what is not fixed"),
+            ("Add", [f(2, 1, 2, 1, 2), f(1, 3, 1, 3, 1)], [0, 0], {}, "along more than four axes"), ("Transpose", [f(2, 3, 2, 3, 2)], [0], {"perm": [4, 2, 0, 3, 1]}, "move along more than four axes"), ("Clip", [f(9), None, f()], [0, 1, 1], {}, "a missing operand"),
+            ("Max", [f(6), f(6), f(6)], [0, 0, 0], {}, "so many operands"), ("Max", [f(6) / 3, f(6)], [0, 0], {}, "floats"), ("MatMul", [f(5), f(5, 6)], [0, 1], {}, "products of vectors"), ("MatMul", [f(5, 5), f(5)], [0, 1], {}, "products of vectors"), ("MatMul", [f(4, 4), f(4, 4) / 3], [0, 1], {}, "products of floats"),
+            ("Gemm", [f(4, 5) / 3, f(5, 6)], [0, 1], {}, "products of floats"), ("Gemm", [f(4, 5), f(5, 6), f(6) / 3], [0, 1, 1], {}, "a bias of floats"), ("Gemm", [f(5, 4), f(5, 6)], [0, 1], {"transA": 1}, "transA"), ("Gemm", [f(4, 5), f(6, 5)], [0, 0], {"transB": 1}, "transB of a matrix that is not fixed"),
+            ("Gemm", [f(4, 5), f(5, 6), f(6)], [0, 1, 1], {"beta": 2.0}, "alpha and beta"), ("Gemm", [f(4, 5), f(5, 6), f(6)], [0, 1, 1], {"beta": .5}, "alpha and beta"), ("Gemm", [f(4, 5), f(5, 6)], [0, 1], {"alpha": 2.0}, "alpha and beta"), ("Gemm", [f(4, 5), f(5, 6), f(4, 1)], [0, 1, 1], {}, "a bias of that shape"),
+            ("Conv", [f(1, 2, 9) / 3, f(3, 2, 3)], [0, 1], {}, "convolutions of floats"), ("Conv", [f(1, 2, 9), f(3, 2, 3) / 3], [0, 1], {}, "convolutions of floats"), ("Conv", [f(1, 2, 9), f(3, 2, 3), f(3) / 3], [0, 1, 1], {}, "a bias of floats"), ("Conv", [f(1, 2, 9), f(3, 2, 3), f(3)], [0, 1, 0], {}, "by what is not fixed"),
+            ("Conv", [f(1, 2, 4, 4, 4), f(3, 2, 2, 2, 2)], [0, 1], {}, "windows of that rank"), ("Conv", [f(1, 2, 9), f(3, 2, 3)], [0, 1], {"auto_pad": "SAME_UPPER"}, "auto_pad other than NOTSET"), ("ReduceSum", [f(3, 4) / 3, l(1)], [0, 1], {}, "sums of floats"), ("ReduceSum", [f(3, 4)], [0], {}, "axes that are not neighbours"),
+            ("Concat", [f(2, 3), f(2, 3) / 3], [0, 0], {"axis": 0}, "parts that are floats"), ("Pad", [f(3, 4) / 3, l(1, 1, 1, 1)], [0, 1], {}, "pads around floats"), ("Pad", [f(3, 4), l(1, 1, 1, 1), np.float32(.5)], [0, 1, 1], {}, "pads of floats"), ("Pad", [f(3, 4), l(1, 1, 1, 1), np.float32(5)], [0, 1, 0], {}, "pads that are not fixed"),
+            ("Pad", [f(3, 4), l(1, -1, 1, 1)], [0, 1], {}, "pads that cut"), ("Pad", [f(3, 4), l(1, 1, -1, 1)], [0, 1], {}, "pads that cut"), ("Gather", [f(4, 5), l(1)], [0, 0], {}, "more than one place"), ("Gather", [f(4, 5), np.array([[1]])], [0, 1], {}, "more than one place"),
+            ("Cast", [f(9) / 3], [0], {"to": T.INT32}, "a cast that may change numbers"), ("Cast", [f(9)], [0], {"to": T.INT8}, "a cast that may change numbers"), 
             ("Pad", [f(3, 4), l(1, 1, 1, 1)], [0, 1], {"mode": "reflect"}, "a mode that is not constant"), ("Softmax", [f(3, 4)], [0], {}, "this operator"), ("MatMul", [f(4) / 3, f(4)], [0, 0], {}, "products of"), ("Mul", [f(9) * 2 ** 24 * 2 ** 20, f(9) * 2 ** 30], [0, 1], {}, "more than 64 bits hold")]
     for n, (op, inputs, fixed, attributes, says) in enumerate(near):
         m = single(op, inputs, fixed, **attributes)
@@ -252,4 +265,4 @@ def check_single():
         t.case("%s %s is refused" % (op, attributes), "" if p.returncode == 4 and b"(%s)" % op.encode() in p.stderr and says.encode() in p.stderr else "%d: %s" % (p.returncode, p.stderr.decode()))
 
 
-t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_wrong, check_refused, check_single, floor=206)
+t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_wrong, check_refused, check_single, floor=256)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """show: every stage of every model as text, JSON, DOT and HTML; the JSON held against the model itself and against the manifest.
 
-Builds a driver from src/mlo.c with ASan and UBSan in a temporary folder.
+Builds show_driver.c with ASan and UBSan in a temporary folder.
 Usage: python tests/test_show.py path/to/mlo [NAME ...]
 """
 import html, itertools, json, math, os, re, shutil, subprocess
@@ -18,61 +18,10 @@ COLUMNS = 112
 STAGES = ["read", "scope", "extract", "roll", "quantize", "lower", "fold"]
 FORMATS = ["text", "json", "dot", "html", "svg"]
 
-DRIVER = r"""
-#include "src/mlo.c"
-#include <locale.h>
-typedef struct { FILE *to; const char *only; int cancel; } out;
-static int put(void *u, const char *file, const void *b, size_t n) {
-    out *o = (out *)u;
-    if (o->cancel) return 1;
-    return o->only && strcmp(file, o->only) ? 0 : fwrite(b, 1, n, o->to) != n;
-}
-static long left = -1;                              /* allocations until one fails */
-static void *take(void *u, size_t n) { (void)u; if (left == 0) return NULL; if (left > 0) left--; return malloc(n); }
-static void drop(void *u, void *p) { (void)u; free(p); }
-int main(int argc, char **argv) {                   /* MODEL STAGE FORMAT [KEY VALUE].. */
-    mlo_desc d; memset(&d, 0, sizeof d); d.alloc = take; d.release = drop;
-    out o = { stdout, NULL, 0 };
-    if (getenv("MLO_TEST_LOCALE")) setlocale(LC_ALL, getenv("MLO_TEST_LOCALE"));
-    if (getenv("MLO_TEST_CANCEL")) o.cancel = 1;
-    mlo *m = mlo_open(&d);
-    for (int i = 4; i + 1 < argc; i += 2) mlo_set(m, argv[i], argv[i + 1]);
-    mlo_load(m, argv[1]);
-    if (strcmp(argv[2], "-")) mlo_to(m, argv[2]);
-    if (!strcmp(argv[3], "summary")) { const char *s = mlo_summary(m); if (s) fputs(s, stdout); }
-    else if (!strcmp(argv[3], "onnx")) mlo_write_onnx(m, put, &o);
-    else if (!strcmp(argv[3], "model")) mlo_write_json(m, put, &o);
-    else if (!strcmp(argv[3], "manifest")) { o.only = "manifest.json"; mlo_emit(m, put, &o); }
-    else if (!strcmp(argv[3], "starve")) {          /* fail every allocation of every format in turn */
-        static const char *const formats[] = { "text", "json", "dot", "html", "svg" };
-        FILE *nowhere = fopen("/dev/null", "wb"); o.to = nowhere;
-        long tried = 0;
-        for (int f = 0; f < 5; f++) for (long k = 0; ; k++, tried++) {
-            mlo *x = mlo_open(&d);
-            mlo_load(x, argv[1]); mlo_to(x, argv[2]);
-            left = k;
-            int r = mlo_show(x, formats[f], put, &o), starved = left == 0;
-            left = -1;
-            if (r && r != MLO_E_MEMORY) { printf("%s, allocation %ld: %s\n", formats[f], k, mlo_failure(x)->text); return 1; }
-            mlo_close(x);
-            if (!r && !starved) break;
-            if (!r) continue;
-        }
-        printf("%ld", tried); fclose(nowhere);
-    } else if (!strcmp(argv[3], "all")) {           /* each format, and JSON again, each followed by a NUL */
-        static const char *const formats[] = { "text", "json", "dot", "html", "svg", "json" };
-        for (int f = 0; f < 6; f++) { mlo_show(m, formats[f], put, &o); putchar(0); }
-    } else mlo_show(m, argv[3], put, &o);
-    if (mlo_failed(m)) fprintf(stderr, "%s\n", mlo_failure(m)->text);
-    int r = mlo_failed(m) ? mlo_failure(m)->status : 0;
-    mlo_close(m);
-    return r;
-}
-"""
-
 
 def build():
-    why = t.compile_c(t.at("driver"), [t.write("driver.c", DRIVER)], ["-std=c99", "-O0", *t.SANITIZE, "-Wno-unused-function", "-I", t.root, "-I", os.path.join(t.root, "src"), "-I", t.texts()])
+    if t.counted("show_driver"): return t.counted("show_driver")
+    why = t.compile_c(t.at("driver"), [os.path.join(t.tests, "show_driver.c"), t.amalgamation()], ["-std=c99", "-O1", *t.SANITIZE])
     if why: raise RuntimeError(why)
     return t.at("driver")
 
@@ -473,13 +422,53 @@ def check_simulation():
     want = sorted((x["iteration"], x["token"], x["end"] - 20, x["end"] - 4) for x in trace)
     case("simulation/html", wrong_html(page) or ("" if got == want else f"{got} instead of {want}"))
     case("simulation/folding", "" if bars_of(page.decode()) == [("8.0 %", "7.5 %"), ("32.0 %", "7.5 %")] else str(bars_of(page.decode())))
-    for name, bad in (("no JSON", "{"), ("another core", lines(dict(report, kernels=report["kernels"][:1]))), ("other names", lines(dict(report, kernels=report["kernels"][::-1]))), ("no cycles", lines(dict(report, counters={})))):
+    for name, bad in (("no JSON", "{"), ("another core", lines(dict(report, kernels=report["kernels"][:1]))), ("other names", lines(dict(report, kernels=report["kernels"][::-1]))), ("no cycles", lines(dict(report, counters={}))),
+                      *((f"{key} of {value}", lines(dict(report, **{key: value}))) for key, value in (("frames", 0), ("frames", 1e9), ("frames", "one"), ("interval", 0), ("counters", {"cycles": 0}), ("counters", {"cycles": 1e15}), ("kernels", 5), ("kernels", [*report["kernels"], {}]))),
+                      *((f"a kernel's {key} of {value}", lines(dict(report, kernels=[dict(report["kernels"][0], **{key: value}), report["kernels"][1]]))) for key, value in (("name", 5), ("busy", -1), ("starved", -1), ("blocked", -1), ("busy", 1e16)))):
         r = run(path, "fold", "json", *options, "simulation", bad)
         case(f"simulation/{name}", "" if r.returncode == 3 and b"MLO_E_FORMAT" in r.stderr else f"{r.returncode} {r.stderr.decode()[-200:]}")
+    line = trace[3]
+    others = [dict(line, **{key: value}) for key, value in (("kernel", 5), ("kernel", "nobody"), ("iteration", -1), ("iteration", 1e10), ("iteration", "one"), ("frame", -1), ("frame", 1e10), ("frame", 5), ("token", -1), ("token", 1e10), ("begin", "now"), ("begin", 1e16), ("end", None), ("end", -1e16))]
+    junk = "\n".join(["{", "", "[]", *map(json.dumps, others)]) + "\n\n"
+    other = run(path, "fold", "html", *options, "simulation", lines(report) + junk + lines(*trace)[:-1]).stdout
+    case("simulation/lines that cannot be", "" if other == page else "they are drawn")
+    for key, value in (("compute", -1), ("blocked", -1), ("compute", 1e16)):        # of such a tile it is known when it was
+        got = run(path, "fold", "html", *options, "simulation", lines(report, *trace[:-1], dict(trace[-1], **{key: value}))).stdout.decode().partition("Simulated timeline")[2].partition("</section>")[0]
+        want = sorted([*((x["iteration"], x["token"], x["end"] - 20, x["end"] - 4) for x in trace[:-1]), (1, 3, trace[-1]["begin"], trace[-1]["end"])])
+        got = sorted(b[1:2] + b[3:4] + b[5:7] for b in bars(got))
+        case(f"simulation/a tile whose {key} is {value}", "" if got == want else f"{got} instead of {want}")
+    empty = run(path, "fold", "html", *options, "simulation", lines(report)).stdout.decode()
+    case("simulation/no trace", "" if "Simulated timeline" not in empty and "Predicted timeline" in empty else "an empty picture")
     once = run(save(b.model("mvu_0_y", 1), "once"), "fold", "html", *options).stdout.decode()
     case("simulation/one iteration", "" if ">Predicted timeline: iteration 0<" in once and ">Predicted timeline: iterations 0 and 1<" in page.decode() else re.findall("timeline: [^<]*", once))
     r = run(t.model("mlp-res"), "read", "json", "simulation", lines(report))
     case("simulation/not folded", "" if r.returncode == 2 else f"{r.returncode} {r.stderr.decode()[-200:]}")
+
+
+def check_device():
+    """How full a device is; a core with caches, a token at a time; what the model was folded for is said again."""
+    b = cores.Body(tokens=4, channels=8)
+    path = save(b.model(b.mvu(b.requant(b.x), 8), 2), "device")
+    device = {"lut": 100000, "ff": 200000, "dsp": 500, "bram": 300}
+    named = ",".join(f"{k}={v}" for k, v in device.items())
+    d = json.loads(run(path, "fold", "json", "device", named).stdout)
+    case("device/json", "" if {k: d["device"][k] for k in device} == device and d["device"]["name"] == "given" and d["device"]["most_percent"] == {"lut": 70, "ff": 50, "dsp": 80, "bram": 80} else str(d.get("device")))
+    text = run(path, "fold", "text", "device", named).stdout.decode()
+    share = lambda k: 100 * (d["area"][k] if k != "bram" else math.ceil(d["area"][k])) / device[k]
+    line = next((l for l in text.splitlines() if "of the device, given" in l), "")
+    got = re.findall(r"<?([\d.]+) %", line)
+    case("device/text", "" if len(got) == 4 and all(abs(float(g) - share(k)) <= 0.11 for g, k in zip(got, device)) else f"{line!r}: {[share(k) for k in device]}")
+    r = run(path, "fold", "json", "pe", "2", "simd", "2", "device", "xczu99")
+    case("device/none of that name", "" if r.returncode == 2 and b"there is no device xczu99" in r.stderr else r.stderr.decode()[-200:])
+    r = run(path, "fold", "json", "position", "3")
+    case("device/a position without caches", "" if r.returncode == 2 and b"--position is of a core with caches" in r.stderr else r.stderr.decode()[-200:])
+    decoder, options = os.path.join(t.tests, "models/context/llama-d18-eager-one.onnx"), ("context", "16", "slots", "2", "sequences", "2", "frames-in-flight", "2", "position", "9", "pe", "2", "simd", "2")
+    wrong, r = shown(decoder, "fold", *options)
+    case("device/a decoder", f"status {r.returncode}: {r.stderr.decode()[-300:]}" if not wrong else "; ".join(f"{fmt}: {w}" for fmt, w in wrong.items() if w))
+    d, text = json.loads(run(decoder, "fold", "json", *options).stdout), run(decoder, "fold", "text", *options).stdout.decode()
+    step, grouped = d["step"], lambda n: f"{n:,}".replace(",", " ")
+    case("device/a token at a time", "" if (d["context"], d["slots"], step["position"], step["sequences"]) == (16, 2, 9, 2) and 0 < step["first"] <= step["cycles"]
+         and "a token of each of 2 sequences: %s cycles at the first position, %s at number 9" % (grouped(step["first"]), grouped(step["cycles"])) in text else f"{step} {text[-1500:]}")
 
 
 def against_manifest(name, path, *options):
@@ -563,6 +552,15 @@ def odd_models():
     chain = [helper.make_node("Add", ["x" if i == 0 else f"n{i - 1}", "x"], [f"n{i}"]) for i in range(400)]
     yield "long", model(chain, [info("x", 2)], [info("n399", 2)])
     many = [helper.make_node("Neg", ["x" if i == 0 else f"n{i - 1}"], [f"n{i}"]) for i in range(4000)]
+    mib = [helper.make_tensor("w", T.INT8, [3, 1 << 20], bytes(3 << 20), raw=True), helper.make_tensor("v", T.FLOAT, [4], range(4)), helper.make_tensor("s", T.FLOAT, [], [1.0])]
+    yield "listed", model([helper.make_node("Add", ["x", "v"], ["y"]), helper.make_node("Cast", ["w"], ["z"], to=T.FLOAT)], [info("x", 4), info("w", 3, 1 << 20, t=T.INT8), info("v", 4)], [info("y", 4), info("v", 4), info("z", 3, 1 << 20), info("s")], mib, name="")
+    for n in 17, 16, 201, 200, 1:
+        rounds = scan("l", "x", "w", "y")
+        rounds.metadata_props.add(key="mlo.instances", value=" ".join(f"net/layer.{i}" for i in range(n)))
+        yield f"rounds-{n}", model([rounds], [info("x", 4)], [info("y", 4)], [helper.make_tensor("w", T.FLOAT, [n, 4], [0.5] * 4 * n)])
+    nodes = [helper.make_node("Neg", ["x" if i == 0 else f"n{i - 1}"], [f"n{i}"]) for i in range(60)]
+    for i, n in enumerate(nodes): n.metadata_props.add(key="mlo.scope", value=f"top.{i % 25}/a/b.{i}")
+    yield "scopes", model(nodes, [info("x", 2)], [info("n59", 2)])
     yield "large", model(many, [info("x", 2)], [info("n3999", 2)])
 
 
@@ -587,6 +585,17 @@ def check_odd():
     d = json.loads(run(t.at("nested.onnx"), "read", "json").stdout)
     got = [(l["name"], l["iterations"], l["depth"], l["body_nodes"], l["carried"], l["per_iteration"], l["taps"], l["invariant"]) for l in d["loops"]]
     case("odd/nested/loops", "" if got == [("outer", 3, 0, 3, 1, 1, 1, 2), ("inner", 2, 1, 1, 1, 1, 0, 0)] else str(got))
+    d = json.loads(run(t.at("listed.onnx"), "read", "json").stdout)
+    case("odd/listed/json", "" if ([x["name"] for x in d["inputs"]], [x["name"] for x in d["outputs"]]) == (["x"], ["y", "v", "z", "s"]) else f"{d['inputs']} {d['outputs']}")
+    text, page = (run(t.at("listed.onnx"), "read", fmt).stdout.decode() for fmt in ("text", "html"))
+    case("odd/listed/text", "" if re.search(r"^inputs? +x +float \[4\]\noutputs? +y +float \[4\]\n +v +float \[4\]\n +z +.*\n +s +float \[\]\n", text, re.M) and "(unnamed)" in text and "3.0 MiB" in text else text)
+    case("odd/listed/page", "" if re.findall(r"<td>(input|output)</td><td>(\w+)</td>", page) == [("input", "x"), *(("output", n) for n in "yvzs")] else re.findall(r"<td>(input|output)</td>.*", page)[:1])
+    for n in 17, 16, 201, 200, 1:
+        text, page = (run(t.at(f"rounds-{n}.onnx"), "read", fmt).stdout.decode() for fmt in ("text", "html"))
+        shown = lambda said: (len(re.findall(r"\blayer\.\d+", said)), [int(k) for k in re.findall(r"and (\d+) more", said)])
+        case(f"odd/{n} rounds/text", "" if shown(text) == (min(n, 16), [n - 16][:n > 16]) else f"{shown(text)}")
+        chips = page.partition("<h3>Instances</h3>")[2].partition("</div>")[0]
+        case(f"odd/{n} rounds/page", "" if shown(chips) == (min(n, 200), [n - 200][:n > 200]) else f"{shown(chips)}")
     d = json.loads(run(t.at("scan-live.onnx"), "read", "json").stdout)
     case("odd/scan-live/iterations", "" if d["loops"][0]["iterations"] is None else str(d["loops"]))
 
@@ -687,5 +696,5 @@ def check_manifests():
 
 
 driver = build()
-t.main(check_models, check_sizes, check_chip, check_manifests, check_odd, check_refusals, check_locale, check_best, check_simulation,
-       check_command, floor=800)
+t.main(check_models, check_sizes, check_chip, check_manifests, check_odd, check_refusals, check_locale, check_best, check_simulation, check_device,
+       check_command, floor=870)

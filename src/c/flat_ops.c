@@ -67,6 +67,24 @@ static int mlo_flat_view(mlo_flat *f, mlo_flat_value *x, int64_t at) {
     return mlo_flat_refuse(f, "a view of a parameter");
 }
 
+/* An operand of whole numbers; NULL, and refused: it is missing, or of floats. */
+static mlo_flat_value *mlo_flat_whole(mlo_flat *f, size_t operand, const char *otherwise) {
+    mlo_flat_value *x = mlo_flat_in(f, operand);
+    if (x && x->whole) return x;
+    mlo_flat_refuse(f, otherwise);
+    return NULL;
+}
+
+/* Does an attribute say what is so without it: 1; a word that begins with a letter? */
+static int mlo_flat_is_one(const mlo_flat *f, const char *attr) {
+    const float v = mlo_float(f->node, attr, 1);
+    return v >= 1 && v <= 1;
+}
+static int mlo_flat_says(const mlo_flat *f, const char *attr, char letter) {
+    const mlo_attr *a = mlo_attr_of(f->node, attr);
+    return !a || (a->s.n && a->s.data[0] == letter);
+}
+
 /* A list of an attribute, or of a fixed input. */
 static int mlo_flat_ints(const mlo_flat *f, const char *attr, int input, int64_t *list) {
     const mlo_attr *a = attr ? mlo_attr_of(f->node, attr) : NULL;
@@ -321,19 +339,20 @@ static int mlo_flat_matrices(
 }
 
 static int mlo_flat_matmul(mlo_flat *f) {
-    mlo_flat_value *x = mlo_flat_in(f, 0), *w = mlo_flat_in(f, 1);
-    if (!x || !w || !x->whole || !w->whole || !x->rank || !w->rank)
-        return mlo_flat_refuse(f, "products of floats");
+    mlo_flat_value *x = mlo_flat_whole(f, 0, "products of floats");
+    mlo_flat_value *w = mlo_flat_whole(f, 1, "products of floats");
+    if (!x || !w) return mlo_failed(f->m);
     if (x->rank < 2 || w->rank < 2) return mlo_flat_refuse(f, "products of vectors");
     return mlo_flat_matrices(f, x, w, NULL, 0);
 }
 
 static int mlo_flat_gemm(mlo_flat *f) {
-    mlo_flat_value *x = mlo_flat_in(f, 0), *w = mlo_flat_in(f, 1), *bias = mlo_flat_in(f, 2);
-    const float alpha = mlo_float(f->node, "alpha", 1), beta = mlo_float(f->node, "beta", 1);
-    if (!x || !w || !x->whole || !w->whole || (bias && !bias->whole) || alpha < 1 || alpha > 1
-        || beta < 1 || beta > 1)
-        return mlo_flat_refuse(f, "floats, or alpha and beta that are not 1");
+    mlo_flat_value *x = mlo_flat_whole(f, 0, "products of floats");
+    mlo_flat_value *w = mlo_flat_whole(f, 1, "products of floats");
+    mlo_flat_value *bias = mlo_flat_in(f, 2) ? mlo_flat_whole(f, 2, "a bias of floats") : NULL;
+    if (f->m->error.code) return mlo_failed(f->m);
+    if (!mlo_flat_is_one(f, "alpha") || !mlo_flat_is_one(f, "beta"))
+        return mlo_flat_refuse(f, "alpha and beta that are not 1");
     if (mlo_int(f->node, "transA", 0)) return mlo_flat_refuse(f, "transA");
     if (mlo_int(f->node, "transB", 0)) {
         const int64_t dims[2] = { w->dims[1], w->dims[0] }, step[2] = { 1, w->dims[1] };
@@ -362,11 +381,9 @@ static void mlo_flat_pair(
 static int mlo_flat_window(mlo_flat *f, const mlo_flat_value *x, const mlo_flat_value *y,
     const int64_t *kernel, int64_t groups, int64_t in, int64_t out, const char **text) {
     const int spatial = x->rank - 2;
-    const mlo_attr *automatic = mlo_attr_of(f->node, "auto_pad");
-    int64_t w[MLO_FLAT_WINDOW] = { x->rank > 2 ? x->dims[0] : 1, groups, in, out, 1, 1, 1, 1 };
+    int64_t w[MLO_FLAT_WINDOW] = { x->dims[0], groups, in, out, 1, 1, 1, 1 };
     if (spatial != 1 && spatial != 2) return mlo_flat_refuse(f, "windows of that rank");
-    if (automatic && automatic->s.n && automatic->s.data[0] != 'N')
-        return mlo_flat_refuse(f, "auto_pad other than NOTSET");
+    if (!mlo_flat_says(f, "auto_pad", 'N')) return mlo_flat_refuse(f, "auto_pad other than NOTSET");
     for (int i = 2 - spatial; i < 2; i++) {
         w[4 + i] = x->dims[x->rank - 2 + i];
         w[6 + i] = y->dims[y->rank - 2 + i];
@@ -385,10 +402,13 @@ static int mlo_flat_window(mlo_flat *f, const mlo_flat_value *x, const mlo_flat_
 }
 
 static int mlo_flat_conv(mlo_flat *f) {
-    mlo_flat_value *x = mlo_flat_in(f, 0), *w = mlo_flat_in(f, 1), *bias = mlo_flat_in(f, 2);
+    mlo_flat_value *x = mlo_flat_whole(f, 0, "convolutions of floats");
+    mlo_flat_value *w = mlo_flat_whole(f, 1, "convolutions of floats");
+    mlo_flat_value *bias = mlo_flat_in(f, 2) ? mlo_flat_whole(f, 2, "a bias of floats") : NULL;
     const int64_t groups = mlo_int(f->node, "group", 1);
-    if (!x || !w || !x->whole || !w->whole || !w->fixed || (bias && !(bias->whole && bias->fixed)))
-        return mlo_flat_refuse(f, "convolutions of floats, or by what is not fixed");
+    if (f->m->error.code) return mlo_failed(f->m);
+    if (!w->fixed || (bias && !bias->fixed))
+        return mlo_flat_refuse(f, "convolutions by what is not fixed");
     const int64_t out = w->dims[0], each = w->count / out;
     mlo_interval ends = { 0, 0 };
     for (int64_t o = 0; o < out; o++) {
@@ -422,10 +442,10 @@ static int mlo_flat_pool(mlo_flat *f) {
 /* ---- sums ---------------------------------------------------------------------------------------- */
 
 static int mlo_flat_reduce(mlo_flat *f) {
-    mlo_flat_value *x = mlo_flat_in(f, 0);
+    mlo_flat_value *x = mlo_flat_whole(f, 0, "sums of floats");
     int64_t axes[2 * MLO_MAX_RANK] = { 0 }, size[3] = { 1, 1, 1 };
     const int n = mlo_flat_ints(f, "axes", 1, axes);
-    if (!x || !x->whole) return mlo_flat_refuse(f, "sums of floats");
+    if (!x) return mlo_failed(f->m);
     int first = x->rank, last = -1;
     for (int i = 0; i < n; i++) {
         const int axis = (int)(axes[i] < 0 ? axes[i] + x->rank : axes[i]);
@@ -550,8 +570,8 @@ static int mlo_flat_concat(mlo_flat *f) {
     int64_t axis = mlo_int(f->node, "axis", 0), at = 0, own[MLO_MAX_RANK];
     mlo_interval ends = { 0, 0 };
     for (size_t i = 0; i < f->node->n_input; i++) {
-        const mlo_flat_value *x = mlo_flat_in(f, i);
-        if (!x || !x->whole) return mlo_flat_refuse(f, "parts that are floats");
+        const mlo_flat_value *x = mlo_flat_whole(f, i, "parts that are floats");
+        if (!x) return mlo_failed(f->m);
         ends = i ? mlo_flat_union(ends, x->ends) : x->ends;
     }
     mlo_flat_value *y = mlo_flat_result(f, ends, 1);
@@ -568,13 +588,13 @@ static int mlo_flat_concat(mlo_flat *f) {
     return 0;
 }
 static int mlo_flat_pad(mlo_flat *f) {
-    mlo_flat_value *x = mlo_flat_in(f, 0), *with = mlo_flat_in(f, 2);
-    const mlo_attr *mode = mlo_attr_of(f->node, "mode"), *value = mlo_attr_of(f->node, "value");
+    mlo_flat_value *x = mlo_flat_whole(f, 0, "pads around floats");
+    mlo_flat_value *with = mlo_flat_in(f, 2) ? mlo_flat_whole(f, 2, "pads of floats") : NULL;
+    const mlo_attr *value = mlo_attr_of(f->node, "value");
     int64_t pads[2 * MLO_MAX_RANK], own[MLO_MAX_RANK], at = 0;
-    if (!x || !x->whole || (mode && mode->s.n && mode->s.data[0] != 'c'))
-        return mlo_flat_refuse(f, "floats, or a mode that is not constant");
-    if (mlo_flat_ints(f, "pads", 1, pads) != 2 * x->rank || f->node->n_input > 3
-        || (with && !(with->fixed && with->whole)))
+    if (f->m->error.code) return mlo_failed(f->m);
+    if (!mlo_flat_says(f, "mode", 'c')) return mlo_flat_refuse(f, "a mode that is not constant");
+    if (mlo_flat_ints(f, "pads", 1, pads) != 2 * x->rank || (with && !with->fixed))
         return mlo_flat_refuse(f, "pads that are not fixed, or axes");
     const int64_t v = with && with->count ? ((const int64_t *)with->number->data)[0]
         : value                           ? (int64_t)value->f

@@ -80,7 +80,7 @@ static const char *mlo_concat_inputs(mlo *m, mlo_graph *list, mlo_node **p, size
 static int mlo_merge_projections(mlo *m, mlo_graph *body, mlo_graph *list, mlo_node **p) {
     const char *in[5] = { p[0]->input[0] };
     const char *out = mlo_format(m, "%s_qkv", p[0]->output[0]);
-    const char *sizes = mlo_format(m, "%s_parts", out ? out : "");
+    const char *sizes = mlo_format(m, "%s_parts", mlo_or_empty(out));
     for (size_t k = 1; k < 5; k++)
         if (!(in[k] = mlo_concat_inputs(m, list, p, k))) return mlo_failed(m);
     mlo_node *n = mlo_node_new(m, mlo_mvu_kernel.op.name, out),

@@ -203,7 +203,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
                 mlo_report_string(&e->t, el->node->output[0]);
                 mlo_puts(&e->t, ", \"scope\": ");
                 const char *scope = mlo_meta_get(el->node->meta, el->node->n_meta, mlo_key_scope);
-                mlo_report_string(&e->t, scope ? scope : "");
+                mlo_report_string(&e->t, mlo_or_empty(scope));
                 mlo_printf(&e->t,
                     ", \"memory\": \"%s\", %s\"lanes\": %d, \"bits\": %d, \"channels\": %lld, "
                     "\"intermediates\": ",

@@ -508,7 +508,7 @@ static const char *mlo_top_memories(mlo_emitter *e, int resident) {
                         (long long)mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits));
     const char *list = mlo_intern(e->m, t.text);
     mlo_text_free(&t);
-    return list ? list : "";
+    return mlo_or_empty(list);
 }
 
 /* Bits of a beat of the top's streams: the loop's, or ids and what follows them. */

@@ -404,6 +404,9 @@ static const char *mlo_format(mlo *m, const char *format, ...) {
     return s;
 }
 
+/* A text that may be missing, so that it can be printed: of a failure before there is none. */
+static const char *mlo_or_empty(const char *s) { return s ? s : ""; }
+
 static int mlo_eq(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
 static int mlo_starts(const char *s, const char *prefix) {
     return !strncmp(s, prefix, strlen(prefix));

@@ -200,10 +200,10 @@ static void mlo_roof_axis(const mlo_roofline *r, const mlo_scale *s, int upright
             : mlo_format(m, "1/%s", mlo_thousands(m, (int64_t)1 << (k > -62 ? -k : 62)));
         if (upright) {
             mlo_svg_line(r->t, "grid", MLO_ROOF_LEFT, at, MLO_ROOF_RIGHT, at);
-            mlo_svg_words(r->t, "axis", "end", MLO_ROOF_LEFT - 7, at + 3, number ? number : "");
+            mlo_svg_words(r->t, "axis", "end", MLO_ROOF_LEFT - 7, at + 3, mlo_or_empty(number));
         } else {
             mlo_svg_line(r->t, "grid", at, MLO_ROOF_TOP, at, r->y.from);
-            mlo_svg_words(r->t, "axis", "middle", at, r->y.from + 15, number ? number : "");
+            mlo_svg_words(r->t, "axis", "middle", at, r->y.from + 15, mlo_or_empty(number));
         }
     }
 }
@@ -233,9 +233,9 @@ static void mlo_roof_lines(const mlo_roofline *r) {
         m, "%s multipliers", mlo_thousands(m, mlo_core_multipliers(c)));
     const char *memory = mlo_format(m, tenths % 10 ? "%lld.%lld bytes/cycle" : "%lld bytes/cycle",
         (long long)(tenths / 10), (long long)(tenths % 10));
-    mlo_svg_words(r->t, "roof", "end", MLO_ROOF_RIGHT - 6, top - 7, compute ? compute : "");
+    mlo_svg_words(r->t, "roof", "end", MLO_ROOF_RIGHT - 6, top - 7, mlo_or_empty(compute));
     mlo_svg_words(r->t, "roof", "end", corner - (corner - x0) / 5 - 8, top + (y0 - top) / 5,
-        memory ? memory : "");
+        mlo_or_empty(memory));
 }
 
 static void mlo_roof_point(const mlo_roofline *r, const mlo_roof *p) {
@@ -261,12 +261,12 @@ static void mlo_roof_point(const mlo_roofline *r, const mlo_roof *p) {
         (long long)(tenths % 10), mlo_thousands(m, p->ceiling),
         mlo_share_text(m, pace, (double)p->ceiling));
     mlo_svg_words(r->t, p->whole ? "label strong" : "label", "start", MLO_ROOF_RIGHT + 18,
-        p->label + 4, text ? text : "");
+        p->label + 4, mlo_or_empty(text));
 }
 
 static void mlo_roof_fact(
     const mlo_view *v, mlo_text *t, const char *what, const char *value, const char *more) {
-    const char *const cells[] = { what, mlo_right(v->m, value ? value : ""), more ? more : "",
+    const char *const cells[] = { what, mlo_right(v->m, mlo_or_empty(value)), mlo_or_empty(more),
         NULL };
     mlo_html_cells(t, "td", cells);
 }
@@ -479,9 +479,9 @@ static const char *mlo_line_title(const mlo_chart *h, const mlo_element *e, cons
                                             (long long)(b->token - b->tokens + 1), (long long)b->token)
                                       : mlo_format(m, ", token %lld", (long long)b->token);
     const char *s = mlo_format(m, "%s, iteration %lld%s%s: cycles %lld to %lld", e->name,
-        (long long)b->iteration, frame ? frame : "", tokens ? tokens : "", (long long)b->begin,
+        (long long)b->iteration, mlo_or_empty(frame), mlo_or_empty(tokens), (long long)b->begin,
         (long long)b->end);
-    return s ? s : "";
+    return mlo_or_empty(s);
 }
 
 /* A finished bar: clipped to the chart, faded where it is of a neighbouring iteration. */

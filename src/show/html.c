@@ -91,9 +91,9 @@ static void mlo_html_values(const mlo_view *v, mlo_text *t) {
     mlo_puts(t, "<section><h2>Inputs and outputs</h2><table>");
     for (size_t i = 0; i < v->g->n_input + v->g->n_output; i++) {
         int in = i < v->g->n_input;
-        const mlo_value *x = mlo_value_of(
-            v->g, in ? v->g->input[i]->name : v->g->output[i - v->g->n_input]->name);
-        if (!x || (x->tensor && x->is_input)) continue;
+        const mlo_value *x = mlo_view_listed(
+            v, in ? v->g->input[i] : v->g->output[i - v->g->n_input]);
+        if (!x) continue;
         const char *const cells[] = { in ? "input" : "output", x->name, mlo_view_form(v->m, x),
             NULL };
         mlo_html_cells(t, "td", cells);
@@ -277,7 +277,7 @@ static void mlo_html_kernel(const mlo_view *v, const mlo_element *e, mlo_text *t
     const char *sizes = mlo_format(
         m, "%lld \342\206\222 %lld", (long long)u->in[0].channels, (long long)u->out.channels);
     const char *none = "\342\200\223";
-    const char *const cells[] = { e->name, mlo_view_what(v, e->node), sizes ? sizes : "",
+    const char *const cells[] = { e->name, mlo_view_what(v, e->node), mlo_or_empty(sizes),
         mlo_right(m, mlo_thousands(m, u->pe)),
         mlo_right(m, e->kernel->simd_axis ? mlo_thousands(m, u->simd) : none),
         mlo_right(m, u->multipliers ? mlo_thousands(m, u->multipliers) : none),
@@ -307,12 +307,12 @@ static void mlo_html_fifos(const mlo_view *v, mlo_text *t) {
             const char *ends = mlo_format(
                 m, "%s \342\206\222 %s", mlo_edge_end(c, e->from), mlo_edge_end(c, e->to));
             const char *depth = mlo_format(m, ">%lld tokens", (long long)e->fifo);
-            const char *const cells[] = { ends ? ends : "", depth ? depth : "",
+            const char *const cells[] = { mlo_or_empty(ends), mlo_or_empty(depth),
                 mlo_right(m, mlo_size_text(m, e->fifo * e->channels * e->bits / 8)), NULL };
             mlo_html_cells(t, "td", cells);
         }
     const char *depth = mlo_format(m, ">%lld tokens", (long long)c->feedback);
-    const char *const cells[] = { "feedback", depth ? depth : "",
+    const char *const cells[] = { "feedback", mlo_or_empty(depth),
         mlo_right(m, mlo_size_text(m, c->feedback * c->channels * c->bits / 8)), NULL };
     mlo_html_cells(t, "td", cells);
     mlo_puts(t, "</table>");

@@ -32,8 +32,8 @@ static void mlo_html_escaped(mlo_text *t, const char *before, const char *s, con
 }
 
 static void mlo_html_card(mlo_text *t, const char *value, const char *what) {
-    mlo_html_escaped(t, "<div class=card><b>", value ? value : "", "</b>");
-    mlo_html_escaped(t, "<span>", what ? what : "", "</span></div>");
+    mlo_html_escaped(t, "<div class=card><b>", mlo_or_empty(value), "</b>");
+    mlo_html_escaped(t, "<span>", mlo_or_empty(what), "</span></div>");
 }
 
 /* Opens or closes a table row of cells: a NULL-terminated list; a leading '>' puts a cell to the
@@ -50,5 +50,5 @@ static void mlo_html_cells(mlo_text *t, const char *tag, const char *const *cell
 }
 static const char *mlo_right(mlo *m, const char *s) {
     const char *r = mlo_format(m, ">%s", s);
-    return r ? r : "";
+    return mlo_or_empty(r);
 }

@@ -12,7 +12,7 @@
 
 static void mlo_json_text(mlo_text *t, const char *key, const char *value) {
     mlo_printf(t, "\"%s\":", key);
-    mlo_report_string(t, value ? value : "");
+    mlo_report_string(t, mlo_or_empty(value));
 }
 
 /* Names, types and shapes of the graph's inputs or outputs. A symbolic dimension is its name, an
@@ -22,11 +22,9 @@ static void mlo_json_values(
     int said = 0;
     mlo_printf(t, "\"%s\":[", key);
     for (size_t i = 0; i < n; i++) {
-        const mlo_value *x = mlo_value_of(v->g, list[i]->name);
-        mlo_shape *s = x && x->info && x->info->type && x->info->type->tensor
-            ? x->info->type->tensor->shape
-            : NULL;
-        if (!x || (x->tensor && x->is_input)) continue;
+        const mlo_value *x = mlo_view_listed(v, list[i]);
+        if (!x) continue;
+        const mlo_shape *s = mlo_view_declared(x);
         mlo_puts(t, said++ ? ",{" : "{");
         mlo_json_text(t, "name", x->name);
         mlo_puts(t, ",");
@@ -242,5 +240,5 @@ static int mlo_show_as(mlo *m, mlo *rolled, const char *format, mlo_text *t) {
         return formats[i].print(&v, t);
     }
     return mlo_fail_at(m, MLO_E_USAGE, NULL,
-        "there is no format '%s'; they are text, json, dot, html, svg", format ? format : "");
+        "there is no format '%s'; they are text, json, dot, html, svg", mlo_or_empty(format));
 }

@@ -130,9 +130,8 @@ static void mlo_text_values(
     const mlo_view *v, mlo_sheet *t, const char *label, mlo_value_info *const *list, size_t n) {
     int said = 0;
     for (size_t i = 0; i < n; i++) {
-        const mlo_value *x = mlo_value_of(v->g, list[i]->name);
-        /* an initializer that is listed as an input */
-        if (!x || (x->tensor && x->is_input)) continue;
+        const mlo_value *x = mlo_view_listed(v, list[i]);
+        if (!x) continue;
         mlo_say_cell(t, said++ ? "" : label, MLO_LABEL - 1);
         mlo_say_cell(t, x->name, 32);
         mlo_tell(t, mlo_view_form(v->m, x));
@@ -161,14 +160,14 @@ static void mlo_text_header(const mlo_view *v, mlo_sheet *t) {
             ? model->opset[i].domain
             : "ai.onnx";
         const char *s = mlo_format(m, "%s %lld", domain, (long long)model->opset[i].version);
-        mlo_item(t, s ? s : "", MLO_LABEL, i + 1 == model->n_opset);
+        mlo_item(t, mlo_or_empty(s), MLO_LABEL, i + 1 == model->n_opset);
     }
     mlo_end_line(t);
     mlo_say_cell(t, "size", MLO_LABEL - 1);
     const char *s = mlo_format(m, "%zu node%s, %zu in subgraphs; %s parameters, %s", v->g->n_node,
         mlo_plural((int64_t)v->g->n_node), v->subgraph_nodes, mlo_thousands(m, v->parameters),
         mlo_size_text(m, v->bytes));
-    mlo_tell(t, s ? s : "");
+    mlo_tell(t, mlo_or_empty(s));
     mlo_text_values(v, t, "inputs", v->g->input, v->g->n_input);
     mlo_text_values(v, t, "outputs", v->g->output, v->g->n_output);
     if (v->inferred) {
@@ -194,7 +193,7 @@ static int mlo_text_outside(const mlo_view *v, mlo_sheet *t) {
         for (size_t k = 0; k < g->n_ops; k++) {
             const char *s = g->count[k] > 1 ? mlo_format(v->m, "%zu %s", g->count[k], g->op[k])
                                             : g->op[k];
-            mlo_item(t, s ? s : "", 46, k + 1 == g->n_ops);
+            mlo_item(t, mlo_or_empty(s), 46, k + 1 == g->n_ops);
         }
         mlo_end_line(t);
     }
@@ -211,7 +210,7 @@ static void mlo_text_instances(const mlo_view *v, const mlo_view_loop *l, mlo_sh
             i + 1 == l->iterations);
     if (l->iterations > 16) {
         const char *s = mlo_format(v->m, "and %lld more", (long long)l->iterations - 16);
-        mlo_item(t, s ? s : "", MLO_LABEL, 1);
+        mlo_item(t, mlo_or_empty(s), MLO_LABEL, 1);
     }
     mlo_end_line(t);
 }
@@ -226,7 +225,7 @@ static void mlo_text_states(const mlo_view *v, const mlo_view_loop *l, mlo_sheet
         const char *s = mlo_format(v->m, "first %s, then %s%s%s", l->node->input[i],
             l->body->output[i]->name, *out ? ", left as " : "", out);
         mlo_to_column(t, MLO_LABEL);
-        mlo_tell(t, s ? s : "");
+        mlo_tell(t, mlo_or_empty(s));
     }
     for (size_t i = 0; i < l->taps; i++) {
         mlo_say_cell(t, i ? "" : "taps", MLO_LABEL - 1);
@@ -234,7 +233,7 @@ static void mlo_text_states(const mlo_view *v, const mlo_view_loop *l, mlo_sheet
         mlo_say_cell(
             t, mlo_view_form(v->m, mlo_value_of(l->outer, l->node->output[l->states + i])), 26);
         const char *s = mlo_format(v->m, "all iterations, as %s", l->node->output[l->states + i]);
-        mlo_tell(t, s ? s : "");
+        mlo_tell(t, mlo_or_empty(s));
     }
 }
 
@@ -254,7 +253,7 @@ static void mlo_text_invariants(const mlo_view *v, const mlo_view_loop *l, mlo_s
     if (!constants) return;
     mlo_say_cell(t, said ? "" : "invariant", MLO_LABEL - 1);
     const char *s = mlo_format(v->m, "%zu constant%s: ", constants, mlo_plural((int64_t)constants));
-    mlo_say(t, s ? s : "", 24);
+    mlo_say(t, mlo_or_empty(s), 24);
     for (size_t i = 0, n = 0; i < l->n_outside; i++)
         if (!mlo_view_lives(v, l->outside[i]))
             mlo_item(t, l->outside[i]->name, MLO_LABEL, ++n == constants);
@@ -270,14 +269,14 @@ static int mlo_text_params(const mlo_view *v, const mlo_view_loop *l, mlo_sheet 
     mlo_say_cell(t, "per iteration", MLO_LABEL - 1);
     const char *s = mlo_format(v->m, "%zu value%s, %s", l->params, mlo_plural((int64_t)l->params),
         mlo_size_text(v->m, bytes));
-    mlo_tell(t, s ? s : "");
+    mlo_tell(t, mlo_or_empty(s));
     for (size_t i = 0; i < n; i++) {
         mlo_to_column(t, MLO_LABEL);
         mlo_say_cell(t, list[i].place, 30);
         for (size_t k = 0; k < list[i].n; k++) {
             const char *name = l->body->input[list[i].param[k]]->name;
             s = mlo_format(v->m, "%s %s", name, mlo_view_shape(v->m, mlo_value_of(l->body, name)));
-            mlo_item(t, s ? s : "", MLO_LABEL + 31, k + 1 == list[i].n);
+            mlo_item(t, mlo_or_empty(s), MLO_LABEL + 31, k + 1 == list[i].n);
         }
         mlo_end_line(t);
     }
@@ -315,7 +314,7 @@ static int mlo_text_loop(const mlo_view *v, const mlo_view_loop *l, mlo_sheet *t
         : mlo_format(v->m, "%s: %lld iteration%s of %zu nodes", l->name, (long long)l->iterations,
               mlo_plural(l->iterations), l->body->n_node);
     mlo_end_line(t);
-    mlo_rule(t, times ? times : "", mlo_last_level(l->scope));
+    mlo_rule(t, mlo_or_empty(times), mlo_last_level(l->scope));
     t->boxed = 1;
     mlo_text_instances(v, l, t);
     mlo_text_states(v, l, t);
@@ -338,7 +337,7 @@ static void mlo_text_marks(const mlo_view *v, mlo_sheet *t) {
             k->instances > 0 ? k->nodes / (size_t)k->instances : k->nodes);
         mlo_say(t, "  ", 2);
         mlo_say_cell(t, k->name, 34);
-        mlo_tell(t, s ? s : "");
+        mlo_tell(t, mlo_or_empty(s));
     }
 }
 
@@ -354,8 +353,8 @@ static void mlo_text_kernel(const mlo_view *v, const mlo_element *e, mlo_sheet *
     const char *fold = mlo_format(m, "%d x %d", u->pe, u->simd);
     mlo_say_cell(t, e->name, 12);
     mlo_say_cell(t, mlo_view_what(v, e->node), 31);
-    mlo_say_right(t, sizes ? sizes : "", 12);
-    mlo_say_right(t, fold ? fold : "", 9);
+    mlo_say_right(t, mlo_or_empty(sizes), 12);
+    mlo_say_right(t, mlo_or_empty(fold), 9);
     mlo_say_right(t, u->multipliers ? mlo_thousands(m, u->multipliers) : "-", 6);
     mlo_say_right(t, mlo_thousands(m, u->interval), 9);
     mlo_say_right(t, mlo_share_text(m, (double)work, (double)v->p.interval), 7);
@@ -413,7 +412,7 @@ static void mlo_text_fifos(const mlo_view *v, mlo_sheet *t) {
         mlo_say_right(t, mlo_thousands(v->m, e->fifo), 7);
         const char *s = mlo_format(
             v->m, "tokens, %s", mlo_size_text(v->m, e->fifo * e->channels * e->bits / 8));
-        mlo_tell(t, s ? s : "");
+        mlo_tell(t, mlo_or_empty(s));
     }
     if (!said) mlo_end_line(t);
     mlo_say_cell(t, said ? "" : "FIFOs", MLO_LABEL - 1);
@@ -421,7 +420,7 @@ static void mlo_text_fifos(const mlo_view *v, mlo_sheet *t) {
     mlo_say_right(t, mlo_thousands(v->m, c->feedback), 7);
     const char *s = mlo_format(
         v->m, "tokens, %s", mlo_size_text(v->m, c->feedback * c->channels * c->bits / 8));
-    mlo_tell(t, s ? s : "");
+    mlo_tell(t, mlo_or_empty(s));
 }
 
 /* What the core takes of an FPGA: of kernels, of what lies between them, of the shell around them. */
@@ -466,21 +465,21 @@ static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
         mlo_plural(c->frames), (long long)c->chunk, (long long)c->scan.iterations,
         mlo_thousands(m, v->p.cycles), mlo_thousands(m, v->p.interval));
     mlo_say_cell(t, "prediction", MLO_LABEL - 1);
-    mlo_tell(t, s ? s : "");
+    mlo_tell(t, mlo_or_empty(s));
     s = mlo_format(m, "%s multiply-accumulates per frame: the multipliers are busy %s of the time;",
         mlo_thousands(m, mlo_core_macs(c)), mlo_view_utilisation(v, (double)v->p.interval));
     mlo_to_column(t, MLO_LABEL);
-    mlo_tell(t, s ? s : "");
+    mlo_tell(t, mlo_or_empty(s));
     s = mlo_format(m,
         "%s if the slowest kernel never rests, %s in the best legal folding of as many",
         mlo_view_utilisation(v, (double)v->bound), mlo_view_utilisation(v, (double)v->best));
     mlo_to_column(t, MLO_LABEL);
-    mlo_tell(t, s ? s : "");
+    mlo_tell(t, mlo_or_empty(s));
     s = mlo_format(m, "%s of parameters per iteration over %d bits of AXI, %s beats per frame",
         mlo_size_text(m, mlo_core_layer_beats(c) * c->axi_bits / 8), c->axi_bits,
         mlo_thousands(m, (int64_t)ceil(mlo_core_frame_beats(c))));
     mlo_to_column(t, MLO_LABEL);
-    mlo_tell(t, s ? s : "");
+    mlo_tell(t, mlo_or_empty(s));
     if (c->slots) {
         s = mlo_format(m, "%s: %s cycles at the first position, %s at number %lld",
             v->sequences > 1
@@ -488,13 +487,13 @@ static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
                 : "a token at a time",
             mlo_thousands(m, v->step[0]), mlo_thousands(m, v->step[1]), (long long)v->position);
         mlo_to_column(t, MLO_LABEL);
-        mlo_tell(t, s ? s : "");
+        mlo_tell(t, mlo_or_empty(s));
     }
     if (mlo_core_resident_beats(c)) {
         s = mlo_format(m, "%s of parameters are read once and stay on chip",
             mlo_size_text(m, mlo_core_resident_beats(c) * c->scan.iterations * c->axi_bits / 8));
         mlo_to_column(t, MLO_LABEL);
-        mlo_tell(t, s ? s : "");
+        mlo_tell(t, mlo_or_empty(s));
     }
     if (mlo_eq(v->stage, "lower")) {
         mlo_to_column(t, MLO_LABEL);
@@ -511,10 +510,10 @@ static void mlo_text_simulation(const mlo_view *v, mlo_sheet *t) {
         mlo_thousands(m, (int64_t)(v->sim->interval + 0.5)),
         mlo_view_utilisation(v, v->sim->interval));
     mlo_say_cell(t, "simulation", MLO_LABEL - 1);
-    mlo_tell(t, s ? s : "");
+    mlo_tell(t, mlo_or_empty(s));
     s = mlo_format(m, "parameters came in %s of the cycles", mlo_share_text(m, v->sim->channel, 1));
     mlo_to_column(t, MLO_LABEL);
-    mlo_tell(t, s ? s : "");
+    mlo_tell(t, mlo_or_empty(s));
 }
 
 static int mlo_show_text(const mlo_view *v, mlo_text *out) {
@@ -600,9 +599,9 @@ static void mlo_dot_end(const mlo_dot *d, const mlo_sketch *s, size_t which, int
         snprintf(to, size, "g%zuv%d", which, vertex);
 }
 
-static void mlo_dot_vertices(mlo_dot *d, const mlo_sketch *s, size_t which, int depth);
+static void mlo_dot_vertices(mlo_dot *d, const mlo_sketch *s, size_t which);
 
-static void mlo_dot_cluster(mlo_dot *d, size_t loop, int depth) {
+static void mlo_dot_cluster(mlo_dot *d, size_t loop) {
     const mlo_view_loop *l = &d->v->loop[loop - 1];
     mlo_printf(d->t,
         "subgraph cluster_%zu {\nstyle=\"rounded,filled\"; color=\"#c9a227\"; "
@@ -611,16 +610,16 @@ static void mlo_dot_cluster(mlo_dot *d, size_t loop, int depth) {
     mlo_dot_words(d->t, l->name);
     if (l->iterations >= 0) mlo_printf(d->t, ": %lld iterations", (long long)l->iterations);
     mlo_printf(d->t, " of %zu nodes, %zu per-iteration values\";\n", l->body->n_node, l->params);
-    mlo_dot_vertices(d, &d->body[loop - 1], loop, depth + 1);
+    mlo_dot_vertices(d, &d->body[loop - 1], loop);
     mlo_puts(d->t, "}\n");
 }
 
-static void mlo_dot_vertices(mlo_dot *d, const mlo_sketch *s, size_t which, int depth) {
+static void mlo_dot_vertices(mlo_dot *d, const mlo_sketch *s, size_t which) {
     for (size_t i = 0; i < s->n_vertex; i++) {
         const mlo_vertex *x = &s->vertex[i];
         size_t loop = mlo_dot_loop(d, x);
-        if (loop && depth < MLO_MAX_DEPTH) {
-            mlo_dot_cluster(d, loop, depth);
+        if (loop) {
+            mlo_dot_cluster(d, loop);
             continue;
         }
         mlo_printf(d->t, "g%zuv%zu [label=\"", which, i);
@@ -665,7 +664,7 @@ static int mlo_show_dot(const mlo_view *v, mlo_text *t) {
         "[fontname=\"Helvetica\", fontsize=10, shape=box, style=\"rounded,filled\", "
         "color=\"#667788\"];\n"
         "edge [fontname=\"Helvetica\", fontsize=8, color=\"#667788\"];\n");
-    mlo_dot_vertices(&d, &d.whole, 0, 0);
+    mlo_dot_vertices(&d, &d.whole, 0);
     mlo_dot_arrows(&d, &d.whole, 0);
     for (size_t i = 0; i < v->n_loops; i++) mlo_dot_arrows(&d, &d.body[i], i + 1);
     mlo_puts(t, "}\n");

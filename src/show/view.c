@@ -87,8 +87,7 @@ static const char *mlo_thousands(mlo *m, int64_t v) {
         if (i && (n - i) % 3 == 0 && digits[i - 1] != '-') to[k++] = ' ';
         to[k++] = digits[i];
     }
-    const char *s = mlo_intern_n(m, to, (size_t)k);
-    return s ? s : "";
+    return mlo_or_empty(mlo_intern_n(m, to, (size_t)k));
 }
 
 /* 13824 -> "13.5 KiB" */
@@ -96,27 +95,29 @@ static const char *mlo_size_text(mlo *m, int64_t bytes) {
     static const char *const units[] = { "KiB", "MiB", "GiB", "TiB" };
     int64_t unit = 1024;
     int at = 0;
-    if (bytes < 1024) {
-        const char *s = mlo_format(m, "%lld B", (long long)bytes);
-        return s ? s : "";
-    }
+    if (bytes < 1024) return mlo_or_empty(mlo_format(m, "%lld B", (long long)bytes));
     while (at < 3 && bytes / unit >= 1024) {
         unit *= 1024;
         at++;
     }
     const char *s = mlo_format(m, "%lld.%lld %s", (long long)(bytes / unit),
         (long long)(bytes % unit * 10 / unit), units[at]);
-    return s ? s : "";
+    return mlo_or_empty(s);
+}
+
+/* A value's shape as the model declares it, NULL for none. */
+static const mlo_shape *mlo_view_declared(const mlo_value *v) {
+    const mlo_type *type = v->info ? v->info->type : NULL;
+    return type && type->tensor ? type->tensor->shape : NULL;
 }
 
 /* "[1,seq,64]", "[]" for a scalar, "" when the rank is unknown. */
 static const char *mlo_view_shape(mlo *m, const mlo_value *v) {
     mlo_text t = { m, NULL, 0, 0 };
-    mlo_shape *s = v && v->info && v->info->type && v->info->type->tensor
-        ? v->info->type->tensor->shape
-        : NULL;
-    size_t rank = v && v->tensor ? v->tensor->n_dims : s ? s->n_dim : 0;
-    if (!v || (!v->tensor && !s)) return "";
+    if (!v) return "";
+    const mlo_shape *s = mlo_view_declared(v);
+    if (!v->tensor && !s) return "";
+    size_t rank = v->tensor ? v->tensor->n_dims : s->n_dim;
     for (size_t i = 0; i < rank; i++) {
         mlo_puts(&t, i ? "," : "[");
         if (v->tensor)
@@ -131,7 +132,7 @@ static const char *mlo_view_shape(mlo *m, const mlo_value *v) {
     mlo_puts(&t, rank ? "]" : "[]");
     const char *text = m->error.code ? "" : mlo_intern(m, t.text);
     mlo_text_free(&t);
-    return text ? text : "";
+    return mlo_or_empty(text);
 }
 static const char *mlo_view_type(const mlo_value *v) {
     mlo_dtype t = mlo_form_of(v).dtype;
@@ -141,7 +142,7 @@ static const char *mlo_view_type(const mlo_value *v) {
 /* "float [1,32,64]" */
 static const char *mlo_view_form(mlo *m, const mlo_value *v) {
     const char *s = mlo_format(m, "%s %s", mlo_view_type(v), mlo_view_shape(m, v));
-    return s ? s : "";
+    return mlo_or_empty(s);
 }
 
 /* Bytes of a tensor of known form, 0 of any other. */
@@ -161,15 +162,14 @@ static const char *mlo_view_tail(const char *base, const char *scope) {
     return !last[n] ? "" : last[n] == '.' ? last + n + 1 : last;
 }
 static const char *mlo_view_scope(const mlo_node *n) {
-    const char *s = mlo_meta_get(n->meta, n->n_meta, mlo_key_scope);
-    return s ? s : "";
+    return mlo_or_empty(mlo_meta_get(n->meta, n->n_meta, mlo_key_scope));
 }
 static const char *mlo_view_kernel(const mlo_node *n) {
     return mlo_meta_get(n->meta, n->n_meta, mlo_key_kernel);
 }
 static const char *mlo_view_op(mlo *m, const mlo_node *n) {
     const char *s = *mlo_domain(n) ? mlo_format(m, "%s.%s", n->domain, n->op) : n->op;
-    return s ? s : "";
+    return mlo_or_empty(s);
 }
 static const char *mlo_plural(int64_t n) { return n == 1 ? "" : "s"; }
 static int mlo_is_loop(const mlo_node *n) {
@@ -189,17 +189,17 @@ static int mlo_encloses(const mlo_graph *g, const mlo_graph *inner) {
 
 /* Calls `see` for what the nodes of an inner graph read from g or from around it. */
 static void mlo_reads_inside(
-    mlo_graph *g, mlo_graph *inner, size_t slot, mlo_see_value see, void *user, int depth) {
-    for (size_t i = 0; i < inner->n_node && depth < MLO_MAX_DEPTH; i++) {
+    mlo_graph *g, mlo_graph *inner, size_t slot, mlo_see_value see, void *user) {
+    for (size_t i = 0; i < inner->n_node; i++) {
         mlo_node *n = inner->node[i];
         for (size_t k = 0; k < n->n_input; k++) {
-            mlo_value *v = mlo_has_input(n, k) ? mlo_value_of(inner, n->input[k]) : NULL;
+            mlo_value *v = mlo_value_of(inner, n->input[k]);
             if (v && mlo_encloses(v->graph, g)) see(user, slot, v);
         }
         for (size_t a = 0; a < n->n_attr; a++) {
-            if (n->attr[a]->g) mlo_reads_inside(g, n->attr[a]->g, slot, see, user, depth + 1);
+            if (n->attr[a]->g) mlo_reads_inside(g, n->attr[a]->g, slot, see, user);
             for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
-                mlo_reads_inside(g, n->attr[a]->graphs[k], slot, see, user, depth + 1);
+                mlo_reads_inside(g, n->attr[a]->graphs[k], slot, see, user);
         }
     }
     for (size_t i = 0; i < inner->n_output; i++) {
@@ -212,20 +212,26 @@ static void mlo_reads_inside(
  * what its subgraphs read. */
 static void mlo_reads(mlo_graph *g, mlo_node *n, mlo_see_value see, void *user) {
     for (size_t k = 0; k < n->n_input; k++) {
-        mlo_value *v = mlo_has_input(n, k) ? mlo_value_of(g, n->input[k]) : NULL;
+        mlo_value *v = mlo_value_of(g, n->input[k]);
         if (v) see(user, k, v);
     }
     for (size_t a = 0; a < n->n_attr; a++) {
-        if (n->attr[a]->g) mlo_reads_inside(g, n->attr[a]->g, n->n_input, see, user, 0);
+        if (n->attr[a]->g) mlo_reads_inside(g, n->attr[a]->g, n->n_input, see, user);
         for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
-            mlo_reads_inside(g, n->attr[a]->graphs[k], n->n_input, see, user, 0);
+            mlo_reads_inside(g, n->attr[a]->graphs[k], n->n_input, see, user);
     }
+}
+
+/* A graph's input or output, as it is listed; NULL: an initializer among the inputs. */
+static const mlo_value *mlo_view_listed(const mlo_view *v, const mlo_value_info *info) {
+    const mlo_value *x = mlo_value_of(v->g, info->name);
+    return x->tensor && x->is_input ? NULL : x;
 }
 
 /* ---- which values depend on an input -------------------------------------- */
 
 static int mlo_view_lives(const mlo_view *v, const mlo_value *x) {
-    return x && mlo_map_get(&v->live, x) != NULL;
+    return mlo_map_get(&v->live, x) != NULL;
 }
 static void mlo_view_enliven(mlo_view *v, mlo_value *x) {
     if (x) mlo_map_put(v->m, &v->live, x, x);
@@ -241,25 +247,24 @@ static void mlo_live_see(void *user, size_t slot, mlo_value *x) {
     if (mlo_view_lives(s->v, x)) s->live = 1;
 }
 
-static void mlo_view_graph(mlo_view *v, mlo_graph *g, int depth);
+static void mlo_view_graph(mlo_view *v, mlo_graph *g);
 
 /* A subgraph's inputs: carried values live; what comes in slices lives if what is sliced does. */
-static void mlo_view_inner(mlo_view *v, mlo_graph *g, mlo_node *n, mlo_graph *inner, int depth) {
+static void mlo_view_inner(mlo_view *v, mlo_graph *g, mlo_node *n, mlo_graph *inner) {
     size_t states = mlo_is_loop(n) && mlo_scan_stacks(n) <= n->n_input
         ? n->n_input - mlo_scan_stacks(n)
         : inner->n_input;
     for (size_t k = 0; k < inner->n_input; k++) {
         mlo_value *x = mlo_value_of(inner, inner->input[k]->name);
-        mlo_value *from = k < n->n_input && mlo_has_input(n, k) ? mlo_value_of(g, n->input[k])
-                                                                : NULL;
+        mlo_value *from = mlo_has_input(n, k) ? mlo_value_of(g, n->input[k]) : NULL;
         if (k < states || mlo_view_lives(v, from)) mlo_view_enliven(v, x);
     }
-    mlo_view_graph(v, inner, depth + 1);
+    mlo_view_graph(v, inner);
     v->subgraph_nodes += inner->n_node;
 }
 
 /* One pass over a graph and all inside it: live values, inferred scopes, parameters. */
-static void mlo_view_graph(mlo_view *v, mlo_graph *g, int depth) {
+static void mlo_view_graph(mlo_view *v, mlo_graph *g) {
     for (size_t i = 0; i < g->n_init; i++) {
         mlo_value x;
         memset(&x, 0, sizeof x);
@@ -271,25 +276,24 @@ static void mlo_view_graph(mlo_view *v, mlo_graph *g, int depth) {
             v->bytes += bytes;
         }
     }
-    for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH && !v->m->error.code; i++) {
+    for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = g->node[i];
         mlo_live_seen seen = { v, 0 };
         mlo_reads(g, n, mlo_live_see, &seen);
         for (size_t k = 0; k < n->n_output && seen.live; k++)
-            if (n->output[k] && *n->output[k]) mlo_view_enliven(v, mlo_value_of(g, n->output[k]));
+            mlo_view_enliven(v, mlo_value_of(g, n->output[k]));
         if (mlo_meta_get(n->meta, n->n_meta, mlo_key_scope_from)) v->inferred++;
         for (size_t a = 0; a < n->n_attr; a++) {
-            if (n->attr[a]->g) mlo_view_inner(v, g, n, n->attr[a]->g, depth);
+            if (n->attr[a]->g) mlo_view_inner(v, g, n, n->attr[a]->g);
             for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
-                mlo_view_inner(v, g, n, n->attr[a]->graphs[k], depth);
+                mlo_view_inner(v, g, n, n->attr[a]->graphs[k]);
         }
     }
 }
 
 static int mlo_node_lives(const mlo_view *v, mlo_graph *g, const mlo_node *n) {
     for (size_t k = 0; k < n->n_output; k++)
-        if (n->output[k] && *n->output[k] && mlo_view_lives(v, mlo_value_of(g, n->output[k])))
-            return 1;
+        if (mlo_view_lives(v, mlo_value_of(g, n->output[k]))) return 1;
     return 0;
 }
 
@@ -318,7 +322,7 @@ static int mlo_view_loop_of(mlo_view *v, mlo_graph *g, mlo_node *n, int depth) {
     l.depth = depth;
     l.name = mlo_node_name(n);
     l.scope = mlo_view_scope(n);
-    l.instances = instances ? instances : "";
+    l.instances = mlo_or_empty(instances);
     l.params = mlo_scan_stacks(n);
     if (l.params > n->n_input || n->n_input != l.body->n_input)
         return mlo_fail(v->m, MLO_E_GRAPH, n,
@@ -334,14 +338,14 @@ static int mlo_view_loop_of(mlo_view *v, mlo_graph *g, mlo_node *n, int depth) {
         : iterations                           ? (int64_t)strtol(iterations, NULL, 10)
                                                : -1;
     mlo_outside o = { v, &l, { NULL, 0, 0 } };
-    mlo_reads_inside(g, l.body, 0, mlo_outside_see, &o, depth);
-    if (v->m->error.code || !MLO_PUSH(v->m, v->loop, v->n_loops, l)) return mlo_failed(v->m);
-    return 0;
+    mlo_reads_inside(g, l.body, 0, mlo_outside_see, &o);
+    MLO_PUSH(v->m, v->loop, v->n_loops, l);
+    return mlo_failed(v->m);
 }
 
-/* All loops: outer ones first, then what is inside them. */
+/* All loops: outer ones first, then what is inside them. (How deep, mlo_index limits.) */
 static int mlo_view_loops(mlo_view *v, mlo_graph *g, int depth) {
-    for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++) {
+    for (size_t i = 0; i < g->n_node; i++) {
         if (!mlo_is_loop(g->node[i])) continue;
         MLO_TRY(mlo_view_loop_of(v, g, g->node[i], depth));
         MLO_TRY(mlo_view_loops(v, mlo_attr_of(g->node[i], "body")->g, depth + 1));
@@ -391,10 +395,7 @@ static const char *mlo_view_instance_scope(mlo *m, const mlo_view_loop *l, int64
     const char *p = l->instances;
     for (; *p; i--) {
         size_t n = strcspn(p, " ");
-        if (!i) {
-            const char *s = mlo_intern_n(m, p, n);
-            return s ? s : "";
-        }
+        if (!i) return mlo_or_empty(mlo_intern_n(m, p, n));
         p += n + (p[n] == ' ');
     }
     return "";
@@ -432,8 +433,7 @@ static const char *mlo_view_what(const mlo_view *v, const mlo_node *n) {
     const char *parts = mlo_meta_get(n->meta, n->n_meta, mlo_key_parts);
     const char *what = *tail                   ? tail
         : mlo_is_kernel(n, MLO_KERNEL_RESCALE) ? "the carried value"
-        : n->n_output                          ? n->output[0]
-                                               : "";
+                                               : n->output[0];
     if (mlo_is_kernel(n, MLO_KERNEL_RESCALE) && !mlo_has_table(n))
         what = mlo_format(v->m, "%s, to %d bits", what,
             (int)mlo_meta_int(n, mlo_key_bits, mlo_bits_of(mlo_kernel_to(n))));
@@ -441,7 +441,7 @@ static const char *mlo_view_what(const mlo_view *v, const mlo_node *n) {
         what = mlo_format(v->m, "%s, table", what);
     else if (parts)
         what = mlo_format(v->m, "%s and %ld more", what, strtol(parts, NULL, 10) - 1);
-    return what ? what : "";
+    return mlo_or_empty(what);
 }
 
 static int64_t mlo_unit_bytes(const mlo_core *c, const mlo_unit *u) {
@@ -464,10 +464,9 @@ static int64_t mlo_core_macs(const mlo_core *c) {
 /* "54.2 %" of two numbers, from integers; "<0.1 %" of what is not nothing. */
 static const char *mlo_share_text(mlo *m, double part, double whole) {
     int64_t tenths = whole > 0 ? (int64_t)(part / whole * 1000 + 0.5) : 0;
-    const char *s = part > 0 && !tenths
-        ? "<0.1 %"
-        : mlo_format(m, "%lld.%lld %%", (long long)(tenths / 10), (long long)(tenths % 10));
-    return s ? s : "";
+    if (part > 0 && !tenths) return "<0.1 %";
+    return mlo_or_empty(
+        mlo_format(m, "%lld.%lld %%", (long long)(tenths / 10), (long long)(tenths % 10)));
 }
 
 /* The part of all multiplier cycles that does useful work, where a frame takes so many cycles. */
@@ -484,8 +483,8 @@ static int64_t mlo_element_work(const mlo_core *c, const mlo_element *e) {
 }
 /* Block RAMs of 36 Kbit: "7", "10.5". */
 static const char *mlo_bram_text(mlo *m, const mlo_area *a) {
-    const char *s = mlo_format(m, "%s%s", mlo_thousands(m, a->bram / 2), a->bram % 2 ? ".5" : "");
-    return s ? s : "";
+    return mlo_or_empty(
+        mlo_format(m, "%s%s", mlo_thousands(m, a->bram / 2), a->bram % 2 ? ".5" : ""));
 }
 static const char *mlo_edge_end(const mlo_core *c, int element) {
     return element == MLO_OUTSIDE ? "carried" : c->element[element].name;
@@ -628,9 +627,9 @@ static int mlo_view_make(mlo *m, mlo_view *v) {
     v->stage = mlo_stage(m);
     for (size_t i = 0; i < v->g->n_input; i++) {
         mlo_value *x = mlo_value_of(v->g, v->g->input[i]->name);
-        if (x && !x->tensor) mlo_view_enliven(v, x);
+        if (!x->tensor) mlo_view_enliven(v, x);
     }
-    mlo_view_graph(v, v->g, 0);
+    mlo_view_graph(v, v->g);
     if (m->error.code || mlo_view_loops(v, v->g, 0) || mlo_view_marks(v)) return mlo_failed(m);
     return mlo_view_core(v);
 }

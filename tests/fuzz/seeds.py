@@ -172,8 +172,19 @@ def products():
     return model(nodes + [N("Unknown", outs, ["y"], domain="own")], [info("x", 1)], [info("y")], init)
 
 
+def integers():
+    """A network of integers (mlo_words): most operators that C has a text for."""
+    i32 = lambda *dims: (np.arange(np.prod(dims)).reshape(dims) % 5 - 2).astype(np.float32)
+    init = [("w", i32(4, 2, 3, 3)), ("b", i32(4)), ("m", i32(9, 6)), ("c", i32(6)), ("low", np.float32(-20)), ("high", np.float32(20)), ("begin", ints(-1)), ("end", ints(-5)), ("axis", ints(1)), ("step", ints(-2)), ("at", np.array(1)), ("pads", ints(0, 1, 0, 0, 2, 0)),
+            ("flat", ints(4, 9)), ("more", ints(1, 4, 6)), ("two", np.float32(2))]
+    nodes = [N("Cast", ["x"], ["x0"], to=T.FLOAT), N("Conv", ["x0", "w", "b"], ["x1"], pads=[1, 1, 1, 1]), N("Relu", ["x1"], ["x2"]), N("MaxPool", ["x2"], ["x3"], kernel_shape=[2, 2], strides=[2, 2]), N("Reshape", ["x3", "flat"], ["x4"]), N("MatMul", ["x4", "m"], ["x5"]), N("Add", ["x5", "c"], ["x6"]),
+             N("Clip", ["x6", "low", "high"], ["x7"]), N("Gemm", ["x4", "m", "c"], ["x8"]), N("Concat", ["x7", "x8"], ["x9"], axis=1), N("Slice", ["x9", "begin", "end", "axis", "step"], ["x10"]), N("Transpose", ["x10"], ["x11"]), N("Gather", ["x8", "at"], ["x12"], axis=0), N("Reshape", ["x7", "more"], ["x13"]),
+             N("Pad", ["x13", "pads"], ["x14"]), N("ReduceSum", ["x14", "axis"], ["x15"]), N("Div", ["x12", "two"], ["x16"]), N("Round", ["x16"], ["x17"])]
+    return model(nodes, [info("x", 1, 2, 6, 6, t=T.INT32)], [info("x11", 2, 4), info("x15", 1, 1, 6), info("x17", 6)], init)
+
+
 SEEDS = {"residual": residual, "scoped": lambda: residual(3, True), "numbers": numbers, "empty": empty, "deep": deep, "dotted": dotted, "taps": lambda: residual(3, False, True, True), "differs": lambda: residual(4, True, differs=1), "attention": attention, "cache": lambda: attention(2, True), "control": control,
-         "repeated_scan": repeated_scan, "functions": functions, "shapes": shapes, "tensors": tensors, "external": external, "quantized": quantized, "products": products}
+         "repeated_scan": repeated_scan, "functions": functions, "shapes": shapes, "tensors": tensors, "external": external, "quantized": quantized, "products": products, "integers": integers}
 
 
 def words():

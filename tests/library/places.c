@@ -119,6 +119,9 @@ static int step(mlo *m, mlo *other, const char *path, char *verb, char *about, m
     else if (!strcmp(verb, "onnx")) mlo_write_onnx(m, drop, n);
     else if (!strcmp(verb, "template")) mlo_write_template(m, drop, n);
     else if (!strcmp(verb, "emit")) mlo_emit(m, drop, n);
+    else if (!strcmp(verb, "words")) {
+        if (!mlo_draw(m, 1, &drawn, &drawns) && !mlo_run(m, drawn, drawns, &outputs, &n_outputs)) mlo_words(m, drawn, drawns, outputs, n_outputs);
+    }
     else if (!strcmp(verb, "golden")) mlo_golden(m, &outputs, &n_outputs);
     else if (!strcmp(verb, "cycles")) mlo_cycles(m, 3, &cycles, &interval);
     else if (!strcmp(verb, "signature")) mlo_signature(m, 1, &outputs, &n_outputs);
