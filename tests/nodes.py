@@ -43,26 +43,44 @@ def single():
     return [test for test in tests if not any(word in test.name for word in REFUSED)]
 
 
-def merged(tests, form, constant=False):
-    """One model of all nodes. form(value, array) changes what is said of an input. constant: inputs of numbers are constants, so that nodes are folded.
-    The second result: output -> what the node tests expect."""
+def takes(node, kind):
+    """May this node's floats be of that type? What ONNX says of the operator's inputs."""
+    schema = onnx.defs.get_schema(node.op_type)
+    types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    floats = [types.get(i.type_str, [i.type_str]) for i in schema.inputs]
+    return all(kind in f for f in floats if "tensor(float)" in f) and not any(a.name in ("to", "dtype", "stash_type", "softmax_precision") or a.type == onnx.AttributeProto.GRAPH for a in node.attribute)
+
+
+def widened(test, kind):
+    """The inputs of a test, those of floats in another type."""
+    return [array(a).astype(kind) if array(a).dtype == np.float32 else array(a) for a in test.data_sets[0][0]]
+
+
+def merged(tests, form, constant=False, kind=np.float32):
+    """One model of all nodes. form(value, array) changes what is said of an input. constant: inputs are constants, but matrices of floats, which may be any.
+    kind: what float32 inputs are. The second result: output -> what the node tests expect."""
     g, want = onnx.GraphProto(name="operators"), {}
     for k, test in enumerate(tests):
         part = onnx.compose.add_prefix_graph(test.model.graph, "%d_" % k)
-        ins, outs = ([array(a) for a in side] for side in test.data_sets[0])
+        ins, outs = widened(test, kind), [array(a) for a in test.data_sets[0][1]]
         for value, a in zip(part.input, ins):
-            if constant: g.initializer.append(numpy_helper.from_array(a, value.name)); continue
-            form(value, a)
+            if constant and (a.dtype.kind != "f" or a.ndim < 2): g.initializer.append(numpy_helper.from_array(a, value.name)); continue
+            if form: form(value, a)
+            value.type.tensor_type.elem_type = onnx.helper.np_dtype_to_tensor_dtype(a.dtype)
             g.input.append(value)
         g.initializer.extend(part.initializer)
         g.node.extend(part.node)
         for value, a in zip(part.output, outs):
             want[value.name] = a
-            g.output.append(value)
-            g.output[-1].type.tensor_type.ClearField("shape")
+            g.output.append(onnx.ValueInfoProto(name=value.name) if kind != np.float32 else value)
+            if kind == np.float32: g.output[-1].type.tensor_type.ClearField("shape")
     return onnx.helper.make_model(g, opset_imports=[onnx.helper.make_opsetid("", max(t.model.opset_import[0].version for t in tests))], ir_version=10), want
 
 
 def write(path):
-    """Every operator with constants alone, so that reading the model evaluates it: a file."""
-    with open(path, "wb") as f: f.write(merged(single(), None, True)[0].SerializeToString())
+    """Every operator, in floats of each size, on any floats: a file."""
+    model, _ = merged(single(), None, True)
+    for k, (kind, name) in enumerate(((np.float64, "tensor(double)"), (np.float16, "tensor(float16)"))):
+        more = onnx.compose.add_prefix_graph(merged([test for test in single() if takes(test.model.graph.node[0], name)], None, True, kind)[0].graph, "kind%d_" % k)
+        for field in "node", "initializer", "input", "output": getattr(model.graph, field).extend(getattr(more, field))
+    with open(path, "wb") as f: f.write(model.SerializeToString())

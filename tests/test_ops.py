@@ -11,7 +11,7 @@ import numpy as np, onnx, onnx.reference
 import harness as t
 from onnx import TensorProto as T, helper as h, numpy_helper
 from graphs import session
-from nodes import CARRIED, EVALUATED, array, holds, merged, node_tests, operators, single
+from nodes import CARRIED, EVALUATED, array, holds, merged, node_tests, operators, single, takes, widened
 
 warnings.filterwarnings("ignore")
 REFUSED = {"Resize": "tf_crop_and_resize", "Dropout": "training_mode", "Scan": "opset 8"}          # what mlo says it does not do, though it evaluates the operator: skips.txt
@@ -350,17 +350,18 @@ def open_forms(how, seed, least):
         return "%d of %d known" % (known, len(got))
     return case
 
-def all_values(how, without=()):
-    """The same, run in one process: each result is the node test's, whether forms are known before or only then."""
+def all_values(how, without=(), kind=np.float32):
+    """The same, run in one process: each result is the node test's, whether forms are known before or only then, and whatever type its floats have."""
     def case(mlo):
-        tests = [test for test in single() if operators(test.model)[0] not in without]
-        model, want = merged(tests, lambda value, a: how(value, a, None))
+        small = lambda test: kind != np.float16 or all(not a.size or np.abs(a).max() < 100 for side in test.data_sets[0] for a in map(array, side) if a.dtype == np.float32)
+        tests = [test for test in single() if operators(test.model)[0] not in without and small(test) and (kind == np.float32 or takes(test.model.graph.node[0], "tensor(%s)" % np.dtype(kind).name.replace("float64", "double")))]
+        model, want = merged(tests, lambda value, a: how(value, a, None), kind=kind)
         names = iter([i.name for i in model.graph.input])
-        got = mlo.run(model, {name: array(a) for test in tests for a, name in zip(test.data_sets[0][0], names)})
+        got = mlo.run(model, {name: a for test in tests for a, name in zip(widened(test, kind), names)})
         wrong = []
         for name, w in want.items():
-            test, a, loose = tests[int(name.partition("_")[0])], got[name], 1e-2 if w.dtype == np.float16 else 0
-            same = a.dtype == w.dtype and a.shape == w.shape and np.allclose(a.astype(np.float64), w.astype(np.float64), rtol=max(test.rtol, loose), atol=max(test.atol, loose * 0.1, 1e-7), equal_nan=True)
+            test, a, loose = tests[int(name.partition("_")[0])], got[name], 1e-2 if np.float16 in (w.dtype, kind) else 0
+            same = (a.dtype == w.dtype or a.dtype == kind) and a.shape == w.shape and np.allclose(a.astype(np.float64), w.astype(np.float64), rtol=max(test.rtol, loose), atol=max(test.atol, loose * 0.1, 1e-7), equal_nan=True)
             if not same: wrong.append(test.name)
         if wrong: raise Failed("%d of %d differ: %s" % (len(wrong), len(want), wrong[:5]))
         return "%d results" % len(want)
@@ -395,7 +396,8 @@ def wrong_forms(op):
     return case
 
 FORMS = {"forms/none": open_forms(no_form, 0, 20), "forms/rank-alone": open_forms(rank_alone, 0, 900), "forms/some": open_forms(some_of_both, 1, 400), "forms/others": open_forms(some_of_both, 2, 400),
-         "forms/none-run": all_values(no_form, ("Attention", "GroupNormalization")), "forms/said-run": all_values(lambda *_: None)}          # (their expansion reads forms)
+         "forms/none-run": all_values(no_form, ("Attention", "GroupNormalization")), "forms/said-run": all_values(lambda *_: None),
+         "forms/double-run": all_values(lambda *_: None, kind=np.float64), "forms/float16-run": all_values(lambda *_: None, ("Tan",), np.float16)}          # (their expansion reads forms)
 EXPANDED = {"Attention", "RMSNormalization", "LayerNormalization", "RotaryEmbedding", "GroupNormalization", "InstanceNormalization", "Gelu", "HardSwish", "Mish", "Celu"}
 
 # ---- folding ---------------------------------------------------------------------------------------------------------------------
