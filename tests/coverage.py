@@ -18,12 +18,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import nodes
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
-FAST = ("library exports errors odd read roll run ops deeploy finn edited step report attention extract nested spellings survival tokenizer sim verdicts cli fuzz interval:ends "
-        "search:brute_force,front,frames,targets,refusals,around,blocks given:qdq,qonnx,brevitas,refusals,lowest,zero_points fixed:config,refusals,pow2 "
+FAST = ("library exports errors odd read roll run ops alike deeploy finn edited step report attention extract nested spellings survival tokenizer sim verdicts cli fuzz interval:ends "
+        "search:brute_force,front,frames,targets,refusals,around,blocks given layout rotary numerics positions fixed:config,refusals,pow2 "
         "context:near,options,buffers,mixing,prefill tokens:text,near,refused,rows jobs:refused,past c:refused,arena,one flat:arena,rolled,wrong,refused,single "
         "device:parts,refusals,front show:best,simulation,device,odd,refusals,locale,command wrong_usage:terminal,help,completion "
         "fold_default:choice,flags,many").split()
@@ -56,13 +57,22 @@ def build(clang, folder):
         if p.returncode: sys.exit("tests/coverage.py: %s does not compile: %s" % (clang, p.stderr[-400:]))
 
 
+def committed():
+    """Each model that the tests hold, and what binds its open dimensions."""
+    for path in sorted(glob.glob(os.path.join(TESTS, "models/**/*.onnx"), recursive=True)):
+        with open(path, "rb") as f: model = f.read()
+        yield path, [w for name, n in (("batch", 1), ("sequence", 8)) if ("%c%s" % (len(name), name)).encode() in model for w in ("--dim", "%s=%d" % (name, n))]
+
+
 def library(folder):
-    """Everything refused once in every place; and the other programs, as test_library.py calls them."""
+    """Everything refused once in every place, and each committed model where it comes to others; and the other programs, as test_library.py calls them."""
     with open(os.path.join(TESTS, "library/places.txt")) as f: rows = [[w.strip() for w in l.split("|")] for l in f if not l.startswith("#")]
     subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", os.path.join(folder, "de_DE.UTF-8")], capture_output=True)     # a point that is a comma
     env = dict(os.environ, LLVM_PROFILE_FILE=os.path.join(folder, "library-%4m.profraw"), LOCPATH=folder, LC_ALL="de_DE.UTF-8")
     bert = os.path.join(TESTS, "models/bert-1.onnx")
-    calls = [["places", os.path.join(TESTS, model), steps, "0", "1"] for model, steps in rows] + [["layers", bert], ["threads", bert, bert], ["misuse", bert]]
+    nodes.write(os.path.join(folder, "operators.onnx"))
+    rows = [[os.path.join(folder, "operators.onnx"), "to read; run"], *rows, *([path, "; ".join([*("set dim=" + w for w in bound[1::2]), *(["set context=16"] if "/context/" in path else []), "set pe=4; set simd=4; to fold; emit"])] for path, bound in committed())]
+    calls = [["places", os.path.join(TESTS, model), steps, "0", "1", os.path.join(folder, "seen")] for model, steps in rows] + [["layers", bert], ["threads", bert, bert], ["misuse", bert]]
     p = [subprocess.run([os.path.join(folder, name), *args], env=env, capture_output=True) for name, *args in calls]
     print("%-19s %4d ok, %d failed" % ("library", sum(not x.returncode for x in p), sum(x.returncode != 0 for x in p)), flush=True)
 
@@ -72,9 +82,7 @@ def exports(mlo, folder):
     env = dict(os.environ, LLVM_PROFILE_FILE=os.path.join(folder, "exports-%4m.profraw"))
     out, codes = os.path.join(folder, "built"), []
     call = lambda *args: codes.append(subprocess.run([mlo, *args], env=env, stdin=subprocess.DEVNULL, capture_output=True).returncode)
-    for k, path in enumerate(sorted(glob.glob(os.path.join(TESTS, "models/**/*.onnx"), recursive=True))):
-        with open(path, "rb") as f: model = f.read()
-        bound = [w for name, n in (("batch", 1), ("sequence", 8)) if ("%c%s" % (len(name), name)).encode() in model for w in ("--dim", "%s=%d" % (name, n))]
+    for k, (path, bound) in enumerate(committed()):
         kinds = [["--context", "16"], ["--context", "16", "--tokens"]] if "/context/" in path else [[]]
         for more in [[*kind, *target] for kind in kinds for target in (["--pe", "4", "--simd", "4"], ["--target", "c"])]: call("compile", path, *bound, *more, "-o", out)
         if k % 5 == 0: call("show", "--html", path, *bound)

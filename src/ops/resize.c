@@ -70,7 +70,8 @@ static int mlo_resized_of(const mlo_shapes *s, const mlo_form *x, mlo_resized *t
         return mlo_fail(
                    s->m, MLO_E_UNSUPPORTED, s->node, "Resize of opset 10; export at 11 or more"),
                0;
-    if (k > x->rank) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "%d axes of %d", k, x->rank), 0;
+    if (x->rank >= 0 && k > x->rank)
+        return mlo_fail(s->m, MLO_E_SHAPE, s->node, "%d axes of %d", k, x->rank), 0;
     if (!mlo_form_known(x)) return 0;
     for (int i = 0; i < x->rank; i++) {
         to[i].in = to[i].out = x->dims[i];

@@ -115,6 +115,39 @@ def functions():
     return model([N("F", ["x", "w"], ["h"], domain="own"), N("F", ["h", "w"], ["k"], domain="own"), N("Unknown", ["k", ""], ["y"], domain="own", strength=3, words=["a", "b"])], [info("x", 2)], [info("y", 2)], [("w", f32(2))], functions=[f])
 
 
+def inlined():
+    """Functions that call each other, with attributes given, by default and left out, a graph inside, an overload and metadata."""
+    imports, two = [h.make_opsetid("", 18), h.make_opsetid("own", 1)], numpy_helper.from_array(np.float32(2), "two")
+    leaky, inner = N("LeakyRelu", ["a"], ["l"], "leaky"), N("Softmax", ["l"], ["s"], "soft")
+    leaky.attribute.append(onnx.AttributeProto(name="alpha", type=onnx.AttributeProto.FLOAT, ref_attr_name="slope"))
+    inner.attribute.append(onnx.AttributeProto(name="axis", type=onnx.AttributeProto.INT, ref_attr_name="along"))
+    inner.metadata_props.add(key="own", value="kept")
+    yes = h.make_graph([N("Mul", ["s", "two"], ["t"])], "yes", [], [info("t", "r", "n")], [two])
+    no = h.make_graph([N("Identity", ["s"], ["u"])], "no", [], [info("u", "r", "n")])
+    f = h.make_function("own", "F", ["a", "c"], ["b"], [leaky, inner, N("If", ["c"], ["b"], "choose", then_branch=yes, else_branch=no)], imports, ["along"], [h.make_attribute("slope", 0.25)])
+    g = h.make_function("own", "G", ["x", "c", "more"], ["y", "z"], [N("F", ["x", "c"], ["v"], "first", domain="own", along=-1), N("F", ["v", "c"], ["w"], "again", domain="own", slope=0.5), N("Add", ["w", "x"], ["y"]), N("Neg", ["y"], ["z"])], imports)
+    calls = [N("G", ["x0", "c", ""], ["x1", ""], "one", domain="own"), N("G", ["x1", "c"], ["x2", "z2"], "two", domain="own"), N("G", ["x2", "c"], ["x3"], "three", domain="own")]
+    for k, call in enumerate(calls): call.metadata_props.add(key="namespace", value=": M/l.%d: L" % k)
+    return model(calls, [info("x0", 2, 4), info("c", t=T.BOOL)], [info("x3", 2, 4), info("z2", 2, 4)], functions=[f, g])
+
+
+def fused():
+    """ONNX Runtime's fused operators, one after the other."""
+    ms = lambda op, ins, outs, **a: N(op, ins, outs, outs[0] + "_" + op, domain="com.microsoft", **a)
+    init = [("w", f32(4, 4)), ("b", f32(4)), ("g", f32(4) + 2), ("e0", f32(5, 4)), ("e1", f32(3, 4)), ("e2", f32(2, 4)), ("wq", f32(4, 12)), ("bq", f32(12)), ("k", f32(1, 1, 3, 3)), ("ws", np.array([[1, -2, 3, 4]] * 4, np.int8)), ("sc", np.float32(0.1)), ("sv", f32(4) + 2), ("zp", np.uint8(3)), ("img4", ints(1, 1, 2, 4)), ("tok", ints(1, 2, 4)),
+            ("cosines", f32(4, 1)), ("sines", f32(4, 1)), ("pos", ints(0, 1).reshape(1, 2))]
+    nodes = [ms("EmbedLayerNormalization", ["ids", "seg", "e0", "e1", "e2", "g", "b", "keep"], ["x0", "count"], epsilon=1e-5), ms("Attention", ["x0", "wq", "bq"], ["a0"], num_heads=2), ms("SkipLayerNormalization", ["x0", "a0", "g", "b", "b"], ["n0", "", "", "sum"], epsilon=1e-5),
+             ms("FusedMatMul", ["n0", "w"], ["m0"], alpha=0.5, transB=1), ms("BiasGelu", ["m0", "b"], ["g0"]), ms("FastGelu", ["g0", "b"], ["g1"]), ms("QuickGelu", ["g1"], ["g2"], alpha=1.5), ms("Gelu", ["g2"], ["g3"]),
+             N("SimplifiedLayerNormalization", ["g3", "g"], ["r0"], "rms", axis=-1, epsilon=1e-5), ms("SkipSimplifiedLayerNormalization", ["r0", "sum", "g", "b"], ["r1"]), ms("MultiHeadAttention", ["r1", "r0", "n0"], ["h0"], num_heads=2),
+             ms("RotaryEmbedding", ["h0", "pos", "cosines", "sines"], ["h1"], num_heads=2), ms("GroupQueryAttention", ["h1", "h0", "n0", "", "", "len", "all"], ["h2"], num_heads=2, kv_num_heads=2), N("Einsum", ["h2", "w"], ["h3"], "sums", equation="bij,kj->bik"),
+             N("Reshape", ["h3", "flat"], ["f0"]), ms("FusedGemm", ["f0", "w", "b"], ["f1"], activation="Relu", alpha=1.0, beta=1.0, transB=1), N("DynamicQuantizeLinear", ["f1"], ["u", "us", "uz"]), ms("MatMulIntegerToFloat", ["u", "ws", "us", "sv", "uz", "", "b"], ["f2"]),
+             ms("DynamicQuantizeMatMul", ["f2", "ws", "sv", "", "b"], ["f3"]), N("Reshape", ["f3", "img4"], ["i0"]), ms("FusedConv", ["i0", "k"], ["i1"], activation="LeakyRelu", activation_params=[0.25], pads=[1, 1, 1, 1]), N("Reshape", ["i1", "tok"], ["y"])]
+    init += [("flat", ints(2, 4)), ("len", np.array([1], np.int32)), ("all", np.array([2], np.int32))]
+    m = model(nodes, [info("ids", 1, 2, t=T.INT32), info("seg", 1, 2, t=T.INT32), info("keep", 1, 2, t=T.INT32)], [info("y", 1, 2, 4)], init)
+    m.opset_import.append(h.make_opsetid("com.microsoft", 1))
+    return m
+
+
 def shapes():
     """What exporters compute about shapes, all of it constant."""
     init = [("zero", ints(0)), ("one", ints(1)), ("two", ints(2)), ("axes", ints(0, 1)), ("big", ints(2, 3)), ("pads", ints(0, 1, 0, 1)), ("dep", np.int64(3)), ("hot", f32(2)), ("s0", np.int64(0)), ("s9", np.int64(9)), ("s2", np.int64(2))]
@@ -184,7 +217,7 @@ def integers():
 
 
 SEEDS = {"residual": residual, "scoped": lambda: residual(3, True), "numbers": numbers, "empty": empty, "deep": deep, "dotted": dotted, "taps": lambda: residual(3, False, True, True), "differs": lambda: residual(4, True, differs=1), "attention": attention, "cache": lambda: attention(2, True), "control": control,
-         "repeated_scan": repeated_scan, "functions": functions, "shapes": shapes, "tensors": tensors, "external": external, "quantized": quantized, "products": products, "integers": integers}
+         "repeated_scan": repeated_scan, "inlined": inlined, "fused": fused, "functions": functions, "shapes": shapes, "tensors": tensors, "external": external, "quantized": quantized, "products": products, "integers": integers}
 
 
 def words():

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * places: each place of the library that asks for memory is told once that there is none.
  *
- *     places MODEL STEPS FIRST STEP      steps, separated by `;`: "to fold; report pareto; emit"
+ *     places MODEL STEPS FIRST STEP [SEEN]      steps, separated by `;`: "to fold; report pareto; emit"
  *
  * A place is where an allocation was asked for and by whom: DEPTH return addresses. There is one run, which has all the memory it wants. Where it
  * comes to a place for the first time, a child of it is refused there, and goes on: it must end in MLO_E_MEMORY and give every block back. In the
  * same way bytes of a file cannot be read, and a sink takes no more: MLO_E_IO. Of the places FIRST, FIRST + STEP, .. are refused. Prints how many
- * were, and of how many. Built with a block for each allocation.
+ * were, and of how many. Built with a block for each allocation. SEEN is a file of places that runs before this one have come to: they are not new
+ * here, so a run of another model costs what that model alone has; those that it finds are added.
  */
 #include "mlo.h"
 #include <execinfo.h>
@@ -18,30 +19,52 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { DEPTH = 5, PLACES = 1 << 16 };
+enum { DEPTH = 8, PLACES = 1 << 18 };
 
 typedef struct {
     uint64_t *seen; /* places by hash; NULL in a child, which looks for no more */
     long next, step; /* the place that is refused next, and how far the one after it is */
     long places, refused, lost; /* places there are; refused; where that ended wrongly */
+    long known; /* of `seen` */
     long live; /* blocks not given back */
     int right; /* what a child must end with */
     size_t written;
+    size_t n_kept;
+    char kept[1 << 15]; /* a template */
 } memory;
 
-/* Is this allocation asked for where none was before? */
+/* 1: this place is a new one, and is one no more. */
+static int keep(memory *c, uint64_t h) {
+    size_t at = (size_t)(h >> 20) % PLACES;
+    for (; c->seen[at]; at = (at + 1) % PLACES)
+        if (c->seen[at] == h) return 0;
+    if (c->known >= PLACES / 2) return 0;
+    c->seen[at] = h;
+    c->known++;
+    return 1;
+}
+
+/* Is this allocation asked for where none was before? Addresses count from this function, wherever the program is. */
 static int is_new(memory *c) {
     void *frame[DEPTH + 2];
     int n = backtrace(frame, DEPTH + 2);
     uint64_t h = 14695981039346656037u;
-    for (int i = 2; i < n; i++) h = (h ^ (uint64_t)(uintptr_t)frame[i]) * 1099511628211u;
-    if (!h) h = 1;
-    size_t at = (size_t)(h >> 20) % PLACES;
-    for (; c->seen[at]; at = (at + 1) % PLACES)
-        if (c->seen[at] == h) return 0;
-    if (c->places >= PLACES / 2) return 0;
-    c->seen[at] = h;
-    return 1;
+    for (int i = 2; i < n; i++) h = (h ^ ((uint64_t)(uintptr_t)frame[i] - (uint64_t)(uintptr_t)is_new)) * 1099511628211u;
+    return keep(c, h ? h : 1);
+}
+
+/* Places that runs before this one have come to, from a file; and to it, at the end. */
+static void remember(memory *c, const char *path) {
+    uint64_t h;
+    FILE *f = fopen(path, "rb");
+    while (f && fread(&h, sizeof h, 1, f) == 1) keep(c, h);
+    if (f) fclose(f);
+}
+static int tell(const memory *c, const char *path) {
+    FILE *f = fopen(path, "wb");
+    for (size_t k = 0; f && k < PLACES; k++)
+        if (c->seen[k]) fwrite(&c->seen[k], sizeof *c->seen, 1, f);
+    return !f || fclose(f);
 }
 
 /* Goes on as a child that is refused (1), and as the run that waits for it, and gets what it asked for (0). */
@@ -96,6 +119,18 @@ static int drop(void *user, const char *file, const void *bytes, size_t n) {
     c->written += n;
     return refused(c, MLO_E_IO);
 }
+static int collect(void *user, const char *file, const void *bytes, size_t n) {
+    memory *c = (memory *)user;
+    (void)file;
+    if (n > sizeof c->kept - c->n_kept) return 1;
+    memcpy(c->kept + c->n_kept, bytes, n);
+    c->n_kept += n;
+    return 0;
+}
+static void told(void *user, int64_t token) {
+    (void)user;
+    (void)token;
+}
 static int watch(void *user, const char *name, int64_t iteration, const mlo_array *value) {
     (void)name;
     (void)iteration;
@@ -106,7 +141,8 @@ static int watch(void *user, const char *name, int64_t iteration, const mlo_arra
 /* One step of a run: a verb, and what it is about. */
 static int step(mlo *m, mlo *other, const char *path, char *verb, char *about, memory *n) {
     const mlo_array *drawn, *outputs;
-    size_t drawns, n_outputs;
+    const int64_t prompt[] = { 1, 2 }, *text;
+    size_t drawns, n_outputs, n_text;
     int64_t cycles, interval;
     char *value = strchr(about, '=');
     if (!strcmp(verb, "set")) {
@@ -127,6 +163,13 @@ static int step(mlo *m, mlo *other, const char *path, char *verb, char *about, m
     else if (!strcmp(verb, "signature")) mlo_signature(m, 1, &outputs, &n_outputs);
     else if (!strcmp(verb, "watch")) mlo_watch(m, watch, n);
     else if (!strcmp(verb, "summary")) mlo_summary(m);
+    else if (!strcmp(verb, "generate")) mlo_generate(m, NULL, 0, prompt, 2, 2, -1, told, n, &text, &n_text);
+    else if (!strcmp(verb, "find")) {
+        mlo_load(other, path);
+        mlo_to(other, "extract");
+        mlo_write_template(other, collect, n);
+        if (!mlo_failed(other)) mlo_template(m, n->kept, n->n_kept);
+    }
     else if (!strcmp(verb, "run")) {
         if (!mlo_draw(m, 1, &drawn, &drawns)) mlo_run(m, drawn, drawns, &outputs, &n_outputs);
     } else if (!strcmp(verb, "calibrate")) {
@@ -173,12 +216,17 @@ static int play(memory *c, const char *path, const char *steps) {
 
 int main(int argc, char **argv) {
     uint64_t *seen = (uint64_t *)calloc(PLACES, sizeof *seen);
-    if (argc != 5 || !seen) return 2;
+    if (argc < 5 || argc > 6 || !seen) return 2;
     setlocale(LC_ALL, ""); /* one whose decimal point is a comma, if the environment says so */
-    memory c = { seen, atol(argv[3]), atol(argv[4]), 0, 0, 0, 0, 0, 0 };
+    static memory c;
+    c.seen = seen;
+    c.next = atol(argv[3]);
+    c.step = atol(argv[4]);
+    if (argc > 5) remember(&c, argv[5]);
     int code = play(&c, argv[1], argv[2]), child = !c.seen;
     if (code != c.right || c.live) fprintf(stderr, "%s: code %d, %ld blocks left\n", child ? "refused" : "with all it wants", code, c.live);
     if (!child) printf("%ld %ld\n", c.refused, c.places);
+    if (!child && argc > 5 && tell(&c, argv[5])) c.lost++;
     free(seen);
     return code != c.right || c.live || c.lost;
 }

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""alike: every layer of a model changed alike: the body of its rolled loop, one thing at a time. test_alike.py judges what becomes of it."""
+import copy
+import itertools
+import numpy as np
+from onnx import AttributeProto as A, TensorProto as T, helper, numpy_helper, shape_inference
+from graphs import attribute, body, scans
+
+OTHER = {"Relu": ("Tanh", "Abs", "Neg"), "Tanh": ("Relu", "Sigmoid"), "Erf": ("Tanh",), "Sigmoid": ("Tanh", "Relu"), "Gelu": ("Relu", "Identity"), "Add": ("Sub", "Mul"), "Sub": ("Add",), "Mul": ("Add", "Div"),
+         "Div": ("Mul",), "Sqrt": ("Abs", "Identity"), "Reciprocal": ("Identity",), "ReduceMean": ("ReduceSum", "ReduceMax"), "ReduceSum": ("ReduceMean",), "Pow": ("Mul",), "Max": ("Min",), "Min": ("Max",),
+         "Softmax": ("LogSoftmax", "Identity"), "Neg": ("Identity", "Abs"), "Exp": ("Identity",), "Where": (), "Cos": ("Sin",), "Sin": ("Cos",), "Abs": ("Identity",)}
+
+
+def forms(b):
+    """value of the body -> (type, shape), where the model says them."""
+    known = {v.name: (v.type.tensor_type.elem_type, tuple(d.dim_value if d.HasField("dim_value") else d.dim_param for d in v.type.tensor_type.shape.dim)) for v in [*b.input, *b.value_info, *b.output]}
+    return {**known, **{i.name: (i.data_type, tuple(i.dims)) for i in b.initializer}}
+
+
+def others(a):
+    """Other values of an attribute."""
+    def made(value):
+        b = A(name=a.name, type=a.type)
+        if a.type == A.INT: b.i = value
+        elif a.type == A.FLOAT: b.f = value
+        else: b.ints.extend(value)
+        return b
+    if a.type == A.INT: return [made(a.i + 1), made(a.i - 1), made(0 if a.i else 2)]
+    if a.type == A.FLOAT: return [made(a.f * 2 + 0.5), made(-a.f)]
+    if a.type == A.INTS and len(a.ints) > 1: return [made(list(a.ints)[::-1]), made([a.ints[1], a.ints[0], *a.ints[2:]]), made(list(a.ints)[:-1])]
+    return []
+
+
+def behind(b, k, nodes):
+    """Nodes behind the k-th one: all that read it read the last of them."""
+    name = b.node[k].output[0]
+    for n in list(b.node)[k + 1:]: n.input[:] = ["alike_last" if i == name else i for i in n.input]
+    for o in b.output:
+        if o.name == name: nodes = nodes + [helper.make_node("Identity", ["alike_last"], ["alike_out"])]; o.name = "alike_out"
+    for j, n in enumerate(nodes): b.node.insert(k + 1 + j, n)
+
+
+def changes(model):
+    """(name, function that changes a copy's body) of every change, in order."""
+    b = body(scans(model)[0])
+    known, order = forms(b), {o: k for k, n in enumerate(b.node) for o in n.output}
+    constant = {i.name: k for k, i in enumerate(b.initializer)}
+    N = helper.make_node
+    for k, n in enumerate(b.node):
+        say = "%d %s" % (k, n.op_type)
+        for a in n.attribute:
+            if a.type == A.GRAPH: continue
+            yield "%s.%s left out" % (say, a.name), lambda c, k=k, a=a: c.node[k].attribute.remove(attribute(c.node[k], a.name))
+            for j, v in enumerate(others(a)): yield "%s.%s %d" % (say, a.name, j), lambda c, k=k, v=v: attribute(c.node[k], v.name).CopyFrom(v)
+        for op in OTHER.get(n.op_type, ()):
+            def other(c, k=k, op=op):
+                if op in ("Identity", "Abs", "Neg", "Tanh", "Sigmoid"): del c.node[k].attribute[:]
+                c.node[k].op_type = op
+            yield "%s to %s" % (say, op), other
+        if len(n.input) == 2: yield "%s turned" % say, lambda c, k=k: c.node[k].input.extend([c.node[k].input.pop(0)])
+        for j, x in enumerate(n.input):
+            if x in constant and b.initializer[constant[x]].data_type in (T.FLOAT, T.INT64):
+                v = numpy_helper.to_array(b.initializer[constant[x]])
+                for how, y in ("twice", v * 2), ("less one", v - 1), ("negated", -v), ("a list of it", v[None]), ("last changed", np.where(np.arange(v.size).reshape(v.shape) == v.size - 1, v + 1, v)):
+                    def put(c, k=k, j=j, y=y):
+                        c.initializer.append(numpy_helper.from_array(np.asarray(y).astype(np.float32 if y.dtype.kind == "f" else np.int64), "alike_c"))
+                        c.node[k].input[j] = "alike_c"
+                    yield "%s constant %d %s" % (say, j, how), put
+            fits = [v for v, form in known.items() if v and v != x and form == known.get(x) and order.get(v, -1) < k and v not in constant]
+            for v in fits[:1] + fits[-1:]: yield "%s input %d from %s" % (say, j, v), lambda c, k=k, j=j, v=v: c.node[k].input.__setitem__(j, v)
+            if j > 1: yield "%s without input %d" % (say, j), lambda c, k=k, j=j: c.node[k].input.__setitem__(j, "")
+        kind, dims = known.get(n.output[0], (0, ()))
+        if kind != T.FLOAT: continue
+        y, rank = n.output[0], len(dims)
+        yield "%s, Neg behind" % say, lambda c, k=k, y=y: behind(c, k, [N("Neg", [y], ["alike_last"])])
+        yield "%s, Abs behind" % say, lambda c, k=k, y=y: behind(c, k, [N("Abs", [y], ["alike_last"])])
+        yield "%s, its square behind" % say, lambda c, k=k, y=y: behind(c, k, [N("Mul", [y, y], ["alike_last"])])
+        yield "%s, Identity behind" % say, lambda c, k=k, y=y: behind(c, k, [N("Identity", [y], ["alike_last"])])
+
+        def scaled(c, k=k, y=y, shape=(), op="Mul"):
+            c.initializer.append(numpy_helper.from_array((np.arange(int(np.prod(shape))).reshape(shape) % 3 * 0.25 + 0.5).astype(np.float32), "alike_c"))
+            behind(c, k, [N(op, [y, "alike_c"], ["alike_last"])])
+        for op in "Mul", "Add":
+            yield "%s, %s behind" % (say, op), lambda c, s=scaled, op=op: s(c, op=op)
+            if rank and all(isinstance(d, int) for d in dims):
+                yield "%s, %s of channels behind" % (say, op), lambda c, s=scaled, op=op, d=dims: s(c, op=op, shape=(d[-1],))
+                yield "%s, %s of all behind" % (say, op), lambda c, s=scaled, op=op, d=dims: s(c, op=op, shape=d)
+        if rank > 1: yield "%s, turned over and back behind" % say, lambda c, k=k, y=y, r=rank: behind(c, k, [N("Transpose", [y], ["alike_t"], perm=list(range(r))[::-1]), N("Transpose", ["alike_t"], ["alike_last"], perm=list(range(r))[::-1])])
+        if rank > 1 and dims[-1] == dims[-2]: yield "%s, turned behind" % say, lambda c, k=k, y=y, r=rank: behind(c, k, [N("Transpose", [y], ["alike_last"], perm=[*range(r - 2), r - 1, r - 2])])
+
+
+def changed(model, change):
+    """A copy whose layers are all changed; what it says of the forms of values is what ONNX infers now, or what it said where that infers nothing."""
+    c = copy.deepcopy(model)
+    change(body(scans(c)[0]))
+    inferred = forms(body(scans(shape_inference.infer_shapes(without_info(c), data_prop=True))[0]))
+    b = body(scans(c)[0])
+    for v in list(b.value_info):
+        kind, dims = inferred.get(v.name, (0, ()))
+        if kind and all(isinstance(d, int) and d for d in dims): v.CopyFrom(helper.make_tensor_value_info(v.name, kind, dims))
+    return c
+
+
+def without_info(model):
+    c = copy.deepcopy(model)
+    del body(scans(c)[0]).value_info[:]
+    return c
