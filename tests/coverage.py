@@ -62,7 +62,7 @@ def library(folder):
     subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", os.path.join(folder, "de_DE.UTF-8")], capture_output=True)     # a point that is a comma
     env = dict(os.environ, LLVM_PROFILE_FILE=os.path.join(folder, "library-%4m.profraw"), LOCPATH=folder, LC_ALL="de_DE.UTF-8")
     bert = os.path.join(TESTS, "models/bert-1.onnx")
-    calls = [["places", os.path.join(TESTS, model), steps, "0", "1"] for model, steps in rows] + [["layers", bert], ["threads", bert, bert], ["misuse", bert]]
+    calls = [["places", os.path.join(TESTS, model), steps, "0", "1"] for model, steps in rows] + [["layers", bert], ["threads", bert, bert], ["misuse", bert, os.path.join(TESTS, "models/context/llama-d18-eager-one.onnx")]]
     p = [subprocess.run([os.path.join(folder, name), *args], env=env, capture_output=True) for name, *args in calls]
     print("%-19s %4d ok, %d failed" % ("library", sum(not x.returncode for x in p), sum(x.returncode != 0 for x in p)), flush=True)
 
