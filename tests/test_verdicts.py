@@ -239,6 +239,7 @@ def check_manifests():
     judged("a file that is a folder", t.call("sim", manifest(path, lambda m: put(m, "files", "rtl", {"sha256": "0"})), env=env), 2, "rtl")
     judged("a digest that is another", t.call("sim", manifest(path, lambda m: put(m, "files", "params.bin", "sha256", "0")), env=env), 1, "params.bin is not the file that manifest.json lists: a mixture")
     judged("many more sources", t.call("sim", manifest(path, lambda m: [put(m, "files", "./" * k + "rtl/mlo_top.v", m["files"]["rtl/mlo_top.v"]) for k in range(1, 140)] and None), env=env), 0)
+    judged("more sources than a command has room for", t.call("sim", manifest(path, lambda m: [put(m, "files", "./" * k + "rtl/mlo_top.v", m["files"]["rtl/mlo_top.v"]) for k in range(1, 470)] and None), env=tools("fresh", iverilog=COMPILES, vvp="")), 4, "is not started: its command is too long")
     for name, other in ("a file", t.write("file", "x")), ("nothing", t.at("no")): judged("a directory that is " + name, t.call("sim", other, env=env), 2, "mlo compile")
     judged("no directory", t.call("sim"), 2, "the build directory is needed")
     other = manifest(path, lambda m: None)
@@ -503,4 +504,4 @@ def check_native():
     t.case("C: generate", "" if p.returncode == 4 and b"it holds C, not Verilog; mlo sim runs its test" in p.stderr else p.stderr.decode())
 
 
-t.main(check_verdicts, check_causes, check_probes, check_traces, check_manifests, check_again, check_inputs, check_jobs, check_texts, check_teller, check_programs, check_native, floor=297)
+t.main(check_verdicts, check_causes, check_probes, check_traces, check_manifests, check_again, check_inputs, check_jobs, check_texts, check_teller, check_programs, check_native, floor=298)
