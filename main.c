@@ -116,6 +116,14 @@ static long cli_number(cli *c, const char *name, long otherwise, long low, long 
     return v;
 }
 
+/* What a misspelt word may have been, for messages; "" where nothing is near. */
+static const char *cli_meant(const char *near) {
+    static char text[100];
+    if (!near) return "";
+    snprintf(text, sizeof text, "; did you mean '%.60s'?", near);
+    return text;
+}
+
 #include "cli/files.c" /* reading, writing, directories */
 #include "cli/npz.c" /* arrays in files */
 #include "cli/args.c" /* the command line, and --config */
@@ -140,8 +148,8 @@ static int cli_help(cli *c) {
     const char *shell = cli_value(c, "completion");
     const char *near = c->operand ? cli_nearest_verb(c->operand) : NULL;
     if (c->operand && !about)
-        return cli_fail(c, MLO_E_USAGE, NULL, "there is no verb '%s'%s%s%s", c->operand,
-            near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+        return cli_fail(
+            c, MLO_E_USAGE, NULL, "there is no verb '%s'%s", c->operand, cli_meant(near));
     if (cli_value(c, "man"))
         cli_help_man(stdout);
     else if (shell)

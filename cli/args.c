@@ -29,15 +29,9 @@ static int cli_choice(cli *c, const cli_flag *f, const char *value) {
 }
 
 static int cli_give(cli *c, const cli_flag *f, const char *value, int from_config) {
-    const char *dashes = strlen(f->name) > 1 ? "--" : "-";
     if (c->n_given == (int)(sizeof c->given / sizeof *c->given))
         return cli_fail(c, MLO_E_USAGE, NULL, "more than %d flags", c->n_given);
-    if (f->only && !*f->only)
-        return cli_fail(c, MLO_E_UNSUPPORTED, NULL, "%s%s is not supported yet", dashes, f->name);
     if (cli_choice(c, f, value)) return cli_failed(c);
-    if (f->only && strcmp(value, f->only))
-        return cli_fail(c, MLO_E_UNSUPPORTED, NULL, "%s%s %s is not supported yet; %s is", dashes,
-            f->name, value, f->only);
     c->given[c->n_given].flag = f;
     c->given[c->n_given].from_config = from_config;
     c->given[c->n_given++].value = value;
@@ -119,8 +113,8 @@ static int cli_config_key(cli *c, cJSON *v) {
     const char *near = cli_nearest_flag(v->string, ~0u);
     if (!f && cli_flag_of(v->string, strlen(v->string), ~0u)) return 0;
     if (!f)
-        return cli_fail(c, MLO_E_USAGE, NULL, "--config: there is no flag '%.60s'%s%s%s", v->string,
-            near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+        return cli_fail(c, MLO_E_USAGE, NULL, "--config: there is no flag '%.60s'%s", v->string,
+            cli_meant(near));
     if (cJSON_IsNull(v) || cJSON_IsFalse(v)) return 0;
     if ((f->arg == NULL) != (cJSON_IsTrue(v) != 0))
         return cli_fail(c, MLO_E_USAGE, NULL, "--config: '%s' %s", f->name,
@@ -173,9 +167,8 @@ static int cli_parse_verb(cli *c, const char *word) {
     const char *near = cli_nearest_verb(word);
     if (!strcmp(word, "--help") || !strcmp(word, "-h")) word = "help";
     if ((c->verb = cli_verb_of(word)) != NULL) return 0;
-    return near
-        ? cli_fail(c, MLO_E_USAGE, NULL, "there is no verb '%.60s'; did you mean '%s'?", word, near)
-        : cli_fail(c, MLO_E_USAGE, NULL, "there is no verb '%.60s'; `mlo help` lists them", word);
+    return cli_fail(c, MLO_E_USAGE, NULL, "there is no verb '%.60s'%s", word,
+        near ? cli_meant(near) : "; `mlo help` lists them");
 }
 
 static int cli_parse(cli *c, int argc, char **argv) {

@@ -129,6 +129,7 @@ typedef struct {
     int n_cut;
 
     cli_npz made; /* arrays that sim made itself */
+    cli_npz given; /* those of --inputs */
 
     int64_t counted_cycles; /* read over AXI-Lite, as the two behind it */
     int64_t counted_frames;
@@ -336,8 +337,8 @@ static int cli_sim_manifest(cli_bench *b) {
         || b->bench_frames > CLI_FRAMES_MOST || b->slots < 0 || b->slots > 255 || b->axi_bits < 8
         || b->n_kernel < 1 || b->n_kernel > 256)
         return cli_fail(c, MLO_E_FORMAT, path, "is not what mlo %s writes", MLO_VERSION);
-    if (!(b->kernel = (cli_kernel *)calloc((size_t)b->n_kernel, sizeof *b->kernel)))
-        return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
+    b->kernel = (cli_kernel *)cli_npz_alloc(c, &b->made, (size_t)b->n_kernel * sizeof *b->kernel);
+    if (!b->kernel) return cli_failed(c);
     if (cli_bench_streams(b))
         return cli_fail(c, MLO_E_FORMAT, path, "is not what mlo %s writes", MLO_VERSION);
     cli_bench_kernels(b, list);
@@ -609,24 +610,19 @@ static int64_t cli_jobs_frames(const cli_bench *b);
 
 static int cli_sim_frames(cli_bench *b) {
     cli *c = b->c;
-    cli_npz given;
     const char *inputs = cli_value(c, "inputs"), *list = cli_value(c, "frame-tokens");
     const mlo_array *core, *pre;
     size_t n_core, n_pre;
     int64_t held = b->bench_frames;
-    memset(&given, 0, sizeof given);
     if (!(b->core = cli_sim_part(b, "host/core.onnx", &b->opened[1]))
         || !(b->pre = cli_sim_part(b, "host/pre.onnx", &b->opened[0])))
         return cli_failed(c);
-    if (inputs && cli_npz_read(c, inputs, &given)) {
-        cli_npz_free(&given);
-        return cli_failed(c);
-    }
+    if (inputs && cli_npz_read(c, inputs, &b->given)) return cli_failed(c);
     if (inputs && !mlo_signature(b->core, 0, &core, &n_core)
         && !mlo_signature(b->pre, 0, &pre, &n_pre)) {
-        held = cli_sim_count(&given, core, n_core, 1);
-        int64_t other = cli_sim_count(&given, pre, n_pre, 1);
-        int64_t third = cli_sim_count(&given, pre, n_pre, 0);
+        held = cli_sim_count(&b->given, core, n_core, 1);
+        int64_t other = cli_sim_count(&b->given, pre, n_pre, 1);
+        int64_t third = cli_sim_count(&b->given, pre, n_pre, 0);
         if (other > held) held = other;
         if (held == 1 && third > held) held = third;
     }
@@ -641,28 +637,16 @@ static int cli_sim_frames(cli_bench *b) {
               CLI_FRAMES_MOST);
     b->own_inputs = !inputs && !list && !cli_value(c, "jobs") && !b->n_text
         && b->n == b->bench_frames;
-    if (!cli_failed(c) && !(b->frame = (cli_frame *)calloc((size_t)b->n, sizeof *b->frame)))
-        cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
-    if (!cli_failed(c)) {
-        if (b->n_text)
-            cli_texts_given(b);
-        else if (inputs)
-            cli_sim_given(b, &given);
-        else
-            cli_sim_own(b);
-    }
-    if (!cli_failed(c)) cli_sim_cut(b);
-    /* frames point into what was given: it stays */
-    for (size_t i = 0; i < given.n_block; i++) {
-        void **more = (void **)realloc(b->made.block, (b->made.n_block + 1) * sizeof *more);
-        if (more) {
-            b->made.block = more;
-            more[b->made.n_block++] = given.block[i];
-        }
-    }
-    free(given.block);
-    free(given.array);
-    return cli_failed(c);
+    if (!cli_failed(c))
+        b->frame = (cli_frame *)cli_npz_alloc(c, &b->made, (size_t)b->n * sizeof *b->frame);
+    if (cli_failed(c)) return cli_failed(c);
+    if (b->n_text)
+        cli_texts_given(b);
+    else if (inputs)
+        cli_sim_given(b, &b->given);
+    else
+        cli_sim_own(b);
+    return cli_failed(c) ? cli_failed(c) : cli_sim_cut(b);
 }
 
 /* ---- golden --------------------------------------------------------------- */

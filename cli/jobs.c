@@ -202,9 +202,8 @@ static int cli_job_whole(cli_bench *b, const cli_job *j, const int *who, cli_fra
 /* The frames become jobs. */
 static int cli_jobs_cut(cli_bench *b) {
     if (!b->n_job) return 0;
-    cli_frame *part = (cli_frame *)calloc((size_t)b->n_job, sizeof *part);
-    int *who = (int *)calloc((size_t)(b->slots * b->tokens), sizeof *who);
-    if (!part || !who) cli_fail(b->c, MLO_E_MEMORY, NULL, "no memory");
+    cli_frame *part = (cli_frame *)cli_npz_alloc(b->c, &b->made, (size_t)b->n_job * sizeof *part);
+    int *who = (int *)cli_npz_alloc(b->c, &b->made, (size_t)(b->slots * b->tokens) * sizeof *who);
     for (int64_t i = 0; i < b->n_job && !cli_failed(b->c); i++) {
         const cli_job *j = &b->job[i];
         cli_frame whole;
@@ -218,9 +217,7 @@ static int cli_jobs_cut(cli_bench *b) {
         const cli_job last = { j->frame, j->slot, j->start + j->tokens - 1, 1 + j->more, 0, 0 };
         if (whole.out) part[i].out = cli_job_rows(b, b->around ? &last : j, whole.out, whole.n_out);
     }
-    free(who);
-    if (!part) return cli_failed(b->c);
-    free(b->frame);
+    if (cli_failed(b->c)) return cli_failed(b->c);
     b->frame = part;
     b->n = b->n_job;
     return cli_failed(b->c);

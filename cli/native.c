@@ -23,17 +23,17 @@ static void cli_native_verdict(cli_bench *b) {
 }
 
 static int cli_native_run(cli_bench *b) {
-    cli_command x = { { NULL }, 0 };
+    cli_command x;
     cli_progress p;
     char log[PATH_MAX];
     memset(&p, 0, sizeof p);
+    memset(&x, 0, sizeof x);
     p.look = cli_look_away;
     snprintf(log, sizeof log, "%s/sim/run.log", b->dir);
     cli_word(&x, "make");
     cli_word(&x, "-s");
     cli_word(&x, "test");
     b->status = cli_execute(b->c, &p, &x, b->dir, log);
-    cli_command_free(&x);
     if (b->status == 127)
         return cli_fail(b->c, MLO_E_IO, "make", "is not installed; sim builds a test of C with it");
     if (!cli_failed(b->c)) cli_native_verdict(b);

@@ -214,23 +214,26 @@ static double cli_look_away(const cli_progress *p, char *to, size_t room) {
 
 /* ---- the child ------------------------------------------------------------ */
 
-/* A list of words for execvp that grows. */
+/* A list of words for execvp, and room for their text. */
 typedef struct {
     char *word[512];
     int n;
+    int full; /* 1: one found no place */
+    size_t used; /* bytes of text */
+    char text[1 << 17];
 } cli_command;
 
 static void cli_word(cli_command *x, const char *format, ...) {
-    char text[PATH_MAX + 64];
+    const size_t left = sizeof x->text - x->used;
+    char *word = x->text + x->used;
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    const size_t n = (size_t)vsnprintf(word, left, format, args);
     va_end(args);
-    if (x->n < 511 && (x->word[x->n] = strdup(text)) != NULL) x->word[++x->n] = NULL;
-}
-static void cli_command_free(cli_command *x) {
-    for (int i = 0; i < x->n; i++) free(x->word[i]);
-    x->n = 0;
+    x->full |= n >= left || x->n == 511;
+    if (x->full) return;
+    x->used += n + 1;
+    x->word[x->n++] = word;
 }
 
 /* In the child: stdout and stderr go to a file, and the command begins in its folder. */
@@ -267,6 +270,10 @@ static int cli_execute(
     cli *c, cli_progress *p, cli_command *x, const char *folder, const char *log) {
     struct timespec nap = { 0, 1000000 };
     int status = -1;
+    if (x->full) {
+        cli_fail(c, MLO_E_UNSUPPORTED, x->word[0], "is not started: its command is too long");
+        return -1;
+    }
     pid_t pid = cli_start(x->word, folder, log), ended = 0;
     if (pid < 0) {
         cli_fail(c, MLO_E_IO, x->word[0], "cannot be started: %s", strerror(errno));

@@ -434,9 +434,8 @@ static int cli_sim(cli *c) {
     for (int i = 0; i < b.n_cut; i++) mlo_close(b.cut[i]);
     cJSON_Delete(b.manifest);
     cJSON_Delete(b.predicted);
-    free(b.kernel);
-    free(b.frame);
     cli_npz_free(&b.made);
+    cli_npz_free(&b.given);
     if (cli_stopped) {
         signal(cli_stopped, SIG_DFL);
         raise(cli_stopped);

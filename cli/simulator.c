@@ -232,7 +232,8 @@ static void cli_words_of_icarus(const cli_bench *b, cli_command *x, const char *
 static int cli_sim_compile(cli_bench *b, cli_progress *p, const char *program) {
     const char *name = b->verilator ? "verilator" : "iverilog";
     char part[PATH_MAX], whole[PATH_MAX], why[300];
-    cli_command x = { { NULL }, 0 };
+    cli_command x;
+    memset(&x, 0, sizeof x);
     if (!cli_on_path(name))
         return cli_fail(b->c, MLO_E_IO, name, "is not installed: apt install %s", name);
     if (!access(cli_in_dir(b, program), R_OK)) return 0;
@@ -247,7 +248,6 @@ static int cli_sim_compile(cli_bench *b, cli_progress *p, const char *program) {
     cli_progress_step(p, b->verilator ? "Verilator compiles" : "Icarus compiles", b->effort.compile,
         b->effort.run);
     int status = cli_execute(b->c, p, &x, b->dir, cli_in_dir(b, "sim/compile.log"));
-    cli_command_free(&x);
     if (!status && !cli_stopped && !rename(part, whole)) return 0;
     int reason = errno;
     cli_remove_tree(part);
@@ -386,9 +386,10 @@ static int cli_sim_lines(cli_bench *b) {
 
 static int cli_sim_simulate(cli_bench *b) {
     char program[200], log[PATH_MAX];
-    cli_command x = { { NULL }, 0 };
+    cli_command x;
     cli_progress p;
     memset(&p, 0, sizeof p);
+    memset(&x, 0, sizeof x);
     p.on = isatty(STDERR_FILENO);
     p.slower = 1;
     p.cycles = b->expected;
@@ -407,6 +408,5 @@ static int cli_sim_simulate(cli_bench *b) {
     p.where = log;
     cli_progress_step(&p, b->verilator ? "Verilator" : "Icarus", b->effort.run, 0);
     if (!cli_sim_arguments(b, &x)) b->status = cli_execute(b->c, &p, &x, b->dir, log);
-    cli_command_free(&x);
     return cli_failed(b->c) || cli_stopped ? MLO_E_IO : cli_sim_lines(b);
 }

@@ -104,186 +104,180 @@ typedef struct {
     const char *arg; /* what its value is, for help; NULL: a switch */
     unsigned verbs; /* bits of those that it is for */
     int to_mlo; /* 1: handed to the library under its own name */
-    const char *only; /* the one value that is supported so far; "" for none */
     const char *help;
 } cli_flag;
 
 static const cli_flag cli_flags[] = {
-    { "o", "FILE", V_MODEL | V_SHOW, 0, NULL,
+    { "o", "FILE", V_MODEL | V_SHOW, 0,
         "write there instead of to stdout (binary ONNX when it ends in .onnx)" },
-    { "o", "DIR", V_BUILD, 0, NULL, "the build directory" },
-    { "onnx", NULL, V_MODEL, 0, NULL, "write binary ONNX instead of JSON" },
-    { "inline", NULL, V_MODEL, 1, NULL,
+    { "o", "DIR", V_BUILD, 0, "the build directory" },
+    { "onnx", NULL, V_MODEL, 0, "write binary ONNX instead of JSON" },
+    { "inline", NULL, V_MODEL, 1,
         "put weights into the JSON instead of referring to the file they lie in" },
-    { "keep", "DIR", V_MODEL | V_BUILD, 0, NULL,
+    { "keep", "DIR", V_MODEL | V_BUILD, 0,
         "save the model after every stage there, as STAGE.onnx" },
-    { "config", "FILE.json", V_ALL, 0, NULL,
+    { "config", "FILE.json", V_ALL, 0,
         "flags as keys of a JSON object; flags given on the command line win" },
-    { "dim", "NAME=N", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1, NULL,
+    { "dim", "NAME=N", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1,
         "bind a symbolic dimension; may be repeated" },
-    { "shape", "INPUT=1x128", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1, NULL,
+    { "shape", "INPUT=1x128", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1,
         "bind the shape of an input; may be repeated" },
-    { "context", "N", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1, NULL,
+    { "context", "N", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1,
         "of a decoder: it becomes the prompt of N tokens, without past and present keys and "
         "values; "
         "its open axes hold N" },
-    { "hierarchy", "JSON", V_FROM_EXTRACT, 1, NULL,
+    { "hierarchy", "JSON", V_FROM_EXTRACT, 1,
         "scopes of the body, outermost first: '[[\"encoder\",\"encoder.layer.0\"]]'" },
-    { "template", "FILE.onnx", V_FROM_EXTRACT, 0, NULL,
+    { "template", "FILE.onnx", V_FROM_EXTRACT, 0,
         "the body, as saved by --save-template and perhaps edited" },
-    { "save-template", "FILE.onnx", V_FROM_EXTRACT, 0, NULL,
-        "save the body as a model of its own" },
-    { "nested", NULL, V_FROM_ROLL, 1, NULL, "roll what repeats within a loop's body, too" },
-    { "as", "scan|finn", V_FROM_ROLL, 1, NULL, "a standard Scan, or FINN's FINNLoop" },
-    { "report", "FILE.json", V_FROM_SCOPE, 1, NULL,
+    { "save-template", "FILE.onnx", V_FROM_EXTRACT, 0, "save the body as a model of its own" },
+    { "nested", NULL, V_FROM_ROLL, 1, "roll what repeats within a loop's body, too" },
+    { "as", "scan|finn", V_FROM_ROLL, 1, "a standard Scan, or FINN's FINNLoop" },
+    { "report", "FILE.json", V_FROM_SCOPE, 1,
         "what the stages found: scopes, loops and instances; quantize measures its integers "
         "against the floats" },
-    { "calib", "FILE.npz", V_FROM_QUANTIZE, 0, NULL,
+    { "calib", "FILE.npz", V_FROM_QUANTIZE, 0,
         "calibration inputs by name; the first axis may be samples" },
-    { "weights", "BITS", V_FROM_QUANTIZE, 1, NULL, "bits of weights, 2 to 8; default: 8" },
-    { "activations", "BITS", V_FROM_QUANTIZE, 1, NULL,
-        "bits of matrix operands, 4 to 16; default: 8" },
-    { "max-cost", "F", V_FROM_QUANTIZE, 1, NULL,
+    { "weights", "BITS", V_FROM_QUANTIZE, 1, "bits of weights, 2 to 8; default: 8" },
+    { "activations", "BITS", V_FROM_QUANTIZE, 1, "bits of matrix operands, 4 to 16; default: 8" },
+    { "max-cost", "F", V_FROM_QUANTIZE, 1,
         "spend so much on multipliers, 1.15 = 15 % over operands of --activations bits, on wider "
         "operands where they help most; default: 1.15 (a decoder: 1.25), up to 11 bits; 1 where "
         "--activations or the model says widths" },
-    { "max-error", "X", V_FROM_QUANTIZE, 1, NULL,
+    { "max-error", "X", V_FROM_QUANTIZE, 1,
         "as little of that (2, or --max-cost) as brings the loop's output this near to the floats' "
         "on the calibration samples: max|a-b| / max|b|" },
-    { "residual", "BITS", V_FROM_QUANTIZE, 1, NULL,
-        "bits of the residual stream, 8 to 16; default: 16" },
-    { "scale", "real|pow2", V_FROM_QUANTIZE, 1, NULL,
+    { "residual", "BITS", V_FROM_QUANTIZE, 1, "bits of the residual stream, 8 to 16; default: 16" },
+    { "scale", "real|pow2", V_FROM_QUANTIZE, 1,
         "requantize by multiply and shift, or by shift only" },
-    { "q-config", "FILE.json", V_FROM_QUANTIZE, 0, NULL,
+    { "q-config", "FILE.json", V_FROM_QUANTIZE, 0,
         "fixed point: widths and fractions by op type or by node, in MASE's terms" },
-    { "prefill", "PROMPT.onnx", V_LOWER | V_FROM_FOLD, 0, NULL,
+    { "prefill", "PROMPT.onnx", V_LOWER | V_FROM_FOLD, 0,
         "of a step with a cache: another export of the model, of a prompt; both are to be one "
         "body, in every "
         "integer" },
-    { "tokens", NULL, V_FROM_QUANTIZE, 1, NULL,
+    { "tokens", NULL, V_FROM_QUANTIZE, 1,
         "of a decoder (--context): token ids in, ids and their logits out: a row for each id in "
         "front "
         "of the loop, norm, head and arg max behind it, all of it in hardware" },
-    { "loop", "NAME", V_FROM_QUANTIZE, 1, NULL,
+    { "loop", "NAME", V_FROM_QUANTIZE, 1,
         "the loop to build; default: the one with the most multiply-accumulates; lower says which "
         "that is, and where the others go" },
-    { "pe", "N", V_FROM_FOLD, 1, NULL,
+    { "pe", "N", V_FROM_FOLD, 1,
         "at most N rows at once; each kernel takes the largest legal divisor (--pe 1 --simd 1: the "
         "smallest core there is)" },
-    { "simd", "N", V_FROM_FOLD, 1, NULL, "at most N columns at once; likewise" },
-    { "target-cycles", "N", V_FROM_FOLD, 1, NULL,
+    { "simd", "N", V_FROM_FOLD, 1, "at most N columns at once; likewise" },
+    { "target-cycles", "N", V_FROM_FOLD, 1,
         "cycles per frame, whole loop: the cheapest folding that takes no more" },
-    { "target-fps", "F", V_FROM_FOLD, 1, NULL, "frames per second, with --clock-mhz" },
-    { "clock-mhz", "M", V_FROM_FOLD, 1, NULL, "the clock for --target-fps" },
-    { "budget-macs", "N", V_FROM_FOLD, 1, NULL,
+    { "target-fps", "F", V_FROM_FOLD, 1, "frames per second, with --clock-mhz" },
+    { "clock-mhz", "M", V_FROM_FOLD, 1, "the clock for --target-fps" },
+    { "budget-macs", "N", V_FROM_FOLD, 1,
         "the fastest folding with at most N multipliers (of MVU and attention)" },
-    { "budget-bits", "N", V_FROM_FOLD, 1, NULL,
+    { "budget-bits", "N", V_FROM_FOLD, 1,
         "... that holds at most N bits on chip: parameters (all banks), frames of keys and values, "
         "FIFOs" },
-    { "pareto", NULL, V_FOLD, 1, NULL,
+    { "pareto", NULL, V_FOLD, 1,
         "print every folding that none beats in cycles and multipliers, one JSON line each, "
         "instead of the model; --folding takes a line" },
-    { "folding", "FILE.json", V_FROM_FOLD, 0, NULL,
+    { "folding", "FILE.json", V_FROM_FOLD, 0,
         "PE and SIMD by kernel (FINN's keys), or a line of --pareto; a search leaves these kernels "
         "alone" },
-    { "save-folding", "FILE.json", V_FROM_FOLD, 0, NULL, "write the folding that was chosen" },
-    { "frames-in-flight", "G", V_FROM_FOLD, 1, NULL,
+    { "save-folding", "FILE.json", V_FROM_FOLD, 0, "write the folding that was chosen" },
+    { "frames-in-flight", "G", V_FROM_FOLD, 1,
         "frames that share a layer's parameters; auto: 1 to 8, as a target or budgets need" },
-    { "slots", "N", V_FROM_FOLD, 1, NULL,
+    { "slots", "N", V_FROM_FOLD, 1,
         "with --context: sequences whose keys and values stay, side by side; default 1" },
-    { "kv", "chip|dram", V_FROM_FOLD, 1, NULL,
+    { "kv", "chip|dram", V_FROM_FOLD, 1,
         "with --context: keys and values stay on chip (default), or in dram, behind a port of "
         "their own" },
-    { "axi-width", "BITS", V_FROM_FOLD, 1, NULL, "of the parameter bus; default 128" },
-    { "bandwidth", "BYTES", V_FROM_FOLD, 1, NULL,
+    { "axi-width", "BITS", V_FROM_FOLD, 1, "of the parameter bus; default 128" },
+    { "bandwidth", "BYTES", V_FROM_FOLD, 1,
         "bytes per cycle that memory gives, e.g. 12.8; alone: the cheapest folding that is as fast "
         "as that allows" },
-    { "axi-latency", "CYCLES", V_FROM_FOLD, 1, NULL,
+    { "axi-latency", "CYCLES", V_FROM_FOLD, 1,
         "from a read request to its first beat, in predictions; default 7" },
-    { "memory", "layer|block|resident|auto", V_FROM_FOLD, 1, NULL,
+    { "memory", "layer|block|resident|auto", V_FROM_FOLD, 1,
         "where parameters are: layer (default, but for what fits a device only in blocks), two "
         "layers' banks on chip; block, two blocks of a matrix's rows, read for every tile of "
         "tokens; resident, all layers', read once; auto, of these (block with --tile) what saves "
         "most traffic within --budget-bits" },
-    { "tile", "N", V_FROM_FOLD, 1, NULL,
+    { "tile", "N", V_FROM_FOLD, 1,
         "tokens that --memory block (auto) reads a matrix for; default: a frame's (none); auto: "
         "what serves best" },
-    { "device", "NAME", V_FROM_FOLD, 1, NULL,
+    { "device", "NAME", V_FROM_FOLD, 1,
         "the fastest folding that fits, with two layers on chip or, unless --memory says it, in "
         "row blocks: xczu3eg, xck26, xczu7ev, xczu9eg, xcvu9p, xcu50, xcu250, .., or "
         "lut=N,ff=N,dsp=N,bram=N of another UltraScale+; 70 % of its LUTs, 50 % of its flip-flops, "
         "80 % of its DSP blocks and block RAMs are used at most" },
-    { "target", "verilog|c", V_BUILD, 1, NULL,
+    { "target", "verilog|c", V_BUILD, 1,
         "what to build: Verilog (default), or C without libraries for any processor" },
-    { "arena", "BYTES", V_BUILD, 1, NULL,
+    { "arena", "BYTES", V_BUILD, 1,
         "with --target c: refuse a layer whose values need more at a time" },
-    { "unrolled", NULL, V_BUILD, 1, NULL,
+    { "unrolled", NULL, V_BUILD, 1,
         "the body once for every iteration, one behind the other, for comparison: nothing goes "
         "round" },
-    { "inputs", "FILE.npz", V_RUN | V_SIM | V_BUILD, 0, NULL,
+    { "inputs", "FILE.npz", V_RUN | V_SIM | V_BUILD, 0,
         "arrays by input name, or by position when no name fits; with --target c: a network of "
         "integers is built as it stands, each input in the type of these words" },
-    { "golden", "FILE.npz", V_BUILD, 0, NULL,
+    { "golden", "FILE.npz", V_BUILD, 0,
         "with --inputs: the outputs that the test of C compares with; default: mlo's own" },
-    { "outputs", "FILE.npz", V_RUN | V_SIM, 0, NULL, "where to store the outputs" },
-    { "probe", "FILE.npz", V_RUN, 0, NULL,
+    { "outputs", "FILE.npz", V_RUN | V_SIM, 0, "where to store the outputs" },
+    { "probe", "FILE.npz", V_RUN, 0,
         "store every intermediate value too, as NAME or NAME@ITERATION" },
-    { "generate", "COUNT", V_RUN | V_SIM, 0, NULL,
+    { "generate", "COUNT", V_RUN | V_SIM, 0,
         "go on with --prompt for so many tokens, the likeliest one by one; prints "
         "{\"sequences\":[{\"tokens\":[..]}]}; sim plays prompts and tokens as jobs, side by side "
         "in --slots" },
-    { "prompt", "IDS", V_RUN | V_SIM, 0, NULL,
+    { "prompt", "IDS", V_RUN | V_SIM, 0,
         "token ids with commas, ; between sequences: '1,403;1,407'; default: 1" },
-    { "prompt", "TEXT", V_GENERATE, 0, NULL, "what the text begins with" },
-    { "tokenizer", "FILE", V_GENERATE, 0, NULL,
+    { "prompt", "TEXT", V_GENERATE, 0, "what the text begins with" },
+    { "tokenizer", "FILE", V_GENERATE, 0,
         "its tokens, in llama2.c's form; examples/tokenizer.py makes one of a tokenizer.json" },
-    { "count", "N", V_GENERATE, 0, NULL,
+    { "count", "N", V_GENERATE, 0,
         "tokens to go on for, at most; default: as far as the context goes" },
-    { "stop", "ID", V_RUN | V_SIM | V_GENERATE, 0, NULL, "a token behind which a sequence ends" },
-    { "simulator", "icarus|verilator", V_SIM, 0, NULL,
+    { "stop", "ID", V_RUN | V_SIM | V_GENERATE, 0, "a token behind which a sequence ends" },
+    { "simulator", "icarus|verilator", V_SIM, 0,
         "default: icarus, but verilator where Icarus would take more than 20 s, by an estimate, "
         "and Verilator less" },
-    { "frames", "F", V_SIM, 0, NULL, "frames to play; those beyond the bench's own are drawn" },
-    { "frame-tokens", "N,N,..", V_SIM, 0, NULL, "cut frames to so many tokens, in turn" },
-    { "jobs", "START+TOKENS,..", V_SIM, 0, NULL,
+    { "frames", "F", V_SIM, 0, "frames to play; those beyond the bench's own are drawn" },
+    { "frame-tokens", "N,N,..", V_SIM, 0, "cut frames to so many tokens, in turn" },
+    { "jobs", "START+TOKENS,..", V_SIM, 0,
         "of a core with caches: what comes, part by part; 1:0+16 is of slot 1, 2@0+16 of frame 2 "
         "of --inputs" },
-    { "seed", "N", V_SIM, 0, NULL, "of stalls; default 1" },
-    { "stall", "PERCENT", V_SIM, 0, NULL, "of the cycles in which each stream rests" },
-    { "axi-latency", "CYCLES", V_SIM, 0, NULL,
+    { "seed", "N", V_SIM, 0, "of stalls; default 1" },
+    { "stall", "PERCENT", V_SIM, 0, "of the cycles in which each stream rests" },
+    { "axi-latency", "CYCLES", V_SIM, 0,
         "from a read request to its first beat; default: what the core was folded for" },
-    { "axi-error", "BEAT", V_SIM, 0, NULL,
+    { "axi-error", "BEAT", V_SIM, 0,
         "memory answers this beat of parameters with an error, as a test: the run fails and says "
         "so" },
-    { "bandwidth", "BYTES", V_SIM, 0, NULL,
-        "bytes per cycle that memory gives, e.g. 12.8; likewise" },
-    { "probe", NULL, V_SIM, 0, NULL,
+    { "bandwidth", "BYTES", V_SIM, 0, "bytes per cycle that memory gives, e.g. 12.8; likewise" },
+    { "probe", NULL, V_SIM, 0,
         "compare every kernel's stream; names the first kernel, iteration, token and channel that "
         "differ" },
-    { "trace", NULL, V_SIM, 0, NULL,
+    { "trace", NULL, V_SIM, 0,
         "a profile as JSON lines behind the report: each token in each kernel, each loading of "
         "parameters (see below)" },
-    { "wave", "FILE.fst", V_SIM, 0, NULL, "record waves (GTKWave: tb/mlo_top.gtkw)" },
-    { "against", "ORIGINAL.onnx", V_CHECK, 0, NULL, "the model it was rolled from" },
-    { "text", NULL, V_SHOW | V_SIM, 0, NULL,
-        "a table for people (the default; of sim: on a terminal)" },
-    { "json", NULL, V_SHOW | V_SIM, 0, NULL,
+    { "wave", "FILE.fst", V_SIM, 0, "record waves (GTKWave: tb/mlo_top.gtkw)" },
+    { "against", "ORIGINAL.onnx", V_CHECK, 0, "the model it was rolled from" },
+    { "text", NULL, V_SHOW | V_SIM, 0, "a table for people (the default; of sim: on a terminal)" },
+    { "json", NULL, V_SHOW | V_SIM, 0,
         "a summary for programs (of sim: the default, but for a terminal)" },
-    { "dot", NULL, V_SHOW, 0, NULL, "a graph for Graphviz" },
-    { "html", NULL, V_SHOW, 0, NULL, "one self-contained page" },
-    { "svg", NULL, V_SHOW, 0, NULL, "one picture, of the largest loop's body" },
-    { "sim", "FILE.json", V_SHOW, 0, NULL,
+    { "dot", NULL, V_SHOW, 0, "a graph for Graphviz" },
+    { "html", NULL, V_SHOW, 0, "one self-contained page" },
+    { "svg", NULL, V_SHOW, 0, "one picture, of the largest loop's body" },
+    { "sim", "FILE.json", V_SHOW, 0,
         "what `mlo sim` printed of this core (with --trace, all of it): measured beside "
         "predicted" },
-    { "position", "P", V_FROM_FOLD | V_SHOW, 1, NULL,
+    { "position", "P", V_FROM_FOLD | V_SHOW, 1,
         "of a core with caches: a token that comes alone, behind so many: the folding is searched "
         "for its step (default: half way), show predicts it (the last)" },
-    { "sequences", "G", V_FROM_FOLD | V_SHOW, 1, NULL,
+    { "sequences", "G", V_FROM_FOLD | V_SHOW, 1,
         "of a core with caches: the step is that of a token of each of so many sequences, which go "
         "over the weights "
         "together as far as frames are in flight (default: 1)" },
-    { "man", NULL, V_HELP, 0, NULL, "the manual page, as roff" },
-    { "completion", "bash|zsh|fish", V_HELP, 0, NULL, "a completion script" },
+    { "man", NULL, V_HELP, 0, "the manual page, as roff" },
+    { "completion", "bash|zsh|fish", V_HELP, 0, "a completion script" },
 };
 enum { CLI_FLAGS = sizeof cli_flags / sizeof *cli_flags };
 
@@ -371,7 +365,6 @@ static void cli_help_flag(FILE *out, const cli_flag *f) {
     snprintf(left, sizeof left, "%s%s%s%s", strlen(f->name) > 1 ? "--" : "-", f->name,
         f->arg ? " " : "", f->arg ? f->arg : "");
     fprintf(out, "  %-26s %s", left, f->help);
-    if (f->only) fprintf(out, *f->only ? " (only %s so far)" : " (not supported yet)%s", f->only);
     fprintf(out, "\n");
 }
 

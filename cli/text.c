@@ -149,7 +149,6 @@ static int cli_generate_verb(cli *c) {
     mlo_close(b.core);
     mlo_close(b.post);
     cJSON_Delete(b.manifest);
-    free(b.kernel);
     cli_npz_free(&b.made);
     return cli_failed(c);
 }

@@ -311,6 +311,145 @@ def check_run():
     refused("check without --against", 2, ["--against"], "check", BERT)
 
 
+# ---- odd paths, odd values -----------------------------------------------------------------------------------------------------------
+
+MLP = t.model("mlp-res")
+
+
+def check_paths():
+    """Files where none can be, and what is in their way; all that refuses says which, and leaves nothing."""
+    folder = t.at("paths")
+    os.makedirs(folder)
+    here = lambda *args, **more: t.call(*args, cwd=folder, **more)
+    def said(name, p, status, *words):
+        t.case(name, "" if p.returncode == status and all(w in text(p)[1] for w in words) else "%d: %s" % (p.returncode, text(p)[1][-300:]))
+    external = t.model("bert-tiny-external")
+    for link, to in ("external.onnx", external), ("gone.onnx", t.at("gone")): os.symlink(to, os.path.join(folder, link))
+    p, q = here("read", "external.onnx"), t.call("read", external)
+    t.case("a link to a model, whose data lie beside it", "" if p.returncode == 0 and len(p.stdout) > 10000 and p.returncode == q.returncode else text(p)[1])
+    said("a link to nothing", here("read", "gone.onnx"), 2, "gone.onnx", "No such file")
+    os.mkfifo(os.path.join(folder, "pipe"))
+    said("a pipe by its name", here("read", "pipe"), 2, "is not a plain file; pipe it in")
+    shutil.copy(external, os.path.join(folder, "copied.onnx"))
+    data = os.path.join(folder, "bert-tiny-external.data")
+    for name, put, words in (("is not there", lambda: None, "bert-tiny-external.data"), ("is a folder", lambda: os.mkdir(data), "bert-tiny-external.data"), ("is a link", lambda: os.symlink(os.path.join(os.path.dirname(external), "bert-tiny-external.data"), data), "bert-tiny-external.data"), ("is empty", lambda: open(data, "w").close(), "bert-tiny-external.data")):
+        put()
+        said("data that " + name, here("run", "copied.onnx", "--inputs", ids("p.npz")), 3 if name == "is empty" else 2, words)
+        if os.path.islink(data) or os.path.isfile(data): os.remove(data)
+        elif os.path.isdir(data): os.rmdir(data)
+    long = "./" * 2030
+    said("-o of a name that is too long beside it", here("read", MLP, "-o", long + "x" * 30 + ".json"), 2, "the name is too long")
+    said("-o of a name that is too long", here("read", MLP, "-o", "x" * 300), 2, "cannot be written")
+    said("-o of a binary whose data file's name is too long", here("read", MLP, "-o", long + "y" * 25 + ".onnx"), 2, "too long")
+    said("a build directory of a name that is too long", here("compile", MLP, "-o", long + "x" * 60), 2, "the name is too long")
+    said("--keep of a name that is too long", here("fold", MLP, "--keep", long + "kept" * 9), 2, "")
+    said("--keep beneath a file", here("fold", MLP, "--keep", MLP + "/x"), 2, "cannot be made")
+    said("-o beneath a file", here("compile", MLP, "-o", MLP + "/x"), 2, "cannot be made")
+    for name in "built", "built/", "built//", "./deep/er/", "deep/../deep/er", "deep/er/..", ".":
+        p = here("compile", MLP, "--pe", 2, "--simd", 8, "-o", name)
+        t.case("-o %s" % name, "" if p.returncode == 0 and os.path.exists(os.path.join(folder, name, "manifest.json")) and not [f for _, d, fs in os.walk(folder) for f in d + fs if ".mlo-" in f] else "%d: %s" % (p.returncode, text(p)[1]))
+    os.makedirs(os.path.join(folder, "empty"))
+    p = t.call("compile", MLP, "--pe", 2, "--simd", 8, "-o", "..", cwd=os.path.join(folder, "empty"))
+    t.case("-o ..", "" if p.returncode == 0 else text(p)[1])
+    outside = [t.write(name, "mine") for name in ("mine-1", "mine-2")]
+    manifest = json.loads(t.read(os.path.join(folder, "built/manifest.json")))
+    manifest["files"].update({outside[0]: {"sha256": "0"}, "../../" + os.path.basename(outside[1]): {"sha256": "0"}, "tb/gone.v": {"sha256": "0"}})
+    for text_ in json.dumps(manifest), json.dumps({"files": [1]}), "{", "[]":
+        with open(os.path.join(folder, "built/manifest.json"), "w") as f: f.write(text_)
+        p = here("compile", MLP, "--pe", 2, "--simd", 8, "-o", "built")
+        t.case("over a directory whose manifest says %.20s" % text_, "" if p.returncode == 0 and all(os.path.exists(f) for f in outside) else "%d, %s" % (p.returncode, [os.path.exists(f) for f in outside]))
+    os.remove(os.path.join(folder, "built/tb/input.hex"))
+    os.makedirs(os.path.join(folder, "built/tb/input.hex/in-the-way"))
+    said("a folder in a file's place", here("compile", MLP, "--pe", 2, "--simd", 8, "-o", "built"), 2, "tb/input.hex")
+    for flag in "--folding", "--q-config", "--template", "--calib", "--prefill", "--config":
+        for name, words in ("nowhere", "No such file"), (".", "is a directory"): said("%s %s" % (flag, name), here("fold", MLP, flag, name), 2, words)
+    said("--inputs of nothing", here("run", MLP, "--inputs", "nowhere"), 2, "No such file")
+    said("check --against a folder", here("check", MLP, "--against", "."), 2, "is a directory")
+    said("check --against what is no model", here("check", MLP, "--against", t.write("text.onnx", "hello")), 3, "neither binary ONNX nor JSON")
+    said("check without --against", here("check", MLP), 2, "--against ORIGINAL.onnx is needed")
+    said("check of equals", here("check", MLP, "--against", MLP), 0)
+    for name in "report", "save-template", "save-folding": said("--%s in no directory" % name, here("fold", MLP, "--" + name, "no/where"), 2, "cannot be written")
+    with open("/dev/full", "wb") as full:
+        for args in (("run", t.at("paths/x.onnx"), "--help"), ("--version",), ("help", "--man"), ("show", "--html", MLP), ("fold", MLP, "--pareto", "--budget-macs", 64)):
+            p = subprocess.run([t.mlo, *map(str, args)], stdout=full, stderr=subprocess.PIPE)
+            t.case("%s to a full device" % " ".join(map(os.path.basename, map(str, args))), "" if p.returncode == 2 and b"No space left on device" in p.stderr else "%d %s" % (p.returncode, p.stderr))
+
+
+def check_words():
+    """Words that are nearly right, in flags, --config and help."""
+    def said(name, status, words, *args):
+        p = t.call(*args)
+        t.case(name, "" if p.returncode == status and all(w in text(p)[0 if not status else 1] for w in words) else "%d: %s" % (p.returncode, text(p)[1][-300:]))
+    config = lambda **flags: t.write("w.json", json.dumps(flags))
+    same = lambda name, flags, *args: t.case("config: " + name, "" if t.good("fold", MLP, "--config", config(**flags)) == t.good("fold", MLP, *args) else "another folding")
+    same("null and false say nothing", {"pe": None, "onnx": False, "simd": 8}, "--simd", 8)
+    same("a switch", {"onnx": True, "pe": 2, "simd": 8}, "--onnx", "--pe", 2, "--simd", 8)
+    same("a fraction", {"bandwidth": 2.5, "target-cycles": 90000}, "--bandwidth", 2.5, "--target-cycles", 90000)
+    same("another verb's flag", {"stall": 3, "simd": 8}, "--simd", 8)
+    same("an object", {"hierarchy": [["layers.0"]], "simd": 8}, "--hierarchy", '[["layers.0"]]', "--simd", 8)
+    same("a list of nothing", {"dim": [], "simd": 8}, "--simd", 8)
+    for name, flags, words in (("a switch of a number", {"onnx": 1}, ["'onnx' is true or false"]), ("a switch of text", {"onnx": "yes"}, ["'onnx' is true or false"]), ("a value of true", {"pe": True}, ["'pe' needs a value"]), ("a key that is near none", {"xyzzyplugh": 1}, ["no flag 'xyzzyplugh'"]), ("a number far off", {"pe": 1e20}, ["--pe 1e+20"]),
+                               ("a number far below", {"pe": -1e20}, ["--pe -1e+20"]), ("a list of mixed things", {"dim": ["x=1", 2]}, ["x=1"]), ("many flags", {"dim": ["a=%d" % k for k in range(500)]}, ["more than"])):
+        said("config: " + name, 2, words, "fold", MLP, "--config", config(**flags))
+    said("help --help", 0, ["mlo compile"], "help", "--help")
+    for args in ("--help",), ("-h",), ("help",): said("mlo %s" % args, 0, ["mlo compile"], *args)
+    for args in ("fold", "-h"), ("fold", "--help"), ("fold", MLP, "--pe", 2, "-h"): said("mlo %s" % " ".join(map(str, args[-1:])), 0, ["mlo fold"], *args)
+    said("mlo version", 0, ["mlo 0."], "version")
+    said("one dash", 2, ["-pe: did you mean --pe?"], "fold", MLP, "-pe", 2)
+    said("two dashes before a letter", 2, ["--o"], "fold", MLP, "--o", "x")
+    said("a letter that is none", 2, ["-z"], "fold", MLP, "-z")
+    said("a flag of many verbs", 2, ["--pe", "fold"], "sim", t.tmp, "--pe", 2)
+    said("a flag of one letter more than there can be", 2, ["unknown flag ---x-x"], "fold", MLP, "--" + "-x" * 60)
+    said("a value that is near another", 2, ["did you mean auto? there are"], "fold", MLP, "--memory", "auot")
+    said("a value that is near none", 2, ["there are layer, block, resident and auto"], "fold", MLP, "--memory", "xyzzyplugh")
+    said("a shell that there is none of", 2, ["bash"], "help", "--completion", "cmd")
+    said("a verb near another, in help", 2, ["did you mean 'fold'?"], "help", "fld")
+    said("a verb near none, in help", 2, ["there is no verb 'xyzzyplugh'"], "help", "xyzzyplugh")
+    said("a verb near none", 2, ["`mlo help` lists them"], "xyzzyplugh")
+    for value in "", "x", "2x", "-1", "1000000000000000000000": said("--frames %r" % value, 2, ["--frames"], "sim", built_once(), "--frames", value)
+    said("two formats", 2, ["exclude each other"], "show", MLP, "--json", "--dot")
+    stages = {}
+    for stage in "read", "scope", "extract", "roll", "quantize": stages[stage] = t.good(stage, stages.get("roll", MLP) if stage == "quantize" else MLP, "-o", t.at("st-%s.json" % stage)) or t.at("st-%s.json" % stage)
+    for verb, before, keys in (("scope", "read", {"scopes"}), ("roll", "extract", {"loops"}), ("quantize", "roll", {"quantize"})):
+        t.good(verb, t.at("st-%s.json" % before), "--report", t.at("st-r.json"), "-o", os.devnull)
+        r = json.loads(t.read(t.at("st-r.json")))
+        t.case("--report of %s alone" % verb, "" if keys <= set(r) and not (set(r) & ({"scopes", "quantize"} - keys)) else str(list(r)))
+    said("--report where no stage ran that reports", 2, ["no stage that reports had to run"], "lower", t.at("st-quantize.json"), "--report", t.at("no.json"))
+
+
+def built_once():
+    if not os.path.exists(t.at("once")): t.good("compile", MLP, "--pe", 2, "--simd", 8, "-o", t.at("once"))
+    return t.at("once")
+
+
+def check_needs():
+    """run says which inputs are needed, and what came out."""
+    from onnx import helper, TensorProto as T
+    def made(name, types, shape, n=1):
+        names = ["in_%s_%d" % (k, i) for k in types for i in range(n)]
+        g = helper.make_graph([helper.make_node("Identity", [x], [x + "_out"]) for x in names], "g", [helper.make_tensor_value_info(x, types[x.split("_")[1]], shape) for x in names], [helper.make_tensor_value_info(x + "_out", types[x.split("_")[1]], shape) for x in names])
+        onnx.save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), t.at(name))
+        return t.at(name), names
+    kinds = {"bool": np.bool_, "int8": np.int8, "uint8": np.uint8, "int16": np.int16, "uint16": np.uint16, "int32": np.int32, "uint32": np.uint32, "int64": np.int64, "uint64": np.uint64, "float": np.float32, "double": np.float64}
+    types = {k: getattr(T, k.upper()) for k in kinds}
+    path, names = made("kinds.onnx", types, [2, 3])
+    data = {x: (np.arange(6).reshape(2, 3) * 7 % 5).astype(kinds[x.split("_")[1]]) for x in names}
+    np.savez(t.at("kinds.npz"), **data)
+    out = {o["name"]: o for o in json.loads(t.good("run", path, "--inputs", t.at("kinds.npz")))["outputs"]}
+    for x, a in data.items():
+        o = out[x + "_out"]
+        t.case("what came out of %s" % x, "" if o["type"] == a.dtype.name and o["shape"] == [2, 3] and (o["min"], o["max"]) == (a.min(), a.max()) and abs(o["mean"] - a.mean()) < 1e-9 else str(o))
+    p = t.call("run", path)
+    t.case("what is needed", "" if p.returncode == 2 and all("%s %s [2, 3]" % (x, np.dtype(kinds[x.split("_")[1]]).name) in text(p)[1] for x in names[:3]) else text(p)[1])
+    path, names = made("many.onnx", {"float": T.FLOAT}, ["rows", None, 3], 60)
+    p = t.call("run", path)
+    t.case("many that are needed, of sizes that nobody knows", "" if p.returncode == 2 and "in_float_0 float32 [?, ?, 3]; " in text(p)[1] and "in_float_59" not in text(p)[1] else text(p)[1])
+    g = helper.make_graph([helper.make_node("Constant", [], ["y"], value_float=2.5)], "g", [], [helper.make_tensor_value_info("y", T.FLOAT, [])])
+    onnx.save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), t.at("nothing.onnx"))
+    p = t.call("run", t.at("nothing.onnx"))
+    t.case("nothing is needed, and it is said so", "" if "the model has no inputs" in text(p)[1] or p.returncode == 0 and json.loads(p.stdout)["outputs"][0]["mean"] == 2.5 else "%d %s" % (p.returncode, text(p)))
+
+
 # ---- compile, sim --------------------------------------------------------------------------------------------------------------------
 
 def check_compile():
@@ -436,5 +575,5 @@ def invert(d):
     with open(path, "w") as f: f.write(changed)
 
 
-t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_archives, check_run, check_compile, check_digests, check_sim,
-       floor=181)
+t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_archives, check_run, check_paths, check_words, check_needs, check_compile, check_digests, check_sim,
+       floor=291)

@@ -196,7 +196,7 @@ def check_options():
 def check_misuse():
     """Calls at the wrong time, or with nothing in them: the failure that mlo.h says, and it sticks."""
     why = t.compile_c(at("misuse"), [os.path.join(t.tests, "library/misuse.c"), t.amalgamation()], ["-std=c99", "-O1", *t.SANITIZE])
-    p = None if why else subprocess.run([at("misuse"), t.model("bert-1")], capture_output=True, text=True)
+    p = None if why else subprocess.run([at("misuse"), t.model("bert-1"), os.path.join(t.tests, "models/context/llama-d18-eager-one.onnx")], capture_output=True, text=True)
     case("misuse", why or p.stdout[:400] or complaint(p.stderr) if why or p.stdout or p.returncode else "")
 
 

@@ -6,8 +6,10 @@
 
 The simulator is a shell script that prints the lines of a case: so every line can be had, wrong ones too, in no time. What mlo has to say to it is
 worked out here, from the manifest's numbers, or is in mlo.h and docs/."""
+import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import struct
@@ -188,11 +190,11 @@ def kernels(path, m):
 def check_traces():
     """--trace: tiles as the bench tells them become JSON lines; lines it cannot have written are left, or refused."""
     path, m = small()
-    one = "B 11\nO 0 1 m_axis\nI 1 1 s_axis\nI 2 1 s1_axis\nP 3 1 s_axis_w\nO 4 99 m_axis\nO 5\nT 1 21 25\nT 2 19 24\nT 9 1 1\nT 1\nK 0 30 33 5 2 1\nK 9 1 1 1 1 1\nK 0 1\nT 3 2 8\nR 1 4 3 2\nR 99 1 1 1\nR 1\nhello\n"
+    one = "B 11\nO 0 1 m_axis\nI 1 1 s_axis\nI 2 1 s1_axis\nP 3 1 s_axis_w\nO 4 99 m_axis\nO 5\nO 4 -1 m_axis\nI 4 0 s_axis\nT 1 21 25\nT 2 19 27\nT 4 1 99\nT 9 1 1\nT -1 1 1\nT 1\nK 0 30 33 5 2 1\nK 9 1 1 1 1 1\nK -1 1 1 1 1 1\nK 0 1\nT 3 2 8\nR 1 4 3 2\nR 99 1 1 1\nR -1 1 1 1\nR 1\nhello\nT 1 1 1"
     p = t.call("sim", path, "--trace", env=spoken([passes(m)], trace=one))
     lines = [json.loads(l) for l in p.stdout.splitlines()[1:]]
     name = m["kernels"][1]["name"]
-    want = [{"kernel": name, "frame": 0, "iteration": 0, "token": 0, "begin": 9, "end": 23, "load": 7, "compute": 5, "store": 4, "starved": 2, "blocked": 1}, {"kernel": name, "rest": True, "compute": 4, "starved": 3, "blocked": 2},
+    want = [{"kernel": name, "frame": 0, "iteration": 0, "token": 0, "begin": 9, "end": 23, "load": 9, "compute": 5, "store": 4, "starved": 2, "blocked": 1}, {"kernel": name, "rest": True, "compute": 4, "starved": 3, "blocked": 2},
             {"kernel": name, "memory": "s_axis_w", "frame": 0, "iteration": 0, "begin": -8, "end": -2, "load": 7}]
     t.case("tiles", "" if p.returncode == 0 and lines == want else "%d %s" % (p.returncode, lines))
     t.case("... in a file, too", "" if [json.loads(l) for l in t.read(path + "/sim/trace.jsonl").splitlines()] == want else "others")
@@ -204,6 +206,95 @@ def check_traces():
     many = "B 1\nO 0 1 m_axis\n" + "K 0 1 2 3 4 5\n" * 1000
     p = t.call("sim", path, "--trace", env=spoken([passes(m)], trace=many))
     t.case("more tokens than a run has", "" if p.returncode == 0 and len(p.stdout.splitlines()) == 1 + m["tokens"] * m["iterations"] + 1 else "%d, %d lines" % (p.returncode, len(p.stdout.splitlines())))
+
+
+def check_blocks():
+    """--trace of row blocks: a line of parameters for each tile of tokens, in each frame and iteration."""
+    path, m = built("blocks", "mlp-res", "--memory", "block", "--tile", "3", "--pe", "2", "--simd", "8")
+    k = next(i for i, x in enumerate(m["kernels"]) if x.get("tile"))
+    trace = "B 1\nP 0 %d s_axis_w\n" % k + "".join("T 0 %d %d\n" % (10 * n + 1, 10 * n + 5) for n in range(10))
+    p = t.call("sim", path, "--trace", env=spoken([passes(m)], trace=trace))
+    got = [(l["frame"], l["iteration"], l["begin"], l["end"], l["load"]) for l in map(json.loads, p.stdout.splitlines()[1:]) if "memory" in l]
+    tiles = -(-m["tokens"] // 3)
+    t.case("tiles of row blocks", "" if p.returncode == 0 and got == [(0, n // tiles, 10 * n + 1, 10 * n + 5, 5) for n in range(10)] else str(got))
+    r = json.loads(p.stdout.splitlines()[0])
+    beats = m["parameter_beats"]
+    t.case("... what will have been delivered", "" if r["memory"]["predicted_delivered"] > beats["per_frame"] else str((r["memory"], beats)))
+
+
+def check_others():
+    """Cores of other kinds: unrolled, several frames in flight, caches in memory; what people read of them."""
+    path, m = built("unrolled", "mlp-res", "--unrolled", "--pe", "2", "--simd", "8")
+    for flag in "--probe", "--trace": judged("%s of an unrolled core" % flag, t.call("sim", path, flag, env=spoken([passes(m)])), 4, "an unrolled core has no --probe and no --trace")
+    r = json.loads(t.good("sim", path, env=spoken(["MLO FRAME 0 900", passes(m)])))
+    t.case("an unrolled core passes", "" if r["pass"] and r["predicted_cycles"] is None and r["cycles"] == 7000 else str(r)[:300])
+    path, m = built("two", "mlp-res", "--frames-in-flight", "2", "--pe", "2", "--simd", "8")
+    say = lambda n: spoken([*("MLO FRAME %d %d" % (f, 1000 + 100 * f) for f in range(n)), "MLO PASS words 9 cycles %d" % (1000 + 100 * (n - 1))])
+    for n, interval in (4, 100), (3, 400), (2, 550), (1, 1000):
+        r = json.loads(t.good("sim", path, "--frames", n, env=say(n)))
+        t.case("%d frames, two in flight: the interval" % n, "" if r["interval"] == interval else str(r["interval"]))
+    p = t.call("sim", path, "--frames", 2, "--text", env=say(2))
+    t.case("... for people", "" if p.returncode == 0 and b"2 frames, 6 iterations" in p.stdout and b"with 2 frames in flight\n" in p.stdout else p.stdout.decode())
+    p = t.call("sim", path, "--frame-tokens", "3,2", "--text", env=say(2))
+    t.case("... short ones: nothing is foretold", "" if p.returncode == 0 and b"predicted" not in p.stdout and b"multipliers" not in p.stdout else p.stdout.decode())
+    path, m = decoder("--kv", "dram")
+    r = json.loads(t.good("sim", path, env=spoken(["MLO KV 5 6", "MLO CHANNEL 10 256", "MLO PASS words 9 cycles 9"])))
+    t.case("beats of keys and values", "" if (r["kv_read"], r["kv_written"], r["memory"]["offered_share"]) == (5, 6, 1) else str(r)[:300])
+
+
+def check_outputs():
+    """--outputs: what host/*.onnx make in ONNX Runtime."""
+    from graphs import session
+    path, m = small()
+    pre, core, post = (session(os.path.join(path, "host", part + ".onnx")) for part in ("pre", "core", "post"))
+    x = np.random.default_rng(3).standard_normal((2, m["tokens"], m["channels"])).astype(np.float32)
+    np.savez(t.at("x.npz"), x=x)
+    p = t.call("sim", path, "--inputs", t.at("x.npz"), "--outputs", t.at("y.npz"), env=spoken([passes(m, 2)]))
+    names = [o.name for o in post.get_outputs()]
+    def told(row):
+        q = dict(zip([o.name for o in pre.get_outputs()], pre.run(None, {"x": row})))
+        q.update(zip([o.name for o in core.get_outputs()], core.run(None, {i.name: q[i.name] for i in core.get_inputs()})))
+        return post.run(None, {i.name: q[i.name] for i in post.get_inputs()})
+    want = [np.concatenate(z) for z in zip(*(told(row[None]) for row in x))]
+    t.case("--outputs of two frames", "" if p.returncode == 0 and all(np.allclose(np.load(t.at("y.npz"))[n], w, atol=1e-6) for n, w in zip(names, want)) else p.stderr.decode()[-300:])
+    p = t.call("sim", path, "--outputs", t.at("own.npz"), env=spoken([passes(m)]))
+    hexes = np.array([[int(l[1 + 4 * i:5 + 4 * i], 16) for i in reversed(range(m["stream"]["lanes"]))] for l in t.read(path + "/tb/golden.hex").decode().split()], np.uint16).view(np.int16).reshape(1, m["tokens"], -1)
+    t.case("--outputs of the bench's own frame: its golden words", "" if p.returncode == 0 and np.array_equal(np.load(t.at("own.npz"))[m["output"]["name"]], hexes) else p.stderr.decode()[-300:])
+    judged("--outputs of lengths that differ", t.call("sim", path, "--frame-tokens", "2,3", "--outputs", t.at("z.npz"), env=spoken([passes(m)])), 3, "different lengths")
+    judged("--outputs in no directory", t.call("sim", path, "--outputs", t.at("no/where.npz"), env=spoken([passes(m)])), 2, "cannot be written")
+    judged("--outputs of a run that fails", t.call("sim", path, "--outputs", t.at("z.npz"), env=spoken(["MLO FAIL because"], 1)), 1, "because")
+    t.case("... are not written", "" if not os.path.exists(t.at("z.npz")) else "they are")
+    other = manifest(path, lambda m: put(m, "files", "host/post.onnx", "sha256", hashlib.sha256(b"nothing").hexdigest()))
+    t.write("other/host/post.onnx", "nothing")
+    judged("--outputs without host/post.onnx", t.call("sim", other, "--inputs", t.at("x.npz"), "--outputs", t.at("z.npz"), env=spoken([passes(m, 2)])), 3, "neither binary ONNX nor JSON")
+
+
+def check_shown():
+    """show of a directory: what the last simulation of this build counted."""
+    path, m = small()
+    name = m["kernels"][1]["name"]
+    counted = ["MLO FRAME 0 7000", *("MLO KERNEL %d 100 50 10" % k for k in range(len(m["kernels"]))), "MLO COUNTERS 7000 1 2", "MLO CHANNEL 3500 256", passes(m)]
+    shown = lambda folder, *flags: t.call("show", *flags, folder)
+    shutil.rmtree(path + "/sim", True)
+    t.case("nothing was simulated", "" if "measured_utilization" not in json.loads(shown(path, "--json").stdout) else "it was")
+    report = t.good("sim", path, env=spoken(counted))
+    d = json.loads(shown(path, "--json").stdout)
+    t.case("what it counted", "" if abs(d["measured_utilization"] - d["macs"] / (d["multipliers"] * 7000)) < 1e-6 else str(d.get("measured_utilization")))
+    t.case("... no trace, no picture of it", "" if b"Simulated timeline" not in shown(path, "--html").stdout else "there is")
+    t.good("sim", path, "--trace", env=spoken(counted, trace="B 1\nO 0 1 m_axis\nI 1 1 s_axis\n" + "".join("T 1 %d %d\nK 0 %d %d 3 1 0\n" % (9 * k + 2, 9 * k + 5, 9 * k + 7, 9 * k + 9) for k in range(20))))
+    page = shown(path, "--html").stdout.decode()
+    t.case("... a trace, and its picture", "" if "Simulated timeline" in page and name in page.partition("Simulated timeline")[2] else str(re.findall("timeline[^<]*<", page)))
+    other = manifest(path, lambda m: put(m, "mlo", "0"))
+    p = shown(other, "--json")
+    t.case("of another build", "" if p.returncode == 0 and b"is of another build; it is not shown" in p.stderr and b"measured_utilization" not in p.stdout else p.stderr.decode())
+    p = shown(other, "--json", "--sim", t.write("report.json", report))
+    t.case("... by its name it is", "" if p.returncode == 0 and b"measured_utilization" in p.stdout and not p.stderr else p.stderr.decode())
+    os.remove(other + "/sim/report.json")
+    os.makedirs(other + "/sim/report.json")
+    for what, status, words, args in (("a folder for a report", 2, "is a directory", (other,)), ("a report that is not there", 2, "No such file", ("--sim", t.at("gone"), path)), ("a report that is none", 3, "is not what `mlo sim` prints", ("--sim", t.write("bad.json", "{}"), path)), ("a directory that is no build", 2, "is a directory without a manifest.json", (t.tmp,)),
+                                      ("no directory and no model", 2, "No such file", (t.at("gone"),))):
+        p = t.call("show", *args)
+        t.case("show: " + what, "" if p.returncode == status and words in p.stderr.decode() else "%d %s" % (p.returncode, p.stderr.decode()))
 
 
 # ---- the directory -----------------------------------------------------------------------------------------------------------------
@@ -239,6 +330,7 @@ def check_manifests():
     judged("a file that is a folder", t.call("sim", manifest(path, lambda m: put(m, "files", "rtl", {"sha256": "0"})), env=env), 2, "rtl")
     judged("a digest that is another", t.call("sim", manifest(path, lambda m: put(m, "files", "params.bin", "sha256", "0")), env=env), 1, "params.bin is not the file that manifest.json lists: a mixture")
     judged("many more sources", t.call("sim", manifest(path, lambda m: [put(m, "files", "./" * k + "rtl/mlo_top.v", m["files"]["rtl/mlo_top.v"]) for k in range(1, 140)] and None), env=env), 0)
+    judged("more sources than a command has room for", t.call("sim", manifest(path, lambda m: [put(m, "files", "./" * k + "rtl/mlo_top.v", m["files"]["rtl/mlo_top.v"]) for k in range(1, 470)] and None), env=tools("fresh", iverilog=COMPILES, vvp="")), 4, "is not started: its command is too long")
     for name, other in ("a file", t.write("file", "x")), ("nothing", t.at("no")): judged("a directory that is " + name, t.call("sim", other, env=env), 2, "mlo compile")
     judged("no directory", t.call("sim"), 2, "the build directory is needed")
     other = manifest(path, lambda m: None)
@@ -503,4 +595,4 @@ def check_native():
     t.case("C: generate", "" if p.returncode == 4 and b"it holds C, not Verilog; mlo sim runs its test" in p.stderr else p.stderr.decode())
 
 
-t.main(check_verdicts, check_causes, check_probes, check_traces, check_manifests, check_again, check_inputs, check_jobs, check_texts, check_teller, check_programs, check_native, floor=297)
+t.main(check_verdicts, check_causes, check_probes, check_traces, check_blocks, check_others, check_outputs, check_shown, check_manifests, check_again, check_inputs, check_jobs, check_texts, check_teller, check_programs, check_native, floor=328)

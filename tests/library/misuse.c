@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * misuse: what mlo.h says of calls at the wrong time or with nothing in them. Says what is otherwise.
  *
- *     misuse MODEL.onnx
+ *     misuse MODEL.onnx [DECODER.onnx]      the second one: which jobs a core of 16 positions and two slots can be given
  */
 #include "mlo.h"
 #include <stdio.h>
@@ -42,9 +42,36 @@ enum { NOTHING, LOADED, FOLDED };
         mlo_close(m);                                                                                                       \
     } while (0)
 
+static union { size_t used; char room[(1 << 22)]; } text;
+
+/* A decoder, folded; each list of jobs on a handle of its own. ids: tokens come in, and texts go on inside. */
+static void jobs(const char *path, const char *ids) {
+    static const struct { const char *list; int right, with_ids; } lists[] = { /* the code it ends with; that of ids */
+        { "0:0+4", MLO_OK, MLO_OK }, { "0:0+4,1:0+3,0:4+1", MLO_OK, MLO_OK }, { "1:0+16", MLO_OK, MLO_OK }, { "0:0+4,", MLO_OK, MLO_OK }, { "", MLO_OK, MLO_OK },
+        { "0:0+4+3", MLO_E_USAGE, MLO_OK }, { "0:0+4+0", MLO_OK, MLO_OK }, { "0:0+4+13", MLO_E_USAGE, MLO_OK }, { "0:0+4+14", MLO_E_USAGE, MLO_E_USAGE }, { "0:0+4+-1", MLO_E_USAGE, MLO_E_USAGE },
+        { "0:0+4+2,0:6+1", MLO_E_USAGE, MLO_OK }, { "0:0+4+2,0:6+1,1:0+2+1", MLO_E_USAGE, MLO_OK }, { "x", MLO_E_USAGE, MLO_E_USAGE }, { "0:0", MLO_E_USAGE, MLO_E_USAGE }, { "0:0+4;", MLO_E_USAGE, MLO_E_USAGE },
+        { "2:0+1", MLO_E_USAGE, MLO_E_USAGE }, { "-1:0+1", MLO_E_USAGE, MLO_E_USAGE }, { "0:-1+2", MLO_E_USAGE, MLO_E_USAGE }, { "0:0+0", MLO_E_USAGE, MLO_E_USAGE }, { "0:0+17", MLO_E_USAGE, MLO_E_USAGE }, { "0:15+2", MLO_E_USAGE, MLO_E_USAGE },
+    };
+    mlo *m = mlo_open(NULL);
+    mlo_set(m, "context", "16"), mlo_set(m, "slots", "2"), mlo_set(m, "pe", "2"), mlo_set(m, "simd", "2");
+    if (*ids) mlo_set(m, "tokens", ids);
+    text.used = 0;
+    mlo_load(m, path), mlo_to(m, "fold"), mlo_write_json(m, keep, &text);
+    if (mlo_failed(m)) printf("%s\n", mlo_failure(m)->text);
+    mlo_close(m);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        const int right = *ids ? lists[i].with_ids : lists[i].right;
+        m = mlo_open(NULL);
+        mlo_set(m, "jobs", lists[i].list);
+        mlo_parse(m, (char *)&text + sizeof text.used, text.used, NULL);
+        const char *said = mlo_report(m, "cycles");
+        if (mlo_failed(m) != right || !said != !!right || (right && !strstr(mlo_failure(m)->text, "SLOT:START+TOKENS"))) printf("jobs '%s'%s: %s\n", lists[i].list, *ids ? " of ids" : "", mlo_failed(m) ? mlo_failure(m)->text : "no failure");
+        mlo_close(m);
+    }
+}
+
 int main(int argc, char **argv) {
-    const char *path = argc == 2 ? argv[1] : "";
-    static union { size_t used; char room[(1 << 22)]; } text;
+    const char *path = argc > 1 ? argv[1] : "";
     char hex[65];
     mlo_close(NULL);
     mlo_digest(NULL, 0, hex); /* of nothing: FIPS 180-4 */
@@ -92,5 +119,15 @@ int main(int argc, char **argv) {
     CASE(FOLDED, MLO_E_IO, mlo_emit(m, full, NULL));
     CASE(LOADED, MLO_OK, mlo_write_json(m, keep, &text));
     CASE(NOTHING, MLO_OK, mlo_parse(m, (char *)&text + sizeof text.used, text.used, NULL); mlo_to(m, "roll"));
+    CASE(NOTHING, MLO_E_USAGE, mlo_show(m, "text", full, NULL));
+    CASE(LOADED, MLO_E_USAGE, mlo_show(m, NULL, full, NULL));
+    CASE(LOADED, MLO_E_USAGE, mlo_show(m, "pdf", full, NULL));
+    CASE(LOADED, MLO_OK, mlo_signature(m, 1, &values, &n); if (n != 2) printf("%zu outputs\n", n));
+    CASE(LOADED, MLO_OK, mlo_signature(m, 0, &values, &n); if (n != 1) printf("%zu inputs\n", n));
+    CASE(LOADED, MLO_E_LOOP, mlo_resize(m, 1));
+    CASE(FOLDED, MLO_OK, mlo_cycles(m, 1, &cycles, &interval); if (cycles < 1 || interval < 1) printf("no cycles\n"));
+    CASE(FOLDED, MLO_E_USAGE, mlo_set(m, "frames", "0"); mlo_report(m, "cycles"));
+    CASE(FOLDED, MLO_E_USAGE, mlo_calibrate(m, NULL, 0); mlo_words(m, NULL, 0, NULL, 0); mlo_golden(m, &values, &n));
+    if (argc > 2) jobs(argv[2], ""), jobs(argv[2], "1");
     return 0;
 }

@@ -172,6 +172,13 @@ static int step(mlo *m, mlo *other, const char *path, char *verb, char *about, m
     }
     else if (!strcmp(verb, "run")) {
         if (!mlo_draw(m, 1, &drawn, &drawns)) mlo_run(m, drawn, drawns, &outputs, &n_outputs);
+    } else if (!strcmp(verb, "prefill")) { /* another export of the same, beside it */
+        char beside[512];
+        const char *slash = strrchr(path, '/');
+        snprintf(beside, sizeof beside, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, about);
+        mlo_set(other, "context", "16");
+        mlo_load(other, beside);
+        mlo_prefill(m, other);
     } else if (!strcmp(verb, "calibrate")) {
         if (!mlo_draw(m, 0, &drawn, &drawns)) mlo_calibrate(m, drawn, drawns);
     } else if (!strcmp(verb, "check")) {
