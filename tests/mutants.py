@@ -422,12 +422,12 @@ def measured(tree, script, picks):
     lines, why = run(tree, script, picks, 3000, MLO_SEEN=os.path.join(folder, "all"))
 
     def seen(name):
-        path = os.path.join(folder, name)
+        path = os.path.join(folder, name.replace("/", "-"))
         if not os.path.exists(path): return {}
         with open(path, "rb") as f: return {str(n): v for n, v in enumerate(f.read()) if v}
     for line in lines:
         failed |= line.startswith("FAIL ")
-        done = re.match(r"    check (\w+): ([\d.]+) s, ([\d.]+) of a processor", line)
+        done = re.match(r"    check (\S+): ([\d.]+) s, ([\d.]+) of a processor", line)
         if not done: continue
         if failed: print("test_%s:%s judges nothing: it fails without a mutant" % (script, done[1]), flush=True)
         elif "%s:%s" % (script, done[1]) not in TIMED: found.append([done[1], float(done[3]), seen(done[1])])

@@ -49,6 +49,13 @@ def check_help():
     t.case("man page", "" if man.startswith(".TH MLO 1") and "\\-\\-target\\-cycles" in man and ".SH EXIT STATUS" in man else man[:80])
     verbs = re.search(r"\\-\\-onnx\\fR\n.*\. Verbs:(.*)\.\n", man)
     t.case("man page: a flag's verbs", "" if verbs and verbs[1].split() == ["read", "scope", "extract", "roll", "quantize", "lower", "fold"] else man[man.find("onnx"):][:200])
+    told = {flag for v in re.findall(r"^  mlo (\w+)", out, re.M) for flag in re.findall(r"^  (--?[\w-]+(?: \S+)?)", t.good("help", v).decode(), re.M)}
+    manual = {re.sub(r"\\(f.|(.))", r"\2", line).strip() for line in re.findall(r"^\.TP\n\\fB(\\-.*)$", man, re.M)}
+    t.case("man page: every flag, with what it takes", "" if told and told == manual else str(sorted(told ^ manual)))
+    header = set(re.findall(r"X\(MLO_E_\w+, +(\d)", t.read(os.path.join(t.root, "mlo.h")).decode()))
+    status = re.findall(r"(\d) ([^;\n]+?)(?=; \d|\.$)", out[out.index("Exit status:"):], re.M)
+    manual = re.findall(r"^\.TP\n(\d)\n(.*)$", man[man.index(".SH EXIT STATUS"):], re.M)
+    t.case("help: every status that mlo.h has, as the man page says them", "" if {n for n, _ in status} == header | {"0"} and status == manual else "%s; %s; %s" % (status, manual, header))
     if t.have("man page renders", "groff"):
         p = subprocess.run(["groff", "-man", "-Tutf8", "-ww"], input=man.encode(), capture_output=True)
         t.case("man page renders", p.stderr.decode())
@@ -435,4 +442,4 @@ def invert(d):
 
 
 t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_archives, check_run, check_compile, check_digests, check_sim,
-       floor=181)
+       floor=183)
