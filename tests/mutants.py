@@ -49,7 +49,7 @@ START = 0.5                                              # .. that a script take
 LONGEST = 12                                             # seconds of a processor, in which a run of mlo ends that is asked of a mutant; none takes half of that without
 BATCH = 100                                              # what scripts cost by costs.txt that are measured and asked together
 # No script: what packages, pages and other compilers make of mlo, and what holds the clock or the memory against a number, or puts faults in itself
-WATCHED = "-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all"
+WATCHED = "-O1 -g1 -fsanitize=address,bounds -fno-sanitize-recover=all"       # of the undefined, mutants that are not chosen do some, too
 NO_SCRIPT = "library package pages layout fuzz faults large hardware stalls jobs families wrong_usage".split()
 TIMED = "sim:progress sim:stopped".split()                # hold the clock against a prediction: on a busy machine they kill whatever there is
 
