@@ -324,6 +324,10 @@ def check_compile():
     summary = json.loads(p.stdout)
     t.case("compile: JSON", "" if summary["iterations"] == 2 and summary["multipliers"] == 64 * 4 + 64 * 2 and summary["error"][0]["cosine"] > 0.99 else p.stdout[:300])
     t.case("compile: the summary", "" if all(w in p.stderr.decode() for w in ("mvu_0", "2 iterations", "Next: %s sim" % t.mlo, "cosine")) else p.stderr.decode())
+    rows = re.findall(r"^  (\S+) +\w+ +\d+ +\d+ +\d+ +(\d+) +(#*)$", p.stderr.decode(), re.M)
+    most = max(int(cycles) for _, cycles, _ in rows)
+    wrong = [name for name, cycles, bar in rows if len(bar) != int(20 * int(cycles) / most + 0.5)]
+    t.case("compile: a bar for each kernel, 20 long for the busiest", "" if len(rows) > 5 and not wrong else str(wrong or rows))
     first = t.tree(out)
     t.good("compile", BERT, "--pe", "8", "--simd", "8", "-o", out)
     t.case("compile again, same bytes", "" if t.tree(out) == first else "differs")
@@ -442,4 +446,4 @@ def invert(d):
 
 
 t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_archives, check_run, check_compile, check_digests, check_sim,
-       floor=183)
+       floor=184)
