@@ -377,6 +377,15 @@ def check_digests():
         t.case("digests from %s" % name, "" if files and not wrong and made[-1] == made[0] else "status %d: %s %s" % (p.returncode, wrong, p.stderr.decode()[-200:]))
 
 
+def check_foretold():
+    """The cycles that manifest.json foretells for the bench are those that it takes, and that its report foretells."""
+    if not t.have("foretold", "iverilog", "vvp"): return
+    t.good("compile", t.model("bert-1"), "-o", t.at("foretold"))
+    manifest, r = json.loads(t.read(t.at("foretold/manifest.json"))), json.loads(simulate(t.at("foretold")).stdout)
+    off = manifest["predicted_cycles"] / r["cycles"] - 1
+    t.case("foretold in manifest.json", "" if abs(off) < 0.02 and manifest["predicted_cycles"] == r["predicted_cycles"] else "%d; %d of %d" % (manifest["predicted_cycles"], r["predicted_cycles"], r["cycles"]))
+
+
 def check_sim():
     if not t.have("sim", "iverilog", "vvp"): return
     out, mask = t.at("s"), t.at("sm")
@@ -445,5 +454,5 @@ def invert(d):
     with open(path, "w") as f: f.write(changed)
 
 
-t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_archives, check_run, check_compile, check_digests, check_sim,
-       floor=184)
+t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_archives, check_run, check_compile, check_digests, check_foretold, check_sim,
+       floor=185)
