@@ -158,10 +158,8 @@ static int cli_help(cli *c) {
         cli_help_verb(stdout, about);
     else
         cli_help_all(stdout);
-    if (fflush(stdout) || ferror(stdout)) {
-        c->stdout_broken = 1;
+    if (fflush(stdout) || ferror(stdout))
         return cli_fail(c, MLO_E_IO, "stdout", "%s", strerror(errno));
-    }
     return 0;
 }
 

@@ -44,7 +44,7 @@ def main(*checks, floor=0):
     for check, name in zip(checks, names):
         if sys.argv[2:] and not any(p in name for p in sys.argv[2:]): continue
         start, cpu = time.monotonic(), spent()
-        if os.environ.get("MLO_SEEN"): os.environ["MLO_SEEN"] = os.path.join(os.path.dirname(os.environ["MLO_SEEN"]), name)       # mutants.py: what it runs
+        if os.environ.get("MLO_SEEN"): os.environ["MLO_SEEN"] = os.path.join(os.path.dirname(os.environ["MLO_SEEN"]), name.replace("/", "-"))       # mutants.py: what it runs
         try:
             check()
         except Exception as e:

@@ -49,7 +49,7 @@ START = 0.5                                              # .. that a script take
 LONGEST = 12                                             # seconds of a processor, in which a run of mlo ends that is asked of a mutant; none takes half of that without
 BATCH = 100                                              # what scripts cost by costs.txt that are measured and asked together
 # No script: what packages, pages and other compilers make of mlo, and what holds the clock or the memory against a number, or puts faults in itself
-WATCHED = "-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all"
+WATCHED = "-O1 -g1 -fsanitize=address,bounds -fno-sanitize-recover=all"       # of the undefined, mutants that are not chosen do some, too
 NO_SCRIPT = "library package pages layout fuzz faults large hardware stalls jobs families wrong_usage".split()
 TIMED = "sim:progress sim:stopped".split()                # hold the clock against a prediction: on a busy machine they kill whatever there is
 
@@ -422,12 +422,12 @@ def measured(tree, script, picks):
     lines, why = run(tree, script, picks, 3000, MLO_SEEN=os.path.join(folder, "all"))
 
     def seen(name):
-        path = os.path.join(folder, name)
+        path = os.path.join(folder, name.replace("/", "-"))
         if not os.path.exists(path): return {}
         with open(path, "rb") as f: return {str(n): v for n, v in enumerate(f.read()) if v}
     for line in lines:
         failed |= line.startswith("FAIL ")
-        done = re.match(r"    check (\w+): ([\d.]+) s, ([\d.]+) of a processor", line)
+        done = re.match(r"    check (\S+): ([\d.]+) s, ([\d.]+) of a processor", line)
         if not done: continue
         if failed: print("test_%s:%s judges nothing: it fails without a mutant" % (script, done[1]), flush=True)
         elif "%s:%s" % (script, done[1]) not in TIMED: found.append([done[1], float(done[3]), seen(done[1])])

@@ -49,6 +49,13 @@ def check_help():
     t.case("man page", "" if man.startswith(".TH MLO 1") and "\\-\\-target\\-cycles" in man and ".SH EXIT STATUS" in man else man[:80])
     verbs = re.search(r"\\-\\-onnx\\fR\n.*\. Verbs:(.*)\.\n", man)
     t.case("man page: a flag's verbs", "" if verbs and verbs[1].split() == ["read", "scope", "extract", "roll", "quantize", "lower", "fold"] else man[man.find("onnx"):][:200])
+    told = {flag for v in re.findall(r"^  mlo (\w+)", out, re.M) for flag in re.findall(r"^  (--?[\w-]+(?: \S+)?)", t.good("help", v).decode(), re.M)}
+    manual = {re.sub(r"\\(f.|(.))", r"\2", line).strip() for line in re.findall(r"^\.TP\n\\fB(\\-.*)$", man, re.M)}
+    t.case("man page: every flag, with what it takes", "" if told and told == manual else str(sorted(told ^ manual)))
+    header = set(re.findall(r"X\(MLO_E_\w+, +(\d)", t.read(os.path.join(t.root, "mlo.h")).decode()))
+    status = re.findall(r"(\d) ([^;\n]+?)(?=; \d|\.$)", out[out.index("Exit status:"):], re.M)
+    manual = re.findall(r"^\.TP\n(\d)\n(.*)$", man[man.index(".SH EXIT STATUS"):], re.M)
+    t.case("help: every status that mlo.h has, as the man page says them", "" if {n for n, _ in status} == header | {"0"} and status == manual else "%s; %s; %s" % (status, manual, header))
     if t.have("man page renders", "groff"):
         p = subprocess.run(["groff", "-man", "-Tutf8", "-ww"], input=man.encode(), capture_output=True)
         t.case("man page renders", p.stderr.decode())
@@ -458,6 +465,10 @@ def check_compile():
     summary = json.loads(p.stdout)
     t.case("compile: JSON", "" if summary["iterations"] == 2 and summary["multipliers"] == 64 * 4 + 64 * 2 and summary["error"][0]["cosine"] > 0.99 else p.stdout[:300])
     t.case("compile: the summary", "" if all(w in p.stderr.decode() for w in ("mvu_0", "2 iterations", "Next: %s sim" % t.mlo, "cosine")) else p.stderr.decode())
+    rows = re.findall(r"^  (\S+) +\w+ +\d+ +\d+ +\d+ +(\d+) +(#*)$", p.stderr.decode(), re.M)
+    most = max(int(cycles) for _, cycles, _ in rows)
+    wrong = [name for name, cycles, bar in rows if len(bar) != int(20 * int(cycles) / most + 0.5)]
+    t.case("compile: a bar for each kernel, 20 long for the busiest", "" if len(rows) > 5 and not wrong else str(wrong or rows))
     first = t.tree(out)
     t.good("compile", BERT, "--pe", "8", "--simd", "8", "-o", out)
     t.case("compile again, same bytes", "" if t.tree(out) == first else "differs")
@@ -505,6 +516,15 @@ def check_digests():
         made.append({f: said["sha256"] for f, said in files.items()})
         wrong = [f for f in files if hashlib.sha256(t.read(os.path.join(out, f))).hexdigest() != made[-1][f]]
         t.case("digests from %s" % name, "" if files and not wrong and made[-1] == made[0] else "status %d: %s %s" % (p.returncode, wrong, p.stderr.decode()[-200:]))
+
+
+def check_foretold():
+    """The cycles that manifest.json foretells for the bench are those that it takes, and that its report foretells."""
+    if not t.have("foretold", "iverilog", "vvp"): return
+    t.good("compile", t.model("bert-1"), "-o", t.at("foretold"))
+    manifest, r = json.loads(t.read(t.at("foretold/manifest.json"))), json.loads(simulate(t.at("foretold")).stdout)
+    off = manifest["predicted_cycles"] / r["cycles"] - 1
+    t.case("foretold in manifest.json", "" if abs(off) < 0.02 and manifest["predicted_cycles"] == r["predicted_cycles"] else "%d; %d of %d" % (manifest["predicted_cycles"], r["predicted_cycles"], r["cycles"]))
 
 
 def check_sim():
@@ -575,5 +595,5 @@ def invert(d):
     with open(path, "w") as f: f.write(changed)
 
 
-t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_archives, check_run, check_paths, check_words, check_needs, check_compile, check_digests, check_sim,
-       floor=291)
+t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_archives, check_run, check_paths, check_words, check_needs, check_compile, check_digests, check_foretold, check_sim,
+       floor=295)

@@ -137,7 +137,7 @@ static int mlo_layernorm_run(mlo_call *c) {
         return mlo_fail(c->m, MLO_E_DATA, c->node,
             "groups is %lld; it must divide the %lld channels", (long long)groups, (long long)all);
     const int64_t channels = all / groups, rows = channels ? mlo_array_count(x) / channels : 0;
-    const mlo_form of = { g->dtype, g->rank, { g->rank > 1 ? g->dims[0] : 0 } };
+    const mlo_form of = { g->dtype, g->rank, { g->dims[0] } };
     const int own = groups > 1 && mlo_norm_own(&of);
     if (mlo_kernel_count(c, 1, own ? all : channels) || mlo_kernel_count(c, 2, own ? all : channels)
         || mlo_kernel_count(c, 3, 2))
