@@ -337,6 +337,13 @@ static const mlo_node *mlo_form_lost(const mlo_graph *g, const char *name) {
 /* A carried value of unknown form: an input's dimension is open, or a node makes what nobody can tell the form of. */
 static int mlo_refuse_form(mlo *m, const mlo_scan *s, const mlo_form *x) {
     const mlo_node *lost = mlo_form_lost(m->model->graph, s->node->input[0]);
+    for (size_t i = 0; i < s->body->n_node; i++)
+        if (!mlo_op_of(m, s->body->node[i]))
+            return mlo_fail(m, MLO_E_UNSUPPORTED, s->body->node[i],
+                "mlo does not know %s, which is in every layer, so the form of what the layers "
+                "work on is unknown; hardware has linear layers, norms, attention, sums, products "
+                "and functions of one value: write it as these",
+                s->body->node[i]->op);
     if (lost && !mlo_op_of(m, lost))
         return mlo_fail(m, MLO_E_UNSUPPORTED, lost,
             "mlo cannot evaluate %s, so the form of what the layers work on is unknown; export the "

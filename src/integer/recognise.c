@@ -244,7 +244,11 @@ static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n, const char *
     const char *source = mlo_chain_walk(&r->in, name, &chain, NULL);
     mlo_form from = mlo_body_form(&r->in, source), to = mlo_body_form(&r->in, name);
     if (!mlo_form_known(&from) || !mlo_form_known(&to) || mlo_last_dim(&from) != mlo_last_dim(&to))
-        return mlo_cannot(r, n, "a reshape that changes the channels");
+        return mlo_cannot(r, n,
+            mlo_is(n, "Transpose") && from.rank == 3
+                ? "a stream with its channels in front of its tokens, [1, C, T] (convolutions of "
+                  "size 1 as projections: SqueezeBERT); write them as linear layers on [1, T, C]"
+                : "a reshape that changes the channels");
     if (!mlo_is_unmoved(r, source, &chain))
         return mlo_cannot(r, n, "tokens or channels that change places outside of attention");
     const char *out = mlo_block_of(r, source);

@@ -1,6 +1,7 @@
 /* residual: recognises the sum of two values of the loop and makes it an Add of streams.
  *
- * in:  an Add of two values that depend on the carried value, of one shape.
+ * in:  an Add of two values that depend on the carried value, of one shape, and not both on one linear
+ *     layer's result alone.
  * out: the kernel Add of two wide streams, which have neither zero points nor factors per channel.
  */
 static const mlo_sublayer_kind mlo_residual_sublayer; /* the card, below */
@@ -17,11 +18,19 @@ static const char *mlo_block_residual(mlo_recogniser *r, mlo_node *n) {
     return mlo_block_finish(r, b);
 }
 
+/* Is the sum a function of one linear layer's result alone? Then it is in that layer's table. */
+static int mlo_is_function_of_layer(mlo_recogniser *r, mlo_node *n) {
+    const char *source = mlo_unary_source(r, n), *bias;
+    const mlo_node *p = source ? mlo_made_by(&r->in, source) : NULL;
+    if (mlo_is_half(&r->in, p, "Add", &source, &bias)) p = mlo_made_by(&r->in, source);
+    return mlo_is(p, "MatMul") || mlo_is(p, "Gemm");
+}
+
 static const char *mlo_recognise_residual(
     mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
     (void)name;
     *is = mlo_is(n, "Add") && mlo_is_carried(&r->in, n->input[0])
-        && mlo_is_carried(&r->in, n->input[1]);
+        && mlo_is_carried(&r->in, n->input[1]) && !mlo_is_function_of_layer(r, n);
     return *is ? mlo_block_residual(r, n) : NULL;
 }
 static const char *mlo_type_residual(const mlo_sublayer *b) {

@@ -373,8 +373,7 @@ static mlo_array *mlo_trace_move(mlo_tracer *t, mlo_node *n, const char *name) {
 static mlo_array *mlo_trace_node(mlo_tracer *t, mlo_node *n, const char *name, const mlo_form *f) {
     static const char *const moves[] = { "Expand", "Concat", "Tile", "GatherND", "Trilu",
         "ScatterND", "ScatterElements", NULL };
-    static const char *const more[] = { "Where", "And", "Or", "Not", "Xor", "Equal", "Less",
-        "LessOrEqual", "Greater", "GreaterOrEqual", "Cast", NULL };
+    static const char *const more[] = { "And", "Or", "Not", "Xor", "Equal", "Cast", NULL };
     /* a scale may lie along one */
     static const char *const axes[] = { "QuantizeLinear", "DequantizeLinear", NULL };
     if (mlo_is_layout(n) || mlo_is_one_of(n, moves)) {
