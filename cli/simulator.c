@@ -30,7 +30,7 @@ static cJSON *cli_report_predicted(const cli_bench *b) {
     return text ? cJSON_Parse(text) : NULL;
 }
 
-/* Beats of row blocks for a frame of so many tokens, in an iteration. */
+/* Beats of row blocks for so many tokens that share tiles, in an iteration. */
 static double cli_sim_tiles(const cli_bench *b, int64_t tokens) {
     double beats = 0;
     for (int k = 0; k < b->n_kernel; k++)
@@ -40,18 +40,31 @@ static double cli_sim_tiles(const cli_bench *b, int64_t tokens) {
     return beats;
 }
 
+/* The same, of so many frames from one on: those in flight share tiles, unless there is a single iteration. */
+static double cli_sim_shared(const cli_bench *b, int64_t frame, int64_t frames) {
+    double beats = 0;
+    int64_t tokens = 0;
+    for (int64_t f = 0; f < frames; f++) {
+        const int64_t more = frame < 0 ? b->tokens : b->frame[frame + f].tokens;
+        if (b->iterations > 1 && f % b->group)
+            tokens += more;
+        else {
+            beats += cli_sim_tiles(b, tokens);
+            tokens = more;
+        }
+    }
+    return beats + cli_sim_tiles(b, tokens);
+}
+
 /* Parameter beats that the kernels have taken when a run of whole groups has come to rest: every
  * iteration's, those of the next one, which are loaded ahead, once those that stay, and row blocks
  * for every tile. (A single iteration's are not loaded again: two banks, whatever the frames.) */
 static double cli_sim_delivered(const cli_bench *b, const cJSON *p) {
-    double each = cli_json_number(p, "per_iteration")
-        - (double)b->group * cli_sim_tiles(b, b->tokens);
-    double tiles = 0;
+    double each = cli_json_number(p, "per_iteration") - cli_sim_shared(b, -1, b->group);
     if (b->unrolled) return 2 * each * (double)b->iterations;
     int64_t begun = b->iterations == 1 ? 1 : (b->n + b->group - 1) / b->group * b->iterations;
-    for (int64_t f = 0; f < b->n; f++)
-        tiles += (double)b->iterations * cli_sim_tiles(b, b->frame[f].tokens);
-    return cli_json_number(p, "once") + each * (double)(begun + 1) + tiles;
+    return cli_json_number(p, "once") + each * (double)(begun + 1)
+        + (double)b->iterations * cli_sim_shared(b, 0, b->n);
 }
 
 /* How long the run will be, in cycles, until the next iteration is loaded, too; about, where

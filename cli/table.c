@@ -202,8 +202,8 @@ static const cli_flag cli_flags[] = {
         "tokens; resident, all layers', read once; auto, of these (block with --tile) what saves "
         "most traffic within --budget-bits" },
     { "tile", "N", V_FROM_FOLD, 1,
-        "tokens that --memory block (auto) reads a matrix for; default: a frame's (none); auto: "
-        "what serves best" },
+        "tokens that --memory block (auto) reads a matrix for, of all frames in flight; default: "
+        "a frame's, one a frame if that is more (none); auto: what serves best" },
     { "device", "NAME", V_FROM_FOLD, 1,
         "the fastest folding that fits, with two layers on chip or, unless --memory says it, in "
         "row blocks: xczu3eg, xck26, xczu7ev, xczu9eg, xcvu9p, xcu50, xcu250, .., or "

@@ -145,6 +145,16 @@ static void cli_trace_tokens(cli_bench *b, const cli_trace *t, const cli_stream 
     cli_out_text(o, line);
 }
 
+/* A tile's tokens are passed: frames in flight share tiles, unless there is a single iteration. */
+static void cli_trace_passes(const cli_bench *b, cli_cursor *at, int64_t tile) {
+    const int64_t iteration = at->iteration, group = at->group;
+    for (at->beat += tile; !at->done && at->beat >= b->frame[at->frame].tokens;) {
+        const int64_t more = at->beat - b->frame[at->frame].tokens;
+        cli_cursor_next(b, at);
+        at->beat = b->iterations > 1 && at->iteration == iteration && at->group == group ? more : 0;
+    }
+}
+
 static void cli_trace_banks(cli_bench *b, const cli_trace *t, const cli_stream *s, cli_out *o) {
     char line[400];
     const int64_t tile = b->kernel[s->kernel].tile;
@@ -160,7 +170,7 @@ static void cli_trace_banks(cli_bench *b, const cli_trace *t, const cli_stream *
             (long long)(tile ? at.iteration : (int64_t)n % b->iterations), x->first - t->begin,
             x->last - t->begin, x->last - x->first + 1);
         cli_out_text(o, line);
-        if (tile && (at.beat += tile) >= b->frame[at.frame].tokens) cli_cursor_next(b, &at);
+        if (tile) cli_trace_passes(b, &at, tile);
     }
 }
 

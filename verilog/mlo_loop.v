@@ -12,9 +12,12 @@
 //   - A frame ends with the token whose tuser[1] `last` is 1.  Its length is its own business.
 //   - tuser[0] `first` is rewritten: 1 on the first token of an iteration (of the group's first frame).
 //   - A group closes when it has `frames` frames, or at a frame boundary when no further frame waits
-//     outside while its first results already wait in the feedback.
+//     outside: while its first results already wait in the feedback, or with PATIENCE after so many cycles.
 //   - The next group may enter as soon as the last iteration of this one has entered the body: there is
 //     no gap between groups, nor between iterations.
+//   - ends: a word for each frame that enters, in their order: 1: it is the group's last one in this iteration. It comes the cycle
+//     after the frame has begun; in iteration 0 of a group that is not full, as the next one begins or the group closes.
+//     It has no ready: of words and frames under way there are 2*frames at most (any number if iterations = 1, where all are 1).
 //   - turn_sealed: a cycle behind: no frame joins before one from the feedback has its turn.
 //   - A frame that enters is a turn: turn_round says whether it comes from the feedback; its first beat goes in when turn_ready is 1.
 //   - iterations = 1: nothing goes round, groups mean nothing; `first` marks the first token after reset
@@ -26,14 +29,17 @@
 // Latency:    1 cycle from s_ext or s_fb to m_body, 1 from s_body to m_fb or m_ext
 // Stall:      each of the two takes in one more beat and goes low
 // Deadlock:   none if the feedback FIFO holds (G-1) x T tokens, G = `frames`, T = the longest frame, and
-//             the body itself can hold a frame (any body with attention does); G x T tokens otherwise.
+//             the body itself can hold a frame (any body with attention does); G x T tokens otherwise. A body that waits for
+//             the word of a frame (row blocks do, whose tiles end with a group) needs PATIENCE.
 // Legal       iterations (0 acts as 1) and frames (0 acts as 1) must stand still from reset to the last frame out.
 `default_nettype none
 module mlo_loop #(
     // bits of a beat, opaque
     parameter WIDTH = 8,
     // beats of a token
-    parameter BEATS = 1
+    parameter BEATS = 1,
+    // cycles for which a group that is not full waits for a frame; 0: until its first results are there
+    parameter PATIENCE = 0
 ) (
     input  wire             clk,
     input  wire             rst,
@@ -49,6 +55,9 @@ module mlo_loop #(
     input  wire             turn_ready,
     output wire             turn_round,
     output reg              turn_sealed,
+
+    output wire             ends_tdata,
+    output wire             ends_tvalid,
 
     output wire [WIDTH-1:0] m_body_tdata,
     output wire             m_body_tvalid,
@@ -113,7 +122,8 @@ module mlo_loop #(
     // The decision to close is kept (`closed`), so that a beat offered from s_fb is never taken back
     // because s_ext comes alive in the meantime.
     reg           closed;     // decided in iteration 0, at a frame boundary: the group takes no more
-    wire close    = boundary && (closed || full || (!s_ext_tvalid && s_fb_tvalid));
+    wire over;                // it has waited for a frame from outside for long enough
+    wire close    = boundary && (closed || full || (!s_ext_tvalid && over));
     wire from_fb  = close || round;
 
     wire             offered  = from_fb ? s_fb_tvalid : s_ext_tvalid;
@@ -165,6 +175,36 @@ module mlo_loop #(
             full   <= 1'b0;
             closed <= 1'b0;
         end
+    end
+
+    // ---- how long it has waited
+    generate
+        if (PATIENCE != 0) begin : patient
+            localparam [31:0] MOST = PATIENCE;
+            localparam PW = $clog2(PATIENCE + 1);
+            reg [PW-1:0] waited;
+            assign over = (waited == MOST[PW-1:0]);
+            always @(posedge clk)
+                if (rst || !boundary || s_ext_tvalid) waited <= {PW{1'b0}};
+                else if (!over)                       waited <= waited + 1'b1;
+        end else begin : impatient
+            assign over = s_fb_tvalid;
+        end
+    endgenerate
+
+    // ---- the word of the frame that began last: what it is may be known when the next one begins, or with the group's end
+    reg  said, known, ending;   // it was said; it is known: it is the group's last one
+    wire begins = take && !midway;
+    assign ends_tvalid = !said && (known || close || begins);
+    assign ends_tdata  = known ? ending : close;
+    always @(posedge clk) begin
+        if (ends_tvalid) said <= 1'b1;
+        if (begins) begin
+            said  <= 1'b0;
+            known <= from_fb || once || count + 8'd1 >= frames;
+            ending <= !from_fb || (close ? count == 8'd1 : left == 8'd0);
+        end
+        if (rst) said <= 1'b1;
     end
 
     // ------------------------------------------------------------------ the way out
@@ -320,6 +360,26 @@ module mlo_loop #(
     wire f_fed_end = m_body_tuser[1] && (f_mn & F_MASK) == F_MASK;
 
     always @* if (f_past_valid && m_body_tvalid) assert (m_body_tuser[2:1] == m_body_tdata[FN+3:FN+2]);
+
+    // ---- the words: the frame behind one that is the last begins an iteration, and no other does
+    reg  f_final;                            // what was said of the frame that began last
+    always @(posedge clk) if (ends_tvalid) f_final <= ends_tdata;
+    wire f_begins = f_push && (!f_any || f_end);
+    always @* if (f_past_valid && !rst) begin
+        if (f_begins && f_any) assert (said || ends_tvalid);
+        if (f_begins && f_any && f_n > 1) assert ((said ? f_final : ends_tdata) == f_new_iter);
+        if (f_n == 1 && ends_tvalid) assert (ends_tdata);
+        if (!f_any) assert (said);
+        if (closed) assert (said);           // though no frame begins: the body may wait for it
+        // for the induction
+        if (!midway) assert (beat == {BW{1'b0}});
+        if (f_any) assert (((f_m + 4'd1) & F_MASK) == {{(FN-BW){1'b0}}, beat});
+        if (said && f_any) assert (f_final == (known ? ending : 1'b1));
+        if (known && f_any && f_n > 1)
+            assert (ending == (!midway ? first || (boundary && full) : round ? left == 8'd0 : count + 8'd1 >= frames));
+        if (known && f_any && !round) assert (ending);
+        if (!known && f_any) assert (!round && f_n > 1 && !full && count + midway < frames && (midway || count != 8'd0) && (!said || (!midway && closed)));
+    end
 
     // ---- the specification of the way out
     always @* if (f_past_valid) begin

@@ -2,8 +2,9 @@
 // mlo_mvu_tiled: mlo_mvu over tiles of tokens, a row block of the matrix at a time: two blocks are in memory, not two matrices
 //
 // Contract   as mlo_mvu: y = requantize(W x + bias) for each token, in their order with their sideband. But the parameters are
-//            brought anew for each tile: the next TILE tokens, or fewer: a token with tuser[1] (`last`) ends one. A tile passes
-//            BLOCKS times; pass b makes channels [b*N/BLOCKS, (b+1)*N/BLOCKS) of all its tokens.
+//            brought anew for each tile: the next TILE tokens, or fewer: a group of frames ends one. ends: a word a frame, in their
+//            order: 1: its token with tuser[1] (`last`) is its group's last (mlo_tile). A tile passes BLOCKS times; pass b makes
+//            channels [b*N/BLOCKS, (b+1)*N/BLOCKS) of all its tokens.
 // Request    tile_valid, tile_next, tile_ready: one a tile, the cycle after its first beat was taken. tile_next = 1: parameters
 //            of the next iteration (its first token has tuser[0]); 0: those of the tile before, again.
 // Parameters s_axis_w, s_axis_c: of each tile, for b = 0..BLOCKS-1, what mlo_mvu's header says for the N/BLOCKS channels of pass b.
@@ -59,6 +60,9 @@ module mlo_mvu_tiled #(
     input  wire [AXI_WIDTH-1:0]  s_axis_t_tdata,
     input  wire                  s_axis_t_tvalid,
     output wire                  s_axis_t_tready,
+    input  wire                  ends_tdata,
+    input  wire                  ends_tvalid,
+    output wire                  ends_tready,
     output wire                  tile_valid,
     output wire                  tile_next,
     input  wire                  tile_ready,
@@ -83,6 +87,7 @@ module mlo_mvu_tiled #(
         .clk(clk), .rst(rst),
         .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid), .s_axis_tready(s_axis_tready), .s_axis_tuser(s_axis_tuser),
         .m_axis_tdata(x_data), .m_axis_tvalid(x_valid), .m_axis_tready(x_ready), .m_axis_tuser(x_user),
+        .ends_tdata(ends_tdata), .ends_tvalid(ends_tvalid), .ends_tready(ends_tready),
         .tile_valid(tile_valid), .tile_next(tile_next), .tile_ready(tile_ready));
 
     mlo_mvu #(.K(K), .N(ROWS), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .WBITS(WBITS), .ABITS(ABITS), .YBITS(YBITS), .TABLE(TABLE),

@@ -2,8 +2,8 @@
 // mlo_untile: puts together the tokens that a matrix unit made in passes, a row block each
 //
 // Contract   s_axis: what a matrix unit makes of mlo_tile's stream: tiles of up to TILE tokens, BLOCKS times each; in every pass
-//            BEATS beats a token, with mlo_tile's sideband: pass 0 {key, last, -}, pass 1 {first, -, -}. A tile ends at TILE
-//            tokens or at `last` in pass 0. m_axis: the tokens in their order, BLOCKS*BEATS beats each, pass 0's first, with
+//            BEATS beats a token, with mlo_tile's sideband: pass 0 {key, it ends the tile, -}, pass 1 {last, first, -}. A tile
+//            ends at TILE tokens at the latest. m_axis: the tokens in their order, BLOCKS*BEATS beats each, pass 0's first, with
 //            their own sideband {key, last, first} on every beat. (A token with `first` begins a tile: none other has it.)
 // Throughput a beat in and a beat out per cycle. Storing waits only if the tile before the last one has not left yet: it begins
 //            to leave in its last pass.
@@ -132,30 +132,33 @@ module mlo_untile #(
     (* no_rw_check *)               // never read where it is written in the same cycle
     reg  [WIDTH-1:0] mem  [0:2*DEPTH-1];
     (* no_rw_check *)
-    reg  [1:0]       ends [0:2*TILE-1];             // {key, last} of the tokens: pass 0 has it
+    reg              keys  [0:2*TILE-1];            // of the tokens: pass 0 has it
+    (* no_rw_check *)
+    reg              lasts [0:2*TILE-1];            // of the tokens: pass 1 has it
     reg              first_0, first_1;              // of the tile's first token in each half: pass 1 has it
     reg  [WIDTH-1:0] out_data;
-    reg  [1:0]       out_ends;
-    reg              out_first;
+    reg              out_key, out_last, out_first;
     wire [AW:0] w_word = {w_addr, w_half},  r_word = {r_addr, r_half};
     wire [TW:0] w_user = {w_token, w_half}, r_user = {r_token, r_half};
     wire        unused = &{1'b0, s_axis_tuser, w_word, r_word, w_user, r_user};
     always @(posedge clk) begin
         if (take)           mem[w_word[MA-1:0]]  <= s_axis_tdata;
-        if (take && pass_0) ends[w_user[UA-1:0]]  <= s_axis_tuser[2:1];
+        if (take && pass_0) keys[w_user[UA-1:0]] <= s_axis_tuser[2];
+        if (take && w_pass == P_ONE) lasts[w_user[UA-1:0]] <= s_axis_tuser[2];
         if (take && w_pass == P_ONE && w_token == {TW{1'b0}}) begin
-            if (w_half) first_1 <= s_axis_tuser[2];
-            else        first_0 <= s_axis_tuser[2];
+            if (w_half) first_1 <= s_axis_tuser[1];
+            else        first_0 <= s_axis_tuser[1];
         end
         if (read) begin
             out_data  <= mem[r_word[MA-1:0]];
-            out_ends  <= ends[r_user[UA-1:0]];
+            out_key   <= keys[r_user[UA-1:0]];
+            out_last  <= lasts[r_user[UA-1:0]];
             out_first <= r_token == {TW{1'b0}} && (r_half ? first_1 : first_0);
         end
     end
     assign m_axis_tdata  = out_data;
     assign m_axis_tvalid = out_valid;
-    assign m_axis_tuser  = {out_ends, out_first};
+    assign m_axis_tuser  = {out_key, out_last, out_first};
 
 `ifdef FORMAL
     // Assumed: the reset; a sideband that is the same on all beats of a token and pass, as every stream here has it; `first` as above.
@@ -213,8 +216,8 @@ module mlo_untile #(
             f_have <= 1'b1;
             f_word <= s_axis_tdata;
         end
-        if (take && f_mine && f_i_pass == 0) f_user[2:1] <= s_axis_tuser[2:1];
-        if (take && f_mine && f_i_pass == 1) f_user[0]   <= s_axis_tuser[2];
+        if (take && f_mine && f_i_pass == 0) f_user[2]   <= s_axis_tuser[2];
+        if (take && f_mine && f_i_pass == 1) f_user[1:0] <= s_axis_tuser[2:1];
         if (f_o_done && f_o_odd == f_odd) f_have <= 1'b0;
         if (f_o_read) begin
             f_hit      <= f_reads;
@@ -226,7 +229,7 @@ module mlo_untile #(
     end
     always @(*) begin
         if (f_i_beat != 0) assume (s_axis_tuser == f_constant);
-        if (f_i_pass == 1 && f_i_token != 0) assume (!s_axis_tuser[2]);
+        if (f_i_pass == 1 && f_i_token != 0) assume (!s_axis_tuser[1]);
         if (f_past && f_reads)                assert (f_have);
         if (f_past && f_hit && m_axis_tvalid) assert (m_axis_tdata == f_out_word && m_axis_tuser == f_out_user);
     end
@@ -270,8 +273,9 @@ module mlo_untile #(
         if (f_tiles == 0 && f_i_pass != BLOCKS - 1) assert (f_o_token == 0 && f_o_in == 0);
         assert (f_have == (f_older || f_newer ? f_all : f_here && f_beyond));
         if (f_have) assert (mem[f_where[MA-1:0]] == f_word);
-        if (f_all || (f_here && f_over_0)) assert (ends[f_whose[UA-1:0]] == f_user[2:1]);
-        if (f_all || (f_here && f_over_1)) assert (f_user[0] == (f_token == 0 && (f_odd ? first_1 : first_0)));
+        if (f_all || (f_here && f_over_0)) assert (keys[f_whose[UA-1:0]] == f_user[2]);
+        if (f_all || (f_here && f_over_1))
+            assert (lasts[f_whose[UA-1:0]] == f_user[1] && f_user[0] == (f_token == 0 && (f_odd ? first_1 : first_0)));
     end
     // not vacuous
     reg f_third = 1'b0;                             // two tiles are done

@@ -162,13 +162,20 @@ module mlo_core (
         .m_axis_tready(entry_tready), .m_axis_tuser(entry_tuser));
 @UNMASKED@    wire unused_mask;
     wire turn_valid, turn_ready, turn_round, turn_sealed;
-@NO_JOBS@    assign turn_ready = 1'b1;
+@GROUPED@    // to each matrix in row blocks: whether a group of frames ends with a frame
+@GROUPED@    wire ends_tdata, ends_tvalid;
+@GROUPED@    wire [@ENDS_MSB@:0] ends_room;
+@GROUPED@    wire turn_room = &ends_room;
+@UNGROUPED@    wire unused_ends, unused_end;
+@UNGROUPED@    wire turn_room = 1'b1;
+@NO_JOBS@    assign turn_ready = turn_room;
 @NO_JOBS@    wire unused_turn = &{1'b0, turn_valid, turn_round, turn_sealed};
 @JOBS@    // the word of each frame that enters the layer, {start, bank}: to all that ask where it is of
 @JOBS@    wire [31:0] job_tdata, turn_tdata, word_tdata;
 @JOBS@    wire job_tvalid, job_tready, turn_tvalid, turn_tready, unused_room;
 @JOBS@    wire [32:0] ahead_tdata;
-@JOBS@    wire ahead_tvalid;
+@JOBS@    wire ahead_tvalid, turn_told;
+@JOBS@    assign turn_ready = turn_told && turn_room;
 @JOBS@    wire [@TOLD_MSB@:0] word_tvalid, word_tready;
 @JOBS@    wire [@JOBS_MSB@:0] jobs_level;
 @JOBS@    mlo_fifo #(.WIDTH(32), .DEPTH(@FRAMES@)) u_jobs (
@@ -177,7 +184,7 @@ module mlo_core (
 @JOBS@        .m_tdata(job_tdata), .m_tvalid(job_tvalid), .m_tready(job_tready));
 @JOBS@    mlo_orders #(.FRAMES(@FRAMES@)) u_orders (
 @JOBS@        .clk(clk), .rst(core_rst), .iterations(iterations),
-@JOBS@        .turn_valid(turn_valid), .turn_ready(turn_ready), .turn_round(turn_round),
+@JOBS@        .turn_valid(turn_valid && turn_room), .turn_ready(turn_told), .turn_round(turn_round),
 @JOBS@        .sealed(turn_sealed), .ahead_valid(ahead_tvalid), .ahead_tdata(ahead_tdata),
 @JOBS@        .s_job_tdata(job_tdata), .s_job_tvalid(job_tvalid), .s_job_tready(job_tready),
 @JOBS@        .m_word_tdata(turn_tdata), .m_word_tvalid(turn_tvalid), .m_word_tready(turn_tready));
@@ -185,11 +192,13 @@ module mlo_core (
 @JOBS@        .clk(clk), .rst(core_rst), .s_tdata(turn_tdata), .s_tvalid(turn_tvalid), .s_tready(turn_tready),
 @JOBS@        .m_tdata(word_tdata), .m_tvalid(word_tvalid), .m_tready(word_tready));
 @JOBS@    wire unused_jobs = &{1'b0, jobs_level, unused_room, ahead_tvalid, ahead_tdata};
-    mlo_loop #(.WIDTH(@WIDTH@), .BEATS(@TOKEN_BEATS@)) u_loop (
+    mlo_loop #(.WIDTH(@WIDTH@), .BEATS(@TOKEN_BEATS@), .PATIENCE(@PATIENCE@)) u_loop (
         .clk(clk), .rst(core_rst), .iterations(@ROUNDS@), .frames(frames),
         .s_ext_tdata(entry_tdata), .s_ext_tvalid(entry_tvalid),
         .s_ext_tready(entry_tready), .s_ext_tuser(entry_tuser),
         .turn_valid(turn_valid), .turn_ready(turn_ready), .turn_round(turn_round), .turn_sealed(turn_sealed),
+@GROUPED@        .ends_tdata(ends_tdata), .ends_tvalid(ends_tvalid),
+@UNGROUPED@        .ends_tdata(unused_end), .ends_tvalid(unused_ends),
         .m_body_tdata(body_tdata), .m_body_tvalid(body_tvalid),
         .m_body_tready(body_tready), .m_body_tuser(body_tuser),
         .s_body_tdata(result_tdata), .s_body_tvalid(result_tvalid),

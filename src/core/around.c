@@ -48,7 +48,7 @@ static int mlo_around_matrix(mlo *m, const mlo_core *h, mlo_element *e) {
             best[1] = simd;
             break;
         }
-    return best[0] ? mlo_element_fold(m, e, best[0], best[1]) : 0;
+    return best[0] ? mlo_element_fold(m, h, e, best[0], best[1]) : 0;
 }
 
 static int mlo_around_fold(mlo *m, mlo_core *h) {
@@ -57,7 +57,7 @@ static int mlo_around_fold(mlo *m, mlo_core *h) {
         if (!mlo_is_kernel(e->node, MLO_KERNEL_MATRIX)) continue;
         e->memory = MLO_BLOCK;
         e->tile = 1;
-        if (mlo_element_fold(m, e, 1, 1) || mlo_around_matrix(m, h, e)) return mlo_failed(m);
+        if (mlo_element_fold(m, h, e, 1, 1) || mlo_around_matrix(m, h, e)) return mlo_failed(m);
     }
     return 0;
 }

@@ -150,10 +150,16 @@ static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
 /* What a matrix in row blocks holds when things flow: a token stays for two tiles' time. */
 static int64_t mlo_tile_tokens(int64_t tile) { return 2 * tile + 4; }
 
+/* Tokens that row blocks may share a pass over a matrix among: those of a group of frames, which go through an
+ * iteration one behind the other. A single iteration has no groups. */
+static int64_t mlo_core_group(const mlo_core *c, int64_t chunk) {
+    return c->scan.iterations > 1 ? c->frames * chunk : chunk;
+}
+
 /* (Re)derives an element's unit for a folding. */
-static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
+static int mlo_element_fold(mlo *m, const mlo_core *c, mlo_element *e, int64_t pe, int64_t simd) {
     memset(&e->unit, 0, sizeof e->unit);
-    e->site.tile = e->memory == MLO_BLOCK ? mlo_min(e->tile, e->site.chunk) : 0;
+    e->site.tile = e->memory == MLO_BLOCK ? mlo_min(e->tile, mlo_core_group(c, e->site.chunk)) : 0;
     if (!e->kernel->legal(&e->site, pe, simd))
         return mlo_fail(m, MLO_E_FOLDING, e->node, "%s cannot be folded to PE=%lld SIMD=%lld",
             e->name, (long long)pe, (long long)simd);
@@ -282,6 +288,8 @@ static int mlo_core_widths(mlo *m, const mlo_graph *body) {
 }
 
 /* Where a kernel's parameters are, as metadata say. */
+/* Tokens of a tile, where nobody says: a frame's, of shorter frames one of each that is in flight. */
+static int64_t mlo_core_tile(const mlo_core *c) { return mlo_max(c->chunk, mlo_core_group(c, 1)); }
 static int mlo_core_parameters(mlo *m, const mlo_core *c, mlo_element *e) {
     const char *memory = mlo_meta_get(e->node->meta, e->node->n_meta, mlo_key_memory);
     e->memory = e->memories = mlo_eq(memory, "resident") ? MLO_RESIDENT
@@ -290,7 +298,7 @@ static int mlo_core_parameters(mlo *m, const mlo_core *c, mlo_element *e) {
     if (memory && e->memory == MLO_LAYER && !mlo_eq(memory, "layer"))
         return mlo_fail(m, MLO_E_DATA, e->node,
             "metadata say mlo.memory = '%.40s', which is none of layer, block, resident", memory);
-    e->tile = mlo_meta_within(m, e->node, mlo_key_tile, c->chunk, 1, INT32_MAX);
+    e->tile = mlo_meta_within(m, e->node, mlo_key_tile, mlo_core_tile(c), 1, INT32_MAX);
     return mlo_failed(m);
 }
 
@@ -357,7 +365,7 @@ static int mlo_core_elements(mlo *m, mlo_core *c) {
         if (mlo_core_name(m, c, e) || mlo_core_side(m, c, e) || mlo_core_parameters(m, c, e)
             || mlo_element_site(m, c, e))
             return mlo_failed(m);
-        if (k ? mlo_element_fold(m, e, mlo_meta_int(n, mlo_key_pe, mlo_element_least(e)),
+        if (k ? mlo_element_fold(m, c, e, mlo_meta_int(n, mlo_key_pe, mlo_element_least(e)),
                     mlo_meta_int(n, mlo_key_simd, 1))
               : mlo_core_split(m, c, e))
             return mlo_failed(m);
@@ -472,9 +480,19 @@ static void mlo_core_waits(const mlo_core *c, mlo_waits *w) {
     }
 }
 
+/* Tokens of queries that edge k brings until the frame's last key is there, which may wait in a tile for others. */
+static int64_t mlo_core_keys(const mlo_core *c, const mlo_waits *w, int k) {
+    int64_t tiles = 0;
+    for (int i = 0; i < c->n_edge; i++)
+        if (c->edge[i].to == c->edge[k].to && c->edge[i].to_port)
+            tiles = mlo_max(
+                tiles, mlo_edge_from(&c->edge[i], w->tiles) - mlo_edge_from(&c->edge[k], w->tiles));
+    return mlo_min(mlo_core_group(c, c->chunk), c->chunk + tiles);
+}
+
 /* The tokens that edge k's FIFO must hold, whatever stalls; fewer, and a core can come to a stop.
- * What meets it has had to take a token before it gave one, a tile (at most to the frame's end) if
- * row blocks are on its way, what a window reaches likewise, and a frame if it is behind attention
+ * What meets it has had to take a token before it gave one, a tile (at most to the group's end) if
+ * row blocks are on its way, what a window reaches likewise, and a frame more if it is behind attention
  * where this edge is not. (Three beats are in the fork and in front of the sum.) Attention takes a
  * frame's keys and values before it goes on from its second row of queries. Whether a network of
  * FIFOs whose elements do not look at the time comes to a stop does not depend on the time, so that
@@ -483,15 +501,17 @@ static int64_t mlo_core_least(const mlo_core *c, const mlo_waits *w, int k) {
     const mlo_edge *e = &c->edge[k];
     const mlo_unit *u = &c->element[e->to].unit;
     int64_t least = 1;
-    if (u->whole_frame) return e->to_port ? 1 : mlo_max(1, c->chunk - 2 / u->rows.heads);
+    if (u->whole_frame)
+        return e->to_port ? 1 : mlo_max(1, mlo_core_keys(c, w, k) - 2 / u->rows.heads);
     for (int i = 0; i < c->n_edge; i++)
         if (c->edge[i].to == e->to && c->edge[i].from != MLO_OUTSIDE) {
             const int other = c->edge[i].from;
             const int frame = w->frames[other] > mlo_edge_from(e, w->frames);
-            const int64_t first = frame
-                ? c->chunk
-                : mlo_min(c->chunk, w->tiles[other] - mlo_edge_from(e, w->tiles));
-            least = mlo_max(least, first - 3 / (e->channels / e->lanes_from));
+            const int64_t first = frame ? c->chunk : 0;
+            const int64_t tiles = mlo_max(0, w->tiles[other] - mlo_edge_from(e, w->tiles));
+            least = mlo_max(least,
+                mlo_min(mlo_core_group(c, c->chunk), first + tiles)
+                    - 3 / (e->channels / e->lanes_from));
         }
     return least;
 }
@@ -689,21 +709,25 @@ static int64_t mlo_core_resident_beats(const mlo_core *c) {
 /* read for every tile */
 static int64_t mlo_core_block_beats(const mlo_core *c) { return mlo_core_beats_in(c, MLO_BLOCK); }
 
-/* How often a unit's parameters are read for a frame's tiles; all beats of row blocks that a frame
- * reads in an iteration. */
+/* How often a unit's parameters are read for so many tokens, one behind the other in an iteration; for a group of
+ * frames (of a single iteration, for a frame). All beats of row blocks that such a one reads in an iteration. */
 static int64_t mlo_unit_tiles(const mlo_unit *u, int64_t tokens) {
     return u->blocks ? mlo_parts(tokens, u->tile) : 0;
+}
+static int64_t mlo_core_tiles(const mlo_core *c, const mlo_unit *u, int64_t chunk) {
+    return mlo_unit_tiles(u, mlo_core_group(c, chunk));
 }
 static int64_t mlo_core_tile_beats(const mlo_core *c) {
     int64_t beats = 0;
     for (int i = 0; i < c->n_element; i++)
-        beats += mlo_unit_tiles(&c->element[i].unit, c->element[i].site.chunk)
+        beats += mlo_core_tiles(c, &c->element[i].unit, c->element[i].site.chunk)
             * mlo_unit_beats(&c->element[i].unit, c->axi_bits);
     return beats;
 }
 /* What an iteration of a full group of frames reads. */
 static int64_t mlo_core_layer_beats(const mlo_core *c) {
-    return mlo_core_beats_in(c, MLO_LAYER) + c->frames * mlo_core_tile_beats(c);
+    return mlo_core_beats_in(c, MLO_LAYER)
+        + (c->scan.iterations > 1 ? 1 : c->frames) * mlo_core_tile_beats(c);
 }
 
 /* The most iterations there can be without building anew. */
@@ -711,12 +735,21 @@ static int64_t mlo_core_deepest(const mlo_core *c) {
     return mlo_core_resident_beats(c) || c->slots ? c->scan.iterations : 65535;
 }
 
-/* Beats per frame once things flow: frames in flight share an iteration's, but for row blocks. A
- * single iteration's parameters stay where they are. */
+/* Beats per frame once things flow: frames in flight share an iteration's. A single iteration's
+ * parameters stay where they are, but for row blocks. */
 static double mlo_core_frame_beats(const mlo_core *c) {
     return c->scan.iterations > 1
         ? (double)mlo_core_layer_beats(c) * (double)c->scan.iterations / c->frames
         : (double)mlo_core_tile_beats(c);
+}
+
+/* Cycles for which a group of frames that is not full waits for the next one (mlo_loop): where tiles of row blocks end
+ * with a group, it cannot wait for results. Two tokens' time at the door, which keeps one until it is complete. 0: no
+ * tile does. */
+static int64_t mlo_core_patience(const mlo_core *c) {
+    return c->scan.iterations > 1 && c->frames > 1 && mlo_core_block_beats(c)
+        ? 2 * (c->channels / c->lanes) + 16
+        : 0;
 }
 
 /* Cycles that memory takes for so many beats; beats that it gives in so many cycles. */

@@ -8,8 +8,9 @@
  * two banks of a block, two halves of results. The next tile arrives, and the one before leaves,
  * meanwhile. Blocks are asked for with the tile's first token.
  *
- * invariant: work and waits are counted by passes, not by tokens.
- * example: 197 tokens in tiles of 32 pass each block seven times, which is read as often.
+ * invariant: work and waits are counted by passes, not by tokens. A tile ends with its group of frames, as is known
+ * (mlo_loop.v) when a frame begins; in the first iteration when the next one does, or has not come for a while.
+ * example: 197 tokens in tiles of 32 pass each block seven times, which is read as often; four frames of a token once.
  * cost: O(passes and bursts).
  */
 /* Cycles, as they are in the Verilog: from a tile's first beat to its request (readers that share
@@ -20,10 +21,10 @@ enum { MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 static int64_t mlo_tile_of(const mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
-    int64_t tile = s->tiling[i].tiles[p.job - s->job] + p.at / u->tile;
-    for (int64_t f = 0; f < p.job->frames; f++)
-        tile += (p.iteration + (f < p.frame)) * mlo_unit_tiles(u, mlo_job_length(p.job, f));
-    return tile;
+    int64_t tile = s->tiling[i].tiles[p.job - s->job] + p.iteration * mlo_job_tiles(p.job, u);
+    if (p.job->iterations > 1) return tile + (n - p.job->begin) % p.job->turn / u->tile;
+    for (int64_t f = 0; f < p.frame; f++) tile += mlo_unit_tiles(u, mlo_job_length(p.job, f));
+    return tile + p.at / u->tile;
 }
 
 /* The first token of an element's tile; s->total behind the last one. */
@@ -37,7 +38,8 @@ static int64_t mlo_tile_first(const mlo_schedule *s, int i, int64_t tile) {
     const mlo_job *j = &s->job[k];
     const int64_t each = (tiles[k + 1] - tiles[k]) / j->iterations;
     int64_t at = (tile - tiles[k]) % each, n = j->begin + (tile - tiles[k]) / each * j->turn;
-    for (int64_t f = 0, in; at >= (in = mlo_unit_tiles(u, mlo_job_length(j, f))); f++) {
+    for (int64_t f = 0, in;
+        j->iterations == 1 && at >= (in = mlo_unit_tiles(u, mlo_job_length(j, f))); f++) {
         at -= in;
         n += mlo_job_length(j, f);
     }
@@ -47,7 +49,23 @@ static int64_t mlo_tile_first(const mlo_schedule *s, int i, int64_t tile) {
 /* How many tokens the tile has that begins with token n. */
 static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) {
     const mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
-    return mlo_min(s->c->element[i].unit.tile, p.tokens - p.at);
+    const int64_t left = p.job->iterations > 1 ? p.job->turn - (n - p.job->begin) % p.job->turn
+                                               : p.tokens - p.at;
+    return mlo_min(s->c->element[i].unit.tile, left);
+}
+
+/* The cycle of token n's last beat, or in which it is known whether its group ends with it. MLO_NOT_YET. */
+static int64_t mlo_tile_holds(const mlo_schedule *s, int i, int64_t n) {
+    enum { SAYS = 4 };
+    const mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
+    const int64_t came = mlo_token_of(s, i, n)->in[1];
+    if (p.iteration || p.at < p.tokens - 1 || p.frame == s->c->frames - 1 || p.job->iterations == 1)
+        return came;
+    if (p.frame == p.job->frames - 1)
+        return mlo_max(
+            came, mlo_token_of(s, MLO_OUTSIDE, n)->out[1] + mlo_core_patience(s->c) + SAYS);
+    if (mlo_fired(s, MLO_OUTSIDE) <= n + 1) return MLO_NOT_YET;
+    return mlo_max(came, mlo_token_of(s, MLO_OUTSIDE, n + 1)->out[0] + SAYS);
 }
 
 static int64_t mlo_tiles_accept(const mlo_schedule *s, int i) {
@@ -146,15 +164,14 @@ static void mlo_pass_begin(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const int first = t->reader.portions == t->begun * u->blocks;
     mlo_fetch_deals(s, &t->reader, t->beats, t->pass);
     const mlo_start ready = mlo_pass_ready(s, i);
-    t->pass = mlo_max(t->end + 1, first ? mlo_token_of(s, i, n)->in[1] + in + MLO_TILE_STORES : 0);
+    t->pass = mlo_max(t->end + 1, first ? mlo_tile_holds(s, i, n) + in + MLO_TILE_STORES : 0);
     t->begin = mlo_max(
         t->pass, tokens * results <= mlo_matrix_held(u) - 2 ? ready.work : ready.results);
     t->late = mlo_max(0, ready.results - t->begin);
     t->ideal = t->begin + tokens * results * in;
     for (int64_t k = 1; k < tokens && first; k++)
         t->ideal = mlo_max(t->ideal,
-            mlo_token_of(s, i, n + k)->in[1] + in + MLO_TILE_STORES - 1
-                + (tokens - k) * results * in);
+            mlo_tile_holds(s, i, n + k) + in + MLO_TILE_STORES - 1 + (tokens - k) * results * in);
     t->works = 1;
     s->p->spent[i].parameters += t->begin - t->pass;
     s->p->spent[i].busy += tokens * results * in;
@@ -194,7 +211,7 @@ static int mlo_tile_opens(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
         : tokens > 1 ? t->end
                      : t->before;
     t->freed[(t->begun + 2) & 3] = in
-        + mlo_max(done, mlo_token_of(s, i, n + tokens - 1)->in[1] + MLO_TILE_STORES + in);
+        + mlo_max(done, mlo_tile_holds(s, i, n + tokens - 1) + MLO_TILE_STORES + in);
     t->opened = t->begun + 1;
     return 1;
 }
@@ -219,7 +236,7 @@ static int mlo_tile_passes(mlo_schedule *s, int i, int64_t n) {
     const int64_t tokens = mlo_tile_size(s, i, n);
     const int64_t end = (t->begun + 1) * s->c->element[i].unit.blocks;
     int any = 0;
-    if (s->known[i] < n + tokens) return 0;
+    if (s->known[i] < n + tokens || mlo_tile_holds(s, i, n + tokens - 1) == MLO_NOT_YET) return 0;
     for (int goes = 1; goes; any |= goes) {
         goes = mlo_tile_opens(s, i, n, tokens);
         if (t->works)

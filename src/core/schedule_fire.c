@@ -159,7 +159,8 @@ static int64_t mlo_door_takes(const mlo_schedule *s, const mlo_place *p, int64_t
 static int64_t mlo_frame_late(const mlo_schedule *s, const mlo_place *p, int64_t n, int64_t soon) {
     const int end = s->c->edge[s->c->n_edge - 1].from;
     if (!s->c->slots || !p->frame || p->at || p->job->iterations == 1) return 0;
-    if (soon <= mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1) return 0;
+    if (soon <= mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1 + mlo_core_patience(s->c)) return 0;
+    if (mlo_core_patience(s->c)) return 1;
     if (mlo_fired(s, end) <= p->job->begin) return MLO_NOT_YET;
     return soon > mlo_token_of(s, end, p->job->begin)->out[0] + MLO_LOOP_ROUND;
 }

@@ -4,8 +4,9 @@
  * out: groups of frames, each with its place in the run.
  *
  * Frames are in groups of as many as are in flight; of jobs that a host ordered, those that do not wait for one of the
- * group to leave (mlo_job.v). A group closes, too, when its first results are there and the next frame is not
- * (mlo_loop.v): then all from that frame on is laid out anew, of which nothing has begun.
+ * group to leave (mlo_job.v). A group closes, too, when its first results are there and the next frame is not (with
+ * row blocks, whose results wait for that, when it has not come for a while; mlo_loop.v): then all from that frame on
+ * is laid out anew, of which nothing has begun.
  * invariant: tokens are numbered as they enter the body; the number of one that has entered never changes.
  * example: 4 in flight, a token of each of slots 0 0 1 2: the second waits for the first to leave, so there are two
  *     groups, of 1 and of 3 frames.
@@ -47,15 +48,21 @@ static mlo_job mlo_job_behind(const mlo_job *j) {
     return next;
 }
 
+/* Tiles of a job in an iteration: frames that go through several of them share tiles. */
+static int64_t mlo_job_tiles(const mlo_job *j, const mlo_unit *u) {
+    int64_t tiles = 0;
+    if (j->iterations > 1) return mlo_unit_tiles(u, j->turn);
+    for (int64_t f = 0; f < j->frames; f++) tiles += mlo_unit_tiles(u, mlo_job_length(j, f));
+    return tiles;
+}
+
 /* Tiles in front of each job from the k-th on. */
 static void mlo_jobs_tiles(mlo_schedule *s, int i, int64_t k) {
     const mlo_unit *u = &s->c->element[i].unit;
     int64_t *tiles = s->tiling[i].tiles;
     for (tiles[0] = 0; k < s->n_job; k++) {
         const mlo_job *j = &s->job[k];
-        tiles[k + 1] = tiles[k];
-        for (int64_t f = 0; f < j->frames; f++)
-            tiles[k + 1] += j->iterations * mlo_unit_tiles(u, mlo_job_length(j, f));
+        tiles[k + 1] = tiles[k] + j->iterations * mlo_job_tiles(j, u);
     }
 }
 

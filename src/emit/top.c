@@ -219,6 +219,31 @@ static const char *mlo_input_bus(mlo_emitter *e, int element, int port) {
     return "";
 }
 
+/* What a kernel in row blocks hears of frames, behind one another: does a group end with it? A single one in flight is
+ * a group. */
+static void mlo_emit_ends(mlo_emitter *e, const mlo_element *el, int reader) {
+    const int depth = 2 * e->c->frames + 1, level = mlo_clog2(depth + 1);
+    mlo_line(
+        e, "    wire %s_ends_tdata, %s_ends_tvalid, %s_ends_tready;", el->name, el->name, el->name);
+    if (!mlo_core_patience(e->c)) {
+        mlo_line(e, "    assign {%s_ends_tdata, %s_ends_tvalid} = 2'b11;", el->name, el->name);
+        mlo_line(e, "    wire unused_%s_ends = &{1'b0, %s_ends_tready};", el->name, el->name);
+        return;
+    }
+    mlo_line(e, "    wire [%d:0] %s_ends_level;\n    wire unused_%s_ends;", level - 1, el->name,
+        el->name);
+    mlo_line(e,
+        "    mlo_fifo #(.WIDTH(1), .DEPTH(%d)) u_%s_ends (\n        .clk(clk), .rst(core_rst), "
+        ".level(%s_ends_level),",
+        depth, el->name, el->name);
+    mlo_line(e,
+        "        .s_tdata(ends_tdata), .s_tvalid(ends_tvalid), .s_tready(unused_%s_ends),\n"
+        "        .m_tdata(%s_ends_tdata), .m_tvalid(%s_ends_tvalid), .m_tready(%s_ends_tready));",
+        el->name, el->name, el->name, el->name);
+    mlo_line(e, "    assign ends_room[%d] = %s_ends_level < %d'd%d;", reader - 1, el->name, level,
+        depth - 1);
+}
+
 /* What brings a kernel its row blocks, for every tile that it asks for. */
 static void mlo_emit_refill(mlo_emitter *e, int i) {
     const mlo_core *c = e->c;
@@ -257,6 +282,7 @@ static void mlo_emit_refill(mlo_emitter *e, int i) {
         el->name, el->name, el->name);
     mlo_line(
         e, "    assign param_beat[%d] = |(%s_p_tvalid & %s_p_tready);", reader, el->name, el->name);
+    mlo_emit_ends(e, el, reader);
 }
 
 /* The door of what comes from around the loop, to bus NAME_in. */
@@ -411,8 +437,10 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
     if (mlo_is_block(el))
         mlo_line(e,
             "        .tile_valid(%s_tile_valid), .tile_next(%s_tile_next), "
-            ".tile_ready(%s_tile_ready),",
-            el->name, el->name, el->name);
+            ".tile_ready(%s_tile_ready),\n"
+            "        .ends_tdata(%s_ends_tdata), .ends_tvalid(%s_ends_tvalid), "
+            ".ends_tready(%s_ends_tready),",
+            el->name, el->name, el->name, el->name, el->name, el->name);
     if (u->idle)
         mlo_line(e, "        .%s_tdata({%d{1'b0}}), .%s_tvalid(1'b0), .%s_tready(%s_idle),",
             u->idle, e->c->axi_bits, u->idle, u->idle, el->name);
@@ -607,6 +635,10 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "ROLLED", e->unrolled ? NULL : "", NULL },
         { "UNROLLED", e->unrolled ? "" : NULL, NULL },
         { "WIDTH", mlo_integer(m, width), NULL },
+        { "PATIENCE", mlo_integer(m, e->unrolled ? 0 : mlo_core_patience(c)), NULL },
+        { "GROUPED", mlo_core_patience(c) ? "" : NULL, NULL },
+        { "UNGROUPED", mlo_core_patience(c) ? NULL : "", NULL },
+        { "ENDS_MSB", mlo_integer(m, readers - 2), NULL },
         { "FEED_DEPTH", mlo_integer(m, feed), NULL },
         { "FEED_TOKENS", mlo_integer(m, c->feedback), NULL },
         { "LEVEL_MSB", mlo_integer(m, mlo_clog2(feed + 1) - 1), NULL },

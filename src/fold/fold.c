@@ -43,7 +43,7 @@ static int mlo_fold_caps(mlo *m, mlo_core *c, int64_t pe, int64_t simd) {
         if (!e->kernel) continue;
         int64_t s = e->kernel->simd_axis ? mlo_largest(e, simd, 1, 0) : 1;
         int64_t p = mlo_largest(e, pe, s, 1);
-        if (mlo_element_fold(m, e, p, s)) return mlo_failed(m);
+        if (mlo_element_fold(m, c, e, p, s)) return mlo_failed(m);
     }
     return 0;
 }
@@ -223,7 +223,7 @@ static int mlo_fold_blocks(mlo_space *s, const mlo_wish *w, mlo_best *best, int 
     else
         best->least = other.least;
     if (*better) return 0;
-    mlo_fold_tile(s->c, w->tile ? w->tile : s->c->chunk);
+    mlo_fold_tile(s->c, w->tile ? w->tile : mlo_core_tile(s->c));
     return mlo_fold_modes(s, MLO_LAYER);
 }
 
@@ -443,7 +443,7 @@ static int mlo_folding_entry(mlo *m, mlo_core *c, const cJSON *folding, const cJ
             return mlo_fail_at(m, MLO_E_FOLDING, e->name,
                 "PE=%lld does not divide the %s; the nearest that do are %s", (long long)pe,
                 e->kernel->pe_axis, mlo_nearest(m, e, pe, simd, 1));
-        if (mlo_element_fold(m, e, pe, simd)) return mlo_failed(m);
+        if (mlo_element_fold(m, c, e, pe, simd)) return mlo_failed(m);
         if (memory && mlo_eq(memory->valuestring, "block") && mlo_memory_whole(e))
             return mlo_fail_at(m, MLO_E_FOLDING, e->name,
                 "memory block is not for this matrix: %s; take memory layer or resident",
@@ -630,7 +630,9 @@ static int mlo_fold_begin(mlo *m, mlo_core *c, mlo_wish *w) {
         return mlo_fail_at(m, MLO_E_USAGE, NULL, "--axi-width %ld is not a power of two", axi);
     c->axi_bits = (int)axi;
     for (int i = 0; i < c->n_element; i++) {
-        if (w->tile) c->element[i].tile = w->tile;
+        if (w->tile
+            || !mlo_meta_get(c->element[i].node->meta, c->element[i].node->n_meta, mlo_key_tile))
+            c->element[i].tile = w->tile ? w->tile : mlo_core_tile(c);
         mlo_allow_memories(&c->element[i], w->memories);
     }
     if (m->error.code || mlo_core_memory(m, c) || mlo_fold_caps(m, c, w->pe, w->simd))

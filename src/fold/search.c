@@ -20,7 +20,7 @@
  * that no folding changes them.
  *
  * A kernel with resident parameters has no beats, and its bits are those of all iterations. A
- * kernel in row blocks reads its parameters anew for each tile of each of the G frames, and has the
+ * kernel in row blocks reads its parameters anew for each tile of the G frames, and has the
  * bits of two blocks and of its tiles. With --memory auto each kernel may be either, which
  * multiplies the choices. The price then ends with traffic, the sum of beats: of the foldings that
  * are as fast and as cheap, the one that reads least wins. The cycles with filling and draining are
@@ -170,7 +170,7 @@ static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, cons
         if (memories & memory) {
             int64_t beats = memory == MLO_RESIDENT ? 0
                                                    : mlo_unit_beats(&u, s->c->axi_bits)
-                    * (u.blocks ? s->c->frames * mlo_unit_tiles(&u, site->chunk) : 1);
+                    * (u.blocks ? mlo_core_tiles(s->c, &u, site->chunk) : 1);
             mlo_choice c = { pe, simd, mlo_site_interval(s->c, site, &u),
                 mlo_unit_bits(site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory,
                 { s->timed && u.multipliers ? u.interval + u.latency : 0, u.multipliers, 0, 0,
@@ -224,7 +224,7 @@ static int mlo_menu_list(
 static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
     mlo_site whole = e->site, tiled = e->site;
     whole.tile = 0;
-    tiled.tile = mlo_min(e->tile, e->site.chunk);
+    tiled.tile = mlo_min(e->tile, mlo_core_group(s->c, e->site.chunk));
     menu->n = 0;
     if (e->memories & MLO_EITHER && mlo_menu_list(s, menu, e, &whole, e->memories & MLO_EITHER))
         return mlo_failed(s->m);
@@ -256,7 +256,7 @@ static int mlo_search_begin(mlo *m, mlo_core *c, int timed, mlo_space *s) {
 }
 
 /* Sets the number of frames in flight. Lists the menus again if beats depend on it: row blocks are
- * read for the tiles of each frame, all else is read once for all frames. */
+ * read for the tiles of all frames, all else is read once for all of them. */
 static int mlo_search_frames(mlo_space *s, int frames) {
     const int anew = s->tiled && s->c->frames != frames;
     s->c->frames = frames;
@@ -264,7 +264,7 @@ static int mlo_search_frames(mlo_space *s, int frames) {
         for (size_t k = 0; k < s->menu[i].n; k++)
             if (s->menu[i].item[k].memory == MLO_BLOCK)
                 s->c->element[i].depth = mlo_tile_tokens(
-                    mlo_min(s->c->element[i].tile, s->c->chunk));
+                    mlo_min(s->c->element[i].tile, mlo_core_group(s->c, s->c->chunk)));
     mlo_core_fifos(s->c);
     s->fifo_bits = mlo_core_fifo_bits(s->c);
     return anew ? mlo_search_menus(s) : 0;
@@ -500,7 +500,8 @@ static int mlo_search_spare(const mlo_space *s, const mlo_limits *l, mlo_plan *p
         if (s->menu[i].n) {
             const mlo_choice *c = &timed.menu[i].item[other.item[i]];
             s->c->element[i].memory = c->memory;
-            if (mlo_element_fold(s->m, &s->c->element[i], c->pe, c->simd)) return mlo_failed(s->m);
+            if (mlo_element_fold(s->m, s->c, &s->c->element[i], c->pe, c->simd))
+                return mlo_failed(s->m);
         }
     mlo_core_lanes(s->c);
     return 0;
@@ -515,7 +516,7 @@ static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
         if (s->menu[i].n) {
             const mlo_choice *k = &s->menu[i].item[p->item[i]];
             c->element[i].memory = k->memory;
-            if (mlo_element_fold(s->m, &c->element[i], k->pe, k->simd)) return mlo_failed(s->m);
+            if (mlo_element_fold(s->m, c, &c->element[i], k->pe, k->simd)) return mlo_failed(s->m);
         }
     mlo_core_lanes(c);
     mlo_core_fifos(c);

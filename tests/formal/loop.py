@@ -15,7 +15,7 @@ DEEP = 12       # steps in which a mutant must fail from reset
 MUTANTS = [
     ("first  <= token_end ? iteration_end : in_first", "first  <= token_end ? 1'b0 : in_first"),
     ("(count + 8'd1 >= frames)", "(count >= frames)"),
-    ("(closed || full || (!s_ext_tvalid && s_fb_tvalid))", "(full || (!s_ext_tvalid && s_fb_tvalid))"),
+    ("(closed || full || (!s_ext_tvalid && over))", "(full || (!s_ext_tvalid && over))"),
     ("in_first = close || first", "in_first = first"),
     ("left   <= iteration_end ? others : (close ? others : left)", "left   <= iteration_end ? others : left"),
     ("out_next ? out_rest == 16'd1 : out_rest == 16'd0", "out_rest == 16'd0"),
@@ -27,6 +27,10 @@ MUTANTS = [
     ("turn_valid   = offered && !midway && in_ready", "turn_valid   = offered && in_ready"),
     ("assign turn_round   = from_fb", "assign turn_round   = round"),
     ("(midway && count + 8'd1 >= frames)", "midway"),
+    ("!said && (known || close || begins)", "!said && (known || begins)"),
+    ("known ? ending : close;", "known && ending;"),
+    ("known <= from_fb || once || count + 8'd1 >= frames;", "known <= from_fb || once || count >= frames;"),
+    ("(close ? count == 8'd1 : left == 8'd0)", "left == 8'd0"),
 ]
 # reached, or the proof would be about nothing: a beat leaves after three iterations; a second group of two frames goes round
 REACHED = ["!(f_n == 3 && f_out == 1)", "!(f_n == 2 && f_group == 2 && f_k == 1 && f_gs != 0)"]
@@ -35,9 +39,9 @@ REACHED = ["!(f_n == 3 && f_out == 1)", "!(f_n == 2 && f_group == 2 && f_k == 1 
 PROVE, REFUTE = "-maxsteps %d" % STEPS, "-tempinduct-baseonly -maxsteps %d" % DEEP
 
 
-def sat(beats, options):
+def sat(beats, options, patience=0):
     """yosys' script"""
-    return "; ".join(["read_verilog -formal -sv mlo_loop.v", "chparam -set WIDTH 8 -set BEATS %d mlo_loop" % beats,
+    return "; ".join(["read_verilog -formal -sv mlo_loop.v", "chparam -set WIDTH 8 -set BEATS %d -set PATIENCE %d mlo_loop" % (beats, patience),
                       "prep -top mlo_loop -nordff", "async2sync", "dffunmap", "chformal -cover -remove", "opt -full",
                       "sat -prove-asserts -set-assumes -tempinduct " + options])
 
@@ -72,6 +76,7 @@ def proofs():
         text = f.read()
     for beats in (1, 2):
         yield expect("BEATS=%d base+induction" % beats, text, "proved", [sat(beats, PROVE)])
+        yield expect("BEATS=%d PATIENCE=2 base+induction" % beats, text, "proved", [sat(beats, PROVE, 2)])
     feed = "    // ---- the specification of the feed"
     for claim in REACHED:
         more = "\n    always @* if (f_past_valid) assert (%s);\n" % claim
@@ -84,4 +89,4 @@ def proofs():
 
 
 if __name__ == "__main__":
-    proved.main("loop", list(proofs()), proved.arguments(__doc__).parse_args(), floor=14)
+    proved.main("loop", list(proofs()), proved.arguments(__doc__).parse_args(), floor=20)

@@ -8,39 +8,44 @@ DO, UNDO, BOTH = 0, 1, 2              # WHAT of tile_tb: mlo_tile, mlo_untile
 
 
 class Case:
-    """Iterations of frames (their lengths), tokens of random words; `passes` has what leaves mlo_tile, `whole` what leaves mlo_untile."""
+    """Iterations of frames (their lengths) that share tiles, tokens of random words; `passes` has what leaves mlo_tile, `whole` what leaves
+    mlo_untile."""
 
     def __init__(self, seed, what, frames, BEATS, TILE, BLOCKS, WIDTH=9):
         self.what, self.p = what, dict(WHAT=what, WIDTH=WIDTH, BEATS=BEATS, TILE=TILE, BLOCKS=BLOCKS)
         rng = bench.Rng(seed)
-        self.tiles, self.asks, tokens, passes, whole = [], [], [], [], []
+        self.tiles, self.asks, self.ends, tokens, passes, whole = [], [], [], [], [], []
         for lengths in frames:
-            for f, length in enumerate(lengths):
-                for start in range(0, length, TILE):
-                    n = min(TILE, length - start)
-                    self.tiles.append(n)
-                    self.asks.append(int(f == 0 and start == 0))
-                    key = [rng.below(2) for _ in range(n)]
-                    last = [int(start + t == length - 1) for t in range(n)]
-                    first = [int(f == 0 and start + t == 0) for t in range(n)]
-                    words = [[rng.ints(BEATS, WIDTH) for t in range(n)] for _ in range(BLOCKS)]       # of each pass
-                    if what != UNDO:
-                        words = words[:1] * BLOCKS
+            self.ends += [int(f == len(lengths) - 1) for f in range(len(lengths))]
+            lasts = [int(t == length - 1) for length in lengths for t in range(length)]
+            for start in range(0, len(lasts), TILE):
+                last = lasts[start:start + TILE]
+                n = len(last)
+                self.tiles.append(n)
+                self.asks.append(int(start == 0))
+                key = [rng.below(2) for _ in range(n)]
+                first = [int(start + t == 0) for t in range(n)]
+                words = [[rng.ints(BEATS, WIDTH) for t in range(n)] for _ in range(BLOCKS)]       # of each pass
+                if what != UNDO:
+                    words = words[:1] * BLOCKS
+                for t in range(n):
+                    tokens += [w | (key[t] << 2 | last[t] << 1 | first[t]) << WIDTH for w in words[0][t]]
+                    whole += [w | (key[t] << 2 | last[t] << 1 | first[t]) << WIDTH for b in range(BLOCKS) for w in words[b][t]]
+                for b in range(BLOCKS):
                     for t in range(n):
-                        tokens += [w | (key[t] << 2 | last[t] << 1 | first[t]) << WIDTH for w in words[0][t]]
-                        whole += [w | (key[t] << 2 | last[t] << 1 | first[t]) << WIDTH for b in range(BLOCKS) for w in words[b][t]]
-                    for b in range(BLOCKS):
-                        for t in range(n):
-                            user = (key[t] << 2 | last[t] << 1, first[t] << 2, 0)[min(b, 2)] | (t == 0)
-                            passes += [w | user << WIDTH for w in words[b][t]]
+                        user = (key[t] << 2 | (t == n - 1) << 1, last[t] << 2 | first[t] << 1, 0)[min(b, 2)] | (t == 0)
+                        passes += [w | user << WIDTH for w in words[b][t]]
         self.sent = passes if what == UNDO else tokens
         self.want = passes if what == DO else whole
 
-    def run(self, seed=1, s_in=0, s_out=0, s_ask=0, tiles=None):
+    def run(self, seed=1, s_in=0, s_out=0, s_ask=0, s_ends=0, tiles=None):
         """tiles: how many of them pass"""
         p, what = self.p, "%s seed=%d" % (self.p, seed)
         want = self.want if tiles is None else self.want[:sum(self.tiles[:tiles]) * p["BEATS"] * p["BLOCKS"]]
-        r = bench.run(NAME, p, {"in.hex": bench.hexwords(self.sent, p["WIDTH"] + 3)}, seed=seed, s_in=s_in, s_out=s_out, s_ask=s_ask, n_out=len(want))
+        r = bench.run(NAME, p, {"in.hex": bench.hexwords(self.sent, p["WIDTH"] + 3), "ends.hex": bench.hexwords(self.ends, 1)}, seed=seed, s_in=s_in, s_out=s_out,
+                      s_ask=s_ask, s_ends=s_ends, n_out=len(want))
+        if tiles is None:
+            bench.check(NAME, self.what == UNDO or r["ends"] == len(self.ends), "%s: %d words of ends taken" % (p, r["ends"]))
         rows = [line.split() for line in r.read("out.txt").splitlines()]
         self.out_cycle = [int(a) for a, _ in rows]
         for i, ((_, g), w) in enumerate(zip(rows, want)):
@@ -55,7 +60,7 @@ class Case:
     def stalled(self, seeds):
         for seed in seeds:
             rng = bench.Rng(seed)
-            rate = {s: [0, 20, 50, 80][rng.below(4)] for s in ("s_in", "s_out", "s_ask")}
+            rate = {s: [0, 20, 50, 80][rng.below(4)] for s in ("s_in", "s_out", "s_ask", "s_ends")}
             self.run(seed=seed, **rate)
 
     def schedule(self):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // tile_tb: drives mlo_tile (WHAT = 0), mlo_untile (1) or the one into the other (2: every pass makes what it got) with in.hex
 //
-// plusargs: n_out: beats expected; s_in s_out s_ask: chance of a stall per cycle, percent; seed
+// plusargs: n_out: beats expected; s_in s_out s_ask s_ends: chance of a stall per cycle, percent; seed. ends.hex: a word a frame
 // out.txt: cycle, {tuser, tdata} per output beat. in.txt: cycle per accepted input beat. ask.txt: cycle, tile_next per request.
 `default_nettype none
 
@@ -12,11 +12,11 @@ module tile_tb;
     reg clk = 0, rst = 1;
     always #1 clk = !clk;
 
-    integer n_out, s_in, s_out, s_ask, seed, fo, fi, fa, dummy;
+    integer n_out, s_in, s_out, s_ask, s_ends, seed, fo, fi, fa, dummy;
     initial begin
         dummy = $value$plusargs("n_out=%d", n_out); dummy = $value$plusargs("s_in=%d", s_in);
         dummy = $value$plusargs("s_out=%d", s_out); dummy = $value$plusargs("s_ask=%d", s_ask);
-        dummy = $value$plusargs("seed=%d", seed);
+        dummy = $value$plusargs("seed=%d", seed); dummy = $value$plusargs("s_ends=%d", s_ends);
         fo = $fopen("out.txt", "w");
         fi = $fopen("in.txt", "w");
         fa = $fopen("ask.txt", "w");
@@ -24,7 +24,10 @@ module tile_tb;
 
     wire [W-1:0] i, o, x;
     wire         i_v, i_r, o_v, o_r, x_v, x_r, a_v, a_r, a, bad_out, bad_ask;
-    wire [31:0]  n_i, n_o, n_a;
+    wire         e, e_v, e_r;
+    wire [31:0]  n_i, n_o, n_a, n_e;
+    tb_source #(.WIDTH(1), .FILE("ends.hex")) u_ends (
+        .clk(clk), .rst(rst), .seed(seed + 3), .stall(s_ends), .tdata(e), .tvalid(e_v), .tready(e_r), .beats(n_e));
     tb_source #(.WIDTH(W)) u_in (.clk(clk), .rst(rst), .seed(seed), .stall(s_in), .tdata(i), .tvalid(i_v), .tready(i_r), .beats(n_i));
     tb_sink #(.WIDTH(W)) u_out (.clk(clk), .rst(rst), .seed(seed + 1), .stall(s_out), .tdata(o), .tvalid(o_v), .tready(o_r), .beats(n_o), .bad(bad_out));
     tb_sink #(.WIDTH(1), .FILE("ask.hex")) u_ask (
@@ -36,10 +39,10 @@ module tile_tb;
                 .clk(clk), .rst(rst),
                 .s_axis_tdata(i[WIDTH-1:0]), .s_axis_tuser(i[WIDTH +: 3]), .s_axis_tvalid(i_v), .s_axis_tready(i_r),
                 .m_axis_tdata(x[WIDTH-1:0]), .m_axis_tuser(x[WIDTH +: 3]), .m_axis_tvalid(x_v), .m_axis_tready(x_r),
-                .tile_valid(a_v), .tile_next(a), .tile_ready(a_r));
+                .ends_tdata(e), .ends_tvalid(e_v), .ends_tready(e_r), .tile_valid(a_v), .tile_next(a), .tile_ready(a_r));
         end else begin : without_tile
             assign {x, x_v, i_r} = {i, i_v, x_r};
-            assign {a_v, a} = 2'b00;
+            assign {a_v, a, e_r} = 3'b000;
         end
         if (WHAT != 0) begin : with_untile
             mlo_untile #(.WIDTH(WIDTH), .BEATS(BEATS), .TILE(TILE), .BLOCKS(BLOCKS)) dut (
@@ -70,7 +73,7 @@ module tile_tb;
         end
         // a while after the last beat: nothing more may come
         if (quiet >= 60 && n_o == n_out || quiet > 2000) begin
-            if (n_o == n_out) $display("PASS taken=%0d", n_i);
+            if (n_o == n_out) $display("PASS taken=%0d ends=%0d", n_i, n_e);
             else              $display("FAIL %0d of %0d beats", n_o, n_out);
             $fclose(fo);
             $fclose(fi);

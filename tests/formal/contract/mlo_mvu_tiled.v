@@ -14,6 +14,7 @@ inner [3:0] dut.u_tile.u_rules.i_tile;
 inner [((TILE > 1) ? $clog2(TILE) : 1)-1:0] dut.u_tile.u_rules.i_token;
 inner [((K/SIMD > 1) ? $clog2(K/SIMD) : 1)-1:0] dut.u_tile.u_rules.i_beat;
 inner [2:0] dut.u_tile.u_rules.i_user;
+inner dut.u_tile.u_rules.i_waits;
 inner [3:0] dut.u_tile.u_rules.o_tile;
 inner [$clog2(BLOCKS)-1:0] dut.u_tile.u_rules.o_pass;
 inner [((TILE > 1) ? $clog2(TILE) : 1)-1:0] dut.u_tile.u_rules.o_token;
@@ -47,20 +48,24 @@ inner [3:0] dut.u_untile.u_rules.first;
 inner [4*((TILE > 1) ? $clog2(TILE) : 1)-1:0] dut.u_untile.u_rules.lasts;
 inner [3:0] dut.u_untile.u_rules.alive;
 
-    // ---- the tokens that came, by tile: sidebands, the tiles' last tokens. A token with `first` follows one with `last`.
+    // ---- the tokens that came, by tile: sidebands, the tiles' last tokens. A token with `first` follows a group's end.
     reg [3:0]         in_tile, out_tile, ask_tile;
     reg [TW-1:0]      in_token, out_token;
     reg [2:0]         sides [0:(16<<TW)-1];
     reg [TW-1:0]      lasts [0:15];
-    reg               begun, fresh;
-    wire in_close = s_take && s_ending && (in_token == TILE - 1 || s_axis_tuser[1]);
+    reg               begun, fresh, in_waits;       // in_waits: a frame's last token is there whole, its word is not
+    wire in_last  = in_waits || (s_take && s_ending && s_axis_tuser[1]);
+    wire in_whole = in_last ? ends_tvalid : s_take && s_ending;
+    wire in_close = in_whole && (in_token == TILE - 1 || (in_last && ends_tdata));
     wire out_end  = m_take && m_ending, out_gone = out_tile != in_tile && out_token == lasts[out_tile];
     always @(posedge clk) begin
         if (s_take) begin
             sides[{in_tile, in_token}] <= s_axis_tuser;
-            {begun, fresh} <= {1'b1, s_axis_tuser[1] && s_ending};
+            {begun, fresh} <= 2'b10;
         end
-        if (s_take && s_ending) in_token <= in_close ? 0 : in_token + 1'b1;
+        in_waits <= in_last && !ends_tvalid;
+        if (in_whole) in_token <= in_close ? 0 : in_token + 1'b1;
+        if (in_whole && in_last && ends_tdata) fresh <= 1'b1;
         if (in_close) begin
             in_tile <= in_tile + 1'b1;
             lasts[in_tile] <= in_token;
@@ -68,15 +73,15 @@ inner [3:0] dut.u_untile.u_rules.alive;
         if (out_end) out_token <= out_gone ? 0 : out_token + 1'b1;
         if (out_end) out_tile  <= out_tile + out_gone;
         if (tile_valid && tile_ready) ask_tile <= ask_tile + 1'b1;
-        if (rst) {in_tile, out_tile, ask_tile, in_token, out_token, begun, fresh} <= 0;
+        if (rst) {in_tile, out_tile, ask_tile, in_token, out_token, begun, fresh, in_waits} <= 0;
     end
-    always @* if (past && s_axis_tvalid) begin
+    always @* if (past && s_axis_tvalid && !in_waits) begin
         if (s_start) assume (s_axis_tuser[0] ? fresh || !begun : begun);
         assume (s_axis_tdata == {in_tile, in_token, s_beat});
     end
 
     // ---- the contract
-    wire [3:0]    asks   = in_tile + (in_token != 0 || s_beat != 0) - ask_tile;       // tiles begun whose requests were not taken
+    wire [3:0]    asks   = in_tile + (in_token != 0 || s_beat != 0 || in_waits) - ask_tile;       // tiles begun whose requests were not taken
     wire [3:0]    out_it = out_tile * BLOCKS + m_beat / NB;
     wire [BW-1:0] out_in = m_beat % NB;
     wire [2:0]    out_side = sides[{out_tile, out_token}], ask_side = sides[{ask_tile, NONE}];
@@ -96,14 +101,16 @@ inner [3:0] dut.u_untile.u_rules.alive;
     wire [LW-1:0] level   = dut.u_mvu.level;
     wire [2:0]    in_side = sides[{in_tile, in_token}];
     wire [2:0]    x_side  = sides[{x_tile, x_token}];
+    wire          x_final = x_tile != in_tile && x_token == lasts[x_tile];
     // the sideband between the parts, as mlo_tile's header has it
-    function [2:0] inside(input [2:0] side, input [PW-1:0] pass, input [TW-1:0] token);
-        inside = {pass == 0 ? side[2:1] : {pass == 1 && side[0], 1'b0}, token == 0};
+    function [2:0] inside(input [2:0] side, input [PW-1:0] pass, input [TW-1:0] token, input final_one);
+        inside = {pass == 0 ? {side[2], final_one} : pass == 1 ? side[1:0] : 2'b00, token == 0};
     endfunction
     always @* if (past) begin
         assert (in_tile == dut.u_tile.u_rules.i_tile && in_token == dut.u_tile.u_rules.i_token && s_beat == dut.u_tile.u_rules.i_beat);
-        assert (in_token < TILE);
-        assert (!fresh || (in_token == 0 && s_beat == 0));
+        assert (in_token < TILE && in_waits == dut.u_tile.u_rules.i_waits);
+        assert (!fresh || (in_token == 0 && s_beat == 0 && !in_waits));
+        if (in_waits) assert (begun && s_beat == 0 && in_side[1] && (!in_side[0] || in_token == 0));
         if (!begun) assert (in_tile == 0 && in_token == 0 && s_beat == 0);
         if (s_beat != 0) assert (s_token == dut.u_tile.u_rules.i_user && in_side == s_token && (!s_token[0] || in_token == 0));
         if (asks != 0) assert (ask_side[0] == dut.u_tile.u_rules.ask[0]);
@@ -111,7 +118,7 @@ inner [3:0] dut.u_untile.u_rules.alive;
         assert (out_tile == dut.u_untile.u_rules.o_tile && out_token == dut.u_untile.u_rules.o_token && m_beat == dut.u_untile.u_rules.o_beat);
         assert (x_beat == dut.u_mvu.i_beat && y_beat == dut.u_mvu.o_beat);
         if (m_beat != 0) assert (m_token == out_side && m_token == dut.u_untile.u_rules.o_user);
-        if (x_beat != 0) assert (dut.u_mvu.i_user == inside(x_side, x_pass, x_token) && dut.u_mvu.i_user == dut.u_tile.u_rules.o_user
+        if (x_beat != 0) assert (dut.u_mvu.i_user == inside(x_side, x_pass, x_token, x_final) && dut.u_mvu.i_user == dut.u_tile.u_rules.o_user
                                  && dut.u_mvu.id == {x_tile, x_token});
         if (y_beat != 0) assert (dut.u_mvu.o_user == dut.u_untile.u_rules.i_user && dut.u_mvu.o_user == dut.u_mvu.line[EB-1 -: 3]);
         if (!dut.u_mvu.begun) assert (x_tile == 0 && x_pass == 0 && x_token == 0);
@@ -141,8 +148,8 @@ inner [3:0] dut.u_untile.u_rules.alive;
                 assert (whole < BLOCKS && token < TILE && behind <= level - i);
                 if (tile == in_tile) assert (pass == 0 && token < in_token);
                 else                 assert (token <= lasts[tile]);
-                assert (user == inside(side, pass, token) && (!side[0] || token == 0));
-                assert (over == (token == TILE - 1 || side[1]));
+                assert (user == inside(side, pass, token, over) && (!side[0] || token == 0));
+                assert (over ? token == TILE - 1 || side[1] : token != TILE - 1);
                 if (i + 1 == level) assert ({n_tile, n_pass, n_token} == {x_tile, x_pass, x_token});
             end
             if (i == 0) begin : g_oldest
@@ -169,18 +176,21 @@ inner [3:0] dut.u_untile.u_rules.alive;
             for (k = 0; k < TILE; k = k + 1) begin : g_token
                 wire [TW-1:0] of_k = k;
                 wire [2:0] at_side = sides[{at, of_k}], of_side = sides[{of, of_k}];
-                wire       at_there = at_whole ? k <= at_last : d == dut.u_tile.u_rules.alive && (k < in_token || (k == in_token && s_beat != 0));
+                wire       at_there = at_whole ? k <= at_last : d == dut.u_tile.u_rules.alive && (k < in_token || (k == in_token && (s_beat != 0 || in_waits)));
                 wire       of_there = of_whole || (of_now && y_pass != 0) ? k <= of_last
                                     : of_now && (k < y_token || (k == y_token && y_beat != 0));
+                wire       of_over  = of_whole || (of_now && y_pass > 1) ? k <= of_last
+                                    : of_now && y_pass == 1 && (k < y_token || (k == y_token && y_beat != 0));
                 always @* if (past && at_there)
                     assert (at_side == dut.u_tile.u_rules.side[3*(TILE*at[1:0]+k) +: 3] && (!at_side[0] || k == 0));
                 always @* if (past && of_there)
-                    assert (of_side[2:1] == dut.u_untile.u_rules.ends[2*(TILE*of[1:0]+k) +: 2] && (!of_side[0] || k == 0));
+                    assert (of_side[2] == dut.u_untile.u_rules.ends[2*(TILE*of[1:0]+k)+1] && (!of_side[0] || k == 0));
+                always @* if (past && of_over) assert (of_side[1] == dut.u_untile.u_rules.ends[2*(TILE*of[1:0]+k)]);
             end
         end
     endgenerate
 
-    // not vacuous: a tile that `last` ended has left, the next one leaves, and all had to wait
+    // not vacuous: a tile that a group ended has left, the next one leaves, and all had to wait
     reg [2:0] waited;
     reg       short;
     always @(posedge clk) begin

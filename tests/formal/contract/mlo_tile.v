@@ -5,6 +5,8 @@ inner [((TILE > 1) ? $clog2(TILE) : 1)-1:0] dut.last_0;
 inner [((TILE > 1) ? $clog2(TILE) : 1)-1:0] dut.last_1;
 inner dut.w_half;
 inner dut.w_begun;
+inner dut.w_waits;
+inner u_rules.i_waits;
 inner [((TILE*BEATS > 1) ? $clog2(TILE*BEATS) : 1)-1:0] dut.w_addr;
 inner [((BEATS > 1) ? $clog2(BEATS) : 1)-1:0] dut.w_beat;
 inner [((TILE > 1) ? $clog2(TILE) : 1)-1:0] dut.w_token;
@@ -41,6 +43,7 @@ inner [1:0] u_rules.ask;
     tile_rules #(.WIDTH(WIDTH), .BEATS(BEATS), .TILE(TILE), .BLOCKS(BLOCKS)) u_rules (.clk(clk), .rst(rst),
         .s_data(s_axis_tdata), .s_valid(s_axis_tvalid), .s_ready(s_axis_tready), .s_user(s_axis_tuser),
         .m_data(m_axis_tdata), .m_valid(m_axis_tvalid), .m_ready(m_axis_tready), .m_user(m_axis_tuser),
+        .ends_data(ends_tdata), .ends_valid(ends_tvalid), .ends_ready(ends_tready),
         .tile_valid(tile_valid), .tile_next(tile_next), .tile_ready(tile_ready));
 
     // the beat that is read next: the one after that on offer
@@ -51,7 +54,9 @@ inner [1:0] u_rules.ask;
     wire [BW-1:0] beat  = v ? u_rules.n_beat  : u_rules.o_beat;
     always @* if (past) begin
         assert (dut.w_half == u_rules.i_tile[0] && dut.w_token == u_rules.i_token && dut.w_beat == u_rules.i_beat);
-        assert (dut.w_begun == (dut.w_token != 0 || dut.w_beat != 0) && dut.w_addr == dut.w_token * BEATS + dut.w_beat);
+        assert (dut.w_waits == u_rules.i_waits && dut.w_begun == (dut.w_token != 0 || dut.w_beat != 0 || dut.w_waits));
+        if (!dut.w_waits) assert (dut.w_addr == dut.w_token * BEATS + dut.w_beat);
+        else              assert (whole != 2 && (dut.w_token == TILE - 1 || dut.w_addr == (dut.w_token + 1) * BEATS));
         assert (dut.r_half == tile[0] && dut.r_pass == pass && dut.r_token == token && dut.r_beat == beat);
         assert (dut.r_addr == token * BEATS + beat);
         assert (dut.count == whole && whole <= 2 && (whole != 2 || !dut.w_begun));
@@ -71,24 +76,25 @@ inner [1:0] u_rules.ask;
             for (k = 0; k < TILE; k = k + 1) begin : g_token
                 wire mine = d < whole ? k <= last : d == whole && k < u_rules.i_token;
                 wire now  = d == whole && k == u_rules.i_token;
-                always @* if (past && (mine || (now && u_rules.i_beat != 0)))
+                always @* if (past && (mine || (now && (u_rules.i_beat != 0 || u_rules.i_waits))))
                     assert (side[3*(2*k+at[0]) +: 3] == u_rules.side[3*(TILE*at[1:0]+k) +: 3]);
                 for (b = 0; b < BEATS; b = b + 1) begin : g_beat
                     wire [TW-1:0] of_token = k;
                     wire [BW-1:0] of_beat  = b;
-                    always @* if (past && (mine || (now && b < u_rules.i_beat)))
+                    always @* if (past && (mine || (now && (b < u_rules.i_beat || u_rules.i_waits))))
                         assert (mem[WIDTH*(2*(k*BEATS+b)+at[0]) +: WIDTH] == {at, of_token, of_beat});
                 end
             end
         end
     endgenerate
 
-    // not vacuous: a tile that `last` ended has gone, the next one is in its last pass, and all had to wait
+    // not vacuous: a tile that a group's end ended, which was told late, has gone, the next one is in its last pass, and all had to wait
     reg [2:0] waited;
     reg       short;
     always @(posedge clk) begin
         waited <= waited | {tile_valid && !tile_ready, m_axis_tvalid && !m_axis_tready, s_axis_tvalid && !s_axis_tready};
-        if (s_axis_tvalid && s_axis_tready && s_axis_tuser == 3'b110) short <= 1'b1;
+        if (u_rules.i_waits && u_rules.i_tile == 0 && u_rules.i_token != TILE - 1 && ends_tvalid && ends_tdata) short <= 1'b1;
+        if (TILE == 1 && u_rules.i_waits) short <= 1'b1;
         if (rst) {waited, short} <= 0;
     end
     goal u_goal (.reached(past && short && waited == 7 && m_axis_tvalid && u_rules.o_tile == 1 && u_rules.o_pass == BLOCKS - 1));

@@ -17,7 +17,8 @@ inner [((TILE > 1) ? $clog2(TILE) : 1)-1:0] dut.r_token;
 inner dut.first_0;
 inner dut.first_1;
 memory 2*TILE*BLOCKS*BEATS [WIDTH-1:0] mem = dut.mem;
-memory 2*TILE [1:0] ends = dut.ends;
+memory 2*TILE [(0):0] keys = dut.keys;
+memory 2*TILE [(0):0] ended = dut.lasts;
 inner [3:0] u_rules.i_tile;
 inner [$clog2(BLOCKS)-1:0] u_rules.i_pass;
 inner [((TILE > 1) ? $clog2(TILE) : 1)-1:0] u_rules.i_token;
@@ -68,9 +69,9 @@ inner [2:0] u_rules.i_user;
                 for (p = 0; p < BLOCKS; p = p + 1) begin : g_pass
                     wire over = d < whole || (d == whole && u_rules.i_pass > p) ? k <= last : begins && u_rules.i_pass == p && k < u_rules.i_token;
                     wire now  = begins && u_rules.i_pass == p && k == u_rules.i_token;
-                    if (p == 0) begin : g_ends
+                    if (p < 2) begin : g_ends
                         always @* if (past && (over || (now && u_rules.i_beat != 0)))
-                            assert (ends[2*(2*k+at[0]) +: 2] == u_rules.ends[2*(TILE*at[1:0]+k) +: 2]);
+                            assert ((p ? ended[2*k+at[0]] : keys[2*k+at[0]]) == u_rules.ends[2*(TILE*at[1:0]+k)+1-p]);
                     end
                     for (b = 0; b < BEATS; b = b + 1) begin : g_beat
                         wire [3:0]    of_it    = at * BLOCKS + p;

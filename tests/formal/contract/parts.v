@@ -14,14 +14,17 @@ module mlo_tile #(
     output wire             m_axis_tvalid,
     input  wire             m_axis_tready,
     output wire [2:0]       m_axis_tuser,
+    input  wire             ends_tdata, ends_tvalid,
+    output wire             ends_tready,
     output wire             tile_valid, tile_next,
     input  wire             tile_ready
 );
-    (* anyseq *) wire [WIDTH+6:0] f_any;
-    assign {s_axis_tready, m_axis_tvalid, m_axis_tuser, m_axis_tdata, tile_valid, tile_next} = f_any;
+    (* anyseq *) wire [WIDTH+7:0] f_any;
+    assign {s_axis_tready, m_axis_tvalid, m_axis_tuser, m_axis_tdata, ends_tready, tile_valid, tile_next} = f_any;
     tile_rules #(.GIVEN(1), .WIDTH(WIDTH), .BEATS(BEATS), .TILE(TILE), .BLOCKS(BLOCKS)) u_rules (.clk(clk), .rst(rst),
         .s_data(s_axis_tdata), .s_valid(s_axis_tvalid), .s_ready(s_axis_tready), .s_user(s_axis_tuser),
         .m_data(m_axis_tdata), .m_valid(m_axis_tvalid), .m_ready(m_axis_tready), .m_user(m_axis_tuser),
+        .ends_data(ends_tdata), .ends_valid(ends_tvalid), .ends_ready(ends_tready),
         .tile_valid(tile_valid), .tile_next(tile_next), .tile_ready(tile_ready));
 endmodule
 

@@ -29,9 +29,11 @@ module tile_rules #(
     input wire [WIDTH-1:0] s_data, m_data,
     input wire             s_valid, s_ready, m_valid, m_ready,
     input wire [2:0]       s_user, m_user,
+    input wire             ends_data, ends_valid, ends_ready,
     input wire             tile_valid, tile_next, tile_ready
 );
     reg               past = 1'b0;
+    reg               i_waits;                      // a frame's last token is there whole, its word is not
     reg [3:0]         i_tile, o_tile;               // where the next beat in, and out, is
     reg [TW-1:0]      i_token, o_token;
     reg [PW-1:0]      o_pass;
@@ -48,8 +50,10 @@ module tile_rules #(
     stream #(.GIVEN(GIVEN)) u_ask (.clk(clk), .rst(rst), .valid(tile_valid), .ready(tile_ready), .data(tile_next), .user(3'd0));
 
     wire [3:0]    alive   = i_tile - o_tile;        // tiles stored whole and not gone
-    wire          starts  = i_token == 0 && i_beat == 0;
-    wire          i_close = i_take && i_end && (i_token == TILE - 1 || s_user[1]);
+    wire          starts  = i_token == 0 && i_beat == 0 && !i_waits;
+    wire          i_last  = i_waits || (i_take && i_end && s_user[1]);
+    wire          i_whole = i_last ? ends_valid : i_take && i_end;
+    wire          i_close = i_whole && (i_token == TILE - 1 || (i_last && ends_data));
     wire [TW-1:0] o_final = lasts[TW*o_tile[1:0] +: TW];
     wire [2:0]    o_side  = side[3*(TILE*o_tile[1:0]+o_token) +: 3];
     wire          over    = o_end && alive != 0 && o_token == o_final;      // the pass, with this beat
@@ -63,7 +67,8 @@ module tile_rules #(
     always @(posedge clk) begin
         past <= 1'b1;
         if (i_take) side[3*(TILE*i_tile[1:0]+i_token) +: 3] <= s_user;
-        if (i_take && i_end) i_token <= i_close ? 0 : i_token + 1'b1;
+        i_waits <= i_last && !ends_valid;
+        if (i_whole) i_token <= i_close ? 0 : i_token + 1'b1;
         if (i_close) begin
             i_tile <= i_tile + 1'b1;
             lasts[TW*i_tile[1:0] +: TW] <= i_token;
@@ -72,15 +77,18 @@ module tile_rules #(
         asks <= asks + asking - asked;
         if (asked)  ask[0] <= ask[1];
         if (asking) ask[asks[0] ^ asked] <= s_user[0];
-        if (rst) {i_tile, i_token, o_tile, o_pass, o_token, asks} <= 0;
+        if (rst) {i_tile, i_token, i_waits, o_tile, o_pass, o_token, asks} <= 0;
     end
 
-    rule #(!GIVEN) u_word  (.holds(!past || !s_valid || s_data == {i_tile, i_token, i_beat}));
+    rule #(!GIVEN) u_word  (.holds(!past || !s_valid || i_waits || s_data == {i_tile, i_token, i_beat}));
     rule #(GIVEN)  u_room  (.holds(!past || !s_ready || alive < 3));
     rule #(GIVEN)  u_wait  (.holds(!past || !s_ready || !starts || asks != 2));
     rule #(GIVEN)  u_there (.holds(!past || !m_valid || alive != 0 || o_token < i_token));
     rule #(GIVEN)  u_data  (.holds(!past || !m_valid || m_data == {o_tile, o_token, o_beat}));
-    rule #(GIVEN)  u_user  (.holds(!past || !m_valid || m_user == {o_pass == 0 ? o_side[2:1] : {o_pass == 1 && o_side[0], 1'b0}, o_token == 0}));
+    rule #(GIVEN)  u_ends  (.holds(!past || ends_ready == i_last));
+    rule #(GIVEN)  u_still (.holds(!past || !s_ready || !i_waits));
+    rule #(GIVEN)  u_user  (.holds(!past || !m_valid || m_user == {o_pass == 0 ? {o_side[2], alive != 0 && o_token == o_final}
+                                                                     : o_pass == 1 ? o_side[1:0] : 2'b00, o_token == 0}));
     rule #(GIVEN)  u_asked (.holds(!past || !tile_valid || (asks != 0 && tile_next == ask[0])));
 
     // for the induction
@@ -98,8 +106,10 @@ module tile_rules #(
             for (k = 0; k < TILE; k = k + 1) begin : token
                 wire [2:0] user = side[3*(TILE*tile[1:0]+k) +: 3];
                 wire       there = d < alive ? k <= ending : d == alive && k < i_token;
-                always @* if (past && there) assert ((k == TILE - 1 || user[1]) == (d < alive && k == ending));
+                always @* if (past && there) assert (k != TILE - 1 || (d < alive && k == ending));
+                always @* if (past && d < alive && k == ending) assert (k == TILE - 1 || user[1]);
                 always @* if (past && d == alive && k == i_token && i_beat != 0) assert (user == i_user);
+                always @* if (past && d == alive && k == i_token && i_waits) assert (user[1] && i_beat == 0 && alive < 3);
             end
             always @* if (past && d < alive) assert (ending < TILE);
         end
@@ -145,8 +155,9 @@ module untile_rules #(
     wire [OW-1:0] n_beat  = o_end ? 0 : o_beat + 1'b1;
     always @(posedge clk) begin
         past <= 1'b1;
-        if (i_take && i_pass == 0) ends[2*(TILE*i_tile[1:0]+i_token) +: 2] <= s_user[2:1];
-        if (i_take && i_pass == 1 && i_token == 0) first[i_tile[1:0]] <= s_user[2];
+        if (i_take && i_pass == 0) ends[2*(TILE*i_tile[1:0]+i_token)+1] <= s_user[2];
+        if (i_take && i_pass == 1) ends[2*(TILE*i_tile[1:0]+i_token)] <= s_user[2];
+        if (i_take && i_pass == 1 && i_token == 0) first[i_tile[1:0]] <= s_user[1];
         if (i_take && i_end) i_token <= i_over ? 0 : i_token + 1'b1;
         if (i_over) i_pass <= i_close ? 0 : i_pass + 1'b1;
         if (i_over && i_pass == 0) lasts[TW*i_tile[1:0] +: TW] <= i_token;
@@ -159,7 +170,7 @@ module untile_rules #(
     wire [3:0]    i_it = i_tile * BLOCKS + i_pass, o_it = o_tile * BLOCKS + o_beat / BEATS;
     wire [BW-1:0] o_in = o_beat % BEATS;
     rule #(!GIVEN) u_word  (.holds(!past || !s_valid || s_data == {i_it, i_tile, i_token, i_beat}));
-    rule #(!GIVEN) u_first (.holds(!past || !s_valid || i_pass != 1 || i_token == 0 || !s_user[2]));
+    rule #(!GIVEN) u_first (.holds(!past || !s_valid || i_pass != 1 || i_token == 0 || !s_user[1]));
     rule #(GIVEN)  u_room  (.holds(!past || !s_ready || alive < 3));
     rule #(GIVEN)  u_there (.holds(!past || !m_valid || alive != 0 || (i_pass == BLOCKS - 1 && o_token < i_token)));
     rule #(GIVEN)  u_data  (.holds(!past || !m_valid || m_data == {o_it, o_tile, o_token, o_in}));
