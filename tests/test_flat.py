@@ -12,6 +12,7 @@
     profile     every call is in the table, as often as it ran
     wrong       a golden word that differs is named; sim says the same
     refused     --golden without --inputs, --inputs without C, golden words that cannot be, arrays that are nobody's, an arena too small
+    fused       what goes number by number behind sums is no step of its own; where it cannot be, it is one
     single      operators of one node, other shapes than Deeploy's: numpy's results"""
 import ctypes
 import itertools
@@ -228,7 +229,7 @@ def check_single():
     rng = np.random.default_rng(5)
     f = lambda *shape: rng.integers(-100, 100, shape).astype(np.float32)
     l = lambda *v: np.array(v, np.int64)
-    cases = [("Add", [f(2, 3, 4, 5), f(4, 1)], [0, 0], {}), ("Add", [f(5), f(2, 3, 4, 5)], [1, 0], {}), ("Sub", [f(3, 1, 5), f(4, 1)], [0, 0], {}), ("Mul", [f(2, 3), f()], [0, 1], {}), ("Max", [f(6), f(6)], [0, 0], {}), ("Min", [f(6), f(6)], [0, 1], {}),
+    cases = [("Add", [f(2, 3, 4, 5), f(4, 1)], [0, 0], {}), ("Add", [f(5), f(2, 3, 4, 5)], [1, 0], {}), ("Sub", [f(3, 1, 5), f(4, 1)], [0, 0], {}), ("Mul", [f(2, 3), f()], [0, 1], {}), ("Mul", [np.array([1, 2 ** 30], np.float32), np.array([3, 2], np.float32)], [0, 0], {}), ("Max", [f(6), f(6)], [0, 0], {}), ("Min", [f(6), f(6)], [0, 1], {}),
              ("Clip", [f(40), np.float32(-7), np.float32(20)], [0, 1, 1], {}), ("Relu", [f(40)], [0], {}), ("Round", [f(9)], [0], {}), ("Transpose", [f(2, 3, 4, 5)], [0], {"perm": [3, 1, 0, 2]}), ("Transpose", [f(3, 4)], [0], {}),
              ("Slice", [f(7, 9), l(1, -2), l(6, -8), l(0, 1), l(2, -3)], [0, 1, 1, 1, 1], {}), ("Slice", [f(7, 9), l(2), l(5)], [0, 1, 1], {}), ("Gather", [f(4, 5, 6), np.array(-2)], [0, 1], {"axis": 1}), ("Gather", [f(4, 5, 6), l(3)], [0, 1], {"axis": 2}),
              ("Concat", [f(2, 3), f(2, 1), f(2, 4)], [0, 1, 0], {"axis": -1}), ("Pad", [f(2, 3, 4), l(0, 1, 2, 1, 0, 3), np.float32(-9)], [0, 1, 1], {}), ("MatMul", [f(3, 4, 5), f(5, 6)], [0, 1], {}), ("MatMul", [f(2, 1, 4, 5), f(3, 5, 6)], [0, 0], {}),
@@ -252,4 +253,29 @@ def check_single():
         t.case("%s %s is refused" % (op, attributes), "" if p.returncode == 4 and b"(%s)" % op.encode() in p.stderr and says.encode() in p.stderr else "%d: %s" % (p.returncode, p.stderr.decode()))
 
 
-t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_wrong, check_refused, check_single, floor=206)
+def check_fused():
+    """What goes number by number behind a sum is done with each sum, if it can be: so many steps are left, and the words are ONNX Runtime's."""
+    rng, info = np.random.default_rng(11), lambda n, shape: helper.make_tensor_value_info(n, T.FLOAT, shape)
+    f = lambda *shape: rng.integers(-9, 10, shape).astype(np.float32)
+    x, w, image, kernel = f(6, 20), f(20, 70), f(1, 4, 7, 66), f(8, 4, 3, 3)
+    conv, matmul = ("Conv", ["x", "w"], "s"), ("MatMul", ["x", "w"], "s")
+    cases = [("one number for all", image, kernel, [conv, ("Relu", ["s"], "y")], {}, 1), ("one for each channel", image, kernel, [conv, ("Mul", ["s", "m"], "y")], {"m": f(8, 1, 1)}, 1), ("one for each column", x, w, [matmul, ("Mul", ["s", "m"], "y")], {"m": f(70)}, 1),
+             ("a bias in front of it", x, w, [matmul, ("Add", ["m", "s"], "b"), ("Relu", ["b"], "y")], {"m": f(70)}, 1), ("a channel's own window", f(1, 4, 9, 9), f(4, 1, 3, 3), [conv, ("Relu", ["s"], "y")], {}, 1),
+             ("one for each place", image, kernel, [conv, ("Mul", ["s", "m"], "y")], {"m": f(1, 1, 5, 64)}, 2), ("one for each row", x, w, [matmul, ("Mul", ["s", "m"], "y")], {"m": f(6, 1)}, 2), ("two readers", image, kernel, [conv, ("Relu", ["s"], "r"), ("Sub", ["s", "r"], "y")], {}, 3),
+             ("the sum is read twice", x, w, [matmul, ("Mul", ["s", "s"], "y")], {}, 2), ("the sum is a result", x, w, [matmul, ("Relu", ["s"], "y")], {}, 2), ("another stream", x, w, [matmul, ("Add", ["s", "x2"], "y")], {}, 2)]
+    for n, (what, x, w, nodes, fixed, steps) in enumerate(cases):
+        attributes = {"group": 4} if w.shape[1:2] == (1,) else {}
+        nodes = [helper.make_node(op, i, [o], **(attributes if op == "Conv" else {})) for op, i, o in nodes]
+        feeds = {"x": x, **({"x2": f(6, 70)} if what == "another stream" else {})}
+        outputs = [info("y", None)] + ([info("s", None)] if what == "the sum is a result" else [])
+        m = helper.make_model(helper.make_graph(nodes, "g", [info(k, v.shape) for k, v in feeds.items()], outputs, [numpy_helper.from_array(v, k) for k, v in {"w": w, **fixed}.items()]), opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+        np.savez(t.at("in.npz"), **feeds)
+        np.savez(t.at("out.npz"), *ort.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds))
+        p = t.call("compile", t.write("fused.onnx", m.SerializeToString()), "--target", "c", "--inputs", t.at("in.npz"), "--golden", t.at("out.npz"), "-o", t.at("fused-%d" % n))
+        why = p.stderr.decode() if p.returncode else tested(t.at("fused-%d" % n), "gcc", ["-O1", *t.SANITIZE])
+        t.case("behind a sum: %s" % what, why or ("" if json.loads(text(t.at("fused-%d" % n), "manifest.json"))["steps"] == steps else "not %d steps" % steps))
+    for name, most in ("Models__MLPerf__ImageClassification", 65536), ("Models__MLPerf__KeywordSpotting", 13312), ("Models__miniMobileNet", 1792):
+        if name in networks(): t.case("%s: no map of 32 bits" % name, "" if json.loads(text(built(name), "manifest.json"))["arena_bytes"] <= most else "the arena is larger")
+
+
+t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_wrong, check_refused, check_single, check_fused, floor=221)

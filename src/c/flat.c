@@ -14,7 +14,7 @@
  *     same place if nobody reads the sums any more.
  * cost: one evaluation of the model.
  */
-enum { MLO_FLAT_OPERANDS = 3, MLO_FLAT_NOWHERE = -1 };
+enum { MLO_FLAT_EACH = 3, MLO_FLAT_OPERANDS = 5, MLO_FLAT_NOWHERE = -1 };
 
 typedef struct mlo_flat_value mlo_flat_value;
 struct mlo_flat_value {
@@ -43,13 +43,20 @@ typedef struct {
     const char *kind; /* what its function is called, without the types */
     const char *exact; /* the function of a number or a row; NULL: none */
     const char *before; /* arguments in front of the operands, each with a comma behind it */
+    const char *also; /* and behind those */
     const char *numbers; /* "{ .. }", behind the result; NULL: there are none */
-    mlo_flat_value *in[MLO_FLAT_OPERANDS]; /* NULL: there is none */
+    mlo_flat_value
+        *in[MLO_FLAT_OPERANDS]; /* NULL: there is none; of sums the last two are of `exact` */
     int n_in;
     mlo_flat_value *out;
     int64_t to; /* elements behind its first */
     int64_t scratch; /* bytes */
     int scratch_place;
+    mlo_dtype sum; /* of a sum, before `exact` */
+    int64_t inner; /* of sums: numbers of a channel that lie together; 0: these are none */
+    int64_t channels;
+    int64_t grid_size[4]; /* of what goes number by number; and steps of its operands */
+    int64_t grid[MLO_FLAT_EACH][4];
     int over; /* 1: each number of an operand is read before the same one of the result is written */
 } mlo_flat_step;
 
@@ -86,7 +93,9 @@ static const char *mlo_flat_c_type(mlo_dtype t) { return t == MLO_FLOAT ? "float
 
 /* All that a type holds. */
 static mlo_interval mlo_flat_all(mlo_dtype t) {
-    return t == MLO_UINT8 ? mlo_from_to(0, 255) : mlo_signed_bits(mlo_bits_of(t));
+    return t == MLO_UINT8 ? mlo_from_to(0, 255)
+        : t == MLO_INT64  ? mlo_from_to(-INT64_MAX, INT64_MAX)
+                          : mlo_signed_bits(mlo_bits_of(t));
 }
 
 /* ---- values -------------------------------------------------------------------------------- */

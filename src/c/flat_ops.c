@@ -45,7 +45,7 @@ static mlo_flat_step *mlo_flat_step_new(
     s.node = f->node;
     s.text = text;
     s.kind = kind;
-    s.before = "";
+    s.before = s.also = "";
     s.out = out;
     if (!out || !MLO_PUSH(f->m, f->step, f->n_step, s)) return NULL;
     return &f->step[f->n_step - 1];
@@ -93,6 +93,8 @@ static int mlo_flat_grid(mlo_flat *f, mlo_flat_step *s, const mlo_flat_value *y)
         n[4 - w.rank + i] = w.dims[i];
         for (int k = 0; k < w.n; k++) step[k][4 - w.rank + i] = w.step[k][i];
     }
+    memcpy(s->grid_size, n, sizeof n);
+    memcpy(s->grid, step, sizeof step);
     s->before = mlo_format(f->m, "&(const mlo_grid){ %s, %s, %s, %s }, ", mlo_flat_list(f->m, n, 4),
         mlo_flat_list(f->m, step[0], 4), mlo_flat_list(f->m, step[1], 4),
         mlo_flat_list(f->m, step[2], 4));
@@ -174,8 +176,8 @@ static int mlo_flat_is_real(const mlo_flat *f, const mlo_flat_number *o, mlo_fla
 }
 
 static int mlo_flat_number_steps(mlo_flat *f, const mlo_flat_number *o) {
-    mlo_flat_value *x[MLO_FLAT_OPERANDS];
-    mlo_interval in[MLO_FLAT_OPERANDS];
+    mlo_flat_value *x[MLO_FLAT_EACH];
+    mlo_interval in[MLO_FLAT_EACH];
     if ((int)f->node->n_input != o->operands) return mlo_flat_refuse(f, "so many operands");
     for (int k = 0; k < o->operands; k++) {
         if (!(x[k] = mlo_flat_in(f, (size_t)k))) return mlo_flat_refuse(f, "a missing operand");
@@ -224,9 +226,9 @@ static int mlo_flat_rows(mlo_flat *f, const mlo_dialect *d, mlo_flat_value *x, m
 }
 
 static int mlo_flat_dialect(mlo_flat *f, const mlo_dialect *d) {
-    const mlo_array *in[MLO_FLAT_OPERANDS + MLO_DIALECT_NUMBERS] = { NULL };
-    mlo_flat_value *x[MLO_FLAT_OPERANDS];
-    mlo_interval ends[MLO_FLAT_OPERANDS] = { { 0, 0 } }; /* of an operand that there is not: 0 */
+    const mlo_array *in[MLO_FLAT_EACH + MLO_DIALECT_NUMBERS] = { NULL };
+    mlo_flat_value *x[MLO_FLAT_EACH];
+    mlo_interval ends[MLO_FLAT_EACH] = { { 0, 0 } }; /* of an operand that there is not: 0 */
     mlo_interval all;
     int64_t p[MLO_DIALECT_NUMBERS] = { 0 };
     if (!d->operands) return mlo_flat_refuse(f, "this operator of floats");
@@ -287,6 +289,20 @@ static mlo_flat_value *mlo_flat_sums(mlo_flat *f, mlo_interval ends) {
     return y;
 }
 
+/* A step of sums by channels, of `inner` numbers each: x, w, a bias or none; what is done with each sum
+ * takes up to two more (flat_fuse.c), here nothing is. */
+static int mlo_flat_sum_step(
+    mlo_flat *f, mlo_flat_step *s, mlo_flat_value **x, int64_t inner, int64_t channels) {
+    s->exact = "mlo_same";
+    s->also = "0, 0, ";
+    s->sum = s->out->dtype;
+    s->inner = inner;
+    s->channels = channels;
+    for (int k = 0; k < MLO_FLAT_OPERANDS; k++)
+        MLO_TRY(mlo_flat_operand(f, s, k < MLO_FLAT_EACH ? x[k] : NULL));
+    return 0;
+}
+
 /* Elements from one matrix to the next, along the two axes in front of them. */
 static int mlo_flat_batch(
     mlo_flat *f, const mlo_flat_value *x, const mlo_flat_value *y, int64_t *step) {
@@ -315,9 +331,7 @@ static int mlo_flat_matrices(
         mlo_flat_list(f->m, batch, 2), (long long)(y->count / (batch[0] * batch[1] * n)),
         (long long)k, (long long)n, mlo_flat_list(f->m, xs, 2), mlo_flat_list(f->m, ws, 2),
         (long long)bias_row);
-    MLO_TRY(mlo_flat_operand(f, s, x));
-    MLO_TRY(mlo_flat_operand(f, s, w));
-    return mlo_flat_operand(f, s, bias);
+    return mlo_flat_sum_step(f, s, (mlo_flat_value *[]){ x, w, bias }, 1, n);
 }
 
 static int mlo_flat_matmul(mlo_flat *f) {
@@ -347,7 +361,8 @@ static int mlo_flat_gemm(mlo_flat *f) {
 
 /* ---- windows ---------------------------------------------------------------------------------- */
 
-enum { MLO_FLAT_WINDOW = 16 };
+/* Members of mlo_window; channels of a group from which on what a window sees is gathered. */
+enum { MLO_FLAT_WINDOW = 16, MLO_FLAT_PATCHED = 4 };
 
 /* One number for each axis of the picture: of two, or of one, which is the second. */
 static void mlo_flat_pair(
@@ -384,6 +399,11 @@ static int mlo_flat_window(mlo_flat *f, const mlo_flat_value *x, const mlo_flat_
     return mlo_failed(f->m);
 }
 
+/* Do 16 bits hold its numbers? */
+static int mlo_flat_is_narrow(const mlo_flat_value *x) {
+    return x->dtype != MLO_FLOAT && mlo_dtype_size(x->dtype) <= 2;
+}
+
 static int mlo_flat_conv(mlo_flat *f) {
     mlo_flat_value *x = mlo_flat_in(f, 0), *w = mlo_flat_in(f, 1), *bias = mlo_flat_in(f, 2);
     const int64_t groups = mlo_int(f->node, "group", 1);
@@ -397,14 +417,17 @@ static int mlo_flat_conv(mlo_flat *f) {
         ends = mlo_flat_union(ends, mlo_sum_of(sum, mlo_just(b)));
     }
     mlo_flat_value *y = mlo_flat_sums(f, ends);
-    mlo_flat_step *s = mlo_flat_step_new(f, "c/windows.c", "mlo_conv", y);
+    const int patches = w->dims[1] >= MLO_FLAT_PATCHED && mlo_flat_is_narrow(x)
+        && mlo_flat_is_narrow(w);
+    mlo_flat_step *s = patches ? mlo_flat_step_new(f, "c/patches.c", "mlo_conv", y)
+                               : mlo_flat_step_new(f, "c/windows.c", "mlo_conv_lines", y);
+    if (s && patches) s->scratch = 4 * 2 * each;
     if (!s
         || mlo_flat_window(
             f, x, y, w->dims + 2, groups, x->dims[1] / groups, out / groups, &s->before))
         return mlo_failed(f->m);
-    MLO_TRY(mlo_flat_operand(f, s, x));
-    MLO_TRY(mlo_flat_operand(f, s, w));
-    return mlo_flat_operand(f, s, bias);
+    return mlo_flat_sum_step(
+        f, s, (mlo_flat_value *[]){ x, w, bias }, y->count / y->dims[0] / out, out);
 }
 
 static int mlo_flat_pool(mlo_flat *f) {

@@ -32,6 +32,7 @@ static const char *mlo_flat_name(mlo *m, const mlo_flat_step *s) {
                                                                  : s->kind;
     for (int k = 0; k < s->n_in; k++)
         name = mlo_format(m, "%s_%s", name, mlo_flat_suffix(mlo_flat_operand_type(s, k)));
+    if (s->inner && s->sum != MLO_INT32) name = mlo_format(m, "%s_long", name);
     return mlo_format(m, "%s_%s", name, mlo_flat_suffix(s->out->dtype));
 }
 
@@ -58,8 +59,9 @@ typedef struct {
 
 /* "mlo_matmul_i8_i8_i32(&..": what has to be the same of two steps. */
 static const char *mlo_flat_form_of_step(mlo *m, const mlo_flat_step *s) {
-    return mlo_intern(
-        m, mlo_format(m, "%s(%s %lld", mlo_flat_name(m, s), s->before, (long long)s->scratch));
+    return mlo_intern(m,
+        mlo_format(
+            m, "%s(%s%s %lld", mlo_flat_name(m, s), s->before, s->also, (long long)s->scratch));
 }
 
 /* The stretch that saves most calls. */
@@ -92,7 +94,7 @@ enum {
 
 /* Operands of a function: each.c takes three, and the first one for those that there are not. */
 static int mlo_flat_arity(const mlo_flat_step *s) {
-    return mlo_eq(s->text, "c/each.c") ? MLO_FLAT_OPERANDS : s->n_in;
+    return mlo_eq(s->text, "c/each.c") ? MLO_FLAT_EACH : s->n_in;
 }
 static int mlo_flat_takes(const mlo_flat_step *s, int k) {
     return k < MLO_FLAT_OPERANDS ? k < mlo_flat_arity(s)
@@ -204,10 +206,10 @@ static void mlo_flat_all_tables(mlo_flat_tables *l) {
 static void mlo_flat_call(mlo_flat_tables *l, size_t i, int looped) {
     const mlo_flat_step *s = &l->f->step[i];
     const char *comma = "";
-    mlo_printf(l->t, "    %sMODEL_STEP(%d, %s(%s", looped ? "    " : "", l->call++,
-        mlo_flat_name(l->m, s), s->before);
+    mlo_printf(l->t, "    %sMODEL_STEP(%d, %s(%s%s", looped ? "    " : "", l->call++,
+        mlo_flat_name(l->m, s), s->before, s->also);
     for (int k = 0; k < MLO_FLAT_ARGUMENTS; k++) {
-        if (k == MLO_FLAT_NUMBERS && !mlo_flat_takes(s, k) && mlo_eq(s->text, "c/each.c"))
+        if (k == MLO_FLAT_NUMBERS && !s->numbers && (s->inner || mlo_eq(s->text, "c/each.c")))
             mlo_puts(l->t, ", NULL");
         if (!mlo_flat_takes(s, k)) continue;
         mlo_printf(l->t, "%s%s", comma,

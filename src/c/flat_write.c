@@ -21,7 +21,7 @@ typedef struct {
 static const char *mlo_flat_types_of(const char *text) {
     static const char *const types[][2] = { { "c/each.c", "c/grid.c" }, { "c/move.c", "c/moves.c" },
         { "c/product.c", "c/products.c" }, { "c/windows.c", "c/window.c" },
-        { "c/pool.c", "c/window.c" } };
+        { "c/patches.c", "c/window.c" }, { "c/pool.c", "c/window.c" } };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (mlo_eq(text, types[i][0])) return types[i][1];
     return NULL;
@@ -38,6 +38,13 @@ static int mlo_flat_tell(
     return mlo_share_copy(&w->e->t, text, holes, w);
 }
 
+/* The type of a sum's factors. */
+static const char *mlo_flat_factor(const mlo_flat_step *s) {
+    return s->inner && mlo_flat_is_narrow(s->in[0]) && mlo_flat_is_narrow(s->in[1])
+        ? "int16_t"
+        : mlo_flat_c_type(s->sum);
+}
+
 static void mlo_flat_kernels(void *user) {
     mlo_flat_writer *w = (mlo_flat_writer *)user;
     mlo *m = w->e->m;
@@ -49,6 +56,9 @@ static void mlo_flat_kernels(void *user) {
             { "X", mlo_flat_c_type(mlo_flat_operand_type(s, 0)), NULL },
             { "A", mlo_flat_c_type(mlo_flat_operand_type(s, 1)), NULL },
             { "B", mlo_flat_c_type(mlo_flat_operand_type(s, 2)), NULL },
+            { "M", mlo_flat_c_type(mlo_flat_operand_type(s, 3)), NULL },
+            { "D", mlo_flat_c_type(mlo_flat_operand_type(s, 4)), NULL },
+            { "S", mlo_flat_c_type(s->sum), NULL }, { "P", mlo_flat_factor(s), NULL },
             { "Y", mlo_flat_c_type(s->out->dtype), NULL },
             { "EXACT", s->exact ? s->exact : "", NULL }, { NULL, NULL, NULL } };
         if (types) mlo_flat_tell(w, types, types, none);
@@ -353,7 +363,7 @@ static int mlo_emit_flat(mlo *m, mlo_sink sink, void *user) {
     f->g = m->model->graph;
     mlo_flat_writer w = { e, f, NULL, { 0 }, { 0, 0, 1 } };
     if (!mlo_flat_bind(m, bound, made, &count) && !mlo_flat_values(f, bound, count)
-        && !mlo_flat_steps(f) && !mlo_flat_plan(f))
+        && !mlo_flat_steps(f) && !mlo_flat_fuse(f) && !mlo_flat_plan(f))
         mlo_flat_files(&w);
     for (size_t i = 0; i < n_input; i++) mlo_array_free(m, made[i]);
     for (size_t i = 0; f->result && i < f->g->n_output; i++) mlo_array_free(m, f->result[i]);
