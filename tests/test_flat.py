@@ -10,6 +10,7 @@
     arena       places that are in use together do not overlap; nothing is touched beyond the arena's end
     rolled      of microLlama's layers there is one, in a loop
     profile     every call is in the table, as often as it ran
+    tiled       arenas smaller than the values: golden words, bytes copied as foretold, kernels on the arena alone
     wrong       a golden word that differs is named; sim says the same
     refused     --golden without --inputs, --inputs without C, golden words that cannot be, arrays that are nobody's, an arena too small
     fused       what goes number by number behind sums is no step of its own; where it cannot be, it is one
@@ -194,6 +195,33 @@ def check_wrong():
     t.case("without --golden, mlo's own words", "" if all(map(np.array_equal, golden(ours), golden(built(name)))) else "they differ")
 
 
+TILED = [("Models__MLPerf__ImageClassification", (20000, 32768, 65535)), ("Models__MLPerf__KeywordSpotting", (8192,)), ("Models__CCT__Int__ICCT", (131072,))]
+COUNT = b"""#include <stdio.h>
+#include <string.h>
+static unsigned long long copied;
+#define MLO_COPY_START(to, from, bytes) (copied += (bytes), memcpy(to, from, bytes))
+#define MLO_COPY_WAIT() ((void)0)
+static void __attribute__((destructor, unused)) told(void) { if (copied) fprintf(stderr, "%llu", copied); }
+"""
+
+
+def check_tiled():
+    """In arenas that are smaller than the values: the same words; parts of what was asked for at most; the bytes copied are those foretold."""
+    for name, sizes in TILED:
+        for most in sizes if name in networks() else ():
+            path = t.at("tiled-%s-%d" % (name, most))
+            p = compiled(name, path, "--arena", str(most))
+            if p.returncode: t.case("%s in %d bytes" % (name, most), p.stderr.decode()); continue
+            m, said = json.loads(text(path, "manifest.json")), json.loads(p.stdout)
+            p = subprocess.run(["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", *t.SANITIZE, "-include", t.write("count.h", COUNT), "-o", path + "/counted", *(os.path.join(path, f) for f in ("model.c", "weights.c", "test.c"))], capture_output=True, text=True)
+            q = p if p.returncode else subprocess.run([path + "/counted"], capture_output=True, text=True)
+            t.case("%s in %d bytes" % (name, most), "" if q.returncode == 0 and passed(path, q.stdout) else (q.stdout + q.stderr)[-400:])
+            t.case("%s in %d bytes: traffic" % (name, most), "" if q.stderr.split() == [str(m["traffic_bytes"])] and m["traffic_bytes"] == sum(s["traffic"] for s in m["tiles"]) else "%s, foretold %d" % (q.stderr[-100:], m["traffic_bytes"]))
+            t.case("%s in %d bytes: no more" % (name, most), "" if m["arena_bytes"] == max(s["bytes"] for s in m["tiles"]) <= most and m["tiles"] == said["tiles"] and m["memory_bytes"] > most else str(m["arena_bytes"]))
+            wide = re.search(r"MODEL_STEP\(\d+, .*\(a \+ \d+\)", "\n".join(l for l in text(path, "model.c").splitlines() if not re.match(r" +MODEL_STEP\(\d+, mlo_(move|fill)_", l)))
+            t.case("%s in %d bytes: kernels see the arena alone" % (name, most), wide[0] if wide else "")
+
+
 def check_refused():
     name = "Models__miniMobileNet"
     if name not in networks(): return
@@ -208,7 +236,7 @@ def check_refused():
             ("--golden alone", 2, b"--golden needs --inputs", (*c, "--golden", t.at("large.npz"))), ("--inputs of Verilog", 2, b"--inputs is of C", given),
             ("golden words that no output holds", None, b"golden numbers, ", (*c, *given, "--golden", t.at("large.npz"))), ("golden words of another shape", 3, b"the golden array has 5 numbers, not 10", (*c, *given, "--golden", t.at("short.npz"))),
             ("golden arrays for no output", 2, b"2 golden arrays for 1 outputs", (*c, *given, "--golden", t.at("two.npz"))), ("an array that is nobody's", 2, b"array 2 in --inputs is no input's, and no parameter", (*c, "--inputs", t.at("spare.npz"))),
-            ("no array", None, b"holds no array", (*c, "--inputs", t.at("none.npz"))), ("an arena too small", 4, b"--arena 16: the network's values take ", (*c, *given, "--arena", "16"))):
+            ("no array", None, b"holds no array", (*c, "--inputs", t.at("none.npz"))), ("an arena too small", 4, b"--arena 16: the smallest part of its result takes ", (*c, *given, "--arena", "16"))):
         p = t.call("compile", file(name, "network.onnx"), *flags, "-o", t.at("no"))
         t.case("%s is refused" % what, "" if p.returncode and (status is None or p.returncode == status) and says in p.stderr and not os.path.exists(t.at("no")) else "%d: %s" % (p.returncode, p.stderr.decode()))
 
@@ -278,4 +306,4 @@ def check_fused():
         if name in networks(): t.case("%s: no map of 32 bits" % name, "" if json.loads(text(built(name), "manifest.json"))["arena_bytes"] <= most else "the arena is larger")
 
 
-t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_wrong, check_refused, check_single, check_fused, floor=221)
+t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_tiled, check_wrong, check_refused, check_single, check_fused, floor=241)

@@ -84,6 +84,11 @@ static int mlo_flat_bias(mlo_flat_step *s, const mlo_flat_step *t) {
     return 1;
 }
 
+/* Channels that a part of a step makes: a row of a product has all of them. */
+static int64_t mlo_flat_channels_of_unit(const mlo_flat_step *s) {
+    return mlo_eq(s->text, "c/product.c") || !s->units ? 0 : s->channels / s->units;
+}
+
 /* Step i takes over what step j does. */
 static void mlo_flat_take(mlo_flat *f, size_t i, size_t j, const int *along) {
     mlo_flat_step *s = &f->step[i];
@@ -92,7 +97,10 @@ static void mlo_flat_take(mlo_flat *f, size_t i, size_t j, const int *along) {
     s->exact = t->exact;
     s->numbers = t->numbers;
     s->also = mlo_format(f->m, "%d, %d, ", along[0], along[1]);
-    for (int k = 1; k < t->n_in; k++) s->in[MLO_FLAT_EACH + k - 1] = t->in[k];
+    for (int k = 1; k < t->n_in; k++) {
+        s->in[MLO_FLAT_EACH + k - 1] = t->in[k];
+        s->unit[MLO_FLAT_EACH + k - 1] = along[k - 1] * mlo_flat_channels_of_unit(s);
+    }
     mlo_flat_drop(f, i, j);
 }
 
