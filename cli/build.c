@@ -229,7 +229,13 @@ static void cli_tell_arena(const cJSON *manifest) {
     const double bytes = cli_json_number(manifest, "arena_bytes");
     const double bound = cli_json_number(manifest, "arena_bound");
     fprintf(stderr, "  arena       %s bytes", cli_grouped(bytes, text));
-    if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(manifest, "arena_proved")))
+    if (cJSON_HasObjectItem(manifest, "tiles"))
+        fprintf(stderr, " for parts of values, %s bytes of a larger memory for them as a whole;\n",
+            cli_grouped(cli_json_number(manifest, "memory_bytes"), text));
+    if (cJSON_HasObjectItem(manifest, "tiles"))
+        fprintf(stderr, "              a run copies %s bytes between them\n",
+            cli_grouped(cli_json_number(manifest, "traffic_bytes"), text));
+    else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(manifest, "arena_proved")))
         fprintf(stderr, ", the least there is\n");
     else
         fprintf(stderr, "; there is none below %s\n", cli_grouped(bound, text));
@@ -263,7 +269,7 @@ static int cli_build_json(
     static const char *const keys[] = { "iterations", "tokens", "channels", "frames_in_flight",
         "multipliers", "interval_per_token", "predicted_cycles", "predicted_interval",
         "iteration_bytes", "kernels", "context", "slots", "predicted_step", "target", "arena_bytes",
-        "arena_bound", "arena_proved" };
+        "arena_bound", "arena_proved", "memory_bytes", "traffic_bytes", "tiles" };
     cJSON *all = cJSON_CreateObject(), *roll = r->roll ? cJSON_Parse(r->roll) : NULL, *list;
     cJSON_AddStringToObject(all, "directory", cli_value(c, "o"));
     if (roll)

@@ -212,7 +212,8 @@ static const cli_flag cli_flags[] = {
     { "target", "verilog|c", V_BUILD, 1,
         "what to build: Verilog (default), or C without libraries for any processor" },
     { "arena", "BYTES", V_BUILD, 1,
-        "with --target c: refuse a layer whose values need more at a time" },
+        "with --target c: what a network's values may take at a time; what needs more is cut into "
+        "parts; a layer that needs more is refused" },
     { "unrolled", NULL, V_BUILD, 1,
         "the body once for every iteration, one behind the other, for comparison: nothing goes "
         "round" },

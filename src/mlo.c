@@ -190,6 +190,8 @@
 #include "c/write.c"                /* the files */
 #include "c/flat.c"                 /* networks of integers, as they stand: values in places, */
 #include "c/flat_ops.c"             /* operators, */
+#include "c/flat_fuse.c"            /* what is done with each sum, */
+#include "c/flat_tile.c"            /* parts of steps, in a small arena, */
 #include "c/flat_roll.c"            /* what repeats, once, */
 #include "c/flat_write.c"           /* files */
 #include "c/emit.c"                 /* target c */

@@ -10,8 +10,10 @@
     arena       places that are in use together do not overlap; nothing is touched beyond the arena's end
     rolled      of microLlama's layers there is one, in a loop
     profile     every call is in the table, as often as it ran
+    tiled       arenas smaller than the values: golden words, bytes copied as foretold, kernels on the arena alone
     wrong       a golden word that differs is named; sim says the same
     refused     --golden without --inputs, --inputs without C, golden words that cannot be, arrays that are nobody's, an arena too small
+    fused       what goes number by number behind sums is no step of its own; where it cannot be, it is one
     single      operators of one node, other shapes than Deeploy's: numpy's results"""
 import ctypes
 import itertools
@@ -193,6 +195,33 @@ def check_wrong():
     t.case("without --golden, mlo's own words", "" if all(map(np.array_equal, golden(ours), golden(built(name)))) else "they differ")
 
 
+TILED = [("Models__MLPerf__ImageClassification", (20000, 32768, 65535)), ("Models__MLPerf__KeywordSpotting", (8192,)), ("Models__CCT__Int__ICCT", (131072,))]
+COUNT = b"""#include <stdio.h>
+#include <string.h>
+static unsigned long long copied;
+#define MLO_COPY_START(to, from, bytes) (copied += (bytes), memcpy(to, from, bytes))
+#define MLO_COPY_WAIT() ((void)0)
+static void __attribute__((destructor, unused)) told(void) { if (copied) fprintf(stderr, "%llu", copied); }
+"""
+
+
+def check_tiled():
+    """In arenas that are smaller than the values: the same words; parts of what was asked for at most; the bytes copied are those foretold."""
+    for name, sizes in TILED:
+        for most in sizes if name in networks() else ():
+            path = t.at("tiled-%s-%d" % (name, most))
+            p = compiled(name, path, "--arena", str(most))
+            if p.returncode: t.case("%s in %d bytes" % (name, most), p.stderr.decode()); continue
+            m, said = json.loads(text(path, "manifest.json")), json.loads(p.stdout)
+            p = subprocess.run(["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", *t.SANITIZE, "-include", t.write("count.h", COUNT), "-o", path + "/counted", *(os.path.join(path, f) for f in ("model.c", "weights.c", "test.c"))], capture_output=True, text=True)
+            q = p if p.returncode else subprocess.run([path + "/counted"], capture_output=True, text=True)
+            t.case("%s in %d bytes" % (name, most), "" if q.returncode == 0 and passed(path, q.stdout) else (q.stdout + q.stderr)[-400:])
+            t.case("%s in %d bytes: traffic" % (name, most), "" if q.stderr.split() == [str(m["traffic_bytes"])] and m["traffic_bytes"] == sum(s["traffic"] for s in m["tiles"]) else "%s, foretold %d" % (q.stderr[-100:], m["traffic_bytes"]))
+            t.case("%s in %d bytes: no more" % (name, most), "" if m["arena_bytes"] == max(s["bytes"] for s in m["tiles"]) <= most and m["tiles"] == said["tiles"] and m["memory_bytes"] > most else str(m["arena_bytes"]))
+            wide = re.search(r"MODEL_STEP\(\d+, .*\(a \+ \d+\)", "\n".join(l for l in text(path, "model.c").splitlines() if not re.match(r" +MODEL_STEP\(\d+, mlo_(move|fill)_", l)))
+            t.case("%s in %d bytes: kernels see the arena alone" % (name, most), wide[0] if wide else "")
+
+
 def check_refused():
     name = "Models__miniMobileNet"
     if name not in networks(): return
@@ -207,7 +236,7 @@ def check_refused():
             ("--golden alone", 2, b"--golden needs --inputs", (*c, "--golden", t.at("large.npz"))), ("--inputs of Verilog", 2, b"--inputs is of C", given),
             ("golden words that no output holds", None, b"golden numbers, ", (*c, *given, "--golden", t.at("large.npz"))), ("golden words of another shape", 3, b"the golden array has 5 numbers, not 10", (*c, *given, "--golden", t.at("short.npz"))),
             ("golden arrays for no output", 2, b"2 golden arrays for 1 outputs", (*c, *given, "--golden", t.at("two.npz"))), ("an array that is nobody's", 2, b"array 2 in --inputs is no input's, and no parameter", (*c, "--inputs", t.at("spare.npz"))),
-            ("no array", None, b"holds no array", (*c, "--inputs", t.at("none.npz"))), ("an arena too small", 4, b"--arena 16: the network's values take ", (*c, *given, "--arena", "16"))):
+            ("no array", None, b"holds no array", (*c, "--inputs", t.at("none.npz"))), ("an arena too small", 4, b"--arena 16: the smallest part of its result takes ", (*c, *given, "--arena", "16"))):
         p = t.call("compile", file(name, "network.onnx"), *flags, "-o", t.at("no"))
         t.case("%s is refused" % what, "" if p.returncode and (status is None or p.returncode == status) and says in p.stderr and not os.path.exists(t.at("no")) else "%d: %s" % (p.returncode, p.stderr.decode()))
 
@@ -228,7 +257,7 @@ def check_single():
     rng = np.random.default_rng(5)
     f = lambda *shape: rng.integers(-100, 100, shape).astype(np.float32)
     l = lambda *v: np.array(v, np.int64)
-    cases = [("Add", [f(2, 3, 4, 5), f(4, 1)], [0, 0], {}), ("Add", [f(5), f(2, 3, 4, 5)], [1, 0], {}), ("Sub", [f(3, 1, 5), f(4, 1)], [0, 0], {}), ("Mul", [f(2, 3), f()], [0, 1], {}), ("Max", [f(6), f(6)], [0, 0], {}), ("Min", [f(6), f(6)], [0, 1], {}),
+    cases = [("Add", [f(2, 3, 4, 5), f(4, 1)], [0, 0], {}), ("Add", [f(5), f(2, 3, 4, 5)], [1, 0], {}), ("Sub", [f(3, 1, 5), f(4, 1)], [0, 0], {}), ("Mul", [f(2, 3), f()], [0, 1], {}), ("Mul", [np.array([1, 2 ** 30], np.float32), np.array([3, 2], np.float32)], [0, 0], {}), ("Max", [f(6), f(6)], [0, 0], {}), ("Min", [f(6), f(6)], [0, 1], {}),
              ("Clip", [f(40), np.float32(-7), np.float32(20)], [0, 1, 1], {}), ("Relu", [f(40)], [0], {}), ("Round", [f(9)], [0], {}), ("Transpose", [f(2, 3, 4, 5)], [0], {"perm": [3, 1, 0, 2]}), ("Transpose", [f(3, 4)], [0], {}),
              ("Slice", [f(7, 9), l(1, -2), l(6, -8), l(0, 1), l(2, -3)], [0, 1, 1, 1, 1], {}), ("Slice", [f(7, 9), l(2), l(5)], [0, 1, 1], {}), ("Gather", [f(4, 5, 6), np.array(-2)], [0, 1], {"axis": 1}), ("Gather", [f(4, 5, 6), l(3)], [0, 1], {"axis": 2}),
              ("Concat", [f(2, 3), f(2, 1), f(2, 4)], [0, 1, 0], {"axis": -1}), ("Pad", [f(2, 3, 4), l(0, 1, 2, 1, 0, 3), np.float32(-9)], [0, 1, 1], {}), ("MatMul", [f(3, 4, 5), f(5, 6)], [0, 1], {}), ("MatMul", [f(2, 1, 4, 5), f(3, 5, 6)], [0, 0], {}),
@@ -265,4 +294,29 @@ def check_single():
         t.case("%s %s is refused" % (op, attributes), "" if p.returncode == 4 and b"(%s)" % op.encode() in p.stderr and says.encode() in p.stderr else "%d: %s" % (p.returncode, p.stderr.decode()))
 
 
-t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_wrong, check_refused, check_single, floor=256)
+def check_fused():
+    """What goes number by number behind a sum is done with each sum, if it can be: so many steps are left, and the words are ONNX Runtime's."""
+    rng, info = np.random.default_rng(11), lambda n, shape: helper.make_tensor_value_info(n, T.FLOAT, shape)
+    f = lambda *shape: rng.integers(-9, 10, shape).astype(np.float32)
+    x, w, image, kernel = f(6, 20), f(20, 70), f(1, 4, 7, 66), f(8, 4, 3, 3)
+    conv, matmul = ("Conv", ["x", "w"], "s"), ("MatMul", ["x", "w"], "s")
+    cases = [("one number for all", image, kernel, [conv, ("Relu", ["s"], "y")], {}, 1), ("one for each channel", image, kernel, [conv, ("Mul", ["s", "m"], "y")], {"m": f(8, 1, 1)}, 1), ("one for each column", x, w, [matmul, ("Mul", ["s", "m"], "y")], {"m": f(70)}, 1),
+             ("a bias in front of it", x, w, [matmul, ("Add", ["m", "s"], "b"), ("Relu", ["b"], "y")], {"m": f(70)}, 1), ("a channel's own window", f(1, 4, 9, 9), f(4, 1, 3, 3), [conv, ("Relu", ["s"], "y")], {}, 1),
+             ("one for each place", image, kernel, [conv, ("Mul", ["s", "m"], "y")], {"m": f(1, 1, 5, 64)}, 2), ("one for each row", x, w, [matmul, ("Mul", ["s", "m"], "y")], {"m": f(6, 1)}, 2), ("two readers", image, kernel, [conv, ("Relu", ["s"], "r"), ("Sub", ["s", "r"], "y")], {}, 3),
+             ("the sum is read twice", x, w, [matmul, ("Mul", ["s", "s"], "y")], {}, 2), ("the sum is a result", x, w, [matmul, ("Relu", ["s"], "y")], {}, 2), ("another stream", x, w, [matmul, ("Add", ["s", "x2"], "y")], {}, 2)]
+    for n, (what, x, w, nodes, fixed, steps) in enumerate(cases):
+        attributes = {"group": 4} if w.shape[1:2] == (1,) else {}
+        nodes = [helper.make_node(op, i, [o], **(attributes if op == "Conv" else {})) for op, i, o in nodes]
+        feeds = {"x": x, **({"x2": f(6, 70)} if what == "another stream" else {})}
+        outputs = [info("y", None)] + ([info("s", None)] if what == "the sum is a result" else [])
+        m = helper.make_model(helper.make_graph(nodes, "g", [info(k, v.shape) for k, v in feeds.items()], outputs, [numpy_helper.from_array(v, k) for k, v in {"w": w, **fixed}.items()]), opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+        np.savez(t.at("in.npz"), **feeds)
+        np.savez(t.at("out.npz"), *ort.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds))
+        p = t.call("compile", t.write("fused.onnx", m.SerializeToString()), "--target", "c", "--inputs", t.at("in.npz"), "--golden", t.at("out.npz"), "-o", t.at("fused-%d" % n))
+        why = p.stderr.decode() if p.returncode else tested(t.at("fused-%d" % n), "gcc", ["-O1", *t.SANITIZE])
+        t.case("behind a sum: %s" % what, why or ("" if json.loads(text(t.at("fused-%d" % n), "manifest.json"))["steps"] == steps else "not %d steps" % steps))
+    for name, most in ("Models__MLPerf__ImageClassification", 65536), ("Models__MLPerf__KeywordSpotting", 13312), ("Models__miniMobileNet", 1792):
+        if name in networks(): t.case("%s: no map of 32 bits" % name, "" if json.loads(text(built(name), "manifest.json"))["arena_bytes"] <= most else "the arena is larger")
+
+
+t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_tiled, check_wrong, check_refused, check_single, check_fused, floor=291)

@@ -13,6 +13,7 @@
 
 #define MODEL_ALIGN 16 /* of the arena */
 #define MODEL_ARENA_BYTES @ARENA@ /* @PROOF@ */
+@TILED@#define MODEL_MEMORY_BYTES @MEMORY@ /* of a larger memory, which has values as a whole */
 
 /* What model_run returns. */
 enum { MODEL_OK, MODEL_E_TOKENS, MODEL_E_ARENA };

@@ -9,6 +9,7 @@
 @WORDS@
 
 @PAINTED@
+@TILED@static _Alignas(MODEL_ALIGN) unsigned char memory[MODEL_MEMORY_BYTES];
 
 #define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
 #define COMPARE(name, got, golden) \

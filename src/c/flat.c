@@ -14,7 +14,7 @@
  *     same place if nobody reads the sums any more.
  * cost: one evaluation of the model.
  */
-enum { MLO_FLAT_OPERANDS = 3, MLO_FLAT_NOWHERE = -1 };
+enum { MLO_FLAT_EACH = 3, MLO_FLAT_OPERANDS = 5, MLO_FLAT_NOWHERE = -1 };
 
 typedef struct mlo_flat_value mlo_flat_value;
 struct mlo_flat_value {
@@ -43,13 +43,25 @@ typedef struct {
     const char *kind; /* what its function is called, without the types */
     const char *exact; /* the function of a number or a row; NULL: none */
     const char *before; /* arguments in front of the operands, each with a comma behind it */
+    const char *also; /* and behind those */
     const char *numbers; /* "{ .. }", behind the result; NULL: there are none */
-    mlo_flat_value *in[MLO_FLAT_OPERANDS]; /* NULL: there is none */
+    mlo_flat_value
+        *in[MLO_FLAT_OPERANDS]; /* NULL: there is none; of sums the last two are of `exact` */
     int n_in;
     mlo_flat_value *out;
     int64_t to; /* elements behind its first */
     int64_t scratch; /* bytes */
     int scratch_place;
+    mlo_dtype sum; /* of a sum, before `exact` */
+    int64_t inner; /* of sums: numbers of a channel that lie together; 0: these are none */
+    int64_t channels;
+    int64_t grid_size[4]; /* of what goes number by number; and steps of its operands */
+    int64_t grid[MLO_FLAT_EACH][4];
+    int64_t units; /* of the result, that may be made by themselves; 0: there are none */
+    const char *part; /* `before` of n of them */
+    int64_t
+        unit[MLO_FLAT_OPERANDS + 1]; /* elements of one in operands and result; 0: all is whole */
+    int64_t tile; /* units at a time in a small arena; 0: all, where they lie */
     int over; /* 1: each number of an operand is read before the same one of the result is written */
 } mlo_flat_step;
 
@@ -65,6 +77,8 @@ typedef struct {
     size_t n_parameter;
     const mlo_node *node; /* the one that is being looked at */
     mlo_arena plan;
+    int tiled; /* 1: the plan is of a second memory, the arena has parts */
+    int64_t tile_bytes; /* the most that parts take */
     mlo_array **result; /* the outputs, as mlo evaluates them */
 } mlo_flat;
 
@@ -86,7 +100,9 @@ static const char *mlo_flat_c_type(mlo_dtype t) { return t == MLO_FLOAT ? "float
 
 /* All that a type holds. */
 static mlo_interval mlo_flat_all(mlo_dtype t) {
-    return t == MLO_UINT8 ? mlo_from_to(0, 255) : mlo_signed_bits(mlo_bits_of(t));
+    return t == MLO_UINT8 ? mlo_from_to(0, 255)
+        : t == MLO_INT64  ? mlo_from_to(-INT64_MAX, INT64_MAX)
+                          : mlo_signed_bits(mlo_bits_of(t));
 }
 
 /* ---- values -------------------------------------------------------------------------------- */
@@ -273,8 +289,9 @@ static int mlo_flat_lay(mlo_flat *f, int i) {
     mlo_flat_step *s = &f->step[i];
     mlo_flat_value *y = s->out->of;
     f->node = s->node;
-    s->scratch_place = s->scratch ? mlo_flat_place(f, s->scratch) : MLO_FLAT_NOWHERE;
-    if (s->scratch) f->plan.place[s->scratch_place].live[i] = 1;
+    const int scratch = s->scratch && !f->tiled;
+    s->scratch_place = scratch ? mlo_flat_place(f, s->scratch) : MLO_FLAT_NOWHERE;
+    if (scratch) f->plan.place[s->scratch_place].live[i] = 1;
     if (y->out >= 0 || y->made != i) return mlo_failed(f->m);
     for (int k = 0; k < s->n_in && y->place < 0; k++)
         if (mlo_flat_over(s, i, s->in[k])) y->place = s->in[k]->place;
@@ -297,10 +314,5 @@ static int mlo_flat_plan(mlo_flat *f) {
     mlo_flat_lasts(f);
     for (size_t i = 0; i < f->n_step; i++) MLO_TRY(mlo_flat_lay(f, (int)i));
     mlo_plan_solve(&f->plan);
-    const long most = mlo_opt_int(f->m, "arena", LONG_MAX, 1, LONG_MAX);
-    if (f->m->error.code || f->plan.bytes <= most) return mlo_failed(f->m);
-    return mlo_fail_at(f->m, MLO_E_UNSUPPORTED, NULL,
-        "--arena %ld: the network's values take %lld bytes at a time (%s), and C is not tiled yet; "
-        "give as much",
-        most, (long long)f->plan.bytes, mlo_plan_text(f->m, &f->plan));
+    return mlo_failed(f->m);
 }

@@ -18,6 +18,15 @@ static const char *mlo_flat_list(mlo *m, const int64_t *v, int n) {
     return mlo_format(m, "%s }", all);
 }
 
+/* The same list, but for what is called n at `at`. */
+static const char *mlo_flat_list_of_n(mlo *m, const int64_t *v, int n, int at) {
+    const char *all = "{ ";
+    for (int i = 0; i < n; i++)
+        all = i == at ? mlo_format(m, "%s%sn", all, i ? ", " : "")
+                      : mlo_format(m, "%s%s%lld", all, i ? ", " : "", (long long)v[i]);
+    return mlo_format(m, "%s }", all);
+}
+
 /* The node's result, of these ends. */
 static mlo_flat_value *mlo_flat_result(mlo_flat *f, mlo_interval ends, int whole) {
     mlo_flat_value *y = mlo_flat_of(f, f->node->output[0]);
@@ -45,7 +54,7 @@ static mlo_flat_step *mlo_flat_step_new(
     s.node = f->node;
     s.text = text;
     s.kind = kind;
-    s.before = "";
+    s.before = s.also = "";
     s.out = out;
     if (!out || !MLO_PUSH(f->m, f->step, f->n_step, s)) return NULL;
     return &f->step[f->n_step - 1];
@@ -111,9 +120,18 @@ static int mlo_flat_grid(mlo_flat *f, mlo_flat_step *s, const mlo_flat_value *y)
         n[4 - w.rank + i] = w.dims[i];
         for (int k = 0; k < w.n; k++) step[k][4 - w.rank + i] = w.step[k][i];
     }
-    s->before = mlo_format(f->m, "&(const mlo_grid){ %s, %s, %s, %s }, ", mlo_flat_list(f->m, n, 4),
-        mlo_flat_list(f->m, step[0], 4), mlo_flat_list(f->m, step[1], 4),
-        mlo_flat_list(f->m, step[2], 4));
+    memcpy(s->grid_size, n, sizeof n);
+    memcpy(s->grid, step, sizeof step);
+    int axis = 0;
+    while (axis < 3 && n[axis] == 1) axis++;
+    const char *const steps = mlo_format(f->m, "%s, %s, %s", mlo_flat_list(f->m, step[0], 4),
+        mlo_flat_list(f->m, step[1], 4), mlo_flat_list(f->m, step[2], 4));
+    const char *const form = "&(const mlo_grid){ %s, %s }, ";
+    s->before = mlo_format(f->m, form, mlo_flat_list(f->m, n, 4), steps);
+    s->part = mlo_format(f->m, form, mlo_flat_list_of_n(f->m, n, 4, axis), steps);
+    s->units = n[axis];
+    for (int k = 0; k < s->n_in; k++) s->unit[k] = step[k][axis];
+    s->unit[MLO_FLAT_OPERANDS] = y->count / n[axis];
     return 0;
 }
 
@@ -192,8 +210,8 @@ static int mlo_flat_is_real(const mlo_flat *f, const mlo_flat_number *o, mlo_fla
 }
 
 static int mlo_flat_number_steps(mlo_flat *f, const mlo_flat_number *o) {
-    mlo_flat_value *x[MLO_FLAT_OPERANDS];
-    mlo_interval in[MLO_FLAT_OPERANDS];
+    mlo_flat_value *x[MLO_FLAT_EACH];
+    mlo_interval in[MLO_FLAT_EACH];
     if ((int)f->node->n_input != o->operands) return mlo_flat_refuse(f, "so many operands");
     for (int k = 0; k < o->operands; k++) {
         if (!(x[k] = mlo_flat_in(f, (size_t)k))) return mlo_flat_refuse(f, "a missing operand");
@@ -225,6 +243,9 @@ static int mlo_flat_norm(mlo_flat *f, const mlo_dialect *d, mlo_flat_value **x, 
     s->over = 1;
     s->before = mlo_format(
         f->m, "%lld, %lld, %d, ", (long long)(y->count / n), (long long)n, d->norm > 1);
+    s->part = mlo_format(f->m, "n, %lld, %d, ", (long long)n, d->norm > 1);
+    s->units = y->count / n;
+    s->unit[0] = s->unit[MLO_FLAT_OPERANDS] = n;
     s->numbers = mlo_flat_list(f->m, p, MLO_DIALECT_NUMBERS);
     for (int k = 0; k < 3; k++) MLO_TRY(mlo_flat_operand(f, s, k < d->operands ? x[k] : NULL));
     return 0;
@@ -237,14 +258,17 @@ static int mlo_flat_rows(mlo_flat *f, const mlo_dialect *d, mlo_flat_value *x, m
     s->over = 1;
     s->scratch = 8 * n;
     s->before = mlo_format(f->m, "%lld, %lld, ", (long long)(y->count / n), (long long)n);
+    s->part = mlo_format(f->m, "n, %lld, ", (long long)n);
+    s->units = y->count / n;
+    s->unit[0] = s->unit[MLO_FLAT_OPERANDS] = n;
     s->numbers = mlo_flat_list(f->m, p, MLO_DIALECT_NUMBERS);
     return mlo_flat_operand(f, s, x);
 }
 
 static int mlo_flat_dialect(mlo_flat *f, const mlo_dialect *d) {
-    const mlo_array *in[MLO_FLAT_OPERANDS + MLO_DIALECT_NUMBERS] = { NULL };
-    mlo_flat_value *x[MLO_FLAT_OPERANDS];
-    mlo_interval ends[MLO_FLAT_OPERANDS] = { { 0, 0 } }; /* of an operand that there is not: 0 */
+    const mlo_array *in[MLO_FLAT_EACH + MLO_DIALECT_NUMBERS] = { NULL };
+    mlo_flat_value *x[MLO_FLAT_EACH];
+    mlo_interval ends[MLO_FLAT_EACH] = { { 0, 0 } }; /* of an operand that there is not: 0 */
     mlo_interval all;
     int64_t p[MLO_DIALECT_NUMBERS] = { 0 };
     if (!d->operands) return mlo_flat_refuse(f, "this operator of floats");
@@ -305,6 +329,20 @@ static mlo_flat_value *mlo_flat_sums(mlo_flat *f, mlo_interval ends) {
     return y;
 }
 
+/* A step of sums by channels, of `inner` numbers each: x, w, a bias or none; what is done with each sum
+ * takes up to two more (flat_fuse.c), here nothing is. */
+static int mlo_flat_sum_step(
+    mlo_flat *f, mlo_flat_step *s, mlo_flat_value **x, int64_t inner, int64_t channels) {
+    s->exact = "mlo_same";
+    s->also = "0, 0, ";
+    s->sum = s->out->dtype;
+    s->inner = inner;
+    s->channels = channels;
+    for (int k = 0; k < MLO_FLAT_OPERANDS; k++)
+        MLO_TRY(mlo_flat_operand(f, s, k < MLO_FLAT_EACH ? x[k] : NULL));
+    return 0;
+}
+
 /* Elements from one matrix to the next, along the two axes in front of them. */
 static int mlo_flat_batch(
     mlo_flat *f, const mlo_flat_value *x, const mlo_flat_value *y, int64_t *step) {
@@ -320,6 +358,28 @@ static int mlo_flat_batch(
     return 0;
 }
 
+/* Parts of a product: matrices, if w has them, too; else rows, if all lie one behind the other. */
+static void mlo_flat_matrix_parts(
+    mlo_flat *f, mlo_flat_step *s, mlo_flat_value **x, const int64_t *batch, int64_t bias_row) {
+    const int64_t k = x[0]->dims[x[0]->rank - 1], n = x[1]->dims[x[1]->rank - 1];
+    const int64_t all = batch[0] * batch[1], m = s->out->count / (all * n);
+    const int matrices = all > 1 && x[1]->count == all * k * n;
+    if (x[0]->count != all * m * k || !(matrices || x[1]->count == k * n)) return;
+    if (bias_row && all > 1) return;
+    s->units = matrices ? all : all * m;
+    s->part = matrices
+        ? mlo_format(f->m,
+              "&(const mlo_products){ { 1, n }, %lld, %lld, %lld, { 0, %lld }, { 0, %lld }, 0 }, ",
+              (long long)m, (long long)k, (long long)n, (long long)(m * k), (long long)(k * n))
+        : mlo_format(f->m,
+              "&(const mlo_products){ { 1, 1 }, n, %lld, %lld, { 0, 0 }, { 0, 0 }, %lld }, ",
+              (long long)k, (long long)n, (long long)bias_row);
+    s->unit[0] = matrices ? m * k : k;
+    s->unit[1] = matrices ? k * n : 0;
+    s->unit[2] = bias_row;
+    s->unit[MLO_FLAT_OPERANDS] = matrices ? m * n : n;
+}
+
 static int mlo_flat_matrices(
     mlo_flat *f, mlo_flat_value *x, mlo_flat_value *w, mlo_flat_value *bias, int64_t bias_row) {
     const int64_t k = x->dims[x->rank - 1], n = w->dims[w->rank - 1];
@@ -333,9 +393,8 @@ static int mlo_flat_matrices(
         mlo_flat_list(f->m, batch, 2), (long long)(y->count / (batch[0] * batch[1] * n)),
         (long long)k, (long long)n, mlo_flat_list(f->m, xs, 2), mlo_flat_list(f->m, ws, 2),
         (long long)bias_row);
-    MLO_TRY(mlo_flat_operand(f, s, x));
-    MLO_TRY(mlo_flat_operand(f, s, w));
-    return mlo_flat_operand(f, s, bias);
+    mlo_flat_matrix_parts(f, s, (mlo_flat_value *[]){ x, w, bias }, batch, bias_row);
+    return mlo_flat_sum_step(f, s, (mlo_flat_value *[]){ x, w, bias }, 1, n);
 }
 
 static int mlo_flat_matmul(mlo_flat *f) {
@@ -366,7 +425,8 @@ static int mlo_flat_gemm(mlo_flat *f) {
 
 /* ---- windows ---------------------------------------------------------------------------------- */
 
-enum { MLO_FLAT_WINDOW = 16 };
+/* Members of mlo_window; channels of a group from which on what a window sees is gathered. */
+enum { MLO_FLAT_WINDOW = 16, MLO_FLAT_PATCHED = 4 };
 
 /* One number for each axis of the picture: of two, or of one, which is the second. */
 static void mlo_flat_pair(
@@ -377,9 +437,24 @@ static void mlo_flat_pair(
     at[1] = n ? list[spatial - 1] : otherwise;
 }
 
+/* Parts of what a window goes over: channels of the result of one picture; of groups, these. */
+static void mlo_flat_window_parts(mlo_flat *f, mlo_flat_step *s, const int64_t *w) {
+    const int grouped = w[1] > 1, pools = mlo_eq(s->text, "c/pool.c");
+    const int64_t each = w[2] * w[8] * w[9];
+    if (w[0] != 1) return;
+    s->part = mlo_format(f->m, "&(const mlo_window)%s, ",
+        mlo_flat_list_of_n(f->m, w, MLO_FLAT_WINDOW, grouped || pools ? 1 : 3));
+    s->units = grouped || pools ? w[1] : w[3];
+    s->unit[0] = grouped || pools ? w[2] * w[4] * w[5] : 0;
+    s->unit[1] = pools ? 0 : grouped ? w[3] * each : each;
+    s->unit[2] = pools ? 0 : grouped ? w[3] : 1;
+    s->unit[MLO_FLAT_OPERANDS] = (grouped ? w[3] : 1) * w[6] * w[7];
+}
+
 /* The members of mlo_window; channels of a group: in, out. */
-static int mlo_flat_window(mlo_flat *f, const mlo_flat_value *x, const mlo_flat_value *y,
-    const int64_t *kernel, int64_t groups, int64_t in, int64_t out, const char **text) {
+static int mlo_flat_window(mlo_flat *f, mlo_flat_step *s, const mlo_flat_value *x,
+    const int64_t *kernel, int64_t groups, int64_t in, int64_t out) {
+    const mlo_flat_value *y = s->out;
     const int spatial = x->rank - 2;
     int64_t w[MLO_FLAT_WINDOW] = { x->dims[0], groups, in, out, 1, 1, 1, 1 };
     if (spatial != 1 && spatial != 2) return mlo_flat_refuse(f, "windows of that rank");
@@ -397,8 +472,15 @@ static int mlo_flat_window(mlo_flat *f, const mlo_flat_value *x, const mlo_flat_
         w[13] = pads[spatial - 1];
     }
     mlo_flat_pair(f, "dilations", spatial, 1, w + 14);
-    *text = mlo_format(f->m, "&(const mlo_window)%s, ", mlo_flat_list(f->m, w, MLO_FLAT_WINDOW));
+    s->before = mlo_format(
+        f->m, "&(const mlo_window)%s, ", mlo_flat_list(f->m, w, MLO_FLAT_WINDOW));
+    mlo_flat_window_parts(f, s, w);
     return mlo_failed(f->m);
+}
+
+/* Do 16 bits hold its numbers? */
+static int mlo_flat_is_narrow(const mlo_flat_value *x) {
+    return x->dtype != MLO_FLOAT && mlo_dtype_size(x->dtype) <= 2;
 }
 
 static int mlo_flat_conv(mlo_flat *f) {
@@ -417,14 +499,15 @@ static int mlo_flat_conv(mlo_flat *f) {
         ends = mlo_flat_union(ends, mlo_sum_of(sum, mlo_just(b)));
     }
     mlo_flat_value *y = mlo_flat_sums(f, ends);
-    mlo_flat_step *s = mlo_flat_step_new(f, "c/windows.c", "mlo_conv", y);
-    if (!s
-        || mlo_flat_window(
-            f, x, y, w->dims + 2, groups, x->dims[1] / groups, out / groups, &s->before))
+    const int patches = w->dims[1] >= MLO_FLAT_PATCHED && mlo_flat_is_narrow(x)
+        && mlo_flat_is_narrow(w);
+    mlo_flat_step *s = patches ? mlo_flat_step_new(f, "c/patches.c", "mlo_conv", y)
+                               : mlo_flat_step_new(f, "c/windows.c", "mlo_conv_lines", y);
+    if (s && patches) s->scratch = 4 * 2 * each;
+    if (!s || mlo_flat_window(f, s, x, w->dims + 2, groups, x->dims[1] / groups, out / groups))
         return mlo_failed(f->m);
-    MLO_TRY(mlo_flat_operand(f, s, x));
-    MLO_TRY(mlo_flat_operand(f, s, w));
-    return mlo_flat_operand(f, s, bias);
+    return mlo_flat_sum_step(
+        f, s, (mlo_flat_value *[]){ x, w, bias }, y->count / y->dims[0] / out, out);
 }
 
 static int mlo_flat_pool(mlo_flat *f) {
@@ -434,8 +517,7 @@ static int mlo_flat_pool(mlo_flat *f) {
         return mlo_flat_refuse(f, "indices, or a window without a shape");
     mlo_flat_value *y = mlo_flat_result(f, x->ends, x->whole);
     mlo_flat_step *s = mlo_flat_step_new(f, "c/pool.c", "mlo_pool", y);
-    if (!s || mlo_flat_window(f, x, y, kernel, x->dims[1], 1, 1, &s->before))
-        return mlo_failed(f->m);
+    if (!s || mlo_flat_window(f, s, x, kernel, x->dims[1], 1, 1)) return mlo_failed(f->m);
     return mlo_flat_operand(f, s, x);
 }
 
@@ -459,6 +541,10 @@ static int mlo_flat_reduce(mlo_flat *f) {
     if (!s) return mlo_failed(f->m);
     s->before = mlo_format(
         f->m, "%lld, %lld, %lld, ", (long long)size[0], (long long)size[1], (long long)size[2]);
+    s->part = mlo_format(f->m, "n, %lld, %lld, ", (long long)size[1], (long long)size[2]);
+    s->units = size[0];
+    s->unit[0] = size[1] * size[2];
+    s->unit[MLO_FLAT_OPERANDS] = size[2];
     return mlo_flat_operand(f, s, x);
 }
 

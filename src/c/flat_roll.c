@@ -32,6 +32,7 @@ static const char *mlo_flat_name(mlo *m, const mlo_flat_step *s) {
                                                                  : s->kind;
     for (int k = 0; k < s->n_in; k++)
         name = mlo_format(m, "%s_%s", name, mlo_flat_suffix(mlo_flat_operand_type(s, k)));
+    if (s->inner && s->sum != MLO_INT32) name = mlo_format(m, "%s_long", name);
     return mlo_format(m, "%s_%s", name, mlo_flat_suffix(s->out->dtype));
 }
 
@@ -58,8 +59,9 @@ typedef struct {
 
 /* "mlo_matmul_i8_i8_i32(&..": what has to be the same of two steps. */
 static const char *mlo_flat_form_of_step(mlo *m, const mlo_flat_step *s) {
-    return mlo_intern(
-        m, mlo_format(m, "%s(%s %lld", mlo_flat_name(m, s), s->before, (long long)s->scratch));
+    return mlo_intern(m,
+        mlo_format(m, "%s(%s%s %lld %lld", mlo_flat_name(m, s), s->before, s->also,
+            (long long)s->scratch, (long long)s->tile));
 }
 
 /* The stretch that saves most calls. */
@@ -92,12 +94,12 @@ enum {
 
 /* Operands of a function: each.c takes three, and the first one for those that there are not. */
 static int mlo_flat_arity(const mlo_flat_step *s) {
-    return mlo_eq(s->text, "c/each.c") ? MLO_FLAT_OPERANDS : s->n_in;
+    return mlo_eq(s->text, "c/each.c") ? MLO_FLAT_EACH : s->n_in;
 }
 static int mlo_flat_takes(const mlo_flat_step *s, int k) {
     return k < MLO_FLAT_OPERANDS ? k < mlo_flat_arity(s)
         : k == MLO_FLAT_NUMBERS  ? s->numbers != NULL
-        : k == MLO_FLAT_SCRATCH  ? s->scratch > 0
+        : k == MLO_FLAT_SCRATCH  ? s->scratch_place >= 0
                                  : 1;
 }
 static const mlo_flat_value *mlo_flat_value_at(const mlo_flat_step *s, int k) {
@@ -200,18 +202,44 @@ static void mlo_flat_all_tables(mlo_flat_tables *l) {
             if (mlo_flat_takes(&l->f->step[i], k)) mlo_flat_rolled(l, i, k);
 }
 
+/* Functions of numbers take them even where there are none. */
+static const char *mlo_flat_without_numbers(const mlo_flat_step *s) {
+    return !s->numbers && (s->inner || mlo_eq(s->text, "c/each.c")) ? ", NULL" : "";
+}
+
+/* An argument of step i; in the loop with what its round has. */
+static const char *mlo_flat_given(mlo_flat_tables *l, size_t i, int k, int looped) {
+    return looped ? mlo_flat_rolled(l, i, k) : mlo_flat_argument(l->m, l->f, &l->f->step[i], k);
+}
+
+/* Step i in parts. */
+static void mlo_flat_call_parts(mlo_flat_tables *l, size_t i, int looped) {
+    const mlo_flat_step *s = &l->f->step[i];
+    const char *lies[MLO_FLAT_OPERANDS + 1] = { NULL };
+    for (int k = 0; k <= MLO_FLAT_OPERANDS; k++)
+        if (mlo_flat_part_of(s, k)) lies[k] = mlo_flat_given(l, i, k, looped);
+    const char *const call = mlo_format(
+        l->m, "MODEL_STEP(%d, %s(%s%s", l->call++, mlo_flat_name(l->m, s), s->part, s->also);
+    const char *const numbers = s->numbers
+        ? mlo_format(l->m, ", %s", mlo_flat_given(l, i, MLO_FLAT_NUMBERS, looped))
+        : mlo_flat_without_numbers(s);
+    mlo_flat_parts(l->t, s, lies, call, numbers, mlo_flat_arity(s));
+}
+
 /* The call of step i; in the loop with what its round has. */
 static void mlo_flat_call(mlo_flat_tables *l, size_t i, int looped) {
     const mlo_flat_step *s = &l->f->step[i];
+    if (s->tile) {
+        mlo_flat_call_parts(l, i, looped);
+        return;
+    }
     const char *comma = "";
-    mlo_printf(l->t, "    %sMODEL_STEP(%d, %s(%s", looped ? "    " : "", l->call++,
-        mlo_flat_name(l->m, s), s->before);
+    mlo_printf(l->t, "    %sMODEL_STEP(%d, %s(%s%s", looped ? "    " : "", l->call++,
+        mlo_flat_name(l->m, s), s->before, s->also);
     for (int k = 0; k < MLO_FLAT_ARGUMENTS; k++) {
-        if (k == MLO_FLAT_NUMBERS && !mlo_flat_takes(s, k) && mlo_eq(s->text, "c/each.c"))
-            mlo_puts(l->t, ", NULL");
+        if (k == MLO_FLAT_NUMBERS) mlo_puts(l->t, mlo_flat_without_numbers(s));
         if (!mlo_flat_takes(s, k)) continue;
-        mlo_printf(l->t, "%s%s", comma,
-            looped ? mlo_flat_rolled(l, i, k) : mlo_flat_argument(l->m, l->f, s, k));
+        mlo_printf(l->t, "%s%s", comma, mlo_flat_given(l, i, k, looped));
         comma = ", ";
     }
     mlo_puts(l->t, "));\n");

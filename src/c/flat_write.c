@@ -21,7 +21,7 @@ typedef struct {
 static const char *mlo_flat_types_of(const char *text) {
     static const char *const types[][2] = { { "c/each.c", "c/grid.c" }, { "c/move.c", "c/moves.c" },
         { "c/product.c", "c/products.c" }, { "c/windows.c", "c/window.c" },
-        { "c/pool.c", "c/window.c" } };
+        { "c/patches.c", "c/window.c" }, { "c/pool.c", "c/window.c" } };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (mlo_eq(text, types[i][0])) return types[i][1];
     return NULL;
@@ -38,6 +38,13 @@ static int mlo_flat_tell(
     return mlo_share_copy(&w->e->t, text, holes, w);
 }
 
+/* The type of a sum's factors. */
+static const char *mlo_flat_factor(const mlo_flat_step *s) {
+    return s->inner && mlo_flat_is_narrow(s->in[0]) && mlo_flat_is_narrow(s->in[1])
+        ? "int16_t"
+        : mlo_flat_c_type(s->sum);
+}
+
 static void mlo_flat_kernels(void *user) {
     mlo_flat_writer *w = (mlo_flat_writer *)user;
     mlo *m = w->e->m;
@@ -49,6 +56,9 @@ static void mlo_flat_kernels(void *user) {
             { "X", mlo_flat_c_type(mlo_flat_operand_type(s, 0)), NULL },
             { "A", mlo_flat_c_type(mlo_flat_operand_type(s, 1)), NULL },
             { "B", mlo_flat_c_type(mlo_flat_operand_type(s, 2)), NULL },
+            { "M", mlo_flat_c_type(mlo_flat_operand_type(s, 3)), NULL },
+            { "D", mlo_flat_c_type(mlo_flat_operand_type(s, 4)), NULL },
+            { "S", mlo_flat_c_type(s->sum), NULL }, { "P", mlo_flat_factor(s), NULL },
             { "Y", mlo_flat_c_type(s->out->dtype), NULL },
             { "EXACT", s->exact ? s->exact : "", NULL }, { NULL, NULL, NULL } };
         if (types) mlo_flat_tell(w, types, types, none);
@@ -85,6 +95,12 @@ static void mlo_flat_names(void *user) {
     }
 }
 
+/* A line of a text that only a small arena has: what stands in front of it. */
+static const char *mlo_flat_if_tiled(const mlo_flat_writer *w) { return w->f->tiled ? "" : NULL; }
+static int64_t mlo_flat_arena_bytes(const mlo_flat *f) {
+    return mlo_max(f->tiled ? f->tile_bytes : f->plan.bytes, MLO_PLAN_ALIGN);
+}
+
 static const char *mlo_flat_signature(mlo_flat_writer *w) {
     mlo *m = w->e->m;
     const mlo_flat *f = w->f;
@@ -96,7 +112,14 @@ static const char *mlo_flat_signature(mlo_flat_writer *w) {
     for (size_t i = 0; i < f->g->n_output; i++)
         all = mlo_format(m, "%s%s *out%zu,\n    ", all,
             mlo_flat_c_type(mlo_flat_of(f, f->g->output[i]->name)->dtype), i);
-    return mlo_format(m, "int model_run(%svoid *arena, size_t arena_bytes)", all);
+    return mlo_format(m, "int model_run(%s%svoid *arena, size_t arena_bytes)", all,
+        f->tiled ? "void *memory, size_t memory_bytes, " : "");
+}
+
+static void mlo_flat_copies(void *user) {
+    static const mlo_hole none[] = { { NULL, NULL, NULL } };
+    mlo_flat_writer *w = (mlo_flat_writer *)user;
+    if (w->f->tiled) mlo_share_copy(&w->e->t, "c/copy.c", none, w);
 }
 
 static int mlo_flat_emit_model(mlo_flat_writer *w) {
@@ -106,9 +129,11 @@ static int mlo_flat_emit_model(mlo_flat_writer *w) {
         largest = mlo_max(largest, w->f->plan.place[k].at + w->f->plan.place[k].bytes);
     const mlo_hole none[] = { { NULL, NULL, NULL } };
     const mlo_hole holes[] = { { "NUMBERS", "#include \"numbers.h\"", NULL },
-        { "KERNELS", NULL, mlo_flat_kernels }, { "LARGEST", mlo_integer(m, largest), NULL },
-        { "SIGNATURE", mlo_flat_signature(w), NULL }, { "BODY", NULL, mlo_flat_body },
-        { "STEPS", NULL, mlo_flat_names }, { NULL, NULL, NULL } };
+        { "COPIES", NULL, mlo_flat_copies }, { "WHOLE", w->f->tiled ? "memory" : "arena", NULL },
+        { "ROOM", w->f->tiled ? "MODEL_MEMORY_BYTES" : "MODEL_ARENA_BYTES", NULL },
+        { "TILED", mlo_flat_if_tiled(w), NULL }, { "KERNELS", NULL, mlo_flat_kernels },
+        { "LARGEST", mlo_integer(m, largest), NULL }, { "SIGNATURE", mlo_flat_signature(w), NULL },
+        { "BODY", NULL, mlo_flat_body }, { "STEPS", NULL, mlo_flat_names }, { NULL, NULL, NULL } };
     MLO_TRY(mlo_share_copy(&w->e->t, "c/numbers.h", none, w));
     MLO_TRY(mlo_file_text(w->e, "numbers.h"));
     MLO_TRY(mlo_share_copy(&w->e->t, "c/network.c", holes, w));
@@ -179,10 +204,13 @@ static int mlo_flat_emit_header(mlo_flat_writer *w) {
     mlo *m = w->e->m;
     const mlo_hole holes[] = {
         { "EXAMPLE", w->f->g->n_output > 1 ? "in0, .., out0, .." : "in0, .., out0", NULL },
-        { "ARENA", mlo_integer(m, mlo_max(w->f->plan.bytes, MLO_PLAN_ALIGN)), NULL },
-        { "PROOF", mlo_plan_text(m, &w->f->plan), NULL }, { "PARAMETERS", NULL, mlo_flat_members },
-        { "ARGUMENTS", NULL, mlo_flat_arguments }, { "SIGNATURE", mlo_flat_signature(w), NULL },
-        { NULL, NULL, NULL }
+        { "ARENA", mlo_integer(m, mlo_flat_arena_bytes(w->f)), NULL },
+        { "PROOF", w->f->tiled ? "parts of values, as --arena said" : mlo_plan_text(m, &w->f->plan),
+            NULL },
+        { "TILED", mlo_flat_if_tiled(w), NULL },
+        { "MEMORY", mlo_integer(m, mlo_max(w->f->plan.bytes, MLO_PLAN_ALIGN)), NULL },
+        { "PARAMETERS", NULL, mlo_flat_members }, { "ARGUMENTS", NULL, mlo_flat_arguments },
+        { "SIGNATURE", mlo_flat_signature(w), NULL }, { NULL, NULL, NULL }
     };
     MLO_TRY(mlo_share_copy(&w->e->t, "c/network.h", holes, w));
     return mlo_file_text(w->e, "model.h");
@@ -234,8 +262,10 @@ static int mlo_flat_emit_test(mlo_flat_writer *w) {
             call = mlo_format(m, "%s%sin%d", call, n++ ? ", " : "", f->value[i]->in);
     for (size_t i = 0; i < f->g->n_output; i++)
         call = mlo_format(m, "%s%sout%zu", call, n++ ? ", " : "", i);
+    if (f->tiled) call = mlo_format(m, "%s, memory, MODEL_MEMORY_BYTES", call);
     const mlo_hole holes[] = { { "WORDS", NULL, mlo_flat_write_words }, { "CALL", call, NULL },
-        { "PAINTED", NULL, mlo_flat_write_arena }, { "COMPARE", NULL, mlo_flat_write_compare },
+        { "TILED", mlo_flat_if_tiled(w), NULL }, { "PAINTED", NULL, mlo_flat_write_arena },
+        { "COMPARE", NULL, mlo_flat_write_compare },
         { "TOTAL", mlo_integer(m, mlo_flat_total(w)), NULL }, { NULL, NULL, NULL } };
     MLO_TRY(mlo_share_copy(&w->e->t, "c/network_test.c", holes, w));
     return mlo_file_text(w->e, "test.c");
@@ -243,11 +273,37 @@ static int mlo_flat_emit_test(mlo_flat_writer *w) {
 
 /* ---- the rest ------------------------------------------------------------------------------------ */
 
+/* How the steps are cut, and what that copies. */
+static void mlo_flat_manifest_tiles(mlo_flat_writer *w) {
+    mlo_emitter *e = w->e;
+    const mlo_flat *f = w->f;
+    int64_t all = 0;
+    for (size_t i = 0; i < f->n_step; i++) all += mlo_flat_traffic(&f->step[i]);
+    mlo_line(e, "  \"arena_bytes\": %lld,\n  \"memory_bytes\": %lld,\n  \"traffic_bytes\": %lld,",
+        (long long)mlo_flat_arena_bytes(f), (long long)mlo_max(f->plan.bytes, MLO_PLAN_ALIGN),
+        (long long)all);
+    mlo_puts(&e->t, "  \"tiles\": [");
+    for (size_t i = 0, n = 0; i < f->n_step; i++) {
+        const mlo_flat_step *s = &f->step[i];
+        if (!s->tile) continue;
+        mlo_puts(&e->t, n++ ? ",\n    {\"node\": " : "\n    {\"node\": ");
+        mlo_report_string(&e->t, s->node->name ? s->node->name : "");
+        mlo_printf(&e->t, ", \"units\": %lld, \"tile\": %lld, \"bytes\": %lld, \"traffic\": %lld}",
+            (long long)s->units, (long long)s->tile, (long long)mlo_flat_tile_bytes(s, s->tile),
+            (long long)mlo_flat_traffic(s));
+    }
+    mlo_puts(&e->t, "\n  ],\n");
+    mlo_c_manifest_places(e, &f->plan);
+}
+
 static int mlo_flat_emit_manifest(mlo_flat_writer *w) {
     mlo_emitter *e = w->e;
     const mlo_flat *f = w->f;
     mlo_line(e, "{\n  \"mlo\": \"%s\",\n  \"target\": \"c\",\n  \"iterations\": 1,", MLO_VERSION);
-    mlo_c_manifest_plan(e, &f->plan);
+    if (f->tiled)
+        mlo_flat_manifest_tiles(w);
+    else
+        mlo_c_manifest_plan(e, &f->plan);
     mlo_line(e,
         "  \"frames\": 1,\n  \"words\": %lld,\n  \"steps\": %zu,\n  \"loop\": "
         "{\"start\": %zu, \"steps\": %zu, \"rounds\": %zu},",
@@ -353,7 +409,7 @@ static int mlo_emit_flat(mlo *m, mlo_sink sink, void *user) {
     f->g = m->model->graph;
     mlo_flat_writer w = { e, f, NULL, { 0 }, { 0, 0, 1 } };
     if (!mlo_flat_bind(m, bound, made, &count) && !mlo_flat_values(f, bound, count)
-        && !mlo_flat_steps(f) && !mlo_flat_plan(f))
+        && !mlo_flat_steps(f) && !mlo_flat_fuse(f) && !mlo_flat_plan(f) && !mlo_flat_room(f))
         mlo_flat_files(&w);
     for (size_t i = 0; i < n_input; i++) mlo_array_free(m, made[i]);
     for (size_t i = 0; f->result && i < f->g->n_output; i++) mlo_array_free(m, f->result[i]);

@@ -295,13 +295,9 @@ static int mlo_emit_c_test(mlo_emitter *e, mlo_c_words *w) {
 
 /* ---- the rest --------------------------------------------------------------------- */
 
-/* How small the arena is, and what lies where in it. */
-static void mlo_c_manifest_plan(mlo_emitter *e, const mlo_arena *plan) {
-    mlo_line(e,
-        "  \"arena_bytes\": %lld,\n  \"arena_bound\": %lld,\n  \"arena_proved\": %s,\n  "
-        "\"arena_tries\": %lld,\n  \"places\": [",
-        (long long)mlo_max(plan->bytes, MLO_PLAN_ALIGN), (long long)plan->bound,
-        mlo_plan_proved(plan) ? "true" : "false", (long long)plan->tries);
+/* What lies where, and when. */
+static void mlo_c_manifest_places(mlo_emitter *e, const mlo_arena *plan) {
+    mlo_puts(&e->t, "  \"places\": [");
     for (int k = 0, n = 0; k < plan->n; k++) {
         if (!plan->place[k].bytes) continue;
         mlo_printf(&e->t, "%s    {\"offset\": %lld, \"bytes\": %lld, \"steps\": \"",
@@ -310,6 +306,16 @@ static void mlo_c_manifest_plan(mlo_emitter *e, const mlo_arena *plan) {
         mlo_puts(&e->t, "\"}");
     }
     mlo_puts(&e->t, "\n  ],\n");
+}
+
+/* How small the arena is, and what lies where in it. */
+static void mlo_c_manifest_plan(mlo_emitter *e, const mlo_arena *plan) {
+    mlo_line(e,
+        "  \"arena_bytes\": %lld,\n  \"arena_bound\": %lld,\n  \"arena_proved\": %s,\n  "
+        "\"arena_tries\": %lld,\n",
+        (long long)mlo_max(plan->bytes, MLO_PLAN_ALIGN), (long long)plan->bound,
+        mlo_plan_proved(plan) ? "true" : "false", (long long)plan->tries);
+    mlo_c_manifest_places(e, plan);
 }
 
 static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_words *w) {

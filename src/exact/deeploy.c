@@ -10,9 +10,11 @@ static inline int64_t mlo_floor_div(int64_t a, int64_t b) {
 
 /* ---- number by number ------------------------------------------------------------- */
 
-/* p = [div, lo, hi] */
+/* p = [div, lo, hi, log2 of div; -1: it is no power of two] */
 static inline int64_t mlo_requant_shift(int64_t x, int64_t mul, int64_t add, const int64_t *p) {
-    return mlo_clip(mlo_floor_div(x * mul + add + p[0] / 2, p[0]), p[1], p[2]);
+    const int64_t sum = x * mul + add + p[0] / 2;
+    return mlo_clip(
+        p[3] < 0 ? mlo_floor_div(sum, p[0]) : mlo_shift_down(sum, (int)p[3]), p[1], p[2]);
 }
 /* p = [D, mul, lo, hi] */
 static inline int64_t mlo_inonorm(int64_t x, int64_t w, int64_t b, const int64_t *p) {

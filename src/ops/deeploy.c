@@ -279,6 +279,8 @@ static const char *mlo_requant_shift_numbers(const int64_t *given, int64_t *p) {
     p[0] = given[0];
     p[1] = -(given[2] * given[1] / 2);
     p[2] = p[1] + given[1] - 1;
+    for (p[3] = 0; p[3] < 31 && (int64_t)1 << p[3] < p[0];) p[3]++;
+    if ((int64_t)1 << p[3] != p[0]) p[3] = -1;
     return p[0] ? NULL : mlo_no_divisor;
 }
 static const char *mlo_inorm_numbers(const int64_t *given, int64_t *p) {
