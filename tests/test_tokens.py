@@ -8,6 +8,7 @@
     judged   ONNX Runtime on the quantized model gives the logits of `mlo run`, to the bit, of every export that has them; no float between ids and logits
     near     logits are as near to the floats' as those of a model whose head stayed in floats, within a quarter more
     rows     the table is what the plain model's Quantize makes of each id, as numpy rounds
+    places   learned positions are a table, too: numpy's roundings and sum are what enters the loop, clipped; texts, chunks and stalls in Verilog
     hardware a core of ids in and ids out: its words in Verilog, in parts; texts that go on inside until a stop id or the context's end; stalls, and a memory that fails
     cycles   lists of jobs and texts that go on inside, drawn by the date, take what was foretold, within 1 %; a step what show says
     refused  what has no such form is refused, by node and with a remedy"""
@@ -28,6 +29,7 @@ from onnx import numpy_helper
 from test_jobs import drawn
 
 STEP = "stories260k-step"
+LEARNED = "gpt2-d18-eager-dims"      # positions are rows, too
 NAMES = ["llama-d18-eager-one", "llama-d18-eager-static", "mistral-d18-eager-one-cropped", "qwen3-d18-sdpa-one"]
 
 
@@ -105,6 +107,53 @@ def check_rows():
     t.case("rows are what Quantize makes of the embedding", "" if np.array_equal(rows, want) else "%d differ" % (rows != want).sum())
 
 
+def check_places():
+    """GPT-2: what enters the loop is the sum of two rows, of ids and of positions."""
+    for name in LEARNED, "gpt2-d18-eager-stacked":
+        path = quantized(context(name), 16, "--tokens", path=t.at("x.onnx"))
+        plain = onnx.load(quantized(context(name), 16, path=t.at("plain.onnx")))
+        m, shallow = onnx.load(path), {i.name: numpy_helper.to_array(i) for i in plain.graph.initializer}
+        edge, table = (next(n for n in plain.graph.node if n.op_type == k) for k in ("Quantize", "Gather"))
+        add = next(n for n in plain.graph.node if n.output[0] == edge.input[0])
+        place = next(k for k in add.input if k in shallow)
+        def steps(x): return np.clip(np.rint(x.astype(np.float32) / shallow[edge.input[1]]), -32768, 32767)
+        held = {i.name: numpy_helper.to_array(i) for i in m.graph.initializer}
+        t.case("%s: rows of ids and of positions are rounded as numpy rounds" % name, "" if np.array_equal(held["mlo_rows"], steps(shallow[table.input[0]]))
+               and np.array_equal(held["mlo_places"], steps(shallow[place])) else "they differ")
+        ids = np.random.default_rng(5).integers(0, 40, (1, 16))
+        enters = next(n for n in m.graph.node if n.op_type == "Scan").input[0]
+        m.graph.output.append(onnx.helper.make_tensor_value_info(enters, onnx.TensorProto.INT16, None))
+        onnx.save(m, t.at("seen.onnx"))
+        logits, following, x = graphs.session(t.at("seen.onnx")).run(None, {"input_ids": ids})
+        want = np.clip(held["mlo_rows"][ids].astype(int) + held["mlo_places"], -32768, 32767)
+        t.case("%s: their sum enters the loop" % name, "" if np.array_equal(x, want) else "%d words differ" % (x != want).sum())
+        exact = steps(shallow[table.input[0]][ids] + shallow[place])
+        t.case("%s: which is the sum's rounding, or one step off" % name, "" if abs(x - exact).max() <= 1 else "%d off" % abs(x - exact).max())
+        ours = evaluated(path, ids)
+        t.case("%s: ONNX Runtime's logits, and what follows" % name, "" if np.array_equal(logits, ours) and np.array_equal(following, np.load(t.at("out.npz"))["mlo_next"]) else "differ")
+        t.case("%s: no floats in between" % name, ", ".join(floats(m)))
+    path = t.at("placed")
+    t.good("compile", context(LEARNED), "--tokens", "--context", "16", "--slots", "2", "-o", path)
+    around, size = json.loads(t.read(os.path.join(path, "manifest.json")))["around"], os.path.getsize(os.path.join(path, "params.bin"))
+    rows, places = around["rows"], around["positions"]
+    t.case("rows of positions lie behind those of ids", "" if rows["offset"] + rows["bytes"] == places["offset"] and places["offset"] + places["bytes"] == size else str(around))
+    core = graphs.session(os.path.join(path, "host", "core.onnx"))
+    run = simulated(path, "--generate", "5", "--prompt", "1,2,7;3", "--stall", "25", "--seed", "5")
+    for k, text in enumerate(r["tokens"] for r in run.get("sequences", [])):
+        begin, frame = (3, 1)[k], np.zeros((1, 16), np.int32)
+        frame[0, :len(text)] = text
+        following = core.run(["mlo_next"], {"mlo_ids": frame})[0][0]
+        t.case("text %d, with stalls: each id is what ONNX Runtime says behind those before it" % k, "" if list(following[begin - 1:len(text) - 1, 0]) == text[begin:] and len(text) == begin + 5
+               else "%s, not %s" % (text[begin:], list(following[begin - 1:len(text) - 1, 0])))
+    chunks = simulated(path, "--jobs", "0+3,3+1,1:0+2,4+2", "--stall", "10")
+    for what, r in (("texts", run), ("prompts in parts, of two sequences", chunks)): t.case("%s: Verilog's words" % what, "" if r["pass"] else r["failure"])
+    image = bytearray(t.read(os.path.join(path, "params.bin")))
+    image[places["offset"] + places["bytes"] // 16 * 2 + 1] ^= 0x60
+    with open(os.path.join(path, "params.bin"), "wb") as f: f.write(image)
+    wrong = simulated(path, "--jobs", "0+3")
+    t.case("another row of the third position is another word", "" if not wrong["pass"] and "wrong word" in wrong["failure"] else "it passes")
+
+
 def refused(what, code, words, *args):
     p = t.call(*args)
     error = json.loads(p.stdout)["error"] if p.returncode else {"code": "none: it went through", "message": "", "node": ""}
@@ -113,7 +162,7 @@ def refused(what, code, words, *args):
 
 
 def check_refused():
-    refused("learned positions", "UNSUPPORTED", ["position", "--tokens"], "quantize", context("gpt2-d18-eager-dims"), "--context", "16", "--tokens")
+    refused("a mask beside the ids of learned positions", "UNSUPPORTED", ["attention_mask", "--tokens"], "quantize", context("gpt2-ts17-sdpa-mask"), "--context", "16", "--tokens")
     refused("a mask beside the ids", "UNSUPPORTED", ["attention_mask", "--tokens"], "quantize", context("llama-d18-sdpa-dims-mask"), "--context", "16", "--tokens")
     refused("an encoder", "UNSUPPORTED", ["--tokens"], "quantize", t.model("bert-tiny"), "--tokens")
     refused("a model without a head", "UNSUPPORTED", ["as many numbers a token"], "quantize", t.model("llama-tiny-opset23"), "--context", "16", "--tokens")
@@ -188,7 +237,7 @@ def check_hardware():
     t.case("another row of the first id is another word", "" if not wrong["pass"] and "wrong word" in wrong["failure"] else "it passes")
 
 
-CORES = (("llama-d18-eager-one", ("--memory", "layer")), ("qwen3-d18-sdpa-one", ("--pe", "4", "--simd", "8")), ("mistral-d18-eager-one-cropped", ("--memory", "block", "--tile", "4")))
+CORES = (("llama-d18-eager-one", ("--memory", "layer")), ("qwen3-d18-sdpa-one", ("--pe", "4", "--simd", "8")), ("mistral-d18-eager-one-cropped", ("--memory", "block", "--tile", "4")), (LEARNED, ()))
 
 
 def foretold(what, path, *more):
@@ -218,4 +267,4 @@ def check_cycles():
 
 
 if __name__ == "__main__":
-    t.main(check_text, check_judged, check_near, check_rows, check_refused, check_cycles, check_hardware, floor=52)
+    t.main(check_text, check_judged, check_near, check_rows, check_places, check_refused, check_cycles, check_hardware, floor=68)

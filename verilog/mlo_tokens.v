@@ -3,7 +3,9 @@
 //
 // Contract    jobs {slot, start, tokens, more} wait in a queue and go on to mlo_job in their order, each when the frame of ids before it
 //             has come in; ids of its frame (up to tlast) go on to the rows. What follows a frame ({logit, id}, in the order of the jobs)
-//             goes on to m_axis. more = 0: with tlast, and the next job does not wait for it.
+//             goes on to m_axis. Beside each id goes the position of its token: that of the job's first one, and one more for each id
+//             behind it, modulo 2^16.
+//             more = 0: with tlast, and the next job does not wait for it.
 //             more > 0: a text. It begins when all that is owed has been said. Behind each id that is said the job {slot, where the
 //             sequence ends, 1} and that id go the same way, up to `more` times, but not behind the id `stop`, nor where the slot is
 //             full (CONTEXT). The last one said has tlast: a text is one transfer. Until then the host's ids and jobs wait.
@@ -45,6 +47,7 @@ module mlo_tokens #(
     output wire        m_ids_tvalid,
     input  wire        m_ids_tready,
     output wire        m_ids_tlast,
+    output wire [15:0] m_ids_place, // the position of the token
 
     input  wire [63:0] s_axis_tdata,
     input  wire        s_axis_tvalid,
@@ -82,6 +85,7 @@ module mlo_tokens #(
     reg  [1:0]  state;
     reg  [7:0]  slot;
     reg  [24:0] next;               // position behind the job
+    reg  [15:0] place;              // of its id that comes next
     reg  [15:0] left;               // ids that may go on
     reg         text;               // it is one
     reg  [7:0]  owed;               // results of jobs that were pushed
@@ -99,6 +103,7 @@ module mlo_tokens #(
     assign      m_ids_tvalid = fresh || (state == IDS && s_ids_tvalid);
     assign      m_ids_tdata  = fresh ? id : s_ids_tdata;
     assign      m_ids_tlast  = fresh || s_ids_tlast;
+    assign      m_ids_place  = fresh ? next[15:0] : place;
     assign      s_ids_tready = state == IDS && m_ids_tready;
     wire        ends  = s_ids_tvalid && s_ids_tready && s_ids_tlast;
     wire        gives = fresh && m_ids_tready;
@@ -115,7 +120,9 @@ module mlo_tokens #(
             next <= {1'b0, head_start} + {9'd0, head_tokens};
             left <= head_more;
             text <= text_next;
+            place <= head_start[15:0];
         end
+        if (s_ids_tvalid && s_ids_tready) place <= place + 16'd1;
         if (gives) given <= 1'b1;
         if (feeds) ordered <= 1'b1;
         case (state)
@@ -157,8 +164,8 @@ module mlo_tokens #(
     wire [4:0] f_ids, f_rows, f_head, f_out;
     mlo_sim_check_axis #(.WIDTH(32)) f_check_ids (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_ids), .breaches(),
         .tdata(s_ids_tdata), .tvalid(s_ids_tvalid), .tready(s_ids_tready), .tlast(s_ids_tlast));
-    mlo_sim_check_axis #(.WIDTH(33)) f_check_rows (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_rows), .breaches(),
-        .tdata({m_ids_tlast, m_ids_tdata}), .tvalid(m_ids_tvalid), .tready(m_ids_tready), .tlast(1'b0));
+    mlo_sim_check_axis #(.WIDTH(49)) f_check_rows (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_rows), .breaches(),
+        .tdata({m_ids_place, m_ids_tlast, m_ids_tdata}), .tvalid(m_ids_tvalid), .tready(m_ids_tready), .tlast(1'b0));
     mlo_sim_check_axis #(.WIDTH(64)) f_check_head (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_head), .breaches(),
         .tdata(s_axis_tdata), .tvalid(s_axis_tvalid), .tready(s_axis_tready), .tlast(1'b0));
     mlo_sim_check_axis #(.WIDTH(65)) f_check_out (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_out), .breaches(),
@@ -177,7 +184,7 @@ module mlo_tokens #(
     // What a text is: of the job that began it the slot and end, ids that went on, what was said last.
     reg  [7:0]  f_slot;
     reg  [24:0] f_end;                                          // where its sequence ends
-    reg  [15:0] f_more, f_went;
+    reg  [15:0] f_more, f_went, f_start, f_ids_in;              // ids of the frame that came
     reg  [31:0] f_said;
     reg         f_on;                                           // one is under way
     reg  [1:0]  f_pushed;                                       // jobs, results, modulo 4
@@ -186,9 +193,12 @@ module mlo_tokens #(
             f_slot <= head_slot;
             f_end  <= {1'b0, head_start} + {9'd0, head_tokens};
             f_more <= head_more;
+            f_start  <= head_start[15:0];
+            f_ids_in <= 16'd0;
             f_went <= 16'd0;
             f_on   <= head_more != 16'd0 && !refused;
         end
+        if (s_ids_tvalid && s_ids_tready) f_ids_in <= f_ids_in + 16'd1;
         if (said) f_said <= s_axis_tdata[31:0];
         if (feeds) begin
             f_went <= f_went + 16'd1;
@@ -212,6 +222,8 @@ module mlo_tokens #(
         if (state == IDS && text) assert (owed == 8'd1);
         // a job that goes on is one token, of the text's slot, where its sequence ends, within the context; so many at most
         if (feeds) assert (job_slot == f_slot && {1'b0, job_start} == f_end && f_end < CONTEXT_V && job_tokens == 16'd1 && f_went < f_more);
+        if (state == IDS) assert (m_ids_place == f_start + f_ids_in);
+        if (fresh) assert ({9'd0, m_ids_place} + {24'd0, f_fed} == f_end);
         if (fresh) assert (m_ids_tvalid && m_ids_tlast && m_ids_tdata == f_said && !s_ids_tready);
     end
     reg [31:0] f_stop;                                          // it stands still

@@ -18,6 +18,7 @@ module mlo_head (
     input  wire         s_ids_tvalid,
     output wire         s_ids_tready,
     input  wire         s_ids_tlast,
+    input  wire [15:0]  s_ids_place,            // the position of the token
     output wire [@IO_MSB@:0]  m_rows_tdata,
     output wire         m_rows_tvalid,
     input  wire         m_rows_tready,
@@ -74,11 +75,21 @@ module mlo_head (
         .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready));
 
     // ---- rows
-    mlo_rows #(.C(@CHANNELS@), .LANES(@LANES@), .IDS(@IDS@), .AXI_WIDTH(@AXI@)) u_rows (
-        .clk(clk), .rst(rst), .flush(core_rst), .base(rows_base), .error(errors[@READERS_MSB@]), .stray(stray),
-        .s_axis_tdata(s_ids_tdata), .s_axis_tvalid(s_ids_tvalid), .s_axis_tready(s_ids_tready), .s_axis_tlast(s_ids_tlast),
+@NO_PLACES@    wire unused_place = &{1'b0, s_ids_place};
+@PLACES@    wire        unused_stray, index_tvalid, index_tready, index_tlast, row_tvalid, row_tready, row_tlast;
+@PLACES@    wire [31:0] index_tdata;
+@PLACES@    wire [@IO_MSB@:0] row_tdata;
+@PLACES@    mlo_places #(.BEATS(@TOKEN_BEATS@), .LANES(@LANES@), .BITS(@BITS@), .IDS(@IDS@), .CONTEXT(@CONTEXT@)) u_places (
+@PLACES@        .clk(clk), .rst(core_rst), .stray(stray),
+@PLACES@        .s_ids_tdata(s_ids_tdata), .s_ids_place(s_ids_place), .s_ids_tvalid(s_ids_tvalid), .s_ids_tready(s_ids_tready), .s_ids_tlast(s_ids_tlast),
+@PLACES@        .m_ids_tdata(index_tdata), .m_ids_tvalid(index_tvalid), .m_ids_tready(index_tready), .m_ids_tlast(index_tlast),
+@PLACES@        .s_axis_tdata(row_tdata), .s_axis_tvalid(row_tvalid), .s_axis_tready(row_tready), .s_axis_tlast(row_tlast),
+@PLACES@        .m_axis_tdata(m_rows_tdata), .m_axis_tvalid(m_rows_tvalid), .m_axis_tready(m_rows_tready), .m_axis_tlast(m_rows_tlast));
+    mlo_rows #(.C(@CHANNELS@), .LANES(@LANES@), .IDS(@ROWS@), .AXI_WIDTH(@AXI@)) u_rows (
+        .clk(clk), .rst(rst), .flush(core_rst), .base(rows_base), .error(errors[@READERS_MSB@]), .stray(@ROW_STRAY@),
+        .s_axis_tdata(@ROW_IDS@_tdata), .s_axis_tvalid(@ROW_IDS@_tvalid), .s_axis_tready(@ROW_IDS@_tready), .s_axis_tlast(@ROW_IDS@_tlast),
 @ROWS_READER@
-        .m_axis_tdata(m_rows_tdata), .m_axis_tvalid(m_rows_tvalid), .m_axis_tready(m_rows_tready), .m_axis_tlast(m_rows_tlast));
+        .m_axis_tdata(@ROW_OUT@_tdata), .m_axis_tvalid(@ROW_OUT@_tvalid), .m_axis_tready(@ROW_OUT@_tready), .m_axis_tlast(@ROW_OUT@_tlast));
     assign idles[@READERS_MSB@] = 1'b0;
     assign param_beat[@READERS_MSB@] = 1'b0;
 
@@ -101,7 +112,7 @@ module mlo_head (
         .m_axi_rdata(r_data), .m_axi_rresp(r_resp),
         .m_axi_rlast(r_last), .m_axi_rvalid(r_valid[0]), .m_axi_rready(r_ready[0]),
         .m_axis_tdata(p_tdata), .m_axis_tlast(p_tlast), .m_axis_tvalid(p_tvalid), .m_axis_tready(p_tready));
-    wire unused = &{1'b0, idles, loop_beats, stat, param_beat, ar_id, ar_size, ar_burst, block_base, result_tuser};
+    wire unused = &{1'b0, idles, loop_beats, stat, param_beat, ar_id, ar_size, ar_burst, block_base, result_tuser@UNUSED_STRAY@};
 
     // ---- a frame's last token, and what is said of it
 @BUSES@

@@ -128,7 +128,7 @@ module mlo_top (
 @HEAD@    wire        text_push, ids_tvalid, ids_tready, ids_tlast, said_tvalid, said_tready, said_tlast;
 @HEAD@    wire [7:0]  text_slot, text_room;
 @HEAD@    wire [23:0] text_start;
-@HEAD@    wire [15:0] text_tokens, job_more;
+@HEAD@    wire [15:0] text_tokens, job_more, ids_place;
 @HEAD@    wire [31:0] stop, ids_tdata;
 @HEAD@    wire [63:0] said_tdata;
 @HEAD@    // rows of the ids; what leaves the core; both ports to memory
@@ -221,7 +221,7 @@ module mlo_top (
 @HEAD@    wire both_rlast;
 @HEAD@    mlo_head u_head (
 @HEAD@        .clk(clk), .rst(rst), .core_rst(core_rst), .enable(enable), .base(base), .bus_error(head_error), .stray(stray),
-@HEAD@        .s_ids_tdata(ids_tdata), .s_ids_tvalid(ids_tvalid), .s_ids_tready(ids_tready), .s_ids_tlast(ids_tlast),
+@HEAD@        .s_ids_tdata(ids_tdata), .s_ids_tvalid(ids_tvalid), .s_ids_tready(ids_tready), .s_ids_tlast(ids_tlast), .s_ids_place(ids_place),
 @HEAD@        .m_rows_tdata(rows_tdata), .m_rows_tvalid(rows_tvalid), .m_rows_tready(rows_tready), .m_rows_tlast(rows_tlast),
 @HEAD@        .s_axis_tdata(left_tdata), .s_axis_tvalid(left_tvalid), .s_axis_tready(left_tready), .s_axis_tlast(left_tlast),
 @HEAD@        .m_axis_tdata(said_tdata), .m_axis_tvalid(said_tvalid), .m_axis_tready(said_tready), .m_axis_tlast(said_tlast),
@@ -251,7 +251,7 @@ module mlo_top (
 @HEAD@        .push(job_push), .push_slot(job_slot), .push_start(job_first), .push_tokens(job_tokens), .push_more(job_more), .room(job_room),
 @HEAD@        .job_push(text_push), .job_slot(text_slot), .job_start(text_start), .job_tokens(text_tokens), .job_room(text_room), .refused(job_refused),
 @HEAD@        .s_ids_tdata(s_axis_tdata), .s_ids_tvalid(s_axis_tvalid), .s_ids_tready(s_axis_tready), .s_ids_tlast(s_axis_tlast),
-@HEAD@        .m_ids_tdata(ids_tdata), .m_ids_tvalid(ids_tvalid), .m_ids_tready(ids_tready), .m_ids_tlast(ids_tlast),
+@HEAD@        .m_ids_tdata(ids_tdata), .m_ids_tvalid(ids_tvalid), .m_ids_tready(ids_tready), .m_ids_tlast(ids_tlast), .m_ids_place(ids_place),
 @HEAD@        .s_axis_tdata(said_tdata), .s_axis_tvalid(said_tvalid), .s_axis_tready(said_tready),
 @HEAD@        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast));
 @HEAD@    wire unused_both = &{1'b0, said_tlast, core_axi_arid, head_axi_arid, head_axi_arsize, head_axi_arburst};

@@ -9,9 +9,16 @@
  * example: of 64 channels, 512 words and 128 bits a beat: layernorm 1, mvu 1 x 16, argmax.
  * cost: O(nodes).
  */
-static const mlo_tensor *mlo_around_rows(mlo *m, const mlo_core *c) {
-    const mlo_value *v = mlo_value_of(c->scan.outer, mlo_intern(m, mlo_head_rows));
+static const mlo_tensor *mlo_around_table(mlo *m, const mlo_core *c, const char *name) {
+    const mlo_value *v = mlo_value_of(c->scan.outer, mlo_intern(m, name));
     return v ? v->tensor : NULL;
+}
+/* Of ids; of positions, which lie behind those; NULL: there are none. */
+static const mlo_tensor *mlo_around_rows(mlo *m, const mlo_core *c) {
+    return mlo_around_table(m, c, mlo_head_rows);
+}
+static const mlo_tensor *mlo_around_places(mlo *m, const mlo_core *c) {
+    return mlo_around_table(m, c, mlo_head_places);
 }
 
 /* The kernels behind the loop as a graph of their own, which sees the outer one. */
@@ -106,6 +113,7 @@ static int mlo_core_around(mlo *m, mlo_core *c) {
     if (mlo_core_elements(m, h) || mlo_core_edges(m, h)) return mlo_failed(m);
     c->around = h;
     c->ids = rows->dims[0];
+    c->places = mlo_around_places(m, c) ? c->chunk : 0;
     return mlo_around_follow(m, c);
 }
 
@@ -128,7 +136,5 @@ static int mlo_around(mlo *m, const mlo_core *c, mlo_core **h) {
 static int64_t mlo_core_image_bytes(const mlo_core *c) {
     return mlo_core_beats(c) * c->scan.iterations * c->axi_bits / 8;
 }
-static int64_t mlo_around_rows_bytes(mlo *m, const mlo_core *c) {
-    const mlo_tensor *t = mlo_around_rows(m, c);
-    return t ? mlo_tensor_count(t) * 2 : 0;
-}
+static int64_t mlo_around_rows_bytes(const mlo_core *c) { return 2 * c->ids * c->channels; }
+static int64_t mlo_around_places_bytes(const mlo_core *c) { return 2 * c->places * c->channels; }

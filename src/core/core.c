@@ -80,6 +80,7 @@ typedef struct mlo_core {
     struct mlo_core
         *around; /* of a decoder from ids to ids: its head (core/around.c); NULL: none */
     int64_t ids; /* rows of the table in front; 0: there is none */
+    int64_t places; /* rows of positions behind them; 0: there are none */
     int masked; /* 1: a runtime mask stream */
     int replay; /* the element that brings the memory's tokens; -1: there is none */
     int replay_masked; /* 1: a runtime mask stream of theirs, too */

@@ -236,6 +236,16 @@ static void mlo_rows_area(const mlo_core *c, mlo_area *a) {
     a->ff += FFS + beats + ADDRESS + BASE;
 }
 
+/* mlo_places: an index; an id's row that waits, sums that are clipped; in mlo_tokens the position of an id. */
+static void mlo_places_area(const mlo_core *c, mlo_area *a) {
+    enum { LUTS = 72, FFS = 42, SUM = 32, PLACE = 16 };
+    const int64_t beats = c->channels / c->lanes;
+    if (!c->places) return;
+    mlo_area_memory(a, 16 * c->lanes, beats);
+    a->lut += LUTS + PLACE + SUM * c->lanes + mlo_counter(beats);
+    a->ff += FFS + PLACE + 16 * c->lanes + mlo_counter(beats);
+}
+
 /* mlo_newest: a token, the beat that goes. */
 static void mlo_newest_area(const mlo_core *c, mlo_area *a) {
     const int64_t width = (int64_t)c->lanes * mlo_padded(c->bits), beats = c->channels / c->lanes;
@@ -282,6 +292,7 @@ static mlo_area mlo_around_area(const mlo_core *c) {
     a.ff += LOADER_FFS + BASES;
     mlo_share_area(2, &a);
     mlo_rows_area(c, &a);
+    mlo_places_area(c, &a);
     mlo_newest_area(c, &a);
     mlo_tokens_area(&a);
     return a;

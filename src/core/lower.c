@@ -243,11 +243,11 @@ static const char *mlo_part_of_operands(const mlo_map *live, const mlo_node *n, 
     return part;
 }
 
-/* Is it hardware around a decoder's loop: what reads the rows, or a kernel behind it? */
+/* Is it hardware around a decoder's loop: what makes rows of ids, or a kernel behind it? */
 static int mlo_is_around(mlo *m, const mlo_graph *g, const mlo_node *n) {
     const mlo_kernel *k = mlo_kernel_of(n);
     return mlo_value_of(g, mlo_intern(m, mlo_head_rows)) != NULL
-        && ((k && k->unit) || (mlo_is(n, "Gather") && mlo_eq(n->input[0], mlo_head_rows)));
+        && ((k && k->unit) || mlo_meta_get(n->meta, n->n_meta, mlo_key_front));
 }
 
 /* Where outer nodes run: what depends on the loop is post, what depends on a model input is pre,

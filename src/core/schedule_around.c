@@ -3,9 +3,10 @@
  * in:  a schedule of the loop, one of its head (core/around.c), which share the way to memory.
  * out: when a row passes the loop's door; when a frame has left the loop; when its word is said.
  *
- * Up to four rows are asked for ahead of the one that passes the door (mlo_rows). Of a frame its last token goes
- * into the head (mlo_newest), which is a core of its own: one iteration, a token a frame. A text that goes on
- * inside asks for its next row when the word behind the one before is said (mlo_tokens).
+ * Up to four rows are asked for ahead of the one that passes the door (mlo_rows). Where positions are learned, a token
+ * has two: its id's, which waits in mlo_places, and its position's; their sum passes the door. Of a frame its last
+ * token goes into the head (mlo_newest), which is a core of its own: one iteration, a token a frame. A text that goes
+ * on inside asks for its next row when the word behind the one before is said (mlo_tokens).
  *
  * invariant: frames leave the loop, pass the head and are said in their order.
  * example: a memory-bound step reads the loop's parameters, the head's, and a row: no beat of them twice.
@@ -19,7 +20,13 @@ enum { MLO_ROWS_FIFO = 64, MLO_ROWS_BURST = 32, MLO_ROWS_AHEAD = 4 };
 enum { MLO_ROW_ASKS = 4, MLO_ROW_PASSED = 4, MLO_ROW_EACH = 4, MLO_ROW_WAY = 3 };
 enum { MLO_NEWEST_GIVES = 1, MLO_NEWEST_TAKES = 2, MLO_SAID_ID = -2, MLO_SAID_OUT = -1 };
 
+/* In mlo_places: from an id of its own to its index (the host's is taken with the second one); from a position's row
+ * to the sum. */
+enum { MLO_PLACE_ASKS = 1, MLO_PLACE_WAY = 1 };
+
 static int64_t mlo_row_beats(const mlo_core *c) { return c->channels * 16 / c->axi_bits; }
+/* Of a token. */
+static int64_t mlo_rows_each(const mlo_core *c) { return c->places ? 2 : 1; }
 
 static void mlo_schedule_join(mlo_schedule *s, mlo_schedule *head) {
     if (!head) return;
@@ -46,15 +53,36 @@ static int64_t mlo_left(const mlo_schedule *s, int64_t frame) {
 
 /* ---- rows ------------------------------------------------------------------ */
 
+/* A row has left mlo_rows from its first beat's cycle on until `last`: room for another. */
+static void mlo_row_passes(mlo_schedule *s, int64_t first, int64_t last) {
+    const int64_t beats = mlo_row_beats(s->c), from = s->passed * beats;
+    const mlo_until passed = { from, from + beats, first, last };
+    s->table.dealt[s->table.portions++ % MLO_READS_KEPT] = passed;
+    s->entered[s->passed++ % MLO_ROWS_KEPT] = last + MLO_ROW_WAY;
+}
+
+/* An id's row goes into mlo_places as it comes, behind the position's row before it. */
+static void mlo_row_waits(mlo_schedule *s) {
+    const int64_t row = s->passed, all = mlo_row_beats(s->c), from = row * all;
+    const int64_t beats = s->c->channels / s->c->lanes;
+    if (!s->c->places || row % 2 || s->table_rows <= row) return;
+    int64_t first = mlo_fetch_has(s, &s->table, from + mlo_parts(all, beats));
+    if (row) first = mlo_max(first, s->entered[(row - 1) % MLO_ROWS_KEPT] + 1 - MLO_ROW_WAY);
+    mlo_row_passes(s, first,
+        mlo_max(first + beats - 1,
+            mlo_fetch_has(s, &s->table, from + all) + mlo_max(0, beats / all - 1)));
+}
+
 /* When the next row can be asked for: its id is there, and room for it. MLO_NOT_YET. */
 static int64_t mlo_row_begins(mlo_schedule *s) {
-    const mlo_job *j = mlo_job_outside(s, s->table_rows);
+    const int64_t each = mlo_rows_each(s->c), token = s->table_rows / each;
+    const mlo_job *j = mlo_job_outside(s, token);
     const int64_t ahead = s->table_rows - MLO_ROWS_AHEAD;
     int64_t when = MLO_ROW_ASKS;
-    if (s->table_rows == j->outside && j->frame && j->order && j->order->told) {
+    if (s->table_rows == each * j->outside && j->frame && j->order && j->order->told) {
         when = mlo_said(s->head, j->frame - 1);
         if (when == MLO_NOT_YET) return when;
-        when += MLO_SAID_ID + MLO_ROW_ASKS;
+        when += MLO_SAID_ID + MLO_ROW_ASKS + (s->c->places ? MLO_PLACE_ASKS : 0);
     }
     if (ahead >= s->passed) return MLO_NOT_YET;
     if (ahead >= 0) when = mlo_max(when, s->entered[ahead % MLO_ROWS_KEPT] + MLO_ROW_PASSED);
@@ -66,7 +94,8 @@ static int mlo_row_asks(mlo_schedule *s) {
     const mlo_job *last = &s->job[s->n_job - 1];
     const int64_t beats = mlo_row_beats(s->c), end = (s->table_rows + 1) * beats;
     mlo_fetch *r = &s->table;
-    if (s->table_rows == last->outside + mlo_job_turn(last)) return 0;
+    mlo_row_waits(s);
+    if (s->table_rows == mlo_rows_each(s->c) * (last->outside + mlo_job_turn(last))) return 0;
     if (r->got == end - beats) {
         const int64_t begins = mlo_row_begins(s);
         if (begins == MLO_NOT_YET) return 0;
@@ -96,23 +125,23 @@ static int mlo_rows_hear(mlo_schedule *s, int *any) {
     return s->table_rows > before;
 }
 
-/* A row passes the door, which is open for its frame from `enters` on: when its last beat does, behind the row
- * before it; a token behind the next one waits there until the first of both has gone into the loop. MLO_NOT_YET. */
+/* A token's row, or the sum of both of its rows, passes the door, which is open for its frame from `enters` on: when
+ * its last beat does, behind the one before it; a token behind the next one waits there until the first of both has
+ * gone into the loop. MLO_NOT_YET. */
 static int64_t mlo_row_enters(mlo_schedule *s, const mlo_place *p, int64_t n, int64_t enters) {
     const mlo_core *c = s->c;
-    const int64_t row = p->job->outside + n - p->job->begin, all = mlo_row_beats(c);
-    const int64_t beats = c->channels / c->lanes, from = row * all;
+    const int64_t token = p->job->outside + n - p->job->begin, each = mlo_rows_each(c);
+    const int64_t row = each * token + each - 1, all = mlo_row_beats(c), from = row * all;
+    const int64_t beats = c->channels / c->lanes, sums = c->places ? MLO_PLACE_WAY : 0;
     mlo_fetch *r = &s->table;
+    mlo_row_waits(s);
     if (s->table_rows <= row) return MLO_NOT_YET;
-    int64_t first = mlo_max(
-        enters, mlo_fetch_has(s, r, from + mlo_parts(all, beats)) + MLO_ROW_WAY);
-    if (row) first = mlo_max(first, s->entered[(row - 1) % MLO_ROWS_KEPT] + 1);
+    const int64_t has = mlo_fetch_has(s, r, from + mlo_parts(all, beats));
+    int64_t first = mlo_max(enters, has + MLO_ROW_WAY + sums);
+    if (row) first = mlo_max(first, s->entered[(row - 1) % MLO_ROWS_KEPT] + 1 + sums);
     if (p->at > 1) first = mlo_max(first, mlo_token_of(s, MLO_OUTSIDE, n - 2)->out[0] + 1);
     const int64_t last = mlo_max(first + beats - 1,
-        mlo_fetch_has(s, r, from + all) + MLO_ROW_WAY + mlo_max(0, beats / all - 1));
-    const mlo_until passed = { from, from + all, first - MLO_ROW_WAY, last - MLO_ROW_WAY };
-    r->dealt[r->portions++ % MLO_READS_KEPT] = passed;
-    s->entered[row % MLO_ROWS_KEPT] = last;
-    s->passed = row + 1;
+        mlo_fetch_has(s, r, from + all) + MLO_ROW_WAY + sums + mlo_max(0, beats / all - 1));
+    mlo_row_passes(s, first - MLO_ROW_WAY - sums, last - MLO_ROW_WAY - sums);
     return last;
 }

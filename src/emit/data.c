@@ -106,13 +106,14 @@ static int mlo_emit_image_part(mlo_emitter *e, const mlo_core *c, int blocks, ml
 /* What the image takes. */
 static int64_t mlo_image_bytes(const mlo_emitter *e) {
     return mlo_core_image_bytes(e->c)
-        + (e->h ? mlo_core_image_bytes(e->h) + mlo_around_rows_bytes(e->m, e->c) : 0);
+        + (e->h ? mlo_core_image_bytes(e->h) + mlo_around_rows_bytes(e->c)
+                    + mlo_around_places_bytes(e->c)
+                : 0);
 }
 
-/* The table in front of the loop, 16 bits a number. MLO_IMAGE_ROWS: bytes of it at a time, in whole beats. */
+/* A table in front of the loop, 16 bits a number. MLO_IMAGE_ROWS: bytes of it at a time, in whole beats. */
 enum { MLO_IMAGE_ROWS = 1 << 16 };
-static int mlo_emit_rows(mlo_emitter *e, mlo_image *image) {
-    const mlo_tensor *t = mlo_around_rows(e->m, e->c);
+static int mlo_emit_rows(mlo_emitter *e, const mlo_tensor *t, mlo_image *image) {
     mlo_array *a = t ? mlo_tensor_load(e->m, t) : NULL;
     if (!a) return mlo_failed(e->m);
     for (int64_t i = 0, n = mlo_array_count(a); i < n && !e->m->error.code; i++) {
@@ -129,7 +130,8 @@ static int mlo_emit_rows(mlo_emitter *e, mlo_image *image) {
 static int mlo_emit_around_image(mlo_emitter *e, mlo_image *image) {
     return e->h
         && (mlo_emit_image_part(e, e->h, 0, image) || mlo_emit_image_part(e, e->h, 1, image)
-            || mlo_emit_rows(e, image));
+            || mlo_emit_rows(e, mlo_around_rows(e->m, e->c), image)
+            || (e->c->places && mlo_emit_rows(e, mlo_around_places(e->m, e->c), image)));
 }
 
 static int mlo_emit_image(mlo_emitter *e, const char *file, int hex) {

@@ -77,7 +77,7 @@ static int mlo_emit_guide(mlo_emitter *e, const mlo_border *border) {
         { "LANES", mlo_integer(m, c->lanes), NULL },
         { "IO_BITS", mlo_integer(m, c->lanes * mlo_padded(c->bits)), NULL },
         { "TOKEN_BEATS", mlo_integer(m, c->channels / c->lanes), NULL },
-        { "IDS", mlo_integer(m, e->h ? mlo_around_rows(m, c)->dims[0] : 0), NULL },
+        { "IDS", mlo_integer(m, c->ids), NULL },
         { "REPLAY_BITS", mlo_integer(m, replay.lanes * mlo_padded(replay.bits)), NULL },
         { "REPLAY_TOKENS", mlo_integer(m, c->replay >= 0 ? mlo_replay_frame(c) : 0), NULL },
         { "REPLAY_CHANNELS", mlo_integer(m, replay.channels), NULL },

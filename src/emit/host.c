@@ -297,9 +297,14 @@ static void mlo_manifest_around(mlo_emitter *e) {
     const int64_t at = mlo_core_image_bytes(e->c), rows = at + mlo_core_image_bytes(e->h);
     mlo_printf(&e->t,
         "  \"around\": {\"ids\": %lld, \"rows\": {\"offset\": %lld, \"bytes\": %lld}, "
-        "\"head\": {\"offset\": %lld, \"bytes\": %lld}, \"kernels\": [",
-        (long long)mlo_around_rows(e->m, e->c)->dims[0], (long long)rows,
-        (long long)mlo_around_rows_bytes(e->m, e->c), (long long)at, (long long)(rows - at));
+        "\"head\": {\"offset\": %lld, \"bytes\": %lld}, ",
+        (long long)e->c->ids, (long long)rows, (long long)mlo_around_rows_bytes(e->c),
+        (long long)at, (long long)(rows - at));
+    if (e->c->places)
+        mlo_printf(&e->t, "\"positions\": {\"offset\": %lld, \"bytes\": %lld}, ",
+            (long long)(rows + mlo_around_rows_bytes(e->c)),
+            (long long)mlo_around_places_bytes(e->c));
+    mlo_printf(&e->t, "\"kernels\": [");
     for (int i = 0; i < e->h->n_element; i++) {
         const mlo_element *el = &e->h->element[i];
         mlo_printf(&e->t,

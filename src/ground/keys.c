@@ -71,3 +71,5 @@ static const char mlo_key_fifo[] = "mlo.fifo";
 static const char mlo_key_device[] = "mlo.device";
 /* a Scan: it runs once, and its state leaves as another (head.c) */
 static const char mlo_key_head[] = "mlo.head";
+/* a node that makes of ids what enters the loop: hardware, but no kernel (head.c) */
+static const char mlo_key_front[] = "mlo.front";

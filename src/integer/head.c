@@ -8,21 +8,28 @@
  *     its logit.
  *
  * What is in front of the loop is made a table, when it is a function of one id: computed once for all of
- * them. What is behind it becomes, for a while, the body of a Scan that runs once, so that the code for
- * bodies recognises, calibrates and quantizes it: on the same samples, and on what the integer loop makes of
- * them. It reads the integers that leave the loop as they are.
+ * them. Learned positions, which are added to that, are another one: a row for each position. What is behind
+ * it becomes, for a while, the body of a Scan that runs once, so that the code for bodies recognises, calibrates and
+ * quantizes it: on the same samples, and on what the integer loop makes of them. It reads the integers that leave
+ * the loop as they are.
  *
- * invariant: the rows are what pre made of the ids; logits are integers of one scale, so that the largest
- *     float is the largest integer, and ties stay ties.
+ * invariant: the rows are what pre made of the ids (with positions a sum of two rounded numbers, which is one
+ *     step off at most); logits are integers of one scale, so that the largest float is the largest integer,
+ *     and ties stay ties.
  * example: Gather -> loop -> RMSNorm -> MatMul becomes Gather -> loop -> LayerNorm -> MVU -> Dequantize.
  * cost: two evaluations per sample; all rows, and the head's matrix in floats, in memory at once.
  */
+enum { MLO_HEAD_PLACES = 4 };
 typedef struct {
     mlo *m;
     mlo_graph *g;
     mlo_scan loop;
     const char *ids; /* the model's input */
     int64_t words; /* V */
+    const char *id; /* the ids as the first table's Gather has them */
+    const char *row; /* what is a function of one id, and the last of those in front of the loop */
+    const char *place[MLO_HEAD_PLACES]; /* constants that are added to that, one row a position */
+    int n_place; /* 0: positions count for nothing; `row` enters the loop */
     const char *hidden; /* what the loop leaves, as floats */
     const char *logits; /* the model's output */
     mlo_map behind; /* what depends on `hidden` */
@@ -31,6 +38,7 @@ typedef struct {
 } mlo_head;
 
 static const char mlo_head_rows[] = "mlo_rows"; /* the table */
+static const char mlo_head_places[] = "mlo_places"; /* that of positions */
 static const char mlo_head_ids[] = "mlo_ids"; /* 32 bits each, as the core takes them */
 static const char mlo_head_next[] = "mlo_next"; /* of each token {the id that follows, its logit} */
 
@@ -244,51 +252,169 @@ static int mlo_head_by_token(const mlo_head *h, const mlo_node *n, const char *f
     return 1;
 }
 
-/* Nothing but functions of one id between the ids and the loop. */
-static int mlo_head_check_rows(const mlo_head *h) {
+/* The constant of a sum, if it is one and has a row for each position or one for all; NULL. */
+static const char *mlo_head_place_of(const mlo_head *h, const mlo_node *n, const char *from) {
+    const char *other = mlo_is(n, "Add") ? n->input[n->input[0] == from] : NULL;
+    const mlo_value *v = other ? mlo_value_of(h->g, other) : NULL;
+    return v && v->tensor && h->n_place < MLO_HEAD_PLACES && mlo_form_of(v).dtype == MLO_FLOAT
+        ? other
+        : NULL;
+}
+
+/* Another shape of the ids, in front of everything. */
+static int mlo_head_reshapes(const mlo_head *h, const mlo_node *n, const char *from) {
+    return from == h->id
+        && (mlo_is(n, "Reshape") || mlo_is(n, "Unsqueeze") || mlo_is(n, "Squeeze")
+            || mlo_is(n, "Cast"));
+}
+
+static int mlo_head_no_row(const mlo_head *h, const mlo_node *n) {
+    return mlo_fail(h->m, MLO_E_UNSUPPORTED, n,
+        "what enters the loop is not one row of each id here, nor the sum of that and of one of "
+        "each position; --tokens makes rows of both; leave it out");
+}
+
+/* Nothing but functions of one id between the ids and the loop, and sums of these with what positions say. */
+static int mlo_head_check_rows(mlo_head *h) {
     const char *to = h->loop.node->input[0], *at = h->ids;
+    h->id = at;
     while (at != to) {
         const mlo_value *v = mlo_value_of(h->g, at);
         const mlo_node *n = v->n_use == 1 ? v->use[0] : NULL;
         if (!n)
             return mlo_head_unfit(
                 h, at, "a value in front of the loop that is read more than once");
-        if (!mlo_head_by_token(h, n, at))
-            return mlo_fail(h->m, MLO_E_UNSUPPORTED, n,
-                "what enters the loop does not depend on one id alone here (on its position, too, "
-                "say); "
-                "--tokens makes a row of each id; leave it out");
+        const int rows = !h->n_place && mlo_head_by_token(h, n, at);
+        const char *place = rows ? NULL : mlo_head_place_of(h, n, at);
+        if (place) {
+            if (!h->n_place) h->row = at;
+            h->place[h->n_place++] = place;
+        } else if (mlo_head_reshapes(h, n, at))
+            h->id = n->output[0];
+        else if (!rows && !(h->n_place && mlo_is_kernel(n, MLO_KERNEL_TO_INTEGERS)))
+            return mlo_head_no_row(h, n);
         at = n->output[0];
     }
+    if (!h->n_place) h->row = to;
     return 0;
 }
 
-/* The integers that enter the loop for each id: [V, C]. */
-static int mlo_head_tabulate(mlo_head *h) {
+/* A tensor of the outer graph: rows of integers. */
+static int mlo_head_table(mlo_head *h, const char *name, const char *from) {
+    mlo_array *rows = mlo_value_array(h->m, &h->loop, h->g, mlo_intern(h->m, from), 0, 0);
+    if (rows) mlo_graph_init(h->m, h->g, mlo_tensor_from(h->m, name, rows));
+    mlo_array_free(h->m, rows);
+    return mlo_failed(h->m);
+}
+
+/* The steps of x as the loop's own Quantize counts them, in 16 bits: a part of a sum may be larger than that. */
+static int mlo_head_steps(mlo_head *h, const char *x, const char *steps) {
+    const mlo_node *edge = mlo_value_of(h->g, h->loop.node->input[0])->producer;
+    const char *in[] = { x, edge->input[1] };
+    mlo_node *n = mlo_node_new(h->m, mlo_quantize_kernel.op.name, steps);
+    if (!n || mlo_inputs(h->m, n, in, 2) || mlo_node_output(h->m, n, steps)
+        || mlo_attr_int(h->m, n, "to", MLO_INT16) || mlo_attr_int(h->m, n, "lo", INT16_MIN)
+        || mlo_attr_int(h->m, n, "hi", INT16_MAX))
+        return mlo_failed(h->m);
+    return mlo_graph_add(h->m, h->g, n) ? mlo_failed(h->m) : mlo_index(h->m, h->g);
+}
+
+/* What all constants add up to at each position: [1, T, C]. */
+static int mlo_head_sum_places(mlo_head *h, const char *name) {
     mlo *m = h->m;
-    mlo_value *v = mlo_value_of(h->g, h->ids);
-    const char *to = h->loop.node->input[0];
-    const mlo_form f = mlo_form_of(v);
-    mlo_array *all = mlo_array_new(m, f.dtype, 1, &h->words);
+    const mlo_form f = mlo_form_of(mlo_value_of(h->g, h->loop.node->input[0]));
+    mlo_array *sum = mlo_array_new(m, MLO_FLOAT, f.rank, f.dims);
+    const int64_t n = sum ? mlo_array_count(sum) : 0;
+    for (int64_t i = 0; i < n; i++) ((float *)sum->data)[i] = 0;
+    for (int k = 0; k < h->n_place && !m->error.code; k++) {
+        mlo_array *a = mlo_tensor_load(m, mlo_value_of(h->g, h->place[k])->tensor);
+        const int64_t each = a ? mlo_array_count(a) : 0;
+        for (int64_t i = 0; each && i < n; i++)
+            ((float *)sum->data)[i] += ((const float *)a->data)[i % each];
+        mlo_array_free(m, a);
+    }
+    if (sum) mlo_graph_init(m, h->g, mlo_tensor_from(m, name, sum));
+    mlo_array_free(m, sum);
+    return mlo_failed(m) || mlo_index(m, h->g);
+}
+
+/* The integers for each id, [V, C], and for each position. */
+static int mlo_head_tables(mlo_head *h) {
+    mlo *m = h->m;
+    static const char rows[] = "mlo_rows_whole", places[] = "mlo_places_whole",
+                      sums[] = "mlo_places_sum";
+    if (h->n_place
+        && (mlo_head_steps(h, h->row, rows) || mlo_head_sum_places(h, sums)
+            || mlo_head_steps(h, sums, places) || mlo_head_table(h, mlo_head_places, places)))
+        return mlo_failed(m);
+    mlo_value *v = mlo_value_of(h->g, h->id);
+    mlo_array *all = mlo_array_new(m, mlo_form_of(v).dtype, 1, &h->words);
     for (int64_t i = 0; all && i < h->words; i++) mlo_set_element(all, i, i);
-    mlo_tensor *t = all ? mlo_tensor_from(m, h->ids, all) : NULL;
+    mlo_tensor *t = all ? mlo_tensor_from(m, h->id, all) : NULL;
     mlo_array_free(m, all);
     if (!t) return mlo_failed(m);
     v->tensor = t;
-    mlo_array *rows = mlo_value_array(m, &h->loop, h->g, to, 0, 0);
+    mlo_head_table(h, mlo_head_rows, h->n_place ? rows : h->row);
     v->tensor = NULL;
-    if (rows) mlo_graph_init(m, h->g, mlo_tensor_from(m, mlo_head_rows, rows));
-    mlo_array_free(m, rows);
-    mlo_node *cast = m->error.code ? NULL : mlo_node_new(m, "Cast", mlo_head_ids);
-    mlo_node *n = cast ? mlo_node_new(m, "Gather", mlo_head_rows) : NULL;
+    return mlo_failed(m);
+}
+
+/* A node in front of the loop, from a few values to one; "to" is a type, 0: none. What makes ids 32 bits wide runs on
+ * the host, all others are hardware. */
+static mlo_node *mlo_head_front(mlo_head *h, mlo_graph *list, const char *op, const char *const *in,
+    size_t n, const char *out, int64_t to) {
+    mlo *m = h->m;
+    mlo_node *node = mlo_node_new(m, op, out);
+    if (!node || mlo_inputs(m, node, in, n) || mlo_node_output(m, node, out)
+        || (to && mlo_attr_int(m, node, "to", to))
+        || (in[0] != h->ids && mlo_meta_put(m, &node->meta, &node->n_meta, mlo_key_front, "1"))
+        || mlo_graph_add(m, list, node))
+        return NULL;
+    return node;
+}
+
+/* One number, for Clip. */
+static const char *mlo_head_number(mlo_head *h, const char *name, int64_t n) {
+    const int32_t v = (int32_t)n;
+    mlo_array *a = mlo_array_new(h->m, MLO_INT32, 0, NULL);
+    if (!a) return NULL;
+    memcpy(a->data, &v, sizeof v);
+    mlo_graph_init(h->m, h->g, mlo_tensor_from(h->m, name, a));
+    mlo_array_free(h->m, a);
+    return mlo_failed(h->m) ? NULL : name;
+}
+
+/* The sum of an id's row and a position's, as many bits as enter the loop: in hardware mlo_places. */
+static int mlo_head_add_places(mlo_head *h, mlo_graph *list, const char *row, const char *to) {
+    const mlo_form f = mlo_form_of(mlo_value_of(h->g, to));
+    const mlo_node *edge = mlo_value_of(h->g, to)->producer;
+    const char *row_wide[] = { "mlo_row_wide", "mlo_place_wide" };
+    const char *place[] = { mlo_head_places };
+    const char *clip[] = { "mlo_row_sum",
+        mlo_head_number(h, "mlo_row_least", mlo_int(edge, "lo", 0)),
+        mlo_head_number(h, "mlo_row_most", mlo_int(edge, "hi", 0)) };
+    const char *clipped[] = { "mlo_row_clipped" };
+    return clip[1] && clip[2] && mlo_head_front(h, list, "Cast", &row, 1, row_wide[0], MLO_INT32)
+            && mlo_head_front(h, list, "Cast", place, 1, row_wide[1], MLO_INT32)
+            && mlo_head_front(h, list, "Add", row_wide, 2, clip[0], 0)
+            && mlo_head_front(h, list, "Clip", clip, 3, clipped[0], 0)
+            && mlo_head_front(h, list, "Cast", clipped, 1, to, f.dtype)
+        ? 0
+        : mlo_failed(h->m);
+}
+
+/* What enters the loop comes from tables. */
+static int mlo_head_tabulate(mlo_head *h) {
+    mlo *m = h->m;
+    const char *to = h->loop.node->input[0];
     const char *in[] = { mlo_head_rows, mlo_head_ids };
-    if (!n || mlo_inputs(m, n, in, 2) || mlo_node_output(m, n, to)
-        || mlo_node_input(m, cast, h->ids) || mlo_node_output(m, cast, mlo_head_ids)
-        || mlo_attr_int(m, cast, "to", MLO_INT32))
+    const char *row = h->n_place ? "mlo_row" : to;
+    mlo_graph list = { 0 };
+    if (mlo_head_tables(h) || !mlo_head_front(h, &list, "Cast", &h->ids, 1, mlo_head_ids, MLO_INT32)
+        || !mlo_head_front(h, &list, "Gather", in, 2, row, 0)
+        || (h->n_place && mlo_head_add_places(h, &list, row, to)))
         return mlo_failed(m);
     mlo_value_of(h->g, to)->producer->output[0] = mlo_format(m, "%s_of_floats", to);
-    mlo_graph list = { 0 };
-    if (mlo_graph_add(m, &list, cast) || mlo_graph_add(m, &list, n)) return mlo_failed(m);
     for (size_t i = 0; i < h->g->n_node; i++) MLO_TRY(mlo_graph_add(m, &list, h->g->node[i]));
     h->g->node = list.node;
     h->g->n_node = list.n_node;
@@ -298,7 +424,7 @@ static int mlo_head_tabulate(mlo_head *h) {
 /* ---- all of it -------------------------------------------------------------- */
 
 static int mlo_quantize_head(mlo *m) {
-    mlo_head h = { m, m->model->graph, { 0 }, NULL, 0, NULL, NULL, { 0 }, NULL, { 0 } };
+    mlo_head h = { .m = m, .g = m->model->graph };
     if (mlo_opt(m, "q-config-json"))
         return mlo_fail_at(m, MLO_E_USAGE, NULL,
             "--tokens with a q_config, which is about the loop alone; leave one of them out");
