@@ -1453,6 +1453,8 @@ static const char mlo_key_fifo[] = "mlo.fifo";
 static const char mlo_key_device[] = "mlo.device";
 /* a Scan: it runs once, and its state leaves as another (head.c) */
 static const char mlo_key_head[] = "mlo.head";
+/* a node that makes of ids what enters the loop: hardware, but no kernel (head.c) */
+static const char mlo_key_front[] = "mlo.front";
 
 /* ======== src/ground/op.c ======== */
 /* op: what an operator is to mlo: a name, a shape rule, an evaluation.
@@ -3006,13 +3008,8 @@ static void mlo_little_endian(void *data, size_t n, size_t size) {
         }
 }
 
-/* Bytes [at, at + n) of the raw data of a tensor that is raw. */
+/* Bytes [at, at + n) of the raw data of a tensor that is raw. They are there: mlo_tensor_check. */
 static int mlo_tensor_raw(mlo *m, const mlo_tensor *t, uint64_t at, void *to, size_t n) {
-    uint64_t have = t->source ? t->length : t->raw.n;
-    if (at > have || n > have - at)
-        return mlo_fail_at(m, MLO_E_DATA, t->name,
-            "the tensor has %llu bytes; bytes %llu to %llu were asked for",
-            (unsigned long long)have, (unsigned long long)at, (unsigned long long)(at + n));
     if (t->source) return mlo_source_read(m, t->source, t->offset + at, to, n);
     if (n) memcpy(to, t->raw.data + at, n);
     return 0;
@@ -3022,9 +3019,6 @@ static int mlo_tensor_raw(mlo *m, const mlo_tensor *t, uint64_t at, void *to, si
  * item. */
 static int mlo_tensor_packed(mlo *m, const mlo_tensor *t, uint64_t at, uint8_t *to, size_t n) {
     if (mlo_tensor_is_raw(t)) return mlo_tensor_raw(m, t, at, to, n);
-    if (at > t->n_int32s || n > t->n_int32s - at)
-        return mlo_fail_at(m, MLO_E_DATA, t->name,
-            "the tensor has %zu packed bytes, too few for its shape", t->n_int32s);
     for (size_t i = 0; i < n; i++) to[i] = (uint8_t)(t->int32s[at + i] & 0xFF);
     return 0;
 }
@@ -4231,9 +4225,11 @@ static inline int64_t mlo_floor_div(int64_t a, int64_t b) {
 
 /* ---- number by number ------------------------------------------------------------- */
 
-/* p = [div, lo, hi] */
+/* p = [div, lo, hi, log2 of div; -1: it is no power of two] */
 static inline int64_t mlo_requant_shift(int64_t x, int64_t mul, int64_t add, const int64_t *p) {
-    return mlo_clip(mlo_floor_div(x * mul + add + p[0] / 2, p[0]), p[1], p[2]);
+    const int64_t sum = x * mul + add + p[0] / 2;
+    return mlo_clip(
+        p[3] < 0 ? mlo_floor_div(sum, p[0]) : mlo_shift_down(sum, (int)p[3]), p[1], p[2]);
 }
 /* p = [D, mul, lo, hi] */
 static inline int64_t mlo_inonorm(int64_t x, int64_t w, int64_t b, const int64_t *p) {
@@ -4399,6 +4395,11 @@ static const struct {
     { "Softsign",                          MLO_ELEMENTWISE },
     { "ThresholdedRelu",                   MLO_ELEMENTWISE },
     { "Shrink",                            MLO_ELEMENTWISE },
+    { "Where",                             MLO_ELEMENTWISE },
+    { "Greater",                           MLO_ELEMENTWISE },
+    { "GreaterOrEqual",                    MLO_ELEMENTWISE },
+    { "Less",                              MLO_ELEMENTWISE },
+    { "LessOrEqual",                       MLO_ELEMENTWISE },
     { "Reshape",                           MLO_RESHAPES },
     { "Unsqueeze",                         MLO_RESHAPES },
     { "Squeeze",                           MLO_RESHAPES },
@@ -7658,7 +7659,8 @@ static int mlo_resized_of(const mlo_shapes *s, const mlo_form *x, mlo_resized *t
         return mlo_fail(
                    s->m, MLO_E_UNSUPPORTED, s->node, "Resize of opset 10; export at 11 or more"),
                0;
-    if (k > x->rank) return mlo_fail(s->m, MLO_E_SHAPE, s->node, "%d axes of %d", k, x->rank), 0;
+    if (x->rank >= 0 && k > x->rank)
+        return mlo_fail(s->m, MLO_E_SHAPE, s->node, "%d axes of %d", k, x->rank), 0;
     if (!mlo_form_known(x)) return 0;
     for (int i = 0; i < x->rank; i++) {
         to[i].in = to[i].out = x->dims[i];
@@ -9254,6 +9256,8 @@ static const char *mlo_requant_shift_numbers(const int64_t *given, int64_t *p) {
     p[0] = given[0];
     p[1] = -(given[2] * given[1] / 2);
     p[2] = p[1] + given[1] - 1;
+    for (p[3] = 0; p[3] < 31 && (int64_t)1 << p[3] < p[0];) p[3]++;
+    if ((int64_t)1 << p[3] != p[0]) p[3] = -1;
     return p[0] ? NULL : mlo_no_divisor;
 }
 static const char *mlo_inorm_numbers(const int64_t *given, int64_t *p) {
@@ -22290,7 +22294,7 @@ static int mlo_layernorm_run(mlo_call *c) {
         return mlo_fail(c->m, MLO_E_DATA, c->node,
             "groups is %lld; it must divide the %lld channels", (long long)groups, (long long)all);
     const int64_t channels = all / groups, rows = channels ? mlo_array_count(x) / channels : 0;
-    const mlo_form of = { g->dtype, g->rank, { g->rank > 1 ? g->dims[0] : 0 } };
+    const mlo_form of = { g->dtype, g->rank, { g->dims[0] } };
     const int own = groups > 1 && mlo_norm_own(&of);
     if (mlo_kernel_count(c, 1, own ? all : channels) || mlo_kernel_count(c, 2, own ? all : channels)
         || mlo_kernel_count(c, 3, 2))
@@ -28595,8 +28599,7 @@ static mlo_array *mlo_trace_move(mlo_tracer *t, mlo_node *n, const char *name) {
 static mlo_array *mlo_trace_node(mlo_tracer *t, mlo_node *n, const char *name, const mlo_form *f) {
     static const char *const moves[] = { "Expand", "Concat", "Tile", "GatherND", "Trilu",
         "ScatterND", "ScatterElements", NULL };
-    static const char *const more[] = { "Where", "And", "Or", "Not", "Xor", "Equal", "Less",
-        "LessOrEqual", "Greater", "GreaterOrEqual", "Cast", NULL };
+    static const char *const more[] = { "And", "Or", "Not", "Xor", "Equal", "Cast", NULL };
     /* a scale may lie along one */
     static const char *const axes[] = { "QuantizeLinear", "DequantizeLinear", NULL };
     if (mlo_is_layout(n) || mlo_is_one_of(n, moves)) {
@@ -29625,7 +29628,11 @@ static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n, const char *
     const char *source = mlo_chain_walk(&r->in, name, &chain, NULL);
     mlo_form from = mlo_body_form(&r->in, source), to = mlo_body_form(&r->in, name);
     if (!mlo_form_known(&from) || !mlo_form_known(&to) || mlo_last_dim(&from) != mlo_last_dim(&to))
-        return mlo_cannot(r, n, "a reshape that changes the channels");
+        return mlo_cannot(r, n,
+            mlo_is(n, "Transpose") && from.rank == 3
+                ? "a stream with its channels in front of its tokens, [1, C, T] (convolutions of "
+                  "size 1 as projections: SqueezeBERT); write them as linear layers on [1, T, C]"
+                : "a reshape that changes the channels");
     if (!mlo_is_unmoved(r, source, &chain))
         return mlo_cannot(r, n, "tokens or channels that change places outside of attention");
     const char *out = mlo_block_of(r, source);
@@ -34950,7 +34957,8 @@ static const mlo_sublayer_kind mlo_place_sublayer = {
 /* ======== src/integer/residual.c ======== */
 /* residual: recognises the sum of two values of the loop and makes it an Add of streams.
  *
- * in:  an Add of two values that depend on the carried value, of one shape.
+ * in:  an Add of two values that depend on the carried value, of one shape, and not both on one linear
+ *     layer's result alone.
  * out: the kernel Add of two wide streams, which have neither zero points nor factors per channel.
  */
 static const mlo_sublayer_kind mlo_residual_sublayer; /* the card, below */
@@ -34967,11 +34975,19 @@ static const char *mlo_block_residual(mlo_recogniser *r, mlo_node *n) {
     return mlo_block_finish(r, b);
 }
 
+/* Is the sum a function of one linear layer's result alone? Then it is in that layer's table. */
+static int mlo_is_function_of_layer(mlo_recogniser *r, mlo_node *n) {
+    const char *source = mlo_unary_source(r, n), *bias;
+    const mlo_node *p = source ? mlo_made_by(&r->in, source) : NULL;
+    if (mlo_is_half(&r->in, p, "Add", &source, &bias)) p = mlo_made_by(&r->in, source);
+    return mlo_is(p, "MatMul") || mlo_is(p, "Gemm");
+}
+
 static const char *mlo_recognise_residual(
     mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
     (void)name;
     *is = mlo_is(n, "Add") && mlo_is_carried(&r->in, n->input[0])
-        && mlo_is_carried(&r->in, n->input[1]);
+        && mlo_is_carried(&r->in, n->input[1]) && !mlo_is_function_of_layer(r, n);
     return *is ? mlo_block_residual(r, n) : NULL;
 }
 static const char *mlo_type_residual(const mlo_sublayer *b) {
@@ -35737,6 +35753,13 @@ static const mlo_node *mlo_form_lost(const mlo_graph *g, const char *name) {
 /* A carried value of unknown form: an input's dimension is open, or a node makes what nobody can tell the form of. */
 static int mlo_refuse_form(mlo *m, const mlo_scan *s, const mlo_form *x) {
     const mlo_node *lost = mlo_form_lost(m->model->graph, s->node->input[0]);
+    for (size_t i = 0; i < s->body->n_node; i++)
+        if (!mlo_op_of(m, s->body->node[i]))
+            return mlo_fail(m, MLO_E_UNSUPPORTED, s->body->node[i],
+                "mlo does not know %s, which is in every layer, so the form of what the layers "
+                "work on is unknown; hardware has linear layers, norms, attention, sums, products "
+                "and functions of one value: write it as these",
+                s->body->node[i]->op);
     if (lost && !mlo_op_of(m, lost))
         return mlo_fail(m, MLO_E_UNSUPPORTED, lost,
             "mlo cannot evaluate %s, so the form of what the layers work on is unknown; export the "
@@ -35862,21 +35885,28 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
  *     its logit.
  *
  * What is in front of the loop is made a table, when it is a function of one id: computed once for all of
- * them. What is behind it becomes, for a while, the body of a Scan that runs once, so that the code for
- * bodies recognises, calibrates and quantizes it: on the same samples, and on what the integer loop makes of
- * them. It reads the integers that leave the loop as they are.
+ * them. Learned positions, which are added to that, are another one: a row for each position. What is behind
+ * it becomes, for a while, the body of a Scan that runs once, so that the code for bodies recognises, calibrates and
+ * quantizes it: on the same samples, and on what the integer loop makes of them. It reads the integers that leave
+ * the loop as they are.
  *
- * invariant: the rows are what pre made of the ids; logits are integers of one scale, so that the largest
- *     float is the largest integer, and ties stay ties.
+ * invariant: the rows are what pre made of the ids (with positions a sum of two rounded numbers, which is one
+ *     step off at most); logits are integers of one scale, so that the largest float is the largest integer,
+ *     and ties stay ties.
  * example: Gather -> loop -> RMSNorm -> MatMul becomes Gather -> loop -> LayerNorm -> MVU -> Dequantize.
  * cost: two evaluations per sample; all rows, and the head's matrix in floats, in memory at once.
  */
+enum { MLO_HEAD_PLACES = 4 };
 typedef struct {
     mlo *m;
     mlo_graph *g;
     mlo_scan loop;
     const char *ids; /* the model's input */
     int64_t words; /* V */
+    const char *id; /* the ids as the first table's Gather has them */
+    const char *row; /* what is a function of one id, and the last of those in front of the loop */
+    const char *place[MLO_HEAD_PLACES]; /* constants that are added to that, one row a position */
+    int n_place; /* 0: positions count for nothing; `row` enters the loop */
     const char *hidden; /* what the loop leaves, as floats */
     const char *logits; /* the model's output */
     mlo_map behind; /* what depends on `hidden` */
@@ -35885,6 +35915,7 @@ typedef struct {
 } mlo_head;
 
 static const char mlo_head_rows[] = "mlo_rows"; /* the table */
+static const char mlo_head_places[] = "mlo_places"; /* that of positions */
 static const char mlo_head_ids[] = "mlo_ids"; /* 32 bits each, as the core takes them */
 static const char mlo_head_next[] = "mlo_next"; /* of each token {the id that follows, its logit} */
 
@@ -36098,51 +36129,169 @@ static int mlo_head_by_token(const mlo_head *h, const mlo_node *n, const char *f
     return 1;
 }
 
-/* Nothing but functions of one id between the ids and the loop. */
-static int mlo_head_check_rows(const mlo_head *h) {
+/* The constant of a sum, if it is one and has a row for each position or one for all; NULL. */
+static const char *mlo_head_place_of(const mlo_head *h, const mlo_node *n, const char *from) {
+    const char *other = mlo_is(n, "Add") ? n->input[n->input[0] == from] : NULL;
+    const mlo_value *v = other ? mlo_value_of(h->g, other) : NULL;
+    return v && v->tensor && h->n_place < MLO_HEAD_PLACES && mlo_form_of(v).dtype == MLO_FLOAT
+        ? other
+        : NULL;
+}
+
+/* Another shape of the ids, in front of everything. */
+static int mlo_head_reshapes(const mlo_head *h, const mlo_node *n, const char *from) {
+    return from == h->id
+        && (mlo_is(n, "Reshape") || mlo_is(n, "Unsqueeze") || mlo_is(n, "Squeeze")
+            || mlo_is(n, "Cast"));
+}
+
+static int mlo_head_no_row(const mlo_head *h, const mlo_node *n) {
+    return mlo_fail(h->m, MLO_E_UNSUPPORTED, n,
+        "what enters the loop is not one row of each id here, nor the sum of that and of one of "
+        "each position; --tokens makes rows of both; leave it out");
+}
+
+/* Nothing but functions of one id between the ids and the loop, and sums of these with what positions say. */
+static int mlo_head_check_rows(mlo_head *h) {
     const char *to = h->loop.node->input[0], *at = h->ids;
+    h->id = at;
     while (at != to) {
         const mlo_value *v = mlo_value_of(h->g, at);
         const mlo_node *n = v->n_use == 1 ? v->use[0] : NULL;
         if (!n)
             return mlo_head_unfit(
                 h, at, "a value in front of the loop that is read more than once");
-        if (!mlo_head_by_token(h, n, at))
-            return mlo_fail(h->m, MLO_E_UNSUPPORTED, n,
-                "what enters the loop does not depend on one id alone here (on its position, too, "
-                "say); "
-                "--tokens makes a row of each id; leave it out");
+        const int rows = !h->n_place && mlo_head_by_token(h, n, at);
+        const char *place = rows ? NULL : mlo_head_place_of(h, n, at);
+        if (place) {
+            if (!h->n_place) h->row = at;
+            h->place[h->n_place++] = place;
+        } else if (mlo_head_reshapes(h, n, at))
+            h->id = n->output[0];
+        else if (!rows && !(h->n_place && mlo_is_kernel(n, MLO_KERNEL_TO_INTEGERS)))
+            return mlo_head_no_row(h, n);
         at = n->output[0];
     }
+    if (!h->n_place) h->row = to;
     return 0;
 }
 
-/* The integers that enter the loop for each id: [V, C]. */
-static int mlo_head_tabulate(mlo_head *h) {
+/* A tensor of the outer graph: rows of integers. */
+static int mlo_head_table(mlo_head *h, const char *name, const char *from) {
+    mlo_array *rows = mlo_value_array(h->m, &h->loop, h->g, mlo_intern(h->m, from), 0, 0);
+    if (rows) mlo_graph_init(h->m, h->g, mlo_tensor_from(h->m, name, rows));
+    mlo_array_free(h->m, rows);
+    return mlo_failed(h->m);
+}
+
+/* The steps of x as the loop's own Quantize counts them, in 16 bits: a part of a sum may be larger than that. */
+static int mlo_head_steps(mlo_head *h, const char *x, const char *steps) {
+    const mlo_node *edge = mlo_value_of(h->g, h->loop.node->input[0])->producer;
+    const char *in[] = { x, edge->input[1] };
+    mlo_node *n = mlo_node_new(h->m, mlo_quantize_kernel.op.name, steps);
+    if (!n || mlo_inputs(h->m, n, in, 2) || mlo_node_output(h->m, n, steps)
+        || mlo_attr_int(h->m, n, "to", MLO_INT16) || mlo_attr_int(h->m, n, "lo", INT16_MIN)
+        || mlo_attr_int(h->m, n, "hi", INT16_MAX))
+        return mlo_failed(h->m);
+    return mlo_graph_add(h->m, h->g, n) ? mlo_failed(h->m) : mlo_index(h->m, h->g);
+}
+
+/* What all constants add up to at each position: [1, T, C]. */
+static int mlo_head_sum_places(mlo_head *h, const char *name) {
     mlo *m = h->m;
-    mlo_value *v = mlo_value_of(h->g, h->ids);
-    const char *to = h->loop.node->input[0];
-    const mlo_form f = mlo_form_of(v);
-    mlo_array *all = mlo_array_new(m, f.dtype, 1, &h->words);
+    const mlo_form f = mlo_form_of(mlo_value_of(h->g, h->loop.node->input[0]));
+    mlo_array *sum = mlo_array_new(m, MLO_FLOAT, f.rank, f.dims);
+    const int64_t n = sum ? mlo_array_count(sum) : 0;
+    for (int64_t i = 0; i < n; i++) ((float *)sum->data)[i] = 0;
+    for (int k = 0; k < h->n_place && !m->error.code; k++) {
+        mlo_array *a = mlo_tensor_load(m, mlo_value_of(h->g, h->place[k])->tensor);
+        const int64_t each = a ? mlo_array_count(a) : 0;
+        for (int64_t i = 0; each && i < n; i++)
+            ((float *)sum->data)[i] += ((const float *)a->data)[i % each];
+        mlo_array_free(m, a);
+    }
+    if (sum) mlo_graph_init(m, h->g, mlo_tensor_from(m, name, sum));
+    mlo_array_free(m, sum);
+    return mlo_failed(m) || mlo_index(m, h->g);
+}
+
+/* The integers for each id, [V, C], and for each position. */
+static int mlo_head_tables(mlo_head *h) {
+    mlo *m = h->m;
+    static const char rows[] = "mlo_rows_whole", places[] = "mlo_places_whole",
+                      sums[] = "mlo_places_sum";
+    if (h->n_place
+        && (mlo_head_steps(h, h->row, rows) || mlo_head_sum_places(h, sums)
+            || mlo_head_steps(h, sums, places) || mlo_head_table(h, mlo_head_places, places)))
+        return mlo_failed(m);
+    mlo_value *v = mlo_value_of(h->g, h->id);
+    mlo_array *all = mlo_array_new(m, mlo_form_of(v).dtype, 1, &h->words);
     for (int64_t i = 0; all && i < h->words; i++) mlo_set_element(all, i, i);
-    mlo_tensor *t = all ? mlo_tensor_from(m, h->ids, all) : NULL;
+    mlo_tensor *t = all ? mlo_tensor_from(m, h->id, all) : NULL;
     mlo_array_free(m, all);
     if (!t) return mlo_failed(m);
     v->tensor = t;
-    mlo_array *rows = mlo_value_array(m, &h->loop, h->g, to, 0, 0);
+    mlo_head_table(h, mlo_head_rows, h->n_place ? rows : h->row);
     v->tensor = NULL;
-    if (rows) mlo_graph_init(m, h->g, mlo_tensor_from(m, mlo_head_rows, rows));
-    mlo_array_free(m, rows);
-    mlo_node *cast = m->error.code ? NULL : mlo_node_new(m, "Cast", mlo_head_ids);
-    mlo_node *n = cast ? mlo_node_new(m, "Gather", mlo_head_rows) : NULL;
+    return mlo_failed(m);
+}
+
+/* A node in front of the loop, from a few values to one; "to" is a type, 0: none. What makes ids 32 bits wide runs on
+ * the host, all others are hardware. */
+static mlo_node *mlo_head_front(mlo_head *h, mlo_graph *list, const char *op, const char *const *in,
+    size_t n, const char *out, int64_t to) {
+    mlo *m = h->m;
+    mlo_node *node = mlo_node_new(m, op, out);
+    if (!node || mlo_inputs(m, node, in, n) || mlo_node_output(m, node, out)
+        || (to && mlo_attr_int(m, node, "to", to))
+        || (in[0] != h->ids && mlo_meta_put(m, &node->meta, &node->n_meta, mlo_key_front, "1"))
+        || mlo_graph_add(m, list, node))
+        return NULL;
+    return node;
+}
+
+/* One number, for Clip. */
+static const char *mlo_head_number(mlo_head *h, const char *name, int64_t n) {
+    const int32_t v = (int32_t)n;
+    mlo_array *a = mlo_array_new(h->m, MLO_INT32, 0, NULL);
+    if (!a) return NULL;
+    memcpy(a->data, &v, sizeof v);
+    mlo_graph_init(h->m, h->g, mlo_tensor_from(h->m, name, a));
+    mlo_array_free(h->m, a);
+    return mlo_failed(h->m) ? NULL : name;
+}
+
+/* The sum of an id's row and a position's, as many bits as enter the loop: in hardware mlo_places. */
+static int mlo_head_add_places(mlo_head *h, mlo_graph *list, const char *row, const char *to) {
+    const mlo_form f = mlo_form_of(mlo_value_of(h->g, to));
+    const mlo_node *edge = mlo_value_of(h->g, to)->producer;
+    const char *row_wide[] = { "mlo_row_wide", "mlo_place_wide" };
+    const char *place[] = { mlo_head_places };
+    const char *clip[] = { "mlo_row_sum",
+        mlo_head_number(h, "mlo_row_least", mlo_int(edge, "lo", 0)),
+        mlo_head_number(h, "mlo_row_most", mlo_int(edge, "hi", 0)) };
+    const char *clipped[] = { "mlo_row_clipped" };
+    return clip[1] && clip[2] && mlo_head_front(h, list, "Cast", &row, 1, row_wide[0], MLO_INT32)
+            && mlo_head_front(h, list, "Cast", place, 1, row_wide[1], MLO_INT32)
+            && mlo_head_front(h, list, "Add", row_wide, 2, clip[0], 0)
+            && mlo_head_front(h, list, "Clip", clip, 3, clipped[0], 0)
+            && mlo_head_front(h, list, "Cast", clipped, 1, to, f.dtype)
+        ? 0
+        : mlo_failed(h->m);
+}
+
+/* What enters the loop comes from tables. */
+static int mlo_head_tabulate(mlo_head *h) {
+    mlo *m = h->m;
+    const char *to = h->loop.node->input[0];
     const char *in[] = { mlo_head_rows, mlo_head_ids };
-    if (!n || mlo_inputs(m, n, in, 2) || mlo_node_output(m, n, to)
-        || mlo_node_input(m, cast, h->ids) || mlo_node_output(m, cast, mlo_head_ids)
-        || mlo_attr_int(m, cast, "to", MLO_INT32))
+    const char *row = h->n_place ? "mlo_row" : to;
+    mlo_graph list = { 0 };
+    if (mlo_head_tables(h) || !mlo_head_front(h, &list, "Cast", &h->ids, 1, mlo_head_ids, MLO_INT32)
+        || !mlo_head_front(h, &list, "Gather", in, 2, row, 0)
+        || (h->n_place && mlo_head_add_places(h, &list, row, to)))
         return mlo_failed(m);
     mlo_value_of(h->g, to)->producer->output[0] = mlo_format(m, "%s_of_floats", to);
-    mlo_graph list = { 0 };
-    if (mlo_graph_add(m, &list, cast) || mlo_graph_add(m, &list, n)) return mlo_failed(m);
     for (size_t i = 0; i < h->g->n_node; i++) MLO_TRY(mlo_graph_add(m, &list, h->g->node[i]));
     h->g->node = list.node;
     h->g->n_node = list.n_node;
@@ -36152,7 +36301,7 @@ static int mlo_head_tabulate(mlo_head *h) {
 /* ---- all of it -------------------------------------------------------------- */
 
 static int mlo_quantize_head(mlo *m) {
-    mlo_head h = { m, m->model->graph, { 0 }, NULL, 0, NULL, NULL, { 0 }, NULL, { 0 } };
+    mlo_head h = { .m = m, .g = m->model->graph };
     if (mlo_opt(m, "q-config-json"))
         return mlo_fail_at(m, MLO_E_USAGE, NULL,
             "--tokens with a q_config, which is about the loop alone; leave one of them out");
@@ -37163,6 +37312,7 @@ typedef struct mlo_core {
     struct mlo_core
         *around; /* of a decoder from ids to ids: its head (core/around.c); NULL: none */
     int64_t ids; /* rows of the table in front; 0: there is none */
+    int64_t places; /* rows of positions behind them; 0: there are none */
     int masked; /* 1: a runtime mask stream */
     int replay; /* the element that brings the memory's tokens; -1: there is none */
     int replay_masked; /* 1: a runtime mask stream of theirs, too */
@@ -37233,10 +37383,16 @@ static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
 /* What a matrix in row blocks holds when things flow: a token stays for two tiles' time. */
 static int64_t mlo_tile_tokens(int64_t tile) { return 2 * tile + 4; }
 
+/* Tokens that row blocks may share a pass over a matrix among: those of a group of frames, which go through an
+ * iteration one behind the other. A single iteration has no groups. */
+static int64_t mlo_core_group(const mlo_core *c, int64_t chunk) {
+    return c->scan.iterations > 1 ? c->frames * chunk : chunk;
+}
+
 /* (Re)derives an element's unit for a folding. */
-static int mlo_element_fold(mlo *m, mlo_element *e, int64_t pe, int64_t simd) {
+static int mlo_element_fold(mlo *m, const mlo_core *c, mlo_element *e, int64_t pe, int64_t simd) {
     memset(&e->unit, 0, sizeof e->unit);
-    e->site.tile = e->memory == MLO_BLOCK ? mlo_min(e->tile, e->site.chunk) : 0;
+    e->site.tile = e->memory == MLO_BLOCK ? mlo_min(e->tile, mlo_core_group(c, e->site.chunk)) : 0;
     if (!e->kernel->legal(&e->site, pe, simd))
         return mlo_fail(m, MLO_E_FOLDING, e->node, "%s cannot be folded to PE=%lld SIMD=%lld",
             e->name, (long long)pe, (long long)simd);
@@ -37365,6 +37521,8 @@ static int mlo_core_widths(mlo *m, const mlo_graph *body) {
 }
 
 /* Where a kernel's parameters are, as metadata say. */
+/* Tokens of a tile, where nobody says: a frame's, of shorter frames one of each that is in flight. */
+static int64_t mlo_core_tile(const mlo_core *c) { return mlo_max(c->chunk, mlo_core_group(c, 1)); }
 static int mlo_core_parameters(mlo *m, const mlo_core *c, mlo_element *e) {
     const char *memory = mlo_meta_get(e->node->meta, e->node->n_meta, mlo_key_memory);
     e->memory = e->memories = mlo_eq(memory, "resident") ? MLO_RESIDENT
@@ -37373,7 +37531,7 @@ static int mlo_core_parameters(mlo *m, const mlo_core *c, mlo_element *e) {
     if (memory && e->memory == MLO_LAYER && !mlo_eq(memory, "layer"))
         return mlo_fail(m, MLO_E_DATA, e->node,
             "metadata say mlo.memory = '%.40s', which is none of layer, block, resident", memory);
-    e->tile = mlo_meta_within(m, e->node, mlo_key_tile, c->chunk, 1, INT32_MAX);
+    e->tile = mlo_meta_within(m, e->node, mlo_key_tile, mlo_core_tile(c), 1, INT32_MAX);
     return mlo_failed(m);
 }
 
@@ -37440,7 +37598,7 @@ static int mlo_core_elements(mlo *m, mlo_core *c) {
         if (mlo_core_name(m, c, e) || mlo_core_side(m, c, e) || mlo_core_parameters(m, c, e)
             || mlo_element_site(m, c, e))
             return mlo_failed(m);
-        if (k ? mlo_element_fold(m, e, mlo_meta_int(n, mlo_key_pe, mlo_element_least(e)),
+        if (k ? mlo_element_fold(m, c, e, mlo_meta_int(n, mlo_key_pe, mlo_element_least(e)),
                     mlo_meta_int(n, mlo_key_simd, 1))
               : mlo_core_split(m, c, e))
             return mlo_failed(m);
@@ -37555,9 +37713,19 @@ static void mlo_core_waits(const mlo_core *c, mlo_waits *w) {
     }
 }
 
+/* Tokens of queries that edge k brings until the frame's last key is there, which may wait in a tile for others. */
+static int64_t mlo_core_keys(const mlo_core *c, const mlo_waits *w, int k) {
+    int64_t tiles = 0;
+    for (int i = 0; i < c->n_edge; i++)
+        if (c->edge[i].to == c->edge[k].to && c->edge[i].to_port)
+            tiles = mlo_max(
+                tiles, mlo_edge_from(&c->edge[i], w->tiles) - mlo_edge_from(&c->edge[k], w->tiles));
+    return mlo_min(mlo_core_group(c, c->chunk), c->chunk + tiles);
+}
+
 /* The tokens that edge k's FIFO must hold, whatever stalls; fewer, and a core can come to a stop.
- * What meets it has had to take a token before it gave one, a tile (at most to the frame's end) if
- * row blocks are on its way, what a window reaches likewise, and a frame if it is behind attention
+ * What meets it has had to take a token before it gave one, a tile (at most to the group's end) if
+ * row blocks are on its way, what a window reaches likewise, and a frame more if it is behind attention
  * where this edge is not. (Three beats are in the fork and in front of the sum.) Attention takes a
  * frame's keys and values before it goes on from its second row of queries. Whether a network of
  * FIFOs whose elements do not look at the time comes to a stop does not depend on the time, so that
@@ -37566,15 +37734,17 @@ static int64_t mlo_core_least(const mlo_core *c, const mlo_waits *w, int k) {
     const mlo_edge *e = &c->edge[k];
     const mlo_unit *u = &c->element[e->to].unit;
     int64_t least = 1;
-    if (u->whole_frame) return e->to_port ? 1 : mlo_max(1, c->chunk - 2 / u->rows.heads);
+    if (u->whole_frame)
+        return e->to_port ? 1 : mlo_max(1, mlo_core_keys(c, w, k) - 2 / u->rows.heads);
     for (int i = 0; i < c->n_edge; i++)
         if (c->edge[i].to == e->to && c->edge[i].from != MLO_OUTSIDE) {
             const int other = c->edge[i].from;
             const int frame = w->frames[other] > mlo_edge_from(e, w->frames);
-            const int64_t first = frame
-                ? c->chunk
-                : mlo_min(c->chunk, w->tiles[other] - mlo_edge_from(e, w->tiles));
-            least = mlo_max(least, first - 3 / (e->channels / e->lanes_from));
+            const int64_t first = frame ? c->chunk : 0;
+            const int64_t tiles = mlo_max(0, w->tiles[other] - mlo_edge_from(e, w->tiles));
+            least = mlo_max(least,
+                mlo_min(mlo_core_group(c, c->chunk), first + tiles)
+                    - 3 / (e->channels / e->lanes_from));
         }
     return least;
 }
@@ -37772,21 +37942,25 @@ static int64_t mlo_core_resident_beats(const mlo_core *c) {
 /* read for every tile */
 static int64_t mlo_core_block_beats(const mlo_core *c) { return mlo_core_beats_in(c, MLO_BLOCK); }
 
-/* How often a unit's parameters are read for a frame's tiles; all beats of row blocks that a frame
- * reads in an iteration. */
+/* How often a unit's parameters are read for so many tokens, one behind the other in an iteration; for a group of
+ * frames (of a single iteration, for a frame). All beats of row blocks that such a one reads in an iteration. */
 static int64_t mlo_unit_tiles(const mlo_unit *u, int64_t tokens) {
     return u->blocks ? mlo_parts(tokens, u->tile) : 0;
+}
+static int64_t mlo_core_tiles(const mlo_core *c, const mlo_unit *u, int64_t chunk) {
+    return mlo_unit_tiles(u, mlo_core_group(c, chunk));
 }
 static int64_t mlo_core_tile_beats(const mlo_core *c) {
     int64_t beats = 0;
     for (int i = 0; i < c->n_element; i++)
-        beats += mlo_unit_tiles(&c->element[i].unit, c->element[i].site.chunk)
+        beats += mlo_core_tiles(c, &c->element[i].unit, c->element[i].site.chunk)
             * mlo_unit_beats(&c->element[i].unit, c->axi_bits);
     return beats;
 }
 /* What an iteration of a full group of frames reads. */
 static int64_t mlo_core_layer_beats(const mlo_core *c) {
-    return mlo_core_beats_in(c, MLO_LAYER) + c->frames * mlo_core_tile_beats(c);
+    return mlo_core_beats_in(c, MLO_LAYER)
+        + (c->scan.iterations > 1 ? 1 : c->frames) * mlo_core_tile_beats(c);
 }
 
 /* The most iterations there can be without building anew. */
@@ -37794,12 +37968,21 @@ static int64_t mlo_core_deepest(const mlo_core *c) {
     return mlo_core_resident_beats(c) || c->slots ? c->scan.iterations : 65535;
 }
 
-/* Beats per frame once things flow: frames in flight share an iteration's, but for row blocks. A
- * single iteration's parameters stay where they are. */
+/* Beats per frame once things flow: frames in flight share an iteration's. A single iteration's
+ * parameters stay where they are, but for row blocks. */
 static double mlo_core_frame_beats(const mlo_core *c) {
     return c->scan.iterations > 1
         ? (double)mlo_core_layer_beats(c) * (double)c->scan.iterations / c->frames
         : (double)mlo_core_tile_beats(c);
+}
+
+/* Cycles for which a group of frames that is not full waits for the next one (mlo_loop): where tiles of row blocks end
+ * with a group, it cannot wait for results. Two tokens' time at the door, which keeps one until it is complete. 0: no
+ * tile does. */
+static int64_t mlo_core_patience(const mlo_core *c) {
+    return c->scan.iterations > 1 && c->frames > 1 && mlo_core_block_beats(c)
+        ? 2 * (c->channels / c->lanes) + 16
+        : 0;
 }
 
 /* Cycles that memory takes for so many beats; beats that it gives in so many cycles. */
@@ -37896,9 +38079,16 @@ static int64_t mlo_core_multipliers(const mlo_core *c) {
  * example: of 64 channels, 512 words and 128 bits a beat: layernorm 1, mvu 1 x 16, argmax.
  * cost: O(nodes).
  */
-static const mlo_tensor *mlo_around_rows(mlo *m, const mlo_core *c) {
-    const mlo_value *v = mlo_value_of(c->scan.outer, mlo_intern(m, mlo_head_rows));
+static const mlo_tensor *mlo_around_table(mlo *m, const mlo_core *c, const char *name) {
+    const mlo_value *v = mlo_value_of(c->scan.outer, mlo_intern(m, name));
     return v ? v->tensor : NULL;
+}
+/* Of ids; of positions, which lie behind those; NULL: there are none. */
+static const mlo_tensor *mlo_around_rows(mlo *m, const mlo_core *c) {
+    return mlo_around_table(m, c, mlo_head_rows);
+}
+static const mlo_tensor *mlo_around_places(mlo *m, const mlo_core *c) {
+    return mlo_around_table(m, c, mlo_head_places);
 }
 
 /* The kernels behind the loop as a graph of their own, which sees the outer one. */
@@ -37935,7 +38125,7 @@ static int mlo_around_matrix(mlo *m, const mlo_core *h, mlo_element *e) {
             best[1] = simd;
             break;
         }
-    return best[0] ? mlo_element_fold(m, e, best[0], best[1]) : 0;
+    return best[0] ? mlo_element_fold(m, h, e, best[0], best[1]) : 0;
 }
 
 static int mlo_around_fold(mlo *m, mlo_core *h) {
@@ -37944,7 +38134,7 @@ static int mlo_around_fold(mlo *m, mlo_core *h) {
         if (!mlo_is_kernel(e->node, MLO_KERNEL_MATRIX)) continue;
         e->memory = MLO_BLOCK;
         e->tile = 1;
-        if (mlo_element_fold(m, e, 1, 1) || mlo_around_matrix(m, h, e)) return mlo_failed(m);
+        if (mlo_element_fold(m, h, e, 1, 1) || mlo_around_matrix(m, h, e)) return mlo_failed(m);
     }
     return 0;
 }
@@ -37993,6 +38183,7 @@ static int mlo_core_around(mlo *m, mlo_core *c) {
     if (mlo_core_elements(m, h) || mlo_core_edges(m, h)) return mlo_failed(m);
     c->around = h;
     c->ids = rows->dims[0];
+    c->places = mlo_around_places(m, c) ? c->chunk : 0;
     return mlo_around_follow(m, c);
 }
 
@@ -38015,10 +38206,8 @@ static int mlo_around(mlo *m, const mlo_core *c, mlo_core **h) {
 static int64_t mlo_core_image_bytes(const mlo_core *c) {
     return mlo_core_beats(c) * c->scan.iterations * c->axi_bits / 8;
 }
-static int64_t mlo_around_rows_bytes(mlo *m, const mlo_core *c) {
-    const mlo_tensor *t = mlo_around_rows(m, c);
-    return t ? mlo_tensor_count(t) * 2 : 0;
-}
+static int64_t mlo_around_rows_bytes(const mlo_core *c) { return 2 * c->ids * c->channels; }
+static int64_t mlo_around_places_bytes(const mlo_core *c) { return 2 * c->places * c->channels; }
 
 /* ======== src/core/schedule.c ======== */
 /* schedule: when things happen in a core: tokens, and the streams that they are on.
@@ -39225,8 +39414,9 @@ static void mlo_begins(mlo_schedule *s, int i, int k, const mlo_place *p, int64_
  * out: groups of frames, each with its place in the run.
  *
  * Frames are in groups of as many as are in flight; of jobs that a host ordered, those that do not wait for one of the
- * group to leave (mlo_job.v). A group closes, too, when its first results are there and the next frame is not
- * (mlo_loop.v): then all from that frame on is laid out anew, of which nothing has begun.
+ * group to leave (mlo_job.v). A group closes, too, when its first results are there and the next frame is not (with
+ * row blocks, whose results wait for that, when it has not come for a while; mlo_loop.v): then all from that frame on
+ * is laid out anew, of which nothing has begun.
  * invariant: tokens are numbered as they enter the body; the number of one that has entered never changes.
  * example: 4 in flight, a token of each of slots 0 0 1 2: the second waits for the first to leave, so there are two
  *     groups, of 1 and of 3 frames.
@@ -39268,15 +39458,21 @@ static mlo_job mlo_job_behind(const mlo_job *j) {
     return next;
 }
 
+/* Tiles of a job in an iteration: frames that go through several of them share tiles. */
+static int64_t mlo_job_tiles(const mlo_job *j, const mlo_unit *u) {
+    int64_t tiles = 0;
+    if (j->iterations > 1) return mlo_unit_tiles(u, j->turn);
+    for (int64_t f = 0; f < j->frames; f++) tiles += mlo_unit_tiles(u, mlo_job_length(j, f));
+    return tiles;
+}
+
 /* Tiles in front of each job from the k-th on. */
 static void mlo_jobs_tiles(mlo_schedule *s, int i, int64_t k) {
     const mlo_unit *u = &s->c->element[i].unit;
     int64_t *tiles = s->tiling[i].tiles;
     for (tiles[0] = 0; k < s->n_job; k++) {
         const mlo_job *j = &s->job[k];
-        tiles[k + 1] = tiles[k];
-        for (int64_t f = 0; f < j->frames; f++)
-            tiles[k + 1] += j->iterations * mlo_unit_tiles(u, mlo_job_length(j, f));
+        tiles[k + 1] = tiles[k] + j->iterations * mlo_job_tiles(j, u);
     }
 }
 
@@ -39306,9 +39502,10 @@ static void mlo_schedule_jobs(mlo_schedule *s, int64_t k, int64_t frame) {
  * in:  a schedule of the loop, one of its head (core/around.c), which share the way to memory.
  * out: when a row passes the loop's door; when a frame has left the loop; when its word is said.
  *
- * Up to four rows are asked for ahead of the one that passes the door (mlo_rows). Of a frame its last token goes
- * into the head (mlo_newest), which is a core of its own: one iteration, a token a frame. A text that goes on
- * inside asks for its next row when the word behind the one before is said (mlo_tokens).
+ * Up to four rows are asked for ahead of the one that passes the door (mlo_rows). Where positions are learned, a token
+ * has two: its id's, which waits in mlo_places, and its position's; their sum passes the door. Of a frame its last
+ * token goes into the head (mlo_newest), which is a core of its own: one iteration, a token a frame. A text that goes
+ * on inside asks for its next row when the word behind the one before is said (mlo_tokens).
  *
  * invariant: frames leave the loop, pass the head and are said in their order.
  * example: a memory-bound step reads the loop's parameters, the head's, and a row: no beat of them twice.
@@ -39322,7 +39519,13 @@ enum { MLO_ROWS_FIFO = 64, MLO_ROWS_BURST = 32, MLO_ROWS_AHEAD = 4 };
 enum { MLO_ROW_ASKS = 4, MLO_ROW_PASSED = 4, MLO_ROW_EACH = 4, MLO_ROW_WAY = 3 };
 enum { MLO_NEWEST_GIVES = 1, MLO_NEWEST_TAKES = 2, MLO_SAID_ID = -2, MLO_SAID_OUT = -1 };
 
+/* In mlo_places: from an id of its own to its index (the host's is taken with the second one); from a position's row
+ * to the sum. */
+enum { MLO_PLACE_ASKS = 1, MLO_PLACE_WAY = 1 };
+
 static int64_t mlo_row_beats(const mlo_core *c) { return c->channels * 16 / c->axi_bits; }
+/* Of a token. */
+static int64_t mlo_rows_each(const mlo_core *c) { return c->places ? 2 : 1; }
 
 static void mlo_schedule_join(mlo_schedule *s, mlo_schedule *head) {
     if (!head) return;
@@ -39349,15 +39552,36 @@ static int64_t mlo_left(const mlo_schedule *s, int64_t frame) {
 
 /* ---- rows ------------------------------------------------------------------ */
 
+/* A row has left mlo_rows from its first beat's cycle on until `last`: room for another. */
+static void mlo_row_passes(mlo_schedule *s, int64_t first, int64_t last) {
+    const int64_t beats = mlo_row_beats(s->c), from = s->passed * beats;
+    const mlo_until passed = { from, from + beats, first, last };
+    s->table.dealt[s->table.portions++ % MLO_READS_KEPT] = passed;
+    s->entered[s->passed++ % MLO_ROWS_KEPT] = last + MLO_ROW_WAY;
+}
+
+/* An id's row goes into mlo_places as it comes, behind the position's row before it. */
+static void mlo_row_waits(mlo_schedule *s) {
+    const int64_t row = s->passed, all = mlo_row_beats(s->c), from = row * all;
+    const int64_t beats = s->c->channels / s->c->lanes;
+    if (!s->c->places || row % 2 || s->table_rows <= row) return;
+    int64_t first = mlo_fetch_has(s, &s->table, from + mlo_parts(all, beats));
+    if (row) first = mlo_max(first, s->entered[(row - 1) % MLO_ROWS_KEPT] + 1 - MLO_ROW_WAY);
+    mlo_row_passes(s, first,
+        mlo_max(first + beats - 1,
+            mlo_fetch_has(s, &s->table, from + all) + mlo_max(0, beats / all - 1)));
+}
+
 /* When the next row can be asked for: its id is there, and room for it. MLO_NOT_YET. */
 static int64_t mlo_row_begins(mlo_schedule *s) {
-    const mlo_job *j = mlo_job_outside(s, s->table_rows);
+    const int64_t each = mlo_rows_each(s->c), token = s->table_rows / each;
+    const mlo_job *j = mlo_job_outside(s, token);
     const int64_t ahead = s->table_rows - MLO_ROWS_AHEAD;
     int64_t when = MLO_ROW_ASKS;
-    if (s->table_rows == j->outside && j->frame && j->order && j->order->told) {
+    if (s->table_rows == each * j->outside && j->frame && j->order && j->order->told) {
         when = mlo_said(s->head, j->frame - 1);
         if (when == MLO_NOT_YET) return when;
-        when += MLO_SAID_ID + MLO_ROW_ASKS;
+        when += MLO_SAID_ID + MLO_ROW_ASKS + (s->c->places ? MLO_PLACE_ASKS : 0);
     }
     if (ahead >= s->passed) return MLO_NOT_YET;
     if (ahead >= 0) when = mlo_max(when, s->entered[ahead % MLO_ROWS_KEPT] + MLO_ROW_PASSED);
@@ -39369,7 +39593,8 @@ static int mlo_row_asks(mlo_schedule *s) {
     const mlo_job *last = &s->job[s->n_job - 1];
     const int64_t beats = mlo_row_beats(s->c), end = (s->table_rows + 1) * beats;
     mlo_fetch *r = &s->table;
-    if (s->table_rows == last->outside + mlo_job_turn(last)) return 0;
+    mlo_row_waits(s);
+    if (s->table_rows == mlo_rows_each(s->c) * (last->outside + mlo_job_turn(last))) return 0;
     if (r->got == end - beats) {
         const int64_t begins = mlo_row_begins(s);
         if (begins == MLO_NOT_YET) return 0;
@@ -39399,24 +39624,24 @@ static int mlo_rows_hear(mlo_schedule *s, int *any) {
     return s->table_rows > before;
 }
 
-/* A row passes the door, which is open for its frame from `enters` on: when its last beat does, behind the row
- * before it; a token behind the next one waits there until the first of both has gone into the loop. MLO_NOT_YET. */
+/* A token's row, or the sum of both of its rows, passes the door, which is open for its frame from `enters` on: when
+ * its last beat does, behind the one before it; a token behind the next one waits there until the first of both has
+ * gone into the loop. MLO_NOT_YET. */
 static int64_t mlo_row_enters(mlo_schedule *s, const mlo_place *p, int64_t n, int64_t enters) {
     const mlo_core *c = s->c;
-    const int64_t row = p->job->outside + n - p->job->begin, all = mlo_row_beats(c);
-    const int64_t beats = c->channels / c->lanes, from = row * all;
+    const int64_t token = p->job->outside + n - p->job->begin, each = mlo_rows_each(c);
+    const int64_t row = each * token + each - 1, all = mlo_row_beats(c), from = row * all;
+    const int64_t beats = c->channels / c->lanes, sums = c->places ? MLO_PLACE_WAY : 0;
     mlo_fetch *r = &s->table;
+    mlo_row_waits(s);
     if (s->table_rows <= row) return MLO_NOT_YET;
-    int64_t first = mlo_max(
-        enters, mlo_fetch_has(s, r, from + mlo_parts(all, beats)) + MLO_ROW_WAY);
-    if (row) first = mlo_max(first, s->entered[(row - 1) % MLO_ROWS_KEPT] + 1);
+    const int64_t has = mlo_fetch_has(s, r, from + mlo_parts(all, beats));
+    int64_t first = mlo_max(enters, has + MLO_ROW_WAY + sums);
+    if (row) first = mlo_max(first, s->entered[(row - 1) % MLO_ROWS_KEPT] + 1 + sums);
     if (p->at > 1) first = mlo_max(first, mlo_token_of(s, MLO_OUTSIDE, n - 2)->out[0] + 1);
     const int64_t last = mlo_max(first + beats - 1,
-        mlo_fetch_has(s, r, from + all) + MLO_ROW_WAY + mlo_max(0, beats / all - 1));
-    const mlo_until passed = { from, from + all, first - MLO_ROW_WAY, last - MLO_ROW_WAY };
-    r->dealt[r->portions++ % MLO_READS_KEPT] = passed;
-    s->entered[row % MLO_ROWS_KEPT] = last;
-    s->passed = row + 1;
+        mlo_fetch_has(s, r, from + all) + MLO_ROW_WAY + sums + mlo_max(0, beats / all - 1));
+    mlo_row_passes(s, first - MLO_ROW_WAY - sums, last - MLO_ROW_WAY - sums);
     return last;
 }
 
@@ -39582,7 +39807,8 @@ static int64_t mlo_door_takes(const mlo_schedule *s, const mlo_place *p, int64_t
 static int64_t mlo_frame_late(const mlo_schedule *s, const mlo_place *p, int64_t n, int64_t soon) {
     const int end = s->c->edge[s->c->n_edge - 1].from;
     if (!s->c->slots || !p->frame || p->at || p->job->iterations == 1) return 0;
-    if (soon <= mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1) return 0;
+    if (soon <= mlo_token_of(s, MLO_OUTSIDE, n - 1)->out[1] + 1 + mlo_core_patience(s->c)) return 0;
+    if (mlo_core_patience(s->c)) return 1;
     if (mlo_fired(s, end) <= p->job->begin) return MLO_NOT_YET;
     return soon > mlo_token_of(s, end, p->job->begin)->out[0] + MLO_LOOP_ROUND;
 }
@@ -39976,8 +40202,9 @@ static const mlo_flow_verbs mlo_flow_matrix = {
  * two banks of a block, two halves of results. The next tile arrives, and the one before leaves,
  * meanwhile. Blocks are asked for with the tile's first token.
  *
- * invariant: work and waits are counted by passes, not by tokens.
- * example: 197 tokens in tiles of 32 pass each block seven times, which is read as often.
+ * invariant: work and waits are counted by passes, not by tokens. A tile ends with its group of frames, as is known
+ * (mlo_loop.v) when a frame begins; in the first iteration when the next one does, or has not come for a while.
+ * example: 197 tokens in tiles of 32 pass each block seven times, which is read as often; four frames of a token once.
  * cost: O(passes and bursts).
  */
 /* Cycles, as they are in the Verilog: from a tile's first beat to its request (readers that share
@@ -39988,10 +40215,10 @@ enum { MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 static int64_t mlo_tile_of(const mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
-    int64_t tile = s->tiling[i].tiles[p.job - s->job] + p.at / u->tile;
-    for (int64_t f = 0; f < p.job->frames; f++)
-        tile += (p.iteration + (f < p.frame)) * mlo_unit_tiles(u, mlo_job_length(p.job, f));
-    return tile;
+    int64_t tile = s->tiling[i].tiles[p.job - s->job] + p.iteration * mlo_job_tiles(p.job, u);
+    if (p.job->iterations > 1) return tile + (n - p.job->begin) % p.job->turn / u->tile;
+    for (int64_t f = 0; f < p.frame; f++) tile += mlo_unit_tiles(u, mlo_job_length(p.job, f));
+    return tile + p.at / u->tile;
 }
 
 /* The first token of an element's tile; s->total behind the last one. */
@@ -40005,7 +40232,8 @@ static int64_t mlo_tile_first(const mlo_schedule *s, int i, int64_t tile) {
     const mlo_job *j = &s->job[k];
     const int64_t each = (tiles[k + 1] - tiles[k]) / j->iterations;
     int64_t at = (tile - tiles[k]) % each, n = j->begin + (tile - tiles[k]) / each * j->turn;
-    for (int64_t f = 0, in; at >= (in = mlo_unit_tiles(u, mlo_job_length(j, f))); f++) {
+    for (int64_t f = 0, in;
+        j->iterations == 1 && at >= (in = mlo_unit_tiles(u, mlo_job_length(j, f))); f++) {
         at -= in;
         n += mlo_job_length(j, f);
     }
@@ -40015,7 +40243,23 @@ static int64_t mlo_tile_first(const mlo_schedule *s, int i, int64_t tile) {
 /* How many tokens the tile has that begins with token n. */
 static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) {
     const mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
-    return mlo_min(s->c->element[i].unit.tile, p.tokens - p.at);
+    const int64_t left = p.job->iterations > 1 ? p.job->turn - (n - p.job->begin) % p.job->turn
+                                               : p.tokens - p.at;
+    return mlo_min(s->c->element[i].unit.tile, left);
+}
+
+/* The cycle of token n's last beat, or in which it is known whether its group ends with it. MLO_NOT_YET. */
+static int64_t mlo_tile_holds(const mlo_schedule *s, int i, int64_t n) {
+    enum { SAYS = 4 };
+    const mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
+    const int64_t came = mlo_token_of(s, i, n)->in[1];
+    if (p.iteration || p.at < p.tokens - 1 || p.frame == s->c->frames - 1 || p.job->iterations == 1)
+        return came;
+    if (p.frame == p.job->frames - 1)
+        return mlo_max(
+            came, mlo_token_of(s, MLO_OUTSIDE, n)->out[1] + mlo_core_patience(s->c) + SAYS);
+    if (mlo_fired(s, MLO_OUTSIDE) <= n + 1) return MLO_NOT_YET;
+    return mlo_max(came, mlo_token_of(s, MLO_OUTSIDE, n + 1)->out[0] + SAYS);
 }
 
 static int64_t mlo_tiles_accept(const mlo_schedule *s, int i) {
@@ -40114,15 +40358,14 @@ static void mlo_pass_begin(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const int first = t->reader.portions == t->begun * u->blocks;
     mlo_fetch_deals(s, &t->reader, t->beats, t->pass);
     const mlo_start ready = mlo_pass_ready(s, i);
-    t->pass = mlo_max(t->end + 1, first ? mlo_token_of(s, i, n)->in[1] + in + MLO_TILE_STORES : 0);
+    t->pass = mlo_max(t->end + 1, first ? mlo_tile_holds(s, i, n) + in + MLO_TILE_STORES : 0);
     t->begin = mlo_max(
         t->pass, tokens * results <= mlo_matrix_held(u) - 2 ? ready.work : ready.results);
     t->late = mlo_max(0, ready.results - t->begin);
     t->ideal = t->begin + tokens * results * in;
     for (int64_t k = 1; k < tokens && first; k++)
         t->ideal = mlo_max(t->ideal,
-            mlo_token_of(s, i, n + k)->in[1] + in + MLO_TILE_STORES - 1
-                + (tokens - k) * results * in);
+            mlo_tile_holds(s, i, n + k) + in + MLO_TILE_STORES - 1 + (tokens - k) * results * in);
     t->works = 1;
     s->p->spent[i].parameters += t->begin - t->pass;
     s->p->spent[i].busy += tokens * results * in;
@@ -40162,7 +40405,7 @@ static int mlo_tile_opens(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
         : tokens > 1 ? t->end
                      : t->before;
     t->freed[(t->begun + 2) & 3] = in
-        + mlo_max(done, mlo_token_of(s, i, n + tokens - 1)->in[1] + MLO_TILE_STORES + in);
+        + mlo_max(done, mlo_tile_holds(s, i, n + tokens - 1) + MLO_TILE_STORES + in);
     t->opened = t->begun + 1;
     return 1;
 }
@@ -40187,7 +40430,7 @@ static int mlo_tile_passes(mlo_schedule *s, int i, int64_t n) {
     const int64_t tokens = mlo_tile_size(s, i, n);
     const int64_t end = (t->begun + 1) * s->c->element[i].unit.blocks;
     int any = 0;
-    if (s->known[i] < n + tokens) return 0;
+    if (s->known[i] < n + tokens || mlo_tile_holds(s, i, n + tokens - 1) == MLO_NOT_YET) return 0;
     for (int goes = 1; goes; any |= goes) {
         goes = mlo_tile_opens(s, i, n, tokens);
         if (t->works)
@@ -41331,6 +41574,16 @@ static void mlo_rows_area(const mlo_core *c, mlo_area *a) {
     a->ff += FFS + beats + ADDRESS + BASE;
 }
 
+/* mlo_places: an index; an id's row that waits, sums that are clipped; in mlo_tokens the position of an id. */
+static void mlo_places_area(const mlo_core *c, mlo_area *a) {
+    enum { LUTS = 72, FFS = 42, SUM = 32, PLACE = 16 };
+    const int64_t beats = c->channels / c->lanes;
+    if (!c->places) return;
+    mlo_area_memory(a, 16 * c->lanes, beats);
+    a->lut += LUTS + PLACE + SUM * c->lanes + mlo_counter(beats);
+    a->ff += FFS + PLACE + 16 * c->lanes + mlo_counter(beats);
+}
+
 /* mlo_newest: a token, the beat that goes. */
 static void mlo_newest_area(const mlo_core *c, mlo_area *a) {
     const int64_t width = (int64_t)c->lanes * mlo_padded(c->bits), beats = c->channels / c->lanes;
@@ -41377,6 +41630,7 @@ static mlo_area mlo_around_area(const mlo_core *c) {
     a.ff += LOADER_FFS + BASES;
     mlo_share_area(2, &a);
     mlo_rows_area(c, &a);
+    mlo_places_area(c, &a);
     mlo_newest_area(c, &a);
     mlo_tokens_area(&a);
     return a;
@@ -41652,11 +41906,11 @@ static const char *mlo_part_of_operands(const mlo_map *live, const mlo_node *n, 
     return part;
 }
 
-/* Is it hardware around a decoder's loop: what reads the rows, or a kernel behind it? */
+/* Is it hardware around a decoder's loop: what makes rows of ids, or a kernel behind it? */
 static int mlo_is_around(mlo *m, const mlo_graph *g, const mlo_node *n) {
     const mlo_kernel *k = mlo_kernel_of(n);
     return mlo_value_of(g, mlo_intern(m, mlo_head_rows)) != NULL
-        && ((k && k->unit) || (mlo_is(n, "Gather") && mlo_eq(n->input[0], mlo_head_rows)));
+        && ((k && k->unit) || mlo_meta_get(n->meta, n->n_meta, mlo_key_front));
 }
 
 /* Where outer nodes run: what depends on the loop is post, what depends on a model input is pre,
@@ -41895,7 +42149,7 @@ static int mlo_prefill_same(mlo *m, mlo *prompt) {
  * that no folding changes them.
  *
  * A kernel with resident parameters has no beats, and its bits are those of all iterations. A
- * kernel in row blocks reads its parameters anew for each tile of each of the G frames, and has the
+ * kernel in row blocks reads its parameters anew for each tile of the G frames, and has the
  * bits of two blocks and of its tiles. With --memory auto each kernel may be either, which
  * multiplies the choices. The price then ends with traffic, the sum of beats: of the foldings that
  * are as fast and as cheap, the one that reads least wins. The cycles with filling and draining are
@@ -42045,7 +42299,7 @@ static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, cons
         if (memories & memory) {
             int64_t beats = memory == MLO_RESIDENT ? 0
                                                    : mlo_unit_beats(&u, s->c->axi_bits)
-                    * (u.blocks ? s->c->frames * mlo_unit_tiles(&u, site->chunk) : 1);
+                    * (u.blocks ? mlo_core_tiles(s->c, &u, site->chunk) : 1);
             mlo_choice c = { pe, simd, mlo_site_interval(s->c, site, &u),
                 mlo_unit_bits(site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory,
                 { s->timed && u.multipliers ? u.interval + u.latency : 0, u.multipliers, 0, 0,
@@ -42099,7 +42353,7 @@ static int mlo_menu_list(
 static int mlo_menu_make(mlo_space *s, mlo_menu *menu, const mlo_element *e) {
     mlo_site whole = e->site, tiled = e->site;
     whole.tile = 0;
-    tiled.tile = mlo_min(e->tile, e->site.chunk);
+    tiled.tile = mlo_min(e->tile, mlo_core_group(s->c, e->site.chunk));
     menu->n = 0;
     if (e->memories & MLO_EITHER && mlo_menu_list(s, menu, e, &whole, e->memories & MLO_EITHER))
         return mlo_failed(s->m);
@@ -42131,7 +42385,7 @@ static int mlo_search_begin(mlo *m, mlo_core *c, int timed, mlo_space *s) {
 }
 
 /* Sets the number of frames in flight. Lists the menus again if beats depend on it: row blocks are
- * read for the tiles of each frame, all else is read once for all frames. */
+ * read for the tiles of all frames, all else is read once for all of them. */
 static int mlo_search_frames(mlo_space *s, int frames) {
     const int anew = s->tiled && s->c->frames != frames;
     s->c->frames = frames;
@@ -42139,7 +42393,7 @@ static int mlo_search_frames(mlo_space *s, int frames) {
         for (size_t k = 0; k < s->menu[i].n; k++)
             if (s->menu[i].item[k].memory == MLO_BLOCK)
                 s->c->element[i].depth = mlo_tile_tokens(
-                    mlo_min(s->c->element[i].tile, s->c->chunk));
+                    mlo_min(s->c->element[i].tile, mlo_core_group(s->c, s->c->chunk)));
     mlo_core_fifos(s->c);
     s->fifo_bits = mlo_core_fifo_bits(s->c);
     return anew ? mlo_search_menus(s) : 0;
@@ -42375,7 +42629,8 @@ static int mlo_search_spare(const mlo_space *s, const mlo_limits *l, mlo_plan *p
         if (s->menu[i].n) {
             const mlo_choice *c = &timed.menu[i].item[other.item[i]];
             s->c->element[i].memory = c->memory;
-            if (mlo_element_fold(s->m, &s->c->element[i], c->pe, c->simd)) return mlo_failed(s->m);
+            if (mlo_element_fold(s->m, s->c, &s->c->element[i], c->pe, c->simd))
+                return mlo_failed(s->m);
         }
     mlo_core_lanes(s->c);
     return 0;
@@ -42390,7 +42645,7 @@ static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
         if (s->menu[i].n) {
             const mlo_choice *k = &s->menu[i].item[p->item[i]];
             c->element[i].memory = k->memory;
-            if (mlo_element_fold(s->m, &c->element[i], k->pe, k->simd)) return mlo_failed(s->m);
+            if (mlo_element_fold(s->m, c, &c->element[i], k->pe, k->simd)) return mlo_failed(s->m);
         }
     mlo_core_lanes(c);
     mlo_core_fifos(c);
@@ -43136,7 +43391,7 @@ static int mlo_fold_caps(mlo *m, mlo_core *c, int64_t pe, int64_t simd) {
         if (!e->kernel) continue;
         int64_t s = e->kernel->simd_axis ? mlo_largest(e, simd, 1, 0) : 1;
         int64_t p = mlo_largest(e, pe, s, 1);
-        if (mlo_element_fold(m, e, p, s)) return mlo_failed(m);
+        if (mlo_element_fold(m, c, e, p, s)) return mlo_failed(m);
     }
     return 0;
 }
@@ -43316,7 +43571,7 @@ static int mlo_fold_blocks(mlo_space *s, const mlo_wish *w, mlo_best *best, int 
     else
         best->least = other.least;
     if (*better) return 0;
-    mlo_fold_tile(s->c, w->tile ? w->tile : s->c->chunk);
+    mlo_fold_tile(s->c, w->tile ? w->tile : mlo_core_tile(s->c));
     return mlo_fold_modes(s, MLO_LAYER);
 }
 
@@ -43536,7 +43791,7 @@ static int mlo_folding_entry(mlo *m, mlo_core *c, const cJSON *folding, const cJ
             return mlo_fail_at(m, MLO_E_FOLDING, e->name,
                 "PE=%lld does not divide the %s; the nearest that do are %s", (long long)pe,
                 e->kernel->pe_axis, mlo_nearest(m, e, pe, simd, 1));
-        if (mlo_element_fold(m, e, pe, simd)) return mlo_failed(m);
+        if (mlo_element_fold(m, c, e, pe, simd)) return mlo_failed(m);
         if (memory && mlo_eq(memory->valuestring, "block") && mlo_memory_whole(e))
             return mlo_fail_at(m, MLO_E_FOLDING, e->name,
                 "memory block is not for this matrix: %s; take memory layer or resident",
@@ -43723,7 +43978,9 @@ static int mlo_fold_begin(mlo *m, mlo_core *c, mlo_wish *w) {
         return mlo_fail_at(m, MLO_E_USAGE, NULL, "--axi-width %ld is not a power of two", axi);
     c->axi_bits = (int)axi;
     for (int i = 0; i < c->n_element; i++) {
-        if (w->tile) c->element[i].tile = w->tile;
+        if (w->tile
+            || !mlo_meta_get(c->element[i].node->meta, c->element[i].node->n_meta, mlo_key_tile))
+            c->element[i].tile = w->tile ? w->tile : mlo_core_tile(c);
         mlo_allow_memories(&c->element[i], w->memories);
     }
     if (m->error.code || mlo_core_memory(m, c) || mlo_fold_caps(m, c, w->pe, w->simd))
@@ -51496,9 +51753,12 @@ static const char *const mlo_lines_verilog_mlo_loop_v[] = {
     "//   - A frame ends with the token whose tuser[1] `last` is 1.  Its length is its own business.",
     "//   - tuser[0] `first` is rewritten: 1 on the first token of an iteration (of the group's first frame).",
     "//   - A group closes when it has `frames` frames, or at a frame boundary when no further frame waits",
-    "//     outside while its first results already wait in the feedback.",
+    "//     outside: while its first results already wait in the feedback, or with PATIENCE after so many cycles.",
     "//   - The next group may enter as soon as the last iteration of this one has entered the body: there is",
     "//     no gap between groups, nor between iterations.",
+    "//   - ends: a word for each frame that enters, in their order: 1: it is the group's last one in this iteration. It comes the cycle",
+    "//     after the frame has begun; in iteration 0 of a group that is not full, as the next one begins or the group closes.",
+    "//     It has no ready: of words and frames under way there are 2*frames at most (any number if iterations = 1, where all are 1).",
     "//   - turn_sealed: a cycle behind: no frame joins before one from the feedback has its turn.",
     "//   - A frame that enters is a turn: turn_round says whether it comes from the feedback; its first beat goes in when turn_ready is 1.",
     "//   - iterations = 1: nothing goes round, groups mean nothing; `first` marks the first token after reset",
@@ -51510,14 +51770,17 @@ static const char *const mlo_lines_verilog_mlo_loop_v[] = {
     "// Latency:    1 cycle from s_ext or s_fb to m_body, 1 from s_body to m_fb or m_ext",
     "// Stall:      each of the two takes in one more beat and goes low",
     "// Deadlock:   none if the feedback FIFO holds (G-1) x T tokens, G = `frames`, T = the longest frame, and",
-    "//             the body itself can hold a frame (any body with attention does); G x T tokens otherwise.",
+    "//             the body itself can hold a frame (any body with attention does); G x T tokens otherwise. A body that waits for",
+    "//             the word of a frame (row blocks do, whose tiles end with a group) needs PATIENCE.",
     "// Legal       iterations (0 acts as 1) and frames (0 acts as 1) must stand still from reset to the last frame out.",
     "`default_nettype none",
     "module mlo_loop #(",
     "    // bits of a beat, opaque",
     "    parameter WIDTH = 8,",
     "    // beats of a token",
-    "    parameter BEATS = 1",
+    "    parameter BEATS = 1,",
+    "    // cycles for which a group that is not full waits for a frame; 0: until its first results are there",
+    "    parameter PATIENCE = 0",
     ") (",
     "    input  wire             clk,",
     "    input  wire             rst,",
@@ -51533,6 +51796,9 @@ static const char *const mlo_lines_verilog_mlo_loop_v[] = {
     "    input  wire             turn_ready,",
     "    output wire             turn_round,",
     "    output reg              turn_sealed,",
+    "",
+    "    output wire             ends_tdata,",
+    "    output wire             ends_tvalid,",
     "",
     "    output wire [WIDTH-1:0] m_body_tdata,",
     "    output wire             m_body_tvalid,",
@@ -51597,7 +51863,8 @@ static const char *const mlo_lines_verilog_mlo_loop_v[] = {
     "    // The decision to close is kept (`closed`), so that a beat offered from s_fb is never taken back",
     "    // because s_ext comes alive in the meantime.",
     "    reg           closed;     // decided in iteration 0, at a frame boundary: the group takes no more",
-    "    wire close    = boundary && (closed || full || (!s_ext_tvalid && s_fb_tvalid));",
+    "    wire over;                // it has waited for a frame from outside for long enough",
+    "    wire close    = boundary && (closed || full || (!s_ext_tvalid && over));",
     "    wire from_fb  = close || round;",
     "",
     "    wire             offered  = from_fb ? s_fb_tvalid : s_ext_tvalid;",
@@ -51649,6 +51916,36 @@ static const char *const mlo_lines_verilog_mlo_loop_v[] = {
     "            full   <= 1'b0;",
     "            closed <= 1'b0;",
     "        end",
+    "    end",
+    "",
+    "    // ---- how long it has waited",
+    "    generate",
+    "        if (PATIENCE != 0) begin : patient",
+    "            localparam [31:0] MOST = PATIENCE;",
+    "            localparam PW = $clog2(PATIENCE + 1);",
+    "            reg [PW-1:0] waited;",
+    "            assign over = (waited == MOST[PW-1:0]);",
+    "            always @(posedge clk)",
+    "                if (rst || !boundary || s_ext_tvalid) waited <= {PW{1'b0}};",
+    "                else if (!over)                       waited <= waited + 1'b1;",
+    "        end else begin : impatient",
+    "            assign over = s_fb_tvalid;",
+    "        end",
+    "    endgenerate",
+    "",
+    "    // ---- the word of the frame that began last: what it is may be known when the next one begins, or with the group's end",
+    "    reg  said, known, ending;   // it was said; it is known: it is the group's last one",
+    "    wire begins = take && !midway;",
+    "    assign ends_tvalid = !said && (known || close || begins);",
+    "    assign ends_tdata  = known ? ending : close;",
+    "    always @(posedge clk) begin",
+    "        if (ends_tvalid) said <= 1'b1;",
+    "        if (begins) begin",
+    "            said  <= 1'b0;",
+    "            known <= from_fb || once || count + 8'd1 >= frames;",
+    "            ending <= !from_fb || (close ? count == 8'd1 : left == 8'd0);",
+    "        end",
+    "        if (rst) said <= 1'b1;",
     "    end",
     "",
     "    // ------------------------------------------------------------------ the way out",
@@ -51804,6 +52101,26 @@ static const char *const mlo_lines_verilog_mlo_loop_v[] = {
     "    wire f_fed_end = m_body_tuser[1] && (f_mn & F_MASK) == F_MASK;",
     "",
     "    always @* if (f_past_valid && m_body_tvalid) assert (m_body_tuser[2:1] == m_body_tdata[FN+3:FN+2]);",
+    "",
+    "    // ---- the words: the frame behind one that is the last begins an iteration, and no other does",
+    "    reg  f_final;                            // what was said of the frame that began last",
+    "    always @(posedge clk) if (ends_tvalid) f_final <= ends_tdata;",
+    "    wire f_begins = f_push && (!f_any || f_end);",
+    "    always @* if (f_past_valid && !rst) begin",
+    "        if (f_begins && f_any) assert (said || ends_tvalid);",
+    "        if (f_begins && f_any && f_n > 1) assert ((said ? f_final : ends_tdata) == f_new_iter);",
+    "        if (f_n == 1 && ends_tvalid) assert (ends_tdata);",
+    "        if (!f_any) assert (said);",
+    "        if (closed) assert (said);           // though no frame begins: the body may wait for it",
+    "        // for the induction",
+    "        if (!midway) assert (beat == {BW{1'b0}});",
+    "        if (f_any) assert (((f_m + 4'd1) & F_MASK) == {{(FN-BW){1'b0}}, beat});",
+    "        if (said && f_any) assert (f_final == (known ? ending : 1'b1));",
+    "        if (known && f_any && f_n > 1)",
+    "            assert (ending == (!midway ? first || (boundary && full) : round ? left == 8'd0 : count + 8'd1 >= frames));",
+    "        if (known && f_any && !round) assert (ending);",
+    "        if (!known && f_any) assert (!round && f_n > 1 && !full && count + midway < frames && (midway || count != 8'd0) && (!said || (!midway && closed)));",
+    "    end",
     "",
     "    // ---- the specification of the way out",
     "    always @* if (f_past_valid) begin",
@@ -52752,8 +53069,9 @@ static const char *const mlo_lines_verilog_mlo_mvu_tiled_v[] = {
     "// mlo_mvu_tiled: mlo_mvu over tiles of tokens, a row block of the matrix at a time: two blocks are in memory, not two matrices",
     "//",
     "// Contract   as mlo_mvu: y = requantize(W x + bias) for each token, in their order with their sideband. But the parameters are",
-    "//            brought anew for each tile: the next TILE tokens, or fewer: a token with tuser[1] (`last`) ends one. A tile passes",
-    "//            BLOCKS times; pass b makes channels [b*N/BLOCKS, (b+1)*N/BLOCKS) of all its tokens.",
+    "//            brought anew for each tile: the next TILE tokens, or fewer: a group of frames ends one. ends: a word a frame, in their",
+    "//            order: 1: its token with tuser[1] (`last`) is its group's last (mlo_tile). A tile passes BLOCKS times; pass b makes",
+    "//            channels [b*N/BLOCKS, (b+1)*N/BLOCKS) of all its tokens.",
     "// Request    tile_valid, tile_next, tile_ready: one a tile, the cycle after its first beat was taken. tile_next = 1: parameters",
     "//            of the next iteration (its first token has tuser[0]); 0: those of the tile before, again.",
     "// Parameters s_axis_w, s_axis_c: of each tile, for b = 0..BLOCKS-1, what mlo_mvu's header says for the N/BLOCKS channels of pass b.",
@@ -52809,6 +53127,9 @@ static const char *const mlo_lines_verilog_mlo_mvu_tiled_v[] = {
     "    input  wire [AXI_WIDTH-1:0]  s_axis_t_tdata,",
     "    input  wire                  s_axis_t_tvalid,",
     "    output wire                  s_axis_t_tready,",
+    "    input  wire                  ends_tdata,",
+    "    input  wire                  ends_tvalid,",
+    "    output wire                  ends_tready,",
     "    output wire                  tile_valid,",
     "    output wire                  tile_next,",
     "    input  wire                  tile_ready,",
@@ -52833,6 +53154,7 @@ static const char *const mlo_lines_verilog_mlo_mvu_tiled_v[] = {
     "        .clk(clk), .rst(rst),",
     "        .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid), .s_axis_tready(s_axis_tready), .s_axis_tuser(s_axis_tuser),",
     "        .m_axis_tdata(x_data), .m_axis_tvalid(x_valid), .m_axis_tready(x_ready), .m_axis_tuser(x_user),",
+    "        .ends_tdata(ends_tdata), .ends_tvalid(ends_tvalid), .ends_tready(ends_tready),",
     "        .tile_valid(tile_valid), .tile_next(tile_next), .tile_ready(tile_ready));",
     "",
     "    mlo_mvu #(.K(K), .N(ROWS), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .WBITS(WBITS), .ABITS(ABITS), .YBITS(YBITS), .TABLE(TABLE),",
@@ -53938,6 +54260,176 @@ static const char *const mlo_lines_verilog_mlo_place_v[] = {
     "`endif",
     "endmodule",
     "",
+    "`default_nettype wire",
+    NULL };
+static const char *const mlo_lines_verilog_mlo_places_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_places: learned positions beside mlo_rows: an id and the position of its token become two rows of one table, and those their sum",
+    "//",
+    "// Contract    ids at s_ids, a beat each, with the position of the token; tlast ends a frame. m_ids has two indices for each of them: the",
+    "//             id's, then IDS + the position, with tlast where the id had it. An id from IDS on is no id: 0 takes its place, and `stray`",
+    "//             is set, which stays until reset; 0 takes the place of a position from CONTEXT on, too (its job is refused elsewhere).",
+    "//             Rows of BEATS beats come back at s_axis, LANES channels of 16 bits each, an id's and a position's in turn. Their sum goes",
+    "//             on, channel by channel, clipped to BITS bits and sign-extended; tlast is that of the position's row.",
+    "// Throughput  an index per cycle; a beat per cycle in, of which every second row goes on",
+    "// Latency     1 cycle from an id to its index; 1 cycle from a position's beat to the sum",
+    "// Stall       any side, any time; while m_axis stalls an id's row is taken and a position's is not",
+    "// Timing      outputs are registers",
+    "// Legal       BEATS >= 1, LANES >= 1, 2 <= BITS <= 16, 2 <= IDS, 1 <= CONTEXT <= 65535, IDS + CONTEXT <= 2^24",
+    "`default_nettype none",
+    "module mlo_places #(",
+    "    parameter BEATS   = 4,          // of a row",
+    "    parameter LANES   = 4,          // of a beat",
+    "    parameter BITS    = 16,         // of a sum",
+    "    parameter IDS     = 4,          // rows of ids",
+    "    parameter CONTEXT = 4           // rows of positions, behind them",
+    ") (",
+    "    input  wire                clk,",
+    "    input  wire                rst,",
+    "    output reg                 stray,",
+    "",
+    "    input  wire [31:0]         s_ids_tdata,",
+    "    input  wire [15:0]         s_ids_place,",
+    "    input  wire                s_ids_tvalid,",
+    "    output wire                s_ids_tready,",
+    "    input  wire                s_ids_tlast,",
+    "    output reg  [31:0]         m_ids_tdata,",
+    "    output reg                 m_ids_tvalid,",
+    "    input  wire                m_ids_tready,",
+    "    output reg                 m_ids_tlast,",
+    "",
+    "    input  wire [16*LANES-1:0] s_axis_tdata,",
+    "    input  wire                s_axis_tvalid,",
+    "    output wire                s_axis_tready,",
+    "    input  wire                s_axis_tlast,",
+    "    output reg  [16*LANES-1:0] m_axis_tdata,",
+    "    output reg                 m_axis_tvalid,",
+    "    input  wire                m_axis_tready,",
+    "    output reg                 m_axis_tlast",
+    ");",
+    "    localparam BW = (BEATS > 1) ? $clog2(BEATS) : 1;",
+    "    localparam [BW-1:0] FINAL     = BEATS[BW-1:0] - 1'b1;",
+    "    localparam [31:0]   IDS_V     = IDS;",
+    "    localparam [15:0]   CONTEXT_V = CONTEXT[15:0];",
+    "",
+    "    generate",
+    "        if (BEATS < 1)                      mlo_error_BEATS_must_be_positive u_beats ();",
+    "        if (LANES < 1)                      mlo_error_LANES_must_be_positive u_lanes ();",
+    "        if (BITS < 2 || BITS > 16)          mlo_error_BITS_must_be_2_to_16 u_bits ();",
+    "        if (CONTEXT < 1 || CONTEXT > 65535) mlo_error_CONTEXT_must_be_1_to_65535 u_context ();",
+    "        if (IDS < 2 || IDS > 16777216 - CONTEXT) mlo_error_IDS_and_CONTEXT_must_be_at_most_2_to_the_24 u_ids ();",
+    "    endgenerate",
+    "",
+    "    // ---- indices: the id's, then its position's, with which the id is taken",
+    "    reg         second;                 // the position's is next",
+    "    wire        room   = !m_ids_tvalid || m_ids_tready;",
+    "    wire        loads  = s_ids_tvalid && room;",
+    "    wire        known  = s_ids_tdata < IDS_V;",
+    "    wire [15:0] place  = (s_ids_place < CONTEXT_V) ? s_ids_place : 16'd0;",
+    "    assign s_ids_tready = second && room;",
+    "",
+    "    always @(posedge clk) begin",
+    "        if (m_ids_tready) m_ids_tvalid <= 1'b0;",
+    "        if (loads) begin",
+    "            m_ids_tvalid <= 1'b1;",
+    "            m_ids_tdata  <= second ? IDS_V + {16'd0, place} : known ? s_ids_tdata : 32'd0;",
+    "            m_ids_tlast  <= second && s_ids_tlast;",
+    "            second       <= !second;",
+    "            if (!known) stray <= 1'b1;",
+    "        end",
+    "        if (rst) begin",
+    "            second       <= 1'b0;",
+    "            stray        <= 1'b0;",
+    "            m_ids_tvalid <= 1'b0;",
+    "        end",
+    "    end",
+    "",
+    "    // ---- rows: an id's waits, a position's is added to it",
+    "    reg  [16*LANES-1:0] row [0:BEATS-1];",
+    "    reg  [BW-1:0]       at;             // of the beat that comes next",
+    "    reg                 adds;           // it is of a position's row",
+    "    wire [16*LANES-1:0] there = row[at];",
+    "    wire [16*LANES-1:0] sum;",
+    "    wire                take = s_axis_tvalid && s_axis_tready;",
+    "    assign s_axis_tready = !adds || !m_axis_tvalid || m_axis_tready;",
+    "",
+    "    genvar i;",
+    "    generate",
+    "        for (i = 0; i < LANES; i = i + 1) begin : g_lane",
+    "            wire [16:0] wide = {there[16*i+15], there[16*i +: 16]} + {s_axis_tdata[16*i+15], s_axis_tdata[16*i +: 16]};",
+    "            wire        fits = wide[16:BITS-1] == {18-BITS{wide[16]}};",
+    "            assign sum[16*i +: 16] = fits ? wide[15:0] : {{17-BITS{wide[16]}}, {BITS-1{!wide[16]}}};",
+    "        end",
+    "    endgenerate",
+    "",
+    "    always @(posedge clk) begin",
+    "        if (take && !adds) row[at] <= s_axis_tdata;",
+    "        if (take) at <= (at == FINAL) ? {BW{1'b0}} : at + 1'b1;",
+    "        if (take && at == FINAL) adds <= !adds;",
+    "        if (m_axis_tready) m_axis_tvalid <= 1'b0;",
+    "        if (take && adds) begin",
+    "            m_axis_tvalid <= 1'b1;",
+    "            m_axis_tdata  <= sum;",
+    "            m_axis_tlast  <= s_axis_tlast;",
+    "        end",
+    "        if (rst) begin",
+    "            at            <= {BW{1'b0}};",
+    "            adds          <= 1'b0;",
+    "            m_axis_tvalid <= 1'b0;",
+    "        end",
+    "    end",
+    "",
+    "`ifdef FORMAL",
+    "    reg f_past_valid = 1'b0;",
+    "    always @(posedge clk) f_past_valid <= 1'b1;",
+    "    always @* if (!f_past_valid) assume (rst);",
+    "    wire [4:0] f_ids, f_index, f_rows, f_out;",
+    "    mlo_sim_check_axis #(.WIDTH(49)) f_check_ids (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_ids), .breaches(),",
+    "        .tdata({s_ids_tlast, s_ids_place, s_ids_tdata}), .tvalid(s_ids_tvalid), .tready(s_ids_tready), .tlast(1'b0));",
+    "    mlo_sim_check_axis #(.WIDTH(33)) f_check_index (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_index), .breaches(),",
+    "        .tdata({m_ids_tlast, m_ids_tdata}), .tvalid(m_ids_tvalid), .tready(m_ids_tready), .tlast(1'b0));",
+    "    mlo_sim_check_axis #(.WIDTH(16*LANES + 1)) f_check_rows (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_rows), .breaches(),",
+    "        .tdata({s_axis_tlast, s_axis_tdata}), .tvalid(s_axis_tvalid), .tready(s_axis_tready), .tlast(1'b0));",
+    "    mlo_sim_check_axis #(.WIDTH(16*LANES + 1)) f_check_out (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_out), .breaches(),",
+    "        .tdata({m_axis_tlast, m_axis_tdata}), .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tlast(1'b0));",
+    "    always @* if (f_past_valid) begin",
+    "        assume (f_ids == 5'd0 && f_rows == 5'd0);",
+    "        assert (f_index == 5'd0 && f_out == 5'd0);",
+    "        if (!rst) assert (at <= FINAL);",
+    "    end",
+    "    // Indices: both are of one id, which is taken with the second one.",
+    "    reg [31:0] f_first;",
+    "    always @(posedge clk) if (loads && !second) f_first <= s_ids_tdata;",
+    "    always @* if (f_past_valid && !rst && second) assert (s_ids_tvalid && f_first == s_ids_tdata);",
+    "    always @(posedge clk) if (f_past_valid && !$past(rst) && !rst && $past(loads)) begin",
+    "        assert (m_ids_tvalid && second == !$past(second) && (stray || $past(s_ids_tdata) < IDS_V));",
+    "        if ($past(second)) assert (m_ids_tdata >= IDS_V && m_ids_tdata - IDS_V == {16'd0, ($past(s_ids_place) < CONTEXT_V) ? $past(s_ids_place) : 16'd0});",
+    "        if (!$past(second)) assert (m_ids_tdata == (($past(s_ids_tdata) < IDS_V) ? $past(s_ids_tdata) : 32'd0));",
+    "        assert (m_ids_tlast == ($past(second) && $past(s_ids_tlast)));",
+    "    end",
+    "    always @(posedge clk) if (f_past_valid && !$past(rst) && !rst && $past(stray)) assert (stray);",
+    "    // Sums: of a lane (f_lane) of any beat (f_pick) of the id's row that came last, which is kept when it comes by.",
+    "    (* anyconst *) wire [BW-1:0] f_pick;",
+    "    (* anyconst *) wire [7:0]    f_lane;",
+    "    reg         [15:0] f_kept;",
+    "    always @* assume (f_pick <= FINAL && f_lane < LANES);",
+    "    wire        [15:0] f_in  = s_axis_tdata >> 16 * f_lane;",
+    "    wire        [15:0] f_has = m_axis_tdata >> 16 * f_lane;",
+    "    wire        [15:0] f_row = row[f_pick] >> 16 * f_lane;",
+    "    wire signed [31:0] f_sum = $signed({{16{f_kept[15]}}, f_kept}) + $signed({{16{f_in[15]}}, f_in});",
+    "    localparam signed [31:0] MOST = (32'sd1 <<< (BITS - 1)) - 32'sd1;",
+    "    wire signed [31:0] f_clipped = (f_sum > MOST) ? MOST : (f_sum < -MOST - 32'sd1) ? -MOST - 32'sd1 : f_sum;",
+    "    always @(posedge clk) if (take && !adds && at == f_pick) f_kept <= f_in;",
+    "    always @* if (f_past_valid && !rst && (adds || at > f_pick)) assert (f_row == f_kept);",
+    "    always @(posedge clk) if (f_past_valid && !$past(rst) && !rst && $past(take && adds)) begin",
+    "        assert (m_axis_tvalid && m_axis_tlast == $past(s_axis_tlast));",
+    "        if ($past(at == f_pick)) assert (f_has == $past(f_clipped[15:0]));",
+    "    end",
+    "    always @(posedge clk) if (f_past_valid && !$past(rst) && !rst && $past(take && !adds)) assert (!m_axis_tvalid || $past(m_axis_tvalid));",
+    "    always @* cover (f_past_valid && !rst && m_axis_tvalid && m_axis_tlast && m_axis_tready && adds);",
+    "    always @* cover (f_past_valid && !rst && m_ids_tvalid && m_ids_tlast && stray);",
+    "`endif",
+    "endmodule",
     "`default_nettype wire",
     NULL };
 static const char *const mlo_lines_verilog_mlo_refill_v[] = {
@@ -57354,16 +57846,19 @@ static const char *const mlo_lines_verilog_mlo_tile_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_tile: sends a tile of tokens several times, once for each row block of a matrix, while the next tile is stored",
     "//",
-    "// Contract   s_axis: tokens of BEATS beats with their sideband {key, last, first}. A tile is the next TILE tokens, or fewer:",
-    "//            a token with `last` ends it; so one with `first` begins one. Each tile leaves on m_axis BLOCKS times, a pass each,",
-    "//            whole tokens in their order. m_axis_tuser, constant on a token's beats:",
+    "// Contract   s_axis: tokens of BEATS beats with their sideband {key, last, first}. ends: a word a frame, in their order: 1: it is",
+    "//            the last one of its iteration's group (mlo_loop says it). A tile is the next TILE tokens, or fewer: the last token of",
+    "//            such a frame ends it; so one with `first` begins one. Frames of a group share tiles: all of it passes at once where",
+    "//            TILE tokens are enough. Each tile leaves on m_axis BLOCKS times, a pass each, whole tokens in their order.",
+    "//            m_axis_tuser, constant on a token's beats:",
     "//              [0] it is the first token of its pass (so a matrix unit takes a pass for an iteration)",
-    "//              [2:1] pass 0: the token's own {key, last}; pass 1: {the token's own first, 0}; then 0. mlo_untile puts it together.",
+    "//              [2:1] pass 0: {the token's own key, it ends the tile}; pass 1: its own {last, first}; then 0. mlo_untile puts it together.",
     "//            One request a tile, as its first beat is taken: tile_valid, tile_next: its first token has `first`.",
     "// Throughput a beat in and a beat out per cycle; no gap between tokens, passes and tiles that are there",
     "// Latency    a token whose last beat is taken in cycle t is offered from cycle t + 2 (pass 0, all before it have left);",
     "//            pass 1 begins with the tile's last token gone. A request is offered the cycle after the beat.",
-    "// Stall      s_axis_tready is low while two tiles are stored and not done, and in front of a tile while two requests wait.",
+    "// Stall      s_axis_tready is low while two tiles are stored and not done, and in front of a tile while two requests wait. A token",
+    "//            with `last` is stored whole when its frame's word is there: until then the next one waits.",
     "// Memory     exactly 2*TILE*BEATS words, one write port, one registered read port: it is the output register.",
     "//            Beside it 3 bits a token.",
     "// Timing     s_axis_tready depends on registers only",
@@ -57389,6 +57884,10 @@ static const char *const mlo_lines_verilog_mlo_tile_v[] = {
     "    output wire             m_axis_tvalid,",
     "    input  wire             m_axis_tready,",
     "    output wire [2:0]       m_axis_tuser,",
+    "    // of each frame: the group ends with it",
+    "    input  wire             ends_tdata,",
+    "    input  wire             ends_tvalid,",
+    "    output wire             ends_tready,",
     "    // requests: parameters of a tile, please",
     "    output wire             tile_valid,",
     "    output wire             tile_next,      // of the next iteration; else of the same as the tile before",
@@ -57420,25 +57919,35 @@ static const char *const mlo_lines_verilog_mlo_tile_v[] = {
     "    reg  [AW-1:0] w_addr;                           // w_token*BEATS + w_beat",
     "    reg  [BW-1:0] w_beat;",
     "    reg  [TW-1:0] w_token;                          // tokens stored whole",
+    "    reg           w_waits;                          // all beats of a frame's last token are there, its word is not",
     "    wire          ask_ready;",
-    "    assign s_axis_tready = !count[1] && (w_begun || ask_ready);",
+    "    assign s_axis_tready = !count[1] && (w_begun || ask_ready) && !w_waits;",
     "    wire take    = s_axis_tvalid && s_axis_tready;",
-    "    wire w_end   = take && w_beat == B_LAST;",
-    "    wire w_close = w_end && (w_token == T_LAST || s_axis_tuser[1]);",
+    "    wire w_whole = take && w_beat == B_LAST;",
+    "    wire w_last  = w_waits || (w_whole && s_axis_tuser[1]);",
+    "    wire w_end   = w_last ? ends_tvalid : w_whole;",
+    "    wire w_close = w_end && (w_token == T_LAST || (w_last && ends_tdata));",
+    "    assign ends_tready = w_last;",
     "",
     "    mlo_skid #(.WIDTH(1)) u_ask (",
     "        .clk(clk), .rst(rst), .s_tdata(s_axis_tuser[0]), .s_tvalid(take && !w_begun), .s_tready(ask_ready),",
     "        .m_tdata(tile_next), .m_tvalid(tile_valid), .m_tready(tile_ready));",
     "",
     "    always @(posedge clk) begin",
+    "        w_waits <= w_last && !ends_tvalid;",
     "        if (take) begin",
-    "            w_begun <= !w_close;",
-    "            w_addr  <= w_close ? {AW{1'b0}} : w_addr + 1'b1;",
-    "            w_beat  <= w_end ? {BW{1'b0}} : w_beat + 1'b1;",
+    "            w_begun <= 1'b1;",
+    "            w_addr  <= w_addr + 1'b1;",
+    "            w_beat  <= w_whole ? {BW{1'b0}} : w_beat + 1'b1;",
     "        end",
     "        if (w_end)   w_token <= w_close ? {TW{1'b0}} : w_token + 1'b1;",
-    "        if (w_close) w_half  <= !w_half;",
+    "        if (w_close) begin",
+    "            w_begun <= 1'b0;",
+    "            w_addr  <= {AW{1'b0}};",
+    "            w_half  <= !w_half;",
+    "        end",
     "        if (rst) begin",
+    "            w_waits <= 1'b0;",
     "            w_begun <= 1'b0;",
     "            w_addr  <= {AW{1'b0}};",
     "            w_beat  <= {BW{1'b0}};",
@@ -57460,7 +57969,8 @@ static const char *const mlo_lines_verilog_mlo_tile_v[] = {
     "    wire there = whole || r_token != w_token;",
     "    wire read  = there && (!out_valid || m_axis_tready);",
     "    wire r_end = read && r_beat == B_LAST;",
-    "    wire r_out = r_end && whole && r_token == (r_half ? last_1 : last_0);      // the pass is over",
+    "    wire r_final = whole && r_token == (r_half ? last_1 : last_0);             // the tile's last token",
+    "    wire r_out = r_end && r_final;                  // the pass is over",
     "    wire done  = r_out && r_pass == P_LAST;",
     "",
     "    always @(posedge clk) begin",
@@ -57492,7 +58002,7 @@ static const char *const mlo_lines_verilog_mlo_tile_v[] = {
     "    reg  [2:0]       side [0:2*TILE-1];             // sideband of the tokens",
     "    reg  [WIDTH-1:0] out_data;",
     "    reg  [2:0]       out_side;",
-    "    reg              out_start, out_pass_0, out_pass_1;",
+    "    reg              out_start, out_final, out_pass_0, out_pass_1;",
     "    wire [AW:0] w_word = {w_addr, w_half},  r_word = {r_addr, r_half};",
     "    wire [TW:0] w_user = {w_token, w_half}, r_user = {r_token, r_half};",
     "    wire        unused = &{1'b0, w_word, r_word, w_user, r_user};",
@@ -57505,13 +58015,14 @@ static const char *const mlo_lines_verilog_mlo_tile_v[] = {
     "            out_data   <= mem[r_word[MA-1:0]];",
     "            out_side   <= side[r_user[UA-1:0]];",
     "            out_start  <= r_token == {TW{1'b0}};",
+    "            out_final  <= r_final;",
     "            out_pass_0 <= r_pass == {PW{1'b0}};",
     "            out_pass_1 <= r_pass == P_ONE;",
     "        end",
     "    end",
     "    assign m_axis_tdata  = out_data;",
     "    assign m_axis_tvalid = out_valid;",
-    "    assign m_axis_tuser  = {(out_pass_0 && out_side[2]) || (out_pass_1 && out_side[0]), out_pass_0 && out_side[1], out_start};",
+    "    assign m_axis_tuser  = {out_pass_0 ? {out_side[2], out_final} : out_pass_1 ? out_side[1:0] : 2'b00, out_start};",
     "",
     "`ifdef FORMAL",
     "    // (What requests say lies in mlo_skid: the contract proves it.)",
@@ -57527,8 +58038,11 @@ static const char *const mlo_lines_verilog_mlo_tile_v[] = {
     "    reg  [PW-1:0] f_o_pass;",
     "    reg           f_i_odd, f_o_odd;                 // tiles are numbered, modulo 2",
     "    reg  [1:0]    f_tiles, f_asks;",
-    "    wire f_i_end   = take && f_i_beat == BEATS - 1;",
-    "    wire f_i_close = f_i_end && (f_i_token == TILE - 1 || s_axis_tuser[1]);",
+    "    reg           f_i_waits;                        // the token is there whole, its frame's word is not",
+    "    wire f_i_whole = take && f_i_beat == BEATS - 1;",
+    "    wire f_i_last  = f_i_waits || (f_i_whole && s_axis_tuser[1]);",
+    "    wire f_i_end   = f_i_last ? ends_tvalid : f_i_whole;",
+    "    wire f_i_close = f_i_end && (f_i_token == TILE - 1 || (f_i_last && ends_tdata));",
     "    wire f_i_begin = take && f_i_beat == 0 && f_i_token == 0;",
     "    wire f_there   = f_tiles != 0 || f_o_token != f_i_token;",
     "    wire f_o_read  = f_there && (!m_axis_tvalid || m_axis_tready);",
@@ -57537,7 +58051,8 @@ static const char *const mlo_lines_verilog_mlo_tile_v[] = {
     "    wire f_o_done  = f_o_over && f_o_pass == BLOCKS - 1;",
     "    wire f_a_take  = tile_valid && tile_ready;",
     "    always @(posedge clk) begin",
-    "        if (take)      f_i_beat  <= f_i_end ? 0 : f_i_beat + 1'b1;",
+    "        if (take)      f_i_beat  <= f_i_whole ? 0 : f_i_beat + 1'b1;",
+    "        f_i_waits <= f_i_last && !ends_tvalid;",
     "        if (f_i_end)   f_i_token <= f_i_close ? 0 : f_i_token + 1'b1;",
     "        if (f_i_close) f_i_odd   <= !f_i_odd;",
     "        if (f_o_read)  f_o_beat  <= f_o_end ? 0 : f_o_beat + 1'b1;",
@@ -57551,7 +58066,7 @@ static const char *const mlo_lines_verilog_mlo_tile_v[] = {
     "            else                             f_last1 <= f_i_token;",
     "        end",
     "        f_asks <= f_asks + {1'b0, f_i_begin} - {1'b0, f_a_take};",
-    "        if (rst) {f_i_beat, f_i_token, f_i_odd, f_o_beat, f_o_token, f_o_pass, f_o_odd, f_tiles, f_asks} <= 0;",
+    "        if (rst) {f_i_beat, f_i_token, f_i_odd, f_i_waits, f_o_beat, f_o_token, f_o_pass, f_o_odd, f_tiles, f_asks} <= 0;",
     "    end",
     "",
     "    // Any beat of any token of a tile of either number: what is read there is what was stored there, its sideband as the header says.",
@@ -57573,7 +58088,7 @@ static const char *const mlo_lines_verilog_mlo_tile_v[] = {
     "        if (f_o_read) begin",
     "            f_hit      <= f_reads;",
     "            f_out_word <= f_word;",
-    "            f_out_user <= {f_o_pass == 0 ? f_user[2:1] : {f_o_pass == 1 && f_user[0], 1'b0}, f_o_token == 0};",
+    "            f_out_user <= {f_o_pass == 0 ? {f_user[2], f_tiles != 0 && f_o_token == f_last0} : f_o_pass == 1 ? f_user[1:0] : 2'b00, f_o_token == 0};",
     "        end",
     "        if (take && f_i_beat == 0) f_constant <= s_axis_tuser;",
     "        if (rst) {f_have, f_hit} <= 2'b00;",
@@ -57594,7 +58109,8 @@ static const char *const mlo_lines_verilog_mlo_tile_v[] = {
     "    end",
     "    always @(*) if (f_past) begin",
     "        assert (f_tiles <= 2 && f_asks <= 2);",
-    "        assert (s_axis_tready == (f_tiles != 2 && (f_i_beat != 0 || f_i_token != 0 || f_asks != 2)));",
+    "        assert (s_axis_tready == (f_tiles != 2 && !f_i_waits && (f_i_beat != 0 || f_i_token != 0 || f_asks != 2)));",
+    "        assert (ends_tready == f_i_last);           // a word a frame",
     "        assert (tile_valid == (f_asks != 0));",
     "        if (take && read) assert (w_word != r_word && w_user != r_user);        // no_rw_check",
     "        // the two requests that wait are never asked for a third place",
@@ -57602,23 +58118,24 @@ static const char *const mlo_lines_verilog_mlo_tile_v[] = {
     "    end",
     "",
     "    // For the induction: the registers are the model's, and where the word lies.",
-    "    wire [7:0]  f_i_addr = f_i_token * BEATS + f_i_beat, f_o_addr = f_o_token * BEATS + f_o_beat, f_at = f_token * BEATS + f_beat;",
+    "    wire [7:0]  f_i_addr = (f_i_token + f_i_waits) * BEATS + f_i_beat, f_o_addr = f_o_token * BEATS + f_o_beat, f_at = f_token * BEATS + f_beat;",
     "    wire [AW:0] f_where = {f_at[AW-1:0], f_odd};",
     "    wire [TW:0] f_whose = {f_token, f_odd};",
-    "    wire        f_beyond = f_i_token > f_token || (f_i_token == f_token && f_i_beat > f_beat);      // of the tile that is stored",
+    "    wire        f_beyond = f_i_token > f_token || (f_i_token == f_token && (f_i_waits || f_i_beat > f_beat));    // of the tile that is stored",
     "    wire        f_older = f_tiles != 0 && f_o_odd == f_odd, f_newer = f_tiles == 2 && f_o_odd != f_odd;",
     "    always @(*) if (f_past) begin",
     "        assert (f_i_beat < BEATS && f_i_token < TILE && f_o_beat < BEATS && f_o_token < TILE && f_o_pass < BLOCKS);",
     "        assert (w_beat == f_i_beat && w_token == f_i_token && w_half == f_i_odd && w_addr == f_i_addr[AW-1:0]);",
     "        assert (r_beat == f_o_beat && r_token == f_o_token && r_half == f_o_odd && r_addr == f_o_addr[AW-1:0] && r_pass == f_o_pass);",
-    "        assert (w_begun == (f_i_beat != 0 || f_i_token != 0));",
+    "        assert (w_begun == (f_i_beat != 0 || f_i_token != 0 || f_i_waits) && w_waits == f_i_waits);",
+    "        if (f_i_waits) assert (f_i_beat == 0 && f_tiles != 2);",
     "        assert (count == f_tiles && (f_i_odd ^ f_o_odd) == f_tiles[0]);",
     "        if (f_tiles != 0) assert (f_last0 == (r_half ? last_1 : last_0) && f_last0 < TILE && f_o_token <= f_last0);",
     "        if (f_tiles == 2) assert (f_last1 == (r_half ? last_0 : last_1) && f_last1 < TILE && !w_begun);",
     "        if (f_tiles == 0) assert (f_o_pass == 0 && f_o_token <= f_i_token && (f_o_token != f_i_token || f_o_beat == 0));",
     "        assert (f_have == (f_older ? f_token <= f_last0 : f_newer ? f_token <= f_last1 : f_i_odd == f_odd && f_tiles != 2 && f_beyond));",
     "        if (f_have) assert (mem[f_where[MA-1:0]] == f_word && side[f_whose[UA-1:0]] == f_user);",
-    "        if (f_i_beat != 0 && f_i_odd == f_odd && f_i_token == f_token)",
+    "        if ((f_i_beat != 0 || f_i_waits) && f_i_odd == f_odd && f_i_token == f_token)",
     "            assert (side[f_whose[UA-1:0]] == f_constant && (!f_have || f_user == f_constant));",
     "        assert (ask_ready == (f_asks != 2));",
     "    end",
@@ -57681,7 +58198,9 @@ static const char *const mlo_lines_verilog_mlo_tokens_v[] = {
     "//",
     "// Contract    jobs {slot, start, tokens, more} wait in a queue and go on to mlo_job in their order, each when the frame of ids before it",
     "//             has come in; ids of its frame (up to tlast) go on to the rows. What follows a frame ({logit, id}, in the order of the jobs)",
-    "//             goes on to m_axis. more = 0: with tlast, and the next job does not wait for it.",
+    "//             goes on to m_axis. Beside each id goes the position of its token: that of the job's first one, and one more for each id",
+    "//             behind it, modulo 2^16.",
+    "//             more = 0: with tlast, and the next job does not wait for it.",
     "//             more > 0: a text. It begins when all that is owed has been said. Behind each id that is said the job {slot, where the",
     "//             sequence ends, 1} and that id go the same way, up to `more` times, but not behind the id `stop`, nor where the slot is",
     "//             full (CONTEXT). The last one said has tlast: a text is one transfer. Until then the host's ids and jobs wait.",
@@ -57723,6 +58242,7 @@ static const char *const mlo_lines_verilog_mlo_tokens_v[] = {
     "    output wire        m_ids_tvalid,",
     "    input  wire        m_ids_tready,",
     "    output wire        m_ids_tlast,",
+    "    output wire [15:0] m_ids_place, // the position of the token",
     "",
     "    input  wire [63:0] s_axis_tdata,",
     "    input  wire        s_axis_tvalid,",
@@ -57760,6 +58280,7 @@ static const char *const mlo_lines_verilog_mlo_tokens_v[] = {
     "    reg  [1:0]  state;",
     "    reg  [7:0]  slot;",
     "    reg  [24:0] next;               // position behind the job",
+    "    reg  [15:0] place;              // of its id that comes next",
     "    reg  [15:0] left;               // ids that may go on",
     "    reg         text;               // it is one",
     "    reg  [7:0]  owed;               // results of jobs that were pushed",
@@ -57777,6 +58298,7 @@ static const char *const mlo_lines_verilog_mlo_tokens_v[] = {
     "    assign      m_ids_tvalid = fresh || (state == IDS && s_ids_tvalid);",
     "    assign      m_ids_tdata  = fresh ? id : s_ids_tdata;",
     "    assign      m_ids_tlast  = fresh || s_ids_tlast;",
+    "    assign      m_ids_place  = fresh ? next[15:0] : place;",
     "    assign      s_ids_tready = state == IDS && m_ids_tready;",
     "    wire        ends  = s_ids_tvalid && s_ids_tready && s_ids_tlast;",
     "    wire        gives = fresh && m_ids_tready;",
@@ -57793,7 +58315,9 @@ static const char *const mlo_lines_verilog_mlo_tokens_v[] = {
     "            next <= {1'b0, head_start} + {9'd0, head_tokens};",
     "            left <= head_more;",
     "            text <= text_next;",
+    "            place <= head_start[15:0];",
     "        end",
+    "        if (s_ids_tvalid && s_ids_tready) place <= place + 16'd1;",
     "        if (gives) given <= 1'b1;",
     "        if (feeds) ordered <= 1'b1;",
     "        case (state)",
@@ -57835,8 +58359,8 @@ static const char *const mlo_lines_verilog_mlo_tokens_v[] = {
     "    wire [4:0] f_ids, f_rows, f_head, f_out;",
     "    mlo_sim_check_axis #(.WIDTH(32)) f_check_ids (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_ids), .breaches(),",
     "        .tdata(s_ids_tdata), .tvalid(s_ids_tvalid), .tready(s_ids_tready), .tlast(s_ids_tlast));",
-    "    mlo_sim_check_axis #(.WIDTH(33)) f_check_rows (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_rows), .breaches(),",
-    "        .tdata({m_ids_tlast, m_ids_tdata}), .tvalid(m_ids_tvalid), .tready(m_ids_tready), .tlast(1'b0));",
+    "    mlo_sim_check_axis #(.WIDTH(49)) f_check_rows (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_rows), .breaches(),",
+    "        .tdata({m_ids_place, m_ids_tlast, m_ids_tdata}), .tvalid(m_ids_tvalid), .tready(m_ids_tready), .tlast(1'b0));",
     "    mlo_sim_check_axis #(.WIDTH(64)) f_check_head (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_head), .breaches(),",
     "        .tdata(s_axis_tdata), .tvalid(s_axis_tvalid), .tready(s_axis_tready), .tlast(1'b0));",
     "    mlo_sim_check_axis #(.WIDTH(65)) f_check_out (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_out), .breaches(),",
@@ -57855,7 +58379,7 @@ static const char *const mlo_lines_verilog_mlo_tokens_v[] = {
     "    // What a text is: of the job that began it the slot and end, ids that went on, what was said last.",
     "    reg  [7:0]  f_slot;",
     "    reg  [24:0] f_end;                                          // where its sequence ends",
-    "    reg  [15:0] f_more, f_went;",
+    "    reg  [15:0] f_more, f_went, f_start, f_ids_in;              // ids of the frame that came",
     "    reg  [31:0] f_said;",
     "    reg         f_on;                                           // one is under way",
     "    reg  [1:0]  f_pushed;                                       // jobs, results, modulo 4",
@@ -57864,9 +58388,12 @@ static const char *const mlo_lines_verilog_mlo_tokens_v[] = {
     "            f_slot <= head_slot;",
     "            f_end  <= {1'b0, head_start} + {9'd0, head_tokens};",
     "            f_more <= head_more;",
+    "            f_start  <= head_start[15:0];",
+    "            f_ids_in <= 16'd0;",
     "            f_went <= 16'd0;",
     "            f_on   <= head_more != 16'd0 && !refused;",
     "        end",
+    "        if (s_ids_tvalid && s_ids_tready) f_ids_in <= f_ids_in + 16'd1;",
     "        if (said) f_said <= s_axis_tdata[31:0];",
     "        if (feeds) begin",
     "            f_went <= f_went + 16'd1;",
@@ -57890,6 +58417,8 @@ static const char *const mlo_lines_verilog_mlo_tokens_v[] = {
     "        if (state == IDS && text) assert (owed == 8'd1);",
     "        // a job that goes on is one token, of the text's slot, where its sequence ends, within the context; so many at most",
     "        if (feeds) assert (job_slot == f_slot && {1'b0, job_start} == f_end && f_end < CONTEXT_V && job_tokens == 16'd1 && f_went < f_more);",
+    "        if (state == IDS) assert (m_ids_place == f_start + f_ids_in);",
+    "        if (fresh) assert ({9'd0, m_ids_place} + {24'd0, f_fed} == f_end);",
     "        if (fresh) assert (m_ids_tvalid && m_ids_tlast && m_ids_tdata == f_said && !s_ids_tready);",
     "    end",
     "    reg [31:0] f_stop;                                          // it stands still",
@@ -57911,8 +58440,8 @@ static const char *const mlo_lines_verilog_mlo_untile_v[] = {
     "// mlo_untile: puts together the tokens that a matrix unit made in passes, a row block each",
     "//",
     "// Contract   s_axis: what a matrix unit makes of mlo_tile's stream: tiles of up to TILE tokens, BLOCKS times each; in every pass",
-    "//            BEATS beats a token, with mlo_tile's sideband: pass 0 {key, last, -}, pass 1 {first, -, -}. A tile ends at TILE",
-    "//            tokens or at `last` in pass 0. m_axis: the tokens in their order, BLOCKS*BEATS beats each, pass 0's first, with",
+    "//            BEATS beats a token, with mlo_tile's sideband: pass 0 {key, it ends the tile, -}, pass 1 {last, first, -}. A tile",
+    "//            ends at TILE tokens at the latest. m_axis: the tokens in their order, BLOCKS*BEATS beats each, pass 0's first, with",
     "//            their own sideband {key, last, first} on every beat. (A token with `first` begins a tile: none other has it.)",
     "// Throughput a beat in and a beat out per cycle. Storing waits only if the tile before the last one has not left yet: it begins",
     "//            to leave in its last pass.",
@@ -58041,30 +58570,33 @@ static const char *const mlo_lines_verilog_mlo_untile_v[] = {
     "    (* no_rw_check *)               // never read where it is written in the same cycle",
     "    reg  [WIDTH-1:0] mem  [0:2*DEPTH-1];",
     "    (* no_rw_check *)",
-    "    reg  [1:0]       ends [0:2*TILE-1];             // {key, last} of the tokens: pass 0 has it",
+    "    reg              keys  [0:2*TILE-1];            // of the tokens: pass 0 has it",
+    "    (* no_rw_check *)",
+    "    reg              lasts [0:2*TILE-1];            // of the tokens: pass 1 has it",
     "    reg              first_0, first_1;              // of the tile's first token in each half: pass 1 has it",
     "    reg  [WIDTH-1:0] out_data;",
-    "    reg  [1:0]       out_ends;",
-    "    reg              out_first;",
+    "    reg              out_key, out_last, out_first;",
     "    wire [AW:0] w_word = {w_addr, w_half},  r_word = {r_addr, r_half};",
     "    wire [TW:0] w_user = {w_token, w_half}, r_user = {r_token, r_half};",
     "    wire        unused = &{1'b0, s_axis_tuser, w_word, r_word, w_user, r_user};",
     "    always @(posedge clk) begin",
     "        if (take)           mem[w_word[MA-1:0]]  <= s_axis_tdata;",
-    "        if (take && pass_0) ends[w_user[UA-1:0]]  <= s_axis_tuser[2:1];",
+    "        if (take && pass_0) keys[w_user[UA-1:0]] <= s_axis_tuser[2];",
+    "        if (take && w_pass == P_ONE) lasts[w_user[UA-1:0]] <= s_axis_tuser[2];",
     "        if (take && w_pass == P_ONE && w_token == {TW{1'b0}}) begin",
-    "            if (w_half) first_1 <= s_axis_tuser[2];",
-    "            else        first_0 <= s_axis_tuser[2];",
+    "            if (w_half) first_1 <= s_axis_tuser[1];",
+    "            else        first_0 <= s_axis_tuser[1];",
     "        end",
     "        if (read) begin",
     "            out_data  <= mem[r_word[MA-1:0]];",
-    "            out_ends  <= ends[r_user[UA-1:0]];",
+    "            out_key   <= keys[r_user[UA-1:0]];",
+    "            out_last  <= lasts[r_user[UA-1:0]];",
     "            out_first <= r_token == {TW{1'b0}} && (r_half ? first_1 : first_0);",
     "        end",
     "    end",
     "    assign m_axis_tdata  = out_data;",
     "    assign m_axis_tvalid = out_valid;",
-    "    assign m_axis_tuser  = {out_ends, out_first};",
+    "    assign m_axis_tuser  = {out_key, out_last, out_first};",
     "",
     "`ifdef FORMAL",
     "    // Assumed: the reset; a sideband that is the same on all beats of a token and pass, as every stream here has it; `first` as above.",
@@ -58122,8 +58654,8 @@ static const char *const mlo_lines_verilog_mlo_untile_v[] = {
     "            f_have <= 1'b1;",
     "            f_word <= s_axis_tdata;",
     "        end",
-    "        if (take && f_mine && f_i_pass == 0) f_user[2:1] <= s_axis_tuser[2:1];",
-    "        if (take && f_mine && f_i_pass == 1) f_user[0]   <= s_axis_tuser[2];",
+    "        if (take && f_mine && f_i_pass == 0) f_user[2]   <= s_axis_tuser[2];",
+    "        if (take && f_mine && f_i_pass == 1) f_user[1:0] <= s_axis_tuser[2:1];",
     "        if (f_o_done && f_o_odd == f_odd) f_have <= 1'b0;",
     "        if (f_o_read) begin",
     "            f_hit      <= f_reads;",
@@ -58135,7 +58667,7 @@ static const char *const mlo_lines_verilog_mlo_untile_v[] = {
     "    end",
     "    always @(*) begin",
     "        if (f_i_beat != 0) assume (s_axis_tuser == f_constant);",
-    "        if (f_i_pass == 1 && f_i_token != 0) assume (!s_axis_tuser[2]);",
+    "        if (f_i_pass == 1 && f_i_token != 0) assume (!s_axis_tuser[1]);",
     "        if (f_past && f_reads)                assert (f_have);",
     "        if (f_past && f_hit && m_axis_tvalid) assert (m_axis_tdata == f_out_word && m_axis_tuser == f_out_user);",
     "    end",
@@ -58179,8 +58711,9 @@ static const char *const mlo_lines_verilog_mlo_untile_v[] = {
     "        if (f_tiles == 0 && f_i_pass != BLOCKS - 1) assert (f_o_token == 0 && f_o_in == 0);",
     "        assert (f_have == (f_older || f_newer ? f_all : f_here && f_beyond));",
     "        if (f_have) assert (mem[f_where[MA-1:0]] == f_word);",
-    "        if (f_all || (f_here && f_over_0)) assert (ends[f_whose[UA-1:0]] == f_user[2:1]);",
-    "        if (f_all || (f_here && f_over_1)) assert (f_user[0] == (f_token == 0 && (f_odd ? first_1 : first_0)));",
+    "        if (f_all || (f_here && f_over_0)) assert (keys[f_whose[UA-1:0]] == f_user[2]);",
+    "        if (f_all || (f_here && f_over_1))",
+    "            assert (lasts[f_whose[UA-1:0]] == f_user[1] && f_user[0] == (f_token == 0 && (f_odd ? first_1 : first_0)));",
     "    end",
     "    // not vacuous",
     "    reg f_third = 1'b0;                             // two tiles are done",
@@ -59231,6 +59764,7 @@ static const mlo_embedded mlo_verilog[] = {
     { "mlo_pair.v", mlo_lines_verilog_mlo_pair_v },
     { "mlo_param.v", mlo_lines_verilog_mlo_param_v },
     { "mlo_place.v", mlo_lines_verilog_mlo_place_v },
+    { "mlo_places.v", mlo_lines_verilog_mlo_places_v },
     { "mlo_refill.v", mlo_lines_verilog_mlo_refill_v },
     { "mlo_regs.v", mlo_lines_verilog_mlo_regs_v },
     { "mlo_replay.v", mlo_lines_verilog_mlo_replay_v },
@@ -59491,6 +60025,14 @@ static const char *const mlo_lines_share_c_conv_c[] = {
     "    }",
     "}",
     NULL };
+static const char *const mlo_lines_share_c_copy_c[] = {
+    "/* What a DMA of yours may do: copies begin in their order, and have ended behind MLO_COPY_WAIT(). */",
+    "#ifndef MLO_COPY_START",
+    "#include <string.h>",
+    "#define MLO_COPY_START(to, from, bytes) memcpy(to, from, bytes)",
+    "#define MLO_COPY_WAIT() ((void)0)",
+    "#endif",
+    NULL };
 static const char *const mlo_lines_share_c_each_c[] = {
     "/* y = @EXACT@ of x, a and b, number by number. */",
     "static void @NAME@(const mlo_grid *g, const @X@ *x, const @A@ *a, const @B@ *b, @Y@ *y,",
@@ -59742,11 +60284,12 @@ static const char *const mlo_lines_share_c_network_c[] = {
     "#pragma STDC FP_CONTRACT OFF",
     "#endif",
     "",
+    "@COPIES@",
     "@NUMBERS@",
     "@KERNELS@",
     "",
     "_Static_assert(MODEL_ARENA_BYTES % MODEL_ALIGN == 0, \"places in the arena are aligned\");",
-    "_Static_assert(@LARGEST@ <= MODEL_ARENA_BYTES, \"every place lies in the arena\");",
+    "_Static_assert(@LARGEST@ <= @ROOM@, \"every place lies in there\");",
     "",
     "#ifdef MODEL_PROFILE",
     "model_step model_profile[] = {",
@@ -59756,8 +60299,10 @@ static const char *const mlo_lines_share_c_network_c[] = {
     "#endif",
     "",
     "@SIGNATURE@ {",
-    "    unsigned char *const a = arena;",
+    "    unsigned char *const a = @WHOLE@;",
     "    (void)a;",
+    "@TILED@    unsigned char *const f = arena;",
+    "@TILED@    if (!memory || (uintptr_t)memory % MODEL_ALIGN || memory_bytes < MODEL_MEMORY_BYTES) return MODEL_E_ARENA;",
     "    if (!arena || (uintptr_t)arena % MODEL_ALIGN || arena_bytes < MODEL_ARENA_BYTES) return MODEL_E_ARENA;",
     "@BODY@",
     "    return MODEL_OK;",
@@ -59779,6 +60324,7 @@ static const char *const mlo_lines_share_c_network_h[] = {
     "",
     "#define MODEL_ALIGN 16 /* of the arena */",
     "#define MODEL_ARENA_BYTES @ARENA@ /* @PROOF@ */",
+    "@TILED@#define MODEL_MEMORY_BYTES @MEMORY@ /* of a larger memory, which has values as a whole */",
     "",
     "/* What model_run returns. */",
     "enum { MODEL_OK, MODEL_E_TOKENS, MODEL_E_ARENA };",
@@ -59807,6 +60353,7 @@ static const char *const mlo_lines_share_c_network_test_c[] = {
     "@WORDS@",
     "",
     "@PAINTED@",
+    "@TILED@static _Alignas(MODEL_ALIGN) unsigned char memory[MODEL_MEMORY_BYTES];",
     "",
     "#define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))",
     "#define COMPARE(name, got, golden) \\",
@@ -59871,6 +60418,65 @@ static const char *const mlo_lines_share_c_numbers_h[] = {
     "    return (float)(down + (over > 0.5f || (over >= 0.5f && down % 2 != 0)));",
     "}",
     NULL };
+static const char *const mlo_lines_share_c_patches_c[] = {
+    "/* What the window sees at a place of the result, 16 bits each; what is outside of the picture is 0. */",
+    "static void @NAME@_patch(const mlo_window *s, const @X@ *x, int at, int16_t *patch) {",
+    "    const int top = at / s->columns * s->sh - s->top, left = at % s->columns * s->sw - s->left;",
+    "    for (int k = 0; k < s->in * s->kh; k++) {",
+    "        const int row = top + k % s->kh * s->dh;",
+    "        const @X@ *line = x + (k / s->kh * s->height + row) * s->width;",
+    "        for (int i = 0, column = left; i < s->kw; i++, column += s->dw) {",
+    "            const int outside = row < 0 || row >= s->height || column < 0 || column >= s->width;",
+    "            *patch++ = outside ? 0 : (int16_t)line[column];",
+    "        }",
+    "    }",
+    "}",
+    "",
+    "/* sum[j] += patch j . w, of n numbers: of two factors of 16 bits compilers know the sum of products. */",
+    "static void @NAME@_dots(const int16_t *const *patch, const @A@ *w, int n, @S@ *sum) {",
+    "    for (int from = 0; from < n; from += 256) {",
+    "        const int size = n - from < 256 ? n - from : 256;",
+    "        const int16_t *p0 = patch[0] + from, *p1 = patch[1] + from, *p2 = patch[2] + from, *p3 = patch[3] + from;",
+    "        @S@ s0 = 0, s1 = 0, s2 = 0, s3 = 0;",
+    "        int16_t wide[256];",
+    "        for (int i = 0; i < size; i++) wide[i] = w[from + i];",
+    "        for (int i = 0; i < size; i++) {",
+    "            s0 += p0[i] * wide[i];",
+    "            s1 += p1[i] * wide[i];",
+    "            s2 += p2[i] * wide[i];",
+    "            s3 += p3[i] * wide[i];",
+    "        }",
+    "        sum[0] += s0;",
+    "        sum[1] += s1;",
+    "        sum[2] += s2;",
+    "        sum[3] += s3;",
+    "    }",
+    "}",
+    "",
+    "/* y = @EXACT@ of x, convolved with w [out, in, kh, kw], + bias (NULL: none); mul, add: a number for all channels,",
+    " * or one for each. Four places share a row of weights (the last one stands in for those that there are not); e:",
+    " * room for what the window sees there. */",
+    "static void @NAME@(const mlo_window *s, int mul_step, int add_step, const @X@ *x, const @A@ *w, const @B@ *bias,",
+    "    const @M@ *mul, const @D@ *add, @Y@ *y, const int64_t *p, int64_t *e) {",
+    "    const int size = s->rows * s->columns, each = s->in * s->kh * s->kw;",
+    "    int16_t *const room = (int16_t *)e;",
+    "    for (int i = 0; i < s->pictures * s->groups; i++, x += s->in * s->height * s->width, y += s->out * size)",
+    "        for (int at = 0; at < size; at += 4) {",
+    "            const int last = size - at - 1 < 3 ? size - at - 1 : 3;",
+    "            const int16_t *const patch[4] = { room, room + (last < 1 ? last : 1) * each,",
+    "                room + (last < 2 ? last : 2) * each, room + last * each };",
+    "            for (int j = 0; j <= last; j++) @NAME@_patch(s, x, at + j, room + j * each);",
+    "            for (int o = 0; o < s->out; o++) {",
+    "                const int channel = i % s->groups * s->out + o;",
+    "                const int64_t m = mul ? mul[channel * mul_step] : 0, d = add ? add[channel * add_step] : 0;",
+    "                const @S@ b = bias ? (@S@)bias[channel] : 0;",
+    "                @S@ sum[4] = { b, b, b, b };",
+    "                @NAME@_dots(patch, w + channel * each, each, sum);",
+    "                for (int j = 0; j <= last; j++) y[o * size + at + j] = (@Y@)@EXACT@(sum[j], m, d, p);",
+    "            }",
+    "        }",
+    "}",
+    NULL };
 static const char *const mlo_lines_share_c_place_c[] = {
     "/* Each channel with its token's number of the table, requantized. */",
     "static void @NAME@(const @X@ *x, int x_row, @Y@ *y, int y_row, int tokens, int channels,",
@@ -59913,15 +60519,26 @@ static const char *const mlo_lines_share_c_print_c[] = {
     "#endif",
     NULL };
 static const char *const mlo_lines_share_c_product_c[] = {
-    "/* y = x w + bias (NULL: none). A row of w is added up at a time. */",
-    "static void @NAME@(const mlo_products *s, const @X@ *x, const @A@ *w, const @B@ *bias, @Y@ *y) {",
-    "    for (int i = 0; i < s->batch[0] * s->batch[1]; i++) {",
-    "        const @X@ *rows = x + i / s->batch[1] * s->x[0] + i % s->batch[1] * s->x[1];",
-    "        const @A@ *own = w + i / s->batch[1] * s->w[0] + i % s->batch[1] * s->w[1];",
-    "        for (int r = 0; r < s->m; r++, rows += s->k, y += s->n) {",
-    "            for (int c = 0; c < s->n; c++) y[c] = bias ? (@Y@)bias[r * s->bias_row + c] : 0;",
-    "            for (int k = 0; k < s->k; k++)",
-    "                for (int c = 0; c < s->n; c++) y[c] += (@Y@)rows[k] * own[k * s->n + c];",
+    "/* y = @EXACT@ of x w + bias (NULL: none); mul, add: a number for all columns, or one for each. 64 columns of w are",
+    " * added up at a time. */",
+    "static void @NAME@(const mlo_products *s, int mul_step, int add_step, const @X@ *x, const @A@ *w, const @B@ *bias,",
+    "    const @M@ *mul, const @D@ *add, @Y@ *y, const int64_t *p) {",
+    "    for (int i = 0; i < s->batch[0] * s->batch[1] * s->m; i++) {",
+    "        const int r = i % s->m, b0 = i / s->m / s->batch[1], b1 = i / s->m % s->batch[1];",
+    "        const @X@ *row = x + b0 * s->x[0] + b1 * s->x[1] + r * s->k;",
+    "        const @A@ *own = w + b0 * s->w[0] + b1 * s->w[1];",
+    "        for (int begin = 0; begin < s->n; begin += 64) {",
+    "            const int n = s->n - begin < 64 ? s->n - begin : 64;",
+    "            @S@ sum[64];",
+    "            for (int c = 0; c < n; c++) sum[c] = bias ? (@S@)bias[r * s->bias_row + begin + c] : 0;",
+    "            for (int k = 0; k < s->k; k++) {",
+    "                const @P@ factor = row[k];",
+    "                const @A@ *line = own + k * s->n + begin;",
+    "                for (int c = 0; c < n; c++) sum[c] += factor * (@P@)line[c];",
+    "            }",
+    "            for (int c = begin; c < begin + n; c++)",
+    "                *y++ = (@Y@)@EXACT@(",
+    "                    sum[c - begin], mul ? mul[c * mul_step] : 0, add ? add[c * add_step] : 0, p);",
     "        }",
     "    }",
     "}",
@@ -60123,32 +60740,43 @@ static const char *const mlo_lines_share_c_window_c[] = {
     "} mlo_window;",
     NULL };
 static const char *const mlo_lines_share_c_windows_c[] = {
-    "/* y += x at one place of the window, by w. Columns outside of the picture are 0. */",
-    "static void @NAME@_place(const mlo_window *s, const @X@ *x, int row, int column, int32_t w, @Y@ *y) {",
-    "    const int first = row * s->dh - s->top, shift = column * s->dw - s->left;",
-    "    int from = 0, to = s->columns;",
+    "/* sum += x at one place of the window, by w, for n columns. Those outside of the picture are 0. */",
+    "static void @NAME@_place(const mlo_window *s, const @X@ *line, int shift, int n, @P@ w, @S@ *sum) {",
+    "    int from = 0, to = n;",
     "    while (from < to && from * s->sw + shift < 0) from++;",
     "    while (to > from && (to - 1) * s->sw + shift >= s->width) to--;",
-    "    for (int r = 0; r < s->rows; r++) {",
-    "        const int at = r * s->sh + first;",
+    "    if (s->sw == 1)",
+    "        for (int c = from; c < to; c++) sum[c] += w * (@P@)line[c + shift];",
+    "    else",
+    "        for (int c = from; c < to; c++) sum[c] += w * (@P@)line[c * s->sw + shift];",
+    "}",
+    "",
+    "/* Up to 64 columns of a row from `begin` on: sums over all places of the window. */",
+    "static void @NAME@_row(const mlo_window *s, const @X@ *x, int row, int begin, int n, const @A@ *w, @S@ *sum) {",
+    "    for (int k = 0; k < s->in * s->kh * s->kw; k++) {",
+    "        const int at = row * s->sh - s->top + k / s->kw % s->kh * s->dh;",
+    "        const int shift = begin * s->sw - s->left + k % s->kw * s->dw;",
     "        if (at < 0 || at >= s->height) continue;",
-    "        const @X@ *line = x + at * s->width;",
-    "        for (int c = from; c < to; c++) y[r * s->columns + c] += (@Y@)w * line[c * s->sw + shift];",
+    "        @NAME@_place(s, x + (k / (s->kh * s->kw) * s->height + at) * s->width, shift, n, w[k], sum);",
     "    }",
     "}",
     "",
-    "/* y = x, convolved with w [out, in, kh, kw], + bias (NULL: none). */",
-    "static void @NAME@(const mlo_window *s, const @X@ *x, const @A@ *w, const @B@ *bias, @Y@ *y) {",
-    "    const int area = s->height * s->width, size = s->rows * s->columns;",
+    "/* y = @EXACT@ of x, convolved with w [out, in, kh, kw], + bias (NULL: none); mul, add: a number for all channels,",
+    " * or one for each. */",
+    "static void @NAME@(const mlo_window *s, int mul_step, int add_step, const @X@ *x, const @A@ *w, const @B@ *bias,",
+    "    const @M@ *mul, const @D@ *add, @Y@ *y, const int64_t *p) {",
     "    const int each = s->in * s->kh * s->kw;",
-    "    for (int i = 0; i < s->pictures * s->groups; i++, x += s->in * area)",
-    "        for (int o = 0; o < s->out; o++, y += size) {",
-    "            const int channel = i % s->groups * s->out + o;",
-    "            for (int k = 0; k < size; k++) y[k] = bias ? (@Y@)bias[channel] : 0;",
-    "            for (int k = 0; k < each; k++)",
-    "                @NAME@_place(s, x + k / (s->kh * s->kw) * area, k / s->kw % s->kh, k % s->kw,",
-    "                    w[channel * each + k], y);",
-    "        }",
+    "    for (int i = 0; i < s->pictures * s->groups; i++, x += s->in * s->height * s->width)",
+    "        for (int o = 0; o < s->out * s->rows; o++)",
+    "            for (int begin = 0; begin < s->columns; begin += 64) {",
+    "                const int n = s->columns - begin < 64 ? s->columns - begin : 64;",
+    "                const int channel = i % s->groups * s->out + o / s->rows;",
+    "                const int64_t m = mul ? mul[channel * mul_step] : 0, d = add ? add[channel * add_step] : 0;",
+    "                @S@ sum[64];",
+    "                for (int c = 0; c < n; c++) sum[c] = bias ? (@S@)bias[channel] : 0;",
+    "                @NAME@_row(s, x, o % s->rows, begin, n, w + channel * each, sum);",
+    "                for (int c = 0; c < n; c++) *y++ = (@Y@)@EXACT@(sum[c], m, d, p);",
+    "            }",
     "}",
     NULL };
 static const char *const mlo_lines_share_cocotb_test_mlo_py[] = {
@@ -61340,13 +61968,20 @@ static const char *const mlo_lines_share_rtl_mlo_core_v[] = {
     "        .m_axis_tready(entry_tready), .m_axis_tuser(entry_tuser));",
     "@UNMASKED@    wire unused_mask;",
     "    wire turn_valid, turn_ready, turn_round, turn_sealed;",
-    "@NO_JOBS@    assign turn_ready = 1'b1;",
+    "@GROUPED@    // to each matrix in row blocks: whether a group of frames ends with a frame",
+    "@GROUPED@    wire ends_tdata, ends_tvalid;",
+    "@GROUPED@    wire [@ENDS_MSB@:0] ends_room;",
+    "@GROUPED@    wire turn_room = &ends_room;",
+    "@UNGROUPED@    wire unused_ends, unused_end;",
+    "@UNGROUPED@    wire turn_room = 1'b1;",
+    "@NO_JOBS@    assign turn_ready = turn_room;",
     "@NO_JOBS@    wire unused_turn = &{1'b0, turn_valid, turn_round, turn_sealed};",
     "@JOBS@    // the word of each frame that enters the layer, {start, bank}: to all that ask where it is of",
     "@JOBS@    wire [31:0] job_tdata, turn_tdata, word_tdata;",
     "@JOBS@    wire job_tvalid, job_tready, turn_tvalid, turn_tready, unused_room;",
     "@JOBS@    wire [32:0] ahead_tdata;",
-    "@JOBS@    wire ahead_tvalid;",
+    "@JOBS@    wire ahead_tvalid, turn_told;",
+    "@JOBS@    assign turn_ready = turn_told && turn_room;",
     "@JOBS@    wire [@TOLD_MSB@:0] word_tvalid, word_tready;",
     "@JOBS@    wire [@JOBS_MSB@:0] jobs_level;",
     "@JOBS@    mlo_fifo #(.WIDTH(32), .DEPTH(@FRAMES@)) u_jobs (",
@@ -61355,7 +61990,7 @@ static const char *const mlo_lines_share_rtl_mlo_core_v[] = {
     "@JOBS@        .m_tdata(job_tdata), .m_tvalid(job_tvalid), .m_tready(job_tready));",
     "@JOBS@    mlo_orders #(.FRAMES(@FRAMES@)) u_orders (",
     "@JOBS@        .clk(clk), .rst(core_rst), .iterations(iterations),",
-    "@JOBS@        .turn_valid(turn_valid), .turn_ready(turn_ready), .turn_round(turn_round),",
+    "@JOBS@        .turn_valid(turn_valid && turn_room), .turn_ready(turn_told), .turn_round(turn_round),",
     "@JOBS@        .sealed(turn_sealed), .ahead_valid(ahead_tvalid), .ahead_tdata(ahead_tdata),",
     "@JOBS@        .s_job_tdata(job_tdata), .s_job_tvalid(job_tvalid), .s_job_tready(job_tready),",
     "@JOBS@        .m_word_tdata(turn_tdata), .m_word_tvalid(turn_tvalid), .m_word_tready(turn_tready));",
@@ -61363,11 +61998,13 @@ static const char *const mlo_lines_share_rtl_mlo_core_v[] = {
     "@JOBS@        .clk(clk), .rst(core_rst), .s_tdata(turn_tdata), .s_tvalid(turn_tvalid), .s_tready(turn_tready),",
     "@JOBS@        .m_tdata(word_tdata), .m_tvalid(word_tvalid), .m_tready(word_tready));",
     "@JOBS@    wire unused_jobs = &{1'b0, jobs_level, unused_room, ahead_tvalid, ahead_tdata};",
-    "    mlo_loop #(.WIDTH(@WIDTH@), .BEATS(@TOKEN_BEATS@)) u_loop (",
+    "    mlo_loop #(.WIDTH(@WIDTH@), .BEATS(@TOKEN_BEATS@), .PATIENCE(@PATIENCE@)) u_loop (",
     "        .clk(clk), .rst(core_rst), .iterations(@ROUNDS@), .frames(frames),",
     "        .s_ext_tdata(entry_tdata), .s_ext_tvalid(entry_tvalid),",
     "        .s_ext_tready(entry_tready), .s_ext_tuser(entry_tuser),",
     "        .turn_valid(turn_valid), .turn_ready(turn_ready), .turn_round(turn_round), .turn_sealed(turn_sealed),",
+    "@GROUPED@        .ends_tdata(ends_tdata), .ends_tvalid(ends_tvalid),",
+    "@UNGROUPED@        .ends_tdata(unused_end), .ends_tvalid(unused_ends),",
     "        .m_body_tdata(body_tdata), .m_body_tvalid(body_tvalid),",
     "        .m_body_tready(body_tready), .m_body_tuser(body_tuser),",
     "        .s_body_tdata(result_tdata), .s_body_tvalid(result_tvalid),",
@@ -61421,6 +62058,7 @@ static const char *const mlo_lines_share_rtl_mlo_head_v[] = {
     "    input  wire         s_ids_tvalid,",
     "    output wire         s_ids_tready,",
     "    input  wire         s_ids_tlast,",
+    "    input  wire [15:0]  s_ids_place,            // the position of the token",
     "    output wire [@IO_MSB@:0]  m_rows_tdata,",
     "    output wire         m_rows_tvalid,",
     "    input  wire         m_rows_tready,",
@@ -61477,11 +62115,21 @@ static const char *const mlo_lines_share_rtl_mlo_head_v[] = {
     "        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready));",
     "",
     "    // ---- rows",
-    "    mlo_rows #(.C(@CHANNELS@), .LANES(@LANES@), .IDS(@IDS@), .AXI_WIDTH(@AXI@)) u_rows (",
-    "        .clk(clk), .rst(rst), .flush(core_rst), .base(rows_base), .error(errors[@READERS_MSB@]), .stray(stray),",
-    "        .s_axis_tdata(s_ids_tdata), .s_axis_tvalid(s_ids_tvalid), .s_axis_tready(s_ids_tready), .s_axis_tlast(s_ids_tlast),",
+    "@NO_PLACES@    wire unused_place = &{1'b0, s_ids_place};",
+    "@PLACES@    wire        unused_stray, index_tvalid, index_tready, index_tlast, row_tvalid, row_tready, row_tlast;",
+    "@PLACES@    wire [31:0] index_tdata;",
+    "@PLACES@    wire [@IO_MSB@:0] row_tdata;",
+    "@PLACES@    mlo_places #(.BEATS(@TOKEN_BEATS@), .LANES(@LANES@), .BITS(@BITS@), .IDS(@IDS@), .CONTEXT(@CONTEXT@)) u_places (",
+    "@PLACES@        .clk(clk), .rst(core_rst), .stray(stray),",
+    "@PLACES@        .s_ids_tdata(s_ids_tdata), .s_ids_place(s_ids_place), .s_ids_tvalid(s_ids_tvalid), .s_ids_tready(s_ids_tready), .s_ids_tlast(s_ids_tlast),",
+    "@PLACES@        .m_ids_tdata(index_tdata), .m_ids_tvalid(index_tvalid), .m_ids_tready(index_tready), .m_ids_tlast(index_tlast),",
+    "@PLACES@        .s_axis_tdata(row_tdata), .s_axis_tvalid(row_tvalid), .s_axis_tready(row_tready), .s_axis_tlast(row_tlast),",
+    "@PLACES@        .m_axis_tdata(m_rows_tdata), .m_axis_tvalid(m_rows_tvalid), .m_axis_tready(m_rows_tready), .m_axis_tlast(m_rows_tlast));",
+    "    mlo_rows #(.C(@CHANNELS@), .LANES(@LANES@), .IDS(@ROWS@), .AXI_WIDTH(@AXI@)) u_rows (",
+    "        .clk(clk), .rst(rst), .flush(core_rst), .base(rows_base), .error(errors[@READERS_MSB@]), .stray(@ROW_STRAY@),",
+    "        .s_axis_tdata(@ROW_IDS@_tdata), .s_axis_tvalid(@ROW_IDS@_tvalid), .s_axis_tready(@ROW_IDS@_tready), .s_axis_tlast(@ROW_IDS@_tlast),",
     "@ROWS_READER@",
-    "        .m_axis_tdata(m_rows_tdata), .m_axis_tvalid(m_rows_tvalid), .m_axis_tready(m_rows_tready), .m_axis_tlast(m_rows_tlast));",
+    "        .m_axis_tdata(@ROW_OUT@_tdata), .m_axis_tvalid(@ROW_OUT@_tvalid), .m_axis_tready(@ROW_OUT@_tready), .m_axis_tlast(@ROW_OUT@_tlast));",
     "    assign idles[@READERS_MSB@] = 1'b0;",
     "    assign param_beat[@READERS_MSB@] = 1'b0;",
     "",
@@ -61504,7 +62152,7 @@ static const char *const mlo_lines_share_rtl_mlo_head_v[] = {
     "        .m_axi_rdata(r_data), .m_axi_rresp(r_resp),",
     "        .m_axi_rlast(r_last), .m_axi_rvalid(r_valid[0]), .m_axi_rready(r_ready[0]),",
     "        .m_axis_tdata(p_tdata), .m_axis_tlast(p_tlast), .m_axis_tvalid(p_tvalid), .m_axis_tready(p_tready));",
-    "    wire unused = &{1'b0, idles, loop_beats, stat, param_beat, ar_id, ar_size, ar_burst, block_base, result_tuser};",
+    "    wire unused = &{1'b0, idles, loop_beats, stat, param_beat, ar_id, ar_size, ar_burst, block_base, result_tuser@UNUSED_STRAY@};",
     "",
     "    // ---- a frame's last token, and what is said of it",
     "@BUSES@",
@@ -61677,7 +62325,7 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "@HEAD@    wire        text_push, ids_tvalid, ids_tready, ids_tlast, said_tvalid, said_tready, said_tlast;",
     "@HEAD@    wire [7:0]  text_slot, text_room;",
     "@HEAD@    wire [23:0] text_start;",
-    "@HEAD@    wire [15:0] text_tokens, job_more;",
+    "@HEAD@    wire [15:0] text_tokens, job_more, ids_place;",
     "@HEAD@    wire [31:0] stop, ids_tdata;",
     "@HEAD@    wire [63:0] said_tdata;",
     "@HEAD@    // rows of the ids; what leaves the core; both ports to memory",
@@ -61770,7 +62418,7 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "@HEAD@    wire both_rlast;",
     "@HEAD@    mlo_head u_head (",
     "@HEAD@        .clk(clk), .rst(rst), .core_rst(core_rst), .enable(enable), .base(base), .bus_error(head_error), .stray(stray),",
-    "@HEAD@        .s_ids_tdata(ids_tdata), .s_ids_tvalid(ids_tvalid), .s_ids_tready(ids_tready), .s_ids_tlast(ids_tlast),",
+    "@HEAD@        .s_ids_tdata(ids_tdata), .s_ids_tvalid(ids_tvalid), .s_ids_tready(ids_tready), .s_ids_tlast(ids_tlast), .s_ids_place(ids_place),",
     "@HEAD@        .m_rows_tdata(rows_tdata), .m_rows_tvalid(rows_tvalid), .m_rows_tready(rows_tready), .m_rows_tlast(rows_tlast),",
     "@HEAD@        .s_axis_tdata(left_tdata), .s_axis_tvalid(left_tvalid), .s_axis_tready(left_tready), .s_axis_tlast(left_tlast),",
     "@HEAD@        .m_axis_tdata(said_tdata), .m_axis_tvalid(said_tvalid), .m_axis_tready(said_tready), .m_axis_tlast(said_tlast),",
@@ -61800,7 +62448,7 @@ static const char *const mlo_lines_share_rtl_mlo_top_v[] = {
     "@HEAD@        .push(job_push), .push_slot(job_slot), .push_start(job_first), .push_tokens(job_tokens), .push_more(job_more), .room(job_room),",
     "@HEAD@        .job_push(text_push), .job_slot(text_slot), .job_start(text_start), .job_tokens(text_tokens), .job_room(text_room), .refused(job_refused),",
     "@HEAD@        .s_ids_tdata(s_axis_tdata), .s_ids_tvalid(s_axis_tvalid), .s_ids_tready(s_axis_tready), .s_ids_tlast(s_axis_tlast),",
-    "@HEAD@        .m_ids_tdata(ids_tdata), .m_ids_tvalid(ids_tvalid), .m_ids_tready(ids_tready), .m_ids_tlast(ids_tlast),",
+    "@HEAD@        .m_ids_tdata(ids_tdata), .m_ids_tvalid(ids_tvalid), .m_ids_tready(ids_tready), .m_ids_tlast(ids_tlast), .m_ids_place(ids_place),",
     "@HEAD@        .s_axis_tdata(said_tdata), .s_axis_tvalid(said_tvalid), .s_axis_tready(said_tready),",
     "@HEAD@        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast));",
     "@HEAD@    wire unused_both = &{1'b0, said_tlast, core_axi_arid, head_axi_arid, head_axi_arsize, head_axi_arburst};",
@@ -62227,6 +62875,7 @@ static const mlo_embedded mlo_share[] = {
     { "c/attention.c", mlo_lines_share_c_attention_c },
     { "c/bare.c", mlo_lines_share_c_bare_c },
     { "c/conv.c", mlo_lines_share_c_conv_c },
+    { "c/copy.c", mlo_lines_share_c_copy_c },
     { "c/each.c", mlo_lines_share_c_each_c },
     { "c/fill.c", mlo_lines_share_c_fill_c },
     { "c/grid.c", mlo_lines_share_c_grid_c },
@@ -62243,6 +62892,7 @@ static const mlo_embedded mlo_share[] = {
     { "c/network.h", mlo_lines_share_c_network_h },
     { "c/network_test.c", mlo_lines_share_c_network_test_c },
     { "c/numbers.h", mlo_lines_share_c_numbers_h },
+    { "c/patches.c", mlo_lines_share_c_patches_c },
     { "c/place.c", mlo_lines_share_c_place_c },
     { "c/pool.c", mlo_lines_share_c_pool_c },
     { "c/print.c", mlo_lines_share_c_print_c },
@@ -62291,9 +62941,11 @@ static const char *const mlo_lines_exact_deeploy_c[] = {
     "",
     "/* ---- number by number ------------------------------------------------------------- */",
     "",
-    "/* p = [div, lo, hi] */",
+    "/* p = [div, lo, hi, log2 of div; -1: it is no power of two] */",
     "static inline int64_t mlo_requant_shift(int64_t x, int64_t mul, int64_t add, const int64_t *p) {",
-    "    return mlo_clip(mlo_floor_div(x * mul + add + p[0] / 2, p[0]), p[1], p[2]);",
+    "    const int64_t sum = x * mul + add + p[0] / 2;",
+    "    return mlo_clip(",
+    "        p[3] < 0 ? mlo_floor_div(sum, p[0]) : mlo_shift_down(sum, (int)p[3]), p[1], p[2]);",
     "}",
     "/* p = [D, mul, lo, hi] */",
     "static inline int64_t mlo_inonorm(int64_t x, int64_t w, int64_t b, const int64_t *p) {",
@@ -62958,6 +63610,7 @@ static int mlo_emit_library(mlo_emitter *e) {
     }
     if (e->h) {
         mlo_module_need(mlo_module_at("mlo_rows", 8), need);
+        if (e->c->places) mlo_module_need(mlo_module_at("mlo_places", 10), need);
         mlo_module_need(mlo_module_at("mlo_newest", 10), need);
         mlo_module_need(mlo_module_at("mlo_tokens", 10), need);
         mlo_module_need(mlo_module_at("mlo_refill", 10), need);
@@ -63200,6 +63853,31 @@ static const char *mlo_input_bus(mlo_emitter *e, int element, int port) {
     return "";
 }
 
+/* What a kernel in row blocks hears of frames, behind one another: does a group end with it? A single one in flight is
+ * a group. */
+static void mlo_emit_ends(mlo_emitter *e, const mlo_element *el, int reader) {
+    const int depth = 2 * e->c->frames + 1, level = mlo_clog2(depth + 1);
+    mlo_line(
+        e, "    wire %s_ends_tdata, %s_ends_tvalid, %s_ends_tready;", el->name, el->name, el->name);
+    if (!mlo_core_patience(e->c)) {
+        mlo_line(e, "    assign {%s_ends_tdata, %s_ends_tvalid} = 2'b11;", el->name, el->name);
+        mlo_line(e, "    wire unused_%s_ends = &{1'b0, %s_ends_tready};", el->name, el->name);
+        return;
+    }
+    mlo_line(e, "    wire [%d:0] %s_ends_level;\n    wire unused_%s_ends;", level - 1, el->name,
+        el->name);
+    mlo_line(e,
+        "    mlo_fifo #(.WIDTH(1), .DEPTH(%d)) u_%s_ends (\n        .clk(clk), .rst(core_rst), "
+        ".level(%s_ends_level),",
+        depth, el->name, el->name);
+    mlo_line(e,
+        "        .s_tdata(ends_tdata), .s_tvalid(ends_tvalid), .s_tready(unused_%s_ends),\n"
+        "        .m_tdata(%s_ends_tdata), .m_tvalid(%s_ends_tvalid), .m_tready(%s_ends_tready));",
+        el->name, el->name, el->name, el->name);
+    mlo_line(e, "    assign ends_room[%d] = %s_ends_level < %d'd%d;", reader - 1, el->name, level,
+        depth - 1);
+}
+
 /* What brings a kernel its row blocks, for every tile that it asks for. */
 static void mlo_emit_refill(mlo_emitter *e, int i) {
     const mlo_core *c = e->c;
@@ -63238,6 +63916,7 @@ static void mlo_emit_refill(mlo_emitter *e, int i) {
         el->name, el->name, el->name);
     mlo_line(
         e, "    assign param_beat[%d] = |(%s_p_tvalid & %s_p_tready);", reader, el->name, el->name);
+    mlo_emit_ends(e, el, reader);
 }
 
 /* The door of what comes from around the loop, to bus NAME_in. */
@@ -63392,8 +64071,10 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
     if (mlo_is_block(el))
         mlo_line(e,
             "        .tile_valid(%s_tile_valid), .tile_next(%s_tile_next), "
-            ".tile_ready(%s_tile_ready),",
-            el->name, el->name, el->name);
+            ".tile_ready(%s_tile_ready),\n"
+            "        .ends_tdata(%s_ends_tdata), .ends_tvalid(%s_ends_tvalid), "
+            ".ends_tready(%s_ends_tready),",
+            el->name, el->name, el->name, el->name, el->name, el->name);
     if (u->idle)
         mlo_line(e, "        .%s_tdata({%d{1'b0}}), .%s_tvalid(1'b0), .%s_tready(%s_idle),",
             u->idle, e->c->axi_bits, u->idle, u->idle, el->name);
@@ -63588,6 +64269,10 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "ROLLED", e->unrolled ? NULL : "", NULL },
         { "UNROLLED", e->unrolled ? "" : NULL, NULL },
         { "WIDTH", mlo_integer(m, width), NULL },
+        { "PATIENCE", mlo_integer(m, e->unrolled ? 0 : mlo_core_patience(c)), NULL },
+        { "GROUPED", mlo_core_patience(c) ? "" : NULL, NULL },
+        { "UNGROUPED", mlo_core_patience(c) ? NULL : "", NULL },
+        { "ENDS_MSB", mlo_integer(m, readers - 2), NULL },
         { "FEED_DEPTH", mlo_integer(m, feed), NULL },
         { "FEED_TOKENS", mlo_integer(m, c->feedback), NULL },
         { "LEVEL_MSB", mlo_integer(m, mlo_clog2(feed + 1) - 1), NULL },
@@ -63825,13 +64510,14 @@ static int mlo_emit_image_part(mlo_emitter *e, const mlo_core *c, int blocks, ml
 /* What the image takes. */
 static int64_t mlo_image_bytes(const mlo_emitter *e) {
     return mlo_core_image_bytes(e->c)
-        + (e->h ? mlo_core_image_bytes(e->h) + mlo_around_rows_bytes(e->m, e->c) : 0);
+        + (e->h ? mlo_core_image_bytes(e->h) + mlo_around_rows_bytes(e->c)
+                    + mlo_around_places_bytes(e->c)
+                : 0);
 }
 
-/* The table in front of the loop, 16 bits a number. MLO_IMAGE_ROWS: bytes of it at a time, in whole beats. */
+/* A table in front of the loop, 16 bits a number. MLO_IMAGE_ROWS: bytes of it at a time, in whole beats. */
 enum { MLO_IMAGE_ROWS = 1 << 16 };
-static int mlo_emit_rows(mlo_emitter *e, mlo_image *image) {
-    const mlo_tensor *t = mlo_around_rows(e->m, e->c);
+static int mlo_emit_rows(mlo_emitter *e, const mlo_tensor *t, mlo_image *image) {
     mlo_array *a = t ? mlo_tensor_load(e->m, t) : NULL;
     if (!a) return mlo_failed(e->m);
     for (int64_t i = 0, n = mlo_array_count(a); i < n && !e->m->error.code; i++) {
@@ -63848,7 +64534,8 @@ static int mlo_emit_rows(mlo_emitter *e, mlo_image *image) {
 static int mlo_emit_around_image(mlo_emitter *e, mlo_image *image) {
     return e->h
         && (mlo_emit_image_part(e, e->h, 0, image) || mlo_emit_image_part(e, e->h, 1, image)
-            || mlo_emit_rows(e, image));
+            || mlo_emit_rows(e, mlo_around_rows(e->m, e->c), image)
+            || (e->c->places && mlo_emit_rows(e, mlo_around_places(e->m, e->c), image)));
 }
 
 static int mlo_emit_image(mlo_emitter *e, const char *file, int hex) {
@@ -64061,7 +64748,16 @@ static int mlo_emit_around(mlo_emitter *e) {
         { "CHANNELS", mlo_integer(m, c->channels), NULL },
         { "LANES", mlo_integer(m, c->lanes), NULL },
         { "TOKEN_BEATS", mlo_integer(m, c->channels / c->lanes), NULL },
-        { "IDS", mlo_integer(m, mlo_around_rows(m, c)->dims[0]), NULL },
+        { "IDS", mlo_integer(m, c->ids), NULL },
+        { "ROWS", mlo_integer(m, c->ids + c->places), NULL },
+        { "CONTEXT", mlo_integer(m, c->places), NULL },
+        { "BITS", mlo_integer(m, c->bits), NULL },
+        { "PLACES", c->places ? "" : NULL, NULL },
+        { "NO_PLACES", c->places ? NULL : "", NULL },
+        { "ROW_IDS", c->places ? "index" : "s_ids", NULL },
+        { "ROW_OUT", c->places ? "row" : "m_rows", NULL },
+        { "UNUSED_STRAY", c->places ? ", unused_stray" : "", NULL },
+        { "ROW_STRAY", c->places ? "unused_stray" : "stray", NULL },
         { "AXI", mlo_integer(m, c->axi_bits), NULL },
         { "AXI_MSB", mlo_integer(m, c->axi_bits - 1), NULL },
         { "LOAD_OFFSET", mlo_integer(m, at), NULL },
@@ -64613,7 +65309,7 @@ static int mlo_emit_guide(mlo_emitter *e, const mlo_border *border) {
         { "LANES", mlo_integer(m, c->lanes), NULL },
         { "IO_BITS", mlo_integer(m, c->lanes * mlo_padded(c->bits)), NULL },
         { "TOKEN_BEATS", mlo_integer(m, c->channels / c->lanes), NULL },
-        { "IDS", mlo_integer(m, e->h ? mlo_around_rows(m, c)->dims[0] : 0), NULL },
+        { "IDS", mlo_integer(m, c->ids), NULL },
         { "REPLAY_BITS", mlo_integer(m, replay.lanes * mlo_padded(replay.bits)), NULL },
         { "REPLAY_TOKENS", mlo_integer(m, c->replay >= 0 ? mlo_replay_frame(c) : 0), NULL },
         { "REPLAY_CHANNELS", mlo_integer(m, replay.channels), NULL },
@@ -64947,9 +65643,14 @@ static void mlo_manifest_around(mlo_emitter *e) {
     const int64_t at = mlo_core_image_bytes(e->c), rows = at + mlo_core_image_bytes(e->h);
     mlo_printf(&e->t,
         "  \"around\": {\"ids\": %lld, \"rows\": {\"offset\": %lld, \"bytes\": %lld}, "
-        "\"head\": {\"offset\": %lld, \"bytes\": %lld}, \"kernels\": [",
-        (long long)mlo_around_rows(e->m, e->c)->dims[0], (long long)rows,
-        (long long)mlo_around_rows_bytes(e->m, e->c), (long long)at, (long long)(rows - at));
+        "\"head\": {\"offset\": %lld, \"bytes\": %lld}, ",
+        (long long)e->c->ids, (long long)rows, (long long)mlo_around_rows_bytes(e->c),
+        (long long)at, (long long)(rows - at));
+    if (e->c->places)
+        mlo_printf(&e->t, "\"positions\": {\"offset\": %lld, \"bytes\": %lld}, ",
+            (long long)(rows + mlo_around_rows_bytes(e->c)),
+            (long long)mlo_around_places_bytes(e->c));
+    mlo_printf(&e->t, "\"kernels\": [");
     for (int i = 0; i < e->h->n_element; i++) {
         const mlo_element *el = &e->h->element[i];
         mlo_printf(&e->t,
@@ -66186,13 +66887,9 @@ static int mlo_emit_c_test(mlo_emitter *e, mlo_c_words *w) {
 
 /* ---- the rest --------------------------------------------------------------------- */
 
-/* How small the arena is, and what lies where in it. */
-static void mlo_c_manifest_plan(mlo_emitter *e, const mlo_arena *plan) {
-    mlo_line(e,
-        "  \"arena_bytes\": %lld,\n  \"arena_bound\": %lld,\n  \"arena_proved\": %s,\n  "
-        "\"arena_tries\": %lld,\n  \"places\": [",
-        (long long)mlo_max(plan->bytes, MLO_PLAN_ALIGN), (long long)plan->bound,
-        mlo_plan_proved(plan) ? "true" : "false", (long long)plan->tries);
+/* What lies where, and when. */
+static void mlo_c_manifest_places(mlo_emitter *e, const mlo_arena *plan) {
+    mlo_puts(&e->t, "  \"places\": [");
     for (int k = 0, n = 0; k < plan->n; k++) {
         if (!plan->place[k].bytes) continue;
         mlo_printf(&e->t, "%s    {\"offset\": %lld, \"bytes\": %lld, \"steps\": \"",
@@ -66201,6 +66898,16 @@ static void mlo_c_manifest_plan(mlo_emitter *e, const mlo_arena *plan) {
         mlo_puts(&e->t, "\"}");
     }
     mlo_puts(&e->t, "\n  ],\n");
+}
+
+/* How small the arena is, and what lies where in it. */
+static void mlo_c_manifest_plan(mlo_emitter *e, const mlo_arena *plan) {
+    mlo_line(e,
+        "  \"arena_bytes\": %lld,\n  \"arena_bound\": %lld,\n  \"arena_proved\": %s,\n  "
+        "\"arena_tries\": %lld,\n",
+        (long long)mlo_max(plan->bytes, MLO_PLAN_ALIGN), (long long)plan->bound,
+        mlo_plan_proved(plan) ? "true" : "false", (long long)plan->tries);
+    mlo_c_manifest_places(e, plan);
 }
 
 static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_words *w) {
@@ -66270,7 +66977,7 @@ static int mlo_emit_c_guide(mlo_emitter *e, const mlo_c_body *b, const mlo_borde
  *     same place if nobody reads the sums any more.
  * cost: one evaluation of the model.
  */
-enum { MLO_FLAT_OPERANDS = 3, MLO_FLAT_NOWHERE = -1 };
+enum { MLO_FLAT_EACH = 3, MLO_FLAT_OPERANDS = 5, MLO_FLAT_NOWHERE = -1 };
 
 typedef struct mlo_flat_value mlo_flat_value;
 struct mlo_flat_value {
@@ -66299,13 +67006,25 @@ typedef struct {
     const char *kind; /* what its function is called, without the types */
     const char *exact; /* the function of a number or a row; NULL: none */
     const char *before; /* arguments in front of the operands, each with a comma behind it */
+    const char *also; /* and behind those */
     const char *numbers; /* "{ .. }", behind the result; NULL: there are none */
-    mlo_flat_value *in[MLO_FLAT_OPERANDS]; /* NULL: there is none */
+    mlo_flat_value
+        *in[MLO_FLAT_OPERANDS]; /* NULL: there is none; of sums the last two are of `exact` */
     int n_in;
     mlo_flat_value *out;
     int64_t to; /* elements behind its first */
     int64_t scratch; /* bytes */
     int scratch_place;
+    mlo_dtype sum; /* of a sum, before `exact` */
+    int64_t inner; /* of sums: numbers of a channel that lie together; 0: these are none */
+    int64_t channels;
+    int64_t grid_size[4]; /* of what goes number by number; and steps of its operands */
+    int64_t grid[MLO_FLAT_EACH][4];
+    int64_t units; /* of the result, that may be made by themselves; 0: there are none */
+    const char *part; /* `before` of n of them */
+    int64_t
+        unit[MLO_FLAT_OPERANDS + 1]; /* elements of one in operands and result; 0: all is whole */
+    int64_t tile; /* units at a time in a small arena; 0: all, where they lie */
     int over; /* 1: each number of an operand is read before the same one of the result is written */
 } mlo_flat_step;
 
@@ -66321,6 +67040,8 @@ typedef struct {
     size_t n_parameter;
     const mlo_node *node; /* the one that is being looked at */
     mlo_arena plan;
+    int tiled; /* 1: the plan is of a second memory, the arena has parts */
+    int64_t tile_bytes; /* the most that parts take */
     mlo_array **result; /* the outputs, as mlo evaluates them */
 } mlo_flat;
 
@@ -66342,7 +67063,9 @@ static const char *mlo_flat_c_type(mlo_dtype t) { return t == MLO_FLOAT ? "float
 
 /* All that a type holds. */
 static mlo_interval mlo_flat_all(mlo_dtype t) {
-    return t == MLO_UINT8 ? mlo_from_to(0, 255) : mlo_signed_bits(mlo_bits_of(t));
+    return t == MLO_UINT8 ? mlo_from_to(0, 255)
+        : t == MLO_INT64  ? mlo_from_to(-INT64_MAX, INT64_MAX)
+                          : mlo_signed_bits(mlo_bits_of(t));
 }
 
 /* ---- values -------------------------------------------------------------------------------- */
@@ -66529,8 +67252,9 @@ static int mlo_flat_lay(mlo_flat *f, int i) {
     mlo_flat_step *s = &f->step[i];
     mlo_flat_value *y = s->out->of;
     f->node = s->node;
-    s->scratch_place = s->scratch ? mlo_flat_place(f, s->scratch) : MLO_FLAT_NOWHERE;
-    if (s->scratch) f->plan.place[s->scratch_place].live[i] = 1;
+    const int scratch = s->scratch && !f->tiled;
+    s->scratch_place = scratch ? mlo_flat_place(f, s->scratch) : MLO_FLAT_NOWHERE;
+    if (scratch) f->plan.place[s->scratch_place].live[i] = 1;
     if (y->out >= 0 || y->made != i) return mlo_failed(f->m);
     for (int k = 0; k < s->n_in && y->place < 0; k++)
         if (mlo_flat_over(s, i, s->in[k])) y->place = s->in[k]->place;
@@ -66553,12 +67277,7 @@ static int mlo_flat_plan(mlo_flat *f) {
     mlo_flat_lasts(f);
     for (size_t i = 0; i < f->n_step; i++) MLO_TRY(mlo_flat_lay(f, (int)i));
     mlo_plan_solve(&f->plan);
-    const long most = mlo_opt_int(f->m, "arena", LONG_MAX, 1, LONG_MAX);
-    if (f->m->error.code || f->plan.bytes <= most) return mlo_failed(f->m);
-    return mlo_fail_at(f->m, MLO_E_UNSUPPORTED, NULL,
-        "--arena %ld: the network's values take %lld bytes at a time (%s), and C is not tiled yet; "
-        "give as much",
-        most, (long long)f->plan.bytes, mlo_plan_text(f->m, &f->plan));
+    return mlo_failed(f->m);
 }
 
 /* ======== src/c/flat_ops.c ======== */
@@ -66579,6 +67298,15 @@ static const char *mlo_flat_list(mlo *m, const int64_t *v, int n) {
     const char *all = "{ ";
     for (int i = 0; i < n; i++)
         all = mlo_format(m, "%s%s%lld", all, i ? ", " : "", (long long)v[i]);
+    return mlo_format(m, "%s }", all);
+}
+
+/* The same list, but for what is called n at `at`. */
+static const char *mlo_flat_list_of_n(mlo *m, const int64_t *v, int n, int at) {
+    const char *all = "{ ";
+    for (int i = 0; i < n; i++)
+        all = i == at ? mlo_format(m, "%s%sn", all, i ? ", " : "")
+                      : mlo_format(m, "%s%s%lld", all, i ? ", " : "", (long long)v[i]);
     return mlo_format(m, "%s }", all);
 }
 
@@ -66609,7 +67337,7 @@ static mlo_flat_step *mlo_flat_step_new(
     s.node = f->node;
     s.text = text;
     s.kind = kind;
-    s.before = "";
+    s.before = s.also = "";
     s.out = out;
     if (!out || !MLO_PUSH(f->m, f->step, f->n_step, s)) return NULL;
     return &f->step[f->n_step - 1];
@@ -66675,9 +67403,18 @@ static int mlo_flat_grid(mlo_flat *f, mlo_flat_step *s, const mlo_flat_value *y)
         n[4 - w.rank + i] = w.dims[i];
         for (int k = 0; k < w.n; k++) step[k][4 - w.rank + i] = w.step[k][i];
     }
-    s->before = mlo_format(f->m, "&(const mlo_grid){ %s, %s, %s, %s }, ", mlo_flat_list(f->m, n, 4),
-        mlo_flat_list(f->m, step[0], 4), mlo_flat_list(f->m, step[1], 4),
-        mlo_flat_list(f->m, step[2], 4));
+    memcpy(s->grid_size, n, sizeof n);
+    memcpy(s->grid, step, sizeof step);
+    int axis = 0;
+    while (axis < 3 && n[axis] == 1) axis++;
+    const char *const steps = mlo_format(f->m, "%s, %s, %s", mlo_flat_list(f->m, step[0], 4),
+        mlo_flat_list(f->m, step[1], 4), mlo_flat_list(f->m, step[2], 4));
+    const char *const form = "&(const mlo_grid){ %s, %s }, ";
+    s->before = mlo_format(f->m, form, mlo_flat_list(f->m, n, 4), steps);
+    s->part = mlo_format(f->m, form, mlo_flat_list_of_n(f->m, n, 4, axis), steps);
+    s->units = n[axis];
+    for (int k = 0; k < s->n_in; k++) s->unit[k] = step[k][axis];
+    s->unit[MLO_FLAT_OPERANDS] = y->count / n[axis];
     return 0;
 }
 
@@ -66756,8 +67493,8 @@ static int mlo_flat_is_real(const mlo_flat *f, const mlo_flat_number *o, mlo_fla
 }
 
 static int mlo_flat_number_steps(mlo_flat *f, const mlo_flat_number *o) {
-    mlo_flat_value *x[MLO_FLAT_OPERANDS];
-    mlo_interval in[MLO_FLAT_OPERANDS];
+    mlo_flat_value *x[MLO_FLAT_EACH];
+    mlo_interval in[MLO_FLAT_EACH];
     if ((int)f->node->n_input != o->operands) return mlo_flat_refuse(f, "so many operands");
     for (int k = 0; k < o->operands; k++) {
         if (!(x[k] = mlo_flat_in(f, (size_t)k))) return mlo_flat_refuse(f, "a missing operand");
@@ -66789,6 +67526,9 @@ static int mlo_flat_norm(mlo_flat *f, const mlo_dialect *d, mlo_flat_value **x, 
     s->over = 1;
     s->before = mlo_format(
         f->m, "%lld, %lld, %d, ", (long long)(y->count / n), (long long)n, d->norm > 1);
+    s->part = mlo_format(f->m, "n, %lld, %d, ", (long long)n, d->norm > 1);
+    s->units = y->count / n;
+    s->unit[0] = s->unit[MLO_FLAT_OPERANDS] = n;
     s->numbers = mlo_flat_list(f->m, p, MLO_DIALECT_NUMBERS);
     for (int k = 0; k < 3; k++) MLO_TRY(mlo_flat_operand(f, s, k < d->operands ? x[k] : NULL));
     return 0;
@@ -66801,14 +67541,17 @@ static int mlo_flat_rows(mlo_flat *f, const mlo_dialect *d, mlo_flat_value *x, m
     s->over = 1;
     s->scratch = 8 * n;
     s->before = mlo_format(f->m, "%lld, %lld, ", (long long)(y->count / n), (long long)n);
+    s->part = mlo_format(f->m, "n, %lld, ", (long long)n);
+    s->units = y->count / n;
+    s->unit[0] = s->unit[MLO_FLAT_OPERANDS] = n;
     s->numbers = mlo_flat_list(f->m, p, MLO_DIALECT_NUMBERS);
     return mlo_flat_operand(f, s, x);
 }
 
 static int mlo_flat_dialect(mlo_flat *f, const mlo_dialect *d) {
-    const mlo_array *in[MLO_FLAT_OPERANDS + MLO_DIALECT_NUMBERS] = { NULL };
-    mlo_flat_value *x[MLO_FLAT_OPERANDS];
-    mlo_interval ends[MLO_FLAT_OPERANDS] = { { 0, 0 } }; /* of an operand that there is not: 0 */
+    const mlo_array *in[MLO_FLAT_EACH + MLO_DIALECT_NUMBERS] = { NULL };
+    mlo_flat_value *x[MLO_FLAT_EACH];
+    mlo_interval ends[MLO_FLAT_EACH] = { { 0, 0 } }; /* of an operand that there is not: 0 */
     mlo_interval all;
     int64_t p[MLO_DIALECT_NUMBERS] = { 0 };
     if (!d->operands) return mlo_flat_refuse(f, "this operator of floats");
@@ -66869,6 +67612,20 @@ static mlo_flat_value *mlo_flat_sums(mlo_flat *f, mlo_interval ends) {
     return y;
 }
 
+/* A step of sums by channels, of `inner` numbers each: x, w, a bias or none; what is done with each sum
+ * takes up to two more (flat_fuse.c), here nothing is. */
+static int mlo_flat_sum_step(
+    mlo_flat *f, mlo_flat_step *s, mlo_flat_value **x, int64_t inner, int64_t channels) {
+    s->exact = "mlo_same";
+    s->also = "0, 0, ";
+    s->sum = s->out->dtype;
+    s->inner = inner;
+    s->channels = channels;
+    for (int k = 0; k < MLO_FLAT_OPERANDS; k++)
+        MLO_TRY(mlo_flat_operand(f, s, k < MLO_FLAT_EACH ? x[k] : NULL));
+    return 0;
+}
+
 /* Elements from one matrix to the next, along the two axes in front of them. */
 static int mlo_flat_batch(
     mlo_flat *f, const mlo_flat_value *x, const mlo_flat_value *y, int64_t *step) {
@@ -66884,6 +67641,28 @@ static int mlo_flat_batch(
     return 0;
 }
 
+/* Parts of a product: matrices, if w has them, too; else rows, if all lie one behind the other. */
+static void mlo_flat_matrix_parts(
+    mlo_flat *f, mlo_flat_step *s, mlo_flat_value **x, const int64_t *batch, int64_t bias_row) {
+    const int64_t k = x[0]->dims[x[0]->rank - 1], n = x[1]->dims[x[1]->rank - 1];
+    const int64_t all = batch[0] * batch[1], m = s->out->count / (all * n);
+    const int matrices = all > 1 && x[1]->count == all * k * n;
+    if (x[0]->count != all * m * k || !(matrices || x[1]->count == k * n)) return;
+    if (bias_row && all > 1) return;
+    s->units = matrices ? all : all * m;
+    s->part = matrices
+        ? mlo_format(f->m,
+              "&(const mlo_products){ { 1, n }, %lld, %lld, %lld, { 0, %lld }, { 0, %lld }, 0 }, ",
+              (long long)m, (long long)k, (long long)n, (long long)(m * k), (long long)(k * n))
+        : mlo_format(f->m,
+              "&(const mlo_products){ { 1, 1 }, n, %lld, %lld, { 0, 0 }, { 0, 0 }, %lld }, ",
+              (long long)k, (long long)n, (long long)bias_row);
+    s->unit[0] = matrices ? m * k : k;
+    s->unit[1] = matrices ? k * n : 0;
+    s->unit[2] = bias_row;
+    s->unit[MLO_FLAT_OPERANDS] = matrices ? m * n : n;
+}
+
 static int mlo_flat_matrices(
     mlo_flat *f, mlo_flat_value *x, mlo_flat_value *w, mlo_flat_value *bias, int64_t bias_row) {
     const int64_t k = x->dims[x->rank - 1], n = w->dims[w->rank - 1];
@@ -66897,9 +67676,8 @@ static int mlo_flat_matrices(
         mlo_flat_list(f->m, batch, 2), (long long)(y->count / (batch[0] * batch[1] * n)),
         (long long)k, (long long)n, mlo_flat_list(f->m, xs, 2), mlo_flat_list(f->m, ws, 2),
         (long long)bias_row);
-    MLO_TRY(mlo_flat_operand(f, s, x));
-    MLO_TRY(mlo_flat_operand(f, s, w));
-    return mlo_flat_operand(f, s, bias);
+    mlo_flat_matrix_parts(f, s, (mlo_flat_value *[]){ x, w, bias }, batch, bias_row);
+    return mlo_flat_sum_step(f, s, (mlo_flat_value *[]){ x, w, bias }, 1, n);
 }
 
 static int mlo_flat_matmul(mlo_flat *f) {
@@ -66930,7 +67708,8 @@ static int mlo_flat_gemm(mlo_flat *f) {
 
 /* ---- windows ---------------------------------------------------------------------------------- */
 
-enum { MLO_FLAT_WINDOW = 16 };
+/* Members of mlo_window; channels of a group from which on what a window sees is gathered. */
+enum { MLO_FLAT_WINDOW = 16, MLO_FLAT_PATCHED = 4 };
 
 /* One number for each axis of the picture: of two, or of one, which is the second. */
 static void mlo_flat_pair(
@@ -66941,9 +67720,24 @@ static void mlo_flat_pair(
     at[1] = n ? list[spatial - 1] : otherwise;
 }
 
+/* Parts of what a window goes over: channels of the result of one picture; of groups, these. */
+static void mlo_flat_window_parts(mlo_flat *f, mlo_flat_step *s, const int64_t *w) {
+    const int grouped = w[1] > 1, pools = mlo_eq(s->text, "c/pool.c");
+    const int64_t each = w[2] * w[8] * w[9];
+    if (w[0] != 1) return;
+    s->part = mlo_format(f->m, "&(const mlo_window)%s, ",
+        mlo_flat_list_of_n(f->m, w, MLO_FLAT_WINDOW, grouped || pools ? 1 : 3));
+    s->units = grouped || pools ? w[1] : w[3];
+    s->unit[0] = grouped || pools ? w[2] * w[4] * w[5] : 0;
+    s->unit[1] = pools ? 0 : grouped ? w[3] * each : each;
+    s->unit[2] = pools ? 0 : grouped ? w[3] : 1;
+    s->unit[MLO_FLAT_OPERANDS] = (grouped ? w[3] : 1) * w[6] * w[7];
+}
+
 /* The members of mlo_window; channels of a group: in, out. */
-static int mlo_flat_window(mlo_flat *f, const mlo_flat_value *x, const mlo_flat_value *y,
-    const int64_t *kernel, int64_t groups, int64_t in, int64_t out, const char **text) {
+static int mlo_flat_window(mlo_flat *f, mlo_flat_step *s, const mlo_flat_value *x,
+    const int64_t *kernel, int64_t groups, int64_t in, int64_t out) {
+    const mlo_flat_value *y = s->out;
     const int spatial = x->rank - 2;
     int64_t w[MLO_FLAT_WINDOW] = { x->dims[0], groups, in, out, 1, 1, 1, 1 };
     if (spatial != 1 && spatial != 2) return mlo_flat_refuse(f, "windows of that rank");
@@ -66961,8 +67755,15 @@ static int mlo_flat_window(mlo_flat *f, const mlo_flat_value *x, const mlo_flat_
         w[13] = pads[spatial - 1];
     }
     mlo_flat_pair(f, "dilations", spatial, 1, w + 14);
-    *text = mlo_format(f->m, "&(const mlo_window)%s, ", mlo_flat_list(f->m, w, MLO_FLAT_WINDOW));
+    s->before = mlo_format(
+        f->m, "&(const mlo_window)%s, ", mlo_flat_list(f->m, w, MLO_FLAT_WINDOW));
+    mlo_flat_window_parts(f, s, w);
     return mlo_failed(f->m);
+}
+
+/* Do 16 bits hold its numbers? */
+static int mlo_flat_is_narrow(const mlo_flat_value *x) {
+    return x->dtype != MLO_FLOAT && mlo_dtype_size(x->dtype) <= 2;
 }
 
 static int mlo_flat_conv(mlo_flat *f) {
@@ -66981,14 +67782,15 @@ static int mlo_flat_conv(mlo_flat *f) {
         ends = mlo_flat_union(ends, mlo_sum_of(sum, mlo_just(b)));
     }
     mlo_flat_value *y = mlo_flat_sums(f, ends);
-    mlo_flat_step *s = mlo_flat_step_new(f, "c/windows.c", "mlo_conv", y);
-    if (!s
-        || mlo_flat_window(
-            f, x, y, w->dims + 2, groups, x->dims[1] / groups, out / groups, &s->before))
+    const int patches = w->dims[1] >= MLO_FLAT_PATCHED && mlo_flat_is_narrow(x)
+        && mlo_flat_is_narrow(w);
+    mlo_flat_step *s = patches ? mlo_flat_step_new(f, "c/patches.c", "mlo_conv", y)
+                               : mlo_flat_step_new(f, "c/windows.c", "mlo_conv_lines", y);
+    if (s && patches) s->scratch = 4 * 2 * each;
+    if (!s || mlo_flat_window(f, s, x, w->dims + 2, groups, x->dims[1] / groups, out / groups))
         return mlo_failed(f->m);
-    MLO_TRY(mlo_flat_operand(f, s, x));
-    MLO_TRY(mlo_flat_operand(f, s, w));
-    return mlo_flat_operand(f, s, bias);
+    return mlo_flat_sum_step(
+        f, s, (mlo_flat_value *[]){ x, w, bias }, y->count / y->dims[0] / out, out);
 }
 
 static int mlo_flat_pool(mlo_flat *f) {
@@ -66998,8 +67800,7 @@ static int mlo_flat_pool(mlo_flat *f) {
         return mlo_flat_refuse(f, "indices, or a window without a shape");
     mlo_flat_value *y = mlo_flat_result(f, x->ends, x->whole);
     mlo_flat_step *s = mlo_flat_step_new(f, "c/pool.c", "mlo_pool", y);
-    if (!s || mlo_flat_window(f, x, y, kernel, x->dims[1], 1, 1, &s->before))
-        return mlo_failed(f->m);
+    if (!s || mlo_flat_window(f, s, x, kernel, x->dims[1], 1, 1)) return mlo_failed(f->m);
     return mlo_flat_operand(f, s, x);
 }
 
@@ -67023,6 +67824,10 @@ static int mlo_flat_reduce(mlo_flat *f) {
     if (!s) return mlo_failed(f->m);
     s->before = mlo_format(
         f->m, "%lld, %lld, %lld, ", (long long)size[0], (long long)size[1], (long long)size[2]);
+    s->part = mlo_format(f->m, "n, %lld, %lld, ", (long long)size[1], (long long)size[2]);
+    s->units = size[0];
+    s->unit[0] = size[1] * size[2];
+    s->unit[MLO_FLAT_OPERANDS] = size[2];
     return mlo_flat_operand(f, s, x);
 }
 
@@ -67210,6 +68015,267 @@ static int mlo_flat_steps(mlo_flat *f) {
     return 0;
 }
 
+/* ======== src/c/flat_fuse.c ======== */
+/* flat_fuse: what goes number by number behind sums is done with each sum as it is there.
+ *
+ * in:  the steps of a network.
+ * out: fewer of them: a convolution or a product and the one step that reads it, number by number, are one
+ *     step, if what that takes beside the sum is fixed, one number for all or one for each channel. A sum
+ *     with a fixed number for each channel in between is a bias.
+ *
+ * invariant: the functions of numbers are the same; of a sum's own value nothing is in the arena.
+ * example: Conv and RequantShift: mlo_conv_requant_shift_i8_i8_i8_i32_i32_i8, and no map of 32 bits.
+ * cost: O(steps^2), and the numbers of the maps.
+ */
+
+/* How operand k of a step goes along the channels of its result, `inner` numbers each: 1 by one, 0 not at
+ * all; -1: otherwise. */
+static int mlo_flat_along(const mlo_flat_step *t, int k, int64_t inner, int64_t channels) {
+    const int64_t *n = t->grid_size;
+    int step = -1;
+    for (int64_t i = 0; i < n[0] * n[1] * n[2] * n[3]; i++) {
+        const int64_t at[4] = { i / n[3] / n[2] / n[1], i / n[3] / n[2] % n[1], i / n[3] % n[2],
+            i % n[3] };
+        const int64_t channel = i / inner % channels;
+        int64_t to = 0;
+        for (int d = 0; d < 4; d++) to += at[d] * t->grid[k][d];
+        if (step < 0 && channel) step = to != 0;
+        if (to != (step > 0 ? channel : 0)) return -1;
+    }
+    return step < 0 ? 0 : step;
+}
+
+/* Does a step read a value, or a part of it? */
+static int mlo_flat_reads(const mlo_flat_step *t, const mlo_flat_value *y) {
+    int reads = 0;
+    for (int k = 0; k < t->n_in; k++) reads += t->in[k] && t->in[k]->of == y;
+    return reads;
+}
+
+/* The one step that reads a value, and nobody else does; n_step: there is none. */
+static size_t mlo_flat_reader(const mlo_flat *f, const mlo_flat_value *y) {
+    size_t found = f->n_step;
+    int reads = 0;
+    for (size_t i = 0; i < f->n_step; i++) {
+        const int r = mlo_flat_reads(&f->step[i], y);
+        if (r) found = i;
+        reads += r;
+    }
+    for (size_t i = 0; i < f->g->n_output; i++) {
+        const mlo_flat_value *v = mlo_flat_of(f, f->g->output[i]->name);
+        reads += v && v->of == y ? 2 : 0;
+    }
+    return reads == 1 ? found : f->n_step;
+}
+
+/* May step t be done with each sum of s? along: of its two other operands. */
+static int mlo_flat_fits(const mlo_flat_step *s, const mlo_flat_step *t, int *along) {
+    const mlo_flat_value *x = t->in[0];
+    if (!mlo_eq(t->text, "c/each.c") || x->of != s->out || x->at || x->count != s->out->count
+        || t->out->dtype == MLO_FLOAT || t->out->count != x->count || t->to)
+        return 0;
+    for (int k = 1; k < t->n_in; k++) {
+        if (!t->in[k]->fixed || t->in[k]->dtype == MLO_FLOAT) return 0;
+        if ((along[k - 1] = mlo_flat_along(t, k, s->inner, s->channels)) < 0) return 0;
+    }
+    return 1;
+}
+
+/* The result of step i is that of step j, which is no step any more. */
+static void mlo_flat_drop(mlo_flat *f, size_t i, size_t j) {
+    f->step[i].out = f->step[j].out;
+    memmove(&f->step[j], &f->step[j + 1], (f->n_step - j - 1) * sizeof *f->step);
+    f->n_step--;
+}
+
+/* Is step t a sum with a fixed number for each channel? Then that is the bias. */
+static int mlo_flat_bias(mlo_flat_step *s, const mlo_flat_step *t) {
+    const int own = t->n_in > 1 && t->in[1]->of == s->out; /* which operand is s's */
+    mlo_flat_value *b = t->n_in == 2 ? t->in[!own] : NULL;
+    const mlo_flat_value *x = b ? t->in[own] : NULL;
+    if (!b || s->in[2] || !mlo_eq(t->exact, "mlo_sum") || !mlo_eq(s->exact, "mlo_same") || !b->fixed
+        || x->of != s->out || x->at || x->count != s->out->count || t->out->count != x->count
+        || mlo_flat_along(t, !own, s->inner, s->channels) != 1)
+        return 0;
+    s->in[2] = b;
+    s->sum = mlo_dtype_size(t->out->dtype) > 4 ? t->out->dtype : s->sum;
+    return 1;
+}
+
+/* Channels that a part of a step makes: a row of a product has all of them. */
+static int64_t mlo_flat_channels_of_unit(const mlo_flat_step *s) {
+    return mlo_eq(s->text, "c/product.c") || !s->units ? 0 : s->channels / s->units;
+}
+
+/* Step i takes over what step j does. */
+static void mlo_flat_take(mlo_flat *f, size_t i, size_t j, const int *along) {
+    mlo_flat_step *s = &f->step[i];
+    const mlo_flat_step *t = &f->step[j];
+    s->kind = mlo_format(f->m, "%s_%s", s->kind, t->exact + strlen("mlo_"));
+    s->exact = t->exact;
+    s->numbers = t->numbers;
+    s->also = mlo_format(f->m, "%d, %d, ", along[0], along[1]);
+    for (int k = 1; k < t->n_in; k++) {
+        s->in[MLO_FLAT_EACH + k - 1] = t->in[k];
+        s->unit[MLO_FLAT_EACH + k - 1] = along[k - 1] * mlo_flat_channels_of_unit(s);
+    }
+    mlo_flat_drop(f, i, j);
+}
+
+static int mlo_flat_fuse(mlo_flat *f) {
+    for (size_t i = 0; i < f->n_step && !f->m->error.code; i++) {
+        int along[2] = { 0, 0 };
+        if (!f->step[i].inner) continue;
+        size_t j = mlo_flat_reader(f, f->step[i].out);
+        if (j < f->n_step && mlo_eq(f->step[j].text, "c/each.c")
+            && mlo_flat_bias(&f->step[i], &f->step[j])) {
+            mlo_flat_drop(f, i, j);
+            j = mlo_flat_reader(f, f->step[i].out);
+        }
+        if (j < f->n_step && mlo_flat_fits(&f->step[i], &f->step[j], along))
+            mlo_flat_take(f, i, j, along);
+    }
+    return mlo_failed(f->m);
+}
+
+/* ======== src/c/flat_tile.c ======== */
+/* flat_tile: a network in an arena that is smaller than its values.
+ *
+ * in:  the steps of a network, --arena.
+ * out: where that holds what is there at a time: nothing. Else values lie in a second, larger memory of the
+ *     caller's, and each step is a loop over parts of its result: rows of a product or of a norm, channels of
+ *     a convolution or of a pooling. What a part needs, parameters too, is copied into the arena, and the part
+ *     out of it (MLO_COPY_START, MLO_COPY_WAIT). What only moves is copied within the larger memory.
+ *
+ * invariant: kernels read and write the arena alone; all that a step has there at a time fits; the bytes
+ *     copied are those foretold.
+ * example: a Conv of 64 channels in 64 KB: the picture once, then 4 times 16 kernels, their numbers, the result.
+ * cost: O(steps).
+ */
+
+/* Does a step only move numbers? */
+static int mlo_flat_moves_only(const mlo_flat_step *s) {
+    return mlo_eq(s->text, "c/move.c") || mlo_eq(s->text, "c/fill.c");
+}
+
+/* The value of argument k: an operand, or behind those the result; NULL: there is none. */
+static const mlo_flat_value *mlo_flat_part_of(const mlo_flat_step *s, int k) {
+    return k == MLO_FLAT_OPERANDS ? s->out : k < s->n_in ? s->in[k] : NULL;
+}
+
+/* Bytes that argument k has in the arena, for a part of `tile` units. */
+static int64_t mlo_flat_part_bytes(const mlo_flat_step *s, int k, int64_t tile) {
+    const mlo_flat_value *v = mlo_flat_part_of(s, k);
+    if (!v) return 0;
+    return (s->unit[k] ? s->unit[k] * tile : v->count) * (int64_t)mlo_dtype_size(v->dtype);
+}
+static int64_t mlo_flat_aligned(int64_t bytes) {
+    return mlo_parts(bytes, MLO_PLAN_ALIGN) * MLO_PLAN_ALIGN;
+}
+
+/* The byte of the arena that argument k begins at; of the scratch, behind all of them; then the end. */
+static int64_t mlo_flat_part_at(const mlo_flat_step *s, int k, int64_t tile) {
+    int64_t at = 0;
+    for (int i = 0; i < k && i <= MLO_FLAT_OPERANDS; i++)
+        at += mlo_flat_aligned(mlo_flat_part_bytes(s, i, tile));
+    return k > MLO_FLAT_OPERANDS + 1 ? at + mlo_flat_aligned(s->scratch) : at;
+}
+static int64_t mlo_flat_tile_bytes(const mlo_flat_step *s, int64_t tile) {
+    return mlo_flat_part_at(s, MLO_FLAT_OPERANDS + 2, tile);
+}
+
+/* Bytes that a step copies: what is whole once, the rest in parts, once as well. */
+static int64_t mlo_flat_traffic(const mlo_flat_step *s) {
+    int64_t all = 0;
+    for (int k = 0; s->tile && k <= MLO_FLAT_OPERANDS; k++)
+        all += mlo_flat_part_bytes(s, k, s->units);
+    return all;
+}
+
+/* The largest parts that fit, all of a size but the last. */
+static int mlo_flat_cut(mlo_flat *f, mlo_flat_step *s, int64_t most) {
+    f->node = s->node;
+    if (mlo_flat_moves_only(s)) return 0;
+    if (!s->units) return mlo_flat_refuse(f, "parts of this operator in a small arena");
+    const int64_t least = mlo_flat_tile_bytes(s, 1);
+    if (least > most)
+        return mlo_fail(f->m, MLO_E_UNSUPPORTED, s->node,
+            "--arena %lld: the smallest part of its result takes %lld bytes, with all that it is "
+            "made from; give as much",
+            (long long)most, (long long)least);
+    int64_t tile = s->units;
+    while (tile > 1 && mlo_flat_tile_bytes(s, tile) > most)
+        tile = tile > 64 ? tile - tile / 64 : tile - 1;
+    s->tile = mlo_parts(s->units, mlo_parts(s->units, tile));
+    f->tile_bytes = mlo_max(f->tile_bytes, mlo_flat_tile_bytes(s, s->tile));
+    return 0;
+}
+
+/* Is the arena as small as it has to be? Else all steps are cut. */
+static int mlo_flat_room(mlo_flat *f) {
+    const long most = mlo_opt_int(f->m, "arena", LONG_MAX, 1, LONG_MAX);
+    if (f->m->error.code || f->plan.bytes <= most) return mlo_failed(f->m);
+    for (size_t i = 0; i < f->n_step; i++) MLO_TRY(mlo_flat_cut(f, &f->step[i], most));
+    f->tiled = 1;
+    for (size_t i = 0; i < f->n_value; i++) f->value[i]->place = MLO_FLAT_NOWHERE;
+    f->plan.n = 0;
+    for (size_t i = 0; i < f->n_step; i++) MLO_TRY(mlo_flat_lay(f, (int)i));
+    mlo_plan_solve(&f->plan);
+    return mlo_failed(f->m);
+}
+
+/* ---- as text ------------------------------------------------------------------------------------ */
+
+/* Copies argument k, which lies at `from`, into the arena, or out of it. */
+static void mlo_flat_copy(mlo_text *t, const mlo_flat_step *s, int k, const char *from) {
+    const mlo_flat_value *v = mlo_flat_part_of(s, k);
+    const long long at = (long long)mlo_flat_part_at(s, k, s->tile), unit = (long long)s->unit[k];
+    const long long size = (long long)mlo_dtype_size(v->dtype);
+    if (!unit)
+        mlo_printf(t, "        MLO_COPY_START(f + %lld, %s, %lld);\n", at, from,
+            (long long)v->count * size);
+    else if (k < MLO_FLAT_OPERANDS)
+        mlo_printf(t, "            MLO_COPY_START(f + %lld, %s + u * %lld, (size_t)n * %lld);\n",
+            at, from, unit, unit * size);
+    else
+        mlo_printf(t, "            MLO_COPY_START(%s + u * %lld, f + %lld, (size_t)n * %lld);\n",
+            from, unit, at, unit * size);
+}
+
+/* A step's parts, one after the other; lies: where its operands and its result do, as text. `call` is how it
+ * is called, with what is in front of its operands. */
+static void mlo_flat_parts(mlo_text *t, const mlo_flat_step *s, const char *const *lies,
+    const char *call, const char *numbers, int arity) {
+    const long long units = (long long)s->units, tile = (long long)s->tile;
+    mlo_puts(t, "    {\n");
+    for (int k = 0; k < MLO_FLAT_OPERANDS; k++)
+        if (mlo_flat_part_of(s, k) && !s->unit[k]) mlo_flat_copy(t, s, k, lies[k]);
+    mlo_printf(t, "        for (int u = 0; u < %lld; u += %lld) {\n", units, tile);
+    mlo_printf(t, "            const int n = %lld - u < %lld ? %lld - u : %lld;\n", units, tile,
+        units, tile);
+    for (int k = 0; k < MLO_FLAT_OPERANDS; k++)
+        if (mlo_flat_part_of(s, k) && s->unit[k]) mlo_flat_copy(t, s, k, lies[k]);
+    mlo_printf(t, "            MLO_COPY_WAIT();\n            %s", call);
+    for (int k = 0; k <= MLO_FLAT_OPERANDS; k++) {
+        const int own = k < s->n_in || k == MLO_FLAT_OPERANDS ? k
+                                                              : 0; /* each.c has the first again */
+        const mlo_flat_value *v = mlo_flat_part_of(s, own);
+        if (k < MLO_FLAT_OPERANDS && k >= arity) continue;
+        mlo_puts(t, k ? ", " : "");
+        if (!v) mlo_puts(t, "NULL");
+        if (v)
+            mlo_printf(t, "(%s *)(f + %lld)", mlo_flat_c_type(v->dtype),
+                (long long)mlo_flat_part_at(s, own, s->tile));
+    }
+    mlo_printf(t, "%s", numbers);
+    if (s->scratch)
+        mlo_printf(t, ", (int64_t *)(f + %lld)",
+            (long long)mlo_flat_part_at(s, MLO_FLAT_OPERANDS + 1, s->tile));
+    mlo_puts(t, "));\n");
+    mlo_flat_copy(t, s, MLO_FLAT_OPERANDS, lies[MLO_FLAT_OPERANDS]);
+    mlo_puts(t, "            MLO_COPY_WAIT();\n        }\n    }\n");
+}
+
 /* ======== src/c/flat_roll.c ======== */
 /* flat_roll: steps that repeat are written once, in a loop.
  *
@@ -67245,6 +68311,7 @@ static const char *mlo_flat_name(mlo *m, const mlo_flat_step *s) {
                                                                  : s->kind;
     for (int k = 0; k < s->n_in; k++)
         name = mlo_format(m, "%s_%s", name, mlo_flat_suffix(mlo_flat_operand_type(s, k)));
+    if (s->inner && s->sum != MLO_INT32) name = mlo_format(m, "%s_long", name);
     return mlo_format(m, "%s_%s", name, mlo_flat_suffix(s->out->dtype));
 }
 
@@ -67271,8 +68338,9 @@ typedef struct {
 
 /* "mlo_matmul_i8_i8_i32(&..": what has to be the same of two steps. */
 static const char *mlo_flat_form_of_step(mlo *m, const mlo_flat_step *s) {
-    return mlo_intern(
-        m, mlo_format(m, "%s(%s %lld", mlo_flat_name(m, s), s->before, (long long)s->scratch));
+    return mlo_intern(m,
+        mlo_format(m, "%s(%s%s %lld %lld", mlo_flat_name(m, s), s->before, s->also,
+            (long long)s->scratch, (long long)s->tile));
 }
 
 /* The stretch that saves most calls. */
@@ -67305,12 +68373,12 @@ enum {
 
 /* Operands of a function: each.c takes three, and the first one for those that there are not. */
 static int mlo_flat_arity(const mlo_flat_step *s) {
-    return mlo_eq(s->text, "c/each.c") ? MLO_FLAT_OPERANDS : s->n_in;
+    return mlo_eq(s->text, "c/each.c") ? MLO_FLAT_EACH : s->n_in;
 }
 static int mlo_flat_takes(const mlo_flat_step *s, int k) {
     return k < MLO_FLAT_OPERANDS ? k < mlo_flat_arity(s)
         : k == MLO_FLAT_NUMBERS  ? s->numbers != NULL
-        : k == MLO_FLAT_SCRATCH  ? s->scratch > 0
+        : k == MLO_FLAT_SCRATCH  ? s->scratch_place >= 0
                                  : 1;
 }
 static const mlo_flat_value *mlo_flat_value_at(const mlo_flat_step *s, int k) {
@@ -67413,18 +68481,44 @@ static void mlo_flat_all_tables(mlo_flat_tables *l) {
             if (mlo_flat_takes(&l->f->step[i], k)) mlo_flat_rolled(l, i, k);
 }
 
+/* Functions of numbers take them even where there are none. */
+static const char *mlo_flat_without_numbers(const mlo_flat_step *s) {
+    return !s->numbers && (s->inner || mlo_eq(s->text, "c/each.c")) ? ", NULL" : "";
+}
+
+/* An argument of step i; in the loop with what its round has. */
+static const char *mlo_flat_given(mlo_flat_tables *l, size_t i, int k, int looped) {
+    return looped ? mlo_flat_rolled(l, i, k) : mlo_flat_argument(l->m, l->f, &l->f->step[i], k);
+}
+
+/* Step i in parts. */
+static void mlo_flat_call_parts(mlo_flat_tables *l, size_t i, int looped) {
+    const mlo_flat_step *s = &l->f->step[i];
+    const char *lies[MLO_FLAT_OPERANDS + 1] = { NULL };
+    for (int k = 0; k <= MLO_FLAT_OPERANDS; k++)
+        if (mlo_flat_part_of(s, k)) lies[k] = mlo_flat_given(l, i, k, looped);
+    const char *const call = mlo_format(
+        l->m, "MODEL_STEP(%d, %s(%s%s", l->call++, mlo_flat_name(l->m, s), s->part, s->also);
+    const char *const numbers = s->numbers
+        ? mlo_format(l->m, ", %s", mlo_flat_given(l, i, MLO_FLAT_NUMBERS, looped))
+        : mlo_flat_without_numbers(s);
+    mlo_flat_parts(l->t, s, lies, call, numbers, mlo_flat_arity(s));
+}
+
 /* The call of step i; in the loop with what its round has. */
 static void mlo_flat_call(mlo_flat_tables *l, size_t i, int looped) {
     const mlo_flat_step *s = &l->f->step[i];
+    if (s->tile) {
+        mlo_flat_call_parts(l, i, looped);
+        return;
+    }
     const char *comma = "";
-    mlo_printf(l->t, "    %sMODEL_STEP(%d, %s(%s", looped ? "    " : "", l->call++,
-        mlo_flat_name(l->m, s), s->before);
+    mlo_printf(l->t, "    %sMODEL_STEP(%d, %s(%s%s", looped ? "    " : "", l->call++,
+        mlo_flat_name(l->m, s), s->before, s->also);
     for (int k = 0; k < MLO_FLAT_ARGUMENTS; k++) {
-        if (k == MLO_FLAT_NUMBERS && !mlo_flat_takes(s, k) && mlo_eq(s->text, "c/each.c"))
-            mlo_puts(l->t, ", NULL");
+        if (k == MLO_FLAT_NUMBERS) mlo_puts(l->t, mlo_flat_without_numbers(s));
         if (!mlo_flat_takes(s, k)) continue;
-        mlo_printf(l->t, "%s%s", comma,
-            looped ? mlo_flat_rolled(l, i, k) : mlo_flat_argument(l->m, l->f, s, k));
+        mlo_printf(l->t, "%s%s", comma, mlo_flat_given(l, i, k, looped));
         comma = ", ";
     }
     mlo_puts(l->t, "));\n");
@@ -67469,7 +68563,7 @@ typedef struct {
 static const char *mlo_flat_types_of(const char *text) {
     static const char *const types[][2] = { { "c/each.c", "c/grid.c" }, { "c/move.c", "c/moves.c" },
         { "c/product.c", "c/products.c" }, { "c/windows.c", "c/window.c" },
-        { "c/pool.c", "c/window.c" } };
+        { "c/patches.c", "c/window.c" }, { "c/pool.c", "c/window.c" } };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (mlo_eq(text, types[i][0])) return types[i][1];
     return NULL;
@@ -67486,6 +68580,13 @@ static int mlo_flat_tell(
     return mlo_share_copy(&w->e->t, text, holes, w);
 }
 
+/* The type of a sum's factors. */
+static const char *mlo_flat_factor(const mlo_flat_step *s) {
+    return s->inner && mlo_flat_is_narrow(s->in[0]) && mlo_flat_is_narrow(s->in[1])
+        ? "int16_t"
+        : mlo_flat_c_type(s->sum);
+}
+
 static void mlo_flat_kernels(void *user) {
     mlo_flat_writer *w = (mlo_flat_writer *)user;
     mlo *m = w->e->m;
@@ -67497,6 +68598,9 @@ static void mlo_flat_kernels(void *user) {
             { "X", mlo_flat_c_type(mlo_flat_operand_type(s, 0)), NULL },
             { "A", mlo_flat_c_type(mlo_flat_operand_type(s, 1)), NULL },
             { "B", mlo_flat_c_type(mlo_flat_operand_type(s, 2)), NULL },
+            { "M", mlo_flat_c_type(mlo_flat_operand_type(s, 3)), NULL },
+            { "D", mlo_flat_c_type(mlo_flat_operand_type(s, 4)), NULL },
+            { "S", mlo_flat_c_type(s->sum), NULL }, { "P", mlo_flat_factor(s), NULL },
             { "Y", mlo_flat_c_type(s->out->dtype), NULL },
             { "EXACT", s->exact ? s->exact : "", NULL }, { NULL, NULL, NULL } };
         if (types) mlo_flat_tell(w, types, types, none);
@@ -67533,6 +68637,12 @@ static void mlo_flat_names(void *user) {
     }
 }
 
+/* A line of a text that only a small arena has: what stands in front of it. */
+static const char *mlo_flat_if_tiled(const mlo_flat_writer *w) { return w->f->tiled ? "" : NULL; }
+static int64_t mlo_flat_arena_bytes(const mlo_flat *f) {
+    return mlo_max(f->tiled ? f->tile_bytes : f->plan.bytes, MLO_PLAN_ALIGN);
+}
+
 static const char *mlo_flat_signature(mlo_flat_writer *w) {
     mlo *m = w->e->m;
     const mlo_flat *f = w->f;
@@ -67544,7 +68654,14 @@ static const char *mlo_flat_signature(mlo_flat_writer *w) {
     for (size_t i = 0; i < f->g->n_output; i++)
         all = mlo_format(m, "%s%s *out%zu,\n    ", all,
             mlo_flat_c_type(mlo_flat_of(f, f->g->output[i]->name)->dtype), i);
-    return mlo_format(m, "int model_run(%svoid *arena, size_t arena_bytes)", all);
+    return mlo_format(m, "int model_run(%s%svoid *arena, size_t arena_bytes)", all,
+        f->tiled ? "void *memory, size_t memory_bytes, " : "");
+}
+
+static void mlo_flat_copies(void *user) {
+    static const mlo_hole none[] = { { NULL, NULL, NULL } };
+    mlo_flat_writer *w = (mlo_flat_writer *)user;
+    if (w->f->tiled) mlo_share_copy(&w->e->t, "c/copy.c", none, w);
 }
 
 static int mlo_flat_emit_model(mlo_flat_writer *w) {
@@ -67554,9 +68671,11 @@ static int mlo_flat_emit_model(mlo_flat_writer *w) {
         largest = mlo_max(largest, w->f->plan.place[k].at + w->f->plan.place[k].bytes);
     const mlo_hole none[] = { { NULL, NULL, NULL } };
     const mlo_hole holes[] = { { "NUMBERS", "#include \"numbers.h\"", NULL },
-        { "KERNELS", NULL, mlo_flat_kernels }, { "LARGEST", mlo_integer(m, largest), NULL },
-        { "SIGNATURE", mlo_flat_signature(w), NULL }, { "BODY", NULL, mlo_flat_body },
-        { "STEPS", NULL, mlo_flat_names }, { NULL, NULL, NULL } };
+        { "COPIES", NULL, mlo_flat_copies }, { "WHOLE", w->f->tiled ? "memory" : "arena", NULL },
+        { "ROOM", w->f->tiled ? "MODEL_MEMORY_BYTES" : "MODEL_ARENA_BYTES", NULL },
+        { "TILED", mlo_flat_if_tiled(w), NULL }, { "KERNELS", NULL, mlo_flat_kernels },
+        { "LARGEST", mlo_integer(m, largest), NULL }, { "SIGNATURE", mlo_flat_signature(w), NULL },
+        { "BODY", NULL, mlo_flat_body }, { "STEPS", NULL, mlo_flat_names }, { NULL, NULL, NULL } };
     MLO_TRY(mlo_share_copy(&w->e->t, "c/numbers.h", none, w));
     MLO_TRY(mlo_file_text(w->e, "numbers.h"));
     MLO_TRY(mlo_share_copy(&w->e->t, "c/network.c", holes, w));
@@ -67627,10 +68746,13 @@ static int mlo_flat_emit_header(mlo_flat_writer *w) {
     mlo *m = w->e->m;
     const mlo_hole holes[] = {
         { "EXAMPLE", w->f->g->n_output > 1 ? "in0, .., out0, .." : "in0, .., out0", NULL },
-        { "ARENA", mlo_integer(m, mlo_max(w->f->plan.bytes, MLO_PLAN_ALIGN)), NULL },
-        { "PROOF", mlo_plan_text(m, &w->f->plan), NULL }, { "PARAMETERS", NULL, mlo_flat_members },
-        { "ARGUMENTS", NULL, mlo_flat_arguments }, { "SIGNATURE", mlo_flat_signature(w), NULL },
-        { NULL, NULL, NULL }
+        { "ARENA", mlo_integer(m, mlo_flat_arena_bytes(w->f)), NULL },
+        { "PROOF", w->f->tiled ? "parts of values, as --arena said" : mlo_plan_text(m, &w->f->plan),
+            NULL },
+        { "TILED", mlo_flat_if_tiled(w), NULL },
+        { "MEMORY", mlo_integer(m, mlo_max(w->f->plan.bytes, MLO_PLAN_ALIGN)), NULL },
+        { "PARAMETERS", NULL, mlo_flat_members }, { "ARGUMENTS", NULL, mlo_flat_arguments },
+        { "SIGNATURE", mlo_flat_signature(w), NULL }, { NULL, NULL, NULL }
     };
     MLO_TRY(mlo_share_copy(&w->e->t, "c/network.h", holes, w));
     return mlo_file_text(w->e, "model.h");
@@ -67682,8 +68804,10 @@ static int mlo_flat_emit_test(mlo_flat_writer *w) {
             call = mlo_format(m, "%s%sin%d", call, n++ ? ", " : "", f->value[i]->in);
     for (size_t i = 0; i < f->g->n_output; i++)
         call = mlo_format(m, "%s%sout%zu", call, n++ ? ", " : "", i);
+    if (f->tiled) call = mlo_format(m, "%s, memory, MODEL_MEMORY_BYTES", call);
     const mlo_hole holes[] = { { "WORDS", NULL, mlo_flat_write_words }, { "CALL", call, NULL },
-        { "PAINTED", NULL, mlo_flat_write_arena }, { "COMPARE", NULL, mlo_flat_write_compare },
+        { "TILED", mlo_flat_if_tiled(w), NULL }, { "PAINTED", NULL, mlo_flat_write_arena },
+        { "COMPARE", NULL, mlo_flat_write_compare },
         { "TOTAL", mlo_integer(m, mlo_flat_total(w)), NULL }, { NULL, NULL, NULL } };
     MLO_TRY(mlo_share_copy(&w->e->t, "c/network_test.c", holes, w));
     return mlo_file_text(w->e, "test.c");
@@ -67691,11 +68815,37 @@ static int mlo_flat_emit_test(mlo_flat_writer *w) {
 
 /* ---- the rest ------------------------------------------------------------------------------------ */
 
+/* How the steps are cut, and what that copies. */
+static void mlo_flat_manifest_tiles(mlo_flat_writer *w) {
+    mlo_emitter *e = w->e;
+    const mlo_flat *f = w->f;
+    int64_t all = 0;
+    for (size_t i = 0; i < f->n_step; i++) all += mlo_flat_traffic(&f->step[i]);
+    mlo_line(e, "  \"arena_bytes\": %lld,\n  \"memory_bytes\": %lld,\n  \"traffic_bytes\": %lld,",
+        (long long)mlo_flat_arena_bytes(f), (long long)mlo_max(f->plan.bytes, MLO_PLAN_ALIGN),
+        (long long)all);
+    mlo_puts(&e->t, "  \"tiles\": [");
+    for (size_t i = 0, n = 0; i < f->n_step; i++) {
+        const mlo_flat_step *s = &f->step[i];
+        if (!s->tile) continue;
+        mlo_puts(&e->t, n++ ? ",\n    {\"node\": " : "\n    {\"node\": ");
+        mlo_report_string(&e->t, s->node->name ? s->node->name : "");
+        mlo_printf(&e->t, ", \"units\": %lld, \"tile\": %lld, \"bytes\": %lld, \"traffic\": %lld}",
+            (long long)s->units, (long long)s->tile, (long long)mlo_flat_tile_bytes(s, s->tile),
+            (long long)mlo_flat_traffic(s));
+    }
+    mlo_puts(&e->t, "\n  ],\n");
+    mlo_c_manifest_places(e, &f->plan);
+}
+
 static int mlo_flat_emit_manifest(mlo_flat_writer *w) {
     mlo_emitter *e = w->e;
     const mlo_flat *f = w->f;
     mlo_line(e, "{\n  \"mlo\": \"%s\",\n  \"target\": \"c\",\n  \"iterations\": 1,", MLO_VERSION);
-    mlo_c_manifest_plan(e, &f->plan);
+    if (f->tiled)
+        mlo_flat_manifest_tiles(w);
+    else
+        mlo_c_manifest_plan(e, &f->plan);
     mlo_line(e,
         "  \"frames\": 1,\n  \"words\": %lld,\n  \"steps\": %zu,\n  \"loop\": "
         "{\"start\": %zu, \"steps\": %zu, \"rounds\": %zu},",
@@ -67801,7 +68951,7 @@ static int mlo_emit_flat(mlo *m, mlo_sink sink, void *user) {
     f->g = m->model->graph;
     mlo_flat_writer w = { e, f, NULL, { 0 }, { 0, 0, 1 } };
     if (!mlo_flat_bind(m, bound, made, &count) && !mlo_flat_values(f, bound, count)
-        && !mlo_flat_steps(f) && !mlo_flat_plan(f))
+        && !mlo_flat_steps(f) && !mlo_flat_fuse(f) && !mlo_flat_plan(f) && !mlo_flat_room(f))
         mlo_flat_files(&w);
     for (size_t i = 0; i < n_input; i++) mlo_array_free(m, made[i]);
     for (size_t i = 0; f->result && i < f->g->n_output; i++) mlo_array_free(m, f->result[i]);
