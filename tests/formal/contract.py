@@ -72,6 +72,10 @@ def modules(name):
     return re.findall(r"^module (\w+)", read(contract(name)), re.M)
 
 
+def contract_text(module):
+    return re.sub(r"^uses (\w+);", lambda m: read(contract(m.group(1))), read(contract(module)), flags=re.M)
+
+
 def left_open(module):
     """the files in contract/ of what is left open below `module`"""
     return ["abstract"] if module in modules("parts") else ["abstract", "parts"]
@@ -117,7 +121,6 @@ def expand(text, params):
             return "    (* hierconn *) wire %s \\%s ;\n    wire %s = \\%s ;" % (width, old, new, old)
         return "    (* hierconn *) wire %s;" % rest         # Yosys connects it to the register when it flattens
 
-    text = re.sub(r"^uses (\w+);", lambda m: read(contract(m.group(1))), text, flags=re.M)
     text = re.sub(r"^ *(given|wanted|reach|inner|memory) ([^;]*);", statement, text, flags=re.M)
     return re.sub(r"(?<!\\)\b(?:dut|u_rules)\.[\w.]+", lambda m: "\\" + m.group(0) + " ", text)
 
@@ -136,7 +139,21 @@ def wrapper(module, params):
     always @* assume (rst == !past);
 %s
 endmodule
-""" % (head, module, ", ".join(".%s(%s)" % (n, n) for n in names), expand(read(contract(module)), params))
+""" % (head, module, ", ".join(".%s(%s)" % (n, n) for n in names), expand(contract_text(module), params))
+
+
+def given(module):
+    """the files in contract/ that a proof of `module` reads: those of which a module is named, since what they hold is in its key"""
+    bare = lambda text: re.sub(r"//.*", "", text)
+    text = bare("".join([contract_text(module)] + [source(m) for m in [module] + submodules(module)]))
+    files, left = ["rules"], ["tiles"] + left_open(module)
+    while True:
+        named = [x for x in left if any(re.search(r"\b%s\b" % m, text) for m in modules(x))]
+        if not named:
+            return files
+        files += named
+        left = [x for x in left if x not in named]
+        text = bare("".join(read(contract(x)) for x in named))
 
 
 # the modules of rules.v whose assertions stay in a proof
@@ -149,7 +166,7 @@ BMC = "read_aiger model.aig; fold; strash; orpos; scorr; bmc3 -F %d"
 def files(module, params, text):
     """what Yosys reads"""
     below = [proved.File(m + ".v", source(m), False) for m in submodules(module)]
-    rules = [proved.File(x + ".v", read(contract(x))) for x in ["rules", "tiles"] + left_open(module)]
+    rules = [proved.File(x + ".v", read(contract(x))) for x in given(module)]
     return [proved.File("contract.v", wrapper(module, params)), proved.File(module + ".v", text, False)] + below + rules
 
 
@@ -157,7 +174,7 @@ def script(module, params, keep, end):
     """what Yosys does; keep: the modules of rules.v whose assertions stay"""
     registers = "-mem2reg " if re.search("^memory ", read(contract(module)), re.M) else ""
     lines = ["read_verilog -defer -sv " + registers + " ".join(m + ".v" for m in [module] + submodules(module))]
-    lines += ["read_verilog -formal -sv " + " ".join(x + ".v" for x in ["rules", "tiles"] + left_open(module))]
+    lines += ["read_verilog -formal -sv " + " ".join(x + ".v" for x in given(module))]
     lines += ["read_verilog -defer -formal -sv contract.v"]     # its default parameters, which may be large, are not elaborated
     lines += ["hierarchy -top contract " + " ".join("-chparam %s %s" % (k, v) for k, v in params), "proc"]
     lines += ["select *"] + ["select -del " + m for m in keep] + ["chformal -assert -remove", "select -clear"]
