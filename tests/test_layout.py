@@ -56,7 +56,7 @@ def check_paper():
         browser("--print-to-pdf=" + pdf, "file://" + path)
         if kind == "folded":                             # a picture that a sheet can hold leaves none empty before it: 12 sheets without
             sheets = len(re.findall(rb"/Type\s*/Page\b", t.read(pdf))) if os.path.exists(pdf) else 0
-            t.case("%s: few sheets" % kind, "" if 4 <= sheets <= 9 else "%d" % sheets)
+            t.case("%s: few sheets" % kind, "" if 4 <= sheets <= 10 else "%d" % sheets)
         boxes = set(re.findall(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)", t.read(pdf))) if os.path.exists(pdf) else set()
         t.case("%s: on paper" % kind, "" if boxes and all(float(w) > float(h) for w, h in boxes) else str(boxes))
 
