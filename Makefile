@@ -17,22 +17,25 @@
 #   make fuzz     the libFuzzer targets, build/fuzz/onnx and build/fuzz/json; tests/test_fuzz.py says how they are run
 #   make install  to PREFIX (/usr/local) below DESTDIR: mlo, libmlo.so and .a, mlo.h, pkg-config, CMake, completions; make uninstall takes them away
 #   make wheel    build/mlo_compiler-*.whl: Python's way to the library, and the program, with nothing else to install (docs/python.md)
+#   make deb      Debian packages mlo, libmlo0, libmlo-dev in build/deb; make dist the source as build/mlo-VERSION.tar.gz
+#   make web      build/web/mlo.html: mlo in a browser, one page without anything else (Emscripten)
 
 CC      ?= cc
 CFLAGS  ?= -O2
 PREFIX  ?= /usr/local
+LIBDIR  ?= lib
 # Debian's nanopb comes without a .pc file
 LDLIBS  ?= -lprotobuf-nanopb -lcjson -lz -lm
 STRICT  := -std=c99 -pedantic -Wall -Wextra -Wconversion
 PYTHON  := .venv/bin/python
 
-PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev nanopb zlib1g-dev iverilog verilator g++ yosys z3 clang libclang-rt-14-dev valgrind qemu-user gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-powerpc-linux-gnu libc6-dev-powerpc-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-system-arm gcc-arm-none-eabi libnewlib-arm-none-eabi gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf ccache jq groff-base locales python3 python3-venv libpython3-dev cmake pkg-config zsh fish chromium dpkg-dev
+PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev nanopb zlib1g-dev iverilog verilator g++ yosys z3 clang libclang-rt-14-dev valgrind qemu-user gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-powerpc-linux-gnu libc6-dev-powerpc-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-system-arm gcc-arm-none-eabi libnewlib-arm-none-eabi gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf ccache jq groff-base locales python3 python3-venv libpython3-dev cmake pkg-config zsh fish chromium dpkg-dev emscripten lintian parallel
 
 SRC     := $(wildcard src/*.c src/*/*.c)
 CLI     := main.c $(wildcard cli/*.c)
 TEXTS   := $(wildcard verilog/*.v share share/* share/*/* src/exact/*.c)
 
-.PHONY: wheel all deps packages demo story test test-all test-full costs bench synth fuzz lint format install uninstall clean prove mutants coverage
+.PHONY: wheel web deb dist all deps packages demo story test test-all test-full costs bench synth fuzz lint format install uninstall clean prove mutants coverage
 all: mlo
 
 mlo: build/main.o build/mlo.o
@@ -133,7 +136,7 @@ VERSION := $(shell sed -n 's/^\#define MLO_VERSION "\(.*\)"/\1/p' mlo.h)
 MAJOR   := $(firstword $(subst ., ,$(VERSION)))
 LIBLIBS ?= -lprotobuf-nanopb -lcjson -lm
 TO      := $(DESTDIR)$(PREFIX)
-FILLED  := sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@MAJOR@|$(MAJOR)|' -e 's|@LIBS@|$(LIBLIBS)|'
+FILLED  := sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@MAJOR@|$(MAJOR)|' -e 's|@LIBS@|$(LIBLIBS)|'
 
 build/mlo.pic.o: $(SRC) mlo.h build/texts.c
 	$(CC) -std=c99 $(CFLAGS) -fPIC -I. -Ibuild -c -o $@ src/mlo.c
@@ -143,7 +146,7 @@ build/libmlo.a: build/mlo.o
 	rm -f $@
 	$(AR) rcs $@ $<
 
-INSTALLED := bin/mlo include/mlo.h lib/libmlo.a lib/libmlo.so.$(VERSION) lib/libmlo.so.$(MAJOR) lib/libmlo.so lib/pkgconfig/mlo.pc lib/cmake/mlo/mlo-config.cmake lib/cmake/mlo/mlo-config-version.cmake \
+INSTALLED := bin/mlo include/mlo.h $(LIBDIR)/libmlo.a $(LIBDIR)/libmlo.so.$(VERSION) $(LIBDIR)/libmlo.so.$(MAJOR) $(LIBDIR)/libmlo.so $(LIBDIR)/pkgconfig/mlo.pc $(LIBDIR)/cmake/mlo/mlo-config.cmake $(LIBDIR)/cmake/mlo/mlo-config-version.cmake \
 	share/mlo/mlo.c share/man/man1/mlo.1 share/bash-completion/completions/mlo share/zsh/site-functions/_mlo share/fish/vendor_completions.d/mlo.fish
 
 install: mlo mlo.c build/libmlo.a build/libmlo.so.$(VERSION)
@@ -151,17 +154,32 @@ install: mlo mlo.c build/libmlo.a build/libmlo.so.$(VERSION)
 	install -m 755 mlo $(TO)/bin/mlo
 	install -m 644 mlo.h $(TO)/include/mlo.h
 	install -m 644 mlo.c $(TO)/share/mlo/mlo.c
-	install -m 644 build/libmlo.a $(TO)/lib/libmlo.a
-	install -m 755 build/libmlo.so.$(VERSION) $(TO)/lib/libmlo.so.$(VERSION)
-	ln -sf libmlo.so.$(VERSION) $(TO)/lib/libmlo.so.$(MAJOR)
-	ln -sf libmlo.so.$(MAJOR) $(TO)/lib/libmlo.so
-	$(FILLED) tools/mlo.pc.in > $(TO)/lib/pkgconfig/mlo.pc
-	$(FILLED) tools/mlo-config.cmake.in > $(TO)/lib/cmake/mlo/mlo-config.cmake
-	$(FILLED) tools/mlo-config-version.cmake.in > $(TO)/lib/cmake/mlo/mlo-config-version.cmake
+	install -m 644 build/libmlo.a $(TO)/$(LIBDIR)/libmlo.a
+	install -m 755 build/libmlo.so.$(VERSION) $(TO)/$(LIBDIR)/libmlo.so.$(VERSION)
+	ln -sf libmlo.so.$(VERSION) $(TO)/$(LIBDIR)/libmlo.so.$(MAJOR)
+	ln -sf libmlo.so.$(MAJOR) $(TO)/$(LIBDIR)/libmlo.so
+	$(FILLED) tools/mlo.pc.in > $(TO)/$(LIBDIR)/pkgconfig/mlo.pc
+	$(FILLED) tools/mlo-config.cmake.in > $(TO)/$(LIBDIR)/cmake/mlo/mlo-config.cmake
+	$(FILLED) tools/mlo-config-version.cmake.in > $(TO)/$(LIBDIR)/cmake/mlo/mlo-config-version.cmake
 	./mlo help --man > $(TO)/share/man/man1/mlo.1
 	./mlo help --completion bash > $(TO)/share/bash-completion/completions/mlo
 	./mlo help --completion zsh > $(TO)/share/zsh/site-functions/_mlo
 	./mlo help --completion fish > $(TO)/share/fish/vendor_completions.d/mlo.fish
+
+# ---- Debian packages, and the source as one file: same files same bytes ----
+
+EPOCH   = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),1767225600)
+
+deb:
+	@rm -rf build/deb
+	@$(MAKE) --no-print-directory -s install DESTDIR=$(CURDIR)/build/deb/all PREFIX=/usr LIBDIR=lib/$$(dpkg-architecture -qDEB_HOST_MULTIARCH)
+	@SOURCE_DATE_EPOCH=$(EPOCH) sh tools/deb.sh $(VERSION) build/deb/all build/deb
+	@rm -rf build/deb/all
+
+dist: | build
+	@git ls-files -z > build/dist.list || { echo "dist: the files are those that git knows; this is no clone"; exit 1; }
+	@tar --null -T build/dist.list --sort=name --mtime=@$(EPOCH) --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --format=ustar --transform 's|^|mlo-$(VERSION)/|' -cf - | gzip -9n > build/mlo-$(VERSION).tar.gz
+	@echo build/mlo-$(VERSION).tar.gz
 
 # ---- a Python wheel: the library with cJSON and nanopb inside, the program with zlib, too ----
 
@@ -183,10 +201,29 @@ build/wheel/mlo: build/main.o build/wheel/libmlo.so
 wheel: build/wheel/libmlo.so build/wheel/mlo
 	@$(or $(wildcard $(PYTHON)),python3) tools/wheel.py $(VERSION) $^ build
 
+# ---- one page for browsers: the library by Emscripten ----
+
+# (Node.js from elsewhere than Debian does not look where Debian keeps Emscripten's acorn)
+EMCC    := NODE_PATH=/usr/share/nodejs emcc
+WEBLINK := -s MODULARIZE=1 -s EXPORT_NAME=mlo_module -s ENVIRONMENT=worker -s FILESYSTEM=0 -s ALLOW_MEMORY_GROWTH=1 -s MAXIMUM_MEMORY=4GB -s TOTAL_STACK=8MB \
+	-s EXPORTED_FUNCTIONS=_malloc,_free,_mlo_close,_mlo_parse,_mlo_set,_mlo_to,_mlo_report -s EXPORTED_RUNTIME_METHODS=ccall -s INCOMING_MODULE_JS_API=wasmBinary,piece,warned
+
+build/web/mlo.o: $(SRC) mlo.h build/texts.c $(THIRD)/ready
+	@mkdir -p build/web
+	$(EMCC) -std=c99 -O2 -w -I. -Ibuild -I$(THIRD) -c -o $@ src/mlo.c
+build/web/mlo.js: build/web/mlo.o web/bridge.c mlo.h
+	$(EMCC) -O2 -I. -I$(THIRD) -o $@ build/web/mlo.o web/bridge.c $(THIRD)/cjson/cJSON.c $(THIRD)/pb_common.c $(THIRD)/pb_decode.c $(THIRD)/pb_encode.c $(WEBLINK)
+build/web/mlo.html: build/web/mlo.js $(wildcard web/*) tools/web.py examples/bert-tiny.onnx
+	python3 tools/web.py build/web/mlo.wasm build/web/mlo.js examples/bert-tiny.onnx > $@.part
+	mv $@.part $@
+
+web: build/web/mlo.html
+	@echo $<
+
 # files, and folders that are mlo's own
 uninstall:
 	rm -f $(addprefix $(TO)/,$(INSTALLED))
-	-rmdir $(TO)/lib/cmake/mlo $(TO)/share/mlo 2>/dev/null || true
+	-rmdir $(TO)/$(LIBDIR)/cmake/mlo $(TO)/share/mlo 2>/dev/null || true
 
 clean:
 	rm -rf build demo story mlo

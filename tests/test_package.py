@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """make install: what lies where, what the shared library exports, and how other programs find it; make uninstall leaves nothing. make wheel: it needs
-nothing but Python, and says what the command line says.
+nothing but Python, and says what the command line says. make deb: packages without a complaint of lintian's; make dist: the source, twice the same bytes.
 
     python tests/test_package.py path/to/mlo [CHECK ...]"""
-import os, re, shutil, subprocess
+import os, re, shutil, subprocess, tarfile
 import harness as t
 
 MAKE = ["make", "-s", "CFLAGS=-O0"]
@@ -24,7 +24,7 @@ def source():
     if not os.path.exists(d):
         os.makedirs(d)
         for f in "src", "cli", "share", "verilog", "tools", "python", "docs": shutil.copytree(os.path.join(t.root, f), os.path.join(d, f))
-        for f in "Makefile", "main.c", "mlo.h", "LICENSE": shutil.copy(os.path.join(t.root, f), d)
+        for f in "Makefile", "main.c", "mlo.h", "LICENSE", "CHANGELOG.md": shutil.copy(os.path.join(t.root, f), d)
         shutil.copy(t.amalgamation(), d)
         os.utime(os.path.join(d, "mlo.c"), (2e9, 2e9))
     return d
@@ -105,6 +105,43 @@ def check_cmake():
     t.case("cmake: a version that is not there", "" if p.returncode and "9" in p.stderr else "taken")
 
 
+def check_deb():
+    """Three packages, of which lintian says nothing; unpacked, the program runs with the library, and pkg-config leads to both."""
+    if not t.have("deb", "dpkg-deb", "dpkg-architecture", "dpkg-shlibdeps", "lintian", "pkg-config", "gcc"): return
+    p = run(*MAKE, "deb", where=source())
+    debs = p.stdout.split()
+    if p.returncode or len(debs) != 3: return t.case("make deb", (p.stdout + p.stderr)[-400:])
+    t.case("make deb")
+    first = [t.read(d) for d in debs]
+    p = run("lintian", "--fail-on", "error,warning", "--allow-root", *debs)
+    t.case("lintian", p.stdout + p.stderr if p.returncode or re.search(r"^[EW]: ", p.stdout, re.M) else "")
+    run(*MAKE, "deb", where=source())
+    t.case("the same packages again", " ".join(os.path.basename(d) for d, b in zip(debs, first) if t.read(d) != b))
+    for d in debs: run("dpkg-deb", "-x", d, t.at("unpacked"))
+    usr = t.at("unpacked/usr")
+    lib = os.path.join(usr, "lib", run("dpkg-architecture", "-qDEB_HOST_MULTIARCH").stdout.strip())
+    p = run(usr + "/bin/mlo", "--version")
+    t.case("their program", p.stderr if p.returncode else "")
+    flags = run("pkg-config", "--define-prefix", "--cflags", "--libs", "mlo", PKG_CONFIG_PATH=lib + "/pkgconfig", PKG_CONFIG_SYSROOT_DIR="").stdout.replace("${prefix}", usr).split()
+    flags = ["-I" + usr + "/include", "-L" + lib, *flags]
+    p = run("gcc", t.write("unpacked.c", PROGRAM), *flags, "-o", t.at("unpacked-user"))
+    q = run(t.at("unpacked-user"), t.model("bert-1"), LD_LIBRARY_PATH=lib) if not p.returncode else p
+    t.case("their library", q.stderr[-300:] if q.returncode or '"loops"' not in q.stdout else "")
+
+
+def check_dist():
+    """Every file that git knows, as it is; the same bytes wherever and whenever."""
+    if run("git", "-C", t.root, "rev-parse").returncode: return t.absent("dist", "this is no clone of git's")
+    made = os.path.join(t.root, run(*MAKE, "dist", where=t.root, SOURCE_DATE_EPOCH="1").stdout.strip())
+    first = t.read(made)
+    p = run("sh", "-c", "umask 077; exec make -s dist", where=t.root, SOURCE_DATE_EPOCH="1", TZ="Asia/Tokyo", LC_ALL="C.UTF-8")
+    t.case("make dist, twice the same bytes", p.stderr if p.returncode or t.read(made) != first else "")
+    with tarfile.open(made) as f: inside = {m.name.split("/", 1)[1]: f.extractfile(m).read() for m in f if m.isfile()}
+    os.remove(made)
+    known = [f for f in run("git", "-C", t.root, "ls-files").stdout.splitlines() if os.path.isfile(os.path.join(t.root, f))]
+    t.case("every file, as it is", " ".join(f for f in known if inside.get(f) != t.read(os.path.join(t.root, f)))[:300] or " ".join(set(inside) - set(known))[:300])
+
+
 # in a fresh environment, without numpy and onnx; prints a line for each thing that is not as it should be
 PYTHON = r"""
 import json, sys, threading, warnings
@@ -183,4 +220,4 @@ def check_wheel():
 
 
 if __name__ == "__main__":
-    t.main(check_files, check_symbols, check_pkgconfig, check_cmake, check_wheel, floor=28)
+    t.main(check_files, check_symbols, check_pkgconfig, check_cmake, check_deb, check_dist, check_wheel, floor=35)

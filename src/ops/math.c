@@ -127,6 +127,10 @@ static int mlo_elementwise(mlo_call *c, size_t n, const mlo_loops *loops, const 
 #define MLO_UNARY(op, f, d) \
     MLO_FLOATS1(op, f, d) MLO_RUN(op, 1, NULL, mlo_f32_##op, mlo_f64_##op, NULL, NULL, 0)
 #define MLO_LIBM(op, function) MLO_UNARY(op, function##f(x), function(x))
+/* Floats by way of double, rounded: C libraries differ in the last bit of erff and tanhf; of erf and tanh, too, but
+ * that one the rounding hides. (expf, logf, powf do so by themselves, in glibc and in musl.) So a model becomes the
+ * same integers with either. It costs no more. */
+#define MLO_ROUNDED(op, function) MLO_UNARY(op, function((double)x), function(x))
 
 MLO_LIBM(Floor, floor)
 MLO_LIBM(Ceil, ceil)
@@ -134,26 +138,26 @@ MLO_LIBM(Round, rint)
 MLO_LIBM(Sqrt, sqrt)
 MLO_LIBM(Exp, exp)
 MLO_LIBM(Log, log)
-MLO_LIBM(Erf, erf)
-MLO_LIBM(Tanh, tanh)
-MLO_LIBM(Sin, sin)
-MLO_LIBM(Cos, cos)
-MLO_LIBM(Tan, tan)
-MLO_LIBM(Asin, asin)
-MLO_LIBM(Acos, acos)
-MLO_LIBM(Atan, atan)
-MLO_LIBM(Sinh, sinh)
-MLO_LIBM(Cosh, cosh)
-MLO_LIBM(Asinh, asinh)
-MLO_LIBM(Acosh, acosh)
-MLO_LIBM(Atanh, atanh)
+MLO_ROUNDED(Erf, erf)
+MLO_ROUNDED(Tanh, tanh)
+MLO_ROUNDED(Sin, sin)
+MLO_ROUNDED(Cos, cos)
+MLO_ROUNDED(Tan, tan)
+MLO_ROUNDED(Asin, asin)
+MLO_ROUNDED(Acos, acos)
+MLO_ROUNDED(Atan, atan)
+MLO_ROUNDED(Sinh, sinh)
+MLO_ROUNDED(Cosh, cosh)
+MLO_ROUNDED(Asinh, asinh)
+MLO_ROUNDED(Acosh, acosh)
+MLO_ROUNDED(Atanh, atanh)
 MLO_UNARY(Reciprocal, 1.0f / x, 1.0 / x)
 MLO_UNARY(Sigmoid, 1.0f / (1.0f + expf(-x)), 1.0 / (1.0 + exp(-x)))
 MLO_UNARY(Softsign, x / (1.0f + fabsf(x)), x / (1.0 + fabs(x)))
 /* log(1 + e^x), without overflow for large x */
-MLO_UNARY(Softplus, (x > 0 ? x : 0.0f) + log1pf(expf(-fabsf(x))),
+MLO_UNARY(Softplus, (x > 0 ? x : 0.0f) + (float)log1p(exp(-fabs((double)x))),
     (x > 0 ? x : 0.0) + log1p(exp(-fabs(x))))
-MLO_UNARY(Mish, x * tanhf((x > 0 ? x : 0.0f) + log1pf(expf(-fabsf(x)))),
+MLO_UNARY(Mish, x * (float)tanh((x > 0 ? (double)x : 0.0) + log1p(exp(-fabs((double)x)))),
     x * tanh((x > 0 ? x : 0.0) + log1p(exp(-fabs(x)))))
 MLO_UNARY(HardSwish, x * fmaxf(0.0f, fminf(1.0f, x / 6.0f + 0.5f)),
     x * fmax(0.0, fmin(1.0, x / 6.0 + 0.5)))
@@ -192,12 +196,13 @@ MLO_RUN(IsNaN, 1, NULL, mlo_f32_IsNaN, mlo_f64_IsNaN, NULL, NULL, 1)
 #define MLO_A ((float)arg[0])
 #define MLO_B ((float)arg[1])
 MLO_UNARY_ARGS(LeakyRelu, "alpha", 0.01f, "", 0, x < 0 ? MLO_A * x : x, x < 0 ? arg[0] * x : x)
-MLO_UNARY_ARGS(Elu, "alpha", 1.0f, "", 0, x < 0 ? MLO_A * expm1f(x) : x,
+MLO_UNARY_ARGS(Elu, "alpha", 1.0f, "", 0, x < 0 ? MLO_A * (float)expm1((double)x) : x,
     x < 0 ? arg[0] * expm1(x) : x)
-MLO_UNARY_ARGS(Celu, "alpha", 1.0f, "", 0, x < 0 ? MLO_A * expm1f(x / MLO_A) : x,
+MLO_UNARY_ARGS(Celu, "alpha", 1.0f, "", 0, x < 0 ? MLO_A * (float)expm1((double)x / arg[0]) : x,
     x < 0 ? arg[0] * expm1(x / arg[0]) : x)
 MLO_UNARY_ARGS(Selu, "alpha", 1.67326319217681884765625f, "gamma", 1.05070102214813232421875f,
-    x > 0 ? MLO_B * x : MLO_B * MLO_A * expm1f(x), x > 0 ? arg[1] * x : arg[1] * arg[0] * expm1(x))
+    x > 0 ? MLO_B * x : MLO_B * MLO_A * (float)expm1((double)x),
+    x > 0 ? arg[1] * x : arg[1] * arg[0] * expm1(x))
 MLO_UNARY_ARGS(ThresholdedRelu, "alpha", 1.0f, "", 0, x > MLO_A ? x : 0.0f, x > arg[0] ? x : 0.0)
 MLO_UNARY_ARGS(HardSigmoid, "alpha", 0.2f, "beta", 0.5f,
     fmaxf(0.0f, fminf(1.0f, MLO_A * x + MLO_B)), fmax(0.0, fmin(1.0, arg[0] * x + arg[1])))
@@ -209,10 +214,11 @@ MLO_UNARY_ARGS(Shrink, "lambd", 0.5f, "bias", 0.0f,
 
 #define MLO_SQRT_HALF 0.70710678118654752440
 #define MLO_SQRT_2_OVER_PI 0.79788456080286535588
-MLO_FLOATS1(GeluErf, 0.5f * x * (1.0f + erff(x * (float)MLO_SQRT_HALF)),
+MLO_FLOATS1(GeluErf, 0.5 * (double)x * (1.0 + erf((double)x * MLO_SQRT_HALF)),
     0.5 * x * (1.0 + erf(x * MLO_SQRT_HALF)))
 MLO_FLOATS1(GeluTanh,
-    0.5f * x * (1.0f + tanhf((float)MLO_SQRT_2_OVER_PI * (x + 0.044715f * x * x * x))),
+    0.5 * (double)x
+        * (1.0 + tanh(MLO_SQRT_2_OVER_PI * ((double)x + 0.044715 * (double)x * (double)x * (double)x))),
     0.5 * x * (1.0 + tanh(MLO_SQRT_2_OVER_PI * (x + 0.044715 * x * x * x))))
 static const mlo_loops mlo_loops_gelu[2] = { { mlo_f32_GeluErf, mlo_f64_GeluErf, NULL, NULL, 0 },
     { mlo_f32_GeluTanh, mlo_f64_GeluTanh, NULL, NULL, 0 } };

@@ -178,7 +178,10 @@ static int mlo_html_drawing(const mlo_sketch *s, const char *heading, mlo_text *
     MLO_TRY(mlo_picture_make(s, &p));
     mlo_printf(t,
         "<div class=wide style='min-width:min(100%%,%lldpx)'><h3>%s</h3><div class='draw%s'>",
-        (long long)p.width * 8 / 10, heading, p.height > 5000 ? " tall" : "");
+        (long long)p.width * 8 / 10, heading,
+        p.height > 5000       ? " tall long"
+            : p.height > 1600 ? " long"
+                              : ""); /* long: not to be read on one sheet of paper */
     if (mlo_picture_none(&p))
         mlo_html_escaped(t, "<p class=quiet>", mlo_picture_none(&p), "</p>");
     else

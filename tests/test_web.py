@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`make web`: mlo as one page in a browser says what the command line says, byte for byte, offline, by mouse or keys, in light and dark.
+
+    python tests/test_web.py path/to/mlo [CHECK ...]
+
+Chromium is asked over its debugging pipe (a message is JSON and a NUL: in at file descriptor 3, out at 4)."""
+import base64, io, json, os, re, subprocess, tarfile, time
+import harness as t
+
+
+class Browser:
+    """Chromium with one page; raises after so many seconds without what was waited for."""
+
+    def __init__(self, page):
+        to, out = os.pipe(), os.pipe()
+        def ends():
+            os.dup2(os.dup(to[0]), 3, inheritable=True)
+            os.dup2(os.dup(out[1]), 4, inheritable=True)
+        high = [os.dup(fd) for fd in (to[1], out[0])]
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--user-data-dir=" + t.at("profile"), "--window-size=1280,900"]
+        self.p = subprocess.Popen(["chromium", *flags, "about:blank"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, close_fds=False, preexec_fn=ends)
+        for fd in (*to, *out): os.close(fd)
+        self.to, self.out, self.n, self.said, self.session = os.fdopen(high[0], "wb", 0), os.fdopen(high[1], "rb"), 0, [], None
+        target = next(x for x in self("Target.getTargets")["targetInfos"] if x["type"] == "page")
+        self.session = self("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        for domain in "Page", "Runtime", "Log", "Network": self(domain + ".enable")
+        self("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+        self("Page.navigate", url="file://" + page)
+
+    def __call__(self, method, **params):
+        self.n += 1
+        self.to.write(json.dumps({"id": self.n, "method": method, "params": params, **({"sessionId": self.session} if self.session else {})}).encode() + b"\0")
+        while True:
+            piece = b""
+            while not piece.endswith(b"\0"): piece += self.out.read1(1 << 20) if not piece else self.rest()
+            *whole, left = piece.split(b"\0")
+            for m in map(json.loads, whole):
+                if m.get("id") == self.n: answer = m
+                elif m.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded", "Network.requestWillBeSent"): self.said.append(m)
+            if any(json.loads(w).get("id") == self.n for w in whole): break
+        if "error" in answer: raise RuntimeError(method + ": " + str(answer["error"]))
+        return answer["result"]
+
+    def rest(self):
+        b = self.out.read1(1 << 20)
+        if not b: raise RuntimeError("chromium ended")
+        return b
+
+    def js(self, expression):
+        r = self("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in r: raise RuntimeError(expression + ": " + str(r["exceptionDetails"])[:300])
+        return r["result"].get("value")
+
+    def until(self, expression, seconds=120):
+        end = time.monotonic() + seconds
+        while not self.js(expression):
+            if time.monotonic() > end: raise RuntimeError("in vain: %s; the page says %r" % (expression, self.js("document.getElementById('status').textContent")))
+            time.sleep(0.1)
+
+    def key(self, key, code=None):
+        for kind in "keyDown", "keyUp": self("Input.dispatchKeyEvent", type=kind, key=key, code=code or key, text=key if len(key) == 1 and kind == "keyDown" else "", windowsVirtualKeyCode={"ArrowRight": 39, "ArrowLeft": 37}.get(key, ord(key[0].upper())))
+
+    def close(self):
+        self.p.terminate()
+        self.p.wait(30)
+
+
+def page():
+    p = subprocess.run(["make", "-s", "web"], cwd=t.root, capture_output=True, text=True, timeout=1400)
+    if p.returncode: raise RuntimeError("make web: " + p.stderr[-400:])
+    return os.path.join(t.root, p.stdout.split()[-1])
+
+
+READY = "document.body.dataset.state === 'ready' && !document.getElementById('save').disabled"
+
+
+def check_web():
+    if not t.have("the page", "emcc", "chromium", "apt-get", "dpkg-source"): return
+    path = page()
+    t.case("its size", "" if os.path.getsize(path) < 3 << 20 else "%d bytes" % os.path.getsize(path))
+    t.note("%d bytes" % os.path.getsize(path))
+    b = Browser(path)
+    try: walk(b)
+    finally: b.close()
+
+
+def walk(b):
+    b.until("document.readyState === 'complete'")
+    b.until(READY)
+    t.note("first folded core after %.1f s" % (b.js("performance.now()") / 1000))
+    # the same bytes
+    model = t.model("bert-tiny")
+    for stage in "roll", "quantize", "lower", "fold":
+        got, want = b.js("ask('json', { stage: '%s' })" % stage), t.good(stage, "-", input=t.read(model)).decode()
+        t.case("%s: as the command line" % stage, "" if got == want else "at character %d of %d" % (next((i for i, (x, y) in enumerate(zip(got, want)) if x != y), min(len(got), len(want))), len(want)))
+    t.good("compile", "-", "-o", t.at("build"), input=t.read(model))
+    names = b.js("[...files.keys()]")
+    t.case("the build directory's files", " ".join(set(names) ^ t.tree(t.at("build")).keys()))
+    other = [f for f in names if base64.b64decode(b.js("btoa(String.fromCharCode.apply(null, files.get(%s).slice(0, 60000)))" % json.dumps(f))) != t.read(os.path.join(t.at("build"), f))[:60000]]
+    t.case("and what is in them", " ".join(other))
+    # tabs by keys, and what they show
+    for key, name in zip("12345", ("read", "roll", "lower", "fold", "verilog")):
+        b.key(key, "Digit" + key)
+        t.case("key %s" % key, "" if b.js("document.querySelector('[aria-selected=true]').id") == "tab-" + name else "not " + name)
+        if name == "verilog": continue
+        b.until("!!document.getElementById('view').contentDocument.querySelector('main, section')")
+        said = b.js("document.getElementById('view').contentDocument.body.innerText")
+        t.case("%s: its page" % name, "" if {"read": "layer", "roll": "iterations", "lower": "MVU", "fold": "multipliers"}[name] in said else said[:200])
+    b.key("ArrowLeft")
+    t.case("arrows", "" if b.js("document.activeElement.id") == "tab-fold" else b.js("document.activeElement.id"))
+    b.key("5", "Digit5")
+    kernels = b.js("[...document.querySelectorAll('#code li button')].map(x => x.textContent)")
+    manifest = json.loads(t.read(os.path.join(t.at("build"), "manifest.json")))
+    t.case("each kernel has its Verilog", " ".join(k["name"] for k in manifest["kernels"] if k["name"] not in kernels))
+    wrong = [k["name"] for k in manifest["kernels"] if not re.search(r"^module mlo_%s" % re.sub("table$", "", k["op"].lower()), b.js("(document.querySelectorAll('#code li button')[%d].click(), document.querySelector('pre').textContent)" % kernels.index(k["name"])), re.M)]
+    t.case("and shows it", " ".join(wrong))
+    # sliders
+    b.until("front.length > 1")
+    before = b.js("document.getElementById('macs-said').textContent")
+    b.js("document.getElementById('macs').focus()")
+    b.key("ArrowRight")
+    b.until("document.body.dataset.state !== 'ready' || document.getElementById('macs-said').textContent !== %s" % json.dumps(before))
+    b.until(READY)
+    macs = b.js("turned['budget-macs']")
+    want = json.loads(t.good("show", "--json", input=t.good("fold", "-", "--budget-macs", macs, input=t.read(model))))
+    t.case("a slider by keys", "" if b.js("JSON.parse(decode(files.get('manifest.json'))).multipliers") == json.loads(t.good("compile", "-", "--budget-macs", macs, "-o", t.at("turned"), input=t.read(model)))["multipliers"] > 0 and want else "others")
+    # the archive
+    packed = b.js("(async () => { const r = new FileReader(); const d = new Promise(f => r.onload = f); r.readAsDataURL(tar(files)); await d; return r.result.split(',')[1] })()")
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed))) as f: f.extractall(t.at("packed"))
+    t.case("the archive is the build directory", t.trees_differ(t.at("packed/build"), t.at("turned")))
+    # dark and light
+    shades = []
+    for scheme in "light", "dark":
+        b("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        shades += [sum(map(int, re.findall(r"\d+", b.js("getComputedStyle(%s).backgroundColor" % e))[:3])) for e in ("document.body", "document.getElementById('view').contentDocument.body")]
+    t.case("dark", "" if min(shades[:2]) > 600 and max(shades[2:]) < 200 else str(shades))
+    # what fails says so, and the next one works
+    b.js("open(new TextEncoder().encode('no model'), 'x')['catch'](failed)")
+    b.until("document.body.dataset.state === 'failed'")
+    t.case("a failure", "" if "MLO_E_FORMAT" in b.js("document.getElementById('status').textContent") else b.js("document.getElementById('status').textContent"))
+    b.js("document.getElementById('example').click()")
+    b.until(READY)
+    t.case("the next one", "" if b.js("files.size") == len(names) else "%d files" % b.js("files.size"))
+    asked = [m["params"]["request"]["url"] for m in b.said if m["method"] == "Network.requestWillBeSent" and not re.match("file:|blob:|data:|about:", m["params"]["request"]["url"])]
+    t.case("it asks nobody", " ".join(asked))
+    t.case("nothing was thrown", str([m for m in b.said if m["method"] == "Runtime.exceptionThrown"])[:300] if any(m["method"] == "Runtime.exceptionThrown" for m in b.said) else "")
+
+
+t.main(check_web, floor=26)

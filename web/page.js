@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+// page: tabs, sliders, files. The library works in a worker (worker.js); what `mlo show --html` draws lies in a frame.
+//
+// Keys: 1 to 5 the tabs, o opens a file, s saves the build; arrows move between tabs and in sliders.
+'use strict'
+const $ = id => document.getElementById(id)
+const source = $('worker').textContent
+const worker = new Worker(URL.createObjectURL(new Blob([source], { type: 'text/javascript' })))
+const waiting = new Map()
+let asked = 0, opened = 0
+worker.onmessage = ({ data }) => {
+  if (data.said) return notes.push(data.said)
+  const { done, failed } = waiting.get(data.id)
+  waiting.delete(data.id)
+  data.error === undefined ? done(data.value) : failed(new Error(data.error))
+}
+worker.onerror = e => say('the worker failed: ' + e.message, true)
+const ask = (call, args) => new Promise((done, failed) => { waiting.set(++asked, { done, failed }); worker.postMessage({ id: asked, call, args }) })
+
+const notes = []
+const tabs = { read: 'Read', roll: 'Rolled', lower: 'Integers', fold: 'Folded', verilog: 'Verilog' }
+const pages = {}
+let shown = 'roll', front = [], files = null, file = '', turned = 'default'
+
+function say(line, wrong) {
+  $('status').textContent = line
+  $('status').className = wrong ? 'wrong' : ''
+  $('status').title = notes.join('\n')
+  document.body.dataset.state = wrong ? 'failed' : line.startsWith('ready') ? 'ready' : 'busy'
+}
+
+// ---- tabs ----
+for (const [key, name] of Object.entries(tabs)) {
+  const b = document.createElement('button')
+  Object.assign(b, { id: 'tab-' + key, textContent: name, disabled: true, onclick: () => show(key) })
+  b.setAttribute('role', 'tab')
+  document.querySelector('nav').append(b)
+}
+function show(key) {
+  shown = key
+  for (const k in tabs) {
+    $('tab-' + k).setAttribute('aria-selected', k === key)
+    $('tab-' + k).tabIndex = k === key ? 0 : -1
+    $('tab-' + k).disabled = k === 'verilog' ? !files : !pages[k]
+  }
+  const code = key === 'verilog'
+  $('view').hidden = code
+  $('code').hidden = !code
+  $('turn').hidden = !(key === 'fold' || code) || !front.length
+  if (code) list()
+  else if ($('view').srcdoc !== (pages[key] || '')) $('view').srcdoc = pages[key] || ''
+}
+addEventListener('keydown', e => {
+  if (e.ctrlKey || e.altKey || e.metaKey || /SELECT|INPUT/.test(e.target.tagName)) return
+  const keys = Object.keys(tabs), at = keys.indexOf(shown)
+  const step = e.target.role === 'tab' || e.target.getAttribute?.('role') === 'tab' ? { ArrowRight: 1, ArrowLeft: -1 }[e.key] : 0
+  const to = step ? keys[(at + step + keys.length) % keys.length] : keys[e.key - 1]
+  if (to && !$('tab-' + to).disabled) { show(to); $('tab-' + to).focus() }
+  else if (e.key === 'o') $('file').click()
+  else if (e.key === 's' && !$('save').disabled) $('save').click()
+})
+
+// ---- Verilog ----
+const decode = bytes => new TextDecoder().decode(bytes)
+const html = s => s.replace(/[&<>]/g, x => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;' })[x])
+const VERILOG = /(\/\/[^\n]*|\/\*[\s\S]*?\*\/)|(\d*'s?[bdh][\da-fxzA-F_]+|\b\d+\b)|\b(module|endmodule|input|output|inout|wire|reg|signed|integer|genvar|parameter|localparam|assign|always|posedge|negedge|if|else|begin|end|for|generate|endgenerate|case|casez|endcase|default|function|endfunction|initial)\b/g
+const coloured = s => html(s).replace(VERILOG, (all, note, number) => note ? `<i>${note}</i>` : number ? `<u>${number}</u>` : `<b>${all}</b>`)
+// the module that mlo_core.v makes of a kernel
+const module_of = (core, k) => 'rtl/' + (new RegExp(`(mlo_\\w+) #\\([^;]*?\\) u_${k.name} \\(`).exec(core) || [])[1] + '.v'
+
+function list() {
+  const manifest = JSON.parse(decode(files.get('manifest.json'))), ul = document.querySelector('#code ul')
+  const entry = (name, label) => `<li><button data-file="${html(name)}"${name === file ? ' aria-current=true' : ''}>${html(label)}</button></li>`
+  const core = decode(files.get('rtl/mlo_core.v'))
+  const kernels = manifest.kernels.map(k => entry(module_of(core, k), k.name))
+  const rtl = [...files.keys()].filter(f => /\.v$/.test(f)).sort()
+  if (!rtl.includes(file)) file = 'rtl/mlo_core.v'
+  ul.innerHTML = `<li><span>kernels</span></li>${kernels.join('')}<li><span>files</span></li>` + rtl.map(f => entry(f, f.replace('rtl/', ''))).join('')
+  ul.onclick = e => { if (e.target.dataset.file) { file = e.target.dataset.file; list() } }
+  if (files.has(file)) document.querySelector('pre').innerHTML = coloured(decode(files.get(file)))
+}
+
+// ---- opening, folding ----
+const grouped = n => String(n).replace(/\B(?=(\d{3})+$)/g, ' ')
+const failed = e => say(e.message, true)
+
+async function open(model, name) {
+  const mine = ++opened
+  notes.length = 0
+  files = null
+  front = []
+  $('save').disabled = true
+  for (const k in pages) delete pages[k]
+  document.title = 'mlo: ' + name
+  say(`${name}: read, roll, quantize, lower`)
+  Object.assign(pages, await ask('open', { model, options: { weights: $('weights').value } }))
+  if (mine !== opened) return
+  show(shown === 'verilog' || shown === 'fold' ? 'lower' : shown)
+  say(`${name}: fold`)
+  await fold({}, mine)
+  front = (await ask('front')).trim().split('\n').filter(Boolean).map(JSON.parse)
+  if (mine === opened) slide()
+}
+
+async function fold(options, mine = ++opened) {
+  const more = { memory: $('memory').value, 'frames-in-flight': $('frames').value }
+  say('folding')
+  const { page, summary } = await ask('fold', { options: { ...options, ...more } })
+  if (mine !== opened) return
+  pages.fold = page
+  files = null
+  if (shown === 'fold') show('fold')
+  $('tab-fold').disabled = false
+  say('writing Verilog')
+  const made = await ask('files')
+  if (mine !== opened) return
+  files = made
+  $('save').disabled = false
+  const manifest = JSON.parse(decode(files.get('manifest.json')))
+  show(shown)
+  turn(manifest)
+  say(`ready: ${grouped(manifest.multipliers)} multipliers, ${grouped(JSON.parse(summary).cycles)} cycles a frame, ${files.size} files`)
+}
+
+// both sliders walk over the foldings that none beats, the slowest on the left; what was chosen moves the other one, too
+const order = () => front.slice().sort((a, b) => a.multipliers - b.multipliers)
+function slide() {
+  for (const id of ['macs', 'cycles']) $(id).max = front.length - 1
+  show(shown)
+  if (files) turn(JSON.parse(decode(files.get('manifest.json'))))
+}
+function turn(manifest) {
+  const near = order().findIndex(p => p.multipliers >= manifest.multipliers)
+  const at = near < 0 ? front.length - 1 : near
+  $('macs').value = $('cycles').value = at
+  $('macs-said').textContent = grouped(manifest.multipliers)
+  $('cycles-said').textContent = grouped(manifest.predicted_cycles)
+}
+for (const [id, key, of] of [['macs', 'budget-macs', p => p.multipliers], ['cycles', 'target-cycles', p => p.cycles]]) {
+  $(id).oninput = () => { $(id + '-said').textContent = grouped(of(order()[$(id).value])) }
+  $(id).onchange = () => { turned = { [key]: of(order()[$(id).value]) }; fold(turned).catch(failed) }
+}
+for (const id of ['memory', 'frames']) $(id).onchange = () => fold(turned === 'default' ? {} : turned).catch(failed)
+
+// ---- files in and out ----
+const bert = () => open($('model').textContent, 'bert-tiny').catch(failed)
+let again = bert
+async function take(f) {
+  if (!f) return
+  const bytes = new Uint8Array(await f.arrayBuffer())
+  again = () => open(bytes, f.name).catch(failed)
+  turned = 'default'
+  again()
+}
+$('file').onchange = e => take(e.target.files[0])
+$('example').onclick = () => { again = bert; turned = 'default'; bert() }
+$('weights').onchange = () => again()
+addEventListener('dragover', e => { e.preventDefault(); document.body.classList.add('over') })
+addEventListener('dragleave', () => document.body.classList.remove('over'))
+addEventListener('drop', e => { e.preventDefault(); document.body.classList.remove('over'); take(e.dataTransfer.files[0]) })
+
+// a tar archive: a header of 512 bytes for each file, its bytes filled up to 512
+function tar(files) {
+  const parts = [], octal = (n, digits) => n.toString(8).padStart(digits, '0') + '\0'
+  for (const [name, bytes] of files) {
+    const head = new Uint8Array(512), put = (s, at) => head.set(new TextEncoder().encode(s), at)
+    put('build/' + name, 0); put(octal(0o644, 7), 100); put(octal(0, 7) + octal(0, 7) + octal(bytes.length, 11) + octal(0, 11) + ' '.repeat(8) + '0', 108); put('ustar\x0000', 257)
+    put(octal(head.reduce((a, b) => a + b, 0), 6) + ' ', 148)
+    parts.push(head, bytes, new Uint8Array(-bytes.length & 511))
+  }
+  return new Blob([...parts, new Uint8Array(1024)])
+}
+$('save').onclick = async () => {
+  const packed = await new Response(tar(files).stream().pipeThrough(new CompressionStream('gzip'))).blob()
+  const a = Object.assign(document.createElement('a'), { href: URL.createObjectURL(packed), download: 'build.tar.gz' })
+  a.click()
+  setTimeout(() => URL.revokeObjectURL(a.href), 1000)
+}
+
+ask('start', { wasm: $('wasm').textContent }).then(bert, failed)
+show('roll')
