@@ -399,6 +399,49 @@ def check_kept():
     stays("no input", "no input 1", "BiasGelu", [x, None])
 
 
+EQUATIONS = [  # (equation, shapes, why it stays)
+    ("AbC,CD->AbD", [(2, 3, 4), (4, 5)], ""), ("i j , j k -> k i", [(2, 3), (3, 4)], ""), ("ij,jk->ik", [(1, 3), (3, 1)], ""), ("bij,bjk->bik", [(2, 3, 4), (2, 4, 5)], ""), ("bi,bj->bij", [(2, 3), (2, 4)], ""),
+    ("i,j->ij", [(3,), (4,)], ""), ("ab,ab->ab", [(2, 3), (2, 3)], ""), ("ij,ij->", [(2, 3), (2, 3)], ""), ("abcd,abed->abce", [(2, 1, 3, 4), (2, 1, 5, 4)], ""),
+    ("ii,ij->j", [(3, 3), (3, 4)], "a letter for each axis"), ("ij,jk", [(2, 3), (3, 4)], "a letter for each axis"), ("...i,ij->...j", [(2, 3), (3, 4)], "a letter for each axis"), ("ij->ji", [(2, 3)], "it has no input 1"),
+    ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)], "two operands"), ("ij,kl->kl", [(2, 3), (4, 5)], "one operand alone"), ("bij,bjk->bik", [(2, 3, 4), (1, 4, 5)], "broadcasts")]
+
+
+def check_einsum():
+    """Einsum of two operands is what ONNX Runtime makes of it, or stays and a warning says why."""
+    d = Draw(9)
+    for equation, sizes, reason in EQUATIONS:
+        m, f = one("Einsum", [d.floats(*s) for s in sizes], domain="", equation=equation)
+        p = t.call("read", t.write("einsum.onnx", m.SerializeToString()), "--onnx", "-o", t.at("plain.onnx"), text=True)
+        left = "Einsum" in [n.op_type for n in onnx.load(t.at("plain.onnx")).graph.node] if not p.returncode else None
+        right = "reason not told: %s" % p.stderr if bool(reason) != bool(left) or reason not in p.stderr else ""
+        off = 0 if left or p.returncode else difference(execute(t.at("einsum.onnx"), f), execute(t.at("plain.onnx"), f))
+        t.case("Einsum %s of %s" % (equation, sizes), "status %d: %s" % (p.returncode, p.stderr) if p.returncode else right or ("" if off < 1e-5 else "differs by %.3g" % off))
+    m, _ = one("Einsum", [d.floats(2, 3), d.floats(3, 4)], domain="", equation="ij,jk->ik")
+    for v in m.graph.input: v.type.tensor_type.ClearField("shape")
+    p = t.call("read", t.write("einsum.onnx", m.SerializeToString()), "--onnx", "-o", t.at("plain.onnx"), text=True)
+    t.case("Einsum of unknown forms stays", "" if not p.returncode and "shape of an operand is not known" in p.stderr else p.stderr)
+
+
+def check_unknown():
+    """A fused operator whose inputs have no form, or a rank alone: what it becomes computes the same, or it stays and a warning names it."""
+    for k, draw in enumerate((gelus, norms, embeddings, products, gemms, convolutions, integers, attentions, multi_heads, rotations, group_queries)):
+        for how in "no form", "a rank":
+            op, inputs, options = draw(Draw(70 + k))
+            while inputs[-1] is None: inputs.pop()
+            m, f = one(op, inputs, free=True, **options)
+            for v in m.graph.input if how == "no form" else []: v.type.tensor_type.ClearField("shape")
+            p = t.call("read", t.write("unknown.onnx", m.SerializeToString()), "--onnx", "-o", t.at("plain.onnx"), text=True)
+            why = "status %d: %s" % (p.returncode, p.stderr) if p.returncode else ""
+            if not why and fused(onnx.load(t.at("plain.onnx"))): why = "" if "the_node" in p.stderr else "stays without a word"
+            elif not why:
+                off = difference(execute(t.write("known.onnx", one(op, inputs, **options)[0].SerializeToString()), f), execute(t.at("plain.onnx"), f))
+                why = "" if off < 1e-5 else "differs by %.3g" % off
+            t.case("%s of inputs with %s" % (op, how), why)
+    d = Draw(5)
+    for options in ({"activation": "LeakyRelu", "activation_alpha": 0.3}, {"activation": "HardSigmoid", "activation_alpha": 0.3, "activation_beta": 0.4}, {"activation": "Relu"}):
+        t.case("FusedGemm, %s" % options, expands("FusedGemm", [d.floats(2, 3), d.floats(3, 4), d.floats(4)], **options))
+
+
 # ---- functions -----------------------------------------------------------------------------------------------------------------------
 
 def layered(layers=4, width=8):
@@ -520,5 +563,5 @@ def check_casts():
 
 
 if __name__ == "__main__":
-    t.main(check_circular, check_casts, check_operators, check_half, check_free, check_kept, check_functions, check_matrix,
-           floor=108)
+    t.main(check_circular, check_casts, check_operators, check_half, check_free, check_kept, check_einsum, check_unknown, check_functions, check_matrix,
+           floor=150)
