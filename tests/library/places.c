@@ -3,7 +3,7 @@
  *
  *     places MODEL STEPS FIRST STEP      steps, separated by `;`: "to fold; report pareto; emit"
  *
- * A place is where an allocation was asked for and by whom: DEPTH return addresses. There is one run, which has all the memory it wants. Where it
+ * A place is where an allocation was asked for and by whom: DEPTH return addresses, or as many as `set depth=6` says. There is one run, which has all the memory it wants. Where it
  * comes to a place for the first time, a child of it is refused there, and goes on: it must end in MLO_E_MEMORY and give every block back. In the
  * same way bytes of a file cannot be read, and a sink takes no more: MLO_E_IO. Of the places FIRST, FIRST + STEP, .. are refused. Prints how many
  * were, and of how many. Built with a block for each allocation.
@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { DEPTH = 5, PLACES = 1 << 16 };
+enum { DEPTH = 5, DEEPEST = 8, PLACES = 1 << 16 };
 
 typedef struct {
     uint64_t *seen; /* places by hash; NULL in a child, which looks for no more */
@@ -27,12 +27,13 @@ typedef struct {
     long live; /* blocks not given back */
     int right; /* what a child must end with */
     size_t written;
+    int depth; /* return addresses that tell places apart */
 } memory;
 
 /* Is this allocation asked for where none was before? */
 static int is_new(memory *c) {
-    void *frame[DEPTH + 2];
-    int n = backtrace(frame, DEPTH + 2);
+    void *frame[DEEPEST + 2];
+    int n = backtrace(frame, c->depth + 2);
     uint64_t h = 14695981039346656037u;
     for (int i = 2; i < n; i++) h = (h ^ (uint64_t)(uintptr_t)frame[i]) * 1099511628211u;
     if (!h) h = 1;
@@ -111,7 +112,8 @@ static int step(mlo *m, mlo *other, const char *path, char *verb, char *about, m
     char *value = strchr(about, '=');
     if (!strcmp(verb, "set")) {
         if (value) *value++ = 0;
-        mlo_set(m, about, value ? value : "1");
+        if (value && !strcmp(about, "depth")) n->depth = *value >= '1' && *value <= '0' + DEEPEST ? *value - '0' : DEPTH;
+        else mlo_set(m, about, value ? value : "1");
     } else if (!strcmp(verb, "to")) mlo_to(m, about);
     else if (!strcmp(verb, "report")) mlo_report(m, about);
     else if (!strcmp(verb, "show")) mlo_show(m, about, drop, n);
@@ -182,7 +184,7 @@ int main(int argc, char **argv) {
     uint64_t *seen = (uint64_t *)calloc(PLACES, sizeof *seen);
     if (argc != 5 || !seen) return 2;
     setlocale(LC_ALL, ""); /* one whose decimal point is a comma, if the environment says so */
-    memory c = { seen, atol(argv[3]), atol(argv[4]), 0, 0, 0, 0, 0, 0 };
+    memory c = { seen, atol(argv[3]), atol(argv[4]), 0, 0, 0, 0, 0, 0, DEPTH };
     int code = play(&c, argv[1], argv[2]), child = !c.seen;
     if (code != c.right || c.live) fprintf(stderr, "%s: code %d, %ld blocks left\n", child ? "refused" : "with all it wants", code, c.live);
     if (!child) printf("%ld %ld\n", c.refused, c.places);
