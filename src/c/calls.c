@@ -26,7 +26,7 @@ static const char *mlo_c_stream(mlo_c_writer *w, const char *name) {
         (long long)w->b->plan.place[v->place].at, (long long)v->at, (long long)v->row);
 }
 static const char *mlo_c_pointer(mlo_c_writer *w, const char *name) {
-    const char *both = mlo_c_stream(w, name);
+    const char *both = mlo_or_empty(mlo_c_stream(w, name));
     const char *comma = strrchr(both, ',');
     return comma ? mlo_format(w->e->m, "%.*s", (int)(comma - both), both) : "";
 }
@@ -44,7 +44,7 @@ static const char *mlo_c_parameter(mlo_c_writer *w, const mlo_element *el, int k
 static const char *mlo_c_parameters(mlo_c_writer *w, const mlo_element *el, int from, int to) {
     const char *all = "";
     for (int k = from; k <= to; k++)
-        all = mlo_format(w->e->m, "%s%s, ", all, mlo_c_parameter(w, el, k));
+        all = mlo_or_empty(mlo_format(w->e->m, "%s%s, ", all, mlo_c_parameter(w, el, k)));
     return all;
 }
 

@@ -3,7 +3,7 @@
  *
  *     places MODEL STEPS FIRST STEP [SEEN]      steps, separated by `;`: "to fold; report pareto; emit"
  *
- * A place is where an allocation was asked for and by whom: DEPTH return addresses. There is one run, which has all the memory it wants. Where it
+ * A place is where an allocation was asked for and by whom: DEPTH return addresses, or as many as `set depth=6` says. There is one run, which has all the memory it wants. Where it
  * comes to a place for the first time, a child of it is refused there, and goes on: it must end in MLO_E_MEMORY and give every block back. In the
  * same way bytes of a file cannot be read, and a sink takes no more: MLO_E_IO. Of the places FIRST, FIRST + STEP, .. are refused. Prints how many
  * were, and of how many. Built with a block for each allocation. SEEN is a file of places that runs before this one have come to: they are not new
@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { DEPTH = 8, PLACES = 1 << 18 };
+enum { DEPTH = 5, DEEPEST = 8, PLACES = 1 << 18 };
 
 typedef struct {
     uint64_t *seen; /* places by hash; NULL in a child, which looks for no more */
@@ -29,6 +29,7 @@ typedef struct {
     long live; /* blocks not given back */
     int right; /* what a child must end with */
     size_t written;
+    int depth; /* return addresses that tell places apart */
     size_t n_kept;
     char kept[1 << 15]; /* a template */
 } memory;
@@ -46,8 +47,8 @@ static int keep(memory *c, uint64_t h) {
 
 /* Is this allocation asked for where none was before? Addresses count from this function, wherever the program is. */
 static int is_new(memory *c) {
-    void *frame[DEPTH + 2];
-    int n = backtrace(frame, DEPTH + 2);
+    void *frame[DEEPEST + 2];
+    int n = backtrace(frame, c->depth + 2);
     uint64_t h = 14695981039346656037u;
     for (int i = 2; i < n; i++) h = (h ^ ((uint64_t)(uintptr_t)frame[i] - (uint64_t)(uintptr_t)is_new)) * 1099511628211u;
     return keep(c, h ? h : 1);
@@ -147,7 +148,8 @@ static int step(mlo *m, mlo *other, const char *path, char *verb, char *about, m
     char *value = strchr(about, '=');
     if (!strcmp(verb, "set")) {
         if (value) *value++ = 0;
-        mlo_set(m, about, value ? value : "1");
+        if (value && !strcmp(about, "depth")) n->depth = *value >= '1' && *value <= '0' + DEEPEST ? *value - '0' : DEPTH;
+        else mlo_set(m, about, value ? value : "1");
     } else if (!strcmp(verb, "to")) mlo_to(m, about);
     else if (!strcmp(verb, "report")) mlo_report(m, about);
     else if (!strcmp(verb, "show")) mlo_show(m, about, drop, n);
@@ -229,6 +231,7 @@ int main(int argc, char **argv) {
     c.seen = seen;
     c.next = atol(argv[3]);
     c.step = atol(argv[4]);
+    c.depth = DEPTH;
     if (argc > 5) remember(&c, argv[5]);
     int code = play(&c, argv[1], argv[2]), child = !c.seen;
     if (code != c.right || c.live) fprintf(stderr, "%s: code %d, %ld blocks left\n", child ? "refused" : "with all it wants", code, c.live);
