@@ -16,6 +16,7 @@ that changed is asked again about what is alive. The verdicts:
 
     killed         a check failed, or took far longer than without the mutant
     survived       none did: a test is missing, or it is equivalent for a reason that has to be found
+    unjudged       none did, of those that were asked: --scripts, --most and --longest leave some out
     no difference  its expression has the same value whenever a check comes by
     not reached    no check comes by
     equivalent     none of these, and equivalents.txt says why it changes nothing that anybody can see
@@ -523,6 +524,7 @@ class Judge:
         """Measures batch for batch, and asks each mutant that is alive what is likeliest to kill it; when all is measured, round for round what is left."""
         batches = [[s] for s in self.a.scripts.split()] if self.a.scripts else scripts()
         measured = []
+        if not self.watched: self.measured = measured
         with concurrent.futures.ThreadPoolExecutor(self.a.j) as pool:
 
             def round_(by):
@@ -540,10 +542,15 @@ class Judge:
         self.tree, self.watched, self.singles = tree, True, {}
         self.spent.clear()
 
+    def left(self, n):
+        """Is there a check that sees a mutant and was not asked?"""
+        return any(c.seen.get(n, 0) & 2 and key + ":" + c.name not in self.asked[n] for key, checks in self.measured for c in checks)
+
     def verdict(self, n, known):
         if n in self.killed: return "killed"
         if identity(self.chosen[n]) in known: return "equivalent"
-        return "survived" if n in self.alone or self.seen[n] & 2 else "no difference" if self.seen[n] else "not reached"
+        if self.a.scripts or n in self.alone or self.left(n): return "unjudged"
+        return "survived" if self.seen[n] & 2 else "no difference" if self.seen[n] else "not reached"
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------------------
@@ -565,7 +572,7 @@ def table(judge):
     for n, m in judge.chosen.items():
         verdicts[n] = judge.verdict(n, known)
         rows[os.path.dirname(m.path) or m.path][verdicts[n]] += 1
-    columns = ["killed", "survived", "no difference", "not reached", "equivalent", "does not compile"]
+    columns = ["killed", "survived", "no difference", "not reached", "unjudged", "equivalent"]
     print("\n%-14s %5s " % ("part", "taken") + " ".join("%13s" % c for c in columns))
     for part in sorted(rows): print("%-14s %5d " % (part, sum(rows[part].values())) + " ".join("%13s" % (rows[part][c] or "-") for c in columns))
     counts = sum(rows.values(), collections.Counter())
@@ -574,8 +581,8 @@ def table(judge):
         if counts[c]: print("\n%s:" % c)
         for n, m in judge.chosen.items():
             if verdicts[n] == c: print("%3d  %s%s" % (n, told(m), "\n     " + known[identity(m)] if c == "equivalent" else ""))
-    alive = sum(counts[c] for c in columns[:4])
-    print("\n%.1f %% of the %d that change something are killed" % (100 * counts["killed"] / max(1, alive), alive))
+    alive = sum(counts[c] for c in columns[:5])
+    print("\n%.1f %% of the %d that change something are killed; %d are unjudged" % (100 * counts["killed"] / max(1, alive), alive, counts["unjudged"]))
 
 
 def main():
