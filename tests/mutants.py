@@ -534,8 +534,8 @@ class Judge:
                 new = list(pool.map(self.checks, reversed(names)))
                 round_(new)
                 measured += new
-                print("%s: %d of %d are killed" % (" ".join(names), len(self.killed), len(self.chosen)), flush=True)
-            while round_(measured): print("%d of %d are killed" % (len(self.killed), len(self.chosen)), flush=True)
+                print("%s: %d of %d are killed" % (" ".join(names), len(self.killed.keys() & self.chosen.keys()), len(self.chosen)), flush=True)
+            while round_(measured): print("%d of %d are killed" % (len(self.killed.keys() & self.chosen.keys()), len(self.chosen)), flush=True)
 
     def watch(self, tree):
         """From now on sanitizers see what happens, in the scripts that run.py lets them watch."""
@@ -616,7 +616,7 @@ def main():
             if not singles[n]: judge.chosen.pop(n)
         if a.only: judge.chosen = {n: judge.chosen[n] for n in a.only}
         judge.all()
-        if len(judge.killed) < len(chosen) and not a.plain:
+        if judge.chosen.keys() - judge.killed.keys() and not a.plain:
             judge.watch(together(os.path.join(folder, "watched"), [(n, m) for n, m in chosen if n not in judge.singles], cc, WATCHED)[0])
             judge.all()
         table(judge)
