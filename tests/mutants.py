@@ -16,6 +16,7 @@ that changed is asked again about what is alive. The verdicts:
 
     killed         a check failed, or took far longer than without the mutant
     survived       none did: a test is missing, or it is equivalent for a reason that has to be found
+    unjudged       none did, of those that were asked: --scripts, --most and --longest leave some out
     no difference  its expression has the same value whenever a check comes by
     not reached    no check comes by
     equivalent     none of these, and equivalents.txt says why it changes nothing that anybody can see
@@ -523,6 +524,7 @@ class Judge:
         """Measures batch for batch, and asks each mutant that is alive what is likeliest to kill it; when all is measured, round for round what is left."""
         batches = [[s] for s in self.a.scripts.split()] if self.a.scripts else scripts()
         measured = []
+        if not self.watched: self.measured = measured
         with concurrent.futures.ThreadPoolExecutor(self.a.j) as pool:
 
             def round_(by):
@@ -532,18 +534,23 @@ class Judge:
                 new = list(pool.map(self.checks, reversed(names)))
                 round_(new)
                 measured += new
-                print("%s: %d of %d are killed" % (" ".join(names), len(self.killed), len(self.chosen)), flush=True)
-            while round_(measured): print("%d of %d are killed" % (len(self.killed), len(self.chosen)), flush=True)
+                print("%s: %d of %d are killed" % (" ".join(names), len(self.killed.keys() & self.chosen.keys()), len(self.chosen)), flush=True)
+            while round_(measured): print("%d of %d are killed" % (len(self.killed.keys() & self.chosen.keys()), len(self.chosen)), flush=True)
 
     def watch(self, tree):
         """From now on sanitizers see what happens, in the scripts that run.py lets them watch."""
         self.tree, self.watched, self.singles = tree, True, {}
         self.spent.clear()
 
+    def left(self, n):
+        """Is there a check that sees a mutant and was not asked?"""
+        return any(c.seen.get(n, 0) & 2 and key + ":" + c.name not in self.asked[n] for key, checks in self.measured for c in checks)
+
     def verdict(self, n, known):
         if n in self.killed: return "killed"
         if identity(self.chosen[n]) in known: return "equivalent"
-        return "survived" if n in self.alone or self.seen[n] & 2 else "no difference" if self.seen[n] else "not reached"
+        if self.a.scripts or n in self.alone or self.left(n): return "unjudged"
+        return "survived" if self.seen[n] & 2 else "no difference" if self.seen[n] else "not reached"
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------------------
@@ -565,7 +572,7 @@ def table(judge):
     for n, m in judge.chosen.items():
         verdicts[n] = judge.verdict(n, known)
         rows[os.path.dirname(m.path) or m.path][verdicts[n]] += 1
-    columns = ["killed", "survived", "no difference", "not reached", "equivalent", "does not compile"]
+    columns = ["killed", "survived", "no difference", "not reached", "unjudged", "equivalent"]
     print("\n%-14s %5s " % ("part", "taken") + " ".join("%13s" % c for c in columns))
     for part in sorted(rows): print("%-14s %5d " % (part, sum(rows[part].values())) + " ".join("%13s" % (rows[part][c] or "-") for c in columns))
     counts = sum(rows.values(), collections.Counter())
@@ -574,8 +581,8 @@ def table(judge):
         if counts[c]: print("\n%s:" % c)
         for n, m in judge.chosen.items():
             if verdicts[n] == c: print("%3d  %s%s" % (n, told(m), "\n     " + known[identity(m)] if c == "equivalent" else ""))
-    alive = sum(counts[c] for c in columns[:4])
-    print("\n%.1f %% of the %d that change something are killed" % (100 * counts["killed"] / max(1, alive), alive))
+    alive = sum(counts[c] for c in columns[:5])
+    print("\n%.1f %% of the %d that change something are killed; %d are unjudged" % (100 * counts["killed"] / max(1, alive), alive, counts["unjudged"]))
 
 
 def main():
@@ -609,7 +616,7 @@ def main():
             if not singles[n]: judge.chosen.pop(n)
         if a.only: judge.chosen = {n: judge.chosen[n] for n in a.only}
         judge.all()
-        if len(judge.killed) < len(chosen) and not a.plain:
+        if judge.chosen.keys() - judge.killed.keys() and not a.plain:
             judge.watch(together(os.path.join(folder, "watched"), [(n, m) for n, m in chosen if n not in judge.singles], cc, WATCHED)[0])
             judge.all()
         table(judge)

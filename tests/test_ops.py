@@ -200,13 +200,18 @@ def if_case(flag):
     model = model_of([h.make_node("If", ["c"], ["y"], then_branch=branch("Neg"), else_branch=branch("Exp"))], [("c", T.BOOL, []), ("x", T.FLOAT, [2])], [("y", T.FLOAT, None)])
     return lambda mlo: against_runtime(mlo, model, {"c": np.array(flag), "x": np.float32([1, -2])})
 
-def loop_case(mlo):
+def loop_case(mlo, limit=3.2):
     f = lambda n, t, d: h.make_tensor_value_info(n, t, d)
     body = h.make_graph([h.make_node("Add", ["x", "step"], ["x1"]), h.make_node("Less", ["x1", "limit"], ["more"]), h.make_node("Identity", ["x1"], ["tap"])], "body",
                         [f("i", T.INT64, []), f("go", T.BOOL, []), f("x", T.FLOAT, [])], [f("more", T.BOOL, []), f("x1", T.FLOAT, []), f("tap", T.FLOAT, [])])
     model = model_of([h.make_node("Loop", ["n", "", "x0"], ["y", "taps"], body=body)], [("n", T.INT64, []), ("x0", T.FLOAT, []), ("step", T.FLOAT, []), ("limit", T.FLOAT, [])],
                      [("y", T.FLOAT, None), ("taps", T.FLOAT, None)])
-    against_runtime(mlo, model, {"n": np.array(100), "x0": np.array(0, np.float32), "step": np.array(0.5, np.float32), "limit": np.array(3.2, np.float32)}, static=False)
+    against_runtime(mlo, model, {"n": np.array(100), "x0": np.array(0, np.float32), "step": np.array(0.5, np.float32), "limit": np.array(limit, np.float32)}, static=False)
+
+def zeros_of_no_value(mlo):
+    model = model_of([h.make_node("ConstantOfShape", ["n"], ["y"])], [("n", T.INT64, [2])], [("y", T.FLOAT, None)])
+    feeds = {"n": np.int64([2, 3])}
+    if not np.array_equal(mlo.run(model, feeds)["y"], session(model).run(None, feeds)[0]): raise Failed("no zeros")
 
 def stack_refused(axis, rank, word):
     def case(mlo):
@@ -450,6 +455,8 @@ def cases():
     yield "if-true", if_case(True)
     yield "if-false", if_case(False)
     yield "loop", loop_case
+    yield "loop-of-many-rounds", lambda mlo: loop_case(mlo, 12.2)
+    yield "zeros-of-no-value", zeros_of_no_value
     yield from INFERENCE.items()
     yield from FOLDING.items()
     yield "every-operator-has-a-case", every_operator_has_a_case
