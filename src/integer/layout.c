@@ -65,7 +65,8 @@ static int mlo_find_memory(mlo *m, const mlo_scan *s, mlo_inside *in) {
         if (name && in->memory && name != in->memory)
             return mlo_fail(m, MLO_E_UNSUPPORTED, s->body->node[i],
                 "layers project two values from around the loop, '%s' and '%s'; hardware has one "
-                "such stream (an encoder's output)",
+                "such stream, an encoder's output; where keys read it with positions and values "
+                "without (DETR's decoder), build another loop (--loop NAME), the encoder's",
                 in->memory, name);
         if (name) in->memory = name;
     }

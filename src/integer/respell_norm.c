@@ -469,6 +469,61 @@ static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
     mlo_x_out(x, 0, mlo_x_norm_views(x, &v, split, mlo_x_reshape(x, y, flat, 3), views));
 }
 
+/* ---- a norm for each head -------------------------------------------------- */
+
+/* Norm k of what is joined: of the k-th part of a Split along the same axis, of one head, with the gain (and
+ * bias, if the first one has it) of a head's channels. NULL: it is another one. */
+static const mlo_node *mlo_split_norm(const mlo_inside *in, const mlo_node *join, size_t k) {
+    const mlo_node *n = mlo_made_by(in, join->input[k]), *first = mlo_made_by(in, join->input[0]);
+    const mlo_node *split = n && mlo_is_norm(in, n) ? mlo_made_by(in, n->input[0]) : NULL;
+    if (!mlo_is(split, "Split") || k >= split->n_output || split->output[k] != n->input[0]
+        || split->n_output != join->n_input || split != mlo_made_by(in, first->input[0])
+        || !mlo_eq(n->op, first->op) || !mlo_is_used_once(in, join->input[k])
+        || mlo_float(n, "epsilon", 1e-5f) != mlo_float(first, "epsilon", 1e-5f))
+        return NULL;
+    const mlo_form f = mlo_body_form(in, n->input[0]);
+    if (!mlo_form_known(&f) || f.rank != 4 || f.dims[1] != 1
+        || mlo_int(split, "axis", 0) != mlo_int(join, "axis", 0) || mlo_int(join, "axis", 0) != 1)
+        return NULL;
+    for (size_t i = 1; i < 3; i++) {
+        if (mlo_has_input(n, i) != mlo_has_input(first, i)) return NULL;
+        if (mlo_has_input(n, i) && !mlo_is_per_channel(in, n->input[i], f.dims[3])) return NULL;
+    }
+    return n;
+}
+
+/* [H, D] of the gains (or biases) of norms that are joined. */
+static const char *mlo_x_joined_gains(
+    mlo_expansion *x, const mlo_inside *in, const mlo_node *join, size_t input, int64_t d) {
+    const int64_t row[] = { 1, d };
+    const char **part = (const char **)mlo_scratch(x->m, join->n_input, sizeof *part);
+    for (size_t k = 0; part && k < join->n_input; k++)
+        part[k] = mlo_x_reshape(x, mlo_made_by(in, join->input[k])->input[input], row, 2);
+    const char *y = part ? mlo_x_node(x, "Concat", part, join->n_input) : "";
+    mlo_x_int(x, "axis", 0);
+    mlo_scratch_free(x->m, part);
+    return y;
+}
+
+/* Heads that are split, normed one by one and joined again are normed with a gain each (StableLM 2). */
+static void mlo_respell_split_norms(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const mlo_node *join = x->n, *norm;
+    if (!mlo_is_join(in, join) || join->n_input < 2) return;
+    for (size_t k = 0; k < join->n_input; k++)
+        if (!(norm = mlo_split_norm(in, join, k))) return;
+    const mlo_form f = mlo_body_form(in, norm->input[0]);
+    const int64_t swap[] = { 0, 2, 1, 3 };
+    const char *gain[2] = { "", "" };
+    for (size_t i = 0; i < 2; i++)
+        if (mlo_has_input(norm, i + 1)) gain[i] = mlo_x_joined_gains(x, in, join, i + 1, f.dims[3]);
+    const char *y = mlo_x_transpose(x, mlo_made_by(in, norm->input[0])->input[0], swap, 4);
+    y = MLO_X(x, norm->op, y, gain[0], gain[1]);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
+    mlo_x_out(x, 0, mlo_x_transpose(x, y, swap, 4));
+}
+
 /* Is it one number for each head of queries [.., H, T, D]? */
 static int mlo_is_head_scale(const mlo_form *scale, const mlo_form *queries) {
     const int r = scale->rank;
