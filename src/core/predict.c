@@ -88,6 +88,7 @@ static void mlo_schedule_run(mlo_schedule *s) {
         s->bus->next = INT64_MAX;
         int any = s->head ? mlo_rows_go_on(s) : 0;
         any |= mlo_schedule_goes_on(s);
+        if (s->head && !any) any = mlo_rows_go_on(s);
         if (s->head) any |= mlo_schedule_goes_on(s->head);
         stuck = any || mlo_schedule_hears(s) ? 0 : stuck + 1;
         s->free = stuck;

@@ -355,6 +355,8 @@ typedef struct mlo_schedule {
     int64_t table_rows; /* rows of the run that are asked for */
     int64_t table_asked; /* the cycle of the latest one's first request */
     int64_t passed; /* rows that passed the door */
+    int64_t opening; /* the row for which it opens next; -1: none */
+    int64_t opens; /* and when */
     int64_t entered[MLO_ROWS_KEPT]; /* [row % ..]: when its last beat did */
 
     mlo_prediction *p;

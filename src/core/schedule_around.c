@@ -35,6 +35,7 @@ static void mlo_schedule_join(mlo_schedule *s, mlo_schedule *head) {
     s->table.unit = mlo_min(MLO_ROWS_BURST, 4096 * 8 / s->c->axi_bits);
     s->table.depth = MLO_ROWS_FIFO;
     s->table.port = head->c->n_element + 1;
+    s->opening = -1;
 }
 
 /* When the word behind a frame is said; MLO_NOT_YET. */
@@ -89,6 +90,15 @@ static int64_t mlo_row_begins(mlo_schedule *s) {
     return when + s->head->shared;
 }
 
+/* When the row that is asked for can begin to leave the reader's FIFO, which is shorter than some rows. MLO_NOT_YET. */
+static int64_t mlo_row_opens(const mlo_schedule *s) {
+    const int64_t row = s->table_rows;
+    if (s->passed < row) return MLO_NOT_YET;
+    if (s->c->places && row % 2 == 0)
+        return row ? s->entered[(row - 1) % MLO_ROWS_KEPT] + 1 - MLO_ROW_WAY : 0;
+    return s->opening == row ? s->opens : MLO_NOT_YET;
+}
+
 /* The table's reader asks for its next burst. 0: not yet. */
 static int mlo_row_asks(mlo_schedule *s) {
     const mlo_job *last = &s->job[s->n_job - 1];
@@ -102,7 +112,7 @@ static int mlo_row_asks(mlo_schedule *s) {
         r->asks = mlo_max(mlo_max(r->asks, begins), s->table_asked + MLO_ROW_EACH);
     }
     const int first = r->got == end - beats;
-    if (!mlo_fetch_asks(s, r, r->got, end - r->got, beats, MLO_NOT_YET)) return 0;
+    if (!mlo_fetch_asks(s, r, r->got, end - r->got, beats, mlo_row_opens(s))) return 0;
     if (first) s->table_asked = s->bus->asked;
     s->table_rows += r->got == end;
     return 1;
@@ -135,11 +145,14 @@ static int64_t mlo_row_enters(mlo_schedule *s, const mlo_place *p, int64_t n, in
     const int64_t beats = c->channels / c->lanes, sums = c->places ? MLO_PLACE_WAY : 0;
     mlo_fetch *r = &s->table;
     mlo_row_waits(s);
+    if (s->passed < row) return MLO_NOT_YET;
+    if (row) enters = mlo_max(enters, s->entered[(row - 1) % MLO_ROWS_KEPT] + 1 + sums);
+    if (p->at > 1) enters = mlo_max(enters, mlo_token_of(s, MLO_OUTSIDE, n - 2)->out[0] + 1);
+    s->opens = enters - MLO_ROW_WAY - sums;
+    s->opening = row;
     if (s->table_rows <= row) return MLO_NOT_YET;
     const int64_t has = mlo_fetch_has(s, r, from + mlo_parts(all, beats));
-    int64_t first = mlo_max(enters, has + MLO_ROW_WAY + sums);
-    if (row) first = mlo_max(first, s->entered[(row - 1) % MLO_ROWS_KEPT] + 1 + sums);
-    if (p->at > 1) first = mlo_max(first, mlo_token_of(s, MLO_OUTSIDE, n - 2)->out[0] + 1);
+    const int64_t first = mlo_max(enters, has + MLO_ROW_WAY + sums);
     const int64_t last = mlo_max(first + beats - 1,
         mlo_fetch_has(s, r, from + all) + MLO_ROW_WAY + sums + mlo_max(0, beats / all - 1));
     mlo_row_passes(s, first - MLO_ROW_WAY - sums, last - MLO_ROW_WAY - sums);

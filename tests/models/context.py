@@ -31,11 +31,13 @@ FAMILIES = {
     "gemma3": lambda a: tf.Gemma3ForCausalLM(tf.Gemma3TextConfig(**SIZE, attn_implementation=a, sliding_window=6,
                                                                  layer_types=["sliding_attention", "full_attention", "sliding_attention"])),
     "mistral": lambda a: tf.MistralForCausalLM(tf.MistralConfig(**SIZE, attn_implementation=a, sliding_window=24)),
+    "opt": lambda a: tf.OPTForCausalLM(tf.OPTConfig(vocab_size=WORDS, hidden_size=HIDDEN, ffn_dim=INNER, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+                                                    max_position_embeddings=32, word_embed_proj_dim=HIDDEN, dropout=0.0, attn_implementation=a)),
     "gpt2": lambda a: tf.GPT2LMHeadModel(tf.GPT2Config(vocab_size=WORDS, n_positions=32, n_embd=HIDDEN, n_layer=LAYERS, n_head=HEADS, n_inner=INNER,
                                                        attn_implementation=a)),
 }
 MODELS = ["llama-d18-eager-one", "llama-d18-sdpa-dims-mask", "llama-ts17-sdpa-mask", "qwen3-d18-sdpa-one", "qwen3-d23-eager-dims", "gemma3-d18-eager-dims-mask",
-          "gpt2-d18-eager-dims", "gpt2-ts17-sdpa-mask", "llama-d18-eager-static", "gpt2-d18-eager-stacked", "llama-ts17-sdpa-stacked", "mistral-d18-eager-one-cropped",
+          "gpt2-d18-eager-dims", "opt-d18-eager-dims", "gpt2-ts17-sdpa-mask", "llama-d18-eager-static", "gpt2-d18-eager-stacked", "llama-ts17-sdpa-stacked", "mistral-d18-eager-one-cropped",
           "llama-ts17-eager-static", "mistral-ts17-eager-one-cropped"]
 
 
@@ -86,7 +88,7 @@ def names(of): return ["%s.%d.%s" % (of, i, what) for i in range(LAYERS) for wha
 def make(name, out):
     family, exporter, attention, *form = name.split("-")
     torch.manual_seed(0)
-    model, heads = families.enliven(FAMILIES[family](attention), families.SEED), HEADS if family == "gpt2" else KEYS
+    model, heads = families.enliven(FAMILIES[family](attention), families.SEED), HEADS if family in ("gpt2", "opt") else KEYS
     mask, static = "mask" in form, "static" in form
     dynamo, opset = exporter.startswith("d"), int(exporter.strip("dts"))
     past = [torch.randn(1, heads, CONTEXT if static else PAST, WIDTH) for _ in range(2 * LAYERS)]
