@@ -5079,6 +5079,10 @@ static int mlo_elementwise(mlo_call *c, size_t n, const mlo_loops *loops, const 
 #define MLO_UNARY(op, f, d) \
     MLO_FLOATS1(op, f, d) MLO_RUN(op, 1, NULL, mlo_f32_##op, mlo_f64_##op, NULL, NULL, 0)
 #define MLO_LIBM(op, function) MLO_UNARY(op, function##f(x), function(x))
+/* Floats by way of double, rounded: C libraries differ in the last bit of erff and tanhf; of erf and tanh, too, but
+ * that one the rounding hides. (expf, logf, powf do so by themselves, in glibc and in musl.) So a model becomes the
+ * same integers with either. It costs no more. */
+#define MLO_ROUNDED(op, function) MLO_UNARY(op, function((double)x), function(x))
 
 MLO_LIBM(Floor, floor)
 MLO_LIBM(Ceil, ceil)
@@ -5086,26 +5090,26 @@ MLO_LIBM(Round, rint)
 MLO_LIBM(Sqrt, sqrt)
 MLO_LIBM(Exp, exp)
 MLO_LIBM(Log, log)
-MLO_LIBM(Erf, erf)
-MLO_LIBM(Tanh, tanh)
-MLO_LIBM(Sin, sin)
-MLO_LIBM(Cos, cos)
-MLO_LIBM(Tan, tan)
-MLO_LIBM(Asin, asin)
-MLO_LIBM(Acos, acos)
-MLO_LIBM(Atan, atan)
-MLO_LIBM(Sinh, sinh)
-MLO_LIBM(Cosh, cosh)
-MLO_LIBM(Asinh, asinh)
-MLO_LIBM(Acosh, acosh)
-MLO_LIBM(Atanh, atanh)
+MLO_ROUNDED(Erf, erf)
+MLO_ROUNDED(Tanh, tanh)
+MLO_ROUNDED(Sin, sin)
+MLO_ROUNDED(Cos, cos)
+MLO_ROUNDED(Tan, tan)
+MLO_ROUNDED(Asin, asin)
+MLO_ROUNDED(Acos, acos)
+MLO_ROUNDED(Atan, atan)
+MLO_ROUNDED(Sinh, sinh)
+MLO_ROUNDED(Cosh, cosh)
+MLO_ROUNDED(Asinh, asinh)
+MLO_ROUNDED(Acosh, acosh)
+MLO_ROUNDED(Atanh, atanh)
 MLO_UNARY(Reciprocal, 1.0f / x, 1.0 / x)
 MLO_UNARY(Sigmoid, 1.0f / (1.0f + expf(-x)), 1.0 / (1.0 + exp(-x)))
 MLO_UNARY(Softsign, x / (1.0f + fabsf(x)), x / (1.0 + fabs(x)))
 /* log(1 + e^x), without overflow for large x */
-MLO_UNARY(Softplus, (x > 0 ? x : 0.0f) + log1pf(expf(-fabsf(x))),
+MLO_UNARY(Softplus, (x > 0 ? x : 0.0f) + (float)log1p(exp(-fabs((double)x))),
     (x > 0 ? x : 0.0) + log1p(exp(-fabs(x))))
-MLO_UNARY(Mish, x * tanhf((x > 0 ? x : 0.0f) + log1pf(expf(-fabsf(x)))),
+MLO_UNARY(Mish, x * (float)tanh((x > 0 ? (double)x : 0.0) + log1p(exp(-fabs((double)x)))),
     x * tanh((x > 0 ? x : 0.0) + log1p(exp(-fabs(x)))))
 MLO_UNARY(HardSwish, x * fmaxf(0.0f, fminf(1.0f, x / 6.0f + 0.5f)),
     x * fmax(0.0, fmin(1.0, x / 6.0 + 0.5)))
@@ -5144,12 +5148,13 @@ MLO_RUN(IsNaN, 1, NULL, mlo_f32_IsNaN, mlo_f64_IsNaN, NULL, NULL, 1)
 #define MLO_A ((float)arg[0])
 #define MLO_B ((float)arg[1])
 MLO_UNARY_ARGS(LeakyRelu, "alpha", 0.01f, "", 0, x < 0 ? MLO_A * x : x, x < 0 ? arg[0] * x : x)
-MLO_UNARY_ARGS(Elu, "alpha", 1.0f, "", 0, x < 0 ? MLO_A * expm1f(x) : x,
+MLO_UNARY_ARGS(Elu, "alpha", 1.0f, "", 0, x < 0 ? MLO_A * (float)expm1((double)x) : x,
     x < 0 ? arg[0] * expm1(x) : x)
-MLO_UNARY_ARGS(Celu, "alpha", 1.0f, "", 0, x < 0 ? MLO_A * expm1f(x / MLO_A) : x,
+MLO_UNARY_ARGS(Celu, "alpha", 1.0f, "", 0, x < 0 ? MLO_A * (float)expm1((double)x / arg[0]) : x,
     x < 0 ? arg[0] * expm1(x / arg[0]) : x)
 MLO_UNARY_ARGS(Selu, "alpha", 1.67326319217681884765625f, "gamma", 1.05070102214813232421875f,
-    x > 0 ? MLO_B * x : MLO_B * MLO_A * expm1f(x), x > 0 ? arg[1] * x : arg[1] * arg[0] * expm1(x))
+    x > 0 ? MLO_B * x : MLO_B * MLO_A * (float)expm1((double)x),
+    x > 0 ? arg[1] * x : arg[1] * arg[0] * expm1(x))
 MLO_UNARY_ARGS(ThresholdedRelu, "alpha", 1.0f, "", 0, x > MLO_A ? x : 0.0f, x > arg[0] ? x : 0.0)
 MLO_UNARY_ARGS(HardSigmoid, "alpha", 0.2f, "beta", 0.5f,
     fmaxf(0.0f, fminf(1.0f, MLO_A * x + MLO_B)), fmax(0.0, fmin(1.0, arg[0] * x + arg[1])))
@@ -5161,10 +5166,11 @@ MLO_UNARY_ARGS(Shrink, "lambd", 0.5f, "bias", 0.0f,
 
 #define MLO_SQRT_HALF 0.70710678118654752440
 #define MLO_SQRT_2_OVER_PI 0.79788456080286535588
-MLO_FLOATS1(GeluErf, 0.5f * x * (1.0f + erff(x * (float)MLO_SQRT_HALF)),
+MLO_FLOATS1(GeluErf, 0.5 * (double)x * (1.0 + erf((double)x * MLO_SQRT_HALF)),
     0.5 * x * (1.0 + erf(x * MLO_SQRT_HALF)))
 MLO_FLOATS1(GeluTanh,
-    0.5f * x * (1.0f + tanhf((float)MLO_SQRT_2_OVER_PI * (x + 0.044715f * x * x * x))),
+    0.5 * (double)x
+        * (1.0 + tanh(MLO_SQRT_2_OVER_PI * ((double)x + 0.044715 * (double)x * (double)x * (double)x))),
     0.5 * x * (1.0 + tanh(MLO_SQRT_2_OVER_PI * (x + 0.044715 * x * x * x))))
 static const mlo_loops mlo_loops_gelu[2] = { { mlo_f32_GeluErf, mlo_f64_GeluErf, NULL, NULL, 0 },
     { mlo_f32_GeluTanh, mlo_f64_GeluTanh, NULL, NULL, 0 } };
@@ -24876,7 +24882,8 @@ static int mlo_find_memory(mlo *m, const mlo_scan *s, mlo_inside *in) {
         if (name && in->memory && name != in->memory)
             return mlo_fail(m, MLO_E_UNSUPPORTED, s->body->node[i],
                 "layers project two values from around the loop, '%s' and '%s'; hardware has one "
-                "such stream (an encoder's output)",
+                "such stream, an encoder's output; where keys read it with positions and values "
+                "without (DETR's decoder), build another loop (--loop NAME), the encoder's",
                 in->memory, name);
         if (name) in->memory = name;
     }
@@ -27006,6 +27013,61 @@ static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
     mlo_x_out(x, 0, mlo_x_norm_views(x, &v, split, mlo_x_reshape(x, y, flat, 3), views));
 }
 
+/* ---- a norm for each head -------------------------------------------------- */
+
+/* Norm k of what is joined: of the k-th part of a Split along the same axis, of one head, with the gain (and
+ * bias, if the first one has it) of a head's channels. NULL: it is another one. */
+static const mlo_node *mlo_split_norm(const mlo_inside *in, const mlo_node *join, size_t k) {
+    const mlo_node *n = mlo_made_by(in, join->input[k]), *first = mlo_made_by(in, join->input[0]);
+    const mlo_node *split = n && mlo_is_norm(in, n) ? mlo_made_by(in, n->input[0]) : NULL;
+    if (!mlo_is(split, "Split") || k >= split->n_output || split->output[k] != n->input[0]
+        || split->n_output != join->n_input || split != mlo_made_by(in, first->input[0])
+        || !mlo_eq(n->op, first->op) || !mlo_is_used_once(in, join->input[k])
+        || mlo_float(n, "epsilon", 1e-5f) != mlo_float(first, "epsilon", 1e-5f))
+        return NULL;
+    const mlo_form f = mlo_body_form(in, n->input[0]);
+    if (!mlo_form_known(&f) || f.rank != 4 || f.dims[1] != 1
+        || mlo_int(split, "axis", 0) != mlo_int(join, "axis", 0) || mlo_int(join, "axis", 0) != 1)
+        return NULL;
+    for (size_t i = 1; i < 3; i++) {
+        if (mlo_has_input(n, i) != mlo_has_input(first, i)) return NULL;
+        if (mlo_has_input(n, i) && !mlo_is_per_channel(in, n->input[i], f.dims[3])) return NULL;
+    }
+    return n;
+}
+
+/* [H, D] of the gains (or biases) of norms that are joined. */
+static const char *mlo_x_joined_gains(
+    mlo_expansion *x, const mlo_inside *in, const mlo_node *join, size_t input, int64_t d) {
+    const int64_t row[] = { 1, d };
+    const char **part = (const char **)mlo_scratch(x->m, join->n_input, sizeof *part);
+    for (size_t k = 0; part && k < join->n_input; k++)
+        part[k] = mlo_x_reshape(x, mlo_made_by(in, join->input[k])->input[input], row, 2);
+    const char *y = part ? mlo_x_node(x, "Concat", part, join->n_input) : "";
+    mlo_x_int(x, "axis", 0);
+    mlo_scratch_free(x->m, part);
+    return y;
+}
+
+/* Heads that are split, normed one by one and joined again are normed with a gain each (StableLM 2). */
+static void mlo_respell_split_norms(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const mlo_node *join = x->n, *norm;
+    if (!mlo_is_join(in, join) || join->n_input < 2) return;
+    for (size_t k = 0; k < join->n_input; k++)
+        if (!(norm = mlo_split_norm(in, join, k))) return;
+    const mlo_form f = mlo_body_form(in, norm->input[0]);
+    const int64_t swap[] = { 0, 2, 1, 3 };
+    const char *gain[2] = { "", "" };
+    for (size_t i = 0; i < 2; i++)
+        if (mlo_has_input(norm, i + 1)) gain[i] = mlo_x_joined_gains(x, in, join, i + 1, f.dims[3]);
+    const char *y = mlo_x_transpose(x, mlo_made_by(in, norm->input[0])->input[0], swap, 4);
+    y = MLO_X(x, norm->op, y, gain[0], gain[1]);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
+    mlo_x_out(x, 0, mlo_x_transpose(x, y, swap, 4));
+}
+
 /* Is it one number for each head of queries [.., H, T, D]? */
 static int mlo_is_head_scale(const mlo_form *scale, const mlo_form *queries) {
     const int r = scale->rank;
@@ -28166,8 +28228,8 @@ static void mlo_respell_masks_apart(mlo_respeller *r, mlo_expansion *x) {
 static void (*const mlo_respellings[])(mlo_respeller *r, mlo_expansion *x) = { mlo_respell_where,
     mlo_respell_blanks, mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks,
     mlo_respell_masks_apart, mlo_respell_turned, mlo_respell_spread, mlo_respell_packed,
-    mlo_respell_parts, mlo_respell_norm, mlo_respell_deviation, mlo_respell_head_scale,
-    mlo_respell_head_norm, mlo_respell_factor, mlo_respell_joined };
+    mlo_respell_parts, mlo_respell_norm, mlo_respell_split_norms, mlo_respell_deviation,
+    mlo_respell_head_scale, mlo_respell_head_norm, mlo_respell_factor, mlo_respell_joined };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 
 /* One walk, the last node first, so that a norm is found from its end; what it took in is not
@@ -38567,6 +38629,8 @@ typedef struct mlo_schedule {
     int64_t table_rows; /* rows of the run that are asked for */
     int64_t table_asked; /* the cycle of the latest one's first request */
     int64_t passed; /* rows that passed the door */
+    int64_t opening; /* the row for which it opens next; -1: none */
+    int64_t opens; /* and when */
     int64_t entered[MLO_ROWS_KEPT]; /* [row % ..]: when its last beat did */
 
     mlo_prediction *p;
@@ -39534,6 +39598,7 @@ static void mlo_schedule_join(mlo_schedule *s, mlo_schedule *head) {
     s->table.unit = mlo_min(MLO_ROWS_BURST, 4096 * 8 / s->c->axi_bits);
     s->table.depth = MLO_ROWS_FIFO;
     s->table.port = head->c->n_element + 1;
+    s->opening = -1;
 }
 
 /* When the word behind a frame is said; MLO_NOT_YET. */
@@ -39588,6 +39653,15 @@ static int64_t mlo_row_begins(mlo_schedule *s) {
     return when + s->head->shared;
 }
 
+/* When the row that is asked for can begin to leave the reader's FIFO, which is shorter than some rows. MLO_NOT_YET. */
+static int64_t mlo_row_opens(const mlo_schedule *s) {
+    const int64_t row = s->table_rows;
+    if (s->passed < row) return MLO_NOT_YET;
+    if (s->c->places && row % 2 == 0)
+        return row ? s->entered[(row - 1) % MLO_ROWS_KEPT] + 1 - MLO_ROW_WAY : 0;
+    return s->opening == row ? s->opens : MLO_NOT_YET;
+}
+
 /* The table's reader asks for its next burst. 0: not yet. */
 static int mlo_row_asks(mlo_schedule *s) {
     const mlo_job *last = &s->job[s->n_job - 1];
@@ -39601,7 +39675,7 @@ static int mlo_row_asks(mlo_schedule *s) {
         r->asks = mlo_max(mlo_max(r->asks, begins), s->table_asked + MLO_ROW_EACH);
     }
     const int first = r->got == end - beats;
-    if (!mlo_fetch_asks(s, r, r->got, end - r->got, beats, MLO_NOT_YET)) return 0;
+    if (!mlo_fetch_asks(s, r, r->got, end - r->got, beats, mlo_row_opens(s))) return 0;
     if (first) s->table_asked = s->bus->asked;
     s->table_rows += r->got == end;
     return 1;
@@ -39634,11 +39708,14 @@ static int64_t mlo_row_enters(mlo_schedule *s, const mlo_place *p, int64_t n, in
     const int64_t beats = c->channels / c->lanes, sums = c->places ? MLO_PLACE_WAY : 0;
     mlo_fetch *r = &s->table;
     mlo_row_waits(s);
+    if (s->passed < row) return MLO_NOT_YET;
+    if (row) enters = mlo_max(enters, s->entered[(row - 1) % MLO_ROWS_KEPT] + 1 + sums);
+    if (p->at > 1) enters = mlo_max(enters, mlo_token_of(s, MLO_OUTSIDE, n - 2)->out[0] + 1);
+    s->opens = enters - MLO_ROW_WAY - sums;
+    s->opening = row;
     if (s->table_rows <= row) return MLO_NOT_YET;
     const int64_t has = mlo_fetch_has(s, r, from + mlo_parts(all, beats));
-    int64_t first = mlo_max(enters, has + MLO_ROW_WAY + sums);
-    if (row) first = mlo_max(first, s->entered[(row - 1) % MLO_ROWS_KEPT] + 1 + sums);
-    if (p->at > 1) first = mlo_max(first, mlo_token_of(s, MLO_OUTSIDE, n - 2)->out[0] + 1);
+    const int64_t first = mlo_max(enters, has + MLO_ROW_WAY + sums);
     const int64_t last = mlo_max(first + beats - 1,
         mlo_fetch_has(s, r, from + all) + MLO_ROW_WAY + sums + mlo_max(0, beats / all - 1));
     mlo_row_passes(s, first - MLO_ROW_WAY - sums, last - MLO_ROW_WAY - sums);
@@ -41088,6 +41165,7 @@ static void mlo_schedule_run(mlo_schedule *s) {
         s->bus->next = INT64_MAX;
         int any = s->head ? mlo_rows_go_on(s) : 0;
         any |= mlo_schedule_goes_on(s);
+        if (s->head && !any) any = mlo_rows_go_on(s);
         if (s->head) any |= mlo_schedule_goes_on(s->head);
         stuck = any || mlo_schedule_hears(s) ? 0 : stuck + 1;
         s->free = stuck;
@@ -61765,6 +61843,7 @@ static const char *const mlo_lines_share_page_css[] = {
     "@media print{body{background:#fff;font-size:11px}main{max-width:none;padding:0}",
     "    section{overflow:visible;padding:8px;border:0}.fold{font-size:9px}.fold td{padding-right:4px}",
     "    .draw{overflow:visible;border:0}.tall{max-height:none}.picture{max-width:100%}",
+    "    .draw:not(.long) .picture{max-height:176mm;width:auto}",
     "    tr,.card,.chart{break-inside:avoid}h2,h3{break-after:avoid}}",
     NULL };
 static const char *const mlo_lines_share_picture_css[] = {
@@ -66312,7 +66391,7 @@ static const char *mlo_c_stream(mlo_c_writer *w, const char *name) {
         (long long)w->b->plan.place[v->place].at, (long long)v->at, (long long)v->row);
 }
 static const char *mlo_c_pointer(mlo_c_writer *w, const char *name) {
-    const char *both = mlo_c_stream(w, name);
+    const char *both = mlo_or_empty(mlo_c_stream(w, name));
     const char *comma = strrchr(both, ',');
     return comma ? mlo_format(w->e->m, "%.*s", (int)(comma - both), both) : "";
 }
@@ -66330,7 +66409,7 @@ static const char *mlo_c_parameter(mlo_c_writer *w, const mlo_element *el, int k
 static const char *mlo_c_parameters(mlo_c_writer *w, const mlo_element *el, int from, int to) {
     const char *all = "";
     for (int k = from; k <= to; k++)
-        all = mlo_format(w->e->m, "%s%s, ", all, mlo_c_parameter(w, el, k));
+        all = mlo_or_empty(mlo_format(w->e->m, "%s%s, ", all, mlo_c_parameter(w, el, k)));
     return all;
 }
 
@@ -67024,6 +67103,12 @@ typedef struct {
     const char *part; /* `before` of n of them */
     int64_t
         unit[MLO_FLAT_OPERANDS + 1]; /* elements of one in operands and result; 0: all is whole */
+    int64_t pieces[MLO_FLAT_OPERANDS + 1]; /* a part lies in so many, `pitch` apart; 0: in one */
+    int64_t pitch;
+    int64_t rows; /* of a product that may be cut into columns; 0: none */
+    int64_t terms; /* of a sum of it */
+    int64_t bias_row;
+    int along[2]; /* of the numbers of `exact`: 1 by channel */
     int64_t tile; /* units at a time in a small arena; 0: all, where they lie */
     int over; /* 1: each number of an operand is read before the same one of the result is written */
 } mlo_flat_step;
@@ -67649,6 +67734,9 @@ static void mlo_flat_matrix_parts(
     const int matrices = all > 1 && x[1]->count == all * k * n;
     if (x[0]->count != all * m * k || !(matrices || x[1]->count == k * n)) return;
     if (bias_row && all > 1) return;
+    s->rows = matrices ? 0 : all * m;
+    s->terms = k;
+    s->bias_row = bias_row;
     s->units = matrices ? all : all * m;
     s->part = matrices
         ? mlo_format(f->m,
@@ -68117,6 +68205,7 @@ static void mlo_flat_take(mlo_flat *f, size_t i, size_t j, const int *along) {
     s->also = mlo_format(f->m, "%d, %d, ", along[0], along[1]);
     for (int k = 1; k < t->n_in; k++) {
         s->in[MLO_FLAT_EACH + k - 1] = t->in[k];
+        s->along[k - 1] = along[k - 1];
         s->unit[MLO_FLAT_EACH + k - 1] = along[k - 1] * mlo_flat_channels_of_unit(s);
     }
     mlo_flat_drop(f, i, j);
@@ -68143,9 +68232,10 @@ static int mlo_flat_fuse(mlo_flat *f) {
  *
  * in:  the steps of a network, --arena.
  * out: where that holds what is there at a time: nothing. Else values lie in a second, larger memory of the
- *     caller's, and each step is a loop over parts of its result: rows of a product or of a norm, channels of
- *     a convolution or of a pooling. What a part needs, parameters too, is copied into the arena, and the part
- *     out of it (MLO_COPY_START, MLO_COPY_WAIT). What only moves is copied within the larger memory.
+ *     caller's, and each step is a loop over parts of its result: rows of a product (columns, where w does not
+ *     fit) or of a norm, channels of a convolution or of a pooling. What a part needs, parameters too, is
+ *     copied into the arena, and the part out of it (MLO_COPY_START, MLO_COPY_WAIT). What only moves is copied
+ *     within the larger memory.
  *
  * invariant: kernels read and write the arena alone; all that a step has there at a time fits; the bytes
  *     copied are those foretold.
@@ -68192,11 +68282,28 @@ static int64_t mlo_flat_traffic(const mlo_flat_step *s) {
     return all;
 }
 
+/* A product in columns: all rows of x, a part of each row of w and of the result. */
+static int mlo_flat_into_columns(mlo_flat *f, mlo_flat_step *s) {
+    if (!s->rows || s->channels < 2) return 0;
+    s->units = s->pitch = s->channels;
+    s->part = mlo_format(f->m,
+        "&(const mlo_products){ { 1, 1 }, %lld, %lld, n, { 0, 0 }, { 0, 0 }, %s }, ",
+        (long long)s->rows, (long long)s->terms, s->bias_row ? "n" : "0");
+    s->unit[0] = 0;
+    s->unit[1] = s->pieces[1] = s->terms;
+    s->unit[2] = s->pieces[2] = s->bias_row ? s->rows : 1;
+    s->unit[3] = s->along[0];
+    s->unit[4] = s->along[1];
+    s->unit[MLO_FLAT_OPERANDS] = s->pieces[MLO_FLAT_OPERANDS] = s->rows;
+    return 1;
+}
+
 /* The largest parts that fit, all of a size but the last. */
 static int mlo_flat_cut(mlo_flat *f, mlo_flat_step *s, int64_t most) {
     f->node = s->node;
     if (mlo_flat_moves_only(s)) return 0;
     if (!s->units) return mlo_flat_refuse(f, "parts of this operator in a small arena");
+    if (mlo_flat_tile_bytes(s, 1) > most) mlo_flat_into_columns(f, s);
     const int64_t least = mlo_flat_tile_bytes(s, 1);
     if (least > most)
         return mlo_fail(f->m, MLO_E_UNSUPPORTED, s->node,
@@ -68226,6 +68333,19 @@ static int mlo_flat_room(mlo_flat *f) {
 
 /* ---- as text ------------------------------------------------------------------------------------ */
 
+/* Copies a part that lies in pieces, each of n numbers. */
+static void mlo_flat_copy_pieces(mlo_text *t, const mlo_flat_step *s, int k, const char *from) {
+    const long long at = (long long)mlo_flat_part_at(s, k, s->tile), pitch = (long long)s->pitch;
+    const long long size = (long long)mlo_dtype_size(mlo_flat_part_of(s, k)->dtype);
+    mlo_printf(t, "            for (int r = 0; r < %lld; r++)\n                MLO_COPY_START(",
+        (long long)s->pieces[k]);
+    if (k < MLO_FLAT_OPERANDS)
+        mlo_printf(t, "f + %lld + (size_t)r * n * %lld, %s + r * %lld + u", at, size, from, pitch);
+    else
+        mlo_printf(t, "%s + r * %lld + u, f + %lld + (size_t)r * n * %lld", from, pitch, at, size);
+    mlo_printf(t, ", (size_t)n * %lld);\n", size);
+}
+
 /* Copies argument k, which lies at `from`, into the arena, or out of it. */
 static void mlo_flat_copy(mlo_text *t, const mlo_flat_step *s, int k, const char *from) {
     const mlo_flat_value *v = mlo_flat_part_of(s, k);
@@ -68234,6 +68354,8 @@ static void mlo_flat_copy(mlo_text *t, const mlo_flat_step *s, int k, const char
     if (!unit)
         mlo_printf(t, "        MLO_COPY_START(f + %lld, %s, %lld);\n", at, from,
             (long long)v->count * size);
+    else if (s->pieces[k] > 1)
+        mlo_flat_copy_pieces(t, s, k, from);
     else if (k < MLO_FLAT_OPERANDS)
         mlo_printf(t, "            MLO_COPY_START(f + %lld, %s + u * %lld, (size_t)n * %lld);\n",
             at, from, unit, unit * size);
@@ -72057,7 +72179,10 @@ static int mlo_html_drawing(const mlo_sketch *s, const char *heading, mlo_text *
     MLO_TRY(mlo_picture_make(s, &p));
     mlo_printf(t,
         "<div class=wide style='min-width:min(100%%,%lldpx)'><h3>%s</h3><div class='draw%s'>",
-        (long long)p.width * 8 / 10, heading, p.height > 5000 ? " tall" : "");
+        (long long)p.width * 8 / 10, heading,
+        p.height > 5000       ? " tall long"
+            : p.height > 1600 ? " long"
+                              : ""); /* long: not to be read on one sheet of paper */
     if (mlo_picture_none(&p))
         mlo_html_escaped(t, "<p class=quiet>", mlo_picture_none(&p), "</p>");
     else

@@ -195,7 +195,7 @@ def check_wrong():
     t.case("without --golden, mlo's own words", "" if all(map(np.array_equal, golden(ours), golden(built(name)))) else "they differ")
 
 
-TILED = [("Models__MLPerf__ImageClassification", (20000, 32768, 65535)), ("Models__MLPerf__KeywordSpotting", (8192,)), ("Models__CCT__Int__ICCT", (131072,))]
+TILED = [("Models__MLPerf__ImageClassification", (20000, 32768, 65535)), ("Models__MLPerf__KeywordSpotting", (8192,)), ("Models__CCT__Int__ICCT", (65536, 131072)), ("Models__microLlama__INT8__microLlama8_parallel", (4096,))]
 COUNT = b"""#include <stdio.h>
 #include <string.h>
 static unsigned long long copied;
@@ -319,4 +319,8 @@ def check_fused():
         if name in networks(): t.case("%s: no map of 32 bits" % name, "" if json.loads(text(built(name), "manifest.json"))["arena_bytes"] <= most else "the arena is larger")
 
 
+<<<<<<< HEAD
 t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_tiled, check_wrong, check_refused, check_single, check_fused, floor=291)
+=======
+t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_tiled, check_wrong, check_refused, check_single, check_fused, floor=249)
+>>>>>>> aa32c870472aa1f939b6ed6c300aab276abe2da4

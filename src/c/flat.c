@@ -61,6 +61,12 @@ typedef struct {
     const char *part; /* `before` of n of them */
     int64_t
         unit[MLO_FLAT_OPERANDS + 1]; /* elements of one in operands and result; 0: all is whole */
+    int64_t pieces[MLO_FLAT_OPERANDS + 1]; /* a part lies in so many, `pitch` apart; 0: in one */
+    int64_t pitch;
+    int64_t rows; /* of a product that may be cut into columns; 0: none */
+    int64_t terms; /* of a sum of it */
+    int64_t bias_row;
+    int along[2]; /* of the numbers of `exact`: 1 by channel */
     int64_t tile; /* units at a time in a small arena; 0: all, where they lie */
     int over; /* 1: each number of an operand is read before the same one of the result is written */
 } mlo_flat_step;

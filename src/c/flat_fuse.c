@@ -99,6 +99,7 @@ static void mlo_flat_take(mlo_flat *f, size_t i, size_t j, const int *along) {
     s->also = mlo_format(f->m, "%d, %d, ", along[0], along[1]);
     for (int k = 1; k < t->n_in; k++) {
         s->in[MLO_FLAT_EACH + k - 1] = t->in[k];
+        s->along[k - 1] = along[k - 1];
         s->unit[MLO_FLAT_EACH + k - 1] = along[k - 1] * mlo_flat_channels_of_unit(s);
     }
     mlo_flat_drop(f, i, j);

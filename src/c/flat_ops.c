@@ -366,6 +366,9 @@ static void mlo_flat_matrix_parts(
     const int matrices = all > 1 && x[1]->count == all * k * n;
     if (x[0]->count != all * m * k || !(matrices || x[1]->count == k * n)) return;
     if (bias_row && all > 1) return;
+    s->rows = matrices ? 0 : all * m;
+    s->terms = k;
+    s->bias_row = bias_row;
     s->units = matrices ? all : all * m;
     s->part = matrices
         ? mlo_format(f->m,

@@ -2,9 +2,10 @@
  *
  * in:  the steps of a network, --arena.
  * out: where that holds what is there at a time: nothing. Else values lie in a second, larger memory of the
- *     caller's, and each step is a loop over parts of its result: rows of a product or of a norm, channels of
- *     a convolution or of a pooling. What a part needs, parameters too, is copied into the arena, and the part
- *     out of it (MLO_COPY_START, MLO_COPY_WAIT). What only moves is copied within the larger memory.
+ *     caller's, and each step is a loop over parts of its result: rows of a product (columns, where w does not
+ *     fit) or of a norm, channels of a convolution or of a pooling. What a part needs, parameters too, is
+ *     copied into the arena, and the part out of it (MLO_COPY_START, MLO_COPY_WAIT). What only moves is copied
+ *     within the larger memory.
  *
  * invariant: kernels read and write the arena alone; all that a step has there at a time fits; the bytes
  *     copied are those foretold.
@@ -51,11 +52,28 @@ static int64_t mlo_flat_traffic(const mlo_flat_step *s) {
     return all;
 }
 
+/* A product in columns: all rows of x, a part of each row of w and of the result. */
+static int mlo_flat_into_columns(mlo_flat *f, mlo_flat_step *s) {
+    if (!s->rows || s->channels < 2) return 0;
+    s->units = s->pitch = s->channels;
+    s->part = mlo_format(f->m,
+        "&(const mlo_products){ { 1, 1 }, %lld, %lld, n, { 0, 0 }, { 0, 0 }, %s }, ",
+        (long long)s->rows, (long long)s->terms, s->bias_row ? "n" : "0");
+    s->unit[0] = 0;
+    s->unit[1] = s->pieces[1] = s->terms;
+    s->unit[2] = s->pieces[2] = s->bias_row ? s->rows : 1;
+    s->unit[3] = s->along[0];
+    s->unit[4] = s->along[1];
+    s->unit[MLO_FLAT_OPERANDS] = s->pieces[MLO_FLAT_OPERANDS] = s->rows;
+    return 1;
+}
+
 /* The largest parts that fit, all of a size but the last. */
 static int mlo_flat_cut(mlo_flat *f, mlo_flat_step *s, int64_t most) {
     f->node = s->node;
     if (mlo_flat_moves_only(s)) return 0;
     if (!s->units) return mlo_flat_refuse(f, "parts of this operator in a small arena");
+    if (mlo_flat_tile_bytes(s, 1) > most) mlo_flat_into_columns(f, s);
     const int64_t least = mlo_flat_tile_bytes(s, 1);
     if (least > most)
         return mlo_fail(f->m, MLO_E_UNSUPPORTED, s->node,
@@ -85,6 +103,19 @@ static int mlo_flat_room(mlo_flat *f) {
 
 /* ---- as text ------------------------------------------------------------------------------------ */
 
+/* Copies a part that lies in pieces, each of n numbers. */
+static void mlo_flat_copy_pieces(mlo_text *t, const mlo_flat_step *s, int k, const char *from) {
+    const long long at = (long long)mlo_flat_part_at(s, k, s->tile), pitch = (long long)s->pitch;
+    const long long size = (long long)mlo_dtype_size(mlo_flat_part_of(s, k)->dtype);
+    mlo_printf(t, "            for (int r = 0; r < %lld; r++)\n                MLO_COPY_START(",
+        (long long)s->pieces[k]);
+    if (k < MLO_FLAT_OPERANDS)
+        mlo_printf(t, "f + %lld + (size_t)r * n * %lld, %s + r * %lld + u", at, size, from, pitch);
+    else
+        mlo_printf(t, "%s + r * %lld + u, f + %lld + (size_t)r * n * %lld", from, pitch, at, size);
+    mlo_printf(t, ", (size_t)n * %lld);\n", size);
+}
+
 /* Copies argument k, which lies at `from`, into the arena, or out of it. */
 static void mlo_flat_copy(mlo_text *t, const mlo_flat_step *s, int k, const char *from) {
     const mlo_flat_value *v = mlo_flat_part_of(s, k);
@@ -93,6 +124,8 @@ static void mlo_flat_copy(mlo_text *t, const mlo_flat_step *s, int k, const char
     if (!unit)
         mlo_printf(t, "        MLO_COPY_START(f + %lld, %s, %lld);\n", at, from,
             (long long)v->count * size);
+    else if (s->pieces[k] > 1)
+        mlo_flat_copy_pieces(t, s, k, from);
     else if (k < MLO_FLAT_OPERANDS)
         mlo_printf(t, "            MLO_COPY_START(f + %lld, %s + u * %lld, (size_t)n * %lld);\n",
             at, from, unit, unit * size);
