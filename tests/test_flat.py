@@ -319,8 +319,4 @@ def check_fused():
         if name in networks(): t.case("%s: no map of 32 bits" % name, "" if json.loads(text(built(name), "manifest.json"))["arena_bytes"] <= most else "the arena is larger")
 
 
-<<<<<<< HEAD
-t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_tiled, check_wrong, check_refused, check_single, check_fused, floor=291)
-=======
-t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_tiled, check_wrong, check_refused, check_single, check_fused, floor=249)
->>>>>>> aa32c870472aa1f939b6ed6c300aab276abe2da4
+t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_tiled, check_wrong, check_refused, check_single, check_fused, floor=299)
