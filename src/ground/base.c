@@ -408,6 +408,8 @@ static const char *mlo_format(mlo *m, const char *format, ...) {
 static const char *mlo_or_empty(const char *s) { return s ? s : ""; }
 
 static int mlo_eq(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+/* Is one number less than the other? (Not so where one is no number.) */
+static int mlo_differs(double a, double b) { return a < b || a > b; }
 static int mlo_starts(const char *s, const char *prefix) {
     return !strncmp(s, prefix, strlen(prefix));
 }

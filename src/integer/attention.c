@@ -51,7 +51,7 @@ static const char *mlo_unguarded(const mlo_recogniser *r, const mlo_node *n) {
     double zero;
     mlo_node *test = mlo_is(n, "Where") ? mlo_made_by(&r->in, n->input[0]) : NULL;
     if (!mlo_is(test, "IsNaN") || test->input[0] != n->input[2]
-        || !mlo_scalar(&r->in, n->input[1], &zero) || zero < 0 || zero > 0)
+        || !mlo_scalar(&r->in, n->input[1], &zero) || mlo_differs(zero, 0))
         return NULL;
     return n->input[2];
 }
@@ -266,7 +266,7 @@ static int mlo_given_plain(const mlo_quantizer *q, const mlo_signal *x) {
     const mlo_given *g = mlo_narrow_given(x);
     if (!mlo_given_scaled(g)) return 0;
     for (int64_t i = 0; i < q->scan.iterations; i++)
-        if (mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0) return 0;
+        if (mlo_differs(mlo_given_zero(g, i), 0)) return 0;
     return 1;
 }
 
@@ -297,12 +297,12 @@ static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
         double value = mlo_given_scaled(gv) ? mlo_given_zero(gv, i) : 0;
         double mix = mlo_given_scaled(gy) ? mlo_given_zero(gy, i) : 0;
         double key = mlo_given_scaled(gk) ? mlo_given_zero(gk, i) : 0;
-        if (key < 0 || key > 0) {
+        if (mlo_differs(key, 0)) {
             k->given = k->given_narrow = NULL;
             left = k;
         }
-        if (query < 0 || query > 0) left = x;
-        if (value < 0 || value > 0 || mix < 0 || mix > 0) {
+        if (mlo_differs(query, 0)) left = x;
+        if (mlo_differs(value, 0) || mlo_differs(mix, 0)) {
             v->given = v->given_narrow = y->given = y->given_narrow = NULL;
             left = left ? left : v;
         }
@@ -427,11 +427,11 @@ static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
         double from =
             v->zero[mlo_shared_channel(d, shared, c)]; /* of the head that it is mixed of */
         double far = y->wide ? from : y->zero[c] - from;
-        if (x->zero[c] < 0 || x->zero[c] > 0)
+        if (mlo_differs(x->zero[c], 0))
             return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
                 "a zero point is fixed for the queries '%s'; only symmetric ones are supported",
                 x->name);
-        if (far < 0 || far > 0)
+        if (mlo_differs(far, 0))
             return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
                 "the values '%s' and their mix '%s' have different zeros, %g and %g; only one is "
                 "supported",

@@ -117,7 +117,7 @@ static void mlo_bias_join_heads(mlo_bias *b) {
         for (int64_t e = 0; e < each; e++) {
             const float x = b->number[k * each + e],
                         y = b->number[k / b->heads * b->heads * each + e];
-            if (x < y || x > y) return;
+            if (mlo_differs(x, y)) return;
         }
     for (int64_t i = 0; i < b->n; i++)
         memmove(b->number + i * each, b->number + i * b->heads * each,

@@ -14,16 +14,14 @@
 /* What a value of the outer graph is before its type was changed. */
 static const char *mlo_uncast(const mlo_scan *s, const char *name) {
     const mlo_value *v = mlo_value_of(s->outer, name);
-    while (v && v->producer && mlo_is(v->producer, "Cast"))
-        v = mlo_value_of(s->outer, v->producer->input[0]);
+    while (v && mlo_is(v->producer, "Cast")) v = mlo_value_of(s->outer, v->producer->input[0]);
     return v ? v->name : name;
 }
 
 /* The node that makes it, if it is such a one. */
 static const mlo_node *mlo_before_loop(const mlo_scan *s, const char *name, const char *op) {
     const mlo_value *v = mlo_value_of(s->outer, mlo_uncast(s, name));
-    return v && v->producer && v->producer->n_input == 2 && mlo_is(v->producer, op) ? v->producer
-                                                                                    : NULL;
+    return v && mlo_is(v->producer, op) && v->producer->n_input == 2 ? v->producer : NULL;
 }
 
 /* Is it this one number, in front of the loop? */

@@ -137,7 +137,7 @@ static int mlo_gate_scales(mlo_quantizer *q, const mlo_sublayer *b) {
 /* Is a zero given for the product, which no product of streams has? */
 static int mlo_gate_offset(const mlo_quantizer *q, const mlo_signal *y) {
     for (int64_t c = 0; !y->wide && c < q->scan.iterations * y->channels; c++)
-        if (y->zero[c] < 0 || y->zero[c] > 0) return 1;
+        if (mlo_differs(y->zero[c], 0)) return 1;
     return mlo_widened(q, y);
 }
 

@@ -93,7 +93,7 @@ static int mlo_same_number(
     }
     for (int64_t i = 0; i < s->iterations; i++) {
         double off = mlo_parameter_number(m, s, g, a, i) - mlo_parameter_number(m, s, g, b, i);
-        if (off < 0 || off > 0) return 0;
+        if (mlo_differs(off, 0)) return 0;
     }
     return 1;
 }
@@ -126,9 +126,7 @@ static int mlo_rounding_pair(
 
 /* A bound of Clip, as one number. */
 static int mlo_clip_bound(mlo *m, const mlo_graph *g, const mlo_node *n, size_t i, double *x) {
-    mlo_value *v = mlo_has_input(n, i) ? mlo_value_of(g, n->input[i]) : NULL;
-    return v && v->tensor && mlo_tensor_count(v->tensor) == 1
-        && !mlo_tensor_doubles(m, v->tensor, 0, 1, x);
+    return mlo_has_input(n, i) && mlo_lone_number(m, mlo_value_of(g, n->input[i]), x);
 }
 
 /* Mul(Sub(Round(Clip(Add(Div(x, scale), zero), lo, hi)), zero), scale): Round and Clip in any
@@ -199,7 +197,7 @@ static mlo_given *mlo_rounding_given(
     for (int64_t i = 0; i < s->iterations; i++) {
         y->scale[i] = mlo_parameter_number(m, s, g, r->scale, i) / factor;
         y->zero[i] = mlo_parameter_number(m, s, g, r->zero, i);
-        if (!m->error.code && (y->zero[i] < rint(y->zero[i]) || y->zero[i] > rint(y->zero[i])))
+        if (!m->error.code && mlo_differs(y->zero[i], rint(y->zero[i])))
             mlo_fail(m, MLO_E_UNSUPPORTED, r->node,
                 "a zero point of %g; zero points are whole steps", y->zero[i]);
     }
@@ -309,7 +307,7 @@ static int mlo_weight_fits(mlo *m, const mlo_scan *s, const mlo_graph *g,
     mlo_array *z = w->zero ? mlo_value_array(m, s, g, w->zero, i, 0) : NULL, *q = NULL;
     int64_t n = z ? mlo_array_count(z) : 0;
     int any = 0;
-    for (int64_t k = 0; k < n; k++) any |= mlo_number_at(z, k) < 0 || mlo_number_at(z, k) > 0;
+    for (int64_t k = 0; k < n; k++) any |= mlo_differs(mlo_number_at(z, k), 0);
     if ((any || w->open) && (q = mlo_value_array(m, s, g, w->integers, i, 0)) != NULL
         && q->rank == 2) {
         for (int64_t k = 0; k < mlo_array_count(q) && !m->error.code; k++) {
@@ -373,10 +371,7 @@ static mlo_given *mlo_weight_given(
 /* ---- QONNX's operators, and quantized ones, as standard operators --------- */
 
 static int mlo_x_constant(mlo_expansion *x, size_t i, double *v) {
-    const mlo_value *k = mlo_has_input(x->n, i) ? mlo_value_of(x->g, x->n->input[i]) : NULL;
-    if (k && k->tensor && mlo_tensor_count(k->tensor) == 1
-        && !mlo_tensor_doubles(x->m, k->tensor, 0, 1, v))
-        return 1;
+    if (mlo_lone_number(x->m, mlo_value_of(x->g, mlo_x_in(x, i)), v)) return 1;
     mlo_x_stay(x, "input %zu is not one constant for all layers", i);
     return 0;
 }
@@ -394,16 +389,15 @@ static const char *mlo_x_rounded(mlo_expansion *x, const char *v, const char *ot
     const char *sign = MLO_X(x, "Sign", v);
     const char *size = MLO_X(x, "Abs", v);
     const char *offset = mlo_x_number(x, mode->offset);
-    if (mode->offset < 0 || mode->offset > 0) size = MLO_X(x, "Add", size, offset);
+    if (mlo_differs(mode->offset, 0)) size = MLO_X(x, "Add", size, offset);
     size = MLO_X(x, mode->op, size);
     return MLO_X(x, "Mul", size, sign);
 }
 
 static int mlo_x_is_zero(mlo_expansion *x, size_t i) {
     double zero = 1;
-    const mlo_value *z = mlo_value_of(x->g, mlo_x_in(x, i));
-    return z && z->tensor && mlo_tensor_count(z->tensor) == 1
-        && !mlo_tensor_doubles(x->m, z->tensor, 0, 1, &zero) && !(zero < 0 || zero > 0);
+    return mlo_lone_number(x->m, mlo_value_of(x->g, mlo_x_in(x, i)), &zero)
+        && !mlo_differs(zero, 0);
 }
 
 /* A width that kernels could have. */
@@ -514,7 +508,7 @@ static const char *mlo_given_product_zero(
     int any = z && !z->tensor;
     for (int64_t k = 0; k < n && !any; k++) {
         double v;
-        any = mlo_tensor_doubles(x->m, z->tensor, k, 1, &v) || v < 0 || v > 0;
+        any = mlo_tensor_doubles(x->m, z->tensor, k, 1, &v) || mlo_differs(v, 0);
     }
     if (any && mlo_parameter_count(x->g, z->name) != scales)
         mlo_fail(x->m, MLO_E_UNSUPPORTED, product,

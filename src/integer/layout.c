@@ -98,9 +98,7 @@ static mlo_form mlo_body_form(const mlo_inside *in, const char *name) {
 
 /* The one number a constant is, if it is one: learned or not, it must be the same in all iterations. */
 static int mlo_scalar(const mlo_inside *in, const char *name, double *x) {
-    mlo_value *v = mlo_value_of(in->body, name);
-    if (!v || !v->tensor || mlo_tensor_count(v->tensor) != 1) return 0;
-    return !mlo_tensor_doubles(in->m, v->tensor, 0, 1, x);
+    return mlo_lone_number(in->m, mlo_value_of(in->body, name), x);
 }
 
 /* A parameter that is one number, perhaps another one in each iteration. */

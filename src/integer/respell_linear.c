@@ -37,9 +37,9 @@ static int mlo_pads_nothing(const mlo_inside *in, const mlo_node *n) {
     mlo_value *v = n->n_input > 1 ? mlo_value_of(in->body, n->input[1]) : NULL;
     const int64_t count = v && v->tensor ? mlo_tensor_count(v->tensor) : 0;
     double by = 0;
-    for (int64_t i = 0; i < count && !(by < 0 || by > 0); i++)
+    for (int64_t i = 0; i < count && !mlo_differs(by, 0); i++)
         if (mlo_tensor_doubles(in->m, v->tensor, i, 1, &by)) return 0;
-    return count && !(by < 0 || by > 0);
+    return count && !mlo_differs(by, 0);
 }
 
 /* Does a node hand on what it gets? */
@@ -246,7 +246,7 @@ static const char *mlo_x_head_view(mlo_expansion *x, const mlo_head_view *v) {
         y = MLO_X(x, "Expand", y, mlo_x_list(x, times, 5));
     }
     y = mlo_x_reshape(x, y, v->form.dims, (size_t)v->form.rank);
-    if (v->scale < 1 || v->scale > 1) {
+    if (mlo_differs(v->scale, 1)) {
         const char *scale = mlo_x_number(x, v->scale);
         y = MLO_X(x, "Mul", y, scale);
     }

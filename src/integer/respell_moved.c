@@ -465,7 +465,7 @@ static const char *mlo_window_heads(mlo_expansion *x, const mlo_windows *w, int 
 }
 
 static const char *mlo_x_times(mlo_expansion *x, const char *y, double factor) {
-    return factor < 1 || factor > 1 ? MLO_X(x, "Mul", y, mlo_x_number(x, factor)) : y;
+    return mlo_differs(factor, 1) ? MLO_X(x, "Mul", y, mlo_x_number(x, factor)) : y;
 }
 
 /* The attention over all tokens, [1, T, H D]. */

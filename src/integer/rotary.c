@@ -48,7 +48,7 @@ static int mlo_given_rotary(mlo_quantizer *q, mlo_sublayer *b) {
         const mlo_given *g = mlo_narrow_given(s[k]);
         int far = 0;
         for (int64_t i = 0; mlo_given_scaled(g) && i < q->scan.iterations; i++)
-            far |= mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0;
+            far |= mlo_differs(mlo_given_zero(g, i), 0);
         if (!far) continue;
         s[k]->given = s[k]->given_narrow = NULL;
         mlo_warn(q->m,
@@ -73,7 +73,7 @@ static void mlo_rotary_fit(mlo_quantizer *q, mlo_signal *s) {
 static int mlo_rotary_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *x = mlo_signal_of(q, b->in[0]);
     for (int64_t c = 0; mlo_given_scaled(mlo_narrow_given(x)) && c < x->channels; c++)
-        if (x->zero[c] < 0 || x->zero[c] > 0)
+        if (mlo_differs(x->zero[c], 0))
             return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
                 "a zero point is fixed for '%s', which rotary embedding turns; only symmetric ones "
                 "are supported",

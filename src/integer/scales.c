@@ -85,7 +85,7 @@ static const mlo_given *mlo_narrow_given(const mlo_signal *s) {
 static const mlo_given *mlo_wide_given(const mlo_quantizer *q, const mlo_signal *s) {
     const mlo_given *g = s->given_wide ? s->given_wide : s->given;
     for (int64_t i = 0; g && g->scale && i < q->scan.iterations; i++)
-        if (mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0) return NULL;
+        if (mlo_differs(mlo_given_zero(g, i), 0)) return NULL;
     return g;
 }
 
@@ -103,7 +103,7 @@ static int mlo_one_form(const mlo_quantizer *q, const mlo_signal *s) {
     if (!mlo_given_scaled(n) || !mlo_given_scaled(w) || s->bits != s->wide_bits) return 0;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         double off = n->scale[i] - w->scale[i], zero = mlo_given_zero(n, i);
-        if (off < 0 || off > 0 || zero < 0 || zero > 0) return 0;
+        if (mlo_differs(off, 0) || mlo_differs(zero, 0)) return 0;
     }
     return 1;
 }

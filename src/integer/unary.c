@@ -130,7 +130,7 @@ static int mlo_given_relu(mlo_quantizer *q, mlo_sublayer *b) {
     if (b->n_inner != 1 || !mlo_is(b->inner[0], "Relu") || x->given || !mlo_given_scaled(g))
         return 0;
     for (int64_t i = 0; g->zero && i < q->scan.iterations; i++)
-        if (g->zero[i] < 0 || g->zero[i] > 0) return 0;
+        if (mlo_differs(g->zero[i], 0)) return 0;
     mlo_given *same = MLO_NEW(q->m, mlo_given);
     if (!same) return mlo_failed(q->m);
     same->sign = 1;

@@ -240,7 +240,7 @@ static int mlo_window_function(mlo_quantizer *q, const mlo_sublayer *b, const ml
 static int mlo_window_zero(mlo_quantizer *q, const mlo_sublayer *b) {
     const mlo_signal *x = mlo_signal_of(q, b->in[0]);
     for (int64_t k = 0; k < q->scan.iterations * x->channels; k++)
-        if (x->zero[k] < 0 || x->zero[k] > 0 || (x->shape && (x->shape[k] < 1 || x->shape[k] > 1)))
+        if (mlo_differs(x->zero[k], 0) || (x->shape && mlo_differs(x->shape[k], 1)))
             return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
                 "'%s' has a zero point, or a scale per channel, and a convolution reads it, whose "
                 "borders are 0; give it a zero point of 0",

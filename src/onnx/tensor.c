@@ -391,6 +391,11 @@ static int mlo_tensor_doubles(
     }
     return 0;
 }
+/* The one number that a constant is, if it is one. */
+static int mlo_lone_number(mlo *m, const mlo_value *v, double *x) {
+    return v && v->tensor && mlo_tensor_count(v->tensor) == 1
+        && !mlo_tensor_doubles(m, v->tensor, 0, 1, x);
+}
 
 /* Element i of integers in host form, as int64. 0 when the type is no integer. */
 static int mlo_to_ints(mlo_dtype t, const void *from, size_t n, int64_t *to) {

@@ -332,7 +332,7 @@ static int mlo_cast_is_exact(mlo_call *c, const mlo_array *a, const mlo_array *b
     for (int64_t i = 0; i < n; i++) {
         mlo_convert(MLO_DOUBLE, &x, b->dtype, (const char *)b->data + (size_t)i * bs, 1);
         mlo_convert(MLO_DOUBLE, &y, a->dtype, (const char *)a->data + (size_t)i * as, 1);
-        if (!(fabs(x) <= most) || x < y || x > y)
+        if (!(fabs(x) <= most) || mlo_differs(x, y))
             return mlo_fail(c->m, MLO_E_DATA, c->node,
                 "%s element %lld is %.17g, not a whole number that %s holds%s",
                 given ? "input" : "output", (long long)i, x, mlo_dtype_name(a->dtype),

@@ -243,10 +243,10 @@ static int mlo_gemm_tail(mlo_call *c, mlo_array *z, const mlo_array *bias) {
     pair[1] = bias;
     mlo_array *scaled = NULL;
     int r = 0;
-    if (alpha < 1 || alpha > 1)
+    if (mlo_differs(alpha, 1))
         r = mlo_elements_any(c->m, c->node, z, pair, 1, &mlo_loops_scale,
             mlo_dtype_is_float(z->dtype) ? z->dtype : MLO_DOUBLE, &alpha);
-    if (!r && bias && (beta < 1 || beta > 1)) {
+    if (!r && bias && mlo_differs(beta, 1)) {
         if (!(scaled = mlo_array_new(c->m, z->dtype, bias->rank, bias->dims)))
             return mlo_failed(c->m);
         const mlo_array *one[1];

@@ -627,7 +627,7 @@ static int mlo_shape_Range(mlo_shapes *s) {
     double limit = mlo_number_in(v[1]);
     double delta = mlo_number_in(v[2]);
     double n = ceil((limit - start) / delta);
-    if (!(delta < 0 || delta > 0) || !(n < 1e15))
+    if (!mlo_differs(delta, 0) || !(n < 1e15))
         return mlo_fail(s->m, MLO_E_SHAPE, s->node, "a range by steps of 0, or without end");
     s->out[0].dims[0] = n > 0 ? (int64_t)n : 0;
     return 0;

@@ -254,7 +254,7 @@ static int mlo_attr_is_default(const mlo_node *n, const mlo_attr *a) {
         if (a->type != known[i].type || !mlo_eq(a->name, known[i].name) || !mlo_is(n, known[i].op))
             continue;
         double off = (a->type == MLO_ATTR_INT ? (double)a->i : (double)a->f) - known[i].value;
-        return !(off < 0 || off > 0) && off == off;
+        return !mlo_differs(off, 0) && off == off;
     }
     return 0;
 }

@@ -65,7 +65,7 @@ static void mlo_expand_fast_gelu(mlo_expansion *x) { /* FastGelu(x, bias) */
 static void mlo_expand_quick_gelu(mlo_expansion *x) { /* x sigmoid(alpha x) */
     float alpha = mlo_float(x->n, "alpha", 1.702f);
     const char *v = mlo_x_in(x, 0), *y = v, *c;
-    if (alpha < 1 || alpha > 1) {
+    if (mlo_differs(alpha, 1)) {
         c = mlo_x_number(x, (double)alpha);
         y = MLO_X(x, "Mul", v, c);
     }
@@ -231,7 +231,7 @@ static void mlo_expand_fused_matmul(mlo_expansion *x) {
     const char *b = mlo_x_operand(
         x, 1, mlo_int(x->n, "transBatchB", 0) != 0, mlo_int(x->n, "transB", 0) != 0);
     const char *y = MLO_X(x, "MatMul", a, b);
-    if (alpha < 1 || alpha > 1) {
+    if (mlo_differs(alpha, 1)) {
         const char *c = mlo_x_number(x, (double)alpha);
         y = MLO_X(x, "Mul", y, c);
     }

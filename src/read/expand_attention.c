@@ -167,7 +167,7 @@ static double mlo_x_scale(mlo_expansion *x, int64_t channels) {
         mlo_x_stay(x, "%lld channels are not %lld heads", (long long)channels, (long long)heads);
         return 1;
     }
-    return scale < 0 || scale > 0 ? scale : 1 / sqrt((double)(channels / heads));
+    return mlo_differs(scale, 0) ? scale : 1 / sqrt((double)(channels / heads));
 }
 
 /* Attention(x, weights [D, q + k + v], bias, mask, past [2, B, heads, P, C], attention bias) -> y,
@@ -333,7 +333,7 @@ static void mlo_expand_rotary(mlo_expansion *x) {
             (long long)channels, (long long)turned);
     if (listed != 1 && listed != 2) mlo_x_stay(x, "the rank of its positions is unknown");
     if (listed == 1 && mlo_x_dim(x, 1, 0) != 1) mlo_x_stay(x, "its positions are a list");
-    if (scale < 1 || scale > 1 || mlo_int(x->n, "is_packed_batching", 0))
+    if (mlo_differs(scale, 1) || mlo_int(x->n, "is_packed_batching", 0))
         mlo_x_stay(x, "it has a scale, or tokens of several sequences in a row");
     const char *rows = mlo_x_positions(x), *v = mlo_x_in(x, 0);
     const char *cos = mlo_x_angles(x, 2, rows, flat), *sin = mlo_x_angles(x, 3, rows, flat);
