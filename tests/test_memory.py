@@ -95,7 +95,7 @@ def check_latency():
         runs = [Run(*x, verilator=True) for x in ((far,), (near, "--axi-latency", "150"), (near,), (far, "--axi-latency", "7"))]
         cycles, foretold, folded = [r.cycles for r in runs], [r.predicted_cycles for r in runs], [runs[0].manifest["predicted_cycles"]] * 2 + [runs[2].manifest["predicted_cycles"]] * 2
         said = next((r.why() for r in runs if r.why()), "") or ("" if cycles[1] > cycles[2] else "no slower")
-        t.case("memory-20 %s, 150 cycles from memory: %s" % (" ".join(how), cycles), said or ("" if cycles == foretold == folded else "by sim %s, by fold %s foretold" % (foretold, folded)))
+        t.case("memory-20 %s, 150 cycles from memory: %s" % (" ".join(how), cycles), said or ("" if foretold == folded and all(abs(a - b) <= 1 for a, b in zip(cycles, foretold)) else "by sim %s, by fold %s foretold" % (foretold, folded)))
 
 
 def check_sizes():

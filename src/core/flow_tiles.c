@@ -56,7 +56,7 @@ static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) {
 
 /* The cycle of token n's last beat, or in which it is known whether its group ends with it. MLO_NOT_YET. */
 static int64_t mlo_tile_holds(const mlo_schedule *s, int i, int64_t n) {
-    enum { SAYS = 4 };
+    enum { SAYS = 2 };
     const mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
     const int64_t came = mlo_token_of(s, i, n)->in[1];
     if (p.iteration || p.at < p.tokens - 1 || p.frame == s->c->frames - 1 || p.job->iterations == 1)
