@@ -436,6 +436,8 @@ static const char *mlo_format(mlo *m, const char *format, ...) {
 static const char *mlo_or_empty(const char *s) { return s ? s : ""; }
 
 static int mlo_eq(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+/* Is one number less than the other? (Not so where one is no number.) */
+static int mlo_differs(double a, double b) { return a < b || a > b; }
 static int mlo_starts(const char *s, const char *prefix) {
     return !strncmp(s, prefix, strlen(prefix));
 }
@@ -3160,6 +3162,11 @@ static int mlo_tensor_doubles(
         to += n;
     }
     return 0;
+}
+/* The one number that a constant is, if it is one. */
+static int mlo_lone_number(mlo *m, const mlo_value *v, double *x) {
+    return v && v->tensor && mlo_tensor_count(v->tensor) == 1
+        && !mlo_tensor_doubles(m, v->tensor, 0, 1, x);
 }
 
 /* Element i of integers in host form, as int64. 0 when the type is no integer. */
@@ -6135,7 +6142,7 @@ static int mlo_shape_Range(mlo_shapes *s) {
     double limit = mlo_number_in(v[1]);
     double delta = mlo_number_in(v[2]);
     double n = ceil((limit - start) / delta);
-    if (!(delta < 0 || delta > 0) || !(n < 1e15))
+    if (!mlo_differs(delta, 0) || !(n < 1e15))
         return mlo_fail(s->m, MLO_E_SHAPE, s->node, "a range by steps of 0, or without end");
     s->out[0].dims[0] = n > 0 ? (int64_t)n : 0;
     return 0;
@@ -6808,10 +6815,10 @@ static int mlo_gemm_tail(mlo_call *c, mlo_array *z, const mlo_array *bias) {
     pair[1] = bias;
     mlo_array *scaled = NULL;
     int r = 0;
-    if (alpha < 1 || alpha > 1)
+    if (mlo_differs(alpha, 1))
         r = mlo_elements_any(c->m, c->node, z, pair, 1, &mlo_loops_scale,
             mlo_dtype_is_float(z->dtype) ? z->dtype : MLO_DOUBLE, &alpha);
-    if (!r && bias && (beta < 1 || beta > 1)) {
+    if (!r && bias && mlo_differs(beta, 1)) {
         if (!(scaled = mlo_array_new(c->m, z->dtype, bias->rank, bias->dims)))
             return mlo_failed(c->m);
         const mlo_array *one[1];
@@ -8488,7 +8495,7 @@ static int mlo_attr_is_default(const mlo_node *n, const mlo_attr *a) {
         if (a->type != known[i].type || !mlo_eq(a->name, known[i].name) || !mlo_is(n, known[i].op))
             continue;
         double off = (a->type == MLO_ATTR_INT ? (double)a->i : (double)a->f) - known[i].value;
-        return !(off < 0 || off > 0) && off == off;
+        return !mlo_differs(off, 0) && off == off;
     }
     return 0;
 }
@@ -9315,7 +9322,7 @@ static int mlo_cast_is_exact(mlo_call *c, const mlo_array *a, const mlo_array *b
     for (int64_t i = 0; i < n; i++) {
         mlo_convert(MLO_DOUBLE, &x, b->dtype, (const char *)b->data + (size_t)i * bs, 1);
         mlo_convert(MLO_DOUBLE, &y, a->dtype, (const char *)a->data + (size_t)i * as, 1);
-        if (!(fabs(x) <= most) || x < y || x > y)
+        if (!(fabs(x) <= most) || mlo_differs(x, y))
             return mlo_fail(c->m, MLO_E_DATA, c->node,
                 "%s element %lld is %.17g, not a whole number that %s holds%s",
                 given ? "input" : "output", (long long)i, x, mlo_dtype_name(a->dtype),
@@ -11753,7 +11760,7 @@ static double mlo_x_scale(mlo_expansion *x, int64_t channels) {
         mlo_x_stay(x, "%lld channels are not %lld heads", (long long)channels, (long long)heads);
         return 1;
     }
-    return scale < 0 || scale > 0 ? scale : 1 / sqrt((double)(channels / heads));
+    return mlo_differs(scale, 0) ? scale : 1 / sqrt((double)(channels / heads));
 }
 
 /* Attention(x, weights [D, q + k + v], bias, mask, past [2, B, heads, P, C], attention bias) -> y,
@@ -11919,7 +11926,7 @@ static void mlo_expand_rotary(mlo_expansion *x) {
             (long long)channels, (long long)turned);
     if (listed != 1 && listed != 2) mlo_x_stay(x, "the rank of its positions is unknown");
     if (listed == 1 && mlo_x_dim(x, 1, 0) != 1) mlo_x_stay(x, "its positions are a list");
-    if (scale < 1 || scale > 1 || mlo_int(x->n, "is_packed_batching", 0))
+    if (mlo_differs(scale, 1) || mlo_int(x->n, "is_packed_batching", 0))
         mlo_x_stay(x, "it has a scale, or tokens of several sequences in a row");
     const char *rows = mlo_x_positions(x), *v = mlo_x_in(x, 0);
     const char *cos = mlo_x_angles(x, 2, rows, flat), *sin = mlo_x_angles(x, 3, rows, flat);
@@ -12320,7 +12327,7 @@ static void mlo_expand_fast_gelu(mlo_expansion *x) { /* FastGelu(x, bias) */
 static void mlo_expand_quick_gelu(mlo_expansion *x) { /* x sigmoid(alpha x) */
     float alpha = mlo_float(x->n, "alpha", 1.702f);
     const char *v = mlo_x_in(x, 0), *y = v, *c;
-    if (alpha < 1 || alpha > 1) {
+    if (mlo_differs(alpha, 1)) {
         c = mlo_x_number(x, (double)alpha);
         y = MLO_X(x, "Mul", v, c);
     }
@@ -12486,7 +12493,7 @@ static void mlo_expand_fused_matmul(mlo_expansion *x) {
     const char *b = mlo_x_operand(
         x, 1, mlo_int(x->n, "transBatchB", 0) != 0, mlo_int(x->n, "transB", 0) != 0);
     const char *y = MLO_X(x, "MatMul", a, b);
-    if (alpha < 1 || alpha > 1) {
+    if (mlo_differs(alpha, 1)) {
         const char *c = mlo_x_number(x, (double)alpha);
         y = MLO_X(x, "Mul", y, c);
     }
@@ -24284,7 +24291,7 @@ static int mlo_same_number(
     }
     for (int64_t i = 0; i < s->iterations; i++) {
         double off = mlo_parameter_number(m, s, g, a, i) - mlo_parameter_number(m, s, g, b, i);
-        if (off < 0 || off > 0) return 0;
+        if (mlo_differs(off, 0)) return 0;
     }
     return 1;
 }
@@ -24317,9 +24324,7 @@ static int mlo_rounding_pair(
 
 /* A bound of Clip, as one number. */
 static int mlo_clip_bound(mlo *m, const mlo_graph *g, const mlo_node *n, size_t i, double *x) {
-    mlo_value *v = mlo_has_input(n, i) ? mlo_value_of(g, n->input[i]) : NULL;
-    return v && v->tensor && mlo_tensor_count(v->tensor) == 1
-        && !mlo_tensor_doubles(m, v->tensor, 0, 1, x);
+    return mlo_has_input(n, i) && mlo_lone_number(m, mlo_value_of(g, n->input[i]), x);
 }
 
 /* Mul(Sub(Round(Clip(Add(Div(x, scale), zero), lo, hi)), zero), scale): Round and Clip in any
@@ -24390,7 +24395,7 @@ static mlo_given *mlo_rounding_given(
     for (int64_t i = 0; i < s->iterations; i++) {
         y->scale[i] = mlo_parameter_number(m, s, g, r->scale, i) / factor;
         y->zero[i] = mlo_parameter_number(m, s, g, r->zero, i);
-        if (!m->error.code && (y->zero[i] < rint(y->zero[i]) || y->zero[i] > rint(y->zero[i])))
+        if (!m->error.code && mlo_differs(y->zero[i], rint(y->zero[i])))
             mlo_fail(m, MLO_E_UNSUPPORTED, r->node,
                 "a zero point of %g; zero points are whole steps", y->zero[i]);
     }
@@ -24500,7 +24505,7 @@ static int mlo_weight_fits(mlo *m, const mlo_scan *s, const mlo_graph *g,
     mlo_array *z = w->zero ? mlo_value_array(m, s, g, w->zero, i, 0) : NULL, *q = NULL;
     int64_t n = z ? mlo_array_count(z) : 0;
     int any = 0;
-    for (int64_t k = 0; k < n; k++) any |= mlo_number_at(z, k) < 0 || mlo_number_at(z, k) > 0;
+    for (int64_t k = 0; k < n; k++) any |= mlo_differs(mlo_number_at(z, k), 0);
     if ((any || w->open) && (q = mlo_value_array(m, s, g, w->integers, i, 0)) != NULL
         && q->rank == 2) {
         for (int64_t k = 0; k < mlo_array_count(q) && !m->error.code; k++) {
@@ -24564,10 +24569,7 @@ static mlo_given *mlo_weight_given(
 /* ---- QONNX's operators, and quantized ones, as standard operators --------- */
 
 static int mlo_x_constant(mlo_expansion *x, size_t i, double *v) {
-    const mlo_value *k = mlo_has_input(x->n, i) ? mlo_value_of(x->g, x->n->input[i]) : NULL;
-    if (k && k->tensor && mlo_tensor_count(k->tensor) == 1
-        && !mlo_tensor_doubles(x->m, k->tensor, 0, 1, v))
-        return 1;
+    if (mlo_lone_number(x->m, mlo_value_of(x->g, mlo_x_in(x, i)), v)) return 1;
     mlo_x_stay(x, "input %zu is not one constant for all layers", i);
     return 0;
 }
@@ -24585,16 +24587,15 @@ static const char *mlo_x_rounded(mlo_expansion *x, const char *v, const char *ot
     const char *sign = MLO_X(x, "Sign", v);
     const char *size = MLO_X(x, "Abs", v);
     const char *offset = mlo_x_number(x, mode->offset);
-    if (mode->offset < 0 || mode->offset > 0) size = MLO_X(x, "Add", size, offset);
+    if (mlo_differs(mode->offset, 0)) size = MLO_X(x, "Add", size, offset);
     size = MLO_X(x, mode->op, size);
     return MLO_X(x, "Mul", size, sign);
 }
 
 static int mlo_x_is_zero(mlo_expansion *x, size_t i) {
     double zero = 1;
-    const mlo_value *z = mlo_value_of(x->g, mlo_x_in(x, i));
-    return z && z->tensor && mlo_tensor_count(z->tensor) == 1
-        && !mlo_tensor_doubles(x->m, z->tensor, 0, 1, &zero) && !(zero < 0 || zero > 0);
+    return mlo_lone_number(x->m, mlo_value_of(x->g, mlo_x_in(x, i)), &zero)
+        && !mlo_differs(zero, 0);
 }
 
 /* A width that kernels could have. */
@@ -24705,7 +24706,7 @@ static const char *mlo_given_product_zero(
     int any = z && !z->tensor;
     for (int64_t k = 0; k < n && !any; k++) {
         double v;
-        any = mlo_tensor_doubles(x->m, z->tensor, k, 1, &v) || v < 0 || v > 0;
+        any = mlo_tensor_doubles(x->m, z->tensor, k, 1, &v) || mlo_differs(v, 0);
     }
     if (any && mlo_parameter_count(x->g, z->name) != scales)
         mlo_fail(x->m, MLO_E_UNSUPPORTED, product,
@@ -24915,9 +24916,7 @@ static mlo_form mlo_body_form(const mlo_inside *in, const char *name) {
 
 /* The one number a constant is, if it is one: learned or not, it must be the same in all iterations. */
 static int mlo_scalar(const mlo_inside *in, const char *name, double *x) {
-    mlo_value *v = mlo_value_of(in->body, name);
-    if (!v || !v->tensor || mlo_tensor_count(v->tensor) != 1) return 0;
-    return !mlo_tensor_doubles(in->m, v->tensor, 0, 1, x);
+    return mlo_lone_number(in->m, mlo_value_of(in->body, name), x);
 }
 
 /* A parameter that is one number, perhaps another one in each iteration. */
@@ -25793,9 +25792,9 @@ static int mlo_pads_nothing(const mlo_inside *in, const mlo_node *n) {
     mlo_value *v = n->n_input > 1 ? mlo_value_of(in->body, n->input[1]) : NULL;
     const int64_t count = v && v->tensor ? mlo_tensor_count(v->tensor) : 0;
     double by = 0;
-    for (int64_t i = 0; i < count && !(by < 0 || by > 0); i++)
+    for (int64_t i = 0; i < count && !mlo_differs(by, 0); i++)
         if (mlo_tensor_doubles(in->m, v->tensor, i, 1, &by)) return 0;
-    return count && !(by < 0 || by > 0);
+    return count && !mlo_differs(by, 0);
 }
 
 /* Does a node hand on what it gets? */
@@ -26002,7 +26001,7 @@ static const char *mlo_x_head_view(mlo_expansion *x, const mlo_head_view *v) {
         y = MLO_X(x, "Expand", y, mlo_x_list(x, times, 5));
     }
     y = mlo_x_reshape(x, y, v->form.dims, (size_t)v->form.rank);
-    if (v->scale < 1 || v->scale > 1) {
+    if (mlo_differs(v->scale, 1)) {
         const char *scale = mlo_x_number(x, v->scale);
         y = MLO_X(x, "Mul", y, scale);
     }
@@ -27927,7 +27926,7 @@ static const char *mlo_window_heads(mlo_expansion *x, const mlo_windows *w, int 
 }
 
 static const char *mlo_x_times(mlo_expansion *x, const char *y, double factor) {
-    return factor < 1 || factor > 1 ? MLO_X(x, "Mul", y, mlo_x_number(x, factor)) : y;
+    return mlo_differs(factor, 1) ? MLO_X(x, "Mul", y, mlo_x_number(x, factor)) : y;
 }
 
 /* The attention over all tokens, [1, T, H D]. */
@@ -29036,7 +29035,7 @@ static void mlo_bias_join_heads(mlo_bias *b) {
         for (int64_t e = 0; e < each; e++) {
             const float x = b->number[k * each + e],
                         y = b->number[k / b->heads * b->heads * each + e];
-            if (x < y || x > y) return;
+            if (mlo_differs(x, y)) return;
         }
     for (int64_t i = 0; i < b->n; i++)
         memmove(b->number + i * each, b->number + i * b->heads * each,
@@ -29113,16 +29112,14 @@ static int mlo_follow_bias(mlo_tracer *t, const char *name, int64_t keys, int64_
 /* What a value of the outer graph is before its type was changed. */
 static const char *mlo_uncast(const mlo_scan *s, const char *name) {
     const mlo_value *v = mlo_value_of(s->outer, name);
-    while (v && v->producer && mlo_is(v->producer, "Cast"))
-        v = mlo_value_of(s->outer, v->producer->input[0]);
+    while (v && mlo_is(v->producer, "Cast")) v = mlo_value_of(s->outer, v->producer->input[0]);
     return v ? v->name : name;
 }
 
 /* The node that makes it, if it is such a one. */
 static const mlo_node *mlo_before_loop(const mlo_scan *s, const char *name, const char *op) {
     const mlo_value *v = mlo_value_of(s->outer, mlo_uncast(s, name));
-    return v && v->producer && v->producer->n_input == 2 && mlo_is(v->producer, op) ? v->producer
-                                                                                    : NULL;
+    return v && mlo_is(v->producer, op) && v->producer->n_input == 2 ? v->producer : NULL;
 }
 
 /* Is it this one number, in front of the loop? */
@@ -30953,7 +30950,7 @@ static const mlo_given *mlo_narrow_given(const mlo_signal *s) {
 static const mlo_given *mlo_wide_given(const mlo_quantizer *q, const mlo_signal *s) {
     const mlo_given *g = s->given_wide ? s->given_wide : s->given;
     for (int64_t i = 0; g && g->scale && i < q->scan.iterations; i++)
-        if (mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0) return NULL;
+        if (mlo_differs(mlo_given_zero(g, i), 0)) return NULL;
     return g;
 }
 
@@ -30971,7 +30968,7 @@ static int mlo_one_form(const mlo_quantizer *q, const mlo_signal *s) {
     if (!mlo_given_scaled(n) || !mlo_given_scaled(w) || s->bits != s->wide_bits) return 0;
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         double off = n->scale[i] - w->scale[i], zero = mlo_given_zero(n, i);
-        if (off < 0 || off > 0 || zero < 0 || zero > 0) return 0;
+        if (mlo_differs(off, 0) || mlo_differs(zero, 0)) return 0;
     }
     return 1;
 }
@@ -32140,7 +32137,7 @@ static int mlo_given_relu(mlo_quantizer *q, mlo_sublayer *b) {
     if (b->n_inner != 1 || !mlo_is(b->inner[0], "Relu") || x->given || !mlo_given_scaled(g))
         return 0;
     for (int64_t i = 0; g->zero && i < q->scan.iterations; i++)
-        if (g->zero[i] < 0 || g->zero[i] > 0) return 0;
+        if (mlo_differs(g->zero[i], 0)) return 0;
     mlo_given *same = MLO_NEW(q->m, mlo_given);
     if (!same) return mlo_failed(q->m);
     same->sign = 1;
@@ -33732,7 +33729,7 @@ static int mlo_window_function(mlo_quantizer *q, const mlo_sublayer *b, const ml
 static int mlo_window_zero(mlo_quantizer *q, const mlo_sublayer *b) {
     const mlo_signal *x = mlo_signal_of(q, b->in[0]);
     for (int64_t k = 0; k < q->scan.iterations * x->channels; k++)
-        if (x->zero[k] < 0 || x->zero[k] > 0 || (x->shape && (x->shape[k] < 1 || x->shape[k] > 1)))
+        if (mlo_differs(x->zero[k], 0) || (x->shape && mlo_differs(x->shape[k], 1)))
             return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
                 "'%s' has a zero point, or a scale per channel, and a convolution reads it, whose "
                 "borders are 0; give it a zero point of 0",
@@ -33821,7 +33818,7 @@ static const char *mlo_unguarded(const mlo_recogniser *r, const mlo_node *n) {
     double zero;
     mlo_node *test = mlo_is(n, "Where") ? mlo_made_by(&r->in, n->input[0]) : NULL;
     if (!mlo_is(test, "IsNaN") || test->input[0] != n->input[2]
-        || !mlo_scalar(&r->in, n->input[1], &zero) || zero < 0 || zero > 0)
+        || !mlo_scalar(&r->in, n->input[1], &zero) || mlo_differs(zero, 0))
         return NULL;
     return n->input[2];
 }
@@ -34036,7 +34033,7 @@ static int mlo_given_plain(const mlo_quantizer *q, const mlo_signal *x) {
     const mlo_given *g = mlo_narrow_given(x);
     if (!mlo_given_scaled(g)) return 0;
     for (int64_t i = 0; i < q->scan.iterations; i++)
-        if (mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0) return 0;
+        if (mlo_differs(mlo_given_zero(g, i), 0)) return 0;
     return 1;
 }
 
@@ -34067,12 +34064,12 @@ static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
         double value = mlo_given_scaled(gv) ? mlo_given_zero(gv, i) : 0;
         double mix = mlo_given_scaled(gy) ? mlo_given_zero(gy, i) : 0;
         double key = mlo_given_scaled(gk) ? mlo_given_zero(gk, i) : 0;
-        if (key < 0 || key > 0) {
+        if (mlo_differs(key, 0)) {
             k->given = k->given_narrow = NULL;
             left = k;
         }
-        if (query < 0 || query > 0) left = x;
-        if (value < 0 || value > 0 || mix < 0 || mix > 0) {
+        if (mlo_differs(query, 0)) left = x;
+        if (mlo_differs(value, 0) || mlo_differs(mix, 0)) {
             v->given = v->given_narrow = y->given = y->given_narrow = NULL;
             left = left ? left : v;
         }
@@ -34197,11 +34194,11 @@ static int mlo_attention_zeros(mlo_quantizer *q, const mlo_sublayer *b) {
         double from =
             v->zero[mlo_shared_channel(d, shared, c)]; /* of the head that it is mixed of */
         double far = y->wide ? from : y->zero[c] - from;
-        if (x->zero[c] < 0 || x->zero[c] > 0)
+        if (mlo_differs(x->zero[c], 0))
             return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
                 "a zero point is fixed for the queries '%s'; only symmetric ones are supported",
                 x->name);
-        if (far < 0 || far > 0)
+        if (mlo_differs(far, 0))
             return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
                 "the values '%s' and their mix '%s' have different zeros, %g and %g; only one is "
                 "supported",
@@ -34773,7 +34770,7 @@ static int mlo_given_rotary(mlo_quantizer *q, mlo_sublayer *b) {
         const mlo_given *g = mlo_narrow_given(s[k]);
         int far = 0;
         for (int64_t i = 0; mlo_given_scaled(g) && i < q->scan.iterations; i++)
-            far |= mlo_given_zero(g, i) < 0 || mlo_given_zero(g, i) > 0;
+            far |= mlo_differs(mlo_given_zero(g, i), 0);
         if (!far) continue;
         s[k]->given = s[k]->given_narrow = NULL;
         mlo_warn(q->m,
@@ -34798,7 +34795,7 @@ static void mlo_rotary_fit(mlo_quantizer *q, mlo_signal *s) {
 static int mlo_rotary_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *x = mlo_signal_of(q, b->in[0]);
     for (int64_t c = 0; mlo_given_scaled(mlo_narrow_given(x)) && c < x->channels; c++)
-        if (x->zero[c] < 0 || x->zero[c] > 0)
+        if (mlo_differs(x->zero[c], 0))
             return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
                 "a zero point is fixed for '%s', which rotary embedding turns; only symmetric ones "
                 "are supported",
@@ -35282,7 +35279,7 @@ static int mlo_gate_scales(mlo_quantizer *q, const mlo_sublayer *b) {
 /* Is a zero given for the product, which no product of streams has? */
 static int mlo_gate_offset(const mlo_quantizer *q, const mlo_signal *y) {
     for (int64_t c = 0; !y->wide && c < q->scan.iterations * y->channels; c++)
-        if (y->zero[c] < 0 || y->zero[c] > 0) return 1;
+        if (mlo_differs(y->zero[c], 0)) return 1;
     return mlo_widened(q, y);
 }
 
@@ -40327,7 +40324,7 @@ static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) {
 
 /* The cycle of token n's last beat, or in which it is known whether its group ends with it. MLO_NOT_YET. */
 static int64_t mlo_tile_holds(const mlo_schedule *s, int i, int64_t n) {
-    enum { SAYS = 4 };
+    enum { SAYS = 2 };
     const mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
     const int64_t came = mlo_token_of(s, i, n)->in[1];
     if (p.iteration || p.at < p.tokens - 1 || p.frame == s->c->frames - 1 || p.job->iterations == 1)
