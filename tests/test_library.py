@@ -322,7 +322,7 @@ def check_places():
         total += runs[1]
         refused = k > len(rows) and not lost and "with all it wants: code " in p.stderr                    # an export that mlo does not take
         case("refused: %s: %s" % (os.path.basename(model), steps), "" if refused else complaint(p.stderr) if p.returncode else "" if runs[0] >= runs[1] // step else p.stdout + "are too few to believe")
-    case("places, all together", "" if total > 1500 else "%d are too few to believe" % total)
+    case("places, all together", "" if total > 1000 else "%d are too few to believe" % total)
 
 
 def check_threads():
