@@ -56,15 +56,23 @@ static double cli_sim_shared(const cli_bench *b, int64_t frame, int64_t frames) 
     return beats + cli_sim_tiles(b, tokens);
 }
 
+/* Times round the loop beside those of jobs themselves: an id that goes on inside the core is one. */
+static int64_t cli_sim_again(const cli_bench *b) {
+    int64_t more = 0;
+    for (int64_t i = 0; i < b->n_job; i++) more += b->job[i].more;
+    return more;
+}
+
 /* Parameter beats that the kernels have taken when a run of whole groups has come to rest: every
  * iteration's, those of the next one, which are loaded ahead, once those that stay, and row blocks
  * for every tile. (A single iteration's are not loaded again: two banks, whatever the frames.) */
 static double cli_sim_delivered(const cli_bench *b, const cJSON *p) {
     double each = cli_json_number(p, "per_iteration") - cli_sim_shared(b, -1, b->group);
     if (b->unrolled) return 2 * each * (double)b->iterations;
-    int64_t begun = b->iterations == 1 ? 1 : (b->n + b->group - 1) / b->group * b->iterations;
-    return cli_json_number(p, "once") + each * (double)(begun + 1)
-        + (double)b->iterations * cli_sim_shared(b, 0, b->n);
+    const int64_t again = cli_sim_again(b), groups = (b->n + b->group - 1) / b->group + again;
+    const int64_t begun = b->iterations == 1 ? 1 : groups * b->iterations;
+    const double blocks = cli_sim_shared(b, 0, b->n) + (double)again * cli_sim_tiles(b, 1);
+    return cli_json_number(p, "once") + each * (double)(begun + 1) + (double)b->iterations * blocks;
 }
 
 /* How long the run will be, in cycles, until the next iteration is loaded, too; about, where
