@@ -6187,8 +6187,9 @@ static mlo_array *mlo_indices(mlo_call *c, const mlo_array *index, int64_t dim) 
     for (int64_t i = 0; i < n; i++) {
         if (v[i] < 0) v[i] += dim;
         if (v[i] >= 0 && v[i] < dim) continue;
-        mlo_fail(c->m, MLO_E_DATA, c->node, "index %lld is outside of a dimension of %lld",
-            (long long)v[i], (long long)dim);
+        mlo_fail(c->m, MLO_E_DATA, c->node, "index %lld is outside of a dimension of %lld%s",
+            (long long)v[i], (long long)dim,
+            mlo_opt(c->m, "context") ? "; a smaller --context, if these are positions" : "");
         mlo_array_free(c->m, a);
         return NULL;
     }

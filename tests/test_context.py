@@ -143,6 +143,7 @@ def check_options():
     t.case("a prompt of N tokens has a context of N", "" if p.returncode == 0 and said(onnx.load(t.at("prompt.onnx"))) == "64" else p.stderr.decode())
     refused("a prompt of another length", "SHAPE", ["input_ids", "64", "dynamic"], "read", t.model(stories.PROMPT), "--context", "32")
     refused("a past of fixed length", "SHAPE", ["past_0", "5", "dynamic"], "read", t.model("gpt2-cache"), "--context", "16")
+    refused("more than there are positions", "DATA", ["32", "a smaller --context"], "read", form("gpt2-d18-eager-dims"), "--context", "33")
     t.good("read", path, "--dim", "step=16", "--context", "16", "-o", t.at("dim.json"))
     refused("--dim says otherwise", "SHAPE", ["input_ids", "8"], "read", path, "--dim", "step=8", "--context", "16")
     refused("taps without a context name the remedy", "UNSUPPORTED", ["--context"], "quantize", path, "--dim", "step=2", "--dim", "past=4")
