@@ -54225,7 +54225,7 @@ static const char *const mlo_lines_verilog_mlo_place_v[] = {
     "                mul   <= c_word[32*p +: 16];",
     "                shift <= c_word[32*p + 16 +: 6];",
     "            end",
-    "            wire signed [AB-1:0] acc = x1 + p1;",
+    "            wire signed [AB-1:0] acc = {{(AB-XBITS){x1[XBITS-1]}}, x1} + {{(AB-16){p1[15]}}, p1};",
     "            wire                 unused_valid;      // the same in each lane: v stands for all",
     "            mlo_requantize #(.ABITS(AB), .MBITS(16), .YBITS(YBITS), .DEEP(0), .SHIFT(SHIFT)) u_requantize (",
     "                .clk(clk), .rst(rst), .en(en), .in_valid(v[1]), .in_acc(acc), .in_m(mul), .in_s(shift),",
