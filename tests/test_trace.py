@@ -132,17 +132,19 @@ def wrong_inputs(path, manifest, lines):
 
 
 def wrong_blocks(manifest, lines, frames):
-    """With row blocks, every tile of tokens of a frame reads the parameters anew: one line each, in the order of tokens."""
+    """With row blocks, every tile of tokens of a group of frames reads the parameters anew: one line each, in the order of tokens."""
     g, l, t_n = manifest["frames_in_flight"], manifest["iterations"], manifest["tokens"]
     blocks = {k["name"]: k for k in manifest["kernels"] if k["memory"] == "block"}
     if not blocks: return "no kernel has row blocks"
     for name, k in blocks.items():
-        want = [(f, i) for a in range(0, frames, g) for i in range(l) for f in range(a, min(a + g, frames)) for _ in range(0, t_n, k["tile"])]
+        rounds = [[(f, i, token) for f in range(a, min(a + g, frames)) for token in range(t_n)] for a in range(0, frames, g) for i in range(l)]
+        begin = [first for tokens in rounds for first in tokens[::k["tile"]]]
+        want = [first[:2] for first in begin]
         for port in {x["memory"] for x in lines if x["kernel"] == name and "memory" in x}:
             mine = [x for x in lines if x["kernel"] == name and x.get("memory") == port]
             if [(x["frame"], x["iteration"]) for x in mine] != want: return "%s.%s: %s, not %s" % (name, port, [(x["frame"], x["iteration"]) for x in mine][:9], want[:9])
             tokens = [x for x in lines if x["kernel"] == name and "token" in x]
-            firsts = [x for x in tokens if x["token"] % k["tile"] == 0]
+            firsts = [x for x in tokens if (x["frame"], x["iteration"], x["token"]) in begin]
             if any(load["end"] > token["end"] for load, token in zip(mine, firsts)): return "%s.%s: a tile leaves before its parameters came" % (name, port)
     return ""
 
@@ -188,7 +190,7 @@ def check_trace():
 
 
 def check_blocks():
-    """Row blocks in the trace; tiles that a frame's end cuts off, and two frames in flight."""
+    """Row blocks in the trace; tiles of two frames in flight, and those that a group's end cuts off."""
     if not t.have("row blocks", "iverilog"): return
     for tile, frames in ("3", 3), ("2", 2):
         path = build("mlp-res", "--pe", "2", "--simd", "8", "--frames-in-flight", "2", "--memory", "block", "--tile", tile)
