@@ -600,4 +600,4 @@ def invert(d):
 
 
 t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_archives, check_run, check_paths, check_words, check_needs, check_compile, check_digests, check_foretold, check_sim,
-       floor=296)
+       floor=290)

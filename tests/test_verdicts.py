@@ -595,4 +595,4 @@ def check_native():
     t.case("C: generate", "" if p.returncode == 4 and b"it holds C, not Verilog; mlo sim runs its test" in p.stderr else p.stderr.decode())
 
 
-t.main(check_verdicts, check_causes, check_probes, check_traces, check_blocks, check_others, check_outputs, check_shown, check_manifests, check_again, check_inputs, check_jobs, check_texts, check_teller, check_programs, check_native, floor=328)
+t.main(check_verdicts, check_causes, check_probes, check_traces, check_blocks, check_others, check_outputs, check_shown, check_manifests, check_again, check_inputs, check_jobs, check_texts, check_teller, check_programs, check_native, floor=320)
