@@ -161,4 +161,4 @@ def check_errors():
 
 
 if __name__ == "__main__": t.main(check_modes, check_widths, check_latency, check_sizes, check_blocks, check_group, check_lint, check_errors,
-                                  floor=28)
+                                  floor=27)
