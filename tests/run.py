@@ -80,7 +80,7 @@ QUICK = {
     "test_sim": "choice",
     "test_stalls": "random protocol",
     "test_step": "targets refused",
-    "test_stories": "default four",
+    "test_stories": "default",
     "test_tokens": "judged rows refused",
     "test_verdicts": "",
     "test_wrong_usage": "terminal help completion",
