@@ -6,46 +6,6 @@
 // out.txt: cycle, {tuser, tdata} per output beat. in.txt: cycle per accepted input beat.
 `default_nettype none
 
-module tb_source #(
-    parameter WIDTH = 8,
-    parameter SALT  = 1
-) (
-    input  wire             clk,
-    input  wire             rst,
-    input  wire             go,
-    input  wire [31:0]      count,
-    input  wire [31:0]      stall,          // percent
-    input  wire [31:0]      gap,            // cycles of a pause after each beat
-    input  wire [31:0]      seed,
-    output reg  [WIDTH-1:0] data,
-    output reg              valid,
-    input  wire             ready
-);
-    reg [WIDTH-1:0] mem [0:65535];
-    reg [31:0] at, pause, lfsr;
-    wire stop = (lfsr[6:0] * 100) >> 7 < stall;
-    always @(posedge clk)
-        if (rst) begin
-            valid <= 1'b0;
-            at    <= 0;
-            pause <= 0;
-            lfsr  <= seed * 32'h9e3779b1 + SALT * 32'h85ebca6b + 32'd1;
-        end else begin
-            lfsr <= {lfsr[30:0], lfsr[31] ^ lfsr[21] ^ lfsr[1] ^ lfsr[0]};
-            if (pause != 0) pause <= pause - 1;
-            if (!valid || ready) begin
-                valid <= 1'b0;
-                data  <= {WIDTH{1'bx}};
-                if (go && at < count && !stop && pause == 0) begin
-                    valid <= 1'b1;
-                    data  <= mem[at];
-                    at    <= at + 1;
-                    pause <= gap;
-                end
-            end
-        end
-endmodule
-
 module conv_tb;
     parameter C = 8, KH = 3, KW = 3, W = 5, TOP = 1, LEFT = 1, PE = 2, SIMD = 1, XBITS = 8, WBITS = 8, ABITS = 33, YBITS = 8, SHIFT = 0, RESIDENT = 0, AXI_WIDTH = 128;
     localparam IW = PE * XBITS, OW = PE * YBITS;
@@ -53,7 +13,7 @@ module conv_tb;
     reg clk = 0, rst = 1;
     always #1 clk = !clk;
 
-    integer n_in, n_c, n_w, n_out, s_in, s_c, s_w, s_out, hold, gap, seed, fo, fi, dummy;
+    integer n_in, n_c, n_w, n_out, s_in, s_c, s_w, s_out, hold, gap, seed, dummy;
     initial begin
         dummy = $value$plusargs("n_in=%d", n_in);   dummy = $value$plusargs("s_in=%d", s_in);
         dummy = $value$plusargs("n_c=%d", n_c);     dummy = $value$plusargs("s_c=%d", s_c);
@@ -64,24 +24,23 @@ module conv_tb;
         $readmemh("in.hex", u_in.mem, 0, n_in - 1);
         $readmemh("c.hex", u_c.mem, 0, n_c - 1);
         $readmemh("w.hex", u_w.mem, 0, n_w - 1);
-        fo = $fopen("out.txt", "w");
-        fi = $fopen("in.txt", "w");
+        repeat (4) @(posedge clk);
+        rst <= 0;
     end
 
     wire [IW+2:0]        i;
     wire [AXI_WIDTH-1:0] c, w;
-    wire                 i_v, i_r, c_v, c_r, w_v, w_r, o_v;
-    reg                  o_r;
+    wire                 i_v, i_r, c_v, c_r, w_v, w_r, o_v, o_r;
     wire [OW-1:0]        o;
     wire [2:0]           o_u, stat;
-    integer              cycle;
-    tb_source #(.WIDTH(IW + 3), .SALT(1)) u_in (
+    wire signed [31:0]   cycle;
+    tb_feed #(.WIDTH(IW + 3), .SALT(1)) u_in (
         .clk(clk), .rst(rst), .go(cycle >= hold), .count(n_in), .stall(s_in), .gap(gap), .seed(seed),
         .data(i), .valid(i_v), .ready(i_r));
-    tb_source #(.WIDTH(AXI_WIDTH), .SALT(3)) u_c (
+    tb_feed #(.WIDTH(AXI_WIDTH), .SALT(3)) u_c (
         .clk(clk), .rst(rst), .go(1'b1), .count(n_c), .stall(s_c), .gap(0), .seed(seed),
         .data(c), .valid(c_v), .ready(c_r));
-    tb_source #(.WIDTH(AXI_WIDTH), .SALT(4)) u_w (
+    tb_feed #(.WIDTH(AXI_WIDTH), .SALT(4)) u_w (
         .clk(clk), .rst(rst), .go(1'b1), .count(n_w), .stall(s_w), .gap(0), .seed(seed),
         .data(w), .valid(w_v), .ready(w_r));
     mlo_conv #(.C(C), .KH(KH), .KW(KW), .W(W), .TOP(TOP), .LEFT(LEFT), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .WBITS(WBITS), .ABITS(ABITS), .YBITS(YBITS),
@@ -92,55 +51,9 @@ module conv_tb;
         .s_axis_c_tdata(c), .s_axis_c_tvalid(c_v), .s_axis_c_tready(c_r),
         .s_axis_w_tdata(w), .s_axis_w_tvalid(w_v), .s_axis_w_tready(w_r), .stat(stat));
 
-    integer      got, busy, starved, blocked, idle, last_event;
-    reg          failed, was_v;
-    reg [OW+2:0] was;
-    reg [31:0]   lfsr;
-    initial begin
-        cycle = 0; got = 0; busy = 0; starved = 0; blocked = 0; idle = 0; failed = 0; was_v = 0; last_event = 0; o_r = 0;
-        #1 lfsr = seed * 32'h2545f491 + 32'd77;
-        repeat (4) @(posedge clk);
-        rst <= 0;
-    end
-
-    always @(posedge clk) if (!rst && !failed) begin
-        cycle <= cycle + 1;
-        lfsr  <= {lfsr[30:0], lfsr[31] ^ lfsr[21] ^ lfsr[1] ^ lfsr[0]};
-        o_r   <= (lfsr[6:0] * 100) >> 7 >= s_out;
-        if (i_v && i_r) $fdisplay(fi, "%0d", cycle);
-        if (i_v && i_r || c_v && c_r || w_v && w_r || o_v && o_r || cycle < hold + 2) last_event <= cycle;
-        was_v <= o_v && !o_r;
-        was   <= {o_u, o};
-        if (o_v && o_r) begin
-            $fdisplay(fo, "%0d %h", cycle, {o_u, o});
-            got <= got + 1;
-        end
-        busy    <= busy + stat[0];
-        starved <= starved + stat[1];
-        blocked <= blocked + stat[2];
-        if (was_v && (!o_v || was !== {o_u, o})) begin
-            failed = 1;
-            $display("FAIL cycle %0d: a waiting beat changed", cycle);
-        end else if ((stat[0] && stat[1]) || (stat[1] && stat[2]) || (stat[0] && stat[2]) || ^stat === 1'bx) begin
-            failed = 1;
-            $display("FAIL cycle %0d: stat %b", cycle, stat);
-        end else if (cycle - last_event > 2000 + gap) begin
-            failed = 1;
-            $display("FAIL watchdog: cycle %0d, %0d of %0d beats", cycle, got, n_out);
-        end else if (got >= n_out) begin
-            idle <= idle + 1;                   // a while after the last beat: nothing more may come
-            if (idle == 40) begin
-                failed = 1;
-                if (got == n_out) $display("PASS cycles=%0d busy=%0d starved=%0d blocked=%0d", cycle, busy, starved, blocked);
-                else              $display("FAIL %0d beats, %0d expected", got, n_out);
-            end
-        end
-        if (failed) begin
-            $fclose(fo);
-            $fclose(fi);
-            $finish;
-        end
-    end
+    tb_record #(.WIDTH(OW + 3)) u_out (
+        .clk(clk), .rst(rst), .seed(seed), .stall(s_out), .hold(hold), .gap(gap), .n_out(n_out), .takes(i_v && i_r), .loads(c_v && c_r || w_v && w_r),
+        .data({o_u, o}), .valid(o_v), .ready(o_r), .stat(stat), .cycle(cycle));
 endmodule
 
 `default_nettype wire
