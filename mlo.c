@@ -1055,7 +1055,7 @@ static float mlo_float(const mlo_node *n, const char *name, float otherwise) {
  * op. */
 static int mlo_is(const mlo_node *n, const char *op) {
     if (!n) return 0;
-    const char *dot = strrchr(op, '.'), *domain = n->domain ? n->domain : "";
+    const char *dot = strrchr(op, '.'), *domain = mlo_or_empty(n->domain);
     if (!dot) return mlo_eq(n->op, op) && (!*domain || mlo_eq(domain, "ai.onnx"));
     return mlo_eq(n->op, dot + 1) && strlen(domain) == (size_t)(dot - op)
         && !strncmp(domain, op, (size_t)(dot - op));
@@ -1166,15 +1166,13 @@ static int mlo_index_at(mlo *m, mlo_graph *g, mlo_graph *outer, mlo_node *holder
     mlo_map_clear(&g->values);
     if (mlo_map_room(m, &g->values, g->n_init + g->n_input + g->n_node)) return mlo_failed(m);
     for (size_t i = 0; i < g->n_init; i++) {
-        if (!(v = mlo_index_value(m, g, g->init[i]->name ? g->init[i]->name : "")))
-            return mlo_failed(m);
+        if (!(v = mlo_index_value(m, g, mlo_or_empty(g->init[i]->name)))) return mlo_failed(m);
         if (v->tensor)
             return mlo_fail_at(m, MLO_E_GRAPH, v->name, "two initializers have this name");
         v->tensor = g->init[i];
     }
     for (size_t i = 0; i < g->n_input; i++) {
-        if (!(v = mlo_index_value(m, g, g->input[i]->name ? g->input[i]->name : "")))
-            return mlo_failed(m);
+        if (!(v = mlo_index_value(m, g, mlo_or_empty(g->input[i]->name)))) return mlo_failed(m);
         if (v->is_input)
             return mlo_fail_at(m, MLO_E_GRAPH, v->name, "two graph inputs have this name");
         v->info = g->input[i];
@@ -2882,7 +2880,7 @@ static int mlo_tensor_is_raw(const mlo_tensor *t) { return t->source || t->raw.d
 static int mlo_tensor_check(mlo *m, const mlo_tensor *t) {
     int64_t count = mlo_tensor_count(t);
     mlo_dtype type = (mlo_dtype)t->data_type;
-    const char *name = t->name ? t->name : "";
+    const char *name = mlo_or_empty(t->name);
     unsigned bits = mlo_dtype_bits(type);
     if (count < 0)
         return mlo_fail_at(
@@ -3360,7 +3358,7 @@ static int mlo_plain_name(const char *s) {
  * `user` is the folder (const char *). */
 static int mlo_tensor_resolve(mlo *m, void *tensor, void *user) {
     mlo_tensor *t = (mlo_tensor *)tensor;
-    const char *name = t->name ? t->name : "";
+    const char *name = mlo_or_empty(t->name);
     const char *location = mlo_meta_get(t->external, t->n_external, "location");
     const char *digest = mlo_meta_get(t->meta, t->n_meta, mlo_key_digest);
     const char *offset = mlo_meta_get(t->external, t->n_external, "offset");
@@ -3371,7 +3369,7 @@ static int mlo_tensor_resolve(mlo *m, void *tensor, void *user) {
         return mlo_fail_at(m, MLO_E_DATA, name,
             "external data lies in '%s'; a plain file name is needed: put the file beside the "
             "model",
-            location ? location : "");
+            mlo_or_empty(location));
     if (mlo_tensor_count(t) < 0 || !mlo_dtype_bits((mlo_dtype)t->data_type))
         return mlo_fail_at(m, MLO_E_TYPE, name, "a %s tensor of this shape cannot be external",
             mlo_dtype_name((mlo_dtype)t->data_type));
@@ -3379,8 +3377,8 @@ static int mlo_tensor_resolve(mlo *m, void *tensor, void *user) {
     if ((offset && !mlo_parse_u64(offset, &t->offset))
         || (length && !mlo_parse_u64(length, &t->length)))
         return mlo_fail_at(m, MLO_E_FORMAT, name,
-            "external offset '%s' or length '%s' is no number", offset ? offset : "",
-            length ? length : "");
+            "external offset '%s' or length '%s' is no number", mlo_or_empty(offset),
+            mlo_or_empty(length));
     if (!(t->source = mlo_source_open(m, (const char *)user, location))) return mlo_failed(m);
     if (t->offset > t->source->size || t->length > t->source->size - t->offset)
         return mlo_fail_at(m, MLO_E_DATA, name,
@@ -4802,7 +4800,7 @@ static const char *mlo_dims_text(mlo *m, int rank, const int64_t *dims) {
                                (long long)dims[i]);
     snprintf(text + n, sizeof text - (size_t)n, "]");
     const char *s = mlo_intern(m, text);
-    return s ? s : "";
+    return mlo_or_empty(s);
 }
 
 /* ---- what shape rules and runs share -------------------------------------- */
@@ -8983,7 +8981,7 @@ static mlo_function *mlo_function_of(mlo *m, const char *text, const char *endin
         mlo_take(&r, ",");
     }
     for (mlo_skip_spaces(&r); *r.p && !m->error.code; mlo_skip_spaces(&r)) mlo_read_node(&r);
-    r.p = ending ? ending : "";
+    r.p = mlo_or_empty(ending);
     for (mlo_skip_spaces(&r); *r.p && !m->error.code; mlo_skip_spaces(&r)) mlo_read_node(&r);
     return m->error.code ? NULL : f;
 }
@@ -10260,7 +10258,7 @@ static int mlo_eval(mlo *m, const mlo_graph *g, const mlo_array *inputs, size_t 
     mlo_env e;
     MLO_TRY(mlo_env_open(m, &e, g, NULL, observer));
     for (size_t i = 0; i < n && !m->error.code; i++)
-        mlo_env_lend(&e, mlo_intern(m, inputs[i].name ? inputs[i].name : ""), &inputs[i]);
+        mlo_env_lend(&e, mlo_intern(m, mlo_or_empty(inputs[i].name)), &inputs[i]);
     for (size_t i = 0; i < g->n_input && !m->error.code; i++) {
         const mlo_cell *c = mlo_env_own(&e, g->input[i]->name);
         if (c && !c->array && !c->tensor)
@@ -11046,7 +11044,7 @@ static const char *mlo_standard(const char *domain) {
 static const char *mlo_function_key(
     mlo *m, const char *domain, const char *name, const char *overload) {
     return mlo_format(
-        m, "%s:%s:%s", mlo_standard(domain), name ? name : "", overload ? overload : "");
+        m, "%s:%s:%s", mlo_standard(domain), mlo_or_empty(name), mlo_or_empty(overload));
 }
 
 /* ---- which calls ---------------------------------------------------------- */
@@ -11316,7 +11314,7 @@ static int mlo_call_open(mlo_call_walk *w, mlo_function *f, const mlo_node *call
 static int mlo_call_see(mlo *m, void *node, void *user) {
     mlo_call_walk *w = (mlo_call_walk *)user;
     const mlo_node *n = (const mlo_node *)node;
-    const char *key = mlo_function_key(m, n->domain, n->op ? n->op : "", n->overload);
+    const char *key = mlo_function_key(m, n->domain, mlo_or_empty(n->op), n->overload);
     mlo_function *f = key ? (mlo_function *)mlo_map_get(&w->k->functions, key) : NULL;
     return m->error.code ? mlo_failed(m) : f ? mlo_call_open(w, f, n) : 0;
 }
@@ -11549,6 +11547,14 @@ static const char *mlo_x_transpose(mlo_expansion *x, const char *v, const int64_
 static const char *mlo_x_reshape(mlo_expansion *x, const char *v, const int64_t *shape, size_t n) {
     const char *to = mlo_x_list(x, shape, n);
     return MLO_X(x, "Reshape", v, to);
+}
+/* A norm over the last axis like `norm`, of another value, with another gain and bias ("": none). */
+static const char *mlo_x_normed(
+    mlo_expansion *x, const mlo_node *norm, const char *v, const char *gamma, const char *beta) {
+    const char *y = MLO_X(x, norm->op, v, gamma, beta);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
+    return y;
 }
 /* Ops whose axes are an attribute before opset `since` and an input from there on. */
 static const char *mlo_x_axes(
@@ -13233,7 +13239,7 @@ static const char *mlo_open_dims(mlo *m) {
         if (mlo_each_message(m, MLO_M_VALUE_INFO, g->input[i], MLO_M_DIM, mlo_list_dim, &t)) break;
     const char *s = mlo_intern(m, t.n ? t.text : "none");
     mlo_text_free(&t);
-    return s ? s : "";
+    return mlo_or_empty(s);
 }
 
 /* "NAME=VALUE", cut at the last '='. */
@@ -14351,7 +14357,7 @@ static void mlo_drop_initialized_inputs(mlo *m) {
 /* Scopes written as attributes, which no operator has, say nothing about what a node computes:
  * they become metadata. */
 static const char *mlo_attr_as_meta(mlo *m, const mlo_attr *a) {
-    if (a->type == MLO_ATTR_STRING) return mlo_intern_n(m, a->s.data ? a->s.data : "", a->s.n);
+    if (a->type == MLO_ATTR_STRING) return mlo_intern_n(m, mlo_or_empty(a->s.data), a->s.n);
     mlo_text t = { m, NULL, 0, 0 };
     mlo_puts(&t, "[");
     for (size_t i = 0; i < a->n_strings; i++) {
@@ -14372,7 +14378,7 @@ static int mlo_attrs_to_meta(mlo *m, void *node, void *user) {
     for (size_t i = 0; i < n->n_attr; i++) {
         const mlo_attr *a = n->attr[i];
         int text = a->type == MLO_ATTR_STRING || a->type == MLO_ATTR_STRINGS;
-        int ours = !strncmp(a->name ? a->name : "", "pkg.torch.", 10);
+        int ours = !strncmp(mlo_or_empty(a->name), "pkg.torch.", 10);
         if (!text || !(ours || (mlo_eq(a->name, "namespace") && (!n->domain || !*n->domain)))) {
             n->attr[kept++] = n->attr[i];
             continue;
@@ -15987,7 +15993,7 @@ static const char *mlo_levels_scope(mlo *m, const mlo_levels *l, int n, int join
         mlo_puts(&t, level);
         parent = level;
     }
-    const char *s = mlo_intern(m, t.text ? t.text : "");
+    const char *s = mlo_intern(m, mlo_or_empty(t.text));
     mlo_text_free(&t);
     return s;
 }
@@ -16017,7 +16023,7 @@ static const char *mlo_scope_said(mlo *m, const mlo_node *n) {
 /* The scope in a node's name: "/encoder/layer.0/attention/Add_1", or
  * "encoder.layer.0.bias_DequantizeLinear". NULL when it has no such form. */
 static const char *mlo_scope_named(mlo *m, const mlo_node *n) {
-    const char *s = n->name ? n->name : "", *last = strrchr(s, '/');
+    const char *s = mlo_or_empty(n->name), *last = strrchr(s, '/');
     mlo_levels l;
     if (last && last != s) {
         mlo_levels_slashes(m, s, &l);
@@ -16098,7 +16104,7 @@ static const char *mlo_scope_rebased(mlo *m, const char *scope, const char *from
             mlo_put(&t, p, part);
         p += part;
     }
-    const char *s = mlo_intern(m, t.text ? t.text : "");
+    const char *s = mlo_intern(m, mlo_or_empty(t.text));
     mlo_text_free(&t);
     return s;
 }
@@ -16376,7 +16382,7 @@ static const char *mlo_attr_text_of(mlo *m, const mlo_attr *a) {
     case MLO_ATTR_FLOAT: mlo_put_number(&t, "", (double)a->f, 1); break;
     case MLO_ATTR_INT: mlo_printf(&t, "%lld", (long long)a->i); break;
     case MLO_ATTR_STRING:
-        mlo_printf(&t, "'%.*s'", (int)(a->s.n < 60 ? a->s.n : 60), a->s.data ? a->s.data : "");
+        mlo_printf(&t, "'%.*s'", (int)(a->s.n < 60 ? a->s.n : 60), mlo_or_empty(a->s.data));
         break;
     case MLO_ATTR_INTS:
         for (size_t i = 0; i < a->n_ints && i < 8; i++)
@@ -16402,9 +16408,9 @@ static const char *mlo_attr_text_of(mlo *m, const mlo_attr *a) {
     }
     default: mlo_puts(&t, "another value"); break;
     }
-    const char *s = mlo_intern(m, t.text ? t.text : "");
+    const char *s = mlo_intern(m, mlo_or_empty(t.text));
     mlo_text_free(&t);
-    return s ? s : "";
+    return mlo_or_empty(s);
 }
 
 static const char *mlo_form_text(mlo *m, const mlo_value *v) {
@@ -16419,9 +16425,9 @@ static const char *mlo_form_text(mlo *m, const mlo_value *v) {
             mlo_printf(&t, "%lld", (long long)f.dims[i]);
     }
     mlo_puts(&t, "]");
-    const char *s = mlo_intern(m, t.text ? t.text : "");
+    const char *s = mlo_intern(m, mlo_or_empty(t.text));
     mlo_text_free(&t);
-    return s ? s : "";
+    return mlo_or_empty(s);
 }
 
 /* What a slot reads, for people. */
@@ -16537,7 +16543,7 @@ static int mlo_layers_fit(mlo *m, const mlo_net *net, mlo_layers *l, const uint8
             "is not in the hierarchy, which selects %d of the %d nodes that repeat %d times; add "
             "its scope, '%s', and those of its "
             "neighbours, select the whole layer, or leave --hierarchy out",
-            inside, l->size, l->iterations, scope ? scope : "");
+            inside, l->size, l->iterations, mlo_or_empty(scope));
     if (l->iterations / whole < 2)
         return mlo_fail_at(m, MLO_E_LOOP, NULL,
             "the hierarchy selects %d of %d equal layers: that leaves %d iteration; select one "
@@ -17174,7 +17180,7 @@ static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
     mlo_printf(&key, "%s.select", r->name);
     for (int k = 0; k < r->iterations; k++) mlo_printf(&key, ".%d", (int)pick[k]);
     const char *inner;
-    const char *wanted = mlo_intern(m, key.text ? key.text : "");
+    const char *wanted = mlo_intern(m, mlo_or_empty(key.text));
     const char *index = wanted ? (const char *)mlo_map_get(r->names, wanted) : NULL;
     mlo_text_free(&key);
     if (!wanted) return mlo_failed(m);
@@ -17366,7 +17372,7 @@ static int mlo_roll_copy(mlo_roller *r, int p) {
     for (size_t o = 0; o < from->n_output; o++) {
         const char *name = mlo_roll_inner(r, from->output[o]);
         const mlo_value *v = mlo_value_of(r->g, from->output[o]);
-        if (mlo_node_output(m, n, name ? name : "")) return mlo_failed(m);
+        if (mlo_node_output(m, n, mlo_or_empty(name))) return mlo_failed(m);
         if (v && v->info && mlo_roll_declare(r, &r->body->info, &r->body->n_info, name, v, NULL))
             return mlo_failed(m);
     }
@@ -17475,7 +17481,7 @@ static int mlo_roll_describe(mlo_roller *r) {
             if (s) meet = meet ? mlo_scope_meet(m, meet, s) : s;
         }
         if (!k) all = meet;
-        mlo_printf(&scopes, "%s%s", k ? " " : "", meet ? meet : "");
+        mlo_printf(&scopes, "%s%s", k ? " " : "", mlo_or_empty(meet));
     }
     if (text && !m->error.code) mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_iterations, text);
     if (all && !m->error.code) {
@@ -18154,9 +18160,9 @@ static void mlo_match_near(mlo_matcher *a, mlo_text *t) {
         if (a->near[i].matched * 2 < a->size) continue;
         const char *why = mlo_match_difference(a, &a->near[i]);
         mlo_warn(a->m, "matched %zu of %zu: a place matches %d of the template's %d nodes, but %s",
-            a->n_found, a->n_found + 1, a->near[i].matched, a->size, why ? why : "");
+            a->n_found, a->n_found + 1, a->near[i].matched, a->size, mlo_or_empty(why));
         mlo_puts(t, n++ ? "," : "");
-        mlo_report_string(t, why ? why : "");
+        mlo_report_string(t, mlo_or_empty(why));
     }
 }
 
@@ -18425,7 +18431,7 @@ static const char *mlo_finn_constant(mlo_finn_loop *f, const mlo_value *v) {
     mlo_node *n = mlo_node_new(m, "Constant", name);
     mlo_attr *a = mlo_attr_new(m, n, "value", MLO_ATTR_TENSOR);
     mlo_form form = mlo_form_of(v);
-    mlo_value_info *info = mlo_info_new(m, name ? name : "", &form);
+    mlo_value_info *info = mlo_info_new(m, mlo_or_empty(name), &form);
     if (!name || !t || !a || mlo_node_output(m, n, name) || !info
         || !MLO_PUSH(m, f->body->info, f->body->n_info, info))
         return NULL;
@@ -18451,8 +18457,8 @@ static const char *mlo_finn_repeated(mlo_finn_loop *f, const mlo_value *v) {
     const char *shape = stack ? mlo_name_free(m, f->names, mlo_format(m, "%s_shape", stack)) : NULL;
     mlo_tensor *dims = shape ? mlo_tensor_of_ints(m, shape, stacked.dims, stacked.rank) : NULL;
     mlo_node *n = dims ? mlo_node_new(m, "Expand", stack) : NULL;
-    mlo_value_info *info = mlo_info_new(m, name ? name : "", &form);
-    mlo_value_info *outer = mlo_info_new(m, stack ? stack : "", &stacked);
+    mlo_value_info *info = mlo_info_new(m, mlo_or_empty(name), &form);
+    mlo_value_info *outer = mlo_info_new(m, mlo_or_empty(stack), &stacked);
     if (!n || !info || !outer || mlo_graph_init(m, f->g, dims) || mlo_node_input(m, n, v->name)
         || mlo_node_input(m, n, shape) || mlo_node_output(m, n, stack))
         return NULL;
@@ -19003,7 +19009,7 @@ static const char *mlo_terms_attrs(mlo_terms *t, mlo_terms_env *env, const mlo_n
         if (!mlo_attr_is_default(n, least) && mlo_terms_attr(t, env, least, &text)) break;
         after = least->name;
     }
-    const char *s = t->m->error.code ? NULL : mlo_intern(t->m, text.text ? text.text : "");
+    const char *s = t->m->error.code ? NULL : mlo_intern(t->m, mlo_or_empty(text.text));
     mlo_text_free(&text);
     return s;
 }
@@ -19146,7 +19152,7 @@ static const char *mlo_term_text(mlo *m, const mlo_term *x) {
     case MLO_TERM_FORMAL:
     case MLO_TERM_INPUT: return mlo_format(m, "input %s", x->op);
     case MLO_TERM_CONSTANT:
-        return mlo_format(m, "constant %s (%s %s)", x->tensor->name ? x->tensor->name : "",
+        return mlo_format(m, "constant %s (%s %s)", mlo_or_empty(x->tensor->name),
             mlo_dtype_name((mlo_dtype)x->tensor->data_type),
             mlo_dims_text(m, x->tensor->n_dims > MLO_MAX_RANK ? -1 : (int)x->tensor->n_dims,
                 x->tensor->dims));
@@ -25901,9 +25907,9 @@ static const char *mlo_x_projection(
     mlo_expansion *x, const mlo_projection *p, const char *weight, const char *bias) {
     if (mlo_is(p->product, "MatMul")) {
         const char *y = MLO_X(x, "MatMul", p->product->input[0], weight);
-        return mlo_x_plus(x, y, bias ? bias : "");
+        return mlo_x_plus(x, y, mlo_or_empty(bias));
     }
-    const char *y = MLO_X(x, "Gemm", p->product->input[0], weight, bias ? bias : "");
+    const char *y = MLO_X(x, "Gemm", p->product->input[0], weight, mlo_or_empty(bias));
     mlo_x_int(x, "transB", p->transposed);
     return y;
 }
@@ -26436,15 +26442,6 @@ static const char *mlo_x_gain(mlo_expansion *x, const mlo_turned *t, const char 
     return n > t->row ? mlo_x_reshape(x, y, rows, 2) : y;
 }
 
-/* The same norm of another value, with another gain and bias. */
-static const char *mlo_x_normed(
-    mlo_expansion *x, const mlo_node *norm, const char *y, const char *const gain[2]) {
-    y = MLO_X(x, norm->op, y, gain[0], gain[1]);
-    mlo_x_int(x, "axis", -1);
-    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
-    return y;
-}
-
 /* The projection's channels in pairs, and the norm of them: [1, T, heads D]. */
 static const char *mlo_x_paired(mlo_expansion *x, const mlo_turned *t) {
     const int64_t d = t->r.at.d, n = t->heads * d;
@@ -26455,7 +26452,7 @@ static const char *mlo_x_paired(mlo_expansion *x, const mlo_turned *t) {
     y = t->row == d ? mlo_x_reshape(x, y, split, 4) : mlo_x_reshape(x, y, flat, 3);
     for (size_t k = 0; k < 2; k++)
         if (mlo_has_input(t->norm, k + 1)) gain[k] = mlo_x_gain(x, t, t->norm->input[k + 1]);
-    y = mlo_x_normed(x, t->norm, y, gain);
+    y = mlo_x_normed(x, t->norm, y, gain[0], gain[1]);
     return mlo_x_reshape(x, y, flat, 3);
 }
 
@@ -26468,7 +26465,7 @@ static const char *mlo_x_normed_late(mlo_expansion *x, const mlo_turned *t, cons
     for (size_t k = 0; k < 2; k++)
         if (mlo_has_input(t->late, k + 1))
             gain[k] = mlo_x_take(x, mlo_x_reshape(x, t->late->input[k + 1], &all, 1), order, 0);
-    y = mlo_x_normed(x, t->late, y, gain);
+    y = mlo_x_normed(x, t->late, y, gain[0], gain[1]);
     return mlo_x_reshape(x, y, flat, 3);
 }
 
@@ -26806,7 +26803,7 @@ static void mlo_respell_norm(mlo_respeller *r, mlo_expansion *x) {
     if (!mlo_norm_find(&f, out)) return;
     for (int i = 0; i < f.n_taken; i++)
         if (mlo_map_put(r->in.m, &r->inner, f.taken[i], x->n)) return;
-    const char *gamma = mlo_x_gamma(x, &f), *beta = f.beta ? f.beta : "";
+    const char *gamma = mlo_x_gamma(x, &f), *beta = mlo_or_empty(f.beta);
     if (*beta && mlo_is_per_channel(&r->in, beta, f.channels))
         beta = mlo_x_reshape(x, beta, &f.channels, 1);
     const char *y = MLO_X(
@@ -27007,9 +27004,7 @@ static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
     mlo_scratch_free(r->in.m, v.column);
     if (!ok) return;
     y = mlo_x_reshape(x, y, split, 4);
-    y = MLO_X(x, n->op, y, part[0], part[1]);
-    mlo_x_int(x, "axis", -1);
-    mlo_x_float(x, "epsilon", mlo_float(n, "epsilon", 1e-5f));
+    y = mlo_x_normed(x, n, y, part[0], part[1]);
     mlo_x_out(x, 0, mlo_x_norm_views(x, &v, split, mlo_x_reshape(x, y, flat, 3), views));
 }
 
@@ -27023,7 +27018,7 @@ static const mlo_node *mlo_split_norm(const mlo_inside *in, const mlo_node *join
     if (!mlo_is(split, "Split") || k >= split->n_output || split->output[k] != n->input[0]
         || split->n_output != join->n_input || split != mlo_made_by(in, first->input[0])
         || !mlo_eq(n->op, first->op) || !mlo_is_used_once(in, join->input[k])
-        || mlo_float(n, "epsilon", 1e-5f) != mlo_float(first, "epsilon", 1e-5f))
+        || mlo_differs(mlo_float(n, "epsilon", 1e-5f), mlo_float(first, "epsilon", 1e-5f)))
         return NULL;
     const mlo_form f = mlo_body_form(in, n->input[0]);
     if (!mlo_form_known(&f) || f.rank != 4 || f.dims[1] != 1
@@ -27062,9 +27057,7 @@ static void mlo_respell_split_norms(mlo_respeller *r, mlo_expansion *x) {
     for (size_t i = 0; i < 2; i++)
         if (mlo_has_input(norm, i + 1)) gain[i] = mlo_x_joined_gains(x, in, join, i + 1, f.dims[3]);
     const char *y = mlo_x_transpose(x, mlo_made_by(in, norm->input[0])->input[0], swap, 4);
-    y = MLO_X(x, norm->op, y, gain[0], gain[1]);
-    mlo_x_int(x, "axis", -1);
-    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
+    y = mlo_x_normed(x, norm, y, gain[0], gain[1]);
     mlo_x_out(x, 0, mlo_x_transpose(x, y, swap, 4));
 }
 
@@ -27093,10 +27086,8 @@ static void mlo_respell_head_scale(mlo_respeller *r, mlo_expansion *x) {
     const char *all = MLO_X(x, "Expand", scale, to);
     for (size_t k = 0; k < 2; k++)
         if (mlo_has_input(norm, k + 1)) part[k] = MLO_X(x, "Mul", all, norm->input[k + 1]);
-    const char *y = MLO_X(
-        x, norm->op, norm->input[0], mlo_has_input(norm, 1) ? part[0] : all, part[1]);
-    mlo_x_int(x, "axis", -1);
-    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
+    const char *y = mlo_x_normed(
+        x, norm, norm->input[0], mlo_has_input(norm, 1) ? part[0] : all, part[1]);
     mlo_x_out(x, 0, MLO_X(x, "MatMul", y, product->input[1]));
 }
 
@@ -28023,9 +28014,7 @@ static const char *mlo_moved_head_norm(mlo_mover *g, mlo_expansion *x) {
     const char *gamma = mlo_moved_parameter(g, x, norm, 1, heads),
                *beta = mlo_moved_parameter(g, x, norm, 2, heads);
     if (!gamma || !beta) return NULL;
-    const char *twin = MLO_X(x, norm->op, mlo_x_reshape(x, o->twin, apart, 4), gamma, beta);
-    mlo_x_int(x, "axis", -1);
-    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
+    const char *twin = mlo_x_normed(x, norm, mlo_x_reshape(x, o->twin, apart, 4), gamma, beta);
     twin = mlo_x_reshape(x, twin, back, 3);
     return mlo_order_put(g, x->n->output[0], twin, o->t, o->c, o->at) ? twin : NULL;
 }
@@ -31483,7 +31472,7 @@ static int mlo_coarsen_carried(mlo_quantizer *q) {
     double *out = mlo_signal_of(q, q->result)->wide_scale;
     int changed = 0;
     for (int64_t i = 1; i < q->scan.iterations; i++) {
-        changed |= in[i] < out[i - 1] || out[i - 1] < in[i];
+        changed |= mlo_differs(in[i], out[i - 1]);
         in[i] = out[i - 1] = fmax(in[i], out[i - 1]);
     }
     return changed;
@@ -31846,7 +31835,7 @@ static int mlo_numbers_meta(mlo_quantizer *q, mlo_node *n, const char *key, cons
         mlo_puts(&t, i ? " " : "");
         mlo_puts(&t, mlo_digits(x[i], text));
     }
-    if (!m->error.code) mlo_meta_put(m, &n->meta, &n->n_meta, key, t.text ? t.text : "");
+    if (!m->error.code) mlo_meta_put(m, &n->meta, &n->n_meta, key, mlo_or_empty(t.text));
     mlo_text_free(&t);
     return mlo_failed(m);
 }
@@ -34658,8 +34647,8 @@ static int mlo_norm_differs(const mlo_form_made *y, int64_t all, int64_t part, i
     int differs = 0;
     for (int64_t at = 0; at < loops * all; at++) {
         const int64_t like = at - at % all + at % all % part;
-        differs |= y->shape && (y->shape[at] < y->shape[like] || y->shape[at] > y->shape[like]);
-        differs |= y->zero && (y->zero[at] < y->zero[like] || y->zero[at] > y->zero[like]);
+        differs |= y->shape && mlo_differs(y->shape[at], y->shape[like]);
+        differs |= y->zero && mlo_differs(y->zero[at], y->zero[like]);
     }
     return differs;
 }
@@ -34668,8 +34657,8 @@ static int mlo_norm_differs(const mlo_form_made *y, int64_t all, int64_t part, i
 static int mlo_norm_is_own(
     mlo_quantizer *q, const mlo_sublayer *b, const mlo_form_made *y, int64_t all) {
     const int64_t part = all / b->groups;
-    const mlo_form g = mlo_body_form(&q->r.in, b->weight ? b->weight : "");
-    const mlo_form o = mlo_body_form(&q->r.in, b->bias ? b->bias : "");
+    const mlo_form g = mlo_body_form(&q->r.in, mlo_or_empty(b->weight));
+    const mlo_form o = mlo_body_form(&q->r.in, mlo_or_empty(b->bias));
     return b->groups > 1
         && ((b->weight && mlo_form_count(&g) > part) || (b->bias && mlo_form_count(&o) > part)
             || mlo_norm_differs(y, all, part, q->scan.iterations));
@@ -44303,7 +44292,7 @@ static int mlo_stage_at(const char *name) {
 const char *mlo_stage(const mlo *m) {
     const char *s = m && m->model ? mlo_meta_get(m->model->meta, m->model->n_meta, mlo_key_stage)
                                   : NULL;
-    return s ? s : "";
+    return mlo_or_empty(s);
 }
 
 static int mlo_run_stage(mlo *m, int i) {
@@ -44319,7 +44308,7 @@ int mlo_to(mlo *m, const char *stage) {
     if (to < 0)
         return mlo_fail_at(m, MLO_E_USAGE, NULL,
             "there is no stage '%s'; they are read, scope, extract, roll, quantize, lower, fold",
-            stage ? stage : "");
+            mlo_or_empty(stage));
     if (!m->model) return mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
     /* dimensions may still be bound in what was read */
     if (from == 1 && (mlo_opt(m, "dim") || mlo_opt(m, "shape") || mlo_opt(m, "context"))) from = 0;
@@ -63594,7 +63583,7 @@ static int mlo_file_end(mlo_emitter *e) {
 
 /* What was composed in e->t, as a file. */
 static int mlo_file_text(mlo_emitter *e, const char *name) {
-    int r = mlo_file_begin(e, name) || mlo_file_write(e, e->t.text ? e->t.text : "", e->t.n)
+    int r = mlo_file_begin(e, name) || mlo_file_write(e, mlo_or_empty(e->t.text), e->t.n)
         || mlo_file_end(e);
     e->t.n = 0;
     return r ? mlo_failed(e->m) : 0;
@@ -64762,7 +64751,7 @@ static int mlo_emit_bench_words(mlo_emitter *e, const mlo_bench_words *w) {
     const int there[] = { 1, e->c->masked, 1, e->c->replay >= 0, e->c->replay_masked };
     for (int i = 0; i < 5; i++)
         if (there[i]) {
-            mlo_put(&e->t, texts[i]->text ? texts[i]->text : "", texts[i]->n);
+            mlo_put(&e->t, mlo_or_empty(texts[i]->text), texts[i]->n);
             MLO_TRY(mlo_file_text(e, files[i]));
         }
     return e->c->slots ? mlo_emit_jobs(e, w) : 0;
@@ -66334,7 +66323,7 @@ static int mlo_c_param_write(mlo_emitter *e, const mlo_c_param *p, int64_t itera
 
 /* What has been composed goes on in the file. */
 static int mlo_c_flush(mlo_emitter *e) {
-    const int r = mlo_file_write(e, e->t.text ? e->t.text : "", e->t.n);
+    const int r = mlo_file_write(e, mlo_or_empty(e->t.text), e->t.n);
     e->t.n = 0;
     return r;
 }
@@ -66927,7 +66916,7 @@ static void mlo_c_write_words(void *user) {
         if (!w->count[k]) continue;
         mlo_line(w->e, "static const %s %s[FRAMES][%lld] = {", mlo_c_type(w->dtype[k]), names[k],
             (long long)w->count[k]);
-        mlo_put(&w->e->t, w->text[k].text ? w->text[k].text : "", w->text[k].n);
+        mlo_put(&w->e->t, mlo_or_empty(w->text[k].text), w->text[k].n);
         mlo_line(w->e, "};");
     }
 }
@@ -67085,8 +67074,8 @@ typedef struct {
     const char *before; /* arguments in front of the operands, each with a comma behind it */
     const char *also; /* and behind those */
     const char *numbers; /* "{ .. }", behind the result; NULL: there are none */
-    mlo_flat_value
-        *in[MLO_FLAT_OPERANDS]; /* NULL: there is none; of sums the last two are of `exact` */
+    /* NULL: there is none; of sums the last two are of `exact` */
+    mlo_flat_value *in[MLO_FLAT_OPERANDS];
     int n_in;
     mlo_flat_value *out;
     int64_t to; /* elements behind its first */
@@ -67099,8 +67088,8 @@ typedef struct {
     int64_t grid[MLO_FLAT_EACH][4];
     int64_t units; /* of the result, that may be made by themselves; 0: there are none */
     const char *part; /* `before` of n of them */
-    int64_t
-        unit[MLO_FLAT_OPERANDS + 1]; /* elements of one in operands and result; 0: all is whole */
+    /* elements of a unit in operands and result; 0: all is whole */
+    int64_t unit[MLO_FLAT_OPERANDS + 1];
     int64_t pieces[MLO_FLAT_OPERANDS + 1]; /* a part lies in so many, `pitch` apart; 0: in one */
     int64_t pitch;
     int64_t rows; /* of a product that may be cut into columns; 0: none */
@@ -68377,8 +68366,8 @@ static void mlo_flat_parts(mlo_text *t, const mlo_flat_step *s, const char *cons
         if (mlo_flat_part_of(s, k) && s->unit[k]) mlo_flat_copy(t, s, k, lies[k]);
     mlo_printf(t, "            MLO_COPY_WAIT();\n            %s", call);
     for (int k = 0; k <= MLO_FLAT_OPERANDS; k++) {
-        const int own = k < s->n_in || k == MLO_FLAT_OPERANDS ? k
-                                                              : 0; /* each.c has the first again */
+        /* where there is no such operand, each.c has the first one again */
+        const int own = k < s->n_in || k == MLO_FLAT_OPERANDS ? k : 0;
         const mlo_flat_value *v = mlo_flat_part_of(s, own);
         if (k < MLO_FLAT_OPERANDS && k >= arity) continue;
         mlo_puts(t, k ? ", " : "");
@@ -68427,8 +68416,8 @@ static mlo_dtype mlo_flat_operand_type(const mlo_flat_step *s, int k) {
 
 /* "mlo_matmul_i8_i8_i32": a function for each combination of types. */
 static const char *mlo_flat_name(mlo *m, const mlo_flat_step *s) {
-    const char *name = mlo_eq(s->kind, s->exact ? s->exact : "") ? mlo_format(m, "%s_each", s->kind)
-                                                                 : s->kind;
+    const char *name = mlo_eq(s->kind, mlo_or_empty(s->exact)) ? mlo_format(m, "%s_each", s->kind)
+                                                               : s->kind;
     for (int k = 0; k < s->n_in; k++)
         name = mlo_format(m, "%s_%s", name, mlo_flat_suffix(mlo_flat_operand_type(s, k)));
     if (s->inner && s->sum != MLO_INT32) name = mlo_format(m, "%s_long", name);
@@ -68722,7 +68711,7 @@ static void mlo_flat_kernels(void *user) {
             { "D", mlo_flat_c_type(mlo_flat_operand_type(s, 4)), NULL },
             { "S", mlo_flat_c_type(s->sum), NULL }, { "P", mlo_flat_factor(s), NULL },
             { "Y", mlo_flat_c_type(s->out->dtype), NULL },
-            { "EXACT", s->exact ? s->exact : "", NULL }, { NULL, NULL, NULL } };
+            { "EXACT", mlo_or_empty(s->exact), NULL }, { NULL, NULL, NULL } };
         if (types) mlo_flat_tell(w, types, types, none);
         mlo_flat_tell(w, name, s->text, holes);
     }
@@ -68751,7 +68740,7 @@ static void mlo_flat_names(void *user) {
         const mlo_flat_step *s = &w->f->step[i];
         if (i >= again && i < end) continue;
         mlo_puts(&w->e->t, "    { \"");
-        for (const char *c = s->node->name ? s->node->name : ""; *c; c++)
+        for (const char *c = mlo_or_empty(s->node->name); *c; c++)
             mlo_printf(&w->e->t, "%c", strchr("\"\\?", *c) || *c < ' ' || *c > '~' ? '_' : *c);
         mlo_line(w->e, "\", \"%s\", 0, 0 },", mlo_flat_name(w->e->m, s));
     }
@@ -68949,7 +68938,7 @@ static void mlo_flat_manifest_tiles(mlo_flat_writer *w) {
         const mlo_flat_step *s = &f->step[i];
         if (!s->tile) continue;
         mlo_puts(&e->t, n++ ? ",\n    {\"node\": " : "\n    {\"node\": ");
-        mlo_report_string(&e->t, s->node->name ? s->node->name : "");
+        mlo_report_string(&e->t, mlo_or_empty(s->node->name));
         mlo_printf(&e->t, ", \"units\": %lld, \"tile\": %lld, \"bytes\": %lld, \"traffic\": %lld}",
             (long long)s->units, (long long)s->tile, (long long)mlo_flat_tile_bytes(s, s->tile),
             (long long)mlo_flat_traffic(s));
@@ -69982,7 +69971,7 @@ static const char *mlo_sketch_look(const mlo_node *n) {
     char key[80];
     if (k) return mlo_kernel_look(k);
     snprintf(key, sizeof key, " %s%s%.60s ", mlo_domain(n), *mlo_domain(n) ? "." : "",
-        n->op ? n->op : "");
+        mlo_or_empty(n->op));
     for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
         if (strstr(looks[i].ops, key)) return looks[i].look;
     return "other";
@@ -72850,7 +72839,7 @@ const char *mlo_summary(mlo *m) {
 /* ---- reports -------------------------------------------------------------- */
 
 static const char *mlo_kept(mlo *m, mlo_text *t) {
-    const char *s = m->error.code ? NULL : mlo_intern_n(m, t->text ? t->text : "", t->n);
+    const char *s = m->error.code ? NULL : mlo_intern_n(m, mlo_or_empty(t->text), t->n);
     mlo_text_free(t);
     return s;
 }

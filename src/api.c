@@ -183,7 +183,7 @@ const char *mlo_summary(mlo *m) {
 /* ---- reports -------------------------------------------------------------- */
 
 static const char *mlo_kept(mlo *m, mlo_text *t) {
-    const char *s = m->error.code ? NULL : mlo_intern_n(m, t->text ? t->text : "", t->n);
+    const char *s = m->error.code ? NULL : mlo_intern_n(m, mlo_or_empty(t->text), t->n);
     mlo_text_free(t);
     return s;
 }

@@ -45,7 +45,7 @@ static int mlo_stage_at(const char *name) {
 const char *mlo_stage(const mlo *m) {
     const char *s = m && m->model ? mlo_meta_get(m->model->meta, m->model->n_meta, mlo_key_stage)
                                   : NULL;
-    return s ? s : "";
+    return mlo_or_empty(s);
 }
 
 static int mlo_run_stage(mlo *m, int i) {
@@ -61,7 +61,7 @@ int mlo_to(mlo *m, const char *stage) {
     if (to < 0)
         return mlo_fail_at(m, MLO_E_USAGE, NULL,
             "there is no stage '%s'; they are read, scope, extract, roll, quantize, lower, fold",
-            stage ? stage : "");
+            mlo_or_empty(stage));
     if (!m->model) return mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
     /* dimensions may still be bound in what was read */
     if (from == 1 && (mlo_opt(m, "dim") || mlo_opt(m, "shape") || mlo_opt(m, "context"))) from = 0;

@@ -45,8 +45,8 @@ typedef struct {
     const char *before; /* arguments in front of the operands, each with a comma behind it */
     const char *also; /* and behind those */
     const char *numbers; /* "{ .. }", behind the result; NULL: there are none */
-    mlo_flat_value
-        *in[MLO_FLAT_OPERANDS]; /* NULL: there is none; of sums the last two are of `exact` */
+    /* NULL: there is none; of sums the last two are of `exact` */
+    mlo_flat_value *in[MLO_FLAT_OPERANDS];
     int n_in;
     mlo_flat_value *out;
     int64_t to; /* elements behind its first */
@@ -59,8 +59,8 @@ typedef struct {
     int64_t grid[MLO_FLAT_EACH][4];
     int64_t units; /* of the result, that may be made by themselves; 0: there are none */
     const char *part; /* `before` of n of them */
-    int64_t
-        unit[MLO_FLAT_OPERANDS + 1]; /* elements of one in operands and result; 0: all is whole */
+    /* elements of a unit in operands and result; 0: all is whole */
+    int64_t unit[MLO_FLAT_OPERANDS + 1];
     int64_t pieces[MLO_FLAT_OPERANDS + 1]; /* a part lies in so many, `pitch` apart; 0: in one */
     int64_t pitch;
     int64_t rows; /* of a product that may be cut into columns; 0: none */

@@ -28,8 +28,8 @@ static mlo_dtype mlo_flat_operand_type(const mlo_flat_step *s, int k) {
 
 /* "mlo_matmul_i8_i8_i32": a function for each combination of types. */
 static const char *mlo_flat_name(mlo *m, const mlo_flat_step *s) {
-    const char *name = mlo_eq(s->kind, s->exact ? s->exact : "") ? mlo_format(m, "%s_each", s->kind)
-                                                                 : s->kind;
+    const char *name = mlo_eq(s->kind, mlo_or_empty(s->exact)) ? mlo_format(m, "%s_each", s->kind)
+                                                               : s->kind;
     for (int k = 0; k < s->n_in; k++)
         name = mlo_format(m, "%s_%s", name, mlo_flat_suffix(mlo_flat_operand_type(s, k)));
     if (s->inner && s->sum != MLO_INT32) name = mlo_format(m, "%s_long", name);

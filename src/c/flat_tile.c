@@ -149,8 +149,8 @@ static void mlo_flat_parts(mlo_text *t, const mlo_flat_step *s, const char *cons
         if (mlo_flat_part_of(s, k) && s->unit[k]) mlo_flat_copy(t, s, k, lies[k]);
     mlo_printf(t, "            MLO_COPY_WAIT();\n            %s", call);
     for (int k = 0; k <= MLO_FLAT_OPERANDS; k++) {
-        const int own = k < s->n_in || k == MLO_FLAT_OPERANDS ? k
-                                                              : 0; /* each.c has the first again */
+        /* where there is no such operand, each.c has the first one again */
+        const int own = k < s->n_in || k == MLO_FLAT_OPERANDS ? k : 0;
         const mlo_flat_value *v = mlo_flat_part_of(s, own);
         if (k < MLO_FLAT_OPERANDS && k >= arity) continue;
         mlo_puts(t, k ? ", " : "");

@@ -60,7 +60,7 @@ static void mlo_flat_kernels(void *user) {
             { "D", mlo_flat_c_type(mlo_flat_operand_type(s, 4)), NULL },
             { "S", mlo_flat_c_type(s->sum), NULL }, { "P", mlo_flat_factor(s), NULL },
             { "Y", mlo_flat_c_type(s->out->dtype), NULL },
-            { "EXACT", s->exact ? s->exact : "", NULL }, { NULL, NULL, NULL } };
+            { "EXACT", mlo_or_empty(s->exact), NULL }, { NULL, NULL, NULL } };
         if (types) mlo_flat_tell(w, types, types, none);
         mlo_flat_tell(w, name, s->text, holes);
     }
@@ -89,7 +89,7 @@ static void mlo_flat_names(void *user) {
         const mlo_flat_step *s = &w->f->step[i];
         if (i >= again && i < end) continue;
         mlo_puts(&w->e->t, "    { \"");
-        for (const char *c = s->node->name ? s->node->name : ""; *c; c++)
+        for (const char *c = mlo_or_empty(s->node->name); *c; c++)
             mlo_printf(&w->e->t, "%c", strchr("\"\\?", *c) || *c < ' ' || *c > '~' ? '_' : *c);
         mlo_line(w->e, "\", \"%s\", 0, 0 },", mlo_flat_name(w->e->m, s));
     }
@@ -287,7 +287,7 @@ static void mlo_flat_manifest_tiles(mlo_flat_writer *w) {
         const mlo_flat_step *s = &f->step[i];
         if (!s->tile) continue;
         mlo_puts(&e->t, n++ ? ",\n    {\"node\": " : "\n    {\"node\": ");
-        mlo_report_string(&e->t, s->node->name ? s->node->name : "");
+        mlo_report_string(&e->t, mlo_or_empty(s->node->name));
         mlo_printf(&e->t, ", \"units\": %lld, \"tile\": %lld, \"bytes\": %lld, \"traffic\": %lld}",
             (long long)s->units, (long long)s->tile, (long long)mlo_flat_tile_bytes(s, s->tile),
             (long long)mlo_flat_traffic(s));

@@ -152,7 +152,7 @@ static int mlo_c_param_write(mlo_emitter *e, const mlo_c_param *p, int64_t itera
 
 /* What has been composed goes on in the file. */
 static int mlo_c_flush(mlo_emitter *e) {
-    const int r = mlo_file_write(e, e->t.text ? e->t.text : "", e->t.n);
+    const int r = mlo_file_write(e, mlo_or_empty(e->t.text), e->t.n);
     e->t.n = 0;
     return r;
 }

@@ -258,7 +258,7 @@ static void mlo_c_write_words(void *user) {
         if (!w->count[k]) continue;
         mlo_line(w->e, "static const %s %s[FRAMES][%lld] = {", mlo_c_type(w->dtype[k]), names[k],
             (long long)w->count[k]);
-        mlo_put(&w->e->t, w->text[k].text ? w->text[k].text : "", w->text[k].n);
+        mlo_put(&w->e->t, mlo_or_empty(w->text[k].text), w->text[k].n);
         mlo_line(w->e, "};");
     }
 }

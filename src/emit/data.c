@@ -281,7 +281,7 @@ static int mlo_emit_bench_words(mlo_emitter *e, const mlo_bench_words *w) {
     const int there[] = { 1, e->c->masked, 1, e->c->replay >= 0, e->c->replay_masked };
     for (int i = 0; i < 5; i++)
         if (there[i]) {
-            mlo_put(&e->t, texts[i]->text ? texts[i]->text : "", texts[i]->n);
+            mlo_put(&e->t, mlo_or_empty(texts[i]->text), texts[i]->n);
             MLO_TRY(mlo_file_text(e, files[i]));
         }
     return e->c->slots ? mlo_emit_jobs(e, w) : 0;

@@ -65,7 +65,7 @@ static int mlo_file_end(mlo_emitter *e) {
 
 /* What was composed in e->t, as a file. */
 static int mlo_file_text(mlo_emitter *e, const char *name) {
-    int r = mlo_file_begin(e, name) || mlo_file_write(e, e->t.text ? e->t.text : "", e->t.n)
+    int r = mlo_file_begin(e, name) || mlo_file_write(e, mlo_or_empty(e->t.text), e->t.n)
         || mlo_file_end(e);
     e->t.n = 0;
     return r ? mlo_failed(e->m) : 0;

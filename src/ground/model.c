@@ -436,7 +436,7 @@ static float mlo_float(const mlo_node *n, const char *name, float otherwise) {
  * op. */
 static int mlo_is(const mlo_node *n, const char *op) {
     if (!n) return 0;
-    const char *dot = strrchr(op, '.'), *domain = n->domain ? n->domain : "";
+    const char *dot = strrchr(op, '.'), *domain = mlo_or_empty(n->domain);
     if (!dot) return mlo_eq(n->op, op) && (!*domain || mlo_eq(domain, "ai.onnx"));
     return mlo_eq(n->op, dot + 1) && strlen(domain) == (size_t)(dot - op)
         && !strncmp(domain, op, (size_t)(dot - op));
@@ -547,15 +547,13 @@ static int mlo_index_at(mlo *m, mlo_graph *g, mlo_graph *outer, mlo_node *holder
     mlo_map_clear(&g->values);
     if (mlo_map_room(m, &g->values, g->n_init + g->n_input + g->n_node)) return mlo_failed(m);
     for (size_t i = 0; i < g->n_init; i++) {
-        if (!(v = mlo_index_value(m, g, g->init[i]->name ? g->init[i]->name : "")))
-            return mlo_failed(m);
+        if (!(v = mlo_index_value(m, g, mlo_or_empty(g->init[i]->name)))) return mlo_failed(m);
         if (v->tensor)
             return mlo_fail_at(m, MLO_E_GRAPH, v->name, "two initializers have this name");
         v->tensor = g->init[i];
     }
     for (size_t i = 0; i < g->n_input; i++) {
-        if (!(v = mlo_index_value(m, g, g->input[i]->name ? g->input[i]->name : "")))
-            return mlo_failed(m);
+        if (!(v = mlo_index_value(m, g, mlo_or_empty(g->input[i]->name)))) return mlo_failed(m);
         if (v->is_input)
             return mlo_fail_at(m, MLO_E_GRAPH, v->name, "two graph inputs have this name");
         v->info = g->input[i];

@@ -49,7 +49,7 @@ static int mlo_numbers_meta(mlo_quantizer *q, mlo_node *n, const char *key, cons
         mlo_puts(&t, i ? " " : "");
         mlo_puts(&t, mlo_digits(x[i], text));
     }
-    if (!m->error.code) mlo_meta_put(m, &n->meta, &n->n_meta, key, t.text ? t.text : "");
+    if (!m->error.code) mlo_meta_put(m, &n->meta, &n->n_meta, key, mlo_or_empty(t.text));
     mlo_text_free(&t);
     return mlo_failed(m);
 }

@@ -114,8 +114,8 @@ static int mlo_norm_differs(const mlo_form_made *y, int64_t all, int64_t part, i
     int differs = 0;
     for (int64_t at = 0; at < loops * all; at++) {
         const int64_t like = at - at % all + at % all % part;
-        differs |= y->shape && (y->shape[at] < y->shape[like] || y->shape[at] > y->shape[like]);
-        differs |= y->zero && (y->zero[at] < y->zero[like] || y->zero[at] > y->zero[like]);
+        differs |= y->shape && mlo_differs(y->shape[at], y->shape[like]);
+        differs |= y->zero && mlo_differs(y->zero[at], y->zero[like]);
     }
     return differs;
 }
@@ -124,8 +124,8 @@ static int mlo_norm_differs(const mlo_form_made *y, int64_t all, int64_t part, i
 static int mlo_norm_is_own(
     mlo_quantizer *q, const mlo_sublayer *b, const mlo_form_made *y, int64_t all) {
     const int64_t part = all / b->groups;
-    const mlo_form g = mlo_body_form(&q->r.in, b->weight ? b->weight : "");
-    const mlo_form o = mlo_body_form(&q->r.in, b->bias ? b->bias : "");
+    const mlo_form g = mlo_body_form(&q->r.in, mlo_or_empty(b->weight));
+    const mlo_form o = mlo_body_form(&q->r.in, mlo_or_empty(b->bias));
     return b->groups > 1
         && ((b->weight && mlo_form_count(&g) > part) || (b->bias && mlo_form_count(&o) > part)
             || mlo_norm_differs(y, all, part, q->scan.iterations));

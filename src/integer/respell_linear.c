@@ -145,9 +145,9 @@ static const char *mlo_x_projection(
     mlo_expansion *x, const mlo_projection *p, const char *weight, const char *bias) {
     if (mlo_is(p->product, "MatMul")) {
         const char *y = MLO_X(x, "MatMul", p->product->input[0], weight);
-        return mlo_x_plus(x, y, bias ? bias : "");
+        return mlo_x_plus(x, y, mlo_or_empty(bias));
     }
-    const char *y = MLO_X(x, "Gemm", p->product->input[0], weight, bias ? bias : "");
+    const char *y = MLO_X(x, "Gemm", p->product->input[0], weight, mlo_or_empty(bias));
     mlo_x_int(x, "transB", p->transposed);
     return y;
 }

@@ -561,9 +561,7 @@ static const char *mlo_moved_head_norm(mlo_mover *g, mlo_expansion *x) {
     const char *gamma = mlo_moved_parameter(g, x, norm, 1, heads),
                *beta = mlo_moved_parameter(g, x, norm, 2, heads);
     if (!gamma || !beta) return NULL;
-    const char *twin = MLO_X(x, norm->op, mlo_x_reshape(x, o->twin, apart, 4), gamma, beta);
-    mlo_x_int(x, "axis", -1);
-    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
+    const char *twin = mlo_x_normed(x, norm, mlo_x_reshape(x, o->twin, apart, 4), gamma, beta);
     twin = mlo_x_reshape(x, twin, back, 3);
     return mlo_order_put(g, x->n->output[0], twin, o->t, o->c, o->at) ? twin : NULL;
 }

@@ -262,7 +262,7 @@ static void mlo_respell_norm(mlo_respeller *r, mlo_expansion *x) {
     if (!mlo_norm_find(&f, out)) return;
     for (int i = 0; i < f.n_taken; i++)
         if (mlo_map_put(r->in.m, &r->inner, f.taken[i], x->n)) return;
-    const char *gamma = mlo_x_gamma(x, &f), *beta = f.beta ? f.beta : "";
+    const char *gamma = mlo_x_gamma(x, &f), *beta = mlo_or_empty(f.beta);
     if (*beta && mlo_is_per_channel(&r->in, beta, f.channels))
         beta = mlo_x_reshape(x, beta, &f.channels, 1);
     const char *y = MLO_X(
@@ -463,9 +463,7 @@ static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
     mlo_scratch_free(r->in.m, v.column);
     if (!ok) return;
     y = mlo_x_reshape(x, y, split, 4);
-    y = MLO_X(x, n->op, y, part[0], part[1]);
-    mlo_x_int(x, "axis", -1);
-    mlo_x_float(x, "epsilon", mlo_float(n, "epsilon", 1e-5f));
+    y = mlo_x_normed(x, n, y, part[0], part[1]);
     mlo_x_out(x, 0, mlo_x_norm_views(x, &v, split, mlo_x_reshape(x, y, flat, 3), views));
 }
 
@@ -479,7 +477,7 @@ static const mlo_node *mlo_split_norm(const mlo_inside *in, const mlo_node *join
     if (!mlo_is(split, "Split") || k >= split->n_output || split->output[k] != n->input[0]
         || split->n_output != join->n_input || split != mlo_made_by(in, first->input[0])
         || !mlo_eq(n->op, first->op) || !mlo_is_used_once(in, join->input[k])
-        || mlo_float(n, "epsilon", 1e-5f) != mlo_float(first, "epsilon", 1e-5f))
+        || mlo_differs(mlo_float(n, "epsilon", 1e-5f), mlo_float(first, "epsilon", 1e-5f)))
         return NULL;
     const mlo_form f = mlo_body_form(in, n->input[0]);
     if (!mlo_form_known(&f) || f.rank != 4 || f.dims[1] != 1
@@ -518,9 +516,7 @@ static void mlo_respell_split_norms(mlo_respeller *r, mlo_expansion *x) {
     for (size_t i = 0; i < 2; i++)
         if (mlo_has_input(norm, i + 1)) gain[i] = mlo_x_joined_gains(x, in, join, i + 1, f.dims[3]);
     const char *y = mlo_x_transpose(x, mlo_made_by(in, norm->input[0])->input[0], swap, 4);
-    y = MLO_X(x, norm->op, y, gain[0], gain[1]);
-    mlo_x_int(x, "axis", -1);
-    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
+    y = mlo_x_normed(x, norm, y, gain[0], gain[1]);
     mlo_x_out(x, 0, mlo_x_transpose(x, y, swap, 4));
 }
 
@@ -549,9 +545,7 @@ static void mlo_respell_head_scale(mlo_respeller *r, mlo_expansion *x) {
     const char *all = MLO_X(x, "Expand", scale, to);
     for (size_t k = 0; k < 2; k++)
         if (mlo_has_input(norm, k + 1)) part[k] = MLO_X(x, "Mul", all, norm->input[k + 1]);
-    const char *y = MLO_X(
-        x, norm->op, norm->input[0], mlo_has_input(norm, 1) ? part[0] : all, part[1]);
-    mlo_x_int(x, "axis", -1);
-    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
+    const char *y = mlo_x_normed(
+        x, norm, norm->input[0], mlo_has_input(norm, 1) ? part[0] : all, part[1]);
     mlo_x_out(x, 0, MLO_X(x, "MatMul", y, product->input[1]));
 }

@@ -290,15 +290,6 @@ static const char *mlo_x_gain(mlo_expansion *x, const mlo_turned *t, const char 
     return n > t->row ? mlo_x_reshape(x, y, rows, 2) : y;
 }
 
-/* The same norm of another value, with another gain and bias. */
-static const char *mlo_x_normed(
-    mlo_expansion *x, const mlo_node *norm, const char *y, const char *const gain[2]) {
-    y = MLO_X(x, norm->op, y, gain[0], gain[1]);
-    mlo_x_int(x, "axis", -1);
-    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
-    return y;
-}
-
 /* The projection's channels in pairs, and the norm of them: [1, T, heads D]. */
 static const char *mlo_x_paired(mlo_expansion *x, const mlo_turned *t) {
     const int64_t d = t->r.at.d, n = t->heads * d;
@@ -309,7 +300,7 @@ static const char *mlo_x_paired(mlo_expansion *x, const mlo_turned *t) {
     y = t->row == d ? mlo_x_reshape(x, y, split, 4) : mlo_x_reshape(x, y, flat, 3);
     for (size_t k = 0; k < 2; k++)
         if (mlo_has_input(t->norm, k + 1)) gain[k] = mlo_x_gain(x, t, t->norm->input[k + 1]);
-    y = mlo_x_normed(x, t->norm, y, gain);
+    y = mlo_x_normed(x, t->norm, y, gain[0], gain[1]);
     return mlo_x_reshape(x, y, flat, 3);
 }
 
@@ -322,7 +313,7 @@ static const char *mlo_x_normed_late(mlo_expansion *x, const mlo_turned *t, cons
     for (size_t k = 0; k < 2; k++)
         if (mlo_has_input(t->late, k + 1))
             gain[k] = mlo_x_take(x, mlo_x_reshape(x, t->late->input[k + 1], &all, 1), order, 0);
-    y = mlo_x_normed(x, t->late, y, gain);
+    y = mlo_x_normed(x, t->late, y, gain[0], gain[1]);
     return mlo_x_reshape(x, y, flat, 3);
 }
 

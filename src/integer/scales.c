@@ -617,7 +617,7 @@ static int mlo_coarsen_carried(mlo_quantizer *q) {
     double *out = mlo_signal_of(q, q->result)->wide_scale;
     int changed = 0;
     for (int64_t i = 1; i < q->scan.iterations; i++) {
-        changed |= in[i] < out[i - 1] || out[i - 1] < in[i];
+        changed |= mlo_differs(in[i], out[i - 1]);
         in[i] = out[i - 1] = fmax(in[i], out[i - 1]);
     }
     return changed;

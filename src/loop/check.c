@@ -407,7 +407,7 @@ static const char *mlo_terms_attrs(mlo_terms *t, mlo_terms_env *env, const mlo_n
         if (!mlo_attr_is_default(n, least) && mlo_terms_attr(t, env, least, &text)) break;
         after = least->name;
     }
-    const char *s = t->m->error.code ? NULL : mlo_intern(t->m, text.text ? text.text : "");
+    const char *s = t->m->error.code ? NULL : mlo_intern(t->m, mlo_or_empty(text.text));
     mlo_text_free(&text);
     return s;
 }
@@ -550,7 +550,7 @@ static const char *mlo_term_text(mlo *m, const mlo_term *x) {
     case MLO_TERM_FORMAL:
     case MLO_TERM_INPUT: return mlo_format(m, "input %s", x->op);
     case MLO_TERM_CONSTANT:
-        return mlo_format(m, "constant %s (%s %s)", x->tensor->name ? x->tensor->name : "",
+        return mlo_format(m, "constant %s (%s %s)", mlo_or_empty(x->tensor->name),
             mlo_dtype_name((mlo_dtype)x->tensor->data_type),
             mlo_dims_text(m, x->tensor->n_dims > MLO_MAX_RANK ? -1 : (int)x->tensor->n_dims,
                 x->tensor->dims));

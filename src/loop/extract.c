@@ -122,7 +122,7 @@ static const char *mlo_attr_text_of(mlo *m, const mlo_attr *a) {
     case MLO_ATTR_FLOAT: mlo_put_number(&t, "", (double)a->f, 1); break;
     case MLO_ATTR_INT: mlo_printf(&t, "%lld", (long long)a->i); break;
     case MLO_ATTR_STRING:
-        mlo_printf(&t, "'%.*s'", (int)(a->s.n < 60 ? a->s.n : 60), a->s.data ? a->s.data : "");
+        mlo_printf(&t, "'%.*s'", (int)(a->s.n < 60 ? a->s.n : 60), mlo_or_empty(a->s.data));
         break;
     case MLO_ATTR_INTS:
         for (size_t i = 0; i < a->n_ints && i < 8; i++)
@@ -148,9 +148,9 @@ static const char *mlo_attr_text_of(mlo *m, const mlo_attr *a) {
     }
     default: mlo_puts(&t, "another value"); break;
     }
-    const char *s = mlo_intern(m, t.text ? t.text : "");
+    const char *s = mlo_intern(m, mlo_or_empty(t.text));
     mlo_text_free(&t);
-    return s ? s : "";
+    return mlo_or_empty(s);
 }
 
 static const char *mlo_form_text(mlo *m, const mlo_value *v) {
@@ -165,9 +165,9 @@ static const char *mlo_form_text(mlo *m, const mlo_value *v) {
             mlo_printf(&t, "%lld", (long long)f.dims[i]);
     }
     mlo_puts(&t, "]");
-    const char *s = mlo_intern(m, t.text ? t.text : "");
+    const char *s = mlo_intern(m, mlo_or_empty(t.text));
     mlo_text_free(&t);
-    return s ? s : "";
+    return mlo_or_empty(s);
 }
 
 /* What a slot reads, for people. */
@@ -283,7 +283,7 @@ static int mlo_layers_fit(mlo *m, const mlo_net *net, mlo_layers *l, const uint8
             "is not in the hierarchy, which selects %d of the %d nodes that repeat %d times; add "
             "its scope, '%s', and those of its "
             "neighbours, select the whole layer, or leave --hierarchy out",
-            inside, l->size, l->iterations, scope ? scope : "");
+            inside, l->size, l->iterations, mlo_or_empty(scope));
     if (l->iterations / whole < 2)
         return mlo_fail_at(m, MLO_E_LOOP, NULL,
             "the hierarchy selects %d of %d equal layers: that leaves %d iteration; select one "

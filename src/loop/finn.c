@@ -72,7 +72,7 @@ static const char *mlo_finn_constant(mlo_finn_loop *f, const mlo_value *v) {
     mlo_node *n = mlo_node_new(m, "Constant", name);
     mlo_attr *a = mlo_attr_new(m, n, "value", MLO_ATTR_TENSOR);
     mlo_form form = mlo_form_of(v);
-    mlo_value_info *info = mlo_info_new(m, name ? name : "", &form);
+    mlo_value_info *info = mlo_info_new(m, mlo_or_empty(name), &form);
     if (!name || !t || !a || mlo_node_output(m, n, name) || !info
         || !MLO_PUSH(m, f->body->info, f->body->n_info, info))
         return NULL;
@@ -98,8 +98,8 @@ static const char *mlo_finn_repeated(mlo_finn_loop *f, const mlo_value *v) {
     const char *shape = stack ? mlo_name_free(m, f->names, mlo_format(m, "%s_shape", stack)) : NULL;
     mlo_tensor *dims = shape ? mlo_tensor_of_ints(m, shape, stacked.dims, stacked.rank) : NULL;
     mlo_node *n = dims ? mlo_node_new(m, "Expand", stack) : NULL;
-    mlo_value_info *info = mlo_info_new(m, name ? name : "", &form);
-    mlo_value_info *outer = mlo_info_new(m, stack ? stack : "", &stacked);
+    mlo_value_info *info = mlo_info_new(m, mlo_or_empty(name), &form);
+    mlo_value_info *outer = mlo_info_new(m, mlo_or_empty(stack), &stacked);
     if (!n || !info || !outer || mlo_graph_init(m, f->g, dims) || mlo_node_input(m, n, v->name)
         || mlo_node_input(m, n, shape) || mlo_node_output(m, n, stack))
         return NULL;

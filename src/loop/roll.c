@@ -435,7 +435,7 @@ static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
     mlo_printf(&key, "%s.select", r->name);
     for (int k = 0; k < r->iterations; k++) mlo_printf(&key, ".%d", (int)pick[k]);
     const char *inner;
-    const char *wanted = mlo_intern(m, key.text ? key.text : "");
+    const char *wanted = mlo_intern(m, mlo_or_empty(key.text));
     const char *index = wanted ? (const char *)mlo_map_get(r->names, wanted) : NULL;
     mlo_text_free(&key);
     if (!wanted) return mlo_failed(m);
@@ -627,7 +627,7 @@ static int mlo_roll_copy(mlo_roller *r, int p) {
     for (size_t o = 0; o < from->n_output; o++) {
         const char *name = mlo_roll_inner(r, from->output[o]);
         const mlo_value *v = mlo_value_of(r->g, from->output[o]);
-        if (mlo_node_output(m, n, name ? name : "")) return mlo_failed(m);
+        if (mlo_node_output(m, n, mlo_or_empty(name))) return mlo_failed(m);
         if (v && v->info && mlo_roll_declare(r, &r->body->info, &r->body->n_info, name, v, NULL))
             return mlo_failed(m);
     }
@@ -736,7 +736,7 @@ static int mlo_roll_describe(mlo_roller *r) {
             if (s) meet = meet ? mlo_scope_meet(m, meet, s) : s;
         }
         if (!k) all = meet;
-        mlo_printf(&scopes, "%s%s", k ? " " : "", meet ? meet : "");
+        mlo_printf(&scopes, "%s%s", k ? " " : "", mlo_or_empty(meet));
     }
     if (text && !m->error.code) mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_iterations, text);
     if (all && !m->error.code) {

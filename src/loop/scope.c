@@ -112,7 +112,7 @@ static const char *mlo_levels_scope(mlo *m, const mlo_levels *l, int n, int join
         mlo_puts(&t, level);
         parent = level;
     }
-    const char *s = mlo_intern(m, t.text ? t.text : "");
+    const char *s = mlo_intern(m, mlo_or_empty(t.text));
     mlo_text_free(&t);
     return s;
 }
@@ -142,7 +142,7 @@ static const char *mlo_scope_said(mlo *m, const mlo_node *n) {
 /* The scope in a node's name: "/encoder/layer.0/attention/Add_1", or
  * "encoder.layer.0.bias_DequantizeLinear". NULL when it has no such form. */
 static const char *mlo_scope_named(mlo *m, const mlo_node *n) {
-    const char *s = n->name ? n->name : "", *last = strrchr(s, '/');
+    const char *s = mlo_or_empty(n->name), *last = strrchr(s, '/');
     mlo_levels l;
     if (last && last != s) {
         mlo_levels_slashes(m, s, &l);
@@ -223,7 +223,7 @@ static const char *mlo_scope_rebased(mlo *m, const char *scope, const char *from
             mlo_put(&t, p, part);
         p += part;
     }
-    const char *s = mlo_intern(m, t.text ? t.text : "");
+    const char *s = mlo_intern(m, mlo_or_empty(t.text));
     mlo_text_free(&t);
     return s;
 }

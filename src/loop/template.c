@@ -393,9 +393,9 @@ static void mlo_match_near(mlo_matcher *a, mlo_text *t) {
         if (a->near[i].matched * 2 < a->size) continue;
         const char *why = mlo_match_difference(a, &a->near[i]);
         mlo_warn(a->m, "matched %zu of %zu: a place matches %d of the template's %d nodes, but %s",
-            a->n_found, a->n_found + 1, a->near[i].matched, a->size, why ? why : "");
+            a->n_found, a->n_found + 1, a->near[i].matched, a->size, mlo_or_empty(why));
         mlo_puts(t, n++ ? "," : "");
-        mlo_report_string(t, why ? why : "");
+        mlo_report_string(t, mlo_or_empty(why));
     }
 }
 

@@ -110,7 +110,7 @@ static int mlo_tensor_is_raw(const mlo_tensor *t) { return t->source || t->raw.d
 static int mlo_tensor_check(mlo *m, const mlo_tensor *t) {
     int64_t count = mlo_tensor_count(t);
     mlo_dtype type = (mlo_dtype)t->data_type;
-    const char *name = t->name ? t->name : "";
+    const char *name = mlo_or_empty(t->name);
     unsigned bits = mlo_dtype_bits(type);
     if (count < 0)
         return mlo_fail_at(
@@ -588,7 +588,7 @@ static int mlo_plain_name(const char *s) {
  * `user` is the folder (const char *). */
 static int mlo_tensor_resolve(mlo *m, void *tensor, void *user) {
     mlo_tensor *t = (mlo_tensor *)tensor;
-    const char *name = t->name ? t->name : "";
+    const char *name = mlo_or_empty(t->name);
     const char *location = mlo_meta_get(t->external, t->n_external, "location");
     const char *digest = mlo_meta_get(t->meta, t->n_meta, mlo_key_digest);
     const char *offset = mlo_meta_get(t->external, t->n_external, "offset");
@@ -599,7 +599,7 @@ static int mlo_tensor_resolve(mlo *m, void *tensor, void *user) {
         return mlo_fail_at(m, MLO_E_DATA, name,
             "external data lies in '%s'; a plain file name is needed: put the file beside the "
             "model",
-            location ? location : "");
+            mlo_or_empty(location));
     if (mlo_tensor_count(t) < 0 || !mlo_dtype_bits((mlo_dtype)t->data_type))
         return mlo_fail_at(m, MLO_E_TYPE, name, "a %s tensor of this shape cannot be external",
             mlo_dtype_name((mlo_dtype)t->data_type));
@@ -607,8 +607,8 @@ static int mlo_tensor_resolve(mlo *m, void *tensor, void *user) {
     if ((offset && !mlo_parse_u64(offset, &t->offset))
         || (length && !mlo_parse_u64(length, &t->length)))
         return mlo_fail_at(m, MLO_E_FORMAT, name,
-            "external offset '%s' or length '%s' is no number", offset ? offset : "",
-            length ? length : "");
+            "external offset '%s' or length '%s' is no number", mlo_or_empty(offset),
+            mlo_or_empty(length));
     if (!(t->source = mlo_source_open(m, (const char *)user, location))) return mlo_failed(m);
     if (t->offset > t->source->size || t->length > t->source->size - t->offset)
         return mlo_fail_at(m, MLO_E_DATA, name,

@@ -351,7 +351,7 @@ static const char *mlo_dims_text(mlo *m, int rank, const int64_t *dims) {
                                (long long)dims[i]);
     snprintf(text + n, sizeof text - (size_t)n, "]");
     const char *s = mlo_intern(m, text);
-    return s ? s : "";
+    return mlo_or_empty(s);
 }
 
 /* ---- what shape rules and runs share -------------------------------------- */

@@ -685,7 +685,7 @@ static int mlo_eval(mlo *m, const mlo_graph *g, const mlo_array *inputs, size_t 
     mlo_env e;
     MLO_TRY(mlo_env_open(m, &e, g, NULL, observer));
     for (size_t i = 0; i < n && !m->error.code; i++)
-        mlo_env_lend(&e, mlo_intern(m, inputs[i].name ? inputs[i].name : ""), &inputs[i]);
+        mlo_env_lend(&e, mlo_intern(m, mlo_or_empty(inputs[i].name)), &inputs[i]);
     for (size_t i = 0; i < g->n_input && !m->error.code; i++) {
         const mlo_cell *c = mlo_env_own(&e, g->input[i]->name);
         if (c && !c->array && !c->tensor)

@@ -164,7 +164,7 @@ static mlo_function *mlo_function_of(mlo *m, const char *text, const char *endin
         mlo_take(&r, ",");
     }
     for (mlo_skip_spaces(&r); *r.p && !m->error.code; mlo_skip_spaces(&r)) mlo_read_node(&r);
-    r.p = ending ? ending : "";
+    r.p = mlo_or_empty(ending);
     for (mlo_skip_spaces(&r); *r.p && !m->error.code; mlo_skip_spaces(&r)) mlo_read_node(&r);
     return m->error.code ? NULL : f;
 }

@@ -48,7 +48,7 @@ static const char *mlo_open_dims(mlo *m) {
         if (mlo_each_message(m, MLO_M_VALUE_INFO, g->input[i], MLO_M_DIM, mlo_list_dim, &t)) break;
     const char *s = mlo_intern(m, t.n ? t.text : "none");
     mlo_text_free(&t);
-    return s ? s : "";
+    return mlo_or_empty(s);
 }
 
 /* "NAME=VALUE", cut at the last '='. */

@@ -163,6 +163,14 @@ static const char *mlo_x_reshape(mlo_expansion *x, const char *v, const int64_t 
     const char *to = mlo_x_list(x, shape, n);
     return MLO_X(x, "Reshape", v, to);
 }
+/* A norm over the last axis like `norm`, of another value, with another gain and bias ("": none). */
+static const char *mlo_x_normed(
+    mlo_expansion *x, const mlo_node *norm, const char *v, const char *gamma, const char *beta) {
+    const char *y = MLO_X(x, norm->op, v, gamma, beta);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
+    return y;
+}
 /* Ops whose axes are an attribute before opset `since` and an input from there on. */
 static const char *mlo_x_axes(
     mlo_expansion *x, const char *op, const char *v, const int64_t *axes, size_t n, int since) {

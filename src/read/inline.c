@@ -39,7 +39,7 @@ static const char *mlo_standard(const char *domain) {
 static const char *mlo_function_key(
     mlo *m, const char *domain, const char *name, const char *overload) {
     return mlo_format(
-        m, "%s:%s:%s", mlo_standard(domain), name ? name : "", overload ? overload : "");
+        m, "%s:%s:%s", mlo_standard(domain), mlo_or_empty(name), mlo_or_empty(overload));
 }
 
 /* ---- which calls ---------------------------------------------------------- */
@@ -309,7 +309,7 @@ static int mlo_call_open(mlo_call_walk *w, mlo_function *f, const mlo_node *call
 static int mlo_call_see(mlo *m, void *node, void *user) {
     mlo_call_walk *w = (mlo_call_walk *)user;
     const mlo_node *n = (const mlo_node *)node;
-    const char *key = mlo_function_key(m, n->domain, n->op ? n->op : "", n->overload);
+    const char *key = mlo_function_key(m, n->domain, mlo_or_empty(n->op), n->overload);
     mlo_function *f = key ? (mlo_function *)mlo_map_get(&w->k->functions, key) : NULL;
     return m->error.code ? mlo_failed(m) : f ? mlo_call_open(w, f, n) : 0;
 }

@@ -346,7 +346,7 @@ static void mlo_drop_initialized_inputs(mlo *m) {
 /* Scopes written as attributes, which no operator has, say nothing about what a node computes:
  * they become metadata. */
 static const char *mlo_attr_as_meta(mlo *m, const mlo_attr *a) {
-    if (a->type == MLO_ATTR_STRING) return mlo_intern_n(m, a->s.data ? a->s.data : "", a->s.n);
+    if (a->type == MLO_ATTR_STRING) return mlo_intern_n(m, mlo_or_empty(a->s.data), a->s.n);
     mlo_text t = { m, NULL, 0, 0 };
     mlo_puts(&t, "[");
     for (size_t i = 0; i < a->n_strings; i++) {
@@ -367,7 +367,7 @@ static int mlo_attrs_to_meta(mlo *m, void *node, void *user) {
     for (size_t i = 0; i < n->n_attr; i++) {
         const mlo_attr *a = n->attr[i];
         int text = a->type == MLO_ATTR_STRING || a->type == MLO_ATTR_STRINGS;
-        int ours = !strncmp(a->name ? a->name : "", "pkg.torch.", 10);
+        int ours = !strncmp(mlo_or_empty(a->name), "pkg.torch.", 10);
         if (!text || !(ours || (mlo_eq(a->name, "namespace") && (!n->domain || !*n->domain)))) {
             n->attr[kept++] = n->attr[i];
             continue;

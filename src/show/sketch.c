@@ -84,7 +84,7 @@ static const char *mlo_sketch_look(const mlo_node *n) {
     char key[80];
     if (k) return mlo_kernel_look(k);
     snprintf(key, sizeof key, " %s%s%.60s ", mlo_domain(n), *mlo_domain(n) ? "." : "",
-        n->op ? n->op : "");
+        mlo_or_empty(n->op));
     for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
         if (strstr(looks[i].ops, key)) return looks[i].look;
     return "other";
