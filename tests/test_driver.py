@@ -5,6 +5,7 @@ there or silent, jobs that do not fit) end with a status and a clear line.
 
 Judges: gcc, g++, nm; ONNX Runtime; the simulated core."""
 import ctypes as c
+import glob
 import importlib.util
 import json
 import os
@@ -118,16 +119,21 @@ def check_borders():
 def another_scale(header): return re.sub(r"(#define MLO_INPUT +\{ )([\d.e-]+)f", lambda m: "%s%.9ef" % (m[1], float(m[2]) * 1.01), header)
 
 
+def cocotb(sources, top, module, folder, **env):
+    """A module of cocotb's tests beside a simulation; what it said at last."""
+    run = "import sys; from cocotb_tools.runner import get_runner; r = get_runner('icarus'); top, module, folder, *sources = sys.argv[1:]; " \
+          "r.build(sources=sources, hdl_toplevel=top, build_dir=folder, timescale=('1ns', '1ps')); r.test(hdl_toplevel=top, test_module=module, test_dir=folder, build_dir=folder)"
+    env = dict(os.environ, COCOTB_LOG_LEVEL="WARNING", PYTHONPATH=HERE, PATH=os.path.dirname(sys.executable) + ":" + os.environ["PATH"], **env)
+    p = subprocess.run([sys.executable, "-c", run, top, module, folder, *sources], env=env, capture_output=True, text=True, timeout=500)
+    return (p.stdout + p.stderr)[-500:]
+
+
 def driven(what):
     path = build(what)
     made = t.at("sim-" + os.path.basename(path))
-    env = dict(os.environ, DRIVE_BUILD=path, DRIVE_OUT=made + ".json", DRIVE_C=library(path, made + "-c"), DRIVE_SCALE=library(path, made + "-scale", another_scale),
-               COCOTB_LOG_LEVEL="WARNING", PYTHONPATH=HERE)
-    run = "import glob, sys; from cocotb_tools.runner import get_runner; r = get_runner('icarus'); " \
-          "r.build(sources=sorted(glob.glob(%r)), hdl_toplevel='mlo_top', build_dir=%r, timescale=('1ns', '1ps')); " \
-          "r.test(hdl_toplevel='mlo_top', test_module='drive', test_dir=%r, build_dir=%r)" % (path + "/rtl/*.v", made, made, made)
-    p = subprocess.run([sys.executable, "-c", run], env=dict(env, PATH=os.path.dirname(sys.executable) + ":" + os.environ["PATH"]), capture_output=True, text=True, timeout=500)
-    if not os.path.exists(made + ".json"): return t.case(what, "it did not end: %s" % (p.stdout + p.stderr)[-500:])
+    env = dict(DRIVE_BUILD=path, DRIVE_OUT=made + ".json", DRIVE_C=library(path, made + "-c"), DRIVE_SCALE=library(path, made + "-scale", another_scale))
+    why = cocotb(sorted(glob.glob(path + "/rtl/*.v")), "mlo_top", "drive", made, **env)
+    if not os.path.exists(made + ".json"): return t.case(what, "it did not end: " + why)
     steps = json.loads(t.read(made + ".json"))
     for name, why in steps: t.case("%s: %s" % (what, name), why)
     t.case("%s: all was tried" % what, "" if len(steps) >= 18 else "%d steps" % len(steps))
@@ -137,6 +143,23 @@ def check_simulated():
     if not t.have("drivers", "iverilog"): return
     if not importlib.util.find_spec("cocotb") or not importlib.util.find_spec("cocotbext.axi"): return t.absent("cocotb", "cocotb or cocotbext-axi not installed")
     hardware.together(*(lambda what=what: driven(what) for what in BUILDS))
+
+
+def in_soc(name, *flags):
+    """The core in a SoC of LiteX's, which the emitted Python driver tests by its bus."""
+    path, made = hardware.build(os.path.join(HERE, "models", name), *flags, at="soc-core"), t.at("soc")
+    os.makedirs(made)
+    p = subprocess.run([sys.executable, HERE + "/soc.py", path, made], capture_output=True, text=True)
+    if not os.path.exists(made + "/soc.v"): return t.case("LiteX: elaborates", p.stderr[-400:] or "no Verilog")
+    t.case("LiteX: elaborates")
+    why = cocotb([made + "/soc.v", *sorted(glob.glob(path + "/rtl/*.v"))], "soc", "soc", made, SOC_BUILD=path, SOC_OUT=made)
+    t.case("LiteX: a frame by the SoC's bus", json.loads(t.read(made + "/said.json")) if os.path.exists(made + "/said.json") else "it did not end: " + why)
+
+
+def check_soc():
+    if not t.have("LiteX", "iverilog"): return
+    if not all(map(importlib.util.find_spec, ("litex", "cocotb"))): return t.absent("LiteX", "litex or cocotb not installed")
+    in_soc("families/bare-batch-pre-gelu-ts17-none-b.onnx", "--pe", "4", "--simd", "4")
 
 
 def check_image():
@@ -151,4 +174,4 @@ def check_image():
     t.case("params.bin, a bit is another", why)
 
 
-if __name__ == "__main__": t.main(check_c, check_numbers, check_borders, check_simulated, check_image, floor=140)
+if __name__ == "__main__": t.main(check_c, check_numbers, check_borders, check_simulated, check_soc, check_image, floor=142)

@@ -61,7 +61,7 @@ def check_verilog():
 
 def check_python():
     """As the interpreter reads it, warnings being errors."""
-    for name in "cocotb/test_mlo.py", "host/mlo_driver.py": t.case(name, ran(sys.executable, "-W", "error", "-m", "py_compile", t.write(os.path.basename(name), shared()[name])))
+    for name in "cocotb/test_mlo.py", "host/mlo_driver.py", "mlo_litex.py": t.case(name, ran(sys.executable, "-W", "error", "-m", "py_compile", t.write(os.path.basename(name), shared()[name])))
 
 
 def check_makefile():

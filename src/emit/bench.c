@@ -284,6 +284,7 @@ static int mlo_emit_scripts(mlo_emitter *e) {
     MLO_TRY(mlo_emit_shared(e, "Makefile", none, e));
     MLO_TRY(mlo_emit_shared(e, "vivado.tcl", none, e));
     MLO_TRY(mlo_emit_shared(e, "mlo.core", files, e));
+    MLO_TRY(mlo_emit_shared(e, "mlo_litex.py", none, e));
     return mlo_emit_shared(e, "cocotb/test_mlo.py", none, e);
 }
 
