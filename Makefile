@@ -19,6 +19,7 @@
 #   make wheel    build/mlo_compiler-*.whl: Python's way to the library, and the program, with nothing else to install (docs/python.md)
 #   make deb      Debian packages mlo, libmlo0, libmlo-dev in build/deb; make dist the source as build/mlo-VERSION.tar.gz
 #   make web      build/web/mlo.html: mlo in a browser, one page without anything else (Emscripten)
+#   make npm      build/mlo-compiler-*.tgz: the same library for Node.js
 
 CC      ?= cc
 CFLAGS  ?= -O2
@@ -35,7 +36,7 @@ SRC     := $(wildcard src/*.c src/*/*.c)
 CLI     := main.c $(wildcard cli/*.c)
 TEXTS   := $(wildcard verilog/*.v share share/* share/*/* src/exact/*.c)
 
-.PHONY: wheel web deb dist all deps packages demo story test test-all test-full costs bench synth fuzz lint format install uninstall clean prove mutants coverage
+.PHONY: wheel web npm deb dist all deps packages demo story test test-all test-full costs bench synth fuzz lint format install uninstall clean prove mutants coverage
 all: mlo
 
 mlo: build/main.o build/mlo.o
@@ -205,8 +206,9 @@ wheel: build/wheel/libmlo.so build/wheel/mlo
 
 # (Node.js from elsewhere than Debian does not look where Debian keeps Emscripten's acorn)
 EMCC    := NODE_PATH=/usr/share/nodejs emcc
-WEBLINK := -s MODULARIZE=1 -s EXPORT_NAME=mlo_module -s ENVIRONMENT=worker -s FILESYSTEM=0 -s ALLOW_MEMORY_GROWTH=1 -s MAXIMUM_MEMORY=4GB -s TOTAL_STACK=8MB \
-	-s EXPORTED_FUNCTIONS=_malloc,_free,_mlo_close,_mlo_parse,_mlo_set,_mlo_to,_mlo_report -s EXPORTED_RUNTIME_METHODS=ccall -s INCOMING_MODULE_JS_API=wasmBinary,piece,warned
+WEBLINK := -s MODULARIZE=1 -s EXPORT_NAME=mlo_module -s ENVIRONMENT=worker,node -s FILESYSTEM=0 -s ALLOW_MEMORY_GROWTH=1 -s MAXIMUM_MEMORY=4GB -s TOTAL_STACK=8MB \
+	-s EXPORTED_FUNCTIONS=_malloc,_free,_mlo_close,_mlo_load,_mlo_parse,_mlo_set,_mlo_to,_mlo_stage,_mlo_failure,_mlo_report,_mlo_calibrate,_mlo_words,_mlo_run,_mlo_draw,_mlo_signature,_mlo_check \
+	-s EXPORTED_RUNTIME_METHODS=ccall,UTF8ToString -s INCOMING_MODULE_JS_API=wasmBinary
 
 build/web/mlo.o: $(SRC) mlo.h build/texts.c $(THIRD)/ready
 	@mkdir -p build/web
@@ -219,6 +221,9 @@ build/web/mlo.html: build/web/mlo.js $(wildcard web/*) tools/web.py examples/ber
 
 web: build/web/mlo.html
 	@echo $<
+
+npm: build/web/mlo.js
+	@python3 tools/npm.py $(VERSION) build/web/mlo.wasm build/web/mlo.js build
 
 # files, and folders that are mlo's own
 uninstall:

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """`make web`: mlo as one page in a browser says what the command line says, byte for byte, offline, by mouse or keys, in light and dark.
+`make npm`: a package for Node.js that does, too, installed where nothing else is.
 
     python tests/test_web.py path/to/mlo [CHECK ...]
 
 Chromium is asked over its debugging pipe (a message is JSON and a NUL: in at file descriptor 3, out at 4)."""
-import base64, io, json, os, re, subprocess, tarfile, time
+import base64, io, json, os, re, shutil, subprocess, tarfile, time
+import numpy as np
+import onnx, onnxruntime
 import harness as t
 
 
@@ -147,4 +150,87 @@ def walk(b):
     t.case("nothing was thrown", str([m for m in b.said if m["method"] == "Runtime.exceptionThrown"])[:300] if any(m["method"] == "Runtime.exceptionThrown" for m in b.said) else "")
 
 
-t.main(check_web, floor=26)
+# prints a line for each thing that is not as it should be
+SCRIPT = r"""
+const fs = require('fs'), [model, outside, folder] = process.argv.slice(2)
+const same = (what, got, want) => { if (JSON.stringify(got) !== JSON.stringify(want)) console.log(what + ':', JSON.stringify(got)?.slice(0, 200), 'and not', JSON.stringify(want)?.slice(0, 200)) }
+async function main() {
+  const said = [], mlo = await require('mlo-compiler')({ warned: line => said.push(line) })
+  const fails = (code, f, ...words) => {
+    try { f() } catch (e) {
+      same('code', e.code, code)
+      for (const w of words) if (!(e.what + e.remedy).includes(w)) console.log(w, 'is not in', e.message)
+      return e
+    }
+    console.log(code, 'was not thrown')
+  }
+  for (const stage of mlo.STAGES) fs.writeFileSync(`${folder}/${stage}.json`, mlo[stage](model).text)
+  fs.writeFileSync(folder + '/outside.json', mlo.fold(outside).text)                 // weights in a file beside it
+  same('warned', said.length > 0, true)
+  const rolled = mlo.roll(model), x = mlo.draw(model), core = mlo.fold(mlo.lower(rolled, { calib: mlo.draw(model, 3) }), { pe: 2, simd: 2 })
+  same('of bytes', Buffer.from(mlo.roll(fs.readFileSync(model)).onnx()).equals(Buffer.from(rolled.onnx())), true)
+  same('check', mlo.check(rolled, model), true)
+  const [[name, { type, dims }]] = Object.entries(mlo.signature(model)), outputs = mlo.signature(model, true), [out] = Object.keys(outputs)
+  same('drawn', [Object.keys(x), x[name].type, x[name].dims, x[name].data.length], [[name], type, dims, dims.reduce((a, b) => a * b)])
+  const y = mlo.run(rolled, x)
+  same('run', Object.entries(y).map(([k, a]) => [k, a.type, a.dims]), Object.entries(outputs).map(([k, a]) => [k, a.type, a.dims]))
+  same('of floats', [...mlo.run(model, [x[name]])[out].data], [...y[out].data])
+  fs.writeFileSync(folder + '/x.json', JSON.stringify({ x: [...x[name].data].map(Number), y: [...mlo.run(core, x)[out].data] }))
+  const manifest = mlo.emit(core, folder + '/build', {})
+  same('manifest', manifest.predicted_cycles, mlo.report(core, 'cycles').cycles)
+  mlo.emit(core, folder + '/build')                                                  // over the one before
+  fs.writeFileSync(folder + '/core.json', core.text)
+  const e = fails('MLO_E_FOLDING', () => mlo.fold(rolled, { targetCycles: 1 }), 'target-cycles')
+  same('stage', [e.stage, e.status, e instanceof mlo.MloError], ['fold', 1, true])
+  fails('MLO_E_USAGE', () => mlo.fold(model, { noSuch: 1 }), 'no-such')
+  fails('MLO_E_IO', () => mlo.read('/nowhere.onnx'), '/nowhere.onnx')
+  fails('MLO_E_IO', () => mlo.read(folder))
+  fails('MLO_E_FORMAT', () => mlo.read(Buffer.from('not a model')))
+  fails('MLO_E_MISMATCH', () => mlo.check(core, model))
+  for (const bad of [{ data: ['x'] }, { dims: [7], data: new Float32Array(8) }]) try { mlo.run(model, [bad]); console.log('was taken') } catch (e) { same('an array', e instanceof TypeError, true) }
+}
+main().catch(e => console.log(e.stack))
+"""
+
+
+def check_npm():
+    """In a folder with nothing else in it: every stage's bytes are the command line's, arrays come and go, failures are exceptions; and the page's examples run."""
+    if not t.have("the package", "emcc", "node", "apt-get", "dpkg-source"): return
+    p = subprocess.run(["make", "-s", "npm"], cwd=t.root, capture_output=True, text=True, timeout=1400)
+    if p.returncode: return t.case("make npm", p.stderr[-400:])
+    made = os.path.join(t.root, p.stdout.split()[-1])
+    first = t.read(made)
+    t.case("make npm", "" if len(first) < 2 << 20 else "%d bytes" % len(first))
+    subprocess.run(["make", "-s", "npm"], cwd=t.root, capture_output=True)
+    t.case("the same package again", "" if t.read(made) == first else "others")
+    where = t.at("project")
+    os.makedirs(where + "/out")
+    t.write("project/package.json", '{"private": true}')
+    if shutil.which("npm"): p = subprocess.run(["npm", "install", "--offline", "--no-audit", "--no-fund", made], cwd=where, capture_output=True, text=True, timeout=300)
+    else:                                                                            # what npm does of a package without dependencies
+        os.makedirs(where + "/node_modules")
+        with tarfile.open(made) as f: f.extractall(where)
+        os.rename(where + "/package", where + "/node_modules/mlo-compiler")
+    t.case("installed", "" if os.path.exists(where + "/node_modules/mlo-compiler/index.js") else p.stderr[-300:])
+    node = lambda *args: subprocess.run(["node", *args], cwd=where, capture_output=True, text=True, timeout=300)
+    model, outside = t.model("bert-1"), t.at("outside.onnx")
+    onnx.save_model(onnx.load(t.model("bert-1")), outside, save_as_external_data=True, location="outside.bin")
+    p = node(t.write("project/script.js", SCRIPT), model, outside, where + "/out")
+    t.case("what JavaScript says", p.stdout + p.stderr[-500:])
+    got = lambda name: t.read(where + "/out/" + name) if os.path.exists(where + "/out/" + name) else b""
+    for stage in "read", "scope", "extract", "roll", "quantize", "lower", "fold": t.case("%s: as the command line" % stage, "" if got(stage + ".json") == t.good(stage, model) else "others")
+    t.case("weights in a file: as the command line", "" if got("outside.json") == t.good("fold", outside) else "others")
+    t.good("emit", where + "/out/core.json", "-o", t.at("emitted"))
+    t.case("the build directory", t.trees_differ(where + "/out/build", t.at("emitted")))
+    session = onnxruntime.InferenceSession(t.good("fold", where + "/out/core.json", "--onnx"))
+    said, one = json.loads(got("x.json")), session.get_inputs()[0]
+    kind = np.int64 if "int64" in one.type else np.float32
+    want = session.run(None, {one.name: np.array(said["x"], kind).reshape(one.shape)})[0]
+    t.case("its numbers are ONNX Runtime's", "" if np.array_equal(np.float32(said["y"]), want.ravel()) else "up to %g away" % np.abs(np.float32(said["y"]) - want.ravel()).max())
+    os.symlink(os.path.join(t.root, "examples"), where + "/examples")
+    for n, block in enumerate(re.findall(r"^```js\n(.*?)^```$", t.read(os.path.join(t.root, "docs/javascript.md")).decode(), re.M | re.S)):
+        p = node(t.write("project/page%d.js" % n, block))
+        t.case("docs/javascript.md, block %d" % (n + 1), p.stderr[-300:] if p.returncode else "" if len(p.stdout.splitlines()) > 2 else p.stdout)
+
+
+t.main(check_web, check_npm, floor=42)

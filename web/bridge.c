@@ -1,16 +1,42 @@
 /* SPDX-License-Identifier: MIT
  *
- * bridge: what web/worker.js calls beside mlo.h: functions that hand what mlo writes, and its warnings, to JavaScript.
+ * bridge: what web/library.js calls beside mlo.h: functions that hand what mlo writes, and its warnings, to JavaScript, and read files there.
  *
- * in:  a handle. out: Module.piece(file, bytes) for each piece of each file, in order; Module.warned(line).
+ * in:  a handle. out: host.piece(file, bytes) for each piece of each file, in order; host.warned(line).
+ * Where the host opens no files, there are none: weights have to be in the model.
  */
 #include "mlo.h"
 #include <emscripten.h>
 #include <string.h>
 
 EM_JS(void, web_piece, (const char *file, const void *bytes, size_t n),
-    { Module.piece(UTF8ToString(file), HEAPU8.slice(bytes, bytes + n)); })
-EM_JS(void, web_warned, (const char *line), { Module.warned(UTF8ToString(line)); })
+    { Module.host.piece(UTF8ToString(file), HEAPU8.slice(bytes, bytes + n)); })
+EM_JS(void, web_warned, (const char *line), { if (Module.host.warned) Module.host.warned(UTF8ToString(line)); })
+EM_JS(int, web_file, (const char *path), {
+    try { return Module.host.open ? Module.host.open(UTF8ToString(path)) : 0; } catch (e) { return 0; }
+})
+EM_JS(double, web_size, (int file), { return Module.host.size(file); })
+EM_JS(int, web_read, (int file, double offset, void *to, size_t n), {
+    try { return Module.host.read(file, offset, HEAPU8.subarray(to, to + n)); } catch (e) { return 0; }
+})
+EM_JS(void, web_close, (int file), { Module.host.close(file); })
+
+static void *web_file_open(void *user, const char *path, uint64_t *size) {
+    (void)user;
+    const int file = web_file(path);
+    if (file) *size = (uint64_t)web_size(file);
+    return (void *)(intptr_t)file;
+}
+
+static size_t web_file_read(void *user, void *file, uint64_t offset, void *to, size_t bytes) {
+    (void)user;
+    return (size_t)web_read((int)(intptr_t)file, (double)offset, to, bytes);
+}
+
+static void web_file_close(void *user, void *file) {
+    (void)user;
+    web_close((int)(intptr_t)file);
+}
 
 static int web_sink(void *user, const char *file, const void *bytes, size_t n) {
     (void)user;
@@ -27,6 +53,9 @@ EMSCRIPTEN_KEEPALIVE mlo *web_open(void) {
     mlo_desc desc;
     memset(&desc, 0, sizeof desc);
     desc.warn = web_warn;
+    desc.open = web_file_open;
+    desc.read = web_file_read;
+    desc.close = web_file_close;
     return mlo_open(&desc);
 }
 
@@ -36,10 +65,4 @@ EMSCRIPTEN_KEEPALIVE int web_emit(mlo *m) { return mlo_emit(m, web_sink, NULL); 
 
 EMSCRIPTEN_KEEPALIVE int web_show(mlo *m, const char *format) {
     return mlo_show(m, format, web_sink, NULL);
-}
-
-/* The line for people; "" while all is well. */
-EMSCRIPTEN_KEEPALIVE const char *web_failure(const mlo *m) {
-    const mlo_error *e = mlo_failure(m);
-    return e ? e->text : "";
 }
