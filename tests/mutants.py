@@ -607,6 +607,7 @@ def main():
     chosen = list(enumerate(of_lines(every, lines) if lines else sample(files, a.n, a.seed), 1))
     print("%d mutants of %s, seed %s" % (len(chosen), " ".join(a.files) or "%d files" % len(files), a.seed), flush=True)
     if a.list: return print("\n".join("%3d  %s" % (i, told(m)) for i, m in chosen))
+    if a.seed.isdigit(): os.environ.setdefault("MLO_DAY", a.seed)             # what is drawn by the date stays the same, through midnight and when it goes on
     folder, cc = tempfile.mkdtemp(prefix="mlo-mutants-"), a.cc.split()
     try:
         tree, alone = together(os.path.join(folder, "all"), chosen, cc, a.level)
