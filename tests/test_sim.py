@@ -6,6 +6,7 @@ Usage: python tests/test_sim.py path/to/mlo [CHECK ...]
 
 Most of it with simulators that only keep time: scripts that print the bench's lines, so that a minute is a second, and what comes next is known."""
 import concurrent.futures
+import hashlib
 import json
 import os
 import pty
@@ -163,6 +164,13 @@ def check_choice():
         t.case("what %s compiled is not compiled again" % name, "" if len(before) == 1 and made() == before else "%s %s" % (before, made()))
     p = t.call("sim", slow, "--simulator", "modelsim", env=both)
     t.case("a simulator that there is not", "" if p.returncode == 2 and b"icarus and verilator" in p.stderr else str(p.stderr))
+    many, none = shutil.copytree(fast, t.at("many"), ignore=lambda *_: ["sim"]), {"bytes": 0, "sha256": hashlib.sha256(b"").hexdigest()}
+    more = ["rtl/%s/%d.v" % ("/".join(["d" * 200] * 2), k) for k in range(400)]
+    os.makedirs(os.path.dirname(os.path.join(many, more[0])))
+    for name in more: open(os.path.join(many, name), "w").close()
+    with open(os.path.join(many, "manifest.json"), "w") as f: json.dump({**little, "files": {**little["files"], **{name: none for name in more}}}, f)
+    p = t.call("sim", many, "--simulator", "icarus", env=both)
+    t.case("more sources than a command has room for", "" if p.returncode == 4 and b"its command is too long" in p.stderr else "status %d: %s" % (p.returncode, p.stderr[-200:]))
 
 
 # ---- how far -------------------------------------------------------------------------------------------------------------------------------
@@ -301,4 +309,4 @@ def check_outputs():
     t.case("frames of different lengths are not stacked", "" if p.returncode == 3 and "different lengths" in p.stderr and not os.path.exists(got) else "status %d: %s" % (p.returncode, p.stderr))
 
 
-t.main(check_choice, check_progress, check_stopped, check_icarus, check_fusesoc, check_outputs, floor=38)
+t.main(check_choice, check_progress, check_stopped, check_icarus, check_fusesoc, check_outputs, floor=39)
