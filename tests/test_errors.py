@@ -314,6 +314,7 @@ def check_calibration():
     one = npz("mask", input_ids=np.zeros((1, 32), np.int64))
     fails("calibration that lacks an input", "FORMAT", "quantize", t.model("bert-tiny-mask"), "--calib", one, mentions=["attention_mask"])
     for bad in (np.nan, np.inf): fails(f"calibration with {bad}", "DATA", "quantize", t.model("vit-48"), "--calib", npz("bad", pixel_values=np.full((1, 3, 16, 16), bad, np.float32)))
+    fails("calibration with 2e30, which no activation is", "DATA", "quantize", t.model("mlp-res"), "--calib", npz("far", x=np.full((1, 8, 32), 2e30, np.float32)))
     run = lambda name, code, path, **more: fails("run: " + name, code, "run", t.model("bert-1"), "--inputs", path, "--outputs", "y.npz", **more)
     run("a wrong shape", "SHAPE", npz("shape", input_ids=np.zeros((1, 7), np.int64)), mentions=["input_ids"])
     run("a wrong type", "TYPE", npz("type", input_ids=np.zeros((1, 1), np.float32)), mentions=["input_ids"])
@@ -567,4 +568,4 @@ if __name__ == "__main__":
     t.main(check_not_a_model, check_graphs, check_shapes, check_unsupported, check_declared, check_declared_run, check_declared_state,
            check_dimensions, check_external_data, check_calibration, check_outputs, check_closed_pipe, check_full_disk,
            check_nothing_half_written, check_usage, check_ranges, check_folding, check_kernels, check_operands, check_metadata, check_pipes, check_check, check_warnings,
-           floor=310)
+           floor=311)
