@@ -480,6 +480,12 @@ def check_compile():
     t.case("compile: registers of every kernel, by its name", "" if named == [k["name"].upper() for k in manifest["kernels"]] else str(named))
     core = onnx.load(t.at("build/host/core.onnx")).graph
     t.case("compile: the core's own input and output", "" if all(manifest[k]["name"] in [v.name for v in g] for k, g in (("input", core.input), ("output", core.output))) else str(manifest["input"]))
+    rows = dict(re.findall(r"^\| `([^`]+)` \| (\d+) \|$", t.read(t.at("build/README.md")).decode(), re.M))
+    modules = re.search(r"^\| (\d+) modules, in `rtl/` and `tb/` \| (\d+) \|$", t.read(t.at("build/README.md")).decode(), re.M)
+    sizes = {f: os.path.getsize(os.path.join(out, f)) for f in first if f not in ("README.md", "manifest.json")}
+    counted = [size for f, size in sizes.items() if f not in rows and f.endswith(".v")]
+    t.case("compile: the guide's table has every file with its bytes, modules as one", "" if rows == {f: str(size) for f, size in sizes.items() if f in rows} and len(rows) + len(counted) == len(sizes)
+           and modules and modules.groups() == (str(len(counted)), str(sum(counted))) else "%s %s %s" % (rows, modules and modules[0], sizes))
     os.mkdir(t.at("build/keepme"))
     t.write("build/rtl/mlo_old.v", b"x")
     manifest["files"]["rtl/mlo_old.v"] = {"bytes": 1, "sha256": "0"}
@@ -603,4 +609,4 @@ def invert(d):
 
 
 t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_archives, check_run, check_paths, check_words, check_needs, check_compile, check_digests, check_foretold, check_sim,
-       floor=291)
+       floor=292)
