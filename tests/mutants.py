@@ -351,13 +351,17 @@ def kept(chosen, what):
 
 def together(folder, numbered, cc, level):
     """A tree with all these mutants in one program, and those that are no place for that."""
-    tree, alone = Tree(folder, by_file(numbered)), set()
-    while not tree.compile(cc, "-fsyntax-only", "-ferror-limit=0" if "clang" in cc[-1] else "-fmax-errors=0"):
+    before, listed = kept(numbered, level.replace(" ", "") + "-mlo"), kept(numbered, "-alone")
+    alone = set()
+    if os.path.exists(listed):
+        with open(listed, encoding="utf-8") as f: alone = set(json.load(f))
+    tree = Tree(folder, by_file([(n, m) for n, m in numbered if n not in alone]))
+    while not os.path.exists(listed) and not tree.compile(cc, "-fsyntax-only", "-ferror-limit=0" if "clang" in cc[-1] else "-fmax-errors=0"):
         wrong = {int(n) for line in tree.complaints.splitlines() for n in re.findall(r"\bMUTANT(?:_\w+)?\((\d+)", line)} - alone
         if not wrong: sys.exit("tests/mutants.py: it does not compile:\n" + tree.complaints[:2000])
         alone |= wrong
         for path in {m.path for n, m in numbered if n in wrong}: tree.write({path: schemata(path, [(n, m) for n, m in numbered if m.path == path and n not in alone])})
-    before = kept(numbered, level.replace(" ", "") + "-mlo")
+    with open(listed, "w", encoding="utf-8") as f: json.dump(sorted(alone), f)
     if not os.path.exists(before):
         if not tree.link(cc, level): sys.exit("tests/mutants.py: it does not link:\n" + tree.complaints[:2000])
         shutil.copy(tree.mlo, before)
@@ -368,8 +372,12 @@ def together(folder, numbered, cc, level):
 def single(folder, m, cc):
     """A tree with that mutant only, or None when it does not compile."""
     with open(os.path.join(ROOT, m.path), encoding="utf-8") as f: text = f.read()
-    tree = Tree(folder, {m.path: schemata(m.path, [])[:-len(text)] + text[:m.at] + m.new + text[m.end:]})
-    return tree if tree.link(cc, "-O0") else None
+    tree, before = Tree(folder, {m.path: schemata(m.path, [])[:-len(text)] + text[:m.at] + m.new + text[m.end:]}), kept([(0, m)], "-single-mlo")
+    if not os.path.exists(before):
+        if not tree.link(cc, "-O0"): return None
+        shutil.copy(tree.mlo, before)
+    shutil.copy(before, tree.mlo)
+    return tree
 
 
 def run(tree, script, checks, limit, **more):
