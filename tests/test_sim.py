@@ -284,7 +284,7 @@ def check_fusesoc():
         os.makedirs(t.at(name))
         return subprocess.run(["fusesoc", "--cores-root", path, "run", "--target", "sim", "mlo:core:mlo_top"], cwd=t.at(name), env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900)
     p = run("fuse-pass")
-    t.case("mlo.core under FuseSoC passes", "" if p.returncode == 0 and re.search(r"^MLO PASS words \d+", p.stdout, re.M) else p.stdout[-400:])
+    t.case("mlo.core under FuseSoC passes", "" if p.returncode == 0 and re.search(r"^MLO PASS words \d+", p.stdout, re.M) else p.stdout[-400:] or "it says nothing")
     listed = set(re.findall(r"^      - ([^:\n]+)", t.read(path + "/mlo.core").decode(), re.M))
     read = {os.path.relpath(os.path.join(d, f), path) for d, _, files in os.walk(path) for f in files if f.endswith((".v", ".hex"))}
     t.case("mlo.core lists what there is", "" if listed == read and len(read) > 20 else str(listed ^ read))
