@@ -239,6 +239,9 @@ def check_refusals():
     for name, (words, *flags) in wants.items():
         said = core.refusal(*flags)
         t.case("refused: " + name, "" if all(w in said for w in words) else said or "it says nothing")
+    least = int(re.search(r"the core holds (\d+) at least", core.refusal("--budget-macs", 9, "--budget-bits", 100))[1])
+    p = t.call("fold", core.path, "--budget-macs", 9, "--budget-bits", least, "-o", t.at("least.json"), text=True)
+    t.case("the least bits that it says are enough, a bit less is not", p.stderr or ("" if "holds %d at least" % least in core.refusal("--budget-macs", 9, "--budget-bits", least - 1) else "%d are too many" % least))
     for name, status, *flags in (("bits alone", 2, "--budget-bits", 100000), ("caps and budgets", 2, "--pe", 2, "--budget-macs", 9), ("tiles of none", 2, "--memory", "block", "--tile", 0), ("no mode", 2, "--memory", "some"),
                                  ("no frames", 2, "--frames-in-flight", "some"), ("no bandwidth", 2, "--bandwidth", "much")):
         p = t.call("fold", core.path, *flags, text=True)
@@ -375,4 +378,4 @@ def check_tiles():
 
 
 if __name__ == "__main__": t.main(check_brute_force, check_front, check_frames, check_random, check_targets, check_refusals, check_around, check_memories, check_blocks, check_tiles,
-                                  floor=70)
+                                  floor=71)
