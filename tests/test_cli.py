@@ -495,6 +495,11 @@ def check_compile():
     before = t.tree(out)
     t.call("compile", BERT, "--target-cycles", "1", "-o", out)
     t.case("a failed compile changes nothing", "" if t.tree(out) == before and not [f for f in os.listdir(t.tmp) if ".mlo-" in f] else "it did")
+    m = onnx.load(BERT)
+    lost = next(n for n in m.graph.node if n.op_type == "Softmax")
+    del lost.metadata_props[:]
+    p = t.call("compile", t.write("lost.onnx", m.SerializeToString()), "-o", t.at("lost"))
+    t.case("compile: one scope was inferred", "" if re.search(r"^  model +%d nodes; the scopes of 1 inferred$" % len(m.graph.node), p.stderr.decode(), re.M) else p.stderr.decode() or "it says nothing")
     refused("compile without -o", 2, ["-o DIR"], "compile", BERT)
     refused("-o is a file", 2, ["not a directory"], "compile", BERT, "-o", BERT)
     if os.getuid():
@@ -609,4 +614,4 @@ def invert(d):
 
 
 t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_archives, check_run, check_paths, check_words, check_needs, check_compile, check_digests, check_foretold, check_sim,
-       floor=292)
+       floor=293)
