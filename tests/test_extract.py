@@ -156,6 +156,12 @@ def check_leftover():
     onnx.save(two, at("odd.onnx"))
     template_of("bert-tiny")
     refused("one instance is no loop", roll(at("odd.onnx"), "--template", at("template.onnx")), "matches once")
+    two = onnx.load(t.model("bert-tiny"))
+    norm = [n for n in two.graph.node if n.op_type == "LayerNormalization"][2]             # the last of layer 0
+    for n in two.graph.node: n.input[:] = ["between" if v == norm.output[0] else v for v in n.input]
+    two.graph.node.insert(list(two.graph.node).index(norm) + 1, helper.make_node("Elu", norm.output, ["between"], name="elu"))
+    onnx.save(two, at("odd.onnx"))
+    refused("a node between two instances", roll(at("odd.onnx"), "--template", at("template.onnx")), "elu (Elu): lies between the instances of the template", "reads 'between' of it")
 
 
 def check_almost():
@@ -230,4 +236,4 @@ def check_scopes():
         refused("hierarchy: no such scope of %d" % len(there), p, "'elsewhere'; scopes as deep, with their nodes: %s [" % want)
 
 
-t.main(check_template, check_disguised, check_moved, check_wrong, check_leftover, check_almost, check_hierarchy, check_scopes, floor=44)
+t.main(check_template, check_disguised, check_moved, check_wrong, check_leftover, check_almost, check_hierarchy, check_scopes, floor=45)
