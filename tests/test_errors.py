@@ -498,6 +498,9 @@ def check_operands():
             m = helper.make_model(g, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("mlo", 1)], ir_version=10)
             np.savez(at("operands.npz"), **{n: np.ones((1, 2, 3), np.int32 if kind == T.INT32 else np.int8) for n, kind in zip("xy", kinds)})
             fails(f"{op} of an INT32 operand {k}", "TYPE", "run", t.write("operands.onnx", m.SerializeToString()), "--inputs", at("operands.npz"), "--outputs", at("z.npz"), mentions=[op, f"input {k} is int32", "INT8 or INT16"])
+    path = t.write("scales.onnx", graph([helper.make_node("QuantizeLinear", ["x", "c"], ["y"], name="n1", axis=0)], [tensor("x", 6)], [helper.make_tensor_value_info("y", T.UINT8, [6])], [("c", np.ones(3, np.float32))]))
+    np.savez(at("six.npz"), x=np.ones(6, np.float32))
+    fails("scales for half of the channels, which are no blocks", "SHAPE", "run", path, "--inputs", at("six.npz"), "--outputs", at("z.npz"), mentions=["3 scales for 6 channels"])
 
 
 def check_metadata():
@@ -568,4 +571,4 @@ if __name__ == "__main__":
     t.main(check_not_a_model, check_graphs, check_shapes, check_unsupported, check_declared, check_declared_run, check_declared_state,
            check_dimensions, check_external_data, check_calibration, check_outputs, check_closed_pipe, check_full_disk,
            check_nothing_half_written, check_usage, check_ranges, check_folding, check_kernels, check_operands, check_metadata, check_pipes, check_check, check_warnings,
-           floor=311)
+           floor=312)
