@@ -295,6 +295,7 @@ def schemata(path, numbered):
         if m.kind == "statement": return "if (MUTANT(%d)) {} else %s" % (n, flat(render(begin, end, inside)))
         if len(left) + len(right) < len(inside): return "(MUTANT(%d) ? %s %s %s : (%s))" % (n, l, m.new, r, flat(render(begin, end, inside)))
         if m.kind == "constant" or old in ("++", "--", "!") or old in ASSIGN: return "(MUTANT(%d) ? %s%s%s : %s%s%s)" % (n, l, m.new, r, l, old, r)
+        if old in ("&&", "||") and re.search(r"\w\(|\+\+|--|[^=!<>]=[^=]", r): return "(MUTANT(%d) ? %s %s %s : %s %s %s)" % (n, l, m.new, r, l, old, r)      # what r does is done by one of both
         if old in ("&&", "||"): return "MUTANT_%s(%d, (%s), (%s))" % ("AND" if old == "&&" else "OR", n, l, r)
         if "/" in (old, m.new) or "%" in (old, m.new): return "(MUTANT(%d) ? %s %s %s : %s %s %s)" % (n, l, m.new, r, l, old, r)
         return "MUTANT_OF(%d, (%s), (%s), %s, %s)" % (n, l, r, old, m.new)
