@@ -178,6 +178,8 @@ def wrong_tables(d, text):
             for k in d["kernels"]] + [["", "", "", thousands(d["multipliers"]), thousands(d["interval_per_token"]), size(d["parameter_bytes_per_iteration"])]]
     got = [[name, what.split("  ")[-1].strip() if name else "", fold, multipliers, interval, bytes.lstrip("# ")] for name, what, fold, multipliers, interval, _, bytes in kernels]
     if got != want: return f"{next((g, w) for g, w in zip(got, want) if g != w)}"
+    titles = re.findall(r"^(FIFOs)? +\S+ +-> \S+ +[\d ]+ tokens, ", text, re.M)
+    if titles != ["FIFOs", *[""] * (len(titles) - 1)][:len(titles)]: return f"FIFOs below {titles}"
     got = below(text, "area of an UltraScale+, estimate", "LUT", "FF", "DSP", "BRAM")[:len(d["kernels"]) + 3]
     want = [[name, *area(a)] for name, a in [*((k["name"], k["area"]) for k in d["kernels"]), ("streams between them", d["area_streams"]), ("loop, loader, registers", d["area_shell"]), ("all", d["area"])]]
     return "" if got == want else f"{got} instead of {want}"
@@ -687,6 +689,25 @@ def check_chip():
     case("chip/keys and values", "" if got == want else f"{got} instead of {want}")
 
 
+def check_picture():
+    """A picture has a box for each of DOT's vertices, an arrow for each of its edges; boxes are apart, arrows lead down, what a box makes is said below it on the right of its line."""
+    far = model([helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["b"], name="two words"), helper.make_node("Add", ["b", "far"], ["y"])], [info("x", 2), info("far", 2)], [info("y", 2)])
+    for name, path in (("mlp-res", t.model("mlp-res")), ("bert-1", t.model("bert-1")), ("far", save(far, "far"))):
+        dot, top = t.good("show", "--dot", path).decode(), ElementTree.fromstring(t.good("show", "--svg", path))
+        tag = lambda x: x.tag.rpartition("}")[2]
+        boxes = [[int(r.get(k)) for k in ("x", "y", "width", "height")] for g in top.iter() if tag(g) == "g" and g.get("class", "").startswith("v ") for r in g if tag(r) == "rect" and "rx" in r.attrib]
+        lines = [[[int(v) for v in xy] for xy in re.findall(r"(-?\d+),(-?\d+)", x.get("d"))] for x in top.iter() if tag(x) == "path" and x.get("d").startswith("M") and x.get("d") != "M0,0L8,4L0,8z"]
+        heads, said = sum(tag(x) == "path" and "marker-end" in x.attrib for x in top.iter()), [(int(x.get("x")), int(x.get("y"))) for x in top.iter() if x.get("class") == "shape"]
+        why = [] if len(boxes) == len(re.findall(r"^ *g\d+v\d+ \[", dot, re.M)) > 2 else ["%d boxes" % len(boxes)]
+        if heads != len(re.findall(r" -> ", dot)): why.append("%d arrows, %d in DOT" % (heads, dot.count(" -> ")))
+        if any(a[0] < b[0] + b[2] and b[0] < a[0] + a[2] and a[1] < b[1] + b[3] and b[1] < a[1] + a[3] for a, b in itertools.combinations(boxes, 2)): why.append("boxes overlap")
+        if any(b[1] <= a[1] for line in lines for a, b in zip(line, line[1:]) if len(line) > 1 and b[1] != a[1]): why.append("a line leads up")
+        own = [[x - left - width // 2 for left, y, width, height in boxes if y + height + 14 == below and left <= x <= left + width + 60] for x, below in said]
+        if not said or any(not any(d >= 5 for d in some) for some in own) or any(all(d < 5 for d in some) for some in own): why.append("shapes at %s of their lines" % own)
+        case(f"{name}/picture", "; ".join(why))
+    case("far/a name of two words", "" if "two words" in dot else dot)
+
+
 def check_manifests():
     for name in ("bert-tiny", "bert-tiny-mask", "vit-tiny", "mlp-res"):
         against_manifest(f"{name}/1x1", quantized(t.model(name)))
@@ -699,5 +720,5 @@ def check_manifests():
 
 
 driver = build()
-t.main(check_models, check_sizes, check_chip, check_manifests, check_odd, check_refusals, check_locale, check_best, check_simulation, check_device,
-       check_command, floor=871)
+t.main(check_models, check_sizes, check_chip, check_picture, check_manifests, check_odd, check_refusals, check_locale, check_best, check_simulation, check_device,
+       check_command, floor=875)
