@@ -176,6 +176,8 @@ def check_npz():
         got = np.load(t.at("out.npz"))
         t.case("npz, all types, " + name, " ".join(k for k, a in data.items() if got[k + "_out"].dtype != a.dtype or not np.array_equal(got[k + "_out"], a)))
     t.case("npz written is a good zip", zipfile.ZipFile(t.at("out.npz")).testzip() or "")
+    with zipfile.ZipFile(t.at("out.npz")) as z: heads = [data[:10 + int.from_bytes(data[8:10], "little")] for data in map(z.read, z.namelist())]
+    t.case("npz written has headers of whole 64 bytes that end a line", "" if heads and all(len(h) % 64 == 0 and h.endswith(b"}" + b" " * (len(h) - 1 - h.rindex(b"}") - 1) + b"\n") for h in heads) else str(heads))
     whole = t.read(t.at("out.npz"))
     last = struct.unpack("<IIQI", whole[-42:-22])            # APPNOTE 4.3.15: on the disk 0 of 1, where the end record of ZIP64 lies
     t.case("npz written is on one disk", "" if last == (0x07064b50, 0, whole.rfind(b"PK\x06\x06"), 1) else str(last))
@@ -614,4 +616,4 @@ def invert(d):
 
 
 t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_archives, check_run, check_paths, check_words, check_needs, check_compile, check_digests, check_foretold, check_sim,
-       floor=293)
+       floor=294)
