@@ -502,6 +502,13 @@ def check_compile():
     del lost.metadata_props[:]
     p = t.call("compile", t.write("lost.onnx", m.SerializeToString()), "-o", t.at("lost"))
     t.case("compile: one scope was inferred", "" if re.search(r"^  model +%d nodes; the scopes of 1 inferred$" % len(m.graph.node), p.stderr.decode(), re.M) else p.stderr.decode() or "it says nothing")
+    os.makedirs(t.at("to/closed"))                             # DIR is what `closed` lies in, and is made beside it: by somebody who may not write into `closed`
+    os.chmod(t.at("to/closed"), 0o500)
+    shutil.copy(t.mlo, t.at("to/mlo"))
+    nobody = {} if os.getuid() else {"user": 65534, "group": 65534, "extra_groups": []}
+    for name in ("to", "to/closed") if nobody else (): os.chown(t.at(name), 65534, 65534)
+    p = subprocess.run(["./mlo", "compile", "-", "-o", "closed/.."], input=t.read(t.model("mlp-res")), cwd=t.at("to"), capture_output=True, **nobody)
+    t.case("compile -o closed/.. writes nothing into closed", "" if p.returncode == 0 and os.path.exists(t.at("to/rtl")) and not os.listdir(t.at("to/closed")) else "status %d: %s" % (p.returncode, p.stderr.decode()[-200:]))
     refused("compile without -o", 2, ["-o DIR"], "compile", BERT)
     refused("-o is a file", 2, ["not a directory"], "compile", BERT, "-o", BERT)
     if os.getuid():
@@ -616,4 +623,4 @@ def invert(d):
 
 
 t.main(check_help, check_flags, check_config, check_input, check_output, check_pipe, check_npz, check_hostile, check_archives, check_run, check_paths, check_words, check_needs, check_compile, check_digests, check_foretold, check_sim,
-       floor=294)
+       floor=295)
