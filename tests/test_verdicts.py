@@ -298,6 +298,19 @@ def check_shown():
         t.case("show: " + what, "" if p.returncode == status and words in p.stderr.decode() else "%d %s" % (p.returncode, p.stderr.decode()))
 
 
+def check_image():
+    """A params.bin that was changed is what is simulated, beat by beat, the last byte first, as benches read it; whatever comes out, it is told."""
+    path, m = small()
+    other = shutil.copytree(path, t.at("spoilt"), ignore=lambda *_: ["sim"])
+    data = bytearray(t.read(other + "/params.bin"))
+    data[1] ^= 0xA5
+    t.write("spoilt/params.bin", bytes(data))
+    p, beat = t.call("sim", other, env=spoken([passes(m)])), m["axi_bits"] // 8
+    want = "".join(data[k:k + beat][::-1].hex() + "\n" for k in range(0, len(data), beat))
+    t.case("a params.bin that was changed", "status %d: %s" % (p.returncode, p.stderr.decode()) if p.returncode != 1 or b"params.bin is not the file that manifest.json lists" not in p.stderr else
+           "" if t.read(other + "/sim/params.hex").decode() == want else "another image")
+
+
 # ---- the directory -----------------------------------------------------------------------------------------------------------------
 
 def manifest(path, change):
@@ -596,4 +609,4 @@ def check_native():
     t.case("C: generate", "" if p.returncode == 4 and b"it holds C, not Verilog; mlo sim runs its test" in p.stderr else p.stderr.decode() or "it says nothing")
 
 
-t.main(check_verdicts, check_causes, check_probes, check_traces, check_blocks, check_others, check_outputs, check_shown, check_manifests, check_again, check_inputs, check_jobs, check_texts, check_teller, check_programs, check_native, floor=320)
+t.main(check_verdicts, check_causes, check_probes, check_traces, check_blocks, check_others, check_outputs, check_shown, check_image, check_manifests, check_again, check_inputs, check_jobs, check_texts, check_teller, check_programs, check_native, floor=321)
