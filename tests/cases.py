@@ -12,7 +12,7 @@ A failure is: fewer checks than that, or no floor; a skip that skips.txt does no
 with CI=true whatever is absent, for there everything is. The script says so itself, and run.py, which reads these lines, judges them again.
 Where something is absent, the floor and what skips.txt lists in vain are not held against the script; nor where NAMEs pick some of its checks.
 
-What is drawn by the date (drawn) turns: after so many days all of it was there. The floor is that of the poorest day."""
+What is drawn by the date (drawn) turns: after so many days all of it was there. The floor is that of the poorest day. MLO_DAY, a number, is another day."""
 import datetime
 import fnmatch
 import os
@@ -41,7 +41,7 @@ def note(text): print("    " + text, flush=True)
 
 def drawn(items, one_in, name=str):
     """Every so many-th of some things, others every day; all of them with run.py --full. Says which."""
-    day = datetime.date.today().toordinal()
+    day = int(os.environ.get("MLO_DAY") or datetime.date.today().toordinal())
     some = list(items) if full else list(items)[day % one_in::one_in]
     note("drawn by the date, one in %d: %s" % (one_in, ", ".join(map(name, some))))
     return some

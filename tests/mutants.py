@@ -52,7 +52,7 @@ BATCH = 100                                              # what scripts cost by 
 # No script: what packages, pages and other compilers make of mlo, and what holds the clock or the memory against a number, or puts faults in itself
 WATCHED = "-O1 -g1 -fsanitize=address,bounds -fno-sanitize-recover=all"       # of the undefined, mutants that are not chosen do some, too
 NO_SCRIPT = "library package pages layout fuzz faults large hardware stalls jobs families wrong_usage".split()
-TIMED = "sim:progress sim:stopped".split()                # hold the clock against a prediction: on a busy machine they kill whatever there is
+TIMED = "sim:progress sim:stopped".split()                # hold the clock against a prediction: on a busy machine they kill whatever there is; not even run
 
 
 # ---- the sources -----------------------------------------------------------------------------------------------------------------
@@ -295,6 +295,7 @@ def schemata(path, numbered):
         if m.kind == "statement": return "if (MUTANT(%d)) {} else %s" % (n, flat(render(begin, end, inside)))
         if len(left) + len(right) < len(inside): return "(MUTANT(%d) ? %s %s %s : (%s))" % (n, l, m.new, r, flat(render(begin, end, inside)))
         if m.kind == "constant" or old in ("++", "--", "!") or old in ASSIGN: return "(MUTANT(%d) ? %s%s%s : %s%s%s)" % (n, l, m.new, r, l, old, r)
+        if old in ("&&", "||") and re.search(r"\w\(|\+\+|--|[^=!<>]=[^=]", r): return "(MUTANT(%d) ? %s %s %s : %s %s %s)" % (n, l, m.new, r, l, old, r)      # what r does is done by one of both
         if old in ("&&", "||"): return "MUTANT_%s(%d, (%s), (%s))" % ("AND" if old == "&&" else "OR", n, l, r)
         if "/" in (old, m.new) or "%" in (old, m.new): return "(MUTANT(%d) ? %s %s %s : %s %s %s)" % (n, l, m.new, r, l, old, r)
         return "MUTANT_OF(%d, (%s), (%s), %s, %s)" % (n, l, r, old, m.new)
@@ -351,13 +352,17 @@ def kept(chosen, what):
 
 def together(folder, numbered, cc, level):
     """A tree with all these mutants in one program, and those that are no place for that."""
-    tree, alone = Tree(folder, by_file(numbered)), set()
-    while not tree.compile(cc, "-fsyntax-only", "-ferror-limit=0" if "clang" in cc[-1] else "-fmax-errors=0"):
+    before, listed = kept(numbered, level.replace(" ", "") + "-mlo"), kept(numbered, "-alone")
+    alone = set()
+    if os.path.exists(listed):
+        with open(listed, encoding="utf-8") as f: alone = set(json.load(f))
+    tree = Tree(folder, by_file([(n, m) for n, m in numbered if n not in alone]))
+    while not os.path.exists(listed) and not tree.compile(cc, "-fsyntax-only", "-ferror-limit=0" if "clang" in cc[-1] else "-fmax-errors=0"):
         wrong = {int(n) for line in tree.complaints.splitlines() for n in re.findall(r"\bMUTANT(?:_\w+)?\((\d+)", line)} - alone
         if not wrong: sys.exit("tests/mutants.py: it does not compile:\n" + tree.complaints[:2000])
         alone |= wrong
         for path in {m.path for n, m in numbered if n in wrong}: tree.write({path: schemata(path, [(n, m) for n, m in numbered if m.path == path and n not in alone])})
-    before = kept(numbered, level.replace(" ", "") + "-mlo")
+    with open(listed, "w", encoding="utf-8") as f: json.dump(sorted(alone), f)
     if not os.path.exists(before):
         if not tree.link(cc, level): sys.exit("tests/mutants.py: it does not link:\n" + tree.complaints[:2000])
         shutil.copy(tree.mlo, before)
@@ -368,8 +373,12 @@ def together(folder, numbered, cc, level):
 def single(folder, m, cc):
     """A tree with that mutant only, or None when it does not compile."""
     with open(os.path.join(ROOT, m.path), encoding="utf-8") as f: text = f.read()
-    tree = Tree(folder, {m.path: schemata(m.path, [])[:-len(text)] + text[:m.at] + m.new + text[m.end:]})
-    return tree if tree.link(cc, "-O0") else None
+    tree, before = Tree(folder, {m.path: schemata(m.path, [])[:-len(text)] + text[:m.at] + m.new + text[m.end:]}), kept([(0, m)], "-single-mlo")
+    if not os.path.exists(before):
+        if not tree.link(cc, "-O0"): return None
+        shutil.copy(tree.mlo, before)
+    shutil.copy(before, tree.mlo)
+    return tree
 
 
 def run(tree, script, checks, limit, **more):
@@ -403,12 +412,12 @@ def run(tree, script, checks, limit, **more):
 Check = collections.namedtuple("Check", "script name seconds seen")      # seen: number of a mutant -> 1, reached, or 3, with another value
 
 
-def scripts():
-    """All that are asked, what costs least first, in batches."""
+def scripts(last):
+    """All that are asked, what costs least first, but some last, in batches."""
     with open(os.path.join(TESTS, "costs.txt"), encoding="utf-8") as f: rows = [l.split() for l in f if l.startswith("test_")]
-    costs = sorted((float(seconds), name[5:]) for name, seconds in rows)
+    costs = sorted((name[5:] in last, float(seconds), name[5:]) for name, seconds in rows)
     found, sum_ = [[]], 0
-    for cost, name in costs:
+    for _, cost, name in costs:
         if name in NO_SCRIPT: continue
         if found[-1] and sum_ + cost > BATCH: found, sum_ = found + [[]], 0
         found[-1].append(name)
@@ -418,6 +427,9 @@ def scripts():
 
 def measured(tree, script, picks):
     """[[check, seconds, {mutant: seen}], ..] of those that pass without a mutant."""
+    if not picks and any(name.startswith(script + ":") for name in TIMED):
+        with open(os.path.join(tree.tests, "test_%s.py" % script), encoding="utf-8") as f:
+            picks = [name for name in re.findall(r"^def check_(\w+)\(", f.read(), re.M) if "%s:%s" % (script, name) not in TIMED]
     folder, found, failed = tempfile.mkdtemp(prefix="mlo-seen-"), [], False
     began = time.monotonic()
     lines, why = run(tree, script, picks, 3000, MLO_SEEN=os.path.join(folder, "all"))
@@ -431,7 +443,7 @@ def measured(tree, script, picks):
         done = re.match(r"    check (\S+): ([\d.]+) s, ([\d.]+) of a processor", line)
         if not done: continue
         if failed: print("test_%s:%s judges nothing: it fails without a mutant" % (script, done[1]), flush=True)
-        elif "%s:%s" % (script, done[1]) not in TIMED: found.append([done[1], float(done[3]), seen(done[1])])
+        else: found.append([done[1], float(done[3]), seen(done[1])])
         failed = False
     if not found and not why: found = [["", time.monotonic() - began, seen("all")]]
     if not found: print("test_%s judges nothing: it fails without a mutant: %s" % (script, why), flush=True)
@@ -522,7 +534,7 @@ class Judge:
 
     def all(self):
         """Measures batch for batch, and asks each mutant that is alive what is likeliest to kill it; when all is measured, round for round what is left."""
-        batches = [[s] for s in self.a.scripts.split()] if self.a.scripts else scripts()
+        batches = [[s] for s in self.a.scripts.split()] if self.a.scripts else scripts(self.a.last.split())
         measured = []
         if not self.watched: self.measured = measured
         with concurrent.futures.ThreadPoolExecutor(self.a.j) as pool:
@@ -594,6 +606,7 @@ def main():
     ap.add_argument("--list", action="store_true", help="say which they are, and try none")
     ap.add_argument("-j", type=int, default=2, help="at a time (2)")
     ap.add_argument("--scripts", help="these instead of all: \"roll given:qdq+qonnx\"")
+    ap.add_argument("--last", default="", help="these when all others were asked: \"search driver\"")
     ap.add_argument("--longest", type=float, default=60, help="ask checks that take at most so many seconds (60)")
     ap.add_argument("--most", type=float, default=150, help="ask of each mutant what takes at most so many seconds in all (150)")
     ap.add_argument("--plain", action="store_true", help="do not ask again under sanitizers")
@@ -607,6 +620,7 @@ def main():
     chosen = list(enumerate(of_lines(every, lines) if lines else sample(files, a.n, a.seed), 1))
     print("%d mutants of %s, seed %s" % (len(chosen), " ".join(a.files) or "%d files" % len(files), a.seed), flush=True)
     if a.list: return print("\n".join("%3d  %s" % (i, told(m)) for i, m in chosen))
+    if a.seed.isdigit(): os.environ.setdefault("MLO_DAY", a.seed)             # what is drawn by the date stays the same, through midnight and when it goes on
     folder, cc = tempfile.mkdtemp(prefix="mlo-mutants-"), a.cc.split()
     try:
         tree, alone = together(os.path.join(folder, "all"), chosen, cc, a.level)

@@ -146,7 +146,7 @@ def check_foreign():
             path = t.at("%s-%s" % (qemu, body[0]))
             shutil.copytree(built(*body), path, ignore=shutil.ignore_patterns("*.o", "model_test", "sim", "made"))
             p = t.call("sim", path, env=dict(os.environ, CC=cc + " -static", RUN=qemu, CFLAGS="-O2"))
-            t.case("%s: %s" % (what, body[0]), "" if p.returncode == 0 and json.loads(p.stdout)["pass"] else p.stderr.decode()[-300:])
+            t.case("%s: %s" % (what, body[0]), "" if p.returncode == 0 and json.loads(p.stdout)["pass"] else p.stderr.decode()[-300:] or "it says nothing")
 
 
 BARE = {"cortex-m": ("arm-none-eabi-gcc", "qemu-system-arm"), "riscv32": ("riscv64-unknown-elf-gcc", "qemu-riscv32")}
@@ -289,14 +289,14 @@ def check_sim():
     said = json.loads(t.good("sim", path))
     t.case("sim passes", "" if said["pass"] and said["target"] == "c" and said["words"] == 4096 and said["arena_bytes"] == manifest(path)["arena_bytes"] else str(said))
     p = t.call("sim", path, "--stall", "3")
-    t.case("sim has no stalls of C", "" if p.returncode == 4 and b"there is no --stall" in p.stderr else p.stderr.decode())
+    t.case("sim has no stalls of C", "" if p.returncode == 4 and b"there is no --stall" in p.stderr else p.stderr.decode() or "it says nothing")
     changed = text(path, "model.c").replace("p->add_1_p, -32768", "p->add_1_p, -300")
     with open(os.path.join(path, "model.c"), "w") as f: f.write(changed)
     p = t.call("sim", path)
-    t.case("a word that differs", "" if p.returncode == 1 and b"FAIL: first wrong word: frame 0, token 0, channel " in p.stderr and not json.loads(p.stdout)["pass"] else p.stderr.decode())
+    t.case("a word that differs", "" if p.returncode == 1 and b"FAIL: first wrong word: frame 0, token 0, channel " in p.stderr and not json.loads(p.stdout)["pass"] else p.stderr.decode() or "it says nothing")
     with open(os.path.join(path, "model.c"), "w") as f: f.write(text(built("bert-tiny"), "model.c") + "\n")
     p = t.call("sim", path)
-    t.case("a file that is not the manifest's", "" if p.returncode == 1 and b"model.c is not the file" in p.stderr else p.stderr.decode())
+    t.case("a file that is not the manifest's", "" if p.returncode == 1 and b"model.c is not the file" in p.stderr else p.stderr.decode() or "it says nothing")
 
 
 def check_one():
@@ -344,11 +344,11 @@ def check_refused():
     t.case("a frame of fewer tokens is taken", "" if isinstance(model(x[:5]), np.ndarray) else "refused")
     for bytes, flags, status, says in (16383, ["--target", "c"], 4, b"--arena 16383: the layer's values take 16384 bytes"), (16384, ["--target", "c"], 0, b""), (16384, [], 2, b"--arena is of C"):
         p = t.call("compile", t.model("bert-tiny"), *flags, "--arena", bytes, "-o", t.at("small-%d" % len(flags)))
-        t.case("--arena %d %s" % (bytes, " ".join(flags)), "" if p.returncode == status and says in p.stderr else p.stderr.decode())
+        t.case("--arena %d %s" % (bytes, " ".join(flags)), "" if p.returncode == status and says in p.stderr else p.stderr.decode() or "it says nothing")
     p = t.call("compile", t.model(STORY[0]), "--context", "64", "--tokens", "--target", "c", "-o", t.at("ids"))
-    t.case("ids have no C", "" if p.returncode == 4 and b"leave --tokens out" in p.stderr and not os.path.exists(t.at("ids")) else p.stderr.decode())
+    t.case("ids have no C", "" if p.returncode == 4 and b"leave --tokens out" in p.stderr and not os.path.exists(t.at("ids")) else p.stderr.decode() or "it says nothing")
     p = t.call("compile", t.model("bert-tiny"), "--target", "rust", "-o", t.at("rust"))
-    t.case("a target that there is none of", "" if p.returncode == 2 and b"--target rust: there are verilog and c" in p.stderr and not os.path.exists(t.at("rust")) else p.stderr.decode())
+    t.case("a target that there is none of", "" if p.returncode == 2 and b"--target rust: there are verilog and c" in p.stderr and not os.path.exists(t.at("rust")) else p.stderr.decode() or "it says nothing")
 
 
 # ---- decoders -----------------------------------------------------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def check_steps():
             worst = max(far(got, w) for w in want.values())
             t.case("%s, %s: the rows that its steps give, in any chunks" % (name, what), "" if worst < 1e-5 else "%.3g" % worst)
         p = t.call("check", rolled, "--against", path, "--context", str(N))
-        t.case("%s: check proves the loop" % name, "" if p.returncode == 0 and json.loads(p.stdout)["equal"] else p.stderr.decode())
+        t.case("%s: check proves the loop" % name, "" if p.returncode == 0 and json.loads(p.stdout)["equal"] else p.stderr.decode() or "it says nothing")
 
 
 # ---- metadata, options -----------------------------------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def check_stages():
     fused = [t.write(form + ".onnx", caches.model(form).SerializeToString()) for form in caches.FORMS]
     for name in sorted(glob.glob(os.path.join(t.tests, "models", "context", "*.onnx"))) + fused:
         p = t.call("fold", name, "--context", str(N), "-o", t.at("x.json"))
-        t.case("%s: integers, folded" % os.path.basename(name)[:-5], "" if p.returncode == 0 else p.stderr.decode())
+        t.case("%s: integers, folded" % os.path.basename(name)[:-5], "" if p.returncode == 0 else p.stderr.decode() or "it says nothing")
 
 
 def refused(what, code, words, *args):
@@ -140,7 +140,7 @@ def check_options():
     t.good("roll", t.model(stories.PROMPT), "-o", t.at("prompt.json"))
     refused("a context for what was read without", "USAGE", ["roll"], "lower", t.at("prompt.json"), "--context", "64")
     p = t.call("read", t.model(stories.PROMPT), "--context", "64", "--onnx", "-o", t.at("prompt.onnx"))
-    t.case("a prompt of N tokens has a context of N", "" if p.returncode == 0 and said(onnx.load(t.at("prompt.onnx"))) == "64" else p.stderr.decode())
+    t.case("a prompt of N tokens has a context of N", "" if p.returncode == 0 and said(onnx.load(t.at("prompt.onnx"))) == "64" else p.stderr.decode() or "it says nothing")
     refused("a prompt of another length", "SHAPE", ["input_ids", "64", "dynamic"], "read", t.model(stories.PROMPT), "--context", "32")
     refused("a past of fixed length", "SHAPE", ["past_0", "5", "dynamic"], "read", t.model("gpt2-cache"), "--context", "16")
     refused("more than there are positions", "DATA", ["32", "a smaller --context"], "read", form("gpt2-d18-eager-dims"), "--context", "33")
@@ -394,13 +394,13 @@ def check_prefill():
     for step, prompt, context in pairs:
         p = t.call("lower", step, "--context", str(context), "--prefill", prompt)
         t.case("%s and %s are one body" % (os.path.basename(step), os.path.basename(prompt)),
-               "" if p.returncode == 0 and b"same body" in p.stderr and b"every integer equal" in p.stderr else p.stderr.decode()[-300:])
+               "" if p.returncode == 0 and b"same body" in p.stderr and b"every integer equal" in p.stderr else p.stderr.decode()[-300:] or "it says nothing")
     for what, change in CHANGES.items():
         refused("%s, another" % what, "MISMATCH", ["not of one"], "lower", other, "--context", str(N), "--prefill", edited(ALIKE[0][0], change))
     p = t.call("lower", one, "--context", str(N), "--weights", "4", "--prefill", other)
-    t.case("weights of 4 bits, which make up for each other", "" if p.returncode == 0 and b"every integer equal" in p.stderr else p.stderr.decode()[-300:])
+    t.case("weights of 4 bits, which make up for each other", "" if p.returncode == 0 and b"every integer equal" in p.stderr else p.stderr.decode()[-300:] or "it says nothing")
     p = t.call("lower", t.model(STEP), "--context", "64", "--tokens", "--prefill", t.model(stories.PROMPT))
-    t.case("with the head in the core, too", "" if p.returncode == 0 and b"same body" in p.stderr else p.stderr.decode()[-300:])
+    t.case("with the head in the core, too", "" if p.returncode == 0 and b"same body" in p.stderr else p.stderr.decode()[-300:] or "it says nothing")
     refused("another family", "MISMATCH", ["norm", "rotary"], "lower", form(ALIKE[2][0]), "--context", str(N), "--prefill", one)
     refused("more layers", "MISMATCH", ["4 layers", "3"], "lower", form(ALIKE[1][0]), "--context", str(N), "--prefill", t.model("gpt2-tiny"))
     refused("a prompt of another length", "SHAPE", ["64"], "lower", t.model(STEP), "--context", "32", "--prefill", t.model(stories.PROMPT))
@@ -408,7 +408,7 @@ def check_prefill():
     refused("what is quantized already", "USAGE", ["--prefill", "floats"], "lower", t.at("quantized.json"), "--prefill", t.model(stories.PROMPT))
     refused("no such file", "IO", ["nowhere"], "lower", t.model(STEP), "--context", "64", "--prefill", t.at("nowhere.onnx"))
     with_errors = t.call("compile", t.model(STEP), "--context", "64", "--prefill", t.model(stories.PROMPT), "--max-error", "0.2", "-o", t.at("proved"))
-    t.case("compile, with a search for widths", "" if with_errors.returncode == 0 and b"same body" in with_errors.stderr else with_errors.stderr.decode()[-300:])
+    t.case("compile, with a search for widths", "" if with_errors.returncode == 0 and b"same body" in with_errors.stderr else with_errors.stderr.decode()[-300:] or "it says nothing")
 
 
 def check_integers():

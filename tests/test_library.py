@@ -179,9 +179,9 @@ def check_header_examples():
     for f in ("mlo.h", "mlo.c"): shutil.copy(os.path.join(workshop(), f), workshop() + "/drop")
     with open(workshop() + "/drop/tool.c", "w") as f: f.write(program + "\n")
     p = shell("cd drop && " + command.strip() + " -o tool.out && ./tool.out ../examples/bert-tiny.onnx")
-    case("mlo.h's program, by mlo.h's command", "" if p.returncode == 0 and '"loops"' in p.stdout else p.stdout[-300:])
+    case("mlo.h's program, by mlo.h's command", "" if p.returncode == 0 and '"loops"' in p.stdout else p.stdout[-300:] or "it says nothing")
     p = shell("cd drop && ./tool.out tool.c")
-    case("mlo.h's program on a text file", "" if p.stdout.startswith("mlo: ") and "MLO_E_FORMAT" in p.stdout else p.stdout[-300:])
+    case("mlo.h's program on a text file", "" if p.stdout.startswith("mlo: ") and "MLO_E_FORMAT" in p.stdout else p.stdout[-300:] or "it says nothing")
 
 
 def check_options():
@@ -204,7 +204,7 @@ def check_demo():
     """examples/demo.sh keeps what it built, and every line of its "Next" works when typed. (synth runs for minutes: that make knows it is looked at.)"""
     if not t.have("demo", "iverilog", "vvp", "make"): return
     p = shell("sh examples/demo.sh ./mlo", timeout=1200)
-    case("demo", "" if p.returncode == 0 and re.search(r"PASS +2 048 words compared, all equal", p.stdout) else p.stdout[-400:])
+    case("demo", "" if p.returncode == 0 and re.search(r"PASS +2 048 words compared, all equal", p.stdout) else p.stdout[-400:] or "it says nothing")
     case("demo keeps what it built", "" if os.path.exists(workshop() + "/demo/manifest.json") and os.path.exists(workshop() + "/demo/sim/report.json") else str(os.listdir(workshop())))
     lines = [l for block in re.findall(r"^Next: (.*(?:\n      .*)*)", p.stdout, re.M) for l in re.split(r"\n +", block)]
     case("demo says what is next, twice", "" if len(lines) == 8 and not any("build" in l for l in lines) else str(lines))
@@ -279,7 +279,7 @@ def check_valgrind():
     grind = ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full", "--show-leak-kinds=definite,indirect,possible", mlo]
     for args in t.drawn((["compile", t.model("bert-1"), "--calib", t.calibration("bert-1", 1), "--pe", "2", "--simd", "2", "-o", at("grind")], ["read", t.model("bert-tiny-external")], ["scope", t.model("mlp-res")]), 3, name=lambda args: args[0]):
         p = subprocess.run(grind + args, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        case("valgrind: " + args[0], "" if p.returncode == 0 else p.stderr[:400])
+        case("valgrind: " + args[0], "" if p.returncode == 0 else p.stderr[:400] or "it says nothing")
 
 
 def check_allocations():

@@ -83,7 +83,7 @@ def python(name, text):
         compile(text, name, "exec")
         return case(f"{name}, read")
     p = shell((package() if "import mlo_compiler" in text else "") + "python3 - <<'END_OF_BLOCK'\n" + text + "\nEND_OF_BLOCK")
-    case(name, "" if p.returncode == 0 else p.stdout[-300:])
+    case(name, "" if p.returncode == 0 else p.stdout[-300:] or "it says nothing")
 
 
 def blocks_of(name):

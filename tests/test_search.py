@@ -238,7 +238,10 @@ def check_refusals():
         wants["row blocks of " + kernel] = ([kernel, words, "memory layer"], "--folding", t.write("%s.json" % kernel, json.dumps({kernel: {"PE": core.kernels[[k.name for k in core.kernels].index(kernel)].legal[-1][0], "memory": "block"}})))
     for name, (words, *flags) in wants.items():
         said = core.refusal(*flags)
-        t.case("refused: " + name, "" if all(w in said for w in words) else said)
+        t.case("refused: " + name, "" if all(w in said for w in words) else said or "it says nothing")
+    least = int(re.search(r"the core holds (\d+) at least", core.refusal("--budget-macs", 9, "--budget-bits", 100))[1])
+    p = t.call("fold", core.path, "--budget-macs", 9, "--budget-bits", least, "-o", t.at("least.json"), text=True)
+    t.case("the least bits that it says are enough, a bit less is not", p.stderr or ("" if "holds %d at least" % least in core.refusal("--budget-macs", 9, "--budget-bits", least - 1) else "%d are too many" % least))
     for name, status, *flags in (("bits alone", 2, "--budget-bits", 100000), ("caps and budgets", 2, "--pe", 2, "--budget-macs", 9), ("tiles of none", 2, "--memory", "block", "--tile", 0), ("no mode", 2, "--memory", "some"),
                                  ("no frames", 2, "--frames-in-flight", "some"), ("no bandwidth", 2, "--bandwidth", "much")):
         p = t.call("fold", core.path, *flags, text=True)
@@ -369,10 +372,10 @@ def check_tiles():
             t.case("%s, tiles of any size, %s: %s %d, of %d sizes %d to %d" % (name, what, key, said[key], len(each), min(each.values()), max(each.values())), "tiles of %s; %s" % (tiles, each) if wrong else "")
     text = core.fold("--memory", "layer", "--tile", 4)["kernels"]
     p = t.call("fold", core.path, "--tile", 4, text=True)
-    t.case("a tile that no kernel has is said", "" if p.returncode == 0 and "warning" in p.stderr and "--tile" in p.stderr and not any(k.get("memory") == "block" for k in text) else p.stderr)
+    t.case("a tile that no kernel has is said", "" if p.returncode == 0 and "warning" in p.stderr and "--tile" in p.stderr and not any(k.get("memory") == "block" for k in text) else p.stderr or "it says nothing")
     p = t.call("fold", core.path, "--memory", "block", "--tile", "auto", "--pareto", text=True)
-    t.case("a front is of one size of tiles", "" if p.returncode == 2 and "--pareto" in p.stderr else p.stderr)
+    t.case("a front is of one size of tiles", "" if p.returncode == 2 and "--pareto" in p.stderr else p.stderr or "it says nothing")
 
 
 if __name__ == "__main__": t.main(check_brute_force, check_front, check_frames, check_random, check_targets, check_refusals, check_around, check_memories, check_blocks, check_tiles,
-                                  floor=70)
+                                  floor=71)

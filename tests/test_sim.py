@@ -6,6 +6,7 @@ Usage: python tests/test_sim.py path/to/mlo [CHECK ...]
 
 Most of it with simulators that only keep time: scripts that print the bench's lines, so that a minute is a second, and what comes next is known."""
 import concurrent.futures
+import hashlib
 import json
 import os
 import pty
@@ -161,8 +162,22 @@ def check_choice():
         before = made()
         t.good("sim", slow, "--simulator", name, env=both)
         t.case("what %s compiled is not compiled again" % name, "" if len(before) == 1 and made() == before else "%s %s" % (before, made()))
+    sized, seconds = shutil.copytree(fast, t.at("sized"), ignore=lambda *_: ["sim"]), []
+    for multipliers in 96, 1536:                                          # measured: compiling the larger one takes a processor 17 s more, of those that there are up to eight
+        with open(os.path.join(sized, "manifest.json"), "w") as f: json.dump({**little, "multipliers": multipliers}, f)
+        chosen, because = taken(sized, tools("both-fast", little["predicted_cycles"]))
+        seconds.append(int(re.search(r"%s (\d+) s" % ("estimate" if chosen == "verilator" else "Verilator"), because)[1]))
+    more, cores = seconds[1] - seconds[0], min(max(os.cpu_count(), 1), 8)
+    t.case("more multipliers take Verilator longer", "" if 3 + 15 / cores - 1 <= more <= 3 + 19 / cores + 1 else str(seconds))
     p = t.call("sim", slow, "--simulator", "modelsim", env=both)
     t.case("a simulator that there is not", "" if p.returncode == 2 and b"icarus and verilator" in p.stderr else str(p.stderr))
+    many, none = shutil.copytree(fast, t.at("many"), ignore=lambda *_: ["sim"]), {"bytes": 0, "sha256": hashlib.sha256(b"").hexdigest()}
+    more = ["rtl/%s/%d.v" % ("/".join(["d" * 200] * 2), k) for k in range(400)]
+    os.makedirs(os.path.dirname(os.path.join(many, more[0])))
+    for name in more: open(os.path.join(many, name), "w").close()
+    with open(os.path.join(many, "manifest.json"), "w") as f: json.dump({**little, "files": {**little["files"], **{name: none for name in more}}}, f)
+    p = t.call("sim", many, "--simulator", "icarus", env=both)
+    t.case("more sources than a command has room for", "" if p.returncode == 4 and b"its command is too long" in p.stderr else "status %d: %s" % (p.returncode, p.stderr[-200:]))
 
 
 # ---- how far -------------------------------------------------------------------------------------------------------------------------------
@@ -269,7 +284,7 @@ def check_fusesoc():
         os.makedirs(t.at(name))
         return subprocess.run(["fusesoc", "--cores-root", path, "run", "--target", "sim", "mlo:core:mlo_top"], cwd=t.at(name), env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900)
     p = run("fuse-pass")
-    t.case("mlo.core under FuseSoC passes", "" if p.returncode == 0 and re.search(r"^MLO PASS words \d+", p.stdout, re.M) else p.stdout[-400:])
+    t.case("mlo.core under FuseSoC passes", "" if p.returncode == 0 and re.search(r"^MLO PASS words \d+", p.stdout, re.M) else p.stdout[-400:] or "it says nothing")
     listed = set(re.findall(r"^      - ([^:\n]+)", t.read(path + "/mlo.core").decode(), re.M))
     read = {os.path.relpath(os.path.join(d, f), path) for d, _, files in os.walk(path) for f in files if f.endswith((".v", ".hex"))}
     t.case("mlo.core lists what there is", "" if listed == read and len(read) > 20 else str(listed ^ read))
@@ -301,4 +316,4 @@ def check_outputs():
     t.case("frames of different lengths are not stacked", "" if p.returncode == 3 and "different lengths" in p.stderr and not os.path.exists(got) else "status %d: %s" % (p.returncode, p.stderr))
 
 
-t.main(check_choice, check_progress, check_stopped, check_icarus, check_fusesoc, check_outputs, floor=38)
+t.main(check_choice, check_progress, check_stopped, check_icarus, check_fusesoc, check_outputs, floor=40)

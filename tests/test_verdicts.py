@@ -96,7 +96,7 @@ def check_verdicts():
     many = json.loads(t.good("sim", path, env=spoken(["MLO FIFO f%d 1 2 3" % k for k in range(300)] + ["MLO FRAME %d 9" % k for k in range(300)] + [passes(m)])))
     t.case("more lines than there is room for", "" if len(many["fifos"]) == 256 and many["pass"] else "%d" % len(many["fifos"]))
     p = t.call("sim", path, "--text", "--bandwidth", 4, "--stall", 20, env=spoken(["MLO FRAME 0 7000", passes(m)]))
-    t.case("for people", "" if p.returncode == 0 and b"%d words compared, all equal; 1 frame, %d iterations" % (tokens * channels, iterations) in p.stdout.replace(b"\xc2\xa0", b" ").replace(b"\xe2\x80\xaf", b"") else p.stdout.decode())
+    t.case("for people", "" if p.returncode == 0 and b"%d words compared, all equal; 1 frame, %d iterations" % (tokens * channels, iterations) in p.stdout.replace(b"\xc2\xa0", b" ").replace(b"\xe2\x80\xaf", b"") else p.stdout.decode() or "it says nothing")
     p = t.call("sim", path, "--text", env=spoken(["MLO FAIL because"], 1))
     t.case("for people, a failure", "" if p.returncode == 1 and not p.stdout and b"FAIL: because" in p.stderr else "%d %s" % (p.returncode, p.stdout))
 
@@ -142,7 +142,7 @@ def check_probes():
     every = [l for k in range(len(names)) for l in lines(k)]
     judge = lambda name, text, said, words, status=1: judged(name, t.call("sim", path, "--probe", env=spoken(said, status and 1, probe="".join(l + "\n" for l in text))), status, *words)
     p = t.call("sim", path, "--probe", env=spoken([passes(m)], probe="".join(l + "\n" for l in every + ["nobody 12", "nothing"])))
-    t.case("every stream is right", "" if p.returncode == 0 and json.loads(p.stdout)["probe"] == "every kernel's stream is right" else p.stderr.decode()[-300:])
+    t.case("every stream is right", "" if p.returncode == 0 and json.loads(p.stdout)["probe"] == "every kernel's stream is right" else p.stderr.decode()[-300:] or "it says nothing")
     if p.returncode: return
     k = m["kernels"][1]
     per = k["channels"] // k["lanes"]
@@ -199,7 +199,7 @@ def check_traces():
     t.case("tiles", "" if p.returncode == 0 and lines == want else "%d %s" % (p.returncode, lines))
     t.case("... in a file, too", "" if [json.loads(l) for l in t.read(path + "/sim/trace.jsonl").splitlines()] == want else "others")
     p = t.call("sim", path, "--trace", "--text", env=spoken([passes(m)], trace=one))
-    t.case("... and not among what people read", "" if p.returncode == 0 and b"trace.jsonl" in p.stdout and b'"kernel"' not in p.stdout else p.stdout.decode()[-200:])
+    t.case("... and not among what people read", "" if p.returncode == 0 and b"trace.jsonl" in p.stdout and b'"kernel"' not in p.stdout else p.stdout.decode()[-200:] or "it says nothing")
     judged("a stream out of turn", t.call("sim", path, "--trace", env=spoken([passes(m)], trace="O 1 1 m_axis\n")), 3, "stream 1 out of turn")
     judged("no trace", t.call("sim", path, "--trace", env=spoken([passes(m)])), 2, "sim/trace.txt: No such file")
     judged("no trace of a run that fails", t.call("sim", path, "--trace", env=spoken(["MLO FAIL because"], 1)), 1, "because", absent=["trace.txt"])
@@ -234,9 +234,9 @@ def check_others():
         r = json.loads(t.good("sim", path, "--frames", n, env=say(n)))
         t.case("%d frames, two in flight: the interval" % n, "" if r["interval"] == interval else str(r["interval"]))
     p = t.call("sim", path, "--frames", 2, "--text", env=say(2))
-    t.case("... for people", "" if p.returncode == 0 and b"2 frames, 6 iterations" in p.stdout and b"with 2 frames in flight\n" in p.stdout else p.stdout.decode())
+    t.case("... for people", "" if p.returncode == 0 and b"2 frames, 6 iterations" in p.stdout and b"with 2 frames in flight\n" in p.stdout else p.stdout.decode() or "it says nothing")
     p = t.call("sim", path, "--frame-tokens", "3,2", "--text", env=say(2))
-    t.case("... short ones: nothing is foretold", "" if p.returncode == 0 and b"predicted" not in p.stdout and b"multipliers" not in p.stdout else p.stdout.decode())
+    t.case("... short ones: nothing is foretold", "" if p.returncode == 0 and b"predicted" not in p.stdout and b"multipliers" not in p.stdout else p.stdout.decode() or "it says nothing")
     path, m = decoder("--kv", "dram")
     r = json.loads(t.good("sim", path, env=spoken(["MLO KV 5 6", "MLO CHANNEL 10 256", "MLO PASS words 9 cycles 9"])))
     t.case("beats of keys and values", "" if (r["kv_read"], r["kv_written"], r["memory"]["offered_share"]) == (5, 6, 1) else str(r)[:300])
@@ -256,10 +256,10 @@ def check_outputs():
         q.update(zip([o.name for o in core.get_outputs()], core.run(None, {i.name: q[i.name] for i in core.get_inputs()})))
         return post.run(None, {i.name: q[i.name] for i in post.get_inputs()})
     want = [np.concatenate(z) for z in zip(*(told(row[None]) for row in x))]
-    t.case("--outputs of two frames", "" if p.returncode == 0 and all(np.allclose(np.load(t.at("y.npz"))[n], w, atol=1e-6) for n, w in zip(names, want)) else p.stderr.decode()[-300:])
+    t.case("--outputs of two frames", "" if p.returncode == 0 and all(np.allclose(np.load(t.at("y.npz"))[n], w, atol=1e-6) for n, w in zip(names, want)) else p.stderr.decode()[-300:] or "it says nothing")
     p = t.call("sim", path, "--outputs", t.at("own.npz"), env=spoken([passes(m)]))
     hexes = np.array([[int(l[1 + 4 * i:5 + 4 * i], 16) for i in reversed(range(m["stream"]["lanes"]))] for l in t.read(path + "/tb/golden.hex").decode().split()], np.uint16).view(np.int16).reshape(1, m["tokens"], -1)
-    t.case("--outputs of the bench's own frame: its golden words", "" if p.returncode == 0 and np.array_equal(np.load(t.at("own.npz"))[m["output"]["name"]], hexes) else p.stderr.decode()[-300:])
+    t.case("--outputs of the bench's own frame: its golden words", "" if p.returncode == 0 and np.array_equal(np.load(t.at("own.npz"))[m["output"]["name"]], hexes) else p.stderr.decode()[-300:] or "it says nothing")
     judged("--outputs of lengths that differ", t.call("sim", path, "--frame-tokens", "2,3", "--outputs", t.at("z.npz"), env=spoken([passes(m)])), 3, "different lengths")
     judged("--outputs in no directory", t.call("sim", path, "--outputs", t.at("no/where.npz"), env=spoken([passes(m)])), 2, "cannot be written")
     judged("--outputs of a run that fails", t.call("sim", path, "--outputs", t.at("z.npz"), env=spoken(["MLO FAIL because"], 1)), 1, "because")
@@ -282,19 +282,33 @@ def check_shown():
     t.case("what it counted", "" if abs(d["measured_utilization"] - d["macs"] / (d["multipliers"] * 7000)) < 1e-6 else str(d.get("measured_utilization")))
     t.case("... no trace, no picture of it", "" if b"Simulated timeline" not in shown(path, "--html").stdout else "there is")
     t.good("sim", path, "--trace", env=spoken(counted, trace="B 1\nO 0 1 m_axis\nI 1 1 s_axis\n" + "".join("T 1 %d %d\nK 0 %d %d 3 1 0\n" % (9 * k + 2, 9 * k + 5, 9 * k + 7, 9 * k + 9) for k in range(20))))
-    page = shown(path, "--html").stdout.decode()
-    t.case("... a trace, and its picture", "" if "Simulated timeline" in page and name in page.partition("Simulated timeline")[2] else str(re.findall("timeline[^<]*<", page)))
+    p = shown(path, "--html")
+    page = p.stdout.decode()
+    t.case("... a trace, and its picture", p.stderr.decode()[-300:] if p.returncode else "" if "Simulated timeline" in page and name in page.partition("Simulated timeline")[2] else str(re.findall("timeline[^<]*<", page)))
     other = manifest(path, lambda m: put(m, "mlo", "0"))
     p = shown(other, "--json")
-    t.case("of another build", "" if p.returncode == 0 and b"is of another build; it is not shown" in p.stderr and b"measured_utilization" not in p.stdout else p.stderr.decode())
+    t.case("of another build", "" if p.returncode == 0 and b"is of another build; it is not shown" in p.stderr and b"measured_utilization" not in p.stdout else p.stderr.decode() or "it says nothing")
     p = shown(other, "--json", "--sim", t.write("report.json", report))
-    t.case("... by its name it is", "" if p.returncode == 0 and b"measured_utilization" in p.stdout and not p.stderr else p.stderr.decode())
+    t.case("... by its name it is", "" if p.returncode == 0 and b"measured_utilization" in p.stdout and not p.stderr else p.stderr.decode() or "it says nothing")
     os.remove(other + "/sim/report.json")
     os.makedirs(other + "/sim/report.json")
     for what, status, words, args in (("a folder for a report", 2, "is a directory", (other,)), ("a report that is not there", 2, "No such file", ("--sim", t.at("gone"), path)), ("a report that is none", 3, "is not what `mlo sim` prints", ("--sim", t.write("bad.json", "{}"), path)), ("a directory that is no build", 2, "is a directory without a manifest.json", (t.tmp,)),
                                       ("no directory and no model", 2, "No such file", (t.at("gone"),))):
         p = t.call("show", *args)
         t.case("show: " + what, "" if p.returncode == status and words in p.stderr.decode() else "%d %s" % (p.returncode, p.stderr.decode()))
+
+
+def check_image():
+    """A params.bin that was changed is what is simulated, beat by beat, the last byte first, as benches read it; whatever comes out, it is told."""
+    path, m = small()
+    other = shutil.copytree(path, t.at("spoilt"), ignore=lambda *_: ["sim"])
+    data = bytearray(t.read(other + "/params.bin"))
+    data[1] ^= 0xA5
+    t.write("spoilt/params.bin", bytes(data))
+    p, beat = t.call("sim", other, env=spoken([passes(m)])), m["axi_bits"] // 8
+    want = "".join(data[k:k + beat][::-1].hex() + "\n" for k in range(0, len(data), beat))
+    t.case("a params.bin that was changed", "status %d: %s" % (p.returncode, p.stderr.decode()) if p.returncode != 1 or b"params.bin is not the file that manifest.json lists" not in p.stderr else
+           "" if t.read(other + "/sim/params.hex").decode() == want else "another image")
 
 
 # ---- the directory -----------------------------------------------------------------------------------------------------------------
@@ -465,7 +479,7 @@ def check_jobs():
     share = 5 / (2 * m["tokens"])
     t.case("a job is a share of a frame's work", "" if r["frames"] == 2 and all(abs(got["macs"] - k["macs"] * share) < 1e-6 for got, k in zip(r["kernels"], m["kernels"])) else str(r["kernels"])[:300])
     p = t.call("sim", path, "--text", "--jobs", "0+4,4+1", env=spoken(["MLO PASS words 9 cycles 20"]))
-    t.case("jobs, for people", "" if p.returncode == 0 and b"2 jobs" in p.stdout and b"--frames-in-flight" not in p.stdout else p.stdout.decode())
+    t.case("jobs, for people", "" if p.returncode == 0 and b"2 jobs" in p.stdout and b"--frames-in-flight" not in p.stdout else p.stdout.decode() or "it says nothing")
 
 
 def check_texts():
@@ -502,7 +516,7 @@ def check_texts():
     judged("--generate of a core without caches", t.call("sim", small()[0], "--generate", 2, env=env), 2, "--generate is of a core with caches")
     long = t.write("long.json", json.dumps({"generate": 2, "prompt": ",".join("1" * 65537)}))            # an argument could not be as long
     p = t.call("run", LLAMA, "--context", 16, "--config", long)
-    t.case("a prompt of too many tokens", "" if p.returncode == 2 and b"too many tokens" in p.stderr else p.stderr.decode()[-200:])
+    t.case("a prompt of too many tokens", "" if p.returncode == 2 and b"too many tokens" in p.stderr else p.stderr.decode()[-200:] or "it says nothing")
     floats = json.loads(t.good("run", LLAMA, "--context", 16, "--prompt", "1,2,3;7", "--generate", 2))["sequences"]
     t.case("run: two texts of floats", "" if [s["tokens"][:3 - 2 * k] for k, s in enumerate(floats)] == [[1, 2, 3], [7]] and [len(s["tokens"]) for s in floats] == [5, 3] else str(floats))
 
@@ -585,14 +599,14 @@ def check_native():
     said = json.loads(t.call("sim", path, env=make(["MLO PASS 9"])).stdout)
     t.case("C: the report", "" if said == {"pass": True, **{k: m[k] for k in ("target", "iterations", "frames", "words", "arena_bytes")}} else str(said))
     p = t.call("sim", path, "--text", env=make(["MLO PASS 9"]))
-    t.case("C: for people", "" if p.returncode == 0 and p.stdout.decode() == "\nPASS: %d words of %d frames are equal; an arena of %d bytes\n\n" % (m["words"], m["frames"], m["arena_bytes"]) else p.stdout.decode())
+    t.case("C: for people", "" if p.returncode == 0 and p.stdout.decode() == "\nPASS: %d words of %d frames are equal; an arena of %d bytes\n\n" % (m["words"], m["frames"], m["arena_bytes"]) else p.stdout.decode() or "it says nothing")
     p = t.call("sim", path, "--text", env=make(["MLO FAIL x"]))
-    t.case("C: for people, a failure", "" if p.returncode == 1 and not p.stdout else p.stdout.decode())
+    t.case("C: for people, a failure", "" if p.returncode == 1 and not p.stdout else p.stdout.decode() or "it says nothing")
     judged("C: no make", t.call("sim", path, "--json", env=tools("none")), 2, "make", "is not installed")
     judged("C: a mixture", t.call("sim", manifest(path, lambda m: put(m, "files", "model.c", "sha256", "0")), env=make(["MLO PASS 9"])), 1, "model.c is not the file that manifest.json lists")
     judged("C: a file that is not there", t.call("sim", manifest(path, lambda m: put(m, "files", "gone.c", {"sha256": "0"})), env=make(["MLO PASS 9"])), 2, "gone.c")
     p = t.call("generate", path, "--prompt", "x", "--tokenizer", t.at("no.json"))
-    t.case("C: generate", "" if p.returncode == 4 and b"it holds C, not Verilog; mlo sim runs its test" in p.stderr else p.stderr.decode())
+    t.case("C: generate", "" if p.returncode == 4 and b"it holds C, not Verilog; mlo sim runs its test" in p.stderr else p.stderr.decode() or "it says nothing")
 
 
-t.main(check_verdicts, check_causes, check_probes, check_traces, check_blocks, check_others, check_outputs, check_shown, check_manifests, check_again, check_inputs, check_jobs, check_texts, check_teller, check_programs, check_native, floor=320)
+t.main(check_verdicts, check_causes, check_probes, check_traces, check_blocks, check_others, check_outputs, check_shown, check_image, check_manifests, check_again, check_inputs, check_jobs, check_texts, check_teller, check_programs, check_native, floor=321)

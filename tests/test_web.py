@@ -109,7 +109,7 @@ def walk(b):
         if name == "verilog": continue
         b.until("!!document.getElementById('view').contentDocument.querySelector('main, section')")
         said = b.js("document.getElementById('view').contentDocument.body.innerText")
-        t.case("%s: its page" % name, "" if {"read": "layer", "roll": "iterations", "lower": "MVU", "fold": "multipliers"}[name] in said else said[:200])
+        t.case("%s: its page" % name, "" if {"read": "layer", "roll": "iterations", "lower": "MVU", "fold": "multipliers"}[name] in said else said[:200] or "it says nothing")
     b.key("ArrowLeft")
     t.case("arrows", "" if b.js("document.activeElement.id") == "tab-fold" else b.js("document.activeElement.id"))
     b.key("5", "Digit5")

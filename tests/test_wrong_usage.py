@@ -127,7 +127,7 @@ def check_terminal():
         code, out, err = on_terminal(*args)
         t.case("on a terminal: " + " ".join(args), "" if code == status and out == "" and err.count("\n") == 1 else f"{code} {out[:100]!r} {err!r}")
         p = t.call(*args, cwd=place())
-        t.case("in a pipe: " + " ".join(args), "" if "error" in json.loads(p.stdout) else p.stdout[:100])
+        t.case("in a pipe: " + " ".join(args), "" if "error" in json.loads(p.stdout) else p.stdout[:100] or "it says nothing")
 
 
 def check_help():
