@@ -8,6 +8,7 @@ that: right where all its operators are evaluated, refused where one is not. An 
 """
 import collections, datetime, pathlib, subprocess, warnings
 import numpy as np, onnx, onnx.reference
+import corners
 import harness as t
 from onnx import TensorProto as T, helper as h, numpy_helper
 from graphs import session
@@ -251,6 +252,44 @@ def faint_softmax(mlo):
     off = np.abs(y.astype(np.float64) - np.exp(x.astype(np.float64)))
     if off[0, 0] or off.max() > 2.0 ** -150 * 1.05: raise Failed("off by %s" % off)
 
+# ---- corners -----------------------------------------------------------------------------------------------------------------------
+
+def judges(model, feeds):
+    """What ONNX Runtime makes of a model, and what onnx's reference evaluator does: of those that know its operators."""
+    for judge in (lambda: session(model).run(None, feeds)), (lambda: onnx.reference.ReferenceEvaluator(model).run(None, feeds)):
+        try: yield judge()
+        except Exception: pass
+
+def alike(got, want): return got.dtype == want.dtype and got.shape == want.shape and np.allclose(got.astype(np.float64), want.astype(np.float64), rtol=1e-5, atol=1e-6, equal_nan=True)
+
+def legal_corners(opset):
+    """All of one opset as one model, in one process."""
+    def case(mlo):
+        tests = [(name, nodes, feeds) for name, (version, nodes, feeds) in corners.legal() if version == opset]
+        whole, given = onnx.GraphProto(name="corners"), {}
+        for k, (_, nodes, feeds) in enumerate(tests):
+            part = onnx.compose.add_prefix_graph(corners.model(nodes, opset, feeds).graph, "%d_" % k)
+            for field in "node", "input", "output": getattr(whole, field).extend(getattr(part, field))
+            given.update({"%d_%s" % (k, name): a for name, a in feeds.items()})
+        got, wrong = mlo.run(h.make_model(whole, opset_imports=[h.make_opsetid("", opset)], ir_version=10), given), []
+        for k, (name, nodes, feeds) in enumerate(tests):
+            model = corners.model(nodes, opset, feeds)
+            mine, theirs = [got["%d_%s" % (k, o.name)] for o in model.graph.output], list(judges(model, feeds))
+            if not any(all(map(alike, mine, want)) for want in theirs): wrong.append("%s: %s, should be one of %s" % (name, mine, theirs))
+        if wrong: raise Failed("; ".join(wrong[:3]))
+        return "%d results" % len(tests)
+    return case
+
+def refused_corner(code, words, opset, nodes, feeds, init):
+    def case(mlo):
+        try: mlo.run(corners.model(nodes, opset, feeds, init=init), feeds)
+        except Failed as e:
+            node = "wrong (%s)" % nodes[0].op_type if ": " not in words else words
+            if "status %d" % corners.STATUS[code] in str(e) and "[MLO_E_%s]" % code in str(e) and words in str(e) and node in str(e): return
+            raise Failed("says only: %s" % e)
+        raise Failed("is run")
+    return case
+
 # ---- inference -------------------------------------------------------------------------------------------------------------------
 
 def symbolic_reshape(mlo):
@@ -457,6 +496,8 @@ def cases():
     yield "loop", loop_case
     yield "loop-of-many-rounds", lambda mlo: loop_case(mlo, 12.2)
     yield "zeros-of-no-value", zeros_of_no_value
+    for opset in sorted({version for _, (version, *_) in corners.legal()}): yield "corners/opset %d" % opset, legal_corners(opset)
+    for name, case in corners.refused(): yield "refused/%s" % name, refused_corner(*case)
     yield from INFERENCE.items()
     yield from FOLDING.items()
     yield "every-operator-has-a-case", every_operator_has_a_case
@@ -476,4 +517,4 @@ def check(mlo, name, case):
     one.__name__ = name
     return one
 
-t.main(*[check(Mlo(), *case) for case in cases()], floor=850)
+t.main(*[check(Mlo(), *case) for case in cases()], floor=940)

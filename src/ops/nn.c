@@ -384,7 +384,6 @@ static void mlo_softmax_row_f64(
 }
 /* Below opset 13 everything from `axis` on is one row. */
 static int mlo_softmax(mlo_call *c, int logarithm) {
-    MLO_TRY(mlo_need_inputs(c, 1));
     mlo *m = c->m;
     mlo_dtype core = mlo_core_type(c->in[0]->dtype);
     int64_t outer = 1, n = 1, inner = 1;
@@ -465,7 +464,6 @@ static void mlo_normalize(
     }
 }
 static int mlo_norm(mlo_call *c, int mean) {
-    MLO_TRY(mlo_need_inputs(c, 1));
     const mlo_array *x = c->in[0], *pair[2];
     int axis;
     int64_t rows = 1, n = 1;
@@ -566,20 +564,13 @@ static int mlo_window_list(
     }
     return 0;
 }
-/* Is an attribute this text? `otherwise` when there is none. */
-static int mlo_string_is(const mlo_node *n, const char *name, const char *text, int otherwise) {
-    const mlo_attr *a = mlo_attr_of(n, name);
-    return a ? a->s.n == strlen(text) && !memcmp(a->s.data, text, a->s.n) : otherwise;
-}
-
 /* Fills in everything but size and kernel, which the caller knows; out -1 where size is. */
 static int mlo_window_of(const mlo_shapes *s, mlo_window *w) {
     int64_t pads[2 * MLO_MAX_RANK];
-    const int lower = mlo_string_is(s->node, "auto_pad", "SAME_LOWER", 0);
-    const int same = lower || mlo_string_is(s->node, "auto_pad", "SAME_UPPER", 0);
-    if (!same && !mlo_string_is(s->node, "auto_pad", "VALID", 0)
-        && !mlo_string_is(s->node, "auto_pad", "NOTSET", 1)
-        && !mlo_string_is(s->node, "auto_pad", "", 0))
+    static const char *const kinds[] = { "NOTSET", "", "VALID", "SAME_UPPER", "SAME_LOWER" };
+    const int kind = mlo_which_text(s->node, "auto_pad", kinds, 5), same = kind > 2,
+              lower = kind == 4;
+    if (kind < 0)
         return mlo_fail(s->m, MLO_E_GRAPH, s->node,
             "auto_pad is none of NOTSET, VALID, SAME_UPPER, SAME_LOWER");
     MLO_TRY(mlo_window_list(s, "strides", w->axes, 1, w->stride));
@@ -958,7 +949,6 @@ static double mlo_pool_mean(
     return sum / (double)count;
 }
 static int mlo_run_AveragePool(mlo_call *c) {
-    MLO_TRY(mlo_need_inputs(c, 1));
     mlo_window w;
     mlo_array *y = c->out[0];
     int64_t positions = 1, taps = 1, area = 1;
@@ -1003,7 +993,6 @@ static double mlo_pool_most(
     return most;
 }
 static int mlo_run_MaxPool(mlo_call *c) {
-    MLO_TRY(mlo_need_inputs(c, 1));
     mlo *m = c->m;
     mlo_window w;
     mlo_array *y = c->out[0];
