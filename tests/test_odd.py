@@ -857,6 +857,7 @@ def check_subgraphs():
     odd("a branch that is a constant", either(h.make_graph([], "b", [], [value("k", T.FLOAT, [2])], [array(f(7, 8), "k")]), branch("Neg")), feed=yes)
     both = lambda op: h.make_graph([node(op, ["x"], ["a"]), node("Identity", ["a"], ["b"])], op, [], [value(k, T.FLOAT, [2]) for k in "ab"])
     odd("branches that make what they go on with", model([node("If", ["c"], ["y", "z"], name="odd", then_branch=both("Neg"), else_branch=both("Exp"))], [value("x", T.FLOAT, [2]), value("c", T.BOOL, [])], [value("y"), value("z")]), feed=no)
+    odd("a branch that hands on what is outside", either(branch("Identity"), branch("Neg")), feed=yes)
     shadow = h.make_graph([node("Neg", ["x"], ["t"]), node("Identity", ["t"], ["b0"])], "b", [], [value("b0")])
     odd("a branch that reads what nobody makes", either(branch("Neg"), h.make_graph([node("Add", ["x", "ghost"], ["b0"], name="inner")], "b", [], [value("b0")])), "inner|odd", "ghost", feed=yes)
     odd("names that both branches use", either(shadow, h.make_graph([node("Exp", ["x"], ["t"]), node("Identity", ["t"], ["b0"])], "b", [], [value("b0")])), feed=no)

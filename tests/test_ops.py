@@ -188,6 +188,21 @@ def scan_of_4_bits(mlo):
     model.graph.initializer.append(rows)
     if not np.array_equal(mlo.run(model, {})["ys"], numpy_helper.to_array(rows).astype(np.float32)): raise Failed("other elements")
 
+def long_tensors(mlo):
+    """Constants of more than 256 KiB stay in their file, wherever in it they begin: rows of some, elements of others, by numpy."""
+    r = np.random.default_rng(5)
+    table, codes, shorts = r.standard_normal((9000, 9)).astype(np.float32), r.integers(-8, 8, 700_001), r.integers(-999, 999, 150_000).astype(np.int16)
+    packed = np.append(codes, 0).reshape(-1, 2) & 15
+    for shift in range(4):
+        model = model_of([h.make_node("Gather", ["table", "i"], ["y"]), h.make_node("Cast", ["codes"], ["wide"], to=T.INT32), h.make_node("Gather", ["wide", "i"], ["z"]), h.make_node("Gather", ["shorts", "i"], ["w"]),
+                          h.make_node("Concat", ["table", "table"], ["both"], axis=0), h.make_node("Gather", ["both", "i"], ["v"])], [("i", T.INT64, [2, 2])], [("y", T.FLOAT, None), ("z", T.INT32, None), ("w", T.INT16, None), ("v", T.FLOAT, None)],
+                         opset=21, init=[("table", table), ("shorts", shorts)])
+        model.graph.initializer.append(onnx.TensorProto(name="codes", data_type=T.INT4, dims=codes.shape, raw_data=(packed[:, 0] | packed[:, 1] << 4).astype(np.uint8).tobytes()))
+        model.graph.name = "g" * (shift + 1)
+        i = np.int64([[0, 8999], [-1, 4500]])
+        got = mlo.run(model, {"i": i})
+        if not all(np.array_equal(got[name], a[i]) for name, a in (("y", table), ("z", codes), ("w", shorts), ("v", np.concatenate([table, table])))): raise Failed("other elements, shifted by %d" % shift)
+
 def stack_of_open_rank(axis, rank):
     """A Scan whose body says the rank of what it stacks only when it runs."""
     f = lambda n, d: h.make_tensor_value_info(n, T.FLOAT, d)
@@ -446,9 +461,9 @@ EXPANDED = {"Attention", "RMSNormalization", "LayerNormalization", "RotaryEmbedd
 
 # ---- folding ---------------------------------------------------------------------------------------------------------------------
 
-def folds(nodes, left, **kw):
+def folds(nodes, left, outputs=("y",), **kw):
     def case(mlo):
-        model = model_of(nodes, [("x", T.FLOAT, [2, 3])], [("y", T.FLOAT, None)], **kw)
+        model = model_of(nodes, [("x", T.FLOAT, [2, 3])], [(name, T.FLOAT, None) for name in outputs], **kw)
         got = [n.op_type for n in mlo.read(model).graph.node]
         if got != left: raise Failed("leaves %s, should leave %s" % (got, left))
         against_runtime(mlo, model, {"x": np.arange(6, dtype=np.float32).reshape(2, 3)})
@@ -470,6 +485,21 @@ FOLDING = {
     "fold-size": folds([N("Size", ["x"], ["n"]), N("Cast", ["n"], ["f"], to=T.FLOAT), N("Div", ["x", "f"], ["y"])], ["Div"]),
     "fold-keeps-quantization": folds([N("DequantizeLinear", ["w", "s"], ["d"]), N("Mul", ["x", "d"], ["y"])], ["DequantizeLinear", "Mul"], init=[("w", np.int8([1, 2, 3])), ("s", np.float32(0.5))]),
     "fold-nameless": nameless,
+    **{"fold-product-%s" % what: folds([*nodes, N("Mul", ["x", "a"], ["y"])], ["Mul"], init=[("v", np.float32([1, 2, 3])), ("w", np.arange(9, dtype=np.float32).reshape(3, 3)), ("p", np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3)), ("k", np.ones((1, 1, 1, 1), np.float32)), ("u", np.uint8([[1, 2], [3, 4]]))])
+       for what, nodes in {"of matrices": [N("MatMul", ["w", "w"], ["b"]), N("ReduceSum", ["b"], ["a"], keepdims=0)], "of a vector and a matrix": [N("MatMul", ["v", "w"], ["a"])], "of vectors": [N("MatMul", ["v", "v"], ["a"])], "and sum": [N("Gemm", ["w", "w", "v"], ["b"], transB=1), N("ReduceMax", ["b"], ["a"], keepdims=0)],
+                           "of windows": [N("Conv", ["p", "k"], ["b"]), N("ReduceMax", ["b"], ["a"], keepdims=0)], "of integers": [N("MatMulInteger", ["u", "u"], ["b"]), N("Cast", ["b"], ["c"], to=T.FLOAT), N("ReduceMin", ["c"], ["a"], keepdims=0)], "whose second result is unwanted": [N("MaxPool", ["p"], ["b", ""], kernel_shape=[1, 3]), N("ReduceMax", ["b"], ["a"], keepdims=0)]}.items()},
+    "fold-product-of-none": folds([N("MatMul", ["w", "none"], ["a"]), N("Concat", ["x", "a"], ["y"], axis=1)], ["Concat"], init=[("w", np.ones((2, 3), np.float32)), ("none", np.zeros((3, 0), np.float32))]),
+    **{"fold-scatter-%s" % what: folds([N(op, ["x", "i", "x"], ["a"], **more), N("Neg", ["a"], ["y"])], ["Neg"] if away else [op, "Neg"], init=[("i", i)]) for what, away, op, i, more in (
+        ("rows", True, "ScatterElements", np.int64([[0] * 3, [1] * 3]), {}), ("columns", True, "ScatterElements", np.int64([[0, 1, 2]] * 2), {"axis": -1}), ("rows, none said", True, "ScatterElements", np.int64([[0] * 3, [1] * 3]), {"reduction": "none"}), ("rows that change places", False, "ScatterElements", np.int64([[1] * 3, [0] * 3]), {}),
+        ("rows of which one is twice", False, "ScatterElements", np.int64([[0] * 3, [0] * 3]), {}), ("rows that add up", False, "ScatterElements", np.int64([[0] * 3, [1] * 3]), {"reduction": "add"}), ("rows by 32 bits", False, "ScatterElements", np.int32([[0] * 3, [1] * 3]), {}),
+        ("by numbers", True, "ScatterND", np.int64([[0], [1]]), {}), ("by numbers, none said", True, "ScatterND", np.int64([[0], [1]]), {"reduction": "none"}), ("by numbers that change places", False, "ScatterND", np.int64([[1], [0]]), {}), ("by numbers, added", False, "ScatterND", np.int64([[0], [1]]), {"reduction": "add"}))},
+    "fold-scatter-of-others": folds([N("ScatterElements", ["x", "i", "w"], ["a"]), N("Neg", ["a"], ["y"])], ["ScatterElements", "Neg"], init=[("i", np.int64([[0] * 3, [1] * 3])), ("w", np.ones((2, 3), np.float32))]),
+    "fold-scatter-one-row": folds([N("Slice", ["x", "zero", "one"], ["r"]), N("ScatterElements", ["r", "i", "r"], ["y"])], ["Slice"], init=[("i", np.int64([[0] * 3])), ("zero", np.int64([0])), ("one", np.int64([1]))]),
+    "fold-dropout-not-training": folds([N("Dropout", ["x", "r", "t"], ["a"]), N("Neg", ["a"], ["y"])], ["Neg"], init=[("r", np.float32(0.5)), ("t", np.array(False))]),
+    "fold-dropout-mask-unread": folds([N("Dropout", ["x"], ["a", "m"]), N("Neg", ["a"], ["y"])], ["Neg"]),
+    "fold-dropout-mask": folds([N("Dropout", ["x"], ["a", "m"]), N("Neg", ["a"], ["b"]), N("Where", ["m", "b", "x"], ["y"])], ["Dropout", "Neg", "Where"]),
+    "fold-identity-of-an-output": folds([N("Neg", ["x"], ["y"]), N("Identity", ["y"], ["z"])], ["Neg", "Identity"], outputs=("y", "z")),
+    "fold-identity-of-a-constant": folds([N("Identity", ["w"], ["y"]), N("Neg", ["x"], ["z"])], ["Identity", "Neg"], outputs=("y", "z"), init=[("w", np.float32([1, 2]))]),
     "fold-output": folds([N("Add", ["w", "w"], ["a"]), N("Mul", ["a", "w"], ["y"])], ["Mul"], init=[("w", np.float32([1, 2, 3]))]),
     "fold-big-stays": folds([N("Transpose", ["w"], ["t"]), N("MatMul", ["x", "t"], ["y"])], ["Transpose", "MatMul"], init=[("w", np.ones((100000, 3), np.float32))]),
 }
@@ -483,6 +513,7 @@ def cases():
     yield "scan-reverse", scan_case(scan_input_directions=[1], scan_output_directions=[1])
     yield "scan-axes", scan_case(scan_input_axes=[1], scan_output_axes=[1])
     yield "scan-of-4-bits", scan_of_4_bits
+    yield "long-tensors", long_tensors
     yield "scan-axis-beyond", stack_refused(3, 1, "axis 3 of rank 2")
     yield "scan-rank-beyond", stack_refused(0, 8, "rank 8")
     yield from numbers()
@@ -517,4 +548,4 @@ def check(mlo, name, case):
     one.__name__ = name
     return one
 
-t.main(*[check(Mlo(), *case) for case in cases()], floor=940)
+t.main(*[check(Mlo(), *case) for case in cases()], floor=966)
