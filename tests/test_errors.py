@@ -335,6 +335,18 @@ def check_outputs():
     fails("a model into a directory", "IO", "roll", t.model("bert-1"), "-o", ".", mentions=["directory"])
     fails("outputs of run into a directory that is not there", "IO", "run", t.model("bert-1"), "--inputs", t.calibration("bert-1", 1), "--outputs", "none/y.npz", mentions=["none/y.npz"])
     fails("emit without a directory", "USAGE", "emit", t.model("bert-1"), *calib, mentions=["-o"])
+    def long(n, name): return ("./" * 2100)[:(n - len(name)) // 2 * 2] + name              # of n bytes, and where `name` is
+    fails("a model's name that is too long", "IO", "read", t.model("bert-1"), "--onnx", "-o", long(4093, "long.onnx"), mentions=["too long"])
+    fails("a directory's name that is too long", "IO", "compile", t.model("bert-1"), *calib, "-o", long(4090, "long"), mentions=["too long"])
+    fails("a directory in which names are too long", "IO", "compile", t.model("bert-1"), *calib, "-o", long(4060, "long"), mentions=["too long"])
+    os.makedirs(at("here/stages"))
+    fails("stages whose names are too long", "IO", "compile", t.model("bert-1"), *calib, "--keep", long(4090, "stages"), "-o", "long", mentions=["too long"])
+    for what, name in (("a directory", "Makefile"), ("a file", "rtl")):
+        shutil.rmtree(at("way"), True)
+        os.makedirs(at("way/Makefile/inner") if what == "a directory" else at("way"))
+        if what == "a file": t.write("way/rtl", b"mine")
+        p = t.call("compile", t.model("bert-1"), *calib, "-o", at("way"))
+        case("%s where a build has another" % what, wrong(p, "IO", ["way/" + name]) or ("it has a manifest" if os.path.exists(at("way/manifest.json")) else "" if glob.glob(at("way*")) == [at("way")] else "leaves %s" % glob.glob(at("way*"))))
     case("what was there is still there", "" if t.read(file) == b"precious" else "it is gone")
     for stage in ("read", "roll", "fold"):
         with open("/dev/full", "wb") as full:
