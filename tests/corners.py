@@ -79,6 +79,7 @@ def legal():
     yield "MaxPool whose window is padding on one side", again("MaxPool", SEVEN, kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1)
     yield "MaxPool, indices unwanted", again("MaxPool", SEVEN, kernel_shape=[2], names=("y", ""))
     yield "MaxPool, SAME_UPPER of a window less than its step", again("MaxPool", SEVEN, kernel_shape=[1], strides=[3], auto_pad="SAME_UPPER")
+    yield "LayerNormalization, its sum left out", again("LayerNormalization", ROW[1:], F32([1, 2, 3]), None)
     yield "AveragePool, SAME_LOWER", again("AveragePool", SEVEN, kernel_shape=[2], strides=[3], auto_pad="SAME_LOWER")
     yield "Conv, SAME_LOWER", again("Conv", SEVEN, np.ones((2, 1, 2), F32), strides=[2], auto_pad="SAME_LOWER")
     yield "Conv, kernel_shape said", again("Conv", SEVEN, np.ones((2, 1, 2), F32), F32([1, -1]), kernel_shape=[2], auto_pad="VALID")

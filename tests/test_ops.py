@@ -378,6 +378,7 @@ INFERENCE = {
     "infer-none-of-a-named-axis": none_of_a_named_axis,
     **{"infer-auto-pad-%s" % pad: refuses(model_of([h.make_node("MaxPool", ["x"], ["y"], name="pool", kernel_shape=[2], auto_pad=pad)], [("x", T.FLOAT, [1, 2, 6])], [("y", T.FLOAT, None)]),
                                           "pool (MaxPool)", "auto_pad", "MLO_E_GRAPH") for pad in ("SAME", "SAME_UPPE", "SAME_LOWER_", "VALI")},
+    "infer-endless-window": refuses(model_of([h.make_node("Conv", ["x", "w"], ["y"], name="conv")], [("x", T.FLOAT, [1, 1, 5]), ("w", T.FLOAT, [1, 1, 2 ** 33])], [("y", T.FLOAT, None)]), "conv (Conv)", "a kernel of 8589934592", "MLO_E_SHAPE"),
     "infer-reshape-count": refuses(model_of([h.make_node("Reshape", ["x", "s"], ["y"])], [("x", T.FLOAT, [2, 3])], [("y", T.FLOAT, None)], init=[("s", np.int64([4, -1]))]), "6 elements", "MLO_E_SHAPE"),
 }
 

@@ -206,6 +206,7 @@ static const mlo_array *mlo_as(mlo *m, const mlo_array *a, mlo_dtype t) {
     if (b) mlo_convert(t, b->data, a->dtype, a->data, (size_t)mlo_array_count(a));
     return b;
 }
+/* What mlo_as made of an array, which may be that array, or NULL. */
 static void mlo_as_free(mlo *m, const mlo_array *a, const mlo_array *of) {
     /* mlo_as made it, so it may be freed */
     union {

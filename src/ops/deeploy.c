@@ -353,7 +353,7 @@ static mlo_array *mlo_whole_operand(mlo_call *c, size_t i) {
         mlo_walk_add(&w, a->rank, a->dims);
         mlo_copy_strided(all->data, a->data, sizeof(int64_t), y->rank, y->dims, w.step[0], 0);
     }
-    if (a) mlo_as_free(m, a, c->in[i]);
+    mlo_as_free(m, a, c->in[i]);
     return all;
 }
 static mlo_interval mlo_ends_of(const mlo_array *a) {

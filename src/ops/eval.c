@@ -141,8 +141,8 @@ static int mlo_env_open(
     memset(e->map.slot, 0, size * sizeof *e->map.slot);
     e->map.size = size;
     for (size_t i = 0; i < g->n_init; i++) {
-        mlo_cell *c = mlo_env_add(e, g->init[i]->name);
-        if (c) c->tensor = g->init[i];
+        mlo_cell *c = mlo_env_add(e, g->init[i]->name); /* it has a name: mlo_check_graph */
+        c->tensor = g->init[i];
     }
     for (size_t i = 0; i < g->n_input; i++) mlo_env_add(e, g->input[i]->name);
     for (size_t i = 0; i < g->n_node; i++)
@@ -164,9 +164,9 @@ static void mlo_env_again(mlo_env *e) {
 static const mlo_array *mlo_env_get(const mlo_env *e, const mlo_node *node, const char *name) {
     mlo_cell *c = mlo_env_cell(e, name);
     if (c && !c->array && c->tensor) c->array = mlo_tensor_load(e->m, c->tensor);
-    if ((!c || !c->array) && !e->m->error.code)
-        mlo_fail(e->m, MLO_E_GRAPH, node, "'%s' has no value", name);
-    return c ? c->array : NULL;
+    if (c && c->array) return c->array;
+    mlo_fail(e->m, MLO_E_GRAPH, node, "'%s' has no value", name);
+    return NULL;
 }
 /* Binds an input to an array that stays the caller's. */
 static void mlo_env_lend(mlo_env *e, const char *name, const mlo_array *a) {
@@ -313,7 +313,7 @@ static mlo_array *mlo_stack(mlo *m, const mlo_node *node, mlo_array **list, size
     mlo_array *whole = mlo_array_new(m, f.dtype, f.rank + 1, dims);
     for (size_t k = 0; whole && k < n; k++) {
         mlo_form g = mlo_form_of_array(list[k * stride]);
-        if (g.dtype != f.dtype || g.rank != f.rank || memcmp(g.dims, f.dims, sizeof f.dims)) {
+        if (mlo_forms_differ(&g, &f)) {
             mlo_fail(m, MLO_E_SHAPE, node, "iteration %zu stacks %s, the first %s", k,
                 mlo_dims_text(m, g.rank, g.dims), mlo_dims_text(m, f.rank, f.dims));
             mlo_array_free(m, whole);
@@ -490,10 +490,6 @@ static int mlo_scan_length(const mlo_env *e, const mlo_node *n, const mlo_array 
 /* An input of the body gets an array of its own, until it is used for the last time. */
 static int mlo_scan_give(mlo_env *body, mlo_cell *c, mlo_array *part) {
     if (!part) return mlo_failed(body->m);
-    if (!c) {
-        mlo_array_free(body->m, part);
-        return 0;
-    }
     mlo_cell_drop(body->m, c);
     c->array = part;
     if (!c->uses) c->left = 1;
@@ -520,7 +516,7 @@ static int mlo_scan_bind(mlo_env *body, const mlo_rounds *r, const mlo_node *n,
             lent[k] = *part;
             mlo_stack_form(body->outer->g, n->input[r->n_state + k], &lent[k]);
             mlo_env_lend(body, g->input[r->n_state + k]->name, &lent[k]);
-            if (c) c->part = name;
+            c->part = name;
             continue;
         }
         MLO_TRY(mlo_scan_give(body, c,

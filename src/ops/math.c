@@ -510,7 +510,7 @@ static int mlo_run_CumSum(mlo_call *c) {
                 inner, exclusive, reverse);
         mlo_convert(c->out[0]->dtype, c->out[0]->data, core, z->data, (size_t)mlo_array_count(z));
     }
-    if (x) mlo_as_free(c->m, x, c->in[0]);
+    mlo_as_free(c->m, x, c->in[0]);
     mlo_array_free(c->m, z);
     return mlo_failed(c->m);
 }

@@ -150,8 +150,6 @@ static int mlo_shape_MatMul(mlo_shapes *s) {
     z = b;
     z.rank = b.rank > 2 ? b.rank - 2 : 0;
     MLO_TRY(mlo_broadcast(s, &y, &z));
-    if (y.rank + (a.rank > 1) + (b.rank > 1) > MLO_MAX_RANK)
-        return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node, "more than %d dimensions", MLO_MAX_RANK);
     if (a.rank > 1) y.dims[y.rank++] = a.dims[a.rank - 2];
     if (b.rank > 1) y.dims[y.rank++] = b.dims[b.rank - 1];
     y.dtype = s->out[0].dtype;
@@ -199,8 +197,8 @@ static int mlo_matmul_any(
     if (y && r) mlo_matmul(m, r, x, y);
     if (!m->error.code && r != z)
         mlo_convert(z->dtype, z->data, core, r->data, (size_t)mlo_array_count(z));
-    if (x) mlo_as_free(m, x, a);
-    if (y) mlo_as_free(m, y, b);
+    mlo_as_free(m, x, a);
+    mlo_as_free(m, y, b);
     if (r != z) mlo_array_free(m, r);
     return mlo_failed(m);
 }
@@ -277,8 +275,8 @@ static int mlo_run_Gemm(mlo_call *c) {
     if (b && z && !mlo_gemm_product(c, z, a, b)
         && !mlo_gemm_tail(c, z, c->n_in > 2 ? c->in[2] : NULL) && z != y)
         mlo_convert(y->dtype, y->data, core, z->data, (size_t)mlo_array_count(y));
-    if (a) mlo_as_free(m, a, c->in[0]);
-    if (b) mlo_as_free(m, b, c->in[1]);
+    mlo_as_free(m, a, c->in[0]);
+    mlo_as_free(m, b, c->in[1]);
     if (z != y) mlo_array_free(m, z);
     return mlo_failed(m);
 }
@@ -416,7 +414,7 @@ static int mlo_softmax(mlo_call *c, int logarithm) {
                     (double *)z->data + at, (const double *)x->data + at, n, inner, logarithm);
         }
     if (x && z && z != y) mlo_convert(y->dtype, y->data, core, z->data, (size_t)mlo_array_count(z));
-    if (x) mlo_as_free(m, x, c->in[0]);
+    mlo_as_free(m, x, c->in[0]);
     if (z != y) mlo_array_free(m, z);
     return mlo_failed(m);
 }
@@ -523,8 +521,8 @@ static int mlo_group_norm(mlo_call *c, int64_t groups) {
         mlo_convert(c->out[0]->dtype, c->out[0]->data, MLO_DOUBLE, z->data, (size_t)all);
     }
     mlo_array_free(c->m, z);
-    if (scale) mlo_as_free(c->m, scale, c->in[1]);
-    if (bias) mlo_as_free(c->m, bias, c->in[2]);
+    mlo_as_free(c->m, scale, c->in[1]);
+    mlo_as_free(c->m, bias, c->in[2]);
     return mlo_failed(c->m);
 }
 static int mlo_run_GroupNormalization(mlo_call *c) {
@@ -739,8 +737,8 @@ static int mlo_run_Conv(mlo_call *c) {
     }
     if (!m->error.code && z != y)
         mlo_convert(y->dtype, y->data, MLO_FLOAT, z->data, (size_t)mlo_array_count(z));
-    if (x) mlo_as_free(m, x, c->in[0]);
-    if (k) mlo_as_free(m, k, c->in[1]);
+    mlo_as_free(m, x, c->in[0]);
+    mlo_as_free(m, k, c->in[1]);
     if (z != y) mlo_array_free(m, z);
     return mlo_failed(m);
 }
@@ -966,7 +964,7 @@ static int mlo_run_AveragePool(mlo_call *c) {
         mlo_convert(
             y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, &mean, 1);
     }
-    if (x) mlo_as_free(c->m, x, c->in[0]);
+    mlo_as_free(c->m, x, c->in[0]);
     return mlo_failed(c->m);
 }
 /* The largest value under the window at output position `at`, and where it lies (by rows, or by
@@ -1012,6 +1010,6 @@ static int mlo_run_MaxPool(mlo_call *c) {
             y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, &most, 1);
         if (index) index[i] = i / positions * area + where;
     }
-    if (x) mlo_as_free(m, x, c->in[0]);
+    mlo_as_free(m, x, c->in[0]);
     return mlo_failed(m);
 }

@@ -125,9 +125,9 @@ static int mlo_run_QuantizeLinear(mlo_call *c) {
         mlo_convert(y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, r,
             (size_t)piece);
     }
-    if (x) mlo_as_free(m, x, c->in[0]);
-    if (s) mlo_as_free(m, s, c->in[1]);
-    if (z) mlo_as_free(m, z, zero);
+    mlo_as_free(m, x, c->in[0]);
+    mlo_as_free(m, s, c->in[1]);
+    mlo_as_free(m, z, zero);
     return mlo_failed(m);
 }
 static int mlo_run_DequantizeLinear(mlo_call *c) {
@@ -148,9 +148,9 @@ static int mlo_run_DequantizeLinear(mlo_call *c) {
         mlo_convert(
             y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_FLOAT, &v, 1);
     }
-    if (x) mlo_as_free(m, x, c->in[0]);
-    if (s) mlo_as_free(m, s, c->in[1]);
-    if (z) mlo_as_free(m, z, zero);
+    mlo_as_free(m, x, c->in[0]);
+    mlo_as_free(m, s, c->in[1]);
+    mlo_as_free(m, z, zero);
     return mlo_failed(m);
 }
 

@@ -155,7 +155,7 @@ static int mlo_reduce(mlo_call *c, int how, char finish) {
         }
         mlo_convert(y->dtype, y->data, core, acc->data, (size_t)n);
     }
-    if (x) mlo_as_free(m, x, c->in[0]);
+    mlo_as_free(m, x, c->in[0]);
     mlo_array_free(m, acc);
     mlo_array_free(m, most);
     return mlo_failed(m);
