@@ -276,6 +276,24 @@ def check_external_data():
     def far(e):
         if e.key == "offset": e.value = "18446744073709551000"
     fails("an offset that wraps around", "DATA", "read", external(far))
+    def changed(**values):
+        """The first tensor that lies outside: fields of it, or entries of where it lies (None: no such entry)."""
+        path = external(lambda e: None)
+        m = onnx.load(path, load_external_data=False)
+        one = next(i for i in m.graph.initializer if i.external_data)
+        where = {e.key: e.value for e in one.external_data} | {k: v for k, v in values.items() if k in ("location", "offset", "length")}
+        del one.external_data[:]
+        for k, v in where.items():
+            if v is not None: one.external_data.add(key=k, value=v)
+        if "type" in values: one.data_type = values["type"]
+        if "dims" in values: one.dims[:] = values["dims"]
+        with open(path, "wb") as f: f.write(m.SerializeToString())
+        return path
+    for name in ".", "..", None: fails(f"external data in {name}", "DATA", "read", changed(location=name), mentions=["plain file name"])
+    for what in "offset", "length": fails(f"an {what} that is no number", "FORMAT", "read", changed(**{what: "12x"}), mentions=["12x", "no number"])
+    fails("external data without an offset and a length", "TYPE", "read", changed(offset=None, length=None, type=99), mentions=["cannot be external"])
+    fails("external data of a negative shape", "TYPE", "read", changed(dims=[-4]), mentions=["cannot be external"])
+    case("external data that begin where nobody says", t.call("read", changed(offset=None, length=None)).stderr.decode())
     shutil.copy(t.model("bert-1"), at("source.onnx"))
     text = t.good("roll", at("source.onnx"))
     with open(at("source.onnx"), "r+b") as f:
@@ -540,6 +558,25 @@ def check_metadata():
     fails("a Split into unequal parts", "UNSUPPORTED", "emit", t.write("edited.onnx", m.SerializeToString()), "-o", "out", mentions=["Split", "size"])
 
 
+def check_contexts():
+    """What a core keeps from one part of a sequence to the next: keys and values of attention that looks back, and nothing else."""
+    plain = at("plain.json")
+    t.good("lower", t.model("mlp-res"), "-o", plain)
+    for flags in (["--slots", "2"], ["--kv", "dram"], ["--kv", "chip"]): fails(" ".join(flags) + " without a context", "USAGE", "fold", plain, *flags, mentions=[flags[0], "--context"], stage="fold")
+    def with_context(name):
+        t.good("lower", t.model(name), "--onnx", "-o", at("context.onnx"))
+        m = onnx.load(at("context.onnx"))
+        m.metadata_props.add(key="mlo.context", value="16")
+        return t.write("context.onnx", m.SerializeToString())
+    for name, kernel in ("bert-1", "attention_0"), ("t5-tiny", "replay_0"), ("convnext-tiny", "conv_0"):
+        fails(f"a context for {name}", "UNSUPPORTED", "fold", with_context(name), mentions=[kernel, "tokens that come later", "leave --context out"], stage="fold")
+    fails("keys and values of no attention", "UNSUPPORTED", "fold", with_context("mlp-res"), "--kv", "dram", mentions=["a layer with 0 attentions", "leave --kv out"], stage="fold")
+    t.good("fold", t.model("t5-tiny"), "-o", at("crossed.json"))
+    text = t.read(at("crossed.json")).decode()
+    edited = re.sub(r'("key":"mlo.frames","value":)"1"', r'\1"2"', text)
+    fails("two frames that cross-attention shares", "UNSUPPORTED", "emit", t.write("crossed.json", edited), "-o", "out", mentions=["frames"], stage="emit") if edited != text else case("two frames that cross-attention shares", "no mlo.frames")
+
+
 # ---- errors in pipes ------------------------------------------------------------------------------------------------------------------
 
 def check_pipes():
@@ -578,5 +615,5 @@ def check_warnings():
 if __name__ == "__main__":
     t.main(check_not_a_model, check_graphs, check_shapes, check_unsupported, check_declared, check_declared_run, check_declared_state,
            check_dimensions, check_external_data, check_calibration, check_outputs, check_closed_pipe, check_full_disk,
-           check_nothing_half_written, check_usage, check_ranges, check_folding, check_kernels, check_operands, check_metadata, check_pipes, check_check, check_warnings,
-           floor=310)
+           check_nothing_half_written, check_usage, check_ranges, check_folding, check_kernels, check_operands, check_metadata, check_contexts, check_pipes, check_check, check_warnings,
+           floor=330)
