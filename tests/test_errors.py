@@ -577,6 +577,27 @@ def check_contexts():
     fails("two frames that cross-attention shares", "UNSUPPORTED", "emit", t.write("crossed.json", edited), "-o", "out", mentions=["frames"], stage="emit") if edited != text else case("two frames that cross-attention shares", "no mlo.frames")
 
 
+def check_carried():
+    """Tensors that mlo only carries through, of texts and of a type from the future: the same as long as each byte and number is."""
+    def carried(name, tensor_):
+        tensor_.name = "f"
+        m = onnx.load_from_string(graph([helper.make_node("Strange", ["x", "f"], ["y"], domain="custom")], [tensor("x", 2)], [tensor("y", 2)]))
+        m.graph.initializer.append(tensor_)
+        return t.write(name, m.SerializeToString())
+    nodes = [n for k in range(4) for n in (helper.make_node("MatMul", [f"x{k}", f"w{k}"], [f"h{k}"]), helper.make_node("Strange", [f"h{k}"], [f"s{k}"], domain="custom", name=f"strange{k}", words=helper.make_tensor("t", T.STRING, [1], [b"b" if k == 3 else b"a"])), helper.make_node("Add", [f"x{k}", f"s{k}"], [f"x{k + 1}"]))]
+    p = t.call("extract", t.write("words.onnx", graph(nodes, [tensor("x0", 1, 2, 4)], [tensor("x4", 1, 2, 4)], [(f"w{k}", np.random.default_rng(k).standard_normal((4, 4)).astype(np.float32)) for k in range(4)])), "-o", at("words.json"))
+    case("layers of which one has another text", "" if p.returncode == 0 and b"matched 3 of 4" in p.stderr and b"words a tensor of 1" in p.stderr else p.stderr.decode())
+    def future(**data): return onnx.TensorProto(data_type=99, dims=[2], **data)
+    def texts(*words): return helper.make_tensor("f", T.STRING, [len(words)], [w.encode() for w in words])
+    for what, a, b, same in (("bytes", future(raw_data=b"1234"), future(raw_data=b"1234"), True), ("another byte", future(raw_data=b"1234"), future(raw_data=b"1235"), False), ("more bytes", future(raw_data=b"1234"), future(raw_data=b"12345"), False),
+                             ("the last of many bytes", future(raw_data=b"x" * 2000), future(raw_data=b"x" * 1999 + b"y"), False), ("many bytes", future(raw_data=b"x" * 2000), future(raw_data=b"x" * 2000), True),
+                             *(("another of %s" % k, future(**{k: [1, 2]}), future(**{k: [1, 3]}), False) for k in ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")),
+                             ("numbers", future(int32_data=[1]), future(int32_data=[1]), True), ("more numbers", future(int32_data=[1]), future(int32_data=[1, 2]), False),
+                             ("texts", texts("a", "b"), texts("a", "b"), True), ("another text", texts("a", "b"), texts("a", "c"), False), ("fewer texts", texts("a", "b"), texts("a"), False)):
+        p = t.call("check", carried("a.onnx", a), "--against", carried("b.onnx", b))
+        case(f"carried through: {what}", wrong(p, "MISMATCH", ["Strange", "constant f"]) if not same else "" if p.returncode == 0 else p.stderr.decode())
+
+
 # ---- errors in pipes ------------------------------------------------------------------------------------------------------------------
 
 def check_pipes():
@@ -615,5 +636,5 @@ def check_warnings():
 if __name__ == "__main__":
     t.main(check_not_a_model, check_graphs, check_shapes, check_unsupported, check_declared, check_declared_run, check_declared_state,
            check_dimensions, check_external_data, check_calibration, check_outputs, check_closed_pipe, check_full_disk,
-           check_nothing_half_written, check_usage, check_ranges, check_folding, check_kernels, check_operands, check_metadata, check_contexts, check_pipes, check_check, check_warnings,
-           floor=330)
+           check_nothing_half_written, check_usage, check_ranges, check_folding, check_kernels, check_operands, check_metadata, check_contexts, check_carried, check_pipes, check_check, check_warnings,
+           floor=345)

@@ -47,6 +47,11 @@ static int mlo_dtype_is_float(mlo_dtype t) {
         || t == MLO_FLOAT8E8M0;
 }
 
+/* Are its elements numbers, so that they may be asked for? Else asking is a failure. */
+static int mlo_tensor_is_numbers(const mlo_tensor *t) {
+    return mlo_dtype_is_number((mlo_dtype)t->data_type);
+}
+
 /* Number of elements; -1 when a dimension is negative or the product is beyond 2^56. */
 static int64_t mlo_tensor_count(const mlo_tensor *t) {
     int64_t n = 1;
@@ -334,7 +339,7 @@ static mlo_array *mlo_tensor_part(mlo *m, const mlo_tensor *t, int64_t first, si
             m, MLO_E_UNSUPPORTED, t->name, "rank %zu is more than %d", t->n_dims, MLO_MAX_RANK);
         return NULL;
     }
-    if (!mlo_dtype_is_number((mlo_dtype)t->data_type)) {
+    if (!mlo_tensor_is_numbers(t)) {
         mlo_fail_at(m, MLO_E_TYPE, t->name, "%s tensors cannot be evaluated",
             mlo_dtype_name((mlo_dtype)t->data_type));
         return NULL;
@@ -368,7 +373,7 @@ static int mlo_tensor_doubles(
     mlo *m, const mlo_tensor *t, int64_t first, size_t count, double *to) {
     const mlo_dtype type = (mlo_dtype)t->data_type;
     uint64_t window[512];
-    if (!mlo_dtype_is_number(type))
+    if (!mlo_tensor_is_numbers(t))
         return mlo_fail_at(m, MLO_E_TYPE, t->name, "%s is not a number", mlo_dtype_name(type));
     while (count) {
         size_t n = count < 512 ? count : 512;
@@ -382,7 +387,7 @@ static int mlo_tensor_doubles(
 }
 /* The one number that a constant is, if it is one. */
 static int mlo_lone_number(mlo *m, const mlo_value *v, double *x) {
-    return v && v->tensor && mlo_tensor_count(v->tensor) == 1
+    return v && v->tensor && mlo_tensor_count(v->tensor) == 1 && mlo_tensor_is_numbers(v->tensor)
         && !mlo_tensor_doubles(m, v->tensor, 0, 1, x);
 }
 
