@@ -39,7 +39,7 @@ enum { MLO_BETWEEN_MOST = 8 };
 
 /* What makes a value for one reader alone; NULL: nothing does, or it has others. */
 static mlo_node *mlo_made_for_one(const mlo_value *v) {
-    return v->n_uses == 1 ? v->producer : NULL;
+    return v && v->n_uses == 1 ? v->producer : NULL; /* an input left out has no value */
 }
 
 /* The rotation or norm that makes a value for one reader alone, between a projection and its
