@@ -435,7 +435,7 @@ static int cli_sim_from_hex(cli_bench *b, const cli_played *of, int64_t frames, 
         mlo_array *a = (mlo_array *)(uintptr_t)b->frame[f].in + at;
         if (cli_sim_array(b, a, like->name, like->dtype, like->rank, like->dims)) break;
         for (size_t i = 0, n = cli_count(a); i < n && !bad; i += (size_t)of->lanes) {
-            while (*p == '\n' || *p == '\r' || *p == ' ') p++;
+            p += strspn(p, " \r\n");
             size_t length = strspn(p, "0123456789abcdef");
             if (length < 2) {
                 bad = 1;
@@ -456,20 +456,23 @@ static int cli_sim_from_hex(cli_bench *b, const cli_played *of, int64_t frames, 
                         : cli_failed(b->c);
 }
 
+/* Are frames stacked along its first axis, which is one of its own, or where the input has 1? */
+static int cli_holds_frames(const mlo_array *a, const mlo_array *like) {
+    return a->rank == like->rank + 1 || (a->rank == like->rank && a->rank && like->dims[0] == 1);
+}
+
 /* Frame f of an array: the array itself, or slice f along the first axis. */
 static int cli_sim_slice(
     cli_bench *b, const mlo_array *a, const mlo_array *like, int64_t f, mlo_array *to) {
-    int stacked = a->rank == like->rank + 1;
-    int first = a->rank == like->rank && a->rank > 0 && like->dims[0] == 1;
     size_t bytes = cli_array_bytes(a);
-    int64_t count = stacked || first ? a->dims[0] : 1;
+    int64_t count = a->dims[0];
     *to = *a;
-    if (!stacked && !first) return 0;
-    if (f >= count || !count)
+    if (!cli_holds_frames(a, like)) return 0;
+    if (f >= count)
         return cli_fail(b->c, MLO_E_SHAPE, a->name, "holds %lld frames; frame %lld is asked for",
             (long long)count, (long long)f + 1);
     to->rank = like->rank;
-    if (first)
+    if (a->rank == like->rank)
         to->dims[0] = 1;
     else
         for (int i = 0; i < to->rank; i++) to->dims[i] = a->dims[i + 1];
@@ -482,11 +485,7 @@ static int64_t cli_sim_count(const cli_npz *z, const mlo_array *sig, size_t n, i
     int64_t most = 1;
     for (size_t i = 0; i < n && i < (by_name ? n : z->n); i++) {
         const mlo_array *a = by_name ? cli_npz_find(z, sig[i].name) : &z->array[i];
-        if (a
-            && (a->rank == sig[i].rank + 1
-                || (a->rank == sig[i].rank && a->rank > 0 && sig[i].dims[0] == 1))
-            && a->dims[0] > most)
-            most = a->dims[0];
+        if (a && cli_holds_frames(a, &sig[i]) && a->dims[0] > most) most = a->dims[0];
     }
     return most;
 }

@@ -20,14 +20,23 @@ typedef struct {
     int fd;
 } cli_source;
 
+/* Was a call interrupted, so that it is to be made again? */
+static int cli_again(ssize_t r) { return r < 0 && errno == EINTR; }
+
+/* How much of what is left a call is asked for: some take no more than 2 GB. */
+static size_t cli_at_once(size_t left) {
+    const size_t most = (size_t)1 << 30;
+    return left < most ? left : most;
+}
+
 static void *cli_open(void *user, const char *path, uint64_t *size) {
     int *opened = (int *)user;
-    int follow = opened && !(*opened)++;
+    int follow = !(*opened)++;
     struct stat st;
     cli_source *s = (cli_source *)malloc(sizeof *s);
     if (!s) return NULL;
     s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW));
-    if (s->fd >= 0 && !fstat(s->fd, &st) && S_ISREG(st.st_mode) && st.st_size >= 0) {
+    if (s->fd >= 0 && !fstat(s->fd, &st) && S_ISREG(st.st_mode)) {
         *size = (uint64_t)st.st_size;
         return s;
     }
@@ -40,10 +49,9 @@ static size_t cli_read(void *user, void *file, uint64_t offset, void *to, size_t
     size_t done = 0;
     (void)user;
     while (done < n) {
-        size_t step = n - done < (size_t)1 << 30 ? n - done : (size_t)1 << 30;
-        ssize_t got = pread(
-            ((cli_source *)file)->fd, (char *)to + done, step, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR) continue;
+        ssize_t got = pread(((cli_source *)file)->fd, (char *)to + done, cli_at_once(n - done),
+            (off_t)(offset + done));
+        if (cli_again(got)) continue;
         if (got <= 0) break;
         done += (size_t)got;
     }
@@ -139,7 +147,7 @@ static int cli_slurp_fd(cli *c, int fd, const char *name, cli_bytes *to) {
         return cli_fail(c, MLO_E_MEMORY, name, "no memory to read it");
     for (;;) {
         ssize_t got = read(fd, to->data + to->n, room - to->n);
-        if (got < 0 && errno == EINTR) continue;
+        if (cli_again(got)) continue;
         if (got < 0) return cli_fail(c, MLO_E_IO, name, "%s", strerror(errno));
         if (!got) break;
         to->n += (size_t)got;
@@ -251,7 +259,8 @@ static void *cli_block_write(void *user) {
     cli_block *b = (cli_block *)user;
     for (size_t done = 0; !b->error && done < b->n;) {
         ssize_t w = write(b->fd, b->bytes + done, b->n - done);
-        if (w < 0 && errno != EINTR) b->error = errno;
+        if (cli_again(w)) continue;
+        if (w < 0) b->error = errno;
         if (w > 0) done += (size_t)w;
     }
     return NULL;

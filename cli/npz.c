@@ -283,8 +283,7 @@ static int cli_zip_member(cli *c, const char *name, cli_view z, int method, cons
             method);
     uLong sum = crc32(0, NULL, 0);
     for (size_t i = 0; i < out->n; i += 1 << 30)
-        sum = crc32(
-            sum, out->p + i, (uInt)(out->n - i < (size_t)1 << 30 ? out->n - i : (size_t)1 << 30));
+        sum = crc32(sum, out->p + i, (uInt)cli_at_once(out->n - i));
     return sum == crc
         ? 0
         : cli_fail(c, MLO_E_FORMAT, name, "the archive is damaged: its checksum differs");
@@ -466,8 +465,8 @@ static int cli_npz_write(cli *c, const char *path, const mlo_array *array, size_
         m[i].size = length + bytes;
         uLong crc = crc32(crc32(0, NULL, 0), (const unsigned char *)head, (uInt)length);
         for (size_t k = 0; k < bytes; k += 1 << 30)
-            crc = crc32(crc, (const unsigned char *)array[i].data + k,
-                (uInt)(bytes - k < (size_t)1 << 30 ? bytes - k : (size_t)1 << 30));
+            crc = crc32(
+                crc, (const unsigned char *)array[i].data + k, (uInt)cli_at_once(bytes - k));
         m[i].crc = (uint32_t)crc;
         cli_zip_header(&o, 0, array[i].name, m[i].size, m[i].crc, at);
         cli_out_put(&o, head, length);

@@ -281,7 +281,7 @@ static int cli_execute(
     }
     while (!ended) {
         ended = waitpid(pid, &status, p->on ? WNOHANG : 0);
-        if (ended < 0 && errno == EINTR)
+        if (cli_again(ended))
             ended = 0;
         else if (!ended) {
             cli_progress_show(p);

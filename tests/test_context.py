@@ -12,6 +12,7 @@
     options    --context is read once, within limits, and what was read keeps it
     mixing     encoders, convolutions and cross-attention are refused by node
     generate   greedy text of the trained Llama is that of PyTorch (stories260k.json) in floats; several prompts, a stop id; what cannot go on is refused
+    generate_forms   ids, masks, positions and logits in every form there is: the text is numpy's, of a decoder that is a table
     prefill    --prefill: exports of one model, whatever exporter, opset, attention and form of cache, are one body in every integer; one number,
                layer or word changed in one of them, and the first difference is named
     integers   the quantized one says the same text, whatever the context: at least 40 of 64 tokens; where it parts, floats hardly tell the two; a folded one says what the quantized one does
@@ -340,6 +341,51 @@ def check_generate():
     refused("a model whose rows change with later tokens", "UNSUPPORTED", ["causal"], "run", perturbed(sees_later), "--context", str(N), "--prompt", "1,2", "--generate", "12")
 
 
+def bigrams(words=23, tokens=40, ids=("ids", onnx.TensorProto.INT64, None), before=(), more=(), outputs=None, seed=4):
+    """A decoder that is a table: row `id` are the logits of what follows it. Nodes before the Gather, other inputs and outputs; a file, and the table."""
+    table = np.random.default_rng(seed).standard_normal((words, words)).astype(np.float32)
+    name, kind, dims = ids
+    node, value = helper.make_node, helper.make_tensor_value_info
+    outputs = outputs or [("logits", [node("Gather", ["table", before[-1].output[0] if before else name], ["logits"])], onnx.TensorProto.FLOAT, [1, tokens, words])]
+    inputs = [value(name, kind, dims or [1, tokens])] if name else []
+    g = helper.make_graph([*before, *(n for _, nodes, *_ in outputs for n in nodes)], "bigrams", inputs + [value(n, k, d) for n, k, d in more], [value(n, k, d) for n, _, k, d in outputs],
+                          [onnx.numpy_helper.from_array(a, k) for k, a in (("table", table), ("axis", np.int64([2])), ("shape", np.int64([1, tokens])), ("short", table[:, :words - 1].copy()))])
+    return t.write("bigrams.onnx", helper.make_model(g, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString()), table
+
+
+def follows(table, prompt, count, stop=-1):
+    """The text that the table says, token by token."""
+    text = list(prompt)
+    while len(text) < len(prompt) + count and (len(text) == len(prompt) or text[-1] != stop): text.append(int(table[text[-1]].argmax()))
+    return text
+
+
+def check_generate_forms():
+    """Inputs and outputs of decoders: what text is generated of, by numpy, and what is refused."""
+    node, f, i64, i32 = helper.make_node, onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.INT32
+    def logits(index, out="logits", kind=f, dims=(1, 40, 23), table="table", after=()): return out, [node("Gather", [table, index], [after[0].input[0] if after else out]), *after], kind, list(dims)
+    masked = [node("Cast", ["attention_mask"], ["m"], to=f), node("Unsqueeze", ["m", "axis"], ["m3"]), node("Cast", ["position_ids"], ["p"], to=f), node("Unsqueeze", ["p", "axis"], ["p3"]), node("Gather", ["table", "ids"], ["said"]), node("Mul", ["said", "m3"], ["seen"])]
+    beside = [("attention_mask", i64, [1, 40]), ("position_ids", i32, [1, 40])]
+    takes = {"ids": {}, "ids of 32 bits": {"ids": ("input_ids", i32, None)}, "a mask of ones and positions": {"more": beside, "outputs": [("logits", [*masked, node("Add", ["seen", "p3"], ["logits"])], f, [1, 40, 23])]},
+             "ids behind nodes that keep them": {"before": [node("Cast", ["ids"], ["i"], to=i32), node("Reshape", ["i", "shape"], ["j"])]},
+             "logits behind other outputs": {"outputs": [("row", [node("ReduceMax", ["logits"], ["row"], axes=[2], keepdims=0)], f, [1, 40]), logits("ids", "other", table="short", dims=(1, 40, 22)), logits("ids", "whole", i64, after=[node("Cast", ["raw"], ["whole"], to=i64)]), logits("ids")]}}
+    for what, how in takes.items():
+        path, table = bigrams(**how)
+        got, want = [generated(path, "3,1,4", 30), generated(path, "5", 39, "--stop", "0")], [[follows(table, [3, 1, 4], 30)], [follows(table, [5], 39, 0)]]
+        t.case("text of %s" % what, "" if got == want else "%s, not %s" % (got, want))
+    none, odd = "what this input is to hold is not known", "no list of token ids"
+    refusals = {"ids that are floats": (odd, {"ids": ("ids", f, None), "before": [node("Cast", ["ids"], ["i"], to=i64)]}), "ids without a batch": (odd, {"ids": ("ids", i64, [40]), "before": [node("Reshape", ["ids", "shape"], ["i"])]}),
+                "ids of two sequences": ("[2,40]", {"ids": ("ids", i64, [2, 40]), "outputs": [logits("ids", dims=(2, 40, 23))]}), "ids of an open length": ("--context N", {"ids": ("ids", i64, [1, "n"]), "outputs": [logits("ids", dims=(1, "n", 23))]}),
+                "two lists of ids": ("beside 'ids'", {"more": [("others", i64, [1, 40])], "outputs": [("logits", [node("Add", ["ids", "others"], ["i"]), node("Gather", ["table", "i"], ["logits"])], f, [1, 40, 23])]}),
+                "a mask alone": ("no input of token ids", {"ids": (None, None, None), "more": [("attention_mask", i64, [1, 40])], "outputs": [logits("attention_mask")]}),
+                "a mask of floats": (none, {"more": [("mask", f, [1, 40])], "outputs": [logits("ids"), ("kept", [node("Neg", ["mask"], ["kept"])], f, [1, 40])]}), "a mask of others": (none, {"more": [("mask", i64, [1, 41])], "outputs": [logits("ids"), ("kept", [node("Neg", ["mask"], ["kept"])], i64, [1, 41])]}),
+                "a mask of an open length": (none, {"more": [("mask", i64, [1, "n"])], "outputs": [logits("ids"), ("kept", [node("Neg", ["mask"], ["kept"])], i64, [1, "n"])]}),
+                "logits of fewer words than ids": ("no output is logits", {"outputs": [logits("ids", table="short", dims=(1, 40, 22))]}), "logits that are doubles": ("no output is logits", {"outputs": [logits("ids", kind=onnx.TensorProto.DOUBLE, after=[node("Cast", ["raw"], ["logits"], to=onnx.TensorProto.DOUBLE)])]}),
+                "logits of fewer tokens": ("no output is logits", {"outputs": [logits("ids", dims=(1, 39, 23), after=[node("Slice", ["raw", "zero", "last", "one"], ["logits"])])], "before": [node("Constant", [], ["zero"], value_ints=[0]), node("Constant", [], ["last"], value_ints=[39]), node("Constant", [], ["one"], value_ints=[1])]}),
+                "one row of logits": ("no output is logits", {"outputs": [logits("ids", dims=(40, 23), after=[node("Squeeze", ["raw", "zero"], ["logits"])])], "before": [node("Constant", [], ["zero"], value_ints=[0])]})}
+    for what, (words, how) in refusals.items(): refused(what, "SHAPE" if words[0] in "[-" else "UNSUPPORTED", [words], "run", bigrams(**how)[0], "--prompt", "1", "--generate", "1")
+
+
 def parts(path, context):
     """How many tokens are said as in floats; where the texts part, how far apart the two floats' logits are that change places, and how far the integers' are from them (rms)."""
     text, ours, steps = greedy(), generated(path, "1", 63)[0], Steps(t.model(STEP))
@@ -424,4 +470,4 @@ def check_integers():
 
 
 if __name__ == "__main__":
-    t.main(check_steps, check_stages, check_buffers, check_near, check_options, check_mixing, check_generate, check_prefill, check_integers, floor=220)
+    t.main(check_steps, check_stages, check_buffers, check_near, check_options, check_mixing, check_generate, check_generate_forms, check_prefill, check_integers, floor=238)

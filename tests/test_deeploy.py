@@ -155,6 +155,14 @@ def ita_partial_max(x, n_levels, group_width):
     return y
 
 
+def i_softmax(x, coeffA, coeffB, coeffC, log2, n_levels):
+    """e^x by halving: 2^-z times a parabola."""
+    most = x.max(-1, keepdims=True)
+    z = np.minimum(np.trunc((most - x) / log2), 31)
+    e = np.floor((coeffA * (x - most + z * log2 + coeffB) ** 2 + coeffC) / 2 ** z)
+    return np.floor(e * (n_levels - 1) / e.sum(-1, keepdims=True))
+
+
 def integer_mean(x, axes, keepdims):
     n = int(np.prod([x.shape[a] for a in axes]))
     return np.floor((2 * x.sum(tuple(axes), keepdims=bool(keepdims)) + n) / (2 * n))
@@ -183,7 +191,8 @@ def check_formulas():
     cases = [("iLayerNorm", layer_norm, [x, r.integers(-50, 50, 16).astype(float), r.integers(-900, 900, 16).astype(float)], {"D": 64, "n_levels": 256}),
              ("iNoNorm", no_norm, [x, np.round(r.uniform(-128, 127, (5, 16))), np.round(r.uniform(-9000, 9000, 16))],
               {"D": 4096, "mul": 97, "n_levels": 256}),
-             ("iGELU", gelu, [x], {"b": -60, "one": 3800}), ("ITAMax", ita_max, [x], {"n_levels": 256}),
+             ("iGELU", gelu, [x], {"b": -60, "one": 3800}), ("iGELU", gelu, [x], {"b": -200, "one": 41000}), ("iGELU", gelu, [x], {"b": 60, "one": 3800}),
+             ("iSoftmax", i_softmax, [x], {"coeffA": 3, "coeffB": 40, "coeffC": 900, "log2": 22, "n_levels": 256}), ("iSoftmax", i_softmax, [x], {"coeffA": 1, "coeffB": 0, "coeffC": -2000, "log2": 9, "n_levels": 256}), ("ITAMax", ita_max, [x], {"n_levels": 256}),
              ("RequantShift", requant, [x, r.integers(1, 900, 5).astype(float), r.integers(-9000, 9000, 5).astype(float)], {"div": 512, "n_levels": 256, "signed": 1}),
              ("RequantShift", requant, [x, np.array([77.0]), np.array([-40.0])], {"div": 128, "n_levels": 32, "signed": 0}),
              ("ITAPartialMax", ita_partial_max, [x], {"n_levels": 256, "group_width": 4}), ("ITAPartialMax", ita_partial_max, [x], {"n_levels": 256, "group_width": 7}),
@@ -211,7 +220,12 @@ def check_guards():
     for what, op, inputs, attributes, said in [
             ("a fraction", "ITAMax", [x + 0.5], {"n_levels": 256}, "not a whole number"), ("a NaN", "ITAMax", [x * np.nan], {"n_levels": 256}, "not a whole number"),
             ("a float that may be rounded", "ITAMax", [x + 2.0 ** 25], {"n_levels": 256}, "may have been rounded"),
-            ("a divisor of zero", "RequantShift", [x, one, one], {**numbers, "div": tensor(0)}, "divides by zero"),
+            ("a divisor of zero", "RequantShift", [x, one, one], {**numbers, "div": tensor(0)}, "divides by zero"), ("a divisor of zero", "iRMSNorm", [x, one], {"D": 0, "n_levels": 256}, "divides by zero"),
+            ("a divisor of zero", "iLayerNorm", [x, one, one], {"D": 0, "n_levels": 256}, "divides by zero"), ("a divisor of zero", "iNoNorm", [x, one, one], {"D": 0, "mul": 1, "n_levels": 256}, "divides by zero"),
+            ("a divisor of zero", "TrueIntegerDiv", [x], {"Delta": 1, "eps": 0, "eta": 0, "y": 1}, "divides by zero"), ("halves of nothing", "iSoftmax", [x], {"coeffA": 1, "coeffB": 1, "coeffC": 1, "log2": 0, "n_levels": 256}, "divides by zero"),
+            ("halves below nothing", "iSoftmax", [x], {"coeffA": 1, "coeffB": 1, "coeffC": 1, "log2": -2, "n_levels": 256}, "its log2 is negative"), ("a sum of zero", "iSoftmax", [x], {"coeffA": 0, "coeffB": 0, "coeffC": 0, "log2": 2, "n_levels": 256}, "divides by zero"),
+            ("no levels", "ITAMax", [x], {"n_levels": 0}, "n_levels is less than 1"), ("one level", "ITAPartialMax", [x], {"n_levels": 1, "group_width": 4}, "n_levels is less than 2"), ("no group", "ITAPartialMax", [x], {"n_levels": 256, "group_width": 0}, "or group_width than 1"),
+            ("levels beyond 32 bits", "ITAMax", [x], {"n_levels": 2 ** 33}, "its n_levels is 8589934592, more than 32 bits hold"), ("a number below 32 bits", "iGELU", [x], {"b": -2 ** 33, "one": 1}, "its b is -8589934592, more than 32 bits hold"),
             ("a product beyond 64 bits", "RequantShift", [x * 2.0 ** 19, one * 2.0 ** 50, one], numbers, "more than 64 bits hold")]:
         np.savez(at("one.npz"), i0=inputs[0].astype(np.float32))
         p = t.call("run", t.write("one.onnx", single(op, inputs, attributes, 13).SerializeToString()), "--inputs", at("one.npz"), "--outputs", at("out.npz"), text=True)
@@ -291,4 +305,4 @@ def check_square():
 
 t.main(check_square, check_guards, check_parameters, check_widening, check_open, check_run, check_functions,
        check_rolled, check_formulas,
-       floor=280)
+       floor=306)

@@ -276,6 +276,24 @@ def check_external_data():
     def far(e):
         if e.key == "offset": e.value = "18446744073709551000"
     fails("an offset that wraps around", "DATA", "read", external(far))
+    def changed(**values):
+        """The first tensor that lies outside: fields of it, or entries of where it lies (None: no such entry)."""
+        path = external(lambda e: None)
+        m = onnx.load(path, load_external_data=False)
+        one = next(i for i in m.graph.initializer if i.external_data)
+        where = {e.key: e.value for e in one.external_data} | {k: v for k, v in values.items() if k in ("location", "offset", "length")}
+        del one.external_data[:]
+        for k, v in where.items():
+            if v is not None: one.external_data.add(key=k, value=v)
+        if "type" in values: one.data_type = values["type"]
+        if "dims" in values: one.dims[:] = values["dims"]
+        with open(path, "wb") as f: f.write(m.SerializeToString())
+        return path
+    for name in ".", "..", None: fails(f"external data in {name}", "DATA", "read", changed(location=name), mentions=["plain file name"])
+    for what in "offset", "length": fails(f"an {what} that is no number", "FORMAT", "read", changed(**{what: "12x"}), mentions=["12x", "no number"])
+    fails("external data without an offset and a length", "TYPE", "read", changed(offset=None, length=None, type=99), mentions=["cannot be external"])
+    fails("external data of a negative shape", "TYPE", "read", changed(dims=[-4]), mentions=["cannot be external"])
+    case("external data that begin where nobody says", t.call("read", changed(offset=None, length=None)).stderr.decode())
     shutil.copy(t.model("bert-1"), at("source.onnx"))
     text = t.good("roll", at("source.onnx"))
     with open(at("source.onnx"), "r+b") as f:
@@ -336,6 +354,18 @@ def check_outputs():
     fails("a model into a directory", "IO", "roll", t.model("bert-1"), "-o", ".", mentions=["directory"])
     fails("outputs of run into a directory that is not there", "IO", "run", t.model("bert-1"), "--inputs", t.calibration("bert-1", 1), "--outputs", "none/y.npz", mentions=["none/y.npz"])
     fails("emit without a directory", "USAGE", "emit", t.model("bert-1"), *calib, mentions=["-o"])
+    def long(n, name): return ("./" * 2100)[:(n - len(name)) // 2 * 2] + name              # of n bytes, and where `name` is
+    fails("a model's name that is too long", "IO", "read", t.model("bert-1"), "--onnx", "-o", long(4093, "long.onnx"), mentions=["too long"])
+    fails("a directory's name that is too long", "IO", "compile", t.model("bert-1"), *calib, "-o", long(4090, "long"), mentions=["too long"])
+    fails("a directory in which names are too long", "IO", "compile", t.model("bert-1"), *calib, "-o", long(4060, "long"), mentions=["too long"])
+    os.makedirs(at("here/stages"))
+    fails("stages whose names are too long", "IO", "compile", t.model("bert-1"), *calib, "--keep", long(4090, "stages"), "-o", "long", mentions=["too long"])
+    for what, name in (("a directory", "Makefile"), ("a file", "rtl")):
+        shutil.rmtree(at("way"), True)
+        os.makedirs(at("way/Makefile/inner") if what == "a directory" else at("way"))
+        if what == "a file": t.write("way/rtl", b"mine")
+        p = t.call("compile", t.model("bert-1"), *calib, "-o", at("way"))
+        case("%s where a build has another" % what, wrong(p, "IO", ["way/" + name]) or ("it has a manifest" if os.path.exists(at("way/manifest.json")) else "" if glob.glob(at("way*")) == [at("way")] else "leaves %s" % glob.glob(at("way*"))))
     case("what was there is still there", "" if t.read(file) == b"precious" else "it is gone")
     for stage in ("read", "roll", "fold"):
         with open("/dev/full", "wb") as full:
@@ -532,6 +562,46 @@ def check_metadata():
     fails("a Split into unequal parts", "UNSUPPORTED", "emit", t.write("edited.onnx", m.SerializeToString()), "-o", "out", mentions=["Split", "size"])
 
 
+def check_contexts():
+    """What a core keeps from one part of a sequence to the next: keys and values of attention that looks back, and nothing else."""
+    plain = at("plain.json")
+    t.good("lower", t.model("mlp-res"), "-o", plain)
+    for flags in (["--slots", "2"], ["--kv", "dram"], ["--kv", "chip"]): fails(" ".join(flags) + " without a context", "USAGE", "fold", plain, *flags, mentions=[flags[0], "--context"], stage="fold")
+    def with_context(name):
+        t.good("lower", t.model(name), "--onnx", "-o", at("context.onnx"))
+        m = onnx.load(at("context.onnx"))
+        m.metadata_props.add(key="mlo.context", value="16")
+        return t.write("context.onnx", m.SerializeToString())
+    for name, kernel in ("bert-1", "attention_0"), ("t5-tiny", "replay_0"), ("convnext-tiny", "conv_0"):
+        fails(f"a context for {name}", "UNSUPPORTED", "fold", with_context(name), mentions=[kernel, "tokens that come later", "leave --context out"], stage="fold")
+    fails("keys and values of no attention", "UNSUPPORTED", "fold", with_context("mlp-res"), "--kv", "dram", mentions=["a layer with 0 attentions", "leave --kv out"], stage="fold")
+    t.good("fold", t.model("t5-tiny"), "-o", at("crossed.json"))
+    text = t.read(at("crossed.json")).decode()
+    edited = re.sub(r'("key":"mlo.frames","value":)"1"', r'\1"2"', text)
+    fails("two frames that cross-attention shares", "UNSUPPORTED", "emit", t.write("crossed.json", edited), "-o", "out", mentions=["frames"], stage="emit") if edited != text else case("two frames that cross-attention shares", "no mlo.frames")
+
+
+def check_carried():
+    """Tensors that mlo only carries through, of texts and of a type from the future: the same as long as each byte and number is."""
+    def carried(name, tensor_):
+        tensor_.name = "f"
+        m = onnx.load_from_string(graph([helper.make_node("Strange", ["x", "f"], ["y"], domain="custom")], [tensor("x", 2)], [tensor("y", 2)]))
+        m.graph.initializer.append(tensor_)
+        return t.write(name, m.SerializeToString())
+    nodes = [n for k in range(4) for n in (helper.make_node("MatMul", [f"x{k}", f"w{k}"], [f"h{k}"]), helper.make_node("Strange", [f"h{k}"], [f"s{k}"], domain="custom", name=f"strange{k}", words=helper.make_tensor("t", T.STRING, [1], [b"b" if k == 3 else b"a"])), helper.make_node("Add", [f"x{k}", f"s{k}"], [f"x{k + 1}"]))]
+    p = t.call("extract", t.write("words.onnx", graph(nodes, [tensor("x0", 1, 2, 4)], [tensor("x4", 1, 2, 4)], [(f"w{k}", np.random.default_rng(k).standard_normal((4, 4)).astype(np.float32)) for k in range(4)])), "-o", at("words.json"))
+    case("layers of which one has another text", "" if p.returncode == 0 and b"matched 3 of 4" in p.stderr and b"words a tensor of 1" in p.stderr else p.stderr.decode())
+    def future(**data): return onnx.TensorProto(data_type=99, dims=[2], **data)
+    def texts(*words): return helper.make_tensor("f", T.STRING, [len(words)], [w.encode() for w in words])
+    for what, a, b, same in (("bytes", future(raw_data=b"1234"), future(raw_data=b"1234"), True), ("another byte", future(raw_data=b"1234"), future(raw_data=b"1235"), False), ("more bytes", future(raw_data=b"1234"), future(raw_data=b"12345"), False),
+                             ("the last of many bytes", future(raw_data=b"x" * 2000), future(raw_data=b"x" * 1999 + b"y"), False), ("many bytes", future(raw_data=b"x" * 2000), future(raw_data=b"x" * 2000), True),
+                             *(("another of %s" % k, future(**{k: [1, 2]}), future(**{k: [1, 3]}), False) for k in ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")),
+                             ("numbers", future(int32_data=[1]), future(int32_data=[1]), True), ("more numbers", future(int32_data=[1]), future(int32_data=[1, 2]), False),
+                             ("texts", texts("a", "b"), texts("a", "b"), True), ("another text", texts("a", "b"), texts("a", "c"), False), ("fewer texts", texts("a", "b"), texts("a"), False)):
+        p = t.call("check", carried("a.onnx", a), "--against", carried("b.onnx", b))
+        case(f"carried through: {what}", wrong(p, "MISMATCH", ["Strange", "constant f"]) if not same else "" if p.returncode == 0 else p.stderr.decode())
+
+
 # ---- errors in pipes ------------------------------------------------------------------------------------------------------------------
 
 def check_pipes():
@@ -570,5 +640,5 @@ def check_warnings():
 if __name__ == "__main__":
     t.main(check_not_a_model, check_graphs, check_shapes, check_unsupported, check_declared, check_declared_run, check_declared_state,
            check_dimensions, check_external_data, check_calibration, check_outputs, check_closed_pipe, check_full_disk,
-           check_nothing_half_written, check_usage, check_ranges, check_folding, check_kernels, check_operands, check_metadata, check_pipes, check_check, check_warnings,
-           floor=312)
+           check_nothing_half_written, check_usage, check_ranges, check_folding, check_kernels, check_operands, check_metadata, check_contexts, check_carried, check_pipes, check_check, check_warnings,
+           floor=345)

@@ -783,9 +783,10 @@ def check_subgraphs():
     odd("a Scan over what has an open size", scan(add, ins, [value("z")], stack=("n", 2)), feed=feed)
     odd("a Scan over what has open sizes only", scan(add, ins, [value("z")], xs=("k",), stack=("n", "k")), feed=feed)
     odd("a Scan without a body", scan(None, ins, []), "odd", "do not fit the body")
-    odd("a Scan whose body takes one input", scan([node("Neg", ["s"], ["z"])], ins[:1], [value("z")]), "odd", "2 inputs .1 scanned. and 1 outputs do not fit the body's 1 and 1")
+    odd("a Scan whose body takes one input", scan([node("Neg", ["s"], ["z"])], ins[:1], [value("z")]), "odd", "2 inputs and 1 outputs do not fit the body's 1 and 1")
     odd("a Scan whose body makes one output more", scan(tapped, ins, [value("z"), value("tap")]), "odd", "do not fit the body's 2 and 2")
-    odd("a Scan of more stacks than inputs", scan(add, ins, [value("z")], num_scan_inputs=3), "odd", "3 scanned|99|do not fit")
+    odd("a Scan of more stacks than inputs", scan(add, ins, [value("z")], num_scan_inputs=3), "odd", "has 2 inputs, of which 3 are said to be scanned")
+    odd("a Scan of two states that makes one output", scan([node("Add", ["s", "o"], ["z"])], [*ins, value("o")], [value("z")], more=["stack"]), "odd", "has 2 states and 1 outputs", feed=feed)
     odd("a Scan of -1 stacks", scan(add, ins, [value("z")], num_scan_inputs=-1), "odd")
     odd("a Scan along an axis that there is not", scan(add, ins, [value("z")], scan_input_axes=[2]), "odd", "'stack' has rank 2 and no axis 2", code="SHAPE")
     odd("a Scan along an axis that there is not, from behind", scan(add, ins, [value("z")], scan_input_axes=[-3]), "odd", "rank 2 and no axis -", code="SHAPE")
@@ -800,10 +801,20 @@ def check_subgraphs():
     late = onnx.load_from_string(two.SerializeToString())
     for k, n in (1, "n"), (2, "m"): late.graph.input[k].type.tensor_type.shape.dim[0].dim_param = n
     odd("stacks of unequal lengths, which a run tells", late, "odd", "'other' has 4 iterations, others 3", code="SHAPE", feed={**feed, "other": zeros(4, 2)})
+    whole = [value("s", T.FLOAT, [2]), value("e", T.FLOAT, [2])], [value("z", T.FLOAT, [2]), value("tap", T.FLOAT, [2])]
+    def stacked_of(before, dims, init=(), **attributes):
+        """A Scan over `stack`, which nodes before it make of inputs of these sizes, or which is a constant."""
+        return model([*before, node("Scan", ["x", "stack"], ["y", "t"], name="odd", num_scan_inputs=1, body=h.make_graph(tapped, "body", *whole), **attributes)], [value(k, T.FLOAT, list(d)) for k, d in {"x": (2,), **dims}.items()], [value("y"), value("t")], init)
+    def joined(axis, *parts): return [node("Concat", list(parts), ["all"], axis=axis), node("Reshape", ["all", "two"], ["stack"])]
+    odd("a Scan over a constant", stacked_of([], {}, [("stack", f([1, 2], [3, 4], [5, 6]))]), feed={"x": f(1, 2)})
+    odd("a Scan over a constant, backwards", stacked_of([], {}, [("stack", f([1, 2], [3, 4], [5, 6]))], scan_input_directions=[1]), feed={"x": f(1, 2)})
+    for what, axis, parts in (("a part for each iteration", 0, {"a": f([1, 2]), "b": f([3, 4])}), ("unequal parts", 0, {"a": f(1), "b": f(2, 3, 4)}), ("parts side by side", 1, {"a": f([1], [2]), "b": f([3], [4])}), ("more parts than iterations", 0, {"a": f(1), "b": f(2), "d": f(3, 4)})):
+        odd("a Scan over %s" % what, stacked_of(joined(axis, *parts), {k: a.shape for k, a in parts.items()}, [("two", i64(2, 2))]), feed={"x": f(1, 2), **parts})
+    odd("a Scan over a part for each iteration, backwards", stacked_of(joined(0, "a", "b"), {"a": (1, 2), "b": (1, 2)}, [("two", i64(2, 2))], scan_input_directions=[1]), feed={"x": f(1, 2), "a": f([1, 2]), "b": f([3, 4])})
     loops = [value("i", T.INT64, []), value("c", T.BOOL, []), value("s")]
-    def loop(nodes, outs, ins=loops, args=("n", "", "x"), results=1, body=True):
+    def loop(nodes, outs, ins=loops, args=("n", "", "x"), results=1, body=True, held=()):
         made = ["y%d" % k for k in range(results)]
-        return model([node("Loop", list(args), made, name="odd", **({"body": h.make_graph(nodes, "body", list(ins), list(outs))} if body else {}))], [value("x", T.FLOAT, [2])], [value(k) for k in made], [("n", np.int64(3)), ("no", np.array(False)), ("zero", np.int64(0)), ("less", np.int64(-3))])
+        return model([node("Loop", list(args), made, name="odd", **({"body": h.make_graph(nodes, "body", list(ins), list(outs), [array(a, k) for k, a in held])} if body else {}))], [value("x", T.FLOAT, [2])], [value(k) for k in made], [("n", np.int64(3)), ("no", np.array(False)), ("zero", np.int64(0)), ("less", np.int64(-3)), ("two", i64(1, 2)), ("both", np.array([True, True])), ("twelve", np.int64(12))])
     twice = [node("Identity", ["c"], ["c2"]), node("Add", ["s", "s"], ["z"]), node("Neg", ["s"], ["tap"])]
     ends = [value("c2", T.BOOL, []), value("z"), value("tap")]
     typed = [*loops[:2], value("s", T.FLOAT, [2])], [ends[0], value("z", T.FLOAT, [2]), value("tap", T.FLOAT, [2])]
@@ -818,6 +829,15 @@ def check_subgraphs():
     odd("a Loop whose body lacks its condition", loop([twice[1]], [ends[1]]), "odd", "do not fit the body")
     odd("a Loop without a state's value", loop(twice, ends, args=("n", "", ""), results=2), "odd", "state 0 has no initial value", feed=x1)
     odd("a Loop that stacks what changes its shape", loop([twice[0], node("Concat", ["s", "s"], ["z"], axis=0), node("Neg", ["s"], ["tap"])], ends, results=2), "odd", "iteration 1 stacks .4., the first .2.", code="SHAPE", feed=x1)
+    odd("a Loop of one input", loop([twice[0], node("Cast", ["i"], ["z"], to=T.FLOAT)], ends[:2], loops[:2], args=("n",)), "odd", "has 1 inputs, needs 2")
+    odd("a Loop of two states that makes one output", loop(twice, ends[:2], [*loops, value("s1")], args=("n", "", "x", "x")), "odd", "has 2 states and 1 outputs", feed=x1)
+    odd("a Loop that is told its end twice", loop(twice, ends, args=("two", "", "x"), results=2), "odd", "its trip count has 2 elements; one is needed", code="SHAPE", feed=x1)
+    odd("a Loop that is told twice whether to begin", loop(twice, ends, args=("n", "both", "x"), results=2), "odd", "its condition has 2 elements; one is needed", code="SHAPE", feed=x1)
+    odd("a Loop without states, of more rounds than it had room for", loop([twice[0], node("Cast", ["i"], ["z"], to=T.FLOAT)], [ends[0], value("z", T.FLOAT, [])], loops[:2], args=("twelve", "")), feed=x1)
+    odd("a Loop that hands on what came in, and a constant", loop([node("Add", ["s", "kept"], ["z"])], [loops[1], typed[1][1], value("s", T.FLOAT, [2]), value("kept", T.FLOAT, [2])], typed[0], results=3, held=[("kept", f(1, 2))]), feed=x1)
+    odd("a Loop that ends when its state is large", loop([node("Add", ["s", "s"], ["z"]), node("ReduceMax", ["z"], ["m"], keepdims=0), node("Less", ["m", "hundred"], ["c2"])], typed[1][:2], typed[0], args=("", "", "x"), held=[("hundred", np.float32(100))]), feed=x1)
+    def deal(op, *args): return h.make_graph([node(op, list(args), [op])], op, [], [value(op, T.FLOAT, [2])])
+    odd("an If in a Loop, of the state and of what is outside", loop([twice[0], node("Less", ["i", "second"], ["first"]), node("If", ["first"], ["z"], then_branch=deal("Neg", "s"), else_branch=deal("Add", "s", "x"))], typed[1][:2], typed[0], held=[("second", np.int64(1))]), feed=x1)
     deep = [value("s", T.FLOAT, [1] * 8)]
     stacked = model([node("Loop", ["n", "", "x"], ["y0", "y1"], name="odd", body=h.make_graph(twice, "body", [*loops[:2], *deep], ends))], [value("x", T.FLOAT, [1] * 8)], [value("y0"), value("y1")], [("n", np.int64(3))])
     odd("a Loop that stacks what has eight dimensions", stacked, "odd", "stacked output of rank 8|rank 9", code="SHAPE", feed={"x": zeros(*[1] * 8)})
@@ -830,10 +850,14 @@ def check_subgraphs():
         odd("an If of two ranks, %s" % what, either(branch("Neg"), h.make_graph([node("Unsqueeze", ["x", "zero"], ["b0"])], "b", [], [value("b0")], [array(i64(0), "zero")])), feed=given)
         odd("an If of two sizes, %s" % what, either(branch("Neg"), h.make_graph([node("Concat", ["x", "x"], ["b0"], axis=0)], "b", [], [value("b0")])), feed=given)
         odd("an If that is told one element, %s" % what, either(branch("Neg"), branch("Exp"), dims=[1]), feed={**given, "c": given["c"].reshape(1)})
-    odd("an If without its else", either(branch("Neg"), None), "odd", "a branch does not make the 1 outputs", feed=yes)
-    odd("an If whose else makes two", either(branch("Neg"), branch("Neg", 2)), "odd", "does not make the 1 outputs", feed=yes)
+    odd("an If without its else", either(branch("Neg"), None), "odd", "1 inputs and 1 outputs do not fit the else_branch's 0 and 0", feed=yes)
+    odd("an If whose else makes two", either(branch("Neg"), branch("Neg", 2)), "odd", "1 inputs and 1 outputs do not fit the else_branch's 0 and 2", feed=yes)
     odd("an If of floats", either(branch("Neg"), branch("Exp"), T.FLOAT), "odd", "must be one bool", code="TYPE", feed={"c": np.float32(1), **x1})
     odd("an If of two", either(branch("Neg"), branch("Exp"), dims=[2]), "odd", "must be one bool", code="TYPE", feed={"c": np.array([True, False]), **x1})
+    odd("a branch that is a constant", either(h.make_graph([], "b", [], [value("k", T.FLOAT, [2])], [array(f(7, 8), "k")]), branch("Neg")), feed=yes)
+    both = lambda op: h.make_graph([node(op, ["x"], ["a"]), node("Identity", ["a"], ["b"])], op, [], [value(k, T.FLOAT, [2]) for k in "ab"])
+    odd("branches that make what they go on with", model([node("If", ["c"], ["y", "z"], name="odd", then_branch=both("Neg"), else_branch=both("Exp"))], [value("x", T.FLOAT, [2]), value("c", T.BOOL, [])], [value("y"), value("z")]), feed=no)
+    odd("a branch that hands on what is outside", either(branch("Identity"), branch("Neg")), feed=yes)
     shadow = h.make_graph([node("Neg", ["x"], ["t"]), node("Identity", ["t"], ["b0"])], "b", [], [value("b0")])
     odd("a branch that reads what nobody makes", either(branch("Neg"), h.make_graph([node("Add", ["x", "ghost"], ["b0"], name="inner")], "b", [], [value("b0")])), "inner|odd", "ghost", feed=yes)
     odd("names that both branches use", either(shadow, h.make_graph([node("Exp", ["x"], ["t"]), node("Identity", ["t"], ["b0"])], "b", [], [value("b0")])), feed=no)
@@ -843,4 +867,4 @@ def check_subgraphs():
     odd("a dimension beyond all", big, "odd", "2305843009213693952", code="SHAPE", feed=x1)
 
 
-if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_unknown, check_places, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=450)
+if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_unknown, check_places, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=470)

@@ -609,4 +609,41 @@ def check_native():
     t.case("C: generate", "" if p.returncode == 4 and b"it holds C, not Verilog; mlo sim runs its test" in p.stderr else p.stderr.decode() or "it says nothing")
 
 
-t.main(check_verdicts, check_causes, check_probes, check_traces, check_blocks, check_others, check_outputs, check_shown, check_image, check_manifests, check_again, check_inputs, check_jobs, check_texts, check_teller, check_programs, check_native, floor=321)
+def check_memory():
+    """Memory that is refused once, at each place of the command line that asks for some (library/refusals.c): status 2 and one line, or files are as ever; and nothing half made is left."""
+    shim, plain = t.at("refusals.so"), t.mlo if b"__asan_init" not in t.read(t.mlo) and t.read(t.mlo)[:4] == b"\x7fELF" else os.path.join(t.root, "mlo")
+    p = subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", os.path.join(t.tests, "library/refusals.c"), "-o", shim], capture_output=True, text=True)
+    if p.returncode: return t.case("refusals.c compiles", p.stderr[-300:])
+    path, m = small()
+    x, out, refused = t.at("few.npz"), t.at("kept"), t.at("refused")
+    np.savez_compressed(x, x=np.random.default_rng(3).standard_normal((1, m["tokens"], m["channels"])).astype(np.float32), other=np.asfortranarray(np.zeros((2, 3))))
+    model, tree = t.model("mlp-res"), dict(os.environ)
+    talks = spoken([passes(m)], trace="B 1\nP 0 0 s_axis_w\n" + "".join("T 0 %d %d\n" % (10 * n + 1, 10 * n + 5) for n in range(10)))
+    decodes, letters = decoder("--slots", "2")[0], t.at("letters.bin")
+    with open(letters, "wb") as f: f.write(struct.pack("<i", 16) + b"".join(struct.pack("<fi", 0.0, len(piece)) + piece for piece in (b"<unk>", b"<s>", b"</s>", *(b"<0x%02X>" % k for k in range(256)))))
+    calls = (("a read", tree, None, ("read", model, "--onnx", "-o", out + "/r.onnx")), ("a read by a pipe", tree, t.good("read", model), ("roll", "-o", out + "/r.json")), ("a run", tree, None, ("run", model, "--inputs", x, "--outputs", out + "/y.npz", "--probe", out + "/p.npz")),
+             ("a compile", tree, None, ("compile", model, "--pe", "2", "--simd", "8", "-o", out + "/tree", "--keep", out + "/stages")), ("a report", tree, None, ("quantize", model, "--report", out + "/q.json", "-o", out + "/q.onnx", "--onnx")), ("a check", tree, None, ("check", t.at("rolled.onnx"), "--against", model)),
+             ("a show", tree, None, ("show", path, "--html", "-o", out + "/page.html")), ("a simulation", talks, None, ("sim", path, "--inputs", x, "--outputs", out + "/o.npz", "--trace")), ("a text", talks, None, ("sim", decodes, "--prompt", "1,2;3", "--generate", "2")), ("words", talks, None, ("generate", decodes, "--prompt", "!", "--count", "2", "--tokenizer", letters)),
+             ("a text of a model", tree, None, ("run", LLAMA, "--context", "16", "--prompt", "1,2;3", "--generate", "2")))
+    t.good("roll", model, "--onnx", "-o", t.at("rolled.onnx"))
+    for name, env, given, args in calls:
+        def one(place):
+            shutil.rmtree(out, True)
+            os.makedirs(out)
+            if os.path.exists(refused): os.unlink(refused)
+            p = t.call(*args, input=given, program=plain, env=dict(env, LD_PRELOAD=shim, MLO_PLACE=str(place), MLO_REFUSED=refused))
+            return p.returncode, sorted((f, "" if f.endswith((".npz", ".html")) else t.read(os.path.join(d, f))) for d, _, files in os.walk(out) for f in files), p.stderr.decode(errors="replace"), os.path.exists(refused)
+        whole, wrong, place = one(0), [], 1
+        while place < 100:
+            status, left, error, was = one(place)
+            if not was: break
+            lines = [l for l in error.splitlines() if "[MLO_E_" in l]
+            if status == 2 and (len(lines) != 1 or not lines[0].endswith(("[MLO_E_MEMORY]", "[MLO_E_IO]"))): wrong.append("place %d: says %s" % (place, error[-200:]))
+            if status != 2 and (status, left) != whole[:2]: wrong.append("place %d: status %d, %s %s" % (place, status, [f for f, _ in left], error[-200:]))
+            if status == 2 and any(".part" in f or ".mlo-" in f for f, _ in left): wrong.append("place %d leaves %s" % (place, [f for f, _ in left]))
+            place += 1
+        t.case("no memory, once, for %s" % name, "; ".join(wrong[:3]) if wrong or whole[0] == 0 else "status %d: %s" % (whole[0], whole[2][-200:]))
+        t.note("%d places" % (place - 1))
+
+
+t.main(check_verdicts, check_causes, check_probes, check_traces, check_blocks, check_others, check_outputs, check_shown, check_image, check_manifests, check_again, check_inputs, check_jobs, check_texts, check_teller, check_programs, check_native, check_memory, floor=331)

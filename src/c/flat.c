@@ -146,7 +146,7 @@ static int mlo_flat_numbers(mlo_flat *f, mlo_flat_value *v, const mlo_array *a) 
         v->whole = fabs(x[i]) <= most && x[i] >= floor(x[i]) && x[i] <= floor(x[i]);
     const mlo_array *as = mlo_as(f->m, a, v->whole ? MLO_INT64 : MLO_FLOAT);
     if (kept && as) mlo_array_keep(f->m, as, kept);
-    if (as) mlo_as_free(f->m, as, a);
+    mlo_as_free(f->m, as, a);
     mlo_as_free(f->m, wide, a);
     if (f->m->error.code) return mlo_failed(f->m);
     mlo_flat_form(v, a->rank, a->dims);

@@ -84,16 +84,6 @@ static mlo_flat_value *mlo_flat_whole(mlo_flat *f, size_t operand, const char *o
     return NULL;
 }
 
-/* Does an attribute say what is so without it: 1; a word that begins with a letter? */
-static int mlo_flat_is_one(const mlo_flat *f, const char *attr) {
-    const float v = mlo_float(f->node, attr, 1);
-    return v >= 1 && v <= 1;
-}
-static int mlo_flat_says(const mlo_flat *f, const char *attr, char letter) {
-    const mlo_attr *a = mlo_attr_of(f->node, attr);
-    return !a || (a->s.n && a->s.data[0] == letter);
-}
-
 /* A list of an attribute, or of a fixed input. */
 static int mlo_flat_ints(const mlo_flat *f, const char *attr, int input, int64_t *list) {
     const mlo_attr *a = attr ? mlo_attr_of(f->node, attr) : NULL;
@@ -413,7 +403,8 @@ static int mlo_flat_gemm(mlo_flat *f) {
     mlo_flat_value *w = mlo_flat_whole(f, 1, "products of floats");
     mlo_flat_value *bias = mlo_flat_in(f, 2) ? mlo_flat_whole(f, 2, "a bias of floats") : NULL;
     if (f->m->error.code) return mlo_failed(f->m);
-    if (!mlo_flat_is_one(f, "alpha") || !mlo_flat_is_one(f, "beta"))
+    if (mlo_differs((double)mlo_float(f->node, "alpha", 1), 1)
+        || mlo_differs((double)mlo_float(f->node, "beta", 1), 1))
         return mlo_flat_refuse(f, "alpha and beta that are not 1");
     if (mlo_int(f->node, "transA", 0)) return mlo_flat_refuse(f, "transA");
     if (mlo_int(f->node, "transB", 0)) {
@@ -461,7 +452,8 @@ static int mlo_flat_window(mlo_flat *f, mlo_flat_step *s, const mlo_flat_value *
     const int spatial = x->rank - 2;
     int64_t w[MLO_FLAT_WINDOW] = { x->dims[0], groups, in, out, 1, 1, 1, 1 };
     if (spatial != 1 && spatial != 2) return mlo_flat_refuse(f, "windows of that rank");
-    if (!mlo_flat_says(f, "auto_pad", 'N')) return mlo_flat_refuse(f, "auto_pad other than NOTSET");
+    if (!mlo_string_is(f->node, "auto_pad", "NOTSET", 1))
+        return mlo_flat_refuse(f, "auto_pad other than NOTSET");
     for (int i = 2 - spatial; i < 2; i++) {
         w[4 + i] = x->dims[x->rank - 2 + i];
         w[6 + i] = y->dims[y->rank - 2 + i];
@@ -682,7 +674,8 @@ static int mlo_flat_pad(mlo_flat *f) {
     const mlo_attr *value = mlo_attr_of(f->node, "value");
     int64_t pads[2 * MLO_MAX_RANK], own[MLO_MAX_RANK], at = 0;
     if (f->m->error.code) return mlo_failed(f->m);
-    if (!mlo_flat_says(f, "mode", 'c')) return mlo_flat_refuse(f, "a mode that is not constant");
+    if (!mlo_string_is(f->node, "mode", "constant", 1))
+        return mlo_flat_refuse(f, "a mode that is not constant");
     if (mlo_flat_ints(f, "pads", 1, pads) != 2 * x->rank || (with && !with->fixed))
         return mlo_flat_refuse(f, "pads that are not fixed, or axes");
     const int64_t v = with && with->count ? ((const int64_t *)with->number->data)[0]

@@ -370,8 +370,8 @@ static int mlo_tensor_is(mlo *m, const mlo_tensor *t, const mlo_array *a) {
     for (int64_t i = 0; same && i < n; i++)
         same = ((const double *)x->data)[i] <= ((const double *)y->data)[i]
             && ((const double *)x->data)[i] >= ((const double *)y->data)[i];
-    if (y) mlo_as_free(m, y, a);
-    if (x) mlo_as_free(m, x, b);
+    mlo_as_free(m, y, a);
+    mlo_as_free(m, x, b);
     mlo_array_free(m, b);
     return same;
 }

@@ -37,14 +37,17 @@ static int mlo_same_widths(const mlo_node *a, const mlo_node *b) {
 
 enum { MLO_BETWEEN_MOST = 8 };
 
+/* What makes a value for one reader alone; NULL: nothing does, or it has others. */
+static mlo_node *mlo_made_for_one(const mlo_value *v) {
+    return v && v->n_uses == 1 ? v->producer : NULL; /* an input left out has no value */
+}
+
 /* The rotation or norm that makes a value for one reader alone, between a projection and its
  * attention; NULL. */
 static mlo_node *mlo_between(const mlo_value *v) {
-    return v && v->producer && v->n_uses == 1
-            && (mlo_is_kernel(v->producer, MLO_KERNEL_ROTATION)
-                || mlo_is_kernel(v->producer, MLO_KERNEL_NORM))
-        ? v->producer
-        : NULL;
+    mlo_node *n = mlo_made_for_one(v);
+    return n && (mlo_is_kernel(n, MLO_KERNEL_ROTATION) || mlo_is_kernel(n, MLO_KERNEL_NORM)) ? n
+                                                                                             : NULL;
 }
 
 /* Three projections of one value, made for one attention and nothing else, whatever is between: the
@@ -54,17 +57,15 @@ static int mlo_projections(const mlo_graph *body, const mlo_node *attention, mlo
         mlo_value *v = mlo_value_of(body, attention->input[i]);
         for (int n = 0; n < MLO_BETWEEN_MOST && mlo_between(v); n++)
             v = mlo_value_of(body, v->producer->input[0]);
-        if (!v || !v->producer || !mlo_is_kernel(v->producer, MLO_KERNEL_MATRIX)
-            || mlo_has_table(v->producer) || v->n_uses != 1)
-            return 0;
-        p[i] = v->producer;
+        p[i] = mlo_made_for_one(v); /* so that they are three */
+        if (!p[i] || !mlo_is_kernel(p[i], MLO_KERNEL_MATRIX) || mlo_has_table(p[i])) return 0;
         mlo_form w = mlo_form_of(mlo_value_of(body, p[i]->input[1]));
         mlo_form w0 = mlo_form_of(mlo_value_of(body, p[0]->input[1]));
         if (p[i]->input[0] != p[0]->input[0] || mlo_kernel_to(p[i]) != mlo_kernel_to(p[0])
             || !mlo_same_widths(p[i], p[0]) || w.rank != 2 || w.dims[1] != w0.dims[1])
             return 0;
     }
-    return p[0] != p[1] && p[1] != p[2] && p[0] != p[2];
+    return 1;
 }
 
 /* Concat of the projections' k-th inputs along the output channels. */
@@ -257,9 +258,7 @@ static int mlo_mark_parts(mlo *m, mlo_graph *g, const mlo_node *loop) {
     mlo_map live = { 0 }; /* value -> "pre" or "post" */
     static const char pre[] = "pre", post[] = "post";
     for (size_t i = 0; i < g->n_input; i++)
-        if (!mlo_value_of(g, g->input[i]->name)->tensor
-            && mlo_map_put(m, &live, g->input[i]->name, (void *)(uintptr_t)pre))
-            return mlo_failed(m);
+        MLO_TRY(mlo_map_put(m, &live, g->input[i]->name, (void *)(uintptr_t)pre));
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = g->node[i];
         const char *part = n == loop ? post : mlo_part_of_operands(&live, n, post);

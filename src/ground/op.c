@@ -27,7 +27,7 @@ struct mlo_shapes {
     void *from;
 };
 static const mlo_array *mlo_shape_value(const mlo_shapes *s, size_t i) {
-    return i < s->n_in && s->value ? s->value(s, i) : NULL;
+    return i < s->n_in ? s->value(s, i) : NULL;
 }
 
 /* What an evaluation sees. in[i] is NULL for an absent input. Before `run`, the op's shape rule

@@ -137,7 +137,8 @@ static const char *mlo_attr_text_of(mlo *m, const mlo_attr *a) {
     case MLO_ATTR_TENSOR: {
         double v[4];
         int64_t n = mlo_tensor_count(a->t);
-        if (n < 1 || n > 4 || mlo_tensor_doubles(m, a->t, 0, (size_t)n, v)) {
+        if (n < 1 || n > 4 || !mlo_tensor_is_numbers(a->t)
+            || mlo_tensor_doubles(m, a->t, 0, (size_t)n, v)) {
             mlo_printf(&t, "a tensor of %lld", (long long)n);
             break;
         }

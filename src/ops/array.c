@@ -206,6 +206,7 @@ static const mlo_array *mlo_as(mlo *m, const mlo_array *a, mlo_dtype t) {
     if (b) mlo_convert(t, b->data, a->dtype, a->data, (size_t)mlo_array_count(a));
     return b;
 }
+/* What mlo_as made of an array, which may be that array, or NULL. */
 static void mlo_as_free(mlo *m, const mlo_array *a, const mlo_array *of) {
     /* mlo_as made it, so it may be freed */
     union {
@@ -367,6 +368,19 @@ static mlo_form mlo_form_in(const mlo_shapes *s, size_t i) {
     return i < s->n_in ? s->in[i] : unknown;
 }
 static int mlo_present(const mlo_shapes *s, size_t i) { return mlo_has_input(s->node, i); }
+
+/* Is an attribute this text? `otherwise` when there is none. */
+static int mlo_string_is(const mlo_node *n, const char *name, const char *text, int otherwise) {
+    const mlo_attr *a = mlo_attr_of(n, name);
+    return a ? a->s.n == strlen(text) && !memcmp(a->s.data, text, a->s.n) : otherwise;
+}
+/* Which of the texts an attribute is; the first where there is none, -1 where it is another. */
+static int mlo_which_text(
+    const mlo_node *n, const char *name, const char *const *texts, int count) {
+    for (int i = 0; i < count; i++)
+        if (mlo_string_is(n, name, texts[i], !i)) return i;
+    return -1;
+}
 
 /* axis in [-rank, rank) to [0, rank). */
 static int mlo_axis(const mlo_shapes *s, int64_t axis, int rank, int *out) {

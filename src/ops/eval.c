@@ -141,8 +141,8 @@ static int mlo_env_open(
     memset(e->map.slot, 0, size * sizeof *e->map.slot);
     e->map.size = size;
     for (size_t i = 0; i < g->n_init; i++) {
-        mlo_cell *c = mlo_env_add(e, g->init[i]->name);
-        if (c) c->tensor = g->init[i];
+        mlo_cell *c = mlo_env_add(e, g->init[i]->name); /* it has a name: mlo_check_graph */
+        c->tensor = g->init[i];
     }
     for (size_t i = 0; i < g->n_input; i++) mlo_env_add(e, g->input[i]->name);
     for (size_t i = 0; i < g->n_node; i++)
@@ -164,9 +164,9 @@ static void mlo_env_again(mlo_env *e) {
 static const mlo_array *mlo_env_get(const mlo_env *e, const mlo_node *node, const char *name) {
     mlo_cell *c = mlo_env_cell(e, name);
     if (c && !c->array && c->tensor) c->array = mlo_tensor_load(e->m, c->tensor);
-    if ((!c || !c->array) && !e->m->error.code)
-        mlo_fail(e->m, MLO_E_GRAPH, node, "'%s' has no value", name);
-    return c ? c->array : NULL;
+    if (c && c->array) return c->array;
+    mlo_fail(e->m, MLO_E_GRAPH, node, "'%s' has no value", name);
+    return NULL;
 }
 /* Binds an input to an array that stays the caller's. */
 static void mlo_env_lend(mlo_env *e, const char *name, const mlo_array *a) {
@@ -213,6 +213,29 @@ static int mlo_eval_check(
 /* ---- subgraphs ------------------------------------------------------------ */
 
 static int mlo_eval_env(mlo_env *e);
+
+/* A subgraph that has so many inputs and outputs; NULL: it has not, or is none, which is said. */
+static mlo_graph *mlo_fitting(
+    mlo *m, const mlo_node *n, const char *name, size_t inputs, size_t outputs) {
+    mlo_graph *g = mlo_graph_of(n, name);
+    if (g && g->n_input == inputs && g->n_output == outputs) return g;
+    mlo_fail(m, MLO_E_GRAPH, n, "%zu inputs and %zu outputs do not fit the %s's %zu and %zu",
+        n->n_input, n->n_output, name, g ? g->n_input : 0, g ? g->n_output : 0);
+    return NULL;
+}
+static mlo_graph *mlo_scan_body(mlo *m, const mlo_node *n) {
+    if (mlo_scan_stacks(n) <= n->n_input) return mlo_fitting(m, n, "body", n->n_input, n->n_output);
+    mlo_fail(m, MLO_E_GRAPH, n, "has %zu inputs, of which %zu are said to be scanned", n->n_input,
+        mlo_scan_stacks(n));
+    return NULL;
+}
+/* Iteration and condition come in, given their ends or not, then the states; the condition goes out
+ * first. */
+static mlo_graph *mlo_loop_body(mlo *m, const mlo_node *n) {
+    if (n->n_input >= 2) return mlo_fitting(m, n, "body", n->n_input, n->n_output + 1);
+    mlo_fail(m, MLO_E_GRAPH, n, "has %zu inputs, needs 2", n->n_input);
+    return NULL;
+}
 
 /* Part `index` of n parts of `whole` along `axis`, and `part` alone: copies one into the other. */
 static void mlo_copy_part(
@@ -290,7 +313,7 @@ static mlo_array *mlo_stack(mlo *m, const mlo_node *node, mlo_array **list, size
     mlo_array *whole = mlo_array_new(m, f.dtype, f.rank + 1, dims);
     for (size_t k = 0; whole && k < n; k++) {
         mlo_form g = mlo_form_of_array(list[k * stride]);
-        if (g.dtype != f.dtype || g.rank != f.rank || memcmp(g.dims, f.dims, sizeof f.dims)) {
+        if (mlo_forms_differ(&g, &f)) {
             mlo_fail(m, MLO_E_SHAPE, node, "iteration %zu stacks %s, the first %s", k,
                 mlo_dims_text(m, g.rank, g.dims), mlo_dims_text(m, f.rank, f.dims));
             mlo_array_free(m, whole);
@@ -319,6 +342,8 @@ typedef struct {
 static int mlo_rounds_open(mlo *m, mlo_rounds *r, const mlo_node *n,
     const mlo_array *const *initial, size_t n_state, size_t n_stacked) {
     memset(r, 0, sizeof *r);
+    if (n->n_output < n_state)
+        return mlo_fail(m, MLO_E_GRAPH, n, "has %zu states and %zu outputs", n_state, n->n_output);
     for (size_t i = 0; i < n_state; i++)
         if (!initial[i]) return mlo_fail(m, MLO_E_GRAPH, n, "state %zu has no initial value", i);
     r->n_state = n_state;
@@ -390,7 +415,7 @@ static int mlo_rounds_finish(mlo_env *body, mlo_rounds *r, const mlo_node *n,
                 != NULL)
                 memcpy(out[i]->data, initial[i]->data,
                     (size_t)mlo_array_count(initial[i]) * mlo_dtype_size(initial[i]->dtype));
-        } else if (i - r->n_state < r->n_stacked) {
+        } else {
             mlo_value v;
             memset(&v, 0, sizeof v);
             v.info = body->g->output[skip + i];
@@ -398,9 +423,7 @@ static int mlo_rounds_finish(mlo_env *body, mlo_rounds *r, const mlo_node *n,
             out[i] = mlo_stack(m, n, r->rounds ? r->stacked + (i - r->n_state) : NULL, r->rounds,
                 r->n_stacked, mlo_int_at(n, "scan_output_axes", i - r->n_state, 0),
                 mlo_int_at(n, "scan_output_directions", i - r->n_state, 0) != 0, &empty);
-        } else
-            mlo_fail(
-                m, MLO_E_GRAPH, n, "has %zu outputs, its body %zu", n->n_output, body->g->n_output);
+        }
         if (!out[i]) return mlo_failed(m);
     }
     return 0;
@@ -467,10 +490,6 @@ static int mlo_scan_length(const mlo_env *e, const mlo_node *n, const mlo_array 
 /* An input of the body gets an array of its own, until it is used for the last time. */
 static int mlo_scan_give(mlo_env *body, mlo_cell *c, mlo_array *part) {
     if (!part) return mlo_failed(body->m);
-    if (!c) {
-        mlo_array_free(body->m, part);
-        return 0;
-    }
     mlo_cell_drop(body->m, c);
     c->array = part;
     if (!c->uses) c->left = 1;
@@ -497,7 +516,7 @@ static int mlo_scan_bind(mlo_env *body, const mlo_rounds *r, const mlo_node *n,
             lent[k] = *part;
             mlo_stack_form(body->outer->g, n->input[r->n_state + k], &lent[k]);
             mlo_env_lend(body, g->input[r->n_state + k]->name, &lent[k]);
-            if (c) c->part = name;
+            c->part = name;
             continue;
         }
         MLO_TRY(mlo_scan_give(body, c,
@@ -514,26 +533,23 @@ static int mlo_eval_scan(mlo_env *e, mlo_node *n, const mlo_array *const *in, ml
     mlo *m = e->m;
     mlo_env body;
     mlo_rounds r;
-    const mlo_attr *a = mlo_attr_of(n, "body");
     size_t n_scan = mlo_scan_stacks(n), n_state = n->n_input - n_scan;
     int64_t length;
     if (e->opset < 9)
         return mlo_fail(m, MLO_E_UNSUPPORTED, n,
             "the Scan of opset 8 has a batch axis; convert the model to opset 9 or newer");
-    if (!a || !a->g || n_scan > n->n_input || a->g->n_input != n->n_input
-        || a->g->n_output < n_state)
-        return mlo_fail(m, MLO_E_GRAPH, n,
-            "%zu inputs of which %zu are scanned do not fit the body", n->n_input, n_scan);
+    const mlo_graph *g = mlo_scan_body(m, n);
+    if (!g) return mlo_failed(m);
     mlo_array *lent = (mlo_array *)mlo_scratch(m, n_scan + 1, sizeof *lent + sizeof(int));
     int *axis = (int *)(void *)(lent + n_scan + 1);
     if (!lent) return mlo_failed(m);
     if (mlo_scan_length(e, n, in, n_state, n_scan, axis, &length)
-        || mlo_env_open(m, &body, a->g, e, e->observer)) {
+        || mlo_env_open(m, &body, g, e, e->observer)) {
         mlo_scratch_free(m, lent);
         return mlo_failed(m);
     }
-    mlo_rounds_open(m, &r, n, in, n_state, a->g->n_output - n_state);
-    const int64_t one = e->observer && e->observer->last == a->g ? e->observer->one : 0;
+    mlo_rounds_open(m, &r, n, in, n_state, n->n_output - n_state);
+    const int64_t one = e->observer && e->observer->last == g ? e->observer->one : 0;
     const int64_t end = one ? one : length;
     for (body.iteration = one ? end - 1 : 0; body.iteration < end && !m->error.code;
         body.iteration++) {
@@ -555,30 +571,32 @@ static int mlo_eval_loop(mlo_env *e, mlo_node *n, const mlo_array *const *in, ml
     mlo *m = e->m;
     mlo_env body;
     mlo_rounds r;
-    const mlo_attr *a = mlo_attr_of(n, "body");
-    size_t n_state = n->n_input > 2 ? n->n_input - 2 : 0;
+    const mlo_graph *g = mlo_loop_body(m, n);
+    const size_t n_state = n->n_input - 2;
     int64_t trips = INT64_MAX, i = 0;
     uint8_t go = 1;
-    if (!a || !a->g || a->g->n_input != n_state + 2 || a->g->n_output < n_state + 1)
-        return mlo_fail(m, MLO_E_GRAPH, n, "%zu inputs do not fit the body", n->n_input);
-    if (n->n_input > 0 && in[0] && mlo_array_count(in[0]) == 1)
-        mlo_convert(MLO_INT64, &trips, in[0]->dtype, in[0]->data, 1);
-    if (n->n_input > 1 && in[1] && mlo_array_count(in[1]) == 1) go = *(const uint8_t *)in[1]->data;
+    if (!g) return mlo_failed(m);
+    for (size_t k = 0; k < 2; k++)
+        if (in[k] && mlo_array_count(in[k]) != 1)
+            return mlo_fail(m, MLO_E_SHAPE, n, "its %s has %lld elements; one is needed",
+                k ? "condition" : "trip count", (long long)mlo_array_count(in[k]));
+    if (in[0]) mlo_convert(MLO_INT64, &trips, in[0]->dtype, in[0]->data, 1);
+    if (in[1]) go = *(const uint8_t *)in[1]->data;
     mlo_array count = { NULL, MLO_INT64, 0, { 0 }, NULL };
     mlo_array flag = { NULL, MLO_BOOL, 0, { 0 }, NULL };
     count.data = &i;
     flag.data = &go;
-    MLO_TRY(mlo_env_open(m, &body, a->g, e, e->observer));
-    mlo_rounds_open(m, &r, n, in + 2, n_state, a->g->n_output - n_state - 1);
+    MLO_TRY(mlo_env_open(m, &body, g, e, e->observer));
+    mlo_rounds_open(m, &r, n, in + 2, n_state, n->n_output - n_state);
     for (; i < trips && go && !m->error.code; i++) {
         mlo_env_again(&body);
         body.iteration = i;
-        mlo_env_lend(&body, a->g->input[0]->name, &count);
-        mlo_env_lend(&body, a->g->input[1]->name, &flag);
+        mlo_env_lend(&body, g->input[0]->name, &count);
+        mlo_env_lend(&body, g->input[1]->name, &flag);
         for (size_t k = 0; k < n_state; k++)
-            mlo_env_lend(&body, a->g->input[k + 2]->name, r.state[k] ? r.state[k] : in[k + 2]);
+            mlo_env_lend(&body, g->input[k + 2]->name, r.state[k] ? r.state[k] : in[k + 2]);
         if (mlo_rounds_run(&body, &r, n, 1)) break;
-        mlo_array *next = mlo_env_take(&body, a->g->output[0]->name);
+        mlo_array *next = mlo_env_take(&body, g->output[0]->name);
         if (next) go = mlo_array_count(next) == 1 ? *(const uint8_t *)next->data : 0;
         mlo_array_free(m, next);
     }
@@ -593,16 +611,14 @@ static int mlo_eval_if(mlo_env *e, mlo_node *n, const mlo_array *const *in, mlo_
     mlo_env branch;
     if (n->n_input < 1 || !in[0] || in[0]->dtype != MLO_BOOL || mlo_array_count(in[0]) != 1)
         return mlo_fail(m, MLO_E_TYPE, n, "the condition must be one bool");
-    const mlo_attr *a = mlo_attr_of(
-        n, *(const uint8_t *)in[0]->data ? "then_branch" : "else_branch");
-    if (!a || !a->g || a->g->n_output != n->n_output)
-        return mlo_fail(
-            m, MLO_E_GRAPH, n, "the branch taken does not make the %zu outputs", n->n_output);
-    MLO_TRY(mlo_env_open(m, &branch, a->g, e, e->observer));
+    const char *taken = *(const uint8_t *)in[0]->data ? "then_branch" : "else_branch";
+    const mlo_graph *g = mlo_fitting(m, n, taken, 0, n->n_output);
+    if (!g) return mlo_failed(m);
+    MLO_TRY(mlo_env_open(m, &branch, g, e, e->observer));
     branch.iteration = e->iteration;
     if (!mlo_eval_env(&branch))
         for (size_t i = 0; i < n->n_output; i++)
-            if (!(out[i] = mlo_env_take(&branch, a->g->output[i]->name))) break;
+            if (!(out[i] = mlo_env_take(&branch, g->output[i]->name))) break;
     mlo_env_close(&branch);
     return mlo_failed(m);
 }

@@ -235,13 +235,10 @@ static mlo_form mlo_form_with(const mlo_form *f, int64_t axis, int64_t n) {
 static int mlo_infer_scan(mlo_inference *k, const mlo_form *in, mlo_form *out) {
     mlo_node *n = k->node;
     mlo *m = k->m;
-    mlo_graph *g = mlo_graph_of(n, "body");
-    size_t n_scan = mlo_scan_stacks(n), n_state = n->n_input - n_scan;
+    mlo_graph *g = mlo_scan_body(m, n);
+    size_t n_state = n->n_input - mlo_scan_stacks(n);
     int64_t length = -1;
-    if (!g || n_scan > n->n_input || g->n_input != n->n_input || g->n_output != n->n_output)
-        return mlo_fail(m, MLO_E_GRAPH, n,
-            "%zu inputs (%zu scanned) and %zu outputs do not fit the body's %zu and %zu",
-            n->n_input, n_scan, n->n_output, g ? g->n_input : 0, g ? g->n_output : 0);
+    if (!g) return mlo_failed(m);
     for (size_t i = 0; i < n->n_input; i++) {
         mlo_form f = in[i];
         if (i >= n_state && f.rank >= 0) {
@@ -285,10 +282,8 @@ static int mlo_infer_scan(mlo_inference *k, const mlo_form *in, mlo_form *out) {
  * initial ones are passed in. */
 static int mlo_infer_loop(mlo_inference *k, const mlo_form *in, mlo_form *out) {
     mlo_node *n = k->node;
-    mlo_graph *g = mlo_graph_of(n, "body");
-    if (!g || g->n_input != n->n_input || g->n_output != n->n_output + 1)
-        return mlo_fail(k->m, MLO_E_GRAPH, n, "%zu inputs and %zu outputs do not fit the body",
-            n->n_input, n->n_output);
+    mlo_graph *g = mlo_loop_body(k->m, n);
+    if (!g) return mlo_failed(k->m);
     for (size_t i = 0; i < n->n_input; i++) {
         mlo_form f = in[i];
         if (i < 2) f = mlo_form_scalar(i ? MLO_BOOL : MLO_INT64);
@@ -312,10 +307,8 @@ static int mlo_infer_if(mlo_inference *k, mlo_form *out) {
     mlo_node *n = k->node;
     mlo_form f;
     for (int b = 0; b < 2; b++) {
-        mlo_graph *g = mlo_graph_of(n, b ? "else_branch" : "then_branch");
-        if (!g || g->n_output != n->n_output)
-            return mlo_fail(
-                k->m, MLO_E_GRAPH, n, "a branch does not make the %zu outputs", n->n_output);
+        mlo_graph *g = mlo_fitting(k->m, n, b ? "else_branch" : "then_branch", 0, n->n_output);
+        if (!g) return mlo_failed(k->m);
         MLO_TRY(mlo_infer_body(k, g));
         for (size_t i = 0; i < n->n_output; i++) {
             f = mlo_form_named(g, g->output[i]->name);
@@ -359,7 +352,7 @@ static int mlo_infer_node(mlo_inference *k, mlo_node *n) {
         mlo_infer_loop(k, form, out);
     else if (mlo_is(n, "If"))
         mlo_infer_if(k, out);
-    else if (op && op->shape && n->n_output)
+    else if (op && n->n_output)
         op->shape(&s);
     for (size_t i = 0; i < n->n_output && !m->error.code; i++) {
         mlo_value *v = mlo_value_of(g, n->output[i]);

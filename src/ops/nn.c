@@ -150,8 +150,6 @@ static int mlo_shape_MatMul(mlo_shapes *s) {
     z = b;
     z.rank = b.rank > 2 ? b.rank - 2 : 0;
     MLO_TRY(mlo_broadcast(s, &y, &z));
-    if (y.rank + (a.rank > 1) + (b.rank > 1) > MLO_MAX_RANK)
-        return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node, "more than %d dimensions", MLO_MAX_RANK);
     if (a.rank > 1) y.dims[y.rank++] = a.dims[a.rank - 2];
     if (b.rank > 1) y.dims[y.rank++] = b.dims[b.rank - 1];
     y.dtype = s->out[0].dtype;
@@ -199,8 +197,8 @@ static int mlo_matmul_any(
     if (y && r) mlo_matmul(m, r, x, y);
     if (!m->error.code && r != z)
         mlo_convert(z->dtype, z->data, core, r->data, (size_t)mlo_array_count(z));
-    if (x) mlo_as_free(m, x, a);
-    if (y) mlo_as_free(m, y, b);
+    mlo_as_free(m, x, a);
+    mlo_as_free(m, y, b);
     if (r != z) mlo_array_free(m, r);
     return mlo_failed(m);
 }
@@ -277,8 +275,8 @@ static int mlo_run_Gemm(mlo_call *c) {
     if (b && z && !mlo_gemm_product(c, z, a, b)
         && !mlo_gemm_tail(c, z, c->n_in > 2 ? c->in[2] : NULL) && z != y)
         mlo_convert(y->dtype, y->data, core, z->data, (size_t)mlo_array_count(y));
-    if (a) mlo_as_free(m, a, c->in[0]);
-    if (b) mlo_as_free(m, b, c->in[1]);
+    mlo_as_free(m, a, c->in[0]);
+    mlo_as_free(m, b, c->in[1]);
     if (z != y) mlo_array_free(m, z);
     return mlo_failed(m);
 }
@@ -384,7 +382,6 @@ static void mlo_softmax_row_f64(
 }
 /* Below opset 13 everything from `axis` on is one row. */
 static int mlo_softmax(mlo_call *c, int logarithm) {
-    MLO_TRY(mlo_need_inputs(c, 1));
     mlo *m = c->m;
     mlo_dtype core = mlo_core_type(c->in[0]->dtype);
     int64_t outer = 1, n = 1, inner = 1;
@@ -417,7 +414,7 @@ static int mlo_softmax(mlo_call *c, int logarithm) {
                     (double *)z->data + at, (const double *)x->data + at, n, inner, logarithm);
         }
     if (x && z && z != y) mlo_convert(y->dtype, y->data, core, z->data, (size_t)mlo_array_count(z));
-    if (x) mlo_as_free(m, x, c->in[0]);
+    mlo_as_free(m, x, c->in[0]);
     if (z != y) mlo_array_free(m, z);
     return mlo_failed(m);
 }
@@ -465,7 +462,6 @@ static void mlo_normalize(
     }
 }
 static int mlo_norm(mlo_call *c, int mean) {
-    MLO_TRY(mlo_need_inputs(c, 1));
     const mlo_array *x = c->in[0], *pair[2];
     int axis;
     int64_t rows = 1, n = 1;
@@ -525,8 +521,8 @@ static int mlo_group_norm(mlo_call *c, int64_t groups) {
         mlo_convert(c->out[0]->dtype, c->out[0]->data, MLO_DOUBLE, z->data, (size_t)all);
     }
     mlo_array_free(c->m, z);
-    if (scale) mlo_as_free(c->m, scale, c->in[1]);
-    if (bias) mlo_as_free(c->m, bias, c->in[2]);
+    mlo_as_free(c->m, scale, c->in[1]);
+    mlo_as_free(c->m, bias, c->in[2]);
     return mlo_failed(c->m);
 }
 static int mlo_run_GroupNormalization(mlo_call *c) {
@@ -566,20 +562,13 @@ static int mlo_window_list(
     }
     return 0;
 }
-/* Is an attribute this text? `otherwise` when there is none. */
-static int mlo_string_is(const mlo_node *n, const char *name, const char *text, int otherwise) {
-    const mlo_attr *a = mlo_attr_of(n, name);
-    return a ? a->s.n == strlen(text) && !memcmp(a->s.data, text, a->s.n) : otherwise;
-}
-
 /* Fills in everything but size and kernel, which the caller knows; out -1 where size is. */
 static int mlo_window_of(const mlo_shapes *s, mlo_window *w) {
     int64_t pads[2 * MLO_MAX_RANK];
-    const int lower = mlo_string_is(s->node, "auto_pad", "SAME_LOWER", 0);
-    const int same = lower || mlo_string_is(s->node, "auto_pad", "SAME_UPPER", 0);
-    if (!same && !mlo_string_is(s->node, "auto_pad", "VALID", 0)
-        && !mlo_string_is(s->node, "auto_pad", "NOTSET", 1)
-        && !mlo_string_is(s->node, "auto_pad", "", 0))
+    static const char *const kinds[] = { "NOTSET", "", "VALID", "SAME_UPPER", "SAME_LOWER" };
+    const int kind = mlo_which_text(s->node, "auto_pad", kinds, 5), same = kind > 2,
+              lower = kind == 4;
+    if (kind < 0)
         return mlo_fail(s->m, MLO_E_GRAPH, s->node,
             "auto_pad is none of NOTSET, VALID, SAME_UPPER, SAME_LOWER");
     MLO_TRY(mlo_window_list(s, "strides", w->axes, 1, w->stride));
@@ -748,8 +737,8 @@ static int mlo_run_Conv(mlo_call *c) {
     }
     if (!m->error.code && z != y)
         mlo_convert(y->dtype, y->data, MLO_FLOAT, z->data, (size_t)mlo_array_count(z));
-    if (x) mlo_as_free(m, x, c->in[0]);
-    if (k) mlo_as_free(m, k, c->in[1]);
+    mlo_as_free(m, x, c->in[0]);
+    mlo_as_free(m, k, c->in[1]);
     if (z != y) mlo_array_free(m, z);
     return mlo_failed(m);
 }
@@ -958,7 +947,6 @@ static double mlo_pool_mean(
     return sum / (double)count;
 }
 static int mlo_run_AveragePool(mlo_call *c) {
-    MLO_TRY(mlo_need_inputs(c, 1));
     mlo_window w;
     mlo_array *y = c->out[0];
     int64_t positions = 1, taps = 1, area = 1;
@@ -976,7 +964,7 @@ static int mlo_run_AveragePool(mlo_call *c) {
         mlo_convert(
             y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, &mean, 1);
     }
-    if (x) mlo_as_free(c->m, x, c->in[0]);
+    mlo_as_free(c->m, x, c->in[0]);
     return mlo_failed(c->m);
 }
 /* The largest value under the window at output position `at`, and where it lies (by rows, or by
@@ -1003,7 +991,6 @@ static double mlo_pool_most(
     return most;
 }
 static int mlo_run_MaxPool(mlo_call *c) {
-    MLO_TRY(mlo_need_inputs(c, 1));
     mlo *m = c->m;
     mlo_window w;
     mlo_array *y = c->out[0];
@@ -1023,6 +1010,6 @@ static int mlo_run_MaxPool(mlo_call *c) {
             y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, &most, 1);
         if (index) index[i] = i / positions * area + where;
     }
-    if (x) mlo_as_free(m, x, c->in[0]);
+    mlo_as_free(m, x, c->in[0]);
     return mlo_failed(m);
 }

@@ -122,9 +122,8 @@ static int mlo_quant_open(mlo_quant_call *k, mlo_call *c, size_t n) {
     k->arg[0] = mlo_int(c->node, "signed", 1) != 0;
     k->arg[1] = mlo_int(c->node, "narrow", 0) != 0;
     MLO_TRY(mlo_need_inputs(c, n));
-    if (!k->y || k->y->dtype != MLO_FLOAT)
-        return mlo_fail(
-            c->m, MLO_E_TYPE, c->node, "is defined for float, and shapes that are known");
+    if (k->y->dtype != MLO_FLOAT)
+        return mlo_fail(c->m, MLO_E_TYPE, c->node, "is defined for float");
     for (size_t i = 0; i < n; i++)
         if (!(k->in[i] = mlo_as(c->m, c->in[i], MLO_FLOAT))) {
             mlo_quant_close(k);
@@ -154,8 +153,8 @@ static int mlo_quant_run(mlo_call *c) {
     if (!mode || mlo_quant_open(&k, c, 4)) return mlo_failed(c->m);
     mlo_quant_step(&k, mlo_f32_Div, k.in[1]);
     mlo_quant_step(&k, mlo_f32_Add, k.in[2]);
-    int one = mlo_array_count(k.in[3]) == 1 && ((const float *)k.in[3]->data)[0] <= 1
-        && ((const float *)k.in[3]->data)[0] >= 1;
+    const float *bits = (const float *)k.in[3]->data;
+    int one = mlo_array_count(k.in[3]) == 1 && *bits >= 1 && *bits <= 1;
     if (one && k.arg[0] > 0)
         mlo_quant_step(&k, mlo_bipolar, NULL);
     else {

@@ -107,7 +107,6 @@ static int mlo_run_QuantizeLinear(mlo_call *c) {
     double lo, hi;
     MLO_TRY(mlo_scales_of(c, &q));
     const mlo_array *zero = c->n_in > 2 ? c->in[2] : NULL;
-    if (!y) return mlo_fail(m, MLO_E_SHAPE, c->node, "has no output of known form");
     const mlo_array *x = mlo_as(m, c->in[0], MLO_FLOAT);
     const mlo_array *s = x ? mlo_as(m, c->in[1], MLO_FLOAT) : NULL;
     const mlo_array *z = s && zero ? mlo_as(m, zero, MLO_DOUBLE) : NULL;
@@ -126,9 +125,9 @@ static int mlo_run_QuantizeLinear(mlo_call *c) {
         mlo_convert(y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, r,
             (size_t)piece);
     }
-    if (x) mlo_as_free(m, x, c->in[0]);
-    if (s) mlo_as_free(m, s, c->in[1]);
-    if (z) mlo_as_free(m, z, zero);
+    mlo_as_free(m, x, c->in[0]);
+    mlo_as_free(m, s, c->in[1]);
+    mlo_as_free(m, z, zero);
     return mlo_failed(m);
 }
 static int mlo_run_DequantizeLinear(mlo_call *c) {
@@ -138,7 +137,6 @@ static int mlo_run_DequantizeLinear(mlo_call *c) {
     mlo_scales q;
     MLO_TRY(mlo_scales_of(c, &q));
     const mlo_array *zero = c->n_in > 2 ? c->in[2] : NULL;
-    if (!y) return mlo_fail(m, MLO_E_SHAPE, c->node, "has no output of known form");
     const mlo_array *x = mlo_as(m, c->in[0], MLO_DOUBLE);
     const mlo_array *s = x ? mlo_as(m, c->in[1], MLO_FLOAT) : NULL;
     const mlo_array *z = s && zero ? mlo_as(m, zero, MLO_DOUBLE) : NULL;
@@ -150,9 +148,9 @@ static int mlo_run_DequantizeLinear(mlo_call *c) {
         mlo_convert(
             y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_FLOAT, &v, 1);
     }
-    if (x) mlo_as_free(m, x, c->in[0]);
-    if (s) mlo_as_free(m, s, c->in[1]);
-    if (z) mlo_as_free(m, z, zero);
+    mlo_as_free(m, x, c->in[0]);
+    mlo_as_free(m, s, c->in[1]);
+    mlo_as_free(m, z, zero);
     return mlo_failed(m);
 }
 
@@ -165,7 +163,6 @@ static int mlo_shape_DynamicQuantizeLinear(mlo_shapes *s) {
     return 0;
 }
 static int mlo_run_DynamicQuantizeLinear(mlo_call *c) {
-    MLO_TRY(mlo_need_inputs(c, 1));
     if (c->in[0]->dtype != MLO_FLOAT)
         return mlo_fail(
             c->m, MLO_E_TYPE, c->node, "is not defined for %s", mlo_dtype_name(c->in[0]->dtype));
@@ -180,7 +177,7 @@ static int mlo_run_DynamicQuantizeLinear(mlo_call *c) {
     float zero = scale > 0 ? rintf(fmaxf(0.0f, fminf(255.0f, -lo / scale))) : 0.0f;
     if (c->n_out > 1 && c->out[1]) *(float *)c->out[1]->data = scale;
     if (c->n_out > 2 && c->out[2]) *(uint8_t *)c->out[2]->data = (uint8_t)zero;
-    for (int64_t i = 0; c->out[0] && i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         float v = scale > 0 ? rintf(x[i] / scale) + zero : 0.0f;
         ((uint8_t *)c->out[0]->data)[i] = (uint8_t)(v > 0 ? v < 255 ? v : 255 : 0);
     }

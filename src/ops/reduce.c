@@ -118,14 +118,12 @@ static void mlo_reduce_start(mlo_array *acc, int how, int64_t n, mlo_dtype t) {
 /* finish: 0 nothing, 'm' mean, 's' square root, 'l' logarithm (with the maximum subtracted before
  * when how is EXPONENTIALS) */
 static int mlo_reduce(mlo_call *c, int how, char finish) {
-    MLO_TRY(mlo_need_inputs(c, 1));
     mlo *m = c->m;
     int flag[MLO_MAX_RANK];
     int64_t terms = 1;
     mlo_array *y = c->out[0], *most = NULL;
     mlo_form f = c->forms->in[0];
-    if (!y || !mlo_reduce_axes(c->forms, &f, flag))
-        return mlo_fail(m, MLO_E_SHAPE, c->node, "axes are missing");
+    mlo_reduce_axes(c->forms, &f, flag); /* as the shape rule had them, which knew y's form */
     for (int i = 0; i < f.rank; i++)
         if (flag[i]) terms *= f.dims[i];
     mlo_dtype core = mlo_dtype_is_float(f.dtype) || finish == 's' || finish == 'l' ? MLO_DOUBLE
@@ -157,7 +155,7 @@ static int mlo_reduce(mlo_call *c, int how, char finish) {
         }
         mlo_convert(y->dtype, y->data, core, acc->data, (size_t)n);
     }
-    if (x) mlo_as_free(m, x, c->in[0]);
+    mlo_as_free(m, x, c->in[0]);
     mlo_array_free(m, acc);
     mlo_array_free(m, most);
     return mlo_failed(m);
@@ -189,7 +187,6 @@ static int mlo_shape_ArgMax(mlo_shapes *s) {
     return 0;
 }
 static int mlo_arg_extreme(mlo_call *c, double sign) {
-    MLO_TRY(mlo_need_inputs(c, 1));
     if (!mlo_array_count(c->in[0]) && mlo_array_count(c->out[0]))
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "has no element to choose in %s",
             mlo_dims_text(c->m, c->in[0]->rank, c->in[0]->dims));

@@ -202,7 +202,6 @@ static int mlo_resize_check(mlo_call *c, mlo_resizing *z) {
 }
 
 static int mlo_run_Resize(mlo_call *c) {
-    MLO_TRY(mlo_need_inputs(c, 1));
     const mlo_array *x = c->in[0];
     const mlo_form f = mlo_form_in(c->forms, 0);
     mlo_array *y = c->out[0];

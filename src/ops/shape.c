@@ -18,13 +18,11 @@ static int64_t mlo_count_of(const mlo_form *f) {
 
 /* Identity, Reshape, Squeeze, ...: the same elements in another shape. Dropout's mask is all true. */
 static int mlo_run_copy(mlo_call *c) {
-    MLO_TRY(mlo_need_inputs(c, 1));
     const mlo_array *x = c->in[0];
-    if (c->out[0] && mlo_array_count(c->out[0]) != mlo_array_count(x))
+    if (mlo_array_count(c->out[0]) != mlo_array_count(x))
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "%lld elements do not make %s",
             (long long)mlo_array_count(x), mlo_dims_text(c->m, c->out[0]->rank, c->out[0]->dims));
-    if (c->out[0])
-        memcpy(c->out[0]->data, x->data, (size_t)mlo_array_count(x) * mlo_dtype_size(x->dtype));
+    memcpy(c->out[0]->data, x->data, (size_t)mlo_array_count(x) * mlo_dtype_size(x->dtype));
     if (c->n_out > 1 && c->out[1]) memset(c->out[1]->data, 1, (size_t)mlo_array_count(c->out[1]));
     return 0;
 }
@@ -593,18 +591,13 @@ static int mlo_run_Constant(mlo_call *c) {
         c->out[0] = v;
         return mlo_failed(c->m);
     }
-    if (!y)
-        return mlo_fail(
-            c->m, MLO_E_UNSUPPORTED, c->node, "has a value, %s, that cannot be evaluated", a->name);
     size_t n = (size_t)mlo_array_count(y);
     if (!n) return 0;
+    /* integers or floats: mlo_call_prepare refuses texts */
     if (y->dtype == MLO_INT64)
         memcpy(y->data, y->rank ? a->ints : &a->i, n * sizeof(int64_t));
-    else if (y->dtype == MLO_FLOAT)
-        memcpy(y->data, y->rank ? a->floats : &a->f, n * sizeof(float));
     else
-        return mlo_fail(
-            c->m, MLO_E_UNSUPPORTED, c->node, "has a value, %s, that cannot be evaluated", a->name);
+        memcpy(y->data, y->rank ? a->floats : &a->f, n * sizeof(float));
     return 0;
 }
 
@@ -782,8 +775,8 @@ static int mlo_blocks_of(
     mlo_call *c, const mlo_array *x, const mlo_array *index, int batch, mlo_blocks *b) {
     MLO_TRY(mlo_is_indices(c, index));
     b->batch = batch;
-    if (index->rank < 1 || batch < 0 || batch >= index->rank
-        || batch + index->dims[index->rank - 1] > x->rank || index->dims[index->rank - 1] < 1)
+    if (index->rank < 1 || batch >= index->rank || batch + index->dims[index->rank - 1] > x->rank
+        || index->dims[index->rank - 1] < 1)
         return mlo_fail(c->m, MLO_E_SHAPE, c->node,
             "indices of rank %d do not fit data of rank %d with %d batch axes", index->rank,
             x->rank, batch);
@@ -879,12 +872,12 @@ static void mlo_scatter_one(mlo_dtype t, char how, char *y, const char *u) {
 }
 /* How an update joins what is there: none, add, mUl, mAx, mIn. */
 static int mlo_scatter_how(mlo_call *c, char *how) {
-    const mlo_attr *a = mlo_attr_of(c->node, "reduction");
-    *how = !a || a->s.n != 3 ? 'n' : a->s.data[0] == 'a' ? 'a' : a->s.data[1];
-    if (*how == 'a' && a->s.data[0] == 'm') *how = 'x';
-    if (a && *how == 'n' && !(a->s.n == 4 && !memcmp(a->s.data, "none", 4)))
+    static const char *const names[] = { "none", "add", "mul", "max", "min" };
+    const int k = mlo_which_text(c->node, "reduction", names, 5);
+    if (k < 0)
         return mlo_fail(
             c->m, MLO_E_UNSUPPORTED, c->node, "reduction is none of none, add, mul, max, min");
+    *how = "nauxi"[k];
     return 0;
 }
 static int mlo_run_ScatterND(mlo_call *c) {
@@ -954,7 +947,6 @@ static int mlo_run_ScatterElements(mlo_call *c) {
 
 /* Trilu: keeps the upper (or lower) triangle of the last two axes. */
 static int mlo_run_Trilu(mlo_call *c) {
-    MLO_TRY(mlo_need_inputs(c, 1));
     const mlo_array *x = c->in[0];
     if (x->rank < 2)
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "rank %d; a matrix is needed", x->rank);
@@ -980,6 +972,8 @@ static int mlo_run_Trilu(mlo_call *c) {
 
 /* ---- Pad ------------------------------------------------------------------ */
 
+/* Is it more than any dimension, in either direction? */
+static int mlo_far(int64_t pad) { return pad > MLO_MAX_DIM || pad < -MLO_MAX_DIM; }
 /* before, after per axis; 1 when known. */
 static int mlo_pads_of(const mlo_shapes *s, int rank, int64_t *before, int64_t *after) {
     int64_t pads[MLO_MAX_LIST], axes[MLO_MAX_LIST];
@@ -996,8 +990,7 @@ static int mlo_pads_of(const mlo_shapes *s, int rank, int64_t *before, int64_t *
         if (mlo_axis(s, k >= 0 ? axes[i] : i, rank, &at)) return 0;
         before[at] = pads[i];
         after[at] = pads[i + count];
-        if (pads[i] > MLO_MAX_DIM || pads[i] < -MLO_MAX_DIM || pads[i + count] > MLO_MAX_DIM
-            || pads[i + count] < -MLO_MAX_DIM) {
+        if (mlo_far(pads[i]) || mlo_far(pads[i + count])) {
             mlo_fail(s->m, MLO_E_SHAPE, s->node, "a pad of %lld or %lld", (long long)pads[i],
                 (long long)pads[i + count]);
             return 0;
@@ -1018,27 +1011,30 @@ static int mlo_shape_Pad(mlo_shapes *s) {
     }
     return mlo_failed(s->m);
 }
+enum { MLO_PAD_CONSTANT, MLO_PAD_REFLECT, MLO_PAD_EDGE, MLO_PAD_WRAP };
 /* Where position i of a padded axis comes from; -1: the constant. */
-static int64_t mlo_pad_from(int64_t i, int64_t dim, char mode) {
+static int64_t mlo_pad_from(int64_t i, int64_t dim, int mode) {
     if (i >= 0 && i < dim) return i;
-    if (mode == 'c' || dim < 1) return -1;
-    if (mode == 'e') return i < 0 ? 0 : dim - 1;
-    if (mode == 'w') return (i % dim + dim) % dim;
+    if (mode == MLO_PAD_CONSTANT || dim < 1) return -1;
+    if (mode == MLO_PAD_EDGE) return i < 0 ? 0 : dim - 1;
+    if (mode == MLO_PAD_WRAP) return (i % dim + dim) % dim;
     int64_t period = dim > 1 ? 2 * (dim - 1) : 1;
     i = (i % period + period) % period;
     return i < dim ? i : period - i;
 }
 static int mlo_run_Pad(mlo_call *c) {
-    MLO_TRY(mlo_need_inputs(c, 1));
     const mlo_array *x = c->in[0];
     mlo_array *y = c->out[0];
     int64_t before[MLO_MAX_RANK], after[MLO_MAX_RANK], step[MLO_MAX_RANK], n = mlo_array_count(y);
-    const mlo_attr *a = mlo_attr_of(c->node, "mode");
-    char mode = a && a->s.n ? a->s.data[0] : 'c', fill[8] = { 0 };
+    static const char *const modes[] = { "constant", "reflect", "edge", "wrap" };
+    const int mode = mlo_which_text(c->node, "mode", modes, 4);
+    char fill[8] = { 0 };
     size_t size = mlo_dtype_size(x->dtype);
     float value = mlo_float(c->node, "value", 0);
-    if (!mlo_pads_of(c->forms, x->rank, before, after))
-        return mlo_fail(c->m, MLO_E_SHAPE, c->node, "pads are missing");
+    if (mode < 0)
+        return mlo_fail(
+            c->m, MLO_E_UNSUPPORTED, c->node, "mode is none of constant, reflect, edge, wrap");
+    mlo_pads_of(c->forms, x->rank, before, after); /* known, or y had no form */
     if (c->n_in > 2 && c->in[2])
         mlo_convert(x->dtype, fill, c->in[2]->dtype, c->in[2]->data, 1);
     else

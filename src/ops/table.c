@@ -278,9 +278,9 @@ static const mlo_array *mlo_call_value(const mlo_shapes *s, size_t i) {
  * others when somebody wants them. -1, and no failure: one has more than `limit` elements. */
 static int mlo_call_prepare(mlo_call *c, const mlo_op *op, mlo_shapes *s, int64_t limit) {
     if (!c->n_out) return mlo_fail(c->m, MLO_E_GRAPH, c->node, "has no output");
+    /* so that no run needs to look */
     if (op->shape != mlo_shape_Constant && (!c->n_in || !c->in[0]))
         return mlo_fail(c->m, MLO_E_GRAPH, c->node, "has no first input");
-    if (!op->shape) return 0;
     MLO_TRY(op->shape(s));
     if (!mlo_form_known(&s->out[0]))
         return mlo_fail(c->m, MLO_E_SHAPE, c->node,
@@ -321,9 +321,7 @@ static int mlo_call_limited(mlo *m, const mlo_op *op, mlo_node *node, int opset,
     if (!mlo_call_prepare(&c, op, &s, limit) && !op->run(&c))
         for (size_t i = 0; i < n_out; i++) {
             mlo_form made = mlo_form_of_array(out[i]);
-            if (!out[i] && *node->output[i] && !i)
-                mlo_fail(m, MLO_E_UNSUPPORTED, node, "output %zu has no known form", i);
-            if (out[i] && mlo_forms_differ(&made, &s.out[i]))
+            if (mlo_forms_differ(&made, &s.out[i]))
                 mlo_fail(m, MLO_E_BUG, node, "output %zu is %s %s, its shape rule says %s %s", i,
                     mlo_dtype_name(made.dtype), mlo_dims_text(m, made.rank, made.dims),
                     mlo_dtype_name(s.out[i].dtype), mlo_dims_text(m, s.out[i].rank, s.out[i].dims));

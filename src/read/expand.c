@@ -625,7 +625,7 @@ static int64_t mlo_x_whole_attr(mlo_expansion *x, const char *names) {
     int known = a
         && (a->type == MLO_ATTR_INT || a->type == MLO_ATTR_FLOAT
             || (a->type == MLO_ATTR_TENSOR && mlo_tensor_count(a->t) == 1
-                && !mlo_tensor_doubles(x->m, a->t, 0, 1, &v)));
+                && mlo_tensor_is_numbers(a->t) && !mlo_tensor_doubles(x->m, a->t, 0, 1, &v)));
     if (known && a->type == MLO_ATTR_INT) return a->i;
     if (known && a->type == MLO_ATTR_FLOAT) v = (double)a->f;
     if (!known || floor(v) < v || v < -9e15 || !(v < 9e15)) {

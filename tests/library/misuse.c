@@ -70,6 +70,27 @@ static void jobs(const char *path, const char *ids) {
     }
 }
 
+/* What follows a prompt, of a decoder that was read with 16 positions: what the call must end with. */
+static void texts(const char *path) {
+    static const int64_t prompt[17] = { 1, 2, 3 }, below[1] = { -1 }, beyond[1] = { 1 << 20 };
+    static const struct { const int64_t *prompt; size_t n; size_t count; size_t behind; mlo_code right; } calls[] = {
+        { prompt, 3, 2, 0, MLO_OK }, { prompt, 16, 0, 0, MLO_OK }, { prompt, 15, 1, 0, MLO_OK }, { prompt, 0, 1, 0, MLO_E_USAGE }, { prompt, 17, 0, 0, MLO_E_USAGE }, { prompt, 3, 14, 0, MLO_E_USAGE },
+        { below, 1, 1, 0, MLO_E_USAGE }, { beyond, 1, 1, 0, MLO_E_USAGE }, { prompt, 3, 2, 1, MLO_E_USAGE }, { prompt, 3, 2, 2, MLO_E_USAGE }, { prompt, 3, 2, 4, MLO_E_USAGE },
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        mlo *m = mlo_open(NULL), *empty = mlo_open(NULL), *failed = mlo_open(NULL), *behind[4];
+        const int64_t *tokens = NULL;
+        size_t n_tokens = 0;
+        mlo_load(failed, "/nowhere");
+        for (int k = 0; k < 4; k++) behind[k] = calls[i].behind == 2 ? failed : empty;
+        mlo_set(m, "context", "16"), mlo_load(m, path), mlo_to(m, "read");
+        const int code = mlo_generate(m, behind, calls[i].behind, calls[i].prompt, calls[i].n, calls[i].count, -1, NULL, NULL, &tokens, &n_tokens);
+        if (code != (int)calls[i].right || mlo_failed(m) != code || (!code && (n_tokens != calls[i].n + calls[i].count || memcmp(tokens, prompt, calls[i].n * sizeof *prompt)))) printf("text %zu: %s, %zu tokens\n", i, code ? mlo_failure(m)->text : "no failure", n_tokens);
+        if (code && mlo_generate(m, NULL, 0, prompt, 3, 1, -1, NULL, NULL, &tokens, &n_tokens) != code) printf("text %zu: the failure did not stick\n", i);
+        mlo_close(m), mlo_close(empty), mlo_close(failed);
+    }
+}
+
 int main(int argc, char **argv) {
     const char *path = argc > 1 ? argv[1] : "";
     char hex[65];
@@ -128,6 +149,34 @@ int main(int argc, char **argv) {
     CASE(FOLDED, MLO_OK, mlo_cycles(m, 1, &cycles, &interval); if (cycles < 1 || interval < 1) printf("no cycles\n"));
     CASE(FOLDED, MLO_E_USAGE, mlo_set(m, "frames", "0"); mlo_report(m, "cycles"));
     CASE(FOLDED, MLO_E_USAGE, mlo_calibrate(m, NULL, 0); mlo_words(m, NULL, 0, NULL, 0); mlo_golden(m, &values, &n));
+    static int64_t one[2];
+    static int32_t small[1];
+    static float half[1] = { 0.5f }, whole[1] = { 3 };
+    const mlo_array ids = { "input_ids", MLO_INT64, 2, { 1, 1 }, one }, unnamed[2] = { { NULL, MLO_INT64, 2, { 1, 1 }, one }, { NULL, MLO_INT64, 2, { 1, 1 }, one } };
+    const mlo_array named[2] = { { "another", MLO_INT64, 2, { 1, 1 }, NULL }, ids }, other = { "another", MLO_INT64, 2, { 1, 1 }, one };
+    const mlo_array less = { "input_ids", MLO_INT64, -1, { 1, 1 }, one }, more = { "input_ids", MLO_INT64, MLO_MAX_RANK + 1, { 1, 1 }, one }, words = { "input_ids", MLO_STRING, 2, { 1, 1 }, one };
+    const mlo_array hollow = { "input_ids", MLO_INT64, 2, { 1, 1 }, NULL }, wide = { "input_ids", MLO_INT64, 2, { 1, 2 }, one }, nothing = { "input_ids", MLO_INT64, 2, { 1, 0 }, NULL };
+    const mlo_array narrow = { "input_ids", MLO_INT32, 2, { 1, 1 }, small }, floats = { "input_ids", MLO_FLOAT, 2, { 1, 1 }, half }, round = { "input_ids", MLO_FLOAT, 2, { 1, 1 }, whole };
+    int64_t prompt[1] = { 1 };
+    const int64_t *tokens;
+    CASE(NOTHING, MLO_E_USAGE, mlo_run(m, &ids, 1, &values, &n));
+    CASE(NOTHING, MLO_E_USAGE, mlo_generate(m, NULL, 0, prompt, 1, 1, -1, NULL, NULL, &tokens, &n));
+    CASE(LOADED, MLO_OK, mlo_run(m, &ids, 1, &values, &n); if (n != 2) printf("%zu outputs of a run\n", n));
+    CASE(LOADED, MLO_OK, mlo_run(m, unnamed, 1, &values, &n));
+    CASE(LOADED, MLO_OK, mlo_run(m, named, 2, &values, &n));
+    CASE(LOADED, MLO_OK, mlo_run(m, &other, 1, &values, &n));
+    CASE(LOADED, MLO_OK, mlo_run(m, &narrow, 1, &values, &n));
+    CASE(LOADED, MLO_E_USAGE, mlo_run(m, unnamed, 2, &values, &n));
+    CASE(LOADED, MLO_E_USAGE, mlo_run(m, NULL, 0, &values, &n));
+    CASE(LOADED, MLO_E_USAGE, mlo_run(m, &less, 1, &values, &n));
+    CASE(LOADED, MLO_E_USAGE, mlo_run(m, &more, 1, &values, &n));
+    CASE(LOADED, MLO_E_USAGE, mlo_run(m, &words, 1, &values, &n));
+    CASE(LOADED, MLO_E_USAGE, mlo_run(m, &hollow, 1, &values, &n));
+    CASE(LOADED, MLO_E_SHAPE, mlo_run(m, &wide, 1, &values, &n));
+    CASE(LOADED, MLO_E_SHAPE, mlo_run(m, &nothing, 1, &values, &n));
+    CASE(LOADED, MLO_E_TYPE, mlo_run(m, &floats, 1, &values, &n));
+    CASE(LOADED, MLO_E_TYPE, mlo_run(m, &round, 1, &values, &n));
+    if (argc > 2) texts(argv[2]);
     if (argc > 2) jobs(argv[2], ""), jobs(argv[2], "1");
     return 0;
 }
