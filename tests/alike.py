@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""alike: every layer of a model changed alike: the body of its rolled loop, one thing at a time. test_alike.py judges what becomes of it."""
+"""alike: every layer of a model changed alike: the body of its rolled loop, one thing at a time, or two; or a whole model. test_alike.py and test_context.py judge
+what becomes of it."""
 import copy
 import itertools
 import numpy as np
@@ -65,7 +66,7 @@ def changes(model, part=layers):
         for j, x in enumerate(n.input):
             if x in constant and b.initializer[constant[x]].data_type in (T.FLOAT, T.INT64):
                 v = numpy_helper.to_array(b.initializer[constant[x]])
-                for how, y in ("twice", v * 2), ("less one", v - 1), ("negated", -v), ("a list of it", v[None]), ("last changed", np.where(np.arange(v.size).reshape(v.shape) == v.size - 1, v + 1, v)):
+                for how, y in ("twice", v * 2.0 if v.dtype.kind == "f" else v.clip(-2**61, 2**61) * 2), ("less one", v - 1), ("negated", -v), ("a list of it", v[None]), ("last changed", np.where(np.arange(v.size).reshape(v.shape) == v.size - 1, v + 1, v)):
                     def put(c, k=k, j=j, y=y):
                         c.initializer.append(numpy_helper.from_array(np.asarray(y).astype(np.float32 if y.dtype.kind == "f" else np.int64), "alike_c"))
                         c.node[k].input[j] = "alike_c"
@@ -180,3 +181,13 @@ def again(model, part=layers):
     for n in b.node: n.input[:], n.output[:] = list(map(fresh, n.input)), list(map(fresh, n.output))
     for v in [*b.initializer, *b.output, *b.value_info]: v.name = fresh(v.name)
     return c
+
+
+def made(model, what, part=layers):
+    """The model with what a row says, `change` or `change ; another`; None if there is no such change (any more)."""
+    for k, each in enumerate(what.split(" ; ")):
+        model = again(model, part) if k else model
+        change = dict(changes(model, part)).get(each)
+        if not change: return None
+        model = changed(model, change, part)
+    return model

@@ -25,7 +25,7 @@ ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
 FAST = ("library exports errors odd read roll run ops alike deeploy finn edited step report attention extract nested spellings survival tokenizer sim verdicts cli fuzz interval:ends "
         "search:brute_force,front,frames,targets,refusals,around,blocks given layout rotary numerics positions fixed:config,refusals,pow2 "
-        "context:near,options,buffers,mixing,prefill,generate tokens:text,near,refused,rows jobs:refused,past c:refused,arena,one flat:arena,rolled,wrong,refused,single "
+        "context:near,changed,options,buffers,mixing,prefill,generate tokens:text,near,refused,rows jobs:refused,past c:refused,arena,one flat:arena,rolled,wrong,refused,single "
         "device:parts,refusals,front show:best,simulation,device,odd,refusals,locale,command wrong_usage:terminal,help,completion "
         "fold_default:choice,flags,many").split()
 DRIVERS = ["examples/layers.c", "tests/library/threads.c", "tests/library/misuse.c", "tests/show_driver.c", "tests/tokenizer_driver.c"]

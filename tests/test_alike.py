@@ -26,16 +26,6 @@ def rolled(path):
     return onnx.load(t.at("rolled.onnx"))
 
 
-def made(model, what):
-    """The model with what a row says, `change` or `change ; another`; None if there is no such change (any more)."""
-    for k, each in enumerate(what.split(" ; ")):
-        model = alike.again(model) if k else model
-        change = dict(alike.changes(model)).get(each)
-        if not change: return None
-        model = alike.changed(model, change)
-    return model
-
-
 def judged(c, options, feed):
     """Why this is wrong; "" if it is right; None if there is nothing to judge."""
     try: want = execute(c, feed)[0].ravel().astype(float)
@@ -56,7 +46,7 @@ def check(name, rows):
         wrong, lost, tried = [], [], 0
         feed = feeds(model, ints=(0, 16))
         for what, *options in rows:
-            c = made(model, what)
+            c = alike.made(model, what)
             if c is None: lost.append(what)
             why = judged(c, options[0].split() if options else [], feed) if c else None
             tried += why is not None
