@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""alike: every layer of a model changed alike: the body of its rolled loop, one thing at a time. test_alike.py judges what becomes of it."""
+"""alike: every layer of a model changed alike: the body of its rolled loop, one thing at a time, or two; or a whole model. test_alike.py and test_context.py judge
+what becomes of it."""
 import copy
 import itertools
 import numpy as np
@@ -40,9 +41,13 @@ def behind(b, k, nodes):
     for j, n in enumerate(nodes): b.node.insert(k + 1 + j, n)
 
 
-def changes(model):
-    """(name, function that changes a copy's body) of every change, in order."""
-    b = body(scans(model)[0])
+def layers(model): return body(scans(model)[0])
+def whole(model): return model.graph
+
+
+def changes(model, part=layers):
+    """(name, function that changes a copy's part) of every change, in order."""
+    b = part(model)
     known, order = forms(b), {o: k for k, n in enumerate(b.node) for o in n.output}
     constant = {i.name: k for k, i in enumerate(b.initializer)}
     N = helper.make_node
@@ -61,7 +66,7 @@ def changes(model):
         for j, x in enumerate(n.input):
             if x in constant and b.initializer[constant[x]].data_type in (T.FLOAT, T.INT64):
                 v = numpy_helper.to_array(b.initializer[constant[x]])
-                for how, y in ("twice", v * 2), ("less one", v - 1), ("negated", -v), ("a list of it", v[None]), ("last changed", np.where(np.arange(v.size).reshape(v.shape) == v.size - 1, v + 1, v)):
+                for how, y in ("twice", v * 2.0 if v.dtype.kind == "f" else v.clip(-2**61, 2**61) * 2), ("less one", v - 1), ("negated", -v), ("a list of it", v[None]), ("last changed", np.where(np.arange(v.size).reshape(v.shape) == v.size - 1, v + 1, v)):
                     def put(c, k=k, j=j, y=y):
                         c.initializer.append(numpy_helper.from_array(np.asarray(y).astype(np.float32 if y.dtype.kind == "f" else np.int64), "alike_c"))
                         c.node[k].input[j] = "alike_c"
@@ -87,21 +92,102 @@ def changes(model):
                 yield "%s, %s of all behind" % (say, op), lambda c, s=scaled, op=op, d=dims: s(c, op=op, shape=d)
         if rank > 1: yield "%s, turned over and back behind" % say, lambda c, k=k, y=y, r=rank: behind(c, k, [N("Transpose", [y], ["alike_t"], perm=list(range(r))[::-1]), N("Transpose", ["alike_t"], ["alike_last"], perm=list(range(r))[::-1])])
         if rank > 1 and dims[-1] == dims[-2]: yield "%s, turned behind" % say, lambda c, k=k, y=y, r=rank: behind(c, k, [N("Transpose", [y], ["alike_last"], perm=[*range(r - 2), r - 1, r - 2])])
+        yield from around(b, k, say, y, dims)
+    yield from parameters(b)
 
 
-def changed(model, change):
+def constant(c, value, kind=np.int64):
+    """The name of a new initializer."""
+    name = "alike_k%d" % len(c.initializer)
+    c.initializer.append(numpy_helper.from_array(np.asarray(value, kind), name))
+    return name
+
+
+def around(b, k, say, y, dims):
+    """The k-th node's value taken through more nodes, or used once more."""
+    N, rank = helper.make_node, len(dims)
+
+    def through(*steps):
+        """Nodes behind, (operator, constants, attributes) each."""
+        def made(c):
+            nodes, at = [], y
+            for j, (op, inputs, how) in enumerate(steps):
+                to = "alike_last" if j == len(steps) - 1 else "alike_%d" % j
+                nodes.append(N(op, [at, *(constant(c, v, kind) for v, kind in inputs)], [to], **how))
+                at = to
+            behind(c, k, nodes)
+        return made
+    whole, real = lambda *v: (v, np.int64), lambda v: (v, np.float32)
+    yield "%s, Max behind" % say, through(("Max", [real(0.125)], {}))
+    yield "%s, Clip behind" % say, through(("Clip", [real(-0.5), real(0.75)], {}))
+    yield "%s, Sub behind" % say, through(("Sub", [real(0.25)], {}))
+    yield "%s, Div behind" % say, through(("Div", [real(2)], {}))
+    yield "%s, Softmax behind" % say, through(("Softmax", [], {"axis": -1}))
+    yield "%s, its root behind" % say, through(("Abs", [], {}), ("Sqrt", [], {}))
+    yield "%s, double and back behind" % say, through(("Cast", [], {"to": T.DOUBLE}), ("Cast", [], {"to": T.FLOAT}))
+    yield "%s, what nobody knows behind" % say, through(("Mystery", [], {"domain": "example"}))
+    yield "%s, repeated as it says behind" % say, lambda c: behind(c, k, [N("ReduceMax", [y], ["alike_0"], keepdims=0), N("Cast", ["alike_0"], ["alike_1"], to=T.INT64), N("Unsqueeze", ["alike_1", constant(c, [0])], ["alike_2"]), N("Expand", [y, "alike_2"], ["alike_last"])])
+    yield "%s, one more axis behind" % say, through(("Unsqueeze", [whole(0)], {}))
+    if not rank or not all(isinstance(d, int) for d in dims): return
+    yield "%s, LayerNormalization behind" % say, through(("LayerNormalization", [real(np.full(dims[-1], 0.5))], {"axis": -1}))
+    yield "%s, flat and back behind" % say, through(("Reshape", [whole(-1)], {}), ("Reshape", [whole(*dims)], {}))
+    yield "%s, last axis apart behind" % say, through(("Reshape", [whole(*dims, 1)], {}))
+    yield "%s, channels backwards behind" % say, through(("Gather", [(np.arange(dims[-1])[::-1], np.int64)], {"axis": -1}))
+    yield "%s, padded and cut behind" % say, through(("Pad", [whole(*[0] * (2 * rank - 1), 1)], {}), ("Slice", [whole(0), whole(dims[-1]), whole(-1)], {}))
+    yield "%s, twice and halved behind" % say, lambda c: behind(c, k, [N("Concat", [y, y], ["alike_0"], axis=-1), N("Slice", ["alike_0", constant(c, [dims[-1]]), constant(c, [2 * dims[-1]]), constant(c, [-1])], ["alike_last"])])
+
+    def once_more(c, same):
+        out = c.output[0].name
+        read = y if same else "alike_sum"
+        if not same: c.node.append(N("ReduceMax", [y], [read], keepdims=0))
+        c.node.append(N("Add", [out, read], ["alike_out"]))
+        c.output[0].name = "alike_out"
+    if y != b.output[0].name:
+        same = dims == forms(b).get(b.output[0].name, (0, ()))[1]
+        yield "%s, added to what the layer makes" % say, lambda c: once_more(c, same)
+
+
+def parameters(b):
+    """Each layer's parameters, changed where they come in."""
+    N = helper.make_node
+    for v in b.input[1:]:
+        if v.type.tensor_type.elem_type != T.FLOAT: continue
+        used = [n.op_type for n in b.node if v.name in n.input]
+        for how, op, by in ("negated", "Neg", None), ("nothing", "Mul", 0), ("a thousand times", "Mul", 1000), ("a number that is none", "Mul", np.nan), ("one more axis", "Unsqueeze", [0]), ("its square", "Mul", v.name):
+            def put(c, name=v.name, op=op, by=by):
+                for n in c.node: n.input[:] = ["alike_p" if i == name else i for i in n.input]
+                second = [] if by is None else [by] if isinstance(by, str) else [constant(c, by, np.int64 if isinstance(by, list) else np.float32)]
+                c.node.insert(0, N(op, [name, *second], ["alike_p"]))
+            yield "%s of %s %s" % (v.name, "/".join(dict.fromkeys(used)), how), put
+
+
+def changed(model, change, part=layers):
     """A copy whose layers are all changed; what it says of the forms of values is what ONNX infers now, or what it said where that infers nothing."""
     c = copy.deepcopy(model)
-    change(body(scans(c)[0]))
-    inferred = forms(body(scans(shape_inference.infer_shapes(without_info(c), data_prop=True))[0]))
-    b = body(scans(c)[0])
-    for v in list(b.value_info):
+    change(part(c))
+    bare = copy.deepcopy(c)
+    del part(bare).value_info[:]
+    inferred = forms(part(shape_inference.infer_shapes(bare, data_prop=True)))
+    for v in list(part(c).value_info):
         kind, dims = inferred.get(v.name, (0, ()))
         if kind and all(isinstance(d, int) and d for d in dims): v.CopyFrom(helper.make_tensor_value_info(v.name, kind, dims))
     return c
 
 
-def without_info(model):
+def again(model, part=layers):
+    """A changed model whose new names are out of the way of the next change."""
     c = copy.deepcopy(model)
-    del body(scans(c)[0]).value_info[:]
+    b, fresh = part(c), lambda name: name.replace("alike_", "first_") if name.startswith("alike_") else name
+    for n in b.node: n.input[:], n.output[:] = list(map(fresh, n.input)), list(map(fresh, n.output))
+    for v in [*b.initializer, *b.output, *b.value_info]: v.name = fresh(v.name)
     return c
+
+
+def made(model, what, part=layers):
+    """The model with what a row says, `change` or `change ; another`; None if there is no such change (any more)."""
+    for k, each in enumerate(what.split(" ; ")):
+        model = again(model, part) if k else model
+        change = dict(changes(model, part)).get(each)
+        if not change: return None
+        model = changed(model, change, part)
+    return model

@@ -9,6 +9,7 @@
     stages     mlo.context is in the metadata of every stage, in JSON and ONNX, and in the core; quantize, lower and fold take the model
     buffers    buffers of fixed length that are written otherwise than from their beginning on, or are of another length, are refused
     near       what is nearly a cache, or none at all, is refused, by node or input and with a remedy
+    changed    exports with one thing changed or two (context.txt): what their own steps say by ONNX Runtime, or a refusal in one line
     options    --context is read once, within limits, and what was read keeps it
     mixing     encoders, convolutions and cross-attention are refused by node
     generate   greedy text of the trained Llama is that of PyTorch (stories260k.json) in floats; several prompts, a stop id; what cannot go on is refused
@@ -25,6 +26,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import helper
+import alike
 import caches
 import graphs
 import harness as t
@@ -277,6 +279,23 @@ def check_near():
     t.case("names say nothing", "" if ins == ["input_ids"] else str(ins))
 
 
+def check_changed():
+    """An export with one thing changed or two: read with a context it says what its own steps say, by ONNX Runtime, or it is refused in one line."""
+    with open(os.path.join(t.tests, "context.txt")) as f: rows = [[w.strip() for w in l.split("|")] for l in f if not l.startswith("#")]
+    ids = np.random.default_rng(1).integers(0, 16, (1, N))
+    for name in dict.fromkeys(name for name, _ in rows):
+        wrong = []
+        for what in [what for model, what in rows if model == name]:
+            c = alike.made(onnx.load(form(name)), what, alike.whole)
+            p = t.call("read", t.write("near.onnx", c.SerializeToString()), "--context", str(N), "--onnx", "-o", t.at("without.onnx"), text=True) if c else None
+            if not c: wrong.append("there is no '%s' any more; write context.txt anew" % what)
+            elif p.returncode: wrong += [] if p.returncode in (3, 4) and p.stderr.count("[MLO_E_") == 1 else ["%s: status %d: %s" % (what, p.returncode, p.stderr)]
+            else:
+                off = far(graphs.execute(t.at("without.onnx"), given(t.at("without.onnx"), ids)[0])[0], Steps(t.at("near.onnx")).rows(ids, [N]))
+                wrong += [] if off < 1e-4 else ["%s: differs by %.3g" % (what, off)]
+        t.case("%s, changed" % name, "; ".join(wrong[:3]))
+
+
 def check_mixing():
     family = lambda name: os.path.join(t.tests, "models", "families", name + ".onnx")
     for what, path, n, words in (
@@ -470,4 +489,4 @@ def check_integers():
 
 
 if __name__ == "__main__":
-    t.main(check_steps, check_stages, check_buffers, check_near, check_options, check_mixing, check_generate, check_generate_forms, check_prefill, check_integers, floor=238)
+    t.main(check_steps, check_stages, check_buffers, check_near, check_changed, check_options, check_mixing, check_generate, check_generate_forms, check_prefill, check_integers, floor=250)

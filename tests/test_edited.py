@@ -43,6 +43,7 @@ BASE = {"MVU": ({"x": i8(1, 3, 4), "w": i8(4, 6), **CHANNELS}, {}),
         "Mul": ({"a": i8(1, 3, 4), "b": i8(1, 3, 4, seed=2), "p": i32(100, 12)}, {}),
         "LayerNorm": ({"x": i8(1, 3, 4), "g": all_(4, 300), "b": all_(4, 7), "p": i64(5, 12)}, {"center": 1, "groups": 1}),
         "Rotary": ({"x": i8(1, 3, 8), "table": i16(3, 4), "p": i32(200, 22)}, {"heads": 2}),
+        "Place": ({"x": i8(1, 3, 4), "table": i16(5, 4, most=900), "mult": all_(4, 300), "shift": all_(4, 12)}, {}),
         "Attention": ({**QKV, "p": i32(100, 12, 200, 14)}, {"heads": 2, "kv_heads": 2, "lt": 2, "causal": 0, "band": 0}),
         "AttentionBias": ({**QKV, "p": i32(100, 12, 200, 14), "bias": i16(2, 3, 3, most=900)}, {"heads": 2, "kv_heads": 2, "lt": 2, "causal": 0, "band": 0, "bias_shift": 2}),
         "AttentionCap": ({**QKV, "p": i32(100, 12, 200, 14, 300, 5)}, {"heads": 2, "kv_heads": 2, "lt": 2, "causal": 0, "band": 0}),
@@ -163,6 +164,13 @@ def check_kernels():
             ("Rotary", "fewer positions than tokens", "SHAPE", ["a frame of 3 tokens, and a table of 2"], {}, {"table": i16(2, 4)}),
             ("Rotary", "no shift", "SHAPE", ["input 2 has 1 elements"], {}, {"p": i32(200)}),
             ("Rotary", "a table of 32 bits", "TYPE", ["input 1 is int32"], {}, {"table": i16(3, 4).astype(wide)}),
+            ("Place", "an x of two dimensions", "SHAPE", ["x of 3 dimensions"], {}, {"x": i8(3, 4)}),
+            ("Place", "a table of three", "SHAPE", ["a table of 2"], {}, {"table": i16(1, 5, 4)}),
+            ("Place", "a table of other channels", "SHAPE", ["tokens of 4 channels, and a table of 3"], {}, {"table": i16(5, 3)}),
+            ("Place", "fewer positions than tokens", "SHAPE", ["a frame of 3 tokens, and a table of 2"], {}, {"table": i16(2, 4)}),
+            ("Place", "a table of 32 bits", "TYPE", ["input 1 is int32"], {}, {"table": i16(5, 4).astype(wide)}),
+            ("Place", "a multiplier too few", "SHAPE", ["input 2 has 3 elements, needs 4"], {}, {"mult": all_(3, 300)}),
+            ("Place", "a shift too few", "SHAPE", ["input 3 has 3 elements, needs 4"], {}, {"shift": all_(3, 12)}),
             ("Attention", "q of two dimensions", "TYPE", ["input 0 must be"], {}, {"q": i8(3, 8)}),
             ("Attention", "k of 32 bits", "TYPE", ["input 1 must be"], {}, {"k": i8(2, 3, 8).astype(wide)}),
             ("Attention", "heads that do not divide", "SHAPE", ["do not make 3 heads"], {"heads": 3, "kv_heads": 3}, {}),
@@ -209,7 +217,7 @@ def check_kernels():
         for name in "ab": refused("%s of 32 bits" % name, op, "TYPE", ["is int32; it must be INT8 or INT16"], inputs={name: i8(1, 3, 4).astype(wide)})
         refused("no shift", op, "SHAPE", ["input 2 has 1 elements"], inputs={"p": i32(1)})
     limits = [("MVU", "mult", -1, "multiplier"), ("MVU", "mult", 32768, "multiplier"), ("MVU", "shift", 0, "shift"), ("MVU", "shift", 63, "shift"),
-              ("Requant", "mult", 32768, "multiplier"), ("Requant", "shift", 0, "shift"), ("LayerNorm", "g", -32769, "scale")]
+              ("Requant", "mult", 32768, "multiplier"), ("Place", "mult", 32768, "multiplier"), ("Place", "shift", 0, "shift"), ("Requant", "shift", 0, "shift"), ("LayerNorm", "g", -32769, "scale")]
     for op, name, value, what in limits:
         n = BASE[op][0][name].size
         refused("a %s of %d, the last" % (what, value), op, "DATA", ["%s %d is not within" % (what, value)], inputs={name: np.where(np.arange(n) == n - 1, value, 1).astype(np.int32)})
@@ -288,6 +296,9 @@ def check_cores():
     rows = [("without a name", plain, both, "GRAPH", ["MVU", "has no name; run `mlo lower`"], lambda c: c.meta("MVU", "mlo.kernel", None)),
             ("for longer frames", plain, both, "DATA", ["Attention", "lt is 5; for frames of 1 tokens it is 0"], lambda c: setattr(attribute(c.of("Attention"), "lt"), "i", 5)),
             ("of a PE that does not divide", plain, both, "FOLDING", ["mvu_0 cannot be folded to PE=3"], lambda c: c.meta("MVU", "mlo.pe", "3")),
+            ("of no PE", plain, both, "FOLDING", ["mvu_0 cannot be folded to PE=0"], lambda c: c.meta("MVU", "mlo.pe", "0")),
+            ("of a PE below none", plain, both, "FOLDING", ["cannot be folded to PE=-2"], lambda c: c.meta("LayerNorm", "mlo.pe", "-2")),
+            ("of no SIMD", plain, both, "FOLDING", ["mvu_0 cannot be folded to PE=[0-9]+ SIMD=0"], lambda c: c.meta("MVU", "mlo.simd", "0")),
             ("that scans nothing", plain, both, "SHAPE", ["Scan"], lambda c: setattr(attribute(c.scan, "num_scan_inputs"), "i", 0)),
             ("that scans more than it has", plain, both, "GRAPH", ["Scan", "99"], lambda c: setattr(attribute(c.scan, "num_scan_inputs"), "i", 99)),
             ("that scans what it carries", plain, both, "SHAPE", ["Scan"], lambda c: setattr(attribute(c.scan, "num_scan_inputs"), "i", len(c.scan.input))),
@@ -323,4 +334,4 @@ def check_cores():
         for verb in verbs: t.case("a core %s: %s" % (name, verb), wrong(t.call(verb, path, "-o", t.at("never")), code, mentions))
 
 
-if __name__ == "__main__": t.main(check_definitions, check_kernels, check_cores, floor=429)
+if __name__ == "__main__": t.main(check_definitions, check_kernels, check_cores, floor=455)

@@ -517,6 +517,42 @@ def check_kernels():
             fails(f"{op} with {name} = {value}", code, "emit", t.write("edited.onnx", m.SerializeToString()), "-o", "out", mentions=[op])
 
 
+def check_loops():
+    """A loop whose parts do not fit each other, or whose parameters nobody can compute, is refused where it is looked at."""
+    t.good("roll", t.model("mlp-res"), "--onnx", "-o", at("loop.onnx"))
+    number = lambda scan: graphs.attribute(scan, "num_scan_inputs")
+
+    def weights(scan):
+        body = graphs.body(scan)
+        return next(k for k, i in enumerate(body.input) for n in body.node if k and n.op_type in ("MatMul", "Gemm") and i.name == n.input[1])
+
+    def input_of_model(m, scan):
+        k = weights(scan)
+        kind = graphs.body(scan).input[k].type.tensor_type
+        m.graph.input.append(helper.make_tensor_value_info("stack", kind.elem_type, [graphs.iterations(scan), *(d.dim_value for d in kind.shape.dim)]))
+        scan.input[k] = "stack"
+
+    def before(*nodes):
+        def made(m, scan):
+            body = graphs.body(scan)
+            name = body.input[weights(scan)].name
+            body.value_info.add().CopyFrom(body.input[weights(scan)])
+            body.value_info[-1].name = "made"
+            for n in body.node: n.input[:] = ["made" if i == name else i for i in n.input]
+            for op, more in reversed(nodes): body.node.insert(0, helper.make_node(op, [name], ["made"], name="before", **more))
+        return made
+    fits = r"num_scan_inputs \d+ does not fit \d+ inputs"
+    for name, code, words, edit in (
+            ("that does not say how many stacks it reads", "GRAPH", fits, lambda m, scan: scan.attribute.remove(number(scan))), ("of no stacks", "GRAPH", fits, lambda m, scan: setattr(number(scan), "i", 0)),
+            ("of more stacks than inputs", "GRAPH", fits, lambda m, scan: setattr(number(scan), "i", len(scan.input) + 1)), ("of an input less", "GRAPH", fits, lambda m, scan: scan.input.pop()),
+            ("of an input more", "GRAPH", fits, lambda m, scan: scan.input.append(scan.input[-1])), ("whose weights come in when it runs", "UNSUPPORTED", "only constants|comes from around the loop", input_of_model),
+            ("whose weights are made by what nobody knows", "UNSUPPORTED", "before .Mystery.", before(("Mystery", {"domain": "example"}))),
+            ("whose weights are made by what is not evaluated", "UNSUPPORTED", "before .Bernoulli.", before(("Bernoulli", {})))):
+        m = onnx.load(at("loop.onnx"))
+        edit(m, graphs.scans(m)[0])
+        fails("a loop " + name, code, "quantize", t.write("odd-loop.onnx", m.SerializeToString()), mentions=[words], stage="quantize")
+
+
 def check_operands():
     """A kernel of two streams takes INT8 and INT16 on both."""
     for op, numbers in ("Add", 3), ("Mul", 2):
@@ -640,5 +676,5 @@ def check_warnings():
 if __name__ == "__main__":
     t.main(check_not_a_model, check_graphs, check_shapes, check_unsupported, check_declared, check_declared_run, check_declared_state,
            check_dimensions, check_external_data, check_calibration, check_outputs, check_closed_pipe, check_full_disk,
-           check_nothing_half_written, check_usage, check_ranges, check_folding, check_kernels, check_operands, check_metadata, check_contexts, check_carried, check_pipes, check_check, check_warnings,
-           floor=345)
+           check_nothing_half_written, check_usage, check_ranges, check_folding, check_kernels, check_loops, check_operands, check_metadata, check_contexts, check_carried, check_pipes, check_check, check_warnings,
+           floor=390)

@@ -161,7 +161,7 @@ static int64_t mlo_core_group(const mlo_core *c, int64_t chunk) {
 static int mlo_element_fold(mlo *m, const mlo_core *c, mlo_element *e, int64_t pe, int64_t simd) {
     memset(&e->unit, 0, sizeof e->unit);
     e->site.tile = e->memory == MLO_BLOCK ? mlo_min(e->tile, mlo_core_group(c, e->site.chunk)) : 0;
-    if (!e->kernel->legal(&e->site, pe, simd))
+    if (pe < 1 || simd < 1 || !e->kernel->legal(&e->site, pe, simd))
         return mlo_fail(m, MLO_E_FOLDING, e->node, "%s cannot be folded to PE=%lld SIMD=%lld",
             e->name, (long long)pe, (long long)simd);
     e->unit.pe = (int)pe;

@@ -42,8 +42,7 @@ static int64_t mlo_shared_by(const mlo_recogniser *r, const char *keys, int64_t 
 /* Does the node keep rows as rows: is the last dimension what it was? */
 static int mlo_keeps_rows(const mlo_recogniser *r, const mlo_node *n) {
     mlo_form from = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, n->output[0]);
-    return mlo_has_trait(n, MLO_RESHAPES) && mlo_form_known(&from) && mlo_form_known(&to)
-        && mlo_last_dim(&from) == mlo_last_dim(&to);
+    return mlo_has_trait(n, MLO_RESHAPES) && mlo_last_dim(&from) == mlo_last_dim(&to);
 }
 
 /* For Where(IsNaN(p), 0, p), which makes rows without any key zeros: p. Else NULL. */
@@ -185,8 +184,8 @@ static const char *mlo_block_attention(
     mlo_form s = mlo_body_form(&r->in, scores->output[0]);
     mlo_form o = mlo_body_form(&r->in, mix->output[0]);
     int64_t axis = mlo_int(softmax, "axis", -1);
-    if (!mlo_form_known(&s) || !mlo_form_known(&o) || s.rank < 3 || o.rank < 3)
-        return mlo_cannot(r, scores, "scores of unknown shape (bind dimensions with --dim)");
+    if (s.rank < 3 || o.rank < 3)
+        return mlo_cannot(r, scores, "scores that are not [.., queries, keys] of heads");
     if (axis != -1 && axis != s.rank - 1)
         return mlo_cannot(r, softmax, "a softmax that is not over the keys");
     int64_t tq = s.dims[s.rank - 2], tk = s.dims[s.rank - 1], d = o.dims[o.rank - 1];

@@ -73,6 +73,24 @@ static int mlo_find_memory(mlo *m, const mlo_scan *s, mlo_inside *in) {
     return 0;
 }
 
+/* What depends on a stream has a known form: rules and recognisers need not ask. */
+static int mlo_all_formed(mlo *m, const mlo_inside *in) {
+    for (size_t i = 0; i < in->body->n_node; i++) {
+        const mlo_node *n = in->body->node[i];
+        for (size_t k = 0; k < n->n_output; k++) {
+            const mlo_form f = mlo_form_of(mlo_value_of(in->body, n->output[k]));
+            if (mlo_is_carried(in, n->output[k]) && !mlo_form_known(&f))
+                return mlo_fail(m, MLO_E_UNSUPPORTED, n,
+                    "every layer makes '%s', of a form that mlo does not know; the integer core "
+                    "knows "
+                    "linear layers, norms, attention, residual adds, products and functions of one "
+                    "value, of fixed forms (--dim NAME=N binds an open dimension)",
+                    n->output[k]);
+        }
+    }
+    return 0;
+}
+
 /* Marks what depends on streams. */
 static int mlo_inside_of(mlo *m, const mlo_scan *scan, mlo_inside *in) {
     memset(in, 0, sizeof *in);
@@ -85,8 +103,9 @@ static int mlo_inside_of(mlo *m, const mlo_scan *scan, mlo_inside *in) {
             || mlo_map_put(m, &in->carried, in->body->input[i]->name, in->body))
             return mlo_failed(m);
     if (in->memory) MLO_TRY(mlo_map_put(m, &in->carried, in->memory, in->body));
-    return mlo_mark_dependents(m, in->body, &in->own)
-        || mlo_mark_dependents(m, in->body, &in->carried);
+    MLO_TRY(mlo_mark_dependents(m, in->body, &in->own));
+    MLO_TRY(mlo_mark_dependents(m, in->body, &in->carried));
+    return mlo_all_formed(m, in);
 }
 
 static mlo_node *mlo_made_by(const mlo_inside *in, const char *name) {
@@ -175,7 +194,7 @@ static mlo_node *mlo_joined_norm(const mlo_inside *in, const mlo_node *n) {
     if (!p || !mlo_is_norm(in, p) || !mlo_is_carried(in, p->input[0])) return NULL;
     const mlo_form from = mlo_body_form(in, n->input[0]), to = mlo_body_form(in, n->output[0]);
     const int64_t d = mlo_last_dim(&from), c = mlo_last_dim(&to);
-    return mlo_form_known(&to) && d > 0 && c > d && c % d == 0 ? p : NULL;
+    return d > 0 && c > d && c % d == 0 ? p : NULL;
 }
 
 static const char *mlo_chain_walk(
@@ -244,7 +263,7 @@ static mlo_array *mlo_index_map(const mlo_inside *in, const char *source, const 
     for (int64_t i = 0; map && i < mlo_form_count(&f); i++) ((int32_t *)map->data)[i] = (int32_t)i;
     for (int k = c->n; map && k--;) {
         mlo_form to = mlo_body_form(in, c->made[k]);
-        if (mlo_has_trait(c->node[k], MLO_RESHAPES) && mlo_form_known(&to)
+        if (mlo_has_trait(c->node[k], MLO_RESHAPES)
             && mlo_form_count(&to) == mlo_array_count(map)) {
             map->rank = to.rank;
             for (int d = 0; d < to.rank; d++) map->dims[d] = to.dims[d];

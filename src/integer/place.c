@@ -18,9 +18,8 @@ static const mlo_sublayer_kind mlo_place_sublayer; /* the card, below */
 /* Is it a parameter of every token and channel of a form? */
 static int mlo_is_per_place(const mlo_recogniser *r, const char *name, const mlo_form *y) {
     const mlo_form f = mlo_body_form(&r->in, name);
-    return !mlo_is_carried(&r->in, name) && mlo_form_known(&f) && mlo_form_known(y)
-        && mlo_tokens_of(&f) > 1 && mlo_form_count(&f) == mlo_form_count(y)
-        && mlo_is_parameter(r->scan, r->body, name, 0);
+    return !mlo_is_carried(&r->in, name) && mlo_form_known(&f) && mlo_tokens_of(&f) > 1
+        && mlo_form_count(&f) == mlo_form_count(y) && mlo_is_parameter(r->scan, r->body, name, 0);
 }
 
 static const char *mlo_recognise_place(mlo_recogniser *r, mlo_node *n, const char *name, int *is) {

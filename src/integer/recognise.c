@@ -243,7 +243,7 @@ static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n, const char *
     mlo_chain chain;
     const char *source = mlo_chain_walk(&r->in, name, &chain, NULL);
     mlo_form from = mlo_body_form(&r->in, source), to = mlo_body_form(&r->in, name);
-    if (!mlo_form_known(&from) || !mlo_form_known(&to) || mlo_last_dim(&from) != mlo_last_dim(&to))
+    if (mlo_last_dim(&from) != mlo_last_dim(&to))
         return mlo_cannot(r, n,
             mlo_is(n, "Transpose") && from.rank == 3
                 ? "a stream with its channels in front of its tokens, [1, C, T] (convolutions of "

@@ -42,7 +42,7 @@ static int mlo_is_grid_parameter(const mlo_inside *in, const char *name, int64_t
 static int mlo_is_grid_function(const mlo_inside *in, const mlo_node *n) {
     if (!mlo_is_elementwise(n) || n->n_output != 1 || !mlo_is_carried(in, n->output[0])) return 0;
     const mlo_form y = mlo_body_form(in, n->output[0]);
-    if (y.rank != 4 || !mlo_form_known(&y)) return 0;
+    if (y.rank != 4) return 0;
     for (size_t i = 0; i < n->n_input; i++) {
         if (!mlo_has_input(n, i)) continue;
         const mlo_form f = mlo_body_form(in, n->input[i]);
@@ -285,7 +285,7 @@ static int mlo_respell_pool(mlo *m, const mlo_inside *in, mlo_node *n) {
     const mlo_form x = mlo_body_form(in, n->input[0]);
     const mlo_attr *kernel = mlo_attr_of(n, "kernel_shape"), *pads = mlo_attr_of(n, "pads");
     int64_t padded = mlo_is_padded_alike(n);
-    if (!mlo_form_known(&x) || !kernel || (int)kernel->n_ints + 2 != x.rank) return 0;
+    if (!kernel || (int)kernel->n_ints + 2 != x.rank) return 0;
     for (size_t i = 0; pads && i < pads->n_ints; i++) padded |= pads->ints[i];
     if (padded && !mlo_int(n, "count_include_pad", 0))
         return mlo_fail(m, MLO_E_UNSUPPORTED, n,
@@ -321,13 +321,13 @@ static int64_t mlo_grid_tokens(const mlo_form *f) {
 /* A norm with fewer statistics than there are tokens has some of several tokens. */
 static int mlo_refuse_frame_norm(mlo *m, const mlo_inside *in) {
     const mlo_form x = mlo_body_form(in, in->body->input[0]->name);
-    for (size_t i = 0; i < in->body->n_node && mlo_form_known(&x); i++) {
+    for (size_t i = 0; i < in->body->n_node; i++) {
         const mlo_node *n = in->body->node[i];
         const int instance = mlo_is(n, "InstanceNormalization");
         if ((!instance && !mlo_is(n, "GroupNormalization")) || !mlo_is_carried(in, n->input[0]))
             continue;
         const mlo_form f = mlo_body_form(in, n->input[0]);
-        if (!mlo_form_known(&f) || f.rank < 2) continue;
+        if (f.rank < 2) continue;
         if (f.dims[0] * (instance ? f.dims[1] : mlo_int(n, "num_groups", 1)) < mlo_grid_tokens(&x))
             return mlo_fail(m, MLO_E_UNSUPPORTED, n,
                 "a norm over the channels of several tokens (PoolFormer's, of one group); "

@@ -216,9 +216,7 @@ static int mlo_packed_view(
     v->column = NULL;
     const char *source = mlo_chain_walk(in, name, &c, &v->scale);
     mlo_form whole = mlo_body_form(in, source);
-    if (!mlo_form_known(&v->form) || v->form.rank < 2 || !mlo_form_known(&whole) || c.n_rounding
-        || !c.n)
-        return 0;
+    if (v->form.rank < 2 || c.n_rounding || !c.n) return 0;
     if (!mlo_projection_of(in, source, &v->p)) return 0;
     int64_t n = mlo_form_count(&v->form);
     v->column = (int64_t *)mlo_scratch(in->m, (size_t)n, sizeof *v->column);
@@ -300,7 +298,7 @@ static int mlo_is_cut(
     const char *source = mlo_chain_walk(in, name, &c, NULL);
     mlo_form whole = mlo_body_form(in, source);
     *column = NULL;
-    if (!mlo_form_known(&f) || f.rank < 1 || !mlo_form_known(&whole) || c.n_rounding) return 0;
+    if (f.rank < 1 || c.n_rounding) return 0;
     if (!mlo_projection_of(in, source, p)) return 0;
     const mlo_heads one = { mlo_tokens_of(&f), 1, mlo_last_dim(&f), 0 };
     *at = one;

@@ -92,7 +92,7 @@ static void mlo_respell_joined(mlo_respeller *r, mlo_expansion *x) {
     mlo_array *map = mlo_joined_map(in, x->n, &source);
     const mlo_form from = mlo_body_form(in, source), to = mlo_body_form(in, x->n->output[0]);
     const int64_t c = mlo_last_dim(&from), t = mlo_tokens_of(&from);
-    int32_t *at = map && mlo_form_known(&to) ? mlo_rows_of(x->m, map, t * c, c) : NULL;
+    int32_t *at = map ? mlo_rows_of(x->m, map, t * c, c) : NULL;
     int64_t *list = at ? (int64_t *)mlo_scratch(x->m, (size_t)t, sizeof *list) : NULL;
     for (int64_t i = 0; list && i < t; i++) list[i] = at[i];
     mlo_array_free(x->m, map);
@@ -383,7 +383,7 @@ static int mlo_windows_of(mlo_mover *g, mlo_expansion *x, mlo_node *mix, mlo_win
     memset(w, 0, sizeof *w);
     w->mix = mix;
     w->before = w->after = 1;
-    if (!mlo_form_known(&p) || !mlo_form_known(&y) || p.rank < 3 || y.rank != p.rank) return 0;
+    if (p.rank < 3 || y.rank != p.rank) return 0;
     w->keys = p.dims[p.rank - 1];
     w->queries = p.dims[p.rank - 2];
     w->views = mlo_form_count(&p) / (w->keys * w->queries);

@@ -386,8 +386,8 @@ static int mlo_head_norm_of(const mlo_inside *in, const mlo_node *n, mlo_head_no
     const int64_t channels = mlo_last_dim(&v->source);
     v->d = mlo_last_dim(&v->form);
     v->t = mlo_tokens_of(&v->source);
-    if (!v->views.n || v->views.n_rounding || v->form.rank < 2 || !mlo_form_known(&v->form)
-        || v->t < 1 || v->d == channels || mlo_form_count(&v->form) % (v->t * v->d))
+    if (!v->views.n || v->views.n_rounding || v->form.rank < 2 || v->t < 1 || v->d == channels
+        || mlo_form_count(&v->form) % (v->t * v->d))
         return 0;
     v->heads = mlo_form_count(&v->form) / (v->t * v->d);
     const int64_t all = v->heads * v->d;
@@ -480,8 +480,8 @@ static const mlo_node *mlo_split_norm(const mlo_inside *in, const mlo_node *join
         || mlo_differs(mlo_float(n, "epsilon", 1e-5f), mlo_float(first, "epsilon", 1e-5f)))
         return NULL;
     const mlo_form f = mlo_body_form(in, n->input[0]);
-    if (!mlo_form_known(&f) || f.rank != 4 || f.dims[1] != 1
-        || mlo_int(split, "axis", 0) != mlo_int(join, "axis", 0) || mlo_int(join, "axis", 0) != 1)
+    if (f.rank != 4 || f.dims[1] != 1 || mlo_int(split, "axis", 0) != mlo_int(join, "axis", 0)
+        || mlo_int(join, "axis", 0) != 1)
         return NULL;
     for (size_t i = 1; i < 3; i++) {
         if (mlo_has_input(n, i) != mlo_has_input(first, i)) return NULL;

@@ -48,8 +48,7 @@ static int64_t mlo_window_before(const mlo_node *n, size_t axis, int64_t size) {
 static const char *mlo_window_form(mlo_recogniser *r, const mlo_node *n, mlo_sublayer *b) {
     const mlo_form x = mlo_body_form(&r->in, n->input[0]), w = mlo_body_form(&r->in, n->input[1]);
     const mlo_form y = mlo_body_form(&r->in, n->output[0]);
-    if (!mlo_form_known(&x) || !mlo_form_known(&y) || !mlo_form_known(&w) || x.rank < 3
-        || x.rank > 4 || w.rank != x.rank)
+    if (!mlo_form_known(&w) || x.rank < 3 || x.rank > 4 || w.rank != x.rank)
         return "a convolution over more than rows and columns";
     const size_t axes = (size_t)x.rank - 2;
     for (size_t i = 0; i < axes; i++) {

@@ -614,7 +614,7 @@ static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
     }
     /* where a frame starts among earlier ones' keys is a shift, not a division */
     if ((s->caches || s->past) && (pe & (pe - 1))) return 0;
-    return pe >= 1 && simd >= 1 && pe <= s->keys && ch / heads % simd == 0;
+    return pe <= s->keys && ch / heads % simd == 0;
 }
 
 /* Words of a bias, PE numbers each; of its constants, behind them. */

@@ -190,8 +190,7 @@ static int mlo_conv_run(mlo_call *c) {
 /* SIMD taps of a window's row, which lie in as many banks. */
 static int mlo_conv_legal(const mlo_site *s, int64_t pe, int64_t simd) {
     mlo_pane v;
-    return mlo_site_pane(s, &v) && pe >= 1 && simd >= 1 && v.kw % simd == 0
-        && v.channels / s->parts % pe == 0;
+    return mlo_site_pane(s, &v) && v.kw % simd == 0 && v.channels / s->parts % pe == 0;
 }
 
 static mlo_interval mlo_conv_acc(const mlo_site *s) {

@@ -191,7 +191,7 @@ typedef struct mlo_kernel {
     const mlo_limit *limits; /* ends with a NULL `what` */
     const char *pe_axis; /* what PE divides, for messages; NULL: the kernel has no such knob */
     const char *simd_axis; /* what SIMD divides; NULL: the kernel has no such knob */
-    /* Can this folding be built? The largest legal PE (or SIMD) not above the cap is what fold
+    /* Can this folding, of numbers from 1 on, be built? The largest legal PE (or SIMD) not above the cap is what fold
      * takes. */
     int (*legal)(const mlo_site *s, int64_t pe, int64_t simd);
     int (*unit)(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u);

@@ -237,7 +237,7 @@ static void mlo_layernorm_intermediates(
 /* Lanes divide a norm's channels. */
 static int mlo_layernorm_legal(const mlo_site *s, int64_t pe, int64_t simd) {
     const int64_t c = mlo_last_dim(&s->out), groups = mlo_norm_groups(s->node);
-    return simd == 1 && pe > 0 && groups > 0 && c % groups == 0 && c / groups % pe == 0;
+    return simd == 1 && groups > 0 && c % groups == 0 && c / groups % pe == 0;
 }
 
 static int mlo_layernorm_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
@@ -247,9 +247,6 @@ static int mlo_layernorm_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     int xbits = s->in_bits[0], ybits = s->out_bits;
     (void)simd;
     if (mlo_norm_center(s->m, s->node)) return mlo_failed(s->m);
-    if (groups < 1 || all % groups)
-        return mlo_fail(s->m, MLO_E_DATA, s->node,
-            "groups is %lld; it must divide the %lld channels", (long long)groups, (long long)all);
     const int64_t ch = all / groups;
     u->module = "mlo_layernorm";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, xbits, all);

@@ -119,8 +119,7 @@ static int mlo_mvu_run(mlo_call *c) {
 /* PE must divide the output's channels; where the output is split into parts (merged projections),
  * the channels of each part. */
 static int mlo_mvu_legal(const mlo_site *s, int64_t pe, int64_t simd) {
-    return pe >= 1 && simd >= 1 && s->in[1].dims[0] % simd == 0
-        && s->in[1].dims[1] / s->parts % pe == 0;
+    return s->in[1].dims[0] % simd == 0 && s->in[1].dims[1] / s->parts % pe == 0;
 }
 
 /* The width of the weights: the model carries them as INT8, metadata mlo.weight_bits has their real

@@ -91,7 +91,7 @@ static int mlo_requant_promises(const mlo_site *s, const mlo_array *const *in) {
 
 /* Kernels that work on PE lanes of a token: PE divides the channels. */
 static int mlo_lanes_legal(const mlo_site *s, int64_t pe, int64_t simd) {
-    return simd == 1 && pe >= 1 && mlo_last_dim(&s->out) % pe == 0;
+    return simd == 1 && mlo_last_dim(&s->out) % pe == 0;
 }
 
 static int mlo_requant_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {

@@ -110,7 +110,7 @@ static int mlo_rotary_run(mlo_call *c) {
 /* A beat has whole pairs of one head. */
 static int mlo_rotary_legal(const mlo_site *s, int64_t pe, int64_t simd) {
     const int64_t d = mlo_rotary_head(s->m, s->node, &s->in[0], &s->in[1]);
-    return d && simd == 1 && pe >= 2 && pe % 2 == 0 && d % pe == 0;
+    return d && simd == 1 && pe % 2 == 0 && d % pe == 0;
 }
 
 static int mlo_rotary_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
