@@ -63,7 +63,7 @@ QUICK = {
     "test_fuzz": "seeds damaged",
     "test_gate": "products given attention options outliers places refusals",
     "test_hardware": "identical",
-    "test_integers": "layers refusals options",
+    "test_integers": "layers kernels refusals options",
     "test_large": "floats integers",
     "test_library": "header layers amalgamation options json_is_onnx lint",
     "test_memory": "sizes errors",
