@@ -132,6 +132,7 @@
 #include "integer/residual.c"       /* sums, */
 #include "integer/gate.c"           /* products */
 #include "integer/affine.c"         /* factors and offsets of channels */
+#include "integer/exact.c"          /* a loop of integers, as it stands */
 #include "integer/quantize.c"       /* floats to integers */
 #include "integer/head.c"           /* what is around the loop of a decoder, as integers */
 #include "integer/numerics.c"       /* how far the integers are from the floats */

@@ -63,6 +63,7 @@ QUICK = {
     "test_fuzz": "seeds damaged",
     "test_gate": "products given attention options outliers places refusals",
     "test_hardware": "identical",
+    "test_integers": "layers kernels refusals options",
     "test_large": "floats integers",
     "test_library": "header layers amalgamation options json_is_onnx lint",
     "test_memory": "sizes errors",
@@ -91,7 +92,7 @@ QUICK = {
 
 # scripts that calibrate, evaluate whole models or wait for simulators: the sanitizers' turn at each of them comes every TURN days
 PLAIN = """test_alike test_attention test_bias test_bits test_c test_causal test_context test_conv test_cross test_device test_driver test_families test_fixed
-    test_fold_default test_gate test_given test_hardware test_interval test_jobs test_memory test_moved test_ops test_predict test_report test_rotary
+    test_fold_default test_gate test_given test_hardware test_integers test_interval test_jobs test_memory test_moved test_ops test_predict test_report test_rotary
     test_show test_stalls test_step""".split()
 TURN = 6
 

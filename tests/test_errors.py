@@ -677,4 +677,4 @@ if __name__ == "__main__":
     t.main(check_not_a_model, check_graphs, check_shapes, check_unsupported, check_declared, check_declared_run, check_declared_state,
            check_dimensions, check_external_data, check_calibration, check_outputs, check_closed_pipe, check_full_disk,
            check_nothing_half_written, check_usage, check_ranges, check_folding, check_kernels, check_loops, check_operands, check_metadata, check_contexts, check_carried, check_pipes, check_check, check_warnings,
-           floor=390)
+           floor=400)

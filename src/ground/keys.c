@@ -11,6 +11,8 @@ static const char mlo_key_stage[] = "mlo.stage";
 static const char mlo_key_data_dir[] = "mlo.data_dir";
 /* a model: tokens that the cache of its core is to hold: --context */
 static const char mlo_key_context[] = "mlo.context";
+/* a model: its numbers were integers before quantize, and its inputs are to be: 1 */
+static const char mlo_key_integers[] = "mlo.integers";
 /* a tensor (JSON): of the bytes it had in its file */
 static const char mlo_key_digest[] = "mlo.digest";
 /* a model: what extract chose: hierarchy or repeats, for --report and roll */

@@ -207,3 +207,46 @@ static double mlo_given_rounded(const mlo_given *g, int64_t at, double x) {
     double hi = ldexp(1, g->bits - 1) - 1, v = rint(x / g->scale[at]);
     return (v > hi ? hi : v < -hi - 1 ? -hi - 1 : v) * g->scale[at];
 }
+
+/* ---- around the loop ------------------------------------------------------ */
+
+/* Quantize or Dequantize in the outer graph. */
+static int mlo_edge_node(mlo_quantizer *q, mlo_graph *list, const char *op, const char *in,
+    const char *out, double scale, int bits, mlo_dtype to) {
+    mlo *m = q->m;
+    int64_t hi = ((int64_t)1 << (bits - 1)) - 1;
+    float *data = (float *)mlo_alloc(m, 1, sizeof *data);
+    /* QDQ models call their own scales _scale */
+    const char *name = mlo_format(m, "%s_mlo_scale", out);
+    mlo_node *n = mlo_node_new(m, op, out);
+    if (!data || !name || !n) return mlo_failed(m);
+    *data = (float)scale;
+    const char *inputs[] = { in, name };
+    if (mlo_graph_init(
+            m, q->scan.outer, mlo_tensor_new(m, name, MLO_FLOAT, NULL, 0, data, sizeof *data))
+        || mlo_inputs(m, n, inputs, 2) || mlo_node_output(m, n, out))
+        return mlo_failed(m);
+    if (mlo_is_kernel(n, MLO_KERNEL_TO_INTEGERS)
+        && (mlo_attr_int(m, n, "to", to) || mlo_attr_int(m, n, "lo", -hi - 1)
+            || mlo_attr_int(m, n, "hi", hi)))
+        return mlo_failed(m);
+    return mlo_graph_add(m, list, n);
+}
+
+/* The same elements in another shape, in the outer graph. */
+static int mlo_reshape_edge(
+    mlo_quantizer *q, mlo_graph *list, const char *in, const char *out, const mlo_form *f) {
+    mlo *m = q->m;
+    const char *shape = out ? mlo_format(m, "%s_mlo_shape", out) : NULL;
+    const int64_t rank = f->rank;
+    mlo_array *dims = shape ? mlo_array_new(m, MLO_INT64, 1, &rank) : NULL;
+    if (!dims) return mlo_failed(m);
+    memcpy(dims->data, f->dims, (size_t)rank * sizeof *f->dims);
+    mlo_tensor *t = mlo_tensor_from(m, shape, dims);
+    mlo_array_free(m, dims);
+    mlo_node *n = t ? mlo_node_new(m, "Reshape", out) : NULL;
+    if (!n || mlo_graph_init(m, q->scan.outer, t) || mlo_node_input(m, n, in)
+        || mlo_node_input(m, n, shape) || mlo_node_output(m, n, out))
+        return mlo_failed(m);
+    return mlo_graph_add(m, list, n);
+}

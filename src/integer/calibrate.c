@@ -362,9 +362,15 @@ static int64_t mlo_input_range(const mlo_graph *g, const char *name) {
     return rows ? rows : 2;
 }
 
-/* Draws an input from its type where no sample is given: normal floats; indices over their table;
- * masks that keep a random prefix. A boolean mask may mark keys that do not count, as PyTorch's
- * key_padding_mask does: it is never all true, so that some keys always count. */
+/* Are a model's numbers integers, whatever carries them? */
+static int mlo_of_integers(const mlo *m, const mlo_graph *g) {
+    return mlo_meta_get(m->model->meta, m->model->n_meta, mlo_key_integers) || mlo_has_dialect(g);
+}
+
+/* Draws an input from its type where no sample is given: normal floats (in a network of integers
+ * those of 8 bits); indices over their table; masks that keep a random prefix. A boolean mask may mark
+ * keys that do not count, as PyTorch's key_padding_mask does: it is never all true, so that some keys
+ * always count. */
 static mlo_array *mlo_draw_input(
     mlo *m, const mlo_graph *g, const mlo_value_info *info, uint64_t *seed) {
     mlo_form f = mlo_form_of(mlo_value_of(g, info->name));
@@ -377,6 +383,7 @@ static mlo_array *mlo_draw_input(
     if (!a) return NULL;
     a->name = info->name;
     int64_t n = mlo_form_count(&f);
+    const int whole = mlo_of_integers(m, g);
     int64_t range = mlo_input_range(g, info->name);
     int64_t keep = n / 2 + (int64_t)(mlo_random(seed) % (uint64_t)(n / 2 + 1));
     for (int64_t i = 0; i < n; i++) {
@@ -384,7 +391,7 @@ static mlo_array *mlo_draw_input(
         double sum = 0;
         for (int k = 0; k < 4; k++) sum += (double)(bits >> (16 * k) & 0xffff) / 65536.0 - 0.5;
         if (f.dtype == MLO_FLOAT)
-            ((float *)a->data)[i] = (float)(sum * 1.7320508);
+            ((float *)a->data)[i] = whole ? (float)floor(sum * 64) : (float)(sum * 1.7320508);
         else
             mlo_set_element(a, i,
                 range > 2 ? (int64_t)((bits >> 11) % (uint64_t)range) : i < keep || keep == 0);

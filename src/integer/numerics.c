@@ -897,8 +897,10 @@ static int mlo_quantize_measured(mlo *m) {
             "largest value",
             error);
     if (!error && !mlo_opt(m, "report")) return mlo_quantize(m, &q);
-    if (mlo_given_standard(m) || mlo_scan_choose(m, &q.scan) || mlo_quantizable(m, &q.scan)
-        || mlo_respell_grid(m, &q.scan) /* what carries a grid is what floats are run with */
+    if (mlo_given_standard(m) || mlo_scan_choose(m, &q.scan) || mlo_quantizable(m, &q.scan))
+        return mlo_failed(m);
+    if (mlo_has_dialect(q.scan.body)) return mlo_quantize(m, &q); /* nothing is off */
+    if (mlo_respell_grid(m, &q.scan) /* what carries a grid is what floats are run with */
         || mlo_graph_keep(m, m->model->graph, &floats))
         return mlo_failed(m);
     m->numerics = error ? mlo_quantize_search(m, &floats, target) : mlo_quantize_try(m, &floats, 0);

@@ -155,47 +155,6 @@ static int mlo_quantize_body(mlo_quantizer *q) {
     return out && MLO_PUSH(m, q->body->output, q->body->n_output, out) ? 0 : mlo_failed(m);
 }
 
-/* Quantize or Dequantize in the outer graph. */
-static int mlo_edge_node(mlo_quantizer *q, mlo_graph *list, const char *op, const char *in,
-    const char *out, double scale, int bits, mlo_dtype to) {
-    mlo *m = q->m;
-    int64_t hi = ((int64_t)1 << (bits - 1)) - 1;
-    float *data = (float *)mlo_alloc(m, 1, sizeof *data);
-    /* QDQ models call their own scales _scale */
-    const char *name = mlo_format(m, "%s_mlo_scale", out);
-    mlo_node *n = mlo_node_new(m, op, out);
-    if (!data || !name || !n) return mlo_failed(m);
-    *data = (float)scale;
-    const char *inputs[] = { in, name };
-    if (mlo_graph_init(
-            m, q->scan.outer, mlo_tensor_new(m, name, MLO_FLOAT, NULL, 0, data, sizeof *data))
-        || mlo_inputs(m, n, inputs, 2) || mlo_node_output(m, n, out))
-        return mlo_failed(m);
-    if (mlo_is_kernel(n, MLO_KERNEL_TO_INTEGERS)
-        && (mlo_attr_int(m, n, "to", to) || mlo_attr_int(m, n, "lo", -hi - 1)
-            || mlo_attr_int(m, n, "hi", hi)))
-        return mlo_failed(m);
-    return mlo_graph_add(m, list, n);
-}
-
-/* The same elements in another shape, in the outer graph. */
-static int mlo_reshape_edge(
-    mlo_quantizer *q, mlo_graph *list, const char *in, const char *out, const mlo_form *f) {
-    mlo *m = q->m;
-    const char *shape = out ? mlo_format(m, "%s_mlo_shape", out) : NULL;
-    const int64_t rank = f->rank;
-    mlo_array *dims = shape ? mlo_array_new(m, MLO_INT64, 1, &rank) : NULL;
-    if (!dims) return mlo_failed(m);
-    memcpy(dims->data, f->dims, (size_t)rank * sizeof *f->dims);
-    mlo_tensor *t = mlo_tensor_from(m, shape, dims);
-    mlo_array_free(m, dims);
-    mlo_node *n = t ? mlo_node_new(m, "Reshape", out) : NULL;
-    if (!n || mlo_graph_init(m, q->scan.outer, t) || mlo_node_input(m, n, in)
-        || mlo_node_input(m, n, shape) || mlo_node_output(m, n, out))
-        return mlo_failed(m);
-    return mlo_graph_add(m, list, n);
-}
-
 /* x := op(x, number of each channel) in the outer graph. */
 static int mlo_memory_shift(mlo_quantizer *q, mlo_graph *list, const char *op, const char **x,
     const char *what, const float *number, int64_t channels) {
@@ -358,6 +317,12 @@ static int mlo_refuse_form(mlo *m, const mlo_scan *s, const mlo_form *x) {
 /* Refuses a loop that has no integer form, whatever is in its body. */
 static int mlo_quantizable(mlo *m, const mlo_scan *s) {
     mlo_form x = mlo_form_of(mlo_value_of(s->body, s->body->input[0]->name));
+    if (s->n_tap && mlo_has_dialect(s->body))
+        return mlo_fail(m, MLO_E_UNSUPPORTED, s->node,
+            "%zu values leave every layer of a network of integers; hardware returns what the last "
+            "layer "
+            "makes (mlo run and --target c return all)",
+            s->n_tap);
     if (s->n_tap)
         return mlo_fail(m, MLO_E_UNSUPPORTED, s->node,
             "%zu values leave every layer (keys and values for a cache: read the model with "
@@ -440,7 +405,9 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     if (mlo_quantize_options(&q) || mlo_given_standard(m) || mlo_scan_choose(m, &q.scan))
         return mlo_failed(m);
     MLO_TRY(mlo_quantizable(m, &q.scan));
-    if (mlo_quantize_recognise(&q) || mlo_qconfig(&q) || mlo_quantize_integers(&q)
+    if (mlo_has_dialect(q.scan.body))
+        MLO_TRY(mlo_quantize_exact(&q));
+    else if (mlo_quantize_recognise(&q) || mlo_qconfig(&q) || mlo_quantize_integers(&q)
         || mlo_quantize_replace(&q))
         return mlo_failed(m);
     q.loop->meta = q.scan.node->meta;

@@ -23,7 +23,8 @@
  * 4. The best alignment of the best shift wins. It is compared by, in this order: the overlap with
  *    the given set of nodes; the number of nodes rolled, less one instance for each carried value
  *    after the first; the depth of the scope that an instance has in common; the smaller body; the
- *    number of readers of carried values (a residual stream has several); the earlier first node.
+ *    number of readers of carried values (a residual stream has several); carried values that are
+ *    rounded (of Deeploy's RequantShift: 8 bits, where a sum has more); the earlier first node.
  *
  * invariant: no node is in two instances. A loop has at least two instances and carries at least
  *     one value. A body contains a matrix product, or has six nodes and carries more than int64
@@ -54,6 +55,7 @@ typedef struct {
 
     int cohesion; /* for ties: scope levels in common */
     int forks; /* for ties: readers of carried values */
+    int rounded; /* for ties: how many of these read what is rounded */
     int overlap; /* for ties: how far one instance overlaps with the chosen nodes, in 1/10000 */
     int layers; /* all instances, those that differ included */
     mlo_miss before; /* why the instance in front is not in the loop; x MLO_NONE: there is none */
@@ -559,6 +561,7 @@ static int mlo_run_judge(mlo_align *a, int r, mlo_layers *loop) {
             int p = net->from[k];
             if (p < 0 || a->time[p] != first) continue;
             loop->forks++;
+            loop->rounded += mlo_is_requant_shift(net->g->node[p]);
             /* what carries only shapes is no layer */
             work |= size >= MLO_LEAST_BODY && mlo_form_of(net->in[k]).dtype != MLO_INT64;
             if (a->stamp[a->chain[p]] != a->stamps) {
@@ -584,9 +587,10 @@ static int mlo_run_judge(mlo_align *a, int r, mlo_layers *loop) {
 
 typedef struct {
     long score; /* as in mlo_layers, of all loops together */
-    int overlap; /* as in mlo_layers, the largest; so are the three behind it */
+    int overlap; /* as in mlo_layers, the largest; so are the four behind it */
     int cohesion;
     int forks;
+    int rounded;
     int size; /* nodes */
     int first; /* the first node */
 } mlo_rank;
@@ -598,6 +602,7 @@ static int mlo_rank_cmp(const mlo_rank *a, const mlo_rank *b) {
     if (a->cohesion != b->cohesion) return a->cohesion > b->cohesion ? 1 : -1;
     if (a->size != b->size) return a->size < b->size ? 1 : -1;
     if (a->forks != b->forks) return a->forks > b->forks ? 1 : -1;
+    if (a->rounded != b->rounded) return a->rounded > b->rounded ? 1 : -1;
     return a->first < b->first ? 1 : a->first > b->first ? -1 : 0;
 }
 
@@ -615,6 +620,7 @@ static int mlo_align_judge(mlo_align *a, mlo_rank *rank) {
         if (loop.cohesion > rank->cohesion) rank->cohesion = loop.cohesion;
         if (loop.overlap > rank->overlap) rank->overlap = loop.overlap;
         if (loop.forks > rank->forks) rank->forks = loop.forks;
+        if (loop.rounded > rank->rounded) rank->rounded = loop.rounded;
         if (loop.size > rank->size) rank->size = loop.size;
     }
     return rank->score > 0;
@@ -706,7 +712,7 @@ static int mlo_align_take(mlo_align *a, mlo_layers ***loops, size_t *n) {
 
 /* Adds the loops of the present shift in its best alignment. Finding none is no failure. */
 static int mlo_shift_loops(mlo_align *a, mlo_layers ***loops, size_t *n, mlo_found *found) {
-    mlo_rank best = { 0, 0, 0, 0, 0, 0 }, rank;
+    mlo_rank best = { 0, 0, 0, 0, 0, 0, 0 }, rank;
     int way = -1, r = 0;
     mlo_miss near;
     near.x = MLO_NONE;
@@ -782,7 +788,7 @@ static int mlo_discover_at(mlo_align *a, int radius, mlo_seed *seed, mlo_pairs *
 }
 
 static mlo_rank mlo_layers_rank(const mlo_layers *l) {
-    mlo_rank r = { l->score, l->overlap, l->cohesion, l->forks, l->size, l->node[0] };
+    mlo_rank r = { l->score, l->overlap, l->cohesion, l->forks, l->rounded, l->size, l->node[0] };
     return r;
 }
 static int mlo_layers_better(const void *a, const void *b) {

@@ -559,6 +559,23 @@ static const mlo_dialect *mlo_dialect_of(const mlo_node *n) {
     return NULL;
 }
 
+static int mlo_is_requant_shift(const mlo_node *n) {
+    const mlo_dialect *d = n ? mlo_dialect_of(n) : NULL;
+    return d && d->one == mlo_requant_shift;
+}
+
+/* Is one of them in a graph, or in a graph inside of it? (Not of the two that are of floats.) */
+static int mlo_has_dialect(const mlo_graph *g) {
+    for (size_t i = 0; i < g->n_node; i++) {
+        const mlo_node *n = g->node[i];
+        const mlo_dialect *d = mlo_dialect_of(n);
+        if (d && d->operands) return 1;
+        for (size_t k = 0; k < n->n_attr; k++)
+            if (n->attr[k]->g && mlo_has_dialect(n->attr[k]->g)) return 1;
+    }
+    return 0;
+}
+
 /* Gives the model the functions of those its nodes use. */
 static int mlo_dialect_functions(mlo *m, const uint8_t *used) {
     mlo_model *model = m->model;

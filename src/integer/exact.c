@@ -1,0 +1,776 @@
+/* exact: a loop whose numbers are integers already (Deeploy's dialect) becomes kernels as it stands: no scales,
+ * no calibration, no rounding of ours.
+ *
+ * in:  a loop's body of the dialect's operators: x W + b, depthwise convolutions, sums and products of two
+ *     streams, each rounded by RequantShift; functions of one number behind them.
+ * out: the body as kernels, whose results are the network's own integers, every one.
+ *
+ *     network                                    kernel
+ *     x W (+ b), RequantShift                    MVU: its own multipliers and shifts
+ *     a convolution of 1 x 1                     the same: its grid's places are the tokens
+ *     a depthwise convolution, RequantShift      Conv
+ *     a + b, RequantShift;  a b, RequantShift    Add; Mul
+ *     RequantShift alone                         Requant
+ *     what else is done number by number         a table, of what its own operators make of each number
+ *
+ * RequantShift is y = clip(floor((acc mul + add + div / 2) / div)), the kernels' rule is y = clip((acc M +
+ * 2^(S-1)) >> S): with div = 2^S the same, if add is a multiple of mul (then it is part of the bias) and mul,
+ * halved with div as long as it is even, has 15 bits. A mul of more bits on few numbers (a sum of two streams) is
+ * a table. Hardware clips to all numbers of so many bits: other ends (0..255) are a table's, too.
+ *
+ * invariant: a number is taken over exactly or refused, with the node, the channel, and the number. What is
+ *     unknown here is the first carried value: it is taken to be as wide as what layers hand on.
+ * example: the four layers of MLPerf Tiny's keyword spotting: Conv 3 x 3, RequantTable, MVUTable.
+ * cost: one layer's weights in memory at a time, and 8-bit copies of all.
+ */
+
+enum { MLO_EXACT_TABLE = 12, MLO_EXACT_CHAIN = 16, MLO_EXACT_DEPTH = 512 };
+
+/* A value of the new body. */
+typedef struct {
+    const char *name;
+    mlo_interval range; /* of its integers, in every iteration */
+    int64_t channels;
+} mlo_exact_value;
+
+typedef struct {
+    mlo_quantizer *q;
+    const mlo_inside *in;
+    int grid; /* 1: channels are in front of places: [1, C, H, W], [1, C, T] */
+    int64_t tokens;
+    double *one; /* [iterations]: the step of every value */
+    mlo_map made; /* name in the old body -> mlo_exact_value */
+    const char *result;
+    mlo_interval carried; /* of what goes from layer to layer */
+    int depth;
+} mlo_takeover;
+
+/* What is done number by number behind `base`, the first in front. */
+typedef struct {
+    const char *base;
+    mlo_node *node[MLO_EXACT_CHAIN];
+    int n;
+} mlo_exact_chain;
+
+/* A kernel on its way: what it is given beside words, and what is done with its sums. */
+typedef struct {
+    const mlo_kernel *kernel;
+    mlo_node *from; /* to blame */
+    const char *in[2]; /* its streams */
+    size_t n_in;
+    const char *weight; /* its weights; NULL: it has none */
+    const char *bias; /* in the old body; NULL: none */
+    mlo_interval sums; /* where they are known: hi < lo: they are not */
+    int64_t channels;
+} mlo_exact_unit;
+
+static mlo_interval mlo_joined(mlo_interval a, mlo_interval b) {
+    return mlo_from_to(mlo_min(a.lo, b.lo), mlo_max(a.hi, b.hi));
+}
+
+/* ---- parameters ----------------------------------------------------------- */
+
+/* Whole numbers of a parameter in iteration i, in scratch memory (mlo_array_free); NULL: failed. */
+static mlo_array *mlo_exact_whole(
+    mlo_takeover *x, const mlo_graph *g, const mlo_node *n, const char *name, int64_t i) {
+    mlo *m = x->q->m;
+    mlo_array *a = mlo_value_array(m, &x->q->scan, g, name, i, 0);
+    mlo_array *whole = a ? mlo_array_new(m, MLO_INT64, a->rank, a->dims) : NULL;
+    const size_t size = a ? mlo_dtype_size(a->dtype) : 0;
+    for (int64_t k = 0, count = whole ? mlo_array_count(a) : 0; k < count; k++) {
+        double v;
+        mlo_convert(MLO_DOUBLE, &v, a->dtype, (const char *)a->data + (size_t)k * size, 1);
+        if (!(fabs(v) <= INT32_MAX) || mlo_differs(v, floor(v))) {
+            mlo_fail(m, MLO_E_DATA, n,
+                "element %lld of '%s' is %.9g in iteration %lld; the network's other numbers are "
+                "integers, and this one has to be one of 32 bits",
+                (long long)k, name, v, (long long)i);
+            break;
+        }
+        ((int64_t *)whole->data)[k] = (int64_t)v;
+    }
+    mlo_array_free(m, a);
+    if (!m->error.code) return whole;
+    mlo_array_free(m, whole);
+    return NULL;
+}
+
+/* div, lo, hi, log2 div of a RequantShift, as exact/deeploy.c has them. */
+static int mlo_exact_shift(
+    mlo_takeover *x, const mlo_graph *g, const mlo_node *n, int64_t i, int64_t *p) {
+    int64_t given[MLO_DIALECT_NUMBERS] = { 0 };
+    for (size_t k = 3; k < 6; k++) {
+        mlo_array *a = mlo_exact_whole(x, g, n, n->input[k], i);
+        if (!a) return mlo_failed(x->q->m);
+        given[k - 3] = mlo_get(a, 0);
+        mlo_array_free(x->q->m, a);
+    }
+    const char *wrong = mlo_requant_shift_numbers(given, p);
+    return wrong ? mlo_fail(x->q->m, MLO_E_DATA, n, "%s", wrong) : 0;
+}
+
+/* What a RequantShift clips to, in all iterations together; *same: in each of them. */
+static int mlo_exact_clips(mlo_takeover *x, const mlo_graph *g, const mlo_node *n,
+    int64_t iterations, mlo_interval *all, int *same) {
+    *same = 1;
+    for (int64_t i = 0; i < iterations; i++) {
+        int64_t p[MLO_DIALECT_NUMBERS];
+        MLO_TRY(mlo_exact_shift(x, g, n, i, p));
+        const mlo_interval each = mlo_from_to(p[1], p[2]);
+        if (i && (each.lo != all->lo || each.hi != all->hi)) *same = 0;
+        *all = i ? mlo_joined(*all, each) : each;
+    }
+    return 0;
+}
+
+/* mul and add of a channel as the kernels' words; 0: they have none. */
+static int mlo_exact_ratio(
+    int64_t mul, int64_t add, int64_t places, int64_t *bias, int64_t *m, int64_t *s) {
+    if (mul < 0 || places < 0 || (mul ? add % mul : add) != 0) return 0;
+    *bias = mul ? add / mul : 0;
+    if (!places) {
+        mul *= 2;
+        places = 1;
+    }
+    for (; mul % 2 == 0 && places > 1; places--) mul /= 2;
+    *m = mul;
+    *s = places;
+    return mul <= mlo_multipliers.hi && places <= 62;
+}
+
+/* The words of iteration i for what R (NULL: nothing) does with sums, of this bias. words: bias, M, S of each
+ * channel. 1: there are such words, 0: there are none (why: channel, mul, add, div), or it failed. */
+static int mlo_exact_words(mlo_takeover *x, const mlo_exact_unit *u, const mlo_node *r, int64_t i,
+    int32_t *const words[3], int64_t why[4]) {
+    mlo *m = x->q->m;
+    int64_t p[MLO_DIALECT_NUMBERS] = { 1, 0, 0, 0 };
+    mlo_array *list[3] = { NULL, NULL, NULL };
+    int ok = !r || !mlo_exact_shift(x, x->in->body, r, i, p);
+    const char *names[3] = { u->bias, r ? r->input[1] : NULL, r ? r->input[2] : NULL };
+    for (int k = 0; k < 3 && ok; k++)
+        ok = !names[k] || (list[k] = mlo_exact_whole(x, x->in->body, u->from, names[k], i)) != NULL;
+    for (int64_t c = 0; c < u->channels && ok; c++) {
+        int64_t v[3] = { 0, 1, 0 }, all[3];
+        for (int k = 0; k < 3; k++)
+            if (list[k]) v[k] = mlo_get(list[k], mlo_array_count(list[k]) > 1 ? c : 0);
+        const int64_t at[4] = { c, v[1], v[2], p[0] };
+        memcpy(why, at, sizeof at);
+        ok = mlo_exact_ratio(v[1], v[2], p[3], &all[0], &all[1], &all[2]);
+        if (ok) all[0] += v[0];
+        ok = ok && all[0] >= INT32_MIN && all[0] <= INT32_MAX;
+        for (int k = 0; k < 3 && ok && words; k++) words[k][c] = (int32_t)all[k];
+    }
+    for (int k = 0; k < 3; k++) mlo_array_free(m, list[k]);
+    return ok && !m->error.code;
+}
+
+/* Is a parameter one number, or one for each channel of values of this form? */
+static int mlo_exact_by_channel(const mlo_takeover *x, const char *name, const mlo_form *f) {
+    const mlo_form p = mlo_body_form(x->in, name);
+    const int axis = x->grid ? 1 : f->rank - 1, at = p.rank - f->rank + axis;
+    if (mlo_is_carried(x->in, name) || !mlo_form_known(&p)) return 0;
+    return mlo_form_count(&p) == 1
+        || (at >= 0 && p.dims[at] == f->dims[axis] && mlo_form_count(&p) == p.dims[at]);
+}
+
+/* ---- tables --------------------------------------------------------------- */
+
+/* v := what the chain's nodes from `first` on make of it, in iteration i: the network's own operators. */
+static int mlo_exact_apply(
+    mlo_takeover *x, const mlo_exact_chain *c, int first, int64_t i, mlo_array **v) {
+    mlo *m = x->q->m;
+    for (int k = first; k < c->n; k++) {
+        mlo_node *n = c->node[k];
+        const mlo_op *op = mlo_op_of(m, n);
+        mlo_array *in[8] = { *v }, *out[1] = { NULL };
+        if (!op || !op->run || n->n_input > 8 || n->n_output != 1)
+            return mlo_fail(m, MLO_E_UNSUPPORTED, n, "an operator that mlo cannot tabulate");
+        for (size_t j = 1; j < n->n_input; j++)
+            if (mlo_has_input(n, j) && !m->error.code)
+                in[j] = mlo_scan_value(m, &x->q->scan, n->input[j], i);
+        if (!m->error.code)
+            mlo_call_node(m, op, n, mlo_opset_of(m), (const mlo_array *const *)in, out);
+        for (size_t j = 0; j < n->n_input; j++) mlo_array_free(m, in[j]);
+        *v = out[0];
+        if (m->error.code) return mlo_failed(m);
+    }
+    return 0;
+}
+
+/* The table of iteration i over all indices of so many bits; of those beyond `known` its end's. */
+static int mlo_exact_entries(mlo_takeover *x, const mlo_exact_chain *c, int first, int64_t i,
+    int bits, mlo_interval known, int64_t *entry) {
+    mlo *m = x->q->m;
+    const int64_t size = mlo_two_to(bits), lo = -size / 2;
+    mlo_array *v = mlo_array_new(m, MLO_FLOAT, 1, &size);
+    for (int64_t k = 0; v && k < size; k++)
+        ((float *)v->data)[k] = (float)mlo_clip(lo + k, known.lo, known.hi);
+    if (v && !mlo_exact_apply(x, c, first, i, &v)) {
+        const size_t step = mlo_dtype_size(v->dtype);
+        for (int64_t k = 0; k < size; k++)
+            mlo_convert(
+                MLO_INT64, &entry[k], v->dtype, (const char *)v->data + (size_t)k * step, 1);
+    }
+    mlo_array_free(m, v);
+    return mlo_failed(m);
+}
+
+/* ---- kernels -------------------------------------------------------------- */
+
+static mlo_dtype mlo_exact_type(const mlo_takeover *x, const char *name, int bits) {
+    return name == x->result || bits > 8 ? MLO_INT16 : MLO_INT8;
+}
+
+/* Are these few enough for a stream? */
+static int mlo_exact_streams(mlo_takeover *x, const mlo_node *from, mlo_interval range) {
+    if (mlo_bits_for(range) <= 16) return 1;
+    mlo_fail(x->q->m, MLO_E_UNSUPPORTED, from,
+        "makes %lld..%lld; streams have 16 bits at most: round it (RequantShift)",
+        (long long)range.lo, (long long)range.hi);
+    return 0;
+}
+
+/* A node of a kernel that makes integers of so many bits, looked up by an index of so many (0: computed). */
+static mlo_node *mlo_exact_node(
+    mlo_takeover *x, const mlo_kernel *k, mlo_node *from, const char *out, int bits, int index) {
+    mlo_sublayer b;
+    memset(&b, 0, sizeof b);
+    b.node = from;
+    mlo_node *n = mlo_kernel_node(x->q, k, &b, out, mlo_exact_type(x, out, bits), bits, x->one);
+    if (n && index) mlo_index_bounds(n, index);
+    return n;
+}
+
+/* Streams and weights, then words: of each channel; or, of two streams, one for all. */
+static int mlo_exact_inputs(
+    mlo_takeover *x, const mlo_exact_unit *u, const mlo_node *r, const char *name, mlo_node *n) {
+    mlo_quantizer *q = x->q;
+    const int64_t all = q->scan.iterations, words = u->kernel == &mlo_add_kernel ? 3 : 2;
+    mlo_channel_words c;
+    int64_t why[4];
+    MLO_TRY(mlo_inputs(q->m, n, u->in, u->n_in));
+    if (u->weight) MLO_TRY(mlo_node_input(q->m, n, u->weight));
+    if (u->n_in < 2) {
+        MLO_TRY(mlo_channel_parameters(q, name, u->channels, &c));
+        for (int64_t i = 0, at = 0; i < all; i++, at += u->channels) {
+            int32_t *const to[3] = { c.bias + at, c.mult + at, c.shift + at };
+            if (!mlo_exact_words(x, u, r, i, to, why)) return mlo_failed(q->m);
+        }
+        return mlo_inputs(q->m, n, c.name, 3);
+    }
+    mlo_exact_unit one = *u;
+    one.channels = 1;
+    const char *p = mlo_format(q->m, "%s_p", name);
+    int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &words) : NULL;
+    for (int64_t i = 0; data && i < all; i++, data += words) {
+        int32_t bias, *const to[3] = { &bias, data, data + words - 1 };
+        if (!mlo_exact_words(x, &one, r, i, to, why)) return mlo_failed(q->m);
+        if (words > 2) data[1] = data[0];
+    }
+    return q->m->error.code ? mlo_failed(q->m) : mlo_node_input(q->m, n, p);
+}
+
+/* What behind a kernel's own rounding is looked up. */
+typedef struct {
+    const mlo_node *shift; /* that rounding; NULL: none, its numbers are as they come */
+    mlo_interval index; /* what it makes */
+    int bits; /* of that */
+    int first; /* of the chain: the first node that the table is of */
+    int looked; /* 0: there is no table */
+} mlo_exact_plan;
+
+/* The table as a parameter of the loop; *range: of what is in it. */
+static const char *mlo_exact_table(mlo_takeover *x, const mlo_exact_chain *c,
+    const mlo_exact_plan *l, const char *name, mlo_interval *range) {
+    mlo *m = x->q->m;
+    const int64_t size = mlo_two_to(l->bits), all = x->q->scan.iterations;
+    const char *table = mlo_format(m, "%s_table", name);
+    const mlo_node *last = c->n ? c->node[c->n - 1] : NULL;
+    int64_t *entry = table ? (int64_t *)mlo_scratch(m, (size_t)(all * size), sizeof *entry) : NULL;
+    void *data = NULL;
+    int same;
+    for (int64_t i = 0; entry && i < all; i++) {
+        int64_t p[MLO_DIALECT_NUMBERS] = { 0, l->index.lo, l->index.hi, 0 };
+        if (l->shift && mlo_exact_shift(x, x->in->body, l->shift, i, p)) break;
+        if (mlo_exact_entries(
+                x, c, l->first, i, l->bits, mlo_from_to(p[1], p[2]), entry + i * size))
+            break;
+    }
+    if (entry && !m->error.code) {
+        *range = mlo_just(entry[0]);
+        for (int64_t k = 0; k < all * size; k++) *range = mlo_joined(*range, mlo_just(entry[k]));
+        /* what its rounding says, whatever was learned */
+        if (mlo_is_requant_shift(last)) mlo_exact_clips(x, x->in->body, last, all, range, &same);
+        if (name == x->result) *range = mlo_joined(*range, x->carried);
+        const mlo_dtype to = mlo_exact_type(x, name, mlo_bits_for(*range));
+        if (!m->error.code && mlo_exact_streams(x, last, *range)
+            && (data = mlo_parameter(x->q, table, to, 1, &size)) != NULL)
+            mlo_convert(to, data, MLO_INT64, entry, (size_t)(all * size));
+    }
+    mlo_scratch_free(m, entry);
+    return data ? table : NULL;
+}
+
+/* Has R words, in every iteration? A sum of two streams has no bias, and one word for all channels. */
+static int mlo_exact_has_words(
+    mlo_takeover *x, const mlo_exact_unit *u, const mlo_node *r, int64_t why[4]) {
+    mlo *m = x->q->m;
+    const size_t n = (size_t)u->channels;
+    int32_t *word = (int32_t *)mlo_scratch(m, 3 * n, sizeof *word);
+    int ok = word != NULL;
+    for (size_t k = 1; ok && u->n_in > 1 && k < 3; k++) ok = mlo_is_number(x->in, r->input[k]);
+    for (int64_t i = 0; ok && i < x->q->scan.iterations; i++) {
+        int32_t *const words[3] = { word, word + n, word + 2 * n };
+        ok = mlo_exact_words(x, u, r, i, words, why) && (u->n_in < 2 || !word[0]);
+    }
+    mlo_scratch_free(m, word);
+    return ok;
+}
+
+/* Which of the chain is the kernel's, which the table's. */
+static int mlo_exact_plan_of(mlo_takeover *x, const mlo_exact_unit *u, const mlo_exact_chain *c,
+    const char *name, mlo_exact_plan *l) {
+    mlo *m = x->q->m;
+    const int known = u->sums.hi >= u->sums.lo;
+    int64_t why[4] = { 0 };
+    int same = 1;
+    l->shift = c->n && mlo_is_requant_shift(c->node[0]) ? c->node[0] : NULL;
+    l->index = u->sums;
+    if (l->shift && !mlo_exact_has_words(x, u, l->shift, why)) {
+        if (m->error.code) return mlo_failed(m);
+        if (!known || mlo_bits_for(u->sums) > MLO_EXACT_TABLE
+            || !mlo_is_number(x->in, l->shift->input[1])
+            || !mlo_is_number(x->in, l->shift->input[2]))
+            return mlo_fail(m, MLO_E_UNSUPPORTED, l->shift,
+                "mul %lld, add %lld, div %lld (channel %lld) have no exact form in hardware: mul, "
+                "halved with div as long as it is even, has 15 bits, div is a power of two, add a "
+                "multiple of mul (of two streams: 0, and one mul for all channels)",
+                (long long)why[1], (long long)why[2], (long long)why[3], (long long)why[0]);
+        l->shift = NULL;
+    }
+    if (!l->shift && !known)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, u->from,
+            "a sum that nothing rounds; hardware hands on 16 bits at most: RequantShift has to "
+            "follow");
+    if (l->shift
+        && mlo_exact_clips(x, x->in->body, l->shift, x->q->scan.iterations, &l->index, &same))
+        return mlo_failed(m);
+    l->first = l->shift ? 1 : 0;
+    const int wide = name == x->result ? mlo_bits_for(mlo_joined(l->index, x->carried)) : 0;
+    const int clips = l->shift
+        && (!same || wide > mlo_bits_for(l->index)
+            || l->index.lo != mlo_signed_bits(mlo_bits_for(l->index)).lo
+            || l->index.hi != mlo_signed_bits(mlo_bits_for(l->index)).hi);
+    l->looked = clips || c->n > l->first;
+    l->bits = l->looked ? mlo_bits_for(l->index) : (int)mlo_max(wide, mlo_bits_for(l->index));
+    if (l->looked && l->bits > MLO_EXACT_TABLE)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->node[c->n - 1],
+            "a function of numbers of %d bits; tables have indices of %d at most", l->bits,
+            (int)MLO_EXACT_TABLE);
+    return mlo_exact_streams(x, u->from, l->index) ? 0 : mlo_failed(m);
+}
+
+static mlo_exact_value *mlo_exact_made(
+    mlo_takeover *x, const char *old, const char *name, mlo_interval range, int64_t channels) {
+    mlo_exact_value *v = MLO_NEW(x->q->m, mlo_exact_value);
+    if (!v) return NULL;
+    v->name = name;
+    v->range = range;
+    v->channels = channels;
+    return mlo_map_put(x->q->m, &x->made, old, v) ? NULL : v;
+}
+
+/* The kernel and the chain behind it, as `name`. *own: the kernel's node; a table is its own, or, where it has none,
+ * a Requant's behind it. */
+static mlo_exact_value *mlo_exact_finish(mlo_takeover *x, const mlo_exact_unit *u,
+    const mlo_exact_chain *c, const char *name, mlo_node **own) {
+    mlo *m = x->q->m;
+    mlo_exact_plan l;
+    if (mlo_exact_plan_of(x, u, c, name, &l)) return NULL;
+    mlo_interval range = l.index;
+    const char *table = l.looked ? mlo_exact_table(x, c, &l, name, &range) : NULL;
+    const int apart = l.looked && !u->kernel->with_table, bits = mlo_bits_for(range);
+    const char *out = apart ? mlo_format(m, "%s_index", name) : name;
+    if (m->error.code || !out) return NULL;
+    const mlo_kernel *k = l.looked && !apart ? u->kernel->with_table : u->kernel;
+    mlo_node *n = mlo_exact_node(
+        x, k, u->from, out, l.looked && !apart ? bits : l.bits, l.looked && !apart ? l.bits : 0);
+    if (!n || mlo_exact_inputs(x, u, l.shift, out, n)) return NULL;
+    *own = n;
+    if (apart) {
+        mlo_exact_unit look = { &mlo_requant_kernel, u->from, { out, NULL }, 1, NULL, NULL, l.index,
+            u->channels };
+        n = mlo_exact_node(x, mlo_requant_kernel.with_table, u->from, name, bits, l.bits);
+        if (!n || mlo_exact_inputs(x, &look, NULL, name, n)) return NULL;
+    }
+    if (table && mlo_node_input(m, n, table)) return NULL;
+    return mlo_exact_made(x, name, name, range, u->channels);
+}
+
+/* ---- kinds ---------------------------------------------------------------- */
+
+static mlo_exact_value *mlo_exact_of(mlo_takeover *x, const char *name);
+
+/* Channels of a value, which has the loop's tokens; 0: it has others. */
+static int64_t mlo_exact_channels(mlo_takeover *x, const mlo_node *n, const char *name) {
+    const mlo_form f = mlo_body_form(x->in, name);
+    const int64_t c = !mlo_form_known(&f) || f.rank < 2 ? 0
+        : x->grid                                       ? f.dims[1]
+                                                        : mlo_last_dim(&f);
+    if (c > 0 && mlo_form_count(&f) == c * x->tokens) return c;
+    mlo_fail(x->q->m, MLO_E_UNSUPPORTED, n,
+        "'%s' is %s; the layers work on %lld tokens, and so has it to be", name,
+        mlo_dims_text(x->q->m, f.rank, f.dims), (long long)x->tokens);
+    return 0;
+}
+
+/* The weights of all iterations, in 8 bits: [K, N], or of a window [C, KH, KW]. across: they lie as [N, K]. */
+static int mlo_exact_weights(mlo_takeover *x, mlo_exact_unit *u, const char *name,
+    const char *weight, int across, const mlo_form *f) {
+    mlo *m = x->q->m;
+    const int64_t count = mlo_form_count(f), columns = f->dims[1];
+    u->weight = mlo_format(m, "%s_w8", name);
+    int8_t *data = u->weight ? (int8_t *)mlo_parameter(x->q, u->weight, MLO_INT8, f->rank, f->dims)
+                             : NULL;
+    for (int64_t i = 0; data && i < x->q->scan.iterations; i++, data += count) {
+        mlo_array *w = mlo_exact_whole(x, x->in->body, u->from, weight, i);
+        for (int64_t k = 0; w && k < count; k++) {
+            const int64_t v = mlo_get(w, across ? k % columns * f->dims[0] + k / columns : k);
+            if (v < INT8_MIN || v > INT8_MAX)
+                mlo_fail(m, MLO_E_UNSUPPORTED, u->from,
+                    "weight %lld in iteration %lld; hardware has weights of 8 bits", (long long)v,
+                    (long long)i);
+            data[k] = (int8_t)v;
+        }
+        mlo_array_free(m, w);
+        if (m->error.code) break;
+    }
+    return mlo_failed(m);
+}
+
+/* Is a convolution a linear layer of each place? */
+static int mlo_exact_is_pointwise(const mlo_node *n, const mlo_form *w) {
+    int plain = mlo_int(n, "group", 1) == 1;
+    for (int k = 2; k < w->rank; k++)
+        plain &= w->dims[k] == 1 && mlo_listed(n, "strides", (size_t)k - 2, 1) == 1
+            && mlo_listed(n, "pads", (size_t)k - 2, 0) == 0
+            && mlo_listed(n, "pads", (size_t)(k - 2 + w->rank - 2), 0) == 0;
+    return plain;
+}
+
+/* A depthwise convolution. */
+static mlo_exact_value *mlo_exact_window(mlo_takeover *x, mlo_exact_unit *u,
+    const mlo_exact_chain *c, const char *name, const mlo_form *w) {
+    mlo *m = x->q->m;
+    mlo_sublayer b;
+    mlo_node *n = NULL;
+    memset(&b, 0, sizeof b);
+    const char *why = mlo_window_form(&x->q->r, u->from, &b);
+    const mlo_form f = { MLO_INT8, 3, { w->dims[0], w->dims[2], w->rank > 3 ? w->dims[3] : 1 } };
+    if (why) mlo_fail(m, MLO_E_UNSUPPORTED, u->from, "%s", why);
+    u->kernel = &mlo_conv_kernel;
+    if (why || mlo_exact_weights(x, u, name, u->from->input[1], 0, &f)) return NULL;
+    mlo_exact_value *v = mlo_exact_finish(x, u, c, name, &n);
+    return v && !mlo_attr_int(m, n, "width", b.width) && !mlo_attr_int(m, n, "top", b.top)
+            && !mlo_attr_int(m, n, "left", b.left)
+        ? v
+        : NULL;
+}
+
+/* x W, whatever it is spelled as. */
+static mlo_exact_value *mlo_exact_product(mlo_takeover *x, mlo_exact_unit *u,
+    const mlo_exact_chain *c, const char *name, int64_t inputs) {
+    mlo *m = x->q->m;
+    mlo_node *n = u->from, *own;
+    const mlo_form w = mlo_body_form(x->in, n->input[1]);
+    const mlo_form f = { MLO_INT8, 2, { inputs, u->channels } };
+    const int conv = mlo_is(n, "Conv"), across = conv || mlo_int(n, "transB", 0) != 0;
+    const int other = mlo_is(n, "Gemm")
+        && (mlo_differs(mlo_float(n, "alpha", 1), 1) || mlo_differs(mlo_float(n, "beta", 1), 1)
+            || mlo_int(n, "transA", 0));
+    if (conv && !mlo_exact_is_pointwise(n, &w)) return mlo_exact_window(x, u, c, name, &w);
+    if (conv != x->grid || other || (!conv && w.rank != 2)
+        || mlo_form_count(&w) != inputs * u->channels) {
+        mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "a product of this form (weights %s) of values whose channels are %s",
+            mlo_dims_text(m, w.rank, w.dims), x->grid ? "in front of their places" : "last");
+        return NULL;
+    }
+    u->kernel = &mlo_mvu_kernel;
+    return mlo_exact_weights(x, u, name, n->input[1], across, &f)
+        ? NULL
+        : mlo_exact_finish(x, u, c, name, &own);
+}
+
+/* The linear layer or convolution that makes `name`, its bias; NULL: none does. */
+static mlo_node *mlo_exact_layer(const mlo_takeover *x, const char *name, const char **bias) {
+    static const char *const ops[] = { "MatMul", "Gemm", "Conv", NULL };
+    mlo_node *n = mlo_made_by(x->in, name);
+    *bias = NULL;
+    for (int k = 0; k < 2 && mlo_is(n, "Add") && !*bias; k++) {
+        const mlo_form f = mlo_body_form(x->in, name);
+        const mlo_value *sum = mlo_value_of(x->in->body, n->input[1 - k]);
+        if (sum && sum->n_uses == 1 && mlo_exact_by_channel(x, n->input[k], &f)
+            && mlo_is_one_of(mlo_made_by(x->in, sum->name), ops)) {
+            *bias = n->input[k];
+            n = sum->producer;
+        }
+    }
+    if (!mlo_is_one_of(n, ops) || !mlo_is_carried(x->in, n->input[0])
+        || mlo_is_carried(x->in, n->input[1]))
+        return NULL;
+    if (mlo_is(n, "MatMul") || !mlo_has_input(n, 2)) return n;
+    if (*bias) return NULL;
+    *bias = n->input[2];
+    return n;
+}
+
+static mlo_exact_value *mlo_exact_linear(
+    mlo_takeover *x, mlo_node *n, const char *bias, const mlo_exact_chain *c, const char *name) {
+    mlo_exact_unit u = { NULL, n, { NULL, NULL }, 1, NULL, bias, mlo_from_to(1, 0), 0 };
+    const mlo_exact_value *v = mlo_exact_of(x, n->input[0]);
+    if (!v || !(u.channels = mlo_exact_channels(x, n, n->output[0]))) return NULL;
+    u.in[0] = v->name;
+    return mlo_exact_product(x, &u, c, name, v->channels);
+}
+
+/* a + b or a b, of two streams. */
+static mlo_exact_value *mlo_exact_pair(
+    mlo_takeover *x, mlo_node *n, const mlo_exact_chain *c, const char *name) {
+    const int sum = mlo_is(n, "Add");
+    const mlo_exact_value *a = mlo_exact_of(x, n->input[0]);
+    const mlo_exact_value *b = a ? mlo_exact_of(x, n->input[1]) : NULL;
+    mlo_node *own;
+    if (!b || !mlo_exact_channels(x, n, n->output[0])) return NULL;
+    if (a->channels != b->channels) {
+        mlo_fail(x->q->m, MLO_E_UNSUPPORTED, n, "streams of %lld and %lld channels",
+            (long long)a->channels, (long long)b->channels);
+        return NULL;
+    }
+    mlo_exact_unit u = { sum ? &mlo_add_kernel : &mlo_mul_kernel, n, { a->name, b->name }, 2, NULL,
+        NULL, sum ? mlo_sum_of(a->range, b->range) : mlo_product_of(a->range, b->range),
+        a->channels };
+    return mlo_exact_finish(x, &u, c, name, &own);
+}
+
+/* What a value that is there already becomes. */
+static mlo_exact_value *mlo_exact_alone(
+    mlo_takeover *x, const mlo_exact_chain *c, const char *name) {
+    const mlo_exact_value *v = mlo_exact_of(x, c->base);
+    mlo_node *own;
+    if (!v) return NULL;
+    mlo_exact_unit u = { &mlo_requant_kernel, c->node[0], { v->name, NULL }, 1, NULL, NULL,
+        v->range, v->channels };
+    return mlo_exact_finish(x, &u, c, name, &own);
+}
+
+/* Is it done number by number, with the same for all of a channel, or (first: of the chain) for all there are? */
+static int mlo_exact_is_function(const mlo_takeover *x, const mlo_node *n) {
+    const mlo_dialect *d = n ? mlo_dialect_of(n) : NULL;
+    if (!n || !mlo_is_carried(x->in, n->input[0])) return 0;
+    const mlo_form f = mlo_body_form(x->in, n->output[0]);
+    if (!mlo_is(n, "Relu") && !mlo_is(n, "Clip") && !(d && d->one && !d->norm)) return 0;
+    for (size_t k = 1; k < n->n_input; k++)
+        if (mlo_has_input(n, k)
+            && !(mlo_is_requant_shift(n) ? mlo_exact_by_channel(x, n->input[k], &f)
+                                         : mlo_is_number(x->in, n->input[k])))
+            return 0;
+    return 1;
+}
+
+/* The chain that ends with `name`. It begins with a value that others read, too, or that is no function of one. */
+static int mlo_exact_chain_of(const mlo_takeover *x, const char *name, mlo_exact_chain *c) {
+    mlo_node *n;
+    c->n = 0;
+    for (c->base = name; mlo_exact_is_function(x, n = mlo_made_by(x->in, c->base));
+        c->base = n->input[0]) {
+        const mlo_value *v = mlo_value_of(x->in->body, c->base);
+        /* numbers of channels are the kernel's, which is in front of tables */
+        const int own = c->n && mlo_is_requant_shift(c->node[0])
+            && (!mlo_is_number(x->in, c->node[0]->input[1])
+                || !mlo_is_number(x->in, c->node[0]->input[2]));
+        if ((c->n && v->n_uses > 1) || own || c->n == MLO_EXACT_CHAIN) break;
+        for (int k = c->n++; k > 0; k--) c->node[k] = c->node[k - 1];
+        c->node[0] = n;
+    }
+    return c->n;
+}
+
+static mlo_exact_value *mlo_exact_new(mlo_takeover *x, const char *name) {
+    const char *bias;
+    mlo_exact_chain c;
+    mlo_exact_chain_of(x, name, &c);
+    mlo_node *n = mlo_made_by(x->in, c.base), *layer = mlo_exact_layer(x, c.base, &bias);
+    const mlo_value *base = mlo_value_of(x->in->body, c.base);
+    if (c.n && (!n || mlo_exact_is_function(x, n) || base->n_uses > 1))
+        return mlo_exact_alone(x, &c, name);
+    if (layer) return mlo_exact_linear(x, layer, bias, &c, name);
+    if ((mlo_is(n, "Add") || mlo_is(n, "Mul")) && mlo_is_carried(x->in, n->input[0])
+        && mlo_is_carried(x->in, n->input[1]))
+        return mlo_exact_pair(x, n, &c, name);
+    if (n)
+        mlo_fail(x->q->m, MLO_E_UNSUPPORTED, n,
+            "no kernel makes these integers exactly; there are kernels for linear layers, "
+            "depthwise "
+            "convolutions, sums and products of two streams, and functions of one number (mlo run "
+            "and "
+            "--target c know all of Deeploy's operators)");
+    else
+        mlo_fail_at(x->q->m, MLO_E_UNSUPPORTED, c.base,
+            "layers read this value, which does not come from the carried one");
+    return NULL;
+}
+
+static mlo_exact_value *mlo_exact_of(mlo_takeover *x, const char *name) {
+    mlo_exact_value *v = (mlo_exact_value *)mlo_map_get(&x->made, name);
+    if (v) return v;
+    if (++x->depth > MLO_EXACT_DEPTH) {
+        mlo_fail_at(x->q->m, MLO_E_UNSUPPORTED, name, "a loop body deeper than %d layers",
+            (int)MLO_EXACT_DEPTH);
+        return NULL;
+    }
+    v = mlo_exact_new(x, name);
+    x->depth--;
+    return v;
+}
+
+/* ---- the loop ------------------------------------------------------------- */
+
+/* What goes from layer to layer, and into the first. */
+static int mlo_exact_carried(mlo_takeover *x) {
+    mlo_quantizer *q = x->q;
+    const mlo_node *last = mlo_made_by(x->in, x->result);
+    const mlo_node *first = mlo_maker_in(q->scan.outer, q->scan.node->input[0]);
+    mlo_interval before;
+    int same;
+    if (!mlo_is_requant_shift(last))
+        return mlo_fail(q->m, MLO_E_UNSUPPORTED, last ? last : q->scan.node,
+            "makes what goes from layer to layer, '%s', and rounds nothing; hardware hands on what "
+            "a "
+            "RequantShift makes",
+            x->result);
+    MLO_TRY(mlo_exact_clips(x, x->in->body, last, q->scan.iterations, &x->carried, &same));
+    if (mlo_is_requant_shift(first)) {
+        MLO_TRY(mlo_exact_clips(x, q->scan.outer, first, 1, &before, &same));
+        x->carried = mlo_joined(x->carried, before);
+    } else
+        mlo_inform(q->m, "'%s' is taken to be integers of %lld..%lld, as layers hand on",
+            q->scan.node->input[0], (long long)x->carried.lo, (long long)x->carried.hi);
+    return mlo_exact_streams(x, last, x->carried) ? 0 : mlo_failed(q->m);
+}
+
+/* Options that choose integers have nothing to choose. */
+static void mlo_exact_options(mlo_quantizer *q) {
+    static const char *const options[] = { "weights", "activations", "residual", "scale",
+        "max-cost", "max-error", "q-config", NULL };
+    for (int k = 0; options[k]; k++)
+        if (mlo_opt(q->m, options[k]))
+            mlo_warn(q->m, "--%s changes nothing: the network's own integers are taken over",
+                options[k]);
+    q->pow2 = 0;
+}
+
+static int mlo_exact_open(mlo_takeover *x, mlo_quantizer *q) {
+    mlo *m = q->m;
+    const mlo_graph *body = q->scan.body;
+    memset(x, 0, sizeof *x);
+    x->q = q;
+    q->r.m = m;
+    q->r.body = q->scan.body;
+    q->r.scan = &q->scan;
+    MLO_TRY(mlo_inside_of(m, &q->scan, &q->r.in));
+    x->in = &q->r.in;
+    x->result = body->output[0]->name;
+    const mlo_form f = mlo_body_form(x->in, body->input[0]->name);
+    for (size_t i = 0; i < body->n_node; i++) x->grid |= mlo_is(body->node[i], "Conv");
+    const int64_t channels = f.rank < 2 ? 1 : x->grid ? f.dims[1] : mlo_last_dim(&f);
+    x->tokens = mlo_form_count(&f) / mlo_max(1, channels);
+    if (f.rank < 2 || (x->grid && f.dims[0] != 1))
+        return mlo_fail(m, MLO_E_UNSUPPORTED, q->scan.node,
+            "layers hand on %s; tokens with channels are supported: [.., T, C], or with "
+            "convolutions [1, C, H, W]",
+            mlo_dims_text(m, f.rank, f.dims));
+    if (!(x->one = MLO_NEW_N(m, double, (size_t)q->scan.iterations))) return mlo_failed(m);
+    for (int64_t i = 0; i < q->scan.iterations; i++) x->one[i] = 1;
+    if (mlo_exact_carried(x)) return mlo_failed(m);
+    return mlo_exact_made(x, body->input[0]->name, body->input[0]->name, x->carried, channels)
+        ? 0
+        : mlo_failed(m);
+}
+
+/* [1, C, ..] to [1, .., C], or back. */
+static int mlo_exact_turn(
+    mlo_takeover *x, mlo_graph *list, const char *in, const char *out, int rank, int back) {
+    mlo *m = x->q->m;
+    int64_t perm[MLO_MAX_RANK] = { 0 };
+    for (int k = 1; k < rank; k++) perm[k] = back ? (k == 1 ? rank - 1 : k - 1) : k + 1;
+    if (!back) perm[rank - 1] = 1;
+    mlo_node *n = mlo_node_new(m, "Transpose", out);
+    return !n || mlo_attr_ints(m, n, "perm", perm, (size_t)rank) || mlo_node_input(m, n, in)
+        || mlo_node_output(m, n, out) || mlo_graph_add(m, list, n);
+}
+
+/* In the place of the old loop: integers of its tokens, the new loop, and back. */
+static int mlo_exact_edges(mlo_takeover *x, mlo_graph *list) {
+    mlo_quantizer *q = x->q;
+    mlo *m = q->m;
+    const char *in = q->scan.node->input[0], *out = q->scan.node->output[0];
+    const mlo_form f = mlo_body_form(x->in, q->scan.body->input[0]->name);
+    const mlo_exact_value *v = (mlo_exact_value *)mlo_map_get(
+        &x->made, q->scan.body->input[0]->name);
+    const mlo_form frame = { MLO_FLOAT, 3, { 1, x->tokens, v->channels } };
+    mlo_form turned = f;
+    const int bits = mlo_bits_for(x->carried);
+    const char *a = mlo_format(m, "%s_turned", in), *b = mlo_format(m, "%s_frame", in);
+    const char *y = mlo_format(m, "%s_q", out), *c = mlo_format(m, "%s_frame", out);
+    const char *d = mlo_format(m, "%s_turned", out);
+    if (m->error.code) return mlo_failed(m);
+    for (int k = 1; x->grid && k < f.rank; k++) turned.dims[k] = f.dims[k + 1 < f.rank ? k + 1 : 1];
+    if ((x->grid && mlo_exact_turn(x, list, in, a, f.rank, 0))
+        || mlo_reshape_edge(q, list, x->grid ? a : in, b, &frame)
+        || mlo_edge_node(
+            q, list, mlo_quantize_kernel.op.name, b, q->loop->input[0], 1, bits, MLO_INT16)
+        || mlo_node_output(m, q->loop, y) || mlo_graph_add(m, list, q->loop)
+        || mlo_edge_node(q, list, mlo_dequantize_kernel.op.name, y, c, 1, bits, MLO_INT16)
+        || mlo_reshape_edge(q, list, c, x->grid ? d : out, x->grid ? &turned : &f))
+        return mlo_failed(m);
+    return x->grid && mlo_exact_turn(x, list, d, out, f.rank, 1) ? mlo_failed(m) : 0;
+}
+
+/* Puts the new loop where the old one is. */
+static int mlo_exact_replace(mlo_takeover *x) {
+    mlo_quantizer *q = x->q;
+    mlo_graph *g = q->scan.outer, list = { 0 };
+    for (size_t i = 0; i < g->n_node; i++)
+        if (g->node[i] == q->scan.node ? mlo_exact_edges(x, &list)
+                                       : mlo_graph_add(q->m, &list, g->node[i]))
+            return mlo_failed(q->m);
+    g->node = list.node;
+    g->n_node = list.n_node;
+    return 0;
+}
+
+/* The loop of integers as kernels, in the model. */
+static int mlo_quantize_exact(mlo_quantizer *q) {
+    mlo *m = q->m;
+    mlo_takeover x;
+    mlo_exact_options(q);
+    if (mlo_exact_open(&x, q)
+        || mlo_meta_put(m, &m->model->meta, &m->model->n_meta, mlo_key_integers, "1"))
+        return mlo_failed(m);
+    q->loop = mlo_node_new(m, "Scan", mlo_node_name(q->scan.node));
+    q->body = MLO_NEW(m, mlo_graph);
+    const char *in = mlo_format(m, "%s_q", q->scan.node->input[0]);
+    const mlo_form f = { MLO_INT16, 3,
+        { 1, x.tokens,
+            ((mlo_exact_value *)mlo_map_get(&x.made, q->scan.body->input[0]->name))->channels } };
+    mlo_value_info *state = mlo_info_new(m, q->scan.body->input[0]->name, &f);
+    if (!q->loop || !q->body || !state || mlo_node_input(m, q->loop, in)
+        || !MLO_PUSH(m, q->body->input, q->body->n_input, state))
+        return mlo_failed(m);
+    q->body->name = q->scan.body->name;
+    const mlo_exact_value *y = mlo_exact_of(&x, x.result);
+    mlo_value_info *out = y ? mlo_info_new(m, y->name, &f) : NULL;
+    if (!out || !MLO_PUSH(m, q->body->output, q->body->n_output, out)) return mlo_failed(m);
+    return mlo_exact_replace(&x);
+}
