@@ -112,6 +112,7 @@
 #include "integer/band.c"           /* which keys a mask hides by their places, */
 #include "integer/bias.c"           /* what it adds to scores; */
 #include "integer/counted.c"        /* places that are counted from a mask */
+#include "integer/blank.c"          /* padding that layers set to 0 */
 #include "integer/mask.c"           /* what is left is one number per key, in front of the loop */
 #include "integer/recognise.c"      /* the body as a short list of sublayers */
 #include "integer/calibrate.c"      /* what the values of a loop look like */
