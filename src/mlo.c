@@ -107,6 +107,7 @@
 #include "integer/respell_norm.c"   /* of norms; */
 #include "integer/respell_grid.c"   /* of grids of tokens, */
 #include "integer/respell_moved.c"    /* of tokens that move, between windows, say; */
+#include "integer/respell_memory.c" /* of an encoder's output with positions; */
 #include "integer/respell.c"        /* of masks; all of them, in turn */
 #include "integer/symbol.c"         /* what each element of a value is computed from */
 #include "integer/band.c"           /* which keys a mask hides by their places, */
