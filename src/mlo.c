@@ -107,11 +107,13 @@
 #include "integer/respell_norm.c"   /* of norms; */
 #include "integer/respell_grid.c"   /* of grids of tokens, */
 #include "integer/respell_moved.c"    /* of tokens that move, between windows, say; */
+#include "integer/respell_memory.c" /* of an encoder's output with positions; */
 #include "integer/respell.c"        /* of masks; all of them, in turn */
 #include "integer/symbol.c"         /* what each element of a value is computed from */
 #include "integer/band.c"           /* which keys a mask hides by their places, */
 #include "integer/bias.c"           /* what it adds to scores; */
 #include "integer/counted.c"        /* places that are counted from a mask */
+#include "integer/blank.c"          /* padding that layers set to 0 */
 #include "integer/mask.c"           /* what is left is one number per key, in front of the loop */
 #include "integer/recognise.c"      /* the body as a short list of sublayers */
 #include "integer/calibrate.c"      /* what the values of a loop look like */

@@ -7,7 +7,7 @@
     cores     every word is that of mlo run and of ONNX Runtime on host/core.onnx, for several frames, with stalls; cycles are as predicted
     mask      what the encoder's mask hides changes no word
     blocks    --memory block leaves the matrices of the encoder's tokens whole, and says which, why and what helps; the others are in row blocks
-    refused   near misses say what they are: two encoders' outputs, a mask of places between two sequences, an output that each layer changes,
+    refused   near misses say what they are: two encoders' outputs, one with positions that an input gives, a mask of places between two sequences, an output that each layer changes,
               or that meets the decoder's tokens outside of attention; two frames in flight; an unrolled core
 
 The exports are tests/models/families_cross.py's; test_families.py has all of them."""
@@ -37,7 +37,8 @@ def close(r): return "" if abs(r.predicted_cycles / r.cycles - 1) <= 0.01 else "
 
 def check_cores():
     if not t.have("cores", "iverilog"): return
-    cases = {"bart": (t.model("bart-tiny-opset23"), "--loop", "loop_1", *FLAGS), "longer": (model("t5-decoder-d18-eager-none-m"),), "shorter": (model("marian-decoder-ts17-sdpa-none-n"),)}
+    cases = {"bart": (t.model("bart-tiny-opset23"), "--loop", "loop_1", *FLAGS), "longer": (model("t5-decoder-d18-eager-none-m"),), "shorter": (model("marian-decoder-ts17-sdpa-none-n"),),
+             "positions": (model("detr-decoder-ts17-eager-none-n"),)}
     for name in t.drawn(cases, 3):
         path, *flags = cases[name]
         out = built(path, name, *flags)
@@ -137,6 +138,13 @@ NEAR = {"two encoders' outputs": (two_encoders, "two values from around the loop
 OPTIONS = {"two frames in flight": (("--frames-in-flight", "2"), "one frame"), "unrolled": (("--unrolled",), "leave --unrolled out")}
 
 
+def asked(m):
+    """Keys read the encoder's output with positions that an input gives."""
+    m.graph.input.append(helper.make_tensor_value_info("positions", TensorProto.FLOAT, [1, 9, 16]))
+    n = next(n for n in m.graph.node if n.op_type == "Add" and "encoder_hidden_states" in n.input)
+    n.input[1 - list(n.input).index("encoder_hidden_states")] = "positions"
+
+
 def refused(title, path, words, *flags):
     p = t.call("compile", path, "-o", t.at("refused"), *FLAGS, *flags, text=True)
     said = [l for l in p.stderr.splitlines() if words in l and "[MLO_E_UNSUPPORTED]" in l]
@@ -152,9 +160,12 @@ def check_refused():
         onnx.save(m, path)
         t.good("roll", path, "-o", t.at("near-rolled.onnx"))
         refused(title, path, words)
+    m = onnx.load(model("detr-decoder-d18-sdpa-none-m"))
+    asked(m)
+    refused("positions that an input gives", t.write("asked.onnx", m.SerializeToString()), "two values from around the loop")
     for title, (flags, words) in OPTIONS.items(): refused(title, name, words, *flags)
     p = t.call("sim", built(name, "short"), "--frame-tokens", "3", text=True)
     t.case("short frames: refused, and why", "" if p.returncode == 4 and "comes whole" in p.stderr else "status %d: %s" % (p.returncode, p.stderr[-300:]))
 
 
-if __name__ == "__main__": t.main(check_cores, check_blocks, check_mask, check_refused, floor=17)
+if __name__ == "__main__": t.main(check_cores, check_blocks, check_mask, check_refused, floor=18)

@@ -141,6 +141,21 @@ class SequenceFirst(Spelled):
     def joined(self, y): return self.shaped(self.node("Transpose", y, perm=[1, 0, 2]), self.tokens, 1, self.heads * self.head)
 
 
+class Lines(Spelled):
+    """Channels in front of tokens, projections as convolutions of size 1 (SqueezeBERT)."""
+    groups, gained = 1, False
+
+    def linear(self, x, k, n, name):
+        weight = self.draw(name + ".weight", n, k // self.groups, 1, by=(k / self.groups) ** -0.5)
+        y = self.node("Conv", self.node("Transpose", x, perm=[0, 2, 1]), weight, self.draw(name + ".bias", n, by=0.2), group=self.groups)
+        if self.gained and n == self.hidden: y = self.node("Add", self.node("Mul", y, self.init(name + ".gain", self.rng.uniform(0.8, 1.2, (n, 1)).astype(np.float32))), self.draw(name + ".more", 1, n, 1, by=0.1))
+        return self.node("Transpose", y, perm=[0, 2, 1])
+
+
+class LinesInGroups(Lines): groups = 4
+class LinesGained(Lines): groups, gained = 2, True
+
+
 class Einsum(Spelled):
     def projections(self, x, p): return [self.shaped(self.linear(x, self.hidden, 24, p + n), 1, self.tokens, self.heads, self.head) for n in ("query", "key", "value")]
     def scores(self, q, k): return self.node("Div", self.node("Einsum", q, k, equation="b t h d, b s h d -> b h t s"), self.number(self.head ** 0.5))
@@ -727,7 +742,7 @@ class Bias(Spelled):
 ATTENTIONS = {"Attention", "AttentionBias", "AttentionCap"}
 SPELLINGS = {
     "plain": Spelled, "split": Split, "slices": Slices, "gathers": Gathers, "per head": PerHead, "innermost": Innermost, "interleaved": Interleaved, "gemm": Gemm,
-    "crossed": Crossed, "sequence first": SequenceFirst, "einsum": Einsum, "einsum weights": EinsumWeights, "scale twice": ScaleTwice, "casts": Casts, "flat": Flat, "layer scale": LayerScale,
+    "crossed": Crossed, "sequence first": SequenceFirst, "channels first": Lines, "channels first, in groups": LinesInGroups, "channels first, with gains": LinesGained, "einsum": Einsum, "einsum weights": EinsumWeights, "scale twice": ScaleTwice, "casts": Casts, "flat": Flat, "layer scale": LayerScale,
     "mask added": Added, "mask expanded": Expanded, "mask per head": PerHeadMask, "mask in the body": InTheBody, "mask filled": Filled, "mask kept": Kept, "guarded": Guarded,
     "mask subtracted": Subtracted, "mask twice": Twice, "mask gathered": Gathered,
     "causal": Causal, "causal and keys": CausalAndKeys, "causal ranges": Ranges, "causal trilu": Trilus, "causal product": Product, "causal scattered": Scattered,
@@ -1000,4 +1015,4 @@ def check_whole_refusals():
 
 
 if __name__ == "__main__":
-    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_whole_refusals, floor=113)
+    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_whole_refusals, floor=116)

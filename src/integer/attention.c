@@ -377,6 +377,25 @@ static int mlo_check_counted(mlo_quantizer *q, const mlo_tracer *t, const int64_
     return 0;
 }
 
+/* Where padding was set to 0 in a layer, that is behind the loop now (blank.c): no other token may read it. */
+static int mlo_check_blank(mlo_quantizer *q, mlo_tracer *t, const int64_t *own) {
+    const int64_t wrong = q->blank ? mlo_blank_wrong(t, q->blank, own, q->r.tokens) : -1;
+    int beside = 0;
+    for (size_t i = 0; i < q->r.n_block; i++) beside |= q->r.block[i]->kind == MLO_CONVOLUTION;
+    if (q->m->error.code || !q->blank || (wrong < 0 && !beside)) return mlo_failed(q->m);
+    if (beside)
+        return mlo_fail_at(q->m, MLO_E_UNSUPPORTED, q->blank,
+            "each layer multiplies its tokens by '%s', and a convolution reads tokens beside each "
+            "other; "
+            "export without a mask",
+            q->blank);
+    return mlo_fail_at(q->m, MLO_E_UNSUPPORTED, q->blank,
+        "each layer multiplies its tokens by '%s', which is neither 1 nor, as the mask hides key "
+        "%lld, 0; "
+        "hardware leaves out what a mask of 0 and 1 says of padding; export without a mask",
+        q->blank, (long long)wrong);
+}
+
 static int mlo_settle_mask(mlo_quantizer *q) {
     const int64_t keys[] = { q->r.tokens, q->r.keys };
     int counted = 0;
@@ -386,8 +405,10 @@ static int mlo_settle_mask(mlo_quantizer *q) {
         int64_t *own = (int64_t *)mlo_scratch(q->m, (size_t)keys[k] + 1, sizeof *own);
         if (!own) return mlo_failed(q->m);
         for (int64_t j = 0; j <= keys[k]; j++) own[j] = -1;
-        if (!mlo_trace_begin(q->m, &q->scan, &t) && !mlo_settle_masks(q, &t, k, own) && counted
-            && !k)
+        mlo_trace_begin(q->m, &q->scan, &t);
+        t.bits = !k && q->blank;
+        if (!q->m->error.code && !mlo_settle_masks(q, &t, k, own) && !k
+            && !mlo_check_blank(q, &t, own) && counted)
             mlo_check_counted(q, &t, own);
         mlo_trace_end(&t);
         mlo_scratch_free(q->m, own);

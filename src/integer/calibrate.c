@@ -111,6 +111,7 @@ typedef struct mlo_quantizer {
     mlo_node *loop; /* the new Scan */
     mlo_graph *body; /* of it */
     mlo_keys keys[2]; /* of the carried value, of the memory */
+    const char *blank; /* what tokens are multiplied by behind the loop (blank.c), NULL: nothing */
 
     mlo_taped *tape; /* what was seen, in order, until scales are chosen */
     size_t n_tape;

@@ -65,8 +65,9 @@ static int mlo_find_memory(mlo *m, const mlo_scan *s, mlo_inside *in) {
         if (name && in->memory && name != in->memory)
             return mlo_fail(m, MLO_E_UNSUPPORTED, s->body->node[i],
                 "layers project two values from around the loop, '%s' and '%s'; hardware has one "
-                "such stream, an encoder's output; where keys read it with positions and values "
-                "without (DETR's decoder), build another loop (--loop NAME), the encoder's",
+                "such stream, an encoder's output, to which parameters may be added (DETR's "
+                "positions); build another loop (--loop NAME), or export with a picture's mask "
+                "held",
                 in->memory, name);
         if (name) in->memory = name;
     }

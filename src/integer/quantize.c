@@ -373,8 +373,8 @@ static int mlo_check_context(const mlo_quantizer *q) {
 /* The sublayers of q->scan's body, and what is fixed of them. */
 static int mlo_quantize_recognise(mlo_quantizer *q) {
     mlo *m = q->m;
-    return mlo_respell(m, &q->scan) || mlo_recognise(m, &q->scan, mlo_sublayers, &q->r, &q->result)
-        || mlo_demand(q);
+    return mlo_unblank(m, &q->scan, &q->blank) || mlo_respell(m, &q->scan)
+        || mlo_recognise(m, &q->scan, mlo_sublayers, &q->r, &q->result) || mlo_demand(q);
 }
 
 /* Their numbers: the new body, and a Scan for it that has its parameters. */

@@ -246,8 +246,9 @@ static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n, const char *
     if (mlo_last_dim(&from) != mlo_last_dim(&to))
         return mlo_cannot(r, n,
             mlo_is(n, "Transpose") && from.rank == 3
-                ? "a stream with its channels in front of its tokens, [1, C, T] (convolutions of "
-                  "size 1 as projections: SqueezeBERT); write them as linear layers on [1, T, C]"
+                ? "a stream with its channels in front of its tokens, [1, C, T], where no "
+                  "convolution "
+                  "of size 1 reads it; write what does on [1, T, C]"
                 : "a reshape that changes the channels");
     if (!mlo_is_unmoved(r, source, &chain))
         return mlo_cannot(r, n, "tokens or channels that change places outside of attention");

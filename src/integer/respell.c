@@ -5,8 +5,8 @@
  *     the shapes are fresh.
  *
  * The rules are in respell_linear.c, respell_rotary.c, respell_norm.c and respell_moved.c, those about masks here; all
- * of them are in the table at the end. To add a spelling, add a rule there and a case in
- * tests/test_spellings.py.
+ * of them are in the table at the end; respell_grid.c and respell_memory.c go first. To add a spelling, add a rule
+ * there and a case in tests/test_spellings.py.
  *
  * invariant: a rule applies only where both spellings are provably the same function: views are
  *     followed element by element (layout.c), constants are compared by value. What matches no rule
@@ -146,8 +146,6 @@ static int mlo_respell_walk(mlo_respeller *r, size_t *changed) {
     mlo *m = r->in.m;
     mlo_graph *g = r->in.body;
     mlo_expansion *x = MLO_NEW_N(m, mlo_expansion, mlo_room(g->n_node));
-    mlo_node **list = NULL;
-    size_t n = 0;
     if (!x) return mlo_failed(m);
     for (size_t i = g->n_node; i-- && !m->error.code;) {
         const mlo_expansion fresh = { m, g, g->node[i], mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL,
@@ -157,15 +155,7 @@ static int mlo_respell_walk(mlo_respeller *r, size_t *changed) {
         for (size_t k = 0; k < MLO_N_RESPELLINGS && !x[i].n_made; k++) mlo_respellings[k](r, &x[i]);
         *changed += x[i].n_made > 0;
     }
-    for (size_t i = 0; i < g->n_node; i++) {
-        if (!x[i].n_made && !MLO_PUSH(m, list, n, g->node[i])) return mlo_failed(m);
-        for (size_t k = 0; k < x[i].n_made; k++)
-            if (!MLO_PUSH(m, list, n, x[i].made[k])) return mlo_failed(m);
-    }
-    if (m->error.code) return mlo_failed(m);
-    g->node = list;
-    g->n_node = n;
-    return 0;
+    return mlo_respelled(m, g, x);
 }
 
 /* Respells a loop's body until no rule finds anything. */
@@ -187,6 +177,7 @@ static int mlo_respell_rules(mlo *m, mlo_scan *scan) {
 
 static int mlo_respell(mlo *m, mlo_scan *scan) {
     int moved = 0;
+    MLO_TRY(mlo_respell_memory(m, scan));
     MLO_TRY(mlo_respell_grid(m, scan));
     MLO_TRY(mlo_respell_rules(m, scan));
     MLO_TRY(mlo_respell_moved(m, scan, &moved));

@@ -4,12 +4,13 @@
  * out: the same function; every value of a grid has its channels last, but between the two
  *     transposes that are right around a convolution with a window. One of 1 x 1 over all channels
  *     is a MatMul. Where the carried value is such a grid, it is transposed in front of the loop and
- *     back behind it.
+ *     back behind it. So are lines of tokens, [B, C, T], where convolutions read one token at a time.
  *
  * A value is of a grid if a convolution reads or makes it, or if functions element by element lead
  * from it to one.
  *
  * invariant: what other nodes read, they still read: the value itself, as a transpose of its twin.
+ *     A product in groups of channels is one whose matrix is 0 between different groups.
  * example: ConvNeXt's block, y = x + T(f(T'(Conv(x)))), becomes y' = x' + f(T'(Conv(T(x')))).
  * cost: O(nodes of one body).
  */
@@ -22,32 +23,56 @@ typedef struct {
     const char *state; /* the carried value as it was; NULL: it is no grid */
 } mlo_gridder;
 
-static const int64_t mlo_grid_last[] = { 0, 2, 3, 1 }, mlo_grid_first[] = { 0, 3, 1, 2 };
-
-static int mlo_is_convolved(const mlo_inside *in, const mlo_node *n) {
-    return mlo_is(n, "Conv") && mlo_is_carried(in, n->input[0]) && !mlo_is_carried(in, n->input[1])
-        && mlo_body_form(in, n->input[0]).rank == 4;
+/* Channels of a value of so many dimensions go to its end, and back. */
+static const int64_t *mlo_grid_last(int rank) {
+    static const int64_t line[] = { 0, 2, 1 }, plane[] = { 0, 2, 3, 1 };
+    return rank == 3 ? line : plane;
+}
+static const int64_t *mlo_grid_first(int rank) {
+    static const int64_t line[] = { 0, 2, 1 }, plane[] = { 0, 3, 1, 2 };
+    return rank == 3 ? line : plane;
+}
+static const char *mlo_grid_turned(
+    mlo_expansion *x, const char *name, const int64_t *(*way)(int), int rank) {
+    return mlo_x_transpose(x, name, way(rank), (size_t)rank);
 }
 
-/* One number, or one for each channel: [C, 1, 1]. */
-static int mlo_is_grid_parameter(const mlo_inside *in, const char *name, int64_t channels) {
+/* A convolution that looks at its own token alone. */
+static int mlo_is_pointwise(const mlo_inside *in, const mlo_node *n) {
+    const mlo_form w = mlo_body_form(in, n->input[1]);
+    const mlo_form a = mlo_body_form(in, n->input[0]), b = mlo_body_form(in, n->output[0]);
+    int is = mlo_form_known(&w) && w.rank == a.rank && b.rank == a.rank;
+    for (int k = 2; is && k < w.rank; k++) is = w.dims[k] == 1 && a.dims[k] == b.dims[k];
+    return is;
+}
+
+static int mlo_is_convolved(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_is(n, "Conv") || !mlo_is_carried(in, n->input[0]) || mlo_is_carried(in, n->input[1]))
+        return 0;
+    const int rank = mlo_body_form(in, n->input[0]).rank;
+    return rank == 4 || (rank == 3 && mlo_is_pointwise(in, n));
+}
+
+/* One number, or one for each channel of a grid: [C, 1, 1]. */
+static int mlo_is_grid_parameter(const mlo_inside *in, const char *name, const mlo_form *grid) {
     const mlo_form f = mlo_body_form(in, name);
+    const int64_t channels = grid->dims[1];
     if (mlo_is_carried(in, name) || !mlo_form_known(&f)) return 0;
     return mlo_form_count(&f) == 1
-        || (f.rank >= 3 && f.rank <= 4 && f.dims[f.rank - 3] == channels
-            && mlo_form_count(&f) == channels);
+        || (f.rank >= grid->rank - 1 && f.rank <= grid->rank
+            && f.dims[f.rank - grid->rank + 1] == channels && mlo_form_count(&f) == channels);
 }
 
 /* A function element by element of grids of one form. */
 static int mlo_is_grid_function(const mlo_inside *in, const mlo_node *n) {
     if (!mlo_is_elementwise(n) || n->n_output != 1 || !mlo_is_carried(in, n->output[0])) return 0;
     const mlo_form y = mlo_body_form(in, n->output[0]);
-    if (y.rank != 4) return 0;
+    if (y.rank < 3 || y.rank > 4) return 0;
     for (size_t i = 0; i < n->n_input; i++) {
         if (!mlo_has_input(n, i)) continue;
         const mlo_form f = mlo_body_form(in, n->input[i]);
         if (mlo_is_carried(in, n->input[i]) ? !mlo_form_same(&f, &y)
-                                            : !mlo_is_grid_parameter(in, n->input[i], y.dims[1]))
+                                            : !mlo_is_grid_parameter(in, n->input[i], &y))
             return 0;
     }
     return 1;
@@ -94,27 +119,37 @@ static void mlo_grid_attributes(mlo_expansion *x) {
         if (!MLO_PUSH(x->m, n->attr, n->n_attr, x->n->attr[i])) return;
 }
 
-/* A convolution that looks at its own token alone, at all channels. */
-static int mlo_is_pointwise(const mlo_inside *in, const mlo_node *n) {
-    const mlo_form w = mlo_body_form(in, n->input[1]);
-    const mlo_form a = mlo_body_form(in, n->input[0]), b = mlo_body_form(in, n->output[0]);
-    return w.rank == 4 && w.dims[2] == 1 && w.dims[3] == 1 && mlo_int(n, "group", 1) == 1
-        && a.dims[2] == b.dims[2] && a.dims[3] == b.dims[3];
+/* The matrix [channels out, channels in] of a convolution that looks at its own token alone. */
+static const char *mlo_grid_matrix(mlo_expansion *x, const mlo_form *w, int64_t groups) {
+    const int64_t rows = w->dims[0], columns = w->dims[1], whole[] = { rows, groups * columns };
+    const int64_t parts[] = { rows, 1, columns }, own[] = { rows, groups, 1 };
+    if (groups == 1) return mlo_x_reshape(x, x->n->input[1], w->dims, 2);
+    int64_t *is = MLO_NEW_N(x->m, int64_t, (size_t)(rows * groups));
+    for (int64_t i = 0; is && i < rows * groups; i++)
+        is[i] = i / groups / (rows / groups) == i % groups;
+    if (!is) return "";
+    const char *flat = mlo_x_tensor(x, MLO_FLOAT, 1, rows * groups, is, 0);
+    const char *mine = mlo_x_reshape(x, flat, own, 3);
+    const char *each = mlo_x_reshape(x, x->n->input[1], parts, 3);
+    return mlo_x_reshape(x, MLO_X(x, "Mul", each, mine), whole, 2);
 }
 
-/* The twin of a convolution's result. */
+/* The twin of a convolution's result. One in groups is a product where a token is read; of a grid of channels
+ * each by itself, the kernel Conv (window.c). */
 static const char *mlo_grid_conv(mlo_gridder *g, mlo_expansion *x) {
     static const int64_t turned[] = { 1, 0 };
     const mlo_node *n = x->n;
+    const mlo_form w = mlo_body_form(&g->in, n->input[1]);
+    const int64_t groups = mlo_int(n, "group", 1);
     const char *from = mlo_twin(g, n->input[0]), *y;
-    if (mlo_is_pointwise(&g->in, n)) {
-        const mlo_form w = mlo_body_form(&g->in, n->input[1]);
-        y = mlo_x_transpose(x, mlo_x_reshape(x, n->input[1], w.dims, 2), turned, 2);
+    if (mlo_is_pointwise(&g->in, n) && (groups == 1 || w.rank == 3 || w.dims[1] > 1)) {
+        y = mlo_x_transpose(x, mlo_grid_matrix(x, &w, groups), turned, 2);
         return mlo_x_plus(x, MLO_X(x, "MatMul", from, y), mlo_x_in(x, 2));
     }
-    y = MLO_X(x, "Conv", mlo_x_transpose(x, from, mlo_grid_first, 4), n->input[1], mlo_x_in(x, 2));
+    y = mlo_grid_turned(x, from, mlo_grid_first, w.rank);
+    y = MLO_X(x, "Conv", y, n->input[1], mlo_x_in(x, 2));
     mlo_grid_attributes(x);
-    return mlo_x_transpose(x, y, mlo_grid_last, 4);
+    return mlo_grid_turned(x, y, mlo_grid_last, w.rank);
 }
 
 /* The twin of what a function element by element makes. */
@@ -155,10 +190,11 @@ static int mlo_grid_node(mlo_gridder *g, mlo_node *n) {
     mlo_expansion x = mlo_grid_expansion(g, g->in.body, n);
     const char *y = NULL;
     const int of_grid = mlo_map_get(&g->marked, n->output[0]) != NULL;
+    const int rank = mlo_body_form(&g->in, n->output[0]).rank;
     if (of_grid && mlo_is_convolved(&g->in, n)) y = mlo_grid_conv(g, &x);
     if (of_grid && !y && mlo_is_grid_function(&g->in, n)) y = mlo_grid_function(g, &x);
     if (y) {
-        const char *own = mlo_x_transpose(&x, y, mlo_grid_first, 4);
+        const char *own = mlo_grid_turned(&x, y, mlo_grid_first, rank);
         MLO_TRY(mlo_map_put(m, &g->twin, n->output[0], (void *)(uintptr_t)y));
         mlo_x_out(&x, 0, own);
         return m->error.code ? mlo_failed(m) : mlo_grid_take(g, &x);
@@ -168,7 +204,8 @@ static int mlo_grid_node(mlo_gridder *g, mlo_node *n) {
     if (!MLO_PUSH(m, g->list, g->n, n)) return mlo_failed(m);
     for (size_t k = 0; k < n->n_output; k++) {
         if (!mlo_map_get(&g->marked, n->output[k])) continue;
-        y = mlo_x_transpose(&x, n->output[k], mlo_grid_last, 4);
+        y = mlo_grid_turned(
+            &x, n->output[k], mlo_grid_last, mlo_body_form(&g->in, n->output[k]).rank);
         MLO_TRY(mlo_map_put(m, &g->twin, n->output[k], (void *)(uintptr_t)y));
     }
     return mlo_grid_take(g, &x);
@@ -183,19 +220,18 @@ static int mlo_grid_state(mlo_gridder *g, const mlo_scan *s) {
     mlo_expansion x = mlo_grid_expansion(g, body, body->node[0]);
     mlo_expansion before = mlo_grid_expansion(g, s->outer, s->node), after = before;
     const int64_t channels = f.dims[1];
-    f.dims[1] = f.dims[2];
-    f.dims[2] = f.dims[3];
-    f.dims[3] = channels;
+    for (int k = 1; k < f.rank - 1; k++) f.dims[k] = f.dims[k + 1];
+    f.dims[f.rank - 1] = channels;
     MLO_TRY(mlo_map_put(m, &g->twin, in->name, (void *)(uintptr_t)in->name));
-    g->state = mlo_x_transpose(&x, in->name, mlo_grid_first, 4);
+    g->state = mlo_grid_turned(&x, in->name, mlo_grid_first, f.rank);
     mlo_value_info *state = mlo_info_new(m, in->name, &f);
     if (!state || mlo_grid_take(g, &x)) return mlo_failed(m);
     body->input[0] = state;
-    const char *first = mlo_x_transpose(&before, s->node->input[0], mlo_grid_last, 4);
+    const char *first = mlo_grid_turned(&before, s->node->input[0], mlo_grid_last, f.rank);
     const char *made = s->node->output[0], *last = mlo_x_name(&after, "grid");
     mlo_node *back = mlo_node_new(m, "Transpose", mlo_format(m, "%s_back", mlo_node_name(s->node)));
     if (m->error.code || !back || mlo_node_input(m, back, last) || mlo_node_output(m, back, made)
-        || mlo_attr_ints(m, back, "perm", mlo_grid_first, 4))
+        || mlo_attr_ints(m, back, "perm", mlo_grid_first(f.rank), (size_t)f.rank))
         return mlo_failed(m);
     for (size_t i = 0; i < s->outer->n_node; i++) {
         mlo_node *n = s->outer->node[i];

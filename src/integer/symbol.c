@@ -23,6 +23,8 @@ typedef struct {
     int64_t tested; /* the symbol that is 0 exactly where this one is, -1: none is known */
     int64_t base; /* the symbol that it is but for `more`, -1: itself */
     double more; /* than that */
+    int64_t bit; /* the input's 0 or 1 that alone decides it; 0: there is none */
+    double is[2]; /* what it is where that is 0, and where it is 1 */
 } mlo_symbol;
 
 /* What has been met: the hash of an operation on symbols, and the symbol that it is. */
@@ -43,6 +45,7 @@ typedef struct {
     size_t room; /* places */
     size_t used; /* places */
     int depth; /* nodes between the mask and where it is looked at */
+    int bits; /* 1: what follows from an input's 0 or 1 is wanted (mlo_symbol.bit) */
 } mlo_tracer;
 enum { MLO_TRACE_MOST = 1 << 24 }; /* elements of one value */
 
@@ -88,7 +91,7 @@ static int64_t mlo_note_symbol(mlo_tracer *t, uint64_t hash, int64_t symbol) {
 static int64_t mlo_symbol_of(
     mlo_tracer *t, uint64_t hash, double low, double high, int64_t tested) {
     const mlo_noted *met = mlo_noted_at(t, hash);
-    const mlo_symbol made = { low, high, tested, -1, 0 };
+    const mlo_symbol made = { low, high, tested, -1, 0, 0, { 0 } };
     if (!met || met->hash) return met ? met->symbol : 0;
     if (!MLO_PUSH(t->m, t->symbol, t->n_symbol, made)) return 0;
     return mlo_note_symbol(t, hash, (int64_t)t->n_symbol - 1);
@@ -133,16 +136,24 @@ static uint64_t mlo_operation(const mlo_node *n, const char *name, mlo_dtype typ
     return mlo_mixed(mlo_name_number(mlo_is_one_of(n, plain) ? n->op : name), (uint64_t)type);
 }
 
-/* What the node makes of numbers: the operator itself says. 0: it is not evaluated. */
+/* The number that it is where its bit is so; bit -1: whatever that is. NULL: it is not known. */
+static const double *mlo_symbol_at(const mlo_tracer *t, int64_t i, int bit) {
+    const mlo_symbol *s = &t->symbol[i];
+    if (mlo_symbol_fixed(t, i)) return &s->low;
+    return bit >= 0 && s->bit ? &s->is[bit] : NULL;
+}
+
+/* What the node makes of numbers, where their bit is so: the operator itself says. 0: it is not evaluated. */
 static int mlo_symbol_evaluated(
-    mlo_tracer *t, mlo_node *n, const char *name, const int64_t *arg, double *x) {
+    mlo_tracer *t, mlo_node *n, const char *name, const int64_t *arg, int bit, double *x) {
     mlo_array *in[MLO_MOVE_INPUTS] = { 0 }, *y = NULL;
     int ok = n->n_input <= MLO_MOVE_INPUTS;
     for (size_t k = 0; ok && k < n->n_input; k++) {
         if (!mlo_has_input(n, k)) continue;
         mlo_dtype type = mlo_form_of(mlo_value_of(t->s->body, n->input[k])).dtype;
-        ok = mlo_symbol_fixed(t, arg[k]) && (in[k] = mlo_array_new(t->m, type, 0, NULL)) != NULL;
-        if (ok) mlo_convert(type, in[k]->data, MLO_DOUBLE, &t->symbol[arg[k]].low, 1);
+        const double *number = mlo_symbol_at(t, arg[k], bit);
+        ok = number && (in[k] = mlo_array_new(t->m, type, 0, NULL)) != NULL;
+        if (ok) mlo_convert(type, in[k]->data, MLO_DOUBLE, number, 1);
     }
     if (ok) y = mlo_made_of(t->m, n, name, (const mlo_array *const *)in);
     if (y) *x = mlo_number_at(y, 0);
@@ -187,9 +198,9 @@ static void mlo_range_take(mlo_symbol *r, double x) {
 /* The range of a result: sums, products and choices are followed; anything can come of the rest. */
 static mlo_symbol mlo_symbol_range(
     const mlo_tracer *t, const mlo_node *n, const int64_t *arg, mlo_dtype type) {
-    mlo_symbol r = { INFINITY, -INFINITY, -1, -1, 0 };
+    mlo_symbol r = { INFINITY, -INFINITY, -1, -1, 0, 0, { 0 } };
     const mlo_symbol any = { type == MLO_BOOL ? 0 : -INFINITY, type == MLO_BOOL ? 1 : INFINITY, -1,
-        -1, 0 };
+        -1, 0, 0, { 0 } };
     const mlo_symbol *a = &t->symbol[arg[0]], *b = n->n_input > 1 ? &t->symbol[arg[1]] : a;
     double x[2] = { a->low, a->high }, y[2] = { b->low, b->high };
     int cast = mlo_is(n, "Cast") && mlo_dtype_is_float(type) && type != MLO_FLOAT16;
@@ -248,6 +259,22 @@ static int64_t mlo_symbol_split(mlo_tracer *t, mlo_node *n, const char *name, co
     return made;
 }
 
+/* Says what a new symbol is in either case, where one bit decides all operands. */
+static void mlo_symbol_decide(
+    mlo_tracer *t, mlo_node *n, const char *name, const int64_t *arg, int64_t made) {
+    double is[2];
+    int64_t bit = 0;
+    for (size_t k = 0; k < n->n_input; k++) {
+        if (!mlo_has_input(n, k) || mlo_symbol_fixed(t, arg[k])) continue;
+        if (!t->symbol[arg[k]].bit || (bit && bit != t->symbol[arg[k]].bit)) return;
+        bit = t->symbol[arg[k]].bit;
+    }
+    for (int i = 0; i < 2; i++)
+        if (!mlo_symbol_evaluated(t, n, name, arg, i, &is[i])) return;
+    t->symbol[made].bit = bit;
+    memcpy(t->symbol[made].is, is, sizeof is);
+}
+
 /* The symbol of a node's result from those of its operands. */
 static int64_t mlo_symbol_made(
     mlo_tracer *t, mlo_node *n, const char *name, const int64_t *arg, mlo_dtype type) {
@@ -262,7 +289,7 @@ static int64_t mlo_symbol_made(
     if (!met || met->hash) return met ? met->symbol : 0;
     int64_t chosen = mlo_symbol_chosen(t, n, arg);
     if (chosen >= 0) return mlo_note_symbol(t, hash, chosen);
-    if (fixed && mlo_symbol_evaluated(t, n, name, arg, &x))
+    if (fixed && mlo_symbol_evaluated(t, n, name, arg, -1, &x))
         return mlo_note_symbol(t, hash, mlo_symbol_number(t, x));
     mlo_symbol r = mlo_symbol_range(t, n, arg, type);
     if (type == MLO_BOOL && mlo_is(n, "Cast")) {
@@ -274,7 +301,9 @@ static int64_t mlo_symbol_made(
         && (known = mlo_symbol_compared(n, &t->symbol[arg[0]], &t->symbol[arg[1]])) >= 0)
         return mlo_note_symbol(t, hash, mlo_symbol_number(t, known));
     if (r.low >= r.high) return mlo_note_symbol(t, hash, mlo_symbol_number(t, r.low));
-    return mlo_symbol_split(t, n, name, arg, type, mlo_symbol_of(t, hash, r.low, r.high, r.tested));
+    const int64_t made = mlo_symbol_of(t, hash, r.low, r.high, r.tested);
+    if (t->bits && !t->m->error.code) mlo_symbol_decide(t, n, name, arg, made);
+    return mlo_symbol_split(t, n, name, arg, type, made);
 }
 
 /* ---- where elements come from --------------------------------------------- */
@@ -290,9 +319,13 @@ static mlo_array *mlo_trace_new(mlo_tracer *t, const char *name, const mlo_form 
         || (v->is_input && !mlo_dtype_is_float(f->dtype) && strstr(name, "mask"));
     uint64_t hash = mlo_mixed(2, mlo_name_number(name));
     if (v->graph == t->s->body) hash = mlo_mixed(hash, (uint64_t)t->iteration);
-    for (int64_t i = 0; a && i < mlo_array_count(a); i++)
-        ((int64_t *)a->data)[i] = mlo_symbol_of(
+    for (int64_t i = 0; a && i < mlo_array_count(a); i++) {
+        const int64_t id = mlo_symbol_of(
             t, mlo_mixed(hash, (uint64_t)i), bits ? 0 : -INFINITY, bits ? 1 : INFINITY, -1);
+        ((int64_t *)a->data)[i] = id;
+        t->symbol[id].bit = bits ? id : 0;
+        t->symbol[id].is[1] = bits;
+    }
     return a;
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Exports decoders whose layers read an encoder's output, for families/: causal self-attention, cross-attention to encoder_hidden_states (more tokens than the
-decoder has, or fewer). mask: the encoder's padding mask is an input.
+decoder has, or fewer). mask: the encoder's padding mask is an input. detr-decoder (transformers 5.24): no mask of its own, positions.
 
 Called as families.py is; made with transformers 5.23."""
 import families
@@ -65,7 +65,27 @@ def plain(batch_first, norm_first):
     return make
 
 
+class Detr(nn.Module):
+    """transformers' own DETR from an encoder's output on: keys have its positions, values have none; queries have learned ones in every layer."""
+    names = ["encoder_hidden_states"]
+
+    def __init__(self, s, attention):
+        super().__init__()
+        from transformers.models.detr import modeling_detr
+        self.m = modeling_detr.DetrDecoder(tf.DetrConfig(d_model=s.hidden, decoder_layers=s.layers, decoder_attention_heads=s.heads, decoder_ffn_dim=s.inner,
+                                                         num_queries=s.tokens, attn_implementation=attention))
+        self.queries, self.places = nn.Embedding(s.tokens, s.hidden), nn.Parameter(torch.zeros(1, s.image, s.hidden))
+
+    def forward(self, memory):
+        queries = self.queries.weight[None]
+        return self.m(inputs_embeds=torch.zeros_like(queries), encoder_hidden_states=memory, spatial_position_embeddings=self.places, object_queries_position_embeddings=queries)[0]
+
+
+def detr(s, attention, mask, batch): return Detr(s, attention), (torch.randn(batch, s.image, s.hidden),)
+
+
 families.FAMILIES = {
+    "detr-decoder": detr,
     "bart-decoder": decoder("Bart", bart), "marian-decoder": decoder("Marian", bart), "t5-decoder": decoder("T5", t5), "whisper-decoder": decoder("Whisper", whisper),
     "decoder-batch-post": plain(True, False), "decoder-batch-pre": plain(True, True), "decoder-seq-post": plain(False, False), "decoder-seq-pre": plain(False, True),
 }
@@ -74,6 +94,7 @@ families.ROWS = """
 bart-decoder m d18 sdpa mask        bart-decoder n ts17 eager none      marian-decoder m d18 eager mask     marian-decoder n ts17 sdpa none
 t5-decoder m d18 eager none         t5-decoder n ts17 eager mask        whisper-decoder m d18 sdpa none     whisper-decoder n d20 eager none
 decoder-batch-post m d18 - none     decoder-batch-pre n ts17 - mask     decoder-seq-post n d20 - none       decoder-seq-pre m ts17 - mask
+detr-decoder m d18 sdpa none        detr-decoder n ts17 eager none
 """
 families.SEED = 501
 
