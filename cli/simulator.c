@@ -227,6 +227,8 @@ static void cli_remove_tree(const char *path) {
 static void cli_words_of_verilator(const cli_bench *b, cli_command *x, const char *dir) {
     static const char *const fixed[] = { "verilator", "--binary", "--timing", "-O3", "-Wno-fatal",
         "-Wno-lint", "-Wno-style", "-Wno-TIMESCALEMOD", "--top-module", "mlo_tb",
+        /* loops over the rows of a matrix */
+        "--unroll-count", "65536",
         /* compiling takes longer than running */
         "-MAKEFLAGS", "OPT_FAST=-O1", "-MAKEFLAGS", "OPT_GLOBAL=-O1" };
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) cli_word(x, "%s", fixed[i]);

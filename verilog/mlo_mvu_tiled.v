@@ -66,6 +66,8 @@ module mlo_mvu_tiled #(
     output wire                  tile_valid,
     output wire                  tile_next,
     input  wire                  tile_ready,
+    output wire                  over,           // a tile was stored whole, and a group with it (mlo_tile)
+    output wire                  over_group,
     output wire [2:0]            stat            // mlo_mvu's
 );
     localparam ROWS = N / BLOCKS;                // channels of a pass
@@ -88,7 +90,8 @@ module mlo_mvu_tiled #(
         .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid), .s_axis_tready(s_axis_tready), .s_axis_tuser(s_axis_tuser),
         .m_axis_tdata(x_data), .m_axis_tvalid(x_valid), .m_axis_tready(x_ready), .m_axis_tuser(x_user),
         .ends_tdata(ends_tdata), .ends_tvalid(ends_tvalid), .ends_tready(ends_tready),
-        .tile_valid(tile_valid), .tile_next(tile_next), .tile_ready(tile_ready));
+        .tile_valid(tile_valid), .tile_next(tile_next), .tile_ready(tile_ready),
+        .over(over), .over_group(over_group));
 
     mlo_mvu #(.K(K), .N(ROWS), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .WBITS(WBITS), .ABITS(ABITS), .YBITS(YBITS), .TABLE(TABLE),
               .TBITS(TBITS), .SHIFT(SHIFT), .PACK(PACK), .RESIDENT(0), .AXI_WIDTH(AXI_WIDTH)) u_mvu (

@@ -9,6 +9,7 @@
 //              [0] it is the first token of its pass (so a matrix unit takes a pass for an iteration)
 //              [2:1] pass 0: {the token's own key, it ends the tile}; pass 1: its own {last, first}; then 0. mlo_untile puts it together.
 //            One request a tile, as its first beat is taken: tile_valid, tile_next: its first token has `first`.
+//            over: a tile was stored whole, a cycle ago; over_group: and its group with it (mlo_ahead).
 // Throughput a beat in and a beat out per cycle; no gap between tokens, passes and tiles that are there
 // Latency    a token whose last beat is taken in cycle t is offered from cycle t + 2 (pass 0, all before it have left);
 //            pass 1 begins with the tile's last token gone. A request is offered the cycle after the beat.
@@ -46,7 +47,9 @@ module mlo_tile #(
     // requests: parameters of a tile, please
     output wire             tile_valid,
     output wire             tile_next,      // of the next iteration; else of the same as the tile before
-    input  wire             tile_ready
+    input  wire             tile_ready,
+    output reg              over,
+    output reg              over_group
 );
     localparam DEPTH = TILE * BEATS;
     localparam AW = (DEPTH > 1)  ? $clog2(DEPTH)  : 1;
@@ -89,7 +92,9 @@ module mlo_tile #(
         .m_tdata(tile_next), .m_tvalid(tile_valid), .m_tready(tile_ready));
 
     always @(posedge clk) begin
-        w_waits <= w_last && !ends_tvalid;
+        w_waits    <= w_last && !ends_tvalid;
+        over       <= w_close;
+        over_group <= w_last && ends_tdata;
         if (take) begin
             w_begun <= 1'b1;
             w_addr  <= w_addr + 1'b1;
@@ -102,6 +107,7 @@ module mlo_tile #(
             w_half  <= !w_half;
         end
         if (rst) begin
+            over    <= 1'b0;
             w_waits <= 1'b0;
             w_begun <= 1'b0;
             w_addr  <= {AW{1'b0}};
@@ -254,10 +260,11 @@ module mlo_tile #(
         if (f_past && f_hit && m_axis_tvalid) assert (m_axis_tdata == f_out_word && m_axis_tuser == f_out_user);
     end
     always @(posedge clk) if (f_past) begin
-        if ($past(rst)) assert (!m_axis_tvalid && !tile_valid);
+        if ($past(rst)) assert (!m_axis_tvalid && !tile_valid && !over);
         else begin
             if ($past(m_axis_tvalid && !m_axis_tready)) assert (m_axis_tvalid && $stable(m_axis_tdata) && $stable(m_axis_tuser));
             if ($past(tile_valid && !tile_ready))       assert (tile_valid && $stable(tile_next));
+            assert (over == $past(f_i_close) && (!over || over_group == $past(f_i_last && ends_tdata)));
             // no gap: what is there is offered, and nothing else
             if ($past(!m_axis_tvalid || m_axis_tready)) assert (m_axis_tvalid == $past(f_there));
         end

@@ -85,10 +85,10 @@ static void mlo_share_area(int64_t ports, mlo_area *a) {
     a->ff += REQUEST + 1 + ports;
 }
 
-/* Of row blocks: mlo_refill for each matrix; mlo_axi_share, which picks one reader's address and
+/* Of row blocks: mlo_ahead and mlo_refill for each matrix; mlo_axi_share, which picks one reader's address and
  * length and queues whose they are; where their part of the memory begins. */
 static void mlo_readers_area(const mlo_core *c, mlo_area *a) {
-    enum { READER_LUTS = 460, READER_FFS = 320, PORT_LUTS = 2, BASE = 64 };
+    enum { READER_LUTS = 490, READER_FFS = 346, PORT_LUTS = 2, BASE = 64 };
     int64_t readers = 1;
     for (int i = 0; i < c->n_element; i++)
         if (mlo_is_block(&c->element[i])) {

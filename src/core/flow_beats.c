@@ -10,8 +10,16 @@
  * example: a Requant takes six stages: its first beat leaves six cycles after it came.
  * cost: O(1) a token.
  */
+/* Beats that are inside when the first of them cannot leave: of the stages in front of its own those have one that are
+ * a gap apart. */
+static int64_t mlo_beats_held(const mlo_schedule *s, int i) {
+    enum { AROUND = 3 };
+    const int64_t stages = mlo_pipeline(&s->c->element[i]) + 1 - AROUND;
+    return stages > 0 ? AROUND + mlo_parts(stages, s->gap[i]) : AROUND + stages;
+}
+
 static int64_t mlo_beats_open(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
-    const int64_t gone = x - mlo_pipeline(&s->c->element[i]) - 1;
+    const int64_t gone = x - mlo_beats_held(s, i);
     return gone >= s->fired[i] * beats ? MLO_NOT_YET : 1 + mlo_leaves(s, i, gone, beats);
 }
 
@@ -57,7 +65,7 @@ static int64_t mlo_beats_thaw(const mlo_schedule *s, int i, int64_t x, int64_t b
 }
 
 static int64_t mlo_beats_resume(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
-    const int64_t gone = x - mlo_pipeline(&s->c->element[i]) - 1;
+    const int64_t gone = x - mlo_beats_held(s, i);
     const int64_t left = gone < 0 ? 0 : mlo_leaves_at(s, i, gone / beats, gone % beats);
     return left == MLO_NOT_YET ? left : mlo_max(left + 1, mlo_beats_thaw(s, i, x - 1, beats));
 }
@@ -124,7 +132,7 @@ static void mlo_beats_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token 
     t->out[0] = mlo_max(first, x->room[0]);
     t->out[1] = mlo_max(mlo_max(last, x->room[1]), t->out[0] + s->span[i]);
     t->in[1] = mlo_max(
-        t->in[1], mlo_leaves(s, i, x->n * beats + beats - 1 - latency - 1, beats) + 1);
+        t->in[1], mlo_leaves(s, i, x->n * beats + beats - 1 - mlo_beats_held(s, i), beats) + 1);
     mlo_spend(t, beats, mlo_max(t->ideal, first + beats - 1 + narrow),
         e->kernel && x->at.first ? t->work - t->in[0] - 1 : 0);
 }

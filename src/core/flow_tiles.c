@@ -6,7 +6,8 @@
  *
  * As verilog/mlo_mvu_tiled.v, mlo_tile.v, mlo_untile.v and mlo_refill.v say: two halves of tokens,
  * two banks of a block, two halves of results. The next tile arrives, and the one before leaves,
- * meanwhile. Blocks are asked for with the tile's first token.
+ * meanwhile. Blocks are asked for when the tile before is stored (mlo_ahead.v), those of a job's first tile with its
+ * first token.
  *
  * invariant: work and waits are counted by passes, not by tokens. A tile ends with its group of frames, as is known
  * (mlo_loop.v) when a frame begins; in the first iteration when the next one does, or has not come for a while.
@@ -14,8 +15,9 @@
  * cost: O(passes and bursts).
  */
 /* Cycles, as they are in the Verilog: from a tile's first beat to its request (readers that share
- * memory: one more), from a stored token to its multiplication, from a result to its first beat out. */
-enum { MLO_TILE_ASKS = 5, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
+ * memory: one more), or from the last one of the tile before, from a stored token to its
+ * multiplication, from a result to its first beat out. */
+enum { MLO_TILE_ASKS = 5, MLO_TILE_AHEAD = 6, MLO_TILE_STORES = 2, MLO_TILE_LEAVES = 2 };
 
 /* The number of token n's tile, counted from the first one on. */
 static int64_t mlo_tile_of(const mlo_schedule *s, int i, int64_t n) {
@@ -85,15 +87,26 @@ static int64_t mlo_tile_address(const mlo_schedule *s, int i, int64_t n) {
     return at;
 }
 
-/* The next tile's first token is taken, and all that tiles before it need is requested: so are its
- * parameters. 0: not yet. */
+/* When the parameters of the tile that begins with token n are asked for: when the tile before is
+ * stored, unless that is the last one of a job; then with its own first token. MLO_NOT_YET. */
+static int64_t mlo_tile_asked(const mlo_schedule *s, int i, int64_t n) {
+    const mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
+    if (p.iteration || p.at || (p.job->iterations > 1 && p.frame)) {
+        const int64_t holds = s->known[i] < n ? MLO_NOT_YET : mlo_tile_holds(s, i, n - 1);
+        return holds == MLO_NOT_YET ? holds : holds + MLO_TILE_AHEAD;
+    }
+    return s->known[i] <= n ? MLO_NOT_YET : mlo_token_of(s, i, n)->in[0] + MLO_TILE_ASKS;
+}
+
+/* It is known when, and all that tiles before it need is requested: so are its parameters. 0: not yet. */
 static int mlo_tile_asks(mlo_schedule *s, int i) {
     mlo_tiling *t = &s->tiling[i];
     const int64_t n = mlo_tile_first(s, i, t->asked);
-    if (s->known[i] <= n || t->reader.got < t->asked * t->beats * s->c->element[i].unit.blocks)
+    if (n >= s->total || t->reader.got < t->asked * t->beats * s->c->element[i].unit.blocks)
         return 0;
-    t->reader.asks = mlo_max(
-        t->reader.asks, mlo_token_of(s, i, n)->in[0] + MLO_TILE_ASKS + s->shared);
+    const int64_t asked = mlo_tile_asked(s, i, n);
+    if (asked == MLO_NOT_YET) return 0;
+    t->reader.asks = mlo_max(t->reader.asks, asked + s->shared);
     t->address = mlo_tile_address(s, i, n);
     t->asked++;
     return 1;

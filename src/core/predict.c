@@ -96,6 +96,21 @@ static void mlo_schedule_run(mlo_schedule *s) {
     }
 }
 
+/* Beats of a matrix leave a vector's cycles apart; those of a pipeline as far apart as they come,
+ * of streams whose beats do not wait in a FIFO in front of it. */
+static int64_t mlo_schedule_gap(const mlo_schedule *s, int i) {
+    const mlo_core *c = s->c;
+    const mlo_unit *u = &c->element[i].unit;
+    int64_t gap = u->flow == MLO_FLOW_MATRIX ? mlo_matrix_cycles(u) : 1;
+    for (int k = s->begin[0][i]; k < s->begin[0][i + 1] && u->flow == MLO_FLOW_BEATS; k++) {
+        const int edge = s->order[0][k], from = c->edge[edge].from;
+        const mlo_link *w = &s->way[edge];
+        if (from != MLO_OUTSIDE && from < i && !w->fifo)
+            gap = mlo_max(gap, s->gap[from] * w->up / w->down);
+    }
+    return gap;
+}
+
 static void mlo_schedule_edges(mlo_schedule *s) {
     const mlo_core *c = s->c;
     for (int i = 0; i < c->n_element; i++) s->span[i] = mlo_beats_out(&c->element[i]) - 1;
@@ -113,6 +128,7 @@ static void mlo_schedule_edges(mlo_schedule *s) {
                     s->order[side][n++] = k;
             s->begin[side][i + 1] = n;
         }
+    for (int i = 0; i < c->n_element; i++) s->gap[i] = mlo_schedule_gap(s, i);
     for (int i = c->n_element - 1; i >= 0; i--)
         if (c->element[i].unit.flow == MLO_FLOW_BEATS) {
             s->chain[i] = 1;

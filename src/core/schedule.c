@@ -309,6 +309,8 @@ typedef struct mlo_schedule {
     mlo_link way[2 * MLO_CORE_MOST]; /* [edge] */
     int64_t span[MLO_CORE_MOST]; /* [element]: the longest way's, cycles */
     int chain[MLO_CORE_MOST]; /* [element]: pipelines one after the other from it on */
+    int64_t gap
+        [MLO_CORE_MOST]; /* [element]: cycles from a beat that leaves to the next one, at least */
     int order[2][2 * MLO_CORE_MOST]; /* edges by consumer; by producer */
     int begin[2][MLO_CORE_MOST + 2]; /* where in order each consumer's begin; each producer's */
     int free; /* 1: receivers have room without end */

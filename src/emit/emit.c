@@ -146,6 +146,7 @@ static int mlo_emit_library(mlo_emitter *e) {
         const char *name = e->c->element[i].kernel ? e->c->element[i].unit.module : "mlo_split";
         mlo_module_need(mlo_module_at(name, strlen(name)), need);
         if (mlo_is_block(&e->c->element[i])) {
+            mlo_module_need(mlo_module_at("mlo_ahead", 9), need);
             mlo_module_need(mlo_module_at("mlo_refill", 10), need);
             mlo_module_need(mlo_module_at("mlo_axi_share", 13), need);
         }

@@ -257,9 +257,18 @@ static void mlo_emit_refill(mlo_emitter *e, int i) {
             offset += mlo_unit_beats(&c->element[k].unit, c->axi_bits);
         }
     mlo_line(e,
-        "    wire %s_tile_valid, %s_tile_next, %s_tile_ready;\n    wire [%d:0] %s_p_tdata;\n    "
+        "    wire %s_tile_valid, %s_tile_next, %s_tile_ready, %s_over, %s_over_group;\n"
+        "    wire %s_want_valid, %s_want_next, %s_want_ready;\n    wire [%d:0] %s_p_tdata;\n    "
         "wire [%d:0] %s_p_tvalid, %s_p_tready;",
-        el->name, el->name, el->name, c->axi_bits - 1, el->name, n - 1, el->name, el->name);
+        el->name, el->name, el->name, el->name, el->name, el->name, el->name, el->name,
+        c->axi_bits - 1, el->name, n - 1, el->name, el->name);
+    mlo_line(e,
+        "    mlo_ahead u_%s_ahead (\n"
+        "        .clk(clk), .rst(core_rst), .iterations(iterations), .closed(%s_over), "
+        ".closed_next(%s_over_group),\n"
+        "        .s_tdata(%s_tile_next), .s_tvalid(%s_tile_valid), .s_tready(%s_tile_ready),\n"
+        "        .m_tdata(%s_want_next), .m_tvalid(%s_want_valid), .m_tready(%s_want_ready));",
+        el->name, el->name, el->name, el->name, el->name, el->name, el->name, el->name, el->name);
     mlo_printf(&e->t, "    mlo_refill #(.ADDR_WIDTH(64), .DATA_WIDTH(%d), .PORTS(%d), .BEATS({",
         c->axi_bits, n);
     for (int k = n; k--;)
@@ -273,7 +282,7 @@ static void mlo_emit_refill(mlo_emitter *e, int i) {
         ".iterations(iterations), .error(errors[%d]), .idle(idles[%d]),",
         reader, reader);
     mlo_line(e,
-        "        .tile_valid(%s_tile_valid), .tile_next(%s_tile_next), .tile_ready(%s_tile_ready),",
+        "        .tile_valid(%s_want_valid), .tile_next(%s_want_next), .tile_ready(%s_want_ready),",
         el->name, el->name, el->name);
     mlo_emit_reader(e, reader);
     mlo_line(e,
@@ -438,9 +447,10 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
         mlo_line(e,
             "        .tile_valid(%s_tile_valid), .tile_next(%s_tile_next), "
             ".tile_ready(%s_tile_ready),\n"
+            "        .over(%s_over), .over_group(%s_over_group),\n"
             "        .ends_tdata(%s_ends_tdata), .ends_tvalid(%s_ends_tvalid), "
             ".ends_tready(%s_ends_tready),",
-            el->name, el->name, el->name, el->name, el->name, el->name);
+            el->name, el->name, el->name, el->name, el->name, el->name, el->name, el->name);
     if (u->idle)
         mlo_line(e, "        .%s_tdata({%d{1'b0}}), .%s_tvalid(1'b0), .%s_tready(%s_idle),",
             u->idle, e->c->axi_bits, u->idle, u->idle, el->name);

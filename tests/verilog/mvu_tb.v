@@ -134,9 +134,9 @@ module mvu_tb;
             .s_axis_c_tdata(c), .s_axis_c_tvalid(c_v), .s_axis_c_tready(c_r),
             .s_axis_t_tdata(t), .s_axis_t_tvalid(t_v), .s_axis_t_tready(t_r),
             .ends_tdata(1'b1), .ends_tvalid(1'b1), .ends_tready(ends_r),        // every frame is a group (tile.py has others)
-            .tile_valid(ask_v), .tile_next(ask_next), .tile_ready(ask_r),
+            .tile_valid(ask_v), .tile_next(ask_next), .tile_ready(ask_r), .over(over), .over_group(over_group),
             .stat(stat));
-        wire ends_r;
+        wire ends_r, over, over_group;
     end endgenerate
 
     integer got, busy, starved, blocked, idle, last_event;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""mlo_tile and mlo_untile: words, order, sideband, requests, the cycle of each beat, alone and one into the other."""
+"""mlo_tile and mlo_untile: words, order, sideband, requests, the cycle of each beat, alone and one into the other; requests through mlo_ahead."""
 import bench
 
 NAME = "tile"
@@ -11,11 +11,12 @@ class Case:
     """Iterations of frames (their lengths) that share tiles, tokens of random words; `passes` has what leaves mlo_tile, `whole` what leaves
     mlo_untile."""
 
-    def __init__(self, seed, what, frames, BEATS, TILE, BLOCKS, WIDTH=9):
-        self.what, self.p = what, dict(WHAT=what, WIDTH=WIDTH, BEATS=BEATS, TILE=TILE, BLOCKS=BLOCKS)
+    def __init__(self, seed, what, frames, BEATS, TILE, BLOCKS, WIDTH=9, ITERATIONS=0):
+        self.what, self.p = what, dict(WHAT=what, WIDTH=WIDTH, BEATS=BEATS, TILE=TILE, BLOCKS=BLOCKS, ITERATIONS=ITERATIONS)
+        self.iterations = []                                            # of each tile, the number of its iteration
         rng = bench.Rng(seed)
         self.tiles, self.asks, self.ends, tokens, passes, whole = [], [], [], [], [], []
-        for lengths in frames:
+        for iteration, lengths in enumerate(frames):
             self.ends += [int(f == len(lengths) - 1) for f in range(len(lengths))]
             lasts = [int(t == length - 1) for length in lengths for t in range(length)]
             for start in range(0, len(lasts), TILE):
@@ -23,6 +24,7 @@ class Case:
                 n = len(last)
                 self.tiles.append(n)
                 self.asks.append(int(start == 0))
+                self.iterations.append(iteration)
                 key = [rng.below(2) for _ in range(n)]
                 first = [int(start + t == 0) for t in range(n)]
                 words = [[rng.ints(BEATS, WIDTH) for t in range(n)] for _ in range(BLOCKS)]       # of each pass
@@ -80,13 +82,19 @@ class Case:
                 left += each - 1
         return want
 
+    def asked(self, i):
+        """the cycle of tile i's request: with its first beat; through mlo_ahead behind the tile before it, but for the first one of iteration 0"""
+        beat, rounds = sum(self.tiles[:i]) * self.p["BEATS"], self.p["ITERATIONS"]
+        if not rounds or (self.asks[i] and self.iterations[i] % rounds == 0): return self.in_cycle[beat] + 1
+        return self.in_cycle[beat - 1] + 2
+
     def timed(self):
         what = str(self.p)
         for s_in in (0, 30, 85):
             self.run(s_in=s_in, seed=s_in + 1)
             bench.check(NAME, self.out_cycle == self.schedule(), "%s s_in=%d: beats leave at %s, want %s" % (what, s_in, self.out_cycle[:30], self.schedule()[:30]))
             if self.what == DO:
-                at = [self.in_cycle[sum(self.tiles[:i]) * self.p["BEATS"]] + 1 for i in range(len(self.tiles))]
+                at = [self.asked(i) for i in range(len(self.tiles))]
                 bench.check(NAME, self.ask_cycle == at, "%s: requests at %s, want %s" % (what, self.ask_cycle, at))
             if s_in == 0:                       # no gap: the output of mlo_tile; the input of mlo_untile, if tiles are equal
                 line = self.out_cycle if self.what == DO else self.in_cycle
@@ -111,6 +119,12 @@ def main():
                 Case(n, what, frames, **shape).timed()
         bench.ok(NAME, "%s: the cycle of each beat; no gap" % name)
     for n, shape in enumerate(SHAPES):
+        for rounds, frames in ((3, FRAMES[0]), (2, FRAMES[1]), (1, FRAMES[2]), (4, FRAMES[1])):
+            case = Case(20 * n + rounds, DO, frames, ITERATIONS=rounds, **shape)
+            case.stalled(range(4 * n + rounds, 4 * n + rounds + 2))
+            if shape["BEATS"] > 2: case.timed()
+    bench.ok(NAME, "mlo_ahead: the same requests; as soon as a tile is sure to come")
+    for n, shape in enumerate(SHAPES):
         case = Case(n, DO, FRAMES[0], **shape)
         r = case.run(s_ask=100, tiles=2)
         # (a beat of the source's may wait; it is not taken)
@@ -119,4 +133,4 @@ def main():
 
 
 main()
-bench.end(floor=6, simulations=301)
+bench.end(floor=7, simulations=404)

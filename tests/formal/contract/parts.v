@@ -17,10 +17,11 @@ module mlo_tile #(
     input  wire             ends_tdata, ends_tvalid,
     output wire             ends_tready,
     output wire             tile_valid, tile_next,
-    input  wire             tile_ready
+    input  wire             tile_ready,
+    output wire             over, over_group
 );
-    (* anyseq *) wire [WIDTH+7:0] f_any;
-    assign {s_axis_tready, m_axis_tvalid, m_axis_tuser, m_axis_tdata, ends_tready, tile_valid, tile_next} = f_any;
+    (* anyseq *) wire [WIDTH+9:0] f_any;
+    assign {over, over_group, s_axis_tready, m_axis_tvalid, m_axis_tuser, m_axis_tdata, ends_tready, tile_valid, tile_next} = f_any;
     tile_rules #(.GIVEN(1), .WIDTH(WIDTH), .BEATS(BEATS), .TILE(TILE), .BLOCKS(BLOCKS)) u_rules (.clk(clk), .rst(rst),
         .s_data(s_axis_tdata), .s_valid(s_axis_tvalid), .s_ready(s_axis_tready), .s_user(s_axis_tuser),
         .m_data(m_axis_tdata), .m_valid(m_axis_tvalid), .m_ready(m_axis_tready), .m_user(m_axis_tuser),
