@@ -66,6 +66,12 @@ def check_blocks():
         t.case("every word", r.why() or close(r))
 
 
+def check_near():
+    """The integers of a decoder beside its encoder, as `mlo run` evaluates them, come near the floats."""
+    made = json.loads(t.good("compile", t.model("t5-tiny"), "-o", t.at("near")))
+    t.case("t5-tiny: near the floats", "" if made["error"][0]["cosine"] > 0.9 else str(made["error"]))
+
+
 def check_mask():
     """Keys that the mask hides: other numbers there, the same words from pre.onnx and core.onnx."""
     out = built(model("bart-decoder-d18-sdpa-mask-m"), "mask")
@@ -168,4 +174,4 @@ def check_refused():
     t.case("short frames: refused, and why", "" if p.returncode == 4 and "comes whole" in p.stderr else "status %d: %s" % (p.returncode, p.stderr[-300:]))
 
 
-if __name__ == "__main__": t.main(check_cores, check_blocks, check_mask, check_refused, floor=18)
+if __name__ == "__main__": t.main(check_cores, check_blocks, check_near, check_mask, check_refused, floor=18)

@@ -530,6 +530,9 @@ def check_refusals():
     def sideways(m, n, layer): next(a for a in n.attribute if a.name == "rounding_mode").s = b"SIDEWAYS"
     refused("a rounding mode of its own", "/mid/act", "its rounding mode is unknown; ROUND, FLOOR", sideways)
     for bits in (0, 25, 4.5): refused("%s bits" % bits, "/mid/act", "a width of %s bits; whole numbers from 1 to 24" % bits, constant(3, bits))
+    for bits in (1, 24):
+        p = t.call("quantize", brevitas(3, bits, "/mid/act"), "-o", t.at("never.onnx"), text=True)
+        t.case("a Quant with %d bits is none of those" % bits, "" if "a width of" not in p.stderr else p.stderr[-300:])
     refused("another width in each layer", "/mid/act", "input 3 is not one constant for all layers", constant(3, lambda layer: 4 + layer % 2))
     for k in range(4): refused("no input %d" % k, "/mid/act", "it has no input %d" % k, lambda m, n, layer, k=k: n.input.__setitem__(k, ""))
     refused("a scale per input channel of weights", "/dense/weight", "a scale per input channel; one per output channel, or one for all", constant(1, np.linspace(0.01, 0.1, 16)[None]))
@@ -620,4 +623,4 @@ def check_executions():
 
 
 t.main(check_qdq, check_lowest, check_zero_points, check_variants, check_integer_products, check_operators, check_other_weights, check_qonnx, check_brevitas, check_refusals, check_edits, check_executions,
-       floor=126)
+       floor=128)

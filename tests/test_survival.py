@@ -519,6 +519,10 @@ def check_unknown():
     t.good("read", t.write("places.onnx", m.SerializeToString()), "--onnx", "-o", t.at("plain.onnx"))
     sizes = [v.dim_value for v in onnx.load(t.at("plain.onnx")).graph.output[0].type.tensor_type.shape.dim]
     t.case("EmbedLayerNormalization of positions with no form is as wide as its words", "" if sizes == [2, 5, 8] else str(sizes))
+    m, given = one("Gemm", [d.floats(2, 3, 4), d.floats(4, 5), d.floats(5)], domain="")                # of more than two axes, which ONNX does not know: a product and a sum
+    onnx.save(m, t.at("deep.onnx"))
+    mine, right = evaluate(t.at("deep.onnx"), given), given["x0"] @ given["x1"] + given["x2"]
+    t.case("Gemm of matrices in a row is a product and a sum", "" if mine is not None and mine[0].shape == right.shape and np.allclose(mine[0], right, atol=1e-5) else str(mine))
     m, _ = one("RotaryEmbedding", [np.float32(1), d.floats(1, 1, 2), d.floats(1, 1, 2)], domain="", opset=23)
     p = t.call("read", t.write("scalar.onnx", m.SerializeToString()), text=True)
     t.case("RotaryEmbedding of a number", "" if p.returncode == 3 and "rank 0; 3 or 4 is needed" in p.stderr else "status %d: %s" % (p.returncode, p.stderr))
