@@ -188,6 +188,31 @@ def scan_of_4_bits(mlo):
     model.graph.initializer.append(rows)
     if not np.array_equal(mlo.run(model, {})["ys"], numpy_helper.to_array(rows).astype(np.float32)): raise Failed("other elements")
 
+def constants_of_all_types(mlo):
+    """Numbers of each type, as bytes and in the field that its type has; numpy_helper is the judge. (Floats of 8 bits: each code there is.)"""
+    made, codes = {}, list(range(256))
+    for name in "FLOAT DOUBLE INT64 INT32 INT16 INT8 UINT64 UINT32 UINT16 UINT8 BOOL FLOAT16 BFLOAT16 INT4 UINT4 INT2 UINT2 FLOAT8E4M3FN FLOAT8E4M3FNUZ FLOAT8E5M2 FLOAT8E5M2FNUZ FLOAT8E8M0 FLOAT4E2M1".split():
+        kind = getattr(T, name, None)
+        if kind is None: continue
+        eight, small = "FLOAT8" in name, name in ("INT4", "UINT4", "INT2", "UINT2", "FLOAT4E2M1")
+        values = [0, 1, 1, 0, 1] if name in ("BOOL", "UINT2", "INT2") else [0, 1, 2, 3, 5]
+        fields = {"raw_data": bytes(codes)} if eight else {}
+        if name in ("FLOAT16", "BFLOAT16"): fields = {"int32_data": [0, 0x3C00, 0x4000, 0x7C00, 0xFC00]}
+        elif eight: made[name + "_typed"] = onnx.TensorProto(data_type=kind, dims=[256], int32_data=codes)
+        elif small: fields = {"int32_data": [0x21, 0x43, 0x05]} if "2" not in name or "FLOAT" in name else {"int32_data": [0x1B, 0x02]}
+        else: fields = {{"FLOAT": "float_data", "DOUBLE": "double_data", "INT64": "int64_data", "UINT64": "uint64_data", "UINT32": "uint64_data"}.get(name, "int32_data"): values}
+        made[name] = onnx.TensorProto(data_type=kind, dims=[256 if eight else 5], **fields)
+    model = model_of([h.make_node("Cast", [name], ["y" + name], to=T.FLOAT) for name in made], [("x", T.FLOAT, [1])], [("y" + name, T.FLOAT, None) for name in made], opset=24)
+    for name, tensor in made.items():
+        tensor.name = name
+        model.graph.initializer.append(tensor)
+    got, wrong = mlo.run(model, {"x": np.float32([0])}), []
+    for name, tensor in made.items():
+        want = numpy_helper.to_array(tensor).astype(np.float32)
+        if not np.array_equal(got["y" + name], want, equal_nan=True): wrong.append("%s: %s, should be %s" % (name, got["y" + name][:6], want[:6]))
+    if wrong: raise Failed("; ".join(wrong[:4]))
+    return "%d tensors" % len(made)
+
 def long_tensors(mlo):
     """Constants of more than 256 KiB stay in their file, wherever in it they begin: rows of some, elements of others, by numpy."""
     r = np.random.default_rng(5)
@@ -515,6 +540,7 @@ def cases():
     yield "scan-axes", scan_case(scan_input_axes=[1], scan_output_axes=[1])
     yield "scan-of-4-bits", scan_of_4_bits
     yield "long-tensors", long_tensors
+    yield "constants-of-all-types", constants_of_all_types
     yield "scan-axis-beyond", stack_refused(3, 1, "axis 3 of rank 2")
     yield "scan-rank-beyond", stack_refused(0, 8, "rank 8")
     yield from numbers()
