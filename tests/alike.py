@@ -32,6 +32,13 @@ def others(a):
     return []
 
 
+SAID = {"Conv": {"strides": [2, 2], "dilations": [2, 2], "group": 2, "auto_pad": "SAME_LOWER"}, "AveragePool": {"strides": [2, 2], "pads": [1, 1, 1, 1], "count_include_pad": 1, "auto_pad": "SAME_UPPER"},
+        "Gemm": {"alpha": 0.5, "beta": 0.5, "transA": 1, "transB": 1}, "LayerNormalization": {"axis": 1, "epsilon": 0.5}, "RMSNormalization": {"axis": 1, "epsilon": 0.5}, "Softmax": {"axis": 1},
+        "ReduceMean": {"keepdims": 0, "noop_with_empty_axes": 1}, "Reshape": {"allowzero": 1}, "Gelu": {"approximate": "tanh"}, "Attention": {"is_causal": 1, "scale": 0.5, "softcap": 2.0, "softmax_precision": 1},
+        "RotaryEmbedding": {"interleaved": 1, "num_heads": 1, "rotary_embedding_dim": 2}, "Concat": {"axis": 0}, "Split": {"axis": 1}, "Gather": {"axis": 1}, "Transpose": {"perm": [1, 0, 2]},
+        "DequantizeLinear": {"axis": 0}, "QuantizeLinear": {"axis": 0, "saturate": 0}, "LogSoftmax": {"axis": 1}}
+
+
 def behind(b, k, nodes):
     """Nodes behind the k-th one: all that read it read the last of them."""
     name = b.node[k].output[0]
@@ -57,6 +64,15 @@ def changes(model, part=layers):
             if a.type == A.GRAPH: continue
             yield "%s.%s left out" % (say, a.name), lambda c, k=k, a=a: c.node[k].attribute.remove(attribute(c.node[k], a.name))
             for j, v in enumerate(others(a)): yield "%s.%s %d" % (say, a.name, j), lambda c, k=k, v=v: attribute(c.node[k], v.name).CopyFrom(v)
+        for name, value in SAID.get(n.op_type, {}).items():
+            def said(c, k=k, name=name, value=value):
+                if attribute(c.node[k], name): c.node[k].attribute.remove(attribute(c.node[k], name))
+                c.node[k].attribute.append(helper.make_attribute(name, value))
+            yield "%s.%s %s said" % (say, name, value), said
+        for a in n.attribute:
+            if a.type == A.INTS and a.ints:
+                for how, v in ("all one more", [i + 1 for i in a.ints]), ("first one more, last one less", [a.ints[0] + 1, *a.ints[1:-1], a.ints[-1] - 1]), ("one of them", a.ints[:1]), ("all nothing", [0] * len(a.ints)):
+                    yield "%s.%s %s" % (say, a.name, how), lambda c, k=k, a=a, v=v: attribute(c.node[k], a.name).ints.__setitem__(slice(None), list(v))
         for op in OTHER.get(n.op_type, ()):
             def other(c, k=k, op=op):
                 if op in ("Identity", "Abs", "Neg", "Tanh", "Sigmoid"): del c.node[k].attribute[:]
@@ -66,7 +82,7 @@ def changes(model, part=layers):
         for j, x in enumerate(n.input):
             if x in constant and b.initializer[constant[x]].data_type in (T.FLOAT, T.INT64):
                 v = numpy_helper.to_array(b.initializer[constant[x]])
-                for how, y in ("twice", v * 2.0 if v.dtype.kind == "f" else v.clip(-2**61, 2**61) * 2), ("less one", v - 1), ("negated", -v), ("a list of it", v[None]), ("last changed", np.where(np.arange(v.size).reshape(v.shape) == v.size - 1, v + 1, v)):
+                for how, y in ("twice", v.clip(-2**61, 2**61) * 2), ("less one", v - 1), ("negated", -v), ("a list of it", v[None]), ("last changed", np.where(np.arange(v.size).reshape(v.shape) == v.size - 1, v + 1, v)):
                     def put(c, k=k, j=j, y=y):
                         c.initializer.append(numpy_helper.from_array(np.asarray(y).astype(np.float32 if y.dtype.kind == "f" else np.int64), "alike_c"))
                         c.node[k].input[j] = "alike_c"

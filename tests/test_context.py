@@ -280,19 +280,24 @@ def check_near():
 
 
 def check_changed():
-    """An export with one thing changed or two: read with a context it says what its own steps say, by ONNX Runtime, or it is refused in one line."""
+    """An export with one thing changed or two: read with a context it says what its own steps say, by ONNX Runtime, or it is refused in one line; so is a core of ids,
+    where a row says `ids`."""
     with open(os.path.join(t.tests, "context.txt")) as f: rows = [[w.strip() for w in l.split("|")] for l in f if not l.startswith("#")]
     ids = np.random.default_rng(1).integers(0, 16, (1, N))
-    for name in dict.fromkeys(name for name, _ in rows):
+    refusal = lambda p: "" if p.returncode in (3, 4) and p.stderr.count("[MLO_E_") == 1 else "status %d: %s" % (p.returncode, p.stderr)
+    for name in dict.fromkeys(name for name, *_ in rows):
         wrong = []
-        for what in [what for model, what in rows if model == name]:
+        for what, *core in [row for model, *row in rows if model == name]:
             c = alike.made(onnx.load(form(name)), what, alike.whole)
-            p = t.call("read", t.write("near.onnx", c.SerializeToString()), "--context", str(N), "--onnx", "-o", t.at("without.onnx"), text=True) if c else None
             if not c: wrong.append("there is no '%s' any more; write context.txt anew" % what)
-            elif p.returncode: wrong += [] if p.returncode in (3, 4) and p.stderr.count("[MLO_E_") == 1 else ["%s: status %d: %s" % (what, p.returncode, p.stderr)]
             else:
-                off = far(graphs.execute(t.at("without.onnx"), given(t.at("without.onnx"), ids)[0])[0], Steps(t.at("near.onnx")).rows(ids, [N]))
-                wrong += [] if off < 1e-4 else ["%s: differs by %.3g" % (what, off)]
+                path = t.write("near.onnx", c.SerializeToString())
+                p = t.call("quantize" if core else "read", path, "--context", str(N), *(["--tokens"] if core else []), "--onnx", "-o", t.at("without.onnx"), text=True)
+                why = refusal(p) if p.returncode or core else ""
+                if not p.returncode and not core:
+                    off = far(graphs.execute(t.at("without.onnx"), given(t.at("without.onnx"), ids)[0])[0], Steps(path).rows(ids, [N]))
+                    why = "" if off < 1e-4 else "differs by %.3g" % off
+                if why: wrong.append("%s: %s" % (what, why))
         t.case("%s, changed" % name, "; ".join(wrong[:3]))
 
 

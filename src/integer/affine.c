@@ -40,7 +40,7 @@ static const char *mlo_block_affine(
 
 static const char *mlo_recognise_affine(mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
     const char *w = NULL, *b = NULL, *sum = mlo_affine_operand(r, n, "Add", &b);
-    const mlo_value *v = sum ? mlo_value_of(r->body, sum) : NULL;
+    const mlo_value *v = mlo_value_of(r->body, sum);
     const char *x = !sum      ? mlo_affine_operand(r, n, "Mul", &w)
         : v && v->n_uses == 1 ? mlo_affine_operand(r, mlo_made_by(&r->in, sum), "Mul", &w)
                               : NULL;

@@ -530,7 +530,7 @@ typedef int (*mlo_value_seen)(
 
 /* Who observes a model sees what nodes make: a memory that is an input of the model is shown here. */
 static int mlo_show_memory(mlo_quantizer *q, int64_t k, mlo_value_seen what) {
-    const mlo_value *v = q->r.in.memory ? mlo_value_of(q->scan.outer, q->r.in.memory) : NULL;
+    const mlo_value *v = mlo_value_of(q->scan.outer, q->r.in.memory);
     size_t n;
     if (!v || v->producer) return 0;
     mlo_array **in = mlo_sample_inputs(q->m, k, &n);

@@ -255,7 +255,7 @@ static int mlo_head_by_token(const mlo_head *h, const mlo_node *n, const char *f
 /* The constant of a sum, if it is one and has a row for each position or one for all; NULL. */
 static const char *mlo_head_place_of(const mlo_head *h, const mlo_node *n, const char *from) {
     const char *other = mlo_is(n, "Add") ? n->input[n->input[0] == from] : NULL;
-    const mlo_value *v = other ? mlo_value_of(h->g, other) : NULL;
+    const mlo_value *v = mlo_value_of(h->g, other);
     return v && v->tensor && h->n_place < MLO_HEAD_PLACES && mlo_form_of(v).dtype == MLO_FLOAT
         ? other
         : NULL;

@@ -69,7 +69,7 @@ static int mlo_quantize_mask(
 
 /* A constant mask: its values are all there is to see. */
 static int mlo_mask_constant(mlo_quantizer *q, mlo_keys *k) {
-    mlo_value *v = k->mask ? mlo_value_of(q->scan.body, k->mask) : NULL;
+    mlo_value *v = mlo_value_of(q->scan.body, k->mask);
     if (!v || v->graph == q->scan.body || !mlo_is_parameter(&q->scan, q->scan.outer, k->mask, 0))
         return 0;
     mlo_array *a = mlo_value_array(q->m, &q->scan, q->scan.outer, k->mask, 0, 0);

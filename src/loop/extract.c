@@ -182,9 +182,7 @@ static const char *mlo_slot_text(mlo *m, const mlo_net *net, int slot) {
 }
 
 static const mlo_value *mlo_output_of(const mlo_net *net, const mlo_node *n, size_t i) {
-    return n->output[i] && *n->output[i]
-        ? (const mlo_value *)mlo_map_get(&net->g->values, n->output[i])
-        : NULL;
+    return mlo_value_of(net->g, n->output[i]);
 }
 
 /* The number of the layer that x is in: as the scopes have it, else counted. */

@@ -29,19 +29,16 @@ typedef struct {
 
 /* FINN's name of an element type, NULL when it has none. */
 static const char *mlo_finn_type(mlo_dtype t) {
-    switch (t) {
-    case MLO_FLOAT: return "FLOAT32";
-    case MLO_FLOAT16: return "FLOAT16";
-    case MLO_INT4: return "INT4";
-    case MLO_INT8: return "INT8";
-    case MLO_INT16: return "INT16";
-    case MLO_INT32: return "INT32";
-    case MLO_UINT4: return "UINT4";
-    case MLO_UINT8: return "UINT8";
-    case MLO_UINT16: return "UINT16";
-    case MLO_UINT32: return "UINT32";
-    default: return NULL;
-    }
+    static const struct {
+        mlo_dtype t;
+        const char *name;
+    } types[] = { { MLO_FLOAT, "FLOAT32" }, { MLO_FLOAT16, "FLOAT16" }, { MLO_INT4, "INT4" },
+        { MLO_INT8, "INT8" }, { MLO_INT16, "INT16" }, { MLO_INT32, "INT32" },
+        { MLO_UINT4, "UINT4" }, { MLO_UINT8, "UINT8" }, { MLO_UINT16, "UINT16" },
+        { MLO_UINT32, "UINT32" } };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].t == t) return types[i].name;
+    return NULL;
 }
 
 static int mlo_finn_fits(mlo_finn_loop *f) {

@@ -83,8 +83,7 @@ static const char *mlo_template_name(mlo_template_writer *w, int p, int s) {
 static int mlo_template_leaves(const mlo_template_writer *w, int p, int o) {
     for (int k = 0; k < w->loop->iterations; k++) {
         int x = w->loop->node[k * w->loop->size + p];
-        const char *name = w->net->g->node[x]->output[o];
-        const mlo_value *v = name && *name ? mlo_value_of(w->net->g, name) : NULL;
+        const mlo_value *v = mlo_value_of(w->net->g, w->net->g->node[x]->output[o]);
         if (!v) continue;
         if (v->is_output) return 1;
         for (int u = w->net->use_at[x]; u < w->net->use_at[x + 1]; u++) {
@@ -116,12 +115,10 @@ static int mlo_template_node(mlo_template_writer *w, int p) {
             && !MLO_PUSH(m, n->meta, n->n_meta, from->meta[i]))
             return mlo_failed(m);
     for (size_t o = 0; o < from->n_output; o++) {
-        mlo_value *v = from->output[o] && *from->output[o]
-            ? mlo_value_of(w->net->g, from->output[o])
-            : NULL;
+        mlo_value *v = mlo_value_of(w->net->g, from->output[o]);
         mlo_form f = mlo_form_of(v);
-        mlo_value_info *info = v ? mlo_info_new(m, v->name, &f) : NULL;
         if (!v) continue;
+        mlo_value_info *info = mlo_info_new(m, v->name, &f);
         if (!info
             || !(mlo_template_leaves(w, p, (int)o)
                     ? MLO_PUSH(m, w->body.output, w->body.n_output, info)
@@ -487,7 +484,7 @@ static void mlo_match_outputs(const mlo_matcher *a) {
     for (int x = 0; x < a->t.n; x++)
         for (size_t o = 0; o < a->g->node[x]->n_output; o++) {
             const char *name = a->g->node[x]->output[o];
-            const mlo_value *v = name && *name ? mlo_value_of(a->g, name) : NULL;
+            const mlo_value *v = mlo_value_of(a->g, name);
             int used = 0;
             for (size_t i = 0; v && i < a->n_found && a->found[i][x] >= 0; i++) {
                 const mlo_net *net = a->net;

@@ -215,7 +215,7 @@ static int mlo_sketch_node(mlo_sketch *s, mlo_node *n) {
     mlo_sketch_node_words(s, x, r.params);
     mlo_reads(s->g, n, mlo_sketch_link, &r);
     for (size_t k = 0; k < n->n_output; k++) {
-        mlo_value *y = n->output[k] && *n->output[k] ? mlo_value_of(s->g, n->output[k]) : NULL;
+        mlo_value *y = mlo_value_of(s->g, n->output[k]);
         if (y) MLO_TRY(mlo_map_put(s->v->m, &s->at, y, (void *)(uintptr_t)s->n_vertex));
     }
     return mlo_failed(s->v->m);
