@@ -907,7 +907,7 @@ static int mlo_quantize_measured(mlo *m) {
 
 /* The `quantize` stage. */
 static int mlo_quantize_as(mlo *m) {
-    if (!mlo_quantize_measured(m) && mlo_opt(m, "tokens")) mlo_quantize_head(m);
+    if (!mlo_quantize_measured(m) && mlo_opt(m, "tokens")) mlo_quantize_tokens(m);
     mlo_said_end(m);
     return mlo_failed(m);
 }
