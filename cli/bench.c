@@ -92,6 +92,7 @@ typedef struct {
     int lanes; /* of the core's stream */
     int bits; /* of an element of the core's stream */
     int ids; /* 1: token ids come in */
+    int64_t best; /* ids that are said behind each frame, a beat each */
     int around; /* 1: and what follows a frame goes out */
     int masked; /* 1: a mask stream comes with each frame */
     int axi_bits; /* of a beat of parameters */
@@ -328,7 +329,9 @@ static int cli_sim_manifest(cli_bench *b) {
     b->ids = cJSON_IsObject(around);
     b->around = b->ids && !cJSON_HasObjectItem(around, "front");
     if (b->around) {
-        b->channels = b->lanes = 2;
+        b->best = (int64_t)cli_json_number(around, "best");
+        b->channels = 2 * b->best;
+        b->lanes = 2;
         b->bits = 32;
     }
     b->input = cli_json_text(cJSON_GetObjectItemCaseSensitive(m, "input"), "name");

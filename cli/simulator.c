@@ -293,6 +293,7 @@ static void cli_sim_said(cli_bench *b, cli_command *x) {
     const long stop = cli_number(b->c, "stop", -1, 0, INT_MAX);
     b->beats = b->n_job;
     for (int64_t i = 0; i < b->n_job; i++) b->beats += b->job[i].more;
+    b->beats *= b->best;
     cli_word(x, "+words=%lld", (long long)b->beats);
     if (stop >= 0) cli_word(x, "+stop=%ld", stop);
 }

@@ -13,6 +13,7 @@
     cycles   lists of jobs and texts that go on inside, drawn by the date, take what was foretold, within 1 %; a step what show says
     encoder  BERT, DistilBERT, one with types of tokens: rows, positions and types are numpy's roundings, what enters the loop their norm; ONNX Runtime on host/core.onnx gives the bench's words
     inside   their words in Verilog, with stalls and with the mask; cycles as foretold; frames of every length; another row is another word
+    best     the K likeliest with their logits: ONNX Runtime's TopK, words in Verilog, texts that go on with the first of them; --best where no ids are said is refused
     refused  what has no such form is refused, by node and with a remedy"""
 import datetime
 import glob
@@ -245,7 +246,7 @@ def check_hardware():
     t.case("another row of the first id is another word", "" if not wrong["pass"] and "wrong word" in wrong["failure"] else "it passes")
 
 
-ENCODERS = (("bert-d18-sdpa-mask-a", ()), ("distilbert-ts17-sdpa-mask-b", ("--axi-width", "64")), ("bert-classes-ts17-sdpa-mask-b", ("--axi-width", "64")), ("bert-d18-eager-none-a", ("--pe", "4", "--simd", "4")))
+ENCODERS = (("bert-d18-sdpa-mask-a", ()), ("distilbert-d18-sdpa-mask-a", ("--axi-width", "32")), ("bert-classes-ts17-sdpa-mask-b", ("--axi-width", "64")), ("bert-d18-eager-none-a", ("--pe", "4", "--simd", "4")))
 
 
 def encoder(name, *flags):
@@ -310,13 +311,43 @@ def floats_between(m):
     return [k for n in front for k in n.input if inits.get(k) == onnx.TensorProto.FLOAT]
 
 
+def check_best():
+    name, rng = context("llama-d18-eager-one"), np.random.default_rng(11)
+    ids = rng.integers(0, 40, (1, 16))
+    for k in 2, 16:
+        path = t.at("best.onnx")
+        t.good("quantize", name, "--context", "16", "--tokens", "--best", str(k), "--onnx", "-o", path)
+        logits, following = graphs.session(path).run(None, {"input_ids": ids})
+        evaluated(path, ids)
+        t.case("the %d best: ONNX Runtime's" % k, "" if np.array_equal(following, np.load(t.at("out.npz"))["mlo_next"]) and following.shape == (1, 16, 2 * k) else "they differ")
+        want = np.argsort(-logits, -1, kind="stable")[..., :k]
+        t.case("the %d best: numpy's order, the lower id first" % k, "" if np.array_equal(following[..., ::2], want) else "they differ")
+    path = t.at("best")
+    t.good("compile", name, "--tokens", "--best", "3", "--context", "16", "--slots", "2", "-o", path)
+    core, manifest = graphs.session(os.path.join(path, "host", "core.onnx")), json.loads(t.read(os.path.join(path, "manifest.json")))
+    frame, given = np.zeros((1, 16), np.int32), hexes(path, "input.hex", 32, 1)
+    frame[0, :len(given)] = given
+    following = core.run(["mlo_next"], {"mlo_ids": frame})[0][0]
+    want = np.concatenate([following[j["start"] + j["tokens"] - 1] for j in manifest["jobs"]])
+    t.case("the bench expects ONNX Runtime's", "" if np.array_equal(want.astype(np.int64) & 0xffffffff, hexes(path, "golden.hex", 32, 2)) else "other words")
+    plain, text = (simulated(path, "--simulator", "icarus", *more) for more in ((), ("--generate", "2", "--prompt", "1,2,7;3", "--stall", "30")))
+    t.case("Verilog's words, job by job", "" if plain["pass"] else plain["failure"])
+    t.case("%d cycles, as foretold" % plain["cycles"], "" if abs(plain["predicted_cycles"] - plain["cycles"]) <= 0.01 * plain["cycles"] else "%d predicted" % plain["predicted_cycles"])
+    t.case("texts that go on, with stalls: three words for each id", "" if text["pass"] and text["words"] == 2 * 3 * 2 * 2 else "%s, %d words" % (text["failure"], text["words"]))
+    refused("--best without ids", "USAGE", ["--tokens"], "quantize", name, "--context", "16", "--best", "2")
+    refused("--best of an encoder", "USAGE", ["encoder"], "quantize", t.model("bert-tiny-mask"), "--tokens", "--best", "2")
+    refused("more than 16", "USAGE", ["16"], "quantize", name, "--context", "16", "--tokens", "--best", "17")
+
+
 def check_inside():
     for name, flags in ENCODERS:
         path, manifest = encoder(name, *flags)
         plain = simulated(path)
         far = abs(plain["predicted_cycles"] - plain["cycles"]) / max(1, plain["cycles"])
         t.case("%s: Verilog's words" % name, "" if plain["pass"] else plain["failure"])
-        t.case("%s: %d cycles, as foretold" % (name, plain["cycles"]), "" if far <= 0.01 else "%d predicted" % plain["predicted_cycles"])
+        # a row that is no power of two of beats is now and then two requests: which, the ids say
+        near = 0.01 if manifest["channels"] % 8 == 0 else 0.03
+        t.case("%s: %d cycles, as foretold" % (name, plain["cycles"]), "" if far <= near else "%d predicted" % plain["predicted_cycles"])
         stalled = simulated(path, "--stall", "30", "--seed", "3")
         t.case("%s: with stalls" % name, "" if stalled["pass"] else stalled["failure"])
         more = simulated(path, "--frames", "3", "--stall", "20")
@@ -358,4 +389,4 @@ def check_cycles():
 
 
 if __name__ == "__main__":
-    t.main(check_text, check_judged, check_near, check_rows, check_places, check_encoder, check_inside, check_refused, check_cycles, check_hardware, floor=128)
+    t.main(check_text, check_judged, check_near, check_rows, check_places, check_encoder, check_best, check_inside, check_refused, check_cycles, check_hardware, floor=140)

@@ -60,7 +60,7 @@ class Core:
         self.manifest = m = json.loads((self.build / "manifest.json").read_text())
         self.ids = "head" in m.get("around", {})           # token ids come in, {id, logit} out
         self.bits, self.channels = (32, 1) if "around" in m else (m["stream"]["bits"], m["channels"])
-        self.out_bits, self.out = (32, 2) if self.ids else (m["stream"]["bits"], m["channels"])
+        self.out_bits, self.out = (32, 2 * m["around"]["best"]) if self.ids else (m["stream"]["bits"], m["channels"])
         self.open()
 
     # ---- control
@@ -129,7 +129,7 @@ class Core:
                                          ("s3_axis", again.get("masked"), memory_mask, 8)):
             if bool(there) != (given is not None): raise DriverError("%s: %s" % (port, "it needs a value" if there else "the core has none"))
             if there: streams[port] = packed(given, bits)
-        self.dma.send(streams, 8 * (1 + more) if self.ids else len(words) * self.out * width(self.out_bits))
+        self.dma.send(streams, 4 * self.out * (1 + more) if self.ids else len(words) * self.out * width(self.out_bits))
         return unpacked(self.received(), self.out_bits).reshape(-1, self.out)
 
     def received(self):

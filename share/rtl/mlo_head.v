@@ -30,7 +30,7 @@ module mlo_head (
 @HEAD@    input  wire         s_axis_tvalid,
 @HEAD@    output wire         s_axis_tready,
 @HEAD@    input  wire         s_axis_tlast,
-@HEAD@    output wire [63:0]  m_axis_tdata,
+@HEAD@    output wire [@SAID_MSB@:0]  m_axis_tdata,
 @HEAD@    output wire         m_axis_tvalid,
 @HEAD@    input  wire         m_axis_tready,
 @HEAD@    output wire         m_axis_tlast,

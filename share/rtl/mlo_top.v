@@ -34,7 +34,7 @@ module mlo_top (
 @REPLAY_MASK@    output wire         s3_axis_tready,
 @REPLAY_MASK@    input  wire         s3_axis_tlast,
 @NO_HEAD@    // activations out@SAME_FORM@
-@HEAD@    // what follows a frame: [31:0] the likeliest id, [63:32] its logit; tlast ends a text
+@HEAD@    // what follows a frame: [31:0] the likeliest id, [63:32] its logit@SO_MANY@; tlast ends a text
     output wire [@OUT_MSB@:0]  m_axis_tdata,
     output wire         m_axis_tvalid,
     input  wire         m_axis_tready,
@@ -130,7 +130,12 @@ module mlo_top (
 @HEAD@    wire [23:0] text_start;
 @HEAD@    wire [15:0] text_tokens, job_more, ids_place;
 @HEAD@    wire [31:0] stop, ids_tdata;
-@HEAD@    wire [63:0] said_tdata;
+@HEAD@    wire [@SAID_MSB@:0] said_tdata;
+@BEST@    // the words of what follows, side by side, then one behind the other
+@BEST@    wire [@SAID_MSB@:0] words_tdata;
+@BEST@    wire        words_tvalid, words_tready, words_tlast, word_tvalid, word_tready;
+@BEST@    wire [63:0] word_tdata;
+@BEST@    wire [2:0]  word_tuser;
 @HEAD@    // what leaves the core
 @HEAD@    wire [@IO_MSB@:0] left_tdata;
 @HEAD@    wire        left_tvalid, left_tready, left_tlast;
@@ -250,14 +255,22 @@ module mlo_top (
 @IDS@        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready));
 @IDS@
 @HEAD@    // ---- what is said goes on as the next job's token, where a job asks for that
-@HEAD@    mlo_tokens #(.CONTEXT(@CONTEXT@)) u_tokens (
+@HEAD@    mlo_tokens #(.CONTEXT(@CONTEXT@), .WORD(@SAID_MSB@ + 1)) u_tokens (
 @HEAD@        .clk(clk), .rst(core_rst), .stop(stop),
 @HEAD@        .push(job_push), .push_slot(job_slot), .push_start(job_first), .push_tokens(job_tokens), .push_more(job_more), .room(job_room),
 @HEAD@        .job_push(text_push), .job_slot(text_slot), .job_start(text_start), .job_tokens(text_tokens), .job_room(text_room), .refused(job_refused),
 @HEAD@        .s_ids_tdata(s_axis_tdata), .s_ids_tvalid(s_axis_tvalid), .s_ids_tready(s_axis_tready), .s_ids_tlast(s_axis_tlast),
 @HEAD@        .m_ids_tdata(ids_tdata), .m_ids_tvalid(ids_tvalid), .m_ids_tready(ids_tready), .m_ids_tlast(ids_tlast), .m_ids_place(ids_place),
 @HEAD@        .s_axis_tdata(said_tdata), .s_axis_tvalid(said_tvalid), .s_axis_tready(said_tready),
-@HEAD@        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast));
+@HEAD@        .m_axis_tdata(@SAID@_tdata), .m_axis_tvalid(@SAID@_tvalid), .m_axis_tready(@SAID@_tready), .m_axis_tlast(@SAID@_tlast));
+@BEST@    mlo_width #(.BITS(64), .IN(@WORDS_SAID@), .OUT(1)) u_said_width (
+@BEST@        .clk(clk), .rst(core_rst),
+@BEST@        .s_axis_tdata(words_tdata), .s_axis_tvalid(words_tvalid), .s_axis_tready(words_tready), .s_axis_tuser({1'b0, words_tlast, 1'b0}),
+@BEST@        .m_axis_tdata(word_tdata), .m_axis_tvalid(word_tvalid), .m_axis_tready(word_tready), .m_axis_tuser(word_tuser));
+@BEST@    mlo_exit #(.C(@WORDS_SAID@), .LANES(1), .BITS(64)) u_said_exit (
+@BEST@        .clk(clk), .rst(core_rst),
+@BEST@        .s_axis_tdata(word_tdata), .s_axis_tvalid(word_tvalid), .s_axis_tready(word_tready), .s_axis_tuser(word_tuser),
+@BEST@        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast));
 @HEAD@    wire unused_said = &{1'b0, said_tlast};
 @IDS@    wire unused_both = &{1'b0, core_axi_arid, head_axi_arid, head_axi_arsize, head_axi_arburst};
 endmodule

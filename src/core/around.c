@@ -151,7 +151,8 @@ static int mlo_core_around(mlo *m, mlo_core *c) {
     h->replay = -1;
     h->chunk = h->keys = c->in_front ? c->chunk : 1;
     h->frames = 1;
-    h->channels = c->in_front ? c->channels : 2;
+    const mlo_form f = mlo_form_of(said);
+    h->channels = mlo_last_dim(&f);
     h->bits = c->in_front ? c->bits : 32;
     if (mlo_core_elements(m, h) || mlo_core_edges(m, h)) return mlo_failed(m);
     c->around = h;

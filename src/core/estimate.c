@@ -269,6 +269,14 @@ static void mlo_streams_area(const mlo_core *c, mlo_area *a) {
     }
 }
 
+/* Several words at once: as wide in mlo_tokens; one behind the other. */
+static void mlo_words_area(int64_t words, mlo_area *a) {
+    if (words < 2) return;
+    mlo_area_width(a, 64, (int)words, 1);
+    mlo_area_skid(a, 65);
+    a->ff += 64 * (words - 1);
+}
+
 /* Of an encoder: doors of its own, and what marks the first token (mlo_loop). */
 static void mlo_front_area(const mlo_core *c, mlo_area *a) {
     enum { LOOP_LUTS = 20, LOOP_FFS = 20 };
@@ -307,6 +315,7 @@ static mlo_area mlo_around_area(const mlo_core *c) {
     if (c->in_front) return a;
     mlo_newest_area(c, &a);
     mlo_tokens_area(&a);
+    mlo_words_area(h->channels / 2, &a);
     return a;
 }
 

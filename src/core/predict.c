@@ -167,7 +167,7 @@ static void mlo_schedule_end(mlo_schedule *s) {
     mlo_prediction *p = s->p;
     const int64_t g = c->frames, frames = s->job[s->n_job - 1].frame + s->job[s->n_job - 1].frames;
     for (int64_t f = 0; s->head && f < frames; f++)
-        p->frame_done[f] = mlo_said(s->head, f) + MLO_SAID_OUT;
+        p->frame_done[f] = mlo_said(s->head, f) + MLO_SAID_OUT + mlo_said_words(s->head);
     p->cycles = p->frame_done[frames - 1];
     p->interval = frames >= 2 * g && frames % g == 0
         ? (p->frame_done[frames - 1] - p->frame_done[g - 1]) / (frames - g)

@@ -62,6 +62,12 @@ static int64_t mlo_said(const mlo_schedule *head, int64_t frame) {
     return head->p->frame_done[frame] ? head->p->frame_done[frame] : MLO_NOT_YET;
 }
 
+/* Cycles from the first of several words that are said at once to the last: side by side, then one behind the other. */
+static int64_t mlo_said_words(const mlo_schedule *head) {
+    const int64_t words = head->c->channels / 2;
+    return words > 1 ? words + 1 : 0;
+}
+
 /* When a frame has left the loop: its head may have to take the one before. MLO_NOT_YET. */
 static int64_t mlo_left(const mlo_schedule *s, int64_t frame) {
     const int64_t done = s->p->frame_done[frame];

@@ -19,7 +19,7 @@ static void mlo_around_buses(void *user) {
     const int beat = e->c->lanes * e->c->bits;
     if (mlo_emit_says(e)) {
         mlo_emit_wires(e, "body", e->c->lanes * mlo_padded(e->c->bits));
-        mlo_emit_wires(e, "result", 64);
+        mlo_emit_wires(e, "result", 64 * mlo_emit_best(e));
         return;
     }
     static const char *const buses[] = { "entry", "body", "result", "leaving" };
@@ -52,6 +52,7 @@ static int mlo_emit_around(mlo_emitter *e) {
         { "VERSION", MLO_VERSION, NULL },
         { "HEAD", says ? "" : NULL, NULL },
         { "FRONT", says ? NULL : "", NULL },
+        { "SAID_MSB", mlo_integer(m, 64 * mlo_max(1, mlo_emit_best(e)) - 1), NULL },
         { "SUM", says ? "m_rows" : "sum", NULL },
         { "COUNT", says ? "0" : "1", NULL },
         { "TYPES", mlo_integer(m, mlo_core_types(c)), NULL },

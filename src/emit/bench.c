@@ -205,7 +205,7 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
         { "OUT", mlo_integer(m, mlo_out_bits(e)), NULL },
         { "HEAD", mlo_emit_says(e) ? "" : NULL, NULL },
         { "OUT_BEATS",
-            mlo_emit_says(e)   ? "jobs"
+            mlo_emit_says(e)   ? mlo_format(m, "jobs * %d", mlo_emit_best(e))
                 : made > token ? mlo_format(m, "beats * %lld", (long long)made)
                                : "beats",
             NULL },

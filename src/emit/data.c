@@ -205,7 +205,7 @@ static int mlo_bench_see(
     void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_bench_words *w = (mlo_bench_words *)user;
     const mlo_core *c = w->e->c;
-    const int says = mlo_emit_says(w->e);
+    const int says = mlo_emit_says(w->e), best = mlo_emit_best(w->e);
     if (iteration >= 0) return 0;
     for (int k = 0; k < MLO_BORDERS; k++) mlo_border_see(&w->border[k], name, a);
     for (size_t i = 0; i < g->n_output; i++)
@@ -219,7 +219,8 @@ static int mlo_bench_see(
     for (int64_t i = 0; i < w->n_order; i++) {
         const int64_t from = w->order[i].start, to = from + w->order[i].tokens;
         if (name == w->names[0] && w->e->h) mlo_hex_beats(&w->in, a, from, to, 1, 32);
-        if (name == w->names[2] && says) mlo_hex_beats(&w->out, a, 2 * to - 2, 2 * to, 2, 32);
+        if (name == w->names[2] && says)
+            mlo_hex_beats(&w->out, a, 2 * best * (to - 1), 2 * best * to, 2, 32);
         if (name == w->names[0] && !w->e->h)
             mlo_hex_beats(&w->in, a, from * c->channels, to * c->channels, c->lanes, c->bits);
         if (name == w->names[1]) mlo_hex_mask(&w->mask, a, from, to);

@@ -43,6 +43,10 @@ typedef struct {
 
 /* Does it say ids? (An encoder of ids makes what its loop makes.) */
 static int mlo_emit_says(const mlo_emitter *e) { return e->h && !e->c->in_front; }
+/* How many behind each frame. */
+static int mlo_emit_best(const mlo_emitter *e) {
+    return mlo_emit_says(e) ? (int)e->h->channels / 2 : 0;
+}
 
 static int mlo_file_begin(mlo_emitter *e, const char *name) {
     mlo_sha_begin(&e->sha);

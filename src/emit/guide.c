@@ -68,6 +68,12 @@ static int mlo_emit_guide(mlo_emitter *e, const mlo_border *border) {
         { "TOKEN_IDS", e->h ? "" : NULL, NULL },
         { "NO_TOKEN_IDS", e->h ? NULL : "", NULL },
         { "TYPED", mlo_core_types(c) > 1 ? "; bits 31:24 are the token's type" : "", NULL },
+        { "SO_MANY",
+            mlo_emit_best(e) > 1
+                ? mlo_format(
+                      m, "; behind it those that follow, %d in all, a beat each", mlo_emit_best(e))
+                : "",
+            NULL },
         { "LAST_OF", mlo_emit_says(e) ? "job's" : "frame's", NULL },
         { "MASK", c->masked ? "" : NULL, NULL },
         { "REPLAY", c->replay >= 0 ? "" : NULL, NULL },

@@ -300,6 +300,7 @@ static void mlo_manifest_around(mlo_emitter *e) {
         "\"%s\": {\"offset\": %lld, \"bytes\": %lld}, ",
         (long long)e->c->ids, (long long)rows, (long long)mlo_around_rows_bytes(e->c),
         mlo_emit_says(e) ? "head" : "front", (long long)at, (long long)(rows - at));
+    if (mlo_emit_says(e)) mlo_printf(&e->t, "\"best\": %d, ", mlo_emit_best(e));
     if (mlo_core_types(e->c) > 1)
         mlo_printf(&e->t, "\"types\": %lld, ", (long long)mlo_core_types(e->c));
     if (e->c->places)

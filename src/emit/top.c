@@ -551,7 +551,7 @@ static int64_t mlo_in_beats(const mlo_emitter *e) {
     return e->h ? 1 : e->c->channels / e->c->lanes;
 }
 static int64_t mlo_out_beats(const mlo_emitter *e) {
-    return mlo_emit_says(e) ? 1 : e->c->channels / e->c->lanes;
+    return mlo_emit_says(e) ? mlo_emit_best(e) : e->c->channels / e->c->lanes;
 }
 
 static int mlo_emit_top(mlo_emitter *e) {
@@ -597,6 +597,15 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "JOBS_MSB", mlo_integer(m, mlo_clog2(c->frames + 1) - 1), NULL },
         { "HEAD", says ? "" : NULL, NULL },
         { "NO_HEAD", says ? NULL : "", NULL },
+        { "BEST", mlo_emit_best(e) > 1 ? "" : NULL, NULL },
+        { "SAID", mlo_emit_best(e) > 1 ? "words" : "m_axis", NULL },
+        { "SAID_MSB", mlo_integer(m, 64 * mlo_max(1, mlo_emit_best(e)) - 1), NULL },
+        { "WORDS_SAID", mlo_integer(m, mlo_emit_best(e)), NULL },
+        { "SO_MANY",
+            mlo_emit_best(e) > 1
+                ? mlo_format(m, ", then the next ones, %d in all", mlo_emit_best(e))
+                : "",
+            NULL },
         { "IDS", e->h ? "" : NULL, NULL },
         { "NO_IDS", e->h ? NULL : "", NULL },
         { "TYPED", mlo_core_types(c) > 1 ? "; bits 31:24 are a token's type" : "", NULL },

@@ -100,6 +100,8 @@ static int mlo_front_inline(mlo_head *h, mlo_quantizer *q) {
 
 static int mlo_quantize_encoder(mlo_head *h) {
     h->encoder = 1;
+    if (mlo_opt(h->m, "best"))
+        return mlo_fail_at(h->m, MLO_E_USAGE, "best", "an encoder says no ids; leave --best out");
     return mlo_front_find_ids(h) || mlo_front_follow(h) || mlo_head_outline(h)
         || mlo_head_quantize(h, mlo_front_given, mlo_front_inline) || mlo_index(h->m, h->g)
         || mlo_infer(h->m);

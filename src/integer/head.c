@@ -48,7 +48,8 @@ typedef struct {
 static const char mlo_head_rows[] = "mlo_rows"; /* the table */
 static const char mlo_head_places[] = "mlo_places"; /* that of positions */
 static const char mlo_head_ids[] = "mlo_ids"; /* 32 bits each, as the core takes them */
-static const char mlo_head_next[] = "mlo_next"; /* of each token {the id that follows, its logit} */
+static const char mlo_head_next[] =
+    "mlo_next"; /* of each token {the id that follows, its logit}, the best first */
 
 /* ---- where it is ---------------------------------------------------------- */
 
@@ -179,16 +180,22 @@ static int mlo_head_constant(mlo_head *h, const mlo_quantizer *q, const char *na
     return mlo_failed(h->m);
 }
 
-/* The likeliest word of each token is another output of the model. */
+/* The likeliest word of each token, or the K likeliest, is another output of the model. */
 static int mlo_head_choose(mlo_head *h, const char *logits) {
     mlo *m = h->m;
+    const int64_t best = mlo_opt_int(m, "best", 1, 1, MLO_BEST_MOST);
+    const mlo_kernel *kernel = best > 1 ? &mlo_best_kernel : &mlo_argmax_kernel;
+    if (best > h->words)
+        return mlo_fail_at(
+            m, MLO_E_USAGE, "best", "%lld of %lld words", (long long)best, (long long)h->words);
     mlo_form f = mlo_form_of(mlo_value_of(h->g, h->ids));
-    mlo_node *n = mlo_node_new(m, mlo_argmax_kernel.op.name, mlo_head_next);
+    mlo_node *n = mlo_node_new(m, kernel->op.name, mlo_head_next);
     f.dtype = MLO_INT32;
-    f.dims[f.rank++] = 2;
+    f.dims[f.rank++] = 2 * best;
     mlo_value_info *out = mlo_info_new(m, mlo_head_next, &f);
     if (!n || !out || mlo_node_input(m, n, logits) || mlo_node_output(m, n, mlo_head_next)
-        || mlo_attr_int(m, n, "to", MLO_INT32) || mlo_graph_add(m, h->g, n))
+        || mlo_attr_int(m, n, "to", MLO_INT32) || (best > 1 && mlo_attr_int(m, n, "best", best))
+        || mlo_graph_add(m, h->g, n))
         return mlo_failed(m);
     return MLO_PUSH(m, h->g->output, h->g->n_output, out) ? 0 : mlo_failed(m);
 }
