@@ -112,8 +112,8 @@ static void mlo_argmax_area(
     enum { CONTROL_LUTS = 6, CONTROL_FFS = 7 };
     const int64_t x = s->in_bits[0], count = mlo_clog2(mlo_last_dim(&s->in[0]));
     (void)u, (void)axi, (void)banks;
-    const int64_t best = mlo_best_of(s->node), moves = best > 1 ? best * (x + count) : 0;
-    a->lut += CONTROL_LUTS + best * (2 * x + count) + count + moves;
+    const int64_t best = mlo_best_of(s->node);
+    a->lut += CONTROL_LUTS + best * (2 * x + count) + count;
     a->ff += CONTROL_FFS + best * (2 * x + 2 * count) + count + (best > 1 ? best : 0);
 }
 
