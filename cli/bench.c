@@ -91,7 +91,9 @@ typedef struct {
 
     int lanes; /* of the core's stream */
     int bits; /* of an element of the core's stream */
-    int around; /* 1: token ids come in, and what follows a frame goes out */
+    int ids; /* 1: token ids come in */
+    int64_t best; /* ids that are said behind each frame, a beat each */
+    int around; /* 1: and what follows a frame goes out */
     int masked; /* 1: a mask stream comes with each frame */
     int axi_bits; /* of a beat of parameters */
     int unrolled; /* 1: a body in hardware for each iteration */
@@ -223,7 +225,7 @@ static int cli_bench_streams(cli_bench *b) {
     const cJSON *again = cJSON_GetObjectItemCaseSensitive(b->manifest, "replay");
     cli_bench_stream(
         &b->stream[0], b->input, "input.hex", b->tokens, b->channels / b->lanes, b->lanes, b->bits);
-    if (b->around) cli_bench_stream(&b->stream[0], b->input, "input.hex", b->tokens, 1, 1, 32);
+    if (b->ids) cli_bench_stream(&b->stream[0], b->input, "input.hex", b->tokens, 1, 1, 32);
     if (b->masked) cli_bench_stream(&b->stream[1], "mlo_mask", "mask.hex", b->tokens, 1, 1, 1);
     if (!again) return 0;
     const int64_t tokens = (int64_t)cli_json_number(again, "tokens");
@@ -323,9 +325,13 @@ static int cli_sim_manifest(cli_bench *b) {
     b->lanes = (int)cli_json_number(stream, "lanes");
     b->bits = (int)cli_json_number(stream, "bits");
     b->masked = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(stream, "masked"));
-    b->around = cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(m, "around"));
+    const cJSON *around = cJSON_GetObjectItemCaseSensitive(m, "around");
+    b->ids = cJSON_IsObject(around);
+    b->around = b->ids && !cJSON_HasObjectItem(around, "front");
     if (b->around) {
-        b->channels = b->lanes = 2;
+        b->best = (int64_t)cli_json_number(around, "best");
+        b->channels = 2 * b->best;
+        b->lanes = 2;
         b->bits = 32;
     }
     b->input = cli_json_text(cJSON_GetObjectItemCaseSensitive(m, "input"), "name");

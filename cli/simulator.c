@@ -295,6 +295,7 @@ static void cli_sim_said(cli_bench *b, cli_command *x) {
     const long stop = cli_number(b->c, "stop", -1, 0, INT_MAX);
     b->beats = b->n_job;
     for (int64_t i = 0; i < b->n_job; i++) b->beats += b->job[i].more;
+    b->beats *= b->best;
     cli_word(x, "+words=%lld", (long long)b->beats);
     if (stop >= 0) cli_word(x, "+stop=%ld", stop);
 }
@@ -307,8 +308,9 @@ static int cli_sim_arguments(cli_bench *b, cli_command *x) {
     long stall = cli_number(c, "stall", 0, 0, 99);
     long latency = cli_number(c, "axi-latency", -1, 0, 100000);
     long fault = cli_number(c, "axi-error", 0, 0, INT_MAX);
-    const int64_t played = cli_sim_tokens(b) * (b->channels / b->lanes);
-    b->beats = played;
+    const int64_t made = cli_sim_tokens(b) * (b->channels / b->lanes);
+    const int64_t played = b->ids ? cli_sim_tokens(b) : made;
+    b->beats = made;
     cli_word(x, "+seed=%ld", seed);
     cli_word(x, "+stall=%ld", stall);
     if (latency >= 0) cli_word(x, "+latency=%ld", latency);

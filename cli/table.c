@@ -159,7 +159,14 @@ static const cli_flag cli_flags[] = {
     { "tokens", NULL, V_FROM_QUANTIZE, 1,
         "of a decoder (--context): token ids in, ids and their logits out: a row for each id in "
         "front "
-        "of the loop, norm, head and arg max behind it, all of it in hardware" },
+        "of the loop, norm, head and arg max behind it, all of it in hardware; of an encoder: ids "
+        "in, "
+        "its last hidden states out: rows of ids, positions and types of tokens, their sum and "
+        "norm" },
+    { "best", "K", V_FROM_QUANTIZE, 1,
+        "of a decoder with --tokens: for each id that is said the K likeliest with their logits, "
+        "in their order, up to "
+        "16; default: 1" },
     { "loop", "NAME", V_FROM_QUANTIZE, 1,
         "the loop to build; default: the one with the most multiply-accumulates; lower says which "
         "that is, and where the others go" },

@@ -137,6 +137,7 @@
 #include "integer/exact.c"          /* a loop of integers, as it stands */
 #include "integer/quantize.c"       /* floats to integers */
 #include "integer/head.c"           /* what is around the loop of a decoder, as integers */
+#include "integer/front.c"          /* what is in front of an encoder's, likewise */
 #include "integer/numerics.c"       /* how far the integers are from the floats */
 
 /* core: the loop as hardware, and when things happen in it; lower */

@@ -6,18 +6,22 @@
 //             is set, which stays until reset; 0 takes the place of a position from CONTEXT on, too (its job is refused elsewhere).
 //             Rows of BEATS beats come back at s_axis, LANES channels of 16 bits each, an id's and a position's in turn. Their sum goes
 //             on, channel by channel, clipped to BITS bits and sign-extended; tlast is that of the position's row.
+//             COUNT = 1: positions are counted here, from 0 in each frame. TYPES > 1: bits 31:24 of an id are its token's type, whose
+//             rows of positions lie behind those of the type before; a type from TYPES on is none, like an id from IDS on.
 // Throughput  an index per cycle; a beat per cycle in, of which every second row goes on
 // Latency     1 cycle from an id to its index; 1 cycle from a position's beat to the sum
 // Stall       any side, any time; while m_axis stalls an id's row is taken and a position's is not
 // Timing      outputs are registers
-// Legal       BEATS >= 1, LANES >= 1, 2 <= BITS <= 16, 2 <= IDS, 1 <= CONTEXT <= 65535, IDS + CONTEXT <= 2^24
+// Legal       BEATS >= 1, LANES >= 1, 2 <= BITS <= 16, 2 <= IDS, 1 <= CONTEXT <= 65535, 1 <= TYPES <= 16, IDS + TYPES * CONTEXT <= 2^24
 `default_nettype none
 module mlo_places #(
     parameter BEATS   = 4,          // of a row
     parameter LANES   = 4,          // of a beat
     parameter BITS    = 16,         // of a sum
     parameter IDS     = 4,          // rows of ids
-    parameter CONTEXT = 4           // rows of positions, behind them
+    parameter CONTEXT = 4,          // rows of positions, behind them
+    parameter COUNT   = 0,          // 1: positions are counted; s_ids_place is not read
+    parameter TYPES   = 1           // of tokens
 ) (
     input  wire                clk,
     input  wire                rst,
@@ -46,33 +50,44 @@ module mlo_places #(
     localparam [BW-1:0] FINAL     = BEATS[BW-1:0] - 1'b1;
     localparam [31:0]   IDS_V     = IDS;
     localparam [15:0]   CONTEXT_V = CONTEXT[15:0];
+    localparam [31:0]   STRIDE    = CONTEXT;
+    localparam [31:0]   TYPES_V   = TYPES;
 
     generate
         if (BEATS < 1)                      mlo_error_BEATS_must_be_positive u_beats ();
         if (LANES < 1)                      mlo_error_LANES_must_be_positive u_lanes ();
         if (BITS < 2 || BITS > 16)          mlo_error_BITS_must_be_2_to_16 u_bits ();
         if (CONTEXT < 1 || CONTEXT > 65535) mlo_error_CONTEXT_must_be_1_to_65535 u_context ();
-        if (IDS < 2 || IDS > 16777216 - CONTEXT) mlo_error_IDS_and_CONTEXT_must_be_at_most_2_to_the_24 u_ids ();
+        if (TYPES < 1 || TYPES > 16)        mlo_error_TYPES_must_be_1_to_16 u_types ();
+        if (COUNT != 0 && COUNT != 1)       mlo_error_COUNT_must_be_0_or_1 u_count ();
+        if (IDS < 2 || IDS > 16777216 - TYPES * CONTEXT) mlo_error_IDS_and_CONTEXT_must_be_at_most_2_to_the_24 u_ids ();
     endgenerate
 
     // ---- indices: the id's, then its position's, with which the id is taken
     reg         second;                 // the position's is next
     wire        room   = !m_ids_tvalid || m_ids_tready;
     wire        loads  = s_ids_tvalid && room;
-    wire        known  = s_ids_tdata < IDS_V;
-    wire [15:0] place  = (s_ids_place < CONTEXT_V) ? s_ids_place : 16'd0;
+    wire [7:0]  kind   = (TYPES > 1) ? s_ids_tdata[31:24] : 8'd0;
+    wire [31:0] id     = (TYPES > 1) ? {8'd0, s_ids_tdata[23:0]} : s_ids_tdata;
+    wire        known  = id < IDS_V && {24'd0, kind} < TYPES_V;
+    reg  [15:0] counted;                // of the id that comes next, in its frame
+    wire [15:0] stands = (COUNT != 0) ? counted : s_ids_place;
+    wire [15:0] place  = (stands < CONTEXT_V) ? stands : 16'd0;
+    wire [31:0] begins = IDS_V + (known ? {24'd0, kind} : 32'd0) * STRIDE;
     assign s_ids_tready = second && room;
 
     always @(posedge clk) begin
         if (m_ids_tready) m_ids_tvalid <= 1'b0;
         if (loads) begin
             m_ids_tvalid <= 1'b1;
-            m_ids_tdata  <= second ? IDS_V + {16'd0, place} : known ? s_ids_tdata : 32'd0;
+            m_ids_tdata  <= second ? begins + {16'd0, place} : known ? id : 32'd0;
             m_ids_tlast  <= second && s_ids_tlast;
             second       <= !second;
             if (!known) stray <= 1'b1;
         end
+        if (loads && second) counted <= s_ids_tlast ? 16'd0 : counted + 16'd1;
         if (rst) begin
+            counted      <= 16'd0;
             second       <= 1'b0;
             stray        <= 1'b0;
             m_ids_tvalid <= 1'b0;
@@ -134,12 +149,20 @@ module mlo_places #(
     end
     // Indices: both are of one id, which is taken with the second one.
     reg [31:0] f_first;
+    reg [15:0] f_taken = 16'd0;         // ids of the frame
+    always @(posedge clk) if (rst) f_taken <= 16'd0; else if (s_ids_tvalid && s_ids_tready) f_taken <= s_ids_tlast ? 16'd0 : f_taken + 16'd1;
+    wire [15:0] f_stands = (COUNT != 0) ? f_taken : s_ids_place;
+    wire [31:0] f_id   = (TYPES > 1) ? s_ids_tdata & 32'h00ff_ffff : s_ids_tdata;
+    wire [31:0] f_kind = (TYPES > 1) ? s_ids_tdata >> 24 : 32'd0;
+    wire        f_known = f_id < IDS_V && f_kind < TYPES_V;
+    wire [31:0] f_want = (f_known ? f_kind : 32'd0) * STRIDE + {16'd0, (f_stands < CONTEXT_V) ? f_stands : 16'd0};
+    always @* if (f_past_valid && !rst) assert (counted == f_taken);
     always @(posedge clk) if (loads && !second) f_first <= s_ids_tdata;
     always @* if (f_past_valid && !rst && second) assert (s_ids_tvalid && f_first == s_ids_tdata);
     always @(posedge clk) if (f_past_valid && !$past(rst) && !rst && $past(loads)) begin
-        assert (m_ids_tvalid && second == !$past(second) && (stray || $past(s_ids_tdata) < IDS_V));
-        if ($past(second)) assert (m_ids_tdata >= IDS_V && m_ids_tdata - IDS_V == {16'd0, ($past(s_ids_place) < CONTEXT_V) ? $past(s_ids_place) : 16'd0});
-        if (!$past(second)) assert (m_ids_tdata == (($past(s_ids_tdata) < IDS_V) ? $past(s_ids_tdata) : 32'd0));
+        assert (m_ids_tvalid && second == !$past(second) && (stray || $past(f_known)));
+        if ($past(second)) assert (m_ids_tdata >= IDS_V && m_ids_tdata - IDS_V == $past(f_want));
+        if (!$past(second)) assert (m_ids_tdata == ($past(f_known) ? $past(f_id) : 32'd0));
         assert (m_ids_tlast == ($past(second) && $past(s_ids_tlast)));
     end
     always @(posedge clk) if (f_past_valid && !$past(rst) && !rst && $past(stray)) assert (stray);

@@ -15,11 +15,12 @@
 // Latency     a job that is pushed goes on 2 cycles later, if nothing is in front of it; ids 0; a result 1; from a result to the job and the
 //             id behind it 1 cycle
 // Stall       any side, any time
-// Legal       push only where room is not 0; results only of jobs; 1 <= CONTEXT <= 65535; 1 <= DEPTH <= 255
+// Legal       push only where room is not 0; results only of jobs; 1 <= CONTEXT <= 65535; 1 <= DEPTH <= 255; WORD >= 32
 `default_nettype none
 module mlo_tokens #(
     parameter CONTEXT = 16,         // positions of a slot
-    parameter DEPTH   = 4           // jobs that wait
+    parameter DEPTH   = 4,          // jobs that wait
+    parameter WORD    = 64          // bits of what follows a frame: {.., logit, id}
 ) (
     input  wire        clk,
     input  wire        rst,
@@ -49,10 +50,10 @@ module mlo_tokens #(
     output wire        m_ids_tlast,
     output wire [15:0] m_ids_place, // the position of the token
 
-    input  wire [63:0] s_axis_tdata,
+    input  wire [WORD-1:0] s_axis_tdata,
     input  wire        s_axis_tvalid,
     output wire        s_axis_tready,
-    output reg  [63:0] m_axis_tdata,
+    output reg  [WORD-1:0] m_axis_tdata,
     output reg         m_axis_tvalid,
     input  wire        m_axis_tready,
     output reg         m_axis_tlast
@@ -64,6 +65,7 @@ module mlo_tokens #(
 
     generate
         if (CONTEXT < 1 || CONTEXT > 65535) mlo_error_CONTEXT_must_be_1_to_65535 u_context ();
+        if (WORD < 32)                      mlo_error_WORD_must_hold_an_id u_word ();
         if (DEPTH < 1 || DEPTH > 255)       mlo_error_DEPTH_must_be_1_to_255 u_depth ();
     endgenerate
 
@@ -166,9 +168,9 @@ module mlo_tokens #(
         .tdata(s_ids_tdata), .tvalid(s_ids_tvalid), .tready(s_ids_tready), .tlast(s_ids_tlast));
     mlo_sim_check_axis #(.WIDTH(49)) f_check_rows (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_rows), .breaches(),
         .tdata({m_ids_place, m_ids_tlast, m_ids_tdata}), .tvalid(m_ids_tvalid), .tready(m_ids_tready), .tlast(1'b0));
-    mlo_sim_check_axis #(.WIDTH(64)) f_check_head (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_head), .breaches(),
+    mlo_sim_check_axis #(.WIDTH(WORD)) f_check_head (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_head), .breaches(),
         .tdata(s_axis_tdata), .tvalid(s_axis_tvalid), .tready(s_axis_tready), .tlast(1'b0));
-    mlo_sim_check_axis #(.WIDTH(65)) f_check_out (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_out), .breaches(),
+    mlo_sim_check_axis #(.WIDTH(WORD + 1)) f_check_out (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_out), .breaches(),
         .tdata({m_axis_tlast, m_axis_tdata}), .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tlast(1'b0));
     reg f_was_refused = 1'b0;
     always @(posedge clk) f_was_refused <= !rst && refused;

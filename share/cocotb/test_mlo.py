@@ -23,8 +23,9 @@ def pauses(seed, percent):
 @cocotb.test()
 async def golden(dut):
     manifest = json.loads((HERE / 'manifest.json').read_text())
-    ids = 'around' in manifest                  # of a core of token ids: ids come in, {id, logit} of what follows a job out
-    width, masked = 4 if ids else manifest['stream']['bytes'], manifest['stream']['masked']
+    around = manifest.get('around', {})         # of a core of token ids: ids come in; of a decoder's {id, logit} of what follows a job out
+    width, made = 4 if around else manifest['stream']['bytes'], 8 if 'head' in around else manifest['stream']['bytes']
+    masked = manifest['stream']['masked']
     cocotb.start_soon(Clock(dut.clk, 10, 'ns').start())
     source = AxiStreamSource(AxiStreamBus.from_prefix(dut, 's_axis'), dut.clk, dut.rst)
     again = manifest.get('replay', {})          # what every iteration reads again, and its mask
@@ -55,8 +56,8 @@ async def golden(dut):
     for job in manifest.get('jobs', []):        # of a core with caches: where each frame belongs
         while not await host.read_dword(0x28): pass
         await host.write_dword(0x20, job['slot'] << 24 | job['start']); await host.write_dword(0x24, job['tokens'])
-    golden = frames('golden.hex', 8 if ids else width)
-    loop = manifest['around']['head']['offset'] if ids else len(image)          # the part of the image that is counted
+    golden = frames('golden.hex', made)
+    loop = around.get('head', around.get('front'))['offset'] if around else len(image)          # the part of the image that is counted
     for i, f in enumerate(golden):
         got = await sink.recv()
         assert bytes(got.tdata) == f, f'frame {i} differs'

@@ -139,7 +139,7 @@ void mlo_driver_dequantize(const mlo_border *border, const void *words, uint32_t
 static const mlo_border input = MLO_INPUT, output = MLO_OUTPUT, memory = MLO_MEMORY;
 
 static mlo_status compare(mlo_driver *d, const uint8_t *want, const uint8_t *got, uint32_t bytes, uint32_t before) {
-    for (uint32_t i = 0; i < bytes / MLO_WORD_BYTES; i++) {
+    for (uint32_t i = 0; i < bytes / output.bytes; i++) {
         const int32_t a = mlo_driver_word(&output, want, i), b = mlo_driver_word(&output, got, i);
         if (a != b)
             return fail(d, MLO_OTHER_WORDS, "word % of the frame is %, not %: are the parameters those of this core?", before + i, b, a);
@@ -178,7 +178,8 @@ static mlo_status borders(mlo_driver *d) {
 static mlo_status part(mlo_driver *d, uint32_t first, uint32_t k, const mlo_job *job, uint8_t *room) {
     const mlo_example *const e = &mlo_driver_example;
     const uint32_t at = first * MLO_TOKEN_BYTES, bytes = job ? job->tokens * MLO_TOKEN_BYTES : e->frame.in[0].bytes;
-    const uint32_t from = MLO_SAID_BYTES ? k * MLO_SAID_BYTES : at, made = MLO_SAID_BYTES ? MLO_SAID_BYTES : bytes;
+    const uint32_t from = MLO_SAID_BYTES ? k * MLO_SAID_BYTES : first * MLO_MADE_BYTES;
+    const uint32_t made = MLO_SAID_BYTES ? MLO_SAID_BYTES : bytes / MLO_TOKEN_BYTES * MLO_MADE_BYTES;
     mlo_frame frame = e->frame;
     frame.in[0].data = (const uint8_t *)frame.in[0].data + at;
     frame.in[0].bytes = bytes;
@@ -189,7 +190,7 @@ static mlo_status part(mlo_driver *d, uint32_t first, uint32_t k, const mlo_job 
     frame.out = room;
     for (uint32_t i = 0; i < made; i++) room[i] = 0;
     const mlo_status status = job ? mlo_driver_job(d, job, &frame) : mlo_driver_run(d, &frame);
-    return status ? status : compare(d, (const uint8_t *)e->out + from, room, made, from / MLO_WORD_BYTES);
+    return status ? status : compare(d, (const uint8_t *)e->out + from, room, made, from / output.bytes);
 }
 
 mlo_status mlo_driver_test(mlo_driver *d, void *room) {

@@ -58,8 +58,9 @@ class Core:
         self.cache = cache                                 # where keys and values may lie, if the manifest has a kv: in the memory behind m_axi_kv
         self.build, self.registers, self.dma, self.parameters, self.timeout = pathlib.Path(build), registers, dma, parameters, timeout
         self.manifest = m = json.loads((self.build / "manifest.json").read_text())
-        self.ids = "around" in m                           # token ids come in, {id, logit} out
-        self.bits, self.channels, self.out = (32, 1, 2) if self.ids else (m["stream"]["bits"], m["channels"], m["channels"])
+        self.ids = "head" in m.get("around", {})           # token ids come in, {id, logit} out
+        self.bits, self.channels = (32, 1) if "around" in m else (m["stream"]["bits"], m["channels"])
+        self.out_bits, self.out = (32, 2 * m["around"]["best"]) if self.ids else (m["stream"]["bits"], m["channels"])
         self.open()
 
     # ---- control
@@ -128,8 +129,8 @@ class Core:
                                          ("s3_axis", again.get("masked"), memory_mask, 8)):
             if bool(there) != (given is not None): raise DriverError("%s: %s" % (port, "it needs a value" if there else "the core has none"))
             if there: streams[port] = packed(given, bits)
-        self.dma.send(streams, 8 * (1 + more) if self.ids else len(streams["s_axis"]))
-        return unpacked(self.received(), self.bits).reshape(-1, self.out)
+        self.dma.send(streams, 4 * self.out * (1 + more) if self.ids else len(words) * self.out * width(self.out_bits))
+        return unpacked(self.received(), self.out_bits).reshape(-1, self.out)
 
     def received(self):
         end = time.monotonic() + self.timeout
@@ -170,7 +171,7 @@ class Core:
     def test(self):
         """Holds the borders, and every word of a frame (of a cache, of some jobs), to what they should be."""
         m, again = self.manifest, self.manifest.get("replay", {})
-        x, y = (self.beats(file, self.bits).reshape(-1, n) for file, n in (("input.hex", self.channels), ("golden.hex", self.out)))
+        x, y = (self.beats(file, bits).reshape(-1, n) for file, n, bits in (("input.hex", self.channels, self.bits), ("golden.hex", self.out, self.out_bits)))
         mask = self.beats("mask.hex", 8) if m["stream"]["masked"] else None
         memory = self.beats("replay.hex", again["bits"]) if again else None
         memory_mask = self.beats("replay_mask.hex", 8) if again.get("masked") else None

@@ -12,8 +12,8 @@ module mlo_top (
     (* X_INTERFACE_INFO = "xilinx.com:signal:reset:1.0 rst RST" *)
     (* X_INTERFACE_PARAMETER = "POLARITY ACTIVE_HIGH" *)
     input  wire         rst,
-@NO_HEAD@    // activations in: @LANES@ channels of @BITS@ bits a beat, @TOKEN_BEATS@ beats a token; tlast ends a frame
-@HEAD@    // token ids in, one a beat; tlast ends a frame
+@NO_IDS@    // activations in: @LANES@ channels of @BITS@ bits a beat, @TOKEN_BEATS@ beats a token; tlast ends a frame
+@IDS@    // token ids in, one a beat; tlast ends a frame@TYPED@
     input  wire [@IN_MSB@:0]  s_axis_tdata,
     input  wire         s_axis_tvalid,
     output wire         s_axis_tready,
@@ -33,8 +33,8 @@ module mlo_top (
 @REPLAY_MASK@    input  wire         s3_axis_tvalid,
 @REPLAY_MASK@    output wire         s3_axis_tready,
 @REPLAY_MASK@    input  wire         s3_axis_tlast,
-@NO_HEAD@    // activations out, in the same form
-@HEAD@    // what follows a frame: [31:0] the likeliest id, [63:32] its logit; tlast ends a text
+@NO_HEAD@    // activations out@SAME_FORM@
+@HEAD@    // what follows a frame: [31:0] the likeliest id, [63:32] its logit@SO_MANY@; tlast ends a text
     output wire [@OUT_MSB@:0]  m_axis_tdata,
     output wire         m_axis_tvalid,
     input  wire         m_axis_tready,
@@ -130,18 +130,26 @@ module mlo_top (
 @HEAD@    wire [23:0] text_start;
 @HEAD@    wire [15:0] text_tokens, job_more, ids_place;
 @HEAD@    wire [31:0] stop, ids_tdata;
-@HEAD@    wire [63:0] said_tdata;
-@HEAD@    // rows of the ids; what leaves the core; both ports to memory
-@HEAD@    wire        head_error, stray;
-@HEAD@    wire [@IO_MSB@:0] rows_tdata, left_tdata;
-@HEAD@    wire        rows_tvalid, rows_tready, rows_tlast, left_tvalid, left_tready, left_tlast;
-@HEAD@    wire        core_axi_arid, core_axi_arvalid, core_axi_arready, core_axi_rid, core_axi_rlast, core_axi_rvalid, core_axi_rready;
-@HEAD@    wire        head_axi_arid, head_axi_arvalid, head_axi_rready;
-@HEAD@    wire [63:0] core_axi_araddr, head_axi_araddr;
-@HEAD@    wire [7:0]  core_axi_arlen, head_axi_arlen;
-@HEAD@    wire [2:0]  core_axi_arsize, head_axi_arsize;
-@HEAD@    wire [1:0]  core_axi_arburst, head_axi_arburst, core_axi_rresp;
-@HEAD@    wire [@AXI_MSB@:0] core_axi_rdata;
+@HEAD@    wire [@SAID_MSB@:0] said_tdata;
+@BEST@    // the words of what follows, side by side, then one behind the other
+@BEST@    wire [@SAID_MSB@:0] words_tdata;
+@BEST@    wire        words_tvalid, words_tready, words_tlast, word_tvalid, word_tready;
+@BEST@    wire [63:0] word_tdata;
+@BEST@    wire [2:0]  word_tuser;
+@HEAD@    // what leaves the core
+@HEAD@    wire [@IO_MSB@:0] left_tdata;
+@HEAD@    wire        left_tvalid, left_tready, left_tlast;
+@IDS@    // what enters it; both ports to memory
+@IDS@    wire        head_error, stray;
+@IDS@    wire [@IO_MSB@:0] rows_tdata;
+@IDS@    wire        rows_tvalid, rows_tready, rows_tlast;
+@IDS@    wire        core_axi_arid, core_axi_arvalid, core_axi_arready, core_axi_rid, core_axi_rlast, core_axi_rvalid, core_axi_rready;
+@IDS@    wire        head_axi_arid, head_axi_arvalid, head_axi_rready;
+@IDS@    wire [63:0] core_axi_araddr, head_axi_araddr;
+@IDS@    wire [7:0]  core_axi_arlen, head_axi_arlen;
+@IDS@    wire [2:0]  core_axi_arsize, head_axi_arsize;
+@IDS@    wire [1:0]  core_axi_arburst, head_axi_arburst, core_axi_rresp;
+@IDS@    wire [@AXI_MSB@:0] core_axi_rdata;
     mlo_regs #(
         .KERNELS(@KERNELS@), .ITERATIONS(1), .DEEPEST(@DEEPEST@), .FRAMES(@FRAMES@), .READERS(@READERS@), .VERSION(32'h0001_0000)@JOB_PARAMETERS@
     ) u_regs (
@@ -162,7 +170,7 @@ module mlo_top (
 @NO_HEAD@        .job_more(unused_text[47:32]), .stop(unused_text[31:0]),
 @JOBS@        .job_room(job_room), .job_refused(job_refused), .job_mismatch(job_mismatch@STRAY@),
 @NO_JOBS@        .job_push(unused_job[48]), .job_slot(unused_job[47:40]), .job_start(unused_job[39:16]), .job_tokens(unused_job[15:0]),
-@NO_JOBS@        .job_room(8'd0), .job_refused(1'b0), .job_mismatch(1'b0),
+@NO_JOBS@        .job_room(8'd0), .job_refused(1'b0), .job_mismatch(@STRAY_ALONE@),
         .out_last(m_axis_tvalid && m_axis_tready && m_axis_tlast),
         .param_beat(param_beat), .bus_error(bus_error@HEAD_ERROR@), .stat(stat));
 @NO_JOBS@    wire unused = &{1'b0, unused_job};
@@ -215,45 +223,55 @@ module mlo_top (
         .m_axi_rid(@CORE_AXI@_rid), .m_axi_rdata(@CORE_AXI@_rdata), .m_axi_rresp(@CORE_AXI@_rresp),
         .m_axi_rlast(@CORE_AXI@_rlast), .m_axi_rvalid(@CORE_AXI@_rvalid), .m_axi_rready(@CORE_AXI@_rready));
 
-@HEAD@    // ---- what is around it; both read one memory
-@HEAD@    wire [1:0] both_arready, both_rvalid, both_rresp;
-@HEAD@    wire [@AXI_MSB@:0] both_rdata;
-@HEAD@    wire both_rlast;
-@HEAD@    mlo_head u_head (
-@HEAD@        .clk(clk), .rst(rst), .core_rst(core_rst), .enable(enable), .base(base), .bus_error(head_error), .stray(stray),
-@HEAD@        .s_ids_tdata(ids_tdata), .s_ids_tvalid(ids_tvalid), .s_ids_tready(ids_tready), .s_ids_tlast(ids_tlast), .s_ids_place(ids_place),
-@HEAD@        .m_rows_tdata(rows_tdata), .m_rows_tvalid(rows_tvalid), .m_rows_tready(rows_tready), .m_rows_tlast(rows_tlast),
+@IDS@    // ---- what is around it; both read one memory
+@IDS@    wire [1:0] both_arready, both_rvalid, both_rresp;
+@IDS@    wire [@AXI_MSB@:0] both_rdata;
+@IDS@    wire both_rlast;
+@IDS@    mlo_head u_head (
+@IDS@        .clk(clk), .rst(rst), .core_rst(core_rst), .enable(enable), .base(base), .bus_error(head_error), .stray(stray),
+@IDS@        .s_ids_tdata(@WORDS@_tdata), .s_ids_tvalid(@WORDS@_tvalid), .s_ids_tready(@WORDS@_tready), .s_ids_tlast(@WORDS@_tlast),
+@HEAD@        .s_ids_place(ids_place),
+@IDS@        .m_rows_tdata(rows_tdata), .m_rows_tvalid(rows_tvalid), .m_rows_tready(rows_tready), .m_rows_tlast(rows_tlast),
 @HEAD@        .s_axis_tdata(left_tdata), .s_axis_tvalid(left_tvalid), .s_axis_tready(left_tready), .s_axis_tlast(left_tlast),
 @HEAD@        .m_axis_tdata(said_tdata), .m_axis_tvalid(said_tvalid), .m_axis_tready(said_tready), .m_axis_tlast(said_tlast),
-@HEAD@        .m_axi_arid(head_axi_arid), .m_axi_araddr(head_axi_araddr), .m_axi_arlen(head_axi_arlen),
-@HEAD@        .m_axi_arsize(head_axi_arsize), .m_axi_arburst(head_axi_arburst),
-@HEAD@        .m_axi_arvalid(head_axi_arvalid), .m_axi_arready(both_arready[1]), .m_axi_rid(1'b0),
-@HEAD@        .m_axi_rdata(both_rdata), .m_axi_rresp(both_rresp), .m_axi_rlast(both_rlast),
-@HEAD@        .m_axi_rvalid(both_rvalid[1]), .m_axi_rready(head_axi_rready));
-@HEAD@    assign core_axi_arready = both_arready[0];
-@HEAD@    assign core_axi_rid = 1'b0;
-@HEAD@    assign core_axi_rdata = both_rdata;
-@HEAD@    assign core_axi_rresp = both_rresp;
-@HEAD@    assign core_axi_rlast = both_rlast;
-@HEAD@    assign core_axi_rvalid = both_rvalid[0];
-@HEAD@    mlo_axi_share #(.PORTS(2), .ADDR_WIDTH(64), .DATA_WIDTH(@AXI@)) u_share (
-@HEAD@        .clk(clk), .rst(rst),
-@HEAD@        .s_araddr({head_axi_araddr, core_axi_araddr}), .s_arlen({head_axi_arlen, core_axi_arlen}), .s_arsize(core_axi_arsize), .s_arburst(core_axi_arburst),
-@HEAD@        .s_arvalid({head_axi_arvalid, core_axi_arvalid}), .s_arready(both_arready),
-@HEAD@        .s_rdata(both_rdata), .s_rresp(both_rresp), .s_rlast(both_rlast), .s_rvalid(both_rvalid), .s_rready({head_axi_rready, core_axi_rready}),
-@HEAD@        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen), .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),
-@HEAD@        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),
-@HEAD@        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready));
-@HEAD@
+@IDS@        .m_axi_arid(head_axi_arid), .m_axi_araddr(head_axi_araddr), .m_axi_arlen(head_axi_arlen),
+@IDS@        .m_axi_arsize(head_axi_arsize), .m_axi_arburst(head_axi_arburst),
+@IDS@        .m_axi_arvalid(head_axi_arvalid), .m_axi_arready(both_arready[1]), .m_axi_rid(1'b0),
+@IDS@        .m_axi_rdata(both_rdata), .m_axi_rresp(both_rresp), .m_axi_rlast(both_rlast),
+@IDS@        .m_axi_rvalid(both_rvalid[1]), .m_axi_rready(head_axi_rready));
+@IDS@    assign core_axi_arready = both_arready[0];
+@IDS@    assign core_axi_rid = 1'b0;
+@IDS@    assign core_axi_rdata = both_rdata;
+@IDS@    assign core_axi_rresp = both_rresp;
+@IDS@    assign core_axi_rlast = both_rlast;
+@IDS@    assign core_axi_rvalid = both_rvalid[0];
+@IDS@    mlo_axi_share #(.PORTS(2), .ADDR_WIDTH(64), .DATA_WIDTH(@AXI@)) u_share (
+@IDS@        .clk(clk), .rst(rst),
+@IDS@        .s_araddr({head_axi_araddr, core_axi_araddr}), .s_arlen({head_axi_arlen, core_axi_arlen}), .s_arsize(core_axi_arsize), .s_arburst(core_axi_arburst),
+@IDS@        .s_arvalid({head_axi_arvalid, core_axi_arvalid}), .s_arready(both_arready),
+@IDS@        .s_rdata(both_rdata), .s_rresp(both_rresp), .s_rlast(both_rlast), .s_rvalid(both_rvalid), .s_rready({head_axi_rready, core_axi_rready}),
+@IDS@        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen), .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),
+@IDS@        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),
+@IDS@        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready));
+@IDS@
 @HEAD@    // ---- what is said goes on as the next job's token, where a job asks for that
-@HEAD@    mlo_tokens #(.CONTEXT(@CONTEXT@)) u_tokens (
+@HEAD@    mlo_tokens #(.CONTEXT(@CONTEXT@), .WORD(@SAID_MSB@ + 1)) u_tokens (
 @HEAD@        .clk(clk), .rst(core_rst), .stop(stop),
 @HEAD@        .push(job_push), .push_slot(job_slot), .push_start(job_first), .push_tokens(job_tokens), .push_more(job_more), .room(job_room),
 @HEAD@        .job_push(text_push), .job_slot(text_slot), .job_start(text_start), .job_tokens(text_tokens), .job_room(text_room), .refused(job_refused),
 @HEAD@        .s_ids_tdata(s_axis_tdata), .s_ids_tvalid(s_axis_tvalid), .s_ids_tready(s_axis_tready), .s_ids_tlast(s_axis_tlast),
 @HEAD@        .m_ids_tdata(ids_tdata), .m_ids_tvalid(ids_tvalid), .m_ids_tready(ids_tready), .m_ids_tlast(ids_tlast), .m_ids_place(ids_place),
 @HEAD@        .s_axis_tdata(said_tdata), .s_axis_tvalid(said_tvalid), .s_axis_tready(said_tready),
-@HEAD@        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast));
-@HEAD@    wire unused_both = &{1'b0, said_tlast, core_axi_arid, head_axi_arid, head_axi_arsize, head_axi_arburst};
+@HEAD@        .m_axis_tdata(@SAID@_tdata), .m_axis_tvalid(@SAID@_tvalid), .m_axis_tready(@SAID@_tready), .m_axis_tlast(@SAID@_tlast));
+@BEST@    mlo_width #(.BITS(64), .IN(@WORDS_SAID@), .OUT(1)) u_said_width (
+@BEST@        .clk(clk), .rst(core_rst),
+@BEST@        .s_axis_tdata(words_tdata), .s_axis_tvalid(words_tvalid), .s_axis_tready(words_tready), .s_axis_tuser({1'b0, words_tlast, 1'b0}),
+@BEST@        .m_axis_tdata(word_tdata), .m_axis_tvalid(word_tvalid), .m_axis_tready(word_tready), .m_axis_tuser(word_tuser));
+@BEST@    mlo_exit #(.C(@WORDS_SAID@), .LANES(1), .BITS(64)) u_said_exit (
+@BEST@        .clk(clk), .rst(core_rst),
+@BEST@        .s_axis_tdata(word_tdata), .s_axis_tvalid(word_tvalid), .s_axis_tready(word_tready), .s_axis_tuser(word_tuser),
+@BEST@        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast));
+@HEAD@    wire unused_said = &{1'b0, said_tlast};
+@IDS@    wire unused_both = &{1'b0, core_axi_arid, head_axi_arid, head_axi_arsize, head_axi_arburst};
 endmodule
 `default_nettype wire

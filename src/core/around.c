@@ -1,9 +1,10 @@
-/* around: what is around a decoder's loop as hardware (--tokens): its norm, head and arg max, which a token
- * passes that ends a frame; the table of rows in front.
+/* around: what is around a loop as hardware (--tokens): the table of rows in front; of a decoder norm, head and arg
+ * max, which a token passes that ends a frame; of an encoder the norm between rows and loop.
  *
- * in:  a lowered model with rows (integer/head.c), the core of its loop.
- * out: an mlo_core of one iteration, whose frames are single tokens (mlo_core.around). Nobody folds it: it is as
- *     fast as its matrix comes from memory, and no faster. It follows the loop's lanes and memory as those are found.
+ * in:  a lowered model with rows (integer/head.c, front.c), the core of its loop.
+ * out: an mlo_core of one iteration (mlo_core.around). A decoder's has frames of single tokens; nobody folds it: it is
+ *     as fast as its matrix comes from memory, and no faster. An encoder's has the loop's frames and lanes. Both follow
+ *     the loop's lanes and memory as those are found.
  *
  * invariant: it depends on shapes, widths and the width of the memory bus alone.
  * example: of 64 channels, 512 words and 128 bits a beat: layernorm 1, mvu 1 x 16, argmax.
@@ -21,10 +22,21 @@ static const mlo_tensor *mlo_around_places(mlo *m, const mlo_core *c) {
     return mlo_around_table(m, c, mlo_head_places);
 }
 
-/* The kernels behind the loop as a graph of their own, which sees the outer one. */
-static mlo_graph *mlo_around_graph(mlo *m, mlo_graph *g) {
+/* What a decoder says; NULL: it is an encoder. */
+static const mlo_value *mlo_around_said(mlo *m, const mlo_graph *g) {
+    return mlo_value_of(g, mlo_intern(m, mlo_head_next));
+}
+
+/* Of a table [.., rows, channels]. */
+static int64_t mlo_tensor_rows(const mlo_tensor *t) {
+    int64_t rows = 1;
+    for (size_t i = 0; i + 1 < t->n_dims; i++) rows *= t->dims[i];
+    return rows;
+}
+
+/* The kernels around the loop, up to `last`, as a graph of their own, which sees the outer one. */
+static mlo_graph *mlo_around_graph(mlo *m, mlo_graph *g, const mlo_value *last) {
     mlo_graph *view = MLO_NEW(m, mlo_graph);
-    const mlo_value *last = mlo_value_of(g, mlo_intern(m, mlo_head_next));
     if (!view || !last) return NULL;
     view->outer = g;
     for (size_t i = 0; i < g->n_node; i++) {
@@ -58,6 +70,16 @@ static int mlo_around_matrix(mlo *m, const mlo_core *h, mlo_element *e) {
     return best[0] ? mlo_element_fold(m, h, e, best[0], best[1]) : 0;
 }
 
+/* As many channels side by side as the loop takes. */
+static int mlo_around_lanes(mlo *m, mlo_core *h, int lanes) {
+    for (int i = 0; i < h->n_element; i++) {
+        mlo_element *e = &h->element[i];
+        MLO_TRY(mlo_element_fold(m, h, e, e->kernel->legal(&e->site, lanes, 1) ? lanes : 1, 1));
+    }
+    mlo_core_lanes(h);
+    return mlo_failed(m);
+}
+
 static int mlo_around_fold(mlo *m, mlo_core *h) {
     for (int i = 0; i < h->n_element; i++) {
         mlo_element *e = &h->element[i];
@@ -69,16 +91,28 @@ static int mlo_around_fold(mlo *m, mlo_core *h) {
     return 0;
 }
 
+/* Why an encoder's cannot be built; NULL: it can. Norms alone: they take a token as it comes. */
+static const char *mlo_front_unfit(const mlo_core *c) {
+    const mlo_core *h = c->around;
+    for (int i = 0; i < h->n_element; i++)
+        if (!mlo_is_kernel(h->element[i].node, MLO_KERNEL_NORM))
+            return "more than a norm in front of an encoder's loop";
+    return h->edge[0].bits != c->bits ? "sums of another width than the loop's" : NULL;
+}
+
 /* Why it cannot be built; NULL: it can. */
 static const char *mlo_around_unfit(mlo *m, const mlo_core *c) {
-    return !c->slots                     ? "a core without caches; give --context"
-        : c->masked || c->replay >= 0    ? "a loop that other streams go into, too"
-        : c->frames > 1                  ? "more than one frame in flight"
-        : c->bits < 9                    ? "a --residual of 8 bits"
-        : c->channels * 16 % c->axi_bits ? "rows that are no whole beats of memory"
-        : c->channels > 32767            ? "more than 32767 channels"
-        : mlo_opt(m, "unrolled") != NULL ? "--unrolled"
-                                         : NULL;
+    const char *why = c->in_front ? mlo_front_unfit(c) : NULL;
+    return why                                          ? why
+        : !c->slots && !c->in_front                     ? "a core without caches; give --context"
+        : c->slots && c->in_front                       ? "--context for an encoder"
+        : (c->masked && !c->in_front) || c->replay >= 0 ? "a loop that other streams go into, too"
+        : c->frames > 1 && !c->in_front                 ? "more than one frame in flight"
+        : c->bits < 9                                   ? "a --residual of 8 bits"
+        : c->channels * 16 % c->axi_bits                ? "rows that are no whole beats of memory"
+        : c->channels > 32767                           ? "more than 32767 channels"
+        : mlo_opt(m, "unrolled") != NULL                ? "--unrolled"
+                                                        : NULL;
 }
 
 /* It follows the loop: its lanes; the memory, for which it is folded. */
@@ -87,8 +121,13 @@ static int mlo_around_follow(mlo *m, const mlo_core *c) {
     if (!h) return mlo_failed(m);
     h->rate = c->rate;
     h->read_latency = c->read_latency;
-    if (h->axi_bits != c->axi_bits) {
-        h->axi_bits = c->axi_bits;
+    const int same = h->axi_bits == c->axi_bits;
+    h->axi_bits = c->axi_bits;
+    if (c->in_front) {
+        h->frames = c->frames;
+        if (!same || h->lanes != c->lanes) MLO_TRY(mlo_around_lanes(m, h, c->lanes));
+        h->lanes = c->lanes;
+    } else if (!same) {
         MLO_TRY(mlo_around_fold(m, h));
         mlo_core_lanes(h);
     }
@@ -99,21 +138,26 @@ static int mlo_around_follow(mlo *m, const mlo_core *c) {
 
 /* What is around the loop. */
 static int mlo_core_around(mlo *m, mlo_core *c) {
-    const mlo_tensor *rows = mlo_around_rows(m, c);
+    const mlo_tensor *rows = mlo_around_rows(m, c), *places = mlo_around_places(m, c);
+    const mlo_value *said = mlo_around_said(m, c->scan.outer);
     mlo_core *h = rows ? MLO_NEW(m, mlo_core) : NULL;
     if (!h) return mlo_failed(m);
     memset(h, 0, sizeof *h);
     h->scan = c->scan;
     h->scan.iterations = 1;
-    if (!(h->scan.body = mlo_around_graph(m, c->scan.outer))) return mlo_failed(m);
+    c->in_front = !said;
+    if (!said) said = mlo_value_of(c->scan.outer, c->scan.node->input[0]);
+    if (!(h->scan.body = mlo_around_graph(m, c->scan.outer, said))) return mlo_failed(m);
     h->replay = -1;
-    h->chunk = h->keys = h->frames = 1;
-    h->channels = 2;
-    h->bits = 32;
+    h->chunk = h->keys = c->in_front ? c->chunk : 1;
+    h->frames = 1;
+    const mlo_form f = mlo_form_of(said);
+    h->channels = mlo_last_dim(&f);
+    h->bits = c->in_front ? c->bits : 32;
     if (mlo_core_elements(m, h) || mlo_core_edges(m, h)) return mlo_failed(m);
     c->around = h;
     c->ids = rows->dims[0];
-    c->places = mlo_around_places(m, c) ? c->chunk : 0;
+    h->places = c->places = !places ? 0 : c->in_front ? mlo_tensor_rows(places) : c->chunk;
     return mlo_around_follow(m, c);
 }
 
@@ -129,6 +173,11 @@ static int mlo_around(mlo *m, const mlo_core *c, mlo_core **h) {
     return why
         ? mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, "--tokens with %s has no hardware", why)
         : mlo_around_follow(m, c);
+}
+
+/* Types of tokens, each with a row for each position. */
+static int64_t mlo_core_types(const mlo_core *c) {
+    return c->places ? mlo_max(1, c->places / c->chunk) : 1;
 }
 
 /* ---- in memory: behind the loop's parameters its own, then the rows. Bytes. ---- */

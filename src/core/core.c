@@ -78,7 +78,8 @@ typedef struct mlo_core {
     const mlo_ordered *order; /* of the run that is asked about; NULL: whole frames */
     int64_t n_order;
     struct mlo_core
-        *around; /* of a decoder from ids to ids: its head (core/around.c); NULL: none */
+        *around; /* of token ids: a decoder's head, an encoder's norm (core/around.c); NULL: none */
+    int in_front; /* 1: that is an encoder's, in front of the loop; what the loop makes is what the core makes */
     int64_t ids; /* rows of the table in front; 0: there is none */
     int64_t places; /* rows of positions behind them; 0: there are none */
     int masked; /* 1: a runtime mask stream */

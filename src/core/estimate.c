@@ -269,6 +269,24 @@ static void mlo_streams_area(const mlo_core *c, mlo_area *a) {
     }
 }
 
+/* Several words at once: as wide in mlo_tokens; one behind the other. */
+static void mlo_words_area(int64_t words, mlo_area *a) {
+    if (words < 2) return;
+    mlo_area_width(a, 64, (int)words, 1);
+    mlo_area_skid(a, 65);
+    a->ff += 64 * (words - 1);
+}
+
+/* Of an encoder: doors of its own, and what marks the first token (mlo_loop). */
+static void mlo_front_area(const mlo_core *c, mlo_area *a) {
+    enum { LOOP_LUTS = 20, LOOP_FFS = 20 };
+    const int64_t beat = (int64_t)c->lanes * c->bits + 3;
+    mlo_doors_area(c->around, a);
+    for (int i = 0; i < 2; i++) mlo_area_skid(a, beat);
+    a->lut += LOOP_LUTS + beat;
+    a->ff += LOOP_FFS;
+}
+
 /* All of it: the head's kernels have a loader and a reader for their matrix, as the loop's. */
 static mlo_area mlo_around_area(const mlo_core *c) {
     enum { LOADER_LUTS = 400, LOADER_FFS = 310, PORT_LUTS = 2, BASES = 128 };
@@ -293,8 +311,11 @@ static mlo_area mlo_around_area(const mlo_core *c) {
     mlo_share_area(2, &a);
     mlo_rows_area(c, &a);
     mlo_places_area(c, &a);
+    if (c->in_front) mlo_front_area(c, &a);
+    if (c->in_front) return a;
     mlo_newest_area(c, &a);
     mlo_tokens_area(&a);
+    mlo_words_area(h->channels / 2, &a);
     return a;
 }
 

@@ -38,13 +38,13 @@ static int mlo_port_hears(mlo_schedule *s, int port, int *any) {
     return (t ? t->begun + t->opened : s->loaded) > before;
 }
 
-/* A core's readers are, who is behind its latest first (mlo_axi_share). The table's is a head's last one. */
+/* A core's readers are, who is behind its latest first (mlo_axi_share). The table's is the last of what is around. */
 static int mlo_ports_hear(mlo_schedule *s, int *any) {
     const int ports = s->c->n_element + 1 + (s->loop != NULL);
     int through = 0;
     for (int k = 1, behind = s->turn; k <= ports; k++) {
         const int port = (behind + k) % ports;
-        through |= port > s->c->n_element ? mlo_rows_hear(s->loop, any)
+        through |= port > s->c->n_element ? mlo_rows_hear(mlo_rows_door(s), any)
                                           : mlo_port_hears(s, port, any);
     }
     return through;
@@ -58,9 +58,9 @@ static int mlo_schedule_hears(mlo_schedule *s) {
     while (!through && bus->next < INT64_MAX) {
         bus->now = bus->next;
         bus->next = INT64_MAX;
-        mlo_schedule *first = s->head && !bus->side ? s->head : s;
+        mlo_schedule *around = mlo_beside(s), *first = around && !bus->side ? around : s;
         through = mlo_ports_hear(first, &any);
-        if (s->head) through |= mlo_ports_hear(first == s ? s->head : s, &any);
+        if (around) through |= mlo_ports_hear(first == s ? around : s, &any);
     }
     return any;
 }
@@ -86,13 +86,15 @@ static void mlo_schedule_run(mlo_schedule *s) {
     const int end = last->c->edge[last->c->n_edge - 1].from;
     for (int stuck = 0; last->fired[end] < last->total && stuck < 2;) {
         s->bus->next = INT64_MAX;
-        int any = s->head ? mlo_rows_go_on(s) : 0;
+        mlo_schedule *around = mlo_beside(s);
+        int any = around ? mlo_rows_go_on(mlo_rows_door(s)) : 0;
+        if (s->front) any |= mlo_schedule_goes_on(s->front);
         any |= mlo_schedule_goes_on(s);
-        if (s->head && !any) any = mlo_rows_go_on(s);
+        if (around && !any) any = mlo_rows_go_on(mlo_rows_door(s));
         if (s->head) any |= mlo_schedule_goes_on(s->head);
         stuck = any || mlo_schedule_hears(s) ? 0 : stuck + 1;
         s->free = stuck;
-        if (s->head) s->head->free = stuck;
+        if (around) around->free = stuck;
     }
 }
 
@@ -164,7 +166,7 @@ static void mlo_schedule_begin(mlo_schedule *s) {
         }
     }
     s->first_memory[c->n_element] = s->n_memory;
-    s->shared = s->loop ? 2 : (mlo_core_block_beats(c) > 0) + (s->head != NULL);
+    s->shared = s->loop ? 2 : (mlo_core_block_beats(c) > 0) + (mlo_beside(s) != NULL);
     s->loader.depth = MLO_LOADER_BEATS;
     s->loader.asks = MLO_READ_BEGINS + s->shared;
     s->loader.unit = mlo_burst_unit(c, s->shared ? 0 : mlo_core_beats_in(c, MLO_EITHER));
@@ -181,7 +183,7 @@ static void mlo_schedule_end(mlo_schedule *s) {
     mlo_prediction *p = s->p;
     const int64_t g = c->frames, frames = s->job[s->n_job - 1].frame + s->job[s->n_job - 1].frames;
     for (int64_t f = 0; s->head && f < frames; f++)
-        p->frame_done[f] = mlo_said(s->head, f) + MLO_SAID_OUT;
+        p->frame_done[f] = mlo_said(s->head, f) + MLO_SAID_OUT + mlo_said_words(s->head);
     p->cycles = p->frame_done[frames - 1];
     p->interval = frames >= 2 * g && frames % g == 0
         ? (p->frame_done[frames - 1] - p->frame_done[g - 1]) / (frames - g)

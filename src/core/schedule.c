@@ -352,7 +352,8 @@ typedef struct mlo_schedule {
 
     /* of a decoder's loop with what is around it: the other of the two; rows in front (schedule_around.c) */
     struct mlo_schedule *head; /* behind the loop; NULL: nothing is */
-    struct mlo_schedule *loop; /* in front of the head; NULL: this is no head */
+    struct mlo_schedule *front; /* in front of it, an encoder's; NULL: nothing is */
+    struct mlo_schedule *loop; /* that of the head, of the front; NULL: this is neither */
     mlo_fetch table; /* the rows' reader */
     int64_t table_rows; /* rows of the run that are asked for */
     int64_t table_asked; /* the cycle of the latest one's first request */

@@ -1,4 +1,5 @@
-/* schedule_around: when ids' rows come to a decoder's loop, and when its head says what follows (--tokens).
+/* schedule_around: when ids' rows come to a decoder's loop, and when its head says what follows; when they come to what
+ * is in front of an encoder's loop (--tokens).
  *
  * in:  a schedule of the loop, one of its head (core/around.c), which share the way to memory.
  * out: when a row passes the loop's door; when a frame has left the loop; when its word is said.
@@ -24,23 +25,47 @@ enum { MLO_NEWEST_GIVES = 1, MLO_NEWEST_TAKES = 2, MLO_SAID_ID = -2, MLO_SAID_OU
  * to the sum. */
 enum { MLO_PLACE_ASKS = 1, MLO_PLACE_WAY = 1 };
 
+/* From a row's last beat at a door to its token's first one behind it; from the last beat that a front makes to its
+ * token's first one in the loop. */
+enum { MLO_ROW_DOOR = 4, MLO_FRONT_WAY = 6 };
+
 static int64_t mlo_row_beats(const mlo_core *c) { return c->channels * 16 / c->axi_bits; }
 /* Of a token. */
 static int64_t mlo_rows_each(const mlo_core *c) { return c->places ? 2 : 1; }
 
-static void mlo_schedule_join(mlo_schedule *s, mlo_schedule *head) {
-    if (!head) return;
-    s->head = head;
-    head->loop = s;
-    s->table.unit = mlo_min(MLO_ROWS_BURST, 4096 * 8 / s->c->axi_bits);
-    s->table.depth = MLO_ROWS_FIFO;
-    s->table.port = head->c->n_element + 1;
-    s->opening = -1;
+static void mlo_schedule_join(mlo_schedule *s, mlo_schedule *around) {
+    if (!around) return;
+    mlo_schedule *door = s->c->in_front ? around : s; /* that of the rows */
+    *(s->c->in_front ? &s->front : &s->head) = around;
+    around->loop = s;
+    door->table.unit = mlo_min(MLO_ROWS_BURST, 4096 * 8 / s->c->axi_bits);
+    door->table.depth = MLO_ROWS_FIFO;
+    door->table.port = around->c->n_element + 1;
+    door->opening = -1;
 }
+
+/* Is it in front of an encoder's loop? What is around a loop, which has a port of its own to memory; NULL. At whose
+ * door the rows stand. */
+static int mlo_is_front(const mlo_schedule *s) { return s->loop && s->loop->front == s; }
+static mlo_schedule *mlo_beside(const mlo_schedule *loop) {
+    return loop->head ? loop->head : loop->front;
+}
+static mlo_schedule *mlo_rows_door(mlo_schedule *s) {
+    mlo_schedule *loop = s->loop ? s->loop : s;
+    return loop->head ? loop : loop->front;
+}
+/* Whose port the rows' reader shares, of a door. */
+static mlo_schedule *mlo_rows_port(mlo_schedule *door) { return door->head ? door->head : door; }
 
 /* When the word behind a frame is said; MLO_NOT_YET. */
 static int64_t mlo_said(const mlo_schedule *head, int64_t frame) {
     return head->p->frame_done[frame] ? head->p->frame_done[frame] : MLO_NOT_YET;
+}
+
+/* Cycles from the first of several words that are said at once to the last: side by side, then one behind the other. */
+static int64_t mlo_said_words(const mlo_schedule *head) {
+    const int64_t words = head->c->channels / 2;
+    return words > 1 ? words + 1 : 0;
 }
 
 /* When a frame has left the loop: its head may have to take the one before. MLO_NOT_YET. */
@@ -87,7 +112,7 @@ static int64_t mlo_row_begins(mlo_schedule *s) {
     }
     if (ahead >= s->passed) return MLO_NOT_YET;
     if (ahead >= 0) when = mlo_max(when, s->entered[ahead % MLO_ROWS_KEPT] + MLO_ROW_PASSED);
-    return when + s->head->shared;
+    return when + mlo_rows_port(s)->shared;
 }
 
 /* When the row that is asked for can begin to leave the reader's FIFO, which is shorter than some rows. MLO_NOT_YET. */
@@ -147,7 +172,8 @@ static int64_t mlo_row_enters(mlo_schedule *s, const mlo_place *p, int64_t n, in
     mlo_row_waits(s);
     if (s->passed < row) return MLO_NOT_YET;
     if (row) enters = mlo_max(enters, s->entered[(row - 1) % MLO_ROWS_KEPT] + 1 + sums);
-    if (p->at > 1) enters = mlo_max(enters, mlo_token_of(s, MLO_OUTSIDE, n - 2)->out[0] + 1);
+    if (s->loop ? n > 1 : p->at > 1)
+        enters = mlo_max(enters, mlo_token_of(s, MLO_OUTSIDE, n - 2)->out[0] + 1);
     s->opens = enters - MLO_ROW_WAY - sums;
     s->opening = row;
     if (s->table_rows <= row) return MLO_NOT_YET;
@@ -157,4 +183,34 @@ static int64_t mlo_row_enters(mlo_schedule *s, const mlo_place *p, int64_t n, in
         mlo_fetch_has(s, r, from + all) + MLO_ROW_WAY + sums + mlo_max(0, beats / all - 1));
     mlo_row_passes(s, first - MLO_ROW_WAY - sums, last - MLO_ROW_WAY - sums);
     return last;
+}
+
+/* ---- in front of an encoder's loop ----------------------------------------- */
+
+/* Tokens between its door and the loop's body, at most: two at each of both doors, and what its norm keeps. */
+static int64_t mlo_front_holds(const mlo_schedule *s) {
+    const int64_t beats = s->c->channels / s->c->lanes;
+    return 4 + mlo_norm_keeps(beats) / beats;
+}
+
+/* When a token's first beat goes into it: its row has come, and the loop has taken what was so far in front of it.
+ * MLO_NOT_YET. */
+static int64_t mlo_front_comes(mlo_schedule *s, const mlo_place *p, int64_t n) {
+    const int64_t before = n - mlo_front_holds(s);
+    int64_t enters = 0;
+    if (before >= 0) {
+        const mlo_job *j = mlo_job_outside(s->loop, before);
+        const int64_t at = j->begin + before - j->outside;
+        if (mlo_fired(s->loop, MLO_OUTSIDE) <= at) return MLO_NOT_YET;
+        enters = mlo_token_of(s->loop, MLO_OUTSIDE, at)->out[1] + 1;
+    }
+    const int64_t last = mlo_row_enters(s, p, n, enters);
+    return last == MLO_NOT_YET ? last : last + MLO_ROW_DOOR;
+}
+
+/* When a token that it made goes into the loop. MLO_NOT_YET. */
+static int64_t mlo_front_gives(const mlo_schedule *front, int64_t token) {
+    const int end = front->c->edge[front->c->n_edge - 1].from;
+    if (mlo_fired(front, end) <= token) return MLO_NOT_YET;
+    return mlo_token_of(front, end, token)->out[1] + MLO_FRONT_WAY;
 }

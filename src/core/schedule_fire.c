@@ -168,6 +168,8 @@ static int64_t mlo_frame_late(const mlo_schedule *s, const mlo_place *p, int64_t
 /* When the first beat of token n, which comes from outside, could go into the loop: the door keeps a token until it is
  * complete (mlo_entry). Into a head it goes when its frame has left the loop. MLO_NOT_YET. */
 static int64_t mlo_outside_comes(mlo_schedule *s, const mlo_place *p, int64_t n, int64_t beats) {
+    if (mlo_is_front(s)) return mlo_front_comes(s, p, n);
+    if (s->front) return mlo_front_gives(s->front, p->job->outside + n - p->job->begin);
     if (s->loop) {
         const int64_t left = mlo_left(s->loop, n);
         return left == MLO_NOT_YET ? left : left + MLO_NEWEST_GIVES;
@@ -176,7 +178,7 @@ static int64_t mlo_outside_comes(mlo_schedule *s, const mlo_place *p, int64_t n,
     if (enters == MLO_NOT_YET) return enters;
     if (!s->head) return enters + p->at * beats + beats + 3;
     const int64_t last = mlo_row_enters(s, p, n, enters);
-    return last == MLO_NOT_YET ? last : last + 4;
+    return last == MLO_NOT_YET ? last : last + MLO_ROW_DOOR;
 }
 
 /* The loop's way in: the first iteration comes from outside, others from the feedback. 0: not

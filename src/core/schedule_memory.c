@@ -127,7 +127,7 @@ static int64_t mlo_fetch_asks(
     r->asks = asks + 2;
     s->bus->asked = asks;
     s->bus->side = s->loop != NULL || r == &s->table;
-    *(r == &s->table ? &s->head->turn : &s->turn) = r->port;
+    *(s->head && r == &s->table ? &s->head->turn : &s->turn) = r->port;
     return burst;
 }
 

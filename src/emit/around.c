@@ -1,4 +1,4 @@
-/* emit, around: rtl/mlo_head.v: what is around a decoder's loop (--tokens).
+/* emit, around: rtl/mlo_head.v: what is around a decoder's loop, or in front of an encoder's (--tokens).
  *
  * in:  its core (core/around.c), that of the loop.
  * out: the text of share/rtl, its holes filled; kernels and what is between them as in a layer (top.c).
@@ -16,8 +16,14 @@ static void mlo_around_body(void *user) { mlo_around_as((mlo_emitter *)user, mlo
 
 static void mlo_around_buses(void *user) {
     mlo_emitter *e = (mlo_emitter *)user;
-    mlo_emit_wires(e, "body", e->c->lanes * mlo_padded(e->c->bits));
-    mlo_emit_wires(e, "result", 64);
+    const int beat = e->c->lanes * e->c->bits;
+    if (mlo_emit_says(e)) {
+        mlo_emit_wires(e, "body", e->c->lanes * mlo_padded(e->c->bits));
+        mlo_emit_wires(e, "result", 64 * mlo_emit_best(e));
+        return;
+    }
+    static const char *const buses[] = { "entry", "body", "result", "leaving" };
+    for (size_t i = 0; i < sizeof buses / sizeof *buses; i++) mlo_emit_wires(e, buses[i], beat);
 }
 static void mlo_around_reader(void *user) {
     mlo_emitter *e = (mlo_emitter *)user;
@@ -41,9 +47,17 @@ static int mlo_emit_around(mlo_emitter *e) {
     const int kernels = mlo_core_kernels(h);
     const int64_t at = mlo_core_image_bytes(c);
     const int64_t loaded = mlo_core_beats_in(h, MLO_EITHER) * h->axi_bits / 8;
-    const int io = c->lanes * mlo_padded(c->bits);
+    const int io = c->lanes * mlo_padded(c->bits), says = mlo_emit_says(e);
     const mlo_hole holes[] = {
         { "VERSION", MLO_VERSION, NULL },
+        { "HEAD", says ? "" : NULL, NULL },
+        { "FRONT", says ? NULL : "", NULL },
+        { "SAID_MSB", mlo_integer(m, 64 * mlo_max(1, mlo_emit_best(e)) - 1), NULL },
+        { "SUM", says ? "m_rows" : "sum", NULL },
+        { "COUNT", says ? "0" : "1", NULL },
+        { "TYPES", mlo_integer(m, mlo_core_types(c)), NULL },
+        { "BEAT_MSB", mlo_integer(m, c->lanes * c->bits - 1), NULL },
+        { "UNUSED_USER", says ? ", result_tuser" : "", NULL },
         { "IO_MSB", mlo_integer(m, io - 1), NULL },
         { "WIDTH", mlo_integer(m, io), NULL },
         { "CHANNELS", mlo_integer(m, c->channels), NULL },
@@ -51,7 +65,7 @@ static int mlo_emit_around(mlo_emitter *e) {
         { "TOKEN_BEATS", mlo_integer(m, c->channels / c->lanes), NULL },
         { "IDS", mlo_integer(m, c->ids), NULL },
         { "ROWS", mlo_integer(m, c->ids + c->places), NULL },
-        { "CONTEXT", mlo_integer(m, c->places), NULL },
+        { "CONTEXT", mlo_integer(m, c->chunk), NULL },
         { "BITS", mlo_integer(m, c->bits), NULL },
         { "PLACES", c->places ? "" : NULL, NULL },
         { "NO_PLACES", c->places ? NULL : "", NULL },

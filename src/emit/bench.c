@@ -188,7 +188,8 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
     mlo *m = e->m;
     const mlo_core *c = e->c;
     /* of the top's streams */
-    const int64_t token = e->h ? 1 : c->channels / c->lanes, beats = c->chunk * token;
+    const int64_t token = mlo_in_beats(e), made = mlo_out_beats(e);
+    const int64_t beats = c->chunk * mlo_max(token, made);
     mlo_ordered jobs[MLO_BENCH_JOBS];
     const int64_t n_jobs = c->slots ? mlo_bench_orders(c, jobs) : 0;
     const int64_t tokens = n_jobs ? jobs[n_jobs - 1].start + jobs[n_jobs - 1].tokens
@@ -202,8 +203,13 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
         { "IMAGE", mlo_integer(m, mlo_image_bytes(e) * 8 / c->axi_bits), NULL },
         { "IN", mlo_integer(m, mlo_in_bits(e)), NULL },
         { "OUT", mlo_integer(m, mlo_out_bits(e)), NULL },
-        { "HEAD", e->h ? "" : NULL, NULL },
-        { "OUT_BEATS", e->h ? "jobs" : "beats", NULL },
+        { "HEAD", mlo_emit_says(e) ? "" : NULL, NULL },
+        { "OUT_BEATS",
+            mlo_emit_says(e)   ? mlo_format(m, "jobs * %d", mlo_emit_best(e))
+                : made > token ? mlo_format(m, "beats * %lld", (long long)made)
+                               : "beats",
+            NULL },
+        { "OUT_TOKEN_BEATS", mlo_integer(m, made), NULL },
         { "AXI", mlo_integer(m, c->axi_bits), NULL },
         { "KERNELS", mlo_integer(m, e->layers * mlo_core_kernels(c)), NULL },
         { "MASKED", mlo_integer(m, c->masked), NULL },

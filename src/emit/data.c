@@ -205,6 +205,7 @@ static int mlo_bench_see(
     void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_bench_words *w = (mlo_bench_words *)user;
     const mlo_core *c = w->e->c;
+    const int says = mlo_emit_says(w->e), best = mlo_emit_best(w->e);
     if (iteration >= 0) return 0;
     for (int k = 0; k < MLO_BORDERS; k++) mlo_border_see(&w->border[k], name, a);
     for (size_t i = 0; i < g->n_output; i++)
@@ -218,11 +219,12 @@ static int mlo_bench_see(
     for (int64_t i = 0; i < w->n_order; i++) {
         const int64_t from = w->order[i].start, to = from + w->order[i].tokens;
         if (name == w->names[0] && w->e->h) mlo_hex_beats(&w->in, a, from, to, 1, 32);
-        if (name == w->names[2] && w->e->h) mlo_hex_beats(&w->out, a, 2 * to - 2, 2 * to, 2, 32);
+        if (name == w->names[2] && says)
+            mlo_hex_beats(&w->out, a, 2 * best * (to - 1), 2 * best * to, 2, 32);
         if (name == w->names[0] && !w->e->h)
             mlo_hex_beats(&w->in, a, from * c->channels, to * c->channels, c->lanes, c->bits);
         if (name == w->names[1]) mlo_hex_mask(&w->mask, a, from, to);
-        if (name == w->names[2] && !w->e->h)
+        if (name == w->names[2] && !says)
             mlo_hex_beats(&w->out, a, from * c->channels, to * c->channels, c->lanes, c->bits);
     }
     return 0;
@@ -241,7 +243,7 @@ static const char *mlo_in_name(const mlo_emitter *e) {
     return e->h ? mlo_intern(e->m, mlo_head_ids) : e->c->scan.node->input[0];
 }
 static const char *mlo_out_name(const mlo_emitter *e) {
-    return e->h ? mlo_intern(e->m, mlo_head_next) : e->c->scan.node->output[0];
+    return mlo_emit_says(e) ? mlo_intern(e->m, mlo_head_next) : e->c->scan.node->output[0];
 }
 
 static mlo_bench_words mlo_bench_words_new(

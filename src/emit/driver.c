@@ -101,7 +101,8 @@ static int mlo_emit_driver(
     mlo *m = e->m;
     const mlo_core *c = e->c;
     const int64_t channels = e->h ? 1 : c->channels, lanes = e->h ? 1 : c->lanes;
-    const int64_t said = e->h ? mlo_out_bits(e) / 8 : 0;
+    const int64_t said = mlo_emit_best(e) * mlo_out_bits(e) / 8;
+    const int64_t made = mlo_out_beats(e) * mlo_out_bits(e) / 8; /* bytes of a token out */
     int64_t longest = 0; /* tokens of a part of the frame */
     for (int64_t i = 0; i < w->n_order; i++) longest = mlo_max(longest, w->order[i].tokens);
     const unsigned long long cache = (unsigned long long)(c->slots << 24
@@ -117,6 +118,7 @@ static int mlo_emit_driver(
         { "LANES", mlo_integer(m, lanes), NULL },
         { "BITS", mlo_integer(m, e->h ? 32 : c->bits), NULL },
         { "SAID_BYTES", mlo_integer(m, said), NULL },
+        { "MADE_BYTES", mlo_integer(m, made), NULL },
         { "FRAMES", mlo_integer(m, c->frames), NULL },
         { "CACHE", mlo_format(m, "%08llX", cache), NULL },
         { "KV_MEMORY", c->dram ? "1" : "0", NULL },
@@ -126,8 +128,9 @@ static int mlo_emit_driver(
         { "OUTPUT", mlo_border_c(m, &border[MLO_BORDER_OUT]), NULL },
         { "MEMORY", mlo_border_c(m, &border[MLO_BORDER_MEMORY]), NULL },
         { "TEST_BYTES",
-            mlo_integer(
-                m, mlo_max(said, mlo_max(1, longest) * channels * border[MLO_BORDER_IN].bytes)),
+            mlo_integer(m,
+                mlo_max(said,
+                    mlo_max(1, longest) * (said ? channels * border[MLO_BORDER_IN].bytes : made))),
             NULL },
         { NULL, NULL, NULL },
     };

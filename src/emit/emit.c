@@ -41,6 +41,13 @@ typedef struct {
         step[2]; /* of a core with caches: cycles of a token at the first position, at the last */
 } mlo_emitter;
 
+/* Does it say ids? (An encoder of ids makes what its loop makes.) */
+static int mlo_emit_says(const mlo_emitter *e) { return e->h && !e->c->in_front; }
+/* How many behind each frame. */
+static int mlo_emit_best(const mlo_emitter *e) {
+    return mlo_emit_says(e) ? (int)e->h->channels / 2 : 0;
+}
+
 static int mlo_file_begin(mlo_emitter *e, const char *name) {
     mlo_sha_begin(&e->sha);
     e->file = mlo_intern(e->m, name);
@@ -160,9 +167,9 @@ static int mlo_emit_library(mlo_emitter *e) {
     if (e->h) {
         mlo_module_need(mlo_module_at("mlo_rows", 8), need);
         if (e->c->places) mlo_module_need(mlo_module_at("mlo_places", 10), need);
-        mlo_module_need(mlo_module_at("mlo_newest", 10), need);
-        mlo_module_need(mlo_module_at("mlo_tokens", 10), need);
-        mlo_module_need(mlo_module_at("mlo_refill", 10), need);
+        if (mlo_emit_says(e)) mlo_module_need(mlo_module_at("mlo_newest", 10), need);
+        if (mlo_emit_says(e)) mlo_module_need(mlo_module_at("mlo_tokens", 10), need);
+        if (mlo_emit_says(e)) mlo_module_need(mlo_module_at("mlo_refill", 10), need);
         mlo_module_need(mlo_module_at("mlo_axi_share", 13), need);
     }
     if (e->c->dram) {

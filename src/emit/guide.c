@@ -33,7 +33,8 @@ static const char *mlo_guide_scale(mlo *m, const mlo_border *b) {
 }
 
 static const char *mlo_guide_what(const mlo_emitter *e) {
-    return e->h             ? "A decoder's core: token ids in, ids out"
+    return mlo_emit_says(e) ? "A decoder's core: token ids in, ids out"
+        : e->h              ? "An encoder's core: token ids in, its last hidden states out"
         : e->c->slots       ? "A decoder's core, with its keys and values"
         : e->c->replay >= 0 ? "A decoder's core, beside an encoder"
         : e->c->masked      ? "A transformer's core, with a mask"
@@ -54,7 +55,7 @@ static int mlo_emit_guide(mlo_emitter *e, const mlo_border *border) {
     const mlo_core *c = e->c;
     const mlo_border *in = &border[MLO_BORDER_IN], *out = &border[MLO_BORDER_OUT];
     const mlo_port replay = mlo_replay_port(c);
-    const int predicted = !e->unrolled, floats = !e->h;
+    const int predicted = !e->unrolled, says = mlo_emit_says(e);
     const mlo_hole holes[] = {
         { "WHAT", mlo_format(m, "%s", mlo_guide_what(e)), NULL },
         { "VERSION", MLO_VERSION, NULL },
@@ -62,8 +63,18 @@ static int mlo_emit_guide(mlo_emitter *e, const mlo_border *border) {
         { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
         { "ENCODER", c->slots ? NULL : "", NULL },
         { "JOBS", c->slots ? "" : NULL, NULL },
-        { "HEAD", e->h ? "" : NULL, NULL },
-        { "NO_HEAD", e->h ? NULL : "", NULL },
+        { "HEAD", mlo_emit_says(e) ? "" : NULL, NULL },
+        { "NO_HEAD", mlo_emit_says(e) ? NULL : "", NULL },
+        { "TOKEN_IDS", e->h ? "" : NULL, NULL },
+        { "NO_TOKEN_IDS", e->h ? NULL : "", NULL },
+        { "TYPED", mlo_core_types(c) > 1 ? "; bits 31:24 are the token's type" : "", NULL },
+        { "SO_MANY",
+            mlo_emit_best(e) > 1
+                ? mlo_format(
+                      m, "; behind it those that follow, %d in all, a beat each", mlo_emit_best(e))
+                : "",
+            NULL },
+        { "LAST_OF", mlo_emit_says(e) ? "job's" : "frame's", NULL },
         { "MASK", c->masked ? "" : NULL, NULL },
         { "REPLAY", c->replay >= 0 ? "" : NULL, NULL },
         { "REPLAY_MASK", c->replay_masked ? "" : NULL, NULL },
@@ -92,10 +103,10 @@ static int mlo_emit_guide(mlo_emitter *e, const mlo_border *border) {
         { "FIRST", mlo_integer(m, e->step[0]), NULL },
         { "LAST", mlo_integer(m, e->step[1]), NULL },
         { "PARAMETER_BYTES", mlo_integer(m, mlo_image_bytes(e)), NULL },
-        { "SCALED_IN", mlo_guide_if(floats && in->floats), NULL },
-        { "WORDS_IN", mlo_guide_if(floats && !in->floats), NULL },
-        { "SCALED_OUT", mlo_guide_if(floats && out->floats), NULL },
-        { "WORDS_OUT", mlo_guide_if(floats && !out->floats), NULL },
+        { "SCALED_IN", mlo_guide_if(!e->h && in->floats), NULL },
+        { "WORDS_IN", mlo_guide_if(!e->h && !in->floats), NULL },
+        { "SCALED_OUT", mlo_guide_if(!says && out->floats), NULL },
+        { "WORDS_OUT", mlo_guide_if(!says && !out->floats), NULL },
         { "SCALED_REPLAY", mlo_guide_if(c->replay >= 0 && border[MLO_BORDER_MEMORY].floats), NULL },
         { "IN_SCALE", mlo_guide_scale(m, in), NULL },
         { "OUT_SCALE", mlo_guide_scale(m, out), NULL },

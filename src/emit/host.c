@@ -298,9 +298,12 @@ static void mlo_manifest_around(mlo_emitter *e) {
     const int64_t at = mlo_core_image_bytes(e->c), rows = at + mlo_core_image_bytes(e->h);
     mlo_printf(&e->t,
         "  \"around\": {\"ids\": %lld, \"rows\": {\"offset\": %lld, \"bytes\": %lld}, "
-        "\"head\": {\"offset\": %lld, \"bytes\": %lld}, ",
+        "\"%s\": {\"offset\": %lld, \"bytes\": %lld}, ",
         (long long)e->c->ids, (long long)rows, (long long)mlo_around_rows_bytes(e->c),
-        (long long)at, (long long)(rows - at));
+        mlo_emit_says(e) ? "head" : "front", (long long)at, (long long)(rows - at));
+    if (mlo_emit_says(e)) mlo_printf(&e->t, "\"best\": %d, ", mlo_emit_best(e));
+    if (mlo_core_types(e->c) > 1)
+        mlo_printf(&e->t, "\"types\": %lld, ", (long long)mlo_core_types(e->c));
     if (e->c->places)
         mlo_printf(&e->t, "\"positions\": {\"offset\": %lld, \"bytes\": %lld}, ",
             (long long)(rows + mlo_around_rows_bytes(e->c)),

@@ -553,7 +553,16 @@ static const char *mlo_top_memories(mlo_emitter *e, int resident) {
 static int mlo_in_bits(const mlo_emitter *e) {
     return e->h ? 32 : e->c->lanes * mlo_padded(e->c->bits);
 }
-static int mlo_out_bits(const mlo_emitter *e) { return e->h ? 64 : mlo_in_bits(e); }
+static int mlo_out_bits(const mlo_emitter *e) {
+    return mlo_emit_says(e) ? 64 : e->c->lanes * mlo_padded(e->c->bits);
+}
+/* Beats of a token of theirs, in and out. */
+static int64_t mlo_in_beats(const mlo_emitter *e) {
+    return e->h ? 1 : e->c->channels / e->c->lanes;
+}
+static int64_t mlo_out_beats(const mlo_emitter *e) {
+    return mlo_emit_says(e) ? mlo_emit_best(e) : e->c->channels / e->c->lanes;
+}
 
 static int mlo_emit_top(mlo_emitter *e) {
     mlo *m = e->m;
@@ -561,7 +570,7 @@ static int mlo_emit_top(mlo_emitter *e) {
     const int width = c->lanes * c->bits, kernels = mlo_core_kernels(c);
     const int memories = mlo_core_memories(c), readers = mlo_core_readers(c);
     const int64_t token = c->channels / c->lanes, feed = c->feedback * token;
-    const int beat = mlo_clog2(c->axi_bits / 8);
+    const int beat = mlo_clog2(c->axi_bits / 8), says = mlo_emit_says(e);
     const mlo_hole holes[] = {
         { "VERSION", MLO_VERSION, NULL },
         { "LAYERS", e->unrolled ? mlo_format(m, "%d layers", e->layers) : "One layer", NULL },
@@ -596,14 +605,34 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "TOLD", mlo_integer(m, mlo_told_kernels(c, c->n_element)), NULL },
         { "TOLD_MSB", mlo_integer(m, mlo_told_kernels(c, c->n_element) - 1), NULL },
         { "JOBS_MSB", mlo_integer(m, mlo_clog2(c->frames + 1) - 1), NULL },
-        { "HEAD", e->h ? "" : NULL, NULL },
-        { "NO_HEAD", e->h ? NULL : "", NULL },
+        { "HEAD", says ? "" : NULL, NULL },
+        { "NO_HEAD", says ? NULL : "", NULL },
+        { "BEST", mlo_emit_best(e) > 1 ? "" : NULL, NULL },
+        { "SAID", mlo_emit_best(e) > 1 ? "words" : "m_axis", NULL },
+        { "SAID_MSB", mlo_integer(m, 64 * mlo_max(1, mlo_emit_best(e)) - 1), NULL },
+        { "WORDS_SAID", mlo_integer(m, mlo_emit_best(e)), NULL },
+        { "SO_MANY",
+            mlo_emit_best(e) > 1
+                ? mlo_format(m, ", then the next ones, %d in all", mlo_emit_best(e))
+                : "",
+            NULL },
+        { "IDS", e->h ? "" : NULL, NULL },
+        { "NO_IDS", e->h ? NULL : "", NULL },
+        { "TYPED", mlo_core_types(c) > 1 ? "; bits 31:24 are a token's type" : "", NULL },
+        { "SAME_FORM",
+            e->h ? mlo_format(m,
+                       ": %d channels of %d bits a beat, %lld beats a token; tlast ends a frame",
+                       c->lanes, c->bits, (long long)token)
+                 : ", in the same form",
+            NULL },
+        { "WORDS", says ? "ids" : "s_axis", NULL },
+        { "STRAY_ALONE", e->h ? "stray" : "1'b0", NULL },
         { "IN_MSB", mlo_integer(m, mlo_in_bits(e) - 1), NULL },
         { "OUT_MSB", mlo_integer(m, mlo_out_bits(e) - 1), NULL },
-        { "ORDER", e->h ? "text" : "job", NULL },
-        { "ORDER_START", e->h ? "text_start" : "job_first", NULL },
+        { "ORDER", says ? "text" : "job", NULL },
+        { "ORDER_START", says ? "text_start" : "job_first", NULL },
         { "FRONT", e->h ? "rows" : "s_axis", NULL },
-        { "LEFT", e->h ? "left" : "m_axis", NULL },
+        { "LEFT", says ? "left" : "m_axis", NULL },
         { "CORE_AXI", e->h ? "core_axi" : "m_axi", NULL },
         { "STRAY", e->h ? " || stray" : "", NULL },
         { "HEAD_ERROR", e->h ? " || head_error" : "", NULL },
@@ -616,10 +645,14 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "JOB_PARAMETERS",
             c->slots
                 ? mlo_format(m, ", .CONTEXT(%lld), .SLOTS(%lld)%s%s", (long long)c->chunk,
-                      (long long)c->slots, c->dram ? ", .KV(1)" : "", e->h ? ", .TOKENS(1)" : "")
+                      (long long)c->slots, c->dram ? ", .KV(1)" : "", says ? ", .TOKENS(1)" : "")
                 : "",
             NULL },
-        { "DOOR", c->slots ? "door" : "s_axis", NULL },
+        { "DOOR",
+            c->slots   ? "door"
+                : e->h ? "rows"
+                       : "s_axis",
+            NULL },
         { "DOOR_MASK", c->slots ? "door_mask" : "s1_axis", NULL },
         { "IO_MSB", mlo_integer(m, c->lanes * mlo_padded(c->bits) - 1), NULL },
         { "AXI", mlo_integer(m, c->axi_bits), NULL },

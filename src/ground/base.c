@@ -526,12 +526,12 @@ static void mlo_text_free(mlo_text *t) {
 /* Every option there is: flags by their names; for flags that name a file, what lies in it; and
  * what only programs give. */
 static const char *const mlo_option_names[] = { "activations", "arena", "as", "axi-latency",
-    "axi-width", "bandwidth", "budget-bits", "budget-macs", "clock-mhz", "context", "data-file",
-    "data-limit", "device", "dim", "folding-json", "frames", "frames-in-flight", "hierarchy",
-    "inline", "jobs", "kv", "loop", "max-cost", "max-error", "memory", "nested", "pareto", "pe",
-    "position", "q-config-json", "report", "residual", "scale", "sequences", "shape", "simd",
-    "simulation", "slots", "target", "target-cycles", "target-fps", "tile", "tokens", "unrolled",
-    "weights" };
+    "axi-width", "bandwidth", "best", "budget-bits", "budget-macs", "clock-mhz", "context",
+    "data-file", "data-limit", "device", "dim", "folding-json", "frames", "frames-in-flight",
+    "hierarchy", "inline", "jobs", "kv", "loop", "max-cost", "max-error", "memory", "nested",
+    "pareto", "pe", "position", "q-config-json", "report", "residual", "scale", "sequences",
+    "shape", "simd", "simulation", "slots", "target", "target-cycles", "target-fps", "tile",
+    "tokens", "unrolled", "weights" };
 
 static int mlo_option_is(const char *key) {
     for (size_t i = 0; i < sizeof mlo_option_names / sizeof *mlo_option_names; i++)

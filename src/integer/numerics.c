@@ -909,7 +909,10 @@ static int mlo_quantize_measured(mlo *m) {
 
 /* The `quantize` stage. */
 static int mlo_quantize_as(mlo *m) {
-    if (!mlo_quantize_measured(m) && mlo_opt(m, "tokens")) mlo_quantize_head(m);
+    if (mlo_opt(m, "best") && !mlo_opt(m, "tokens"))
+        return mlo_fail_at(
+            m, MLO_E_USAGE, "best", "it is of ids that a core says; give --tokens, too");
+    if (!mlo_quantize_measured(m) && mlo_opt(m, "tokens")) mlo_quantize_tokens(m);
     mlo_said_end(m);
     return mlo_failed(m);
 }

@@ -18,6 +18,7 @@ static const mlo_kernel *const mlo_kernels[] = {
     &mlo_requant_table_kernel,
     &mlo_replay_kernel,
     &mlo_argmax_kernel,
+    &mlo_best_kernel,
     &mlo_quantize_kernel,
     &mlo_dequantize_kernel,
 };

@@ -96,10 +96,10 @@ static void mlo_int_to_tensor(mlo_reader *r, mlo_node *n) {
 }
 
 static void mlo_read_node(mlo_reader *r) {
-    const char *out = mlo_word(r);
+    const char *out = mlo_word(r), *second = mlo_take(r, ",") ? mlo_word(r) : NULL;
     mlo_take(r, "=");
     mlo_node *n = mlo_node_new(r->m, mlo_word(r), NULL);
-    if (!n || mlo_node_output(r->m, n, out)) return;
+    if (!n || mlo_node_output(r->m, n, out) || (second && mlo_node_output(r->m, n, second))) return;
     n->name = out;
     if (mlo_take(r, "<"))
         while (!mlo_take(r, ">") && *r->p) {

@@ -11,6 +11,8 @@ parameter LANES   = 4;
 parameter BITS    = 16;
 parameter IDS     = 4;
 parameter CONTEXT = 4;
+parameter COUNT   = 0;
+parameter TYPES   = 1;
 
 localparam W = 16 * LANES;
 
@@ -35,7 +37,7 @@ tb_source #(.WIDTH(49), .FILE("ids.hex")) u_ids (.clk(clk), .rst(rst), .seed(see
     .tdata({i_tlast, i_place, i_tdata}), .tvalid(i_tvalid), .tready(i_tready), .beats(i_beats));
 tb_source #(.WIDTH(W + 1), .FILE("rows.hex")) u_rows (.clk(clk), .rst(rst), .seed(seed + 7), .stall(in_stall),
     .tdata({s_tlast, s_tdata}), .tvalid(s_tvalid), .tready(s_tready), .beats(s_beats));
-mlo_places #(.BEATS(BEATS), .LANES(LANES), .BITS(BITS), .IDS(IDS), .CONTEXT(CONTEXT)) dut (.clk(clk), .rst(rst), .stray(stray),
+mlo_places #(.BEATS(BEATS), .LANES(LANES), .BITS(BITS), .IDS(IDS), .CONTEXT(CONTEXT), .COUNT(COUNT), .TYPES(TYPES)) dut (.clk(clk), .rst(rst), .stray(stray),
     .s_ids_tdata(i_tdata), .s_ids_place(i_place), .s_ids_tvalid(i_tvalid), .s_ids_tready(i_tready), .s_ids_tlast(i_tlast),
     .m_ids_tdata(x_tdata), .m_ids_tvalid(x_tvalid), .m_ids_tready(x_tready), .m_ids_tlast(x_tlast),
     .s_axis_tdata(s_tdata), .s_axis_tvalid(s_tvalid), .s_axis_tready(s_tready), .s_axis_tlast(s_tlast),
