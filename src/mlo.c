@@ -65,6 +65,7 @@
 #include "read/expand.c"            /* fused operators to the standard ones they stand for */
 #include "read/bind.c"              /* sizes for dimensions left open */
 #include "read/context.c"           /* a decoder with a cache becomes the prompt that fills it */
+#include "read/unturned.c"          /* layers without rotary embedding among those that have it */
 #include "read/read.c"              /* from bytes to a model to work on */
 
 /* loop: the layer that repeats; scope, extract, roll, check */

@@ -16,6 +16,7 @@ README.md has a table of all exports that the tests try, family by family: these
 hardware comes. Its words are ROWS, the verdicts are what the checks hold the exports to, and it has to stand there as it is made here."""
 import datetime
 import glob
+import json
 import os
 import re
 import sys
@@ -382,6 +383,34 @@ def check_blank():
         t.case("padding is set to 0, and something else is hidden, or multiplied by: %s: refused" % title, "" if p.returncode == 4 and all(x in p.stderr for x in said) else "status %d: %s" % (p.returncode, p.stderr[-300:]))
 
 
+def other_keys(graph):
+    """The layer without rotary embedding projects its keys from another value than its queries, as from an encoder's output."""
+    node = next(n for n in graph.node if n.output[0] == "linear_22")
+    node.input[0] = next(n.output[0] for n in graph.node if n.op_type == "Gather" and "embed" in n.input[0])
+
+
+def iterations(path):
+    """Of each loop that roll makes."""
+    t.good("roll", path, "-o", t.at("turned.json"), "--report", t.at("turned-report.json"))
+    return [loop["iterations"] for loop in json.loads(t.read(t.at("turned-report.json")))["loops"]]
+
+
+def check_unturned():
+    """Layers without rotary embedding among others turn by no angle: one loop of all layers, and the floats are what they were, bit for bit."""
+    for name in "cohere2-d20-eager-mask-left-l", "exaone4-ts17-sdpa-mask-left-l":
+        path = os.path.join(t.tests, "models", "families", name + ".onnx")
+        t.good("read", path, "--onnx", "-o", t.at("read.onnx"))
+        feed = draw(onnx.load(path).graph, np.random.default_rng(5))
+        a, b = (session(p).run(None, feed)[0] for p in (path, t.at("read.onnx")))
+        t.case("%s: turned by no angle, floats stay" % name, "" if np.abs(a - b).max() < 1e-5 else "largest difference %g" % np.abs(a - b).max())
+        layers = sum(n.op_type == "Softmax" for n in onnx.load(path).graph.node)
+        t.case("%s: one loop of all layers" % name, "" if iterations(path) == [layers] else str(iterations(path)))
+    m = onnx.load(os.path.join(t.tests, "models", "families", "cohere2-d20-eager-mask-left-l.onnx"))
+    other_keys(m.graph)
+    t.good("read", t.write("other.onnx", m.SerializeToString()), "--onnx", "-o", t.at("read.onnx"))
+    t.case("keys of another value than queries are not turned", ", ".join(n.name for n in onnx.load(t.at("read.onnx")).graph.node if "_turn" in n.name))
+
+
 def check_verilator():
     if not t.have("families in Verilator", "verilator"): return
     for name in t.drawn(COMPILED, 5):
@@ -392,7 +421,7 @@ def check_verilator():
 
 if __name__ == "__main__":
     if "--table" in sys.argv: sys.exit(sys.stdout.write(readme_table()[0]) and None)
-    checks = check_table, check_families, check_one_layer, check_blank, check_verilator
+    checks = check_table, check_families, check_one_layer, check_blank, check_unturned, check_verilator
     picked = [word for word in sys.argv[2:] if not any(word in check.__name__ for check in checks)]          # models; harness.py knows the names of checks alone
     if picked: sys.argv[2:] = ["families"]
-    t.main(*checks, floor=246)
+    t.main(*checks, floor=251)
