@@ -162,6 +162,7 @@ static int mlo_emit_library(mlo_emitter *e) {
         if (e->c->places) mlo_module_need(mlo_module_at("mlo_places", 10), need);
         mlo_module_need(mlo_module_at("mlo_newest", 10), need);
         mlo_module_need(mlo_module_at("mlo_tokens", 10), need);
+        mlo_module_need(mlo_module_at("mlo_ahead", 9), need);
         mlo_module_need(mlo_module_at("mlo_refill", 10), need);
         mlo_module_need(mlo_module_at("mlo_axi_share", 13), need);
     }
