@@ -167,9 +167,12 @@ static int mlo_emit_library(mlo_emitter *e) {
     if (e->h) {
         mlo_module_need(mlo_module_at("mlo_rows", 8), need);
         if (e->c->places) mlo_module_need(mlo_module_at("mlo_places", 10), need);
-        if (mlo_emit_says(e)) mlo_module_need(mlo_module_at("mlo_newest", 10), need);
-        if (mlo_emit_says(e)) mlo_module_need(mlo_module_at("mlo_tokens", 10), need);
-        if (mlo_emit_says(e)) mlo_module_need(mlo_module_at("mlo_refill", 10), need);
+        if (mlo_emit_says(e)) {
+            mlo_module_need(mlo_module_at("mlo_newest", 10), need);
+            mlo_module_need(mlo_module_at("mlo_tokens", 10), need);
+            mlo_module_need(mlo_module_at("mlo_ahead", 9), need);
+            mlo_module_need(mlo_module_at("mlo_refill", 10), need);
+        }
         mlo_module_need(mlo_module_at("mlo_axi_share", 13), need);
     }
     if (e->c->dram) {
