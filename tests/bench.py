@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """make bench: how long mlo takes, how fast the core is, how fast it is simulated, how accurate. Prints tables; fails only when something does not run.
 
-    python tests/bench.py path/to/mlo [roll|stages|search|weights|core|base|synth24|predict|overlap|simulators|bits|accuracy|minilm|stalls ...]
+    python tests/bench.py path/to/mlo [roll|stages|search|weights|core|base|synth24|predict|overlap|bandwidth|simulators|bits|accuracy|minilm|stalls ...]
 
 Cycles are exact and the same everywhere; seconds are this machine's. The limits that must hold are tests (tests/test_hardware.py, speed)."""
 import json
@@ -220,6 +220,46 @@ def bench_overlap():
         row(bandwidth, "%d %%" % stall, r["cycles"], r["predicted_cycles"], "%.3f" % (layers * r["memory"]["beats_per_iteration"] / 2 / r["interval"] / rate))
 
 
+WIDE = "mvu_0", "mvu_1", "mvu_2", "mvu_3", "mvu_4", "mvu_5", "mvu_6"
+
+
+def decoder_folding(bits, width, sequences):
+    """Multipliers enough that memory is the bound: each matrix takes twice the weights that a cycle brings, of all sequences at once."""
+    columns = min(64, max(8, 2 * sequences * width // bits // 8))
+    whole = {**{n: {"PE": 8, "SIMD": 32} for n in WIDE}, "attention_0": {"PE": 8, "SIMD": 16}, **{n: {"PE": 8} for n in ("layernorm_0", "layernorm_1", "add_0", "add_1", "mul_0", "rotary_0", "rotary_1")}}
+    if columns > 32:
+        for n in WIDE: whole[n]["PE"] = 16
+    return whole
+
+
+def bench_bandwidth():
+    """Decoders whose weights are streamed (row blocks), keys and values in memory: how much of what memory offers a token uses. Minutes of Verilator each."""
+    if not shutil.which("verilator"): return print("\nbandwidth: Verilator is not installed")
+    from models import big_llama
+    print("\na token of each sequence, memory with a latency of 64 cycles: cycles of such a step, beats of weights and of the cache that it reads; x beats: cycles / (weights + cache);"
+          "\nused: weights' beats of those offered, stalls taken into account (asked: 0.97; a step 1.03 x its beats)")
+    row("model", "weights", "bus", "sequences", "stalls", "cycles", "predicted", "weights", "cache", "x beats", "used", widths=(26,) + 11 * (11,))
+    for name, cases in (("llama-15m", ((4, 512, 1), (8, 512, 1), (4, 128, 1), (8, 128, 1), (4, 128, 4), (4, 512, 4))), ("llama-1b-2", ((4, 512, 1),))):
+        path = t.at(name + ".onnx")
+        big_llama.make(path, name)
+        for bits, width, g in cases:
+            d = t.at("bandwidth")
+            shutil.rmtree(d, True)
+            folding = t.write("folding.json", json.dumps(decoder_folding(bits, width, g)))
+            t.good("compile", path, "--context", 64, "--weights", bits, "--max-cost", 1, "--kv", "dram", "--memory", "block", "--slots", g, "--frames-in-flight", g,
+                   "--axi-width", width, "--axi-latency", 64, "--folding", folding, "-o", d, timeout=3000)
+            with open(os.path.join(d, "manifest.json")) as f: m = json.load(f)
+            jobs = [(s, p) for p in range(3) for s in range(g)]
+            ordered = ",".join("%d:%d+1" % job for job in jobs)
+            weights = m["iterations"] * (m["iteration_bytes"] * 8 // width + sum(k["tile_beats"] for k in m["kernels"] if k["memory"] == "block"))
+            for stall in 0, 20:
+                r = simulate(d, "--simulator", "verilator", "--jobs", ordered, "--axi-latency", 64, "--stall", stall)
+                step = (r["frame_done"][-1] - r["frame_done"][g - 1]) / 2
+                cache = 2 * m["iterations"] * m["kv"]["row_beats"] * sum(p for s, p in jobs[g:]) / 2
+                row(name, bits, width, g, "%d %%" % stall, "%.0f" % step, r["predicted_cycles"] // 3, weights, "%.0f" % cache, "%.4f" % (step / (weights + cache)),
+                    "%.4f" % (weights / step / r["memory"]["offered_share"]), widths=(26,) + 11 * (11,))
+
+
 def bench_simulators():
     print("\nsimulated cycles per second of bert-tiny at 4 x 4 (the first line of Verilator: with compiling)")
     d = t.at("simulators")
@@ -340,7 +380,7 @@ def bench_minilm():
 
 
 def main():
-    for bench in (bench_roll, bench_stages, bench_search, bench_weights, bench_core, bench_base, bench_synth24, bench_predict, bench_overlap, bench_simulators, bench_bits, bench_accuracy, bench_minilm,
+    for bench in (bench_roll, bench_stages, bench_search, bench_weights, bench_core, bench_base, bench_synth24, bench_predict, bench_overlap, bench_bandwidth, bench_simulators, bench_bits, bench_accuracy, bench_minilm,
                   bench_stalls):
         if not sys.argv[2:] or bench.__name__[6:] in sys.argv[2:]: bench()
 
