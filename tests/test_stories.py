@@ -5,7 +5,7 @@
     python tests/test_stories.py path/to/mlo [CHECK ...]
 
     default   no flags, no calibration file: cross entropy at most 1.01 of float's, at least 61 of 63 greedy tokens
-    four      --weights 4: what is reached (1.067 and 60; 1.048 and 0.063 nats a token on 72 windows)
+    four      --weights 4: what is reached (1.054 and 59; 1.046 and 0.060 nats a token on 72 windows)
     words     what it is calibrated on are texts of its own: each word but the first follows from those before
     core      the core in Verilog on the greedy text: every word is that of mlo and of ONNX Runtime; a token changes no word before it
 
@@ -45,7 +45,7 @@ def judged(what, most, least, apart, *flags):
 def check_default():
     text = stories.greedy()
     t.case("floats say every greedy token", "" if stories.said_alike(stories.floats(text), text) == 63 else "not all")
-    judged("default", 1.01, 61, 0.004)
+    judged("default", 1.01, 61, 0.003)
 
 
 def check_inputs():
@@ -86,7 +86,7 @@ def check_words():
         t.case("word %d of the texts is %s" % (at, "drawn" if not at else "the model's"), "" if loud == (not at) else "%s" % values[-1]["high"])
 
 
-def check_four(): judged("four", 1.08, 58, 0.072, "--weights", "4")
+def check_four(): judged("four", 1.07, 58, 0.06, "--weights", "4")
 
 
 def check_core():

@@ -241,9 +241,11 @@ static int mlo_quantize_samples(mlo_quantizer *q) {
 }
 
 static int mlo_quantize_calibrate(mlo_quantizer *q) {
+    /* another export has seen what there is to see: texts are what is measured on, if anything is */
+    const int measured = mlo_opt(q->m, "report") || mlo_opt(q->m, "max-error");
     if (q->m->like)
-        return mlo_gram_open(q) || mlo_seen_take(q, 0) || mlo_choose_scales(q)
-            || mlo_seen_take(q, 1);
+        return (measured && mlo_said_begin(q)) || mlo_gram_open(q) || mlo_seen_take(q, 0)
+            || mlo_choose_scales(q) || mlo_seen_take(q, 1);
     int64_t drawn = mlo_samples_drawn(q->m, MLO_SAMPLES_GRAM);
     const int asked = !q->m->n_calib;
     if (mlo_said_begin(q) || mlo_gram_open(q)) return mlo_failed(q->m);
