@@ -26,7 +26,7 @@ import claims
 import proved
 from proved import HERE, VERILOG
 FLAGS = ("bmc", "nocover", "cover", "plain")
-PROOFS, MUTANTS = 264, 246       # at least
+PROOFS, MUTANTS = 269, 257       # at least
 
 
 class Job:
