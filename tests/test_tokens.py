@@ -352,11 +352,12 @@ def check_inside():
         t.case("%s: with stalls" % name, "" if stalled["pass"] else stalled["failure"])
         more = simulated(path, "--frames", "3", "--stall", "20")
         t.case("%s: three frames, whose positions begin anew" % name, "" if more["pass"] else more["failure"])
-    image, at = bytearray(t.read(os.path.join(path, "params.bin"))), manifest["around"]["positions"]["offset"]
-    image[at + 1] ^= 0x60
+    image, around = bytearray(t.read(os.path.join(path, "params.bin"))), manifest["around"]
+    kind = int(hexes(path, "input.hex", 32, 1)[0]) >> 24
+    image[around["positions"]["offset"] + kind * around["positions"]["bytes"] // around.get("types", 1) + 1] ^= 0x60
     with open(os.path.join(path, "params.bin"), "wb") as f: f.write(image)
     wrong = simulated(path)
-    t.case("another row of the first position is another word", "" if not wrong["pass"] and "wrong word" in wrong["failure"] else "it passes")
+    t.case("another row of the first position, of its type, is another word", "" if not wrong["pass"] and "wrong word" in wrong["failure"] else "it passes")
 
 
 CORES = (("llama-d18-eager-one", ("--memory", "layer")), ("qwen3-d18-sdpa-one", ("--pe", "4", "--simd", "8")), ("mistral-d18-eager-one-cropped", ("--memory", "block", "--tile", "4")), (LEARNED, ()))
