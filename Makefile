@@ -30,7 +30,7 @@ LDLIBS  ?= -lprotobuf-nanopb -lcjson -lz -lm
 STRICT  := -std=c99 -pedantic -Wall -Wextra -Wconversion
 PYTHON  := .venv/bin/python
 
-PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev nanopb zlib1g-dev iverilog verilator g++ yosys z3 clang libclang-rt-14-dev valgrind qemu-user gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-powerpc-linux-gnu libc6-dev-powerpc-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-system-arm gcc-arm-none-eabi libnewlib-arm-none-eabi gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf ccache jq groff-base locales python3 python3-venv libpython3-dev cmake pkg-config zsh fish chromium dpkg-dev emscripten lintian parallel
+PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev nanopb zlib1g-dev iverilog verilator g++ yosys z3 clang libclang-rt-14-dev valgrind qemu-user gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-powerpc-linux-gnu libc6-dev-powerpc-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-system-arm gcc-arm-none-eabi libnewlib-arm-none-eabi gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf ccache jq groff-base locales python3 python3-venv libpython3-dev cmake pkg-config zsh fish chromium dpkg-dev emscripten lintian parallel tcl
 
 SRC     := $(wildcard src/*.c src/*/*.c)
 CLI     := main.c $(wildcard cli/*.c)
