@@ -318,7 +318,7 @@ def check_places():
     with open(os.path.join(t.tests, "library/places.txt")) as f: rows = [[w.strip() for w in l.split("|")] for l in f if not l.startswith("#")]
     for k, (model, steps) in enumerate([[at("operators.onnx"), "to read; run"], *rows, *exports()]):
         p = subprocess.run([at("places"), os.path.join(t.tests, model), steps, str((day + k) % step), str(step), at("seen")], capture_output=True, text=True, env=german if model.endswith(".json") else None)
-        runs, lost = [*map(int, p.stdout.split())] or [0, 0], [l for l in p.stderr.splitlines() if l.startswith(("place ", "refused: ")) or ", 0 blocks" not in l and "code" in l]
+        runs, lost = [*map(int, p.stdout.split())] or [0, 0], [l for l in p.stderr.splitlines() if l.startswith(("place ", "refused: ")) or re.search(r": code \d+, [1-9]", l)]
         total += runs[1]
         refused = k > len(rows) and not lost and "with all it wants: code " in p.stderr                    # an export that mlo does not take
         case("refused: %s: %s" % (os.path.basename(model), steps), "" if refused else complaint(p.stderr) if p.returncode else "" if runs[0] >= runs[1] // step else p.stdout + "are too few to believe")
