@@ -245,7 +245,7 @@ def estimated_and_real(options, where, flags):
     real = {name[2:]: count(netlist, c["type"]) for top in ("mlo_top", "mlo_core") for name, c in netlist["modules"][top]["cells"].items() if name.startswith("u_") and c["type"] in netlist["modules"] and name != "u_core"}
     ours = {folded(k): real.pop(k["name"]) for k in said["kernels"]}
     if "head" in real: ours["around"] = sum((real.pop(n) for n in ("head", "tokens", "share")), collections.Counter())
-    ours["shell"] = sum((real.pop(n) for n in list(real) if n in SHELL or n.endswith("_refill")), collections.Counter())
+    ours["shell"] = sum((real.pop(n) for n in list(real) if n in SHELL or n.endswith(("_refill", "_ahead"))), collections.Counter())
     ours["streams"] = sum(real.values(), collections.Counter())
     ours["all"] = count(netlist, "mlo_top")
     return [(name, area, ours[name]) for name, area in parts(said)]
