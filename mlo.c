@@ -9782,8 +9782,8 @@ static mlo_graph *mlo_fitting(
 }
 static mlo_graph *mlo_scan_body(mlo *m, const mlo_node *n) {
     if (mlo_scan_stacks(n) <= n->n_input) return mlo_fitting(m, n, "body", n->n_input, n->n_output);
-    mlo_fail(m, MLO_E_GRAPH, n, "has %zu inputs, of which %zu are said to be scanned", n->n_input,
-        mlo_scan_stacks(n));
+    mlo_fail(m, MLO_E_GRAPH, n, "has %zu inputs, of which %lld are said to be scanned", n->n_input,
+        (long long)mlo_scan_stacks(n));
     return NULL;
 }
 /* Iteration and condition come in, given their ends or not, then the states; the condition goes out
@@ -24299,8 +24299,8 @@ static int mlo_scan_of(mlo *m, mlo_graph *outer, mlo_node *n, mlo_scan *s) {
     s->body = body->g;
     s->n_param = mlo_scan_stacks(n);
     if (s->n_param < 1 || s->n_param > n->n_input || s->body->n_input != n->n_input)
-        return mlo_fail(m, MLO_E_GRAPH, n, "num_scan_inputs %zu does not fit %zu inputs",
-            s->n_param, n->n_input);
+        return mlo_fail(m, MLO_E_GRAPH, n, "num_scan_inputs %lld does not fit %zu inputs",
+            (long long)s->n_param, n->n_input);
     s->n_state = n->n_input - s->n_param;
     s->n_tap = n->n_output - s->n_state;
     mlo_form f = mlo_form_of(mlo_value_of(outer, n->input[s->n_state]));

@@ -785,6 +785,7 @@ def check_subgraphs():
     odd("a Scan without a body", scan(None, ins, []), "odd", "do not fit the body")
     odd("a Scan whose body takes one input", scan([node("Neg", ["s"], ["z"])], ins[:1], [value("z")]), "odd", "2 inputs and 1 outputs do not fit the body's 1 and 1")
     odd("a Scan whose body makes one output more", scan(tapped, ins, [value("z"), value("tap")]), "odd", "do not fit the body's 2 and 2")
+    odd("a Scan of stacks fewer than none", scan(add, ins, [value("z")], num_scan_inputs=-1), "odd", "has 2 inputs, of which -1 are said to be scanned")
     odd("a Scan of more stacks than inputs", scan(add, ins, [value("z")], num_scan_inputs=3), "odd", "has 2 inputs, of which 3 are said to be scanned")
     odd("a Scan of two states that makes one output", scan([node("Add", ["s", "o"], ["z"])], [*ins, value("o")], [value("z")], more=["stack"]), "odd", "has 2 states and 1 outputs", feed=feed)
     odd("a Scan of -1 stacks", scan(add, ins, [value("z")], num_scan_inputs=-1), "odd")

@@ -225,8 +225,8 @@ static mlo_graph *mlo_fitting(
 }
 static mlo_graph *mlo_scan_body(mlo *m, const mlo_node *n) {
     if (mlo_scan_stacks(n) <= n->n_input) return mlo_fitting(m, n, "body", n->n_input, n->n_output);
-    mlo_fail(m, MLO_E_GRAPH, n, "has %zu inputs, of which %zu are said to be scanned", n->n_input,
-        mlo_scan_stacks(n));
+    mlo_fail(m, MLO_E_GRAPH, n, "has %zu inputs, of which %lld are said to be scanned", n->n_input,
+        (long long)mlo_scan_stacks(n));
     return NULL;
 }
 /* Iteration and condition come in, given their ends or not, then the states; the condition goes out
