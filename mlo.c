@@ -27542,10 +27542,11 @@ static const char *mlo_grid_conv(mlo_gridder *g, mlo_expansion *x) {
         y = mlo_x_transpose(x, mlo_grid_matrix(x, &w, groups), turned, 2);
         return mlo_x_plus(x, MLO_X(x, "MatMul", from, y), mlo_x_in(x, 2));
     }
-    y = mlo_grid_turned(x, from, mlo_grid_first, w.rank);
+    const int rank = mlo_body_form(&g->in, n->input[0]).rank; /* (a filter's may be unknown) */
+    y = mlo_grid_turned(x, from, mlo_grid_first, rank);
     y = MLO_X(x, "Conv", y, n->input[1], mlo_x_in(x, 2));
     mlo_grid_attributes(x);
-    return mlo_grid_turned(x, y, mlo_grid_last, w.rank);
+    return mlo_grid_turned(x, y, mlo_grid_last, rank);
 }
 
 /* The twin of what a function element by element makes. */
