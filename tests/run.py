@@ -85,7 +85,7 @@ QUICK = {
     "test_tokens": "judged rows encoder refused",
     "test_verdicts": "",
     "test_wrong_usage": "terminal help completion",
-    "verilog/add": "", "verilog/argmax": "", "verilog/best": "", "verilog/check": "", "verilog/conv": "", "verilog/fifo": "", "verilog/fork": "", "verilog/job": "", "verilog/layernorm": "", "verilog/mul": "", "verilog/mvu": "", "verilog/newest": "",
+    "verilog/add": "", "verilog/best": "", "verilog/check": "", "verilog/conv": "", "verilog/fifo": "", "verilog/fork": "", "verilog/job": "", "verilog/layernorm": "", "verilog/mul": "", "verilog/mvu": "", "verilog/newest": "",
     "verilog/param": "", "verilog/place": "", "verilog/places": "", "verilog/refill": "", "verilog/requant": "", "verilog/requantize": "", "verilog/rotary": "", "verilog/rows": "", "verilog/rsqrt": "", "verilog/skid": "",
     "verilog/replay": "", "verilog/split": "", "verilog/tile": "", "verilog/tokens": "", "verilog/width": "",
 }

@@ -2,7 +2,7 @@
  * decoder says next, and its logit. With the attribute `best` the K largest, one pair behind the other.
  *
  * in:  x [.., T, C] int8 or int16: logits of one scale.
- * out: y [.., T, 2 K] int32. Verilog: mlo_argmax; of several mlo_best.
+ * out: y [.., T, 2 K] int32. Verilog: mlo_best.
  *
  * invariant: ties go to the lowest channel, as ONNX's ArgMax and TopK have them.
  * cost: a channel a cycle; K comparisons.
@@ -90,10 +90,10 @@ static int mlo_argmax_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit
     const int64_t channels = mlo_last_dim(&s->in[0]);
     (void)pe, (void)simd;
     const int64_t best = mlo_best_of(s->node);
-    u->module = mlo_is(s->node, mlo_best_name) ? "mlo_best" : "mlo_argmax";
+    u->module = "mlo_best";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, 1, s->in_bits[0], channels);
     u->out = mlo_port_make("m_axis", 0, (int)(2 * best), 32, 2 * best);
-    if (mlo_is(s->node, mlo_best_name)) mlo_unit_param(u, "K", best);
+    mlo_unit_param(u, "K", best);
     mlo_unit_param(u, "C", channels);
     mlo_unit_param(u, "XBITS", s->in_bits[0]);
     u->interval = channels;
@@ -114,7 +114,7 @@ static void mlo_argmax_area(
     (void)u, (void)axi, (void)banks;
     const int64_t best = mlo_best_of(s->node);
     a->lut += CONTROL_LUTS + best * (2 * x + count) + count;
-    a->ff += CONTROL_FFS + best * (2 * x + 2 * count) + count + (best > 1 ? best : 0);
+    a->ff += CONTROL_FFS + best * (2 * x + 2 * count) + count + best;
 }
 
 static const mlo_kernel mlo_argmax_kernel = {
