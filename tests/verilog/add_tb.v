@@ -6,53 +6,6 @@
 `define KERNEL mlo_add
 `endif
 
-// One stream from a file of hex words {hold[31:0], payload}: a word is offered when `count` output beats have come (count >= hold)
-// and, with probability stall %, some cycles later.
-module tb_source #(
-    parameter WIDTH = 8,
-    parameter SEED  = 1
-) (
-    input  wire             clk,
-    input  wire             rst,
-    input  wire [8*5-1:0]   file,
-    input  wire [31:0]      seed,
-    input  wire [31:0]      stall,
-    input  wire [31:0]      count,
-    output reg  [WIDTH-1:0] tdata,
-    output reg              tvalid,
-    input  wire             tready
-);
-    integer           fd, got;
-    reg               have;
-    reg  [31:0]       lfsr;
-    reg  [WIDTH+31:0] word;
-    initial begin
-        tvalid = 1'b0;
-        have   = 1'b0;
-        lfsr   = 32'hACE1;
-        fd     = 0;
-    end
-    always @(posedge clk)
-        if (rst) lfsr <= (seed * 32'd2654435761) ^ (SEED * 32'h9E3779B9) | 32'd1;
-        else begin
-            lfsr <= {lfsr[30:0], lfsr[31] ^ lfsr[21] ^ lfsr[1] ^ lfsr[0]};
-            if (fd == 0) fd = $fopen(file, "r");
-            if (tready) tvalid <= 1'b0;
-            if (!tvalid || tready) begin
-                if (!have) begin
-                    got  = $fscanf(fd, "%h", word);
-                    have = got == 1;
-                end
-                if (have && word[WIDTH +: 32] <= count && (lfsr[15:0] % 100) >= stall) begin
-                    tdata  <= word[WIDTH-1:0];
-                    tvalid <= 1'b1;
-                    have   = 1'b0;
-                end else
-                    tdata <= {WIDTH{1'bx}};
-            end
-        end
-endmodule
-
 module add_tb;
     parameter C         = 16;
     parameter PE        = 4;
@@ -75,9 +28,9 @@ module add_tb;
     reg                  y_ready = 1'b0;
     wire [PE*YBITS-1:0]  y_data;
 
-    tb_source #(PE*ABITS+3, 1) u_a (clk, rst, "a.hex", seed, stall, count, {a_user, a_data}, a_valid, a_ready);
-    tb_source #(PE*BBITS+3, 2) u_b (clk, rst, "b.hex", seed, stall, count, {b_user, b_data}, b_valid, b_ready);
-    tb_source #(AXI_WIDTH, 3)  u_c (clk, rst, "c.hex", seed, stall, count, c_data, c_valid, c_ready);
+    tb_held #(PE*ABITS+3, 1) u_a (clk, rst, "a.hex", seed, stall, count, {a_user, a_data}, a_valid, a_ready);
+    tb_held #(PE*BBITS+3, 2) u_b (clk, rst, "b.hex", seed, stall, count, {b_user, b_data}, b_valid, b_ready);
+    tb_held #(AXI_WIDTH, 3)  u_c (clk, rst, "c.hex", seed, stall, count, c_data, c_valid, c_ready);
 
     `KERNEL #(.C(C), .PE(PE), .ABITS(ABITS), .BBITS(BBITS), .YBITS(YBITS), .SHIFT(SHIFT), .AXI_WIDTH(AXI_WIDTH)) dut (
         .clk(clk), .rst(rst),

@@ -35,13 +35,13 @@ module conv_tb;
     wire [2:0]           o_u, stat;
     wire signed [31:0]   cycle;
     tb_feed #(.WIDTH(IW + 3), .SALT(1)) u_in (
-        .clk(clk), .rst(rst), .go(cycle >= hold), .count(n_in), .stall(s_in), .gap(gap), .seed(seed),
+        .clk(clk), .rst(rst), .go(cycle >= hold), .count(n_in), .stall(s_in), .group(1), .gap(gap), .seed(seed),
         .data(i), .valid(i_v), .ready(i_r));
     tb_feed #(.WIDTH(AXI_WIDTH), .SALT(3)) u_c (
-        .clk(clk), .rst(rst), .go(1'b1), .count(n_c), .stall(s_c), .gap(0), .seed(seed),
+        .clk(clk), .rst(rst), .go(1'b1), .count(n_c), .stall(s_c), .group(1), .gap(0), .seed(seed),
         .data(c), .valid(c_v), .ready(c_r));
     tb_feed #(.WIDTH(AXI_WIDTH), .SALT(4)) u_w (
-        .clk(clk), .rst(rst), .go(1'b1), .count(n_w), .stall(s_w), .gap(0), .seed(seed),
+        .clk(clk), .rst(rst), .go(1'b1), .count(n_w), .stall(s_w), .group(1), .gap(0), .seed(seed),
         .data(w), .valid(w_v), .ready(w_r));
     mlo_conv #(.C(C), .KH(KH), .KW(KW), .W(W), .TOP(TOP), .LEFT(LEFT), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .WBITS(WBITS), .ABITS(ABITS), .YBITS(YBITS),
                .SHIFT(SHIFT), .RESIDENT(RESIDENT), .AXI_WIDTH(AXI_WIDTH)) dut (

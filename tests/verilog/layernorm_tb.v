@@ -2,53 +2,6 @@
 // Bench of mlo_layernorm: x.hex, c.hex, e.hex in, y.hex expected; in.txt and out.txt get the cycle of every beat (see layernorm.py)
 `default_nettype none
 
-// One stream from a file of hex words {hold[31:0], payload}: a word is offered when `count` output beats have come (count >= hold)
-// and, with probability stall %, some cycles later.
-module tb_source #(
-    parameter WIDTH = 8,
-    parameter SEED  = 1
-) (
-    input  wire             clk,
-    input  wire             rst,
-    input  wire [8*5-1:0]   file,
-    input  wire [31:0]      seed,
-    input  wire [31:0]      stall,
-    input  wire [31:0]      count,
-    output reg  [WIDTH-1:0] tdata,
-    output reg              tvalid,
-    input  wire             tready
-);
-    integer           fd, got;
-    reg               have;
-    reg  [31:0]       lfsr;
-    reg  [WIDTH+31:0] word;
-    initial begin
-        tvalid = 1'b0;
-        have   = 1'b0;
-        lfsr   = 32'hACE1;
-        fd     = 0;
-    end
-    always @(posedge clk)
-        if (rst) lfsr <= (seed * 32'd2654435761) ^ (SEED * 32'h9E3779B9) | 32'd1;
-        else begin
-            lfsr <= {lfsr[30:0], lfsr[31] ^ lfsr[21] ^ lfsr[1] ^ lfsr[0]};
-            if (fd == 0) fd = $fopen(file, "r");
-            if (tready) tvalid <= 1'b0;
-            if (!tvalid || tready) begin
-                if (!have) begin
-                    got  = $fscanf(fd, "%h", word);
-                    have = got == 1;
-                end
-                if (have && word[WIDTH +: 32] <= count && (lfsr[15:0] % 100) >= stall) begin
-                    tdata  <= word[WIDTH-1:0];
-                    tvalid <= 1'b1;
-                    have   = 1'b0;
-                end else
-                    tdata <= {WIDTH{1'bx}};
-            end
-        end
-endmodule
-
 module layernorm_tb;
     parameter C         = 16;
     parameter PE        = 4;
@@ -72,9 +25,9 @@ module layernorm_tb;
     reg                  y_ready = 1'b0;
     wire [PE*YBITS-1:0]  y_data;
 
-    tb_source #(PE*XBITS+3, 1) u_x (clk, rst, "x.hex", seed, stall, count, {x_user, x_data}, x_valid, x_ready);
-    tb_source #(AXI_WIDTH, 2)  u_c (clk, rst, "c.hex", seed, stall, count, c_data, c_valid, c_ready);
-    tb_source #(AXI_WIDTH, 3)  u_e (clk, rst, "e.hex", seed, stall, count, e_data, e_valid, e_ready);
+    tb_held #(PE*XBITS+3, 1) u_x (clk, rst, "x.hex", seed, stall, count, {x_user, x_data}, x_valid, x_ready);
+    tb_held #(AXI_WIDTH, 2)  u_c (clk, rst, "c.hex", seed, stall, count, c_data, c_valid, c_ready);
+    tb_held #(AXI_WIDTH, 3)  u_e (clk, rst, "e.hex", seed, stall, count, e_data, e_valid, e_ready);
 
     mlo_layernorm #(.C(C), .PE(PE), .XBITS(XBITS), .YBITS(YBITS), .CENTER(CENTER), .GROUPS(GROUPS), .OWN(OWN), .AXI_WIDTH(AXI_WIDTH), .MULBITS(MULBITS)) dut (
         .clk(clk), .rst(rst),

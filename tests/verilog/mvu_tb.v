@@ -12,51 +12,6 @@
 // ask.txt: cycle, tile_next per request.
 `default_nettype none
 
-module tb_source #(
-    parameter WIDTH = 8,
-    parameter SALT  = 1,
-    parameter DEPTH = 16384
-) (
-    input  wire             clk,
-    input  wire             rst,
-    input  wire             go,
-    input  wire [31:0]      count,
-    input  wire [31:0]      stall,          // percent
-    input  wire [31:0]      group,          // beats between pauses
-    input  wire [31:0]      gap,            // cycles of a pause
-    input  wire [31:0]      seed,
-    output reg  [WIDTH-1:0] data,
-    output reg              valid,
-    input  wire             ready
-);
-    reg [WIDTH-1:0] mem [0:DEPTH-1];
-    reg [31:0] at, pause, in_group, lfsr;
-    wire stop = (lfsr[6:0] * 100) >> 7 < stall;
-    always @(posedge clk)
-        if (rst) begin
-            valid    <= 1'b0;
-            at       <= 0;
-            pause    <= 0;
-            in_group <= 0;
-            lfsr     <= seed * 32'h9e3779b1 + SALT * 32'h85ebca6b + 32'd1;
-        end else begin
-            lfsr <= {lfsr[30:0], lfsr[31] ^ lfsr[21] ^ lfsr[1] ^ lfsr[0]};
-            if (pause != 0) pause <= pause - 1;
-            if (!valid || ready) begin
-                if (go && at < count && !stop && pause == 0) begin
-                    valid    <= 1'b1;
-                    data     <= mem[at];
-                    at       <= at + 1;
-                    in_group <= in_group + 1 == group ? 0 : in_group + 1;
-                    if (in_group + 1 == group) pause <= gap;
-                end else begin
-                    valid <= 1'b0;
-                    data  <= {WIDTH{1'bx}};
-                end
-            end
-        end
-endmodule
-
 module mvu_tb;
     parameter K = 8, N = 8, PE = 2, SIMD = 2, XBITS = 8, WBITS = 8, ABITS = 32, YBITS = 8, TABLE = 0, TBITS = 8, SHIFT = 0, PACK = 1, AXI_WIDTH = 128, TILE = 0, BLOCKS = 2;
     localparam IW = SIMD * XBITS, OW = PE * YBITS;
@@ -100,16 +55,16 @@ module mvu_tb;
     wire                 ask_v, ask_next;
     reg                  ask_r;
     integer              cycle, asked;
-    tb_source #(.WIDTH(IW + 3), .SALT(1)) u_in (
+    tb_feed #(.WIDTH(IW + 3), .DEPTH(16384), .SALT(1)) u_in (
         .clk(clk), .rst(rst), .go(cycle >= hold), .count(n_in), .stall(s_in), .group(K/SIMD*group), .gap(gap), .seed(seed),
         .data(i), .valid(i_v), .ready(i_r));
-    tb_source #(.WIDTH(AXI_WIDTH), .SALT(2), .DEPTH(65536)) u_w (
+    tb_feed #(.WIDTH(AXI_WIDTH), .SALT(2)) u_w (
         .clk(clk), .rst(rst), .go(1'b1), .count(ahead[0] ? n_w : asked * t_w), .stall(s_w), .group(0), .gap(0), .seed(seed),
         .data(w), .valid(w_v), .ready(w_r));
-    tb_source #(.WIDTH(AXI_WIDTH), .SALT(3)) u_c (
+    tb_feed #(.WIDTH(AXI_WIDTH), .DEPTH(16384), .SALT(3)) u_c (
         .clk(clk), .rst(rst), .go(1'b1), .count(ahead[1] ? n_c : asked * t_c), .stall(s_c), .group(0), .gap(0), .seed(seed),
         .data(c), .valid(c_v), .ready(c_r));
-    tb_source #(.WIDTH(AXI_WIDTH), .SALT(4)) u_t (
+    tb_feed #(.WIDTH(AXI_WIDTH), .DEPTH(16384), .SALT(4)) u_t (
         .clk(clk), .rst(rst), .go(1'b1), .count(ahead[2] ? n_t : asked * t_t), .stall(s_t), .group(0), .gap(0), .seed(seed),
         .data(t), .valid(t_v), .ready(t_r));
 

@@ -35,13 +35,13 @@ module requant_tb;
     wire [2:0]           o_u, stat;
     wire signed [31:0]   cycle;
     tb_feed #(.WIDTH(IW + 3), .DEPTH(8192), .SALT(1)) u_in (
-        .clk(clk), .rst(rst), .go(cycle >= hold), .count(n_in), .stall(s_in), .gap(gap), .seed(seed),
+        .clk(clk), .rst(rst), .go(cycle >= hold), .count(n_in), .stall(s_in), .group(1), .gap(gap), .seed(seed),
         .data(i), .valid(i_v), .ready(i_r));
     tb_feed #(.WIDTH(AXI_WIDTH), .DEPTH(8192), .SALT(3)) u_c (
-        .clk(clk), .rst(rst), .go(1'b1), .count(n_c), .stall(s_c), .gap(0), .seed(seed),
+        .clk(clk), .rst(rst), .go(1'b1), .count(n_c), .stall(s_c), .group(1), .gap(0), .seed(seed),
         .data(c), .valid(c_v), .ready(c_r));
     tb_feed #(.WIDTH(AXI_WIDTH), .DEPTH(8192), .SALT(4)) u_t (
-        .clk(clk), .rst(rst), .go(1'b1), .count(n_t), .stall(s_t), .gap(0), .seed(seed),
+        .clk(clk), .rst(rst), .go(1'b1), .count(n_t), .stall(s_t), .group(1), .gap(0), .seed(seed),
         .data(t), .valid(t_v), .ready(t_r));
     mlo_requant #(.C(C), .PE(PE), .XBITS(XBITS), .YBITS(YBITS), .TABLE(TABLE), .TBITS(TBITS), .SHIFT(SHIFT), .AXI_WIDTH(AXI_WIDTH)) dut (
         .clk(clk), .rst(rst),

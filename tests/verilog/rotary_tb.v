@@ -42,16 +42,16 @@ module rotary_tb;
     wire [31:0]          j;
     wire                 j_v, j_r;
     tb_feed #(.WIDTH(32), .SALT(5)) u_j (
-        .clk(clk), .rst(rst), .go(1'b1), .count(jobs), .stall(s_in), .gap(0), .seed(seed),
+        .clk(clk), .rst(rst), .go(1'b1), .count(jobs), .stall(s_in), .group(1), .gap(0), .seed(seed),
         .data(j), .valid(j_v), .ready(j_r));
     tb_feed #(.WIDTH(IW + 3), .SALT(1)) u_in (
-        .clk(clk), .rst(rst), .go(cycle >= hold), .count(n_in), .stall(s_in), .gap(gap), .seed(seed),
+        .clk(clk), .rst(rst), .go(cycle >= hold), .count(n_in), .stall(s_in), .group(1), .gap(gap), .seed(seed),
         .data(i), .valid(i_v), .ready(i_r));
     tb_feed #(.WIDTH(AXI_WIDTH), .SALT(3)) u_c (
-        .clk(clk), .rst(rst), .go(1'b1), .count(n_c), .stall(s_c), .gap(0), .seed(seed),
+        .clk(clk), .rst(rst), .go(1'b1), .count(n_c), .stall(s_c), .group(1), .gap(0), .seed(seed),
         .data(c), .valid(c_v), .ready(c_r));
     tb_feed #(.WIDTH(AXI_WIDTH), .SALT(4)) u_t (
-        .clk(clk), .rst(rst), .go(1'b1), .count(n_t), .stall(s_t), .gap(0), .seed(seed),
+        .clk(clk), .rst(rst), .go(1'b1), .count(n_t), .stall(s_t), .group(1), .gap(0), .seed(seed),
         .data(t), .valid(t_v), .ready(t_r));
     mlo_rotary #(.C(C), .D(D), .T(T), .PE(PE), .XBITS(XBITS), .YBITS(YBITS), .SHIFT(SHIFT), .RESIDENT(RESIDENT), .AXI_WIDTH(AXI_WIDTH)) dut (
         .clk(clk), .rst(rst), .params_last(1'b0), .s_axis_j_tdata(jobs != 0 ? j : 32'd0), .s_axis_j_tvalid(jobs == 0 || j_v), .s_axis_j_tready(j_r),
