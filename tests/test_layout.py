@@ -54,11 +54,30 @@ def check_paper():
     for kind, page in pages().items():
         path, pdf = t.write("print.html", page), t.at("print.pdf")
         browser("--print-to-pdf=" + pdf, "file://" + path)
-        if kind == "folded":                             # a picture that a sheet can hold leaves none empty before it: 12 sheets without
-            sheets = len(re.findall(rb"/Type\s*/Page\b", t.read(pdf))) if os.path.exists(pdf) else 0
-            t.case("%s: few sheets" % kind, "" if 4 <= sheets <= 10 else "%d" % sheets)
+        # a picture leaves no sheet empty before it: of the folded 12 otherwise, of a long one in one piece 18
+        most = {"folded": 10, "as it was read": 14}.get(kind)
+        sheets = len(re.findall(rb"/Type\s*/Page\b", t.read(pdf))) if os.path.exists(pdf) else 0
+        if most: t.case("%s: few sheets" % kind, "" if 4 <= sheets <= most else "%d" % sheets)
         boxes = set(re.findall(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)", t.read(pdf))) if os.path.exists(pdf) else set()
         t.case("%s: on paper" % kind, "" if boxes and all(float(w) > float(h) for w, h in boxes) else str(boxes))
 
 
-t.main(check_widths, check_paper, floor=17)
+def strips(page):
+    """(height of a picture, [(y, height) of each of its strips], [(y, height) of each box]) for each that has strips."""
+    for m in re.finditer(r"<svg class='picture' [^>]*viewBox='0 0 \d+ (\d+)'[^>]*><g id='([^']+)'((?:(?!<svg).)*)</svg></div><div class=sheets>(.*?)</div>", page, re.S):
+        boxes = [(int(y), int(h)) for y, h in re.findall(r"<rect x='[-\d]+' y='(\d+)' width='\d+' height='(\d+)' rx", m[3])]
+        yield int(m[1]), [(int(y), int(h)) for y, h, of in re.findall(r"viewBox='0 (\d+) \d+ (\d+)'[^>]*><use href='#([^']+)'", m[4]) if of == m[2]], boxes
+
+
+def check_strips():
+    """Strips of a long picture show all of it once, and cut no box."""
+    found = list(strips(pages()["as it was read"] + t.good("show", "--html", input=t.read(t.model("bert-12"))).decode()))
+    t.case("long pictures have strips", "" if len(found) >= 3 else str(len(found)))
+    for k, (height, cut, boxes) in enumerate(found):
+        ends = [y + h for y, h in cut]
+        t.case("picture %d: strips follow each other to its end" % k, "" if len(cut) > 1 and [0, *ends] == [*(y for y, _ in cut), height] else "%s of %d" % (cut, height))
+        through = [b for b in boxes for y in ends[:-1] if b[0] < y < b[0] + b[1]]
+        t.case("picture %d: no box is cut" % k, "" if len(boxes) > 20 and not through else "%d boxes, through %s" % (len(boxes), through[:5]))
+
+
+t.main(check_widths, check_paper, check_strips, floor=25)

@@ -175,18 +175,20 @@ static int mlo_html_params(const mlo_view *v, const mlo_view_loop *l, mlo_text *
  * there is no room. */
 static int mlo_html_drawing(const mlo_sketch *s, const char *heading, mlo_text *t) {
     mlo_picture p;
+    const char *id = mlo_format(s->v->m, "drawn-%zu", t->n); /* the only one that begins here */
     MLO_TRY(mlo_picture_make(s, &p));
     mlo_printf(t,
         "<div class=wide style='min-width:min(100%%,%lldpx)'><h3>%s</h3><div class='draw%s'>",
         (long long)p.width * 8 / 10, heading,
-        p.height > 5000       ? " tall long"
-            : p.height > 1600 ? " long"
-                              : ""); /* long: not to be read on one sheet of paper */
+        p.height > 5000            ? " tall long"
+            : mlo_picture_long(&p) ? " long"
+                                   : "");
     if (mlo_picture_none(&p))
         mlo_html_escaped(t, "<p class=quiet>", mlo_picture_none(&p), "</p>");
     else
-        mlo_picture_svg(&p, "", t, NULL);
+        mlo_picture_svg(&p, "", id, t, NULL);
     mlo_puts(t, "</div>");
+    if (mlo_picture_long(&p)) mlo_picture_sheets(&p, id, t);
     if (s->hidden)
         mlo_printf(t, "<p class=quiet>Not drawn: %zu node%s that only prepare%s parameters.</p>",
             s->hidden, mlo_plural((int64_t)s->hidden), s->hidden == 1 ? "s" : "");
@@ -412,7 +414,7 @@ static int mlo_show_svg(const mlo_view *v, mlo_text *t) {
         mlo_printf(t, "<svg%s width='560' height='30'><text x='8' y='20'>%s</text></svg>", root,
             mlo_picture_none(&p));
     else
-        mlo_picture_svg(&p, root, t, mlo_svg_style);
+        mlo_picture_svg(&p, root, "drawn", t, mlo_svg_style);
     mlo_puts(t, "\n");
     return mlo_failed(v->m);
 }

@@ -21,6 +21,7 @@ enum {
     MLO_GAP_X = 22,
     MLO_GAP_Y = 40,
     MLO_SWEEPS = 12,
+    MLO_SHEET_WIDE = 1640, /* pixels on a sheet of A4 on its side, where text can be read */
     MLO_PICTURE_MOST = 1500,
     MLO_SPOTS_MOST = 40000
 };
@@ -468,19 +469,60 @@ static const char *mlo_picture_none(const mlo_picture *p) {
                              "first.";
 }
 
-/* inside: what comes first: a file's style, nothing in a page. */
-static void mlo_picture_svg(
-    const mlo_picture *p, const char *root, mlo_text *t, void (*inside)(mlo_text *t)) {
+/* The drawing itself, between an <svg> and its end. */
+static void mlo_picture_shapes(const mlo_picture *p, mlo_text *t) {
     const mlo_sketch *s = p->s;
+    for (size_t i = 0; i < p->n_strand; i++) mlo_svg_strand(p, (int)i, t);
+    mlo_svg_feedback(p, t);
+    for (size_t i = 0; i < s->n_vertex; i++) mlo_svg_shape(p, (int)i, t);
+    for (size_t i = 0; i < s->n_vertex; i++) mlo_svg_vertex(p, (int)i, t);
+}
+
+/* id: of the group of all that is drawn, for sheets of it. inside: what comes first: a file's style,
+ * nothing in a page. */
+static void mlo_picture_svg(const mlo_picture *p, const char *root, const char *id, mlo_text *t,
+    void (*inside)(mlo_text *t)) {
     mlo_printf(t,
         "<svg%s class='picture' width='%lld' height='%lld' viewBox='0 0 %lld %lld' "
         "style='min-width:%lldpx' role='img'>",
         root, (long long)p->width, (long long)p->height, (long long)p->width, (long long)p->height,
         (long long)p->width * 6 / 10);
     if (inside) inside(t);
-    for (size_t i = 0; i < p->n_strand; i++) mlo_svg_strand(p, (int)i, t);
-    mlo_svg_feedback(p, t);
-    for (size_t i = 0; i < s->n_vertex; i++) mlo_svg_shape(p, (int)i, t);
-    for (size_t i = 0; i < s->n_vertex; i++) mlo_svg_vertex(p, (int)i, t);
-    mlo_puts(t, "</svg>");
+    mlo_printf(t, "<g id='%s' class='picture'>", id);
+    mlo_picture_shapes(p, t);
+    mlo_puts(t, "</g></svg>");
+}
+
+/* Whether it is not to be read on one sheet of paper. */
+static int mlo_picture_long(const mlo_picture *p) { return p->height > 1600; }
+
+/* How many strips stand side by side. */
+static int64_t mlo_picture_strips(const mlo_picture *p) {
+    return p->width < MLO_SHEET_WIDE ? MLO_SHEET_WIDE / p->width : 1;
+}
+
+/* Where the strip that begins at y ends: between two ranks, as far down as a sheet is high: half as
+ * high as wide, as headings stand above it. */
+static int64_t mlo_picture_strip(const mlo_picture *p, int64_t y) {
+    int64_t most = y + mlo_picture_strips(p) * p->width * 52 / 100, end = most;
+    if (p->height <= most) return p->height;
+    for (int r = 1; r < p->ranks; r++) {
+        int64_t between = p->top[r] - MLO_GAP_Y / 2;
+        if (between > y && between <= most) end = between;
+    }
+    return end;
+}
+
+/* For paper: the group `id` once more, in strips that stand side by side on its sheets. */
+static void mlo_picture_sheets(const mlo_picture *p, const char *id, mlo_text *t) {
+    mlo_puts(t, "<div class=sheets>");
+    for (int64_t y = 0, end; y < p->height; y = end) {
+        end = mlo_picture_strip(p, y);
+        mlo_printf(t,
+            "<svg class=picture viewBox='0 %lld %lld %lld' style='width:calc(100%%/%lld)'>"
+            "<use href='#%s' /></svg>",
+            (long long)y, (long long)p->width, (long long)(end - y),
+            (long long)mlo_picture_strips(p), id);
+    }
+    mlo_puts(t, "</div>");
 }
