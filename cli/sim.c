@@ -372,6 +372,8 @@ static int cli_sim_run(cli_bench *b) {
     if (b->unrolled && (probing || cli_value(c, "trace")))
         return cli_fail(c, MLO_E_UNSUPPORTED, b->dir,
             "an unrolled core has no --probe and no --trace; the rolled one has the same streams");
+    if (cli_value(c, "window") && !cli_value(c, "trace"))
+        return cli_fail(c, MLO_E_USAGE, NULL, "--window is of --trace: give both");
     if (cli_sim_frames(b)) return cli_failed(c);
     /* what an earlier run left */
     unlink(cli_in_dir(b, "sim/report.json"));

@@ -344,7 +344,11 @@ static int cli_sim_arguments(cli_bench *b, cli_command *x) {
     }
     if (b->image_from_bin) cli_word(x, "+params=sim/params.hex");
     if (cli_value(c, "probe")) cli_word(x, "+probe=sim/probe.txt");
-    if (cli_value(c, "trace")) cli_word(x, "+trace=sim/trace.txt");
+    if (cli_value(c, "trace")) {
+        cli_word(x, "+trace=sim/trace.txt");
+        const long half = 1 + (long)cli_json_number(b->predicted, "cycles") / 2;
+        cli_word(x, "+window=%ld", cli_number(c, "window", half, 1, INT_MAX));
+    }
     if (wave && *wave != '/' && !getcwd(here, sizeof here))
         return cli_fail(c, MLO_E_IO, NULL, "the working directory: %s", strerror(errno));
     if (wave)

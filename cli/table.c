@@ -266,6 +266,9 @@ static const cli_flag cli_flags[] = {
     { "trace", NULL, V_SIM, 0,
         "a profile as JSON lines behind the report: each token in each kernel, each loading of "
         "parameters (see below)" },
+    { "window", "CYCLE", V_SIM, 0,
+        "with --trace: valid and ready of each stream in the 96 cycles from this one on; default: "
+        "half way" },
     { "wave", "FILE.fst", V_SIM, 0, "record waves (GTKWave: tb/mlo_top.gtkw)" },
     { "against", "ORIGINAL.onnx", V_CHECK, 0, "the model it was rolled from" },
     { "text", NULL, V_SHOW | V_SIM, 0, "a table for people (the default; of sim: on a terminal)" },

@@ -18,9 +18,13 @@
  *         frame                         the first frame that the parameters are for
  *     {"kernel","rest":true,"compute","starved","blocked"}
  *         the cycles after the kernel's last token
+ *     {"kernel","stream","from","valid","ready"}
+ *         a port in each cycle of a short stretch (--window): two texts of 0 and 1
  *
  * invariant: compute, starved and blocked of a kernel's lines add up to its counters.
  */
+
+enum { CLI_WINDOW = 96 }; /* cycles that the bench writes whole (share/tb/rolled.v) */
 
 /* One tile on one stream. */
 typedef struct {
@@ -37,12 +41,16 @@ typedef struct {
     cli_tile *tile;
     size_t n; /* tiles */
     size_t room; /* tiles that there is memory for */
+    char valid[CLI_WINDOW + 1]; /* '0' or '1' in each cycle of the window */
+    char ready[CLI_WINDOW + 1];
 } cli_stream;
 typedef struct {
     cli_stream *stream;
     int n;
     cli_tile *rest;
     long long begin;
+    long long window; /* its first cycle */
+    int seen; /* cycles of it */
 } cli_trace;
 
 static int cli_trace_tile(cli *c, cli_stream *s, const cli_tile *t) {
@@ -70,6 +78,31 @@ static int cli_trace_stream(
     return 0;
 }
 
+/* Bit i of a hexadecimal number as a character; '0' beyond its digits. */
+static char cli_trace_bit(const char *hex, size_t digits, int i) {
+    if ((size_t)i / 4 >= digits) return '0';
+    char c = hex[digits - 1 - (size_t)i / 4];
+    int digit = c <= '9' ? c - '0' : (c | 32) - 'a' + 10;
+    return digit >> i % 4 & 1 ? '1' : '0';
+}
+
+/* A line of the window: W cycle valid ready, a bit a stream. */
+static void cli_trace_cycle(cli_trace *t, const char *line) {
+    char *at;
+    long long cycle = strtoll(line + 1, &at, 10);
+    const char *valid = at + strspn(at, " ");
+    size_t n = strspn(valid, "0123456789abcdefABCDEF");
+    const char *ready = valid + n + strspn(valid + n, " ");
+    size_t more = strspn(ready, "0123456789abcdefABCDEF");
+    if (!n || !more || t->seen == CLI_WINDOW) return; /* before reset bits are unknown */
+    if (!t->seen) t->window = cycle;
+    for (int i = 0; i < t->n; i++) {
+        t->stream[i].valid[t->seen] = cli_trace_bit(valid, n, i);
+        t->stream[i].ready[t->seen] = cli_trace_bit(ready, more, i);
+    }
+    t->seen++;
+}
+
 static int cli_trace_read(cli_bench *b, cli_trace *t) {
     cli_bytes text;
     t->rest = (cli_tile *)cli_npz_alloc(b->c, &b->made, (size_t)b->n_kernel * sizeof *t->rest);
@@ -95,6 +128,8 @@ static int cli_trace_read(cli_bench *b, cli_trace *t) {
             && sscanf(p, "R %d %lld %lld %lld", &number, &x.busy, &x.starved, &x.blocked) == 4
             && number >= 0 && number < b->n_kernel)
             t->rest[number] = x;
+        else if (*p == 'W')
+            cli_trace_cycle(t, p);
         else if (*p == 'B')
             t->begin = strtoll(p + 1, NULL, 10) - 1;
     }
@@ -174,6 +209,16 @@ static void cli_trace_banks(cli_bench *b, const cli_trace *t, const cli_stream *
     }
 }
 
+static void cli_trace_window(
+    const cli_bench *b, const cli_trace *t, const cli_stream *s, cli_out *o) {
+    char line[400];
+    snprintf(line, sizeof line,
+        "{\"kernel\":\"%.63s\",\"stream\":\"%s\",\"from\":%lld,\"valid\":\"%s\",\"ready\":\"%s\"}"
+        "\n",
+        b->kernel[s->kernel].name, s->port, t->window - t->begin, s->valid, s->ready);
+    cli_out_text(o, line);
+}
+
 static int cli_trace_write(cli_bench *b, const cli_trace *t, const char *path) {
     cli_out o;
     cli_out_open(b->c, &o, path);
@@ -182,6 +227,7 @@ static int cli_trace_write(cli_bench *b, const cli_trace *t, const char *path) {
             if (t->stream[i].kernel == k) {
                 if (t->stream[i].is == 'O') cli_trace_tokens(b, t, &t->stream[i], &o);
                 if (t->stream[i].is == 'P') cli_trace_banks(b, t, &t->stream[i], &o);
+                if (t->seen) cli_trace_window(b, t, &t->stream[i], &o);
             }
     return cli_out_close(b->c, &o);
 }

@@ -99,7 +99,7 @@ def wrong_trace(r, manifest, lines):
     g, f_n, l, t_n = manifest["frames_in_flight"], r["frames"], manifest["iterations"], manifest["tokens"]
     order = [(f, i, x) for a in range(0, f_n, g) for i in range(l) for f in range(a, min(a + g, f_n)) for x in range(t_n)]
     for k in r["kernels"]:
-        mine = [x for x in lines if x["kernel"] == k["name"] and "memory" not in x]
+        mine = [x for x in lines if x["kernel"] == k["name"] and "memory" not in x and "stream" not in x]
         tiles = [x for x in mine if "token" in x]
         if [(x["frame"], x["iteration"], x["token"]) for x in tiles] != order: return "%s: %s tokens, not %s, or out of order" % (k["name"], len(tiles), len(order))
         sums = [sum(x[key] for x in mine) for key in ("compute", "starved", "blocked")]
@@ -111,6 +111,39 @@ def wrong_trace(r, manifest, lines):
     left = {x["frame"]: x["end"] for x in lines if x["kernel"] == r["kernels"][-1]["name"] and x.get("iteration") == l - 1 and x.get("token") == t_n - 1}
     late = [done - left[f] for f, done in enumerate(r["frame_done"])]
     return "" if min(late) >= 0 else "a frame is done %s cycles after its last token" % min(late)
+
+
+def wrong_window(manifest, lines, first, least=2):
+    """Every port in 96 cycles from the one asked for: what AXI says of valid, and a token's beats where its line says that it leaves."""
+    streams = [x for x in lines if "stream" in x]
+    if {x["kernel"] for x in streams} != {k["name"] for k in manifest["kernels"]}: return "streams of %s" % sorted({x["kernel"] for x in streams})
+    if any(x["from"] != first or len(x["valid"]) != 96 or len(x["ready"]) != 96 for x in streams): return "not 96 cycles from %d" % first
+    beat = lambda x, cycle: x["valid"][cycle - first] == x["ready"][cycle - first] == "1"
+    seen = 0
+    for x in streams:
+        held = [i for i in range(95) if x["valid"][i] == "1" and x["ready"][i] == "0"]
+        if any(x["valid"][i + 1] == "0" for i in held): return "%s.%s takes back what it offered" % (x["kernel"], x["stream"])
+        if x["stream"] != "m_axis": continue
+        beats = next(k["channels"] // k["lanes"] for k in manifest["kernels"] if k["name"] == x["kernel"])
+        for tile in (y for y in lines if y["kernel"] == x["kernel"] and "token" in y and first <= y["end"] < first + 96):
+            begin = tile["end"] - tile["store"] + 1
+            passed = [c for c in range(max(first, begin), tile["end"] + 1) if beat(x, c)]
+            if passed[-1:] != [tile["end"]] or begin >= first and (len(passed) != beats or passed[0] != begin): return "%s: token %s in %s beats" % (x["kernel"], tile, passed)
+            seen += 1
+    return "" if seen >= least else "%d tokens leave in the window" % seen
+
+
+def wrong_waves(path, lines):
+    """In the page each of these streams has a row, and each of its beats a box of its own."""
+    page = t.good("show", "--html", path).decode().partition("Streams, cycle by cycle")[2].partition("</section>")[0]
+    for x in (y for y in lines if "stream" in y):
+        name = re.escape("%s.%s" % (x["kernel"], x["stream"]))
+        want = [x["from"] + i for i in range(96) if x["valid"][i] == x["ready"][i] == "1"]
+        got = [int(c) for c in re.findall(r"<rect class=beat [^>]*><title>%s, a beat, cycle (\d+)<" % name, page)]
+        if got != want or not re.search(r"<text [^>]*>%s</text>" % name, page): return "%s: beats at %s, not %s" % (name, got[:9], want[:9])
+        waits = sum(int(b or a) - int(a) + 1 for a, b in re.findall(r"<rect class=held [^>]*><title>%s, valid, not taken, cycles? (\d+)(?: to (\d+))?<" % name, page))
+        if waits != sum(v == "1" and r == "0" for v, r in zip(x["valid"], x["ready"])): return "%s: %d cycles of waiting" % (name, waits)
+    return ""
 
 
 def arriving(path, manifest):
@@ -183,6 +216,8 @@ def check_trace():
         kept = [json.loads(line) for line in t.read(os.path.join(path, "sim/trace.jsonl")).splitlines()]
         t.case("kept for show: " + what, "" if kept == lines and json.loads(t.read(os.path.join(path, "sim/report.json"))) == r else "sim/ holds something else than stdout")
         t.case("shown: " + what, wrong_page(path, r, lines))
+        t.case("window half way: " + what, wrong_window(manifest, lines, 1 + manifest["predicted_cycles"] // 2) if not flags else "" if any("stream" in x for x in lines) else "none")
+        t.case("waves: " + what, wrong_waves(path, lines))
         if name == "bert-1" and t.have("trace in Verilator", "verilator"):
             t.case("trace in Verilator", "" if sim(path, "--simulator", "verilator")[1] == lines else "another one than in Icarus")
         plain = t.good("sim", path, *flags)
@@ -198,6 +233,17 @@ def check_blocks():
         r, lines = sim(path, "--frames", str(frames))
         t.case("row blocks of %s tokens, %d frames: lines of parameters" % (tile, frames), wrong_blocks(manifest, lines, frames))
         t.case("row blocks of %s tokens, %d frames: lines of tokens" % (tile, frames), wrong_trace(r, manifest, lines) or wrong_inputs(path, manifest, lines))
+
+
+def check_window():
+    """The stretch that --window asks for; beyond the end there is none."""
+    if not t.have("a window", "iverilog"): return
+    path = build("mlp-res", "--pe", "2", "--simd", "8", "--frames-in-flight", "2")
+    with open(os.path.join(path, "manifest.json")) as f: manifest = json.load(f)
+    for first, least in (1, 0), (333, 2): t.case("a window from cycle %d" % first, wrong_window(manifest, sim(path, "--window", str(first), "--stall", "10")[1], first, least))
+    t.case("beyond the end", "" if not any("stream" in x for x in sim(path, "--window", "900000")[1]) else "streams of nothing")
+    p = t.call("sim", path, "--window", "5")
+    t.case("a window without a trace", "" if p.returncode == 2 and b"--trace" in p.stderr else "%s %s" % (p.returncode, p.stderr))
 
 
 def check_stale():
@@ -239,4 +285,4 @@ def check_short():
 
 
 if __name__ == "__main__":
-    t.main(check_trace, check_blocks, check_short, check_stale, check_failing, floor=35)
+    t.main(check_trace, check_blocks, check_window, check_short, check_stale, check_failing, floor=45)

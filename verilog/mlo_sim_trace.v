@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // mlo_sim_trace: when tiles went through streams, and what the kernels did meanwhile (simulation only)
 //
-// beat[i]: a beat passes on stream i; BEATS[32*i +: 32] of them are a tile: a token of activations, or what fills
+// A beat passes on stream i where valid[i] and ready[i]; BEATS[32*i +: 32] of them are a tile: a token of activations, or what fills
 // one bank of a parameter memory. Streams 0..KERNELS-1 are the outputs of the kernels. `stat` and `counts` are what
 // the counters of mlo_regs see. At the last beat of a tile this writes a line to `file` (0: none is open):
 //     T stream first last                        the cycles of its first and last beat
 //     K kernel first last busy starved blocked   an output's: and what the kernel counted since the tile before
 // In a cycle with `over` it writes what was counted after each kernel's last tile:
 //     R kernel busy starved blocked
+// and in each cycle with `window`
+//     W cycle valid ready                        one bit a stream, as hexadecimal numbers
 `default_nettype none
 module mlo_sim_trace #(
     // streams to watch
@@ -21,10 +23,14 @@ module mlo_sim_trace #(
     input  wire [31:0]          file,
     input  wire [31:0]          cycle,
     input  wire                 over,
-    input  wire [STREAMS-1:0]   beat,
+    input  wire                 window,
+    input  wire [STREAMS-1:0]   valid,
+    input  wire [STREAMS-1:0]   ready,
     input  wire                 counts,
     input  wire [3*KERNELS-1:0] stat
 );
+    wire [STREAMS-1:0] beat = valid & ready;
+    always @(posedge clk) if (file != 32'd0 && window) $fwrite(file, "W %0d %h %h\n", cycle, valid, ready);
     genvar i;
     generate
         for (i = 0; i < STREAMS; i = i + 1) begin : stream

@@ -31,10 +31,17 @@
     // ---- +trace=FILE: each token of each kernel, each loading of each parameter memory
     localparam [@BEATS_TOP@:0] TRACE_BEATS = {
 @TRACE_BEATS@
-    wire [@STREAMS_TOP@:0] trace_beat = {
-@TRACE_BEAT@
+    wire [@STREAMS_TOP@:0] trace_valid = {
+@TRACE_VALID@
+    wire [@STREAMS_TOP@:0] trace_ready = {
+@TRACE_READY@
+    reg  [31:0] window_from;            // +window=N: 96 cycles from this one on, as the report counts them, are written whole
+    initial if (!$value$plusargs("window=%d", window_from)) window_from = 32'd0;
+    wire        begins = in_tvalid && in_tready && !started;
+    wire [31:0] since = begins ? 32'd1 : cycle - start + 32'd1;
+    wire        trace_window = (started || begins) && window_from != 32'd0 && since >= window_from && since < window_from + 32'd96;
     mlo_sim_trace #(.STREAMS(@STREAMS@), .KERNELS(KERNELS), .BEATS(TRACE_BEATS)) u_trace (.clk(clk), .file(trace), .cycle(cycle), .over(over),
-        .beat(trace_beat), .counts(u_top.u_regs.counts), .stat(u_top.stat));
+        .window(trace_window), .valid(trace_valid), .ready(trace_ready), .counts(u_top.u_regs.counts), .stat(u_top.stat));
     task trace_streams; begin
 @TRACE_STREAMS@
     end endtask

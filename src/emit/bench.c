@@ -6,8 +6,9 @@
  * its choices (stalls, memory latency) come from seeded generators, so the two simulators see the
  * same cycles. Its plusargs: input, golden, mask, params (files), beats, mask_beats, iterations,
  * frames_in_flight, jobs (how many) and orders (a file), seed, stall (and stall_source, stall_mask,
- * stall_sink, stall_memory, stall_host: one of them alone), latency, rate, fault (this beat is answered with an error),
- * timeout, probe, trace, wave, progress (a line MLO AT cycle, every so many cycles). Every port
+ * stall_sink, stall_memory, stall_host: one of them alone), latency, rate, fault (this beat is
+ * answered with an error), timeout, probe, trace, window (of 96 cycles from this one on the trace has
+ * every stream), wave, progress (a line MLO AT cycle, every so many cycles). Every port
  * has its judge (mlo_sim_check_*.v): a breach of AXI is a line PROTOCOL .., and a failure. When
  * nothing moves any more, lines MLO EDGE, LOOP, PARAM and MEMORY tell where each stream stands;
  * sim finds the cause in them (cli/wait.c). */
@@ -72,12 +73,16 @@ static void mlo_tb_trace_beats(void *user) {
     for (int i = b->n; i--;)
         mlo_line(b->e, "        32'd%lld%s", (long long)b->stream[i].beats, i ? "," : "};");
 }
-static void mlo_tb_trace_beat(void *user) {
-    const mlo_bench *b = (const mlo_bench *)user;
+static void mlo_tb_trace_signal(const mlo_bench *b, const char *signal) {
     for (int i = b->n; i--;)
-        mlo_line(b->e, "        u_top.u_core.u_%s.%s_tvalid && u_top.u_core.u_%s.%s_tready%s",
-            b->stream[i].name, b->stream[i].port, b->stream[i].name, b->stream[i].port,
-            i ? "," : "};");
+        mlo_line(b->e, "        u_top.u_core.u_%s.%s_%s%s", b->stream[i].name, b->stream[i].port,
+            signal, i ? "," : "};");
+}
+static void mlo_tb_trace_valid(void *user) {
+    mlo_tb_trace_signal((const mlo_bench *)user, "tvalid");
+}
+static void mlo_tb_trace_ready(void *user) {
+    mlo_tb_trace_signal((const mlo_bench *)user, "tready");
 }
 /* The file begins with a list of the streams, "O|I|P stream kernel port", and ends with "B cycle":
  * when the first beat came in. */
@@ -179,7 +184,8 @@ static void mlo_tb_inside(void *user) {
         { "STREAMS", mlo_integer(m, b->n), NULL }, { "PEAKS", NULL, mlo_tb_peaks },
         { "FIFOS", NULL, mlo_tb_fifos }, { "EDGES", NULL, mlo_tb_edges },
         { "PARAMS", NULL, mlo_tb_params }, { "PROBES", NULL, mlo_tb_probes },
-        { "TRACE_BEATS", NULL, mlo_tb_trace_beats }, { "TRACE_BEAT", NULL, mlo_tb_trace_beat },
+        { "TRACE_BEATS", NULL, mlo_tb_trace_beats }, { "TRACE_VALID", NULL, mlo_tb_trace_valid },
+        { "TRACE_READY", NULL, mlo_tb_trace_ready },
         { "TRACE_STREAMS", NULL, mlo_tb_trace_streams }, { NULL, NULL, NULL } };
     mlo_share_copy(&b->e->t, b->e->unrolled ? "tb/unrolled.v" : "tb/rolled.v", holes, b);
 }

@@ -1,4 +1,5 @@
-/* show, chart: the core in pictures: the roofline, two iterations token by token, the whole run.
+/* show, chart: the core in pictures: the roofline, two iterations token by token, streams cycle by
+ * cycle, the whole run.
  *
  * in:  an mlo_view with a core; what it knows of a simulation.
  * out: SVG; colours come from the classes of the page.
@@ -19,6 +20,8 @@ enum {
     MLO_CHART_TOP = 10,
     MLO_CHART_ROW = 20,
     MLO_LINE_ROW = 27,
+    MLO_WAVE_ROW = 14,
+    MLO_WAVE_LEFT = 150,
     MLO_OCTAVE = 1024,
     MLO_ROOF_LEFT = 74,
     MLO_ROOF_RIGHT = 560,
@@ -566,6 +569,114 @@ static int mlo_html_timeline(const mlo_view *v, int measured, mlo_text *t) {
         mlo_line_draw(h, i, &h->load[i]);
         mlo_line_draw(h, i, &h->token[i]);
     }
+    mlo_puts(t, "</svg></section>");
+    return mlo_failed(v->m);
+}
+
+/* ---- streams, cycle by cycle ---------------------------------------------- */
+
+/* What a stream does in a cycle. */
+static const struct {
+    const char *css;
+    const char *words;
+} mlo_wave_state[4] = {
+    { "none", "nothing" },
+    { "open", "ready, nothing to take" },
+    { "held", "valid, not taken" },
+    { "beat", "a beat" },
+};
+
+/* Which of them: bit 1 valid, bit 0 ready. */
+static int mlo_wave_at(const char *valid, const char *ready, size_t k) {
+    return 2 * (valid[k] == '1') + (ready[k] == '1');
+}
+
+static const char *mlo_wave_text(const cJSON *line, const char *key) {
+    const cJSON *text = cJSON_GetObjectItemCaseSensitive(line, key);
+    return cJSON_IsString(text) ? text->valuestring : "";
+}
+
+/* One stream's row: a box a cycle, as long as it does the same. */
+static void mlo_wave_row(const mlo_chart *h, const cJSON *line, int row) {
+    const char *valid = mlo_wave_text(line, "valid"), *ready = mlo_wave_text(line, "ready");
+    const char *name = mlo_format(
+        h->v->m, "%.40s.%.40s", mlo_wave_text(line, "kernel"), mlo_wave_text(line, "stream"));
+    const size_t n = strlen(valid);
+    const int y = MLO_CHART_TOP + row * MLO_WAVE_ROW;
+    mlo_svg_words(h->t, "label", "end", MLO_WAVE_LEFT - 10, y + 9, mlo_or_empty(name));
+    for (size_t from = 0, to; from < n; from = to) {
+        int state = mlo_wave_at(valid, ready, from);
+        for (to = from + 1; to < n && mlo_wave_at(valid, ready, to) == state && state < 3;) to++;
+        if (!state) continue;
+        int64_t x = mlo_pixel(&h->x, h->x.low + (int64_t)from);
+        mlo_printf(h->t, "<rect class=%s x=%lld y=%d width=%lld height=10><title>",
+            mlo_wave_state[state].css, (long long)x, y,
+            (long long)(mlo_pixel(&h->x, h->x.low + (int64_t)to) - x - 1));
+        mlo_html_words(h->t, mlo_or_empty(name), 90);
+        mlo_printf(h->t, ", %s, cycle%s %lld", mlo_wave_state[state].words,
+            mlo_plural((int64_t)(to - from)), (long long)(h->x.low + (int64_t)from));
+        if (to > from + 1) mlo_printf(h->t, " to %lld", (long long)(h->x.low + (int64_t)to - 1));
+        mlo_puts(h->t, "</title></rect>");
+    }
+}
+
+/* Whether a line of sim --trace is one: two texts of one length. */
+static int mlo_wave_is(const cJSON *line) {
+    const cJSON *from = cJSON_GetObjectItemCaseSensitive(line, "from");
+    const size_t n = strlen(mlo_wave_text(line, "valid"));
+    return n && n <= 1000 && n == strlen(mlo_wave_text(line, "ready")) && cJSON_IsNumber(from)
+        && fabs(from->valuedouble) < 1e15;
+}
+
+/* Draws the streams of the trace where there is a text to write to, and counts them. */
+static void mlo_wave_walk(mlo_chart *h) {
+    h->rows = 0;
+    for (const char *line = h->v->sim->trace; *line;) {
+        size_t n = strcspn(line, "\n");
+        cJSON *json = n ? cJSON_ParseWithLength(line, n) : NULL;
+        if (mlo_wave_is(json)) {
+            const cJSON *from = cJSON_GetObjectItemCaseSensitive(json, "from");
+            const char *valid = mlo_wave_text(json, "valid");
+            if (!h->rows) h->x.low = (int64_t)from->valuedouble;
+            if (!h->rows) h->x.high = h->x.low + (int64_t)strlen(valid);
+            if (h->t) mlo_wave_row(h, json, h->rows);
+            h->rows++;
+        }
+        cJSON_Delete(json);
+        line += n + (line[n] == '\n');
+    }
+}
+
+static void mlo_wave_axis(const mlo_chart *h, mlo_text *t, int bottom) {
+    const int64_t step = mlo_nice_step(h->x.high - h->x.low, 12);
+    for (int64_t at = (h->x.low + step - 1) / step * step; at < h->x.high; at += step) {
+        int64_t x = mlo_pixel(&h->x, at);
+        mlo_svg_line(t, "grid", x, MLO_CHART_TOP - 4, x, bottom);
+        mlo_svg_words(t, "axis", "middle", x, bottom + 14, mlo_thousands(h->v->m, at));
+    }
+}
+
+/* Where each stream stood, cycle by cycle, in the stretch that sim --trace --window measured. */
+static int mlo_html_waves(const mlo_view *v, mlo_text *t) {
+    mlo_chart *h = MLO_NEW(v->m, mlo_chart);
+    if (!h) return mlo_failed(v->m);
+    const mlo_scale x = { 0, 0, MLO_WAVE_LEFT, MLO_CHART_RIGHT };
+    h->v = v;
+    h->x = x;
+    mlo_wave_walk(h);
+    if (!h->rows) return 0;
+    const int bottom = MLO_CHART_TOP + h->rows * MLO_WAVE_ROW;
+    mlo_printf(t,
+        "<section><h2>Streams, cycle by cycle: %s to %s</h2><p class=sub><span class=key>"
+        "<i class=beat></i></span>a beat passes; <span class=key><i class=held></i></span>valid, "
+        "but the reader is not ready; <span class=key><i class=open></i></span>ready, but there is "
+        "nothing to take. Another stretch: <code>mlo sim --trace --window CYCLE</code></p>"
+        "<svg class='chart waves' viewBox='0 0 %d %d' width='100%%' role=img>",
+        mlo_thousands(v->m, h->x.low), mlo_thousands(v->m, h->x.high - 1), MLO_CHART_WIDTH,
+        bottom + 22);
+    mlo_wave_axis(h, t, bottom);
+    h->t = t;
+    mlo_wave_walk(h);
     mlo_puts(t, "</svg></section>");
     return mlo_failed(v->m);
 }
