@@ -190,10 +190,10 @@ extern int mutant_close(int) __asm__("close");
 extern void *mutant_map(void *, unsigned long, int, int, int, long) __asm__("mmap");
 __attribute__((constructor)) static void mutant_choose(void) {
     const char *chosen = mutant_getenv("MLO_MUTANT"), *path = mutant_getenv("MLO_SEEN");
-    long most[4] = { 0, 0, LONGEST, 0 };
+    long most[4] = { 0, 0, chosen ? LONGEST : 10 * LONGEST, 0 };
     int f = path ? mutant_open(path, 0102, 0600) : -1;
     if (chosen) mutant_chosen = mutant_atoi(chosen);
-    if (chosen) mutant_timer(2, most, (void *)0);
+    if (chosen || path) mutant_timer(2, most, (void *)0);
     if (f >= 0 && !mutant_truncate(f, 4096)) mutant_seen = mutant_map((void *)0, 4096, 3, 1, f, 0);
     if (f >= 0) mutant_close(f);
 }
@@ -332,6 +332,11 @@ class Tree:
         self.complaints = p.stderr
         return p.returncode == 0
 
+    def in_texts(self, cc):
+        """Numbers of mutants that a macro makes text of: these would be another program even when none is chosen."""
+        text = subprocess.run([*cc, "-E", "-P", "-std=c99", "-w", "-I.", "-Ibuild", "-Isrc", "src/mlo.c"], cwd=self.root, capture_output=True, text=True).stdout
+        return {int(n) for words in re.findall(r'"(?:\\.|[^"\\\n])*"', text) for n in re.findall(r"\b(?:MUTANT(?:_\w+)?\(|mutant_seen\[)(\d+)", words)}
+
     def link(self, cc, level): return self.compile(cc, *level.split(), "-o", self.mlo)
 
 
@@ -350,24 +355,33 @@ def kept(chosen, what):
     return os.path.join(folder, key.hexdigest()[:16] + what)
 
 
-def together(folder, numbered, cc, level):
-    """A tree with all these mutants in one program, and those that are no place for that."""
-    before, listed = kept(numbered, level.replace(" ", "") + "-mlo"), kept(numbered, "-alone")
-    alone = set()
+def together(folder, numbered, cc):
+    """A tree with all these mutants in one program, to be built, and those that are no place for that."""
+    listed, alone = kept(numbered, "-alone"), set()
     if os.path.exists(listed):
         with open(listed, encoding="utf-8") as f: alone = set(json.load(f))
     tree = Tree(folder, by_file([(n, m) for n, m in numbered if n not in alone]))
+
+    def leave(wrong):
+        alone.update(wrong)
+        for path in {m.path for n, m in numbered if n in wrong}: tree.write({path: schemata(path, [(n, m) for n, m in numbered if m.path == path and n not in alone])})
     while not os.path.exists(listed) and not tree.compile(cc, "-fsyntax-only", "-ferror-limit=0" if "clang" in cc[-1] else "-fmax-errors=0"):
         wrong = {int(n) for line in tree.complaints.splitlines() for n in re.findall(r"\bMUTANT(?:_\w+)?\((\d+)", line)} - alone
         if not wrong: sys.exit("tests/mutants.py: it does not compile:\n" + tree.complaints[:2000])
-        alone |= wrong
-        for path in {m.path for n, m in numbered if n in wrong}: tree.write({path: schemata(path, [(n, m) for n, m in numbered if m.path == path and n not in alone])})
+        leave(wrong)
+    if not os.path.exists(listed): leave(tree.in_texts(cc))
     with open(listed, "w", encoding="utf-8") as f: json.dump(sorted(alone), f)
+    return tree, sorted(alone)
+
+
+def built(tree, numbered, cc, level):
+    """The same tree, with its program."""
+    before = kept(numbered, level.replace(" ", "") + "-mlo")
     if not os.path.exists(before):
         if not tree.link(cc, level): sys.exit("tests/mutants.py: it does not link:\n" + tree.complaints[:2000])
         shutil.copy(tree.mlo, before)
     shutil.copy(before, tree.mlo)
-    return tree, sorted(alone)
+    return tree
 
 
 def single(folder, m, cc):
@@ -412,14 +426,14 @@ def run(tree, script, checks, limit, **more):
 Check = collections.namedtuple("Check", "script name seconds seen")      # seen: number of a mutant -> 1, reached, or 3, with another value
 
 
-def scripts(last):
-    """All that are asked, what costs least first, but some last, in batches."""
+def scripts(last, at_once):
+    """All that are asked, what costs least first, but some last, in batches: of what keeps that many busy."""
     with open(os.path.join(TESTS, "costs.txt"), encoding="utf-8") as f: rows = [l.split() for l in f if l.startswith("test_")]
     costs = sorted((name[5:] in last, float(seconds), name[5:]) for name, seconds in rows)
     found, sum_ = [[]], 0
     for _, cost, name in costs:
         if name in NO_SCRIPT: continue
-        if found[-1] and sum_ + cost > BATCH: found, sum_ = found + [[]], 0
+        if len(found[-1]) >= at_once and sum_ + cost > BATCH: found, sum_ = found + [[]], 0
         found[-1].append(name)
         sum_ += cost
     return found
@@ -534,7 +548,7 @@ class Judge:
 
     def all(self):
         """Measures batch for batch, and asks each mutant that is alive what is likeliest to kill it; when all is measured, round for round what is left."""
-        batches = [[s] for s in self.a.scripts.split()] if self.a.scripts else scripts(self.a.last.split())
+        batches = [[s] for s in self.a.scripts.split()] if self.a.scripts else scripts(self.a.last.split(), self.a.j)
         measured = []
         if not self.watched: self.measured = measured
         with concurrent.futures.ThreadPoolExecutor(self.a.j) as pool:
@@ -623,15 +637,19 @@ def main():
     if a.seed.isdigit(): os.environ.setdefault("MLO_DAY", a.seed)             # what is drawn by the date stays the same, through midnight and when it goes on
     folder, cc = tempfile.mkdtemp(prefix="mlo-mutants-"), a.cc.split()
     try:
-        tree, alone = together(os.path.join(folder, "all"), chosen, cc, a.level)
-        singles = {n: single(os.path.join(folder, str(n)), m, cc) for n, m in chosen if n in alone}
-        judge = Judge(chosen, tree, {n: t for n, t in singles.items() if t}, a)
+        tree, alone = together(os.path.join(folder, "all"), chosen, cc)
+        with concurrent.futures.ThreadPoolExecutor(a.j) as pool:
+            whole, asked = pool.submit(built, tree, chosen, cc, a.level), a.only or [n for n, _ in chosen]
+            singles = {n: pool.submit(single, os.path.join(folder, str(n)), m, cc) for n, m in chosen if n in alone and n in asked}
+            whole, singles = whole.result(), {n: one.result() for n, one in singles.items()}
+        judge = Judge(chosen, whole, {n: t for n, t in singles.items() if t}, a)
         for n in singles:
             if not singles[n]: judge.chosen.pop(n)
         if a.only: judge.chosen = {n: judge.chosen[n] for n in a.only}
         judge.all()
         if judge.chosen.keys() - judge.killed.keys() and not a.plain:
-            judge.watch(together(os.path.join(folder, "watched"), [(n, m) for n, m in chosen if n not in judge.singles], cc, WATCHED)[0])
+            rest = [(n, m) for n, m in chosen if n not in judge.alone]
+            judge.watch(built(together(os.path.join(folder, "watched"), rest, cc)[0], rest, cc, WATCHED))
             judge.all()
         table(judge)
     finally: shutil.rmtree(folder, True)
