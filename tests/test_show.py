@@ -733,16 +733,16 @@ def check_layout():
     no lines cross where none have to; a chain is one straight line; arrows end side by side, about the middle of a box."""
     node, middle = lambda op, ins, out: helper.make_node(op, ins, [out], name=out + "_"), lambda box: box[0] + box[2] // 2
     below = lambda boxes: {y: r for r, y in enumerate(sorted({b[1] for b in boxes.values()}))}                # y -> rank
-    late = model([node("Relu", ["x"], "a"), node("Neg", ["a"], "b"), node("Add", ["b", "late"], "c"), node("Neg", ["c"], "d"), node("Add", ["d", "a"], "e"), node("Add", ["e", "a"], "f"), node("Sub", ["late", "f"], "y")],
-                 [info("x", 2), info("late", 2)], [info("y", 2)])
+    late = model([node("Relu", ["x"], "a"), node("Neg", ["a"], "b"), node("Add", ["b", "late"], "c"), node("Neg", ["c"], "d"), node("Add", ["d", "a"], "e"), node("Add", ["e", "a"], "f"), node("Sub", ["last", "f"], "y")],
+                 [info("x", 2), info("last", 2), info("late", 2)], [info("y", 2)])
     boxes, arrows, bends = drawn(late, "late")
     rank = {name: below(boxes)[b[1]] for name, b in boxes.items()}
-    case("layout/what comes in is just above its first reader", "" if rank["late"] == rank["c_"] - 1 and rank["x"] == rank["a_"] - 1 else str(rank))
-    chains = sum(max(rank[r + "_"] for r in readers) - rank[of] - 1 for of, readers in (("a_", "bef"), ("late", "cy")))
+    case("layout/what comes in is just above its first reader", "" if all(rank[of] == rank[r + "_"] - 1 for of, r in (("x", "a"), ("late", "c"), ("last", "y"))) else str(rank))
+    chains = sum(max(rank[r + "_"] for r in readers) - rank[of] - 1 for of, readers in (("a_", "bef"), ("c_", "d")))
     case("layout/one chain of bends for all readers", "" if len(bends) == chains else "%d bends, %d ranks are passed" % (len(bends), chains))
     into = {name: [p[-1][0] - middle(b) for p in arrows if p[-1][1] == b[1] and b[0] <= p[-1][0] <= b[0] + b[2]] for name, b in boxes.items()}
     case("layout/arrows end side by side, about the middle of a box", "; ".join("%s: %s" % (name, xs) for name, xs in into.items()
-                                                                               if len(set(xs)) < len(xs) or abs(sum(xs)) > len(xs) or len(xs) != {"x": 0, "late": 0, "c_": 2, "e_": 2, "f_": 2, "y_": 2}.get(name, 1)))
+                                                                               if len(set(xs)) < len(xs) or abs(sum(xs)) > len(xs) or len(xs) != {"x": 0, "late": 0, "last": 0, "c_": 2, "e_": 2, "f_": 2, "y_": 2}.get(name, 1)))
     twist = model([node("Relu", ["r"], "a"), node("Abs", ["q"], "b"), node("Neg", ["b"], "c"), node("Exp", ["a"], "d"), node("Erf", ["c"], "e"), node("Sin", ["d"], "f")],
                   [info("q", 2), info("r", 2)], [info("e", 2), info("f", 2)])
     boxes, arrows, bends = drawn(twist, "twist")
