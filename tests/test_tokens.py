@@ -190,6 +190,16 @@ def simulated(path, *more):
     return json.loads(p.stdout)
 
 
+def check_folded():
+    """The head multiplies as fast as its rows come from memory, whatever the bus, and no twice as fast."""
+    for axi in 64, 128, 256:
+        t.good("compile", context("llama-d18-eager-one"), "--tokens", "--context", "16", "--axi-width", axi, "-o", t.at("folded"))
+        m = json.loads(t.read(os.path.join(t.at("folded"), "manifest.json")))
+        matrix = [k for k in m["around"]["kernels"] if "mvu" in k["name"]]
+        macs, beats = m["around"]["ids"] * m["channels"], m["around"]["head"]["bytes"] * 8 // axi
+        t.case("the head's multipliers, a bus of %d bits" % axi, "" if len(matrix) == 1 and macs <= matrix[0]["pe"] * matrix[0]["simd"] * beats < 2 * macs else "%s for %d products in %d beats" % (matrix, macs, beats))
+
+
 def words(path, n):
     """What tb/golden.hex expects of each job: the id, its logit."""
     with open(os.path.join(path, "tb", "golden.hex")) as f: lines = [int(w, 16) for w in f.read().split()]
@@ -390,4 +400,4 @@ def check_cycles():
 
 
 if __name__ == "__main__":
-    t.main(check_text, check_judged, check_near, check_rows, check_places, check_encoder, check_best, check_inside, check_refused, check_cycles, check_hardware, floor=128)
+    t.main(check_text, check_judged, check_near, check_rows, check_places, check_folded, check_encoder, check_best, check_inside, check_refused, check_cycles, check_hardware, floor=131)
