@@ -9,9 +9,9 @@ A mutant is mlo with one place of one file changed: a comparison, an operator, a
 (default: everything that src/mlo.c and main.c include) a seeded sample is taken, as many of each kind; the seed is the date. All of them are compiled into
 one program (schemata), which the environment tells which one to be: MLO_MUTANT=17. What is no place for that, a case or the size of an array, is compiled alone.
 
-As none of them the program notes which mutants a check reaches, and where the changed expression would have had another value (MLO_SEEN=file). So scripts are
-taken in batches, what costs least first: each is run once as it is, and then those of its checks are asked about a mutant in which it would make a difference,
-until one has a FAIL. What is found stays in build/mutants/, by the hash of the C and of the sample: a run that was stopped goes on where it was, and a script
+As none of them the program notes which mutants a check reaches, and where the changed expression would have had another value (MLO_SEEN=file). So scripts,
+what costs least first, are run once as they are, and in between those of their checks are asked about a mutant in which it would make a difference, until one
+has a FAIL. What is found stays in build/mutants/, by the hash of the C and of the sample: a run that was stopped goes on where it was, and a script
 that changed is asked again about what is alive. The verdicts:
 
     killed         a check failed, or took far longer than without the mutant
@@ -48,7 +48,7 @@ LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
 QUICK = 4                                                # seconds: checks of a script that take no more are asked together
 START = 0.5                                              # .. that a script takes to begin
 LONGEST = 12                                             # seconds of a processor, in which a run of mlo ends that is asked of a mutant; none takes half of that without
-BATCH = 100                                              # what scripts cost by costs.txt that are measured and asked together
+FEW = 4                                                  # scripts that are measured before each mutant is asked once more
 # No script: what packages, pages and other compilers make of mlo, and what holds the clock or the memory against a number, or puts faults in itself
 WATCHED = "-O1 -g1 -fsanitize=address,bounds -fno-sanitize-recover=all"       # of the undefined, mutants that are not chosen do some, too
 NO_SCRIPT = "library package pages layout fuzz faults large hardware stalls jobs families wrong_usage".split()
@@ -426,17 +426,11 @@ def run(tree, script, checks, limit, **more):
 Check = collections.namedtuple("Check", "script name seconds seen")      # seen: number of a mutant -> 1, reached, or 3, with another value
 
 
-def scripts(last, at_once):
-    """All that are asked, what costs least first, but some last, in batches: of what keeps that many busy."""
+def scripts(last):
+    """All that are asked, what costs least first, but some last."""
     with open(os.path.join(TESTS, "costs.txt"), encoding="utf-8") as f: rows = [l.split() for l in f if l.startswith("test_")]
     costs = sorted((name[5:] in last, float(seconds), name[5:]) for name, seconds in rows)
-    found, sum_ = [[]], 0
-    for _, cost, name in costs:
-        if name in NO_SCRIPT: continue
-        if len(found[-1]) >= at_once and sum_ + cost > BATCH: found, sum_ = found + [[]], 0
-        found[-1].append(name)
-        sum_ += cost
-    return found
+    return [name for _, _, name in costs if name not in NO_SCRIPT]
 
 
 def measured(tree, script, picks):
@@ -547,21 +541,40 @@ class Judge:
             return n
 
     def all(self):
-        """Measures batch for batch, and asks each mutant that is alive what is likeliest to kill it; when all is measured, round for round what is left."""
-        batches = [[s] for s in self.a.scripts.split()] if self.a.scripts else scripts(self.a.last.split(), self.a.j)
-        measured = []
+        """Whoever is free asks a mutant that is alive what is likeliest to kill it, of all that is measured, once for every few scripts; or measures the next one."""
+        names = collections.deque(self.a.scripts.split() if self.a.scripts else [name for name in scripts(self.a.last.split()) if not (self.watched and "test_" + name in PLAIN)])
+        measured, turns, tired, busy, free = [], collections.Counter(), {}, set(), threading.Condition()
         if not self.watched: self.measured = measured
-        with concurrent.futures.ThreadPoolExecutor(self.a.j) as pool:
 
-            def round_(by):
-                return any(list(pool.map(lambda n: self.ask(n, by), [n for n in self.chosen if n not in self.killed])))
-            for names in batches:
-                if self.watched: names = [name for name in names if "test_" + name not in PLAIN]
-                new = list(pool.map(self.checks, reversed(names)))
-                round_(new)
-                measured += new
-                print("%s: %d of %d are killed" % (" ".join(names), len(self.killed.keys() & self.chosen.keys()), len(self.chosen)), flush=True)
-            while round_(measured): print("%d of %d are killed" % (len(self.killed.keys() & self.chosen.keys()), len(self.chosen)), flush=True)
+        def mutant():
+            """The one that was asked least, of those whose turn it is; None: no one's."""
+            most = 1 + len(measured) // FEW if names else float("inf")
+            return min((n for n in self.chosen if n not in self.killed and n not in busy and turns[n] < most and tired.get(n) != len(measured)), key=lambda n: turns[n], default=None)
+
+        def work():
+            while True:
+                with free:
+                    n = mutant()
+                    while n is None and not names and busy:
+                        free.wait()
+                        n = mutant()
+                    if n is None and not names: return
+                    script = names.popleft() if n is None else None
+                    busy.add(script or n)
+                    known, found = list(measured), None
+                try:
+                    found = self.checks(script) if script else self.ask(n, known)
+                finally:
+                    with free:
+                        busy.discard(script or n)
+                        if script:
+                            measured.append(found)
+                            print("%s: %d of %d are killed" % (script, len(self.killed.keys() & self.chosen.keys()), len(self.chosen)), flush=True)
+                        elif found is None: tired[n] = len(known)
+                        else: turns[n] += 1
+                        free.notify_all()
+        with concurrent.futures.ThreadPoolExecutor(self.a.j) as pool:
+            for one in [pool.submit(work) for _ in range(self.a.j)]: one.result()
 
     def watch(self, tree):
         """From now on sanitizers see what happens, in the scripts that run.py lets them watch."""
