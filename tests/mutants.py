@@ -51,6 +51,7 @@ LONGEST = 12                                             # seconds of a processo
 FEW = 4                                                  # scripts that are measured before each mutant is asked once more
 # No script: what packages, pages and other compilers make of mlo, and what holds the clock or the memory against a number, or puts faults in itself
 WATCHED = "-O1 -g1 -fsanitize=address,bounds -fno-sanitize-recover=all"       # of the undefined, mutants that are not chosen do some, too
+GONE = "ended by somebody"                               # a script: that says nothing of a mutant, whose programs are not the script
 NO_SCRIPT = "library package pages layout fuzz faults large hardware stalls jobs families wrong_usage".split()
 TIMED = "sim:progress sim:stopped".split()                # hold the clock against a prediction: on a busy machine they kill whatever there is; not even run
 
@@ -413,7 +414,7 @@ def run(tree, script, checks, limit, **more):
             why = line[5:].strip()
             break
     timer.cancel()
-    if not why and p.wait(): why = "too slow" if late else "status %d: %s" % (p.returncode, " ".join(lines[-1:]).strip())
+    if not why and p.wait(): why = "too slow" if late else GONE if p.returncode < 0 else "status %d: %s" % (p.returncode, " ".join(lines[-1:]).strip())
     try: os.killpg(p.pid, signal.SIGKILL)
     except ProcessLookupError: pass
     p.wait()
@@ -536,6 +537,7 @@ class Judge:
             self.spent[n] += seconds
             tree = self.singles.get(n, self.tree)
             why = run(tree, script, checks, 10 * seconds + 60, MLO_MUTANT=str(n))[1]
+            if why == GONE: return n
             self.keep({"mutant": n, "asked": what, "names": ["%s:%s" % (script, c) for c in checks or [""]], "why": why, "seconds": seconds})
             if why: print("%3d  killed  %s   [test_%s]" % (n, told(self.chosen[n]), self.killed[n]), flush=True)
             return n
