@@ -77,6 +77,7 @@ def legal():
     yield "Gather of nothing", again("Gather", np.arange(6, dtype=F32).reshape(2, 3), I64([]), axis=0)
     yield "GatherND of batches", again("GatherND", np.arange(12, dtype=F32).reshape(2, 3, 2), I64([[[1]], [[2]]]), batch_dims=1)
     yield "MaxPool whose window is padding on one side", again("MaxPool", SEVEN, kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1)
+    yield "MaxPool of equal numbers: the first one's place", again("MaxPool", F32([[[2, 2, 2, 1, 3, 3]]]), kernel_shape=[3], names=("y", "i"))
     yield "MaxPool, indices unwanted", again("MaxPool", SEVEN, kernel_shape=[2], names=("y", ""))
     yield "MaxPool, SAME_UPPER of a window less than its step", again("MaxPool", SEVEN, kernel_shape=[1], strides=[3], auto_pad="SAME_UPPER")
     yield "LayerNormalization, its sum left out", again("LayerNormalization", ROW[1:], F32([1, 2, 3]), None)
@@ -124,6 +125,7 @@ def legal():
     yield "Split into unequal last", (22, [N("Split", ["a"], ["p", "q", "r"], num_outputs=3)], {"a": np.arange(7, dtype=F32)})
     yield "Resize to nearest of sizes", (22, [N("Resize", ["a", "", "", "s"], ["y"], mode="nearest")], {"a": np.arange(4, dtype=F32).reshape(1, 1, 2, 2), "s": I64([1, 1, 3, 4])})
     yield "Resize, corners aligned", (22, [N("Resize", ["a", "", "s"], ["y"], mode="linear", coordinate_transformation_mode="align_corners")], {"a": np.arange(4, dtype=F32).reshape(1, 1, 2, 2), "s": F32([1, 1, 2, 2])})
+    yield "Resize, no mode said", (22, [N("Resize", ["a", "", "s"], ["y"])], {"a": np.arange(4, dtype=F32).reshape(1, 1, 2, 2), "s": F32([1, 1, 2, 3])})
     yield "Resize by nothing", (22, [N("Resize", ["a", "", "s"], ["y"], mode="cubic")], {"a": np.arange(4, dtype=F32).reshape(1, 1, 2, 2), "s": F32([1, 1, 1, 1])})
 
 

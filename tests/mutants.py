@@ -9,9 +9,9 @@ A mutant is mlo with one place of one file changed: a comparison, an operator, a
 (default: everything that src/mlo.c and main.c include) a seeded sample is taken, as many of each kind; the seed is the date. All of them are compiled into
 one program (schemata), which the environment tells which one to be: MLO_MUTANT=17. What is no place for that, a case or the size of an array, is compiled alone.
 
-As none of them the program notes which mutants a check reaches, and where the changed expression would have had another value (MLO_SEEN=file). So scripts are
-taken in batches, what costs least first: each is run once as it is, and then those of its checks are asked about a mutant in which it would make a difference,
-until one has a FAIL. What is found stays in build/mutants/, by the hash of the C and of the sample: a run that was stopped goes on where it was, and a script
+As none of them the program notes which mutants a check reaches, and where the changed expression would have had another value (MLO_SEEN=file). So scripts,
+what costs least first, are run once as they are, and in between those of their checks are asked about a mutant in which it would make a difference, until one
+has a FAIL. What is found stays in build/mutants/, by the hash of the C and of the sample: a run that was stopped goes on where it was, and a script
 that changed is asked again about what is alive. The verdicts:
 
     killed         a check failed, or took far longer than without the mutant
@@ -48,9 +48,10 @@ LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
 QUICK = 4                                                # seconds: checks of a script that take no more are asked together
 START = 0.5                                              # .. that a script takes to begin
 LONGEST = 12                                             # seconds of a processor, in which a run of mlo ends that is asked of a mutant; none takes half of that without
-BATCH = 100                                              # what scripts cost by costs.txt that are measured and asked together
+FEW = 4                                                  # scripts that are measured before each mutant is asked once more
 # No script: what packages, pages and other compilers make of mlo, and what holds the clock or the memory against a number, or puts faults in itself
 WATCHED = "-O1 -g1 -fsanitize=address,bounds -fno-sanitize-recover=all"       # of the undefined, mutants that are not chosen do some, too
+GONE = "ended by somebody"                               # a script: that says nothing of a mutant, whose programs are not the script
 NO_SCRIPT = "library package pages layout fuzz faults large hardware stalls jobs families wrong_usage".split()
 TIMED = "sim:progress sim:stopped".split()                # hold the clock against a prediction: on a busy machine they kill whatever there is; not even run
 
@@ -190,10 +191,10 @@ extern int mutant_close(int) __asm__("close");
 extern void *mutant_map(void *, unsigned long, int, int, int, long) __asm__("mmap");
 __attribute__((constructor)) static void mutant_choose(void) {
     const char *chosen = mutant_getenv("MLO_MUTANT"), *path = mutant_getenv("MLO_SEEN");
-    long most[4] = { 0, 0, LONGEST, 0 };
+    long most[4] = { 0, 0, chosen ? LONGEST : 10 * LONGEST, 0 };
     int f = path ? mutant_open(path, 0102, 0600) : -1;
     if (chosen) mutant_chosen = mutant_atoi(chosen);
-    if (chosen) mutant_timer(2, most, (void *)0);
+    if (chosen || path) mutant_timer(2, most, (void *)0);
     if (f >= 0 && !mutant_truncate(f, 4096)) mutant_seen = mutant_map((void *)0, 4096, 3, 1, f, 0);
     if (f >= 0) mutant_close(f);
 }
@@ -332,6 +333,11 @@ class Tree:
         self.complaints = p.stderr
         return p.returncode == 0
 
+    def in_texts(self, cc):
+        """Numbers of mutants that a macro makes text of: these would be another program even when none is chosen."""
+        text = subprocess.run([*cc, "-E", "-P", "-std=c99", "-w", "-I.", "-Ibuild", "-Isrc", "src/mlo.c"], cwd=self.root, capture_output=True, text=True).stdout
+        return {int(n) for words in re.findall(r'"(?:\\.|[^"\\\n])*"', text) for n in re.findall(r"\b(?:MUTANT(?:_\w+)?\(|mutant_seen\[)(\d+)", words)}
+
     def link(self, cc, level): return self.compile(cc, *level.split(), "-o", self.mlo)
 
 
@@ -350,24 +356,33 @@ def kept(chosen, what):
     return os.path.join(folder, key.hexdigest()[:16] + what)
 
 
-def together(folder, numbered, cc, level):
-    """A tree with all these mutants in one program, and those that are no place for that."""
-    before, listed = kept(numbered, level.replace(" ", "") + "-mlo"), kept(numbered, "-alone")
-    alone = set()
+def together(folder, numbered, cc):
+    """A tree with all these mutants in one program, to be built, and those that are no place for that."""
+    listed, alone = kept(numbered, "-alone"), set()
     if os.path.exists(listed):
         with open(listed, encoding="utf-8") as f: alone = set(json.load(f))
     tree = Tree(folder, by_file([(n, m) for n, m in numbered if n not in alone]))
+
+    def leave(wrong):
+        alone.update(wrong)
+        for path in {m.path for n, m in numbered if n in wrong}: tree.write({path: schemata(path, [(n, m) for n, m in numbered if m.path == path and n not in alone])})
     while not os.path.exists(listed) and not tree.compile(cc, "-fsyntax-only", "-ferror-limit=0" if "clang" in cc[-1] else "-fmax-errors=0"):
         wrong = {int(n) for line in tree.complaints.splitlines() for n in re.findall(r"\bMUTANT(?:_\w+)?\((\d+)", line)} - alone
         if not wrong: sys.exit("tests/mutants.py: it does not compile:\n" + tree.complaints[:2000])
-        alone |= wrong
-        for path in {m.path for n, m in numbered if n in wrong}: tree.write({path: schemata(path, [(n, m) for n, m in numbered if m.path == path and n not in alone])})
+        leave(wrong)
+    if not os.path.exists(listed): leave(tree.in_texts(cc))
     with open(listed, "w", encoding="utf-8") as f: json.dump(sorted(alone), f)
+    return tree, sorted(alone)
+
+
+def built(tree, numbered, cc, level):
+    """The same tree, with its program."""
+    before = kept(numbered, level.replace(" ", "") + "-mlo")
     if not os.path.exists(before):
         if not tree.link(cc, level): sys.exit("tests/mutants.py: it does not link:\n" + tree.complaints[:2000])
         shutil.copy(tree.mlo, before)
     shutil.copy(before, tree.mlo)
-    return tree, sorted(alone)
+    return tree
 
 
 def single(folder, m, cc):
@@ -399,7 +414,7 @@ def run(tree, script, checks, limit, **more):
             why = line[5:].strip()
             break
     timer.cancel()
-    if not why and p.wait(): why = "too slow" if late else "status %d: %s" % (p.returncode, " ".join(lines[-1:]).strip())
+    if not why and p.wait(): why = "too slow" if late else GONE if p.returncode < 0 else "status %d: %s" % (p.returncode, " ".join(lines[-1:]).strip())
     try: os.killpg(p.pid, signal.SIGKILL)
     except ProcessLookupError: pass
     p.wait()
@@ -413,16 +428,10 @@ Check = collections.namedtuple("Check", "script name seconds seen")      # seen:
 
 
 def scripts(last):
-    """All that are asked, what costs least first, but some last, in batches."""
+    """All that are asked, what costs least first, but some last."""
     with open(os.path.join(TESTS, "costs.txt"), encoding="utf-8") as f: rows = [l.split() for l in f if l.startswith("test_")]
     costs = sorted((name[5:] in last, float(seconds), name[5:]) for name, seconds in rows)
-    found, sum_ = [[]], 0
-    for _, cost, name in costs:
-        if name in NO_SCRIPT: continue
-        if found[-1] and sum_ + cost > BATCH: found, sum_ = found + [[]], 0
-        found[-1].append(name)
-        sum_ += cost
-    return found
+    return [name for _, _, name in costs if name not in NO_SCRIPT]
 
 
 def measured(tree, script, picks):
@@ -528,26 +537,46 @@ class Judge:
             self.spent[n] += seconds
             tree = self.singles.get(n, self.tree)
             why = run(tree, script, checks, 10 * seconds + 60, MLO_MUTANT=str(n))[1]
+            if why == GONE: return n
             self.keep({"mutant": n, "asked": what, "names": ["%s:%s" % (script, c) for c in checks or [""]], "why": why, "seconds": seconds})
             if why: print("%3d  killed  %s   [test_%s]" % (n, told(self.chosen[n]), self.killed[n]), flush=True)
             return n
 
     def all(self):
-        """Measures batch for batch, and asks each mutant that is alive what is likeliest to kill it; when all is measured, round for round what is left."""
-        batches = [[s] for s in self.a.scripts.split()] if self.a.scripts else scripts(self.a.last.split())
-        measured = []
+        """Whoever is free asks a mutant that is alive what is likeliest to kill it, of all that is measured, once for every few scripts; or measures the next one."""
+        names = collections.deque(self.a.scripts.split() if self.a.scripts else [name for name in scripts(self.a.last.split()) if not (self.watched and "test_" + name in PLAIN)])
+        measured, turns, tired, busy, free = [], collections.Counter(), {}, set(), threading.Condition()
         if not self.watched: self.measured = measured
-        with concurrent.futures.ThreadPoolExecutor(self.a.j) as pool:
 
-            def round_(by):
-                return any(list(pool.map(lambda n: self.ask(n, by), [n for n in self.chosen if n not in self.killed])))
-            for names in batches:
-                if self.watched: names = [name for name in names if "test_" + name not in PLAIN]
-                new = list(pool.map(self.checks, reversed(names)))
-                round_(new)
-                measured += new
-                print("%s: %d of %d are killed" % (" ".join(names), len(self.killed.keys() & self.chosen.keys()), len(self.chosen)), flush=True)
-            while round_(measured): print("%d of %d are killed" % (len(self.killed.keys() & self.chosen.keys()), len(self.chosen)), flush=True)
+        def mutant():
+            """The one that was asked least, of those whose turn it is; None: no one's."""
+            most = 1 + len(measured) // FEW if names else float("inf")
+            return min((n for n in self.chosen if n not in self.killed and n not in busy and turns[n] < most and tired.get(n) != len(measured)), key=lambda n: turns[n], default=None)
+
+        def work():
+            while True:
+                with free:
+                    n = mutant()
+                    while n is None and not names and busy:
+                        free.wait()
+                        n = mutant()
+                    if n is None and not names: return
+                    script = names.popleft() if n is None else None
+                    busy.add(script or n)
+                    known, found = list(measured), None
+                try:
+                    found = self.checks(script) if script else self.ask(n, known)
+                finally:
+                    with free:
+                        busy.discard(script or n)
+                        if script:
+                            measured.append(found)
+                            print("%s: %d of %d are killed" % (script, len(self.killed.keys() & self.chosen.keys()), len(self.chosen)), flush=True)
+                        elif found is None: tired[n] = len(known)
+                        else: turns[n] += 1
+                        free.notify_all()
+        with concurrent.futures.ThreadPoolExecutor(self.a.j) as pool:
+            for one in [pool.submit(work) for _ in range(self.a.j)]: one.result()
 
     def watch(self, tree):
         """From now on sanitizers see what happens, in the scripts that run.py lets them watch."""
@@ -623,15 +652,19 @@ def main():
     if a.seed.isdigit(): os.environ.setdefault("MLO_DAY", a.seed)             # what is drawn by the date stays the same, through midnight and when it goes on
     folder, cc = tempfile.mkdtemp(prefix="mlo-mutants-"), a.cc.split()
     try:
-        tree, alone = together(os.path.join(folder, "all"), chosen, cc, a.level)
-        singles = {n: single(os.path.join(folder, str(n)), m, cc) for n, m in chosen if n in alone}
-        judge = Judge(chosen, tree, {n: t for n, t in singles.items() if t}, a)
+        tree, alone = together(os.path.join(folder, "all"), chosen, cc)
+        with concurrent.futures.ThreadPoolExecutor(a.j) as pool:
+            whole, asked = pool.submit(built, tree, chosen, cc, a.level), a.only or [n for n, _ in chosen]
+            singles = {n: pool.submit(single, os.path.join(folder, str(n)), m, cc) for n, m in chosen if n in alone and n in asked}
+            whole, singles = whole.result(), {n: one.result() for n, one in singles.items()}
+        judge = Judge(chosen, whole, {n: t for n, t in singles.items() if t}, a)
         for n in singles:
             if not singles[n]: judge.chosen.pop(n)
         if a.only: judge.chosen = {n: judge.chosen[n] for n in a.only}
         judge.all()
         if judge.chosen.keys() - judge.killed.keys() and not a.plain:
-            judge.watch(together(os.path.join(folder, "watched"), [(n, m) for n, m in chosen if n not in judge.singles], cc, WATCHED)[0])
+            rest = [(n, m) for n, m in chosen if n not in judge.alone]
+            judge.watch(built(together(os.path.join(folder, "watched"), rest, cc)[0], rest, cc, WATCHED))
             judge.all()
         table(judge)
     finally: shutil.rmtree(folder, True)

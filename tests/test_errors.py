@@ -62,6 +62,7 @@ def check_not_a_model():
         fails(f"{what}, read", "FORMAT", "read", path, stage="read")
         fails(f"{what}, compile", "FORMAT", "compile", path, "-o", "out")
         fails(f"{what}, by a pipe", "FORMAT", "roll", "-o", "out.onnx", input=data)
+    fails("a text file, called so", "FORMAT", "read", t.write("text.onnx", files["a text file"]), mentions=["this is text, 'This is a text file"])
     fails("an empty file", "FORMAT", "read", t.write("empty.onnx", b""), mentions=["empty"])
     fails("an empty pipe", "FORMAT", "read", input=b"", mentions=["empty"])
     fails("a model without a graph", "FORMAT", "read", t.write("nograph.onnx", onnx.ModelProto(ir_version=8, opset_import=[helper.make_opsetid("", 18)]).SerializeToString()))

@@ -205,6 +205,26 @@ def check_zero_points():
             t.case("%s with a zero point of %d: %s" % (what, zero, op), "" if got == [op] else str(got))
 
 
+def check_tops():
+    """Steps that a model clips at a number of them: the fewest bits that hold it, the power of two itself among them."""
+    h, layers, c, hidden = onnx.helper, 3, 8, 12
+    for top in 15, 16, 17:
+        rng, nodes, x = np.random.default_rng(3), [], "x0"
+        inits = {"step": np.float32(0.125), "lo": np.float32(-top), "hi": np.float32(top), "one": np.ones(c, np.float32), "none": np.zeros(c, np.float32)}
+        for i in range(layers):
+            inits["up%d" % i], inits["down%d" % i] = (rng.standard_normal(s).astype(np.float32) / 3 for s in ((c, hidden), (hidden, c)))
+            for op, ins, out in (("LayerNormalization", [x, "one", "none"], "n"), ("Div", ["n", "step"], "s"), ("Round", ["s"], "r"), ("Clip", ["r", "lo", "hi"], "k"), ("Mul", ["k", "step"], "q"),
+                                 ("MatMul", ["q", "up%d" % i], "h"), ("Relu", ["h"], "a"), ("MatMul", ["a", "down%d" % i], "y"), ("Add", [x, "y"], "x%d" % (i + 1))):
+                name = lambda v: v if v in inits or v[0] == "x" else "%s.%d" % (v, i)
+                nodes.append(h.make_node(op, [name(v) for v in ins], [name(out)]))
+            x = "x%d" % (i + 1)
+        form = lambda n: h.make_tensor_value_info(n, 1, [1, 5, c])
+        m = h.make_model(h.make_graph(nodes, "tops", [form("x0")], [form(x)], [numpy_helper.from_array(a, k) for k, a in inits.items()]), opset_imports=[h.make_opsetid("", 18)], ir_version=9)
+        norm = next(n for n in loop_of(quantized(t.write("tops.onnx", m.SerializeToString()), "tops"))[1].node if n.op_type == "LayerNorm")
+        said, bits = {a.name: a.i for a in norm.attribute}, 1 + top.bit_length()
+        t.case("clipped at %d steps: %d bits" % (top, bits), "" if (said["lo"], said["hi"]) == (-(1 << bits - 1), (1 << bits - 1) - 1) else str(said))
+
+
 class Reader(oq.CalibrationDataReader):
     def __init__(self): self.feeds = iter(token_feeds(4, 3))
     def get_next(self): return next(self.feeds, None)
@@ -622,5 +642,5 @@ def check_executions():
             t.case("simulation gives the same words: " + name, Run(build).why())
 
 
-t.main(check_qdq, check_lowest, check_zero_points, check_variants, check_integer_products, check_operators, check_other_weights, check_qonnx, check_brevitas, check_refusals, check_edits, check_executions,
-       floor=128)
+t.main(check_qdq, check_tops, check_lowest, check_zero_points, check_variants, check_integer_products, check_operators, check_other_weights, check_qonnx, check_brevitas, check_refusals, check_edits, check_executions,
+       floor=131)

@@ -540,6 +540,11 @@ def check_json():
     for name, old, new in (("uint64 beyond", '["1", "2"]', '["18446744073709551616", 0]'), ("uint64 below", '["1", "2"]', '["-1", 0]'), ("int32 beyond", "[7]", "[2147483648]"), ("int32 below", "[7]", "[-2147483649]"), ("a double beyond", '[1.5, 2.5]', '[1e309, 2.5]')):
         text = BASE.replace(old, new)
         t.case("json: " + name, "google takes it" if google(text) is not None else wrong(t.call("read", t.write("edited.json", text)), "FORMAT"))
+    # numbers that somebody reads: those of google.protobuf
+    text = BASE.replace('"input": ["x"], "output": ["y"], "name": "n", "opType": "Elu", "attribute": [{"name": "alpha", "f": 1.5, "type": "FLOAT"}]', '"input": ["x", "w", "d", "u", "i"], "output": ["y"], "opType": "Thing", "domain": "odd"')
+    p, got = copied(t.write("read.json", text))
+    arrays = lambda m: {i.name: (i.data_type, numpy_helper.to_array(i).tolist()) for i in m.graph.initializer}
+    t.case("json: numbers of every list", wrong(p, None) if got is None else "" if arrays(got) == arrays(google(text)) and len(arrays(got)) == 4 else str(arrays(got)))
 
 
 def varint(n):
@@ -868,4 +873,4 @@ def check_subgraphs():
     odd("a dimension beyond all", big, "odd", "2305843009213693952", code="SHAPE", feed=x1)
 
 
-if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_unknown, check_places, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=470)
+if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_unknown, check_places, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=471)

@@ -706,6 +706,51 @@ def check_picture():
         if not said or any(not any(d >= 5 for d in some) for some in own) or any(all(d < 5 for d in some) for some in own): why.append("shapes at %s of their lines" % own)
         case(f"{name}/picture", "; ".join(why))
     case("far/a name of two words", "" if "two words" in dot else dot)
+    check_layout()
+
+
+def drawn(m, name):
+    """(boxes: title -> left, top, width, height; arrows: points of each path with a head; bends: points of those without) of a model's picture."""
+    top = ElementTree.fromstring(t.good("show", "--svg", save(m, name)))
+    tag = lambda x: x.tag.rpartition("}")[2]
+    boxes, arrows, bends = {}, [], []
+    for g in top.iter():
+        if tag(g) == "g" and g.get("class", "").startswith("v "):
+            title = next(x.text for x in g if tag(x) == "title")
+            boxes[title] = next([int(r.get(k)) for k in ("x", "y", "width", "height")] for r in g if tag(r) == "rect" and "rx" in r.attrib)
+        if tag(g) == "path" and g.get("d").startswith("M") and g.get("d") != "M0,0L8,4L0,8z":
+            points, last = [], None
+            for kind, numbers in re.findall(r"([MCV])([-\d, ]+)", g.get("d")):
+                flat = [int(v) for v in re.findall(r"-?\d+", numbers)]
+                last = (last[0], flat[0]) if kind == "V" else tuple(flat[-2:])
+                points.append(last)
+            (arrows if "marker-end" in g.attrib else bends).append(points)
+    return boxes, arrows, bends
+
+
+def check_layout():
+    """What a picture in layers is: what comes in stands just above its first reader; a value that flows past ranks has one chain of bends for all its readers;
+    no lines cross where none have to; a chain is one straight line; arrows end side by side, about the middle of a box."""
+    node, middle = lambda op, ins, out: helper.make_node(op, ins, [out], name=out + "_"), lambda box: box[0] + box[2] // 2
+    below = lambda boxes: {y: r for r, y in enumerate(sorted({b[1] for b in boxes.values()}))}                # y -> rank
+    late = model([node("Relu", ["x"], "a"), node("Neg", ["a"], "b"), node("Add", ["b", "late"], "c"), node("Neg", ["c"], "d"), node("Add", ["d", "a"], "e"), node("Add", ["e", "a"], "f"), node("Sub", ["last", "f"], "y")],
+                 [info("x", 2), info("last", 2), info("late", 2)], [info("y", 2)])
+    boxes, arrows, bends = drawn(late, "late")
+    rank = {name: below(boxes)[b[1]] for name, b in boxes.items()}
+    case("layout/what comes in is just above its first reader", "" if all(rank[of] == rank[r + "_"] - 1 for of, r in (("x", "a"), ("late", "c"), ("last", "y"))) else str(rank))
+    chains = sum(max(rank[r + "_"] for r in readers) - rank[of] - 1 for of, readers in (("a_", "bef"), ("c_", "d")))
+    case("layout/one chain of bends for all readers", "" if len(bends) == chains else "%d bends, %d ranks are passed" % (len(bends), chains))
+    into = {name: [p[-1][0] - middle(b) for p in arrows if p[-1][1] == b[1] and b[0] <= p[-1][0] <= b[0] + b[2]] for name, b in boxes.items()}
+    case("layout/arrows end side by side, about the middle of a box", "; ".join("%s: %s" % (name, xs) for name, xs in into.items()
+                                                                               if len(set(xs)) < len(xs) or abs(sum(xs)) > len(xs) or len(xs) != {"x": 0, "late": 0, "last": 0, "c_": 2, "e_": 2, "f_": 2, "y_": 2}.get(name, 1)))
+    twist = model([node("Relu", ["r"], "a"), node("Abs", ["q"], "b"), node("Neg", ["b"], "c"), node("Exp", ["a"], "d"), node("Erf", ["c"], "e"), node("Sin", ["d"], "f")],
+                  [info("q", 2), info("r", 2)], [info("e", 2), info("f", 2)])
+    boxes, arrows, bends = drawn(twist, "twist")
+    ends = [(p[0], p[-1]) for p in arrows + bends]
+    case("layout/no lines cross where none have to", "; ".join("%s and %s" % (p, q) for p, q in itertools.combinations(ends, 2) if p[0][1] == q[0][1] and (p[0][0] - q[0][0]) * (p[1][0] - q[1][0]) < 0))
+    three = model([node("Relu", ["x"], "a"), node("Abs", ["x"], "b"), node("Exp", ["x"], "c"), *[node("Neg", [i], o) for i, o in ("ad", "cf", "dg", "fi", "gj", "il")]], [info("x", 2)], [info(o, 2) for o in "bjl"])
+    boxes, arrows, bends = drawn(three, "three")
+    case("layout/a chain is one straight line", "; ".join("%s at %s" % (chain, xs) for chain in ("adgj", "cfil") for xs in [[middle(boxes[o + "_"]) for o in chain]] if max(xs) - min(xs) > 1))
 
 
 def check_manifests():
@@ -721,4 +766,4 @@ def check_manifests():
 
 driver = build()
 t.main(check_models, check_sizes, check_chip, check_picture, check_manifests, check_odd, check_refusals, check_locale, check_best, check_simulation, check_device,
-       check_command, floor=875)
+       check_command, floor=880)

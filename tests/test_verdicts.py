@@ -403,6 +403,8 @@ def check_inputs():
     three = np.concatenate([x, -x, x / 2])
     judged("three along the first axis", given(frames=3, **{name: three}), 0)
     t.case("... frame behind frame", "" if np.array_equal(hexes(), want(x, -x, x / 2)) else "others")
+    judged("three, behind an array of another name", given(frames=3, also=np.zeros(5, np.float32), **{name: three}), 0)
+    t.case("... all three", "" if np.array_equal(hexes(), want(x, -x, x / 2)) else "others")
     judged("three in an axis of their own", given(frames=3, **{"arr_0": three[:, None]}), 0)
     t.case("... frame behind frame, too", "" if np.array_equal(hexes(), want(x, -x, x / 2)) else "others")
     judged("the second of three", given("--frames", 2, frames=2, **{name: three}), 0)
