@@ -737,4 +737,4 @@ def check_integers():
 
 
 if __name__ == "__main__":
-    t.main(check_steps, check_stages, check_buffers, check_near, check_caches, check_changed, check_options, check_mixing, check_generate, check_generate_forms, check_prefill, check_integers, floor=340)
+    t.main(check_steps, check_stages, check_buffers, check_near, check_caches, check_changed, check_options, check_mixing, check_generate, check_generate_forms, check_prefill, check_integers, floor=330)

@@ -800,4 +800,4 @@ def check_casts():
 
 if __name__ == "__main__":
     t.main(check_circular, check_casts, check_operators, check_near, check_half, check_free, check_kept, check_expanded, check_flattened, check_einsum, check_unknown, check_functions, check_matrix,
-           floor=220)
+           floor=215)
