@@ -9,6 +9,7 @@
     stages     mlo.context is in the metadata of every stage, in JSON and ONNX, and in the core; quantize, lower and fold take the model
     buffers    buffers of fixed length that are written otherwise than from their beginning on, or are of another length, are refused
     near       what is nearly a cache, or none at all, is refused, by node or input and with a remedy
+    caches     operators with a cache of their own, one thing changed, and other inputs beside the ids: what their own steps say by ONNX Runtime, or a refusal
     changed    exports with one thing changed or two (context.txt): what their own steps say by ONNX Runtime, or a refusal in one line
     options    --context is read once, within limits, and what was read keeps it
     mixing     encoders, convolutions and cross-attention are refused by node
@@ -186,12 +187,34 @@ def stacked_inside(m): m.graph.output.remove(next(o for o in m.graph.output if o
 def cropped(which, value, of="present"):
     """The number at such a place of the Slices that make presents, or that take what is joined of pasts, is another one."""
     def edit(m):
-        own = onnx.numpy_helper.from_array(np.array([value], np.int64), "another")
+        own = onnx.numpy_helper.from_array(np.atleast_1d(np.array(value, np.int64)), "another")
         m.graph.initializer.append(own)
         pasts = {o for n in m.graph.node if n.input and n.input[0].startswith("past_key_values") for o in n.output}
         for n in m.graph.node:
             if n.op_type == "Slice" and (n.output[0].startswith("present.") if of == "present" else n.input[0] in pasts): n.input[which] = "another"
     return edit
+def of_slices(change, of):
+    """The Slices that make presents, or that take what is joined of pasts, are changed."""
+    def edit(m):
+        pasts = {o for n in m.graph.node if n.input and n.input[0].startswith("past_key_values") for o in n.output}
+        for n in list(m.graph.node):
+            if n.op_type == "Slice" and (n.output[0].startswith("present.") if of == "present" else n.input[0] in pasts):
+                change(n) if change.__code__.co_argcount == 1 else change(n, m)
+    return edit
+def computed(which):
+    """Such an input of a node is what another one computes."""
+    def change(n, m):
+        name = "%s_computed" % n.output[0]
+        m.graph.node.insert(list(m.graph.node).index(n), helper.make_node("Abs" if which == 4 else "Neg", [n.input[which]], [name]))
+        n.input[which] = name
+    return change
+def minus_behind(n, m):
+    m.graph.node.insert(list(m.graph.node).index(n) + 1, helper.make_node("Neg", [n.output[0] + "_plus"], [n.output[0]]))
+    n.output[0] += "_plus"
+def unused(n, m):
+    for u in m.graph.node:
+        for k, name in enumerate(u.input):
+            if name == n.output[0]: u.input[k] = n.input[0]
 def shared(m):
     n = joined(m, "past_key_values.2.key"); n.input[0] = "past_key_values.1.key"
     for i in m.graph.input:
@@ -224,7 +247,47 @@ def open_length(m):
         if "key_values" in v.name or "present" in v.name: v.type.tensor_type.shape.dim[2].dim_param = "places"
 
 
+def before_writing(m, *nodes):
+    """Nodes come before the third buffer is written, which reads what the last of them makes."""
+    n = written(m)
+    at = list(m.graph.node).index(n)
+    for k, node in enumerate(nodes): m.graph.node.insert(at + k, node)
+    n.input[0] = nodes[-1].output[0]
+def turned_first(m): before_writing(m, helper.make_node("Transpose", [written(m).input[0]], ["turned"], perm=[0, 1, 2, 3]))
+def turned_again(m): before_writing(m, helper.make_node("Transpose", [written(m).input[0]], ["turned"], perm=[0, 1, 2, 3]))
+def mover(m): return next(n for n in m.graph.node if written(m).input[0] in n.output)
+def turned_about(m): del mover(m).attribute[:]
+def turned_beyond(m): mover(m).attribute[0].ints[0] = 4
+def counted_first(m): m.graph.node.insert(0, helper.make_node("Shape", [mover(m).input[0]], ["sizes"]))
+def counted_behind(m): m.graph.node.insert(list(m.graph.node).index(mover(m)) + 1, helper.make_node("Shape", [mover(m).output[0]], ["sizes"]))
+def read_twice(m):
+    m.graph.node.insert(0, helper.make_node("Neg", [mover(m).input[0]], ["minus"]))
+    m.graph.output.append(helper.make_empty_tensor_value_info("minus"))
+def an_input_less(m): del written(m).input[2]
+def deprecated(m): written(m).op_type = "Scatter"
+def beyond(m): next(a for a in written(m).attribute if a.name == "axis").i = 9
+def from_the_end(m): next(a for a in written(m).attribute if a.name == "axis").i = -2
+def lengths(shape):
+    """How much is past comes as numbers of another shape."""
+    def edit(m):
+        length = next(i for i in m.graph.input if i.name == "length")
+        length.type.tensor_type.shape.CopyFrom(onnx.TensorShapeProto(dim=[onnx.TensorShapeProto.Dimension(**d) for d in shape])) if shape is not None else length.type.tensor_type.ClearField("shape")
+    return edit
+
+
 def check_buffers():
+    for static, op, edits in (
+            ("llama-d18-eager-static", "ScatterND", (("moved by no order", turned_about), ("moved by an axis that is none", turned_beyond), ("moved twice", turned_again), ("whose sizes are read, too", counted_first),
+                                                      ("whose sizes are read as it is moved", counted_behind), ("that something else reads", read_twice))),
+            ("llama-ts17-eager-static", "ScatterElements", (("that is moved", turned_first), ("along an axis that is none", beyond), ("written by what ONNX has no more", deprecated)))):
+        for what, edit in (*edits, ("written with nothing", an_input_less)):
+            refused("%s, a buffer %s" % (op, what), "UNSUPPORTED", ["DynamicCache"], "read", perturbed(edit, static), "--context", N)
+    want = Steps(form("llama-ts17-eager-static")).rows(np.arange(N)[None], (N,))
+    t.good("read", perturbed(from_the_end, "llama-ts17-eager-static"), "--context", N, "--onnx", "-o", t.at("end.onnx"))
+    t.case("a buffer's axis from the end", "" if far(evaluated(t.at("end.onnx"), np.arange(N)[None]), want) < 1e-5 else "differs")
+    for what, shape in ("no shape", None), ("two axes", [{"dim_value": 1}, {"dim_value": 1}]), ("two numbers", [{"dim_value": 2}]), ("an open size", [{"dim_param": "some"}]):
+        p = t.call("read", perturbed(lengths(shape), "llama-d18-eager-static"), "--context", N, text=True)
+        t.case("how much is past has %s" % what, "" if p.returncode in (3, 4) and p.stderr.count("[MLO_E_") == 1 else "status %d: %s" % (p.returncode, p.stderr))
     for static, op in ("llama-d18-eager-static", "ScatterND"), ("llama-ts17-eager-static", "ScatterElements"):
         for what, edit, words in (
                 ("rows behind the first", rewritten("Add"), [op, "positions"]),
@@ -255,8 +318,15 @@ def check_near():
     for what, edit in (
             ("all pasts in one tensor, one of them behind what comes in", stacked_behind),
             ("all pasts in one tensor, one of which something else reads, too", stacked_twice),
+            ("all pasts in one tensor, whose layers are told by what is computed", stacked_open), ("all pasts in one tensor, three joined", stacked_three),
             ("all pasts in one tensor, whose presents stay inside", stacked_inside)):
         refused(what, "UNSUPPORTED", ["past_key_values"], "read", perturbed(edit, "gpt2-d18-eager-stacked"), "--context", str(N))
+    ids, path = np.random.default_rng(1).integers(0, 16, (1, N)), perturbed(split_and_squeezed(), "gpt2-d18-eager-stacked")
+    t.good("read", path, "--context", str(N), "--onnx", "-o", t.at("split.onnx"))
+    worst = far(evaluated(t.at("split.onnx"), ids), Steps(path).rows(ids, (5, 1, N - 6)))
+    t.case("all pasts in one tensor, taken apart by a Split", "" if worst < 1e-5 else "%.3g" % worst)
+    p = t.call("read", perturbed(split_and_squeezed(1), "gpt2-d18-eager-stacked"), "--context", str(N), text=True)
+    t.case("all pasts in one tensor, of which a part has no name", "" if p.returncode in (3, 4) and p.stderr.count("[MLO_E_") == 1 else "status %d: %s" % (p.returncode, p.stderr))
     window, export = os.path.join(t.tests, "models", "context", "mistral-d18-eager-one-cropped.onnx"), "mistral-d18-eager-one-cropped"
     refused("a window that is shorter than the context", "UNSUPPORTED", ["past_key_values.0.key", "the last 23 tokens", "--context 24"], "read", window, "--context", "25")
     t.good("read", window, "--context", "24", "-o", t.at("window.json"))
@@ -268,6 +338,16 @@ def check_near():
         refused("%s of a past" % what, "UNSUPPORTED", ["past_key_values.0.key"], "read", perturbed(cropped(which, value, "past_key_values"), export), "--context", str(N))
     refused("a past of fewer tokens than the context", "UNSUPPORTED", ["past_key_values.0.key", "the last 9 tokens", "--context 10"], "read",
             perturbed(cropped(1, -9, "past_key_values"), export), "--context", str(N))
+    refused("a past of the last tokens, and a present of fewer", "UNSUPPORTED", ["past_key_values.0.key", "the last 9 tokens", "--context 10"], "read", perturbed(cropped(1, -9), export), "--context", str(N))
+    for of in "present", "past_key_values":
+        for what, edit in (
+                ("along two axes", cropped(1, [-9, -2], of)), ("to an end that is two numbers", cropped(2, [99, 99], of)), ("of no axis", of_slices(lambda n: n.input.__delitem__(slice(3, None)), of)),
+                ("from what is computed", of_slices(computed(1), of)), ("to what is computed", of_slices(computed(2), of)), ("along what is computed", of_slices(computed(3), of)), ("in steps that are computed", of_slices(computed(4), of))):
+            refused("%s cropped %s" % (of, what), "UNSUPPORTED", ["past_key_values.0.key"], "read", perturbed(edit, export), "--context", str(N))
+    refused("the last tokens of a past, which are not joined as they are", "UNSUPPORTED", ["past_key_values.0.key"], "read", perturbed(of_slices(minus_behind, "past_key_values"), export), "--context", str(N))
+    refused("the last tokens of a past, for nobody", "UNSUPPORTED", ["past_key_values.0.key"], "read", perturbed(of_slices(unused, "past_key_values"), export), "--context", str(N))
+    for axis, code, words in (3, "SHAPE", "fixed length of 4"), (4, "UNSUPPORTED", "no Concat joins it"), (-5, "UNSUPPORTED", "no Concat joins it"):
+        refused("a past joined along axis %d" % axis, code, ["past_key_values.1.key", words], "read", perturbed(lambda m: setattr(joined(m).attribute[0], "i", axis)), "--context", str(N))
     def renamed(m):
         names = {v.name: "v%d" % k for k, v in enumerate(list(m.graph.input) + list(m.graph.output)) if "key_values" in v.name or "present" in v.name}
         for n in m.graph.node:
@@ -277,6 +357,169 @@ def check_near():
     p = t.call("read", perturbed(renamed), "--context", str(N), "--onnx", "-o", t.at("renamed.onnx"))
     ins = [i.name for i in onnx.load(t.at("renamed.onnx")).graph.input] if not p.returncode else p.stderr
     t.case("names say nothing", "" if ins == ["input_ids"] else str(ins))
+
+
+# ---- operators with a cache of their own, one thing changed --------------------------------------------------------------------------------
+
+def reader(m, name): return next(n for n in m.graph.node if name in n.input)
+def first_seen(m, op, *inputs, **attributes):
+    """A node in front of all others, whose result is an output."""
+    m.graph.node.insert(0, helper.make_node(op, inputs, ["seen"], **attributes))
+    m.graph.output.append(helper.make_empty_tensor_value_info("seen"))
+def in_a_branch(m):
+    then, other = (helper.make_graph([helper.make_node(op, ["past.1.key"], ["r"])], op, [], [helper.make_empty_tensor_value_info("r")]) for op in ("Neg", "Abs"))
+    m.graph.initializer.append(onnx.numpy_helper.from_array(np.array(True), "which"))
+    first_seen(m, "If", "which", then_branch=then, else_branch=other)
+def sized(m): m.graph.node.insert(0, helper.make_node("Size", ["past.1.key"], ["size"]))
+def stays_inside(m): m.graph.output.remove(next(o for o in m.graph.output if o.name == "present.1.key"))
+def open_heads(m): next(i for i in m.graph.input if i.name == "past.1.key").type.tensor_type.shape.dim[1].dim_param = "heads"
+def scatters(m): return [n for n in m.graph.node if n.op_type == "TensorScatter"]
+def in_a_circle(m):
+    for n in scatters(m): n.attribute.append(helper.make_attribute("mode", "circular"))
+def in_a_line(m):
+    for n in scatters(m): n.attribute.append(helper.make_attribute("mode", "linear"))
+def written_at(value, shape=None):
+    """Where rows are written is a constant, or nothing, or said in another form."""
+    def edit(m):
+        given = next(i for i in m.graph.input if i.name == "written")
+        if shape is not None: given.type.tensor_type.shape.CopyFrom(onnx.TensorShapeProto(dim=[onnx.TensorShapeProto.Dimension(**d) for d in shape])); return
+        m.graph.input.remove(given)
+        if value is not None: m.graph.initializer.append(onnx.numpy_helper.from_array(np.array(value), "written"))
+        for n in scatters(m) if value is None else []: del n.input[2:]
+    return edit
+def computed_place(m):
+    for n in scatters(m): n.input[2] = "elsewhere"
+    m.graph.node.insert(0, helper.make_node("Abs", ["written"], ["elsewhere"]))
+def counted(name):
+    """How many keys there are is computed."""
+    def edit(m):
+        m.graph.node.insert(0, helper.make_node("Abs", [name], ["of_" + name]))
+        for n in list(m.graph.node)[1:]:
+            for k, i in enumerate(n.input): n.input[k] = "of_" + name if i == name else i
+    return edit
+def said_as(name, shape):
+    def edit(m):
+        s = next(i for i in m.graph.input if i.name == name).type.tensor_type
+        s.ClearField("shape") if shape is None else s.shape.CopyFrom(onnx.TensorShapeProto(dim=[onnx.TensorShapeProto.Dimension(**d) for d in shape]))
+    return edit
+
+
+def beside(name, kind, dims, nodes, held=()):
+    """Another input of a decoder, of which nodes make what is added to its words' rows, [1, step, 64]."""
+    def edit(m):
+        m.graph.input.append(helper.make_tensor_value_info(name, kind, dims))
+        m.graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(a), n) for n, a in held)
+        words = next(n for n in m.graph.node if n.op_type == "Gather" and n.input[1] == "input_ids")
+        at, was = list(m.graph.node).index(words) + 1, words.output[0]
+        words.output[0] = "words"
+        for k, n in enumerate([*nodes, helper.make_node("Add", ["words", nodes[-1].output[0]], [was])]): m.graph.node.insert(at + k, n)
+        if dims is None: m.graph.input[-1].type.tensor_type.ClearField("shape")
+    return edit
+
+
+def check_caches():
+    """Decoders whose attention keeps its cache (caches.py), one thing changed: the rows that their own steps give, or a refusal; and beside their ids other inputs."""
+    F, I, n = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, helper.make_node
+    ids = np.random.default_rng(3).integers(0, caches.WORDS, (1, N))
+    def changed(which, edit):
+        m = caches.model(which)
+        edit(m)
+        return t.write("near.onnx", m.SerializeToString())
+    for which in caches.FORMS[:3]:
+        for what, edit, code, words in (
+                ("a past that something else reads before", lambda m: first_seen(m, "Neg", "past.1.key"), "UNSUPPORTED", ["past.1.key", "readers"]),
+                ("a past that a branch reads, too", in_a_branch, "UNSUPPORTED", ["past.1.key", "readers"]),
+                ("a present that stays inside", stays_inside, "UNSUPPORTED", ["past.1.key", "no output"]),
+                ("an open number of heads", open_heads, "SHAPE", ["past.1.key", "--dim"])):
+            refused("%s: %s" % (which, what), code, words, "read", changed(which, edit), "--context", N)
+    for what, edit in (
+            ("a circle", in_a_circle), ("at a place that is computed", computed_place), ("at a constant place that is not the first", written_at([3])), ("at places of two sequences", written_at([0, 3])),
+            ("at a place that is no list", written_at(0, []))):
+        refused("scatter: written %s" % what, "UNSUPPORTED", ["past.0.key", "is written"], "read", changed("scatter", edit), "--context", N)
+    def holds(which, what, edit, more={}, chunks=((N,), (5, 1, N - 6)), steps=None):
+        path = changed(which, edit)
+        p = t.call("read", path, "--context", str(N), "--onnx", "-o", t.at("read.onnx"), text=True)
+        if p.returncode: return t.case("%s: %s" % (which, what), p.stderr)
+        feed = {i.name: more[i.name](0, N) if i.name in more else caches.feeds(0, N).get(i.name, ids) for i in onnx.load(t.at("read.onnx")).graph.input}
+        got = graphs.execute(t.at("read.onnx"), feed)[0]
+        off = max(far(got, stepped(steps or path, ids, sizes, more)) for sizes in chunks)
+        t.case("%s: %s" % (which, what), "" if off < 1e-5 and not any("past" in i for i in feed) else "differs by %.3g, takes %s" % (off, list(feed)))
+    plain = t.write("plain.onnx", caches.model("scatter").SerializeToString())
+    holds("scatter", "written in a line", in_a_line)
+    holds("scatter", "written at 0, always", written_at([0]), chunks=((N,),), steps=plain)
+    holds("scatter", "written at no place", written_at(None), chunks=((N,),), steps=plain)
+    holds("scatter", "at a place of open sequences", written_at(0, [{"dim_param": "batch"}]))
+    holds("scatter", "a number of keys that is computed", counted("full"))
+    for shape in [{"dim_param": "batch"}], []: holds("gqa", "a number of keys in a list, %s" % shape, said_as("seqlens_k", shape or [{"dim_value": 1}]))
+    for name in "seqlens_k", "total": holds("gqa", "%s, computed" % name, counted(name))
+    holds("gqa", "a total of no known shape", said_as("total", None))
+    holds("attention", "a past whose size is read", sized)
+    rows = lambda at, size, *shape: (0.1 * np.arange(at, at + size)).reshape(shape).astype(np.float32)
+    wide = ("wide", np.ones((1, 1, caches.HEADS * caches.WIDTH), np.float32))
+    spread = lambda x: n("Mul", [x, "wide"], ["spread"])
+    others = (     # what, its input, what is added of it, what it is fed with
+        ("a number for each token", beside("gains", F, [1, "step"], [n("Unsqueeze", ["gains", "two"], ["g3"]), spread("g3")], [wide, ("two", [2])]), {"gains": lambda at, size: rows(at, size, 1, size)}),
+        ("features of each token, joined to others", beside("features", F, [1, "step", 3], [n("Concat", ["features", "features"], ["both"], axis=-1), n("ReduceSum", ["both", "two"], ["g3"]), spread("g3")], [wide, ("two", [2])]),
+         {"features": lambda at, size: np.repeat(rows(at, size, 1, size, 1), 3, 2)}),
+        ("types of each token", beside("types", I, [1, "step", 1], [n("Cast", ["types"], ["g3"], to=F), spread("g3")], [wide]), {"types": lambda at, size: np.arange(at, at + size).reshape(1, size, 1)}),
+        ("a picture of five axes", beside("picture", F, [1, 1, 2, 2, 1], [n("ReduceSum", ["picture", "axes"], ["g3"], keepdims=0), n("Unsqueeze", ["g3", "zero"], ["g4"]), spread("g4")], [wide, ("axes", [1, 2, 3]), ("zero", [0])]),
+         {"picture": lambda at, size: rows(0, 4, 1, 1, 2, 2, 1)}),
+        ("a floating position scale", beside("position_scale", F, [1, "step"], [n("Unsqueeze", ["position_scale", "two"], ["g3"]), spread("g3")], [wide, ("two", [2])]), {"position_scale": lambda at, size: np.full((1, size), 0.5, np.float32)}),
+        ("positions from a number on", beside("position_offset", I, [], [n("Cast", ["position_offset"], ["g3"], to=F), spread("g3")], [wide]), {"position_offset": lambda at, size: np.array(2)}),
+        ("a list of positions of another length", beside("positions_held", I, [3], [n("Cast", ["positions_held"], ["g3"], to=F), n("ReduceSum", ["g3"], ["g4"]), spread("g4")], [wide]), {"positions_held": lambda at, size: np.array([1, 0, 2])}),
+        ("positions of no known shape", beside("positions_open", I, None, [n("Cast", ["positions_open"], ["g3"], to=F), n("ReduceSum", ["g3"], ["g4"]), spread("g4")], [wide]), {"positions_open": lambda at, size: np.array([[1, 2]])}),
+        ("positions as ids are", beside("position_ids", I, [1, "step"], [n("Cast", ["position_ids"], ["g2"], to=F), n("Unsqueeze", ["g2", "two"], ["g3"]), spread("g3")], [wide, ("two", [2])]), {"position_ids": lambda at, size: np.arange(at, at + size)[None]}))
+    for what, edit, more in others: holds("attention", what, edit, more)
+    column = beside("column", I, [N, 1], [n("Cast", ["column"], ["g2"], to=F), n("Unsqueeze", ["g2", "zero"], ["g3"]), spread("g3")], [wide, ("zero", [0])])
+    holds("attention", "tokens in a column", column, {"column": lambda at, size: np.arange(N)[:, None]}, chunks=((N,),))
+    def masked(m):
+        m.graph.input.append(helper.make_tensor_value_info("mask", F, [1, 1, "step", "total"]))
+        for a in m.graph.node:
+            if a.op_type == "Attention": a.input[3] = "mask"
+    near = lambda at, size: (0.2 * np.arange(at + size)[None] - 0.2 * np.arange(at, at + size)[:, None]).astype(np.float32)[None, None]
+    holds("attention", "a mask of floats, both of whose lengths are open", masked, {"mask": near})
+    wide_open = beside("features", F, [1, "step", "many"], [n("Concat", ["features", "features"], ["both"], axis=-1), n("ReduceSum", ["both", "two"], ["g3"]), spread("g3")], [wide, ("two", [2])])
+    refused("attention: features of an open number, joined", "UNSUPPORTED", ["features", "no output"], "read", changed("attention", wide_open), "--context", N)
+    short = beside("others", I, [1, 7], [n("Cast", ["others"], ["g2"], to=F), n("ReduceSum", ["g2"], ["g3"]), spread("g3")], [wide])
+    refused("attention: other tokens, fewer of them", "SHAPE", ["others", "7 tokens"], "read", changed("attention", short), "--context", N)
+    for value in "1", "65537", "-3", "x":
+        m = caches.model("attention")
+        m.metadata_props.add(key="mlo.context", value=value)
+        refused("metadata that say a context of %s" % value, "DATA", ["mlo.context", value], "read", t.write("near.onnx", m.SerializeToString()), "--context", N)
+
+
+def stepped(path, ids, sizes, more):
+    """The rows of a decoder of caches.py, step by step in ONNX Runtime; `more`: input -> what it is fed with for tokens [at, at + size)."""
+    session, past, rows, at = graphs.session(path), {}, [], 0
+    for size in sizes:
+        feed = {}
+        for i in session.get_inputs():
+            if i.name.startswith("past"): feed[i.name] = past.get(i.name, np.zeros([0 if isinstance(d, str) else d for d in i.shape], np.float32))
+            else: feed[i.name] = more[i.name](at, size) if i.name in more else caches.feeds(at, size).get(i.name, ids[:, at:at + size])
+        names = [o.name for o in session.get_outputs()]
+        out = dict(zip(names, session.run(None, feed)))
+        past = {o.replace("present", "past"): v for o, v in out.items() if o.startswith("present")}
+        rows.append(out["logits"])
+        at += size
+    return np.concatenate(rows, 1)
+
+
+def split_and_squeezed(*outs):
+    """All pasts in one tensor, whose layers a Split takes apart, and a Squeeze each."""
+    def edit(m):
+        taken = [n for n in m.graph.node if n.op_type == "Gather" and n.input[0] == "past_key_values"]
+        at = list(m.graph.node).index(taken[0])
+        m.graph.initializer.append(onnx.numpy_helper.from_array(np.array([0]), "layers"))
+        for n in taken: m.graph.node.remove(n)
+        m.graph.node.insert(at, helper.make_node("Split", ["past_key_values"], ["part_%d" % k for k in range(len(taken))], axis=0, num_outputs=len(taken)))
+        for k, n in enumerate(taken): m.graph.node.insert(at + 1 + k, helper.make_node("Squeeze", ["part_%d" % k, "layers"], [n.output[0]]))
+        for k in outs: next(n for n in m.graph.node if n.op_type == "Squeeze" and n.input[0] == "part_%d" % k).input[1] = ""; m.graph.node[at].output[k] = ""
+    return edit
+def stacked_open(m):
+    n = next(n for n in m.graph.node if n.op_type == "Gather" and n.input[0] == "past_key_values")
+    m.graph.node.insert(list(m.graph.node).index(n), helper.make_node("Abs", [n.input[1]], ["layer"]))
+    n.input[1] = "layer"
+def stacked_three(m): stacked_parts(m)[2].input.append(stacked_parts(m)[2].input[1])
 
 
 def check_changed():
@@ -494,4 +737,4 @@ def check_integers():
 
 
 if __name__ == "__main__":
-    t.main(check_steps, check_stages, check_buffers, check_near, check_changed, check_options, check_mixing, check_generate, check_generate_forms, check_prefill, check_integers, floor=255)
+    t.main(check_steps, check_stages, check_buffers, check_near, check_caches, check_changed, check_options, check_mixing, check_generate, check_generate_forms, check_prefill, check_integers, floor=330)

@@ -294,6 +294,46 @@ def check_open():
         case("the same with --dim", t.call("read", at("one.onnx"), "--dim", "length=6", text=True).stderr)
 
 
+def check_stays():
+    """What is no integer where Deeploy has one, or not known, stays as it is, and a warning says which; the standard domain may be said by its name."""
+    x, six, one = np.arange(12.0).reshape(1, 6, 2), np.arange(6.0), np.array([1.0])
+    shift, tensor = tensors(div=64, n_levels=256, signed=1), lambda v, kind=np.float32: numpy_helper.from_array(np.array(v, kind))
+    strings = helper.make_tensor("strings", T.STRING, [1], [b"64"])
+    for what, op, inputs, attributes, said in [
+            *(("%s as div" % name, "RequantShift", [x, six, six], {**shift, "div": v}, "its attribute div is no integer") for name, v in
+              (("half a number", tensor([0.5])), ("a large number", tensor([1e17])), ("a large number below zero", tensor([-1e17])), ("no number", tensor([np.nan])), ("two numbers", tensor([64, 64])), ("a string", "64"), ("strings", strings), ("half a number alone", 0.5))),
+            ("no div", "RequantShift", [x, six, six], {k: v for k, v in shift.items() if k != "div"}, "its attribute div is no integer"),
+            ("an attribute more", "RequantShift", [x, six, six], {**shift, "rounds": 1}, "its attribute rounds is not known"), ("a part of a name", "RequantShift", [x, six, six], {**shift, "n_level": 1}, "its attribute n_level is not known"),
+            ("an input less", "RequantShift", [x, six], shift, "it has no input 2")]:
+        p = t.call("read", t.write("one.onnx", single(op, inputs, attributes, 13).SerializeToString()), "-o", at("read.json"), text=True)
+        case("%s of %s stays" % (op, what), "" if not p.returncode and said in p.stderr and "node (%s)" % op in p.stderr else "status %d: %s" % (p.returncode, p.stderr))
+    for op, inputs, attributes, said in (("RequantShift", [x, six, six], shift, "the shape of x or of input 1 is unknown"), ("IntegerMean", [x], {"axes": list(range(9))}, "its axes are unknown"), ("IntegerMean", [x], {}, "its axes are unknown")):
+        m = single(op, inputs, attributes, 13)
+        m.graph.input[0].type.tensor_type.ClearField("shape")
+        p = t.call("read", t.write("one.onnx", m.SerializeToString()), "-o", at("read.json"), text=True)
+        case("%s of what has no known shape stays, %s" % (op, list(attributes)), "" if not p.returncode and said in p.stderr else "status %d: %s" % (p.returncode, p.stderr))
+    for what, dims in ("open", [1, "many", 2]), ("too large", [1, 2 ** 31, 2]), ("in their product too large", [2 ** 16, 2 ** 16, 2]):
+        p = t.call("read", t.write("one.onnx", single("IntegerMean", [x], {"axes": [0, 1]}, 13, dims=dims).SerializeToString()), "-o", at("read.json"), text=True)
+        case("IntegerMean over sizes that are %s stays" % what, "" if not p.returncode and "the size of axis 1 is unknown, or too large" in p.stderr else "status %d: %s" % (p.returncode, p.stderr))
+    for name, v in ("an integer", 64), ("a float", 64.0), ("a tensor of a whole number", tensor([64], np.int64)), ("a number alone", tensor(64)):
+        m = single("RequantShift", [x, six, six], {**shift, "div": v}, 13)
+        m.graph.node[0].domain = "ai.onnx"
+        p = called(m, x)
+        want = clipped(np.floor((x * six.reshape(6, 1) + six.reshape(6, 1) + 32) / 64), 256)
+        case("RequantShift of ai.onnx, its div %s" % name, p.stderr if p.returncode else "" if np.array_equal(arrays(at("out.npz"))[0], want) else "differs")
+    m = single("IntegerMean", [x], {}, 13)
+    p = called(m, x)
+    case("IntegerMean over all axes", p.stderr if p.returncode else "" if np.array_equal(arrays(at("out.npz"))[0].ravel(), integer_mean(x, [0, 1, 2], 1).ravel()) else "differs")
+    hard = helper.make_graph([helper.make_node("ITAMax", ["x"], ["s"], n_levels=256), helper.make_node("Softmax", ["s"], ["q"], name="named", axis=1), helper.make_node("Softmax", ["q"], ["r"], name="unnamed"),
+                              helper.make_node("HardSwish", ["r"], ["y"])], "twins", [helper.make_tensor_value_info("x", T.FLOAT, [1, 6, 2])], [helper.make_tensor_value_info("y", T.FLOAT, [1, 6, 2])])
+    for opset in 11, 13, 14:
+        m = helper.make_model(hard, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+        t.good("read", t.write("twins.onnx", m.SerializeToString()), "--onnx", "-o", at("twins-read.onnx"))
+        made = {n.name or n.op_type: n for n in onnx.load(at("twins-read.onnx")).graph.node}
+        axes = [[a.i for a in made[n].attribute] for n in ("named", "unnamed")]
+        case("Softmax and HardSwish beside Deeploy's, opset %d" % opset, "" if axes == [[1], [-1] if opset < 13 else []] and [n.domain for n in made.values() if n.op_type == "HardSwish"] == ["mlo" if opset < 14 else ""] else "%s %s" % (axes, list(made)))
+
+
 def check_square():
     """RMSNorm's weight lies along the last axis, even where the axis before it is as long."""
     x, w = np.random.default_rng(0).standard_normal((1, 8, 8)).astype(np.float32), np.arange(1, 9).astype(np.float32)
@@ -303,6 +343,6 @@ def check_square():
     case("RMSNorm of a square", p.stderr if p.returncode else "" if np.max(np.abs(arrays(at("out.npz"))[0] - want)) < 1e-4 * np.max(np.abs(want)) else "differs")
 
 
-t.main(check_square, check_guards, check_parameters, check_widening, check_open, check_run, check_functions,
+t.main(check_square, check_stays, check_guards, check_parameters, check_widening, check_open, check_run, check_functions,
        check_rolled, check_formulas,
-       floor=306)
+       floor=330)

@@ -234,6 +234,20 @@ def check_dimensions():
     fails("a dimension that is not there", "USAGE", "read", dynamic, "--dim", "sequence=32", mentions=["sequence", r"\bseq\b"])
     for value in ("seq", "seq=", "seq=0", "seq=-3", "seq=x", "=3", "seq=99999999999999999999"): fails(f"--dim {value}", "USAGE", "read", dynamic, "--dim", value, mentions=["--dim"])
     fails("a dimension bound twice", "USAGE", "read", dynamic, "--dim", "seq=32", "--dim", "seq=16", mentions=[r"\bseq\b", "twice|already|32"])
+    for value in ("ids", "=1x2", "ids=1xx2", "ids=x", "ids=1x2x", "ids=1x-3", "ids=1xn", "ids=1x4294967296", "ids=1x123456789012345678901", "ids=" + "x".join("123456789")):
+        fails(f"--shape {value}", "USAGE", "read", dynamic, "--shape", value.replace("ids", "input_ids"), mentions=["--shape"])
+    fails("a shape of no sizes", "SHAPE", "read", dynamic, "--shape", "input_ids=", mentions=["rank 0"])
+    many = [helper.make_tensor_value_info("x", T.FLOAT, ["", "some", "some"])] + [helper.make_tensor_value_info("y%d" % k, T.FLOAT, ["a_long_name_of_a_dimension_%d" % k, "some"]) for k in range(40)]
+    path = t.write("many.onnx", helper.make_model(helper.make_graph([helper.make_node("Neg", ["x"], ["z"])], "g", many, [helper.make_tensor_value_info("z", T.FLOAT, None)])).SerializeToString())
+    p = fails("many open dimensions", "USAGE", "read", path, "--dim", "other=3", mentions=["'some', 'a_long_name_of_a_dimension_0', "])
+    case("each of them once, and not all of forty", "" if p.stderr.count(b"'some'") == 1 and b"dimension_39" not in p.stderr and b"''" not in p.stderr else str(p.stderr))
+    for what, edit, good in (("none", lambda v: v.type.tensor_type.ClearField("shape"), True), ("a list of tensors", lambda v: v.type.CopyFrom(helper.make_tensor_sequence_value_info("x", T.FLOAT, None).type), False),
+                             ("no type", lambda v: v.ClearField("type"), None)):
+        m = helper.make_model(helper.make_graph([helper.make_node("Neg", ["x"], ["z"])], "g", many[:1], [helper.make_tensor_value_info("z", T.FLOAT, None)]))
+        edit(m.graph.input[0])
+        p = t.call("read", t.write("one.onnx", m.SerializeToString()), "--shape", "x=2x3x4", "--onnx", "-o", at("shaped.onnx"), text=True)
+        sizes = [] if p.returncode else [d.dim_value for d in onnx.load(at("shaped.onnx")).graph.input[0].type.tensor_type.shape.dim]
+        case("--shape of an input whose shape is %s" % what, "" if (sizes == [2, 3, 4] if good else p.returncode == 3 and p.stderr.count("[MLO_E_") == 1) or good is None and sizes in ([2, 3, 4], []) and p.returncode in (0, 3, 4) else "status %d: %s %s" % (p.returncode, sizes, p.stderr))
     fails("a shape against the model", "SHAPE", "read", t.model("bert-1"), "--shape", "input_ids=1x7", mentions=["input_ids"])
     fails("a shape for nobody", "USAGE", "read", t.model("bert-1"), "--shape", "nobody=1x7", mentions=["nobody", "input_ids"])
     fails("more tokens than positions", "SHAPE", "read", dynamic, "--dim", "seq=65")
@@ -678,4 +692,4 @@ if __name__ == "__main__":
     t.main(check_not_a_model, check_graphs, check_shapes, check_unsupported, check_declared, check_declared_run, check_declared_state,
            check_dimensions, check_external_data, check_calibration, check_outputs, check_closed_pipe, check_full_disk,
            check_nothing_half_written, check_usage, check_ranges, check_folding, check_kernels, check_loops, check_operands, check_metadata, check_contexts, check_carried, check_pipes, check_check, check_warnings,
-           floor=400)
+           floor=414)

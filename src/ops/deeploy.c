@@ -551,10 +551,12 @@ enum { MLO_N_DIALECTS = sizeof mlo_dialects / sizeof *mlo_dialects };
 
 /* The entry of a node, whether it has its mlo domain yet or not. */
 static const mlo_dialect *mlo_dialect_of(const mlo_node *n) {
-    if (n->domain && *n->domain && !mlo_eq(n->domain, "mlo")
-        && !mlo_eq(n->domain, "ai.onnx.contrib"))
-        return NULL;
-    for (int i = 0; i < MLO_N_DIALECTS; i++)
+    static const char *const domains[] = { "", "ai.onnx", "ai.onnx.contrib", "mlo" };
+    const char *domain = mlo_or_empty(n->domain);
+    int theirs = 0;
+    for (size_t i = 0; i < sizeof domains / sizeof *domains; i++)
+        theirs |= mlo_eq(domain, domains[i]);
+    for (int i = 0; theirs && i < MLO_N_DIALECTS; i++)
         if (mlo_eq(n->op, mlo_dialects[i].op.name + 4)) return &mlo_dialects[i];
     return NULL;
 }

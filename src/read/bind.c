@@ -115,7 +115,7 @@ static int mlo_option_shape(mlo *m, const char *text) {
                 : g->n_input ? g->input[0]->name
                              : "",
             near ? "?" : "");
-    while (*value) {
+    for (int more = *value != 0; more;) {
         char digits[20];
         size_t n = strcspn(value, "x");
         if (n) {
@@ -128,7 +128,8 @@ static int mlo_option_shape(mlo *m, const char *text) {
                 "--shape %s: write at most %d sizes with x between them, as in 1x128", text,
                 MLO_MAX_RANK);
         rank++;
-        value += n + (value[n] == 'x');
+        more = value[n] == 'x';
+        value += n + (size_t)more;
     }
     mlo_shape *s = mlo_input_shape(m, input, rank);
     if (!s)

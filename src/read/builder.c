@@ -57,6 +57,10 @@ static const char *mlo_x_in(const mlo_expansion *x, size_t i) {
 static mlo_form mlo_x_form(const mlo_expansion *x, size_t i) {
     return mlo_form_of(mlo_value_of(x->g, mlo_x_in(x, i)));
 }
+/* The form of another node's input; not known where it has none. */
+static mlo_form mlo_x_form_at(const mlo_expansion *x, const mlo_node *n, size_t i) {
+    return mlo_form_of(mlo_has_input(n, i) ? mlo_value_of(x->g, n->input[i]) : NULL);
+}
 static int mlo_x_rank(const mlo_expansion *x, size_t i) {
     mlo_form f = mlo_x_form(x, i);
     return f.rank;
@@ -93,9 +97,9 @@ static const char *mlo_x_node(
     mlo_x_node((x), (op), (const char *const[]){ __VA_ARGS__ }, \
         sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(const char *))
 
-/* The node made last, to give it attributes and outputs; NULL when there is none. */
+/* The node made last, to give it attributes and outputs; NULL when it could not be made. */
 static mlo_node *mlo_x_last(const mlo_expansion *x) {
-    return mlo_x_stopped(x) || !x->n_made ? NULL : x->made[x->n_made - 1];
+    return mlo_x_stopped(x) ? NULL : x->made[x->n_made - 1];
 }
 static void mlo_x_int(mlo_expansion *x, const char *name, int64_t i) {
     mlo_attr_int(x->m, mlo_x_last(x), name, i);

@@ -136,7 +136,7 @@ static int mlo_drop_past(mlo_cacheless *c, const mlo_value *v, const mlo_node *n
     mlo_form f = mlo_form_of(v);
     f.dims[axis] = 0;
     if (f.dims[0] < 0) f.dims[0] = 1;
-    if (!mlo_form_known(&f) || !mlo_dtype_size(f.dtype))
+    if (!mlo_form_known(&f))
         return mlo_fail(c->m, MLO_E_SHAPE, n,
             "the past '%s' has more open dimensions than its length; bind them with --dim",
             v->name);
@@ -164,34 +164,35 @@ static int mlo_hand_on(mlo_cacheless *c, mlo_node *n, const mlo_cacher *k) {
     return mlo_failed(c->m);
 }
 
+/* The one whole number that a value is, to *to. 0: it is another one, or none. */
+static int mlo_whole_number(const mlo_cacheless *c, const char *name, int64_t *to) {
+    const mlo_value *v = mlo_value_of(c->g, name);
+    const mlo_tensor *t = v ? v->tensor : NULL;
+    mlo_array *a = t && mlo_tensor_count(t) == 1 ? mlo_tensor_load(c->m, t) : NULL;
+    if (a) mlo_convert(MLO_INT64, to, a->dtype, a->data, 1);
+    mlo_array_free(c->m, a);
+    return a != NULL;
+}
+
 /* A buffer is written where an input says: from its beginning on. */
 static int mlo_write_from_zero(mlo_cacheless *c, const mlo_node *n) {
     if (!mlo_is(n, "TensorScatter") || !mlo_has_input(n, 2)) return 0;
     const mlo_value *at = mlo_value_of(c->g, n->input[2]);
-    const mlo_attr *mode = mlo_attr_of(n, "mode");
     mlo_form f = mlo_form_of(at);
-    if (!at || at->tensor) return 0;
-    if (!at->is_input || f.rank != 1
-        || (mode && !(mode->s.n == 6 && !memcmp(mode->s.data, "linear", 6))))
+    int64_t first = 0;
+    const int known = at->is_input ? at->tensor != NULL
+                                   : mlo_whole_number(c, at->name, &first) && !first;
+    const int linear = mlo_string_is(n, "mode", "linear", 1);
+    if (known && linear) return 0;
+    if (!at->is_input || f.rank != 1 || !linear)
         return mlo_fail(c->m, MLO_E_UNSUPPORTED, n,
-            "where '%s' is written, '%s', is no input of the model, or the buffer is circular; "
+            "where '%s' is written, '%s', is no input of the model nor 0, or the buffer is "
+            "circular; "
             "export "
             "the model with past and present keys",
             n->input[0], n->input[2]);
     if (f.dims[0] < 0) f.dims[0] = 1;
     return mlo_fix_input(c, at->name, &f, 0, 0);
-}
-
-/* The one whole number that a value is, to *to. 0: it is another one, or none. */
-static int mlo_whole_number(const mlo_cacheless *c, const char *name, int64_t *to) {
-    const mlo_value *v = mlo_value_of(c->g, name);
-    const mlo_form f = mlo_form_of(v);
-    mlo_array *a = v && v->tensor && mlo_form_known(&f) && mlo_form_count(&f) == 1
-        ? mlo_tensor_load(c->m, v->tensor)
-        : NULL;
-    if (a) mlo_convert(MLO_INT64, to, a->dtype, a->data, 1);
-    mlo_array_free(c->m, a);
-    return a != NULL;
 }
 
 /* How many of the last tokens a Slice keeps, and along which axis (of so many); 0: it is none that does that. */
@@ -298,7 +299,7 @@ static int mlo_refuse_past(mlo_cacheless *c, const mlo_past *p, const mlo_value 
         return mlo_fail(m, MLO_E_SHAPE, n,
             "the past '%s' has a fixed length of %lld; export it with that axis dynamic",
             input->name, (long long)p->form.dims[p->axis]);
-    return p->cacher
+    return p->cacher && p->axis >= 0
         ? 0
         : mlo_fail(m, MLO_E_UNSUPPORTED, n,
               "'%s' looks like past keys or values, but no Concat joins it to those that come in",
@@ -318,8 +319,8 @@ static int mlo_part_rank(const mlo_cacheless *c, const mlo_node *n, int rank) {
 /* The output that stacks a present with others; NULL: none does. */
 static const char *mlo_stacked_out(const mlo_cacheless *c, const char *name, int depth) {
     const mlo_value *v = mlo_value_of(c->g, name);
-    const char *out = v && v->is_output ? name : NULL;
-    for (size_t i = 0; v && depth < 8 && !out && i < v->n_use; i++)
+    const char *out = v->is_output ? name : NULL;
+    for (size_t i = 0; depth < 8 && !out && i < v->n_use; i++)
         if (mlo_is(v->use[i], "Unsqueeze") || mlo_is(v->use[i], "Concat"))
             out = mlo_stacked_out(c, v->use[i]->output[0], depth + 1);
     return out;
@@ -333,11 +334,12 @@ static int mlo_joins_of(const mlo_cacheless *c, const mlo_value *part, int rank,
     for (size_t i = 0; i < v->n_use; i++) {
         mlo_node *u = v->use[i];
         const int takes = mlo_part_rank(c, u, rank);
-        const int front = u->n_input && u->input[0] == v->name;
+        const int front = !mlo_input_at(u, v->name);
         if (mlo_reads_shape(u)) continue;
         if (front && depth < 4 && takes > behind) {
             for (size_t k = 0; k < u->n_output; k++)
-                if (!mlo_joins_of(
+                if (*u->output[k]
+                    && !mlo_joins_of(
                         c, mlo_value_of(c->g, u->output[k]), takes, behind, depth + 1, joins, n))
                     return 0;
         } else {
@@ -377,12 +379,29 @@ static int mlo_take_stack(mlo_cacheless *c, const mlo_value *v, int *taken) {
 
 /* ---- buffers -------------------------------------------------------------- */
 
-/* The node that writes into an input's elements, moved or not, where new keys come; NULL: none does. */
-static mlo_node *mlo_written_by(const mlo_cacheless *c, const mlo_value *v) {
-    mlo_node *n = NULL;
-    while (mlo_readers(v, &n) == 1 && mlo_is(n, "Transpose")) v = mlo_value_of(c->g, n->output[0]);
-    return mlo_is(n, "ScatterND") || mlo_is(n, "ScatterElements") || mlo_is(n, "Scatter") ? n
-                                                                                          : NULL;
+/* The output that hands out what is written, moved or not; NULL: none does. */
+static const char *mlo_buffer_out(const mlo_cacheless *c, const mlo_node *n) {
+    const mlo_value *made = mlo_value_of(c->g, n->output[0]);
+    const int moved = made->n_use == 1 && mlo_is(made->use[0], "Transpose");
+    return mlo_given_out(c->m, c->g, moved ? made->use[0]->output[0] : n->output[0]);
+}
+
+/* The node that writes into an input's elements, moved or not, where new keys come, and is alone in reading
+ * them, or hands out what it has written; NULL: none does. */
+static mlo_node *mlo_written_by(const mlo_cacheless *c, const mlo_value *v, int depth) {
+    mlo_node *n = NULL, *alone = NULL;
+    if (mlo_readers(v, &n) == 1) alone = n;
+    for (size_t i = 0; depth < 8 && i < v->n_use; i++) {
+        mlo_node *u = v->use[i];
+        if (mlo_is(u, "Transpose")) {
+            n = mlo_written_by(c, mlo_value_of(c->g, u->output[0]), depth + 1);
+            if (n) return n;
+        }
+        if (!mlo_is(u, "ScatterND") && !mlo_is(u, "ScatterElements") && !mlo_is(u, "Scatter"))
+            continue;
+        if (u == alone || mlo_buffer_out(c, u)) return u;
+    }
+    return NULL;
 }
 
 /* Where new rows are written is computed from how many there are: that input is 0. */
@@ -394,8 +413,7 @@ static int mlo_start_at_zero(mlo_cacheless *c, const char *name, int depth) {
         return mlo_form_known(&f) && f.rank < 2 && mlo_form_count(&f) == 1
             ? mlo_fix_input(c, v->name, &f, 0, 0)
             : 0;
-    for (size_t i = 0; v->producer && !mlo_reads_shape(v->producer) && i < v->producer->n_input;
-        i++)
+    for (size_t i = 0; !mlo_reads_shape(v->producer) && i < v->producer->n_input; i++)
         MLO_TRY(mlo_start_at_zero(c, v->producer->input[i], depth + 1));
     return 0;
 }
@@ -410,12 +428,11 @@ static void mlo_drop_node(mlo_graph *g, const mlo_node *n) {
 /* The axis of a buffer along which rows are written, by a ScatterND where `moved` has put it first, or by a
  * ScatterElements; -1: in another way. */
 static int64_t mlo_buffer_axis(const mlo_node *n, const mlo_node *moved, int rank) {
-    const mlo_attr *perm = moved ? mlo_attr_of(moved, "perm") : NULL;
     const int64_t said = mlo_int(n, "axis", 0), axis = said < 0 ? said + rank : said;
     if (n->n_input != 3 || !mlo_string_is(n, "reduction", "none", 1)) return -1;
-    if (mlo_is(n, "ScatterElements")) return !moved && axis < rank ? axis : -1;
+    if (mlo_is(n, "ScatterElements")) return moved ? -1 : axis;
     if (!mlo_is(n, "ScatterND")) return -1;
-    return !moved ? 0 : perm && perm->n_ints ? perm->ints[0] : -1;
+    return moved ? mlo_int_at(moved, "perm", 0, -1) : 0;
 }
 
 /* Whoever read the buffer, its size perhaps, reads what is written into it. */
@@ -430,15 +447,13 @@ static void mlo_read_updates(const mlo_value *v, const mlo_node *n) {
  * (mlo_is_passthrough), and mlo_context_settled asks. */
 static int mlo_take_buffer(mlo_cacheless *c, const mlo_value *v, mlo_node *n) {
     const mlo_form f = mlo_form_of(v);
-    mlo_node *first = NULL, *behind = n;
+    mlo_node *first = NULL;
     const size_t readers = mlo_readers(v, &first);
     const int moved = first != n;
-    const mlo_value *made = mlo_value_of(c->g, n->output[0]);
-    if (made->n_use == 1 && mlo_is(made->use[0], "Transpose")) behind = made->use[0];
-    const char *out = mlo_given_out(c->m, c->g, behind->output[0]);
+    const char *out = mlo_buffer_out(c, n);
     const int64_t axis = mlo_buffer_axis(n, moved ? first : NULL, f.rank);
-    if (readers != 1 || !out || axis < 0 || axis >= f.rank || (moved && v->n_use != 1)
-        || (moved && mlo_value_of(c->g, first->output[0])->use[0] != n))
+    if (readers != 1 || !out || axis < 0 || axis >= f.rank
+        || (moved && (v->n_use != 1 || mlo_value_of(c->g, first->output[0])->use[0] != n)))
         return mlo_fail(c->m, MLO_E_UNSUPPORTED, n,
             "'%s' is a buffer that keys or values are written into in a way that is not known; "
             "export "
@@ -479,7 +494,7 @@ static int mlo_take_past(mlo_cacheless *c, const mlo_value_info *info) {
     const mlo_past p = mlo_past_of(c, v);
     if (!mlo_dtype_is_float(p.form.dtype) || p.form.rank < 3) return 0;
     const int open = p.axis >= 0 && (p.axis < p.form.rank - 1 || p.form.dims[p.axis] < 0);
-    mlo_node *buffer = mlo_written_by(c, p.v);
+    mlo_node *buffer = mlo_written_by(c, p.v, 0);
     int taken = 0;
     if (buffer) return mlo_take_buffer(c, v, buffer);
     if (mlo_take_stack(c, v, &taken) || taken) return mlo_failed(c->m);

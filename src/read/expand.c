@@ -127,8 +127,7 @@ static const char *mlo_x_norm(mlo_expansion *x, const char *v, const char *gamma
 }
 
 static int mlo_x_is_product(const mlo_expansion *x, size_t i) {
-    const mlo_value *v = mlo_value_of(x->g, mlo_x_in(x, i));
-    return v && mlo_is(v->producer, "MatMul");
+    return mlo_is(mlo_value_of(x->g, mlo_x_in(x, i))->producer, "MatMul");
 }
 /* Skip(Simplified)LayerNormalization(x, skip, gamma[, beta], bias): norm(x + skip + bias); output
  * 3 is the sum. The bias is that of the product which is one of the two: it goes back there, so
@@ -266,7 +265,7 @@ static const char *mlo_x_inner(
     const char *y = mlo_x_node(x, op, in, n_in);
     mlo_node *n = mlo_x_last(x);
     for (size_t i = 0; n && i < x->n->n_attr; i++)
-        if (x->n->attr[i]->name && !mlo_starts(x->n->attr[i]->name, "activation")
+        if (!mlo_starts(x->n->attr[i]->name, "activation")
             && !MLO_PUSH(x->m, n->attr, n->n_attr, x->n->attr[i]))
             break;
     return y;
@@ -418,26 +417,23 @@ static int mlo_shape_qconcat(mlo_shapes *s) {
 
 /* ---- products that were flattened ----------------------------------------- */
 
-static mlo_node *mlo_x_maker(const mlo_expansion *x, const char *name) {
-    const mlo_value *v = mlo_value_of(x->g, name);
+/* The node of this graph that makes a node's first input; NULL: none does. */
+static mlo_node *mlo_x_maker(const mlo_expansion *x, const mlo_node *n) {
+    const mlo_value *v = mlo_has_input(n, 0) ? mlo_value_of(x->g, n->input[0]) : NULL;
     return v && v->graph == x->g ? v->producer : NULL;
 }
 
 /* Reshape(Gemm(Reshape(v), w, c)) to [.., N]: how tools, and Conv1D, write v w + c for more than
  * two axes. The Gemm, or NULL. */
 static mlo_node *mlo_x_flattened(const mlo_expansion *x) {
-    mlo_node *gemm = mlo_is(x->n, "Reshape") && mlo_has_input(x->n, 0)
-        ? mlo_x_maker(x, x->n->input[0])
-        : NULL;
-    mlo_node *first = mlo_is(gemm, "Gemm") && gemm->n_input >= 2 ? mlo_x_maker(x, gemm->input[0])
-                                                                 : NULL;
-    if (!mlo_is(first, "Reshape") || !mlo_has_input(first, 0) || mlo_int(gemm, "transA", 0)
-        || mlo_float(gemm, "alpha", 1) != 1 || mlo_float(gemm, "beta", 1) != 1)
+    mlo_node *gemm = mlo_is(x->n, "Reshape") ? mlo_x_maker(x, x->n) : NULL;
+    mlo_node *first = mlo_is(gemm, "Gemm") ? mlo_x_maker(x, gemm) : NULL;
+    if (!mlo_is(first, "Reshape") || mlo_int(gemm, "transA", 0) || mlo_float(gemm, "alpha", 1) != 1
+        || mlo_float(gemm, "beta", 1) != 1)
         return NULL;
-    mlo_form v = mlo_form_of(mlo_value_of(x->g, first->input[0]));
+    mlo_form v = mlo_x_form_at(x, first, 0), w = mlo_x_form_at(x, gemm, 1);
+    mlo_form c = mlo_x_form_at(x, gemm, 2);
     mlo_form y = mlo_form_of(mlo_value_of(x->g, x->n->output[0]));
-    mlo_form w = mlo_form_of(mlo_value_of(x->g, gemm->input[1]));
-    mlo_form c = mlo_form_of(mlo_has_input(gemm, 2) ? mlo_value_of(x->g, gemm->input[2]) : NULL);
     int flip = mlo_int(gemm, "transB", 0) != 0;
     if (!mlo_form_known(&v) || !mlo_form_known(&y) || w.rank != 2 || y.rank < 3
         || y.dims[y.rank - 1] != w.dims[!flip])
@@ -447,7 +443,7 @@ static mlo_node *mlo_x_flattened(const mlo_expansion *x) {
 
 static void mlo_expand_flattened(mlo_expansion *x, const mlo_node *gemm) {
     static const int64_t flip[] = { 1, 0 };
-    const char *v = mlo_x_maker(x, gemm->input[0])->input[0], *w = gemm->input[1];
+    const char *v = mlo_x_maker(x, gemm)->input[0], *w = gemm->input[1];
     mlo_form from = mlo_form_of(mlo_value_of(x->g, v));
     mlo_form to = mlo_form_of(mlo_value_of(x->g, x->n->output[0]));
     mlo_form k = mlo_form_of(mlo_value_of(x->g, w));
@@ -628,7 +624,7 @@ static int64_t mlo_x_whole_attr(mlo_expansion *x, const char *names) {
                 && mlo_tensor_is_numbers(a->t) && !mlo_tensor_doubles(x->m, a->t, 0, 1, &v)));
     if (known && a->type == MLO_ATTR_INT) return a->i;
     if (known && a->type == MLO_ATTR_FLOAT) v = (double)a->f;
-    if (!known || floor(v) < v || v < -9e15 || !(v < 9e15)) {
+    if (!known || floor(v) < v || !(fabs(v) < 9e15)) {
         mlo_x_stay(x, "its attribute %.60s is no integer", names);
         return 0;
     }
@@ -676,17 +672,17 @@ static void mlo_expand_dialect(mlo_expansion *x) {
     const mlo_dialect *d = mlo_dialect_of(x->n);
     const char *in[12];
     size_t n = 0;
-    for (size_t i = 0; d && i < x->n->n_attr; i++)
+    for (size_t i = 0; i < x->n->n_attr; i++)
         if (!mlo_dialect_knows(d, x->n->attr[i]->name))
             mlo_x_stay(x, "its attribute %.60s is not known", x->n->attr[i]->name);
     int per_channel = mlo_eq(x->n->op, "RequantShift");
-    for (; d && n < x->n->n_input && n < 4; n++)
+    for (; n < x->n->n_input && n < 4; n++)
         in[n] = n && per_channel ? mlo_x_channels(x, n) : mlo_x_in(x, n);
-    for (int k = 0; d && d->numbers[k]; k++) {
+    for (int k = 0; d->numbers[k]; k++) {
         int64_t v = mlo_x_whole_attr(x, d->numbers[k]);
         in[n++] = mlo_x_whole(x, v);
     }
-    if (!d || mlo_x_stopped(x)) return;
+    if (mlo_x_stopped(x)) return;
     mlo_form y = mlo_form_of(mlo_value_of(x->g, x->n->output[0]));
     mlo_x_node(x, d->op.name, in, n);
     mlo_x_int(x, "to", y.dtype ? y.dtype : x->dtype);
@@ -707,8 +703,8 @@ static void mlo_expand_integer_mean(mlo_expansion *x) {
     for (size_t i = 0; i < n; i++) {
         list[i] = a ? a->ints[i] : (int64_t)i;
         int64_t size = mlo_x_dim(x, 0, (int)list[i]);
-        if (size < 1 || size > INT32_MAX || N > INT32_MAX) {
-            mlo_x_stay(x, "the size of axis %d is unknown", (int)list[i]);
+        if (size < 1 || size > INT32_MAX / N) {
+            mlo_x_stay(x, "the size of axis %d is unknown, or too large", (int)list[i]);
             return;
         }
         N *= size;
@@ -848,7 +844,7 @@ static void mlo_expand_node(mlo_expansion *x, const mlo_fused *f) {
     x->dtype = mlo_x_form(x, 0).dtype;
     for (size_t i = 0; f->inputs[i]; i++)
         if (f->inputs[i] == 'x' && !*mlo_x_in(x, i)) mlo_x_stay(x, "it has no input %zu", i);
-    if (!x->n->n_output || !*x->n->output[0])
+    if (!*x->n->output[0])
         mlo_x_stay(x, "it has no first output");
     else if (!x->dtype)
         mlo_x_stay(x, "the element type of '%.100s' is unknown", mlo_x_in(x, 0));
@@ -857,7 +853,7 @@ static void mlo_expand_node(mlo_expansion *x, const mlo_fused *f) {
     for (size_t i = 0; i < x->n->n_attr; i++)
         if (x->n->attr[i]->ref)
             mlo_x_stay(x, "its attribute %.60s is one of a function", x->n->attr[i]->name);
-    if (!x->why) f->expand(x);
+    if (!mlo_x_stopped(x)) f->expand(x);
 }
 
 static int mlo_expand_graph(mlo *m, void *graph, void *user) {

@@ -170,6 +170,8 @@ static double mlo_x_scale(mlo_expansion *x, int64_t channels) {
     return mlo_differs(scale, 0) ? scale : 1 / sqrt((double)(channels / heads));
 }
 
+static int mlo_x_is_size(int64_t n) { return n > 0 && n <= MLO_MAX_DIM; }
+
 /* Attention(x, weights [D, q + k + v], bias, mask, past [2, B, heads, P, C], attention bias) -> y,
  * present */
 static void mlo_expand_attention(mlo_expansion *x) {
@@ -183,8 +185,7 @@ static void mlo_expand_attention(mlo_expansion *x) {
     if (mlo_int(x->n, "past_present_share_buffer", 0) || *mlo_x_in(x, 6))
         mlo_x_stay(x, "past and present share a buffer");
     if (sizes && sizes->n_ints == 3) memcpy(size, sizes->ints, sizeof size);
-    if (size[0] < 1 || size[0] > MLO_MAX_DIM || size[1] != size[0] || size[2] < 1
-        || size[2] > MLO_MAX_DIM
+    if (!mlo_x_is_size(size[0]) || size[1] != size[0] || !mlo_x_is_size(size[2])
         || (mlo_x_dim(x, 1, 1) >= 0 && size[0] + size[1] + size[2] != mlo_x_dim(x, 1, 1)))
         mlo_x_stay(x, "the channels of q, k and v cannot be told");
     mlo_x_attention a = { NULL, NULL, NULL, mlo_int(x->n, "num_heads", 0), mlo_x_scale(x, size[0]),
@@ -378,11 +379,12 @@ static const char *mlo_x_in_sight(mlo_expansion *x, const char *q, const char *k
     int64_t right = mlo_int(x->n, "right_window_size", -1);
     const char *count = mlo_x_in(x, 6), *open = "", *at, *edge;
     int causal = mlo_int(x->n, "is_causal", 0) != 0;
-    if (!causal && left < 0 && right < 0 && !*count) return "";
+    const int near_and_far = !causal && left < 0 && right < 0;
+    if (near_and_far && !*count) return "";
     const char *keys = mlo_x_range(x, mlo_x_length(x, k));
     if (*count) count = mlo_x_reshape(x, count, per_batch, 4);
     if (*count) open = MLO_X(x, "Less", keys, count);
-    if (!causal && left < 0 && right < 0) return open;
+    if (near_and_far) return open;
     at = mlo_x_place(x, q, count);
     if (causal) open = mlo_x_both(x, open, MLO_X(x, "LessOrEqual", keys, at));
     if (left >= 0) {

@@ -89,7 +89,7 @@ static const mlo_function *mlo_called(mlo_inliner *k, const mlo_node *n) {
 /* What a name of the body is called outside: what the call says, or a new name. NULL without memory. */
 static const char *mlo_call_name(mlo_call_site *c, const char *name) {
     mlo *m = c->k->m;
-    if (!name || !*name) return "";
+    if (!*name) return "";
     const char *out = (const char *)mlo_map_get(&c->names, name);
     if (out) return out;
     out = mlo_format(m, "%s_%s", c->prefix, name);
@@ -109,21 +109,26 @@ static mlo_value_info *mlo_copy_info(mlo_call_site *c, const mlo_value_info *fro
     *to = *from;
     return (to->name = mlo_call_name(c, from->name)) ? to : NULL;
 }
+static int mlo_copy_infos(mlo_call_site *c, mlo_value_info *const *from, size_t n_from,
+    mlo_value_info ***to, size_t *n_to) {
+    for (size_t i = 0; i < n_from; i++) {
+        mlo_value_info *v = mlo_copy_info(c, from[i]);
+        if (!v || !MLO_PUSH(c->k->m, *to, *n_to, v)) return mlo_failed(c->k->m);
+    }
+    return 0;
+}
 static mlo_graph *mlo_copy_graph(mlo_call_site *c, const mlo_graph *from, int depth) {
     mlo *m = c->k->m;
     mlo_graph *to = MLO_NEW(m, mlo_graph);
     if (depth > MLO_MAX_DEPTH)
         mlo_fail_at(
             m, MLO_E_GRAPH, from->name, "graphs are nested more than %d deep", MLO_MAX_DEPTH);
-    if (!to || m->error.code) return NULL;
+    if (m->error.code) return NULL;
     *to = *from;
     memset(&to->values, 0, sizeof to->values); /* an index of its own, later */
     /* lists of its own: of none yet, what is pushed begins a new one */
     to->n_node = to->n_init = to->n_input = to->n_output = to->n_info = 0;
-    for (size_t i = 0; i < from->n_input; i++) {
-        mlo_value_info *v = mlo_copy_info(c, from->input[i]);
-        if (!v || !MLO_PUSH(m, to->input, to->n_input, v)) return NULL;
-    }
+    if (mlo_copy_infos(c, from->input, from->n_input, &to->input, &to->n_input)) return NULL;
     for (size_t i = 0; i < from->n_init; i++) {
         mlo_tensor *t = MLO_NEW(m, mlo_tensor);
         if (!t) return NULL;
@@ -132,11 +137,7 @@ static mlo_graph *mlo_copy_graph(mlo_call_site *c, const mlo_graph *from, int de
     }
     for (size_t i = 0; i < from->n_node; i++)
         if (mlo_graph_add(m, to, mlo_copy_node(c, from->node[i], depth))) return NULL;
-    for (size_t i = 0; i < from->n_output; i++) {
-        mlo_value_info *v = mlo_copy_info(c, from->output[i]);
-        if (!v || !MLO_PUSH(m, to->output, to->n_output, v)) return NULL;
-    }
-    return to;
+    return mlo_copy_infos(c, from->output, from->n_output, &to->output, &to->n_output) ? NULL : to;
 }
 
 /* An attribute of the body as one of the caller's graph; *to NULL: it refers to one that nobody
@@ -166,27 +167,31 @@ static int mlo_copy_attr(mlo_call_site *c, const mlo_attr *from, mlo_attr **to, 
     return 0;
 }
 
+static int mlo_copy_names(
+    mlo_call_site *c, const char *const *from, size_t n_from, const char ***to, size_t *n_to) {
+    for (size_t i = 0; i < n_from; i++) {
+        const char *name = mlo_call_name(c, from[i]);
+        if (!name || !MLO_PUSH(c->k->m, *to, *n_to, name)) return mlo_failed(c->k->m);
+    }
+    return 0;
+}
+
 static mlo_node *mlo_copy_node(mlo_call_site *c, const mlo_node *from, int depth) {
     mlo *m = c->k->m;
     mlo_node *to = MLO_NEW(m, mlo_node);
     if (++c->k->made > MLO_MAX_INLINED)
         mlo_fail(m, MLO_E_GRAPH, c->call, "the functions it calls come to more than %d nodes",
             MLO_MAX_INLINED);
-    if (!to || m->error.code) return NULL;
+    if (m->error.code) return NULL;
     to->op = from->op;
     to->domain = from->domain;
     to->overload = from->overload;
     to->doc = from->doc;
     to->name = mlo_format(
         m, "%s_%s", mlo_node_name(c->call), from->name && *from->name ? from->name : from->op);
-    for (size_t i = 0; i < from->n_input; i++) {
-        const char *name = mlo_call_name(c, from->input[i]);
-        if (!name || !MLO_PUSH(m, to->input, to->n_input, name)) return NULL;
-    }
-    for (size_t i = 0; i < from->n_output; i++) {
-        const char *name = mlo_call_name(c, from->output[i]);
-        if (!name || !MLO_PUSH(m, to->output, to->n_output, name)) return NULL;
-    }
+    if (mlo_copy_names(c, from->input, from->n_input, &to->input, &to->n_input)
+        || mlo_copy_names(c, from->output, from->n_output, &to->output, &to->n_output))
+        return NULL;
     for (size_t i = 0; i < from->n_attr; i++) {
         mlo_attr *a;
         if (mlo_copy_attr(c, from->attr[i], &a, depth)

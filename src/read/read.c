@@ -304,8 +304,15 @@ static mlo_tensor *mlo_constant_tensor(mlo *m, mlo_node *n, const char *name) {
     return NULL;
 }
 
+/* Has any of a node's outputs a name? Nobody can ask for what another one makes. */
+static int mlo_makes_any(const mlo_node *n) {
+    size_t i = 0;
+    while (i < n->n_output && !*n->output[i]) i++;
+    return i < n->n_output;
+}
+
 /* Constant nodes become initializers, unless their value is an output of the graph (which a node
- * must make). */
+ * must make). Nodes whose outputs have no name go. */
 static int mlo_constants(mlo *m, void *graph, void *user) {
     mlo_graph *g = (mlo_graph *)graph;
     size_t kept = 0;
@@ -319,10 +326,10 @@ static int mlo_constants(mlo *m, void *graph, void *user) {
                 && m->error.code)
                 return mlo_failed(m);
         }
-        if (!t)
+        if (t)
+            MLO_TRY(mlo_graph_init(m, g, t));
+        else if (mlo_makes_any(n))
             g->node[kept++] = n;
-        else if (mlo_graph_init(m, g, t))
-            return mlo_failed(m);
     }
     g->n_node = kept;
     return 0;
