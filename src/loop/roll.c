@@ -417,6 +417,24 @@ static int mlo_roll_declare(mlo_roller *r, mlo_value_info ***list, size_t *n, co
     return MLO_PUSH(r->m, *list, *n, v) ? 0 : mlo_failed(r->m);
 }
 
+/* What is taken from a stack is called as the feed, unless that is a 4-bit integer, which the stack
+ * holds as int8; *form becomes what is taken. */
+static const char *mlo_roll_taken(mlo_roller *r, const mlo_feed *f, mlo_form *form) {
+    if (form->dtype != MLO_INT4 && form->dtype != MLO_UINT4) return f->name;
+    form->dtype = MLO_INT8;
+    return mlo_name_free(r->m, r->names, mlo_format(r->m, "%s.int8", f->name));
+}
+
+/* The Cast back, where the body took int8. */
+static int mlo_roll_narrow(mlo_roller *r, const mlo_feed *f, const char *taken) {
+    const mlo_form form = mlo_form_of(f->value[0]);
+    if (taken == f->name) return 0;
+    mlo_node *cast = mlo_roll_node(r, "Cast", f->name, taken, NULL);
+    mlo_attr_int(r->m, cast, "to", form.dtype);
+    MLO_TRY(mlo_graph_add(r->m, r->body, cast));
+    return mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, NULL, &form);
+}
+
 /* Builds a selected value: an index per iteration, and a Gather in the body. Equal lists of indices
  * share one scan input. */
 static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
@@ -450,10 +468,14 @@ static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
     }
     const char *choices = mlo_format(m, "%s.%s.choices", r->name, f->value[0]->name);
     const char *stack = mlo_roll_stack(r, distinct, n, choices);
-    mlo_node *gather = mlo_roll_node(r, "Gather", f->name, stack, inner);
+    mlo_form form = mlo_form_of(f->value[0]);
+    const char *taken = mlo_roll_taken(r, f, &form);
+    mlo_node *gather = mlo_roll_node(r, "Gather", taken, stack, inner);
     mlo_attr_int(m, gather, "axis", 0);
     MLO_TRY(mlo_graph_add(m, r->body, gather));
-    return mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, f->value[0], NULL);
+    MLO_TRY(mlo_roll_declare(
+        r, &r->body->info, &r->body->n_info, taken, f->value[0], taken == f->name ? NULL : &form));
+    return mlo_roll_narrow(r, f, taken);
 }
 
 /* Builds a stacked value: a scan input, and for 4-bit integers the Cast back. */
@@ -462,18 +484,11 @@ static int mlo_roll_scan_input(mlo_roller *r, mlo_feed *f) {
     mlo_form form = mlo_form_of(f->value[0]);
     const char *stack = mlo_roll_stack(
         r, f->value, r->iterations, mlo_format(m, "%s.%s.all", r->name, f->name));
-    const char *inner = f->name;
+    const char *taken = mlo_roll_taken(r, f, &form);
     MLO_TRY(mlo_node_input(m, r->scan, stack));
-    if (form.dtype != MLO_INT4 && form.dtype != MLO_UINT4)
-        return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, f->value[0], NULL);
-    mlo_form wide = form;
-    wide.dtype = MLO_INT8;
-    inner = mlo_name_free(m, r->names, mlo_format(m, "%s.int8", f->name));
-    mlo_node *cast = mlo_roll_node(r, "Cast", f->name, inner, NULL);
-    mlo_attr_int(m, cast, "to", form.dtype);
-    MLO_TRY(mlo_graph_add(m, r->body, cast));
-    MLO_TRY(mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, NULL, &form));
-    return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &wide);
+    MLO_TRY(mlo_roll_narrow(r, f, taken));
+    return mlo_roll_declare(
+        r, &r->body->input, &r->body->n_input, taken, f->value[0], taken == f->name ? NULL : &form);
 }
 
 /* ONNX Runtime refuses a Scan without scan inputs: adds one that counts iterations. */
@@ -544,6 +559,8 @@ static const char *mlo_roll_inner(mlo_roller *r, const char *name) {
     return bound ? bound : name;
 }
 
+static int mlo_roll_rename(mlo *m, mlo_node *n, const mlo_map *rename);
+
 /* A copy of a subgraph of a body node, in which the names of outer values are replaced. */
 static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *rename) {
     mlo_graph *c = MLO_NEW(m, mlo_graph);
@@ -558,22 +575,12 @@ static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *r
         if (!n) return NULL;
         *n = *g->node[i];
         c->node[i] = n;
-        n->input = MLO_NEW_N(m, const char *, mlo_room(n->n_input));
-        n->attr = MLO_NEW_N(m, mlo_attr *, mlo_room(n->n_attr));
-        if (!n->input || !n->attr) return NULL;
+        if (!(n->input = MLO_NEW_N(m, const char *, mlo_room(n->n_input)))) return NULL;
         for (size_t k = 0; k < n->n_input; k++) {
             const char *to = (const char *)mlo_map_get(rename, g->node[i]->input[k]);
             n->input[k] = to ? to : g->node[i]->input[k];
         }
-        for (size_t k = 0; k < n->n_attr; k++) {
-            n->attr[k] = g->node[i]->attr[k];
-            if (!n->attr[k]->g) continue;
-            mlo_attr *a = MLO_NEW(m, mlo_attr);
-            if (!a) return NULL;
-            *a = *n->attr[k];
-            if (!(a->g = mlo_graph_renamed(m, a->g, rename))) return NULL;
-            n->attr[k] = a;
-        }
+        if (mlo_roll_rename(m, n, rename)) return NULL;
     }
     for (size_t i = 0; i < g->n_output; i++) {
         const char *to = (const char *)mlo_map_get(rename, g->output[i]->name);
@@ -586,19 +593,25 @@ static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *r
     return c;
 }
 
+/* An attribute whose graphs are renamed copies; itself where it has none. */
+static mlo_attr *mlo_attr_renamed(mlo *m, mlo_attr *from, const mlo_map *rename) {
+    if (!from->g && !from->n_graphs) return from;
+    mlo_attr *a = MLO_NEW(m, mlo_attr);
+    if (!a) return NULL;
+    *a = *from;
+    if (from->g && !(a->g = mlo_graph_renamed(m, from->g, rename))) return NULL;
+    if (!(a->graphs = MLO_NEW_N(m, mlo_graph *, mlo_room(from->n_graphs)))) return NULL;
+    for (size_t k = 0; k < from->n_graphs; k++)
+        if (!(a->graphs[k] = mlo_graph_renamed(m, from->graphs[k], rename))) return NULL;
+    return a;
+}
+
 /* Replaces a node's subgraphs by renamed copies. */
 static int mlo_roll_rename(mlo *m, mlo_node *n, const mlo_map *rename) {
     mlo_attr **old = n->attr;
     if (!(n->attr = MLO_NEW_N(m, mlo_attr *, mlo_room(n->n_attr)))) return mlo_failed(m);
-    for (size_t k = 0; k < n->n_attr; k++) {
-        n->attr[k] = old[k];
-        if (!old[k]->g) continue;
-        mlo_attr *a = MLO_NEW(m, mlo_attr);
-        if (!a) return mlo_failed(m);
-        *a = *old[k];
-        if (!(a->g = mlo_graph_renamed(m, a->g, rename))) return mlo_failed(m);
-        n->attr[k] = a;
-    }
+    for (size_t k = 0; k < n->n_attr; k++)
+        if (!(n->attr[k] = mlo_attr_renamed(m, old[k], rename))) return mlo_failed(m);
     return 0;
 }
 
