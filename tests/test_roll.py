@@ -479,7 +479,8 @@ def check_marks():
         return c
     ops = [n for n in m.graph.node if meta(n).get("mlo.instance") == "2"]
     for what, c in (("an instance missing", edit(lambda n: n.name == ops[0].name, "mlo.instance", "9")), ("a position twice", edit(lambda n: n.name == ops[0].name, "mlo.position", "1")),
-                    ("no number", edit(lambda n: n.name == ops[0].name, "mlo.position", "x"))):
+                    ("no number", edit(lambda n: n.name == ops[0].name, "mlo.position", "x")),
+                    *[(f"'{value}' for {key}", edit(lambda n: n.name == ops[0].name, f"mlo.{key}", value)) for key in ("instance", "position") for value in ("", "-1", "2 ", "99999999999", "2000")]):
         _, err, code = roll(c)
         case(f"marks with {what} are refused", "" if code == 4 and "MLO_E_LOOP" in err else f"{code} {err[:200]}")
     def without(pick):
@@ -490,10 +491,18 @@ def check_marks():
                 del n.metadata_props[:]
                 n.metadata_props.extend(kept)
         return c
+    def only(lost):
+        c = copy.deepcopy(m)
+        n = next(n for n in c.graph.node if n.name == ops[0].name)
+        kept = [p for p in n.metadata_props if p.key != lost]
+        del n.metadata_props[:]
+        n.metadata_props.extend(kept)
+        return c
     exchanged = edit(lambda n: n.name == ops[0].name, "mlo.position", meta(ops[1])["mlo.position"])
     next(p for n in exchanged.graph.node if n.name == ops[1].name for p in n.metadata_props if p.key == "mlo.position").value = meta(ops[0])["mlo.position"]
     for what, c, word in (("of nothing", without(lambda n: True), "no node is marked"), ("of one layer", without(lambda n: meta(n).get("mlo.instance", "0") != "0"), "has 1 iteration; a loop needs two"),
-                          ("of two nodes exchanged", exchanged, "not as in the other layers")):
+                          ("of a node without position", only("mlo.position"), "no number in range"), ("of a node without instance", only("mlo.instance"), "no number in range"),
+                    ("of two nodes exchanged", exchanged, "not as in the other layers")):
         _, err, code = roll(c)
         case(f"marks {what} are refused", "" if code == 4 and "MLO_E_LOOP" in err and word in err else f"{code} {err[:200]}")
 
@@ -513,6 +522,10 @@ def attributes():
     inner = lambda *v: helper.make_graph([helper.make_node("Constant", [], ["c"], value=numbers(*v))], "inner", [], [helper.make_tensor_value_info("c", T.FLOAT, [len(v)])])
     return {"a float": (0.5, 0.25, "0.25"), "an integer": (3, 4, "4"), "a string": ("tanh", "none", "'none'"), "floats": ([0.5, 1.5], [0.5, 1.25], "[0.5,1.25]"),
             "integers": ([1, 2], [1, 3], "[1,3]"), "more integers": ([1, 2], [1, 2, 3], "[1,2,3]"), "strings": (["a", "bc"], ["a", "bd"], "how"),
+            "many integers": (list(range(9)), list(range(8)) + [9], "[0,1,2,3,4,5,6,7]"), "many floats": ([0.5] * 9, [0.5] * 8 + [0.25], "[0.5,0.5,0.5,0.5,0.5,0.5,0.5,0.5]"),
+            "a tensor of five": (numbers(1, 2, 3, 4, 5), numbers(1, 2, 3, 4, 6), "a tensor of 5"), "a tensor of nothing": (numbers(1), numbers(), "a tensor of 0"),
+            "a tensor of texts": tuple(numpy_helper.from_array(np.array([w], object)) for w in "ab") + ("a tensor of 1",),
+            "a tensor of doubles": (numpy_helper.from_array(np.float64([0.1])), numpy_helper.from_array(np.float64([0.2])), "[0.2]"),
             "a tensor": (numbers(1, 1), numbers(0, 1), "[0,1]"), "tensors": ([numbers(1), numbers(2)], [numbers(1), numbers(3)], "how"),
             "a graph": (inner(1), inner(2), "how"), "a graph, other names": (lambda k: branch(f"layer{k}."), lambda k: branch(f"layer{k}.", op="Neg"), "how"),
             "a graph, an initializer": (lambda k: branch(f"layer{k}."), lambda k: branch(f"layer{k}.", 3.0), "how"), "a graph, a node more": (branch(), branch(more=1), "how"),
