@@ -218,7 +218,8 @@ static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
                         mlo_form_text(r->m, mlo_value_of(r->g, a->output[o])));
         }
         /* the body has instance 0's order: where that one is swapped, swap all */
-        for (int k = r->iterations; swap[first] && k--;) swap[mlo_roll_at(r, k, p)] ^= 1;
+        if (swap[first])
+            for (int k = r->iterations; k--;) swap[mlo_roll_at(r, k, p)] ^= 1;
     }
     return 0;
 }
@@ -299,7 +300,7 @@ static int mlo_roll_feed(mlo_roller *r, mlo_map *by_first, int p, int s) {
     int *chain = (int *)mlo_map_get(by_first, f.value[0]);
     for (int i = chain ? *chain : MLO_NONE; i >= 0; i--) {
         const mlo_feed *o = &r->feed[i];
-        if (f.learned || o->learned || o->role != f.role || o->value[0] != f.value[0]
+        if (f.learned || o->learned || o->role != f.role
             || memcmp(o->value, f.value, (size_t)r->iterations * sizeof *f.value))
             continue;
         r->feed_of[r->net->in_at[x] + s] = i;
@@ -645,11 +646,8 @@ static int mlo_roll_copy(mlo_roller *r, int p) {
             return mlo_failed(m);
     }
     for (size_t k = 0; k < from->n_meta; k++) {
-        const mlo_entry *e = &from->meta[k];
-        if (mlo_eq(e->key, mlo_key_loop) || mlo_eq(e->key, mlo_key_instance)
-            || mlo_eq(e->key, mlo_key_position))
-            continue;
-        if (!MLO_PUSH(m, n->meta, n->n_meta, *e)) return mlo_failed(m);
+        if (mlo_is_mark(from->meta[k].key)) continue;
+        if (!MLO_PUSH(m, n->meta, n->n_meta, from->meta[k])) return mlo_failed(m);
     }
     if (rename.used && mlo_roll_rename(m, n, &rename)) return mlo_failed(m);
     return mlo_graph_add(m, r->body, n);
@@ -871,8 +869,7 @@ static int mlo_roll_tidy(mlo *m, mlo_graph *g, const mlo_map *used_before) {
     kept = 0;
     for (size_t i = 0; i < g->n_init; i++) {
         const mlo_value *v = (const mlo_value *)mlo_map_get(&g->values, g->init[i]->name);
-        if (!v || v->n_uses || !mlo_map_get(used_before, g->init[i]->name))
-            g->init[kept++] = g->init[i];
+        if (v->n_uses || !mlo_map_get(used_before, g->init[i]->name)) g->init[kept++] = g->init[i];
     }
     g->n_init = kept;
     return mlo_index(m, g);
@@ -939,7 +936,7 @@ static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
     mlo_map used = { NULL, 0, 0 };
     for (size_t i = 0; i < g->n_init; i++) {
         const mlo_value *v = mlo_value_of(g, g->init[i]->name);
-        if (v && v->n_uses) mlo_map_put(m, &used, g->init[i]->name, (void *)(uintptr_t)1);
+        if (v->n_uses) mlo_map_put(m, &used, g->init[i]->name, (void *)(uintptr_t)1);
     }
     mlo_roller *roller = MLO_NEW_N(m, mlo_roller, n);
     mlo_node **nodes = NULL;
@@ -962,8 +959,8 @@ static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
 }
 
 /* Rolls what repeats within the bodies of the loops just made, and within those bodies in turn. */
-static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names, int depth) {
-    for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++) {
+static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names) {
+    for (size_t i = 0; i < g->n_node; i++) {
         mlo_attr *body = mlo_is(g->node[i], "Scan")
                 && mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_key_iterations)
             ? mlo_attr_of(g->node[i], "body")
@@ -972,7 +969,7 @@ static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names, int depth) {
         if (!body) continue;
         MLO_TRY(mlo_extract_inner(m, body->g, mlo_node_name(g->node[i]), &n));
         if (n) MLO_TRY(mlo_roll_graph(m, body->g, names));
-        if (n) MLO_TRY(mlo_roll_inside(m, body->g, names, depth + 1));
+        if (n) MLO_TRY(mlo_roll_inside(m, body->g, names));
     }
     return 0;
 }
@@ -984,7 +981,7 @@ static int mlo_roll(mlo *m) {
     MLO_TRY(mlo_names_taken(m, g, &names));
     MLO_TRY(mlo_roll_graph(m, g, &names));
     if (!mlo_opt(m, "nested")) return 0;
-    MLO_TRY(mlo_roll_inside(m, g, &names, 0));
+    MLO_TRY(mlo_roll_inside(m, g, &names));
     return mlo_index(m, g);
 }
 
@@ -994,7 +991,7 @@ static void mlo_roll_report_loop(
     const char *iterations = mlo_meta_get(s->meta, s->n_meta, mlo_key_iterations);
     const char *scopes = mlo_meta_get(s->meta, s->n_meta, mlo_key_instances);
     const mlo_graph *body = mlo_graph_of(s, "body");
-    if (!mlo_is_scan(s) || !iterations || !body) return;
+    if (!mlo_is_scan(s) || !iterations) return;
     size_t inputs = mlo_scan_stacks(s), carried = s->n_input - inputs;
     mlo_puts(out, (*n)++ ? ",{\"name\":" : "{\"name\":");
     mlo_report_string(out, mlo_node_name(s));
