@@ -178,15 +178,16 @@ def check_shared():
 def check_folding():
     """Both of FINN's ways to name a kernel of the loop, and mlo's own, mean the same one."""
     saved = []
-    for key in "FINNLoop_0_MVAU_rtl_2", "FINNLoop_0_body_FINNLoop_0_MVAU_rtl_2", "mvu_2":
+    for key in "mvu_2", "FINNLoop_0_MVAU_rtl_2", "FINNLoop_0_body_FINNLoop_0_MVAU_rtl_2", "FINNLoop_0_MVAU_hls_2", "FINNLoop_0_MVAU_2":
         t.write("folding.json", json.dumps({"Defaults": {}, key: {"PE": 4, "SIMD": 8}}))
         t.good("fold", t.model("bert-tiny"), "--folding", at("folding.json"), "--save-folding", at("saved.json"), "-o", at("folded.json"))
         saved.append(json.loads(t.read(at("saved.json"))))
     folded = [k for k, v in saved[0].items() if isinstance(v, dict) and (v.get("PE"), v.get("SIMD")) == (4, 8)]
-    case("both styles of FINN's folding keys", "" if saved[0] == saved[1] == saved[2] and len(folded) == 1 else str(saved))
-    t.write("folding.json", json.dumps({"FINNLoop_0_MVAU_rtl_77": {"PE": 4}}))
-    p = t.call("fold", t.model("bert-tiny"), "--folding", at("folding.json"), text=True)
-    case("a key of no kernel is refused", "" if p.returncode == 1 and "FINNLoop_0_MVAU_rtl_77" in p.stderr else "%d %s" % (p.returncode, p.stderr))
+    case("both styles of FINN's folding keys", "" if all(s == saved[0] for s in saved) and len(folded) == 1 else str(saved))
+    for key in "FINNLoop_0_MVAU_rtl_77", "FINNLoop_0_MVAU_xyz_2", "FINNLoop_0_MVAV_rtl_2", "FINNLoop_0_XMVAU_rtl_2", "FINNLoop_2", "MVAU_rtl_2", "FINNLoop_0_MVAU_rtl", "FINNLoop_0_Requant_rtl_2":
+        t.write("folding.json", json.dumps({key: {"PE": 4}}))
+        p = t.call("fold", t.model("bert-tiny"), "--folding", at("folding.json"), text=True)
+        case("%s, a key of no kernel, is refused" % key, "" if p.returncode == 1 and key in p.stderr and "does not have" in p.stderr else "%d %s" % (p.returncode, p.stderr))
 
 
-t.main(check_models, check_sabotage, check_refusals, check_shared, check_folding, floor=66)
+t.main(check_models, check_sabotage, check_refusals, check_shared, check_folding, floor=73)

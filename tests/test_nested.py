@@ -133,6 +133,12 @@ def check_three():
     case("three deep is proved and runs", proven(m, r, "three"))
 
 
+def check_none():
+    """Two loops, and nothing that repeats in either: as without --nested."""
+    path = t.model("t5-tiny")
+    case("two loops without others in them", "" if t.good("roll", path, "--nested", "--onnx") == t.good("roll", path, "--onnx") else "another model")
+
+
 def check_captured():
     """Blocks with an If, whose branches read a constant of the block's own, the same in all stages: from within the outer body it lies outside."""
     m = Model(4)
@@ -175,4 +181,4 @@ def check_sabotage():
         case("tampered %s is refused" % what, "" if p.returncode in (1, 3) and "[MLO_E_" in p.stderr else "status %d: %s" % (p.returncode, p.stderr))
 
 
-t.main(check_two, check_three, check_captured, check_sabotage, floor=18)
+t.main(check_two, check_three, check_none, check_captured, check_sabotage, floor=19)
