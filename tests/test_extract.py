@@ -90,6 +90,53 @@ def check_disguised():
         case("%s: a template with other names and another order" % name, p.stderr if p.returncode else proven(t.model(name), name))
 
 
+def check_given():
+    """Templates as people leave them: constants as nodes, outputs forgotten or one too many, parts that hang together nowhere."""
+    def told(name, template, loop, *words):
+        p = given(template, name)
+        r = None if p.returncode else onnx.load(at("rolled.onnx"))
+        q = t.call("check", at("rolled.onnx"), "--against", t.model(name), text=True) if r else p
+        return q.stderr if q.returncode else str(shapes(r)) if shapes(r) != [loop] else "; ".join("does not say %s: %s" % (w, p.stderr) for w in words if w not in p.stderr)
+    for name in "gpt2-cache", "llama-states", "clip-tiny":                   # what leaves each layer; and the larger of two loops, the first
+        template = template_of(name)
+        t.good("roll", t.model(name), "--onnx", "-o", at("rolled.onnx"))
+        largest = max(shapes(onnx.load(at("rolled.onnx"))), key=lambda s: s[0] * s[1])
+        case("%s: its template finds its loop" % name, told(name, template, largest))
+    name = "bert-12"
+    m = template_of(name)
+    held = list(m.graph.initializer)
+    for k, i in enumerate(held):
+        m.graph.node.insert(k, helper.make_node("Constant", [], [i.name], value=i))
+        m.graph.initializer.remove(i)
+    size = len(m.graph.node) - len(held)
+    case("constants as nodes", told(name, m, (12, size)) if held else "it holds no constants")
+    m = template_of(name)
+    inner = next(n for n in m.graph.node if n.op_type == "Softmax").output[0]
+    m.graph.output.append(helper.make_empty_tensor_value_info(inner))
+    case("an output that nobody uses", told(name, m, (12, size), "'%s' is an output of the template that nobody uses" % inner))
+    m = template_of(name)
+    last = m.graph.output[0].name
+    m.graph.output[0].name = inner
+    case("an output that is used, and not said", told(name, m, (12, size), "'%s' is no output of the template, but used outside" % last))
+    m = template_of(name)
+    del m.graph.output[:]
+    case("no outputs at all", told(name, m, (12, size), "is no output of the template"))
+    m = template_of(name)
+    m.graph.output.insert(0, helper.make_empty_tensor_value_info(m.graph.input[0].name))
+    case("an output that is an input", told(name, m, (12, size)))
+    two = template_of("mlp-res")
+    size = len(two.graph.node)
+    stray = helper.make_node("Relu", ["far"], ["away"], name="stray")
+    two.graph.node.append(stray)
+    two.graph.input.append(helper.make_tensor_value_info("far", 1, [1, 8, 32]))
+    refused("a node that hangs together with nothing", given(two, "mlp-res"), "stray", "a template is of one piece")
+    del two.graph.node[:]
+    del two.graph.output[:]
+    refused("a template of nothing", given(two, "mlp-res"), "has no nodes")
+    two.graph.node.append(helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(np.float32(1))))
+    refused("a template of a constant", given(two, "mlp-res"), "has no nodes")
+
+
 def between(name, first, last):
     """The nodes from value `first` to value `last` as a template; weights become inputs."""
     path = t.model(name)
@@ -383,4 +430,4 @@ def check_asked():
     case("marks of an earlier extract are replaced", "" if onnx.load(at("again.onnx")).graph == onnx.load(at("marked.onnx")).graph else "another graph")
 
 
-t.main(check_said, check_inferred, check_asked, check_template, check_disguised, check_moved, check_wrong, check_leftover, check_anywhere, check_almost, check_hierarchy, check_scopes, floor=183)
+t.main(check_said, check_inferred, check_asked, check_template, check_disguised, check_given, check_moved, check_wrong, check_leftover, check_anywhere, check_almost, check_hierarchy, check_scopes, floor=194)

@@ -213,6 +213,7 @@ typedef struct {
     size_t n_found;
     mlo_attempt stuck; /* how far the present attempt got */
     mlo_attempt nearest; /* the attempt that got farthest, x MLO_NONE: none */
+    int apart; /* a template node that an attempt could not come to, MLO_NONE: none */
     mlo_almost *place; /* what is almost an instance */
     size_t n_places;
 } mlo_matcher;
@@ -323,6 +324,8 @@ static int mlo_match_rest(mlo_matcher *a) {
             again |= r > 0;
         }
     }
+    for (int x = 0; x < a->t.n && a->n_trail < a->size; x++)
+        if (a->at[x] < 0 && !a->t.constant[x]) a->apart = x;
     return a->n_trail == a->size;
 }
 
@@ -385,6 +388,10 @@ static int mlo_match_none(mlo_matcher *a) {
                 "inputs; save a template from this model with --save-template",
                 a->g->node[x]->op);
     }
+    if (a->apart >= 0)
+        return mlo_fail(m, MLO_E_LOOP, a->g->node[a->apart],
+            "reads nothing that the template's other nodes make, and none of them reads it; a "
+            "template is of one piece");
     if (best->x < 0) return mlo_fail_at(m, MLO_E_LOOP, NULL, "the template matches nowhere");
     const char *why = mlo_match_difference(a, best->x, best->y);
     const mlo_node *o = a->net->g->node[best->y];
@@ -718,7 +725,7 @@ static int mlo_matcher_make(mlo *m, mlo_matcher *a) {
     mlo_net *net = a->net = mlo_net_of(m, m->model->graph);
     a->m = m;
     a->g = m->body->graph;
-    a->anchor = a->nearest.x = MLO_NONE;
+    a->anchor = a->nearest.x = a->apart = MLO_NONE;
     if (!net || mlo_net_make(m, a->g, &a->t)) return mlo_failed(m);
     size_t t = (size_t)a->t.n + 1, n = (size_t)net->n + 1;
     a->at = MLO_NEW_N(m, int, t);
