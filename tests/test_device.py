@@ -139,6 +139,16 @@ def check_refusals():
             ("a target that no folding in it meets", 1, ["within the device", "the fastest folding takes"], "--device", named(PLENTY), "--target-cycles", 9)):
         p = t.call("fold", core.path, *flags, text=True)
         t.case("refused: " + name, "" if p.returncode == status and all(w in p.stderr for w in words) else "%d %s" % (p.returncode, p.stderr))
+    for frames in (0, -1, 1.5, 256, "2"):
+        line = t.write("line.json", json.dumps({"cycles": 1, "frames_in_flight": frames, "folding": {}}))
+        p = t.call("fold", core.path, "--folding", line, text=True)
+        t.case("refused: a line for %r frames" % frames, "" if p.returncode == 1 and "no whole number of frames from 1 to 255" in p.stderr else "%d %s" % (p.returncode, p.stderr))
+        p = t.call("fold", core.path, "--folding", line, "--frames-in-flight", 2, "-o", t.at("two.json"), text=True)
+        t.case("a line for %r frames, and --frames-in-flight" % frames, p.stderr if p.returncode else "")
+    for what, line, status in (("of one frame", {"cycles": 1, "frames_in_flight": 1, "folding": {}}, 0), ("of 255 frames", {"cycles": 1, "frames_in_flight": 255, "folding": {}}, 0), ("that says nothing of frames", {"cycles": 1, "folding": {}}, 0),
+                               ("without cycles, which has a kernel called folding", {"folding": {}}, 1), ("whose folding is a list", {"cycles": 1, "folding": []}, 1)):
+        p = t.call("fold", core.path, "--folding", t.write("line.json", json.dumps(line)), "-o", t.at("line.out"), text=True)
+        t.case("a line " + what, "" if p.returncode == status else "%d %s" % (p.returncode, p.stderr))
     for text in "XCZU3EG", "xczu3eg-sbva484-1-e": t.case("a device by %s" % text, "" if core.fold("--device", text) == core.fold("--device", "xczu3eg") else "another folding")
     # AMD's product tables, in thousands of LUTs; an UltraScale+ CLB has 8 LUTs and 16 flip-flops
     for name, lut, dsp, bram in (("xczu1eg", 37, 216, 108), ("xczu3eg", 71, 360, 216), ("xck26", 117, 1248, 144), ("xczu7ev", 230, 1728, 312), ("xczu9eg", 274, 2520, 912), ("xczu28dr", 425, 4272, 1080),
@@ -150,4 +160,4 @@ def check_refusals():
     t.case("memory auto within bits and a device", "" if both["on_chip_bits"] <= 200000 and any(k["memory"] == "resident" for k in both["kernels"]) else str(both["on_chip_bits"]))
 
 
-if __name__ == "__main__": t.main(check_parts, check_synthesized, check_front, check_brute_force, check_targets, check_refusals, floor=155)
+if __name__ == "__main__": t.main(check_parts, check_synthesized, check_front, check_brute_force, check_targets, check_refusals, floor=160)

@@ -49,9 +49,14 @@ BASE = {"MVU": ({"x": i8(1, 3, 4), "w": i8(4, 6), **CHANNELS}, {}),
         "AttentionCap": ({**QKV, "p": i32(100, 12, 200, 14, 300, 5)}, {"heads": 2, "kv_heads": 2, "lt": 2, "causal": 0, "band": 0}),
         "AttentionProbs": ({**QKV, "p": i32(*PROBS)}, {"heads": 2, "kv_heads": 2, "lt": 2, "causal": 0, "band": 0}),
         "AttentionRounded": ({**QKV, "p": i32(*PROBS, 200, 14, 3)}, {"heads": 2, "kv_heads": 2, "lt": 2, "causal": 0, "band": 0}),
+        "Conv": ({"x": i8(2, 7, 6), "w": i8(6, 3, 2), **CHANNELS}, {"width": 3, "top": 1, "left": 0}),
+        "Replay": ({"x": i8(1, 3, 4)}, {}),
+        "ArgMax": ({"x": np.int8([[[3, -1, 3, 2], [-5, -7, -5, -6], [1, 2, 3, 4]]])}, {"to": T.INT32}),
+        "Best": ({"x": np.int8([[[3, -1, 3, 2], [-5, -7, -5, -6], [1, 2, 3, 4]]])}, {"to": T.INT32, "best": 3}),
         "Quantize": ({"x": np.float32([[1, -2, 30]]), "scale": np.float32(0.1)}, {}),
         "Dequantize": ({"x": i8(1, 3), "scale": np.float32(0.1)}, None)}
-INTEGERS = [op for op in BASE if op not in ("Quantize", "Dequantize")]
+WORDS = ("ArgMax", "Best")            # what they make are ids and logits
+INTEGERS = [op for op in BASE if op not in ("Quantize", "Dequantize", *WORDS)]
 
 
 def functions():
@@ -84,7 +89,7 @@ def same(name, op, attributes={}, inputs={}):
     p = run(path)
     if p.returncode: return t.case(name, p.stderr.decode()[-300:])
     g = onnx.load(path)
-    kind = T.FLOAT if op == "Dequantize" else attributes.get("to", T.INT8)
+    kind = T.FLOAT if op == "Dequantize" else {**(more or {}), **attributes}.get("to", T.INT8)
     g.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", kind, None))
     want = execute(g, feed)[0]
     with np.load(t.at("out.npz")) as z: got = z["y"]
@@ -118,6 +123,11 @@ def check_definitions():
     same("AttentionBias, one for all heads and queries", "AttentionBias", {}, {"bias": i16(1, 1, 3, most=900)})
     same("AttentionBias hides", "AttentionBias", {}, {"bias": np.where(np.eye(3, dtype=bool)[None], np.int16(-32768), np.int16(5)).repeat(2, 0)})
     same("no tokens", "MVU", {}, {"x": i8(1, 0, 4)})
+    for top, left in ((0, 0), (2, 1), (1, 1)): same("Conv, a window that begins %d above and %d before" % (top, left), "Conv", {"top": top, "left": left})
+    for width in (1, 7, 9, 65536): same("Conv, rows of %d" % width, "Conv", {"width": width})
+    for best in (1, 2, 4): same("Best, %d of 4" % best, "Best", {"best": best})
+    for op in WORDS: same(op + " of 16 bits", op, {}, {"x": i16(2, 3, 20)})
+    same("Best, 16 of 20 with ties", "Best", {"best": 16}, {"x": np.int8(i8(1, 3, 20) // 30)})
 
 
 def check_kernels():
@@ -130,7 +140,7 @@ def check_kernels():
         for k, (name, value) in enumerate(BASE[op][0].items()):
             floats = np.asarray(value).astype(np.float32)
             refused("%s of floats" % name, op, "TYPE", ["input %d is float" % k], inputs={name: floats})
-            code, words = ("GRAPH", "has no first input") if not k else ("SHAPE", "is an input missing") if name == "w" else ("GRAPH", "has no input %d" % k)
+            code, words = ("GRAPH", "has no first input") if not k else ("SHAPE", "is an input missing") if name == "w" and op != "Conv" else ("GRAPH", "has no input %d" % k)
             refused("%s left out" % name, op, code, [words], inputs={name: None})
     wide = np.int32
     rows = [("MVU", "W of three dimensions", "SHAPE", ["W has 3 dimensions"], {}, {"w": i8(1, 4, 6)}),
@@ -201,6 +211,20 @@ def check_kernels():
             ("AttentionBias", "a band as well", "UNSUPPORTED", ["a band beside a bias"], {"band": 1}, {"p": i32(100, 12, 200, 14, 1, 1)}),
             ("AttentionProbs", "a probability of 9 bits", "DATA", ["largest probability 256"], {}, {"p": i32(*PROBS[:6], 256)}),
             ("AttentionRounded", "a zero point of 9 bits", "DATA", ["zero point of scores 128"], {}, {"p": i32(*PROBS, 200, 14, 128)}),
+            ("Conv", "x of two dimensions", "SHAPE", ["they have 2 and 3"], {}, {"x": i8(3, 6)}),
+            ("Conv", "w of two dimensions", "SHAPE", ["they have 3 and 2"], {}, {"w": i8(6, 3)}),
+            ("Conv", "w of other channels", "SHAPE", ["x has 6 channels, w 5"], {}, {"w": i8(5, 3, 2)}),
+            ("Conv", "w of 16 bits", "TYPE", ["w is int16; it must be INT8"], {}, {"w": i16(6, 3, 2)}),
+            *[("Conv", "rows of %d" % n, "SHAPE", ["a window of 3 x 2 over rows of width = %d" % n], {"width": n}, {}) for n in (0, -3, 65537)],
+            *[("Conv", "a window of %d x %d" % d, "SHAPE", ["a window of %d x %d over rows of width = 3 tokens; each must be 1 to 65536" % d], {"top": 0, "left": 0}, {"w": np.zeros((6, *d), np.int8)}) for d in ((0, 2), (2, 0), (65537, 1), (1, 65537))],
+            *[("Conv", "a token %d below and %d behind the window's corner" % d, "SHAPE", ["top = %d, left = %d in a window of 3 x 2" % d], {"top": d[0], "left": d[1]}, {}) for d in ((-1, 0), (3, 0), (0, -1), (0, 2))],
+            *[("Conv", "one %s too few" % what, "SHAPE", ["has 5 elements, needs 6"], {}, {what: all_(5, 9)}) for what in CHANNELS],
+            *[(op, "x of %s" % kind, "TYPE", ["input 0 is %s; it must be INT8 or INT16" % kind], {}, {"x": np.ones((1, 3, 4), dtype)}) for op in WORDS for kind, dtype in (("float", np.float32), ("int32", np.int32))],
+            *[(op, "x left out", "GRAPH", ["has no first input"], {}, {"x": None}) for op in WORDS],
+            *[(op, "x without channels", "SHAPE", ["x has no channels"], {}, {"x": i8(1, 3, 0)}) for op in WORDS],
+            *[(op, "x is a number", "SHAPE", ["form of its output"], {}, {"x": i8()}) for op in WORDS],
+            *[("Best", "%d of 20" % n, "SHAPE", ["the %d best of 20 channels" % n], {"best": n}, {"x": i8(1, 3, 20)}) for n in (0, 17, 21)],
+            ("Best", "5 of 4", "SHAPE", ["the 5 best of 4 channels"], {"best": 5}, {}),
             ("Quantize", "x of integers", "TYPE", ["must be FLOAT"], {}, {"x": i8(3)}),
             ("Quantize", "a scale of doubles", "TYPE", ["must be FLOAT"], {}, {"scale": np.float64(0.1)}),
             ("Quantize", "scales, none of them", "SHAPE", ["input 1 has 0 elements"], {}, {"scale": np.zeros(0, np.float32)}),
@@ -217,7 +241,7 @@ def check_kernels():
         for name in "ab": refused("%s of 32 bits" % name, op, "TYPE", ["is int32; it must be INT8 or INT16"], inputs={name: i8(1, 3, 4).astype(wide)})
         refused("no shift", op, "SHAPE", ["input 2 has 1 elements"], inputs={"p": i32(1)})
     limits = [("MVU", "mult", -1, "multiplier"), ("MVU", "mult", 32768, "multiplier"), ("MVU", "shift", 0, "shift"), ("MVU", "shift", 63, "shift"),
-              ("Requant", "mult", 32768, "multiplier"), ("Place", "mult", 32768, "multiplier"), ("Place", "shift", 0, "shift"), ("Requant", "shift", 0, "shift"), ("LayerNorm", "g", -32769, "scale")]
+              ("Conv", "mult", 32768, "multiplier"), ("Conv", "shift", 0, "shift"), ("Requant", "mult", 32768, "multiplier"), ("Place", "mult", 32768, "multiplier"), ("Place", "shift", 0, "shift"), ("Requant", "shift", 0, "shift"), ("LayerNorm", "g", -32769, "scale")]
     for op, name, value, what in limits:
         n = BASE[op][0][name].size
         refused("a %s of %d, the last" % (what, value), op, "DATA", ["%s %d is not within" % (what, value)], inputs={name: np.where(np.arange(n) == n - 1, value, 1).astype(np.int32)})
@@ -334,4 +358,4 @@ def check_cores():
         for verb in verbs: t.case("a core %s: %s" % (name, verb), wrong(t.call(verb, path, "-o", t.at("never")), code, mentions))
 
 
-if __name__ == "__main__": t.main(check_definitions, check_kernels, check_cores, floor=455)
+if __name__ == "__main__": t.main(check_definitions, check_kernels, check_cores, floor=575)

@@ -132,18 +132,65 @@ def check_refusals():
     case("another form is refused", "" if p.returncode == 2 and "scan and finn" in p.stderr else p.stderr or "it says nothing")
 
 
+def layers(kind=onnx.TensorProto.FLOAT, dims=(2, 4), between=(), shared=None, branches=False, inputs=()):
+    """x = tanh(x w_k + x) four times; each reads `shared`, too, by itself or in both branches of an If."""
+    r, nodes, inits, x = np.random.default_rng(2), list(between), [], "x"
+    dtype = helper.tensor_dtype_to_np_dtype(kind)
+    info = lambda name: helper.make_tensor_value_info(name, kind, dims)
+    for k in range(4):
+        inits.append(onnx.numpy_helper.from_array((0.3 * r.standard_normal((4, 4))).astype(dtype), "w%d" % k))
+        nodes += [helper.make_node("MatMul", [x, "w%d" % k], ["m%d" % k]), helper.make_node("Add", ["m%d" % k, x], ["a%d" % k]), helper.make_node("Tanh", ["a%d" % k], ["t%d" % k])]
+        x = "t%d" % k
+        if branches: nodes.append(helper.make_node("If", ["go"], ["s%d" % k], **{way + "_branch": helper.make_graph([helper.make_node(op, [x, shared], [op + str(k)])], way, [], [info(op + str(k))]) for way, op in (("then", "Mul"), ("else", "Sub"))}))
+        elif shared: nodes.append(helper.make_node("Mul", [x, shared], ["s%d" % k]))
+        if shared: x = "s%d" % k
+    ins = [info("x"), *inputs]
+    m = helper.make_model(helper.make_graph(nodes, "layers", ins, [helper.make_tensor_value_info(x, kind, None)], inits), opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    onnx.save(m, at("layers.onnx"))
+    return m
+
+
+def check_shared():
+    """What all iterations read: a constant goes into the body, what is computed is repeated, for branches, too."""
+    tanh = helper.make_node("Sin", ["x"], ["q"])
+    go = helper.make_tensor_value_info("go", onnx.TensorProto.BOOL, [])
+    x = np.random.default_rng(3).standard_normal((2, 4)).astype(np.float32)
+    for what, more in (("a computed value", {}), ("a computed value, in branches", {"branches": True, "inputs": [go]})):
+        m = layers(between=[tanh], shared="q", **more)
+        p = t.call("roll", at("layers.onnx"), "--as", "finn", "--onnx", "-o", at("finn.onnx"), text=True)
+        if p.returncode: case(what, p.stderr); continue
+        f, feeds = onnx.load(at("finn.onnx")), {"x": x, **({"go": np.array(True)} if more else {})}
+        p = t.call("check", at("finn.onnx"), "--against", at("layers.onnx"), text=True)
+        loop = loops(f)[0]
+        own = {i.name for i in attributes(loop)["body"].input} | {o for n in attributes(loop)["body"].node for o in n.output}
+        outer = [i for n in attributes(loop)["body"].node for a in n.attribute if a.type == onnx.AttributeProto.GRAPH for k in a.g.node for i in k.input if i not in own and i not in {o for q in a.g.node for o in q.output}]
+        case(what, (p.stderr if p.returncode else "") or ("branches read %s" % outer if outer else ""))
+        np.savez(at("in.npz"), **feeds)
+        t.good("run", at("finn.onnx"), "--inputs", at("in.npz"), "--outputs", at("out.npz"))
+        want, got = session(m).run(None, feeds)[0], list(np.load(at("out.npz")).values())[0]
+        case(what + ", in mlo run", "" if np.max(np.abs(want - got)) < 1e-5 else "differs")
+    for what, words, how in (("of doubles", "carries double", {"kind": onnx.TensorProto.DOUBLE}), ("of an open dimension, which all iterations read", "whose shape is not known", {"dims": ("n", 4), "between": [tanh], "shared": "q"}),
+                             ("of an open dimension", "", {"dims": ("n", 4)})):
+        layers(**how)
+        p = t.call("roll", at("layers.onnx"), "--as", "finn", "--onnx", "-o", at("finn.onnx"), text=True)
+        case("a loop " + what, "" if (p.returncode in (3, 4) and words in p.stderr if words else p.returncode == 0) else "%d %s" % (p.returncode, p.stderr))
+    layers()
+    case("--as scan says what is said anyway", "" if t.good("roll", at("layers.onnx"), "--as", "scan", "--onnx") == t.good("roll", at("layers.onnx"), "--onnx") else "another model")
+
+
 def check_folding():
     """Both of FINN's ways to name a kernel of the loop, and mlo's own, mean the same one."""
     saved = []
-    for key in "FINNLoop_0_MVAU_rtl_2", "FINNLoop_0_body_FINNLoop_0_MVAU_rtl_2", "mvu_2":
+    for key in "mvu_2", "FINNLoop_0_MVAU_rtl_2", "FINNLoop_0_body_FINNLoop_0_MVAU_rtl_2", "FINNLoop_0_MVAU_hls_2", "FINNLoop_0_MVAU_2":
         t.write("folding.json", json.dumps({"Defaults": {}, key: {"PE": 4, "SIMD": 8}}))
         t.good("fold", t.model("bert-tiny"), "--folding", at("folding.json"), "--save-folding", at("saved.json"), "-o", at("folded.json"))
         saved.append(json.loads(t.read(at("saved.json"))))
     folded = [k for k, v in saved[0].items() if isinstance(v, dict) and (v.get("PE"), v.get("SIMD")) == (4, 8)]
-    case("both styles of FINN's folding keys", "" if saved[0] == saved[1] == saved[2] and len(folded) == 1 else str(saved))
-    t.write("folding.json", json.dumps({"FINNLoop_0_MVAU_rtl_77": {"PE": 4}}))
-    p = t.call("fold", t.model("bert-tiny"), "--folding", at("folding.json"), text=True)
-    case("a key of no kernel is refused", "" if p.returncode == 1 and "FINNLoop_0_MVAU_rtl_77" in p.stderr else "%d %s" % (p.returncode, p.stderr))
+    case("both styles of FINN's folding keys", "" if all(s == saved[0] for s in saved) and len(folded) == 1 else str(saved))
+    for key in "FINNLoop_0_MVAU_rtl_77", "FINNLoop_0_MVAU_xyz_2", "FINNLoop_0_MVAV_rtl_2", "FINNLoop_0_XMVAU_rtl_2", "FINNLoop_2", "MVAU_rtl_2", "FINNLoop_0_MVAU_rtl", "FINNLoop_0_Requant_rtl_2":
+        t.write("folding.json", json.dumps({key: {"PE": 4}}))
+        p = t.call("fold", t.model("bert-tiny"), "--folding", at("folding.json"), text=True)
+        case("%s, a key of no kernel, is refused" % key, "" if p.returncode == 1 and key in p.stderr and "does not have" in p.stderr else "%d %s" % (p.returncode, p.stderr))
 
 
-t.main(check_models, check_sabotage, check_refusals, check_folding, floor=68)
+t.main(check_models, check_sabotage, check_refusals, check_shared, check_folding, floor=73)

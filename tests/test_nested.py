@@ -133,6 +133,32 @@ def check_three():
     case("three deep is proved and runs", proven(m, r, "three"))
 
 
+def check_none():
+    """Two loops, and nothing that repeats in either: as without --nested."""
+    path = t.model("t5-tiny")
+    case("two loops without others in them", "" if t.good("roll", path, "--nested", "--onnx") == t.good("roll", path, "--onnx") else "another model")
+
+
+def check_captured():
+    """Blocks with an If, whose branches read a constant of the block's own, the same in all stages: from within the outer body it lies outside."""
+    m = Model(4)
+    for k in range(3): m.inits.append(numpy_helper.from_array(np.float32(0.5 + k), "own%d" % k))
+    info = lambda name: h.make_tensor_value_info(name, T.FLOAT, [4, DIM])
+    for stage in range(3):
+        for k in range(3):
+            m.block()
+            yes = h.make_graph([h.make_node("Mul", [m.at, "own%d" % k], ["yes%d_%d" % (stage, k)])], "yes", [], [info("yes%d_%d" % (stage, k))])
+            no = h.make_graph([h.make_node("Sub", [m.at, "own%d" % k], ["no%d_%d" % (stage, k)])], "no", [], [info("no%d_%d" % (stage, k))])
+            m.at = m.op("If", "go", then_branch=yes, else_branch=no)
+        m.norm(); m.down()
+    m.inits.append(numpy_helper.from_array(np.array(True), "go"))
+    m = m.done()
+    r = rolled(m, "captured", "--nested")
+    found = [(n, d) for n, _, d in scans(r.graph)]
+    case("branches that read from outside of the outer body: 3 x (3 x ..)", "" if found == [(3, 0), (3, 1)] else str(found))
+    case("branches that read from outside are proved and run", proven(m, r, "captured"))
+
+
 def check_sabotage():
     """Whatever is changed in the inner body, check says so."""
     m, _, _ = stages()
@@ -155,4 +181,4 @@ def check_sabotage():
         case("tampered %s is refused" % what, "" if p.returncode in (1, 3) and "[MLO_E_" in p.stderr else "status %d: %s" % (p.returncode, p.stderr))
 
 
-t.main(check_two, check_three, check_sabotage, floor=16)
+t.main(check_two, check_three, check_none, check_captured, check_sabotage, floor=19)

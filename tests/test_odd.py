@@ -436,6 +436,10 @@ def check_layers():
     small = lambda k, x, y: [node("DequantizeLinear", ["i%d" % k, "step"], ["d%d" % k]), node("MatMul", [x, "d%d" % k], [y])]
     nibbles = [h.make_tensor("i%d" % k, T.INT4, [2, 2], [k, -3, 7, -8]) for k in range(3)]
     rolled("4-bit integers", layered(small, small, small, init=[("step", np.float32(0.5)), *nibbles], opset=21), 3, x)
+    for kind in T.INT4, T.UINT4:
+        def turns(k, x, y): return [node("DequantizeLinear", ["i%d" % k, "steps", "zero%d" % (k % 2)], ["d%d" % k], axis=1), node("MatMul", [x, "d%d" % k], [y])]
+        each = [h.make_tensor("i%d" % k, kind, [2, 2], [k, 3, 7, 5]) for k in range(4)] + [h.make_tensor("zero%d" % k, kind, [2], [2 + k, 5 - k]) for k in range(2)]
+        rolled("4-bit zero points that layers take turns in, %s" % T.DataType.Name(kind), layered(turns, turns, turns, turns, init=[("steps", np.float32([0.5, 0.25])), *each], opset=21), 4, x)
     said = [node("Constant", [], ["c"], value=array(np.float32([1, 2]), "c"))]
     mul = lambda k, x, y: node("Mul", [x, "c"], [y])
     rolled("a constant that is an output, too", layered(mul, mul, mul, more=said, outputs=[f32("c", 2)]), 3, x)
@@ -452,6 +456,12 @@ def check_layers():
     flag = h.make_tensor_value_info("c", T.BOOL, [])
     for c in True, False:
         rolled("graphs that read from outside, %s" % c, layered(branches, branches, branches, init=v + limits, inputs=[flag]), 3, {**x, "c": np.array(c)})
+    def listed(k, x, y):
+        """A list of graphs, which read the layer's input and what is the layer's own."""
+        n = node("Strange", [x], [y], domain="custom")
+        n.attribute.append(h.make_attribute("a", [h.make_graph([node("Mul", [x, v], ["g"])], "inner", [], [f32("g", 2)]) for v in ("v%d" % k, "high")]))
+        return n
+    rolled("lists of graphs that read from outside", layered(listed, listed, listed, init=v + limits), 3)
     named = lambda k, x, y: branches(k, x, y, "j%d" % k)
     rolled("graphs that read from outside, names of their own", layered(named, named, named, init=v + limits, inputs=[flag]), 3, {**x, "c": np.array(True)})
 

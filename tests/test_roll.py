@@ -365,6 +365,22 @@ def check_roles():
     expect("nodes only the first layer owns are hoisted", residual(tweak=first), [(5, 6)])
     expect("opset 23", residual(opset=23), [(5, 6)])
     m = residual()
+    m.opset_import[0].domain = "ai.onnx"
+    expect("the standard operators by their long name", m, [(5, 6)])
+    def wide_heads(heads):
+        """norm(x) is read by more heads than one looks forward from."""
+        def heads_of(k, own, const, x):
+            n, made, sums = heads(k), [], own[0].output[0]
+            for h in range(n):
+                made.append(helper.make_node("MatMul", [own[0].output[0], const(f"layers.{k}.h{h}", np.eye(8, dtype=np.float32) * (h + 1) * 0.01)], [f"layers.{k}.h{h}.y"], name=f"layers.{k}.h{h}"))
+                made.append(helper.make_node("Add", [sums, f"layers.{k}.h{h}.y"], [f"layers.{k}.s{h}"], name=f"layers.{k}.s{h}"))
+                sums = f"layers.{k}.s{h}"
+            own[1].input[0] = sums
+            return [own[0], *made, *own[1:]]
+        return heads_of
+    expect("a value with 66 readers in each layer", residual(3, tweak=wide_heads(lambda k: 65)), [(3, 6 + 130)])
+    expect("a value with 66 readers in all layers but the last, which has 64", residual(4, tweak=wide_heads(lambda k: 63 if k == 3 else 65)), [(3, 6 + 130), (63, 2)])          # in the last layer its heads repeat
+    m = residual()
     m.graph.node[1].input[0] = m.graph.node[1].output[0]
     expect("a node that reads itself", m, status=3, says=["layers.0.a", "[MLO_E_GRAPH]"])
     expect("no layer repeats", residual(1), status=4, says=["[MLO_E_LOOP]"])
@@ -479,7 +495,8 @@ def check_marks():
         return c
     ops = [n for n in m.graph.node if meta(n).get("mlo.instance") == "2"]
     for what, c in (("an instance missing", edit(lambda n: n.name == ops[0].name, "mlo.instance", "9")), ("a position twice", edit(lambda n: n.name == ops[0].name, "mlo.position", "1")),
-                    ("no number", edit(lambda n: n.name == ops[0].name, "mlo.position", "x"))):
+                    ("no number", edit(lambda n: n.name == ops[0].name, "mlo.position", "x")),
+                    *[(f"'{value}' for {key}", edit(lambda n: n.name == ops[0].name, f"mlo.{key}", value)) for key in ("instance", "position") for value in ("", "-1", "2 ", "99999999999", "2000")]):
         _, err, code = roll(c)
         case(f"marks with {what} are refused", "" if code == 4 and "MLO_E_LOOP" in err else f"{code} {err[:200]}")
     def without(pick):
@@ -490,10 +507,18 @@ def check_marks():
                 del n.metadata_props[:]
                 n.metadata_props.extend(kept)
         return c
+    def only(lost):
+        c = copy.deepcopy(m)
+        n = next(n for n in c.graph.node if n.name == ops[0].name)
+        kept = [p for p in n.metadata_props if p.key != lost]
+        del n.metadata_props[:]
+        n.metadata_props.extend(kept)
+        return c
     exchanged = edit(lambda n: n.name == ops[0].name, "mlo.position", meta(ops[1])["mlo.position"])
     next(p for n in exchanged.graph.node if n.name == ops[1].name for p in n.metadata_props if p.key == "mlo.position").value = meta(ops[0])["mlo.position"]
     for what, c, word in (("of nothing", without(lambda n: True), "no node is marked"), ("of one layer", without(lambda n: meta(n).get("mlo.instance", "0") != "0"), "has 1 iteration; a loop needs two"),
-                          ("of two nodes exchanged", exchanged, "not as in the other layers")):
+                          ("of a node without position", only("mlo.position"), "no number in range"), ("of a node without instance", only("mlo.instance"), "no number in range"),
+                    ("of two nodes exchanged", exchanged, "not as in the other layers")):
         _, err, code = roll(c)
         case(f"marks {what} are refused", "" if code == 4 and "MLO_E_LOOP" in err and word in err else f"{code} {err[:200]}")
 
@@ -513,6 +538,10 @@ def attributes():
     inner = lambda *v: helper.make_graph([helper.make_node("Constant", [], ["c"], value=numbers(*v))], "inner", [], [helper.make_tensor_value_info("c", T.FLOAT, [len(v)])])
     return {"a float": (0.5, 0.25, "0.25"), "an integer": (3, 4, "4"), "a string": ("tanh", "none", "'none'"), "floats": ([0.5, 1.5], [0.5, 1.25], "[0.5,1.25]"),
             "integers": ([1, 2], [1, 3], "[1,3]"), "more integers": ([1, 2], [1, 2, 3], "[1,2,3]"), "strings": (["a", "bc"], ["a", "bd"], "how"),
+            "many integers": (list(range(9)), list(range(8)) + [9], "[0,1,2,3,4,5,6,7]"), "many floats": ([0.5] * 9, [0.5] * 8 + [0.25], "[0.5,0.5,0.5,0.5,0.5,0.5,0.5,0.5]"),
+            "a tensor of five": (numbers(1, 2, 3, 4, 5), numbers(1, 2, 3, 4, 6), "a tensor of 5"), "a tensor of nothing": (numbers(1), numbers(), "a tensor of 0"),
+            "a tensor of texts": tuple(numpy_helper.from_array(np.array([w], object)) for w in "ab") + ("a tensor of 1",),
+            "a tensor of doubles": (numpy_helper.from_array(np.float64([0.1])), numpy_helper.from_array(np.float64([0.2])), "[0.2]"),
             "a tensor": (numbers(1, 1), numbers(0, 1), "[0,1]"), "tensors": ([numbers(1), numbers(2)], [numbers(1), numbers(3)], "how"),
             "a graph": (inner(1), inner(2), "how"), "a graph, other names": (lambda k: branch(f"layer{k}."), lambda k: branch(f"layer{k}.", op="Neg"), "how"),
             "a graph, an initializer": (lambda k: branch(f"layer{k}."), lambda k: branch(f"layer{k}.", 3.0), "how"), "a graph, a node more": (branch(), branch(more=1), "how"),
@@ -567,4 +596,4 @@ def check_attributes():
     case("attributes: what only a graph in a list of them reads stays", "" if {"first", "second", "made"} <= have and not {"fourth", "lost"} & have else str(sorted(have)))
 
 
-t.main(check_attributes, check_roles, check_models, check_stacks, check_learned, check_hierarchies, check_scopes, check_instances, check_marks, check_report, floor=249)
+t.main(check_attributes, check_roles, check_models, check_stacks, check_learned, check_hierarchies, check_scopes, check_instances, check_marks, check_report, floor=290)

@@ -302,7 +302,7 @@ static int mlo_flat_lay(mlo_flat *f, int i) {
     for (int k = 0; k < s->n_in && y->place < 0; k++)
         if (mlo_flat_over(s, i, s->in[k])) y->place = s->in[k]->place;
     if (y->place < 0) y->place = mlo_flat_place(f, mlo_flat_bytes(y));
-    for (int t = y->made; t <= y->last && t < MLO_PLAN_STEPS; t++)
+    for (int t = y->made; t <= y->last; t++) /* no later than f->n_step, which has room */
         f->plan.place[y->place].live[t] = 1;
     return mlo_failed(f->m);
 }

@@ -72,11 +72,12 @@ static void mlo_flat_drop(mlo_flat *f, size_t i, size_t j) {
 
 /* Is step t a sum with a fixed number for each channel? Then that is the bias. */
 static int mlo_flat_bias(mlo_flat_step *s, const mlo_flat_step *t) {
-    const int own = t->n_in > 1 && t->in[1]->of == s->out; /* which operand is s's */
-    mlo_flat_value *b = t->n_in == 2 ? t->in[!own] : NULL;
-    const mlo_flat_value *x = b ? t->in[own] : NULL;
-    if (!b || s->in[2] || !mlo_eq(t->exact, "mlo_sum") || !mlo_eq(s->exact, "mlo_same") || !b->fixed
-        || x->of != s->out || x->at || x->count != s->out->count || t->out->count != x->count
+    if (t->n_in != 2) return 0;
+    const int own = t->in[1]->of == s->out; /* which operand is s's */
+    mlo_flat_value *b = t->in[!own];
+    const mlo_flat_value *x = t->in[own];
+    if (s->in[2] || !mlo_eq(t->exact, "mlo_sum") || !mlo_eq(s->exact, "mlo_same") || !b->fixed
+        || x->at || x->count != s->out->count || t->out->count != x->count
         || mlo_flat_along(t, !own, s->inner, s->channels) != 1)
         return 0;
     s->in[2] = b;

@@ -296,7 +296,7 @@ static void mlo_set_element(mlo_array *a, int64_t i, int64_t v) {
 
 static mlo_form mlo_array_form(const mlo_array *a) {
     mlo_form f = { a->dtype, a->rank, { 0 } };
-    for (int i = 0; i < f.rank && i < MLO_MAX_RANK; i++) f.dims[i] = a->dims[i];
+    for (int i = 0; i < f.rank; i++) f.dims[i] = a->dims[i];
     return f;
 }
 

@@ -416,7 +416,6 @@ static const char *mlo_terms_attrs(mlo_terms *t, mlo_terms_env *env, const mlo_n
 static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *n) {
     int64_t index[1];
     mlo_slices s;
-    mlo_terms_env *home;
     if (mlo_is(n, "Identity")) return mlo_terms_get(t, env, n->input[0]);
     if (mlo_is(n, "Gather") && n->n_input == 2 && !mlo_int(n, "axis", 0)
         && mlo_terms_slices(t, env, n->input[0], &s)) {
@@ -430,12 +429,10 @@ static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *
         int id = mlo_terms_get(t, env, n->input[0]);
         int64_t to = mlo_int(n, "to", 0);
         const mlo_node *inner = id >= 0 ? t->term[id].node : NULL;
-        if (id >= 0 && t->term[id].kind == MLO_TERM_NODE && mlo_is(inner, "Cast")
-            && mlo_int(inner, "to", 0) == MLO_INT8 && (to == MLO_INT4 || to == MLO_UINT4)) {
-            const mlo_term *x = &t->term[t->term[id].in[0]];
-            mlo_form f = mlo_form_of(mlo_terms_value(env, n->input[0], &home));
-            if (x->tensor && x->tensor->data_type == to && f.dtype == MLO_INT8)
-                return t->term[id].in[0];
+        if (mlo_is(inner, "Cast") && mlo_int(inner, "to", 0) == MLO_INT8
+            && (to == MLO_INT4 || to == MLO_UINT4)) {
+            const mlo_tensor *x = t->term[t->term[id].in[0]].tensor;
+            if (x && x->data_type == to) return t->term[id].in[0];
         }
     }
     return -2;

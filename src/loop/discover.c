@@ -331,7 +331,7 @@ static int mlo_scope_number(const char *x, const char *y, long *number) {
 }
 /* Sets the offsets by the layer numbers in the scopes. Returns 0 when a chain has none. */
 static int mlo_align_scopes(mlo_align *a) {
-    for (int c = 0; a->scope && c < a->n_chains; c++) {
+    for (int c = 0; c < a->n_chains; c++) {
         long number = 0;
         int x = a->root[c], i = 0;
         for (;
@@ -341,7 +341,7 @@ static int mlo_align_scopes(mlo_align *a) {
         if (a->s->next[x] < 0 || number > 1000000) return 0;
         a->offset[c] = i - (int)number;
     }
-    return a->scope != NULL;
+    return 1;
 }
 
 /* Sets the offsets for which all chains begin (or, with `last`, end) together. */
@@ -361,7 +361,7 @@ static int mlo_align_times(mlo_align *a) {
     for (int c = 0; c < a->n_chains; c++) n += a->length[c];
     a->n_times = high - low + 1;
     /* so many times: these chains have nothing to do with each other */
-    if (a->n_times > n || a->n_times > a->net->n) return 0;
+    if (a->n_times > n) return 0;
     memset(a->at, 0, (size_t)(a->n_times + 1) * sizeof *a->at);
     for (int c = 0; c < a->n_chains; c++)
         for (int x = a->root[c]; x >= 0; x = a->s->next[x]) {
@@ -402,7 +402,7 @@ static int mlo_instances_same(const mlo_align *a, int t, mlo_miss *miss) {
     for (int i = a->at[t]; i < a->at[t + 1]; i++) {
         int x = a->by_time[i];
         int y = a->s->next[x];
-        int good = y >= 0 && a->time[y] == t + 1 && !a->bad[x];
+        int good = y >= 0 && !a->bad[x]; /* y is in instance t + 1, as it is next in the chain */
         int where = MLO_NONE;
         int there = MLO_NONE;
         if (good) {
@@ -499,7 +499,7 @@ static void mlo_align_convex(mlo_align *a) {
                 for (int x = a->by_time[i], k = net->in_at[x]; k < net->in_at[x + 1]; k++) {
                     int p = net->from[k], far = mlo_slot_reach(a, k);
                     int inside = p >= 0 && a->time[p] >= start
-                        && (a->time[p] == t || a->time[p] == t - 1) && a->run_of[a->time[p]] == r;
+                        && (a->time[p] == t || a->time[p] == t - 1);
                     if (!inside && far >= start && far > need) need = far;
                 }
             if (need < start) continue;
@@ -527,7 +527,7 @@ static int mlo_scope_common(const char *a, const char *b) {
 static int mlo_instance_cohesion(const mlo_align *a, int t) {
     const char *first = NULL;
     int levels = 1000;
-    for (int i = a->at[t]; a->scope && i < a->at[t + 1]; i++) {
+    for (int i = a->at[t]; i < a->at[t + 1]; i++) {
         const char *s = a->scope[a->by_time[i]];
         if (!s) continue;
         if (!first) first = s;
@@ -808,7 +808,7 @@ static int mlo_miss_nearer(const mlo_miss *a, const mlo_miss *b) {
 }
 
 /* Finds the loops of a graph. Where two loops share nodes, the better one is taken and the other is
- * lost. scope and chosen have an entry per node, or are NULL (see the top of this file). */
+ * lost. scope and chosen have an entry per node; chosen may be NULL (see the top of this file). */
 static int mlo_discover(
     mlo *m, mlo_net *net, const char *const *scope, const uint8_t *chosen, mlo_found *found) {
     mlo_shift shift;

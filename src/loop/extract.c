@@ -308,15 +308,21 @@ static int mlo_extract_mark(mlo *m, const mlo_net *net, const mlo_layers *l, con
     return 0;
 }
 
+/* Is it one of the keys of mlo_extract_mark? */
+static int mlo_is_mark(const char *key) {
+    static const char *const marks[] = { mlo_key_loop, mlo_key_instance, mlo_key_position };
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (mlo_eq(key, marks[i])) return 1;
+    return 0;
+}
+
 /* Marks that an earlier extract left must not survive. */
 static void mlo_extract_unmark(mlo_graph *g) {
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = g->node[i];
         size_t kept = 0;
         for (size_t k = 0; k < n->n_meta; k++)
-            if (!mlo_eq(n->meta[k].key, mlo_key_loop) && !mlo_eq(n->meta[k].key, mlo_key_instance)
-                && !mlo_eq(n->meta[k].key, mlo_key_position))
-                n->meta[kept++] = n->meta[k];
+            if (!mlo_is_mark(n->meta[k].key)) n->meta[kept++] = n->meta[k];
         n->n_meta = kept;
     }
 }

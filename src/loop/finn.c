@@ -119,15 +119,16 @@ static int mlo_finn_meet(mlo_finn_loop *f, const char *name) {
     return inner ? mlo_map_put(f->m, &f->inner, name, (void *)(uintptr_t)inner) : mlo_failed(f->m);
 }
 
-static int mlo_finn_meet_all(mlo_finn_loop *f, const mlo_graph *g, int depth) {
-    for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++) {
+/* An indexed graph is not nested too deep. */
+static int mlo_finn_meet_all(mlo_finn_loop *f, const mlo_graph *g) {
+    for (size_t i = 0; i < g->n_node; i++) {
         const mlo_node *n = g->node[i];
         for (size_t k = 0; k < n->n_input; k++)
             if (mlo_has_input(n, k)) MLO_TRY(mlo_finn_meet(f, n->input[k]));
         for (size_t a = 0; a < n->n_attr; a++) {
-            if (n->attr[a]->g) MLO_TRY(mlo_finn_meet_all(f, n->attr[a]->g, depth + 1));
+            if (n->attr[a]->g) MLO_TRY(mlo_finn_meet_all(f, n->attr[a]->g));
             for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
-                MLO_TRY(mlo_finn_meet_all(f, n->attr[a]->graphs[k], depth + 1));
+                MLO_TRY(mlo_finn_meet_all(f, n->attr[a]->graphs[k]));
         }
     }
     for (size_t i = 0; i < g->n_output; i++) MLO_TRY(mlo_finn_meet(f, g->output[i]->name));
@@ -166,24 +167,22 @@ static int mlo_finn_nodes(mlo_finn_loop *f) {
 static int mlo_finn_build(mlo_finn_loop *f) {
     mlo *m = f->m;
     mlo_form in = mlo_form_of(mlo_value_of(f->body, f->body->input[0]->name));
-    mlo_form out = mlo_form_of(mlo_value_of(f->body, f->body->output[0]->name));
-    const char *from = mlo_finn_type(in.dtype), *to = mlo_finn_type(out.dtype);
-    if (!from || !to)
+    const char *type = mlo_finn_type(in.dtype); /* what is carried comes out as it went in */
+    if (!type)
         return mlo_fail(m, MLO_E_UNSUPPORTED, f->scan,
-            "carries %s, a type that FINN does not have; use --as scan",
-            mlo_dtype_name(from ? out.dtype : in.dtype));
+            "carries %s, a type that FINN does not have; use --as scan", mlo_dtype_name(in.dtype));
     if (!(f->loop = mlo_node_new(m, mlo_finn_loop_op, f->name))) return mlo_failed(m);
     for (size_t i = 0; i < f->scan->n_input; i++)
         MLO_TRY(mlo_node_input(m, f->loop, f->scan->input[i]));
     MLO_TRY(mlo_node_output(m, f->loop, f->scan->output[0]));
-    MLO_TRY(mlo_finn_meet_all(f, f->body, 0));
+    MLO_TRY(mlo_finn_meet_all(f, f->body));
     MLO_TRY(mlo_finn_nodes(f));
     f->loop->meta = f->scan->meta;
     f->loop->n_meta = f->scan->n_meta;
     MLO_TRY(mlo_attr_graph(m, f->loop, "body", f->body));
     MLO_TRY(mlo_attr_int(m, f->loop, "iteration", f->iterations));
-    MLO_TRY(mlo_attr_string(m, f->loop, "inputDataType", from));
-    MLO_TRY(mlo_attr_string(m, f->loop, "outputDataType", to));
+    MLO_TRY(mlo_attr_string(m, f->loop, "inputDataType", type));
+    MLO_TRY(mlo_attr_string(m, f->loop, "outputDataType", type));
     MLO_TRY(mlo_attr_string(m, f->loop, "backend", "fpgadataflow"));
     return mlo_graph_add(m, &f->made, f->loop);
 }

@@ -196,12 +196,17 @@ static void mlo_slot_add(mlo_slots *s, mlo_value *v) {
     s->n++;
 }
 
+/* Does what a subgraph reads lie in graph g, or outside it: g itself may be a loop's body. */
+static int mlo_slot_outer(const mlo_slots *s, const mlo_value *v) {
+    return mlo_value_of(s->net->g, v->name) == v;
+}
+
 static void mlo_slots_inside(mlo_slots *s, mlo_graph *inner) {
     for (size_t i = 0; i < inner->n_node; i++) {
         mlo_node *n = inner->node[i];
         for (size_t k = 0; k < n->n_input; k++) {
             mlo_value *v = mlo_value_of(inner, n->input[k]);
-            if (v && v->graph == s->net->g) mlo_slot_add(s, v);
+            if (v && mlo_slot_outer(s, v)) mlo_slot_add(s, v);
         }
         for (size_t a = 0; a < n->n_attr; a++) {
             if (n->attr[a]->g) mlo_slots_inside(s, n->attr[a]->g);
@@ -211,7 +216,7 @@ static void mlo_slots_inside(mlo_slots *s, mlo_graph *inner) {
     }
     for (size_t i = 0; i < inner->n_output; i++) {
         mlo_value *v = mlo_value_of(inner, inner->output[i]->name);
-        if (v->graph == s->net->g) mlo_slot_add(s, v);
+        if (mlo_slot_outer(s, v)) mlo_slot_add(s, v);
     }
 }
 

@@ -218,7 +218,8 @@ static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
                         mlo_form_text(r->m, mlo_value_of(r->g, a->output[o])));
         }
         /* the body has instance 0's order: where that one is swapped, swap all */
-        for (int k = r->iterations; swap[first] && k--;) swap[mlo_roll_at(r, k, p)] ^= 1;
+        if (swap[first])
+            for (int k = r->iterations; k--;) swap[mlo_roll_at(r, k, p)] ^= 1;
     }
     return 0;
 }
@@ -299,7 +300,7 @@ static int mlo_roll_feed(mlo_roller *r, mlo_map *by_first, int p, int s) {
     int *chain = (int *)mlo_map_get(by_first, f.value[0]);
     for (int i = chain ? *chain : MLO_NONE; i >= 0; i--) {
         const mlo_feed *o = &r->feed[i];
-        if (f.learned || o->learned || o->role != f.role || o->value[0] != f.value[0]
+        if (f.learned || o->learned || o->role != f.role
             || memcmp(o->value, f.value, (size_t)r->iterations * sizeof *f.value))
             continue;
         r->feed_of[r->net->in_at[x] + s] = i;
@@ -417,6 +418,24 @@ static int mlo_roll_declare(mlo_roller *r, mlo_value_info ***list, size_t *n, co
     return MLO_PUSH(r->m, *list, *n, v) ? 0 : mlo_failed(r->m);
 }
 
+/* What is taken from a stack is called as the feed, unless that is a 4-bit integer, which the stack
+ * holds as int8; *form becomes what is taken. */
+static const char *mlo_roll_taken(mlo_roller *r, const mlo_feed *f, mlo_form *form) {
+    if (form->dtype != MLO_INT4 && form->dtype != MLO_UINT4) return f->name;
+    form->dtype = MLO_INT8;
+    return mlo_name_free(r->m, r->names, mlo_format(r->m, "%s.int8", f->name));
+}
+
+/* The Cast back, where the body took int8. */
+static int mlo_roll_narrow(mlo_roller *r, const mlo_feed *f, const char *taken) {
+    const mlo_form form = mlo_form_of(f->value[0]);
+    if (taken == f->name) return 0;
+    mlo_node *cast = mlo_roll_node(r, "Cast", f->name, taken, NULL);
+    mlo_attr_int(r->m, cast, "to", form.dtype);
+    MLO_TRY(mlo_graph_add(r->m, r->body, cast));
+    return mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, NULL, &form);
+}
+
 /* Builds a selected value: an index per iteration, and a Gather in the body. Equal lists of indices
  * share one scan input. */
 static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
@@ -450,10 +469,14 @@ static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
     }
     const char *choices = mlo_format(m, "%s.%s.choices", r->name, f->value[0]->name);
     const char *stack = mlo_roll_stack(r, distinct, n, choices);
-    mlo_node *gather = mlo_roll_node(r, "Gather", f->name, stack, inner);
+    mlo_form form = mlo_form_of(f->value[0]);
+    const char *taken = mlo_roll_taken(r, f, &form);
+    mlo_node *gather = mlo_roll_node(r, "Gather", taken, stack, inner);
     mlo_attr_int(m, gather, "axis", 0);
     MLO_TRY(mlo_graph_add(m, r->body, gather));
-    return mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, f->value[0], NULL);
+    MLO_TRY(mlo_roll_declare(
+        r, &r->body->info, &r->body->n_info, taken, f->value[0], taken == f->name ? NULL : &form));
+    return mlo_roll_narrow(r, f, taken);
 }
 
 /* Builds a stacked value: a scan input, and for 4-bit integers the Cast back. */
@@ -462,18 +485,11 @@ static int mlo_roll_scan_input(mlo_roller *r, mlo_feed *f) {
     mlo_form form = mlo_form_of(f->value[0]);
     const char *stack = mlo_roll_stack(
         r, f->value, r->iterations, mlo_format(m, "%s.%s.all", r->name, f->name));
-    const char *inner = f->name;
+    const char *taken = mlo_roll_taken(r, f, &form);
     MLO_TRY(mlo_node_input(m, r->scan, stack));
-    if (form.dtype != MLO_INT4 && form.dtype != MLO_UINT4)
-        return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, f->value[0], NULL);
-    mlo_form wide = form;
-    wide.dtype = MLO_INT8;
-    inner = mlo_name_free(m, r->names, mlo_format(m, "%s.int8", f->name));
-    mlo_node *cast = mlo_roll_node(r, "Cast", f->name, inner, NULL);
-    mlo_attr_int(m, cast, "to", form.dtype);
-    MLO_TRY(mlo_graph_add(m, r->body, cast));
-    MLO_TRY(mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, NULL, &form));
-    return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &wide);
+    MLO_TRY(mlo_roll_narrow(r, f, taken));
+    return mlo_roll_declare(
+        r, &r->body->input, &r->body->n_input, taken, f->value[0], taken == f->name ? NULL : &form);
 }
 
 /* ONNX Runtime refuses a Scan without scan inputs: adds one that counts iterations. */
@@ -544,6 +560,8 @@ static const char *mlo_roll_inner(mlo_roller *r, const char *name) {
     return bound ? bound : name;
 }
 
+static int mlo_roll_rename(mlo *m, mlo_node *n, const mlo_map *rename);
+
 /* A copy of a subgraph of a body node, in which the names of outer values are replaced. */
 static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *rename) {
     mlo_graph *c = MLO_NEW(m, mlo_graph);
@@ -558,22 +576,12 @@ static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *r
         if (!n) return NULL;
         *n = *g->node[i];
         c->node[i] = n;
-        n->input = MLO_NEW_N(m, const char *, mlo_room(n->n_input));
-        n->attr = MLO_NEW_N(m, mlo_attr *, mlo_room(n->n_attr));
-        if (!n->input || !n->attr) return NULL;
+        if (!(n->input = MLO_NEW_N(m, const char *, mlo_room(n->n_input)))) return NULL;
         for (size_t k = 0; k < n->n_input; k++) {
             const char *to = (const char *)mlo_map_get(rename, g->node[i]->input[k]);
             n->input[k] = to ? to : g->node[i]->input[k];
         }
-        for (size_t k = 0; k < n->n_attr; k++) {
-            n->attr[k] = g->node[i]->attr[k];
-            if (!n->attr[k]->g) continue;
-            mlo_attr *a = MLO_NEW(m, mlo_attr);
-            if (!a) return NULL;
-            *a = *n->attr[k];
-            if (!(a->g = mlo_graph_renamed(m, a->g, rename))) return NULL;
-            n->attr[k] = a;
-        }
+        if (mlo_roll_rename(m, n, rename)) return NULL;
     }
     for (size_t i = 0; i < g->n_output; i++) {
         const char *to = (const char *)mlo_map_get(rename, g->output[i]->name);
@@ -586,19 +594,25 @@ static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *r
     return c;
 }
 
+/* An attribute whose graphs are renamed copies; itself where it has none. */
+static mlo_attr *mlo_attr_renamed(mlo *m, mlo_attr *from, const mlo_map *rename) {
+    if (!from->g && !from->n_graphs) return from;
+    mlo_attr *a = MLO_NEW(m, mlo_attr);
+    if (!a) return NULL;
+    *a = *from;
+    if (from->g && !(a->g = mlo_graph_renamed(m, from->g, rename))) return NULL;
+    if (!(a->graphs = MLO_NEW_N(m, mlo_graph *, mlo_room(from->n_graphs)))) return NULL;
+    for (size_t k = 0; k < from->n_graphs; k++)
+        if (!(a->graphs[k] = mlo_graph_renamed(m, from->graphs[k], rename))) return NULL;
+    return a;
+}
+
 /* Replaces a node's subgraphs by renamed copies. */
 static int mlo_roll_rename(mlo *m, mlo_node *n, const mlo_map *rename) {
     mlo_attr **old = n->attr;
     if (!(n->attr = MLO_NEW_N(m, mlo_attr *, mlo_room(n->n_attr)))) return mlo_failed(m);
-    for (size_t k = 0; k < n->n_attr; k++) {
-        n->attr[k] = old[k];
-        if (!old[k]->g) continue;
-        mlo_attr *a = MLO_NEW(m, mlo_attr);
-        if (!a) return mlo_failed(m);
-        *a = *old[k];
-        if (!(a->g = mlo_graph_renamed(m, a->g, rename))) return mlo_failed(m);
-        n->attr[k] = a;
-    }
+    for (size_t k = 0; k < n->n_attr; k++)
+        if (!(n->attr[k] = mlo_attr_renamed(m, old[k], rename))) return mlo_failed(m);
     return 0;
 }
 
@@ -632,11 +646,8 @@ static int mlo_roll_copy(mlo_roller *r, int p) {
             return mlo_failed(m);
     }
     for (size_t k = 0; k < from->n_meta; k++) {
-        const mlo_entry *e = &from->meta[k];
-        if (mlo_eq(e->key, mlo_key_loop) || mlo_eq(e->key, mlo_key_instance)
-            || mlo_eq(e->key, mlo_key_position))
-            continue;
-        if (!MLO_PUSH(m, n->meta, n->n_meta, *e)) return mlo_failed(m);
+        if (mlo_is_mark(from->meta[k].key)) continue;
+        if (!MLO_PUSH(m, n->meta, n->n_meta, from->meta[k])) return mlo_failed(m);
     }
     if (rename.used && mlo_roll_rename(m, n, &rename)) return mlo_failed(m);
     return mlo_graph_add(m, r->body, n);
@@ -858,8 +869,7 @@ static int mlo_roll_tidy(mlo *m, mlo_graph *g, const mlo_map *used_before) {
     kept = 0;
     for (size_t i = 0; i < g->n_init; i++) {
         const mlo_value *v = (const mlo_value *)mlo_map_get(&g->values, g->init[i]->name);
-        if (!v || v->n_uses || !mlo_map_get(used_before, g->init[i]->name))
-            g->init[kept++] = g->init[i];
+        if (v->n_uses || !mlo_map_get(used_before, g->init[i]->name)) g->init[kept++] = g->init[i];
     }
     g->n_init = kept;
     return mlo_index(m, g);
@@ -926,7 +936,7 @@ static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
     mlo_map used = { NULL, 0, 0 };
     for (size_t i = 0; i < g->n_init; i++) {
         const mlo_value *v = mlo_value_of(g, g->init[i]->name);
-        if (v && v->n_uses) mlo_map_put(m, &used, g->init[i]->name, (void *)(uintptr_t)1);
+        if (v->n_uses) mlo_map_put(m, &used, g->init[i]->name, (void *)(uintptr_t)1);
     }
     mlo_roller *roller = MLO_NEW_N(m, mlo_roller, n);
     mlo_node **nodes = NULL;
@@ -949,8 +959,8 @@ static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
 }
 
 /* Rolls what repeats within the bodies of the loops just made, and within those bodies in turn. */
-static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names, int depth) {
-    for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++) {
+static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names) {
+    for (size_t i = 0; i < g->n_node; i++) {
         mlo_attr *body = mlo_is(g->node[i], "Scan")
                 && mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_key_iterations)
             ? mlo_attr_of(g->node[i], "body")
@@ -959,7 +969,7 @@ static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names, int depth) {
         if (!body) continue;
         MLO_TRY(mlo_extract_inner(m, body->g, mlo_node_name(g->node[i]), &n));
         if (n) MLO_TRY(mlo_roll_graph(m, body->g, names));
-        if (n) MLO_TRY(mlo_roll_inside(m, body->g, names, depth + 1));
+        if (n) MLO_TRY(mlo_roll_inside(m, body->g, names));
     }
     return 0;
 }
@@ -971,7 +981,7 @@ static int mlo_roll(mlo *m) {
     MLO_TRY(mlo_names_taken(m, g, &names));
     MLO_TRY(mlo_roll_graph(m, g, &names));
     if (!mlo_opt(m, "nested")) return 0;
-    MLO_TRY(mlo_roll_inside(m, g, &names, 0));
+    MLO_TRY(mlo_roll_inside(m, g, &names));
     return mlo_index(m, g);
 }
 
@@ -981,7 +991,7 @@ static void mlo_roll_report_loop(
     const char *iterations = mlo_meta_get(s->meta, s->n_meta, mlo_key_iterations);
     const char *scopes = mlo_meta_get(s->meta, s->n_meta, mlo_key_instances);
     const mlo_graph *body = mlo_graph_of(s, "body");
-    if (!mlo_is_scan(s) || !iterations || !body) return;
+    if (!mlo_is_scan(s) || !iterations) return;
     size_t inputs = mlo_scan_stacks(s), carried = s->n_input - inputs;
     mlo_puts(out, (*n)++ ? ",{\"name\":" : "{\"name\":");
     mlo_report_string(out, mlo_node_name(s));

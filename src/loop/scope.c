@@ -149,7 +149,7 @@ static const char *mlo_scope_named(mlo *m, const mlo_node *n) {
         return mlo_levels_scope(m, &l, l.n - 1, 1);
     }
     last = strrchr(s, '.');
-    if (!last || !strpbrk(s, ".") || strspn(s, "0123456789.") == strlen(s)) return NULL;
+    if (!last || strspn(s, "0123456789.") == strlen(s)) return NULL;
     mlo_levels_dots(m, s, (size_t)(last - s), &l);
     return mlo_levels_scope(m, &l, l.n, 0);
 }

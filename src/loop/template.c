@@ -11,6 +11,10 @@
  * order. An input of the template stands for one value, a constant for an equal one. Instances that
  * read from each other are chained into loops and marked as extract marks them.
  *
+ * A place that is an instance but for less than half of its nodes is left out, and told: where it
+ * lies and what differs first, in the template's order. Such places grow from any two nodes whose
+ * surroundings agree, to what lies likewise around them, so it does not matter where they differ.
+ *
  * invariant: no node is in two instances. A node that cannot be matched is reported with its
  *     nearest counterpart and the difference.
  * example: mlo extract bert.onnx --save-template layer.onnx; ...edit...; mlo roll bert.onnx
@@ -180,6 +184,13 @@ typedef struct {
     int matched; /* nodes */
 } mlo_attempt;
 
+/* What is an instance but for less than half of its nodes. */
+typedef struct {
+    const char *last; /* the last of its nodes */
+    int matched; /* nodes */
+    const char *why; /* what differs first */
+} mlo_almost;
+
 typedef struct {
     mlo *m;
     mlo_net *net;
@@ -201,8 +212,10 @@ typedef struct {
     int **found; /* per instance, the counterparts of all template nodes */
     size_t n_found;
     mlo_attempt stuck; /* how far the present attempt got */
-    mlo_attempt *near; /* attempts that failed */
-    size_t n_near;
+    mlo_attempt nearest; /* the attempt that got farthest, x MLO_NONE: none */
+    int apart; /* a template node that an attempt could not come to, MLO_NONE: none */
+    mlo_almost *place; /* what is almost an instance */
+    size_t n_places;
 } mlo_matcher;
 
 static int mlo_match_node(mlo_matcher *a, int x, int y);
@@ -311,6 +324,8 @@ static int mlo_match_rest(mlo_matcher *a) {
             again |= r > 0;
         }
     }
+    for (int x = 0; x < a->t.n && a->n_trail < a->size; x++)
+        if (a->at[x] < 0 && !a->t.constant[x]) a->apart = x;
     return a->n_trail == a->size;
 }
 
@@ -329,8 +344,8 @@ static int mlo_match_all(mlo_matcher *a) {
             memcpy(at, a->at, (size_t)a->t.n * sizeof *at);
             for (int i = 0; i < a->n_trail; i++) a->owner[a->at[a->trail[i]]] = (int)a->n_found;
             if (!MLO_PUSH(m, a->found, a->n_found, at)) return mlo_failed(m);
-        } else if (a->stuck.x >= 0 && !MLO_PUSH(m, a->near, a->n_near, a->stuck))
-            return mlo_failed(m);
+        } else if (a->stuck.x >= 0 && (a->nearest.x < 0 || a->stuck.matched > a->nearest.matched))
+            a->nearest = a->stuck;
         mlo_match_undo(a, 0, 0);
     }
     return 0;
@@ -338,32 +353,32 @@ static int mlo_match_all(mlo_matcher *a) {
 
 /* ---- telling what is wrong ------------------------------------------------ */
 
-/* In one line: how node y of the model differs from template node x; through an instance that
- * matched, where there is one. */
-static const char *mlo_match_difference(mlo_matcher *a, const mlo_attempt *s) {
+/* In one line: how node y of the model differs from template node x in what it is; NULL: in
+ * nothing. */
+static const char *mlo_match_difference(mlo_matcher *a, int x, int y) {
     mlo *m = a->m;
     const mlo_attr *which[2];
-    const mlo_node *n = a->g->node[s->x], *o = a->net->g->node[s->y];
-    const char *attr = mlo_op_same(n, o) ? mlo_attr_difference(m, n, o, which) : NULL;
+    const mlo_node *n = a->g->node[x], *o = a->net->g->node[y];
+    if (!mlo_op_same(n, o))
+        return mlo_format(m, "%s %s stands where the template has %s %s", o->op, mlo_node_name(o),
+            n->op, mlo_node_name(n));
+    const char *attr = mlo_attr_difference(m, n, o, which);
     if (attr)
         return mlo_format(m, "%s %s: %s is %s, in the template's %s it is %s", o->op,
             mlo_node_name(o), attr, mlo_attr_text_of(m, which[1]), mlo_node_name(n),
             mlo_attr_text_of(m, which[0]));
-    if (a->owner[s->y] >= 0)
-        return mlo_format(m, "%s %s is part of another instance", o->op, mlo_node_name(o));
-    for (size_t i = 0; i < n->n_output && i < o->n_output; i++) {
+    for (size_t i = 0; i < n->n_output; i++) {
         mlo_value *v = mlo_value_of(a->g, n->output[i]), *w = mlo_value_of(a->net->g, o->output[i]);
         if (mlo_form_differs(v, w))
             return mlo_format(m, "%s %s makes %s, the template's %s %s", o->op, mlo_node_name(o),
                 mlo_form_text(m, w), mlo_node_name(n), mlo_form_text(m, v));
     }
-    return mlo_format(m, "%s %s stands where the template has %s %s", o->op, mlo_node_name(o),
-        n->op, mlo_node_name(n));
+    return NULL;
 }
 
 static int mlo_match_none(mlo_matcher *a) {
     mlo *m = a->m;
-    const mlo_attempt *best = NULL;
+    const mlo_attempt *best = &a->nearest;
     for (int x = 0; x < a->t.n; x++) {
         int y = 0;
         while (y < a->net->n && !mlo_op_same(a->g->node[x], a->net->g->node[y])) y++;
@@ -373,26 +388,214 @@ static int mlo_match_none(mlo_matcher *a) {
                 "inputs; save a template from this model with --save-template",
                 a->g->node[x]->op);
     }
-    for (size_t i = 0; i < a->n_near; i++)
-        if (!best || a->near[i].matched > best->matched) best = &a->near[i];
-    if (!best) return mlo_fail_at(m, MLO_E_LOOP, NULL, "the template matches nowhere");
+    if (a->apart >= 0)
+        return mlo_fail(m, MLO_E_LOOP, a->g->node[a->apart],
+            "reads nothing that the template's other nodes make, and none of them reads it; a "
+            "template is of one piece");
+    if (best->x < 0) return mlo_fail_at(m, MLO_E_LOOP, NULL, "the template matches nowhere");
+    const char *why = mlo_match_difference(a, best->x, best->y);
+    const mlo_node *o = a->net->g->node[best->y];
     return mlo_fail(m, MLO_E_LOOP, a->g->node[best->x],
         "this node of the template has no counterpart; the closest place (up to %s) matches %d of "
         "%d nodes, but %s",
         mlo_node_name(a->net->g->node[best->anchor]), best->matched, a->size,
-        mlo_match_difference(a, best));
+        why ? why : mlo_format(m, "%s %s reads something else", o->op, mlo_node_name(o)));
+}
+
+/* ---- what is almost an instance ------------------------------------------- */
+
+/* owner of a node that is in such a place */
+enum { MLO_ALMOST = -2 };
+
+/* Could y stand for x, were it not for attributes, shapes and what is read? */
+static int mlo_almost_may(const mlo_matcher *a, int x, int y) {
+    return a->at[x] < 0 && a->owner[y] == MLO_NONE && a->stamp[y] != a->stamps
+        && mlo_slot_count(&a->t, x) == mlo_slot_count(a->net, y)
+        && mlo_op_same(a->g->node[x], a->net->g->node[y]);
+}
+
+static void mlo_almost_add(mlo_matcher *a, int x, int y) {
+    if (!mlo_almost_may(a, x, y)) return;
+    a->at[x] = y;
+    a->stamp[y] = a->stamps;
+    a->trail[a->n_trail++] = x;
+}
+
+/* To those that make what x and y read. */
+static void mlo_almost_back(mlo_matcher *a, int x, int y) {
+    int at = a->t.in_at[x], to = a->net->in_at[y];
+    for (int k = 0; k < mlo_slot_count(&a->t, x); k++)
+        for (int other = 0; other <= a->t.commutes[x]; other++) {
+            int p = a->t.from[at + k], q = a->net->from[to + (other ? 1 - k : k)];
+            if (p >= 0 && q >= 0) mlo_almost_add(a, p, q);
+        }
+}
+
+/* How alike the surroundings are of the readers of slot u of the template and slot k of the model;
+ * -2: they cannot be a pair. */
+static int mlo_almost_alike(const mlo_matcher *a, int u, int k) {
+    int r = a->t.reader[u], q = a->net->reader[k], radius = MLO_RADII - 1;
+    int likewise = a->t.commutes[r] || u - a->t.in_at[r] == k - a->net->in_at[q];
+    if (!likewise || !mlo_almost_may(a, r, q)) return -2;
+    while (radius >= 0 && a->t.context[radius][r] != a->net->context[radius][q]) radius--;
+    return radius;
+}
+
+/* To those that read in the same place what x and y make: of several to that with the surroundings
+ * most alike. */
+static void mlo_almost_forward(mlo_matcher *a, int x, int y) {
+    for (int u = a->t.use_at[x]; u < a->t.use_at[x + 1]; u++) {
+        int best = MLO_NONE, most = -2;
+        for (int k = a->net->use_at[y]; k < a->net->use_at[y + 1]; k++) {
+            int alike = mlo_almost_alike(a, a->t.use[u], a->net->use[k]);
+            if (alike > most) best = a->net->reader[a->net->use[k]];
+            most = alike > most ? alike : most;
+        }
+        if (best >= 0) mlo_almost_add(a, a->t.reader[a->t.use[u]], best);
+    }
+}
+
+/* To those that read what comes from outside, v in the template and w in the model. */
+static void mlo_almost_outer(mlo_matcher *a, const mlo_value *v, const mlo_value *w) {
+    for (int u = 0; u < a->t.in_at[a->t.n]; u++) {
+        int best = MLO_NONE, most = -2;
+        for (int k = 0; a->t.in[u] == v && k < a->net->in_at[a->net->n]; k++) {
+            int alike = a->net->in[k] == w ? mlo_almost_alike(a, u, k) : -2;
+            if (alike > most) best = a->net->reader[k];
+            most = alike > most ? alike : most;
+        }
+        if (best >= 0) mlo_almost_add(a, a->t.reader[u], best);
+    }
+}
+
+/* By way of what comes from outside for several: a residual stream leads past a node that differs. */
+static void mlo_almost_across(mlo_matcher *a, int x, int y) {
+    for (int k = 0; k < mlo_slot_count(&a->t, x); k++) {
+        const mlo_value *v = a->t.in[a->t.in_at[x] + k];
+        if (a->t.from[a->t.in_at[x] + k] >= 0 || !v || v->tensor || v->n_uses < 2) continue;
+        for (int other = 0; other <= a->t.commutes[x]; other++) {
+            int at = a->net->in_at[y] + (other ? 1 - k : k), q = a->net->from[at];
+            if (q < 0 || a->stamp[q] != a->stamps) mlo_almost_outer(a, v, a->net->in[at]);
+        }
+    }
+}
+
+/* From one pair to all that lies likewise around it; how many of the nodes are equal. */
+static int mlo_almost_grow(mlo_matcher *a, int x, int y) {
+    int back = 0, forth = 0, across = 0, matched = 0;
+    a->stamps++;
+    mlo_almost_add(a, x, y);
+    while (across < a->n_trail) {
+        for (; forth < a->n_trail; forth++) {
+            for (; back < a->n_trail; back++)
+                mlo_almost_back(a, a->trail[back], a->at[a->trail[back]]);
+            mlo_almost_forward(a, a->trail[forth], a->at[a->trail[forth]]);
+        }
+        /* what is small is soon given up */
+        if (a->n_trail == a->size || a->n_trail * 4 < a->size) break;
+        mlo_almost_across(a, a->trail[across], a->at[a->trail[across]]);
+        across++;
+    }
+    for (int i = 0; i < a->n_trail; i++)
+        matched += !mlo_match_difference(a, a->trail[i], a->at[a->trail[i]]);
+    return matched;
+}
+
+/* Does slot sy of the model read what slot sx of the template does? */
+static int mlo_almost_reads(mlo_matcher *a, int sx, int sy) {
+    const mlo_value *v = a->t.in[sx];
+    mlo_value *w = a->net->in[sy];
+    int p = a->t.from[sx], q = a->net->from[sy];
+    if (!v || !w) return v == w;
+    if (p < 0) return mlo_match_outer(a, v, w);
+    return a->at[p] == q && v->output == w->output;
+}
+
+/* The first slot in which the counterpart of x reads something else, in the order that has it
+ * later; or as many as there are. */
+static int mlo_almost_slot(mlo_matcher *a, int x) {
+    int n = mlo_slot_count(&a->t, x), to = a->net->in_at[a->at[x]], farthest = 0;
+    for (int swap = 0; swap <= a->t.commutes[x] && farthest < n; swap++) {
+        int k = 0, bounds = a->n_bound;
+        while (k < n && mlo_almost_reads(a, a->t.in_at[x] + k, to + (swap ? 1 - k : k))) k++;
+        farthest = k > farthest ? k : farthest;
+        if (k < n) mlo_match_undo(a, a->n_trail, bounds);
+    }
+    return farthest;
+}
+
+/* In one line: what there is instead of template node x. */
+static const char *mlo_almost_lacks(mlo_matcher *a, int x) {
+    const mlo_node *n = a->g->node[x];
+    for (int s = a->t.in_at[x]; s < a->t.in_at[x + 1]; s++) {
+        int p = a->t.from[s], y = p < 0 ? MLO_NONE : a->at[p];
+        for (int u = y < 0 ? 0 : a->net->use_at[y]; y >= 0 && u < a->net->use_at[y + 1]; u++) {
+            int q = a->net->reader[a->net->use[u]];
+            if (a->stamp[q] != a->stamps && !mlo_op_same(n, a->net->g->node[q]))
+                return mlo_match_difference(a, x, q);
+        }
+    }
+    return mlo_format(
+        a->m, "there is nothing where the template has %s %s", n->op, mlo_node_name(n));
+}
+
+/* In one line: what differs first, in the template's order. */
+static const char *mlo_almost_why(mlo_matcher *a) {
+    for (int x = 0; x < a->t.n; x++) {
+        int y = a->at[x];
+        if (a->t.constant[x]) continue;
+        if (y < 0) return mlo_almost_lacks(a, x);
+        const char *why = mlo_match_difference(a, x, y);
+        if (why) return why;
+        int k = mlo_almost_slot(a, x);
+        if (k == mlo_slot_count(&a->t, x)) continue;
+        const mlo_node *n = a->g->node[x], *o = a->net->g->node[y];
+        return mlo_format(a->m, "%s %s: input %d is %s, the template's %s has %s there", o->op,
+            mlo_node_name(o), k, mlo_slot_text(a->m, a->net, a->net->in_at[y] + k),
+            mlo_node_name(n), mlo_slot_text(a->m, &a->t, a->t.in_at[x] + k));
+    }
+    return "its nodes are read elsewhere";
+}
+
+/* Keeps the place around y, where it is half an instance or more. A seed must lie in surroundings
+ * that agree: then few nodes of the template come into question. */
+static int mlo_almost_keep(mlo_matcher *a, int y) {
+    int best = MLO_NONE, most = 0;
+    for (int x = 0; x < a->t.n; x++) {
+        if (a->t.constant[x] || a->t.context[1][x] != a->net->context[1][y]) continue;
+        int matched = mlo_almost_grow(a, x, y);
+        if (matched > most) best = x;
+        most = matched > most ? matched : most;
+        mlo_match_undo(a, 0, 0);
+    }
+    if (most * 2 < a->size) return 0;
+    int last = 0;
+    mlo_almost place = { NULL, mlo_almost_grow(a, best, y), NULL };
+    for (int i = 0; i < a->n_trail; i++)
+        if (a->at[a->trail[i]] > last) last = a->at[a->trail[i]];
+    place.last = mlo_node_name(a->net->g->node[last]);
+    place.why = mlo_almost_why(a);
+    for (int i = 0; i < a->n_trail; i++) a->owner[a->at[a->trail[i]]] = MLO_ALMOST;
+    mlo_match_undo(a, 0, 0);
+    return MLO_PUSH(a->m, a->place, a->n_places, place) ? 0 : mlo_failed(a->m);
+}
+
+static int mlo_match_almost(mlo_matcher *a) {
+    for (int y = 0; y < a->net->n; y++)
+        if (a->owner[y] == MLO_NONE) MLO_TRY(mlo_almost_keep(a, y));
+    return 0;
 }
 
 /* Places that almost match, as warnings and in the report. */
 static void mlo_match_near(mlo_matcher *a, mlo_text *t) {
-    int n = 0;
-    for (size_t i = 0; i < a->n_near; i++) {
-        if (a->near[i].matched * 2 < a->size) continue;
-        const char *why = mlo_match_difference(a, &a->near[i]);
-        mlo_warn(a->m, "matched %zu of %zu: a place matches %d of the template's %d nodes, but %s",
-            a->n_found, a->n_found + 1, a->near[i].matched, a->size, mlo_or_empty(why));
-        mlo_puts(t, n++ ? "," : "");
-        mlo_report_string(t, mlo_or_empty(why));
+    for (size_t i = 0; i < a->n_places; i++) {
+        const mlo_almost *place = &a->place[i];
+        mlo_warn(a->m,
+            "matched %zu of %zu: a place (up to %s) matches %d of the template's %d nodes, but %s",
+            a->n_found, a->n_found + a->n_places, place->last, place->matched, a->size,
+            mlo_or_empty(place->why));
+        mlo_puts(t, i ? "," : "");
+        mlo_report_string(t, mlo_or_empty(place->why));
     }
 }
 
@@ -522,7 +725,7 @@ static int mlo_matcher_make(mlo *m, mlo_matcher *a) {
     mlo_net *net = a->net = mlo_net_of(m, m->model->graph);
     a->m = m;
     a->g = m->body->graph;
-    a->anchor = MLO_NONE;
+    a->anchor = a->nearest.x = a->apart = MLO_NONE;
     if (!net || mlo_net_make(m, a->g, &a->t)) return mlo_failed(m);
     size_t t = (size_t)a->t.n + 1, n = (size_t)net->n + 1;
     a->at = MLO_NEW_N(m, int, t);
@@ -560,6 +763,7 @@ static int mlo_extract_template(mlo *m) {
     mlo_extract_unmark(m->model->graph);
     if (mlo_matcher_make(m, &a) || mlo_match_all(&a)) return mlo_failed(m);
     if (!a.n_found) return mlo_match_none(&a);
+    MLO_TRY(mlo_match_almost(&a));
     mlo_puts(&t, "{\"template\":true,\"near\":[");
     mlo_match_near(&a, &t);
     mlo_puts(&t, "],\"lost\":[]}");
