@@ -482,11 +482,8 @@ static mlo_exact_value *mlo_exact_product(mlo_takeover *x, mlo_exact_unit *u,
     const mlo_form w = mlo_body_form(x->in, n->input[1]);
     const mlo_form f = { MLO_INT8, 2, { inputs, u->channels } };
     const int conv = mlo_is(n, "Conv"), across = conv || mlo_int(n, "transB", 0) != 0;
-    const int other = mlo_is(n, "Gemm")
-        && (mlo_differs(mlo_float(n, "alpha", 1), 1) || mlo_differs(mlo_float(n, "beta", 1), 1)
-            || mlo_int(n, "transA", 0));
     if (conv && !mlo_exact_is_pointwise(n, &w)) return mlo_exact_window(x, u, c, name, &w);
-    if (conv != x->grid || other || mlo_form_count(&w) != inputs * u->channels) {
+    if (conv != x->grid || mlo_is_scaled_gemm(n) || mlo_form_count(&w) != inputs * u->channels) {
         mlo_fail(m, MLO_E_UNSUPPORTED, n,
             "a product of this form (weights %s) of values whose channels are %s",
             mlo_dims_text(m, w.rank, w.dims), x->grid ? "in front of their places" : "last");

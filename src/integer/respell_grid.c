@@ -91,8 +91,7 @@ static int mlo_grid_mark_node(mlo_gridder *g, const mlo_node *n, int *changed) {
     any |= mlo_map_get(&g->marked, n->output[0]) != NULL;
     for (size_t i = 0; i < n->n_input; i++) any |= mlo_map_get(&g->marked, n->input[i]) != NULL;
     for (size_t i = 0; any && i < n->n_input; i++)
-        if (mlo_has_input(n, i) && mlo_is_carried(&g->in, n->input[i]))
-            MLO_TRY(mlo_grid_mark(g, n->input[i], changed));
+        if (mlo_is_carried(&g->in, n->input[i])) MLO_TRY(mlo_grid_mark(g, n->input[i], changed));
     return any ? mlo_grid_mark(g, n->output[0], changed) : 0;
 }
 
