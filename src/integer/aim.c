@@ -159,7 +159,7 @@ static int mlo_aim_see(
     mlo_aimer *a = (mlo_aimer *)user;
     float *value = (float *)array->data, *state;
     MLO_TRY(mlo_keys_see(a->q, name, array));
-    if (g != a->q->scan.body || array->dtype != MLO_FLOAT || iteration < 0) return 0;
+    if (g != a->q->scan.body || array->dtype != MLO_FLOAT) return 0;
     state = a->state[a->rounding] + a->sample * a->count;
     if (name == g->input[0]->name && iteration)
         memcpy(value, state, (size_t)a->count * sizeof *value);

@@ -617,8 +617,7 @@ static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     MLO_TRY(mlo_balance_scores(q, b));
     if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && !mlo_weights_fixed(q, y->name)
         && v->channels == y->channels && mlo_absorbed(y) && !y->wide && !v->wide
-        && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY]
-        && !v->reads[MLO_CONVOLUTION] && v->maker && v->maker->kind == MLO_LINEAR) {
+        && mlo_narrow_readers(v) == 1 && v->maker && v->maker->kind == MLO_LINEAR) {
         if (mlo_shape_signal(q, v, y->name)) return mlo_failed(q->m);
         y->shape = v->shape;
         y->zero = v->zero;

@@ -18,9 +18,9 @@ static int mlo_blank_operand(const mlo_scan *s, const mlo_node *n) {
     for (int k = 0; k < 2 && mlo_is(n, "Mul"); k++) {
         const mlo_value *v = mlo_value_of(s->body, n->input[k]);
         const mlo_form f = mlo_form_of(v), y = mlo_form_of(mlo_value_of(s->body, n->output[0]));
-        if (v && v->graph != s->body && mlo_form_known(&f) && mlo_form_known(&y) && f.rank == y.rank
-            && f.rank > 1 && mlo_last_dim(&f) == 1 && mlo_form_count(&f) == mlo_tokens_of(&y)
-            && mlo_form_count(&f) > 1 && !mlo_is_parameter(s, s->outer, n->input[k], 0))
+        if (v->graph != s->body && f.rank == y.rank && mlo_last_dim(&f) == 1
+            && mlo_form_count(&f) == mlo_tokens_of(&y) && mlo_form_count(&f) > 1
+            && !mlo_is_parameter(s, s->outer, n->input[k], 0))
             return k;
     }
     return -1;

@@ -137,7 +137,7 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
     size_t n = (size_t)q->scan.iterations;
     if (s) return s;
     mlo_form f = mlo_body_form(&q->r.in, name);
-    if (!mlo_form_known(&f) || f.rank < 1 || f.dims[f.rank - 1] < 1) {
+    if (mlo_tokens_of(&f) < 1) {
         mlo_fail_at(q->m, MLO_E_SHAPE, name,
             "the shape of this value is not known; bind its dimensions with --dim or --shape");
         return NULL;
@@ -166,10 +166,11 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
 
 /* A mask that keeps no token is ignored. */
 static int mlo_counting_see(mlo *m, mlo_counting *k, const mlo_array *a) {
-    int64_t tokens = a->rank > 0 ? a->dims[a->rank - 1] : 0, kept = 0;
+    const int64_t tokens = a->rank > 0 ? a->dims[a->rank - 1] : 0;
+    int64_t kept = 0;
     const float *x = (const float *)a->data;
     k->tokens = 0;
-    if (a->dtype != MLO_FLOAT || tokens < 1 || mlo_array_count(a) < tokens) return 0;
+    if (tokens < 1 || mlo_array_count(a) < tokens) return 0;
     if (tokens > k->room && !(k->kept = MLO_NEW_N(m, unsigned char, (size_t)tokens)))
         return mlo_failed(m);
     if (tokens > k->room) k->room = tokens;
@@ -184,7 +185,7 @@ static int mlo_counts(const mlo_counting *k, int64_t rows, int64_t i) {
 
 static void mlo_mask_see(mlo_keys *k, const mlo_array *a) {
     const float *x = (const float *)a->data;
-    for (int64_t i = 0, n = mlo_array_count(a); a->dtype == MLO_FLOAT && i < n; i++)
+    for (int64_t i = 0, n = mlo_array_count(a); i < n; i++)
         if (!(x[i] == 0 || x[i] <= -10000.0f)) k->bad = 1;
 }
 
@@ -203,13 +204,10 @@ static void mlo_gram_see(mlo_signal *s, int64_t iteration, const float *x) {
 }
 
 /* The signal for an observed value; NULL when the value is none of the loop's. */
-static mlo_signal *mlo_signal_seen(const mlo_quantizer *q, const mlo_graph *g, int64_t iteration,
-    const char *name, const mlo_array *a) {
-    if (a->dtype != MLO_FLOAT || g != q->scan.body || iteration < 0
-        || iteration >= q->scan.iterations)
-        return NULL;
-    mlo_signal *s = (mlo_signal *)mlo_map_get(&q->signal, name);
-    return s && mlo_array_count(a) % s->channels == 0 ? s : NULL;
+static mlo_signal *mlo_signal_seen(
+    const mlo_quantizer *q, const mlo_graph *g, const char *name, const mlo_array *a) {
+    if (a->dtype != MLO_FLOAT || g != q->scan.body) return NULL;
+    return (mlo_signal *)mlo_map_get(&q->signal, name);
 }
 
 /* If it is a mask: which tokens count. */
@@ -232,7 +230,7 @@ static int mlo_calibrate_see(
             MLO_TRY(mlo_calibrate_see(user, q->scan.body, i, name, a));
         return 0;
     }
-    mlo_signal *s = mlo_signal_seen(q, g, iteration, name, a);
+    mlo_signal *s = mlo_signal_seen(q, g, name, a);
     if (!s) return 0;
     const float *x = (const float *)a->data;
     int64_t rows = mlo_array_count(a) / s->channels, at = iteration * s->channels;
@@ -302,7 +300,7 @@ static int mlo_drift_see(
             MLO_TRY(mlo_drift_see(user, q->scan.body, i, name, a));
         return 0;
     }
-    mlo_signal *s = mlo_signal_seen(q, g, iteration, name, a);
+    mlo_signal *s = mlo_signal_seen(q, g, name, a);
     if (!s || !s->narrow) return 0;
     const float *x = (const float *)a->data;
     int64_t rows = mlo_array_count(a) / s->channels;
@@ -322,11 +320,11 @@ static void mlo_tape_free(mlo_quantizer *q) {
 }
 
 /* Does mlo_drift_see look at the value? */
-static int mlo_is_taped(const mlo_quantizer *q, const mlo_graph *g, int64_t iteration,
-    const char *name, const mlo_array *a) {
+static int mlo_is_taped(
+    const mlo_quantizer *q, const mlo_graph *g, const char *name, const mlo_array *a) {
     for (int k = 0; k < 2; k++)
         if (q->keys[k].mask && name == q->keys[k].mask) return 1;
-    const mlo_signal *s = mlo_signal_seen(q, g, iteration, name, a);
+    const mlo_signal *s = mlo_signal_seen(q, g, name, a);
     return name == q->r.in.memory || (s && s->narrow);
 }
 
@@ -335,7 +333,7 @@ static int mlo_calibrate_tape(
     void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_quantizer *q = (mlo_quantizer *)user;
     MLO_TRY(mlo_calibrate_see(user, g, iteration, name, a));
-    if (q->tape_bytes > MLO_TAPE || !mlo_is_taped(q, g, iteration, name, a)) return 0;
+    if (q->tape_bytes > MLO_TAPE || !mlo_is_taped(q, g, name, a)) return 0;
     q->tape_bytes += (size_t)mlo_array_count(a) * mlo_dtype_size(a->dtype);
     if (q->tape_bytes > MLO_TAPE) {
         mlo_tape_free(q);
@@ -448,11 +446,10 @@ static const mlo_array *mlo_calib_of(const mlo *m, const char *name) {
 static double mlo_loop_macs(const mlo_graph *g) {
     double macs = 0;
     for (size_t i = 0; i < g->n_node; i++) {
-        const mlo_attr *body = mlo_is_scan(g->node[i]) ? mlo_attr_of(g->node[i], "body") : NULL;
+        const mlo_graph *body = mlo_is_scan(g->node[i]) ? mlo_graph_of(g->node[i], "body") : NULL;
         mlo_form stack = mlo_form_of(
             body ? mlo_value_of(g, g->node[i]->input[g->node[i]->n_input - 1]) : NULL);
-        if (body && body->g && stack.rank > 0)
-            macs += (double)mlo_body_macs(body->g) * (double)stack.dims[0];
+        if (body && stack.rank > 0) macs += (double)mlo_body_macs(body) * (double)stack.dims[0];
     }
     return macs;
 }

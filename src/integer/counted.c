@@ -14,14 +14,14 @@
 /* What a value of the outer graph is before its type was changed. */
 static const char *mlo_uncast(const mlo_scan *s, const char *name) {
     const mlo_value *v = mlo_value_of(s->outer, name);
-    while (v && mlo_is(v->producer, "Cast")) v = mlo_value_of(s->outer, v->producer->input[0]);
-    return v ? v->name : name;
+    while (mlo_is(v->producer, "Cast")) v = mlo_value_of(s->outer, v->producer->input[0]);
+    return v->name;
 }
 
 /* The node that makes it, if it is such a one. */
 static const mlo_node *mlo_before_loop(const mlo_scan *s, const char *name, const char *op) {
     const mlo_value *v = mlo_value_of(s->outer, mlo_uncast(s, name));
-    return v && mlo_is(v->producer, op) && v->producer->n_input == 2 ? v->producer : NULL;
+    return mlo_is(v->producer, op) ? v->producer : NULL;
 }
 
 /* Is it this one number, in front of the loop? */
@@ -29,8 +29,7 @@ static int mlo_is_said(mlo *m, const mlo_scan *s, const char *name, double numbe
     mlo_array *a = mlo_is_parameter(s, s->outer, name, 0)
         ? mlo_value_array(m, s, s->outer, name, 0, 0)
         : NULL;
-    const int is = a && mlo_array_count(a) == 1 && !(mlo_number_at(a, 0) < number)
-        && !(mlo_number_at(a, 0) > number);
+    const int is = a && mlo_array_count(a) == 1 && !mlo_differs(mlo_number_at(a, 0), number);
     mlo_array_free(m, a);
     return is;
 }
@@ -41,14 +40,14 @@ static int mlo_sums_mask(mlo *m, const mlo_scan *s, const mlo_node *n, const cha
     const mlo_form f = mlo_form_of(v);
     for (size_t i = 0; i < n->n_attr; i++)
         if (n->attr[i]->i) return 0;
-    return v && v->is_input && strstr(mask, "mask") && !mlo_dtype_is_float(f.dtype) && f.rank > 0
+    return v->is_input && strstr(mask, "mask") && !mlo_dtype_is_float(f.dtype) && f.rank > 0
         && mlo_eq(mlo_uncast(s, n->input[0]), mask)
         && (mlo_is_said(m, s, n->input[1], -1) || mlo_is_said(m, s, n->input[1], f.rank - 1));
 }
 
 /* Is the node (CumSum(mask) - 1) * mask? */
 static int mlo_counts_mask(mlo *m, const mlo_scan *s, const mlo_node *n) {
-    for (int k = 0; k < 2 && n->n_input == 2 && mlo_is(n, "Mul"); k++) {
+    for (int k = 0; k < 2 && mlo_is(n, "Mul"); k++) {
         const mlo_node *less = mlo_before_loop(s, n->input[k], "Sub");
         const mlo_node *sum = less ? mlo_before_loop(s, less->input[0], "CumSum") : NULL;
         if (sum && mlo_is_said(m, s, less->input[1], 1))
@@ -62,7 +61,7 @@ static int mlo_goes_into_loop(const mlo_scan *s, const char *name, int depth) {
     static const char *const ways[] = { "Cast", "Unsqueeze", "Reshape", "Expand", "Transpose",
         "Mul", "Div", "Add", "Where", NULL };
     const mlo_value *v = mlo_value_of(s->outer, name);
-    if (!v || v->is_output || depth > 32) return 0;
+    if (v->is_output || depth > 32) return 0;
     for (size_t i = 0; i < v->n_use; i++) {
         const mlo_node *n = v->use[i];
         for (size_t k = 0; n == s->node && k < s->n_state; k++)

@@ -135,7 +135,7 @@ static int mlo_exact_ratio(
     for (; mul % 2 == 0 && places > 1; places--) mul /= 2;
     *m = mul;
     *s = places;
-    return mul <= mlo_multipliers.hi && places <= 62;
+    return mul <= mlo_multipliers.hi;
 }
 
 /* The words of iteration i for what R (NULL: nothing) does with sums, of this bias. words: bias, M, S of each
@@ -158,18 +158,18 @@ static int mlo_exact_words(mlo_takeover *x, const mlo_exact_unit *u, const mlo_n
         ok = mlo_exact_ratio(v[1], v[2], p[3], &all[0], &all[1], &all[2]);
         if (ok) all[0] += v[0];
         ok = ok && all[0] >= INT32_MIN && all[0] <= INT32_MAX;
-        for (int k = 0; k < 3 && ok && words; k++) words[k][c] = (int32_t)all[k];
+        for (int k = 0; k < 3 && ok; k++) words[k][c] = (int32_t)all[k];
     }
     for (int k = 0; k < 3; k++) mlo_array_free(m, list[k]);
-    return ok && !m->error.code;
+    return ok;
 }
 
 /* Is a parameter one number, or one for each channel of values of this form? */
 static int mlo_exact_by_channel(const mlo_takeover *x, const char *name, const mlo_form *f) {
     const mlo_form p = mlo_body_form(x->in, name);
     const int axis = x->grid ? 1 : f->rank - 1, at = p.rank - f->rank + axis;
-    if (mlo_is_carried(x->in, name) || !mlo_form_known(&p)) return 0;
-    return mlo_form_count(&p) == 1
+    if (mlo_is_carried(x->in, name)) return 0;
+    return mlo_is_number(x->in, name)
         || (at >= 0 && p.dims[at] == f->dims[axis] && mlo_form_count(&p) == p.dims[at]);
 }
 
@@ -183,7 +183,7 @@ static int mlo_exact_apply(
         mlo_node *n = c->node[k];
         const mlo_op *op = mlo_op_of(m, n);
         mlo_array *in[8] = { *v }, *out[1] = { NULL };
-        if (!op || !op->run || n->n_input > 8 || n->n_output != 1)
+        if (n->n_input > 8)
             return mlo_fail(m, MLO_E_UNSUPPORTED, n, "an operator that mlo cannot tabulate");
         for (size_t j = 1; j < n->n_input; j++)
             if (mlo_has_input(n, j) && !m->error.code)
@@ -248,6 +248,7 @@ static int mlo_exact_inputs(
     const int64_t all = q->scan.iterations, words = u->kernel == &mlo_add_kernel ? 3 : 2;
     mlo_channel_words c;
     int64_t why[4];
+    if (!n) return mlo_failed(q->m);
     MLO_TRY(mlo_inputs(q->m, n, u->in, u->n_in));
     if (u->weight) MLO_TRY(mlo_node_input(q->m, n, u->weight));
     if (u->n_in < 2) {
@@ -291,7 +292,7 @@ static const char *mlo_exact_table(mlo_takeover *x, const mlo_exact_chain *c,
     int same;
     for (int64_t i = 0; entry && i < all; i++) {
         int64_t p[MLO_DIALECT_NUMBERS] = { 0, l->index.lo, l->index.hi, 0 };
-        if (l->shift && mlo_exact_shift(x, x->in->body, l->shift, i, p)) break;
+        if (l->shift) mlo_exact_shift(x, x->in->body, l->shift, i, p);
         if (mlo_exact_entries(
                 x, c, l->first, i, l->bits, mlo_from_to(p[1], p[2]), entry + i * size))
             break;
@@ -303,7 +304,7 @@ static const char *mlo_exact_table(mlo_takeover *x, const mlo_exact_chain *c,
         if (mlo_is_requant_shift(last)) mlo_exact_clips(x, x->in->body, last, all, range, &same);
         if (name == x->result) *range = mlo_joined(*range, x->carried);
         const mlo_dtype to = mlo_exact_type(x, name, mlo_bits_for(*range));
-        if (!m->error.code && mlo_exact_streams(x, last, *range)
+        if (mlo_exact_streams(x, last, *range)
             && (data = mlo_parameter(x->q, table, to, 1, &size)) != NULL)
             mlo_convert(to, data, MLO_INT64, entry, (size_t)(all * size));
     }
@@ -352,15 +353,14 @@ static int mlo_exact_plan_of(mlo_takeover *x, const mlo_exact_unit *u, const mlo
         return mlo_fail(m, MLO_E_UNSUPPORTED, u->from,
             "a sum that nothing rounds; hardware hands on 16 bits at most: RequantShift has to "
             "follow");
-    if (l->shift
-        && mlo_exact_clips(x, x->in->body, l->shift, x->q->scan.iterations, &l->index, &same))
-        return mlo_failed(m);
+    if (l->shift)
+        MLO_TRY(mlo_exact_clips(x, x->in->body, l->shift, x->q->scan.iterations, &l->index, &same));
     l->first = l->shift ? 1 : 0;
     const int wide = name == x->result ? mlo_bits_for(mlo_joined(l->index, x->carried)) : 0;
+    /* (a RequantShift whose least number is that of some bits has their largest, too) */
     const int clips = l->shift
         && (!same || wide > mlo_bits_for(l->index)
-            || l->index.lo != mlo_signed_bits(mlo_bits_for(l->index)).lo
-            || l->index.hi != mlo_signed_bits(mlo_bits_for(l->index)).hi);
+            || l->index.lo != mlo_signed_bits(mlo_bits_for(l->index)).lo);
     l->looked = clips || c->n > l->first;
     l->bits = l->looked ? mlo_bits_for(l->index) : (int)mlo_max(wide, mlo_bits_for(l->index));
     if (l->looked && l->bits > MLO_EXACT_TABLE)
@@ -391,17 +391,17 @@ static mlo_exact_value *mlo_exact_finish(mlo_takeover *x, const mlo_exact_unit *
     const char *table = l.looked ? mlo_exact_table(x, c, &l, name, &range) : NULL;
     const int apart = l.looked && !u->kernel->with_table, bits = mlo_bits_for(range);
     const char *out = apart ? mlo_format(m, "%s_index", name) : name;
-    if (m->error.code || !out) return NULL;
+    if (m->error.code) return NULL;
     const mlo_kernel *k = l.looked && !apart ? u->kernel->with_table : u->kernel;
     mlo_node *n = mlo_exact_node(
         x, k, u->from, out, l.looked && !apart ? bits : l.bits, l.looked && !apart ? l.bits : 0);
-    if (!n || mlo_exact_inputs(x, u, l.shift, out, n)) return NULL;
+    if (mlo_exact_inputs(x, u, l.shift, out, n)) return NULL;
     *own = n;
     if (apart) {
         mlo_exact_unit look = { &mlo_requant_kernel, u->from, { out, NULL }, 1, NULL, NULL, l.index,
             u->channels };
         n = mlo_exact_node(x, mlo_requant_kernel.with_table, u->from, name, bits, l.bits);
-        if (!n || mlo_exact_inputs(x, &look, NULL, name, n)) return NULL;
+        if (mlo_exact_inputs(x, &look, NULL, name, n)) return NULL;
     }
     if (table && mlo_node_input(m, n, table)) return NULL;
     return mlo_exact_made(x, name, name, range, u->channels);
@@ -414,9 +414,7 @@ static mlo_exact_value *mlo_exact_of(mlo_takeover *x, const char *name);
 /* Channels of a value, which has the loop's tokens; 0: it has others. */
 static int64_t mlo_exact_channels(mlo_takeover *x, const mlo_node *n, const char *name) {
     const mlo_form f = mlo_body_form(x->in, name);
-    const int64_t c = !mlo_form_known(&f) || f.rank < 2 ? 0
-        : x->grid                                       ? f.dims[1]
-                                                        : mlo_last_dim(&f);
+    const int64_t c = x->grid ? f.dims[1] : mlo_last_dim(&f);
     if (c > 0 && mlo_form_count(&f) == c * x->tokens) return c;
     mlo_fail(x->q->m, MLO_E_UNSUPPORTED, n,
         "'%s' is %s; the layers work on %lld tokens, and so has it to be", name,
@@ -448,13 +446,12 @@ static int mlo_exact_weights(mlo_takeover *x, mlo_exact_unit *u, const char *nam
     return mlo_failed(m);
 }
 
-/* Is a convolution a linear layer of each place? */
+/* Is a convolution, which leaves as many places, a linear layer of each? */
 static int mlo_exact_is_pointwise(const mlo_node *n, const mlo_form *w) {
     int plain = mlo_int(n, "group", 1) == 1;
     for (int k = 2; k < w->rank; k++)
         plain &= w->dims[k] == 1 && mlo_listed(n, "strides", (size_t)k - 2, 1) == 1
-            && mlo_listed(n, "pads", (size_t)k - 2, 0) == 0
-            && mlo_listed(n, "pads", (size_t)(k - 2 + w->rank - 2), 0) == 0;
+            && mlo_listed(n, "pads", (size_t)k - 2, 0) == 0;
     return plain;
 }
 
@@ -485,12 +482,8 @@ static mlo_exact_value *mlo_exact_product(mlo_takeover *x, mlo_exact_unit *u,
     const mlo_form w = mlo_body_form(x->in, n->input[1]);
     const mlo_form f = { MLO_INT8, 2, { inputs, u->channels } };
     const int conv = mlo_is(n, "Conv"), across = conv || mlo_int(n, "transB", 0) != 0;
-    const int other = mlo_is(n, "Gemm")
-        && (mlo_differs(mlo_float(n, "alpha", 1), 1) || mlo_differs(mlo_float(n, "beta", 1), 1)
-            || mlo_int(n, "transA", 0));
     if (conv && !mlo_exact_is_pointwise(n, &w)) return mlo_exact_window(x, u, c, name, &w);
-    if (conv != x->grid || other || (!conv && w.rank != 2)
-        || mlo_form_count(&w) != inputs * u->channels) {
+    if (conv != x->grid || mlo_is_scaled_gemm(n) || mlo_form_count(&w) != inputs * u->channels) {
         mlo_fail(m, MLO_E_UNSUPPORTED, n,
             "a product of this form (weights %s) of values whose channels are %s",
             mlo_dims_text(m, w.rank, w.dims), x->grid ? "in front of their places" : "last");
@@ -507,10 +500,10 @@ static mlo_node *mlo_exact_layer(const mlo_takeover *x, const char *name, const 
     static const char *const ops[] = { "MatMul", "Gemm", "Conv", NULL };
     mlo_node *n = mlo_made_by(x->in, name);
     *bias = NULL;
-    for (int k = 0; k < 2 && mlo_is(n, "Add") && !*bias; k++) {
+    for (int k = 0; k < 2 && mlo_is(n, "Add"); k++) {
         const mlo_form f = mlo_body_form(x->in, name);
         const mlo_value *sum = mlo_value_of(x->in->body, n->input[1 - k]);
-        if (sum && sum->n_uses == 1 && mlo_exact_by_channel(x, n->input[k], &f)
+        if (sum->n_uses == 1 && mlo_exact_by_channel(x, n->input[k], &f)
             && mlo_is_one_of(mlo_made_by(x->in, sum->name), ops)) {
             *bias = n->input[k];
             n = sum->producer;
@@ -541,7 +534,7 @@ static mlo_exact_value *mlo_exact_pair(
     const mlo_exact_value *a = mlo_exact_of(x, n->input[0]);
     const mlo_exact_value *b = a ? mlo_exact_of(x, n->input[1]) : NULL;
     mlo_node *own;
-    if (!b || !mlo_exact_channels(x, n, n->output[0])) return NULL;
+    if (!b) return NULL;
     if (a->channels != b->channels) {
         mlo_fail(x->q->m, MLO_E_UNSUPPORTED, n, "streams of %lld and %lld channels",
             (long long)a->channels, (long long)b->channels);

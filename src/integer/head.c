@@ -74,12 +74,8 @@ static int mlo_head_find_ids(mlo_head *h) {
 }
 
 static int mlo_head_find_logits(mlo_head *h) {
-    h->hidden = h->loop.node->output[0];
-    const mlo_value *v = mlo_value_of(h->g, h->hidden);
-    if (v && v->n_use == 1 && !v->is_output && mlo_is_kernel(v->use[0], MLO_KERNEL_TO_FLOATS))
-        h->hidden = v->use[0]->output[0];
-    else
-        return mlo_head_unfit(h, h->hidden, "what leaves the loop is not floats alone");
+    /* (what a quantized loop makes is read by its Dequantize, and by nothing else) */
+    h->hidden = mlo_value_of(h->g, h->loop.node->output[0])->use[0]->output[0];
     if (mlo_map_put(h->m, &h->behind, h->hidden, h) || mlo_mark_dependents(h->m, h->g, &h->behind))
         return mlo_failed(h->m);
     if (h->g->n_output != 1)
@@ -87,8 +83,8 @@ static int mlo_head_find_logits(mlo_head *h) {
             h, h->g->output[h->g->n_output - 1]->name, "an output beside the logits");
     const mlo_form f = mlo_form_of(mlo_value_of(h->g, h->g->output[0]->name));
     h->logits = h->g->output[0]->name;
-    return mlo_map_get(&h->behind, h->logits) && h->logits != h->hidden && f.dtype == MLO_FLOAT
-            && f.rank == 3 && f.dims[0] == 1 && f.dims[2] == h->words
+    return h->logits != h->hidden && f.dtype == MLO_FLOAT && f.rank == 3 && f.dims[0] == 1
+            && f.dims[2] == h->words
         ? 0
         : mlo_head_unfit(
               h, h->logits, "the output has not as many numbers a token as there are ids");
@@ -157,7 +153,7 @@ static int mlo_head_given(mlo_head *h, mlo_quantizer *q) {
     const mlo_node *loop = mlo_value_of(h->g, h->hidden)->producer;
     mlo_signal *in = mlo_signal_of(q, h->scan.body->input[0]->name);
     mlo_given *g = MLO_NEW(h->m, mlo_given);
-    mlo_array *scale = g && in ? mlo_value_array(h->m, &h->scan, h->g, loop->input[1], 0, 0) : NULL;
+    mlo_array *scale = g ? mlo_value_array(h->m, &h->scan, h->g, loop->input[1], 0, 0) : NULL;
     if (scale && (g->scale = MLO_NEW(h->m, double))) {
         g->scale[0] = (double)((const float *)scale->data)[0];
         g->sign = 1;
@@ -264,9 +260,7 @@ static int mlo_head_quantize(mlo_head *h, int (*given)(mlo_head *h, mlo_quantize
 
 /* Does a node do the same with each token, whatever its neighbours? Then ids may be computed side by side. */
 static int mlo_head_by_token(const mlo_head *h, const mlo_node *n, const char *from) {
-    if (n->input[0] != from && !(mlo_is(n, "Gather") && n->input[1] == from)
-        && !(n->n_input > 1 && n->input[1] == from))
-        return 0;
+    if (n->input[0] != from && !(n->n_input > 1 && n->input[1] == from)) return 0;
     if (mlo_is(n, "Gather")) return n->input[1] == from && mlo_int(n, "axis", 0) == 0;
     if (mlo_is(n, "LayerNormalization") || mlo_is(n, "RMSNormalization"))
         return mlo_int(n, "axis", -1) == -1;
@@ -293,7 +287,7 @@ static const mlo_node *mlo_head_kind_of(const mlo_head *h, const mlo_node *n, co
     const char *other = mlo_is(n, "Add") && !h->types ? n->input[n->input[0] == from] : NULL;
     const mlo_value *v = other ? mlo_value_of(h->g, other) : NULL;
     const mlo_node *k = v && v->n_use == 1 ? v->producer : NULL;
-    if (!h->encoder || !k || !mlo_is(k, "Gather") || mlo_int(k, "axis", 0)) return NULL;
+    if (!h->encoder || !mlo_is(k, "Gather") || mlo_int(k, "axis", 0)) return NULL;
     const mlo_value *table = mlo_value_of(h->g, k->input[0]);
     const mlo_value *types = mlo_value_of(h->g, k->input[1]);
     const mlo_form f = mlo_form_of(table);
@@ -314,9 +308,8 @@ static int mlo_head_take_kind(mlo_head *h, const mlo_node *n, const char *from) 
 
 /* Another shape of the ids, in front of everything. */
 static int mlo_head_reshapes(const mlo_head *h, const mlo_node *n, const char *from) {
-    return from == h->id
-        && (mlo_is(n, "Reshape") || mlo_is(n, "Unsqueeze") || mlo_is(n, "Squeeze")
-            || mlo_is(n, "Cast"));
+    static const char *const ops[] = { "Reshape", "Unsqueeze", "Squeeze", "Cast", NULL };
+    return from == h->id && mlo_is_one_of(n, ops);
 }
 
 static int mlo_head_no_row(const mlo_head *h, const mlo_node *n) {

@@ -55,7 +55,7 @@ static const char *mlo_memory_read(const mlo_scan *s, const mlo_node *n) {
         name = p->input[0];
     }
     const mlo_value *v = mlo_value_of(s->body, name);
-    return v && v->graph != s->body && !mlo_is_parameter(s, v->graph, name, 0) ? name : NULL;
+    return v->graph != s->body && !mlo_is_parameter(s, v->graph, name, 0) ? name : NULL;
 }
 
 /* Finds the memory. */
@@ -185,14 +185,14 @@ static int mlo_is_norm(const mlo_inside *in, const mlo_node *n) {
     if (!mlo_is(n, "RMSNormalization") && !mlo_is(n, "LayerNormalization")) return 0;
     const mlo_form f = mlo_body_form(in, n->input[0]);
     const int64_t axis = mlo_int(n, "axis", -1);
-    return mlo_form_known(&f) && (axis == -1 || axis == f.rank - 1);
+    return axis == -1 || axis == f.rank - 1;
 }
 
 /* The norm over parts of a token's channels (each head's, say) behind which n joins them again:
  * there views end, as what is read is the token. NULL: n does no such thing. */
 static mlo_node *mlo_joined_norm(const mlo_inside *in, const mlo_node *n) {
     mlo_node *p = mlo_has_trait(n, MLO_RESHAPES) ? mlo_made_by(in, n->input[0]) : NULL;
-    if (!p || !mlo_is_norm(in, p) || !mlo_is_carried(in, p->input[0])) return NULL;
+    if (!mlo_is_norm(in, p)) return NULL;
     const mlo_form from = mlo_body_form(in, n->input[0]), to = mlo_body_form(in, n->output[0]);
     const int64_t d = mlo_last_dim(&from), c = mlo_last_dim(&to);
     return d > 0 && c > d && c % d == 0 ? p : NULL;
@@ -200,7 +200,7 @@ static mlo_node *mlo_joined_norm(const mlo_inside *in, const mlo_node *n) {
 
 static const char *mlo_chain_walk(
     const mlo_inside *in, const char *name, mlo_chain *c, double *scale) {
-    for (c->n = c->n_rounding = 0; c->n < MLO_CHAIN && c->n_rounding < MLO_CHAIN;) {
+    for (c->n = c->n_rounding = 0; c->n + c->n_rounding < MLO_CHAIN;) {
         mlo_node *p = mlo_made_by(in, name);
         const char *factor = NULL;
         if (mlo_is_rounded(in, name, &c->rounding[c->n_rounding])) {
@@ -220,13 +220,12 @@ static const char *mlo_chain_walk(
 
 enum { MLO_MOVE_INPUTS = 8, MLO_MOVE_OUTPUTS = 16 };
 
-/* What operator n makes of these arrays, of its outputs the one called `made`. NULL: it is none
- * that mlo evaluates. */
+/* What operator n makes of at most MLO_MOVE_INPUTS arrays, of its outputs the one called `made`. NULL: it has too many,
+ * or it failed. */
 static mlo_array *mlo_made_of(mlo *m, mlo_node *n, const char *made, const mlo_array *const *args) {
     const mlo_op *op = mlo_op_of(m, n);
     mlo_array *out[MLO_MOVE_OUTPUTS] = { 0 }, *result = NULL;
-    if (!op || !op->run || n->n_input > MLO_MOVE_INPUTS || n->n_output > MLO_MOVE_OUTPUTS)
-        return NULL;
+    if (n->n_output > MLO_MOVE_OUTPUTS) return NULL;
     if (mlo_call_node(m, op, n, mlo_opset_of(m), args, out)) return NULL;
     for (size_t k = 0; k < n->n_output; k++) {
         if (n->output[k] == made)
@@ -245,9 +244,9 @@ static mlo_array *mlo_moved(
     mlo_array *list[MLO_MOVE_INPUTS] = { 0 }, *result = NULL;
     int known = n->n_input <= MLO_MOVE_INPUTS;
     for (size_t k = 1; known && k < n->n_input; k++) {
-        mlo_value *v = mlo_has_input(n, k) ? mlo_value_of(in->body, n->input[k]) : NULL;
         if (!mlo_has_input(n, k)) continue;
-        args[k] = list[k] = v && v->tensor ? mlo_tensor_load(in->m, v->tensor) : NULL;
+        const mlo_value *v = mlo_value_of(in->body, n->input[k]);
+        args[k] = list[k] = v->tensor ? mlo_tensor_load(in->m, v->tensor) : NULL;
         known = list[k] != NULL;
     }
     if (known) result = mlo_made_of(in->m, n, made, args);

@@ -19,15 +19,12 @@ static const char *mlo_block_linear(
     mlo_form w = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (w.rank != 2) return mlo_cannot(r, n, "a weight that is not a matrix");
-    if (mlo_is(n, "Gemm")
-        && (mlo_float(n, "alpha", 1) != 1 || mlo_float(n, "beta", 1) != 1
-            || mlo_int(n, "transA", 0)))
-        return mlo_cannot(r, n, "Gemm with alpha, beta or transA");
+    if (mlo_is_scaled_gemm(n)) return mlo_cannot(r, n, "Gemm with alpha, beta or transA");
     b->in[0] = n->input[0];
     b->n_in = 1;
     b->weight = n->input[1];
-    b->transposed = mlo_is(n, "Gemm") && mlo_int(n, "transB", 0);
-    b->bias = bias ? bias : mlo_is(n, "Gemm") && mlo_has_input(n, 2) ? n->input[2] : NULL;
+    b->transposed = mlo_int(n, "transB", 0) != 0;
+    b->bias = bias ? bias : mlo_has_input(n, 2) ? n->input[2] : NULL;
     return mlo_block_finish(r, b);
 }
 
@@ -43,8 +40,7 @@ static const char *mlo_block_bias(mlo_recogniser *r, mlo_node *n) {
             && !mlo_is_carried(&r->in, p->input[1]) && !mlo_is_carried(&r->in, n->input[1 - i])) {
             mlo_form bias = mlo_body_form(&r->in, n->input[1 - i]);
             mlo_form y = mlo_body_form(&r->in, n->output[0]);
-            if (!mlo_form_known(&bias) || y.rank < 1 || mlo_form_count(&bias) != y.dims[y.rank - 1])
-                continue;
+            if (!mlo_form_known(&bias) || mlo_form_count(&bias) != mlo_last_dim(&y)) continue;
             const char *out = mlo_block_linear(r, p, n->input[1 - i], n->output[0]);
             if (out && rounded)
                 r->block[r->n_block - 1]->sum_given = mlo_rounding_given(

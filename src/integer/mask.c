@@ -46,10 +46,10 @@ static const char *mlo_hoist_slice(
  * takes the nodes. Its name there; NULL: failed. */
 static const char *mlo_hoist(mlo *m, mlo_scan *s, const char *name, mlo_graph *list, int depth) {
     mlo_value *v = mlo_value_of(s->body, name);
-    if (v && v->graph != s->body) return name;
+    if (v->graph != s->body) return name;
     const char *outside = mlo_format(m, "%s_outside", name);
     if (!outside || mlo_value_of(s->outer, outside)) return outside;
-    if (v && v->tensor) {
+    if (v->tensor) {
         mlo_tensor *t = MLO_NEW(m, mlo_tensor);
         if (!t) return NULL;
         *t = *v->tensor;
@@ -57,8 +57,8 @@ static const char *mlo_hoist(mlo *m, mlo_scan *s, const char *name, mlo_graph *l
         return mlo_graph_init(m, s->outer, t) || !mlo_index_value(m, s->outer, outside) ? NULL
                                                                                         : outside;
     }
-    if (v && v->is_input) return mlo_hoist_slice(m, s, name, outside, list);
-    int inner = v && v->producer && depth <= 64;
+    if (v->is_input) return mlo_hoist_slice(m, s, name, outside, list);
+    int inner = v->producer && depth <= 64;
     for (size_t i = 0; inner && i < v->producer->n_attr; i++) inner = !v->producer->attr[i]->g;
     if (!inner) {
         mlo_fail_at(m, MLO_E_UNSUPPORTED, name,

@@ -780,11 +780,12 @@ static void mlo_quantize_report(mlo *m, mlo_text *t) {
     int n = 0;
     mlo_puts(t, "{\"values\":[");
     for (size_t i = 0; i < g->n_node; i++) {
-        mlo_attr *body = mlo_is(g->node[i], "Scan") ? mlo_attr_of(g->node[i], "body") : NULL;
-        for (size_t k = 0; body && body->g && k < body->g->n_node; k++) {
-            const mlo_node *node = body->g->node[k];
+        const mlo_graph *body = mlo_is(g->node[i], "Scan") ? mlo_graph_of(g->node[i], "body")
+                                                           : NULL;
+        for (size_t k = 0; body && k < body->n_node; k++) {
+            const mlo_node *node = body->node[k];
             const char *scale = mlo_meta_get(node->meta, node->n_meta, mlo_key_scale);
-            const mlo_compared *v = u && body->g == u->integers
+            const mlo_compared *v = u && body == u->integers
                 ? (const mlo_compared *)mlo_map_get(&u->of, node->output[0])
                 : NULL;
             if (!scale) continue;

@@ -27,8 +27,6 @@
 static int mlo_quantize_mask(
     mlo_quantizer *q, const mlo_keys *k, mlo_graph *before, int64_t tokens) {
     mlo *m = q->m;
-    mlo_value *v = mlo_value_of(q->scan.outer, k->mask);
-    mlo_form f = mlo_form_of(v);
     if (!k->mask) {
         const int64_t dims[] = { 1, tokens };
         char *ones = (char *)mlo_alloc(m, (size_t)tokens, 1);
@@ -37,9 +35,6 @@ static int mlo_quantize_mask(
         return mlo_graph_init(
             m, q->scan.outer, mlo_tensor_new(m, k->bits, MLO_BOOL, dims, 2, ones, (size_t)tokens));
     }
-    if (!v || mlo_form_count(&f) != tokens)
-        return mlo_fail_at(m, MLO_E_BUG, k->mask, "a mask of %lld keys for %lld tokens",
-            (long long)mlo_form_count(&f), (long long)tokens);
     if (k->bad)
         return mlo_fail_at(m, MLO_E_UNSUPPORTED, k->mask,
             "an additive attention bias: calibration saw values that are neither 0 nor below "
@@ -80,8 +75,7 @@ static int mlo_mask_constant(mlo_quantizer *q, mlo_keys *k) {
         mlo_array_free(q->m, a);
         return mlo_failed(q->m);
     }
-    for (int64_t i = 0, n = mlo_array_count(a); a->dtype == MLO_FLOAT && i < n; i++)
-        any |= ((float *)a->data)[i] != 0;
+    for (int64_t i = 0, n = mlo_array_count(a); i < n; i++) any |= ((float *)a->data)[i] != 0;
     mlo_array_free(q->m, a);
     if (!any) k->mask = NULL;
     return 0;

@@ -79,7 +79,6 @@ typedef struct mlo_sublayer_kind {
     /* Is the node the end of one (*is)? The value that it makes, NULL when it fails. */
     const char *(*recognise)(struct mlo_recogniser *r, mlo_node *n, const char *name, int *is);
     /* what it needs of the loop; what the source model fixes of it; whether that can be */
-    int (*demand)(struct mlo_quantizer *q, const mlo_sublayer *b);
     int (*given)(struct mlo_quantizer *q, mlo_sublayer *b);
     int (*check)(struct mlo_quantizer *q, const mlo_sublayer *b);
     /* the scales of its result, where they are not fitted to its range */

@@ -41,7 +41,7 @@ static const char *mlo_grid_turned(
 static int mlo_is_pointwise(const mlo_inside *in, const mlo_node *n) {
     const mlo_form w = mlo_body_form(in, n->input[1]);
     const mlo_form a = mlo_body_form(in, n->input[0]), b = mlo_body_form(in, n->output[0]);
-    int is = mlo_form_known(&w) && w.rank == a.rank && b.rank == a.rank;
+    int is = w.rank == a.rank;
     for (int k = 2; is && k < w.rank; k++) is = w.dims[k] == 1 && a.dims[k] == b.dims[k];
     return is;
 }
@@ -57,10 +57,10 @@ static int mlo_is_convolved(const mlo_inside *in, const mlo_node *n) {
 static int mlo_is_grid_parameter(const mlo_inside *in, const char *name, const mlo_form *grid) {
     const mlo_form f = mlo_body_form(in, name);
     const int64_t channels = grid->dims[1];
-    if (mlo_is_carried(in, name) || !mlo_form_known(&f)) return 0;
-    return mlo_form_count(&f) == 1
-        || (f.rank >= grid->rank - 1 && f.rank <= grid->rank
-            && f.dims[f.rank - grid->rank + 1] == channels && mlo_form_count(&f) == channels);
+    if (mlo_is_carried(in, name)) return 0;
+    return mlo_is_number(in, name)
+        || (f.rank >= grid->rank - 1 && f.dims[f.rank - grid->rank + 1] == channels
+            && mlo_form_count(&f) == channels);
 }
 
 /* A function element by element of grids of one form. */
@@ -91,8 +91,7 @@ static int mlo_grid_mark_node(mlo_gridder *g, const mlo_node *n, int *changed) {
     any |= mlo_map_get(&g->marked, n->output[0]) != NULL;
     for (size_t i = 0; i < n->n_input; i++) any |= mlo_map_get(&g->marked, n->input[i]) != NULL;
     for (size_t i = 0; any && i < n->n_input; i++)
-        if (mlo_has_input(n, i) && mlo_is_carried(&g->in, n->input[i]))
-            MLO_TRY(mlo_grid_mark(g, n->input[i], changed));
+        if (mlo_is_carried(&g->in, n->input[i])) MLO_TRY(mlo_grid_mark(g, n->input[i], changed));
     return any ? mlo_grid_mark(g, n->output[0], changed) : 0;
 }
 
@@ -266,7 +265,7 @@ static int mlo_grid_body(mlo_gridder *g, const mlo_scan *s) {
  * mean. */
 static mlo_node *mlo_pool_less(const mlo_inside *in, const mlo_node *n) {
     const mlo_value *v = mlo_value_of(in->body, n->output[0]);
-    for (size_t i = 0; v && v->n_uses == 1 && !v->is_output && i < in->body->n_node; i++) {
+    for (size_t i = 0; v->n_uses == 1 && !v->is_output && i < in->body->n_node; i++) {
         mlo_node *p = in->body->node[i];
         if (mlo_is(p, "Sub") && p->input[0] == n->output[0] && p->input[1] == n->input[0]) return p;
     }

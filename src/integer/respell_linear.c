@@ -75,7 +75,7 @@ static void mlo_respell_plain(const mlo_inside *in) {
 /* A binary node of one carried operand and one that is not: which is which. */
 static int mlo_is_half(const mlo_inside *in, const mlo_node *n, const char *op,
     const char **carried, const char **other) {
-    if (!mlo_is(n, op) || n->n_input != 2) return 0;
+    if (!mlo_is(n, op)) return 0;
     int first = mlo_is_carried(in, n->input[0]);
     *carried = n->input[first ? 0 : 1];
     *other = n->input[first ? 1 : 0];
@@ -119,6 +119,12 @@ typedef struct {
     int transposed; /* 1: the product reads W as [N, K] */
 } mlo_projection;
 
+/* A Gemm of other factors than 1, or of its operand across; a MatMul has no such attributes. */
+static int mlo_is_scaled_gemm(const mlo_node *n) {
+    return mlo_differs(mlo_float(n, "alpha", 1), 1) || mlo_differs(mlo_float(n, "beta", 1), 1)
+        || mlo_int(n, "transA", 0);
+}
+
 static int mlo_projection_of(const mlo_inside *in, const char *name, mlo_projection *p) {
     mlo_node *n = mlo_made_by(in, name);
     const char *from;
@@ -129,14 +135,14 @@ static int mlo_projection_of(const mlo_inside *in, const char *name, mlo_project
         n = mlo_made_by(in, from);
         if (!mlo_is(n, "MatMul")) return 0;
     }
-    mlo_form w = n && n->n_input > 1 ? mlo_body_form(in, n->input[1]) : mlo_form_of(NULL);
+    if (!mlo_is(n, "MatMul") && !mlo_is(n, "Gemm")) return 0;
+    const mlo_form w = mlo_body_form(in, n->input[1]);
     if (w.rank != 2 || !mlo_is_carried(in, n->input[0]) || mlo_is_carried(in, n->input[1]))
         return 0;
     p->product = n;
-    p->transposed = mlo_is(n, "Gemm") && mlo_int(n, "transB", 0);
-    if (mlo_is(n, "Gemm") && mlo_has_input(n, 2)) p->bias = n->input[2];
-    int gemm = mlo_is(n, "Gemm") && mlo_float(n, "alpha", 1) == 1 && mlo_float(n, "beta", 1) == 1;
-    if (!(gemm && !mlo_int(n, "transA", 0)) && !mlo_is(n, "MatMul")) return 0;
+    p->transposed = mlo_int(n, "transB", 0) != 0;
+    if (mlo_has_input(n, 2)) p->bias = n->input[2];
+    if (mlo_is_scaled_gemm(n)) return 0;
     return !p->bias || mlo_is_per_channel(in, p->bias, w.dims[!p->transposed]);
 }
 
@@ -201,9 +207,10 @@ static int mlo_view_as(
     const mlo_form *f = &v->form;
     mlo_heads at = { f->dims[f->rank - (order ? 1 : 2)], 0, f->dims[f->rank - (order ? 2 : 1)],
         order };
-    at.heads = at.t > 0 && at.d > 0 ? mlo_form_count(f) / (at.t * at.d) : 0;
+    if (mlo_form_count(f) < 1) return 0;
+    at.heads = mlo_form_count(f) / (at.t * at.d);
     v->at = at;
-    return at.heads > 0 && mlo_head_columns(in, source, c, &at, v->column);
+    return mlo_head_columns(in, source, c, &at, v->column);
 }
 
 /* Does this operand want respelling: is it heads of a projection, but not all of its channels in
@@ -272,7 +279,7 @@ static void mlo_respell_packed(mlo_respeller *r, mlo_expansion *x) {
  * may be attention's own, and a sign a rotation's. */
 static int mlo_is_worked_on(const mlo_inside *in, const char *name, int depth) {
     const mlo_value *v = mlo_value_of(in->body, name);
-    for (size_t i = 0; v && i < v->n_use && depth < MLO_CHAIN; i++) {
+    for (size_t i = 0; i < v->n_use && depth < MLO_CHAIN; i++) {
         const mlo_node *n = v->use[i];
         double scale = 1;
         if (mlo_has_trait(n, MLO_RESHAPES)) {
@@ -298,7 +305,7 @@ static int mlo_is_cut(
     const char *source = mlo_chain_walk(in, name, &c, NULL);
     mlo_form whole = mlo_body_form(in, source);
     *column = NULL;
-    if (f.rank < 1 || c.n_rounding) return 0;
+    if (c.n_rounding) return 0;
     if (!mlo_projection_of(in, source, p)) return 0;
     const mlo_heads one = { mlo_tokens_of(&f), 1, mlo_last_dim(&f), 0 };
     *at = one;
@@ -321,7 +328,7 @@ static void mlo_respell_parts(mlo_respeller *r, mlo_expansion *x) {
         int64_t *column;
         const mlo_value *v = mlo_value_of(r->in.body, self->output[k]);
         const mlo_form f = mlo_form_of(v);
-        if (!v || (!v->n_use && !v->is_output)) continue;
+        if (!v->n_use && !v->is_output) continue;
         if (mlo_is_cut(&r->in, self->output[k], &p, &at, &column)) {
             x->n = p.sum ? p.sum : p.product; /* its name, its scope */
             const char *y = mlo_x_columns(x, &p, column, at.d);
@@ -339,7 +346,7 @@ static void mlo_respell_parts(mlo_respeller *r, mlo_expansion *x) {
 static int mlo_is_spread(const mlo_form *a, const mlo_form *b, mlo_form *to) {
     int same = a->rank == b->rank;
     *to = a->rank > b->rank ? *a : *b;
-    if (!mlo_form_known(a) || !mlo_form_known(b) || a->rank < 2 || b->rank < 2) return 0;
+    if (a->rank < 2 || b->rank < 2) return 0;
     for (int d = 3; d <= to->rank; d++) {
         int64_t m = d > a->rank ? 1 : a->dims[a->rank - d],
                 n = d > b->rank ? 1 : b->dims[b->rank - d];

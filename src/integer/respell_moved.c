@@ -37,12 +37,12 @@ enum { MLO_WINDOW_MOST = 1 << 22 }; /* numbers of one attention's bias */
 
 /* ---- rows ----------------------------------------------------------------- */
 
-/* Are these the numbers 0, 1, .., each once? */
+/* Of n numbers below n: is each there once? */
 static int mlo_is_permutation(mlo *m, const int32_t *at, int64_t n) {
     char *seen = (char *)mlo_scratch(m, (size_t)n, 1);
     int ok = seen != NULL;
     if (seen) memset(seen, 0, (size_t)n);
-    for (int64_t i = 0; ok && i < n; i++) ok = at[i] >= 0 && at[i] < n && !seen[at[i]]++;
+    for (int64_t i = 0; ok && i < n; i++) ok = !seen[at[i]]++;
     mlo_scratch_free(m, seen);
     return ok;
 }
@@ -51,8 +51,8 @@ static int mlo_is_permutation(mlo *m, const int32_t *at, int64_t n) {
  * row at[i]. NULL: they do not, or no memory. */
 static int32_t *mlo_rows_of(mlo *m, const mlo_array *map, int64_t n, int64_t c) {
     const int32_t *e = map ? (const int32_t *)map->data : NULL;
-    if (!e || c <= 0 || mlo_array_count(map) != n || map->rank < 1 || map->dims[map->rank - 1] != c)
-        return NULL;
+    const mlo_form f = mlo_form_of_array(map);
+    if (!e || c <= 0 || mlo_array_count(map) != n || mlo_last_dim(&f) != c) return NULL;
     int32_t *at = MLO_NEW_N(m, int32_t, (size_t)(n / c));
     for (int64_t i = 0; at && i < n; i++) {
         if (e[i] % c != i % c || (i % c && e[i] / c != at[i / c])) return NULL;
@@ -118,8 +118,8 @@ static int mlo_is_moved(const mlo_mover *g, const char *name) {
 static mlo_order *mlo_order_put(
     mlo_mover *g, const char *name, const char *twin, int64_t t, int64_t c, int32_t *at) {
     mlo_order *o = MLO_NEW(g->in.m, mlo_order);
-    const mlo_order made = { twin, t, c, at, at && !mlo_is_home(at, t) };
-    if (!o || !at || mlo_map_put(g->in.m, &g->orders, name, o)) return NULL;
+    const mlo_order made = { twin, t, c, at, !mlo_is_home(at, t) };
+    if (!o || mlo_map_put(g->in.m, &g->orders, name, o)) return NULL;
     *o = made;
     return o;
 }
@@ -153,7 +153,7 @@ static mlo_order *mlo_common_order(mlo_mover *g, mlo_expansion *x) {
     int moved = 0;
     for (size_t i = 0; i < n->n_input; i++) moved |= mlo_is_moved(g, n->input[i]);
     for (size_t i = 0; moved && i < n->n_input; i++) {
-        if (!mlo_has_input(n, i) || !mlo_is_carried(&g->in, n->input[i])) continue;
+        if (!mlo_is_carried(&g->in, n->input[i])) continue;
         mlo_order *o = mlo_order_of(g, x, n->input[i]);
         if (!o
             || (first
@@ -167,10 +167,8 @@ static mlo_order *mlo_common_order(mlo_mover *g, mlo_expansion *x) {
 /* Are the inputs that are not carried one number each, or one for each of c channels? */
 static int mlo_has_token_parameters(const mlo_inside *in, const mlo_node *n, int64_t c) {
     for (size_t i = 0; i < n->n_input; i++) {
-        const mlo_form f = mlo_body_form(in, n->input[i]);
         if (!mlo_has_input(n, i) || mlo_is_carried(in, n->input[i])) continue;
         if (!mlo_is_number(in, n->input[i]) && !mlo_is_per_channel(in, n->input[i], c)) return 0;
-        if (mlo_form_count(&f) > 1 && f.rank < 1) return 0;
     }
     return 1;
 }
@@ -221,7 +219,7 @@ static const char *mlo_moved_tokens(mlo_mover *g, mlo_expansion *x) {
     const mlo_form y = mlo_body_form(in, n->output[0]);
     const int64_t c = mlo_last_dim(&y);
     const int projecting = mlo_is_projecting(in, n);
-    if (n->n_output != 1 || !mlo_form_known(&y)) return NULL;
+    if (n->n_output != 1) return NULL;
     if (!projecting && !mlo_is_norm(in, n) && !(mlo_is_elementwise(n) && !mlo_is_layout(n)))
         return NULL;
     if (!projecting && !mlo_has_token_parameters(in, n, c)) return NULL;
@@ -258,7 +256,7 @@ static mlo_node *mlo_moved_softmax(const mlo_inside *in, const char *name, int64
     for (int i = 0; i < MLO_CHAIN; i++) {
         mlo_node *n = mlo_made_by(in, name);
         const mlo_form f = mlo_body_form(in, name);
-        if (!n || mlo_last_dim(&f) != keys) return NULL;
+        if (mlo_last_dim(&f) != keys) return NULL;
         if (mlo_is(n, "Softmax"))
             return mlo_int(n, "axis", -1) == -1 || mlo_int(n, "axis", -1) == f.rank - 1 ? n : NULL;
         if (mlo_has_trait(n, MLO_RESHAPES))
@@ -278,7 +276,7 @@ static int mlo_moved_scores(const mlo_inside *in, const mlo_node *softmax, mlo_w
         mlo_node *n = mlo_made_by(in, name);
         const mlo_form f = mlo_body_form(in, name);
         const char *from, *other;
-        if (!n || mlo_last_dim(&f) != w->keys) return 0;
+        if (mlo_last_dim(&f) != w->keys) return 0;
         if (mlo_is_inner_product(in, n)) {
             w->scores = n;
             return 1;
@@ -310,7 +308,7 @@ static int32_t *mlo_window_places(
     mlo_array *map = mlo_index_map(&g->in, w->mix->output[0], c);
     int32_t *place = MLO_NEW_N(m, int32_t, (size_t)(t * w->heads));
     w->head = MLO_NEW_N(m, int32_t, (size_t)w->views);
-    int ok = map && place && w->head && mlo_array_count(map) == t * n;
+    int ok = map && place && w->head;
     for (int64_t l = 0; ok && l < w->views; l++) w->head[l] = -1;
     for (int64_t e = 0; ok && e < t * n; e++) {
         const int32_t from = ((const int32_t *)map->data)[e];
@@ -537,8 +535,8 @@ static const char *mlo_moved_parameter(
     mlo_mover *g, mlo_expansion *x, const mlo_node *norm, size_t i, const int64_t *heads) {
     if (!mlo_has_input(norm, i)) return "";
     const mlo_form f = mlo_body_form(&g->in, norm->input[i]);
-    const int each = mlo_form_known(&f) && mlo_form_count(&f) == heads[0] * heads[1];
-    if (!each && !(mlo_form_known(&f) && mlo_form_count(&f) == heads[1])) return NULL;
+    const int each = mlo_form_count(&f) == heads[0] * heads[1];
+    if (!each && mlo_form_count(&f) != heads[1]) return NULL;
     if (mlo_last_dim(&f) != heads[1] || (each && heads[0] > 1 && f.dims[f.rank - 2] != heads[0]))
         return NULL;
     return mlo_x_reshape(x, norm->input[i], each ? heads : heads + 1, each ? 2 : 1);
@@ -550,8 +548,7 @@ static const char *mlo_moved_head_norm(mlo_mover *g, mlo_expansion *x) {
     const mlo_inside *in = &g->in;
     const mlo_node *norm = mlo_joined_norm(in, x->n);
     const mlo_node *split = norm ? mlo_made_by(in, norm->input[0]) : NULL;
-    if (!split || !mlo_has_trait(split, MLO_RESHAPES) || !mlo_is_moved(g, split->input[0]))
-        return NULL;
+    if (!mlo_has_trait(split, MLO_RESHAPES) || !mlo_is_moved(g, split->input[0])) return NULL;
     const mlo_order *o = mlo_order_of(g, x, split->input[0]);
     const mlo_form f = mlo_body_form(in, norm->input[0]), y = mlo_body_form(in, x->n->output[0]);
     const int64_t d = mlo_last_dim(&f);

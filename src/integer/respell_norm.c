@@ -28,7 +28,7 @@ typedef struct {
 } mlo_found_norm;
 
 static void mlo_norm_take(mlo_found_norm *f, mlo_node *n) {
-    if (n && f->n_taken < 24) f->taken[f->n_taken++] = n;
+    if (f->n_taken < 24) f->taken[f->n_taken++] = n;
 }
 
 /* What is reduced over the channels, by this operator? */
@@ -186,7 +186,7 @@ static const char *mlo_norm_strip(
 /* Takes a constant factor off the end. */
 static const char *mlo_norm_unscale(mlo_found_norm *f, const char *name) {
     mlo_node *n = mlo_made_by(f->in, name);
-    const char *from = n && mlo_is_carried(f->in, name) ? mlo_unscaled(f->in, n, &f->factor) : NULL;
+    const char *from = mlo_is_carried(f->in, name) ? mlo_unscaled(f->in, n, &f->factor) : NULL;
     if (!from) return name;
     mlo_norm_take(f, n);
     return from;
@@ -394,9 +394,7 @@ static int mlo_head_norm_of(const mlo_inside *in, const mlo_node *n, mlo_head_no
     v->column = (int64_t *)mlo_scratch(
         in->m, (size_t)(all + (2 + v->t) * v->heads), sizeof *v->column);
     mlo_array *map = v->column && all <= channels ? mlo_index_map(in, v->from, &v->views) : NULL;
-    const int32_t *at = map && mlo_array_count(map) == mlo_form_count(&v->form)
-        ? (const int32_t *)map->data
-        : NULL;
+    const int32_t *at = map ? (const int32_t *)map->data : NULL;
     int ok = at
         && (mlo_norm_columns(v, at, channels)
             || (mlo_norm_rows(v, at, channels, v->column + all + 2 * v->heads)
@@ -473,7 +471,7 @@ static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
  * bias, if the first one has it) of a head's channels. NULL: it is another one. */
 static const mlo_node *mlo_split_norm(const mlo_inside *in, const mlo_node *join, size_t k) {
     const mlo_node *n = mlo_made_by(in, join->input[k]), *first = mlo_made_by(in, join->input[0]);
-    const mlo_node *split = n && mlo_is_norm(in, n) ? mlo_made_by(in, n->input[0]) : NULL;
+    const mlo_node *split = mlo_is_norm(in, n) ? mlo_made_by(in, n->input[0]) : NULL;
     if (!mlo_is(split, "Split") || k >= split->n_output || split->output[k] != n->input[0]
         || split->n_output != join->n_input || split != mlo_made_by(in, first->input[0])
         || !mlo_eq(n->op, first->op) || !mlo_is_used_once(in, join->input[k])
@@ -523,8 +521,8 @@ static void mlo_respell_split_norms(mlo_respeller *r, mlo_expansion *x) {
 /* Is it one number for each head of queries [.., H, T, D]? */
 static int mlo_is_head_scale(const mlo_form *scale, const mlo_form *queries) {
     const int r = scale->rank;
-    return mlo_form_known(scale) && r >= 3 && r <= queries->rank && scale->dims[r - 1] == 1
-        && scale->dims[r - 2] == 1 && scale->dims[r - 3] == queries->dims[queries->rank - 3]
+    return r >= 3 && r <= queries->rank && scale->dims[r - 1] == 1 && scale->dims[r - 2] == 1
+        && scale->dims[r - 3] == queries->dims[queries->rank - 3]
         && mlo_form_count(scale) == scale->dims[r - 3] && scale->dims[r - 3] > 1;
 }
 
@@ -538,7 +536,7 @@ static void mlo_respell_head_scale(mlo_respeller *r, mlo_expansion *x) {
     if (!mlo_is_inner_product(in, product)) return;
     const mlo_node *norm = mlo_made_by(in, product->input[0]);
     const mlo_form q = mlo_body_form(in, product->input[0]), s = mlo_body_form(in, scale);
-    if (!norm || !mlo_is_norm(in, norm) || !mlo_is_head_scale(&s, &q)) return;
+    if (!mlo_is_norm(in, norm) || !mlo_is_head_scale(&s, &q)) return;
     mlo_form wide = s;
     wide.dims[s.rank - 1] = mlo_last_dim(&q);
     const char *to = mlo_x_list(x, wide.dims, (size_t)wide.rank);

@@ -49,9 +49,8 @@ static int mlo_is_head_norm(const mlo_inside *in, const mlo_node *n, int64_t *ga
     for (size_t k = 1; k < n->n_input; k++) {
         const mlo_form g = mlo_body_form(in, mlo_has_input(n, k) ? n->input[k] : "");
         if (!mlo_has_input(n, k) || mlo_is_per_channel(in, n->input[k], row)) continue;
-        if (mlo_is_carried(in, n->input[k]) || !mlo_form_known(&g) || g.rank < 2
-            || mlo_last_dim(&g) != row || mlo_form_count(&g) != token
-            || g.dims[g.rank - 2] * row != token)
+        if (mlo_is_carried(in, n->input[k]) || g.rank < 2 || mlo_last_dim(&g) != row
+            || mlo_form_count(&g) != token || g.dims[g.rank - 2] * row != token)
             return 0;
         *gains = token;
     }
@@ -127,9 +126,7 @@ static int mlo_turned_source(const mlo_inside *in, mlo_turned *t) {
 static mlo_node *mlo_norm_behind(const mlo_inside *in, const char *name) {
     mlo_node *n = mlo_made_by(in, name);
     for (int i = 0; i < MLO_CHAIN && mlo_is_repeat(in, n); i++) n = mlo_made_by(in, n->input[0]);
-    return mlo_is_norm(in, n) && mlo_is_carried(in, n->input[0]) && mlo_may_turn(in, n->input[0])
-        ? n
-        : NULL;
+    return mlo_is_norm(in, n) && mlo_may_turn(in, n->input[0]) ? n : NULL;
 }
 
 /* Are the rows of the norm behind the rotation heads, with a gain for each channel? Then in pairs they
@@ -224,7 +221,7 @@ static const char *mlo_copy(mlo_copier *c, const char *name) {
     for (int i = 0; i < c->n; i++)
         if (c->name[i] == name) return c->copy[i];
     if (!mlo_is_carried(c->in, name)) return name;
-    if (!n || n->n_input > MLO_TURN_PARTS) return "";
+    if (n->n_input > MLO_TURN_PARTS) return ""; /* (every path ends in the source) */
     if (n == c->passed) return mlo_copy(c, n->input[0]);
     for (size_t k = 0; k < n->n_input; k++)
         in[k] = mlo_has_input(n, k) ? mlo_copy(c, n->input[k]) : "";

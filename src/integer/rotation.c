@@ -171,7 +171,7 @@ static const mlo_turn_terms *mlo_terms_joined(mlo_turner *w, mlo_node *n, const 
         base[k + 1] = base[k] + part[k]->n;
     }
     mlo_turn_terms *t = mlo_terms_new(w, name);
-    int ok = t && base[n->n_input] == t->n;
+    int ok = t != NULL;
     for (size_t k = 0; ok && k < n->n_input; k++)
         ok = (args[k] = from[k] = mlo_counted(m, &part[k]->form, base[k])) != NULL;
     mlo_array *map = ok ? mlo_made_of(m, n, name, args) : NULL;
@@ -188,13 +188,12 @@ static const mlo_turn_terms *mlo_terms_joined(mlo_turner *w, mlo_node *n, const 
 }
 
 /* Does a parameter of the body differ from iteration to iteration, as far as one can see? */
-static int mlo_may_vary(const mlo_inside *in, const char *name, int depth) {
+static int mlo_may_vary(const mlo_inside *in, const char *name) {
     const mlo_value *v = mlo_value_of(in->body, name);
     if (!v || v->graph != in->body || v->tensor) return 0;
-    if (v->is_input || !v->producer || depth > 32) return 1;
+    if (!v->producer) return 1;
     for (size_t k = 0; k < v->producer->n_input; k++)
-        if (mlo_has_input(v->producer, k) && mlo_may_vary(in, v->producer->input[k], depth + 1))
-            return 1;
+        if (mlo_may_vary(in, v->producer->input[k])) return 1;
     return 0;
 }
 
@@ -209,7 +208,7 @@ static const mlo_turn_terms *mlo_terms_scaled(
     mlo_array *a = mlo_scan_value(m, w->in->scan, factor, w->iteration);
     mlo_turn_terms *t = a ? mlo_terms_new(w, name) : NULL;
     const mlo_form f = a ? mlo_form_of_array(a) : mlo_form_of(NULL);
-    w->varies |= mlo_may_vary(w->in, factor, 0);
+    w->varies |= mlo_may_vary(w->in, factor);
     for (int64_t e = 0; t && e < t->n; e++) {
         const double by = mlo_number_at(a, mlo_spread_at(&f, &t->form, e));
         mlo_terms_copy(t, e, x, mlo_spread_at(&x->form, &t->form, e), divides ? 1 / by : by);
@@ -264,7 +263,8 @@ static const mlo_turn_terms *mlo_terms_rotary(mlo_turner *w, mlo_node *n, const 
         if (!mlo_has_input(n, k)) continue;
         if (!mlo_is_parameter(w->in->scan, w->in->body, n->input[k], 0))
             ok = mlo_no_rotation(w, mlo_turned_by_input);
-        w->varies |= mlo_may_vary(w->in, n->input[k], 0);
+        else
+            w->varies |= mlo_may_vary(w->in, n->input[k]);
         ok = ok && (a[k - 1] = mlo_scan_value(m, w->in->scan, n->input[k], w->iteration)) != NULL;
     }
     for (int64_t e = 0; ok && e < t->n; e++) {
@@ -291,8 +291,8 @@ static const mlo_turn_terms *mlo_terms_rotary(mlo_turner *w, mlo_node *n, const 
 
 /* A sum, or a difference, of two carried values. */
 static int mlo_is_mix(const mlo_inside *in, const mlo_node *n) {
-    return (mlo_is(n, "Add") || mlo_is(n, "Sub")) && n->n_input == 2
-        && mlo_is_carried(in, n->input[0]) && mlo_is_carried(in, n->input[1]);
+    return (mlo_is(n, "Add") || mlo_is(n, "Sub")) && mlo_is_carried(in, n->input[0])
+        && mlo_is_carried(in, n->input[1]);
 }
 static int mlo_is_repeat(const mlo_inside *in, const mlo_node *n) {
     return (mlo_is(n, "Expand") || mlo_is(n, "Tile") || mlo_has_trait(n, MLO_MOVES)
@@ -303,7 +303,7 @@ static int mlo_is_repeat(const mlo_inside *in, const mlo_node *n) {
 static int mlo_is_product_with(
     const mlo_inside *in, const mlo_node *n, const char **x, const char **factor) {
     const int divides = mlo_is(n, "Div");
-    if ((!divides && !mlo_is(n, "Mul")) || n->n_input != 2) return 0;
+    if (!divides && !mlo_is(n, "Mul")) return 0;
     const int first = mlo_is_carried(in, n->input[0]);
     *x = n->input[!first];
     *factor = n->input[first];
@@ -348,7 +348,7 @@ static int mlo_is_turned(const mlo_inside *in, const mlo_node *n) {
     const mlo_form x = mlo_body_form(in, n->input[0]), cos = mlo_body_form(in, n->input[1]);
     const int64_t heads = mlo_int(n, "num_heads", 0),
                   turned = mlo_int(n, "rotary_embedding_dim", 0);
-    if (!mlo_form_known(&x) || !mlo_form_known(&cos) || x.rank != 3 || x.dims[0] != 1 || heads < 1
+    if (!mlo_form_known(&cos) || x.rank != 3 || x.dims[0] != 1 || heads < 1
         || !mlo_int(n, "interleaved", 0))
         return 0;
     for (size_t k = 1; k < 3; k++)

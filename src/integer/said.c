@@ -55,7 +55,7 @@ static int mlo_speaker_inputs(const mlo_graph *g, mlo_speaker *d) {
         const mlo_value *v = mlo_value_of(g, g->input[i]->name);
         const mlo_form f = mlo_form_of(v);
         const int64_t rows = mlo_rows_indexed(g, g->input[i]->name, 0);
-        if (v && v->tensor) continue;
+        if (v->tensor) continue;
         if (!mlo_form_known(&f) || (f.dtype != MLO_INT64 && f.dtype != MLO_INT32)) return 0;
         if (rows > 2 && !d->in[0] && f.rank == 2 && f.dims[0] == 1 && f.dims[1] > 1) {
             d->in[0] = g->input[i];

@@ -195,14 +195,30 @@ static int mlo_demand(mlo_quantizer *q) {
         if (!out) return mlo_failed(q->m);
         out->maker = b;
         if (b->card->makes_wide) out->wide = 1;
-        if (b->card->demand && b->card->demand(q, b)) return mlo_failed(q->m);
     }
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name);
-    mlo_signal *out = mlo_signal_of(q, q->result);
-    if (!in || !out) return mlo_failed(q->m);
+    mlo_signal *out = in ? mlo_signal_of(q, q->result) : NULL;
+    if (!out) return mlo_failed(q->m);
     in->wide = out->wide = 1;
     if (q->r.raw_result) out->raw = 1;
     return mlo_demand_given(q);
+}
+
+/* What is fixed of the value that goes into a layer, and of what comes out of it, is one thing. */
+static int mlo_carried_agrees(
+    mlo_quantizer *q, const char *out, const mlo_given *a, const mlo_given *b) {
+    if (a->bits != b->bits)
+        return mlo_fail_at(q->m, MLO_E_UNSUPPORTED, out,
+            "%d bits are fixed for what goes into a layer and %d for what comes out of it ('%s'), "
+            "which the next layer reads; give both one width",
+            a->bits, b->bits, out);
+    for (int64_t i = 1; a->scale && b->scale && i < q->scan.iterations; i++)
+        if (mlo_differs(a->scale[i], b->scale[i - 1]))
+            return mlo_fail_at(q->m, MLO_E_UNSUPPORTED, out,
+                "a scale of %g is fixed for what goes into a layer and %g for what comes out of "
+                "the one before; give both one scale",
+                a->scale[i], b->scale[i - 1]);
+    return 0;
 }
 
 /* The carried value leaves an iteration as it enters the next: with one width, and the scales of
@@ -215,28 +231,18 @@ static int mlo_unite_carried(mlo_quantizer *q) {
     size_t n = (size_t)q->scan.iterations;
     /* both are the source model's, which agrees with itself */
     if (mlo_given_scaled(in->given) && mlo_given_scaled(out->given)) return 0;
-    if (a && b && a->bits != b->bits)
-        return mlo_fail_at(m, MLO_E_UNSUPPORTED, out->name,
-            "%d bits are fixed for what goes into a layer and %d for what comes out of it ('%s'), "
-            "which the next layer reads; give both one width",
-            a->bits, b->bits, out->name);
-    for (size_t i = 1; mlo_given_scaled(a) && mlo_given_scaled(b) && i < n; i++)
-        if (a->scale[i] < b->scale[i - 1] || a->scale[i] > b->scale[i - 1])
-            return mlo_fail_at(m, MLO_E_UNSUPPORTED, out->name,
-                "a scale of %g is fixed for what goes into a layer and %g for what comes out of "
-                "the one before; give both one scale",
-                a->scale[i], b->scale[i - 1]);
-    if (!one || (a && b)) return 0;
+    if (!one) return 0;
+    if (a && b) return mlo_carried_agrees(q, out->name, a, b);
     mlo_given *other = MLO_NEW(m, mlo_given);
     if (!other) return mlo_failed(m);
     *other = *one;
-    other->zero = NULL;
+    other->zero = other->scale = NULL;
     other->sign = 1;
-    if (one->scale && !(other->scale = MLO_NEW_N(m, double, n))) return mlo_failed(m);
-    for (size_t i = 0; one->scale && i < n; i++)
+    if (one->scale) other->scale = MLO_NEW_N(m, double, n);
+    for (size_t i = 0; other->scale && i < n; i++)
         other->scale[i] = one->scale[a ? (i + 1 < n ? i + 1 : i) : i ? i - 1 : i];
     *(a ? &out->given_wide : &in->given_wide) = other;
-    return 0;
+    return mlo_failed(m);
 }
 
 /* When everything given is known: settles the widths of signals and weights. */
@@ -251,10 +257,15 @@ static int mlo_choose_given(mlo_quantizer *q) {
     return 0;
 }
 
+/* How many sublayers read the narrow form. */
+static int mlo_narrow_readers(const mlo_signal *s) {
+    return s->reads[MLO_LINEAR] + s->reads[MLO_ATTENTION] + s->reads[MLO_UNARY]
+        + s->reads[MLO_CONVOLUTION];
+}
+
 /* Do only linear layers read the narrow form? Then they can absorb its shape and zero. */
 static int mlo_absorbed(const mlo_signal *s) {
-    return s->narrow && s->reads[MLO_LINEAR] && !s->reads[MLO_ATTENTION] && !s->reads[MLO_UNARY]
-        && !s->reads[MLO_CONVOLUTION];
+    return s->reads[MLO_LINEAR] && s->reads[MLO_LINEAR] == mlo_narrow_readers(s);
 }
 
 /* Does one of the linear layers that read this value have integer weights? Such weights cannot take
@@ -653,8 +664,7 @@ static int mlo_wide_scales(mlo_quantizer *q) {
 /* Are these keys of which nothing but a softmax sees what they have in common? Then they may have a
  * zero; a soft cap does see it. */
 static int mlo_keys_may_shift(mlo_quantizer *q, const mlo_signal *s) {
-    if (s->wide || s->reads[MLO_ATTENTION] != 1 || s->reads[MLO_LINEAR] || s->reads[MLO_UNARY]
-        || s->reads[MLO_CONVOLUTION] || s->operand != 1)
+    if (s->wide || !s->reads[MLO_ATTENTION] || mlo_narrow_readers(s) != 1 || s->operand != 1)
         return 0;
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
@@ -762,9 +772,7 @@ static double mlo_products(mlo_quantizer *q) {
 static int mlo_attention_free(mlo_quantizer *q, const mlo_sublayer *b) {
     for (int k = 0; k < 3; k++) {
         const mlo_signal *s = mlo_signal_of(q, b->in[k]);
-        if (s->wide || s->reads[MLO_ATTENTION] != 1 || s->reads[MLO_LINEAR] || s->reads[MLO_UNARY]
-            || s->reads[MLO_CONVOLUTION] || mlo_narrow_given(s))
-            return 0;
+        if (s->wide || mlo_narrow_readers(s) != 1 || mlo_narrow_given(s)) return 0;
     }
     return mlo_absorbed(mlo_signal_of(q, b->out));
 }

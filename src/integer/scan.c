@@ -21,12 +21,11 @@ typedef struct {
 } mlo_scan;
 
 static int mlo_scan_of(mlo *m, mlo_graph *outer, mlo_node *n, mlo_scan *s) {
-    mlo_attr *body = mlo_attr_of(n, "body");
     memset(s, 0, sizeof *s);
-    if (!body || !body->g) return mlo_fail(m, MLO_E_GRAPH, n, "a Scan without a body");
+    s->body = mlo_graph_of(n, "body");
+    if (!s->body) return mlo_fail(m, MLO_E_GRAPH, n, "a Scan without a body");
     s->node = n;
     s->outer = outer;
-    s->body = body->g;
     s->n_param = mlo_scan_stacks(n);
     if (s->n_param < 1 || s->n_param > n->n_input || s->body->n_input != n->n_input)
         return mlo_fail(m, MLO_E_GRAPH, n, "num_scan_inputs %lld does not fit %zu inputs",
@@ -73,7 +72,7 @@ static mlo_array *mlo_param_node(
 
 /* Slice i along axis 0. */
 static mlo_array *mlo_array_slice(mlo *m, mlo_array *a, int64_t i) {
-    if (!a || a->rank < 1 || i >= a->dims[0]) return NULL;
+    if (a->rank < 1 || i >= a->dims[0]) return NULL;
     mlo_array *r = mlo_array_new(m, a->dtype, a->rank - 1, a->dims + 1);
     size_t bytes = r ? (size_t)mlo_array_count(r) * mlo_dtype_size(a->dtype) : 0;
     if (r) memcpy(r->data, (char *)a->data + (size_t)i * bytes, bytes);
@@ -84,7 +83,7 @@ static mlo_array *mlo_stack_slice(
     mlo *m, const mlo_scan *s, const char *stack, int64_t i, int depth) {
     const char *part = mlo_stack_part(s->outer, stack, s->iterations, i);
     const mlo_value *v = mlo_value_of(s->outer, stack);
-    if (!part && v && v->tensor) return mlo_tensor_slice(m, v->tensor, i);
+    if (!part && v->tensor) return mlo_tensor_slice(m, v->tensor, i);
     mlo_array *whole = mlo_value_array(m, s, s->outer, part ? part : stack, i, depth), *r = whole;
     if (!whole) return NULL;
     if (part)
@@ -142,9 +141,8 @@ static int64_t mlo_node_macs(const mlo_graph *g, const mlo_node *n) {
     if (mlo_is(n, "MatMul") || mlo_is(n, "Gemm") || mlo_is_kernel(n, MLO_KERNEL_MATRIX))
         return mlo_form_count(&y) * a.dims[a.rank - 1];
     mlo_form k = mlo_form_of(mlo_value_of(g, mlo_has_input(n, 1) ? n->input[1] : n->input[0]));
-    if (mlo_is_kernel(n, MLO_KERNEL_WINDOW) && mlo_form_known(&k) && k.rank == 3)
-        return mlo_form_count(&y) * k.dims[1] * k.dims[2];
-    if (!mlo_is_kernel(n, MLO_KERNEL_ATTENTION) || !mlo_form_known(&k) || !k.rank) return 0;
+    if (mlo_is_kernel(n, MLO_KERNEL_WINDOW)) return mlo_form_count(&y) * k.dims[1] * k.dims[2];
+    if (!mlo_is_kernel(n, MLO_KERNEL_ATTENTION) || k.rank < 1) return 0;
     return mlo_form_count(&k) / k.dims[k.rank - 1] * (mlo_form_count(&a) + mlo_form_count(&y));
 }
 
@@ -177,24 +175,22 @@ static int mlo_scan_choose(mlo *m, mlo_scan *s) {
     int64_t most = -1;
     for (size_t i = 0; i < g->n_node; i++)
         if (mlo_is_scan(g->node[i])) {
-            mlo_attr *body = mlo_attr_of(g->node[i], "body");
+            const mlo_graph *body = mlo_graph_of(g->node[i], "body");
             mlo_scan each;
-            if (!body || !body->g || (wanted && !mlo_eq(wanted, mlo_node_name(g->node[i]))))
-                continue;
+            if (!body || (wanted && !mlo_eq(wanted, mlo_node_name(g->node[i])))) continue;
             if (mlo_scan_of(m, g, g->node[i], &each)) return mlo_failed(m);
             int64_t macs = mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_key_core)
                 ? INT64_MAX
-                : mlo_body_macs(body->g) * each.iterations;
+                : mlo_body_macs(body) * each.iterations;
             if (macs > most) {
                 most = macs;
                 best = g->node[i];
             }
         }
-    if (!best && wanted) return mlo_scan_unknown(m, wanted);
-    if (!best)
-        return mlo_fail_at(
-            m, MLO_E_LOOP, NULL, "the model has no loop; roll found nothing that repeats");
-    return mlo_scan_of(m, g, best, s);
+    if (best) return mlo_scan_of(m, g, best, s);
+    return wanted ? mlo_scan_unknown(m, wanted)
+                  : mlo_fail_at(m, MLO_E_LOOP, NULL,
+                        "the model has no loop; roll found nothing that repeats");
 }
 
 /* Drops what no output needs: dead nodes of the body, scan inputs it no longer reads, then dead

@@ -39,7 +39,7 @@ static const char *mlo_unary_source(mlo_recogniser *r, mlo_node *n) {
         if (!mlo_is_inner(r, p)) break;
         front[last] = front[--count];
         for (size_t i = 0; i < p->n_input; i++)
-            if (mlo_has_input(p, i) && mlo_is_carried(&r->in, p->input[i])) {
+            if (mlo_is_carried(&r->in, p->input[i])) {
                 int known = 0;
                 for (int k = 0; k < count; k++) known |= front[k] == p->input[i];
                 if (!known && count == MLO_CHAIN) return best;
@@ -200,7 +200,7 @@ static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, int64_t 
         for (size_t i = 0; i < n->n_input; i++)
             if (own[i]) mlo_array_free(m, in[i]);
     }
-    if (!m->error.code && u->n_inner) {
+    if (!m->error.code) {
         result = made[u->n_inner - 1];
         made[u->n_inner - 1] = NULL;
     }

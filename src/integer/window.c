@@ -21,7 +21,7 @@ static int mlo_is_across(
     const mlo_recogniser *r, const char *source, const mlo_chain *c, int64_t channels, int first) {
     mlo_array *map = mlo_index_map(&r->in, source, c);
     const int64_t count = map ? mlo_array_count(map) : 0, tokens = count / channels;
-    int ok = count > 0 && count % channels == 0;
+    int ok = map != NULL;
     for (int64_t i = 0; ok && i < count; i++) {
         const int64_t from = first ? i % channels * tokens + i / channels
                                    : i % tokens * channels + i / tokens;
@@ -48,8 +48,7 @@ static int64_t mlo_window_before(const mlo_node *n, size_t axis, int64_t size) {
 static const char *mlo_window_form(mlo_recogniser *r, const mlo_node *n, mlo_sublayer *b) {
     const mlo_form x = mlo_body_form(&r->in, n->input[0]), w = mlo_body_form(&r->in, n->input[1]);
     const mlo_form y = mlo_body_form(&r->in, n->output[0]);
-    if (!mlo_form_known(&w) || x.rank < 3 || x.rank > 4 || w.rank != x.rank)
-        return "a convolution over more than rows and columns";
+    if (x.rank > 4 || w.rank != x.rank) return "a convolution over more than rows and columns";
     const size_t axes = (size_t)x.rank - 2;
     for (size_t i = 0; i < axes; i++) {
         if (mlo_listed(n, "strides", i, 1) != 1)
@@ -67,7 +66,7 @@ static const char *mlo_window_form(mlo_recogniser *r, const mlo_node *n, mlo_sub
     b->left = axes > 1 ? mlo_window_before(n, 1, w.dims[3]) : 0;
     b->width = axes > 1 ? x.dims[3] : 1;
     b->tokens = x.dims[2] * (axes > 1 ? x.dims[3] : 1);
-    if (b->top < 0 || b->top >= w.dims[2] || b->left < 0 || (axes > 1 && b->left >= w.dims[3]))
+    if (b->top < 0 || b->top >= w.dims[2] || b->left < 0 || b->left >= (axes > 1 ? w.dims[3] : 1))
         return "a convolution whose window is beside its token";
     return NULL;
 }
@@ -169,8 +168,8 @@ static int mlo_window_fill(
     mlo_quantizer *q, const mlo_sublayer *b, const mlo_windowed *l, const mlo_form_made *y) {
     for (int64_t i = 0; i < q->scan.iterations && !q->m->error.code; i++) {
         mlo_array *w = mlo_scan_value(q->m, &q->scan, b->weight, i);
-        mlo_array *bias = w && b->bias ? mlo_scan_value(q->m, &q->scan, b->bias, i) : NULL;
-        if (w && (bias || !b->bias)) mlo_window_numbers(q, b, l, i, w, bias, y);
+        mlo_array *bias = b->bias ? mlo_scan_value(q->m, &q->scan, b->bias, i) : NULL;
+        if (!q->m->error.code) mlo_window_numbers(q, b, l, i, w, bias, y);
         mlo_array_free(q->m, w);
         mlo_array_free(q->m, bias);
     }

@@ -216,8 +216,27 @@ def integers():
     return model(nodes, [info("x", 1, 2, 6, 6, t=T.INT32)], [info("x11", 2, 4), info("x15", 1, 1, 6), info("x17", 6)], init)
 
 
+def layers():
+    """Layers of integers that become kernels: convolutions, sums and products of two streams, tables."""
+    nodes, init, flat = [], [], (8, 1, 1)
+    number = lambda v: h.make_tensor("", T.FLOAT, [1], [v])
+    def own(op, inputs, **attributes):
+        nodes.append(N(op, inputs, ["y%d" % len(nodes)], "n%d" % len(nodes), **attributes))
+        return nodes[-1].output[0]
+    def parameter(v):
+        init.append(("p%d" % len(init), np.asarray(v, np.float32)))
+        return init[-1][0]
+    def shift(x, mul, n=256, signed=1): return own("RequantShift", [x, parameter(mul), parameter(0 * np.asarray(mul))], div=number(65536), n_levels_out=number(n), signed=number(signed))
+    y, whole = "x", lambda *dims: (np.arange(np.prod(dims)).reshape(dims) * 37 % 201 - 100)
+    for _ in range(2):
+        a = own("Relu", [shift(own("Conv", [y, parameter(whole(8, 1, 3, 3))], group=8, pads=[1, 1, 1, 1], kernel_shape=[3, 3]), np.full(flat, 500))])
+        b = shift(own("iHardswish", [shift(own("Conv", [a, parameter(whole(8, 8, 1, 1)), parameter(whole(8))], kernel_shape=[1, 1]), np.full(flat, 300), signed=0)], one_over_six=42, three=181, six=362), 2)
+        y = shift(own("Add", [shift(y, 40000), shift(own("Mul", [a, b]), 700)]), 65536, n=200)
+    return model(nodes, [info("x", 1, 8, 2, 3)], [info(y, 1, 8, 2, 3)], init, 13)
+
+
 SEEDS = {"residual": residual, "scoped": lambda: residual(3, True), "numbers": numbers, "empty": empty, "deep": deep, "dotted": dotted, "taps": lambda: residual(3, False, True, True), "differs": lambda: residual(4, True, differs=1), "attention": attention, "cache": lambda: attention(2, True), "control": control,
-         "repeated_scan": repeated_scan, "inlined": inlined, "fused": fused, "functions": functions, "shapes": shapes, "tensors": tensors, "external": external, "quantized": quantized, "products": products, "integers": integers}
+         "repeated_scan": repeated_scan, "inlined": inlined, "fused": fused, "functions": functions, "shapes": shapes, "tensors": tensors, "external": external, "quantized": quantized, "products": products, "integers": integers, "layers": layers}
 
 
 def words():
