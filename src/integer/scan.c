@@ -142,7 +142,7 @@ static int64_t mlo_node_macs(const mlo_graph *g, const mlo_node *n) {
     if (mlo_is(n, "MatMul") || mlo_is(n, "Gemm") || mlo_is_kernel(n, MLO_KERNEL_MATRIX))
         return mlo_form_count(&y) * a.dims[a.rank - 1];
     mlo_form k = mlo_form_of(mlo_value_of(g, mlo_has_input(n, 1) ? n->input[1] : n->input[0]));
-    if (mlo_is_kernel(n, MLO_KERNEL_WINDOW) && mlo_form_known(&k) && k.rank == 3)
+    if (mlo_is_kernel(n, MLO_KERNEL_WINDOW) && mlo_form_known(&k) && k.rank >= 3)
         return mlo_form_count(&y) * k.dims[1] * k.dims[2];
     if (!mlo_is_kernel(n, MLO_KERNEL_ATTENTION) || !mlo_form_known(&k) || !k.rank) return 0;
     return mlo_form_count(&k) / k.dims[k.rank - 1] * (mlo_form_count(&a) + mlo_form_count(&y));
