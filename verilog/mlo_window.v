@@ -323,12 +323,15 @@ module mlo_window #(
     if (F_WORDS != 0) begin : f_words
     localparam F = 8;
     reg  [F*LW-1:0] f_x;
-    reg  [F*4-1:0]  f_col, f_frame;
+    reg  [F*4-1:0]  f_col, f_row, f_frame;
+    reg  [3:0]      f_line;                                     // row of what comes in
     reg  [3:0]      f_in, f_n, f_i, f_j, f_here, f_frames;      // tokens in, done; the step; column and frame of what comes in
     always @(posedge clk) begin
         if (taken) begin
             f_x[f_in*LW +: LW]    <= s_axis_tdata;
             f_col[f_in*4 +: 4]    <= f_here;
+            f_row[f_in*4 +: 4]    <= f_line;
+            f_line   <= last ? 4'd0 : f_line + (f_here + 1 == W);
             f_frame[f_in*4 +: 4]  <= f_frames;
             f_in     <= f_in + 4'd1;
             f_here   <= (last || f_here + 1 == W) ? 4'd0 : f_here + 4'd1;
@@ -339,7 +342,20 @@ module mlo_window #(
             f_j <= (f_j + SIMD == KW) ? 4'd0 : f_j + SIMD;
             if (f_j + SIMD == KW) f_i <= (f_i + 1 == KH) ? 4'd0 : f_i + 4'd1;
         end
-        if (rst) {f_in, f_n, f_i, f_j, f_here, f_frames} <= 24'd0;
+        if (rst) {f_in, f_n, f_i, f_j, f_here, f_frames, f_line} <= 28'd0;
+    end
+    // Which part of its window the token in turn has, tap by tap.
+    reg [7:0] f_up, f_down, f_before, f_after, f_k;
+    always @(*) begin
+        {f_up, f_down, f_before, f_after} = 32'd0;
+        for (f_k = 0; f_k < KH; f_k = f_k + 1) if (f_row[f_n*4 +: 4] + f_k < TOP) f_up = f_up + 1;
+        for (f_k = 1; f_k < KH - TOP; f_k = f_k + 1)
+            if (f_n + f_k * W >= f_in || f_frame[(f_n + f_k * W) % F * 4 +: 4] != f_frame[f_n*4 +: 4]) f_down = f_down + 1;
+        for (f_k = 0; f_k < KW; f_k = f_k + 1) begin
+            if (f_col[f_n*4 +: 4] + f_k < LEFT) f_before = f_before + 1;
+            if (f_col[f_n*4 +: 4] + f_k >= W + LEFT) f_after = f_after + 1;
+        end
+        if (f_past && full) assert (part == ((f_up * (KH - TOP) + f_down) * (LEFT + 1) + f_before) * (KW - LEFT) + f_after);
     end
     always @(*) if (f_past) begin
         assume (f_in < F);
