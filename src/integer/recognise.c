@@ -62,6 +62,7 @@ typedef struct {
     int64_t left; /* window: columns to the left of one */
     int64_t pool
         [2]; /* window: rows and columns of one that averages what is there of it; 0: it has weights */
+    int zeros; /* window: 1: the average counts zeros beyond the border */
     int less; /* window: 1: the average less the token itself */
     /* attention: what scores (as the softmax reads them) are rounded to; NULL: nothing is fixed */
     mlo_given *scores_given;

@@ -336,15 +336,14 @@ static int mlo_pool_conv(
     return mlo_node_input(m, n, name) ? mlo_failed(m) : mlo_attr_int(m, n, "group", c);
 }
 
-/* An average over a window of zeros and tokens is a convolution with a window of equal weights. */
+/* An average over a window of zeros and tokens along a line is a convolution with a window of equal weights. */
 static int mlo_respell_pool(mlo *m, const mlo_inside *in, mlo_node *n) {
     const mlo_form x = mlo_body_form(in, n->input[0]);
     const mlo_attr *kernel = mlo_attr_of(n, "kernel_shape"), *pads = mlo_attr_of(n, "pads");
     int64_t padded = mlo_is_padded_alike(n);
     if (!kernel || (int)kernel->n_ints + 2 != x.rank) return 0;
     for (size_t i = 0; pads && i < pads->n_ints; i++) padded |= pads->ints[i];
-    if (padded && !mlo_int(n, "count_include_pad", 0) && x.rank == 4)
-        return 0; /* window.c has those */
+    if (x.rank == 4) return 0; /* window.c has those */
     if (padded && !mlo_int(n, "count_include_pad", 0))
         return mlo_fail(m, MLO_E_UNSUPPORTED, n,
             "an average pooling over fewer tokens at the border (count_include_pad = 0) along a "

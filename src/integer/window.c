@@ -5,8 +5,9 @@
  *     of a sequence.
  * out: the kernel Conv; a function of one value behind it is a RequantTable.
  *
- *     AveragePool over what is there of its window (count_include_pad = 0), less what it reads or not, times a
- *     factor for each channel or not: PoolFormer's. Its weights differ where the window is over the border.
+ *     AveragePool over such a grid, less what it reads or not, times a factor for each channel or not:
+ *     PoolFormer's. Where it is over what is there of its window (count_include_pad = 0) its weights differ at the
+ *     border.
  *
  * What lies outside of the grid is 0, so that what a window reads has no zero point of its own, and
  * one scale for all channels; weights have a scale per channel.
@@ -84,6 +85,7 @@ static const char *mlo_pool_form(mlo_recogniser *r, const mlo_node *n, mlo_subla
         if (b->pool[i] < 1 || b->pool[i] > MLO_POOL_MOST)
             return "an average over more than 7 rows or columns";
     }
+    b->zeros = mlo_int(n, "count_include_pad", 0) != 0;
     const char *why = mlo_window_stepped(n, 2);
     return why ? why : mlo_window_placed(n, &x, &y, b->pool, b);
 }
@@ -130,6 +132,13 @@ static mlo_node *mlo_pool_behind(const mlo_recogniser *r, const char *name, mlo_
     return mlo_is(pool, "AveragePool") && mlo_is_carried(in, pool->input[0]) ? pool : NULL;
 }
 
+/* Is it that value, as it stands, behind views? */
+static int mlo_is_of_source(const mlo_recogniser *r, const char *name, const char *source) {
+    mlo_chain same;
+    const char *from = mlo_chain_walk(&r->in, name, &same, NULL);
+    return from == source && !same.n_rounding && mlo_is_unmoved(r, from, &same);
+}
+
 static const char *mlo_block_pool(
     mlo_recogniser *r, mlo_node *n, const char *name, const mlo_pooled *p) {
     mlo_sublayer *b = mlo_block_new(r, &mlo_window_sublayer, n, name);
@@ -144,7 +153,7 @@ static const char *mlo_block_pool(
         || p->made.n_rounding || !mlo_is_across(r, b->in[0], &chain, channels, 0)
         || !mlo_is_across(r, n->output[0], &p->made, channels, 1))
         return mlo_cannot(r, n, "an average over something else than tokens, row after row");
-    if (p->less && p->less != b->in[0])
+    if (p->less && !mlo_is_of_source(r, p->less, b->in[0]))
         return mlo_cannot(r, n, "an average less something else than what it is of");
     if (r->tokens && r->tokens != b->tokens)
         return mlo_cannot(r, n, "an average over some of a frame's tokens");
@@ -325,6 +334,8 @@ static int64_t mlo_common_divisor(int64_t a, int64_t b) {
 static int64_t mlo_pool_counts(const mlo_sublayer *b, int64_t *counts) {
     const int64_t below = b->pool[0] - 1 - b->top, right = b->pool[1] - 1 - b->left;
     int64_t n = 0;
+    counts[0] = b->pool[0] * b->pool[1];
+    if (b->zeros) return 1;
     for (int64_t u = 0; u <= b->top; u++)
         for (int64_t d = 0; d <= below; d++)
             for (int64_t l = 0; l <= b->left; l++)
@@ -382,7 +393,9 @@ static int mlo_pool_weights(
     l->weight = mlo_format(m, "%s_w8", b->out);
     l->scale = MLO_NEW_N(m, float, (size_t)(q->scan.iterations * l->channels));
     l->grain = MLO_NEW_N(m, double, (size_t)l->channels);
-    int8_t *to = m->error.code ? NULL : (int8_t *)mlo_parameter(q, l->weight, MLO_INT8, 4, dims);
+    int8_t *to = m->error.code
+        ? NULL
+        : (int8_t *)mlo_parameter(q, l->weight, MLO_INT8, edges > 1 ? 4 : 3, dims);
     if (m->error.code || mlo_channel_parameters(q, b->out, l->channels, &l->c))
         return mlo_failed(m);
     for (int64_t i = 0; i < q->scan.iterations; i++)
