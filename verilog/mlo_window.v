@@ -163,14 +163,14 @@ module mlo_window #(
     wire          row_end    = column == W_LAST_32[JW-1:0];
     reg  [IW-1:0] next_up;                          // rows of its window that are missing above
     wire          over     = next_up == {IW{1'b0}};
-    wire [31:0]   past     = next_right >= J_END_32 ? 32'd0 : J_END_32 - next_right;   // columns missing to the right
+    wire [31:0]   past     = J_END_32 - next_right;                // columns missing to the right; below 0: none
     reg  [31:0]   down;                             // rows missing below
     integer       below;
     always @* begin
         down = 32'd0;
         for (below = 1; below < KH - TOP; below = below + 1) if (below * W > {{(32 - NW){1'b0}}, next_ahead}) down = down + 32'd1;
     end
-    wire [31:0]   next_edge = ((({{(32 - IW){1'b0}}, next_up} * D_PARTS_32 + down) * L_PARTS_32) + {{(32 - JW){1'b0}}, next_left}) * R_PARTS_32 + past;
+    wire [31:0]   next_edge = ((({{(32 - IW){1'b0}}, next_up} * D_PARTS_32 + down) * L_PARTS_32) + {{(32 - JW){1'b0}}, next_left}) * R_PARTS_32 + (past[31] ? 32'd0 : past);
     assign load = credit != {NW{1'b0}} && (!full || done);
     always @(posedge clk) begin
         if (load) begin
