@@ -88,6 +88,7 @@
 #include "kernels/mvu.c"            /* the matrix-vector unit */
 #include "kernels/attention.c"      /* scores, softmax, weighted sums */
 #include "kernels/layernorm.c"      /* the norm of a token */
+#include "kernels/framenorm.c"      /* the norm of a frame */
 #include "kernels/rotary.c"         /* pairs of channels, turned by position */
 #include "kernels/place.c"          /* a row of a table for each position, added */
 #include "kernels/conv.c"           /* depthwise convolution over a grid of tokens */
@@ -109,6 +110,7 @@
 #include "integer/respell_grid.c"   /* of grids of tokens, */
 #include "integer/respell_moved.c"    /* of tokens that move, between windows, say; */
 #include "integer/respell_memory.c" /* of an encoder's output with positions; */
+#include "integer/respell_frame.c" /* of norms over a frame; */
 #include "integer/respell.c"        /* of masks; all of them, in turn */
 #include "integer/symbol.c"         /* what each element of a value is computed from */
 #include "integer/band.c"           /* which keys a mask hides by their places, */

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""mlo.Conv: every channel of a token from what lies around it on a grid.
+"""mlo.Conv: every channel of a token from what lies around it on a grid. mlo.FrameNorm: a norm over all tokens of a frame.
 
     python tests/test_conv.py path/to/mlo [NAME ...]
 
-    words     ONNX Runtime and mlo run give the words of Python integers, at opsets from 13 on
+    words     ONNX Runtime and mlo run give the words of Python integers, at opsets from 13 on; windows with weights of their own at the borders, too
+    frames    the same of norms over frames
     floats    torch's and ONNX's Conv with groups = channels, and AveragePool, are such windows
     refusals  shapes and numbers that there is no hardware for
     cores     whole cores with convolutions: beside a residual path, in front of and behind matrices, norms and attention; the words of ONNX Runtime on host/core.onnx,
@@ -15,12 +16,15 @@
 import glob
 import json
 import os
+import sys
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 import cores
 import harness as t
 import test_families
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "verilog"))
+import layernorm
 from graphs import execute
 from hardware import Run
 
@@ -49,10 +53,11 @@ def functions(opset):
 def kernel(feed, bits, opset=18, **grid):
     """One node, and its function, as a model."""
     base, to = functions(opset), TensorProto.INT8 if bits <= 8 else TensorProto.INT16
-    node = helper.make_node("Conv", list(feed), ["y"], domain="mlo", to=to, lo=low(bits), hi=high(bits), **grid)
+    name = "Conv" if "w" in feed else "FrameNorm"
+    node = helper.make_node(name, list(feed), ["y"], domain="mlo", to=to, lo=low(bits), hi=high(bits), **grid)
     kind = lambda a: helper.np_dtype_to_tensor_dtype(a.dtype)
     graph = helper.make_graph([node], "g", [helper.make_tensor_value_info(k, kind(v), v.shape) for k, v in feed.items()], [helper.make_tensor_value_info("y", to, None)])
-    return helper.make_model(graph, opset_imports=base.opset_import, functions=[f for f in base.functions if f.name == "Conv"], ir_version=9 if opset < 23 else base.ir_version)
+    return helper.make_model(graph, opset_imports=base.opset_import, functions=[f for f in base.functions if f.name == name], ir_version=9 if opset < 23 else base.ir_version)
 
 
 def ran(model, feed):
@@ -61,13 +66,26 @@ def ran(model, feed):
     with np.load(t.at("out.npz")) as z: return z["y"]
 
 
+def parts(kh, kw, top, left): return (top + 1) * (kh - top) * (left + 1) * (kw - left)
+
+
+def part(n, tokens, kh, kw, width, top, left):
+    """Which part of its window token n has: rows that are missing above and (by the tokens under it) below, columns to the left and right, counted one by one."""
+    above = sum(n // width + i - top < 0 for i in range(kh))
+    below = sum(n + (i - top) * width >= tokens for i in range(top + 1, kh))
+    before = sum(n % width + j - left < 0 for j in range(kw))
+    behind = sum(n % width + j - left >= width for j in range(kw))
+    return ((above * (kh - top) + below) * (left + 1) + before) * (kw - left) + behind
+
+
 def sums(x, w, width, top, left):
     """The definition, in Python's integers, without bias."""
     frames, tokens, channels = x.shape
-    acc = np.zeros(x.shape, object)
-    for b, n, i, j in np.ndindex(frames, tokens, *w.shape[1:]):
+    acc, kh, kw = np.zeros(x.shape, object), *w.shape[1:3]
+    for b, n, i, j in np.ndindex(frames, tokens, kh, kw):
         row, column = n // width + i - top, n % width + j - left
-        if row >= 0 and 0 <= column < width and row * width + column < tokens: acc[b, n] += x[b, row * width + column].astype(object) * w[:, i, j].astype(object)
+        weights = w[:, i, j] if w.ndim == 3 else w[:, i, j, part(n, tokens, kh, kw, width, top, left)]
+        if row >= 0 and 0 <= column < width and row * width + column < tokens: acc[b, n] += x[b, row * width + column].astype(object) * weights.astype(object)
     return acc
 
 
@@ -77,11 +95,11 @@ def convolved(feed, bits, **grid):
     return np.clip(scaled, low(bits), high(bits)).astype(np.int64)
 
 
-def feed_of(rng, frames, tokens, channels, kh, kw, xbits, mult=None, shift=None, bias=1 << 12, wbits=8):
+def feed_of(rng, frames, tokens, channels, kh, kw, xbits, mult=None, shift=None, bias=1 << 12, wbits=8, edges=()):
     """Numbers of all sizes, and the ends."""
     pick = lambda bits, shape: np.where(rng.random(shape) < 0.2, rng.choice([low(bits), high(bits), 0, 1, -1], shape), rng.integers(low(bits), high(bits) + 1, shape))
     typical = xbits + wbits + int(kh * kw).bit_length() // 2 + 5
-    return {"x": pick(xbits, (frames, tokens, channels)).astype(np.int8 if xbits <= 8 else np.int16), "w": pick(wbits, (channels, kh, kw)).astype(np.int8),
+    return {"x": pick(xbits, (frames, tokens, channels)).astype(np.int8 if xbits <= 8 else np.int16), "w": pick(wbits, (channels, kh, kw, *edges)).astype(np.int8),
             "bias": rng.integers(-bias, bias, channels).astype(np.int32), "mult": np.full(channels, mult, np.int32) if mult is not None else rng.integers(0, 1 << 15, channels).astype(np.int32),
             "shift": np.full(channels, shift, np.int32) if shift is not None else rng.integers(max(1, typical - 3), typical + 4, channels).astype(np.int32)}
 
@@ -97,13 +115,37 @@ def check_words():
     for opset in OPSETS:
         why = ""
         for n, (tokens, channels, (kh, kw), grid) in enumerate(GRIDS):
-            for xbits, bits, more in ((8, 8, {}), (16, 16, {}), (16, 8, dict(mult=32767, shift=1)), (8, 16, dict(mult=32767, shift=62, bias=(1 << 31) - 1)), (8, 8, dict(mult=0, shift=5))):
+            count = parts(kh, kw, grid["top"], grid["left"])
+            for xbits, bits, more in ((8, 8, {}), (16, 16, {}), (8, 16, dict(edges=[count])), (16, 8, dict(mult=32767, shift=1)), (8, 16, dict(mult=32767, shift=62, bias=(1 << 31) - 1)), (8, 8, dict(mult=0, shift=5))):
                 feed = feed_of(rng, 1 + n % 3, tokens, channels, kh, kw, xbits, **more)
                 model, want = kernel(feed, bits, opset, **grid), convolved(feed, bits, **grid)
                 for who, got in [("ONNX Runtime", execute(model, feed)[0])] + ([("mlo run", ran(model, feed))] if opset in (13, 23) else []):
                     if got.shape != want.shape or got.dtype != (np.int8 if bits <= 8 else np.int16): why = why or "%s makes %s %s" % (who, got.dtype, got.shape)
                     elif not np.array_equal(got, want): why = why or "%s, %s, %d to %d bits: %d of %d words" % (who, grid, xbits, bits, (got != want).sum(), want.size)
         t.case("words at opset %d: %d windows and grids" % (opset, len(GRIDS)), why)
+
+
+def check_frames():
+    rng = np.random.default_rng(8)
+    for opset in OPSETS:
+        why = ""
+        for n, (frames, tokens, channels) in enumerate([(1, 1, 1), (2, 3, 4), (1, 30, 8), (3, 7, 5), (1, 2048, 16)]):
+            x = np.clip(rng.normal(rng.integers(-9000, 9000), rng.choice([1, 300, 9000]), (frames, tokens, channels)), low(16), high(16)).astype(np.int16)
+            if n == 4: x[:] = np.where(np.arange(channels) % 2, low(16), high(16))
+            center, bits = n % 3 != 1, 8 if n % 2 else 16
+            eps, sh = int(rng.integers(1, 1 << 40)), int(rng.integers(0, 20))
+            feed = {"x": x, "g": rng.integers(low(16), high(16) + 1, channels).astype(np.int32), "b": rng.integers(-(1 << 30), 1 << 30, channels).astype(np.int32), "p": np.array([eps, sh], np.int64)}
+            model = kernel(feed, bits, opset, center=int(center))
+            want = np.stack([layernorm.model([int(v) for v in f.ravel()], center, eps, sh, [int(v) for v in feed["g"]] * tokens, [int(v) for v in feed["b"]] * tokens, bits) for f in x]).reshape(x.shape)
+            for who, got in [("ONNX Runtime", execute(model, feed)[0])] + ([("mlo run", ran(model, feed))] if opset in (13, 23) else []):
+                if got.shape != want.shape or not np.array_equal(got, want): why = why or "%s, %s: %d of %d words" % (who, x.shape, (got != want).sum(), want.size)
+        t.case("norms of frames at opset %d" % opset, why)
+    for name, word, x in (("more numbers than the norm takes", "a norm over 4096 tokens of 9 channels; the integer norm takes up to 32768 numbers of a frame", np.zeros((1, 4096, 9), np.int16)),
+                          ("a frame of two dimensions", "takes x of 3 dimensions, [batch, tokens, channels]; it has 2", np.zeros((7, 9), np.int16))):
+        feed = {"x": x, "g": np.ones(9, np.int32), "b": np.zeros(9, np.int32), "p": np.array([1, 1], np.int64)}
+        np.savez(t.at("in.npz"), **feed)
+        p = t.call("run", t.write("kernel.onnx", kernel(feed, 16, center=1).SerializeToString()), "--inputs", t.at("in.npz"), "--outputs", t.at("out.npz"))
+        t.case("refused: " + name, "" if p.returncode in (3, 4) and word in p.stderr.decode() else "status %d: %s" % (p.returncode, p.stderr.decode()))
 
 
 def check_floats():
@@ -143,7 +185,8 @@ def check_refusals():
     refuses("no top", "top = -1, left = 1", without="top")
     refuses("a window of no rows", "a window of 0 x 3", w=good["w"][:, :0])
     refuses("other channels", "x has 4 channels, w 3", w=good["w"][:3])
-    refuses("weights of all channels with all", "and w of 3, [channels, rows, columns]; they have 3 and 4", w=np.repeat(good["w"][:, None], 4, 1))
+    refuses("weights of all channels with all", "or 4 with parts; they have 3 and 5", w=np.repeat(good["w"][:, None, :, :, None], 4, 1))
+    refuses("weights for some parts of the window", "weights for 4 parts of the window; it has 16", w=np.repeat(good["w"][..., None], 4, 3))
     refuses("channels first", "x has 15 channels, w 4", x=good["x"].transpose(0, 2, 1))
     refuses("x of four dimensions", "takes x of 3 dimensions", x=good["x"].reshape(1, 3, 5, 4))
     refuses("weights of 16 bits", "w is int16; it must be INT8", w=good["w"].astype(np.int16))
@@ -173,9 +216,10 @@ class Body(cores.Body):
         return [self.numbers(lambda i: self.rng.integers(-300, 300, n).astype(np.int32), TensorProto.INT32), self.numbers(lambda i: self.rng.integers(1 << 13, 1 << 15, n).astype(np.int32), TensorProto.INT32),
                 self.numbers(lambda i: np.full(n, s, np.int32), TensorProto.INT32)]
 
-    def conv(self, x, kh, kw, bits=8, top=None, left=None, meta=(), wbits=8):
+    def conv(self, x, kh, kw, bits=8, top=None, left=None, meta=(), wbits=8, edges=False):
         c, xbits = self.width[x]
-        w = self.numbers(lambda i: self.rng.integers(low(wbits), high(wbits) + 1, (c, kh, kw)).astype(np.int8), TensorProto.INT8)
+        own = [parts(kh, kw, (kh - 1) // 2 if top is None else top, (kw - 1) // 2 if left is None else left)] if edges else []
+        w = self.numbers(lambda i: self.rng.integers(low(wbits), high(wbits) + 1, (c, kh, kw, *own)).astype(np.int8), TensorProto.INT8)
         size = (kh * kw) ** 0.5 * 2 ** (wbits - 2) * (20 if xbits == 8 else 4000) / (1 if bits == 8 else 64)
         meta = {**dict(meta), **({"mlo.weight_bits": str(wbits)} if wbits < 8 else {})}
         return self.node("Conv", [x, w, *self.scales(c, size)], c, bits, meta, width=self.grid, top=(kh - 1) // 2 if top is None else top, left=(kw - 1) // 2 if left is None else left)[1]
@@ -196,6 +240,11 @@ class Body(cores.Body):
         c = self.width[x][0]
         gain, p = self.numbers(lambda i: self.rng.integers(6000, 12000, c).astype(np.int32), TensorProto.INT32), self.numbers(lambda i: np.array([1000, 6], np.int64), TensorProto.INT64)
         return self.node("LayerNorm", [x, gain, self.numbers(lambda i: self.rng.integers(-99, 99, c).astype(np.int32), TensorProto.INT32), p], c, 8, center=1)[1]
+
+    def framenorm(self, x, eps=100000, center=1):
+        c = self.width[x][0]
+        gain, p = self.numbers(lambda i: self.rng.integers(6000, 12000, c).astype(np.int32), TensorProto.INT32), self.numbers(lambda i: np.array([eps, 6], np.int64), TensorProto.INT64)
+        return self.node("FrameNorm", [x, gain, self.numbers(lambda i: self.rng.integers(-99, 99, c).astype(np.int32), TensorProto.INT32), p], c, 8, center=center)[1]
 
     def attention(self, x, heads):
         c = self.width[x][0] // 3
@@ -240,6 +289,15 @@ def convnext(k, width, rows, channels, layers=2, inner=3, meta=()):
     return build
 
 
+def poolformer(k, width, rows, channels, layers=2, inner=2, center=1):
+    """PoolFormer's: norms of whole frames, a window, two matrices."""
+    def build(name):
+        b = Body(width, rows, channels)
+        x = b.add(b.conv(b.framenorm(b.x, center=center), k, k, 16, edges=True), b.x)
+        return b.made(name, b.add(b.mvu(b.mvu(b.framenorm(x, center=center), inner * channels), channels, 16), x), layers)
+    return build
+
+
 def segformer(k, width, rows, channels, heads, layers=2):
     """Attention, and a window between two matrices."""
     def build(name):
@@ -270,6 +328,9 @@ CORES = {   # how it is made, flags of compile, runs of the bench
     "row blocks": (convnext(3, 3, 3, 8), ["--pe", 2, "--simd", 3, "--memory", "block", "--tile", 4], [["--frames", 2]]),
     "SegFormer's layer": (segformer(3, 4, 3, 8, 2), ["--pe", 4, "--simd", 4], [[], ["--frames", 2, "--stall", 20, "--seed", 8]]),
     "windows behind and beside windows": (twice(5, 9, 4), ["--pe", 2, "--simd", 3], [[], ["--stall", 50, "--seed", 9]]),
+    "PoolFormer's layer": (poolformer(3, 5, 3, 4), ["--pe", 2, "--simd", 3], [[], ["--frames", 3], ["--frames", 3, "--frame-tokens", "15,7,4", "--stall", 30, "--seed", 5]]),
+    "PoolFormer's layer, two frames": (poolformer(3, 6, 5, 8, 3), ["--pe", 4, "--simd", 1, "--frames-in-flight", 2], [["--frames", 4], ["--frames", 4, "--stall", 30, "--seed", 6]]),
+    "windows with weights at all borders": (plain(5, 4, 7, 5, 3, top=3, left=1, edges=True), ["--pe", 3, "--simd", 2], [[], ["--stall", 40, "--seed", 3], ["--frames", 3, "--frame-tokens", "35,9,17"]]),
     "a narrow bus": (convnext(3, 5, 3, 8), ["--pe", 8, "--simd", 3, "--axi-width", 32], [["--frames", 2, "--stall", 50, "--seed", 9]]),
 }
 
@@ -297,8 +358,7 @@ def check_cores():
 # ---- models of PyTorch ------------------------------------------------------------------------------------------------------------------
 
 # by a part of the name: what the refusal's line has to say
-REFUSED = {"dilated": "Conv1 (Conv): a convolution with a dilation", "grouped": "Conv1 (Conv): a convolution of several channels with each other",
-           "poolformer": "an average pooling over fewer tokens at the border"}
+REFUSED = {"dilated": "Conv1 (Conv): a convolution with a dilation", "grouped": "Conv1 (Conv): a convolution of several channels with each other"}
 
 
 def check_exports():
@@ -312,14 +372,44 @@ def check_exports():
         if path in due: m.judge()
         if m.near != "" or m.words: t.note("%-24s %s" % (m.name, "cosine %.4f, %s cycles" % (m.near, m.cycles) if m.near != "" else "refused: " + m.words))
         t.case("export %s" % m.name, m.verdict())
-    model = onnx.load(os.path.join(t.tests, "models", "conv", "poolformer-d18-none-d.onnx"))
+    for name, change, words in MISSES:
+        near = test_families.Model(t.at("poolformer_%s-d18-none-a.onnx" % name))
+        model = onnx.load(os.path.join(t.tests, "models", "conv", "poolformer-d18-none-d.onnx"))
+        change(model)
+        onnx.save(model, near.path)
+        near.words = words
+        near.compile()
+        if not words: near.judge()
+        t.case("PoolFormer, %s: %s" % (name.replace("_", " "), "refused" if words else "as the float model"), near.verdict())
+
+
+def changed(op, **given):
+    """Attributes of all nodes of an operator, others."""
+    def change(model):
+        for n in model.graph.node:
+            if n.op_type != op: continue
+            kept = [a for a in n.attribute if a.name not in given]
+            del n.attribute[:]
+            n.attribute.extend(kept + [helper.make_attribute(k, v) for k, v in given.items()])
+    return change
+
+
+def in_groups(model):
+    """Norms of two groups."""
     for n in model.graph.node:
-        for a in n.attribute: a.i = 1 if a.name == "count_include_pad" else a.i
-    counted = test_families.Model(t.at("counted-d18-none-d.onnx"))
-    onnx.save(model, counted.path)
-    counted.words = "(InstanceNormalization): a norm over the channels of several tokens"
-    counted.compile()
-    t.case("PoolFormer that counts zeros: refused for its norm over all tokens", counted.verdict())
+        if n.op_type != "InstanceNormalization": continue
+        for p in model.graph.initializer:
+            if p.name in n.input[1:]: p.CopyFrom(numpy_helper.from_array(np.repeat(numpy_helper.to_array(p).ravel()[:1], 2), p.name))
+        back = next(m for m in model.graph.node if m.output[0] == n.input[0])
+        for p in model.graph.initializer:
+            if p.name == back.input[1]: p.CopyFrom(numpy_helper.from_array(np.array([1, 2, -1], np.int64), p.name))
+
+
+# PoolFormers that are nearly one
+MISSES = [("with another epsilon", changed("InstanceNormalization", epsilon=0.25), ""), ("with a pool of 5", changed("AveragePool", kernel_shape=[5, 5], pads=[2, 2, 2, 2]), ""),
+          ("with a pool of 2 and 3", changed("AveragePool", kernel_shape=[2, 3], pads=[1, 1, 0, 1]), ""), ("that counts zeros", changed("AveragePool", count_include_pad=1), ""),
+          ("of two groups", in_groups, "a norm over the channels of several tokens, but not of one group"),
+          ("with a dilation", changed("AveragePool", dilations=[2, 2], pads=[2, 2, 2, 2]), "a convolution with a dilation")]
 
 
 # ---- foldings --------------------------------------------------------------------------------------------------------------------------
@@ -347,4 +437,4 @@ def check_foldings():
     t.case("refused: weights of more bits than metadata say", "" if p.returncode == 3 and "does not fit 3 bits" in p.stderr.decode() else "status %d: %s" % (p.returncode, p.stderr.decode()))
 
 
-if __name__ == "__main__": t.main(check_words, check_floats, check_refusals, check_cores, check_exports, check_foldings, floor=72)
+if __name__ == "__main__": t.main(check_words, check_frames, check_floats, check_refusals, check_cores, check_exports, check_foldings, floor=96)

@@ -39,7 +39,6 @@ REFUSED = {"-square-": "mask", "-batch2-": "batch of 2",
 # the same for the README's table
 WHY = {"mask": "a mask [T, T] from outside", "batch of 2": "a batch of 2", "float16": "float16",
        "cannot evaluate RandomUniformLike": "places drawn at random",
-       "an average pooling over fewer tokens at the border": "averages over fewer tokens at the border",
        "Conv1 (Conv): a convolution with a dilation": "dilation", "Conv1 (Conv): a convolution of several channels with each other": "channels in groups"}
 # rows of the table: a family, and what its exports are called; those of other folders by these
 ROWS = """ALBERT: albert

@@ -14,7 +14,8 @@
 //            t + KF + ceil(clog2(SIMD)/2) + 13 + TURNS + (1 if `first`); the others follow every KF cycles.
 // Stall      a result that cannot leave freezes the pipeline; nothing is lost, nothing recomputed. A parameter memory
 //            that is not loaded freezes only what is in front of it: results of the iteration before drain.
-// Parameters s_axis_w: words of PE*SIMD*WBITS, address nf*KF + kf, bits (p*SIMD+s)*WBITS: tap kf*SIMD+s (i*KW+j) of channel nf*PE+p
+//            EDGES = 1: weights of each part of the window that a token's frame can have (mlo_window): E of them, else 1.
+// Parameters s_axis_w: words of PE*SIMD*WBITS, address (nf*KF + kf)*E + part, bits (p*SIMD+s)*WBITS: tap kf*SIMD+s (i*KW+j) of channel nf*PE+p
 //            s_axis_c: words of LANES*64, LANES channels each, in their order, bits 64*l: bias[31:0] signed, M[47:32] (< 2^15),
 //            S[53:48] (1..62); SHIFT = 1: M is 2^14, whatever its bits say, and the requantization has no multiplier
 // Legal      SIMD divides KW, PE divides C, 0 <= TOP < KH, 0 <= LEFT < KW, W >= 1, XBITS and WBITS >= 2, YBITS >= 2,
@@ -37,6 +38,7 @@ module mlo_conv #(
     parameter WBITS     = 8,        // bits of w
     parameter ABITS     = 33,       // bits of the accumulator
     parameter YBITS     = 8,        // bits of y
+    parameter EDGES     = 0,        // 1: other weights where the window reaches over the frame's border
     parameter SHIFT     = 0,        // 1: scales are powers of two
     parameter RESIDENT  = 0,        // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn
     parameter AXI_WIDTH = 128       // bits of a parameter beat
@@ -67,6 +69,12 @@ module mlo_conv #(
     localparam KB = (KF > 1) ? $clog2(KF) : 1;
     localparam NW = (NF > 1) ? $clog2(NF) : 1;
     localparam WA = (KF * NF > 1) ? $clog2(KF * NF) : 1;
+    localparam PARTS = (TOP + 1) * (KH - TOP) * (LEFT + 1) * (KW - LEFT);
+    localparam PB = $clog2(PARTS + 1);
+    localparam SETS = (EDGES != 0) ? PARTS : 1;     // of weights
+    localparam DEPTH = KF * NF * SETS;
+    localparam MA = (DEPTH > 1) ? $clog2(DEPTH) : 1;
+    localparam [31:0]   SETS_32 = SETS;
     localparam [31:0]   KF_LAST_32 = KF - 1, NF_LAST_32 = NF - 1;
     localparam [KB-1:0] K_LAST = KF_LAST_32[KB-1:0];
     localparam [NW-1:0] N_LAST = NF_LAST_32[NW-1:0];
@@ -103,10 +111,11 @@ module mlo_conv #(
     wire                     x_full, issue, done;   // a token is there; a slot enters; it is the last of its token
     wire [SIMD*PE*XBITS-1:0] x_data;
     wire [2:0]               x_user;
+    wire [PB-1:0]            x_part;
     mlo_window #(.C(C), .PE(PE), .KH(KH), .KW(KW), .W(W), .TOP(TOP), .LEFT(LEFT), .SIMD(SIMD), .XBITS(XBITS)) u_window (
         .clk(clk), .rst(rst), .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid),
         .s_axis_tready(s_axis_tready), .s_axis_tuser(s_axis_tuser),
-        .full(x_full), .user(x_user), .en(issue), .done(done), .move(en_a), .data(x_data));
+        .full(x_full), .user(x_user), .part(x_part), .en(issue), .done(done), .move(en_a), .data(x_data));
 
     // ---- issue: one slot per cycle, or first the mark of a new iteration -------------------------------------------
     reg  [KB-1:0] run_k;
@@ -199,12 +208,13 @@ module mlo_conv #(
     assign issue = f_issue;
 `else
     assign issue = go;
+    wire [31:0]              w_word = {{(32 - WA){1'b0}}, w_addr} * SETS_32 + ((EDGES != 0) ? {{(32 - PB){1'b0}}, x_part} : 32'd0);
     wire [PE*SIMD*WBITS-1:0] w_data;
     reg  [PE*SIMD*WBITS-1:0] w_taps;                // beside the taps in order
-    mlo_param #(.WIDTH(PE*SIMD*WBITS), .DEPTH(KF*NF), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_weights (
+    mlo_param #(.WIDTH(PE*SIMD*WBITS), .DEPTH(DEPTH), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_weights (
         .clk(clk), .rst(rst),
         .s_axis_tdata(s_axis_w_tdata), .s_axis_tvalid(s_axis_w_tvalid), .s_axis_tready(s_axis_w_tready), .s_axis_tlast(params_last),
-        .first(mark), .ready(w_ready), .addr(w_addr), .en(issue), .data(w_data));
+        .first(mark), .ready(w_ready), .addr(w_word[MA-1:0]), .en(issue), .data(w_data));
     wire [LANES*64-1:0] c_data;
     mlo_param #(.WIDTH(LANES*64), .DEPTH(NF*TURNS), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_channel (
         .clk(clk), .rst(rst),
@@ -281,7 +291,7 @@ module mlo_conv #(
             wire unused_bits = &{1'b0, lane_valid[l], c_data[64*l +: 32], c_data[64*l + 54 +: 10]};
         end
     endgenerate
-    wire unused_turns = &{1'b0, passing[LANES*YBITS-1:0], r_turn};
+    wire unused_turns = &{1'b0, w_word, x_part, passing[LANES*YBITS-1:0], r_turn};
 `endif
 
     // ---- output register -------------------------------------------------------------------------------------------

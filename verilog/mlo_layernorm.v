@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// mlo_layernorm: LayerNorm (CENTER=1) or RMSNorm (CENTER=0) of a token of C channels, or of each of its GROUPS parts, exact integers
+// mlo_layernorm: LayerNorm (CENTER=1) or RMSNorm (CENTER=0) of a token of C channels, of each of its GROUPS parts, or of a frame of tokens
 //
 // Contract    A norm has N = C/GROUPS channels; a token is GROUPS of them, one after the other, PE channels per beat. Of each norm:
 //             S1 = CENTER ? sum x : 0;  u[c] = N*x[c] - S1;  V = N*sum(x^2) - S1^2 + EPS;
 //             k, R: see mlo_rsqrt (62 and 16 bits), R/2^(46-k) = 1/sqrt(V);
 //             n[c] = (u[c]*R + 2^(31-k)) >>> (32-k), 14 fraction bits;   y[c] = clip((n[c]*G[c] + B[c]) >>> SH) to YBITS.
+//             FRAME = T > 1: a norm is all of a frame of up to T tokens, which ends with the one that has tuser[1]: N = C times its tokens;
+//             each token has the same C numbers G and B.
 //             s_axis_c: mlo_param WIDTH PE*64, DEPTH N/PE (OWN=1: C/PE), lane p at 64*p: [15:0] G signed, [63:32] B signed (with the
 //             rounding half): of one norm, for all of a token's; OWN=1: of all channels of a token.
 //             s_axis_e: mlo_param WIDTH 64, DEPTH 1: [47:0] EPS >= 1, [53:48] SH 0..40. Both banks move with a token whose tuser[0] is set
@@ -14,7 +16,7 @@
 // Latency     a norm's first output beat 65 + clog2(PE) cycles (CENTER=0: 62 + clog2(PE)) after its last input beat was accepted, when
 //             empty; 1 more for the first token of an iteration.
 // Stall       m_axis_tready low stops the lanes (not the stages before them); the token buffer fills, then s_axis_tready goes low.
-// Legal       GROUPS divides C, 1 <= N <= 32768, PE divides N, 2 <= XBITS <= 16, 2 <= YBITS <= 16, CENTER and OWN 0 or 1.
+// Legal       GROUPS divides C, is 1 if FRAME is not, 1 <= N <= 32768, PE divides C/GROUPS, 2 <= XBITS <= 16, 2 <= YBITS <= 16, CENTER and OWN 0 or 1.
 //
 // Three stages work on different norms: mlo_variance sums, mlo_rsqrt makes 1/sqrt(V), the lanes below normalise; a FIFO holds the
 // channels meanwhile. The lanes need one multiplication for u*R: u[c]*R = x[c]*(N*R) - S1*R, where both products of R are made
@@ -28,6 +30,7 @@ module mlo_layernorm #(
     parameter YBITS     = 16,       // bits of y, 2 .. 16
     parameter CENTER    = 1,        // 1: LayerNorm, 0: RMSNorm
     parameter GROUPS    = 1,        // norms of a token, each of C/GROUPS channels, 1 .. 32768 of them
+    parameter FRAME     = 1,        // tokens of a norm, at most
     parameter OWN       = 0,        // 1: each norm of a token has its own G and B, 0: they share them
     parameter RESIDENT  = 0,        // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn
     parameter AXI_WIDTH = 128,      // bits of a parameter stream
@@ -52,22 +55,22 @@ module mlo_layernorm #(
     output wire [2:0]           m_axis_tuser,
     output wire [2:0]           stat        // [0] a beat enters the multipliers, else [2] blocked: one waits to leave, else [1] starved
 );
-    localparam N      = C / GROUPS;                 // channels of a norm
+    localparam N      = C / GROUPS * FRAME;         // channels of a norm, at most
     localparam LC     = $clog2(N);
-    localparam BEATS  = N / PE;
+    localparam BEATS  = C / GROUPS / PE;            // of a norm, or of a token of it
+    localparam HELD   = N / PE;                     // of a norm
     localparam BBITS  = (BEATS > 1) ? $clog2(BEATS) : 1;
     localparam S1BITS = XBITS + LC;
     localparam CRBITS = $clog2(N + 1) + 17;                             // N*R <= N*2^16, and a sign bit
     localparam UBITS  = ((XBITS + LC > 16) ? XBITS + LC : 16) + 18;     // u*R + 2^(31-k)
     localparam NBITS  = 16 + (LC + 1) / 2;                              // |n| <= 2^14 * sqrt(N), and a little
     localparam TBITS  = ((NBITS > 17) ? NBITS + 16 : 33) + 1;           // n*G + B
-    // A channel waits BEATS + 62 + LP cycles in the FIFO; short tokens come every 43 cycles, so at most three are there.
-    localparam DEPTH  = (BEATS < 42) ? 3 * BEATS : BEATS + 84;
+    // A channel waits HELD + 62 + LP cycles in the FIFO; short norms come every 43 cycles, so at most three are there.
+    localparam DEPTH  = (HELD < 42) ? 3 * HELD : HELD + 84;
+    localparam XW     = PE * XBITS + ((FRAME > 1) ? 3 : 0);             // its words: of frames with each token's sideband
     localparam [31:0]       LAST_32 = BEATS - 1;
     localparam [BBITS-1:0]  LAST    = LAST_32[BBITS-1:0];
     localparam [BBITS-1:0]  ONE     = 1;
-    localparam [31:0]       N_32    = N;
-    localparam [CRBITS-1:0] N_CR    = {{(CRBITS - 16){1'b0}}, N_32[15:0]};
     // G and B: words of a bank, and how often a token reads it.
     localparam WORDS  = (OWN != 0) ? C / PE : BEATS;
     localparam ABITS  = (WORDS > 1) ? $clog2(WORDS) : 1;
@@ -80,7 +83,8 @@ module mlo_layernorm #(
     generate
         if (GROUPS < 1 || C % GROUPS != 0) mlo_error_GROUPS_must_divide_C u_groups ();
         if (N < 1 || N > 32768)          mlo_error_channels_of_a_norm_must_be_1_to_32768 u_c ();
-        if (PE < 1 || N % PE != 0)       mlo_error_PE_must_divide_the_channels_of_a_norm u_pe ();
+        if (FRAME < 1 || (FRAME > 1 && GROUPS != 1)) mlo_error_FRAME_must_be_1_or_GROUPS u_frame ();
+        if (PE < 1 || C / GROUPS % PE != 0) mlo_error_PE_must_divide_the_channels_of_a_norm u_pe ();
         if (XBITS < 2 || XBITS > 16)     mlo_error_XBITS_must_be_2_to_16 u_xbits ();
         if (YBITS < 2 || YBITS > 16)     mlo_error_YBITS_must_be_2_to_16 u_ybits ();
         if (CENTER != 0 && CENTER != 1)  mlo_error_CENTER_must_be_0_or_1 u_center ();
@@ -89,26 +93,29 @@ module mlo_layernorm #(
 
     // ---- Every beat goes into the sums and into the FIFO.
     wire                sum_ready, fifo_ready;
-    wire [PE*XBITS-1:0] x_data;
+    wire [PE*XBITS+2:0] s_word = {s_axis_tuser, s_axis_tdata};
+    wire [XW-1:0]       x_word;
+    wire [PE*XBITS-1:0] x_data = x_word[PE*XBITS-1:0];
     wire                x_valid, x_take;
     wire [61:0]         v_data;
     wire [S1BITS-1:0]   v_s1;
+    wire [15:0]         v_n;
     wire [5:0]          v_sh;
     wire [2:0]          v_user;
     wire                v_valid, v_ready;
     wire [$clog2(DEPTH+1)-1:0] x_level;
     assign s_axis_tready = sum_ready && fifo_ready;
 
-    mlo_fifo #(.WIDTH(PE*XBITS), .DEPTH(DEPTH)) u_fifo (
+    mlo_fifo #(.WIDTH(XW), .DEPTH(DEPTH)) u_fifo (
         .clk(clk), .rst(rst),
-        .s_tdata(s_axis_tdata), .s_tvalid(s_axis_tvalid && sum_ready), .s_tready(fifo_ready),
-        .m_tdata(x_data), .m_tvalid(x_valid), .m_tready(x_take), .level(x_level)
+        .s_tdata(s_word[XW-1:0]), .s_tvalid(s_axis_tvalid && sum_ready), .s_tready(fifo_ready),
+        .m_tdata(x_word), .m_tvalid(x_valid), .m_tready(x_take), .level(x_level)
     );
-    mlo_variance #(.C(N), .GROUPS(GROUPS), .PE(PE), .XBITS(XBITS), .CENTER(CENTER), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_variance (
+    mlo_variance #(.C(N), .GROUPS(GROUPS), .FRAME(FRAME), .PE(PE), .XBITS(XBITS), .CENTER(CENTER), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_variance (
         .clk(clk), .rst(rst), .params_last(params_last),
         .s_tdata(s_axis_tdata), .s_tuser(s_axis_tuser), .s_tvalid(s_axis_tvalid && fifo_ready), .s_tready(sum_ready),
         .s_axis_e_tdata(s_axis_e_tdata), .s_axis_e_tvalid(s_axis_e_tvalid), .s_axis_e_tready(s_axis_e_tready),
-        .m_v(v_data), .m_s1(v_s1), .m_sh(v_sh), .m_tuser(v_user), .m_tvalid(v_valid), .m_tready(v_ready)
+        .m_v(v_data), .m_s1(v_s1), .m_n(v_n), .m_sh(v_sh), .m_tuser(v_user), .m_tvalid(v_valid), .m_tready(v_ready)
     );
 
     // ---- The norm's constants: cr = N*R, minus_sr = -S1*R, then the rounding half is added.
@@ -120,6 +127,8 @@ module mlo_layernorm #(
     reg  [S1BITS-1:0] s1;
     reg  [5:0]        r_sh;
     reg  [2:0]        r_user;
+    reg  [15:0]       r_n;                          // N
+    wire [CRBITS-1:0] n_cr = {{(CRBITS - 16){1'b0}}, r_n};
     mlo_rsqrt #(.VBITS(62), .RBITS(16)) u_rsqrt (
         .clk(clk), .rst(rst), .s_tdata(v_data), .s_tvalid(v_valid), .s_tready(v_ready),
         .m_r(r_data), .m_k(r_k), .m_tvalid(r_valid), .m_tready(r_take), .q_valid(q_valid), .q_bit(q_bit)
@@ -129,10 +138,11 @@ module mlo_layernorm #(
             s1       <= v_s1;
             r_sh     <= v_sh;
             r_user   <= v_user;
+            r_n      <= v_n;
             cr       <= {CRBITS{1'b0}};
             minus_sr <= {UBITS{1'b0}};
         end else if (q_valid) begin
-            cr       <= {cr[CRBITS-2:0], 1'b0} + (q_bit ? N_CR : {CRBITS{1'b0}});
+            cr       <= {cr[CRBITS-2:0], 1'b0} + (q_bit ? n_cr : {CRBITS{1'b0}});
             minus_sr <= {minus_sr[UBITS-2:0], 1'b0} - (q_bit ? {{(UBITS - S1BITS){s1[S1BITS-1]}}, s1} : {UBITS{1'b0}});
         end
 
@@ -146,7 +156,12 @@ module mlo_layernorm #(
     reg  [BBITS-1:0]  t_beat;
     wire              front, back;                      // enables: stages 1-2, stages 3-8
     wire              go     = t_valid && x_valid && front;
-    wire              t_done = go && t_beat == LAST;
+    wire [2:0]        x_user;                           // of the beat in front
+    wire              t_done = go && t_beat == LAST && (FRAME == 1 || x_user[1]);
+    generate
+        if (FRAME == 1) assign x_user = t_user;
+        else            assign x_user = x_word[XW-1 -: 3];
+    endgenerate
     wire [31:0]       half   = 32'h80000000 >> r_k;     // 2^(31-k)
     assign x_take = t_valid && front;
     assign r_take = !q_valid && (!t_valid || t_done);
@@ -187,7 +202,7 @@ module mlo_layernorm #(
                       lanes = go || (back && valid[7:3] != 5'd0);
     always @(posedge clk) begin
         swapped <= is_first && !front;
-        if (go)   begin user1 <= t_user;    cr1 <= t_cr;    c1 <= t_c;      k1 <= t_k;      sh1 <= t_sh;    end
+        if (go)   begin user1 <= x_user;    cr1 <= t_cr;    c1 <= t_c;      k1 <= t_k;      sh1 <= t_sh;    end
         if (make2) begin user2 <= user1;                    c2 <= c1;       k2 <= k1;       sh2 <= sh1;     end
         if (front) begin
             valid[2:1] <= {valid[1], go};
@@ -276,7 +291,7 @@ module mlo_layernorm #(
     always @(posedge clk) stat_reg <= rst ? 3'd0 : busy ? 3'b001 : waiting ? 3'b100 : 3'b010;
     assign stat = stat_reg;
 
-    wire unused = &{1'b0, r_data, x_level};
+    wire unused = &{1'b0, r_data, x_level, s_word, t_user};
 
 `ifdef FORMAL
     reg f_past_valid = 1'b0;

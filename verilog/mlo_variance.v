@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT
-// mlo_variance: first stage of mlo_layernorm: the sums of a norm's channels and C^2 times their variance
+// mlo_variance: first stage of mlo_layernorm: the sums of a norm's channels and N^2 times their variance
 //
-// Contract    S1 = CENTER ? sum x : 0;  m_v = V = C * sum(x^2) - S1^2 + EPS;  m_s1 = S1;  m_sh, m_tuser travel with the token.
+// Contract    S1 = CENTER ? sum x : 0;  m_v = V = N * sum(x^2) - S1^2 + EPS;  m_s1 = S1;  m_n = N;  m_sh, m_tuser travel with the token.
+//             N = C channels; with FRAME = T > 1 those of a frame of up to T tokens of C/T each, which ends with tuser[1] of its last one.
 //             EPS and SH come from s_axis_e (mlo_param WIDTH 64, DEPTH 1: [47:0] EPS >= 1, [53:48] SH); the bank moves with tuser[0].
 //             A token is GROUPS norms of C channels one after the other; all its beats have its tuser, and the first of its norms moves the bank.
-// Throughput  one beat per cycle; one norm per max(C/PE, FINISH + 1) cycles.
+// Throughput  one beat per cycle; one norm per max(N/PE, FINISH + 1) cycles.
 // Latency     last beat accepted in cycle t: m_tvalid from cycle t + 3 + clog2(PE) + FINISH, FINISH = CENTER ? 10 : 7.
 // Stall       while V waits for m_tready the next norm's sums are still formed; then s_tready goes low.
-// Legal       1 <= C <= 32768, PE divides C, 1 <= GROUPS, 2 <= XBITS <= 16, CENTER 0 or 1 (checked by mlo_layernorm).
+// Legal       1 <= C <= 32768, FRAME divides C, PE divides C/FRAME, 1 <= GROUPS (1 of a frame), 2 <= XBITS <= 16, CENTER 0 or 1 (checked by mlo_layernorm).
 `default_nettype none
 
 module mlo_variance #(
     parameter C         = 16,       // channels of a norm
     parameter GROUPS    = 1,        // norms of a token
+    parameter FRAME     = 1,        // tokens of a norm, at most
     parameter PE        = 4,        // channels per beat
     parameter XBITS     = 16,       // bits of a channel
     parameter CENTER    = 1,        // 1: LayerNorm, 0: RMSNorm
@@ -33,14 +35,16 @@ module mlo_variance #(
     output wire                 s_axis_e_tready,
     output wire [61:0]          m_v,
     output wire [S1BITS-1:0]    m_s1,
+    output wire [15:0]          m_n,            // channels of the norm
     output wire [5:0]           m_sh,
     output wire [2:0]           m_tuser,
     output wire                 m_tvalid,
     input  wire                 m_tready
 );
     localparam LP     = $clog2(PE);
-    localparam BEATS  = C / PE;
+    localparam BEATS  = C / FRAME / PE;             // of a token, or of its norm
     localparam BBITS  = (BEATS > 1) ? $clog2(BEATS) : 1;
+    localparam [31:0] C_32 = C, PE_32 = PE;
     localparam QBITS  = 2 * XBITS;                  // a square
     localparam S2BITS = QBITS + $clog2(C);          // the sum of squares
     localparam [31:0]      LAST_32 = BEATS - 1;
@@ -86,8 +90,10 @@ module mlo_variance #(
     reg  [BBITS-1:0]  beat;
     reg  [S1BITS-1:0] acc1;
     reg  [S2BITS-1:0] acc2;
-    wire              fresh = beat == {BBITS{1'b0}};
-    wire              last  = valid[LP+1] && beat == LAST;
+    wire [2:0]        here  = user[3*(LP+1) +: 3];
+    wire              fresh, opened, whole;         // a norm's first beat; its first token begins an iteration; it is all of it
+    wire [15:0]       total;                        // channels so far
+    wire              last  = valid[LP+1] && beat == LAST && whole;
     wire [31:0]       x_ext = {{(33 - XBITS - LP){x_sum[XBITS+LP-1]}}, x_sum[XBITS+LP-2:0]};
     wire [47:0]       q_ext = {{(48 - QBITS - LP){1'b0}}, q_sum};
     wire [S1BITS-1:0] next1 = (fresh ? {S1BITS{1'b0}} : acc1) + x_ext[S1BITS-1:0];
@@ -100,12 +106,36 @@ module mlo_variance #(
         end
         if (rst) beat <= {BBITS{1'b0}};
     end
+    generate
+        if (FRAME == 1) begin : g_token
+            assign fresh  = beat == {BBITS{1'b0}};
+            assign opened = here[0];
+            assign whole  = 1'b1;
+            assign total  = C_32[15:0];
+        end else begin : g_frame
+            reg         begun, opening;             // a frame is under way; it begins an iteration
+            reg  [15:0] counted;
+            assign fresh  = !begun;
+            assign opened = begun ? opening : here[0];
+            assign whole  = here[1];
+            assign total  = (begun ? counted : 16'd0) + PE_32[15:0];
+            always @(posedge clk) begin
+                if (en && valid[LP+1]) begin
+                    begun   <= !last;
+                    opening <= opened;
+                    counted <= total;
+                end
+                if (rst) begun <= 1'b0;
+            end
+        end
+    endgenerate
 
     // ---- A finished pair of sums
     reg               sum_valid;
     reg  [S1BITS-1:0] sum1;
     reg  [S2BITS-1:0] sum2;
     reg  [2:0]        sum_user;
+    reg  [15:0]       sum_n;
     wire              take;                         // by the second half
     reg  [GBITS-1:0]  group;                        // of its token, the norm that is taken next
     wire              opens = take && sum_user[0] && group == {GBITS{1'b0}};        // the first norm of an iteration
@@ -114,7 +144,8 @@ module mlo_variance #(
         if (last && !sum_valid) begin
             sum1      <= (CENTER != 0) ? next1 : {S1BITS{1'b0}};
             sum2      <= next2;
-            sum_user  <= user[3*(LP+1) +: 3];
+            sum_user  <= {here[2:1], opened};
+            sum_n     <= total;
             sum_valid <= 1'b1;
         end
         if (take) begin
@@ -127,16 +158,15 @@ module mlo_variance #(
         end
     end
 
-    // ---- V with one 16 x 16 multiplier: S2 has three digits of 16 bits, |S1| has two, so C*S2 - S1^2 is a sum of six products.
+    // ---- V with one 16 x 16 multiplier: S2 has three digits of 16 bits, |S1| has two, so N*S2 - S1^2 is a sum of six products.
     localparam [1:0] IDLE = 2'd0, WAIT = 2'd1, MULTIPLY = 2'd2, DONE = 2'd3;
     localparam PRODUCTS = (CENTER != 0) ? 6 : 3;
     localparam [31:0] STEP_LAST = PRODUCTS + 1;     // two more steps until the last product is in v
-    localparam [31:0] C_32 = C;
-
     reg  [1:0]        state;
     reg  [3:0]        step;
     reg  [S1BITS-1:0] s1;
     reg  [47:0]       s2;
+    reg  [15:0]       n;
     reg  [30:0]       abs1;
     reg  [2:0]        tuser;
     reg  [15:0]       a, b;
@@ -157,6 +187,7 @@ module mlo_variance #(
         case (state)
             IDLE: if (sum_valid) begin
                 s1    <= sum1;
+                n     <= sum_n;
                 s2    <= {{(48 - S2BITS){1'b0}}, sum2};
                 abs1  <= sum1[S1BITS-1] ? -s1_ext : s1_ext;
                 tuser <= sum_user;
@@ -177,9 +208,9 @@ module mlo_variance #(
     always @(posedge clk) if (state == MULTIPLY) begin
         minus <= step[3:0] > 4'd2;
         case (step)
-            4'd0:    begin digit <= 2'd0; a <= C_32[15:0];         b <= s2[15:0];           end
-            4'd1:    begin digit <= 2'd1; a <= C_32[15:0];         b <= s2[31:16];          end
-            4'd2:    begin digit <= 2'd2; a <= C_32[15:0];         b <= s2[47:32];          end
+            4'd0:    begin digit <= 2'd0; a <= n;                  b <= s2[15:0];           end
+            4'd1:    begin digit <= 2'd1; a <= n;                  b <= s2[31:16];          end
+            4'd2:    begin digit <= 2'd2; a <= n;                  b <= s2[47:32];          end
             4'd3:    begin digit <= 2'd0; a <= abs1[15:0];         b <= abs1[15:0];         end
             4'd4:    begin digit <= 2'd1; a <= {abs1[30:16],1'b0}; b <= abs1[15:0];         end     // twice the mixed product
             default: begin digit <= 2'd2; a <= {1'b0,abs1[30:16]}; b <= {1'b0,abs1[30:16]}; end
@@ -193,6 +224,7 @@ module mlo_variance #(
 
     assign m_v      = v;
     assign m_s1     = s1;
+    assign m_n      = n;
     assign m_sh     = e_data[53:48];
     assign m_tuser  = tuser;
     assign m_tvalid = state == DONE;
@@ -203,7 +235,7 @@ module mlo_variance #(
         .first(opens), .ready(e_ready), .addr(1'b0), .en(state == WAIT && e_ready), .data(e_data)
     );
 
-    wire unused = &{1'b0, e_data[63:54], x_ext, q_ext};
+    wire unused = &{1'b0, e_data[63:54], x_ext, q_ext, PE_32, C_32};
 
 `ifdef FORMAL
     reg f_past_valid = 1'b0;

@@ -58,6 +58,7 @@ static const char *mlo_c_text(const mlo_kernel *k) {
     case MLO_KERNEL_SUM: return "c/add.c";
     case MLO_KERNEL_PRODUCT: return "c/mul.c";
     case MLO_KERNEL_NORM: return "c/layernorm.c";
+    case MLO_KERNEL_FRAME_NORM: return "c/framenorm.c";
     case MLO_KERNEL_ATTENTION: return "c/attention.c";
     case MLO_KERNEL_RESCALE: return "c/requant.c";
     case MLO_KERNEL_ROTATION: return "c/rotary.c";
@@ -244,6 +245,9 @@ static const char *mlo_c_arguments(mlo_c_writer *w, const mlo_element *el) {
             (long long)(channels / mlo_norm_groups(n)), (long long)mlo_norm_groups(n),
             (long long)(mlo_norm_own(&el->site.in[1]) ? channels / mlo_norm_groups(n) : 0),
             (long long)mlo_int(n, "center", 1), mlo_c_parameters(w, el, 1, 3));
+    case MLO_KERNEL_FRAME_NORM:
+        return mlo_format(m, "%lld, %lld, %s", (long long)channels,
+            (long long)mlo_int(n, "center", 1), mlo_c_parameters(w, el, 1, 3));
     case MLO_KERNEL_ROTATION:
         return mlo_format(m, "%lld, %lld, %s, %s", (long long)channels,
             (long long)mlo_last_dim(&el->site.in[1]), mlo_c_rows(w, el),
@@ -253,9 +257,9 @@ static const char *mlo_c_arguments(mlo_c_writer *w, const mlo_element *el) {
             mlo_c_parameters(w, el, 2, 3));
     case MLO_KERNEL_WINDOW:
         if (!mlo_site_pane(&el->site, &v)) return "";
-        return mlo_format(m, "%lld, %lld, %lld, %lld, %lld, %lld, %s", (long long)channels,
+        return mlo_format(m, "%lld, %lld, %lld, %lld, %lld, %lld, %lld, %s", (long long)channels,
             (long long)v.kh, (long long)v.kw, (long long)v.width, (long long)v.top,
-            (long long)v.left, mlo_c_parameters(w, el, 1, 4));
+            (long long)v.left, (long long)v.edges, mlo_c_parameters(w, el, 1, 4));
     default: return mlo_format(m, "%lld, %s", (long long)channels, mlo_c_parameters(w, el, 2, 2));
     }
 }

@@ -42,7 +42,8 @@ static const char *mlo_c_input_name(const mlo_element *e, int k) {
     case MLO_KERNEL_MATRIX:
     case MLO_KERNEL_WINDOW: return matrix[k];
     case MLO_KERNEL_RESCALE: return rescale[k];
-    case MLO_KERNEL_NORM: return norm[k];
+    case MLO_KERNEL_NORM:
+    case MLO_KERNEL_FRAME_NORM: return norm[k];
     case MLO_KERNEL_ROTATION: return rotary[k];
     case MLO_KERNEL_PLACE: return place[k];
     case MLO_KERNEL_ATTENTION: return attention[k];
@@ -58,7 +59,7 @@ static mlo_dtype mlo_c_param_type(const mlo_element *e, int k, mlo_dtype dtype) 
     if (mlo_eq(name, "table"))
         return mlo_has_table(e->node) ? e->site.out.dtype : MLO_INT16; /* else by position */
     if (mlo_eq(name, "mask")) return MLO_UINT8;
-    if (mlo_eq(name, "p")) return mlo_is_kernel(e->node, MLO_KERNEL_NORM) ? MLO_INT64 : MLO_INT32;
+    if (mlo_eq(name, "p")) return mlo_is_any_norm(e->node) ? MLO_INT64 : MLO_INT32;
     if (mlo_eq(name, "b")
         || (mlo_eq(name, "bias") && !mlo_is_kernel(e->node, MLO_KERNEL_ATTENTION)))
         return MLO_INT32;

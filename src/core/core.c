@@ -594,7 +594,7 @@ static int mlo_core_soundness(mlo *m, const mlo_core *c) {
     for (int i = 0; c->slots && i < c->n_element; i++) {
         const mlo_unit *u = &c->element[i].unit;
         if (c->element[i].kernel
-            && (u->flow == MLO_FLOW_WINDOW || u->flow == MLO_FLOW_REPLAY
+            && (u->window.room || u->flow == MLO_FLOW_REPLAY
                 || (u->whole_frame && !u->rows.causal)))
             return mlo_fail(m, MLO_E_UNSUPPORTED, c->element[i].node,
                 "%s looks at tokens that come later, or from elsewhere, so that a sequence cannot "

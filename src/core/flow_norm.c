@@ -1,12 +1,13 @@
-/* flow_norm: a token's norms (LayerNorm), one or several: sums as its beats arrive, root and
- * reciprocal, then its lanes: three norms at a time.
+/* flow_norm: a token's norms (LayerNorm), one or several, or one of a frame (FrameNorm): sums as beats
+ * arrive, root and reciprocal, then the lanes: three norms at a time.
  *
  * in:  a token's beats.
  * out: when its root begins, when its beats go to the lanes and leave.
  *
  * As verilog/mlo_layernorm.v says: norms wait in a store while the root of the one in front is
  * computed; stages behind the store stand still together when two beats behind them wait. Of a
- * token's norms the first and the last are kept; those between are on a straight line.
+ * token's norms the first and the last are kept; those between are on a straight line. A norm of a
+ * frame begins with its first token, when the last one is there; the others follow it.
  *
  * invariant: a norm goes to the lanes when its root is there and the one before it has gone.
  * example: 64 channels, 4 lanes: a token every 16 cycles, or every 42, as long as a root takes.
@@ -16,6 +17,19 @@ enum { MLO_NORM_HOLDS = 10 }; /* beats from the store to the way out */
 
 /* Beats of one norm. */
 static int64_t mlo_norm_beats(const mlo_unit *u) { return mlo_port_beats(u->in[0]) / u->turns; }
+
+/* Beats that it keeps between its input and the lanes. */
+static int64_t mlo_norm_room(const mlo_unit *u) {
+    return mlo_norm_keeps(mlo_norm_beats(u) * (u->window.behind + 1));
+}
+
+/* The tokens of whose norm token n is: the first, the last. */
+static int64_t mlo_norm_first(const mlo_schedule *s, int i, int64_t n) {
+    return s->c->element[i].unit.window.room ? n - mlo_place_of(s, i, n).at : n;
+}
+static int64_t mlo_norm_last(const mlo_schedule *s, int i, int64_t n) {
+    return s->c->element[i].unit.window.room ? mlo_frame_last(s, n) : n;
+}
 
 /* When beat `at` of a token would go to the lanes, if nothing behind them waited. */
 static int64_t mlo_norm_turn(const mlo_unit *u, const mlo_token *t, int64_t at) {
@@ -35,7 +49,7 @@ static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t be
 /* The beat so many before has gone to the lanes. (If that is of the same token, whose norms have
  * not begun, mlo_norm_begins says later when the token is in.) */
 static int64_t mlo_norm_open(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
-    const int64_t keeps = mlo_norm_keeps(mlo_norm_beats(&s->c->element[i].unit));
+    const int64_t keeps = mlo_norm_room(&s->c->element[i].unit);
     const int64_t before = x - x % beats - 1;
     const int64_t gone = x / beats < s->lanes[i] ? x - keeps : mlo_min(x - keeps, before);
     if (gone - MLO_NORM_HOLDS >= s->fired[i] * beats || gone >= s->lanes[i] * beats)
@@ -69,9 +83,10 @@ static int64_t mlo_norm_summed(const mlo_unit *u, const mlo_token *t, int64_t k)
     return mlo_beat_by(t->in, last, beats) + 3 + mlo_clog2(u->pe);
 }
 
-/* When it works on a token's first sums. */
+/* When it works on the first sums of a token that begins a norm. */
 static int64_t mlo_norm_sums(const mlo_schedule *s, int i, int64_t n) {
-    return mlo_max(mlo_norm_summed(&s->c->element[i].unit, mlo_token_of(s, i, n), 0),
+    const mlo_token *last = mlo_token_of(s, i, mlo_norm_last(s, i, n));
+    return mlo_max(mlo_norm_summed(&s->c->element[i].unit, last, 0),
         n ? mlo_token_of(s, i, n - 1)->work + 1 : 0);
 }
 
@@ -92,6 +107,16 @@ static void mlo_norm_follow(mlo_schedule *s, int i, int64_t n, int64_t finish) {
     if (keeps < beats) t->in[1] = mlo_max(t->in[1], mlo_norm_turn(u, t, beats - 1 - keeps) + 1);
 }
 
+/* When the root of token n's norm begins, whose sums are worked on at `sums`. */
+static int64_t mlo_norm_roots(const mlo_schedule *s, int i, const mlo_meet *x, int64_t sums) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t n = x->n, beats = mlo_port_beats(u->in[0]);
+    const int64_t finish = u->latency - 55 - mlo_norm_beats(u) - mlo_clog2(u->pe);
+    const int64_t before = n ? mlo_norm_first(s, i, n - 1) : 0;
+    return mlo_max((x->at.first ? mlo_max(sums, x->ready[1]) : sums) + finish,
+        n ? mlo_norm_loads(s, i, before, beats) + 1 : 0);
+}
+
 /* A token's root begins, and then the lanes, as soon as it is known when the tokens in front
  * leave. 0: it is not. Eight stages stand still together when two beats behind them wait: so does
  * a gap between tokens, and they hold the fewer beats. */
@@ -104,17 +129,18 @@ static int mlo_norm_begins(mlo_schedule *s, int i) {
     const int64_t left = s->fired[i] * beats;
     mlo_token *t = mlo_token_of(s, i, n);
     mlo_meet x;
-    if (n >= s->known[i] || first - 1 - MLO_NORM_HOLDS >= left || !mlo_stands(s, i, n, &x))
+    const int opens = mlo_norm_first(s, i, n) == n;
+    if (mlo_norm_last(s, i, n) >= s->known[i] || first - 1 - MLO_NORM_HOLDS >= left
+        || !mlo_stands(s, i, n, &x))
         return 0;
-    const int64_t sums = mlo_norm_sums(s, i, n);
-    t->work = mlo_max((x.at.first ? mlo_max(sums, x.ready[1]) : sums) + finish,
-        n ? mlo_norm_loads(s, i, n - 1, beats) + 1 : 0);
+    const int64_t sums = opens ? mlo_norm_sums(s, i, n) : 0;
+    t->work = opens ? mlo_norm_roots(s, i, &x, sums) : mlo_token_of(s, i, n - 1)->work;
     const int64_t loads = mlo_norm_loads(s, i, n, beats);
     const int64_t gap = loads - mlo_norm_goes(s, i, first - 1, beats);
     const int64_t at = first - mlo_max(3, MLO_NORM_HOLDS - gap);
     if (at >= left) return 0;
     t->next = mlo_max(loads, mlo_leaves(s, i, at, beats));
-    mlo_begins(s, i, 1, &x.at, sums);
+    if (opens) mlo_begins(s, i, 1, &x.at, sums);
     mlo_norm_follow(s, i, n, finish);
     if (u->turns > 1) mlo_hold_producers(s, i, &x, t);
     s->lanes[i]++;

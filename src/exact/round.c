@@ -27,6 +27,16 @@ static inline int64_t mlo_mul_one(int64_t a, int64_t b, const int32_t *p, int64_
     return mlo_requantize(a * b, p[0], p[1], lo, hi);
 }
 
+/* Which part of its window token t of a frame has (kernels/conv.c says how they are numbered). */
+static inline int64_t mlo_window_edge(
+    int64_t t, int64_t tokens, int64_t kh, int64_t kw, int64_t width, int64_t top, int64_t left) {
+    const int64_t row = t / width, column = t % width, below = kh - 1 - top;
+    const int64_t rows = (tokens - 1 - t) / width, over = column + kw - width - left;
+    const int64_t u = row < top ? top - row : 0, d = rows < below ? below - rows : 0;
+    const int64_t l = column < left ? left - column : 0, r = over > 0 ? over : 0;
+    return ((u * (kh - top) + d) * (left + 1) + l) * (kw - left) + r;
+}
+
 /* A pair of channels turned by an angle: its even one, and (turned by a quarter less) its odd one. */
 static inline int64_t mlo_rotary_even(
     const int64_t pair[2], const int64_t turn[2], const int32_t *p, int64_t lo, int64_t hi) {

@@ -188,6 +188,25 @@ static int mlo_is_norm(const mlo_inside *in, const mlo_node *n) {
     return axis == -1 || axis == f.rank - 1;
 }
 
+/* Tokens of a norm over all channels of all tokens of one frame, [1, .., C], with a scale and a bias for each channel
+ * or none; 0: it is another one. */
+static int64_t mlo_frame_norm_tokens(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_is(n, "RMSNormalization") && !mlo_is(n, "LayerNormalization")) return 0;
+    const mlo_form f = mlo_body_form(in, n->input[0]);
+    const int64_t axis = mlo_int(n, "axis", -1), at = axis < 0 ? axis + f.rank : axis;
+    if (!mlo_form_known(&f) || at < 0 || at > f.rank - 2) return 0;
+    for (int64_t k = 0; k < at; k++)
+        if (f.dims[k] != 1) return 0;
+    for (size_t k = 1; k < 3; k++) {
+        const mlo_form p = mlo_body_form(in, mlo_has_input(n, k) ? n->input[k] : "");
+        if (mlo_has_input(n, k)
+            && (!mlo_form_known(&p) || mlo_last_dim(&p) != mlo_last_dim(&f)
+                || mlo_form_count(&p) != mlo_last_dim(&f)))
+            return 0;
+    }
+    return mlo_form_count(&f) / mlo_last_dim(&f);
+}
+
 /* The norm over parts of a token's channels (each head's, say) behind which n joins them again:
  * there views end, as what is read is the token. NULL: n does no such thing. */
 static mlo_node *mlo_joined_norm(const mlo_inside *in, const mlo_node *n) {

@@ -4,9 +4,17 @@
  *     heads: between a reshape to [.., T, H, D] and one back); its gamma and beta are parameters
  *     or absent, of a part's channels or of all.
  * out: the kernel LayerNorm, which reads a wide value: the residual stream, or what a linear layer
- *     makes.
+ *     makes. A norm over all tokens of a frame, [1, .., C] from axis 1 (or less) on, is the kernel FrameNorm.
  */
 static const mlo_sublayer_kind mlo_norm_sublayer; /* the card, below */
+
+/* Why there is no hardware for a norm over so many tokens; NULL: there is. */
+static const char *mlo_frame_norm_unfit(mlo_recogniser *r, const mlo_form *f, int64_t tokens) {
+    if (r->tokens && r->tokens != tokens) return "a norm over some of a frame's tokens";
+    r->tokens = tokens;
+    return mlo_form_count(f) > MLO_NORM_CHANNELS ? "a norm over more than 32768 numbers of a frame"
+                                                 : NULL;
+}
 
 static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n, const char *out) {
     mlo_sublayer *b = mlo_block_new(r, &mlo_norm_sublayer, n, out);
@@ -14,7 +22,12 @@ static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n, const char *ou
     mlo_chain chain;
     chain.n = chain.n_rounding = 0;
     if (!b) return NULL;
-    if (!mlo_is_norm(&r->in, n)) return mlo_cannot(r, n, "a norm that is not over the channels");
+    const int64_t tokens = mlo_frame_norm_tokens(&r->in, n);
+    const char *why = tokens     ? mlo_frame_norm_unfit(r, &f, tokens)
+        : mlo_is_norm(&r->in, n) ? NULL
+                                 : "a norm that is not over the channels";
+    if (why) return mlo_cannot(r, n, why);
+    b->frame = tokens ? tokens : 1;
     b->in[0] = n->input[0];
     b->n_in = 1;
     b->groups = mlo_last_dim(&to) / mlo_last_dim(&f);
@@ -67,7 +80,7 @@ static void mlo_norm_numbers(const mlo_sublayer *b, int64_t all, int64_t count, 
     const mlo_norm_given *given, double x_scale, const mlo_form_made *y, int32_t *g, int32_t *o,
     int64_t *p) {
     double most_g = 1e-30, most_b = 1e-30;
-    const double channels = (double)(all / b->groups);
+    const double channels = (double)(all / b->groups * b->frame);
 #define MLO_NORM_STEP (y->scale[i] * (y->shape ? (double)y->shape[i * all + c] : 1))
 #define MLO_NORM_BETA (mlo_norm_beta(given, c) - (y->zero ? y->zero[i * all + c] : 0))
     for (int64_t c = 0; c < count; c++) {
@@ -160,7 +173,8 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     }
     mlo_node *n = m->error.code
         ? NULL
-        : mlo_kernel_node(q, &mlo_layernorm_kernel, b, b->out, made.type, made.bits, made.scale);
+        : mlo_kernel_node(q, b->frame > 1 ? &mlo_framenorm_kernel : &mlo_layernorm_kernel, b,
+              b->out, made.type, made.bits, made.scale);
     const char *in[] = { x->wide_name, names[0], names[1], names[2] };
     if (!n || mlo_attr_int(m, n, "center", b->center)
         || (b->groups > 1 && mlo_attr_int(m, n, "groups", b->groups)) || mlo_inputs(m, n, in, 4))

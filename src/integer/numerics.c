@@ -171,8 +171,7 @@ static void mlo_numerics_anchors(mlo_numerics *u) {
         for (int r = 0; r < y->n_reads; r++) {
             mlo_compared *x = &u->value[y->reads[r]];
             if (x->anchor < 0)
-                x->anchor = mlo_is_kernel(y->node, MLO_KERNEL_NORM) || y->anchor < 0 ? y->reads[r]
-                                                                                     : y->anchor;
+                x->anchor = mlo_is_any_norm(y->node) || y->anchor < 0 ? y->reads[r] : y->anchor;
         }
         if (y->anchor < 0) u->value[k].anchor = k;
     }
@@ -424,9 +423,8 @@ static int mlo_pull(const mlo_quantizer *q, const mlo_numerics *u, const mlo_com
     const mlo_compared *other = y->n_reads == 3 || product ? &u->value[y->reads[r == 0]] : NULL;
     int64_t channels = x->s->channels;
     if (mlo_compared_sums(y)) return mlo_pull_linear(q, y, x, i, metric);
-    mlo_array *g = mlo_is_kernel(y->node, MLO_KERNEL_NORM)
-        ? mlo_scan_value(q->m, &q->scan, y->node->input[1], i)
-        : NULL;
+    mlo_array *g = mlo_is_any_norm(y->node) ? mlo_scan_value(q->m, &q->scan, y->node->input[1], i)
+                                            : NULL;
     for (int64_t c = 0; c < channels && !q->m->error.code; c++) {
         double gain = g ? (double)mlo_get(g, c) * mlo_compared_step(y, i, c) : 1;
         double square = other ? mlo_across_heads(y->node, other->squares + i * other->s->channels,

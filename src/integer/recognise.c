@@ -44,6 +44,7 @@ typedef struct {
 
     float epsilon; /* norm */
     int center; /* norm: 1: the mean is taken off */
+    int64_t frame; /* norm: tokens that it is of, all of them; 1: a token's own */
     int64_t groups; /* norm: parts of a token's channels, each with a norm of its own */
 
     int64_t heads; /* rotary; attention: of queries */
@@ -59,6 +60,10 @@ typedef struct {
     int64_t width; /* window: tokens of a row */
     int64_t top; /* window: rows above one */
     int64_t left; /* window: columns to the left of one */
+    int64_t pool
+        [2]; /* window: rows and columns of one that averages what is there of it; 0: it has weights */
+    int zeros; /* window: 1: the average counts zeros beyond the border */
+    int less; /* window: 1: the average less the token itself */
     /* attention: what scores (as the softmax reads them) are rounded to; NULL: nothing is fixed */
     mlo_given *scores_given;
     mlo_given *probs_given; /* attention: the same of probabilities */

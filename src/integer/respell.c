@@ -4,9 +4,9 @@
  * out: the same function in the spelling that recognise.c reads; dead nodes are gone, the index and
  *     the shapes are fresh.
  *
- * The rules are in respell_linear.c, respell_rotary.c, respell_norm.c and respell_moved.c, those about masks here; all
- * of them are in the table at the end; respell_grid.c and respell_memory.c go first. To add a spelling, add a rule
- * there and a case in tests/test_spellings.py.
+ * The rules are in respell_linear.c, respell_rotary.c, respell_norm.c and respell_moved.c, those about masks here;
+ * all of them are in the table at the end; respell_memory.c, respell_frame.c and respell_grid.c go first. To add a
+ * spelling, add a rule there and a case in tests/test_spellings.py.
  *
  * invariant: a rule applies only where both spellings are provably the same function: views are
  *     followed element by element (layout.c), constants are compared by value. What matches no rule
@@ -178,6 +178,7 @@ static int mlo_respell_rules(mlo *m, mlo_scan *scan) {
 static int mlo_respell(mlo *m, mlo_scan *scan) {
     int moved = 0;
     MLO_TRY(mlo_respell_memory(m, scan));
+    MLO_TRY(mlo_respell_frame(m, scan));
     MLO_TRY(mlo_respell_grid(m, scan));
     MLO_TRY(mlo_respell_rules(m, scan));
     MLO_TRY(mlo_respell_moved(m, scan, &moved));

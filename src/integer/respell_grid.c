@@ -47,6 +47,9 @@ static int mlo_is_pointwise(const mlo_inside *in, const mlo_node *n) {
 }
 
 static int mlo_is_convolved(const mlo_inside *in, const mlo_node *n) {
+    if (mlo_is(n,
+            "AveragePool")) /* over what is there of its window: others are convolutions by now */
+        return mlo_is_carried(in, n->input[0]) && mlo_body_form(in, n->input[0]).rank == 4;
     if (!mlo_is(n, "Conv") || !mlo_is_carried(in, n->input[0]) || mlo_is_carried(in, n->input[1]))
         return 0;
     const int rank = mlo_body_form(in, n->input[0]).rank;
@@ -78,6 +81,21 @@ static int mlo_is_grid_function(const mlo_inside *in, const mlo_node *n) {
     return 1;
 }
 
+/* A norm over all channels of all places of one frame (respell_frame.c). */
+static int mlo_is_grid_norm(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_is(n, "LayerNormalization") || !mlo_is_carried(in, n->input[0])) return 0;
+    const mlo_form x = mlo_body_form(in, n->input[0]);
+    if ((x.rank != 3 && x.rank != 4) || x.dims[0] != 1 || mlo_int(n, "axis", -1) != 1) return 0;
+    for (size_t i = 1; i < n->n_input; i++)
+        if (mlo_has_input(n, i) && !mlo_is_grid_parameter(in, n->input[i], &x)) return 0;
+    return 1;
+}
+
+/* What has its twin from those of its operands. */
+static int mlo_is_of_grids(const mlo_inside *in, const mlo_node *n) {
+    return mlo_is_grid_function(in, n) || mlo_is_grid_norm(in, n);
+}
+
 static int mlo_grid_mark(mlo_gridder *g, const char *name, int *changed) {
     if (mlo_map_get(&g->marked, name)) return 0;
     *changed = 1;
@@ -87,7 +105,7 @@ static int mlo_grid_mark(mlo_gridder *g, const char *name, int *changed) {
 /* All that such a node reads and makes is of the grid. */
 static int mlo_grid_mark_node(mlo_gridder *g, const mlo_node *n, int *changed) {
     int any = mlo_is_convolved(&g->in, n);
-    if (!any && !mlo_is_grid_function(&g->in, n)) return 0;
+    if (!any && !mlo_is_of_grids(&g->in, n)) return 0;
     any |= mlo_map_get(&g->marked, n->output[0]) != NULL;
     for (size_t i = 0; i < n->n_input; i++) any |= mlo_map_get(&g->marked, n->input[i]) != NULL;
     for (size_t i = 0; any && i < n->n_input; i++)
@@ -138,21 +156,22 @@ static const char *mlo_grid_matrix(mlo_expansion *x, const mlo_form *w, int64_t 
 static const char *mlo_grid_conv(mlo_gridder *g, mlo_expansion *x) {
     static const int64_t turned[] = { 1, 0 };
     const mlo_node *n = x->n;
-    const mlo_form w = mlo_body_form(&g->in, n->input[1]);
+    const int conv = mlo_is(n, "Conv");
+    const mlo_form w = mlo_body_form(&g->in, conv ? n->input[1] : "");
     const int64_t groups = mlo_int(n, "group", 1);
     const char *from = mlo_twin(g, n->input[0]), *y;
-    if (mlo_is_pointwise(&g->in, n) && (groups == 1 || w.rank == 3 || w.dims[1] > 1)) {
+    if (conv && mlo_is_pointwise(&g->in, n) && (groups == 1 || w.rank == 3 || w.dims[1] > 1)) {
         y = mlo_x_transpose(x, mlo_grid_matrix(x, &w, groups), turned, 2);
         return mlo_x_plus(x, MLO_X(x, "MatMul", from, y), mlo_x_in(x, 2));
     }
     const int rank = mlo_body_form(&g->in, n->input[0]).rank; /* (a filter's may be unknown) */
     y = mlo_grid_turned(x, from, mlo_grid_first, rank);
-    y = MLO_X(x, "Conv", y, n->input[1], mlo_x_in(x, 2));
+    y = conv ? MLO_X(x, "Conv", y, n->input[1], mlo_x_in(x, 2)) : MLO_X(x, n->op, y);
     mlo_grid_attributes(x);
     return mlo_grid_turned(x, y, mlo_grid_last, rank);
 }
 
-/* The twin of what a function element by element makes. */
+/* The twin of what a function element by element, or a norm, makes. */
 static const char *mlo_grid_function(mlo_gridder *g, mlo_expansion *x) {
     const mlo_node *n = x->n;
     const char **in = MLO_NEW_N(x->m, const char *, n->n_input + 1);
@@ -192,7 +211,7 @@ static int mlo_grid_node(mlo_gridder *g, mlo_node *n) {
     const int of_grid = mlo_map_get(&g->marked, n->output[0]) != NULL;
     const int rank = mlo_body_form(&g->in, n->output[0]).rank;
     if (of_grid && mlo_is_convolved(&g->in, n)) y = mlo_grid_conv(g, &x);
-    if (of_grid && !y && mlo_is_grid_function(&g->in, n)) y = mlo_grid_function(g, &x);
+    if (of_grid && !y && mlo_is_of_grids(&g->in, n)) y = mlo_grid_function(g, &x);
     if (y) {
         const char *own = mlo_grid_turned(&x, y, mlo_grid_first, rank);
         MLO_TRY(mlo_map_put(m, &g->twin, n->output[0], (void *)(uintptr_t)y));
@@ -316,19 +335,19 @@ static int mlo_pool_conv(
     return mlo_node_input(m, n, name) ? mlo_failed(m) : mlo_attr_int(m, n, "group", c);
 }
 
-/* An average over a window of zeros and tokens is a convolution with a window of equal weights. */
+/* An average over a window of zeros and tokens along a line is a convolution with a window of equal weights. */
 static int mlo_respell_pool(mlo *m, const mlo_inside *in, mlo_node *n) {
     const mlo_form x = mlo_body_form(in, n->input[0]);
     const mlo_attr *kernel = mlo_attr_of(n, "kernel_shape"), *pads = mlo_attr_of(n, "pads");
     int64_t padded = mlo_is_padded_alike(n);
     if (!kernel || (int)kernel->n_ints + 2 != x.rank) return 0;
     for (size_t i = 0; pads && i < pads->n_ints; i++) padded |= pads->ints[i];
+    if (x.rank == 4) return 0; /* window.c has those */
     if (padded && !mlo_int(n, "count_include_pad", 0))
         return mlo_fail(m, MLO_E_UNSUPPORTED, n,
-            "an average pooling over fewer tokens at the border (count_include_pad = 0, "
-            "PoolFormer); "
-            "hardware's windows have the same weights everywhere: count zeros there "
-            "(count_include_pad = 1, torch's default)");
+            "an average pooling over fewer tokens at the border (count_include_pad = 0) along a "
+            "line of "
+            "tokens; hardware has those over a grid: count zeros there (count_include_pad = 1)");
     return mlo_pool_conv(m, in, n, x.dims[1], kernel);
 }
 
@@ -366,9 +385,11 @@ static int mlo_refuse_frame_norm(mlo *m, const mlo_inside *in) {
         if (f.rank < 2) continue;
         if (f.dims[0] * (instance ? f.dims[1] : mlo_int(n, "num_groups", 1)) < mlo_grid_tokens(&x))
             return mlo_fail(m, MLO_E_UNSUPPORTED, n,
-                "a norm over the channels of several tokens (PoolFormer's, of one group); "
-                "hardware's norms are over "
-                "the channels of each token: train it with those (LayerNorm)");
+                "a norm over the channels of several tokens, but not of one group of all channels "
+                "of "
+                "all tokens, with a scale and a bias for each channel; hardware's norms are over "
+                "all of "
+                "a frame (GroupNorm of 1 group) or over the channels of each token (LayerNorm)");
     }
     return 0;
 }

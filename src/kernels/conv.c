@@ -1,7 +1,7 @@
 /* conv: depthwise convolution over a grid of tokens: every channel of a token becomes a sum of what
  * lies around it, with weights of its own.
  *
- * in:  x [B, T, C] int8 or int16, w [C, KH, KW] int8, bias [C] int32, mult [C] int32, shift [C]
+ * in:  x [B, T, C] int8 or int16, w [C, KH, KW] (or [C, KH, KW, E]) int8, bias [C] int32, mult [C] int32, shift [C]
  *     int32. Attributes: width, the tokens of a row; top, left: rows above, columns to the left that
  *     a token sees (0 .. KH - 1, 0 .. KW - 1).
  * out: y [B, T, C]. Verilog: mlo_conv.
@@ -10,6 +10,12 @@
  *     y[r][q][c] = requantize(bias[c] + sum_ij w[c][i][j] x[r+i-top][q+j-left][c]; mult[c], shift[c])
  *     What is outside of the frame is 0: above, below, beside its rows; behind its last token, if
  *     the last row is not whole. So a frame may have any number of tokens.
+ *
+ * With E there are weights for each part of its window that a token's frame can have: with u rows missing
+ * above and d below, l columns to the left and r to the right they are number
+ * ((u (KH - top) + d) (left + 1) + l) (KW - left) + r; E = (top + 1) (KH - top) (left + 1) (KW - left).
+ * d counts the rows below in which the frame has no token under this one. So an average over the tokens
+ * that are there is a convolution (count_include_pad = 0).
  *
  * Stride and dilation are 1. Average pooling of k x k is weights of 1, mult / 2^shift about 1 / k^2
  * (zeros count: at the borders, too). width = 1, KW = 1 is a convolution along a sequence, top = KH
@@ -68,8 +74,42 @@ static const char mlo_conv_function[] =
     "nothing = Sub (any, any)\n"
     "xs = Concat <axis=1> (x64, nothing)\n"
     "windows = Gather <axis=1> (xs, seen)\n"
+    /* weights [E, KH, KW, C], and which of them are a token's */
+    "three1 = Constant <value_ints=[3]> ()\n"
+    "rest1 = Constant <value_ints=[-1]> ()\n"
+    "window = Slice (sizes, zero1, three1)\n"
+    "whole4 = Concat <axis=0> (window, rest1)\n"
     "w64 = Cast <to=7> (w)\n"
-    "taps = Transpose <perm=[1, 2, 0]> (w64)\n"
+    "w4 = Reshape (w64, whole4)\n"
+    "edges = Transpose <perm=[3, 1, 2, 0]> (w4)\n"
+    "form4 = Shape (edges)\n"
+    "many = Gather (form4, i0)\n"
+    "most = Sub (many, i1)\n"
+    "under_ = Sub (rows, above)\n"
+    "below = Sub (under_, i1)\n"
+    "aside = Sub (columns, beside)\n"
+    "beside1 = Add (beside, i1)\n"
+    "up_ = Sub (above, r3)\n"
+    "up = Max (up_, i0)\n"
+    "behind_ = Sub (tokens, t3)\n"
+    "behind = Sub (behind_, i1)\n"
+    "more = Div (behind, wide)\n"
+    "fewer = Min (more, below)\n"
+    "down = Sub (below, fewer)\n"
+    "early_ = Sub (beside, q3)\n"
+    "early = Max (early_, i0)\n"
+    "end_ = Add (q3, aside)\n"
+    "end = Sub (end_, wide)\n"
+    "late = Max (end, i0)\n"
+    "uu = Mul (up, under_)\n"
+    "ud = Add (uu, down)\n"
+    "udl_ = Mul (ud, beside1)\n"
+    "udl = Add (udl_, early)\n"
+    "udlr_ = Mul (udl, aside)\n"
+    "udlr = Add (udlr_, late)\n"
+    "edge_ = Min (udlr, most)\n"
+    "edge = Reshape (edge_, rest1)\n"
+    "taps = Gather <axis=0> (edges, edge)\n"
     "products = Mul (windows, taps)\n"
     "sums = ReduceSum <axes=[2, 3], keepdims=0> (products)\n"
     "b = Cast <to=7> (bias)\n"
@@ -85,7 +125,13 @@ typedef struct {
     int64_t width; /* tokens of a row */
     int64_t top; /* rows of the window above the token */
     int64_t left; /* columns of the window to the left of it */
+    int64_t edges; /* parts of the window that have weights of their own; 1: there is one set */
 } mlo_pane;
+
+/* Parts of a window that a token's frame can have. */
+static int64_t mlo_pane_parts(const mlo_pane *v) {
+    return (v->top + 1) * (v->kh - v->top) * (v->left + 1) * (v->kw - v->left);
+}
 
 /* 0: recorded what is wrong with shapes and attributes. */
 static int mlo_pane_of(
@@ -95,10 +141,11 @@ static int mlo_pane_of(
     v->width = mlo_int(n, "width", 0);
     v->top = mlo_int(n, "top", -1);
     v->left = mlo_int(n, "left", -1);
-    if (x->rank != 3 || w->rank != 3 || w->dims[0] != v->channels) {
+    v->edges = w->rank == 4 ? w->dims[3] : 1;
+    if (x->rank != 3 || w->rank < 3 || w->rank > 4 || w->dims[0] != v->channels) {
         mlo_fail(m, MLO_E_SHAPE, n,
             "takes x of 3 dimensions, [batch, tokens, channels], and w of 3, [channels, rows, "
-            "columns]; they have %d and %d, x has %lld channels, w %lld",
+            "columns], or 4 with parts; they have %d and %d, x has %lld channels, w %lld",
             x->rank, w->rank, (long long)v->channels, (long long)(w->rank ? w->dims[0] : 0));
         return 0;
     }
@@ -108,6 +155,9 @@ static int mlo_pane_of(
         mlo_fail(m, MLO_E_SHAPE, n,
             "a window of %lld x %lld over rows of width = %lld tokens; each must be 1 to %d",
             (long long)v->kh, (long long)v->kw, (long long)v->width, MOST);
+    else if (w->rank == 4 && v->edges != mlo_pane_parts(v))
+        mlo_fail(m, MLO_E_SHAPE, n, "weights for %lld parts of the window; it has %lld",
+            (long long)v->edges, (long long)mlo_pane_parts(v));
     else if (v->top < 0 || v->top >= v->kh || v->left < 0 || v->left >= v->kw)
         mlo_fail(m, MLO_E_SHAPE, n,
             "top = %lld, left = %lld in a window of %lld x %lld; a token must be in its window",
@@ -132,15 +182,18 @@ static int64_t mlo_pane_slots(const mlo_pane *v, int64_t simd) {
     return mlo_parts(mlo_pane_before(v) + mlo_pane_behind(v) + 1 + coming, simd) * simd;
 }
 
-/* acc[c] := the sum of token t's window, of one frame's x; taps [KH * KW, C]. */
+/* acc[c] := the sum of token t's window, of one frame's x; taps [KH * KW, E, C]. */
 static void mlo_pane_sums(const mlo_pane *v, const mlo_array *x, int64_t frame, int64_t tokens,
     int64_t t, const int64_t *taps, int64_t *acc) {
     const int64_t c = v->channels, row = t / v->width - v->top, column = t % v->width - v->left;
+    const int64_t edge = v->edges > 1
+        ? mlo_window_edge(t, tokens, v->kh, v->kw, v->width, v->top, v->left)
+        : 0;
     memset(acc, 0, (size_t)c * sizeof *acc);
     for (int64_t i = 0; i < v->kh; i++)
         for (int64_t j = 0; j < v->kw; j++) {
             const int64_t at = (row + i) * v->width + column + j;
-            const int64_t *w = taps + (i * v->kw + j) * c;
+            const int64_t *w = taps + ((i * v->kw + j) * v->edges + edge) * c;
             if (row + i < 0 || column + j < 0 || column + j >= v->width || at >= tokens) continue;
             for (int64_t k = 0; k < c; k++)
                 acc[k] += w[k] * mlo_get(x, (frame * tokens + at) * c + k);
@@ -177,7 +230,7 @@ static int mlo_conv_run(mlo_call *c) {
         if (mlo_kernel_count(c, i, v.channels)) return mlo_failed(c->m);
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
     if (!y || mlo_kernel_limits(c, mlo_mvu_limits)) return mlo_failed(c->m);
-    const int64_t area = v.kh * v.kw;
+    const int64_t area = v.kh * v.kw * v.edges;
     int64_t *taps = (int64_t *)mlo_scratch(
         c->m, (size_t)((area + 1) * v.channels) + 1, sizeof *taps);
     for (int64_t i = 0; taps && i < area * v.channels; i++)
@@ -224,7 +277,7 @@ static int mlo_conv_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *
     u->module = "mlo_conv";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, s->in_bits[0], v.channels);
     u->out = mlo_port_make("m_axis", 0, pe, s->out_bits, v.channels);
-    mlo_unit_memory(u, "s_axis_w", pe * simd * wbits, v.channels / pe * cycles);
+    mlo_unit_memory(u, "s_axis_w", pe * simd * wbits, v.channels / pe * cycles * v.edges);
     mlo_unit_memory(u, "s_axis_c", lanes * 64, v.channels / lanes);
     mlo_unit_param(u, "C", v.channels);
     mlo_unit_param(u, "KH", v.kh);
@@ -232,6 +285,7 @@ static int mlo_conv_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *
     mlo_unit_param(u, "W", v.width);
     mlo_unit_param(u, "TOP", v.top);
     mlo_unit_param(u, "LEFT", v.left);
+    if (v.edges > 1) mlo_unit_param(u, "EDGES", 1);
     mlo_unit_param(u, "PE", pe);
     mlo_unit_param(u, "SIMD", simd);
     mlo_unit_param(u, "XBITS", u->in[0].bits);
@@ -253,10 +307,12 @@ static int mlo_conv_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *
     return mlo_failed(s->m); /* reading the metadata may have failed */
 }
 
-/* Weights: tap after tap of a group of PE channels. */
+/* Weights: tap after tap of a group of PE channels, of each tap those of each part of the window. */
 static void mlo_conv_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word,
     const mlo_array *const *in, unsigned char *bits) {
     const int64_t taps = s->in[1].dims[1] * s->in[1].dims[2], folds = taps / u->simd;
+    const int64_t edges = s->in[1].rank == 4 ? s->in[1].dims[3] : 1;
+    const int64_t edge = word % edges, step = word / edges;
     const int wbits = mlo_site_weight_bits(s);
     if (k) {
         mlo_pack_channels(s, u->memory[1].width / 64, word, in, 2, bits);
@@ -265,8 +321,9 @@ static void mlo_conv_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t w
     for (int64_t p = 0; p < u->pe; p++)
         for (int64_t i = 0; i < u->simd; i++)
             mlo_put_bits(bits, (p * u->simd + i) * wbits, wbits,
-                (uint64_t)mlo_get(
-                    in[1], (word / folds * u->pe + p) * taps + word % folds * u->simd + i));
+                (uint64_t)mlo_get(in[1],
+                    ((step / folds * u->pe + p) * taps + step % folds * u->simd + i) * edges
+                        + edge));
 }
 
 /* mlo_window: banks of tokens, the sideband and the reach of each token, counters, what picks

@@ -113,7 +113,7 @@ typedef struct {
         int64_t stride; /* numbers of an iteration in reach */
         const int64_t *reach; /* BACK and AHEAD of each iteration, in tokens; NULL: no bounds */
     } rows;
-    /* MLO_FLOW_WINDOW */
+    /* MLO_FLOW_WINDOW; MLO_FLOW_NORM, where a norm is of a frame */
     struct {
         int64_t cycles; /* of a group of sums */
         int64_t behind; /* tokens behind its own that a token waits for, at most */
@@ -167,6 +167,7 @@ typedef enum {
     MLO_KERNEL_SUM, /* of streams */
     MLO_KERNEL_PRODUCT, /* of streams */
     MLO_KERNEL_NORM,
+    MLO_KERNEL_FRAME_NORM, /* of all tokens of a frame */
     MLO_KERNEL_ATTENTION,
     MLO_KERNEL_RESCALE, /* one stream in other steps */
     MLO_KERNEL_ROTATION, /* of pairs of channels, by position */

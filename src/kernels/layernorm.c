@@ -22,6 +22,59 @@
  * cost: G max(N/PE, 43) cycles a token.
  */
 
+/* From x64, the channels of a norm along its last axis, and how many, to n; from n times gamma on. */
+#define MLO_NORM_STATISTICS                                                                                      \
+    "eps = Gather (p, i0)\n"                                                                                     \
+    "sh = Gather (p, i1)\n"                                                                                      \
+    "center_ = Constant <value_int=@center> ()\n"                                                                \
+    "total_ = ReduceSum <axes=[-1], keepdims=1> (x64)\n"                                                         \
+    "total = Mul (total_, center_)\n"                                                                            \
+    "cx = Mul (x64, channels)\n"                                                                                 \
+    "u = Sub (cx, total)\n"                                                                                      \
+    "square = Mul (x64, x64)\n"                                                                                  \
+    "squares = ReduceSum <axes=[-1], keepdims=1> (square)\n"                                                     \
+    "csquares = Mul (squares, channels)\n"                                                                       \
+    "total2 = Mul (total, total)\n"                                                                              \
+    "v_ = Sub (csquares, total2)\n"                                                                              \
+    "v = Add (v_, eps)\n"                                                                                        \
+    "powers = Constant <value_ints=[4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, "                 \
+    "4194304, 16777216, 67108864, 268435456, 1073741824,"                                                        \
+    " 4294967296, 17179869184, 68719476736, 274877906944, 1099511627776, 4398046511104, "                        \
+    "17592186044416, 70368744177664, 281474976710656,"                                                           \
+    " 1125899906842624, 4503599627370496, 18014398509481984, 72057594037927936, "                                \
+    "288230376151711744, 1152921504606846976]> ()\n"                                                             \
+    "less = Less (v, powers)\n" /* k = how many of 4^1..4^30 exceed V */                                         \
+    "less64 = Cast <to=7> (less)\n"                                                                              \
+    "k = ReduceSum <axes=[-1], keepdims=1> (less64)\n"                                                           \
+    "four = Constant <value_int=4> ()\n"                                                                         \
+    "two = Constant <value_int=2> ()\n"                                                                          \
+    "up = Pow (four, k)\n"                                                                                       \
+    "normal = Mul (v, up)\n"                                                                                     \
+    "c30 = Constant <value_int=1073741824> ()\n"                                                                 \
+    "w32 = Div (normal, c30)\n"                                                                                  \
+    "wd = Cast <to=11> (w32)\n" /* correctly rounded, so its floor is the integer root of anything below 2^52 */ \
+    "rootd = Sqrt (wd)\n"                                                                                        \
+    "rootf = Floor (rootd)\n"                                                                                    \
+    "root = Cast <to=7> (rootf)\n"                                                                               \
+    "c31 = Constant <value_int=2147483648> ()\n"                                                                 \
+    "r = Div (c31, root)\n"                                                                                      \
+    "ur = Mul (u, r)\n"                                                                                          \
+    "c32 = Constant <value_int=32> ()\n"                                                                         \
+    "down = Sub (c32, k)\n"                                                                                      \
+    "nd = Pow (two, down)\n"                                                                                     \
+    "nhalf = Div (nd, two)\n"                                                                                    \
+    "ur_ = Add (ur, nhalf)\n"                                                                                    \
+    "nrest = Mod (ur_, nd)\n"                                                                                    \
+    "nwhole = Sub (ur_, nrest)\n"                                                                                \
+    "n = Div (nwhole, nd)\n"
+#define MLO_NORM_ENDING                                                \
+    "acc = Add (ng, b64)\n"                                            \
+    "d = Pow (two, sh)\n"                                              \
+    "rest = Mod (acc, d)\n"                                            \
+    "whole = Sub (acc, rest)\n"                                        \
+    "q = Div (whole, d)\n" MLO_FUNCTION_CLIP "qr = Reshape (qc, xs)\n" \
+    "y = Cast <to=@to> (qr)\n"
+
 static const char mlo_layernorm_function[] =
     "LayerNorm <to, lo, hi, center, groups> (x, g, b, p) => (y)\n"
     "xc = Cast <to=7> (x)\n"
@@ -37,58 +90,7 @@ static const char mlo_layernorm_function[] =
     "x64 = Reshape (xc, parts)\n"
     "g64 = Cast <to=7> (g)\n"
     "b64 = Cast <to=7> (b)\n"
-    "i1 = Constant <value_int=1> ()\n"
-    "eps = Gather (p, i0)\n"
-    "sh = Gather (p, i1)\n"
-    "center_ = Constant <value_int=@center> ()\n"
-    "total_ = ReduceSum <axes=[-1], keepdims=1> (x64)\n"
-    "total = Mul (total_, center_)\n"
-    "cx = Mul (x64, channels)\n"
-    "u = Sub (cx, total)\n"
-    "square = Mul (x64, x64)\n"
-    "squares = ReduceSum <axes=[-1], keepdims=1> (square)\n"
-    "csquares = Mul (squares, channels)\n"
-    "total2 = Mul (total, total)\n"
-    "v_ = Sub (csquares, total2)\n"
-    "v = Add (v_, eps)\n"
-    "powers = Constant <value_ints=[4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, "
-    "4194304, 16777216, 67108864, 268435456, 1073741824,"
-    " 4294967296, 17179869184, 68719476736, 274877906944, 1099511627776, 4398046511104, "
-    "17592186044416, 70368744177664, 281474976710656,"
-    " 1125899906842624, 4503599627370496, 18014398509481984, 72057594037927936, "
-    "288230376151711744, 1152921504606846976]> ()\n"
-    "less = Less (v, powers)\n" /* k = how many of 4^1..4^30 exceed V */
-    "less64 = Cast <to=7> (less)\n"
-    "k = ReduceSum <axes=[-1], keepdims=1> (less64)\n"
-    "four = Constant <value_int=4> ()\n"
-    "two = Constant <value_int=2> ()\n"
-    "up = Pow (four, k)\n"
-    "normal = Mul (v, up)\n"
-    "c30 = Constant <value_int=1073741824> ()\n"
-    "w32 = Div (normal, c30)\n"
-    "wd = Cast <to=11> (w32)\n"
-    /* correctly rounded, so its floor is the integer root of anything below 2^52 */
-    "rootd = Sqrt (wd)\n"
-    "rootf = Floor (rootd)\n"
-    "root = Cast <to=7> (rootf)\n"
-    "c31 = Constant <value_int=2147483648> ()\n"
-    "r = Div (c31, root)\n"
-    "ur = Mul (u, r)\n"
-    "c32 = Constant <value_int=32> ()\n"
-    "down = Sub (c32, k)\n"
-    "nd = Pow (two, down)\n"
-    "nhalf = Div (nd, two)\n"
-    "ur_ = Add (ur, nhalf)\n"
-    "nrest = Mod (ur_, nd)\n"
-    "nwhole = Sub (ur_, nrest)\n"
-    "n = Div (nwhole, nd)\n"
-    "ng = Mul (n, g64)\n"
-    "acc = Add (ng, b64)\n"
-    "d = Pow (two, sh)\n"
-    "rest = Mod (acc, d)\n"
-    "whole = Sub (acc, rest)\n"
-    "q = Div (whole, d)\n" MLO_FUNCTION_CLIP "qr = Reshape (qc, xs)\n"
-    "y = Cast <to=@to> (qr)\n";
+    "i1 = Constant <value_int=1> ()\n" MLO_NORM_STATISTICS "ng = Mul (n, g64)\n" MLO_NORM_ENDING;
 
 /* Norms of a token; has each a gamma and beta of its own? */
 static int64_t mlo_norm_groups(const mlo_node *n) { return mlo_int(n, "groups", 1); }
@@ -165,9 +167,7 @@ static int mlo_layernorm_run(mlo_call *c) {
  *     so their squares to u^2 / (C - 1) at least. Without a mean: u^2 <= C V. R = floor(2^31 /
  *     root), root > sqrt(V 4^k / 2^30) - 1 and root >= 2^15, so R 2^(k-46) sqrt(V) <= 1 + 2^-15.
  *     |n| <= 2^14 sqrt(C - 1) (1 + 2^-15) + 1/2. */
-static void mlo_layernorm_intermediates(
-    const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
-    int64_t c = mlo_last_dim(&s->out) / mlo_norm_groups(s->node);
+static void mlo_norm_intermediates(const mlo_site *s, int64_t c, mlo_intermediates *l) {
     int64_t center = mlo_int(s->node, "center", 1);
     int64_t far = center ? c - 1 : c;
     int xbits = s->in_bits[0];
@@ -189,7 +189,6 @@ static void mlo_layernorm_intermediates(
     int64_t root = mlo_isqrt(mlo_times_ends(far, mlo_two_to(28)), 44) + 1;
     int64_t reach = c > 1 || !center ? root + root / 32768 + 1 : 0;
     mlo_interval n = mlo_from_to(-reach, reach), ng = mlo_product_of(n, mlo_signed_bits(16));
-    (void)u;
     mlo_intermediate sum = { "sum x", total, 1, MLO_IN_INT64, MLO_IN_DOUBLE, xbits + lc, 1,
         "u_variance.acc1" };
     mlo_intermediate squares = { "sum x^2", mlo_sum_of_many(c, square), 1, MLO_IN_INT64,
@@ -232,6 +231,11 @@ static void mlo_layernorm_intermediates(
             mlo_sum_of(ng, mlo_signed_bits(32)), mlo_from_to(1 - mlo_two_to(MLO_NORM_SHIFT), 0)),
         0, MLO_NOWHERE, MLO_IN_INT64);
     l->clip = s->out_bits;
+}
+static void mlo_layernorm_intermediates(
+    const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    (void)u;
+    mlo_norm_intermediates(s, mlo_last_dim(&s->out) / mlo_norm_groups(s->node), l);
 }
 
 /* Lanes divide a norm's channels. */
@@ -287,10 +291,9 @@ static int64_t mlo_norm_keeps(int64_t beats) { return beats < 42 ? 3 * beats : b
 
 /* Sums of x and of squares; C^2 times the variance, its root and the reciprocal, bit by bit; lanes
  * with two products and two shifters. */
-static void mlo_layernorm_area(
-    const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+static void mlo_norm_area(
+    const mlo_site *s, const mlo_unit *u, int64_t c, int axi, int64_t banks, mlo_area *a) {
     const int64_t pe = u->pe;
-    const int64_t c = mlo_last_dim(&s->out) / mlo_norm_groups(s->node);
     const int64_t beats = c / pe;
     const int64_t x = s->in_bits[0];
     const int64_t y = s->out_bits;
@@ -327,6 +330,10 @@ static void mlo_layernorm_area(
     a->ff += center * (4 * s1 + 31 + ur + CENTER_FFS) + 2 * s2 + 48 + 3 * (center ? ur : 33)
         + 3 * cr + CONTROL_FFS;
     a->dsp += 1;
+}
+static void mlo_layernorm_area(
+    const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    mlo_norm_area(s, u, mlo_last_dim(&s->out) / mlo_norm_groups(s->node), axi, banks, a);
 }
 
 /* ---- the card -------------------------------------------------------------- */

@@ -9,6 +9,7 @@ static const mlo_kernel *const mlo_kernels[] = {
     &mlo_attention_probs_kernel,
     &mlo_attention_rounded_kernel,
     &mlo_layernorm_kernel,
+    &mlo_framenorm_kernel,
     &mlo_conv_kernel,
     &mlo_rotary_kernel,
     &mlo_place_kernel,
@@ -35,6 +36,10 @@ static const mlo_kernel *mlo_kernel_of(const mlo_node *n) {
 static int mlo_is_kernel(const mlo_node *n, mlo_kernel_kind kind) {
     const mlo_kernel *k = mlo_kernel_of(n);
     return k && k->kind == kind;
+}
+/* Of a token or of a frame. */
+static int mlo_is_any_norm(const mlo_node *n) {
+    return mlo_is_kernel(n, MLO_KERNEL_NORM) || mlo_is_kernel(n, MLO_KERNEL_FRAME_NORM);
 }
 static int mlo_has_table(const mlo_node *n) {
     const mlo_kernel *k = mlo_kernel_of(n);

@@ -18,7 +18,7 @@ struct mlo_op_index {
         const mlo_op *first;
         size_t n; /* operators */
         size_t stride; /* bytes from one to the next */
-    } table[24];
+    } table[32];
     size_t n_table;
     /* interned name ("MatMul", "mlo.MVU") -> mlo_op, or mlo_no_op */
     mlo_map seen;

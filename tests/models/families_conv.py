@@ -99,6 +99,7 @@ families.FAMILIES = {
 families.ROWS = """
 convnext d d18 - none   convnext d ts17 - none  segformer a d18 - none  mixer d d18 - none  mixer a ts17 - none
 dilated a d18 - none    grouped a d18 - none    pooling d d18 - none    pooling a ts17 - none   poolformer d d18 - none
+poolformer a ts17 - none        poolformer d d20 - none  poolformer a d21 - none
 """
 families.SEED = 701
 

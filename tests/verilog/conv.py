@@ -17,12 +17,23 @@ def numbers(rng, bits, shape):
     return np.where(rng.random(shape) < 0.25, ends, rng.integers(low(bits), high(bits) + 1, shape))
 
 
+def parts(p): return (p["TOP"] + 1) * (p["KH"] - p["TOP"]) * (p["LEFT"] + 1) * (p["KW"] - p["LEFT"]) if p["EDGES"] else 1
+
+
+def part(p, t, tokens):
+    """Which part of its window token t has, row by row and column by column."""
+    row, column = divmod(t, p["W"])
+    u, d = sum(row + i - p["TOP"] < 0 for i in range(p["KH"])), sum(t + (i - p["TOP"]) * p["W"] >= tokens for i in range(p["TOP"] + 1, p["KH"]))
+    l, r = sum(column + j - p["LEFT"] < 0 for j in range(p["KW"])), sum(column + j - p["LEFT"] >= p["W"] for j in range(p["KW"]))
+    return ((u * (p["KH"] - p["TOP"]) + d) * (p["LEFT"] + 1) + l) * (p["KW"] - p["LEFT"]) + r if p["EDGES"] else 0
+
+
 class Layer:
     """The parameters of an iteration."""
 
     def __init__(self, rng, p):
         taps = p["KH"] * p["KW"]
-        self.p, self.w = p, numbers(rng, p["WBITS"], (p["C"], p["KH"], p["KW"]))
+        self.p, self.w = p, numbers(rng, p["WBITS"], (p["C"], p["KH"], p["KW"], parts(p)))
         self.bias = rng.integers(-(1 << 31), 1 << 31, p["C"]) if rng.random() < 0.2 else rng.integers(-(1 << 12), 1 << 12, p["C"])
         typical = p["XBITS"] + p["WBITS"] + taps.bit_length() // 2 + 12 - p["YBITS"]
         self.m = rng.integers(0, 1 << 15, p["C"])
@@ -32,8 +43,9 @@ class Layer:
         p = self.p
         kf = p["KH"] * p["KW"] // p["SIMD"]
         lanes = p["PE"] // bench.turns(p["PE"], kf)
-        flat = self.w.reshape(p["C"], -1)
-        words = [bench.pack([flat[at + k][f * p["SIMD"] + s] for k in range(p["PE"]) for s in range(p["SIMD"])], p["WBITS"]) for at in range(0, p["C"], p["PE"]) for f in range(kf)]
+        flat = self.w.reshape(p["C"], -1, parts(p))
+        words = [bench.pack([flat[at + k][f * p["SIMD"] + s][e] for k in range(p["PE"]) for s in range(p["SIMD"])], p["WBITS"])
+                 for at in range(0, p["C"], p["PE"]) for f in range(kf) for e in range(parts(p))]
         w = bench.param_beats(words, p["PE"] * p["SIMD"] * p["WBITS"], p["AXI_WIDTH"])
         words = [bench.pack([(int(self.bias[n]) & 0xffffffff) | int(self.m[n]) << 32 | int(self.s[n]) << 48 | int(rng.integers(0, 1024)) << 54 for n in range(at, at + lanes)], 64)
                  for at in range(0, p["C"], lanes)]
@@ -43,20 +55,20 @@ class Layer:
         """of a frame, [tokens, C]"""
         p, y = self.p, []
         for t in range(len(x)):
-            acc = self.bias.astype(object)
+            acc, e = self.bias.astype(object), part(p, t, len(x))
             for i in range(p["KH"]):
                 for j in range(p["KW"]):
                     r, q = t // p["W"] + i - p["TOP"], t % p["W"] + j - p["LEFT"]
-                    if r >= 0 and 0 <= q < p["W"] and r * p["W"] + q < len(x): acc = acc + x[r * p["W"] + q].astype(object) * self.w[:, i, j].astype(object)
+                    if r >= 0 and 0 <= q < p["W"] and r * p["W"] + q < len(x): acc = acc + x[r * p["W"] + q].astype(object) * self.w[:, i, j, e].astype(object)
             m = np.full(p["C"], 1 << 14) if p["SHIFT"] else self.m         # whatever the word says
             y.append([max(low(p["YBITS"]), min(high(p["YBITS"]), (int(a) * int(k) + (1 << (int(s) - 1))) >> int(s))) for a, k, s in zip(acc, m, self.s)])
         return y
 
 
-def shape(C=4, KH=3, KW=3, W=5, TOP=1, LEFT=1, PE=2, SIMD=1, XBITS=8, WBITS=8, YBITS=8, SHIFT=0, RESIDENT=0, AXI_WIDTH=128):
+def shape(C=4, KH=3, KW=3, W=5, TOP=1, LEFT=1, PE=2, SIMD=1, XBITS=8, WBITS=8, YBITS=8, SHIFT=0, RESIDENT=0, AXI_WIDTH=128, EDGES=0):
     most = KH * KW * (1 << (XBITS + WBITS - 2)) + (1 << 31)
     return dict(C=C, KH=KH, KW=KW, W=W, TOP=TOP, LEFT=LEFT, PE=PE, SIMD=SIMD, XBITS=XBITS, WBITS=WBITS, ABITS=most.bit_length() + 1, YBITS=YBITS, SHIFT=SHIFT,
-                RESIDENT=RESIDENT, AXI_WIDTH=AXI_WIDTH)
+                RESIDENT=RESIDENT, AXI_WIDTH=AXI_WIDTH, EDGES=EDGES)
 
 
 def behind(p): return (p["KH"] - 1 - p["TOP"]) * p["W"] + p["KW"] - 1 - p["LEFT"]
@@ -93,7 +105,8 @@ SHAPES = [(shape(), [15, 5, 7, 1, 3]), (shape(C=3, KH=5, KW=5, W=7, TOP=2, LEFT=
           (shape(C=2, KH=7, KW=7, W=9, TOP=3, LEFT=3, PE=1, SIMD=1), [45]), (shape(C=5, KH=1, KW=1, W=4, TOP=0, LEFT=0, PE=5), [4, 9, 1, 1, 1]), (shape(C=2, KH=1, KW=1, W=1, TOP=0, LEFT=0, PE=1), [1, 3]),
           (shape(C=4, KH=4, KW=1, W=1, TOP=3, LEFT=0, PE=4, XBITS=16), [9, 1, 4]), (shape(C=4, KH=1, KW=6, W=6, TOP=0, LEFT=0, PE=2, SIMD=3), [12, 5, 6]), (shape(C=4, KH=2, KW=2, W=3, TOP=0, LEFT=1, PE=1, SIMD=2), [9, 1, 6]),
           (shape(C=4, KH=3, KW=5, W=2, TOP=2, LEFT=4, PE=2, SIMD=5, WBITS=4), [6, 3, 1]), (shape(C=8, KH=3, KW=3, W=1, TOP=1, LEFT=1, PE=8, SIMD=3, AXI_WIDTH=32), [7, 2]),
-          (shape(C=4, KH=3, KW=3, W=4, PE=4, SIMD=3, SHIFT=1), [16, 4, 4]), (shape(C=2, KH=3, KW=3, W=3, PE=1, SIMD=3, RESIDENT=2), [9, 2, 9]), (shape(C=2, KH=6, KW=1, W=2, TOP=0, LEFT=0, PE=2, WBITS=2, XBITS=2), [6, 14, 1])]
+          (shape(C=4, KH=3, KW=3, W=4, PE=4, SIMD=3, SHIFT=1), [16, 4, 4]), (shape(C=2, KH=3, KW=3, W=3, PE=1, SIMD=3, RESIDENT=2), [9, 2, 9]), (shape(C=2, KH=6, KW=1, W=2, TOP=0, LEFT=0, PE=2, WBITS=2, XBITS=2), [6, 14, 1]),
+          (shape(EDGES=1), [15, 5, 7, 1, 3]), (shape(C=2, KH=5, KW=4, W=7, TOP=3, LEFT=1, PE=1, SIMD=2, EDGES=1), [35, 9, 17]), (shape(C=4, W=1, PE=4, SIMD=3, EDGES=1), [1, 5, 2])]
 
 
 def main():
@@ -125,4 +138,4 @@ def main():
 
 if __name__ == "__main__":
     main()
-    bench.end(floor=2, simulations=98)
+    bench.end(floor=2, simulations=119)

@@ -7,7 +7,7 @@
 `default_nettype none
 
 module conv_tb;
-    parameter C = 8, KH = 3, KW = 3, W = 5, TOP = 1, LEFT = 1, PE = 2, SIMD = 1, XBITS = 8, WBITS = 8, ABITS = 33, YBITS = 8, SHIFT = 0, RESIDENT = 0, AXI_WIDTH = 128;
+    parameter C = 8, KH = 3, KW = 3, W = 5, TOP = 1, LEFT = 1, PE = 2, SIMD = 1, XBITS = 8, WBITS = 8, ABITS = 33, YBITS = 8, SHIFT = 0, RESIDENT = 0, AXI_WIDTH = 128, EDGES = 0;
     localparam IW = PE * XBITS, OW = PE * YBITS;
 
     reg clk = 0, rst = 1;
@@ -43,7 +43,7 @@ module conv_tb;
     tb_feed #(.WIDTH(AXI_WIDTH), .SALT(4)) u_w (
         .clk(clk), .rst(rst), .go(1'b1), .count(n_w), .stall(s_w), .group(1), .gap(0), .seed(seed),
         .data(w), .valid(w_v), .ready(w_r));
-    mlo_conv #(.C(C), .KH(KH), .KW(KW), .W(W), .TOP(TOP), .LEFT(LEFT), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .WBITS(WBITS), .ABITS(ABITS), .YBITS(YBITS),
+    mlo_conv #(.C(C), .EDGES(EDGES), .KH(KH), .KW(KW), .W(W), .TOP(TOP), .LEFT(LEFT), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .WBITS(WBITS), .ABITS(ABITS), .YBITS(YBITS),
                .SHIFT(SHIFT), .RESIDENT(RESIDENT), .AXI_WIDTH(AXI_WIDTH)) dut (
         .clk(clk), .rst(rst), .params_last(1'b0),
         .s_axis_tdata(i[IW-1:0]), .s_axis_tuser(i[IW +: 3]), .s_axis_tvalid(i_v), .s_axis_tready(i_r),

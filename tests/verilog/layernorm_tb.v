@@ -9,6 +9,7 @@ module layernorm_tb;
     parameter YBITS     = 16;
     parameter CENTER    = 1;
     parameter GROUPS    = 1;
+    parameter FRAME     = 1;
     parameter OWN       = 0;
     parameter AXI_WIDTH = 128;
     parameter MULBITS   = 18;
@@ -29,7 +30,7 @@ module layernorm_tb;
     tb_held #(AXI_WIDTH, 2)  u_c (clk, rst, "c.hex", seed, stall, count, c_data, c_valid, c_ready);
     tb_held #(AXI_WIDTH, 3)  u_e (clk, rst, "e.hex", seed, stall, count, e_data, e_valid, e_ready);
 
-    mlo_layernorm #(.C(C), .PE(PE), .XBITS(XBITS), .YBITS(YBITS), .CENTER(CENTER), .GROUPS(GROUPS), .OWN(OWN), .AXI_WIDTH(AXI_WIDTH), .MULBITS(MULBITS)) dut (
+    mlo_layernorm #(.C(C), .PE(PE), .XBITS(XBITS), .YBITS(YBITS), .CENTER(CENTER), .GROUPS(GROUPS), .FRAME(FRAME), .OWN(OWN), .AXI_WIDTH(AXI_WIDTH), .MULBITS(MULBITS)) dut (
         .clk(clk), .rst(rst),
         .s_axis_tdata(x_data), .s_axis_tvalid(x_valid), .s_axis_tready(x_ready), .s_axis_tuser(x_user),
         .s_axis_c_tdata(c_data), .s_axis_c_tvalid(c_valid), .s_axis_c_tready(c_ready),
