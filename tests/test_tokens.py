@@ -12,7 +12,7 @@
     hardware a core of ids in and ids out: its words in Verilog, in parts; texts that go on inside until a stop id or the context's end; stalls, and a memory that fails
     cycles   lists of jobs and texts that go on inside, drawn by the date, take what was foretold, within 1 %; a step what show says
     encoder  BERT, DistilBERT, one with types of tokens: rows, positions and types are numpy's roundings, what enters the loop their norm; ONNX Runtime on host/core.onnx gives the bench's words
-    inside   their words in Verilog, with stalls and with the mask; cycles as foretold; frames of every length; another row is another word
+    inside   their words in Verilog, with stalls and with the mask; cycles as foretold; frames that are cut are refused; another row is another word
     best     the K likeliest with their logits: ONNX Runtime's TopK, words in Verilog, texts that go on with the first of them; --best where no ids are said is refused
     refused  what has no such form is refused, by node and with a remedy"""
 import datetime
@@ -350,6 +350,7 @@ def check_inside():
         t.case("%s: with stalls" % name, "" if stalled["pass"] else stalled["failure"])
         more = simulated(path, "--frames", "3", "--stall", "20")
         t.case("%s: three frames, whose positions begin anew" % name, "" if more["pass"] else more["failure"])
+    refused("frames that are shorter than the bench's", "UNSUPPORTED", ["--frame-tokens", "%d positions" % manifest["tokens"], "leave it out"], "sim", path, "--frame-tokens", "3")
     image, around = bytearray(t.read(os.path.join(path, "params.bin"))), manifest["around"]
     kind = int(hexes(path, "input.hex", 32, 1)[0]) >> 24
     image[around["positions"]["offset"] + kind * around["positions"]["bytes"] // around.get("types", 1) + 1] ^= 0x60
