@@ -585,6 +585,11 @@ static int cli_sim_cut(cli_bench *b) {
         cli_frame *fr = &b->frame[f];
         fr->tokens = b->tokens;
         if (!list) continue;
+        if (b->stream[0].name && !strcmp(b->stream[0].name, "mlo_ids"))
+            return cli_fail(b->c, MLO_E_UNSUPPORTED, NULL,
+                "--frame-tokens of a core of ids, to whose rows host/core.onnx adds all %lld "
+                "positions; leave it out",
+                (long long)b->tokens);
         if (b->stream[2].name)
             return cli_fail(b->c, MLO_E_UNSUPPORTED, NULL,
                 "--frame-tokens beside '%s', which comes whole; leave it out", b->stream[2].name);

@@ -238,25 +238,26 @@ def bench_bandwidth():
     from models import big_llama
     print("\na token of each sequence, memory with a latency of 64 cycles: cycles of such a step, beats of weights and of the cache that it reads; x beats: cycles / (weights + cache);"
           "\nused: weights' beats of those offered, stalls taken into account (asked: 0.97; a step 1.03 x its beats)")
-    row("model", "weights", "bus", "sequences", "stalls", "cycles", "predicted", "weights", "cache", "x beats", "used", widths=(26,) + 11 * (11,))
-    for name, cases in (("llama-15m", ((4, 512, 1), (8, 512, 1), (4, 128, 1), (8, 128, 1), (4, 128, 4), (4, 512, 4))), ("llama-1b-2", ((4, 512, 1),))):
+    row("model", "weights", "bus", "sequences", "past", "stalls", "cycles", "predicted", "weights", "cache", "x beats", "used", widths=(26,) + 11 * (11,))
+    for name, cases in (("llama-15m", ((4, 512, 1, 0), (8, 512, 1, 0), (4, 128, 1, 0), (8, 128, 1, 0), (4, 128, 4, 0), (4, 512, 4, 0), (4, 128, 4, 10), (4, 128, 1, 100))), ("llama-1b-2", ((4, 512, 1, 0),))):
         path = t.at(name + ".onnx")
         big_llama.make(path, name)
-        for bits, width, g in cases:
+        for bits, width, g, past in cases:
             d = t.at("bandwidth")
             shutil.rmtree(d, True)
             folding = t.write("folding.json", json.dumps(decoder_folding(bits, width, g)))
-            t.good("compile", path, "--context", 64, "--weights", bits, "--max-cost", 1, "--kv", "dram", "--memory", "block", "--slots", g, "--frames-in-flight", g,
+            t.good("compile", path, "--context", max(64, past + 3), "--weights", bits, "--max-cost", 1, "--kv", "dram", "--memory", "block", "--slots", g, "--frames-in-flight", g,
                    "--axi-width", width, "--axi-latency", 64, "--folding", folding, "-o", d, timeout=3000)
             with open(os.path.join(d, "manifest.json")) as f: m = json.load(f)
-            jobs = [(s, p) for p in range(3) for s in range(g)]
-            ordered = ",".join("%d:%d+1" % job for job in jobs)
+            jobs = [(s, past + p) for p in range(3) for s in range(g)]      # behind prompts, if there is a past
+            ordered = ",".join(["%d:0+%d" % (s, past) for s in range(g) if past] + ["%d:%d+1" % job for job in jobs])
             weights = m["iterations"] * (m["iteration_bytes"] * 8 // width + sum(k["tile_beats"] for k in m["kernels"] if k["memory"] == "block"))
             for stall in 0, 20:
                 r = simulate(d, "--simulator", "verilator", "--jobs", ordered, "--axi-latency", 64, "--stall", stall)
-                step = (r["frame_done"][-1] - r["frame_done"][g - 1]) / 2
+                step = (r["frame_done"][-1] - r["frame_done"][-1 - 2 * g]) / 2
+                foretold = json.loads(t.good("show", os.path.join(d, "host/core.onnx"), "--json", "--position", past + 1, "--sequences", g))["step"]["cycles"]
                 cache = 2 * m["iterations"] * m["kv"]["row_beats"] * sum(p for s, p in jobs[g:]) / 2
-                row(name, bits, width, g, "%d %%" % stall, "%.0f" % step, r["predicted_cycles"] // 3, weights, "%.0f" % cache, "%.4f" % (step / (weights + cache)),
+                row(name, bits, width, g, past, "%d %%" % stall, "%.0f" % step, foretold, weights, "%.0f" % cache, "%.4f" % (step / (weights + cache)),
                     "%.4f" % (weights / step / r["memory"]["offered_share"]), widths=(26,) + 11 * (11,))
 
 

@@ -12,7 +12,7 @@
     hardware a core of ids in and ids out: its words in Verilog, in parts; texts that go on inside until a stop id or the context's end; stalls, and a memory that fails
     cycles   lists of jobs and texts that go on inside, drawn by the date, take what was foretold, within 1 %; a step what show says
     encoder  BERT, DistilBERT, one with types of tokens: rows, positions and types are numpy's roundings, what enters the loop their norm; ONNX Runtime on host/core.onnx gives the bench's words
-    inside   their words in Verilog, with stalls and with the mask; cycles as foretold; frames of every length; another row is another word
+    inside   their words in Verilog, with stalls and with the mask; cycles as foretold; frames that are cut are refused; another row is another word
     best     the K likeliest with their logits: ONNX Runtime's TopK, words in Verilog, texts that go on with the first of them; --best where no ids are said is refused
     refused  what has no such form is refused, by node and with a remedy"""
 import datetime
@@ -361,13 +361,12 @@ def check_inside():
         plain = simulated(path)
         far = abs(plain["predicted_cycles"] - plain["cycles"]) / max(1, plain["cycles"])
         t.case("%s: Verilog's words" % name, "" if plain["pass"] else plain["failure"])
-        # rows of 5 beats, two requests each now and then: 7,929 cycles, 7,772 foretold; where they go is not known yet
-        near = 0.01 if manifest["channels"] % 8 == 0 else 0.03
-        t.case("%s: %d cycles, as foretold" % (name, plain["cycles"]), "" if far <= near else "%d predicted" % plain["predicted_cycles"])
+        t.case("%s: %d cycles, as foretold" % (name, plain["cycles"]), "" if far <= 0.01 else "%d predicted" % plain["predicted_cycles"])
         stalled = simulated(path, "--stall", "30", "--seed", "3")
         t.case("%s: with stalls" % name, "" if stalled["pass"] else stalled["failure"])
         more = simulated(path, "--frames", "3", "--stall", "20")
         t.case("%s: three frames, whose positions begin anew" % name, "" if more["pass"] else more["failure"])
+    refused("frames that are shorter than the bench's", "UNSUPPORTED", ["--frame-tokens", "%d positions" % manifest["tokens"], "leave it out"], "sim", path, "--frame-tokens", "3")
     image, around = bytearray(t.read(os.path.join(path, "params.bin"))), manifest["around"]
     kind = int(hexes(path, "input.hex", 32, 1)[0]) >> 24
     image[around["positions"]["offset"] + kind * around["positions"]["bytes"] // around.get("types", 1) + 1] ^= 0x60
@@ -393,9 +392,10 @@ def check_cycles():
     seed = datetime.date.today().isoformat()
     t.note("drawn from " + seed)
     for name, flags in t.drawn(CORES, 2, lambda core: core[0]):
-        path, rng, worst = t.at(name), random.Random(seed + name), 0
+        path, rng = t.at(name), random.Random(seed + name)
         t.good("compile", context(name), "--tokens", "--context", "16", "--slots", "2", *flags, "-o", path)
-        for _ in range(7):
+        worst = foretold(name, path, "--jobs", "0+5")[1]        # its fifth row is asked for among the head's first parameters
+        for _ in range(6):
             memory = ["--axi-latency", str(rng.choice([1, 7, 7, 30, 100]))] + ["--bandwidth", rng.choice(["1.6", "4.8", "9.6"])] * rng.randrange(2)
             text = ["--generate", str(rng.randint(2, 8)), "--prompt", rng.choice(["1,2,3", "1;2,3", "5,6,7,8;1"])]
             worst = max(worst, foretold(name, path, *(text if rng.random() < 0.3 else ["--jobs", drawn(rng)]), *memory)[1])

@@ -746,11 +746,14 @@ static double mlo_core_frame_beats(const mlo_core *c) {
 }
 
 /* Cycles for which a group of frames that is not full waits for the next one (mlo_loop): where tiles of row blocks end
- * with a group, it cannot wait for results. Two tokens' time at the door, which keeps one until it is complete. 0: no
- * tile does. */
+ * with a group, it cannot wait for results. Two tokens' time at the door, which keeps one until it is complete; and
+ * where reading all weights takes much longer, a small part of that: sequences whose prompts left one behind the
+ * other are in one group then, where each group by itself would read them all. 0: no tile does. */
 static int64_t mlo_core_patience(const mlo_core *c) {
+    enum { PART = 256 };
     return c->scan.iterations > 1 && c->frames > 1 && mlo_core_block_beats(c)
-        ? 2 * (c->channels / c->lanes) + 16
+        ? mlo_max(2 * (c->channels / c->lanes) + 16,
+              mlo_core_layer_beats(c) * c->scan.iterations / PART)
         : 0;
 }
 

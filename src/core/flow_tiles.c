@@ -80,7 +80,7 @@ static int64_t mlo_tiles_accept(const mlo_schedule *s, int i) {
  * are behind all others. */
 static int64_t mlo_tile_address(const mlo_schedule *s, int i, int64_t n) {
     const mlo_core *c = s->c;
-    int64_t at = mlo_core_beats_in(c, MLO_EITHER) * c->scan.iterations
+    int64_t at = s->origin + mlo_core_beats_in(c, MLO_EITHER) * c->scan.iterations
         + mlo_core_block_beats(c) * mlo_place_of(s, MLO_OUTSIDE, n).iteration;
     for (int k = 0; k < i; k++)
         if (mlo_is_block(&c->element[k])) at += mlo_unit_beats(&c->element[k].unit, c->axi_bits);

@@ -38,12 +38,35 @@ static int mlo_port_hears(mlo_schedule *s, int port, int *any) {
     return (t ? t->begun + t->opened : s->loaded) > before;
 }
 
-/* A core's readers are, who is behind its latest first (mlo_axi_share). The table's is the last of what is around. */
+/* The reader of a core's port; that of the rows is the last one of what is around. NULL: the port has none. */
+static const mlo_fetch *mlo_port_reader(mlo_schedule *s, int port) {
+    if (port > s->c->n_element) return &mlo_rows_door(s)->table;
+    if (!port) return &s->loader;
+    return s->c->element[port - 1].unit.blocks ? &s->tiling[port - 1].reader : NULL;
+}
+
+/* The port that is heard first: who is behind its latest (mlo_axi_share); where a second share is behind this one, who
+ * was that when the register between both was free, whoever came since. */
+static int mlo_ports_first(mlo_schedule *s, int ports) {
+    int first = (s->turn + 1) % ports;
+    int64_t least = INT64_MAX;
+    for (int k = 1; s->shared > 1 && k <= ports; k++) {
+        const int port = (s->turn + k) % ports;
+        const mlo_fetch *r = mlo_port_reader(s, port);
+        if (!r || !r->waits || mlo_max(r->due, s->picks) >= least) continue;
+        least = mlo_max(r->due, s->picks);
+        first = port;
+    }
+    return first;
+}
+
+/* A core's readers are. */
 static int mlo_ports_hear(mlo_schedule *s, int *any) {
     const int ports = s->c->n_element + 1 + (s->loop != NULL);
+    const int first = mlo_ports_first(s, ports);
     int through = 0;
-    for (int k = 1, behind = s->turn; k <= ports; k++) {
-        const int port = (behind + k) % ports;
+    for (int k = 0; k < ports; k++) {
+        const int port = (first + k) % ports;
         through |= port > s->c->n_element ? mlo_rows_hear(mlo_rows_door(s), any)
                                           : mlo_port_hears(s, port, any);
     }
@@ -169,6 +192,7 @@ static void mlo_schedule_begin(mlo_schedule *s) {
     s->shared = s->loop ? 2 : (mlo_core_block_beats(c) > 0) + (mlo_beside(s) != NULL);
     s->loader.depth = MLO_LOADER_BEATS;
     s->loader.asks = MLO_READ_BEGINS + s->shared;
+    if (s->front || mlo_is_front(s)) s->loader.asks -= MLO_READ_BEFORE;
     s->loader.unit = mlo_burst_unit(c, s->shared ? 0 : mlo_core_beats_in(c, MLO_EITHER));
 }
 

@@ -218,6 +218,7 @@ typedef struct {
     int64_t unit; /* beats of a burst, at most (of large matrices some are taken as one) */
     int64_t asks; /* the cycle from which it can ask next */
     int64_t waits; /* the same, if it waits for nothing but to be heard; else 0 */
+    int64_t due; /* then: the cycle from which it asks, whether memory takes requests or not */
     int64_t portions; /* that were dealt out */
     int port; /* its number among those that share memory */
     mlo_burst burst[MLO_READS_KEPT]; /* the latest ones: [number % kept] */
@@ -321,6 +322,7 @@ typedef struct mlo_schedule {
     int64_t beats[MLO_CORE_MOST * MLO_UNIT_MEMORIES]; /* [memory]: of a load */
     char resident[MLO_CORE_MOST * MLO_UNIT_MEMORIES]; /* [memory]: 1: it keeps all iterations' */
     int64_t loads; /* iterations of the run */
+    int64_t origin; /* the beat of the image at which its parameters begin */
     int64_t loaded; /* memories dealt out */
     mlo_fetch loader;
     int64_t load; /* of which it asks for beats next */
@@ -349,6 +351,7 @@ typedef struct mlo_schedule {
     mlo_bus *bus; /* to memory */
     int shared; /* how often readers share it on the way (mlo_axi_share): row blocks; core and head */
     int turn; /* the port of the latest request */
+    int64_t picks; /* the cycle from which who asks has it in the register behind it */
 
     /* of a decoder's loop with what is around it: the other of the two; rows in front (schedule_around.c) */
     struct mlo_schedule *head; /* behind the loop; NULL: nothing is */

@@ -42,6 +42,7 @@ static void mlo_schedule_join(mlo_schedule *s, mlo_schedule *around) {
     door->table.depth = MLO_ROWS_FIFO;
     door->table.port = around->c->n_element + 1;
     door->opening = -1;
+    around->origin = mlo_core_image_bytes(s->c) / (s->c->axi_bits / 8);
 }
 
 /* Is it in front of an encoder's loop? What is around a loop, which has a port of its own to memory; NULL. At whose

@@ -13,9 +13,15 @@
 enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_BURSTS_MANY = 64 };
 /* Cycles, as they are in the Verilog: from the first input beat to the loader's first request,
  * from a beat that memory gives to where it is dealt out, and to the request for which it made
- * room (readers that share memory: one more). Of the simulated memory: how long it is there before
- * the first input beat. */
-enum { MLO_READ_BEGINS = 2, MLO_READ_WAY = 2, MLO_READ_BACK = 1, MLO_MEMORY_GATHERS = 43 };
+ * room (readers that share memory: one more); how much earlier than that the first request is where ids are the input
+ * of what is in front of a loop. Of the simulated memory: how long it is there before the first input beat. */
+enum {
+    MLO_READ_BEGINS = 2,
+    MLO_READ_BEFORE = 1,
+    MLO_READ_WAY = 2,
+    MLO_READ_BACK = 1,
+    MLO_MEMORY_GATHERS = 43
+};
 
 /* May what a reader asks for at `when` be answered? Requests are, in the order of time, as memory
  * takes them; the next one is noted. */
@@ -115,19 +121,22 @@ static int64_t mlo_fetch_asks(
         mlo_max(r->asks, room), mlo_max(s->bus->asked, s->shared ? *over : 0) + 1);
     r->waits = 0;
     if (room == MLO_NOT_YET) return 0;
+    r->due = mlo_max(r->asks, room);
     if (!mlo_is_heard(s, asks)) {
         r->waits = asks;
         return 0;
     }
     r->burst[r->bursts++ % MLO_READS_KEPT] = mlo_memory_gives(
         s, r->got, burst, asks + s->c->read_latency + MLO_READ_WAY);
-    *over = s->bus->given;
+    *over = s->bus->given - MLO_READ_WAY;
     s->bus->requests++;
     r->got += burst;
     r->asks = asks + 2;
     s->bus->asked = asks;
     s->bus->side = s->loop != NULL || r == &s->table;
-    *(s->head && r == &s->table ? &s->head->turn : &s->turn) = r->port;
+    mlo_schedule *of = s->head && r == &s->table ? s->head : s;
+    of->turn = r->port;
+    of->picks = asks + 1;
     return burst;
 }
 
@@ -194,7 +203,7 @@ static int64_t mlo_loader_together(const mlo_schedule *s) {
 
 /* The loader asks for its next burst. 0: not yet. */
 static int mlo_loader_asks(mlo_schedule *s) {
-    int64_t address = s->beat;
+    int64_t address = s->origin + s->beat;
     for (int n = s->n_memory; n && !mlo_loader_reads(s, s->load, s->memory); n--)
         mlo_loader_passes(s);
     if (!mlo_loader_reads(s, s->load, s->memory)) return 0;
