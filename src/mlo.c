@@ -193,6 +193,7 @@
 #include "c/plan.c"                 /* what lies where in the arena: the least bytes */
 #include "c/body.c"                 /* the layer's values in places */
 #include "c/weights.c"              /* its parameters */
+#include "c/narrow.c"               /* which of its sums are of 32 bits */
 #include "c/calls.c"                /* its kernels, called one after the other */
 #include "c/write.c"                /* the files */
 #include "c/flat.c"                 /* networks of integers, as they stand: values in places, */

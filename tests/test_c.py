@@ -17,6 +17,7 @@
     parts       a sequence in parts of any size is the sequence
     refused     arenas too small (at run time, and --arena), and misaligned, too many tokens, a target that there is none of
     sim         passes, and fails where a word differs
+    narrow      sums requantized in 32 bits: all that mlo_requantize_narrow takes, judged by Python's integers
     one         a rounding changed in one place changes `mlo run`, the golden words of Verilog, and C, alike"""
 import ctypes
 import glob
@@ -299,12 +300,31 @@ def check_sim():
     t.case("a file that is not the manifest's", "" if p.returncode == 1 and b"model.c is not the file" in p.stderr else p.stderr.decode() or "it says nothing")
 
 
+def check_narrow():
+    """mlo_requantize_narrow against Python's integers, at all that it is said to take: the ends of each, and numbers drawn."""
+    code = t.write("narrow.c", '#include <stdint.h>\n#include "%s"\nvoid all(int n, const int32_t *a, int32_t *y) {\n'
+                   "    for (int i = 0; i < n; i++, a += 6) y[i] = mlo_requantize_narrow(a[0], a[1], a[2], a[3], a[4], a[5]);\n}\n" % os.path.join(t.root, "src/exact/round.c"))
+    rng, cases = np.random.default_rng(9), []
+    for part in range(1, 17):
+        most = min(1 << 15 + part, (1 << 31) - 1)
+        for shift in range(part + 1, part + 31):
+            accs = [-most, 1 - most, -1, 0, 1, most - 1, most, *rng.integers(-most, most + 1, 12), *(rng.integers(-most, most + 1, 8) >> rng.integers(1, 24, 8))]
+            cases += [(int(acc), int(mult), shift, part, lo, hi) for acc in accs for mult in (0, 1, 16384, 32767, rng.integers(0, 32768)) for lo, hi in ((-128, 127), (-(1 << 30), 1 << 30))]
+    want = [max(lo, min(hi, (acc * mult + (1 << shift - 1)) >> shift)) for acc, mult, shift, _, lo, hi in cases]
+    given, got = np.array(cases, np.int32), np.zeros(len(cases), np.int32)
+    for flags in ["-O0", "-fsanitize=undefined", "-fno-sanitize-recover=all"], ["-O3", "-march=native"]:
+        library = t.at("narrow%s.so" % flags[0])
+        subprocess.run(["gcc", "-std=c99", *flags, "-shared", "-fPIC", "-o", library, code], check=True)
+        ctypes.CDLL(library).all(len(cases), ctypes.c_void_p(given.ctypes.data), ctypes.c_void_p(got.ctypes.data))
+        t.case("requantized in 32 bits, %s" % flags[0], differ(got, np.array(want)))
+
+
 def check_one():
     """src/exact is what mlo computes with, and what it emits: with another rounding there, all of it moves, but not ONNX Runtime."""
     tree, other, run = t.at("tree"), t.at("other"), lambda *c, **o: subprocess.run(c, check=True, **o)
     for folder in "src", "verilog", "share", "cli": shutil.copytree(os.path.join(t.root, folder), os.path.join(tree, folder))
     for file in "mlo.h", "main.c": shutil.copy(os.path.join(t.root, file), tree)
-    half, path = "? (int64_t)1 << (shift - 1) : 0", os.path.join(tree, "src/exact/round.c")
+    half, path = "((type)1 << ((shift) - 1))", os.path.join(tree, "src/exact/round.c")
     rounding = t.read(path).decode()
     t.case("the rounding is in one place", "" if rounding.count(half) == 1 else "%d" % rounding.count(half))
     with open(path, "w") as f: f.write(rounding.replace(half, half.replace("1 <<", "0 *")))      # down, no longer to the nearest
@@ -386,4 +406,4 @@ def check_parts():
         t.case("parts of %s" % (parts,), differ(np.concatenate(got), want[:at]))
 
 
-t.main(check_words, check_compilers, check_foreign, check_bare, check_families, check_depth, check_profile, check_arena, check_packing, check_sim, check_one, check_refused, check_story, check_parts, floor=171)
+t.main(check_words, check_compilers, check_foreign, check_bare, check_families, check_depth, check_profile, check_arena, check_packing, check_sim, check_narrow, check_one, check_refused, check_story, check_parts, floor=173)

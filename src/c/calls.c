@@ -10,6 +10,7 @@ typedef struct {
     mlo_emitter *e;
     mlo_c_body *b;
     const mlo_c_params *params;
+    const mlo_c_narrow *narrow;
     mlo_map told; /* kernels whose text is there */
 } mlo_c_writer;
 
@@ -91,16 +92,31 @@ static int mlo_c_sum_fits(const mlo_element *el, const mlo_c_widths *w) {
     return el->site.keys <= (w->in[2] == 8 ? MLO_C_WIDE : MLO_C_MIXED / 2);
 }
 
+/* The `part` of an element's requantization; 0: that takes 64 bits, or there is none by channel. */
+static int mlo_c_part_of(const mlo_c_writer *w, const mlo_element *el) {
+    return w->narrow->part[el - w->e->c->element];
+}
+
+/* Does an element have sums of 64 bits? */
+static int mlo_c_is_long(const mlo_c_writer *w, const mlo_element *el, const mlo_c_widths *bits) {
+    switch (el->kernel->kind) {
+    case MLO_KERNEL_MATRIX:
+    case MLO_KERNEL_RESCALE: return !mlo_c_part_of(w, el);
+    case MLO_KERNEL_WINDOW:
+    case MLO_KERNEL_ATTENTION: return !mlo_c_sum_fits(el, bits);
+    default: return 0;
+    }
+}
+
 /* "mlo_mvu_8_16": the kernel at its widths. */
-static const char *mlo_c_name(mlo *m, const mlo_element *el) {
+static const char *mlo_c_name(const mlo_c_writer *writer, const mlo_element *el) {
+    mlo *m = writer->e->m;
     const mlo_c_widths w = mlo_c_widths_of(el);
     const char *text = mlo_c_text(el->kernel) + 2;
     const char *name = mlo_format(m, "mlo_%.*s", (int)strlen(text) - 2, text);
     for (int k = 0; k < 3 && w.in[k]; k++) name = mlo_format(m, "%s_%d", name, w.in[k]);
-    const int sums = el->kernel->kind == MLO_KERNEL_WINDOW
-        || el->kernel->kind == MLO_KERNEL_ATTENTION;
     name = mlo_format(m, "%s_%d", name, w.out);
-    return sums && !mlo_c_sum_fits(el, &w) ? mlo_format(m, "%s_long", name) : name;
+    return mlo_c_is_long(writer, el, &w) ? mlo_format(m, "%s_long", name) : name;
 }
 
 static const char *mlo_c_width_type(int bits) { return bits == 8 ? "int8_t" : "int16_t"; }
@@ -109,17 +125,20 @@ static const char *mlo_c_width_type(int bits) { return bits == 8 ? "int8_t" : "i
 static int mlo_c_kernel(mlo_c_writer *w, const mlo_element *el) {
     mlo *m = w->e->m;
     const mlo_c_widths bits = mlo_c_widths_of(el);
-    const char *name = mlo_intern(m, mlo_c_name(m, el));
+    const char *name = mlo_intern(m, mlo_c_name(w, el));
     const int mixed = el->kernel->kind == MLO_KERNEL_ATTENTION ? bits.in[0] + bits.in[1]
                                                                : 8 + bits.in[0];
     const int few = mixed == 24
         || el->kernel->kind == MLO_KERNEL_MATRIX; /* a matrix has them wide */
+    const int longer = mlo_c_is_long(w, el, &bits);
     const mlo_hole holes[] = { { "NAME", mlo_format(m, "%s", name), NULL },
         { "X", mlo_format(m, "%s", mlo_c_width_type(bits.in[0])), NULL },
         { "Z", mlo_format(m, "%s", mlo_c_width_type(bits.in[1])), NULL },
         { "W", mlo_format(m, "%s", mlo_c_width_type(bits.in[2])), NULL },
         { "Y", mlo_format(m, "%s", mlo_c_width_type(bits.out)), NULL },
-        { "SUM", mlo_format(m, "%s", mlo_c_sum_fits(el, &bits) ? "int32_t" : "int64_t"), NULL },
+        { "SUM", longer ? "int64_t" : "int32_t", NULL },
+        { "REQUANTIZE", longer ? "mlo_requantize" : "mlo_requantize_narrow", NULL },
+        { "PART", longer ? "" : "part, ", NULL }, { "PARTIS", longer ? "" : "int part, ", NULL },
         { "PRODUCT", mlo_format(m, "%s", mixed == 32 ? "int64_t" : "int32_t"), NULL },
         { "BLOCK", mlo_integer(m, few ? MLO_C_MIXED : MLO_C_NARROW), NULL }, { NULL, NULL, NULL } };
     if (!name || mlo_map_get(&w->told, name)) return mlo_failed(m);
@@ -214,7 +233,7 @@ static void mlo_c_attention(mlo_c_writer *w, int i) {
         (long long)mlo_kernel_high(n));
     mlo_line(w->e,
         "    MODEL_STEP(%d, %s(&%s, %s, %s, %s, %s, (int64_t *)(a + %lld), (void *)(a + %lld)));",
-        mlo_c_step_number(w, i), mlo_c_name(m, el), el->name, mlo_c_pointer(w, in[0]),
+        mlo_c_step_number(w, i), mlo_c_name(w, el), el->name, mlo_c_pointer(w, in[0]),
         kept ? mlo_format(m, "cache->%s_k[l][0]", el->name) : mlo_c_pointer(w, in[1]),
         kept ? mlo_format(m, "cache->%s_v[l][0]", el->name) : mlo_c_pointer(w, in[2]),
         mlo_c_pointer(w, n->output[0]), (long long)scratch,
@@ -228,6 +247,12 @@ static const char *mlo_c_rows(mlo_c_writer *w, const mlo_element *el) {
     return w->e->c->slots ? mlo_format(w->e->m, "%s + at * %lld", table, row) : table;
 }
 
+/* The `part` as an argument, where there is one. */
+static const char *mlo_c_part_given(mlo_c_writer *w, const mlo_element *el) {
+    const int part = mlo_c_part_of(w, el);
+    return part ? mlo_format(w->e->m, "%d, ", part) : "";
+}
+
 /* What stands between a kernel's sizes and its bounds. */
 static const char *mlo_c_arguments(mlo_c_writer *w, const mlo_element *el) {
     mlo *m = w->e->m;
@@ -236,10 +261,12 @@ static const char *mlo_c_arguments(mlo_c_writer *w, const mlo_element *el) {
     mlo_pane v;
     switch (el->kernel->kind) {
     case MLO_KERNEL_MATRIX:
-        return mlo_format(m, "%lld, %lld, %s", (long long)el->site.in[1].dims[0],
-            (long long)el->site.in[1].dims[1], mlo_c_parameters(w, el, 1, 5));
+        return mlo_format(m, "%lld, %lld, %s%s", (long long)el->site.in[1].dims[0],
+            (long long)el->site.in[1].dims[1], mlo_c_parameters(w, el, 1, 5),
+            mlo_c_part_given(w, el));
     case MLO_KERNEL_RESCALE:
-        return mlo_format(m, "%lld, %s", (long long)channels, mlo_c_parameters(w, el, 1, 4));
+        return mlo_format(m, "%lld, %s%s", (long long)channels, mlo_c_parameters(w, el, 1, 4),
+            mlo_c_part_given(w, el));
     case MLO_KERNEL_NORM:
         return mlo_format(m, "%lld, %lld, %lld, %lld, %s",
             (long long)(channels / mlo_norm_groups(n)), (long long)mlo_norm_groups(n),
@@ -277,7 +304,7 @@ static void mlo_c_call(mlo_c_writer *w, int i) {
         streams = mlo_format(
             m, "%s%s, ", streams, mlo_c_stream(w, el->node->input[el->unit.in[k].index]));
     mlo_printf(&w->e->t, "    MODEL_STEP(%d, %s(%s%s, %s,\n        %s%lld, %lld",
-        mlo_c_step_number(w, i), mlo_c_name(m, el), streams, mlo_c_stream(w, el->node->output[0]),
+        mlo_c_step_number(w, i), mlo_c_name(w, el), streams, mlo_c_stream(w, el->node->output[0]),
         el->side ? "memory_tokens" : "n", mlo_c_arguments(w, el),
         (long long)mlo_kernel_low(el->node), (long long)mlo_kernel_high(el->node));
     if (w->b->scratch[i] != MLO_C_OUTSIDE)
@@ -292,7 +319,7 @@ static void mlo_c_steps(void *user) {
     for (int i = 0; i < w->b->core->n_element; i++) {
         const mlo_element *el = &w->b->core->element[i];
         if (mlo_c_is_call(el))
-            mlo_line(w->e, "    { \"%s\", \"%s\", 0, 0 },", el->name, mlo_c_name(w->e->m, el));
+            mlo_line(w->e, "    { \"%s\", \"%s\", 0, 0 },", el->name, mlo_c_name(w, el));
     }
 }
 

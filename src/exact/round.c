@@ -12,11 +12,29 @@ static inline int64_t mlo_clip(int64_t x, int64_t lo, int64_t hi) {
     return x < lo ? lo : x > hi ? hi : x;
 }
 
+/* Half of the last place that is left: what is added before a shift down. */
+#define MLO_HALF(type, shift) ((type)1 << ((shift) - 1))
+
 /* clip((acc * mult + 2^(shift-1)) >> shift). |acc mult| + 2^(shift-1) stays below 2^63: see the
  * intermediates of the kernels. */
 static inline int64_t mlo_requantize(int64_t acc, int64_t mult, int shift, int64_t lo, int64_t hi) {
-    const int64_t half = shift >= 1 && shift <= 62 ? (int64_t)1 << (shift - 1) : 0;
+    const int64_t half = shift >= 1 && shift <= 62 ? MLO_HALF(int64_t, shift) : 0;
     return mlo_clip(mlo_shift_down(acc * mult + half, shift), lo, hi);
+}
+
+/* The same in 32 bits, of which processors have lanes: 0 <= mult < 2^15, part < shift <= part + 30,
+ * 1 <= part <= 16, |acc| <= 2^(15 + part). acc is 2^part high + low, with 2^31 on top of it nothing is
+ * negative, and what that adds is taken off again: of the product's 2^-part-th, modulo 2^32, then with
+ * 2^30 in its place, of the result. */
+static inline int32_t mlo_requantize_narrow(
+    int32_t acc, int32_t mult, int32_t shift, int part, int32_t lo, int32_t hi) {
+    const uint32_t most = (uint32_t)1 << 30, u = (uint32_t)acc + 2 * most, m = (uint32_t)mult;
+    const int down = shift - part;
+    const uint32_t low = (u & (((uint32_t)1 << part) - 1)) * m >> part;
+    const uint32_t on_top = most + MLO_HALF(uint32_t, down) - (m << (31 - part));
+    const uint32_t all = (u >> part) * m + low + on_top;
+    const int32_t y = (int32_t)(all >> down) - (int32_t)(most >> down);
+    return y < lo ? lo : y > hi ? hi : y;
 }
 
 /* A sum's number, p = [MA, MB, S]; a product's, p = [M, S]. */
