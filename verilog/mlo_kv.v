@@ -181,18 +181,19 @@ module mlo_kv #(
             wire                 to_valid;
             reg                  writing;                   // rows of a frame
             reg  [WA-1:0]        write_at;                  // its address: whose turn it is is late, and only picks one
-            wire                 written = row_done[n] && w_last[n];
+            reg                  written;                   // its last row's command was taken: that row is still sent, so none waits for this
             wire                 to_ready = !writing || written;
             mlo_fifo #(.WIDTH(WA), .DEPTH(4)) u_to (
                 .clk(clk), .rst(rst || flush), .s_tdata(bank_at + past), .s_tvalid(begins), .s_tready(write_ready[n]),
                 .m_tdata(to), .m_tvalid(to_valid), .m_tready(to_ready), .level(unused_to));
             always @(posedge clk) begin
+                written <= row_done[n] && w_last[n];        // (a block RAM's output, again)
                 if (row_done[n]) write_at <= write_at + ROW_A;
                 if (to_ready) begin
                     writing  <= to_valid;
                     write_at <= from + to;
                 end
-                if (flush || rst) writing <= 1'b0;
+                if (flush || rst) {writing, written} <= 2'b00;
             end
             assign w_row[n] = row_there[n] && writing;
             assign w_addr[WA*n +: WA] = write_at;
