@@ -4025,11 +4025,29 @@ static inline int64_t mlo_clip(int64_t x, int64_t lo, int64_t hi) {
     return x < lo ? lo : x > hi ? hi : x;
 }
 
+/* Half of the last place that is left: what is added before a shift down. */
+#define MLO_HALF(type, shift) ((type)1 << ((shift) - 1))
+
 /* clip((acc * mult + 2^(shift-1)) >> shift). |acc mult| + 2^(shift-1) stays below 2^63: see the
  * intermediates of the kernels. */
 static inline int64_t mlo_requantize(int64_t acc, int64_t mult, int shift, int64_t lo, int64_t hi) {
-    const int64_t half = shift >= 1 && shift <= 62 ? (int64_t)1 << (shift - 1) : 0;
+    const int64_t half = shift >= 1 && shift <= 62 ? MLO_HALF(int64_t, shift) : 0;
     return mlo_clip(mlo_shift_down(acc * mult + half, shift), lo, hi);
+}
+
+/* The same in 32 bits, of which processors have lanes: 0 <= mult < 2^15, part < shift <= part + 30,
+ * 1 <= part <= 16, |acc| <= 2^(15 + part). acc is 2^part high + low, with 2^31 on top of it nothing is
+ * negative, and what that adds is taken off again: of the product's 2^-part-th, modulo 2^32, then with
+ * 2^30 in its place, of the result. */
+static inline int32_t mlo_requantize_narrow(
+    int32_t acc, int32_t mult, int32_t shift, int part, int32_t lo, int32_t hi) {
+    const uint32_t most = (uint32_t)1 << 30, u = (uint32_t)acc + 2 * most, m = (uint32_t)mult;
+    const int down = shift - part;
+    const uint32_t low = (u & (((uint32_t)1 << part) - 1)) * m >> part;
+    const uint32_t on_top = most + MLO_HALF(uint32_t, down) - (m << (31 - part));
+    const uint32_t all = (u >> part) * m + low + on_top;
+    const int32_t y = (int32_t)(all >> down) - (int32_t)(most >> down);
+    return y < lo ? lo : y > hi ? hi : y;
 }
 
 /* A sum's number, p = [MA, MB, S]; a product's, p = [M, S]. */
@@ -4038,6 +4056,16 @@ static inline int64_t mlo_add_one(int64_t a, int64_t b, const int32_t *p, int64_
 }
 static inline int64_t mlo_mul_one(int64_t a, int64_t b, const int32_t *p, int64_t lo, int64_t hi) {
     return mlo_requantize(a * b, p[0], p[1], lo, hi);
+}
+
+/* Which part of its window token t of a frame has (kernels/conv.c says how they are numbered). */
+static inline int64_t mlo_window_edge(
+    int64_t t, int64_t tokens, int64_t kh, int64_t kw, int64_t width, int64_t top, int64_t left) {
+    const int64_t row = t / width, column = t % width, below = kh - 1 - top;
+    const int64_t rows = (tokens - 1 - t) / width, over = column + kw - width - left;
+    const int64_t u = row < top ? top - row : 0, d = rows < below ? below - rows : 0;
+    const int64_t l = column < left ? left - column : 0, r = over > 0 ? over : 0;
+    return ((u * (kh - top) + d) * (left + 1) + l) * (kw - left) + r;
 }
 
 /* A pair of channels turned by an angle: its even one, and (turned by a quarter less) its odd one. */
@@ -8233,7 +8261,7 @@ struct mlo_op_index {
         const mlo_op *first;
         size_t n; /* operators */
         size_t stride; /* bytes from one to the next */
-    } table[24];
+    } table[32];
     size_t n_table;
     /* interned name ("MatMul", "mlo.MVU") -> mlo_op, or mlo_no_op */
     mlo_map seen;
@@ -9512,10 +9540,12 @@ enum { MLO_N_DIALECTS = sizeof mlo_dialects / sizeof *mlo_dialects };
 
 /* The entry of a node, whether it has its mlo domain yet or not. */
 static const mlo_dialect *mlo_dialect_of(const mlo_node *n) {
-    if (n->domain && *n->domain && !mlo_eq(n->domain, "mlo")
-        && !mlo_eq(n->domain, "ai.onnx.contrib"))
-        return NULL;
-    for (int i = 0; i < MLO_N_DIALECTS; i++)
+    static const char *const domains[] = { "", "ai.onnx", "ai.onnx.contrib", "mlo" };
+    const char *domain = mlo_or_empty(n->domain);
+    int theirs = 0;
+    for (size_t i = 0; i < sizeof domains / sizeof *domains; i++)
+        theirs |= mlo_eq(domain, domains[i]);
+    for (int i = 0; theirs && i < MLO_N_DIALECTS; i++)
         if (mlo_eq(n->op, mlo_dialects[i].op.name + 4)) return &mlo_dialects[i];
     return NULL;
 }
@@ -11087,7 +11117,7 @@ static const mlo_function *mlo_called(mlo_inliner *k, const mlo_node *n) {
 /* What a name of the body is called outside: what the call says, or a new name. NULL without memory. */
 static const char *mlo_call_name(mlo_call_site *c, const char *name) {
     mlo *m = c->k->m;
-    if (!name || !*name) return "";
+    if (!*name) return "";
     const char *out = (const char *)mlo_map_get(&c->names, name);
     if (out) return out;
     out = mlo_format(m, "%s_%s", c->prefix, name);
@@ -11107,21 +11137,26 @@ static mlo_value_info *mlo_copy_info(mlo_call_site *c, const mlo_value_info *fro
     *to = *from;
     return (to->name = mlo_call_name(c, from->name)) ? to : NULL;
 }
+static int mlo_copy_infos(mlo_call_site *c, mlo_value_info *const *from, size_t n_from,
+    mlo_value_info ***to, size_t *n_to) {
+    for (size_t i = 0; i < n_from; i++) {
+        mlo_value_info *v = mlo_copy_info(c, from[i]);
+        if (!v || !MLO_PUSH(c->k->m, *to, *n_to, v)) return mlo_failed(c->k->m);
+    }
+    return 0;
+}
 static mlo_graph *mlo_copy_graph(mlo_call_site *c, const mlo_graph *from, int depth) {
     mlo *m = c->k->m;
     mlo_graph *to = MLO_NEW(m, mlo_graph);
     if (depth > MLO_MAX_DEPTH)
         mlo_fail_at(
             m, MLO_E_GRAPH, from->name, "graphs are nested more than %d deep", MLO_MAX_DEPTH);
-    if (!to || m->error.code) return NULL;
+    if (m->error.code) return NULL;
     *to = *from;
     memset(&to->values, 0, sizeof to->values); /* an index of its own, later */
     /* lists of its own: of none yet, what is pushed begins a new one */
     to->n_node = to->n_init = to->n_input = to->n_output = to->n_info = 0;
-    for (size_t i = 0; i < from->n_input; i++) {
-        mlo_value_info *v = mlo_copy_info(c, from->input[i]);
-        if (!v || !MLO_PUSH(m, to->input, to->n_input, v)) return NULL;
-    }
+    if (mlo_copy_infos(c, from->input, from->n_input, &to->input, &to->n_input)) return NULL;
     for (size_t i = 0; i < from->n_init; i++) {
         mlo_tensor *t = MLO_NEW(m, mlo_tensor);
         if (!t) return NULL;
@@ -11130,11 +11165,7 @@ static mlo_graph *mlo_copy_graph(mlo_call_site *c, const mlo_graph *from, int de
     }
     for (size_t i = 0; i < from->n_node; i++)
         if (mlo_graph_add(m, to, mlo_copy_node(c, from->node[i], depth))) return NULL;
-    for (size_t i = 0; i < from->n_output; i++) {
-        mlo_value_info *v = mlo_copy_info(c, from->output[i]);
-        if (!v || !MLO_PUSH(m, to->output, to->n_output, v)) return NULL;
-    }
-    return to;
+    return mlo_copy_infos(c, from->output, from->n_output, &to->output, &to->n_output) ? NULL : to;
 }
 
 /* An attribute of the body as one of the caller's graph; *to NULL: it refers to one that nobody
@@ -11164,27 +11195,31 @@ static int mlo_copy_attr(mlo_call_site *c, const mlo_attr *from, mlo_attr **to, 
     return 0;
 }
 
+static int mlo_copy_names(
+    mlo_call_site *c, const char *const *from, size_t n_from, const char ***to, size_t *n_to) {
+    for (size_t i = 0; i < n_from; i++) {
+        const char *name = mlo_call_name(c, from[i]);
+        if (!name || !MLO_PUSH(c->k->m, *to, *n_to, name)) return mlo_failed(c->k->m);
+    }
+    return 0;
+}
+
 static mlo_node *mlo_copy_node(mlo_call_site *c, const mlo_node *from, int depth) {
     mlo *m = c->k->m;
     mlo_node *to = MLO_NEW(m, mlo_node);
     if (++c->k->made > MLO_MAX_INLINED)
         mlo_fail(m, MLO_E_GRAPH, c->call, "the functions it calls come to more than %d nodes",
             MLO_MAX_INLINED);
-    if (!to || m->error.code) return NULL;
+    if (m->error.code) return NULL;
     to->op = from->op;
     to->domain = from->domain;
     to->overload = from->overload;
     to->doc = from->doc;
     to->name = mlo_format(
         m, "%s_%s", mlo_node_name(c->call), from->name && *from->name ? from->name : from->op);
-    for (size_t i = 0; i < from->n_input; i++) {
-        const char *name = mlo_call_name(c, from->input[i]);
-        if (!name || !MLO_PUSH(m, to->input, to->n_input, name)) return NULL;
-    }
-    for (size_t i = 0; i < from->n_output; i++) {
-        const char *name = mlo_call_name(c, from->output[i]);
-        if (!name || !MLO_PUSH(m, to->output, to->n_output, name)) return NULL;
-    }
+    if (mlo_copy_names(c, from->input, from->n_input, &to->input, &to->n_input)
+        || mlo_copy_names(c, from->output, from->n_output, &to->output, &to->n_output))
+        return NULL;
     for (size_t i = 0; i < from->n_attr; i++) {
         mlo_attr *a;
         if (mlo_copy_attr(c, from->attr[i], &a, depth)
@@ -11435,6 +11470,10 @@ static const char *mlo_x_in(const mlo_expansion *x, size_t i) {
 static mlo_form mlo_x_form(const mlo_expansion *x, size_t i) {
     return mlo_form_of(mlo_value_of(x->g, mlo_x_in(x, i)));
 }
+/* The form of another node's input; not known where it has none. */
+static mlo_form mlo_x_form_at(const mlo_expansion *x, const mlo_node *n, size_t i) {
+    return mlo_form_of(mlo_has_input(n, i) ? mlo_value_of(x->g, n->input[i]) : NULL);
+}
 static int mlo_x_rank(const mlo_expansion *x, size_t i) {
     mlo_form f = mlo_x_form(x, i);
     return f.rank;
@@ -11471,9 +11510,9 @@ static const char *mlo_x_node(
     mlo_x_node((x), (op), (const char *const[]){ __VA_ARGS__ }, \
         sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(const char *))
 
-/* The node made last, to give it attributes and outputs; NULL when there is none. */
+/* The node made last, to give it attributes and outputs; NULL when it could not be made. */
 static mlo_node *mlo_x_last(const mlo_expansion *x) {
-    return mlo_x_stopped(x) || !x->n_made ? NULL : x->made[x->n_made - 1];
+    return mlo_x_stopped(x) ? NULL : x->made[x->n_made - 1];
 }
 static void mlo_x_int(mlo_expansion *x, const char *name, int64_t i) {
     mlo_attr_int(x->m, mlo_x_last(x), name, i);
@@ -11763,6 +11802,8 @@ static double mlo_x_scale(mlo_expansion *x, int64_t channels) {
     return mlo_differs(scale, 0) ? scale : 1 / sqrt((double)(channels / heads));
 }
 
+static int mlo_x_is_size(int64_t n) { return n > 0 && n <= MLO_MAX_DIM; }
+
 /* Attention(x, weights [D, q + k + v], bias, mask, past [2, B, heads, P, C], attention bias) -> y,
  * present */
 static void mlo_expand_attention(mlo_expansion *x) {
@@ -11776,8 +11817,7 @@ static void mlo_expand_attention(mlo_expansion *x) {
     if (mlo_int(x->n, "past_present_share_buffer", 0) || *mlo_x_in(x, 6))
         mlo_x_stay(x, "past and present share a buffer");
     if (sizes && sizes->n_ints == 3) memcpy(size, sizes->ints, sizeof size);
-    if (size[0] < 1 || size[0] > MLO_MAX_DIM || size[1] != size[0] || size[2] < 1
-        || size[2] > MLO_MAX_DIM
+    if (!mlo_x_is_size(size[0]) || size[1] != size[0] || !mlo_x_is_size(size[2])
         || (mlo_x_dim(x, 1, 1) >= 0 && size[0] + size[1] + size[2] != mlo_x_dim(x, 1, 1)))
         mlo_x_stay(x, "the channels of q, k and v cannot be told");
     mlo_x_attention a = { NULL, NULL, NULL, mlo_int(x->n, "num_heads", 0), mlo_x_scale(x, size[0]),
@@ -11971,11 +12011,12 @@ static const char *mlo_x_in_sight(mlo_expansion *x, const char *q, const char *k
     int64_t right = mlo_int(x->n, "right_window_size", -1);
     const char *count = mlo_x_in(x, 6), *open = "", *at, *edge;
     int causal = mlo_int(x->n, "is_causal", 0) != 0;
-    if (!causal && left < 0 && right < 0 && !*count) return "";
+    const int near_and_far = !causal && left < 0 && right < 0;
+    if (near_and_far && !*count) return "";
     const char *keys = mlo_x_range(x, mlo_x_length(x, k));
     if (*count) count = mlo_x_reshape(x, count, per_batch, 4);
     if (*count) open = MLO_X(x, "Less", keys, count);
-    if (!causal && left < 0 && right < 0) return open;
+    if (near_and_far) return open;
     at = mlo_x_place(x, q, count);
     if (causal) open = mlo_x_both(x, open, MLO_X(x, "LessOrEqual", keys, at));
     if (left >= 0) {
@@ -12389,8 +12430,7 @@ static const char *mlo_x_norm(mlo_expansion *x, const char *v, const char *gamma
 }
 
 static int mlo_x_is_product(const mlo_expansion *x, size_t i) {
-    const mlo_value *v = mlo_value_of(x->g, mlo_x_in(x, i));
-    return v && mlo_is(v->producer, "MatMul");
+    return mlo_is(mlo_value_of(x->g, mlo_x_in(x, i))->producer, "MatMul");
 }
 /* Skip(Simplified)LayerNormalization(x, skip, gamma[, beta], bias): norm(x + skip + bias); output
  * 3 is the sum. The bias is that of the product which is one of the two: it goes back there, so
@@ -12528,7 +12568,7 @@ static const char *mlo_x_inner(
     const char *y = mlo_x_node(x, op, in, n_in);
     mlo_node *n = mlo_x_last(x);
     for (size_t i = 0; n && i < x->n->n_attr; i++)
-        if (x->n->attr[i]->name && !mlo_starts(x->n->attr[i]->name, "activation")
+        if (!mlo_starts(x->n->attr[i]->name, "activation")
             && !MLO_PUSH(x->m, n->attr, n->n_attr, x->n->attr[i]))
             break;
     return y;
@@ -12680,26 +12720,23 @@ static int mlo_shape_qconcat(mlo_shapes *s) {
 
 /* ---- products that were flattened ----------------------------------------- */
 
-static mlo_node *mlo_x_maker(const mlo_expansion *x, const char *name) {
-    const mlo_value *v = mlo_value_of(x->g, name);
+/* The node of this graph that makes a node's first input; NULL: none does. */
+static mlo_node *mlo_x_maker(const mlo_expansion *x, const mlo_node *n) {
+    const mlo_value *v = mlo_has_input(n, 0) ? mlo_value_of(x->g, n->input[0]) : NULL;
     return v && v->graph == x->g ? v->producer : NULL;
 }
 
 /* Reshape(Gemm(Reshape(v), w, c)) to [.., N]: how tools, and Conv1D, write v w + c for more than
  * two axes. The Gemm, or NULL. */
 static mlo_node *mlo_x_flattened(const mlo_expansion *x) {
-    mlo_node *gemm = mlo_is(x->n, "Reshape") && mlo_has_input(x->n, 0)
-        ? mlo_x_maker(x, x->n->input[0])
-        : NULL;
-    mlo_node *first = mlo_is(gemm, "Gemm") && gemm->n_input >= 2 ? mlo_x_maker(x, gemm->input[0])
-                                                                 : NULL;
-    if (!mlo_is(first, "Reshape") || !mlo_has_input(first, 0) || mlo_int(gemm, "transA", 0)
-        || mlo_float(gemm, "alpha", 1) != 1 || mlo_float(gemm, "beta", 1) != 1)
+    mlo_node *gemm = mlo_is(x->n, "Reshape") ? mlo_x_maker(x, x->n) : NULL;
+    mlo_node *first = mlo_is(gemm, "Gemm") ? mlo_x_maker(x, gemm) : NULL;
+    if (!mlo_is(first, "Reshape") || mlo_int(gemm, "transA", 0) || mlo_float(gemm, "alpha", 1) != 1
+        || mlo_float(gemm, "beta", 1) != 1)
         return NULL;
-    mlo_form v = mlo_form_of(mlo_value_of(x->g, first->input[0]));
+    mlo_form v = mlo_x_form_at(x, first, 0), w = mlo_x_form_at(x, gemm, 1);
+    mlo_form c = mlo_x_form_at(x, gemm, 2);
     mlo_form y = mlo_form_of(mlo_value_of(x->g, x->n->output[0]));
-    mlo_form w = mlo_form_of(mlo_value_of(x->g, gemm->input[1]));
-    mlo_form c = mlo_form_of(mlo_has_input(gemm, 2) ? mlo_value_of(x->g, gemm->input[2]) : NULL);
     int flip = mlo_int(gemm, "transB", 0) != 0;
     if (!mlo_form_known(&v) || !mlo_form_known(&y) || w.rank != 2 || y.rank < 3
         || y.dims[y.rank - 1] != w.dims[!flip])
@@ -12709,7 +12746,7 @@ static mlo_node *mlo_x_flattened(const mlo_expansion *x) {
 
 static void mlo_expand_flattened(mlo_expansion *x, const mlo_node *gemm) {
     static const int64_t flip[] = { 1, 0 };
-    const char *v = mlo_x_maker(x, gemm->input[0])->input[0], *w = gemm->input[1];
+    const char *v = mlo_x_maker(x, gemm)->input[0], *w = gemm->input[1];
     mlo_form from = mlo_form_of(mlo_value_of(x->g, v));
     mlo_form to = mlo_form_of(mlo_value_of(x->g, x->n->output[0]));
     mlo_form k = mlo_form_of(mlo_value_of(x->g, w));
@@ -12890,7 +12927,7 @@ static int64_t mlo_x_whole_attr(mlo_expansion *x, const char *names) {
                 && mlo_tensor_is_numbers(a->t) && !mlo_tensor_doubles(x->m, a->t, 0, 1, &v)));
     if (known && a->type == MLO_ATTR_INT) return a->i;
     if (known && a->type == MLO_ATTR_FLOAT) v = (double)a->f;
-    if (!known || floor(v) < v || v < -9e15 || !(v < 9e15)) {
+    if (!known || floor(v) < v || !(fabs(v) < 9e15)) {
         mlo_x_stay(x, "its attribute %.60s is no integer", names);
         return 0;
     }
@@ -12938,17 +12975,17 @@ static void mlo_expand_dialect(mlo_expansion *x) {
     const mlo_dialect *d = mlo_dialect_of(x->n);
     const char *in[12];
     size_t n = 0;
-    for (size_t i = 0; d && i < x->n->n_attr; i++)
+    for (size_t i = 0; i < x->n->n_attr; i++)
         if (!mlo_dialect_knows(d, x->n->attr[i]->name))
             mlo_x_stay(x, "its attribute %.60s is not known", x->n->attr[i]->name);
     int per_channel = mlo_eq(x->n->op, "RequantShift");
-    for (; d && n < x->n->n_input && n < 4; n++)
+    for (; n < x->n->n_input && n < 4; n++)
         in[n] = n && per_channel ? mlo_x_channels(x, n) : mlo_x_in(x, n);
-    for (int k = 0; d && d->numbers[k]; k++) {
+    for (int k = 0; d->numbers[k]; k++) {
         int64_t v = mlo_x_whole_attr(x, d->numbers[k]);
         in[n++] = mlo_x_whole(x, v);
     }
-    if (!d || mlo_x_stopped(x)) return;
+    if (mlo_x_stopped(x)) return;
     mlo_form y = mlo_form_of(mlo_value_of(x->g, x->n->output[0]));
     mlo_x_node(x, d->op.name, in, n);
     mlo_x_int(x, "to", y.dtype ? y.dtype : x->dtype);
@@ -12969,8 +13006,8 @@ static void mlo_expand_integer_mean(mlo_expansion *x) {
     for (size_t i = 0; i < n; i++) {
         list[i] = a ? a->ints[i] : (int64_t)i;
         int64_t size = mlo_x_dim(x, 0, (int)list[i]);
-        if (size < 1 || size > INT32_MAX || N > INT32_MAX) {
-            mlo_x_stay(x, "the size of axis %d is unknown", (int)list[i]);
+        if (size < 1 || size > INT32_MAX / N) {
+            mlo_x_stay(x, "the size of axis %d is unknown, or too large", (int)list[i]);
             return;
         }
         N *= size;
@@ -13110,7 +13147,7 @@ static void mlo_expand_node(mlo_expansion *x, const mlo_fused *f) {
     x->dtype = mlo_x_form(x, 0).dtype;
     for (size_t i = 0; f->inputs[i]; i++)
         if (f->inputs[i] == 'x' && !*mlo_x_in(x, i)) mlo_x_stay(x, "it has no input %zu", i);
-    if (!x->n->n_output || !*x->n->output[0])
+    if (!*x->n->output[0])
         mlo_x_stay(x, "it has no first output");
     else if (!x->dtype)
         mlo_x_stay(x, "the element type of '%.100s' is unknown", mlo_x_in(x, 0));
@@ -13119,7 +13156,7 @@ static void mlo_expand_node(mlo_expansion *x, const mlo_fused *f) {
     for (size_t i = 0; i < x->n->n_attr; i++)
         if (x->n->attr[i]->ref)
             mlo_x_stay(x, "its attribute %.60s is one of a function", x->n->attr[i]->name);
-    if (!x->why) f->expand(x);
+    if (!mlo_x_stopped(x)) f->expand(x);
 }
 
 static int mlo_expand_graph(mlo *m, void *graph, void *user) {
@@ -13299,7 +13336,7 @@ static int mlo_option_shape(mlo *m, const char *text) {
                 : g->n_input ? g->input[0]->name
                              : "",
             near ? "?" : "");
-    while (*value) {
+    for (int more = *value != 0; more;) {
         char digits[20];
         size_t n = strcspn(value, "x");
         if (n) {
@@ -13312,7 +13349,8 @@ static int mlo_option_shape(mlo *m, const char *text) {
                 "--shape %s: write at most %d sizes with x between them, as in 1x128", text,
                 MLO_MAX_RANK);
         rank++;
-        value += n + (value[n] == 'x');
+        more = value[n] == 'x';
+        value += n + (size_t)more;
     }
     mlo_shape *s = mlo_input_shape(m, input, rank);
     if (!s)
@@ -13491,7 +13529,7 @@ static int mlo_drop_past(mlo_cacheless *c, const mlo_value *v, const mlo_node *n
     mlo_form f = mlo_form_of(v);
     f.dims[axis] = 0;
     if (f.dims[0] < 0) f.dims[0] = 1;
-    if (!mlo_form_known(&f) || !mlo_dtype_size(f.dtype))
+    if (!mlo_form_known(&f))
         return mlo_fail(c->m, MLO_E_SHAPE, n,
             "the past '%s' has more open dimensions than its length; bind them with --dim",
             v->name);
@@ -13519,34 +13557,35 @@ static int mlo_hand_on(mlo_cacheless *c, mlo_node *n, const mlo_cacher *k) {
     return mlo_failed(c->m);
 }
 
+/* The one whole number that a value is, to *to. 0: it is another one, or none. */
+static int mlo_whole_number(const mlo_cacheless *c, const char *name, int64_t *to) {
+    const mlo_value *v = mlo_value_of(c->g, name);
+    const mlo_tensor *t = v ? v->tensor : NULL;
+    mlo_array *a = t && mlo_tensor_count(t) == 1 ? mlo_tensor_load(c->m, t) : NULL;
+    if (a) mlo_convert(MLO_INT64, to, a->dtype, a->data, 1);
+    mlo_array_free(c->m, a);
+    return a != NULL;
+}
+
 /* A buffer is written where an input says: from its beginning on. */
 static int mlo_write_from_zero(mlo_cacheless *c, const mlo_node *n) {
     if (!mlo_is(n, "TensorScatter") || !mlo_has_input(n, 2)) return 0;
     const mlo_value *at = mlo_value_of(c->g, n->input[2]);
-    const mlo_attr *mode = mlo_attr_of(n, "mode");
     mlo_form f = mlo_form_of(at);
-    if (!at || at->tensor) return 0;
-    if (!at->is_input || f.rank != 1
-        || (mode && !(mode->s.n == 6 && !memcmp(mode->s.data, "linear", 6))))
+    int64_t first = 0;
+    const int known = at->is_input ? at->tensor != NULL
+                                   : mlo_whole_number(c, at->name, &first) && !first;
+    const int linear = mlo_string_is(n, "mode", "linear", 1);
+    if (known && linear) return 0;
+    if (!at->is_input || f.rank != 1 || !linear)
         return mlo_fail(c->m, MLO_E_UNSUPPORTED, n,
-            "where '%s' is written, '%s', is no input of the model, or the buffer is circular; "
+            "where '%s' is written, '%s', is no input of the model nor 0, or the buffer is "
+            "circular; "
             "export "
             "the model with past and present keys",
             n->input[0], n->input[2]);
     if (f.dims[0] < 0) f.dims[0] = 1;
     return mlo_fix_input(c, at->name, &f, 0, 0);
-}
-
-/* The one whole number that a value is, to *to. 0: it is another one, or none. */
-static int mlo_whole_number(const mlo_cacheless *c, const char *name, int64_t *to) {
-    const mlo_value *v = mlo_value_of(c->g, name);
-    const mlo_form f = mlo_form_of(v);
-    mlo_array *a = v && v->tensor && mlo_form_known(&f) && mlo_form_count(&f) == 1
-        ? mlo_tensor_load(c->m, v->tensor)
-        : NULL;
-    if (a) mlo_convert(MLO_INT64, to, a->dtype, a->data, 1);
-    mlo_array_free(c->m, a);
-    return a != NULL;
 }
 
 /* How many of the last tokens a Slice keeps, and along which axis (of so many); 0: it is none that does that. */
@@ -13653,7 +13692,7 @@ static int mlo_refuse_past(mlo_cacheless *c, const mlo_past *p, const mlo_value 
         return mlo_fail(m, MLO_E_SHAPE, n,
             "the past '%s' has a fixed length of %lld; export it with that axis dynamic",
             input->name, (long long)p->form.dims[p->axis]);
-    return p->cacher
+    return p->cacher && p->axis >= 0
         ? 0
         : mlo_fail(m, MLO_E_UNSUPPORTED, n,
               "'%s' looks like past keys or values, but no Concat joins it to those that come in",
@@ -13673,8 +13712,8 @@ static int mlo_part_rank(const mlo_cacheless *c, const mlo_node *n, int rank) {
 /* The output that stacks a present with others; NULL: none does. */
 static const char *mlo_stacked_out(const mlo_cacheless *c, const char *name, int depth) {
     const mlo_value *v = mlo_value_of(c->g, name);
-    const char *out = v && v->is_output ? name : NULL;
-    for (size_t i = 0; v && depth < 8 && !out && i < v->n_use; i++)
+    const char *out = v->is_output ? name : NULL;
+    for (size_t i = 0; depth < 8 && !out && i < v->n_use; i++)
         if (mlo_is(v->use[i], "Unsqueeze") || mlo_is(v->use[i], "Concat"))
             out = mlo_stacked_out(c, v->use[i]->output[0], depth + 1);
     return out;
@@ -13688,11 +13727,12 @@ static int mlo_joins_of(const mlo_cacheless *c, const mlo_value *part, int rank,
     for (size_t i = 0; i < v->n_use; i++) {
         mlo_node *u = v->use[i];
         const int takes = mlo_part_rank(c, u, rank);
-        const int front = u->n_input && u->input[0] == v->name;
+        const int front = !mlo_input_at(u, v->name);
         if (mlo_reads_shape(u)) continue;
         if (front && depth < 4 && takes > behind) {
             for (size_t k = 0; k < u->n_output; k++)
-                if (!mlo_joins_of(
+                if (*u->output[k]
+                    && !mlo_joins_of(
                         c, mlo_value_of(c->g, u->output[k]), takes, behind, depth + 1, joins, n))
                     return 0;
         } else {
@@ -13732,12 +13772,29 @@ static int mlo_take_stack(mlo_cacheless *c, const mlo_value *v, int *taken) {
 
 /* ---- buffers -------------------------------------------------------------- */
 
-/* The node that writes into an input's elements, moved or not, where new keys come; NULL: none does. */
-static mlo_node *mlo_written_by(const mlo_cacheless *c, const mlo_value *v) {
-    mlo_node *n = NULL;
-    while (mlo_readers(v, &n) == 1 && mlo_is(n, "Transpose")) v = mlo_value_of(c->g, n->output[0]);
-    return mlo_is(n, "ScatterND") || mlo_is(n, "ScatterElements") || mlo_is(n, "Scatter") ? n
-                                                                                          : NULL;
+/* The output that hands out what is written, moved or not; NULL: none does. */
+static const char *mlo_buffer_out(const mlo_cacheless *c, const mlo_node *n) {
+    const mlo_value *made = mlo_value_of(c->g, n->output[0]);
+    const int moved = made->n_use == 1 && mlo_is(made->use[0], "Transpose");
+    return mlo_given_out(c->m, c->g, moved ? made->use[0]->output[0] : n->output[0]);
+}
+
+/* The node that writes into an input's elements, moved or not, where new keys come, and is alone in reading
+ * them, or hands out what it has written; NULL: none does. */
+static mlo_node *mlo_written_by(const mlo_cacheless *c, const mlo_value *v, int depth) {
+    mlo_node *n = NULL, *alone = NULL;
+    if (mlo_readers(v, &n) == 1) alone = n;
+    for (size_t i = 0; depth < 8 && i < v->n_use; i++) {
+        mlo_node *u = v->use[i];
+        if (mlo_is(u, "Transpose")) {
+            n = mlo_written_by(c, mlo_value_of(c->g, u->output[0]), depth + 1);
+            if (n) return n;
+        }
+        if (!mlo_is(u, "ScatterND") && !mlo_is(u, "ScatterElements") && !mlo_is(u, "Scatter"))
+            continue;
+        if (u == alone || mlo_buffer_out(c, u)) return u;
+    }
+    return NULL;
 }
 
 /* Where new rows are written is computed from how many there are: that input is 0. */
@@ -13749,8 +13806,7 @@ static int mlo_start_at_zero(mlo_cacheless *c, const char *name, int depth) {
         return mlo_form_known(&f) && f.rank < 2 && mlo_form_count(&f) == 1
             ? mlo_fix_input(c, v->name, &f, 0, 0)
             : 0;
-    for (size_t i = 0; v->producer && !mlo_reads_shape(v->producer) && i < v->producer->n_input;
-        i++)
+    for (size_t i = 0; !mlo_reads_shape(v->producer) && i < v->producer->n_input; i++)
         MLO_TRY(mlo_start_at_zero(c, v->producer->input[i], depth + 1));
     return 0;
 }
@@ -13765,12 +13821,11 @@ static void mlo_drop_node(mlo_graph *g, const mlo_node *n) {
 /* The axis of a buffer along which rows are written, by a ScatterND where `moved` has put it first, or by a
  * ScatterElements; -1: in another way. */
 static int64_t mlo_buffer_axis(const mlo_node *n, const mlo_node *moved, int rank) {
-    const mlo_attr *perm = moved ? mlo_attr_of(moved, "perm") : NULL;
     const int64_t said = mlo_int(n, "axis", 0), axis = said < 0 ? said + rank : said;
     if (n->n_input != 3 || !mlo_string_is(n, "reduction", "none", 1)) return -1;
-    if (mlo_is(n, "ScatterElements")) return !moved && axis < rank ? axis : -1;
+    if (mlo_is(n, "ScatterElements")) return moved ? -1 : axis;
     if (!mlo_is(n, "ScatterND")) return -1;
-    return !moved ? 0 : perm && perm->n_ints ? perm->ints[0] : -1;
+    return moved ? mlo_int_at(moved, "perm", 0, -1) : 0;
 }
 
 /* Whoever read the buffer, its size perhaps, reads what is written into it. */
@@ -13785,15 +13840,13 @@ static void mlo_read_updates(const mlo_value *v, const mlo_node *n) {
  * (mlo_is_passthrough), and mlo_context_settled asks. */
 static int mlo_take_buffer(mlo_cacheless *c, const mlo_value *v, mlo_node *n) {
     const mlo_form f = mlo_form_of(v);
-    mlo_node *first = NULL, *behind = n;
+    mlo_node *first = NULL;
     const size_t readers = mlo_readers(v, &first);
     const int moved = first != n;
-    const mlo_value *made = mlo_value_of(c->g, n->output[0]);
-    if (made->n_use == 1 && mlo_is(made->use[0], "Transpose")) behind = made->use[0];
-    const char *out = mlo_given_out(c->m, c->g, behind->output[0]);
+    const char *out = mlo_buffer_out(c, n);
     const int64_t axis = mlo_buffer_axis(n, moved ? first : NULL, f.rank);
-    if (readers != 1 || !out || axis < 0 || axis >= f.rank || (moved && v->n_use != 1)
-        || (moved && mlo_value_of(c->g, first->output[0])->use[0] != n))
+    if (readers != 1 || !out || axis < 0 || axis >= f.rank
+        || (moved && (v->n_use != 1 || mlo_value_of(c->g, first->output[0])->use[0] != n)))
         return mlo_fail(c->m, MLO_E_UNSUPPORTED, n,
             "'%s' is a buffer that keys or values are written into in a way that is not known; "
             "export "
@@ -13834,7 +13887,7 @@ static int mlo_take_past(mlo_cacheless *c, const mlo_value_info *info) {
     const mlo_past p = mlo_past_of(c, v);
     if (!mlo_dtype_is_float(p.form.dtype) || p.form.rank < 3) return 0;
     const int open = p.axis >= 0 && (p.axis < p.form.rank - 1 || p.form.dims[p.axis] < 0);
-    mlo_node *buffer = mlo_written_by(c, p.v);
+    mlo_node *buffer = mlo_written_by(c, p.v, 0);
     int taken = 0;
     if (buffer) return mlo_take_buffer(c, v, buffer);
     if (mlo_take_stack(c, v, &taken) || taken) return mlo_failed(c->m);
@@ -14548,8 +14601,15 @@ static mlo_tensor *mlo_constant_tensor(mlo *m, mlo_node *n, const char *name) {
     return NULL;
 }
 
+/* Has any of a node's outputs a name? Nobody can ask for what another one makes. */
+static int mlo_makes_any(const mlo_node *n) {
+    size_t i = 0;
+    while (i < n->n_output && !*n->output[i]) i++;
+    return i < n->n_output;
+}
+
 /* Constant nodes become initializers, unless their value is an output of the graph (which a node
- * must make). */
+ * must make). Nodes whose outputs have no name go. */
 static int mlo_constants(mlo *m, void *graph, void *user) {
     mlo_graph *g = (mlo_graph *)graph;
     size_t kept = 0;
@@ -14563,10 +14623,10 @@ static int mlo_constants(mlo *m, void *graph, void *user) {
                 && m->error.code)
                 return mlo_failed(m);
         }
-        if (!t)
+        if (t)
+            MLO_TRY(mlo_graph_init(m, g, t));
+        else if (mlo_makes_any(n))
             g->node[kept++] = n;
-        else if (mlo_graph_init(m, g, t))
-            return mlo_failed(m);
     }
     g->n_node = kept;
     return 0;
@@ -14858,12 +14918,17 @@ static void mlo_slot_add(mlo_slots *s, mlo_value *v) {
     s->n++;
 }
 
+/* Does what a subgraph reads lie in graph g, or outside it: g itself may be a loop's body. */
+static int mlo_slot_outer(const mlo_slots *s, const mlo_value *v) {
+    return mlo_value_of(s->net->g, v->name) == v;
+}
+
 static void mlo_slots_inside(mlo_slots *s, mlo_graph *inner) {
     for (size_t i = 0; i < inner->n_node; i++) {
         mlo_node *n = inner->node[i];
         for (size_t k = 0; k < n->n_input; k++) {
             mlo_value *v = mlo_value_of(inner, n->input[k]);
-            if (v && v->graph == s->net->g) mlo_slot_add(s, v);
+            if (v && mlo_slot_outer(s, v)) mlo_slot_add(s, v);
         }
         for (size_t a = 0; a < n->n_attr; a++) {
             if (n->attr[a]->g) mlo_slots_inside(s, n->attr[a]->g);
@@ -14873,7 +14938,7 @@ static void mlo_slots_inside(mlo_slots *s, mlo_graph *inner) {
     }
     for (size_t i = 0; i < inner->n_output; i++) {
         mlo_value *v = mlo_value_of(inner, inner->output[i]->name);
-        if (v->graph == s->net->g) mlo_slot_add(s, v);
+        if (mlo_slot_outer(s, v)) mlo_slot_add(s, v);
     }
 }
 
@@ -15603,7 +15668,7 @@ static int mlo_scope_number(const char *x, const char *y, long *number) {
 }
 /* Sets the offsets by the layer numbers in the scopes. Returns 0 when a chain has none. */
 static int mlo_align_scopes(mlo_align *a) {
-    for (int c = 0; a->scope && c < a->n_chains; c++) {
+    for (int c = 0; c < a->n_chains; c++) {
         long number = 0;
         int x = a->root[c], i = 0;
         for (;
@@ -15613,7 +15678,7 @@ static int mlo_align_scopes(mlo_align *a) {
         if (a->s->next[x] < 0 || number > 1000000) return 0;
         a->offset[c] = i - (int)number;
     }
-    return a->scope != NULL;
+    return 1;
 }
 
 /* Sets the offsets for which all chains begin (or, with `last`, end) together. */
@@ -15633,7 +15698,7 @@ static int mlo_align_times(mlo_align *a) {
     for (int c = 0; c < a->n_chains; c++) n += a->length[c];
     a->n_times = high - low + 1;
     /* so many times: these chains have nothing to do with each other */
-    if (a->n_times > n || a->n_times > a->net->n) return 0;
+    if (a->n_times > n) return 0;
     memset(a->at, 0, (size_t)(a->n_times + 1) * sizeof *a->at);
     for (int c = 0; c < a->n_chains; c++)
         for (int x = a->root[c]; x >= 0; x = a->s->next[x]) {
@@ -15674,7 +15739,7 @@ static int mlo_instances_same(const mlo_align *a, int t, mlo_miss *miss) {
     for (int i = a->at[t]; i < a->at[t + 1]; i++) {
         int x = a->by_time[i];
         int y = a->s->next[x];
-        int good = y >= 0 && a->time[y] == t + 1 && !a->bad[x];
+        int good = y >= 0 && !a->bad[x]; /* y is in instance t + 1, as it is next in the chain */
         int where = MLO_NONE;
         int there = MLO_NONE;
         if (good) {
@@ -15771,7 +15836,7 @@ static void mlo_align_convex(mlo_align *a) {
                 for (int x = a->by_time[i], k = net->in_at[x]; k < net->in_at[x + 1]; k++) {
                     int p = net->from[k], far = mlo_slot_reach(a, k);
                     int inside = p >= 0 && a->time[p] >= start
-                        && (a->time[p] == t || a->time[p] == t - 1) && a->run_of[a->time[p]] == r;
+                        && (a->time[p] == t || a->time[p] == t - 1);
                     if (!inside && far >= start && far > need) need = far;
                 }
             if (need < start) continue;
@@ -15799,7 +15864,7 @@ static int mlo_scope_common(const char *a, const char *b) {
 static int mlo_instance_cohesion(const mlo_align *a, int t) {
     const char *first = NULL;
     int levels = 1000;
-    for (int i = a->at[t]; a->scope && i < a->at[t + 1]; i++) {
+    for (int i = a->at[t]; i < a->at[t + 1]; i++) {
         const char *s = a->scope[a->by_time[i]];
         if (!s) continue;
         if (!first) first = s;
@@ -16080,7 +16145,7 @@ static int mlo_miss_nearer(const mlo_miss *a, const mlo_miss *b) {
 }
 
 /* Finds the loops of a graph. Where two loops share nodes, the better one is taken and the other is
- * lost. scope and chosen have an entry per node, or are NULL (see the top of this file). */
+ * lost. scope and chosen have an entry per node; chosen may be NULL (see the top of this file). */
 static int mlo_discover(
     mlo *m, mlo_net *net, const char *const *scope, const uint8_t *chosen, mlo_found *found) {
     mlo_shift shift;
@@ -16270,7 +16335,7 @@ static const char *mlo_scope_named(mlo *m, const mlo_node *n) {
         return mlo_levels_scope(m, &l, l.n - 1, 1);
     }
     last = strrchr(s, '.');
-    if (!last || !strpbrk(s, ".") || strspn(s, "0123456789.") == strlen(s)) return NULL;
+    if (!last || strspn(s, "0123456789.") == strlen(s)) return NULL;
     mlo_levels_dots(m, s, (size_t)(last - s), &l);
     return mlo_levels_scope(m, &l, l.n, 0);
 }
@@ -16808,15 +16873,21 @@ static int mlo_extract_mark(mlo *m, const mlo_net *net, const mlo_layers *l, con
     return 0;
 }
 
+/* Is it one of the keys of mlo_extract_mark? */
+static int mlo_is_mark(const char *key) {
+    static const char *const marks[] = { mlo_key_loop, mlo_key_instance, mlo_key_position };
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (mlo_eq(key, marks[i])) return 1;
+    return 0;
+}
+
 /* Marks that an earlier extract left must not survive. */
 static void mlo_extract_unmark(mlo_graph *g) {
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = g->node[i];
         size_t kept = 0;
         for (size_t k = 0; k < n->n_meta; k++)
-            if (!mlo_eq(n->meta[k].key, mlo_key_loop) && !mlo_eq(n->meta[k].key, mlo_key_instance)
-                && !mlo_eq(n->meta[k].key, mlo_key_position))
-                n->meta[kept++] = n->meta[k];
+            if (!mlo_is_mark(n->meta[k].key)) n->meta[kept++] = n->meta[k];
         n->n_meta = kept;
     }
 }
@@ -17202,7 +17273,8 @@ static int mlo_roll_compare(mlo_roller *r, uint8_t *swap) {
                         mlo_form_text(r->m, mlo_value_of(r->g, a->output[o])));
         }
         /* the body has instance 0's order: where that one is swapped, swap all */
-        for (int k = r->iterations; swap[first] && k--;) swap[mlo_roll_at(r, k, p)] ^= 1;
+        if (swap[first])
+            for (int k = r->iterations; k--;) swap[mlo_roll_at(r, k, p)] ^= 1;
     }
     return 0;
 }
@@ -17283,7 +17355,7 @@ static int mlo_roll_feed(mlo_roller *r, mlo_map *by_first, int p, int s) {
     int *chain = (int *)mlo_map_get(by_first, f.value[0]);
     for (int i = chain ? *chain : MLO_NONE; i >= 0; i--) {
         const mlo_feed *o = &r->feed[i];
-        if (f.learned || o->learned || o->role != f.role || o->value[0] != f.value[0]
+        if (f.learned || o->learned || o->role != f.role
             || memcmp(o->value, f.value, (size_t)r->iterations * sizeof *f.value))
             continue;
         r->feed_of[r->net->in_at[x] + s] = i;
@@ -17401,6 +17473,24 @@ static int mlo_roll_declare(mlo_roller *r, mlo_value_info ***list, size_t *n, co
     return MLO_PUSH(r->m, *list, *n, v) ? 0 : mlo_failed(r->m);
 }
 
+/* What is taken from a stack is called as the feed, unless that is a 4-bit integer, which the stack
+ * holds as int8; *form becomes what is taken. */
+static const char *mlo_roll_taken(mlo_roller *r, const mlo_feed *f, mlo_form *form) {
+    if (form->dtype != MLO_INT4 && form->dtype != MLO_UINT4) return f->name;
+    form->dtype = MLO_INT8;
+    return mlo_name_free(r->m, r->names, mlo_format(r->m, "%s.int8", f->name));
+}
+
+/* The Cast back, where the body took int8. */
+static int mlo_roll_narrow(mlo_roller *r, const mlo_feed *f, const char *taken) {
+    const mlo_form form = mlo_form_of(f->value[0]);
+    if (taken == f->name) return 0;
+    mlo_node *cast = mlo_roll_node(r, "Cast", f->name, taken, NULL);
+    mlo_attr_int(r->m, cast, "to", form.dtype);
+    MLO_TRY(mlo_graph_add(r->m, r->body, cast));
+    return mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, NULL, &form);
+}
+
 /* Builds a selected value: an index per iteration, and a Gather in the body. Equal lists of indices
  * share one scan input. */
 static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
@@ -17434,10 +17524,14 @@ static int mlo_roll_select(mlo_roller *r, mlo_feed *f) {
     }
     const char *choices = mlo_format(m, "%s.%s.choices", r->name, f->value[0]->name);
     const char *stack = mlo_roll_stack(r, distinct, n, choices);
-    mlo_node *gather = mlo_roll_node(r, "Gather", f->name, stack, inner);
+    mlo_form form = mlo_form_of(f->value[0]);
+    const char *taken = mlo_roll_taken(r, f, &form);
+    mlo_node *gather = mlo_roll_node(r, "Gather", taken, stack, inner);
     mlo_attr_int(m, gather, "axis", 0);
     MLO_TRY(mlo_graph_add(m, r->body, gather));
-    return mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, f->value[0], NULL);
+    MLO_TRY(mlo_roll_declare(
+        r, &r->body->info, &r->body->n_info, taken, f->value[0], taken == f->name ? NULL : &form));
+    return mlo_roll_narrow(r, f, taken);
 }
 
 /* Builds a stacked value: a scan input, and for 4-bit integers the Cast back. */
@@ -17446,18 +17540,11 @@ static int mlo_roll_scan_input(mlo_roller *r, mlo_feed *f) {
     mlo_form form = mlo_form_of(f->value[0]);
     const char *stack = mlo_roll_stack(
         r, f->value, r->iterations, mlo_format(m, "%s.%s.all", r->name, f->name));
-    const char *inner = f->name;
+    const char *taken = mlo_roll_taken(r, f, &form);
     MLO_TRY(mlo_node_input(m, r->scan, stack));
-    if (form.dtype != MLO_INT4 && form.dtype != MLO_UINT4)
-        return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, f->value[0], NULL);
-    mlo_form wide = form;
-    wide.dtype = MLO_INT8;
-    inner = mlo_name_free(m, r->names, mlo_format(m, "%s.int8", f->name));
-    mlo_node *cast = mlo_roll_node(r, "Cast", f->name, inner, NULL);
-    mlo_attr_int(m, cast, "to", form.dtype);
-    MLO_TRY(mlo_graph_add(m, r->body, cast));
-    MLO_TRY(mlo_roll_declare(r, &r->body->info, &r->body->n_info, f->name, NULL, &form));
-    return mlo_roll_declare(r, &r->body->input, &r->body->n_input, inner, NULL, &wide);
+    MLO_TRY(mlo_roll_narrow(r, f, taken));
+    return mlo_roll_declare(
+        r, &r->body->input, &r->body->n_input, taken, f->value[0], taken == f->name ? NULL : &form);
 }
 
 /* ONNX Runtime refuses a Scan without scan inputs: adds one that counts iterations. */
@@ -17528,6 +17615,8 @@ static const char *mlo_roll_inner(mlo_roller *r, const char *name) {
     return bound ? bound : name;
 }
 
+static int mlo_roll_rename(mlo *m, mlo_node *n, const mlo_map *rename);
+
 /* A copy of a subgraph of a body node, in which the names of outer values are replaced. */
 static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *rename) {
     mlo_graph *c = MLO_NEW(m, mlo_graph);
@@ -17542,22 +17631,12 @@ static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *r
         if (!n) return NULL;
         *n = *g->node[i];
         c->node[i] = n;
-        n->input = MLO_NEW_N(m, const char *, mlo_room(n->n_input));
-        n->attr = MLO_NEW_N(m, mlo_attr *, mlo_room(n->n_attr));
-        if (!n->input || !n->attr) return NULL;
+        if (!(n->input = MLO_NEW_N(m, const char *, mlo_room(n->n_input)))) return NULL;
         for (size_t k = 0; k < n->n_input; k++) {
             const char *to = (const char *)mlo_map_get(rename, g->node[i]->input[k]);
             n->input[k] = to ? to : g->node[i]->input[k];
         }
-        for (size_t k = 0; k < n->n_attr; k++) {
-            n->attr[k] = g->node[i]->attr[k];
-            if (!n->attr[k]->g) continue;
-            mlo_attr *a = MLO_NEW(m, mlo_attr);
-            if (!a) return NULL;
-            *a = *n->attr[k];
-            if (!(a->g = mlo_graph_renamed(m, a->g, rename))) return NULL;
-            n->attr[k] = a;
-        }
+        if (mlo_roll_rename(m, n, rename)) return NULL;
     }
     for (size_t i = 0; i < g->n_output; i++) {
         const char *to = (const char *)mlo_map_get(rename, g->output[i]->name);
@@ -17570,19 +17649,25 @@ static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *r
     return c;
 }
 
+/* An attribute whose graphs are renamed copies; itself where it has none. */
+static mlo_attr *mlo_attr_renamed(mlo *m, mlo_attr *from, const mlo_map *rename) {
+    if (!from->g && !from->n_graphs) return from;
+    mlo_attr *a = MLO_NEW(m, mlo_attr);
+    if (!a) return NULL;
+    *a = *from;
+    if (from->g && !(a->g = mlo_graph_renamed(m, from->g, rename))) return NULL;
+    if (!(a->graphs = MLO_NEW_N(m, mlo_graph *, mlo_room(from->n_graphs)))) return NULL;
+    for (size_t k = 0; k < from->n_graphs; k++)
+        if (!(a->graphs[k] = mlo_graph_renamed(m, from->graphs[k], rename))) return NULL;
+    return a;
+}
+
 /* Replaces a node's subgraphs by renamed copies. */
 static int mlo_roll_rename(mlo *m, mlo_node *n, const mlo_map *rename) {
     mlo_attr **old = n->attr;
     if (!(n->attr = MLO_NEW_N(m, mlo_attr *, mlo_room(n->n_attr)))) return mlo_failed(m);
-    for (size_t k = 0; k < n->n_attr; k++) {
-        n->attr[k] = old[k];
-        if (!old[k]->g) continue;
-        mlo_attr *a = MLO_NEW(m, mlo_attr);
-        if (!a) return mlo_failed(m);
-        *a = *old[k];
-        if (!(a->g = mlo_graph_renamed(m, a->g, rename))) return mlo_failed(m);
-        n->attr[k] = a;
-    }
+    for (size_t k = 0; k < n->n_attr; k++)
+        if (!(n->attr[k] = mlo_attr_renamed(m, old[k], rename))) return mlo_failed(m);
     return 0;
 }
 
@@ -17616,11 +17701,8 @@ static int mlo_roll_copy(mlo_roller *r, int p) {
             return mlo_failed(m);
     }
     for (size_t k = 0; k < from->n_meta; k++) {
-        const mlo_entry *e = &from->meta[k];
-        if (mlo_eq(e->key, mlo_key_loop) || mlo_eq(e->key, mlo_key_instance)
-            || mlo_eq(e->key, mlo_key_position))
-            continue;
-        if (!MLO_PUSH(m, n->meta, n->n_meta, *e)) return mlo_failed(m);
+        if (mlo_is_mark(from->meta[k].key)) continue;
+        if (!MLO_PUSH(m, n->meta, n->n_meta, from->meta[k])) return mlo_failed(m);
     }
     if (rename.used && mlo_roll_rename(m, n, &rename)) return mlo_failed(m);
     return mlo_graph_add(m, r->body, n);
@@ -17842,8 +17924,7 @@ static int mlo_roll_tidy(mlo *m, mlo_graph *g, const mlo_map *used_before) {
     kept = 0;
     for (size_t i = 0; i < g->n_init; i++) {
         const mlo_value *v = (const mlo_value *)mlo_map_get(&g->values, g->init[i]->name);
-        if (!v || v->n_uses || !mlo_map_get(used_before, g->init[i]->name))
-            g->init[kept++] = g->init[i];
+        if (v->n_uses || !mlo_map_get(used_before, g->init[i]->name)) g->init[kept++] = g->init[i];
     }
     g->n_init = kept;
     return mlo_index(m, g);
@@ -17910,7 +17991,7 @@ static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
     mlo_map used = { NULL, 0, 0 };
     for (size_t i = 0; i < g->n_init; i++) {
         const mlo_value *v = mlo_value_of(g, g->init[i]->name);
-        if (v && v->n_uses) mlo_map_put(m, &used, g->init[i]->name, (void *)(uintptr_t)1);
+        if (v->n_uses) mlo_map_put(m, &used, g->init[i]->name, (void *)(uintptr_t)1);
     }
     mlo_roller *roller = MLO_NEW_N(m, mlo_roller, n);
     mlo_node **nodes = NULL;
@@ -17933,8 +18014,8 @@ static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
 }
 
 /* Rolls what repeats within the bodies of the loops just made, and within those bodies in turn. */
-static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names, int depth) {
-    for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++) {
+static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names) {
+    for (size_t i = 0; i < g->n_node; i++) {
         mlo_attr *body = mlo_is(g->node[i], "Scan")
                 && mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_key_iterations)
             ? mlo_attr_of(g->node[i], "body")
@@ -17943,7 +18024,7 @@ static int mlo_roll_inside(mlo *m, mlo_graph *g, mlo_map *names, int depth) {
         if (!body) continue;
         MLO_TRY(mlo_extract_inner(m, body->g, mlo_node_name(g->node[i]), &n));
         if (n) MLO_TRY(mlo_roll_graph(m, body->g, names));
-        if (n) MLO_TRY(mlo_roll_inside(m, body->g, names, depth + 1));
+        if (n) MLO_TRY(mlo_roll_inside(m, body->g, names));
     }
     return 0;
 }
@@ -17955,7 +18036,7 @@ static int mlo_roll(mlo *m) {
     MLO_TRY(mlo_names_taken(m, g, &names));
     MLO_TRY(mlo_roll_graph(m, g, &names));
     if (!mlo_opt(m, "nested")) return 0;
-    MLO_TRY(mlo_roll_inside(m, g, &names, 0));
+    MLO_TRY(mlo_roll_inside(m, g, &names));
     return mlo_index(m, g);
 }
 
@@ -17965,7 +18046,7 @@ static void mlo_roll_report_loop(
     const char *iterations = mlo_meta_get(s->meta, s->n_meta, mlo_key_iterations);
     const char *scopes = mlo_meta_get(s->meta, s->n_meta, mlo_key_instances);
     const mlo_graph *body = mlo_graph_of(s, "body");
-    if (!mlo_is_scan(s) || !iterations || !body) return;
+    if (!mlo_is_scan(s) || !iterations) return;
     size_t inputs = mlo_scan_stacks(s), carried = s->n_input - inputs;
     mlo_puts(out, (*n)++ ? ",{\"name\":" : "{\"name\":");
     mlo_report_string(out, mlo_node_name(s));
@@ -18016,6 +18097,10 @@ static int mlo_roll_report(mlo *m, mlo_text *out) {
  * attributes, types, shapes and wiring must be equal, with operands of commutative ops in either
  * order. An input of the template stands for one value, a constant for an equal one. Instances that
  * read from each other are chained into loops and marked as extract marks them.
+ *
+ * A place that is an instance but for less than half of its nodes is left out, and told: where it
+ * lies and what differs first, in the template's order. Such places grow from any two nodes whose
+ * surroundings agree, to what lies likewise around them, so it does not matter where they differ.
  *
  * invariant: no node is in two instances. A node that cannot be matched is reported with its
  *     nearest counterpart and the difference.
@@ -18186,6 +18271,13 @@ typedef struct {
     int matched; /* nodes */
 } mlo_attempt;
 
+/* What is an instance but for less than half of its nodes. */
+typedef struct {
+    const char *last; /* the last of its nodes */
+    int matched; /* nodes */
+    const char *why; /* what differs first */
+} mlo_almost;
+
 typedef struct {
     mlo *m;
     mlo_net *net;
@@ -18207,8 +18299,10 @@ typedef struct {
     int **found; /* per instance, the counterparts of all template nodes */
     size_t n_found;
     mlo_attempt stuck; /* how far the present attempt got */
-    mlo_attempt *near; /* attempts that failed */
-    size_t n_near;
+    mlo_attempt nearest; /* the attempt that got farthest, x MLO_NONE: none */
+    int apart; /* a template node that an attempt could not come to, MLO_NONE: none */
+    mlo_almost *place; /* what is almost an instance */
+    size_t n_places;
 } mlo_matcher;
 
 static int mlo_match_node(mlo_matcher *a, int x, int y);
@@ -18317,6 +18411,8 @@ static int mlo_match_rest(mlo_matcher *a) {
             again |= r > 0;
         }
     }
+    for (int x = 0; x < a->t.n && a->n_trail < a->size; x++)
+        if (a->at[x] < 0 && !a->t.constant[x]) a->apart = x;
     return a->n_trail == a->size;
 }
 
@@ -18335,8 +18431,8 @@ static int mlo_match_all(mlo_matcher *a) {
             memcpy(at, a->at, (size_t)a->t.n * sizeof *at);
             for (int i = 0; i < a->n_trail; i++) a->owner[a->at[a->trail[i]]] = (int)a->n_found;
             if (!MLO_PUSH(m, a->found, a->n_found, at)) return mlo_failed(m);
-        } else if (a->stuck.x >= 0 && !MLO_PUSH(m, a->near, a->n_near, a->stuck))
-            return mlo_failed(m);
+        } else if (a->stuck.x >= 0 && (a->nearest.x < 0 || a->stuck.matched > a->nearest.matched))
+            a->nearest = a->stuck;
         mlo_match_undo(a, 0, 0);
     }
     return 0;
@@ -18344,32 +18440,32 @@ static int mlo_match_all(mlo_matcher *a) {
 
 /* ---- telling what is wrong ------------------------------------------------ */
 
-/* In one line: how node y of the model differs from template node x; through an instance that
- * matched, where there is one. */
-static const char *mlo_match_difference(mlo_matcher *a, const mlo_attempt *s) {
+/* In one line: how node y of the model differs from template node x in what it is; NULL: in
+ * nothing. */
+static const char *mlo_match_difference(mlo_matcher *a, int x, int y) {
     mlo *m = a->m;
     const mlo_attr *which[2];
-    const mlo_node *n = a->g->node[s->x], *o = a->net->g->node[s->y];
-    const char *attr = mlo_op_same(n, o) ? mlo_attr_difference(m, n, o, which) : NULL;
+    const mlo_node *n = a->g->node[x], *o = a->net->g->node[y];
+    if (!mlo_op_same(n, o))
+        return mlo_format(m, "%s %s stands where the template has %s %s", o->op, mlo_node_name(o),
+            n->op, mlo_node_name(n));
+    const char *attr = mlo_attr_difference(m, n, o, which);
     if (attr)
         return mlo_format(m, "%s %s: %s is %s, in the template's %s it is %s", o->op,
             mlo_node_name(o), attr, mlo_attr_text_of(m, which[1]), mlo_node_name(n),
             mlo_attr_text_of(m, which[0]));
-    if (a->owner[s->y] >= 0)
-        return mlo_format(m, "%s %s is part of another instance", o->op, mlo_node_name(o));
-    for (size_t i = 0; i < n->n_output && i < o->n_output; i++) {
+    for (size_t i = 0; i < n->n_output; i++) {
         mlo_value *v = mlo_value_of(a->g, n->output[i]), *w = mlo_value_of(a->net->g, o->output[i]);
         if (mlo_form_differs(v, w))
             return mlo_format(m, "%s %s makes %s, the template's %s %s", o->op, mlo_node_name(o),
                 mlo_form_text(m, w), mlo_node_name(n), mlo_form_text(m, v));
     }
-    return mlo_format(m, "%s %s stands where the template has %s %s", o->op, mlo_node_name(o),
-        n->op, mlo_node_name(n));
+    return NULL;
 }
 
 static int mlo_match_none(mlo_matcher *a) {
     mlo *m = a->m;
-    const mlo_attempt *best = NULL;
+    const mlo_attempt *best = &a->nearest;
     for (int x = 0; x < a->t.n; x++) {
         int y = 0;
         while (y < a->net->n && !mlo_op_same(a->g->node[x], a->net->g->node[y])) y++;
@@ -18379,26 +18475,214 @@ static int mlo_match_none(mlo_matcher *a) {
                 "inputs; save a template from this model with --save-template",
                 a->g->node[x]->op);
     }
-    for (size_t i = 0; i < a->n_near; i++)
-        if (!best || a->near[i].matched > best->matched) best = &a->near[i];
-    if (!best) return mlo_fail_at(m, MLO_E_LOOP, NULL, "the template matches nowhere");
+    if (a->apart >= 0)
+        return mlo_fail(m, MLO_E_LOOP, a->g->node[a->apart],
+            "reads nothing that the template's other nodes make, and none of them reads it; a "
+            "template is of one piece");
+    if (best->x < 0) return mlo_fail_at(m, MLO_E_LOOP, NULL, "the template matches nowhere");
+    const char *why = mlo_match_difference(a, best->x, best->y);
+    const mlo_node *o = a->net->g->node[best->y];
     return mlo_fail(m, MLO_E_LOOP, a->g->node[best->x],
         "this node of the template has no counterpart; the closest place (up to %s) matches %d of "
         "%d nodes, but %s",
         mlo_node_name(a->net->g->node[best->anchor]), best->matched, a->size,
-        mlo_match_difference(a, best));
+        why ? why : mlo_format(m, "%s %s reads something else", o->op, mlo_node_name(o)));
+}
+
+/* ---- what is almost an instance ------------------------------------------- */
+
+/* owner of a node that is in such a place */
+enum { MLO_ALMOST = -2 };
+
+/* Could y stand for x, were it not for attributes, shapes and what is read? */
+static int mlo_almost_may(const mlo_matcher *a, int x, int y) {
+    return a->at[x] < 0 && a->owner[y] == MLO_NONE && a->stamp[y] != a->stamps
+        && mlo_slot_count(&a->t, x) == mlo_slot_count(a->net, y)
+        && mlo_op_same(a->g->node[x], a->net->g->node[y]);
+}
+
+static void mlo_almost_add(mlo_matcher *a, int x, int y) {
+    if (!mlo_almost_may(a, x, y)) return;
+    a->at[x] = y;
+    a->stamp[y] = a->stamps;
+    a->trail[a->n_trail++] = x;
+}
+
+/* To those that make what x and y read. */
+static void mlo_almost_back(mlo_matcher *a, int x, int y) {
+    int at = a->t.in_at[x], to = a->net->in_at[y];
+    for (int k = 0; k < mlo_slot_count(&a->t, x); k++)
+        for (int other = 0; other <= a->t.commutes[x]; other++) {
+            int p = a->t.from[at + k], q = a->net->from[to + (other ? 1 - k : k)];
+            if (p >= 0 && q >= 0) mlo_almost_add(a, p, q);
+        }
+}
+
+/* How alike the surroundings are of the readers of slot u of the template and slot k of the model;
+ * -2: they cannot be a pair. */
+static int mlo_almost_alike(const mlo_matcher *a, int u, int k) {
+    int r = a->t.reader[u], q = a->net->reader[k], radius = MLO_RADII - 1;
+    int likewise = a->t.commutes[r] || u - a->t.in_at[r] == k - a->net->in_at[q];
+    if (!likewise || !mlo_almost_may(a, r, q)) return -2;
+    while (radius >= 0 && a->t.context[radius][r] != a->net->context[radius][q]) radius--;
+    return radius;
+}
+
+/* To those that read in the same place what x and y make: of several to that with the surroundings
+ * most alike. */
+static void mlo_almost_forward(mlo_matcher *a, int x, int y) {
+    for (int u = a->t.use_at[x]; u < a->t.use_at[x + 1]; u++) {
+        int best = MLO_NONE, most = -2;
+        for (int k = a->net->use_at[y]; k < a->net->use_at[y + 1]; k++) {
+            int alike = mlo_almost_alike(a, a->t.use[u], a->net->use[k]);
+            if (alike > most) best = a->net->reader[a->net->use[k]];
+            most = alike > most ? alike : most;
+        }
+        if (best >= 0) mlo_almost_add(a, a->t.reader[a->t.use[u]], best);
+    }
+}
+
+/* To those that read what comes from outside, v in the template and w in the model. */
+static void mlo_almost_outer(mlo_matcher *a, const mlo_value *v, const mlo_value *w) {
+    for (int u = 0; u < a->t.in_at[a->t.n]; u++) {
+        int best = MLO_NONE, most = -2;
+        for (int k = 0; a->t.in[u] == v && k < a->net->in_at[a->net->n]; k++) {
+            int alike = a->net->in[k] == w ? mlo_almost_alike(a, u, k) : -2;
+            if (alike > most) best = a->net->reader[k];
+            most = alike > most ? alike : most;
+        }
+        if (best >= 0) mlo_almost_add(a, a->t.reader[u], best);
+    }
+}
+
+/* By way of what comes from outside for several: a residual stream leads past a node that differs. */
+static void mlo_almost_across(mlo_matcher *a, int x, int y) {
+    for (int k = 0; k < mlo_slot_count(&a->t, x); k++) {
+        const mlo_value *v = a->t.in[a->t.in_at[x] + k];
+        if (a->t.from[a->t.in_at[x] + k] >= 0 || !v || v->tensor || v->n_uses < 2) continue;
+        for (int other = 0; other <= a->t.commutes[x]; other++) {
+            int at = a->net->in_at[y] + (other ? 1 - k : k), q = a->net->from[at];
+            if (q < 0 || a->stamp[q] != a->stamps) mlo_almost_outer(a, v, a->net->in[at]);
+        }
+    }
+}
+
+/* From one pair to all that lies likewise around it; how many of the nodes are equal. */
+static int mlo_almost_grow(mlo_matcher *a, int x, int y) {
+    int back = 0, forth = 0, across = 0, matched = 0;
+    a->stamps++;
+    mlo_almost_add(a, x, y);
+    while (across < a->n_trail) {
+        for (; forth < a->n_trail; forth++) {
+            for (; back < a->n_trail; back++)
+                mlo_almost_back(a, a->trail[back], a->at[a->trail[back]]);
+            mlo_almost_forward(a, a->trail[forth], a->at[a->trail[forth]]);
+        }
+        /* what is small is soon given up */
+        if (a->n_trail == a->size || a->n_trail * 4 < a->size) break;
+        mlo_almost_across(a, a->trail[across], a->at[a->trail[across]]);
+        across++;
+    }
+    for (int i = 0; i < a->n_trail; i++)
+        matched += !mlo_match_difference(a, a->trail[i], a->at[a->trail[i]]);
+    return matched;
+}
+
+/* Does slot sy of the model read what slot sx of the template does? */
+static int mlo_almost_reads(mlo_matcher *a, int sx, int sy) {
+    const mlo_value *v = a->t.in[sx];
+    mlo_value *w = a->net->in[sy];
+    int p = a->t.from[sx], q = a->net->from[sy];
+    if (!v || !w) return v == w;
+    if (p < 0) return mlo_match_outer(a, v, w);
+    return a->at[p] == q && v->output == w->output;
+}
+
+/* The first slot in which the counterpart of x reads something else, in the order that has it
+ * later; or as many as there are. */
+static int mlo_almost_slot(mlo_matcher *a, int x) {
+    int n = mlo_slot_count(&a->t, x), to = a->net->in_at[a->at[x]], farthest = 0;
+    for (int swap = 0; swap <= a->t.commutes[x] && farthest < n; swap++) {
+        int k = 0, bounds = a->n_bound;
+        while (k < n && mlo_almost_reads(a, a->t.in_at[x] + k, to + (swap ? 1 - k : k))) k++;
+        farthest = k > farthest ? k : farthest;
+        if (k < n) mlo_match_undo(a, a->n_trail, bounds);
+    }
+    return farthest;
+}
+
+/* In one line: what there is instead of template node x. */
+static const char *mlo_almost_lacks(mlo_matcher *a, int x) {
+    const mlo_node *n = a->g->node[x];
+    for (int s = a->t.in_at[x]; s < a->t.in_at[x + 1]; s++) {
+        int p = a->t.from[s], y = p < 0 ? MLO_NONE : a->at[p];
+        for (int u = y < 0 ? 0 : a->net->use_at[y]; y >= 0 && u < a->net->use_at[y + 1]; u++) {
+            int q = a->net->reader[a->net->use[u]];
+            if (a->stamp[q] != a->stamps && !mlo_op_same(n, a->net->g->node[q]))
+                return mlo_match_difference(a, x, q);
+        }
+    }
+    return mlo_format(
+        a->m, "there is nothing where the template has %s %s", n->op, mlo_node_name(n));
+}
+
+/* In one line: what differs first, in the template's order. */
+static const char *mlo_almost_why(mlo_matcher *a) {
+    for (int x = 0; x < a->t.n; x++) {
+        int y = a->at[x];
+        if (a->t.constant[x]) continue;
+        if (y < 0) return mlo_almost_lacks(a, x);
+        const char *why = mlo_match_difference(a, x, y);
+        if (why) return why;
+        int k = mlo_almost_slot(a, x);
+        if (k == mlo_slot_count(&a->t, x)) continue;
+        const mlo_node *n = a->g->node[x], *o = a->net->g->node[y];
+        return mlo_format(a->m, "%s %s: input %d is %s, the template's %s has %s there", o->op,
+            mlo_node_name(o), k, mlo_slot_text(a->m, a->net, a->net->in_at[y] + k),
+            mlo_node_name(n), mlo_slot_text(a->m, &a->t, a->t.in_at[x] + k));
+    }
+    return "its nodes are read elsewhere";
+}
+
+/* Keeps the place around y, where it is half an instance or more. A seed must lie in surroundings
+ * that agree: then few nodes of the template come into question. */
+static int mlo_almost_keep(mlo_matcher *a, int y) {
+    int best = MLO_NONE, most = 0;
+    for (int x = 0; x < a->t.n; x++) {
+        if (a->t.constant[x] || a->t.context[1][x] != a->net->context[1][y]) continue;
+        int matched = mlo_almost_grow(a, x, y);
+        if (matched > most) best = x;
+        most = matched > most ? matched : most;
+        mlo_match_undo(a, 0, 0);
+    }
+    if (most * 2 < a->size) return 0;
+    int last = 0;
+    mlo_almost place = { NULL, mlo_almost_grow(a, best, y), NULL };
+    for (int i = 0; i < a->n_trail; i++)
+        if (a->at[a->trail[i]] > last) last = a->at[a->trail[i]];
+    place.last = mlo_node_name(a->net->g->node[last]);
+    place.why = mlo_almost_why(a);
+    for (int i = 0; i < a->n_trail; i++) a->owner[a->at[a->trail[i]]] = MLO_ALMOST;
+    mlo_match_undo(a, 0, 0);
+    return MLO_PUSH(a->m, a->place, a->n_places, place) ? 0 : mlo_failed(a->m);
+}
+
+static int mlo_match_almost(mlo_matcher *a) {
+    for (int y = 0; y < a->net->n; y++)
+        if (a->owner[y] == MLO_NONE) MLO_TRY(mlo_almost_keep(a, y));
+    return 0;
 }
 
 /* Places that almost match, as warnings and in the report. */
 static void mlo_match_near(mlo_matcher *a, mlo_text *t) {
-    int n = 0;
-    for (size_t i = 0; i < a->n_near; i++) {
-        if (a->near[i].matched * 2 < a->size) continue;
-        const char *why = mlo_match_difference(a, &a->near[i]);
-        mlo_warn(a->m, "matched %zu of %zu: a place matches %d of the template's %d nodes, but %s",
-            a->n_found, a->n_found + 1, a->near[i].matched, a->size, mlo_or_empty(why));
-        mlo_puts(t, n++ ? "," : "");
-        mlo_report_string(t, mlo_or_empty(why));
+    for (size_t i = 0; i < a->n_places; i++) {
+        const mlo_almost *place = &a->place[i];
+        mlo_warn(a->m,
+            "matched %zu of %zu: a place (up to %s) matches %d of the template's %d nodes, but %s",
+            a->n_found, a->n_found + a->n_places, place->last, place->matched, a->size,
+            mlo_or_empty(place->why));
+        mlo_puts(t, i ? "," : "");
+        mlo_report_string(t, mlo_or_empty(place->why));
     }
 }
 
@@ -18528,7 +18812,7 @@ static int mlo_matcher_make(mlo *m, mlo_matcher *a) {
     mlo_net *net = a->net = mlo_net_of(m, m->model->graph);
     a->m = m;
     a->g = m->body->graph;
-    a->anchor = MLO_NONE;
+    a->anchor = a->nearest.x = a->apart = MLO_NONE;
     if (!net || mlo_net_make(m, a->g, &a->t)) return mlo_failed(m);
     size_t t = (size_t)a->t.n + 1, n = (size_t)net->n + 1;
     a->at = MLO_NEW_N(m, int, t);
@@ -18566,6 +18850,7 @@ static int mlo_extract_template(mlo *m) {
     mlo_extract_unmark(m->model->graph);
     if (mlo_matcher_make(m, &a) || mlo_match_all(&a)) return mlo_failed(m);
     if (!a.n_found) return mlo_match_none(&a);
+    MLO_TRY(mlo_match_almost(&a));
     mlo_puts(&t, "{\"template\":true,\"near\":[");
     mlo_match_near(&a, &t);
     mlo_puts(&t, "],\"lost\":[]}");
@@ -18714,15 +18999,16 @@ static int mlo_finn_meet(mlo_finn_loop *f, const char *name) {
     return inner ? mlo_map_put(f->m, &f->inner, name, (void *)(uintptr_t)inner) : mlo_failed(f->m);
 }
 
-static int mlo_finn_meet_all(mlo_finn_loop *f, const mlo_graph *g, int depth) {
-    for (size_t i = 0; i < g->n_node && depth < MLO_MAX_DEPTH; i++) {
+/* An indexed graph is not nested too deep. */
+static int mlo_finn_meet_all(mlo_finn_loop *f, const mlo_graph *g) {
+    for (size_t i = 0; i < g->n_node; i++) {
         const mlo_node *n = g->node[i];
         for (size_t k = 0; k < n->n_input; k++)
             if (mlo_has_input(n, k)) MLO_TRY(mlo_finn_meet(f, n->input[k]));
         for (size_t a = 0; a < n->n_attr; a++) {
-            if (n->attr[a]->g) MLO_TRY(mlo_finn_meet_all(f, n->attr[a]->g, depth + 1));
+            if (n->attr[a]->g) MLO_TRY(mlo_finn_meet_all(f, n->attr[a]->g));
             for (size_t k = 0; k < n->attr[a]->n_graphs; k++)
-                MLO_TRY(mlo_finn_meet_all(f, n->attr[a]->graphs[k], depth + 1));
+                MLO_TRY(mlo_finn_meet_all(f, n->attr[a]->graphs[k]));
         }
     }
     for (size_t i = 0; i < g->n_output; i++) MLO_TRY(mlo_finn_meet(f, g->output[i]->name));
@@ -18761,24 +19047,22 @@ static int mlo_finn_nodes(mlo_finn_loop *f) {
 static int mlo_finn_build(mlo_finn_loop *f) {
     mlo *m = f->m;
     mlo_form in = mlo_form_of(mlo_value_of(f->body, f->body->input[0]->name));
-    mlo_form out = mlo_form_of(mlo_value_of(f->body, f->body->output[0]->name));
-    const char *from = mlo_finn_type(in.dtype), *to = mlo_finn_type(out.dtype);
-    if (!from || !to)
+    const char *type = mlo_finn_type(in.dtype); /* what is carried comes out as it went in */
+    if (!type)
         return mlo_fail(m, MLO_E_UNSUPPORTED, f->scan,
-            "carries %s, a type that FINN does not have; use --as scan",
-            mlo_dtype_name(from ? out.dtype : in.dtype));
+            "carries %s, a type that FINN does not have; use --as scan", mlo_dtype_name(in.dtype));
     if (!(f->loop = mlo_node_new(m, mlo_finn_loop_op, f->name))) return mlo_failed(m);
     for (size_t i = 0; i < f->scan->n_input; i++)
         MLO_TRY(mlo_node_input(m, f->loop, f->scan->input[i]));
     MLO_TRY(mlo_node_output(m, f->loop, f->scan->output[0]));
-    MLO_TRY(mlo_finn_meet_all(f, f->body, 0));
+    MLO_TRY(mlo_finn_meet_all(f, f->body));
     MLO_TRY(mlo_finn_nodes(f));
     f->loop->meta = f->scan->meta;
     f->loop->n_meta = f->scan->n_meta;
     MLO_TRY(mlo_attr_graph(m, f->loop, "body", f->body));
     MLO_TRY(mlo_attr_int(m, f->loop, "iteration", f->iterations));
-    MLO_TRY(mlo_attr_string(m, f->loop, "inputDataType", from));
-    MLO_TRY(mlo_attr_string(m, f->loop, "outputDataType", to));
+    MLO_TRY(mlo_attr_string(m, f->loop, "inputDataType", type));
+    MLO_TRY(mlo_attr_string(m, f->loop, "outputDataType", type));
     MLO_TRY(mlo_attr_string(m, f->loop, "backend", "fpgadataflow"));
     return mlo_graph_add(m, &f->made, f->loop);
 }
@@ -19251,7 +19535,6 @@ static const char *mlo_terms_attrs(mlo_terms *t, mlo_terms_env *env, const mlo_n
 static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *n) {
     int64_t index[1];
     mlo_slices s;
-    mlo_terms_env *home;
     if (mlo_is(n, "Identity")) return mlo_terms_get(t, env, n->input[0]);
     if (mlo_is(n, "Gather") && n->n_input == 2 && !mlo_int(n, "axis", 0)
         && mlo_terms_slices(t, env, n->input[0], &s)) {
@@ -19265,12 +19548,10 @@ static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *
         int id = mlo_terms_get(t, env, n->input[0]);
         int64_t to = mlo_int(n, "to", 0);
         const mlo_node *inner = id >= 0 ? t->term[id].node : NULL;
-        if (id >= 0 && t->term[id].kind == MLO_TERM_NODE && mlo_is(inner, "Cast")
-            && mlo_int(inner, "to", 0) == MLO_INT8 && (to == MLO_INT4 || to == MLO_UINT4)) {
-            const mlo_term *x = &t->term[t->term[id].in[0]];
-            mlo_form f = mlo_form_of(mlo_terms_value(env, n->input[0], &home));
-            if (x->tensor && x->tensor->data_type == to && f.dtype == MLO_INT8)
-                return t->term[id].in[0];
+        if (mlo_is(inner, "Cast") && mlo_int(inner, "to", 0) == MLO_INT8
+            && (to == MLO_INT4 || to == MLO_UINT4)) {
+            const mlo_tensor *x = t->term[t->term[id].in[0]].tensor;
+            if (x && x->data_type == to) return t->term[id].in[0];
         }
     }
     return -2;
@@ -20016,7 +20297,7 @@ typedef struct {
         int64_t stride; /* numbers of an iteration in reach */
         const int64_t *reach; /* BACK and AHEAD of each iteration, in tokens; NULL: no bounds */
     } rows;
-    /* MLO_FLOW_WINDOW */
+    /* MLO_FLOW_WINDOW; MLO_FLOW_NORM, where a norm is of a frame */
     struct {
         int64_t cycles; /* of a group of sums */
         int64_t behind; /* tokens behind its own that a token waits for, at most */
@@ -20070,6 +20351,7 @@ typedef enum {
     MLO_KERNEL_SUM, /* of streams */
     MLO_KERNEL_PRODUCT, /* of streams */
     MLO_KERNEL_NORM,
+    MLO_KERNEL_FRAME_NORM, /* of all tokens of a frame */
     MLO_KERNEL_ATTENTION,
     MLO_KERNEL_RESCALE, /* one stream in other steps */
     MLO_KERNEL_ROTATION, /* of pairs of channels, by position */
@@ -20199,7 +20481,7 @@ static void mlo_set_element(mlo_array *a, int64_t i, int64_t v) {
 
 static mlo_form mlo_array_form(const mlo_array *a) {
     mlo_form f = { a->dtype, a->rank, { 0 } };
-    for (int i = 0; i < f.rank && i < MLO_MAX_RANK; i++) f.dims[i] = a->dims[i];
+    for (int i = 0; i < f.rank; i++) f.dims[i] = a->dims[i];
     return f;
 }
 
@@ -22431,6 +22713,59 @@ static const mlo_kernel mlo_attention_rounded_kernel = {
  * cost: G max(N/PE, 43) cycles a token.
  */
 
+/* From x64, the channels of a norm along its last axis, and how many, to n; from n times gamma on. */
+#define MLO_NORM_STATISTICS                                                                                      \
+    "eps = Gather (p, i0)\n"                                                                                     \
+    "sh = Gather (p, i1)\n"                                                                                      \
+    "center_ = Constant <value_int=@center> ()\n"                                                                \
+    "total_ = ReduceSum <axes=[-1], keepdims=1> (x64)\n"                                                         \
+    "total = Mul (total_, center_)\n"                                                                            \
+    "cx = Mul (x64, channels)\n"                                                                                 \
+    "u = Sub (cx, total)\n"                                                                                      \
+    "square = Mul (x64, x64)\n"                                                                                  \
+    "squares = ReduceSum <axes=[-1], keepdims=1> (square)\n"                                                     \
+    "csquares = Mul (squares, channels)\n"                                                                       \
+    "total2 = Mul (total, total)\n"                                                                              \
+    "v_ = Sub (csquares, total2)\n"                                                                              \
+    "v = Add (v_, eps)\n"                                                                                        \
+    "powers = Constant <value_ints=[4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, "                 \
+    "4194304, 16777216, 67108864, 268435456, 1073741824,"                                                        \
+    " 4294967296, 17179869184, 68719476736, 274877906944, 1099511627776, 4398046511104, "                        \
+    "17592186044416, 70368744177664, 281474976710656,"                                                           \
+    " 1125899906842624, 4503599627370496, 18014398509481984, 72057594037927936, "                                \
+    "288230376151711744, 1152921504606846976]> ()\n"                                                             \
+    "less = Less (v, powers)\n" /* k = how many of 4^1..4^30 exceed V */                                         \
+    "less64 = Cast <to=7> (less)\n"                                                                              \
+    "k = ReduceSum <axes=[-1], keepdims=1> (less64)\n"                                                           \
+    "four = Constant <value_int=4> ()\n"                                                                         \
+    "two = Constant <value_int=2> ()\n"                                                                          \
+    "up = Pow (four, k)\n"                                                                                       \
+    "normal = Mul (v, up)\n"                                                                                     \
+    "c30 = Constant <value_int=1073741824> ()\n"                                                                 \
+    "w32 = Div (normal, c30)\n"                                                                                  \
+    "wd = Cast <to=11> (w32)\n" /* correctly rounded, so its floor is the integer root of anything below 2^52 */ \
+    "rootd = Sqrt (wd)\n"                                                                                        \
+    "rootf = Floor (rootd)\n"                                                                                    \
+    "root = Cast <to=7> (rootf)\n"                                                                               \
+    "c31 = Constant <value_int=2147483648> ()\n"                                                                 \
+    "r = Div (c31, root)\n"                                                                                      \
+    "ur = Mul (u, r)\n"                                                                                          \
+    "c32 = Constant <value_int=32> ()\n"                                                                         \
+    "down = Sub (c32, k)\n"                                                                                      \
+    "nd = Pow (two, down)\n"                                                                                     \
+    "nhalf = Div (nd, two)\n"                                                                                    \
+    "ur_ = Add (ur, nhalf)\n"                                                                                    \
+    "nrest = Mod (ur_, nd)\n"                                                                                    \
+    "nwhole = Sub (ur_, nrest)\n"                                                                                \
+    "n = Div (nwhole, nd)\n"
+#define MLO_NORM_ENDING                                                \
+    "acc = Add (ng, b64)\n"                                            \
+    "d = Pow (two, sh)\n"                                              \
+    "rest = Mod (acc, d)\n"                                            \
+    "whole = Sub (acc, rest)\n"                                        \
+    "q = Div (whole, d)\n" MLO_FUNCTION_CLIP "qr = Reshape (qc, xs)\n" \
+    "y = Cast <to=@to> (qr)\n"
+
 static const char mlo_layernorm_function[] =
     "LayerNorm <to, lo, hi, center, groups> (x, g, b, p) => (y)\n"
     "xc = Cast <to=7> (x)\n"
@@ -22446,58 +22781,7 @@ static const char mlo_layernorm_function[] =
     "x64 = Reshape (xc, parts)\n"
     "g64 = Cast <to=7> (g)\n"
     "b64 = Cast <to=7> (b)\n"
-    "i1 = Constant <value_int=1> ()\n"
-    "eps = Gather (p, i0)\n"
-    "sh = Gather (p, i1)\n"
-    "center_ = Constant <value_int=@center> ()\n"
-    "total_ = ReduceSum <axes=[-1], keepdims=1> (x64)\n"
-    "total = Mul (total_, center_)\n"
-    "cx = Mul (x64, channels)\n"
-    "u = Sub (cx, total)\n"
-    "square = Mul (x64, x64)\n"
-    "squares = ReduceSum <axes=[-1], keepdims=1> (square)\n"
-    "csquares = Mul (squares, channels)\n"
-    "total2 = Mul (total, total)\n"
-    "v_ = Sub (csquares, total2)\n"
-    "v = Add (v_, eps)\n"
-    "powers = Constant <value_ints=[4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, "
-    "4194304, 16777216, 67108864, 268435456, 1073741824,"
-    " 4294967296, 17179869184, 68719476736, 274877906944, 1099511627776, 4398046511104, "
-    "17592186044416, 70368744177664, 281474976710656,"
-    " 1125899906842624, 4503599627370496, 18014398509481984, 72057594037927936, "
-    "288230376151711744, 1152921504606846976]> ()\n"
-    "less = Less (v, powers)\n" /* k = how many of 4^1..4^30 exceed V */
-    "less64 = Cast <to=7> (less)\n"
-    "k = ReduceSum <axes=[-1], keepdims=1> (less64)\n"
-    "four = Constant <value_int=4> ()\n"
-    "two = Constant <value_int=2> ()\n"
-    "up = Pow (four, k)\n"
-    "normal = Mul (v, up)\n"
-    "c30 = Constant <value_int=1073741824> ()\n"
-    "w32 = Div (normal, c30)\n"
-    "wd = Cast <to=11> (w32)\n"
-    /* correctly rounded, so its floor is the integer root of anything below 2^52 */
-    "rootd = Sqrt (wd)\n"
-    "rootf = Floor (rootd)\n"
-    "root = Cast <to=7> (rootf)\n"
-    "c31 = Constant <value_int=2147483648> ()\n"
-    "r = Div (c31, root)\n"
-    "ur = Mul (u, r)\n"
-    "c32 = Constant <value_int=32> ()\n"
-    "down = Sub (c32, k)\n"
-    "nd = Pow (two, down)\n"
-    "nhalf = Div (nd, two)\n"
-    "ur_ = Add (ur, nhalf)\n"
-    "nrest = Mod (ur_, nd)\n"
-    "nwhole = Sub (ur_, nrest)\n"
-    "n = Div (nwhole, nd)\n"
-    "ng = Mul (n, g64)\n"
-    "acc = Add (ng, b64)\n"
-    "d = Pow (two, sh)\n"
-    "rest = Mod (acc, d)\n"
-    "whole = Sub (acc, rest)\n"
-    "q = Div (whole, d)\n" MLO_FUNCTION_CLIP "qr = Reshape (qc, xs)\n"
-    "y = Cast <to=@to> (qr)\n";
+    "i1 = Constant <value_int=1> ()\n" MLO_NORM_STATISTICS "ng = Mul (n, g64)\n" MLO_NORM_ENDING;
 
 /* Norms of a token; has each a gamma and beta of its own? */
 static int64_t mlo_norm_groups(const mlo_node *n) { return mlo_int(n, "groups", 1); }
@@ -22574,9 +22858,7 @@ static int mlo_layernorm_run(mlo_call *c) {
  *     so their squares to u^2 / (C - 1) at least. Without a mean: u^2 <= C V. R = floor(2^31 /
  *     root), root > sqrt(V 4^k / 2^30) - 1 and root >= 2^15, so R 2^(k-46) sqrt(V) <= 1 + 2^-15.
  *     |n| <= 2^14 sqrt(C - 1) (1 + 2^-15) + 1/2. */
-static void mlo_layernorm_intermediates(
-    const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
-    int64_t c = mlo_last_dim(&s->out) / mlo_norm_groups(s->node);
+static void mlo_norm_intermediates(const mlo_site *s, int64_t c, mlo_intermediates *l) {
     int64_t center = mlo_int(s->node, "center", 1);
     int64_t far = center ? c - 1 : c;
     int xbits = s->in_bits[0];
@@ -22598,7 +22880,6 @@ static void mlo_layernorm_intermediates(
     int64_t root = mlo_isqrt(mlo_times_ends(far, mlo_two_to(28)), 44) + 1;
     int64_t reach = c > 1 || !center ? root + root / 32768 + 1 : 0;
     mlo_interval n = mlo_from_to(-reach, reach), ng = mlo_product_of(n, mlo_signed_bits(16));
-    (void)u;
     mlo_intermediate sum = { "sum x", total, 1, MLO_IN_INT64, MLO_IN_DOUBLE, xbits + lc, 1,
         "u_variance.acc1" };
     mlo_intermediate squares = { "sum x^2", mlo_sum_of_many(c, square), 1, MLO_IN_INT64,
@@ -22641,6 +22922,11 @@ static void mlo_layernorm_intermediates(
             mlo_sum_of(ng, mlo_signed_bits(32)), mlo_from_to(1 - mlo_two_to(MLO_NORM_SHIFT), 0)),
         0, MLO_NOWHERE, MLO_IN_INT64);
     l->clip = s->out_bits;
+}
+static void mlo_layernorm_intermediates(
+    const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    (void)u;
+    mlo_norm_intermediates(s, mlo_last_dim(&s->out) / mlo_norm_groups(s->node), l);
 }
 
 /* Lanes divide a norm's channels. */
@@ -22696,10 +22982,9 @@ static int64_t mlo_norm_keeps(int64_t beats) { return beats < 42 ? 3 * beats : b
 
 /* Sums of x and of squares; C^2 times the variance, its root and the reciprocal, bit by bit; lanes
  * with two products and two shifters. */
-static void mlo_layernorm_area(
-    const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+static void mlo_norm_area(
+    const mlo_site *s, const mlo_unit *u, int64_t c, int axi, int64_t banks, mlo_area *a) {
     const int64_t pe = u->pe;
-    const int64_t c = mlo_last_dim(&s->out) / mlo_norm_groups(s->node);
     const int64_t beats = c / pe;
     const int64_t x = s->in_bits[0];
     const int64_t y = s->out_bits;
@@ -22737,6 +23022,10 @@ static void mlo_layernorm_area(
         + 3 * cr + CONTROL_FFS;
     a->dsp += 1;
 }
+static void mlo_layernorm_area(
+    const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    mlo_norm_area(s, u, mlo_last_dim(&s->out) / mlo_norm_groups(s->node), axi, banks, a);
+}
 
 /* ---- the card -------------------------------------------------------------- */
 
@@ -22752,6 +23041,155 @@ static const mlo_kernel mlo_layernorm_kernel = {
     .unit = mlo_layernorm_unit,
     .intermediates = mlo_layernorm_intermediates,
     .area = mlo_layernorm_area,
+    .pack = mlo_layernorm_pack,
+};
+
+/* ======== src/kernels/framenorm.c ======== */
+/* framenorm: a norm over all channels of all tokens of a frame, in integers: GroupNorm of one group, as
+ * PoolFormer has it. With center = 0 it has no mean.
+ *
+ * in:  x [B, T, C] int16, g [C] int32 (fits int16), b [C] int32, p = [EPS (int64), SH].
+ * out: y [B, T, C]. Verilog: mlo_layernorm, FRAME = T.
+ *
+ *     layernorm.c's formulas, for N = T C numbers at once; g and b are those of a channel in every token.
+ *     A frame of fewer tokens has the N that it has.
+ *
+ * The hardware keeps a frame: its last token's root is what the first one waits for. As in layernorm.c
+ * it takes the next frame meanwhile.
+ *
+ * error: as layernorm.c has it.
+ * cost: C/PE cycles a token, a frame 43 at least; memory for a frame.
+ */
+
+static const char mlo_framenorm_function[] = "FrameNorm <to, lo, hi, center> (x, g, b, p) => (y)\n"
+                                             "xc = Cast <to=7> (x)\n"
+                                             "xs = Shape (xc)\n"
+                                             "i0 = Constant <value_int=0> ()\n"
+                                             "i1 = Constant <value_int=1> ()\n"
+                                             "first = Constant <value_ints=[0]> ()\n"
+                                             "final = Constant <value_ints=[-1]> ()\n"
+                                             "frames = Gather (xs, first)\n"
+                                             "rows = Concat <axis=0> (frames, final)\n"
+                                             "x64 = Reshape (xc, rows)\n" /* [B, T C] */
+                                             "sizes = Shape (x64)\n"
+                                             "channels = Gather (sizes, i1)\n"
+                                             "g64 = Cast <to=7> (g)\n"
+                                             "b64 = Cast <to=7> (b)\n" MLO_NORM_STATISTICS
+                                             "nt = Reshape (n, xs)\n"
+                                             "ng = Mul (nt, g64)\n" MLO_NORM_ENDING;
+
+/* The numbers of a frame; 0: recorded that they are too many. */
+static int64_t mlo_frame_numbers(mlo *m, const mlo_node *n, int64_t tokens, int64_t channels) {
+    if (tokens > 0 && channels > 0 && tokens <= MLO_NORM_CHANNELS / channels)
+        return tokens * channels;
+    mlo_fail(m, MLO_E_UNSUPPORTED, n,
+        "a norm over %lld tokens of %lld channels; the integer norm takes up to %d numbers of a "
+        "frame: smaller "
+        "frames, or fewer channels",
+        (long long)tokens, (long long)channels, MLO_NORM_CHANNELS);
+    return 0;
+}
+
+/* A frame, from element `at` on. */
+static void mlo_framenorm_frame(
+    mlo_call *c, int64_t at, int64_t count, int64_t channels, mlo_array *y) {
+    const mlo_array *x = c->in[0];
+    const int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
+    const int sh = (int)mlo_get(c->in[3], 1);
+    int64_t total = 0, squares = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t v = mlo_get(x, at + i);
+        total += v;
+        squares += v * v;
+    }
+    if (!mlo_int(c->node, "center", 1)) total = 0;
+    const mlo_normal f = mlo_norm_of(count, total, squares, mlo_get(c->in[3], 0));
+    for (int64_t i = 0; i < count; i++)
+        mlo_set_element(y, at + i,
+            mlo_norm_one(&f, mlo_get(x, at + i), mlo_get(c->in[1], i % channels),
+                mlo_get(c->in[2], i % channels), sh, lo, hi));
+}
+
+static int mlo_framenorm_run(mlo_call *c) {
+    if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0) || mlo_norm_center(c->m, c->node))
+        return mlo_failed(c->m);
+    const mlo_array *x = c->in[0];
+    if (x->rank != 3)
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node,
+            "takes x of 3 dimensions, [batch, tokens, channels]; it has %d", x->rank);
+    const int64_t channels = x->dims[2],
+                  count = mlo_frame_numbers(c->m, c->node, x->dims[1], channels);
+    if (!count || mlo_kernel_count(c, 1, channels) || mlo_kernel_count(c, 2, channels)
+        || mlo_kernel_count(c, 3, 2) || mlo_kernel_limits(c, mlo_layernorm_limits))
+        return mlo_failed(c->m);
+    mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
+    for (int64_t i = 0; y && i < x->dims[0]; i++)
+        mlo_framenorm_frame(c, i * count, count, channels, y);
+    return mlo_failed(c->m);
+}
+
+static void mlo_framenorm_intermediates(
+    const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
+    (void)u;
+    mlo_norm_intermediates(s, s->chunk * mlo_last_dim(&s->out), l);
+}
+
+static int mlo_framenorm_legal(const mlo_site *s, int64_t pe, int64_t simd) {
+    return simd == 1 && mlo_last_dim(&s->out) % pe == 0;
+}
+
+static int mlo_framenorm_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
+    const int64_t channels = mlo_last_dim(&s->out), center = mlo_int(s->node, "center", 1);
+    const int64_t beats = channels / pe, keeps = mlo_norm_keeps(s->chunk * beats);
+    (void)simd;
+    if (mlo_norm_center(s->m, s->node) || !mlo_frame_numbers(s->m, s->node, s->chunk, channels))
+        return mlo_failed(s->m);
+    u->module = "mlo_layernorm";
+    u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, s->in_bits[0], channels);
+    u->out = mlo_port_make("m_axis", 0, pe, s->out_bits, channels);
+    mlo_unit_memory(u, "s_axis_c", pe * 64, beats);
+    mlo_unit_memory(u, "s_axis_e", 64, 1);
+    mlo_unit_param(u, "C", channels);
+    mlo_unit_param(u, "PE", pe);
+    mlo_unit_param(u, "XBITS", s->in_bits[0]);
+    mlo_unit_param(u, "YBITS", s->out_bits);
+    mlo_unit_param(u, "CENTER", center);
+    mlo_unit_param(u, "FRAME", s->chunk);
+    u->turns = 1;
+    u->interval = mlo_max(beats, mlo_parts(43, s->chunk)); /* 43: as layernorm.c has it */
+    u->latency = 65 - 3 * !center + mlo_clog2(pe) + beats;
+    u->other = 4 * pe;
+    u->flow = MLO_FLOW_NORM;
+    u->window.behind = s->chunk - 1;
+    u->window.slots = mlo_parts(keeps, beats);
+    u->window.room = keeps / beats;
+    return 0;
+}
+
+/* That of a norm of as many channels, and each token's sideband. */
+static void mlo_framenorm_area(
+    const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
+    enum { COUNTS = 48, SIDEBAND = 3 };
+    const int64_t channels = mlo_last_dim(&s->out), all = s->chunk * channels;
+    mlo_norm_area(s, u, all, axi, banks, a);
+    mlo_area_fifo(a, SIDEBAND, mlo_norm_keeps(all / u->pe));
+    a->lut += COUNTS / 3;
+    a->ff += COUNTS;
+}
+
+/* ---- the card -------------------------------------------------------------- */
+
+static const mlo_kernel mlo_framenorm_kernel = {
+    .op = { "mlo.FrameNorm", mlo_kernel_same_shape, mlo_framenorm_run, 4 },
+    .kind = MLO_KERNEL_FRAME_NORM,
+    .series = "layernorm",
+    .function = mlo_framenorm_function,
+    .limits = mlo_layernorm_limits,
+    .pe_axis = "channels",
+    .legal = mlo_framenorm_legal,
+    .unit = mlo_framenorm_unit,
+    .intermediates = mlo_framenorm_intermediates,
+    .area = mlo_framenorm_area,
     .pack = mlo_layernorm_pack,
 };
 
@@ -23134,7 +23572,7 @@ static const mlo_kernel mlo_place_kernel = {
 /* conv: depthwise convolution over a grid of tokens: every channel of a token becomes a sum of what
  * lies around it, with weights of its own.
  *
- * in:  x [B, T, C] int8 or int16, w [C, KH, KW] int8, bias [C] int32, mult [C] int32, shift [C]
+ * in:  x [B, T, C] int8 or int16, w [C, KH, KW] (or [C, KH, KW, E]) int8, bias [C] int32, mult [C] int32, shift [C]
  *     int32. Attributes: width, the tokens of a row; top, left: rows above, columns to the left that
  *     a token sees (0 .. KH - 1, 0 .. KW - 1).
  * out: y [B, T, C]. Verilog: mlo_conv.
@@ -23143,6 +23581,12 @@ static const mlo_kernel mlo_place_kernel = {
  *     y[r][q][c] = requantize(bias[c] + sum_ij w[c][i][j] x[r+i-top][q+j-left][c]; mult[c], shift[c])
  *     What is outside of the frame is 0: above, below, beside its rows; behind its last token, if
  *     the last row is not whole. So a frame may have any number of tokens.
+ *
+ * With E there are weights for each part of its window that a token's frame can have: with u rows missing
+ * above and d below, l columns to the left and r to the right they are number
+ * ((u (KH - top) + d) (left + 1) + l) (KW - left) + r; E = (top + 1) (KH - top) (left + 1) (KW - left).
+ * d counts the rows below in which the frame has no token under this one. So an average over the tokens
+ * that are there is a convolution (count_include_pad = 0).
  *
  * Stride and dilation are 1. Average pooling of k x k is weights of 1, mult / 2^shift about 1 / k^2
  * (zeros count: at the borders, too). width = 1, KW = 1 is a convolution along a sequence, top = KH
@@ -23201,8 +23645,42 @@ static const char mlo_conv_function[] =
     "nothing = Sub (any, any)\n"
     "xs = Concat <axis=1> (x64, nothing)\n"
     "windows = Gather <axis=1> (xs, seen)\n"
+    /* weights [E, KH, KW, C], and which of them are a token's */
+    "three1 = Constant <value_ints=[3]> ()\n"
+    "rest1 = Constant <value_ints=[-1]> ()\n"
+    "window = Slice (sizes, zero1, three1)\n"
+    "whole4 = Concat <axis=0> (window, rest1)\n"
     "w64 = Cast <to=7> (w)\n"
-    "taps = Transpose <perm=[1, 2, 0]> (w64)\n"
+    "w4 = Reshape (w64, whole4)\n"
+    "edges = Transpose <perm=[3, 1, 2, 0]> (w4)\n"
+    "form4 = Shape (edges)\n"
+    "many = Gather (form4, i0)\n"
+    "most = Sub (many, i1)\n"
+    "under_ = Sub (rows, above)\n"
+    "below = Sub (under_, i1)\n"
+    "aside = Sub (columns, beside)\n"
+    "beside1 = Add (beside, i1)\n"
+    "up_ = Sub (above, r3)\n"
+    "up = Max (up_, i0)\n"
+    "behind_ = Sub (tokens, t3)\n"
+    "behind = Sub (behind_, i1)\n"
+    "more = Div (behind, wide)\n"
+    "fewer = Min (more, below)\n"
+    "down = Sub (below, fewer)\n"
+    "early_ = Sub (beside, q3)\n"
+    "early = Max (early_, i0)\n"
+    "end_ = Add (q3, aside)\n"
+    "end = Sub (end_, wide)\n"
+    "late = Max (end, i0)\n"
+    "uu = Mul (up, under_)\n"
+    "ud = Add (uu, down)\n"
+    "udl_ = Mul (ud, beside1)\n"
+    "udl = Add (udl_, early)\n"
+    "udlr_ = Mul (udl, aside)\n"
+    "udlr = Add (udlr_, late)\n"
+    "edge_ = Min (udlr, most)\n"
+    "edge = Reshape (edge_, rest1)\n"
+    "taps = Gather <axis=0> (edges, edge)\n"
     "products = Mul (windows, taps)\n"
     "sums = ReduceSum <axes=[2, 3], keepdims=0> (products)\n"
     "b = Cast <to=7> (bias)\n"
@@ -23218,7 +23696,13 @@ typedef struct {
     int64_t width; /* tokens of a row */
     int64_t top; /* rows of the window above the token */
     int64_t left; /* columns of the window to the left of it */
+    int64_t edges; /* parts of the window that have weights of their own; 1: there is one set */
 } mlo_pane;
+
+/* Parts of a window that a token's frame can have. */
+static int64_t mlo_pane_parts(const mlo_pane *v) {
+    return (v->top + 1) * (v->kh - v->top) * (v->left + 1) * (v->kw - v->left);
+}
 
 /* 0: recorded what is wrong with shapes and attributes. */
 static int mlo_pane_of(
@@ -23228,10 +23712,11 @@ static int mlo_pane_of(
     v->width = mlo_int(n, "width", 0);
     v->top = mlo_int(n, "top", -1);
     v->left = mlo_int(n, "left", -1);
-    if (x->rank != 3 || w->rank != 3 || w->dims[0] != v->channels) {
+    v->edges = w->rank == 4 ? w->dims[3] : 1;
+    if (x->rank != 3 || w->rank < 3 || w->rank > 4 || w->dims[0] != v->channels) {
         mlo_fail(m, MLO_E_SHAPE, n,
             "takes x of 3 dimensions, [batch, tokens, channels], and w of 3, [channels, rows, "
-            "columns]; they have %d and %d, x has %lld channels, w %lld",
+            "columns], or 4 with parts; they have %d and %d, x has %lld channels, w %lld",
             x->rank, w->rank, (long long)v->channels, (long long)(w->rank ? w->dims[0] : 0));
         return 0;
     }
@@ -23241,6 +23726,9 @@ static int mlo_pane_of(
         mlo_fail(m, MLO_E_SHAPE, n,
             "a window of %lld x %lld over rows of width = %lld tokens; each must be 1 to %d",
             (long long)v->kh, (long long)v->kw, (long long)v->width, MOST);
+    else if (w->rank == 4 && v->edges != mlo_pane_parts(v))
+        mlo_fail(m, MLO_E_SHAPE, n, "weights for %lld parts of the window; it has %lld",
+            (long long)v->edges, (long long)mlo_pane_parts(v));
     else if (v->top < 0 || v->top >= v->kh || v->left < 0 || v->left >= v->kw)
         mlo_fail(m, MLO_E_SHAPE, n,
             "top = %lld, left = %lld in a window of %lld x %lld; a token must be in its window",
@@ -23265,15 +23753,18 @@ static int64_t mlo_pane_slots(const mlo_pane *v, int64_t simd) {
     return mlo_parts(mlo_pane_before(v) + mlo_pane_behind(v) + 1 + coming, simd) * simd;
 }
 
-/* acc[c] := the sum of token t's window, of one frame's x; taps [KH * KW, C]. */
+/* acc[c] := the sum of token t's window, of one frame's x; taps [KH * KW, E, C]. */
 static void mlo_pane_sums(const mlo_pane *v, const mlo_array *x, int64_t frame, int64_t tokens,
     int64_t t, const int64_t *taps, int64_t *acc) {
     const int64_t c = v->channels, row = t / v->width - v->top, column = t % v->width - v->left;
+    const int64_t edge = v->edges > 1
+        ? mlo_window_edge(t, tokens, v->kh, v->kw, v->width, v->top, v->left)
+        : 0;
     memset(acc, 0, (size_t)c * sizeof *acc);
     for (int64_t i = 0; i < v->kh; i++)
         for (int64_t j = 0; j < v->kw; j++) {
             const int64_t at = (row + i) * v->width + column + j;
-            const int64_t *w = taps + (i * v->kw + j) * c;
+            const int64_t *w = taps + ((i * v->kw + j) * v->edges + edge) * c;
             if (row + i < 0 || column + j < 0 || column + j >= v->width || at >= tokens) continue;
             for (int64_t k = 0; k < c; k++)
                 acc[k] += w[k] * mlo_get(x, (frame * tokens + at) * c + k);
@@ -23310,7 +23801,7 @@ static int mlo_conv_run(mlo_call *c) {
         if (mlo_kernel_count(c, i, v.channels)) return mlo_failed(c->m);
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
     if (!y || mlo_kernel_limits(c, mlo_mvu_limits)) return mlo_failed(c->m);
-    const int64_t area = v.kh * v.kw;
+    const int64_t area = v.kh * v.kw * v.edges;
     int64_t *taps = (int64_t *)mlo_scratch(
         c->m, (size_t)((area + 1) * v.channels) + 1, sizeof *taps);
     for (int64_t i = 0; taps && i < area * v.channels; i++)
@@ -23357,7 +23848,7 @@ static int mlo_conv_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *
     u->module = "mlo_conv";
     u->in[u->n_in++] = mlo_port_make("s_axis", 0, pe, s->in_bits[0], v.channels);
     u->out = mlo_port_make("m_axis", 0, pe, s->out_bits, v.channels);
-    mlo_unit_memory(u, "s_axis_w", pe * simd * wbits, v.channels / pe * cycles);
+    mlo_unit_memory(u, "s_axis_w", pe * simd * wbits, v.channels / pe * cycles * v.edges);
     mlo_unit_memory(u, "s_axis_c", lanes * 64, v.channels / lanes);
     mlo_unit_param(u, "C", v.channels);
     mlo_unit_param(u, "KH", v.kh);
@@ -23365,6 +23856,7 @@ static int mlo_conv_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *
     mlo_unit_param(u, "W", v.width);
     mlo_unit_param(u, "TOP", v.top);
     mlo_unit_param(u, "LEFT", v.left);
+    if (v.edges > 1) mlo_unit_param(u, "EDGES", 1);
     mlo_unit_param(u, "PE", pe);
     mlo_unit_param(u, "SIMD", simd);
     mlo_unit_param(u, "XBITS", u->in[0].bits);
@@ -23386,10 +23878,12 @@ static int mlo_conv_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *
     return mlo_failed(s->m); /* reading the metadata may have failed */
 }
 
-/* Weights: tap after tap of a group of PE channels. */
+/* Weights: tap after tap of a group of PE channels, of each tap those of each part of the window. */
 static void mlo_conv_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word,
     const mlo_array *const *in, unsigned char *bits) {
     const int64_t taps = s->in[1].dims[1] * s->in[1].dims[2], folds = taps / u->simd;
+    const int64_t edges = s->in[1].rank == 4 ? s->in[1].dims[3] : 1;
+    const int64_t edge = word % edges, step = word / edges;
     const int wbits = mlo_site_weight_bits(s);
     if (k) {
         mlo_pack_channels(s, u->memory[1].width / 64, word, in, 2, bits);
@@ -23398,8 +23892,9 @@ static void mlo_conv_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t w
     for (int64_t p = 0; p < u->pe; p++)
         for (int64_t i = 0; i < u->simd; i++)
             mlo_put_bits(bits, (p * u->simd + i) * wbits, wbits,
-                (uint64_t)mlo_get(
-                    in[1], (word / folds * u->pe + p) * taps + word % folds * u->simd + i));
+                (uint64_t)mlo_get(in[1],
+                    ((step / folds * u->pe + p) * taps + step % folds * u->simd + i) * edges
+                        + edge));
 }
 
 /* mlo_window: banks of tokens, the sideband and the reach of each token, counters, what picks
@@ -23780,6 +24275,7 @@ static const mlo_kernel *const mlo_kernels[] = {
     &mlo_attention_probs_kernel,
     &mlo_attention_rounded_kernel,
     &mlo_layernorm_kernel,
+    &mlo_framenorm_kernel,
     &mlo_conv_kernel,
     &mlo_rotary_kernel,
     &mlo_place_kernel,
@@ -23806,6 +24302,10 @@ static const mlo_kernel *mlo_kernel_of(const mlo_node *n) {
 static int mlo_is_kernel(const mlo_node *n, mlo_kernel_kind kind) {
     const mlo_kernel *k = mlo_kernel_of(n);
     return k && k->kind == kind;
+}
+/* Of a token or of a frame. */
+static int mlo_is_any_norm(const mlo_node *n) {
+    return mlo_is_kernel(n, MLO_KERNEL_NORM) || mlo_is_kernel(n, MLO_KERNEL_FRAME_NORM);
 }
 static int mlo_has_table(const mlo_node *n) {
     const mlo_kernel *k = mlo_kernel_of(n);
@@ -24291,12 +24791,11 @@ typedef struct {
 } mlo_scan;
 
 static int mlo_scan_of(mlo *m, mlo_graph *outer, mlo_node *n, mlo_scan *s) {
-    mlo_attr *body = mlo_attr_of(n, "body");
     memset(s, 0, sizeof *s);
-    if (!body || !body->g) return mlo_fail(m, MLO_E_GRAPH, n, "a Scan without a body");
+    s->body = mlo_graph_of(n, "body");
+    if (!s->body) return mlo_fail(m, MLO_E_GRAPH, n, "a Scan without a body");
     s->node = n;
     s->outer = outer;
-    s->body = body->g;
     s->n_param = mlo_scan_stacks(n);
     if (s->n_param < 1 || s->n_param > n->n_input || s->body->n_input != n->n_input)
         return mlo_fail(m, MLO_E_GRAPH, n, "num_scan_inputs %lld does not fit %zu inputs",
@@ -24343,7 +24842,7 @@ static mlo_array *mlo_param_node(
 
 /* Slice i along axis 0. */
 static mlo_array *mlo_array_slice(mlo *m, mlo_array *a, int64_t i) {
-    if (!a || a->rank < 1 || i >= a->dims[0]) return NULL;
+    if (a->rank < 1 || i >= a->dims[0]) return NULL;
     mlo_array *r = mlo_array_new(m, a->dtype, a->rank - 1, a->dims + 1);
     size_t bytes = r ? (size_t)mlo_array_count(r) * mlo_dtype_size(a->dtype) : 0;
     if (r) memcpy(r->data, (char *)a->data + (size_t)i * bytes, bytes);
@@ -24354,7 +24853,7 @@ static mlo_array *mlo_stack_slice(
     mlo *m, const mlo_scan *s, const char *stack, int64_t i, int depth) {
     const char *part = mlo_stack_part(s->outer, stack, s->iterations, i);
     const mlo_value *v = mlo_value_of(s->outer, stack);
-    if (!part && v && v->tensor) return mlo_tensor_slice(m, v->tensor, i);
+    if (!part && v->tensor) return mlo_tensor_slice(m, v->tensor, i);
     mlo_array *whole = mlo_value_array(m, s, s->outer, part ? part : stack, i, depth), *r = whole;
     if (!whole) return NULL;
     if (part)
@@ -24412,9 +24911,8 @@ static int64_t mlo_node_macs(const mlo_graph *g, const mlo_node *n) {
     if (mlo_is(n, "MatMul") || mlo_is(n, "Gemm") || mlo_is_kernel(n, MLO_KERNEL_MATRIX))
         return mlo_form_count(&y) * a.dims[a.rank - 1];
     mlo_form k = mlo_form_of(mlo_value_of(g, mlo_has_input(n, 1) ? n->input[1] : n->input[0]));
-    if (mlo_is_kernel(n, MLO_KERNEL_WINDOW) && mlo_form_known(&k) && k.rank == 3)
-        return mlo_form_count(&y) * k.dims[1] * k.dims[2];
-    if (!mlo_is_kernel(n, MLO_KERNEL_ATTENTION) || !mlo_form_known(&k) || !k.rank) return 0;
+    if (mlo_is_kernel(n, MLO_KERNEL_WINDOW)) return mlo_form_count(&y) * k.dims[1] * k.dims[2];
+    if (!mlo_is_kernel(n, MLO_KERNEL_ATTENTION) || k.rank < 1) return 0;
     return mlo_form_count(&k) / k.dims[k.rank - 1] * (mlo_form_count(&a) + mlo_form_count(&y));
 }
 
@@ -24447,24 +24945,22 @@ static int mlo_scan_choose(mlo *m, mlo_scan *s) {
     int64_t most = -1;
     for (size_t i = 0; i < g->n_node; i++)
         if (mlo_is_scan(g->node[i])) {
-            mlo_attr *body = mlo_attr_of(g->node[i], "body");
+            const mlo_graph *body = mlo_graph_of(g->node[i], "body");
             mlo_scan each;
-            if (!body || !body->g || (wanted && !mlo_eq(wanted, mlo_node_name(g->node[i]))))
-                continue;
+            if (!body || (wanted && !mlo_eq(wanted, mlo_node_name(g->node[i])))) continue;
             if (mlo_scan_of(m, g, g->node[i], &each)) return mlo_failed(m);
             int64_t macs = mlo_meta_get(g->node[i]->meta, g->node[i]->n_meta, mlo_key_core)
                 ? INT64_MAX
-                : mlo_body_macs(body->g) * each.iterations;
+                : mlo_body_macs(body) * each.iterations;
             if (macs > most) {
                 most = macs;
                 best = g->node[i];
             }
         }
-    if (!best && wanted) return mlo_scan_unknown(m, wanted);
-    if (!best)
-        return mlo_fail_at(
-            m, MLO_E_LOOP, NULL, "the model has no loop; roll found nothing that repeats");
-    return mlo_scan_of(m, g, best, s);
+    if (best) return mlo_scan_of(m, g, best, s);
+    return wanted ? mlo_scan_unknown(m, wanted)
+                  : mlo_fail_at(m, MLO_E_LOOP, NULL,
+                        "the model has no loop; roll found nothing that repeats");
 }
 
 /* Drops what no output needs: dead nodes of the body, scan inputs it no longer reads, then dead
@@ -25164,7 +25660,7 @@ static const char *mlo_memory_read(const mlo_scan *s, const mlo_node *n) {
         name = p->input[0];
     }
     const mlo_value *v = mlo_value_of(s->body, name);
-    return v && v->graph != s->body && !mlo_is_parameter(s, v->graph, name, 0) ? name : NULL;
+    return v->graph != s->body && !mlo_is_parameter(s, v->graph, name, 0) ? name : NULL;
 }
 
 /* Finds the memory. */
@@ -25294,14 +25790,33 @@ static int mlo_is_norm(const mlo_inside *in, const mlo_node *n) {
     if (!mlo_is(n, "RMSNormalization") && !mlo_is(n, "LayerNormalization")) return 0;
     const mlo_form f = mlo_body_form(in, n->input[0]);
     const int64_t axis = mlo_int(n, "axis", -1);
-    return mlo_form_known(&f) && (axis == -1 || axis == f.rank - 1);
+    return axis == -1 || axis == f.rank - 1;
+}
+
+/* Tokens of a norm over all channels of all tokens of one frame, [1, .., C], with a scale and a bias for each channel
+ * or none; 0: it is another one. */
+static int64_t mlo_frame_norm_tokens(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_is(n, "RMSNormalization") && !mlo_is(n, "LayerNormalization")) return 0;
+    const mlo_form f = mlo_body_form(in, n->input[0]);
+    const int64_t axis = mlo_int(n, "axis", -1), at = axis < 0 ? axis + f.rank : axis;
+    if (!mlo_form_known(&f) || at < 0 || at > f.rank - 2) return 0;
+    for (int64_t k = 0; k < at; k++)
+        if (f.dims[k] != 1) return 0;
+    for (size_t k = 1; k < 3; k++) {
+        const mlo_form p = mlo_body_form(in, mlo_has_input(n, k) ? n->input[k] : "");
+        if (mlo_has_input(n, k)
+            && (!mlo_form_known(&p) || mlo_last_dim(&p) != mlo_last_dim(&f)
+                || mlo_form_count(&p) != mlo_last_dim(&f)))
+            return 0;
+    }
+    return mlo_form_count(&f) / mlo_last_dim(&f);
 }
 
 /* The norm over parts of a token's channels (each head's, say) behind which n joins them again:
  * there views end, as what is read is the token. NULL: n does no such thing. */
 static mlo_node *mlo_joined_norm(const mlo_inside *in, const mlo_node *n) {
     mlo_node *p = mlo_has_trait(n, MLO_RESHAPES) ? mlo_made_by(in, n->input[0]) : NULL;
-    if (!p || !mlo_is_norm(in, p) || !mlo_is_carried(in, p->input[0])) return NULL;
+    if (!mlo_is_norm(in, p)) return NULL;
     const mlo_form from = mlo_body_form(in, n->input[0]), to = mlo_body_form(in, n->output[0]);
     const int64_t d = mlo_last_dim(&from), c = mlo_last_dim(&to);
     return d > 0 && c > d && c % d == 0 ? p : NULL;
@@ -25309,7 +25824,7 @@ static mlo_node *mlo_joined_norm(const mlo_inside *in, const mlo_node *n) {
 
 static const char *mlo_chain_walk(
     const mlo_inside *in, const char *name, mlo_chain *c, double *scale) {
-    for (c->n = c->n_rounding = 0; c->n < MLO_CHAIN && c->n_rounding < MLO_CHAIN;) {
+    for (c->n = c->n_rounding = 0; c->n + c->n_rounding < MLO_CHAIN;) {
         mlo_node *p = mlo_made_by(in, name);
         const char *factor = NULL;
         if (mlo_is_rounded(in, name, &c->rounding[c->n_rounding])) {
@@ -25329,13 +25844,12 @@ static const char *mlo_chain_walk(
 
 enum { MLO_MOVE_INPUTS = 8, MLO_MOVE_OUTPUTS = 16 };
 
-/* What operator n makes of these arrays, of its outputs the one called `made`. NULL: it is none
- * that mlo evaluates. */
+/* What operator n makes of at most MLO_MOVE_INPUTS arrays, of its outputs the one called `made`. NULL: it has too many,
+ * or it failed. */
 static mlo_array *mlo_made_of(mlo *m, mlo_node *n, const char *made, const mlo_array *const *args) {
     const mlo_op *op = mlo_op_of(m, n);
     mlo_array *out[MLO_MOVE_OUTPUTS] = { 0 }, *result = NULL;
-    if (!op || !op->run || n->n_input > MLO_MOVE_INPUTS || n->n_output > MLO_MOVE_OUTPUTS)
-        return NULL;
+    if (n->n_output > MLO_MOVE_OUTPUTS) return NULL;
     if (mlo_call_node(m, op, n, mlo_opset_of(m), args, out)) return NULL;
     for (size_t k = 0; k < n->n_output; k++) {
         if (n->output[k] == made)
@@ -25354,9 +25868,9 @@ static mlo_array *mlo_moved(
     mlo_array *list[MLO_MOVE_INPUTS] = { 0 }, *result = NULL;
     int known = n->n_input <= MLO_MOVE_INPUTS;
     for (size_t k = 1; known && k < n->n_input; k++) {
-        mlo_value *v = mlo_has_input(n, k) ? mlo_value_of(in->body, n->input[k]) : NULL;
         if (!mlo_has_input(n, k)) continue;
-        args[k] = list[k] = v && v->tensor ? mlo_tensor_load(in->m, v->tensor) : NULL;
+        const mlo_value *v = mlo_value_of(in->body, n->input[k]);
+        args[k] = list[k] = v->tensor ? mlo_tensor_load(in->m, v->tensor) : NULL;
         known = list[k] != NULL;
     }
     if (known) result = mlo_made_of(in->m, n, made, args);
@@ -25607,7 +26121,7 @@ static const mlo_turn_terms *mlo_terms_joined(mlo_turner *w, mlo_node *n, const 
         base[k + 1] = base[k] + part[k]->n;
     }
     mlo_turn_terms *t = mlo_terms_new(w, name);
-    int ok = t && base[n->n_input] == t->n;
+    int ok = t != NULL;
     for (size_t k = 0; ok && k < n->n_input; k++)
         ok = (args[k] = from[k] = mlo_counted(m, &part[k]->form, base[k])) != NULL;
     mlo_array *map = ok ? mlo_made_of(m, n, name, args) : NULL;
@@ -25624,13 +26138,12 @@ static const mlo_turn_terms *mlo_terms_joined(mlo_turner *w, mlo_node *n, const 
 }
 
 /* Does a parameter of the body differ from iteration to iteration, as far as one can see? */
-static int mlo_may_vary(const mlo_inside *in, const char *name, int depth) {
+static int mlo_may_vary(const mlo_inside *in, const char *name) {
     const mlo_value *v = mlo_value_of(in->body, name);
     if (!v || v->graph != in->body || v->tensor) return 0;
-    if (v->is_input || !v->producer || depth > 32) return 1;
+    if (!v->producer) return 1;
     for (size_t k = 0; k < v->producer->n_input; k++)
-        if (mlo_has_input(v->producer, k) && mlo_may_vary(in, v->producer->input[k], depth + 1))
-            return 1;
+        if (mlo_may_vary(in, v->producer->input[k])) return 1;
     return 0;
 }
 
@@ -25645,7 +26158,7 @@ static const mlo_turn_terms *mlo_terms_scaled(
     mlo_array *a = mlo_scan_value(m, w->in->scan, factor, w->iteration);
     mlo_turn_terms *t = a ? mlo_terms_new(w, name) : NULL;
     const mlo_form f = a ? mlo_form_of_array(a) : mlo_form_of(NULL);
-    w->varies |= mlo_may_vary(w->in, factor, 0);
+    w->varies |= mlo_may_vary(w->in, factor);
     for (int64_t e = 0; t && e < t->n; e++) {
         const double by = mlo_number_at(a, mlo_spread_at(&f, &t->form, e));
         mlo_terms_copy(t, e, x, mlo_spread_at(&x->form, &t->form, e), divides ? 1 / by : by);
@@ -25700,7 +26213,8 @@ static const mlo_turn_terms *mlo_terms_rotary(mlo_turner *w, mlo_node *n, const 
         if (!mlo_has_input(n, k)) continue;
         if (!mlo_is_parameter(w->in->scan, w->in->body, n->input[k], 0))
             ok = mlo_no_rotation(w, mlo_turned_by_input);
-        w->varies |= mlo_may_vary(w->in, n->input[k], 0);
+        else
+            w->varies |= mlo_may_vary(w->in, n->input[k]);
         ok = ok && (a[k - 1] = mlo_scan_value(m, w->in->scan, n->input[k], w->iteration)) != NULL;
     }
     for (int64_t e = 0; ok && e < t->n; e++) {
@@ -25727,8 +26241,8 @@ static const mlo_turn_terms *mlo_terms_rotary(mlo_turner *w, mlo_node *n, const 
 
 /* A sum, or a difference, of two carried values. */
 static int mlo_is_mix(const mlo_inside *in, const mlo_node *n) {
-    return (mlo_is(n, "Add") || mlo_is(n, "Sub")) && n->n_input == 2
-        && mlo_is_carried(in, n->input[0]) && mlo_is_carried(in, n->input[1]);
+    return (mlo_is(n, "Add") || mlo_is(n, "Sub")) && mlo_is_carried(in, n->input[0])
+        && mlo_is_carried(in, n->input[1]);
 }
 static int mlo_is_repeat(const mlo_inside *in, const mlo_node *n) {
     return (mlo_is(n, "Expand") || mlo_is(n, "Tile") || mlo_has_trait(n, MLO_MOVES)
@@ -25739,7 +26253,7 @@ static int mlo_is_repeat(const mlo_inside *in, const mlo_node *n) {
 static int mlo_is_product_with(
     const mlo_inside *in, const mlo_node *n, const char **x, const char **factor) {
     const int divides = mlo_is(n, "Div");
-    if ((!divides && !mlo_is(n, "Mul")) || n->n_input != 2) return 0;
+    if (!divides && !mlo_is(n, "Mul")) return 0;
     const int first = mlo_is_carried(in, n->input[0]);
     *x = n->input[!first];
     *factor = n->input[first];
@@ -25784,7 +26298,7 @@ static int mlo_is_turned(const mlo_inside *in, const mlo_node *n) {
     const mlo_form x = mlo_body_form(in, n->input[0]), cos = mlo_body_form(in, n->input[1]);
     const int64_t heads = mlo_int(n, "num_heads", 0),
                   turned = mlo_int(n, "rotary_embedding_dim", 0);
-    if (!mlo_form_known(&x) || !mlo_form_known(&cos) || x.rank != 3 || x.dims[0] != 1 || heads < 1
+    if (!mlo_form_known(&cos) || x.rank != 3 || x.dims[0] != 1 || heads < 1
         || !mlo_int(n, "interleaved", 0))
         return 0;
     for (size_t k = 1; k < 3; k++)
@@ -26141,7 +26655,7 @@ static void mlo_respell_plain(const mlo_inside *in) {
 /* A binary node of one carried operand and one that is not: which is which. */
 static int mlo_is_half(const mlo_inside *in, const mlo_node *n, const char *op,
     const char **carried, const char **other) {
-    if (!mlo_is(n, op) || n->n_input != 2) return 0;
+    if (!mlo_is(n, op)) return 0;
     int first = mlo_is_carried(in, n->input[0]);
     *carried = n->input[first ? 0 : 1];
     *other = n->input[first ? 1 : 0];
@@ -26185,6 +26699,12 @@ typedef struct {
     int transposed; /* 1: the product reads W as [N, K] */
 } mlo_projection;
 
+/* A Gemm of other factors than 1, or of its operand across; a MatMul has no such attributes. */
+static int mlo_is_scaled_gemm(const mlo_node *n) {
+    return mlo_differs(mlo_float(n, "alpha", 1), 1) || mlo_differs(mlo_float(n, "beta", 1), 1)
+        || mlo_int(n, "transA", 0);
+}
+
 static int mlo_projection_of(const mlo_inside *in, const char *name, mlo_projection *p) {
     mlo_node *n = mlo_made_by(in, name);
     const char *from;
@@ -26195,14 +26715,14 @@ static int mlo_projection_of(const mlo_inside *in, const char *name, mlo_project
         n = mlo_made_by(in, from);
         if (!mlo_is(n, "MatMul")) return 0;
     }
-    mlo_form w = n && n->n_input > 1 ? mlo_body_form(in, n->input[1]) : mlo_form_of(NULL);
+    if (!mlo_is(n, "MatMul") && !mlo_is(n, "Gemm")) return 0;
+    const mlo_form w = mlo_body_form(in, n->input[1]);
     if (w.rank != 2 || !mlo_is_carried(in, n->input[0]) || mlo_is_carried(in, n->input[1]))
         return 0;
     p->product = n;
-    p->transposed = mlo_is(n, "Gemm") && mlo_int(n, "transB", 0);
-    if (mlo_is(n, "Gemm") && mlo_has_input(n, 2)) p->bias = n->input[2];
-    int gemm = mlo_is(n, "Gemm") && mlo_float(n, "alpha", 1) == 1 && mlo_float(n, "beta", 1) == 1;
-    if (!(gemm && !mlo_int(n, "transA", 0)) && !mlo_is(n, "MatMul")) return 0;
+    p->transposed = mlo_int(n, "transB", 0) != 0;
+    if (mlo_has_input(n, 2)) p->bias = n->input[2];
+    if (mlo_is_scaled_gemm(n)) return 0;
     return !p->bias || mlo_is_per_channel(in, p->bias, w.dims[!p->transposed]);
 }
 
@@ -26267,9 +26787,10 @@ static int mlo_view_as(
     const mlo_form *f = &v->form;
     mlo_heads at = { f->dims[f->rank - (order ? 1 : 2)], 0, f->dims[f->rank - (order ? 2 : 1)],
         order };
-    at.heads = at.t > 0 && at.d > 0 ? mlo_form_count(f) / (at.t * at.d) : 0;
+    if (mlo_form_count(f) < 1) return 0;
+    at.heads = mlo_form_count(f) / (at.t * at.d);
     v->at = at;
-    return at.heads > 0 && mlo_head_columns(in, source, c, &at, v->column);
+    return mlo_head_columns(in, source, c, &at, v->column);
 }
 
 /* Does this operand want respelling: is it heads of a projection, but not all of its channels in
@@ -26338,7 +26859,7 @@ static void mlo_respell_packed(mlo_respeller *r, mlo_expansion *x) {
  * may be attention's own, and a sign a rotation's. */
 static int mlo_is_worked_on(const mlo_inside *in, const char *name, int depth) {
     const mlo_value *v = mlo_value_of(in->body, name);
-    for (size_t i = 0; v && i < v->n_use && depth < MLO_CHAIN; i++) {
+    for (size_t i = 0; i < v->n_use && depth < MLO_CHAIN; i++) {
         const mlo_node *n = v->use[i];
         double scale = 1;
         if (mlo_has_trait(n, MLO_RESHAPES)) {
@@ -26364,7 +26885,7 @@ static int mlo_is_cut(
     const char *source = mlo_chain_walk(in, name, &c, NULL);
     mlo_form whole = mlo_body_form(in, source);
     *column = NULL;
-    if (f.rank < 1 || c.n_rounding) return 0;
+    if (c.n_rounding) return 0;
     if (!mlo_projection_of(in, source, p)) return 0;
     const mlo_heads one = { mlo_tokens_of(&f), 1, mlo_last_dim(&f), 0 };
     *at = one;
@@ -26387,7 +26908,7 @@ static void mlo_respell_parts(mlo_respeller *r, mlo_expansion *x) {
         int64_t *column;
         const mlo_value *v = mlo_value_of(r->in.body, self->output[k]);
         const mlo_form f = mlo_form_of(v);
-        if (!v || (!v->n_use && !v->is_output)) continue;
+        if (!v->n_use && !v->is_output) continue;
         if (mlo_is_cut(&r->in, self->output[k], &p, &at, &column)) {
             x->n = p.sum ? p.sum : p.product; /* its name, its scope */
             const char *y = mlo_x_columns(x, &p, column, at.d);
@@ -26405,7 +26926,7 @@ static void mlo_respell_parts(mlo_respeller *r, mlo_expansion *x) {
 static int mlo_is_spread(const mlo_form *a, const mlo_form *b, mlo_form *to) {
     int same = a->rank == b->rank;
     *to = a->rank > b->rank ? *a : *b;
-    if (!mlo_form_known(a) || !mlo_form_known(b) || a->rank < 2 || b->rank < 2) return 0;
+    if (a->rank < 2 || b->rank < 2) return 0;
     for (int d = 3; d <= to->rank; d++) {
         int64_t m = d > a->rank ? 1 : a->dims[a->rank - d],
                 n = d > b->rank ? 1 : b->dims[b->rank - d];
@@ -26503,9 +27024,8 @@ static int mlo_is_head_norm(const mlo_inside *in, const mlo_node *n, int64_t *ga
     for (size_t k = 1; k < n->n_input; k++) {
         const mlo_form g = mlo_body_form(in, mlo_has_input(n, k) ? n->input[k] : "");
         if (!mlo_has_input(n, k) || mlo_is_per_channel(in, n->input[k], row)) continue;
-        if (mlo_is_carried(in, n->input[k]) || !mlo_form_known(&g) || g.rank < 2
-            || mlo_last_dim(&g) != row || mlo_form_count(&g) != token
-            || g.dims[g.rank - 2] * row != token)
+        if (mlo_is_carried(in, n->input[k]) || g.rank < 2 || mlo_last_dim(&g) != row
+            || mlo_form_count(&g) != token || g.dims[g.rank - 2] * row != token)
             return 0;
         *gains = token;
     }
@@ -26581,9 +27101,7 @@ static int mlo_turned_source(const mlo_inside *in, mlo_turned *t) {
 static mlo_node *mlo_norm_behind(const mlo_inside *in, const char *name) {
     mlo_node *n = mlo_made_by(in, name);
     for (int i = 0; i < MLO_CHAIN && mlo_is_repeat(in, n); i++) n = mlo_made_by(in, n->input[0]);
-    return mlo_is_norm(in, n) && mlo_is_carried(in, n->input[0]) && mlo_may_turn(in, n->input[0])
-        ? n
-        : NULL;
+    return mlo_is_norm(in, n) && mlo_may_turn(in, n->input[0]) ? n : NULL;
 }
 
 /* Are the rows of the norm behind the rotation heads, with a gain for each channel? Then in pairs they
@@ -26678,7 +27196,7 @@ static const char *mlo_copy(mlo_copier *c, const char *name) {
     for (int i = 0; i < c->n; i++)
         if (c->name[i] == name) return c->copy[i];
     if (!mlo_is_carried(c->in, name)) return name;
-    if (!n || n->n_input > MLO_TURN_PARTS) return "";
+    if (n->n_input > MLO_TURN_PARTS) return ""; /* (every path ends in the source) */
     if (n == c->passed) return mlo_copy(c, n->input[0]);
     for (size_t k = 0; k < n->n_input; k++)
         in[k] = mlo_has_input(n, k) ? mlo_copy(c, n->input[k]) : "";
@@ -26871,7 +27389,7 @@ typedef struct {
 } mlo_found_norm;
 
 static void mlo_norm_take(mlo_found_norm *f, mlo_node *n) {
-    if (n && f->n_taken < 24) f->taken[f->n_taken++] = n;
+    if (f->n_taken < 24) f->taken[f->n_taken++] = n;
 }
 
 /* What is reduced over the channels, by this operator? */
@@ -27029,7 +27547,7 @@ static const char *mlo_norm_strip(
 /* Takes a constant factor off the end. */
 static const char *mlo_norm_unscale(mlo_found_norm *f, const char *name) {
     mlo_node *n = mlo_made_by(f->in, name);
-    const char *from = n && mlo_is_carried(f->in, name) ? mlo_unscaled(f->in, n, &f->factor) : NULL;
+    const char *from = mlo_is_carried(f->in, name) ? mlo_unscaled(f->in, n, &f->factor) : NULL;
     if (!from) return name;
     mlo_norm_take(f, n);
     return from;
@@ -27237,9 +27755,7 @@ static int mlo_head_norm_of(const mlo_inside *in, const mlo_node *n, mlo_head_no
     v->column = (int64_t *)mlo_scratch(
         in->m, (size_t)(all + (2 + v->t) * v->heads), sizeof *v->column);
     mlo_array *map = v->column && all <= channels ? mlo_index_map(in, v->from, &v->views) : NULL;
-    const int32_t *at = map && mlo_array_count(map) == mlo_form_count(&v->form)
-        ? (const int32_t *)map->data
-        : NULL;
+    const int32_t *at = map ? (const int32_t *)map->data : NULL;
     int ok = at
         && (mlo_norm_columns(v, at, channels)
             || (mlo_norm_rows(v, at, channels, v->column + all + 2 * v->heads)
@@ -27316,7 +27832,7 @@ static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
  * bias, if the first one has it) of a head's channels. NULL: it is another one. */
 static const mlo_node *mlo_split_norm(const mlo_inside *in, const mlo_node *join, size_t k) {
     const mlo_node *n = mlo_made_by(in, join->input[k]), *first = mlo_made_by(in, join->input[0]);
-    const mlo_node *split = n && mlo_is_norm(in, n) ? mlo_made_by(in, n->input[0]) : NULL;
+    const mlo_node *split = mlo_is_norm(in, n) ? mlo_made_by(in, n->input[0]) : NULL;
     if (!mlo_is(split, "Split") || k >= split->n_output || split->output[k] != n->input[0]
         || split->n_output != join->n_input || split != mlo_made_by(in, first->input[0])
         || !mlo_eq(n->op, first->op) || !mlo_is_used_once(in, join->input[k])
@@ -27366,8 +27882,8 @@ static void mlo_respell_split_norms(mlo_respeller *r, mlo_expansion *x) {
 /* Is it one number for each head of queries [.., H, T, D]? */
 static int mlo_is_head_scale(const mlo_form *scale, const mlo_form *queries) {
     const int r = scale->rank;
-    return mlo_form_known(scale) && r >= 3 && r <= queries->rank && scale->dims[r - 1] == 1
-        && scale->dims[r - 2] == 1 && scale->dims[r - 3] == queries->dims[queries->rank - 3]
+    return r >= 3 && r <= queries->rank && scale->dims[r - 1] == 1 && scale->dims[r - 2] == 1
+        && scale->dims[r - 3] == queries->dims[queries->rank - 3]
         && mlo_form_count(scale) == scale->dims[r - 3] && scale->dims[r - 3] > 1;
 }
 
@@ -27381,7 +27897,7 @@ static void mlo_respell_head_scale(mlo_respeller *r, mlo_expansion *x) {
     if (!mlo_is_inner_product(in, product)) return;
     const mlo_node *norm = mlo_made_by(in, product->input[0]);
     const mlo_form q = mlo_body_form(in, product->input[0]), s = mlo_body_form(in, scale);
-    if (!norm || !mlo_is_norm(in, norm) || !mlo_is_head_scale(&s, &q)) return;
+    if (!mlo_is_norm(in, norm) || !mlo_is_head_scale(&s, &q)) return;
     mlo_form wide = s;
     wide.dims[s.rank - 1] = mlo_last_dim(&q);
     const char *to = mlo_x_list(x, wide.dims, (size_t)wide.rank);
@@ -27437,12 +27953,15 @@ static const char *mlo_grid_turned(
 static int mlo_is_pointwise(const mlo_inside *in, const mlo_node *n) {
     const mlo_form w = mlo_body_form(in, n->input[1]);
     const mlo_form a = mlo_body_form(in, n->input[0]), b = mlo_body_form(in, n->output[0]);
-    int is = mlo_form_known(&w) && w.rank == a.rank && b.rank == a.rank;
+    int is = w.rank == a.rank;
     for (int k = 2; is && k < w.rank; k++) is = w.dims[k] == 1 && a.dims[k] == b.dims[k];
     return is;
 }
 
 static int mlo_is_convolved(const mlo_inside *in, const mlo_node *n) {
+    if (mlo_is(n,
+            "AveragePool")) /* over what is there of its window: others are convolutions by now */
+        return mlo_is_carried(in, n->input[0]) && mlo_body_form(in, n->input[0]).rank == 4;
     if (!mlo_is(n, "Conv") || !mlo_is_carried(in, n->input[0]) || mlo_is_carried(in, n->input[1]))
         return 0;
     const int rank = mlo_body_form(in, n->input[0]).rank;
@@ -27453,10 +27972,10 @@ static int mlo_is_convolved(const mlo_inside *in, const mlo_node *n) {
 static int mlo_is_grid_parameter(const mlo_inside *in, const char *name, const mlo_form *grid) {
     const mlo_form f = mlo_body_form(in, name);
     const int64_t channels = grid->dims[1];
-    if (mlo_is_carried(in, name) || !mlo_form_known(&f)) return 0;
-    return mlo_form_count(&f) == 1
-        || (f.rank >= grid->rank - 1 && f.rank <= grid->rank
-            && f.dims[f.rank - grid->rank + 1] == channels && mlo_form_count(&f) == channels);
+    if (mlo_is_carried(in, name)) return 0;
+    return mlo_is_number(in, name)
+        || (f.rank >= grid->rank - 1 && f.dims[f.rank - grid->rank + 1] == channels
+            && mlo_form_count(&f) == channels);
 }
 
 /* A function element by element of grids of one form. */
@@ -27474,6 +27993,21 @@ static int mlo_is_grid_function(const mlo_inside *in, const mlo_node *n) {
     return 1;
 }
 
+/* A norm over all channels of all places of one frame (respell_frame.c). */
+static int mlo_is_grid_norm(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_is(n, "LayerNormalization") || !mlo_is_carried(in, n->input[0])) return 0;
+    const mlo_form x = mlo_body_form(in, n->input[0]);
+    if ((x.rank != 3 && x.rank != 4) || x.dims[0] != 1 || mlo_int(n, "axis", -1) != 1) return 0;
+    for (size_t i = 1; i < n->n_input; i++)
+        if (mlo_has_input(n, i) && !mlo_is_grid_parameter(in, n->input[i], &x)) return 0;
+    return 1;
+}
+
+/* What has its twin from those of its operands. */
+static int mlo_is_of_grids(const mlo_inside *in, const mlo_node *n) {
+    return mlo_is_grid_function(in, n) || mlo_is_grid_norm(in, n);
+}
+
 static int mlo_grid_mark(mlo_gridder *g, const char *name, int *changed) {
     if (mlo_map_get(&g->marked, name)) return 0;
     *changed = 1;
@@ -27483,12 +28017,11 @@ static int mlo_grid_mark(mlo_gridder *g, const char *name, int *changed) {
 /* All that such a node reads and makes is of the grid. */
 static int mlo_grid_mark_node(mlo_gridder *g, const mlo_node *n, int *changed) {
     int any = mlo_is_convolved(&g->in, n);
-    if (!any && !mlo_is_grid_function(&g->in, n)) return 0;
+    if (!any && !mlo_is_of_grids(&g->in, n)) return 0;
     any |= mlo_map_get(&g->marked, n->output[0]) != NULL;
     for (size_t i = 0; i < n->n_input; i++) any |= mlo_map_get(&g->marked, n->input[i]) != NULL;
     for (size_t i = 0; any && i < n->n_input; i++)
-        if (mlo_has_input(n, i) && mlo_is_carried(&g->in, n->input[i]))
-            MLO_TRY(mlo_grid_mark(g, n->input[i], changed));
+        if (mlo_is_carried(&g->in, n->input[i])) MLO_TRY(mlo_grid_mark(g, n->input[i], changed));
     return any ? mlo_grid_mark(g, n->output[0], changed) : 0;
 }
 
@@ -27535,21 +28068,22 @@ static const char *mlo_grid_matrix(mlo_expansion *x, const mlo_form *w, int64_t 
 static const char *mlo_grid_conv(mlo_gridder *g, mlo_expansion *x) {
     static const int64_t turned[] = { 1, 0 };
     const mlo_node *n = x->n;
-    const mlo_form w = mlo_body_form(&g->in, n->input[1]);
+    const int conv = mlo_is(n, "Conv");
+    const mlo_form w = mlo_body_form(&g->in, conv ? n->input[1] : "");
     const int64_t groups = mlo_int(n, "group", 1);
     const char *from = mlo_twin(g, n->input[0]), *y;
-    if (mlo_is_pointwise(&g->in, n) && (groups == 1 || w.rank == 3 || w.dims[1] > 1)) {
+    if (conv && mlo_is_pointwise(&g->in, n) && (groups == 1 || w.rank == 3 || w.dims[1] > 1)) {
         y = mlo_x_transpose(x, mlo_grid_matrix(x, &w, groups), turned, 2);
         return mlo_x_plus(x, MLO_X(x, "MatMul", from, y), mlo_x_in(x, 2));
     }
     const int rank = mlo_body_form(&g->in, n->input[0]).rank; /* (a filter's may be unknown) */
     y = mlo_grid_turned(x, from, mlo_grid_first, rank);
-    y = MLO_X(x, "Conv", y, n->input[1], mlo_x_in(x, 2));
+    y = conv ? MLO_X(x, "Conv", y, n->input[1], mlo_x_in(x, 2)) : MLO_X(x, n->op, y);
     mlo_grid_attributes(x);
     return mlo_grid_turned(x, y, mlo_grid_last, rank);
 }
 
-/* The twin of what a function element by element makes. */
+/* The twin of what a function element by element, or a norm, makes. */
 static const char *mlo_grid_function(mlo_gridder *g, mlo_expansion *x) {
     const mlo_node *n = x->n;
     const char **in = MLO_NEW_N(x->m, const char *, n->n_input + 1);
@@ -27589,7 +28123,7 @@ static int mlo_grid_node(mlo_gridder *g, mlo_node *n) {
     const int of_grid = mlo_map_get(&g->marked, n->output[0]) != NULL;
     const int rank = mlo_body_form(&g->in, n->output[0]).rank;
     if (of_grid && mlo_is_convolved(&g->in, n)) y = mlo_grid_conv(g, &x);
-    if (of_grid && !y && mlo_is_grid_function(&g->in, n)) y = mlo_grid_function(g, &x);
+    if (of_grid && !y && mlo_is_of_grids(&g->in, n)) y = mlo_grid_function(g, &x);
     if (y) {
         const char *own = mlo_grid_turned(&x, y, mlo_grid_first, rank);
         MLO_TRY(mlo_map_put(m, &g->twin, n->output[0], (void *)(uintptr_t)y));
@@ -27662,7 +28196,7 @@ static int mlo_grid_body(mlo_gridder *g, const mlo_scan *s) {
  * mean. */
 static mlo_node *mlo_pool_less(const mlo_inside *in, const mlo_node *n) {
     const mlo_value *v = mlo_value_of(in->body, n->output[0]);
-    for (size_t i = 0; v && v->n_uses == 1 && !v->is_output && i < in->body->n_node; i++) {
+    for (size_t i = 0; v->n_uses == 1 && !v->is_output && i < in->body->n_node; i++) {
         mlo_node *p = in->body->node[i];
         if (mlo_is(p, "Sub") && p->input[0] == n->output[0] && p->input[1] == n->input[0]) return p;
     }
@@ -27713,19 +28247,19 @@ static int mlo_pool_conv(
     return mlo_node_input(m, n, name) ? mlo_failed(m) : mlo_attr_int(m, n, "group", c);
 }
 
-/* An average over a window of zeros and tokens is a convolution with a window of equal weights. */
+/* An average over a window of zeros and tokens along a line is a convolution with a window of equal weights. */
 static int mlo_respell_pool(mlo *m, const mlo_inside *in, mlo_node *n) {
     const mlo_form x = mlo_body_form(in, n->input[0]);
     const mlo_attr *kernel = mlo_attr_of(n, "kernel_shape"), *pads = mlo_attr_of(n, "pads");
     int64_t padded = mlo_is_padded_alike(n);
     if (!kernel || (int)kernel->n_ints + 2 != x.rank) return 0;
     for (size_t i = 0; pads && i < pads->n_ints; i++) padded |= pads->ints[i];
+    if (x.rank == 4) return 0; /* window.c has those */
     if (padded && !mlo_int(n, "count_include_pad", 0))
         return mlo_fail(m, MLO_E_UNSUPPORTED, n,
-            "an average pooling over fewer tokens at the border (count_include_pad = 0, "
-            "PoolFormer); "
-            "hardware's windows have the same weights everywhere: count zeros there "
-            "(count_include_pad = 1, torch's default)");
+            "an average pooling over fewer tokens at the border (count_include_pad = 0) along a "
+            "line of "
+            "tokens; hardware has those over a grid: count zeros there (count_include_pad = 1)");
     return mlo_pool_conv(m, in, n, x.dims[1], kernel);
 }
 
@@ -27763,9 +28297,11 @@ static int mlo_refuse_frame_norm(mlo *m, const mlo_inside *in) {
         if (f.rank < 2) continue;
         if (f.dims[0] * (instance ? f.dims[1] : mlo_int(n, "num_groups", 1)) < mlo_grid_tokens(&x))
             return mlo_fail(m, MLO_E_UNSUPPORTED, n,
-                "a norm over the channels of several tokens (PoolFormer's, of one group); "
-                "hardware's norms are over "
-                "the channels of each token: train it with those (LayerNorm)");
+                "a norm over the channels of several tokens, but not of one group of all channels "
+                "of "
+                "all tokens, with a scale and a bias for each channel; hardware's norms are over "
+                "all of "
+                "a frame (GroupNorm of 1 group) or over the channels of each token (LayerNorm)");
     }
     return 0;
 }
@@ -27829,12 +28365,12 @@ enum { MLO_WINDOW_MOST = 1 << 22 }; /* numbers of one attention's bias */
 
 /* ---- rows ----------------------------------------------------------------- */
 
-/* Are these the numbers 0, 1, .., each once? */
+/* Of n numbers below n: is each there once? */
 static int mlo_is_permutation(mlo *m, const int32_t *at, int64_t n) {
     char *seen = (char *)mlo_scratch(m, (size_t)n, 1);
     int ok = seen != NULL;
     if (seen) memset(seen, 0, (size_t)n);
-    for (int64_t i = 0; ok && i < n; i++) ok = at[i] >= 0 && at[i] < n && !seen[at[i]]++;
+    for (int64_t i = 0; ok && i < n; i++) ok = !seen[at[i]]++;
     mlo_scratch_free(m, seen);
     return ok;
 }
@@ -27843,8 +28379,8 @@ static int mlo_is_permutation(mlo *m, const int32_t *at, int64_t n) {
  * row at[i]. NULL: they do not, or no memory. */
 static int32_t *mlo_rows_of(mlo *m, const mlo_array *map, int64_t n, int64_t c) {
     const int32_t *e = map ? (const int32_t *)map->data : NULL;
-    if (!e || c <= 0 || mlo_array_count(map) != n || map->rank < 1 || map->dims[map->rank - 1] != c)
-        return NULL;
+    const mlo_form f = mlo_form_of_array(map);
+    if (!e || c <= 0 || mlo_array_count(map) != n || mlo_last_dim(&f) != c) return NULL;
     int32_t *at = MLO_NEW_N(m, int32_t, (size_t)(n / c));
     for (int64_t i = 0; at && i < n; i++) {
         if (e[i] % c != i % c || (i % c && e[i] / c != at[i / c])) return NULL;
@@ -27910,8 +28446,8 @@ static int mlo_is_moved(const mlo_mover *g, const char *name) {
 static mlo_order *mlo_order_put(
     mlo_mover *g, const char *name, const char *twin, int64_t t, int64_t c, int32_t *at) {
     mlo_order *o = MLO_NEW(g->in.m, mlo_order);
-    const mlo_order made = { twin, t, c, at, at && !mlo_is_home(at, t) };
-    if (!o || !at || mlo_map_put(g->in.m, &g->orders, name, o)) return NULL;
+    const mlo_order made = { twin, t, c, at, !mlo_is_home(at, t) };
+    if (!o || mlo_map_put(g->in.m, &g->orders, name, o)) return NULL;
     *o = made;
     return o;
 }
@@ -27945,7 +28481,7 @@ static mlo_order *mlo_common_order(mlo_mover *g, mlo_expansion *x) {
     int moved = 0;
     for (size_t i = 0; i < n->n_input; i++) moved |= mlo_is_moved(g, n->input[i]);
     for (size_t i = 0; moved && i < n->n_input; i++) {
-        if (!mlo_has_input(n, i) || !mlo_is_carried(&g->in, n->input[i])) continue;
+        if (!mlo_is_carried(&g->in, n->input[i])) continue;
         mlo_order *o = mlo_order_of(g, x, n->input[i]);
         if (!o
             || (first
@@ -27959,10 +28495,8 @@ static mlo_order *mlo_common_order(mlo_mover *g, mlo_expansion *x) {
 /* Are the inputs that are not carried one number each, or one for each of c channels? */
 static int mlo_has_token_parameters(const mlo_inside *in, const mlo_node *n, int64_t c) {
     for (size_t i = 0; i < n->n_input; i++) {
-        const mlo_form f = mlo_body_form(in, n->input[i]);
         if (!mlo_has_input(n, i) || mlo_is_carried(in, n->input[i])) continue;
         if (!mlo_is_number(in, n->input[i]) && !mlo_is_per_channel(in, n->input[i], c)) return 0;
-        if (mlo_form_count(&f) > 1 && f.rank < 1) return 0;
     }
     return 1;
 }
@@ -28013,7 +28547,7 @@ static const char *mlo_moved_tokens(mlo_mover *g, mlo_expansion *x) {
     const mlo_form y = mlo_body_form(in, n->output[0]);
     const int64_t c = mlo_last_dim(&y);
     const int projecting = mlo_is_projecting(in, n);
-    if (n->n_output != 1 || !mlo_form_known(&y)) return NULL;
+    if (n->n_output != 1) return NULL;
     if (!projecting && !mlo_is_norm(in, n) && !(mlo_is_elementwise(n) && !mlo_is_layout(n)))
         return NULL;
     if (!projecting && !mlo_has_token_parameters(in, n, c)) return NULL;
@@ -28050,7 +28584,7 @@ static mlo_node *mlo_moved_softmax(const mlo_inside *in, const char *name, int64
     for (int i = 0; i < MLO_CHAIN; i++) {
         mlo_node *n = mlo_made_by(in, name);
         const mlo_form f = mlo_body_form(in, name);
-        if (!n || mlo_last_dim(&f) != keys) return NULL;
+        if (mlo_last_dim(&f) != keys) return NULL;
         if (mlo_is(n, "Softmax"))
             return mlo_int(n, "axis", -1) == -1 || mlo_int(n, "axis", -1) == f.rank - 1 ? n : NULL;
         if (mlo_has_trait(n, MLO_RESHAPES))
@@ -28070,7 +28604,7 @@ static int mlo_moved_scores(const mlo_inside *in, const mlo_node *softmax, mlo_w
         mlo_node *n = mlo_made_by(in, name);
         const mlo_form f = mlo_body_form(in, name);
         const char *from, *other;
-        if (!n || mlo_last_dim(&f) != w->keys) return 0;
+        if (mlo_last_dim(&f) != w->keys) return 0;
         if (mlo_is_inner_product(in, n)) {
             w->scores = n;
             return 1;
@@ -28102,7 +28636,7 @@ static int32_t *mlo_window_places(
     mlo_array *map = mlo_index_map(&g->in, w->mix->output[0], c);
     int32_t *place = MLO_NEW_N(m, int32_t, (size_t)(t * w->heads));
     w->head = MLO_NEW_N(m, int32_t, (size_t)w->views);
-    int ok = map && place && w->head && mlo_array_count(map) == t * n;
+    int ok = map && place && w->head;
     for (int64_t l = 0; ok && l < w->views; l++) w->head[l] = -1;
     for (int64_t e = 0; ok && e < t * n; e++) {
         const int32_t from = ((const int32_t *)map->data)[e];
@@ -28329,8 +28863,8 @@ static const char *mlo_moved_parameter(
     mlo_mover *g, mlo_expansion *x, const mlo_node *norm, size_t i, const int64_t *heads) {
     if (!mlo_has_input(norm, i)) return "";
     const mlo_form f = mlo_body_form(&g->in, norm->input[i]);
-    const int each = mlo_form_known(&f) && mlo_form_count(&f) == heads[0] * heads[1];
-    if (!each && !(mlo_form_known(&f) && mlo_form_count(&f) == heads[1])) return NULL;
+    const int each = mlo_form_count(&f) == heads[0] * heads[1];
+    if (!each && mlo_form_count(&f) != heads[1]) return NULL;
     if (mlo_last_dim(&f) != heads[1] || (each && heads[0] > 1 && f.dims[f.rank - 2] != heads[0]))
         return NULL;
     return mlo_x_reshape(x, norm->input[i], each ? heads : heads + 1, each ? 2 : 1);
@@ -28342,8 +28876,7 @@ static const char *mlo_moved_head_norm(mlo_mover *g, mlo_expansion *x) {
     const mlo_inside *in = &g->in;
     const mlo_node *norm = mlo_joined_norm(in, x->n);
     const mlo_node *split = norm ? mlo_made_by(in, norm->input[0]) : NULL;
-    if (!split || !mlo_has_trait(split, MLO_RESHAPES) || !mlo_is_moved(g, split->input[0]))
-        return NULL;
+    if (!mlo_has_trait(split, MLO_RESHAPES) || !mlo_is_moved(g, split->input[0])) return NULL;
     const mlo_order *o = mlo_order_of(g, x, split->input[0]);
     const mlo_form f = mlo_body_form(in, norm->input[0]), y = mlo_body_form(in, x->n->output[0]);
     const int64_t d = mlo_last_dim(&f);
@@ -28503,6 +29036,115 @@ static int mlo_respell_memory(mlo *m, mlo_scan *s) {
         || mlo_infer(m);
 }
 
+/* ======== src/integer/respell_frame.c ======== */
+/* respell_frame: norms over all tokens of a frame, in one spelling.
+ *
+ * in:  a float loop body: GroupNormalization of one group, or the same as exporters write it out, an
+ *     InstanceNormalization of [1, 1, N] between two reshapes, with a factor and a summand for each channel
+ *     behind it.
+ * out: LayerNormalization over channels, rows and columns, axis 1 of [1, C, H, W], whose scale and bias are
+ *     [C, 1, 1]; respell_grid.c turns it.
+ *
+ * invariant: of more groups, or frames, it is another function, and is left alone.
+ * example: PoolFormer's norms.
+ * cost: O(nodes of one body).
+ */
+
+/* A parameter of one number for each channel, [C, 1, ..] of values [1, C, ..] of so many dimensions, or [C]. */
+static int mlo_is_leading(const mlo_inside *in, const char *name, const mlo_form *x) {
+    const mlo_form f = mlo_body_form(in, name);
+    return mlo_form_known(&f) && !mlo_is_carried(in, name) && mlo_form_count(&f) == x->dims[1]
+        && (f.rank == x->rank - 1 ? f.dims[0] == x->dims[1]
+                                  : f.rank == x->rank && f.dims[1] == x->dims[1]);
+}
+
+/* Values [1, C, H, W], or [1, C, T]. */
+static int mlo_is_frame(const mlo_form *x) {
+    return mlo_form_known(x) && (x->rank == 3 || x->rank == 4) && x->dims[0] == 1;
+}
+
+/* What a written out norm of a whole frame ends in, without scale and bias, is a norm of; NULL: it is none. */
+static const char *mlo_frame_normed(const mlo_inside *in, const char *name, const mlo_node **norm) {
+    const mlo_node *back = mlo_made_by(in, name);
+    const mlo_node *n = mlo_is(back, "Reshape") ? mlo_made_by(in, back->input[0]) : NULL;
+    const mlo_node *to = mlo_is(n, "InstanceNormalization") ? mlo_made_by(in, n->input[0]) : NULL;
+    double scale = 0, bias = 1;
+    if (!mlo_is(to, "Reshape") || !mlo_is_carried(in, to->input[0])) return NULL;
+    const mlo_form x = mlo_body_form(in, to->input[0]), y = mlo_body_form(in, name);
+    const mlo_form z = mlo_body_form(in, n->input[0]);
+    if (!mlo_is_frame(&x) || !mlo_form_same(&x, &y) || z.rank < 3 || z.dims[0] != 1
+        || z.dims[1] != 1)
+        return NULL;
+    if (!mlo_scalar(in, n->input[1], &scale) || !mlo_scalar(in, n->input[2], &bias)) return NULL;
+    if (mlo_differs(scale, 1) || mlo_differs(bias, 0)) return NULL;
+    *norm = n;
+    return to->input[0];
+}
+
+/* gamma n + beta, n written out. */
+static void mlo_respell_frame_norm(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const char *product, *normed, *gamma, *beta;
+    const mlo_node *norm = NULL;
+    if (!mlo_is_half(in, x->n, "Add", &product, &beta) || !mlo_is_used_once(in, product)) return;
+    if (!mlo_is_half(in, mlo_made_by(in, product), "Mul", &normed, &gamma)) return;
+    const char *from = mlo_is_used_once(in, normed) ? mlo_frame_normed(in, normed, &norm) : NULL;
+    const mlo_form f = mlo_body_form(in, normed);
+    if (!from || !mlo_is_leading(in, gamma, &f) || !mlo_is_leading(in, beta, &f)) return;
+    const char *y = MLO_X(x, "LayerNormalization", from, gamma, beta);
+    mlo_x_int(x, "axis", 1);
+    mlo_x_float(x, "epsilon", mlo_float(norm, "epsilon", 1e-5f));
+    mlo_x_out(x, 0, y);
+}
+
+/* GroupNormalization of one group, with a scale and a bias for each channel (opset 21). */
+static void mlo_respell_group_norm(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_node *n = x->n;
+    int64_t lead[MLO_MAX_RANK] = { 0 };
+    const char *part[2];
+    if (!mlo_is(n, "GroupNormalization") || mlo_int(n, "num_groups", 0) != 1 || n->n_input < 3)
+        return;
+    const mlo_form f = mlo_body_form(&r->in, n->input[0]);
+    if (!mlo_is_frame(&f) || !mlo_is_carried(&r->in, n->input[0])) return;
+    for (size_t k = 0; k < 2; k++)
+        if (!mlo_is_per_channel(&r->in, n->input[k + 1], f.dims[1])) return;
+    for (int k = 0; k < f.rank - 1; k++) lead[k] = k ? 1 : f.dims[1];
+    for (size_t k = 0; k < 2; k++)
+        part[k] = mlo_x_reshape(x, n->input[k + 1], lead, (size_t)f.rank - 1);
+    const char *y = MLO_X(x, "LayerNormalization", n->input[0], part[0], part[1]);
+    mlo_x_int(x, "axis", 1);
+    mlo_x_float(x, "epsilon", mlo_float(n, "epsilon", 1e-5f));
+    mlo_x_out(x, 0, y);
+}
+
+static void (*const mlo_frame_rules[])(
+    mlo_respeller *r, mlo_expansion *x) = { mlo_respell_frame_norm, mlo_respell_group_norm };
+
+/* All of them, in one walk. */
+static int mlo_respell_frame(mlo *m, mlo_scan *scan) {
+    mlo_respeller r;
+    mlo_graph *g = scan->body;
+    size_t changed = 0;
+    memset(&r, 0, sizeof r);
+    MLO_TRY(mlo_inside_of(m, scan, &r.in));
+    mlo_expansion *x = MLO_NEW_N(m, mlo_expansion, mlo_room(g->n_node));
+    for (size_t i = 0; x && i < g->n_node; i++) {
+        const mlo_expansion fresh = { m, g, g->node[i], mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL,
+            0 };
+        x[i] = fresh;
+        for (size_t k = 0; k < sizeof mlo_frame_rules / sizeof *mlo_frame_rules && !x[i].n_made;
+            k++)
+            mlo_frame_rules[k](&r, &x[i]);
+        changed += x[i].n_made > 0;
+    }
+    if (m->error.code || !changed) return mlo_failed(m);
+    MLO_TRY(mlo_respelled(m, g, x));
+    MLO_TRY(mlo_index(m, m->model->graph));
+    MLO_TRY(mlo_drop_dead(m, g));
+    MLO_TRY(mlo_index(m, m->model->graph));
+    return mlo_infer(m);
+}
+
 /* ======== src/integer/respell.c ======== */
 /* respell: rewrites what exporters spell in many ways into one spelling, inside a loop body.
  *
@@ -28510,9 +29152,9 @@ static int mlo_respell_memory(mlo *m, mlo_scan *s) {
  * out: the same function in the spelling that recognise.c reads; dead nodes are gone, the index and
  *     the shapes are fresh.
  *
- * The rules are in respell_linear.c, respell_rotary.c, respell_norm.c and respell_moved.c, those about masks here; all
- * of them are in the table at the end; respell_grid.c and respell_memory.c go first. To add a spelling, add a rule
- * there and a case in tests/test_spellings.py.
+ * The rules are in respell_linear.c, respell_rotary.c, respell_norm.c and respell_moved.c, those about masks here;
+ * all of them are in the table at the end; respell_memory.c, respell_frame.c and respell_grid.c go first. To add a
+ * spelling, add a rule there and a case in tests/test_spellings.py.
  *
  * invariant: a rule applies only where both spellings are provably the same function: views are
  *     followed element by element (layout.c), constants are compared by value. What matches no rule
@@ -28684,6 +29326,7 @@ static int mlo_respell_rules(mlo *m, mlo_scan *scan) {
 static int mlo_respell(mlo *m, mlo_scan *scan) {
     int moved = 0;
     MLO_TRY(mlo_respell_memory(m, scan));
+    MLO_TRY(mlo_respell_frame(m, scan));
     MLO_TRY(mlo_respell_grid(m, scan));
     MLO_TRY(mlo_respell_rules(m, scan));
     MLO_TRY(mlo_respell_moved(m, scan, &moved));
@@ -29551,14 +30194,14 @@ static int mlo_follow_bias(mlo_tracer *t, const char *name, int64_t keys, int64_
 /* What a value of the outer graph is before its type was changed. */
 static const char *mlo_uncast(const mlo_scan *s, const char *name) {
     const mlo_value *v = mlo_value_of(s->outer, name);
-    while (v && mlo_is(v->producer, "Cast")) v = mlo_value_of(s->outer, v->producer->input[0]);
-    return v ? v->name : name;
+    while (mlo_is(v->producer, "Cast")) v = mlo_value_of(s->outer, v->producer->input[0]);
+    return v->name;
 }
 
 /* The node that makes it, if it is such a one. */
 static const mlo_node *mlo_before_loop(const mlo_scan *s, const char *name, const char *op) {
     const mlo_value *v = mlo_value_of(s->outer, mlo_uncast(s, name));
-    return v && mlo_is(v->producer, op) && v->producer->n_input == 2 ? v->producer : NULL;
+    return mlo_is(v->producer, op) ? v->producer : NULL;
 }
 
 /* Is it this one number, in front of the loop? */
@@ -29566,8 +30209,7 @@ static int mlo_is_said(mlo *m, const mlo_scan *s, const char *name, double numbe
     mlo_array *a = mlo_is_parameter(s, s->outer, name, 0)
         ? mlo_value_array(m, s, s->outer, name, 0, 0)
         : NULL;
-    const int is = a && mlo_array_count(a) == 1 && !(mlo_number_at(a, 0) < number)
-        && !(mlo_number_at(a, 0) > number);
+    const int is = a && mlo_array_count(a) == 1 && !mlo_differs(mlo_number_at(a, 0), number);
     mlo_array_free(m, a);
     return is;
 }
@@ -29578,14 +30220,14 @@ static int mlo_sums_mask(mlo *m, const mlo_scan *s, const mlo_node *n, const cha
     const mlo_form f = mlo_form_of(v);
     for (size_t i = 0; i < n->n_attr; i++)
         if (n->attr[i]->i) return 0;
-    return v && v->is_input && strstr(mask, "mask") && !mlo_dtype_is_float(f.dtype) && f.rank > 0
+    return v->is_input && strstr(mask, "mask") && !mlo_dtype_is_float(f.dtype) && f.rank > 0
         && mlo_eq(mlo_uncast(s, n->input[0]), mask)
         && (mlo_is_said(m, s, n->input[1], -1) || mlo_is_said(m, s, n->input[1], f.rank - 1));
 }
 
 /* Is the node (CumSum(mask) - 1) * mask? */
 static int mlo_counts_mask(mlo *m, const mlo_scan *s, const mlo_node *n) {
-    for (int k = 0; k < 2 && n->n_input == 2 && mlo_is(n, "Mul"); k++) {
+    for (int k = 0; k < 2 && mlo_is(n, "Mul"); k++) {
         const mlo_node *less = mlo_before_loop(s, n->input[k], "Sub");
         const mlo_node *sum = less ? mlo_before_loop(s, less->input[0], "CumSum") : NULL;
         if (sum && mlo_is_said(m, s, less->input[1], 1))
@@ -29599,7 +30241,7 @@ static int mlo_goes_into_loop(const mlo_scan *s, const char *name, int depth) {
     static const char *const ways[] = { "Cast", "Unsqueeze", "Reshape", "Expand", "Transpose",
         "Mul", "Div", "Add", "Where", NULL };
     const mlo_value *v = mlo_value_of(s->outer, name);
-    if (!v || v->is_output || depth > 32) return 0;
+    if (v->is_output || depth > 32) return 0;
     for (size_t i = 0; i < v->n_use; i++) {
         const mlo_node *n = v->use[i];
         for (size_t k = 0; n == s->node && k < s->n_state; k++)
@@ -29671,9 +30313,9 @@ static int mlo_blank_operand(const mlo_scan *s, const mlo_node *n) {
     for (int k = 0; k < 2 && mlo_is(n, "Mul"); k++) {
         const mlo_value *v = mlo_value_of(s->body, n->input[k]);
         const mlo_form f = mlo_form_of(v), y = mlo_form_of(mlo_value_of(s->body, n->output[0]));
-        if (v && v->graph != s->body && mlo_form_known(&f) && mlo_form_known(&y) && f.rank == y.rank
-            && f.rank > 1 && mlo_last_dim(&f) == 1 && mlo_form_count(&f) == mlo_tokens_of(&y)
-            && mlo_form_count(&f) > 1 && !mlo_is_parameter(s, s->outer, n->input[k], 0))
+        if (v->graph != s->body && f.rank == y.rank && mlo_last_dim(&f) == 1
+            && mlo_form_count(&f) == mlo_tokens_of(&y) && mlo_form_count(&f) > 1
+            && !mlo_is_parameter(s, s->outer, n->input[k], 0))
             return k;
     }
     return -1;
@@ -29776,10 +30418,10 @@ static const char *mlo_hoist_slice(
  * takes the nodes. Its name there; NULL: failed. */
 static const char *mlo_hoist(mlo *m, mlo_scan *s, const char *name, mlo_graph *list, int depth) {
     mlo_value *v = mlo_value_of(s->body, name);
-    if (v && v->graph != s->body) return name;
+    if (v->graph != s->body) return name;
     const char *outside = mlo_format(m, "%s_outside", name);
     if (!outside || mlo_value_of(s->outer, outside)) return outside;
-    if (v && v->tensor) {
+    if (v->tensor) {
         mlo_tensor *t = MLO_NEW(m, mlo_tensor);
         if (!t) return NULL;
         *t = *v->tensor;
@@ -29787,8 +30429,8 @@ static const char *mlo_hoist(mlo *m, mlo_scan *s, const char *name, mlo_graph *l
         return mlo_graph_init(m, s->outer, t) || !mlo_index_value(m, s->outer, outside) ? NULL
                                                                                         : outside;
     }
-    if (v && v->is_input) return mlo_hoist_slice(m, s, name, outside, list);
-    int inner = v && v->producer && depth <= 64;
+    if (v->is_input) return mlo_hoist_slice(m, s, name, outside, list);
+    int inner = v->producer && depth <= 64;
     for (size_t i = 0; inner && i < v->producer->n_attr; i++) inner = !v->producer->attr[i]->g;
     if (!inner) {
         mlo_fail_at(m, MLO_E_UNSUPPORTED, name,
@@ -30003,6 +30645,7 @@ typedef struct {
 
     float epsilon; /* norm */
     int center; /* norm: 1: the mean is taken off */
+    int64_t frame; /* norm: tokens that it is of, all of them; 1: a token's own */
     int64_t groups; /* norm: parts of a token's channels, each with a norm of its own */
 
     int64_t heads; /* rotary; attention: of queries */
@@ -30018,6 +30661,10 @@ typedef struct {
     int64_t width; /* window: tokens of a row */
     int64_t top; /* window: rows above one */
     int64_t left; /* window: columns to the left of one */
+    int64_t pool
+        [2]; /* window: rows and columns of one that averages what is there of it; 0: it has weights */
+    int zeros; /* window: 1: the average counts zeros beyond the border */
+    int less; /* window: 1: the average less the token itself */
     /* attention: what scores (as the softmax reads them) are rounded to; NULL: nothing is fixed */
     mlo_given *scores_given;
     mlo_given *probs_given; /* attention: the same of probabilities */
@@ -30038,7 +30685,6 @@ typedef struct mlo_sublayer_kind {
     /* Is the node the end of one (*is)? The value that it makes, NULL when it fails. */
     const char *(*recognise)(struct mlo_recogniser *r, mlo_node *n, const char *name, int *is);
     /* what it needs of the loop; what the source model fixes of it; whether that can be */
-    int (*demand)(struct mlo_quantizer *q, const mlo_sublayer *b);
     int (*given)(struct mlo_quantizer *q, mlo_sublayer *b);
     int (*check)(struct mlo_quantizer *q, const mlo_sublayer *b);
     /* the scales of its result, where they are not fitted to its range */
@@ -30436,7 +31082,7 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
     size_t n = (size_t)q->scan.iterations;
     if (s) return s;
     mlo_form f = mlo_body_form(&q->r.in, name);
-    if (!mlo_form_known(&f) || f.rank < 1 || f.dims[f.rank - 1] < 1) {
+    if (mlo_tokens_of(&f) < 1) {
         mlo_fail_at(q->m, MLO_E_SHAPE, name,
             "the shape of this value is not known; bind its dimensions with --dim or --shape");
         return NULL;
@@ -30465,10 +31111,11 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
 
 /* A mask that keeps no token is ignored. */
 static int mlo_counting_see(mlo *m, mlo_counting *k, const mlo_array *a) {
-    int64_t tokens = a->rank > 0 ? a->dims[a->rank - 1] : 0, kept = 0;
+    const int64_t tokens = a->rank > 0 ? a->dims[a->rank - 1] : 0;
+    int64_t kept = 0;
     const float *x = (const float *)a->data;
     k->tokens = 0;
-    if (a->dtype != MLO_FLOAT || tokens < 1 || mlo_array_count(a) < tokens) return 0;
+    if (tokens < 1 || mlo_array_count(a) < tokens) return 0;
     if (tokens > k->room && !(k->kept = MLO_NEW_N(m, unsigned char, (size_t)tokens)))
         return mlo_failed(m);
     if (tokens > k->room) k->room = tokens;
@@ -30483,7 +31130,7 @@ static int mlo_counts(const mlo_counting *k, int64_t rows, int64_t i) {
 
 static void mlo_mask_see(mlo_keys *k, const mlo_array *a) {
     const float *x = (const float *)a->data;
-    for (int64_t i = 0, n = mlo_array_count(a); a->dtype == MLO_FLOAT && i < n; i++)
+    for (int64_t i = 0, n = mlo_array_count(a); i < n; i++)
         if (!(x[i] == 0 || x[i] <= -10000.0f)) k->bad = 1;
 }
 
@@ -30502,13 +31149,10 @@ static void mlo_gram_see(mlo_signal *s, int64_t iteration, const float *x) {
 }
 
 /* The signal for an observed value; NULL when the value is none of the loop's. */
-static mlo_signal *mlo_signal_seen(const mlo_quantizer *q, const mlo_graph *g, int64_t iteration,
-    const char *name, const mlo_array *a) {
-    if (a->dtype != MLO_FLOAT || g != q->scan.body || iteration < 0
-        || iteration >= q->scan.iterations)
-        return NULL;
-    mlo_signal *s = (mlo_signal *)mlo_map_get(&q->signal, name);
-    return s && mlo_array_count(a) % s->channels == 0 ? s : NULL;
+static mlo_signal *mlo_signal_seen(
+    const mlo_quantizer *q, const mlo_graph *g, const char *name, const mlo_array *a) {
+    if (a->dtype != MLO_FLOAT || g != q->scan.body) return NULL;
+    return (mlo_signal *)mlo_map_get(&q->signal, name);
 }
 
 /* If it is a mask: which tokens count. */
@@ -30531,7 +31175,7 @@ static int mlo_calibrate_see(
             MLO_TRY(mlo_calibrate_see(user, q->scan.body, i, name, a));
         return 0;
     }
-    mlo_signal *s = mlo_signal_seen(q, g, iteration, name, a);
+    mlo_signal *s = mlo_signal_seen(q, g, name, a);
     if (!s) return 0;
     const float *x = (const float *)a->data;
     int64_t rows = mlo_array_count(a) / s->channels, at = iteration * s->channels;
@@ -30601,7 +31245,7 @@ static int mlo_drift_see(
             MLO_TRY(mlo_drift_see(user, q->scan.body, i, name, a));
         return 0;
     }
-    mlo_signal *s = mlo_signal_seen(q, g, iteration, name, a);
+    mlo_signal *s = mlo_signal_seen(q, g, name, a);
     if (!s || !s->narrow) return 0;
     const float *x = (const float *)a->data;
     int64_t rows = mlo_array_count(a) / s->channels;
@@ -30621,11 +31265,11 @@ static void mlo_tape_free(mlo_quantizer *q) {
 }
 
 /* Does mlo_drift_see look at the value? */
-static int mlo_is_taped(const mlo_quantizer *q, const mlo_graph *g, int64_t iteration,
-    const char *name, const mlo_array *a) {
+static int mlo_is_taped(
+    const mlo_quantizer *q, const mlo_graph *g, const char *name, const mlo_array *a) {
     for (int k = 0; k < 2; k++)
         if (q->keys[k].mask && name == q->keys[k].mask) return 1;
-    const mlo_signal *s = mlo_signal_seen(q, g, iteration, name, a);
+    const mlo_signal *s = mlo_signal_seen(q, g, name, a);
     return name == q->r.in.memory || (s && s->narrow);
 }
 
@@ -30634,7 +31278,7 @@ static int mlo_calibrate_tape(
     void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_quantizer *q = (mlo_quantizer *)user;
     MLO_TRY(mlo_calibrate_see(user, g, iteration, name, a));
-    if (q->tape_bytes > MLO_TAPE || !mlo_is_taped(q, g, iteration, name, a)) return 0;
+    if (q->tape_bytes > MLO_TAPE || !mlo_is_taped(q, g, name, a)) return 0;
     q->tape_bytes += (size_t)mlo_array_count(a) * mlo_dtype_size(a->dtype);
     if (q->tape_bytes > MLO_TAPE) {
         mlo_tape_free(q);
@@ -30747,11 +31391,10 @@ static const mlo_array *mlo_calib_of(const mlo *m, const char *name) {
 static double mlo_loop_macs(const mlo_graph *g) {
     double macs = 0;
     for (size_t i = 0; i < g->n_node; i++) {
-        const mlo_attr *body = mlo_is_scan(g->node[i]) ? mlo_attr_of(g->node[i], "body") : NULL;
+        const mlo_graph *body = mlo_is_scan(g->node[i]) ? mlo_graph_of(g->node[i], "body") : NULL;
         mlo_form stack = mlo_form_of(
             body ? mlo_value_of(g, g->node[i]->input[g->node[i]->n_input - 1]) : NULL);
-        if (body && body->g && stack.rank > 0)
-            macs += (double)mlo_body_macs(body->g) * (double)stack.dims[0];
+        if (body && stack.rank > 0) macs += (double)mlo_body_macs(body) * (double)stack.dims[0];
     }
     return macs;
 }
@@ -30874,22 +31517,42 @@ static int mlo_drift_run(mlo_quantizer *q) {
  * each of R neighbours follows from those in front of it, as in a text. Were all replaced in every round,
  * each would follow from what has been replaced since.
  *
+ * Where weights get few bits, texts also begin as the model's own do. A decoder that was trained on texts
+ * one behind the other says, between two, an id that takes back what was before it: a start of texts. Which one
+ * that is shows in what the model expects behind an id: elsewhere that depends on the words before the id, behind
+ * a start it is always the same. Of what it expects behind an id c, the entropy of the mean less the mean entropy
+ * is how much the words before c say (their mutual information with the next one). The id of which that is
+ * the least part of the entropy is the start, if it is far less than with ids on the whole; then all texts begin
+ * with it. (It is sought in texts of two rounds: that half of the neighbours do not follow from each other shows
+ * it better.)
+ *
  * invariant: the numbers that decide are drawn once per place from fixed seeds, so the same model
  *     says the same texts.
  * example: a Llama of 260,000 parameters, trained on stories, with 8-bit operands: the
  *     Kullback-Leibler divergence from the floats is 0.033 calibrated on random ids, 0.015 to 0.022
  *     on texts of its own (by the seeds), 0.015 on texts that were sampled token by token. (By the
- *     kernels of today 0.0028 with all replaced in every round, 0.0017 so; 4-bit weights: 0.063, 0.060.)
+ *     kernels of today 0.0028 with all replaced in every round, 0.0017 so; 4-bit weights: 0.063, 0.060, and
+ *     0.047 where they begin with a start.)
+ *     Its id 1 begins stories: what is before it has 1 % of the entropy behind it, of ids on the whole 30 %.
  * cost: a float evaluation per text and round: 2 rounds, or 1 where these take 2e9
  *     multiply-accumulates; 8 where weights get few bits, whose errors the texts balance (feedback.c),
- *     or fewer where these take 24e9.
+ *     or fewer where these take 24e9; three more of MLO_START_TEXTS to find a start, for which
+ *     MLO_START_GROUPS floats per word are kept.
  */
 enum {
     MLO_SAID_ROUNDS = 2,
     MLO_SAID_ROUNDS_FEW = 8,
     MLO_SAID_TEXTS_FEW = 128,
-    MLO_SAID_INPUTS = 4
+    MLO_SAID_INPUTS = 4,
+    MLO_START_TEXTS = 64, /* in which a start is sought */
+    MLO_START_SEEN = 6, /* how often it is there, at least */
+    MLO_START_GROUPS = 128 /* of words, whose probabilities are summed */
 };
+/* Of what the words before ids say on the whole: what they say before a start, at most. */
+static const double mlo_start_part = 1.0 / 16;
+/* Of the entropy behind ids on the whole: that behind a start, at least. (A word's second half tells the
+ * next as little of what was before, as there is but one that can follow.) */
+static const double mlo_start_open = 1.0 / 8;
 
 typedef struct {
     const mlo_value_info *in[MLO_SAID_INPUTS]; /* token ids; masks behind them */
@@ -30917,7 +31580,7 @@ static int mlo_speaker_inputs(const mlo_graph *g, mlo_speaker *d) {
         const mlo_value *v = mlo_value_of(g, g->input[i]->name);
         const mlo_form f = mlo_form_of(v);
         const int64_t rows = mlo_rows_indexed(g, g->input[i]->name, 0);
-        if (v && v->tensor) continue;
+        if (v->tensor) continue;
         if (!mlo_form_known(&f) || (f.dtype != MLO_INT64 && f.dtype != MLO_INT32)) return 0;
         if (rows > 2 && !d->in[0] && f.rank == 2 && f.dims[0] == 1 && f.dims[1] > 1) {
             d->in[0] = g->input[i];
@@ -30966,13 +31629,71 @@ static int64_t mlo_word_drawn(const float *logit, int64_t words, double u, doubl
     return k;
 }
 
-/* One round: ids first, first + step, .. are drawn anew. likely: scratch for all words. */
+/* ---- how texts begin ------------------------------------------------------ */
+
+/* What the model expects behind each id. */
+typedef struct {
+    double *seen; /* [words]: how often the id was there */
+    double *unsure; /* [words]: the sum of entropies */
+    float *likely; /* [words, MLO_START_GROUPS]: sums of probabilities */
+} mlo_sought;
+
+static double mlo_entropy(const float *part, double of) {
+    double sum = 0;
+    for (int i = 0; i < MLO_START_GROUPS; i++)
+        if (part[i] > 0) sum -= (double)part[i] / of * log((double)part[i] / of);
+    return sum;
+}
+
+/* An id, and the logits behind it. likely: scratch for all words. */
+static void mlo_sought_see(
+    const mlo_sought *s, int64_t id, const float *logit, int64_t words, double *likely) {
+    float part[MLO_START_GROUPS] = { 0 }, *all = s->likely + id * MLO_START_GROUPS;
+    double sum = 0;
+    mlo_word_drawn(logit, words, 0, likely);
+    for (int64_t i = 0; i < words; i++) sum += likely[i];
+    for (int64_t i = 0; i < words; i++) part[i % MLO_START_GROUPS] += (float)(likely[i] / sum);
+    for (int i = 0; i < MLO_START_GROUPS; i++) all[i] += part[i];
+    s->unsure[id] += mlo_entropy(part, 1);
+    s->seen[id]++;
+}
+
+/* The id that begins texts; -1: there is none. */
+static int64_t mlo_start_of(const mlo_sought *s, int64_t words) {
+    double said = 0, open = 0, all = 0, least = 1;
+    int64_t start = -1;
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t c = 0; c < words; c++) {
+            const double n = s->seen[c];
+            if (n < 2) continue;
+            const double entropy = mlo_entropy(s->likely + c * MLO_START_GROUPS, n);
+            const double before = (entropy - s->unsure[c] / n) * n / (n - 1);
+            if (!pass) {
+                said += n * before;
+                open += n * entropy;
+                all += n;
+            } else if (n >= MLO_START_SEEN && entropy >= mlo_start_open * open / all
+                && before < least * entropy) {
+                least = before / entropy;
+                start = c;
+            }
+        }
+    return open > 0 && least < mlo_start_part * said / open ? start : -1;
+}
+
+/* ---- saying --------------------------------------------------------------- */
+
+/* One round: ids first, first + step, .. are drawn anew. likely: scratch for all words; starts: what is behind
+ * ids is added to it, or NULL. */
 static int mlo_say_round(mlo *m, const mlo_speaker *d, mlo_array *inputs, int64_t first,
-    int64_t step, const double *number, double *likely) {
+    int64_t step, const double *number, double *likely, const mlo_sought *starts) {
     const size_t n = m->model->graph->n_output;
     mlo_array **out = (mlo_array **)mlo_scratch(m, n, sizeof *out);
     if (!out) return mlo_failed(m);
     mlo_run_model(m, inputs, d->n, NULL, out);
+    for (int64_t t = 1; starts && t < d->tokens && !m->error.code; t++)
+        mlo_sought_see(starts, mlo_get(&inputs[0], t),
+            (const float *)out[d->out]->data + t * d->words, d->words, likely);
     for (int64_t t = first; t < d->tokens && !m->error.code; t += step)
         mlo_set_element(&inputs[0], t,
             mlo_word_drawn((const float *)out[d->out]->data + (t - 1) * d->words, d->words,
@@ -30982,16 +31703,21 @@ static int mlo_say_round(mlo *m, const mlo_speaker *d, mlo_array *inputs, int64_
     return mlo_failed(m);
 }
 
-/* Text k, in place of inputs[0]. */
-static int mlo_say_text(mlo *m, const mlo_speaker *d, int64_t k, int rounds, mlo_array *inputs) {
+/* Text k, in place of inputs[0]. start: its first id, -1: any; starts: what is behind its ids is added to it, or
+ * NULL. */
+static int mlo_say_text(mlo *m, const mlo_speaker *d, int64_t k, int rounds, int64_t start,
+    const mlo_sought *starts, mlo_array *inputs) {
     uint64_t seed = 0x6d6c6f2e73616964u + (uint64_t)k * 0x9E3779B97F4A7C15u;
     double *number = (double *)mlo_scratch(m, (size_t)(d->tokens + d->words), sizeof *number);
     for (int64_t t = 0; number && t < d->tokens; t++) {
         number[t] = mlo_random_part(&seed);
         mlo_set_element(&inputs[0], t, (int64_t)(mlo_random(&seed) >> 11) % d->words);
     }
+    if (number && start >= 0) mlo_set_element(&inputs[0], 0, start);
     for (int r = 1; number && r <= rounds && !m->error.code; r++)
-        mlo_say_round(m, d, inputs, r, rounds, number, number + d->tokens);
+        mlo_say_round(m, d, inputs, r, rounds, number, number + d->tokens, NULL);
+    if (number && starts && !m->error.code)
+        mlo_say_round(m, d, inputs, d->tokens, 1, number, number + d->tokens, starts);
     mlo_scratch_free(m, number);
     return mlo_failed(m);
 }
@@ -31025,25 +31751,52 @@ static int mlo_rounds_said(mlo *m, int64_t texts) {
     return rounds;
 }
 
+/* The first texts of all. */
+static int mlo_say_texts(mlo *m, const mlo_speaker *d, const mlo_array *all, int64_t texts,
+    int rounds, int64_t start, const mlo_sought *starts) {
+    mlo_array one[MLO_SAID_INPUTS];
+    memcpy(one, all, d->n * sizeof *one);
+    one[0].rank--;
+    memmove(one[0].dims, one[0].dims + 1, (size_t)one[0].rank * sizeof *one[0].dims);
+    const size_t bytes = (size_t)d->tokens * mlo_dtype_size(one[0].dtype);
+    for (int64_t k = 0; k < texts && !m->error.code; k++) {
+        one[0].data = (char *)all[0].data + (size_t)k * bytes;
+        mlo_say_text(m, d, k, rounds, start, starts, one);
+    }
+    return mlo_failed(m);
+}
+
+/* The id that texts of few bits' models begin with; -1: any. The texts in which it is sought are lost. */
+static int64_t mlo_start_sought(mlo *m, const mlo_speaker *d, const mlo_array *all) {
+    const int64_t texts = all[0].dims[0], some = texts < MLO_START_TEXTS ? texts : MLO_START_TEXTS;
+    const size_t words = (size_t)d->words;
+    mlo_sought s = { 0 };
+    int64_t start = -1;
+    if (mlo_opt_int(m, "weights", 8, 2, 8) > MLO_FEW_BITS) return -1;
+    s.seen = (double *)mlo_scratch(m, 2 * words, sizeof *s.seen);
+    s.likely = (float *)mlo_scratch(m, words * MLO_START_GROUPS, sizeof *s.likely);
+    if (s.seen && s.likely) {
+        memset(s.seen, 0, 2 * words * sizeof *s.seen);
+        memset(s.likely, 0, words * MLO_START_GROUPS * sizeof *s.likely);
+        s.unsure = s.seen + words;
+        if (!mlo_say_texts(m, d, all, some, MLO_SAID_ROUNDS, -1, &s))
+            start = mlo_start_of(&s, d->words);
+    }
+    mlo_scratch_free(m, s.seen);
+    mlo_scratch_free(m, s.likely);
+    return start;
+}
+
 /* Lets a decoder say its samples, where there are none. They go with mlo_said_end. */
 static int mlo_said_begin(mlo_quantizer *q) {
     mlo *m = q->m;
     mlo_speaker d;
     if (m->n_calib || !mlo_speaker_of(q, &d)) return 0;
     const int64_t texts = mlo_samples_drawn(m, MLO_SAID_TEXTS_FEW);
-    const int rounds = mlo_rounds_said(m, texts);
     mlo_array *all = mlo_speaker_arrays(m, &d, texts);
-    mlo_array *one = all ? MLO_NEW_N(m, mlo_array, d.n) : NULL;
-    if (!one) return mlo_failed(m);
-    memcpy(one, all, d.n * sizeof *one);
-    one[0].rank--;
-    memmove(one[0].dims, one[0].dims + 1, (size_t)one[0].rank * sizeof *one[0].dims);
-    const size_t bytes = (size_t)d.tokens * mlo_dtype_size(one[0].dtype);
-    for (int64_t k = 0; k < texts && !m->error.code; k++) {
-        one[0].data = (char *)all[0].data + (size_t)k * bytes;
-        mlo_say_text(m, &d, k, rounds, one);
-    }
-    if (m->error.code) return mlo_failed(m);
+    if (!all) return mlo_failed(m);
+    const int64_t start = mlo_start_sought(m, &d, all);
+    MLO_TRY(mlo_say_texts(m, &d, all, texts, mlo_rounds_said(m, texts), start, NULL));
     m->calib = all;
     m->n_calib = d.n;
     m->said = (int)texts;
@@ -31586,14 +32339,30 @@ static int mlo_demand(mlo_quantizer *q) {
         if (!out) return mlo_failed(q->m);
         out->maker = b;
         if (b->card->makes_wide) out->wide = 1;
-        if (b->card->demand && b->card->demand(q, b)) return mlo_failed(q->m);
     }
     mlo_signal *in = mlo_signal_of(q, q->scan.body->input[0]->name);
-    mlo_signal *out = mlo_signal_of(q, q->result);
-    if (!in || !out) return mlo_failed(q->m);
+    mlo_signal *out = in ? mlo_signal_of(q, q->result) : NULL;
+    if (!out) return mlo_failed(q->m);
     in->wide = out->wide = 1;
     if (q->r.raw_result) out->raw = 1;
     return mlo_demand_given(q);
+}
+
+/* What is fixed of the value that goes into a layer, and of what comes out of it, is one thing. */
+static int mlo_carried_agrees(
+    mlo_quantizer *q, const char *out, const mlo_given *a, const mlo_given *b) {
+    if (a->bits != b->bits)
+        return mlo_fail_at(q->m, MLO_E_UNSUPPORTED, out,
+            "%d bits are fixed for what goes into a layer and %d for what comes out of it ('%s'), "
+            "which the next layer reads; give both one width",
+            a->bits, b->bits, out);
+    for (int64_t i = 1; a->scale && b->scale && i < q->scan.iterations; i++)
+        if (mlo_differs(a->scale[i], b->scale[i - 1]))
+            return mlo_fail_at(q->m, MLO_E_UNSUPPORTED, out,
+                "a scale of %g is fixed for what goes into a layer and %g for what comes out of "
+                "the one before; give both one scale",
+                a->scale[i], b->scale[i - 1]);
+    return 0;
 }
 
 /* The carried value leaves an iteration as it enters the next: with one width, and the scales of
@@ -31606,28 +32375,18 @@ static int mlo_unite_carried(mlo_quantizer *q) {
     size_t n = (size_t)q->scan.iterations;
     /* both are the source model's, which agrees with itself */
     if (mlo_given_scaled(in->given) && mlo_given_scaled(out->given)) return 0;
-    if (a && b && a->bits != b->bits)
-        return mlo_fail_at(m, MLO_E_UNSUPPORTED, out->name,
-            "%d bits are fixed for what goes into a layer and %d for what comes out of it ('%s'), "
-            "which the next layer reads; give both one width",
-            a->bits, b->bits, out->name);
-    for (size_t i = 1; mlo_given_scaled(a) && mlo_given_scaled(b) && i < n; i++)
-        if (a->scale[i] < b->scale[i - 1] || a->scale[i] > b->scale[i - 1])
-            return mlo_fail_at(m, MLO_E_UNSUPPORTED, out->name,
-                "a scale of %g is fixed for what goes into a layer and %g for what comes out of "
-                "the one before; give both one scale",
-                a->scale[i], b->scale[i - 1]);
-    if (!one || (a && b)) return 0;
+    if (!one) return 0;
+    if (a && b) return mlo_carried_agrees(q, out->name, a, b);
     mlo_given *other = MLO_NEW(m, mlo_given);
     if (!other) return mlo_failed(m);
     *other = *one;
-    other->zero = NULL;
+    other->zero = other->scale = NULL;
     other->sign = 1;
-    if (one->scale && !(other->scale = MLO_NEW_N(m, double, n))) return mlo_failed(m);
-    for (size_t i = 0; one->scale && i < n; i++)
+    if (one->scale) other->scale = MLO_NEW_N(m, double, n);
+    for (size_t i = 0; other->scale && i < n; i++)
         other->scale[i] = one->scale[a ? (i + 1 < n ? i + 1 : i) : i ? i - 1 : i];
     *(a ? &out->given_wide : &in->given_wide) = other;
-    return 0;
+    return mlo_failed(m);
 }
 
 /* When everything given is known: settles the widths of signals and weights. */
@@ -31642,10 +32401,15 @@ static int mlo_choose_given(mlo_quantizer *q) {
     return 0;
 }
 
+/* How many sublayers read the narrow form. */
+static int mlo_narrow_readers(const mlo_signal *s) {
+    return s->reads[MLO_LINEAR] + s->reads[MLO_ATTENTION] + s->reads[MLO_UNARY]
+        + s->reads[MLO_CONVOLUTION];
+}
+
 /* Do only linear layers read the narrow form? Then they can absorb its shape and zero. */
 static int mlo_absorbed(const mlo_signal *s) {
-    return s->narrow && s->reads[MLO_LINEAR] && !s->reads[MLO_ATTENTION] && !s->reads[MLO_UNARY]
-        && !s->reads[MLO_CONVOLUTION];
+    return s->reads[MLO_LINEAR] && s->reads[MLO_LINEAR] == mlo_narrow_readers(s);
 }
 
 /* Does one of the linear layers that read this value have integer weights? Such weights cannot take
@@ -32044,8 +32808,7 @@ static int mlo_wide_scales(mlo_quantizer *q) {
 /* Are these keys of which nothing but a softmax sees what they have in common? Then they may have a
  * zero; a soft cap does see it. */
 static int mlo_keys_may_shift(mlo_quantizer *q, const mlo_signal *s) {
-    if (s->wide || s->reads[MLO_ATTENTION] != 1 || s->reads[MLO_LINEAR] || s->reads[MLO_UNARY]
-        || s->reads[MLO_CONVOLUTION] || s->operand != 1)
+    if (s->wide || !s->reads[MLO_ATTENTION] || mlo_narrow_readers(s) != 1 || s->operand != 1)
         return 0;
     for (size_t k = 0; k < q->r.n_block; k++) {
         const mlo_sublayer *b = q->r.block[k];
@@ -32153,9 +32916,7 @@ static double mlo_products(mlo_quantizer *q) {
 static int mlo_attention_free(mlo_quantizer *q, const mlo_sublayer *b) {
     for (int k = 0; k < 3; k++) {
         const mlo_signal *s = mlo_signal_of(q, b->in[k]);
-        if (s->wide || s->reads[MLO_ATTENTION] != 1 || s->reads[MLO_LINEAR] || s->reads[MLO_UNARY]
-            || s->reads[MLO_CONVOLUTION] || mlo_narrow_given(s))
-            return 0;
+        if (s->wide || mlo_narrow_readers(s) != 1 || mlo_narrow_given(s)) return 0;
     }
     return mlo_absorbed(mlo_signal_of(q, b->out));
 }
@@ -32615,7 +33376,7 @@ static const char *mlo_unary_source(mlo_recogniser *r, mlo_node *n) {
         if (!mlo_is_inner(r, p)) break;
         front[last] = front[--count];
         for (size_t i = 0; i < p->n_input; i++)
-            if (mlo_has_input(p, i) && mlo_is_carried(&r->in, p->input[i])) {
+            if (mlo_is_carried(&r->in, p->input[i])) {
                 int known = 0;
                 for (int k = 0; k < count; k++) known |= front[k] == p->input[i];
                 if (!known && count == MLO_CHAIN) return best;
@@ -32776,7 +33537,7 @@ static mlo_array *mlo_tabulate(mlo_quantizer *q, const mlo_sublayer *u, int64_t 
         for (size_t i = 0; i < n->n_input; i++)
             if (own[i]) mlo_array_free(m, in[i]);
     }
-    if (!m->error.code && u->n_inner) {
+    if (!m->error.code) {
         result = made[u->n_inner - 1];
         made[u->n_inner - 1] = NULL;
     }
@@ -33208,15 +33969,12 @@ static const char *mlo_block_linear(
     mlo_form w = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (w.rank != 2) return mlo_cannot(r, n, "a weight that is not a matrix");
-    if (mlo_is(n, "Gemm")
-        && (mlo_float(n, "alpha", 1) != 1 || mlo_float(n, "beta", 1) != 1
-            || mlo_int(n, "transA", 0)))
-        return mlo_cannot(r, n, "Gemm with alpha, beta or transA");
+    if (mlo_is_scaled_gemm(n)) return mlo_cannot(r, n, "Gemm with alpha, beta or transA");
     b->in[0] = n->input[0];
     b->n_in = 1;
     b->weight = n->input[1];
-    b->transposed = mlo_is(n, "Gemm") && mlo_int(n, "transB", 0);
-    b->bias = bias ? bias : mlo_is(n, "Gemm") && mlo_has_input(n, 2) ? n->input[2] : NULL;
+    b->transposed = mlo_int(n, "transB", 0) != 0;
+    b->bias = bias ? bias : mlo_has_input(n, 2) ? n->input[2] : NULL;
     return mlo_block_finish(r, b);
 }
 
@@ -33232,8 +33990,7 @@ static const char *mlo_block_bias(mlo_recogniser *r, mlo_node *n) {
             && !mlo_is_carried(&r->in, p->input[1]) && !mlo_is_carried(&r->in, n->input[1 - i])) {
             mlo_form bias = mlo_body_form(&r->in, n->input[1 - i]);
             mlo_form y = mlo_body_form(&r->in, n->output[0]);
-            if (!mlo_form_known(&bias) || y.rank < 1 || mlo_form_count(&bias) != y.dims[y.rank - 1])
-                continue;
+            if (!mlo_form_known(&bias) || mlo_form_count(&bias) != mlo_last_dim(&y)) continue;
             const char *out = mlo_block_linear(r, p, n->input[1 - i], n->output[0]);
             if (out && rounded)
                 r->block[r->n_block - 1]->sum_given = mlo_rounding_given(
@@ -33724,7 +34481,7 @@ static const mlo_sublayer_kind mlo_linear_sublayer = {
  * Whoever is rounded gets its result replaced, as it is observed.
  *
  * invariant: nothing that a layer's weights depend on changes behind it. Means stay exact.
- * example: a Llama of 260,000 parameters with 4-bit weights: a text's cross entropy is 1.046 of the floats'
+ * example: a Llama of 260,000 parameters with 4-bit weights: a text's cross entropy is 1.042 of the floats'
  *     (tests/test_stories.py four).
  * cost: per sample as many float evaluations as an iteration has values that linear layers read (four, of a
  *     decoder), and two, and of the loops in front of it more; MLO_AIMED_MACS bounds them. What is read in an iteration
@@ -33868,7 +34625,7 @@ static int mlo_aim_see(
     mlo_aimer *a = (mlo_aimer *)user;
     float *value = (float *)array->data, *state;
     MLO_TRY(mlo_keys_see(a->q, name, array));
-    if (g != a->q->scan.body || array->dtype != MLO_FLOAT || iteration < 0) return 0;
+    if (g != a->q->scan.body || array->dtype != MLO_FLOAT) return 0;
     state = a->state[a->rounding] + a->sample * a->count;
     if (name == g->input[0]->name && iteration)
         memcpy(value, state, (size_t)a->count * sizeof *value);
@@ -34056,12 +34813,16 @@ static int mlo_aim(mlo_quantizer *q) {
 }
 
 /* ======== src/integer/window.c ======== */
-/* window: recognises a depthwise convolution over a grid of tokens and makes it a Conv.
+/* window: recognises a depthwise convolution or an average over a grid of tokens and makes it a Conv.
  *
  * in:  Conv with a group for each channel, stride and dilation 1, as many tokens out as in, which
  *     reads and makes tokens behind transposes and reshapes: [1, C, H, W] of H W tokens, [1, C, T]
  *     of a sequence.
  * out: the kernel Conv; a function of one value behind it is a RequantTable.
+ *
+ *     AveragePool over such a grid, less what it reads or not, times a factor for each channel or not:
+ *     PoolFormer's. Where it is over what is there of its window (count_include_pad = 0) its weights differ at the
+ *     border.
  *
  * What lies outside of the grid is 0, so that what a window reads has no zero point of its own, and
  * one scale for all channels; weights have a scale per channel.
@@ -34079,7 +34840,7 @@ static int mlo_is_across(
     const mlo_recogniser *r, const char *source, const mlo_chain *c, int64_t channels, int first) {
     mlo_array *map = mlo_index_map(&r->in, source, c);
     const int64_t count = map ? mlo_array_count(map) : 0, tokens = count / channels;
-    int ok = count > 0 && count % channels == 0;
+    int ok = map != NULL;
     for (int64_t i = 0; ok && i < count; i++) {
         const int64_t from = first ? i % channels * tokens + i / channels
                                    : i % tokens * channels + i / tokens;
@@ -34102,32 +34863,119 @@ static int64_t mlo_window_before(const mlo_node *n, size_t axis, int64_t size) {
     return mlo_listed(n, "pads", axis, 0);
 }
 
-/* Fills what the window looks at; why there is no hardware for it, NULL: there is. */
-static const char *mlo_window_form(mlo_recogniser *r, const mlo_node *n, mlo_sublayer *b) {
-    const mlo_form x = mlo_body_form(&r->in, n->input[0]), w = mlo_body_form(&r->in, n->input[1]);
-    const mlo_form y = mlo_body_form(&r->in, n->output[0]);
-    if (!mlo_form_known(&w) || x.rank < 3 || x.rank > 4 || w.rank != x.rank)
-        return "a convolution over more than rows and columns";
-    const size_t axes = (size_t)x.rank - 2;
+/* A window, and its padding, leave as many tokens as there are, each in its window: why not; NULL: they do. */
+static const char *mlo_window_placed(const mlo_node *n, const mlo_form *x, const mlo_form *y,
+    const int64_t size[2], mlo_sublayer *b) {
+    const size_t axes = (size_t)x->rank - 2;
+    if (x->dims[0] != 1) return "a convolution over several frames at a time";
+    for (size_t i = 0; i < axes; i++)
+        if (x->dims[i + 2] != y->dims[i + 2])
+            return "a convolution whose padding does not leave as many tokens";
+    b->top = mlo_window_before(n, 0, size[0]);
+    b->left = axes > 1 ? mlo_window_before(n, 1, size[1]) : 0;
+    b->width = axes > 1 ? x->dims[3] : 1;
+    b->tokens = x->dims[2] * (axes > 1 ? x->dims[3] : 1);
+    if (b->top < 0 || b->top >= size[0] || b->left < 0 || (axes > 1 && b->left >= size[1]))
+        return "a convolution whose window is beside its token";
+    return NULL;
+}
+
+static const char *mlo_window_stepped(const mlo_node *n, size_t axes) {
     for (size_t i = 0; i < axes; i++) {
         if (mlo_listed(n, "strides", i, 1) != 1)
             return "a convolution with a stride, which leaves fewer tokens";
         if (mlo_listed(n, "dilations", i, 1) != 1) return "a convolution with a dilation";
     }
+    return NULL;
+}
+
+/* Rows and columns of an average window, at most; parts that a frame can have of it: 16 of rows times 16 of columns. */
+enum { MLO_POOL_MOST = 7, MLO_POOL_PARTS = 256 };
+
+/* Fills what the window of an average looks at; why there is no hardware for it, NULL: there is. */
+static const char *mlo_pool_form(mlo_recogniser *r, const mlo_node *n, mlo_sublayer *b) {
+    const mlo_form x = mlo_body_form(&r->in, n->input[0]), y = mlo_body_form(&r->in, n->output[0]);
+    for (size_t i = 0; i < 2; i++) {
+        b->pool[i] = mlo_listed(n, "kernel_shape", i, 0);
+        if (b->pool[i] < 1 || b->pool[i] > MLO_POOL_MOST)
+            return "an average over more than 7 rows or columns";
+    }
+    b->zeros = mlo_int(n, "count_include_pad", 0) != 0;
+    const char *why = mlo_window_stepped(n, 2);
+    return why ? why : mlo_window_placed(n, &x, &y, b->pool, b);
+}
+
+/* Fills what the window looks at; why there is no hardware for it, NULL: there is. */
+static const char *mlo_window_form(mlo_recogniser *r, const mlo_node *n, mlo_sublayer *b) {
+    const mlo_form x = mlo_body_form(&r->in, n->input[0]), w = mlo_body_form(&r->in, n->input[1]);
+    const mlo_form y = mlo_body_form(&r->in, n->output[0]);
+    if (x.rank > 4 || w.rank != x.rank) return "a convolution over more than rows and columns";
+    const char *why = mlo_window_stepped(n, (size_t)x.rank - 2);
+    if (why) return why;
     if (mlo_int(n, "group", 1) != x.dims[1] || w.dims[0] != x.dims[1])
         return "a convolution of several channels with each other (its groups are not as many as "
                "its channels)";
-    if (x.dims[0] != 1) return "a convolution over several frames at a time";
-    for (size_t i = 0; i < axes; i++)
-        if (x.dims[i + 2] != y.dims[i + 2])
-            return "a convolution whose padding does not leave as many tokens";
-    b->top = mlo_window_before(n, 0, w.dims[2]);
-    b->left = axes > 1 ? mlo_window_before(n, 1, w.dims[3]) : 0;
-    b->width = axes > 1 ? x.dims[3] : 1;
-    b->tokens = x.dims[2] * (axes > 1 ? x.dims[3] : 1);
-    if (b->top < 0 || b->top >= w.dims[2] || b->left < 0 || (axes > 1 && b->left >= w.dims[3]))
-        return "a convolution whose window is beside its token";
-    return NULL;
+    const int64_t size[] = { w.dims[2], w.rank > 3 ? w.dims[3] : 1 };
+    return mlo_window_placed(n, &x, &y, size, b);
+}
+
+/* What is taken off and multiplied by behind an average. */
+typedef struct {
+    const char *gain; /* a factor for each channel; NULL: none */
+    const char *less; /* what is taken off; NULL: nothing */
+    mlo_chain made; /* between the average and what is behind it */
+} mlo_pooled;
+
+/* The average that a value ends in; NULL: it ends in none. */
+static mlo_node *mlo_pool_behind(const mlo_recogniser *r, const char *name, mlo_pooled *p) {
+    const mlo_inside *in = &r->in;
+    const char *from, *gain;
+    const mlo_form f = mlo_body_form(in, name);
+    memset(p, 0, sizeof *p);
+    if (mlo_is_half(in, mlo_made_by(in, name), "Mul", &from, &gain) && mlo_is_used_once(in, from)
+        && mlo_is_per_channel(in, gain, mlo_last_dim(&f))) {
+        p->gain = gain;
+        name = from;
+    }
+    const mlo_node *n = mlo_made_by(in, name);
+    if (mlo_is(n, "Sub") && mlo_is_carried(in, n->input[1]) && mlo_is_used_once(in, n->input[0])) {
+        p->less = n->input[1];
+        name = n->input[0];
+    }
+    mlo_node *pool = mlo_made_by(in, mlo_chain_walk(in, name, &p->made, NULL));
+    return mlo_is(pool, "AveragePool") && mlo_is_carried(in, pool->input[0]) ? pool : NULL;
+}
+
+/* Is it that value, as it stands, behind views? */
+static int mlo_is_of_source(const mlo_recogniser *r, const char *name, const char *source) {
+    mlo_chain same;
+    const char *from = mlo_chain_walk(&r->in, name, &same, NULL);
+    return from == source && !same.n_rounding && mlo_is_unmoved(r, from, &same);
+}
+
+static const char *mlo_block_pool(
+    mlo_recogniser *r, mlo_node *n, const char *name, const mlo_pooled *p) {
+    mlo_sublayer *b = mlo_block_new(r, &mlo_window_sublayer, n, name);
+    mlo_chain chain;
+    if (!b) return NULL;
+    const char *why = mlo_pool_form(r, n, b);
+    if (why) return mlo_cannot(r, n, why);
+    const int64_t channels = mlo_body_form(&r->in, n->input[0]).dims[1];
+    b->in[0] = mlo_chain_walk(&r->in, n->input[0], &chain, NULL);
+    const mlo_form from = mlo_body_form(&r->in, b->in[0]), to = mlo_body_form(&r->in, name);
+    if (mlo_last_dim(&from) != channels || mlo_last_dim(&to) != channels || chain.n_rounding
+        || p->made.n_rounding || !mlo_is_across(r, b->in[0], &chain, channels, 0)
+        || !mlo_is_across(r, n->output[0], &p->made, channels, 1))
+        return mlo_cannot(r, n, "an average over something else than tokens, row after row");
+    if (p->less && !mlo_is_of_source(r, p->less, b->in[0]))
+        return mlo_cannot(r, n, "an average less something else than what it is of");
+    if (r->tokens && r->tokens != b->tokens)
+        return mlo_cannot(r, n, "an average over some of a frame's tokens");
+    r->tokens = b->tokens;
+    b->n_in = 1;
+    b->less = p->less != NULL;
+    b->weight = p->gain;
+    return mlo_block_finish(r, b) ? b->out : NULL;
 }
 
 static const char *mlo_block_window(
@@ -34162,6 +35010,10 @@ static const char *mlo_recognise_window(mlo_recogniser *r, mlo_node *n, const ch
     chain.n = chain.n_rounding = 0;
     const char *source = mlo_is_layout(n) ? mlo_chain_walk(&r->in, name, &chain, NULL) : name;
     mlo_node *p = mlo_made_by(&r->in, source);
+    mlo_pooled pooled;
+    mlo_node *pool = mlo_pool_behind(r, name, &pooled);
+    *is = pool != NULL;
+    if (pool) return mlo_block_pool(r, pool, name, &pooled);
     *is = mlo_is(p, "Conv");
     if (*is && mlo_is_carried(&r->in, p->input[1]))
         return mlo_cannot(r, p, "a convolution with weights that the input makes");
@@ -34169,7 +35021,8 @@ static const char *mlo_recognise_window(mlo_recogniser *r, mlo_node *n, const ch
 }
 
 static double mlo_products_window(mlo_quantizer *q, const mlo_sublayer *b) {
-    const mlo_form w = mlo_body_form(&q->r.in, b->weight);
+    const mlo_form w = mlo_body_form(&q->r.in, b->weight), y = mlo_body_form(&q->r.in, b->out);
+    if (b->pool[0]) return (double)(mlo_last_dim(&y) * b->pool[0] * b->pool[1]);
     return (double)mlo_form_count(&w);
 }
 static const char *mlo_type_window(const mlo_sublayer *b) {
@@ -34184,15 +35037,18 @@ typedef struct {
     const char *weight;
     int64_t channels;
     int64_t taps; /* of a channel */
+    double *grain; /* [C]: what all of a channel's weights are multiples of, 0: of nothing; NULL */
 } mlo_windowed;
 
-/* The scale of a channel's weights, such that its bias fits 32 bits. */
-static double mlo_window_scale(
-    const mlo_quantizer *q, const float *w, int64_t taps, double top, double bias, double x_scale) {
+/* The scale of a channel's weights, such that its bias fits 32 bits. grain: what all of them are multiples of;
+ * 0: nothing is known of them. */
+static double mlo_window_scale(const mlo_quantizer *q, const float *w, int64_t taps, double grain,
+    double top, double bias, double x_scale) {
     double most = 0, least = fabs(bias) / x_scale / (1 << 29);
     for (int64_t k = 0; k < taps; k++)
         if (fabs((double)w[k]) > most) most = fabs((double)w[k]);
-    const double scale = mlo_step(q, most > 1e-30 ? most / top : 1);
+    const double fine = grain > 1e-30 && most < grain * (top + 0.5) ? grain : most / top;
+    const double scale = mlo_step(q, most > 1e-30 ? fine : 1);
     return scale < least ? mlo_step(q, least) : scale;
 }
 
@@ -34212,8 +35068,9 @@ static int mlo_window_numbers(mlo_quantizer *q, const mlo_sublayer *b, const mlo
         const double shape = y->shape ? (double)y->shape[at] : 1;
         int64_t mult;
         int shift;
+        const float *of = (const float *)w->data + c * l->taps;
         l->scale[at] = (float)mlo_window_scale(
-            q, (const float *)w->data + c * l->taps, l->taps, top, exact, x->narrow_scale[i]);
+            q, of, l->taps, l->grain ? l->grain[c] : 0, top, exact, x->narrow_scale[i]);
         const double step = (double)l->scale[at] * x->narrow_scale[i];
         MLO_TRY(mlo_ratio(q, b->node, step / (y->scale[i] * shape), 62, &mult, &shift));
         l->c.bias[at] = mlo_to_int32(exact / step);
@@ -34227,8 +35084,8 @@ static int mlo_window_fill(
     mlo_quantizer *q, const mlo_sublayer *b, const mlo_windowed *l, const mlo_form_made *y) {
     for (int64_t i = 0; i < q->scan.iterations && !q->m->error.code; i++) {
         mlo_array *w = mlo_scan_value(q->m, &q->scan, b->weight, i);
-        mlo_array *bias = w && b->bias ? mlo_scan_value(q->m, &q->scan, b->bias, i) : NULL;
-        if (w && (bias || !b->bias)) mlo_window_numbers(q, b, l, i, w, bias, y);
+        mlo_array *bias = b->bias ? mlo_scan_value(q->m, &q->scan, b->bias, i) : NULL;
+        if (!q->m->error.code) mlo_window_numbers(q, b, l, i, w, bias, y);
         mlo_array_free(q->m, w);
         mlo_array_free(q->m, bias);
     }
@@ -34275,6 +35132,91 @@ static int mlo_window_weight(mlo_quantizer *q, const mlo_sublayer *b, mlo_window
         : mlo_clip_node(q, b, &l->weight);
 }
 
+/* ---- averages ------------------------------------------------------------- */
+
+static int64_t mlo_common_divisor(int64_t a, int64_t b) {
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* What an average over what is there of its window multiplies tap `tap` by, in each of the window's parts; how
+ * many parts there are. counts: taps that are there in each of them. */
+static int64_t mlo_pool_counts(const mlo_sublayer *b, int64_t *counts) {
+    const int64_t below = b->pool[0] - 1 - b->top, right = b->pool[1] - 1 - b->left;
+    int64_t n = 0;
+    counts[0] = b->pool[0] * b->pool[1];
+    if (b->zeros) return 1;
+    for (int64_t u = 0; u <= b->top; u++)
+        for (int64_t d = 0; d <= below; d++)
+            for (int64_t l = 0; l <= b->left; l++)
+                for (int64_t r = 0; r <= right; r++)
+                    counts[n++] = (b->pool[0] - u - d) * (b->pool[1] - l - r);
+    return n;
+}
+
+/* The least number that all counts divide, if a byte has room for it; else 0. */
+static int64_t mlo_pool_parts(const int64_t *counts, int64_t n) {
+    int64_t all = 1;
+    for (int64_t k = 0; k < n && all <= 128; k++)
+        all = all / mlo_common_divisor(all, counts[k]) * counts[k];
+    return all <= 128 ? all : 0;
+}
+
+/* Iteration i's weights and numbers. to: [C, KH, KW, parts]. */
+static int mlo_pool_fill(mlo_quantizer *q, const mlo_sublayer *b, const mlo_windowed *l, int64_t i,
+    const int64_t *counts, int64_t edges, const mlo_form_made *y, int8_t *to) {
+    mlo *m = q->m;
+    const mlo_weight_range range = mlo_weight_range_of(q, b);
+    const int64_t all = l->channels * l->taps, own = b->top * b->pool[1] + b->left;
+    const int64_t parts = mlo_pool_parts(counts, edges);
+    mlo_array *gain = b->weight ? mlo_scan_value(m, &q->scan, b->weight, i) : NULL;
+    mlo_array *w = m->error.code ? NULL : mlo_array_new(m, MLO_FLOAT, 1, &all);
+    if (gain && gain->dtype != MLO_FLOAT)
+        mlo_fail(m, MLO_E_TYPE, b->node, "factors of channels that are %s, not float32",
+            mlo_dtype_name(gain->dtype));
+    for (int64_t k = 0; w && !m->error.code && k < all; k++) {
+        const int64_t c = k / l->taps, tap = k % l->taps;
+        const double by = gain ? (double)((const float *)gain->data)[c] : 1;
+        l->grain[c] = parts ? fabs(by) / (double)parts : 0;
+        ((float *)w->data)[k] = (float)(by
+            * (1 / (double)counts[tap % edges] - (b->less && tap / edges == own)));
+    }
+    if (!m->error.code) mlo_window_numbers(q, b, l, i, w, NULL, y);
+    for (int64_t k = 0; !m->error.code && k < all; k++)
+        to[k] = (int8_t)mlo_rounded_weight(
+            ((const float *)w->data)[k] / l->scale[i * l->channels + k / l->taps], &range);
+    mlo_array_free(m, w);
+    mlo_array_free(m, gain);
+    return mlo_failed(m);
+}
+
+/* An average's weights, and its numbers, in all iterations. */
+static int mlo_pool_weights(
+    mlo_quantizer *q, const mlo_sublayer *b, mlo_windowed *l, const mlo_form_made *y) {
+    mlo *m = q->m;
+    const mlo_form f = mlo_body_form(&q->r.in, b->out);
+    int64_t counts[MLO_POOL_PARTS];
+    const int64_t edges = mlo_pool_counts(b, counts);
+    const int64_t dims[] = { mlo_last_dim(&f), b->pool[0], b->pool[1], edges };
+    l->channels = dims[0];
+    l->taps = dims[1] * dims[2] * edges;
+    l->weight = mlo_format(m, "%s_w8", b->out);
+    l->scale = MLO_NEW_N(m, float, (size_t)(q->scan.iterations * l->channels));
+    l->grain = MLO_NEW_N(m, double, (size_t)l->channels);
+    int8_t *to = m->error.code
+        ? NULL
+        : (int8_t *)mlo_parameter(q, l->weight, MLO_INT8, edges > 1 ? 4 : 3, dims);
+    if (m->error.code || mlo_channel_parameters(q, b->out, l->channels, &l->c))
+        return mlo_failed(m);
+    for (int64_t i = 0; i < q->scan.iterations; i++)
+        MLO_TRY(mlo_pool_fill(q, b, l, i, counts, edges, y, to + i * l->channels * l->taps));
+    return 0;
+}
+
 /* ---- making it ------------------------------------------------------------ */
 
 /* The function of one value behind a window: its table, of what the window makes. */
@@ -34311,9 +35253,10 @@ static int mlo_quantize_window(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo_signal *x = mlo_signal_of(q, b->in[0]);
     const mlo_form_made at = mlo_made_at(q, mlo_signal_of(q, b->out));
     const char *out = unary ? mlo_format(m, "%s_index", b->out) : b->out;
-    mlo_windowed l;
-    if (!out || mlo_window_zero(q, b) || mlo_window_weight(q, b, &l)
-        || mlo_window_fill(q, b, &l, &at))
+    mlo_windowed l = { 0 };
+    if (!out || mlo_window_zero(q, b)
+        || (b->pool[0] ? mlo_pool_weights(q, b, &l, &at)
+                       : mlo_window_weight(q, b, &l) || mlo_window_fill(q, b, &l, &at)))
         return mlo_failed(m);
     const char *in[] = { x->narrow_name, l.weight, l.c.name[0], l.c.name[1], l.c.name[2] };
     mlo_node *n = mlo_kernel_node(q, &mlo_conv_kernel, b, out, at.type, at.bits, at.scale);
@@ -34952,8 +35895,7 @@ static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
     MLO_TRY(mlo_balance_scores(q, b));
     if (!given && !mlo_given_scaled(mlo_narrow_given(v)) && !mlo_weights_fixed(q, y->name)
         && v->channels == y->channels && mlo_absorbed(y) && !y->wide && !v->wide
-        && v->reads[MLO_ATTENTION] == 1 && !v->reads[MLO_LINEAR] && !v->reads[MLO_UNARY]
-        && !v->reads[MLO_CONVOLUTION] && v->maker && v->maker->kind == MLO_LINEAR) {
+        && mlo_narrow_readers(v) == 1 && v->maker && v->maker->kind == MLO_LINEAR) {
         if (mlo_shape_signal(q, v, y->name)) return mlo_failed(q->m);
         y->shape = v->shape;
         y->zero = v->zero;
@@ -35135,9 +36077,17 @@ static const mlo_sublayer_kind mlo_attention_sublayer = {
  *     heads: between a reshape to [.., T, H, D] and one back); its gamma and beta are parameters
  *     or absent, of a part's channels or of all.
  * out: the kernel LayerNorm, which reads a wide value: the residual stream, or what a linear layer
- *     makes.
+ *     makes. A norm over all tokens of a frame, [1, .., C] from axis 1 (or less) on, is the kernel FrameNorm.
  */
 static const mlo_sublayer_kind mlo_norm_sublayer; /* the card, below */
+
+/* Why there is no hardware for a norm over so many tokens; NULL: there is. */
+static const char *mlo_frame_norm_unfit(mlo_recogniser *r, const mlo_form *f, int64_t tokens) {
+    if (r->tokens && r->tokens != tokens) return "a norm over some of a frame's tokens";
+    r->tokens = tokens;
+    return mlo_form_count(f) > MLO_NORM_CHANNELS ? "a norm over more than 32768 numbers of a frame"
+                                                 : NULL;
+}
 
 static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n, const char *out) {
     mlo_sublayer *b = mlo_block_new(r, &mlo_norm_sublayer, n, out);
@@ -35145,7 +36095,12 @@ static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n, const char *ou
     mlo_chain chain;
     chain.n = chain.n_rounding = 0;
     if (!b) return NULL;
-    if (!mlo_is_norm(&r->in, n)) return mlo_cannot(r, n, "a norm that is not over the channels");
+    const int64_t tokens = mlo_frame_norm_tokens(&r->in, n);
+    const char *why = tokens     ? mlo_frame_norm_unfit(r, &f, tokens)
+        : mlo_is_norm(&r->in, n) ? NULL
+                                 : "a norm that is not over the channels";
+    if (why) return mlo_cannot(r, n, why);
+    b->frame = tokens ? tokens : 1;
     b->in[0] = n->input[0];
     b->n_in = 1;
     b->groups = mlo_last_dim(&to) / mlo_last_dim(&f);
@@ -35198,7 +36153,7 @@ static void mlo_norm_numbers(const mlo_sublayer *b, int64_t all, int64_t count, 
     const mlo_norm_given *given, double x_scale, const mlo_form_made *y, int32_t *g, int32_t *o,
     int64_t *p) {
     double most_g = 1e-30, most_b = 1e-30;
-    const double channels = (double)(all / b->groups);
+    const double channels = (double)(all / b->groups * b->frame);
 #define MLO_NORM_STEP (y->scale[i] * (y->shape ? (double)y->shape[i * all + c] : 1))
 #define MLO_NORM_BETA (mlo_norm_beta(given, c) - (y->zero ? y->zero[i * all + c] : 0))
     for (int64_t c = 0; c < count; c++) {
@@ -35291,7 +36246,8 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
     }
     mlo_node *n = m->error.code
         ? NULL
-        : mlo_kernel_node(q, &mlo_layernorm_kernel, b, b->out, made.type, made.bits, made.scale);
+        : mlo_kernel_node(q, b->frame > 1 ? &mlo_framenorm_kernel : &mlo_layernorm_kernel, b,
+              b->out, made.type, made.bits, made.scale);
     const char *in[] = { x->wide_name, names[0], names[1], names[2] };
     if (!n || mlo_attr_int(m, n, "center", b->center)
         || (b->groups > 1 && mlo_attr_int(m, n, "groups", b->groups)) || mlo_inputs(m, n, in, 4))
@@ -36195,7 +37151,7 @@ static int mlo_exact_ratio(
     for (; mul % 2 == 0 && places > 1; places--) mul /= 2;
     *m = mul;
     *s = places;
-    return mul <= mlo_multipliers.hi && places <= 62;
+    return mul <= mlo_multipliers.hi;
 }
 
 /* The words of iteration i for what R (NULL: nothing) does with sums, of this bias. words: bias, M, S of each
@@ -36218,18 +37174,18 @@ static int mlo_exact_words(mlo_takeover *x, const mlo_exact_unit *u, const mlo_n
         ok = mlo_exact_ratio(v[1], v[2], p[3], &all[0], &all[1], &all[2]);
         if (ok) all[0] += v[0];
         ok = ok && all[0] >= INT32_MIN && all[0] <= INT32_MAX;
-        for (int k = 0; k < 3 && ok && words; k++) words[k][c] = (int32_t)all[k];
+        for (int k = 0; k < 3 && ok; k++) words[k][c] = (int32_t)all[k];
     }
     for (int k = 0; k < 3; k++) mlo_array_free(m, list[k]);
-    return ok && !m->error.code;
+    return ok;
 }
 
 /* Is a parameter one number, or one for each channel of values of this form? */
 static int mlo_exact_by_channel(const mlo_takeover *x, const char *name, const mlo_form *f) {
     const mlo_form p = mlo_body_form(x->in, name);
     const int axis = x->grid ? 1 : f->rank - 1, at = p.rank - f->rank + axis;
-    if (mlo_is_carried(x->in, name) || !mlo_form_known(&p)) return 0;
-    return mlo_form_count(&p) == 1
+    if (mlo_is_carried(x->in, name)) return 0;
+    return mlo_is_number(x->in, name)
         || (at >= 0 && p.dims[at] == f->dims[axis] && mlo_form_count(&p) == p.dims[at]);
 }
 
@@ -36243,7 +37199,7 @@ static int mlo_exact_apply(
         mlo_node *n = c->node[k];
         const mlo_op *op = mlo_op_of(m, n);
         mlo_array *in[8] = { *v }, *out[1] = { NULL };
-        if (!op || !op->run || n->n_input > 8 || n->n_output != 1)
+        if (n->n_input > 8)
             return mlo_fail(m, MLO_E_UNSUPPORTED, n, "an operator that mlo cannot tabulate");
         for (size_t j = 1; j < n->n_input; j++)
             if (mlo_has_input(n, j) && !m->error.code)
@@ -36308,6 +37264,7 @@ static int mlo_exact_inputs(
     const int64_t all = q->scan.iterations, words = u->kernel == &mlo_add_kernel ? 3 : 2;
     mlo_channel_words c;
     int64_t why[4];
+    if (!n) return mlo_failed(q->m);
     MLO_TRY(mlo_inputs(q->m, n, u->in, u->n_in));
     if (u->weight) MLO_TRY(mlo_node_input(q->m, n, u->weight));
     if (u->n_in < 2) {
@@ -36351,7 +37308,7 @@ static const char *mlo_exact_table(mlo_takeover *x, const mlo_exact_chain *c,
     int same;
     for (int64_t i = 0; entry && i < all; i++) {
         int64_t p[MLO_DIALECT_NUMBERS] = { 0, l->index.lo, l->index.hi, 0 };
-        if (l->shift && mlo_exact_shift(x, x->in->body, l->shift, i, p)) break;
+        if (l->shift) mlo_exact_shift(x, x->in->body, l->shift, i, p);
         if (mlo_exact_entries(
                 x, c, l->first, i, l->bits, mlo_from_to(p[1], p[2]), entry + i * size))
             break;
@@ -36363,7 +37320,7 @@ static const char *mlo_exact_table(mlo_takeover *x, const mlo_exact_chain *c,
         if (mlo_is_requant_shift(last)) mlo_exact_clips(x, x->in->body, last, all, range, &same);
         if (name == x->result) *range = mlo_joined(*range, x->carried);
         const mlo_dtype to = mlo_exact_type(x, name, mlo_bits_for(*range));
-        if (!m->error.code && mlo_exact_streams(x, last, *range)
+        if (mlo_exact_streams(x, last, *range)
             && (data = mlo_parameter(x->q, table, to, 1, &size)) != NULL)
             mlo_convert(to, data, MLO_INT64, entry, (size_t)(all * size));
     }
@@ -36412,15 +37369,14 @@ static int mlo_exact_plan_of(mlo_takeover *x, const mlo_exact_unit *u, const mlo
         return mlo_fail(m, MLO_E_UNSUPPORTED, u->from,
             "a sum that nothing rounds; hardware hands on 16 bits at most: RequantShift has to "
             "follow");
-    if (l->shift
-        && mlo_exact_clips(x, x->in->body, l->shift, x->q->scan.iterations, &l->index, &same))
-        return mlo_failed(m);
+    if (l->shift)
+        MLO_TRY(mlo_exact_clips(x, x->in->body, l->shift, x->q->scan.iterations, &l->index, &same));
     l->first = l->shift ? 1 : 0;
     const int wide = name == x->result ? mlo_bits_for(mlo_joined(l->index, x->carried)) : 0;
+    /* (a RequantShift whose least number is that of some bits has their largest, too) */
     const int clips = l->shift
         && (!same || wide > mlo_bits_for(l->index)
-            || l->index.lo != mlo_signed_bits(mlo_bits_for(l->index)).lo
-            || l->index.hi != mlo_signed_bits(mlo_bits_for(l->index)).hi);
+            || l->index.lo != mlo_signed_bits(mlo_bits_for(l->index)).lo);
     l->looked = clips || c->n > l->first;
     l->bits = l->looked ? mlo_bits_for(l->index) : (int)mlo_max(wide, mlo_bits_for(l->index));
     if (l->looked && l->bits > MLO_EXACT_TABLE)
@@ -36451,17 +37407,17 @@ static mlo_exact_value *mlo_exact_finish(mlo_takeover *x, const mlo_exact_unit *
     const char *table = l.looked ? mlo_exact_table(x, c, &l, name, &range) : NULL;
     const int apart = l.looked && !u->kernel->with_table, bits = mlo_bits_for(range);
     const char *out = apart ? mlo_format(m, "%s_index", name) : name;
-    if (m->error.code || !out) return NULL;
+    if (m->error.code) return NULL;
     const mlo_kernel *k = l.looked && !apart ? u->kernel->with_table : u->kernel;
     mlo_node *n = mlo_exact_node(
         x, k, u->from, out, l.looked && !apart ? bits : l.bits, l.looked && !apart ? l.bits : 0);
-    if (!n || mlo_exact_inputs(x, u, l.shift, out, n)) return NULL;
+    if (mlo_exact_inputs(x, u, l.shift, out, n)) return NULL;
     *own = n;
     if (apart) {
         mlo_exact_unit look = { &mlo_requant_kernel, u->from, { out, NULL }, 1, NULL, NULL, l.index,
             u->channels };
         n = mlo_exact_node(x, mlo_requant_kernel.with_table, u->from, name, bits, l.bits);
-        if (!n || mlo_exact_inputs(x, &look, NULL, name, n)) return NULL;
+        if (mlo_exact_inputs(x, &look, NULL, name, n)) return NULL;
     }
     if (table && mlo_node_input(m, n, table)) return NULL;
     return mlo_exact_made(x, name, name, range, u->channels);
@@ -36474,9 +37430,7 @@ static mlo_exact_value *mlo_exact_of(mlo_takeover *x, const char *name);
 /* Channels of a value, which has the loop's tokens; 0: it has others. */
 static int64_t mlo_exact_channels(mlo_takeover *x, const mlo_node *n, const char *name) {
     const mlo_form f = mlo_body_form(x->in, name);
-    const int64_t c = !mlo_form_known(&f) || f.rank < 2 ? 0
-        : x->grid                                       ? f.dims[1]
-                                                        : mlo_last_dim(&f);
+    const int64_t c = x->grid ? f.dims[1] : mlo_last_dim(&f);
     if (c > 0 && mlo_form_count(&f) == c * x->tokens) return c;
     mlo_fail(x->q->m, MLO_E_UNSUPPORTED, n,
         "'%s' is %s; the layers work on %lld tokens, and so has it to be", name,
@@ -36508,13 +37462,12 @@ static int mlo_exact_weights(mlo_takeover *x, mlo_exact_unit *u, const char *nam
     return mlo_failed(m);
 }
 
-/* Is a convolution a linear layer of each place? */
+/* Is a convolution, which leaves as many places, a linear layer of each? */
 static int mlo_exact_is_pointwise(const mlo_node *n, const mlo_form *w) {
     int plain = mlo_int(n, "group", 1) == 1;
     for (int k = 2; k < w->rank; k++)
         plain &= w->dims[k] == 1 && mlo_listed(n, "strides", (size_t)k - 2, 1) == 1
-            && mlo_listed(n, "pads", (size_t)k - 2, 0) == 0
-            && mlo_listed(n, "pads", (size_t)(k - 2 + w->rank - 2), 0) == 0;
+            && mlo_listed(n, "pads", (size_t)k - 2, 0) == 0;
     return plain;
 }
 
@@ -36545,12 +37498,8 @@ static mlo_exact_value *mlo_exact_product(mlo_takeover *x, mlo_exact_unit *u,
     const mlo_form w = mlo_body_form(x->in, n->input[1]);
     const mlo_form f = { MLO_INT8, 2, { inputs, u->channels } };
     const int conv = mlo_is(n, "Conv"), across = conv || mlo_int(n, "transB", 0) != 0;
-    const int other = mlo_is(n, "Gemm")
-        && (mlo_differs(mlo_float(n, "alpha", 1), 1) || mlo_differs(mlo_float(n, "beta", 1), 1)
-            || mlo_int(n, "transA", 0));
     if (conv && !mlo_exact_is_pointwise(n, &w)) return mlo_exact_window(x, u, c, name, &w);
-    if (conv != x->grid || other || (!conv && w.rank != 2)
-        || mlo_form_count(&w) != inputs * u->channels) {
+    if (conv != x->grid || mlo_is_scaled_gemm(n) || mlo_form_count(&w) != inputs * u->channels) {
         mlo_fail(m, MLO_E_UNSUPPORTED, n,
             "a product of this form (weights %s) of values whose channels are %s",
             mlo_dims_text(m, w.rank, w.dims), x->grid ? "in front of their places" : "last");
@@ -36567,10 +37516,10 @@ static mlo_node *mlo_exact_layer(const mlo_takeover *x, const char *name, const 
     static const char *const ops[] = { "MatMul", "Gemm", "Conv", NULL };
     mlo_node *n = mlo_made_by(x->in, name);
     *bias = NULL;
-    for (int k = 0; k < 2 && mlo_is(n, "Add") && !*bias; k++) {
+    for (int k = 0; k < 2 && mlo_is(n, "Add"); k++) {
         const mlo_form f = mlo_body_form(x->in, name);
         const mlo_value *sum = mlo_value_of(x->in->body, n->input[1 - k]);
-        if (sum && sum->n_uses == 1 && mlo_exact_by_channel(x, n->input[k], &f)
+        if (sum->n_uses == 1 && mlo_exact_by_channel(x, n->input[k], &f)
             && mlo_is_one_of(mlo_made_by(x->in, sum->name), ops)) {
             *bias = n->input[k];
             n = sum->producer;
@@ -36601,7 +37550,7 @@ static mlo_exact_value *mlo_exact_pair(
     const mlo_exact_value *a = mlo_exact_of(x, n->input[0]);
     const mlo_exact_value *b = a ? mlo_exact_of(x, n->input[1]) : NULL;
     mlo_node *own;
-    if (!b || !mlo_exact_channels(x, n, n->output[0])) return NULL;
+    if (!b) return NULL;
     if (a->channels != b->channels) {
         mlo_fail(x->q->m, MLO_E_UNSUPPORTED, n, "streams of %lld and %lld channels",
             (long long)a->channels, (long long)b->channels);
@@ -36865,8 +37814,6 @@ static int mlo_quantize_exact(mlo_quantizer *q) {
 static int mlo_quantize_mask(
     mlo_quantizer *q, const mlo_keys *k, mlo_graph *before, int64_t tokens) {
     mlo *m = q->m;
-    mlo_value *v = mlo_value_of(q->scan.outer, k->mask);
-    mlo_form f = mlo_form_of(v);
     if (!k->mask) {
         const int64_t dims[] = { 1, tokens };
         char *ones = (char *)mlo_alloc(m, (size_t)tokens, 1);
@@ -36875,9 +37822,6 @@ static int mlo_quantize_mask(
         return mlo_graph_init(
             m, q->scan.outer, mlo_tensor_new(m, k->bits, MLO_BOOL, dims, 2, ones, (size_t)tokens));
     }
-    if (!v || mlo_form_count(&f) != tokens)
-        return mlo_fail_at(m, MLO_E_BUG, k->mask, "a mask of %lld keys for %lld tokens",
-            (long long)mlo_form_count(&f), (long long)tokens);
     if (k->bad)
         return mlo_fail_at(m, MLO_E_UNSUPPORTED, k->mask,
             "an additive attention bias: calibration saw values that are neither 0 nor below "
@@ -36918,8 +37862,7 @@ static int mlo_mask_constant(mlo_quantizer *q, mlo_keys *k) {
         mlo_array_free(q->m, a);
         return mlo_failed(q->m);
     }
-    for (int64_t i = 0, n = mlo_array_count(a); a->dtype == MLO_FLOAT && i < n; i++)
-        any |= ((float *)a->data)[i] != 0;
+    for (int64_t i = 0, n = mlo_array_count(a); i < n; i++) any |= ((float *)a->data)[i] != 0;
     mlo_array_free(q->m, a);
     if (!any) k->mask = NULL;
     return 0;
@@ -37342,12 +38285,8 @@ static int mlo_head_find_ids(mlo_head *h) {
 }
 
 static int mlo_head_find_logits(mlo_head *h) {
-    h->hidden = h->loop.node->output[0];
-    const mlo_value *v = mlo_value_of(h->g, h->hidden);
-    if (v && v->n_use == 1 && !v->is_output && mlo_is_kernel(v->use[0], MLO_KERNEL_TO_FLOATS))
-        h->hidden = v->use[0]->output[0];
-    else
-        return mlo_head_unfit(h, h->hidden, "what leaves the loop is not floats alone");
+    /* (what a quantized loop makes is read by its Dequantize, and by nothing else) */
+    h->hidden = mlo_value_of(h->g, h->loop.node->output[0])->use[0]->output[0];
     if (mlo_map_put(h->m, &h->behind, h->hidden, h) || mlo_mark_dependents(h->m, h->g, &h->behind))
         return mlo_failed(h->m);
     if (h->g->n_output != 1)
@@ -37355,8 +38294,8 @@ static int mlo_head_find_logits(mlo_head *h) {
             h, h->g->output[h->g->n_output - 1]->name, "an output beside the logits");
     const mlo_form f = mlo_form_of(mlo_value_of(h->g, h->g->output[0]->name));
     h->logits = h->g->output[0]->name;
-    return mlo_map_get(&h->behind, h->logits) && h->logits != h->hidden && f.dtype == MLO_FLOAT
-            && f.rank == 3 && f.dims[0] == 1 && f.dims[2] == h->words
+    return h->logits != h->hidden && f.dtype == MLO_FLOAT && f.rank == 3 && f.dims[0] == 1
+            && f.dims[2] == h->words
         ? 0
         : mlo_head_unfit(
               h, h->logits, "the output has not as many numbers a token as there are ids");
@@ -37425,7 +38364,7 @@ static int mlo_head_given(mlo_head *h, mlo_quantizer *q) {
     const mlo_node *loop = mlo_value_of(h->g, h->hidden)->producer;
     mlo_signal *in = mlo_signal_of(q, h->scan.body->input[0]->name);
     mlo_given *g = MLO_NEW(h->m, mlo_given);
-    mlo_array *scale = g && in ? mlo_value_array(h->m, &h->scan, h->g, loop->input[1], 0, 0) : NULL;
+    mlo_array *scale = g ? mlo_value_array(h->m, &h->scan, h->g, loop->input[1], 0, 0) : NULL;
     if (scale && (g->scale = MLO_NEW(h->m, double))) {
         g->scale[0] = (double)((const float *)scale->data)[0];
         g->sign = 1;
@@ -37532,9 +38471,7 @@ static int mlo_head_quantize(mlo_head *h, int (*given)(mlo_head *h, mlo_quantize
 
 /* Does a node do the same with each token, whatever its neighbours? Then ids may be computed side by side. */
 static int mlo_head_by_token(const mlo_head *h, const mlo_node *n, const char *from) {
-    if (n->input[0] != from && !(mlo_is(n, "Gather") && n->input[1] == from)
-        && !(n->n_input > 1 && n->input[1] == from))
-        return 0;
+    if (n->input[0] != from && !(n->n_input > 1 && n->input[1] == from)) return 0;
     if (mlo_is(n, "Gather")) return n->input[1] == from && mlo_int(n, "axis", 0) == 0;
     if (mlo_is(n, "LayerNormalization") || mlo_is(n, "RMSNormalization"))
         return mlo_int(n, "axis", -1) == -1;
@@ -37561,7 +38498,7 @@ static const mlo_node *mlo_head_kind_of(const mlo_head *h, const mlo_node *n, co
     const char *other = mlo_is(n, "Add") && !h->types ? n->input[n->input[0] == from] : NULL;
     const mlo_value *v = other ? mlo_value_of(h->g, other) : NULL;
     const mlo_node *k = v && v->n_use == 1 ? v->producer : NULL;
-    if (!h->encoder || !k || !mlo_is(k, "Gather") || mlo_int(k, "axis", 0)) return NULL;
+    if (!h->encoder || !mlo_is(k, "Gather") || mlo_int(k, "axis", 0)) return NULL;
     const mlo_value *table = mlo_value_of(h->g, k->input[0]);
     const mlo_value *types = mlo_value_of(h->g, k->input[1]);
     const mlo_form f = mlo_form_of(table);
@@ -37582,9 +38519,8 @@ static int mlo_head_take_kind(mlo_head *h, const mlo_node *n, const char *from) 
 
 /* Another shape of the ids, in front of everything. */
 static int mlo_head_reshapes(const mlo_head *h, const mlo_node *n, const char *from) {
-    return from == h->id
-        && (mlo_is(n, "Reshape") || mlo_is(n, "Unsqueeze") || mlo_is(n, "Squeeze")
-            || mlo_is(n, "Cast"));
+    static const char *const ops[] = { "Reshape", "Unsqueeze", "Squeeze", "Cast", NULL };
+    return from == h->id && mlo_is_one_of(n, ops);
 }
 
 static int mlo_head_no_row(const mlo_head *h, const mlo_node *n) {
@@ -38106,8 +39042,7 @@ static void mlo_numerics_anchors(mlo_numerics *u) {
         for (int r = 0; r < y->n_reads; r++) {
             mlo_compared *x = &u->value[y->reads[r]];
             if (x->anchor < 0)
-                x->anchor = mlo_is_kernel(y->node, MLO_KERNEL_NORM) || y->anchor < 0 ? y->reads[r]
-                                                                                     : y->anchor;
+                x->anchor = mlo_is_any_norm(y->node) || y->anchor < 0 ? y->reads[r] : y->anchor;
         }
         if (y->anchor < 0) u->value[k].anchor = k;
     }
@@ -38359,9 +39294,8 @@ static int mlo_pull(const mlo_quantizer *q, const mlo_numerics *u, const mlo_com
     const mlo_compared *other = y->n_reads == 3 || product ? &u->value[y->reads[r == 0]] : NULL;
     int64_t channels = x->s->channels;
     if (mlo_compared_sums(y)) return mlo_pull_linear(q, y, x, i, metric);
-    mlo_array *g = mlo_is_kernel(y->node, MLO_KERNEL_NORM)
-        ? mlo_scan_value(q->m, &q->scan, y->node->input[1], i)
-        : NULL;
+    mlo_array *g = mlo_is_any_norm(y->node) ? mlo_scan_value(q->m, &q->scan, y->node->input[1], i)
+                                            : NULL;
     for (int64_t c = 0; c < channels && !q->m->error.code; c++) {
         double gain = g ? (double)mlo_get(g, c) * mlo_compared_step(y, i, c) : 1;
         double square = other ? mlo_across_heads(y->node, other->squares + i * other->s->channels,
@@ -38715,11 +39649,12 @@ static void mlo_quantize_report(mlo *m, mlo_text *t) {
     int n = 0;
     mlo_puts(t, "{\"values\":[");
     for (size_t i = 0; i < g->n_node; i++) {
-        mlo_attr *body = mlo_is(g->node[i], "Scan") ? mlo_attr_of(g->node[i], "body") : NULL;
-        for (size_t k = 0; body && body->g && k < body->g->n_node; k++) {
-            const mlo_node *node = body->g->node[k];
+        const mlo_graph *body = mlo_is(g->node[i], "Scan") ? mlo_graph_of(g->node[i], "body")
+                                                           : NULL;
+        for (size_t k = 0; body && k < body->n_node; k++) {
+            const mlo_node *node = body->node[k];
             const char *scale = mlo_meta_get(node->meta, node->n_meta, mlo_key_scale);
-            const mlo_compared *v = u && body->g == u->integers
+            const mlo_compared *v = u && body == u->integers
                 ? (const mlo_compared *)mlo_map_get(&u->of, node->output[0])
                 : NULL;
             if (!scale) continue;
@@ -39451,7 +40386,7 @@ static int mlo_core_soundness(mlo *m, const mlo_core *c) {
     for (int i = 0; c->slots && i < c->n_element; i++) {
         const mlo_unit *u = &c->element[i].unit;
         if (c->element[i].kernel
-            && (u->flow == MLO_FLOW_WINDOW || u->flow == MLO_FLOW_REPLAY
+            && (u->window.room || u->flow == MLO_FLOW_REPLAY
                 || (u->whole_frame && !u->rows.causal)))
             return mlo_fail(m, MLO_E_UNSUPPORTED, c->element[i].node,
                 "%s looks at tokens that come later, or from elsewhere, so that a sequence cannot "
@@ -39603,11 +40538,14 @@ static double mlo_core_frame_beats(const mlo_core *c) {
 }
 
 /* Cycles for which a group of frames that is not full waits for the next one (mlo_loop): where tiles of row blocks end
- * with a group, it cannot wait for results. Two tokens' time at the door, which keeps one until it is complete. 0: no
- * tile does. */
+ * with a group, it cannot wait for results. Two tokens' time at the door, which keeps one until it is complete; and
+ * where reading all weights takes much longer, a small part of that: sequences whose prompts left one behind the
+ * other are in one group then, where each group by itself would read them all. 0: no tile does. */
 static int64_t mlo_core_patience(const mlo_core *c) {
+    enum { PART = 256 };
     return c->scan.iterations > 1 && c->frames > 1 && mlo_core_block_beats(c)
-        ? 2 * (c->channels / c->lanes) + 16
+        ? mlo_max(2 * (c->channels / c->lanes) + 16,
+              mlo_core_layer_beats(c) * c->scan.iterations / PART)
         : 0;
 }
 
@@ -40105,6 +41043,7 @@ typedef struct {
     int64_t unit; /* beats of a burst, at most (of large matrices some are taken as one) */
     int64_t asks; /* the cycle from which it can ask next */
     int64_t waits; /* the same, if it waits for nothing but to be heard; else 0 */
+    int64_t due; /* then: the cycle from which it asks, whether memory takes requests or not */
     int64_t portions; /* that were dealt out */
     int port; /* its number among those that share memory */
     mlo_burst burst[MLO_READS_KEPT]; /* the latest ones: [number % kept] */
@@ -40208,6 +41147,7 @@ typedef struct mlo_schedule {
     int64_t beats[MLO_CORE_MOST * MLO_UNIT_MEMORIES]; /* [memory]: of a load */
     char resident[MLO_CORE_MOST * MLO_UNIT_MEMORIES]; /* [memory]: 1: it keeps all iterations' */
     int64_t loads; /* iterations of the run */
+    int64_t origin; /* the beat of the image at which its parameters begin */
     int64_t loaded; /* memories dealt out */
     mlo_fetch loader;
     int64_t load; /* of which it asks for beats next */
@@ -40236,6 +41176,7 @@ typedef struct mlo_schedule {
     mlo_bus *bus; /* to memory */
     int shared; /* how often readers share it on the way (mlo_axi_share): row blocks; core and head */
     int turn; /* the port of the latest request */
+    int64_t picks; /* the cycle from which who asks has it in the register behind it */
 
     /* of a decoder's loop with what is around it: the other of the two; rows in front (schedule_around.c) */
     struct mlo_schedule *head; /* behind the loop; NULL: nothing is */
@@ -40857,9 +41798,15 @@ static void mlo_fifo_follow(mlo_schedule *s, int k) {
 enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_BURSTS_MANY = 64 };
 /* Cycles, as they are in the Verilog: from the first input beat to the loader's first request,
  * from a beat that memory gives to where it is dealt out, and to the request for which it made
- * room (readers that share memory: one more). Of the simulated memory: how long it is there before
- * the first input beat. */
-enum { MLO_READ_BEGINS = 2, MLO_READ_WAY = 2, MLO_READ_BACK = 1, MLO_MEMORY_GATHERS = 43 };
+ * room (readers that share memory: one more); how much earlier than that the first request is where ids are the input
+ * of what is in front of a loop. Of the simulated memory: how long it is there before the first input beat. */
+enum {
+    MLO_READ_BEGINS = 2,
+    MLO_READ_BEFORE = 1,
+    MLO_READ_WAY = 2,
+    MLO_READ_BACK = 1,
+    MLO_MEMORY_GATHERS = 43
+};
 
 /* May what a reader asks for at `when` be answered? Requests are, in the order of time, as memory
  * takes them; the next one is noted. */
@@ -40959,19 +41906,22 @@ static int64_t mlo_fetch_asks(
         mlo_max(r->asks, room), mlo_max(s->bus->asked, s->shared ? *over : 0) + 1);
     r->waits = 0;
     if (room == MLO_NOT_YET) return 0;
+    r->due = mlo_max(r->asks, room);
     if (!mlo_is_heard(s, asks)) {
         r->waits = asks;
         return 0;
     }
     r->burst[r->bursts++ % MLO_READS_KEPT] = mlo_memory_gives(
         s, r->got, burst, asks + s->c->read_latency + MLO_READ_WAY);
-    *over = s->bus->given;
+    *over = s->bus->given - MLO_READ_WAY;
     s->bus->requests++;
     r->got += burst;
     r->asks = asks + 2;
     s->bus->asked = asks;
     s->bus->side = s->loop != NULL || r == &s->table;
-    *(s->head && r == &s->table ? &s->head->turn : &s->turn) = r->port;
+    mlo_schedule *of = s->head && r == &s->table ? s->head : s;
+    of->turn = r->port;
+    of->picks = asks + 1;
     return burst;
 }
 
@@ -41038,7 +41988,7 @@ static int64_t mlo_loader_together(const mlo_schedule *s) {
 
 /* The loader asks for its next burst. 0: not yet. */
 static int mlo_loader_asks(mlo_schedule *s) {
-    int64_t address = s->beat;
+    int64_t address = s->origin + s->beat;
     for (int n = s->n_memory; n && !mlo_loader_reads(s, s->load, s->memory); n--)
         mlo_loader_passes(s);
     if (!mlo_loader_reads(s, s->load, s->memory)) return 0;
@@ -41221,6 +42171,7 @@ static void mlo_schedule_join(mlo_schedule *s, mlo_schedule *around) {
     door->table.depth = MLO_ROWS_FIFO;
     door->table.port = around->c->n_element + 1;
     door->opening = -1;
+    around->origin = mlo_core_image_bytes(s->c) / (s->c->axi_bits / 8);
 }
 
 /* Is it in front of an encoder's loop? What is around a loop, which has a port of its own to memory; NULL. At whose
@@ -42033,7 +42984,7 @@ static int64_t mlo_tiles_accept(const mlo_schedule *s, int i) {
  * are behind all others. */
 static int64_t mlo_tile_address(const mlo_schedule *s, int i, int64_t n) {
     const mlo_core *c = s->c;
-    int64_t at = mlo_core_beats_in(c, MLO_EITHER) * c->scan.iterations
+    int64_t at = s->origin + mlo_core_beats_in(c, MLO_EITHER) * c->scan.iterations
         + mlo_core_block_beats(c) * mlo_place_of(s, MLO_OUTSIDE, n).iteration;
     for (int k = 0; k < i; k++)
         if (mlo_is_block(&c->element[k])) at += mlo_unit_beats(&c->element[k].unit, c->axi_bits);
@@ -42321,15 +43272,16 @@ static const mlo_flow_verbs mlo_flow_window = {
 };
 
 /* ======== src/core/flow_norm.c ======== */
-/* flow_norm: a token's norms (LayerNorm), one or several: sums as its beats arrive, root and
- * reciprocal, then its lanes: three norms at a time.
+/* flow_norm: a token's norms (LayerNorm), one or several, or one of a frame (FrameNorm): sums as beats
+ * arrive, root and reciprocal, then the lanes: three norms at a time.
  *
  * in:  a token's beats.
  * out: when its root begins, when its beats go to the lanes and leave.
  *
  * As verilog/mlo_layernorm.v says: norms wait in a store while the root of the one in front is
  * computed; stages behind the store stand still together when two beats behind them wait. Of a
- * token's norms the first and the last are kept; those between are on a straight line.
+ * token's norms the first and the last are kept; those between are on a straight line. A norm of a
+ * frame begins with its first token, when the last one is there; the others follow it.
  *
  * invariant: a norm goes to the lanes when its root is there and the one before it has gone.
  * example: 64 channels, 4 lanes: a token every 16 cycles, or every 42, as long as a root takes.
@@ -42339,6 +43291,19 @@ enum { MLO_NORM_HOLDS = 10 }; /* beats from the store to the way out */
 
 /* Beats of one norm. */
 static int64_t mlo_norm_beats(const mlo_unit *u) { return mlo_port_beats(u->in[0]) / u->turns; }
+
+/* Beats that it keeps between its input and the lanes. */
+static int64_t mlo_norm_room(const mlo_unit *u) {
+    return mlo_norm_keeps(mlo_norm_beats(u) * (u->window.behind + 1));
+}
+
+/* The tokens of whose norm token n is: the first, the last. */
+static int64_t mlo_norm_first(const mlo_schedule *s, int i, int64_t n) {
+    return s->c->element[i].unit.window.room ? n - mlo_place_of(s, i, n).at : n;
+}
+static int64_t mlo_norm_last(const mlo_schedule *s, int i, int64_t n) {
+    return s->c->element[i].unit.window.room ? mlo_frame_last(s, n) : n;
+}
 
 /* When beat `at` of a token would go to the lanes, if nothing behind them waited. */
 static int64_t mlo_norm_turn(const mlo_unit *u, const mlo_token *t, int64_t at) {
@@ -42358,7 +43323,7 @@ static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t be
 /* The beat so many before has gone to the lanes. (If that is of the same token, whose norms have
  * not begun, mlo_norm_begins says later when the token is in.) */
 static int64_t mlo_norm_open(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
-    const int64_t keeps = mlo_norm_keeps(mlo_norm_beats(&s->c->element[i].unit));
+    const int64_t keeps = mlo_norm_room(&s->c->element[i].unit);
     const int64_t before = x - x % beats - 1;
     const int64_t gone = x / beats < s->lanes[i] ? x - keeps : mlo_min(x - keeps, before);
     if (gone - MLO_NORM_HOLDS >= s->fired[i] * beats || gone >= s->lanes[i] * beats)
@@ -42392,9 +43357,10 @@ static int64_t mlo_norm_summed(const mlo_unit *u, const mlo_token *t, int64_t k)
     return mlo_beat_by(t->in, last, beats) + 3 + mlo_clog2(u->pe);
 }
 
-/* When it works on a token's first sums. */
+/* When it works on the first sums of a token that begins a norm. */
 static int64_t mlo_norm_sums(const mlo_schedule *s, int i, int64_t n) {
-    return mlo_max(mlo_norm_summed(&s->c->element[i].unit, mlo_token_of(s, i, n), 0),
+    const mlo_token *last = mlo_token_of(s, i, mlo_norm_last(s, i, n));
+    return mlo_max(mlo_norm_summed(&s->c->element[i].unit, last, 0),
         n ? mlo_token_of(s, i, n - 1)->work + 1 : 0);
 }
 
@@ -42415,6 +43381,16 @@ static void mlo_norm_follow(mlo_schedule *s, int i, int64_t n, int64_t finish) {
     if (keeps < beats) t->in[1] = mlo_max(t->in[1], mlo_norm_turn(u, t, beats - 1 - keeps) + 1);
 }
 
+/* When the root of token n's norm begins, whose sums are worked on at `sums`. */
+static int64_t mlo_norm_roots(const mlo_schedule *s, int i, const mlo_meet *x, int64_t sums) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t n = x->n, beats = mlo_port_beats(u->in[0]);
+    const int64_t finish = u->latency - 55 - mlo_norm_beats(u) - mlo_clog2(u->pe);
+    const int64_t before = n ? mlo_norm_first(s, i, n - 1) : 0;
+    return mlo_max((x->at.first ? mlo_max(sums, x->ready[1]) : sums) + finish,
+        n ? mlo_norm_loads(s, i, before, beats) + 1 : 0);
+}
+
 /* A token's root begins, and then the lanes, as soon as it is known when the tokens in front
  * leave. 0: it is not. Eight stages stand still together when two beats behind them wait: so does
  * a gap between tokens, and they hold the fewer beats. */
@@ -42427,17 +43403,18 @@ static int mlo_norm_begins(mlo_schedule *s, int i) {
     const int64_t left = s->fired[i] * beats;
     mlo_token *t = mlo_token_of(s, i, n);
     mlo_meet x;
-    if (n >= s->known[i] || first - 1 - MLO_NORM_HOLDS >= left || !mlo_stands(s, i, n, &x))
+    const int opens = mlo_norm_first(s, i, n) == n;
+    if (mlo_norm_last(s, i, n) >= s->known[i] || first - 1 - MLO_NORM_HOLDS >= left
+        || !mlo_stands(s, i, n, &x))
         return 0;
-    const int64_t sums = mlo_norm_sums(s, i, n);
-    t->work = mlo_max((x.at.first ? mlo_max(sums, x.ready[1]) : sums) + finish,
-        n ? mlo_norm_loads(s, i, n - 1, beats) + 1 : 0);
+    const int64_t sums = opens ? mlo_norm_sums(s, i, n) : 0;
+    t->work = opens ? mlo_norm_roots(s, i, &x, sums) : mlo_token_of(s, i, n - 1)->work;
     const int64_t loads = mlo_norm_loads(s, i, n, beats);
     const int64_t gap = loads - mlo_norm_goes(s, i, first - 1, beats);
     const int64_t at = first - mlo_max(3, MLO_NORM_HOLDS - gap);
     if (at >= left) return 0;
     t->next = mlo_max(loads, mlo_leaves(s, i, at, beats));
-    mlo_begins(s, i, 1, &x.at, sums);
+    if (opens) mlo_begins(s, i, 1, &x.at, sums);
     mlo_norm_follow(s, i, n, finish);
     if (u->turns > 1) mlo_hold_producers(s, i, &x, t);
     s->lanes[i]++;
@@ -42810,12 +43787,35 @@ static int mlo_port_hears(mlo_schedule *s, int port, int *any) {
     return (t ? t->begun + t->opened : s->loaded) > before;
 }
 
-/* A core's readers are, who is behind its latest first (mlo_axi_share). The table's is the last of what is around. */
+/* The reader of a core's port; that of the rows is the last one of what is around. NULL: the port has none. */
+static const mlo_fetch *mlo_port_reader(mlo_schedule *s, int port) {
+    if (port > s->c->n_element) return &mlo_rows_door(s)->table;
+    if (!port) return &s->loader;
+    return s->c->element[port - 1].unit.blocks ? &s->tiling[port - 1].reader : NULL;
+}
+
+/* The port that is heard first: who is behind its latest (mlo_axi_share); where a second share is behind this one, who
+ * was that when the register between both was free, whoever came since. */
+static int mlo_ports_first(mlo_schedule *s, int ports) {
+    int first = (s->turn + 1) % ports;
+    int64_t least = INT64_MAX;
+    for (int k = 1; s->shared > 1 && k <= ports; k++) {
+        const int port = (s->turn + k) % ports;
+        const mlo_fetch *r = mlo_port_reader(s, port);
+        if (!r || !r->waits || mlo_max(r->due, s->picks) >= least) continue;
+        least = mlo_max(r->due, s->picks);
+        first = port;
+    }
+    return first;
+}
+
+/* A core's readers are. */
 static int mlo_ports_hear(mlo_schedule *s, int *any) {
     const int ports = s->c->n_element + 1 + (s->loop != NULL);
+    const int first = mlo_ports_first(s, ports);
     int through = 0;
-    for (int k = 1, behind = s->turn; k <= ports; k++) {
-        const int port = (behind + k) % ports;
+    for (int k = 0; k < ports; k++) {
+        const int port = (first + k) % ports;
         through |= port > s->c->n_element ? mlo_rows_hear(mlo_rows_door(s), any)
                                           : mlo_port_hears(s, port, any);
     }
@@ -42941,6 +43941,7 @@ static void mlo_schedule_begin(mlo_schedule *s) {
     s->shared = s->loop ? 2 : (mlo_core_block_beats(c) > 0) + (mlo_beside(s) != NULL);
     s->loader.depth = MLO_LOADER_BEATS;
     s->loader.asks = MLO_READ_BEGINS + s->shared;
+    if (s->front || mlo_is_front(s)) s->loader.asks -= MLO_READ_BEFORE;
     s->loader.unit = mlo_burst_unit(c, s->shared ? 0 : mlo_core_beats_in(c, MLO_EITHER));
 }
 
@@ -50505,7 +51506,8 @@ static const char *const mlo_lines_verilog_mlo_conv_v[] = {
     "//            t + KF + ceil(clog2(SIMD)/2) + 13 + TURNS + (1 if `first`); the others follow every KF cycles.",
     "// Stall      a result that cannot leave freezes the pipeline; nothing is lost, nothing recomputed. A parameter memory",
     "//            that is not loaded freezes only what is in front of it: results of the iteration before drain.",
-    "// Parameters s_axis_w: words of PE*SIMD*WBITS, address nf*KF + kf, bits (p*SIMD+s)*WBITS: tap kf*SIMD+s (i*KW+j) of channel nf*PE+p",
+    "//            EDGES = 1: weights of each part of the window that a token's frame can have (mlo_window): E of them, else 1.",
+    "// Parameters s_axis_w: words of PE*SIMD*WBITS, address (nf*KF + kf)*E + part, bits (p*SIMD+s)*WBITS: tap kf*SIMD+s (i*KW+j) of channel nf*PE+p",
     "//            s_axis_c: words of LANES*64, LANES channels each, in their order, bits 64*l: bias[31:0] signed, M[47:32] (< 2^15),",
     "//            S[53:48] (1..62); SHIFT = 1: M is 2^14, whatever its bits say, and the requantization has no multiplier",
     "// Legal      SIMD divides KW, PE divides C, 0 <= TOP < KH, 0 <= LEFT < KW, W >= 1, XBITS and WBITS >= 2, YBITS >= 2,",
@@ -50528,6 +51530,7 @@ static const char *const mlo_lines_verilog_mlo_conv_v[] = {
     "    parameter WBITS     = 8,        // bits of w",
     "    parameter ABITS     = 33,       // bits of the accumulator",
     "    parameter YBITS     = 8,        // bits of y",
+    "    parameter EDGES     = 0,        // 1: other weights where the window reaches over the frame's border",
     "    parameter SHIFT     = 0,        // 1: scales are powers of two",
     "    parameter RESIDENT  = 0,        // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn",
     "    parameter AXI_WIDTH = 128       // bits of a parameter beat",
@@ -50558,6 +51561,12 @@ static const char *const mlo_lines_verilog_mlo_conv_v[] = {
     "    localparam KB = (KF > 1) ? $clog2(KF) : 1;",
     "    localparam NW = (NF > 1) ? $clog2(NF) : 1;",
     "    localparam WA = (KF * NF > 1) ? $clog2(KF * NF) : 1;",
+    "    localparam PARTS = (TOP + 1) * (KH - TOP) * (LEFT + 1) * (KW - LEFT);",
+    "    localparam PB = $clog2(PARTS + 1);",
+    "    localparam SETS = (EDGES != 0) ? PARTS : 1;     // of weights",
+    "    localparam DEPTH = KF * NF * SETS;",
+    "    localparam MA = (DEPTH > 1) ? $clog2(DEPTH) : 1;",
+    "    localparam [31:0]   SETS_32 = SETS;",
     "    localparam [31:0]   KF_LAST_32 = KF - 1, NF_LAST_32 = NF - 1;",
     "    localparam [KB-1:0] K_LAST = KF_LAST_32[KB-1:0];",
     "    localparam [NW-1:0] N_LAST = NF_LAST_32[NW-1:0];",
@@ -50594,10 +51603,11 @@ static const char *const mlo_lines_verilog_mlo_conv_v[] = {
     "    wire                     x_full, issue, done;   // a token is there; a slot enters; it is the last of its token",
     "    wire [SIMD*PE*XBITS-1:0] x_data;",
     "    wire [2:0]               x_user;",
+    "    wire [PB-1:0]            x_part;",
     "    mlo_window #(.C(C), .PE(PE), .KH(KH), .KW(KW), .W(W), .TOP(TOP), .LEFT(LEFT), .SIMD(SIMD), .XBITS(XBITS)) u_window (",
     "        .clk(clk), .rst(rst), .s_axis_tdata(s_axis_tdata), .s_axis_tvalid(s_axis_tvalid),",
     "        .s_axis_tready(s_axis_tready), .s_axis_tuser(s_axis_tuser),",
-    "        .full(x_full), .user(x_user), .en(issue), .done(done), .move(en_a), .data(x_data));",
+    "        .full(x_full), .user(x_user), .part(x_part), .en(issue), .done(done), .move(en_a), .data(x_data));",
     "",
     "    // ---- issue: one slot per cycle, or first the mark of a new iteration -------------------------------------------",
     "    reg  [KB-1:0] run_k;",
@@ -50690,12 +51700,13 @@ static const char *const mlo_lines_verilog_mlo_conv_v[] = {
     "    assign issue = f_issue;",
     "`else",
     "    assign issue = go;",
+    "    wire [31:0]              w_word = {{(32 - WA){1'b0}}, w_addr} * SETS_32 + ((EDGES != 0) ? {{(32 - PB){1'b0}}, x_part} : 32'd0);",
     "    wire [PE*SIMD*WBITS-1:0] w_data;",
     "    reg  [PE*SIMD*WBITS-1:0] w_taps;                // beside the taps in order",
-    "    mlo_param #(.WIDTH(PE*SIMD*WBITS), .DEPTH(KF*NF), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_weights (",
+    "    mlo_param #(.WIDTH(PE*SIMD*WBITS), .DEPTH(DEPTH), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_weights (",
     "        .clk(clk), .rst(rst),",
     "        .s_axis_tdata(s_axis_w_tdata), .s_axis_tvalid(s_axis_w_tvalid), .s_axis_tready(s_axis_w_tready), .s_axis_tlast(params_last),",
-    "        .first(mark), .ready(w_ready), .addr(w_addr), .en(issue), .data(w_data));",
+    "        .first(mark), .ready(w_ready), .addr(w_word[MA-1:0]), .en(issue), .data(w_data));",
     "    wire [LANES*64-1:0] c_data;",
     "    mlo_param #(.WIDTH(LANES*64), .DEPTH(NF*TURNS), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_channel (",
     "        .clk(clk), .rst(rst),",
@@ -50772,7 +51783,7 @@ static const char *const mlo_lines_verilog_mlo_conv_v[] = {
     "            wire unused_bits = &{1'b0, lane_valid[l], c_data[64*l +: 32], c_data[64*l + 54 +: 10]};",
     "        end",
     "    endgenerate",
-    "    wire unused_turns = &{1'b0, passing[LANES*YBITS-1:0], r_turn};",
+    "    wire unused_turns = &{1'b0, w_word, x_part, passing[LANES*YBITS-1:0], r_turn};",
     "`endif",
     "",
     "    // ---- output register -------------------------------------------------------------------------------------------",
@@ -52626,7 +53637,7 @@ static const char *const mlo_lines_verilog_mlo_kv_v[] = {
     "// error       sticky, some answer (RRESP, BRESP) was not OKAY; flush takes it back",
     "// flush       forgets all words (a core's soft reset); bursts that are begun end; rst is for power-up",
     "// Legal       positions below start of a word's bank have been written; start + tokens <= CONTEXT; at most 2 * FRAMES words are of frames",
-    "//             that are not through (a frame that is inside, and its next turn)",
+    "//             that are not through (a frame that is inside, and its next turn); base stands, from the cycle before the first word on",
     "`default_nettype none",
     "module mlo_kv #(",
     "    parameter CONTEXT = 16,         // rows of keys, and of values, in a bank",
@@ -52740,6 +53751,8 @@ static const char *const mlo_lines_verilog_mlo_kv_v[] = {
     "        if (flush || rst) waiting <= 1'b0;",
     "    end",
     "    wire [WA-1:0] origin = base[ADDR_WIDTH-1:SIZE];",
+    "    reg  [WA-1:0] values;                                   // where those of the first bank lie",
+    "    always @(posedge clk) values <= origin + HALF_A;",
     "",
     "    // ---- keys (0) and values (1)",
     "    wire [1:0]              ar_valid, ar_ready, r_valid, r_ready, reader_idle, reader_error;",
@@ -52768,7 +53781,7 @@ static const char *const mlo_lines_verilog_mlo_kv_v[] = {
     "    genvar n;",
     "    generate",
     "        for (n = 0; n < 2; n = n + 1) begin : g_lane",
-    "            wire [WA-1:0]        half = n == 0 ? {WA{1'b0}} : HALF_A;",
+    "            wire [WA-1:0]        from = n == 0 ? origin : values;",
     "            wire                 cmd_ready, r_ahead, r_takes, p_valid, p_ready;",
     "            wire [AXI_WIDTH-1:0] ahead, p_data;",
     "            // what is to be read: nothing of a sequence that begins",
@@ -52776,7 +53789,7 @@ static const char *const mlo_lines_verilog_mlo_kv_v[] = {
     "            wire                 ask_valid;",
     "            wire                 asks = read_beats != {WA{1'b0}};",
     "            mlo_skid #(.WIDTH(2 * WA)) u_ask (",
-    "                .clk(clk), .rst(rst || flush), .s_tdata({bank_at + half, past}), .s_tvalid(begins), .s_tready(ask_ready[n]),",
+    "                .clk(clk), .rst(rst || flush), .s_tdata({bank_at, past}), .s_tvalid(begins), .s_tready(ask_ready[n]),",
     "                .m_tdata({read_at, read_beats}), .m_tvalid(ask_valid), .m_tready(cmd_ready || !asks));",
     "            // behind how much of the past the frame's own is",
     "            wire [15:0]          start;",
@@ -52789,26 +53802,27 @@ static const char *const mlo_lines_verilog_mlo_kv_v[] = {
     "            wire [WA-1:0]        to;",
     "            wire                 to_valid;",
     "            reg                  writing;                   // rows of a frame",
-    "            reg  [WA-1:0]        write_at;",
-    "            wire                 written = row_done[n] && w_last[n];",
+    "            reg  [WA-1:0]        write_at;                  // its address: whose turn it is is late, and only picks one",
+    "            reg                  written;                   // its last row's command was taken: that row is still sent, so none waits for this",
     "            wire                 to_ready = !writing || written;",
     "            mlo_fifo #(.WIDTH(WA), .DEPTH(4)) u_to (",
-    "                .clk(clk), .rst(rst || flush), .s_tdata(bank_at + half + past), .s_tvalid(begins), .s_tready(write_ready[n]),",
+    "                .clk(clk), .rst(rst || flush), .s_tdata(bank_at + past), .s_tvalid(begins), .s_tready(write_ready[n]),",
     "                .m_tdata(to), .m_tvalid(to_valid), .m_tready(to_ready), .level(unused_to));",
     "            always @(posedge clk) begin",
+    "                written <= row_done[n] && w_last[n];        // (a block RAM's output, again)",
     "                if (row_done[n]) write_at <= write_at + ROW_A;",
     "                if (to_ready) begin",
     "                    writing  <= to_valid;",
-    "                    write_at <= to;",
+    "                    write_at <= from + to;",
     "                end",
-    "                if (flush || rst) writing <= 1'b0;",
+    "                if (flush || rst) {writing, written} <= 2'b00;",
     "            end",
     "            assign w_row[n] = row_there[n] && writing;",
     "            assign w_addr[WA*n +: WA] = write_at;",
     "            wire unused_lane = &{1'b0, unused_start, unused_to};",
     "            mlo_axi_reader #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(AXI_WIDTH), .FIFO_BEATS(FIFO_BEATS), .MAX_BURST(MAX_BURST), .COUNT_WIDTH(32)) u_reader (",
     "                .clk(clk), .rst(rst), .flush(flush), .idle(reader_idle[n]), .error(reader_error[n]),",
-    "                .cmd_addr({origin + read_at, {SIZE{1'b0}}}), .cmd_beats(read_beats[31:0]), .cmd_valid(ask_valid && asks), .cmd_ready(cmd_ready),",
+    "                .cmd_addr({from + read_at, {SIZE{1'b0}}}), .cmd_beats(read_beats[31:0]), .cmd_valid(ask_valid && asks), .cmd_ready(cmd_ready),",
     "                .m_axi_arid(ar_id[n]), .m_axi_araddr(ar_addr[ADDR_WIDTH*n +: ADDR_WIDTH]), .m_axi_arlen(ar_len[8*n +: 8]), .m_axi_arsize(ar_size[3*n +: 3]),",
     "                .m_axi_arburst(ar_burst[2*n +: 2]), .m_axi_arvalid(ar_valid[n]), .m_axi_arready(ar_ready[n]), .m_axi_rid(1'b0), .m_axi_rdata(r_data),",
     "                .m_axi_rresp(r_resp), .m_axi_rlast(r_last), .m_axi_rvalid(r_valid[n]), .m_axi_rready(r_ready[n]),",
@@ -52857,7 +53871,7 @@ static const char *const mlo_lines_verilog_mlo_kv_v[] = {
     "    end",
     "    mlo_axi_writer #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(AXI_WIDTH), .MAX_BURST(MAX_BURST)) u_writer (",
     "        .clk(clk), .rst(rst), .flush(flush), .idle(writer_idle), .error(writer_error),",
-    "        .cmd_addr({origin + (pick ? w_addr[2*WA-1:WA] : w_addr[WA-1:0]), {SIZE{1'b0}}}), .cmd_beats(ROW_32[15:0]), .cmd_valid(start), .cmd_ready(writer_ready),",
+    "        .cmd_addr({pick ? w_addr[2*WA-1:WA] : w_addr[WA-1:0], {SIZE{1'b0}}}), .cmd_beats(ROW_32[15:0]), .cmd_valid(start), .cmd_ready(writer_ready),",
     "        .s_axis_tdata(lane ? w_data[2*AXI_WIDTH-1:AXI_WIDTH] : w_data[AXI_WIDTH-1:0]), .s_axis_tvalid(busy && w_valid[lane]), .s_axis_tready(data_ready),",
     "        .m_axi_awid(m_axi_awid), .m_axi_awaddr(m_axi_awaddr), .m_axi_awlen(m_axi_awlen), .m_axi_awsize(m_axi_awsize), .m_axi_awburst(m_axi_awburst),",
     "        .m_axi_awvalid(m_axi_awvalid), .m_axi_awready(m_axi_awready), .m_axi_wdata(m_axi_wdata), .m_axi_wstrb(m_axi_wstrb), .m_axi_wlast(m_axi_wlast),",
@@ -53127,12 +54141,14 @@ static const char *const mlo_lines_verilog_mlo_kv_lane_v[] = {
     NULL };
 static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "// SPDX-License-Identifier: MIT",
-    "// mlo_layernorm: LayerNorm (CENTER=1) or RMSNorm (CENTER=0) of a token of C channels, or of each of its GROUPS parts, exact integers",
+    "// mlo_layernorm: LayerNorm (CENTER=1) or RMSNorm (CENTER=0) of a token of C channels, of each of its GROUPS parts, or of a frame of tokens",
     "//",
     "// Contract    A norm has N = C/GROUPS channels; a token is GROUPS of them, one after the other, PE channels per beat. Of each norm:",
     "//             S1 = CENTER ? sum x : 0;  u[c] = N*x[c] - S1;  V = N*sum(x^2) - S1^2 + EPS;",
     "//             k, R: see mlo_rsqrt (62 and 16 bits), R/2^(46-k) = 1/sqrt(V);",
     "//             n[c] = (u[c]*R + 2^(31-k)) >>> (32-k), 14 fraction bits;   y[c] = clip((n[c]*G[c] + B[c]) >>> SH) to YBITS.",
+    "//             FRAME = T > 1: a norm is all of a frame of up to T tokens, which ends with the one that has tuser[1]: N = C times its tokens;",
+    "//             each token has the same C numbers G and B.",
     "//             s_axis_c: mlo_param WIDTH PE*64, DEPTH N/PE (OWN=1: C/PE), lane p at 64*p: [15:0] G signed, [63:32] B signed (with the",
     "//             rounding half): of one norm, for all of a token's; OWN=1: of all channels of a token.",
     "//             s_axis_e: mlo_param WIDTH 64, DEPTH 1: [47:0] EPS >= 1, [53:48] SH 0..40. Both banks move with a token whose tuser[0] is set",
@@ -53142,7 +54158,7 @@ static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "// Latency     a norm's first output beat 65 + clog2(PE) cycles (CENTER=0: 62 + clog2(PE)) after its last input beat was accepted, when",
     "//             empty; 1 more for the first token of an iteration.",
     "// Stall       m_axis_tready low stops the lanes (not the stages before them); the token buffer fills, then s_axis_tready goes low.",
-    "// Legal       GROUPS divides C, 1 <= N <= 32768, PE divides N, 2 <= XBITS <= 16, 2 <= YBITS <= 16, CENTER and OWN 0 or 1.",
+    "// Legal       GROUPS divides C, is 1 if FRAME is not, 1 <= N <= 32768, PE divides C/GROUPS, 2 <= XBITS <= 16, 2 <= YBITS <= 16, CENTER and OWN 0 or 1.",
     "//",
     "// Three stages work on different norms: mlo_variance sums, mlo_rsqrt makes 1/sqrt(V), the lanes below normalise; a FIFO holds the",
     "// channels meanwhile. The lanes need one multiplication for u*R: u[c]*R = x[c]*(N*R) - S1*R, where both products of R are made",
@@ -53156,6 +54172,7 @@ static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "    parameter YBITS     = 16,       // bits of y, 2 .. 16",
     "    parameter CENTER    = 1,        // 1: LayerNorm, 0: RMSNorm",
     "    parameter GROUPS    = 1,        // norms of a token, each of C/GROUPS channels, 1 .. 32768 of them",
+    "    parameter FRAME     = 1,        // tokens of a norm, at most",
     "    parameter OWN       = 0,        // 1: each norm of a token has its own G and B, 0: they share them",
     "    parameter RESIDENT  = 0,        // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn",
     "    parameter AXI_WIDTH = 128,      // bits of a parameter stream",
@@ -53180,22 +54197,22 @@ static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "    output wire [2:0]           m_axis_tuser,",
     "    output wire [2:0]           stat        // [0] a beat enters the multipliers, else [2] blocked: one waits to leave, else [1] starved",
     ");",
-    "    localparam N      = C / GROUPS;                 // channels of a norm",
+    "    localparam N      = C / GROUPS * FRAME;         // channels of a norm, at most",
     "    localparam LC     = $clog2(N);",
-    "    localparam BEATS  = N / PE;",
+    "    localparam BEATS  = C / GROUPS / PE;            // of a norm, or of a token of it",
+    "    localparam HELD   = N / PE;                     // of a norm",
     "    localparam BBITS  = (BEATS > 1) ? $clog2(BEATS) : 1;",
     "    localparam S1BITS = XBITS + LC;",
     "    localparam CRBITS = $clog2(N + 1) + 17;                             // N*R <= N*2^16, and a sign bit",
     "    localparam UBITS  = ((XBITS + LC > 16) ? XBITS + LC : 16) + 18;     // u*R + 2^(31-k)",
     "    localparam NBITS  = 16 + (LC + 1) / 2;                              // |n| <= 2^14 * sqrt(N), and a little",
     "    localparam TBITS  = ((NBITS > 17) ? NBITS + 16 : 33) + 1;           // n*G + B",
-    "    // A channel waits BEATS + 62 + LP cycles in the FIFO; short tokens come every 43 cycles, so at most three are there.",
-    "    localparam DEPTH  = (BEATS < 42) ? 3 * BEATS : BEATS + 84;",
+    "    // A channel waits HELD + 62 + LP cycles in the FIFO; short norms come every 43 cycles, so at most three are there.",
+    "    localparam DEPTH  = (HELD < 42) ? 3 * HELD : HELD + 84;",
+    "    localparam XW     = PE * XBITS + ((FRAME > 1) ? 3 : 0);             // its words: of frames with each token's sideband",
     "    localparam [31:0]       LAST_32 = BEATS - 1;",
     "    localparam [BBITS-1:0]  LAST    = LAST_32[BBITS-1:0];",
     "    localparam [BBITS-1:0]  ONE     = 1;",
-    "    localparam [31:0]       N_32    = N;",
-    "    localparam [CRBITS-1:0] N_CR    = {{(CRBITS - 16){1'b0}}, N_32[15:0]};",
     "    // G and B: words of a bank, and how often a token reads it.",
     "    localparam WORDS  = (OWN != 0) ? C / PE : BEATS;",
     "    localparam ABITS  = (WORDS > 1) ? $clog2(WORDS) : 1;",
@@ -53208,7 +54225,8 @@ static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "    generate",
     "        if (GROUPS < 1 || C % GROUPS != 0) mlo_error_GROUPS_must_divide_C u_groups ();",
     "        if (N < 1 || N > 32768)          mlo_error_channels_of_a_norm_must_be_1_to_32768 u_c ();",
-    "        if (PE < 1 || N % PE != 0)       mlo_error_PE_must_divide_the_channels_of_a_norm u_pe ();",
+    "        if (FRAME < 1 || (FRAME > 1 && GROUPS != 1)) mlo_error_FRAME_must_be_1_or_GROUPS u_frame ();",
+    "        if (PE < 1 || C / GROUPS % PE != 0) mlo_error_PE_must_divide_the_channels_of_a_norm u_pe ();",
     "        if (XBITS < 2 || XBITS > 16)     mlo_error_XBITS_must_be_2_to_16 u_xbits ();",
     "        if (YBITS < 2 || YBITS > 16)     mlo_error_YBITS_must_be_2_to_16 u_ybits ();",
     "        if (CENTER != 0 && CENTER != 1)  mlo_error_CENTER_must_be_0_or_1 u_center ();",
@@ -53217,26 +54235,29 @@ static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "",
     "    // ---- Every beat goes into the sums and into the FIFO.",
     "    wire                sum_ready, fifo_ready;",
-    "    wire [PE*XBITS-1:0] x_data;",
+    "    wire [PE*XBITS+2:0] s_word = {s_axis_tuser, s_axis_tdata};",
+    "    wire [XW-1:0]       x_word;",
+    "    wire [PE*XBITS-1:0] x_data = x_word[PE*XBITS-1:0];",
     "    wire                x_valid, x_take;",
     "    wire [61:0]         v_data;",
     "    wire [S1BITS-1:0]   v_s1;",
+    "    wire [15:0]         v_n;",
     "    wire [5:0]          v_sh;",
     "    wire [2:0]          v_user;",
     "    wire                v_valid, v_ready;",
     "    wire [$clog2(DEPTH+1)-1:0] x_level;",
     "    assign s_axis_tready = sum_ready && fifo_ready;",
     "",
-    "    mlo_fifo #(.WIDTH(PE*XBITS), .DEPTH(DEPTH)) u_fifo (",
+    "    mlo_fifo #(.WIDTH(XW), .DEPTH(DEPTH)) u_fifo (",
     "        .clk(clk), .rst(rst),",
-    "        .s_tdata(s_axis_tdata), .s_tvalid(s_axis_tvalid && sum_ready), .s_tready(fifo_ready),",
-    "        .m_tdata(x_data), .m_tvalid(x_valid), .m_tready(x_take), .level(x_level)",
+    "        .s_tdata(s_word[XW-1:0]), .s_tvalid(s_axis_tvalid && sum_ready), .s_tready(fifo_ready),",
+    "        .m_tdata(x_word), .m_tvalid(x_valid), .m_tready(x_take), .level(x_level)",
     "    );",
-    "    mlo_variance #(.C(N), .GROUPS(GROUPS), .PE(PE), .XBITS(XBITS), .CENTER(CENTER), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_variance (",
+    "    mlo_variance #(.C(N), .GROUPS(GROUPS), .FRAME(FRAME), .PE(PE), .XBITS(XBITS), .CENTER(CENTER), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_variance (",
     "        .clk(clk), .rst(rst), .params_last(params_last),",
     "        .s_tdata(s_axis_tdata), .s_tuser(s_axis_tuser), .s_tvalid(s_axis_tvalid && fifo_ready), .s_tready(sum_ready),",
     "        .s_axis_e_tdata(s_axis_e_tdata), .s_axis_e_tvalid(s_axis_e_tvalid), .s_axis_e_tready(s_axis_e_tready),",
-    "        .m_v(v_data), .m_s1(v_s1), .m_sh(v_sh), .m_tuser(v_user), .m_tvalid(v_valid), .m_tready(v_ready)",
+    "        .m_v(v_data), .m_s1(v_s1), .m_n(v_n), .m_sh(v_sh), .m_tuser(v_user), .m_tvalid(v_valid), .m_tready(v_ready)",
     "    );",
     "",
     "    // ---- The norm's constants: cr = N*R, minus_sr = -S1*R, then the rounding half is added.",
@@ -53248,6 +54269,8 @@ static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "    reg  [S1BITS-1:0] s1;",
     "    reg  [5:0]        r_sh;",
     "    reg  [2:0]        r_user;",
+    "    reg  [15:0]       r_n;                          // N",
+    "    wire [CRBITS-1:0] n_cr = {{(CRBITS - 16){1'b0}}, r_n};",
     "    mlo_rsqrt #(.VBITS(62), .RBITS(16)) u_rsqrt (",
     "        .clk(clk), .rst(rst), .s_tdata(v_data), .s_tvalid(v_valid), .s_tready(v_ready),",
     "        .m_r(r_data), .m_k(r_k), .m_tvalid(r_valid), .m_tready(r_take), .q_valid(q_valid), .q_bit(q_bit)",
@@ -53257,10 +54280,11 @@ static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "            s1       <= v_s1;",
     "            r_sh     <= v_sh;",
     "            r_user   <= v_user;",
+    "            r_n      <= v_n;",
     "            cr       <= {CRBITS{1'b0}};",
     "            minus_sr <= {UBITS{1'b0}};",
     "        end else if (q_valid) begin",
-    "            cr       <= {cr[CRBITS-2:0], 1'b0} + (q_bit ? N_CR : {CRBITS{1'b0}});",
+    "            cr       <= {cr[CRBITS-2:0], 1'b0} + (q_bit ? n_cr : {CRBITS{1'b0}});",
     "            minus_sr <= {minus_sr[UBITS-2:0], 1'b0} - (q_bit ? {{(UBITS - S1BITS){s1[S1BITS-1]}}, s1} : {UBITS{1'b0}});",
     "        end",
     "",
@@ -53274,7 +54298,12 @@ static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "    reg  [BBITS-1:0]  t_beat;",
     "    wire              front, back;                      // enables: stages 1-2, stages 3-8",
     "    wire              go     = t_valid && x_valid && front;",
-    "    wire              t_done = go && t_beat == LAST;",
+    "    wire [2:0]        x_user;                           // of the beat in front",
+    "    wire              t_done = go && t_beat == LAST && (FRAME == 1 || x_user[1]);",
+    "    generate",
+    "        if (FRAME == 1) assign x_user = t_user;",
+    "        else            assign x_user = x_word[XW-1 -: 3];",
+    "    endgenerate",
     "    wire [31:0]       half   = 32'h80000000 >> r_k;     // 2^(31-k)",
     "    assign x_take = t_valid && front;",
     "    assign r_take = !q_valid && (!t_valid || t_done);",
@@ -53315,7 +54344,7 @@ static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "                      lanes = go || (back && valid[7:3] != 5'd0);",
     "    always @(posedge clk) begin",
     "        swapped <= is_first && !front;",
-    "        if (go)   begin user1 <= t_user;    cr1 <= t_cr;    c1 <= t_c;      k1 <= t_k;      sh1 <= t_sh;    end",
+    "        if (go)   begin user1 <= x_user;    cr1 <= t_cr;    c1 <= t_c;      k1 <= t_k;      sh1 <= t_sh;    end",
     "        if (make2) begin user2 <= user1;                    c2 <= c1;       k2 <= k1;       sh2 <= sh1;     end",
     "        if (front) begin",
     "            valid[2:1] <= {valid[1], go};",
@@ -53404,7 +54433,7 @@ static const char *const mlo_lines_verilog_mlo_layernorm_v[] = {
     "    always @(posedge clk) stat_reg <= rst ? 3'd0 : busy ? 3'b001 : waiting ? 3'b100 : 3'b010;",
     "    assign stat = stat_reg;",
     "",
-    "    wire unused = &{1'b0, r_data, x_level};",
+    "    wire unused = &{1'b0, r_data, x_level, s_word, t_user};",
     "",
     "`ifdef FORMAL",
     "    reg f_past_valid = 1'b0;",
@@ -59488,13 +60517,15 @@ static const char *const mlo_lines_verilog_mlo_sim_trace_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_sim_trace: when tiles went through streams, and what the kernels did meanwhile (simulation only)",
     "//",
-    "// beat[i]: a beat passes on stream i; BEATS[32*i +: 32] of them are a tile: a token of activations, or what fills",
+    "// A beat passes on stream i where valid[i] and ready[i]; BEATS[32*i +: 32] of them are a tile: a token of activations, or what fills",
     "// one bank of a parameter memory. Streams 0..KERNELS-1 are the outputs of the kernels. `stat` and `counts` are what",
     "// the counters of mlo_regs see. At the last beat of a tile this writes a line to `file` (0: none is open):",
     "//     T stream first last                        the cycles of its first and last beat",
     "//     K kernel first last busy starved blocked   an output's: and what the kernel counted since the tile before",
     "// In a cycle with `over` it writes what was counted after each kernel's last tile:",
     "//     R kernel busy starved blocked",
+    "// and in each cycle with `window`",
+    "//     W cycle valid ready                        one bit a stream, as hexadecimal numbers",
     "`default_nettype none",
     "module mlo_sim_trace #(",
     "    // streams to watch",
@@ -59508,10 +60539,14 @@ static const char *const mlo_lines_verilog_mlo_sim_trace_v[] = {
     "    input  wire [31:0]          file,",
     "    input  wire [31:0]          cycle,",
     "    input  wire                 over,",
-    "    input  wire [STREAMS-1:0]   beat,",
+    "    input  wire                 window,",
+    "    input  wire [STREAMS-1:0]   valid,",
+    "    input  wire [STREAMS-1:0]   ready,",
     "    input  wire                 counts,",
     "    input  wire [3*KERNELS-1:0] stat",
     ");",
+    "    wire [STREAMS-1:0] beat = valid & ready;",
+    "    always @(posedge clk) if (file != 32'd0 && window) $fwrite(file, \"W %0d %h %h\\n\", cycle, valid, ready);",
     "    genvar i;",
     "    generate",
     "        for (i = 0; i < STREAMS; i = i + 1) begin : stream",
@@ -60759,20 +61794,22 @@ static const char *const mlo_lines_verilog_mlo_untile_v[] = {
     NULL };
 static const char *const mlo_lines_verilog_mlo_variance_v[] = {
     "// SPDX-License-Identifier: MIT",
-    "// mlo_variance: first stage of mlo_layernorm: the sums of a norm's channels and C^2 times their variance",
+    "// mlo_variance: first stage of mlo_layernorm: the sums of a norm's channels and N^2 times their variance",
     "//",
-    "// Contract    S1 = CENTER ? sum x : 0;  m_v = V = C * sum(x^2) - S1^2 + EPS;  m_s1 = S1;  m_sh, m_tuser travel with the token.",
+    "// Contract    S1 = CENTER ? sum x : 0;  m_v = V = N * sum(x^2) - S1^2 + EPS;  m_s1 = S1;  m_n = N;  m_sh, m_tuser travel with the token.",
+    "//             N = C channels; with FRAME = T > 1 those of a frame of up to T tokens of C/T each, which ends with tuser[1] of its last one.",
     "//             EPS and SH come from s_axis_e (mlo_param WIDTH 64, DEPTH 1: [47:0] EPS >= 1, [53:48] SH); the bank moves with tuser[0].",
     "//             A token is GROUPS norms of C channels one after the other; all its beats have its tuser, and the first of its norms moves the bank.",
-    "// Throughput  one beat per cycle; one norm per max(C/PE, FINISH + 1) cycles.",
+    "// Throughput  one beat per cycle; one norm per max(N/PE, FINISH + 1) cycles.",
     "// Latency     last beat accepted in cycle t: m_tvalid from cycle t + 3 + clog2(PE) + FINISH, FINISH = CENTER ? 10 : 7.",
     "// Stall       while V waits for m_tready the next norm's sums are still formed; then s_tready goes low.",
-    "// Legal       1 <= C <= 32768, PE divides C, 1 <= GROUPS, 2 <= XBITS <= 16, CENTER 0 or 1 (checked by mlo_layernorm).",
+    "// Legal       1 <= C <= 32768, FRAME divides C, PE divides C/FRAME, 1 <= GROUPS (1 of a frame), 2 <= XBITS <= 16, CENTER 0 or 1 (checked by mlo_layernorm).",
     "`default_nettype none",
     "",
     "module mlo_variance #(",
     "    parameter C         = 16,       // channels of a norm",
     "    parameter GROUPS    = 1,        // norms of a token",
+    "    parameter FRAME     = 1,        // tokens of a norm, at most",
     "    parameter PE        = 4,        // channels per beat",
     "    parameter XBITS     = 16,       // bits of a channel",
     "    parameter CENTER    = 1,        // 1: LayerNorm, 0: RMSNorm",
@@ -60793,14 +61830,16 @@ static const char *const mlo_lines_verilog_mlo_variance_v[] = {
     "    output wire                 s_axis_e_tready,",
     "    output wire [61:0]          m_v,",
     "    output wire [S1BITS-1:0]    m_s1,",
+    "    output wire [15:0]          m_n,            // channels of the norm",
     "    output wire [5:0]           m_sh,",
     "    output wire [2:0]           m_tuser,",
     "    output wire                 m_tvalid,",
     "    input  wire                 m_tready",
     ");",
     "    localparam LP     = $clog2(PE);",
-    "    localparam BEATS  = C / PE;",
+    "    localparam BEATS  = C / FRAME / PE;             // of a token, or of its norm",
     "    localparam BBITS  = (BEATS > 1) ? $clog2(BEATS) : 1;",
+    "    localparam [31:0] C_32 = C, PE_32 = PE;",
     "    localparam QBITS  = 2 * XBITS;                  // a square",
     "    localparam S2BITS = QBITS + $clog2(C);          // the sum of squares",
     "    localparam [31:0]      LAST_32 = BEATS - 1;",
@@ -60846,8 +61885,10 @@ static const char *const mlo_lines_verilog_mlo_variance_v[] = {
     "    reg  [BBITS-1:0]  beat;",
     "    reg  [S1BITS-1:0] acc1;",
     "    reg  [S2BITS-1:0] acc2;",
-    "    wire              fresh = beat == {BBITS{1'b0}};",
-    "    wire              last  = valid[LP+1] && beat == LAST;",
+    "    wire [2:0]        here  = user[3*(LP+1) +: 3];",
+    "    wire              fresh, opened, whole;         // a norm's first beat; its first token begins an iteration; it is all of it",
+    "    wire [15:0]       total;                        // channels so far",
+    "    wire              last  = valid[LP+1] && beat == LAST && whole;",
     "    wire [31:0]       x_ext = {{(33 - XBITS - LP){x_sum[XBITS+LP-1]}}, x_sum[XBITS+LP-2:0]};",
     "    wire [47:0]       q_ext = {{(48 - QBITS - LP){1'b0}}, q_sum};",
     "    wire [S1BITS-1:0] next1 = (fresh ? {S1BITS{1'b0}} : acc1) + x_ext[S1BITS-1:0];",
@@ -60860,12 +61901,36 @@ static const char *const mlo_lines_verilog_mlo_variance_v[] = {
     "        end",
     "        if (rst) beat <= {BBITS{1'b0}};",
     "    end",
+    "    generate",
+    "        if (FRAME == 1) begin : g_token",
+    "            assign fresh  = beat == {BBITS{1'b0}};",
+    "            assign opened = here[0];",
+    "            assign whole  = 1'b1;",
+    "            assign total  = C_32[15:0];",
+    "        end else begin : g_frame",
+    "            reg         begun, opening;             // a frame is under way; it begins an iteration",
+    "            reg  [15:0] counted;",
+    "            assign fresh  = !begun;",
+    "            assign opened = begun ? opening : here[0];",
+    "            assign whole  = here[1];",
+    "            assign total  = (begun ? counted : 16'd0) + PE_32[15:0];",
+    "            always @(posedge clk) begin",
+    "                if (en && valid[LP+1]) begin",
+    "                    begun   <= !last;",
+    "                    opening <= opened;",
+    "                    counted <= total;",
+    "                end",
+    "                if (rst) begun <= 1'b0;",
+    "            end",
+    "        end",
+    "    endgenerate",
     "",
     "    // ---- A finished pair of sums",
     "    reg               sum_valid;",
     "    reg  [S1BITS-1:0] sum1;",
     "    reg  [S2BITS-1:0] sum2;",
     "    reg  [2:0]        sum_user;",
+    "    reg  [15:0]       sum_n;",
     "    wire              take;                         // by the second half",
     "    reg  [GBITS-1:0]  group;                        // of its token, the norm that is taken next",
     "    wire              opens = take && sum_user[0] && group == {GBITS{1'b0}};        // the first norm of an iteration",
@@ -60874,7 +61939,8 @@ static const char *const mlo_lines_verilog_mlo_variance_v[] = {
     "        if (last && !sum_valid) begin",
     "            sum1      <= (CENTER != 0) ? next1 : {S1BITS{1'b0}};",
     "            sum2      <= next2;",
-    "            sum_user  <= user[3*(LP+1) +: 3];",
+    "            sum_user  <= {here[2:1], opened};",
+    "            sum_n     <= total;",
     "            sum_valid <= 1'b1;",
     "        end",
     "        if (take) begin",
@@ -60887,16 +61953,15 @@ static const char *const mlo_lines_verilog_mlo_variance_v[] = {
     "        end",
     "    end",
     "",
-    "    // ---- V with one 16 x 16 multiplier: S2 has three digits of 16 bits, |S1| has two, so C*S2 - S1^2 is a sum of six products.",
+    "    // ---- V with one 16 x 16 multiplier: S2 has three digits of 16 bits, |S1| has two, so N*S2 - S1^2 is a sum of six products.",
     "    localparam [1:0] IDLE = 2'd0, WAIT = 2'd1, MULTIPLY = 2'd2, DONE = 2'd3;",
     "    localparam PRODUCTS = (CENTER != 0) ? 6 : 3;",
     "    localparam [31:0] STEP_LAST = PRODUCTS + 1;     // two more steps until the last product is in v",
-    "    localparam [31:0] C_32 = C;",
-    "",
     "    reg  [1:0]        state;",
     "    reg  [3:0]        step;",
     "    reg  [S1BITS-1:0] s1;",
     "    reg  [47:0]       s2;",
+    "    reg  [15:0]       n;",
     "    reg  [30:0]       abs1;",
     "    reg  [2:0]        tuser;",
     "    reg  [15:0]       a, b;",
@@ -60917,6 +61982,7 @@ static const char *const mlo_lines_verilog_mlo_variance_v[] = {
     "        case (state)",
     "            IDLE: if (sum_valid) begin",
     "                s1    <= sum1;",
+    "                n     <= sum_n;",
     "                s2    <= {{(48 - S2BITS){1'b0}}, sum2};",
     "                abs1  <= sum1[S1BITS-1] ? -s1_ext : s1_ext;",
     "                tuser <= sum_user;",
@@ -60937,9 +62003,9 @@ static const char *const mlo_lines_verilog_mlo_variance_v[] = {
     "    always @(posedge clk) if (state == MULTIPLY) begin",
     "        minus <= step[3:0] > 4'd2;",
     "        case (step)",
-    "            4'd0:    begin digit <= 2'd0; a <= C_32[15:0];         b <= s2[15:0];           end",
-    "            4'd1:    begin digit <= 2'd1; a <= C_32[15:0];         b <= s2[31:16];          end",
-    "            4'd2:    begin digit <= 2'd2; a <= C_32[15:0];         b <= s2[47:32];          end",
+    "            4'd0:    begin digit <= 2'd0; a <= n;                  b <= s2[15:0];           end",
+    "            4'd1:    begin digit <= 2'd1; a <= n;                  b <= s2[31:16];          end",
+    "            4'd2:    begin digit <= 2'd2; a <= n;                  b <= s2[47:32];          end",
     "            4'd3:    begin digit <= 2'd0; a <= abs1[15:0];         b <= abs1[15:0];         end",
     "            4'd4:    begin digit <= 2'd1; a <= {abs1[30:16],1'b0}; b <= abs1[15:0];         end     // twice the mixed product",
     "            default: begin digit <= 2'd2; a <= {1'b0,abs1[30:16]}; b <= {1'b0,abs1[30:16]}; end",
@@ -60953,6 +62019,7 @@ static const char *const mlo_lines_verilog_mlo_variance_v[] = {
     "",
     "    assign m_v      = v;",
     "    assign m_s1     = s1;",
+    "    assign m_n      = n;",
     "    assign m_sh     = e_data[53:48];",
     "    assign m_tuser  = tuser;",
     "    assign m_tvalid = state == DONE;",
@@ -60963,7 +62030,7 @@ static const char *const mlo_lines_verilog_mlo_variance_v[] = {
     "        .first(opens), .ready(e_ready), .addr(1'b0), .en(state == WAIT && e_ready), .data(e_data)",
     "    );",
     "",
-    "    wire unused = &{1'b0, e_data[63:54], x_ext, q_ext};",
+    "    wire unused = &{1'b0, e_data[63:54], x_ext, q_ext, PE_32, C_32};",
     "",
     "`ifdef FORMAL",
     "    reg f_past_valid = 1'b0;",
@@ -61391,6 +62458,8 @@ static const char *const mlo_lines_verilog_mlo_window_v[] = {
     "//            number of tokens. For each token in order, and each of its CF beats, the KH x KW taps of its window, row after row,",
     "//            SIMD a step: tap (i, j) of the token at row r, column q is the token at row r+i-TOP, column q+j-LEFT of its frame, and 0",
     "//            where there is none. full: there is a token to step through, `user` is its sideband (that of its last beat).",
+    "//            part: which part of the window its frame has: with u rows missing above and d below (in which no token is under this one), l",
+    "//            columns to the left and r to the right, ((u*(KH-TOP) + d)*(LEFT+1) + l)*(KW-LEFT) + r.",
     "//            `en`: a step. Its taps are `data` two cycles with `move` later (one that `en` comes with, one more); word s is tap s of the",
     "//            step, PE lanes. `done` comes with the last `en` of a token. en and done only while full, en only with move.",
     "// Throughput a beat taken and a step per cycle; a token that takes CF*KH*KW/SIMD cycles to step through and one that takes as long to",
@@ -61414,7 +62483,9 @@ static const char *const mlo_lines_verilog_mlo_window_v[] = {
     "    parameter TOP   = 1,            // rows of the window above the token's",
     "    parameter LEFT  = 1,            // columns of the window to the left of the token's",
     "    parameter SIMD  = 1,            // taps a step",
-    "    parameter XBITS = 8             // bits of a lane",
+    "    parameter XBITS = 8,            // bits of a lane",
+    "    // derived, do not set: bits of edge",
+    "    parameter EBITS = $clog2((TOP + 1) * (KH - TOP) * (LEFT + 1) * (KW - LEFT) + 1)",
     ") (",
     "    input  wire                     clk,",
     "    input  wire                     rst,",
@@ -61424,6 +62495,7 @@ static const char *const mlo_lines_verilog_mlo_window_v[] = {
     "    input  wire [2:0]               s_axis_tuser,",
     "    output reg                      full,",
     "    output reg  [2:0]               user,",
+    "    output reg  [EBITS-1:0]         part,",
     "    input  wire                     en,",
     "    input  wire                     done,",
     "    input  wire                     move,",
@@ -61454,7 +62526,8 @@ static const char *const mlo_lines_verilog_mlo_window_v[] = {
     "                      B_LAST_32 = SIMD - 1, WORDS_32 = WORDS, STEP_B_32 = STEP % SIMD, STEP_A_32 = STEP / SIMD * CF,",
     "                      I_LAST_32 = KH - 1, J_LAST_32 = KW - SIMD, SIMD_32 = SIMD, LEFT_32 = LEFT, RIGHT_32 = W - 1 + LEFT, O_DOWN_32 = W + SIMD,",
     "                      KW_32 = KW, HOME_32 = (SLOTS - BEFORE) % SLOTS, HOME_B_32 = HOME_32 % SIMD, HOME_A_32 = HOME_32 / SIMD * CF,",
-    "                      SIGHT_32 = (BEHIND + SLOTS - 1) % SLOTS, W_LAST_32 = W - 1;",
+    "                      SIGHT_32 = (BEHIND + SLOTS - 1) % SLOTS, W_LAST_32 = W - 1,",
+    "                      TOP_32 = TOP, D_PARTS_32 = KH - TOP, L_PARTS_32 = LEFT + 1, R_PARTS_32 = KW - LEFT, J_END_32 = KW - 1;",
     "    localparam [CW-1:0] C_LAST = C_LAST_32[CW-1:0];",
     "    localparam [AW-1:0] C_LAST_A = C_LAST_32[AW-1:0];",
     "    localparam [SW-1:0] S_LAST = S_LAST_32[SW-1:0];",
@@ -61521,14 +62594,10 @@ static const char *const mlo_lines_verilog_mlo_window_v[] = {
     "        count  <= count + {{(NW-1){1'b0}}, taken} - {{(NW-1){1'b0}}, done};",
     "        credit <= credit + due - {{(NW-1){1'b0}}, load};",
     "        if (rst) begin",
-    "            in_c     <= {CW{1'b0}};",
-    "            in_b     <= {BW{1'b0}};",
-    "            in_a     <= {AW{1'b0}};",
-    "            in_slot  <= {SW{1'b0}};",
-    "            in_first <= {SW{1'b0}};",
-    "            in_at    <= {NW{1'b0}};",
-    "            count    <= {NW{1'b0}};",
-    "            credit   <= {NW{1'b0}};",
+    "            in_c     <= {CW{1'b0}};                 in_at    <= {NW{1'b0}};",
+    "            in_b     <= {BW{1'b0}};                 in_a     <= {AW{1'b0}};",
+    "            in_slot  <= {SW{1'b0}};                 in_first <= {SW{1'b0}};",
+    "            count    <= {NW{1'b0}};                 credit   <= {NW{1'b0}};",
     "        end",
     "    end",
     "    // ---- the token that is stepped through: what of its window is in its frame ---------------------------------------------",
@@ -61545,17 +62614,28 @@ static const char *const mlo_lines_verilog_mlo_window_v[] = {
     "    wire [31:0]   next_high  = BEFORE_32 + {{(32 - NW){1'b0}}, next_ahead};",
     "    wire [31:0]   next_right = RIGHT_32 - {{(32 - JW){1'b0}}, column};",
     "    wire          row_end    = column == W_LAST_32[JW-1:0];",
+    "    reg  [IW-1:0] next_up;                          // rows of its window that are missing above",
+    "    wire          over     = next_up == {IW{1'b0}};",
+    "    wire [31:0]   past     = J_END_32 - next_right;                // columns missing to the right; below 0: none",
+    "    reg  [31:0]   down;                             // rows missing below",
+    "    integer       below;",
+    "    always @* begin",
+    "        down = 32'd0;",
+    "        for (below = 1; below < KH - TOP; below = below + 1) if (below * W > {{(32 - NW){1'b0}}, next_ahead}) down = down + 32'd1;",
+    "    end",
+    "    wire [31:0]   next_edge = ((({{(32 - IW){1'b0}}, next_up} * D_PARTS_32 + down) * L_PARTS_32) + {{(32 - JW){1'b0}}, next_left}) * R_PARTS_32 + (past[31] ? 32'd0 : past);",
     "    assign load = credit != {NW{1'b0}} && (!full || done);",
     "    always @(posedge clk) begin",
     "        if (load) begin",
     "            user      <= next_user;",
+    "            part   <= next_edge[EBITS-1:0];",
+    "            next_up   <= next_user[1] ? TOP_32[IW-1:0] : (row_end && !over) ? next_up - 1'b1 : next_up;",
     "            ahead     <= next_ahead;",
     "            low       <= next_low;",
     "            high      <= next_high[OW-1:0];",
     "            left      <= next_left;",
     "            right     <= next_right[JW-1:0];",
-    "            slot      <= after(slot);",
-    "            sight     <= after(sight);",
+    "            slot      <= after(slot);               sight   <= after(sight);",
     "            fresh     <= next_user[1];",
     "            column    <= (next_user[1] || row_end) ? {JW{1'b0}} : column + 1'b1;",
     "            next_low  <= next_user[1] ? FIRST : next_low == {OW{1'b0}} ? next_low : next_low - 1'b1;",
@@ -61563,12 +62643,10 @@ static const char *const mlo_lines_verilog_mlo_window_v[] = {
     "        end",
     "        full <= load || (full && !done);",
     "        if (rst) begin",
-    "            full      <= 1'b0;",
-    "            slot      <= {SW{1'b0}};",
+    "            full      <= 1'b0;                      slot    <= {SW{1'b0}};",
     "            sight     <= SIGHT_32[SW-1:0];",
-    "            fresh     <= 1'b1;",
-    "            column    <= {JW{1'b0}};",
-    "            next_low  <= FIRST;",
+    "            fresh     <= 1'b1;                      column  <= {JW{1'b0}};",
+    "            next_low  <= FIRST;                     next_up <= TOP_32[IW-1:0];",
     "            next_left <= LEFT_32[JW-1:0];",
     "        end",
     "    end",
@@ -61654,7 +62732,7 @@ static const char *const mlo_lines_verilog_mlo_window_v[] = {
     "    endgenerate",
     "    always @(posedge clk) if (en) first <= b;",
     "    wire unused = &{1'b0, S_LAST_32, C_LAST_32, B_LAST_32, BEHIND_32, I_LAST_32, J_LAST_32, ROOM_32, HOME_32, HOME_B_32, HOME_A_32, SIGHT_32,",
-    "                    W_LAST_32, LEFT_32, O_DOWN_32, KW_32, next_high, next_right, b_round, beat_a};",
+    "                    W_LAST_32, LEFT_32, O_DOWN_32, KW_32, next_high, next_right, b_round, beat_a, TOP_32, next_edge};",
     "",
     "`ifdef FORMAL",
     "    reg f_past = 1'b0;",
@@ -61698,12 +62776,15 @@ static const char *const mlo_lines_verilog_mlo_window_v[] = {
     "    if (F_WORDS != 0) begin : f_words",
     "    localparam F = 8;",
     "    reg  [F*LW-1:0] f_x;",
-    "    reg  [F*4-1:0]  f_col, f_frame;",
+    "    reg  [F*4-1:0]  f_col, f_row, f_frame;",
+    "    reg  [3:0]      f_line;                                     // row of what comes in",
     "    reg  [3:0]      f_in, f_n, f_i, f_j, f_here, f_frames;      // tokens in, done; the step; column and frame of what comes in",
     "    always @(posedge clk) begin",
     "        if (taken) begin",
     "            f_x[f_in*LW +: LW]    <= s_axis_tdata;",
     "            f_col[f_in*4 +: 4]    <= f_here;",
+    "            f_row[f_in*4 +: 4]    <= f_line;",
+    "            f_line   <= last ? 4'd0 : f_line + (f_here + 1 == W);",
     "            f_frame[f_in*4 +: 4]  <= f_frames;",
     "            f_in     <= f_in + 4'd1;",
     "            f_here   <= (last || f_here + 1 == W) ? 4'd0 : f_here + 4'd1;",
@@ -61714,7 +62795,20 @@ static const char *const mlo_lines_verilog_mlo_window_v[] = {
     "            f_j <= (f_j + SIMD == KW) ? 4'd0 : f_j + SIMD;",
     "            if (f_j + SIMD == KW) f_i <= (f_i + 1 == KH) ? 4'd0 : f_i + 4'd1;",
     "        end",
-    "        if (rst) {f_in, f_n, f_i, f_j, f_here, f_frames} <= 24'd0;",
+    "        if (rst) {f_in, f_n, f_i, f_j, f_here, f_frames, f_line} <= 28'd0;",
+    "    end",
+    "    // Which part of its window the token in turn has, tap by tap.",
+    "    reg [7:0] f_up, f_down, f_before, f_after, f_k;",
+    "    always @(*) begin",
+    "        {f_up, f_down, f_before, f_after} = 32'd0;",
+    "        for (f_k = 0; f_k < KH; f_k = f_k + 1) if (f_row[f_n*4 +: 4] + f_k < TOP) f_up = f_up + 1;",
+    "        for (f_k = 1; f_k < KH - TOP; f_k = f_k + 1)",
+    "            if (f_n + f_k * W >= f_in || f_frame[(f_n + f_k * W) % F * 4 +: 4] != f_frame[f_n*4 +: 4]) f_down = f_down + 1;",
+    "        for (f_k = 0; f_k < KW; f_k = f_k + 1) begin",
+    "            if (f_col[f_n*4 +: 4] + f_k < LEFT) f_before = f_before + 1;",
+    "            if (f_col[f_n*4 +: 4] + f_k >= W + LEFT) f_after = f_after + 1;",
+    "        end",
+    "        if (f_past && full) assert (part == ((f_up * (KH - TOP) + f_down) * (LEFT + 1) + f_before) * (KW - LEFT) + f_after);",
     "    end",
     "    always @(*) if (f_past) begin",
     "        assume (f_in < F);",
@@ -62038,19 +63132,21 @@ static const char *const mlo_lines_share_c_bare_c[] = {
     "#endif",
     NULL };
 static const char *const mlo_lines_share_c_conv_c[] = {
-    "/* Each channel's own window over the grid of tokens; w: a row of channels for each place of the window.",
+    "/* Each channel's own window over the grid of tokens; w: a row of channels for each place of the window, and",
+    " * for each part of it that a frame can have, if it has `edges`.",
     " * What is outside of the frame is 0. */",
     "static void @NAME@(const @X@ *x, int x_row, @Y@ *y, int y_row, int tokens, int channels, int kh,",
-    "    int kw, int width, int top, int left, const int8_t *w, const int32_t *bias, const int16_t *mult,",
+    "    int kw, int width, int top, int left, int edges, const int8_t *w, const int32_t *bias, const int16_t *mult,",
     "    const int8_t *shift, int lo, int hi, @SUM@ *sum) {",
     "    for (int t = 0; t < tokens; t++, y += y_row) {",
+    "        const int edge = edges > 1 ? (int)mlo_window_edge(t, tokens, kh, kw, width, top, left) : 0;",
     "        for (int c = 0; c < channels; c++) sum[c] = 0;",
     "        for (int i = 0; i < kh * kw; i++) {",
     "            const int row = t / width - top + i / kw, column = t % width - left + i % kw;",
     "            const int at = row * width + column;",
     "            if (row < 0 || column < 0 || column >= width || at >= tokens) continue;",
     "            const @X@ *from = x + (ptrdiff_t)at * x_row;",
-    "            const int8_t *tap = w + i * channels;",
+    "            const int8_t *tap = w + ((ptrdiff_t)i * edges + edge) * channels;",
     "            for (int c = 0; c < channels; c++) sum[c] += from[c] * tap[c];",
     "        }",
     "        for (int c = 0; c < channels; c++)",
@@ -62086,6 +63182,23 @@ static const char *const mlo_lines_share_c_fill_c[] = {
     "/* y = the same number, n times. */",
     "static void @NAME@(int n, @Y@ value, @Y@ *y) {",
     "    for (int i = 0; i < n; i++) y[i] = value;",
+    "}",
+    NULL };
+static const char *const mlo_lines_share_c_framenorm_c[] = {
+    "/* One norm of all channels of all tokens. */",
+    "static void @NAME@(const @X@ *x, int x_row, @Y@ *y, int y_row, int tokens, int channels, int center,",
+    "    const int16_t *g, const int32_t *b, const int64_t *p, int lo, int hi) {",
+    "    int64_t total = 0, squares = 0;",
+    "    for (int t = 0; t < tokens; t++)",
+    "        for (int c = 0; c < channels; c++) {",
+    "            const int64_t v = x[(int64_t)t * x_row + c];",
+    "            total += v;",
+    "            squares += v * v;",
+    "        }",
+    "    const mlo_normal f = mlo_norm_of((int64_t)tokens * channels, center ? total : 0, squares, p[0]);",
+    "    for (int t = 0; t < tokens; t++, x += x_row, y += y_row)",
+    "        for (int c = 0; c < channels; c++)",
+    "            y[c] = (@Y@)mlo_norm_one(&f, x[c], g[c], b[c], (int)p[1], lo, hi);",
     "}",
     NULL };
 static const char *const mlo_lines_share_c_grid_c[] = {
@@ -62264,39 +63377,53 @@ static const char *const mlo_lines_share_c_mul_c[] = {
     "}",
     NULL };
 static const char *const mlo_lines_share_c_mvu_c[] = {
-    "/* y[j] = requantized x . w[j] + bias[j], or what a table has for that. Four tokens share a row of weights",
-    " * (the last one stands in for those that there are not; one alone is alone), of 16 bits: of two factors of 16 bits",
-    " * compilers know the sum of products. Sums of so many products as fit 32 bits are added up in 64. */",
+    "/* Products of four tokens with a row of weights, of 16 bits: of two factors of 16 bits compilers know the sum of",
+    " * products. Sums of so many as fit 32 bits are added up. */",
+    "static inline void @NAME@_row(const @X@ *const *x, const int8_t *w, int k, int last, @SUM@ *acc) {",
+    "    const @X@ *const x0 = x[0], *const x1 = x[1], *const x2 = x[2], *const x3 = x[3];",
+    "    for (int from = 0; from < k; from += @BLOCK@) {",
+    "        const int size = k - from < @BLOCK@ ? k - from : @BLOCK@;",
+    "        int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;",
+    "        int16_t wide[@BLOCK@];",
+    "        for (int i = 0; i < size; i++) wide[i] = w[from + i];",
+    "        for (int i = 0; i < size && !last; i++) s0 += (int16_t)x0[from + i] * wide[i];",
+    "        for (int i = 0; i < size && last; i++) {",
+    "            s0 += (int16_t)x0[from + i] * wide[i];",
+    "            s1 += (int16_t)x1[from + i] * wide[i];",
+    "            s2 += (int16_t)x2[from + i] * wide[i];",
+    "            s3 += (int16_t)x3[from + i] * wide[i];",
+    "        }",
+    "        acc[0] += s0;",
+    "        acc[1] += s1;",
+    "        acc[2] += s2;",
+    "        acc[3] += s3;",
+    "    }",
+    "}",
+    "",
+    "/* y[j] = requantized x . w[j] + bias[j], or what a table has for that. Four tokens share a row of weights (the last",
+    " * one stands in for those that there are not; one alone is alone); 32 sums of each are there before they are",
+    " * requantized, one like the other: what compilers do in lanes. */",
     "static void @NAME@(const @X@ *x, int x_row, @Y@ *y, int y_row, int tokens, int k, int n,",
     "    const int8_t *w, const int32_t *bias, const int16_t *mult, const int8_t *shift, const @Y@ *table,",
-    "    int lo, int hi) {",
+    "    @PARTIS@int lo, int hi) {",
     "    for (int t = 0; t < tokens; t += 4, x += 4 * (ptrdiff_t)x_row, y += 4 * (ptrdiff_t)y_row) {",
     "        const int last = tokens - t - 1 < 3 ? tokens - t - 1 : 3;",
-    "        const @X@ *x1 = x + (last < 1 ? last : 1) * x_row;",
-    "        const @X@ *x2 = x + (last < 2 ? last : 2) * x_row, *x3 = x + last * x_row;",
-    "        const int8_t *row = w;",
-    "        for (int j = 0; j < n; j++, row += k) {",
-    "            int64_t acc[4] = { bias[j], bias[j], bias[j], bias[j] };",
-    "            for (int from = 0; from < k; from += @BLOCK@) {",
-    "                const int size = k - from < @BLOCK@ ? k - from : @BLOCK@;",
-    "                int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;",
-    "                int16_t wide[@BLOCK@];",
-    "                for (int i = 0; i < size; i++) wide[i] = row[from + i];",
-    "                for (int i = 0; i < size && !last; i++) s0 += (int16_t)x[from + i] * wide[i];",
-    "                for (int i = 0; i < size && last; i++) {",
-    "                    s0 += (int16_t)x[from + i] * wide[i];",
-    "                    s1 += (int16_t)x1[from + i] * wide[i];",
-    "                    s2 += (int16_t)x2[from + i] * wide[i];",
-    "                    s3 += (int16_t)x3[from + i] * wide[i];",
-    "                }",
-    "                acc[0] += s0;",
-    "                acc[1] += s1;",
-    "                acc[2] += s2;",
-    "                acc[3] += s3;",
+    "        const @X@ *const rows[4] = { x, x + (last < 1 ? last : 1) * x_row, x + (last < 2 ? last : 2) * x_row,",
+    "            x + last * x_row };",
+    "        for (int begin = 0; begin < n; begin += 32) {",
+    "            const int width = n - begin < 32 ? n - begin : 32;",
+    "            @SUM@ sum[4][32];",
+    "            for (int c = 0; c < width; c++) {",
+    "                const int j = begin + c;",
+    "                @SUM@ acc[4] = { bias[j], bias[j], bias[j], bias[j] };",
+    "                @NAME@_row(rows, w + (ptrdiff_t)j * k, k, last, acc);",
+    "                for (int i = 0; i < 4; i++) sum[i][c] = acc[i];",
     "            }",
     "            for (int i = 0; i <= last; i++) {",
-    "                const int64_t v = mlo_requantize(acc[i], mult[j], shift[j], lo, hi);",
-    "                y[i * y_row + j] = table ? table[v - lo] : (@Y@)v;",
+    "                @Y@ *to = y + i * y_row + begin;",
+    "                for (int c = 0; c < width; c++)",
+    "                    sum[i][c] = @REQUANTIZE@(sum[i][c], mult[begin + c], shift[begin + c], @PART@lo, hi);",
+    "                for (int c = 0; c < width; c++) to[c] = table ? table[sum[i][c] - lo] : (@Y@)sum[i][c];",
     "            }",
     "        }",
     "    }",
@@ -62669,13 +63796,18 @@ static const char *const mlo_lines_share_c_reduce_c[] = {
     "}",
     NULL };
 static const char *const mlo_lines_share_c_requant_c[] = {
-    "/* y[c] = requantized x[c] + bias[c], or what a table has for that. */",
+    "/* y[c] = requantized x[c] + bias[c], or what a table has for that; 64 at a time, so that none is written over what",
+    " * the next one is made from. */",
     "static void @NAME@(const @X@ *x, int x_row, @Y@ *y, int y_row, int tokens, int channels,",
-    "    const int32_t *bias, const int16_t *mult, const int8_t *shift, const @Y@ *table, int lo, int hi) {",
+    "    const int32_t *bias, const int16_t *mult, const int8_t *shift, const @Y@ *table, @PARTIS@int lo, int hi) {",
     "    for (int t = 0; t < tokens; t++, x += x_row, y += y_row)",
-    "        for (int c = 0; c < channels; c++) {",
-    "            const int64_t v = mlo_requantize((int64_t)x[c] + bias[c], mult[c], shift[c], lo, hi);",
-    "            y[c] = table ? table[v - lo] : (@Y@)v;",
+    "        for (int begin = 0; begin < channels; begin += 64) {",
+    "            const int width = channels - begin < 64 ? channels - begin : 64;",
+    "            @SUM@ v[64];",
+    "            for (int c = 0; c < width; c++) v[c] = (@SUM@)x[begin + c] + bias[begin + c];",
+    "            for (int c = 0; c < width; c++)",
+    "                v[c] = @REQUANTIZE@(v[c], mult[begin + c], shift[begin + c], @PART@lo, hi);",
+    "            for (int c = 0; c < width; c++) y[begin + c] = table ? table[v[c] - lo] : (@Y@)v[c];",
     "        }",
     "}",
     NULL };
@@ -63876,16 +65008,25 @@ static const char *const mlo_lines_share_page_css[] = {
     ".chart .lead{stroke:var(--wire);stroke-width:.7;opacity:.7}",
     ".chart .dot{fill:var(--accent);stroke:var(--card)}",
     ".chart .ring{fill:var(--card);stroke:var(--accent);stroke-width:1.6}",
+    ".waves .beat{fill:var(--accent)}",
+    ".waves .held{fill:var(--hot);opacity:.55}",
+    ".waves .open{fill:var(--wire);opacity:.22}",
+    ".key .beat{background:var(--accent)}",
+    ".key .open{background:var(--wire);opacity:.35}",
     ".chart .whole{fill:var(--hot);stroke:var(--card)}",
     "footer{margin-top:22px;color:var(--soft);font-size:12px}",
     "section{overflow-x:auto}",
+    ".sheets{display:none}",
     "@media(max-width:560px){main{padding:14px 8px 40px}section{padding:12px}.chart{min-width:640px}}",
     "@page{size:A4 landscape;margin:10mm}",
     "@media print{body{background:#fff;font-size:11px}main{max-width:none;padding:0}",
     "    section{overflow:visible;padding:8px;border:0}.fold{font-size:9px}.fold td{padding-right:4px}",
     "    .draw{overflow:visible;border:0}.tall{max-height:none}.picture{max-width:100%}",
-    "    .draw:not(.long) .picture{max-height:176mm;width:auto}",
-    "    tr,.card,.chart{break-inside:avoid}h2,h3{break-after:avoid}}",
+    "    .draw:not(.long) .picture{max-height:160mm;width:auto}",
+    "    .two:has(.sheets){display:block}.draw.long{position:absolute;width:0;height:0;overflow:hidden;padding:0}",
+    "    .sheets{display:block}.sheets .picture{display:inline-block;",
+    "    vertical-align:top;break-inside:avoid}",
+    "    tr,.card,.chart{break-inside:avoid}h1,h2,h3,.sub{break-after:avoid}}",
     NULL };
 static const char *const mlo_lines_share_picture_css[] = {
     ":root{--ink:#1c2733;--soft:#5c6b7a;--line:#d9e0e7;--page:#f4f6f8;--card:#fff;--wire:#7a8a99;",
@@ -65006,10 +66147,17 @@ static const char *const mlo_lines_share_tb_rolled_v[] = {
     "    // ---- +trace=FILE: each token of each kernel, each loading of each parameter memory",
     "    localparam [@BEATS_TOP@:0] TRACE_BEATS = {",
     "@TRACE_BEATS@",
-    "    wire [@STREAMS_TOP@:0] trace_beat = {",
-    "@TRACE_BEAT@",
+    "    wire [@STREAMS_TOP@:0] trace_valid = {",
+    "@TRACE_VALID@",
+    "    wire [@STREAMS_TOP@:0] trace_ready = {",
+    "@TRACE_READY@",
+    "    reg  [31:0] window_from;            // +window=N: 96 cycles from this one on, as the report counts them, are written whole",
+    "    initial if (!$value$plusargs(\"window=%d\", window_from)) window_from = 32'd0;",
+    "    wire        begins = in_tvalid && in_tready && !started;",
+    "    wire [31:0] since = begins ? 32'd1 : cycle - start + 32'd1;",
+    "    wire        trace_window = (started || begins) && window_from != 32'd0 && since >= window_from && since < window_from + 32'd96;",
     "    mlo_sim_trace #(.STREAMS(@STREAMS@), .KERNELS(KERNELS), .BEATS(TRACE_BEATS)) u_trace (.clk(clk), .file(trace), .cycle(cycle), .over(over),",
-    "        .beat(trace_beat), .counts(u_top.u_regs.counts), .stat(u_top.stat));",
+    "        .window(trace_window), .valid(trace_valid), .ready(trace_ready), .counts(u_top.u_regs.counts), .stat(u_top.stat));",
     "    task trace_streams; begin",
     "@TRACE_STREAMS@",
     "    end endtask",
@@ -65121,6 +66269,7 @@ static const mlo_embedded mlo_share[] = {
     { "c/copy.c", mlo_lines_share_c_copy_c },
     { "c/each.c", mlo_lines_share_c_each_c },
     { "c/fill.c", mlo_lines_share_c_fill_c },
+    { "c/framenorm.c", mlo_lines_share_c_framenorm_c },
     { "c/grid.c", mlo_lines_share_c_grid_c },
     { "c/heads.c", mlo_lines_share_c_heads_c },
     { "c/inorm.c", mlo_lines_share_c_inorm_c },
@@ -65315,11 +66464,29 @@ static const char *const mlo_lines_exact_round_c[] = {
     "    return x < lo ? lo : x > hi ? hi : x;",
     "}",
     "",
+    "/* Half of the last place that is left: what is added before a shift down. */",
+    "#define MLO_HALF(type, shift) ((type)1 << ((shift) - 1))",
+    "",
     "/* clip((acc * mult + 2^(shift-1)) >> shift). |acc mult| + 2^(shift-1) stays below 2^63: see the",
     " * intermediates of the kernels. */",
     "static inline int64_t mlo_requantize(int64_t acc, int64_t mult, int shift, int64_t lo, int64_t hi) {",
-    "    const int64_t half = shift >= 1 && shift <= 62 ? (int64_t)1 << (shift - 1) : 0;",
+    "    const int64_t half = shift >= 1 && shift <= 62 ? MLO_HALF(int64_t, shift) : 0;",
     "    return mlo_clip(mlo_shift_down(acc * mult + half, shift), lo, hi);",
+    "}",
+    "",
+    "/* The same in 32 bits, of which processors have lanes: 0 <= mult < 2^15, part < shift <= part + 30,",
+    " * 1 <= part <= 16, |acc| <= 2^(15 + part). acc is 2^part high + low, with 2^31 on top of it nothing is",
+    " * negative, and what that adds is taken off again: of the product's 2^-part-th, modulo 2^32, then with",
+    " * 2^30 in its place, of the result. */",
+    "static inline int32_t mlo_requantize_narrow(",
+    "    int32_t acc, int32_t mult, int32_t shift, int part, int32_t lo, int32_t hi) {",
+    "    const uint32_t most = (uint32_t)1 << 30, u = (uint32_t)acc + 2 * most, m = (uint32_t)mult;",
+    "    const int down = shift - part;",
+    "    const uint32_t low = (u & (((uint32_t)1 << part) - 1)) * m >> part;",
+    "    const uint32_t on_top = most + MLO_HALF(uint32_t, down) - (m << (31 - part));",
+    "    const uint32_t all = (u >> part) * m + low + on_top;",
+    "    const int32_t y = (int32_t)(all >> down) - (int32_t)(most >> down);",
+    "    return y < lo ? lo : y > hi ? hi : y;",
     "}",
     "",
     "/* A sum's number, p = [MA, MB, S]; a product's, p = [M, S]. */",
@@ -65328,6 +66495,16 @@ static const char *const mlo_lines_exact_round_c[] = {
     "}",
     "static inline int64_t mlo_mul_one(int64_t a, int64_t b, const int32_t *p, int64_t lo, int64_t hi) {",
     "    return mlo_requantize(a * b, p[0], p[1], lo, hi);",
+    "}",
+    "",
+    "/* Which part of its window token t of a frame has (kernels/conv.c says how they are numbered). */",
+    "static inline int64_t mlo_window_edge(",
+    "    int64_t t, int64_t tokens, int64_t kh, int64_t kw, int64_t width, int64_t top, int64_t left) {",
+    "    const int64_t row = t / width, column = t % width, below = kh - 1 - top;",
+    "    const int64_t rows = (tokens - 1 - t) / width, over = column + kw - width - left;",
+    "    const int64_t u = row < top ? top - row : 0, d = rows < below ? below - rows : 0;",
+    "    const int64_t l = column < left ? left - column : 0, r = over > 0 ? over : 0;",
+    "    return ((u * (kh - top) + d) * (left + 1) + l) * (kw - left) + r;",
     "}",
     "",
     "/* A pair of channels turned by an angle: its even one, and (turned by a quarter less) its odd one. */",
@@ -67101,8 +68278,9 @@ static int mlo_emit_around(mlo_emitter *e) {
  * its choices (stalls, memory latency) come from seeded generators, so the two simulators see the
  * same cycles. Its plusargs: input, golden, mask, params (files), beats, mask_beats, iterations,
  * frames_in_flight, jobs (how many) and orders (a file), seed, stall (and stall_source, stall_mask,
- * stall_sink, stall_memory, stall_host: one of them alone), latency, rate, fault (this beat is answered with an error),
- * timeout, probe, trace, wave, progress (a line MLO AT cycle, every so many cycles). Every port
+ * stall_sink, stall_memory, stall_host: one of them alone), latency, rate, fault (this beat is
+ * answered with an error), timeout, probe, trace, window (of 96 cycles from this one on the trace has
+ * every stream), wave, progress (a line MLO AT cycle, every so many cycles). Every port
  * has its judge (mlo_sim_check_*.v): a breach of AXI is a line PROTOCOL .., and a failure. When
  * nothing moves any more, lines MLO EDGE, LOOP, PARAM and MEMORY tell where each stream stands;
  * sim finds the cause in them (cli/wait.c). */
@@ -67167,12 +68345,16 @@ static void mlo_tb_trace_beats(void *user) {
     for (int i = b->n; i--;)
         mlo_line(b->e, "        32'd%lld%s", (long long)b->stream[i].beats, i ? "," : "};");
 }
-static void mlo_tb_trace_beat(void *user) {
-    const mlo_bench *b = (const mlo_bench *)user;
+static void mlo_tb_trace_signal(const mlo_bench *b, const char *signal) {
     for (int i = b->n; i--;)
-        mlo_line(b->e, "        u_top.u_core.u_%s.%s_tvalid && u_top.u_core.u_%s.%s_tready%s",
-            b->stream[i].name, b->stream[i].port, b->stream[i].name, b->stream[i].port,
-            i ? "," : "};");
+        mlo_line(b->e, "        u_top.u_core.u_%s.%s_%s%s", b->stream[i].name, b->stream[i].port,
+            signal, i ? "," : "};");
+}
+static void mlo_tb_trace_valid(void *user) {
+    mlo_tb_trace_signal((const mlo_bench *)user, "tvalid");
+}
+static void mlo_tb_trace_ready(void *user) {
+    mlo_tb_trace_signal((const mlo_bench *)user, "tready");
 }
 /* The file begins with a list of the streams, "O|I|P stream kernel port", and ends with "B cycle":
  * when the first beat came in. */
@@ -67274,7 +68456,8 @@ static void mlo_tb_inside(void *user) {
         { "STREAMS", mlo_integer(m, b->n), NULL }, { "PEAKS", NULL, mlo_tb_peaks },
         { "FIFOS", NULL, mlo_tb_fifos }, { "EDGES", NULL, mlo_tb_edges },
         { "PARAMS", NULL, mlo_tb_params }, { "PROBES", NULL, mlo_tb_probes },
-        { "TRACE_BEATS", NULL, mlo_tb_trace_beats }, { "TRACE_BEAT", NULL, mlo_tb_trace_beat },
+        { "TRACE_BEATS", NULL, mlo_tb_trace_beats }, { "TRACE_VALID", NULL, mlo_tb_trace_valid },
+        { "TRACE_READY", NULL, mlo_tb_trace_ready },
         { "TRACE_STREAMS", NULL, mlo_tb_trace_streams }, { NULL, NULL, NULL } };
     mlo_share_copy(&b->e->t, b->e->unrolled ? "tb/unrolled.v" : "tb/rolled.v", holes, b);
 }
@@ -68299,6 +69482,7 @@ static int mlo_c_in_place(const mlo_element *e) {
     case MLO_KERNEL_PRODUCT:
     case MLO_KERNEL_RESCALE:
     case MLO_KERNEL_NORM:
+    case MLO_KERNEL_FRAME_NORM:
     case MLO_KERNEL_ROTATION:
     case MLO_KERNEL_PLACE: return 1;
     default: return 0;
@@ -68487,7 +69671,8 @@ static const char *mlo_c_input_name(const mlo_element *e, int k) {
     case MLO_KERNEL_MATRIX:
     case MLO_KERNEL_WINDOW: return matrix[k];
     case MLO_KERNEL_RESCALE: return rescale[k];
-    case MLO_KERNEL_NORM: return norm[k];
+    case MLO_KERNEL_NORM:
+    case MLO_KERNEL_FRAME_NORM: return norm[k];
     case MLO_KERNEL_ROTATION: return rotary[k];
     case MLO_KERNEL_PLACE: return place[k];
     case MLO_KERNEL_ATTENTION: return attention[k];
@@ -68503,7 +69688,7 @@ static mlo_dtype mlo_c_param_type(const mlo_element *e, int k, mlo_dtype dtype) 
     if (mlo_eq(name, "table"))
         return mlo_has_table(e->node) ? e->site.out.dtype : MLO_INT16; /* else by position */
     if (mlo_eq(name, "mask")) return MLO_UINT8;
-    if (mlo_eq(name, "p")) return mlo_is_kernel(e->node, MLO_KERNEL_NORM) ? MLO_INT64 : MLO_INT32;
+    if (mlo_eq(name, "p")) return mlo_is_any_norm(e->node) ? MLO_INT64 : MLO_INT32;
     if (mlo_eq(name, "b")
         || (mlo_eq(name, "bias") && !mlo_is_kernel(e->node, MLO_KERNEL_ATTENTION)))
         return MLO_INT32;
@@ -68623,6 +69808,96 @@ static int mlo_emit_c_weights(mlo_emitter *e, const mlo_c_params *l) {
     return mlo_c_flush(e) || mlo_file_end(e) ? mlo_failed(e->m) : 0;
 }
 
+/* ======== src/c/narrow.c ======== */
+/* narrow: which kernels requantize in 32 bits.
+ *
+ * in:  a core, the parameters of all its layers.
+ * out: for each matrix and each rescaling the `part` of mlo_requantize_narrow that suits all its sums, or 0:
+ *     those take mlo_requantize, in 64 bits. Both give the same numbers; of 32 bits processors have lanes.
+ *
+ * A sum is at most its bias and each weight by the largest operand there may be: of a value that a kernel of
+ * the layer made as many bits as that clips to, of one from outside all that its type holds.
+ *
+ * invariant: for any words of the caller's, what mlo_requantize_narrow wants of its arguments is true.
+ * example: 64 operands of 11 bits, shifts from 24 to 26: sums below 2^23, part 16.
+ * cost: one element's parameters of one layer in memory at a time; each is read once.
+ */
+enum { MLO_NARROW_PART = 16, MLO_NARROW_DOWN = 30 };
+
+typedef struct {
+    int64_t sum; /* the largest */
+    int64_t least; /* of the shifts */
+    int64_t most;
+} mlo_c_sums;
+
+typedef struct {
+    int part[MLO_CORE_MOST]; /* of each element; 0: its sums take 64 bits */
+} mlo_c_narrow;
+
+/* Bits of a value: as many as its kernel clips to; all of its type where no kernel made it. */
+static int mlo_c_bits(const mlo_core *c, const char *name, int said, mlo_dtype dtype) {
+    for (int i = 0; i < c->n_element; i++)
+        for (size_t k = 0; k < c->element[i].node->n_output; k++) {
+            const mlo_element *e = &c->element[i];
+            if (e->node->output[k] != name) continue;
+            if (!e->kernel) return mlo_c_bits(c, e->node->input[0], said, dtype);
+            return e->kernel->kind == MLO_KERNEL_REPLAY ? mlo_bits_of(dtype) : said;
+        }
+    return mlo_bits_of(dtype);
+}
+
+/* The largest sum of column j: of a rescaling there is one operand, as it is. */
+static int64_t mlo_c_largest(
+    const mlo_element *e, mlo_array *const *in, int64_t j, int64_t operand) {
+    const int matrix = e->kernel->kind == MLO_KERNEL_MATRIX;
+    const int64_t bias = mlo_get(in[matrix ? 2 : 1], j);
+    int64_t weights = !matrix;
+    for (int64_t i = 0; matrix && i < in[1]->dims[0]; i++) {
+        const int64_t w = mlo_get(in[1], i * in[1]->dims[1] + j);
+        weights += w < 0 ? -w : w;
+    }
+    return (bias < 0 ? -bias : bias) + weights * operand;
+}
+
+/* What iteration i has. */
+static int mlo_c_sums_see(
+    mlo *m, const mlo_core *c, const mlo_element *e, int64_t i, mlo_c_sums *s) {
+    mlo_array *in[8] = { 0 };
+    const int matrix = e->kernel->kind == MLO_KERNEL_MATRIX;
+    const int bits = mlo_c_bits(c, e->node->input[0], e->site.in_bits[0], e->site.in[0].dtype);
+    if (!mlo_element_inputs(m, c, e, i, in)) {
+        const mlo_array *shift = in[matrix ? 4 : 3];
+        for (int64_t j = 0; j < mlo_array_count(shift); j++) {
+            s->sum = mlo_max(s->sum, mlo_c_largest(e, in, j, (int64_t)1 << (bits - 1)));
+            s->least = mlo_min(s->least, mlo_get(shift, j));
+            s->most = mlo_max(s->most, mlo_get(shift, j));
+        }
+    }
+    for (int k = 0; k < 8; k++) mlo_array_free(m, in[k]);
+    return mlo_failed(m);
+}
+
+/* The `part` of such sums. */
+static int mlo_c_part(const mlo_c_sums *s) {
+    const int64_t part = mlo_min(MLO_NARROW_PART, s->least - 1);
+    if (part < 1 || s->most > part + MLO_NARROW_DOWN) return 0;
+    return s->sum < (int64_t)1 << (15 + part) ? (int)part : 0;
+}
+
+static int mlo_c_narrow_of(mlo *m, const mlo_core *c, mlo_c_narrow *n) {
+    for (int i = 0; i < c->n_element; i++) {
+        const mlo_element *e = &c->element[i];
+        mlo_c_sums s = { 0, INT32_MAX, 0 };
+        n->part[i] = 0;
+        if (!e->kernel
+            || (e->kernel->kind != MLO_KERNEL_MATRIX && e->kernel->kind != MLO_KERNEL_RESCALE))
+            continue;
+        for (int64_t k = 0; k < c->scan.iterations; k++) MLO_TRY(mlo_c_sums_see(m, c, e, k, &s));
+        n->part[i] = mlo_c_part(&s);
+    }
+    return 0;
+}
+
 /* ======== src/c/calls.c ======== */
 /* calls: the kernels that a layer uses, and the layer: a call of one after the other.
  *
@@ -68636,6 +69911,7 @@ typedef struct {
     mlo_emitter *e;
     mlo_c_body *b;
     const mlo_c_params *params;
+    const mlo_c_narrow *narrow;
     mlo_map told; /* kernels whose text is there */
 } mlo_c_writer;
 
@@ -68684,6 +69960,7 @@ static const char *mlo_c_text(const mlo_kernel *k) {
     case MLO_KERNEL_SUM: return "c/add.c";
     case MLO_KERNEL_PRODUCT: return "c/mul.c";
     case MLO_KERNEL_NORM: return "c/layernorm.c";
+    case MLO_KERNEL_FRAME_NORM: return "c/framenorm.c";
     case MLO_KERNEL_ATTENTION: return "c/attention.c";
     case MLO_KERNEL_RESCALE: return "c/requant.c";
     case MLO_KERNEL_ROTATION: return "c/rotary.c";
@@ -68716,16 +69993,31 @@ static int mlo_c_sum_fits(const mlo_element *el, const mlo_c_widths *w) {
     return el->site.keys <= (w->in[2] == 8 ? MLO_C_WIDE : MLO_C_MIXED / 2);
 }
 
+/* The `part` of an element's requantization; 0: that takes 64 bits, or there is none by channel. */
+static int mlo_c_part_of(const mlo_c_writer *w, const mlo_element *el) {
+    return w->narrow->part[el - w->e->c->element];
+}
+
+/* Does an element have sums of 64 bits? */
+static int mlo_c_is_long(const mlo_c_writer *w, const mlo_element *el, const mlo_c_widths *bits) {
+    switch (el->kernel->kind) {
+    case MLO_KERNEL_MATRIX:
+    case MLO_KERNEL_RESCALE: return !mlo_c_part_of(w, el);
+    case MLO_KERNEL_WINDOW:
+    case MLO_KERNEL_ATTENTION: return !mlo_c_sum_fits(el, bits);
+    default: return 0;
+    }
+}
+
 /* "mlo_mvu_8_16": the kernel at its widths. */
-static const char *mlo_c_name(mlo *m, const mlo_element *el) {
+static const char *mlo_c_name(const mlo_c_writer *writer, const mlo_element *el) {
+    mlo *m = writer->e->m;
     const mlo_c_widths w = mlo_c_widths_of(el);
     const char *text = mlo_c_text(el->kernel) + 2;
     const char *name = mlo_format(m, "mlo_%.*s", (int)strlen(text) - 2, text);
     for (int k = 0; k < 3 && w.in[k]; k++) name = mlo_format(m, "%s_%d", name, w.in[k]);
-    const int sums = el->kernel->kind == MLO_KERNEL_WINDOW
-        || el->kernel->kind == MLO_KERNEL_ATTENTION;
     name = mlo_format(m, "%s_%d", name, w.out);
-    return sums && !mlo_c_sum_fits(el, &w) ? mlo_format(m, "%s_long", name) : name;
+    return mlo_c_is_long(writer, el, &w) ? mlo_format(m, "%s_long", name) : name;
 }
 
 static const char *mlo_c_width_type(int bits) { return bits == 8 ? "int8_t" : "int16_t"; }
@@ -68734,17 +70026,20 @@ static const char *mlo_c_width_type(int bits) { return bits == 8 ? "int8_t" : "i
 static int mlo_c_kernel(mlo_c_writer *w, const mlo_element *el) {
     mlo *m = w->e->m;
     const mlo_c_widths bits = mlo_c_widths_of(el);
-    const char *name = mlo_intern(m, mlo_c_name(m, el));
+    const char *name = mlo_intern(m, mlo_c_name(w, el));
     const int mixed = el->kernel->kind == MLO_KERNEL_ATTENTION ? bits.in[0] + bits.in[1]
                                                                : 8 + bits.in[0];
     const int few = mixed == 24
         || el->kernel->kind == MLO_KERNEL_MATRIX; /* a matrix has them wide */
+    const int longer = mlo_c_is_long(w, el, &bits);
     const mlo_hole holes[] = { { "NAME", mlo_format(m, "%s", name), NULL },
         { "X", mlo_format(m, "%s", mlo_c_width_type(bits.in[0])), NULL },
         { "Z", mlo_format(m, "%s", mlo_c_width_type(bits.in[1])), NULL },
         { "W", mlo_format(m, "%s", mlo_c_width_type(bits.in[2])), NULL },
         { "Y", mlo_format(m, "%s", mlo_c_width_type(bits.out)), NULL },
-        { "SUM", mlo_format(m, "%s", mlo_c_sum_fits(el, &bits) ? "int32_t" : "int64_t"), NULL },
+        { "SUM", longer ? "int64_t" : "int32_t", NULL },
+        { "REQUANTIZE", longer ? "mlo_requantize" : "mlo_requantize_narrow", NULL },
+        { "PART", longer ? "" : "part, ", NULL }, { "PARTIS", longer ? "" : "int part, ", NULL },
         { "PRODUCT", mlo_format(m, "%s", mixed == 32 ? "int64_t" : "int32_t"), NULL },
         { "BLOCK", mlo_integer(m, few ? MLO_C_MIXED : MLO_C_NARROW), NULL }, { NULL, NULL, NULL } };
     if (!name || mlo_map_get(&w->told, name)) return mlo_failed(m);
@@ -68839,7 +70134,7 @@ static void mlo_c_attention(mlo_c_writer *w, int i) {
         (long long)mlo_kernel_high(n));
     mlo_line(w->e,
         "    MODEL_STEP(%d, %s(&%s, %s, %s, %s, %s, (int64_t *)(a + %lld), (void *)(a + %lld)));",
-        mlo_c_step_number(w, i), mlo_c_name(m, el), el->name, mlo_c_pointer(w, in[0]),
+        mlo_c_step_number(w, i), mlo_c_name(w, el), el->name, mlo_c_pointer(w, in[0]),
         kept ? mlo_format(m, "cache->%s_k[l][0]", el->name) : mlo_c_pointer(w, in[1]),
         kept ? mlo_format(m, "cache->%s_v[l][0]", el->name) : mlo_c_pointer(w, in[2]),
         mlo_c_pointer(w, n->output[0]), (long long)scratch,
@@ -68853,6 +70148,12 @@ static const char *mlo_c_rows(mlo_c_writer *w, const mlo_element *el) {
     return w->e->c->slots ? mlo_format(w->e->m, "%s + at * %lld", table, row) : table;
 }
 
+/* The `part` as an argument, where there is one. */
+static const char *mlo_c_part_given(mlo_c_writer *w, const mlo_element *el) {
+    const int part = mlo_c_part_of(w, el);
+    return part ? mlo_format(w->e->m, "%d, ", part) : "";
+}
+
 /* What stands between a kernel's sizes and its bounds. */
 static const char *mlo_c_arguments(mlo_c_writer *w, const mlo_element *el) {
     mlo *m = w->e->m;
@@ -68861,14 +70162,19 @@ static const char *mlo_c_arguments(mlo_c_writer *w, const mlo_element *el) {
     mlo_pane v;
     switch (el->kernel->kind) {
     case MLO_KERNEL_MATRIX:
-        return mlo_format(m, "%lld, %lld, %s", (long long)el->site.in[1].dims[0],
-            (long long)el->site.in[1].dims[1], mlo_c_parameters(w, el, 1, 5));
+        return mlo_format(m, "%lld, %lld, %s%s", (long long)el->site.in[1].dims[0],
+            (long long)el->site.in[1].dims[1], mlo_c_parameters(w, el, 1, 5),
+            mlo_c_part_given(w, el));
     case MLO_KERNEL_RESCALE:
-        return mlo_format(m, "%lld, %s", (long long)channels, mlo_c_parameters(w, el, 1, 4));
+        return mlo_format(m, "%lld, %s%s", (long long)channels, mlo_c_parameters(w, el, 1, 4),
+            mlo_c_part_given(w, el));
     case MLO_KERNEL_NORM:
         return mlo_format(m, "%lld, %lld, %lld, %lld, %s",
             (long long)(channels / mlo_norm_groups(n)), (long long)mlo_norm_groups(n),
             (long long)(mlo_norm_own(&el->site.in[1]) ? channels / mlo_norm_groups(n) : 0),
+            (long long)mlo_int(n, "center", 1), mlo_c_parameters(w, el, 1, 3));
+    case MLO_KERNEL_FRAME_NORM:
+        return mlo_format(m, "%lld, %lld, %s", (long long)channels,
             (long long)mlo_int(n, "center", 1), mlo_c_parameters(w, el, 1, 3));
     case MLO_KERNEL_ROTATION:
         return mlo_format(m, "%lld, %lld, %s, %s", (long long)channels,
@@ -68879,9 +70185,9 @@ static const char *mlo_c_arguments(mlo_c_writer *w, const mlo_element *el) {
             mlo_c_parameters(w, el, 2, 3));
     case MLO_KERNEL_WINDOW:
         if (!mlo_site_pane(&el->site, &v)) return "";
-        return mlo_format(m, "%lld, %lld, %lld, %lld, %lld, %lld, %s", (long long)channels,
+        return mlo_format(m, "%lld, %lld, %lld, %lld, %lld, %lld, %lld, %s", (long long)channels,
             (long long)v.kh, (long long)v.kw, (long long)v.width, (long long)v.top,
-            (long long)v.left, mlo_c_parameters(w, el, 1, 4));
+            (long long)v.left, (long long)v.edges, mlo_c_parameters(w, el, 1, 4));
     default: return mlo_format(m, "%lld, %s", (long long)channels, mlo_c_parameters(w, el, 2, 2));
     }
 }
@@ -68899,7 +70205,7 @@ static void mlo_c_call(mlo_c_writer *w, int i) {
         streams = mlo_format(
             m, "%s%s, ", streams, mlo_c_stream(w, el->node->input[el->unit.in[k].index]));
     mlo_printf(&w->e->t, "    MODEL_STEP(%d, %s(%s%s, %s,\n        %s%lld, %lld",
-        mlo_c_step_number(w, i), mlo_c_name(m, el), streams, mlo_c_stream(w, el->node->output[0]),
+        mlo_c_step_number(w, i), mlo_c_name(w, el), streams, mlo_c_stream(w, el->node->output[0]),
         el->side ? "memory_tokens" : "n", mlo_c_arguments(w, el),
         (long long)mlo_kernel_low(el->node), (long long)mlo_kernel_high(el->node));
     if (w->b->scratch[i] != MLO_C_OUTSIDE)
@@ -68914,7 +70220,7 @@ static void mlo_c_steps(void *user) {
     for (int i = 0; i < w->b->core->n_element; i++) {
         const mlo_element *el = &w->b->core->element[i];
         if (mlo_c_is_call(el))
-            mlo_line(w->e, "    { \"%s\", \"%s\", 0, 0 },", el->name, mlo_c_name(w->e->m, el));
+            mlo_line(w->e, "    { \"%s\", \"%s\", 0, 0 },", el->name, mlo_c_name(w, el));
     }
 }
 
@@ -69605,7 +70911,7 @@ static int mlo_flat_lay(mlo_flat *f, int i) {
     for (int k = 0; k < s->n_in && y->place < 0; k++)
         if (mlo_flat_over(s, i, s->in[k])) y->place = s->in[k]->place;
     if (y->place < 0) y->place = mlo_flat_place(f, mlo_flat_bytes(y));
-    for (int t = y->made; t <= y->last && t < MLO_PLAN_STEPS; t++)
+    for (int t = y->made; t <= y->last; t++) /* no later than f->n_step, which has room */
         f->plan.place[y->place].live[t] = 1;
     return mlo_failed(f->m);
 }
@@ -70432,11 +71738,12 @@ static void mlo_flat_drop(mlo_flat *f, size_t i, size_t j) {
 
 /* Is step t a sum with a fixed number for each channel? Then that is the bias. */
 static int mlo_flat_bias(mlo_flat_step *s, const mlo_flat_step *t) {
-    const int own = t->n_in > 1 && t->in[1]->of == s->out; /* which operand is s's */
-    mlo_flat_value *b = t->n_in == 2 ? t->in[!own] : NULL;
-    const mlo_flat_value *x = b ? t->in[own] : NULL;
-    if (!b || s->in[2] || !mlo_eq(t->exact, "mlo_sum") || !mlo_eq(s->exact, "mlo_same") || !b->fixed
-        || x->of != s->out || x->at || x->count != s->out->count || t->out->count != x->count
+    if (t->n_in != 2) return 0;
+    const int own = t->in[1]->of == s->out; /* which operand is s's */
+    mlo_flat_value *b = t->in[!own];
+    const mlo_flat_value *x = t->in[own];
+    if (s->in[2] || !mlo_eq(t->exact, "mlo_sum") || !mlo_eq(s->exact, "mlo_same") || !b->fixed
+        || x->at || x->count != s->out->count || t->out->count != x->count
         || mlo_flat_along(t, !own, s->inner, s->channels) != 1)
         return 0;
     s->in[2] = b;
@@ -71363,20 +72670,22 @@ static int mlo_emit_c(mlo *m, mlo_sink sink, void *user) {
     mlo_emitter *e = MLO_NEW(m, mlo_emitter);
     mlo_c_body *b = MLO_NEW(m, mlo_c_body);
     mlo_c_params *params = MLO_NEW(m, mlo_c_params);
+    mlo_c_narrow *narrow = MLO_NEW(m, mlo_c_narrow);
     mlo_c_words *words = MLO_NEW(m, mlo_c_words);
     mlo_border border[MLO_BORDERS];
-    if (!e || !b || !params || !words || !(e->c = MLO_NEW(m, mlo_core)) || mlo_infer(m)
+    if (!e || !b || !params || !narrow || !words || !(e->c = MLO_NEW(m, mlo_core)) || mlo_infer(m)
         || mlo_core_build(m, e->c) || mlo_c_fits(m, e->c))
         return mlo_failed(m);
     e->m = e->t.m = m;
     e->sink = sink;
     e->user = user;
-    mlo_c_writer w = { e, b, params, { 0 } };
+    mlo_c_writer w = { e, b, params, narrow, { 0 } };
     if (!mlo_borders(e, border) && !mlo_c_body_build(m, e->c, b)
-        && !mlo_c_params_of(m, e->c, params) && !mlo_emit_c_header(&w, border)
-        && !mlo_emit_c_exact(e, exact) && !mlo_emit_c_model(&w) && !mlo_emit_c_weights(e, params)
-        && !mlo_c_words_play(e, words) && !mlo_emit_c_test(e, words) && !mlo_emit_c_make(e)
-        && !mlo_emit_parts(e) && !mlo_emit_c_guide(e, b, border))
+        && !mlo_c_params_of(m, e->c, params) && !mlo_c_narrow_of(m, e->c, narrow)
+        && !mlo_emit_c_header(&w, border) && !mlo_emit_c_exact(e, exact) && !mlo_emit_c_model(&w)
+        && !mlo_emit_c_weights(e, params) && !mlo_c_words_play(e, words)
+        && !mlo_emit_c_test(e, words) && !mlo_emit_c_make(e) && !mlo_emit_parts(e)
+        && !mlo_emit_c_guide(e, b, border))
         mlo_emit_c_manifest(e, b, words);
     for (int k = 0; k < MLO_C_STREAMS; k++)
         if (words->text[k].m) mlo_text_free(&words->text[k]);
@@ -72213,7 +73522,8 @@ static const char *mlo_kernel_look(const mlo_kernel *k) {
     case MLO_KERNEL_MATRIX:
     case MLO_KERNEL_WINDOW: return "mac";
     case MLO_KERNEL_ATTENTION: return "attention";
-    case MLO_KERNEL_NORM: return "norm";
+    case MLO_KERNEL_NORM:
+    case MLO_KERNEL_FRAME_NORM: return "norm";
     default: return "sum";
     }
 }
@@ -73106,6 +74416,7 @@ enum {
     MLO_GAP_X = 22,
     MLO_GAP_Y = 40,
     MLO_SWEEPS = 12,
+    MLO_SHEET_WIDE = 1640, /* pixels on a sheet of A4 on its side, where text can be read */
     MLO_PICTURE_MOST = 1500,
     MLO_SPOTS_MOST = 40000
 };
@@ -73553,21 +74864,62 @@ static const char *mlo_picture_none(const mlo_picture *p) {
                              "first.";
 }
 
-/* inside: what comes first: a file's style, nothing in a page. */
-static void mlo_picture_svg(
-    const mlo_picture *p, const char *root, mlo_text *t, void (*inside)(mlo_text *t)) {
+/* The drawing itself, between an <svg> and its end. */
+static void mlo_picture_shapes(const mlo_picture *p, mlo_text *t) {
     const mlo_sketch *s = p->s;
+    for (size_t i = 0; i < p->n_strand; i++) mlo_svg_strand(p, (int)i, t);
+    mlo_svg_feedback(p, t);
+    for (size_t i = 0; i < s->n_vertex; i++) mlo_svg_shape(p, (int)i, t);
+    for (size_t i = 0; i < s->n_vertex; i++) mlo_svg_vertex(p, (int)i, t);
+}
+
+/* id: of the group of all that is drawn, for sheets of it. inside: what comes first: a file's style,
+ * nothing in a page. */
+static void mlo_picture_svg(const mlo_picture *p, const char *root, const char *id, mlo_text *t,
+    void (*inside)(mlo_text *t)) {
     mlo_printf(t,
         "<svg%s class='picture' width='%lld' height='%lld' viewBox='0 0 %lld %lld' "
         "style='min-width:%lldpx' role='img'>",
         root, (long long)p->width, (long long)p->height, (long long)p->width, (long long)p->height,
         (long long)p->width * 6 / 10);
     if (inside) inside(t);
-    for (size_t i = 0; i < p->n_strand; i++) mlo_svg_strand(p, (int)i, t);
-    mlo_svg_feedback(p, t);
-    for (size_t i = 0; i < s->n_vertex; i++) mlo_svg_shape(p, (int)i, t);
-    for (size_t i = 0; i < s->n_vertex; i++) mlo_svg_vertex(p, (int)i, t);
-    mlo_puts(t, "</svg>");
+    mlo_printf(t, "<g id='%s' class='picture'>", id);
+    mlo_picture_shapes(p, t);
+    mlo_puts(t, "</g></svg>");
+}
+
+/* Whether it is not to be read on one sheet of paper. */
+static int mlo_picture_long(const mlo_picture *p) { return p->height > 1600; }
+
+/* How many strips stand side by side. */
+static int64_t mlo_picture_strips(const mlo_picture *p) {
+    return p->width < MLO_SHEET_WIDE ? MLO_SHEET_WIDE / p->width : 1;
+}
+
+/* Where the strip that begins at y ends: between two ranks, as far down as a sheet is high: half as
+ * high as wide, as headings stand above it. */
+static int64_t mlo_picture_strip(const mlo_picture *p, int64_t y) {
+    int64_t most = y + mlo_picture_strips(p) * p->width * 52 / 100, end = most;
+    if (p->height <= most) return p->height;
+    for (int r = 1; r < p->ranks; r++) {
+        int64_t between = p->top[r] - MLO_GAP_Y / 2;
+        if (between > y && between <= most) end = between;
+    }
+    return end;
+}
+
+/* For paper: the group `id` once more, in strips that stand side by side on its sheets. */
+static void mlo_picture_sheets(const mlo_picture *p, const char *id, mlo_text *t) {
+    mlo_puts(t, "<div class=sheets>");
+    for (int64_t y = 0, end; y < p->height; y = end) {
+        end = mlo_picture_strip(p, y);
+        mlo_printf(t,
+            "<svg class=picture viewBox='0 %lld %lld %lld' style='width:calc(100%%/%lld)'>"
+            "<use href='#%s' /></svg>",
+            (long long)y, (long long)p->width, (long long)(end - y),
+            (long long)mlo_picture_strips(p), id);
+    }
+    mlo_puts(t, "</div>");
 }
 
 /* ======== src/show/page.c ======== */
@@ -73627,7 +74979,8 @@ static const char *mlo_right(mlo *m, const char *s) {
 }
 
 /* ======== src/show/chart.c ======== */
-/* show, chart: the core in pictures: the roofline, two iterations token by token, the whole run.
+/* show, chart: the core in pictures: the roofline, two iterations token by token, streams cycle by
+ * cycle, the whole run.
  *
  * in:  an mlo_view with a core; what it knows of a simulation.
  * out: SVG; colours come from the classes of the page.
@@ -73648,6 +75001,8 @@ enum {
     MLO_CHART_TOP = 10,
     MLO_CHART_ROW = 20,
     MLO_LINE_ROW = 27,
+    MLO_WAVE_ROW = 14,
+    MLO_WAVE_LEFT = 150,
     MLO_OCTAVE = 1024,
     MLO_ROOF_LEFT = 74,
     MLO_ROOF_RIGHT = 560,
@@ -74199,6 +75554,114 @@ static int mlo_html_timeline(const mlo_view *v, int measured, mlo_text *t) {
     return mlo_failed(v->m);
 }
 
+/* ---- streams, cycle by cycle ---------------------------------------------- */
+
+/* What a stream does in a cycle. */
+static const struct {
+    const char *css;
+    const char *words;
+} mlo_wave_state[4] = {
+    { "none", "nothing" },
+    { "open", "ready, nothing to take" },
+    { "held", "valid, not taken" },
+    { "beat", "a beat" },
+};
+
+/* Which of them: bit 1 valid, bit 0 ready. */
+static int mlo_wave_at(const char *valid, const char *ready, size_t k) {
+    return 2 * (valid[k] == '1') + (ready[k] == '1');
+}
+
+static const char *mlo_wave_text(const cJSON *line, const char *key) {
+    const cJSON *text = cJSON_GetObjectItemCaseSensitive(line, key);
+    return cJSON_IsString(text) ? text->valuestring : "";
+}
+
+/* One stream's row: a box a cycle, as long as it does the same. */
+static void mlo_wave_row(const mlo_chart *h, const cJSON *line, int row) {
+    const char *valid = mlo_wave_text(line, "valid"), *ready = mlo_wave_text(line, "ready");
+    const char *name = mlo_format(
+        h->v->m, "%.40s.%.40s", mlo_wave_text(line, "kernel"), mlo_wave_text(line, "stream"));
+    const size_t n = strlen(valid);
+    const int y = MLO_CHART_TOP + row * MLO_WAVE_ROW;
+    mlo_svg_words(h->t, "label", "end", MLO_WAVE_LEFT - 10, y + 9, mlo_or_empty(name));
+    for (size_t from = 0, to; from < n; from = to) {
+        int state = mlo_wave_at(valid, ready, from);
+        for (to = from + 1; to < n && mlo_wave_at(valid, ready, to) == state && state < 3;) to++;
+        if (!state) continue;
+        int64_t x = mlo_pixel(&h->x, h->x.low + (int64_t)from);
+        mlo_printf(h->t, "<rect class=%s x=%lld y=%d width=%lld height=10><title>",
+            mlo_wave_state[state].css, (long long)x, y,
+            (long long)(mlo_pixel(&h->x, h->x.low + (int64_t)to) - x - 1));
+        mlo_html_words(h->t, mlo_or_empty(name), 90);
+        mlo_printf(h->t, ", %s, cycle%s %lld", mlo_wave_state[state].words,
+            mlo_plural((int64_t)(to - from)), (long long)(h->x.low + (int64_t)from));
+        if (to > from + 1) mlo_printf(h->t, " to %lld", (long long)(h->x.low + (int64_t)to - 1));
+        mlo_puts(h->t, "</title></rect>");
+    }
+}
+
+/* Whether a line of sim --trace is one: two texts of one length. */
+static int mlo_wave_is(const cJSON *line) {
+    const cJSON *from = cJSON_GetObjectItemCaseSensitive(line, "from");
+    const size_t n = strlen(mlo_wave_text(line, "valid"));
+    return n && n <= 1000 && n == strlen(mlo_wave_text(line, "ready")) && cJSON_IsNumber(from)
+        && fabs(from->valuedouble) < 1e15;
+}
+
+/* Draws the streams of the trace where there is a text to write to, and counts them. */
+static void mlo_wave_walk(mlo_chart *h) {
+    h->rows = 0;
+    for (const char *line = h->v->sim->trace; *line;) {
+        size_t n = strcspn(line, "\n");
+        cJSON *json = n ? cJSON_ParseWithLength(line, n) : NULL;
+        if (mlo_wave_is(json)) {
+            const cJSON *from = cJSON_GetObjectItemCaseSensitive(json, "from");
+            const char *valid = mlo_wave_text(json, "valid");
+            if (!h->rows) h->x.low = (int64_t)from->valuedouble;
+            if (!h->rows) h->x.high = h->x.low + (int64_t)strlen(valid);
+            if (h->t) mlo_wave_row(h, json, h->rows);
+            h->rows++;
+        }
+        cJSON_Delete(json);
+        line += n + (line[n] == '\n');
+    }
+}
+
+static void mlo_wave_axis(const mlo_chart *h, mlo_text *t, int bottom) {
+    const int64_t step = mlo_nice_step(h->x.high - h->x.low, 12);
+    for (int64_t at = (h->x.low + step - 1) / step * step; at < h->x.high; at += step) {
+        int64_t x = mlo_pixel(&h->x, at);
+        mlo_svg_line(t, "grid", x, MLO_CHART_TOP - 4, x, bottom);
+        mlo_svg_words(t, "axis", "middle", x, bottom + 14, mlo_thousands(h->v->m, at));
+    }
+}
+
+/* Where each stream stood, cycle by cycle, in the stretch that sim --trace --window measured. */
+static int mlo_html_waves(const mlo_view *v, mlo_text *t) {
+    mlo_chart *h = MLO_NEW(v->m, mlo_chart);
+    if (!h) return mlo_failed(v->m);
+    const mlo_scale x = { 0, 0, MLO_WAVE_LEFT, MLO_CHART_RIGHT };
+    h->v = v;
+    h->x = x;
+    mlo_wave_walk(h);
+    if (!h->rows) return 0;
+    const int bottom = MLO_CHART_TOP + h->rows * MLO_WAVE_ROW;
+    mlo_printf(t,
+        "<section><h2>Streams, cycle by cycle: %s to %s</h2><p class=sub><span class=key>"
+        "<i class=beat></i></span>a beat passes; <span class=key><i class=held></i></span>valid, "
+        "but the reader is not ready; <span class=key><i class=open></i></span>ready, but there is "
+        "nothing to take. Another stretch: <code>mlo sim --trace --window CYCLE</code></p>"
+        "<svg class='chart waves' viewBox='0 0 %d %d' width='100%%' role=img>",
+        mlo_thousands(v->m, h->x.low), mlo_thousands(v->m, h->x.high - 1), MLO_CHART_WIDTH,
+        bottom + 22);
+    mlo_wave_axis(h, t, bottom);
+    h->t = t;
+    mlo_wave_walk(h);
+    mlo_puts(t, "</svg></section>");
+    return mlo_failed(v->m);
+}
+
 /* ---- the whole run -------------------------------------------------------- */
 
 static void mlo_whole_draw(const mlo_chart *h, int i, const mlo_bar *b) {
@@ -74430,18 +75893,20 @@ static int mlo_html_params(const mlo_view *v, const mlo_view_loop *l, mlo_text *
  * there is no room. */
 static int mlo_html_drawing(const mlo_sketch *s, const char *heading, mlo_text *t) {
     mlo_picture p;
+    const char *id = mlo_format(s->v->m, "drawn-%zu", t->n); /* the only one that begins here */
     MLO_TRY(mlo_picture_make(s, &p));
     mlo_printf(t,
         "<div class=wide style='min-width:min(100%%,%lldpx)'><h3>%s</h3><div class='draw%s'>",
         (long long)p.width * 8 / 10, heading,
-        p.height > 5000       ? " tall long"
-            : p.height > 1600 ? " long"
-                              : ""); /* long: not to be read on one sheet of paper */
+        p.height > 5000            ? " tall long"
+            : mlo_picture_long(&p) ? " long"
+                                   : "");
     if (mlo_picture_none(&p))
         mlo_html_escaped(t, "<p class=quiet>", mlo_picture_none(&p), "</p>");
     else
-        mlo_picture_svg(&p, "", t, NULL);
+        mlo_picture_svg(&p, "", id, t, NULL);
     mlo_puts(t, "</div>");
+    if (mlo_picture_long(&p)) mlo_picture_sheets(&p, id, t);
     if (s->hidden)
         mlo_printf(t, "<p class=quiet>Not drawn: %zu node%s that only prepare%s parameters.</p>",
             s->hidden, mlo_plural((int64_t)s->hidden), s->hidden == 1 ? "s" : "");
@@ -74636,6 +76101,7 @@ static int mlo_show_html(const mlo_view *v, mlo_text *t) {
         MLO_TRY(mlo_html_roofline(v, t));
         MLO_TRY(mlo_html_timeline(v, 0, t));
         if (v->sim) MLO_TRY(mlo_html_timeline(v, 1, t));
+        if (v->sim) MLO_TRY(mlo_html_waves(v, t));
         MLO_TRY(mlo_html_run(v, t));
     }
     for (size_t i = 0; i < v->n_loops; i++) MLO_TRY(mlo_html_loop(v, &v->loop[i], t));
@@ -74667,7 +76133,7 @@ static int mlo_show_svg(const mlo_view *v, mlo_text *t) {
         mlo_printf(t, "<svg%s width='560' height='30'><text x='8' y='20'>%s</text></svg>", root,
             mlo_picture_none(&p));
     else
-        mlo_picture_svg(&p, root, t, mlo_svg_style);
+        mlo_picture_svg(&p, root, "drawn", t, mlo_svg_style);
     mlo_puts(t, "\n");
     return mlo_failed(v->m);
 }

@@ -204,7 +204,7 @@ def check_dram():
 def check_canaries():
     """Rows of values that lie a place farther on: attention gets the right words, for it looks for them there, too. The canaries say it."""
     path, said = hardware.copy(build(MODELS[0], "--slots", "2", "--kv", "dram"), "spoilt"), []
-    for old, new in (("", ""), ("{WA{1'b0}} : HALF_A;", "{WA{1'b0}} : HALF_A + ROW_A;")):
+    for old, new in (("", ""), ("origin + HALF_A;", "origin + HALF_A + ROW_A;")):
         with open(os.path.join(path, "rtl/mlo_kv.v")) as f: text = f.read()
         with open(os.path.join(path, "rtl/mlo_kv.v"), "w") as f: f.write(text.replace(old, new) if old else text)
         p = subprocess.run(["make", "-C", path, "sim"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

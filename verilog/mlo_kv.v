@@ -15,7 +15,7 @@
 // error       sticky, some answer (RRESP, BRESP) was not OKAY; flush takes it back
 // flush       forgets all words (a core's soft reset); bursts that are begun end; rst is for power-up
 // Legal       positions below start of a word's bank have been written; start + tokens <= CONTEXT; at most 2 * FRAMES words are of frames
-//             that are not through (a frame that is inside, and its next turn)
+//             that are not through (a frame that is inside, and its next turn); base stands, from the cycle before the first word on
 `default_nettype none
 module mlo_kv #(
     parameter CONTEXT = 16,         // rows of keys, and of values, in a bank
@@ -129,6 +129,8 @@ module mlo_kv #(
         if (flush || rst) waiting <= 1'b0;
     end
     wire [WA-1:0] origin = base[ADDR_WIDTH-1:SIZE];
+    reg  [WA-1:0] values;                                   // where those of the first bank lie
+    always @(posedge clk) values <= origin + HALF_A;
 
     // ---- keys (0) and values (1)
     wire [1:0]              ar_valid, ar_ready, r_valid, r_ready, reader_idle, reader_error;
@@ -157,7 +159,7 @@ module mlo_kv #(
     genvar n;
     generate
         for (n = 0; n < 2; n = n + 1) begin : g_lane
-            wire [WA-1:0]        half = n == 0 ? {WA{1'b0}} : HALF_A;
+            wire [WA-1:0]        from = n == 0 ? origin : values;
             wire                 cmd_ready, r_ahead, r_takes, p_valid, p_ready;
             wire [AXI_WIDTH-1:0] ahead, p_data;
             // what is to be read: nothing of a sequence that begins
@@ -165,7 +167,7 @@ module mlo_kv #(
             wire                 ask_valid;
             wire                 asks = read_beats != {WA{1'b0}};
             mlo_skid #(.WIDTH(2 * WA)) u_ask (
-                .clk(clk), .rst(rst || flush), .s_tdata({bank_at + half, past}), .s_tvalid(begins), .s_tready(ask_ready[n]),
+                .clk(clk), .rst(rst || flush), .s_tdata({bank_at, past}), .s_tvalid(begins), .s_tready(ask_ready[n]),
                 .m_tdata({read_at, read_beats}), .m_tvalid(ask_valid), .m_tready(cmd_ready || !asks));
             // behind how much of the past the frame's own is
             wire [15:0]          start;
@@ -178,26 +180,27 @@ module mlo_kv #(
             wire [WA-1:0]        to;
             wire                 to_valid;
             reg                  writing;                   // rows of a frame
-            reg  [WA-1:0]        write_at;
-            wire                 written = row_done[n] && w_last[n];
+            reg  [WA-1:0]        write_at;                  // its address: whose turn it is is late, and only picks one
+            reg                  written;                   // its last row's command was taken: that row is still sent, so none waits for this
             wire                 to_ready = !writing || written;
             mlo_fifo #(.WIDTH(WA), .DEPTH(4)) u_to (
-                .clk(clk), .rst(rst || flush), .s_tdata(bank_at + half + past), .s_tvalid(begins), .s_tready(write_ready[n]),
+                .clk(clk), .rst(rst || flush), .s_tdata(bank_at + past), .s_tvalid(begins), .s_tready(write_ready[n]),
                 .m_tdata(to), .m_tvalid(to_valid), .m_tready(to_ready), .level(unused_to));
             always @(posedge clk) begin
+                written <= row_done[n] && w_last[n];        // (a block RAM's output, again)
                 if (row_done[n]) write_at <= write_at + ROW_A;
                 if (to_ready) begin
                     writing  <= to_valid;
-                    write_at <= to;
+                    write_at <= from + to;
                 end
-                if (flush || rst) writing <= 1'b0;
+                if (flush || rst) {writing, written} <= 2'b00;
             end
             assign w_row[n] = row_there[n] && writing;
             assign w_addr[WA*n +: WA] = write_at;
             wire unused_lane = &{1'b0, unused_start, unused_to};
             mlo_axi_reader #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(AXI_WIDTH), .FIFO_BEATS(FIFO_BEATS), .MAX_BURST(MAX_BURST), .COUNT_WIDTH(32)) u_reader (
                 .clk(clk), .rst(rst), .flush(flush), .idle(reader_idle[n]), .error(reader_error[n]),
-                .cmd_addr({origin + read_at, {SIZE{1'b0}}}), .cmd_beats(read_beats[31:0]), .cmd_valid(ask_valid && asks), .cmd_ready(cmd_ready),
+                .cmd_addr({from + read_at, {SIZE{1'b0}}}), .cmd_beats(read_beats[31:0]), .cmd_valid(ask_valid && asks), .cmd_ready(cmd_ready),
                 .m_axi_arid(ar_id[n]), .m_axi_araddr(ar_addr[ADDR_WIDTH*n +: ADDR_WIDTH]), .m_axi_arlen(ar_len[8*n +: 8]), .m_axi_arsize(ar_size[3*n +: 3]),
                 .m_axi_arburst(ar_burst[2*n +: 2]), .m_axi_arvalid(ar_valid[n]), .m_axi_arready(ar_ready[n]), .m_axi_rid(1'b0), .m_axi_rdata(r_data),
                 .m_axi_rresp(r_resp), .m_axi_rlast(r_last), .m_axi_rvalid(r_valid[n]), .m_axi_rready(r_ready[n]),
@@ -246,7 +249,7 @@ module mlo_kv #(
     end
     mlo_axi_writer #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(AXI_WIDTH), .MAX_BURST(MAX_BURST)) u_writer (
         .clk(clk), .rst(rst), .flush(flush), .idle(writer_idle), .error(writer_error),
-        .cmd_addr({origin + (pick ? w_addr[2*WA-1:WA] : w_addr[WA-1:0]), {SIZE{1'b0}}}), .cmd_beats(ROW_32[15:0]), .cmd_valid(start), .cmd_ready(writer_ready),
+        .cmd_addr({pick ? w_addr[2*WA-1:WA] : w_addr[WA-1:0], {SIZE{1'b0}}}), .cmd_beats(ROW_32[15:0]), .cmd_valid(start), .cmd_ready(writer_ready),
         .s_axis_tdata(lane ? w_data[2*AXI_WIDTH-1:AXI_WIDTH] : w_data[AXI_WIDTH-1:0]), .s_axis_tvalid(busy && w_valid[lane]), .s_axis_tready(data_ready),
         .m_axi_awid(m_axi_awid), .m_axi_awaddr(m_axi_awaddr), .m_axi_awlen(m_axi_awlen), .m_axi_awsize(m_axi_awsize), .m_axi_awburst(m_axi_awburst),
         .m_axi_awvalid(m_axi_awvalid), .m_axi_awready(m_axi_awready), .m_axi_wdata(m_axi_wdata), .m_axi_wstrb(m_axi_wstrb), .m_axi_wlast(m_axi_wlast),

@@ -15,7 +15,7 @@
  * Whoever is rounded gets its result replaced, as it is observed.
  *
  * invariant: nothing that a layer's weights depend on changes behind it. Means stay exact.
- * example: a Llama of 260,000 parameters with 4-bit weights: a text's cross entropy is 1.046 of the floats'
+ * example: a Llama of 260,000 parameters with 4-bit weights: a text's cross entropy is 1.042 of the floats'
  *     (tests/test_stories.py four).
  * cost: per sample as many float evaluations as an iteration has values that linear layers read (four, of a
  *     decoder), and two, and of the loops in front of it more; MLO_AIMED_MACS bounds them. What is read in an iteration

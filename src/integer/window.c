@@ -94,8 +94,7 @@ static const char *mlo_pool_form(mlo_recogniser *r, const mlo_node *n, mlo_subla
 static const char *mlo_window_form(mlo_recogniser *r, const mlo_node *n, mlo_sublayer *b) {
     const mlo_form x = mlo_body_form(&r->in, n->input[0]), w = mlo_body_form(&r->in, n->input[1]);
     const mlo_form y = mlo_body_form(&r->in, n->output[0]);
-    if (x.rank > 4 || w.rank != x.rank)
-        return "a convolution over more than rows and columns";
+    if (x.rank > 4 || w.rank != x.rank) return "a convolution over more than rows and columns";
     const char *why = mlo_window_stepped(n, (size_t)x.rank - 2);
     if (why) return why;
     if (mlo_int(n, "group", 1) != x.dims[1] || w.dims[0] != x.dims[1])

@@ -134,10 +134,10 @@ def flushes(runs):
 
 
 MUTANTS = {
-    "a stale length": ("mlo_kv", (".s_tdata({bank_at + half, past}), .s_tvalid(begins)", ".s_tdata({bank_at + half, stale}), .s_tvalid(begins)"), ("    wire [WA-1:0]     bank, length;", "    wire [WA-1:0]     bank, length; reg [WA-1:0] stale; always @(posedge clk) if (begins) stale <= past;")),
-    "rows as if there were no past": ("mlo_kv", ("bank_at + half + past), .s_tvalid(begins)", "bank_at + half), .s_tvalid(begins)")),
-    "rows where those of the frame before ended": ("mlo_kv", ("write_at <= to;", "if (!written) write_at <= to;")),
-    "a skipped canary: values are kept a row farther on": ("mlo_kv", ("{WA{1'b0}} : HALF_A;", "{WA{1'b0}} : HALF_A + ROW_A;")),
+    "a stale length": ("mlo_kv", (".s_tdata({bank_at, past}), .s_tvalid(begins)", ".s_tdata({bank_at, stale}), .s_tvalid(begins)"), ("    wire [WA-1:0]     bank, length;", "    wire [WA-1:0]     bank, length; reg [WA-1:0] stale; always @(posedge clk) if (begins) stale <= past;")),
+    "rows as if there were no past": ("mlo_kv", ("bank_at + past), .s_tvalid(begins)", "bank_at), .s_tvalid(begins)")),
+    "rows where those of the frame before ended": ("mlo_kv", ("write_at <= from + to;", "if (!written) write_at <= from + to;")),
+    "a skipped canary: values are kept a row farther on": ("mlo_kv", ("origin + HALF_A;", "origin + HALF_A + ROW_A;")),
     "a skipped canary: what a flush ends is written": ("mlo_axi_writer", ("m_axi_wstrb  <= {DATA_WIDTH/8{!drain}};", "m_axi_wstrb  <= {DATA_WIDTH/8{1'b1}};")),
     "no fence": ("mlo_kv", ("!first || (writer_idle && !sending && empty == 2'b11);", "1'b1;")),
     "a wrong answer to a write is not said": ("mlo_kv", ("assign error = writer_error || reader_error != 2'b00;", "assign error = reader_error != 2'b00;")),
