@@ -59,12 +59,15 @@ class Page(HTMLParser):
         self.close()
         rest = [t for t in self.open if t not in self.OPTIONAL]
         if rest: self.why = self.why or f"not closed: {rest[-3:]}"
+        ids = [v["id"] for _, v in self.tags if "id" in v]
+        used = [v["href"] for tag, v in self.tags if tag == "use"]               # strips of a long picture: what the page has itself, once
+        if not {h[1:] for h in used} <= set(ids) or not all(h.startswith("#") for h in used) or len(set(ids)) < len(ids): self.why = self.why or f"<use> of {used[:3]}, ids {ids[:9]}"
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
         if tag in ("script", "link", "iframe", "img", "object", "a", "embed"): self.why = self.why or f"a <{tag}>"
         for k, v in attrs:
-            if k.startswith("on") or k in ("src", "href") or (v and "url(" in v and "url(#" not in v): self.why = self.why or f"<{tag} {k}={v}>"
+            if k.startswith("on") or k in ("src", "href") and tag != "use" or (v and "url(" in v and "url(#" not in v): self.why = self.why or f"<{tag} {k}={v}>"
         if tag not in self.VOID: self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):
