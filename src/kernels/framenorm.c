@@ -43,26 +43,6 @@ static int64_t mlo_frame_numbers(mlo *m, const mlo_node *n, int64_t tokens, int6
     return 0;
 }
 
-/* A frame, from element `at` on. */
-static void mlo_framenorm_frame(
-    mlo_call *c, int64_t at, int64_t count, int64_t channels, mlo_array *y) {
-    const mlo_array *x = c->in[0];
-    const int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
-    const int sh = (int)mlo_get(c->in[3], 1);
-    int64_t total = 0, squares = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t v = mlo_get(x, at + i);
-        total += v;
-        squares += v * v;
-    }
-    if (!mlo_int(c->node, "center", 1)) total = 0;
-    const mlo_normal f = mlo_norm_of(count, total, squares, mlo_get(c->in[3], 0));
-    for (int64_t i = 0; i < count; i++)
-        mlo_set_element(y, at + i,
-            mlo_norm_one(&f, mlo_get(x, at + i), mlo_get(c->in[1], i % channels),
-                mlo_get(c->in[2], i % channels), sh, lo, hi));
-}
-
 static int mlo_framenorm_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0) || mlo_norm_center(c->m, c->node))
         return mlo_failed(c->m);
@@ -77,7 +57,7 @@ static int mlo_framenorm_run(mlo_call *c) {
         return mlo_failed(c->m);
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
     for (int64_t i = 0; y && i < x->dims[0]; i++)
-        mlo_framenorm_frame(c, i * count, count, channels, y);
+        mlo_norm_over(c, i * count, 0, x->dims[1], channels, y);
     return mlo_failed(c->m);
 }
 

@@ -103,25 +103,26 @@ static int mlo_norm_center(mlo *m, const mlo_node *n) {
         : mlo_fail(m, MLO_E_DATA, n, "center is %lld; it must be 0 or 1", (long long)center);
 }
 
-/* A norm, from element `at` on; its gamma and beta, from `of` on. */
-static void mlo_layernorm_row(
-    mlo_call *c, const mlo_array *x, int64_t at, int64_t of, int64_t channels, mlo_array *y) {
-    int64_t total = 0;
-    int64_t squares = 0;
-    int64_t lo = mlo_kernel_low(c->node);
-    int64_t hi = mlo_kernel_high(c->node);
+/* A norm over the channels of some rows, from element `at` on; a channel's gamma and beta, from `of` on. */
+static void mlo_norm_over(
+    mlo_call *c, int64_t at, int64_t of, int64_t rows, int64_t channels, mlo_array *y) {
+    const mlo_array *x = c->in[0];
+    const int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
+    const int64_t end = at + rows * channels;
     const int sh = (int)mlo_get(c->in[3], 1);
-    for (int64_t i = 0; i < channels; i++) {
-        int64_t v = mlo_get(x, at + i);
+    int64_t total = 0, squares = 0;
+    for (int64_t i = at; i < end; i++) {
+        const int64_t v = mlo_get(x, i);
         total += v;
         squares += v * v;
     }
     if (!mlo_int(c->node, "center", 1)) total = 0;
-    const mlo_normal f = mlo_norm_of(channels, total, squares, mlo_get(c->in[3], 0));
-    for (int64_t i = 0; i < channels; i++)
-        mlo_set_element(y, at + i,
-            mlo_norm_one(&f, mlo_get(x, at + i), mlo_get(c->in[1], of + i),
-                mlo_get(c->in[2], of + i), sh, lo, hi));
+    const mlo_normal f = mlo_norm_of(end - at, total, squares, mlo_get(c->in[3], 0));
+    for (int64_t row = at; row < end; row += channels)
+        for (int64_t i = 0; i < channels; i++)
+            mlo_set_element(y, row + i,
+                mlo_norm_one(&f, mlo_get(x, row + i), mlo_get(c->in[1], of + i),
+                    mlo_get(c->in[2], of + i), sh, lo, hi));
 }
 
 enum { MLO_NORM_CHANNELS = 32768, MLO_NORM_SHIFT = 40 };
@@ -157,7 +158,7 @@ static int mlo_layernorm_run(mlo_call *c) {
     if (mlo_kernel_limits(c, mlo_layernorm_limits)) return mlo_failed(c->m);
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
     for (int64_t i = 0; y && i < rows; i++)
-        mlo_layernorm_row(c, x, i * channels, own ? i % groups * channels : 0, channels, y);
+        mlo_norm_over(c, i * channels, own ? i % groups * channels : 0, 1, channels, y);
     return mlo_failed(c->m);
 }
 
