@@ -138,6 +138,17 @@ static int mlo_is_of_source(const mlo_recogniser *r, const char *name, const cha
     return from == source && !same.n_rounding && mlo_is_unmoved(r, from, &same);
 }
 
+/* Does a window read tokens, behind `before`, and make tokens, in front of `behind`, row after row? */
+static int mlo_is_over_tokens(const mlo_recogniser *r, const mlo_node *n, mlo_sublayer *b,
+    mlo_chain *before, const mlo_chain *behind) {
+    const int64_t channels = mlo_body_form(&r->in, n->input[0]).dims[1];
+    b->in[0] = mlo_chain_walk(&r->in, n->input[0], before, NULL);
+    const mlo_form from = mlo_body_form(&r->in, b->in[0]), to = mlo_body_form(&r->in, b->out);
+    return mlo_last_dim(&from) == channels && mlo_last_dim(&to) == channels
+        && mlo_is_across(r, b->in[0], before, channels, 0)
+        && mlo_is_across(r, n->output[0], behind, channels, 1);
+}
+
 static const char *mlo_block_pool(
     mlo_recogniser *r, mlo_node *n, const char *name, const mlo_pooled *p) {
     mlo_sublayer *b = mlo_block_new(r, &mlo_window_sublayer, n, name);
@@ -145,12 +156,7 @@ static const char *mlo_block_pool(
     if (!b) return NULL;
     const char *why = mlo_pool_form(r, n, b);
     if (why) return mlo_cannot(r, n, why);
-    const int64_t channels = mlo_body_form(&r->in, n->input[0]).dims[1];
-    b->in[0] = mlo_chain_walk(&r->in, n->input[0], &chain, NULL);
-    const mlo_form from = mlo_body_form(&r->in, b->in[0]), to = mlo_body_form(&r->in, name);
-    if (mlo_last_dim(&from) != channels || mlo_last_dim(&to) != channels || chain.n_rounding
-        || p->made.n_rounding || !mlo_is_across(r, b->in[0], &chain, channels, 0)
-        || !mlo_is_across(r, n->output[0], &p->made, channels, 1))
+    if (!mlo_is_over_tokens(r, n, b, &chain, &p->made) || chain.n_rounding || p->made.n_rounding)
         return mlo_cannot(r, n, "an average over something else than tokens, row after row");
     if (p->less && !mlo_is_of_source(r, p->less, b->in[0]))
         return mlo_cannot(r, n, "an average less something else than what it is of");
@@ -170,12 +176,7 @@ static const char *mlo_block_window(
     if (!b) return NULL;
     const char *why = mlo_window_form(r, n, b);
     if (why) return mlo_cannot(r, n, why);
-    const int64_t channels = mlo_body_form(&r->in, n->input[0]).dims[1];
-    b->in[0] = mlo_chain_walk(&r->in, n->input[0], &chain, NULL);
-    const mlo_form from = mlo_body_form(&r->in, b->in[0]), to = mlo_body_form(&r->in, name);
-    if (mlo_last_dim(&from) != channels || mlo_last_dim(&to) != channels
-        || !mlo_is_across(r, b->in[0], &chain, channels, 0)
-        || !mlo_is_across(r, n->output[0], made, channels, 1))
+    if (!mlo_is_over_tokens(r, n, b, &chain, made))
         return mlo_cannot(r, n, "a convolution over something else than tokens, row after row");
     if (r->tokens && r->tokens != b->tokens)
         return mlo_cannot(r, n, "a convolution over some of a frame's tokens");
