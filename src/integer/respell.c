@@ -133,16 +133,17 @@ static void mlo_respell_masks_apart(mlo_respeller *r, mlo_expansion *x) {
 
 /* ---- the rules, and the walk ---------------------------------------------- */
 
-static void (*const mlo_respellings[])(mlo_respeller *r, mlo_expansion *x) = { mlo_respell_where,
-    mlo_respell_blanks, mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks,
-    mlo_respell_masks_apart, mlo_respell_turned, mlo_respell_spread, mlo_respell_packed,
-    mlo_respell_parts, mlo_respell_norm, mlo_respell_split_norms, mlo_respell_deviation,
-    mlo_respell_head_scale, mlo_respell_head_norm, mlo_respell_factor, mlo_respell_joined };
+static const mlo_respelling mlo_respellings[] = { mlo_respell_where, mlo_respell_blanks,
+    mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks, mlo_respell_masks_apart,
+    mlo_respell_turned, mlo_respell_spread, mlo_respell_packed, mlo_respell_parts, mlo_respell_norm,
+    mlo_respell_split_norms, mlo_respell_deviation, mlo_respell_head_scale, mlo_respell_head_norm,
+    mlo_respell_factor, mlo_respell_joined };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 
-/* One walk, the last node first, so that a norm is found from its end; what it took in is not
+/* One walk by these rules, the last node first, so that a norm is found from its end; what it took in is not
  * looked at again. *changed counts. */
-static int mlo_respell_walk(mlo_respeller *r, size_t *changed) {
+static int mlo_respell_walk(
+    mlo_respeller *r, const mlo_respelling *rule, size_t rules, size_t *changed) {
     mlo *m = r->in.m;
     mlo_graph *g = r->in.body;
     mlo_expansion *x = MLO_NEW_N(m, mlo_expansion, mlo_room(g->n_node));
@@ -152,21 +153,22 @@ static int mlo_respell_walk(mlo_respeller *r, size_t *changed) {
             0 };
         x[i] = fresh;
         if (mlo_map_get(&r->inner, g->node[i])) continue;
-        for (size_t k = 0; k < MLO_N_RESPELLINGS && !x[i].n_made; k++) mlo_respellings[k](r, &x[i]);
+        for (size_t k = 0; k < rules && !x[i].n_made; k++) rule[k](r, &x[i]);
         *changed += x[i].n_made > 0;
     }
     return mlo_respelled(m, g, x);
 }
 
-/* Respells a loop's body until no rule finds anything. */
-static int mlo_respell_rules(mlo *m, mlo_scan *scan) {
-    for (int i = 0; i < 8; i++) {
+/* Respells a loop's body until no rule finds anything, in so many walks at most. */
+static int mlo_respell_rules(
+    mlo *m, mlo_scan *scan, const mlo_respelling *rule, size_t rules, int walks) {
+    for (int i = 0; i < walks; i++) {
         mlo_respeller r;
         size_t changed = 0;
         memset(&r, 0, sizeof r);
         MLO_TRY(mlo_inside_of(m, scan, &r.in));
         mlo_respell_plain(&r.in);
-        MLO_TRY(mlo_respell_walk(&r, &changed));
+        MLO_TRY(mlo_respell_walk(&r, rule, rules, &changed));
         if (!changed) return 0;
         MLO_TRY(mlo_drop_dead(m, scan->body));
         MLO_TRY(mlo_index(m, m->model->graph));
@@ -175,12 +177,16 @@ static int mlo_respell_rules(mlo *m, mlo_scan *scan) {
     return 0;
 }
 
+static int mlo_respell_all(mlo *m, mlo_scan *scan) {
+    return mlo_respell_rules(m, scan, mlo_respellings, MLO_N_RESPELLINGS, 8);
+}
+
 static int mlo_respell(mlo *m, mlo_scan *scan) {
     int moved = 0;
     MLO_TRY(mlo_respell_memory(m, scan));
-    MLO_TRY(mlo_respell_frame(m, scan));
+    MLO_TRY(mlo_respell_rules(m, scan, mlo_frame_rules, MLO_N_FRAME_RULES, 1));
     MLO_TRY(mlo_respell_grid(m, scan));
-    MLO_TRY(mlo_respell_rules(m, scan));
+    MLO_TRY(mlo_respell_all(m, scan));
     MLO_TRY(mlo_respell_moved(m, scan, &moved));
-    return moved ? mlo_respell_rules(m, scan) : 0;
+    return moved ? mlo_respell_all(m, scan) : 0;
 }

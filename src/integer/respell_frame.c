@@ -78,30 +78,5 @@ static void mlo_respell_group_norm(mlo_respeller *r, mlo_expansion *x) {
     mlo_x_out(x, 0, y);
 }
 
-static void (*const mlo_frame_rules[])(
-    mlo_respeller *r, mlo_expansion *x) = { mlo_respell_frame_norm, mlo_respell_group_norm };
-
-/* All of them, in one walk. */
-static int mlo_respell_frame(mlo *m, mlo_scan *scan) {
-    mlo_respeller r;
-    mlo_graph *g = scan->body;
-    size_t changed = 0;
-    memset(&r, 0, sizeof r);
-    MLO_TRY(mlo_inside_of(m, scan, &r.in));
-    mlo_expansion *x = MLO_NEW_N(m, mlo_expansion, mlo_room(g->n_node));
-    for (size_t i = 0; x && i < g->n_node; i++) {
-        const mlo_expansion fresh = { m, g, g->node[i], mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL,
-            0 };
-        x[i] = fresh;
-        for (size_t k = 0; k < sizeof mlo_frame_rules / sizeof *mlo_frame_rules && !x[i].n_made;
-            k++)
-            mlo_frame_rules[k](&r, &x[i]);
-        changed += x[i].n_made > 0;
-    }
-    if (m->error.code || !changed) return mlo_failed(m);
-    MLO_TRY(mlo_respelled(m, g, x));
-    MLO_TRY(mlo_index(m, m->model->graph));
-    MLO_TRY(mlo_drop_dead(m, g));
-    MLO_TRY(mlo_index(m, m->model->graph));
-    return mlo_infer(m);
-}
+static const mlo_respelling mlo_frame_rules[] = { mlo_respell_frame_norm, mlo_respell_group_norm };
+enum { MLO_N_FRAME_RULES = sizeof mlo_frame_rules / sizeof *mlo_frame_rules };

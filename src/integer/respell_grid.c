@@ -46,9 +46,9 @@ static int mlo_is_pointwise(const mlo_inside *in, const mlo_node *n) {
     return is;
 }
 
+/* Is it over a grid? (An average that is left is over what is there of its window: others are convolutions.) */
 static int mlo_is_convolved(const mlo_inside *in, const mlo_node *n) {
-    if (mlo_is(n,
-            "AveragePool")) /* over what is there of its window: others are convolutions by now */
+    if (mlo_is(n, "AveragePool"))
         return mlo_is_carried(in, n->input[0]) && mlo_body_form(in, n->input[0]).rank == 4;
     if (!mlo_is(n, "Conv") || !mlo_is_carried(in, n->input[0]) || mlo_is_carried(in, n->input[1]))
         return 0;

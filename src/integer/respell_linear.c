@@ -18,6 +18,9 @@ typedef struct {
     mlo_map inner;
 } mlo_respeller;
 
+/* A rule: what node x->n becomes, if it is one that the rule respells. */
+typedef void (*mlo_respelling)(mlo_respeller *r, mlo_expansion *x);
+
 /* ---- looking at the body -------------------------------------------------- */
 
 /* A value that has one number for each of n channels, the same for every token; not the loop's own. */
