@@ -405,17 +405,23 @@ static void mlo_chart_traced(mlo_chart *h, const cJSON *line, mlo_moment_seen se
     if (what.frame < h->v->hw->frames) see(h, &what);
 }
 
+/* The lines of sim --trace, one by one. */
+static void mlo_chart_lines(mlo_chart *h,
+    void (*take)(mlo_chart *h, const cJSON *line, mlo_moment_seen see), mlo_moment_seen see) {
+    for (const char *line = h->v->sim->trace; *line;) {
+        size_t n = strcspn(line, "\n");
+        cJSON *json = n ? cJSON_ParseWithLength(line, n) : NULL;
+        if (json) take(h, json, see);
+        cJSON_Delete(json);
+        line += n + (line[n] == '\n');
+    }
+}
+
 /* All that happens while the first group of frames is inside. */
 static int mlo_chart_walk(mlo_chart *h, mlo_moment_seen see) {
     mlo_prediction p;
     if (!h->measured) return mlo_predict_seen(h->v->m, h->v->hw, h->v->hw->frames, &p, see, h);
-    for (const char *line = h->v->sim->trace; *line;) {
-        size_t n = strcspn(line, "\n");
-        cJSON *json = n ? cJSON_ParseWithLength(line, n) : NULL;
-        if (json) mlo_chart_traced(h, json, see);
-        cJSON_Delete(json);
-        line += n + (line[n] == '\n');
-    }
+    mlo_chart_lines(h, mlo_chart_traced, see);
     return 0;
 }
 
@@ -447,17 +453,20 @@ static int mlo_chart_begin(
     return 0;
 }
 
-/* Names on the left, cycles below. */
-static void mlo_chart_frame(const mlo_chart *h, int row) {
-    mlo *m = h->v->m;
-    const mlo_core *c = h->v->hw;
-    int bottom = MLO_CHART_TOP + h->rows * row;
-    int64_t step = mlo_nice_step(h->x.high - h->x.low, 9);
-    for (int64_t at = (h->x.low + step - 1) / step * step; at <= h->x.high; at += step) {
+/* Cycles below, at most so many of them, up to the last one. */
+static void mlo_chart_axis(const mlo_chart *h, int most, int64_t last, int bottom) {
+    const int64_t step = mlo_nice_step(h->x.high - h->x.low, most);
+    for (int64_t at = (h->x.low + step - 1) / step * step; at <= last; at += step) {
         int64_t x = mlo_pixel(&h->x, at);
         mlo_svg_line(h->t, "grid", x, MLO_CHART_TOP - 4, x, bottom);
-        mlo_svg_words(h->t, "axis", "middle", x, bottom + 14, mlo_thousands(m, at));
+        mlo_svg_words(h->t, "axis", "middle", x, bottom + 14, mlo_thousands(h->v->m, at));
     }
+}
+
+/* Names on the left, cycles below. */
+static void mlo_chart_frame(const mlo_chart *h, int row) {
+    const mlo_core *c = h->v->hw;
+    mlo_chart_axis(h, 9, h->x.high, MLO_CHART_TOP + h->rows * row);
     for (int i = 0; i < c->n_element; i++)
         if (c->element[i].kernel) {
             int y = MLO_CHART_TOP + h->token[i].row * row;
@@ -628,42 +637,27 @@ static int mlo_wave_is(const cJSON *line) {
         && fabs(from->valuedouble) < 1e15;
 }
 
-/* Draws the streams of the trace where there is a text to write to, and counts them. */
-static void mlo_wave_walk(mlo_chart *h) {
-    h->rows = 0;
-    for (const char *line = h->v->sim->trace; *line;) {
-        size_t n = strcspn(line, "\n");
-        cJSON *json = n ? cJSON_ParseWithLength(line, n) : NULL;
-        if (mlo_wave_is(json)) {
-            const cJSON *from = cJSON_GetObjectItemCaseSensitive(json, "from");
-            const char *valid = mlo_wave_text(json, "valid");
-            if (!h->rows) h->x.low = (int64_t)from->valuedouble;
-            if (!h->rows) h->x.high = h->x.low + (int64_t)strlen(valid);
-            if (h->t) mlo_wave_row(h, json, h->rows);
-            h->rows++;
-        }
-        cJSON_Delete(json);
-        line += n + (line[n] == '\n');
+/* A line of sim --trace: if it is a stream, its row. (Nothing of it is a moment.) */
+static void mlo_wave_see(mlo_chart *h, const cJSON *line, mlo_moment_seen see) {
+    (void)see;
+    if (!mlo_wave_is(line)) return;
+    if (!h->rows) {
+        h->x.low = (int64_t)cJSON_GetObjectItemCaseSensitive(line, "from")->valuedouble;
+        h->x.high = h->x.low + (int64_t)strlen(mlo_wave_text(line, "valid"));
     }
-}
-
-static void mlo_wave_axis(const mlo_chart *h, mlo_text *t, int bottom) {
-    const int64_t step = mlo_nice_step(h->x.high - h->x.low, 12);
-    for (int64_t at = (h->x.low + step - 1) / step * step; at < h->x.high; at += step) {
-        int64_t x = mlo_pixel(&h->x, at);
-        mlo_svg_line(t, "grid", x, MLO_CHART_TOP - 4, x, bottom);
-        mlo_svg_words(t, "axis", "middle", x, bottom + 14, mlo_thousands(h->v->m, at));
-    }
+    mlo_wave_row(h, line, h->rows++);
 }
 
 /* Where each stream stood, cycle by cycle, in the stretch that sim --trace --window measured. */
 static int mlo_html_waves(const mlo_view *v, mlo_text *t) {
     mlo_chart *h = MLO_NEW(v->m, mlo_chart);
+    mlo_text rows = { v->m, NULL, 0, 0 };
     if (!h) return mlo_failed(v->m);
     const mlo_scale x = { 0, 0, MLO_WAVE_LEFT, MLO_CHART_RIGHT };
     h->v = v;
     h->x = x;
-    mlo_wave_walk(h);
+    h->t = &rows;
+    mlo_chart_lines(h, mlo_wave_see, NULL);
     if (!h->rows) return 0;
     const int bottom = MLO_CHART_TOP + h->rows * MLO_WAVE_ROW;
     mlo_printf(t,
@@ -674,9 +668,10 @@ static int mlo_html_waves(const mlo_view *v, mlo_text *t) {
         "<svg class='chart waves' viewBox='0 0 %d %d' width='100%%' role=img>",
         mlo_thousands(v->m, h->x.low), mlo_thousands(v->m, h->x.high - 1), MLO_CHART_WIDTH,
         bottom + 22);
-    mlo_wave_axis(h, t, bottom);
     h->t = t;
-    mlo_wave_walk(h);
+    mlo_chart_axis(h, 12, h->x.high - 1, bottom);
+    mlo_put(t, rows.text, rows.n);
+    mlo_text_free(&rows);
     mlo_puts(t, "</svg></section>");
     return mlo_failed(v->m);
 }
