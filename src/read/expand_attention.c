@@ -379,12 +379,12 @@ static const char *mlo_x_in_sight(mlo_expansion *x, const char *q, const char *k
     int64_t right = mlo_int(x->n, "right_window_size", -1);
     const char *count = mlo_x_in(x, 6), *open = "", *at, *edge;
     int causal = mlo_int(x->n, "is_causal", 0) != 0;
-    const int near_and_far = !causal && left < 0 && right < 0;
-    if (near_and_far && !*count) return "";
+    const int everywhere = !causal && left < 0 && right < 0;
+    if (everywhere && !*count) return "";
     const char *keys = mlo_x_range(x, mlo_x_length(x, k));
     if (*count) count = mlo_x_reshape(x, count, per_batch, 4);
     if (*count) open = MLO_X(x, "Less", keys, count);
-    if (near_and_far) return open;
+    if (everywhere) return open;
     at = mlo_x_place(x, q, count);
     if (causal) open = mlo_x_both(x, open, MLO_X(x, "LessOrEqual", keys, at));
     if (left >= 0) {
