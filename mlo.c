@@ -12011,12 +12011,12 @@ static const char *mlo_x_in_sight(mlo_expansion *x, const char *q, const char *k
     int64_t right = mlo_int(x->n, "right_window_size", -1);
     const char *count = mlo_x_in(x, 6), *open = "", *at, *edge;
     int causal = mlo_int(x->n, "is_causal", 0) != 0;
-    const int near_and_far = !causal && left < 0 && right < 0;
-    if (near_and_far && !*count) return "";
+    const int everywhere = !causal && left < 0 && right < 0;
+    if (everywhere && !*count) return "";
     const char *keys = mlo_x_range(x, mlo_x_length(x, k));
     if (*count) count = mlo_x_reshape(x, count, per_batch, 4);
     if (*count) open = MLO_X(x, "Less", keys, count);
-    if (near_and_far) return open;
+    if (everywhere) return open;
     at = mlo_x_place(x, q, count);
     if (causal) open = mlo_x_both(x, open, MLO_X(x, "LessOrEqual", keys, at));
     if (left >= 0) {
@@ -22794,25 +22794,26 @@ static int mlo_norm_center(mlo *m, const mlo_node *n) {
         : mlo_fail(m, MLO_E_DATA, n, "center is %lld; it must be 0 or 1", (long long)center);
 }
 
-/* A norm, from element `at` on; its gamma and beta, from `of` on. */
-static void mlo_layernorm_row(
-    mlo_call *c, const mlo_array *x, int64_t at, int64_t of, int64_t channels, mlo_array *y) {
-    int64_t total = 0;
-    int64_t squares = 0;
-    int64_t lo = mlo_kernel_low(c->node);
-    int64_t hi = mlo_kernel_high(c->node);
+/* A norm over the channels of some rows, from element `at` on; a channel's gamma and beta, from `of` on. */
+static void mlo_norm_over(
+    mlo_call *c, int64_t at, int64_t of, int64_t rows, int64_t channels, mlo_array *y) {
+    const mlo_array *x = c->in[0];
+    const int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
+    const int64_t end = at + rows * channels;
     const int sh = (int)mlo_get(c->in[3], 1);
-    for (int64_t i = 0; i < channels; i++) {
-        int64_t v = mlo_get(x, at + i);
+    int64_t total = 0, squares = 0;
+    for (int64_t i = at; i < end; i++) {
+        const int64_t v = mlo_get(x, i);
         total += v;
         squares += v * v;
     }
     if (!mlo_int(c->node, "center", 1)) total = 0;
-    const mlo_normal f = mlo_norm_of(channels, total, squares, mlo_get(c->in[3], 0));
-    for (int64_t i = 0; i < channels; i++)
-        mlo_set_element(y, at + i,
-            mlo_norm_one(&f, mlo_get(x, at + i), mlo_get(c->in[1], of + i),
-                mlo_get(c->in[2], of + i), sh, lo, hi));
+    const mlo_normal f = mlo_norm_of(end - at, total, squares, mlo_get(c->in[3], 0));
+    for (int64_t row = at; row < end; row += channels)
+        for (int64_t i = 0; i < channels; i++)
+            mlo_set_element(y, row + i,
+                mlo_norm_one(&f, mlo_get(x, row + i), mlo_get(c->in[1], of + i),
+                    mlo_get(c->in[2], of + i), sh, lo, hi));
 }
 
 enum { MLO_NORM_CHANNELS = 32768, MLO_NORM_SHIFT = 40 };
@@ -22848,7 +22849,7 @@ static int mlo_layernorm_run(mlo_call *c) {
     if (mlo_kernel_limits(c, mlo_layernorm_limits)) return mlo_failed(c->m);
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
     for (int64_t i = 0; y && i < rows; i++)
-        mlo_layernorm_row(c, x, i * channels, own ? i % groups * channels : 0, channels, y);
+        mlo_norm_over(c, i * channels, own ? i % groups * channels : 0, 1, channels, y);
     return mlo_failed(c->m);
 }
 
@@ -23090,26 +23091,6 @@ static int64_t mlo_frame_numbers(mlo *m, const mlo_node *n, int64_t tokens, int6
     return 0;
 }
 
-/* A frame, from element `at` on. */
-static void mlo_framenorm_frame(
-    mlo_call *c, int64_t at, int64_t count, int64_t channels, mlo_array *y) {
-    const mlo_array *x = c->in[0];
-    const int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
-    const int sh = (int)mlo_get(c->in[3], 1);
-    int64_t total = 0, squares = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t v = mlo_get(x, at + i);
-        total += v;
-        squares += v * v;
-    }
-    if (!mlo_int(c->node, "center", 1)) total = 0;
-    const mlo_normal f = mlo_norm_of(count, total, squares, mlo_get(c->in[3], 0));
-    for (int64_t i = 0; i < count; i++)
-        mlo_set_element(y, at + i,
-            mlo_norm_one(&f, mlo_get(x, at + i), mlo_get(c->in[1], i % channels),
-                mlo_get(c->in[2], i % channels), sh, lo, hi));
-}
-
 static int mlo_framenorm_run(mlo_call *c) {
     if (mlo_kernel_inputs(c, 4) || mlo_kernel_activation(c, 0) || mlo_norm_center(c->m, c->node))
         return mlo_failed(c->m);
@@ -23124,7 +23105,7 @@ static int mlo_framenorm_run(mlo_call *c) {
         return mlo_failed(c->m);
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
     for (int64_t i = 0; y && i < x->dims[0]; i++)
-        mlo_framenorm_frame(c, i * count, count, channels, y);
+        mlo_norm_over(c, i * count, 0, x->dims[1], channels, y);
     return mlo_failed(c->m);
 }
 
@@ -26598,6 +26579,9 @@ typedef struct {
     mlo_map inner;
 } mlo_respeller;
 
+/* A rule: what node x->n becomes, if it is one that the rule respells. */
+typedef void (*mlo_respelling)(mlo_respeller *r, mlo_expansion *x);
+
 /* ---- looking at the body -------------------------------------------------- */
 
 /* A value that has one number for each of n channels, the same for every token; not the loop's own. */
@@ -27958,9 +27942,9 @@ static int mlo_is_pointwise(const mlo_inside *in, const mlo_node *n) {
     return is;
 }
 
+/* Is it over a grid? (An average that is left is over what is there of its window: others are convolutions.) */
 static int mlo_is_convolved(const mlo_inside *in, const mlo_node *n) {
-    if (mlo_is(n,
-            "AveragePool")) /* over what is there of its window: others are convolutions by now */
+    if (mlo_is(n, "AveragePool"))
         return mlo_is_carried(in, n->input[0]) && mlo_body_form(in, n->input[0]).rank == 4;
     if (!mlo_is(n, "Conv") || !mlo_is_carried(in, n->input[0]) || mlo_is_carried(in, n->input[1]))
         return 0;
@@ -29117,33 +29101,8 @@ static void mlo_respell_group_norm(mlo_respeller *r, mlo_expansion *x) {
     mlo_x_out(x, 0, y);
 }
 
-static void (*const mlo_frame_rules[])(
-    mlo_respeller *r, mlo_expansion *x) = { mlo_respell_frame_norm, mlo_respell_group_norm };
-
-/* All of them, in one walk. */
-static int mlo_respell_frame(mlo *m, mlo_scan *scan) {
-    mlo_respeller r;
-    mlo_graph *g = scan->body;
-    size_t changed = 0;
-    memset(&r, 0, sizeof r);
-    MLO_TRY(mlo_inside_of(m, scan, &r.in));
-    mlo_expansion *x = MLO_NEW_N(m, mlo_expansion, mlo_room(g->n_node));
-    for (size_t i = 0; x && i < g->n_node; i++) {
-        const mlo_expansion fresh = { m, g, g->node[i], mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL,
-            0 };
-        x[i] = fresh;
-        for (size_t k = 0; k < sizeof mlo_frame_rules / sizeof *mlo_frame_rules && !x[i].n_made;
-            k++)
-            mlo_frame_rules[k](&r, &x[i]);
-        changed += x[i].n_made > 0;
-    }
-    if (m->error.code || !changed) return mlo_failed(m);
-    MLO_TRY(mlo_respelled(m, g, x));
-    MLO_TRY(mlo_index(m, m->model->graph));
-    MLO_TRY(mlo_drop_dead(m, g));
-    MLO_TRY(mlo_index(m, m->model->graph));
-    return mlo_infer(m);
-}
+static const mlo_respelling mlo_frame_rules[] = { mlo_respell_frame_norm, mlo_respell_group_norm };
+enum { MLO_N_FRAME_RULES = sizeof mlo_frame_rules / sizeof *mlo_frame_rules };
 
 /* ======== src/integer/respell.c ======== */
 /* respell: rewrites what exporters spell in many ways into one spelling, inside a loop body.
@@ -29281,16 +29240,17 @@ static void mlo_respell_masks_apart(mlo_respeller *r, mlo_expansion *x) {
 
 /* ---- the rules, and the walk ---------------------------------------------- */
 
-static void (*const mlo_respellings[])(mlo_respeller *r, mlo_expansion *x) = { mlo_respell_where,
-    mlo_respell_blanks, mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks,
-    mlo_respell_masks_apart, mlo_respell_turned, mlo_respell_spread, mlo_respell_packed,
-    mlo_respell_parts, mlo_respell_norm, mlo_respell_split_norms, mlo_respell_deviation,
-    mlo_respell_head_scale, mlo_respell_head_norm, mlo_respell_factor, mlo_respell_joined };
+static const mlo_respelling mlo_respellings[] = { mlo_respell_where, mlo_respell_blanks,
+    mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks, mlo_respell_masks_apart,
+    mlo_respell_turned, mlo_respell_spread, mlo_respell_packed, mlo_respell_parts, mlo_respell_norm,
+    mlo_respell_split_norms, mlo_respell_deviation, mlo_respell_head_scale, mlo_respell_head_norm,
+    mlo_respell_factor, mlo_respell_joined };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 
-/* One walk, the last node first, so that a norm is found from its end; what it took in is not
+/* One walk by these rules, the last node first, so that a norm is found from its end; what it took in is not
  * looked at again. *changed counts. */
-static int mlo_respell_walk(mlo_respeller *r, size_t *changed) {
+static int mlo_respell_walk(
+    mlo_respeller *r, const mlo_respelling *rule, size_t rules, size_t *changed) {
     mlo *m = r->in.m;
     mlo_graph *g = r->in.body;
     mlo_expansion *x = MLO_NEW_N(m, mlo_expansion, mlo_room(g->n_node));
@@ -29300,21 +29260,22 @@ static int mlo_respell_walk(mlo_respeller *r, size_t *changed) {
             0 };
         x[i] = fresh;
         if (mlo_map_get(&r->inner, g->node[i])) continue;
-        for (size_t k = 0; k < MLO_N_RESPELLINGS && !x[i].n_made; k++) mlo_respellings[k](r, &x[i]);
+        for (size_t k = 0; k < rules && !x[i].n_made; k++) rule[k](r, &x[i]);
         *changed += x[i].n_made > 0;
     }
     return mlo_respelled(m, g, x);
 }
 
-/* Respells a loop's body until no rule finds anything. */
-static int mlo_respell_rules(mlo *m, mlo_scan *scan) {
-    for (int i = 0; i < 8; i++) {
+/* Respells a loop's body until no rule finds anything, in so many walks at most. */
+static int mlo_respell_rules(
+    mlo *m, mlo_scan *scan, const mlo_respelling *rule, size_t rules, int walks) {
+    for (int i = 0; i < walks; i++) {
         mlo_respeller r;
         size_t changed = 0;
         memset(&r, 0, sizeof r);
         MLO_TRY(mlo_inside_of(m, scan, &r.in));
         mlo_respell_plain(&r.in);
-        MLO_TRY(mlo_respell_walk(&r, &changed));
+        MLO_TRY(mlo_respell_walk(&r, rule, rules, &changed));
         if (!changed) return 0;
         MLO_TRY(mlo_drop_dead(m, scan->body));
         MLO_TRY(mlo_index(m, m->model->graph));
@@ -29323,14 +29284,18 @@ static int mlo_respell_rules(mlo *m, mlo_scan *scan) {
     return 0;
 }
 
+static int mlo_respell_all(mlo *m, mlo_scan *scan) {
+    return mlo_respell_rules(m, scan, mlo_respellings, MLO_N_RESPELLINGS, 8);
+}
+
 static int mlo_respell(mlo *m, mlo_scan *scan) {
     int moved = 0;
     MLO_TRY(mlo_respell_memory(m, scan));
-    MLO_TRY(mlo_respell_frame(m, scan));
+    MLO_TRY(mlo_respell_rules(m, scan, mlo_frame_rules, MLO_N_FRAME_RULES, 1));
     MLO_TRY(mlo_respell_grid(m, scan));
-    MLO_TRY(mlo_respell_rules(m, scan));
+    MLO_TRY(mlo_respell_all(m, scan));
     MLO_TRY(mlo_respell_moved(m, scan, &moved));
-    return moved ? mlo_respell_rules(m, scan) : 0;
+    return moved ? mlo_respell_all(m, scan) : 0;
 }
 
 /* ======== src/integer/symbol.c ======== */
@@ -34953,6 +34918,17 @@ static int mlo_is_of_source(const mlo_recogniser *r, const char *name, const cha
     return from == source && !same.n_rounding && mlo_is_unmoved(r, from, &same);
 }
 
+/* Does a window read tokens, behind `before`, and make tokens, in front of `behind`, row after row? */
+static int mlo_is_over_tokens(const mlo_recogniser *r, const mlo_node *n, mlo_sublayer *b,
+    mlo_chain *before, const mlo_chain *behind) {
+    const int64_t channels = mlo_body_form(&r->in, n->input[0]).dims[1];
+    b->in[0] = mlo_chain_walk(&r->in, n->input[0], before, NULL);
+    const mlo_form from = mlo_body_form(&r->in, b->in[0]), to = mlo_body_form(&r->in, b->out);
+    return mlo_last_dim(&from) == channels && mlo_last_dim(&to) == channels
+        && mlo_is_across(r, b->in[0], before, channels, 0)
+        && mlo_is_across(r, n->output[0], behind, channels, 1);
+}
+
 static const char *mlo_block_pool(
     mlo_recogniser *r, mlo_node *n, const char *name, const mlo_pooled *p) {
     mlo_sublayer *b = mlo_block_new(r, &mlo_window_sublayer, n, name);
@@ -34960,12 +34936,7 @@ static const char *mlo_block_pool(
     if (!b) return NULL;
     const char *why = mlo_pool_form(r, n, b);
     if (why) return mlo_cannot(r, n, why);
-    const int64_t channels = mlo_body_form(&r->in, n->input[0]).dims[1];
-    b->in[0] = mlo_chain_walk(&r->in, n->input[0], &chain, NULL);
-    const mlo_form from = mlo_body_form(&r->in, b->in[0]), to = mlo_body_form(&r->in, name);
-    if (mlo_last_dim(&from) != channels || mlo_last_dim(&to) != channels || chain.n_rounding
-        || p->made.n_rounding || !mlo_is_across(r, b->in[0], &chain, channels, 0)
-        || !mlo_is_across(r, n->output[0], &p->made, channels, 1))
+    if (!mlo_is_over_tokens(r, n, b, &chain, &p->made) || chain.n_rounding || p->made.n_rounding)
         return mlo_cannot(r, n, "an average over something else than tokens, row after row");
     if (p->less && !mlo_is_of_source(r, p->less, b->in[0]))
         return mlo_cannot(r, n, "an average less something else than what it is of");
@@ -34985,12 +34956,7 @@ static const char *mlo_block_window(
     if (!b) return NULL;
     const char *why = mlo_window_form(r, n, b);
     if (why) return mlo_cannot(r, n, why);
-    const int64_t channels = mlo_body_form(&r->in, n->input[0]).dims[1];
-    b->in[0] = mlo_chain_walk(&r->in, n->input[0], &chain, NULL);
-    const mlo_form from = mlo_body_form(&r->in, b->in[0]), to = mlo_body_form(&r->in, name);
-    if (mlo_last_dim(&from) != channels || mlo_last_dim(&to) != channels
-        || !mlo_is_across(r, b->in[0], &chain, channels, 0)
-        || !mlo_is_across(r, n->output[0], made, channels, 1))
+    if (!mlo_is_over_tokens(r, n, b, &chain, made))
         return mlo_cannot(r, n, "a convolution over something else than tokens, row after row");
     if (r->tokens && r->tokens != b->tokens)
         return mlo_cannot(r, n, "a convolution over some of a frame's tokens");
@@ -75386,17 +75352,23 @@ static void mlo_chart_traced(mlo_chart *h, const cJSON *line, mlo_moment_seen se
     if (what.frame < h->v->hw->frames) see(h, &what);
 }
 
+/* The lines of sim --trace, one by one. */
+static void mlo_chart_lines(mlo_chart *h,
+    void (*take)(mlo_chart *h, const cJSON *line, mlo_moment_seen see), mlo_moment_seen see) {
+    for (const char *line = h->v->sim->trace; *line;) {
+        size_t n = strcspn(line, "\n");
+        cJSON *json = n ? cJSON_ParseWithLength(line, n) : NULL;
+        if (json) take(h, json, see);
+        cJSON_Delete(json);
+        line += n + (line[n] == '\n');
+    }
+}
+
 /* All that happens while the first group of frames is inside. */
 static int mlo_chart_walk(mlo_chart *h, mlo_moment_seen see) {
     mlo_prediction p;
     if (!h->measured) return mlo_predict_seen(h->v->m, h->v->hw, h->v->hw->frames, &p, see, h);
-    for (const char *line = h->v->sim->trace; *line;) {
-        size_t n = strcspn(line, "\n");
-        cJSON *json = n ? cJSON_ParseWithLength(line, n) : NULL;
-        if (json) mlo_chart_traced(h, json, see);
-        cJSON_Delete(json);
-        line += n + (line[n] == '\n');
-    }
+    mlo_chart_lines(h, mlo_chart_traced, see);
     return 0;
 }
 
@@ -75428,17 +75400,20 @@ static int mlo_chart_begin(
     return 0;
 }
 
-/* Names on the left, cycles below. */
-static void mlo_chart_frame(const mlo_chart *h, int row) {
-    mlo *m = h->v->m;
-    const mlo_core *c = h->v->hw;
-    int bottom = MLO_CHART_TOP + h->rows * row;
-    int64_t step = mlo_nice_step(h->x.high - h->x.low, 9);
-    for (int64_t at = (h->x.low + step - 1) / step * step; at <= h->x.high; at += step) {
+/* Cycles below, at most so many of them, up to the last one. */
+static void mlo_chart_axis(const mlo_chart *h, int most, int64_t last, int bottom) {
+    const int64_t step = mlo_nice_step(h->x.high - h->x.low, most);
+    for (int64_t at = (h->x.low + step - 1) / step * step; at <= last; at += step) {
         int64_t x = mlo_pixel(&h->x, at);
         mlo_svg_line(h->t, "grid", x, MLO_CHART_TOP - 4, x, bottom);
-        mlo_svg_words(h->t, "axis", "middle", x, bottom + 14, mlo_thousands(m, at));
+        mlo_svg_words(h->t, "axis", "middle", x, bottom + 14, mlo_thousands(h->v->m, at));
     }
+}
+
+/* Names on the left, cycles below. */
+static void mlo_chart_frame(const mlo_chart *h, int row) {
+    const mlo_core *c = h->v->hw;
+    mlo_chart_axis(h, 9, h->x.high, MLO_CHART_TOP + h->rows * row);
     for (int i = 0; i < c->n_element; i++)
         if (c->element[i].kernel) {
             int y = MLO_CHART_TOP + h->token[i].row * row;
@@ -75609,42 +75584,27 @@ static int mlo_wave_is(const cJSON *line) {
         && fabs(from->valuedouble) < 1e15;
 }
 
-/* Draws the streams of the trace where there is a text to write to, and counts them. */
-static void mlo_wave_walk(mlo_chart *h) {
-    h->rows = 0;
-    for (const char *line = h->v->sim->trace; *line;) {
-        size_t n = strcspn(line, "\n");
-        cJSON *json = n ? cJSON_ParseWithLength(line, n) : NULL;
-        if (mlo_wave_is(json)) {
-            const cJSON *from = cJSON_GetObjectItemCaseSensitive(json, "from");
-            const char *valid = mlo_wave_text(json, "valid");
-            if (!h->rows) h->x.low = (int64_t)from->valuedouble;
-            if (!h->rows) h->x.high = h->x.low + (int64_t)strlen(valid);
-            if (h->t) mlo_wave_row(h, json, h->rows);
-            h->rows++;
-        }
-        cJSON_Delete(json);
-        line += n + (line[n] == '\n');
+/* A line of sim --trace: if it is a stream, its row. (Nothing of it is a moment.) */
+static void mlo_wave_see(mlo_chart *h, const cJSON *line, mlo_moment_seen see) {
+    (void)see;
+    if (!mlo_wave_is(line)) return;
+    if (!h->rows) {
+        h->x.low = (int64_t)cJSON_GetObjectItemCaseSensitive(line, "from")->valuedouble;
+        h->x.high = h->x.low + (int64_t)strlen(mlo_wave_text(line, "valid"));
     }
-}
-
-static void mlo_wave_axis(const mlo_chart *h, mlo_text *t, int bottom) {
-    const int64_t step = mlo_nice_step(h->x.high - h->x.low, 12);
-    for (int64_t at = (h->x.low + step - 1) / step * step; at < h->x.high; at += step) {
-        int64_t x = mlo_pixel(&h->x, at);
-        mlo_svg_line(t, "grid", x, MLO_CHART_TOP - 4, x, bottom);
-        mlo_svg_words(t, "axis", "middle", x, bottom + 14, mlo_thousands(h->v->m, at));
-    }
+    mlo_wave_row(h, line, h->rows++);
 }
 
 /* Where each stream stood, cycle by cycle, in the stretch that sim --trace --window measured. */
 static int mlo_html_waves(const mlo_view *v, mlo_text *t) {
     mlo_chart *h = MLO_NEW(v->m, mlo_chart);
+    mlo_text rows = { v->m, NULL, 0, 0 };
     if (!h) return mlo_failed(v->m);
     const mlo_scale x = { 0, 0, MLO_WAVE_LEFT, MLO_CHART_RIGHT };
     h->v = v;
     h->x = x;
-    mlo_wave_walk(h);
+    h->t = &rows;
+    mlo_chart_lines(h, mlo_wave_see, NULL);
     if (!h->rows) return 0;
     const int bottom = MLO_CHART_TOP + h->rows * MLO_WAVE_ROW;
     mlo_printf(t,
@@ -75655,9 +75615,10 @@ static int mlo_html_waves(const mlo_view *v, mlo_text *t) {
         "<svg class='chart waves' viewBox='0 0 %d %d' width='100%%' role=img>",
         mlo_thousands(v->m, h->x.low), mlo_thousands(v->m, h->x.high - 1), MLO_CHART_WIDTH,
         bottom + 22);
-    mlo_wave_axis(h, t, bottom);
     h->t = t;
-    mlo_wave_walk(h);
+    mlo_chart_axis(h, 12, h->x.high - 1, bottom);
+    mlo_put(t, rows.text, rows.n);
+    mlo_text_free(&rows);
     mlo_puts(t, "</svg></section>");
     return mlo_failed(v->m);
 }
