@@ -11541,10 +11541,12 @@ static const char *mlo_x_output(mlo_expansion *x) {
     return *name && !mlo_node_output(x->m, mlo_x_last(x), name) ? name : "";
 }
 
-/* A new initializer. */
+/* A new initializer. The node stays where no number has that type: undefined, or a string. */
 static const char *mlo_x_tensor(
     mlo_expansion *x, mlo_dtype dtype, int rank, int64_t n, const int64_t *ints, double number) {
     mlo *m = x->m;
+    if (!mlo_dtype_is_number(dtype))
+        mlo_x_stay(x, "it would compute in the element type %s", mlo_dtype_name(dtype));
     const char *name = mlo_x_name(x, "c");
     mlo_array *a = *name ? mlo_array_new(m, dtype, rank, &n) : NULL;
     if (!a) return "";
