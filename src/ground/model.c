@@ -432,6 +432,11 @@ static float mlo_float(const mlo_node *n, const char *name, float otherwise) {
     mlo_attr *a = mlo_attr_of(n, name);
     return a ? a->f : otherwise;
 }
+/* Element i of a list of integers, or what it is where there is none. */
+static int64_t mlo_listed(const mlo_node *n, const char *name, size_t i, int64_t none) {
+    const mlo_attr *a = mlo_attr_of(n, name);
+    return a && i < a->n_ints ? a->ints[i] : none;
+}
 /* Is this node op `op` of the standard domain ("" or "ai.onnx")? With a dot, "mlo.MVU": domain and
  * op. */
 static int mlo_is(const mlo_node *n, const char *op) {

@@ -37,12 +37,14 @@ static const char *mlo_grid_turned(
     return mlo_x_transpose(x, name, way(rank), (size_t)rank);
 }
 
-/* A convolution that looks at its own token alone. */
+/* A convolution that looks at its own token alone. (Sizes do not tell: pads of 1 and steps of 2
+ * make 3 of 3.) */
 static int mlo_is_pointwise(const mlo_inside *in, const mlo_node *n) {
     const mlo_form w = mlo_body_form(in, n->input[1]);
     const mlo_form a = mlo_body_form(in, n->input[0]), b = mlo_body_form(in, n->output[0]);
     int is = w.rank == a.rank;
-    for (int k = 2; is && k < w.rank; k++) is = w.dims[k] == 1 && a.dims[k] == b.dims[k];
+    for (int k = 2; is && k < w.rank; k++)
+        is = w.dims[k] == 1 && a.dims[k] == b.dims[k] && !mlo_listed(n, "pads", (size_t)k - 2, 0);
     return is;
 }
 

@@ -35,12 +35,6 @@ static int mlo_is_across(
     return ok;
 }
 
-/* Element i of a list of integers, or what it is where there is none. */
-static int64_t mlo_listed(const mlo_node *n, const char *name, size_t i, int64_t none) {
-    const mlo_attr *a = mlo_attr_of(n, name);
-    return a && i < a->n_ints ? a->ints[i] : none;
-}
-
 /* Rows (or columns) of a window of `size` in front of its token. */
 static int64_t mlo_window_before(const mlo_node *n, size_t axis, int64_t size) {
     if (mlo_string_is(n, "auto_pad", "SAME_UPPER", 0)) return (size - 1) / 2;

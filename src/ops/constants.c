@@ -178,9 +178,10 @@ static int mlo_rewrites(mlo *m, const mlo_graph *g, const mlo_node *n) {
 
 /* Does the node hand its input through? */
 static int mlo_is_passthrough(mlo *m, const mlo_graph *g, const mlo_node *n) {
+    if (!n->n_input || !n->n_output || !*n->output[0]) return 0;
     if (mlo_is(n, "Identity") || mlo_is(n, "Concat")) return n->n_input == 1 && n->n_output == 1;
     if (mlo_is(n, "ScatterND") || mlo_is(n, "ScatterElements")) return mlo_rewrites(m, g, n);
-    if (!mlo_is(n, "Dropout") || !n->n_input || !n->n_output) return 0;
+    if (!mlo_is(n, "Dropout")) return 0;
     const mlo_value *mask = n->n_output > 1 ? mlo_value_of(g, n->output[1]) : NULL;
     const mlo_value *training = n->n_input > 2 ? mlo_value_of(g, n->input[2]) : NULL;
     int64_t on = 0;
