@@ -1051,6 +1051,11 @@ static float mlo_float(const mlo_node *n, const char *name, float otherwise) {
     mlo_attr *a = mlo_attr_of(n, name);
     return a ? a->f : otherwise;
 }
+/* Element i of a list of integers, or what it is where there is none. */
+static int64_t mlo_listed(const mlo_node *n, const char *name, size_t i, int64_t none) {
+    const mlo_attr *a = mlo_attr_of(n, name);
+    return a && i < a->n_ints ? a->ints[i] : none;
+}
 /* Is this node op `op` of the standard domain ("" or "ai.onnx")? With a dot, "mlo.MVU": domain and
  * op. */
 static int mlo_is(const mlo_node *n, const char *op) {
@@ -10907,9 +10912,10 @@ static int mlo_rewrites(mlo *m, const mlo_graph *g, const mlo_node *n) {
 
 /* Does the node hand its input through? */
 static int mlo_is_passthrough(mlo *m, const mlo_graph *g, const mlo_node *n) {
+    if (!n->n_input || !n->n_output || !*n->output[0]) return 0;
     if (mlo_is(n, "Identity") || mlo_is(n, "Concat")) return n->n_input == 1 && n->n_output == 1;
     if (mlo_is(n, "ScatterND") || mlo_is(n, "ScatterElements")) return mlo_rewrites(m, g, n);
-    if (!mlo_is(n, "Dropout") || !n->n_input || !n->n_output) return 0;
+    if (!mlo_is(n, "Dropout")) return 0;
     const mlo_value *mask = n->n_output > 1 ? mlo_value_of(g, n->output[1]) : NULL;
     const mlo_value *training = n->n_input > 2 ? mlo_value_of(g, n->input[2]) : NULL;
     int64_t on = 0;
@@ -27935,12 +27941,14 @@ static const char *mlo_grid_turned(
     return mlo_x_transpose(x, name, way(rank), (size_t)rank);
 }
 
-/* A convolution that looks at its own token alone. */
+/* A convolution that looks at its own token alone. (Sizes do not tell: pads of 1 and steps of 2
+ * make 3 of 3.) */
 static int mlo_is_pointwise(const mlo_inside *in, const mlo_node *n) {
     const mlo_form w = mlo_body_form(in, n->input[1]);
     const mlo_form a = mlo_body_form(in, n->input[0]), b = mlo_body_form(in, n->output[0]);
     int is = w.rank == a.rank;
-    for (int k = 2; is && k < w.rank; k++) is = w.dims[k] == 1 && a.dims[k] == b.dims[k];
+    for (int k = 2; is && k < w.rank; k++)
+        is = w.dims[k] == 1 && a.dims[k] == b.dims[k] && !mlo_listed(n, "pads", (size_t)k - 2, 0);
     return is;
 }
 
@@ -34815,12 +34823,6 @@ static int mlo_is_across(
     }
     mlo_array_free(r->m, map);
     return ok;
-}
-
-/* Element i of a list of integers, or what it is where there is none. */
-static int64_t mlo_listed(const mlo_node *n, const char *name, size_t i, int64_t none) {
-    const mlo_attr *a = mlo_attr_of(n, name);
-    return a && i < a->n_ints ? a->ints[i] : none;
 }
 
 /* Rows (or columns) of a window of `size` in front of its token. */
