@@ -61,6 +61,7 @@
 /* read: the first stage */
 #include "read/inline.c"            /* calls of the model's own functions become their bodies */
 #include "read/builder.c"           /* nodes that take the place of another one */
+#include "read/lift.c"              /* what old opsets say, as opset 13 does */
 #include "read/expand_attention.c"  /* attention and rotary embedding, fused, to standard operators */
 #include "read/expand.c"            /* fused operators to the standard ones they stand for */
 #include "read/bind.c"              /* sizes for dimensions left open */

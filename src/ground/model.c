@@ -419,6 +419,12 @@ static mlo_attr *mlo_attr_of(const mlo_node *n, const char *name) {
         if (mlo_eq(n->attr[i]->name, name)) return n->attr[i];
     return NULL;
 }
+static void mlo_attr_drop(mlo_node *n, const char *name) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n->n_attr; i++)
+        if (!mlo_eq(n->attr[i]->name, name)) n->attr[kept++] = n->attr[i];
+    n->n_attr = kept;
+}
 /* The graph that an attribute holds, NULL where there is none. */
 static mlo_graph *mlo_graph_of(const mlo_node *n, const char *name) {
     mlo_attr *a = mlo_attr_of(n, name);

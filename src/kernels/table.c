@@ -49,13 +49,13 @@ static int mlo_has_table(const mlo_node *n) {
 /* Gives the model the functions of all kernels its nodes use (and their opset import), replacing
  * those it had. */
 static int mlo_add_functions(mlo *m, mlo_model *model) {
-    int64_t opset = 18;
+    const int opset = mlo_opset_of(m);
     size_t kept = 0;
     int imported = 0;
-    for (size_t i = 0; i < model->n_opset; i++) {
-        if (!model->opset[i].domain || !*model->opset[i].domain) opset = model->opset[i].version;
-        if (mlo_eq(model->opset[i].domain, "mlo")) imported = 1;
-    }
+    if (opset < MLO_LIFTED)
+        return mlo_fail_at(m, MLO_E_UNSUPPORTED, model->graph->name,
+            "kernels take opset 13; convert the model from %d to that or a later one", opset);
+    for (size_t i = 0; i < model->n_opset; i++) imported |= mlo_eq(model->opset[i].domain, "mlo");
     for (size_t i = 0; i < model->n_function; i++) {
         int kernel = 0;
         for (int k = 0; k < MLO_N_KERNELS; k++)

@@ -75,7 +75,6 @@ typedef struct {
     mlo_node *scan;
     mlo_node **made; /* nodes for the outer graph */
     size_t n_made;
-    int opset;
 } mlo_roller;
 
 /* ---- names, nodes, constants ---------------------------------------------- */
@@ -126,14 +125,6 @@ static mlo_form mlo_form_stacked(const mlo_form *f, int64_t n) {
     s.dims[0] = n;
     for (int i = 0; i < f->rank; i++) s.dims[i + 1] = f->dims[i];
     return s;
-}
-
-static int mlo_model_version(const mlo_model *model) {
-    for (size_t i = 0; i < model->n_opset; i++)
-        if (!model->opset[i].domain || !*model->opset[i].domain
-            || mlo_eq(model->opset[i].domain, "ai.onnx"))
-            return (int)model->opset[i].version;
-    return 1;
 }
 
 /* ---- comparing instances -------------------------------------------------- */
@@ -337,13 +328,9 @@ static int mlo_roll_made(mlo_roller *r, mlo_node *n) {
     return mlo_failed(r->m);
 }
 
-/* Adds axis 0 (of size 1) to a value by Unsqueeze, whose axes were an attribute before opset 13. */
+/* Adds axis 0 (of size 1) to a value by Unsqueeze. */
 static const char *mlo_roll_unsqueeze(mlo_roller *r, const char *value, const char *row) {
-    const int64_t zero = 0;
-    const int attribute = r->opset < 13;
-    const char *axes = attribute ? NULL : mlo_roll_number(r, "mlo.axes0", zero, 1);
-    mlo_node *n = mlo_roll_node(r, "Unsqueeze", row, value, axes);
-    if (attribute) mlo_attr_ints(r->m, n, "axes", &zero, 1);
+    mlo_node *n = mlo_roll_node(r, "Unsqueeze", row, value, mlo_roll_number(r, "mlo.axes0", 0, 1));
     return mlo_roll_made(r, n) ? NULL : row;
 }
 
@@ -893,10 +880,10 @@ static int mlo_roll_loop(mlo *m, mlo_net *net, const mlo_marked *k, int self, co
     r->swap = swap;
     r->feed_of = feed_of;
     r->names = names;
-    r->opset = mlo_model_version(m->model);
-    if (r->opset < 9)
+    if (mlo_opset_of(m) < MLO_LIFTED)
         return mlo_fail_at(m, MLO_E_UNSUPPORTED, k->name,
-            "opset %d has another Scan; convert the model to opset 13 or later", r->opset);
+            "a loop takes opset 13; convert the model from %d to that or a later one",
+            mlo_opset_of(m));
     if (mlo_roll_compare(r, swap) || mlo_roll_feeds(r)) return mlo_failed(m);
     return mlo_roll_build(r);
 }

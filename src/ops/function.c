@@ -76,9 +76,7 @@ static void mlo_axes_to_input(mlo_reader *r, mlo_node *n) {
         || mlo_attr_ints(r->m, c, "value_ints", axes->ints, axes->n_ints))
         return;
     if (MLO_PUSH(r->m, r->f->node, r->f->n_node, c)) mlo_node_input(r->m, n, name);
-    size_t at = 0;
-    while (n->attr[at] != axes) at++;
-    for (n->n_attr--; at < n->n_attr; at++) n->attr[at] = n->attr[at + 1];
+    mlo_attr_drop(n, "axes");
 }
 
 /* An integer constant as a tensor, where the opset has no value_int yet. */

@@ -190,10 +190,8 @@ static const char *mlo_x_unsqueeze(mlo_expansion *x, const char *v, const int64_
 /* v cut into parts of these sizes. */
 static void mlo_x_split(mlo_expansion *x, const char *v, int64_t axis, const int64_t *sizes,
     const char **part, size_t n) {
-    const char *list = x->opset >= 13 ? mlo_x_list(x, sizes, n) : "";
-    part[0] = MLO_X(x, "Split", v, list);
+    part[0] = MLO_X(x, "Split", v, mlo_x_list(x, sizes, n));
     mlo_x_int(x, "axis", axis);
-    if (x->opset < 13) mlo_x_ints(x, "split", sizes, n);
     for (size_t i = 1; i < n; i++) part[i] = mlo_x_output(x);
 }
 /* v + w, or v when w is absent. */

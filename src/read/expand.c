@@ -722,28 +722,15 @@ static void mlo_expand_integer_mean(mlo_expansion *x) {
 }
 
 /* The float twins of Deeploy's integer networks keep the integers' attributes on standard
- * operators, where they mean nothing, write HardSwish where the opset has none yet, and mean the
- * last axis by a Softmax that names none. Returns the entry that the node now needs, or NULL. */
+ * operators, where they mean nothing, and write HardSwish where the opset has none yet. Returns
+ * the entry that the node now needs, or NULL. */
 static const mlo_dialect *mlo_expand_twin(mlo *m, mlo_node *n, mlo_dtype dtype, int opset) {
-    if (!mlo_is(n, "Div") && !mlo_is(n, "HardSwish") && !mlo_is(n, "Softmax")) return NULL;
-    if (mlo_is(n, "Softmax")) {
-        if (opset < 13 && !mlo_attr_of(n, "axis")) mlo_attr_int(m, n, "axis", -1);
-        return NULL;
-    }
+    if (!mlo_is(n, "Div") && !mlo_is(n, "HardSwish")) return NULL;
     n->n_attr = 0;
     if (!mlo_is(n, "HardSwish") || opset >= 14 || dtype != MLO_FLOAT) return NULL;
     n->domain = mlo_intern(m, "mlo");
     mlo_attr_int(m, n, "to", dtype);
     return mlo_dialect_of(n);
-}
-
-/* Is this one of Deeploy's networks: does it use an operator that only they have? */
-static int mlo_dialect_speaks(const mlo_graph *g) {
-    for (size_t i = 0; i < g->n_node; i++)
-        if (!mlo_eq(g->node[i]->op, "HardSwish") && mlo_dialect_of(g->node[i])
-            && !mlo_eq(g->node[i]->domain, "mlo"))
-            return 1;
-    return 0;
 }
 
 /* ---- the table ------------------------------------------------------------ */
@@ -757,7 +744,7 @@ typedef struct {
 /* expand: NULL when only its form is known; inputs: x for each it must have, - for one it may
  * lack; since: the least opset */
 #define MLO_FUSED(name, inputs, shape, expand) \
-    { { name, mlo_shape_##shape, NULL, 0 }, mlo_expand_##expand, inputs, 11 }
+    { { name, mlo_shape_##shape, NULL, 0 }, mlo_expand_##expand, inputs, MLO_LIFTED }
 #define MLO_CARRIED(name, shape) { { name, mlo_shape_##shape, NULL, 0 }, NULL, "", 1 }
 /* Deeploy writes its operators into the standard domain, or into that of ONNX Runtime's extensions. */
 #define MLO_TWICE(name, inputs, shape, expand, since)                      \

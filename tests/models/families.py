@@ -393,7 +393,8 @@ bert a d18 sdpa mask-dynamic   bert a ts17 sdpa mask-dynamic  vit a ts17 sdpa no
 roberta e d24 sdpa mask        deit f d20 sdpa none           dinov2 a d23 sdpa none          siglip-vision e d24 sdpa none
 bert a d18 sdpa none-batch2    vit a ts17 sdpa none-batch2    bert a d18 sdpa none-half       vit a ts17 eager none-half
 bert a d18 sdpa square         nanogpt-causal a d18 - none    nanogpt-causal a d23 - none     clip-text a ts17 eager none
-swiglu a d18 - none
+swiglu a d18 - none               nanogpt a ts9 - mask            slice a ts10 - none             inner b ts11 - none
+megatron a ts12 - none            vit a ts9 eager none            bert a ts11 eager mask
 """
 
 
