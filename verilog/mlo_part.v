@@ -104,7 +104,7 @@ module mlo_part #(
     reg        f_loaded;
     always @(posedge clk) f_loaded <= !rst && (f_loaded || load);
     always @(*) if (f_past) begin
-        assert (!f_loaded || part == f_part);
+        assert (!f_loaded || (part == f_part && part < (TOP + 1) * (KH - TOP) * (LEFT + 1) * (KW - LEFT)));
         // for the induction
         assert (f_at < f_length && f_column < W && f_at == f_row * W + f_column);
         assert (up == (f_row < TOP ? TOP - f_row : 8'd0));
