@@ -140,7 +140,7 @@ def check_frames():
             for who, got in [("ONNX Runtime", execute(model, feed)[0])] + ([("mlo run", ran(model, feed))] if opset in (13, 23) else []):
                 if got.shape != want.shape or not np.array_equal(got, want): why = why or "%s, %s: %d of %d words" % (who, x.shape, (got != want).sum(), want.size)
         t.case("norms of frames at opset %d" % opset, why)
-    for name, word, x in (("more numbers than the norm takes", "a norm over 4096 tokens of 9 channels; the integer norm takes up to 32768 numbers of a frame", np.zeros((1, 4096, 9), np.int16)),
+    for name, word, x in (("more numbers than the norm takes", "a norm over 4096 tokens of 9 channels; the integer norm takes 1 to 32768 numbers of a frame", np.zeros((1, 4096, 9), np.int16)),
                           ("a frame of two dimensions", "takes x of 3 dimensions, [batch, tokens, channels]; it has 2", np.zeros((7, 9), np.int16))):
         feed = {"x": x, "g": np.ones(9, np.int32), "b": np.zeros(9, np.int32), "p": np.array([1, 1], np.int64)}
         np.savez(t.at("in.npz"), **feed)

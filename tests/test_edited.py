@@ -42,6 +42,7 @@ BASE = {"MVU": ({"x": i8(1, 3, 4), "w": i8(4, 6), **CHANNELS}, {}),
         "Add": ({"a": i8(1, 3, 4), "b": i8(1, 3, 4, seed=2), "p": i32(100, 120, 8)}, {}),
         "Mul": ({"a": i8(1, 3, 4), "b": i8(1, 3, 4, seed=2), "p": i32(100, 12)}, {}),
         "LayerNorm": ({"x": i8(1, 3, 4), "g": all_(4, 300), "b": all_(4, 7), "p": i64(5, 12)}, {"center": 1, "groups": 1}),
+        "FrameNorm": ({"x": i8(2, 3, 4), "g": i32(300, 200, 100, 50), "b": i32(1, 2, 3, 4), "p": i64(5, 12)}, {"center": 1}),
         "Rotary": ({"x": i8(1, 3, 8), "table": i16(3, 4), "p": i32(200, 22)}, {"heads": 2}),
         "Place": ({"x": i8(1, 3, 4), "table": i16(5, 4, most=900), "mult": all_(4, 300), "shift": all_(4, 12)}, {}),
         "Attention": ({**QKV, "p": i32(100, 12, 200, 14)}, {"heads": 2, "kv_heads": 2, "lt": 2, "causal": 0, "band": 0}),
@@ -112,6 +113,10 @@ def check_definitions():
     same("LayerNorm without a mean", "LayerNorm", {"center": 0})
     same("LayerNorm, two in a token", "LayerNorm", {"groups": 2}, {"g": all_(2, 300), "b": all_(2, 7)})
     same("LayerNorm, two in a token, each its own", "LayerNorm", {"groups": 2}, {"g": i32(300, 200, 100, 50).reshape(2, 2), "b": i32(1, 2, 3, 4).reshape(2, 2)})
+    same("FrameNorm without a mean", "FrameNorm", {"center": 0})
+    for shape in ((1, 1, 4), (3, 7, 1), (1, 8192, 4)):
+        c = shape[-1]
+        same("FrameNorm of %d frames of %d tokens of %d channels" % shape, "FrameNorm", {}, {"x": i8(*shape), "g": i32(*range(200, 200 + c)), "b": i32(*range(c))})
     for op in [op for op in INTEGERS if op.startswith("Attention")]:
         more = "AttentionBias" not in op
         same(op + ", heads that share keys", op, {"kv_heads": 1}, {"k": i8(2, 3, 4), "v": i8(2, 3, 4)})
@@ -165,6 +170,17 @@ def check_kernels():
             ("LayerNorm", "no epsilon", "DATA", ["epsilon 0 is not within 1"], {}, {"p": i64(0, 12)}),
             ("LayerNorm", "a scale of 17 bits", "DATA", ["scale 32768 is not within"], {}, {"g": all_(4, 32768)}),
             ("LayerNorm", "more channels than the circuit squares", "UNSUPPORTED", ["32769 channels", "32768"], {}, {"x": i8(1, 1, 32769), "g": all_(32769, 1), "b": all_(32769, 1)}),
+            ("FrameNorm", "neither with nor without a mean", "DATA", ["center is 2"], {"center": 2}, {}),
+            ("FrameNorm", "an x of two dimensions", "SHAPE", ["takes x of 3 dimensions", "it has 2"], {}, {"x": i8(3, 4)}),
+            ("FrameNorm", "an x of four dimensions", "SHAPE", ["takes x of 3 dimensions", "it has 4"], {}, {"x": i8(1, 3, 1, 4)}),
+            ("FrameNorm", "a frame without tokens", "UNSUPPORTED", ["a norm over 0 tokens of 4 channels", "1 to 32768 numbers"], {}, {"x": i8(2, 0, 4)}),
+            ("FrameNorm", "a scale too few", "SHAPE", ["input 1 has 3 elements, needs 4"], {}, {"g": all_(3, 1)}),
+            ("FrameNorm", "too few offsets", "SHAPE", ["input 2 has 2 elements, needs 4"], {}, {"b": all_(2, 1)}),
+            ("FrameNorm", "no shift", "SHAPE", ["input 3 has 1 elements, needs 2"], {}, {"p": i64(5)}),
+            ("FrameNorm", "no epsilon", "DATA", ["epsilon 0 is not within 1"], {}, {"p": i64(0, 12)}),
+            ("FrameNorm", "a shift of 41", "DATA", ["shift 41 is not within 0"], {}, {"p": i64(5, 41)}),
+            ("FrameNorm", "more numbers than the circuit squares", "UNSUPPORTED", ["a norm over 8193 tokens of 4 channels", "32768 numbers"], {}, {"x": i8(1, 8193, 4)}),
+            ("FrameNorm", "more channels than the circuit squares", "UNSUPPORTED", ["a norm over 1 tokens of 32769 channels"], {}, {"x": i8(1, 1, 32769), "g": all_(32769, 1), "b": all_(32769, 1)}),
             ("Rotary", "an x of two dimensions", "SHAPE", ["x of 3 dimensions"], {}, {"x": i8(3, 8)}),
             ("Rotary", "a table of three", "SHAPE", ["a table of 2"], {}, {"table": i16(1, 3, 4)}),
             ("Rotary", "heads of one channel", "SHAPE", ["make no token of 8"], {"heads": 8}, {"table": i16(3, 1)}),
@@ -241,7 +257,7 @@ def check_kernels():
         for name in "ab": refused("%s of 32 bits" % name, op, "TYPE", ["is int32; it must be INT8 or INT16"], inputs={name: i8(1, 3, 4).astype(wide)})
         refused("no shift", op, "SHAPE", ["input 2 has 1 elements"], inputs={"p": i32(1)})
     limits = [("MVU", "mult", -1, "multiplier"), ("MVU", "mult", 32768, "multiplier"), ("MVU", "shift", 0, "shift"), ("MVU", "shift", 63, "shift"),
-              ("Conv", "mult", 32768, "multiplier"), ("Conv", "shift", 0, "shift"), ("Requant", "mult", 32768, "multiplier"), ("Place", "mult", 32768, "multiplier"), ("Place", "shift", 0, "shift"), ("Requant", "shift", 0, "shift"), ("LayerNorm", "g", -32769, "scale")]
+              ("Conv", "mult", 32768, "multiplier"), ("Conv", "shift", 0, "shift"), ("Requant", "mult", 32768, "multiplier"), ("Place", "mult", 32768, "multiplier"), ("Place", "shift", 0, "shift"), ("Requant", "shift", 0, "shift"), ("LayerNorm", "g", -32769, "scale"), ("FrameNorm", "g", 32768, "scale")]
     for op, name, value, what in limits:
         n = BASE[op][0][name].size
         refused("a %s of %d, the last" % (what, value), op, "DATA", ["%s %d is not within" % (what, value)], inputs={name: np.where(np.arange(n) == n - 1, value, 1).astype(np.int32)})
@@ -358,4 +374,4 @@ def check_cores():
         for verb in verbs: t.case("a core %s: %s" % (name, verb), wrong(t.call(verb, path, "-o", t.at("never")), code, mentions))
 
 
-if __name__ == "__main__": t.main(check_definitions, check_kernels, check_cores, floor=575)
+if __name__ == "__main__": t.main(check_definitions, check_kernels, check_cores, floor=605)

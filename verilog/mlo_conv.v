@@ -14,7 +14,7 @@
 //            t + KF + ceil(clog2(SIMD)/2) + 13 + TURNS + (1 if `first`); the others follow every KF cycles.
 // Stall      a result that cannot leave freezes the pipeline; nothing is lost, nothing recomputed. A parameter memory
 //            that is not loaded freezes only what is in front of it: results of the iteration before drain.
-//            EDGES = 1: weights of each part of the window that a token's frame can have (mlo_window): E of them, else 1.
+//            EDGES = 1: weights of each part of the window that a token's frame can have (mlo_part): E of them, else 1.
 // Parameters s_axis_w: words of PE*SIMD*WBITS, address (nf*KF + kf)*E + part, bits (p*SIMD+s)*WBITS: tap kf*SIMD+s (i*KW+j) of channel nf*PE+p
 //            s_axis_c: words of LANES*64, LANES channels each, in their order, bits 64*l: bias[31:0] signed, M[47:32] (< 2^15),
 //            S[53:48] (1..62); SHIFT = 1: M is 2^14, whatever its bits say, and the requantization has no multiplier
@@ -145,6 +145,9 @@ module mlo_conv #(
             end
         end
 
+    // The word that is read: of the step, and of the part of the window that the token has.
+    wire [31:0] w_word = {{(32 - WA){1'b0}}, w_addr} * SETS_32 + ((EDGES != 0) ? {{(32 - PB){1'b0}}, x_part} : 32'd0);
+
     // ---- segment A: control bits beside products and tree ----------------------------------------------------------
     reg  [DA-1:0]   a_valid, a_mark;                // index 0: behind the memories; DA-1: in the last stage of the tree
     reg  [4*DA-1:0] a_info;                         // {tuser, last of its group}
@@ -208,7 +211,6 @@ module mlo_conv #(
     assign issue = f_issue;
 `else
     assign issue = go;
-    wire [31:0]              w_word = {{(32 - WA){1'b0}}, w_addr} * SETS_32 + ((EDGES != 0) ? {{(32 - PB){1'b0}}, x_part} : 32'd0);
     wire [PE*SIMD*WBITS-1:0] w_data;
     reg  [PE*SIMD*WBITS-1:0] w_taps;                // beside the taps in order
     mlo_param #(.WIDTH(PE*SIMD*WBITS), .DEPTH(DEPTH), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_weights (
@@ -338,6 +340,14 @@ module mlo_conv #(
         for (f_i = 0; f_i < DB; f_i = f_i + 1) f_inside = f_inside + b_valid[f_i];
         for (f_i = 0; f_i < DA; f_i = f_i + 1) f_inside = f_inside + (a_valid[f_i] && a_info[4*f_i]);
         if (f_past) assert (f_issued - f_left == f_inside);
+    end
+
+    // Weights: a token's steps are counted as they are issued; each reads its word, or of its words that of the token's part.
+    reg  [7:0] f_step;
+    always @(posedge clk) f_step <= (rst || done) ? 8'd0 : f_step + issue;
+    always @(*) if (f_past) begin
+        assert (f_step == run_n * KF + run_k);
+        if (issue) assert (w_word == (EDGES != 0 ? f_step * ((TOP + 1) * (KH - TOP) * (LEFT + 1) * (KW - LEFT)) + x_part : f_step));
     end
 
     // Order: at the entry of segment B the channel memory is where the group there needs it. Each slot, an empty one too,

@@ -261,6 +261,64 @@ module mlo_variance #(
         if (state == WAIT || state == DONE) assert (!used);
         if (state == DONE) assert (!used_p);
     end
+    // What leaves the sums is a norm: of all that came since the last one, which ended with a token, or with a frame's last; what the second
+    // half has is that, too. A frame is as long as it may be, at most.
+    reg  [15:0]       f_n, f_n_left, f_n_second;            // channels
+    reg  [S1BITS-1:0] f_sum1, f_sum1_left, f_sum1_second;
+    reg  [S2BITS-1:0] f_sum2, f_sum2_left;
+    reg  [2:0]        f_user_left, f_user_second;           // the last token's, of the first one whether it begins an iteration
+    reg               f_opens;
+    reg  [7:0]        f_beat;                               // of the token
+    wire              f_fresh  = f_n == 16'd0;
+    wire [15:0]       f_n_next = f_n + PE;
+    wire [S1BITS-1:0] f_next1  = f_sum1 + x_ext[S1BITS-1:0];
+    wire [S2BITS-1:0] f_next2  = f_sum2 + q_ext[S2BITS-1:0];
+    wire              f_opened = (FRAME == 1 || f_fresh) ? here[0] : f_opens;
+    wire              f_token  = f_beat == BEATS - 1;
+    wire              f_ends   = f_token && (FRAME == 1 || here[1]);
+    always @(posedge clk) begin
+        if (en && valid[LP+1]) begin
+            f_beat  <= f_token ? 8'd0 : f_beat + 8'd1;
+            f_n     <= f_ends ? 16'd0 : f_n_next;
+            f_sum1  <= f_ends ? {S1BITS{1'b0}} : f_next1;
+            f_sum2  <= f_ends ? {S2BITS{1'b0}} : f_next2;
+            f_opens <= f_opened;
+            if (f_ends) begin
+                f_n_left    <= f_n_next;
+                f_sum1_left <= (CENTER != 0) ? f_next1 : {S1BITS{1'b0}};
+                f_sum2_left <= f_next2;
+                f_user_left <= {here[2:1], f_opened};
+            end
+        end
+        if (take) begin
+            f_n_second    <= f_n_left;
+            f_sum1_second <= f_sum1_left;
+            f_user_second <= f_user_left;
+        end
+        if (rst) begin
+            f_beat <= 8'd0;
+            f_n    <= 16'd0;
+            f_sum1 <= {S1BITS{1'b0}};
+            f_sum2 <= {S2BITS{1'b0}};
+        end
+    end
+    always @* if (valid[LP+1]) assume (f_n_next <= C);
+    always @* if (f_past_valid) begin
+        if (sum_valid)     assert (sum_n == f_n_left && sum1 == f_sum1_left && sum2 == f_sum2_left && sum_user == f_user_left);
+        if (state != IDLE) assert (m_n == f_n_second && m_s1 == f_sum1_second && m_tuser == f_user_second);
+        // for the induction
+        assert (f_beat == beat && f_n <= C && (FRAME == 1 ? f_n : f_n % (BEATS * PE)) == f_beat * PE);
+        if (!f_fresh) assert (acc1 == f_sum1 && acc2 == f_sum2);
+        else          assert (f_sum1 == 0 && f_sum2 == 0);
+    end
+    generate
+        if (FRAME > 1) begin : f_frame
+            always @* if (f_past_valid) begin
+                assert (g_frame.begun == !f_fresh);
+                if (!f_fresh) assert (g_frame.counted == f_n && g_frame.opening == f_opens);
+            end
+        end
+    endgenerate
     always @(posedge clk) if (f_past_valid && !$past(rst) && $past(m_tvalid && !m_tready))
         assert (m_tvalid && $stable(m_v) && $stable(m_s1) && $stable(m_sh) && $stable(m_tuser));
     // a token waits behind one that leaves

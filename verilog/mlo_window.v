@@ -5,8 +5,7 @@
 //            number of tokens. For each token in order, and each of its CF beats, the KH x KW taps of its window, row after row,
 //            SIMD a step: tap (i, j) of the token at row r, column q is the token at row r+i-TOP, column q+j-LEFT of its frame, and 0
 //            where there is none. full: there is a token to step through, `user` is its sideband (that of its last beat).
-//            part: which part of the window its frame has: with u rows missing above and d below (in which no token is under this one), l
-//            columns to the left and r to the right, ((u*(KH-TOP) + d)*(LEFT+1) + l)*(KW-LEFT) + r.
+//            part: which part of the window its frame has, by number (mlo_part).
 //            `en`: a step. Its taps are `data` two cycles with `move` later (one that `en` comes with, one more); word s is tap s of the
 //            step, PE lanes. `done` comes with the last `en` of a token. en and done only while full, en only with move.
 // Throughput a beat taken and a step per cycle; a token that takes CF*KH*KW/SIMD cycles to step through and one that takes as long to
@@ -31,8 +30,8 @@ module mlo_window #(
     parameter LEFT  = 1,            // columns of the window to the left of the token's
     parameter SIMD  = 1,            // taps a step
     parameter XBITS = 8,            // bits of a lane
-    // derived, do not set: bits of edge
-    parameter EBITS = $clog2((TOP + 1) * (KH - TOP) * (LEFT + 1) * (KW - LEFT) + 1)
+    // derived, do not set: bits of part
+    parameter PBITS = $clog2((TOP + 1) * (KH - TOP) * (LEFT + 1) * (KW - LEFT) + 1)
 ) (
     input  wire                     clk,
     input  wire                     rst,
@@ -42,7 +41,7 @@ module mlo_window #(
     input  wire [2:0]               s_axis_tuser,
     output reg                      full,
     output reg  [2:0]               user,
-    output reg  [EBITS-1:0]         part,
+    output wire [PBITS-1:0]         part,
     input  wire                     en,
     input  wire                     done,
     input  wire                     move,
@@ -73,8 +72,7 @@ module mlo_window #(
                       B_LAST_32 = SIMD - 1, WORDS_32 = WORDS, STEP_B_32 = STEP % SIMD, STEP_A_32 = STEP / SIMD * CF,
                       I_LAST_32 = KH - 1, J_LAST_32 = KW - SIMD, SIMD_32 = SIMD, LEFT_32 = LEFT, RIGHT_32 = W - 1 + LEFT, O_DOWN_32 = W + SIMD,
                       KW_32 = KW, HOME_32 = (SLOTS - BEFORE) % SLOTS, HOME_B_32 = HOME_32 % SIMD, HOME_A_32 = HOME_32 / SIMD * CF,
-                      SIGHT_32 = (BEHIND + SLOTS - 1) % SLOTS, W_LAST_32 = W - 1,
-                      TOP_32 = TOP, D_PARTS_32 = KH - TOP, L_PARTS_32 = LEFT + 1, R_PARTS_32 = KW - LEFT, J_END_32 = KW - 1;
+                      SIGHT_32 = (BEHIND + SLOTS - 1) % SLOTS, W_LAST_32 = W - 1;
     localparam [CW-1:0] C_LAST = C_LAST_32[CW-1:0];
     localparam [AW-1:0] C_LAST_A = C_LAST_32[AW-1:0];
     localparam [SW-1:0] S_LAST = S_LAST_32[SW-1:0];
@@ -141,10 +139,14 @@ module mlo_window #(
         count  <= count + {{(NW-1){1'b0}}, taken} - {{(NW-1){1'b0}}, done};
         credit <= credit + due - {{(NW-1){1'b0}}, load};
         if (rst) begin
-            in_c     <= {CW{1'b0}};                 in_at    <= {NW{1'b0}};
-            in_b     <= {BW{1'b0}};                 in_a     <= {AW{1'b0}};
-            in_slot  <= {SW{1'b0}};                 in_first <= {SW{1'b0}};
-            count    <= {NW{1'b0}};                 credit   <= {NW{1'b0}};
+            in_c     <= {CW{1'b0}};
+            in_b     <= {BW{1'b0}};
+            in_a     <= {AW{1'b0}};
+            in_slot  <= {SW{1'b0}};
+            in_first <= {SW{1'b0}};
+            in_at    <= {NW{1'b0}};
+            count    <= {NW{1'b0}};
+            credit   <= {NW{1'b0}};
         end
     end
     // ---- the token that is stepped through: what of its window is in its frame ---------------------------------------------
@@ -161,28 +163,19 @@ module mlo_window #(
     wire [31:0]   next_high  = BEFORE_32 + {{(32 - NW){1'b0}}, next_ahead};
     wire [31:0]   next_right = RIGHT_32 - {{(32 - JW){1'b0}}, column};
     wire          row_end    = column == W_LAST_32[JW-1:0];
-    reg  [IW-1:0] next_up;                          // rows of its window that are missing above
-    wire          over     = next_up == {IW{1'b0}};
-    wire [31:0]   past     = J_END_32 - next_right;                // columns missing to the right; below 0: none
-    reg  [31:0]   down;                             // rows missing below
-    integer       below;
-    always @* begin
-        down = 32'd0;
-        for (below = 1; below < KH - TOP; below = below + 1) if (below * W > {{(32 - NW){1'b0}}, next_ahead}) down = down + 32'd1;
-    end
-    wire [31:0]   next_edge = ((({{(32 - IW){1'b0}}, next_up} * D_PARTS_32 + down) * L_PARTS_32) + {{(32 - JW){1'b0}}, next_left}) * R_PARTS_32 + (past[31] ? 32'd0 : past);
+    mlo_part #(.KH(KH), .KW(KW), .W(W), .TOP(TOP), .LEFT(LEFT), .NBITS(NW), .JBITS(JW)) u_part (
+        .clk(clk), .rst(rst), .load(load), .last(next_user[1]), .column(column), .left(next_left), .ahead(next_ahead), .part(part));
     assign load = credit != {NW{1'b0}} && (!full || done);
     always @(posedge clk) begin
         if (load) begin
             user      <= next_user;
-            part   <= next_edge[EBITS-1:0];
-            next_up   <= next_user[1] ? TOP_32[IW-1:0] : (row_end && !over) ? next_up - 1'b1 : next_up;
             ahead     <= next_ahead;
             low       <= next_low;
             high      <= next_high[OW-1:0];
             left      <= next_left;
             right     <= next_right[JW-1:0];
-            slot      <= after(slot);               sight   <= after(sight);
+            slot      <= after(slot);
+            sight     <= after(sight);
             fresh     <= next_user[1];
             column    <= (next_user[1] || row_end) ? {JW{1'b0}} : column + 1'b1;
             next_low  <= next_user[1] ? FIRST : next_low == {OW{1'b0}} ? next_low : next_low - 1'b1;
@@ -190,10 +183,12 @@ module mlo_window #(
         end
         full <= load || (full && !done);
         if (rst) begin
-            full      <= 1'b0;                      slot    <= {SW{1'b0}};
+            full      <= 1'b0;
+            slot      <= {SW{1'b0}};
             sight     <= SIGHT_32[SW-1:0];
-            fresh     <= 1'b1;                      column  <= {JW{1'b0}};
-            next_low  <= FIRST;                     next_up <= TOP_32[IW-1:0];
+            fresh     <= 1'b1;
+            column    <= {JW{1'b0}};
+            next_low  <= FIRST;
             next_left <= LEFT_32[JW-1:0];
         end
     end
@@ -279,7 +274,7 @@ module mlo_window #(
     endgenerate
     always @(posedge clk) if (en) first <= b;
     wire unused = &{1'b0, S_LAST_32, C_LAST_32, B_LAST_32, BEHIND_32, I_LAST_32, J_LAST_32, ROOM_32, HOME_32, HOME_B_32, HOME_A_32, SIGHT_32,
-                    W_LAST_32, LEFT_32, O_DOWN_32, KW_32, next_high, next_right, b_round, beat_a, TOP_32, next_edge};
+                    W_LAST_32, LEFT_32, O_DOWN_32, KW_32, next_high, next_right, b_round, beat_a};
 
 `ifdef FORMAL
     reg f_past = 1'b0;

@@ -36,7 +36,7 @@ static int64_t mlo_frame_numbers(mlo *m, const mlo_node *n, int64_t tokens, int6
     if (tokens > 0 && channels > 0 && tokens <= MLO_NORM_CHANNELS / channels)
         return tokens * channels;
     mlo_fail(m, MLO_E_UNSUPPORTED, n,
-        "a norm over %lld tokens of %lld channels; the integer norm takes up to %d numbers of a "
+        "a norm over %lld tokens of %lld channels; the integer norm takes 1 to %d numbers of a "
         "frame: smaller "
         "frames, or fewer channels",
         (long long)tokens, (long long)channels, MLO_NORM_CHANNELS);
