@@ -212,7 +212,7 @@ WEBLINK := -s MODULARIZE=1 -s EXPORT_NAME=mlo_module -s ENVIRONMENT=worker,node 
 
 # what the page's first core takes is code that runs for the first time: the less there is of it, the sooner; who stays longer has -O2
 build/web/mlo.js: WEBOPT := -O2
-build/web/page.js: WEBOPT := -Os
+build/web/page.js: WEBOPT := -Os -msimd128
 build/web/mlo.o build/web/page.o: $(SRC) mlo.h build/texts.c $(THIRD)/ready
 	@mkdir -p build/web
 	$(EMCC) -std=c99 $(WEBOPT) -w -I. -Ibuild -I$(THIRD) -c -o $@ src/mlo.c

@@ -58,8 +58,8 @@ function show(key) {
   $('code').hidden = !code
   $('turn').hidden = !(key === 'fold' || code) || !front.length
   $('save').disabled = !files
-  if (code) list()
-  else if ($('view').srcdoc !== (pages[key] || '')) $('view').srcdoc = pages[key] || ''
+  if (code || !files) list()
+  if (!code && $('view').srcdoc !== (pages[key] || '')) $('view').srcdoc = pages[key] || ''
 }
 addEventListener('keydown', e => {
   if (e.ctrlKey || e.altKey || e.metaKey || /SELECT|INPUT/.test(e.target.tagName)) return
