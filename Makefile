@@ -208,15 +208,18 @@ wheel: build/wheel/libmlo.so build/wheel/mlo
 EMCC    := NODE_PATH=/usr/share/nodejs emcc
 WEBLINK := -s MODULARIZE=1 -s EXPORT_NAME=mlo_module -s ENVIRONMENT=worker,node -s FILESYSTEM=0 -s ALLOW_MEMORY_GROWTH=1 -s MAXIMUM_MEMORY=4GB -s TOTAL_STACK=8MB \
 	-s EXPORTED_FUNCTIONS=_malloc,_free,_mlo_close,_mlo_load,_mlo_parse,_mlo_set,_mlo_to,_mlo_stage,_mlo_failure,_mlo_report,_mlo_calibrate,_mlo_words,_mlo_run,_mlo_draw,_mlo_signature,_mlo_check \
-	-s EXPORTED_RUNTIME_METHODS=ccall,UTF8ToString -s INCOMING_MODULE_JS_API=wasmBinary
+	-s EXPORTED_RUNTIME_METHODS=ccall,UTF8ToString -s INCOMING_MODULE_JS_API=wasmBinary,instantiateWasm
 
-build/web/mlo.o: $(SRC) mlo.h build/texts.c $(THIRD)/ready
+# what the page's first core takes is code that runs for the first time: the less there is of it, the sooner; who stays longer has -O2
+build/web/mlo.js: WEBOPT := -O2
+build/web/page.js: WEBOPT := -Os -msimd128
+build/web/mlo.o build/web/page.o: $(SRC) mlo.h build/texts.c $(THIRD)/ready
 	@mkdir -p build/web
-	$(EMCC) -std=c99 -O2 -w -I. -Ibuild -I$(THIRD) -c -o $@ src/mlo.c
-build/web/mlo.js: build/web/mlo.o web/bridge.c mlo.h
-	$(EMCC) -O2 -I. -I$(THIRD) -o $@ build/web/mlo.o web/bridge.c $(THIRD)/cjson/cJSON.c $(THIRD)/pb_common.c $(THIRD)/pb_decode.c $(THIRD)/pb_encode.c $(WEBLINK)
-build/web/mlo.html: build/web/mlo.js $(wildcard web/*) tools/web.py examples/bert-tiny.onnx
-	python3 tools/web.py build/web/mlo.wasm build/web/mlo.js examples/bert-tiny.onnx > $@.part
+	$(EMCC) -std=c99 $(WEBOPT) -w -I. -Ibuild -I$(THIRD) -c -o $@ src/mlo.c
+build/web/mlo.js build/web/page.js: build/web/%.js: build/web/%.o web/bridge.c mlo.h
+	$(EMCC) $(WEBOPT) -I. -I$(THIRD) -o $@ $< web/bridge.c $(THIRD)/cjson/cJSON.c $(THIRD)/pb_common.c $(THIRD)/pb_decode.c $(THIRD)/pb_encode.c $(WEBLINK)
+build/web/mlo.html: build/web/page.js $(wildcard web/*) tools/web.py examples/bert-tiny.onnx
+	python3 tools/web.py build/web/page.wasm build/web/page.js examples/bert-tiny.onnx > $@.part
 	mv $@.part $@
 
 web: build/web/mlo.html

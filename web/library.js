@@ -23,10 +23,11 @@ class MloError extends Error {
   }
 }
 
-/** The library of a module. host: { warned(line); open(path) -> a number or 0, size(file), read(file, offset, bytes) -> how many, close(file) }; all may be missing. */
-async function mlo_library(mlo_module, { wasmBinary, ...host }) {
+/** The library of a module: wasmBinary, its bytes, or wasmModule, compiled already. host: { warned(line); open(path) -> a number or 0, size(file), read(file, offset, bytes) -> how many, close(file) }; all may be missing. */
+async function mlo_library(mlo_module, { wasmBinary, wasmModule, ...host }) {
   const pieces = [], utf8 = new TextEncoder(), text = bytes => new TextDecoder().decode(bytes)
-  const module = await mlo_module({ wasmBinary, host: { ...host, piece: (file, bytes) => pieces.push([file, bytes]) } })
+  const instantiateWasm = wasmModule && ((imports, done) => { WebAssembly.instantiate(wasmModule, imports).then(done); return {} })
+  const module = await mlo_module({ wasmBinary, instantiateWasm, host: { ...host, piece: (file, bytes) => pieces.push([file, bytes]) } })
   const call = (name, gives, ...args) => module.ccall(name, gives, args.map(a => typeof a === 'string' ? 'string' : 'number'), args)
 
   function joined(parts) {

@@ -10,19 +10,22 @@ const waiting = new Map()
 let asked = 0, opened = 0
 worker.onmessage = ({ data }) => {
   if (data.said) return notes.push(data.said)
-  const { done, failed } = waiting.get(data.id)
+  const { done, failed, part } = waiting.get(data.id)
+  if (data.part) return part(data.part)
   waiting.delete(data.id)
   data.error === undefined ? done(data.value) : failed(new Error(data.error))
 }
 worker.onerror = e => say('the worker failed: ' + e.message, true)
-const ask = (call, args) => new Promise((done, failed) => { waiting.set(++asked, { done, failed }); worker.postMessage({ id: asked, call, args }) })
+const ask = (call, args, part) => new Promise((done, failed) => { waiting.set(++asked, { done, failed, part }); worker.postMessage({ id: asked, call, args }) })
 
 const notes = []
 const tabs = { read: 'Read', roll: 'Rolled', lower: 'Integers', fold: 'Folded', verilog: 'Verilog' }
 const pages = {}
-let shown = 'roll', front = [], files = null, file = '', turned = 'default'
+let shown = 'roll', chosen = 'roll', front = [], files = null, file = '', turned = 'default'
 
+// each line is a mark on the timeline of the browser's tools, and 'drawn'
 function say(line, wrong) {
+  performance.mark(line)
   $('status').textContent = line
   $('status').className = wrong ? 'wrong' : ''
   $('status').title = notes.join('\n')
@@ -32,30 +35,38 @@ function say(line, wrong) {
 // ---- tabs ----
 for (const [key, name] of Object.entries(tabs)) {
   const b = document.createElement('button')
-  Object.assign(b, { id: 'tab-' + key, textContent: name, disabled: true, onclick: () => show(key) })
+  Object.assign(b, { id: 'tab-' + key, textContent: name, disabled: true, onclick: () => choose(key) })
   b.setAttribute('role', 'tab')
   document.querySelector('nav').append(b)
 }
+const there = key => key === 'verilog' ? !!files : !!pages[key]
+function choose(key) {
+  chosen = key
+  show(key)
+}
+// the tab that was chosen, as soon as there is something in it; until then the last one that has
+const follow = () => show(there(chosen) ? chosen : Object.keys(tabs).filter(there).pop() || chosen)
 function show(key) {
   shown = key
   for (const k in tabs) {
     $('tab-' + k).setAttribute('aria-selected', k === key)
     $('tab-' + k).tabIndex = k === key ? 0 : -1
-    $('tab-' + k).disabled = k === 'verilog' ? !files : !pages[k]
+    $('tab-' + k).disabled = !there(k)
   }
   const code = key === 'verilog'
   $('view').hidden = code
   $('code').hidden = !code
   $('turn').hidden = !(key === 'fold' || code) || !front.length
-  if (code) list()
-  else if ($('view').srcdoc !== (pages[key] || '')) $('view').srcdoc = pages[key] || ''
+  $('save').disabled = !files
+  if (code || !files) list()
+  if (!code && $('view').srcdoc !== (pages[key] || '')) $('view').srcdoc = pages[key] || ''
 }
 addEventListener('keydown', e => {
   if (e.ctrlKey || e.altKey || e.metaKey || /SELECT|INPUT/.test(e.target.tagName)) return
   const keys = Object.keys(tabs), at = keys.indexOf(shown)
   const step = e.target.role === 'tab' || e.target.getAttribute?.('role') === 'tab' ? { ArrowRight: 1, ArrowLeft: -1 }[e.key] : 0
   const to = step ? keys[(at + step + keys.length) % keys.length] : keys[e.key - 1]
-  if (to && !$('tab-' + to).disabled) { show(to); $('tab-' + to).focus() }
+  if (to && !$('tab-' + to).disabled) { choose(to); $('tab-' + to).focus() }
   else if (e.key === 'o') $('file').click()
   else if (e.key === 's' && !$('save').disabled) $('save').click()
 })
@@ -69,6 +80,8 @@ const coloured = s => html(s).replace(VERILOG, (all, note, number) => note ? `<i
 const module_of = (core, k) => 'rtl/' + (new RegExp(`(mlo_\\w+) #\\([^;]*?\\) u_${k.name} \\(`).exec(core) || [])[1] + '.v'
 
 function list() {
+  document.querySelector('#code ul').innerHTML = document.querySelector('pre').innerHTML = ''
+  if (!files) return
   const manifest = JSON.parse(decode(files.get('manifest.json'))), ul = document.querySelector('#code ul')
   const entry = (name, label) => `<li><button data-file="${html(name)}"${name === file ? ' aria-current=true' : ''}>${html(label)}</button></li>`
   const core = decode(files.get('rtl/mlo_core.v'))
@@ -84,22 +97,33 @@ function list() {
 const grouped = n => String(n).replace(/\B(?=(\d{3})+$)/g, ' ')
 const failed = e => say(e.message, true)
 
+// nothing of the model before stays, and what fails later than the next one was opened says nothing
 async function open(model, name) {
   const mine = ++opened
   notes.length = 0
   files = null
   front = []
-  $('save').disabled = true
+  turned = 'default'
   for (const k in pages) delete pages[k]
+  show(chosen)
   document.title = 'mlo: ' + name
-  say(`${name}: read, roll, quantize, lower`)
-  Object.assign(pages, await ask('open', { model, options: { weights: $('weights').value } }))
-  if (mine !== opened) return
-  show(shown === 'verilog' || shown === 'fold' ? 'lower' : shown)
-  say(`${name}: fold`)
-  await fold({}, mine)
-  front = (await ask('front')).trim().split('\n').filter(Boolean).map(JSON.parse)
-  if (mine === opened) slide()
+  say(`${name}: read, roll`)
+  try {
+    await ask('open', { model: await model, options: { weights: $('weights').value } }, part => {
+      if (mine !== opened) return
+      Object.assign(pages, part)
+      follow()
+      say(`${name}: quantize, lower`)
+    })
+    if (mine !== opened) return
+    await fold({}, mine)
+    const found = (await ask('front')).trim().split('\n').filter(Boolean).map(JSON.parse)
+    if (mine !== opened) return
+    front = found
+    slide()
+  } catch (e) {
+    if (mine === opened) failed(new Error(`${name}: ${e.message.replace(/^mlo: /, '')}`))
+  }
 }
 
 async function fold(options, mine = ++opened) {
@@ -109,15 +133,13 @@ async function fold(options, mine = ++opened) {
   if (mine !== opened) return
   pages.fold = page
   files = null
-  if (shown === 'fold') show('fold')
-  $('tab-fold').disabled = false
+  follow()
   say('writing Verilog')
   const made = await ask('files')
   if (mine !== opened) return
   files = made
-  $('save').disabled = false
   const manifest = JSON.parse(decode(files.get('manifest.json')))
-  show(shown)
+  follow()
   turn(manifest)
   say(`ready: ${grouped(manifest.multipliers)} multipliers, ${grouped(JSON.parse(summary).cycles)} cycles a frame, ${files.size} files`)
 }
@@ -143,21 +165,30 @@ for (const [id, key, of] of [['macs', 'budget-macs', p => p.multipliers], ['cycl
 for (const id of ['memory', 'frames']) $(id).onchange = () => fold(turned === 'default' ? {} : turned).catch(failed)
 
 // ---- files in and out ----
-const bert = () => open($('model').textContent, 'bert-tiny').catch(failed)
+const bert = () => open($('model').textContent, 'bert-tiny')
 let again = bert
-async function take(f) {
+function take(f) {
   if (!f) return
-  const bytes = new Uint8Array(await f.arrayBuffer())
-  again = () => open(bytes, f.name).catch(failed)
-  turned = 'default'
+  // (a promise of f's own would end with the frame that it was dropped on)
+  const bytes = new Response(f).arrayBuffer().then(b => new Uint8Array(b), () => { throw new Error('this cannot be read; open or drop one .onnx file') })
+  again = () => open(bytes, f.name)
   again()
 }
 $('file').onchange = e => take(e.target.files[0])
-$('example').onclick = () => { again = bert; turned = 'default'; bert() }
+$('example').onclick = () => { again = bert; bert() }
 $('weights').onchange = () => again()
-addEventListener('dragover', e => { e.preventDefault(); document.body.classList.add('over') })
-addEventListener('dragleave', () => document.body.classList.remove('over'))
-addEventListener('drop', e => { e.preventDefault(); document.body.classList.remove('over'); take(e.dataTransfer.files[0]) })
+// over the page, and over what lies in the frame, which sees the file first
+function droppable(where) {
+  const over = yes => document.body.classList.toggle('over', yes)
+  where.addEventListener('dragover', e => { e.preventDefault(); over(true) })
+  where.addEventListener('dragleave', () => over(false))
+  where.addEventListener('drop', e => { e.preventDefault(); over(false); take(e.dataTransfer.files[0]) })
+}
+droppable(window)
+$('view').onload = () => {
+  droppable($('view').contentDocument)
+  if ($('view').srcdoc) performance.mark('drawn')
+}
 
 // a tar archive: a header of 512 bytes for each file, its bytes filled up to 512
 function tar(files) {
@@ -177,5 +208,9 @@ $('save').onclick = async () => {
   setTimeout(() => URL.revokeObjectURL(a.href), 1000)
 }
 
-ask('start', { wasm: $('wasm').textContent }).then(bert, failed)
-show('roll')
+// called where the page ends: the library lies there
+function begin() {
+  ask('start', { wasm: $('wasm').textContent }).catch(e => { opened++; failed(e) })
+  bert()
+}
+show(chosen)
