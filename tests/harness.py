@@ -12,7 +12,7 @@ What cannot be checked is said, and held against a list (cases.py has the rules)
     t.absent("deeploy", "no ../shared/deeploy")             # likewise anything else that a machine may lack
     t.skip("training", "mlo draws nothing")                 # left out wherever it runs: tests/skips.txt has to list it, with the reason
 """
-import atexit, fcntl, glob, hashlib, os, re, shutil, subprocess, sys, tempfile, time, traceback
+import atexit, fcntl, glob, hashlib, json, os, re, shutil, signal, subprocess, sys, tempfile, time, traceback
 import numpy as np
 import cases
 from cases import absent, case, drawn, full, have, note, skip
@@ -38,6 +38,7 @@ os.environ.update(ASAN_OPTIONS="exitcode=99:detect_leaks=1:allocator_may_return_
 def main(*checks, floor=0):
     """Runs the checks that the command line picks. An exception in one is a failed case; the others still run.
     floor: as many cases there are at least."""
+    if os.environ.pop("MLO_ASKED", None): asked(lambda: main(*checks, floor=floor))
     names = [check.__name__.replace("check_", "") for check in checks]
     for pick in sys.argv[2:]:
         if not any(pick in name for name in names): case(pick, "no check is called so; there are " + ", ".join(names))
@@ -52,6 +53,28 @@ def main(*checks, floor=0):
             case(name, "%s: %s (%s:%s)" % (type(e).__name__, e, os.path.basename(where.filename), where.lineno))
         note("check %s: %.1f s, %.1f of a processor" % (name, time.monotonic() - start, spent() - cpu))
     cases.end(floor, picked=sys.argv[2:])
+
+
+def asked(answer):
+    """mutants.py, which asks a script about many mutants: what it imports costs more than most checks. For each question of stdin, [environment, NAMEs],
+    this process forks. The child says its pid and what main() says; at its end the parent says its status, behind a NUL."""
+    print("asked", flush=True)
+    for question in sys.stdin:
+        env, picks = json.loads(question)
+        child = os.fork()
+        if not child:
+            os.setsid()
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.environ.update(env)
+            sys.argv[2:] = picks
+            print(os.getpid(), flush=True)
+            try: answer()
+            except SystemExit as e: os._exit(int(e.code))     # no more: onnxruntime would wait for threads that a fork leaves behind
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        try: os.killpg(child, signal.SIGKILL)             # what it left running
+        except ProcessLookupError: pass
+        print("\n\0", status, flush=True)
+    os._exit(0)
 
 
 def spent(): return sum(os.times()[:4])                    # seconds of a processor, with those of programs that ended

@@ -46,8 +46,9 @@ TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
 QUICK = 4                                                # seconds: checks of a script that take no more are asked together
-START = 0.5                                              # .. that a script takes to begin
+START = 0.1                                              # .. that a question takes besides
 LONGEST = 12                                             # seconds of a processor, in which a run of mlo ends that is asked of a mutant; none takes half of that without
+IDLE = 16                                                # scripts that have begun and wait for a question; each holds 100 MB
 FEW = 4                                                  # scripts that are measured before each mutant is asked once more
 # No script: what packages, pages and other compilers make of mlo, and what holds the clock or the memory against a number, or puts faults in itself
 WATCHED = "-O1 -g1 -fsanitize=address,bounds -fno-sanitize-recover=all"       # of the undefined, mutants that are not chosen do some, too
@@ -396,30 +397,77 @@ def single(folder, m, cc):
     return tree
 
 
-def run(tree, script, checks, limit, **more):
-    """The lines of a script, or of some of its checks, and why it failed, or None. As a mutant it ends at its first FAIL."""
-    folder, why, lines, late = tempfile.mkdtemp(prefix="mlo-mutant-"), None, [], []
-    env = dict(os.environ, TMPDIR=folder, PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="1", MLO_SANITIZE="0", **more)
-    p = subprocess.Popen([sys.executable, os.path.join(tree.tests, "test_%s.py" % script), tree.mlo, *checks], cwd=tree.root, env=env, stdin=subprocess.DEVNULL,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+class Script:
+    """A script that has begun and forks for each question: harness.py, asked(). Its folder is the same for each of them."""
+    idle, lock = [], threading.Lock()
 
-    def end():
-        late.append(1)
-        os.killpg(p.pid, signal.SIGKILL)
-    timer = threading.Timer(limit, end)
-    timer.start()
-    for line in p.stdout:
-        lines.append(line)
-        if line.startswith("FAIL ") and "MLO_MUTANT" in more:
-            why = line[5:].strip()
-            break
-    timer.cancel()
-    if not why and p.wait(): why = "too slow" if late else GONE if p.returncode < 0 else "status %d: %s" % (p.returncode, " ".join(lines[-1:]).strip())
-    try: os.killpg(p.pid, signal.SIGKILL)
-    except ProcessLookupError: pass
-    p.wait()
-    shutil.rmtree(folder, True)
-    return lines, why
+    def __init__(self, tree, script):
+        self.key, self.folder = (tree.root, script), tempfile.mkdtemp(prefix="mlo-mutant-")
+        self.now, self.begun = os.path.join(self.folder, "now"), os.path.join(self.folder, "begun")
+        os.mkdir(self.now)
+        env = dict(os.environ, TMPDIR=self.now, MLO_ASKED="1", PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="1", MLO_SANITIZE="0")
+        self.p = subprocess.Popen([sys.executable, os.path.join(tree.tests, "test_%s.py" % script), tree.mlo], cwd=tree.root, env=env, stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+        self.said, line = [], None
+        for line in iter(self.p.stdout.readline, ""):
+            if line == "asked\n": break
+            self.said.append(line)
+        if not line: self.p.wait()
+        shutil.copytree(self.now, self.begun, symlinks=True)
+
+    def ask(self, checks, limit, env):
+        """The lines of these checks, and why they failed, or None. As a mutant it ends at its first FAIL."""
+        why, lines, late, status = None, [], [], -1
+        if self.p.poll() is not None: return self.said, ended(self.p.returncode, self.said)                    # it never came to main()
+        print(json.dumps([env, checks]), file=self.p.stdin, flush=True)
+        child = int(self.p.stdout.readline())
+
+        def end():
+            late.append(1)
+            stop()
+
+        def stop():
+            try: os.killpg(child, signal.SIGKILL)
+            except ProcessLookupError: pass                       # it just ended
+        timer = threading.Timer(limit, end)
+        timer.start()
+        for line in iter(self.p.stdout.readline, ""):
+            if line.startswith("\0"):
+                status = int(line[1:])
+                break
+            lines += [line] * (line != "\n")
+            if line.startswith("FAIL ") and "MLO_MUTANT" in env and not why:
+                why = line[5:].strip()
+                stop()
+        timer.cancel()
+        if not why: why = "too slow" if late else ended(status, lines)
+        shutil.rmtree(self.now, True)
+        shutil.copytree(self.begun, self.now, symlinks=True)
+        return lines, why
+
+    def end(self):
+        self.p.kill()
+        self.p.communicate()
+        shutil.rmtree(self.folder, True)
+
+
+def ended(status, lines):
+    """Why that is a failure, or None."""
+    return None if status == 0 else GONE if status < 0 else "status %d: %s" % (status, " ".join(lines[-1:]).strip())
+
+
+def run(tree, script, checks, limit, **env):
+    """What a script says of these checks (Script.ask). Some that have begun wait for the next question."""
+    with Script.lock:
+        one = next((s for s in Script.idle if s.key == (tree.root, script)), None)
+        if one: Script.idle.remove(one)
+    one = one or Script(tree, script)
+    said = one.ask(checks, limit, env)
+    with Script.lock:
+        Script.idle += [one] * (one.p.poll() is None)
+        old = [Script.idle.pop(0) for _ in Script.idle[IDLE:]]
+    for s in old: s.end()
+    return said
 
 
 # ---- which checks see a mutant -----------------------------------------------------------------------------------------------------
@@ -667,7 +715,9 @@ def main():
             judge.watch(built(together(os.path.join(folder, "watched"), rest, cc)[0], rest, cc, WATCHED))
             judge.all()
         table(judge)
-    finally: shutil.rmtree(folder, True)
+    finally:
+        for script in Script.idle: script.end()
+        shutil.rmtree(folder, True)
 
 
 if __name__ == "__main__": main()
