@@ -10,6 +10,7 @@
     refusals  shapes and numbers that there is no hardware for
     cores     whole cores with convolutions: beside a residual path, in front of and behind matrices, norms and attention; the words of ONNX Runtime on host/core.onnx,
               the cycles predicted; stalls, frames in flight, frames shorter than the grid, parameters of all kinds
+    verilator PoolFormer's layer in Verilator: Icarus's words, and each kernel busy as long
     exports   models/conv/ (families_conv.py made it: stages of ConvNeXt, SegFormer's layers, windows between 1 x 1, average pooling) become hardware, as test_families.py has it: words in
               Icarus, `mlo run` and ONNX Runtime, and how near they come to the floats; other windows are refused by name and reason
     foldings  PE and SIMD of convolutions, as options, --folding and searches choose them; what is refused"""
@@ -355,6 +356,19 @@ def check_cores():
     t.note("predicted to the cycle: %d of %d" % (exact, runs))
 
 
+def check_verilator():
+    """PoolFormer's layer: frames shorter than the longest, behind each other."""
+    if not t.have("PoolFormer in both simulators", "iverilog", "verilator"): return
+    build, flags, _ = CORES["PoolFormer's layer"]
+    path = t.at("core-in-verilator")
+    t.good("compile", build(os.path.basename(path)), *flags, "-o", path)
+    for play, tokens in (["--frames", 3, "--frame-tokens", "15,7,4"], 26), (["--frames", 2], 30):
+        icarus, verilator = Run(path, *play), Run(path, *play, verilator=True)
+        why = icarus.why(tokens) or verilator.why(tokens)
+        if not why and icarus.timing() != verilator.timing(): why = "Icarus says %s, Verilator %s" % (icarus.timing(), verilator.timing())
+        t.case("the same words and cycles in Icarus and Verilator: PoolFormer's layer %s" % " ".join(map(str, play)), why)
+
+
 # ---- models of PyTorch ------------------------------------------------------------------------------------------------------------------
 
 # by a part of the name: what the refusal's line has to say
@@ -448,4 +462,4 @@ def check_foldings():
     t.case("refused: weights of more bits than metadata say", "" if p.returncode == 3 and "does not fit 3 bits" in p.stderr.decode() else "status %d: %s" % (p.returncode, p.stderr.decode()))
 
 
-if __name__ == "__main__": t.main(check_words, check_frames, check_floats, check_refusals, check_cores, check_exports, check_foldings, floor=97)
+if __name__ == "__main__": t.main(check_words, check_frames, check_floats, check_refusals, check_cores, check_verilator, check_exports, check_foldings, floor=99)

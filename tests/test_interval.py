@@ -29,6 +29,7 @@ BIAS = (-2 ** 31, 2 ** 31 - 1, 0)
 TOKENS = 8                                              # of a frame: so many inputs at once
 HEADS = {8: (1, 7, 64, 255), 16: (1, 512)}              # channels of a head, by the bits of q, k and v
 WINDOW = {"width": 4, "top": 0, "left": 1}                # of 2 x 3 over two rows of a frame: it lies within the grid at tokens 1 and 2
+FRAMES = 1, 8, 384                                       # channels of a norm over a frame, which has TOKENS times as many numbers
 ATTENTIONS = {"Attention": 4, "AttentionCap": 6, "AttentionProbs": 7, "AttentionRounded": 10}     # and their parameters
 
 
@@ -288,6 +289,13 @@ class Loop:
         self.narrow = self.put("Requant", "narrow", ["state"], 8, bias=ints([0] * 8), mult=ints([1] * 8), shift=ints([1] * 8))
         self.use(self.put("Conv", "Conv", [self.stream("x7", 7, bits)], 16, WINDOW, w=np.zeros((7, 2, 3), np.int8), bias=ints([0] * 7), mult=ints([1] * 7), shift=ints([1] * 7)), 7)
 
+    def frames(self, bits):
+        """Norms over frames, in a core of their own."""
+        self.narrow = self.put("Requant", "narrow", ["state"], 8, bias=ints([0] * 8), mult=ints([1] * 8), shift=ints([1] * 8))
+        for k in FRAMES:
+            x = self.stream("x%d" % k, k, bits)
+            for center in (1, 0): self.use(self.put("FrameNorm", "FrameNorm %d %d" % (k, center), [x], 16, {"center": center}, g=ints([1] * k), b=ints([0] * k), p=np.array([1, 0], np.int64)), k)
+
     def save(self, path):
         shape, info = [1, TOKENS, 8], helper.make_tensor_value_info
         body = helper.make_graph(self.nodes, "body", [info("state", TensorProto.INT16, shape)] + [info(k, onnx_type(v.dtype), v.shape) for k, v in self.stacks], [info(self.last, TensorProto.INT16, shape)])
@@ -311,7 +319,7 @@ def build(bits, what="kernels"):
 
 def kernel(name, bits):
     """What the manifest says of a kernel, and the parameters of its module in the emitted core."""
-    d = build(bits, "window" if name == "Conv" else "kernels")
+    d = build(bits, {"Conv": "window", "FrameNorm": "frames"}.get(name.split()[0], "kernels"))
     k = next(k for k in json.loads(t.read(os.path.join(d, "manifest.json")))["kernels"] if k["value"] == name)
     line = re.search(r"%s #\(([^;]*?)\) u_%s \(" % (k["module"], k["name"]), t.read(os.path.join(d, "rtl/mlo_core.v")).decode(), re.S)
     return k, {n: int(v) for n, v in re.findall(r"\.(\w+)\((\d+)\)", line[1])}
@@ -367,22 +375,27 @@ def attack_table(k, bits, seen):
     return [a]
 
 
-def attack_norm(k, bits, seen, center=1):
-    attacks, x = [], patterns(k, bits)
+def attack_norm(k, bits, seen, center=1, tokens=1):
+    """Of a token's k channels, or of a frame of so many tokens: their k numbers."""
+    attacks, x, channels = [], patterns(k, bits), k // tokens
     spread = (k - 1) * ((1 << bits) - 1) ** 2 if center else k * low(bits) ** 2
     even = 4 ** ((spread.bit_length() + 1) // 2) - spread                   # makes V of one channel far out a power of 4, so that R is largest
     for eps, sh in (1, 0), (2 ** 47, 40), (4 ** 23 - 1, 20), (4 ** 23, 12), (max(1, even), 14):
         for flip in (0, 1, 2):
-            a = Attack("LayerNorm", "LayerNorm %d %d" % (k, center), bits, 16, seen)
-            g, b = [-32768 if i // 2 % 2 == flip else 32767 for i in range(k)], [0 if flip == 2 else BIAS[(i // 4 + flip) % 2] for i in range(k)]
+            op = "LayerNorm" if tokens == 1 else "FrameNorm"
+            a = Attack(op, "%s %d %d" % (op, channels, center), bits, 16, seen)
+            g, b = [-32768 if i // 2 % 2 == flip else 32767 for i in range(channels)], [0 if flip == 2 else BIAS[(i // 4 + flip) % 2] for i in range(channels)]
             if flip == 2: sh = 14 + (k.bit_length() + 1) // 2               # nothing is clipped
-            a.feed, a.attributes = {"x": np.array([x], dtype(bits)), "g": ints(g), "b": ints(b), "p": np.array([eps, sh], np.int64)}, {"center": center}
-            a.y = [norm(row, g, b, eps, sh, center, 16, seen) for row in x]
+            rows = np.array(x, dtype(bits)).reshape((1, len(x), k) if tokens == 1 else (len(x), tokens, channels))
+            a.feed, a.attributes = {"x": rows, "g": ints(g), "b": ints(b), "p": np.array([eps, sh], np.int64)}, {"center": center}
+            a.y = [norm(row, g * tokens, b * tokens, eps, sh, center, 16, seen) for row in x]
+            if tokens > 1: a.y = np.array(a.y).reshape(rows.shape).tolist()
             attacks.append(a)
     return attacks
 
 
 def attack_rms(k, bits, seen): return attack_norm(k, bits, seen, 0)
+def attack_frame(k, bits, seen, center=1): return attack_norm(k * TOKENS, bits, seen, center, TOKENS)
 
 
 def attack_requant(k, bits, seen):
@@ -493,6 +506,10 @@ def attacks():
         for name, attack in ("Requant", attack_requant), ("RequantTable", attack_requant_table), ("Add", attack_add), ("Mul", attack_mul):
             seen = Seen()
             yield "%s, %d bits" % (name, bits), attack(7, bits, seen), seen
+        for k, center in itertools.product(FRAMES, (1, 0)):
+            if bits in (10, 12) and k != 8: continue
+            seen = Seen()
+            yield "FrameNorm%s, %d tokens of %d channels of %d bits" % ("" if center else " without a mean", TOKENS, k, bits), attack_frame(k, bits, seen, center), seen
         seen = Seen()
         yield "Conv, a window of 2 x 3, %d bits" % bits, attack_conv(6, bits, seen), seen
         seen = Seen()
@@ -576,11 +593,18 @@ def icarus_add(attacks, p, library, cb=None, kernel="mlo_add"):
     return told(*simulate("add", p, files, dict(beats=len(y), limit=4000 + 20 * len(y)), library, kernel))
 
 
+def in_frames(attacks, rows, lanes, bits):
+    """Beats of tokens of frames: the first of each attack, the last of each frame."""
+    return [b | ((n == i == 0) | (i == TOKENS - 1) << 1) << lanes * bits for a in attacks for n, frame in enumerate(rows(a)) for i, row in enumerate(frame) for b in beats(row, lanes, bits)]
+
+
 def icarus_norm(attacks, p, library):
-    pe, y = p["PE"], result(attacks, p["PE"], 16)
+    pe, frames = p["PE"], "FRAME" in p
+    x = in_frames(attacks, lambda a: a.feed["x"].tolist(), pe, p["XBITS"]) if frames else stream(attacks, "x", pe, p["XBITS"])
+    y = in_frames(attacks, lambda a: a.y, pe, 16) if frames else result(attacks, pe, 16)
     cb = banks(attacks, lambda a: lanes_of([int(g) & 0xffff | (int(b) & 0xffffffff) << 32 for g, b in zip(a.feed["g"], a.feed["b"])], pe), 64 * pe)
     eb = banks(attacks, lambda a: [int(a.feed["p"][0]) | int(a.feed["p"][1]) << 48], 64)
-    files = {"x.hex": hexwords(stream(attacks, "x", pe, p["XBITS"]), 35 + pe * p["XBITS"]), "c.hex": hexwords(cb, 160), "e.hex": hexwords(eb, 160), "y.hex": hexwords(y, 3 + pe * 16)}
+    files = {"x.hex": hexwords(x, 35 + pe * p["XBITS"]), "c.hex": hexwords(cb, 160), "e.hex": hexwords(eb, 160), "y.hex": hexwords(y, 3 + pe * 16)}
     return told(*simulate("layernorm", p, files, dict(beats=len(y), limit=4000 + len(cb) + 500 * TOKENS * len(attacks) + 3 * len(y)), library))
 
 
@@ -606,7 +630,7 @@ def icarus_attention(attacks, p, library):
     return told(*simulate("attention", dict(p, MAX=65536), dict(files, **{"c.hex": hexwords(cb, 128)}), dict(nq=len(q), nk=len(k), nc=len(cb), nm=len(golden), kbeats=TOKENS * p["D"] // simd), library))
 
 
-IN_ICARUS = {"MVU": icarus_mvu, "Requant": icarus_requant, "Add": icarus_add, "Mul": icarus_mul, "LayerNorm": icarus_norm, "Rotary": icarus_rotary, **dict.fromkeys(ATTENTIONS, icarus_attention)}
+IN_ICARUS = {"MVU": icarus_mvu, "Requant": icarus_requant, "Add": icarus_add, "Mul": icarus_mul, "LayerNorm": icarus_norm, "FrameNorm": icarus_norm, "Rotary": icarus_rotary, **dict.fromkeys(ATTENTIONS, icarus_attention)}
 
 
 def icarus(attacks, library=os.path.join(t.root, "verilog"), **more):
@@ -620,6 +644,8 @@ def check_hardware():
     for bits, k in itertools.product((8, 16), SIZES):
         cases["MVU, %d channels of %d bits" % (k, bits)] = attack_mvu, (k, bits, Seen()), dict(SIMD=16) if k == 3072 else {}
         for center in (1, 0): cases["LayerNorm%s, %d channels of %d bits" % ("" if center else " without a mean", k, bits)] = attack_norm, (k, bits, Seen(), center), dict(PE=64) if k == 3072 else {}
+    for bits, k, center in itertools.product((8, 16), FRAMES, (1, 0)):
+        cases["FrameNorm%s, %d channels of %d bits" % ("" if center else " without a mean", k, bits)] = attack_frame, (k, bits, Seen(), center), dict(PE=64) if k == 384 else {}
     for bits in BITS:
         for op, attack in ("Requant", attack_requant), ("Add", attack_add), ("Mul", attack_mul): cases["%s, %d bits" % (op, bits)] = attack, (7, bits, Seen()), {}
         cases["Rotary, %d bits" % bits] = attack_rotary, (64, bits, Seen()), {}
@@ -633,7 +659,7 @@ def check_hardware():
 def check_registers():
     """The manifest's widths are the registers' own, and wide enough."""
     if not t.have("registers", "iverilog"): return
-    for bits, (what, least) in itertools.product(BITS, {"kernels": 100, "window": 9}.items()):
+    for bits, (what, least) in itertools.product(BITS, {"kernels": 100, "window": 9, "frames": 50}.items()):
         d = build(bits, what)
         named = [(k["name"] + "." + c["register"], c) for k in json.loads(t.read(os.path.join(d, "manifest.json")))["kernels"] for c in k["intermediates"] if "register" in c]
         probe = t.write("widths.v", "module widths; mlo_top top (); initial begin\n%s$finish; end endmodule\n" % "".join('$display("%%0d", $bits(top.u_core.u_%s));\n' % r for r, _ in named))
@@ -655,6 +681,7 @@ MVU, REQUANT, ADD = lambda: attack_mvu(64, 8, Seen()), lambda: attack_requant(7,
 MUL = lambda: attack_mul(7, 16, Seen())
 ROTARY = lambda: attack_rotary(64, 16, Seen())
 NORM, RMS, ATTENTION = lambda: attack_norm(64, 16, Seen()), lambda: attack_rms(64, 16, Seen()), lambda: attack_attention(64, 8, Seen())
+FRAME = lambda: attack_frame(8, 16, Seen())
 CAP = lambda: attack_cap(64, 8, Seen())
 PROBS, ROUNDED = lambda: attack_probs(64, 8, Seen()), lambda: attack_rounded(64, 8, Seen())
 PRODUCT = ("mlo_requantize.v", "PBITS = ABITS + MBITS;", "PBITS = ABITS + MBITS - {n};")
@@ -684,6 +711,9 @@ MUTANTS = [
     (NORM, "n", [("mlo_layernorm.v", "reg  signed [NBITS-1:0] n4;", "reg  signed [NBITS-1-{n}:0] n4;")]),
     (RMS, "n", [("mlo_layernorm.v", "reg  signed [NBITS-1:0] n4;", "reg  signed [NBITS-1-{n}:0] n4;")]),
     (NORM, "n G + B", [("mlo_layernorm.v", "NBITS + 16 : 33) + 1;", "NBITS + 16 : 33) + 1 - {n};")]),
+    (FRAME, "sum x", [("mlo_layernorm.v", "S1BITS = XBITS + LC;", "S1BITS = XBITS + LC - {n};"), ("mlo_variance.v", "S1BITS    = XBITS + $clog2(C)", "S1BITS    = XBITS + $clog2(C) - {n}")]),
+    (FRAME, "C R", [("mlo_layernorm.v", "CRBITS = $clog2(N + 1) + 17;", "CRBITS = $clog2(N + 1) + 17 - {n};")]),
+    (FRAME, "n", [("mlo_layernorm.v", "reg  signed [NBITS-1:0] n4;", "reg  signed [NBITS-1-{n}:0] n4;")]),
     (ATTENTION, "s", [("mlo_attention_max.v", "lane = scores[i*SB +: SB];", "lane = $signed(scores[i*SB +: SB-{n}]);")]),
     (ATTENTION, "mx - s", [("mlo_exp2.v", "DB = SBITS - 1;", "DB = SBITS - 1 - {n};")]),
     (ATTENTION, "(mx - s) * MS", [("mlo_exp2.v", "reg [PB-1:0] p2;", "reg [PB-1-{n}:0] p2;")]),
@@ -819,4 +849,4 @@ def check_ends():
 
 
 if __name__ == "__main__":
-    t.main(check_words, check_registers, check_hardware, check_function_mutants, check_mutants, check_ends, floor=245)
+    t.main(check_words, check_registers, check_hardware, check_function_mutants, check_mutants, check_ends, floor=280)
