@@ -129,6 +129,7 @@ static const char *cli_meant(const char *near) {
 #include "cli/args.c" /* the command line, and --config */
 #include "cli/report.c" /* what quantize measured, as a table */
 #include "cli/generate.c" /* run --generate */
+#include "cli/vcd.c" /* show --wave */
 #include "cli/model.c" /* the stage verbs, run, check, show */
 #include "cli/build.c" /* emit, compile: the directory and the summary */
 #include "cli/bench.c" /* what is simulated: the directory, frames, golden words */

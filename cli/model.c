@@ -405,7 +405,7 @@ static int cli_show(cli *c) {
     const char *format = "text";
     int n = 0;
     struct stat st;
-    cli_bytes b = { NULL, 0 }, simulation = { NULL, 0 };
+    cli_bytes b = { NULL, 0 }, simulation = { NULL, 0 }, waves = { NULL, 0 };
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (cli_value(c, formats[i])) {
             format = formats[i];
@@ -414,10 +414,16 @@ static int cli_show(cli *c) {
     if (n > 1)
         return cli_fail(c, MLO_E_USAGE, NULL,
             "--text, --json, --dot, --html and --svg exclude each other; give one");
+    if (cli_value(c, "wave") && strcmp(format, "html"))
+        return cli_fail(c, MLO_E_USAGE, NULL, "--wave is drawn on the page; give --html, too");
+    if (cli_value(c, "window") && !cli_value(c, "wave"))
+        return cli_fail(c, MLO_E_USAGE, NULL, "--window is of --wave FILE.vcd; give it, too");
     if (cli_value(c, "sim")) cli_slurp(c, cli_value(c, "sim"), &simulation);
     if (!cli_failed(c) && c->operand && !stat(c->operand, &st) && S_ISDIR(st.st_mode))
         cli_show_directory(c, &simulation);
+    if (!cli_failed(c) && cli_value(c, "wave")) cli_vcd_read(c, cli_value(c, "wave"), &waves);
     if (simulation.n) mlo_set(c->m, "simulation", simulation.data);
+    if (waves.n) mlo_set(c->m, "waves", waves.data);
     if (!cli_failed(c) && !cli_load(c, c->m, &b)) {
         cli_out o;
         cli_out_open(c, &o, cli_value(c, "o"));
@@ -426,5 +432,6 @@ static int cli_show(cli *c) {
     }
     free(b.data);
     free(simulation.data);
+    free(waves.data);
     return cli_failed(c);
 }

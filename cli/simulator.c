@@ -142,10 +142,17 @@ static long long cli_sim_words(const cli_bench *b) {
     return words;
 }
 
+/* Whether waves are to be a VCD: by the name of their file. */
+static int cli_waves_vcd(const cli_bench *b) {
+    const char *wave = cli_value(b->c, "wave");
+    const size_t n = strlen(wave);
+    return n > 4 && !strcmp(wave + n - 4, ".vcd");
+}
+
 /* Where the compiled bench is, or will be: its name tells sources, simulator and sizes. */
 static void cli_sim_program(const cli_bench *b, int verilator, char *program, size_t room) {
     const long long words = cli_sim_words(b);
-    const char *wave = cli_value(b->c, "wave") ? "-wave" : "";
+    const char *wave = !cli_value(b->c, "wave") ? "" : cli_waves_vcd(b) ? "-vcd" : "-wave";
     if (verilator)
         snprintf(program, room, "sim/verilator-%.12s-%lld%s/mlo_tb", b->key, words, wave);
     else
@@ -235,7 +242,7 @@ static void cli_words_of_verilator(const cli_bench *b, cli_command *x, const cha
     cli_word(x, "--build-jobs");
     cli_word(x, "%ld", cli_cores());
     cli_word(x, "-GWORDS=%lld", cli_sim_words(b));
-    if (cli_value(b->c, "wave")) cli_word(x, "--trace-fst");
+    if (cli_value(b->c, "wave")) cli_word(x, cli_waves_vcd(b) ? "--trace" : "--trace-fst");
     cli_word(x, "--Mdir");
     cli_word(x, "%s", dir);
     cli_word(x, "-o");
@@ -430,7 +437,7 @@ static int cli_sim_simulate(cli_bench *b) {
         cli_word(&x, "-n");
     }
     cli_word(&x, b->verilator ? "./%s" : "%s", program);
-    if (cli_value(b->c, "wave") && !b->verilator) cli_word(&x, "-fst");
+    if (cli_value(b->c, "wave") && !b->verilator) cli_word(&x, cli_waves_vcd(b) ? "-vcd" : "-fst");
     if (p.on) cli_word(&x, "+progress=%lld", (long long)(b->expected / 200 + 1));
     snprintf(log, sizeof log, "%s/sim/run.log", b->dir);
     p.look = cli_look_at_run;

@@ -269,7 +269,14 @@ static const cli_flag cli_flags[] = {
     { "window", "CYCLE", V_SIM, 0,
         "with --trace: valid and ready of each stream in the 96 cycles from this one on; default: "
         "half way" },
-    { "wave", "FILE.fst", V_SIM, 0, "record waves (GTKWave: tb/mlo_top.gtkw)" },
+    { "wave", "FILE.fst", V_SIM, 0,
+        "record waves (GTKWave: tb/mlo_top.gtkw); as FILE.vcd, ten times larger, for show --wave" },
+    { "wave", "FILE.vcd", V_SHOW, 0,
+        "on the page of a core: its streams, cycle by cycle, out of waves that its bench "
+        "recorded" },
+    { "window", "CYCLE", V_SHOW, 0,
+        "with --wave: the first of the 96 cycles that are drawn; 1, the default: the first beat "
+        "comes in" },
     { "against", "ORIGINAL.onnx", V_CHECK, 0, "the model it was rolled from" },
     { "text", NULL, V_SHOW | V_SIM, 0, "a table for people (the default; of sim: on a terminal)" },
     { "json", NULL, V_SHOW | V_SIM, 0,

@@ -24,8 +24,6 @@
  * invariant: compute, starved and blocked of a kernel's lines add up to its counters.
  */
 
-enum { CLI_WINDOW = 96 }; /* cycles that the bench writes whole (share/tb/rolled.v) */
-
 /* One tile on one stream. */
 typedef struct {
     long long first; /* cycle of its first beat */

@@ -133,9 +133,9 @@ def wrong_window(manifest, lines, first, least=2):
     return "" if seen >= least else "%d tokens leave in the window" % seen
 
 
-def wrong_waves(path, lines):
+def wrong_waves(path, lines, *flags):
     """In the page each of these streams has a row, and each of its beats a box of its own."""
-    page = t.good("show", "--html", path).decode().partition("Streams, cycle by cycle")[2].partition("</section>")[0]
+    page = t.good("show", "--html", path, *flags).decode().partition("Streams, cycle by cycle")[2].partition("</section>")[0]
     for x in (y for y in lines if "stream" in y):
         name = re.escape("%s.%s" % (x["kernel"], x["stream"]))
         want = [x["from"] + i for i in range(96) if x["valid"][i] == x["ready"][i] == "1"]
@@ -246,6 +246,53 @@ def check_window():
     t.case("a window without a trace", "" if p.returncode == 2 and b"--trace" in p.stderr else "%s %s" % (p.returncode, p.stderr))
 
 
+def check_recorded():
+    """Waves that a simulator recorded are drawn as what --trace counted in the same run; what is no such file is refused, by line."""
+    if not t.have("recorded waves", "iverilog"): return
+    path, vcd = build("mlp-res", "--pe", "2", "--simd", "8"), t.at("x.vcd")
+    for first, flags in (1, ()), (700, ("--stall", "20", "--seed", "3")):
+        lines = sim(path, "--window", str(first), "--wave", vcd, "--simulator", "icarus", *flags)[1]
+        os.remove(os.path.join(path, "sim/trace.jsonl"))
+        t.case("Icarus's, from cycle %d" % first, wrong_waves(path, lines, "--wave", vcd, "--window", str(first)))
+    rows = sum("stream" in x for x in lines)
+    for name in t.drawn(("Verilator's waves",), 3):                                 # it compiles for a third of this check
+        if not t.have(name, "verilator"): continue
+        other = t.at("v.vcd")
+        t.case("Verilator's", wrong_waves(path, sim(path, "--window", "700", "--wave", other, "--simulator", "verilator", *flags)[1], "--wave", other, "--window", "700"))
+    # beside a model, without a report; and as far as a run went that was stopped
+    whole = t.read(vcd)
+    whole = whole[:len(whole) // 4]                                                # 1 800 cycles
+    cut = t.write("cut.vcd", whole)
+    for name, file, operand in ("beside a folded model", vcd, t.write("core.json", t.good("fold", t.model("mlp-res"), "--pe", "2", "--simd", "8"))), ("of a run that was stopped", cut, path):
+        t.case(name, wrong_waves(operand, lines, "--wave", file, "--window", "700"))
+    drawn = lambda *flags: t.good("show", "--html", path, *flags).decode().partition("Streams, cycle by cycle")[2].partition("</section>")[0]
+    page = drawn("--wave", cut, "--window", "700")
+    t.case("the same page", "" if page == drawn("--wave", vcd, "--window", "700") and page.count("class='label'") + page.count("class=label") >= rows and "mlo show --wave --window CYCLE" in page else page[:300])
+    # read piece by piece, no further than it has to be
+    body = whole.index(b"$enddefinitions")
+    later = whole.index(b"\n#", body + len(whole[body:]) // 2) + 1
+    spoilt = t.write("spoilt.vcd", whole[:later] + b"no change\n" + whole[later:])
+    t.case("not beyond the stretch", "" if drawn("--wave", spoilt, "--window", "700") == page else "others")
+    t.good("sim", path, "--wave", t.at("x.fst"), "--simulator", "icarus")
+    line = lambda upto: "line %d" % (1 + whole[:upto].count(b"\n"))
+    bad = {"an FST": (t.at("x.fst"), 3, ("no VCD", "fst2vcd")), "a text": (t.write("text.vcd", b"no waves\n"), 3, ("line 1", "no VCD")), "nothing": (t.write("empty.vcd", b""), 3, ("line 1", "no VCD")),
+           "half a list of signals": (t.write("head.vcd", whole[:body // 2]), 3, ("breaks off", line(body // 2))), "a line that is none": (spoilt, 3, (line(later), "no change", "record")),
+           "waves of other hardware": (t.write("other.vcd", whole.replace(b"module u_core ", b"module u_cube ")), 3, ("u_core", "mlo sim DIR --wave")),
+           "one kernel short": (t.write("short.vcd", whole.replace(b"module u_add_0 ", b"module u_add_9 ")), 1, ("add_0", "another core")),
+           "nothing comes in": (t.write("idle.vcd", whole[:body + 2000]), 3, ("first beat",)), "a directory": (path, 2, ("directory",)), "no file": (t.at("none.vcd"), 2, ("No such file",))}
+    for name, (file, status, says) in bad.items():
+        p = t.call("show", "--html", path, "--wave", file, "--window", "100000" if file == spoilt else "700")
+        t.case("refused: %s" % name, "" if p.returncode == status and all(s.encode() in p.stderr for s in says) and p.stderr.count(b"\n") == 1 else "%s %s" % (p.returncode, p.stderr))
+    p = t.call("show", "--html", path, "--wave", cut, "--window", "100000")
+    last = re.search(rb"--window (\d+) or less", p.stderr)
+    t.case("beyond the end: what it advises works", "" if p.returncode == 2 and last and t.call("show", "--html", path, "--wave", cut, "--window", last[1].decode()).returncode == 0 else str(p.stderr))
+    for name, flags, says in ("as a text", ("--wave", vcd), b"--html"), ("a stretch of nothing", ("--html", "--window", "5"), b"--wave"):
+        p = t.call("show", path, *flags)
+        t.case("refused: %s" % name, "" if p.returncode == 2 and says in p.stderr else "%s %s" % (p.returncode, p.stderr))
+    p = t.call("show", "--html", t.model("mlp-res"), "--wave", vcd)
+    t.case("refused: beside no core", "" if p.returncode == 2 and b"folded" in p.stderr else "%s %s" % (p.returncode, p.stderr))
+
+
 def check_stale():
     """A report of another build is not shown; one given by name is."""
     if not t.have("stale reports", "iverilog"): return
@@ -285,4 +332,4 @@ def check_short():
 
 
 if __name__ == "__main__":
-    t.main(check_trace, check_blocks, check_window, check_short, check_stale, check_failing, floor=45)
+    t.main(check_trace, check_blocks, check_window, check_recorded, check_short, check_stale, check_failing, floor=65)

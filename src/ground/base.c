@@ -531,7 +531,7 @@ static const char *const mlo_option_names[] = { "activations", "arena", "as", "a
     "hierarchy", "inline", "jobs", "kv", "loop", "max-cost", "max-error", "memory", "nested",
     "pareto", "pe", "position", "q-config-json", "report", "residual", "scale", "sequences",
     "shape", "simd", "simulation", "slots", "target", "target-cycles", "target-fps", "tile",
-    "tokens", "unrolled", "weights" };
+    "tokens", "unrolled", "waves", "weights" };
 
 static int mlo_option_is(const char *key) {
     for (size_t i = 0; i < sizeof mlo_option_names / sizeof *mlo_option_names; i++)

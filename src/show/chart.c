@@ -371,6 +371,7 @@ struct mlo_chart {
     mlo_bar token[MLO_CORE_MOST]; /* [element]: tokens */
     mlo_bar load[MLO_CORE_MOST]; /* [element]: loadings */
     int rows;
+    int only; /* the element whose streams are drawn */
 };
 
 static int mlo_chart_element(const mlo_chart *h, const char *name) {
@@ -406,9 +407,9 @@ static void mlo_chart_traced(mlo_chart *h, const cJSON *line, mlo_moment_seen se
 }
 
 /* The lines of sim --trace, one by one. */
-static void mlo_chart_lines(mlo_chart *h,
+static void mlo_chart_lines(mlo_chart *h, const char *lines,
     void (*take)(mlo_chart *h, const cJSON *line, mlo_moment_seen see), mlo_moment_seen see) {
-    for (const char *line = h->v->sim->trace; *line;) {
+    for (const char *line = lines; *line;) {
         size_t n = strcspn(line, "\n");
         cJSON *json = n ? cJSON_ParseWithLength(line, n) : NULL;
         if (json) take(h, json, see);
@@ -421,7 +422,7 @@ static void mlo_chart_lines(mlo_chart *h,
 static int mlo_chart_walk(mlo_chart *h, mlo_moment_seen see) {
     mlo_prediction p;
     if (!h->measured) return mlo_predict_seen(h->v->m, h->v->hw, h->v->hw->frames, &p, see, h);
-    mlo_chart_lines(h, mlo_chart_traced, see);
+    mlo_chart_lines(h, h->v->sim->trace, mlo_chart_traced, see);
     return 0;
 }
 
@@ -637,10 +638,11 @@ static int mlo_wave_is(const cJSON *line) {
         && fabs(from->valuedouble) < 1e15;
 }
 
-/* A line of sim --trace: if it is a stream, its row. (Nothing of it is a moment.) */
+/* A line: if it is a stream of the element that is drawn, its row. (Nothing of it is a moment.) */
 static void mlo_wave_see(mlo_chart *h, const cJSON *line, mlo_moment_seen see) {
     (void)see;
-    if (!mlo_wave_is(line)) return;
+    if (!mlo_wave_is(line) || mlo_chart_element(h, mlo_wave_text(line, "kernel")) != h->only)
+        return;
     if (!h->rows) {
         h->x.low = (int64_t)cJSON_GetObjectItemCaseSensitive(line, "from")->valuedouble;
         h->x.high = h->x.low + (int64_t)strlen(mlo_wave_text(line, "valid"));
@@ -648,7 +650,8 @@ static void mlo_wave_see(mlo_chart *h, const cJSON *line, mlo_moment_seen see) {
     mlo_wave_row(h, line, h->rows++);
 }
 
-/* Where each stream stood, cycle by cycle, in the stretch that sim --trace --window measured. */
+/* Where each stream stood, cycle by cycle, in the stretch that sim --trace --window measured, or
+ * that lies in waves; the streams in the order of the core. */
 static int mlo_html_waves(const mlo_view *v, mlo_text *t) {
     mlo_chart *h = MLO_NEW(v->m, mlo_chart);
     mlo_text rows = { v->m, NULL, 0, 0 };
@@ -657,17 +660,24 @@ static int mlo_html_waves(const mlo_view *v, mlo_text *t) {
     h->v = v;
     h->x = x;
     h->t = &rows;
-    mlo_chart_lines(h, mlo_wave_see, NULL);
+    for (h->only = 0; h->only < v->hw->n_element; h->only++) {
+        const int before = h->rows;
+        mlo_chart_lines(h, v->waves ? v->waves : v->sim->trace, mlo_wave_see, NULL);
+        if (v->waves && v->hw->element[h->only].kernel && h->rows == before)
+            return mlo_fail_at(v->m, MLO_E_MISMATCH, NULL,
+                "the waves are of another core: %s is not in them; record those of this one",
+                v->hw->element[h->only].name);
+    }
     if (!h->rows) return 0;
     const int bottom = MLO_CHART_TOP + h->rows * MLO_WAVE_ROW;
     mlo_printf(t,
         "<section><h2>Streams, cycle by cycle: %s to %s</h2><p class=sub><span class=key>"
         "<i class=beat></i></span>a beat passes; <span class=key><i class=held></i></span>valid, "
         "but the reader is not ready; <span class=key><i class=open></i></span>ready, but there is "
-        "nothing to take. Another stretch: <code>mlo sim --trace --window CYCLE</code></p>"
+        "nothing to take. Another stretch: <code>%s --window CYCLE</code></p>"
         "<svg class='chart waves' viewBox='0 0 %d %d' width='100%%' role=img>",
-        mlo_thousands(v->m, h->x.low), mlo_thousands(v->m, h->x.high - 1), MLO_CHART_WIDTH,
-        bottom + 22);
+        mlo_thousands(v->m, h->x.low), mlo_thousands(v->m, h->x.high - 1),
+        v->waves ? "mlo show --wave" : "mlo sim --trace", MLO_CHART_WIDTH, bottom + 22);
     h->t = t;
     mlo_chart_axis(h, 12, h->x.high - 1, bottom);
     mlo_put(t, rows.text, rows.n);

@@ -383,7 +383,7 @@ static int mlo_show_html(const mlo_view *v, mlo_text *t) {
         MLO_TRY(mlo_html_roofline(v, t));
         MLO_TRY(mlo_html_timeline(v, 0, t));
         if (v->sim) MLO_TRY(mlo_html_timeline(v, 1, t));
-        if (v->sim) MLO_TRY(mlo_html_waves(v, t));
+        if (v->sim || v->waves) MLO_TRY(mlo_html_waves(v, t));
         MLO_TRY(mlo_html_run(v, t));
     }
     for (size_t i = 0; i < v->n_loops; i++) MLO_TRY(mlo_html_loop(v, &v->loop[i], t));

@@ -75,6 +75,7 @@ struct mlo_view {
     int64_t bound; /* cycles per frame in steady state */
     int64_t best; /* the same of the fastest folding with as many multipliers */
     mlo_measured *sim; /* NULL: not simulated */
+    const char *waves; /* the option "waves": lines of streams; NULL: those that sim has */
 };
 
 /* ---- texts ---------------------------------------------------------------- */
@@ -599,9 +600,9 @@ static int mlo_view_core(mlo_view *v) {
         if (mlo_meta_get(v->loop[i].node->meta, v->loop[i].node->n_meta, mlo_key_core))
             lowered = &v->loop[i];
     if (!lowered)
-        return mlo_opt(v->m, "simulation")
+        return mlo_opt(v->m, "simulation") || mlo_opt(v->m, "waves")
             ? mlo_fail_at(v->m, MLO_E_USAGE, NULL,
-                  "a simulation is shown beside a folded model; this one is at %s",
+                  "a simulation is shown beside a folded model, waves, too; this one is at %s",
                   *v->stage ? v->stage : "no stage")
             : 0;
     MLO_TRY(mlo_scan_choose(v->m, &s));
@@ -617,6 +618,7 @@ static int mlo_view_core(mlo_view *v) {
     MLO_TRY(mlo_view_device(v));
     MLO_TRY(mlo_view_best(v));
     MLO_TRY(mlo_view_steps(v));
+    v->waves = mlo_opt(v->m, "waves");
     return mlo_view_measured(v);
 }
 
