@@ -667,7 +667,7 @@ ROWS = [
     ("QuantizeLinear", [(f(1, -300, 300), np.float32(.5)), (f(1, -300, 300), np.float32(.5), u8(3).reshape(())), (f(1, 2), np.float32(0), i8(0).reshape(())), (x(2, 3), f(.1, .2, .3), i8(0, 1, 2)), (x(2, 3), f(.1, .2)), (x(2, 3), f(.1, .2, .3), i8(0, 1)), (x(2, 3), np.float32(.1), f(1).reshape(())), (i32(1, 2), np.float32(.5)), (f(1), f(-.5))], [{}, {"axis": 0}, {"axis": -1}, {"axis": 2}]),
     ("DequantizeLinear", [(u8(1, 2), np.float32(.5)), (u8(1, 2), np.float32(.5), u8(1).reshape(())), (u8(1, 2), np.float32(.5), i8(1).reshape(())), (i8([1, 2], [3, 4]), f(.1, .2), i8(0, 1)), (i8([1, 2], [3, 4]), f(.1, .2, .3)), (f(1, 2), np.float32(.5)), (i32(1, 2), np.float32(.5)), (u8(1, 2), np.float64(.5))], [{}, {"axis": 0}, {"axis": 5}]),
     ("DynamicQuantizeLinear", [(x(2, 3),), (zeros(3),), (zeros(0),), (i32(1),)], [{}]),
-    ("Constant", [()], [{"value_int": 3}, {"value_float": 1.5}, {"value_ints": [1, 2]}, {"value_floats": [1.5]}, {"value": array(f(1, 2), "v")}, {"value_string": "a"}, {"value_strings": ["a"]}, {}, {"value_int": 3, "value_float": 1.}, {"value_nope": 3}]),
+    ("Constant", [()], [{"value_int": 3}, {"value_float": 1.5}, {"value_ints": [1, 2]}, {"value_floats": [1.5]}, {"value_floats": [1.5, -2.25, 0.5]}, {"value": array(f(1, 2), "v")}, {"value_string": "a"}, {"value_strings": ["a"]}, {}, {"value_int": 3, "value_float": 1.}, {"value_nope": 3}]),
     ("Dropout", [(x(3),), (x(3), np.float32(.5)), (x(3), np.float32(.5), np.array(False)), (x(3), NONE, np.array(True))], [{}]),
     ("Identity", [(x(3),), (NONE,), (x(3), x(3)), ()], [{}]),
     ("Size", [(x(2, 3),), (zeros(0, 3),)], [{}]),
