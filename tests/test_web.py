@@ -164,7 +164,7 @@ def drop(b, path, where):
 
 
 # what of a model is on the page
-LEFT = """[...document.querySelectorAll('nav button')].filter(x => !x.disabled).map(x => x.textContent).concat(view.srcdoc ? ['drawing'] : [], document.querySelector('#code ul').children.length ? ['list'] : [],
+LEFT = """[...document.querySelectorAll('nav button')].filter(x => !x.disabled).map(x => x.textContent).concat(view.srcdoc || !view.hidden ? ['drawing'] : [], document.querySelector('#code ul').children.length ? ['list'] : [],
     document.querySelector('pre').textContent ? ['code'] : [], save.disabled ? [] : ['archive'], turn.hidden ? [] : ['sliders']).join(' ')""".replace("view.", "document.getElementById('view').").replace("save.", "document.getElementById('save').").replace("turn.", "document.getElementById('turn').")
 
 

@@ -54,7 +54,7 @@ function show(key) {
     $('tab-' + k).disabled = !there(k)
   }
   const code = key === 'verilog'
-  $('view').hidden = code
+  $('view').hidden = code || !pages[key]                                             // an empty frame is white, in the dark, too
   $('code').hidden = !code
   $('turn').hidden = !(key === 'fold' || code) || !front.length
   $('save').disabled = !files
