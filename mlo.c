@@ -559,7 +559,7 @@ static const char *const mlo_option_names[] = { "activations", "arena", "as", "a
     "hierarchy", "inline", "jobs", "kv", "loop", "max-cost", "max-error", "memory", "nested",
     "pareto", "pe", "position", "q-config-json", "report", "residual", "scale", "sequences",
     "shape", "simd", "simulation", "slots", "target", "target-cycles", "target-fps", "tile",
-    "tokens", "unrolled", "weights" };
+    "tokens", "unrolled", "waves", "weights" };
 
 static int mlo_option_is(const char *key) {
     for (size_t i = 0; i < sizeof mlo_option_names / sizeof *mlo_option_names; i++)
@@ -1037,6 +1037,12 @@ static mlo_attr *mlo_attr_of(const mlo_node *n, const char *name) {
     for (size_t i = 0; i < n->n_attr; i++)
         if (mlo_eq(n->attr[i]->name, name)) return n->attr[i];
     return NULL;
+}
+static void mlo_attr_drop(mlo_node *n, const char *name) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n->n_attr; i++)
+        if (!mlo_eq(n->attr[i]->name, name)) n->attr[kept++] = n->attr[i];
+    n->n_attr = kept;
 }
 /* The graph that an attribute holds, NULL where there is none. */
 static mlo_graph *mlo_graph_of(const mlo_node *n, const char *name) {
@@ -8898,9 +8904,7 @@ static void mlo_axes_to_input(mlo_reader *r, mlo_node *n) {
         || mlo_attr_ints(r->m, c, "value_ints", axes->ints, axes->n_ints))
         return;
     if (MLO_PUSH(r->m, r->f->node, r->f->n_node, c)) mlo_node_input(r->m, n, name);
-    size_t at = 0;
-    while (n->attr[at] != axes) at++;
-    for (n->n_attr--; at < n->n_attr; at++) n->attr[at] = n->attr[at + 1];
+    mlo_attr_drop(n, "axes");
 }
 
 /* An integer constant as a tensor, where the opset has no value_int yet. */
@@ -11609,10 +11613,8 @@ static const char *mlo_x_unsqueeze(mlo_expansion *x, const char *v, const int64_
 /* v cut into parts of these sizes. */
 static void mlo_x_split(mlo_expansion *x, const char *v, int64_t axis, const int64_t *sizes,
     const char **part, size_t n) {
-    const char *list = x->opset >= 13 ? mlo_x_list(x, sizes, n) : "";
-    part[0] = MLO_X(x, "Split", v, list);
+    part[0] = MLO_X(x, "Split", v, mlo_x_list(x, sizes, n));
     mlo_x_int(x, "axis", axis);
-    if (x->opset < 13) mlo_x_ints(x, "split", sizes, n);
     for (size_t i = 1; i < n; i++) part[i] = mlo_x_output(x);
 }
 /* v + w, or v when w is absent. */
@@ -11635,6 +11637,175 @@ static void mlo_x_out(mlo_expansion *x, size_t i, const char *value) {
             }
     MLO_X(x, "Identity", value);
     if (mlo_x_last(x)) mlo_x_last(x)->output[0] = name;
+}
+
+/* ======== src/read/lift.c ======== */
+/* lift: a model of an old opset, as opset 13 says it.
+ *
+ * in:  a model of opset 7 to 12, types and shapes inferred.
+ * out: the same model of opset 13: what was an attribute and became an input (axes, bounds, pads) is
+ *     a constant, a Softmax over what follows its axis goes over one axis. Or the model as it was, and
+ *     a warning that names the node which keeps it.
+ *
+ * So later stages know one spelling; and the functions that kernels stand for, which use what is
+ * older than opset 13 as little as exporters do, have an opset that has their operators.
+ *
+ * invariant: every value that had a name has it still, and its elements.
+ * example: Clip<min=0, max=6>(x) of opset 9 -> Clip(x, x_c0, x_c1).
+ * cost: O(nodes), for old models alone.
+ */
+
+enum { MLO_LIFTED = 13 };
+
+/* An operator some of whose attributes became inputs behind its first: integers (l), a number of x's
+ * type (n); -: the attribute went, since only training asked. NULL: it means something else since. */
+typedef struct {
+    const char *op;
+    int since;
+    const char *kinds;
+    const char *attr[3];
+} mlo_lift_rule;
+
+static const mlo_lift_rule mlo_lift_rules[] = {
+    { "Clip", 11, "nn", { "min", "max" } },
+    { "Dropout", 12, "-", { "ratio" } },
+    { "Pad", 11, "ln", { "pads", "value" } },
+    { "ReduceSum", 13, "l", { "axes" } },
+    { "Resize", 11, NULL, { NULL } },
+    { "Scan", 9, NULL, { NULL } },
+    { "Scatter", 13, NULL, { NULL } },
+    { "Slice", 10, "lll", { "starts", "ends", "axes" } },
+    { "Split", 13, "l", { "split" } },
+    { "Squeeze", 13, "l", { "axes" } },
+    { "TopK", 10, "l", { "k" } },
+    { "Unsqueeze", 13, "l", { "axes" } },
+    { "Upsample", 13, NULL, { NULL } },
+};
+
+static const mlo_lift_rule *mlo_lift_rule_of(const mlo_node *n, int opset) {
+    for (size_t i = 0; i < sizeof mlo_lift_rules / sizeof *mlo_lift_rules; i++)
+        if (opset < mlo_lift_rules[i].since && mlo_is(n, mlo_lift_rules[i].op))
+            return &mlo_lift_rules[i];
+    return NULL;
+}
+
+/* ---- may it? -------------------------------------------------------------- */
+
+typedef struct {
+    int opset;
+    const mlo_node *kept; /* the node that keeps the model where it is; NULL: none does */
+    const char *why;
+} mlo_lifter;
+
+static const char *mlo_lift_hindered(const mlo_lifter *l, const mlo_graph *g, const mlo_node *n) {
+    const mlo_lift_rule *rule = mlo_lift_rule_of(n, l->opset);
+    const mlo_value *x = n->n_input ? mlo_value_of(g, n->input[0]) : NULL;
+    const mlo_value *mask = n->n_output > 1 ? mlo_value_of(g, n->output[1]) : NULL;
+    if (rule && !rule->kinds) return "it means something else there";
+    if (mlo_is(n, "BatchNormalization") && !mlo_int(n, "spatial", 1))
+        return "its statistics are one for each place";
+    if (rule && mlo_is(n, "Dropout") && l->opset < 10 && mask && mask->n_uses)
+        return "its mask has the type of its input";
+    if (rule && strchr(rule->kinds, 'n') && !mlo_dtype_is_number(mlo_form_of(x).dtype))
+        return "the element type of its input is unknown";
+    return NULL;
+}
+
+static int mlo_lift_asked(mlo *m, void *graph, void *user) {
+    const mlo_graph *g = (const mlo_graph *)graph;
+    mlo_lifter *l = (mlo_lifter *)user;
+    (void)m;
+    for (size_t i = 0; i < g->n_node && !l->why; i++) {
+        l->kept = g->node[i];
+        l->why = mlo_lift_hindered(l, g, g->node[i]);
+    }
+    return 0;
+}
+
+/* Is this one of Deeploy's networks: does it use an operator that only they have? */
+static int mlo_dialect_speaks(const mlo_graph *g) {
+    for (size_t i = 0; i < g->n_node; i++)
+        if (!mlo_eq(g->node[i]->op, "HardSwish") && mlo_dialect_of(g->node[i])
+            && !mlo_eq(g->node[i]->domain, "mlo"))
+            return 1;
+    return 0;
+}
+
+/* ---- doing ---------------------------------------------------------------- */
+
+/* The constant that an attribute becomes. */
+static const char *mlo_lift_constant(mlo_expansion *x, const mlo_attr *a, char kind) {
+    if (kind == 'n') return mlo_x_number(x, (double)a->f);
+    return a->type == MLO_ATTR_INT ? mlo_x_list(x, &a->i, 1) : mlo_x_list(x, a->ints, a->n_ints);
+}
+
+/* A node whose attributes become inputs stays the node that it is. */
+static void mlo_lift_attributes(mlo_expansion *x, const mlo_lift_rule *rule) {
+    for (size_t k = 0; rule->kinds[k]; k++) {
+        const mlo_attr *a = mlo_attr_of(x->n, rule->attr[k]);
+        if (rule->kinds[k] != '-')
+            mlo_node_input(x->m, x->n, a ? mlo_lift_constant(x, a, rule->kinds[k]) : "");
+        mlo_attr_drop(x->n, rule->attr[k]);
+    }
+    while (x->n->n_input && !*x->n->input[x->n->n_input - 1]) x->n->n_input--;
+}
+
+/* A softmax over all that follows its axis, which is 1 where it says none: over the last axis, or
+ * over what is flattened from there. Deeploy's networks mean the last one. */
+static void mlo_lift_softmax(mlo_expansion *x, int deeploy) {
+    const mlo_attr *given = mlo_attr_of(x->n, "axis");
+    const int64_t axis = given ? given->i : deeploy ? -1 : 1;
+    const int rank = mlo_x_rank(x, 0);
+    mlo_attr_drop(x->n, "axis");
+    if (axis == -1 || (rank > 0 && axis == rank - 1)) {
+        mlo_attr_int(x->m, x->n, "axis", -1);
+        return;
+    }
+    const char *shape = MLO_X(x, "Shape", mlo_x_in(x, 0));
+    const char *flat = MLO_X(x, "Flatten", mlo_x_in(x, 0));
+    mlo_x_int(x, "axis", axis);
+    const char *y = MLO_X(x, x->n->op, flat);
+    mlo_x_int(x, "axis", -1);
+    mlo_x_out(x, 0, MLO_X(x, "Reshape", y, shape));
+}
+
+static int mlo_lift_graph(mlo *m, void *graph, void *user) {
+    const mlo_lifter *l = (const mlo_lifter *)user;
+    mlo_graph *g = (mlo_graph *)graph;
+    mlo_node **list = NULL;
+    size_t n = 0;
+    const int deeploy = mlo_dialect_speaks(g);
+    for (size_t i = 0; i < g->n_node; i++) {
+        mlo_expansion x = { m, g, g->node[i], MLO_LIFTED, MLO_UNDEFINED, NULL, 0, NULL, 0 };
+        const mlo_lift_rule *rule = mlo_lift_rule_of(x.n, l->opset);
+        x.dtype = mlo_x_form(&x, 0).dtype;
+        if (rule) mlo_lift_attributes(&x, rule);
+        if (mlo_is(x.n, "BatchNormalization")) mlo_attr_drop(x.n, "spatial");
+        if (mlo_is(x.n, "Softmax") || mlo_is(x.n, "LogSoftmax") || mlo_is(x.n, "Hardmax"))
+            mlo_lift_softmax(&x, deeploy);
+        for (size_t k = 0; k < x.n_made; k++)
+            if (!MLO_PUSH(m, list, n, x.made[k])) return mlo_failed(m);
+        if (!x.n_made && !MLO_PUSH(m, list, n, x.n)) return mlo_failed(m);
+    }
+    g->node = list;
+    g->n_node = n;
+    return mlo_failed(m);
+}
+
+static int mlo_lift(mlo *m) {
+    mlo_graph *g = m->model->graph;
+    mlo_lifter l = { mlo_opset_of(m), NULL, NULL };
+    if (l.opset < 7 || l.opset >= MLO_LIFTED) return 0;
+    MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_lift_asked, &l));
+    if (l.why) {
+        mlo_warn(m, "%s (%s) keeps the model in opset %d: %s; convert it to opset 13 or later",
+            mlo_node_name(l.kept), l.kept->op, l.opset, l.why);
+        return 0;
+    }
+    MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_lift_graph, &l));
+    for (size_t i = 0; i < m->model->n_opset; i++)
+        if (!*mlo_standard(m->model->opset[i].domain)) m->model->opset[i].version = MLO_LIFTED;
+    return mlo_index(m, g) || mlo_infer(m);
 }
 
 /* ======== src/read/expand_attention.c ======== */
@@ -13033,28 +13204,15 @@ static void mlo_expand_integer_mean(mlo_expansion *x) {
 }
 
 /* The float twins of Deeploy's integer networks keep the integers' attributes on standard
- * operators, where they mean nothing, write HardSwish where the opset has none yet, and mean the
- * last axis by a Softmax that names none. Returns the entry that the node now needs, or NULL. */
+ * operators, where they mean nothing, and write HardSwish where the opset has none yet. Returns
+ * the entry that the node now needs, or NULL. */
 static const mlo_dialect *mlo_expand_twin(mlo *m, mlo_node *n, mlo_dtype dtype, int opset) {
-    if (!mlo_is(n, "Div") && !mlo_is(n, "HardSwish") && !mlo_is(n, "Softmax")) return NULL;
-    if (mlo_is(n, "Softmax")) {
-        if (opset < 13 && !mlo_attr_of(n, "axis")) mlo_attr_int(m, n, "axis", -1);
-        return NULL;
-    }
+    if (!mlo_is(n, "Div") && !mlo_is(n, "HardSwish")) return NULL;
     n->n_attr = 0;
     if (!mlo_is(n, "HardSwish") || opset >= 14 || dtype != MLO_FLOAT) return NULL;
     n->domain = mlo_intern(m, "mlo");
     mlo_attr_int(m, n, "to", dtype);
     return mlo_dialect_of(n);
-}
-
-/* Is this one of Deeploy's networks: does it use an operator that only they have? */
-static int mlo_dialect_speaks(const mlo_graph *g) {
-    for (size_t i = 0; i < g->n_node; i++)
-        if (!mlo_eq(g->node[i]->op, "HardSwish") && mlo_dialect_of(g->node[i])
-            && !mlo_eq(g->node[i]->domain, "mlo"))
-            return 1;
-    return 0;
 }
 
 /* ---- the table ------------------------------------------------------------ */
@@ -13068,7 +13226,7 @@ typedef struct {
 /* expand: NULL when only its form is known; inputs: x for each it must have, - for one it may
  * lack; since: the least opset */
 #define MLO_FUSED(name, inputs, shape, expand) \
-    { { name, mlo_shape_##shape, NULL, 0 }, mlo_expand_##expand, inputs, 11 }
+    { { name, mlo_shape_##shape, NULL, 0 }, mlo_expand_##expand, inputs, MLO_LIFTED }
 #define MLO_CARRIED(name, shape) { { name, mlo_shape_##shape, NULL, 0 }, NULL, "", 1 }
 /* Deeploy writes its operators into the standard domain, or into that of ONNX Runtime's extensions. */
 #define MLO_TWICE(name, inputs, shape, expand, since)                      \
@@ -14719,8 +14877,8 @@ static int mlo_read(mlo *m) {
         return mlo_failed(m);
     mlo_drop_initialized_inputs(m);
     if (mlo_bind_options(m) || mlo_index(m, g) || mlo_context(m) || mlo_sort(m, g, 0)
-        || mlo_infer(m) || mlo_expand(m) || mlo_fold_constants(m) || mlo_context_settled(m)
-        || mlo_turn_all(m, g))
+        || mlo_infer(m) || mlo_lift(m) || mlo_expand(m) || mlo_fold_constants(m)
+        || mlo_context_settled(m) || mlo_turn_all(m, g))
         return mlo_failed(m);
     return m->stale ? mlo_index(m, g) : 0;
 }
@@ -17138,7 +17296,6 @@ typedef struct {
     mlo_node *scan;
     mlo_node **made; /* nodes for the outer graph */
     size_t n_made;
-    int opset;
 } mlo_roller;
 
 /* ---- names, nodes, constants ---------------------------------------------- */
@@ -17189,14 +17346,6 @@ static mlo_form mlo_form_stacked(const mlo_form *f, int64_t n) {
     s.dims[0] = n;
     for (int i = 0; i < f->rank; i++) s.dims[i + 1] = f->dims[i];
     return s;
-}
-
-static int mlo_model_version(const mlo_model *model) {
-    for (size_t i = 0; i < model->n_opset; i++)
-        if (!model->opset[i].domain || !*model->opset[i].domain
-            || mlo_eq(model->opset[i].domain, "ai.onnx"))
-            return (int)model->opset[i].version;
-    return 1;
 }
 
 /* ---- comparing instances -------------------------------------------------- */
@@ -17400,13 +17549,9 @@ static int mlo_roll_made(mlo_roller *r, mlo_node *n) {
     return mlo_failed(r->m);
 }
 
-/* Adds axis 0 (of size 1) to a value by Unsqueeze, whose axes were an attribute before opset 13. */
+/* Adds axis 0 (of size 1) to a value by Unsqueeze. */
 static const char *mlo_roll_unsqueeze(mlo_roller *r, const char *value, const char *row) {
-    const int64_t zero = 0;
-    const int attribute = r->opset < 13;
-    const char *axes = attribute ? NULL : mlo_roll_number(r, "mlo.axes0", zero, 1);
-    mlo_node *n = mlo_roll_node(r, "Unsqueeze", row, value, axes);
-    if (attribute) mlo_attr_ints(r->m, n, "axes", &zero, 1);
+    mlo_node *n = mlo_roll_node(r, "Unsqueeze", row, value, mlo_roll_number(r, "mlo.axes0", 0, 1));
     return mlo_roll_made(r, n) ? NULL : row;
 }
 
@@ -17956,10 +18101,10 @@ static int mlo_roll_loop(mlo *m, mlo_net *net, const mlo_marked *k, int self, co
     r->swap = swap;
     r->feed_of = feed_of;
     r->names = names;
-    r->opset = mlo_model_version(m->model);
-    if (r->opset < 9)
+    if (mlo_opset_of(m) < MLO_LIFTED)
         return mlo_fail_at(m, MLO_E_UNSUPPORTED, k->name,
-            "opset %d has another Scan; convert the model to opset 13 or later", r->opset);
+            "a loop takes opset 13; convert the model from %d to that or a later one",
+            mlo_opset_of(m));
     if (mlo_roll_compare(r, swap) || mlo_roll_feeds(r)) return mlo_failed(m);
     return mlo_roll_build(r);
 }
@@ -23092,7 +23237,7 @@ static int64_t mlo_frame_numbers(mlo *m, const mlo_node *n, int64_t tokens, int6
     if (tokens > 0 && channels > 0 && tokens <= MLO_NORM_CHANNELS / channels)
         return tokens * channels;
     mlo_fail(m, MLO_E_UNSUPPORTED, n,
-        "a norm over %lld tokens of %lld channels; the integer norm takes up to %d numbers of a "
+        "a norm over %lld tokens of %lld channels; the integer norm takes 1 to %d numbers of a "
         "frame: smaller "
         "frames, or fewer channels",
         (long long)tokens, (long long)channels, MLO_NORM_CHANNELS);
@@ -24304,13 +24449,13 @@ static int mlo_has_table(const mlo_node *n) {
 /* Gives the model the functions of all kernels its nodes use (and their opset import), replacing
  * those it had. */
 static int mlo_add_functions(mlo *m, mlo_model *model) {
-    int64_t opset = 18;
+    const int opset = mlo_opset_of(m);
     size_t kept = 0;
     int imported = 0;
-    for (size_t i = 0; i < model->n_opset; i++) {
-        if (!model->opset[i].domain || !*model->opset[i].domain) opset = model->opset[i].version;
-        if (mlo_eq(model->opset[i].domain, "mlo")) imported = 1;
-    }
+    if (opset < MLO_LIFTED)
+        return mlo_fail_at(m, MLO_E_UNSUPPORTED, model->graph->name,
+            "kernels take opset 13; convert the model from %d to that or a later one", opset);
+    for (size_t i = 0; i < model->n_opset; i++) imported |= mlo_eq(model->opset[i].domain, "mlo");
     for (size_t i = 0; i < model->n_function; i++) {
         int kernel = 0;
         for (int k = 0; k < MLO_N_KERNELS; k++)
@@ -51476,7 +51621,7 @@ static const char *const mlo_lines_verilog_mlo_conv_v[] = {
     "//            t + KF + ceil(clog2(SIMD)/2) + 13 + TURNS + (1 if `first`); the others follow every KF cycles.",
     "// Stall      a result that cannot leave freezes the pipeline; nothing is lost, nothing recomputed. A parameter memory",
     "//            that is not loaded freezes only what is in front of it: results of the iteration before drain.",
-    "//            EDGES = 1: weights of each part of the window that a token's frame can have (mlo_window): E of them, else 1.",
+    "//            EDGES = 1: weights of each part of the window that a token's frame can have (mlo_part): E of them, else 1.",
     "// Parameters s_axis_w: words of PE*SIMD*WBITS, address (nf*KF + kf)*E + part, bits (p*SIMD+s)*WBITS: tap kf*SIMD+s (i*KW+j) of channel nf*PE+p",
     "//            s_axis_c: words of LANES*64, LANES channels each, in their order, bits 64*l: bias[31:0] signed, M[47:32] (< 2^15),",
     "//            S[53:48] (1..62); SHIFT = 1: M is 2^14, whatever its bits say, and the requantization has no multiplier",
@@ -51607,6 +51752,9 @@ static const char *const mlo_lines_verilog_mlo_conv_v[] = {
     "            end",
     "        end",
     "",
+    "    // The word that is read: of the step, and of the part of the window that the token has.",
+    "    wire [31:0] w_word = {{(32 - WA){1'b0}}, w_addr} * SETS_32 + ((EDGES != 0) ? {{(32 - PB){1'b0}}, x_part} : 32'd0);",
+    "",
     "    // ---- segment A: control bits beside products and tree ----------------------------------------------------------",
     "    reg  [DA-1:0]   a_valid, a_mark;                // index 0: behind the memories; DA-1: in the last stage of the tree",
     "    reg  [4*DA-1:0] a_info;                         // {tuser, last of its group}",
@@ -51670,7 +51818,6 @@ static const char *const mlo_lines_verilog_mlo_conv_v[] = {
     "    assign issue = f_issue;",
     "`else",
     "    assign issue = go;",
-    "    wire [31:0]              w_word = {{(32 - WA){1'b0}}, w_addr} * SETS_32 + ((EDGES != 0) ? {{(32 - PB){1'b0}}, x_part} : 32'd0);",
     "    wire [PE*SIMD*WBITS-1:0] w_data;",
     "    reg  [PE*SIMD*WBITS-1:0] w_taps;                // beside the taps in order",
     "    mlo_param #(.WIDTH(PE*SIMD*WBITS), .DEPTH(DEPTH), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_weights (",
@@ -51800,6 +51947,14 @@ static const char *const mlo_lines_verilog_mlo_conv_v[] = {
     "        for (f_i = 0; f_i < DB; f_i = f_i + 1) f_inside = f_inside + b_valid[f_i];",
     "        for (f_i = 0; f_i < DA; f_i = f_i + 1) f_inside = f_inside + (a_valid[f_i] && a_info[4*f_i]);",
     "        if (f_past) assert (f_issued - f_left == f_inside);",
+    "    end",
+    "",
+    "    // Weights: a token's steps are counted as they are issued; each reads its word, or of its words that of the token's part.",
+    "    reg  [7:0] f_step;",
+    "    always @(posedge clk) f_step <= (rst || done) ? 8'd0 : f_step + issue;",
+    "    always @(*) if (f_past) begin",
+    "        assert (f_step == run_n * KF + run_k);",
+    "        if (issue) assert (w_word == (EDGES != 0 ? f_step * ((TOP + 1) * (KH - TOP) * (LEFT + 1) * (KW - LEFT)) + x_part : f_step));",
     "    end",
     "",
     "    // Order: at the entry of segment B the channel memory is where the group there needs it. Each slot, an empty one too,",
@@ -56994,6 +57149,124 @@ static const char *const mlo_lines_verilog_mlo_param_v[] = {
     "endmodule",
     "`default_nettype wire",
     NULL };
+static const char *const mlo_lines_verilog_mlo_part_v[] = {
+    "// SPDX-License-Identifier: MIT",
+    "// mlo_part: which part of its window a token's frame has, as a number: mlo_conv has weights of each",
+    "//",
+    "// Contract   tokens of a frame one after the other, row after row of a grid of W columns. `load`: the next one is begun, which stands in `column`,",
+    "//            with `left` columns of its window missing to the left and `ahead` tokens of its frame behind it (or (KH-1-TOP)*W and more);",
+    "//            `last`: it is its frame's last. From the cycle after on, until the next load,",
+    "//                part = ((up*(KH-TOP) + down)*(LEFT+1) + left)*(KW-LEFT) + right",
+    "//            with up rows of its window missing above it and down below (in which no token is under it), right columns to the right.",
+    "// Throughput a token per cycle.",
+    "// Latency    one cycle.",
+    "// Stall      part stands while load is low.",
+    "// Legal      0 <= TOP < KH, 0 <= LEFT < KW, W >= 1.",
+    "`default_nettype none",
+    "",
+    "module mlo_part #(",
+    "    parameter KH    = 3,            // rows of the window",
+    "    parameter KW    = 3,            // columns of the window",
+    "    parameter W     = 5,            // columns of the grid",
+    "    parameter TOP   = 1,            // rows of the window above the token's",
+    "    parameter LEFT  = 1,            // columns of the window to the left of the token's",
+    "    parameter NBITS = 4,            // bits of ahead",
+    "    parameter JBITS = 4,            // bits of a column",
+    "    // derived, do not set: bits of part",
+    "    parameter PBITS = $clog2((TOP + 1) * (KH - TOP) * (LEFT + 1) * (KW - LEFT) + 1)",
+    ") (",
+    "    input  wire             clk,",
+    "    input  wire             rst,",
+    "    input  wire             load,",
+    "    input  wire             last,",
+    "    input  wire [JBITS-1:0] column,",
+    "    input  wire [JBITS-1:0] left,",
+    "    input  wire [NBITS-1:0] ahead,",
+    "    output reg  [PBITS-1:0] part",
+    ");",
+    "    localparam UBITS = (TOP > 0) ? $clog2(TOP + 1) : 1;",
+    "    localparam [31:0] W_32 = W, TOP_32 = TOP, DOWNS_32 = KH - TOP, LEFTS_32 = LEFT + 1, RIGHTS_32 = KW - LEFT;",
+    "",
+    "    // Rows missing above: TOP at a frame's first token, then one less from row to row.",
+    "    reg  [UBITS-1:0] up;",
+    "    wire             row_end = {{(32 - JBITS){1'b0}}, column} == W_32 - 32'd1;",
+    "    always @(posedge clk) begin",
+    "        if (load && row_end && up != {UBITS{1'b0}}) up <= up - 1'b1;",
+    "        if (rst || (load && last))                  up <= TOP_32[UBITS-1:0];",
+    "    end",
+    "",
+    "    // Rows missing below: those whose token under this one would be further behind than the frame goes.",
+    "    reg [31:0] down;",
+    "    integer    row;",
+    "    always @* begin",
+    "        down = 32'd0;",
+    "        for (row = 1; row < KH - TOP; row = row + 1)",
+    "            if (row * W > {{(32 - NBITS){1'b0}}, ahead}) down = down + 32'd1;",
+    "    end",
+    "",
+    "    // Columns missing to the right: how far the window's last one lies behind the grid's.",
+    "    wire [31:0] reach  = {{(32 - JBITS){1'b0}}, column} + RIGHTS_32;            // columns in front of that behind the window",
+    "    wire [31:0] right  = (reach > W_32) ? reach - W_32 : 32'd0;",
+    "    wire [31:0] rows   = {{(32 - UBITS){1'b0}}, up} * DOWNS_32 + down;",
+    "    wire [31:0] across = rows * LEFTS_32 + {{(32 - JBITS){1'b0}}, left};",
+    "    wire [31:0] number = across * RIGHTS_32 + right;",
+    "    always @(posedge clk)",
+    "        if (load) part <= number[PBITS-1:0];",
+    "",
+    "    wire unused = &{1'b0, TOP_32, number};",
+    "",
+    "`ifdef FORMAL",
+    "    reg f_past = 1'b0;",
+    "    always @(posedge clk) f_past <= 1'b1;",
+    "    always @(*) if (!f_past) assume (rst);",
+    "",
+    "    // The environment walks over a frame that the solver picks the length of: where a token stands, and what it says of it.",
+    "    localparam FAR = (KH - 1 - TOP) * W + KW - 1 - LEFT;",
+    "    (* anyconst *) wire [7:0] f_length;",
+    "    reg  [7:0] f_at, f_row, f_column;                   // the next token: its number in the frame, its place",
+    "    wire [7:0] f_behind = f_length - 8'd1 - f_at;",
+    "    wire       f_row_end = f_column == W - 1;",
+    "    always @(posedge clk) begin",
+    "        if (load) begin",
+    "            f_at     <= last ? 8'd0 : f_at + 8'd1;",
+    "            f_column <= (last || f_row_end) ? 8'd0 : f_column + 8'd1;",
+    "            f_row    <= last ? 8'd0 : f_row + f_row_end;",
+    "        end",
+    "        if (rst) {f_at, f_row, f_column} <= 24'd0;",
+    "    end",
+    "    always @(*) begin",
+    "        assume (f_length != 8'd0 && f_length < 8'd64);",
+    "        assume (last == (f_behind == 8'd0));",
+    "        assume (column == f_column && left == (f_column < LEFT ? LEFT - f_column : 8'd0));",
+    "        assume (ahead == (f_behind > FAR ? FAR : f_behind));",
+    "    end",
+    "    // The parts of its window, tap by tap: which rows, which columns.",
+    "    reg  [7:0] f_up, f_down, f_left, f_right, f_k;",
+    "    reg  [7:0] f_part;",
+    "    always @(*) begin",
+    "        {f_up, f_down, f_left, f_right} = 32'd0;",
+    "        for (f_k = 0; f_k < KH; f_k = f_k + 1) if (f_row + f_k < TOP) f_up = f_up + 1;",
+    "        for (f_k = 1; f_k < KH - TOP; f_k = f_k + 1) if (f_at + f_k * W >= f_length) f_down = f_down + 1;",
+    "        for (f_k = 0; f_k < KW; f_k = f_k + 1) begin",
+    "            if (f_column + f_k < LEFT) f_left = f_left + 1;",
+    "            if (f_column + f_k >= W + LEFT) f_right = f_right + 1;",
+    "        end",
+    "    end",
+    "    always @(posedge clk) if (load) f_part <= ((f_up * (KH - TOP) + f_down) * (LEFT + 1) + f_left) * (KW - LEFT) + f_right;",
+    "    reg        f_loaded;",
+    "    always @(posedge clk) f_loaded <= !rst && (f_loaded || load);",
+    "    always @(*) if (f_past) begin",
+    "        assert (!f_loaded || (part == f_part && part < (TOP + 1) * (KH - TOP) * (LEFT + 1) * (KW - LEFT)));",
+    "        // for the induction",
+    "        assert (f_at < f_length && f_column < W && f_at == f_row * W + f_column);",
+    "        assert (up == (f_row < TOP ? TOP - f_row : 8'd0));",
+    "    end",
+    "    always @(posedge clk) cover (f_past && f_loaded && f_part == ((TOP * (KH - TOP) + KH - TOP - 1) * (LEFT + 1)) * (KW - LEFT));",
+    "`endif",
+    "endmodule",
+    "",
+    "`default_nettype wire",
+    NULL };
 static const char *const mlo_lines_verilog_mlo_place_v[] = {
     "// SPDX-License-Identifier: MIT",
     "// mlo_place: y[c] = clip(((x[c] + P[t][c])*M[c] + 2^(S[c]-1)) >>> S[c]): adds what a table has for the token's position t, and requantizes",
@@ -62026,6 +62299,64 @@ static const char *const mlo_lines_verilog_mlo_variance_v[] = {
     "        if (state == WAIT || state == DONE) assert (!used);",
     "        if (state == DONE) assert (!used_p);",
     "    end",
+    "    // What leaves the sums is a norm: of all that came since the last one, which ended with a token, or with a frame's last; what the second",
+    "    // half has is that, too. A frame is as long as it may be, at most.",
+    "    reg  [15:0]       f_n, f_n_left, f_n_second;            // channels",
+    "    reg  [S1BITS-1:0] f_sum1, f_sum1_left, f_sum1_second;",
+    "    reg  [S2BITS-1:0] f_sum2, f_sum2_left;",
+    "    reg  [2:0]        f_user_left, f_user_second;           // the last token's, of the first one whether it begins an iteration",
+    "    reg               f_opens;",
+    "    reg  [7:0]        f_beat;                               // of the token",
+    "    wire              f_fresh  = f_n == 16'd0;",
+    "    wire [15:0]       f_n_next = f_n + PE;",
+    "    wire [S1BITS-1:0] f_next1  = f_sum1 + x_ext[S1BITS-1:0];",
+    "    wire [S2BITS-1:0] f_next2  = f_sum2 + q_ext[S2BITS-1:0];",
+    "    wire              f_opened = (FRAME == 1 || f_fresh) ? here[0] : f_opens;",
+    "    wire              f_token  = f_beat == BEATS - 1;",
+    "    wire              f_ends   = f_token && (FRAME == 1 || here[1]);",
+    "    always @(posedge clk) begin",
+    "        if (en && valid[LP+1]) begin",
+    "            f_beat  <= f_token ? 8'd0 : f_beat + 8'd1;",
+    "            f_n     <= f_ends ? 16'd0 : f_n_next;",
+    "            f_sum1  <= f_ends ? {S1BITS{1'b0}} : f_next1;",
+    "            f_sum2  <= f_ends ? {S2BITS{1'b0}} : f_next2;",
+    "            f_opens <= f_opened;",
+    "            if (f_ends) begin",
+    "                f_n_left    <= f_n_next;",
+    "                f_sum1_left <= (CENTER != 0) ? f_next1 : {S1BITS{1'b0}};",
+    "                f_sum2_left <= f_next2;",
+    "                f_user_left <= {here[2:1], f_opened};",
+    "            end",
+    "        end",
+    "        if (take) begin",
+    "            f_n_second    <= f_n_left;",
+    "            f_sum1_second <= f_sum1_left;",
+    "            f_user_second <= f_user_left;",
+    "        end",
+    "        if (rst) begin",
+    "            f_beat <= 8'd0;",
+    "            f_n    <= 16'd0;",
+    "            f_sum1 <= {S1BITS{1'b0}};",
+    "            f_sum2 <= {S2BITS{1'b0}};",
+    "        end",
+    "    end",
+    "    always @* if (valid[LP+1]) assume (f_n_next <= C);",
+    "    always @* if (f_past_valid) begin",
+    "        if (sum_valid)     assert (sum_n == f_n_left && sum1 == f_sum1_left && sum2 == f_sum2_left && sum_user == f_user_left);",
+    "        if (state != IDLE) assert (m_n == f_n_second && m_s1 == f_sum1_second && m_tuser == f_user_second);",
+    "        // for the induction",
+    "        assert (f_beat == beat && f_n <= C && (FRAME == 1 ? f_n : f_n % (BEATS * PE)) == f_beat * PE);",
+    "        if (!f_fresh) assert (acc1 == f_sum1 && acc2 == f_sum2);",
+    "        else          assert (f_sum1 == 0 && f_sum2 == 0);",
+    "    end",
+    "    generate",
+    "        if (FRAME > 1) begin : f_frame",
+    "            always @* if (f_past_valid) begin",
+    "                assert (g_frame.begun == !f_fresh);",
+    "                if (!f_fresh) assert (g_frame.counted == f_n && g_frame.opening == f_opens);",
+    "            end",
+    "        end",
+    "    endgenerate",
     "    always @(posedge clk) if (f_past_valid && !$past(rst) && $past(m_tvalid && !m_tready))",
     "        assert (m_tvalid && $stable(m_v) && $stable(m_s1) && $stable(m_sh) && $stable(m_tuser));",
     "    // a token waits behind one that leaves",
@@ -62428,8 +62759,7 @@ static const char *const mlo_lines_verilog_mlo_window_v[] = {
     "//            number of tokens. For each token in order, and each of its CF beats, the KH x KW taps of its window, row after row,",
     "//            SIMD a step: tap (i, j) of the token at row r, column q is the token at row r+i-TOP, column q+j-LEFT of its frame, and 0",
     "//            where there is none. full: there is a token to step through, `user` is its sideband (that of its last beat).",
-    "//            part: which part of the window its frame has: with u rows missing above and d below (in which no token is under this one), l",
-    "//            columns to the left and r to the right, ((u*(KH-TOP) + d)*(LEFT+1) + l)*(KW-LEFT) + r.",
+    "//            part: which part of the window its frame has, by number (mlo_part).",
     "//            `en`: a step. Its taps are `data` two cycles with `move` later (one that `en` comes with, one more); word s is tap s of the",
     "//            step, PE lanes. `done` comes with the last `en` of a token. en and done only while full, en only with move.",
     "// Throughput a beat taken and a step per cycle; a token that takes CF*KH*KW/SIMD cycles to step through and one that takes as long to",
@@ -62454,8 +62784,8 @@ static const char *const mlo_lines_verilog_mlo_window_v[] = {
     "    parameter LEFT  = 1,            // columns of the window to the left of the token's",
     "    parameter SIMD  = 1,            // taps a step",
     "    parameter XBITS = 8,            // bits of a lane",
-    "    // derived, do not set: bits of edge",
-    "    parameter EBITS = $clog2((TOP + 1) * (KH - TOP) * (LEFT + 1) * (KW - LEFT) + 1)",
+    "    // derived, do not set: bits of part",
+    "    parameter PBITS = $clog2((TOP + 1) * (KH - TOP) * (LEFT + 1) * (KW - LEFT) + 1)",
     ") (",
     "    input  wire                     clk,",
     "    input  wire                     rst,",
@@ -62465,7 +62795,7 @@ static const char *const mlo_lines_verilog_mlo_window_v[] = {
     "    input  wire [2:0]               s_axis_tuser,",
     "    output reg                      full,",
     "    output reg  [2:0]               user,",
-    "    output reg  [EBITS-1:0]         part,",
+    "    output wire [PBITS-1:0]         part,",
     "    input  wire                     en,",
     "    input  wire                     done,",
     "    input  wire                     move,",
@@ -62496,8 +62826,7 @@ static const char *const mlo_lines_verilog_mlo_window_v[] = {
     "                      B_LAST_32 = SIMD - 1, WORDS_32 = WORDS, STEP_B_32 = STEP % SIMD, STEP_A_32 = STEP / SIMD * CF,",
     "                      I_LAST_32 = KH - 1, J_LAST_32 = KW - SIMD, SIMD_32 = SIMD, LEFT_32 = LEFT, RIGHT_32 = W - 1 + LEFT, O_DOWN_32 = W + SIMD,",
     "                      KW_32 = KW, HOME_32 = (SLOTS - BEFORE) % SLOTS, HOME_B_32 = HOME_32 % SIMD, HOME_A_32 = HOME_32 / SIMD * CF,",
-    "                      SIGHT_32 = (BEHIND + SLOTS - 1) % SLOTS, W_LAST_32 = W - 1,",
-    "                      TOP_32 = TOP, D_PARTS_32 = KH - TOP, L_PARTS_32 = LEFT + 1, R_PARTS_32 = KW - LEFT, J_END_32 = KW - 1;",
+    "                      SIGHT_32 = (BEHIND + SLOTS - 1) % SLOTS, W_LAST_32 = W - 1;",
     "    localparam [CW-1:0] C_LAST = C_LAST_32[CW-1:0];",
     "    localparam [AW-1:0] C_LAST_A = C_LAST_32[AW-1:0];",
     "    localparam [SW-1:0] S_LAST = S_LAST_32[SW-1:0];",
@@ -62564,10 +62893,14 @@ static const char *const mlo_lines_verilog_mlo_window_v[] = {
     "        count  <= count + {{(NW-1){1'b0}}, taken} - {{(NW-1){1'b0}}, done};",
     "        credit <= credit + due - {{(NW-1){1'b0}}, load};",
     "        if (rst) begin",
-    "            in_c     <= {CW{1'b0}};                 in_at    <= {NW{1'b0}};",
-    "            in_b     <= {BW{1'b0}};                 in_a     <= {AW{1'b0}};",
-    "            in_slot  <= {SW{1'b0}};                 in_first <= {SW{1'b0}};",
-    "            count    <= {NW{1'b0}};                 credit   <= {NW{1'b0}};",
+    "            in_c     <= {CW{1'b0}};",
+    "            in_b     <= {BW{1'b0}};",
+    "            in_a     <= {AW{1'b0}};",
+    "            in_slot  <= {SW{1'b0}};",
+    "            in_first <= {SW{1'b0}};",
+    "            in_at    <= {NW{1'b0}};",
+    "            count    <= {NW{1'b0}};",
+    "            credit   <= {NW{1'b0}};",
     "        end",
     "    end",
     "    // ---- the token that is stepped through: what of its window is in its frame ---------------------------------------------",
@@ -62584,28 +62917,19 @@ static const char *const mlo_lines_verilog_mlo_window_v[] = {
     "    wire [31:0]   next_high  = BEFORE_32 + {{(32 - NW){1'b0}}, next_ahead};",
     "    wire [31:0]   next_right = RIGHT_32 - {{(32 - JW){1'b0}}, column};",
     "    wire          row_end    = column == W_LAST_32[JW-1:0];",
-    "    reg  [IW-1:0] next_up;                          // rows of its window that are missing above",
-    "    wire          over     = next_up == {IW{1'b0}};",
-    "    wire [31:0]   past     = J_END_32 - next_right;                // columns missing to the right; below 0: none",
-    "    reg  [31:0]   down;                             // rows missing below",
-    "    integer       below;",
-    "    always @* begin",
-    "        down = 32'd0;",
-    "        for (below = 1; below < KH - TOP; below = below + 1) if (below * W > {{(32 - NW){1'b0}}, next_ahead}) down = down + 32'd1;",
-    "    end",
-    "    wire [31:0]   next_edge = ((({{(32 - IW){1'b0}}, next_up} * D_PARTS_32 + down) * L_PARTS_32) + {{(32 - JW){1'b0}}, next_left}) * R_PARTS_32 + (past[31] ? 32'd0 : past);",
+    "    mlo_part #(.KH(KH), .KW(KW), .W(W), .TOP(TOP), .LEFT(LEFT), .NBITS(NW), .JBITS(JW)) u_part (",
+    "        .clk(clk), .rst(rst), .load(load), .last(next_user[1]), .column(column), .left(next_left), .ahead(next_ahead), .part(part));",
     "    assign load = credit != {NW{1'b0}} && (!full || done);",
     "    always @(posedge clk) begin",
     "        if (load) begin",
     "            user      <= next_user;",
-    "            part   <= next_edge[EBITS-1:0];",
-    "            next_up   <= next_user[1] ? TOP_32[IW-1:0] : (row_end && !over) ? next_up - 1'b1 : next_up;",
     "            ahead     <= next_ahead;",
     "            low       <= next_low;",
     "            high      <= next_high[OW-1:0];",
     "            left      <= next_left;",
     "            right     <= next_right[JW-1:0];",
-    "            slot      <= after(slot);               sight   <= after(sight);",
+    "            slot      <= after(slot);",
+    "            sight     <= after(sight);",
     "            fresh     <= next_user[1];",
     "            column    <= (next_user[1] || row_end) ? {JW{1'b0}} : column + 1'b1;",
     "            next_low  <= next_user[1] ? FIRST : next_low == {OW{1'b0}} ? next_low : next_low - 1'b1;",
@@ -62613,10 +62937,12 @@ static const char *const mlo_lines_verilog_mlo_window_v[] = {
     "        end",
     "        full <= load || (full && !done);",
     "        if (rst) begin",
-    "            full      <= 1'b0;                      slot    <= {SW{1'b0}};",
+    "            full      <= 1'b0;",
+    "            slot      <= {SW{1'b0}};",
     "            sight     <= SIGHT_32[SW-1:0];",
-    "            fresh     <= 1'b1;                      column  <= {JW{1'b0}};",
-    "            next_low  <= FIRST;                     next_up <= TOP_32[IW-1:0];",
+    "            fresh     <= 1'b1;",
+    "            column    <= {JW{1'b0}};",
+    "            next_low  <= FIRST;",
     "            next_left <= LEFT_32[JW-1:0];",
     "        end",
     "    end",
@@ -62702,7 +63028,7 @@ static const char *const mlo_lines_verilog_mlo_window_v[] = {
     "    endgenerate",
     "    always @(posedge clk) if (en) first <= b;",
     "    wire unused = &{1'b0, S_LAST_32, C_LAST_32, B_LAST_32, BEHIND_32, I_LAST_32, J_LAST_32, ROOM_32, HOME_32, HOME_B_32, HOME_A_32, SIGHT_32,",
-    "                    W_LAST_32, LEFT_32, O_DOWN_32, KW_32, next_high, next_right, b_round, beat_a, TOP_32, next_edge};",
+    "                    W_LAST_32, LEFT_32, O_DOWN_32, KW_32, next_high, next_right, b_round, beat_a};",
     "",
     "`ifdef FORMAL",
     "    reg f_past = 1'b0;",
@@ -62860,6 +63186,7 @@ static const mlo_embedded mlo_verilog[] = {
     { "mlo_orders.v", mlo_lines_verilog_mlo_orders_v },
     { "mlo_pair.v", mlo_lines_verilog_mlo_pair_v },
     { "mlo_param.v", mlo_lines_verilog_mlo_param_v },
+    { "mlo_part.v", mlo_lines_verilog_mlo_part_v },
     { "mlo_place.v", mlo_lines_verilog_mlo_place_v },
     { "mlo_places.v", mlo_lines_verilog_mlo_places_v },
     { "mlo_refill.v", mlo_lines_verilog_mlo_refill_v },
@@ -72766,6 +73093,7 @@ struct mlo_view {
     int64_t bound; /* cycles per frame in steady state */
     int64_t best; /* the same of the fastest folding with as many multipliers */
     mlo_measured *sim; /* NULL: not simulated */
+    const char *waves; /* the option "waves": lines of streams; NULL: those that sim has */
 };
 
 /* ---- texts ---------------------------------------------------------------- */
@@ -73290,9 +73618,9 @@ static int mlo_view_core(mlo_view *v) {
         if (mlo_meta_get(v->loop[i].node->meta, v->loop[i].node->n_meta, mlo_key_core))
             lowered = &v->loop[i];
     if (!lowered)
-        return mlo_opt(v->m, "simulation")
+        return mlo_opt(v->m, "simulation") || mlo_opt(v->m, "waves")
             ? mlo_fail_at(v->m, MLO_E_USAGE, NULL,
-                  "a simulation is shown beside a folded model; this one is at %s",
+                  "a simulation is shown beside a folded model, waves, too; this one is at %s",
                   *v->stage ? v->stage : "no stage")
             : 0;
     MLO_TRY(mlo_scan_choose(v->m, &s));
@@ -73308,6 +73636,7 @@ static int mlo_view_core(mlo_view *v) {
     MLO_TRY(mlo_view_device(v));
     MLO_TRY(mlo_view_best(v));
     MLO_TRY(mlo_view_steps(v));
+    v->waves = mlo_opt(v->m, "waves");
     return mlo_view_measured(v);
 }
 
@@ -75322,6 +75651,7 @@ struct mlo_chart {
     mlo_bar token[MLO_CORE_MOST]; /* [element]: tokens */
     mlo_bar load[MLO_CORE_MOST]; /* [element]: loadings */
     int rows;
+    int only; /* the element whose streams are drawn */
 };
 
 static int mlo_chart_element(const mlo_chart *h, const char *name) {
@@ -75357,9 +75687,9 @@ static void mlo_chart_traced(mlo_chart *h, const cJSON *line, mlo_moment_seen se
 }
 
 /* The lines of sim --trace, one by one. */
-static void mlo_chart_lines(mlo_chart *h,
+static void mlo_chart_lines(mlo_chart *h, const char *lines,
     void (*take)(mlo_chart *h, const cJSON *line, mlo_moment_seen see), mlo_moment_seen see) {
-    for (const char *line = h->v->sim->trace; *line;) {
+    for (const char *line = lines; *line;) {
         size_t n = strcspn(line, "\n");
         cJSON *json = n ? cJSON_ParseWithLength(line, n) : NULL;
         if (json) take(h, json, see);
@@ -75372,7 +75702,7 @@ static void mlo_chart_lines(mlo_chart *h,
 static int mlo_chart_walk(mlo_chart *h, mlo_moment_seen see) {
     mlo_prediction p;
     if (!h->measured) return mlo_predict_seen(h->v->m, h->v->hw, h->v->hw->frames, &p, see, h);
-    mlo_chart_lines(h, mlo_chart_traced, see);
+    mlo_chart_lines(h, h->v->sim->trace, mlo_chart_traced, see);
     return 0;
 }
 
@@ -75588,10 +75918,11 @@ static int mlo_wave_is(const cJSON *line) {
         && fabs(from->valuedouble) < 1e15;
 }
 
-/* A line of sim --trace: if it is a stream, its row. (Nothing of it is a moment.) */
+/* A line: if it is a stream of the element that is drawn, its row. (Nothing of it is a moment.) */
 static void mlo_wave_see(mlo_chart *h, const cJSON *line, mlo_moment_seen see) {
     (void)see;
-    if (!mlo_wave_is(line)) return;
+    if (!mlo_wave_is(line) || mlo_chart_element(h, mlo_wave_text(line, "kernel")) != h->only)
+        return;
     if (!h->rows) {
         h->x.low = (int64_t)cJSON_GetObjectItemCaseSensitive(line, "from")->valuedouble;
         h->x.high = h->x.low + (int64_t)strlen(mlo_wave_text(line, "valid"));
@@ -75599,7 +75930,8 @@ static void mlo_wave_see(mlo_chart *h, const cJSON *line, mlo_moment_seen see) {
     mlo_wave_row(h, line, h->rows++);
 }
 
-/* Where each stream stood, cycle by cycle, in the stretch that sim --trace --window measured. */
+/* Where each stream stood, cycle by cycle, in the stretch that sim --trace --window measured, or
+ * that lies in waves; the streams in the order of the core. */
 static int mlo_html_waves(const mlo_view *v, mlo_text *t) {
     mlo_chart *h = MLO_NEW(v->m, mlo_chart);
     mlo_text rows = { v->m, NULL, 0, 0 };
@@ -75608,17 +75940,24 @@ static int mlo_html_waves(const mlo_view *v, mlo_text *t) {
     h->v = v;
     h->x = x;
     h->t = &rows;
-    mlo_chart_lines(h, mlo_wave_see, NULL);
+    for (h->only = 0; h->only < v->hw->n_element; h->only++) {
+        const int before = h->rows;
+        mlo_chart_lines(h, v->waves ? v->waves : v->sim->trace, mlo_wave_see, NULL);
+        if (v->waves && v->hw->element[h->only].kernel && h->rows == before)
+            return mlo_fail_at(v->m, MLO_E_MISMATCH, NULL,
+                "the waves are of another core: %s is not in them; record those of this one",
+                v->hw->element[h->only].name);
+    }
     if (!h->rows) return 0;
     const int bottom = MLO_CHART_TOP + h->rows * MLO_WAVE_ROW;
     mlo_printf(t,
         "<section><h2>Streams, cycle by cycle: %s to %s</h2><p class=sub><span class=key>"
         "<i class=beat></i></span>a beat passes; <span class=key><i class=held></i></span>valid, "
         "but the reader is not ready; <span class=key><i class=open></i></span>ready, but there is "
-        "nothing to take. Another stretch: <code>mlo sim --trace --window CYCLE</code></p>"
+        "nothing to take. Another stretch: <code>%s --window CYCLE</code></p>"
         "<svg class='chart waves' viewBox='0 0 %d %d' width='100%%' role=img>",
-        mlo_thousands(v->m, h->x.low), mlo_thousands(v->m, h->x.high - 1), MLO_CHART_WIDTH,
-        bottom + 22);
+        mlo_thousands(v->m, h->x.low), mlo_thousands(v->m, h->x.high - 1),
+        v->waves ? "mlo show --wave" : "mlo sim --trace", MLO_CHART_WIDTH, bottom + 22);
     h->t = t;
     mlo_chart_axis(h, 12, h->x.high - 1, bottom);
     mlo_put(t, rows.text, rows.n);
@@ -76066,7 +76405,7 @@ static int mlo_show_html(const mlo_view *v, mlo_text *t) {
         MLO_TRY(mlo_html_roofline(v, t));
         MLO_TRY(mlo_html_timeline(v, 0, t));
         if (v->sim) MLO_TRY(mlo_html_timeline(v, 1, t));
-        if (v->sim) MLO_TRY(mlo_html_waves(v, t));
+        if (v->sim || v->waves) MLO_TRY(mlo_html_waves(v, t));
         MLO_TRY(mlo_html_run(v, t));
     }
     for (size_t i = 0; i < v->n_loops; i++) MLO_TRY(mlo_html_loop(v, &v->loop[i], t));
