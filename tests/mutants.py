@@ -31,7 +31,6 @@ import hashlib
 import itertools
 import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -144,15 +143,24 @@ def mutants(path):
 
 
 def sample(paths, n, seed):
-    """n mutants, as many of each kind as there are."""
-    r, places = random.Random("%s" % seed), collections.defaultdict(list)
+    """n mutants, as many of each kind as there are. A place's turn is a hash of the seed and of what stands around it: a line that is edited changes
+    the draw of what is on it, and of nothing else."""
+    places, met = collections.defaultdict(list), collections.Counter()
     for path in paths:
-        for kind, some in mutants(path).items(): places[kind] += some
-    for some in places.values(): r.shuffle(some)
+        with open(os.path.join(ROOT, path), encoding="utf-8") as f: text = f.read()
+        for kind, some in mutants(path).items():
+            for place in some:
+                stands = path, kind, " ".join(text[max(place[0].at - 30, 0):place[0].end + 30].split())
+                met[stands] += 1                         # the first of those that look alike, or which
+                turn = hashlib.sha256(repr((str(seed), stands, met[stands])).encode()).digest()
+                places[kind].append((turn, place))
+    for some in places.values(): some.sort(key=lambda s: s[0], reverse=True)
     chosen, kinds = [], sorted(places)
     while len(chosen) < n and any(places.values()):
         for kind in kinds:
-            if places[kind] and len(chosen) < n: chosen.append(r.choice(places[kind].pop()))
+            if not places[kind] or len(chosen) == n: continue
+            turn, place = places[kind].pop()
+            chosen.append(place[turn[-1] % len(place)])
     return chosen
 
 
