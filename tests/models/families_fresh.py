@@ -6,7 +6,7 @@
 yolos: positions are added in front of every layer, interpolated in the graph; yolos-first: in front of the first one alone;
 mobilebert: factors and offsets in place of norms, bottlenecks; hunyuan: norms over heads behind the rotation; vit-mae: places drawn at random in the graph;
 stablelm: heads split, normed one by one and joined; apertus: another function on either side of 0;
-flaubert: layers set padding to 0 at their end; squeezebert: channels first, projections are convolutions in groups."""
+flaubert, xlm: layers set padding to 0 at their end, which xlm without a mask counts itself; squeezebert: channels first, projections are convolutions in groups."""
 import families
 import torch
 import transformers as tf
@@ -36,6 +36,8 @@ families.FAMILIES = {
     "apertus": families.sized(tf.ApertusModel, tf.ApertusConfig, lambda s: dict(num_key_value_heads=1, **families.bertlike(s))),
     "flaubert": families.sized(tf.FlaubertModel, tf.FlaubertConfig, lambda s: dict(
         emb_dim=s.hidden, n_layers=s.layers, n_heads=s.heads, max_position_embeddings=s.tokens + 4, pad_index=0, pad_token_id=0)),
+    "xlm": families.sized(tf.XLMModel, tf.XLMConfig, lambda s: dict(
+        emb_dim=s.hidden, n_layers=s.layers, n_heads=s.heads, max_position_embeddings=s.tokens + 4, pad_index=0, pad_token_id=0)),
     "squeezebert": families.sized(tf.SqueezeBertModel, tf.SqueezeBertConfig, lambda s: dict(embedding_size=s.hidden, **families.bertlike(s))),
     "vit-mae": families.vision(tf.ViTMAEModel, tf.ViTMAEConfig, mask_ratio=0.0),
 }
@@ -45,6 +47,7 @@ hunyuan d d18 sdpa none               vit-mae a ts17 sdpa none              mobi
 stablelm d d18 sdpa none              apertus a d18 sdpa none
 flaubert b ts17 eager mask            flaubert a d18 eager mask
 squeezebert a d18 eager mask          squeezebert a ts17 eager none
+xlm a d18 eager none                  xlm b ts17 eager none
 """
 families.SEED = 1201
 
