@@ -29479,7 +29479,8 @@ typedef struct {
     int64_t tested; /* the symbol that is 0 exactly where this one is, -1: none is known */
     int64_t base; /* the symbol that it is but for `more`, -1: itself */
     double more; /* than that */
-    int64_t bit; /* the input's 0 or 1 that alone decides it; 0: there is none */
+    int64_t
+        bit; /* the 0 or 1, of an input or a comparison, that alone decides it; 0: there is none */
     double is[2]; /* what it is where that is 0, and where it is 1 */
 } mlo_symbol;
 
@@ -29501,7 +29502,7 @@ typedef struct {
     size_t room; /* places */
     size_t used; /* places */
     int depth; /* nodes between the mask and where it is looked at */
-    int bits; /* 1: what follows from an input's 0 or 1 is wanted (mlo_symbol.bit) */
+    int bits; /* 1: what follows from one 0 or 1 is wanted (mlo_symbol.bit) */
 } mlo_tracer;
 enum { MLO_TRACE_MOST = 1 << 24 }; /* elements of one value */
 
@@ -29715,20 +29716,28 @@ static int64_t mlo_symbol_split(mlo_tracer *t, mlo_node *n, const char *name, co
     return made;
 }
 
-/* Says what a new symbol is in either case, where one bit decides all operands. */
-static void mlo_symbol_decide(
-    mlo_tracer *t, mlo_node *n, const char *name, const int64_t *arg, int64_t made) {
-    double is[2];
+/* The bit that decides all operands; 0: there is none, or more than one. */
+static int64_t mlo_symbol_bit(const mlo_tracer *t, const mlo_node *n, const int64_t *arg) {
     int64_t bit = 0;
     for (size_t k = 0; k < n->n_input; k++) {
         if (!mlo_has_input(n, k) || mlo_symbol_fixed(t, arg[k])) continue;
-        if (!t->symbol[arg[k]].bit || (bit && bit != t->symbol[arg[k]].bit)) return;
+        if (!t->symbol[arg[k]].bit || (bit && bit != t->symbol[arg[k]].bit)) return 0;
         bit = t->symbol[arg[k]].bit;
     }
-    for (int i = 0; i < 2; i++)
-        if (!mlo_symbol_evaluated(t, n, name, arg, i, &is[i])) return;
-    t->symbol[made].bit = bit;
-    memcpy(t->symbol[made].is, is, sizeof is);
+    return bit;
+}
+
+/* Says what a new symbol is in either case, where one bit decides it. What compares other things (places
+ * with how many words there are) is a bit itself. */
+static void mlo_symbol_decide(mlo_tracer *t, mlo_node *n, const char *name, const int64_t *arg,
+    mlo_dtype type, int64_t made) {
+    const int64_t bit = mlo_symbol_bit(t, n, arg);
+    double is[2] = { 0, 1 };
+    int known = bit != 0;
+    for (int i = 0; known && i < 2; i++) known = mlo_symbol_evaluated(t, n, name, arg, i, &is[i]);
+    if (!known && type != MLO_BOOL) return;
+    t->symbol[made].bit = known ? bit : made;
+    for (int i = 0; i < 2; i++) t->symbol[made].is[i] = known ? is[i] : i;
 }
 
 /* The symbol of a node's result from those of its operands. */
@@ -29758,7 +29767,7 @@ static int64_t mlo_symbol_made(
         return mlo_note_symbol(t, hash, mlo_symbol_number(t, known));
     if (r.low >= r.high) return mlo_note_symbol(t, hash, mlo_symbol_number(t, r.low));
     const int64_t made = mlo_symbol_of(t, hash, r.low, r.high, r.tested);
-    if (t->bits && !t->m->error.code) mlo_symbol_decide(t, n, name, arg, made);
+    if (t->bits && !t->m->error.code) mlo_symbol_decide(t, n, name, arg, type, made);
     return mlo_symbol_split(t, n, name, arg, type, made);
 }
 
