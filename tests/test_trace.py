@@ -332,4 +332,4 @@ def check_short():
 
 
 if __name__ == "__main__":
-    t.main(check_trace, check_blocks, check_window, check_recorded, check_short, check_stale, check_failing, floor=65)
+    t.main(check_trace, check_blocks, check_window, check_recorded, check_short, check_stale, check_failing, floor=64)

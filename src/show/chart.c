@@ -650,16 +650,9 @@ static void mlo_wave_see(mlo_chart *h, const cJSON *line, mlo_moment_seen see) {
     mlo_wave_row(h, line, h->rows++);
 }
 
-/* Where each stream stood, cycle by cycle, in the stretch that sim --trace --window measured, or
- * that lies in waves; the streams in the order of the core. */
-static int mlo_html_waves(const mlo_view *v, mlo_text *t) {
-    mlo_chart *h = MLO_NEW(v->m, mlo_chart);
-    mlo_text rows = { v->m, NULL, 0, 0 };
-    if (!h) return mlo_failed(v->m);
-    const mlo_scale x = { 0, 0, MLO_WAVE_LEFT, MLO_CHART_RIGHT };
-    h->v = v;
-    h->x = x;
-    h->t = &rows;
+/* The rows of all streams, in the order of the core. */
+static int mlo_wave_rows(mlo_chart *h) {
+    const mlo_view *v = h->v;
     for (h->only = 0; h->only < v->hw->n_element; h->only++) {
         const int before = h->rows;
         mlo_chart_lines(h, v->waves ? v->waves : v->sim->trace, mlo_wave_see, NULL);
@@ -668,7 +661,23 @@ static int mlo_html_waves(const mlo_view *v, mlo_text *t) {
                 "the waves are of another core: %s is not in them; record those of this one",
                 v->hw->element[h->only].name);
     }
-    if (!h->rows) return 0;
+    return 0;
+}
+
+/* Where each stream stood, cycle by cycle, in the stretch that sim --trace --window measured, or
+ * that lies in waves. */
+static int mlo_html_waves(const mlo_view *v, mlo_text *t) {
+    mlo_chart *h = MLO_NEW(v->m, mlo_chart);
+    mlo_text rows = { v->m, NULL, 0, 0 };
+    if (!h) return mlo_failed(v->m);
+    const mlo_scale x = { 0, 0, MLO_WAVE_LEFT, MLO_CHART_RIGHT };
+    h->v = v;
+    h->x = x;
+    h->t = &rows;
+    if (mlo_wave_rows(h) || !h->rows) {
+        mlo_text_free(&rows);
+        return mlo_failed(v->m);
+    }
     const int bottom = MLO_CHART_TOP + h->rows * MLO_WAVE_ROW;
     mlo_printf(t,
         "<section><h2>Streams, cycle by cycle: %s to %s</h2><p class=sub><span class=key>"
