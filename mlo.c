@@ -9576,6 +9576,15 @@ static int mlo_has_dialect(const mlo_graph *g) {
     return 0;
 }
 
+/* Is this one of Deeploy's networks: does it use an operator that only they have? */
+static int mlo_dialect_speaks(const mlo_graph *g) {
+    for (size_t i = 0; i < g->n_node; i++)
+        if (!mlo_eq(g->node[i]->op, "HardSwish") && mlo_dialect_of(g->node[i])
+            && !mlo_eq(g->node[i]->domain, "mlo"))
+            return 1;
+    return 0;
+}
+
 /* Gives the model the functions of those its nodes use. */
 static int mlo_dialect_functions(mlo *m, const uint8_t *used) {
     mlo_model *model = m->model;
@@ -11647,8 +11656,8 @@ static void mlo_x_out(mlo_expansion *x, size_t i, const char *value) {
  *     a constant, a Softmax over what follows its axis goes over one axis. Or the model as it was, and
  *     a warning that names the node which keeps it.
  *
- * So later stages know one spelling; and the functions that kernels stand for, which use what is
- * older than opset 13 as little as exporters do, have an opset that has their operators.
+ * So later stages know one spelling. And the functions of kernels need it: they use operators, and
+ * forms of operators, that opset 12 has not.
  *
  * invariant: every value that had a name has it still, and its elements.
  * example: Clip<min=0, max=6>(x) of opset 9 -> Clip(x, x_c0, x_c1).
@@ -11719,15 +11728,6 @@ static int mlo_lift_asked(mlo *m, void *graph, void *user) {
         l->kept = g->node[i];
         l->why = mlo_lift_hindered(l, g, g->node[i]);
     }
-    return 0;
-}
-
-/* Is this one of Deeploy's networks: does it use an operator that only they have? */
-static int mlo_dialect_speaks(const mlo_graph *g) {
-    for (size_t i = 0; i < g->n_node; i++)
-        if (!mlo_eq(g->node[i]->op, "HardSwish") && mlo_dialect_of(g->node[i])
-            && !mlo_eq(g->node[i]->domain, "mlo"))
-            return 1;
     return 0;
 }
 

@@ -578,6 +578,15 @@ static int mlo_has_dialect(const mlo_graph *g) {
     return 0;
 }
 
+/* Is this one of Deeploy's networks: does it use an operator that only they have? */
+static int mlo_dialect_speaks(const mlo_graph *g) {
+    for (size_t i = 0; i < g->n_node; i++)
+        if (!mlo_eq(g->node[i]->op, "HardSwish") && mlo_dialect_of(g->node[i])
+            && !mlo_eq(g->node[i]->domain, "mlo"))
+            return 1;
+    return 0;
+}
+
 /* Gives the model the functions of those its nodes use. */
 static int mlo_dialect_functions(mlo *m, const uint8_t *used) {
     mlo_model *model = m->model;
