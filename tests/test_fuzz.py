@@ -188,7 +188,7 @@ def check_damaged():
 
 def check_allocations():
     """Every allocation of load, roll, check and writing fails in turn: a model with a subgraph in each layer, one with caches, one as JSON."""
-    why = t.compile_c(at("allocations"), [os.path.join(t.tests, "library/allocations.c"), t.amalgamation()], ["-std=c99", "-O0", "-DMLO_SMALL_BLOCK=64", *t.SANITIZE])
+    why = t.compile_c(at("allocations"), [os.path.join(t.tests, "library/allocations.c"), t.amalgamation()], ["-std=gnu99", "-O0", "-DMLO_SMALL_BLOCK=64", *t.SANITIZE])          # the object is test_library's, too
     if why: return case("allocations", why)
     for path in "onnx/repeated_scan.onnx", "onnx/cache.onnx", "json/scoped.json":
         for sticky in "0", "1":

@@ -535,7 +535,7 @@ def simulate(name, p, files, plus, library=os.path.join(t.root, "verilog"), kern
         with open(os.path.join(folder, f), "w") as h: h.write(text)
     source = os.path.join(t.tests, "verilog", name + "_tb.v")
     p = subprocess.run(["iverilog", "-g2005", "-o", "tb.vvp", "-s", name + "_tb", "-DKERNEL=" + kernel, "-y", library, "-y", os.path.dirname(source), *["-P%s_tb.%s=%d" % (name, k, v) for k, v in p.items()], source],
-                       cwd=folder, capture_output=True, text=True, timeout=100)
+                       cwd=folder, capture_output=True, text=True, timeout=600)
     if p.returncode: return "iverilog: " + p.stderr[-300:], []
     plus = dict(seed=1, stall=0, s_in=0, s_w=0, s_c=0, s_t=0, s_out=0, hold=0, gap=0, **plus)
     p = subprocess.run(["vvp", "-n", "tb.vvp", *["+%s=%d" % x for x in plus.items()]], cwd=folder, capture_output=True, text=True, timeout=400)
@@ -663,8 +663,8 @@ def check_registers():
         d = build(bits, what)
         named = [(k["name"] + "." + c["register"], c) for k in json.loads(t.read(os.path.join(d, "manifest.json")))["kernels"] for c in k["intermediates"] if "register" in c]
         probe = t.write("widths.v", "module widths; mlo_top top (); initial begin\n%s$finish; end endmodule\n" % "".join('$display("%%0d", $bits(top.u_core.u_%s));\n' % r for r, _ in named))
-        subprocess.run(["iverilog", "-g2012", "-s", "widths", "-y", os.path.join(d, "rtl"), "-o", t.at("widths.vvp"), probe], check=True, capture_output=True, timeout=100)
-        have = subprocess.run(["vvp", "-n", t.at("widths.vvp")], check=True, capture_output=True, text=True, timeout=100).stdout.split()
+        subprocess.run(["iverilog", "-g2012", "-s", "widths", "-y", os.path.join(d, "rtl"), "-o", t.at("widths.vvp"), probe], check=True, capture_output=True, timeout=600)
+        have = subprocess.run(["vvp", "-n", t.at("widths.vvp")], check=True, capture_output=True, text=True, timeout=600).stdout.split()
         why = next(("%s has %s bits, the manifest says %d" % (r, n, c["verilog"]) for (r, c), n in zip(named, have) if int(n) != c["verilog"]), "")
         for r, c in named:                              # the bits that it takes, counted anew
             lo, hi = int(c["lo"]), int(c["hi"])

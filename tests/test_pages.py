@@ -72,7 +72,7 @@ def console(name, text):
 def package():
     """Where the Python package finds itself, the library and the program, as words of a shell in front of a command."""
     library = at("libmlo.so")
-    why = "" if os.path.exists(library) else t.compile_c(library, [t.amalgamation()], ["-std=c99", "-O1", "-fPIC", "-shared"])
+    why = "" if os.path.exists(library) else t.compile_c(library, [t.amalgamation()], ["-std=c99", "-O0", "-fPIC", "-shared"])
     if why: raise RuntimeError(why)
     return "PYTHONPATH=%s MLO_LIBRARY=%s MLO_PROGRAM=%s " % (os.path.join(t.root, "python"), library, t.mlo)
 

@@ -183,14 +183,14 @@ def compile_tb(name, params=None, defines=()):
     cmd += ["-P%s_tb.%s=%s" % (name, k, int(v)) for k, v in params.items()]
     cmd += ["-D" + d for d in defines]
     cmd += [os.path.join(HERE, name + "_tb.v")]
-    p = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+    p = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
     if p.returncode or "warning" in p.stdout:
         fail(name, "iverilog %s" % params, p.stdout)
     _compiled[key] = out
     return out
 
 
-def run(name, params=None, files=None, timeout=60, defines=(), **plusargs):
+def run(name, params=None, files=None, timeout=600, defines=(), **plusargs):
     """Compile NAME_tb with `params`, write `files` (name -> text), simulate with +key=value plusargs. Returns a Result or exits 1."""
     global _runs
     vvp = compile_tb(name, params, defines)

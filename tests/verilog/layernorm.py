@@ -71,7 +71,8 @@ def run(cfg, seed, stall, counts, late=False, alone=False, whole=False):
         es += [hold << axi | w for w in bench.param_beats([eps | sh << 48 | rng.bits(10) << 54], 64, axi)]
         for i in range(n if frame > 1 else 0):
             long = frame if whole or rng.chance(40) else rng.between(1, frame)
-            x = sum((tokens(rng, c, xbits, 99)[rng.below(99)] for _ in range(long)), []) if rng.chance(80) else tokens(rng, c * long, xbits, 14)[rng.below(14)]
+            some = tokens(rng, c, xbits, 99)
+            x = sum((some[rng.below(99)] for _ in range(long)), []) if rng.chance(80) else tokens(rng, c * long, xbits, 14)[rng.below(14)]
             y = model(x, cfg["CENTER"], eps, sh, g * long, b * long, ybits)
             hold = len(ys) if alone else 0
             for k in range(long):
