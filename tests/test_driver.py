@@ -124,7 +124,7 @@ def cocotb(sources, top, module, folder, **env):
     run = "import sys; from cocotb_tools.runner import get_runner; r = get_runner('icarus'); top, module, folder, *sources = sys.argv[1:]; " \
           "r.build(sources=sources, hdl_toplevel=top, build_dir=folder, timescale=('1ns', '1ps')); r.test(hdl_toplevel=top, test_module=module, test_dir=folder, build_dir=folder)"
     env = dict(os.environ, COCOTB_LOG_LEVEL="WARNING", PYTHONPATH=HERE, PATH=os.path.dirname(sys.executable) + ":" + os.environ["PATH"], **env)
-    p = subprocess.run([sys.executable, "-c", run, top, module, folder, *sources], env=env, capture_output=True, text=True, timeout=500)
+    p = subprocess.run([sys.executable, "-c", run, top, module, folder, *sources], env=env, capture_output=True, text=True, timeout=1200)
     return (p.stdout + p.stderr)[-500:]
 
 
