@@ -303,6 +303,8 @@ def check_still():
     error = {k: v[0] for k, v in c.said[o.output[0]]["error"].items()}
     a, x = c.pair(o, 0)
     t.case("zeros are like zeros", "" if not a.any() and not x.any() and error["cosine"] == 1 and error["max"] == 0 else str(error))
+    small = odd(lambda layer, name, w: w / 2 ** 12 if name in ("o.w", "o.b") else w)               # .. nor are small numbers, whose squares add up to less than 1, unlike themselves
+    check_numbers(Case(t.write("small.onnx", small.SerializeToString()), case_of("odd")[1]), "small ones")
     c, o = still(1)
     one = int(c.stack(o.input[2])[0].max())
     k = one.bit_length() - 1
