@@ -314,6 +314,19 @@ def check_still():
     check_accumulators(c, "biases of 2^%d" % k)
 
 
+def check_around():
+    """Each value of the loop once, however many nodes are behind it."""
+    for behind in range(8):
+        m = onnx.load(t.model("mlp-res"))
+        x = m.graph.output[0].name
+        for k in range(behind): m.graph.node.append(helper.make_node("Neg", [x if not k else "neg_%d" % (k - 1)], ["neg_%d" % k]))
+        if behind: m.graph.output[0].name = "neg_%d" % (behind - 1)
+        t.good("quantize", t.write("behind.onnx", m.SerializeToString()), "--report", t.at("behind.json"), "--onnx", "-o", t.at("behind-q.onnx"))
+        with open(t.at("behind.json")) as f: said = [v["name"] for v in json.load(f)["quantize"]["values"]]
+        have = [n.output[0] for n in body(scans(onnx.load(t.at("behind-q.onnx")))[0]).node if n.domain == "mlo"]
+        t.case("%d nodes behind the loop: its %d values" % (behind, len(have)), "" if have and said == have else str(said))
+
+
 # ---- it names who is to blame -----------------------------------------------------------------------------------------------------------
 
 def check_blame():
@@ -413,4 +426,4 @@ def check_channels():
            else "%s, columns %s" % ([len(w) for w in words], sorted({int(c) for c in np.argwhere(words[0][0] != words[1][0][..., ::-1])[:, 2]})))
 
 
-if __name__ == "__main__": t.main(check_models, check_still, check_blame, check_asking, check_search, check_channels, floor=55)
+if __name__ == "__main__": t.main(check_models, check_still, check_around, check_blame, check_asking, check_search, check_channels, floor=55)
