@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * plan_driver: the planner of the arena (src/c/plan.c) on places from stdin: for each set "N STEPS", then N lines "BYTES 0101.."; of each set it
- * prints "BYTES BOUND PROVED" and the offsets. */
+ * prints "BYTES BOUND PROVED", the offsets, and "| " with what people are told. */
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,15 @@ typedef struct mlo mlo;
 enum { MLO_CORE_MOST = 96 };
 static int64_t mlo_max(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t mlo_parts(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static const char *mlo_format(mlo *m, const char *format, ...) { return m ? "" : format; }
+static const char *mlo_format(mlo *m, const char *format, ...) {
+    static char text[200];
+    va_list values;
+    (void)m;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    return text;
+}
 #include "src/c/plan.c"
 
 int main(void) {
@@ -26,7 +35,7 @@ int main(void) {
         mlo_plan_solve(&p);
         printf("%lld %lld %d", (long long)p.bytes, (long long)p.bound, mlo_plan_proved(&p));
         for (int i = 0; i < p.n; i++) printf(" %lld", (long long)p.place[i].at);
-        printf("%s\n", mlo_plan_text(NULL, &p) ? "" : "?");
+        printf(" | %s\n", mlo_plan_text(NULL, &p));
     }
     return 0;
 }

@@ -13,11 +13,13 @@
     counted   BLOOM's distances, which count the ones of a run-time mask, against the floats, where it pads left or right; near misses are refused"""
 import glob
 import os
+import re
 import numpy as np
 import onnx
 from onnx import numpy_helper
 import harness as t
 import test_families
+from encoders import Encoder
 from graphs import session
 from test_causal import Core, bench, judge, judged, model, one_kernel
 
@@ -115,6 +117,24 @@ def check_counted():
         t.case("%s: refused, and why" % name, "" if p.returncode == 4 and words in p.stderr else "status %d: %s" % (p.returncode, p.stderr[-400:]))
 
 
+class Twice(Encoder):
+    """Two attentions a layer, each with a bias of its own; the second one's hides a key from all queries and heads."""
+    def attention(self, x, bias, p):
+        numbers = self.rng.standard_normal((1, self.heads, self.tokens, self.tokens)).astype(np.float32)
+        if p.endswith("again."): numbers[..., 4] = -np.inf
+        return super().attention(x, self.init(p + "bias", numbers), p)
+
+    def layer(self, x, bias, p):
+        x = super().layer(x, bias, p)
+        return self.node("Add", self.attention(x, bias, p + "again."), x)
+
+
+def check_hidden():
+    """A key that one attention hides and another one sees is no bit of a mask: refused, and which key it is; where all heads hide it none is named."""
+    p = t.call("quantize", t.write("hidden.onnx", Twice(2, 8, 2, 4, 8, 7, "post", "Relu").model().SerializeToString()), text=True)
+    t.case("a key that one attention hides: refused, and which", "" if p.returncode == 4 and re.search(r"\[1,2,7,7\]: (in layer \d )?query 0 hides key 4, which other layers or attentions do not", p.stderr) else "status %d: %s" % (p.returncode, p.stderr[-400:]))
+
+
 def check_exports():
     if not t.have("exports", "iverilog"): return
     models = [test_families.Model(p) for p in sorted(glob.glob(os.path.join(t.tests, "models", "bias", "*.onnx")))]
@@ -127,4 +147,4 @@ def check_exports():
 
 
 if __name__ == "__main__":
-    t.main(check_kernels, check_errors, check_cores, check_exports, check_counted, floor=45)
+    t.main(check_kernels, check_errors, check_cores, check_exports, check_counted, check_hidden, floor=46)

@@ -273,8 +273,15 @@ def check_packing():
         use = [np.isin(np.arange(steps), np.arange(b, min(steps, b + rng.integers(1, 4)))) for b in begin]
         use[0] |= np.arange(steps) == steps - 1                             # the carried value: two stretches
         sets.append([dict(bytes=16 * int(rng.integers(1, 9)), steps="".join("01"[int(v)] for v in u)) for u in use])
-    given = "".join("%d %d\n" % (len(s), len(s[0]["steps"])) + "".join("%(bytes)d %(steps)s\n" % p for p in s) for s in sets)
-    said = [list(map(int, line.split())) for line in subprocess.run([driver], input=given, capture_output=True, text=True, check=True).stdout.splitlines()]
+    many = [dict(bytes=16 * int(n), steps="".join("01"[int(b <= s < b + k)] for s in range(12))) for n, b, k in zip(rng.integers(1, 40, 24), rng.integers(0, 10, 24), rng.integers(2, 5, 24))]
+    given = "".join("%d %d\n" % (len(s), len(s[0]["steps"])) + "".join("%(bytes)d %(steps)s\n" % p for p in s) for s in [*sets, many])
+    lines = [line.split(" | ") for line in subprocess.run([driver], input=given, capture_output=True, text=True, check=True).stdout.splitlines()]
+    said, texts = [list(map(int, numbers.split())) for numbers, _ in lines], [text for _, text in lines]
+    best, bound, proved = said.pop()[:3]
+    gap = "at most %.1f %% above the least there is" % (100 * (best - bound) / bound)
+    t.case("24 places have more orders than are tried: the gap is told, " + gap, "" if not proved and best > bound and texts.pop() == gap else "%d of %d, proved: %d, %s" % (best, bound, proved, texts[-1:]))
+    wants = ["the least there is: " + ("so much is in use at one step" if s[0] == s[1] else "all packings were looked at") for s in said]
+    t.case("people are told why there is no smaller one", "" if texts == wants else next("%s: %s" % (s[:3], text) for s, text, want in zip(said, texts, wants) if text != want))
     least = [min(packed(order) for order in itertools.permutations(s)) for s in sets]
     above = sum(n > s[1] for n, s in zip(least, said))
     t.note("%d of 60 sets need more than is in use at any step" % above)

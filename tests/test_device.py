@@ -9,11 +9,13 @@ fastest, from the cycles they print. How near the areas are to synthesis: areas.
 import argparse
 import itertools
 import json
+import random
 import tempfile
 import numpy as np
 import harness as t
 import synth
 from cores import Body, ceil
+from decoders import Decoder
 from test_search import Core, large, small
 
 SHARES = {"lut": 70, "ff": 50, "dsp": 80, "bram": 80}
@@ -59,6 +61,20 @@ def check_synthesized():
             said = synth.parts(synth.estimated(t.mlo, where, synth.core_of(line, options, where)))
         t.case("areas.txt has the kernels of %s" % line, "" if [n for n, _ in said] == [n for n, *_ in known[line]] else "`make synth SYNTH=areas`")
         for (name, area), (_, real, before) in zip(said, known[line]): t.case("area of %s in %s" % (name, line), far(name, real, [area[r.lower()] for r in synth.RESOURCES], before))
+
+
+def check_slots():
+    """Where a slot's banks begin (verilog/mlo_job.v) is a product with the layers, and only bits of the slot's number where these are a power of two."""
+    shell = {}
+    for layers in 3, 4, 8:
+        d = Decoder(random.Random(1))
+        d.layers, d.hidden, d.heads, d.kv, d.head, d.inner, d.tokens, d.norm, d.act, d.mask = layers, 16, 2, 1, 8, 16, 16, "pre", "Silu", False
+        d.biased, d.rms, d.gated, d.sees, d.biases, d.turning, d.qk = False, True, True, "causal", None, 0, None
+        t.good("lower", t.write("slots.onnx", d.model().SerializeToString()), "--context", 16, "--max-cost", 1, "--onnx", "-o", t.at("lowered.onnx"))
+        t.good("fold", t.at("lowered.onnx"), "--slots", 4, "--pe", 1, "--simd", 2, "--onnx", "-o", t.at("slots-folded.onnx"))
+        shell[layers] = json.loads(t.good("show", "--json", t.at("slots-folded.onnx")))["area_shell"]
+    t.case("4 slots: 8 layers take what 4 take", "" if shell[8] == shell[4] else str(shell))
+    t.case("4 slots: 3 layers take a product more", "" if all(shell[3][k] > shell[4][k] for k in ("lut", "ff")) else str(shell))
 
 
 def check_front():
@@ -160,4 +176,4 @@ def check_refusals():
     t.case("memory auto within bits and a device", "" if both["on_chip_bits"] <= 200000 and any(k["memory"] == "resident" for k in both["kernels"]) else str(both["on_chip_bits"]))
 
 
-if __name__ == "__main__": t.main(check_parts, check_synthesized, check_front, check_brute_force, check_targets, check_refusals, floor=171)
+if __name__ == "__main__": t.main(check_parts, check_synthesized, check_slots, check_front, check_brute_force, check_targets, check_refusals, floor=171)

@@ -108,6 +108,9 @@ def check_borders():
         if "around" in m:                            # ids are no numbers
             t.case("%s: no scales" % what, "" if m["input"]["scale"] is None and m["output"]["scale"] is None else str(m["input"]))
             continue
+        room = int(re.search(r"#define MLO_TEST_BYTES +(\d+)", t.read(path + "/host/mlo_driver.h").decode())[1])
+        longest = max(n for _, _, n in hardware.jobs(path, "tb/jobs.hex")) if "slots" in m else m["tokens"]
+        t.case("%s: room for the longest of its test's results" % what, "" if room == longest * m["channels"] * m["stream"]["bits"] // 8 else "%d bytes for %d tokens" % (room, longest))
         streams = [("input", "input", m["stream"]), ("output", "golden", m["stream"])] + [("replay", "replay", m.get("replay"))] * ("replay" in m)
         for name, file, form in streams:
             b, words = m[name], hardware.frames(path, "tb/%s.hex" % file, form["lanes"], form["bits"])[0][:16]

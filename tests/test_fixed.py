@@ -321,6 +321,10 @@ def check_config():
     got = values(m, [w.input[1]], {"x": np.zeros((1, 4, 96), np.float32)})[w.input[1]]
     shape = next((stack(m, n.input[1]) for n in body(m).node if n.op_type == "Mul" and n.output[0] == next(x.input[0] for x in body(m).node if x.op_type == "QuantizeLinear" and x.output[0].startswith(w.input[1][:-3]))), 1)
     t.case("q_config by name fixes that node alone", "" if sorted(map(str, bits.values())) == ["3"] + ["None"] * 5 and np.array_equal(got, rounded(layers_of(onnx.load(model), "up.weight") * shape, 3, 2)) else str(bits))
+    for name in "layers_0_a", "layers.0.a", "model_layers_0_a":          # as torch.fx and torch call the module; one stands for all layers
+        t.good("quantize", t.model("mlp-res"), "--q-config", written("c.json", dict(by="name", **{name: {"config": {"name": "integer", "weight_width": 3, "weight_frac_width": 2}}})), "--onnx", "-o", t.at("one.onnx"))
+        bits = [meta(n, "mlo.weight_bits") for n in kernels(onnx.load(t.at("one.onnx")), "MVU", "MVUTable")]
+        t.case("q_config by a module's name, %s" % name, "" if bits == ["3", None] else str(bits))
 
 
 def fixed_data(width, frac): return {k: v for k, v in fixed(width, frac).items() if k.startswith(("name", "data"))}

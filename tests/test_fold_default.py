@@ -52,6 +52,16 @@ def check_choice():
         t.case("%s: %s multipliers of a front near the best" % (name, core["multipliers"]), "; ".join(why))
 
 
+def check_front():
+    """The cycles that --pareto says of a folding are those that show says where it is given, whatever was foretold before; of a causal decoder, too."""
+    path, wrong = lowered("gpt2-tiny"), []
+    lines = [json.loads(x) for x in t.good("fold", path, "--pareto").splitlines()]
+    for line in lines[::4]:
+        core = chosen(path, "--folding", t.write("line.json", json.dumps(line["folding"])))[1]
+        if line["cycles"] != core["predicted_interval"]: wrong.append("%d multipliers: %d, not %d" % (line["multipliers"], line["cycles"], core["predicted_interval"]))
+    t.case("gpt2-tiny: cycles of %d of %d foldings of the front" % (len(lines[::4]), len(lines)), "; ".join(wrong) if len(lines) > 8 else "few lines")
+
+
 def check_simulated():
     """The tiny BERT and the tiny ViT are small and soon simulated: fewer than 200 multipliers, tens of thousands of cycles."""
     for name in "bert-tiny", "vit-tiny":
@@ -165,4 +175,4 @@ def check_many():
     t.case("25 inputs more, 9 outputs more", "" if compared == known and all(e["cosine"] > 0.99 for e in said["error"]) else str(said["error"]))
 
 
-if __name__ == "__main__": t.main(check_choice, check_simulated, check_flags, check_middle, check_device, check_loops, check_plain, check_many, floor=33)
+if __name__ == "__main__": t.main(check_choice, check_front, check_simulated, check_flags, check_middle, check_device, check_loops, check_plain, check_many, floor=33)

@@ -167,6 +167,13 @@ class Affine(Gates):
         return x if self.how == "factor" else self.node("Add", x, b)
 
 
+class Stepped(Affine):
+    """The steps of the stream in front of the factors are given."""
+    def layernorm(self, x, name):
+        given = self.init("step", np.float32(0.05)), self.init("none", np.int8(0))
+        return super().layernorm(x if name == "norm" else self.node("DequantizeLinear", self.node("QuantizeLinear", x, *given), *given), name)
+
+
 class Places(Gates):
     """A row for each position that every layer adds: to what queries and keys are made of (DETR), or behind itself (YOLOS)."""
     def __init__(self, how, norm="post", own=False, by=1.0, shape=(TOKENS, 24)):
@@ -368,6 +375,7 @@ class Broadcast(Gates):
 def check_refusals():
     by_place = "is no constant of a number for each token and channel"
     for name, encoder, words in (("one gate for all channels", Broadcast(), "a product of two shapes"), ("a factor below 0", Affine(low=-0.4), "factors above 0"),
+                                 ("offsets of more steps than a word has, steps given", Stepped(offset=30.0), "offsets of up to 127 steps of the stream, are supported"),
                                  ("a number for each position", Places("layers", shape=(TOKENS, 1)), by_place), ("rows that an input picks", Asked("queries"), by_place), ("a Fourier transform", Spectrum(), "mlo does not know DFT, which is in every layer")):
         p = t.call("quantize", saved(encoder)[1], text=True)
         line = p.stderr.strip().splitlines()[-1]

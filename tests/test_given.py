@@ -295,6 +295,13 @@ def check_integer_products():
         plain = session(quantized(path, "plain"))
         why = "" if all(np.array_equal(list(outputs(plain, f).values())[0], list(outputs(session(q), f).values())[0]) for f in feeds[:3]) else "they differ"
         t.case("%d products become the integers of QDQ: %s" % (n, name), why if n >= 12 else "%d products" % n)
+        for node in (x for x in model.graph.node if x.op_type == "MatMulInteger"):                 # one zero for all columns is none, too
+            model.graph.initializer.append(numpy_helper.from_array(np.int8(0), node.output[0] + "_zero"))
+            node.input[3] = node.output[0] + "_zero"
+        t.good("quantize", "-", "--onnx", "-o", t.at("one-q.onnx"), input=model.SerializeToString())     # in memory another tensor is right behind it
+        one = onnx.load(t.at("one-q.onnx"))
+        same = all(np.array_equal(list(outputs(session(one), f).values())[0], list(outputs(session(q), f).values())[0]) for f in feeds[:2])
+        t.case("and with one zero point for all columns: " + name, "" if same else "they differ")
 
 
 # ---- QONNX -------------------------------------------------------------------------------------------------------------------------
@@ -473,6 +480,10 @@ def check_qonnx():
     a, b = (np.concatenate([x.ravel() for x in y]) for y in ([v["layer_norm_3"] for v in of_qonnx], [outputs(s, f)["layer_norm_3"] for f in few]))
     t.case("end to end: bert-tiny-qonnx", "" if cosine(a, b) > 0.999 else "cosine %.5f" % cosine(a, b))
     t.case("and becomes the same integers", "" if all(np.array_equal(outputs(s3, f)["layer_norm_3"], outputs(s, f)["layer_norm_3"]) for f in few) else "they differ")
+    for n in model.graph.node:                                                      # without a sign narrow takes the top: 254 of 255
+        if n.op_type == "Quant" and not next(a.i for a in n.attribute if a.name == "signed"): next(a for a in n.attribute if a.name == "narrow").i = 1
+    less, want = (session(quantized(t.write("narrow.onnx", m.SerializeToString()), "narrow")) for m in (model, chains(model)))
+    t.case("without a sign, and narrow: the same integers as of the chain", "" if all(np.array_equal(outputs(less, f)["layer_norm_3"], outputs(want, f)["layer_norm_3"]) for f in few) else "they differ")
     np.savez(t.at("x.npz"), **few[0])
     for stage in "read", "roll":
         t.good(stage, path, "--onnx", "-o", t.at("stage.onnx"))

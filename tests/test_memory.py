@@ -14,6 +14,7 @@ import subprocess
 import harness as t
 from encoders import Encoder
 from hardware import Run, build
+from test_causal import Core
 
 MODELS = {"memory-20": Encoder(3, 20, 3, 4, 44, 5, "post", "Gelu", mask=True), "memory-one": Encoder(2, 12, 2, 4, 22, 1, "pre", "Relu"), "memory-100": Encoder(100, 6, 1, 4, 10, 2, "post", "Relu")}
 MIXED = '{"mvu_0": {"memory": "resident"}, "mvu_2": {"memory": "resident"}, "layernorm_0": {"memory": "resident"}, "add_1": {"memory": "resident"}}'
@@ -43,7 +44,7 @@ def expected_beats(m, frames):
         count[kind] += beats * (sum(ceil(g * m["tokens"], tile) for g in groups) if kind == "block" else 1)
         if kind == "block": count["group"] += beats * sum(ceil(g * m["tokens"], tile) for g in full)
     iterations = ceil(frames, group) * m["iterations"]
-    return count["layer"] * (iterations + 1) + (count["resident"] + count["block"]) * m["iterations"], count["layer"] + count["group"]
+    return count["layer"] * (iterations + 1 if m["iterations"] > 1 else 2) + (count["resident"] + count["block"]) * m["iterations"], count["layer"] + count["group"]
 
 
 def why(r, path):
@@ -109,6 +110,15 @@ def check_sizes():
     t.case("resident memories bound the iterations", "" if m["most_iterations"] == 100 and ".DEEPEST(100)" in t.read(os.path.join(made("memory-100", "--pe", "2", "--simd", "6", "--memory", "resident"), "rtl/mlo_top.v")).decode() else str(m["most_iterations"]))
 
 
+def check_once():
+    """A loop of one iteration: its parameters are loaded once for each bank, and no two frames share a tile."""
+    if not t.have("one iteration", "iverilog"): return
+    t.good("compile", Core("once", tokens=3, layers=1).path, "--pe", "2", "--simd", "2", "--memory", "block", "--tile", "2", "--frames-in-flight", "2", "-o", t.at("once"))
+    r = Run(t.at("once"), "--frames", "6", verilator=False)
+    said, want = r.memory, expected_beats(r.manifest, 6)[0]
+    t.case("one iteration, two frames of three tokens in tiles of two", r.why() or ("" if said["delivered"] == said["predicted_delivered"] == want else "%s, %s foretold, %d expected" % (said["delivered"], said["predicted_delivered"], want)))
+
+
 def check_blocks():
     """Tiles of one token, of some that a frame's end cuts off, of a frame; mixed with resident memories; and the cycles that were foretold."""
     if not t.have("row blocks", "iverilog", "verilator"): return
@@ -160,5 +170,5 @@ def check_errors():
     t.case("none does", Run(path, "--axi-error", "0").why())
 
 
-if __name__ == "__main__": t.main(check_modes, check_widths, check_latency, check_sizes, check_blocks, check_group, check_lint, check_errors,
+if __name__ == "__main__": t.main(check_modes, check_widths, check_latency, check_sizes, check_once, check_blocks, check_group, check_lint, check_errors,
                                   floor=27)

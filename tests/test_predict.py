@@ -137,6 +137,18 @@ def check_room():
     t.case("room: %d cycles foretold to %d" % (r["cycles"], CLOSE), why(r) or ("predicted %d" % r["predicted_cycles"]) * (abs(r["predicted_cycles"] - r["cycles"]) > CLOSE))
 
 
+def check_queries():
+    """Nine heads: of a token's queries attention takes two heads as they come, the third and those behind it as heads are scored. The FIFO in front is as full as foretold, to the beat."""
+    if not t.have("queries", "iverilog"): return
+    d, out = Decoder(random.Random(50141)), t.at("queries")
+    d.tokens, d.layers = 7, 2
+    path = t.write("queries.onnx", d.model().SerializeToString())
+    t.good("compile", path, "--max-cost", 1, "--pe", 5, "--simd", 2, "--frames-in-flight", 1, "--axi-width", 64, "--memory", "resident", "-o", out)
+    r = json.loads(t.good("sim", out, "--frames", 1, "--simulator", "icarus"))
+    t.case("%d heads: %d cycles foretold to %d" % (d.heads, r["cycles"], CLOSE), why(r) or ("predicted %d" % r["predicted_cycles"]) * (abs(r["predicted_cycles"] - r["cycles"]) > CLOSE))
+    t.case("%d heads: FIFOs to the beat" % d.heads, ", ".join("%s: %d, foretold %d" % (f["name"], f["peak"], f["predicted_peak"]) for f in r["fifos"] if f["peak"] != f["predicted_peak"]) or "" * bool(r["fifos"]))
+
+
 DECODERS, SOON = int(os.environ.get("DECODERS", 4 if t.full else 3)), 4e5                  # so many; cycles x multipliers that Icarus is soon through with
 
 
@@ -199,4 +211,4 @@ def check_decoders():
     t.note("to the cycle %d of %d, to 0.1 %% %d, the worst %+.2f %%" % (far.count(0), len(far), sum(abs(x) <= 0.1 for x in far), far[-1] if far else 0))
 
 
-if __name__ == "__main__": t.main(check_predictions, check_cycles, check_causes, check_room, check_causal, check_decoders, floor=26)
+if __name__ == "__main__": t.main(check_predictions, check_cycles, check_causes, check_room, check_queries, check_causal, check_decoders, floor=26)

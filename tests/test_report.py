@@ -8,11 +8,13 @@ The judge is ONNX Runtime, which runs the rolled float model and the integer mod
 loops exposed; numpy makes the report's numbers of those, by the definitions in mlo.h."""
 import json
 import math
+import random
 import re
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 import harness as t
+from decoders import Decoder
 from graphs import body, execute, meta, scans, tap
 
 KERNELS = "MVU", "MVUTable", "Attention", "Add", "LayerNorm", "Requant"
@@ -303,6 +305,8 @@ def check_still():
     error = {k: v[0] for k, v in c.said[o.output[0]]["error"].items()}
     a, x = c.pair(o, 0)
     t.case("zeros are like zeros", "" if not a.any() and not x.any() and error["cosine"] == 1 and error["max"] == 0 else str(error))
+    small = odd(lambda layer, name, w: w / 2 ** 12 if name in ("o.w", "o.b") else w)               # .. nor are small numbers, whose squares add up to less than 1, unlike themselves
+    check_numbers(Case(t.write("small.onnx", small.SerializeToString()), case_of("odd")[1]), "small ones")
     c, o = still(1)
     one = int(c.stack(o.input[2])[0].max())
     k = one.bit_length() - 1
@@ -310,6 +314,48 @@ def check_still():
     acc = c.stack(o.input[2])[0]
     t.case("a sum of 2^%d" % k, "" if acc.max() == acc.min() == 2 ** k else str(acc))
     check_accumulators(c, "biases of 2^%d" % k)
+
+
+def check_around():
+    """Each value of the loop once, however many nodes are behind it."""
+    for behind in range(8):
+        m = onnx.load(t.model("mlp-res"))
+        x = m.graph.output[0].name
+        for k in range(behind): m.graph.node.append(helper.make_node("Neg", [x if not k else "neg_%d" % (k - 1)], ["neg_%d" % k]))
+        if behind: m.graph.output[0].name = "neg_%d" % (behind - 1)
+        t.good("quantize", t.write("behind.onnx", m.SerializeToString()), "--report", t.at("behind.json"), "--onnx", "-o", t.at("behind-q.onnx"))
+        with open(t.at("behind.json")) as f: said = [v["name"] for v in json.load(f)["quantize"]["values"]]
+        have = [n.output[0] for n in body(scans(onnx.load(t.at("behind-q.onnx")))[0]).node if n.domain == "mlo"]
+        t.case("%d nodes behind the loop: its %d values" % (behind, len(have)), "" if have and said == have else str(said))
+
+
+class Spread(Decoder):
+    """Rotated queries and keys whose products are the same numbers: a pair of channels of each head is `by` times larger in keys and smaller in queries,
+    all of both are `small`, and the scores take it back. All of it powers of two, which floats do not notice."""
+    def __init__(self, by, small):
+        super().__init__(random.Random(1))
+        self.layers, self.hidden, self.heads, self.kv, self.head, self.inner, self.tokens, self.norm, self.act, self.mask = 2, 24, 2, 2, 12, 24, 12, "pre", "Silu", False
+        self.biased, self.rms, self.gated, self.sees, self.biases, self.turning, self.neighbours, self.qk = False, True, True, "all", None, 12, False, None
+        self.by, self.small = by, small
+
+    def number(self, v): return super().number(v / self.small ** 2 if v == self.head ** -0.5 else v)
+
+    def draw(self, name, *shape, by=1.0):
+        super().draw(name, *shape, by=by)
+        if not name.endswith(("query.weight", "key.weight")): return name
+        w = self.small * numpy_helper.to_array(self.inits[name])
+        w[:, [0, 6, 12, 18]] *= self.by if "key" in name else 1 / self.by              # a channel and the one that it turns with, of two heads
+        return self.init(name, w.astype(np.float32))
+
+
+def check_spread():
+    """Factors between queries and keys are chosen by what scores lose: where both stand for the same scores, they lose the same."""
+    lost = []
+    for by, small in (1.0, 1.0), (2.0 ** 6, 1.0), (2.0 ** -6, 1.0), (1.0, 2.0 ** -8), (2.0 ** 6, 2.0 ** -8):
+        t.good("quantize", t.write("spread.onnx", Spread(by, small).model().SerializeToString()), "--max-cost", "1", "--report", t.at("spread.json"), "--onnx", "-o", t.at("spread-q.onnx"))
+        with open(t.at("spread.json")) as f: report = json.load(f)["quantize"]
+        lost.append([report["output"]["sqnr_db"]] + [x for v in report["values"] if v["op"].startswith("Attention") for x in v["error"]["sqnr_db"]])
+        t.case("a pair %g times larger in keys, both %g times: %.1f dB of %.1f are left" % (by, small, lost[-1][0], lost[0][0]), "" if len(lost[0]) == 3 and lost[-1] == lost[0] else "%s, not %s" % (lost[-1], lost[0]))
 
 
 # ---- it names who is to blame -----------------------------------------------------------------------------------------------------------
@@ -411,4 +457,4 @@ def check_channels():
            else "%s, columns %s" % ([len(w) for w in words], sorted({int(c) for c in np.argwhere(words[0][0] != words[1][0][..., ::-1])[:, 2]})))
 
 
-if __name__ == "__main__": t.main(check_models, check_still, check_blame, check_asking, check_search, check_channels, floor=55)
+if __name__ == "__main__": t.main(check_models, check_still, check_around, check_spread, check_blame, check_asking, check_search, check_channels, floor=55)

@@ -476,11 +476,14 @@ def check_scopes():
 
 
 def check_instances():
-    """A loop says its instances' scopes, as the exporter has them, and has that of the first."""
-    for name, stacks in (("mlp-res", [("layers.%d", 6)]), ("t5-tiny", [("m/m.encoder/m.encoder.block.%d", 3), ("m/m.decoder/m.decoder.block.%d", 4)])):
-        rolled, err, _ = roll(t.model(name))
-        got = [(meta(s).get("mlo.scope"), meta(s).get("mlo.instances")) for s in scans(rolled)] if rolled else err
-        case(f"instances of {name}", "" if got == [(s % 0, " ".join(s % k for k in range(n))) for s, n in stacks] else f"{got}")
+    """A loop says its instances' scopes, as the exporter has them, and has that of the first. Layers may be numbered from anywhere: they are part of a model."""
+    later = load("mlp-res")
+    for p in (p for n in later.graph.node for p in n.metadata_props): p.value = re.sub(r"\blayers\.(\d+)", lambda k: f"layers.{int(k[1]) + 1000}", p.value)
+    for name, m, stacks in (("mlp-res", t.model("mlp-res"), [("layers.%d", range(6))]), ("t5-tiny", t.model("t5-tiny"), [("m/m.encoder/m.encoder.block.%d", range(3)), ("m/m.decoder/m.decoder.block.%d", range(4))]),
+                            ("mlp-res, from layer 1000", later, [("layers.%d", range(1000, 1006))])):
+        rolled, err, status = roll(m)
+        got = [(meta(s).get("mlo.scope"), meta(s).get("mlo.instances")) for s in scans(rolled)] if rolled else err or f"status {status}"
+        case(f"instances of {name}", "" if got == [(s % some[0], " ".join(s % k for k in some)) for s, some in stacks] else f"{got}")
 
 
 def check_marks():

@@ -405,6 +405,10 @@ def check_best():
         own = 6 * max(k["interval"] for k in d["kernels"])
         case(f"best/{frames} frames {pe}x{simd}", "" if d["best"] == 3 * best and abs(d["best_utilization"] - macs / (d["multipliers"] * 3 * best)) < 1e-6 and d["bound"] >= 3 * own and d["utilization"] <= d["bound_utilization"] <= d["best_utilization"] + 1e-6
              else f"best {d['best']} instead of {3 * best}; {d['utilization']} {d['bound_utilization']} {d['best_utilization']}")
+    for what, layer, want in (("all that multiplies is always busy", lambda b: b.mvu(b.requant(b.x), 12), 1), ("nothing multiplies", lambda b: b.add(b.requant(b.x), b.x), 0)):
+        b = cores.Body(tokens=6, channels=12)
+        d = json.loads(run(save(b.model(layer(b), 3), "only"), "fold", "json", "pe", "2", "simd", "3").stdout)
+        case(f"best/{what}", "" if bool(d["multipliers"]) == bool(want) and d["bound_utilization"] == d["best_utilization"] == want >= d["utilization"] >= 0 else f"{d['utilization']} {d['bound_utilization']} {d['best_utilization']}")
 
 
 def check_simulation():

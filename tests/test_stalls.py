@@ -245,6 +245,18 @@ def check_least():
             t.case("%s: the %dth, a token less: full, or refused" % (name, less), "" if full or "can deadlock" in said else str(said["fifos"]))
 
 
+def check_tiles():
+    """Two frames share tiles. Queries, keys and values leave one matrix, so that what a query waits for is the rest of its frame: its FIFO holds a frame, and no more."""
+    if not t.have("FIFOs of tiles", "iverilog"): return
+    path, to = t.at("tiles.onnx"), t.at("tiles")
+    onnx.save(encoders.Encoder(2, 20, 3, 4, 36, 5, "post", "Relu").model(), path)
+    folded = t.good("fold", path, "--max-cost", 1, "--pe", 2, "--simd", 4, "--memory", "block", "--tile", 5, "--frames-in-flight", 2).decode()
+    t.case("queries wait for the keys of their frame", "" if re.findall(r'"key": *"mlo\.fifo\.0",\s*"value": *"(\d+)"', folded)[0] == "5" else str(re.findall(r'"key": *"mlo\.fifo\.\d",\s*"value": *"(\d+)"', folded)))
+    t.good("compile", t.write("tiles.json", folded), "-o", to)
+    report = json.loads(t.call("sim", to, "--frames", 4, "--simulator", "icarus", text=True).stdout)
+    t.case("and the run does not stop", "" if report["pass"] else str(report))
+
+
 # ---- a breach of AXI is seen ------------------------------------------------------------------------------------------------------------------
 
 def check_protocol():
@@ -266,5 +278,5 @@ def check_protocol():
         t.case("%s: %s" % (what, rule), "" if p.returncode == 1 and any(re.fullmatch(r"PROTOCOL %s at cycle \d+" % rule, x) for x in said) else "status %d, %s, %s" % (p.returncode, said[:3], p.stderr.decode()[-200:]))
 
 
-if __name__ == "__main__": t.main(check_random, check_hangs, check_protocol, check_depths, check_fifos, check_least,
+if __name__ == "__main__": t.main(check_random, check_hangs, check_protocol, check_depths, check_fifos, check_least, check_tiles,
                                   floor=20)
