@@ -266,6 +266,19 @@ static const char *mlo_note_block(mlo_recogniser *r, const mlo_rounding *f) {
     return out && mlo_note_rounding(r, out, f, 1) ? NULL : out;
 }
 
+/* What a node without a kernel does. */
+static const char *mlo_without_kernel(const mlo_recogniser *r, const mlo_node *n) {
+    const mlo_form y = mlo_body_form(&r->in, n->output[0]);
+    int64_t axis = mlo_int(n, "axis", 0);
+    if (axis < 0) axis += y.rank;
+    if (mlo_is(n, "Concat") && axis + 1 == y.rank) return "channels of several values side by side";
+    if (mlo_is(n, "Concat"))
+        return "tokens of several values behind each other, as where a class token goes a way of "
+               "its own; "
+               "in hardware all tokens of a frame go one way";
+    return "an op without an integer kernel";
+}
+
 static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
     const char *known = (const char *)mlo_map_get(&r->done, name);
     mlo_node *n = mlo_made_by(&r->in, name);
@@ -288,7 +301,7 @@ static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
     for (size_t k = 0; !is && r->kinds[k]; k++) out = r->kinds[k]->recognise(r, n, name, &is);
     if (!is)
         out = mlo_is_layout(n) ? mlo_block_layout(r, n, name)
-                               : mlo_cannot(r, n, "an op without an integer kernel");
+                               : mlo_cannot(r, n, mlo_without_kernel(r, n));
     r->depth--;
     if (out && out != name && mlo_map_put(r->m, &r->done, name, (void *)(uintptr_t)out))
         return NULL;
