@@ -5,7 +5,7 @@
  *     the shapes are fresh.
  *
  * The rules are in respell_linear.c, respell_rotary.c, respell_norm.c and respell_moved.c, those about masks here;
- * all of them are in the table at the end; respell_memory.c, respell_batch.c, respell_frame.c and
+ * all of them are in the table at the end; respell_rows.c, respell_memory.c, respell_batch.c, respell_frame.c and
  * respell_grid.c go first. To add a spelling, add a rule there and a case in tests/test_spellings.py.
  *
  * invariant: a rule applies only where both spellings are provably the same function: views are
@@ -186,6 +186,7 @@ static const mlo_respelling mlo_fed_rules[] = { mlo_respell_fed };
 
 static int mlo_respell(mlo *m, mlo_scan *scan) {
     int moved = 0;
+    MLO_TRY(mlo_respell_rows(m, scan));
     MLO_TRY(mlo_respell_memory(m, scan));
     MLO_TRY(mlo_respell_rules(m, scan, mlo_batch_rules, MLO_N_BATCH_RULES, 3));
     MLO_TRY(mlo_respell_rules(m, scan, mlo_frame_rules, MLO_N_FRAME_RULES, 1));

@@ -6,7 +6,7 @@
 yolos: positions are added in front of every layer, interpolated in the graph; yolos-first: in front of the first one alone;
 mobilebert: factors and offsets in place of norms, bottlenecks; hunyuan: norms over heads behind the rotation; vit-mae: places drawn at random in the graph;
 stablelm: heads split, normed one by one and joined; apertus: another function on either side of 0;
-patchtst: batch norms over [1, C, T]; patchtst-post: behind each sum;
+unbatched: torch.nn.TransformerEncoder of one sequence without a batch, [T, C]; patchtst: batch norms over [1, C, T]; patchtst-post: behind each sum;
 flaubert, xlm: layers set padding to 0 at their end, which xlm without a mask counts itself; squeezebert: channels first, projections are convolutions in groups."""
 import families
 import torch
@@ -26,6 +26,21 @@ def speech(s, attention, mask, batch):
     c = tf.Wav2Vec2Config(vocab_size=WORDS, conv_dim=(10, 10), conv_stride=(5, 4), conv_kernel=(9, 3), num_feat_extract_layers=2, num_conv_pos_embeddings=4,
                           num_conv_pos_embedding_groups=2, attn_implementation=attention, **families.bertlike(s))
     return Call(tf.Wav2Vec2Model(c), ["input_values"]), (torch.randn(batch, 180),)
+
+
+class Unbatched(torch.nn.Module):
+    """A text without a batch."""
+    names = ["ids"]
+
+    def __init__(self, s, norm_first):
+        super().__init__()
+        layer = torch.nn.TransformerEncoderLayer(s.hidden, s.heads, s.inner, activation="gelu", norm_first=norm_first)
+        self.words, self.encoder = torch.nn.Embedding(WORDS, s.hidden), torch.nn.TransformerEncoder(layer, s.layers, enable_nested_tensor=False)
+
+    def forward(self, ids): return self.encoder(self.words(ids))
+
+
+def unbatched(norm_first): return lambda s, attention, mask, batch: (Unbatched(s, norm_first), (torch.randint(3, WORDS, (s.tokens,)),))
 
 
 def patches(**more):
@@ -54,6 +69,7 @@ families.FAMILIES = {
         emb_dim=s.hidden, n_layers=s.layers, n_heads=s.heads, max_position_embeddings=s.tokens + 4, pad_index=0, pad_token_id=0)),
     "squeezebert": families.sized(tf.SqueezeBertModel, tf.SqueezeBertConfig, lambda s: dict(embedding_size=s.hidden, **families.bertlike(s))),
     "patchtst": patches(), "patchtst-post": patches(pre_norm=False),
+    "unbatched-post": unbatched(False), "unbatched-pre": unbatched(True),
     "vit-mae": families.vision(tf.ViTMAEModel, tf.ViTMAEConfig, mask_ratio=0.0),
 }
 families.ROWS = """
@@ -64,6 +80,7 @@ flaubert b ts17 eager mask            flaubert a d18 eager mask
 squeezebert a d18 eager mask          squeezebert a ts17 eager none
 xlm a d18 eager none                  xlm b ts17 eager none
 patchtst a d20 sdpa none              patchtst b ts17 eager none            patchtst-post d d18 sdpa none
+unbatched-post a d20 - none           unbatched-pre b ts17 - none
 """
 families.SEED = 1201
 
