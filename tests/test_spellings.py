@@ -1143,6 +1143,14 @@ class Apart(Spelled):
         return self.node("Concat", self.node("Tanh", first), rest, axis=1)
 
 
+class Mixer(Spelled):
+    """A linear layer over the tokens (MLP-Mixer, PatchTSMixer)."""
+    def mlp(self, x, p):
+        y = self.node("Transpose", self.node("Unsqueeze", x, self.ints(0)), perm=[0, 1, 3, 2])
+        y = self.node("Gelu", self.node("MatMul", y, self.draw(p + "mix", self.tokens, self.tokens)))
+        return self.node("Squeeze", self.node("Transpose", y, perm=[0, 1, 3, 2]), self.ints(0))
+
+
 class SideBySide(Spelled):
     """A function of half of the channels."""
     def mlp(self, x, p): return self.node("Concat", self.linear(x, self.hidden, 12, p + "half"), self.node("Tanh", self.linear(x, self.hidden, 12, p + "other")), axis=2)
@@ -1161,7 +1169,7 @@ REFUSED = {"blocks": (Blocks, "query 1 adds to key 0 what other queries do not")
            "of two": (OfTwo, "is a sum of two values"), "of three": (OfThree, "mixes more than two channels"), "in a ring": (InARing, "does not mix its channels in pairs"),
            "mirrored": (Mirrored, "by other numbers than the cosine"), "by head": (ByHead, "by other numbers than the cosine"), "other pairs": (OtherPairs, "in other pairs than what it is multiplied by"),
            "a batch norm of a mean from outside": (BatchedAtRun, "a batch norm whose input 3, 'mean', is known only when the model runs"), "a batch norm of the tokens' mean": (BatchedByTokens, "is known only when the model runs"),
-           "a token apart": (Apart, "tokens of several values behind each other"), "channels side by side": (SideBySide, "channels of several values side by side"),
+           "a mixer": (Mixer, "tokens and channels that change places, as around a linear layer over tokens"), "a token apart": (Apart, "tokens of several values behind each other"), "channels side by side": (SideBySide, "channels of several values side by side"),
            "a batch norm that trains": (BatchedTraining, "(training_mode = 1); export the model for inference"), "a batch norm's factor below 0, behind a sum": (BatchedBelow, "factors above 0")}
 for _where in ("query", "up"):
     for _how in ({"alpha": 2.0}, {"beta": 0.5}, {"transA": 1}):
@@ -1198,4 +1206,4 @@ def check_whole_refusals():
 
 
 if __name__ == "__main__":
-    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_whole_refusals, floor=144)
+    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_whole_refusals, floor=145)

@@ -247,13 +247,18 @@ static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n, const char *
     mlo_chain chain;
     const char *source = mlo_chain_walk(&r->in, name, &chain, NULL);
     mlo_form from = mlo_body_form(&r->in, source), to = mlo_body_form(&r->in, name);
+    const int crossed = mlo_tokens_of(&from) == mlo_last_dim(&to)
+        && mlo_tokens_of(&to) == mlo_last_dim(&from);
     if (mlo_last_dim(&from) != mlo_last_dim(&to))
         return mlo_cannot(r, n,
             mlo_is(n, "Transpose") && from.rank == 3
                 ? "a stream with its channels in front of its tokens, [1, C, T], where no "
-                  "convolution "
-                  "of size 1 reads it; write what does on [1, T, C]"
-                : "a reshape that changes the channels");
+                  "convolution of size 1 "
+                  "reads it; write what does on [1, T, C]"
+                : crossed ? "tokens and channels that change places, as around a linear layer over "
+                            "tokens (a mixer's); "
+                            "hardware's linear layers are over the channels of each token"
+                          : "a reshape that changes the channels");
     if (!mlo_is_unmoved(r, source, &chain))
         return mlo_cannot(r, n, "tokens or channels that change places outside of attention");
     const char *out = mlo_block_of(r, source);
