@@ -169,6 +169,10 @@ def refused():
     yield "Gather beyond the end", one("DATA", "", "Gather", x4, I64([4]))
     for groups, scales, biases in ((0, 4, 4), (3, 4, 4), (2, 4, 3), (2, 3, 3)):
         yield "GroupNormalization of %d groups, %d scales, %d biases" % (groups, scales, biases), one("SHAPE", "%d groups and %d scales do not fit [1,4,2]" % (groups, scales), "GroupNormalization", np.ones((1, 4, 2), F32), np.ones(scales, F32), np.ones(biases, F32), num_groups=groups)
+    for k in range(1, 5):
+        parts = [np.ones(5 if i == k else 4, F32) for i in range(1, 5)]
+        yield "BatchNormalization, input %d of another size" % k, one("SHAPE", "5 numbers of input %d do not fit the channels of [1,4,2]" % k, "BatchNormalization", np.ones((1, 4, 2), F32), *parts)
+    yield "BatchNormalization of a row", one("SHAPE", "do not fit the channels of [4]", "BatchNormalization", x4, *[F32([1])] * 4)
     yield "InstanceNormalization of a row", one("SHAPE", "do not fit [4]", "InstanceNormalization", x4, F32([1]), F32([1]))
     for what, words, more in (("too many groups", "4294967296 groups", {"group": 2 ** 32}), ("no groups", "0 groups", {"group": 0}), ("channels that the groups do not divide", "1 groups", {}), ("strides for two axes", "strides has 2 entries, 1 are needed", {"strides": [1, 1], "group": 2}),
                               ("a stride of 2^33", "strides has an entry of 8589934592", {"strides": [2 ** 33], "group": 2}), ("a stride of -2^33", "strides has an entry of -8589934592", {"strides": [-2 ** 33], "group": 2}), ("a stride of 0", "must be at least 1", {"strides": [0], "group": 2}),

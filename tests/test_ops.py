@@ -15,7 +15,7 @@ from graphs import session
 from nodes import CARRIED, EVALUATED, array, holds, merged, node_tests, operators, single, takes, widened
 
 warnings.filterwarnings("ignore")
-REFUSED = {"Resize": "tf_crop_and_resize", "Dropout": "training_mode", "Scan": "opset 8"}          # what mlo says it does not do, though it evaluates the operator: skips.txt
+REFUSED = {"Resize": "tf_crop_and_resize", "Dropout": "training_mode", "BatchNormalization": "training_mode", "Scan": "opset 8"}          # what mlo says it does not do, though it evaluates the operator: skips.txt
 
 class Failed(Exception): pass
 

@@ -247,13 +247,18 @@ static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n, const char *
     mlo_chain chain;
     const char *source = mlo_chain_walk(&r->in, name, &chain, NULL);
     mlo_form from = mlo_body_form(&r->in, source), to = mlo_body_form(&r->in, name);
+    const int crossed = mlo_tokens_of(&from) == mlo_last_dim(&to)
+        && mlo_tokens_of(&to) == mlo_last_dim(&from);
     if (mlo_last_dim(&from) != mlo_last_dim(&to))
         return mlo_cannot(r, n,
             mlo_is(n, "Transpose") && from.rank == 3
                 ? "a stream with its channels in front of its tokens, [1, C, T], where no "
-                  "convolution "
-                  "of size 1 reads it; write what does on [1, T, C]"
-                : "a reshape that changes the channels");
+                  "convolution of size 1 "
+                  "reads it; write what does on [1, T, C]"
+                : crossed ? "tokens and channels that change places, as around a linear layer over "
+                            "tokens (a mixer's); "
+                            "hardware's linear layers are over the channels of each token"
+                          : "a reshape that changes the channels");
     if (!mlo_is_unmoved(r, source, &chain))
         return mlo_cannot(r, n, "tokens or channels that change places outside of attention");
     const char *out = mlo_block_of(r, source);
@@ -264,6 +269,19 @@ static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n, const char *
 static const char *mlo_note_block(mlo_recogniser *r, const mlo_rounding *f) {
     const char *out = mlo_block_of(r, f->from);
     return out && mlo_note_rounding(r, out, f, 1) ? NULL : out;
+}
+
+/* What a node without a kernel does. */
+static const char *mlo_without_kernel(const mlo_recogniser *r, const mlo_node *n) {
+    const mlo_form y = mlo_body_form(&r->in, n->output[0]);
+    int64_t axis = mlo_int(n, "axis", 0);
+    if (axis < 0) axis += y.rank;
+    if (mlo_is(n, "Concat") && axis + 1 == y.rank) return "channels of several values side by side";
+    if (mlo_is(n, "Concat"))
+        return "tokens of several values behind each other, as where a class token goes a way of "
+               "its own; "
+               "in hardware all tokens of a frame go one way";
+    return "an op without an integer kernel";
 }
 
 static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
@@ -288,7 +306,7 @@ static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
     for (size_t k = 0; !is && r->kinds[k]; k++) out = r->kinds[k]->recognise(r, n, name, &is);
     if (!is)
         out = mlo_is_layout(n) ? mlo_block_layout(r, n, name)
-                               : mlo_cannot(r, n, "an op without an integer kernel");
+                               : mlo_cannot(r, n, mlo_without_kernel(r, n));
     r->depth--;
     if (out && out != name && mlo_map_put(r->m, &r->done, name, (void *)(uintptr_t)out))
         return NULL;

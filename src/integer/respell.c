@@ -5,8 +5,8 @@
  *     the shapes are fresh.
  *
  * The rules are in respell_linear.c, respell_rotary.c, respell_norm.c and respell_moved.c, those about masks here;
- * all of them are in the table at the end; respell_memory.c, respell_frame.c and respell_grid.c go first. To add a
- * spelling, add a rule there and a case in tests/test_spellings.py.
+ * all of them are in the table at the end; respell_rows.c, respell_memory.c, respell_batch.c, respell_frame.c and
+ * respell_grid.c go first. To add a spelling, add a rule there and a case in tests/test_spellings.py.
  *
  * invariant: a rule applies only where both spellings are provably the same function: views are
  *     followed element by element (layout.c), constants are compared by value. What matches no rule
@@ -181,12 +181,18 @@ static int mlo_respell_all(mlo *m, mlo_scan *scan) {
     return mlo_respell_rules(m, scan, mlo_respellings, MLO_N_RESPELLINGS, 8);
 }
 
+/* What was a projection's own has gone back into it: what stands in front of projections alone goes on. */
+static const mlo_respelling mlo_fed_rules[] = { mlo_respell_fed };
+
 static int mlo_respell(mlo *m, mlo_scan *scan) {
     int moved = 0;
+    MLO_TRY(mlo_respell_rows(m, scan));
     MLO_TRY(mlo_respell_memory(m, scan));
+    MLO_TRY(mlo_respell_rules(m, scan, mlo_batch_rules, MLO_N_BATCH_RULES, 3));
     MLO_TRY(mlo_respell_rules(m, scan, mlo_frame_rules, MLO_N_FRAME_RULES, 1));
     MLO_TRY(mlo_respell_grid(m, scan));
     MLO_TRY(mlo_respell_all(m, scan));
     MLO_TRY(mlo_respell_moved(m, scan, &moved));
-    return moved ? mlo_respell_all(m, scan) : 0;
+    if (moved) MLO_TRY(mlo_respell_all(m, scan));
+    return mlo_respell_rules(m, scan, mlo_fed_rules, 1, 4);
 }

@@ -149,16 +149,21 @@ static int mlo_projection_of(const mlo_inside *in, const char *name, mlo_project
     return !p->bias || mlo_is_per_channel(in, p->bias, w.dims[!p->transposed]);
 }
 
-/* The projection with other weights and bias (NULL: none), which are expressions over its own. */
-static const char *mlo_x_projection(
-    mlo_expansion *x, const mlo_projection *p, const char *weight, const char *bias) {
+/* A projection like this one of another value, with other weights and bias (NULL: none), which are expressions over
+ * its own. */
+static const char *mlo_x_projected(mlo_expansion *x, const mlo_projection *p, const char *from,
+    const char *weight, const char *bias) {
     if (mlo_is(p->product, "MatMul")) {
-        const char *y = MLO_X(x, "MatMul", p->product->input[0], weight);
+        const char *y = MLO_X(x, "MatMul", from, weight);
         return mlo_x_plus(x, y, mlo_or_empty(bias));
     }
-    const char *y = MLO_X(x, "Gemm", p->product->input[0], weight, mlo_or_empty(bias));
+    const char *y = MLO_X(x, "Gemm", from, weight, mlo_or_empty(bias));
     mlo_x_int(x, "transB", p->transposed);
     return y;
+}
+static const char *mlo_x_projection(
+    mlo_expansion *x, const mlo_projection *p, const char *weight, const char *bias) {
+    return mlo_x_projected(x, p, p->product->input[0], weight, bias);
 }
 
 /* Some of the elements of v along an axis. */
@@ -393,4 +398,92 @@ static void mlo_respell_factor(mlo_respeller *r, mlo_expansion *x) {
     const char *weight = MLO_X(x, "Mul", p.product->input[1], along);
     const char *bias = p.bias ? MLO_X(x, "Mul", p.bias, gamma) : NULL;
     mlo_x_out(x, 0, mlo_x_projection(x, &p, weight, bias));
+}
+
+/* x w + b, w and b for each channel, or one number; NULL: there is none. */
+typedef struct {
+    const char *x;
+    const char *w;
+    const char *b;
+} mlo_fed_line;
+
+/* Takes a factor, or a summand, off a value: what is left. NULL: there is none. */
+static const char *mlo_unlined(
+    const mlo_inside *in, const char *name, const char *op, const char **by) {
+    const mlo_node *n = mlo_made_by(in, name);
+    const mlo_form y = mlo_body_form(in, name);
+    const char *x, *other;
+    if (!n || !mlo_is_half(in, n, op, &x, &other)) return NULL;
+    const mlo_form f = mlo_body_form(in, x);
+    if (!mlo_form_same(&f, &y)) return NULL;
+    if (!mlo_is_number(in, other) && !mlo_is_per_channel(in, other, mlo_last_dim(&y))) return NULL;
+    *by = other;
+    return x;
+}
+
+/* A reshape of whole tokens. */
+static int mlo_is_of_rows(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_has_trait(n, MLO_RESHAPES)) return 0;
+    const mlo_form a = mlo_body_form(in, n->input[0]), b = mlo_body_form(in, n->output[0]);
+    return mlo_last_dim(&a) == mlo_last_dim(&b);
+}
+
+/* Do projections alone read it, as what they project? */
+static int mlo_is_only_projected(const mlo_inside *in, const char *name, int depth) {
+    const mlo_value *v = mlo_value_of(in->body, name);
+    for (size_t i = 0; v && i < v->n_use; i++) {
+        const mlo_node *n = v->use[i];
+        if (mlo_is_of_rows(in, n) && depth < MLO_CHAIN
+            && mlo_is_only_projected(in, n->output[0], depth + 1))
+            continue;
+        if ((!mlo_is(n, "MatMul") && !mlo_is(n, "Gemm")) || mlo_is_scaled_gemm(n)
+            || n->input[0] != name || mlo_is_carried(in, n->input[1])
+            || mlo_body_form(in, n->input[1]).rank != 2)
+            return 0;
+    }
+    return v && v->n_use && !v->is_output;
+}
+
+/* Is what a projection reads such a line, perhaps reshaped? */
+static int mlo_is_fed_line(const mlo_inside *in, const char *name, mlo_fed_line *l) {
+    memset(l, 0, sizeof *l);
+    for (const mlo_node *n; mlo_is_of_rows(in, n = mlo_made_by(in, name));) name = n->input[0];
+    if (!mlo_is_only_projected(in, name, 0)) return 0;
+    const char *sum = mlo_unlined(in, name, "Add", &l->b);
+    if (!sum || mlo_is_used_once(in, sum)) l->x = mlo_unlined(in, sum ? sum : name, "Mul", &l->w);
+    if (!l->x) l->x = sum;
+    return (l->w && !mlo_is_number(in, l->w)) || (l->b && !mlo_is_number(in, l->b));
+}
+
+/* A factor or a summand of a line as a list: of each channel, or of one number. */
+static const char *mlo_x_line_list(mlo_expansion *x, const mlo_inside *in, const char *name) {
+    const mlo_form f = mlo_body_form(in, name);
+    const int64_t n = mlo_form_count(&f);
+    return mlo_x_reshape(x, name, &n, 1);
+}
+
+/* (x w + b) W + c is x (w W) + (b W + c): a norm of constant statistics in front of projections. */
+static void mlo_respell_fed(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    mlo_fed_line l;
+    mlo_projection p;
+    mlo_rounding given;
+    if (x->n->n_output != 1 || !mlo_projection_of(in, x->n->output[0], &p)) return;
+    if (!mlo_is_fed_line(in, p.product->input[0], &l)) return;
+    const char *weight = p.product->input[1], *bias = p.bias;
+    if (mlo_rounding_of(in->m, in->scan, in->body, weight, &given)) return;
+    if (p.sum && mlo_map_put(x->m, &r->inner, p.product, x->n)) return;
+    const mlo_form f = mlo_body_form(in, p.product->input[0]);
+    const int64_t c = mlo_last_dim(&f), one = 1;
+    if (l.b) {
+        const char *b = MLO_X(x, "Expand", mlo_x_line_list(x, in, l.b), mlo_x_list(x, &c, 1));
+        b = p.transposed ? MLO_X(x, "MatMul", weight, b) : MLO_X(x, "MatMul", b, weight);
+        bias = mlo_x_plus(x, b, mlo_or_empty(bias));
+    }
+    if (l.w) {
+        const char *w = mlo_x_line_list(x, in, l.w);
+        weight = MLO_X(x, "Mul", weight, p.transposed ? w : mlo_x_unsqueeze(x, w, &one, 1));
+    }
+    const char *from = mlo_x_reshape(x, l.x, f.dims, (size_t)f.rank);
+    mlo_x_out(x, 0, mlo_x_projected(x, &p, from, weight, bias));
 }

@@ -531,6 +531,50 @@ static int mlo_run_GroupNormalization(mlo_call *c) {
 static int mlo_run_InstanceNormalization(mlo_call *c) {
     return mlo_group_norm(c, c->in[0]->rank > 1 ? c->in[0]->dims[1] : 0);
 }
+/* Of a batch norm: a factor for each channel in scale, an offset in bias. */
+static void mlo_batch_line(const mlo_array *scale, const mlo_array *bias, const mlo_array *mean,
+    const mlo_array *variance, double epsilon) {
+    double *w = (double *)scale->data, *b = (double *)bias->data;
+    for (int64_t k = 0; k < mlo_array_count(scale); k++) {
+        w[k] /= sqrt(((const double *)variance->data)[k] + epsilon);
+        b[k] -= ((const double *)mean->data)[k] * w[k];
+    }
+}
+static int mlo_batch_fits(mlo_call *c) {
+    const mlo_array *x = c->in[0];
+    MLO_TRY(mlo_need_inputs(c, 5));
+    if (mlo_int(c->node, "training_mode", 0))
+        return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node,
+            "takes its statistics from its batch (training_mode is true); export the model for "
+            "inference");
+    for (size_t i = 1; i < 5; i++)
+        if (x->rank < 2 || mlo_array_count(c->in[i]) != x->dims[1])
+            return mlo_fail(c->m, MLO_E_SHAPE, c->node,
+                "%lld numbers of input %zu do not fit the channels of %s",
+                (long long)mlo_array_count(c->in[i]), i, mlo_dims_text(c->m, x->rank, x->dims));
+    return 0;
+}
+static int mlo_run_BatchNormalization(mlo_call *c) {
+    mlo_array *part[5] = { 0 };
+    MLO_TRY(mlo_batch_fits(c));
+    int ok = 1;
+    for (size_t i = 0; ok && i < 5; i++) {
+        const mlo_array *a = c->in[i];
+        part[i] = mlo_array_new(c->m, MLO_DOUBLE, a->rank, a->dims);
+        ok = part[i] != NULL;
+        if (ok)
+            mlo_convert(MLO_DOUBLE, part[i]->data, a->dtype, a->data, (size_t)mlo_array_count(a));
+    }
+    if (ok && mlo_array_count(c->in[0])) {
+        mlo_batch_line(
+            part[1], part[2], part[3], part[4], (double)mlo_float(c->node, "epsilon", 1e-5f));
+        mlo_channel_line(c->in[0], (double *)part[0]->data, part[1], part[2]);
+        mlo_convert(c->out[0]->dtype, c->out[0]->data, MLO_DOUBLE, part[0]->data,
+            (size_t)mlo_array_count(part[0]));
+    }
+    for (size_t i = 0; i < 5; i++) mlo_array_free(c->m, part[i]);
+    return mlo_failed(c->m);
+}
 static int mlo_run_LayerNormalization(mlo_call *c) { return mlo_norm(c, 1); }
 static int mlo_run_RMSNormalization(mlo_call *c) { return mlo_norm(c, 0); }
 

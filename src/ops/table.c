@@ -143,8 +143,7 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP3(GroupNormalization, same),
     MLO_OP3(InstanceNormalization, same),
     MLO_OP3(RotaryEmbedding, RotaryEmbedding),
-    /* carried through, not evaluated: only the form is known */
-    { "BatchNormalization", mlo_shape_same, NULL, 5 },
+    { "BatchNormalization", mlo_shape_same, mlo_run_BatchNormalization, 5 },
     /* reductions */
     MLO_OP(ReduceSum, Reduce),
     MLO_OP(ReduceMean, Reduce),

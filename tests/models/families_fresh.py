@@ -6,6 +6,7 @@
 yolos: positions are added in front of every layer, interpolated in the graph; yolos-first: in front of the first one alone;
 mobilebert: factors and offsets in place of norms, bottlenecks; hunyuan: norms over heads behind the rotation; vit-mae: places drawn at random in the graph;
 stablelm: heads split, normed one by one and joined; apertus: another function on either side of 0;
+unbatched: torch.nn.TransformerEncoder of one sequence without a batch, [T, C]; patchtst: batch norms over [1, C, T]; patchtst-post: behind each sum;
 flaubert, xlm: layers set padding to 0 at their end, which xlm without a mask counts itself; squeezebert: channels first, projections are convolutions in groups."""
 import families
 import torch
@@ -27,6 +28,34 @@ def speech(s, attention, mask, batch):
     return Call(tf.Wav2Vec2Model(c), ["input_values"]), (torch.randn(batch, 180),)
 
 
+class Unbatched(torch.nn.Module):
+    """A text without a batch."""
+    names = ["ids"]
+
+    def __init__(self, s, norm_first):
+        super().__init__()
+        layer = torch.nn.TransformerEncoderLayer(s.hidden, s.heads, s.inner, activation="gelu", norm_first=norm_first)
+        self.words, self.encoder = torch.nn.Embedding(WORDS, s.hidden), torch.nn.TransformerEncoder(layer, s.layers, enable_nested_tensor=False)
+
+    def forward(self, ids): return self.encoder(self.words(ids))
+
+
+def unbatched(norm_first): return lambda s, attention, mask, batch: (Unbatched(s, norm_first), (torch.randint(3, WORDS, (s.tokens,)),))
+
+
+def patches(**more):
+    """A series of one channel; of its norms the statistics are drawn, too."""
+    def make(s, attention, mask, batch):
+        c = tf.PatchTSTConfig(num_input_channels=1, context_length=4 * s.tokens, patch_length=4, patch_stride=4, d_model=s.hidden, num_hidden_layers=s.layers,
+                              num_attention_heads=s.heads, ffn_dim=s.inner, attn_implementation=attention, **more)
+        m = tf.PatchTSTModel(c)
+        for norm in (n for n in m.modules() if isinstance(n, torch.nn.BatchNorm1d)):
+            norm.running_mean.normal_(0, 0.3)
+            norm.running_var.uniform_(0.5, 2)
+        return Call(m, ["past_values"]), (torch.randn(batch, 4 * s.tokens, 1),)
+    return make
+
+
 families.FAMILIES = {
     "mobilebert": families.sized(tf.MobileBertModel, tf.MobileBertConfig, lambda s: dict(
         embedding_size=s.hidden, true_hidden_size=s.hidden // 2, intra_bottleneck_size=s.hidden // 2, num_feedforward_networks=2, **families.bertlike(s))),
@@ -39,6 +68,8 @@ families.FAMILIES = {
     "xlm": families.sized(tf.XLMModel, tf.XLMConfig, lambda s: dict(
         emb_dim=s.hidden, n_layers=s.layers, n_heads=s.heads, max_position_embeddings=s.tokens + 4, pad_index=0, pad_token_id=0)),
     "squeezebert": families.sized(tf.SqueezeBertModel, tf.SqueezeBertConfig, lambda s: dict(embedding_size=s.hidden, **families.bertlike(s))),
+    "patchtst": patches(), "patchtst-post": patches(pre_norm=False),
+    "unbatched-post": unbatched(False), "unbatched-pre": unbatched(True),
     "vit-mae": families.vision(tf.ViTMAEModel, tf.ViTMAEConfig, mask_ratio=0.0),
 }
 families.ROWS = """
@@ -48,6 +79,8 @@ stablelm d d18 sdpa none              apertus a d18 sdpa none
 flaubert b ts17 eager mask            flaubert a d18 eager mask
 squeezebert a d18 eager mask          squeezebert a ts17 eager none
 xlm a d18 eager none                  xlm b ts17 eager none
+patchtst a d20 sdpa none              patchtst b ts17 eager none            patchtst-post d d18 sdpa none
+unbatched-post a d20 - none           unbatched-pre b ts17 - none
 """
 families.SEED = 1201
 
