@@ -1,23 +1,25 @@
 /* One head's row: scores of the keys from .. until - 1 (k: the first of them), and from them weights in e;
  * returns the multiplier of the weighted sum. */
 static int64_t @NAME@_scores(const mlo_heads *a, const @X@ *q, const @Z@ *k, int from, int until,
-    const int16_t *bias, int64_t *e) {
+    const int16_t *bias, @E@ *e) {
+    int16_t own[512]; /* of 16 bits: of two such factors compilers know the sum of products */
+    for (int c = 0; c < a->d; c++) own[c] = q[c];
     for (int j = from; j < until; j++, k += a->k_row) {
-        int64_t s = bias ? bias[j] * ((int64_t)1 << a->bias_shift) : 0;
+        @E@ s = bias ? bias[j] * ((@E@)1 << a->bias_shift) : 0;
         for (int i = 0; i < a->d; i += @BLOCK@) {
             const int to = a->d - i < @BLOCK@ ? a->d : i + @BLOCK@;
             @PRODUCT@ sum = 0;
-            for (int c = i; c < to; c++) sum += (@PRODUCT@)q[c] * k[c];
+            for (int c = i; c < to; c++) sum += (@PRODUCT@)own[c] * (int16_t)k[c];
             s += sum;
         }
         const int seen = (!a->mask || a->mask[j]) && (!bias || bias[j] != MLO_BIAS_HIDES);
-        e[j - from] = seen ? s : MLO_NEVER;
+        e[j - from] = seen ? s : @NEVER@;
     }
-    return mlo_softmax_weigh(&a->round, e, until > from ? until - from : 0);
+    return @WEIGH@(&a->round, @SCORES@e, until > from ? until - from : 0);
 }
 
 /* sum[c] = the weighted sum of n values of d channels, four of them at a time. A weight is at most 255. */
-static void @NAME@_mix(const int64_t *e, const @W@ *v, int row, int n, int d, @SUM@ *sum) {
+static void @NAME@_mix(const @E@ *e, const @W@ *v, int row, int n, int d, @SUM@ *sum) {
     for (int c = 0; c < d; c++) sum[c] = 0;
     for (int j = 0; j < n; j += 4, v += 4 * (ptrdiff_t)row) {
         const int last = n - j - 1 < 3 ? n - j - 1 : 3;
@@ -31,7 +33,7 @@ static void @NAME@_mix(const int64_t *e, const @W@ *v, int row, int n, int d, @S
 }
 
 /* e: room for the weights of a row; sum: for a head's channels. */
-static void @NAME@(const mlo_heads *a, const @X@ *q, const @Z@ *k, const @W@ *v, @Y@ *y, int64_t *e,
+static void @NAME@(const mlo_heads *a, const @X@ *q, const @Z@ *k, const @W@ *v, @Y@ *y, @E@ *e,
     @SUM@ *sum) {
     for (int t = 0; t < a->tokens; t++, q += a->q_row, y += a->y_row) {
         const int at = a->start + t, partly = a->causal || a->reach;

@@ -5,7 +5,7 @@ typedef struct {
     int keys;
     int heads;
     int kv_heads; /* of keys and values */
-    int d; /* channels of a head */
+    int d; /* channels of a head, at most 512 */
     int q_row; /* elements from a token's queries to the next one's */
     int k_row;
     int v_row;
@@ -19,6 +19,7 @@ typedef struct {
     int bias_keys;
     int bias_shift; /* bits to the left, into units of a score */
     mlo_row_rounding round;
+    int part; /* of scores in 32 bits */
     int lo;
     int hi;
 } mlo_heads;

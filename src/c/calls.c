@@ -92,7 +92,7 @@ static int mlo_c_sum_fits(const mlo_element *el, const mlo_c_widths *w) {
     return el->site.keys <= (w->in[2] == 8 ? MLO_C_WIDE : MLO_C_MIXED / 2);
 }
 
-/* The `part` of an element's requantization; 0: that takes 64 bits, or there is none by channel. */
+/* The `part` of an element's requantization, of an attention's scores; 0: that takes 64 bits, or there is none. */
 static int mlo_c_part_of(const mlo_c_writer *w, const mlo_element *el) {
     return w->narrow->part[el - w->e->c->element];
 }
@@ -108,6 +108,11 @@ static int mlo_c_is_long(const mlo_c_writer *w, const mlo_element *el, const mlo
     }
 }
 
+/* Has an attention scores of 64 bits? */
+static int mlo_c_is_wide(const mlo_c_writer *w, const mlo_element *el) {
+    return el->kernel->kind == MLO_KERNEL_ATTENTION && !mlo_c_part_of(w, el);
+}
+
 /* "mlo_mvu_8_16": the kernel at its widths. */
 static const char *mlo_c_name(const mlo_c_writer *writer, const mlo_element *el) {
     mlo *m = writer->e->m;
@@ -116,7 +121,8 @@ static const char *mlo_c_name(const mlo_c_writer *writer, const mlo_element *el)
     const char *name = mlo_format(m, "mlo_%.*s", (int)strlen(text) - 2, text);
     for (int k = 0; k < 3 && w.in[k]; k++) name = mlo_format(m, "%s_%d", name, w.in[k]);
     name = mlo_format(m, "%s_%d", name, w.out);
-    return mlo_c_is_long(writer, el, &w) ? mlo_format(m, "%s_long", name) : name;
+    if (mlo_c_is_long(writer, el, &w)) name = mlo_format(m, "%s_long", name);
+    return mlo_c_is_wide(writer, el) ? mlo_format(m, "%s_wide", name) : name;
 }
 
 static const char *mlo_c_width_type(int bits) { return bits == 8 ? "int8_t" : "int16_t"; }
@@ -130,7 +136,7 @@ static int mlo_c_kernel(mlo_c_writer *w, const mlo_element *el) {
                                                                : 8 + bits.in[0];
     const int few = mixed == 24
         || el->kernel->kind == MLO_KERNEL_MATRIX; /* a matrix has them wide */
-    const int longer = mlo_c_is_long(w, el, &bits);
+    const int longer = mlo_c_is_long(w, el, &bits), wide = mlo_c_is_wide(w, el);
     const mlo_hole holes[] = { { "NAME", mlo_format(m, "%s", name), NULL },
         { "X", mlo_format(m, "%s", mlo_c_width_type(bits.in[0])), NULL },
         { "Z", mlo_format(m, "%s", mlo_c_width_type(bits.in[1])), NULL },
@@ -139,7 +145,11 @@ static int mlo_c_kernel(mlo_c_writer *w, const mlo_element *el) {
         { "SUM", longer ? "int64_t" : "int32_t", NULL },
         { "REQUANTIZE", longer ? "mlo_requantize" : "mlo_requantize_narrow", NULL },
         { "PART", longer ? "" : "part, ", NULL }, { "PARTIS", longer ? "" : "int part, ", NULL },
-        { "PRODUCT", mlo_format(m, "%s", mixed == 32 ? "int64_t" : "int32_t"), NULL },
+        { "E", wide ? "int64_t" : "int32_t", NULL },
+        { "NEVER", wide ? "MLO_NEVER" : "MLO_NEVER_NARROW", NULL },
+        { "WEIGH", wide ? "mlo_softmax_weigh" : "mlo_softmax_weigh_narrow", NULL },
+        { "SCORES", wide ? "" : "a->part, ", NULL },
+        { "PRODUCT", wide && mixed == 32 ? "int64_t" : "int32_t", NULL },
         { "BLOCK", mlo_integer(m, few ? MLO_C_MIXED : MLO_C_NARROW), NULL }, { NULL, NULL, NULL } };
     if (!name || mlo_map_get(&w->told, name)) return mlo_failed(m);
     MLO_TRY(mlo_map_put(m, &w->told, name, w));
@@ -227,12 +237,12 @@ static void mlo_c_attention(mlo_c_writer *w, int i) {
     const mlo_row_rounding r = mlo_attention_rounding(n, NULL);
     mlo_line(w->e,
         "        .round = { .p = %s, .lt = %d, .probs = %d, .rounded = %d, .capped = %d, .all = %d "
-        "},",
-        p, r.lt, r.probs, r.rounded, r.capped, r.all);
+        "}, .part = %d,",
+        p, r.lt, r.probs, r.rounded, r.capped, r.all, mlo_c_part_of(w, el));
     mlo_line(w->e, "        .lo = %lld, .hi = %lld };", (long long)mlo_kernel_low(n),
         (long long)mlo_kernel_high(n));
     mlo_line(w->e,
-        "    MODEL_STEP(%d, %s(&%s, %s, %s, %s, %s, (int64_t *)(a + %lld), (void *)(a + %lld)));",
+        "    MODEL_STEP(%d, %s(&%s, %s, %s, %s, %s, (void *)(a + %lld), (void *)(a + %lld)));",
         mlo_c_step_number(w, i), mlo_c_name(w, el), el->name, mlo_c_pointer(w, in[0]),
         kept ? mlo_format(m, "cache->%s_k[l][0]", el->name) : mlo_c_pointer(w, in[1]),
         kept ? mlo_format(m, "cache->%s_v[l][0]", el->name) : mlo_c_pointer(w, in[2]),

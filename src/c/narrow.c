@@ -66,6 +66,28 @@ static int mlo_c_sums_see(
     return mlo_failed(m);
 }
 
+/* What iteration i has of an attention: the largest score there may be, by two: so much lies between two of them.
+ * (What the source rounds, or caps, or has a bias for, takes 64 bits: it is as if that were too much.) */
+static int mlo_c_scores_see(
+    mlo *m, const mlo_core *c, const mlo_element *e, int64_t i, mlo_c_sums *s) {
+    mlo_array *in[8] = { 0 };
+    const mlo_node *n = e->node;
+    const mlo_row_rounding r = mlo_attention_rounding(n, NULL);
+    const int64_t d = mlo_last_dim(&e->site.in[0]) / mlo_attention_heads(n);
+    const int q = mlo_c_bits(c, n->input[0], e->site.in_bits[0], e->site.in[0].dtype);
+    const int k = mlo_c_bits(c, n->input[1], e->site.in_bits[1], e->site.in[1].dtype);
+    const int plain = !r.probs && !r.rounded && !r.capped && !mlo_attention_biased(n);
+    if (!mlo_element_inputs(m, c, e, i, in)) {
+        const int64_t mult = mlo_get(in[4], 0), shift = mlo_get(in[4], 1);
+        const int fits = plain && mult >= 0 && mult < 1 << 15;
+        s->sum = mlo_max(s->sum, fits ? d << (q + k - 1) : INT64_MAX);
+        s->least = mlo_min(s->least, shift);
+        s->most = mlo_max(s->most, shift);
+    }
+    for (int j = 0; j < 8; j++) mlo_array_free(m, in[j]);
+    return mlo_failed(m);
+}
+
 /* The `part` of such sums. */
 static int mlo_c_part(const mlo_c_sums *s) {
     const int64_t part = mlo_min(MLO_NARROW_PART, s->least - 1);
@@ -78,10 +100,13 @@ static int mlo_c_narrow_of(mlo *m, const mlo_core *c, mlo_c_narrow *n) {
         const mlo_element *e = &c->element[i];
         mlo_c_sums s = { 0, INT32_MAX, 0 };
         n->part[i] = 0;
-        if (!e->kernel
-            || (e->kernel->kind != MLO_KERNEL_MATRIX && e->kernel->kind != MLO_KERNEL_RESCALE))
+        if (!e->kernel) continue;
+        const int scores = e->kernel->kind == MLO_KERNEL_ATTENTION;
+        if (!scores && e->kernel->kind != MLO_KERNEL_MATRIX
+            && e->kernel->kind != MLO_KERNEL_RESCALE)
             continue;
-        for (int64_t k = 0; k < c->scan.iterations; k++) MLO_TRY(mlo_c_sums_see(m, c, e, k, &s));
+        for (int64_t k = 0; k < c->scan.iterations; k++)
+            MLO_TRY(scores ? mlo_c_scores_see(m, c, e, k, &s) : mlo_c_sums_see(m, c, e, k, &s));
         n->part[i] = mlo_c_part(&s);
     }
     return 0;

@@ -6,7 +6,7 @@
 static inline int64_t mlo_shift_down(int64_t x, int s) {
     const int64_t sign = -(int64_t)(x < 0);
     if (s <= 0) return x;
-    return s > 62 ? sign : ((x ^ sign) >> s) ^ sign;
+    return s > 62 ? sign : (int64_t)((uint64_t)(x ^ sign) >> s) ^ sign;
 }
 static inline int64_t mlo_clip(int64_t x, int64_t lo, int64_t hi) {
     return x < lo ? lo : x > hi ? hi : x;

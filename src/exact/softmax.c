@@ -51,14 +51,16 @@ typedef struct {
     int all; /* 1: where no key counts, all do */
 } mlo_row_rounding;
 
-/* The score of a key that does not count: lower than any other. */
+/* The score of a key that does not count: lower than any other; and of 32 bits. */
 #define MLO_NEVER (-((int64_t)1 << 40))
-enum { MLO_CAP_MOST = 65535, MLO_BIAS_HIDES = -32768 };
+#define MLO_NEVER_NARROW (-((int32_t)1 << 30))
+enum { MLO_CAP_MOST = 65535, MLO_BIAS_HIDES = -32768, MLO_FAR = 4095 };
 
-static inline int64_t mlo_exp2_weight(int64_t t) {
+/* 255 * 2^(-t/64), rounded: half of the last place is added where there is one place more. */
+static inline int32_t mlo_exp2_weight(int32_t t) {
     static const int32_t rom[64] = { MLO_EXP2_ROM };
-    const int64_t i = t >> 6 < 20 ? t >> 6 : 20;
-    return (rom[t & 63] + ((int64_t)1 << (7 + i))) >> (8 + i);
+    const int32_t i = t >> 6 < 20 ? t >> 6 : 20;
+    return ((rom[t & 63] >> (7 + i)) + 1) >> 1;
 }
 
 /* 262143 * 2^(-t/4096), rounded: between two points of the table on a straight line. */
@@ -70,7 +72,7 @@ static inline int64_t mlo_exp2_fine_weight(int64_t t) {
 }
 static inline int64_t mlo_softmax_weight(const mlo_row_rounding *r, int64_t t) {
     return r->probs ? mlo_exp2_fine_weight(t < 131071 ? t : 131071)
-                    : mlo_exp2_weight(t < 4095 ? t : 4095);
+                    : mlo_exp2_weight((int32_t)(t < MLO_FAR ? t : MLO_FAR));
 }
 
 /* 65535 tanh(u / 8192), rounded: between two points of the table on a straight line. */
@@ -117,4 +119,22 @@ static inline int64_t mlo_softmax_weigh(const mlo_row_rounding *r, int64_t *e, i
     const int64_t share = ((int64_t)r->p[4] << (r->lt + 18)) / total;
     for (int64_t j = 0; j < n; j++) e[j] = mlo_requantize(e[j], share, r->p[5], 0, r->p[6]);
     return r->p[2];
+}
+
+/* The same of a row that the source did not round, in 32 bits, of which processors have lanes: scores are below 2^30
+ * in size, of keys that do not count MLO_NEVER_NARROW; part is one that mlo_requantize_narrow takes for what is
+ * between any two of them. */
+static inline int64_t mlo_softmax_weigh_narrow(
+    const mlo_row_rounding *r, int part, int32_t *e, int n) {
+    const int32_t mult = r->p[0], shift = r->p[1];
+    int32_t largest = MLO_NEVER_NARROW, total = 0;
+    for (int j = 0; j < n; j++) largest = e[j] > largest ? e[j] : largest;
+    const int32_t never = largest == MLO_NEVER_NARROW && r->all ? 0 : MLO_FAR;
+    for (int j = 0; j < n; j++) {
+        const int32_t below = e[j] == MLO_NEVER_NARROW ? 0 : largest - e[j];
+        const int32_t t = mlo_requantize_narrow(below, mult, shift, part, 0, MLO_FAR);
+        e[j] = e[j] == MLO_NEVER_NARROW ? never : t;
+    }
+    for (int j = 0; j < n; j++) total += e[j] = mlo_exp2_weight(e[j]);
+    return ((int64_t)r->p[2] << (r->lt + 8)) / (total ? total : mlo_exp2_weight(0));
 }
