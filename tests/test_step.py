@@ -113,6 +113,18 @@ def check_counted():
     t.case("a step counted", r.why() or ("" if 0 < step <= 1500 else "%d cycles, at most 1500 were asked for" % step))
 
 
+def check_memory():
+    """With keys and values in memory the search takes none that come in beats wider than memory's: what it finds becomes Verilog, where a wide one would be refused."""
+    path = lowered("stories260k-step", "--context", "64")
+    flags = "--kv", "dram", "--axi-width", "32", "--memory", "resident"
+    wide = t.call("compile", path, *flags, "--folding", t.write("given.json", json.dumps({"attention_0": {"PE": 2, "SIMD": 8}})), "-o", t.at("narrow"))
+    t.case("8 channels of keys a beat of 32 bits", "" if wide.returncode == 4 and b"more than 32 bits of memory" in wide.stderr else "status %d" % wide.returncode)
+    for more in ("--budget-macs", "100000", "--position", "9"), ("--target-cycles", "39000"):
+        p = t.call("compile", path, *flags, *more, "-o", t.at("narrow"))
+        kv = not p.returncode and json.loads(t.read(os.path.join(t.at("narrow"), "manifest.json")))["kv"]
+        t.case("keys in beats of 32 bits, %s" % more[0], p.stderr.decode()[-200:] if p.returncode else "" if kv["lanes"] * -(-kv["bits"] // 8) * 8 <= 32 else "%d channels a beat, each of %d bits" % (kv["lanes"], kv["bits"]))
+
+
 def check_refused():
     tiny, encoder = lowered(TINY[0], "--context", "16"), t.model("bert-tiny")
     for what, words, status, args in (
@@ -123,4 +135,4 @@ def check_refused():
         t.case("refused: %s" % what, "" if p.returncode == status and words in p.stderr.decode() else "status %d: %s" % (p.returncode, p.stderr.decode()[-200:]))
 
 
-if __name__ == "__main__": t.main(check_exchange, check_targets, check_default, check_counted, check_refused, floor=37)
+if __name__ == "__main__": t.main(check_exchange, check_targets, check_default, check_counted, check_memory, check_refused, floor=40)

@@ -83,16 +83,17 @@ static int64_t mlo_port_beats(mlo_port p) { return p.channels / p.lanes; }
 /* Bits of a channel on a stream: whole bytes. */
 static int mlo_padded(int bits) { return (bits + 7) / 8 * 8; }
 
-/* Where keys and values stay in memory: the keys that attention gets; beats of a row of them there (as mlo_kv_lane
- * has it). */
+/* Where keys and values stay in memory: the keys that attention gets; bits of a beat of those, beats of a row of them
+ * there (as mlo_kv_lane has it). */
 static const mlo_port *mlo_kv_keys(const mlo_core *c) {
     for (int i = 0; i < c->n_element; i++)
         if (c->element[i].unit.told == MLO_JOB_BANK) return &c->element[i].unit.in[1];
     return NULL;
 }
+static int mlo_kv_step(const mlo_port *keys) { return keys->lanes * mlo_padded(keys->bits); }
 static int64_t mlo_kv_row(const mlo_core *c) {
     const mlo_port *k = c->dram ? mlo_kv_keys(c) : NULL;
-    const int step = k ? k->lanes * mlo_padded(k->bits) : 0;
+    const int step = k ? mlo_kv_step(k) : 0;
     const int64_t per = step && step <= c->axi_bits ? c->axi_bits / step : 1;
     return k ? mlo_parts(mlo_port_beats(*k), per) : 0;
 }

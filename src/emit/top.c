@@ -89,8 +89,7 @@ static int mlo_emit_copies(mlo_emitter *e) {
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--unrolled with parameters in row blocks; it is for comparison with a loop: leave "
             "--memory out");
-    if (e->c->dram
-        && mlo_kv_keys(e->c)->lanes * mlo_padded(mlo_kv_keys(e->c)->bits) > e->c->axi_bits)
+    if (e->c->dram && mlo_kv_step(mlo_kv_keys(e->c)) > e->c->axi_bits)
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--kv dram: attention takes %d channels of keys a beat, more than %d bits of memory; "
             "give a smaller --simd or a wider --axi-width",

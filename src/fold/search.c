@@ -156,6 +156,11 @@ static int mlo_choice_order(const void *x, const void *y) {
     return mlo_keys_order(p, q, sizeof p / sizeof *p);
 }
 
+/* Is a beat of keys wider than memory's, where that keeps them (mlo_kv_lane)? */
+static int mlo_menu_too_wide(const mlo_core *c, const mlo_unit *u) {
+    return c->dram && u->told == MLO_JOB_BANK && mlo_kv_step(&u->in[1]) > c->axi_bits;
+}
+
 /* Adds a folding for each of these places of parameters; row blocks only if the site has a tile. */
 static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, const mlo_site *site,
     int memories, int64_t pe, int64_t simd) {
@@ -164,6 +169,7 @@ static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, cons
     u.pe = (int)pe;
     u.simd = (int)simd;
     if (e->kernel->unit(site, pe, simd, &u)) return mlo_failed(s->m);
+    if (!e->pinned && mlo_menu_too_wide(s->c, &u)) return 0;
     /* one group of channels: no row blocks */
     if (site->tile && !u.blocks) memories = e->memories & MLO_LAYER ? 0 : MLO_LAYER;
     for (int memory = MLO_LAYER; memory <= MLO_BLOCK; memory *= 2)
