@@ -10,7 +10,8 @@
               cycles are as predicted
     exports   models/bias/ (families_bias.py made it: T5, UMT5, BLOOM, MPT, BEiT and own ones) become hardware, as test_families.py has it: words in
               Icarus, `mlo run` and ONNX Runtime, and how near they come to the floats
-    counted   BLOOM's distances, which count the ones of a run-time mask, against the floats, where it pads left or right; near misses are refused"""
+    counted   BLOOM's distances, which count the ones of a run-time mask, against the floats, where it pads left or right; near misses are refused
+    hidden    a key that one of two attentions hides is refused, and which it is"""
 import glob
 import os
 import re

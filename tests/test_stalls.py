@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Random stalls on every port, random foldings: the same words, no breach of AXI, no hang. And a hang is told from its cause.
 
-    python tests/test_stalls.py path/to/mlo [random|hangs|protocol|depths|fifos|least ...]
+    python tests/test_stalls.py path/to/mlo [random|hangs|protocol|depths|fifos|least|tiles ...]
 
 Foldings and stalls are drawn from the date (or MLO_SEED), which is printed. Words are those of host/core.onnx in ONNX Runtime. A build is compiled
 once and run often: what differs are plusargs. A thousand runs: python tests/bench.py path/to/mlo stalls."""
