@@ -9,7 +9,7 @@
 #   make mlo.c    the amalgamation, which is committed: one file to drop into another project
 #   make format   clang-format over src/ and cli/, as .clang-format says
 #   make lint     strict warnings of gcc and clang; the Verilog in three tools
-#   make bench    times and cycles; BENCH="minilm bits" picks some
+#   make bench    times and cycles; BENCH="minilm bits" picks some, BENCH=bandwidth=all all that a bench has
 #   make synth    what the hardware costs: Yosys for UltraScale+ and ECP5, nextpnr for an LFE5U-85; SYNTH="mvu" picks. Takes many minutes
 #   make prove    every proof of tests/formal anew, into proved.txt; a test run makes those that are not in there, and a dated sample
 #   make mutants  faults put into the C one at a time, and whether the tests notice, as a table: FILE=src/json.c N=20 SEED=20261125; by default a sample of all, dated

@@ -4,6 +4,8 @@
 
     python tests/bench.py path/to/mlo [roll|stages|search|weights|core|base|synth24|predict|overlap|bandwidth|simulators|bits|accuracy|minilm|stalls ...]
 
+bandwidth=all is all of its cases, bandwidth=w4-512,1b those whose names have one of these in them; alone it is what is done in ten minutes.
+
 Cycles are exact and the same everywhere; seconds are this machine's. The limits that must hold are tests (tests/test_hardware.py, speed)."""
 import json
 import logging
@@ -220,45 +222,90 @@ def bench_overlap():
         row(bandwidth, "%d %%" % stall, r["cycles"], r["predicted_cycles"], "%.3f" % (layers * r["memory"]["beats_per_iteration"] / 2 / r["interval"] / rate))
 
 
-WIDE = "mvu_0", "mvu_1", "mvu_2", "mvu_3", "mvu_4", "mvu_5", "mvu_6"
+# Of a model, bits of weights, bits of the bus and sequences: the pasts that are measured, one behind the other in one run.
+BANDWIDTH = {
+    ("llama-15m", 4, 128, 1): (0, 100),
+    ("llama-15m", 8, 128, 1): (0, 100),
+    ("llama-15m", 4, 512, 1): (0, 100),
+    ("llama-15m", 8, 512, 1): (0, 100),
+    ("llama-15m", 4, 128, 4): (0, 100),
+    ("llama-15m", 8, 128, 4): (0, 100),
+    ("llama-15m", 4, 512, 4): (0, 200),
+    ("llama-15m", 8, 512, 4): (0, 200),
+    ("llama-15m-2", 4, 128, 1): (0, 20),
+    ("llama-15m-2", 4, 512, 4): (0, 20),
+    ("llama-1b-2", 4, 512, 1): (0,),
+}
+SOON = "llama-15m-2-",                                # what is run where nobody asks for more
+STEPS = 3                                           # of each sequence behind each past; those behind the first one count
 
 
-def decoder_folding(bits, width, sequences):
-    """Multipliers enough that memory is the bound: each matrix takes twice the weights that a cycle brings, of all sequences at once."""
-    columns = min(64, max(8, 2 * sequences * width // bits // 8))
-    whole = {**{n: {"PE": 8, "SIMD": 32} for n in WIDE}, "attention_0": {"PE": 8, "SIMD": 16}, **{n: {"PE": 8} for n in ("layernorm_0", "layernorm_1", "add_0", "add_1", "mul_0", "rotary_0", "rotary_1")}}
-    if columns > 32:
-        for n in WIDE: whole[n]["PE"] = 16
-    return whole
+def bare_beats(name, bits, width):
+    """What the weights of all matrices would take of memory, packed: without multipliers of channels, tables, what fills up beats."""
+    from models import big_llama
+    layers, hidden, inner, heads, kv = big_llama.SIZES[name]
+    return layers * hidden * (2 * hidden + 2 * kv * hidden // heads + 3 * inner) * bits / width
 
 
-def bench_bandwidth():
-    """Decoders whose weights are streamed (row blocks), keys and values in memory: how much of what memory offers a token uses. Minutes of Verilator each."""
+def jobs_behind(pasts, sequences):
+    """(slot, start, tokens): prompts up to a past, then a token of each sequence and again. Whose prompt leaves last comes first: it waits for that, and all that are behind it share its passes from then on."""
+    jobs, length = [], 0
+    for past in pasts:
+        jobs += [(s, length, past - length) for s in range(sequences) if past > length]
+        jobs += [(s, past + k, 1) for k in range(STEPS) for s in (sequences - 1, *range(sequences - 1))]
+        length = past + STEPS
+    return jobs
+
+
+def bandwidth_core(path, bits, width, sequences, pasts, d):
+    """A core that is folded for the step behind the last past: the cheapest that memory can feed, as the search finds it. Its manifest."""
+    shutil.rmtree(d, True)
+    t.good("compile", path, "--context", max(64, pasts[-1] + STEPS), "--weights", bits, "--max-cost", 1, "--kv", "dram", "--memory", "block", "--tile", 16, "--slots", sequences, "--frames-in-flight", sequences,
+           "--axi-width", width, "--axi-latency", 64, "--bandwidth", width // 8, "--position", pasts[-1] + 1, "--sequences", sequences, "-o", d, timeout=3000)
+    return json.loads(t.read(os.path.join(d, "manifest.json")))
+
+
+def bandwidth_minutes(pasts, sequences, m):
+    """About how long a case takes a core: to compile its bench, and two runs of it, as cores of 512 and of 4,000 multipliers do (33,000 and 16,000 cycles a second)."""
+    prompts = sum(tokens for _, _, tokens in jobs_behind(pasts, sequences) if tokens > 1)
+    cycles = prompts * m["interval_per_token"] * m["iterations"] + len(pasts) * STEPS * m["predicted_step"]["last"]
+    return (30 + m["multipliers"] / 40 + 2.25 * cycles * (25e-6 + 9e-9 * m["multipliers"])) / 60
+
+
+def bandwidth_rows(case, pasts, m, d, stall):
+    """A run; a row for each past."""
+    name, bits, width, g = case
+    jobs, runs = jobs_behind(pasts, g), []
+    spent = cpu(lambda: runs.append(simulate(d, "--simulator", "verilator", "--jobs", ",".join("%d:%d+%d" % job for job in jobs), "--axi-latency", 64, "--stall", stall)))
+    r = runs[0]
+    if not r["pass"]: raise SystemExit("bandwidth: Verilator does not give the words of mlo run")
+    weights = m["iterations"] * (m["iteration_bytes"] * 8 // width + sum(k["tile_beats"] for k in m["kernels"] if k["memory"] == "block"))
+    for past in pasts:
+        begin = jobs.index((g - 1, past + 1, 1)) - 1     # the last one of the first step
+        step = (r["frame_done"][begin + g * (STEPS - 1)] - r["frame_done"][begin]) / (STEPS - 1)
+        foretold = json.loads(t.good("show", os.path.join(d, "host/core.onnx"), "--json", "--position", past + 1, "--sequences", g))["step"]["cycles"]
+        cache = 2 * m["iterations"] * m["kv"]["row_beats"] * g * (past + STEPS / 2)
+        offered = step * r["memory"]["offered_share"]
+        row("%s-w%d-%d-g%d" % case, past, "%d %%" % stall, "%.0f" % step, foretold, weights, "%.0f" % cache, "%.4f" % (offered / (weights + cache)), "%.4f" % (weights / offered),
+            "%.2f" % (bare_beats(name, bits, width) / weights), m["multipliers"], "%.0f s" % spent, widths=(22,) + 11 * (11,))
+
+
+def bench_bandwidth(which=""):
+    """Decoders whose weights are streamed (row blocks), keys and values in memory: how much of what memory offers a token uses."""
     if not shutil.which("verilator"): return print("\nbandwidth: Verilator is not installed")
     from models import big_llama
-    print("\na token of each sequence, memory with a latency of 64 cycles: cycles of such a step, beats of weights and of the cache that it reads; x beats: cycles / (weights + cache);"
-          "\nused: weights' beats of those offered, stalls taken into account (asked: 0.97; a step 1.03 x its beats)")
-    row("model", "weights", "bus", "sequences", "past", "stalls", "cycles", "predicted", "weights", "cache", "x beats", "used", widths=(26,) + 11 * (11,))
-    for name, cases in (("llama-15m", ((4, 512, 1, 0), (8, 512, 1, 0), (4, 128, 1, 0), (8, 128, 1, 0), (4, 128, 4, 0), (4, 512, 4, 0), (4, 128, 4, 10), (4, 128, 1, 100))), ("llama-1b-2", ((4, 512, 1, 0),))):
-        path = t.at(name + ".onnx")
-        big_llama.make(path, name)
-        for bits, width, g, past in cases:
-            d = t.at("bandwidth")
-            shutil.rmtree(d, True)
-            folding = t.write("folding.json", json.dumps(decoder_folding(bits, width, g)))
-            t.good("compile", path, "--context", max(64, past + 3), "--weights", bits, "--max-cost", 1, "--kv", "dram", "--memory", "block", "--slots", g, "--frames-in-flight", g,
-                   "--axi-width", width, "--axi-latency", 64, "--folding", folding, "-o", d, timeout=3000)
-            with open(os.path.join(d, "manifest.json")) as f: m = json.load(f)
-            jobs = [(s, past + p) for p in range(3) for s in range(g)]      # behind prompts, if there is a past
-            ordered = ",".join(["%d:0+%d" % (s, past) for s in range(g) if past] + ["%d:%d+1" % job for job in jobs])
-            weights = m["iterations"] * (m["iteration_bytes"] * 8 // width + sum(k["tile_beats"] for k in m["kernels"] if k["memory"] == "block"))
-            for stall in 0, 20:
-                r = simulate(d, "--simulator", "verilator", "--jobs", ordered, "--axi-latency", 64, "--stall", stall)
-                step = (r["frame_done"][-1] - r["frame_done"][-1 - 2 * g]) / 2
-                foretold = json.loads(t.good("show", os.path.join(d, "host/core.onnx"), "--json", "--position", past + 1, "--sequences", g))["step"]["cycles"]
-                cache = 2 * m["iterations"] * m["kv"]["row_beats"] * sum(p for s, p in jobs[g:]) / 2
-                row(name, bits, width, g, past, "%d %%" % stall, "%.0f" % step, foretold, weights, "%.0f" % cache, "%.4f" % (step / (weights + cache)),
-                    "%.4f" % (weights / step / r["memory"]["offered_share"]), widths=(26,) + 11 * (11,))
+    os.environ["OBJCACHE"] = ""                                            # optimized: runs are long
+    picked = {case: pasts for case, pasts in BANDWIDTH.items() if which == "all" or any(w in "%s-w%d-%d-g%d" % case for w in (which.split(",") if which else SOON))}
+    print("\na token of each of g sequences, memory with a latency of 64 cycles, folded by --bandwidth, --position, --sequences: cycles of such a step behind a past, foretold without stalls; beats of parameters and of the cache"
+          " that it reads;\nx beats: cycles in which memory offers a beat / (parameters + cache) (asked: at most 1.03); used: parameters / those cycles (asked: 0.97); bare: matrices' weights of the parameters; run: seconds of one core, the first one's with compiling"
+          "\npicked: %s; there are %s, or all: make bench BENCH=bandwidth=w4-512,w8" % (which or "what is soon done", " ".join("%s-w%d-%d-g%d" % case for case in BANDWIDTH)))
+    row("model", "past", "stalls", "cycles", "foretold", "parameters", "cache", "x beats", "used", "bare", "multipliers", "run", widths=(22,) + 11 * (11,))
+    for case, pasts in picked.items():
+        path, d = t.at(case[0] + ".onnx"), t.at("bandwidth")
+        if not os.path.exists(path): big_llama.make(path, case[0])
+        m = bandwidth_core(path, *case[1:], pasts, d)
+        print("%s-w%d-%d-g%d: about %.0f minutes" % (*case, bandwidth_minutes(pasts, case[3], m)), flush=True)
+        for stall in 0, 20: bandwidth_rows(case, pasts, m, d, stall)
 
 
 def bench_simulators():
@@ -383,7 +430,8 @@ def bench_minilm():
 def main():
     for bench in (bench_roll, bench_stages, bench_search, bench_weights, bench_core, bench_base, bench_synth24, bench_predict, bench_overlap, bench_bandwidth, bench_simulators, bench_bits, bench_accuracy, bench_minilm,
                   bench_stalls):
-        if not sys.argv[2:] or bench.__name__[6:] in sys.argv[2:]: bench()
+        for name, _, which in (pick.partition("=") for pick in sys.argv[2:] or [bench.__name__[6:]]):
+            if name == bench.__name__[6:]: bench(*filter(None, [which]))
 
 
 if __name__ == "__main__":
