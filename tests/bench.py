@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """make bench: how long mlo takes, how fast the core is, how fast it is simulated, how accurate. Prints tables; fails only when something does not run.
 
-    python tests/bench.py path/to/mlo [roll|stages|search|weights|core|base|synth24|predict|overlap|bandwidth|simulators|bits|accuracy|minilm|stalls ...]
+    python tests/bench.py path/to/mlo [roll|stages|search|weights|core|base|synth24|predict|overlap|bandwidth|simulators|bits|accuracy|minilm|c|stalls ...]
 
 bandwidth=all is all of its cases, bandwidth=w4-512,1b those whose names have one of these in them; alone it is what is done in ten minutes.
 
@@ -396,6 +396,71 @@ def bench_stalls():
         row(name, foldings, len(cycles), sum(cycles), "%.0f" % (time.perf_counter() - start))
 
 
+TIMED = """#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include "model.h"
+static _Alignas(MODEL_ALIGN) unsigned char arena[MODEL_ARENA_BYTES];
+static int16_t in[MODEL_TOKENS * MODEL_CHANNELS], out[MODEL_TOKENS * MODEL_CHANNELS];
+int main(void) {
+    double least = 1e30;
+    for (int i = 0; i < MODEL_TOKENS * MODEL_CHANNELS; i++) in[i] = (int16_t)(rand() % 12000 - 6000);
+    for (int r = 0; r < 400; r++) {
+        struct timespec a, b;
+        CACHE
+        clock_gettime(CLOCK_MONOTONIC, &a);
+        RUN
+        clock_gettime(CLOCK_MONOTONIC, &b);
+        const double us = (b.tv_sec - a.tv_sec) * 1e6 + (b.tv_nsec - a.tv_nsec) * 1e-3;
+        if (us < least) least = us;
+    }
+    printf("%f\\n", least);
+    return 0;
+}
+"""
+FRAME = "", "if (model_run(in, MODEL_TOKENS, out, arena, sizeof arena)) return 1;"
+STEPS = ("static model_cache cache; cache.tokens = 0;",
+         "for (int k = 0; k < MODEL_TOKENS; k++) if (model_run(&cache, in + k * MODEL_CHANNELS, 1, out, arena, sizeof arena)) return 1;")
+
+
+def dynamic_int8(path, past):
+    """A call of ONNX Runtime's dynamic quantization of a float model, one thread, inputs and outputs bound; its microseconds, the least of many."""
+    import onnxruntime as ort
+    from onnxruntime import quantization as q
+    logging.disable(logging.WARNING)
+    out, options = t.at("dynamic.onnx"), ort.SessionOptions()
+    q.quantize_dynamic(path, out)
+    options.intra_op_num_threads, options.inter_op_num_threads, options.log_severity_level = 1, 1, 4
+    s, rng = ort.InferenceSession(out, options, providers=["CPUExecutionProvider"]), np.random.default_rng(0)
+    binding = s.io_binding()
+    for i in s.get_inputs():
+        shape = [{"past": past}.get(d, d if isinstance(d, int) else 1) for d in i.shape]
+        binding.bind_cpu_input(i.name, rng.integers(0, 16, shape) if i.type == "tensor(int64)" else rng.standard_normal(shape).astype(np.float32))
+    for o in s.get_outputs(): binding.bind_output(o.name)
+    return lambda: 1e6 * seconds(lambda: s.run_with_iobinding(binding), 400)
+
+
+def bench_c():
+    """The emitted C beside ONNX Runtime's int8 on the same float model. What runs beside them slows all of them: they take turns, and the least counts."""
+    print("\nmicroseconds of one core: a frame of bert-tiny, a step of stories260k (64 of them behind one another); x faster: than ONNX Runtime's dynamic int8 (whose model has embeddings and a head, too)")
+    row("", "us", "x faster")
+    builds = [(cc, f) for cc in ("gcc", "clang") if shutil.which(cc) for f in ("-O3 -march=native", "-O3", "-O3 -march=native -fno-tree-vectorize -fno-tree-slp-vectorize")]
+    for name, model, float_model, flags, (cache, run) in (("bert-tiny", "bert-tiny", "bert-tiny", (), FRAME), ("stories260k", "stories260k-prompt", "stories260k-step", ("--context", "64"), STEPS)):
+        d, ways = t.at("c-" + name), {}
+        t.good("compile", t.model(model), "--target", "c", *flags, "-o", d)
+        main, per = t.write("timed.c", TIMED.replace("CACHE", cache).replace("RUN", run).encode()), 64 if flags else 1
+        for cc, options in builds:
+            program = t.at("-".join([name, cc, options.replace(" ", "")]))
+            subprocess.run([cc, "-std=gnu11", *options.split(), "-I", d, main, *(os.path.join(d, f) for f in ("model.c", "weights.c")), "-o", program], check=True)
+            ways["%s %s" % (cc, options.replace("-fno-tree-vectorize -fno-tree-slp-vectorize", "no lanes"))] = lambda program=program: float(subprocess.run([program], capture_output=True, text=True, check=True).stdout) / per
+        ways["ONNX Runtime, int8"] = dynamic_int8(t.model(float_model), 32)
+        least = dict.fromkeys(ways, 1e30)
+        for _ in range(5):
+            for way, call in ways.items(): least[way] = min(least[way], call())
+        print(name)
+        for way, us in least.items(): row("  " + way, "%.1f" % us, "%.2f" % (least["ONNX Runtime, int8"] / us), widths=(34, 11, 11))
+
+
 def bench_minilm():
     """A trained encoder of 21 M parameters, six layers of 384 channels, from ONNX to words of the Verilog."""
     where = minilm.folder()
@@ -428,7 +493,7 @@ def bench_minilm():
 
 
 def main():
-    for bench in (bench_roll, bench_stages, bench_search, bench_weights, bench_core, bench_base, bench_synth24, bench_predict, bench_overlap, bench_bandwidth, bench_simulators, bench_bits, bench_accuracy, bench_minilm,
+    for bench in (bench_roll, bench_stages, bench_search, bench_weights, bench_core, bench_base, bench_synth24, bench_predict, bench_overlap, bench_bandwidth, bench_simulators, bench_bits, bench_accuracy, bench_minilm, bench_c,
                   bench_stalls):
         for name, _, which in (pick.partition("=") for pick in sys.argv[2:] or [bench.__name__[6:]]):
             if name == bench.__name__[6:]: bench(*filter(None, [which]))

@@ -1,8 +1,9 @@
-/* narrow: which kernels requantize in 32 bits.
+/* narrow: which kernels requantize in 32 bits, and which attentions have scores of 32.
  *
  * in:  a core, the parameters of all its layers.
- * out: for each matrix and each rescaling the `part` of mlo_requantize_narrow that suits all its sums, or 0:
- *     those take mlo_requantize, in 64 bits. Both give the same numbers; of 32 bits processors have lanes.
+ * out: for each matrix and each rescaling the `part` of mlo_requantize_narrow that suits all its sums, for
+ *     each attention that of mlo_softmax_weigh_narrow, or 0: those take mlo_requantize and
+ *     mlo_softmax_weigh, in 64 bits. Both give the same numbers; of 32 bits processors have lanes.
  *
  * A sum is at most its bias and each weight by the largest operand there may be: of a value that a kernel of
  * the layer made as many bits as that clips to, of one from outside all that its type holds.

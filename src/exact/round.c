@@ -22,12 +22,24 @@ static inline int64_t mlo_requantize(int64_t acc, int64_t mult, int shift, int64
     return mlo_clip(mlo_shift_down(acc * mult + half, shift), lo, hi);
 }
 
+/* Have processors lanes that each shift as far as they like? Those of 64 bits that have none take less time without. */
+#if UINTPTR_MAX <= 0xffffffff || defined(__AVX2__) || defined(__ARM_NEON) || defined(__riscv_vector)
+#define MLO_SHIFTS_LANES 1
+#else
+#define MLO_SHIFTS_LANES 0
+#endif
+
 /* The same in 32 bits, of which processors have lanes: 0 <= mult < 2^15, part < shift <= part + 30,
  * 1 <= part <= 16, |acc| <= 2^(15 + part). acc is 2^part high + low, with 2^31 on top of it nothing is
  * negative, and what that adds is taken off again: of the product's 2^-part-th, modulo 2^32, then with
  * 2^30 in its place, of the result. */
 static inline int32_t mlo_requantize_narrow(
     int32_t acc, int32_t mult, int32_t shift, int part, int32_t lo, int32_t hi) {
+    if (!MLO_SHIFTS_LANES) {
+        const int64_t far = (int64_t)1 << 62, sum = (int64_t)acc * mult + MLO_HALF(int64_t, shift);
+        const int64_t y = (int64_t)((uint64_t)(sum + far) >> shift) - (far >> shift);
+        return (int32_t)mlo_clip(y, lo, hi);
+    }
     const uint32_t most = (uint32_t)1 << 30, u = (uint32_t)acc + 2 * most, m = (uint32_t)mult;
     const int down = shift - part;
     const uint32_t low = (u & (((uint32_t)1 << part) - 1)) * m >> part;
