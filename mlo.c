@@ -4030,7 +4030,7 @@ static mlo_model *mlo_json_model(mlo *m, const char *text, size_t n) {
 static inline int64_t mlo_shift_down(int64_t x, int s) {
     const int64_t sign = -(int64_t)(x < 0);
     if (s <= 0) return x;
-    return s > 62 ? sign : ((x ^ sign) >> s) ^ sign;
+    return s > 62 ? sign : (int64_t)((uint64_t)(x ^ sign) >> s) ^ sign;
 }
 static inline int64_t mlo_clip(int64_t x, int64_t lo, int64_t hi) {
     return x < lo ? lo : x > hi ? hi : x;
@@ -4046,12 +4046,24 @@ static inline int64_t mlo_requantize(int64_t acc, int64_t mult, int shift, int64
     return mlo_clip(mlo_shift_down(acc * mult + half, shift), lo, hi);
 }
 
+/* Have processors lanes that each shift as far as they like? Those of 64 bits that have none take less time without. */
+#if UINTPTR_MAX <= 0xffffffff || defined(__AVX2__) || defined(__ARM_NEON) || defined(__riscv_vector)
+#define MLO_SHIFTS_LANES 1
+#else
+#define MLO_SHIFTS_LANES 0
+#endif
+
 /* The same in 32 bits, of which processors have lanes: 0 <= mult < 2^15, part < shift <= part + 30,
  * 1 <= part <= 16, |acc| <= 2^(15 + part). acc is 2^part high + low, with 2^31 on top of it nothing is
  * negative, and what that adds is taken off again: of the product's 2^-part-th, modulo 2^32, then with
  * 2^30 in its place, of the result. */
 static inline int32_t mlo_requantize_narrow(
     int32_t acc, int32_t mult, int32_t shift, int part, int32_t lo, int32_t hi) {
+    if (!MLO_SHIFTS_LANES) {
+        const int64_t far = (int64_t)1 << 62, sum = (int64_t)acc * mult + MLO_HALF(int64_t, shift);
+        const int64_t y = (int64_t)((uint64_t)(sum + far) >> shift) - (far >> shift);
+        return (int32_t)mlo_clip(y, lo, hi);
+    }
     const uint32_t most = (uint32_t)1 << 30, u = (uint32_t)acc + 2 * most, m = (uint32_t)mult;
     const int down = shift - part;
     const uint32_t low = (u & (((uint32_t)1 << part) - 1)) * m >> part;
@@ -4182,14 +4194,16 @@ typedef struct {
     int all; /* 1: where no key counts, all do */
 } mlo_row_rounding;
 
-/* The score of a key that does not count: lower than any other. */
+/* The score of a key that does not count: lower than any other; and of 32 bits. */
 #define MLO_NEVER (-((int64_t)1 << 40))
-enum { MLO_CAP_MOST = 65535, MLO_BIAS_HIDES = -32768 };
+#define MLO_NEVER_NARROW (-((int32_t)1 << 30))
+enum { MLO_CAP_MOST = 65535, MLO_BIAS_HIDES = -32768, MLO_FAR = 4095 };
 
-static inline int64_t mlo_exp2_weight(int64_t t) {
+/* 255 * 2^(-t/64), rounded: half of the last place is added where there is one place more. */
+static inline int32_t mlo_exp2_weight(int32_t t) {
     static const int32_t rom[64] = { MLO_EXP2_ROM };
-    const int64_t i = t >> 6 < 20 ? t >> 6 : 20;
-    return (rom[t & 63] + ((int64_t)1 << (7 + i))) >> (8 + i);
+    const int32_t i = t >> 6 < 20 ? t >> 6 : 20;
+    return ((rom[t & 63] >> (7 + i)) + 1) >> 1;
 }
 
 /* 262143 * 2^(-t/4096), rounded: between two points of the table on a straight line. */
@@ -4201,7 +4215,7 @@ static inline int64_t mlo_exp2_fine_weight(int64_t t) {
 }
 static inline int64_t mlo_softmax_weight(const mlo_row_rounding *r, int64_t t) {
     return r->probs ? mlo_exp2_fine_weight(t < 131071 ? t : 131071)
-                    : mlo_exp2_weight(t < 4095 ? t : 4095);
+                    : mlo_exp2_weight((int32_t)(t < MLO_FAR ? t : MLO_FAR));
 }
 
 /* 65535 tanh(u / 8192), rounded: between two points of the table on a straight line. */
@@ -4248,6 +4262,24 @@ static inline int64_t mlo_softmax_weigh(const mlo_row_rounding *r, int64_t *e, i
     const int64_t share = ((int64_t)r->p[4] << (r->lt + 18)) / total;
     for (int64_t j = 0; j < n; j++) e[j] = mlo_requantize(e[j], share, r->p[5], 0, r->p[6]);
     return r->p[2];
+}
+
+/* The same of a row that the source did not round, in 32 bits, of which processors have lanes: scores are below 2^30
+ * in size, of keys that do not count MLO_NEVER_NARROW; part is one that mlo_requantize_narrow takes for what is
+ * between any two of them. */
+static inline int64_t mlo_softmax_weigh_narrow(
+    const mlo_row_rounding *r, int part, int32_t *e, int n) {
+    const int32_t mult = r->p[0], shift = r->p[1];
+    int32_t largest = MLO_NEVER_NARROW, total = 0;
+    for (int j = 0; j < n; j++) largest = e[j] > largest ? e[j] : largest;
+    const int32_t never = largest == MLO_NEVER_NARROW && r->all ? 0 : MLO_FAR;
+    for (int j = 0; j < n; j++) {
+        const int32_t below = e[j] == MLO_NEVER_NARROW ? 0 : largest - e[j];
+        const int32_t t = mlo_requantize_narrow(below, mult, shift, part, 0, MLO_FAR);
+        e[j] = e[j] == MLO_NEVER_NARROW ? never : t;
+    }
+    for (int j = 0; j < n; j++) total += e[j] = mlo_exp2_weight(e[j]);
+    return ((int64_t)r->p[2] << (r->lt + 8)) / (total ? total : mlo_exp2_weight(0));
 }
 
 /* ======== src/exact/deeploy.c ======== */
@@ -7136,6 +7168,50 @@ static int mlo_run_GroupNormalization(mlo_call *c) {
 static int mlo_run_InstanceNormalization(mlo_call *c) {
     return mlo_group_norm(c, c->in[0]->rank > 1 ? c->in[0]->dims[1] : 0);
 }
+/* Of a batch norm: a factor for each channel in scale, an offset in bias. */
+static void mlo_batch_line(const mlo_array *scale, const mlo_array *bias, const mlo_array *mean,
+    const mlo_array *variance, double epsilon) {
+    double *w = (double *)scale->data, *b = (double *)bias->data;
+    for (int64_t k = 0; k < mlo_array_count(scale); k++) {
+        w[k] /= sqrt(((const double *)variance->data)[k] + epsilon);
+        b[k] -= ((const double *)mean->data)[k] * w[k];
+    }
+}
+static int mlo_batch_fits(mlo_call *c) {
+    const mlo_array *x = c->in[0];
+    MLO_TRY(mlo_need_inputs(c, 5));
+    if (mlo_int(c->node, "training_mode", 0))
+        return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node,
+            "takes its statistics from its batch (training_mode is true); export the model for "
+            "inference");
+    for (size_t i = 1; i < 5; i++)
+        if (x->rank < 2 || mlo_array_count(c->in[i]) != x->dims[1])
+            return mlo_fail(c->m, MLO_E_SHAPE, c->node,
+                "%lld numbers of input %zu do not fit the channels of %s",
+                (long long)mlo_array_count(c->in[i]), i, mlo_dims_text(c->m, x->rank, x->dims));
+    return 0;
+}
+static int mlo_run_BatchNormalization(mlo_call *c) {
+    mlo_array *part[5] = { 0 };
+    MLO_TRY(mlo_batch_fits(c));
+    int ok = 1;
+    for (size_t i = 0; ok && i < 5; i++) {
+        const mlo_array *a = c->in[i];
+        part[i] = mlo_array_new(c->m, MLO_DOUBLE, a->rank, a->dims);
+        ok = part[i] != NULL;
+        if (ok)
+            mlo_convert(MLO_DOUBLE, part[i]->data, a->dtype, a->data, (size_t)mlo_array_count(a));
+    }
+    if (ok && mlo_array_count(c->in[0])) {
+        mlo_batch_line(
+            part[1], part[2], part[3], part[4], (double)mlo_float(c->node, "epsilon", 1e-5f));
+        mlo_channel_line(c->in[0], (double *)part[0]->data, part[1], part[2]);
+        mlo_convert(c->out[0]->dtype, c->out[0]->data, MLO_DOUBLE, part[0]->data,
+            (size_t)mlo_array_count(part[0]));
+    }
+    for (size_t i = 0; i < 5; i++) mlo_array_free(c->m, part[i]);
+    return mlo_failed(c->m);
+}
 static int mlo_run_LayerNormalization(mlo_call *c) { return mlo_norm(c, 1); }
 static int mlo_run_RMSNormalization(mlo_call *c) { return mlo_norm(c, 0); }
 
@@ -8397,8 +8473,7 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP3(GroupNormalization, same),
     MLO_OP3(InstanceNormalization, same),
     MLO_OP3(RotaryEmbedding, RotaryEmbedding),
-    /* carried through, not evaluated: only the form is known */
-    { "BatchNormalization", mlo_shape_same, NULL, 5 },
+    { "BatchNormalization", mlo_shape_same, mlo_run_BatchNormalization, 5 },
     /* reductions */
     MLO_OP(ReduceSum, Reduce),
     MLO_OP(ReduceMean, Reduce),
@@ -26863,16 +26938,21 @@ static int mlo_projection_of(const mlo_inside *in, const char *name, mlo_project
     return !p->bias || mlo_is_per_channel(in, p->bias, w.dims[!p->transposed]);
 }
 
-/* The projection with other weights and bias (NULL: none), which are expressions over its own. */
-static const char *mlo_x_projection(
-    mlo_expansion *x, const mlo_projection *p, const char *weight, const char *bias) {
+/* A projection like this one of another value, with other weights and bias (NULL: none), which are expressions over
+ * its own. */
+static const char *mlo_x_projected(mlo_expansion *x, const mlo_projection *p, const char *from,
+    const char *weight, const char *bias) {
     if (mlo_is(p->product, "MatMul")) {
-        const char *y = MLO_X(x, "MatMul", p->product->input[0], weight);
+        const char *y = MLO_X(x, "MatMul", from, weight);
         return mlo_x_plus(x, y, mlo_or_empty(bias));
     }
-    const char *y = MLO_X(x, "Gemm", p->product->input[0], weight, mlo_or_empty(bias));
+    const char *y = MLO_X(x, "Gemm", from, weight, mlo_or_empty(bias));
     mlo_x_int(x, "transB", p->transposed);
     return y;
+}
+static const char *mlo_x_projection(
+    mlo_expansion *x, const mlo_projection *p, const char *weight, const char *bias) {
+    return mlo_x_projected(x, p, p->product->input[0], weight, bias);
 }
 
 /* Some of the elements of v along an axis. */
@@ -27107,6 +27187,94 @@ static void mlo_respell_factor(mlo_respeller *r, mlo_expansion *x) {
     const char *weight = MLO_X(x, "Mul", p.product->input[1], along);
     const char *bias = p.bias ? MLO_X(x, "Mul", p.bias, gamma) : NULL;
     mlo_x_out(x, 0, mlo_x_projection(x, &p, weight, bias));
+}
+
+/* x w + b, w and b for each channel, or one number; NULL: there is none. */
+typedef struct {
+    const char *x;
+    const char *w;
+    const char *b;
+} mlo_fed_line;
+
+/* Takes a factor, or a summand, off a value: what is left. NULL: there is none. */
+static const char *mlo_unlined(
+    const mlo_inside *in, const char *name, const char *op, const char **by) {
+    const mlo_node *n = mlo_made_by(in, name);
+    const mlo_form y = mlo_body_form(in, name);
+    const char *x, *other;
+    if (!n || !mlo_is_half(in, n, op, &x, &other)) return NULL;
+    const mlo_form f = mlo_body_form(in, x);
+    if (!mlo_form_same(&f, &y)) return NULL;
+    if (!mlo_is_number(in, other) && !mlo_is_per_channel(in, other, mlo_last_dim(&y))) return NULL;
+    *by = other;
+    return x;
+}
+
+/* A reshape of whole tokens. */
+static int mlo_is_of_rows(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_has_trait(n, MLO_RESHAPES)) return 0;
+    const mlo_form a = mlo_body_form(in, n->input[0]), b = mlo_body_form(in, n->output[0]);
+    return mlo_last_dim(&a) == mlo_last_dim(&b);
+}
+
+/* Do projections alone read it, as what they project? */
+static int mlo_is_only_projected(const mlo_inside *in, const char *name, int depth) {
+    const mlo_value *v = mlo_value_of(in->body, name);
+    for (size_t i = 0; v && i < v->n_use; i++) {
+        const mlo_node *n = v->use[i];
+        if (mlo_is_of_rows(in, n) && depth < MLO_CHAIN
+            && mlo_is_only_projected(in, n->output[0], depth + 1))
+            continue;
+        if ((!mlo_is(n, "MatMul") && !mlo_is(n, "Gemm")) || mlo_is_scaled_gemm(n)
+            || n->input[0] != name || mlo_is_carried(in, n->input[1])
+            || mlo_body_form(in, n->input[1]).rank != 2)
+            return 0;
+    }
+    return v && v->n_use && !v->is_output;
+}
+
+/* Is what a projection reads such a line, perhaps reshaped? */
+static int mlo_is_fed_line(const mlo_inside *in, const char *name, mlo_fed_line *l) {
+    memset(l, 0, sizeof *l);
+    for (const mlo_node *n; mlo_is_of_rows(in, n = mlo_made_by(in, name));) name = n->input[0];
+    if (!mlo_is_only_projected(in, name, 0)) return 0;
+    const char *sum = mlo_unlined(in, name, "Add", &l->b);
+    if (!sum || mlo_is_used_once(in, sum)) l->x = mlo_unlined(in, sum ? sum : name, "Mul", &l->w);
+    if (!l->x) l->x = sum;
+    return (l->w && !mlo_is_number(in, l->w)) || (l->b && !mlo_is_number(in, l->b));
+}
+
+/* A factor or a summand of a line as a list: of each channel, or of one number. */
+static const char *mlo_x_line_list(mlo_expansion *x, const mlo_inside *in, const char *name) {
+    const mlo_form f = mlo_body_form(in, name);
+    const int64_t n = mlo_form_count(&f);
+    return mlo_x_reshape(x, name, &n, 1);
+}
+
+/* (x w + b) W + c is x (w W) + (b W + c): a norm of constant statistics in front of projections. */
+static void mlo_respell_fed(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    mlo_fed_line l;
+    mlo_projection p;
+    mlo_rounding given;
+    if (x->n->n_output != 1 || !mlo_projection_of(in, x->n->output[0], &p)) return;
+    if (!mlo_is_fed_line(in, p.product->input[0], &l)) return;
+    const char *weight = p.product->input[1], *bias = p.bias;
+    if (mlo_rounding_of(in->m, in->scan, in->body, weight, &given)) return;
+    if (p.sum && mlo_map_put(x->m, &r->inner, p.product, x->n)) return;
+    const mlo_form f = mlo_body_form(in, p.product->input[0]);
+    const int64_t c = mlo_last_dim(&f), one = 1;
+    if (l.b) {
+        const char *b = MLO_X(x, "Expand", mlo_x_line_list(x, in, l.b), mlo_x_list(x, &c, 1));
+        b = p.transposed ? MLO_X(x, "MatMul", weight, b) : MLO_X(x, "MatMul", b, weight);
+        bias = mlo_x_plus(x, b, mlo_or_empty(bias));
+    }
+    if (l.w) {
+        const char *w = mlo_x_line_list(x, in, l.w);
+        weight = MLO_X(x, "Mul", weight, p.transposed ? w : mlo_x_unsqueeze(x, w, &one, 1));
+    }
+    const char *from = mlo_x_reshape(x, l.x, f.dims, (size_t)f.rank);
+    mlo_x_out(x, 0, mlo_x_projected(x, &p, from, weight, bias));
 }
 
 /* ======== src/integer/respell_rotary.c ======== */
@@ -29259,6 +29427,173 @@ static void mlo_respell_group_norm(mlo_respeller *r, mlo_expansion *x) {
 static const mlo_respelling mlo_frame_rules[] = { mlo_respell_frame_norm, mlo_respell_group_norm };
 enum { MLO_N_FRAME_RULES = sizeof mlo_frame_rules / sizeof *mlo_frame_rules };
 
+/* ======== src/integer/respell_batch.c ======== */
+/* respell_batch: batch norms of inference, in one spelling.
+ *
+ * in:  a float loop body: BatchNormalization of [N, C], of [1, C, T] or of [1, C, H, W].
+ * out: a factor and an offset for each channel, x * (scale / sqrt(variance + epsilon)) + (bias - mean * factor),
+ *     expressions over the model's own parameters: affine.c, or what they stand behind, has them. Between a
+ *     transpose that brings the channels to axis 1 and one that takes them back both are of the tokens themselves.
+ *
+ * invariant: statistics are parameters; what takes them from its own batch, or is told them when the model runs, is
+ *     refused.
+ * example: PatchTST's norms, Transpose(BatchNormalization(Transpose(x))), become x * w + b.
+ * cost: O(nodes of one body).
+ */
+
+/* Are the statistics, the scale and the bias known when the model is compiled? */
+static int mlo_refuse_batch(mlo *m, const mlo_inside *in, const mlo_node *n) {
+    if (mlo_int(n, "training_mode", 0))
+        return mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "a batch norm that takes its statistics from its own batch (training_mode = 1); export "
+            "the model for "
+            "inference (model.eval())");
+    for (size_t k = 1; k < 5; k++)
+        if (!mlo_is_parameter(in->scan, in->body, n->input[k], 0))
+            return mlo_fail(m, MLO_E_UNSUPPORTED, n,
+                "a batch norm whose input %zu, '%s', is known only when the model runs; hardware "
+                "has norms over the "
+                "channels of each token, and batch norms whose statistics, scale and bias are "
+                "constants",
+                k, n->input[k]);
+    return 0;
+}
+
+/* What has its channels last, where a transpose brings them to axis 1 for this value; NULL: none does. */
+static const char *mlo_channels_last(const mlo_inside *in, const char *name) {
+    const mlo_node *n = mlo_made_by(in, name);
+    const mlo_attr *perm = mlo_is(n, "Transpose") ? mlo_attr_of(n, "perm") : NULL;
+    const int rank = mlo_body_form(in, name).rank;
+    if (!perm || rank < 3 || perm->n_ints != (size_t)rank) return NULL;
+    for (int i = 0; i < rank; i++)
+        if (perm->ints[i] != (i == 1 ? rank - 1 : i ? i - 1 : 0)) return NULL;
+    return n->input[0];
+}
+
+/* The factor [C] of a batch norm; *offset: what is added. */
+static const char *mlo_x_batch(mlo_expansion *x, const char **offset) {
+    const mlo_node *n = x->n;
+    const char *epsilon = mlo_x_number(x, (double)mlo_float(n, "epsilon", 1e-5f));
+    const char *root = MLO_X(x, "Sqrt", MLO_X(x, "Add", n->input[4], epsilon));
+    const char *factor = MLO_X(x, "Div", n->input[1], root);
+    *offset = MLO_X(x, "Sub", n->input[2], MLO_X(x, "Mul", n->input[3], factor));
+    return factor;
+}
+
+static void mlo_respell_batch_norm(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const mlo_node *n = x->n;
+    if (!mlo_is(n, "BatchNormalization") || !mlo_is_carried(in, n->input[0])) return;
+    const mlo_form f = mlo_body_form(in, n->input[0]);
+    if (f.rank < 2 || mlo_refuse_batch(x->m, in, n)) return;
+    const char *offset, *factor = mlo_x_batch(x, &offset);
+    const char *last = f.rank == 2 ? n->input[0] : mlo_channels_last(in, n->input[0]);
+    int64_t shape[MLO_MAX_RANK];
+    for (int k = 0; k < f.rank; k++) shape[k] = k ? 1 : f.dims[1];
+    if (!last) {
+        factor = mlo_x_reshape(x, factor, shape, (size_t)f.rank - 1);
+        offset = mlo_x_reshape(x, offset, shape, (size_t)f.rank - 1);
+    }
+    const char *y = MLO_X(x, "Add", MLO_X(x, "Mul", last ? last : n->input[0], factor), offset);
+    if (last && f.rank > 2) {
+        const mlo_attr *perm = mlo_attr_of(mlo_made_by(in, n->input[0]), "perm");
+        y = mlo_x_transpose(x, y, perm->ints, perm->n_ints);
+    }
+    mlo_x_out(x, 0, y);
+}
+
+/* A transpose of what another one has turned the other way is what that one reads. */
+static void mlo_respell_back(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const mlo_node *there = mlo_is(x->n, "Transpose") ? mlo_made_by(in, x->n->input[0]) : NULL;
+    const mlo_attr *a = mlo_is(there, "Transpose") ? mlo_attr_of(there, "perm") : NULL;
+    const mlo_attr *b = mlo_attr_of(x->n, "perm");
+    if (!a || !b || a->n_ints != b->n_ints || !mlo_is_carried(in, there->input[0])) return;
+    for (size_t i = 0; i < a->n_ints; i++)
+        if (b->ints[i] < 0 || (size_t)b->ints[i] >= a->n_ints || a->ints[b->ints[i]] != (int64_t)i)
+            return;
+    mlo_x_out(x, 0, MLO_X(x, "Identity", there->input[0]));
+}
+
+static const mlo_respelling mlo_batch_rules[] = { mlo_respell_batch_norm, mlo_respell_back };
+enum { MLO_N_BATCH_RULES = sizeof mlo_batch_rules / sizeof *mlo_batch_rules };
+
+/* ======== src/integer/respell_rows.c ======== */
+/* respell_rows: a stream of tokens without an axis for frames, [T, C], gets one.
+ *
+ * in:  a loop whose carried value is [T, C], as a model of one sequence without a batch has it.
+ * out: the same function of a carried value [1, T, C]; reshapes in front of the loop, behind it, and at both ends of
+ *     its body.
+ *
+ * invariant: what other nodes read, they still read.
+ * example: torch.nn.TransformerEncoder of a sequence [T, C].
+ * cost: four reshapes.
+ */
+
+/* One node in front of the loop's, one behind it. */
+static int mlo_rows_around(mlo *m, const mlo_scan *s, mlo_node *before, mlo_node *behind) {
+    mlo_graph list = { 0 };
+    for (size_t i = 0; i < s->outer->n_node; i++) {
+        mlo_node *n = s->outer->node[i];
+        if (n == s->node) MLO_TRY(mlo_graph_add(m, &list, before));
+        MLO_TRY(mlo_graph_add(m, &list, n));
+        if (n == s->node) MLO_TRY(mlo_graph_add(m, &list, behind));
+    }
+    s->outer->node = list.node;
+    s->outer->n_node = list.n_node;
+    return 0;
+}
+
+static int mlo_rows_outside(mlo *m, const mlo_scan *s, const int64_t *frame) {
+    mlo_expansion x = { m, s->outer, s->node, mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
+    const char *made = s->node->output[0], *first = mlo_x_reshape(&x, s->node->input[0], frame, 3);
+    mlo_node *before = mlo_x_last(&x);
+    const char *last = mlo_x_name(&x, "frame");
+    mlo_x_reshape(&x, last, frame + 1, 2);
+    mlo_node *behind = mlo_x_last(&x);
+    if (!before || !behind) return mlo_failed(m);
+    behind->output[0] = made;
+    s->node->input[0] = first;
+    s->node->output[0] = last;
+    return mlo_rows_around(m, s, before, behind);
+}
+
+static int mlo_rows_inside(mlo *m, const mlo_scan *s, const int64_t *frame) {
+    mlo_graph *body = s->body, list = { 0 };
+    mlo_expansion x = { m, body, body->node[0], mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
+    const char *in = body->input[0]->name;
+    mlo_form f = mlo_form_of(mlo_value_of(body, in)), open = mlo_form_of(NULL);
+    f.rank = 3;
+    for (int i = 0; i < 3; i++) f.dims[i] = frame[i];
+    const char *rows = mlo_x_reshape(&x, in, frame + 1, 2);
+    mlo_node *first = mlo_x_last(&x);
+    const char *out = mlo_x_reshape(&x, body->output[0]->name, frame, 3);
+    mlo_node *last = mlo_x_last(&x);
+    if (!first || !last || mlo_graph_add(m, &list, first)) return mlo_failed(m);
+    for (size_t i = 0; i < body->n_node; i++) {
+        mlo_node *n = body->node[i];
+        for (size_t k = 0; k < n->n_input; k++)
+            if (mlo_eq(n->input[k], in)) n->input[k] = rows;
+        MLO_TRY(mlo_graph_add(m, &list, n));
+    }
+    MLO_TRY(mlo_graph_add(m, &list, last));
+    body->node = list.node;
+    body->n_node = list.n_node;
+    body->input[0] = mlo_info_new(m, in, &f);
+    body->output[0] = mlo_info_new(m, out, &open);
+    return mlo_failed(m);
+}
+
+static int mlo_respell_rows(mlo *m, mlo_scan *s) {
+    const mlo_form f = mlo_form_of(mlo_value_of(s->body, s->body->input[0]->name));
+    if (s->n_state != 1 || f.rank != 2 || !mlo_form_known(&f) || !s->body->n_node) return 0;
+    const int64_t frame[] = { 1, f.dims[0], f.dims[1] };
+    MLO_TRY(mlo_rows_inside(m, s, frame));
+    MLO_TRY(mlo_rows_outside(m, s, frame));
+    MLO_TRY(mlo_index(m, m->model->graph));
+    return mlo_infer(m);
+}
+
 /* ======== src/integer/respell.c ======== */
 /* respell: rewrites what exporters spell in many ways into one spelling, inside a loop body.
  *
@@ -29267,8 +29602,8 @@ enum { MLO_N_FRAME_RULES = sizeof mlo_frame_rules / sizeof *mlo_frame_rules };
  *     the shapes are fresh.
  *
  * The rules are in respell_linear.c, respell_rotary.c, respell_norm.c and respell_moved.c, those about masks here;
- * all of them are in the table at the end; respell_memory.c, respell_frame.c and respell_grid.c go first. To add a
- * spelling, add a rule there and a case in tests/test_spellings.py.
+ * all of them are in the table at the end; respell_rows.c, respell_memory.c, respell_batch.c, respell_frame.c and
+ * respell_grid.c go first. To add a spelling, add a rule there and a case in tests/test_spellings.py.
  *
  * invariant: a rule applies only where both spellings are provably the same function: views are
  *     followed element by element (layout.c), constants are compared by value. What matches no rule
@@ -29443,14 +29778,20 @@ static int mlo_respell_all(mlo *m, mlo_scan *scan) {
     return mlo_respell_rules(m, scan, mlo_respellings, MLO_N_RESPELLINGS, 8);
 }
 
+/* What was a projection's own has gone back into it: what stands in front of projections alone goes on. */
+static const mlo_respelling mlo_fed_rules[] = { mlo_respell_fed };
+
 static int mlo_respell(mlo *m, mlo_scan *scan) {
     int moved = 0;
+    MLO_TRY(mlo_respell_rows(m, scan));
     MLO_TRY(mlo_respell_memory(m, scan));
+    MLO_TRY(mlo_respell_rules(m, scan, mlo_batch_rules, MLO_N_BATCH_RULES, 3));
     MLO_TRY(mlo_respell_rules(m, scan, mlo_frame_rules, MLO_N_FRAME_RULES, 1));
     MLO_TRY(mlo_respell_grid(m, scan));
     MLO_TRY(mlo_respell_all(m, scan));
     MLO_TRY(mlo_respell_moved(m, scan, &moved));
-    return moved ? mlo_respell_all(m, scan) : 0;
+    if (moved) MLO_TRY(mlo_respell_all(m, scan));
+    return mlo_respell_rules(m, scan, mlo_fed_rules, 1, 4);
 }
 
 /* ======== src/integer/symbol.c ======== */
@@ -30977,13 +31318,18 @@ static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n, const char *
     mlo_chain chain;
     const char *source = mlo_chain_walk(&r->in, name, &chain, NULL);
     mlo_form from = mlo_body_form(&r->in, source), to = mlo_body_form(&r->in, name);
+    const int crossed = mlo_tokens_of(&from) == mlo_last_dim(&to)
+        && mlo_tokens_of(&to) == mlo_last_dim(&from);
     if (mlo_last_dim(&from) != mlo_last_dim(&to))
         return mlo_cannot(r, n,
             mlo_is(n, "Transpose") && from.rank == 3
                 ? "a stream with its channels in front of its tokens, [1, C, T], where no "
-                  "convolution "
-                  "of size 1 reads it; write what does on [1, T, C]"
-                : "a reshape that changes the channels");
+                  "convolution of size 1 "
+                  "reads it; write what does on [1, T, C]"
+                : crossed ? "tokens and channels that change places, as around a linear layer over "
+                            "tokens (a mixer's); "
+                            "hardware's linear layers are over the channels of each token"
+                          : "a reshape that changes the channels");
     if (!mlo_is_unmoved(r, source, &chain))
         return mlo_cannot(r, n, "tokens or channels that change places outside of attention");
     const char *out = mlo_block_of(r, source);
@@ -30994,6 +31340,19 @@ static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n, const char *
 static const char *mlo_note_block(mlo_recogniser *r, const mlo_rounding *f) {
     const char *out = mlo_block_of(r, f->from);
     return out && mlo_note_rounding(r, out, f, 1) ? NULL : out;
+}
+
+/* What a node without a kernel does. */
+static const char *mlo_without_kernel(const mlo_recogniser *r, const mlo_node *n) {
+    const mlo_form y = mlo_body_form(&r->in, n->output[0]);
+    int64_t axis = mlo_int(n, "axis", 0);
+    if (axis < 0) axis += y.rank;
+    if (mlo_is(n, "Concat") && axis + 1 == y.rank) return "channels of several values side by side";
+    if (mlo_is(n, "Concat"))
+        return "tokens of several values behind each other, as where a class token goes a way of "
+               "its own; "
+               "in hardware all tokens of a frame go one way";
+    return "an op without an integer kernel";
 }
 
 static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
@@ -31018,7 +31377,7 @@ static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
     for (size_t k = 0; !is && r->kinds[k]; k++) out = r->kinds[k]->recognise(r, n, name, &is);
     if (!is)
         out = mlo_is_layout(n) ? mlo_block_layout(r, n, name)
-                               : mlo_cannot(r, n, "an op without an integer kernel");
+                               : mlo_cannot(r, n, mlo_without_kernel(r, n));
     r->depth--;
     if (out && out != name && mlo_map_put(r->m, &r->done, name, (void *)(uintptr_t)out))
         return NULL;
@@ -41032,16 +41391,17 @@ static int64_t mlo_port_beats(mlo_port p) { return p.channels / p.lanes; }
 /* Bits of a channel on a stream: whole bytes. */
 static int mlo_padded(int bits) { return (bits + 7) / 8 * 8; }
 
-/* Where keys and values stay in memory: the keys that attention gets; beats of a row of them there (as mlo_kv_lane
- * has it). */
+/* Where keys and values stay in memory: the keys that attention gets; bits of a beat of those, beats of a row of them
+ * there (as mlo_kv_lane has it). */
 static const mlo_port *mlo_kv_keys(const mlo_core *c) {
     for (int i = 0; i < c->n_element; i++)
         if (c->element[i].unit.told == MLO_JOB_BANK) return &c->element[i].unit.in[1];
     return NULL;
 }
+static int mlo_kv_step(const mlo_port *keys) { return keys->lanes * mlo_padded(keys->bits); }
 static int64_t mlo_kv_row(const mlo_core *c) {
     const mlo_port *k = c->dram ? mlo_kv_keys(c) : NULL;
-    const int step = k ? k->lanes * mlo_padded(k->bits) : 0;
+    const int step = k ? mlo_kv_step(k) : 0;
     const int64_t per = step && step <= c->axi_bits ? c->axi_bits / step : 1;
     return k ? mlo_parts(mlo_port_beats(*k), per) : 0;
 }
@@ -45221,6 +45581,11 @@ static int mlo_choice_order(const void *x, const void *y) {
     return mlo_keys_order(p, q, sizeof p / sizeof *p);
 }
 
+/* Is a beat of keys wider than memory's, where that keeps them (mlo_kv_lane)? */
+static int mlo_menu_too_wide(const mlo_core *c, const mlo_unit *u) {
+    return c->dram && u->told == MLO_JOB_BANK && mlo_kv_step(&u->in[1]) > c->axi_bits;
+}
+
 /* Adds a folding for each of these places of parameters; row blocks only if the site has a tile. */
 static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, const mlo_site *site,
     int memories, int64_t pe, int64_t simd) {
@@ -45229,6 +45594,7 @@ static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, cons
     u.pe = (int)pe;
     u.simd = (int)simd;
     if (e->kernel->unit(site, pe, simd, &u)) return mlo_failed(s->m);
+    if (!e->pinned && mlo_menu_too_wide(s->c, &u)) return 0;
     /* one group of channels: no row blocks */
     if (site->tile && !u.blocks) memories = e->memories & MLO_LAYER ? 0 : MLO_LAYER;
     for (int memory = MLO_LAYER; memory <= MLO_BLOCK; memory *= 2)
@@ -63333,23 +63699,25 @@ static const char *const mlo_lines_share_c_attention_c[] = {
     "/* One head's row: scores of the keys from .. until - 1 (k: the first of them), and from them weights in e;",
     " * returns the multiplier of the weighted sum. */",
     "static int64_t @NAME@_scores(const mlo_heads *a, const @X@ *q, const @Z@ *k, int from, int until,",
-    "    const int16_t *bias, int64_t *e) {",
+    "    const int16_t *bias, @E@ *e) {",
+    "    int16_t own[512]; /* of 16 bits: of two such factors compilers know the sum of products */",
+    "    for (int c = 0; c < a->d; c++) own[c] = q[c];",
     "    for (int j = from; j < until; j++, k += a->k_row) {",
-    "        int64_t s = bias ? bias[j] * ((int64_t)1 << a->bias_shift) : 0;",
+    "        @E@ s = bias ? bias[j] * ((@E@)1 << a->bias_shift) : 0;",
     "        for (int i = 0; i < a->d; i += @BLOCK@) {",
     "            const int to = a->d - i < @BLOCK@ ? a->d : i + @BLOCK@;",
     "            @PRODUCT@ sum = 0;",
-    "            for (int c = i; c < to; c++) sum += (@PRODUCT@)q[c] * k[c];",
+    "            for (int c = i; c < to; c++) sum += (@PRODUCT@)own[c] * (int16_t)k[c];",
     "            s += sum;",
     "        }",
     "        const int seen = (!a->mask || a->mask[j]) && (!bias || bias[j] != MLO_BIAS_HIDES);",
-    "        e[j - from] = seen ? s : MLO_NEVER;",
+    "        e[j - from] = seen ? s : @NEVER@;",
     "    }",
-    "    return mlo_softmax_weigh(&a->round, e, until > from ? until - from : 0);",
+    "    return @WEIGH@(&a->round, @SCORES@e, until > from ? until - from : 0);",
     "}",
     "",
     "/* sum[c] = the weighted sum of n values of d channels, four of them at a time. A weight is at most 255. */",
-    "static void @NAME@_mix(const int64_t *e, const @W@ *v, int row, int n, int d, @SUM@ *sum) {",
+    "static void @NAME@_mix(const @E@ *e, const @W@ *v, int row, int n, int d, @SUM@ *sum) {",
     "    for (int c = 0; c < d; c++) sum[c] = 0;",
     "    for (int j = 0; j < n; j += 4, v += 4 * (ptrdiff_t)row) {",
     "        const int last = n - j - 1 < 3 ? n - j - 1 : 3;",
@@ -63363,7 +63731,7 @@ static const char *const mlo_lines_share_c_attention_c[] = {
     "}",
     "",
     "/* e: room for the weights of a row; sum: for a head's channels. */",
-    "static void @NAME@(const mlo_heads *a, const @X@ *q, const @Z@ *k, const @W@ *v, @Y@ *y, int64_t *e,",
+    "static void @NAME@(const mlo_heads *a, const @X@ *q, const @Z@ *k, const @W@ *v, @Y@ *y, @E@ *e,",
     "    @SUM@ *sum) {",
     "    for (int t = 0; t < a->tokens; t++, q += a->q_row, y += a->y_row) {",
     "        const int at = a->start + t, partly = a->causal || a->reach;",
@@ -63524,7 +63892,7 @@ static const char *const mlo_lines_share_c_heads_c[] = {
     "    int keys;",
     "    int heads;",
     "    int kv_heads; /* of keys and values */",
-    "    int d; /* channels of a head */",
+    "    int d; /* channels of a head, at most 512 */",
     "    int q_row; /* elements from a token's queries to the next one's */",
     "    int k_row;",
     "    int v_row;",
@@ -63538,6 +63906,7 @@ static const char *const mlo_lines_share_c_heads_c[] = {
     "    int bias_keys;",
     "    int bias_shift; /* bits to the left, into units of a score */",
     "    mlo_row_rounding round;",
+    "    int part; /* of scores in 32 bits */",
     "    int lo;",
     "    int hi;",
     "} mlo_heads;",
@@ -63683,47 +64052,66 @@ static const char *const mlo_lines_share_c_mul_c[] = {
     "}",
     NULL };
 static const char *const mlo_lines_share_c_mvu_c[] = {
-    "/* Products of four tokens with a row of weights, of 16 bits: of two factors of 16 bits compilers know the sum of",
-    " * products. Sums of so many as fit 32 bits are added up. */",
-    "static inline void @NAME@_row(const @X@ *const *x, const int8_t *w, int k, int last, @SUM@ *acc) {",
-    "    const @X@ *const x0 = x[0], *const x1 = x[1], *const x2 = x[2], *const x3 = x[3];",
-    "    for (int from = 0; from < k; from += @BLOCK@) {",
-    "        const int size = k - from < @BLOCK@ ? k - from : @BLOCK@;",
+    "/* Products of up to @BLOCK@ numbers of four tokens with rows of weights. All are 16 bits wide, and a multiple of 16 of",
+    " * them: of such factors compilers know the sum of products. */",
+    "static inline void @NAME@_four(int16_t (*in)[@BLOCK@], int size, const int8_t *w, int k, int width, @SUM@ (*sum)[32]) {",
+    "    const int whole = (size + 15) & ~15;",
+    "    int16_t wide[@BLOCK@];",
+    "    for (int i = size; i < whole; i++) wide[i] = 0;",
+    "    for (int c = 0; c < width; c++, w += k) {",
     "        int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;",
-    "        int16_t wide[@BLOCK@];",
-    "        for (int i = 0; i < size; i++) wide[i] = w[from + i];",
-    "        for (int i = 0; i < size && !last; i++) s0 += (int16_t)x0[from + i] * wide[i];",
-    "        for (int i = 0; i < size && last; i++) {",
-    "            s0 += (int16_t)x0[from + i] * wide[i];",
-    "            s1 += (int16_t)x1[from + i] * wide[i];",
-    "            s2 += (int16_t)x2[from + i] * wide[i];",
-    "            s3 += (int16_t)x3[from + i] * wide[i];",
+    "        for (int i = 0; i < size; i++) wide[i] = w[i];",
+    "        for (int i = 0; i < whole; i++) {",
+    "            s0 += in[0][i] * wide[i];",
+    "            s1 += in[1][i] * wide[i];",
+    "            s2 += in[2][i] * wide[i];",
+    "            s3 += in[3][i] * wide[i];",
     "        }",
-    "        acc[0] += s0;",
-    "        acc[1] += s1;",
-    "        acc[2] += s2;",
-    "        acc[3] += s3;",
+    "        sum[0][c] += s0;",
+    "        sum[1][c] += s1;",
+    "        sum[2][c] += s2;",
+    "        sum[3][c] += s3;",
     "    }",
     "}",
     "",
-    "/* y[j] = requantized x . w[j] + bias[j], or what a table has for that. Four tokens share a row of weights (the last",
-    " * one stands in for those that there are not; one alone is alone); 32 sums of each are there before they are",
-    " * requantized, one like the other: what compilers do in lanes. */",
+    "/* What they are multiplied with: the last token stands in for those that there are not. */",
+    "static inline void @NAME@_widen(const @X@ *x, int x_row, int last, int size, int16_t (*in)[@BLOCK@]) {",
+    "    for (int t = 0; t < 4; t++) {",
+    "        const @X@ *from = x + (t < last ? t : last) * x_row;",
+    "        for (int i = 0; i < size; i++) in[t][i] = from[i];",
+    "        for (int i = size; i < ((size + 15) & ~15); i++) in[t][i] = 0;",
+    "    }",
+    "}",
+    "",
+    "/* Products of a token alone. */",
+    "static inline void @NAME@_one(const @X@ *x, int size, const int8_t *w, int k, int width, @SUM@ *sum) {",
+    "    for (int c = 0; c < width; c++, w += k) {",
+    "        int32_t s = 0;",
+    "        for (int i = 0; i < size; i++) s += (int16_t)x[i] * (int16_t)w[i];",
+    "        sum[c] += s;",
+    "    }",
+    "}",
+    "",
+    "/* y[j] = requantized x . w[j] + bias[j], or what a table has for that. Four tokens share a row of weights; 32 sums of",
+    " * each are there before they are requantized, one like the other: what compilers do in lanes. Sums of so many products",
+    " * as fit 32 bits are added up. */",
     "static void @NAME@(const @X@ *x, int x_row, @Y@ *y, int y_row, int tokens, int k, int n,",
     "    const int8_t *w, const int32_t *bias, const int16_t *mult, const int8_t *shift, const @Y@ *table,",
     "    @PARTIS@int lo, int hi) {",
+    "    int16_t in[4][@BLOCK@];",
     "    for (int t = 0; t < tokens; t += 4, x += 4 * (ptrdiff_t)x_row, y += 4 * (ptrdiff_t)y_row) {",
     "        const int last = tokens - t - 1 < 3 ? tokens - t - 1 : 3;",
-    "        const @X@ *const rows[4] = { x, x + (last < 1 ? last : 1) * x_row, x + (last < 2 ? last : 2) * x_row,",
-    "            x + last * x_row };",
     "        for (int begin = 0; begin < n; begin += 32) {",
     "            const int width = n - begin < 32 ? n - begin : 32;",
     "            @SUM@ sum[4][32];",
-    "            for (int c = 0; c < width; c++) {",
-    "                const int j = begin + c;",
-    "                @SUM@ acc[4] = { bias[j], bias[j], bias[j], bias[j] };",
-    "                @NAME@_row(rows, w + (ptrdiff_t)j * k, k, last, acc);",
-    "                for (int i = 0; i < 4; i++) sum[i][c] = acc[i];",
+    "            for (int i = 0; i < (last ? 4 : 1); i++)",
+    "                for (int c = 0; c < width; c++) sum[i][c] = bias[begin + c];",
+    "            for (int from = 0; from < k; from += @BLOCK@) {",
+    "                const int size = k - from < @BLOCK@ ? k - from : @BLOCK@;",
+    "                const int8_t *rows = w + (ptrdiff_t)begin * k + from;",
+    "                if (last && (!begin || k > @BLOCK@)) @NAME@_widen(x + from, x_row, last, size, in);",
+    "                if (last) @NAME@_four(in, size, rows, k, width, sum);",
+    "                else @NAME@_one(x + from, size, rows, k, width, sum[0]);",
     "            }",
     "            for (int i = 0; i <= last; i++) {",
     "                @Y@ *to = y + i * y_row + begin;",
@@ -66764,7 +67152,7 @@ static const char *const mlo_lines_exact_round_c[] = {
     "static inline int64_t mlo_shift_down(int64_t x, int s) {",
     "    const int64_t sign = -(int64_t)(x < 0);",
     "    if (s <= 0) return x;",
-    "    return s > 62 ? sign : ((x ^ sign) >> s) ^ sign;",
+    "    return s > 62 ? sign : (int64_t)((uint64_t)(x ^ sign) >> s) ^ sign;",
     "}",
     "static inline int64_t mlo_clip(int64_t x, int64_t lo, int64_t hi) {",
     "    return x < lo ? lo : x > hi ? hi : x;",
@@ -66780,12 +67168,24 @@ static const char *const mlo_lines_exact_round_c[] = {
     "    return mlo_clip(mlo_shift_down(acc * mult + half, shift), lo, hi);",
     "}",
     "",
+    "/* Have processors lanes that each shift as far as they like? Those of 64 bits that have none take less time without. */",
+    "#if UINTPTR_MAX <= 0xffffffff || defined(__AVX2__) || defined(__ARM_NEON) || defined(__riscv_vector)",
+    "#define MLO_SHIFTS_LANES 1",
+    "#else",
+    "#define MLO_SHIFTS_LANES 0",
+    "#endif",
+    "",
     "/* The same in 32 bits, of which processors have lanes: 0 <= mult < 2^15, part < shift <= part + 30,",
     " * 1 <= part <= 16, |acc| <= 2^(15 + part). acc is 2^part high + low, with 2^31 on top of it nothing is",
     " * negative, and what that adds is taken off again: of the product's 2^-part-th, modulo 2^32, then with",
     " * 2^30 in its place, of the result. */",
     "static inline int32_t mlo_requantize_narrow(",
     "    int32_t acc, int32_t mult, int32_t shift, int part, int32_t lo, int32_t hi) {",
+    "    if (!MLO_SHIFTS_LANES) {",
+    "        const int64_t far = (int64_t)1 << 62, sum = (int64_t)acc * mult + MLO_HALF(int64_t, shift);",
+    "        const int64_t y = (int64_t)((uint64_t)(sum + far) >> shift) - (far >> shift);",
+    "        return (int32_t)mlo_clip(y, lo, hi);",
+    "    }",
     "    const uint32_t most = (uint32_t)1 << 30, u = (uint32_t)acc + 2 * most, m = (uint32_t)mult;",
     "    const int down = shift - part;",
     "    const uint32_t low = (u & (((uint32_t)1 << part) - 1)) * m >> part;",
@@ -66877,14 +67277,16 @@ static const char *const mlo_lines_exact_softmax_c[] = {
     "    int all; /* 1: where no key counts, all do */",
     "} mlo_row_rounding;",
     "",
-    "/* The score of a key that does not count: lower than any other. */",
+    "/* The score of a key that does not count: lower than any other; and of 32 bits. */",
     "#define MLO_NEVER (-((int64_t)1 << 40))",
-    "enum { MLO_CAP_MOST = 65535, MLO_BIAS_HIDES = -32768 };",
+    "#define MLO_NEVER_NARROW (-((int32_t)1 << 30))",
+    "enum { MLO_CAP_MOST = 65535, MLO_BIAS_HIDES = -32768, MLO_FAR = 4095 };",
     "",
-    "static inline int64_t mlo_exp2_weight(int64_t t) {",
+    "/* 255 * 2^(-t/64), rounded: half of the last place is added where there is one place more. */",
+    "static inline int32_t mlo_exp2_weight(int32_t t) {",
     "    static const int32_t rom[64] = { MLO_EXP2_ROM };",
-    "    const int64_t i = t >> 6 < 20 ? t >> 6 : 20;",
-    "    return (rom[t & 63] + ((int64_t)1 << (7 + i))) >> (8 + i);",
+    "    const int32_t i = t >> 6 < 20 ? t >> 6 : 20;",
+    "    return ((rom[t & 63] >> (7 + i)) + 1) >> 1;",
     "}",
     "",
     "/* 262143 * 2^(-t/4096), rounded: between two points of the table on a straight line. */",
@@ -66896,7 +67298,7 @@ static const char *const mlo_lines_exact_softmax_c[] = {
     "}",
     "static inline int64_t mlo_softmax_weight(const mlo_row_rounding *r, int64_t t) {",
     "    return r->probs ? mlo_exp2_fine_weight(t < 131071 ? t : 131071)",
-    "                    : mlo_exp2_weight(t < 4095 ? t : 4095);",
+    "                    : mlo_exp2_weight((int32_t)(t < MLO_FAR ? t : MLO_FAR));",
     "}",
     "",
     "/* 65535 tanh(u / 8192), rounded: between two points of the table on a straight line. */",
@@ -66943,6 +67345,24 @@ static const char *const mlo_lines_exact_softmax_c[] = {
     "    const int64_t share = ((int64_t)r->p[4] << (r->lt + 18)) / total;",
     "    for (int64_t j = 0; j < n; j++) e[j] = mlo_requantize(e[j], share, r->p[5], 0, r->p[6]);",
     "    return r->p[2];",
+    "}",
+    "",
+    "/* The same of a row that the source did not round, in 32 bits, of which processors have lanes: scores are below 2^30",
+    " * in size, of keys that do not count MLO_NEVER_NARROW; part is one that mlo_requantize_narrow takes for what is",
+    " * between any two of them. */",
+    "static inline int64_t mlo_softmax_weigh_narrow(",
+    "    const mlo_row_rounding *r, int part, int32_t *e, int n) {",
+    "    const int32_t mult = r->p[0], shift = r->p[1];",
+    "    int32_t largest = MLO_NEVER_NARROW, total = 0;",
+    "    for (int j = 0; j < n; j++) largest = e[j] > largest ? e[j] : largest;",
+    "    const int32_t never = largest == MLO_NEVER_NARROW && r->all ? 0 : MLO_FAR;",
+    "    for (int j = 0; j < n; j++) {",
+    "        const int32_t below = e[j] == MLO_NEVER_NARROW ? 0 : largest - e[j];",
+    "        const int32_t t = mlo_requantize_narrow(below, mult, shift, part, 0, MLO_FAR);",
+    "        e[j] = e[j] == MLO_NEVER_NARROW ? never : t;",
+    "    }",
+    "    for (int j = 0; j < n; j++) total += e[j] = mlo_exp2_weight(e[j]);",
+    "    return ((int64_t)r->p[2] << (r->lt + 8)) / (total ? total : mlo_exp2_weight(0));",
     "}",
     NULL };
 static const mlo_embedded mlo_exact[] = {
@@ -67461,8 +67881,7 @@ static int mlo_emit_copies(mlo_emitter *e) {
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--unrolled with parameters in row blocks; it is for comparison with a loop: leave "
             "--memory out");
-    if (e->c->dram
-        && mlo_kv_keys(e->c)->lanes * mlo_padded(mlo_kv_keys(e->c)->bits) > e->c->axi_bits)
+    if (e->c->dram && mlo_kv_step(mlo_kv_keys(e->c)) > e->c->axi_bits)
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--kv dram: attention takes %d channels of keys a beat, more than %d bits of memory; "
             "give a smaller --simd or a wider --axi-width",
@@ -70115,11 +70534,12 @@ static int mlo_emit_c_weights(mlo_emitter *e, const mlo_c_params *l) {
 }
 
 /* ======== src/c/narrow.c ======== */
-/* narrow: which kernels requantize in 32 bits.
+/* narrow: which kernels requantize in 32 bits, and which attentions have scores of 32.
  *
  * in:  a core, the parameters of all its layers.
- * out: for each matrix and each rescaling the `part` of mlo_requantize_narrow that suits all its sums, or 0:
- *     those take mlo_requantize, in 64 bits. Both give the same numbers; of 32 bits processors have lanes.
+ * out: for each matrix and each rescaling the `part` of mlo_requantize_narrow that suits all its sums, for
+ *     each attention that of mlo_softmax_weigh_narrow, or 0: those take mlo_requantize and
+ *     mlo_softmax_weigh, in 64 bits. Both give the same numbers; of 32 bits processors have lanes.
  *
  * A sum is at most its bias and each weight by the largest operand there may be: of a value that a kernel of
  * the layer made as many bits as that clips to, of one from outside all that its type holds.
@@ -70183,6 +70603,28 @@ static int mlo_c_sums_see(
     return mlo_failed(m);
 }
 
+/* What iteration i has of an attention: the largest score there may be, by two: so much lies between two of them.
+ * (What the source rounds, or caps, or has a bias for, takes 64 bits: it is as if that were too much.) */
+static int mlo_c_scores_see(
+    mlo *m, const mlo_core *c, const mlo_element *e, int64_t i, mlo_c_sums *s) {
+    mlo_array *in[8] = { 0 };
+    const mlo_node *n = e->node;
+    const mlo_row_rounding r = mlo_attention_rounding(n, NULL);
+    const int64_t d = mlo_last_dim(&e->site.in[0]) / mlo_attention_heads(n);
+    const int q = mlo_c_bits(c, n->input[0], e->site.in_bits[0], e->site.in[0].dtype);
+    const int k = mlo_c_bits(c, n->input[1], e->site.in_bits[1], e->site.in[1].dtype);
+    const int plain = !r.probs && !r.rounded && !r.capped && !mlo_attention_biased(n);
+    if (!mlo_element_inputs(m, c, e, i, in)) {
+        const int64_t mult = mlo_get(in[4], 0), shift = mlo_get(in[4], 1);
+        const int fits = plain && mult >= 0 && mult < 1 << 15;
+        s->sum = mlo_max(s->sum, fits ? d << (q + k - 1) : INT64_MAX);
+        s->least = mlo_min(s->least, shift);
+        s->most = mlo_max(s->most, shift);
+    }
+    for (int j = 0; j < 8; j++) mlo_array_free(m, in[j]);
+    return mlo_failed(m);
+}
+
 /* The `part` of such sums. */
 static int mlo_c_part(const mlo_c_sums *s) {
     const int64_t part = mlo_min(MLO_NARROW_PART, s->least - 1);
@@ -70195,10 +70637,13 @@ static int mlo_c_narrow_of(mlo *m, const mlo_core *c, mlo_c_narrow *n) {
         const mlo_element *e = &c->element[i];
         mlo_c_sums s = { 0, INT32_MAX, 0 };
         n->part[i] = 0;
-        if (!e->kernel
-            || (e->kernel->kind != MLO_KERNEL_MATRIX && e->kernel->kind != MLO_KERNEL_RESCALE))
+        if (!e->kernel) continue;
+        const int scores = e->kernel->kind == MLO_KERNEL_ATTENTION;
+        if (!scores && e->kernel->kind != MLO_KERNEL_MATRIX
+            && e->kernel->kind != MLO_KERNEL_RESCALE)
             continue;
-        for (int64_t k = 0; k < c->scan.iterations; k++) MLO_TRY(mlo_c_sums_see(m, c, e, k, &s));
+        for (int64_t k = 0; k < c->scan.iterations; k++)
+            MLO_TRY(scores ? mlo_c_scores_see(m, c, e, k, &s) : mlo_c_sums_see(m, c, e, k, &s));
         n->part[i] = mlo_c_part(&s);
     }
     return 0;
@@ -70299,7 +70744,7 @@ static int mlo_c_sum_fits(const mlo_element *el, const mlo_c_widths *w) {
     return el->site.keys <= (w->in[2] == 8 ? MLO_C_WIDE : MLO_C_MIXED / 2);
 }
 
-/* The `part` of an element's requantization; 0: that takes 64 bits, or there is none by channel. */
+/* The `part` of an element's requantization, of an attention's scores; 0: that takes 64 bits, or there is none. */
 static int mlo_c_part_of(const mlo_c_writer *w, const mlo_element *el) {
     return w->narrow->part[el - w->e->c->element];
 }
@@ -70315,6 +70760,11 @@ static int mlo_c_is_long(const mlo_c_writer *w, const mlo_element *el, const mlo
     }
 }
 
+/* Has an attention scores of 64 bits? */
+static int mlo_c_is_wide(const mlo_c_writer *w, const mlo_element *el) {
+    return el->kernel->kind == MLO_KERNEL_ATTENTION && !mlo_c_part_of(w, el);
+}
+
 /* "mlo_mvu_8_16": the kernel at its widths. */
 static const char *mlo_c_name(const mlo_c_writer *writer, const mlo_element *el) {
     mlo *m = writer->e->m;
@@ -70323,7 +70773,8 @@ static const char *mlo_c_name(const mlo_c_writer *writer, const mlo_element *el)
     const char *name = mlo_format(m, "mlo_%.*s", (int)strlen(text) - 2, text);
     for (int k = 0; k < 3 && w.in[k]; k++) name = mlo_format(m, "%s_%d", name, w.in[k]);
     name = mlo_format(m, "%s_%d", name, w.out);
-    return mlo_c_is_long(writer, el, &w) ? mlo_format(m, "%s_long", name) : name;
+    if (mlo_c_is_long(writer, el, &w)) name = mlo_format(m, "%s_long", name);
+    return mlo_c_is_wide(writer, el) ? mlo_format(m, "%s_wide", name) : name;
 }
 
 static const char *mlo_c_width_type(int bits) { return bits == 8 ? "int8_t" : "int16_t"; }
@@ -70337,7 +70788,7 @@ static int mlo_c_kernel(mlo_c_writer *w, const mlo_element *el) {
                                                                : 8 + bits.in[0];
     const int few = mixed == 24
         || el->kernel->kind == MLO_KERNEL_MATRIX; /* a matrix has them wide */
-    const int longer = mlo_c_is_long(w, el, &bits);
+    const int longer = mlo_c_is_long(w, el, &bits), wide = mlo_c_is_wide(w, el);
     const mlo_hole holes[] = { { "NAME", mlo_format(m, "%s", name), NULL },
         { "X", mlo_format(m, "%s", mlo_c_width_type(bits.in[0])), NULL },
         { "Z", mlo_format(m, "%s", mlo_c_width_type(bits.in[1])), NULL },
@@ -70346,7 +70797,11 @@ static int mlo_c_kernel(mlo_c_writer *w, const mlo_element *el) {
         { "SUM", longer ? "int64_t" : "int32_t", NULL },
         { "REQUANTIZE", longer ? "mlo_requantize" : "mlo_requantize_narrow", NULL },
         { "PART", longer ? "" : "part, ", NULL }, { "PARTIS", longer ? "" : "int part, ", NULL },
-        { "PRODUCT", mlo_format(m, "%s", mixed == 32 ? "int64_t" : "int32_t"), NULL },
+        { "E", wide ? "int64_t" : "int32_t", NULL },
+        { "NEVER", wide ? "MLO_NEVER" : "MLO_NEVER_NARROW", NULL },
+        { "WEIGH", wide ? "mlo_softmax_weigh" : "mlo_softmax_weigh_narrow", NULL },
+        { "SCORES", wide ? "" : "a->part, ", NULL },
+        { "PRODUCT", wide && mixed == 32 ? "int64_t" : "int32_t", NULL },
         { "BLOCK", mlo_integer(m, few ? MLO_C_MIXED : MLO_C_NARROW), NULL }, { NULL, NULL, NULL } };
     if (!name || mlo_map_get(&w->told, name)) return mlo_failed(m);
     MLO_TRY(mlo_map_put(m, &w->told, name, w));
@@ -70434,12 +70889,12 @@ static void mlo_c_attention(mlo_c_writer *w, int i) {
     const mlo_row_rounding r = mlo_attention_rounding(n, NULL);
     mlo_line(w->e,
         "        .round = { .p = %s, .lt = %d, .probs = %d, .rounded = %d, .capped = %d, .all = %d "
-        "},",
-        p, r.lt, r.probs, r.rounded, r.capped, r.all);
+        "}, .part = %d,",
+        p, r.lt, r.probs, r.rounded, r.capped, r.all, mlo_c_part_of(w, el));
     mlo_line(w->e, "        .lo = %lld, .hi = %lld };", (long long)mlo_kernel_low(n),
         (long long)mlo_kernel_high(n));
     mlo_line(w->e,
-        "    MODEL_STEP(%d, %s(&%s, %s, %s, %s, %s, (int64_t *)(a + %lld), (void *)(a + %lld)));",
+        "    MODEL_STEP(%d, %s(&%s, %s, %s, %s, %s, (void *)(a + %lld), (void *)(a + %lld)));",
         mlo_c_step_number(w, i), mlo_c_name(w, el), el->name, mlo_c_pointer(w, in[0]),
         kept ? mlo_format(m, "cache->%s_k[l][0]", el->name) : mlo_c_pointer(w, in[1]),
         kept ? mlo_format(m, "cache->%s_v[l][0]", el->name) : mlo_c_pointer(w, in[2]),
