@@ -30619,6 +30619,7 @@ static int mlo_follow_numbers(mlo_tracer *t, const char *name, int64_t keys, int
         for (int64_t j = 0; j < keys; j++) /* nobody sees it: it is hidden */
             if (!k->seen[j] && own[j] < 0) own[j] = v.id[j];
     }
+    w->iteration = 0; /* what is said now is so of all */
     for (int64_t j = 0; j < keys; j++)
         if ((k->seen[j] && k->at[j] < 0) || (!k->seen[j] && !mlo_is_hidden(t, own[j]))) {
             mlo_wrong_at(
@@ -70544,7 +70545,8 @@ static int mlo_emit_c_weights(mlo_emitter *e, const mlo_c_params *l) {
  * A sum is at most its bias and each weight by the largest operand there may be: of a value that a kernel of
  * the layer made as many bits as that clips to, of one from outside all that its type holds.
  *
- * invariant: for any words of the caller's, what mlo_requantize_narrow wants of its arguments is true.
+ * invariant: for any words of the caller's, what mlo_requantize_narrow wants of its arguments is true. (A cache holds
+ *     what runs have written there.)
  * example: 64 operands of 11 bits, shifts from 24 to 26: sums below 2^23, part 16.
  * cost: one element's parameters of one layer in memory at a time; each is read once.
  */

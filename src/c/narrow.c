@@ -8,7 +8,8 @@
  * A sum is at most its bias and each weight by the largest operand there may be: of a value that a kernel of
  * the layer made as many bits as that clips to, of one from outside all that its type holds.
  *
- * invariant: for any words of the caller's, what mlo_requantize_narrow wants of its arguments is true.
+ * invariant: for any words of the caller's, what mlo_requantize_narrow wants of its arguments is true. (A cache holds
+ *     what runs have written there.)
  * example: 64 operands of 11 bits, shifts from 24 to 26: sums below 2^23, part 16.
  * cost: one element's parameters of one layer in memory at a time; each is read once.
  */

@@ -149,6 +149,7 @@ static int mlo_follow_numbers(mlo_tracer *t, const char *name, int64_t keys, int
         for (int64_t j = 0; j < keys; j++) /* nobody sees it: it is hidden */
             if (!k->seen[j] && own[j] < 0) own[j] = v.id[j];
     }
+    w->iteration = 0; /* what is said now is so of all */
     for (int64_t j = 0; j < keys; j++)
         if ((k->seen[j] && k->at[j] < 0) || (!k->seen[j] && !mlo_is_hidden(t, own[j]))) {
             mlo_wrong_at(
