@@ -27196,13 +27196,16 @@ typedef struct {
     const char *b;
 } mlo_fed_line;
 
-/* Takes a factor, or a summand, off a value: what is left. NULL: there is none. */
+/* Takes a factor, or a summand, off a value: what is left. NULL: there is none. (The factor behind a rounding is the
+ * rounding's own.) */
 static const char *mlo_unlined(
     const mlo_inside *in, const char *name, const char *op, const char **by) {
     const mlo_node *n = mlo_made_by(in, name);
     const mlo_form y = mlo_body_form(in, name);
     const char *x, *other;
-    if (!n || !mlo_is_half(in, n, op, &x, &other)) return NULL;
+    mlo_rounding given;
+    if (!n || mlo_rounding_of(in->m, in->scan, in->body, name, &given)) return NULL;
+    if (!mlo_is_half(in, n, op, &x, &other)) return NULL;
     const mlo_form f = mlo_body_form(in, x);
     if (!mlo_form_same(&f, &y)) return NULL;
     if (!mlo_is_number(in, other) && !mlo_is_per_channel(in, other, mlo_last_dim(&y))) return NULL;
