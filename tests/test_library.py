@@ -25,7 +25,7 @@ def check_drop_in():
     for cc in COMPILERS:
         if not t.have("drop-in with " + cc, cc): continue
         layers = os.path.join(t.root, "examples/layers.c")
-        for level in ("-O0", "-O2"): case(f"linked, {cc} {level}", t.compile_c(at("linked-" + cc), [layers, t.amalgamation()], [*OBJECT, level], cc))
+        for level in ("-O0", "-O1"): case(f"linked, {cc} {level}", t.compile_c(at("linked-" + cc), [layers, t.amalgamation()], [*OBJECT, level], cc))
         guest = ["-I", os.path.join(t.root, "examples"), os.path.join(t.tests, "library/guest.c")]
         case(f"included after a user's own headers, {cc}", t.compile_c(at("included-" + cc), guest, [*OBJECT, "-O0"], cc))
         if not (os.path.exists(at("linked-" + cc)) and os.path.exists(at("included-" + cc))): continue
@@ -63,7 +63,7 @@ def check_object():
     if not t.have("object", "nm"): return
     for cc in COMPILERS:
         if not t.have("object with " + cc, cc): continue
-        made, p = t.compiled(cc, [*OBJECT, "-O2"])
+        made, p = t.compiled(cc, [*OBJECT, "-O1"])
         if p and p.returncode: case(f"compiles alone, {cc}", p.stderr[:300]); continue
         symbols = [l.split()[-2:] for l in subprocess.run(["nm", made], capture_output=True, text=True).stdout.splitlines()]
         case(f"no mutable globals, {cc}", ", ".join(n for kind, n in symbols if kind in "bBdDcCsSgG"))
@@ -275,7 +275,7 @@ def check_json_pipe_sanitized():
 def check_valgrind():
     """Memory that nobody has written, which ASan does not see."""
     if not t.have("valgrind", "valgrind", COMPILERS[0]): return
-    mlo = t.command_line(COMPILERS[0], (*OBJECT, "-O2"))
+    mlo = t.command_line(COMPILERS[0], (*OBJECT, "-O1"))
     grind = ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full", "--show-leak-kinds=definite,indirect,possible", mlo]
     for args in t.drawn((["compile", t.model("bert-1"), "--calib", t.calibration("bert-1", 1), "--pe", "2", "--simd", "2", "-o", at("grind")], ["read", t.model("bert-tiny-external")], ["scope", t.model("mlp-res")]), 3, name=lambda args: args[0]):
         p = subprocess.run(grind + args, capture_output=True, text=True, stdin=subprocess.DEVNULL)
@@ -328,7 +328,7 @@ def check_places():
 def check_threads():
     """Several handles at once, the same results; the thread sanitizer watches."""
     watched = t.drawn((["-std=c99", "-O1", "-fsanitize=thread"], [], []), 3)            # an object of its own
-    for flags in filter(None, ([*OBJECT, "-O2"], *watched)):
+    for flags in filter(None, ([*OBJECT, "-O1"], *watched)):
         cc = "gcc" if "-fsanitize=thread" in flags else COMPILERS[0]
         made, _ = t.compiled(cc, flags)
         how = ["-fsanitize=thread"] if "-fsanitize=thread" in flags else ["-no-pie"]
@@ -360,7 +360,7 @@ def check_determinism():
     eager = t.drawn(("gcc", "clang", "", ""), 4)         # an object of its own: the others are those of check_object
     for cc in COMPILERS:
         if not t.have("compiled with " + cc, cc): continue
-        for level in "-O0", "-O2": case(f"compiled with {cc} {level}", compile_to(f"same/{cc}{level}", program=t.command_line(cc, (*OBJECT, level))))
+        for level in "-O0", "-O1": case(f"compiled with {cc} {level}", compile_to(f"same/{cc}{level}", program=t.command_line(cc, (*OBJECT, level))))
         if cc in eager: case(f"compiled with {cc} -O3", compile_to(f"same/{cc}-O3", program=t.command_line(cc, ("-O3", "-march=native", "-std=gnu99"))))
     environment = dict(os.environ, TZ="Asia/Tokyo", SOURCE_DATE_EPOCH="1", HOME="/nonexistent", MALLOC_PERTURB_="85")
     case("in another time zone, with memory that is not zero", compile_to("same/zone", env=environment))
