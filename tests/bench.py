@@ -418,9 +418,9 @@ int main(void) {
     return 0;
 }
 """
-FRAME = "", "if (model_run(in, MODEL_TOKENS, out, arena, sizeof arena)) return 1;"
-STEPS = ("static model_cache cache; cache.tokens = 0;",
-         "for (int k = 0; k < MODEL_TOKENS; k++) if (model_run(&cache, in + k * MODEL_CHANNELS, 1, out, arena, sizeof arena)) return 1;")
+A_FRAME = "", "if (model_run(in, MODEL_TOKENS, out, arena, sizeof arena)) return 1;"
+ALL_STEPS = ("static model_cache cache; cache.tokens = 0;",
+             "for (int k = 0; k < MODEL_TOKENS; k++) if (model_run(&cache, in + k * MODEL_CHANNELS, 1, out, arena, sizeof arena)) return 1;")
 
 
 def dynamic_int8(path, past):
@@ -445,7 +445,7 @@ def bench_c():
     print("\nmicroseconds of one core: a frame of bert-tiny, a step of stories260k (64 of them behind one another); x faster: than ONNX Runtime's dynamic int8 (whose model has embeddings and a head, too)")
     row("", "us", "x faster")
     builds = [(cc, f) for cc in ("gcc", "clang") if shutil.which(cc) for f in ("-O3 -march=native", "-O3", "-O3 -march=native -fno-tree-vectorize -fno-tree-slp-vectorize")]
-    for name, model, float_model, flags, (cache, run) in (("bert-tiny", "bert-tiny", "bert-tiny", (), FRAME), ("stories260k", "stories260k-prompt", "stories260k-step", ("--context", "64"), STEPS)):
+    for name, model, float_model, flags, (cache, run) in (("bert-tiny", "bert-tiny", "bert-tiny", (), A_FRAME), ("stories260k", "stories260k-prompt", "stories260k-step", ("--context", "64"), ALL_STEPS)):
         d, ways = t.at("c-" + name), {}
         t.good("compile", t.model(model), "--target", "c", *flags, "-o", d)
         main, per = t.write("timed.c", TIMED.replace("CACHE", cache).replace("RUN", run).encode()), 64 if flags else 1
