@@ -25191,6 +25191,20 @@ static int mlo_scan_prune(mlo *m, mlo_scan *s) {
     return mlo_index(m, s->outer);
 }
 
+/* Puts one node in front of the loop, one behind it. */
+static int mlo_around_loop(mlo *m, const mlo_scan *s, mlo_node *before, mlo_node *behind) {
+    mlo_graph list = { 0 };
+    for (size_t i = 0; i < s->outer->n_node; i++) {
+        mlo_node *n = s->outer->node[i];
+        if (n == s->node) MLO_TRY(mlo_graph_add(m, &list, before));
+        MLO_TRY(mlo_graph_add(m, &list, n));
+        if (n == s->node) MLO_TRY(mlo_graph_add(m, &list, behind));
+    }
+    s->outer->node = list.node;
+    s->outer->n_node = list.n_node;
+    return 0;
+}
+
 /* ======== src/integer/given.c ======== */
 /* given: what a quantized source model fixes: integers, their widths, what they stand for.
  *
@@ -28455,7 +28469,7 @@ static int mlo_grid_node(mlo_gridder *g, mlo_node *n) {
 /* The carried value: in the loop with its channels last, as it was in front of it and behind it. */
 static int mlo_grid_state(mlo_gridder *g, const mlo_scan *s) {
     mlo *m = g->in.m;
-    mlo_graph *body = g->in.body, list = { 0 };
+    mlo_graph *body = g->in.body;
     mlo_value_info *in = body->input[0];
     mlo_form f = mlo_body_form(&g->in, in->name);
     mlo_expansion x = mlo_grid_expansion(g, body, body->node[0]);
@@ -28474,17 +28488,9 @@ static int mlo_grid_state(mlo_gridder *g, const mlo_scan *s) {
     if (m->error.code || !back || mlo_node_input(m, back, last) || mlo_node_output(m, back, made)
         || mlo_attr_ints(m, back, "perm", mlo_grid_first(f.rank), (size_t)f.rank))
         return mlo_failed(m);
-    for (size_t i = 0; i < s->outer->n_node; i++) {
-        mlo_node *n = s->outer->node[i];
-        if (n == s->node && mlo_graph_add(m, &list, mlo_x_last(&before))) return mlo_failed(m);
-        if (mlo_graph_add(m, &list, n)) return mlo_failed(m);
-        if (n == s->node && mlo_graph_add(m, &list, back)) return mlo_failed(m);
-    }
     s->node->input[0] = first;
     s->node->output[0] = last;
-    s->outer->node = list.node;
-    s->outer->n_node = list.n_node;
-    return 0;
+    return mlo_around_loop(m, s, mlo_x_last(&before), back);
 }
 
 static int mlo_grid_body(mlo_gridder *g, const mlo_scan *s) {
@@ -29533,20 +29539,6 @@ enum { MLO_N_BATCH_RULES = sizeof mlo_batch_rules / sizeof *mlo_batch_rules };
  * cost: four reshapes.
  */
 
-/* One node in front of the loop's, one behind it. */
-static int mlo_rows_around(mlo *m, const mlo_scan *s, mlo_node *before, mlo_node *behind) {
-    mlo_graph list = { 0 };
-    for (size_t i = 0; i < s->outer->n_node; i++) {
-        mlo_node *n = s->outer->node[i];
-        if (n == s->node) MLO_TRY(mlo_graph_add(m, &list, before));
-        MLO_TRY(mlo_graph_add(m, &list, n));
-        if (n == s->node) MLO_TRY(mlo_graph_add(m, &list, behind));
-    }
-    s->outer->node = list.node;
-    s->outer->n_node = list.n_node;
-    return 0;
-}
-
 static int mlo_rows_outside(mlo *m, const mlo_scan *s, const int64_t *frame) {
     mlo_expansion x = { m, s->outer, s->node, mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
     const char *made = s->node->output[0], *first = mlo_x_reshape(&x, s->node->input[0], frame, 3);
@@ -29558,7 +29550,7 @@ static int mlo_rows_outside(mlo *m, const mlo_scan *s, const int64_t *frame) {
     behind->output[0] = made;
     s->node->input[0] = first;
     s->node->output[0] = last;
-    return mlo_rows_around(m, s, before, behind);
+    return mlo_around_loop(m, s, before, behind);
 }
 
 static int mlo_rows_inside(mlo *m, const mlo_scan *s, const int64_t *frame) {

@@ -235,7 +235,7 @@ static int mlo_grid_node(mlo_gridder *g, mlo_node *n) {
 /* The carried value: in the loop with its channels last, as it was in front of it and behind it. */
 static int mlo_grid_state(mlo_gridder *g, const mlo_scan *s) {
     mlo *m = g->in.m;
-    mlo_graph *body = g->in.body, list = { 0 };
+    mlo_graph *body = g->in.body;
     mlo_value_info *in = body->input[0];
     mlo_form f = mlo_body_form(&g->in, in->name);
     mlo_expansion x = mlo_grid_expansion(g, body, body->node[0]);
@@ -254,17 +254,9 @@ static int mlo_grid_state(mlo_gridder *g, const mlo_scan *s) {
     if (m->error.code || !back || mlo_node_input(m, back, last) || mlo_node_output(m, back, made)
         || mlo_attr_ints(m, back, "perm", mlo_grid_first(f.rank), (size_t)f.rank))
         return mlo_failed(m);
-    for (size_t i = 0; i < s->outer->n_node; i++) {
-        mlo_node *n = s->outer->node[i];
-        if (n == s->node && mlo_graph_add(m, &list, mlo_x_last(&before))) return mlo_failed(m);
-        if (mlo_graph_add(m, &list, n)) return mlo_failed(m);
-        if (n == s->node && mlo_graph_add(m, &list, back)) return mlo_failed(m);
-    }
     s->node->input[0] = first;
     s->node->output[0] = last;
-    s->outer->node = list.node;
-    s->outer->n_node = list.n_node;
-    return 0;
+    return mlo_around_loop(m, s, mlo_x_last(&before), back);
 }
 
 static int mlo_grid_body(mlo_gridder *g, const mlo_scan *s) {

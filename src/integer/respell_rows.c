@@ -9,20 +9,6 @@
  * cost: four reshapes.
  */
 
-/* One node in front of the loop's, one behind it. */
-static int mlo_rows_around(mlo *m, const mlo_scan *s, mlo_node *before, mlo_node *behind) {
-    mlo_graph list = { 0 };
-    for (size_t i = 0; i < s->outer->n_node; i++) {
-        mlo_node *n = s->outer->node[i];
-        if (n == s->node) MLO_TRY(mlo_graph_add(m, &list, before));
-        MLO_TRY(mlo_graph_add(m, &list, n));
-        if (n == s->node) MLO_TRY(mlo_graph_add(m, &list, behind));
-    }
-    s->outer->node = list.node;
-    s->outer->n_node = list.n_node;
-    return 0;
-}
-
 static int mlo_rows_outside(mlo *m, const mlo_scan *s, const int64_t *frame) {
     mlo_expansion x = { m, s->outer, s->node, mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
     const char *made = s->node->output[0], *first = mlo_x_reshape(&x, s->node->input[0], frame, 3);
@@ -34,7 +20,7 @@ static int mlo_rows_outside(mlo *m, const mlo_scan *s, const int64_t *frame) {
     behind->output[0] = made;
     s->node->input[0] = first;
     s->node->output[0] = last;
-    return mlo_rows_around(m, s, before, behind);
+    return mlo_around_loop(m, s, before, behind);
 }
 
 static int mlo_rows_inside(mlo *m, const mlo_scan *s, const int64_t *frame) {

@@ -211,3 +211,17 @@ static int mlo_scan_prune(mlo *m, mlo_scan *s) {
     MLO_TRY(mlo_drop_dead(m, s->outer));
     return mlo_index(m, s->outer);
 }
+
+/* Puts one node in front of the loop, one behind it. */
+static int mlo_around_loop(mlo *m, const mlo_scan *s, mlo_node *before, mlo_node *behind) {
+    mlo_graph list = { 0 };
+    for (size_t i = 0; i < s->outer->n_node; i++) {
+        mlo_node *n = s->outer->node[i];
+        if (n == s->node) MLO_TRY(mlo_graph_add(m, &list, before));
+        MLO_TRY(mlo_graph_add(m, &list, n));
+        if (n == s->node) MLO_TRY(mlo_graph_add(m, &list, behind));
+    }
+    s->outer->node = list.node;
+    s->outer->n_node = list.n_node;
+    return 0;
+}
