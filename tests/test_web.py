@@ -158,11 +158,16 @@ HEADER, DRAWING = (300, 20), (600, 500)                       # where on the pag
 
 
 def drop(b, path, where):
-    """A file from the desktop, as a hand does it."""
-    for kind in "dragEnter", "dragOver", "drop":
-        b("Input.dispatchDragEvent", type=kind, x=where[0], y=where[1], data={"items": [], "files": [path], "dragOperationsMask": 1})
-        if kind == "dragOver": seen = b.js("document.body.className")
-    return seen
+    """A file from the desktop, or several, as a hand does it: again where the drawing under it just changed."""
+    opened = b.js("opened")
+    for _ in range(5):
+        for kind in "dragEnter", "dragOver", "drop":
+            b("Input.dispatchDragEvent", type=kind, x=where[0], y=where[1], data={"items": [], "files": [path] if isinstance(path, str) else path, "dragOperationsMask": 1})
+            if kind == "dragOver": seen = b.js("document.body.className")
+        try: b.until("opened > %d" % opened, 2)
+        except RuntimeError: continue
+        return seen
+    raise RuntimeError("dropped in vain")
 
 
 # what of a model is on the page
@@ -170,15 +175,16 @@ LEFT = """[...document.querySelectorAll('nav button')].filter(x => !x.disabled).
     document.querySelector('pre').textContent ? ['code'] : [], save.disabled ? [] : ['archive'], turn.hidden ? [] : ['sliders']).join(' ')""".replace("view.", "document.getElementById('view').").replace("save.", "document.getElementById('save').").replace("turn.", "document.getElementById('turn').")
 
 
-def wrong_build(b, name, path):
+def wrong_build(b, name, path, *flags):
     """'' or in what the page differs from what the command line makes of the file."""
+    there = {"input": t.read(path), "cwd": os.path.dirname(path)}                         # where its weights may be, too
     b.until(READY)
     if b.js("document.title") != "mlo: " + name: return b.js("document.title")
-    t.good("compile", "-", "-o", t.at("dropped"), input=t.read(path))
+    t.good("compile", "-", "-o", t.at("dropped"), *flags, **there)
     got = json.loads(b.js("JSON.stringify([...files].map(([f, bytes]) => [f, btoa(Array.from(bytes, x => String.fromCharCode(x)).join(''))]))"))
     want = t.tree(t.at("dropped"))
     differ = [f for f, bytes in got if base64.b64decode(bytes) != t.read(os.path.join(t.at("dropped"), f))]
-    lowered = b.js("ask('json', { stage: 'lower' })") == t.good("lower", "-", input=t.read(path)).decode()
+    lowered = flags or b.js("ask('json', { stage: 'lower' })") == t.good("lower", "-", **there).decode()
     return " ".join(differ or set(want) ^ {f for f, _ in got} or ([] if lowered else ["another model"]))
 
 
@@ -193,13 +199,20 @@ def drops(b, n_files):
         b.key(key, "Digit" + key)
         drop(b, second if name == "drawing" else first, DRAWING)
         t.case("another one on the %s" % name, wrong_build(b, "mlp-res.onnx", second) if name == "drawing" else wrong_build(b, "bert-1.onnx", first))
-    t.case("each is opened once", "" if b.js("opened") == before + 3 else "%d times" % (b.js("opened") - before))
+    outside = t.model("bert-tiny-external")                                             # with the file of its weights, which come in either order
+    for order, where in (1, HEADER), (-1, DRAWING):
+        drop(b, [outside, outside.replace(".onnx", ".data")][::order], where)
+        t.case("dropped with its weights, %s" % ("the model first" if order > 0 else "they first"), wrong_build(b, "bert-tiny-external.onnx", outside))
+    b.js("(x => (x.value = '4', x.onchange()))(document.getElementById('weights'))")             # until it is ready
+    t.case("and again with 4 bits", wrong_build(b, "bert-tiny-external.onnx", outside, "--weights", 4))
+    b.js("document.getElementById('weights').value = ''")
+    t.case("each is opened once", "" if b.js("opened") == before + 6 else "%d times" % (b.js("opened") - before))
     t.case("the tab stays", "" if b.js("shown") == "verilog" and "Verilog" in b.js(LEFT) else b.js("shown"))
     # bad ones, from the tab that shows most and from the first
     whole = t.read(first)
     os.makedirs(t.at("folder.onnx"))
     bad = {"text.onnx": (b"no model", "MLO_E_FORMAT", ""), "cut.onnx": (whole[:len(whole) // 2], "MLO_E_FORMAT", ""), "empty.onnx": (b"", "MLO_E_FORMAT", ""), "folder.onnx": (None, "drop one .onnx file", ""),
-           "outside.onnx": (t.read(t.model("bert-tiny-external")), "bert-tiny-external.data", ""), "deberta.onnx": (t.read(t.model("deberta-tiny")), "MLO_E_UNSUPPORTED", "Read Rolled drawing")}
+           "outside.onnx": (t.read(t.model("bert-tiny-external")), "bert-tiny-external.data'; open or drop it together with the model", ""), "deberta.onnx": (t.read(t.model("deberta-tiny")), "MLO_E_UNSUPPORTED", "Read Rolled drawing")}
     for k, (name, (bytes, says, left)) in enumerate(bad.items()):
         b.key("25"[k % 2], "Digit" + "25"[k % 2])
         drop(b, t.write(name, bytes) if bytes is not None else t.at(name), DRAWING)

@@ -59,7 +59,9 @@ function show(key) {
   $('turn').hidden = !(key === 'fold' || code) || !front.length
   $('save').disabled = !files
   if (code || !files) list()
-  if (!code && $('view').srcdoc !== (pages[key] || '')) $('view').srcdoc = pages[key] || ''
+  if (code || $('view').srcdoc === (pages[key] || '')) return
+  $('view').style.pointerEvents = 'none'                                             // what is dropped before it is loaded is the page's
+  $('view').srcdoc = pages[key] || ''
 }
 addEventListener('keydown', e => {
   if (e.ctrlKey || e.altKey || e.metaKey || /SELECT|INPUT/.test(e.target.tagName)) return
@@ -98,7 +100,7 @@ const grouped = n => String(n).replace(/\B(?=(\d{3})+$)/g, ' ')
 const failed = e => say(e.message, true)
 
 // nothing of the model before stays, and what fails later than the next one was opened says nothing
-async function open(model, name) {
+async function open(model, name, beside = []) {
   const mine = ++opened
   notes.length = 0
   files = null
@@ -109,7 +111,7 @@ async function open(model, name) {
   document.title = 'mlo: ' + name
   say(`${name}: read, roll`)
   try {
-    await ask('open', { model: await model, options: { weights: $('weights').value } }, part => {
+    await ask('open', { model: await model, beside, options: { weights: $('weights').value } }, part => {
       if (mine !== opened) return
       Object.assign(pages, part)
       follow()
@@ -167,14 +169,16 @@ for (const id of ['memory', 'frames']) $(id).onchange = () => fold(turned === 'd
 // ---- files in and out ----
 const bert = () => open($('model').textContent, 'bert-tiny')
 let again = bert
-function take(f) {
-  if (!f) return
-  // (a promise of f's own would end with the frame that it was dropped on)
-  const bytes = new Response(f).arrayBuffer().then(b => new Uint8Array(b), () => { throw new Error('this cannot be read; open or drop one .onnx file') })
-  again = () => open(bytes, f.name)
+// a model, and beside it the files that its weights are in
+function take(list) {
+  // (what belongs to a frame that it was dropped on, a promise of its bytes, too, would end with that frame)
+  const all = [...list].map(f => new File([f], f.name)), model = all.find(f => /\.(onnx|json)$/i.test(f.name)) || all[0]
+  if (!model) return
+  const bytes = new Response(model).arrayBuffer().then(b => new Uint8Array(b), () => { throw new Error('this cannot be read; open or drop one .onnx file') })
+  again = () => open(bytes, model.name, all.filter(f => f !== model))
   again()
 }
-$('file').onchange = e => take(e.target.files[0])
+$('file').onchange = e => take(e.target.files)
 $('example').onclick = () => { again = bert; bert() }
 $('weights').onchange = () => again()
 // over the page, and over what lies in the frame, which sees the file first
@@ -182,11 +186,12 @@ function droppable(where) {
   const over = yes => document.body.classList.toggle('over', yes)
   where.addEventListener('dragover', e => { e.preventDefault(); over(true) })
   where.addEventListener('dragleave', () => over(false))
-  where.addEventListener('drop', e => { e.preventDefault(); over(false); take(e.dataTransfer.files[0]) })
+  where.addEventListener('drop', e => { e.preventDefault(); over(false); take(e.dataTransfer.files) })
 }
 droppable(window)
 $('view').onload = () => {
   droppable($('view').contentDocument)
+  $('view').style.pointerEvents = ''
   if ($('view').srcdoc) performance.mark('drawn')
 }
 

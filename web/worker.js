@@ -2,9 +2,10 @@
 // worker: the library (library.js) beside the page. in: {id, call, args}; out: {id, value} or {id, error}, before it {id, part} as things get ready, and {said} for
 // each warning.
 //
-// What stages hand on are binary models, as in `mlo lower --onnx | mlo fold`. Calls run one after the other.
+// What stages hand on are binary models, as in `mlo lower --onnx | mlo fold`. Calls run one after the other. Files of weights that came with a model are read
+// where they lie, piece by piece.
 let mlo
-const state = { lowered: null, model: null, folded: null }
+const state = { lowered: null, model: null, folded: null, beside: [] }
 const warned = line => postMessage({ said: line.replace(/^mlo: (warning: )?/, '') })
 
 // what tools/web.py packed, as a stream. (A loop: Uint8Array.from asks an iterator for each character, a third of a second for a megabyte.)
@@ -14,15 +15,27 @@ function unpacked(text) {
   return new Response(new ReadableStream({ start(to) { to.enqueue(bytes); to.close() } }).pipeThrough(new DecompressionStream('gzip')), { headers: { 'Content-Type': 'application/wasm' } })
 }
 
+const host = {
+  open: path => 1 + state.beside.findIndex(f => f.name === path.split('/').pop()),
+  size: file => state.beside[file - 1].size,
+  read(file, offset, to) {
+    const bytes = new Uint8Array(new FileReaderSync().readAsArrayBuffer(state.beside[file - 1].slice(offset, offset + to.length)))
+    to.set(bytes)
+    return bytes.length
+  },
+  close() {},
+}
+
 const calls = {
   // compiled while it is unpacked
   async start({ wasm }) {
-    mlo = await mlo_library(mlo_module, { wasmModule: await WebAssembly.compileStreaming(unpacked(wasm)), warned })
+    mlo = await mlo_library(mlo_module, { wasmModule: await WebAssembly.compileStreaming(unpacked(wasm)), warned, ...host })
   },
 
   // the stages up to lower, each with its page as soon as it is there; the model stays for later calls
-  async open({ model, options }, part) {
+  async open({ model, beside, options }, part) {
     state.lowered = state.folded = null
+    state.beside = beside
     state.model = typeof model === 'string' ? new Uint8Array(await unpacked(model).arrayBuffer()) : model
     mlo.using(state.model, options, m => {
       const page = stage => m.to(stage).text('web_show', 'html'), pages = { read: page('extract') }
@@ -47,8 +60,11 @@ const calls = {
   json: ({ stage, options }) => mlo[stage](state.model, options).text,
 }
 
+// (what a person does about a file of weights that is not there is the page's to say)
+const line = e => e.code === 'MLO_E_IO' ? `${e.stage}: ${e.what}; open or drop it together with the model [${e.code}]` : e.message
+
 let before = Promise.resolve()
 async function work({ id, call, args }) {
-  try { postMessage({ id, value: await calls[call](args || {}, part => postMessage({ id, part })) }) } catch (error) { postMessage({ id, error: error.message }) }
+  try { postMessage({ id, value: await calls[call](args || {}, part => postMessage({ id, part })) }) } catch (error) { postMessage({ id, error: line(error) }) }
 }
 onmessage = e => { before = before.then(() => work(e.data)) }
