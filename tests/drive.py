@@ -260,7 +260,7 @@ def python_steps(s, board, m, image):
     s.raises("no registers", make, "no core there", "is the base address right")
     board.nowhere = False
     core = make()
-    core.timeout = 60
+    core.timeout = 600
     core.test()
     s.step("Python: test", "")
     count = core.counters()
@@ -290,7 +290,7 @@ def python_steps(s, board, m, image):
     core.timeout = 0.5
     s.raises("memory that does not answer", core.test, "no answer in 0.5 s: 0 beats of parameters were read and 0 frames finished")
     board.restart()
-    core.timeout = 60
+    core.timeout = 600
     core.open()
     x = np.zeros((2, core.channels))
     if "slots" in m:
