@@ -108,7 +108,7 @@ def check_shapes():
     if not t.have("other shapes", "verilator", "iverilog"): return
     cases = [("bert-96", ("--pe", "6", "--simd", "8"), (), None), ("bert-60", ("--pe", "5", "--simd", "6", "--frames-in-flight", "3"), ("--frame-tokens", "13,5,1,13,2,12,13"), 59),
              ("vit-48", ("--target-cycles", "12000", "--frames-in-flight", "2"), ("--frames", "3"), None), ("whisper-tiny", ("--pe", "8", "--simd", "8"), (), None), ("mlp-res", ("--pe", "2", "--simd", "8"), (), None)]
-    cases = t.drawn(cases, 2)
+    cases = t.drawn(cases, 3)
     dirs = [build(name, *flags) for name, flags, _, _ in cases]
     runs = together(*[lambda d=d, how=how: Run(d, *how, verilator=True) for d, (_, _, how, _) in zip(dirs, cases)])
     for r, (name, flags, how, tokens) in zip(runs, cases):
@@ -176,4 +176,4 @@ def check_speed():
 
 
 if __name__ == "__main__": t.main(check_identical, check_unrolled, check_words, check_stalls, check_frames, check_shapes, check_speed,
-                                  floor=33)
+                                  floor=32)

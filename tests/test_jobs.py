@@ -215,6 +215,7 @@ def check_canaries():
 
 def check_past():
     """--kv dram where nothing hides how long the past takes (parameters are resident): a step far behind, within 1 %."""
+    if not t.drawn(["a long past"], 2): return
     path = hardware.build(t.model("stories260k-step"), "--context", "128", "--kv", "dram", "--memory", "resident", at="past")
     one, more = (run(path, "--jobs", jobs) for jobs in ("0+100", "0+100,100+1,101+1,102+1"))
     judged("a long past: the words", more)
@@ -262,4 +263,4 @@ def check_registers():
         t.case("a job %s" % what, "" if p.returncode and re.search("MLO FAIL .*" + words, p.stdout) else p.stdout[-300:] or "it says nothing")
 
 
-if __name__ == "__main__": t.main(check_models, check_slots, check_groups, check_drawn, check_text, check_story, check_dram, check_canaries, check_past, check_refused, check_registers, floor=183)
+if __name__ == "__main__": t.main(check_models, check_slots, check_groups, check_drawn, check_text, check_story, check_dram, check_canaries, check_past, check_refused, check_registers, floor=181)

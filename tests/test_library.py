@@ -311,7 +311,7 @@ def check_places():
     A place that one model came to is none of the next one's, so that there may be many models."""
     why = t.compile_c(at("places"), [os.path.join(t.tests, "library/places.c"), t.amalgamation()], ["-std=gnu99", "-O0", "-DMLO_SMALL_BLOCK=64", *t.SANITIZE])
     if why: return case("places", why)
-    day, step, total = datetime.date.today().toordinal(), 1 if t.full else 20, 0
+    day, step, total = datetime.date.today().toordinal(), 1 if t.full else 30, 0
     german = t.locale("places in German")
     t.note("one place in %d, by the date" % step)
     nodes.write(at("operators.onnx"))

@@ -61,8 +61,8 @@ class Build:
 
     def simulator(self):
         """Icarus, unless what it would take is longer than compiling."""
-        cost = self.manifest["predicted_cycles"] * len(self.runs) * (self.manifest["multipliers"] + 100)
-        return ["--simulator", "verilator"] if shutil.which("verilator") and (cost > 8e6 or not shutil.which("iverilog")) else []
+        cost = self.manifest["predicted_cycles"] * len(self.runs) * sum(k["area"]["ff"] for k in self.manifest["kernels"])
+        return ["--simulator", "verilator"] if shutil.which("verilator") and (cost > 2e8 or not shutil.which("iverilog")) else ["--simulator", "icarus"]
 
     def simulated(self):
         for flags in self.runs:

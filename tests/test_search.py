@@ -359,7 +359,7 @@ def check_tiles():
         for what, flags, key in t.drawn((("caps", ("--memory", "block", "--pe", 8, "--simd", 8, "--bandwidth", 2), "predicted_cycles"),
                                  ("bits", ("--memory", "block", "--budget-macs", 300, "--budget-bits", bits * 3 // 4, "--bandwidth", 4), "predicted_cycles"),
                                  ("auto", ("--memory", "auto", "--budget-macs", 300, "--budget-bits", bits // 2, "--bandwidth", 4, "--frames-in-flight", 2), "predicted_interval"),
-                                 ("target", ("--memory", "block", "--target-cycles", 2 * cycles, "--bandwidth", 8), "multipliers")), 2, lambda case: case[0]):
+                                 ("target", ("--memory", "block", "--target-cycles", 2 * cycles, "--bandwidth", 8), "multipliers")), 4, lambda case: case[0]):
             each = {}
             for size in sizes:
                 if t.call("fold", core.path, *flags, "--tile", size, "-o", t.at("tile.json")).returncode == 0: each[size] = json.loads(t.good("show", "--json", t.at("tile.json")))[key]
@@ -378,4 +378,4 @@ def check_tiles():
 
 
 if __name__ == "__main__": t.main(check_brute_force, check_front, check_frames, check_random, check_targets, check_refusals, check_around, check_memories, check_blocks, check_tiles,
-                                  floor=69)
+                                  floor=68)

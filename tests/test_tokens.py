@@ -21,6 +21,7 @@ import importlib.util
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import numpy as np
@@ -233,17 +234,18 @@ def check_hardware():
            and around["rows"]["offset"] + around["rows"]["bytes"] == size else str(around))
     plain = simulated(path)
     t.case("job by job", "" if plain["pass"] else plain["failure"])
-    run = simulated(path, "--generate", "6", "--prompt", "1,2,7;3", "--stall", "25", "--seed", "5")
+    fast = ("--simulator", "verilator") if shutil.which("verilator") else ()                 # which compiles once for four runs
+    run = simulated(path, *fast, "--generate", "6", "--prompt", "1,2,7;3", "--stall", "25", "--seed", "5")
     alone = json.loads(t.good("run", name, "--context", "16", "--generate", "6", "--prompt", "1,2,7;3"))["sequences"]
     t.case("two texts that go on inside, with stalls", "" if run["pass"] else run["failure"])
     stop = run["sequences"][0]["tokens"][5]
-    ended = simulated(path, "--generate", "9", "--prompt", "1,2,7", "--stop", str(stop))
+    ended = simulated(path, *fast, "--generate", "9", "--prompt", "1,2,7", "--stop", str(stop))
     text = ended["sequences"][0]["tokens"]
     t.case("a stop id ends one", ended["failure"] if not ended["pass"] else "" if text[-1] == stop and stop not in text[3:-1] and ended["words"] == 2 * (len(text) - 3) else str(text))
-    full = simulated(path, "--generate", "13", "--prompt", "1,2,7", "--stall", "5")
+    full = simulated(path, *fast, "--generate", "13", "--prompt", "1,2,7", "--stall", "5")
     t.case("the context's end ends one", "" if full["pass"] else full["failure"])
     t.note("of 16 ids, prompts among them, %d are those of the floats" % sum(a == b for x, y in zip(run["sequences"], alone) for a, b in zip(x["tokens"], y["tokens"])))
-    chunks = simulated(path, "--jobs", "0+3,3+1,1:0+2,4+2", "--stall", "10")
+    chunks = simulated(path, *fast, "--jobs", "0+3,3+1,1:0+2,4+2", "--stall", "10")
     t.case("prompts in parts", "" if chunks["pass"] else chunks["failure"])
     for what, r in (("texts", run), ("a stop id", ended), ("a full context", full), ("parts", chunks)):
         beats = r["memory"]["delivered"], r["memory"]["predicted_delivered"]
