@@ -115,16 +115,27 @@ static long cli_cores(void) {
     return n < 1 ? 1 : n > 8 ? 8 : n;
 }
 
-/* Measured on bert-tiny (6 and 96 multipliers) and a BERT-base (1536), on a busy machine: a cycle
- * of Icarus 180 and 650 us with the first two; Verilator's C++ 25 and 60 s of one processor, its
- * cycles 2.6 and 5.3 us with the last two; 13 MB of parameters are read in a second. */
+/* What a simulator keeps: flip-flops of kernels, by their areas. */
+static double cli_sim_registers(const cli_bench *b) {
+    const cJSON *around = cJSON_GetObjectItemCaseSensitive(b->manifest, "around");
+    const cJSON *all[] = { cJSON_GetObjectItemCaseSensitive(b->manifest, "kernels"),
+        cJSON_GetObjectItemCaseSensitive(around, "kernels") };
+    const cJSON *k;
+    double n = 0;
+    for (int i = 0; i < 2; i++)
+        cJSON_ArrayForEach(k, all[i])
+            n += cli_json_number(cJSON_GetObjectItemCaseSensitive(k, "area"), "ff");
+    return n;
+}
+
+/* Measured on MEASURED */
 static cli_effort cli_effort_of(const cli_bench *b, int verilator, const char *program) {
-    const double m = cli_json_number(b->manifest, "multipliers"), cycles = (double)b->expected;
+    const double ff = cli_sim_registers(b) / 1000, cycles = (double)b->expected;
     const double reading = cli_json_number(b->manifest, "iteration_bytes") * (double)b->iterations
         / 13e6;
-    cli_effort icarus = { 1 + 0.004 * m, reading + cycles * (100 + 3.5 * m) / 1e6, 1 };
-    const double alone = 1.5 + 0.002 * m, shared = (16 + 0.012 * m) / (double)cli_cores();
-    cli_effort fast = { alone + shared, reading + cycles * (2 + 0.003 * m) / 1e6,
+    cli_effort icarus = { 1 + 0.1 * ff, reading + cycles * (20 + 50 * ff) / 1e6, 1 };
+    const double alone = 1.5 + 0.1 * ff, shared = (12 + 0.8 * ff) / (double)cli_cores();
+    cli_effort fast = { alone + shared, reading + cycles * (1 + 0.2 * ff) / 1e6,
         alone / (alone + shared) };
     cli_effort e = verilator ? fast : icarus;
     if (!access(cli_in_dir(b, program), R_OK)) e.compile = 0;

@@ -184,6 +184,12 @@ static int mlo_emit_regs(mlo_emitter *e) {
 
 /* ---- the manifest --------------------------------------------------------- */
 
+static void mlo_manifest_area(mlo_emitter *e, const mlo_core *c, const mlo_element *el) {
+    const mlo_area area = mlo_kernel_area(c, el, &el->unit, el->memory);
+    mlo_puts(&e->t, ", \"area\": ");
+    mlo_area_json(&area, &e->t);
+}
+
 static void mlo_manifest_kernels(mlo_emitter *e) {
     const mlo_core *c = e->c;
     mlo_line(e, "  \"kernels\": [");
@@ -220,9 +226,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
                     mlo_puts(&e->t, ", \"memory_why\": ");
                     mlo_report_string(&e->t, mlo_memory_whole(el));
                 }
-                mlo_area area = mlo_kernel_area(c, el, &el->unit, el->memory);
-                mlo_puts(&e->t, ", \"area\": ");
-                mlo_area_json(&area, &e->t);
+                mlo_manifest_area(e, c, el);
                 mlo_puts(&e->t, ++n < kernels ? "},\n" : "}\n");
             }
     mlo_line(e, "  ],");
@@ -314,9 +318,11 @@ static void mlo_manifest_around(mlo_emitter *e) {
         mlo_printf(&e->t,
             "%s{\"name\": \"%s\", \"module\": \"%s\", \"pe\": %d, \"simd\": %d, \"interval\": "
             "%lld, "
-            "\"memory\": \"%s\"}",
+            "\"memory\": \"%s\"",
             i ? ", " : "", el->name, el->unit.module, el->unit.pe, el->unit.simd,
             (long long)el->unit.interval, mlo_memory_name(el));
+        mlo_manifest_area(e, e->h, el);
+        mlo_puts(&e->t, "}");
     }
     mlo_line(e, "]},");
 }
