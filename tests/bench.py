@@ -403,9 +403,9 @@ TIMED = """#include <stdio.h>
 static _Alignas(MODEL_ALIGN) unsigned char arena[MODEL_ARENA_BYTES];
 static int16_t in[MODEL_TOKENS * MODEL_CHANNELS], out[MODEL_TOKENS * MODEL_CHANNELS];
 int main(void) {
-    double least = 1e30;
+    double least = 1e30, all = 0;
     for (int i = 0; i < MODEL_TOKENS * MODEL_CHANNELS; i++) in[i] = (int16_t)(rand() % 12000 - 6000);
-    for (int r = 0; r < 400; r++) {
+    for (int r = 0; r < 400 && all < 2e5; r++) {
         struct timespec a, b;
         CACHE
         clock_gettime(CLOCK_MONOTONIC, &a);
@@ -413,14 +413,81 @@ int main(void) {
         clock_gettime(CLOCK_MONOTONIC, &b);
         const double us = (b.tv_sec - a.tv_sec) * 1e6 + (b.tv_nsec - a.tv_nsec) * 1e-3;
         if (us < least) least = us;
+        all += us;
     }
     printf("%f\\n", least);
+    fwrite(out, sizeof *out, MODEL_TOKENS * MODEL_CHANNELS, stdout);
     return 0;
 }
 """
 A_FRAME = "", "if (model_run(in, MODEL_TOKENS, out, arena, sizeof arena)) return 1;"
 ALL_STEPS = ("static model_cache cache; cache.tokens = 0;",
-             "for (int k = 0; k < MODEL_TOKENS; k++) if (model_run(&cache, in + k * MODEL_CHANNELS, 1, out, arena, sizeof arena)) return 1;")
+             "for (int k = 0; k < MODEL_TOKENS; k++) if (model_run(&cache, in + k * MODEL_CHANNELS, 1, out + k * MODEL_CHANNELS, arena, sizeof arena)) return 1;")
+
+# Kernels as they are written by who knows nothing of processors: one output at a time, a loop for each index; what becomes of a sum is exact.h's, as in model.c. Inlined, so that sizes are literals, as in onnx2c's C.
+NAIVE = """
+#define NAIVE static inline __attribute__((always_inline)) void
+#ifdef COLUMNS
+#define W(j, i) w[(i) * n + (j)]
+#else
+#define W(j, i) w[(j) * k + (i)]
+#endif
+#define EACH for (int t = 0; t < tokens; t++) for (int c = 0; c < channels; c++)
+#define OPERANDS(X, Y) const X *x, int x_row, Y *y, int y_row, int tokens
+#define BY_CHANNEL const int32_t *bias, const int16_t *mult, const int8_t *shift
+#define NAIVE_mvu(NAME, X, Y) NAIVE NAME(OPERANDS(X, Y), int k, int n, const int8_t *w, BY_CHANNEL, const Y *table, int part, int lo, int hi) { \\
+    for (int t = 0; t < tokens; t++) for (int j = 0; j < n; j++) { \\
+        int32_t sum = bias[j]; \\
+        for (int i = 0; i < k; i++) sum += x[t * x_row + i] * W(j, i); \\
+        const int64_t v = mlo_requantize(sum, mult[j], shift[j], lo, hi); \\
+        y[t * y_row + j] = table ? table[v - lo] : (Y)v; } }
+#define NAIVE_requant(NAME, X, Y) NAIVE NAME(OPERANDS(X, Y), int channels, BY_CHANNEL, const Y *table, int part, int lo, int hi) { \\
+    EACH { \\
+        const int64_t v = mlo_requantize(x[t * x_row + c] + bias[c], mult[c], shift[c], lo, hi); \\
+        y[t * y_row + c] = table ? table[v - lo] : (Y)v; } }
+#define NAIVE_two(NAME, ONE, A, B, Y) NAIVE NAME(const A *a, int a_row, const B *b, int b_row, Y *y, int y_row, int tokens, int channels, const int32_t *p, int lo, int hi) { \\
+    EACH y[t * y_row + c] = (Y)ONE(a[t * a_row + c], b[t * b_row + c], p, lo, hi); }
+#define NAIVE_add(NAME, A, B, Y) NAIVE_two(NAME, mlo_add_one, A, B, Y)
+#define NAIVE_mul(NAME, A, B, Y) NAIVE_two(NAME, mlo_mul_one, A, B, Y)
+#define NAIVE_layernorm(NAME, X, Y) NAIVE NAME(OPERANDS(X, Y), int channels, int groups, int step, int center, const int16_t *g, const int32_t *b, const int64_t *p, int lo, int hi) { \\
+    for (int t = 0; t < tokens; t++) for (int h = 0; h < groups; h++) { \\
+        const X *from = x + t * x_row + h * channels; \\
+        int64_t total = 0, squares = 0; \\
+        for (int c = 0; c < channels; c++) total += from[c]; \\
+        for (int c = 0; c < channels; c++) squares += (int64_t)from[c] * from[c]; \\
+        const mlo_normal f = mlo_norm_of(channels, center ? total : 0, squares, p[0]); \\
+        for (int c = 0; c < channels; c++) y[t * y_row + h * channels + c] = (Y)mlo_norm_one(&f, from[c], g[h * step + c], b[h * step + c], (int)p[1], lo, hi); } }
+#define NAIVE_rotary(NAME, X, Y) NAIVE NAME(OPERANDS(X, Y), int channels, int d, const int16_t *table, const int32_t *p, int lo, int hi) { \\
+    for (int t = 0; t < tokens; t++) for (int c = 0; c < channels; c += 2) { \\
+        const int64_t pair[2] = { x[t * x_row + c], x[t * x_row + c + 1] }, turn[2] = { table[t * d + c % d], table[t * d + c % d + 1] }; \\
+        y[t * y_row + c] = (Y)mlo_rotary_even(pair, turn, p, lo, hi); \\
+        y[t * y_row + c + 1] = (Y)mlo_rotary_odd(pair, turn, p, lo, hi); } }
+#define NAIVE_attention(NAME, X, Z, V, Y) NAIVE NAME(const mlo_heads *a, const X *q, const Z *k, const V *v, Y *y, int32_t *e, int32_t *sum) { \\
+    for (int t = 0; t < a->tokens; t++) for (int h = 0; h < a->heads; h++) { \\
+        const int kv = h / (a->heads / a->kv_heads) * a->d, until = a->causal ? a->start + t + 1 : a->keys; \\
+        for (int j = 0; j < until; j++) { \\
+            int32_t s = 0; \\
+            for (int c = 0; c < a->d; c++) s += q[t * a->q_row + h * a->d + c] * k[j * a->k_row + kv + c]; \\
+            e[j] = a->mask[j] ? s : MLO_NEVER_NARROW; } \\
+        const int64_t scale = mlo_softmax_weigh_narrow(&a->round, a->part, e, until); \\
+        for (int c = 0; c < a->d; c++) { \\
+            int32_t s = 0; \\
+            for (int j = 0; j < until; j++) s += e[j] * v[j * a->v_row + kv + c]; \\
+            y[t * a->y_row + h * a->d + c] = (Y)mlo_requantize(s, scale, a->round.p[3], a->lo, a->hi); } } }
+"""
+
+
+def naive(model_c):
+    """model.c with other loops. With COLUMNS a matrix lies as ONNX and onnx2c have it, [k, n]."""
+    head, rest = model_c.split("#include <string.h>\n")
+    kernels, rest = rest[:rest.index("_Static_assert(")], rest[rest.index("_Static_assert("):]
+    heads = re.findall(r"/\* What an attention is about. \*/.*?\} mlo_heads;\n", kernels, re.S)
+    called = dict.fromkeys(re.findall(r"MODEL_STEP\(\d+, mlo_([a-z]+)((?:_\d+)+)\(", rest))
+    own = ["NAIVE_%s(mlo_%s%s, %s)" % (kind, kind, widths, ", ".join("int%s_t" % w for w in widths[1:].split("_"))) for kind, widths in called]
+    turned = re.findall(r"(\d+), (\d+), p->(mvu_\d+_w)", rest)
+    turn = "".join("        for (int j = 0; j < %s; j++) for (int i = 0; i < %s; i++) own[l].%s[i * %s + j] = model_layers[l].%s[j * %s + i];\n" % (n, k, w, n, w, k) for k, n, w in turned)
+    turn = "\n#ifdef COLUMNS\nstatic model_layer own[MODEL_LAYERS];\n__attribute__((constructor)) static void turn(void) {\n    for (int l = 0; l < MODEL_LAYERS; l++) {\n        own[l] = model_layers[l];\n%s    }\n}\n#define model_layers own\n#endif\n" % turn
+    return head + "#include <string.h>\n" + "".join(heads) + NAIVE + "\n".join(own) + turn + rest.replace("&model_layers[l], tokens", "&model_layers[l], MODEL_TOKENS")
 
 
 def dynamic_int8(path, past):
@@ -440,25 +507,46 @@ def dynamic_int8(path, past):
     return lambda: 1e6 * seconds(lambda: s.run_with_iobinding(binding), 400)
 
 
+NO_LANES = "-fno-tree-vectorize -fno-tree-slp-vectorize"
+
+
+def timed(program, per):
+    """What a program says that it takes, and its words."""
+    least, words = subprocess.run([program], capture_output=True, check=True).stdout.split(b"\n", 1)
+    return float(least) / per, words
+
+
 def bench_c():
-    """The emitted C beside ONNX Runtime's int8 on the same float model. What runs beside them slows all of them: they take turns, and the least counts."""
-    print("\nmicroseconds of one core: a frame of bert-tiny, a step of stories260k (64 of them behind one another); x faster: than ONNX Runtime's dynamic int8 (whose model has embeddings and a head, too)")
-    row("", "us", "x faster")
-    builds = [(cc, f) for cc in ("gcc", "clang") if shutil.which(cc) for f in ("-O3 -march=native", "-O3", "-O3 -march=native -fno-tree-vectorize -fno-tree-slp-vectorize")]
+    """The emitted C beside naive loops of the same integers and ONNX Runtime's int8 on the same float model. What runs beside them slows all of them: they take turns, and the least counts."""
+    print("\nmicroseconds of one core: a frame of bert-tiny, a step of stories260k (64 of them behind one another), all words alike"
+          "\nx ORT: faster than ONNX Runtime's dynamic int8 (whose model has embeddings and a head, too); x naive: than naive loops of the same compiler, matrices as in ONNX (onnx2c), and turned as mlo has them")
+    row("", "us", "x ORT", "naive us", "x naive", "turned us", "x naive", widths=(34,) + 6 * (11,))
+    builds = [(cc, f) for cc in ("gcc", "clang") if shutil.which(cc) for f in ("-O3 -march=native", "-O3", "-O3 -march=native " + NO_LANES)]
     for name, model, float_model, flags, (cache, run) in (("bert-tiny", "bert-tiny", "bert-tiny", (), A_FRAME), ("stories260k", "stories260k-prompt", "stories260k-step", ("--context", "64"), ALL_STEPS)):
         d, ways = t.at("c-" + name), {}
         t.good("compile", t.model(model), "--target", "c", *flags, "-o", d)
         main, per = t.write("timed.c", TIMED.replace("CACHE", cache).replace("RUN", run).encode()), 64 if flags else 1
+        own = os.path.join(d, "model.c")
+        other = t.write("naive.c", naive(t.read(own).decode()))
         for cc, options in builds:
-            program = t.at("-".join([name, cc, options.replace(" ", "")]))
-            subprocess.run([cc, "-std=gnu11", *options.split(), "-I", d, main, *(os.path.join(d, f) for f in ("model.c", "weights.c")), "-o", program], check=True)
-            ways["%s %s" % (cc, options.replace("-fno-tree-vectorize -fno-tree-slp-vectorize", "no lanes"))] = lambda program=program: float(subprocess.run([program], capture_output=True, text=True, check=True).stdout) / per
-        ways["ONNX Runtime, int8"] = dynamic_int8(t.model(float_model), 32)
-        least = dict.fromkeys(ways, 1e30)
+            for kind, source, *define in ("mlo", own), ("onnx2c", other, "-DCOLUMNS"), ("turned", other):
+                program = t.at("-".join([name, kind, cc, options.replace(" ", "")]))
+                subprocess.run([cc, "-std=gnu11", *options.split(), *define, "-I", d, main, source, os.path.join(d, "weights.c"), "-o", program], check=True)
+                ways[cc, options, kind] = lambda program=program: timed(program, per)
+        ort, words = dynamic_int8(t.model(float_model), 32), set()
+        least, ort_least = dict.fromkeys(ways, 1e30), 1e30
         for _ in range(5):
-            for way, call in ways.items(): least[way] = min(least[way], call())
+            ort_least = min(ort_least, ort())
+            for way, call in ways.items():
+                us, said = call()
+                least[way] = min(least[way], us)
+                words.add(said)
+        if len(words) != 1: raise SystemExit("c: %s: naive loops and mlo's do not agree" % name)
         print(name)
-        for way, us in least.items(): row("  " + way, "%.1f" % us, "%.2f" % (least["ONNX Runtime, int8"] / us), widths=(34, 11, 11))
+        for cc, options in builds:
+            us, columns, rows = (least[cc, options, kind] for kind in ("mlo", "onnx2c", "turned"))
+            row("  %s %s" % (cc, options.replace(NO_LANES, "no lanes")), "%.1f" % us, "%.2f" % (ort_least / us), "%.1f" % columns, "%.2f" % (columns / us), "%.1f" % rows, "%.2f" % (rows / us), widths=(34,) + 6 * (11,))
+        row("  ONNX Runtime, int8", "%.1f" % ort_least, "1.00", widths=(34, 11, 11))
 
 
 def bench_minilm():
