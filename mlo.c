@@ -63692,10 +63692,10 @@ static const char *const mlo_lines_share_c_arena_c[] = {
     "}",
     NULL };
 static const char *const mlo_lines_share_c_attention_c[] = {
-    "/* One head's row: scores of the keys from .. until - 1 (k: the first of them), and from them weights in e;",
-    " * returns the multiplier of the weighted sum. */",
-    "static int64_t @NAME@_scores(const mlo_heads *a, const @X@ *q, const @Z@ *k, int from, int until,",
-    "    const int16_t *bias, @E@ *e) {",
+    "/* One head's row: scores of the keys from .. until - 1 (k: the first of them), and from them weights in e, which lies",
+    " * apart from all that is read; returns the multiplier of the weighted sum. */",
+    "static int64_t @NAME@_scores(const mlo_heads *a, const @X@ *restrict q, const @Z@ *restrict k, int from, int until,",
+    "    const int16_t *bias, @E@ *restrict e) {",
     "    int16_t own[512]; /* of 16 bits: of two such factors compilers know the sum of products */",
     "    for (int c = 0; c < a->d; c++) own[c] = q[c];",
     "    for (int j = from; j < until; j++, k += a->k_row) {",
@@ -63712,15 +63712,27 @@ static const char *const mlo_lines_share_c_attention_c[] = {
     "    return @WEIGH@(&a->round, @SCORES@e, until > from ? until - from : 0);",
     "}",
     "",
-    "/* sum[c] = the weighted sum of n values of d channels, four of them at a time. A weight is at most 255. */",
-    "static void @NAME@_mix(const @E@ *e, const @W@ *v, int row, int n, int d, @SUM@ *sum) {",
+    "/* sum[c] = the weighted sum of n values of d channels, four of them at a time. A weight is at most 255. Four without",
+    " * any weight are left out; that this may be also keeps gcc from jamming rounds together, which takes it twice as long. */",
+    "static void @NAME@_mix(const @E@ *restrict e, const @W@ *restrict v, int row, int n, int d, @SUM@ *restrict sum) {",
     "    for (int c = 0; c < d; c++) sum[c] = 0;",
     "    for (int j = 0; j < n; j += 4, v += 4 * (ptrdiff_t)row) {",
-    "        const int last = n - j - 1 < 3 ? n - j - 1 : 3;",
-    "        const @W@ *v1 = v + (last < 1 ? last : 1) * row;",
-    "        const @W@ *v2 = v + (last < 2 ? last : 2) * row, *v3 = v + last * row;",
-    "        const int16_t w0 = (int16_t)e[j], w1 = (int16_t)(last < 1 ? 0 : e[j + 1]);",
-    "        const int16_t w2 = (int16_t)(last < 2 ? 0 : e[j + 2]), w3 = (int16_t)(last < 3 ? 0 : e[j + 3]);",
+    "        const @W@ *v1 = v, *v2 = v, *v3 = v;",
+    "        const int16_t w0 = (int16_t)e[j];",
+    "        int16_t w1 = 0, w2 = 0, w3 = 0;",
+    "        if (j + 1 < n) {",
+    "            w1 = (int16_t)e[j + 1];",
+    "            v1 += row;",
+    "        }",
+    "        if (j + 2 < n) {",
+    "            w2 = (int16_t)e[j + 2];",
+    "            v2 += 2 * row;",
+    "        }",
+    "        if (j + 3 < n) {",
+    "            w3 = (int16_t)e[j + 3];",
+    "            v3 += 3 * row;",
+    "        }",
+    "        if (!(w0 | w1 | w2 | w3)) continue;",
     "        for (int c = 0; c < d; c++)",
     "            sum[c] += w0 * v[c] + w1 * v1[c] + w2 * v2[c] + w3 * v3[c];",
     "    }",
@@ -69770,6 +69782,12 @@ static int mlo_emit_regs(mlo_emitter *e) {
 
 /* ---- the manifest --------------------------------------------------------- */
 
+static void mlo_manifest_area(mlo_emitter *e, const mlo_core *c, const mlo_element *el) {
+    const mlo_area area = mlo_kernel_area(c, el, &el->unit, el->memory);
+    mlo_puts(&e->t, ", \"area\": ");
+    mlo_area_json(&area, &e->t);
+}
+
 static void mlo_manifest_kernels(mlo_emitter *e) {
     const mlo_core *c = e->c;
     mlo_line(e, "  \"kernels\": [");
@@ -69806,9 +69824,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
                     mlo_puts(&e->t, ", \"memory_why\": ");
                     mlo_report_string(&e->t, mlo_memory_whole(el));
                 }
-                mlo_area area = mlo_kernel_area(c, el, &el->unit, el->memory);
-                mlo_puts(&e->t, ", \"area\": ");
-                mlo_area_json(&area, &e->t);
+                mlo_manifest_area(e, c, el);
                 mlo_puts(&e->t, ++n < kernels ? "},\n" : "}\n");
             }
     mlo_line(e, "  ],");
@@ -69900,9 +69916,11 @@ static void mlo_manifest_around(mlo_emitter *e) {
         mlo_printf(&e->t,
             "%s{\"name\": \"%s\", \"module\": \"%s\", \"pe\": %d, \"simd\": %d, \"interval\": "
             "%lld, "
-            "\"memory\": \"%s\"}",
+            "\"memory\": \"%s\"",
             i ? ", " : "", el->name, el->unit.module, el->unit.pe, el->unit.simd,
             (long long)el->unit.interval, mlo_memory_name(el));
+        mlo_manifest_area(e, e->h, el);
+        mlo_puts(&e->t, "}");
     }
     mlo_line(e, "]},");
 }
