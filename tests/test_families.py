@@ -64,7 +64,7 @@ Falcon's heads: falcon-heads falcon-new
 FlauBERT, XLM: flaubert xlm
 GPT-1: gpt1
 GPT-2, nanoGPT: gpt2 nanogpt nanogpt-causal nanogpt-sdpa
-GPT-J's, GPT-NeoX's blocks: gptj-parallel neox-heads
+GPT-J's, GPT-NeoX's blocks, GPT-NeoX-Japanese: gptj-parallel neox-heads neoxj
 GPT-Neo, windows in every other layer: gpt-neo window-every window-fill window-mixed window-other window-range window-sdpa
 MobileBERT: mobilebert
 PatchTST: patchtst patchtst-post

@@ -7,6 +7,7 @@ yolos: positions are added in front of every layer, interpolated in the graph; y
 mobilebert: factors and offsets in place of norms, bottlenecks; hunyuan: norms over heads behind the rotation; vit-mae: places drawn at random in the graph;
 stablelm: heads split, normed one by one and joined; apertus: another function on either side of 0;
 unbatched: torch.nn.TransformerEncoder of one sequence without a batch, [T, C]; patchtst: batch norms over [1, C, T]; patchtst-post: behind each sum;
+neoxj: of all layers the last alone has a bias behind its attention;
 flaubert, xlm: layers set padding to 0 at their end, which xlm without a mask counts itself; squeezebert: channels first, projections are convolutions in groups."""
 import families
 import torch
@@ -70,6 +71,8 @@ families.FAMILIES = {
     "squeezebert": families.sized(tf.SqueezeBertModel, tf.SqueezeBertConfig, lambda s: dict(embedding_size=s.hidden, **families.bertlike(s))),
     "patchtst": patches(), "patchtst-post": patches(pre_norm=False),
     "unbatched-post": unbatched(False), "unbatched-pre": unbatched(True),
+    "neoxj": families.sized(tf.GPTNeoXJapaneseModel, tf.GPTNeoXJapaneseConfig, lambda s: dict(
+        intermediate_multiple_size=2, **{k: v for k, v in families.bertlike(s).items() if k != "intermediate_size"})),
     "vit-mae": families.vision(tf.ViTMAEModel, tf.ViTMAEConfig, mask_ratio=0.0),
 }
 families.ROWS = """
@@ -81,6 +84,7 @@ squeezebert a d18 eager mask          squeezebert a ts17 eager none
 xlm a d18 eager none                  xlm b ts17 eager none
 patchtst a d20 sdpa none              patchtst b ts17 eager none            patchtst-post d d18 sdpa none
 unbatched-post a d20 - none           unbatched-pre b ts17 - none
+neoxj a d18 eager none                neoxj d d20 eager none
 """
 families.SEED = 1201
 
