@@ -73,6 +73,7 @@
 #include "loop/match.c"             /* the graph as a net; which nodes are alike */
 #include "loop/discover.c"          /* repeated bodies, by structure */
 #include "loop/scope.c"             /* scopes said and inferred */
+#include "loop/unbiased.c"          /* layers without a bias among those that have it */
 #include "loop/extract.c"           /* which nodes are whose layer's */
 #include "loop/roll.c"              /* layers to a Scan */
 #include "loop/template.c"          /* a body written, and found again */

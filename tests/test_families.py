@@ -38,9 +38,10 @@ TURN = 8                                                    # days in which each
 
 # by a part of the name: what the refusal's line has to say
 REFUSED = {"-square-": "mask", "-batch2-": "batch of 2",
-           "-half-": "float16", "vit-mae": "cannot evaluate RandomUniformLike"}
+           "-half-": "float16", "series-conv": "a convolution over several frames at a time", "vit-mae": "cannot evaluate RandomUniformLike"}
 # the same for the README's table
 WHY = {"mask": "a mask [T, T] from outside", "batch of 2": "a batch of 2", "float16": "float16",
+       "a convolution over several frames at a time": "a convolution over each sequence of several",
        "cannot evaluate RandomUniformLike": "places drawn at random",
        "Conv1 (Conv): a convolution with a dilation": "dilation", "Conv1 (Conv): a convolution of several channels with each other": "channels in groups"}
 # rows of the table: a family, and what its exports are called; those of other folders by these
@@ -64,10 +65,10 @@ Falcon's heads: falcon-heads falcon-new
 FlauBERT, XLM: flaubert xlm
 GPT-1: gpt1
 GPT-2, nanoGPT: gpt2 nanogpt nanogpt-causal nanogpt-sdpa
-GPT-J's, GPT-NeoX's blocks: gptj-parallel neox-heads
+GPT-J's, GPT-NeoX's blocks, GPT-NeoX-Japanese: gptj-parallel neox-heads neoxj
 GPT-Neo, windows in every other layer: gpt-neo window-every window-fill window-mixed window-other window-range window-sdpa
 MobileBERT: mobilebert
-PatchTST: patchtst patchtst-post
+PatchTST, series of several channels: patchtst patchtst-post patchtst-channels patchtst-two-layernorm patchtst-mixed series-causal series-conv
 Multi-query heads, StarCoder: bigcode mqa-broadcast mqa-expand
 OPT, XGLM, BioGPT: opt opt-post xglm biogpt
 RoBERTa, XLM-R, CamemBERT: roberta roberta-pre xlmr xlmr-tokens camembert-words

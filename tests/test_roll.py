@@ -599,4 +599,71 @@ def check_attributes():
     case("attributes: what only a graph in a list of them reads stays", "" if {"first", "second", "made"} <= have and not {"fourth", "lost"} & have else str(sorted(have)))
 
 
-t.main(check_attributes, check_roles, check_models, check_stacks, check_learned, check_hierarchies, check_scopes, check_instances, check_marks, check_report, floor=290)
+def biased(which, form=lambda b, k: b, product="a", flip=(), gemm=False, **how):
+    """The layers that `which` names have a bias behind product a or b (or both), as a Gemm's third input or as a sum."""
+    def tweak(k, own, const, x):
+        out = []
+        for n in own:
+            out.append(n)
+            letter = n.name[-1]
+            if n.op_type != "MatMul" or letter not in product: continue
+            width, has = (16, k in which) if letter == "a" else (8, (k + product.index("b")) % 5 in which)
+            b = np.linspace(-1, 1, width, dtype=np.float32) + np.float32(k)
+            if gemm:
+                n.op_type = "Gemm"
+                for key, value in how.items(): n.attribute.append(helper.make_attribute(key, value))
+                if has: n.input.append(const(n.name + ".bias", b))
+            elif has:
+                y, c = n.output[0], form(b, k)
+                n.output[0] = y + "_bare"
+                c = const(n.name + ".bias", c) if isinstance(c, np.ndarray) else c
+                out.append(helper.make_node("Add", [c, y + "_bare"] if k in flip else [y + "_bare", c], [y], name=n.name + "_bias"))
+        return out
+    return tweak
+
+
+def zeros(m):
+    """The constants that hold -0 alone."""
+    each = [(x, numpy_helper.to_array(x)) for x in m.graph.initializer if x.data_type == T.FLOAT and x.dims]
+    return [x for x, a in each if (np.signbit(a) & (a == 0)).all()]
+
+
+def check_biases():
+    """Layers that lack a bias which others have get one of -0, where more repeats by that; what is no bias stays where it is."""
+    grid = {"the last alone has one": dict(which={4}), "the first alone lacks it": dict(which={1, 2, 3, 4}), "every other one lacks it": dict(which={0, 2, 4}),
+            "the middle one lacks it, one adds the other way round": dict(which={0, 1, 3, 4}, flip={1}), "as many rows as tokens, all alike": dict(which={1, 4}, form=lambda b, k: np.tile(b, (3, 1))),
+            "rows in one layer, a row in another": dict(which={1, 4}, form=lambda b, k: np.tile(b, (1, 3, 1))[0] if k == 1 else b)}
+    for what, how in grid.items(): expect(f"biases: {what}", residual(tweak=biased(**how)), [(5, 7)])
+    expect("biases: of two products, each in another layer", residual(tweak=biased({2}, product="ab")), [(5, 8)])
+    expect("biases: a Gemm's", residual(tweak=biased({0, 3}, gemm=True)), [(5, 6)])
+    expect("biases: of two layers", residual(layers=2, tweak=biased({1})), [(2, 7)])
+
+    r = expect("biases: layers that lack it in turn repeat by twos, as they are", residual(layers=4, tweak=biased({0, 2})), [(2, 13)])
+    if r: case("biases: nothing is added there", ", ".join(x.name for x in zeros(r)))
+    one = lambda b, k: np.stack([b, b, b + np.float32([0] * 15 + [1e-6])])
+    expect("biases: rows of which one element differs", residual(layers=2, tweak=biased({1}, form=one)), status=4, says=["no layer repeats"])
+    expect("biases: a row for each token in the last of five", residual(tweak=biased({4}, form=one)), [(4, 6)], says=["matched 4 of 5", "layers.4."])
+    expect("biases: a computed value is added", residual(layers=2, tweak=biased({1}, form=lambda b, k: "layers.1.r2")), status=3)
+    def computed(k, own, const, x):
+        if k < 4: return own
+        own[1].output[0] = "bare"
+        return own[:2] + [helper.make_node("Add", ["bare", "layers.3.a"], ["layers.4.a"], name="layers.4.sum")] + own[2:]
+    expect("biases: what another layer computed is added", residual(tweak=computed), [(4, 6)], says=["matched 4 of 5", "layers.4."])
+    expect("biases: one number for all channels", residual(layers=2, tweak=biased({1}, form=lambda b, k: np.float32([0.5]))), status=4, says=["no layer repeats"])
+    expect("biases: a Gemm's, turned round", residual(layers=2, tweak=biased({1}, gemm=True, beta=-1.0)), status=4, says=["no layer repeats"])
+
+    m = residual(tweak=biased({1, 3}))
+    rolled, _, _ = roll(m)
+    none = zeros(rolled) if rolled else []
+    case("biases: as many of zeros as layers lack one", "" if [list(x.dims) for x in none] == 3 * [[16]] else str([(x.name, list(x.dims)) for x in none]))
+    for what, bits in ("0 in place of -0", 0), ("the least number there is", 1):
+        edited = onnx.ModelProto.FromString(rolled.SerializeToString())
+        x = zeros(edited)[1]
+        a = numpy_helper.to_array(x).copy()
+        a.view(np.uint32)[7] = bits
+        x.CopyFrom(numpy_helper.from_array(a, x.name))
+        p = call("check", save(edited, "edited.onnx"), "--against", save(m, "original.onnx"))
+        case(f"biases: {what}: not proved", "" if p.returncode == 1 and "MLO_E_MISMATCH" in p.stderr else f"{p.returncode} {p.stderr[:200]}")
+
+
+t.main(check_attributes, check_biases, check_roles, check_models, check_stacks, check_learned, check_hierarchies, check_scopes, check_instances, check_marks, check_report, floor=310)

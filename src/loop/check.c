@@ -18,6 +18,8 @@
  *     each slice of Expand(x, [n, shape(x)]) is x
  *     Gather(stack, k)                       is slice k of the stack
  *     all of a Scan's output                 is one term, made of its slices
+ *     x + (-0, ..), of x's form; Gemm + that is x; the Gemm
+ *     x + rows that are alike, of x's form   is x + one row
  *     x cast int4 -> int8 -> int4            is x
  *
  * invariant: check shares no code with roll, extract and discover but the model itself.
@@ -438,6 +440,52 @@ static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *
     return -2;
 }
 
+/* A constant of floats that a sum or a Gemm adds, in rows that are all alike; else NULL. */
+static const mlo_tensor *mlo_terms_rows(mlo_terms *t, int id) {
+    const mlo_tensor *x = id >= 0 ? t->term[id].tensor : NULL;
+    return x && x->data_type == MLO_FLOAT && x->n_dims && mlo_tensor_rows_same(t->term[id].owner, x)
+        ? x
+        : NULL;
+}
+
+/* Does a sum leave x, its input i, the form that x has? */
+static int mlo_terms_keeps_form(mlo_terms_env *env, const mlo_node *sum, size_t i) {
+    mlo_terms_env *home;
+    const mlo_form x = mlo_form_of(mlo_terms_value(env, sum->input[i], &home));
+    const mlo_form y = mlo_form_of(mlo_terms_value(env, sum->output[0], &home));
+    return mlo_form_known(&x) && mlo_form_same(&x, &y);
+}
+
+/* One row of them, as a term; *none: it is -0 everywhere. */
+static int mlo_terms_row(mlo_terms *t, int id, const mlo_tensor *rows, int *none) {
+    const int64_t n = rows->dims[rows->n_dims - 1];
+    float *row = MLO_NEW_N(t->m, float, (size_t)n + 1);
+    if (!row || mlo_tensor_read(t->term[id].owner, rows, 0, (size_t)n, row)) return -1;
+    *none = 1;
+    for (int64_t i = 0; i < n; i++) *none &= signbit(row[i]) && !mlo_differs((double)row[i], 0);
+    if (rows->n_dims == 1) return id;
+    const mlo_tensor *x = mlo_tensor_of_floats(t->m, NULL, row, n);
+    return x ? mlo_terms_leaf(t, MLO_TERM_CONSTANT, NULL, x) : -1;
+}
+
+/* Terms of a sum whose constant is the same for every token: of one row; 1: nothing is added to in[0], 0: something,
+ * -1: it failed. */
+static int mlo_terms_added(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int *in) {
+    const mlo_attr *beta = mlo_attr_of(n, "beta");
+    const int gemm = mlo_is(n, "Gemm") && n->n_input == 3
+        && !(beta && mlo_differs((double)beta->f, 1));
+    int none = 0;
+    if (!gemm && !mlo_is(n, "Add")) return 0;
+    for (size_t i = gemm ? 2 : 0; i < n->n_input && !none; i++) {
+        const mlo_tensor *rows = mlo_terms_rows(t, in[i]);
+        if (!rows || (!gemm && !mlo_terms_keeps_form(env, n, 1 - i)) || (gemm && rows->n_dims > 1))
+            continue;
+        if ((in[i] = mlo_terms_row(t, in[i], rows, &none)) < 0) return -1;
+        if (none && !gemm) in[0] = in[1 - i];
+    }
+    return none;
+}
+
 /* nodes that a model's own loops may unroll to; what rolling saved comes on top */
 enum { MLO_UNROLLED = 1 << 14 };
 
@@ -511,6 +559,8 @@ static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n) {
         in[i] = mlo_terms_get(t, env, n->input[i]);
         if (in[i] < 0) return -1;
     }
+    if ((r = mlo_terms_added(t, env, n, in)) < 0) return -1;
+    if (r && mlo_is(n, "Add")) return mlo_terms_bind(t, env, n->output[0], in[0]);
     x.commutes = mlo_commutes(n);
     if (x.commutes && in[0] > in[1]) {
         int swap = in[0];
@@ -520,7 +570,7 @@ static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n) {
     x.kind = MLO_TERM_NODE;
     x.op = mlo_intern(m, n->op);
     x.in = in;
-    x.n_in = (int)n->n_input;
+    x.n_in = (int)n->n_input - r;
     x.node = n;
     x.owner = t->side;
     x.domain = mlo_intern(m, mlo_domain(n));

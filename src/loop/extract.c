@@ -438,19 +438,12 @@ static const char *mlo_loop_name(mlo *m, size_t i) {
     return i ? mlo_format(m, "loop_%zu", i) : mlo_intern(m, "loop");
 }
 
-static const char **mlo_extract_scopes(mlo *m, const mlo_net *net) {
-    const char **scope = MLO_NEW_N(m, const char *, (size_t)net->n + 1);
-    for (int i = 0; scope && i < net->n; i++)
-        scope[i] = mlo_meta_get(net->g->node[i]->meta, net->g->node[i]->n_meta, mlo_key_scope);
-    return scope;
-}
-
 /* Marks what repeats in the body of a loop; says how many loops that is. */
 static int mlo_extract_inner(mlo *m, mlo_graph *body, const char *loop, size_t *n) {
     mlo_found found;
     mlo_net *net = mlo_net_of(m, body);
     if (!net) return mlo_failed(m);
-    const char **scope = mlo_extract_scopes(m, net);
+    const char **scope = mlo_scopes_of(m, net);
     if (!scope || mlo_discover(m, net, scope, NULL, &found)) return mlo_failed(m);
     for (size_t i = 0; i < found.n_loops; i++) {
         const char *name = mlo_format(m, i ? "%s.inner_%zu" : "%s.inner", loop, i);
@@ -465,11 +458,12 @@ static int mlo_extract(mlo *m) {
     mlo_found found;
     mlo_hierarchy h;
     mlo_graph *g = m->model->graph;
+    MLO_TRY(mlo_even_biases(m));
     mlo_net *net = mlo_net_of(m, g);
     const char *option = mlo_opt(m, "hierarchy");
     if (!net) return mlo_failed(m);
     mlo_extract_unmark(g);
-    const char **scope = mlo_extract_scopes(m, net), **name;
+    const char **scope = mlo_scopes_of(m, net), **name;
     uint8_t *chosen = option ? MLO_NEW_N(m, uint8_t, (size_t)net->n + 1) : NULL;
     if (m->error.code) return mlo_failed(m);
     if (option

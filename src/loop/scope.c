@@ -375,3 +375,11 @@ static int mlo_scope(mlo *m) {
         mlo_warn(m, "no node says where it belongs; the loops will be found by structure alone");
     return mlo_failed(m);
 }
+
+/* What it wrote, per node. */
+static const char **mlo_scopes_of(mlo *m, const mlo_net *net) {
+    const char **scope = MLO_NEW_N(m, const char *, (size_t)net->n + 1);
+    for (int i = 0; scope && i < net->n; i++)
+        scope[i] = mlo_meta_get(net->g->node[i]->meta, net->g->node[i]->n_meta, mlo_key_scope);
+    return scope;
+}

@@ -496,6 +496,21 @@ static int mlo_tensor_equal(mlo *m, const mlo_tensor *a, const mlo_tensor *b) {
     return mlo_elements_same(m, a, m, b);
 }
 
+/* Are all rows of a tensor, along its last axis, the same bits? A failure is recorded. */
+static int mlo_tensor_rows_same(mlo *m, const mlo_tensor *t) {
+    const size_t size = mlo_dtype_size((mlo_dtype)t->data_type);
+    const int64_t count = mlo_tensor_count(t), width = t->n_dims ? t->dims[t->n_dims - 1] : 1;
+    if (count < 1 || mlo_dtype_bits((mlo_dtype)t->data_type) != 8 * size) return 0;
+    if (count == width) return 1;
+    char *row = (char *)mlo_scratch(m, (size_t)width, 2 * size);
+    int same = row && !mlo_tensor_read(m, t, 0, (size_t)width, row);
+    for (int64_t at = width; same && at < count; at += width)
+        same = !mlo_tensor_read(m, t, at, (size_t)width, row + (size_t)width * size)
+            && !memcmp(row, row + (size_t)width * size, (size_t)width * size);
+    mlo_scratch_free(m, row);
+    return same;
+}
+
 /* A hash of type, shape and elements, equal for tensors that mlo_tensor_equal finds equal. Reads
  * it all: prefer a comparison where one will do. */
 static uint64_t mlo_tensor_hash(mlo *m, const mlo_tensor *t) {

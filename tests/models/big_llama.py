@@ -18,6 +18,7 @@ SIZES = {                                           # layers, channels, intermed
     "llama-15m": (6, 288, 768, 6, 6),               # stories15M's shape
     "llama-15m-2": (2, 288, 768, 6, 6),             # two layers of it
     "llama-1b-2": (2, 2048, 8192, 32, 8),           # two layers of Llama-3.2-1B: 486 MB
+    "llama-1.1b": (22, 2048, 5632, 32, 4),          # TinyLlama's shape, but for its words
 }
 
 
@@ -63,8 +64,18 @@ def stretch(g, layers):
     del g.value_info[:]
 
 
-def resize(g, hidden, inner, heads, kv):
-    """Sizes: of weights by their own, of shapes by what they are for."""
+def declared(name, shape, beside):
+    """A matrix of zeros in a file beside the model, which grows by a hole."""
+    at, size = os.path.getsize(beside), 4 * int(np.prod(shape))
+    os.truncate(beside, at + size)
+    x = onnx.TensorProto(name=name, data_type=onnx.TensorProto.FLOAT, dims=shape, data_location=onnx.TensorProto.EXTERNAL)
+    for key, value in ("location", os.path.basename(beside)), ("offset", at), ("length", size):
+        x.external_data.add(key=key, value=str(value))
+    return x
+
+
+def resize(g, hidden, inner, heads, kv, beside=None):
+    """Sizes: of weights by their own, of shapes by what they are for. With `beside`: matrices are declared there, not drawn."""
     head, rng = hidden // heads, np.random.default_rng(0)
     sizes, read = {MADE[0]: hidden, MADE[1]: inner, MADE[2]: kv * head}, {x for n in g.node for x in n.input}
     shapes = {"heads": [1, -1, heads, head], "keys": [1, -1, kv, head], "shared": [1, heads, -1, head], "wide": [1, -1, hidden], "half": [head // 2], "of keys": [kv], "each": [heads // kv], "head": [head]}
@@ -80,6 +91,9 @@ def resize(g, hidden, inner, heads, kv):
     for name, a in inits.items():
         if a.dtype == np.float32 and a.ndim and name != "expand_4":
             shape = [sizes.get(d, d) for d in a.shape]
+            if beside and len(shape) == 2:
+                g.initializer.append(declared(name, shape, beside))
+                continue
             a = (1 + 0.1 * rng.standard_normal(shape, np.float32)) if len(shape) == 1 else rng.standard_normal(shape, np.float32) * np.float32(shape[0] ** -0.5)
         elif name == "expand_4": a = (10000.0 ** (-np.arange(head // 2) * 2 / head)).astype(np.float32).reshape(1, -1, 1)
         elif a.dtype == np.float32 and abs(a - 8 ** -0.5) < 1e-6: a = np.float32(head ** -0.5)
@@ -89,12 +103,12 @@ def resize(g, hidden, inner, heads, kv):
         if v.name[:4] in ("past", "pres"): v.type.tensor_type.shape.dim[1].dim_value, v.type.tensor_type.shape.dim[3].dim_value = kv, head
 
 
-def make(path, name):
-    """Writes the model; returns the number of its nodes."""
+def make(path, name, beside=None):
+    """Writes the model; returns the number of its nodes. beside: a file, there is nothing in it yet, for matrices of zeros."""
     layers, *sizes = SIZES[name]
     m = onnx.load(os.path.join(HERE, "stories260k-step.onnx"))
     stretch(m.graph, layers)
-    resize(m.graph, *sizes)
+    resize(m.graph, *sizes, beside=beside)
     with open(path, "wb") as f: f.write(m.SerializeToString())
     return len(m.graph.node)
 

@@ -6,7 +6,9 @@
 yolos: positions are added in front of every layer, interpolated in the graph; yolos-first: in front of the first one alone;
 mobilebert: factors and offsets in place of norms, bottlenecks; hunyuan: norms over heads behind the rotation; vit-mae: places drawn at random in the graph;
 stablelm: heads split, normed one by one and joined; apertus: another function on either side of 0;
-unbatched: torch.nn.TransformerEncoder of one sequence without a batch, [T, C]; patchtst: batch norms over [1, C, T]; patchtst-post: behind each sum;
+unbatched: torch.nn.TransformerEncoder of one sequence without a batch, [T, C]; patchtst: batch norms over [1, C, T]; patchtst-post: behind each sum; patchtst-channels, -two-layernorm: of several
+channels the model makes a batch; patchtst-mixed: channels attend to each other, too; series: such a batch by hand;
+neoxj: of all layers the last alone has a bias behind its attention;
 flaubert, xlm: layers set padding to 0 at their end, which xlm without a mask counts itself; squeezebert: channels first, projections are convolutions in groups."""
 import families
 import torch
@@ -43,17 +45,54 @@ class Unbatched(torch.nn.Module):
 def unbatched(norm_first): return lambda s, attention, mask, batch: (Unbatched(s, norm_first), (torch.randint(3, WORDS, (s.tokens,)),))
 
 
-def patches(**more):
-    """A series of one channel; of its norms the statistics are drawn, too."""
+def patches(channels=1, **more):
+    """A series of so many channels; of its norms the statistics are drawn, too."""
     def make(s, attention, mask, batch):
-        c = tf.PatchTSTConfig(num_input_channels=1, context_length=4 * s.tokens, patch_length=4, patch_stride=4, d_model=s.hidden, num_hidden_layers=s.layers,
+        c = tf.PatchTSTConfig(num_input_channels=channels, context_length=4 * s.tokens, patch_length=4, patch_stride=4, d_model=s.hidden, num_hidden_layers=s.layers,
                               num_attention_heads=s.heads, ffn_dim=s.inner, attn_implementation=attention, **more)
         m = tf.PatchTSTModel(c)
         for norm in (n for n in m.modules() if isinstance(n, torch.nn.BatchNorm1d)):
             norm.running_mean.normal_(0, 0.3)
             norm.running_var.uniform_(0.5, 2)
-        return Call(m, ["past_values"]), (torch.randn(batch, 4 * s.tokens, 1),)
+        return Call(m, ["past_values"]), (torch.randn(batch, 4 * s.tokens, channels),)
     return make
+
+
+class SeriesLayer(torch.nn.Module):
+    def __init__(self, s, how):
+        super().__init__()
+        self.how, self.heads = how, s.heads
+        self.qkv, self.out = torch.nn.Linear(s.hidden, 3 * s.hidden), torch.nn.Linear(s.hidden, s.hidden)
+        self.norms = torch.nn.ModuleList(torch.nn.LayerNorm(s.hidden) for _ in range(2))
+        self.up, self.down = torch.nn.Linear(s.hidden, s.inner), torch.nn.Linear(s.inner, s.hidden)
+        if how == "conv": self.conv = torch.nn.Conv1d(s.hidden, s.hidden, 3, padding=1, groups=s.hidden)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = self.qkv(self.norms[0](x)).view(b, t, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4)
+        a = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=self.how == "causal")
+        x = x + self.out(a.transpose(1, 2).reshape(b, t, c))
+        y = self.norms[1](x)
+        if self.how == "conv": y = self.conv(y.transpose(1, 2)).transpose(1, 2)
+        return x + self.down(torch.nn.functional.gelu(self.up(y)))
+
+
+class Series(torch.nn.Module):
+    """Three channels of a series, each a sequence of its own; with a convolution over its tokens, the last of one must not see the next one's first."""
+    names = ["series"]
+
+    def __init__(self, s, how):
+        super().__init__()
+        self.tokens, self.patch = s.tokens, torch.nn.Linear(4, s.hidden)
+        self.layers = torch.nn.ModuleList(SeriesLayer(s, how) for _ in range(s.layers))
+
+    def forward(self, series):
+        x = self.patch(series.view(1, self.tokens, 4, 3).permute(0, 3, 1, 2).reshape(3, self.tokens, 4))
+        for layer in self.layers: x = layer(x)
+        return x.unsqueeze(0)
+
+
+def series(how): return lambda s, attention, mask, batch: (Series(s, how), (torch.randn(1, 4 * s.tokens, 3),))
 
 
 families.FAMILIES = {
@@ -69,7 +108,11 @@ families.FAMILIES = {
         emb_dim=s.hidden, n_layers=s.layers, n_heads=s.heads, max_position_embeddings=s.tokens + 4, pad_index=0, pad_token_id=0)),
     "squeezebert": families.sized(tf.SqueezeBertModel, tf.SqueezeBertConfig, lambda s: dict(embedding_size=s.hidden, **families.bertlike(s))),
     "patchtst": patches(), "patchtst-post": patches(pre_norm=False),
+    "series-causal": series("causal"), "series-conv": series("conv"),
+    "patchtst-channels": patches(3), "patchtst-two-layernorm": patches(2, norm_type="layernorm", use_cls_token=True), "patchtst-mixed": patches(3, channel_attention=True),
     "unbatched-post": unbatched(False), "unbatched-pre": unbatched(True),
+    "neoxj": families.sized(tf.GPTNeoXJapaneseModel, tf.GPTNeoXJapaneseConfig, lambda s: dict(
+        intermediate_multiple_size=2, **{k: v for k, v in families.bertlike(s).items() if k != "intermediate_size"})),
     "vit-mae": families.vision(tf.ViTMAEModel, tf.ViTMAEConfig, mask_ratio=0.0),
 }
 families.ROWS = """
@@ -81,6 +124,9 @@ squeezebert a d18 eager mask          squeezebert a ts17 eager none
 xlm a d18 eager none                  xlm b ts17 eager none
 patchtst a d20 sdpa none              patchtst b ts17 eager none            patchtst-post d d18 sdpa none
 unbatched-post a d20 - none           unbatched-pre b ts17 - none
+neoxj a d18 eager none                neoxj d d20 eager none
+patchtst-channels a d18 sdpa none     patchtst-channels d d20 eager none     patchtst-two-layernorm b d20 sdpa none
+patchtst-mixed a d18 sdpa none        series-causal c d18 - none            series-conv b d18 - none
 """
 families.SEED = 1201
 
