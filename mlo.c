@@ -3279,6 +3279,21 @@ static int mlo_tensor_equal(mlo *m, const mlo_tensor *a, const mlo_tensor *b) {
     return mlo_elements_same(m, a, m, b);
 }
 
+/* Are all rows of a tensor, along its last axis, the same bits? A failure is recorded. */
+static int mlo_tensor_rows_same(mlo *m, const mlo_tensor *t) {
+    const size_t size = mlo_dtype_size((mlo_dtype)t->data_type);
+    const int64_t count = mlo_tensor_count(t), width = t->n_dims ? t->dims[t->n_dims - 1] : 1;
+    if (count < 1 || mlo_dtype_bits((mlo_dtype)t->data_type) != 8 * size) return 0;
+    if (count == width) return 1;
+    char *row = (char *)mlo_scratch(m, (size_t)width, 2 * size);
+    int same = row && !mlo_tensor_read(m, t, 0, (size_t)width, row);
+    for (int64_t at = width; same && at < count; at += width)
+        same = !mlo_tensor_read(m, t, at, (size_t)width, row + (size_t)width * size)
+            && !memcmp(row, row + (size_t)width * size, (size_t)width * size);
+    mlo_scratch_free(m, row);
+    return same;
+}
+
 /* A hash of type, shape and elements, equal for tensors that mlo_tensor_equal finds equal. Reads
  * it all: prefer a comparison where one will do. */
 static uint64_t mlo_tensor_hash(mlo *m, const mlo_tensor *t) {
@@ -16803,6 +16818,259 @@ static int mlo_scope(mlo *m) {
     return mlo_failed(m);
 }
 
+/* What it wrote, per node. */
+static const char **mlo_scopes_of(mlo *m, const mlo_net *net) {
+    const char **scope = MLO_NEW_N(m, const char *, (size_t)net->n + 1);
+    for (int i = 0; scope && i < net->n; i++)
+        scope[i] = mlo_meta_get(net->g->node[i]->meta, net->g->node[i]->n_meta, mlo_key_scope);
+    return scope;
+}
+
+/* ======== src/loop/unbiased.c ======== */
+/* unbiased: layers whose products lack a bias among layers that have it (GPT-NeoX-Japanese, whose last layer alone has
+ * one behind its attention) get one of zeros.
+ *
+ * in:  a model with scopes. A product is a MatMul or a Gemm with a constant matrix of floats; its bias an Add of a
+ *     constant, a number for each channel, or the Gemm's third input.
+ * out: where some layers of what then repeats have a bias and some lack it, these get one; so all layers are one body.
+ *     A bias that is written for each token, all rows alike, is written once there.
+ *
+ * Every product without a bias that has its like with one (the same op, a matrix of the same form) gets one on trial.
+ * What repeats then says which of them are of use: those whose counterparts in other layers have a bias by themselves.
+ * They stay if more products are in loops than without them.
+ *
+ * invariant: the zeros are -0: x + -0 is x, bit for bit, whatever x is; check knows that, too. A model whose layers all
+ *     repeat as they are stays as it is.
+ * example: of two layers of GPT-NeoX-Japanese nothing repeats as exported; with one bias more, both are one body.
+ * cost: O(nodes); where a product without a bias has its like with one, a discovery of loops; where it is of use, two.
+ */
+typedef struct {
+    mlo_node *product;
+    mlo_node *sum; /* of a MatMul: the Add of its bias, or the one that it may get; NULL: a Gemm */
+    const char *y; /* what the product makes as it is */
+    const char *inner; /* what it makes in front of a bias that it gets */
+    const char *bias; /* as it is; NULL: it has none */
+    mlo_tensor
+        *other; /* the bias that it may have in its place: -0, or one row of it; NULL: none */
+    int64_t channels;
+    size_t n_input; /* of a Gemm, as it is */
+    int side; /* which input of `sum` the bias is */
+    int on; /* 1: `other` is in place */
+    int used; /* 1: it is to be there in the end */
+} mlo_evened;
+
+typedef struct {
+    mlo *m;
+    mlo_graph *g;
+    mlo_evened *of;
+    size_t n;
+    mlo_map at; /* a product -> 1 + its place in `of` */
+    mlo_graph as_it_is; /* the lists of the graph */
+    int uses; /* places of loops where some iterations have a bias and others have none */
+} mlo_evener;
+
+/* ---- products and their biases -------------------------------------------- */
+
+static const mlo_tensor *mlo_even_floats(const mlo_graph *g, const char *name) {
+    const mlo_value *v = mlo_value_of(g, name);
+    return v && v->tensor && v->tensor->data_type == MLO_FLOAT ? v->tensor : NULL;
+}
+
+/* Op and form of a product's matrix, its outputs counted; NULL: it is no such product. */
+static const char *mlo_even_class(
+    mlo *m, const mlo_graph *g, const mlo_node *n, int64_t *channels) {
+    const int gemm = mlo_is(n, "Gemm");
+    const mlo_tensor *w = gemm || mlo_is(n, "MatMul") ? mlo_even_floats(g, n->input[1]) : NULL;
+    const mlo_attr *beta = gemm ? mlo_attr_of(n, "beta") : NULL;
+    if (!w || w->n_dims != 2 || (beta && mlo_differs((double)beta->f, 1))) return NULL;
+    const int turned = gemm && mlo_int(n, "transB", 0);
+    *channels = w->dims[1 - turned];
+    return mlo_format(m, "%s %d %s", n->op, turned, mlo_dims_text(m, 2, w->dims));
+}
+
+/* Is a constant one number for each channel: a row, or rows that are all alike? */
+static int mlo_is_even_bias(mlo *m, const mlo_tensor *t, int64_t channels) {
+    return t && t->n_dims && t->dims[t->n_dims - 1] == channels && mlo_tensor_rows_same(m, t);
+}
+
+/* The Add that alone reads a product, if a bias is what it adds. */
+static void mlo_even_sum(mlo *m, const mlo_graph *g, mlo_evened *e) {
+    const mlo_value *y = mlo_value_of(g, e->y);
+    mlo_node *sum = y->n_uses == 1 && y->n_use == 1 ? y->use[0] : NULL;
+    if (!mlo_is(sum, "Add")) return;
+    e->side = mlo_eq(sum->input[0], e->y);
+    if (!mlo_is_even_bias(m, mlo_even_floats(g, sum->input[e->side]), e->channels)) return;
+    e->sum = sum;
+    e->bias = sum->input[e->side];
+}
+
+/* A name that nothing has. */
+static const char *mlo_even_name(mlo_evener *u, const char *of, const char *what) {
+    const char *name = mlo_format(u->m, "%s_%s", of, what);
+    for (int i = 1; name && mlo_value_of(u->g, name); i++)
+        name = mlo_format(u->m, "%s_%s%d", of, what, i);
+    return name && mlo_index_value(u->m, u->g, name) ? name : NULL;
+}
+
+/* -0 for each channel, or a row of a bias that has several. */
+static int mlo_even_row(mlo_evener *u, mlo_evened *e) {
+    mlo *m = u->m;
+    const mlo_tensor *bias = e->bias ? mlo_even_floats(u->g, e->bias) : NULL;
+    if (e->bias && (!bias || bias->n_dims == 1)) return 0;
+    float *row = MLO_NEW_N(m, float, (size_t)e->channels + 1);
+    const char *name = mlo_even_name(u, e->bias ? e->bias : e->y, e->bias ? "row" : "zeros");
+    if (!row || !name) return mlo_failed(m);
+    for (int64_t i = 0; !bias && i < e->channels; i++) row[i] = -0.0f;
+    if (bias) MLO_TRY(mlo_tensor_read(m, bias, 0, (size_t)e->channels, row));
+    mlo_little_endian(row, (size_t)e->channels, sizeof *row);
+    e->other = mlo_tensor_new(
+        m, name, MLO_FLOAT, &e->channels, 1, row, (size_t)e->channels * sizeof *row);
+    return mlo_failed(m);
+}
+
+/* The Add that a MatMul may get, with the MatMul's scope; a Gemm's third input. */
+static int mlo_even_bare(mlo_evener *u, mlo_evened *e) {
+    mlo *m = u->m;
+    mlo_node *n = e->product;
+    MLO_TRY(mlo_even_row(u, e));
+    if (mlo_is(n, "Gemm")) {
+        if (n->n_input == 2) MLO_TRY(mlo_node_input(m, n, ""));
+        return 0;
+    }
+    e->side = 1;
+    e->inner = mlo_even_name(u, e->y, "unbiased");
+    e->sum = mlo_node_new(m, "Add", mlo_format(m, "%s_bias", mlo_node_name(n)));
+    if (!e->inner || !e->sum) return mlo_failed(m);
+    for (size_t i = 0; i < n->n_meta; i++)
+        if (!MLO_PUSH(m, e->sum->meta, e->sum->n_meta, n->meta[i])) return mlo_failed(m);
+    return mlo_node_input(m, e->sum, e->inner) || mlo_node_input(m, e->sum, "")
+            || mlo_node_output(m, e->sum, e->y)
+        ? mlo_failed(m)
+        : 0;
+}
+
+/* Notes each product that has a bias or has its like with one; says of how many of these it has none. */
+static int mlo_even_collect(mlo_evener *u, size_t *bare) {
+    mlo *m = u->m;
+    mlo_map biased = { NULL, 0, 0 };
+    const char **class = NULL;
+    for (size_t i = 0, k = 0; i < u->g->n_node; i++) {
+        mlo_evened e = { u->g->node[i], NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0 };
+        const char *its = mlo_even_class(m, u->g, e.product, &e.channels);
+        if (!its) continue;
+        e.y = e.product->output[0];
+        e.n_input = e.product->n_input;
+        if (mlo_is(e.product, "MatMul"))
+            mlo_even_sum(m, u->g, &e);
+        else if (mlo_has_input(e.product, 2))
+            e.bias = e.product->input[2];
+        if ((e.bias && mlo_map_put(m, &biased, its, u)) || !MLO_PUSH(m, class, k, its)
+            || !MLO_PUSH(m, u->of, u->n, e))
+            return mlo_failed(m);
+    }
+    for (size_t i = 0; i < u->n; i++) {
+        mlo_evened *e = &u->of[i];
+        if (!mlo_map_get(&biased, class[i])) continue;
+        *bare += !e->bias;
+        MLO_TRY(e->bias ? mlo_even_row(u, e) : mlo_even_bare(u, e));
+        MLO_TRY(mlo_map_put(m, &u->at, e->product, (void *)(uintptr_t)(i + 1)));
+    }
+    return mlo_failed(m);
+}
+
+/* ---- the graph, with them and without ------------------------------------- */
+
+/* Puts a product's bias in place, or what it has by itself. */
+static int mlo_even_place(mlo_evener *u, mlo_evened *e) {
+    mlo *m = u->m;
+    const char *bias = e->on ? e->other->name : mlo_or_empty(e->bias);
+    if (!e->sum && e->other) {
+        e->product->input[2] = bias;
+        e->product->n_input = e->on ? 3 : e->n_input;
+    }
+    if (e->sum) e->sum->input[e->side] = bias;
+    if (e->inner) e->product->output[0] = e->on ? e->inner : e->y;
+    if (!e->on) return 0;
+    MLO_TRY(mlo_graph_init(m, u->g, e->other));
+    if (!e->inner) return 0;
+    const mlo_value *y = mlo_value_of(u->g, e->y);
+    const mlo_form form = mlo_form_of(y);
+    mlo_value_info *info = mlo_info_new(m, e->inner, &form);
+    return info && MLO_PUSH(m, u->g->info, u->g->n_info, info) ? 0 : mlo_failed(m);
+}
+
+/* Makes the graph anew: each product as `on` says. */
+static int mlo_even_write(mlo_evener *u) {
+    mlo *m = u->m;
+    mlo_graph *g = u->g;
+    g->node = NULL;
+    g->n_node = 0;
+    g->n_init = u->as_it_is.n_init;
+    g->n_info = u->as_it_is.n_info;
+    for (size_t i = 0; i < u->as_it_is.n_node; i++) {
+        mlo_node *n = u->as_it_is.node[i];
+        const uintptr_t at = (uintptr_t)mlo_map_get(&u->at, n);
+        mlo_evened *e = at ? &u->of[at - 1] : NULL;
+        if ((e && mlo_even_place(u, e)) || mlo_graph_add(m, g, n)) return mlo_failed(m);
+        if (e && e->on && e->inner) MLO_TRY(mlo_graph_add(m, g, e->sum));
+    }
+    return mlo_index(m, g);
+}
+
+/* What stands at place p of iteration k of a loop, if it is one of these products. */
+static mlo_evened *mlo_even_at(const mlo_evener *u, const mlo_layers *l, int p, int k) {
+    const uintptr_t at = (uintptr_t)mlo_map_get(&u->at, u->g->node[l->node[k * l->size + p]]);
+    return at ? &u->of[at - 1] : NULL;
+}
+
+/* Notes which biases are of use in a loop: where some iterations have one by themselves and others do not. */
+static void mlo_even_mark(mlo_evener *u, const mlo_layers *l) {
+    for (int p = 0; p < l->size; p++) {
+        int own = 0, k;
+        for (k = 0; k < l->iterations && mlo_even_at(u, l, p, k); k++)
+            own += mlo_even_at(u, l, p, k)->bias != NULL;
+        if (k < l->iterations || !own || own == k) continue;
+        for (k = 0; k < l->iterations; k++) mlo_even_at(u, l, p, k)->used = 1;
+        u->uses++;
+    }
+}
+
+/* Finds the loops of the graph as it is now. How many products they hold; with `mark`: which biases are of use. */
+static int mlo_even_look(mlo_evener *u, int mark, long *products) {
+    mlo_found found;
+    mlo_net *net = mlo_net_of(u->m, u->g);
+    const char **scope = net ? mlo_scopes_of(u->m, net) : NULL;
+    if (!scope || mlo_discover(u->m, net, scope, NULL, &found)) return mlo_failed(u->m);
+    *products = 0;
+    for (size_t i = 0; i < found.n_loops; i++) {
+        const mlo_layers *l = found.loop[i];
+        for (int p = 0; p < l->size; p++)
+            *products += mlo_named_with_trait(u->g->node[l->node[p]], MLO_MATRIX)
+                * (long)l->iterations;
+        if (mark) mlo_even_mark(u, l);
+    }
+    return 0;
+}
+
+/* Gives layers the biases that they lack and others have, where more of them repeat by that. */
+static int mlo_even_biases(mlo *m) {
+    mlo_evener u;
+    size_t bare = 0;
+    long with = 0, without = 0;
+    memset(&u, 0, sizeof u);
+    u.m = m;
+    u.g = m->model->graph;
+    u.as_it_is = *u.g;
+    if (mlo_even_collect(&u, &bare) || !bare) return mlo_failed(m);
+    for (size_t i = 0; i < u.n; i++) u.of[i].on = u.of[i].other != NULL;
+    if (mlo_even_write(&u) || mlo_even_look(&u, 1, &with)) return mlo_failed(m);
+    for (size_t i = 0; i < u.n; i++) u.of[i].on = 0;
+    MLO_TRY(mlo_even_write(&u));
+    if (!u.uses || mlo_even_look(&u, 0, &without) || with <= without) return mlo_failed(m);
+    for (size_t i = 0; i < u.n; i++) u.of[i].on = u.of[i].used && u.of[i].other;
+    return mlo_even_write(&u);
+}
+
 /* ======== src/loop/extract.c ======== */
 /* extract: chooses the loop bodies and marks their instances.
  *
@@ -17244,19 +17512,12 @@ static const char *mlo_loop_name(mlo *m, size_t i) {
     return i ? mlo_format(m, "loop_%zu", i) : mlo_intern(m, "loop");
 }
 
-static const char **mlo_extract_scopes(mlo *m, const mlo_net *net) {
-    const char **scope = MLO_NEW_N(m, const char *, (size_t)net->n + 1);
-    for (int i = 0; scope && i < net->n; i++)
-        scope[i] = mlo_meta_get(net->g->node[i]->meta, net->g->node[i]->n_meta, mlo_key_scope);
-    return scope;
-}
-
 /* Marks what repeats in the body of a loop; says how many loops that is. */
 static int mlo_extract_inner(mlo *m, mlo_graph *body, const char *loop, size_t *n) {
     mlo_found found;
     mlo_net *net = mlo_net_of(m, body);
     if (!net) return mlo_failed(m);
-    const char **scope = mlo_extract_scopes(m, net);
+    const char **scope = mlo_scopes_of(m, net);
     if (!scope || mlo_discover(m, net, scope, NULL, &found)) return mlo_failed(m);
     for (size_t i = 0; i < found.n_loops; i++) {
         const char *name = mlo_format(m, i ? "%s.inner_%zu" : "%s.inner", loop, i);
@@ -17271,11 +17532,12 @@ static int mlo_extract(mlo *m) {
     mlo_found found;
     mlo_hierarchy h;
     mlo_graph *g = m->model->graph;
+    MLO_TRY(mlo_even_biases(m));
     mlo_net *net = mlo_net_of(m, g);
     const char *option = mlo_opt(m, "hierarchy");
     if (!net) return mlo_failed(m);
     mlo_extract_unmark(g);
-    const char **scope = mlo_extract_scopes(m, net), **name;
+    const char **scope = mlo_scopes_of(m, net), **name;
     uint8_t *chosen = option ? MLO_NEW_N(m, uint8_t, (size_t)net->n + 1) : NULL;
     if (m->error.code) return mlo_failed(m);
     if (option
@@ -19365,6 +19627,8 @@ static int mlo_roll_as(mlo *m) {
  *     each slice of Expand(x, [n, shape(x)]) is x
  *     Gather(stack, k)                       is slice k of the stack
  *     all of a Scan's output                 is one term, made of its slices
+ *     x + (-0, ..), of x's form; Gemm + that is x; the Gemm
+ *     x + rows that are alike, of x's form   is x + one row
  *     x cast int4 -> int8 -> int4            is x
  *
  * invariant: check shares no code with roll, extract and discover but the model itself.
@@ -19785,6 +20049,52 @@ static int mlo_terms_simplify(mlo_terms *t, mlo_terms_env *env, const mlo_node *
     return -2;
 }
 
+/* A constant of floats that a sum or a Gemm adds, in rows that are all alike; else NULL. */
+static const mlo_tensor *mlo_terms_rows(mlo_terms *t, int id) {
+    const mlo_tensor *x = id >= 0 ? t->term[id].tensor : NULL;
+    return x && x->data_type == MLO_FLOAT && x->n_dims && mlo_tensor_rows_same(t->term[id].owner, x)
+        ? x
+        : NULL;
+}
+
+/* Does a sum leave x, its input i, the form that x has? */
+static int mlo_terms_keeps_form(mlo_terms_env *env, const mlo_node *sum, size_t i) {
+    mlo_terms_env *home;
+    const mlo_form x = mlo_form_of(mlo_terms_value(env, sum->input[i], &home));
+    const mlo_form y = mlo_form_of(mlo_terms_value(env, sum->output[0], &home));
+    return mlo_form_known(&x) && mlo_form_same(&x, &y);
+}
+
+/* One row of them, as a term; *none: it is -0 everywhere. */
+static int mlo_terms_row(mlo_terms *t, int id, const mlo_tensor *rows, int *none) {
+    const int64_t n = rows->dims[rows->n_dims - 1];
+    float *row = MLO_NEW_N(t->m, float, (size_t)n + 1);
+    if (!row || mlo_tensor_read(t->term[id].owner, rows, 0, (size_t)n, row)) return -1;
+    *none = 1;
+    for (int64_t i = 0; i < n; i++) *none &= signbit(row[i]) && !mlo_differs((double)row[i], 0);
+    if (rows->n_dims == 1) return id;
+    const mlo_tensor *x = mlo_tensor_of_floats(t->m, NULL, row, n);
+    return x ? mlo_terms_leaf(t, MLO_TERM_CONSTANT, NULL, x) : -1;
+}
+
+/* Terms of a sum whose constant is the same for every token: of one row; 1: nothing is added to in[0], 0: something,
+ * -1: it failed. */
+static int mlo_terms_added(mlo_terms *t, mlo_terms_env *env, const mlo_node *n, int *in) {
+    const mlo_attr *beta = mlo_attr_of(n, "beta");
+    const int gemm = mlo_is(n, "Gemm") && n->n_input == 3
+        && !(beta && mlo_differs((double)beta->f, 1));
+    int none = 0;
+    if (!gemm && !mlo_is(n, "Add")) return 0;
+    for (size_t i = gemm ? 2 : 0; i < n->n_input && !none; i++) {
+        const mlo_tensor *rows = mlo_terms_rows(t, in[i]);
+        if (!rows || (!gemm && !mlo_terms_keeps_form(env, n, 1 - i)) || (gemm && rows->n_dims > 1))
+            continue;
+        if ((in[i] = mlo_terms_row(t, in[i], rows, &none)) < 0) return -1;
+        if (none && !gemm) in[0] = in[1 - i];
+    }
+    return none;
+}
+
 /* nodes that a model's own loops may unroll to; what rolling saved comes on top */
 enum { MLO_UNROLLED = 1 << 14 };
 
@@ -19858,6 +20168,8 @@ static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n) {
         in[i] = mlo_terms_get(t, env, n->input[i]);
         if (in[i] < 0) return -1;
     }
+    if ((r = mlo_terms_added(t, env, n, in)) < 0) return -1;
+    if (r && mlo_is(n, "Add")) return mlo_terms_bind(t, env, n->output[0], in[0]);
     x.commutes = mlo_commutes(n);
     if (x.commutes && in[0] > in[1]) {
         int swap = in[0];
@@ -19867,7 +20179,7 @@ static int mlo_terms_node(mlo_terms *t, mlo_terms_env *env, const mlo_node *n) {
     x.kind = MLO_TERM_NODE;
     x.op = mlo_intern(m, n->op);
     x.in = in;
-    x.n_in = (int)n->n_input;
+    x.n_in = (int)n->n_input - r;
     x.node = n;
     x.owner = t->side;
     x.domain = mlo_intern(m, mlo_domain(n));
@@ -29528,23 +29840,31 @@ static const mlo_respelling mlo_batch_rules[] = { mlo_respell_batch_norm, mlo_re
 enum { MLO_N_BATCH_RULES = sizeof mlo_batch_rules / sizeof *mlo_batch_rules };
 
 /* ======== src/integer/respell_rows.c ======== */
-/* respell_rows: a stream of tokens without an axis for frames, [T, C], gets one.
+/* respell_rows: streams of tokens without an axis for frames, [T, C], and several sequences, [B, T, C], are one frame.
  *
- * in:  a loop whose carried value is [T, C], as a model of one sequence without a batch has it.
- * out: the same function of a carried value [1, T, C]; reshapes in front of the loop, behind it, and at both ends of
- *     its body.
+ * in:  a loop whose carried value is [T, C], as a model of one sequence without a batch has it; or [B, T, C], where
+ *     the model itself made B sequences of something that is no batch (of a series' channels, say).
+ * out: the same function of a carried value [1, T, C], or [1, B T, C]; reshapes in front of the loop, behind it, and at
+ *     both ends of its body. Sequences are then windows, which respell_moved.c knows.
  *
- * invariant: what other nodes read, they still read.
- * example: torch.nn.TransformerEncoder of a sequence [T, C].
+ * invariant: what other nodes read, they still read. A batch that an input of the model has stays one: it is refused
+ *     later, since frames that come one after the other are less work.
+ * example: torch.nn.TransformerEncoder of a sequence [T, C]; PatchTST of three channels.
  * cost: four reshapes.
  */
+typedef struct {
+    int64_t as_it_is[MLO_MAX_RANK]; /* the carried value's shape */
+    int rank;
+    int64_t frame[3]; /* what it becomes */
+} mlo_rows;
 
-static int mlo_rows_outside(mlo *m, const mlo_scan *s, const int64_t *frame) {
+static int mlo_rows_outside(mlo *m, const mlo_scan *s, const mlo_rows *r) {
     mlo_expansion x = { m, s->outer, s->node, mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
-    const char *made = s->node->output[0], *first = mlo_x_reshape(&x, s->node->input[0], frame, 3);
+    const char *made = s->node->output[0],
+               *first = mlo_x_reshape(&x, s->node->input[0], r->frame, 3);
     mlo_node *before = mlo_x_last(&x);
     const char *last = mlo_x_name(&x, "frame");
-    mlo_x_reshape(&x, last, frame + 1, 2);
+    mlo_x_reshape(&x, last, r->as_it_is, (size_t)r->rank);
     mlo_node *behind = mlo_x_last(&x);
     if (!before || !behind) return mlo_failed(m);
     behind->output[0] = made;
@@ -29553,16 +29873,16 @@ static int mlo_rows_outside(mlo *m, const mlo_scan *s, const int64_t *frame) {
     return mlo_around_loop(m, s, before, behind);
 }
 
-static int mlo_rows_inside(mlo *m, const mlo_scan *s, const int64_t *frame) {
+static int mlo_rows_inside(mlo *m, const mlo_scan *s, const mlo_rows *r) {
     mlo_graph *body = s->body, list = { 0 };
     mlo_expansion x = { m, body, body->node[0], mlo_opset_of(m), MLO_FLOAT, NULL, 0, NULL, 0 };
     const char *in = body->input[0]->name;
     mlo_form f = mlo_form_of(mlo_value_of(body, in)), open = mlo_form_of(NULL);
     f.rank = 3;
-    for (int i = 0; i < 3; i++) f.dims[i] = frame[i];
-    const char *rows = mlo_x_reshape(&x, in, frame + 1, 2);
+    for (int i = 0; i < 3; i++) f.dims[i] = r->frame[i];
+    const char *rows = mlo_x_reshape(&x, in, r->as_it_is, (size_t)r->rank);
     mlo_node *first = mlo_x_last(&x);
-    const char *out = mlo_x_reshape(&x, body->output[0]->name, frame, 3);
+    const char *out = mlo_x_reshape(&x, body->output[0]->name, r->frame, 3);
     mlo_node *last = mlo_x_last(&x);
     if (!first || !last || mlo_graph_add(m, &list, first)) return mlo_failed(m);
     for (size_t i = 0; i < body->n_node; i++) {
@@ -29579,12 +29899,35 @@ static int mlo_rows_inside(mlo *m, const mlo_scan *s, const int64_t *frame) {
     return mlo_failed(m);
 }
 
+/* Has an input of the model this batch, on one of the first two axes of [B, T, C] or [T, B, C]? Then so many frames are
+ * asked for at once, and later stages say so. */
+static int mlo_is_given_batch(const mlo_graph *g, const mlo_form *f) {
+    for (size_t i = 0; i < g->n_input; i++) {
+        const mlo_form x = mlo_form_of(mlo_value_of(g, g->input[i]->name));
+        const int64_t batch = x.rank > 0 ? x.dims[0] : 1;
+        if (batch > 1 && (batch == f->dims[0] || batch == f->dims[1])) return 1;
+    }
+    return 0;
+}
+
+/* Are there several sequences, a batch that the model made of something else? */
+static int mlo_is_made_batch(const mlo *m, const mlo_form *f) {
+    return f->rank == 3 && f->dims[0] > 1 && f->dims[1] > 1
+        && !mlo_is_given_batch(m->model->graph, f);
+}
+
 static int mlo_respell_rows(mlo *m, mlo_scan *s) {
     const mlo_form f = mlo_form_of(mlo_value_of(s->body, s->body->input[0]->name));
-    if (s->n_state != 1 || f.rank != 2 || !mlo_form_known(&f) || !s->body->n_node) return 0;
-    const int64_t frame[] = { 1, f.dims[0], f.dims[1] };
-    MLO_TRY(mlo_rows_inside(m, s, frame));
-    MLO_TRY(mlo_rows_outside(m, s, frame));
+    mlo_rows r = { { 0 }, f.rank, { 1, 1, 0 } };
+    if (s->n_state != 1 || !mlo_form_known(&f) || !s->body->n_node) return 0;
+    if (f.rank != 2 && !mlo_is_made_batch(m, &f)) return 0;
+    for (int i = 0; i < f.rank; i++) {
+        r.as_it_is[i] = f.dims[i];
+        if (i + 1 < f.rank) r.frame[1] *= f.dims[i];
+    }
+    r.frame[2] = f.dims[f.rank - 1];
+    MLO_TRY(mlo_rows_inside(m, s, &r));
+    MLO_TRY(mlo_rows_outside(m, s, &r));
     MLO_TRY(mlo_index(m, m->model->graph));
     return mlo_infer(m);
 }
