@@ -671,6 +671,15 @@ static mlo_value_info *mlo_info_new(mlo *m, const char *name, const mlo_form *f)
     return v->name && v->type ? v : NULL;
 }
 
+/* A node gets what another one's metadata say, as a list of its own: marks are written there. */
+static int mlo_node_meta(mlo *m, mlo_node *n, const mlo_node *from) {
+    n->meta = NULL;
+    n->n_meta = 0;
+    for (size_t i = 0; i < from->n_meta; i++)
+        if (!MLO_PUSH(m, n->meta, n->n_meta, from->meta[i])) return mlo_failed(m);
+    return 0;
+}
+
 /* A node. inputs, outputs: names separated by spaces, "-" for an absent optional one; names with
  * spaces need mlo_node_input instead. */
 static int mlo_node_input(mlo *m, mlo_node *n, const char *name) {

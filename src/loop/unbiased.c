@@ -112,10 +112,8 @@ static int mlo_even_bare(mlo_evener *u, mlo_evened *e) {
     e->inner = mlo_even_name(u, e->y, "unbiased");
     e->sum = mlo_node_new(m, "Add", mlo_format(m, "%s_bias", mlo_node_name(n)));
     if (!e->inner || !e->sum) return mlo_failed(m);
-    for (size_t i = 0; i < n->n_meta; i++)
-        if (!MLO_PUSH(m, e->sum->meta, e->sum->n_meta, n->meta[i])) return mlo_failed(m);
-    return mlo_node_input(m, e->sum, e->inner) || mlo_node_input(m, e->sum, "")
-            || mlo_node_output(m, e->sum, e->y)
+    return mlo_node_meta(m, e->sum, n) || mlo_node_input(m, e->sum, e->inner)
+            || mlo_node_input(m, e->sum, "") || mlo_node_output(m, e->sum, e->y)
         ? mlo_failed(m)
         : 0;
 }

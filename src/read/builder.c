@@ -89,9 +89,7 @@ static const char *mlo_x_node(
     while (n_in && !*in[n_in - 1]) n_in--;
     for (size_t i = 0; i < n_in; i++)
         if (mlo_node_input(m, n, in[i])) return "";
-    for (size_t i = 0; i < x->n->n_meta; i++)
-        if (!MLO_PUSH(m, n->meta, n->n_meta, x->n->meta[i])) return "";
-    return out;
+    return mlo_node_meta(m, n, x->n) ? "" : out;
 }
 #define MLO_X(x, op, ...)                                       \
     mlo_x_node((x), (op), (const char *const[]){ __VA_ARGS__ }, \

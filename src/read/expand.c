@@ -453,10 +453,8 @@ static void mlo_expand_flattened(mlo_expansion *x, const mlo_node *gemm) {
     if (mlo_int(gemm, "transB", 0)) w = mlo_x_transpose(x, w, flip, 2);
     v = MLO_X(x, "MatMul", v, w);
     mlo_x_out(x, 0, mlo_x_plus(x, v, mlo_has_input(gemm, 2) ? gemm->input[2] : ""));
-    for (size_t i = 0; i < x->n_made; i++) {
-        x->made[i]->meta = gemm->meta;
-        x->made[i]->n_meta = gemm->n_meta;
-    }
+    for (size_t i = 0; i < x->n_made; i++)
+        if (mlo_node_meta(x->m, x->made[i], gemm)) return;
 }
 
 /* ---- products of two in index notation ------------------------------------ */

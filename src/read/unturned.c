@@ -174,7 +174,7 @@ static int mlo_turn_by_none(mlo *m, mlo_graph *g, const char *x, const mlo_even_
         n->domain = from->domain;
         n->attr = from->attr;
         n->n_attr = from->n_attr;
-        if (own) n->meta = own->meta, n->n_meta = own->n_meta;
+        if (own) MLO_TRY(mlo_node_meta(m, n, own));
         for (size_t k = 0; k < from->n_input; k++) {
             const char *in = (const char *)mlo_map_get(&name, from->input[k]);
             MLO_TRY(mlo_node_input(m, n, in ? in : from->input[k]));
