@@ -40,8 +40,13 @@ def refused(r, *patterns):
     return next(("does not say '%s': %s" % (p, r.error) for p in patterns if not re.search(p, r.error)), "")
 
 
+# what the emitted Makefile plays by itself, too, a third of them a day
+PLAYED = t.drawn(["fault-" + what for what in ("hex", "golden", "drop-3", "drop-7", "surplus", "last", "rounding")], 3)
+
+
 def bench_fails(path):
     """The emitted Makefile by itself: one FAIL line, and make's status."""
+    if os.path.basename(path) not in PLAYED: return ""
     p = subprocess.run(["make", "-C", path, "sim"], capture_output=True, text=True, timeout=300)
     verdict = [l for l in p.stdout.splitlines() if l.startswith(("MLO PASS", "MLO FAIL"))]
     return "" if p.returncode and len(verdict) == 1 and verdict[0].startswith("MLO FAIL") else "make sim: status %d, %s" % (p.returncode, verdict)

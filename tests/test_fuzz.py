@@ -25,7 +25,7 @@ def replay(kind):
     """The target as a program of its own."""
     out = t.counted("replay-" + kind) or at("replay-" + kind)
     if not os.path.exists(out):
-        why = t.compile_c(out, [os.path.join(FUZZ, "replay.c"), os.path.join(FUZZ, "fuzz_%s.c" % kind), t.amalgamation()], ["-std=c99", "-O1", *t.SANITIZE])
+        why = t.compile_c(out, [os.path.join(FUZZ, "replay.c"), os.path.join(FUZZ, "fuzz_%s.c" % kind), t.amalgamation()], ["-std=c99", *t.WATCHED])
         if why: raise RuntimeError(why)
     return out
 

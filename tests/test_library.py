@@ -195,7 +195,7 @@ def check_options():
 
 def check_misuse():
     """Calls at the wrong time, or with nothing in them: the failure that mlo.h says, and it sticks."""
-    why = t.compile_c(at("misuse"), [os.path.join(t.tests, "library/misuse.c"), t.amalgamation()], ["-std=c99", "-O1", *t.SANITIZE])
+    why = t.compile_c(at("misuse"), [os.path.join(t.tests, "library/misuse.c"), t.amalgamation()], ["-std=c99", *t.WATCHED])
     p = None if why else subprocess.run([at("misuse"), t.model("bert-1"), os.path.join(t.tests, "models/context/llama-d18-eager-one.onnx")], capture_output=True, text=True)
     case("misuse", why or p.stdout[:400] or complaint(p.stderr) if why or p.stdout or p.returncode else "")
 
@@ -284,7 +284,7 @@ def check_valgrind():
 
 def check_allocations():
     """Every k-th allocation fails in turn (a sixth of them a day), once for itself and once with all later ones: an error, nothing lost."""
-    why = t.compile_c(at("allocations"), [os.path.join(t.tests, "library/allocations.c"), t.amalgamation()], ["-std=c99", "-O1", *t.SANITIZE])
+    why = t.compile_c(at("allocations"), [os.path.join(t.tests, "library/allocations.c"), t.amalgamation()], ["-std=c99", *t.WATCHED])
     if why: return case("allocations", why)
     day, step = datetime.date.today().toordinal(), 1 if t.full else 6
     t.note("one allocation in %d, by the date" % step)

@@ -21,7 +21,7 @@ FORMATS = ["text", "json", "dot", "html", "svg"]
 
 def build():
     if t.counted("show_driver"): return t.counted("show_driver")
-    why = t.compile_c(t.at("driver"), [os.path.join(t.tests, "show_driver.c"), t.amalgamation()], ["-std=c99", "-O1", *t.SANITIZE])
+    why = t.compile_c(t.at("driver"), [os.path.join(t.tests, "show_driver.c"), t.amalgamation()], ["-std=c99", *t.WATCHED])
     if why: raise RuntimeError(why)
     return t.at("driver")
 

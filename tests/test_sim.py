@@ -86,7 +86,7 @@ class Terminal:
         self.master, slave = pty.openpty()
         self.begun, self.said = time.monotonic(), []
         self.process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=slave if stdout else subprocess.PIPE, stderr=slave if stderr else subprocess.PIPE, start_new_session=True,
-                                        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))          # who runs tests in the background ignores it
+                                        preexec_fn=lambda: [signal.signal(s, signal.SIG_DFL) for s in (signal.SIGINT, signal.SIGHUP)])          # who runs tests in the background ignores them
         os.close(slave)
         self.pipe = b""
         reader = threading.Thread(target=self.drain)

@@ -22,7 +22,7 @@ def program():
     """The tokenizer of the command line, watched."""
     if t.counted("tokenizer_driver"): return t.counted("tokenizer_driver")
     out = t.at("tokenizer")
-    flags = ["-std=c99", "-O1", *t.SANITIZE, "-I", t.root]             # with which the library is compiled for others, too
+    flags = ["-std=c99", *t.WATCHED, "-I", t.root]             # with which the library is compiled for others, too
     why = t.compile_c(out, [os.path.join(t.tests, "tokenizer_driver.c"), t.amalgamation()], flags, libs=t.LIBS + ["-lz"])
     if why: raise RuntimeError(why)
     return out
