@@ -1290,6 +1290,15 @@ static mlo_value_info *mlo_info_new(mlo *m, const char *name, const mlo_form *f)
     return v->name && v->type ? v : NULL;
 }
 
+/* A node gets what another one's metadata say, as a list of its own: marks are written there. */
+static int mlo_node_meta(mlo *m, mlo_node *n, const mlo_node *from) {
+    n->meta = NULL;
+    n->n_meta = 0;
+    for (size_t i = 0; i < from->n_meta; i++)
+        if (!MLO_PUSH(m, n->meta, n->n_meta, from->meta[i])) return mlo_failed(m);
+    return 0;
+}
+
 /* A node. inputs, outputs: names separated by spaces, "-" for an absent optional one; names with
  * spaces need mlo_node_input instead. */
 static int mlo_node_input(mlo *m, mlo_node *n, const char *name) {
@@ -11611,9 +11620,7 @@ static const char *mlo_x_node(
     while (n_in && !*in[n_in - 1]) n_in--;
     for (size_t i = 0; i < n_in; i++)
         if (mlo_node_input(m, n, in[i])) return "";
-    for (size_t i = 0; i < x->n->n_meta; i++)
-        if (!MLO_PUSH(m, n->meta, n->n_meta, x->n->meta[i])) return "";
-    return out;
+    return mlo_node_meta(m, n, x->n) ? "" : out;
 }
 #define MLO_X(x, op, ...)                                       \
     mlo_x_node((x), (op), (const char *const[]){ __VA_ARGS__ }, \
@@ -13025,10 +13032,8 @@ static void mlo_expand_flattened(mlo_expansion *x, const mlo_node *gemm) {
     if (mlo_int(gemm, "transB", 0)) w = mlo_x_transpose(x, w, flip, 2);
     v = MLO_X(x, "MatMul", v, w);
     mlo_x_out(x, 0, mlo_x_plus(x, v, mlo_has_input(gemm, 2) ? gemm->input[2] : ""));
-    for (size_t i = 0; i < x->n_made; i++) {
-        x->made[i]->meta = gemm->meta;
-        x->made[i]->n_meta = gemm->n_meta;
-    }
+    for (size_t i = 0; i < x->n_made; i++)
+        if (mlo_node_meta(x->m, x->made[i], gemm)) return;
 }
 
 /* ---- products of two in index notation ------------------------------------ */
@@ -14487,7 +14492,7 @@ static int mlo_turn_by_none(mlo *m, mlo_graph *g, const char *x, const mlo_even_
         n->domain = from->domain;
         n->attr = from->attr;
         n->n_attr = from->n_attr;
-        if (own) n->meta = own->meta, n->n_meta = own->n_meta;
+        if (own) MLO_TRY(mlo_node_meta(m, n, own));
         for (size_t k = 0; k < from->n_input; k++) {
             const char *in = (const char *)mlo_map_get(&name, from->input[k]);
             MLO_TRY(mlo_node_input(m, n, in ? in : from->input[k]));
@@ -16941,10 +16946,8 @@ static int mlo_even_bare(mlo_evener *u, mlo_evened *e) {
     e->inner = mlo_even_name(u, e->y, "unbiased");
     e->sum = mlo_node_new(m, "Add", mlo_format(m, "%s_bias", mlo_node_name(n)));
     if (!e->inner || !e->sum) return mlo_failed(m);
-    for (size_t i = 0; i < n->n_meta; i++)
-        if (!MLO_PUSH(m, e->sum->meta, e->sum->n_meta, n->meta[i])) return mlo_failed(m);
-    return mlo_node_input(m, e->sum, e->inner) || mlo_node_input(m, e->sum, "")
-            || mlo_node_output(m, e->sum, e->y)
+    return mlo_node_meta(m, e->sum, n) || mlo_node_input(m, e->sum, e->inner)
+            || mlo_node_input(m, e->sum, "") || mlo_node_output(m, e->sum, e->y)
         ? mlo_failed(m)
         : 0;
 }

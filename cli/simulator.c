@@ -136,7 +136,7 @@ static cli_effort cli_effort_of(const cli_bench *b, int verilator, const char *p
     const double reading = cli_json_number(b->manifest, "iteration_bytes") * (double)b->iterations
         / 13e6;
     cli_effort icarus = { 1 + 0.1 * ff, reading + cycles * 70 * ff / 1e6, 1 };
-    const double alone = 5 + 0.07 * ff, shared = (17 + 0.38 * ff) / (double)cli_cores();
+    const double alone = 2 + 0.05 * ff, shared = (22 + 0.42 * ff) / (double)cli_cores();
     cli_effort fast = { alone + shared, reading + cycles * 0.35 * ff / 1e6,
         alone / (alone + shared) };
     cli_effort e = verilator ? fast : icarus;
