@@ -39,10 +39,15 @@ def case(name, why=""):
 def note(text): print("    " + text, flush=True)
 
 
-def drawn(items, one_in, name=str):
-    """Every so many-th of some things, others every day; all of them with run.py --full. Says which."""
+def turn(items, one_in):
+    """Every so many-th of some things, others every day; all of them with run.py --full."""
     day = int(os.environ.get("MLO_DAY") or datetime.date.today().toordinal())
-    some = list(items) if full else list(items)[day % one_in::one_in]
+    return list(items) if full else list(items)[day % one_in::one_in]
+
+
+def drawn(items, one_in, name=str):
+    """Those of some things whose turn it is; says which."""
+    some = turn(items, one_in)
     note("drawn by the date, one in %d: %s" % (one_in, ", ".join(map(name, some))))
     return some
 

@@ -57,6 +57,13 @@ def main(*checks, floor=0):
     cases.end(floor, picked=sys.argv[2:])
 
 
+def due(check, checks, one_in):
+    """Whether it is the turn of a check, of several that are long, or the command line asks for it; says so if not."""
+    if any(pick in check for pick in sys.argv[2:]) or check in cases.turn(checks, one_in): return True
+    note("%s: another day" % check)
+    return False
+
+
 def asked(answer):
     """mutants.py, which asks a script about many mutants: what it imports costs more than most checks. For each question of stdin, [environment, NAMEs],
     this process forks. The child says its pid and what main() says; at its end the parent says its status, behind a NUL."""

@@ -24,6 +24,7 @@ import harness as t
 SEED = int(os.environ.get("MLO_SEED", datetime.date.today().strftime("%Y%m%d")))
 SMALL = encoders.Encoder(3, 12, 2, 6, 24, 6, "post", "Relu", mask=True)           # 6 tokens of 12 channels, with a mask stream
 LONG = encoders.Encoder(2, 8, 1, 8, 8, 16, "post", "Relu")                        # frames that no pipeline holds
+FIFOS = "fifos", "least"                                                          # one of the two a day
 
 
 def model(name):
@@ -194,12 +195,9 @@ def check_depths():
         t.case("a residual FIFO of %d tokens around attention's frame of 16" % tokens, "" if len(found) == 1 and bool(p.returncode) == refused and (not refused or "less than 16 can deadlock" in said) else "%d, %d: %s" % (len(found), p.returncode, said[-200:]))
 
 
-def due(check): return check in t.drawn(("fifos", "least"), 2) or check in sys.argv[2:]
-
-
 def check_fifos():
     """What FIFOs hold at most: with a beat less they run full, which holds somebody up; far too shallow is a deadlock, which is named."""
-    if not due("fifos") or not t.have("FIFOs", "iverilog"): return
+    if not t.due("fifos", FIFOS, 2) or not t.have("FIFOs", "iverilog"): return
     good, m = emitted(model("long"), "--pe", 4, "--simd", 4, "--frames-in-flight", 4)
     flags = ("--frames", 4)
     whole = json.loads(t.good("sim", good, *flags))
@@ -226,7 +224,7 @@ def check_fifos():
 
 def check_least():
     """FIFOs as fold makes them: deeper ones save no cycle; with a token less one runs full, or could deadlock and is refused."""
-    if not due("least") or not t.have("FIFOs", "iverilog"): return
+    if not t.due("least", FIFOS, 2) or not t.have("FIFOs", "iverilog"): return
     cores = ("long", ("--pe", 4, "--simd", 4, "--frames-in-flight", 2)), ("mlp-res", ("--pe", 4, "--simd", 4)), ("long", ("--pe", 2, "--simd", 4, "--memory", "block", "--tile", 3))
     for name, flags in t.drawn(cores, 3):
         folded = t.good("fold", model(name), "--max-cost", 1, *flags).decode()       # 8-bit operands: cores whose peaks are told to the beat

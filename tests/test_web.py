@@ -158,9 +158,12 @@ HEADER, DRAWING = (300, 20), (600, 500)                       # where on the pag
 
 
 def drop(b, path, where):
-    """A file from the desktop, or several, as a hand does it: again where the drawing under it just changed."""
+    """A file from the desktop, or several, as a hand does it: three moves, between which the drawing below may change only while the page is at work; then
+    once more, as a hand does whose file was not taken."""
+    busy = b.js("document.body.dataset.state") == "busy"
+    if not busy: b.until("document.getElementById('view').style.pointerEvents === ''")         # what was to be drawn is
     opened = b.js("opened")
-    for _ in range(5):
+    for _ in range(5 if busy else 1):
         for kind in "dragEnter", "dragOver", "drop":
             b("Input.dispatchDragEvent", type=kind, x=where[0], y=where[1], data={"items": [], "files": [path] if isinstance(path, str) else path, "dragOperationsMask": 1})
             if kind == "dragOver": seen = b.js("document.body.className")
