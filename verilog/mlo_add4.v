@@ -34,40 +34,34 @@ module mlo_add4 #(
         if (COUNT < 1 || COUNT > 4) mlo_error_COUNT_must_be_1_to_4 u_count ();
     endgenerate
 
-    wire [BITS+LOW:0]   ab, cd;
-    wire [BITS+1+LOW:0] abcd;
+    // (Added up when the clock comes, not by wires: a simulator that is told of four numbers one after the other would add four times.)
+    always @(posedge clk)
+        if (en) begin : add
+            reg [BITS+LOW:0]   ab, cd;
+            reg [BITS+1+LOW:0] abcd;
+            ab = {a[BITS-1], a, {LOW{carry_in[0]}}};
+            cd = {c[BITS-1], c, {LOW{carry_in[2]}}};
+            if (COUNT > 1) ab = ab + {b[BITS-1], b, {LOW{carry_in[0]}}};
+            if (COUNT > 3) cd = cd + {d[BITS-1], d, {LOW{carry_in[2]}}};
+            abcd = {ab[BITS+LOW], ab};
+            if (COUNT > 2)
+                abcd = {ab[BITS+LOW], ab[BITS+LOW:LOW], {LOW{carry_in[1]}}} + {cd[BITS+LOW], cd[BITS+LOW:LOW], {LOW{carry_in[1]}}};
+            total <= abcd[BITS+1+LOW:LOW];
+        end
     generate
-        if (COUNT == 1) begin : one
-            assign ab = {a[BITS-1], a, {LOW{1'b0}}};
-        end else if (CARRY != 0) begin : two_carry
-            assign ab = {a[BITS-1], a, carry_in[0]} + {b[BITS-1], b, carry_in[0]};
-        end else begin : two
-            assign ab = {a[BITS-1], a} + {b[BITS-1], b};
-        end
-        if (COUNT < 4) begin : three
-            assign cd = {c[BITS-1], c, {LOW{1'b0}}};
-        end else if (CARRY != 0) begin : four_carry
-            assign cd = {c[BITS-1], c, carry_in[2]} + {d[BITS-1], d, carry_in[2]};
-        end else begin : four
-            assign cd = {c[BITS-1], c} + {d[BITS-1], d};
-        end
-        if (COUNT < 3) begin : half
-            assign abcd = {ab[BITS+LOW], ab};
-        end else if (CARRY != 0) begin : all_carry
-            assign abcd = {ab[BITS+1], ab[BITS+1:1], carry_in[1]} + {cd[BITS+1], cd[BITS+1:1], carry_in[1]};
-        end else begin : all
-            assign abcd = {ab[BITS], ab} + {cd[BITS], cd};
-        end
-        if (CARRY != 0) begin : keep
+        if (CARRY != 0) begin : lacking
             reg over;
             always @(posedge clk) if (en) over <= carry_in[COUNT-1];
             assign carry_out = over;
-        end else begin : none
+            wire unused = add.abcd[0];
+        end else begin : whole
             assign carry_out = 1'b0;
+            wire unused = &{1'b0, carry_in};
+        end
+        if (COUNT < 4) begin : fewer
+            wire unused = &{1'b0, b, c, d, carry_in};
         end
     endgenerate
-    always @(posedge clk) if (en) total <= abcd[BITS+1+LOW:LOW];
-    wire unused = &{1'b0, b, c, d, ab, cd, abcd, carry_in};
 
 `ifdef FORMAL
     // The contract, computed wide.

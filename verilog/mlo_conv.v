@@ -224,7 +224,8 @@ module mlo_conv #(
         .first(c_swap), .ready(c_ready), .addr(c_addr), .en(c_read), .data(c_data));
     always @(posedge clk) if (en_a) w_taps <= w_data;
 
-    wire [PE*TOTAL-1:0] totals;                     // of the products
+    // A group's sums, of the products, wait on a tray until their turn, written row by row (see mlo_mvu).
+    (* mem2reg *) reg [LANES*TOTAL-1:0] tray [0:TURNS-1];       // registers, each bit behind a multiplexer
     genvar p, k;
     generate
         for (p = 0; p < PE; p = p + 1) begin : row
@@ -238,32 +239,29 @@ module mlo_conv #(
                 .clk(clk), .en(en_a), .x(x), .w(w_taps[p*SIMD*WBITS +: SIMD*WBITS]), .sum(sum), .carry(unused_carry));
             reg  signed [TOTAL-1:0] total;          // of the group so far
             wire signed [TOTAL-1:0] next = total + {{(TOTAL - SBITS){sum[SBITS-1]}}, sum};
-            always @(posedge clk)
+            always @(posedge clk) begin
                 if (rst || take)   total <= {TOTAL{1'b0}};
                 else if (sum_more) total <= next;
-            assign totals[p*TOTAL +: TOTAL] = next;
+                if (take)          tray[p/LANES][(p%LANES)*TOTAL +: TOTAL] <= next;
+            end
             wire unused_row = &{1'b0, unused_carry};
         end
     endgenerate
 
-    // The group's sums wait on a tray: each turn the LANES next ones meet their channel words. What comes out is gathered;
-    // the last turn goes straight on. (The memory is slow: nothing but a register stands behind it.)
-    (* mem2reg *) reg [LANES*TOTAL-1:0] tray [0:TURNS-1];       // registers, each bit behind a multiplexer
+    // Each turn the LANES next sums meet their channel words. What comes out is gathered; the last turn goes straight on.
+    // (The memory is slow: nothing but a register stands behind it.)
     reg  [PE*YBITS-1:0]    gathered;                // its low bits hold the turns before
     wire [LANES*YBITS-1:0] lane_y;
     wire [LANES-1:0]       lane_valid;
     reg                    r_valid, l_valid;        // a turn: its word is read; it is in the lanes
     reg  [TW-1:0]          r_turn;
     wire [LANES*TOTAL-1:0] served = tray[r_turn];
-    integer                t;
     wire [(PE+LANES)*YBITS-1:0] passing = {lane_y, gathered};
     assign q_data = passing[LANES*YBITS +: PE*YBITS];
     always @(posedge clk) begin
         if (rst)                        {l_valid, r_valid} <= 2'b00;
         else if (en_b)                  {l_valid, r_valid} <= {r_valid, c_read};
         if (en_b)                       r_turn <= turn;
-        for (t = 0; t < TURNS; t = t + 1)
-            if (take)                   tray[t] <= totals[t*LANES*TOTAL +: LANES*TOTAL];
         if (en_b && lane_valid[0])      gathered <= q_data;
     end
     genvar l;

@@ -66,7 +66,6 @@ module mlo_dots #(
         for (i = 0; i < QUADS; i = i + 1) begin : quad
             reg  [4*XBITS-1:0] xx;
             wire signed [XBITS-1:0] x0 = xx[0 +: XBITS], x1 = xx[XBITS +: XBITS], x2 = xx[2*XBITS +: XBITS], x3 = xx[3*XBITS +: XBITS];
-            always @(posedge clk) if (en) xx <= x_in[4*i*XBITS +: 4*XBITS];
             if (PAIR != 0) begin : shared
                 reg  [4*WBITS-1:0] low, high;
                 reg  signed [2*PBITS-1:0] p0, p1, p2, p3;
@@ -76,6 +75,7 @@ module mlo_dots #(
                 wire signed [PBITS+WBITS-1:0] w3 = {high[3*WBITS +: WBITS], {XBITS{1'b0}}, low[3*WBITS +: WBITS]};
                 always @(posedge clk)
                     if (en) begin
+                        xx   <= x_in[4*i*XBITS +: 4*XBITS];
                         low  <= operand[0].w_in[4*i*WBITS +: 4*WBITS] ^ {4{1'b1, {(WBITS - 1){1'b0}}}};
                         high <= operand[ROWS-1].w_in[4*i*WBITS +: 4*WBITS];
                         p0   <= w0 * x0;
@@ -83,11 +83,12 @@ module mlo_dots #(
                         p2   <= w2 * x2;
                         p3   <= w3 * x3;
                     end
+            end else begin : apart
+                always @(posedge clk) if (en) xx <= x_in[4*i*XBITS +: 4*XBITS];
             end
             for (r = 0; r < ROWS; r = r + 1) begin : row
                 wire signed [PBITS-1:0] a, b, c, d; // the products, borrows not given back
                 wire [3:0]              borrow;
-                wire unused = &{1'b0, b, c, d, borrow};     // by a single column
                 if (PAIR != 0) begin : part
                     assign a = shared.p0[r*PBITS +: PBITS];
                     assign b = shared.p1[r*PBITS +: PBITS];
@@ -153,16 +154,19 @@ module mlo_dots #(
                     end
                     mlo_add4 #(.BITS(BITS), .COUNT(COUNT), .CARRY(CARRY)) u_add (
                         .clk(clk), .en(en), .a(a), .b(b), .c(c), .d(d), .carry_in(carry_in), .total(total), .carry_out(carry_out));
-                    wire unused = &{1'b0, total};           // its highest bits are signs
                 end
             end
             wire [SBITS-1:0] value;
             wire             over;
             if (LS == 0) begin : no_tree
                 assign {value, over} = {quad[0].row[r].a, quad[0].row[r].borrow[0] && CARRY != 0};
+                wire unused = &{1'b0, quad[0].row[r].b, quad[0].row[r].c, quad[0].row[r].d, quad[0].row[r].borrow};
             end else begin : tree
                 assign value = stage[LS].node[0].total[SBITS-1:0];
                 assign over  = stage[LS].node[0].carry_out;
+                if ($clog2(SIMD) != 2 * LS) begin : wide
+                    wire unused = stage[LS].node[0].total[SBITS];       // a sign, as the bit below
+                end
             end
             assign sum[r*SBITS +: SBITS] = value;
             wire unused = &{1'b0, over};

@@ -224,20 +224,24 @@ module mlo_mvu #(
         .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready), .s_axis_tlast(params_last),
         .first(c_swap), .ready(c_ready), .addr(c_addr), .en(c_read), .data(c_data));
 
+    // A group's sums, of the products, wait on a tray until their turn. (Row by row: a simulator would put one wide vector of all
+    // together anew for each of them.)
+    (* mem2reg *) reg [LANES*TOTAL-1:0] tray [0:TURNS-1];       // registers, each bit behind a multiplexer
+
     // PACK: rows in pairs; `excess` is the sum of x that the first one of each has too much, times 2^(WBITS-1).
     localparam PAIRED = (PACK != 0) ? PE / 2 : 0;   // pairs
     wire signed [SBITS-1:0] excess;
-    wire [PE*SBITS-1:0]     sums;
-    wire [PE-1:0]           lack;
-    wire [PE*TOTAL-1:0]     totals;                 // of the products
     genvar p;
     generate
         for (p = 0; p < PE; p = p + ((p < 2 * PAIRED) ? 2 : 1)) begin : rows
             localparam ROWS = (p < 2 * PAIRED) ? 2 : 1;
-            wire carry;
+            wire [ROWS*SBITS-1:0] sum;
+            wire                  carry;                // the second row lacks it
             mlo_dots #(.SIMD(SIMD), .XBITS(XBITS), .WBITS(WBITS), .ROWS(ROWS), .PACK(PACK)) u_dots (
-                .clk(clk), .en(en_a), .x(x_data), .w(w_data[p*SIMD*WBITS +: ROWS*SIMD*WBITS]), .sum(sums[p*SBITS +: ROWS*SBITS]), .carry(carry));
-            assign lack[p +: ROWS] = {ROWS{carry}};     // of the second row
+                .clk(clk), .en(en_a), .x(x_data), .w(w_data[p*SIMD*WBITS +: ROWS*SIMD*WBITS]), .sum(sum), .carry(carry));
+            if (ROWS == 1) begin : single
+                wire unused_carry = carry;
+            end
         end
         if (PAIRED > 0) begin : with_excess             // weights of 1, and synthesis leaves only the adders
             wire [XBITS+$clog2(SIMD)+1:0] x_sum;
@@ -248,49 +252,48 @@ module mlo_mvu #(
             wire unused_excess = &{1'b0, unused_carry, x_sum};
         end else begin : no_excess
             assign excess = {SBITS{1'b0}};
+            wire unused_excess = &{1'b0, excess};
         end
         for (p = 0; p < PE; p = p + 1) begin : row
+            localparam SECOND = (p < 2 * PAIRED) ? p % 2 : 0;
             wire signed [SBITS-1:0] sum;
-            if (p < 2 * PAIRED && p % 2 == 0) begin : first
-                assign sum = sums[p*SBITS +: SBITS] - excess;
+            if (p < 2 * PAIRED && SECOND == 0) begin : first
+                assign sum = rows[p].sum[0 +: SBITS] - excess;
             end else begin : plain
-                assign sum = sums[p*SBITS +: SBITS];
+                assign sum = rows[p-SECOND].sum[SECOND*SBITS +: SBITS];
             end
 
             reg  signed [TOTAL-1:0] total;          // of the group so far
             wire signed [TOTAL-1:0] add = {{(TOTAL - SBITS){sum[SBITS-1]}}, sum};
             wire        [TOTAL:0]   next;           // with a carry in, or without that bit
-            if (p < 2 * PAIRED && p % 2 == 1) begin : second
-                assign next = {add, lack[p]} + {total, lack[p]};
+            if (SECOND != 0) begin : second
+                assign next = {add, rows[p-1].carry} + {total, rows[p-1].carry};
             end else begin : whole
                 assign next = {add + total, 1'b0};
             end
-            always @(posedge clk)
+            always @(posedge clk) begin
                 if (rst || take)   total <= {TOTAL{1'b0}};
                 else if (sum_more) total <= next[TOTAL:1];
-            assign totals[p*TOTAL +: TOTAL] = next[TOTAL:1];
-            wire unused_bits = &{1'b0, lack[p], next[0], excess};
+                if (take)          tray[p/LANES][(p%LANES)*TOTAL +: TOTAL] <= next[TOTAL:1];
+            end
+            wire unused_bit = next[0];
         end
     endgenerate
 
-    // The group's sums wait on a tray: each turn the LANES next ones meet their channel words. What comes out is gathered;
-    // the last turn goes straight on. (The memory is slow: nothing but a register stands behind it.)
-    (* mem2reg *) reg [LANES*TOTAL-1:0] tray [0:TURNS-1];       // registers, each bit behind a multiplexer
+    // Each turn the LANES next sums meet their channel words. What comes out is gathered; the last turn goes straight on.
+    // (The memory is slow: nothing but a register stands behind it.)
     reg  [PE*QBITS-1:0]    gathered;                // its low bits hold the turns before
     wire [LANES*QBITS-1:0] lane_y;
     wire [LANES-1:0]       lane_valid;
     reg                    r_valid, l_valid;        // a turn: its word is read; it is in the lanes
     reg  [TW-1:0]          r_turn;
     wire [LANES*TOTAL-1:0] served = tray[r_turn];
-    integer                t;
     wire [(PE+LANES)*QBITS-1:0] passing = {lane_y, gathered};
     assign q_data = passing[LANES*QBITS +: PE*QBITS];
     always @(posedge clk) begin
         if (rst)                        {l_valid, r_valid} <= 2'b00;
         else if (en_b)                  {l_valid, r_valid} <= {r_valid, c_read};
         if (en_b)                       r_turn <= turn;
-        for (t = 0; t < TURNS; t = t + 1)
-            if (take)                   tray[t] <= totals[t*LANES*TOTAL +: LANES*TOTAL];
         if (en_b && lane_valid[0])      gathered <= q_data;
     end
     genvar l;

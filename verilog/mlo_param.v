@@ -238,8 +238,12 @@ end else begin : g_words
     reg  [KEEP*WIDTH-1:0] row_data_reg;
     wire [KEEP*WIDTH-1:0] beat;
     genvar w;
-    for (w = 0; w < KEEP; w = w + 1) begin : g_word
-        assign beat[w*WIDTH +: WIDTH] = s_axis_tdata[w*PW2 +: WIDTH];
+    if (WIDTH == PW2) begin : g_dense               // in one piece: all memories see all beats
+        assign beat = s_axis_tdata[KEEP*WIDTH-1:0];
+    end else begin : g_padded
+        for (w = 0; w < KEEP; w = w + 1) begin : g_word
+            assign beat[w*WIDTH +: WIDTH] = s_axis_tdata[w*PW2 +: WIDTH];
+        end
     end
     always @(posedge clk) begin
         if (take)
@@ -258,10 +262,11 @@ end else begin : g_words
         assign data = row_data_reg[word_reg*WIDTH +: WIDTH];
     end
 end
+if (WIDTH % AXI_WIDTH != 0 && (WIDTH != PW2 || DEPTH < R)) begin : g_padding
+    wire unused = &{1'b0, s_axis_tdata};
+end
 endgenerate
-
-// padding of the beats; the address of a single word
-wire unused = &{1'b0, s_axis_tdata, addr};
+wire unused = &{1'b0, addr};            // of a single word
 
 `ifdef FORMAL
     reg f_past_valid = 1'b0;

@@ -249,20 +249,22 @@ module mlo_regs #(
         end
     end
 
-    // Kernel k: word 0 busy, 1 starved, 2 blocked, and a word that reads 0.
-    wire [128*KERNELS-1:0] kernel_counters;
-    genvar k, w;
+    // Of each kernel: word 0 busy, 1 starved, 2 blocked, and a word that reads 0. (An array, not one wide vector: that a simulator
+    // would put together anew for each count.)
+    wire [127:0] counted [0:KERNELS-1];
+    genvar k;
     generate
         for (k = 0; k < KERNELS; k = k + 1) begin : kernel
-            for (w = 0; w < 3; w = w + 1) begin : word
-                reg [31:0] count;
-                always @(posedge clk) begin
-                    if (counts && stat[3*k+w]) count <= count + 32'd1;
-                    if (clear) count <= 32'd0;
+            reg [31:0] worked, starved, blocked;
+            always @(posedge clk)
+                if (clear) begin
+                    {blocked, starved, worked} <= 96'd0;
+                end else if (counts) begin
+                    if (stat[3*k])   worked  <= worked  + 32'd1;
+                    if (stat[3*k+1]) starved <= starved + 32'd1;
+                    if (stat[3*k+2]) blocked <= blocked + 32'd1;
                 end
-                assign kernel_counters[128*k+32*w +: 32] = count;
-            end
-            assign kernel_counters[128*k+96 +: 32] = 32'd0;
+            assign counted[k] = {32'd0, blocked, starved, worked};
         end
     endgenerate
 
@@ -273,9 +275,8 @@ module mlo_regs #(
     assign s_axil_arready = !reading && !s_axil_rvalid;
     assign s_axil_rresp   = 2'b00;
 
-    wire [7:0]   kernel_of = word_addr[9:2] - 8'd8;
-    wire         is_kernel = (word_addr[9:2] >= 8'd8) && ({24'd0, kernel_of} < KERNELS_V);
-    wire [127:0] kernel_words = kernel_counters[128*kernel_of[KW-1:0] +: 128];
+    wire [7:0] kernel_of = word_addr[9:2] - 8'd8;
+    wire       is_kernel = (word_addr[9:2] >= 8'd8) && ({24'd0, kernel_of} < KERNELS_V);
     always @(posedge clk) begin
         if (s_axil_rready) s_axil_rvalid <= 1'b0;
         if (s_axil_arvalid && s_axil_arready) begin
@@ -305,7 +306,7 @@ module mlo_regs #(
                 10'h013: s_axil_rdata <= (KV == 0) ? 32'd0 : kv_read;
                 10'h014: s_axil_rdata <= (KV == 0) ? 32'd0 : kv_written;
                 10'h017: s_axil_rdata <= (TOKENS == 0) ? 32'd0 : stop;
-                default: s_axil_rdata <= is_kernel ? kernel_words[32*word_addr[1:0] +: 32] : 32'd0;
+                default: s_axil_rdata <= is_kernel ? counted[kernel_of[KW-1:0]][32*word_addr[1:0] +: 32] : 32'd0;
             endcase
         end
         if (rst) begin

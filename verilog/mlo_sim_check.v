@@ -49,6 +49,7 @@ module mlo_sim_check #(
     assign broken[2] = rst && reset_1 && (SETTLE == 1 || reset_2) && valid !== 1'b0;
 `ifdef FORMAL
     assign broken[3] = 1'b0;
+    wire unused_cycle = &{1'b0, cycle};
 `else
 `ifdef SYNTHESIS
     assign broken[3] = 1'b0;               // (a proof that leaves this module's own text out)
@@ -76,6 +77,6 @@ module mlo_sim_check #(
         was     <= payload;
     end
 
-    wire unused = &{1'b0, on, reset_2, cycle};
+    wire unused = &{1'b0, on, reset_2};
 endmodule
 `default_nettype wire

@@ -29,33 +29,31 @@ module mlo_sim_trace #(
     input  wire                 counts,
     input  wire [3*KERNELS-1:0] stat
 );
+    wire               tick = clk && file != 32'd0;          // without a file nothing below runs, nor takes time
     wire [STREAMS-1:0] beat = valid & ready;
-    always @(posedge clk) if (file != 32'd0 && window) $fwrite(file, "W %0d %h %h\n", cycle, valid, ready);
+    always @(posedge tick) if (window) $fwrite(file, "W %0d %h %h\n", cycle, valid, ready);
     genvar i;
     generate
         for (i = 0; i < STREAMS; i = i + 1) begin : stream
             reg  [31:0] past = 32'd0;                // beats of the tile under way
             reg  [31:0] first = 32'd0;               // the cycle of its first one
-            wire [31:0] begun = (past == 32'd0) ? cycle : first;
-            wire        full  = (file != 32'd0) && beat[i] && (past + 32'd1 == BEATS[32*i +: 32]);
-            always @(posedge clk) if (file != 32'd0 && beat[i]) begin
-                past  <= full ? 32'd0 : past + 32'd1;
-                first <= begun;
+            wire        full = beat[i] && (past + 32'd1 == BEATS[32*i +: 32]);
+            always @(posedge tick) if (beat[i]) begin
+                past <= full ? 32'd0 : past + 32'd1;
+                if (past == 32'd0) first <= cycle;
             end
             if (i < KERNELS) begin : kernel
                 reg [31:0] busy = 32'd0, starved = 32'd0, blocked = 32'd0;        // since the tile before
-                // (before reset these are unknown)
-                wire [2:0] did = (counts === 1'b1) ? stat[3*i +: 3] : 3'd0;
-                always @(posedge clk) if (file != 32'd0) begin
-                    if (full) $fwrite(file, "K %0d %0d %0d %0d %0d %0d\n", i, begun, cycle, busy, starved, blocked);
+                always @(posedge tick) begin
+                    if (full) $fwrite(file, "K %0d %0d %0d %0d %0d %0d\n", i, (past == 32'd0) ? cycle : first, cycle, busy, starved, blocked);
                     if (over) $fwrite(file, "R %0d %0d %0d %0d\n", i, busy, starved, blocked);
-                    // the cycle of a tile's last beat belongs to the next one
-                    busy    <= (full ? 32'd0 : busy)    + {31'd0, did[0]};
-                    starved <= (full ? 32'd0 : starved) + {31'd0, did[1]};
-                    blocked <= (full ? 32'd0 : blocked) + {31'd0, did[2]};
+                    // the cycle of a tile's last beat belongs to the next one; before reset all is unknown
+                    busy    <= (full ? 32'd0 : busy)    + ((counts === 1'b1 && stat[3*i])   ? 32'd1 : 32'd0);
+                    starved <= (full ? 32'd0 : starved) + ((counts === 1'b1 && stat[3*i+1]) ? 32'd1 : 32'd0);
+                    blocked <= (full ? 32'd0 : blocked) + ((counts === 1'b1 && stat[3*i+2]) ? 32'd1 : 32'd0);
                 end
             end else begin : other
-                always @(posedge clk) if (full) $fwrite(file, "T %0d %0d %0d\n", i, begun, cycle);
+                always @(posedge tick) if (full) $fwrite(file, "T %0d %0d %0d\n", i, (past == 32'd0) ? cycle : first, cycle);
             end
         end
     endgenerate
