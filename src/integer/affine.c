@@ -8,7 +8,6 @@
  * invariant: every factor is above 0, as the kernel's multipliers are.
  * error: half a step.
  */
-static const mlo_sublayer_kind mlo_affine_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
@@ -29,7 +28,7 @@ static const char *mlo_affine_operand(
 
 static const char *mlo_block_affine(
     mlo_recogniser *r, mlo_node *n, const char *out, const char *x, const char *w, const char *b) {
-    mlo_sublayer *s = mlo_block_new(r, &mlo_affine_sublayer, n, out);
+    mlo_sublayer *s = mlo_block_new(r, n, out);
     if (!s) return NULL;
     s->in[0] = x;
     s->n_in = 1;

@@ -13,7 +13,6 @@
  *     that sees no key gives 0; floats give the mean of all values. It is padding itself.
  * cost: one walk over the index map of each chain of reshapes.
  */
-static const mlo_sublayer_kind mlo_attention_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
@@ -173,7 +172,7 @@ static const char *mlo_cannot_attend(
  * value after the reshapes; `joined` leads from there to `mix`, the MatMul. */
 static const char *mlo_block_attention(
     mlo_recogniser *r, mlo_node *mix, const char *out, const mlo_chain *joined) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_attention_sublayer, mix, out);
+    mlo_sublayer *b = mlo_block_new(r, mix, out);
     mlo_node *softmax = b ? mlo_softmax_of(r, mix->input[0], &b->probs_given) : NULL;
     mlo_chain chain[3];
     if (!b || r->m->error.code) return NULL;

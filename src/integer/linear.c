@@ -8,14 +8,13 @@
  *     average.
  * cost: one layer's weights in memory at a time.
  */
-static const mlo_sublayer_kind mlo_linear_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
 /* x W (+ bias): MatMul or Gemm with a parameter as its second operand. */
 static const char *mlo_block_linear(
     mlo_recogniser *r, mlo_node *n, const char *bias, const char *out) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_linear_sublayer, n, out);
+    mlo_sublayer *b = mlo_block_new(r, n, out);
     mlo_form w = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (w.rank != 2) return mlo_cannot(r, n, "a weight that is not a matrix");
