@@ -443,9 +443,10 @@ static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, const mlo_s
     int16_t *table = name ? (int16_t *)mlo_parameter(q, name, MLO_INT16, 1, &size) : NULL;
     double *steps = MLO_NEW_N(m, double, (size_t)q->scan.iterations);
     bare.out = sum;
-    if (m->error.code || mlo_sum_fineness(q, b, y->channels, made.zero, &fine)
-        || mlo_linear_parameters(q, &bare, &l, x) || mlo_linear_fill(q, &bare, &l, x, &at))
-        goto done;
+    const int failed = m->error.code || mlo_sum_fineness(q, b, y->channels, made.zero, &fine)
+        || mlo_linear_parameters(q, &bare, &l, x) || mlo_linear_fill(q, &bare, &l, x, &at);
+    mlo_scratch_free(m, (void *)(uintptr_t)at.zero);
+    if (failed) return mlo_failed(m);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         steps[i] = g->scale[i] / fine;
         for (int64_t k = 0; k < size; k++)
@@ -456,7 +457,7 @@ static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, const mlo_s
     const char *in[] = { x->narrow_name, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], name };
     if (!n || mlo_weight_bits_meta(q, b, n) || mlo_inputs(m, n, in, 6)
         || mlo_channel_parameters(q, out, y->channels, &c))
-        goto done;
+        return mlo_failed(m);
     mlo_index_bounds(n, g->bits);
     const char *in2[] = { sum, c.name[0], c.name[1], c.name[2] };
     n = mlo_requantizing_node(q, &mlo_requant_kernel, b, unary, &made, in2, 4);
@@ -477,8 +478,6 @@ static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, const mlo_s
         }
         mlo_array_free(m, bias);
     }
-done:
-    mlo_scratch_free(m, (void *)(uintptr_t)at.zero);
     return mlo_failed(m);
 }
 
