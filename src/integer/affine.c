@@ -14,8 +14,7 @@
 /* The carried operand of an elementwise node; *by takes the other one. NULL: there is no such pair. */
 static const char *mlo_affine_operand(
     mlo_recogniser *r, const mlo_node *n, const char *op, const char **by) {
-    const mlo_form none = { MLO_UNDEFINED, -1, { 0 } },
-                   y = n ? mlo_body_form(&r->in, n->output[0]) : none;
+    const mlo_form y = mlo_body_form(&r->in, n ? n->output[0] : NULL);
     for (size_t k = 0; mlo_is(n, op) && k < 2; k++) {
         const char *other = n->input[1 - k];
         if (!mlo_is_carried(&r->in, n->input[k]) || mlo_is_carried(&r->in, other)) continue;

@@ -164,8 +164,9 @@ static int mlo_weight_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i,
 }
 
 /* mlo_rounded_weight, a row's piece at a time. */
-static void mlo_integer_mean(const float *restrict row, float shape, const float *restrict inverse,
-    const mlo_weight_range *r, double mean, double *restrict sum, int64_t n) {
+static void mlo_integer_mean(const float *MLO_RESTRICT row, float shape,
+    const float *MLO_RESTRICT inverse, const mlo_weight_range *r, double mean,
+    double *MLO_RESTRICT sum, int64_t n) {
     const float lo = r->lo, hi = r->hi, magic = 12582912.0f;
     for (int64_t i = 0; i < n; i++) {
         float v = row[i] * shape * inverse[i];
