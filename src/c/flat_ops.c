@@ -256,7 +256,7 @@ static int mlo_flat_rows(mlo_flat *f, const mlo_dialect *d, mlo_flat_value *x, m
 }
 
 static int mlo_flat_dialect(mlo_flat *f, const mlo_dialect *d) {
-    const mlo_array *in[MLO_FLAT_EACH + MLO_DIALECT_NUMBERS] = { NULL };
+    const mlo_array *in[(int)MLO_FLAT_EACH + MLO_DIALECT_NUMBERS] = { NULL };
     mlo_flat_value *x[MLO_FLAT_EACH];
     mlo_interval ends[MLO_FLAT_EACH] = { { 0, 0 } }; /* of an operand that there is not: 0 */
     mlo_interval all;

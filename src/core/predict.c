@@ -236,7 +236,7 @@ static void mlo_schedule_free(mlo *m, mlo_schedule *s) {
 static mlo_schedule *mlo_schedule_new(
     mlo *m, const mlo_core *c, int64_t frames, int peaks, mlo_prediction *p, mlo_bus *bus) {
     const int64_t length = mlo_ring_length(c);
-    const size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
+    const size_t memories = MLO_CORE_MEMORIES;
     mlo_schedule *s = (mlo_schedule *)mlo_scratch(m, 1, sizeof *s);
     if (!s) return NULL;
     memset(s, 0, sizeof *s);

@@ -37,8 +37,9 @@ static int mlo_knee_soon(const mlo_core *c, int frames, int64_t cycles) {
     double macs = 0;
     for (int i = 0; i < c->n_element; i++) macs += (double)mlo_frame_macs(&c->element[i]);
     macs *= (double)c->scan.iterations;
-    return frames * ((double)cycles / MLO_ICARUS_CYCLES + macs / MLO_ICARUS_PRODUCTS)
-        <= MLO_KNEE_SECONDS;
+    const double seconds = (double)cycles / (double)MLO_ICARUS_CYCLES
+        + macs / (double)MLO_ICARUS_PRODUCTS;
+    return frames * seconds <= (double)MLO_KNEE_SECONDS;
 }
 
 /* All plans of the front that cost little, the slowest first. */
