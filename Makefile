@@ -8,7 +8,7 @@
 #   make test-all every test, as .ci/run calls it; make costs writes what each may cost, tests/costs.txt; make test-full leaves nothing to the date
 #   make mlo.c    the amalgamation, which is committed: one file to drop into another project
 #   make format   clang-format over src/ and cli/, as .clang-format says
-#   make lint     strict warnings of gcc and clang; the Verilog in three tools
+#   make lint     strict warnings of gcc and clang, as C and as C++; the Verilog in three tools
 #   make bench    times and cycles; BENCH="minilm bits" picks some, BENCH=bandwidth=all all that a bench has
 #   make synth    what the hardware costs: Yosys for UltraScale+ and ECP5, nextpnr for an LFE5U-85; SYNTH="mvu" picks. Takes many minutes
 #   make prove    every proof of tests/formal anew, into proved.txt; a test run makes those that are not in there, and a dated sample
@@ -28,6 +28,7 @@ LIBDIR  ?= lib
 # Debian's nanopb comes without a .pc file
 LDLIBS  ?= -lprotobuf-nanopb -lcjson -lz -lm
 STRICT  := -std=c99 -pedantic -Wall -Wextra -Wconversion
+PLUS    := -x c++ -Wall -Werror
 PYTHON  := .venv/bin/python
 
 PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev nanopb zlib1g-dev iverilog verilator g++ yosys z3 clang libclang-rt-14-dev valgrind qemu-user gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-powerpc-linux-gnu libc6-dev-powerpc-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-system-arm gcc-arm-none-eabi libnewlib-arm-none-eabi gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf ccache jq groff-base locales python3 python3-venv libpython3-dev cmake pkg-config zsh fish chromium dpkg-dev emscripten lintian parallel tcl
@@ -126,6 +127,10 @@ lint: build/texts.c
 	gcc $(STRICT) -Werror -O2 -I. -c -o build/lint.o main.c
 	clang $(STRICT) -Werror -I. -Ibuild -fsyntax-only src/mlo.c
 	clang $(STRICT) -Werror -I. -fsyntax-only main.c
+	g++ -std=c++20 $(PLUS) -I. -Ibuild -fsyntax-only src/mlo.c
+	g++ -std=c++20 $(PLUS) -I. -fsyntax-only main.c
+	clang++ -std=c++17 $(PLUS) -I. -Ibuild -fsyntax-only src/mlo.c
+	clang++ -std=c++17 $(PLUS) -I. -fsyntax-only main.c
 	sh tests/lint.sh
 
 format:

@@ -6,7 +6,8 @@
  *
  *     cp mlo.h mlo.c tool/ && cc tool.c mlo.c -lprotobuf-nanopb -lcjson -lm
  *
- * or `#include "mlo.c"` at the end of your own file. A program in C++ (98 and later) takes this header as it is; mlo.c stays C: `cc -c mlo.c`, and link.
+ * or `#include "mlo.c"` at the end of your own file. A program in C++ (98 and later) takes this header as it is.
+ * mlo.c is C99, and C++20 for g++ and clang++ (C++17, too: they take its initializers): `c++ -x c++ -c mlo.c`; what it writes is the same, byte for byte.
  *
  * A handle holds one model and walks it down the stages, each of which can be looked at:
  *

@@ -50,7 +50,7 @@ typedef struct {
 } cli_floats;
 
 static int cli_floats_stopped(void *user, const char *name, int64_t iteration, const mlo_array *v) {
-    cli_floats *f = user;
+    cli_floats *f = (cli_floats *)user;
     (void)name;
     (void)iteration;
     (void)v;
@@ -61,7 +61,7 @@ static int cli_floats_stopped(void *user, const char *name, int64_t iteration, c
 }
 
 static void *cli_floats_run(void *user) {
-    cli_floats *f = user;
+    cli_floats *f = (cli_floats *)user;
     const mlo_array *in;
     size_t n_in;
     if (mlo_to(f->m, "read") || mlo_draw(f->m, MLO_BENCH_DRAW, &in, &n_in)
@@ -94,7 +94,8 @@ static void cli_floats_end(cli_floats *f, int stop) {
 static size_t cli_float_error(cli *c, cli_floats *f, cli_error **errors) {
     const mlo_array *got;
     size_t k, done = 0;
-    if (!f->n || mlo_golden(c->m, &got, &k) || !(*errors = calloc(f->n + 1, sizeof **errors)))
+    if (!f->n || mlo_golden(c->m, &got, &k)
+        || !(*errors = (cli_error *)calloc(f->n + 1, sizeof **errors)))
         return 0;
     for (size_t i = 0; i < f->n && i < k; i++) {
         if (cli_count(&f->exact[i]) != cli_count(&got[i])) continue;

@@ -202,7 +202,8 @@ static int cli_sim_choose(cli_bench *b) {
     const cli_effort a = cli_effort_of(b, 0, program);
     cli_sim_program(b, 1, program, sizeof program);
     const cli_effort v = cli_effort_of(b, 1, program);
-    const int sooner = a.compile + a.run > CLI_PATIENCE && v.compile + v.run < a.compile + a.run;
+    const int sooner = a.compile + a.run > (double)CLI_PATIENCE
+        && v.compile + v.run < a.compile + a.run;
     b->verilator = said ? !strcmp(said, "verilator") : verilator && (sooner || !icarus);
     b->effort = b->verilator ? v : a;
     cli_sim_because(b, &a, &v, icarus && verilator);

@@ -13,6 +13,9 @@
 #include <pb_decode.h>
 #include <pb_encode.h>
 #include <cjson/cJSON.h>
+#ifdef __cplusplus
+#include <initializer_list>
+#endif
 
 /* The same bits from every compiler: a product and a sum stay two roundings, whatever the machine
  * could fuse. */

@@ -371,6 +371,25 @@ def check_determinism():
     case("in German", compile_to("same/german", env=german))
 
 
+def check_plus():
+    """mlo.c and main.c as C++: no word from the compiler, nothing mutable, nothing of C++'s library; and the bytes that ./mlo writes."""
+    for cc, year in t.drawn([(cc, year) for year in ("20", "17") for cc in ("clang++", "g++")], 4, " ".join):
+        if not t.have("as C++ with " + cc, cc, "gcc", "nm"): continue
+        how, flags = f"C++{year}, {cc}", ["-x", "c++", "-std=c++" + year, "-O0", "-Wall", "-Werror"]
+        made, p = t.compiled(cc, [*flags, "-fno-pie", "-fno-pic"])
+        case("mlo.c as " + how, p.stderr[:400] if p and p.returncode else "")
+        why = t.compile_c(at("plus.o"), ["-c", os.path.join(t.root, "main.c")], [*flags, "-I", t.root], cc, [])
+        why = why or t.compile_c(at("plus"), [at("plus.o"), made], ["-fno-pie"], "gcc", [*t.LIBS, "-lz"])
+        case(f"with main.c, linked by gcc: {how}", why)
+        if why: continue
+        symbols = [l.split()[-2:] for l in subprocess.run(["nm", made], capture_output=True, text=True).stdout.splitlines()]
+        case("no mutable globals, " + how, ", ".join(n for kind, n in symbols if kind in "bBdDcCsSgG"))
+        case("what is exported is what mlo.h declares, " + how, ", ".join(sorted({n for kind, n in symbols if kind == "T"} ^ t.public_names())))
+        for name, *args in (("bert-tiny-mask", "--calib", t.calibration("bert-tiny-mask"), *FOLD), ("stories260k-step", "--context", 64, "--tokens"), ("swin-tiny", "--target", "c")):
+            for folder, program in ("first", None), ("second", at("plus")): good("compile", t.model(name), *args, "-o", at(f"plus-{folder}/{name}"), program=program)
+            case(f"{name}: the bytes of ./mlo, {how}", t.trees_differ(at("plus-first/" + name), at("plus-second/" + name)))
+
+
 def check_json_is_onnx():
     """A stage's JSON and its --onnx are the same message, field by field, and onnx accepts it; what was piped in holds its weights itself."""
     from google.protobuf import json_format
@@ -421,5 +440,5 @@ def check_verilog_alike():
 
 if __name__ == "__main__":
     t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_lint, check_header_examples, check_options, check_misuse, check_demo, check_allocations, check_places, check_threads,
-           check_valgrind, check_determinism, check_json_is_onnx, check_pipe, check_verilog_alike, check_json_pipe_sanitized, check_sanitizers,
-           floor=165)
+           check_valgrind, check_determinism, check_plus, check_json_is_onnx, check_pipe, check_verilog_alike, check_json_pipe_sanitized, check_sanitizers,
+           floor=172)

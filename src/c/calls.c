@@ -151,6 +151,7 @@ static int mlo_c_kernel(mlo_c_writer *w, const mlo_element *el) {
         { "SCORES", wide ? "" : "a->part, ", NULL },
         { "PRODUCT", wide && mixed == 32 ? "int64_t" : "int32_t", NULL },
         { "BLOCK", mlo_integer(m, few ? MLO_C_MIXED : MLO_C_NARROW), NULL }, { NULL, NULL, NULL } };
+    (void)mlo_softmax_weigh_narrow; /* emitted C calls it, the library does not */
     if (!name || mlo_map_get(&w->told, name)) return mlo_failed(m);
     MLO_TRY(mlo_map_put(m, &w->told, name, w));
     mlo_puts(&w->e->t, "\n");

@@ -158,7 +158,7 @@ static mlo_interval mlo_flat_larger(const mlo_interval *in) {
 }
 static mlo_interval mlo_flat_smaller(const mlo_interval *in) {
     return mlo_negative(
-        mlo_flat_larger((const mlo_interval[]){ mlo_negative(in[0]), mlo_negative(in[1]) }));
+        mlo_flat_larger(MLO_ITEMS(mlo_interval, mlo_negative(in[0]), mlo_negative(in[1]))));
 }
 static mlo_interval mlo_flat_within(const mlo_interval *in) {
     return mlo_from_to(
@@ -256,7 +256,7 @@ static int mlo_flat_rows(mlo_flat *f, const mlo_dialect *d, mlo_flat_value *x, m
 }
 
 static int mlo_flat_dialect(mlo_flat *f, const mlo_dialect *d) {
-    const mlo_array *in[MLO_FLAT_EACH + MLO_DIALECT_NUMBERS] = { NULL };
+    const mlo_array *in[(int)MLO_FLAT_EACH + MLO_DIALECT_NUMBERS] = { NULL };
     mlo_flat_value *x[MLO_FLAT_EACH];
     mlo_interval ends[MLO_FLAT_EACH] = { { 0, 0 } }; /* of an operand that there is not: 0 */
     mlo_interval all;
@@ -322,7 +322,7 @@ static mlo_flat_value *mlo_flat_sums(mlo_flat *f, mlo_interval ends) {
 /* A step of sums by channels, of `inner` numbers each: x, w, a bias or none; what is done with each sum
  * takes up to two more (flat_fuse.c), here nothing is. */
 static int mlo_flat_sum_step(
-    mlo_flat *f, mlo_flat_step *s, mlo_flat_value **x, int64_t inner, int64_t channels) {
+    mlo_flat *f, mlo_flat_step *s, mlo_flat_value *const *x, int64_t inner, int64_t channels) {
     s->exact = "mlo_same";
     s->also = "0, 0, ";
     s->sum = s->out->dtype;
@@ -349,8 +349,8 @@ static int mlo_flat_batch(
 }
 
 /* Parts of a product: matrices, if w has them, too; else rows, if all lie one behind the other. */
-static void mlo_flat_matrix_parts(
-    mlo_flat *f, mlo_flat_step *s, mlo_flat_value **x, const int64_t *batch, int64_t bias_row) {
+static void mlo_flat_matrix_parts(mlo_flat *f, mlo_flat_step *s, mlo_flat_value *const *x,
+    const int64_t *batch, int64_t bias_row) {
     const int64_t k = x[0]->dims[x[0]->rank - 1], n = x[1]->dims[x[1]->rank - 1];
     const int64_t all = batch[0] * batch[1], m = s->out->count / (all * n);
     const int matrices = all > 1 && x[1]->count == all * k * n;
@@ -386,8 +386,8 @@ static int mlo_flat_matrices(
         mlo_flat_list(f->m, batch, 2), (long long)(y->count / (batch[0] * batch[1] * n)),
         (long long)k, (long long)n, mlo_flat_list(f->m, xs, 2), mlo_flat_list(f->m, ws, 2),
         (long long)bias_row);
-    mlo_flat_matrix_parts(f, s, (mlo_flat_value *[]){ x, w, bias }, batch, bias_row);
-    return mlo_flat_sum_step(f, s, (mlo_flat_value *[]){ x, w, bias }, 1, n);
+    mlo_flat_matrix_parts(f, s, MLO_ITEMS(mlo_flat_value *, x, w, bias), batch, bias_row);
+    return mlo_flat_sum_step(f, s, MLO_ITEMS(mlo_flat_value *, x, w, bias), 1, n);
 }
 
 static int mlo_flat_matmul(mlo_flat *f) {
@@ -502,7 +502,7 @@ static int mlo_flat_conv(mlo_flat *f) {
     if (!s || mlo_flat_window(f, s, x, w->dims + 2, groups, x->dims[1] / groups, out / groups))
         return mlo_failed(f->m);
     return mlo_flat_sum_step(
-        f, s, (mlo_flat_value *[]){ x, w, bias }, y->count / y->dims[0] / out, out);
+        f, s, MLO_ITEMS(mlo_flat_value *, x, w, bias), y->count / y->dims[0] / out, out);
 }
 
 static int mlo_flat_pool(mlo_flat *f) {

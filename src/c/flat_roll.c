@@ -77,7 +77,9 @@ static mlo_flat_loop mlo_flat_find_loop(const mlo_flat *f) {
             const size_t rounds = same / length + 1;
             if (rounds < 2 || length * (rounds - 1) <= saved) continue;
             saved = length * (rounds - 1);
-            best = (mlo_flat_loop){ i + 1 - (rounds - 1) * length, length, rounds };
+            best.start = i + 1 - (rounds - 1) * length;
+            best.length = length;
+            best.rounds = rounds;
         }
     return best;
 }

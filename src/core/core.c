@@ -9,6 +9,7 @@
  * cost: O(nodes).
  */
 enum { MLO_OUTSIDE = -1, MLO_CORE_MOST = 96, MLO_LATENCY_MOST = 100000 };
+enum { MLO_CORE_MEMORIES = MLO_CORE_MOST * (int)MLO_UNIT_MEMORIES };
 
 /* Where a kernel's parameters are. Layer: two banks on chip, every iteration's parameters come
  * from memory in every iteration. Resident: a bank for each iteration, loaded once; then the

@@ -10,15 +10,9 @@
  * cost: that of the schedule: milliseconds for a BERT-base.
  */
 
-static const mlo_flow_verbs *const mlo_flows[] = {
-    [MLO_FLOW_BEATS] = &mlo_flow_beats,
-    [MLO_FLOW_MATRIX] = &mlo_flow_matrix,
-    [MLO_FLOW_TILES] = &mlo_flow_tiles,
-    [MLO_FLOW_NORM] = &mlo_flow_norm,
-    [MLO_FLOW_ROWS] = &mlo_flow_rows,
-    [MLO_FLOW_WINDOW] = &mlo_flow_window,
-    [MLO_FLOW_REPLAY] = &mlo_flow_replay,
-};
+/* In the order of mlo_flow. */
+static const mlo_flow_verbs *const mlo_flows[] = { &mlo_flow_beats, &mlo_flow_matrix,
+    &mlo_flow_tiles, &mlo_flow_norm, &mlo_flow_rows, &mlo_flow_window, &mlo_flow_replay };
 
 /* A reader is heard: port 0 is the loader, port i + 1 element i. 1: what it waited for is through. */
 static int mlo_port_hears(mlo_schedule *s, int port, int *any) {
@@ -242,7 +236,7 @@ static void mlo_schedule_free(mlo *m, mlo_schedule *s) {
 static mlo_schedule *mlo_schedule_new(
     mlo *m, const mlo_core *c, int64_t frames, int peaks, mlo_prediction *p, mlo_bus *bus) {
     const int64_t length = mlo_ring_length(c);
-    const size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
+    const size_t memories = MLO_CORE_MEMORIES;
     mlo_schedule *s = (mlo_schedule *)mlo_scratch(m, 1, sizeof *s);
     if (!s) return NULL;
     memset(s, 0, sizeof *s);

@@ -320,8 +320,8 @@ typedef struct mlo_schedule {
     /* the loader: memory after memory, iteration after iteration; banks in turn */
     int n_memory;
     int first_memory[MLO_CORE_MOST + 1]; /* [element] */
-    int64_t beats[MLO_CORE_MOST * MLO_UNIT_MEMORIES]; /* [memory]: of a load */
-    char resident[MLO_CORE_MOST * MLO_UNIT_MEMORIES]; /* [memory]: 1: it keeps all iterations' */
+    int64_t beats[MLO_CORE_MEMORIES]; /* [memory]: of a load */
+    char resident[MLO_CORE_MEMORIES]; /* [memory]: 1: it keeps all iterations' */
     int64_t loads; /* iterations of the run */
     int64_t origin; /* the beat of the image at which its parameters begin */
     int64_t loaded; /* memories dealt out */

@@ -109,7 +109,7 @@ static int64_t mlo_row_begins(mlo_schedule *s) {
     if (s->table_rows == each * j->outside && j->frame && j->order && j->order->told) {
         when = mlo_said(s->head, j->frame - 1);
         if (when == MLO_NOT_YET) return when;
-        when += MLO_SAID_ID + MLO_ROW_ASKS + (s->c->places ? MLO_PLACE_ASKS : 0);
+        when += (int64_t)MLO_SAID_ID + MLO_ROW_ASKS + (s->c->places ? MLO_PLACE_ASKS : 0);
     }
     if (ahead >= s->passed) return MLO_NOT_YET;
     if (ahead >= 0) when = mlo_max(when, s->entered[ahead % MLO_ROWS_KEPT] + MLO_ROW_PASSED);

@@ -191,7 +191,7 @@ static int mlo_plan_fits(
     *area = mlo_core_area(s->c);
     *fits = mlo_fpga_lacks(f, area) < 0;
     if (*fits || deep) return 0;
-    static const int64_t none[2 * MLO_CORE_MOST];
+    static const int64_t none[2 * MLO_CORE_MOST] = { 0 };
     mlo_core_shallow(s->c, none);
     const mlo_area shallow = mlo_core_area(s->c);
     for (int k = 0; k < s->c->n_edge; k++) s->c->edge[k].fifo = 0;
@@ -207,10 +207,10 @@ static int mlo_plan_fits(
 
 /* All plans of the front, the slowest first, not predicted. */
 static int mlo_device_front(const mlo_space *s, const mlo_limits *l, mlo_plan **plans, size_t *n) {
-    mlo_limits try = *l;
+    mlo_limits tried = *l;
     mlo_plan plan;
-    for (int found = 1; found; try.steady = plan.steady - 1)
-        if (mlo_search_solve(s, &try, &plan, &found)
+    for (int found = 1; found; tried.steady = plan.steady - 1)
+        if (mlo_search_solve(s, &tried, &plan, &found)
             || (found && !MLO_PUSH(s->m, *plans, *n, plan)))
             return mlo_failed(s->m);
     return 0;

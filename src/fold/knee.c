@@ -37,18 +37,19 @@ static int mlo_knee_soon(const mlo_core *c, int frames, int64_t cycles) {
     double macs = 0;
     for (int i = 0; i < c->n_element; i++) macs += (double)mlo_frame_macs(&c->element[i]);
     macs *= (double)c->scan.iterations;
-    return frames * ((double)cycles / MLO_ICARUS_CYCLES + macs / MLO_ICARUS_PRODUCTS)
-        <= MLO_KNEE_SECONDS;
+    const double seconds = (double)cycles / (double)MLO_ICARUS_CYCLES
+        + macs / (double)MLO_ICARUS_PRODUCTS;
+    return frames * seconds <= (double)MLO_KNEE_SECONDS;
 }
 
 /* All plans of the front that cost little, the slowest first. */
 static int mlo_knee_front(const mlo_space *s, const mlo_limits *l, mlo_plan **plans, size_t *n) {
-    mlo_limits try = *l;
+    mlo_limits tried = *l;
     mlo_plan plan;
     double least = DBL_MAX;
     size_t kept = 0;
-    for (int found = 1; found; try.steady = plan.steady - 1) {
-        if (mlo_search_solve(s, &try, &plan, &found)
+    for (int found = 1; found; tried.steady = plan.steady - 1) {
+        if (mlo_search_solve(s, &tried, &plan, &found)
             || (found && !MLO_PUSH(s->m, *plans, *n, plan)))
             return mlo_failed(s->m);
         if (found && mlo_plan_cost(&plan) < least) least = mlo_plan_cost(&plan);

@@ -472,19 +472,19 @@ static int mlo_search_solve(const mlo_space *s, const mlo_limits *l, mlo_plan *p
 
 /* Finds the fastest folding within the limits; of equally fast ones, the cheapest. */
 static int mlo_search_fastest(const mlo_space *s, const mlo_limits *l, mlo_plan *plan, int *found) {
-    mlo_limits try = *l;
+    mlo_limits tried = *l;
     mlo_plan other;
     int fits;
     if (mlo_search_solve(s, l, plan, found) || !*found) return mlo_failed(s->m);
     /* `low` cannot be reached, plan->steady can */
     for (int64_t low = 0; low < plan->steady;) {
-        try.steady = low + (plan->steady - low) / 2;
-        if (try.steady == low) break;
-        if (mlo_search_solve(s, &try, &other, &fits)) return mlo_failed(s->m);
+        tried.steady = low + (plan->steady - low) / 2;
+        if (tried.steady == low) break;
+        if (mlo_search_solve(s, &tried, &other, &fits)) return mlo_failed(s->m);
         if (fits)
             *plan = other;
         else
-            low = try.steady;
+            low = tried.steady;
     }
     return 0;
 }
@@ -494,14 +494,14 @@ static int mlo_search_fastest(const mlo_space *s, const mlo_limits *l, mlo_plan 
  * spare multipliers. Lanes stay as few as the pace needs. */
 static int mlo_search_spare(const mlo_space *s, const mlo_limits *l, mlo_plan *plan) {
     mlo_space timed;
-    mlo_limits try = *l;
+    mlo_limits tried = *l;
     mlo_plan other;
     int found;
     if (plan->frames > 1 || l->multipliers == MLO_UNLIMITED) return 0;
-    try.steady = plan->steady;
+    tried.steady = plan->steady;
     if (mlo_search_begin(s->m, s->c, 1, &timed)) return mlo_failed(s->m);
     timed.fifo_bits = s->fifo_bits;
-    if (mlo_search_solve(&timed, &try, &other, &found) || !found) return mlo_failed(s->m);
+    if (mlo_search_solve(&timed, &tried, &other, &found) || !found) return mlo_failed(s->m);
     for (int i = 0; i < s->c->n_element; i++)
         if (s->menu[i].n) {
             const mlo_choice *c = &timed.menu[i].item[other.item[i]];
@@ -582,10 +582,10 @@ static int mlo_search_rush(const mlo_space *s, int64_t target, mlo_plan *plan) {
  * is the fastest one, if *any. */
 static int mlo_search_target(
     const mlo_space *s, const mlo_limits *l, int64_t target, mlo_plan *plan, int *found, int *any) {
-    mlo_limits try = *l;
-    try.steady = target / s->c->scan.iterations;
-    for (*found = 1; *found; try.steady = plan->steady - 1) {
-        if (mlo_search_solve(s, &try, plan, found) || (*found && mlo_plan_predict(s, plan)))
+    mlo_limits tried = *l;
+    tried.steady = target / s->c->scan.iterations;
+    for (*found = 1; *found; tried.steady = plan->steady - 1) {
+        if (mlo_search_solve(s, &tried, plan, found) || (*found && mlo_plan_predict(s, plan)))
             return mlo_failed(s->m);
         if (*found && plan->cycles <= target) return 0;
     }
@@ -614,11 +614,11 @@ static int mlo_search_more(const mlo_space *s, const mlo_plan *p) {
  * slowest first. From two frames in flight on, the steady speed is reached; so more frames, which
  * cost bits, must make the plan faster or cheaper. */
 static int mlo_search_front(const mlo_space *s, const mlo_limits *l, mlo_plan **plans, size_t *n) {
-    mlo_limits try = *l;
+    mlo_limits tried = *l;
     mlo_plan plan;
     const size_t before = *n;
-    for (int found = 1; found; try.steady = plan.steady - 1) {
-        if (mlo_search_solve(s, &try, &plan, &found)) return mlo_failed(s->m);
+    for (int found = 1; found; tried.steady = plan.steady - 1) {
+        if (mlo_search_solve(s, &tried, &plan, &found)) return mlo_failed(s->m);
         int beaten = !found;
         for (size_t i = 0; i < before && !beaten; i++)
             beaten = (*plans)[i].frames > 1 && (*plans)[i].steady <= plan.steady

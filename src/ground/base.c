@@ -223,6 +223,20 @@ enum { MLO_LANES = 16 };
 #define MLO_APART
 #endif
 
+/* Where C++, which compiles all this as well, has other words than C: a list that is written where a
+ * call takes a pointer (C++ keeps it no longer than the call); memory as what a list has; a pointer
+ * to what no other pointer of the function leads to. */
+#ifdef __cplusplus
+#define MLO_ITEMS(type, ...) (std::initializer_list<type>{ __VA_ARGS__ }.begin())
+#define MLO_AS(list, memory) mlo_as((list), (memory))
+#define MLO_RESTRICT __restrict
+template <typename T> static T *mlo_as(T *, void *memory) { return (T *)memory; }
+#else
+#define MLO_ITEMS(type, ...) ((type const[]){ __VA_ARGS__ })
+#define MLO_AS(list, memory) (memory)
+#define MLO_RESTRICT restrict
+#endif
+
 /* The same C once more for wider vectors, taken where the processor has them. Sums keep their
  * order, so results keep their bits. With MLO_PLAIN it is C alone. */
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(MLO_PLAIN)

@@ -352,8 +352,8 @@ static size_t mlo_room(size_t n) {
     while (room < n) room *= 2;
     return room;
 }
-#define MLO_PUSH(m, list, n, item)                             \
-    ((list) = mlo_push_room((m), (list), (n), sizeof *(list)), \
+#define MLO_PUSH(m, list, n, item)                                           \
+    ((list) = MLO_AS(list, mlo_push_room((m), (list), (n), sizeof *(list))), \
         (m)->pushed ? ((list)[(n)++] = (item), 1) : 0)
 static void *mlo_push_room(mlo *m, void *list, size_t n, size_t size) {
     size_t room = n;

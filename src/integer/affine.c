@@ -8,14 +8,13 @@
  * invariant: every factor is above 0, as the kernel's multipliers are.
  * error: half a step.
  */
-static const mlo_sublayer_kind mlo_affine_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
 /* The carried operand of an elementwise node; *by takes the other one. NULL: there is no such pair. */
 static const char *mlo_affine_operand(
     mlo_recogniser *r, const mlo_node *n, const char *op, const char **by) {
-    const mlo_form y = n ? mlo_body_form(&r->in, n->output[0]) : (mlo_form){ 0 };
+    const mlo_form y = mlo_body_form(&r->in, n ? n->output[0] : NULL);
     for (size_t k = 0; mlo_is(n, op) && k < 2; k++) {
         const char *other = n->input[1 - k];
         if (!mlo_is_carried(&r->in, n->input[k]) || mlo_is_carried(&r->in, other)) continue;
@@ -29,7 +28,7 @@ static const char *mlo_affine_operand(
 
 static const char *mlo_block_affine(
     mlo_recogniser *r, mlo_node *n, const char *out, const char *x, const char *w, const char *b) {
-    mlo_sublayer *s = mlo_block_new(r, &mlo_affine_sublayer, n, out);
+    mlo_sublayer *s = mlo_block_new(r, n, out);
     if (!s) return NULL;
     s->in[0] = x;
     s->n_in = 1;

@@ -13,7 +13,6 @@
  *     that sees no key gives 0; floats give the mean of all values. It is padding itself.
  * cost: one walk over the index map of each chain of reshapes.
  */
-static const mlo_sublayer_kind mlo_attention_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
@@ -173,7 +172,7 @@ static const char *mlo_cannot_attend(
  * value after the reshapes; `joined` leads from there to `mix`, the MatMul. */
 static const char *mlo_block_attention(
     mlo_recogniser *r, mlo_node *mix, const char *out, const mlo_chain *joined) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_attention_sublayer, mix, out);
+    mlo_sublayer *b = mlo_block_new(r, mix, out);
     mlo_node *softmax = b ? mlo_softmax_of(r, mix->input[0], &b->probs_given) : NULL;
     mlo_chain chain[3];
     if (!b || r->m->error.code) return NULL;
@@ -638,7 +637,7 @@ static void mlo_attention_numbers(
     const mlo_sublayer *b, int64_t i, int lt, double score, double v, double y, int32_t *p) {
     const mlo_given *w = b->probs_given, *s = w ? b->scores_given : NULL;
     const double octave = 1.4426950408889634;
-    const double unit = s ? s->scale[i] : b->cap ? b->cap[i] / MLO_CAP_MOST : score;
+    const double unit = s ? s->scale[i] : b->cap ? b->cap[i] / (double)MLO_CAP_MOST : score;
     int64_t mult[4] = { 0 };
     int shift[4] = { 0 };
     mlo_fixed(unit * octave * (w ? 4096 : 64), 40, &mult[0], &shift[0]);
@@ -712,7 +711,7 @@ static int mlo_bias_shift_of(mlo_quantizer *q, const mlo_sublayer *b) {
                 if (row[j] > -INFINITY) need = fmax(need, fabs(mlo_bias_units(&s, row[j], most)));
         }
     }
-    while (shift < MLO_BIAS_SHIFT && rint(ldexp(need, -shift)) > MLO_BIAS_MOST) shift++;
+    while (shift < MLO_BIAS_SHIFT && rint(ldexp(need, -shift)) > (double)MLO_BIAS_MOST) shift++;
     return shift;
 }
 

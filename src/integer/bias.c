@@ -76,12 +76,11 @@ static int mlo_bias_parallel(const float *a, const float *b, int64_t keys, doubl
 
 /* Where a causal query or the last one sees the same as the last one, one row does for all. */
 static void mlo_bias_join_queries(mlo_bias *b, int causal) {
-    enum { TOLERANCE = 10000 }; /* of a nat, one part: a hundredth of what hardware tells apart */
+    const double tolerance = 1.0 / 10000; /* of a nat: a hundredth of what hardware tells apart */
     const int64_t n = b->keys, blocks = b->n * b->heads;
     for (int64_t r = 0; r < blocks * b->queries; r++) {
         const float *last = b->number + ((r / b->queries + 1) * b->queries - 1) * n;
-        if (!mlo_bias_parallel(b->number + r * n, last, causal ? r % n + 1 : n, 1.0 / TOLERANCE))
-            return;
+        if (!mlo_bias_parallel(b->number + r * n, last, causal ? r % n + 1 : n, tolerance)) return;
     }
     for (int64_t k = 0; k < blocks; k++)
         memmove(b->number + k * n, b->number + ((k + 1) * b->queries - 1) * n,

@@ -17,7 +17,6 @@
  *     with shapes of 0.1 and 20 all.
  * cost: two multipliers a lane.
  */
-static const mlo_sublayer_kind mlo_gate_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
@@ -41,7 +40,7 @@ static int mlo_is_gate(mlo_recogniser *r, mlo_node *n) {
 }
 
 static const char *mlo_block_gate(mlo_recogniser *r, mlo_node *n, const char *out, double scale) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_gate_sublayer, n, out);
+    mlo_sublayer *b = mlo_block_new(r, n, out);
     mlo_form f0 = mlo_body_form(&r->in, n->input[0]), f1 = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (mlo_last_dim(&f0) != mlo_last_dim(&f1) || mlo_form_count(&f0) != mlo_form_count(&f1))

@@ -8,14 +8,13 @@
  *     average.
  * cost: one layer's weights in memory at a time.
  */
-static const mlo_sublayer_kind mlo_linear_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
 /* x W (+ bias): MatMul or Gemm with a parameter as its second operand. */
 static const char *mlo_block_linear(
     mlo_recogniser *r, mlo_node *n, const char *bias, const char *out) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_linear_sublayer, n, out);
+    mlo_sublayer *b = mlo_block_new(r, n, out);
     mlo_form w = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (w.rank != 2) return mlo_cannot(r, n, "a weight that is not a matrix");
@@ -165,8 +164,9 @@ static int mlo_weight_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i,
 }
 
 /* mlo_rounded_weight, a row's piece at a time. */
-static void mlo_integer_mean(const float *restrict row, float shape, const float *restrict inverse,
-    const mlo_weight_range *r, double mean, double *restrict sum, int64_t n) {
+static void mlo_integer_mean(const float *MLO_RESTRICT row, float shape,
+    const float *MLO_RESTRICT inverse, const mlo_weight_range *r, double mean,
+    double *MLO_RESTRICT sum, int64_t n) {
     const float lo = r->lo, hi = r->hi, magic = 12582912.0f;
     for (int64_t i = 0; i < n; i++) {
         float v = row[i] * shape * inverse[i];
@@ -444,9 +444,10 @@ static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, const mlo_s
     int16_t *table = name ? (int16_t *)mlo_parameter(q, name, MLO_INT16, 1, &size) : NULL;
     double *steps = MLO_NEW_N(m, double, (size_t)q->scan.iterations);
     bare.out = sum;
-    if (m->error.code || mlo_sum_fineness(q, b, y->channels, made.zero, &fine)
-        || mlo_linear_parameters(q, &bare, &l, x) || mlo_linear_fill(q, &bare, &l, x, &at))
-        goto done;
+    const int failed = m->error.code || mlo_sum_fineness(q, b, y->channels, made.zero, &fine)
+        || mlo_linear_parameters(q, &bare, &l, x) || mlo_linear_fill(q, &bare, &l, x, &at);
+    mlo_scratch_free(m, (void *)(uintptr_t)at.zero);
+    if (failed) return mlo_failed(m);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         steps[i] = g->scale[i] / fine;
         for (int64_t k = 0; k < size; k++)
@@ -457,7 +458,7 @@ static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, const mlo_s
     const char *in[] = { x->narrow_name, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], name };
     if (!n || mlo_weight_bits_meta(q, b, n) || mlo_inputs(m, n, in, 6)
         || mlo_channel_parameters(q, out, y->channels, &c))
-        goto done;
+        return mlo_failed(m);
     mlo_index_bounds(n, g->bits);
     const char *in2[] = { sum, c.name[0], c.name[1], c.name[2] };
     n = mlo_requantizing_node(q, &mlo_requant_kernel, b, unary, &made, in2, 4);
@@ -478,8 +479,6 @@ static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, const mlo_s
         }
         mlo_array_free(m, bias);
     }
-done:
-    mlo_scratch_free(m, (void *)(uintptr_t)at.zero);
     return mlo_failed(m);
 }
 

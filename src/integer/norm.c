@@ -6,7 +6,6 @@
  * out: the kernel LayerNorm, which reads a wide value: the residual stream, or what a linear layer
  *     makes. A norm over all tokens of a frame, [1, .., C] from axis 1 (or less) on, is the kernel FrameNorm.
  */
-static const mlo_sublayer_kind mlo_norm_sublayer; /* the card, below */
 
 /* Why there is no hardware for a norm over so many tokens; NULL: there is. */
 static const char *mlo_frame_norm_unfit(mlo_recogniser *r, const mlo_form *f, int64_t tokens) {
@@ -17,7 +16,7 @@ static const char *mlo_frame_norm_unfit(mlo_recogniser *r, const mlo_form *f, in
 }
 
 static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n, const char *out) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_norm_sublayer, n, out);
+    mlo_sublayer *b = mlo_block_new(r, n, out);
     const mlo_form f = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, out);
     mlo_chain chain;
     chain.n = chain.n_rounding = 0;

@@ -11,7 +11,6 @@
  * error: half a step of the stream, and half a step of the result.
  * cost: T C numbers an iteration.
  */
-static const mlo_sublayer_kind mlo_place_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
@@ -28,7 +27,7 @@ static const char *mlo_recognise_place(mlo_recogniser *r, mlo_node *n, const cha
     if (mlo_is(n, "Add")) k = !mlo_is_carried(&r->in, n->input[0]);
     *is = mlo_is(n, "Add") && mlo_is_carried(&r->in, n->input[k])
         && mlo_is_per_place(r, n->input[1 - k], &y);
-    mlo_sublayer *b = *is ? mlo_block_new(r, &mlo_place_sublayer, n, name) : NULL;
+    mlo_sublayer *b = *is ? mlo_block_new(r, n, name) : NULL;
     if (!b) return NULL;
     b->in[0] = n->input[k];
     b->n_in = 1;

@@ -99,6 +99,7 @@ typedef struct mlo_sublayer_kind {
 typedef struct mlo_recogniser {
     mlo *m;
     const mlo_sublayer_kind *const *kinds; /* in the order they are tried; ends with NULL */
+    const mlo_sublayer_kind *card; /* the one that is being tried */
     mlo_graph *body;
     mlo_inside in;
     /* value name -> its block, or itself when it is a carried input */
@@ -169,12 +170,12 @@ static int mlo_is_unmoved(const mlo_recogniser *r, const char *source, const mlo
 /* recognises what makes `name`; returns the (canonical) value name, NULL on failure */
 static const char *mlo_block_of(mlo_recogniser *r, const char *name);
 
-static mlo_sublayer *mlo_block_new(
-    mlo_recogniser *r, const mlo_sublayer_kind *card, mlo_node *node, const char *out) {
+/* A sublayer of the kind that is being tried. */
+static mlo_sublayer *mlo_block_new(mlo_recogniser *r, mlo_node *node, const char *out) {
     mlo_sublayer *b = MLO_NEW(r->m, mlo_sublayer);
     if (!b) return NULL;
-    b->card = card;
-    b->kind = card->kind;
+    b->card = r->card;
+    b->kind = r->card->kind;
     b->node = node;
     b->out = out;
     b->scale = 1;
@@ -284,6 +285,18 @@ static const char *mlo_without_kernel(const mlo_recogniser *r, const mlo_node *n
     return "an op without an integer kernel";
 }
 
+/* The block of the first kind that knows the node. The inputs of a block are recognised meanwhile. */
+static const char *mlo_block_by_kind(mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
+    const mlo_sublayer_kind *outer = r->card;
+    const char *out = NULL;
+    for (size_t k = 0; !*is && r->kinds[k]; k++) {
+        r->card = r->kinds[k];
+        out = r->card->recognise(r, n, name, is);
+    }
+    r->card = outer;
+    return out;
+}
+
 static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
     const char *known = (const char *)mlo_map_get(&r->done, name);
     mlo_node *n = mlo_made_by(&r->in, name);
@@ -303,7 +316,7 @@ static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
         is = 1;
         out = mlo_block_of(r, n->input[0]);
     }
-    for (size_t k = 0; !is && r->kinds[k]; k++) out = r->kinds[k]->recognise(r, n, name, &is);
+    if (!is) out = mlo_block_by_kind(r, n, name, &is);
     if (!is)
         out = mlo_is_layout(n) ? mlo_block_layout(r, n, name)
                                : mlo_cannot(r, n, mlo_without_kernel(r, n));

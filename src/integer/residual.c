@@ -4,10 +4,9 @@
  *     layer's result alone.
  * out: the kernel Add of two wide streams, which have neither zero points nor factors per channel.
  */
-static const mlo_sublayer_kind mlo_residual_sublayer; /* the card, below */
 
 static const char *mlo_block_residual(mlo_recogniser *r, mlo_node *n) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_residual_sublayer, n, n->output[0]);
+    mlo_sublayer *b = mlo_block_new(r, n, n->output[0]);
     mlo_form f0 = mlo_body_form(&r->in, n->input[0]), f1 = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (mlo_form_count(&f0) != mlo_form_count(&f1)) return mlo_cannot(r, n, "an add of two shapes");

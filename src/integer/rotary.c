@@ -12,7 +12,6 @@
  * invariant: a pair that does not turn keeps what it was, but for the one rounding.
  * cost: T D numbers an iteration.
  */
-static const mlo_sublayer_kind mlo_rotary_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
@@ -23,7 +22,7 @@ static const char *mlo_recognise_rotary(mlo_recogniser *r, mlo_node *n, const ch
         return mlo_cannot(r, n,
             "rotary embedding outside of an attention's queries and keys, or by angles that are no "
             "constants");
-    mlo_sublayer *b = mlo_block_new(r, &mlo_rotary_sublayer, n, name);
+    mlo_sublayer *b = mlo_block_new(r, n, name);
     if (!b) return NULL;
     b->in[0] = n->input[0];
     b->n_in = 1;

@@ -567,10 +567,13 @@ static int mlo_rotation_same(const mlo_rotation_found *a, const mlo_rotation_fou
 /* The heads of an operand of a product, [.., T, D], or (the second) [.., D, T]; 0 of them: it has none. */
 static mlo_heads mlo_operand_heads(const mlo_inside *in, const char *name, int second) {
     const mlo_form f = mlo_body_form(in, name);
-    if (f.rank < 2 || mlo_form_count(&f) < 1) return (mlo_heads){ 0 };
-    return (mlo_heads){ f.dims[f.rank - (second ? 1 : 2)],
-        mlo_form_count(&f) / (f.dims[f.rank - 1] * f.dims[f.rank - 2]),
-        f.dims[f.rank - (second ? 2 : 1)], second };
+    mlo_heads at = { 0, 0, 0, 0 };
+    if (f.rank < 2 || mlo_form_count(&f) < 1) return at;
+    at.t = f.dims[f.rank - (second ? 1 : 2)];
+    at.heads = mlo_form_count(&f) / (f.dims[f.rank - 1] * f.dims[f.rank - 2]);
+    at.d = f.dims[f.rank - (second ? 2 : 1)];
+    at.order = second;
+    return at;
 }
 
 /* order[j] := which element of its row of a value channel j of an operand's heads is, where the operand

@@ -167,7 +167,7 @@ static int64_t mlo_start_of(const mlo_sought *s, int64_t words) {
                 said += n * before;
                 open += n * entropy;
                 all += n;
-            } else if (n >= MLO_START_SEEN && entropy >= mlo_start_open * open / all
+            } else if (n >= (double)MLO_START_SEEN && entropy >= mlo_start_open * open / all
                 && before < least * entropy) {
                 least = before / entropy;
                 start = c;

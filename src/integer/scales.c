@@ -330,7 +330,7 @@ static float mlo_rounded_weight(float v, const mlo_weight_range *r) {
     return v - magic;
 }
 
-static void mlo_most_of(const float *restrict x, float f, float *restrict most, int64_t n) {
+static void mlo_most_of(const float *MLO_RESTRICT x, float f, float *MLO_RESTRICT most, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         float v = fabsf(x[i] * f);
         most[i] = v > most[i] ? v : most[i];

@@ -7,7 +7,6 @@
  *     which the function hardly changes are cut off.
  * cost: an evaluation of 1025 points, and of the table's, per iteration.
  */
-static const mlo_sublayer_kind mlo_unary_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
@@ -51,7 +50,7 @@ static const char *mlo_unary_source(mlo_recogniser *r, mlo_node *n) {
 }
 
 static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_unary_sublayer, n, n->output[0]);
+    mlo_sublayer *b = mlo_block_new(r, n, n->output[0]);
     if (!b) return NULL;
     if (!(b->in[0] = mlo_unary_source(r, n))) {
         int both = n->n_input > 1 && mlo_is_carried(&r->in, n->input[0])

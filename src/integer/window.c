@@ -15,7 +15,6 @@
  * invariant: which token is where is found by following views element by element (layout.c).
  * cost: one layer's weights in memory at a time.
  */
-static const mlo_sublayer_kind mlo_window_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
@@ -145,7 +144,7 @@ static int mlo_is_over_tokens(const mlo_recogniser *r, const mlo_node *n, mlo_su
 
 static const char *mlo_block_pool(
     mlo_recogniser *r, mlo_node *n, const char *name, const mlo_pooled *p) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_window_sublayer, n, name);
+    mlo_sublayer *b = mlo_block_new(r, n, name);
     mlo_chain chain;
     if (!b) return NULL;
     const char *why = mlo_pool_form(r, n, b);
@@ -165,7 +164,7 @@ static const char *mlo_block_pool(
 
 static const char *mlo_block_window(
     mlo_recogniser *r, mlo_node *n, const char *name, const mlo_chain *made) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_window_sublayer, n, name);
+    mlo_sublayer *b = mlo_block_new(r, n, name);
     mlo_chain chain;
     if (!b) return NULL;
     const char *why = mlo_window_form(r, n, b);

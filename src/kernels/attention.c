@@ -1158,14 +1158,15 @@ static void mlo_attention_area(
 /* ---- the cards -------------------------------------------------------------- */
 
 /* What all of them share; the rest of a card says how they differ. */
-#define MLO_ATTENTION_CARD                                                                  \
-    .kind = MLO_KERNEL_ATTENTION, .pe_axis = "keys", .simd_axis = "head channels",          \
-    .legal = mlo_attention_legal, .unit = mlo_attention_unit, .knows = mlo_attention_knows, \
-    .intermediates = mlo_attention_intermediates, .area = mlo_attention_area,               \
+#define MLO_ATTENTION_CARD                                                         \
+    .pe_axis = "keys", .simd_axis = "head channels", .legal = mlo_attention_legal, \
+    .unit = mlo_attention_unit, .knows = mlo_attention_knows,                      \
+    .intermediates = mlo_attention_intermediates, .area = mlo_attention_area,      \
     .pack = mlo_attention_pack
 
 static const mlo_kernel mlo_attention_kernel = {
     .op = { "mlo.Attention", mlo_kernel_same_shape, mlo_attention_run, 5 },
+    .kind = MLO_KERNEL_ATTENTION,
     .series = "attention",
     .function = mlo_attention_function,
     .ending = mlo_attention_ending,
@@ -1175,6 +1176,7 @@ static const mlo_kernel mlo_attention_kernel = {
 
 static const mlo_kernel mlo_attention_bias_kernel = {
     .op = { "mlo.AttentionBias", mlo_kernel_same_shape, mlo_attention_run, 6 },
+    .kind = MLO_KERNEL_ATTENTION,
     .series = "attention",
     .function = mlo_attention_bias_function,
     .ending = mlo_attention_ending,
@@ -1184,6 +1186,7 @@ static const mlo_kernel mlo_attention_bias_kernel = {
 
 static const mlo_kernel mlo_attention_cap_kernel = {
     .op = { "mlo.AttentionCap", mlo_kernel_same_shape, mlo_attention_run, 5 },
+    .kind = MLO_KERNEL_ATTENTION,
     .series = "attention",
     .function = mlo_attention_cap_function,
     .ending = mlo_attention_cap_ending,
@@ -1193,6 +1196,7 @@ static const mlo_kernel mlo_attention_cap_kernel = {
 
 static const mlo_kernel mlo_attention_probs_kernel = {
     .op = { "mlo.AttentionProbs", mlo_kernel_same_shape, mlo_attention_run, 5 },
+    .kind = MLO_KERNEL_ATTENTION,
     .series = "attentionprobs",
     .function = mlo_attention_probs_function,
     .ending = mlo_attention_probs_ending,
@@ -1202,6 +1206,7 @@ static const mlo_kernel mlo_attention_probs_kernel = {
 
 static const mlo_kernel mlo_attention_rounded_kernel = {
     .op = { "mlo.AttentionRounded", mlo_kernel_same_shape, mlo_attention_run, 5 },
+    .kind = MLO_KERNEL_ATTENTION,
     .series = "attentionrounded",
     .function = mlo_attention_rounded_function,
     .ending = mlo_attention_probs_ending,

@@ -122,7 +122,7 @@ static int mlo_even_bare(mlo_evener *u, mlo_evened *e) {
 static int mlo_even_collect(mlo_evener *u, size_t *bare) {
     mlo *m = u->m;
     mlo_map biased = { NULL, 0, 0 };
-    const char **class = NULL;
+    const char **classes = NULL;
     for (size_t i = 0, k = 0; i < u->g->n_node; i++) {
         mlo_evened e = { u->g->node[i], NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0 };
         const char *its = mlo_even_class(m, u->g, e.product, &e.channels);
@@ -133,13 +133,13 @@ static int mlo_even_collect(mlo_evener *u, size_t *bare) {
             mlo_even_sum(m, u->g, &e);
         else if (mlo_has_input(e.product, 2))
             e.bias = e.product->input[2];
-        if ((e.bias && mlo_map_put(m, &biased, its, u)) || !MLO_PUSH(m, class, k, its)
+        if ((e.bias && mlo_map_put(m, &biased, its, u)) || !MLO_PUSH(m, classes, k, its)
             || !MLO_PUSH(m, u->of, u->n, e))
             return mlo_failed(m);
     }
     for (size_t i = 0; i < u->n; i++) {
         mlo_evened *e = &u->of[i];
-        if (!mlo_map_get(&biased, class[i])) continue;
+        if (!mlo_map_get(&biased, classes[i])) continue;
         *bare += !e->bias;
         MLO_TRY(e->bias ? mlo_even_row(u, e) : mlo_even_bare(u, e));
         MLO_TRY(mlo_map_put(m, &u->at, e->product, (void *)(uintptr_t)(i + 1)));

@@ -951,7 +951,7 @@ static void mlo_encode_external(pb_ostream_t *s, mlo_encoder *e, const mlo_tenso
 
 /* Writes the bytes that mlo_encode_external promised, in the same order. */
 static int mlo_encode_data(mlo *m, void *tensor, void *user) {
-    static const char zeros[MLO_DATA_ALIGN];
+    static const char zeros[MLO_DATA_ALIGN] = { 0 };
     const mlo_tensor *t = (const mlo_tensor *)tensor;
     mlo_out *o = (mlo_out *)user;
     (void)m;

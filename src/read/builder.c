@@ -91,9 +91,12 @@ static const char *mlo_x_node(
         if (mlo_node_input(m, n, in[i])) return "";
     return mlo_node_meta(m, n, x->n) ? "" : out;
 }
-#define MLO_X(x, op, ...)                                       \
-    mlo_x_node((x), (op), (const char *const[]){ __VA_ARGS__ }, \
-        sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(const char *))
+static const char *mlo_x_listed(mlo_expansion *x, const char *op, const char *const *in) {
+    size_t n_in = 0;
+    while (in[n_in]) n_in++;
+    return mlo_x_node(x, op, in, n_in);
+}
+#define MLO_X(x, op, ...) mlo_x_listed((x), (op), MLO_ITEMS(const char *, __VA_ARGS__, NULL))
 
 /* The node made last, to give it attributes and outputs; NULL when it could not be made. */
 static mlo_node *mlo_x_last(const mlo_expansion *x) {

@@ -611,11 +611,11 @@ static void mlo_expand_einsum(mlo_expansion *x) {
 /* The number that an attribute says, however it says it: an integer, a float, a tensor of one
  * element. */
 static int64_t mlo_x_whole_attr(mlo_expansion *x, const char *names) {
-    const char *or = strchr(names, '|');
+    const char *other = strchr(names, '|');
     const mlo_attr *a = mlo_attr_of(
-        x->n, or ? mlo_intern_n(x->m, names, (size_t)(or -names)) : names);
+        x->n, other ? mlo_intern_n(x->m, names, (size_t)(other - names)) : names);
     double v = 0;
-    if (!a && or) a = mlo_attr_of(x->n, or +1);
+    if (!a && other) a = mlo_attr_of(x->n, other + 1);
     int known = a
         && (a->type == MLO_ATTR_INT || a->type == MLO_ATTR_FLOAT
             || (a->type == MLO_ATTR_TENSOR && mlo_tensor_count(a->t) == 1

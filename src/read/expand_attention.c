@@ -94,7 +94,7 @@ static const char *mlo_x_mask(mlo_expansion *x, const char *scores, size_t i) {
     const char *mask = mlo_x_in(x, i), *open, *c;
     int rank = mlo_x_rank(x, i);
     if (rank == 2 || rank == 3) {
-        c = mlo_x_tensor(x, mlo_x_form(x, i).dtype, 0, 1, (const int64_t[]){ 0 }, 0);
+        c = mlo_x_tensor(x, mlo_x_form(x, i).dtype, 0, 1, MLO_ITEMS(int64_t, 0), 0);
         open = MLO_X(x, "Greater", mask, c);
         open = rank == 2 ? mlo_x_unsqueeze(x, open, over_heads_and_queries, 2)
                          : mlo_x_unsqueeze(x, open, over_heads, 1);
