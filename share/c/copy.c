@@ -1,4 +1,5 @@
-/* What a DMA of yours may do: copies begin in their order, and have ended behind MLO_COPY_WAIT(). */
+/* What a DMA of yours may do: copies begin in their order, at MLO_COPY_START or later, while kernels run, and have
+ * ended behind MLO_COPY_WAIT(). */
 #ifndef MLO_COPY_START
 #include <string.h>
 #define MLO_COPY_START(to, from, bytes) memcpy(to, from, bytes)

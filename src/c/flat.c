@@ -68,6 +68,7 @@ typedef struct {
     int64_t bias_row;
     int along[2]; /* of the numbers of `exact`: 1 by channel */
     int64_t tile; /* units at a time in a small arena; 0: all, where they lie */
+    int twice[MLO_FLAT_OPERANDS + 1]; /* 1: it has two places there */
     int over; /* 1: each number of an operand is read before the same one of the result is written */
 } mlo_flat_step;
 

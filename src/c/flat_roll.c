@@ -59,9 +59,11 @@ typedef struct {
 
 /* "mlo_matmul_i8_i8_i32(&..": what has to be the same of two steps. */
 static const char *mlo_flat_form_of_step(mlo *m, const mlo_flat_step *s) {
+    int places = 0;
+    for (int k = 0; k <= MLO_FLAT_OPERANDS; k++) places |= s->twice[k] << k;
     return mlo_intern(m,
-        mlo_format(m, "%s(%s%s %lld %lld", mlo_flat_name(m, s), s->before, s->also,
-            (long long)s->scratch, (long long)s->tile));
+        mlo_format(m, "%s(%s%s %lld %lld %d", mlo_flat_name(m, s), s->before, s->also,
+            (long long)s->scratch, (long long)s->tile, places));
 }
 
 /* The stretch that saves most calls. */

@@ -7,9 +7,13 @@
  *     copied into the arena, and the part out of it (MLO_COPY_START, MLO_COPY_WAIT). What only moves is copied
  *     within the larger memory.
  *
+ * What is cut has two places in the arena: while a part is computed in one, the next operand comes into the
+ * other, or the result before it leaves there. Where two of all do not fit, the largest have one, and are
+ * copied between two calls. What is whole, and a step of one part, has one.
+ *
  * invariant: kernels read and write the arena alone; all that a step has there at a time fits; the bytes
- *     copied are those foretold.
- * example: a Conv of 64 channels in 64 KB: the picture once, then 4 times 16 kernels, their numbers, the result.
+ *     copied are those foretold. A place is not used between a START that names it and the next WAIT.
+ * example: a Conv of 64 channels in 64 KB: the picture once, then 8 times 8 kernels, their numbers, the result.
  * cost: O(steps).
  */
 
@@ -33,11 +37,16 @@ static int64_t mlo_flat_aligned(int64_t bytes) {
     return mlo_parts(bytes, MLO_PLAN_ALIGN) * MLO_PLAN_ALIGN;
 }
 
+/* Bytes of one place of argument k. */
+static int64_t mlo_flat_place_bytes(const mlo_flat_step *s, int k, int64_t tile) {
+    return mlo_flat_aligned(mlo_flat_part_bytes(s, k, tile));
+}
+
 /* The byte of the arena that argument k begins at; of the scratch, behind all of them; then the end. */
 static int64_t mlo_flat_part_at(const mlo_flat_step *s, int k, int64_t tile) {
     int64_t at = 0;
     for (int i = 0; i < k && i <= MLO_FLAT_OPERANDS; i++)
-        at += mlo_flat_aligned(mlo_flat_part_bytes(s, i, tile));
+        at += (s->twice[i] ? 2 : 1) * mlo_flat_place_bytes(s, i, tile);
     return k > MLO_FLAT_OPERANDS + 1 ? at + mlo_flat_aligned(s->scratch) : at;
 }
 static int64_t mlo_flat_tile_bytes(const mlo_flat_step *s, int64_t tile) {
@@ -49,6 +58,17 @@ static int64_t mlo_flat_traffic(const mlo_flat_step *s) {
     int64_t all = 0;
     for (int k = 0; s->tile && k <= MLO_FLAT_OPERANDS; k++)
         all += mlo_flat_part_bytes(s, k, s->units);
+    return all;
+}
+
+/* Of those, what is copied while a part is computed: operands but the first part, the result but the last. */
+static int64_t mlo_flat_overlapped(const mlo_flat_step *s) {
+    int64_t all = 0;
+    for (int k = 0; k <= MLO_FLAT_OPERANDS; k++) {
+        const int64_t rest = (s->units - 1) % (s->tile ? s->tile : 1) + 1;
+        const int64_t alone = k < MLO_FLAT_OPERANDS ? s->tile : rest;
+        if (s->twice[k]) all += mlo_flat_part_bytes(s, k, s->units - alone);
+    }
     return all;
 }
 
@@ -68,6 +88,25 @@ static int mlo_flat_into_columns(mlo_flat *f, mlo_flat_step *s) {
     return 1;
 }
 
+/* Is argument k cut? */
+static int mlo_flat_is_cut(const mlo_flat_step *s, int k) {
+    return mlo_flat_part_of(s, k) && s->unit[k];
+}
+
+/* Two places for what is cut; while not even parts of one unit fit so, the largest has one. */
+static void mlo_flat_two_places(mlo_flat_step *s, int64_t most) {
+    for (int k = 0; k <= MLO_FLAT_OPERANDS; k++) s->twice[k] = mlo_flat_is_cut(s, k);
+    while (mlo_flat_tile_bytes(s, 1) > most) {
+        int largest = MLO_FLAT_OPERANDS;
+        for (int k = MLO_FLAT_OPERANDS; k >= 0; k--)
+            if (s->twice[k]
+                && (!s->twice[largest]
+                    || mlo_flat_part_bytes(s, k, 1) > mlo_flat_part_bytes(s, largest, 1)))
+                largest = k;
+        s->twice[largest] = 0;
+    }
+}
+
 /* The largest parts that fit, all of a size but the last. */
 static int mlo_flat_cut(mlo_flat *f, mlo_flat_step *s, int64_t most) {
     f->node = s->node;
@@ -80,6 +119,7 @@ static int mlo_flat_cut(mlo_flat *f, mlo_flat_step *s, int64_t most) {
             "--arena %lld: the smallest part of its result takes %lld bytes, with all that it is "
             "made from; give as much",
             (long long)most, (long long)least);
+    if (mlo_flat_tile_bytes(s, s->units) > most) mlo_flat_two_places(s, most);
     int64_t tile = s->units;
     while (tile > 1 && mlo_flat_tile_bytes(s, tile) > most)
         tile = tile > 64 ? tile - tile / 64 : tile - 1;
@@ -103,51 +143,92 @@ static int mlo_flat_room(mlo_flat *f) {
 
 /* ---- as text ------------------------------------------------------------------------------------ */
 
-/* Copies a part that lies in pieces, each of n numbers. */
-static void mlo_flat_copy_pieces(mlo_text *t, const mlo_flat_step *s, int k, const char *from) {
-    const long long at = (long long)mlo_flat_part_at(s, k, s->tile), pitch = (long long)s->pitch;
+/* A part: its first unit, how many there are, and which of two places it has; NULL: the first. */
+typedef struct {
+    const char *first;
+    const char *n;
+    const char *other;
+} mlo_flat_part;
+
+/* Where in the arena a part of argument k lies. */
+static const char *mlo_flat_part_lies(
+    mlo *m, const mlo_flat_step *s, int k, const mlo_flat_part *part) {
+    const char *const at = mlo_format(m, "f + %lld", (long long)mlo_flat_part_at(s, k, s->tile));
+    return s->twice[k] && part->other ? mlo_format(m, "%s + %s * %lld", at, part->other,
+                                            (long long)mlo_flat_place_bytes(s, k, s->tile))
+                                      : at;
+}
+
+/* A copy into the arena, or out of it. */
+static void mlo_flat_copy(
+    mlo_text *t, int k, const char *inside, const char *outside, const char *bytes) {
+    const int in = k < MLO_FLAT_OPERANDS;
+    mlo_printf(
+        t, "MLO_COPY_START(%s, %s, %s);\n", in ? inside : outside, in ? outside : inside, bytes);
+}
+
+/* Copies argument k, which lies at `from`, as a whole. */
+static void mlo_flat_copy_whole(mlo_text *t, const mlo_flat_step *s, int k, const char *from) {
+    const mlo_flat_part all = { "0", "0", NULL };
+    mlo_puts(t, "        ");
+    mlo_flat_copy(t, k, mlo_flat_part_lies(t->m, s, k, &all), from,
+        mlo_integer(t->m, mlo_flat_part_bytes(s, k, 0)));
+}
+
+/* Copies a part of argument k; what lies in pieces piece by piece. */
+static void mlo_flat_copy_part(mlo_text *t, const mlo_flat_step *s, int k, const char *from,
+    const mlo_flat_part *part, const char *indent) {
+    mlo *m = t->m;
     const long long size = (long long)mlo_dtype_size(mlo_flat_part_of(s, k)->dtype);
-    mlo_printf(t, "            for (int r = 0; r < %lld; r++)\n                MLO_COPY_START(",
-        (long long)s->pieces[k]);
-    if (k < MLO_FLAT_OPERANDS)
-        mlo_printf(t, "f + %lld + (size_t)r * n * %lld, %s + r * %lld + u", at, size, from, pitch);
-    else
-        mlo_printf(t, "%s + r * %lld + u, f + %lld + (size_t)r * n * %lld", from, pitch, at, size);
-    mlo_printf(t, ", (size_t)n * %lld);\n", size);
+    const long long unit = (long long)s->unit[k];
+    const char *inside = mlo_flat_part_lies(m, s, k, part);
+    const char *outside = mlo_format(m, "%s + %s * %lld", from, part->first, unit);
+    const int pieces = s->pieces[k] > 1;
+    mlo_puts(t, indent);
+    if (pieces) {
+        mlo_printf(t, "for (int r = 0; r < %lld; r++)\n%s    ", (long long)s->pieces[k], indent);
+        inside = mlo_format(m, "%s + (size_t)r * %s * %lld", inside, part->n, size);
+        outside = mlo_format(m, "%s + r * %lld + %s", from, (long long)s->pitch, part->first);
+    }
+    mlo_flat_copy(t, k, inside, outside,
+        mlo_format(m, "(size_t)%s * %lld", part->n, pieces ? size : unit * size));
 }
 
-/* Copies argument k, which lies at `from`, into the arena, or out of it. */
-static void mlo_flat_copy(mlo_text *t, const mlo_flat_step *s, int k, const char *from) {
-    const mlo_flat_value *v = mlo_flat_part_of(s, k);
-    const long long at = (long long)mlo_flat_part_at(s, k, s->tile), unit = (long long)s->unit[k];
-    const long long size = (long long)mlo_dtype_size(v->dtype);
-    if (!unit)
-        mlo_printf(t, "        MLO_COPY_START(f + %lld, %s, %lld);\n", at, from,
-            (long long)v->count * size);
-    else if (s->pieces[k] > 1)
-        mlo_flat_copy_pieces(t, s, k, from);
-    else if (k < MLO_FLAT_OPERANDS)
-        mlo_printf(t, "            MLO_COPY_START(f + %lld, %s + u * %lld, (size_t)n * %lld);\n",
-            at, from, unit, unit * size);
-    else
-        mlo_printf(t, "            MLO_COPY_START(%s + u * %lld, f + %lld, (size_t)n * %lld);\n",
-            from, unit, at, unit * size);
+/* Operands that are cut and have two places; or one. */
+static int mlo_flat_has_cut(const mlo_flat_step *s, int twice) {
+    int n = 0;
+    for (int k = 0; k < MLO_FLAT_OPERANDS; k++) n += mlo_flat_is_cut(s, k) && s->twice[k] == twice;
+    return n;
 }
 
-/* A step's parts, one after the other; lies: where its operands and its result do, as text. `call` is how it
- * is called, with what is in front of its operands. */
-static void mlo_flat_parts(mlo_text *t, const mlo_flat_step *s, const char *const *lies,
-    const char *call, const char *numbers, int arity) {
-    const long long units = (long long)s->units, tile = (long long)s->tile;
-    mlo_puts(t, "    {\n");
+/* Copies the next part of those operands. */
+static void mlo_flat_copy_next(
+    mlo_text *t, const mlo_flat_step *s, const char *const *lies, int twice) {
+    const mlo_flat_part next = { mlo_format(t->m, "(u + %lld)", (long long)s->tile), "next", "!b" };
+    if (s->tile == s->units || !mlo_flat_has_cut(s, twice)) return;
+    mlo_puts(t, "            if (next) {\n");
     for (int k = 0; k < MLO_FLAT_OPERANDS; k++)
-        if (mlo_flat_part_of(s, k) && !s->unit[k]) mlo_flat_copy(t, s, k, lies[k]);
-    mlo_printf(t, "        for (int u = 0; u < %lld; u += %lld) {\n", units, tile);
-    mlo_printf(t, "            const int n = %lld - u < %lld ? %lld - u : %lld;\n", units, tile,
-        units, tile);
-    for (int k = 0; k < MLO_FLAT_OPERANDS; k++)
-        if (mlo_flat_part_of(s, k) && s->unit[k]) mlo_flat_copy(t, s, k, lies[k]);
-    mlo_printf(t, "            MLO_COPY_WAIT();\n            %s", call);
+        if (mlo_flat_is_cut(s, k) && s->twice[k] == twice)
+            mlo_flat_copy_part(t, s, k, lies[k], &next, "                ");
+    mlo_puts(t, "            }\n");
+}
+
+/* What is there before the first part is computed. */
+static void mlo_flat_copy_first(mlo_text *t, const mlo_flat_step *s, const char *const *lies) {
+    const mlo_flat_part first = { "0", mlo_integer(t->m, s->tile), NULL };
+    for (int k = 0; k < MLO_FLAT_OPERANDS; k++) {
+        if (mlo_flat_is_cut(s, k))
+            mlo_flat_copy_part(t, s, k, lies[k], &first, "        ");
+        else if (mlo_flat_part_of(s, k))
+            mlo_flat_copy_whole(t, s, k, lies[k]);
+    }
+}
+
+/* The call of a part. */
+static void mlo_flat_part_call(
+    mlo_text *t, const mlo_flat_step *s, const char *call, const char *numbers, int arity) {
+    const mlo_flat_part now = { "u", "n", "b" };
+    mlo_printf(t, "            %s", call);
     for (int k = 0; k <= MLO_FLAT_OPERANDS; k++) {
         /* where there is no such operand, each.c has the first one again */
         const int own = k < s->n_in || k == MLO_FLAT_OPERANDS ? k : 0;
@@ -156,14 +237,53 @@ static void mlo_flat_parts(mlo_text *t, const mlo_flat_step *s, const char *cons
         mlo_puts(t, k ? ", " : "");
         if (!v) mlo_puts(t, "NULL");
         if (v)
-            mlo_printf(t, "(%s *)(f + %lld)", mlo_flat_c_type(v->dtype),
-                (long long)mlo_flat_part_at(s, own, s->tile));
+            mlo_printf(
+                t, "(%s *)(%s)", mlo_flat_c_type(v->dtype), mlo_flat_part_lies(t->m, s, own, &now));
     }
     mlo_printf(t, "%s", numbers);
     if (s->scratch)
         mlo_printf(t, ", (int64_t *)(f + %lld)",
             (long long)mlo_flat_part_at(s, MLO_FLAT_OPERANDS + 1, s->tile));
     mlo_puts(t, "));\n");
-    mlo_flat_copy(t, s, MLO_FLAT_OPERANDS, lies[MLO_FLAT_OPERANDS]);
-    mlo_puts(t, "            MLO_COPY_WAIT();\n        }\n    }\n");
+}
+
+/* The loop's head: part u of n units; `next` of the one behind it; b: which of two places it has. */
+static void mlo_flat_part_loop(mlo_text *t, const mlo_flat_step *s) {
+    const long long units = (long long)s->units, tile = (long long)s->tile;
+    int two = 0;
+    for (int k = 0; k <= MLO_FLAT_OPERANDS; k++) two |= s->twice[k];
+    mlo_printf(t, "        for (int u = 0%s; u < %lld; u += %lld%s) {\n", two ? ", b = 0" : "",
+        units, tile, two ? ", b = !b" : "");
+    mlo_printf(t, "            const int n = %lld - u < %lld ? %lld - u : %lld;\n", units, tile,
+        units, tile);
+    if (tile < units)
+        mlo_printf(t, "            const int next = %lld - u - n < %lld ? %lld - u - n : %lld;\n",
+            units, tile, units, tile);
+    mlo_puts(t, "            MLO_COPY_WAIT();\n");
+}
+
+/* A step's parts, one after the other; lies: where its operands and its result do, as text. `call` is how it
+ * is called, with what is in front of its operands. */
+static void mlo_flat_parts(mlo_text *t, const mlo_flat_step *s, const char *const *lies,
+    const char *call, const char *numbers, int arity) {
+    enum { Y = MLO_FLAT_OPERANDS };
+    mlo *m = t->m;
+    const int64_t last = (s->units - 1) / s->tile * s->tile;
+    const mlo_flat_part now = { "u", "n", NULL };
+    const mlo_flat_part before = { mlo_format(m, "(u - %lld)", (long long)s->tile),
+        mlo_integer(m, s->tile), "!b" };
+    const mlo_flat_part end = { mlo_integer(m, last), mlo_integer(m, s->units - last),
+        last / s->tile % 2 ? "1" : NULL };
+    mlo_puts(t, "    {\n");
+    mlo_flat_copy_first(t, s, lies);
+    mlo_flat_part_loop(t, s);
+    mlo_flat_copy_next(t, s, lies, 1);
+    if (s->twice[Y]) mlo_puts(t, "            if (u)\n");
+    if (s->twice[Y]) mlo_flat_copy_part(t, s, Y, lies[Y], &before, "                ");
+    mlo_flat_part_call(t, s, call, numbers, arity);
+    mlo_flat_copy_next(t, s, lies, 0);
+    if (!s->twice[Y]) mlo_flat_copy_part(t, s, Y, lies[Y], &now, "            ");
+    mlo_puts(t, "        }\n");
+    if (s->twice[Y]) mlo_flat_copy_part(t, s, Y, lies[Y], &end, "        ");
+    mlo_puts(t, "        MLO_COPY_WAIT();\n    }\n");
 }

@@ -273,24 +273,51 @@ static int mlo_flat_emit_test(mlo_flat_writer *w) {
 
 /* ---- the rest ------------------------------------------------------------------------------------ */
 
+/* What a step has in the arena: a line for each argument, of one place the bytes. */
+static void mlo_flat_manifest_parts(mlo_flat_writer *w, const mlo_flat_step *s) {
+    mlo_text *t = &w->e->t;
+    mlo_puts(t, ", \"arguments\": [");
+    for (int k = 0, n = 0; k <= MLO_FLAT_OPERANDS; k++) {
+        const mlo_flat_value *v = mlo_flat_part_of(s, k);
+        if (!v) continue;
+        mlo_puts(t, n++ ? ",\n      {\"value\": " : "\n      {\"value\": ");
+        mlo_report_string(t, mlo_or_empty(v->name));
+        mlo_printf(t,
+            ", \"is\": \"%s\", \"cut\": %s, \"offset\": %lld, \"bytes\": %lld, \"places\": %d}",
+            k == MLO_FLAT_OPERANDS  ? "result"
+                : v->parameter >= 0 ? "parameter"
+                                    : "operand",
+            mlo_flat_is_cut(s, k) && s->tile < s->units ? "true" : "false",
+            (long long)mlo_flat_part_at(s, k, s->tile),
+            (long long)mlo_flat_place_bytes(s, k, s->tile), s->twice[k] ? 2 : 1);
+    }
+    mlo_puts(t, "]");
+}
+
 /* How the steps are cut, and what that copies. */
 static void mlo_flat_manifest_tiles(mlo_flat_writer *w) {
     mlo_emitter *e = w->e;
     const mlo_flat *f = w->f;
-    int64_t all = 0;
+    int64_t all = 0, overlapped = 0;
     for (size_t i = 0; i < f->n_step; i++) all += mlo_flat_traffic(&f->step[i]);
+    for (size_t i = 0; i < f->n_step; i++) overlapped += mlo_flat_overlapped(&f->step[i]);
     mlo_line(e, "  \"arena_bytes\": %lld,\n  \"memory_bytes\": %lld,\n  \"traffic_bytes\": %lld,",
         (long long)mlo_flat_arena_bytes(f), (long long)mlo_max(f->plan.bytes, MLO_PLAN_ALIGN),
         (long long)all);
+    mlo_line(e, "  \"overlapped_bytes\": %lld,", (long long)overlapped);
     mlo_puts(&e->t, "  \"tiles\": [");
     for (size_t i = 0, n = 0; i < f->n_step; i++) {
         const mlo_flat_step *s = &f->step[i];
         if (!s->tile) continue;
         mlo_puts(&e->t, n++ ? ",\n    {\"node\": " : "\n    {\"node\": ");
         mlo_report_string(&e->t, mlo_or_empty(s->node->name));
-        mlo_printf(&e->t, ", \"units\": %lld, \"tile\": %lld, \"bytes\": %lld, \"traffic\": %lld}",
+        mlo_printf(&e->t,
+            ", \"units\": %lld, \"tile\": %lld, \"bytes\": %lld, \"traffic\": %lld, "
+            "\"overlapped\": %lld",
             (long long)s->units, (long long)s->tile, (long long)mlo_flat_tile_bytes(s, s->tile),
-            (long long)mlo_flat_traffic(s));
+            (long long)mlo_flat_traffic(s), (long long)mlo_flat_overlapped(s));
+        mlo_flat_manifest_parts(w, s);
+        mlo_puts(&e->t, "}");
     }
     mlo_puts(&e->t, "\n  ],\n");
     mlo_c_manifest_places(e, &f->plan);
