@@ -12,11 +12,13 @@
     profile     every call is in the table, as often as it ran
     tiled       arenas smaller than the values: golden words whenever a copy happens between START and WAIT, bytes copied as foretold, kernels on the arena alone
     sabotage    that check sees a WAIT too late, and two parts in one place
+    drawn       show's picture of a plan has each part where the manifest says, and its text the cuts
     wrong       a golden word that differs is named; sim says the same
     refused     --golden without --inputs, --inputs without C, golden words that cannot be, arrays that are nobody's, an arena too small
     fused       what goes number by number behind sums is no step of its own; where it cannot be, it is one
     single      operators of one node, other shapes than Deeploy's: numpy's results"""
 import ctypes
+import html
 import itertools
 import json
 import os
@@ -332,6 +334,69 @@ def check_sabotage():
             t.case("%s: %s" % (name, {"behind": "waiting behind the call is seen", "one": "one place for two parts is seen"}[what]), "" if all(not good and "MLO FAIL output" in why for good, _, _, why in said.values()) else str(said))
 
 
+def boxes(svg):
+    """(class, x, width, name and when, first byte, last byte) of each box of a picture."""
+    number = lambda s: int(s.replace("\u202f", "").replace(" ", ""))
+    return [(css, int(x), int(w), html.unescape(said), number(a), number(b)) for css, x, w, said, a, b in
+            re.findall(r"<rect class='(i\d(?: faded)?)' x=(\d+) y=\d+ width=(\d+) height=\d+><title>(.*?); bytes ([\d ]+) to ([\d ]+)</title>", svg)]
+
+
+def drawn(m):
+    """What the arena's picture has to show of a plan: (what, part or whole, how, first byte, last byte) of each argument of each step of the loop's first round."""
+    want, loop = set(), m["loop"]
+    again = range(loop["start"] + loop["steps"], loop["start"] + loop["steps"] * loop["rounds"])
+    steps = [s for s in m["tiles"] if s["step"] not in again]
+    for s in steps:
+        parts = -(-s["units"] // s["tile"])
+        for a in s["arguments"]:
+            for p in range(min(parts, 6 if len(steps) <= 64 else 2) if a["cut"] else 1):
+                at = a["offset"] + (a["bytes"] if a["places"] == 2 and p % 2 else 0)
+                for how in ("", ", leaves" if a["is"] == "result" else ", comes"):
+                    want.add((a["value"] or a["is"], (", part %d" % p if a["cut"] else ", whole") + how, at, at + a["bytes"] - 1))
+        if s["scratch"]: want.add(("scratch", "", s["bytes"] - s["scratch"], s["bytes"] - 1))
+    return want
+
+
+def meet(found):
+    """Two boxes that are at one time at one byte."""
+    return next((a[3] + " and " + b[3] for a, b in itertools.combinations(found, 2) if a[4] <= b[5] and b[4] <= a[5] and a[1] + 1 < b[1] + b[2] and b[1] + 1 < a[1] + a[2]), "")
+
+
+def check_drawn():
+    """`show` of a build draws its plan: every part of every argument where the manifest says it lies, in whole values each place; nothing twice at a time; and lists the cuts."""
+    for name, most in [("Models__MLPerf__ImageClassification", 18736), ("Models__microLlama__INT8__microLlama8_parallel", 4096), *((n, 65536) for n in MADE), ("Models__MLPerf__KeywordSpotting", None)]:
+        if name not in MADE and name not in networks(): continue
+        path, what = t.at("drawn-%s" % re.sub(r"\W", "", name)), "%s, drawn" % name
+        p = (made if name in MADE else compiled)(name, path, *(("--arena", str(most)) if most else ()))
+        if p.returncode: t.case(what, p.stderr.decode()); continue
+        m, page = json.loads(text(path, "manifest.json")), t.good("show", "--html", path).decode()
+        pictures = [boxes(svg) for svg in re.findall(r"<svg class='chart arena'.*?</svg>", page, re.S)]
+        t.case("%s: pictures" % what, "" if len(pictures) == (2 if most else 1) else "%d" % len(pictures))
+        for k, found in enumerate(pictures): t.case("%s: nothing twice at a time, %d" % (what, k), meet(found))
+        again = range(m["loop"]["start"] + m["loop"]["steps"], m["loop"]["start"] + m["loop"]["steps"] * m["loop"]["rounds"])
+        places = {(a["offset"], a["offset"] + a["bytes"] - 1) for a in m["places"] if any(c == "1" for i, c in enumerate(a["steps"]) if i not in again)}
+        t.case("%s: places" % what, "" if {b[4:] for b in pictures[-1]} == places else "%s" % ({b[4:] for b in pictures[-1]} ^ places))
+        if not most: continue
+        found = {(*re.fullmatch(r"(.*?)((?:, (?:part \d+|whole)(?:, \w+)?)?)", b[3]).groups(), *b[4:]) for b in pictures[0]}
+        t.case("%s: parts" % what, "" if found == drawn(m) else "%s" % sorted(found ^ drawn(m))[:4])
+        comes = [b for b in pictures[0] if b[3].endswith(", comes") and not re.search(r"part 0,|whole", b[3])]
+        beside = [b for b in comes if any(o[3].startswith(b[3].split(", part")[0] + ", part") and "faded" not in o[0] and o[1] < b[1] + b[2] - 1 and b[1] < o[1] + o[2] - 1 for o in pictures[0])]
+        t.case("%s: parts come while others are used" % what, "" if beside and (len(beside) == len(comes)) == (most != 18736) else "%d of %d" % (len(beside), len(comes)))
+        lines = t.good("show", "--text", path).decode().replace("\u202f", " ").splitlines()
+        rows = [l for l in lines if re.match(r" +\d+ ", l)]
+        said = [s for s in m["tiles"] if s["step"] not in again]
+        spaced = lambda n: "{:,}".format(n).replace(",", " ")
+        t.case("%s: a line for each step in parts" % what, "" if len(rows) >= len(said) and all(any(re.match(r" +%s .* %s +%s +%s +%s" % (spaced(s["step"]), spaced(s["units"]), spaced(s["bytes"]), spaced(s["traffic"]), spaced(s["overlapped"])), l) for l in rows) for s in said) else "\n".join(lines))
+    if "Models__MLPerf__KeywordSpotting" not in networks(): return
+    path = t.at("drawn-Models__MLPerf__KeywordSpotting")
+    m = json.loads(text(path, "manifest.json"))
+    with open(os.path.join(path, "manifest.json"), "w") as f: json.dump({k: v for k, v in m.items() if k != "nodes"}, f)
+    p = t.call("show", "--html", path)
+    t.case("a manifest without steps is refused", "" if p.returncode and b"compile it anew" in p.stderr else "%d: %s" % (p.returncode, p.stderr))
+    t.good("run", os.path.join(path, "host/network.onnx"), "--inputs", file("Models__MLPerf__KeywordSpotting", "inputs.npz"), "--outputs", t.at("out.npz"))
+    t.case("host/network.onnx is the network", "" if all(np.array_equal(a, b) for a, b in zip(arrays(t.at("out.npz")), arrays(file("Models__MLPerf__KeywordSpotting", "outputs.npz")))) else "it gives other words")
+
+
 def check_refused():
     name = "Models__miniMobileNet"
     if name not in networks(): return
@@ -430,4 +495,4 @@ def check_fused():
         if name in networks(): t.case("%s: no map of 32 bits" % name, "" if json.loads(text(built(name), "manifest.json"))["arena_bytes"] <= most else "the arena is larger")
 
 
-t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_tiled, check_sabotage, check_wrong, check_refused, check_single, check_fused, floor=415)
+t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_tiled, check_sabotage, check_drawn, check_wrong, check_refused, check_single, check_fused, floor=475)

@@ -299,10 +299,12 @@ static int mlo_flat_lay(mlo_flat *f, int i) {
     const int scratch = s->scratch && !f->tiled;
     s->scratch_place = scratch ? mlo_flat_place(f, s->scratch) : MLO_FLAT_NOWHERE;
     if (scratch) f->plan.place[s->scratch_place].live[i] = 1;
+    if (scratch) mlo_plan_name(f->m, &f->plan.place[s->scratch_place], "scratch");
     if (y->out >= 0 || y->made != i) return mlo_failed(f->m);
     for (int k = 0; k < s->n_in && y->place < 0; k++)
         if (mlo_flat_over(s, i, s->in[k])) y->place = s->in[k]->place;
     if (y->place < 0) y->place = mlo_flat_place(f, mlo_flat_bytes(y));
+    mlo_plan_name(f->m, &f->plan.place[y->place], mlo_or_empty(y->name));
     for (int t = y->made; t <= y->last; t++) /* no later than f->n_step, which has room */
         f->plan.place[y->place].live[t] = 1;
     return mlo_failed(f->m);
