@@ -15,6 +15,7 @@
  * cost: one evaluation of the model.
  */
 enum { MLO_FLAT_EACH = 3, MLO_FLAT_OPERANDS = 5, MLO_FLAT_NOWHERE = -1 };
+enum { MLO_FLAT_WINDOW = 16 }; /* members of mlo_window */
 
 typedef struct mlo_flat_value mlo_flat_value;
 struct mlo_flat_value {
@@ -62,7 +63,9 @@ typedef struct {
     /* elements of a unit in operands and result; 0: all is whole */
     int64_t unit[MLO_FLAT_OPERANDS + 1];
     int64_t pieces[MLO_FLAT_OPERANDS + 1]; /* a part lies in so many, `pitch` apart; 0: in one */
-    int64_t pitch;
+    int64_t pitch[MLO_FLAT_OPERANDS + 1];
+    int64_t window[MLO_FLAT_WINDOW]; /* members of mlo_window; 0: there is none */
+    int by_rows; /* 1: a unit is a row of the result's picture, of operand 0 what a window sees for it */
     int64_t rows; /* of a product that may be cut into columns; 0: none */
     int64_t terms; /* of a sum of it */
     int64_t bias_row;

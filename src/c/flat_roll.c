@@ -62,8 +62,8 @@ static const char *mlo_flat_form_of_step(mlo *m, const mlo_flat_step *s) {
     int places = 0;
     for (int k = 0; k <= MLO_FLAT_OPERANDS; k++) places |= s->twice[k] << k;
     return mlo_intern(m,
-        mlo_format(m, "%s(%s%s %lld %lld %d", mlo_flat_name(m, s), s->before, s->also,
-            (long long)s->scratch, (long long)s->tile, places));
+        mlo_format(m, "%s(%s%s %lld %lld %d %d", mlo_flat_name(m, s), s->before, s->also,
+            (long long)s->scratch, (long long)s->tile, places, s->by_rows));
 }
 
 /* The stretch that saves most calls. */

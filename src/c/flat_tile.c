@@ -3,7 +3,8 @@
  * in:  the steps of a network, --arena.
  * out: where that holds what is there at a time: nothing. Else values lie in a second, larger memory of the
  *     caller's, and each step is a loop over parts of its result: rows of a product (columns, where w does not
- *     fit) or of a norm, channels of a convolution or of a pooling. What a part needs, parameters too, is
+ *     fit) or of a norm, channels of a convolution or of a pooling (rows, where the picture does not fit: what
+ *     the windows of two parts see is copied twice). What a part needs, parameters too, is
  *     copied into the arena, and the part out of it (MLO_COPY_START, MLO_COPY_WAIT). What only moves is copied
  *     within the larger memory.
  *
@@ -27,11 +28,33 @@ static const mlo_flat_value *mlo_flat_part_of(const mlo_flat_step *s, int k) {
     return k == MLO_FLAT_OPERANDS ? s->out : k < s->n_in ? s->in[k] : NULL;
 }
 
+/* Rows of a picture that a window sees for n rows of the result. */
+static int64_t mlo_flat_seen_most(const mlo_flat_step *s, int64_t n) {
+    const int64_t *w = s->window, rows = (n - 1) * w[10] + (w[8] - 1) * w[14] + 1;
+    return rows < w[4] ? rows : w[4];
+}
+
+/* The same for those from row u on: fewer, where some are beside the picture. */
+static int64_t mlo_flat_seen(const mlo_flat_step *s, int64_t u, int64_t n) {
+    const int64_t *w = s->window, begin = u * w[10] - w[12];
+    const int64_t end = begin + (n - 1) * w[10] + (w[8] - 1) * w[14] + 1;
+    return (end < w[4] ? end : w[4]) - mlo_max(begin, 0);
+}
+
 /* Bytes that argument k has in the arena, for a part of `tile` units. */
 static int64_t mlo_flat_part_bytes(const mlo_flat_step *s, int k, int64_t tile) {
     const mlo_flat_value *v = mlo_flat_part_of(s, k);
     if (!v) return 0;
-    return (s->unit[k] ? s->unit[k] * tile : v->count) * (int64_t)mlo_dtype_size(v->dtype);
+    const int64_t units = !k && s->by_rows ? mlo_flat_seen_most(s, tile) : tile;
+    return (s->unit[k] ? s->unit[k] * units : v->count) * (int64_t)mlo_dtype_size(v->dtype);
+}
+
+/* Bytes that are copied for the part that begins at unit u. */
+static int64_t mlo_flat_copied(const mlo_flat_step *s, int k, int64_t u) {
+    const int64_t n = s->units - u < s->tile ? s->units - u : s->tile;
+    return !k && s->by_rows
+        ? s->unit[k] * mlo_flat_seen(s, u, n) * (int64_t)mlo_dtype_size(s->in[k]->dtype)
+        : mlo_flat_part_bytes(s, k, n);
 }
 static int64_t mlo_flat_aligned(int64_t bytes) {
     return mlo_parts(bytes, MLO_PLAN_ALIGN) * MLO_PLAN_ALIGN;
@@ -53,29 +76,41 @@ static int64_t mlo_flat_tile_bytes(const mlo_flat_step *s, int64_t tile) {
     return mlo_flat_part_at(s, MLO_FLAT_OPERANDS + 2, tile);
 }
 
-/* Bytes that a step copies: what is whole once, the rest in parts, once as well. */
+/* Bytes that a step copies: what is whole once, else each part. */
 static int64_t mlo_flat_traffic(const mlo_flat_step *s) {
     int64_t all = 0;
     for (int k = 0; s->tile && k <= MLO_FLAT_OPERANDS; k++)
-        all += mlo_flat_part_bytes(s, k, s->units);
+        for (int64_t u = 0; u < s->units && (!u || s->unit[k]); u += s->tile)
+            all += mlo_flat_copied(s, k, u);
     return all;
 }
 
 /* Of those, what is copied while a part is computed: operands but the first part, the result but the last. */
 static int64_t mlo_flat_overlapped(const mlo_flat_step *s) {
     int64_t all = 0;
-    for (int k = 0; k <= MLO_FLAT_OPERANDS; k++) {
-        const int64_t rest = (s->units - 1) % (s->tile ? s->tile : 1) + 1;
-        const int64_t alone = k < MLO_FLAT_OPERANDS ? s->tile : rest;
-        if (s->twice[k]) all += mlo_flat_part_bytes(s, k, s->units - alone);
-    }
+    for (int k = 0; s->tile && k <= MLO_FLAT_OPERANDS; k++)
+        for (int64_t u = 0; s->twice[k] && u < s->units; u += s->tile)
+            if (k < MLO_FLAT_OPERANDS ? u > 0 : u + s->tile < s->units)
+                all += mlo_flat_copied(s, k, u);
     return all;
+}
+
+/* The first row that a window sees for row u on, as text; and how many for n. */
+static const char *mlo_flat_row_first(mlo *m, const mlo_flat_step *s, const char *u) {
+    return mlo_format(
+        m, "MLO_LEAST(%s * %lld - %lld)", u, (long long)s->window[10], (long long)s->window[12]);
+}
+static const char *mlo_flat_rows_seen(
+    mlo *m, const mlo_flat_step *s, const char *u, const char *n) {
+    const int64_t *w = s->window, reach = (w[8] - 1) * w[14] + 1;
+    return mlo_format(m, "(MLO_MOST((%s + %s - 1) * %lld + %lld, %lld) - %s)", u, n,
+        (long long)w[10], (long long)(reach - w[12]), (long long)w[4], mlo_flat_row_first(m, s, u));
 }
 
 /* A product in columns: all rows of x, a part of each row of w and of the result. */
 static int mlo_flat_into_columns(mlo_flat *f, mlo_flat_step *s) {
     if (!s->rows || s->channels < 2) return 0;
-    s->units = s->pitch = s->channels;
+    s->units = s->pitch[1] = s->pitch[2] = s->pitch[MLO_FLAT_OPERANDS] = s->channels;
     s->part = mlo_format(f->m,
         "&(const mlo_products){ { 1, 1 }, %lld, %lld, n, { 0, 0 }, { 0, 0 }, %s }, ",
         (long long)s->rows, (long long)s->terms, s->bias_row ? "n" : "0");
@@ -86,6 +121,35 @@ static int mlo_flat_into_columns(mlo_flat *f, mlo_flat_step *s) {
     s->unit[4] = s->along[1];
     s->unit[MLO_FLAT_OPERANDS] = s->pieces[MLO_FLAT_OPERANDS] = s->rows;
     return 1;
+}
+
+/* What a window goes over, in rows of the result: of all channels the rows that it sees. Each row sees one at
+ * least. If a channel takes less, it stays one. */
+static void mlo_flat_into_rows(mlo_flat *f, mlo_flat_step *s) {
+    enum { Y = MLO_FLAT_OPERANDS };
+    const int64_t *w = s->window, reach = (w[8] - 1) * w[14] + 1;
+    const mlo_flat_step before = *s;
+    if (w[0] != 1 || w[12] >= reach || (w[6] - 1) * w[10] - w[12] >= w[4]) return;
+    const int64_t in = w[1] * w[2], out = w[1] * w[3];
+    const char *all = "";
+    for (int i = 0; i < MLO_FLAT_WINDOW; i++)
+        all = mlo_format(f->m, "%s%s%s", all, i ? ", " : "",
+            i == 4       ? mlo_flat_rows_seen(f->m, s, "u", "n")
+                : i == 6 ? "n"
+                : i == 12
+                ? mlo_format(f->m, "MLO_LEAST(%lld - u * %lld)", (long long)w[12], (long long)w[10])
+                : mlo_integer(f->m, w[i]));
+    s->part = mlo_format(f->m, "&(const mlo_window){ %s }, ", all);
+    s->by_rows = 1;
+    s->units = w[6];
+    for (int k = 0; k < Y; k++) s->unit[k] = s->pieces[k] = 0;
+    s->unit[0] = in * w[5];
+    s->pieces[0] = in;
+    s->pitch[0] = w[4] * w[5];
+    s->unit[Y] = out * w[7];
+    s->pieces[Y] = out;
+    s->pitch[Y] = w[6] * w[7];
+    if (mlo_flat_tile_bytes(s, 1) >= mlo_flat_tile_bytes(&before, 1)) *s = before;
 }
 
 /* Is argument k cut? */
@@ -113,6 +177,7 @@ static int mlo_flat_cut(mlo_flat *f, mlo_flat_step *s, int64_t most) {
     if (mlo_flat_moves_only(s)) return 0;
     if (!s->units) return mlo_flat_refuse(f, "parts of this operator in a small arena");
     if (mlo_flat_tile_bytes(s, 1) > most) mlo_flat_into_columns(f, s);
+    if (mlo_flat_tile_bytes(s, 1) > most) mlo_flat_into_rows(f, s);
     const int64_t least = mlo_flat_tile_bytes(s, 1);
     if (least > most)
         return mlo_fail(f->m, MLO_E_UNSUPPORTED, s->node,
@@ -179,19 +244,21 @@ static void mlo_flat_copy_whole(mlo_text *t, const mlo_flat_step *s, int k, cons
 static void mlo_flat_copy_part(mlo_text *t, const mlo_flat_step *s, int k, const char *from,
     const mlo_flat_part *part, const char *indent) {
     mlo *m = t->m;
+    const int rows = !k && s->by_rows;
+    const long long pieces = s->pieces[k] > 1 ? (long long)s->pieces[k] : 1;
+    const long long each = (long long)s->unit[k] / pieces; /* elements */
     const long long size = (long long)mlo_dtype_size(mlo_flat_part_of(s, k)->dtype);
-    const long long unit = (long long)s->unit[k];
+    const char *first = rows ? mlo_flat_row_first(m, s, part->first) : part->first;
+    const char *n = rows ? mlo_flat_rows_seen(m, s, part->first, part->n) : part->n;
     const char *inside = mlo_flat_part_lies(m, s, k, part);
-    const char *outside = mlo_format(m, "%s + %s * %lld", from, part->first, unit);
-    const int pieces = s->pieces[k] > 1;
+    const char *outside = mlo_format(m, "%s + %s * %lld", from, first, each);
     mlo_puts(t, indent);
-    if (pieces) {
-        mlo_printf(t, "for (int r = 0; r < %lld; r++)\n%s    ", (long long)s->pieces[k], indent);
-        inside = mlo_format(m, "%s + (size_t)r * %s * %lld", inside, part->n, size);
-        outside = mlo_format(m, "%s + r * %lld + %s", from, (long long)s->pitch, part->first);
+    if (pieces > 1) {
+        mlo_printf(t, "for (int r = 0; r < %lld; r++)\n%s    ", pieces, indent);
+        inside = mlo_format(m, "%s + (size_t)r * %s * %lld", inside, n, each * size);
+        outside = mlo_format(m, "%s + r * %lld", outside, (long long)s->pitch[k]);
     }
-    mlo_flat_copy(t, k, inside, outside,
-        mlo_format(m, "(size_t)%s * %lld", part->n, pieces ? size : unit * size));
+    mlo_flat_copy(t, k, inside, outside, mlo_format(m, "(size_t)%s * %lld", n, each * size));
 }
 
 /* Operands that are cut and have two places; or one. */
