@@ -68,6 +68,7 @@ typedef struct {
     int by_rows; /* 1: a unit is a row of the result's picture, of operand 0 what a window sees for it */
     int64_t rows; /* of a product that may be cut into columns; 0: none */
     int64_t terms; /* of a sum of it */
+    int64_t block; /* of those rows, whose columns are cut; 0: all of them */
     int64_t bias_row;
     int along[2]; /* of the numbers of `exact`: 1 by channel */
     int64_t tile; /* units at a time in a small arena; 0: all, where they lie */

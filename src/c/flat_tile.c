@@ -3,10 +3,10 @@
  * in:  the steps of a network, --arena.
  * out: where that holds what is there at a time: nothing. Else values lie in a second, larger memory of the
  *     caller's, and each step is a loop over parts of its result: rows of a product (columns, where w does not
- *     fit) or of a norm, channels of a convolution or of a pooling (rows, where the picture does not fit: what
- *     the windows of two parts see is copied twice). What a part needs, parameters too, is
- *     copied into the arena, and the part out of it (MLO_COPY_START, MLO_COPY_WAIT). What only moves is copied
- *     within the larger memory.
+ *     fit, block by block of rows, where x does not, either) or of a norm, channels of a convolution or of a
+ *     pooling (rows, where the picture does not fit: what the windows of two parts see is copied twice). What a
+ *     part needs, parameters too, is copied into the arena, and the part out of it (MLO_COPY_START,
+ *     MLO_COPY_WAIT). What only moves is copied within the larger memory.
  *
  * What is cut has two places in the arena: while a part is computed in one, the next operand comes into the
  * other, or the result before it leaves there. Where two of all do not fit, the largest have one, and are
@@ -17,6 +17,9 @@
  * example: a Conv of 64 channels in 64 KB: the picture once, then 8 times 8 kernels, their numbers, the result.
  * cost: O(steps).
  */
+
+/* Columns that a part of a product has, if it can be. */
+enum { MLO_FLAT_COLUMNS = 4 };
 
 /* Does a step only move numbers? */
 static int mlo_flat_moves_only(const mlo_flat_step *s) {
@@ -46,7 +49,8 @@ static int64_t mlo_flat_part_bytes(const mlo_flat_step *s, int k, int64_t tile) 
     const mlo_flat_value *v = mlo_flat_part_of(s, k);
     if (!v) return 0;
     const int64_t units = !k && s->by_rows ? mlo_flat_seen_most(s, tile) : tile;
-    return (s->unit[k] ? s->unit[k] * units : v->count) * (int64_t)mlo_dtype_size(v->dtype);
+    const int64_t whole = !k && s->block ? s->block * s->terms : v->count;
+    return (s->unit[k] ? s->unit[k] * units : whole) * (int64_t)mlo_dtype_size(v->dtype);
 }
 
 /* Bytes that are copied for the part that begins at unit u. */
@@ -76,12 +80,24 @@ static int64_t mlo_flat_tile_bytes(const mlo_flat_step *s, int64_t tile) {
     return mlo_flat_part_at(s, MLO_FLAT_OPERANDS + 2, tile);
 }
 
+/* Does an argument go along the rows of a product? */
+static int mlo_flat_along_rows(const mlo_flat_step *s, int k) {
+    return !k || k == MLO_FLAT_OPERANDS || (k == 2 && s->bias_row);
+}
+
+/* Bytes of all blocks of rows, from those of a whole one: what lies along columns comes with each. */
+static int64_t mlo_flat_of_blocks(const mlo_flat_step *s, int k, int64_t bytes) {
+    if (!s->block) return bytes;
+    return mlo_flat_along_rows(s, k) ? bytes / s->block * s->rows
+                                     : bytes * mlo_parts(s->rows, s->block);
+}
+
 /* Bytes that a step copies: what is whole once, else each part. */
 static int64_t mlo_flat_traffic(const mlo_flat_step *s) {
     int64_t all = 0;
     for (int k = 0; s->tile && k <= MLO_FLAT_OPERANDS; k++)
         for (int64_t u = 0; u < s->units && (!u || s->unit[k]); u += s->tile)
-            all += mlo_flat_copied(s, k, u);
+            all += mlo_flat_of_blocks(s, k, mlo_flat_copied(s, k, u));
     return all;
 }
 
@@ -91,7 +107,7 @@ static int64_t mlo_flat_overlapped(const mlo_flat_step *s) {
     for (int k = 0; s->tile && k <= MLO_FLAT_OPERANDS; k++)
         for (int64_t u = 0; s->twice[k] && u < s->units; u += s->tile)
             if (k < MLO_FLAT_OPERANDS ? u > 0 : u + s->tile < s->units)
-                all += mlo_flat_copied(s, k, u);
+                all += mlo_flat_of_blocks(s, k, mlo_flat_copied(s, k, u));
     return all;
 }
 
@@ -121,6 +137,28 @@ static int mlo_flat_into_columns(mlo_flat *f, mlo_flat_step *s) {
     s->unit[4] = s->along[1];
     s->unit[MLO_FLAT_OPERANDS] = s->pieces[MLO_FLAT_OPERANDS] = s->rows;
     return 1;
+}
+
+/* Of a product in columns so many rows at a time. */
+static void mlo_flat_block(mlo_flat_step *s, int64_t rows) {
+    s->block = rows;
+    for (int k = 1; k <= MLO_FLAT_OPERANDS; k++)
+        if (mlo_flat_along_rows(s, k)) s->unit[k] = s->pieces[k] = rows;
+}
+
+/* Blocks of rows, where not even a column of all of them fits: w comes with each block, so they are the largest that
+ * leave room for some columns, or for fewer. */
+static void mlo_flat_into_blocks(mlo_flat *f, mlo_flat_step *s, int64_t most) {
+    int64_t some = s->units < MLO_FLAT_COLUMNS ? s->units : MLO_FLAT_COLUMNS;
+    if (!s->rows || s->unit[0]) return;
+    for (int64_t rows = 0; some && (!rows || mlo_flat_tile_bytes(s, some) > most);) {
+        if (!rows) rows = s->rows;
+        mlo_flat_block(s, --rows ? rows : 1);
+        if (!rows) some /= 2;
+    }
+    s->part = mlo_format(f->m,
+        "&(const mlo_products){ { 1, 1 }, m, %lld, n, { 0, 0 }, { 0, 0 }, %s }, ",
+        (long long)s->terms, s->bias_row ? "n" : "0");
 }
 
 /* What a window goes over, in rows of the result: of all channels the rows that it sees. Each row sees one at
@@ -177,6 +215,7 @@ static int mlo_flat_cut(mlo_flat *f, mlo_flat_step *s, int64_t most) {
     if (mlo_flat_moves_only(s)) return 0;
     if (!s->units) return mlo_flat_refuse(f, "parts of this operator in a small arena");
     if (mlo_flat_tile_bytes(s, 1) > most) mlo_flat_into_columns(f, s);
+    if (mlo_flat_tile_bytes(s, 1) > most) mlo_flat_into_blocks(f, s, most);
     if (mlo_flat_tile_bytes(s, 1) > most) mlo_flat_into_rows(f, s);
     const int64_t least = mlo_flat_tile_bytes(s, 1);
     if (least > most)
@@ -236,8 +275,11 @@ static void mlo_flat_copy(
 static void mlo_flat_copy_whole(mlo_text *t, const mlo_flat_step *s, int k, const char *from) {
     const mlo_flat_part all = { "0", "0", NULL };
     mlo_puts(t, "        ");
-    mlo_flat_copy(t, k, mlo_flat_part_lies(t->m, s, k, &all), from,
-        mlo_integer(t->m, mlo_flat_part_bytes(s, k, 0)));
+    const long long bytes = (long long)mlo_flat_part_bytes(s, k, 0);
+    const char *count = !k && s->block
+        ? mlo_format(t->m, "(size_t)m * %lld", bytes / (long long)s->block)
+        : mlo_integer(t->m, bytes);
+    mlo_flat_copy(t, k, mlo_flat_part_lies(t->m, s, k, &all), from, count);
 }
 
 /* Copies a part of argument k; what lies in pieces piece by piece. */
@@ -254,7 +296,8 @@ static void mlo_flat_copy_part(mlo_text *t, const mlo_flat_step *s, int k, const
     const char *outside = mlo_format(m, "%s + %s * %lld", from, first, each);
     mlo_puts(t, indent);
     if (pieces > 1) {
-        mlo_printf(t, "for (int r = 0; r < %lld; r++)\n%s    ", pieces, indent);
+        mlo_printf(t, "for (int r = 0; r < %s; r++)\n%s    ",
+            s->block && mlo_flat_along_rows(s, k) ? "m" : mlo_integer(m, pieces), indent);
         inside = mlo_format(m, "%s + (size_t)r * %s * %lld", inside, n, each * size);
         outside = mlo_format(m, "%s + r * %lld", outside, (long long)s->pitch[k]);
     }
@@ -329,6 +372,23 @@ static void mlo_flat_part_loop(mlo_text *t, const mlo_flat_step *s) {
     mlo_puts(t, "            MLO_COPY_WAIT();\n");
 }
 
+/* A step begins: all of it, or block by block. */
+static void mlo_flat_part_head(mlo_text *t, const mlo_flat_step *s) {
+    const long long rows = (long long)s->rows, block = (long long)s->block;
+    if (!block) mlo_puts(t, "    {\n");
+    if (!block) return;
+    mlo_printf(t, "    for (int o = 0; o < %lld; o += %lld) {\n", rows, block);
+    mlo_printf(
+        t, "        const int m = %lld - o < %lld ? %lld - o : %lld;\n", rows, block, rows, block);
+}
+
+/* Where an argument lies; of a product in blocks its rows from the block's on. */
+static const char *mlo_flat_part_from(mlo *m, const mlo_flat_step *s, int k, const char *lies) {
+    return s->block && lies && mlo_flat_along_rows(s, k)
+        ? mlo_format(m, "%s + o * %lld", lies, (long long)(k ? s->channels : s->terms))
+        : lies;
+}
+
 /* A step's parts, one after the other; lies: where its operands and its result do, as text. `call` is how it
  * is called, with what is in front of its operands. */
 static void mlo_flat_parts(mlo_text *t, const mlo_flat_step *s, const char *const *lies,
@@ -341,7 +401,7 @@ static void mlo_flat_parts(mlo_text *t, const mlo_flat_step *s, const char *cons
         mlo_integer(m, s->tile), "!b" };
     const mlo_flat_part end = { mlo_integer(m, last), mlo_integer(m, s->units - last),
         last / s->tile % 2 ? "1" : NULL };
-    mlo_puts(t, "    {\n");
+    mlo_flat_part_head(t, s);
     mlo_flat_copy_first(t, s, lies);
     mlo_flat_part_loop(t, s);
     mlo_flat_copy_next(t, s, lies, 1);

@@ -316,7 +316,9 @@ static void mlo_flat_manifest_tiles(mlo_flat_writer *w) {
             "\"overlapped\": %lld",
             (long long)s->units, (long long)s->tile, (long long)mlo_flat_tile_bytes(s, s->tile),
             (long long)mlo_flat_traffic(s), (long long)mlo_flat_overlapped(s));
-        mlo_printf(&e->t, ", \"scratch\": %lld", (long long)mlo_flat_aligned(s->scratch));
+        mlo_printf(&e->t, ", \"blocks\": %lld, \"scratch\": %lld",
+            (long long)(s->block ? mlo_parts(s->rows, s->block) : 1),
+            (long long)mlo_flat_aligned(s->scratch));
         mlo_flat_manifest_parts(w, s);
         mlo_puts(&e->t, "}");
     }

@@ -233,7 +233,7 @@ static void mlo_bytes_table(const mlo_bytes_chart *h) {
         const cJSON *tile = h->c->tile[i];
         if (!tile || mlo_cuts_again(h->c, i)) continue;
         const char *const cells[] = { mlo_right(m, mlo_thousands(m, i)),
-            mlo_cuts_word(tile, "node"), mlo_right(m, mlo_thousands(m, mlo_cuts_parts(tile))),
+            mlo_cuts_word(tile, "node"), mlo_right(m, mlo_thousands(m, mlo_cuts_calls(tile))),
             mlo_right(m, mlo_thousands(m, mlo_cuts_number(tile, "units"))),
             mlo_cuts_places(m, tile),
             mlo_right(m, mlo_thousands(m, mlo_cuts_number(tile, "bytes"))),
@@ -263,7 +263,8 @@ static void mlo_bytes_tiled(mlo_bytes_chart *h) {
         mlo_thousands(m, mlo_cuts_number(h->c->plan, "memory_bytes")));
     mlo_bytes_places(h, mlo_cuts_number(h->c->plan, "memory_bytes"));
     mlo_puts(h->t,
-        "<h3>Cuts</h3><p class=sub>What is cut has two places, or some of it one, where two are too "
+        "<h3>Cuts</h3><p class=sub>What is cut has two places, or some of it one, where two are "
+        "too "
         "large. Copied: bytes, in all and beside a kernel.</p>");
     mlo_bytes_table(h);
 }

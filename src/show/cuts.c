@@ -32,6 +32,11 @@ static int64_t mlo_cuts_parts(const cJSON *tile) {
     const int64_t each = mlo_cuts_number(tile, "tile");
     return mlo_parts(mlo_cuts_number(tile, "units"), each ? each : 1);
 }
+/* The same of all blocks of rows. */
+static int64_t mlo_cuts_calls(const cJSON *tile) {
+    const int64_t blocks = mlo_cuts_number(tile, "blocks");
+    return mlo_cuts_parts(tile) * (blocks ? blocks : 1);
+}
 
 /* Is it a round of the loop behind the first? */
 static int mlo_cuts_again(const mlo_cuts *c, int i) {

@@ -523,7 +523,7 @@ static void mlo_text_cut(mlo *m, const cJSON *tile, mlo_sheet *t) {
     static const char *const keys[] = { "bytes", "traffic", "overlapped" };
     mlo_say_right(t, mlo_thousands(m, mlo_cuts_number(tile, "step")), 5);
     mlo_say_cell(t, mlo_cuts_word(tile, "node"), 40);
-    mlo_say_right(t, mlo_thousands(m, mlo_cuts_parts(tile)), 6);
+    mlo_say_right(t, mlo_thousands(m, mlo_cuts_calls(tile)), 6);
     mlo_say_right(t, mlo_thousands(m, mlo_cuts_number(tile, "units")), 8);
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
         mlo_say_right(t, mlo_thousands(m, mlo_cuts_number(tile, keys[k])), 10);
