@@ -121,7 +121,7 @@ int mlo_failed(const mlo *m);                /* the code of the first failure, 0
 const mlo_error *mlo_failure(const mlo *m);  /* NULL while all is well */
 
 /* An option, by the name of its command line flag without dashes ("pe", "target-cycles", "dim"). Repeatable options accumulate. What a flag's
-   file holds goes by "folding-json", "q-config-json", "simulation", "waves" (streams, as `sim --trace` prints them). "jobs" is what the report
+   file holds goes by "folding-json", "q-config-json", "simulation", "waves" (streams, as `sim --trace` prints them), "plan" (manifest.json of a build of C). "jobs" is what the report
    "cycles" is asked about, of a core with caches: "SLOT:START+TOKENS,..". An unknown name fails with MLO_E_USAGE. */
 int mlo_set(mlo *m, const char *key, const char *value);
 

@@ -224,6 +224,31 @@ static void cli_tell_kernels(const cJSON *manifest) {
     cli_tell_whole(manifest);
 }
 
+/* Of C in parts: what is copied, how much of it while a kernel runs, and how many steps keep it waiting. */
+static void cli_tell_copies(const cJSON *manifest) {
+    char all[64], beside[64];
+    int cut = 0, single = 0;
+    const cJSON *step, *argument;
+    cJSON_ArrayForEach(step, cJSON_GetObjectItemCaseSensitive(manifest, "tiles")) {
+        int one = 0;
+        cJSON_ArrayForEach(argument, cJSON_GetObjectItemCaseSensitive(step, "arguments"))
+            one |= cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(argument, "cut"))
+            && cli_json_number(argument, "places") < 2;
+        single += one;
+        cut += cli_json_number(step, "tile") < cli_json_number(step, "units");
+    }
+    fprintf(stderr,
+        "              a run copies %s bytes between them, %s of those beside a kernel;\n",
+        cli_grouped(cli_json_number(manifest, "traffic_bytes"), all),
+        cli_grouped(cli_json_number(manifest, "overlapped_bytes"), beside));
+    fprintf(stderr, "              %d of %d steps are cut, ", cut,
+        cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(manifest, "tiles")));
+    if (single)
+        fprintf(stderr, "%d of them with one place for what is too large for two\n", single);
+    else
+        fprintf(stderr, "with two places for every part\n");
+}
+
 /* Of C: what it takes of memory. */
 static void cli_tell_arena(const cJSON *manifest) {
     char text[64];
@@ -234,8 +259,7 @@ static void cli_tell_arena(const cJSON *manifest) {
         fprintf(stderr, " for parts of values, %s bytes of a larger memory for them as a whole;\n",
             cli_grouped(cli_json_number(manifest, "memory_bytes"), text));
     if (cJSON_HasObjectItem(manifest, "tiles"))
-        fprintf(stderr, "              a run copies %s bytes between them\n",
-            cli_grouped(cli_json_number(manifest, "traffic_bytes"), text));
+        cli_tell_copies(manifest);
     else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(manifest, "arena_proved")))
         fprintf(stderr, ", the least there is\n");
     else
@@ -270,7 +294,8 @@ static int cli_build_json(
     static const char *const keys[] = { "iterations", "tokens", "channels", "frames_in_flight",
         "multipliers", "interval_per_token", "predicted_cycles", "predicted_interval",
         "iteration_bytes", "kernels", "context", "slots", "predicted_step", "target", "arena_bytes",
-        "arena_bound", "arena_proved", "memory_bytes", "traffic_bytes", "tiles" };
+        "arena_bound", "arena_proved", "memory_bytes", "traffic_bytes", "overlapped_bytes",
+        "tiles" };
     cJSON *all = cJSON_CreateObject(), *roll = r->roll ? cJSON_Parse(r->roll) : NULL, *list;
     cJSON_AddStringToObject(all, "directory", cli_value(c, "o"));
     if (roll)

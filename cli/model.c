@@ -357,16 +357,31 @@ static int cli_check(cli *c) {
     return cli_failed(c);
 }
 
-/* What is shown of a build directory: its core, and what sim counted of it. `simulation`: the text
- * of what mlo sim printed. */
+/* Of a build of C its plan, and its model: a loop's core, or a network as it stands. */
+static int cli_show_plan(cli *c, const char *manifest, const char *network) {
+    cli_bytes text;
+    struct stat st;
+    if (cli_slurp(c, manifest, &text)) return cli_failed(c);
+    cJSON *all = cJSON_Parse(text.data);
+    if (cli_is_c(all)) {
+        mlo_set(c->m, "plan", text.data);
+        if (!stat(network, &st)) c->operand = network;
+    }
+    cJSON_Delete(all);
+    free(text.data);
+    return cli_failed(c);
+}
+
+/* What is shown of a build directory: its core, and what sim counted of it; of C its plan. `simulation`: the
+ * text of what mlo sim printed. */
 static int cli_show_directory(cli *c, cli_bytes *simulation) {
-    static char path[4][PATH_MAX];
+    static char path[5][PATH_MAX];
     cli_bytes manifest;
     char digest[65];
     struct stat st;
     static const char *const files[] = { "host/core.onnx", "manifest.json", "sim/report.json",
-        "sim/trace.jsonl" };
-    for (size_t i = 0; i < 4; i++)
+        "sim/trace.jsonl", "host/network.onnx" };
+    for (size_t i = 0; i < 5; i++)
         if (snprintf(path[i], PATH_MAX, "%s/%s", c->operand, files[i]) >= PATH_MAX)
             return cli_fail(c, MLO_E_IO, c->operand, "the name is too long");
     if (stat(path[1], &st))
@@ -374,6 +389,7 @@ static int cli_show_directory(cli *c, cli_bytes *simulation) {
             "is a directory without a manifest.json; show takes a model, or what mlo compile -o "
             "DIR made");
     c->operand = path[0];
+    if (cli_show_plan(c, path[1], path[4])) return cli_failed(c);
     if (simulation->data || stat(path[2], &st)) return 0;
     int r = cli_slurp(c, path[1], &manifest) || cli_slurp(c, path[2], simulation);
     if (!r) mlo_digest(manifest.data, manifest.n, digest);

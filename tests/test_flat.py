@@ -10,12 +10,15 @@
     arena       places that are in use together do not overlap; nothing is touched beyond the arena's end
     rolled      of microLlama's layers there is one, in a loop
     profile     every call is in the table, as often as it ran
-    tiled       arenas smaller than the values: golden words, bytes copied as foretold, kernels on the arena alone
+    tiled       arenas smaller than the values: golden words whenever a copy happens between START and WAIT, bytes copied as foretold, kernels on the arena alone
+    sabotage    that check sees a WAIT too late, and two parts in one place
+    drawn       show's picture of a plan has each part where the manifest says, and its text the cuts
     wrong       a golden word that differs is named; sim says the same
     refused     --golden without --inputs, --inputs without C, golden words that cannot be, arrays that are nobody's, an arena too small
     fused       what goes number by number behind sums is no step of its own; where it cannot be, it is one
     single      operators of one node, other shapes than Deeploy's: numpy's results"""
 import ctypes
+import html
 import itertools
 import json
 import os
@@ -195,31 +198,226 @@ def check_wrong():
     t.case("without --golden, mlo's own words", "" if all(map(np.array_equal, golden(ours), golden(built(name)))) else "they differ")
 
 
-TILED = [("Models__MLPerf__ImageClassification", (20000, 32768, 65535)), ("Models__MLPerf__KeywordSpotting", (8192,)), ("Models__CCT__Int__ICCT", (65536, 131072)), ("Models__microLlama__INT8__microLlama8_parallel", (4096,))]
-COUNT = b"""#include <stdio.h>
+TILED = [("Models__MLPerf__ImageClassification", (18736, 32768, 65535)), ("Models__MLPerf__KeywordSpotting", (7120,)), ("Models__CCT__Int__ICCT", (65536, 131072)), ("Models__microLlama__INT8__microLlama8_parallel", (2368, 4096))]
+BLOCKED = (("blocks of 64 tokens", 16000), ("blocks of 64 tokens", 65536), ("a ragged product", 4096), ("a ragged product", 6000))
+SINGLE = (2368, 7120, 9000, 16384, 18736)               # of those, where something has one place, for want of room
+DMA = rb"""#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-static unsigned long long copied;
-#define MLO_COPY_START(to, from, bytes) (copied += (bytes), memcpy(to, from, bytes))
-#define MLO_COPY_WAIT() ((void)0)
-static void __attribute__((destructor, unused)) told(void) { if (copied) fprintf(stderr, "%llu", copied); }
+#define DMA_UNUSED __attribute__((unused))
+static struct { unsigned char *to; const unsigned char *from; size_t bytes; } dma[1 << 16];
+static unsigned long long dma_all DMA_UNUSED, dma_beside DMA_UNUSED;
+static int dma_n DMA_UNUSED;
+static void DMA_UNUSED dma_start(void *to, const void *from, size_t bytes) {
+    const char mode = *getenv("DMA");                  /* f: it is there at once; l: late; s: late, and until then something else is there */
+    dma_all += bytes;
+    if (mode == 'f') memcpy(to, from, bytes);
+    if (mode == 's') memset(to, 0xEE, bytes);
+    if (mode == 'f') return;
+    if (dma_n == 1 << 16) abort();
+    dma[dma_n].to = to;
+    dma[dma_n].from = from;
+    dma[dma_n++].bytes = bytes;
+}
+static void DMA_UNUSED dma_wait(void) {
+    for (int i = 0; i < dma_n; i++) memcpy(dma[i].to, dma[i].from, dma[i].bytes);
+    dma_n = 0;
+}
+static void DMA_UNUSED dma_step(void) { for (int i = 0; i < dma_n; i++) dma_beside += dma[i].bytes; }
+static void __attribute__((destructor)) DMA_UNUSED dma_told(void) { if (dma_all) fprintf(stderr, "%llu %llu", dma_all, dma_beside); }
+#define MLO_COPY_START(to, from, bytes) dma_start(to, from, bytes)
+#define MLO_COPY_WAIT() dma_wait()
 """
+STEP = "#undef MODEL_STEP\n#define MODEL_STEP(i, call) (dma_step(), call)\n"
+
+
+def mobilenet(rng):
+    """Depthwise and pointwise convolutions as MobileNet has them, of 112 x 112: maps of 98 KB."""
+    nodes, fixed, channels, x = [], {"low": np.float32(0), "high": np.float32(127)}, 3, "x"
+    for n, (out, kernel, stride, groups) in enumerate(((16, 3, 2, 1), (16, 3, 1, 16), (32, 1, 1, 1), (32, 3, 2, 32), (64, 1, 1, 1), (64, 3, 2, 64), (64, 1, 1, 1), (10, 1, 1, 1))):
+        fixed["w%d" % n] = rng.integers(-3, 4, (out, channels // groups, kernel, kernel)).astype(np.float32)
+        fixed["b%d" % n] = rng.integers(-99, 100, out).astype(np.float32)
+        nodes += [helper.make_node("Conv", [x, "w%d" % n, "b%d" % n], ["s%d" % n], group=groups, strides=[stride] * 2, pads=[kernel // 2] * 4), helper.make_node("Clip", ["s%d" % n, "low", "high"], ["x%d" % n])]
+        channels, x = out, "x%d" % n
+    return nodes, fixed, rng.integers(-9, 10, (1, 3, 112, 112)).astype(np.float32)
+
+
+def pictures(rng):
+    """Windows of every kind over pictures that are larger than the arena: steps, dilations, pads that are not alike, groups, pooling."""
+    nodes, fixed, x, channels = [], {"low": np.float32(-128), "high": np.float32(127)}, "x", 3
+    kinds = ((8, 3, 1, {"strides": [2, 2], "pads": [1, 1, 1, 1]}), (8, 5, 1, {"dilations": [2, 1], "pads": [4, 2, 4, 2]}), (8, 3, 8, {"pads": [0, 1, 2, 1]}), (12, 4, 2, {"strides": [3, 1], "pads": [2, 1, 1, 2]}), (5, 1, 1, {}))
+    for n, (out, kernel, groups, attributes) in enumerate(kinds):
+        fixed["w%d" % n] = rng.integers(-3, 4, (out, channels // groups, kernel, kernel)).astype(np.float32)
+        fixed["b%d" % n] = rng.integers(-99, 100, out).astype(np.float32)
+        nodes += [helper.make_node("Conv", [x, "w%d" % n, "b%d" % n], ["s%d" % n], group=groups, **attributes), helper.make_node("Clip", ["s%d" % n, "low", "high"], ["x%d" % n])]
+        channels, x = out, "x%d" % n
+        if n == 1: nodes += [helper.make_node("MaxPool", [x], ["pooled"], kernel_shape=[3, 2], strides=[1, 1], pads=[1, 0, 1, 1])]
+        if n == 1: x = "pooled"
+    return nodes, fixed, rng.integers(-9, 10, (1, 3, 150, 130)).astype(np.float32)
+
+
+def blocks(rng):
+    """Two blocks of 64 tokens, 256 channels, 1024 hidden ones, as a transformer has them behind its attention: matrices of 256 KB."""
+    nodes, fixed, x = [], {"low": np.float32(-128), "high": np.float32(127)}, "x"
+    for n in "ab":
+        fixed.update({"up" + n: rng.integers(-2, 3, (256, 1024)).astype(np.float32), "down" + n: rng.integers(-2, 3, (1024, 256)).astype(np.float32)})
+        nodes += [helper.make_node("MatMul", [x, "up" + n], ["s" + n]), helper.make_node("Clip", ["s" + n, "low", "high"], ["h" + n]), helper.make_node("MatMul", ["h" + n, "down" + n], ["t" + n]),
+                  helper.make_node("Add", [x, "t" + n], ["r" + n]), helper.make_node("Clip", ["r" + n, "low", "high"], ["x" + n])]
+        x = "x" + n
+    return nodes, fixed, rng.integers(-9, 10, (64, 256)).astype(np.float32)
+
+
+def made(name, path, *flags):
+    """A network that is made here, with ONNX Runtime's words, compiled."""
+    nodes, fixed, x = MADE[name][0](np.random.default_rng(3))
+    info = lambda n, shape: helper.make_tensor_value_info(n, T.FLOAT, shape)
+    m = helper.make_model(helper.make_graph(nodes, "g", [info("x", x.shape)], [info(nodes[-1].output[0], None)], [numpy_helper.from_array(v, k) for k, v in fixed.items()]), opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    np.savez(t.at("in.npz"), x=x)
+    np.savez(t.at("out.npz"), *ort.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x}))
+    return t.call("compile", t.write("made.onnx", m.SerializeToString()), "--target", "c", "--inputs", t.at("in.npz"), "--golden", t.at("out.npz"), *flags, "-o", path)
+
+
+def ragged(rng):
+    """A product of matrices neither of which fits, with a bias for each row, of sizes that nothing divides."""
+    fixed = {"w": rng.integers(-9, 10, (301, 71)).astype(np.float32), "b": rng.integers(-99, 100, (53, 71)).astype(np.float32)}
+    return [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Gemm", ["r", "w", "b"], ["y"])], fixed, rng.integers(-9, 10, (53, 301)).astype(np.float32)
+
+
+MADE = {"MobileNet-shaped": (mobilenet, (24576, 65536, 131072)), "blocks of 64 tokens": (blocks, (16000, 65536, 131072)), "a ragged product": (ragged, (4096, 6000)), "large pictures": (pictures, (9000, 16384))}
+
+
+def copied(path, what, change, modes, *flags):
+    """Of each mode of the DMA: (whether the test passes, the bytes copied, those copied while a kernel runs, what is said)."""
+    source = text(path, "model.c").replace("#include \"profile.h\"\n", "#include \"profile.h\"\n" + STEP)
+    t.write("dma.h", DMA)
+    with open(os.path.join(path, what + ".c"), "w") as f: f.write(change(source))
+    p = subprocess.run(["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", *flags, "-include", t.at("dma.h"), "-o", os.path.join(path, what), *(os.path.join(path, f) for f in (what + ".c", "weights.c", "test.c"))], capture_output=True, text=True)
+    if p.returncode: return {mode: (False, 0, 0, p.stderr[-400:]) for mode in modes}
+    said = {}
+    for mode in modes:
+        q = subprocess.run([os.path.join(path, what)], capture_output=True, text=True, env=dict(os.environ, DMA=mode))
+        counts = re.fullmatch(r"(\d+) (\d+)", q.stderr)
+        said[mode] = (q.returncode == 0 and bool(passed(path, q.stdout)), *(map(int, counts.groups()) if counts else (0, 0)), (q.stdout + q.stderr)[-400:])
+    return said
+
+
+def tiles_agree(m, most):
+    """'' when what the manifest says of each step is so: arguments lie in the arena side by side, two places where it says so, and no more than were asked for."""
+    for s in m["tiles"]:
+        at, parts = 0, -(-s["units"] // s["tile"])
+        for a in s["arguments"]:
+            if a["offset"] != at or a["bytes"] % 16 or a["places"] not in (1, 2) or (a["places"] == 2 and not a["cut"]) or (a["cut"] and parts == 1): return "%s: %s" % (s["node"], a)
+            at += a["bytes"] * a["places"]
+        if not at <= s["bytes"] <= most: return "%s: %d of %d bytes" % (s["node"], at, s["bytes"])
+        spare = most - s["bytes"]
+        one = [a["bytes"] for a in s["arguments"] if a["cut"] and a["places"] == 1]
+        if s["tile"] == 1 and one and min(one) <= spare: return "%s: %d bytes are left for a second place" % (s["node"], spare)
+        if s["tile"] > 1 and one: return "%s: a part of one unit may have two places" % s["node"]
+    return ""
 
 
 def check_tiled():
-    """In arenas that are smaller than the values: the same words; parts of what was asked for at most; the bytes copied are those foretold."""
-    for name, sizes in TILED:
-        for most in sizes if name in networks() else ():
-            path = t.at("tiled-%s-%d" % (name, most))
-            p = compiled(name, path, "--arena", str(most))
-            if p.returncode: t.case("%s in %d bytes" % (name, most), p.stderr.decode()); continue
+    """In arenas that are smaller than the values: the same words, from a DMA that is fast, late, or late and has something else there until then; parts of what was asked for at most; the bytes copied, and those
+    copied beside a kernel, are those foretold."""
+    for name, sizes in [*TILED, *((n, MADE[n][1]) for n in MADE)]:
+        for most in sizes if name in MADE or name in networks() else ():
+            path, what = t.at("tiled-%s-%d" % (re.sub(r"\W", "", name), most)), "%s in %d bytes" % (name, most)
+            p = (made if name in MADE else compiled)(name, path, "--arena", str(most))
+            if p.returncode: t.case(what, p.stderr.decode()); continue
             m, said = json.loads(text(path, "manifest.json")), json.loads(p.stdout)
-            p = subprocess.run(["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", *t.SANITIZE, "-include", t.write("count.h", COUNT), "-o", path + "/counted", *(os.path.join(path, f) for f in ("model.c", "weights.c", "test.c"))], capture_output=True, text=True)
-            q = p if p.returncode else subprocess.run([path + "/counted"], capture_output=True, text=True)
-            t.case("%s in %d bytes" % (name, most), "" if q.returncode == 0 and passed(path, q.stdout) else (q.stdout + q.stderr)[-400:])
-            t.case("%s in %d bytes: traffic" % (name, most), "" if q.stderr.split() == [str(m["traffic_bytes"])] and m["traffic_bytes"] == sum(s["traffic"] for s in m["tiles"]) else "%s, foretold %d" % (q.stderr[-100:], m["traffic_bytes"]))
-            t.case("%s in %d bytes: no more" % (name, most), "" if m["arena_bytes"] == max(s["bytes"] for s in m["tiles"]) <= most and m["tiles"] == said["tiles"] and m["memory_bytes"] > most else str(m["arena_bytes"]))
+            for mode, (good, all_, beside, why) in copied(path, "dma", lambda c: c, "fls", *t.SANITIZE).items():
+                t.case("%s: a DMA that is %s" % (what, {"f": "fast", "l": "late", "s": "late, and scribbles"}[mode]), "" if good else why)
+                t.case("%s: traffic, %s" % (what, mode), "" if all_ == m["traffic_bytes"] == sum(s["traffic"] for s in m["tiles"]) else "%d, foretold %d" % (all_, m["traffic_bytes"]))
+                if mode != "f": t.case("%s: traffic beside kernels, %s" % (what, mode), "" if beside == m["overlapped_bytes"] == sum(s["overlapped"] for s in m["tiles"]) > 0 else "%d, foretold %d" % (beside, m["overlapped_bytes"]))
+            t.case("%s: no more" % what, "" if m["arena_bytes"] == max(s["bytes"] for s in m["tiles"]) <= most and m["tiles"] == said["tiles"] and m["memory_bytes"] > most else str(m["arena_bytes"]))
+            t.case("%s: the plan" % what, tiles_agree(m, most))
+            if (name, most) in BLOCKED: t.case("%s: blocks of rows" % what, "" if any(s["blocks"] > 1 for s in m["tiles"]) else "none")
+            cut = [[a["places"] for a in s["arguments"] if a["cut"]] for s in m["tiles"] if s["tile"] < s["units"]]
+            single = sum(1 in c for c in cut)
+            tells = "%d of %d steps are cut, %s" % (len(cut), len(m["tiles"]), "%d of them with one place" % single if single else "with two places for every part")
+            t.case("%s: what people read" % what, "" if tells.encode() in p.stderr and (single > 0) == (most in SINGLE) else "%s: %s" % (tells, p.stderr.decode()))
             wide = re.search(r"MODEL_STEP\(\d+, .*\(a \+ \d+\)", "\n".join(l for l in text(path, "model.c").splitlines() if not re.match(r" +MODEL_STEP\(\d+, mlo_(move|fill)_", l)))
-            t.case("%s in %d bytes: kernels see the arena alone" % (name, most), wide[0] if wide else "")
+            t.case("%s: kernels see the arena alone" % what, wide[0] if wide else "")
+
+
+def behind(source):
+    """Each part waits for its copies behind its call."""
+    return re.sub(r"^ {12}MLO_COPY_WAIT\(\);\n(.*?)(^ {12}MODEL_STEP\([^\n]*\n)", r"\1\2            MLO_COPY_WAIT();\n", source, flags=re.S | re.M)
+
+
+def check_sabotage():
+    """What a DMA must show: a part that is used before it is there, and one that is copied over a part in use."""
+    one = lambda source: re.sub(r" \+ (!b|b|1) \* \d+", " + (b & 0)", source).replace("b & 0)", "0)").replace("b = !b", "b = 0, (void)b")
+    for name, most in [("Models__MLPerf__ImageClassification", 18736), ("Models__microLlama__INT8__microLlama8_parallel", 4096), *((n, MADE[n][1][0]) for n in MADE)]:
+        if name not in MADE and name not in networks(): continue
+        path = t.at("sabotage-%s" % re.sub(r"\W", "", name))
+        p = (made if name in MADE else compiled)(name, path, "--arena", str(most))
+        for what, change in ("behind", behind), ("one", one):
+            said = copied(path, what, change, "ls") if p.returncode == 0 else {"l": (True, 0, 0, p.stderr.decode())}
+            t.case("%s: %s" % (name, {"behind": "waiting behind the call is seen", "one": "one place for two parts is seen"}[what]), "" if all(not good and "MLO FAIL output" in why for good, _, _, why in said.values()) else str(said))
+
+
+def boxes(svg):
+    """(class, x, width, name and when, first byte, last byte) of each box of a picture."""
+    number = lambda s: int(s.replace("\u202f", "").replace(" ", ""))
+    return [(css, int(x), int(w), html.unescape(said), number(a), number(b)) for css, x, w, said, a, b in
+            re.findall(r"<rect class='(i\d(?: faded)?)' x=(\d+) y=\d+ width=(\d+) height=\d+><title>(.*?); bytes ([\d ]+) to ([\d ]+)</title>", svg)]
+
+
+def drawn(m):
+    """What the arena's picture has to show of a plan: (what, part or whole, how, first byte, last byte) of each argument of each step of the loop's first round."""
+    want, loop = set(), m["loop"]
+    again = range(loop["start"] + loop["steps"], loop["start"] + loop["steps"] * loop["rounds"])
+    steps = [s for s in m["tiles"] if s["step"] not in again]
+    for s in steps:
+        parts = -(-s["units"] // s["tile"])
+        for a in s["arguments"]:
+            for p in range(min(parts, 6 if len(steps) <= 64 else 2) if a["cut"] else 1):
+                at = a["offset"] + (a["bytes"] if a["places"] == 2 and p % 2 else 0)
+                for how in ("", ", leaves" if a["is"] == "result" else ", comes"):
+                    want.add((a["value"] or a["is"], (", part %d" % p if a["cut"] else ", whole") + how, at, at + a["bytes"] - 1))
+        if s["scratch"]: want.add(("scratch", "", s["bytes"] - s["scratch"], s["bytes"] - 1))
+    return want
+
+
+def meet(found):
+    """Two boxes that are at one time at one byte."""
+    return next((a[3] + " and " + b[3] for a, b in itertools.combinations(found, 2) if a[4] <= b[5] and b[4] <= a[5] and a[1] + 1 < b[1] + b[2] and b[1] + 1 < a[1] + a[2]), "")
+
+
+def check_drawn():
+    """`show` of a build draws its plan: every part of every argument where the manifest says it lies, in whole values each place; nothing twice at a time; and lists the cuts."""
+    for name, most in [("Models__MLPerf__ImageClassification", 18736), ("Models__microLlama__INT8__microLlama8_parallel", 4096), *((n, MADE[n][1][0]) for n in MADE), ("Models__MLPerf__KeywordSpotting", None)]:
+        if name not in MADE and name not in networks(): continue
+        path, what = t.at("drawn-%s" % re.sub(r"\W", "", name)), "%s, drawn" % name
+        p = (made if name in MADE else compiled)(name, path, *(("--arena", str(most)) if most else ()))
+        if p.returncode: t.case(what, p.stderr.decode()); continue
+        m, page = json.loads(text(path, "manifest.json")), t.good("show", "--html", path).decode()
+        pictures = [boxes(svg) for svg in re.findall(r"<svg class='chart arena'.*?</svg>", page, re.S)]
+        t.case("%s: pictures" % what, "" if len(pictures) == (2 if most else 1) else "%d" % len(pictures))
+        for k, found in enumerate(pictures): t.case("%s: nothing twice at a time, %d" % (what, k), meet(found))
+        again = range(m["loop"]["start"] + m["loop"]["steps"], m["loop"]["start"] + m["loop"]["steps"] * m["loop"]["rounds"])
+        places = {(a["offset"], a["offset"] + a["bytes"] - 1) for a in m["places"] if any(c == "1" for i, c in enumerate(a["steps"]) if i not in again)}
+        t.case("%s: places" % what, "" if {b[4:] for b in pictures[-1]} == places else "%s" % ({b[4:] for b in pictures[-1]} ^ places))
+        if not most: continue
+        found = {(*re.fullmatch(r"(.*?)((?:, (?:part \d+|whole)(?:, \w+)?)?)", b[3]).groups(), *b[4:]) for b in pictures[0]}
+        t.case("%s: parts" % what, "" if found == drawn(m) else "%s" % sorted(found ^ drawn(m))[:4])
+        comes = [b for b in pictures[0] if b[3].endswith(", comes") and not re.search(r"part 0,|whole", b[3])]
+        beside = [b for b in comes if any(o[3].startswith(b[3].split(", part")[0] + ", part") and "faded" not in o[0] and o[1] < b[1] + b[2] - 1 and b[1] < o[1] + o[2] - 1 for o in pictures[0])]
+        t.case("%s: parts come while others are used" % what, "" if beside and (len(beside) == len(comes)) == (most not in SINGLE) else "%d of %d" % (len(beside), len(comes)))
+        lines = t.good("show", "--text", path).decode().replace("\u202f", " ").splitlines()
+        rows = [l for l in lines if re.match(r" +\d+ ", l)]
+        said = [s for s in m["tiles"] if s["step"] not in again]
+        spaced = lambda n: "{:,}".format(n).replace(",", " ")
+        t.case("%s: a line for each step in parts" % what, "" if len(rows) >= len(said) and all(any(re.match(r" +%s .* %s +%s +%s +%s" % (spaced(s["step"]), spaced(s["units"]), spaced(s["bytes"]), spaced(s["traffic"]), spaced(s["overlapped"])), l) for l in rows) for s in said) else "\n".join(lines))
+    if "Models__MLPerf__KeywordSpotting" not in networks(): return
+    path = t.at("drawn-Models__MLPerf__KeywordSpotting")
+    m = json.loads(text(path, "manifest.json"))
+    with open(os.path.join(path, "manifest.json"), "w") as f: json.dump({k: v for k, v in m.items() if k != "nodes"}, f)
+    p = t.call("show", "--html", path)
+    t.case("a manifest without steps is refused", "" if p.returncode and b"compile it anew" in p.stderr else "%d: %s" % (p.returncode, p.stderr))
+    t.good("run", os.path.join(path, "host/network.onnx"), "--inputs", file("Models__MLPerf__KeywordSpotting", "inputs.npz"), "--outputs", t.at("out.npz"))
+    t.case("host/network.onnx is the network", "" if all(np.array_equal(a, b) for a, b in zip(arrays(t.at("out.npz")), arrays(file("Models__MLPerf__KeywordSpotting", "outputs.npz")))) else "it gives other words")
 
 
 def check_refused():
@@ -320,4 +518,4 @@ def check_fused():
         if name in networks(): t.case("%s: no map of 32 bits" % name, "" if json.loads(text(built(name), "manifest.json"))["arena_bytes"] <= most else "the arena is larger")
 
 
-t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_tiled, check_wrong, check_refused, check_single, check_fused, floor=320)
+t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_tiled, check_sabotage, check_drawn, check_wrong, check_refused, check_single, check_fused, floor=568)

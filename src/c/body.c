@@ -191,6 +191,17 @@ static int mlo_c_carry(mlo *m, mlo_c_body *b) {
     return 0;
 }
 
+/* What lies where, for people. */
+static void mlo_c_names(mlo *m, mlo_c_body *b) {
+    for (int k = 0; k < b->n_value; k++)
+        if (b->value[k].place != MLO_C_OUTSIDE)
+            mlo_plan_name(m, &b->plan.place[b->value[k].place], b->value[k].name);
+    for (int i = 0; i < b->core->n_element; i++)
+        if (b->scratch[i] != MLO_C_OUTSIDE)
+            mlo_plan_name(m, &b->plan.place[b->scratch[i]],
+                mlo_format(m, "scratch of %s", b->core->element[i].name));
+}
+
 /* Is the arena as small as it has to be? Values are in it whole: nothing is tiled. */
 static int mlo_c_room(mlo *m, const mlo_c_body *b) {
     const long most = mlo_opt_int(m, "arena", LONG_MAX, 1, LONG_MAX);
@@ -214,5 +225,6 @@ static int mlo_c_body_build(mlo *m, const mlo_core *c, mlo_c_body *b) {
     mlo_c_live(b);
     MLO_TRY(mlo_c_carry(m, b));
     mlo_plan_solve(&b->plan);
+    mlo_c_names(m, b);
     return mlo_c_room(m, b);
 }

@@ -15,6 +15,7 @@
  * cost: one evaluation of the model.
  */
 enum { MLO_FLAT_EACH = 3, MLO_FLAT_OPERANDS = 5, MLO_FLAT_NOWHERE = -1 };
+enum { MLO_FLAT_WINDOW = 16 }; /* members of mlo_window */
 
 typedef struct mlo_flat_value mlo_flat_value;
 struct mlo_flat_value {
@@ -62,12 +63,16 @@ typedef struct {
     /* elements of a unit in operands and result; 0: all is whole */
     int64_t unit[MLO_FLAT_OPERANDS + 1];
     int64_t pieces[MLO_FLAT_OPERANDS + 1]; /* a part lies in so many, `pitch` apart; 0: in one */
-    int64_t pitch;
+    int64_t pitch[MLO_FLAT_OPERANDS + 1];
+    int64_t window[MLO_FLAT_WINDOW]; /* members of mlo_window; 0: there is none */
+    int by_rows; /* 1: a unit is a row of the result's picture, of operand 0 what a window sees for it */
     int64_t rows; /* of a product that may be cut into columns; 0: none */
     int64_t terms; /* of a sum of it */
+    int64_t block; /* of those rows, whose columns are cut; 0: all of them */
     int64_t bias_row;
     int along[2]; /* of the numbers of `exact`: 1 by channel */
     int64_t tile; /* units at a time in a small arena; 0: all, where they lie */
+    int twice[MLO_FLAT_OPERANDS + 1]; /* 1: it has two places there */
     int over; /* 1: each number of an operand is read before the same one of the result is written */
 } mlo_flat_step;
 
@@ -298,10 +303,12 @@ static int mlo_flat_lay(mlo_flat *f, int i) {
     const int scratch = s->scratch && !f->tiled;
     s->scratch_place = scratch ? mlo_flat_place(f, s->scratch) : MLO_FLAT_NOWHERE;
     if (scratch) f->plan.place[s->scratch_place].live[i] = 1;
+    if (scratch) mlo_plan_name(f->m, &f->plan.place[s->scratch_place], "scratch");
     if (y->out >= 0 || y->made != i) return mlo_failed(f->m);
     for (int k = 0; k < s->n_in && y->place < 0; k++)
         if (mlo_flat_over(s, i, s->in[k])) y->place = s->in[k]->place;
     if (y->place < 0) y->place = mlo_flat_place(f, mlo_flat_bytes(y));
+    mlo_plan_name(f->m, &f->plan.place[y->place], mlo_or_empty(y->name));
     for (int t = y->made; t <= y->last; t++) /* no later than f->n_step, which has room */
         f->plan.place[y->place].live[t] = 1;
     return mlo_failed(f->m);

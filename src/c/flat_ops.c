@@ -419,8 +419,8 @@ static int mlo_flat_gemm(mlo_flat *f) {
 
 /* ---- windows ---------------------------------------------------------------------------------- */
 
-/* Members of mlo_window; channels of a group from which on what a window sees is gathered. */
-enum { MLO_FLAT_WINDOW = 16, MLO_FLAT_PATCHED = 4 };
+/* Channels of a group from which on what a window sees is gathered. */
+enum { MLO_FLAT_PATCHED = 4 };
 
 /* One number for each axis of the picture: of two, or of one, which is the second. */
 static void mlo_flat_pair(
@@ -469,6 +469,7 @@ static int mlo_flat_window(mlo_flat *f, mlo_flat_step *s, const mlo_flat_value *
     mlo_flat_pair(f, "dilations", spatial, 1, w + 14);
     s->before = mlo_format(
         f->m, "&(const mlo_window)%s, ", mlo_flat_list(f->m, w, MLO_FLAT_WINDOW));
+    memcpy(s->window, w, sizeof w);
     mlo_flat_window_parts(f, s, w);
     return mlo_failed(f->m);
 }

@@ -59,9 +59,11 @@ typedef struct {
 
 /* "mlo_matmul_i8_i8_i32(&..": what has to be the same of two steps. */
 static const char *mlo_flat_form_of_step(mlo *m, const mlo_flat_step *s) {
+    int places = 0;
+    for (int k = 0; k <= MLO_FLAT_OPERANDS; k++) places |= s->twice[k] << k;
     return mlo_intern(m,
-        mlo_format(m, "%s(%s%s %lld %lld", mlo_flat_name(m, s), s->before, s->also,
-            (long long)s->scratch, (long long)s->tile));
+        mlo_format(m, "%s(%s%s %lld %lld %lld %d %d", mlo_flat_name(m, s), s->before, s->also,
+            (long long)s->scratch, (long long)s->tile, (long long)s->block, places, s->by_rows));
 }
 
 /* The stretch that saves most calls. */
@@ -219,7 +221,8 @@ static void mlo_flat_call_parts(mlo_flat_tables *l, size_t i, int looped) {
     const mlo_flat_step *s = &l->f->step[i];
     const char *lies[MLO_FLAT_OPERANDS + 1] = { NULL };
     for (int k = 0; k <= MLO_FLAT_OPERANDS; k++)
-        if (mlo_flat_part_of(s, k)) lies[k] = mlo_flat_given(l, i, k, looped);
+        if (mlo_flat_part_of(s, k))
+            lies[k] = mlo_flat_part_from(l->m, s, k, mlo_flat_given(l, i, k, looped));
     const char *const call = mlo_format(
         l->m, "MODEL_STEP(%d, %s(%s%s", l->call++, mlo_flat_name(l->m, s), s->part, s->also);
     const char *const numbers = s->numbers

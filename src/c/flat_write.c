@@ -1,7 +1,7 @@
 /* flat_write: a build directory of C of a network of integers, as it stands.
  *
  * in:  a model, its inputs' words, golden outputs or none.
- * out: model.c, model.h, exact.h, weights.c, test.c, a Makefile, manifest.json last.
+ * out: model.c, model.h, exact.h, weights.c, test.c, a Makefile, host/network.onnx, manifest.json last.
  *
  * invariant: test.c compares with the golden words that were given; with mlo's own only where none were.
  * example: mlo compile network.onnx --target c --inputs inputs.npz --golden outputs.npz -o build
@@ -273,24 +273,54 @@ static int mlo_flat_emit_test(mlo_flat_writer *w) {
 
 /* ---- the rest ------------------------------------------------------------------------------------ */
 
+/* What a step has in the arena: a line for each argument, of one place the bytes. */
+static void mlo_flat_manifest_parts(mlo_flat_writer *w, const mlo_flat_step *s) {
+    mlo_text *t = &w->e->t;
+    mlo_puts(t, ", \"arguments\": [");
+    for (int k = 0, n = 0; k <= MLO_FLAT_OPERANDS; k++) {
+        const mlo_flat_value *v = mlo_flat_part_of(s, k);
+        if (!v) continue;
+        mlo_puts(t, n++ ? ",\n      {\"value\": " : "\n      {\"value\": ");
+        mlo_report_string(t, mlo_or_empty(v->name));
+        mlo_printf(t,
+            ", \"is\": \"%s\", \"cut\": %s, \"offset\": %lld, \"bytes\": %lld, \"places\": %d}",
+            k == MLO_FLAT_OPERANDS  ? "result"
+                : v->parameter >= 0 ? "parameter"
+                                    : "operand",
+            mlo_flat_is_cut(s, k) && s->tile < s->units ? "true" : "false",
+            (long long)mlo_flat_part_at(s, k, s->tile),
+            (long long)mlo_flat_place_bytes(s, k, s->tile), s->twice[k] ? 2 : 1);
+    }
+    mlo_puts(t, "]");
+}
+
 /* How the steps are cut, and what that copies. */
 static void mlo_flat_manifest_tiles(mlo_flat_writer *w) {
     mlo_emitter *e = w->e;
     const mlo_flat *f = w->f;
-    int64_t all = 0;
+    int64_t all = 0, overlapped = 0;
     for (size_t i = 0; i < f->n_step; i++) all += mlo_flat_traffic(&f->step[i]);
+    for (size_t i = 0; i < f->n_step; i++) overlapped += mlo_flat_overlapped(&f->step[i]);
     mlo_line(e, "  \"arena_bytes\": %lld,\n  \"memory_bytes\": %lld,\n  \"traffic_bytes\": %lld,",
         (long long)mlo_flat_arena_bytes(f), (long long)mlo_max(f->plan.bytes, MLO_PLAN_ALIGN),
         (long long)all);
+    mlo_line(e, "  \"overlapped_bytes\": %lld,", (long long)overlapped);
     mlo_puts(&e->t, "  \"tiles\": [");
     for (size_t i = 0, n = 0; i < f->n_step; i++) {
         const mlo_flat_step *s = &f->step[i];
         if (!s->tile) continue;
-        mlo_puts(&e->t, n++ ? ",\n    {\"node\": " : "\n    {\"node\": ");
+        mlo_printf(&e->t, "%s\n    {\"step\": %zu, \"node\": ", n++ ? "," : "", i);
         mlo_report_string(&e->t, mlo_or_empty(s->node->name));
-        mlo_printf(&e->t, ", \"units\": %lld, \"tile\": %lld, \"bytes\": %lld, \"traffic\": %lld}",
+        mlo_printf(&e->t,
+            ", \"units\": %lld, \"tile\": %lld, \"bytes\": %lld, \"traffic\": %lld, "
+            "\"overlapped\": %lld",
             (long long)s->units, (long long)s->tile, (long long)mlo_flat_tile_bytes(s, s->tile),
-            (long long)mlo_flat_traffic(s));
+            (long long)mlo_flat_traffic(s), (long long)mlo_flat_overlapped(s));
+        mlo_printf(&e->t, ", \"blocks\": %lld, \"scratch\": %lld",
+            (long long)(s->block ? mlo_parts(s->rows, s->block) : 1),
+            (long long)mlo_flat_aligned(s->scratch));
+        mlo_flat_manifest_parts(w, s);
+        mlo_puts(&e->t, "}");
     }
     mlo_puts(&e->t, "\n  ],\n");
     mlo_c_manifest_places(e, &f->plan);
@@ -304,6 +334,10 @@ static int mlo_flat_emit_manifest(mlo_flat_writer *w) {
         mlo_flat_manifest_tiles(w);
     else
         mlo_c_manifest_plan(e, &f->plan);
+    for (size_t i = 0; i < f->n_step; i++)
+        mlo_c_manifest_node(e, (int)i,
+            *mlo_or_empty(f->step[i].node->name) ? f->step[i].node->name : f->step[i].node->op);
+    mlo_puts(&e->t, f->n_step ? "],\n" : "  \"nodes\": [],\n");
     mlo_line(e,
         "  \"frames\": 1,\n  \"words\": %lld,\n  \"steps\": %zu,\n  \"loop\": "
         "{\"start\": %zu, \"steps\": %zu, \"rounds\": %zu},",
@@ -347,6 +381,15 @@ static int mlo_flat_golden(mlo_flat_writer *w) {
     return 0;
 }
 
+/* The network itself, for show and run. */
+static int mlo_flat_emit_network(mlo_flat_writer *w) {
+    mlo_emitter *e = w->e;
+    if (mlo_file_begin(e, "host/network.onnx")
+        || mlo_wire_write(e->m, e->m->model, mlo_emit_sink, e))
+        return mlo_failed(e->m);
+    return mlo_file_end(e);
+}
+
 static int mlo_flat_files(mlo_flat_writer *w) {
     static const char *const exact[] = { "round.c", "norm.c", "deeploy.c", NULL };
     MLO_TRY(mlo_flat_golden(w));
@@ -357,6 +400,7 @@ static int mlo_flat_files(mlo_flat_writer *w) {
     MLO_TRY(mlo_flat_emit_weights(w));
     MLO_TRY(mlo_flat_emit_test(w));
     MLO_TRY(mlo_emit_c_make(w->e));
+    MLO_TRY(mlo_flat_emit_network(w));
     return mlo_flat_emit_manifest(w);
 }
 

@@ -17,11 +17,13 @@
  */
 enum { MLO_PLAN_STEPS = 1024, MLO_PLAN_PLACES = 1024 };
 enum { MLO_PLAN_ALIGN = 16, MLO_PLAN_TRIES = 200000, MLO_PLAN_WORK = 300000000 };
+enum { MLO_PLAN_WORDS = 120 }; /* names of what lies in a place are cut behind so many letters */
 
 typedef struct {
     int64_t bytes;
     int64_t at; /* its offset; -1: it has none yet */
     unsigned char live[MLO_PLAN_STEPS]; /* 1: in use at this step */
+    const char *what; /* the names of what lies there, for people; NULL: nobody said */
 } mlo_arena_place;
 
 typedef struct {
@@ -130,6 +132,14 @@ static void mlo_plan_solve(mlo_arena *p) {
     mlo_plan_greedy(p);
     mlo_plan_search(p, p->n, 0, 0);
     for (int k = 0; k < p->n; k++) p->place[k].at = p->best[k];
+}
+
+/* What lies in a place, beside what is named already. */
+static void mlo_plan_name(mlo *m, mlo_arena_place *p, const char *what) {
+    if (!p->what)
+        p->what = what;
+    else if (strlen(p->what) < MLO_PLAN_WORDS)
+        p->what = mlo_format(m, "%s, %s", p->what, what);
 }
 
 /* Is there no smaller one? */

@@ -303,9 +303,17 @@ static void mlo_c_manifest_places(mlo_emitter *e, const mlo_arena *plan) {
         mlo_printf(&e->t, "%s    {\"offset\": %lld, \"bytes\": %lld, \"steps\": \"",
             n++ ? ",\n" : "", (long long)plan->place[k].at, (long long)plan->place[k].bytes);
         for (int s = 0; s < plan->steps; s++) mlo_puts(&e->t, plan->place[k].live[s] ? "1" : "0");
-        mlo_puts(&e->t, "\"}");
+        mlo_puts(&e->t, "\", \"what\": ");
+        mlo_report_string(&e->t, mlo_or_empty(plan->place[k].what));
+        mlo_puts(&e->t, "}");
     }
     mlo_puts(&e->t, "\n  ],\n");
+}
+
+/* The name of a step. */
+static void mlo_c_manifest_node(mlo_emitter *e, int i, const char *name) {
+    mlo_puts(&e->t, i ? ", " : "  \"nodes\": [");
+    mlo_report_string(&e->t, mlo_or_empty(name));
 }
 
 /* How small the arena is, and what lies where in it. */
@@ -325,6 +333,8 @@ static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_
         "%lld,\n  \"channels\": %lld,",
         MLO_VERSION, (long long)c->scan.iterations, (long long)c->chunk, (long long)c->channels);
     mlo_c_manifest_plan(e, &b->plan);
+    for (int i = 0; i < c->n_element; i++) mlo_c_manifest_node(e, i, c->element[i].name);
+    mlo_puts(&e->t, "],\n");
     if (c->slots) mlo_line(e, "  \"context\": %lld,", (long long)c->chunk);
     mlo_line(e, "  \"frames\": %lld,\n  \"words\": %lld,\n  \"inputs\": [", (long long)w->frames,
         (long long)(w->frames * w->count[4]));

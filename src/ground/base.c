@@ -543,7 +543,7 @@ static const char *const mlo_option_names[] = { "activations", "arena", "as", "a
     "axi-width", "bandwidth", "best", "budget-bits", "budget-macs", "clock-mhz", "context",
     "data-file", "data-limit", "device", "dim", "folding-json", "frames", "frames-in-flight",
     "hierarchy", "inline", "jobs", "kv", "loop", "max-cost", "max-error", "memory", "nested",
-    "pareto", "pe", "position", "q-config-json", "report", "residual", "scale", "sequences",
+    "pareto", "pe", "plan", "position", "q-config-json", "report", "residual", "scale", "sequences",
     "shape", "simd", "simulation", "slots", "target", "target-cycles", "target-fps", "tile",
     "tokens", "unrolled", "waves", "weights" };
 

@@ -3,7 +3,7 @@
  * in:  an mlo_view.
  * out: HTML: where in the pipeline the model is, cards of numbers, each loop with its instances,
  *     its body drawn and its per-iteration parameters; once the model is lowered, the kernels in
- *     numbers and the pictures of show/chart.c.
+ *     numbers and the pictures of show/chart.c; of a build of C its arena (show/arena.c).
  *
  * invariant: every name goes through mlo_html_words; nothing in a model can become markup.
  * example: mlo show --html model.json -o model.html
@@ -378,6 +378,7 @@ static int mlo_html_after(const mlo_view *v, mlo_text *t) {
 static int mlo_show_html(const mlo_view *v, mlo_text *t) {
     mlo_html_header(v, t);
     mlo_html_cards(v, t);
+    MLO_TRY(mlo_html_arena(v, t));
     if (v->hw) {
         mlo_html_kernels(v, t);
         MLO_TRY(mlo_html_roofline(v, t));

@@ -516,12 +516,59 @@ static void mlo_text_simulation(const mlo_view *v, mlo_sheet *t) {
     mlo_tell(t, mlo_or_empty(s));
 }
 
+/* ---- an arena --------------------------------------------------------------- */
+
+/* A step in parts. */
+static void mlo_text_cut(mlo *m, const cJSON *tile, mlo_sheet *t) {
+    static const char *const keys[] = { "bytes", "traffic", "overlapped" };
+    mlo_say_right(t, mlo_thousands(m, mlo_cuts_number(tile, "step")), 5);
+    mlo_say_cell(t, mlo_cuts_word(tile, "node"), 40);
+    mlo_say_right(t, mlo_thousands(m, mlo_cuts_calls(tile)), 6);
+    mlo_say_right(t, mlo_thousands(m, mlo_cuts_number(tile, "units")), 8);
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+        mlo_say_right(t, mlo_thousands(m, mlo_cuts_number(tile, keys[k])), 10);
+    mlo_tell(t, mlo_cuts_places(m, tile));
+}
+static void mlo_text_cuts(mlo *m, const mlo_cuts *c, mlo_sheet *t) {
+    mlo_say_right(t, "step", 5);
+    mlo_say_cell(t, "node", 40);
+    mlo_say_right(t, "parts", 6);
+    mlo_say_right(t, "units", 8);
+    mlo_say_right(t, "bytes", 10);
+    mlo_say_right(t, "copied", 10);
+    mlo_say_right(t, "beside", 10);
+    mlo_tell(t, "places");
+    for (int i = 0; i < c->steps; i++)
+        if (c->tile[i] && !mlo_cuts_again(c, i)) mlo_text_cut(m, c->tile[i], t);
+}
+
+/* What a build of C has in memory, and how its steps are cut. */
+static int mlo_text_arena(const mlo_view *v, mlo_sheet *t) {
+    mlo *m = v->m;
+    mlo_cuts *c = MLO_NEW(m, mlo_cuts);
+    if (!c || mlo_cuts_read(m, c) || !c->plan) return mlo_failed(m);
+    const char *s = mlo_format(
+        m, "%s bytes", mlo_thousands(m, mlo_cuts_number(c->plan, "arena_bytes")));
+    if (mlo_cuts_any(c))
+        s = mlo_format(m, "%s of parts, %s of a larger memory; %s copied, %s beside a kernel", s,
+            mlo_thousands(m, mlo_cuts_number(c->plan, "memory_bytes")),
+            mlo_thousands(m, mlo_cuts_number(c->plan, "traffic_bytes")),
+            mlo_thousands(m, mlo_cuts_number(c->plan, "overlapped_bytes")));
+    mlo_end_line(t);
+    mlo_say_cell(t, "arena", MLO_LABEL - 1);
+    mlo_tell(t, mlo_or_empty(s));
+    if (mlo_cuts_any(c)) mlo_text_cuts(m, c, t);
+    mlo_cuts_free(c);
+    return mlo_failed(m);
+}
+
 static int mlo_show_text(const mlo_view *v, mlo_text *out) {
     mlo_sheet t = { out, { v->m, NULL, 0, 0 }, 0, 0 };
     mlo_text_header(v, &t);
     mlo_text_marks(v, &t);
     for (size_t i = 0; i < v->n_loops && !v->m->error.code; i++) mlo_text_loop(v, &v->loop[i], &t);
     if (!v->m->error.code) mlo_text_outside(v, &t);
+    if (!v->m->error.code) mlo_text_arena(v, &t);
     if (v->hw && !v->m->error.code) {
         mlo_text_kernels(v, &t);
         mlo_text_fifos(v, &t);
