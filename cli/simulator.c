@@ -128,14 +128,14 @@ static double cli_sim_registers(const cli_bench *b) {
     return n;
 }
 
-/* Measured on cores of 3,100 to 83,000 flip-flops: a cycle of Icarus 166 to 1,720 us (up to 18,500),
+/* Measured on cores of 3,100 to 83,000 flip-flops: a cycle of Icarus 100 to 1,050 us (up to 18,500),
  * of Verilator 2 to 26 us; its C++ 21 to 59 s of one processor; 13 MB of parameters are read in a
  * second. */
 static cli_effort cli_effort_of(const cli_bench *b, int verilator, const char *program) {
     const double ff = cli_sim_registers(b) / 1000, cycles = (double)b->expected;
     const double reading = cli_json_number(b->manifest, "iteration_bytes") * (double)b->iterations
         / 13e6;
-    cli_effort icarus = { 1 + 0.1 * ff, reading + cycles * 70 * ff / 1e6, 1 };
+    cli_effort icarus = { 1 + 0.1 * ff, reading + cycles * 42 * ff / 1e6, 1 };
     const double alone = 2 + 0.05 * ff, shared = (22 + 0.42 * ff) / (double)cli_cores();
     cli_effort fast = { alone + shared, reading + cycles * 0.35 * ff / 1e6,
         alone / (alone + shared) };
