@@ -13,6 +13,9 @@
 #include <pb_decode.h>
 #include <pb_encode.h>
 #include <cjson/cJSON.h>
+#ifdef __cplusplus
+#include <initializer_list>
+#endif
 
 /* The same bits from every compiler: a product and a sum stay two roundings, whatever the machine
  * could fuse. */
@@ -249,6 +252,20 @@ enum { MLO_LANES = 16 };
 #define MLO_APART __attribute__((noinline))
 #else
 #define MLO_APART
+#endif
+
+/* Where C++, which compiles all this as well, has other words than C: a list that is written where a
+ * call takes a pointer (C++ keeps it no longer than the call); memory as what a list has; a pointer
+ * to what no other pointer of the function leads to. */
+#ifdef __cplusplus
+#define MLO_ITEMS(type, ...) (std::initializer_list<type>{ __VA_ARGS__ }.begin())
+#define MLO_AS(list, memory) mlo_as((list), (memory))
+#define MLO_RESTRICT __restrict
+template <typename T> static T *mlo_as(T *, void *memory) { return (T *)memory; }
+#else
+#define MLO_ITEMS(type, ...) ((type const[]){ __VA_ARGS__ })
+#define MLO_AS(list, memory) (memory)
+#define MLO_RESTRICT restrict
 #endif
 
 /* The same C once more for wider vectors, taken where the processor has them. Sums keep their
@@ -557,7 +574,7 @@ static const char *const mlo_option_names[] = { "activations", "arena", "as", "a
     "axi-width", "bandwidth", "best", "budget-bits", "budget-macs", "clock-mhz", "context",
     "data-file", "data-limit", "device", "dim", "folding-json", "frames", "frames-in-flight",
     "hierarchy", "inline", "jobs", "kv", "loop", "max-cost", "max-error", "memory", "nested",
-    "pareto", "pe", "position", "q-config-json", "report", "residual", "scale", "sequences",
+    "pareto", "pe", "plan", "position", "q-config-json", "report", "residual", "scale", "sequences",
     "shape", "simd", "simulation", "slots", "target", "target-cycles", "target-fps", "tile",
     "tokens", "unrolled", "waves", "weights" };
 
@@ -971,8 +988,8 @@ static size_t mlo_room(size_t n) {
     while (room < n) room *= 2;
     return room;
 }
-#define MLO_PUSH(m, list, n, item)                             \
-    ((list) = mlo_push_room((m), (list), (n), sizeof *(list)), \
+#define MLO_PUSH(m, list, n, item)                                           \
+    ((list) = MLO_AS(list, mlo_push_room((m), (list), (n), sizeof *(list))), \
         (m)->pushed ? ((list)[(n)++] = (item), 1) : 0)
 static void *mlo_push_room(mlo *m, void *list, size_t n, size_t size) {
     size_t room = n;
@@ -2680,7 +2697,7 @@ static void mlo_encode_external(pb_ostream_t *s, mlo_encoder *e, const mlo_tenso
 
 /* Writes the bytes that mlo_encode_external promised, in the same order. */
 static int mlo_encode_data(mlo *m, void *tensor, void *user) {
-    static const char zeros[MLO_DATA_ALIGN];
+    static const char zeros[MLO_DATA_ALIGN] = { 0 };
     const mlo_tensor *t = (const mlo_tensor *)tensor;
     mlo_out *o = (mlo_out *)user;
     (void)m;
@@ -11622,9 +11639,12 @@ static const char *mlo_x_node(
         if (mlo_node_input(m, n, in[i])) return "";
     return mlo_node_meta(m, n, x->n) ? "" : out;
 }
-#define MLO_X(x, op, ...)                                       \
-    mlo_x_node((x), (op), (const char *const[]){ __VA_ARGS__ }, \
-        sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(const char *))
+static const char *mlo_x_listed(mlo_expansion *x, const char *op, const char *const *in) {
+    size_t n_in = 0;
+    while (in[n_in]) n_in++;
+    return mlo_x_node(x, op, in, n_in);
+}
+#define MLO_X(x, op, ...) mlo_x_listed((x), (op), MLO_ITEMS(const char *, __VA_ARGS__, NULL))
 
 /* The node made last, to give it attributes and outputs; NULL when it could not be made. */
 static mlo_node *mlo_x_last(const mlo_expansion *x) {
@@ -12002,7 +12022,7 @@ static const char *mlo_x_mask(mlo_expansion *x, const char *scores, size_t i) {
     const char *mask = mlo_x_in(x, i), *open, *c;
     int rank = mlo_x_rank(x, i);
     if (rank == 2 || rank == 3) {
-        c = mlo_x_tensor(x, mlo_x_form(x, i).dtype, 0, 1, (const int64_t[]){ 0 }, 0);
+        c = mlo_x_tensor(x, mlo_x_form(x, i).dtype, 0, 1, MLO_ITEMS(int64_t, 0), 0);
         open = MLO_X(x, "Greater", mask, c);
         open = rank == 2 ? mlo_x_unsqueeze(x, open, over_heads_and_queries, 2)
                          : mlo_x_unsqueeze(x, open, over_heads, 1);
@@ -13190,11 +13210,11 @@ static void mlo_expand_einsum(mlo_expansion *x) {
 /* The number that an attribute says, however it says it: an integer, a float, a tensor of one
  * element. */
 static int64_t mlo_x_whole_attr(mlo_expansion *x, const char *names) {
-    const char *or = strchr(names, '|');
+    const char *other = strchr(names, '|');
     const mlo_attr *a = mlo_attr_of(
-        x->n, or ? mlo_intern_n(x->m, names, (size_t)(or -names)) : names);
+        x->n, other ? mlo_intern_n(x->m, names, (size_t)(other - names)) : names);
     double v = 0;
-    if (!a && or) a = mlo_attr_of(x->n, or +1);
+    if (!a && other) a = mlo_attr_of(x->n, other + 1);
     int known = a
         && (a->type == MLO_ATTR_INT || a->type == MLO_ATTR_FLOAT
             || (a->type == MLO_ATTR_TENSOR && mlo_tensor_count(a->t) == 1
@@ -16956,7 +16976,7 @@ static int mlo_even_bare(mlo_evener *u, mlo_evened *e) {
 static int mlo_even_collect(mlo_evener *u, size_t *bare) {
     mlo *m = u->m;
     mlo_map biased = { NULL, 0, 0 };
-    const char **class = NULL;
+    const char **classes = NULL;
     for (size_t i = 0, k = 0; i < u->g->n_node; i++) {
         mlo_evened e = { u->g->node[i], NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0 };
         const char *its = mlo_even_class(m, u->g, e.product, &e.channels);
@@ -16967,13 +16987,13 @@ static int mlo_even_collect(mlo_evener *u, size_t *bare) {
             mlo_even_sum(m, u->g, &e);
         else if (mlo_has_input(e.product, 2))
             e.bias = e.product->input[2];
-        if ((e.bias && mlo_map_put(m, &biased, its, u)) || !MLO_PUSH(m, class, k, its)
+        if ((e.bias && mlo_map_put(m, &biased, its, u)) || !MLO_PUSH(m, classes, k, its)
             || !MLO_PUSH(m, u->of, u->n, e))
             return mlo_failed(m);
     }
     for (size_t i = 0; i < u->n; i++) {
         mlo_evened *e = &u->of[i];
-        if (!mlo_map_get(&biased, class[i])) continue;
+        if (!mlo_map_get(&biased, classes[i])) continue;
         *bare += !e->bias;
         MLO_TRY(e->bias ? mlo_even_row(u, e) : mlo_even_bare(u, e));
         MLO_TRY(mlo_map_put(m, &u->at, e->product, (void *)(uintptr_t)(i + 1)));
@@ -23180,14 +23200,15 @@ static void mlo_attention_area(
 /* ---- the cards -------------------------------------------------------------- */
 
 /* What all of them share; the rest of a card says how they differ. */
-#define MLO_ATTENTION_CARD                                                                  \
-    .kind = MLO_KERNEL_ATTENTION, .pe_axis = "keys", .simd_axis = "head channels",          \
-    .legal = mlo_attention_legal, .unit = mlo_attention_unit, .knows = mlo_attention_knows, \
-    .intermediates = mlo_attention_intermediates, .area = mlo_attention_area,               \
+#define MLO_ATTENTION_CARD                                                         \
+    .pe_axis = "keys", .simd_axis = "head channels", .legal = mlo_attention_legal, \
+    .unit = mlo_attention_unit, .knows = mlo_attention_knows,                      \
+    .intermediates = mlo_attention_intermediates, .area = mlo_attention_area,      \
     .pack = mlo_attention_pack
 
 static const mlo_kernel mlo_attention_kernel = {
     .op = { "mlo.Attention", mlo_kernel_same_shape, mlo_attention_run, 5 },
+    .kind = MLO_KERNEL_ATTENTION,
     .series = "attention",
     .function = mlo_attention_function,
     .ending = mlo_attention_ending,
@@ -23197,6 +23218,7 @@ static const mlo_kernel mlo_attention_kernel = {
 
 static const mlo_kernel mlo_attention_bias_kernel = {
     .op = { "mlo.AttentionBias", mlo_kernel_same_shape, mlo_attention_run, 6 },
+    .kind = MLO_KERNEL_ATTENTION,
     .series = "attention",
     .function = mlo_attention_bias_function,
     .ending = mlo_attention_ending,
@@ -23206,6 +23228,7 @@ static const mlo_kernel mlo_attention_bias_kernel = {
 
 static const mlo_kernel mlo_attention_cap_kernel = {
     .op = { "mlo.AttentionCap", mlo_kernel_same_shape, mlo_attention_run, 5 },
+    .kind = MLO_KERNEL_ATTENTION,
     .series = "attention",
     .function = mlo_attention_cap_function,
     .ending = mlo_attention_cap_ending,
@@ -23215,6 +23238,7 @@ static const mlo_kernel mlo_attention_cap_kernel = {
 
 static const mlo_kernel mlo_attention_probs_kernel = {
     .op = { "mlo.AttentionProbs", mlo_kernel_same_shape, mlo_attention_run, 5 },
+    .kind = MLO_KERNEL_ATTENTION,
     .series = "attentionprobs",
     .function = mlo_attention_probs_function,
     .ending = mlo_attention_probs_ending,
@@ -23224,6 +23248,7 @@ static const mlo_kernel mlo_attention_probs_kernel = {
 
 static const mlo_kernel mlo_attention_rounded_kernel = {
     .op = { "mlo.AttentionRounded", mlo_kernel_same_shape, mlo_attention_run, 5 },
+    .kind = MLO_KERNEL_ATTENTION,
     .series = "attentionrounded",
     .function = mlo_attention_rounded_function,
     .ending = mlo_attention_probs_ending,
@@ -27055,10 +27080,13 @@ static int mlo_rotation_same(const mlo_rotation_found *a, const mlo_rotation_fou
 /* The heads of an operand of a product, [.., T, D], or (the second) [.., D, T]; 0 of them: it has none. */
 static mlo_heads mlo_operand_heads(const mlo_inside *in, const char *name, int second) {
     const mlo_form f = mlo_body_form(in, name);
-    if (f.rank < 2 || mlo_form_count(&f) < 1) return (mlo_heads){ 0 };
-    return (mlo_heads){ f.dims[f.rank - (second ? 1 : 2)],
-        mlo_form_count(&f) / (f.dims[f.rank - 1] * f.dims[f.rank - 2]),
-        f.dims[f.rank - (second ? 2 : 1)], second };
+    mlo_heads at = { 0, 0, 0, 0 };
+    if (f.rank < 2 || mlo_form_count(&f) < 1) return at;
+    at.t = f.dims[f.rank - (second ? 1 : 2)];
+    at.heads = mlo_form_count(&f) / (f.dims[f.rank - 1] * f.dims[f.rank - 2]);
+    at.d = f.dims[f.rank - (second ? 2 : 1)];
+    at.order = second;
+    return at;
 }
 
 /* order[j] := which element of its row of a value channel j of an operand's heads is, where the operand
@@ -30887,12 +30915,11 @@ static int mlo_bias_parallel(const float *a, const float *b, int64_t keys, doubl
 
 /* Where a causal query or the last one sees the same as the last one, one row does for all. */
 static void mlo_bias_join_queries(mlo_bias *b, int causal) {
-    enum { TOLERANCE = 10000 }; /* of a nat, one part: a hundredth of what hardware tells apart */
+    const double tolerance = 1.0 / 10000; /* of a nat: a hundredth of what hardware tells apart */
     const int64_t n = b->keys, blocks = b->n * b->heads;
     for (int64_t r = 0; r < blocks * b->queries; r++) {
         const float *last = b->number + ((r / b->queries + 1) * b->queries - 1) * n;
-        if (!mlo_bias_parallel(b->number + r * n, last, causal ? r % n + 1 : n, 1.0 / TOLERANCE))
-            return;
+        if (!mlo_bias_parallel(b->number + r * n, last, causal ? r % n + 1 : n, tolerance)) return;
     }
     for (int64_t k = 0; k < blocks; k++)
         memmove(b->number + k * n, b->number + ((k + 1) * b->queries - 1) * n,
@@ -31512,6 +31539,7 @@ typedef struct mlo_sublayer_kind {
 typedef struct mlo_recogniser {
     mlo *m;
     const mlo_sublayer_kind *const *kinds; /* in the order they are tried; ends with NULL */
+    const mlo_sublayer_kind *card; /* the one that is being tried */
     mlo_graph *body;
     mlo_inside in;
     /* value name -> its block, or itself when it is a carried input */
@@ -31582,12 +31610,12 @@ static int mlo_is_unmoved(const mlo_recogniser *r, const char *source, const mlo
 /* recognises what makes `name`; returns the (canonical) value name, NULL on failure */
 static const char *mlo_block_of(mlo_recogniser *r, const char *name);
 
-static mlo_sublayer *mlo_block_new(
-    mlo_recogniser *r, const mlo_sublayer_kind *card, mlo_node *node, const char *out) {
+/* A sublayer of the kind that is being tried. */
+static mlo_sublayer *mlo_block_new(mlo_recogniser *r, mlo_node *node, const char *out) {
     mlo_sublayer *b = MLO_NEW(r->m, mlo_sublayer);
     if (!b) return NULL;
-    b->card = card;
-    b->kind = card->kind;
+    b->card = r->card;
+    b->kind = r->card->kind;
     b->node = node;
     b->out = out;
     b->scale = 1;
@@ -31697,6 +31725,18 @@ static const char *mlo_without_kernel(const mlo_recogniser *r, const mlo_node *n
     return "an op without an integer kernel";
 }
 
+/* The block of the first kind that knows the node. The inputs of a block are recognised meanwhile. */
+static const char *mlo_block_by_kind(mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
+    const mlo_sublayer_kind *outer = r->card;
+    const char *out = NULL;
+    for (size_t k = 0; !*is && r->kinds[k]; k++) {
+        r->card = r->kinds[k];
+        out = r->card->recognise(r, n, name, is);
+    }
+    r->card = outer;
+    return out;
+}
+
 static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
     const char *known = (const char *)mlo_map_get(&r->done, name);
     mlo_node *n = mlo_made_by(&r->in, name);
@@ -31716,7 +31756,7 @@ static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
         is = 1;
         out = mlo_block_of(r, n->input[0]);
     }
-    for (size_t k = 0; !is && r->kinds[k]; k++) out = r->kinds[k]->recognise(r, n, name, &is);
+    if (!is) out = mlo_block_by_kind(r, n, name, &is);
     if (!is)
         out = mlo_is_layout(n) ? mlo_block_layout(r, n, name)
                                : mlo_cannot(r, n, mlo_without_kernel(r, n));
@@ -32502,7 +32542,7 @@ static int64_t mlo_start_of(const mlo_sought *s, int64_t words) {
                 said += n * before;
                 open += n * entropy;
                 all += n;
-            } else if (n >= MLO_START_SEEN && entropy >= mlo_start_open * open / all
+            } else if (n >= (double)MLO_START_SEEN && entropy >= mlo_start_open * open / all
                 && before < least * entropy) {
                 least = before / entropy;
                 start = c;
@@ -33304,7 +33344,7 @@ static float mlo_rounded_weight(float v, const mlo_weight_range *r) {
     return v - magic;
 }
 
-static void mlo_most_of(const float *restrict x, float f, float *restrict most, int64_t n) {
+static void mlo_most_of(const float *MLO_RESTRICT x, float f, float *MLO_RESTRICT most, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         float v = fabsf(x[i] * f);
         most[i] = v > most[i] ? v : most[i];
@@ -34174,7 +34214,6 @@ static int mlo_reshape_edge(
  *     which the function hardly changes are cut off.
  * cost: an evaluation of 1025 points, and of the table's, per iteration.
  */
-static const mlo_sublayer_kind mlo_unary_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
@@ -34218,7 +34257,7 @@ static const char *mlo_unary_source(mlo_recogniser *r, mlo_node *n) {
 }
 
 static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_unary_sublayer, n, n->output[0]);
+    mlo_sublayer *b = mlo_block_new(r, n, n->output[0]);
     if (!b) return NULL;
     if (!(b->in[0] = mlo_unary_source(r, n))) {
         int both = n->n_input > 1 && mlo_is_carried(&r->in, n->input[0])
@@ -34788,14 +34827,13 @@ static int mlo_feedback(mlo *m, const mlo_array *w, const mlo_signal *x, int64_t
  *     average.
  * cost: one layer's weights in memory at a time.
  */
-static const mlo_sublayer_kind mlo_linear_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
 /* x W (+ bias): MatMul or Gemm with a parameter as its second operand. */
 static const char *mlo_block_linear(
     mlo_recogniser *r, mlo_node *n, const char *bias, const char *out) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_linear_sublayer, n, out);
+    mlo_sublayer *b = mlo_block_new(r, n, out);
     mlo_form w = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (w.rank != 2) return mlo_cannot(r, n, "a weight that is not a matrix");
@@ -34945,8 +34983,9 @@ static int mlo_weight_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i,
 }
 
 /* mlo_rounded_weight, a row's piece at a time. */
-static void mlo_integer_mean(const float *restrict row, float shape, const float *restrict inverse,
-    const mlo_weight_range *r, double mean, double *restrict sum, int64_t n) {
+static void mlo_integer_mean(const float *MLO_RESTRICT row, float shape,
+    const float *MLO_RESTRICT inverse, const mlo_weight_range *r, double mean,
+    double *MLO_RESTRICT sum, int64_t n) {
     const float lo = r->lo, hi = r->hi, magic = 12582912.0f;
     for (int64_t i = 0; i < n; i++) {
         float v = row[i] * shape * inverse[i];
@@ -35224,9 +35263,10 @@ static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, const mlo_s
     int16_t *table = name ? (int16_t *)mlo_parameter(q, name, MLO_INT16, 1, &size) : NULL;
     double *steps = MLO_NEW_N(m, double, (size_t)q->scan.iterations);
     bare.out = sum;
-    if (m->error.code || mlo_sum_fineness(q, b, y->channels, made.zero, &fine)
-        || mlo_linear_parameters(q, &bare, &l, x) || mlo_linear_fill(q, &bare, &l, x, &at))
-        goto done;
+    const int failed = m->error.code || mlo_sum_fineness(q, b, y->channels, made.zero, &fine)
+        || mlo_linear_parameters(q, &bare, &l, x) || mlo_linear_fill(q, &bare, &l, x, &at);
+    mlo_scratch_free(m, (void *)(uintptr_t)at.zero);
+    if (failed) return mlo_failed(m);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         steps[i] = g->scale[i] / fine;
         for (int64_t k = 0; k < size; k++)
@@ -35237,7 +35277,7 @@ static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, const mlo_s
     const char *in[] = { x->narrow_name, l.weight, l.c.name[0], l.c.name[1], l.c.name[2], name };
     if (!n || mlo_weight_bits_meta(q, b, n) || mlo_inputs(m, n, in, 6)
         || mlo_channel_parameters(q, out, y->channels, &c))
-        goto done;
+        return mlo_failed(m);
     mlo_index_bounds(n, g->bits);
     const char *in2[] = { sum, c.name[0], c.name[1], c.name[2] };
     n = mlo_requantizing_node(q, &mlo_requant_kernel, b, unary, &made, in2, 4);
@@ -35258,8 +35298,6 @@ static int mlo_quantize_sum(mlo_quantizer *q, const mlo_sublayer *b, const mlo_s
         }
         mlo_array_free(m, bias);
     }
-done:
-    mlo_scratch_free(m, (void *)(uintptr_t)at.zero);
     return mlo_failed(m);
 }
 
@@ -35660,7 +35698,6 @@ static int mlo_aim(mlo_quantizer *q) {
  * invariant: which token is where is found by following views element by element (layout.c).
  * cost: one layer's weights in memory at a time.
  */
-static const mlo_sublayer_kind mlo_window_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
@@ -35790,7 +35827,7 @@ static int mlo_is_over_tokens(const mlo_recogniser *r, const mlo_node *n, mlo_su
 
 static const char *mlo_block_pool(
     mlo_recogniser *r, mlo_node *n, const char *name, const mlo_pooled *p) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_window_sublayer, n, name);
+    mlo_sublayer *b = mlo_block_new(r, n, name);
     mlo_chain chain;
     if (!b) return NULL;
     const char *why = mlo_pool_form(r, n, b);
@@ -35810,7 +35847,7 @@ static const char *mlo_block_pool(
 
 static const char *mlo_block_window(
     mlo_recogniser *r, mlo_node *n, const char *name, const mlo_chain *made) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_window_sublayer, n, name);
+    mlo_sublayer *b = mlo_block_new(r, n, name);
     mlo_chain chain;
     if (!b) return NULL;
     const char *why = mlo_window_form(r, n, b);
@@ -36116,7 +36153,6 @@ static const mlo_sublayer_kind mlo_window_sublayer = {
  *     that sees no key gives 0; floats give the mean of all values. It is padding itself.
  * cost: one walk over the index map of each chain of reshapes.
  */
-static const mlo_sublayer_kind mlo_attention_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
@@ -36276,7 +36312,7 @@ static const char *mlo_cannot_attend(
  * value after the reshapes; `joined` leads from there to `mix`, the MatMul. */
 static const char *mlo_block_attention(
     mlo_recogniser *r, mlo_node *mix, const char *out, const mlo_chain *joined) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_attention_sublayer, mix, out);
+    mlo_sublayer *b = mlo_block_new(r, mix, out);
     mlo_node *softmax = b ? mlo_softmax_of(r, mix->input[0], &b->probs_given) : NULL;
     mlo_chain chain[3];
     if (!b || r->m->error.code) return NULL;
@@ -36741,7 +36777,7 @@ static void mlo_attention_numbers(
     const mlo_sublayer *b, int64_t i, int lt, double score, double v, double y, int32_t *p) {
     const mlo_given *w = b->probs_given, *s = w ? b->scores_given : NULL;
     const double octave = 1.4426950408889634;
-    const double unit = s ? s->scale[i] : b->cap ? b->cap[i] / MLO_CAP_MOST : score;
+    const double unit = s ? s->scale[i] : b->cap ? b->cap[i] / (double)MLO_CAP_MOST : score;
     int64_t mult[4] = { 0 };
     int shift[4] = { 0 };
     mlo_fixed(unit * octave * (w ? 4096 : 64), 40, &mult[0], &shift[0]);
@@ -36815,7 +36851,7 @@ static int mlo_bias_shift_of(mlo_quantizer *q, const mlo_sublayer *b) {
                 if (row[j] > -INFINITY) need = fmax(need, fabs(mlo_bias_units(&s, row[j], most)));
         }
     }
-    while (shift < MLO_BIAS_SHIFT && rint(ldexp(need, -shift)) > MLO_BIAS_MOST) shift++;
+    while (shift < MLO_BIAS_SHIFT && rint(ldexp(need, -shift)) > (double)MLO_BIAS_MOST) shift++;
     return shift;
 }
 
@@ -36904,7 +36940,6 @@ static const mlo_sublayer_kind mlo_attention_sublayer = {
  * out: the kernel LayerNorm, which reads a wide value: the residual stream, or what a linear layer
  *     makes. A norm over all tokens of a frame, [1, .., C] from axis 1 (or less) on, is the kernel FrameNorm.
  */
-static const mlo_sublayer_kind mlo_norm_sublayer; /* the card, below */
 
 /* Why there is no hardware for a norm over so many tokens; NULL: there is. */
 static const char *mlo_frame_norm_unfit(mlo_recogniser *r, const mlo_form *f, int64_t tokens) {
@@ -36915,7 +36950,7 @@ static const char *mlo_frame_norm_unfit(mlo_recogniser *r, const mlo_form *f, in
 }
 
 static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n, const char *out) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_norm_sublayer, n, out);
+    mlo_sublayer *b = mlo_block_new(r, n, out);
     const mlo_form f = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, out);
     mlo_chain chain;
     chain.n = chain.n_rounding = 0;
@@ -37103,7 +37138,6 @@ static const mlo_sublayer_kind mlo_norm_sublayer = {
  * invariant: a pair that does not turn keeps what it was, but for the one rounding.
  * cost: T D numbers an iteration.
  */
-static const mlo_sublayer_kind mlo_rotary_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
@@ -37114,7 +37148,7 @@ static const char *mlo_recognise_rotary(mlo_recogniser *r, mlo_node *n, const ch
         return mlo_cannot(r, n,
             "rotary embedding outside of an attention's queries and keys, or by angles that are no "
             "constants");
-    mlo_sublayer *b = mlo_block_new(r, &mlo_rotary_sublayer, n, name);
+    mlo_sublayer *b = mlo_block_new(r, n, name);
     if (!b) return NULL;
     b->in[0] = n->input[0];
     b->n_in = 1;
@@ -37255,7 +37289,6 @@ static const mlo_sublayer_kind mlo_rotary_sublayer = {
  * error: half a step of the stream, and half a step of the result.
  * cost: T C numbers an iteration.
  */
-static const mlo_sublayer_kind mlo_place_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
@@ -37272,7 +37305,7 @@ static const char *mlo_recognise_place(mlo_recogniser *r, mlo_node *n, const cha
     if (mlo_is(n, "Add")) k = !mlo_is_carried(&r->in, n->input[0]);
     *is = mlo_is(n, "Add") && mlo_is_carried(&r->in, n->input[k])
         && mlo_is_per_place(r, n->input[1 - k], &y);
-    mlo_sublayer *b = *is ? mlo_block_new(r, &mlo_place_sublayer, n, name) : NULL;
+    mlo_sublayer *b = *is ? mlo_block_new(r, n, name) : NULL;
     if (!b) return NULL;
     b->in[0] = n->input[k];
     b->n_in = 1;
@@ -37388,10 +37421,9 @@ static const mlo_sublayer_kind mlo_place_sublayer = {
  *     layer's result alone.
  * out: the kernel Add of two wide streams, which have neither zero points nor factors per channel.
  */
-static const mlo_sublayer_kind mlo_residual_sublayer; /* the card, below */
 
 static const char *mlo_block_residual(mlo_recogniser *r, mlo_node *n) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_residual_sublayer, n, n->output[0]);
+    mlo_sublayer *b = mlo_block_new(r, n, n->output[0]);
     mlo_form f0 = mlo_body_form(&r->in, n->input[0]), f1 = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (mlo_form_count(&f0) != mlo_form_count(&f1)) return mlo_cannot(r, n, "an add of two shapes");
@@ -37526,7 +37558,6 @@ static const mlo_sublayer_kind mlo_residual_sublayer = {
  *     with shapes of 0.1 and 20 all.
  * cost: two multipliers a lane.
  */
-static const mlo_sublayer_kind mlo_gate_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
@@ -37550,7 +37581,7 @@ static int mlo_is_gate(mlo_recogniser *r, mlo_node *n) {
 }
 
 static const char *mlo_block_gate(mlo_recogniser *r, mlo_node *n, const char *out, double scale) {
-    mlo_sublayer *b = mlo_block_new(r, &mlo_gate_sublayer, n, out);
+    mlo_sublayer *b = mlo_block_new(r, n, out);
     mlo_form f0 = mlo_body_form(&r->in, n->input[0]), f1 = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (mlo_last_dim(&f0) != mlo_last_dim(&f1) || mlo_form_count(&f0) != mlo_form_count(&f1))
@@ -37700,14 +37731,13 @@ static const mlo_sublayer_kind mlo_gate_sublayer = {
  * invariant: every factor is above 0, as the kernel's multipliers are.
  * error: half a step.
  */
-static const mlo_sublayer_kind mlo_affine_sublayer; /* the card, below */
 
 /* ---- recognising ---------------------------------------------------------- */
 
 /* The carried operand of an elementwise node; *by takes the other one. NULL: there is no such pair. */
 static const char *mlo_affine_operand(
     mlo_recogniser *r, const mlo_node *n, const char *op, const char **by) {
-    const mlo_form y = n ? mlo_body_form(&r->in, n->output[0]) : (mlo_form){ 0 };
+    const mlo_form y = mlo_body_form(&r->in, n ? n->output[0] : NULL);
     for (size_t k = 0; mlo_is(n, op) && k < 2; k++) {
         const char *other = n->input[1 - k];
         if (!mlo_is_carried(&r->in, n->input[k]) || mlo_is_carried(&r->in, other)) continue;
@@ -37721,7 +37751,7 @@ static const char *mlo_affine_operand(
 
 static const char *mlo_block_affine(
     mlo_recogniser *r, mlo_node *n, const char *out, const char *x, const char *w, const char *b) {
-    mlo_sublayer *s = mlo_block_new(r, &mlo_affine_sublayer, n, out);
+    mlo_sublayer *s = mlo_block_new(r, n, out);
     if (!s) return NULL;
     s->in[0] = x;
     s->n_in = 1;
@@ -40626,6 +40656,7 @@ static int mlo_quantize_as(mlo *m) {
  * cost: O(nodes).
  */
 enum { MLO_OUTSIDE = -1, MLO_CORE_MOST = 96, MLO_LATENCY_MOST = 100000 };
+enum { MLO_CORE_MEMORIES = MLO_CORE_MOST * (int)MLO_UNIT_MEMORIES };
 
 /* Where a kernel's parameters are. Layer: two banks on chip, every iteration's parameters come
  * from memory in every iteration. Resident: a bank for each iteration, loaded once; then the
@@ -41970,8 +42001,8 @@ typedef struct mlo_schedule {
     /* the loader: memory after memory, iteration after iteration; banks in turn */
     int n_memory;
     int first_memory[MLO_CORE_MOST + 1]; /* [element] */
-    int64_t beats[MLO_CORE_MOST * MLO_UNIT_MEMORIES]; /* [memory]: of a load */
-    char resident[MLO_CORE_MOST * MLO_UNIT_MEMORIES]; /* [memory]: 1: it keeps all iterations' */
+    int64_t beats[MLO_CORE_MEMORIES]; /* [memory]: of a load */
+    char resident[MLO_CORE_MEMORIES]; /* [memory]: 1: it keeps all iterations' */
     int64_t loads; /* iterations of the run */
     int64_t origin; /* the beat of the image at which its parameters begin */
     int64_t loaded; /* memories dealt out */
@@ -43064,7 +43095,7 @@ static int64_t mlo_row_begins(mlo_schedule *s) {
     if (s->table_rows == each * j->outside && j->frame && j->order && j->order->told) {
         when = mlo_said(s->head, j->frame - 1);
         if (when == MLO_NOT_YET) return when;
-        when += MLO_SAID_ID + MLO_ROW_ASKS + (s->c->places ? MLO_PLACE_ASKS : 0);
+        when += (int64_t)MLO_SAID_ID + MLO_ROW_ASKS + (s->c->places ? MLO_PLACE_ASKS : 0);
     }
     if (ahead >= s->passed) return MLO_NOT_YET;
     if (ahead >= 0) when = mlo_max(when, s->entered[ahead % MLO_ROWS_KEPT] + MLO_ROW_PASSED);
@@ -44585,15 +44616,9 @@ static const mlo_flow_verbs mlo_flow_replay = {
  * cost: that of the schedule: milliseconds for a BERT-base.
  */
 
-static const mlo_flow_verbs *const mlo_flows[] = {
-    [MLO_FLOW_BEATS] = &mlo_flow_beats,
-    [MLO_FLOW_MATRIX] = &mlo_flow_matrix,
-    [MLO_FLOW_TILES] = &mlo_flow_tiles,
-    [MLO_FLOW_NORM] = &mlo_flow_norm,
-    [MLO_FLOW_ROWS] = &mlo_flow_rows,
-    [MLO_FLOW_WINDOW] = &mlo_flow_window,
-    [MLO_FLOW_REPLAY] = &mlo_flow_replay,
-};
+/* In the order of mlo_flow. */
+static const mlo_flow_verbs *const mlo_flows[] = { &mlo_flow_beats, &mlo_flow_matrix,
+    &mlo_flow_tiles, &mlo_flow_norm, &mlo_flow_rows, &mlo_flow_window, &mlo_flow_replay };
 
 /* A reader is heard: port 0 is the loader, port i + 1 element i. 1: what it waited for is through. */
 static int mlo_port_hears(mlo_schedule *s, int port, int *any) {
@@ -44817,7 +44842,7 @@ static void mlo_schedule_free(mlo *m, mlo_schedule *s) {
 static mlo_schedule *mlo_schedule_new(
     mlo *m, const mlo_core *c, int64_t frames, int peaks, mlo_prediction *p, mlo_bus *bus) {
     const int64_t length = mlo_ring_length(c);
-    const size_t memories = MLO_CORE_MOST * MLO_UNIT_MEMORIES;
+    const size_t memories = MLO_CORE_MEMORIES;
     mlo_schedule *s = (mlo_schedule *)mlo_scratch(m, 1, sizeof *s);
     if (!s) return NULL;
     memset(s, 0, sizeof *s);
@@ -46239,19 +46264,19 @@ static int mlo_search_solve(const mlo_space *s, const mlo_limits *l, mlo_plan *p
 
 /* Finds the fastest folding within the limits; of equally fast ones, the cheapest. */
 static int mlo_search_fastest(const mlo_space *s, const mlo_limits *l, mlo_plan *plan, int *found) {
-    mlo_limits try = *l;
+    mlo_limits tried = *l;
     mlo_plan other;
     int fits;
     if (mlo_search_solve(s, l, plan, found) || !*found) return mlo_failed(s->m);
     /* `low` cannot be reached, plan->steady can */
     for (int64_t low = 0; low < plan->steady;) {
-        try.steady = low + (plan->steady - low) / 2;
-        if (try.steady == low) break;
-        if (mlo_search_solve(s, &try, &other, &fits)) return mlo_failed(s->m);
+        tried.steady = low + (plan->steady - low) / 2;
+        if (tried.steady == low) break;
+        if (mlo_search_solve(s, &tried, &other, &fits)) return mlo_failed(s->m);
         if (fits)
             *plan = other;
         else
-            low = try.steady;
+            low = tried.steady;
     }
     return 0;
 }
@@ -46261,14 +46286,14 @@ static int mlo_search_fastest(const mlo_space *s, const mlo_limits *l, mlo_plan 
  * spare multipliers. Lanes stay as few as the pace needs. */
 static int mlo_search_spare(const mlo_space *s, const mlo_limits *l, mlo_plan *plan) {
     mlo_space timed;
-    mlo_limits try = *l;
+    mlo_limits tried = *l;
     mlo_plan other;
     int found;
     if (plan->frames > 1 || l->multipliers == MLO_UNLIMITED) return 0;
-    try.steady = plan->steady;
+    tried.steady = plan->steady;
     if (mlo_search_begin(s->m, s->c, 1, &timed)) return mlo_failed(s->m);
     timed.fifo_bits = s->fifo_bits;
-    if (mlo_search_solve(&timed, &try, &other, &found) || !found) return mlo_failed(s->m);
+    if (mlo_search_solve(&timed, &tried, &other, &found) || !found) return mlo_failed(s->m);
     for (int i = 0; i < s->c->n_element; i++)
         if (s->menu[i].n) {
             const mlo_choice *c = &timed.menu[i].item[other.item[i]];
@@ -46349,10 +46374,10 @@ static int mlo_search_rush(const mlo_space *s, int64_t target, mlo_plan *plan) {
  * is the fastest one, if *any. */
 static int mlo_search_target(
     const mlo_space *s, const mlo_limits *l, int64_t target, mlo_plan *plan, int *found, int *any) {
-    mlo_limits try = *l;
-    try.steady = target / s->c->scan.iterations;
-    for (*found = 1; *found; try.steady = plan->steady - 1) {
-        if (mlo_search_solve(s, &try, plan, found) || (*found && mlo_plan_predict(s, plan)))
+    mlo_limits tried = *l;
+    tried.steady = target / s->c->scan.iterations;
+    for (*found = 1; *found; tried.steady = plan->steady - 1) {
+        if (mlo_search_solve(s, &tried, plan, found) || (*found && mlo_plan_predict(s, plan)))
             return mlo_failed(s->m);
         if (*found && plan->cycles <= target) return 0;
     }
@@ -46381,11 +46406,11 @@ static int mlo_search_more(const mlo_space *s, const mlo_plan *p) {
  * slowest first. From two frames in flight on, the steady speed is reached; so more frames, which
  * cost bits, must make the plan faster or cheaper. */
 static int mlo_search_front(const mlo_space *s, const mlo_limits *l, mlo_plan **plans, size_t *n) {
-    mlo_limits try = *l;
+    mlo_limits tried = *l;
     mlo_plan plan;
     const size_t before = *n;
-    for (int found = 1; found; try.steady = plan.steady - 1) {
-        if (mlo_search_solve(s, &try, &plan, &found)) return mlo_failed(s->m);
+    for (int found = 1; found; tried.steady = plan.steady - 1) {
+        if (mlo_search_solve(s, &tried, &plan, &found)) return mlo_failed(s->m);
         int beaten = !found;
         for (size_t i = 0; i < before && !beaten; i++)
             beaten = (*plans)[i].frames > 1 && (*plans)[i].steady <= plan.steady
@@ -46621,7 +46646,7 @@ static int mlo_plan_fits(
     *area = mlo_core_area(s->c);
     *fits = mlo_fpga_lacks(f, area) < 0;
     if (*fits || deep) return 0;
-    static const int64_t none[2 * MLO_CORE_MOST];
+    static const int64_t none[2 * MLO_CORE_MOST] = { 0 };
     mlo_core_shallow(s->c, none);
     const mlo_area shallow = mlo_core_area(s->c);
     for (int k = 0; k < s->c->n_edge; k++) s->c->edge[k].fifo = 0;
@@ -46637,10 +46662,10 @@ static int mlo_plan_fits(
 
 /* All plans of the front, the slowest first, not predicted. */
 static int mlo_device_front(const mlo_space *s, const mlo_limits *l, mlo_plan **plans, size_t *n) {
-    mlo_limits try = *l;
+    mlo_limits tried = *l;
     mlo_plan plan;
-    for (int found = 1; found; try.steady = plan.steady - 1)
-        if (mlo_search_solve(s, &try, &plan, &found)
+    for (int found = 1; found; tried.steady = plan.steady - 1)
+        if (mlo_search_solve(s, &tried, &plan, &found)
             || (found && !MLO_PUSH(s->m, *plans, *n, plan)))
             return mlo_failed(s->m);
     return 0;
@@ -46758,18 +46783,19 @@ static int mlo_knee_soon(const mlo_core *c, int frames, int64_t cycles) {
     double macs = 0;
     for (int i = 0; i < c->n_element; i++) macs += (double)mlo_frame_macs(&c->element[i]);
     macs *= (double)c->scan.iterations;
-    return frames * ((double)cycles / MLO_ICARUS_CYCLES + macs / MLO_ICARUS_PRODUCTS)
-        <= MLO_KNEE_SECONDS;
+    const double seconds = (double)cycles / (double)MLO_ICARUS_CYCLES
+        + macs / (double)MLO_ICARUS_PRODUCTS;
+    return frames * seconds <= (double)MLO_KNEE_SECONDS;
 }
 
 /* All plans of the front that cost little, the slowest first. */
 static int mlo_knee_front(const mlo_space *s, const mlo_limits *l, mlo_plan **plans, size_t *n) {
-    mlo_limits try = *l;
+    mlo_limits tried = *l;
     mlo_plan plan;
     double least = DBL_MAX;
     size_t kept = 0;
-    for (int found = 1; found; try.steady = plan.steady - 1) {
-        if (mlo_search_solve(s, &try, &plan, &found)
+    for (int found = 1; found; tried.steady = plan.steady - 1) {
+        if (mlo_search_solve(s, &tried, &plan, &found)
             || (found && !MLO_PUSH(s->m, *plans, *n, plan)))
             return mlo_failed(s->m);
         if (found && mlo_plan_cost(&plan) < least) least = mlo_plan_cost(&plan);
@@ -48162,40 +48188,34 @@ static const char *const mlo_lines_verilog_mlo_add4_v[] = {
     "        if (COUNT < 1 || COUNT > 4) mlo_error_COUNT_must_be_1_to_4 u_count ();",
     "    endgenerate",
     "",
-    "    wire [BITS+LOW:0]   ab, cd;",
-    "    wire [BITS+1+LOW:0] abcd;",
+    "    // (Added up when the clock comes, not by wires: a simulator that is told of four numbers one after the other would add four times.)",
+    "    always @(posedge clk)",
+    "        if (en) begin : add",
+    "            reg [BITS+LOW:0]   ab, cd;",
+    "            reg [BITS+1+LOW:0] abcd;",
+    "            ab = {a[BITS-1], a, {LOW{carry_in[0]}}};",
+    "            cd = {c[BITS-1], c, {LOW{carry_in[2]}}};",
+    "            if (COUNT > 1) ab = ab + {b[BITS-1], b, {LOW{carry_in[0]}}};",
+    "            if (COUNT > 3) cd = cd + {d[BITS-1], d, {LOW{carry_in[2]}}};",
+    "            abcd = {ab[BITS+LOW], ab};",
+    "            if (COUNT > 2)",
+    "                abcd = {ab[BITS+LOW], ab[BITS+LOW:LOW], {LOW{carry_in[1]}}} + {cd[BITS+LOW], cd[BITS+LOW:LOW], {LOW{carry_in[1]}}};",
+    "            total <= abcd[BITS+1+LOW:LOW];",
+    "        end",
     "    generate",
-    "        if (COUNT == 1) begin : one",
-    "            assign ab = {a[BITS-1], a, {LOW{1'b0}}};",
-    "        end else if (CARRY != 0) begin : two_carry",
-    "            assign ab = {a[BITS-1], a, carry_in[0]} + {b[BITS-1], b, carry_in[0]};",
-    "        end else begin : two",
-    "            assign ab = {a[BITS-1], a} + {b[BITS-1], b};",
-    "        end",
-    "        if (COUNT < 4) begin : three",
-    "            assign cd = {c[BITS-1], c, {LOW{1'b0}}};",
-    "        end else if (CARRY != 0) begin : four_carry",
-    "            assign cd = {c[BITS-1], c, carry_in[2]} + {d[BITS-1], d, carry_in[2]};",
-    "        end else begin : four",
-    "            assign cd = {c[BITS-1], c} + {d[BITS-1], d};",
-    "        end",
-    "        if (COUNT < 3) begin : half",
-    "            assign abcd = {ab[BITS+LOW], ab};",
-    "        end else if (CARRY != 0) begin : all_carry",
-    "            assign abcd = {ab[BITS+1], ab[BITS+1:1], carry_in[1]} + {cd[BITS+1], cd[BITS+1:1], carry_in[1]};",
-    "        end else begin : all",
-    "            assign abcd = {ab[BITS], ab} + {cd[BITS], cd};",
-    "        end",
-    "        if (CARRY != 0) begin : keep",
+    "        if (CARRY != 0) begin : lacking",
     "            reg over;",
     "            always @(posedge clk) if (en) over <= carry_in[COUNT-1];",
     "            assign carry_out = over;",
-    "        end else begin : none",
+    "            wire unused = add.abcd[0];",
+    "        end else begin : whole",
     "            assign carry_out = 1'b0;",
+    "            wire unused = &{1'b0, carry_in};",
+    "        end",
+    "        if (COUNT < 4) begin : fewer",
+    "            wire unused = &{1'b0, b, c, d, carry_in};",
     "        end",
     "    endgenerate",
-    "    always @(posedge clk) if (en) total <= abcd[BITS+1+LOW:LOW];",
-    "    wire unused = &{1'b0, b, c, d, ab, cd, abcd, carry_in};",
     "",
     "`ifdef FORMAL",
     "    // The contract, computed wide.",
@@ -52548,7 +52568,8 @@ static const char *const mlo_lines_verilog_mlo_conv_v[] = {
     "        .first(c_swap), .ready(c_ready), .addr(c_addr), .en(c_read), .data(c_data));",
     "    always @(posedge clk) if (en_a) w_taps <= w_data;",
     "",
-    "    wire [PE*TOTAL-1:0] totals;                     // of the products",
+    "    // A group's sums, of the products, wait on a tray until their turn, written row by row (see mlo_mvu).",
+    "    (* mem2reg *) reg [LANES*TOTAL-1:0] tray [0:TURNS-1];       // registers, each bit behind a multiplexer",
     "    genvar p, k;",
     "    generate",
     "        for (p = 0; p < PE; p = p + 1) begin : row",
@@ -52562,32 +52583,29 @@ static const char *const mlo_lines_verilog_mlo_conv_v[] = {
     "                .clk(clk), .en(en_a), .x(x), .w(w_taps[p*SIMD*WBITS +: SIMD*WBITS]), .sum(sum), .carry(unused_carry));",
     "            reg  signed [TOTAL-1:0] total;          // of the group so far",
     "            wire signed [TOTAL-1:0] next = total + {{(TOTAL - SBITS){sum[SBITS-1]}}, sum};",
-    "            always @(posedge clk)",
+    "            always @(posedge clk) begin",
     "                if (rst || take)   total <= {TOTAL{1'b0}};",
     "                else if (sum_more) total <= next;",
-    "            assign totals[p*TOTAL +: TOTAL] = next;",
+    "                if (take)          tray[p/LANES][(p%LANES)*TOTAL +: TOTAL] <= next;",
+    "            end",
     "            wire unused_row = &{1'b0, unused_carry};",
     "        end",
     "    endgenerate",
     "",
-    "    // The group's sums wait on a tray: each turn the LANES next ones meet their channel words. What comes out is gathered;",
-    "    // the last turn goes straight on. (The memory is slow: nothing but a register stands behind it.)",
-    "    (* mem2reg *) reg [LANES*TOTAL-1:0] tray [0:TURNS-1];       // registers, each bit behind a multiplexer",
+    "    // Each turn the LANES next sums meet their channel words. What comes out is gathered; the last turn goes straight on.",
+    "    // (The memory is slow: nothing but a register stands behind it.)",
     "    reg  [PE*YBITS-1:0]    gathered;                // its low bits hold the turns before",
     "    wire [LANES*YBITS-1:0] lane_y;",
     "    wire [LANES-1:0]       lane_valid;",
     "    reg                    r_valid, l_valid;        // a turn: its word is read; it is in the lanes",
     "    reg  [TW-1:0]          r_turn;",
     "    wire [LANES*TOTAL-1:0] served = tray[r_turn];",
-    "    integer                t;",
     "    wire [(PE+LANES)*YBITS-1:0] passing = {lane_y, gathered};",
     "    assign q_data = passing[LANES*YBITS +: PE*YBITS];",
     "    always @(posedge clk) begin",
     "        if (rst)                        {l_valid, r_valid} <= 2'b00;",
     "        else if (en_b)                  {l_valid, r_valid} <= {r_valid, c_read};",
     "        if (en_b)                       r_turn <= turn;",
-    "        for (t = 0; t < TURNS; t = t + 1)",
-    "            if (take)                   tray[t] <= totals[t*LANES*TOTAL +: LANES*TOTAL];",
     "        if (en_b && lane_valid[0])      gathered <= q_data;",
     "    end",
     "    genvar l;",
@@ -53170,7 +53188,6 @@ static const char *const mlo_lines_verilog_mlo_dots_v[] = {
     "        for (i = 0; i < QUADS; i = i + 1) begin : quad",
     "            reg  [4*XBITS-1:0] xx;",
     "            wire signed [XBITS-1:0] x0 = xx[0 +: XBITS], x1 = xx[XBITS +: XBITS], x2 = xx[2*XBITS +: XBITS], x3 = xx[3*XBITS +: XBITS];",
-    "            always @(posedge clk) if (en) xx <= x_in[4*i*XBITS +: 4*XBITS];",
     "            if (PAIR != 0) begin : shared",
     "                reg  [4*WBITS-1:0] low, high;",
     "                reg  signed [2*PBITS-1:0] p0, p1, p2, p3;",
@@ -53180,6 +53197,7 @@ static const char *const mlo_lines_verilog_mlo_dots_v[] = {
     "                wire signed [PBITS+WBITS-1:0] w3 = {high[3*WBITS +: WBITS], {XBITS{1'b0}}, low[3*WBITS +: WBITS]};",
     "                always @(posedge clk)",
     "                    if (en) begin",
+    "                        xx   <= x_in[4*i*XBITS +: 4*XBITS];",
     "                        low  <= operand[0].w_in[4*i*WBITS +: 4*WBITS] ^ {4{1'b1, {(WBITS - 1){1'b0}}}};",
     "                        high <= operand[ROWS-1].w_in[4*i*WBITS +: 4*WBITS];",
     "                        p0   <= w0 * x0;",
@@ -53187,11 +53205,12 @@ static const char *const mlo_lines_verilog_mlo_dots_v[] = {
     "                        p2   <= w2 * x2;",
     "                        p3   <= w3 * x3;",
     "                    end",
+    "            end else begin : apart",
+    "                always @(posedge clk) if (en) xx <= x_in[4*i*XBITS +: 4*XBITS];",
     "            end",
     "            for (r = 0; r < ROWS; r = r + 1) begin : row",
     "                wire signed [PBITS-1:0] a, b, c, d; // the products, borrows not given back",
     "                wire [3:0]              borrow;",
-    "                wire unused = &{1'b0, b, c, d, borrow};     // by a single column",
     "                if (PAIR != 0) begin : part",
     "                    assign a = shared.p0[r*PBITS +: PBITS];",
     "                    assign b = shared.p1[r*PBITS +: PBITS];",
@@ -53257,16 +53276,19 @@ static const char *const mlo_lines_verilog_mlo_dots_v[] = {
     "                    end",
     "                    mlo_add4 #(.BITS(BITS), .COUNT(COUNT), .CARRY(CARRY)) u_add (",
     "                        .clk(clk), .en(en), .a(a), .b(b), .c(c), .d(d), .carry_in(carry_in), .total(total), .carry_out(carry_out));",
-    "                    wire unused = &{1'b0, total};           // its highest bits are signs",
     "                end",
     "            end",
     "            wire [SBITS-1:0] value;",
     "            wire             over;",
     "            if (LS == 0) begin : no_tree",
     "                assign {value, over} = {quad[0].row[r].a, quad[0].row[r].borrow[0] && CARRY != 0};",
+    "                wire unused = &{1'b0, quad[0].row[r].b, quad[0].row[r].c, quad[0].row[r].d, quad[0].row[r].borrow};",
     "            end else begin : tree",
     "                assign value = stage[LS].node[0].total[SBITS-1:0];",
     "                assign over  = stage[LS].node[0].carry_out;",
+    "                if ($clog2(SIMD) != 2 * LS) begin : wide",
+    "                    wire unused = stage[LS].node[0].total[SBITS];       // a sign, as the bit below",
+    "                end",
     "            end",
     "            assign sum[r*SBITS +: SBITS] = value;",
     "            wire unused = &{1'b0, over};",
@@ -56704,20 +56726,24 @@ static const char *const mlo_lines_verilog_mlo_mvu_v[] = {
     "        .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready), .s_axis_tlast(params_last),",
     "        .first(c_swap), .ready(c_ready), .addr(c_addr), .en(c_read), .data(c_data));",
     "",
+    "    // A group's sums, of the products, wait on a tray until their turn. (Row by row: a simulator would put one wide vector of all",
+    "    // together anew for each of them.)",
+    "    (* mem2reg *) reg [LANES*TOTAL-1:0] tray [0:TURNS-1];       // registers, each bit behind a multiplexer",
+    "",
     "    // PACK: rows in pairs; `excess` is the sum of x that the first one of each has too much, times 2^(WBITS-1).",
     "    localparam PAIRED = (PACK != 0) ? PE / 2 : 0;   // pairs",
     "    wire signed [SBITS-1:0] excess;",
-    "    wire [PE*SBITS-1:0]     sums;",
-    "    wire [PE-1:0]           lack;",
-    "    wire [PE*TOTAL-1:0]     totals;                 // of the products",
     "    genvar p;",
     "    generate",
     "        for (p = 0; p < PE; p = p + ((p < 2 * PAIRED) ? 2 : 1)) begin : rows",
     "            localparam ROWS = (p < 2 * PAIRED) ? 2 : 1;",
-    "            wire carry;",
+    "            wire [ROWS*SBITS-1:0] sum;",
+    "            wire                  carry;                // the second row lacks it",
     "            mlo_dots #(.SIMD(SIMD), .XBITS(XBITS), .WBITS(WBITS), .ROWS(ROWS), .PACK(PACK)) u_dots (",
-    "                .clk(clk), .en(en_a), .x(x_data), .w(w_data[p*SIMD*WBITS +: ROWS*SIMD*WBITS]), .sum(sums[p*SBITS +: ROWS*SBITS]), .carry(carry));",
-    "            assign lack[p +: ROWS] = {ROWS{carry}};     // of the second row",
+    "                .clk(clk), .en(en_a), .x(x_data), .w(w_data[p*SIMD*WBITS +: ROWS*SIMD*WBITS]), .sum(sum), .carry(carry));",
+    "            if (ROWS == 1) begin : single",
+    "                wire unused_carry = carry;",
+    "            end",
     "        end",
     "        if (PAIRED > 0) begin : with_excess             // weights of 1, and synthesis leaves only the adders",
     "            wire [XBITS+$clog2(SIMD)+1:0] x_sum;",
@@ -56728,49 +56754,48 @@ static const char *const mlo_lines_verilog_mlo_mvu_v[] = {
     "            wire unused_excess = &{1'b0, unused_carry, x_sum};",
     "        end else begin : no_excess",
     "            assign excess = {SBITS{1'b0}};",
+    "            wire unused_excess = &{1'b0, excess};",
     "        end",
     "        for (p = 0; p < PE; p = p + 1) begin : row",
+    "            localparam SECOND = (p < 2 * PAIRED) ? p % 2 : 0;",
     "            wire signed [SBITS-1:0] sum;",
-    "            if (p < 2 * PAIRED && p % 2 == 0) begin : first",
-    "                assign sum = sums[p*SBITS +: SBITS] - excess;",
+    "            if (p < 2 * PAIRED && SECOND == 0) begin : first",
+    "                assign sum = rows[p].sum[0 +: SBITS] - excess;",
     "            end else begin : plain",
-    "                assign sum = sums[p*SBITS +: SBITS];",
+    "                assign sum = rows[p-SECOND].sum[SECOND*SBITS +: SBITS];",
     "            end",
     "",
     "            reg  signed [TOTAL-1:0] total;          // of the group so far",
     "            wire signed [TOTAL-1:0] add = {{(TOTAL - SBITS){sum[SBITS-1]}}, sum};",
     "            wire        [TOTAL:0]   next;           // with a carry in, or without that bit",
-    "            if (p < 2 * PAIRED && p % 2 == 1) begin : second",
-    "                assign next = {add, lack[p]} + {total, lack[p]};",
+    "            if (SECOND != 0) begin : second",
+    "                assign next = {add, rows[p-1].carry} + {total, rows[p-1].carry};",
     "            end else begin : whole",
     "                assign next = {add + total, 1'b0};",
     "            end",
-    "            always @(posedge clk)",
+    "            always @(posedge clk) begin",
     "                if (rst || take)   total <= {TOTAL{1'b0}};",
     "                else if (sum_more) total <= next[TOTAL:1];",
-    "            assign totals[p*TOTAL +: TOTAL] = next[TOTAL:1];",
-    "            wire unused_bits = &{1'b0, lack[p], next[0], excess};",
+    "                if (take)          tray[p/LANES][(p%LANES)*TOTAL +: TOTAL] <= next[TOTAL:1];",
+    "            end",
+    "            wire unused_bit = next[0];",
     "        end",
     "    endgenerate",
     "",
-    "    // The group's sums wait on a tray: each turn the LANES next ones meet their channel words. What comes out is gathered;",
-    "    // the last turn goes straight on. (The memory is slow: nothing but a register stands behind it.)",
-    "    (* mem2reg *) reg [LANES*TOTAL-1:0] tray [0:TURNS-1];       // registers, each bit behind a multiplexer",
+    "    // Each turn the LANES next sums meet their channel words. What comes out is gathered; the last turn goes straight on.",
+    "    // (The memory is slow: nothing but a register stands behind it.)",
     "    reg  [PE*QBITS-1:0]    gathered;                // its low bits hold the turns before",
     "    wire [LANES*QBITS-1:0] lane_y;",
     "    wire [LANES-1:0]       lane_valid;",
     "    reg                    r_valid, l_valid;        // a turn: its word is read; it is in the lanes",
     "    reg  [TW-1:0]          r_turn;",
     "    wire [LANES*TOTAL-1:0] served = tray[r_turn];",
-    "    integer                t;",
     "    wire [(PE+LANES)*QBITS-1:0] passing = {lane_y, gathered};",
     "    assign q_data = passing[LANES*QBITS +: PE*QBITS];",
     "    always @(posedge clk) begin",
     "        if (rst)                        {l_valid, r_valid} <= 2'b00;",
     "        else if (en_b)                  {l_valid, r_valid} <= {r_valid, c_read};",
     "        if (en_b)                       r_turn <= turn;",
-    "        for (t = 0; t < TURNS; t = t + 1)",
-    "            if (take)                   tray[t] <= totals[t*LANES*TOTAL +: LANES*TOTAL];",
     "        if (en_b && lane_valid[0])      gathered <= q_data;",
     "    end",
     "    genvar l;",
@@ -57666,8 +57691,12 @@ static const char *const mlo_lines_verilog_mlo_param_v[] = {
     "    reg  [KEEP*WIDTH-1:0] row_data_reg;",
     "    wire [KEEP*WIDTH-1:0] beat;",
     "    genvar w;",
-    "    for (w = 0; w < KEEP; w = w + 1) begin : g_word",
-    "        assign beat[w*WIDTH +: WIDTH] = s_axis_tdata[w*PW2 +: WIDTH];",
+    "    if (WIDTH == PW2) begin : g_dense               // in one piece: all memories see all beats",
+    "        assign beat = s_axis_tdata[KEEP*WIDTH-1:0];",
+    "    end else begin : g_padded",
+    "        for (w = 0; w < KEEP; w = w + 1) begin : g_word",
+    "            assign beat[w*WIDTH +: WIDTH] = s_axis_tdata[w*PW2 +: WIDTH];",
+    "        end",
     "    end",
     "    always @(posedge clk) begin",
     "        if (take)",
@@ -57686,10 +57715,11 @@ static const char *const mlo_lines_verilog_mlo_param_v[] = {
     "        assign data = row_data_reg[word_reg*WIDTH +: WIDTH];",
     "    end",
     "end",
+    "if (WIDTH % AXI_WIDTH != 0 && (WIDTH != PW2 || DEPTH < R)) begin : g_padding",
+    "    wire unused = &{1'b0, s_axis_tdata};",
+    "end",
     "endgenerate",
-    "",
-    "// padding of the beats; the address of a single word",
-    "wire unused = &{1'b0, s_axis_tdata, addr};",
+    "wire unused = &{1'b0, addr};            // of a single word",
     "",
     "`ifdef FORMAL",
     "    reg f_past_valid = 1'b0;",
@@ -58834,20 +58864,22 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "        end",
     "    end",
     "",
-    "    // Kernel k: word 0 busy, 1 starved, 2 blocked, and a word that reads 0.",
-    "    wire [128*KERNELS-1:0] kernel_counters;",
-    "    genvar k, w;",
+    "    // Of each kernel: word 0 busy, 1 starved, 2 blocked, and a word that reads 0. (An array, not one wide vector: that a simulator",
+    "    // would put together anew for each count.)",
+    "    wire [127:0] counted [0:KERNELS-1];",
+    "    genvar k;",
     "    generate",
     "        for (k = 0; k < KERNELS; k = k + 1) begin : kernel",
-    "            for (w = 0; w < 3; w = w + 1) begin : word",
-    "                reg [31:0] count;",
-    "                always @(posedge clk) begin",
-    "                    if (counts && stat[3*k+w]) count <= count + 32'd1;",
-    "                    if (clear) count <= 32'd0;",
+    "            reg [31:0] worked, starved, blocked;",
+    "            always @(posedge clk)",
+    "                if (clear) begin",
+    "                    {blocked, starved, worked} <= 96'd0;",
+    "                end else if (counts) begin",
+    "                    if (stat[3*k])   worked  <= worked  + 32'd1;",
+    "                    if (stat[3*k+1]) starved <= starved + 32'd1;",
+    "                    if (stat[3*k+2]) blocked <= blocked + 32'd1;",
     "                end",
-    "                assign kernel_counters[128*k+32*w +: 32] = count;",
-    "            end",
-    "            assign kernel_counters[128*k+96 +: 32] = 32'd0;",
+    "            assign counted[k] = {32'd0, blocked, starved, worked};",
     "        end",
     "    endgenerate",
     "",
@@ -58858,9 +58890,8 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "    assign s_axil_arready = !reading && !s_axil_rvalid;",
     "    assign s_axil_rresp   = 2'b00;",
     "",
-    "    wire [7:0]   kernel_of = word_addr[9:2] - 8'd8;",
-    "    wire         is_kernel = (word_addr[9:2] >= 8'd8) && ({24'd0, kernel_of} < KERNELS_V);",
-    "    wire [127:0] kernel_words = kernel_counters[128*kernel_of[KW-1:0] +: 128];",
+    "    wire [7:0] kernel_of = word_addr[9:2] - 8'd8;",
+    "    wire       is_kernel = (word_addr[9:2] >= 8'd8) && ({24'd0, kernel_of} < KERNELS_V);",
     "    always @(posedge clk) begin",
     "        if (s_axil_rready) s_axil_rvalid <= 1'b0;",
     "        if (s_axil_arvalid && s_axil_arready) begin",
@@ -58890,7 +58921,7 @@ static const char *const mlo_lines_verilog_mlo_regs_v[] = {
     "                10'h013: s_axil_rdata <= (KV == 0) ? 32'd0 : kv_read;",
     "                10'h014: s_axil_rdata <= (KV == 0) ? 32'd0 : kv_written;",
     "                10'h017: s_axil_rdata <= (TOKENS == 0) ? 32'd0 : stop;",
-    "                default: s_axil_rdata <= is_kernel ? kernel_words[32*word_addr[1:0] +: 32] : 32'd0;",
+    "                default: s_axil_rdata <= is_kernel ? counted[kernel_of[KW-1:0]][32*word_addr[1:0] +: 32] : 32'd0;",
     "            endcase",
     "        end",
     "        if (rst) begin",
@@ -60566,6 +60597,7 @@ static const char *const mlo_lines_verilog_mlo_sim_check_v[] = {
     "    assign broken[2] = rst && reset_1 && (SETTLE == 1 || reset_2) && valid !== 1'b0;",
     "`ifdef FORMAL",
     "    assign broken[3] = 1'b0;",
+    "    wire unused_cycle = &{1'b0, cycle};",
     "`else",
     "`ifdef SYNTHESIS",
     "    assign broken[3] = 1'b0;               // (a proof that leaves this module's own text out)",
@@ -60593,7 +60625,7 @@ static const char *const mlo_lines_verilog_mlo_sim_check_v[] = {
     "        was     <= payload;",
     "    end",
     "",
-    "    wire unused = &{1'b0, on, reset_2, cycle};",
+    "    wire unused = &{1'b0, on, reset_2};",
     "endmodule",
     "`default_nettype wire",
     NULL };
@@ -61505,33 +61537,31 @@ static const char *const mlo_lines_verilog_mlo_sim_trace_v[] = {
     "    input  wire                 counts,",
     "    input  wire [3*KERNELS-1:0] stat",
     ");",
+    "    wire               tick = clk && file != 32'd0;          // without a file nothing below runs, nor takes time",
     "    wire [STREAMS-1:0] beat = valid & ready;",
-    "    always @(posedge clk) if (file != 32'd0 && window) $fwrite(file, \"W %0d %h %h\\n\", cycle, valid, ready);",
+    "    always @(posedge tick) if (window) $fwrite(file, \"W %0d %h %h\\n\", cycle, valid, ready);",
     "    genvar i;",
     "    generate",
     "        for (i = 0; i < STREAMS; i = i + 1) begin : stream",
     "            reg  [31:0] past = 32'd0;                // beats of the tile under way",
     "            reg  [31:0] first = 32'd0;               // the cycle of its first one",
-    "            wire [31:0] begun = (past == 32'd0) ? cycle : first;",
-    "            wire        full  = (file != 32'd0) && beat[i] && (past + 32'd1 == BEATS[32*i +: 32]);",
-    "            always @(posedge clk) if (file != 32'd0 && beat[i]) begin",
-    "                past  <= full ? 32'd0 : past + 32'd1;",
-    "                first <= begun;",
+    "            wire        full = beat[i] && (past + 32'd1 == BEATS[32*i +: 32]);",
+    "            always @(posedge tick) if (beat[i]) begin",
+    "                past <= full ? 32'd0 : past + 32'd1;",
+    "                if (past == 32'd0) first <= cycle;",
     "            end",
     "            if (i < KERNELS) begin : kernel",
     "                reg [31:0] busy = 32'd0, starved = 32'd0, blocked = 32'd0;        // since the tile before",
-    "                // (before reset these are unknown)",
-    "                wire [2:0] did = (counts === 1'b1) ? stat[3*i +: 3] : 3'd0;",
-    "                always @(posedge clk) if (file != 32'd0) begin",
-    "                    if (full) $fwrite(file, \"K %0d %0d %0d %0d %0d %0d\\n\", i, begun, cycle, busy, starved, blocked);",
+    "                always @(posedge tick) begin",
+    "                    if (full) $fwrite(file, \"K %0d %0d %0d %0d %0d %0d\\n\", i, (past == 32'd0) ? cycle : first, cycle, busy, starved, blocked);",
     "                    if (over) $fwrite(file, \"R %0d %0d %0d %0d\\n\", i, busy, starved, blocked);",
-    "                    // the cycle of a tile's last beat belongs to the next one",
-    "                    busy    <= (full ? 32'd0 : busy)    + {31'd0, did[0]};",
-    "                    starved <= (full ? 32'd0 : starved) + {31'd0, did[1]};",
-    "                    blocked <= (full ? 32'd0 : blocked) + {31'd0, did[2]};",
+    "                    // the cycle of a tile's last beat belongs to the next one; before reset all is unknown",
+    "                    busy    <= (full ? 32'd0 : busy)    + ((counts === 1'b1 && stat[3*i])   ? 32'd1 : 32'd0);",
+    "                    starved <= (full ? 32'd0 : starved) + ((counts === 1'b1 && stat[3*i+1]) ? 32'd1 : 32'd0);",
+    "                    blocked <= (full ? 32'd0 : blocked) + ((counts === 1'b1 && stat[3*i+2]) ? 32'd1 : 32'd0);",
     "                end",
     "            end else begin : other",
-    "                always @(posedge clk) if (full) $fwrite(file, \"T %0d %0d %0d\\n\", i, begun, cycle);",
+    "                always @(posedge tick) if (full) $fwrite(file, \"T %0d %0d %0d\\n\", i, (past == 32'd0) ? cycle : first, cycle);",
     "            end",
     "        end",
     "    endgenerate",
@@ -64183,12 +64213,17 @@ static const char *const mlo_lines_share_c_conv_c[] = {
     "}",
     NULL };
 static const char *const mlo_lines_share_c_copy_c[] = {
-    "/* What a DMA of yours may do: copies begin in their order, and have ended behind MLO_COPY_WAIT(). */",
+    "/* What a DMA of yours may do: copies begin in their order, at MLO_COPY_START or later, while kernels run, and have",
+    " * ended behind MLO_COPY_WAIT(). */",
     "#ifndef MLO_COPY_START",
     "#include <string.h>",
     "#define MLO_COPY_START(to, from, bytes) memcpy(to, from, bytes)",
     "#define MLO_COPY_WAIT() ((void)0)",
     "#endif",
+    "",
+    "/* Of rows of a picture, those that it has. */",
+    "#define MLO_LEAST(row) ((row) > 0 ? (row) : 0)",
+    "#define MLO_MOST(row, rows) ((row) < (rows) ? (row) : (rows))",
     NULL };
 static const char *const mlo_lines_share_c_each_c[] = {
     "/* y = @EXACT@ of x, a and b, number by number. */",
@@ -70362,11 +70397,13 @@ static int mlo_emit_verilog(mlo *m, mlo_sink sink, void *user) {
  */
 enum { MLO_PLAN_STEPS = 1024, MLO_PLAN_PLACES = 1024 };
 enum { MLO_PLAN_ALIGN = 16, MLO_PLAN_TRIES = 200000, MLO_PLAN_WORK = 300000000 };
+enum { MLO_PLAN_WORDS = 120 }; /* names of what lies in a place are cut behind so many letters */
 
 typedef struct {
     int64_t bytes;
     int64_t at; /* its offset; -1: it has none yet */
     unsigned char live[MLO_PLAN_STEPS]; /* 1: in use at this step */
+    const char *what; /* the names of what lies there, for people; NULL: nobody said */
 } mlo_arena_place;
 
 typedef struct {
@@ -70475,6 +70512,14 @@ static void mlo_plan_solve(mlo_arena *p) {
     mlo_plan_greedy(p);
     mlo_plan_search(p, p->n, 0, 0);
     for (int k = 0; k < p->n; k++) p->place[k].at = p->best[k];
+}
+
+/* What lies in a place, beside what is named already. */
+static void mlo_plan_name(mlo *m, mlo_arena_place *p, const char *what) {
+    if (!p->what)
+        p->what = what;
+    else if (strlen(p->what) < MLO_PLAN_WORDS)
+        p->what = mlo_format(m, "%s, %s", p->what, what);
 }
 
 /* Is there no smaller one? */
@@ -70685,6 +70730,17 @@ static int mlo_c_carry(mlo *m, mlo_c_body *b) {
     return 0;
 }
 
+/* What lies where, for people. */
+static void mlo_c_names(mlo *m, mlo_c_body *b) {
+    for (int k = 0; k < b->n_value; k++)
+        if (b->value[k].place != MLO_C_OUTSIDE)
+            mlo_plan_name(m, &b->plan.place[b->value[k].place], b->value[k].name);
+    for (int i = 0; i < b->core->n_element; i++)
+        if (b->scratch[i] != MLO_C_OUTSIDE)
+            mlo_plan_name(m, &b->plan.place[b->scratch[i]],
+                mlo_format(m, "scratch of %s", b->core->element[i].name));
+}
+
 /* Is the arena as small as it has to be? Values are in it whole: nothing is tiled. */
 static int mlo_c_room(mlo *m, const mlo_c_body *b) {
     const long most = mlo_opt_int(m, "arena", LONG_MAX, 1, LONG_MAX);
@@ -70708,6 +70764,7 @@ static int mlo_c_body_build(mlo *m, const mlo_core *c, mlo_c_body *b) {
     mlo_c_live(b);
     MLO_TRY(mlo_c_carry(m, b));
     mlo_plan_solve(&b->plan);
+    mlo_c_names(m, b);
     return mlo_c_room(m, b);
 }
 
@@ -71164,6 +71221,7 @@ static int mlo_c_kernel(mlo_c_writer *w, const mlo_element *el) {
         { "SCORES", wide ? "" : "a->part, ", NULL },
         { "PRODUCT", wide && mixed == 32 ? "int64_t" : "int32_t", NULL },
         { "BLOCK", mlo_integer(m, few ? MLO_C_MIXED : MLO_C_NARROW), NULL }, { NULL, NULL, NULL } };
+    (void)mlo_softmax_weigh_narrow; /* emitted C calls it, the library does not */
     if (!name || mlo_map_get(&w->told, name)) return mlo_failed(m);
     MLO_TRY(mlo_map_put(m, &w->told, name, w));
     mlo_puts(&w->e->t, "\n");
@@ -71663,9 +71721,17 @@ static void mlo_c_manifest_places(mlo_emitter *e, const mlo_arena *plan) {
         mlo_printf(&e->t, "%s    {\"offset\": %lld, \"bytes\": %lld, \"steps\": \"",
             n++ ? ",\n" : "", (long long)plan->place[k].at, (long long)plan->place[k].bytes);
         for (int s = 0; s < plan->steps; s++) mlo_puts(&e->t, plan->place[k].live[s] ? "1" : "0");
-        mlo_puts(&e->t, "\"}");
+        mlo_puts(&e->t, "\", \"what\": ");
+        mlo_report_string(&e->t, mlo_or_empty(plan->place[k].what));
+        mlo_puts(&e->t, "}");
     }
     mlo_puts(&e->t, "\n  ],\n");
+}
+
+/* The name of a step. */
+static void mlo_c_manifest_node(mlo_emitter *e, int i, const char *name) {
+    mlo_puts(&e->t, i ? ", " : "  \"nodes\": [");
+    mlo_report_string(&e->t, mlo_or_empty(name));
 }
 
 /* How small the arena is, and what lies where in it. */
@@ -71685,6 +71751,8 @@ static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_
         "%lld,\n  \"channels\": %lld,",
         MLO_VERSION, (long long)c->scan.iterations, (long long)c->chunk, (long long)c->channels);
     mlo_c_manifest_plan(e, &b->plan);
+    for (int i = 0; i < c->n_element; i++) mlo_c_manifest_node(e, i, c->element[i].name);
+    mlo_puts(&e->t, "],\n");
     if (c->slots) mlo_line(e, "  \"context\": %lld,", (long long)c->chunk);
     mlo_line(e, "  \"frames\": %lld,\n  \"words\": %lld,\n  \"inputs\": [", (long long)w->frames,
         (long long)(w->frames * w->count[4]));
@@ -71746,6 +71814,7 @@ static int mlo_emit_c_guide(mlo_emitter *e, const mlo_c_body *b, const mlo_borde
  * cost: one evaluation of the model.
  */
 enum { MLO_FLAT_EACH = 3, MLO_FLAT_OPERANDS = 5, MLO_FLAT_NOWHERE = -1 };
+enum { MLO_FLAT_WINDOW = 16 }; /* members of mlo_window */
 
 typedef struct mlo_flat_value mlo_flat_value;
 struct mlo_flat_value {
@@ -71793,12 +71862,16 @@ typedef struct {
     /* elements of a unit in operands and result; 0: all is whole */
     int64_t unit[MLO_FLAT_OPERANDS + 1];
     int64_t pieces[MLO_FLAT_OPERANDS + 1]; /* a part lies in so many, `pitch` apart; 0: in one */
-    int64_t pitch;
+    int64_t pitch[MLO_FLAT_OPERANDS + 1];
+    int64_t window[MLO_FLAT_WINDOW]; /* members of mlo_window; 0: there is none */
+    int by_rows; /* 1: a unit is a row of the result's picture, of operand 0 what a window sees for it */
     int64_t rows; /* of a product that may be cut into columns; 0: none */
     int64_t terms; /* of a sum of it */
+    int64_t block; /* of those rows, whose columns are cut; 0: all of them */
     int64_t bias_row;
     int along[2]; /* of the numbers of `exact`: 1 by channel */
     int64_t tile; /* units at a time in a small arena; 0: all, where they lie */
+    int twice[MLO_FLAT_OPERANDS + 1]; /* 1: it has two places there */
     int over; /* 1: each number of an operand is read before the same one of the result is written */
 } mlo_flat_step;
 
@@ -72029,10 +72102,12 @@ static int mlo_flat_lay(mlo_flat *f, int i) {
     const int scratch = s->scratch && !f->tiled;
     s->scratch_place = scratch ? mlo_flat_place(f, s->scratch) : MLO_FLAT_NOWHERE;
     if (scratch) f->plan.place[s->scratch_place].live[i] = 1;
+    if (scratch) mlo_plan_name(f->m, &f->plan.place[s->scratch_place], "scratch");
     if (y->out >= 0 || y->made != i) return mlo_failed(f->m);
     for (int k = 0; k < s->n_in && y->place < 0; k++)
         if (mlo_flat_over(s, i, s->in[k])) y->place = s->in[k]->place;
     if (y->place < 0) y->place = mlo_flat_place(f, mlo_flat_bytes(y));
+    mlo_plan_name(f->m, &f->plan.place[y->place], mlo_or_empty(y->name));
     for (int t = y->made; t <= y->last; t++) /* no later than f->n_step, which has room */
         f->plan.place[y->place].live[t] = 1;
     return mlo_failed(f->m);
@@ -72215,7 +72290,7 @@ static mlo_interval mlo_flat_larger(const mlo_interval *in) {
 }
 static mlo_interval mlo_flat_smaller(const mlo_interval *in) {
     return mlo_negative(
-        mlo_flat_larger((const mlo_interval[]){ mlo_negative(in[0]), mlo_negative(in[1]) }));
+        mlo_flat_larger(MLO_ITEMS(mlo_interval, mlo_negative(in[0]), mlo_negative(in[1]))));
 }
 static mlo_interval mlo_flat_within(const mlo_interval *in) {
     return mlo_from_to(
@@ -72313,7 +72388,7 @@ static int mlo_flat_rows(mlo_flat *f, const mlo_dialect *d, mlo_flat_value *x, m
 }
 
 static int mlo_flat_dialect(mlo_flat *f, const mlo_dialect *d) {
-    const mlo_array *in[MLO_FLAT_EACH + MLO_DIALECT_NUMBERS] = { NULL };
+    const mlo_array *in[(int)MLO_FLAT_EACH + MLO_DIALECT_NUMBERS] = { NULL };
     mlo_flat_value *x[MLO_FLAT_EACH];
     mlo_interval ends[MLO_FLAT_EACH] = { { 0, 0 } }; /* of an operand that there is not: 0 */
     mlo_interval all;
@@ -72379,7 +72454,7 @@ static mlo_flat_value *mlo_flat_sums(mlo_flat *f, mlo_interval ends) {
 /* A step of sums by channels, of `inner` numbers each: x, w, a bias or none; what is done with each sum
  * takes up to two more (flat_fuse.c), here nothing is. */
 static int mlo_flat_sum_step(
-    mlo_flat *f, mlo_flat_step *s, mlo_flat_value **x, int64_t inner, int64_t channels) {
+    mlo_flat *f, mlo_flat_step *s, mlo_flat_value *const *x, int64_t inner, int64_t channels) {
     s->exact = "mlo_same";
     s->also = "0, 0, ";
     s->sum = s->out->dtype;
@@ -72406,8 +72481,8 @@ static int mlo_flat_batch(
 }
 
 /* Parts of a product: matrices, if w has them, too; else rows, if all lie one behind the other. */
-static void mlo_flat_matrix_parts(
-    mlo_flat *f, mlo_flat_step *s, mlo_flat_value **x, const int64_t *batch, int64_t bias_row) {
+static void mlo_flat_matrix_parts(mlo_flat *f, mlo_flat_step *s, mlo_flat_value *const *x,
+    const int64_t *batch, int64_t bias_row) {
     const int64_t k = x[0]->dims[x[0]->rank - 1], n = x[1]->dims[x[1]->rank - 1];
     const int64_t all = batch[0] * batch[1], m = s->out->count / (all * n);
     const int matrices = all > 1 && x[1]->count == all * k * n;
@@ -72443,8 +72518,8 @@ static int mlo_flat_matrices(
         mlo_flat_list(f->m, batch, 2), (long long)(y->count / (batch[0] * batch[1] * n)),
         (long long)k, (long long)n, mlo_flat_list(f->m, xs, 2), mlo_flat_list(f->m, ws, 2),
         (long long)bias_row);
-    mlo_flat_matrix_parts(f, s, (mlo_flat_value *[]){ x, w, bias }, batch, bias_row);
-    return mlo_flat_sum_step(f, s, (mlo_flat_value *[]){ x, w, bias }, 1, n);
+    mlo_flat_matrix_parts(f, s, MLO_ITEMS(mlo_flat_value *, x, w, bias), batch, bias_row);
+    return mlo_flat_sum_step(f, s, MLO_ITEMS(mlo_flat_value *, x, w, bias), 1, n);
 }
 
 static int mlo_flat_matmul(mlo_flat *f) {
@@ -72476,8 +72551,8 @@ static int mlo_flat_gemm(mlo_flat *f) {
 
 /* ---- windows ---------------------------------------------------------------------------------- */
 
-/* Members of mlo_window; channels of a group from which on what a window sees is gathered. */
-enum { MLO_FLAT_WINDOW = 16, MLO_FLAT_PATCHED = 4 };
+/* Channels of a group from which on what a window sees is gathered. */
+enum { MLO_FLAT_PATCHED = 4 };
 
 /* One number for each axis of the picture: of two, or of one, which is the second. */
 static void mlo_flat_pair(
@@ -72526,6 +72601,7 @@ static int mlo_flat_window(mlo_flat *f, mlo_flat_step *s, const mlo_flat_value *
     mlo_flat_pair(f, "dilations", spatial, 1, w + 14);
     s->before = mlo_format(
         f->m, "&(const mlo_window)%s, ", mlo_flat_list(f->m, w, MLO_FLAT_WINDOW));
+    memcpy(s->window, w, sizeof w);
     mlo_flat_window_parts(f, s, w);
     return mlo_failed(f->m);
 }
@@ -72559,7 +72635,7 @@ static int mlo_flat_conv(mlo_flat *f) {
     if (!s || mlo_flat_window(f, s, x, w->dims + 2, groups, x->dims[1] / groups, out / groups))
         return mlo_failed(f->m);
     return mlo_flat_sum_step(
-        f, s, (mlo_flat_value *[]){ x, w, bias }, y->count / y->dims[0] / out, out);
+        f, s, MLO_ITEMS(mlo_flat_value *, x, w, bias), y->count / y->dims[0] / out, out);
 }
 
 static int mlo_flat_pool(mlo_flat *f) {
@@ -72916,15 +72992,23 @@ static int mlo_flat_fuse(mlo_flat *f) {
  * in:  the steps of a network, --arena.
  * out: where that holds what is there at a time: nothing. Else values lie in a second, larger memory of the
  *     caller's, and each step is a loop over parts of its result: rows of a product (columns, where w does not
- *     fit) or of a norm, channels of a convolution or of a pooling. What a part needs, parameters too, is
- *     copied into the arena, and the part out of it (MLO_COPY_START, MLO_COPY_WAIT). What only moves is copied
- *     within the larger memory.
+ *     fit, block by block of rows, where x does not, either) or of a norm, channels of a convolution or of a
+ *     pooling (rows, where the picture does not fit: what the windows of two parts see is copied twice). What a
+ *     part needs, parameters too, is copied into the arena, and the part out of it (MLO_COPY_START,
+ *     MLO_COPY_WAIT). What only moves is copied within the larger memory.
+ *
+ * What is cut has two places in the arena: while a part is computed in one, the next operand comes into the
+ * other, or the result before it leaves there. Where two of all do not fit, the largest have one, and are
+ * copied between two calls. What is whole, and a step of one part, has one.
  *
  * invariant: kernels read and write the arena alone; all that a step has there at a time fits; the bytes
- *     copied are those foretold.
- * example: a Conv of 64 channels in 64 KB: the picture once, then 4 times 16 kernels, their numbers, the result.
+ *     copied are those foretold. A place is not used between a START that names it and the next WAIT.
+ * example: a Conv of 64 channels in 64 KB: the picture once, then 8 times 8 kernels, their numbers, the result.
  * cost: O(steps).
  */
+
+/* Columns that a part of a product has, if it can be. */
+enum { MLO_FLAT_COLUMNS = 4 };
 
 /* Does a step only move numbers? */
 static int mlo_flat_moves_only(const mlo_flat_step *s) {
@@ -72936,39 +73020,102 @@ static const mlo_flat_value *mlo_flat_part_of(const mlo_flat_step *s, int k) {
     return k == MLO_FLAT_OPERANDS ? s->out : k < s->n_in ? s->in[k] : NULL;
 }
 
+/* Rows of a picture that a window sees for n rows of the result. */
+static int64_t mlo_flat_seen_most(const mlo_flat_step *s, int64_t n) {
+    const int64_t *w = s->window, rows = (n - 1) * w[10] + (w[8] - 1) * w[14] + 1;
+    return rows < w[4] ? rows : w[4];
+}
+
+/* The same for those from row u on: fewer, where some are beside the picture. */
+static int64_t mlo_flat_seen(const mlo_flat_step *s, int64_t u, int64_t n) {
+    const int64_t *w = s->window, begin = u * w[10] - w[12];
+    const int64_t end = begin + (n - 1) * w[10] + (w[8] - 1) * w[14] + 1;
+    return (end < w[4] ? end : w[4]) - mlo_max(begin, 0);
+}
+
 /* Bytes that argument k has in the arena, for a part of `tile` units. */
 static int64_t mlo_flat_part_bytes(const mlo_flat_step *s, int k, int64_t tile) {
     const mlo_flat_value *v = mlo_flat_part_of(s, k);
     if (!v) return 0;
-    return (s->unit[k] ? s->unit[k] * tile : v->count) * (int64_t)mlo_dtype_size(v->dtype);
+    const int64_t units = !k && s->by_rows ? mlo_flat_seen_most(s, tile) : tile;
+    const int64_t whole = !k && s->block ? s->block * s->terms : v->count;
+    return (s->unit[k] ? s->unit[k] * units : whole) * (int64_t)mlo_dtype_size(v->dtype);
+}
+
+/* Bytes that are copied for the part that begins at unit u. */
+static int64_t mlo_flat_copied(const mlo_flat_step *s, int k, int64_t u) {
+    const int64_t n = s->units - u < s->tile ? s->units - u : s->tile;
+    return !k && s->by_rows
+        ? s->unit[k] * mlo_flat_seen(s, u, n) * (int64_t)mlo_dtype_size(s->in[k]->dtype)
+        : mlo_flat_part_bytes(s, k, n);
 }
 static int64_t mlo_flat_aligned(int64_t bytes) {
     return mlo_parts(bytes, MLO_PLAN_ALIGN) * MLO_PLAN_ALIGN;
+}
+
+/* Bytes of one place of argument k. */
+static int64_t mlo_flat_place_bytes(const mlo_flat_step *s, int k, int64_t tile) {
+    return mlo_flat_aligned(mlo_flat_part_bytes(s, k, tile));
 }
 
 /* The byte of the arena that argument k begins at; of the scratch, behind all of them; then the end. */
 static int64_t mlo_flat_part_at(const mlo_flat_step *s, int k, int64_t tile) {
     int64_t at = 0;
     for (int i = 0; i < k && i <= MLO_FLAT_OPERANDS; i++)
-        at += mlo_flat_aligned(mlo_flat_part_bytes(s, i, tile));
+        at += (s->twice[i] ? 2 : 1) * mlo_flat_place_bytes(s, i, tile);
     return k > MLO_FLAT_OPERANDS + 1 ? at + mlo_flat_aligned(s->scratch) : at;
 }
 static int64_t mlo_flat_tile_bytes(const mlo_flat_step *s, int64_t tile) {
     return mlo_flat_part_at(s, MLO_FLAT_OPERANDS + 2, tile);
 }
 
-/* Bytes that a step copies: what is whole once, the rest in parts, once as well. */
+/* Does an argument go along the rows of a product? */
+static int mlo_flat_along_rows(const mlo_flat_step *s, int k) {
+    return !k || k == MLO_FLAT_OPERANDS || (k == 2 && s->bias_row);
+}
+
+/* Bytes of all blocks of rows, from those of a whole one: what lies along columns comes with each. */
+static int64_t mlo_flat_of_blocks(const mlo_flat_step *s, int k, int64_t bytes) {
+    if (!s->block) return bytes;
+    return mlo_flat_along_rows(s, k) ? bytes / s->block * s->rows
+                                     : bytes * mlo_parts(s->rows, s->block);
+}
+
+/* Bytes that a step copies: what is whole once, else each part. */
 static int64_t mlo_flat_traffic(const mlo_flat_step *s) {
     int64_t all = 0;
     for (int k = 0; s->tile && k <= MLO_FLAT_OPERANDS; k++)
-        all += mlo_flat_part_bytes(s, k, s->units);
+        for (int64_t u = 0; u < s->units && (!u || s->unit[k]); u += s->tile)
+            all += mlo_flat_of_blocks(s, k, mlo_flat_copied(s, k, u));
     return all;
+}
+
+/* Of those, what is copied while a part is computed: operands but the first part, the result but the last. */
+static int64_t mlo_flat_overlapped(const mlo_flat_step *s) {
+    int64_t all = 0;
+    for (int k = 0; s->tile && k <= MLO_FLAT_OPERANDS; k++)
+        for (int64_t u = 0; s->twice[k] && u < s->units; u += s->tile)
+            if (k < MLO_FLAT_OPERANDS ? u > 0 : u + s->tile < s->units)
+                all += mlo_flat_of_blocks(s, k, mlo_flat_copied(s, k, u));
+    return all;
+}
+
+/* The first row that a window sees for row u on, as text; and how many for n. */
+static const char *mlo_flat_row_first(mlo *m, const mlo_flat_step *s, const char *u) {
+    return mlo_format(
+        m, "MLO_LEAST(%s * %lld - %lld)", u, (long long)s->window[10], (long long)s->window[12]);
+}
+static const char *mlo_flat_rows_seen(
+    mlo *m, const mlo_flat_step *s, const char *u, const char *n) {
+    const int64_t *w = s->window, reach = (w[8] - 1) * w[14] + 1;
+    return mlo_format(m, "(MLO_MOST((%s + %s - 1) * %lld + %lld, %lld) - %s)", u, n,
+        (long long)w[10], (long long)(reach - w[12]), (long long)w[4], mlo_flat_row_first(m, s, u));
 }
 
 /* A product in columns: all rows of x, a part of each row of w and of the result. */
 static int mlo_flat_into_columns(mlo_flat *f, mlo_flat_step *s) {
     if (!s->rows || s->channels < 2) return 0;
-    s->units = s->pitch = s->channels;
+    s->units = s->pitch[1] = s->pitch[2] = s->pitch[MLO_FLAT_OPERANDS] = s->channels;
     s->part = mlo_format(f->m,
         "&(const mlo_products){ { 1, 1 }, %lld, %lld, n, { 0, 0 }, { 0, 0 }, %s }, ",
         (long long)s->rows, (long long)s->terms, s->bias_row ? "n" : "0");
@@ -72981,18 +73128,91 @@ static int mlo_flat_into_columns(mlo_flat *f, mlo_flat_step *s) {
     return 1;
 }
 
+/* Of a product in columns so many rows at a time. */
+static void mlo_flat_block(mlo_flat_step *s, int64_t rows) {
+    s->block = rows;
+    for (int k = 1; k <= MLO_FLAT_OPERANDS; k++)
+        if (mlo_flat_along_rows(s, k)) s->unit[k] = s->pieces[k] = rows;
+}
+
+/* Blocks of rows, where not even a column of all of them fits: w comes with each block, so they are the largest that
+ * leave room for some columns, or for fewer. */
+static void mlo_flat_into_blocks(mlo_flat *f, mlo_flat_step *s, int64_t most) {
+    int64_t some = s->units < MLO_FLAT_COLUMNS ? s->units : MLO_FLAT_COLUMNS;
+    if (!s->rows || s->unit[0]) return;
+    for (int64_t rows = 0; some && (!rows || mlo_flat_tile_bytes(s, some) > most);) {
+        if (!rows) rows = s->rows;
+        mlo_flat_block(s, --rows ? rows : 1);
+        if (!rows) some /= 2;
+    }
+    s->part = mlo_format(f->m,
+        "&(const mlo_products){ { 1, 1 }, m, %lld, n, { 0, 0 }, { 0, 0 }, %s }, ",
+        (long long)s->terms, s->bias_row ? "n" : "0");
+}
+
+/* What a window goes over, in rows of the result: of all channels the rows that it sees. Each row sees one at
+ * least. If a channel takes less, it stays one. */
+static void mlo_flat_into_rows(mlo_flat *f, mlo_flat_step *s) {
+    enum { Y = MLO_FLAT_OPERANDS };
+    const int64_t *w = s->window, reach = (w[8] - 1) * w[14] + 1;
+    const mlo_flat_step before = *s;
+    if (w[0] != 1 || w[12] >= reach || (w[6] - 1) * w[10] - w[12] >= w[4]) return;
+    const int64_t in = w[1] * w[2], out = w[1] * w[3];
+    const char *all = "";
+    for (int i = 0; i < MLO_FLAT_WINDOW; i++)
+        all = mlo_format(f->m, "%s%s%s", all, i ? ", " : "",
+            i == 4       ? mlo_flat_rows_seen(f->m, s, "u", "n")
+                : i == 6 ? "n"
+                : i == 12
+                ? mlo_format(f->m, "MLO_LEAST(%lld - u * %lld)", (long long)w[12], (long long)w[10])
+                : mlo_integer(f->m, w[i]));
+    s->part = mlo_format(f->m, "&(const mlo_window){ %s }, ", all);
+    s->by_rows = 1;
+    s->units = w[6];
+    for (int k = 0; k < Y; k++) s->unit[k] = s->pieces[k] = 0;
+    s->unit[0] = in * w[5];
+    s->pieces[0] = in;
+    s->pitch[0] = w[4] * w[5];
+    s->unit[Y] = out * w[7];
+    s->pieces[Y] = out;
+    s->pitch[Y] = w[6] * w[7];
+    if (mlo_flat_tile_bytes(s, 1) >= mlo_flat_tile_bytes(&before, 1)) *s = before;
+}
+
+/* Is argument k cut? */
+static int mlo_flat_is_cut(const mlo_flat_step *s, int k) {
+    return mlo_flat_part_of(s, k) && s->unit[k];
+}
+
+/* Two places for what is cut; while not even parts of one unit fit so, the largest has one. */
+static void mlo_flat_two_places(mlo_flat_step *s, int64_t most) {
+    for (int k = 0; k <= MLO_FLAT_OPERANDS; k++) s->twice[k] = mlo_flat_is_cut(s, k);
+    while (mlo_flat_tile_bytes(s, 1) > most) {
+        int largest = MLO_FLAT_OPERANDS;
+        for (int k = MLO_FLAT_OPERANDS; k >= 0; k--)
+            if (s->twice[k]
+                && (!s->twice[largest]
+                    || mlo_flat_part_bytes(s, k, 1) > mlo_flat_part_bytes(s, largest, 1)))
+                largest = k;
+        s->twice[largest] = 0;
+    }
+}
+
 /* The largest parts that fit, all of a size but the last. */
 static int mlo_flat_cut(mlo_flat *f, mlo_flat_step *s, int64_t most) {
     f->node = s->node;
     if (mlo_flat_moves_only(s)) return 0;
     if (!s->units) return mlo_flat_refuse(f, "parts of this operator in a small arena");
     if (mlo_flat_tile_bytes(s, 1) > most) mlo_flat_into_columns(f, s);
+    if (mlo_flat_tile_bytes(s, 1) > most) mlo_flat_into_blocks(f, s, most);
+    if (mlo_flat_tile_bytes(s, 1) > most) mlo_flat_into_rows(f, s);
     const int64_t least = mlo_flat_tile_bytes(s, 1);
     if (least > most)
         return mlo_fail(f->m, MLO_E_UNSUPPORTED, s->node,
             "--arena %lld: the smallest part of its result takes %lld bytes, with all that it is "
             "made from; give as much",
             (long long)most, (long long)least);
+    if (mlo_flat_tile_bytes(s, s->units) > most) mlo_flat_two_places(s, most);
     int64_t tile = s->units;
     while (tile > 1 && mlo_flat_tile_bytes(s, tile) > most)
         tile = tile > 64 ? tile - tile / 64 : tile - 1;
@@ -73016,51 +73236,98 @@ static int mlo_flat_room(mlo_flat *f) {
 
 /* ---- as text ------------------------------------------------------------------------------------ */
 
-/* Copies a part that lies in pieces, each of n numbers. */
-static void mlo_flat_copy_pieces(mlo_text *t, const mlo_flat_step *s, int k, const char *from) {
-    const long long at = (long long)mlo_flat_part_at(s, k, s->tile), pitch = (long long)s->pitch;
+/* A part: its first unit, how many there are, and which of two places it has; NULL: the first. */
+typedef struct {
+    const char *first;
+    const char *n;
+    const char *other;
+} mlo_flat_part;
+
+/* Where in the arena a part of argument k lies. */
+static const char *mlo_flat_part_lies(
+    mlo *m, const mlo_flat_step *s, int k, const mlo_flat_part *part) {
+    const char *const at = mlo_format(m, "f + %lld", (long long)mlo_flat_part_at(s, k, s->tile));
+    return s->twice[k] && part->other ? mlo_format(m, "%s + %s * %lld", at, part->other,
+                                            (long long)mlo_flat_place_bytes(s, k, s->tile))
+                                      : at;
+}
+
+/* A copy into the arena, or out of it. */
+static void mlo_flat_copy(
+    mlo_text *t, int k, const char *inside, const char *outside, const char *bytes) {
+    const int in = k < MLO_FLAT_OPERANDS;
+    mlo_printf(
+        t, "MLO_COPY_START(%s, %s, %s);\n", in ? inside : outside, in ? outside : inside, bytes);
+}
+
+/* Copies argument k, which lies at `from`, as a whole. */
+static void mlo_flat_copy_whole(mlo_text *t, const mlo_flat_step *s, int k, const char *from) {
+    const mlo_flat_part all = { "0", "0", NULL };
+    mlo_puts(t, "        ");
+    const long long bytes = (long long)mlo_flat_part_bytes(s, k, 0);
+    const char *count = !k && s->block
+        ? mlo_format(t->m, "(size_t)m * %lld", bytes / (long long)s->block)
+        : mlo_integer(t->m, bytes);
+    mlo_flat_copy(t, k, mlo_flat_part_lies(t->m, s, k, &all), from, count);
+}
+
+/* Copies a part of argument k; what lies in pieces piece by piece. */
+static void mlo_flat_copy_part(mlo_text *t, const mlo_flat_step *s, int k, const char *from,
+    const mlo_flat_part *part, const char *indent) {
+    mlo *m = t->m;
+    const int rows = !k && s->by_rows;
+    const long long pieces = s->pieces[k] > 1 ? (long long)s->pieces[k] : 1;
+    const long long each = (long long)s->unit[k] / pieces; /* elements */
     const long long size = (long long)mlo_dtype_size(mlo_flat_part_of(s, k)->dtype);
-    mlo_printf(t, "            for (int r = 0; r < %lld; r++)\n                MLO_COPY_START(",
-        (long long)s->pieces[k]);
-    if (k < MLO_FLAT_OPERANDS)
-        mlo_printf(t, "f + %lld + (size_t)r * n * %lld, %s + r * %lld + u", at, size, from, pitch);
-    else
-        mlo_printf(t, "%s + r * %lld + u, f + %lld + (size_t)r * n * %lld", from, pitch, at, size);
-    mlo_printf(t, ", (size_t)n * %lld);\n", size);
+    const char *first = rows ? mlo_flat_row_first(m, s, part->first) : part->first;
+    const char *n = rows ? mlo_flat_rows_seen(m, s, part->first, part->n) : part->n;
+    const char *inside = mlo_flat_part_lies(m, s, k, part);
+    const char *outside = mlo_format(m, "%s + %s * %lld", from, first, each);
+    mlo_puts(t, indent);
+    if (pieces > 1) {
+        mlo_printf(t, "for (int r = 0; r < %s; r++)\n%s    ",
+            s->block && mlo_flat_along_rows(s, k) ? "m" : mlo_integer(m, pieces), indent);
+        inside = mlo_format(m, "%s + (size_t)r * %s * %lld", inside, n, each * size);
+        outside = mlo_format(m, "%s + r * %lld", outside, (long long)s->pitch[k]);
+    }
+    mlo_flat_copy(t, k, inside, outside, mlo_format(m, "(size_t)%s * %lld", n, each * size));
 }
 
-/* Copies argument k, which lies at `from`, into the arena, or out of it. */
-static void mlo_flat_copy(mlo_text *t, const mlo_flat_step *s, int k, const char *from) {
-    const mlo_flat_value *v = mlo_flat_part_of(s, k);
-    const long long at = (long long)mlo_flat_part_at(s, k, s->tile), unit = (long long)s->unit[k];
-    const long long size = (long long)mlo_dtype_size(v->dtype);
-    if (!unit)
-        mlo_printf(t, "        MLO_COPY_START(f + %lld, %s, %lld);\n", at, from,
-            (long long)v->count * size);
-    else if (s->pieces[k] > 1)
-        mlo_flat_copy_pieces(t, s, k, from);
-    else if (k < MLO_FLAT_OPERANDS)
-        mlo_printf(t, "            MLO_COPY_START(f + %lld, %s + u * %lld, (size_t)n * %lld);\n",
-            at, from, unit, unit * size);
-    else
-        mlo_printf(t, "            MLO_COPY_START(%s + u * %lld, f + %lld, (size_t)n * %lld);\n",
-            from, unit, at, unit * size);
+/* Operands that are cut and have two places; or one. */
+static int mlo_flat_has_cut(const mlo_flat_step *s, int twice) {
+    int n = 0;
+    for (int k = 0; k < MLO_FLAT_OPERANDS; k++) n += mlo_flat_is_cut(s, k) && s->twice[k] == twice;
+    return n;
 }
 
-/* A step's parts, one after the other; lies: where its operands and its result do, as text. `call` is how it
- * is called, with what is in front of its operands. */
-static void mlo_flat_parts(mlo_text *t, const mlo_flat_step *s, const char *const *lies,
-    const char *call, const char *numbers, int arity) {
-    const long long units = (long long)s->units, tile = (long long)s->tile;
-    mlo_puts(t, "    {\n");
+/* Copies the next part of those operands. */
+static void mlo_flat_copy_next(
+    mlo_text *t, const mlo_flat_step *s, const char *const *lies, int twice) {
+    const mlo_flat_part next = { mlo_format(t->m, "(u + %lld)", (long long)s->tile), "next", "!b" };
+    if (s->tile == s->units || !mlo_flat_has_cut(s, twice)) return;
+    mlo_puts(t, "            if (next) {\n");
     for (int k = 0; k < MLO_FLAT_OPERANDS; k++)
-        if (mlo_flat_part_of(s, k) && !s->unit[k]) mlo_flat_copy(t, s, k, lies[k]);
-    mlo_printf(t, "        for (int u = 0; u < %lld; u += %lld) {\n", units, tile);
-    mlo_printf(t, "            const int n = %lld - u < %lld ? %lld - u : %lld;\n", units, tile,
-        units, tile);
-    for (int k = 0; k < MLO_FLAT_OPERANDS; k++)
-        if (mlo_flat_part_of(s, k) && s->unit[k]) mlo_flat_copy(t, s, k, lies[k]);
-    mlo_printf(t, "            MLO_COPY_WAIT();\n            %s", call);
+        if (mlo_flat_is_cut(s, k) && s->twice[k] == twice)
+            mlo_flat_copy_part(t, s, k, lies[k], &next, "                ");
+    mlo_puts(t, "            }\n");
+}
+
+/* What is there before the first part is computed. */
+static void mlo_flat_copy_first(mlo_text *t, const mlo_flat_step *s, const char *const *lies) {
+    const mlo_flat_part first = { "0", mlo_integer(t->m, s->tile), NULL };
+    for (int k = 0; k < MLO_FLAT_OPERANDS; k++) {
+        if (mlo_flat_is_cut(s, k))
+            mlo_flat_copy_part(t, s, k, lies[k], &first, "        ");
+        else if (mlo_flat_part_of(s, k))
+            mlo_flat_copy_whole(t, s, k, lies[k]);
+    }
+}
+
+/* The call of a part. */
+static void mlo_flat_part_call(
+    mlo_text *t, const mlo_flat_step *s, const char *call, const char *numbers, int arity) {
+    const mlo_flat_part now = { "u", "n", "b" };
+    mlo_printf(t, "            %s", call);
     for (int k = 0; k <= MLO_FLAT_OPERANDS; k++) {
         /* where there is no such operand, each.c has the first one again */
         const int own = k < s->n_in || k == MLO_FLAT_OPERANDS ? k : 0;
@@ -73069,16 +73336,72 @@ static void mlo_flat_parts(mlo_text *t, const mlo_flat_step *s, const char *cons
         mlo_puts(t, k ? ", " : "");
         if (!v) mlo_puts(t, "NULL");
         if (v)
-            mlo_printf(t, "(%s *)(f + %lld)", mlo_flat_c_type(v->dtype),
-                (long long)mlo_flat_part_at(s, own, s->tile));
+            mlo_printf(
+                t, "(%s *)(%s)", mlo_flat_c_type(v->dtype), mlo_flat_part_lies(t->m, s, own, &now));
     }
     mlo_printf(t, "%s", numbers);
     if (s->scratch)
         mlo_printf(t, ", (int64_t *)(f + %lld)",
             (long long)mlo_flat_part_at(s, MLO_FLAT_OPERANDS + 1, s->tile));
     mlo_puts(t, "));\n");
-    mlo_flat_copy(t, s, MLO_FLAT_OPERANDS, lies[MLO_FLAT_OPERANDS]);
-    mlo_puts(t, "            MLO_COPY_WAIT();\n        }\n    }\n");
+}
+
+/* The loop's head: part u of n units; `next` of the one behind it; b: which of two places it has. */
+static void mlo_flat_part_loop(mlo_text *t, const mlo_flat_step *s) {
+    const long long units = (long long)s->units, tile = (long long)s->tile;
+    int two = 0;
+    for (int k = 0; k <= MLO_FLAT_OPERANDS; k++) two |= s->twice[k];
+    mlo_printf(t, "        for (int u = 0%s; u < %lld; u += %lld%s) {\n", two ? ", b = 0" : "",
+        units, tile, two ? ", b = !b" : "");
+    mlo_printf(t, "            const int n = %lld - u < %lld ? %lld - u : %lld;\n", units, tile,
+        units, tile);
+    if (tile < units)
+        mlo_printf(t, "            const int next = %lld - u - n < %lld ? %lld - u - n : %lld;\n",
+            units, tile, units, tile);
+    mlo_puts(t, "            MLO_COPY_WAIT();\n");
+}
+
+/* A step begins: all of it, or block by block. */
+static void mlo_flat_part_head(mlo_text *t, const mlo_flat_step *s) {
+    const long long rows = (long long)s->rows, block = (long long)s->block;
+    if (!block) mlo_puts(t, "    {\n");
+    if (!block) return;
+    mlo_printf(t, "    for (int o = 0; o < %lld; o += %lld) {\n", rows, block);
+    mlo_printf(
+        t, "        const int m = %lld - o < %lld ? %lld - o : %lld;\n", rows, block, rows, block);
+}
+
+/* Where an argument lies; of a product in blocks its rows from the block's on. */
+static const char *mlo_flat_part_from(mlo *m, const mlo_flat_step *s, int k, const char *lies) {
+    return s->block && lies && mlo_flat_along_rows(s, k)
+        ? mlo_format(m, "%s + o * %lld", lies, (long long)(k ? s->channels : s->terms))
+        : lies;
+}
+
+/* A step's parts, one after the other; lies: where its operands and its result do, as text. `call` is how it
+ * is called, with what is in front of its operands. */
+static void mlo_flat_parts(mlo_text *t, const mlo_flat_step *s, const char *const *lies,
+    const char *call, const char *numbers, int arity) {
+    enum { Y = MLO_FLAT_OPERANDS };
+    mlo *m = t->m;
+    const int64_t last = (s->units - 1) / s->tile * s->tile;
+    const mlo_flat_part now = { "u", "n", NULL };
+    const mlo_flat_part before = { mlo_format(m, "(u - %lld)", (long long)s->tile),
+        mlo_integer(m, s->tile), "!b" };
+    const mlo_flat_part end = { mlo_integer(m, last), mlo_integer(m, s->units - last),
+        last / s->tile % 2 ? "1" : NULL };
+    mlo_flat_part_head(t, s);
+    mlo_flat_copy_first(t, s, lies);
+    mlo_flat_part_loop(t, s);
+    mlo_flat_copy_next(t, s, lies, 1);
+    if (s->twice[Y]) mlo_puts(t, "            if (u)\n");
+    if (s->twice[Y]) mlo_flat_copy_part(t, s, Y, lies[Y], &before, "                ");
+    mlo_flat_part_call(t, s, call, numbers, arity);
+    mlo_flat_copy_next(t, s, lies, 0);
+    if (!s->twice[Y]) mlo_flat_copy_part(t, s, Y, lies[Y], &now, "            ");
+    mlo_puts(t, "        }\n");
+    if (s->twice[Y]) mlo_flat_copy_part(t, s, Y, lies[Y], &end, "        ");
+    mlo_puts(t, "        MLO_COPY_WAIT();\n    }\n");
 }
 
 /* ======== src/c/flat_roll.c ======== */
@@ -73143,9 +73466,11 @@ typedef struct {
 
 /* "mlo_matmul_i8_i8_i32(&..": what has to be the same of two steps. */
 static const char *mlo_flat_form_of_step(mlo *m, const mlo_flat_step *s) {
+    int places = 0;
+    for (int k = 0; k <= MLO_FLAT_OPERANDS; k++) places |= s->twice[k] << k;
     return mlo_intern(m,
-        mlo_format(m, "%s(%s%s %lld %lld", mlo_flat_name(m, s), s->before, s->also,
-            (long long)s->scratch, (long long)s->tile));
+        mlo_format(m, "%s(%s%s %lld %lld %lld %d %d", mlo_flat_name(m, s), s->before, s->also,
+            (long long)s->scratch, (long long)s->tile, (long long)s->block, places, s->by_rows));
 }
 
 /* The stretch that saves most calls. */
@@ -73161,7 +73486,9 @@ static mlo_flat_loop mlo_flat_find_loop(const mlo_flat *f) {
             const size_t rounds = same / length + 1;
             if (rounds < 2 || length * (rounds - 1) <= saved) continue;
             saved = length * (rounds - 1);
-            best = (mlo_flat_loop){ i + 1 - (rounds - 1) * length, length, rounds };
+            best.start = i + 1 - (rounds - 1) * length;
+            best.length = length;
+            best.rounds = rounds;
         }
     return best;
 }
@@ -73301,7 +73628,8 @@ static void mlo_flat_call_parts(mlo_flat_tables *l, size_t i, int looped) {
     const mlo_flat_step *s = &l->f->step[i];
     const char *lies[MLO_FLAT_OPERANDS + 1] = { NULL };
     for (int k = 0; k <= MLO_FLAT_OPERANDS; k++)
-        if (mlo_flat_part_of(s, k)) lies[k] = mlo_flat_given(l, i, k, looped);
+        if (mlo_flat_part_of(s, k))
+            lies[k] = mlo_flat_part_from(l->m, s, k, mlo_flat_given(l, i, k, looped));
     const char *const call = mlo_format(
         l->m, "MODEL_STEP(%d, %s(%s%s", l->call++, mlo_flat_name(l->m, s), s->part, s->also);
     const char *const numbers = s->numbers
@@ -73348,7 +73676,7 @@ static void mlo_flat_calls(mlo_flat_tables *l) {
 /* flat_write: a build directory of C of a network of integers, as it stands.
  *
  * in:  a model, its inputs' words, golden outputs or none.
- * out: model.c, model.h, exact.h, weights.c, test.c, a Makefile, manifest.json last.
+ * out: model.c, model.h, exact.h, weights.c, test.c, a Makefile, host/network.onnx, manifest.json last.
  *
  * invariant: test.c compares with the golden words that were given; with mlo's own only where none were.
  * example: mlo compile network.onnx --target c --inputs inputs.npz --golden outputs.npz -o build
@@ -73620,24 +73948,54 @@ static int mlo_flat_emit_test(mlo_flat_writer *w) {
 
 /* ---- the rest ------------------------------------------------------------------------------------ */
 
+/* What a step has in the arena: a line for each argument, of one place the bytes. */
+static void mlo_flat_manifest_parts(mlo_flat_writer *w, const mlo_flat_step *s) {
+    mlo_text *t = &w->e->t;
+    mlo_puts(t, ", \"arguments\": [");
+    for (int k = 0, n = 0; k <= MLO_FLAT_OPERANDS; k++) {
+        const mlo_flat_value *v = mlo_flat_part_of(s, k);
+        if (!v) continue;
+        mlo_puts(t, n++ ? ",\n      {\"value\": " : "\n      {\"value\": ");
+        mlo_report_string(t, mlo_or_empty(v->name));
+        mlo_printf(t,
+            ", \"is\": \"%s\", \"cut\": %s, \"offset\": %lld, \"bytes\": %lld, \"places\": %d}",
+            k == MLO_FLAT_OPERANDS  ? "result"
+                : v->parameter >= 0 ? "parameter"
+                                    : "operand",
+            mlo_flat_is_cut(s, k) && s->tile < s->units ? "true" : "false",
+            (long long)mlo_flat_part_at(s, k, s->tile),
+            (long long)mlo_flat_place_bytes(s, k, s->tile), s->twice[k] ? 2 : 1);
+    }
+    mlo_puts(t, "]");
+}
+
 /* How the steps are cut, and what that copies. */
 static void mlo_flat_manifest_tiles(mlo_flat_writer *w) {
     mlo_emitter *e = w->e;
     const mlo_flat *f = w->f;
-    int64_t all = 0;
+    int64_t all = 0, overlapped = 0;
     for (size_t i = 0; i < f->n_step; i++) all += mlo_flat_traffic(&f->step[i]);
+    for (size_t i = 0; i < f->n_step; i++) overlapped += mlo_flat_overlapped(&f->step[i]);
     mlo_line(e, "  \"arena_bytes\": %lld,\n  \"memory_bytes\": %lld,\n  \"traffic_bytes\": %lld,",
         (long long)mlo_flat_arena_bytes(f), (long long)mlo_max(f->plan.bytes, MLO_PLAN_ALIGN),
         (long long)all);
+    mlo_line(e, "  \"overlapped_bytes\": %lld,", (long long)overlapped);
     mlo_puts(&e->t, "  \"tiles\": [");
     for (size_t i = 0, n = 0; i < f->n_step; i++) {
         const mlo_flat_step *s = &f->step[i];
         if (!s->tile) continue;
-        mlo_puts(&e->t, n++ ? ",\n    {\"node\": " : "\n    {\"node\": ");
+        mlo_printf(&e->t, "%s\n    {\"step\": %zu, \"node\": ", n++ ? "," : "", i);
         mlo_report_string(&e->t, mlo_or_empty(s->node->name));
-        mlo_printf(&e->t, ", \"units\": %lld, \"tile\": %lld, \"bytes\": %lld, \"traffic\": %lld}",
+        mlo_printf(&e->t,
+            ", \"units\": %lld, \"tile\": %lld, \"bytes\": %lld, \"traffic\": %lld, "
+            "\"overlapped\": %lld",
             (long long)s->units, (long long)s->tile, (long long)mlo_flat_tile_bytes(s, s->tile),
-            (long long)mlo_flat_traffic(s));
+            (long long)mlo_flat_traffic(s), (long long)mlo_flat_overlapped(s));
+        mlo_printf(&e->t, ", \"blocks\": %lld, \"scratch\": %lld",
+            (long long)(s->block ? mlo_parts(s->rows, s->block) : 1),
+            (long long)mlo_flat_aligned(s->scratch));
+        mlo_flat_manifest_parts(w, s);
+        mlo_puts(&e->t, "}");
     }
     mlo_puts(&e->t, "\n  ],\n");
     mlo_c_manifest_places(e, &f->plan);
@@ -73651,6 +74009,10 @@ static int mlo_flat_emit_manifest(mlo_flat_writer *w) {
         mlo_flat_manifest_tiles(w);
     else
         mlo_c_manifest_plan(e, &f->plan);
+    for (size_t i = 0; i < f->n_step; i++)
+        mlo_c_manifest_node(e, (int)i,
+            *mlo_or_empty(f->step[i].node->name) ? f->step[i].node->name : f->step[i].node->op);
+    mlo_puts(&e->t, f->n_step ? "],\n" : "  \"nodes\": [],\n");
     mlo_line(e,
         "  \"frames\": 1,\n  \"words\": %lld,\n  \"steps\": %zu,\n  \"loop\": "
         "{\"start\": %zu, \"steps\": %zu, \"rounds\": %zu},",
@@ -73694,6 +74056,15 @@ static int mlo_flat_golden(mlo_flat_writer *w) {
     return 0;
 }
 
+/* The network itself, for show and run. */
+static int mlo_flat_emit_network(mlo_flat_writer *w) {
+    mlo_emitter *e = w->e;
+    if (mlo_file_begin(e, "host/network.onnx")
+        || mlo_wire_write(e->m, e->m->model, mlo_emit_sink, e))
+        return mlo_failed(e->m);
+    return mlo_file_end(e);
+}
+
 static int mlo_flat_files(mlo_flat_writer *w) {
     static const char *const exact[] = { "round.c", "norm.c", "deeploy.c", NULL };
     MLO_TRY(mlo_flat_golden(w));
@@ -73704,6 +74075,7 @@ static int mlo_flat_files(mlo_flat_writer *w) {
     MLO_TRY(mlo_flat_emit_weights(w));
     MLO_TRY(mlo_flat_emit_test(w));
     MLO_TRY(mlo_emit_c_make(w->e));
+    MLO_TRY(mlo_flat_emit_network(w));
     return mlo_flat_emit_manifest(w);
 }
 
@@ -74842,6 +75214,101 @@ static int mlo_sketch_make(const mlo_view *v, const mlo_view_loop *loop, mlo_ske
     return mlo_sketch_outputs(s);
 }
 
+/* ======== src/show/cuts.c ======== */
+/* show, cuts: the plan of a build of C, read.
+ *
+ * in:  the option "plan": a manifest.json that `mlo compile --target c` wrote.
+ * out: mlo_cuts: what each step has in the arena, if --arena cut it.
+ *
+ * invariant: a number that is none, or is too large, is 0; a text that is none is empty.
+ * example: a step of 64 units, 8 of them at a time, has 8 parts.
+ */
+enum { MLO_CUTS_STEPS = 2048 };
+
+typedef struct {
+    cJSON *plan; /* NULL: none was given */
+    int steps; /* and a last one, in which only results are left */
+    const cJSON *tile[MLO_CUTS_STEPS + 1]; /* NULL: it has no parts */
+} mlo_cuts;
+
+static int64_t mlo_cuts_number(const cJSON *object, const char *key) {
+    const double n = mlo_measured_number(object, key);
+    return n > 0 && n < 1e12 ? (int64_t)n : 0;
+}
+static const char *mlo_cuts_word(const cJSON *object, const char *key) {
+    const cJSON *word = cJSON_GetObjectItemCaseSensitive(object, key);
+    return cJSON_IsString(word) ? word->valuestring : "";
+}
+static const cJSON *mlo_cuts_list(const cJSON *object, const char *key) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(object, key);
+    return cJSON_IsArray(list) ? list->child : NULL;
+}
+
+/* Parts of a step. */
+static int64_t mlo_cuts_parts(const cJSON *tile) {
+    const int64_t each = mlo_cuts_number(tile, "tile");
+    return mlo_parts(mlo_cuts_number(tile, "units"), each ? each : 1);
+}
+/* The same of all blocks of rows. */
+static int64_t mlo_cuts_calls(const cJSON *tile) {
+    const int64_t blocks = mlo_cuts_number(tile, "blocks");
+    return mlo_cuts_parts(tile) * (blocks ? blocks : 1);
+}
+
+/* Is it a round of the loop behind the first? */
+static int mlo_cuts_again(const mlo_cuts *c, int i) {
+    const cJSON *loop = cJSON_GetObjectItemCaseSensitive(c->plan, "loop");
+    const int64_t length = mlo_cuts_number(loop, "steps");
+    const int64_t from = mlo_cuts_number(loop, "start") + length;
+    return i >= from && i < from + length * (mlo_cuts_number(loop, "rounds") - 1);
+}
+
+/* Has a cut argument one place, for want of room? */
+static int mlo_cuts_single(const cJSON *argument) {
+    return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(argument, "cut"))
+        && mlo_cuts_number(argument, "places") < 2;
+}
+
+/* What a part's arguments have: two places each; else those that have one are counted. */
+static const char *mlo_cuts_places(mlo *m, const cJSON *tile) {
+    int n = 0, all = 0;
+    for (const cJSON *a = mlo_cuts_list(tile, "arguments"); a; a = a->next) {
+        n += mlo_cuts_single(a);
+        all += cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(a, "cut"));
+    }
+    if (!all) return "";
+    return n ? mlo_or_empty(mlo_format(m, "%d of %d: one", n, all)) : "two";
+}
+
+/* Is there anything cut? */
+static int mlo_cuts_any(const mlo_cuts *c) { return cJSON_HasObjectItem(c->plan, "tiles"); }
+
+static void mlo_cuts_free(mlo_cuts *c) {
+    cJSON_Delete(c->plan);
+    c->plan = NULL;
+}
+
+/* The option, if it was given. */
+static int mlo_cuts_read(mlo *m, mlo_cuts *c) {
+    const char *text = mlo_opt(m, "plan");
+    memset(c, 0, sizeof *c);
+    if (!text) return 0;
+    c->plan = cJSON_Parse(text);
+    const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(c->plan, "nodes");
+    const int n = cJSON_GetArraySize(nodes);
+    if (!cJSON_IsArray(nodes) || n >= MLO_CUTS_STEPS || !mlo_cuts_number(c->plan, "arena_bytes")) {
+        mlo_cuts_free(c);
+        return mlo_fail_at(m, MLO_E_FORMAT, NULL,
+            "the plan is no manifest.json of C of this version; compile it anew");
+    }
+    c->steps = n + 1;
+    for (const cJSON *t = mlo_cuts_list(c->plan, "tiles"); t; t = t->next) {
+        const int64_t i = mlo_cuts_number(t, "step");
+        if (i < c->steps) c->tile[i] = t;
+    }
+    return 0;
+}
+
 /* ======== src/show/text.c ======== */
 /* show, text: a model for people at a terminal, and for Graphviz.
  *
@@ -75361,12 +75828,59 @@ static void mlo_text_simulation(const mlo_view *v, mlo_sheet *t) {
     mlo_tell(t, mlo_or_empty(s));
 }
 
+/* ---- an arena --------------------------------------------------------------- */
+
+/* A step in parts. */
+static void mlo_text_cut(mlo *m, const cJSON *tile, mlo_sheet *t) {
+    static const char *const keys[] = { "bytes", "traffic", "overlapped" };
+    mlo_say_right(t, mlo_thousands(m, mlo_cuts_number(tile, "step")), 5);
+    mlo_say_cell(t, mlo_cuts_word(tile, "node"), 40);
+    mlo_say_right(t, mlo_thousands(m, mlo_cuts_calls(tile)), 6);
+    mlo_say_right(t, mlo_thousands(m, mlo_cuts_number(tile, "units")), 8);
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+        mlo_say_right(t, mlo_thousands(m, mlo_cuts_number(tile, keys[k])), 10);
+    mlo_tell(t, mlo_cuts_places(m, tile));
+}
+static void mlo_text_cuts(mlo *m, const mlo_cuts *c, mlo_sheet *t) {
+    mlo_say_right(t, "step", 5);
+    mlo_say_cell(t, "node", 40);
+    mlo_say_right(t, "parts", 6);
+    mlo_say_right(t, "units", 8);
+    mlo_say_right(t, "bytes", 10);
+    mlo_say_right(t, "copied", 10);
+    mlo_say_right(t, "beside", 10);
+    mlo_tell(t, "places");
+    for (int i = 0; i < c->steps; i++)
+        if (c->tile[i] && !mlo_cuts_again(c, i)) mlo_text_cut(m, c->tile[i], t);
+}
+
+/* What a build of C has in memory, and how its steps are cut. */
+static int mlo_text_arena(const mlo_view *v, mlo_sheet *t) {
+    mlo *m = v->m;
+    mlo_cuts *c = MLO_NEW(m, mlo_cuts);
+    if (!c || mlo_cuts_read(m, c) || !c->plan) return mlo_failed(m);
+    const char *s = mlo_format(
+        m, "%s bytes", mlo_thousands(m, mlo_cuts_number(c->plan, "arena_bytes")));
+    if (mlo_cuts_any(c))
+        s = mlo_format(m, "%s of parts, %s of a larger memory; %s copied, %s beside a kernel", s,
+            mlo_thousands(m, mlo_cuts_number(c->plan, "memory_bytes")),
+            mlo_thousands(m, mlo_cuts_number(c->plan, "traffic_bytes")),
+            mlo_thousands(m, mlo_cuts_number(c->plan, "overlapped_bytes")));
+    mlo_end_line(t);
+    mlo_say_cell(t, "arena", MLO_LABEL - 1);
+    mlo_tell(t, mlo_or_empty(s));
+    if (mlo_cuts_any(c)) mlo_text_cuts(m, c, t);
+    mlo_cuts_free(c);
+    return mlo_failed(m);
+}
+
 static int mlo_show_text(const mlo_view *v, mlo_text *out) {
     mlo_sheet t = { out, { v->m, NULL, 0, 0 }, 0, 0 };
     mlo_text_header(v, &t);
     mlo_text_marks(v, &t);
     for (size_t i = 0; i < v->n_loops && !v->m->error.code; i++) mlo_text_loop(v, &v->loop[i], &t);
     if (!v->m->error.code) mlo_text_outside(v, &t);
+    if (!v->m->error.code) mlo_text_arena(v, &t);
     if (v->hw && !v->m->error.code) {
         mlo_text_kernels(v, &t);
         mlo_text_fifos(v, &t);
@@ -76853,13 +77367,324 @@ static int mlo_html_run(const mlo_view *v, mlo_text *t) {
     return mlo_failed(m);
 }
 
+/* ======== src/show/arena.c ======== */
+/* show, arena: the plan of a build of C in pictures: which value, or which part of it, lies where and when.
+ *
+ * in:  the plan (show/cuts.c).
+ * out: HTML: bytes over time, of the arena, and of the larger memory where --arena cut the steps; a table of the
+ *     cuts.
+ *
+ * Time goes step by step, from left to right; a step of parts has a slot for each part, one in front, in which the
+ * first operands come, and one behind, in which the last result leaves. Steps that repeat are drawn once.
+ *
+ * invariant: nothing is drawn but what the manifest says; its names go through mlo_html_words.
+ * example: two boxes above each other that take turns are the two places of one operand.
+ * cost: O(places * steps); at most MLO_BYTES_PARTS parts of a step are drawn.
+ */
+enum {
+    MLO_BYTES_PARTS = 6, /* of a step that are drawn; */
+    MLO_BYTES_FEW = 2, /* of more steps than */
+    MLO_BYTES_MANY = 64,
+    MLO_BYTES_TICKS = 3, /* of a slot */
+    MLO_BYTES_HEIGHT = 260
+};
+
+typedef struct {
+    const mlo_view *v;
+    mlo_text *t;
+    const mlo_cuts *c;
+    int most; /* parts of a step that are drawn */
+    int64_t begin[MLO_CUTS_STEPS + 2]; /* the tick that each step begins at */
+    mlo_scale x; /* ticks */
+    mlo_scale y; /* bytes */
+} mlo_bytes_chart;
+
+/* ---- time ------------------------------------------------------------------- */
+
+/* Parts of a step that are drawn. */
+static int64_t mlo_bytes_drawn(const mlo_bytes_chart *h, const cJSON *tile) {
+    const int64_t parts = mlo_cuts_parts(tile);
+    return parts < h->most ? parts : h->most;
+}
+
+/* When each step begins. */
+static void mlo_bytes_times(mlo_bytes_chart *h) {
+    int n = 0;
+    for (int i = 0; i < h->c->steps; i++) n += h->c->tile[i] && !mlo_cuts_again(h->c, i);
+    h->most = n > MLO_BYTES_MANY ? MLO_BYTES_FEW : MLO_BYTES_PARTS;
+    for (int i = 0; i < h->c->steps; i++) {
+        const int64_t slots = h->c->tile[i] ? mlo_bytes_drawn(h, h->c->tile[i]) + 2 : 1;
+        h->begin[i + 1] = h->begin[i] + (mlo_cuts_again(h->c, i) ? 0 : slots * MLO_BYTES_TICKS);
+    }
+    h->x = (mlo_scale){ 0, h->begin[h->c->steps], MLO_CHART_LEFT, MLO_CHART_RIGHT };
+}
+
+/* ---- boxes ------------------------------------------------------------------ */
+
+typedef struct {
+    int64_t from; /* ticks */
+    int64_t to;
+    int64_t at; /* bytes */
+    int64_t bytes;
+    int colour;
+    int moves; /* 1: it is being copied */
+    const char *name;
+} mlo_bytes_box;
+
+/* A pixel is left free between neighbours, where there is room. */
+static int64_t mlo_bytes_side(int64_t pixels) {
+    if (pixels > 2) return pixels - 1;
+    return pixels > 0 ? pixels : 1;
+}
+
+/* Bytes from `at` on are taken from one tick to another. */
+static void mlo_bytes_draw(const mlo_bytes_chart *h, const mlo_bytes_box *b, const char *when) {
+    const int64_t x = mlo_pixel(&h->x, b->from), w = mlo_pixel(&h->x, b->to) - x;
+    const int64_t y = mlo_pixel(&h->y, b->at + b->bytes), high = mlo_pixel(&h->y, b->at) - y;
+    if (b->from >= b->to || !b->bytes || b->at + b->bytes > h->y.high) return;
+    mlo_printf(h->t, "<rect class='i%d%s' x=%lld y=%lld width=%lld height=%lld><title>", b->colour,
+        b->moves ? " faded" : "", (long long)x, (long long)y, (long long)mlo_bytes_side(w),
+        (long long)mlo_bytes_side(high));
+    mlo_html_words(h->t, b->name, 200);
+    mlo_html_words(h->t, when, 200);
+    mlo_printf(h->t, "; bytes %s to ", mlo_thousands(h->v->m, b->at));
+    mlo_printf(h->t, "%s</title></rect>", mlo_thousands(h->v->m, b->at + b->bytes - 1));
+    if (w < 40 || high < 12 || b->moves) return;
+    mlo_printf(h->t, "<text class=inside x=%lld y=%lld>", (long long)x + 3, (long long)y + 10);
+    mlo_html_words(h->t, b->name, (int)(w / 7));
+    mlo_puts(h->t, "</text>");
+}
+
+/* Bytes below each other, and step numbers, as many as there is room for. */
+static void mlo_bytes_axes(const mlo_bytes_chart *h) {
+    const int64_t step = mlo_nice_step(h->y.high, 6);
+    int64_t free = 0;
+    for (int64_t at = 0; at <= h->y.high; at += step) {
+        const int64_t y = mlo_pixel(&h->y, at);
+        mlo_svg_line(h->t, "grid", MLO_CHART_LEFT, y, MLO_CHART_RIGHT, y);
+        mlo_svg_words(h->t, "axis", "end", MLO_CHART_LEFT - 8, y + 4, mlo_thousands(h->v->m, at));
+    }
+    for (int i = 0; i < h->c->steps; i++) {
+        const int64_t x = mlo_pixel(&h->x, h->begin[i]);
+        if (h->begin[i + 1] == h->begin[i] || x < free) continue;
+        mlo_svg_line(h->t, "grid", x, MLO_CHART_TOP - 4, x, h->y.from);
+        mlo_svg_words(h->t, "axis", "start", x, h->y.from + 14, mlo_thousands(h->v->m, i));
+        free = x + 30;
+    }
+}
+
+/* A picture begins: of so many bytes. */
+static void mlo_bytes_frame(mlo_bytes_chart *h, int64_t bytes) {
+    h->y = (mlo_scale){ 0, bytes, MLO_CHART_TOP + MLO_BYTES_HEIGHT, MLO_CHART_TOP };
+    mlo_printf(h->t, "<svg class='chart arena' viewBox='0 0 %d %d' width='100%%' role=img>",
+        MLO_CHART_WIDTH, MLO_CHART_TOP + MLO_BYTES_HEIGHT + 22);
+    mlo_bytes_axes(h);
+}
+
+/* ---- whole values ----------------------------------------------------------- */
+
+/* A place, for as long as it is in use. */
+static void mlo_bytes_place(const mlo_bytes_chart *h, const cJSON *place, int colour) {
+    const char *live = mlo_cuts_word(place, "steps");
+    mlo_bytes_box box = { 0, 0, mlo_cuts_number(place, "offset"), mlo_cuts_number(place, "bytes"),
+        colour % 8, 0, mlo_cuts_word(place, "what") };
+    int n = (int)strlen(live);
+    if (n > h->c->steps) n = h->c->steps;
+    for (int from = 0, to; from < n; from = to + 1) {
+        for (to = from; to < n && live[to] == '1';) to++;
+        box.from = h->begin[from];
+        box.to = h->begin[to];
+        mlo_bytes_draw(
+            h, &box, mlo_or_empty(mlo_format(h->v->m, ", steps %d to %d", from, to - 1)));
+    }
+}
+static void mlo_bytes_places(mlo_bytes_chart *h, int64_t bytes) {
+    int colour = 0;
+    mlo_bytes_frame(h, bytes);
+    for (const cJSON *p = mlo_cuts_list(h->c->plan, "places"); p; p = p->next)
+        mlo_bytes_place(h, p, colour++);
+    mlo_puts(h->t, "</svg>");
+}
+
+/* ---- parts ------------------------------------------------------------------ */
+
+/* What one argument of a step has. */
+typedef struct {
+    const char *name;
+    int colour;
+    int result;
+    int cut;
+    int64_t at;
+    int64_t bytes;
+    int64_t places;
+} mlo_bytes_argument;
+
+static mlo_bytes_argument mlo_bytes_argument_of(const cJSON *a) {
+    const char *is = mlo_cuts_word(a, "is");
+    const int result = mlo_eq(is, "result"), parameter = mlo_eq(is, "parameter");
+    const int cut = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(a, "cut"));
+    return (mlo_bytes_argument){ *mlo_cuts_word(a, "value") ? mlo_cuts_word(a, "value") : is,
+        result          ? 1
+            : parameter ? 3
+                        : 0,
+        result, cut, mlo_cuts_number(a, "offset"), mlo_cuts_number(a, "bytes"),
+        mlo_cuts_number(a, "places") };
+}
+
+/* An argument's box, while it is used or, faded, copied. */
+static void mlo_bytes_use(const mlo_bytes_chart *h, const mlo_bytes_argument *a, int64_t part,
+    int64_t from, int64_t to, const char *moves) {
+    const mlo_bytes_box box = { from, to, a->at + (a->places > 1 ? part % 2 * a->bytes : 0),
+        a->bytes, a->colour, *moves != 0, a->name };
+    const char *when = a->cut ? mlo_format(h->v->m, ", part %lld%s", (long long)part, moves)
+                              : mlo_format(h->v->m, ", whole%s", moves);
+    mlo_bytes_draw(h, &box, mlo_or_empty(when));
+}
+
+/* Part p of an operand comes and is used; `now`: when its slot begins. */
+static void mlo_bytes_operand(
+    const mlo_bytes_chart *h, const mlo_bytes_argument *a, int64_t p, int64_t now) {
+    const int waits = p && a->places < 2; /* for the kernel in front of it */
+    mlo_bytes_use(h, a, p, waits ? now : now - MLO_BYTES_TICKS, waits ? now + 1 : now, ", comes");
+    mlo_bytes_use(h, a, p, waits ? now + 1 : now, now + MLO_BYTES_TICKS, "");
+}
+
+/* Part p of the result is made, and leaves. */
+static void mlo_bytes_result(
+    const mlo_bytes_chart *h, const mlo_bytes_argument *a, int64_t p, int64_t now, int last) {
+    const int64_t made = last || a->places > 1 ? now + MLO_BYTES_TICKS : now + 2;
+    mlo_bytes_use(h, a, p, now, made, "");
+    mlo_bytes_use(
+        h, a, p, made, last || a->places > 1 ? made + MLO_BYTES_TICKS : made + 1, ", leaves");
+}
+
+/* A step's arguments in the arena, part by part. */
+static void mlo_bytes_step(const mlo_bytes_chart *h, int i) {
+    const cJSON *tile = h->c->tile[i];
+    const int64_t drawn = mlo_bytes_drawn(h, tile), parts = mlo_cuts_parts(tile);
+    const int64_t first = h->begin[i] + MLO_BYTES_TICKS, end = first + drawn * MLO_BYTES_TICKS;
+    const int64_t scratch = mlo_cuts_number(tile, "scratch");
+    for (const cJSON *o = mlo_cuts_list(tile, "arguments"); o; o = o->next) {
+        const mlo_bytes_argument a = mlo_bytes_argument_of(o);
+        if (!a.cut && !a.result) {
+            mlo_bytes_use(h, &a, 0, h->begin[i], first, ", comes");
+            mlo_bytes_use(h, &a, 0, first, end, "");
+        }
+        for (int64_t p = 0; p < drawn && (a.cut || a.result); p++) {
+            const int64_t now = first + p * MLO_BYTES_TICKS;
+            if (a.result)
+                mlo_bytes_result(h, &a, p, now, p + 1 == parts);
+            else
+                mlo_bytes_operand(h, &a, p, now);
+        }
+    }
+    const mlo_bytes_box box = { first, end, mlo_cuts_number(tile, "bytes") - scratch, scratch, 7, 0,
+        "scratch" };
+    mlo_bytes_draw(h, &box, "");
+}
+
+/* The arena, of parts. */
+static void mlo_bytes_arena(mlo_bytes_chart *h, int64_t bytes) {
+    mlo_bytes_frame(h, bytes);
+    for (int i = 0; i < h->c->steps; i++)
+        if (h->c->tile[i] && h->begin[i + 1] > h->begin[i]) mlo_bytes_step(h, i);
+    mlo_puts(h->t, "</svg>");
+}
+
+/* A line for each step in parts. */
+static void mlo_bytes_table(const mlo_bytes_chart *h) {
+    static const char *const heads[] = { ">Step", "Node", ">Parts", ">Units", "Places", ">Bytes",
+        ">Copied", ">beside", NULL };
+    mlo *m = h->v->m;
+    mlo_puts(h->t, "<table><thead>");
+    mlo_html_cells(h->t, "th", heads);
+    mlo_puts(h->t, "</thead><tbody>");
+    for (int i = 0; i < h->c->steps; i++) {
+        const cJSON *tile = h->c->tile[i];
+        if (!tile || mlo_cuts_again(h->c, i)) continue;
+        const char *const cells[] = { mlo_right(m, mlo_thousands(m, i)),
+            mlo_cuts_word(tile, "node"), mlo_right(m, mlo_thousands(m, mlo_cuts_calls(tile))),
+            mlo_right(m, mlo_thousands(m, mlo_cuts_number(tile, "units"))),
+            mlo_cuts_places(m, tile),
+            mlo_right(m, mlo_thousands(m, mlo_cuts_number(tile, "bytes"))),
+            mlo_right(m, mlo_thousands(m, mlo_cuts_number(tile, "traffic"))),
+            mlo_right(m, mlo_thousands(m, mlo_cuts_number(tile, "overlapped"))), NULL };
+        mlo_html_cells(h->t, "td", cells);
+    }
+    mlo_puts(h->t, "</tbody></table>");
+}
+
+/* ---- all -------------------------------------------------------------------- */
+
+static void mlo_bytes_tiled(mlo_bytes_chart *h) {
+    mlo *m = h->v->m;
+    mlo_printf(h->t,
+        "<section><h2>Arena: %s bytes of parts</h2><p class=sub>A run copies %s bytes, ",
+        mlo_thousands(m, mlo_cuts_number(h->c->plan, "arena_bytes")),
+        mlo_thousands(m, mlo_cuts_number(h->c->plan, "traffic_bytes")));
+    mlo_printf(h->t,
+        "%s of those while a kernel runs. <span class=key><i class=i0></i></span>operands, <span "
+        "class=key><i class=i3></i></span>parameters, <span class=key><i class=i1></i></span>"
+        "results, <span class=key><i class=i7></i></span>scratch; faded: on their way. Below: "
+        "steps, at most %d parts of each.</p>",
+        mlo_thousands(m, mlo_cuts_number(h->c->plan, "overlapped_bytes")), h->most);
+    mlo_bytes_arena(h, mlo_cuts_number(h->c->plan, "arena_bytes"));
+    mlo_printf(h->t, "<h3>The larger memory: %s bytes, of whole values</h3>",
+        mlo_thousands(m, mlo_cuts_number(h->c->plan, "memory_bytes")));
+    mlo_bytes_places(h, mlo_cuts_number(h->c->plan, "memory_bytes"));
+    mlo_puts(h->t,
+        "<h3>Cuts</h3><p class=sub>What is cut has two places, or some of it one, where two are "
+        "too "
+        "large. Copied: bytes, in all and beside a kernel.</p>");
+    mlo_bytes_table(h);
+}
+
+/* What repeats is said below the pictures. */
+static void mlo_bytes_loop(const mlo_bytes_chart *h) {
+    const cJSON *loop = cJSON_GetObjectItemCaseSensitive(h->c->plan, "loop");
+    const int64_t rounds = mlo_cuts_number(loop, "rounds"), start = mlo_cuts_number(loop, "start");
+    if (rounds > 1)
+        mlo_printf(h->t,
+            "<p class=quiet>Steps %lld to %lld are run %lld times, drawn and listed once.</p>",
+            (long long)start, (long long)(start + mlo_cuts_number(loop, "steps") - 1),
+            (long long)rounds);
+}
+
+/* The whole arena, of whole values. */
+static void mlo_bytes_whole(mlo_bytes_chart *h) {
+    const int64_t bytes = mlo_cuts_number(h->c->plan, "arena_bytes");
+    mlo_printf(h->t,
+        "<section><h2>Arena: %s bytes</h2><p class=sub>What lies where, step by step.</p>",
+        mlo_thousands(h->v->m, bytes));
+    mlo_bytes_places(h, bytes);
+}
+
+/* The option "plan", if it was given. */
+static int mlo_html_arena(const mlo_view *v, mlo_text *t) {
+    mlo_bytes_chart *h = MLO_NEW(v->m, mlo_bytes_chart);
+    mlo_cuts *c = MLO_NEW(v->m, mlo_cuts);
+    if (!h || !c || mlo_cuts_read(v->m, c) || !c->plan) return mlo_failed(v->m);
+    h->v = v;
+    h->t = t;
+    h->c = c;
+    mlo_bytes_times(h);
+    if (mlo_cuts_any(c))
+        mlo_bytes_tiled(h);
+    else
+        mlo_bytes_whole(h);
+    mlo_bytes_loop(h);
+    mlo_puts(t, "</section>");
+    mlo_cuts_free(c);
+    return mlo_failed(v->m);
+}
+
 /* ======== src/show/html.c ======== */
 /* show, html: one page about a model; no network, no script.
  *
  * in:  an mlo_view.
  * out: HTML: where in the pipeline the model is, cards of numbers, each loop with its instances,
  *     its body drawn and its per-iteration parameters; once the model is lowered, the kernels in
- *     numbers and the pictures of show/chart.c.
+ *     numbers and the pictures of show/chart.c; of a build of C its arena (show/arena.c).
  *
  * invariant: every name goes through mlo_html_words; nothing in a model can become markup.
  * example: mlo show --html model.json -o model.html
@@ -77234,6 +78059,7 @@ static int mlo_html_after(const mlo_view *v, mlo_text *t) {
 static int mlo_show_html(const mlo_view *v, mlo_text *t) {
     mlo_html_header(v, t);
     mlo_html_cards(v, t);
+    MLO_TRY(mlo_html_arena(v, t));
     if (v->hw) {
         mlo_html_kernels(v, t);
         MLO_TRY(mlo_html_roofline(v, t));
