@@ -51,15 +51,18 @@ static void mlo_replay_intermediates(const mlo_site *s, const mlo_unit *u, mlo_i
     l->clip = s->out_bits;
 }
 
-/* A frame with its sideband, an address at each end, the length. */
+/* A frame with its sideband; at each end an address and a beat's number; passes are counted. Fitted
+ * to what Yosys makes of frames of 6 to 8,192 words. */
 static void mlo_replay_area(
     const mlo_site *s, const mlo_unit *u, int axi, int64_t banks, mlo_area *a) {
-    enum { CONTROL_LUTS = 20, CONTROL_FFS = 25 };
-    const int64_t words = mlo_replay_tokens(s) * (mlo_last_dim(&s->out) / u->pe);
+    enum { CONTROL_LUTS = 50, CONTROL_FFS = 38 };
+    const int64_t beats = mlo_last_dim(&s->out) / u->pe;
+    const int64_t words = mlo_replay_tokens(s) * beats;
+    const int64_t address = mlo_clog2(words), beat = mlo_clog2(beats);
     (void)axi, (void)banks;
     mlo_area_memory(a, u->pe * s->out_bits + 2, words);
-    a->lut += CONTROL_LUTS + 4 * mlo_clog2(words);
-    a->ff += CONTROL_FFS + 3 * mlo_clog2(words) + u->pe * s->out_bits;
+    a->lut += CONTROL_LUTS + 5 * address / 2 + 4 * beat;
+    a->ff += CONTROL_FFS + 2 * (address + beat);
 }
 
 static const mlo_kernel mlo_replay_kernel = {
