@@ -77,9 +77,9 @@ static double cli_now(void) {
 }
 
 /* How many times as long as expected: as it was when something was last seen. What was before this
- * step counts little. */
+ * step counts little: a fiftieth of a second. */
 static double cli_progress_slower(const cli_progress *p) {
-    return (p->seen + 0.1 * p->slower) / (p->known * p->expected + 0.1);
+    return (p->seen + 0.02 * p->slower) / (p->known * p->expected + 0.02);
 }
 
 /* Seconds left. Between two things seen it goes on as before, but not far: a quarter of the step;
