@@ -358,18 +358,14 @@ static int cli_check(cli *c) {
 }
 
 /* Of a build of C its plan, and its model: a loop's core, or a network as it stands. */
-static int cli_show_plan(cli *c, const char *manifest, const char *network) {
-    cli_bytes text;
+static void cli_show_plan(cli *c, const char *manifest, const char *network) {
     struct stat st;
-    if (cli_slurp(c, manifest, &text)) return cli_failed(c);
-    cJSON *all = cJSON_Parse(text.data);
+    cJSON *all = cJSON_Parse(manifest);
     if (cli_is_c(all)) {
-        mlo_set(c->m, "plan", text.data);
+        mlo_set(c->m, "plan", manifest);
         if (!stat(network, &st)) c->operand = network;
     }
     cJSON_Delete(all);
-    free(text.data);
-    return cli_failed(c);
 }
 
 /* What is shown of a build directory: its core, and what sim counted of it; of C its plan. `simulation`: the
@@ -389,11 +385,12 @@ static int cli_show_directory(cli *c, cli_bytes *simulation) {
             "is a directory without a manifest.json; show takes a model, or what mlo compile -o "
             "DIR made");
     c->operand = path[0];
-    if (cli_show_plan(c, path[1], path[4])) return cli_failed(c);
-    if (simulation->data || stat(path[2], &st)) return 0;
-    int r = cli_slurp(c, path[1], &manifest) || cli_slurp(c, path[2], simulation);
-    if (!r) mlo_digest(manifest.data, manifest.n, digest);
+    if (cli_slurp(c, path[1], &manifest)) return cli_failed(c);
+    cli_show_plan(c, manifest.data, path[4]);
+    mlo_digest(manifest.data, manifest.n, digest);
     free(manifest.data);
+    if (cli_failed(c) || simulation->data || stat(path[2], &st)) return cli_failed(c);
+    const int r = cli_slurp(c, path[2], simulation);
     if (!r && !strstr(simulation->data, digest)) {
         fprintf(stderr, "mlo: warning: %s is of another build; it is not shown\n", path[2]);
         simulation->data[0] = 0;
