@@ -31,39 +31,42 @@ static int64_t mlo_matrix_make(const mlo_schedule *s, int i, int64_t n, int64_t 
     return mlo_token_of(s, i, n)->soon + at * mlo_matrix_cycles(&s->c->element[i].unit);
 }
 
-/* Results in the pipeline behind the sums. When those cannot leave, nothing moves: the last sum is
- * made when the result so many before it leaves. */
-static int64_t mlo_matrix_holds(const mlo_unit *u) { return u->latency / mlo_matrix_cycles(u) + 2; }
-static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
-    const mlo_unit *u = &s->c->element[i].unit;
-    mlo_token *t = mlo_token_of(s, i, n);
-    int64_t beats = mlo_port_beats(u->out);
-    t->work = mlo_max(
-        t->work, mlo_leaves(s, i, n * beats + beats - 1 - mlo_matrix_holds(u), beats));
-}
-
 /* From a slot's issue to its group's first turn. */
 static int64_t mlo_matrix_to_turn(const mlo_unit *u) {
     return u->latency - MLO_MATRIX_RESULT - u->turns - (u->n_memory > 2);
 }
 
-/* From a group's first turn to its result at the pipeline's end; results that are made when one
- * cannot leave: two in the skid, one before it, those in the pipeline behind, as far apart as they
- * were made, and a group's sums. */
-static int64_t mlo_matrix_to_result(const mlo_unit *u) {
-    return u->turns + MLO_MATRIX_RESULT + (u->n_memory > 2);
-}
-static int64_t mlo_matrix_held(const mlo_unit *u) {
-    return 4 + mlo_matrix_to_result(u) / mlo_matrix_cycles(u);
+/* From a group's first turn to its result at the end of the turns' pipeline, which stands still when that cannot
+ * go on; groups that have had their first turn by then behind it, as far apart as they were made. */
+static int64_t mlo_matrix_to_end(const mlo_unit *u) { return u->turns + MLO_MATRIX_RESULT - 1; }
+static int64_t mlo_matrix_behind(const mlo_unit *u) {
+    return (mlo_matrix_to_end(u) - 1) / mlo_matrix_cycles(u);
 }
 
-/* When the last slot of result `at` is issued, if result 0 has to wait until `leaves`: that
- * group's sums are taken when the turns of the one in front are over. */
+/* Results that are made when one cannot leave: two in the skid, one from a table, one at the
+ * pipeline's end, those behind it, and a group's sums. */
+static int64_t mlo_matrix_held(const mlo_unit *u) {
+    return 4 + (u->n_memory > 2) + mlo_matrix_behind(u);
+}
+
+/* When the last slot of result `at` is issued, if result 0 has to wait until `leaves`: the sums that wait are taken
+ * when the pipeline goes on, and the turns of the group in front are over. */
 static int64_t mlo_matrix_resumes(const mlo_unit *u, int64_t at, int64_t leaves) {
     const int64_t in = mlo_matrix_cycles(u);
-    const int64_t behind = at - mlo_matrix_held(u);
-    const int64_t late = mlo_max(0, u->turns - mlo_matrix_to_result(u) % in);
-    return behind < 0 ? 0 : leaves + late + (behind + 1) * in - mlo_matrix_to_turn(u);
+    const int64_t slots = (at + 1 - mlo_matrix_held(u)) * in - mlo_matrix_to_turn(u);
+    const int64_t turned = mlo_matrix_to_end(u) - mlo_matrix_behind(u) * in;
+    return slots <= 0 ? 0 : leaves + 1 + mlo_max(0, u->turns - turned) + slots;
+}
+
+/* A token's last result, too, finds the pipeline standing still, if the last one that lets its sums be made has to
+ * wait. */
+static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    mlo_token *t = mlo_token_of(s, i, n);
+    const int64_t beats = mlo_port_beats(u->out);
+    const int64_t at = mlo_matrix_held(u) + mlo_matrix_to_turn(u) / mlo_matrix_cycles(u);
+    const int64_t leaves = mlo_leaves(s, i, n * beats + beats - 1 - at, beats);
+    t->work = mlo_max(t->work, mlo_matrix_resumes(u, at, leaves));
 }
 
 /* While the first result waits for its table, sums are made until a group is complete that finds

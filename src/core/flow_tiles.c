@@ -154,7 +154,7 @@ static int64_t mlo_pass_leaves(const mlo_schedule *s, int i, int64_t tokens, int
     const int64_t beats = mlo_port_beats(u->out);
     const int64_t results = beats / u->blocks;
     const int64_t done = (t->reader.portions - t->begun * u->blocks) * tokens;
-    const int stood = t->begin - t->end > mlo_matrix_to_result(u);
+    const int stood = t->begin - t->end > mlo_matrix_to_end(u) + 1 + (u->n_memory > 2);
     int64_t at = (done - less) * results - 1, first = (done - tokens) * results;
     for (int64_t tile = t->begun, size; tile > 1; at += size, first += size) {
         const int64_t alone = stood && first > 2, left = t->left[tile-- % MLO_TILES_LEFT] + 1;
@@ -179,7 +179,7 @@ static void mlo_pass_begin(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const mlo_start ready = mlo_pass_ready(s, i);
     t->pass = mlo_max(t->end + 1, first ? mlo_tile_holds(s, i, n) + in + MLO_TILE_STORES : 0);
     t->begin = mlo_max(
-        t->pass, tokens * results <= mlo_matrix_held(u) - 2 ? ready.work : ready.results);
+        t->pass, tokens * results <= mlo_matrix_held(u) - 3 ? ready.work : ready.results);
     t->late = mlo_max(0, ready.results - t->begin);
     t->ideal = t->begin + tokens * results * in;
     for (int64_t k = 1; k < tokens && first; k++)

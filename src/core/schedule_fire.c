@@ -71,17 +71,30 @@ static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
     return mlo_stands(s, i, n, x);
 }
 
+/* When the last beat of token n leaves, of an edge that holds some of them: if it is not known when, with the one
+ * that the consumer takes so many before it (`at`). */
+static int64_t mlo_last_leaves(
+    const mlo_schedule *s, const mlo_edge *e, int64_t n, const int64_t in[2], int64_t at) {
+    const mlo_link *w = &s->way[e - s->c->edge];
+    const int64_t leaves = mlo_leaves_at(s, e->from, n, w->beats_from - 1);
+    return leaves == MLO_NOT_YET ? mlo_beat_by(in, at, w->beats_to) + w->back : leaves;
+}
+
 /* Token n's beats that were taken later than they came held their producer back, whose next token,
  * where there is no FIFO, has mostly not fired yet (if it has, its own wait holds this one). What is
- * between them may hold more than a token (a fork and a converter one of a wide beat): it left. */
+ * between them may hold the first ones, or all of them (the skids of what waits for two streams, a fork
+ * and a converter of a wide beat): those left. */
 static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const int64_t in[2]) {
     const mlo_link *w = &s->way[e - s->c->edge];
+    const int64_t at = w->beats_to - w->down - w->held;
     int64_t when[2];
-    if (e->fifo || e->from == MLO_OUTSIDE || w->held > w->beats_to) return;
+    if (e->fifo || e->from == MLO_OUTSIDE || at < 0) return;
     if (!mlo_edge_comes(s, e, n, when)) return;
     mlo_token *from = mlo_token_of(s, e->from, n);
-    const int64_t late = mlo_max(0, in[1] - when[1]);
-    if (in[0] > when[0])
+    int64_t late = mlo_max(0, in[1] - when[1]);
+    if (w->held)
+        late = mlo_max(0, mlo_min(late, mlo_last_leaves(s, e, n, in, at) - from->out[1]));
+    else if (in[0] > when[0])
         from->out[0] = mlo_min(from->out[0] + in[0] - when[0], from->out[1] + late);
     from->out[1] += late;
     const mlo_flow_verbs *flow = mlo_flow_of(s, e->from);
