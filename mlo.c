@@ -43279,17 +43279,30 @@ static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
     return mlo_stands(s, i, n, x);
 }
 
+/* When the last beat of token n leaves, of an edge that holds some of them: if it is not known when, with the one
+ * that the consumer takes so many before it (`at`). */
+static int64_t mlo_last_leaves(
+    const mlo_schedule *s, const mlo_edge *e, int64_t n, const int64_t in[2], int64_t at) {
+    const mlo_link *w = &s->way[e - s->c->edge];
+    const int64_t leaves = mlo_leaves_at(s, e->from, n, w->beats_from - 1);
+    return leaves == MLO_NOT_YET ? mlo_beat_by(in, at, w->beats_to) + w->back : leaves;
+}
+
 /* Token n's beats that were taken later than they came held their producer back, whose next token,
  * where there is no FIFO, has mostly not fired yet (if it has, its own wait holds this one). What is
- * between them may hold more than a token (a fork and a converter one of a wide beat): it left. */
+ * between them may hold the first ones, or all of them (the skids of what waits for two streams, a fork
+ * and a converter of a wide beat): those left. */
 static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const int64_t in[2]) {
     const mlo_link *w = &s->way[e - s->c->edge];
+    const int64_t at = w->beats_to - w->down - w->held;
     int64_t when[2];
-    if (e->fifo || e->from == MLO_OUTSIDE || w->held > w->beats_to) return;
+    if (e->fifo || e->from == MLO_OUTSIDE || at < 0) return;
     if (!mlo_edge_comes(s, e, n, when)) return;
     mlo_token *from = mlo_token_of(s, e->from, n);
-    const int64_t late = mlo_max(0, in[1] - when[1]);
-    if (in[0] > when[0])
+    int64_t late = mlo_max(0, in[1] - when[1]);
+    if (w->held)
+        late = mlo_max(0, mlo_min(late, mlo_last_leaves(s, e, n, in, at) - from->out[1]));
+    else if (in[0] > when[0])
         from->out[0] = mlo_min(from->out[0] + in[0] - when[0], from->out[1] + late);
     from->out[1] += late;
     const mlo_flow_verbs *flow = mlo_flow_of(s, e->from);
@@ -43653,39 +43666,42 @@ static int64_t mlo_matrix_make(const mlo_schedule *s, int i, int64_t n, int64_t 
     return mlo_token_of(s, i, n)->soon + at * mlo_matrix_cycles(&s->c->element[i].unit);
 }
 
-/* Results in the pipeline behind the sums. When those cannot leave, nothing moves: the last sum is
- * made when the result so many before it leaves. */
-static int64_t mlo_matrix_holds(const mlo_unit *u) { return u->latency / mlo_matrix_cycles(u) + 2; }
-static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
-    const mlo_unit *u = &s->c->element[i].unit;
-    mlo_token *t = mlo_token_of(s, i, n);
-    int64_t beats = mlo_port_beats(u->out);
-    t->work = mlo_max(
-        t->work, mlo_leaves(s, i, n * beats + beats - 1 - mlo_matrix_holds(u), beats));
-}
-
 /* From a slot's issue to its group's first turn. */
 static int64_t mlo_matrix_to_turn(const mlo_unit *u) {
     return u->latency - MLO_MATRIX_RESULT - u->turns - (u->n_memory > 2);
 }
 
-/* From a group's first turn to its result at the pipeline's end; results that are made when one
- * cannot leave: two in the skid, one before it, those in the pipeline behind, as far apart as they
- * were made, and a group's sums. */
-static int64_t mlo_matrix_to_result(const mlo_unit *u) {
-    return u->turns + MLO_MATRIX_RESULT + (u->n_memory > 2);
-}
-static int64_t mlo_matrix_held(const mlo_unit *u) {
-    return 4 + mlo_matrix_to_result(u) / mlo_matrix_cycles(u);
+/* From a group's first turn to its result at the end of the turns' pipeline, which stands still when that cannot
+ * go on; groups that have had their first turn by then behind it, as far apart as they were made. */
+static int64_t mlo_matrix_to_end(const mlo_unit *u) { return u->turns + MLO_MATRIX_RESULT - 1; }
+static int64_t mlo_matrix_behind(const mlo_unit *u) {
+    return (mlo_matrix_to_end(u) - 1) / mlo_matrix_cycles(u);
 }
 
-/* When the last slot of result `at` is issued, if result 0 has to wait until `leaves`: that
- * group's sums are taken when the turns of the one in front are over. */
+/* Results that are made when one cannot leave: two in the skid, one from a table, one at the
+ * pipeline's end, those behind it, and a group's sums. */
+static int64_t mlo_matrix_held(const mlo_unit *u) {
+    return 4 + (u->n_memory > 2) + mlo_matrix_behind(u);
+}
+
+/* When the last slot of result `at` is issued, if result 0 has to wait until `leaves`: the sums that wait are taken
+ * when the pipeline goes on, and the turns of the group in front are over. */
 static int64_t mlo_matrix_resumes(const mlo_unit *u, int64_t at, int64_t leaves) {
     const int64_t in = mlo_matrix_cycles(u);
-    const int64_t behind = at - mlo_matrix_held(u);
-    const int64_t late = mlo_max(0, u->turns - mlo_matrix_to_result(u) % in);
-    return behind < 0 ? 0 : leaves + late + (behind + 1) * in - mlo_matrix_to_turn(u);
+    const int64_t slots = (at + 1 - mlo_matrix_held(u)) * in - mlo_matrix_to_turn(u);
+    const int64_t turned = mlo_matrix_to_end(u) - mlo_matrix_behind(u) * in;
+    return slots <= 0 ? 0 : leaves + 1 + mlo_max(0, u->turns - turned) + slots;
+}
+
+/* A token's last result, too, finds the pipeline standing still, if the last one that lets its sums be made has to
+ * wait. */
+static void mlo_matrix_freezes(mlo_schedule *s, int i, int64_t n) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    mlo_token *t = mlo_token_of(s, i, n);
+    const int64_t beats = mlo_port_beats(u->out);
+    const int64_t at = mlo_matrix_held(u) + mlo_matrix_to_turn(u) / mlo_matrix_cycles(u);
+    const int64_t leaves = mlo_leaves(s, i, n * beats + beats - 1 - at, beats);
+    t->work = mlo_max(t->work, mlo_matrix_resumes(u, at, leaves));
 }
 
 /* While the first result waits for its table, sums are made until a group is complete that finds
@@ -43918,7 +43934,7 @@ static int64_t mlo_pass_leaves(const mlo_schedule *s, int i, int64_t tokens, int
     const int64_t beats = mlo_port_beats(u->out);
     const int64_t results = beats / u->blocks;
     const int64_t done = (t->reader.portions - t->begun * u->blocks) * tokens;
-    const int stood = t->begin - t->end > mlo_matrix_to_result(u);
+    const int stood = t->begin - t->end > mlo_matrix_to_end(u) + 1 + (u->n_memory > 2);
     int64_t at = (done - less) * results - 1, first = (done - tokens) * results;
     for (int64_t tile = t->begun, size; tile > 1; at += size, first += size) {
         const int64_t alone = stood && first > 2, left = t->left[tile-- % MLO_TILES_LEFT] + 1;
@@ -43943,7 +43959,7 @@ static void mlo_pass_begin(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const mlo_start ready = mlo_pass_ready(s, i);
     t->pass = mlo_max(t->end + 1, first ? mlo_tile_holds(s, i, n) + in + MLO_TILE_STORES : 0);
     t->begin = mlo_max(
-        t->pass, tokens * results <= mlo_matrix_held(u) - 2 ? ready.work : ready.results);
+        t->pass, tokens * results <= mlo_matrix_held(u) - 3 ? ready.work : ready.results);
     t->late = mlo_max(0, ready.results - t->begin);
     t->ideal = t->begin + tokens * results * in;
     for (int64_t k = 1; k < tokens && first; k++)
