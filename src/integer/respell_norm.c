@@ -68,10 +68,13 @@ static int mlo_norm_input(mlo_found_norm *f, const char *name) {
     return mlo_is_carried(f->in, x);
 }
 
-/* What gets a last axis of one behind its axes, as what is reduced without one does; NULL: it is something else. */
+/* What gets a last axis of one behind its axes, as what is reduced without one does, or (of an open
+ * length that was bound) stays as it is; NULL: it is something else. */
 static const char *mlo_norm_unflattened(mlo_found_norm *f, const mlo_node *n) {
-    if (f->flat || (!mlo_is(n, "Reshape") && !mlo_is(n, "Unsqueeze"))) return NULL;
+    if (!mlo_is(n, "Reshape") && !mlo_is(n, "Unsqueeze") && !mlo_is(n, "Expand")) return NULL;
     const mlo_form x = mlo_body_form(f->in, n->input[0]), y = mlo_body_form(f->in, n->output[0]);
+    if (mlo_is(n, "Expand")) return mlo_form_same(&x, &y) ? n->input[0] : NULL;
+    if (f->flat) return NULL;
     int ok = mlo_form_known(&x) && mlo_form_known(&y) && y.rank == x.rank + 1
         && y.dims[x.rank] == 1;
     for (int i = 0; ok && i < x.rank; i++) ok = x.dims[i] == y.dims[i];
