@@ -54,6 +54,7 @@ BERT as a decoder: bert-decoder
 BLOOM, MPT, ALiBi: bloom-heads bias/bloom bias/mpt bias/alibi-encoder
 CLIP, BLIP: clip-text clip-text-mask clip-vision clip-vision-embedding openai-clip blip-vision
 ConvNeXt, SegFormer, depthwise convolutions: conv/convnext conv/segformer conv/mixer conv/dilated conv/grouped
+Conformers: conv/conformer
 DeiT: deit
 DETR's encoder and decoder: detr detr-decoder
 Decoders of BART, Marian, T5 and Whisper, with cross-attention: bart-decoder marian-decoder t5-decoder whisper-decoder

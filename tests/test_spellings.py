@@ -601,6 +601,44 @@ class Unbiased(Norm):
         return self.node("Mul", self.node("Div", d, self.node("Sqrt", self.node("Add", power, self.number(1e-5)))), self.draw(name, self.hidden))
 
 
+class StdGuarded(Norm):
+    """As torch exports the annotated transformer's norm, gain * (x - x.mean(-1)) / (x.std(-1) + 1e-6) + bias: the variance of N - 1 loses its axis and gets it back; the guard is outside of the root."""
+    guard, learned = 1e-6, 24
+    def back(self, power): return self.shaped(power, 1, self.tokens, 1)
+
+    def layernorm(self, x, name):
+        d = self.deviation(x)
+        power = self.node("ReduceMean", self.node("Mul", d, d), self.ints(-1), keepdims=0)
+        power = self.back(self.node("Div", self.node("Mul", power, self.number(self.hidden)), self.number(self.hidden - 1)))
+        root = self.node("Add", self.node("Sqrt", power), self.number(self.guard))
+        gain = self.init(name + ".weight", (1 + 0.3 * self.rng.standard_normal(self.learned)).astype(np.float32))
+        return self.node("Add", self.node("Div", self.node("Mul", gain, self.deviation(x)), root), self.draw(name + ".bias", self.learned, by=0.1))
+
+
+class StdUnsqueezed(StdGuarded):
+    """The same by Unsqueeze."""
+    def back(self, power): return self.node("Unsqueeze", power, self.ints(-1))
+
+
+class StdOne(StdGuarded):
+    """One learned factor and one summand for all channels, other ones in each layer (many who write a transformer from scratch learn these)."""
+    learned = 1
+
+
+class StdFar(StdGuarded):
+    """That guard is an epsilon of its own."""
+    guard = 1e-3
+
+
+class StdTurned(StdGuarded):
+    """As many tokens as channels, and the axis does not come back: [1, T] meets the channels of [1, T, C]."""
+    def __init__(self):
+        super().__init__()
+        self.tokens = self.hidden
+
+    def back(self, power): return power
+
+
 class Rms(Spelled):
     """x / its root mean square, in ways of its own; last: what comes of the quotient and the gain."""
     def gain(self, name): return self.init(name + ".weight", (1 + 0.3 * self.rng.standard_normal(self.hidden)).astype(np.float32))
@@ -797,7 +835,7 @@ SPELLINGS = {
     "norm pow sqrt div": norm(), "norm mul sqrt reciprocal": norm(square="Mul", last="Reciprocal", ending="first"), "norm pow power": norm(root="Pow", last="Power"),
     "norm one over": norm(last="Over"), "norm gain early": norm(ending="early"), "norm twice": TwoDeviations, "norm of opset 17": OldMean, "norm of a deviation": OfDeviation,
     "rms": norm(centred=False), "rms reciprocal": norm(centred=False, last="Reciprocal", ending="first"), "rms power": norm(centred=False, root="Pow", last="Power"),
-    "norm unbiased": Unbiased, "rms of the length": Normalized, "rms of the longest": Longest, "rms by sums": Summed, "rms one plus": OnePlus, "rms without a gain": NoGain, "rms sandwich": Sandwich,
+    "norm unbiased": Unbiased, "norm guarded": StdGuarded, "norm guarded, unsqueezed": StdUnsqueezed, "norm guarded, one factor": StdOne, "rms of the length": Normalized, "rms of the longest": Longest, "rms by sums": Summed, "rms one plus": OnePlus, "rms without a gain": NoGain, "rms sandwich": Sandwich,
     "qk norm": QkNorm, "qk rms": QkRms, "qk simplified": QkSimplified, "qk own": QkOwn, "qk behind": QkBehind, "qk behind own": QkBehindOwn, "qk packed": QkPacked, "qk side by side": QkMegatron,
     "qk rows": QkRows, "qk interleaved": QkInterleaved, "qk whole": QkWhole,
     "one element more": OneWrong, "one element less": OneMissing, "one other element": OneOther, "staircase": Staircase, "heads differ": HeadsDiffer, "alibi": Alibi, "bias": Bias}
@@ -1161,7 +1199,7 @@ REFUSED = {"blocks": (Blocks, "query 1 adds to key 0 what other queries do not")
            "cap below": (CapBelow, "whose c is not above 0"), "cap and bias": (CapAndBias, "under a soft cap that get a bias"),
            "half masked": (HalfMasked, "attention mask or bias"), "counted alibi": (Counted, "query 0 adds to key 0 what other heads, layers or attentions do not"),
            "wrong way": (WrongWay, "keys that are not laid out as heads"),
-           "asked bias": (Asked, "a softmax over something that is not scale * q k^T + mask"), "epsilon outside": (Outside, "no function of one value"), "floored": (Floored, "no function of one value"),
+           "asked bias": (Asked, "a softmax over something that is not scale * q k^T + mask"), "epsilon outside": (Outside, "no function of one value"), "a guard that is none": (StdFar, "no function of one value"), "another token's deviation": (StdTurned, ""), "floored": (Floored, "no function of one value"),
            "qk other axis": (QkOtherAxis, "queries that are not laid out as heads"), "qk tokens": (QkTokens, "one whose gain is not each channel's"), "qk halves": (QkHalves, "queries that are not laid out as heads"),
            "other mean": (OtherMean, "no function of one value"),
            "rotary": (Rotary, "rotary embedding"), "over queries": (OverQueries, "a softmax that is not over the keys"), "guarded by a half": (GuardedByHalf, "that is not attention"),
@@ -1206,4 +1244,4 @@ def check_whole_refusals():
 
 
 if __name__ == "__main__":
-    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_whole_refusals, floor=145)
+    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_whole_refusals, floor=150)

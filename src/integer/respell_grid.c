@@ -6,8 +6,8 @@
  *     is a MatMul. Where the carried value is such a grid, it is transposed in front of the loop and
  *     back behind it. So are lines of tokens, [B, C, T], where convolutions read one token at a time.
  *
- * A value is of a grid if a convolution reads or makes it, or if functions element by element lead
- * from it to one.
+ * A value is of a grid if a convolution reads or makes it, or if functions element by element, or a Split
+ * of its channels, lead from it to one.
  *
  * invariant: what other nodes read, they still read: the value itself, as a transpose of its twin.
  *     A product in groups of channels is one whose matrix is 0 between different groups.
@@ -22,6 +22,8 @@ typedef struct {
     size_t n;
     const char *state; /* the carried value as it was; NULL: it is no grid */
 } mlo_gridder;
+
+enum { MLO_GRID_PARTS = 8 }; /* of a Split, at most */
 
 /* Channels of a value of so many dimensions go to its end, and back. */
 static const int64_t *mlo_grid_last(int rank) {
@@ -93,9 +95,18 @@ static int mlo_is_grid_norm(const mlo_inside *in, const mlo_node *n) {
     return 1;
 }
 
+/* Channels of a grid that go apart: a gate's two halves. */
+static int mlo_is_grid_split(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_is(n, "Split") || !mlo_is_carried(in, n->input[0])) return 0;
+    const mlo_form x = mlo_body_form(in, n->input[0]);
+    const int64_t axis = mlo_int(n, "axis", 0);
+    return (x.rank == 3 || x.rank == 4) && (axis == 1 || axis + x.rank == 1)
+        && n->n_output <= MLO_GRID_PARTS;
+}
+
 /* What has its twin from those of its operands. */
 static int mlo_is_of_grids(const mlo_inside *in, const mlo_node *n) {
-    return mlo_is_grid_function(in, n) || mlo_is_grid_norm(in, n);
+    return mlo_is_grid_function(in, n) || mlo_is_grid_norm(in, n) || mlo_is_grid_split(in, n);
 }
 
 static int mlo_grid_mark(mlo_gridder *g, const char *name, int *changed) {
@@ -108,11 +119,13 @@ static int mlo_grid_mark(mlo_gridder *g, const char *name, int *changed) {
 static int mlo_grid_mark_node(mlo_gridder *g, const mlo_node *n, int *changed) {
     int any = mlo_is_convolved(&g->in, n);
     if (!any && !mlo_is_of_grids(&g->in, n)) return 0;
-    any |= mlo_map_get(&g->marked, n->output[0]) != NULL;
+    for (size_t k = 0; k < n->n_output; k++) any |= mlo_map_get(&g->marked, n->output[k]) != NULL;
     for (size_t i = 0; i < n->n_input; i++) any |= mlo_map_get(&g->marked, n->input[i]) != NULL;
     for (size_t i = 0; any && i < n->n_input; i++)
         if (mlo_is_carried(&g->in, n->input[i])) MLO_TRY(mlo_grid_mark(g, n->input[i], changed));
-    return any ? mlo_grid_mark(g, n->output[0], changed) : 0;
+    for (size_t k = 0; any && k < n->n_output; k++)
+        MLO_TRY(mlo_grid_mark(g, n->output[k], changed));
+    return 0;
 }
 
 static int mlo_grid_mark_all(mlo_gridder *g) {
@@ -193,6 +206,21 @@ static const char *mlo_grid_function(mlo_gridder *g, mlo_expansion *x) {
     return y;
 }
 
+/* The twins of parts of a value's channels, and the parts themselves. */
+static int mlo_grid_split(mlo_gridder *g, mlo_expansion *x) {
+    const mlo_node *n = x->n;
+    int64_t sizes[MLO_GRID_PARTS];
+    const char *part[MLO_GRID_PARTS];
+    const int rank = mlo_body_form(&g->in, n->input[0]).rank;
+    for (size_t k = 0; k < n->n_output; k++) sizes[k] = mlo_body_form(&g->in, n->output[k]).dims[1];
+    mlo_x_split(x, mlo_twin(g, n->input[0]), rank - 1, sizes, part, n->n_output);
+    for (size_t k = 0; k < n->n_output; k++) {
+        MLO_TRY(mlo_map_put(g->in.m, &g->twin, n->output[k], (void *)(uintptr_t)part[k]));
+        mlo_x_out(x, k, mlo_grid_turned(x, part[k], mlo_grid_first, rank));
+    }
+    return mlo_failed(g->in.m);
+}
+
 static int mlo_grid_take(mlo_gridder *g, const mlo_expansion *x) {
     for (size_t i = 0; i < x->n_made; i++)
         if (!MLO_PUSH(g->in.m, g->list, g->n, x->made[i])) break;
@@ -212,6 +240,8 @@ static int mlo_grid_node(mlo_gridder *g, mlo_node *n) {
     const char *y = NULL;
     const int of_grid = mlo_map_get(&g->marked, n->output[0]) != NULL;
     const int rank = mlo_body_form(&g->in, n->output[0]).rank;
+    if (of_grid && mlo_is_grid_split(&g->in, n))
+        return mlo_grid_split(g, &x) ? mlo_failed(m) : mlo_grid_take(g, &x);
     if (of_grid && mlo_is_convolved(&g->in, n)) y = mlo_grid_conv(g, &x);
     if (of_grid && !y && mlo_is_of_grids(&g->in, n)) y = mlo_grid_function(g, &x);
     if (y) {

@@ -4,7 +4,8 @@
  * out: LayerNormalization or RMSNormalization; one over heads stands behind what makes the channels,
  *     between [1, T, H, D] and [1, T, H D].
  *
- * invariant: an epsilon outside of the root is another function, and is left alone.
+ * invariant: an epsilon outside of the root is another function, and is left alone, but where it is too small
+ *     to be more than a guard against 0 (tutorials write (x - mean) / (std + 1e-6)).
  * example: x * Reciprocal(Sqrt(ReduceMean(x * x) + e)) * w is RMSNormalization(x, w).
  * cost: O(nodes of the norm); for one over heads an element map.
  */
@@ -23,6 +24,7 @@ typedef struct {
     double epsilon;
     double factor;
     int centred; /* 0: there is no mean in it */
+    int flat; /* 1: what is reduced loses its axis, and a view behind it gives it back */
     mlo_node *taken[24]; /* the nodes that it is made of */
     int n_taken;
 } mlo_found_norm;
@@ -35,7 +37,8 @@ static void mlo_norm_take(mlo_found_norm *f, mlo_node *n) {
 static const char *mlo_norm_reduced(mlo_found_norm *f, const char *name, const char *op) {
     mlo_node *n = mlo_made_by(f->in, name);
     int64_t axis = 0;
-    if (!mlo_is(n, op) || !mlo_int(n, "keepdims", 1)) return NULL;
+    if (!mlo_is(n, op) || (mlo_int(n, "keepdims", 1) != 0) == f->flat) return NULL;
+    f->flat = 0;
     const mlo_attr *a = mlo_attr_of(n, "axes");
     mlo_value *v = mlo_has_input(n, 1) ? mlo_value_of(f->in->body, n->input[1]) : NULL;
     if (a && a->n_ints == 1)
@@ -65,14 +68,28 @@ static int mlo_norm_input(mlo_found_norm *f, const char *name) {
     return mlo_is_carried(f->in, x);
 }
 
+/* What gets a last axis of one behind its axes, as what is reduced without one does, or (of an open
+ * length that was bound) stays as it is; NULL: it is something else. */
+static const char *mlo_norm_unflattened(mlo_found_norm *f, const mlo_node *n) {
+    if (!mlo_is(n, "Reshape") && !mlo_is(n, "Unsqueeze") && !mlo_is(n, "Expand")) return NULL;
+    const mlo_form x = mlo_body_form(f->in, n->input[0]), y = mlo_body_form(f->in, n->output[0]);
+    if (mlo_is(n, "Expand")) return mlo_form_same(&x, &y) ? n->input[0] : NULL;
+    if (f->flat) return NULL;
+    int ok = mlo_form_known(&x) && mlo_form_known(&y) && y.rank == x.rank + 1
+        && y.dims[x.rank] == 1;
+    for (int i = 0; ok && i < x.rank; i++) ok = x.dims[i] == y.dims[i];
+    f->flat = ok;
+    return ok ? n->input[0] : NULL;
+}
+
 /* Is it *by mean(d^2), d being the deviation? */
 static int mlo_norm_square(mlo_found_norm *f, const char *name, double *by) {
     const char *from;
     mlo_node *n = mlo_made_by(f->in, name);
     double two = 0;
-    for (*by = 1; (from = n ? mlo_unscaled(f->in, n, by) : NULL) != NULL;) {
+    for (*by = 1; n; n = mlo_made_by(f->in, name = from)) {
+        if (!(from = mlo_unscaled(f->in, n, by)) && !(from = mlo_norm_unflattened(f, n))) break;
         mlo_norm_take(f, n);
-        n = mlo_made_by(f->in, name = from);
     }
     const double channels = (double)f->channels;
     if ((from = mlo_norm_reduced(f, name, "ReduceSumSquare")) != NULL) {
@@ -116,6 +133,13 @@ static const char *mlo_norm_unfloored(const mlo_inside *in, const mlo_node *n, d
     return !clip && mlo_scalar(in, n->input[0], least) ? n->input[1] : NULL;
 }
 
+/* What a value is, less a summand; as small as a floor is, that decides of nothing, either. */
+static const char *mlo_norm_unguarded(const mlo_inside *in, const mlo_node *n, double *guard) {
+    if (!mlo_is(n, "Add")) return NULL;
+    if (mlo_scalar(in, n->input[1], guard)) return n->input[0];
+    return mlo_scalar(in, n->input[0], guard) ? n->input[1] : NULL;
+}
+
 /* *by sqrt(power), or (inverse) *by / sqrt(power) */
 static int mlo_norm_root(mlo_found_norm *f, const char *name, int inverse, double *by) {
     mlo_node *n = mlo_made_by(f->in, name);
@@ -136,7 +160,9 @@ static int mlo_norm_root(mlo_found_norm *f, const char *name, int inverse, doubl
         *by = (over ? x : 1) / *by;
         return 1;
     }
-    if (!inverse && (from = mlo_norm_unfloored(f->in, n, &x)) != NULL) {
+    if (!inverse
+        && ((from = mlo_norm_unfloored(f->in, n, &x)) != NULL
+            || (from = mlo_norm_unguarded(f->in, n, &x)) != NULL)) {
         if (!mlo_norm_root(f, from, 0, by) || x < 0 || x > MLO_NORM_FLOOR * *by) return 0;
         f->epsilon = f->epsilon > 0 ? f->epsilon : x / *by * (x / *by);
         return 1;
@@ -152,12 +178,12 @@ static int mlo_norm_root(mlo_found_norm *f, const char *name, int inverse, doubl
     return 1;
 }
 
-/* A parameter of one number for each channel, or for each channel of each head: [H, D], with ones
- * in between. */
+/* A parameter of one number for each channel, for all channels (perhaps another one in each layer), or
+ * for each channel of each head: [H, D], with ones in between. */
 static int mlo_is_norm_parameter(const mlo_found_norm *f, const char *name) {
     const mlo_form p = mlo_body_form(f->in, name);
     int64_t parts = 1;
-    if (mlo_is_per_channel(f->in, name, f->channels)) return 1;
+    if (mlo_is_per_channel(f->in, name, f->channels) || mlo_is_number(f->in, name)) return 1;
     if (mlo_is_carried(f->in, name) || !mlo_form_known(&p) || mlo_last_dim(&p) != f->channels
         || p.rank > f->form.rank)
         return 0;
@@ -175,7 +201,8 @@ static const char *mlo_norm_strip(
     mlo_node *n = mlo_made_by(f->in, name);
     const char *rest, *other;
     if (*parameter || !mlo_is_half(f->in, n, op, &rest, &other)) return name;
-    if (!mlo_is_norm_parameter(f, other) || (mlo_is_number(f->in, other) && f->channels > 1))
+    double same;
+    if (!mlo_is_norm_parameter(f, other) || (f->channels > 1 && mlo_scalar(f->in, other, &same)))
         return name;
     if (inside && !mlo_is_used_once(f->in, name)) return name;
     mlo_norm_take(f, n);
@@ -218,11 +245,22 @@ static const char *mlo_x_ones(mlo_expansion *x, int64_t n) {
     return MLO_X(x, "Expand", one, shape);
 }
 
-/* A norm's gamma, with its factor; one number for each channel is a list. */
+/* A norm's parameter; one number for each channel, or one for all, is a list. */
+static const char *mlo_x_norm_parameter(
+    mlo_expansion *x, const mlo_found_norm *f, const char *name) {
+    const int64_t one = 1;
+    if (mlo_is_per_channel(f->in, name, f->channels))
+        return mlo_x_reshape(x, name, &f->channels, 1);
+    if (!mlo_is_number(f->in, name)) return name;
+    const char *number = mlo_x_reshape(x, name, &one, 1);
+    const char *shape = mlo_x_list(x, &f->channels, 1);
+    return MLO_X(x, "Expand", number, shape);
+}
+
+/* A norm's gamma, with its factor. */
 static const char *mlo_x_gamma(mlo_expansion *x, const mlo_found_norm *f) {
-    const char *gamma = f->gamma ? f->gamma : mlo_x_ones(x, f->channels);
-    if (!f->gamma || mlo_is_per_channel(f->in, f->gamma, f->channels))
-        gamma = mlo_x_reshape(x, gamma, &f->channels, 1);
+    const char *gamma = f->gamma ? mlo_x_norm_parameter(x, f, f->gamma)
+                                 : mlo_x_ones(x, f->channels);
     if (fabs(f->factor - 1) <= 1e-7) return gamma;
     const char *factor = mlo_x_number(x, f->factor);
     return MLO_X(x, "Mul", gamma, factor);
@@ -248,7 +286,7 @@ static int mlo_norm_find(mlo_found_norm *f, const char *out) {
 
 /* Nothing is known yet of the norm that ends in `out`. */
 static mlo_found_norm mlo_norm_unfound(const mlo_inside *in, const char *out) {
-    mlo_found_norm f = { in, mlo_body_form(in, out), 0, NULL, NULL, NULL, 0, 1, 0, { 0 }, 0 };
+    mlo_found_norm f = { in, mlo_body_form(in, out), 0, NULL, NULL, NULL, 0, 1, 0, 0, { 0 }, 0 };
     f.channels = mlo_last_dim(&f.form);
     return f;
 }
@@ -262,9 +300,8 @@ static void mlo_respell_norm(mlo_respeller *r, mlo_expansion *x) {
     if (!mlo_norm_find(&f, out)) return;
     for (int i = 0; i < f.n_taken; i++)
         if (mlo_map_put(r->in.m, &r->inner, f.taken[i], x->n)) return;
-    const char *gamma = mlo_x_gamma(x, &f), *beta = mlo_or_empty(f.beta);
-    if (*beta && mlo_is_per_channel(&r->in, beta, f.channels))
-        beta = mlo_x_reshape(x, beta, &f.channels, 1);
+    const char *gamma = mlo_x_gamma(x, &f);
+    const char *beta = f.beta ? mlo_x_norm_parameter(x, &f, f.beta) : "";
     const char *y = MLO_X(
         x, f.centred ? "LayerNormalization" : "RMSNormalization", f.x, gamma, beta);
     mlo_x_int(x, "axis", -1);

@@ -6,7 +6,7 @@
 
 convnext: a stage of the model; segformer: its layers, whose FFN has a window; mixer: a window over tokens, ReLU6, 1 x 1, all channels first; dilated,
 grouped: convnext's block with another window, which has no hardware; pooling: an average over 3 x 3, zeros beyond the border, less the token itself;
-poolformer: the model, whose averages are over fewer tokens there."""
+poolformer: the model, whose averages are over fewer tokens there; conformer: blocks for sound, whose gate's halves lie one behind the other, channels first."""
 import families
 import torch
 import transformers as tf
@@ -75,6 +75,35 @@ class Mixer(nn.Module):
     def forward(self, x, height, width): return x + self.down(nn.functional.relu6(self.window(nn.functional.relu6(self.up(x)))))
 
 
+class Conformer(nn.Module):
+    """As people write them: half an FFN, attention, a gate by 1 x 1 and a window over time with a batch norm, half an FFN, a norm."""
+    def __init__(self, s):
+        super().__init__()
+        c = s.hidden
+        half = lambda: nn.Sequential(nn.LayerNorm(c), nn.Linear(c, s.inner), nn.SiLU(), nn.Linear(s.inner, c))
+        self.first, self.second, self.one, self.two, self.end = half(), half(), nn.LayerNorm(c), nn.LayerNorm(c), nn.LayerNorm(c)
+        self.attention = nn.MultiheadAttention(c, s.heads, batch_first=True)
+        self.gate, self.window, self.norm, self.down = nn.Conv1d(c, 2 * c, 1), nn.Conv1d(c, c, 5, padding=2, groups=c), nn.BatchNorm1d(c), nn.Conv1d(c, c, 1)
+
+    def forward(self, x):
+        x = x + 0.5 * self.first(x)
+        y = self.one(x)
+        x = x + self.attention(y, y, y, need_weights=False)[0]
+        y = nn.functional.glu(self.gate(self.two(x).transpose(1, 2)), dim=1)
+        x = x + self.down(nn.functional.silu(self.norm(self.window(y)))).transpose(1, 2)
+        return self.end(x + 0.5 * self.second(x))
+
+
+class Sound(nn.Module):
+    names = ["sound"]
+
+    def __init__(self, s):
+        super().__init__()
+        self.start, self.layers = nn.Linear(6, s.hidden), nn.Sequential(*[Conformer(s) for _ in range(s.layers)])
+
+    def forward(self, sound): return self.layers(self.start(sound))
+
+
 def layers(layer, tokens=False):
     def make(s, attention, mask, batch): return Layers(s, layer, tokens), (torch.randn(batch, 3, 20, 24),)
     return make
@@ -91,6 +120,7 @@ def poolformer(s, attention, mask, batch):
 
 
 families.FAMILIES = {
+    "conformer": lambda s, attention, mask, batch: (Sound(s), (torch.randn(batch, s.tokens, 6),)),
     "pooling": layers(Pooling), "poolformer": poolformer,
     "convnext": convnext(tf.ConvNextModel, tf.ConvNextConfig), "segformer": layers(segformer, True), "mixer": layers(Mixer),
     "dilated": layers(lambda c: Block(c, lambda c: nn.Conv2d(c, c, 3, padding=2, dilation=2, groups=c))),
@@ -100,6 +130,7 @@ families.ROWS = """
 convnext d d18 - none   convnext d ts17 - none  segformer a d18 - none  mixer d d18 - none  mixer a ts17 - none
 dilated a d18 - none    grouped a d18 - none    pooling d d18 - none    pooling a ts17 - none   poolformer d d18 - none
 poolformer a ts17 - none        poolformer d d20 - none  poolformer a d21 - none
+conformer a d18 - none  conformer d ts17 - none
 """
 families.SEED = 701
 
