@@ -28033,7 +28033,8 @@ static void mlo_respell_turned(mlo_respeller *r, mlo_expansion *x) {
  * out: LayerNormalization or RMSNormalization; one over heads stands behind what makes the channels,
  *     between [1, T, H, D] and [1, T, H D].
  *
- * invariant: an epsilon outside of the root is another function, and is left alone.
+ * invariant: an epsilon outside of the root is another function, and is left alone, but where it is too small
+ *     to be more than a guard against 0 (tutorials write (x - mean) / (std + 1e-6)).
  * example: x * Reciprocal(Sqrt(ReduceMean(x * x) + e)) * w is RMSNormalization(x, w).
  * cost: O(nodes of the norm); for one over heads an element map.
  */
@@ -28052,6 +28053,7 @@ typedef struct {
     double epsilon;
     double factor;
     int centred; /* 0: there is no mean in it */
+    int flat; /* 1: what is reduced loses its axis, and a view behind it gives it back */
     mlo_node *taken[24]; /* the nodes that it is made of */
     int n_taken;
 } mlo_found_norm;
@@ -28064,7 +28066,8 @@ static void mlo_norm_take(mlo_found_norm *f, mlo_node *n) {
 static const char *mlo_norm_reduced(mlo_found_norm *f, const char *name, const char *op) {
     mlo_node *n = mlo_made_by(f->in, name);
     int64_t axis = 0;
-    if (!mlo_is(n, op) || !mlo_int(n, "keepdims", 1)) return NULL;
+    if (!mlo_is(n, op) || (mlo_int(n, "keepdims", 1) != 0) == f->flat) return NULL;
+    f->flat = 0;
     const mlo_attr *a = mlo_attr_of(n, "axes");
     mlo_value *v = mlo_has_input(n, 1) ? mlo_value_of(f->in->body, n->input[1]) : NULL;
     if (a && a->n_ints == 1)
@@ -28094,14 +28097,28 @@ static int mlo_norm_input(mlo_found_norm *f, const char *name) {
     return mlo_is_carried(f->in, x);
 }
 
+/* What gets a last axis of one behind its axes, as what is reduced without one does, or (of an open
+ * length that was bound) stays as it is; NULL: it is something else. */
+static const char *mlo_norm_unflattened(mlo_found_norm *f, const mlo_node *n) {
+    if (!mlo_is(n, "Reshape") && !mlo_is(n, "Unsqueeze") && !mlo_is(n, "Expand")) return NULL;
+    const mlo_form x = mlo_body_form(f->in, n->input[0]), y = mlo_body_form(f->in, n->output[0]);
+    if (mlo_is(n, "Expand")) return mlo_form_same(&x, &y) ? n->input[0] : NULL;
+    if (f->flat) return NULL;
+    int ok = mlo_form_known(&x) && mlo_form_known(&y) && y.rank == x.rank + 1
+        && y.dims[x.rank] == 1;
+    for (int i = 0; ok && i < x.rank; i++) ok = x.dims[i] == y.dims[i];
+    f->flat = ok;
+    return ok ? n->input[0] : NULL;
+}
+
 /* Is it *by mean(d^2), d being the deviation? */
 static int mlo_norm_square(mlo_found_norm *f, const char *name, double *by) {
     const char *from;
     mlo_node *n = mlo_made_by(f->in, name);
     double two = 0;
-    for (*by = 1; (from = n ? mlo_unscaled(f->in, n, by) : NULL) != NULL;) {
+    for (*by = 1; n; n = mlo_made_by(f->in, name = from)) {
+        if (!(from = mlo_unscaled(f->in, n, by)) && !(from = mlo_norm_unflattened(f, n))) break;
         mlo_norm_take(f, n);
-        n = mlo_made_by(f->in, name = from);
     }
     const double channels = (double)f->channels;
     if ((from = mlo_norm_reduced(f, name, "ReduceSumSquare")) != NULL) {
@@ -28145,6 +28162,13 @@ static const char *mlo_norm_unfloored(const mlo_inside *in, const mlo_node *n, d
     return !clip && mlo_scalar(in, n->input[0], least) ? n->input[1] : NULL;
 }
 
+/* What a value is, less a summand; as small as a floor is, that decides of nothing, either. */
+static const char *mlo_norm_unguarded(const mlo_inside *in, const mlo_node *n, double *guard) {
+    if (!mlo_is(n, "Add")) return NULL;
+    if (mlo_scalar(in, n->input[1], guard)) return n->input[0];
+    return mlo_scalar(in, n->input[0], guard) ? n->input[1] : NULL;
+}
+
 /* *by sqrt(power), or (inverse) *by / sqrt(power) */
 static int mlo_norm_root(mlo_found_norm *f, const char *name, int inverse, double *by) {
     mlo_node *n = mlo_made_by(f->in, name);
@@ -28165,7 +28189,9 @@ static int mlo_norm_root(mlo_found_norm *f, const char *name, int inverse, doubl
         *by = (over ? x : 1) / *by;
         return 1;
     }
-    if (!inverse && (from = mlo_norm_unfloored(f->in, n, &x)) != NULL) {
+    if (!inverse
+        && ((from = mlo_norm_unfloored(f->in, n, &x)) != NULL
+            || (from = mlo_norm_unguarded(f->in, n, &x)) != NULL)) {
         if (!mlo_norm_root(f, from, 0, by) || x < 0 || x > MLO_NORM_FLOOR * *by) return 0;
         f->epsilon = f->epsilon > 0 ? f->epsilon : x / *by * (x / *by);
         return 1;
@@ -28181,12 +28207,12 @@ static int mlo_norm_root(mlo_found_norm *f, const char *name, int inverse, doubl
     return 1;
 }
 
-/* A parameter of one number for each channel, or for each channel of each head: [H, D], with ones
- * in between. */
+/* A parameter of one number for each channel, for all channels (perhaps another one in each layer), or
+ * for each channel of each head: [H, D], with ones in between. */
 static int mlo_is_norm_parameter(const mlo_found_norm *f, const char *name) {
     const mlo_form p = mlo_body_form(f->in, name);
     int64_t parts = 1;
-    if (mlo_is_per_channel(f->in, name, f->channels)) return 1;
+    if (mlo_is_per_channel(f->in, name, f->channels) || mlo_is_number(f->in, name)) return 1;
     if (mlo_is_carried(f->in, name) || !mlo_form_known(&p) || mlo_last_dim(&p) != f->channels
         || p.rank > f->form.rank)
         return 0;
@@ -28204,7 +28230,8 @@ static const char *mlo_norm_strip(
     mlo_node *n = mlo_made_by(f->in, name);
     const char *rest, *other;
     if (*parameter || !mlo_is_half(f->in, n, op, &rest, &other)) return name;
-    if (!mlo_is_norm_parameter(f, other) || (mlo_is_number(f->in, other) && f->channels > 1))
+    double same;
+    if (!mlo_is_norm_parameter(f, other) || (f->channels > 1 && mlo_scalar(f->in, other, &same)))
         return name;
     if (inside && !mlo_is_used_once(f->in, name)) return name;
     mlo_norm_take(f, n);
@@ -28247,11 +28274,22 @@ static const char *mlo_x_ones(mlo_expansion *x, int64_t n) {
     return MLO_X(x, "Expand", one, shape);
 }
 
-/* A norm's gamma, with its factor; one number for each channel is a list. */
+/* A norm's parameter; one number for each channel, or one for all, is a list. */
+static const char *mlo_x_norm_parameter(
+    mlo_expansion *x, const mlo_found_norm *f, const char *name) {
+    const int64_t one = 1;
+    if (mlo_is_per_channel(f->in, name, f->channels))
+        return mlo_x_reshape(x, name, &f->channels, 1);
+    if (!mlo_is_number(f->in, name)) return name;
+    const char *number = mlo_x_reshape(x, name, &one, 1);
+    const char *shape = mlo_x_list(x, &f->channels, 1);
+    return MLO_X(x, "Expand", number, shape);
+}
+
+/* A norm's gamma, with its factor. */
 static const char *mlo_x_gamma(mlo_expansion *x, const mlo_found_norm *f) {
-    const char *gamma = f->gamma ? f->gamma : mlo_x_ones(x, f->channels);
-    if (!f->gamma || mlo_is_per_channel(f->in, f->gamma, f->channels))
-        gamma = mlo_x_reshape(x, gamma, &f->channels, 1);
+    const char *gamma = f->gamma ? mlo_x_norm_parameter(x, f, f->gamma)
+                                 : mlo_x_ones(x, f->channels);
     if (fabs(f->factor - 1) <= 1e-7) return gamma;
     const char *factor = mlo_x_number(x, f->factor);
     return MLO_X(x, "Mul", gamma, factor);
@@ -28277,7 +28315,7 @@ static int mlo_norm_find(mlo_found_norm *f, const char *out) {
 
 /* Nothing is known yet of the norm that ends in `out`. */
 static mlo_found_norm mlo_norm_unfound(const mlo_inside *in, const char *out) {
-    mlo_found_norm f = { in, mlo_body_form(in, out), 0, NULL, NULL, NULL, 0, 1, 0, { 0 }, 0 };
+    mlo_found_norm f = { in, mlo_body_form(in, out), 0, NULL, NULL, NULL, 0, 1, 0, 0, { 0 }, 0 };
     f.channels = mlo_last_dim(&f.form);
     return f;
 }
@@ -28291,9 +28329,8 @@ static void mlo_respell_norm(mlo_respeller *r, mlo_expansion *x) {
     if (!mlo_norm_find(&f, out)) return;
     for (int i = 0; i < f.n_taken; i++)
         if (mlo_map_put(r->in.m, &r->inner, f.taken[i], x->n)) return;
-    const char *gamma = mlo_x_gamma(x, &f), *beta = mlo_or_empty(f.beta);
-    if (*beta && mlo_is_per_channel(&r->in, beta, f.channels))
-        beta = mlo_x_reshape(x, beta, &f.channels, 1);
+    const char *gamma = mlo_x_gamma(x, &f);
+    const char *beta = f.beta ? mlo_x_norm_parameter(x, &f, f.beta) : "";
     const char *y = MLO_X(
         x, f.centred ? "LayerNormalization" : "RMSNormalization", f.x, gamma, beta);
     mlo_x_int(x, "axis", -1);
@@ -28586,8 +28623,8 @@ static void mlo_respell_head_scale(mlo_respeller *r, mlo_expansion *x) {
  *     is a MatMul. Where the carried value is such a grid, it is transposed in front of the loop and
  *     back behind it. So are lines of tokens, [B, C, T], where convolutions read one token at a time.
  *
- * A value is of a grid if a convolution reads or makes it, or if functions element by element lead
- * from it to one.
+ * A value is of a grid if a convolution reads or makes it, or if functions element by element, or a Split
+ * of its channels, lead from it to one.
  *
  * invariant: what other nodes read, they still read: the value itself, as a transpose of its twin.
  *     A product in groups of channels is one whose matrix is 0 between different groups.
@@ -28602,6 +28639,8 @@ typedef struct {
     size_t n;
     const char *state; /* the carried value as it was; NULL: it is no grid */
 } mlo_gridder;
+
+enum { MLO_GRID_PARTS = 8 }; /* of a Split, at most */
 
 /* Channels of a value of so many dimensions go to its end, and back. */
 static const int64_t *mlo_grid_last(int rank) {
@@ -28673,9 +28712,18 @@ static int mlo_is_grid_norm(const mlo_inside *in, const mlo_node *n) {
     return 1;
 }
 
+/* Channels of a grid that go apart: a gate's two halves. */
+static int mlo_is_grid_split(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_is(n, "Split") || !mlo_is_carried(in, n->input[0])) return 0;
+    const mlo_form x = mlo_body_form(in, n->input[0]);
+    const int64_t axis = mlo_int(n, "axis", 0);
+    return (x.rank == 3 || x.rank == 4) && (axis == 1 || axis + x.rank == 1)
+        && n->n_output <= MLO_GRID_PARTS;
+}
+
 /* What has its twin from those of its operands. */
 static int mlo_is_of_grids(const mlo_inside *in, const mlo_node *n) {
-    return mlo_is_grid_function(in, n) || mlo_is_grid_norm(in, n);
+    return mlo_is_grid_function(in, n) || mlo_is_grid_norm(in, n) || mlo_is_grid_split(in, n);
 }
 
 static int mlo_grid_mark(mlo_gridder *g, const char *name, int *changed) {
@@ -28688,11 +28736,13 @@ static int mlo_grid_mark(mlo_gridder *g, const char *name, int *changed) {
 static int mlo_grid_mark_node(mlo_gridder *g, const mlo_node *n, int *changed) {
     int any = mlo_is_convolved(&g->in, n);
     if (!any && !mlo_is_of_grids(&g->in, n)) return 0;
-    any |= mlo_map_get(&g->marked, n->output[0]) != NULL;
+    for (size_t k = 0; k < n->n_output; k++) any |= mlo_map_get(&g->marked, n->output[k]) != NULL;
     for (size_t i = 0; i < n->n_input; i++) any |= mlo_map_get(&g->marked, n->input[i]) != NULL;
     for (size_t i = 0; any && i < n->n_input; i++)
         if (mlo_is_carried(&g->in, n->input[i])) MLO_TRY(mlo_grid_mark(g, n->input[i], changed));
-    return any ? mlo_grid_mark(g, n->output[0], changed) : 0;
+    for (size_t k = 0; any && k < n->n_output; k++)
+        MLO_TRY(mlo_grid_mark(g, n->output[k], changed));
+    return 0;
 }
 
 static int mlo_grid_mark_all(mlo_gridder *g) {
@@ -28773,6 +28823,21 @@ static const char *mlo_grid_function(mlo_gridder *g, mlo_expansion *x) {
     return y;
 }
 
+/* The twins of parts of a value's channels, and the parts themselves. */
+static int mlo_grid_split(mlo_gridder *g, mlo_expansion *x) {
+    const mlo_node *n = x->n;
+    int64_t sizes[MLO_GRID_PARTS];
+    const char *part[MLO_GRID_PARTS];
+    const int rank = mlo_body_form(&g->in, n->input[0]).rank;
+    for (size_t k = 0; k < n->n_output; k++) sizes[k] = mlo_body_form(&g->in, n->output[k]).dims[1];
+    mlo_x_split(x, mlo_twin(g, n->input[0]), rank - 1, sizes, part, n->n_output);
+    for (size_t k = 0; k < n->n_output; k++) {
+        MLO_TRY(mlo_map_put(g->in.m, &g->twin, n->output[k], (void *)(uintptr_t)part[k]));
+        mlo_x_out(x, k, mlo_grid_turned(x, part[k], mlo_grid_first, rank));
+    }
+    return mlo_failed(g->in.m);
+}
+
 static int mlo_grid_take(mlo_gridder *g, const mlo_expansion *x) {
     for (size_t i = 0; i < x->n_made; i++)
         if (!MLO_PUSH(g->in.m, g->list, g->n, x->made[i])) break;
@@ -28792,6 +28857,8 @@ static int mlo_grid_node(mlo_gridder *g, mlo_node *n) {
     const char *y = NULL;
     const int of_grid = mlo_map_get(&g->marked, n->output[0]) != NULL;
     const int rank = mlo_body_form(&g->in, n->output[0]).rank;
+    if (of_grid && mlo_is_grid_split(&g->in, n))
+        return mlo_grid_split(g, &x) ? mlo_failed(m) : mlo_grid_take(g, &x);
     if (of_grid && mlo_is_convolved(&g->in, n)) y = mlo_grid_conv(g, &x);
     if (of_grid && !y && mlo_is_of_grids(&g->in, n)) y = mlo_grid_function(g, &x);
     if (y) {
