@@ -9,6 +9,7 @@ stablelm: heads split, normed one by one and joined; apertus: another function o
 unbatched: torch.nn.TransformerEncoder of one sequence without a batch, [T, C]; patchtst: batch norms over [1, C, T]; patchtst-post: behind each sum; patchtst-channels, -two-layernorm: of several
 channels the model makes a batch; patchtst-mixed: channels attend to each other, too; series: such a batch by hand;
 neoxj: of all layers the last alone has a bias behind its attention;
+lecture: a GPT as lectures write it, whose heads are modules of their own, side by side; annotated: an encoder as the annotated transformer has it, with its norm;
 flaubert, xlm: layers set padding to 0 at their end, which xlm without a mask counts itself; squeezebert: channels first, projections are convolutions in groups."""
 import families
 import torch
@@ -28,6 +29,70 @@ def speech(s, attention, mask, batch):
     c = tf.Wav2Vec2Config(vocab_size=WORDS, conv_dim=(10, 10), conv_stride=(5, 4), conv_kernel=(9, 3), num_feat_extract_layers=2, num_conv_pos_embeddings=4,
                           num_conv_pos_embedding_groups=2, attn_implementation=attention, **families.bertlike(s))
     return Call(tf.Wav2Vec2Model(c), ["input_values"]), (torch.randn(batch, 180),)
+
+
+class Written(torch.nn.Module):
+    """Words and places, layers, a norm; for a lecture the logits."""
+    names = ["ids"]
+
+    def __init__(self, s, layer, norm, words=0):
+        super().__init__()
+        self.words, self.places = torch.nn.Embedding(WORDS, s.hidden), torch.nn.Embedding(s.tokens, s.hidden)
+        self.layers, self.norm = torch.nn.Sequential(*[layer(s) for _ in range(s.layers)]), norm(s.hidden)
+        self.logits = torch.nn.Linear(s.hidden, words) if words else torch.nn.Identity()
+
+    def forward(self, ids): return self.logits(self.norm(self.layers(self.words(ids) + self.places(torch.arange(ids.shape[1])))))
+
+
+class Head(torch.nn.Module):
+    def __init__(self, s):
+        super().__init__()
+        self.key, self.query, self.value = (torch.nn.Linear(s.hidden, s.hidden // s.heads, bias=False) for _ in range(3))
+        self.register_buffer("tril", torch.tril(torch.ones(s.tokens, s.tokens)))
+
+    def forward(self, x):
+        k, q, v = self.key(x), self.query(x), self.value(x)
+        scores = q @ k.transpose(-2, -1) * k.shape[-1] ** -0.5
+        return torch.softmax(scores.masked_fill(self.tril[:x.shape[1], :x.shape[1]] == 0, float("-inf")), -1) @ v
+
+
+class Lecture(torch.nn.Module):
+    def __init__(self, s):
+        super().__init__()
+        self.heads, self.proj = torch.nn.ModuleList([Head(s) for _ in range(s.heads)]), torch.nn.Linear(s.hidden, s.hidden)
+        self.ffn = torch.nn.Sequential(torch.nn.Linear(s.hidden, s.inner), torch.nn.ReLU(), torch.nn.Linear(s.inner, s.hidden))
+        self.ln1, self.ln2 = torch.nn.LayerNorm(s.hidden), torch.nn.LayerNorm(s.hidden)
+
+    def forward(self, x):
+        y = self.ln1(x)
+        x = x + self.proj(torch.cat([head(y) for head in self.heads], dim=-1))
+        return x + self.ffn(self.ln2(x))
+
+
+class AnnotatedNorm(torch.nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.a_2, self.b_2 = torch.nn.Parameter(torch.ones(features)), torch.nn.Parameter(torch.zeros(features))
+
+    def forward(self, x): return self.a_2 * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-6) + self.b_2
+
+
+class Annotated(torch.nn.Module):
+    def __init__(self, s):
+        super().__init__()
+        self.linears = torch.nn.ModuleList([torch.nn.Linear(s.hidden, s.hidden) for _ in range(4)])
+        self.norms, self.h = torch.nn.ModuleList([AnnotatedNorm(s.hidden) for _ in range(2)]), s.heads
+        self.w_1, self.w_2 = torch.nn.Linear(s.hidden, s.inner), torch.nn.Linear(s.inner, s.hidden)
+
+    def forward(self, x):
+        y = self.norms[0](x)
+        q, k, v = (f(y).view(x.size(0), -1, self.h, x.size(-1) // self.h).transpose(1, 2) for f in self.linears[:3])
+        p = torch.softmax(q @ k.transpose(-2, -1) / (x.size(-1) // self.h) ** 0.5, dim=-1)
+        x = x + self.linears[3]((p @ v).transpose(1, 2).contiguous().view(x.size(0), -1, x.size(-1)))
+        return x + self.w_2(torch.relu(self.w_1(self.norms[1](x))))
+
+
+def written(layer, norm, words=0): return lambda s, attention, mask, batch: (Written(s, layer, norm, words), (torch.randint(3, WORDS, (batch, s.tokens)),))
 
 
 class Unbatched(torch.nn.Module):
@@ -110,6 +175,7 @@ families.FAMILIES = {
     "patchtst": patches(), "patchtst-post": patches(pre_norm=False),
     "series-causal": series("causal"), "series-conv": series("conv"),
     "patchtst-channels": patches(3), "patchtst-two-layernorm": patches(2, norm_type="layernorm", use_cls_token=True), "patchtst-mixed": patches(3, channel_attention=True),
+    "lecture": written(Lecture, torch.nn.LayerNorm, WORDS), "annotated": written(Annotated, AnnotatedNorm),
     "unbatched-post": unbatched(False), "unbatched-pre": unbatched(True),
     "neoxj": families.sized(tf.GPTNeoXJapaneseModel, tf.GPTNeoXJapaneseConfig, lambda s: dict(
         intermediate_multiple_size=2, **{k: v for k, v in families.bertlike(s).items() if k != "intermediate_size"})),
@@ -124,6 +190,7 @@ squeezebert a d18 eager mask          squeezebert a ts17 eager none
 xlm a d18 eager none                  xlm b ts17 eager none
 patchtst a d20 sdpa none              patchtst b ts17 eager none            patchtst-post d d18 sdpa none
 unbatched-post a d20 - none           unbatched-pre b ts17 - none
+lecture a d18 - none                  lecture d ts17 - none                 annotated a d18 - none                annotated b ts17 - none
 neoxj a d18 eager none                neoxj d d20 eager none
 patchtst-channels a d18 sdpa none     patchtst-channels d d20 eager none     patchtst-two-layernorm b d20 sdpa none
 patchtst-mixed a d18 sdpa none        series-causal c d18 - none            series-conv b d18 - none
