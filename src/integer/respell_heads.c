@@ -1,7 +1,10 @@
-/* respell_heads: heads of attention that are modules of their own, side by side (a lecture's GPT), are one attention.
+/* respell_heads: channels of several values side by side: heads of attention that are modules of their own (a
+ * lecture's GPT) are one attention; what else a projection reads side by side, it reads part by part.
  *
- * in:  a Concat of channels, each part of which is softmax(x Wq (x Wk)^T) (x Wv), made by nodes of its own.
- * out: x [Wq ..], x [Wk ..], x [Wv ..], cut into heads in front of the first head's nodes, which work on all of them.
+ * in:  a Concat of channels, each part of which is softmax(x Wq (x Wk)^T) (x Wv), made by nodes of its own; a
+ *     projection behind a Concat of other parts.
+ * out: x [Wq ..], x [Wk ..], x [Wv ..], cut into heads in front of the first head's nodes, which work on all of them;
+ *     a sum of projections, each of one part by its rows of the matrix.
  *
  * The heads are walked from their ends side by side: at each place they have the same operator, the same attributes,
  * and the same numbers or projections of one value. What each head makes as [.., T, D] all of them make as
@@ -193,25 +196,65 @@ static const char *mlo_joined_heads(const mlo_apart *a, const char *const *v, in
     return mlo_joined_nodes(a, v, depth);
 }
 
-/* Concat(head, head, ..) along the channels */
-static void mlo_respell_heads(mlo_respeller *r, mlo_expansion *x) {
-    const mlo_node *n = x->n;
-    const mlo_form f = mlo_body_form(&r->in, n->output[0]);
+/* Concat(part, part, ..) along the channels, which the loop's own make. */
+static int mlo_is_side_by_side(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_is(n, "Concat") || n->n_input < 2 || n->n_input > MLO_APART_MOST) return 0;
+    const mlo_form f = mlo_body_form(in, n->output[0]);
     const int64_t axis = mlo_int(n, "axis", 0);
+    int ok = mlo_form_known(&f) && f.rank >= 2 && f.rank < MLO_MAX_RANK
+        && (axis == -1 || axis == f.rank - 1);
+    for (size_t k = 0; ok && k < n->n_input; k++) ok = mlo_is_carried(in, n->input[k]);
+    return ok;
+}
+
+static int64_t mlo_side_channels(const mlo_inside *in, const mlo_node *n) {
+    const mlo_form f = mlo_body_form(in, n->output[0]);
+    return mlo_last_dim(&f);
+}
+
+/* Are the parts heads that are alike? */
+static int mlo_is_of_heads(const mlo_inside *in, const mlo_node *n) {
+    const mlo_apart a = { in, NULL, n->n_input };
+    return mlo_is_side_by_side(in, n) && mlo_is_inner_product(in, mlo_made_by(in, n->input[0]))
+        && mlo_joined_heads(&a, n->input, 0);
+}
+
+static void mlo_respell_heads(mlo_respeller *r, mlo_expansion *x) {
     int64_t perm[MLO_MAX_RANK + 1];
-    mlo_apart a = { &r->in, NULL, n->n_input };
-    if (!mlo_is(n, "Concat") || n->n_input < 2 || n->n_input > MLO_APART_MOST
-        || !mlo_form_known(&f))
-        return;
-    if (f.rank < 2 || f.rank >= MLO_MAX_RANK || (axis != -1 && axis != f.rank - 1)) return;
-    if (!mlo_is_inner_product(&r->in, mlo_made_by(&r->in, n->input[0]))) return;
-    if (!mlo_joined_heads(&a, n->input, 0)) return;
-    a.x = x;
-    const char *y = mlo_joined_heads(&a, n->input, 0);
+    if (!mlo_is_of_heads(&r->in, x->n)) return;
+    const mlo_form f = mlo_body_form(&r->in, x->n->output[0]);
+    const mlo_apart a = { &r->in, x, x->n->n_input };
+    const char *y = mlo_joined_heads(&a, x->n->input, 0);
     for (int i = 0; i <= f.rank; i++) perm[i] = i;
     perm[f.rank - 2] = f.rank - 1;
     perm[f.rank - 1] = f.rank - 2;
     if (!y) return;
     y = mlo_x_transpose(x, y, perm, (size_t)f.rank + 1);
     mlo_x_out(x, 0, mlo_x_reshape(x, y, f.dims, (size_t)f.rank));
+}
+
+/* Concat(a, b) W + c is a W' + c + b W'', W' and W'' rows of W: attention and an FFN beside it share the projection
+ * that joins them (ViT-22B's blocks, PaLM's, FLUX's). */
+static void mlo_respell_side_by_side(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    mlo_projection p;
+    mlo_rounding given;
+    if (x->n->n_output != 1 || !mlo_projection_of(in, x->n->output[0], &p)) return;
+    const mlo_node *parts = mlo_made_by(in, p.product->input[0]);
+    const char *weight = p.product->input[1], *y = NULL;
+    if (!mlo_is_side_by_side(in, parts) || mlo_is_of_heads(in, parts)
+        || mlo_rounding_of(in->m, in->scan, in->body, weight, &given))
+        return;
+    if (p.sum && mlo_map_put(x->m, &r->inner, p.product, x->n)) return;
+    int64_t at = 0, *row = MLO_NEW_N(x->m, int64_t, (size_t)mlo_side_channels(in, parts));
+    for (size_t k = 0; row && k < parts->n_input; k++) {
+        const mlo_form f = mlo_body_form(in, parts->input[k]);
+        const int64_t own = mlo_last_dim(&f);
+        for (int64_t i = 0; i < own; i++) row[i] = at++;
+        const char *which = mlo_x_list(x, row, (size_t)own);
+        const char *w = mlo_x_take(x, weight, which, p.transposed ? 1 : 0);
+        const char *part = mlo_x_projected(x, &p, parts->input[k], w, k ? NULL : p.bias);
+        y = y ? MLO_X(x, "Add", y, part) : part;
+    }
+    if (y) mlo_x_out(x, 0, y);
 }

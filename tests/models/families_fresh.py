@@ -10,6 +10,7 @@ unbatched: torch.nn.TransformerEncoder of one sequence without a batch, [T, C]; 
 channels the model makes a batch; patchtst-mixed: channels attend to each other, too; series: such a batch by hand;
 neoxj: of all layers the last alone has a bias behind its attention;
 lecture: a GPT as lectures write it, whose heads are modules of their own, side by side; annotated: an encoder as the annotated transformer has it, with its norm;
+beside: attention and an FFN behind one norm and in front of one projection, as PaLM's and ViT-22B's;
 flaubert, xlm: layers set padding to 0 at their end, which xlm without a mask counts itself; squeezebert: channels first, projections are convolutions in groups."""
 import families
 import torch
@@ -90,6 +91,21 @@ class Annotated(torch.nn.Module):
         p = torch.softmax(q @ k.transpose(-2, -1) / (x.size(-1) // self.h) ** 0.5, dim=-1)
         x = x + self.linears[3]((p @ v).transpose(1, 2).contiguous().view(x.size(0), -1, x.size(-1)))
         return x + self.w_2(torch.relu(self.w_1(self.norms[1](x))))
+
+
+class Beside(torch.nn.Module):
+    def __init__(self, s):
+        super().__init__()
+        self.norm, self.gamma, self.h, self.parts = torch.nn.LayerNorm(s.hidden), torch.nn.Parameter(torch.ones(s.hidden)), s.heads, [s.hidden] * 3 + [s.inner]
+        self.fused, self.q_norm, self.k_norm = torch.nn.Linear(s.hidden, sum(self.parts)), torch.nn.LayerNorm(s.hidden // s.heads), torch.nn.LayerNorm(s.hidden // s.heads)
+        self.out = torch.nn.Linear(s.hidden + s.inner, s.hidden)
+
+    def forward(self, x):
+        b, n, c = x.shape
+        q, k, v, inner = self.fused(self.norm(x)).split(self.parts, dim=-1)
+        q, k, v = (t.view(b, n, self.h, c // self.h).transpose(1, 2) for t in (q, k, v))
+        y = torch.nn.functional.scaled_dot_product_attention(self.q_norm(q), self.k_norm(k), v).transpose(1, 2).flatten(2)
+        return x + self.gamma * self.out(torch.cat([y, torch.nn.functional.gelu(inner)], dim=-1))
 
 
 def written(layer, norm, words=0): return lambda s, attention, mask, batch: (Written(s, layer, norm, words), (torch.randint(3, WORDS, (batch, s.tokens)),))
@@ -175,7 +191,7 @@ families.FAMILIES = {
     "patchtst": patches(), "patchtst-post": patches(pre_norm=False),
     "series-causal": series("causal"), "series-conv": series("conv"),
     "patchtst-channels": patches(3), "patchtst-two-layernorm": patches(2, norm_type="layernorm", use_cls_token=True), "patchtst-mixed": patches(3, channel_attention=True),
-    "lecture": written(Lecture, torch.nn.LayerNorm, WORDS), "annotated": written(Annotated, AnnotatedNorm),
+    "lecture": written(Lecture, torch.nn.LayerNorm, WORDS), "annotated": written(Annotated, AnnotatedNorm), "beside": written(Beside, torch.nn.LayerNorm),
     "unbatched-post": unbatched(False), "unbatched-pre": unbatched(True),
     "neoxj": families.sized(tf.GPTNeoXJapaneseModel, tf.GPTNeoXJapaneseConfig, lambda s: dict(
         intermediate_multiple_size=2, **{k: v for k, v in families.bertlike(s).items() if k != "intermediate_size"})),
@@ -191,6 +207,7 @@ xlm a d18 eager none                  xlm b ts17 eager none
 patchtst a d20 sdpa none              patchtst b ts17 eager none            patchtst-post d d18 sdpa none
 unbatched-post a d20 - none           unbatched-pre b ts17 - none
 lecture a d18 - none                  lecture d ts17 - none                 annotated a d18 - none                annotated b ts17 - none
+beside a d18 - none                   beside d ts17 - none
 neoxj a d18 eager none                neoxj d d20 eager none
 patchtst-channels a d18 sdpa none     patchtst-channels d d20 eager none     patchtst-two-layernorm b d20 sdpa none
 patchtst-mixed a d18 sdpa none        series-causal c d18 - none            series-conv b d18 - none
