@@ -10,7 +10,7 @@
  * and the same numbers or projections of one value. What each head makes as [.., T, D] all of them make as
  * [.., H, T, D].
  *
- * invariant: nothing is made unless the whole walk succeeds. A parameter that heads share stays as it is; one that each
+ * invariant: nothing is made unless the whole walk succeeds; what a source model has rounded stays as it is. A parameter that heads share stays as it is; one that each
  *     has of its own (the slope of a bias) gets an axis for heads.
  * example: torch.cat([head(x) for head in heads], -1) of nn.ModuleList: four heads of three Linear(32, 8) each become
  *     three projections of 32 channels.
@@ -85,10 +85,13 @@ static int mlo_is_same_view(const mlo_inside *in, const char *a, const char *b) 
 /* Are the heads' values projections of one value, and alike? */
 static int mlo_is_projected_apart(const mlo_apart *a, const char *const *v, mlo_projection *p) {
     const mlo_form f = mlo_body_form(a->in, v[0]);
+    mlo_rounding given;
     if (!mlo_form_known(&f) || f.rank < 2) return 0;
     for (size_t h = 0; h < a->heads; h++) {
         const mlo_form g = mlo_body_form(a->in, v[h]);
         if (!mlo_form_same(&f, &g) || !mlo_projection_of(a->in, v[h], &p[h])) return 0;
+        if (mlo_rounding_of(a->in->m, a->in->scan, a->in->body, p[h].product->input[1], &given))
+            return 0;
         if (!mlo_is_same_view(a->in, p[h].product->input[0], p[0].product->input[0])
             || strcmp(p[h].product->op, p[0].product->op) || p[h].transposed != p[0].transposed
             || !p[h].bias != !p[0].bias)
@@ -143,7 +146,7 @@ static int mlo_turns_last(const mlo_inside *in, const mlo_node *n) {
 
 /* A node whose result for all heads is that for each, side by side. */
 static int mlo_works_on_heads(const mlo_inside *in, const mlo_node *n) {
-    if (!n || n->n_output != 1) return 0;
+    if (!n || n->n_output != 1 || mlo_has_trait(n, MLO_QUANTIZES)) return 0;
     if (mlo_is(n, "Softmax")) {
         const int64_t axis = mlo_int(n, "axis", -1);
         return axis == -1 || axis == mlo_body_form(in, n->output[0]).rank - 1;
