@@ -10,8 +10,8 @@
  * and the same numbers or projections of one value. What each head makes as [.., T, D] all of them make as
  * [.., H, T, D].
  *
- * invariant: nothing is made unless the whole walk succeeds; what a source model has rounded stays as it is. A parameter that heads share stays as it is; one that each
- *     has of its own (the slope of a bias) gets an axis for heads.
+ * invariant: nothing is made unless the whole walk succeeds. A parameter that heads share stays as it is; one that
+ *     each has of its own (the slope of a bias) gets an axis for heads. What a source model has rounded stays.
  * example: torch.cat([head(x) for head in heads], -1) of nn.ModuleList: four heads of three Linear(32, 8) each become
  *     three projections of 32 channels.
  * cost: O(nodes of the heads).
