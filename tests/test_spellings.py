@@ -1269,7 +1269,7 @@ REFUSED = {"blocks": (Blocks, "query 1 adds to key 0 what other queries do not")
            "cap below": (CapBelow, "whose c is not above 0"), "cap and bias": (CapAndBias, "under a soft cap that get a bias"),
            "half masked": (HalfMasked, "attention mask or bias"), "counted alibi": (Counted, "query 0 adds to key 0 what other heads, layers or attentions do not"),
            "wrong way": (WrongWay, "keys that are not laid out as heads"),
-           "asked bias": (Asked, "a softmax over something that is not scale * q k^T + mask"), "epsilon outside": (Outside, "no function of one value"), "a guard that is none": (StdFar, "no function of one value"), "another token's deviation": (StdTurned, ""), "floored": (Floored, "no function of one value"),
+           "asked bias": (Asked, "a softmax over something that is not scale * q k^T + mask"), "epsilon outside": (Outside, "no function of one value"), "a guard that is none": (StdFar, "no function of one value"), "another token's deviation": (StdTurned, "no function of one value"), "floored": (Floored, "no function of one value"),
            "qk other axis": (QkOtherAxis, "queries that are not laid out as heads"), "qk tokens": (QkTokens, "one whose gain is not each channel's"), "qk halves": (QkHalves, "queries that are not laid out as heads"),
            "other mean": (OtherMean, "no function of one value"),
            "rotary": (Rotary, "rotary embedding"), "over queries": (OverQueries, "a softmax that is not over the keys"), "guarded by a half": (GuardedByHalf, "that is not attention"),

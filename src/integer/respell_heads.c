@@ -86,7 +86,7 @@ static int mlo_is_same_view(const mlo_inside *in, const char *a, const char *b) 
 static int mlo_is_projected_apart(const mlo_apart *a, const char *const *v, mlo_projection *p) {
     const mlo_form f = mlo_body_form(a->in, v[0]);
     mlo_rounding given;
-    if (!mlo_form_known(&f) || f.rank < 2) return 0;
+    if (!mlo_form_known(&f) || f.rank < 2 || f.rank >= MLO_MAX_RANK) return 0;
     for (size_t h = 0; h < a->heads; h++) {
         const mlo_form g = mlo_body_form(a->in, v[h]);
         if (!mlo_form_same(&f, &g) || !mlo_projection_of(a->in, v[h], &p[h])) return 0;
@@ -100,6 +100,13 @@ static int mlo_is_projected_apart(const mlo_apart *a, const char *const *v, mlo_
     return 1;
 }
 
+/* An axis and the next one change places. */
+static const char *mlo_x_swapped(mlo_expansion *x, const char *v, int rank, int axis) {
+    int64_t perm[MLO_MAX_RANK];
+    for (int i = 0; i < rank; i++) perm[i] = i == axis ? i + 1 : i == axis + 1 ? i - 1 : i;
+    return mlo_x_transpose(x, v, perm, (size_t)rank);
+}
+
 /* One projection for all of them, cut into heads. */
 static const char *mlo_x_projections(
     const mlo_apart *a, const char *const *v, const mlo_projection *p) {
@@ -107,7 +114,7 @@ static const char *mlo_x_projections(
     mlo_node *self = x->n;
     mlo_form f = mlo_body_form(a->in, v[0]);
     const int64_t own = mlo_last_dim(&f);
-    int64_t split[MLO_MAX_RANK + 1], perm[MLO_MAX_RANK + 1];
+    int64_t split[MLO_MAX_RANK];
     const char *weight[MLO_APART_MOST], *bias[MLO_APART_MOST], *all = NULL;
     x->n = p->sum ? p->sum : p->product; /* its name, its scope */
     for (size_t h = 0; h < a->heads; h++) weight[h] = p[h].product->input[1];
@@ -119,14 +126,10 @@ static const char *mlo_x_projections(
     const char *w = mlo_x_node(x, "Concat", weight, a->heads);
     mlo_x_int(x, "axis", p->transposed ? 0 : 1);
     const char *y = mlo_x_projection(x, p, w, all);
-    for (int i = 0; i <= f.rank; i++) {
+    for (int i = 0; i <= f.rank; i++)
         split[i] = i < f.rank - 1 ? f.dims[i] : i < f.rank ? (int64_t)a->heads : own;
-        perm[i] = i;
-    }
-    perm[f.rank - 2] = f.rank - 1;
-    perm[f.rank - 1] = f.rank - 2;
     y = mlo_x_reshape(x, y, split, (size_t)f.rank + 1);
-    y = mlo_x_transpose(x, y, perm, (size_t)f.rank + 1);
+    y = mlo_x_swapped(x, y, f.rank + 1, f.rank - 2);
     x->n = self;
     return y;
 }
@@ -157,14 +160,11 @@ static int mlo_works_on_heads(const mlo_inside *in, const mlo_node *n) {
 
 /* The first head's node once more, of what all heads have. */
 static const char *mlo_x_of_heads(const mlo_apart *a, const mlo_node *n, const char *const *input) {
-    const mlo_form f = mlo_body_form(a->in, n->output[0]);
+    const int rank = mlo_body_form(a->in, n->output[0]).rank;
+    if (mlo_is(n, "Transpose")) return mlo_x_swapped(a->x, input[0], rank + 1, rank - 1);
     const char *y = mlo_x_node(a->x, n->op, input, n->n_input);
     mlo_node *made = mlo_x_last(a->x);
-    int64_t perm[MLO_MAX_RANK + 1];
-    if (mlo_is(n, "Transpose")) {
-        for (int i = 0; i <= f.rank; i++) perm[i] = i < f.rank - 1 ? i : 2 * f.rank - 1 - i;
-        mlo_x_ints(a->x, "perm", perm, (size_t)f.rank + 1);
-    } else if (mlo_is(n, "Softmax"))
+    if (mlo_is(n, "Softmax"))
         mlo_x_int(a->x, "axis", -1);
     else
         for (size_t i = 0; made && i < n->n_attr; i++)
@@ -210,11 +210,6 @@ static int mlo_is_side_by_side(const mlo_inside *in, const mlo_node *n) {
     return ok;
 }
 
-static int64_t mlo_side_channels(const mlo_inside *in, const mlo_node *n) {
-    const mlo_form f = mlo_body_form(in, n->output[0]);
-    return mlo_last_dim(&f);
-}
-
 /* Are the parts heads that are alike? */
 static int mlo_is_of_heads(const mlo_inside *in, const mlo_node *n) {
     const mlo_apart a = { in, NULL, n->n_input };
@@ -223,16 +218,12 @@ static int mlo_is_of_heads(const mlo_inside *in, const mlo_node *n) {
 }
 
 static void mlo_respell_heads(mlo_respeller *r, mlo_expansion *x) {
-    int64_t perm[MLO_MAX_RANK + 1];
     if (!mlo_is_of_heads(&r->in, x->n)) return;
     const mlo_form f = mlo_body_form(&r->in, x->n->output[0]);
     const mlo_apart a = { &r->in, x, x->n->n_input };
     const char *y = mlo_joined_heads(&a, x->n->input, 0);
-    for (int i = 0; i <= f.rank; i++) perm[i] = i;
-    perm[f.rank - 2] = f.rank - 1;
-    perm[f.rank - 1] = f.rank - 2;
     if (!y) return;
-    y = mlo_x_transpose(x, y, perm, (size_t)f.rank + 1);
+    y = mlo_x_swapped(x, y, f.rank + 1, f.rank - 2);
     mlo_x_out(x, 0, mlo_x_reshape(x, y, f.dims, (size_t)f.rank));
 }
 
@@ -249,7 +240,8 @@ static void mlo_respell_side_by_side(mlo_respeller *r, mlo_expansion *x) {
         || mlo_rounding_of(in->m, in->scan, in->body, weight, &given))
         return;
     if (p.sum && mlo_map_put(x->m, &r->inner, p.product, x->n)) return;
-    int64_t at = 0, *row = MLO_NEW_N(x->m, int64_t, (size_t)mlo_side_channels(in, parts));
+    const mlo_form all = mlo_body_form(in, parts->output[0]);
+    int64_t at = 0, *row = MLO_NEW_N(x->m, int64_t, (size_t)mlo_last_dim(&all));
     for (size_t k = 0; row && k < parts->n_input; k++) {
         const mlo_form f = mlo_body_form(in, parts->input[k]);
         const int64_t own = mlo_last_dim(&f);
