@@ -65465,7 +65465,7 @@ static const char *const mlo_lines_share_guide_c_txt[] = {
     "|---|---|",
     "| layers | @LAYERS@ |",
     "| tokens | 1 to @TOKENS@, of @CHANNELS@ channels |",
-    "| memory | an arena of @ARENA@ bytes: the least there is |",
+    "| memory | an arena of @ARENA@ bytes: @PROOF@ |",
     "",
     "## Try it",
     "",
@@ -70879,6 +70879,100 @@ static const char *mlo_plan_text(mlo *m, const mlo_arena *p) {
                                     100 * (double)(p->bytes - p->bound) / (double)p->bound);
 }
 
+/* ======== src/c/blocks.c ======== */
+/* blocks: which kernels of a layer may run block by block of tokens, one behind the other.
+ *
+ * in:  a core.
+ * out: its elements in chains. In a chain a few tokens go through all kernels before the next ones do: what
+ *     lies between two of them is needed of a block only.
+ *
+ * Most kernels read of a token what they make of it; an attention reads so its queries, of keys and values all
+ * tokens'. So a chain ends where all tokens of what it makes are read; a kernel that mixes tokens in another
+ * way (windows, norms of a frame), or takes those of an encoder, is a chain by itself. `apart`: so is an
+ * attention: then what it reads is needed no more when what is behind it runs, but its result is there whole.
+ *
+ * invariant: nothing that is read of all tokens is made in the chain that reads it so.
+ * example: BERT: rescaling and projections of queries, keys and values; attention and all that is behind it.
+ * cost: O(elements^2 * inputs).
+ */
+typedef struct {
+    int of[MLO_CORE_MOST]; /* of each element: its chain */
+    int n;
+    int first[MLO_CORE_MOST]; /* of each chain: its elements, */
+    int last[MLO_CORE_MOST];
+    int64_t rows
+        [MLO_CORE_MOST]; /* and tokens of a block: all of a frame's, if it does not go in blocks */
+} mlo_c_blocks;
+
+/* May it run on a few tokens, on others later? */
+static int mlo_c_by_rows(const mlo_element *e, int apart) {
+    if (!e->kernel) return 1;
+    switch (e->kernel->kind) {
+    case MLO_KERNEL_MATRIX:
+    case MLO_KERNEL_SUM:
+    case MLO_KERNEL_PRODUCT:
+    case MLO_KERNEL_RESCALE:
+    case MLO_KERNEL_NORM:
+    case MLO_KERNEL_ROTATION:
+    case MLO_KERNEL_PLACE: return !e->side;
+    case MLO_KERNEL_ATTENTION: return !apart;
+    default: return 0;
+    }
+}
+
+/* Does an element read all tokens of a value for each that it makes? */
+static int mlo_c_reads_all(const mlo_element *e, const char *name) {
+    return e->kernel && e->kernel->kind == MLO_KERNEL_ATTENTION
+        && (e->node->input[1] == name || e->node->input[2] == name);
+}
+
+/* The element whose result a value is, or is a view of. */
+static int mlo_c_maker(const mlo_core *c, const char *name) {
+    int port, from = mlo_core_source(c, name, &port);
+    while (from >= 0 && !c->element[from].kernel)
+        from = mlo_core_source(c, c->element[from].node->input[0], &port);
+    return from;
+}
+
+/* Does element i go on with the chain that the one in front of it is in? */
+static int mlo_c_goes_on(const mlo_core *c, const mlo_c_blocks *k, int i, int apart) {
+    const mlo_element *e = &c->element[i];
+    if (!i || !mlo_c_by_rows(e, apart) || !mlo_c_by_rows(e - 1, apart)) return 0;
+    for (size_t j = 0; j < e->node->n_input; j++) {
+        const int from = mlo_c_maker(c, e->node->input[j]);
+        if (from >= k->first[k->n - 1] && mlo_c_reads_all(e, e->node->input[j])) return 0;
+    }
+    return 1;
+}
+
+/* All elements, in chains of blocks of so many tokens. */
+static void mlo_c_chains(const mlo_core *c, mlo_c_blocks *k, int apart, int64_t rows) {
+    k->n = 0;
+    for (int i = 0; i < c->n_element; i++) {
+        if (!mlo_c_goes_on(c, k, i, apart)) {
+            k->first[k->n] = i;
+            k->rows[k->n++] = rows;
+        }
+        k->of[i] = k->n - 1;
+        k->last[k->n - 1] = i;
+    }
+}
+
+/* Is a value read outside of a chain? */
+static int mlo_c_leaves(const mlo_core *c, const mlo_c_blocks *k, const char *name, int chain) {
+    if (name == c->scan.body->output[0]->name) return 1;
+    for (int i = 0; i < c->n_element; i++) {
+        const mlo_node *n = c->element[i].node;
+        for (size_t j = 0; j < n->n_input; j++) {
+            if (n->input[j] != name) continue;
+            if (c->element[i].kernel && k->of[i] != chain) return 1;
+            for (size_t v = 0; !c->element[i].kernel && v < n->n_output; v++)
+                if (mlo_c_leaves(c, k, n->output[v], chain)) return 1;
+        }
+    }
+    return 0;
+}
+
 /* ======== src/c/body.c ======== */
 /* body: the layer as C sees it: values in places, one step after the other.
  *
@@ -70890,6 +70984,9 @@ static const char *mlo_plan_text(mlo *m, const mlo_arena *p) {
  * that nobody reads any more, if its result is no wider. The loop's result becomes its next input: it has
  * the same place where the input is not needed any more when the result comes; else it is copied there at
  * the end of the step.
+ *
+ * Of a chain that goes in blocks (blocks.c), what it makes for itself has room for a block's tokens; a place of
+ * all tokens that it reads or writes is in use from its first step to its last one: the next block comes.
  *
  * invariant: no value is written over before its last reader has read it.
  * example: BERT: 11 values and the scratch of attention, 7 places.
@@ -70914,6 +71011,8 @@ typedef struct {
     int n_value;
     mlo_arena plan;
     int64_t tokens; /* of a call of the layer: a frame's, or of a decoder with a cache one */
+    mlo_c_blocks blocks;
+    char few[MLO_PLAN_PLACES]; /* of each place, 1: it has room for a block of tokens only */
     int scratch[MLO_CORE_MOST]; /* of each element: its place, or MLO_C_OUTSIDE */
     int copied; /* 1: the loop's result is copied to where its input lies */
 } mlo_c_body;
@@ -70924,10 +71023,11 @@ static mlo_c_value *mlo_c_value_of(mlo_c_body *b, const char *name) {
     return NULL;
 }
 
-static int mlo_c_place(mlo_c_body *b, int64_t bytes) {
+static int mlo_c_place(mlo_c_body *b, int64_t bytes, int few) {
     mlo_arena_place *p = &b->plan.place[b->plan.n];
     memset(p, 0, sizeof *p);
     p->bytes = bytes;
+    b->few[b->plan.n] = (char)few;
     return b->plan.n++;
 }
 
@@ -70962,15 +71062,39 @@ static int mlo_c_in_place(const mlo_element *e) {
     }
 }
 
+/* Does a chain go in blocks? */
+static int mlo_c_blocked(const mlo_c_body *b, int chain) {
+    return b->blocks.rows[chain] < b->tokens;
+}
+
+/* Of what element i makes, are there only a block's tokens at a time? */
+static int mlo_c_is_few(const mlo_c_body *b, int i) {
+    const int chain = b->blocks.of[i];
+    return mlo_c_blocked(b, chain)
+        && !mlo_c_leaves(b->core, &b->blocks, b->core->element[i].node->output[0], chain);
+}
+
+/* Does each block of a chain read all tokens of anything in a place? */
+static int mlo_c_kept(const mlo_c_body *b, int place, int chain) {
+    for (int i = b->blocks.first[chain]; mlo_c_blocked(b, chain) && i <= b->blocks.last[chain]; i++)
+        for (int k = 0; k < b->n_value; k++)
+            if (b->value[k].place == place
+                && mlo_c_reads_all(&b->core->element[i], b->value[k].name))
+                return 1;
+    return 0;
+}
+
 /* The place of an operand that step i may write over; MLO_C_OUTSIDE: there is none. The loop's own is the
- * best: then its result needs no copy. */
+ * best: then its result needs no copy. Where all tokens have room, a block has its own, too. */
 static int mlo_c_reuse(mlo_c_body *b, int i, const mlo_c_value *y) {
     const mlo_element *e = &b->core->element[i];
+    const int few = mlo_c_is_few(b, i);
     int found = MLO_C_OUTSIDE;
     for (int k = 0; mlo_c_in_place(e) && k < e->unit.n_in; k++) {
         const mlo_c_value *x = mlo_c_value_of(b, e->node->input[e->unit.in[k].index]);
         if (x && mlo_c_whole(x) && mlo_c_last(b, x->place) == i
-            && mlo_dtype_size(y->dtype) <= mlo_dtype_size(x->dtype)
+            && mlo_dtype_size(y->dtype) <= mlo_dtype_size(x->dtype) && b->few[x->place] <= few
+            && !mlo_c_kept(b, x->place, b->blocks.of[i])
             && (found == MLO_C_OUTSIDE || x->place == 0))
             found = x->place;
     }
@@ -71027,17 +71151,29 @@ static int mlo_c_step(mlo *m, mlo_c_body *b, int i) {
     const mlo_element *e = &b->core->element[i];
     b->scratch[i] = MLO_C_OUTSIDE;
     if (!e->kernel) return mlo_c_split(m, b, e);
-    const int64_t tokens = e->side ? mlo_tokens_of(&e->site.out) : b->tokens;
+    const int few = mlo_c_is_few(b, i);
+    const int64_t tokens = e->side ? mlo_tokens_of(&e->site.out)
+        : few                      ? b->blocks.rows[b->blocks.of[i]]
+                                   : b->tokens;
     mlo_c_value *v = mlo_c_value_new(m, b, e->node->output[0], tokens);
     if (!v || e->kernel->kind == MLO_KERNEL_REPLAY) return mlo_failed(m);
     const int place = mlo_c_reuse(b, i, v);
-    v->place = place == MLO_C_OUTSIDE ? mlo_c_place(b, mlo_c_bytes(v)) : place;
+    v->place = place == MLO_C_OUTSIDE ? mlo_c_place(b, mlo_c_bytes(v), few) : place;
     b->plan.place[v->place].live[i] = 1;
     const int64_t scratch = mlo_c_scratch(b, e);
     if (!scratch) return 0;
-    b->scratch[i] = mlo_c_place(b, scratch);
+    b->scratch[i] = mlo_c_place(b, scratch, 1);
     b->plan.place[b->scratch[i]].live[i] = 1;
     return 0;
+}
+
+/* The first step at which a value needs its place, or the last one: all steps of a chain that goes in blocks, if the
+ * place has room for all tokens. */
+static int mlo_c_step_of(const mlo_c_body *b, const mlo_c_value *v, int step, int last) {
+    const int inside = step >= 0 && step < b->core->n_element && !b->few[v->place];
+    const int chain = inside ? b->blocks.of[step] : 0;
+    if (!inside || !mlo_c_blocked(b, chain)) return step;
+    return last ? b->blocks.last[chain] : b->blocks.first[chain];
 }
 
 /* The steps at which places are in use: from a value's making to its last reading. */
@@ -71046,7 +71182,10 @@ static void mlo_c_live(mlo_c_body *b) {
         const mlo_c_value *v = &b->value[k];
         int port, from = mlo_core_source(b->core, v->name, &port);
         if (v->place == MLO_C_OUTSIDE) continue;
-        for (int s = from < 0 ? 0 : from; s <= v->last; s++) b->plan.place[v->place].live[s] = 1;
+        const int end = mlo_c_step_of(b, v, v->last, 1);
+        from = mlo_c_step_of(b, v, from, 0);
+        for (int s = from < 0 ? 0 : from; s <= end && s < b->plan.steps; s++)
+            b->plan.place[v->place].live[s] = 1;
     }
 }
 
@@ -71061,9 +71200,9 @@ static int mlo_c_carry(mlo *m, mlo_c_body *b) {
             "that");
     mlo_arena_place *to = &b->plan.place[0], *from = &b->plan.place[out->place];
     const int taken = out->place;
-    to->live[b->plan.steps - 1] = 0;
+    to->live[b->core->n_element] = 0;
     b->copied = taken && mlo_places_meet(&b->plan, to, from);
-    to->live[b->plan.steps - 1] = 1;
+    to->live[b->core->n_element] = 1;
     if (!taken || b->copied) return 0;
     for (int s = 0; s < b->plan.steps; s++) to->live[s] |= from->live[s];
     to->bytes = mlo_max(to->bytes, from->bytes);
@@ -71084,31 +71223,136 @@ static void mlo_c_names(mlo *m, mlo_c_body *b) {
                 mlo_format(m, "scratch of %s", b->core->element[i].name));
 }
 
-/* Is the arena as small as it has to be? Values are in it whole: nothing is tiled. */
-static int mlo_c_room(mlo *m, const mlo_c_body *b) {
-    const long most = mlo_opt_int(m, "arena", LONG_MAX, 1, LONG_MAX);
-    if (m->error.code || b->plan.bytes <= most) return mlo_failed(m);
-    return mlo_fail(m, MLO_E_UNSUPPORTED, b->core->scan.node,
-        "--arena %ld: the layer's values take %lld bytes at a time (%s), and C is not tiled yet; "
-        "give "
-        "as much, or export shorter frames",
-        most, (long long)b->plan.bytes, mlo_plan_text(m, &b->plan));
-}
-
-static int mlo_c_body_build(mlo *m, const mlo_core *c, mlo_c_body *b) {
-    memset(b, 0, sizeof *b);
-    b->core = c;
-    b->tokens = c->slots ? 1 : c->chunk;
+/* Values, places and the plan of the layer, in blocks as they are said. */
+static int mlo_c_lay(mlo *m, mlo_c_body *b) {
+    const mlo_core *c = b->core;
+    b->n_value = b->plan.n = b->copied = 0;
     b->plan.steps = c->n_element + 1;
     mlo_c_value *in = mlo_c_value_new(m, b, c->scan.body->input[0]->name, b->tokens);
     if (!in) return mlo_failed(m);
-    in->place = mlo_c_place(b, mlo_c_bytes(in));
+    in->place = mlo_c_place(b, mlo_c_bytes(in), 0);
     for (int i = 0; i < c->n_element; i++) MLO_TRY(mlo_c_step(m, b, i));
     mlo_c_live(b);
     MLO_TRY(mlo_c_carry(m, b));
     mlo_plan_solve(&b->plan);
+    return 0;
+}
+
+/* ======== src/c/fit.c ======== */
+/* fit: a layer in an arena that is as small as --arena says.
+ *
+ * in:  a core; the option arena.
+ * out: the body: whole values where they fit. Else chains of kernels go in blocks of tokens (blocks.c), as few blocks
+ *     as fit, since each reads its matrices anew; or a failure that names the least that would do.
+ *
+ * First all chains go token by token, which takes the least; then one after the other gets larger blocks, as long as
+ * that fits. Done twice, an attention being a chain by itself or not, and what reads fewer weights is taken.
+ *
+ * invariant: the arena is what the plan of the blocks that are emitted takes, nothing is estimated.
+ * example: BERT of 32 tokens in 12288 bytes instead of 16384: attention and FFN in 4 blocks of 8 tokens.
+ * cost: chains * log(tokens) plans.
+ */
+enum { MLO_FIT_GROUP = 4 }; /* tokens that share a row of weights (share/c/mvu.c) */
+
+/* Numbers of matrices that a layer's call reads. */
+static int64_t mlo_c_reads(const mlo_c_body *b) {
+    int64_t sum = 0;
+    for (int i = 0; i < b->core->n_element; i++) {
+        const mlo_element *e = &b->core->element[i];
+        if (e->kernel && e->kernel->kind == MLO_KERNEL_MATRIX)
+            sum += mlo_form_count(&e->site.in[1])
+                * mlo_parts(b->tokens, b->blocks.rows[b->blocks.of[i]]);
+    }
+    return sum;
+}
+
+/* Tokens of each of so many blocks: whole groups of those that share weights, if it is more than one group. */
+static int64_t mlo_c_rows_of(const mlo_c_body *b, int64_t blocks) {
+    const int64_t rows = mlo_parts(b->tokens, blocks);
+    if (rows <= MLO_FIT_GROUP) return rows;
+    return mlo_min(mlo_parts(rows, MLO_FIT_GROUP) * MLO_FIT_GROUP, b->tokens);
+}
+
+/* A chain in as few blocks as fit, the others as they are. */
+static int mlo_c_enlarge(mlo *m, mlo_c_body *b, int chain, int64_t most) {
+    int64_t below = 0, blocks = b->tokens; /* too few, and so many fit */
+    while (blocks - below > 1) {
+        const int64_t tried = (below + blocks) / 2;
+        b->blocks.rows[chain] = mlo_c_rows_of(b, tried);
+        MLO_TRY(mlo_c_lay(m, b));
+        if (b->plan.bytes <= most)
+            blocks = tried;
+        else
+            below = tried;
+    }
+    b->blocks.rows[chain] = mlo_c_rows_of(b, blocks);
+    return 0;
+}
+
+/* Blocks that fit; *least: the bytes that they take at least. */
+static int mlo_c_shrink(mlo *m, mlo_c_body *b, int64_t most, int64_t *least) {
+    mlo_c_blocks best;
+    int64_t reads = INT64_MAX;
+    best.n = 0;
+    for (int apart = 1; apart >= 0; apart--) {
+        mlo_c_chains(b->core, &b->blocks, apart, 1);
+        MLO_TRY(mlo_c_lay(m, b));
+        *least = mlo_min(*least, b->plan.bytes);
+        if (b->plan.bytes > most) continue;
+        for (int k = 0; k < b->blocks.n; k++) MLO_TRY(mlo_c_enlarge(m, b, k, most));
+        if (mlo_c_reads(b) >= reads) continue;
+        reads = mlo_c_reads(b);
+        best = b->blocks;
+    }
+    if (!best.n) return 0;
+    b->blocks = best;
+    return mlo_c_lay(m, b);
+}
+
+/* Whole values, or blocks, in what there is. */
+static int mlo_c_body_build(mlo *m, const mlo_core *c, mlo_c_body *b) {
+    const long most = mlo_opt_int(m, "arena", LONG_MAX, 1, LONG_MAX);
+    if (m->error.code) return mlo_failed(m);
+    memset(b, 0, sizeof *b);
+    b->core = c;
+    b->tokens = c->slots ? 1 : c->chunk;
+    mlo_c_chains(c, &b->blocks, 1, b->tokens);
+    MLO_TRY(mlo_c_lay(m, b));
+    const int64_t whole = b->plan.bytes;
+    int64_t least = whole;
+    if (whole > most && b->tokens > 1) MLO_TRY(mlo_c_shrink(m, b, most, &least));
+    if (least > most)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
+            "--arena %ld: the layer's values take %lld bytes at a time, and %lld at least, %s; "
+            "give as "
+            "much%s",
+            most, (long long)whole, (long long)least,
+            b->tokens > 1 ? "where a token at a time goes through its kernels"
+                          : "a token at a time as they are",
+            b->tokens > 1 ? ", or export shorter frames" : "");
     mlo_c_names(m, b);
-    return mlo_c_room(m, b);
+    return mlo_failed(m);
+}
+
+/* "attention_0 to layernorm_1 in blocks of 8 tokens", for people. */
+static const char *mlo_c_chain_text(mlo *m, const mlo_c_body *b, int chain) {
+    const mlo_element *e = b->core->element;
+    const int first = b->blocks.first[chain];
+    int last = b->blocks.last[chain];
+    while (last > first && !e[last].kernel) last--; /* views */
+    const char *what = last > first ? mlo_format(m, "%s to %s", e[first].name, e[last].name)
+                                    : e[first].name;
+    if (b->blocks.rows[chain] == 1) return mlo_format(m, "%s token by token", what);
+    return mlo_format(m, "%s in blocks of %lld tokens", what, (long long)b->blocks.rows[chain]);
+}
+
+/* The blocks, and why the arena is no smaller. */
+static const char *mlo_c_fit_text(mlo *m, const mlo_c_body *b) {
+    const char *text = "";
+    for (int k = 0; k < b->blocks.n; k++)
+        if (mlo_c_blocked(b, k))
+            text = mlo_or_empty(mlo_format(m, "%s%s; ", text, mlo_c_chain_text(m, b, k)));
+    return mlo_format(m, "%s%s%s", text, mlo_plan_text(m, &b->plan), *text ? ", so cut" : "");
 }
 
 /* ======== src/c/weights.c ======== */
@@ -71417,7 +71661,7 @@ static int mlo_c_narrow_of(mlo *m, const mlo_core *c, mlo_c_narrow *n) {
  * out: model.c: the text of each kernel (share/c) once for each combination of widths, and the layer.
  *
  * invariant: a kernel's arithmetic is in src/exact (exact.h), its loops in share/c; here are names, places, sizes.
- * example: mlo_add_16_16_16(V(int16_t, 0, 0), 128, V(int16_t, 8192, 0), 128, .., n, 128, p->add_0_p, ..);
+ * example: mlo_add_16_16_16((int16_t *)(a + 0) + 0, 128, (int16_t *)(a + 8192) + 0, 128, .., n, 128, p->add_0_p, ..);
  */
 typedef struct {
     mlo_emitter *e;
@@ -71425,29 +71669,40 @@ typedef struct {
     const mlo_c_params *params;
     const mlo_c_narrow *narrow;
     mlo_map told; /* kernels whose text is there */
+    int blocked; /* 1: what is written now is called for a block: `rows` tokens from r on */
 } mlo_c_writer;
 
-/* An operand or the result: "pointer, row". */
-static const char *mlo_c_stream(mlo_c_writer *w, const char *name) {
+static int64_t mlo_c_row(mlo_c_writer *w, const char *name) {
+    const mlo_c_value *v = mlo_c_value_of(w->b, name);
+    return v ? v->row : 0;
+}
+
+/* Where an operand's first token is, that of the frame; */
+static const char *mlo_c_first(mlo_c_writer *w, const char *name) {
     mlo *m = w->e->m;
     const mlo_c_value *v = mlo_c_value_of(w->b, name);
     if (!v) {
         mlo_fail_at(m, MLO_E_UNSUPPORTED, name, "is no value of the layer that C has");
         return "";
     }
-    if (v->place == MLO_C_OUTSIDE) return mlo_format(m, "memory, %lld", (long long)v->row);
-    return mlo_format(m, "(%s *)(a + %lld) + %lld, %lld", mlo_c_type(v->dtype),
-        (long long)w->b->plan.place[v->place].at, (long long)v->at, (long long)v->row);
+    if (v->place == MLO_C_OUTSIDE) return "memory";
+    return mlo_or_empty(mlo_format(m, "(%s *)(a + %lld) + %lld", mlo_c_type(v->dtype),
+        (long long)w->b->plan.place[v->place].at, (long long)v->at));
 }
+/* that of the block, in a place that has all tokens of the frame. */
 static const char *mlo_c_pointer(mlo_c_writer *w, const char *name) {
-    const char *both = mlo_or_empty(mlo_c_stream(w, name));
-    const char *comma = strrchr(both, ',');
-    return comma ? mlo_format(w->e->m, "%.*s", (int)(comma - both), both) : "";
-}
-static int64_t mlo_c_row(mlo_c_writer *w, const char *name) {
     const mlo_c_value *v = mlo_c_value_of(w->b, name);
-    return v ? v->row : 0;
+    const char *first = mlo_c_first(w, name);
+    if (!w->blocked || !v || v->place == MLO_C_OUTSIDE || w->b->few[v->place]) return first;
+    return mlo_or_empty(mlo_format(w->e->m, "%s + r * %lld", first, (long long)v->row));
 }
+/* An operand or the result: "pointer, row". */
+static const char *mlo_c_stream(mlo_c_writer *w, const char *name) {
+    return mlo_format(w->e->m, "%s, %lld", mlo_c_pointer(w, name), (long long)mlo_c_row(w, name));
+}
+
+/* What lines in front of it begin with. */
+static const char *mlo_c_margin(const mlo_c_writer *w) { return w->blocked ? "        " : "    "; }
 
 /* A parameter; NULL in C where there is none. */
 static const char *mlo_c_parameter(mlo_c_writer *w, const mlo_element *el, int k) {
@@ -71620,46 +71875,50 @@ static void mlo_c_attention(mlo_c_writer *w, int i) {
     const int kept = w->e->c->slots > 0, biased = mlo_attention_biased(n);
     const int64_t d = mlo_last_dim(&el->site.in[0]) / mlo_attention_heads(n);
     const char *const *in = (const char *const *)n->input;
-    const char *p = mlo_c_parameter(w, el, 4);
+    const char *p = mlo_c_parameter(w, el, 4), *margin = mlo_c_margin(w);
     const int64_t scratch = w->b->plan.place[w->b->scratch[i]].at;
     if (kept) mlo_c_keep(w, el, 1);
     if (kept) mlo_c_keep(w, el, 2);
-    mlo_line(w->e, "    const mlo_heads %s = {", el->name);
+    mlo_line(w->e, "%sconst mlo_heads %s = {", margin, el->name);
     mlo_line(w->e,
-        "        .start = %s, .tokens = n, .keys = %s, .heads = %lld, .kv_heads = %lld, .d = %lld,",
-        kept ? "at" : "0",
+        "%s    .start = %s, .tokens = %s, .keys = %s, .heads = %lld, .kv_heads = %lld, .d = %lld,",
+        margin,
+        kept             ? "at"
+            : w->blocked ? "r"
+                         : "0",
+        w->blocked ? "rows" : "n",
         kept              ? "at + n"
             : el->crossed ? "memory_tokens"
                           : "n",
         (long long)mlo_attention_heads(n), (long long)mlo_attention_kv_heads(n), (long long)d);
     mlo_line(w->e,
-        "        .q_row = %lld, .k_row = %lld, .v_row = %lld, .y_row = %lld, .causal = %d,",
+        "%s    .q_row = %lld, .k_row = %lld, .v_row = %lld, .y_row = %lld, .causal = %d,", margin,
         (long long)mlo_c_row(w, in[0]),
         (long long)(kept ? mlo_last_dim(&el->site.in[1]) : mlo_c_row(w, in[1])),
         (long long)(kept ? mlo_last_dim(&el->site.in[2]) : mlo_c_row(w, in[2])),
         (long long)mlo_c_row(w, n->output[0]), mlo_attention_causal(n));
     if (mlo_attention_banded(n))
-        mlo_line(w->e, "        .reach = %s + %d,", p, mlo_attention_constants(n));
-    mlo_line(w->e, "        .mask = %s,", mlo_c_mask(w, el));
+        mlo_line(w->e, "%s    .reach = %s + %d,", margin, p, mlo_attention_constants(n));
+    mlo_line(w->e, "%s    .mask = %s,", margin, mlo_c_mask(w, el));
     if (biased)
         mlo_line(w->e,
-            "        .bias = %s, .bias_heads = %lld, .bias_rows = %lld, .bias_keys = %lld, "
+            "%s    .bias = %s, .bias_heads = %lld, .bias_rows = %lld, .bias_keys = %lld, "
             ".bias_shift = %lld,",
-            mlo_c_parameter(w, el, 5), (long long)el->site.in[5].dims[0],
+            margin, mlo_c_parameter(w, el, 5), (long long)el->site.in[5].dims[0],
             (long long)el->site.in[5].dims[1], (long long)el->site.in[5].dims[2],
             (long long)mlo_attention_shift(n));
     const mlo_row_rounding r = mlo_attention_rounding(n, NULL);
     mlo_line(w->e,
-        "        .round = { .p = %s, .lt = %d, .probs = %d, .rounded = %d, .capped = %d, .all = %d "
+        "%s    .round = { .p = %s, .lt = %d, .probs = %d, .rounded = %d, .capped = %d, .all = %d "
         "}, .part = %d,",
-        p, r.lt, r.probs, r.rounded, r.capped, r.all, mlo_c_part_of(w, el));
-    mlo_line(w->e, "        .lo = %lld, .hi = %lld };", (long long)mlo_kernel_low(n),
+        margin, p, r.lt, r.probs, r.rounded, r.capped, r.all, mlo_c_part_of(w, el));
+    mlo_line(w->e, "%s    .lo = %lld, .hi = %lld };", margin, (long long)mlo_kernel_low(n),
         (long long)mlo_kernel_high(n));
     mlo_line(w->e,
-        "    MODEL_STEP(%d, %s(&%s, %s, %s, %s, %s, (void *)(a + %lld), (void *)(a + %lld)));",
-        mlo_c_step_number(w, i), mlo_c_name(w, el), el->name, mlo_c_pointer(w, in[0]),
-        kept ? mlo_format(m, "cache->%s_k[l][0]", el->name) : mlo_c_pointer(w, in[1]),
-        kept ? mlo_format(m, "cache->%s_v[l][0]", el->name) : mlo_c_pointer(w, in[2]),
+        "%sMODEL_STEP(%d, %s(&%s, %s, %s, %s, %s, (void *)(a + %lld), (void *)(a + %lld)));",
+        margin, mlo_c_step_number(w, i), mlo_c_name(w, el), el->name, mlo_c_pointer(w, in[0]),
+        kept ? mlo_format(m, "cache->%s_k[l][0]", el->name) : mlo_c_first(w, in[1]),
+        kept ? mlo_format(m, "cache->%s_v[l][0]", el->name) : mlo_c_first(w, in[2]),
         mlo_c_pointer(w, n->output[0]), (long long)scratch,
         (long long)(scratch + mlo_c_scratch(w->b, el) - 8 * d));
 }
@@ -71668,7 +71927,8 @@ static void mlo_c_attention(mlo_c_writer *w, int i) {
 static const char *mlo_c_rows(mlo_c_writer *w, const mlo_element *el) {
     const long long row = (long long)mlo_last_dim(&el->site.in[1]);
     const char *table = mlo_c_parameter(w, el, 1);
-    return w->e->c->slots ? mlo_format(w->e->m, "%s + at * %lld", table, row) : table;
+    const char *from = w->e->c->slots ? "at" : w->blocked ? "r" : NULL;
+    return from ? mlo_format(w->e->m, "%s + %s * %lld", table, from, row) : table;
 }
 
 /* The `part` as an argument, where there is one. */
@@ -71727,10 +71987,13 @@ static void mlo_c_call(mlo_c_writer *w, int i) {
     for (int k = 0; k < el->unit.n_in; k++)
         streams = mlo_format(
             m, "%s%s, ", streams, mlo_c_stream(w, el->node->input[el->unit.in[k].index]));
-    mlo_printf(&w->e->t, "    MODEL_STEP(%d, %s(%s%s, %s,\n        %s%lld, %lld",
+    mlo_printf(&w->e->t, "%sMODEL_STEP(%d, %s(%s%s, %s,\n%s    %s%lld, %lld", mlo_c_margin(w),
         mlo_c_step_number(w, i), mlo_c_name(w, el), streams, mlo_c_stream(w, el->node->output[0]),
-        el->side ? "memory_tokens" : "n", mlo_c_arguments(w, el),
-        (long long)mlo_kernel_low(el->node), (long long)mlo_kernel_high(el->node));
+        el->side         ? "memory_tokens"
+            : w->blocked ? "rows"
+                         : "n",
+        mlo_c_margin(w), mlo_c_arguments(w, el), (long long)mlo_kernel_low(el->node),
+        (long long)mlo_kernel_high(el->node));
     if (w->b->scratch[i] != MLO_C_OUTSIDE)
         mlo_printf(
             &w->e->t, ", (void *)(a + %lld)", (long long)w->b->plan.place[w->b->scratch[i]].at);
@@ -71747,10 +72010,26 @@ static void mlo_c_steps(void *user) {
     }
 }
 
+/* A chain of calls: for all tokens, or for a block of them after the other. */
+static void mlo_c_chain(mlo_c_writer *w, int chain) {
+    const mlo_c_blocks *k = &w->b->blocks;
+    const long long rows = (long long)k->rows[chain];
+    w->blocked = mlo_c_blocked(w->b, chain);
+    if (w->blocked)
+        mlo_line(w->e,
+            "    for (int r = 0; r < n; r += %lld) {\n        const int rows = n - r < %lld ? n - "
+            "r : %lld;",
+            rows, rows, rows);
+    for (int i = k->first[chain]; i <= k->last[chain] && !w->e->m->error.code; i++)
+        mlo_c_call(w, i);
+    if (w->blocked) mlo_line(w->e, "    }");
+    w->blocked = 0;
+}
+
 static void mlo_c_layer(void *user) {
     mlo_c_writer *w = (mlo_c_writer *)user;
     const mlo_c_body *b = w->b;
-    for (int i = 0; i < b->core->n_element && !w->e->m->error.code; i++) mlo_c_call(w, i);
+    for (int k = 0; k < b->blocks.n && !w->e->m->error.code; k++) mlo_c_chain(w, k);
     if (!b->copied) return;
     const mlo_c_value *out = mlo_c_value_of(w->b, b->core->scan.body->output[0]->name);
     mlo_line(w->e, "    memcpy(a + %lld, a + %lld, (size_t)n * %lld);",
@@ -71894,7 +72173,7 @@ static int mlo_emit_c_header(mlo_c_writer *w, const mlo_border *border) {
             NULL },
         { "CHANNELS", mlo_integer(m, c->channels), NULL },
         { "ARENA", mlo_integer(m, w->b->plan.bytes), NULL },
-        { "PROOF", mlo_format(m, "%s", mlo_plan_text(m, &w->b->plan)), NULL },
+        { "PROOF", mlo_format(m, "%s", mlo_c_fit_text(m, w->b)), NULL },
         { "SCALES",
             mlo_format(m, "%s%s%s", mlo_c_scale(m, "IN", &border[MLO_BORDER_IN]),
                 mlo_c_scale(m, "OUT", &border[MLO_BORDER_OUT]),
@@ -72087,6 +72366,21 @@ static void mlo_c_manifest_plan(mlo_emitter *e, const mlo_arena *plan) {
     mlo_c_manifest_places(e, plan);
 }
 
+/* Which elements go in blocks of how many tokens; nothing, if none does. */
+static void mlo_c_manifest_blocks(mlo_emitter *e, const mlo_c_body *b) {
+    const mlo_c_blocks *k = &b->blocks;
+    int n = 0;
+    for (int i = 0; i < k->n; i++) {
+        if (!mlo_c_blocked(b, i)) continue;
+        mlo_printf(&e->t, "%s    {\"start\": %d, \"steps\": %d, \"tokens\": %lld, \"what\": ",
+            n++ ? ",\n" : "  \"blocks\": [\n", k->first[i], k->last[i] - k->first[i] + 1,
+            (long long)k->rows[i]);
+        mlo_report_string(&e->t, mlo_or_empty(mlo_c_chain_text(e->m, b, i)));
+        mlo_puts(&e->t, "}");
+    }
+    if (n) mlo_puts(&e->t, "\n  ],\n");
+}
+
 static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_words *w) {
     const mlo_core *c = e->c;
     mlo_line(e,
@@ -72094,6 +72388,7 @@ static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_
         "%lld,\n  \"channels\": %lld,",
         MLO_VERSION, (long long)c->scan.iterations, (long long)c->chunk, (long long)c->channels);
     mlo_c_manifest_plan(e, &b->plan);
+    mlo_c_manifest_blocks(e, b);
     for (int i = 0; i < c->n_element; i++) mlo_c_manifest_node(e, i, c->element[i].name);
     mlo_puts(&e->t, "],\n");
     if (c->slots) mlo_line(e, "  \"context\": %lld,", (long long)c->chunk);
@@ -72122,6 +72417,7 @@ static int mlo_emit_c_guide(mlo_emitter *e, const mlo_c_body *b, const mlo_borde
         { "TOKENS", mlo_integer(m, c->chunk), NULL },
         { "CHANNELS", mlo_integer(m, c->channels), NULL },
         { "ARENA", mlo_integer(m, b->plan.bytes), NULL },
+        { "PROOF", mlo_format(m, "%s", mlo_c_fit_text(m, b)), NULL },
         { "JOBS", c->slots ? "" : NULL, NULL },
         { "SIGNATURE", mlo_format(m, "%s", mlo_c_signature(e)), NULL },
         { "SCALED_IN", mlo_guide_if(in->floats != NULL), NULL },
@@ -74516,7 +74812,7 @@ static int mlo_emit_c(mlo *m, mlo_sink sink, void *user) {
     e->m = e->t.m = m;
     e->sink = sink;
     e->user = user;
-    mlo_c_writer w = { e, b, params, narrow, { 0 } };
+    mlo_c_writer w = { e, b, params, narrow, { 0 }, 0 };
     if (!mlo_borders(e, border) && !mlo_c_body_build(m, e->c, b)
         && !mlo_c_params_of(m, e->c, params) && !mlo_c_narrow_of(m, e->c, narrow)
         && !mlo_emit_c_header(&w, border) && !mlo_emit_c_exact(e, exact) && !mlo_emit_c_model(&w)
@@ -76212,6 +76508,10 @@ static int mlo_text_arena(const mlo_view *v, mlo_sheet *t) {
     mlo_end_line(t);
     mlo_say_cell(t, "arena", MLO_LABEL - 1);
     mlo_tell(t, mlo_or_empty(s));
+    for (const cJSON *k = mlo_cuts_list(c->plan, "blocks"); k; k = k->next) {
+        mlo_to_column(t, MLO_LABEL);
+        mlo_tell(t, mlo_cuts_word(k, "what"));
+    }
     if (mlo_cuts_any(c)) mlo_text_cuts(m, c, t);
     mlo_cuts_free(c);
     return mlo_failed(m);
@@ -77993,6 +78293,18 @@ static void mlo_bytes_loop(const mlo_bytes_chart *h) {
             (long long)rounds);
 }
 
+/* What goes in blocks of tokens: its boxes are those of a block, and what it reads stays till the last one. */
+static void mlo_bytes_blocks(const mlo_bytes_chart *h) {
+    const cJSON *k = mlo_cuts_list(h->c->plan, "blocks");
+    if (!k) return;
+    mlo_puts(h->t, "<p class=quiet>");
+    for (const char *comma = ""; k; k = k->next, comma = "; ") {
+        mlo_puts(h->t, comma);
+        mlo_html_words(h->t, mlo_cuts_word(k, "what"), 200);
+    }
+    mlo_puts(h->t, ".</p>");
+}
+
 /* The whole arena, of whole values. */
 static void mlo_bytes_whole(mlo_bytes_chart *h) {
     const int64_t bytes = mlo_cuts_number(h->c->plan, "arena_bytes");
@@ -78000,6 +78312,7 @@ static void mlo_bytes_whole(mlo_bytes_chart *h) {
         "<section><h2>Arena: %s bytes</h2><p class=sub>What lies where, step by step.</p>",
         mlo_thousands(h->v->m, bytes));
     mlo_bytes_places(h, bytes);
+    mlo_bytes_blocks(h);
 }
 
 /* The option "plan", if it was given. */

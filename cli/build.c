@@ -249,6 +249,15 @@ static void cli_tell_copies(const cJSON *manifest) {
         fprintf(stderr, "with two places for every part\n");
 }
 
+/* What of a layer goes in blocks of tokens. */
+static void cli_tell_blocks(const cJSON *manifest) {
+    const cJSON *block;
+    cJSON_ArrayForEach(block, cJSON_GetObjectItemCaseSensitive(manifest, "blocks")) {
+        const cJSON *what = cJSON_GetObjectItemCaseSensitive(block, "what");
+        fprintf(stderr, "              %s\n", cJSON_IsString(what) ? what->valuestring : "");
+    }
+}
+
 /* Of C: what it takes of memory. */
 static void cli_tell_arena(const cJSON *manifest) {
     char text[64];
@@ -261,9 +270,11 @@ static void cli_tell_arena(const cJSON *manifest) {
     if (cJSON_HasObjectItem(manifest, "tiles"))
         cli_tell_copies(manifest);
     else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(manifest, "arena_proved")))
-        fprintf(stderr, ", the least there is\n");
+        fprintf(stderr, ", the least there is%s\n",
+            cJSON_HasObjectItem(manifest, "blocks") ? ", so cut:" : "");
     else
         fprintf(stderr, "; there is none below %s\n", cli_grouped(bound, text));
+    cli_tell_blocks(manifest);
 }
 
 static void cli_tell(cli *c, const cli_reports *r, const cJSON *manifest, const cli_error *errors,
@@ -295,7 +306,7 @@ static int cli_build_json(
         "multipliers", "interval_per_token", "predicted_cycles", "predicted_interval",
         "iteration_bytes", "kernels", "context", "slots", "predicted_step", "target", "arena_bytes",
         "arena_bound", "arena_proved", "memory_bytes", "traffic_bytes", "overlapped_bytes",
-        "tiles" };
+        "tiles", "blocks" };
     cJSON *all = cJSON_CreateObject(), *roll = r->roll ? cJSON_Parse(r->roll) : NULL, *list;
     cJSON_AddStringToObject(all, "directory", cli_value(c, "o"));
     if (roll)

@@ -220,7 +220,7 @@ static const cli_flag cli_flags[] = {
         "what to build: Verilog (default), or C without libraries for any processor" },
     { "arena", "BYTES", V_BUILD, 1,
         "with --target c: what a network's values may take at a time; what needs more is cut into "
-        "parts; a layer that needs more is refused" },
+        "parts, a transformer's layer into blocks of tokens" },
     { "unrolled", NULL, V_BUILD, 1,
         "the body once for every iteration, one behind the other, for comparison: nothing goes "
         "round" },

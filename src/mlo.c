@@ -199,7 +199,9 @@
 
 /* c: the same integers as C, for any processor */
 #include "c/plan.c"                 /* what lies where in the arena: the least bytes */
+#include "c/blocks.c"               /* which of a layer's kernels may go in blocks of tokens */
 #include "c/body.c"                 /* the layer's values in places */
+#include "c/fit.c"                  /* a layer in a small arena */
 #include "c/weights.c"              /* its parameters */
 #include "c/narrow.c"               /* which of its sums are of 32 bits */
 #include "c/calls.c"                /* its kernels, called one after the other */

@@ -12,6 +12,7 @@
     depth       the code of 12 layers is that of 2
     profile     every step is in the table, as often as it ran: by the clock, by RISC-V's counter, by one of the caller's
     arena       no two places that are in use together overlap; none of other planners is below; the bytes that a run touches
+    blocks      layers in arenas down to the least, in blocks of tokens: words of ONNX Runtime, frames of any length, the bytes that a run touches; below the least: refused
     packing     sets of places, drawn: the least of all orders
     story       stories260k with a cache, a token at a time: its words and its text are ONNX Runtime's and mlo's
     parts       a sequence in parts of any size is the sequence
@@ -264,6 +265,61 @@ def check_arena():
         t.case("%s: no other planner is below" % name, "" if ends <= min(other_planners(places)) else "%d, others %s" % (ends, other_planners(places)))
 
 
+def least(name, *flags):
+    """What --arena takes at least, as is said where that is too little."""
+    p = t.call("compile", t.model(name), "--target", "c", *flags, "--arena", 1, "-o", t.at("none"))
+    said = re.search(rb"--arena 1: the layer's values take (\d+) bytes at a time, and (\d+) at least, .*; give as much", p.stderr)
+    return int(said[2]) if p.returncode == 4 and said and int(said[1]) == manifest(built(name, *flags))["arena_bytes"] else p.stderr.decode()[-200:]
+
+
+def painted(path, x, others):
+    """Bytes of the arena that a run touches, up to the last; -1: more than it has."""
+    model = Model(path)
+    model.memory[:] = 0xA5
+    model(x, **others)
+    behind = model.arena.ctypes.data - model.memory.ctypes.data + len(model.arena)
+    return -1 if (model.memory[behind:] != 0xA5).any() else int(np.flatnonzero(model.arena != 0xA5)[-1]) + 1
+
+
+def check_blocks():
+    fewest = {}
+    for name in BODIES:
+        whole, low = built(name), least(name)
+        most = manifest(whole)["arena_bytes"]
+        if not isinstance(low, int) or low > most or "blocks" in manifest(whole):
+            t.case("%s: the least is said" % name, "%s of %d" % (low, most))
+            continue
+        fewest[name] = low / most
+        wrong = []
+        for size in sorted({low, (low + most) // 2, most - 1} if low < most else {most}):
+            path = t.at("blocks-%s-%d" % (name, size))
+            t.good("compile", t.model(name), "--target", "c", "--arena", size, "-o", path)
+            core, feeds = core_feeds(path, drawn(path, 5))
+            x, others = called(path, feeds)
+            model, m = Model(path), manifest(path)
+            top = [p for p in m["places"] if p["offset"] + p["bytes"] == m["arena_bytes"]]
+            slack = max(max([p["bytes"] for p in top if "scratch" in p["what"]], default=0), 15)     # sums may be half as wide as their room; places are aligned
+            touched, bound = painted(path, x, others), max(sum(p["bytes"] for p in m["places"] if p["steps"][s] == "1") for s in range(len(m["nodes"]) + 1))
+            short = {} if "memory" in others or "mask" in others else {n: differ(model(x[:n]), Model(whole)(x[:n])) for n in (1, len(x) // 2, len(x) - 1)}
+            kept = [k["what"] for k in m.get("blocks", []) if not 0 < k["tokens"] < m["tokens"]]
+            wrong += ["%d: %s" % (size, why) for why in (
+                differ(model(x, **others), core.run(None, feeds)[0]), next((v for v in short.values() if v), ""), tested(path, "gcc", ["-O1", *t.SANITIZE]) if size == low else "",
+                "" if m["arena_bytes"] <= size and m["arena_bytes"] == model.number["ARENA_BYTES"] and m["arena_bound"] == bound else "the arena has %d bytes" % m["arena_bytes"],
+                "" if m["arena_bytes"] - slack <= touched <= m["arena_bytes"] else "%d bytes are touched of %d" % (touched, m["arena_bytes"]),
+                "" if ("blocks" in m) == (low < most) and not kept else "the blocks are %s" % m.get("blocks")) if why]
+        t.case("%s: in blocks, down to %d bytes of %d" % (name, low, most), "; ".join(wrong))
+        p = t.call("compile", t.model(name), "--target", "c", "--arena", low - 1, "-o", t.at("below"))
+        t.case("%s: a byte below the least" % name, "" if p.returncode == 4 and b" and %d at least" % low in p.stderr and not os.path.exists(t.at("below")) else p.stderr.decode()[-200:] or "it says nothing")
+    t.note("the least arena, of that of whole values: " + ", ".join("%s %.0f %%" % (k, 100 * v) for k, v in fewest.items()))
+    some = sum(v < 0.75 for v in fewest.values())
+    t.case("blocks spare a quarter of most arenas", "" if 2 * some > len(fewest) else "%d of %d" % (some, len(fewest)))
+    path = t.at("blocks-bert-tiny-%d" % least("bert-tiny"))
+    said = t.good("show", "--text", path).decode() + t.good("show", "--html", path).decode()
+    t.case("show tells the blocks", "" if said.count("attention_0 to layernorm_1 token by token") == 2 else said[-300:])
+    low = least(*STORY)
+    t.case("a decoder's step is a token already", "" if low == manifest(built(*STORY))["arena_bytes"] else str(low))
+
+
 def check_packing():
     """Some order, each place as low as it goes, makes the least there is: all orders of six are tried."""
     driver, rng, sets = t.at("plan"), np.random.default_rng(3), []
@@ -406,7 +462,7 @@ def check_refused():
     want(1, "a frame of no tokens", model(x, tokens=0))
     want(1, "a frame of too many tokens", model(np.concatenate([x, x[:1]])))
     t.case("a frame of fewer tokens is taken", "" if isinstance(model(x[:5]), np.ndarray) else "refused")
-    for bytes, flags, status, says in (16383, ["--target", "c"], 4, b"--arena 16383: the layer's values take 16384 bytes"), (16384, ["--target", "c"], 0, b""), (16384, [], 2, b"--arena is of C"):
+    for bytes, flags, status, says in (8000, ["--target", "c"], 4, b"--arena 8000: the layer's values take 16384 bytes at a time, and 10752 at least"), (16384, ["--target", "c"], 0, b""), (16384, [], 2, b"--arena is of C"):
         p = t.call("compile", t.model("bert-tiny"), *flags, "--arena", bytes, "-o", t.at("small-%d" % len(flags)))
         t.case("--arena %d %s" % (bytes, " ".join(flags)), "" if p.returncode == status and says in p.stderr else p.stderr.decode() or "it says nothing")
     p = t.call("compile", t.model(STORY[0]), "--context", "64", "--tokens", "--target", "c", "-o", t.at("ids"))
@@ -450,4 +506,4 @@ def check_parts():
         t.case("parts of %s" % (parts,), differ(np.concatenate(got), want[:at]))
 
 
-t.main(check_words, check_compilers, check_foreign, check_bare, check_families, check_depth, check_profile, check_arena, check_packing, check_sim, check_narrow, check_weights, check_one, check_refused, check_story, check_parts, floor=171)
+t.main(check_words, check_compilers, check_foreign, check_bare, check_families, check_depth, check_profile, check_arena, check_blocks, check_packing, check_sim, check_narrow, check_weights, check_one, check_refused, check_story, check_parts, floor=208)

@@ -9,6 +9,9 @@
  * the same place where the input is not needed any more when the result comes; else it is copied there at
  * the end of the step.
  *
+ * Of a chain that goes in blocks (blocks.c), what it makes for itself has room for a block's tokens; a place of
+ * all tokens that it reads or writes is in use from its first step to its last one: the next block comes.
+ *
  * invariant: no value is written over before its last reader has read it.
  * example: BERT: 11 values and the scratch of attention, 7 places.
  * cost: O(values * steps).
@@ -32,6 +35,8 @@ typedef struct {
     int n_value;
     mlo_arena plan;
     int64_t tokens; /* of a call of the layer: a frame's, or of a decoder with a cache one */
+    mlo_c_blocks blocks;
+    char few[MLO_PLAN_PLACES]; /* of each place, 1: it has room for a block of tokens only */
     int scratch[MLO_CORE_MOST]; /* of each element: its place, or MLO_C_OUTSIDE */
     int copied; /* 1: the loop's result is copied to where its input lies */
 } mlo_c_body;
@@ -42,10 +47,11 @@ static mlo_c_value *mlo_c_value_of(mlo_c_body *b, const char *name) {
     return NULL;
 }
 
-static int mlo_c_place(mlo_c_body *b, int64_t bytes) {
+static int mlo_c_place(mlo_c_body *b, int64_t bytes, int few) {
     mlo_arena_place *p = &b->plan.place[b->plan.n];
     memset(p, 0, sizeof *p);
     p->bytes = bytes;
+    b->few[b->plan.n] = (char)few;
     return b->plan.n++;
 }
 
@@ -80,15 +86,39 @@ static int mlo_c_in_place(const mlo_element *e) {
     }
 }
 
+/* Does a chain go in blocks? */
+static int mlo_c_blocked(const mlo_c_body *b, int chain) {
+    return b->blocks.rows[chain] < b->tokens;
+}
+
+/* Of what element i makes, are there only a block's tokens at a time? */
+static int mlo_c_is_few(const mlo_c_body *b, int i) {
+    const int chain = b->blocks.of[i];
+    return mlo_c_blocked(b, chain)
+        && !mlo_c_leaves(b->core, &b->blocks, b->core->element[i].node->output[0], chain);
+}
+
+/* Does each block of a chain read all tokens of anything in a place? */
+static int mlo_c_kept(const mlo_c_body *b, int place, int chain) {
+    for (int i = b->blocks.first[chain]; mlo_c_blocked(b, chain) && i <= b->blocks.last[chain]; i++)
+        for (int k = 0; k < b->n_value; k++)
+            if (b->value[k].place == place
+                && mlo_c_reads_all(&b->core->element[i], b->value[k].name))
+                return 1;
+    return 0;
+}
+
 /* The place of an operand that step i may write over; MLO_C_OUTSIDE: there is none. The loop's own is the
- * best: then its result needs no copy. */
+ * best: then its result needs no copy. Where all tokens have room, a block has its own, too. */
 static int mlo_c_reuse(mlo_c_body *b, int i, const mlo_c_value *y) {
     const mlo_element *e = &b->core->element[i];
+    const int few = mlo_c_is_few(b, i);
     int found = MLO_C_OUTSIDE;
     for (int k = 0; mlo_c_in_place(e) && k < e->unit.n_in; k++) {
         const mlo_c_value *x = mlo_c_value_of(b, e->node->input[e->unit.in[k].index]);
         if (x && mlo_c_whole(x) && mlo_c_last(b, x->place) == i
-            && mlo_dtype_size(y->dtype) <= mlo_dtype_size(x->dtype)
+            && mlo_dtype_size(y->dtype) <= mlo_dtype_size(x->dtype) && b->few[x->place] <= few
+            && !mlo_c_kept(b, x->place, b->blocks.of[i])
             && (found == MLO_C_OUTSIDE || x->place == 0))
             found = x->place;
     }
@@ -145,17 +175,29 @@ static int mlo_c_step(mlo *m, mlo_c_body *b, int i) {
     const mlo_element *e = &b->core->element[i];
     b->scratch[i] = MLO_C_OUTSIDE;
     if (!e->kernel) return mlo_c_split(m, b, e);
-    const int64_t tokens = e->side ? mlo_tokens_of(&e->site.out) : b->tokens;
+    const int few = mlo_c_is_few(b, i);
+    const int64_t tokens = e->side ? mlo_tokens_of(&e->site.out)
+        : few                      ? b->blocks.rows[b->blocks.of[i]]
+                                   : b->tokens;
     mlo_c_value *v = mlo_c_value_new(m, b, e->node->output[0], tokens);
     if (!v || e->kernel->kind == MLO_KERNEL_REPLAY) return mlo_failed(m);
     const int place = mlo_c_reuse(b, i, v);
-    v->place = place == MLO_C_OUTSIDE ? mlo_c_place(b, mlo_c_bytes(v)) : place;
+    v->place = place == MLO_C_OUTSIDE ? mlo_c_place(b, mlo_c_bytes(v), few) : place;
     b->plan.place[v->place].live[i] = 1;
     const int64_t scratch = mlo_c_scratch(b, e);
     if (!scratch) return 0;
-    b->scratch[i] = mlo_c_place(b, scratch);
+    b->scratch[i] = mlo_c_place(b, scratch, 1);
     b->plan.place[b->scratch[i]].live[i] = 1;
     return 0;
+}
+
+/* The first step at which a value needs its place, or the last one: all steps of a chain that goes in blocks, if the
+ * place has room for all tokens. */
+static int mlo_c_step_of(const mlo_c_body *b, const mlo_c_value *v, int step, int last) {
+    const int inside = step >= 0 && step < b->core->n_element && !b->few[v->place];
+    const int chain = inside ? b->blocks.of[step] : 0;
+    if (!inside || !mlo_c_blocked(b, chain)) return step;
+    return last ? b->blocks.last[chain] : b->blocks.first[chain];
 }
 
 /* The steps at which places are in use: from a value's making to its last reading. */
@@ -164,7 +206,10 @@ static void mlo_c_live(mlo_c_body *b) {
         const mlo_c_value *v = &b->value[k];
         int port, from = mlo_core_source(b->core, v->name, &port);
         if (v->place == MLO_C_OUTSIDE) continue;
-        for (int s = from < 0 ? 0 : from; s <= v->last; s++) b->plan.place[v->place].live[s] = 1;
+        const int end = mlo_c_step_of(b, v, v->last, 1);
+        from = mlo_c_step_of(b, v, from, 0);
+        for (int s = from < 0 ? 0 : from; s <= end && s < b->plan.steps; s++)
+            b->plan.place[v->place].live[s] = 1;
     }
 }
 
@@ -179,9 +224,9 @@ static int mlo_c_carry(mlo *m, mlo_c_body *b) {
             "that");
     mlo_arena_place *to = &b->plan.place[0], *from = &b->plan.place[out->place];
     const int taken = out->place;
-    to->live[b->plan.steps - 1] = 0;
+    to->live[b->core->n_element] = 0;
     b->copied = taken && mlo_places_meet(&b->plan, to, from);
-    to->live[b->plan.steps - 1] = 1;
+    to->live[b->core->n_element] = 1;
     if (!taken || b->copied) return 0;
     for (int s = 0; s < b->plan.steps; s++) to->live[s] |= from->live[s];
     to->bytes = mlo_max(to->bytes, from->bytes);
@@ -202,29 +247,17 @@ static void mlo_c_names(mlo *m, mlo_c_body *b) {
                 mlo_format(m, "scratch of %s", b->core->element[i].name));
 }
 
-/* Is the arena as small as it has to be? Values are in it whole: nothing is tiled. */
-static int mlo_c_room(mlo *m, const mlo_c_body *b) {
-    const long most = mlo_opt_int(m, "arena", LONG_MAX, 1, LONG_MAX);
-    if (m->error.code || b->plan.bytes <= most) return mlo_failed(m);
-    return mlo_fail(m, MLO_E_UNSUPPORTED, b->core->scan.node,
-        "--arena %ld: the layer's values take %lld bytes at a time (%s), and C is not tiled yet; "
-        "give "
-        "as much, or export shorter frames",
-        most, (long long)b->plan.bytes, mlo_plan_text(m, &b->plan));
-}
-
-static int mlo_c_body_build(mlo *m, const mlo_core *c, mlo_c_body *b) {
-    memset(b, 0, sizeof *b);
-    b->core = c;
-    b->tokens = c->slots ? 1 : c->chunk;
+/* Values, places and the plan of the layer, in blocks as they are said. */
+static int mlo_c_lay(mlo *m, mlo_c_body *b) {
+    const mlo_core *c = b->core;
+    b->n_value = b->plan.n = b->copied = 0;
     b->plan.steps = c->n_element + 1;
     mlo_c_value *in = mlo_c_value_new(m, b, c->scan.body->input[0]->name, b->tokens);
     if (!in) return mlo_failed(m);
-    in->place = mlo_c_place(b, mlo_c_bytes(in));
+    in->place = mlo_c_place(b, mlo_c_bytes(in), 0);
     for (int i = 0; i < c->n_element; i++) MLO_TRY(mlo_c_step(m, b, i));
     mlo_c_live(b);
     MLO_TRY(mlo_c_carry(m, b));
     mlo_plan_solve(&b->plan);
-    mlo_c_names(m, b);
-    return mlo_c_room(m, b);
+    return 0;
 }

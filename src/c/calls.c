@@ -4,7 +4,7 @@
  * out: model.c: the text of each kernel (share/c) once for each combination of widths, and the layer.
  *
  * invariant: a kernel's arithmetic is in src/exact (exact.h), its loops in share/c; here are names, places, sizes.
- * example: mlo_add_16_16_16(V(int16_t, 0, 0), 128, V(int16_t, 8192, 0), 128, .., n, 128, p->add_0_p, ..);
+ * example: mlo_add_16_16_16((int16_t *)(a + 0) + 0, 128, (int16_t *)(a + 8192) + 0, 128, .., n, 128, p->add_0_p, ..);
  */
 typedef struct {
     mlo_emitter *e;
@@ -12,29 +12,40 @@ typedef struct {
     const mlo_c_params *params;
     const mlo_c_narrow *narrow;
     mlo_map told; /* kernels whose text is there */
+    int blocked; /* 1: what is written now is called for a block: `rows` tokens from r on */
 } mlo_c_writer;
 
-/* An operand or the result: "pointer, row". */
-static const char *mlo_c_stream(mlo_c_writer *w, const char *name) {
+static int64_t mlo_c_row(mlo_c_writer *w, const char *name) {
+    const mlo_c_value *v = mlo_c_value_of(w->b, name);
+    return v ? v->row : 0;
+}
+
+/* Where an operand's first token is, that of the frame; */
+static const char *mlo_c_first(mlo_c_writer *w, const char *name) {
     mlo *m = w->e->m;
     const mlo_c_value *v = mlo_c_value_of(w->b, name);
     if (!v) {
         mlo_fail_at(m, MLO_E_UNSUPPORTED, name, "is no value of the layer that C has");
         return "";
     }
-    if (v->place == MLO_C_OUTSIDE) return mlo_format(m, "memory, %lld", (long long)v->row);
-    return mlo_format(m, "(%s *)(a + %lld) + %lld, %lld", mlo_c_type(v->dtype),
-        (long long)w->b->plan.place[v->place].at, (long long)v->at, (long long)v->row);
+    if (v->place == MLO_C_OUTSIDE) return "memory";
+    return mlo_or_empty(mlo_format(m, "(%s *)(a + %lld) + %lld", mlo_c_type(v->dtype),
+        (long long)w->b->plan.place[v->place].at, (long long)v->at));
 }
+/* that of the block, in a place that has all tokens of the frame. */
 static const char *mlo_c_pointer(mlo_c_writer *w, const char *name) {
-    const char *both = mlo_or_empty(mlo_c_stream(w, name));
-    const char *comma = strrchr(both, ',');
-    return comma ? mlo_format(w->e->m, "%.*s", (int)(comma - both), both) : "";
-}
-static int64_t mlo_c_row(mlo_c_writer *w, const char *name) {
     const mlo_c_value *v = mlo_c_value_of(w->b, name);
-    return v ? v->row : 0;
+    const char *first = mlo_c_first(w, name);
+    if (!w->blocked || !v || v->place == MLO_C_OUTSIDE || w->b->few[v->place]) return first;
+    return mlo_or_empty(mlo_format(w->e->m, "%s + r * %lld", first, (long long)v->row));
 }
+/* An operand or the result: "pointer, row". */
+static const char *mlo_c_stream(mlo_c_writer *w, const char *name) {
+    return mlo_format(w->e->m, "%s, %lld", mlo_c_pointer(w, name), (long long)mlo_c_row(w, name));
+}
+
+/* What lines in front of it begin with. */
+static const char *mlo_c_margin(const mlo_c_writer *w) { return w->blocked ? "        " : "    "; }
 
 /* A parameter; NULL in C where there is none. */
 static const char *mlo_c_parameter(mlo_c_writer *w, const mlo_element *el, int k) {
@@ -207,46 +218,50 @@ static void mlo_c_attention(mlo_c_writer *w, int i) {
     const int kept = w->e->c->slots > 0, biased = mlo_attention_biased(n);
     const int64_t d = mlo_last_dim(&el->site.in[0]) / mlo_attention_heads(n);
     const char *const *in = (const char *const *)n->input;
-    const char *p = mlo_c_parameter(w, el, 4);
+    const char *p = mlo_c_parameter(w, el, 4), *margin = mlo_c_margin(w);
     const int64_t scratch = w->b->plan.place[w->b->scratch[i]].at;
     if (kept) mlo_c_keep(w, el, 1);
     if (kept) mlo_c_keep(w, el, 2);
-    mlo_line(w->e, "    const mlo_heads %s = {", el->name);
+    mlo_line(w->e, "%sconst mlo_heads %s = {", margin, el->name);
     mlo_line(w->e,
-        "        .start = %s, .tokens = n, .keys = %s, .heads = %lld, .kv_heads = %lld, .d = %lld,",
-        kept ? "at" : "0",
+        "%s    .start = %s, .tokens = %s, .keys = %s, .heads = %lld, .kv_heads = %lld, .d = %lld,",
+        margin,
+        kept             ? "at"
+            : w->blocked ? "r"
+                         : "0",
+        w->blocked ? "rows" : "n",
         kept              ? "at + n"
             : el->crossed ? "memory_tokens"
                           : "n",
         (long long)mlo_attention_heads(n), (long long)mlo_attention_kv_heads(n), (long long)d);
     mlo_line(w->e,
-        "        .q_row = %lld, .k_row = %lld, .v_row = %lld, .y_row = %lld, .causal = %d,",
+        "%s    .q_row = %lld, .k_row = %lld, .v_row = %lld, .y_row = %lld, .causal = %d,", margin,
         (long long)mlo_c_row(w, in[0]),
         (long long)(kept ? mlo_last_dim(&el->site.in[1]) : mlo_c_row(w, in[1])),
         (long long)(kept ? mlo_last_dim(&el->site.in[2]) : mlo_c_row(w, in[2])),
         (long long)mlo_c_row(w, n->output[0]), mlo_attention_causal(n));
     if (mlo_attention_banded(n))
-        mlo_line(w->e, "        .reach = %s + %d,", p, mlo_attention_constants(n));
-    mlo_line(w->e, "        .mask = %s,", mlo_c_mask(w, el));
+        mlo_line(w->e, "%s    .reach = %s + %d,", margin, p, mlo_attention_constants(n));
+    mlo_line(w->e, "%s    .mask = %s,", margin, mlo_c_mask(w, el));
     if (biased)
         mlo_line(w->e,
-            "        .bias = %s, .bias_heads = %lld, .bias_rows = %lld, .bias_keys = %lld, "
+            "%s    .bias = %s, .bias_heads = %lld, .bias_rows = %lld, .bias_keys = %lld, "
             ".bias_shift = %lld,",
-            mlo_c_parameter(w, el, 5), (long long)el->site.in[5].dims[0],
+            margin, mlo_c_parameter(w, el, 5), (long long)el->site.in[5].dims[0],
             (long long)el->site.in[5].dims[1], (long long)el->site.in[5].dims[2],
             (long long)mlo_attention_shift(n));
     const mlo_row_rounding r = mlo_attention_rounding(n, NULL);
     mlo_line(w->e,
-        "        .round = { .p = %s, .lt = %d, .probs = %d, .rounded = %d, .capped = %d, .all = %d "
+        "%s    .round = { .p = %s, .lt = %d, .probs = %d, .rounded = %d, .capped = %d, .all = %d "
         "}, .part = %d,",
-        p, r.lt, r.probs, r.rounded, r.capped, r.all, mlo_c_part_of(w, el));
-    mlo_line(w->e, "        .lo = %lld, .hi = %lld };", (long long)mlo_kernel_low(n),
+        margin, p, r.lt, r.probs, r.rounded, r.capped, r.all, mlo_c_part_of(w, el));
+    mlo_line(w->e, "%s    .lo = %lld, .hi = %lld };", margin, (long long)mlo_kernel_low(n),
         (long long)mlo_kernel_high(n));
     mlo_line(w->e,
-        "    MODEL_STEP(%d, %s(&%s, %s, %s, %s, %s, (void *)(a + %lld), (void *)(a + %lld)));",
-        mlo_c_step_number(w, i), mlo_c_name(w, el), el->name, mlo_c_pointer(w, in[0]),
-        kept ? mlo_format(m, "cache->%s_k[l][0]", el->name) : mlo_c_pointer(w, in[1]),
-        kept ? mlo_format(m, "cache->%s_v[l][0]", el->name) : mlo_c_pointer(w, in[2]),
+        "%sMODEL_STEP(%d, %s(&%s, %s, %s, %s, %s, (void *)(a + %lld), (void *)(a + %lld)));",
+        margin, mlo_c_step_number(w, i), mlo_c_name(w, el), el->name, mlo_c_pointer(w, in[0]),
+        kept ? mlo_format(m, "cache->%s_k[l][0]", el->name) : mlo_c_first(w, in[1]),
+        kept ? mlo_format(m, "cache->%s_v[l][0]", el->name) : mlo_c_first(w, in[2]),
         mlo_c_pointer(w, n->output[0]), (long long)scratch,
         (long long)(scratch + mlo_c_scratch(w->b, el) - 8 * d));
 }
@@ -255,7 +270,8 @@ static void mlo_c_attention(mlo_c_writer *w, int i) {
 static const char *mlo_c_rows(mlo_c_writer *w, const mlo_element *el) {
     const long long row = (long long)mlo_last_dim(&el->site.in[1]);
     const char *table = mlo_c_parameter(w, el, 1);
-    return w->e->c->slots ? mlo_format(w->e->m, "%s + at * %lld", table, row) : table;
+    const char *from = w->e->c->slots ? "at" : w->blocked ? "r" : NULL;
+    return from ? mlo_format(w->e->m, "%s + %s * %lld", table, from, row) : table;
 }
 
 /* The `part` as an argument, where there is one. */
@@ -314,10 +330,13 @@ static void mlo_c_call(mlo_c_writer *w, int i) {
     for (int k = 0; k < el->unit.n_in; k++)
         streams = mlo_format(
             m, "%s%s, ", streams, mlo_c_stream(w, el->node->input[el->unit.in[k].index]));
-    mlo_printf(&w->e->t, "    MODEL_STEP(%d, %s(%s%s, %s,\n        %s%lld, %lld",
+    mlo_printf(&w->e->t, "%sMODEL_STEP(%d, %s(%s%s, %s,\n%s    %s%lld, %lld", mlo_c_margin(w),
         mlo_c_step_number(w, i), mlo_c_name(w, el), streams, mlo_c_stream(w, el->node->output[0]),
-        el->side ? "memory_tokens" : "n", mlo_c_arguments(w, el),
-        (long long)mlo_kernel_low(el->node), (long long)mlo_kernel_high(el->node));
+        el->side         ? "memory_tokens"
+            : w->blocked ? "rows"
+                         : "n",
+        mlo_c_margin(w), mlo_c_arguments(w, el), (long long)mlo_kernel_low(el->node),
+        (long long)mlo_kernel_high(el->node));
     if (w->b->scratch[i] != MLO_C_OUTSIDE)
         mlo_printf(
             &w->e->t, ", (void *)(a + %lld)", (long long)w->b->plan.place[w->b->scratch[i]].at);
@@ -334,10 +353,26 @@ static void mlo_c_steps(void *user) {
     }
 }
 
+/* A chain of calls: for all tokens, or for a block of them after the other. */
+static void mlo_c_chain(mlo_c_writer *w, int chain) {
+    const mlo_c_blocks *k = &w->b->blocks;
+    const long long rows = (long long)k->rows[chain];
+    w->blocked = mlo_c_blocked(w->b, chain);
+    if (w->blocked)
+        mlo_line(w->e,
+            "    for (int r = 0; r < n; r += %lld) {\n        const int rows = n - r < %lld ? n - "
+            "r : %lld;",
+            rows, rows, rows);
+    for (int i = k->first[chain]; i <= k->last[chain] && !w->e->m->error.code; i++)
+        mlo_c_call(w, i);
+    if (w->blocked) mlo_line(w->e, "    }");
+    w->blocked = 0;
+}
+
 static void mlo_c_layer(void *user) {
     mlo_c_writer *w = (mlo_c_writer *)user;
     const mlo_c_body *b = w->b;
-    for (int i = 0; i < b->core->n_element && !w->e->m->error.code; i++) mlo_c_call(w, i);
+    for (int k = 0; k < b->blocks.n && !w->e->m->error.code; k++) mlo_c_chain(w, k);
     if (!b->copied) return;
     const mlo_c_value *out = mlo_c_value_of(w->b, b->core->scan.body->output[0]->name);
     mlo_line(w->e, "    memcpy(a + %lld, a + %lld, (size_t)n * %lld);",

@@ -34,7 +34,7 @@ static int mlo_emit_c(mlo *m, mlo_sink sink, void *user) {
     e->m = e->t.m = m;
     e->sink = sink;
     e->user = user;
-    mlo_c_writer w = { e, b, params, narrow, { 0 } };
+    mlo_c_writer w = { e, b, params, narrow, { 0 }, 0 };
     if (!mlo_borders(e, border) && !mlo_c_body_build(m, e->c, b)
         && !mlo_c_params_of(m, e->c, params) && !mlo_c_narrow_of(m, e->c, narrow)
         && !mlo_emit_c_header(&w, border) && !mlo_emit_c_exact(e, exact) && !mlo_emit_c_model(&w)

@@ -133,7 +133,7 @@ static int mlo_emit_c_header(mlo_c_writer *w, const mlo_border *border) {
             NULL },
         { "CHANNELS", mlo_integer(m, c->channels), NULL },
         { "ARENA", mlo_integer(m, w->b->plan.bytes), NULL },
-        { "PROOF", mlo_format(m, "%s", mlo_plan_text(m, &w->b->plan)), NULL },
+        { "PROOF", mlo_format(m, "%s", mlo_c_fit_text(m, w->b)), NULL },
         { "SCALES",
             mlo_format(m, "%s%s%s", mlo_c_scale(m, "IN", &border[MLO_BORDER_IN]),
                 mlo_c_scale(m, "OUT", &border[MLO_BORDER_OUT]),
@@ -326,6 +326,21 @@ static void mlo_c_manifest_plan(mlo_emitter *e, const mlo_arena *plan) {
     mlo_c_manifest_places(e, plan);
 }
 
+/* Which elements go in blocks of how many tokens; nothing, if none does. */
+static void mlo_c_manifest_blocks(mlo_emitter *e, const mlo_c_body *b) {
+    const mlo_c_blocks *k = &b->blocks;
+    int n = 0;
+    for (int i = 0; i < k->n; i++) {
+        if (!mlo_c_blocked(b, i)) continue;
+        mlo_printf(&e->t, "%s    {\"start\": %d, \"steps\": %d, \"tokens\": %lld, \"what\": ",
+            n++ ? ",\n" : "  \"blocks\": [\n", k->first[i], k->last[i] - k->first[i] + 1,
+            (long long)k->rows[i]);
+        mlo_report_string(&e->t, mlo_or_empty(mlo_c_chain_text(e->m, b, i)));
+        mlo_puts(&e->t, "}");
+    }
+    if (n) mlo_puts(&e->t, "\n  ],\n");
+}
+
 static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_words *w) {
     const mlo_core *c = e->c;
     mlo_line(e,
@@ -333,6 +348,7 @@ static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_
         "%lld,\n  \"channels\": %lld,",
         MLO_VERSION, (long long)c->scan.iterations, (long long)c->chunk, (long long)c->channels);
     mlo_c_manifest_plan(e, &b->plan);
+    mlo_c_manifest_blocks(e, b);
     for (int i = 0; i < c->n_element; i++) mlo_c_manifest_node(e, i, c->element[i].name);
     mlo_puts(&e->t, "],\n");
     if (c->slots) mlo_line(e, "  \"context\": %lld,", (long long)c->chunk);
@@ -361,6 +377,7 @@ static int mlo_emit_c_guide(mlo_emitter *e, const mlo_c_body *b, const mlo_borde
         { "TOKENS", mlo_integer(m, c->chunk), NULL },
         { "CHANNELS", mlo_integer(m, c->channels), NULL },
         { "ARENA", mlo_integer(m, b->plan.bytes), NULL },
+        { "PROOF", mlo_format(m, "%s", mlo_c_fit_text(m, b)), NULL },
         { "JOBS", c->slots ? "" : NULL, NULL },
         { "SIGNATURE", mlo_format(m, "%s", mlo_c_signature(e)), NULL },
         { "SCALED_IN", mlo_guide_if(in->floats != NULL), NULL },

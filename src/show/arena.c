@@ -280,6 +280,18 @@ static void mlo_bytes_loop(const mlo_bytes_chart *h) {
             (long long)rounds);
 }
 
+/* What goes in blocks of tokens: its boxes are those of a block, and what it reads stays till the last one. */
+static void mlo_bytes_blocks(const mlo_bytes_chart *h) {
+    const cJSON *k = mlo_cuts_list(h->c->plan, "blocks");
+    if (!k) return;
+    mlo_puts(h->t, "<p class=quiet>");
+    for (const char *comma = ""; k; k = k->next, comma = "; ") {
+        mlo_puts(h->t, comma);
+        mlo_html_words(h->t, mlo_cuts_word(k, "what"), 200);
+    }
+    mlo_puts(h->t, ".</p>");
+}
+
 /* The whole arena, of whole values. */
 static void mlo_bytes_whole(mlo_bytes_chart *h) {
     const int64_t bytes = mlo_cuts_number(h->c->plan, "arena_bytes");
@@ -287,6 +299,7 @@ static void mlo_bytes_whole(mlo_bytes_chart *h) {
         "<section><h2>Arena: %s bytes</h2><p class=sub>What lies where, step by step.</p>",
         mlo_thousands(h->v->m, bytes));
     mlo_bytes_places(h, bytes);
+    mlo_bytes_blocks(h);
 }
 
 /* The option "plan", if it was given. */

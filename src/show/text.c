@@ -557,6 +557,10 @@ static int mlo_text_arena(const mlo_view *v, mlo_sheet *t) {
     mlo_end_line(t);
     mlo_say_cell(t, "arena", MLO_LABEL - 1);
     mlo_tell(t, mlo_or_empty(s));
+    for (const cJSON *k = mlo_cuts_list(c->plan, "blocks"); k; k = k->next) {
+        mlo_to_column(t, MLO_LABEL);
+        mlo_tell(t, mlo_cuts_word(k, "what"));
+    }
     if (mlo_cuts_any(c)) mlo_text_cuts(m, c, t);
     mlo_cuts_free(c);
     return mlo_failed(m);
