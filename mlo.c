@@ -70900,8 +70900,7 @@ typedef struct {
     int n;
     int first[MLO_CORE_MOST]; /* of each chain: its elements, */
     int last[MLO_CORE_MOST];
-    int64_t rows
-        [MLO_CORE_MOST]; /* and tokens of a block: all of a frame's, if it does not go in blocks */
+    int64_t rows[MLO_CORE_MOST]; /* and tokens of a block: all of a frame's where it is whole */
 } mlo_c_blocks;
 
 /* May it run on a few tokens, on others later? */
