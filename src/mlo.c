@@ -126,6 +126,7 @@
 #include "integer/counted.c"        /* places that are counted from a mask */
 #include "integer/blank.c"          /* padding that layers set to 0 */
 #include "integer/mask.c"           /* what is left is one number per key, in front of the loop */
+#include "integer/refusal.c"        /* what has no hardware, in a person's terms */
 #include "integer/recognise.c"      /* the body as a short list of sublayers */
 #include "integer/calibrate.c"      /* what the values of a loop look like */
 #include "integer/said.c"           /* texts to calibrate a decoder with */

@@ -374,7 +374,7 @@ class Broadcast(Gates):
 
 def check_refusals():
     by_place = "is no constant of a number for each token and channel"
-    for name, encoder, words in (("one gate for all channels", Broadcast(), "a product of two shapes"), ("a factor below 0", Affine(low=-0.4), "factors above 0"),
+    for name, encoder, words in (("one gate for all channels", Broadcast(), "40 channels and 6 of 1; give both as many"), ("a factor below 0", Affine(low=-0.4), "factors above 0"),
                                  ("offsets of more steps than a word has, steps given", Stepped(offset=30.0), "offsets of up to 127 steps of the stream, are supported"),
                                  ("a number for each position", Places("layers", shape=(TOKENS, 1)), by_place), ("rows that an input picks", Asked("queries"), by_place), ("a Fourier transform", Spectrum(), "mlo does not know DFT, which is in every layer")):
         p = t.call("quantize", saved(encoder)[1], text=True)

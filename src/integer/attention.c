@@ -101,6 +101,8 @@ static void mlo_cannot_score(
         mlo_cannot(r, p, "a soft cap of attention scores, c tanh(s / c), whose c is not above 0");
     else if (cap && mlo_is(p, "Add"))
         mlo_cannot(r, p, "a mask or a bias that attention scores get before their soft cap");
+    else if (mlo_told_scores(&r->in, p))
+        mlo_refuse_told(r, softmax, mlo_told_scores(&r->in, p));
     else
         mlo_cannot(r, softmax, "a softmax over something that is not scale * q k^T + mask");
 }
@@ -168,6 +170,22 @@ static const char *mlo_cannot_attend(
     return NULL;
 }
 
+/* Refuses keys that are fewer or more than queries, of one stream. */
+static const char *mlo_cannot_lengths(
+    mlo_recogniser *r, const mlo_node *scores, const char *keys, int64_t tq, int64_t tk) {
+    return mlo_refuse_told(r, scores,
+        mlo_format(r->m,
+            mlo_told_strided(&r->in, keys, MLO_TELL_FAR)
+                ? "attention between sequences of two lengths, %lld queries and %lld keys, whose "
+                  "map a convolution with a stride has shrunk (as PVT's and SegFormer's); build a "
+                  "stage that has none (--loop NAME; the last one), or export with a reduction "
+                  "ratio of 1"
+                : "attention between sequences of two lengths, %lld queries and %lld keys; those "
+                  "of one stream are as many (of a decoder with a cache: give --context N, or "
+                  "export with use_cache=False)",
+            (long long)tq, (long long)tk));
+}
+
 /* Recognises MatMul(softmax(..), v) behind reshapes: an attention of tokens [T, C]. `out` is the
  * value after the reshapes; `joined` leads from there to `mix`, the MatMul. */
 static const char *mlo_block_attention(
@@ -201,8 +219,7 @@ static const char *mlo_block_attention(
     b->tokens = tk;
     b->crossed = mlo_is_memory(&r->in, b->in[1]) && mlo_is_memory(&r->in, b->in[2])
         && !mlo_is_memory(&r->in, b->in[0]);
-    if (tq != tk && !b->crossed)
-        return mlo_cannot(r, scores, "attention between sequences of two lengths (a cache)");
+    if (tq != tk && !b->crossed) return mlo_cannot_lengths(r, scores, b->in[1], tq, tk);
     r->tokens = tq;
     if (b->crossed) r->keys = tk;
     static const char *const what[] = { "queries", "keys", "values" };

@@ -44,7 +44,7 @@ static const char *mlo_block_gate(mlo_recogniser *r, mlo_node *n, const char *ou
     mlo_form f0 = mlo_body_form(&r->in, n->input[0]), f1 = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (mlo_last_dim(&f0) != mlo_last_dim(&f1) || mlo_form_count(&f0) != mlo_form_count(&f1))
-        return mlo_cannot(r, n, "a product of two shapes");
+        return mlo_cannot_spread(r, n, "a product");
     for (int k = 0; k < 2; k++) b->in[k] = mlo_unscaled_operand(r, n->input[k], &scale);
     b->n_in = 2;
     b->scale = scale;

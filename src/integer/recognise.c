@@ -231,6 +231,25 @@ static const char *mlo_cannot(mlo_recogniser *r, const mlo_node *n, const char *
     return NULL;
 }
 
+/* Refuses in words that have a remedy of their own. */
+static const char *mlo_refuse_told(mlo_recogniser *r, const mlo_node *n, const char *told) {
+    mlo_fail(r->m, MLO_E_UNSUPPORTED, n, "%s", told);
+    return NULL;
+}
+
+/* Refuses an operator on two values of which one has to be spread over the other. */
+static const char *mlo_cannot_spread(mlo_recogniser *r, const mlo_node *n, const char *what) {
+    const mlo_form f0 = mlo_body_form(&r->in, n->input[0]), f1 = mlo_body_form(&r->in, n->input[1]);
+    const char *told = mlo_told_spread(&r->in, n);
+    if (told) return mlo_refuse_told(r, n, told);
+    return mlo_refuse_told(r, n,
+        mlo_format(r->m,
+            "%s of two shapes, %lld tokens of %lld channels and %lld of %lld; give both as many "
+            "(a linear layer whose one output is spread has its column repeated for each channel)",
+            what, (long long)mlo_tokens_of(&f0), (long long)mlo_last_dim(&f0),
+            (long long)mlo_tokens_of(&f1), (long long)mlo_last_dim(&f1)));
+}
+
 /* ---- functions of one value ----------------------------------------------- */
 
 /* A node a function of one value may contain: elementwise, all other operands single numbers. */
@@ -243,25 +262,71 @@ static int mlo_is_inner(mlo_recogniser *r, const mlo_node *n) {
     return 1;
 }
 
+/* What a node without a kernel does. */
+static const char *mlo_without_kernel(const mlo_recogniser *r, const mlo_node *n) {
+    const mlo_form y = mlo_body_form(&r->in, n->output[0]);
+    const mlo_form x = mlo_body_form(&r->in, r->body->input[0]->name);
+    int64_t axis = mlo_int(n, "axis", 0), before = 1;
+    const char *told = mlo_told_node(&r->in, n);
+    if (axis < 0) axis += y.rank;
+    for (int i = 0; i < axis && i < y.rank; i++) before *= y.dims[i];
+    if (told) return told;
+    if (mlo_is(n, "Concat") && (axis + 1 == y.rank || before >= mlo_tokens_of(&x)))
+        return "channels of several values side by side; a linear layer behind it is a sum of "
+               "linear layers, one for each of the values with its part of the weights: export "
+               "that";
+    if (mlo_is(n, "Concat"))
+        return "tokens of several values behind each other, as where a class token goes a way of "
+               "its own (TimeSformer's: attention_type='joint_space_time' has none); in hardware "
+               "all tokens of a frame go one way";
+    return NULL;
+}
+
+static const char *mlo_refuse_op(mlo_recogniser *r, const mlo_node *n) {
+    const char *told = mlo_without_kernel(r, n);
+    return told ? mlo_refuse_told(r, n, told) : mlo_cannot(r, n, "an op without an integer kernel");
+}
+
+/* Refuses reshapes that change the channels of what `source` is. */
+static const char *mlo_refuse_layout(
+    mlo_recogniser *r, const mlo_node *n, const char *source, const char *name) {
+    const mlo_form from = mlo_body_form(&r->in, source), to = mlo_body_form(&r->in, name);
+    const int64_t a = mlo_last_dim(&from), b = mlo_last_dim(&to);
+    const mlo_node *made = mlo_made_by(&r->in, source);
+    const char *told = mlo_told_of(&r->in, source, MLO_TELL_DEPTH);
+    const int crossed = from.rank > 1 && to.rank > 1 && from.dims[from.rank - 2] == b
+        && to.dims[to.rank - 2] == a;
+    if (told) return mlo_refuse_told(r, n, told);
+    if (mlo_is(made, "Concat")) return mlo_refuse_op(r, made);
+    if (crossed && (from.rank != 3 || mlo_told_linear(&r->in, source, MLO_TELL_DEPTH)))
+        return mlo_refuse_told(r, n,
+            "tokens and channels that change places, as around a linear layer over tokens (a "
+            "mixer's); hardware's linear layers are over the channels of each "
+            "token; " MLO_TOLD_MIXES);
+    if (mlo_is(n, "Transpose") && from.rank == 3)
+        return mlo_cannot(r, n,
+            "a stream with its channels in front of its tokens, [1, C, T], where no convolution of "
+            "size 1 reads it; write what does on [1, T, C]");
+    return mlo_refuse_told(r, n,
+        mlo_format(r->m,
+            "a reshape that changes the channels, from %lld to %lld, behind '%s'%s%s%s; a layer's "
+            "values are [tokens, channels], and only attention takes them apart, into heads",
+            (long long)a, (long long)b, source, made ? " (" : "", made ? made->op : "",
+            made ? ")" : ""));
+}
+
 /* Reshapes that leave tokens and channels what they were are nothing at all. */
 static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n, const char *name) {
     mlo_chain chain;
     const char *source = mlo_chain_walk(&r->in, name, &chain, NULL);
     mlo_form from = mlo_body_form(&r->in, source), to = mlo_body_form(&r->in, name);
-    const int crossed = mlo_tokens_of(&from) == mlo_last_dim(&to)
-        && mlo_tokens_of(&to) == mlo_last_dim(&from);
-    if (mlo_last_dim(&from) != mlo_last_dim(&to))
-        return mlo_cannot(r, n,
-            mlo_is(n, "Transpose") && from.rank == 3
-                ? "a stream with its channels in front of its tokens, [1, C, T], where no "
-                  "convolution of size 1 "
-                  "reads it; write what does on [1, T, C]"
-                : crossed ? "tokens and channels that change places, as around a linear layer over "
-                            "tokens (a mixer's); "
-                            "hardware's linear layers are over the channels of each token"
-                          : "a reshape that changes the channels");
-    if (!mlo_is_unmoved(r, source, &chain))
-        return mlo_cannot(r, n, "tokens or channels that change places outside of attention");
+    if (mlo_last_dim(&from) != mlo_last_dim(&to)) return mlo_refuse_layout(r, n, source, name);
+    if (!mlo_is_unmoved(r, source, &chain)) {
+        const char *told = mlo_told_of(&r->in, source, MLO_TELL_DEPTH);
+        return told
+            ? mlo_refuse_told(r, n, told)
+            : mlo_cannot(r, n, "tokens or channels that change places outside of attention");
+    }
     const char *out = mlo_block_of(r, source);
     return out && mlo_chain_note(r, out, &chain, 1) ? NULL : out;
 }
@@ -270,19 +335,6 @@ static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n, const char *
 static const char *mlo_note_block(mlo_recogniser *r, const mlo_rounding *f) {
     const char *out = mlo_block_of(r, f->from);
     return out && mlo_note_rounding(r, out, f, 1) ? NULL : out;
-}
-
-/* What a node without a kernel does. */
-static const char *mlo_without_kernel(const mlo_recogniser *r, const mlo_node *n) {
-    const mlo_form y = mlo_body_form(&r->in, n->output[0]);
-    int64_t axis = mlo_int(n, "axis", 0);
-    if (axis < 0) axis += y.rank;
-    if (mlo_is(n, "Concat") && axis + 1 == y.rank) return "channels of several values side by side";
-    if (mlo_is(n, "Concat"))
-        return "tokens of several values behind each other, as where a class token goes a way of "
-               "its own; "
-               "in hardware all tokens of a frame go one way";
-    return "an op without an integer kernel";
 }
 
 /* The block of the first kind that knows the node. The inputs of a block are recognised meanwhile. */
@@ -317,9 +369,7 @@ static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
         out = mlo_block_of(r, n->input[0]);
     }
     if (!is) out = mlo_block_by_kind(r, n, name, &is);
-    if (!is)
-        out = mlo_is_layout(n) ? mlo_block_layout(r, n, name)
-                               : mlo_cannot(r, n, mlo_without_kernel(r, n));
+    if (!is) out = mlo_is_layout(n) ? mlo_block_layout(r, n, name) : mlo_refuse_op(r, n);
     r->depth--;
     if (out && out != name && mlo_map_put(r->m, &r->done, name, (void *)(uintptr_t)out))
         return NULL;

@@ -9,7 +9,7 @@ static const char *mlo_block_residual(mlo_recogniser *r, mlo_node *n) {
     mlo_sublayer *b = mlo_block_new(r, n, n->output[0]);
     mlo_form f0 = mlo_body_form(&r->in, n->input[0]), f1 = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
-    if (mlo_form_count(&f0) != mlo_form_count(&f1)) return mlo_cannot(r, n, "an add of two shapes");
+    if (mlo_form_count(&f0) != mlo_form_count(&f1)) return mlo_cannot_spread(r, n, "a sum");
     b->in[0] = n->input[0];
     b->in[1] = n->input[1];
     b->n_in = 2;

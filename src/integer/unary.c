@@ -57,6 +57,12 @@ static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
             && mlo_is_carried(&r->in, n->input[1]);
         mlo_form other = mlo_body_form(
             &r->in, n->input[n->n_input > 1 && mlo_is_carried(&r->in, n->input[0])]);
+        if (both && mlo_is(n, "Sub"))
+            return mlo_refuse_told(r, n,
+                "an elementwise op that is no function of one value: a difference of two; hardware "
+                "has sums, so put the minus into the weights of a linear layer that makes what is "
+                "taken off (a difference of two attentions of one head, DiffLlama's, has no "
+                "hardware)");
         int places = !both && mlo_is(n, "Add") && mlo_tokens_of(&other) > 1;
         return mlo_cannot(r, n,
             places ? "a value for each position that is added to the tokens inside of a layer and "
