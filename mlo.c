@@ -13110,51 +13110,95 @@ static int mlo_shape_einsum(mlo_shapes *s) {
     return 0;
 }
 
-/* The letters of an equation by what MatMul does with them: of both and the result; of the left
- * alone; summed over; of the right alone. */
+/* The letters of an equation by what MatMul does with them. */
+enum {
+    MLO_LETTER_BOTH,
+    MLO_LETTER_LEFT,
+    MLO_LETTER_SUMMED,
+    MLO_LETTER_RIGHT,
+    MLO_LETTER_SPREAD,
+    MLO_LETTER_KINDS
+};
+
 typedef struct {
-    char list[4][MLO_MAX_RANK + 1];
-    int64_t size[4][MLO_MAX_RANK];
-    int n[4];
+    char list[MLO_LETTER_KINDS][MLO_MAX_RANK + 1];
+    int64_t size[MLO_LETTER_KINDS][MLO_MAX_RANK];
+    int n[MLO_LETTER_KINDS];
 } mlo_letters;
 
-static void mlo_sort_letters(const mlo_equation *e, const mlo_form *operand, mlo_letters *l) {
+/* Of the left alone: is it there a batch over which the right one spreads? So are heads, where all have the same
+ * keys: "bhid,bjd->bhij". Rows are the last such letter in `order`. (Without a letter of both, the right one may
+ * be weights, of which there is one matrix.) */
+static int mlo_letter_spreads(const mlo_equation *e, const char *order, const char *letter) {
+    int shared = 0;
+    for (const char *p = e->term[0]; *p; p++)
+        shared |= strchr(e->term[1], *p) && strchr(e->term[2], *p);
+    const char *behind = strchr(order, *letter);
+    while (shared && behind && *++behind)
+        if (strchr(e->term[0], *behind) && !strchr(e->term[1], *behind)) return 1;
+    return 0;
+}
+
+static int mlo_letter_kind(
+    const mlo_equation *e, const mlo_form *operand, const char *order, const char *letter) {
+    const int left = strchr(e->term[0], *letter) != NULL;
+    const int right = strchr(e->term[1], *letter) != NULL;
+    const int kept = strchr(e->term[2], *letter) != NULL;
+    if (left && right) return kept ? MLO_LETTER_BOTH : MLO_LETTER_SUMMED;
+    if (right) return MLO_LETTER_RIGHT;
+    const int spreads = mlo_letter_size(e, operand, *letter) > 1
+        && mlo_letter_spreads(e, order, letter);
+    return spreads ? MLO_LETTER_SPREAD : MLO_LETTER_LEFT;
+}
+
+static void mlo_sort_letters(
+    const mlo_equation *e, const mlo_form *operand, const char *order, mlo_letters *l) {
     memset(l, 0, sizeof *l);
     for (int i = 0; i < 2; i++)
         for (const char *p = e->term[i]; *p; p++) {
-            int left = strchr(e->term[0], *p) != NULL;
-            int right = strchr(e->term[1], *p) != NULL;
-            int kept = strchr(e->term[2], *p) != NULL;
-            int kind = left && right ? (kept ? 0 : 2) : left ? 1 : 3;
-            if (i && left) continue;
+            const int kind = mlo_letter_kind(e, operand, order, p);
+            if (i && strchr(e->term[0], *p)) continue;
             l->size[kind][l->n[kind]] = mlo_letter_size(e, operand, *p);
             l->list[kind][l->n[kind]++] = *p;
         }
 }
 
-/* An operand, its axes in the order of three kinds of letters, the last two of which become one
- * axis each. */
+/* An operand, its axes in the order of four kinds of letters: those of both, those that spread, and two more, which
+ * become one axis each. */
 static const char *mlo_x_letters(mlo_expansion *x, const char *v, const char *term,
     const mlo_letters *l, int second, int third) {
-    const int kinds[] = { 0, second, third };
+    const int kinds[] = { MLO_LETTER_BOTH, MLO_LETTER_SPREAD, second, third };
     int64_t perm[MLO_MAX_RANK], shape[MLO_MAX_RANK + 2];
     size_t n = 0, rank = 0;
-    int moved = 0;
-    for (int k = 0; k < 3; k++) {
+    int moved = 0, same = l->n[second] == 1 && l->n[third] == 1;
+    for (int k = 0; k < 4; k++) {
         int64_t all = 1;
         for (int i = 0; i < l->n[kinds[k]]; i++) {
-            perm[n] = strchr(term, l->list[kinds[k]][i]) - term;
-            moved |= perm[n] != (int64_t)n;
-            n++;
-            if (k)
-                all *= l->size[kinds[k]][i];
-            else
-                shape[rank++] = l->size[0][i];
+            const char *axis = strchr(term, l->list[kinds[k]][i]);
+            const int64_t size = axis ? l->size[kinds[k]][i] : 1;
+            same &= axis != NULL;
+            if (axis) {
+                perm[n] = axis - term;
+                moved |= perm[n] != (int64_t)n;
+                n++;
+            }
+            all *= size;
+            if (k < 2) shape[rank++] = size;
         }
-        if (k) shape[rank++] = all;
+        if (k >= 2) shape[rank++] = all;
     }
     if (moved) v = mlo_x_transpose(x, v, perm, n);
-    return l->n[second] == 1 && l->n[third] == 1 ? v : mlo_x_reshape(x, v, shape, rank);
+    return same ? v : mlo_x_reshape(x, v, shape, rank);
+}
+
+/* Is the left operand a softmax's probabilities? Then the rows are theirs, else the result's: scores, as a rule. */
+static int mlo_x_weighs(const mlo_expansion *x) {
+    const mlo_value *v = mlo_value_of(x->g, mlo_x_in(x, 0));
+    for (int k = 0; k < 4 && v && v->producer && v->producer->n_input; k++) {
+        if (mlo_is(v->producer, "Softmax")) return 1;
+        v = mlo_value_of(x->g, v->producer->input[0]);
+    }
+    return 0;
 }
 
 /* Einsum of two operands is Transpose, MatMul, Transpose, with a Reshape where several letters
@@ -13175,8 +13219,9 @@ static void mlo_expand_einsum(mlo_expansion *x) {
         mlo_x_stay(x, "the shape of an operand is not known");
         return;
     }
-    mlo_sort_letters(&e, operand, &l);
-    if (l.n[0] + l.n[1] + l.n[3] != (int)strlen(e.term[2])) {
+    mlo_sort_letters(&e, operand, e.term[mlo_x_weighs(x) ? 0 : 2], &l);
+    if (l.n[MLO_LETTER_BOTH] + l.n[MLO_LETTER_SPREAD] + l.n[MLO_LETTER_LEFT] + l.n[MLO_LETTER_RIGHT]
+        != (int)strlen(e.term[2])) {
         mlo_x_stay(x, "it sums over an axis of one operand alone");
         return;
     }
@@ -13186,11 +13231,13 @@ static void mlo_expand_einsum(mlo_expansion *x) {
                 mlo_x_stay(x, "axis '%c' broadcasts", *p);
                 return;
             }
-    const char *a = mlo_x_letters(x, mlo_x_in(x, 0), e.term[0], &l, 1, 2);
-    const char *b = mlo_x_letters(x, mlo_x_in(x, 1), e.term[1], &l, 2, 3);
+    const char *a = mlo_x_letters(
+        x, mlo_x_in(x, 0), e.term[0], &l, MLO_LETTER_LEFT, MLO_LETTER_SUMMED);
+    const char *b = mlo_x_letters(
+        x, mlo_x_in(x, 1), e.term[1], &l, MLO_LETTER_SUMMED, MLO_LETTER_RIGHT);
     const char *y = MLO_X(x, "MatMul", a, b);
-    const int parts[] = { 0, 1, 3 };
-    for (int k = 0; k < 3; k++)
+    const int parts[] = { MLO_LETTER_BOTH, MLO_LETTER_SPREAD, MLO_LETTER_LEFT, MLO_LETTER_RIGHT };
+    for (int k = 0; k < 4; k++)
         for (int i = 0; i < l.n[parts[k]]; i++) {
             shape[n] = l.size[parts[k]][i];
             made[n++] = l.list[parts[k]][i];
@@ -13200,7 +13247,7 @@ static void mlo_expand_einsum(mlo_expansion *x) {
         perm[i] = strchr(made, e.term[2][i]) - made;
         moved |= perm[i] != (int64_t)i;
     }
-    if (l.n[1] != 1 || l.n[3] != 1) y = mlo_x_reshape(x, y, shape, n);
+    if (l.n[MLO_LETTER_LEFT] != 1 || l.n[MLO_LETTER_RIGHT] != 1) y = mlo_x_reshape(x, y, shape, n);
     if (moved) y = mlo_x_transpose(x, y, perm, n);
     mlo_x_out(x, 0, y);
 }
@@ -31764,6 +31811,134 @@ static int mlo_key_mask(mlo_tracer *t, mlo_scan *s, const mlo_node *reader, int6
     return mlo_own_row(t, s, &f, keys, own, &k, biased, sight, mask);
 }
 
+/* ======== src/integer/refusal.c ======== */
+/* refusal: what a person calls a part of a model that has no hardware, and what helps.
+ *
+ * in:  a loop's body, and a value or a node of it that no kind of sublayer knows.
+ * out: a line's words: what was seen, as those who build models say it, and a remedy; NULL: nothing telling is there.
+ *
+ * Recognition stops at the node where its forms fail, often several nodes behind what a person would name: a Gather
+ * behind a Fourier transform, a Transpose behind a recurrence. So a few nodes in front are looked at, too.
+ *
+ * invariant: nothing is accepted or refused here. A remedy computes the same in a way that hardware has, or says what
+ *   else becomes hardware.
+ * example: of FNet's Gather of a DFT, not "a reshape that changes the channels", but "a Fourier transform".
+ * cost: up to 3^MLO_TELL_DEPTH nodes, once, where a model is refused.
+ */
+enum { MLO_TELL_DEPTH = 6, MLO_TELL_FAR = 12 };
+
+#define MLO_TOLD_MIXES "attention, a depthwise convolution or an average mixes tokens in hardware"
+#define MLO_TOLD_STATE \
+    "a state that goes from token to token (a recurrence, as Mamba's); " MLO_TOLD_MIXES
+
+typedef struct {
+    const char *op;
+    const char *words;
+} mlo_telling;
+
+static const mlo_telling mlo_told_ops[] = {
+    { "DFT", "a Fourier transform over tokens (as FNet's); " MLO_TOLD_MIXES },
+    { "CumSum", MLO_TOLD_STATE },
+    { "LSTM", MLO_TOLD_STATE },
+    { "GRU", MLO_TOLD_STATE },
+    { "RNN", MLO_TOLD_STATE },
+    { "ScatterND",
+        "values that are put where an index says (x[mask] = y, as X-MOD's adapter of each "
+        "language); where that is all of them, export y itself" },
+};
+
+/* Is it a Concat of what single steps made, one behind the other? */
+static int mlo_is_of_steps(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_is(n, "Concat") || n->n_input < 4) return 0;
+    for (size_t i = 0; i < n->n_input; i++) {
+        const mlo_form f = mlo_body_form(in, n->input[i]);
+        const int64_t axis = mlo_int(n, "axis", 0);
+        const int at = (int)(axis < 0 ? axis + f.rank : axis);
+        if (!mlo_is_carried(in, n->input[i]) || !mlo_form_known(&f) || at < 0 || at >= f.rank
+            || f.dims[at] != 1)
+            return 0;
+    }
+    return 1;
+}
+
+/* What a node tells by itself. */
+static const char *mlo_told_node(const mlo_inside *in, const mlo_node *n) {
+    for (size_t i = 0; i < sizeof mlo_told_ops / sizeof *mlo_told_ops; i++)
+        if (mlo_is(n, mlo_told_ops[i].op)) return mlo_told_ops[i].words;
+    return mlo_is_of_steps(in, n) ? MLO_TOLD_STATE : NULL;
+}
+
+/* What the nodes in front of a value tell. */
+static const char *mlo_told_of(const mlo_inside *in, const char *name, int depth) {
+    const mlo_node *n = mlo_is_carried(in, name) ? mlo_made_by(in, name) : NULL;
+    const char *told = n ? mlo_told_node(in, n) : NULL;
+    for (size_t i = 0; n && !told && depth > 0 && i < n->n_input && i < 3; i++)
+        if (mlo_has_input(n, i)) told = mlo_told_of(in, n->input[i], depth - 1);
+    return told;
+}
+
+/* Is the value a linear layer's, but for functions behind it? */
+static int mlo_told_linear(const mlo_inside *in, const char *name, int depth) {
+    const mlo_node *n = mlo_is_carried(in, name) ? mlo_made_by(in, name) : NULL;
+    if (mlo_is(n, "MatMul")) return !mlo_is_carried(in, n->input[1]);
+    if (!mlo_is_elementwise(n) || depth == 0) return 0;
+    for (size_t i = 0; i < n->n_input; i++)
+        if (mlo_has_input(n, i) && mlo_told_linear(in, n->input[i], depth - 1)) return 1;
+    return 0;
+}
+
+/* Is there a convolution with a stride not far in front of the value? */
+static int mlo_told_strided(const mlo_inside *in, const char *name, int depth) {
+    const mlo_node *n = mlo_is_carried(in, name) ? mlo_made_by(in, name) : NULL;
+    if (mlo_is(n, "Conv")) return mlo_listed(n, "strides", 0, 1) > 1;
+    return n && depth > 0 && mlo_told_strided(in, n->input[0], depth - 1);
+}
+
+/* Is the value a sum of products, but for places that change? */
+static int mlo_told_product(const mlo_inside *in, const char *name, int depth) {
+    static const char *const ops[] = { "Add", "Mul", "Div", "Gather", "GatherElements", "Slice",
+        "Concat", "Where", "Pad", NULL };
+    const mlo_node *n = mlo_is_carried(in, name) ? mlo_made_by(in, name) : NULL;
+    if (mlo_is(n, "MatMul") || mlo_is(n, "Einsum")) return 1;
+    if (!n || depth == 0 || (!mlo_is_layout(n) && !mlo_is_one_of(n, ops))) return 0;
+    if (mlo_is(n, "Mul") && mlo_is_carried(in, n->input[0]) && mlo_is_carried(in, n->input[1]))
+        return 0;
+    for (size_t i = 0; i < n->n_input; i++)
+        if (mlo_has_input(n, i) && mlo_told_product(in, n->input[i], depth - 1)) return 1;
+    return 0;
+}
+
+/* Of scores that are a sum of two values of the tokens. */
+static const char *mlo_told_scores(const mlo_inside *in, const mlo_node *sum) {
+    if (!mlo_is(sum, "Add") || !mlo_is_carried(in, sum->input[0])
+        || !mlo_is_carried(in, sum->input[1]))
+        return NULL;
+    if (mlo_told_product(in, sum->input[0], MLO_TELL_FAR)
+        && mlo_told_product(in, sum->input[1], MLO_TELL_FAR))
+        return "a softmax over something that is not scale * q k^T + mask: a second product is in "
+               "it (relative positions by content, as XLNet's, DeBERTa's and Conformer's); "
+               "positions by rotary embedding, by a bias of distance (T5's, ALiBi) or added in "
+               "front of the layers become hardware";
+    return "a softmax over something that is not scale * q k^T + mask: tokens make the bias (as "
+           "WavLM's gated positions); a bias that is the same for all inputs becomes hardware";
+}
+
+/* Of an elementwise operator with an operand that is of one token, while the other is of all. */
+static const char *mlo_told_spread(const mlo_inside *in, const mlo_node *n) {
+    for (size_t i = 0; i < 2; i++) {
+        const mlo_form f = mlo_body_form(in, n->input[i]), to = mlo_body_form(in, n->output[0]);
+        if (mlo_last_dim(&f) != mlo_last_dim(&to) || mlo_tokens_of(&f) != 1
+            || mlo_tokens_of(&to) <= 1)
+            continue;
+        return mlo_is_memory(in, n->input[i])
+            ? "a value for all tokens at once that a condition makes (as DiT's modulation by time "
+              "and class); export with the condition as a constant, and it becomes weights"
+            : "a value for all tokens at once that the tokens make (as "
+              "squeeze-and-excitation's); " MLO_TOLD_MIXES;
+    }
+    return NULL;
+}
+
 /* ======== src/integer/recognise.c ======== */
 /* recognise: reads the loop body as a short list of sublayers instead of a heap of nodes.
  *
@@ -31998,6 +32173,25 @@ static const char *mlo_cannot(mlo_recogniser *r, const mlo_node *n, const char *
     return NULL;
 }
 
+/* Refuses in words that have a remedy of their own. */
+static const char *mlo_refuse_told(mlo_recogniser *r, const mlo_node *n, const char *told) {
+    mlo_fail(r->m, MLO_E_UNSUPPORTED, n, "%s", told);
+    return NULL;
+}
+
+/* Refuses an operator on two values of which one has to be spread over the other. */
+static const char *mlo_cannot_spread(mlo_recogniser *r, const mlo_node *n, const char *what) {
+    const mlo_form f0 = mlo_body_form(&r->in, n->input[0]), f1 = mlo_body_form(&r->in, n->input[1]);
+    const char *told = mlo_told_spread(&r->in, n);
+    if (told) return mlo_refuse_told(r, n, told);
+    return mlo_refuse_told(r, n,
+        mlo_format(r->m,
+            "%s of two shapes, %lld tokens of %lld channels and %lld of %lld; give both as many "
+            "(a linear layer whose one output is spread has its column repeated for each channel)",
+            what, (long long)mlo_tokens_of(&f0), (long long)mlo_last_dim(&f0),
+            (long long)mlo_tokens_of(&f1), (long long)mlo_last_dim(&f1)));
+}
+
 /* ---- functions of one value ----------------------------------------------- */
 
 /* A node a function of one value may contain: elementwise, all other operands single numbers. */
@@ -32010,25 +32204,71 @@ static int mlo_is_inner(mlo_recogniser *r, const mlo_node *n) {
     return 1;
 }
 
+/* What a node without a kernel does. */
+static const char *mlo_without_kernel(const mlo_recogniser *r, const mlo_node *n) {
+    const mlo_form y = mlo_body_form(&r->in, n->output[0]);
+    const mlo_form x = mlo_body_form(&r->in, r->body->input[0]->name);
+    int64_t axis = mlo_int(n, "axis", 0), before = 1;
+    const char *told = mlo_told_node(&r->in, n);
+    if (axis < 0) axis += y.rank;
+    for (int i = 0; i < axis && i < y.rank; i++) before *= y.dims[i];
+    if (told) return told;
+    if (mlo_is(n, "Concat") && (axis + 1 == y.rank || before >= mlo_tokens_of(&x)))
+        return "channels of several values side by side; a linear layer behind it is a sum of "
+               "linear layers, one for each of the values with its part of the weights: export "
+               "that";
+    if (mlo_is(n, "Concat"))
+        return "tokens of several values behind each other, as where a class token goes a way of "
+               "its own (TimeSformer's: attention_type='joint_space_time' has none); in hardware "
+               "all tokens of a frame go one way";
+    return NULL;
+}
+
+static const char *mlo_refuse_op(mlo_recogniser *r, const mlo_node *n) {
+    const char *told = mlo_without_kernel(r, n);
+    return told ? mlo_refuse_told(r, n, told) : mlo_cannot(r, n, "an op without an integer kernel");
+}
+
+/* Refuses reshapes that change the channels of what `source` is. */
+static const char *mlo_refuse_layout(
+    mlo_recogniser *r, const mlo_node *n, const char *source, const char *name) {
+    const mlo_form from = mlo_body_form(&r->in, source), to = mlo_body_form(&r->in, name);
+    const int64_t a = mlo_last_dim(&from), b = mlo_last_dim(&to);
+    const mlo_node *made = mlo_made_by(&r->in, source);
+    const char *told = mlo_told_of(&r->in, source, MLO_TELL_DEPTH);
+    const int crossed = from.rank > 1 && to.rank > 1 && from.dims[from.rank - 2] == b
+        && to.dims[to.rank - 2] == a;
+    if (told) return mlo_refuse_told(r, n, told);
+    if (mlo_is(made, "Concat")) return mlo_refuse_op(r, made);
+    if (crossed && (from.rank != 3 || mlo_told_linear(&r->in, source, MLO_TELL_DEPTH)))
+        return mlo_refuse_told(r, n,
+            "tokens and channels that change places, as around a linear layer over tokens (a "
+            "mixer's); hardware's linear layers are over the channels of each "
+            "token; " MLO_TOLD_MIXES);
+    if (mlo_is(n, "Transpose") && from.rank == 3)
+        return mlo_cannot(r, n,
+            "a stream with its channels in front of its tokens, [1, C, T], where no convolution of "
+            "size 1 reads it; write what does on [1, T, C]");
+    return mlo_refuse_told(r, n,
+        mlo_format(r->m,
+            "a reshape that changes the channels, from %lld to %lld, behind '%s'%s%s%s; a layer's "
+            "values are [tokens, channels], and only attention takes them apart, into heads",
+            (long long)a, (long long)b, source, made ? " (" : "", made ? made->op : "",
+            made ? ")" : ""));
+}
+
 /* Reshapes that leave tokens and channels what they were are nothing at all. */
 static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n, const char *name) {
     mlo_chain chain;
     const char *source = mlo_chain_walk(&r->in, name, &chain, NULL);
     mlo_form from = mlo_body_form(&r->in, source), to = mlo_body_form(&r->in, name);
-    const int crossed = mlo_tokens_of(&from) == mlo_last_dim(&to)
-        && mlo_tokens_of(&to) == mlo_last_dim(&from);
-    if (mlo_last_dim(&from) != mlo_last_dim(&to))
-        return mlo_cannot(r, n,
-            mlo_is(n, "Transpose") && from.rank == 3
-                ? "a stream with its channels in front of its tokens, [1, C, T], where no "
-                  "convolution of size 1 "
-                  "reads it; write what does on [1, T, C]"
-                : crossed ? "tokens and channels that change places, as around a linear layer over "
-                            "tokens (a mixer's); "
-                            "hardware's linear layers are over the channels of each token"
-                          : "a reshape that changes the channels");
-    if (!mlo_is_unmoved(r, source, &chain))
-        return mlo_cannot(r, n, "tokens or channels that change places outside of attention");
+    if (mlo_last_dim(&from) != mlo_last_dim(&to)) return mlo_refuse_layout(r, n, source, name);
+    if (!mlo_is_unmoved(r, source, &chain)) {
+        const char *told = mlo_told_of(&r->in, source, MLO_TELL_DEPTH);
+        return told
+            ? mlo_refuse_told(r, n, told)
+            : mlo_cannot(r, n, "tokens or channels that change places outside of attention");
+    }
     const char *out = mlo_block_of(r, source);
     return out && mlo_chain_note(r, out, &chain, 1) ? NULL : out;
 }
@@ -32037,19 +32277,6 @@ static const char *mlo_block_layout(mlo_recogniser *r, mlo_node *n, const char *
 static const char *mlo_note_block(mlo_recogniser *r, const mlo_rounding *f) {
     const char *out = mlo_block_of(r, f->from);
     return out && mlo_note_rounding(r, out, f, 1) ? NULL : out;
-}
-
-/* What a node without a kernel does. */
-static const char *mlo_without_kernel(const mlo_recogniser *r, const mlo_node *n) {
-    const mlo_form y = mlo_body_form(&r->in, n->output[0]);
-    int64_t axis = mlo_int(n, "axis", 0);
-    if (axis < 0) axis += y.rank;
-    if (mlo_is(n, "Concat") && axis + 1 == y.rank) return "channels of several values side by side";
-    if (mlo_is(n, "Concat"))
-        return "tokens of several values behind each other, as where a class token goes a way of "
-               "its own; "
-               "in hardware all tokens of a frame go one way";
-    return "an op without an integer kernel";
 }
 
 /* The block of the first kind that knows the node. The inputs of a block are recognised meanwhile. */
@@ -32084,9 +32311,7 @@ static const char *mlo_block_of(mlo_recogniser *r, const char *name) {
         out = mlo_block_of(r, n->input[0]);
     }
     if (!is) out = mlo_block_by_kind(r, n, name, &is);
-    if (!is)
-        out = mlo_is_layout(n) ? mlo_block_layout(r, n, name)
-                               : mlo_cannot(r, n, mlo_without_kernel(r, n));
+    if (!is) out = mlo_is_layout(n) ? mlo_block_layout(r, n, name) : mlo_refuse_op(r, n);
     r->depth--;
     if (out && out != name && mlo_map_put(r->m, &r->done, name, (void *)(uintptr_t)out))
         return NULL;
@@ -34591,6 +34816,12 @@ static const char *mlo_block_unary(mlo_recogniser *r, mlo_node *n) {
             && mlo_is_carried(&r->in, n->input[1]);
         mlo_form other = mlo_body_form(
             &r->in, n->input[n->n_input > 1 && mlo_is_carried(&r->in, n->input[0])]);
+        if (both && mlo_is(n, "Sub"))
+            return mlo_refuse_told(r, n,
+                "an elementwise op that is no function of one value: a difference of two; hardware "
+                "has sums, so put the minus into the weights of a linear layer that makes what is "
+                "taken off (a difference of two attentions of one head, DiffLlama's, has no "
+                "hardware)");
         int places = !both && mlo_is(n, "Add") && mlo_tokens_of(&other) > 1;
         return mlo_cannot(r, n,
             places ? "a value for each position that is added to the tokens inside of a layer and "
@@ -36568,6 +36799,8 @@ static void mlo_cannot_score(
         mlo_cannot(r, p, "a soft cap of attention scores, c tanh(s / c), whose c is not above 0");
     else if (cap && mlo_is(p, "Add"))
         mlo_cannot(r, p, "a mask or a bias that attention scores get before their soft cap");
+    else if (mlo_told_scores(&r->in, p))
+        mlo_refuse_told(r, softmax, mlo_told_scores(&r->in, p));
     else
         mlo_cannot(r, softmax, "a softmax over something that is not scale * q k^T + mask");
 }
@@ -36635,6 +36868,22 @@ static const char *mlo_cannot_attend(
     return NULL;
 }
 
+/* Refuses keys that are fewer or more than queries, of one stream. */
+static const char *mlo_cannot_lengths(
+    mlo_recogniser *r, const mlo_node *scores, const char *keys, int64_t tq, int64_t tk) {
+    return mlo_refuse_told(r, scores,
+        mlo_format(r->m,
+            mlo_told_strided(&r->in, keys, MLO_TELL_FAR)
+                ? "attention between sequences of two lengths, %lld queries and %lld keys, whose "
+                  "map a convolution with a stride has shrunk (as PVT's and SegFormer's); build a "
+                  "stage that has none (--loop NAME; the last one), or export with a reduction "
+                  "ratio of 1"
+                : "attention between sequences of two lengths, %lld queries and %lld keys; those "
+                  "of one stream are as many (of a decoder with a cache: give --context N, or "
+                  "export with use_cache=False)",
+            (long long)tq, (long long)tk));
+}
+
 /* Recognises MatMul(softmax(..), v) behind reshapes: an attention of tokens [T, C]. `out` is the
  * value after the reshapes; `joined` leads from there to `mix`, the MatMul. */
 static const char *mlo_block_attention(
@@ -36668,8 +36917,7 @@ static const char *mlo_block_attention(
     b->tokens = tk;
     b->crossed = mlo_is_memory(&r->in, b->in[1]) && mlo_is_memory(&r->in, b->in[2])
         && !mlo_is_memory(&r->in, b->in[0]);
-    if (tq != tk && !b->crossed)
-        return mlo_cannot(r, scores, "attention between sequences of two lengths (a cache)");
+    if (tq != tk && !b->crossed) return mlo_cannot_lengths(r, scores, b->in[1], tq, tk);
     r->tokens = tq;
     if (b->crossed) r->keys = tk;
     static const char *const what[] = { "queries", "keys", "values" };
@@ -37753,7 +38001,7 @@ static const char *mlo_block_residual(mlo_recogniser *r, mlo_node *n) {
     mlo_sublayer *b = mlo_block_new(r, n, n->output[0]);
     mlo_form f0 = mlo_body_form(&r->in, n->input[0]), f1 = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
-    if (mlo_form_count(&f0) != mlo_form_count(&f1)) return mlo_cannot(r, n, "an add of two shapes");
+    if (mlo_form_count(&f0) != mlo_form_count(&f1)) return mlo_cannot_spread(r, n, "a sum");
     b->in[0] = n->input[0];
     b->in[1] = n->input[1];
     b->n_in = 2;
@@ -37912,7 +38160,7 @@ static const char *mlo_block_gate(mlo_recogniser *r, mlo_node *n, const char *ou
     mlo_form f0 = mlo_body_form(&r->in, n->input[0]), f1 = mlo_body_form(&r->in, n->input[1]);
     if (!b) return NULL;
     if (mlo_last_dim(&f0) != mlo_last_dim(&f1) || mlo_form_count(&f0) != mlo_form_count(&f1))
-        return mlo_cannot(r, n, "a product of two shapes");
+        return mlo_cannot_spread(r, n, "a product");
     for (int k = 0; k < 2; k++) b->in[k] = mlo_unscaled_operand(r, n->input[k], &scale);
     b->n_in = 2;
     b->scale = scale;

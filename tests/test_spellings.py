@@ -176,6 +176,21 @@ class Einsum(Spelled):
     def joined(self, y): return self.shaped(y, 1, self.tokens, self.heads * self.head)
 
 
+class EinsumOneKey(Einsum):
+    """All heads have the same keys and values, [1, T, D], in index notation (PaLM, multi-query attention)."""
+    says = {"kv_heads": 1}
+    def __init__(self):
+        super().__init__()
+        self.heads, self.head = 4, 6
+
+    def projections(self, x, p):
+        wide = self.heads * self.head
+        return [self.shaped(self.linear(x, self.hidden, wide, p + "query"), 1, self.tokens, self.heads, self.head), *(self.linear(x, self.hidden, self.head, p + n) for n in ("key", "value"))]
+
+    def scores(self, q, k): return self.node("Div", self.node("Einsum", q, k, equation="bthd,bsd->bhts"), self.number(self.head ** 0.5))
+    def mixed(self, p, v): return self.node("Einsum", p, v, equation="bhts,bsd->bthd")
+
+
 class EinsumWeights(Einsum):
     """Projections to heads, and back, in index notation: weights [C, H, D] and [H, D, C]."""
     def projections(self, x, p):
@@ -912,7 +927,7 @@ SPELLINGS = {
     "norm one over": norm(last="Over"), "norm gain early": norm(ending="early"), "norm twice": TwoDeviations, "norm of opset 17": OldMean, "norm of a deviation": OfDeviation,
     "rms": norm(centred=False), "rms reciprocal": norm(centred=False, last="Reciprocal", ending="first"), "rms power": norm(centred=False, root="Pow", last="Power"),
     "norm unbiased": Unbiased, "norm guarded": StdGuarded, "norm guarded, unsqueezed": StdUnsqueezed, "norm guarded, one factor": StdOne, "rms of the length": Normalized, "rms of the longest": Longest, "rms by sums": Summed, "rms one plus": OnePlus, "rms without a gain": NoGain, "rms sandwich": Sandwich,
-    "minus": Minus, "qk norm": QkNorm, "qk rms": QkRms, "qk simplified": QkSimplified, "qk own": QkOwn, "qk behind": QkBehind, "qk behind own": QkBehindOwn, "qk packed": QkPacked, "qk side by side": QkMegatron,
+    "minus": Minus, "einsum, one key": EinsumOneKey, "qk norm": QkNorm, "qk rms": QkRms, "qk simplified": QkSimplified, "qk own": QkOwn, "qk behind": QkBehind, "qk behind own": QkBehindOwn, "qk packed": QkPacked, "qk side by side": QkMegatron,
     "qk rows": QkRows, "qk interleaved": QkInterleaved, "qk whole": QkWhole,
     "one element more": OneWrong, "one element less": OneMissing, "one other element": OneOther, "staircase": Staircase, "heads differ": HeadsDiffer, "alibi": Alibi, "bias": Bias,
     "modules": Modules, "modules, causal": ModulesCausal, "modules of rows": ModulesGemm, "modules with biases": ModulesBias, "modules, one steeper": ModulesSteeper, "beside": Beside, "beside by a Gemm": BesideGemm}
@@ -1377,4 +1392,4 @@ def check_whole_refusals():
 
 
 if __name__ == "__main__":
-    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_whole_refusals, floor=166)
+    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_whole_refusals, floor=167)

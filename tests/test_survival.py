@@ -586,6 +586,8 @@ EQUATIONS = [  # (equation, shapes, why it stays)
     ("i@,@k->ik", [(2, 3), (3, 4)], "a letter for each axis"), ("abcdefghi,i->abcdefgh", [(1, 2, 1, 1, 1, 1, 1, 3), (3,)], "a letter for each axis"), ("", [(2, 3), (3, 4)], "a letter for each axis"),
     ("AbC,CD->AbD", [(2, 3, 4), (4, 5)], ""), ("i j , j k -> k i", [(2, 3), (3, 4)], ""), ("ij,jk->ik", [(1, 3), (3, 1)], ""), ("bij,bjk->bik", [(2, 3, 4), (2, 4, 5)], ""), ("bi,bj->bij", [(2, 3), (2, 4)], ""),
     ("i,j->ij", [(3,), (4,)], ""), ("ab,ab->ab", [(2, 3), (2, 3)], ""), ("ij,ij->", [(2, 3), (2, 3)], ""), ("abcd,abed->abce", [(2, 1, 3, 4), (2, 1, 5, 4)], ""),
+    ("bhid,bjd->bhij", [(1, 3, 5, 4), (1, 6, 4)], ""), ("bhij,bjd->bihd", [(2, 3, 5, 6), (2, 6, 4)], ""), ("bihd,bjd->bjih", [(2, 5, 3, 4), (2, 6, 4)], ""), ("abcd,ade->aecb", [(2, 3, 1, 4), (2, 4, 5)], ""),
+    ("abcd,ade->abce", [(2, 1, 3, 4), (2, 4, 5)], ""), ("abc,ad->abcd", [(2, 3, 4), (2, 5)], ""), ("abcd,a->abcd", [(2, 3, 4, 2), (2,)], ""),
     ("ii,ij->j", [(3, 3), (3, 4)], "a letter for each axis"), ("ij,jk", [(2, 3), (3, 4)], "a letter for each axis"), ("...i,ij->...j", [(2, 3), (3, 4)], "a letter for each axis"), ("ij->ji", [(2, 3)], "it has no input 1"),
     ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)], "two operands"), ("ij,kl->kl", [(2, 3), (4, 5)], "one operand alone"), ("bij,bjk->bik", [(2, 3, 4), (1, 4, 5)], "broadcasts")]
 
@@ -871,4 +873,4 @@ def check_casts():
 
 if __name__ == "__main__":
     t.main(check_circular, check_casts, check_operators, check_near, check_half, check_free, check_kept, check_expanded, check_flattened, check_einsum, check_lifted, check_unknown, check_functions, check_matrix,
-           floor=290)
+           floor=297)

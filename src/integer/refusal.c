@@ -6,8 +6,8 @@
  * Recognition stops at the node where its forms fail, often several nodes behind what a person would name: a Gather
  * behind a Fourier transform, a Transpose behind a recurrence. So a few nodes in front are looked at, too.
  *
- * invariant: nothing is accepted or refused here. A remedy leads to what other models have as hardware, and computes the
- *   same, or is another model, and says so by what becomes hardware.
+ * invariant: nothing is accepted or refused here. A remedy computes the same in a way that hardware has, or says what
+ *   else becomes hardware.
  * example: of FNet's Gather of a DFT, not "a reshape that changes the channels", but "a Fourier transform".
  * cost: up to 3^MLO_TELL_DEPTH nodes, once, where a model is refused.
  */

@@ -511,51 +511,95 @@ static int mlo_shape_einsum(mlo_shapes *s) {
     return 0;
 }
 
-/* The letters of an equation by what MatMul does with them: of both and the result; of the left
- * alone; summed over; of the right alone. */
+/* The letters of an equation by what MatMul does with them. */
+enum {
+    MLO_LETTER_BOTH,
+    MLO_LETTER_LEFT,
+    MLO_LETTER_SUMMED,
+    MLO_LETTER_RIGHT,
+    MLO_LETTER_SPREAD,
+    MLO_LETTER_KINDS
+};
+
 typedef struct {
-    char list[4][MLO_MAX_RANK + 1];
-    int64_t size[4][MLO_MAX_RANK];
-    int n[4];
+    char list[MLO_LETTER_KINDS][MLO_MAX_RANK + 1];
+    int64_t size[MLO_LETTER_KINDS][MLO_MAX_RANK];
+    int n[MLO_LETTER_KINDS];
 } mlo_letters;
 
-static void mlo_sort_letters(const mlo_equation *e, const mlo_form *operand, mlo_letters *l) {
+/* Of the left alone: is it there a batch over which the right one spreads? So are heads, where all have the same
+ * keys: "bhid,bjd->bhij". Rows are the last such letter in `order`. (Without a letter of both, the right one may
+ * be weights, of which there is one matrix.) */
+static int mlo_letter_spreads(const mlo_equation *e, const char *order, const char *letter) {
+    int shared = 0;
+    for (const char *p = e->term[0]; *p; p++)
+        shared |= strchr(e->term[1], *p) && strchr(e->term[2], *p);
+    const char *behind = strchr(order, *letter);
+    while (shared && behind && *++behind)
+        if (strchr(e->term[0], *behind) && !strchr(e->term[1], *behind)) return 1;
+    return 0;
+}
+
+static int mlo_letter_kind(
+    const mlo_equation *e, const mlo_form *operand, const char *order, const char *letter) {
+    const int left = strchr(e->term[0], *letter) != NULL;
+    const int right = strchr(e->term[1], *letter) != NULL;
+    const int kept = strchr(e->term[2], *letter) != NULL;
+    if (left && right) return kept ? MLO_LETTER_BOTH : MLO_LETTER_SUMMED;
+    if (right) return MLO_LETTER_RIGHT;
+    const int spreads = mlo_letter_size(e, operand, *letter) > 1
+        && mlo_letter_spreads(e, order, letter);
+    return spreads ? MLO_LETTER_SPREAD : MLO_LETTER_LEFT;
+}
+
+static void mlo_sort_letters(
+    const mlo_equation *e, const mlo_form *operand, const char *order, mlo_letters *l) {
     memset(l, 0, sizeof *l);
     for (int i = 0; i < 2; i++)
         for (const char *p = e->term[i]; *p; p++) {
-            int left = strchr(e->term[0], *p) != NULL;
-            int right = strchr(e->term[1], *p) != NULL;
-            int kept = strchr(e->term[2], *p) != NULL;
-            int kind = left && right ? (kept ? 0 : 2) : left ? 1 : 3;
-            if (i && left) continue;
+            const int kind = mlo_letter_kind(e, operand, order, p);
+            if (i && strchr(e->term[0], *p)) continue;
             l->size[kind][l->n[kind]] = mlo_letter_size(e, operand, *p);
             l->list[kind][l->n[kind]++] = *p;
         }
 }
 
-/* An operand, its axes in the order of three kinds of letters, the last two of which become one
- * axis each. */
+/* An operand, its axes in the order of four kinds of letters: those of both, those that spread, and two more, which
+ * become one axis each. */
 static const char *mlo_x_letters(mlo_expansion *x, const char *v, const char *term,
     const mlo_letters *l, int second, int third) {
-    const int kinds[] = { 0, second, third };
+    const int kinds[] = { MLO_LETTER_BOTH, MLO_LETTER_SPREAD, second, third };
     int64_t perm[MLO_MAX_RANK], shape[MLO_MAX_RANK + 2];
     size_t n = 0, rank = 0;
-    int moved = 0;
-    for (int k = 0; k < 3; k++) {
+    int moved = 0, same = l->n[second] == 1 && l->n[third] == 1;
+    for (int k = 0; k < 4; k++) {
         int64_t all = 1;
         for (int i = 0; i < l->n[kinds[k]]; i++) {
-            perm[n] = strchr(term, l->list[kinds[k]][i]) - term;
-            moved |= perm[n] != (int64_t)n;
-            n++;
-            if (k)
-                all *= l->size[kinds[k]][i];
-            else
-                shape[rank++] = l->size[0][i];
+            const char *axis = strchr(term, l->list[kinds[k]][i]);
+            const int64_t size = axis ? l->size[kinds[k]][i] : 1;
+            same &= axis != NULL;
+            if (axis) {
+                perm[n] = axis - term;
+                moved |= perm[n] != (int64_t)n;
+                n++;
+            }
+            all *= size;
+            if (k < 2) shape[rank++] = size;
         }
-        if (k) shape[rank++] = all;
+        if (k >= 2) shape[rank++] = all;
     }
     if (moved) v = mlo_x_transpose(x, v, perm, n);
-    return l->n[second] == 1 && l->n[third] == 1 ? v : mlo_x_reshape(x, v, shape, rank);
+    return same ? v : mlo_x_reshape(x, v, shape, rank);
+}
+
+/* Is the left operand a softmax's probabilities? Then the rows are theirs, else the result's: scores, as a rule. */
+static int mlo_x_weighs(const mlo_expansion *x) {
+    const mlo_value *v = mlo_value_of(x->g, mlo_x_in(x, 0));
+    for (int k = 0; k < 4 && v && v->producer && v->producer->n_input; k++) {
+        if (mlo_is(v->producer, "Softmax")) return 1;
+        v = mlo_value_of(x->g, v->producer->input[0]);
+    }
+    return 0;
 }
 
 /* Einsum of two operands is Transpose, MatMul, Transpose, with a Reshape where several letters
@@ -576,8 +620,9 @@ static void mlo_expand_einsum(mlo_expansion *x) {
         mlo_x_stay(x, "the shape of an operand is not known");
         return;
     }
-    mlo_sort_letters(&e, operand, &l);
-    if (l.n[0] + l.n[1] + l.n[3] != (int)strlen(e.term[2])) {
+    mlo_sort_letters(&e, operand, e.term[mlo_x_weighs(x) ? 0 : 2], &l);
+    if (l.n[MLO_LETTER_BOTH] + l.n[MLO_LETTER_SPREAD] + l.n[MLO_LETTER_LEFT] + l.n[MLO_LETTER_RIGHT]
+        != (int)strlen(e.term[2])) {
         mlo_x_stay(x, "it sums over an axis of one operand alone");
         return;
     }
@@ -587,11 +632,13 @@ static void mlo_expand_einsum(mlo_expansion *x) {
                 mlo_x_stay(x, "axis '%c' broadcasts", *p);
                 return;
             }
-    const char *a = mlo_x_letters(x, mlo_x_in(x, 0), e.term[0], &l, 1, 2);
-    const char *b = mlo_x_letters(x, mlo_x_in(x, 1), e.term[1], &l, 2, 3);
+    const char *a = mlo_x_letters(
+        x, mlo_x_in(x, 0), e.term[0], &l, MLO_LETTER_LEFT, MLO_LETTER_SUMMED);
+    const char *b = mlo_x_letters(
+        x, mlo_x_in(x, 1), e.term[1], &l, MLO_LETTER_SUMMED, MLO_LETTER_RIGHT);
     const char *y = MLO_X(x, "MatMul", a, b);
-    const int parts[] = { 0, 1, 3 };
-    for (int k = 0; k < 3; k++)
+    const int parts[] = { MLO_LETTER_BOTH, MLO_LETTER_SPREAD, MLO_LETTER_LEFT, MLO_LETTER_RIGHT };
+    for (int k = 0; k < 4; k++)
         for (int i = 0; i < l.n[parts[k]]; i++) {
             shape[n] = l.size[parts[k]][i];
             made[n++] = l.list[parts[k]][i];
@@ -601,7 +648,7 @@ static void mlo_expand_einsum(mlo_expansion *x) {
         perm[i] = strchr(made, e.term[2][i]) - made;
         moved |= perm[i] != (int64_t)i;
     }
-    if (l.n[1] != 1 || l.n[3] != 1) y = mlo_x_reshape(x, y, shape, n);
+    if (l.n[MLO_LETTER_LEFT] != 1 || l.n[MLO_LETTER_RIGHT] != 1) y = mlo_x_reshape(x, y, shape, n);
     if (moved) y = mlo_x_transpose(x, y, perm, n);
     mlo_x_out(x, 0, y);
 }
