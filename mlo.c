@@ -36795,12 +36795,13 @@ static int mlo_under_cap(mlo_recogniser *r, mlo_sublayer *b) {
 /* Refuses what a softmax is over, p (NULL: nothing of the body), in a person's words. */
 static void mlo_cannot_score(
     mlo_recogniser *r, const mlo_node *softmax, const mlo_node *p, int cap) {
+    const char *told = mlo_told_scores(&r->in, p);
     if (mlo_is(p, "Tanh"))
         mlo_cannot(r, p, "a soft cap of attention scores, c tanh(s / c), whose c is not above 0");
     else if (cap && mlo_is(p, "Add"))
         mlo_cannot(r, p, "a mask or a bias that attention scores get before their soft cap");
-    else if (mlo_told_scores(&r->in, p))
-        mlo_refuse_told(r, softmax, mlo_told_scores(&r->in, p));
+    else if (told)
+        mlo_refuse_told(r, softmax, told);
     else
         mlo_cannot(r, softmax, "a softmax over something that is not scale * q k^T + mask");
 }
@@ -71333,9 +71334,8 @@ static int mlo_c_kept(const mlo_c_body *b, int place, int chain) {
 
 /* The place of an operand that step i may write over; MLO_C_OUTSIDE: there is none. The loop's own is the
  * best: then its result needs no copy. Where all tokens have room, a block has its own, too. */
-static int mlo_c_reuse(mlo_c_body *b, int i, const mlo_c_value *y) {
+static int mlo_c_reuse(mlo_c_body *b, int i, const mlo_c_value *y, int few) {
     const mlo_element *e = &b->core->element[i];
-    const int few = mlo_c_is_few(b, i);
     int found = MLO_C_OUTSIDE;
     for (int k = 0; mlo_c_in_place(e) && k < e->unit.n_in; k++) {
         const mlo_c_value *x = mlo_c_value_of(b, e->node->input[e->unit.in[k].index]);
@@ -71404,7 +71404,7 @@ static int mlo_c_step(mlo *m, mlo_c_body *b, int i) {
                                    : b->tokens;
     mlo_c_value *v = mlo_c_value_new(m, b, e->node->output[0], tokens);
     if (!v || e->kernel->kind == MLO_KERNEL_REPLAY) return mlo_failed(m);
-    const int place = mlo_c_reuse(b, i, v);
+    const int place = mlo_c_reuse(b, i, v, few);
     v->place = place == MLO_C_OUTSIDE ? mlo_c_place(b, mlo_c_bytes(v), few) : place;
     b->plan.place[v->place].live[i] = 1;
     const int64_t scratch = mlo_c_scratch(b, e);
@@ -71571,8 +71571,7 @@ static int mlo_c_body_build(mlo *m, const mlo_core *c, mlo_c_body *b) {
     if (least > most)
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
             "--arena %ld: the layer's values take %lld bytes at a time, and %lld at least, %s; "
-            "give as "
-            "much%s",
+            "give as much%s",
             most, (long long)whole, (long long)least,
             b->tokens > 1 ? "where a token at a time goes through its kernels"
                           : "a token at a time as they are",

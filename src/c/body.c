@@ -110,9 +110,8 @@ static int mlo_c_kept(const mlo_c_body *b, int place, int chain) {
 
 /* The place of an operand that step i may write over; MLO_C_OUTSIDE: there is none. The loop's own is the
  * best: then its result needs no copy. Where all tokens have room, a block has its own, too. */
-static int mlo_c_reuse(mlo_c_body *b, int i, const mlo_c_value *y) {
+static int mlo_c_reuse(mlo_c_body *b, int i, const mlo_c_value *y, int few) {
     const mlo_element *e = &b->core->element[i];
-    const int few = mlo_c_is_few(b, i);
     int found = MLO_C_OUTSIDE;
     for (int k = 0; mlo_c_in_place(e) && k < e->unit.n_in; k++) {
         const mlo_c_value *x = mlo_c_value_of(b, e->node->input[e->unit.in[k].index]);
@@ -181,7 +180,7 @@ static int mlo_c_step(mlo *m, mlo_c_body *b, int i) {
                                    : b->tokens;
     mlo_c_value *v = mlo_c_value_new(m, b, e->node->output[0], tokens);
     if (!v || e->kernel->kind == MLO_KERNEL_REPLAY) return mlo_failed(m);
-    const int place = mlo_c_reuse(b, i, v);
+    const int place = mlo_c_reuse(b, i, v, few);
     v->place = place == MLO_C_OUTSIDE ? mlo_c_place(b, mlo_c_bytes(v), few) : place;
     b->plan.place[v->place].live[i] = 1;
     const int64_t scratch = mlo_c_scratch(b, e);

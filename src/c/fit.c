@@ -83,8 +83,7 @@ static int mlo_c_body_build(mlo *m, const mlo_core *c, mlo_c_body *b) {
     if (least > most)
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
             "--arena %ld: the layer's values take %lld bytes at a time, and %lld at least, %s; "
-            "give as "
-            "much%s",
+            "give as much%s",
             most, (long long)whole, (long long)least,
             b->tokens > 1 ? "where a token at a time goes through its kernels"
                           : "a token at a time as they are",

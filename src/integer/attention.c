@@ -97,12 +97,13 @@ static int mlo_under_cap(mlo_recogniser *r, mlo_sublayer *b) {
 /* Refuses what a softmax is over, p (NULL: nothing of the body), in a person's words. */
 static void mlo_cannot_score(
     mlo_recogniser *r, const mlo_node *softmax, const mlo_node *p, int cap) {
+    const char *told = mlo_told_scores(&r->in, p);
     if (mlo_is(p, "Tanh"))
         mlo_cannot(r, p, "a soft cap of attention scores, c tanh(s / c), whose c is not above 0");
     else if (cap && mlo_is(p, "Add"))
         mlo_cannot(r, p, "a mask or a bias that attention scores get before their soft cap");
-    else if (mlo_told_scores(&r->in, p))
-        mlo_refuse_told(r, softmax, mlo_told_scores(&r->in, p));
+    else if (told)
+        mlo_refuse_told(r, softmax, told);
     else
         mlo_cannot(r, softmax, "a softmax over something that is not scale * q k^T + mask");
 }
