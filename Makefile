@@ -92,7 +92,7 @@ test test-all test-full costs: packages
 	@$(PYTHON) tests/run.py ./mlo $(TIER)
 
 prove:
-	@status=0; for t in run.py "run.py --mutants" contract.py loop.py; do python3 tests/formal/$$t --all --record -j 2 || status=1; done; exit $$status
+	@status=0; for t in run.py "run.py --mutants" contract.py loop.py ../verilog/benches.py; do $(PYTHON) tests/formal/$$t --all --record -j 2 || status=1; done; exit $$status
 
 bench: mlo
 	@if [ -f tests/bench.py ]; then $(PYTHON) tests/bench.py ./mlo $(BENCH); else echo "bench: there is no tests/bench.py yet"; exit 1; fi

@@ -3,7 +3,7 @@
 """Runs tests, two scripts at a time, and ends with `N passed, N failed, N skipped`.
 
     python tests/run.py path/to/mlo [NAME ...] [--quick | --full] [--under plain|sanitizers|valgrind] [-j N] [-v] [--costs]
-        NAME     picks scripts by substring ("roll", "formal", "verilog/fifo")
+        NAME     picks scripts by substring ("roll", "formal", "benches")
         --quick  `make test`: the checks that QUICK below names, minutes
         neither  `make test-all`: every script
         --full   and nothing drawn by date: all grids, sanitizers everywhere
@@ -16,11 +16,11 @@ is a note: a machine that nobody knows has no say in it.)
 
 What is a test:
     tests/test_*.py          run as `python test_X.py path/to/mlo`
-    tests/verilog/*.py       kernel benches (Icarus)
+    tests/verilog/benches.py the kernels' benches (Icarus): those of which something has changed, and some of the others; stalls.py, ram.py: each time
     tests/formal/run.py      proofs, then mutants that must be refuted
     tests/formal/contract.py the stream contract of whole kernels
     tests/formal/loop.py     the loop control's proof, by the SAT solver in Yosys (z3 does not finish)
-    tests/formal/keys.py     that the three above prove again what has changed, and only that
+    tests/formal/keys.py     that the four above prove again what has changed, and only that
     tests/lint.sh            every module in three tools
 
 Each says a line per check, and at its end how many there are at least: `ok NAME`, `FAIL NAME: why`, `skip NAME: reason`, `absent NAME: what`, `floor N`.
@@ -65,29 +65,27 @@ QUICK = {
     "test_hardware": "identical",
     "test_integers": "layers kernels refusals options",
     "test_large": "floats integers",
-    "test_library": "header layers amalgamation options json_is_onnx lint",
-    "test_memory": "sizes errors",
+    "test_library": "header layers amalgamation options json_is_onnx style",
+    "test_memory": "once errors",
     "test_moved": "drawn near",
     "test_nested": "",
     "test_numerics": "requantize exp2 layernorm",
     "test_pages": "links picture numbers",
     "test_predict": "predictions",
     "test_read": "",
-    "test_report": "",
+    "test_report": "models still around spread asking channels",
     "test_roll": "",
     "test_run": "",
     "test_search": "brute_force front refusals",
     "test_show": "odd refusals",
     "test_sim": "choice",
-    "test_stalls": "random protocol",
+    "test_stalls": "verilator protocol",
     "test_step": "targets refused",
     "test_stories": "default",
     "test_tokens": "judged rows encoder refused",
     "test_verdicts": "",
     "test_wrong_usage": "terminal help completion",
-    "verilog/add": "", "verilog/best": "", "verilog/check": "", "verilog/conv": "", "verilog/fifo": "", "verilog/fork": "", "verilog/job": "", "verilog/layernorm": "", "verilog/mul": "", "verilog/mvu": "", "verilog/newest": "",
-    "verilog/param": "", "verilog/place": "", "verilog/places": "", "verilog/refill": "", "verilog/requant": "", "verilog/requantize": "", "verilog/rotary": "", "verilog/rows": "", "verilog/rsqrt": "", "verilog/skid": "",
-    "verilog/replay": "", "verilog/split": "", "verilog/tile": "", "verilog/tokens": "", "verilog/width": "",
+    "verilog/benches": "",
 }
 
 # scripts that calibrate, evaluate whole models, wait for simulators or start mlo hundreds of times: the sanitizers' turn at each comes every TURN days
@@ -130,7 +128,7 @@ def find(quick):
     python = sys.executable
     rel = lambda path: os.path.relpath(path, TESTS)
     scripts = [Script(rel(p)[:-3], [python, p, "MLO"]) for p in glob.glob(os.path.join(TESTS, "test_*.py"))]
-    scripts += [Script(rel(p)[:-3], [python, p], ["iverilog"]) for p in glob.glob(os.path.join(TESTS, "verilog", "*.py")) if os.path.basename(p) != "bench.py"]
+    scripts += [Script("verilog/" + name, [python, os.path.join(TESTS, "verilog", name + ".py")], ["iverilog"]) for name in ("benches", "ram", "stalls")]
     formal = [python, os.path.join(TESTS, "formal", "run.py"), "-j", "1", "--timeout", "600"]
     scripts += [Script("formal/proofs", formal, ["yosys", "yosys-smtbmc", "z3"]), Script("formal/mutants", formal + ["--mutants"], ["yosys", "yosys-smtbmc", "z3"])]
     scripts.append(Script("formal/contract", [python, os.path.join(TESTS, "formal", "contract.py")], ["yosys", "yosys-abc"]))

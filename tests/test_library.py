@@ -140,31 +140,38 @@ BREACHES = [      # a rule of lint.sh, a file, what is put at its end that break
 ]
 
 
+def style_of(tree):
+    """What lint.sh says of a tree's style."""
+    p = subprocess.run(["sh", "tests/lint.sh", "style"], cwd=tree, capture_output=True, text=True)
+    return [l[5:] for l in p.stdout.splitlines() if l.startswith("FAIL ")] or ["ended with status %d" % p.returncode] * (p.returncode != 0)
+
+
+def check_style(): case("lint: the tree is in style", "; ".join(style_of(t.root)))
+
+
 def check_lint():
     """lint.sh says of each rule of style when it is broken, and nothing else then; and nothing of what only looks so."""
     tree = at("linted")
     for folder in ("src", "cli", "verilog", "tests"): os.makedirs(f"{tree}/{folder}")
     for folder in ("src", "cli", "verilog"): shutil.copytree(os.path.join(t.root, folder), f"{tree}/{folder}", dirs_exist_ok=True)
     for f in ("main.c", "tests/lint.sh", "tests/style.awk"): shutil.copy(os.path.join(t.root, f), f"{tree}/{f}")
-    fails = lambda: [l[5:] for l in subprocess.run(["sh", "tests/lint.sh", "style"], cwd=tree, capture_output=True, text=True).stdout.splitlines() if l.startswith("FAIL ")]
-    case("lint: the tree is in style", "; ".join(fails()))
     for k, (rule, file, breach, _) in enumerate(BREACHES):
         path = f"{tree}/{file}"
         before = t.read(path) if os.path.exists(path) else None
         with open(path, "ab") as f: f.write(breach.encode())
-        said = fails()
+        said = style_of(tree)
         case(f"lint: {rule}, {k}", "" if len(said) == 1 and rule in said[0] else f"says {said}")
         if before is None: os.remove(path)
         else:
             with open(path, "wb") as f: f.write(before)
     for k, (_, file, _, like) in enumerate(BREACHES):
         with open(f"{tree}/{file}", "ab") as f: f.write(like.replace("mlo_two", f"mlo_two{k}").encode())
-    case("lint: what only looks like a breach", "; ".join(fails()))
+    case("lint: what only looks like a breach", "; ".join(style_of(tree)))
 
 
 # ---- what the documentation says -----------------------------------------------------------------------------------------------------
 
-def check_header_examples():
+def check_example():
     """The command and the program in mlo.h's opening."""
     lines = re.search(r"/\*(.*?)\*/", header(), re.S).group(1).splitlines()
     blocks, now = [], []
@@ -439,6 +446,6 @@ def check_verilog_alike():
 
 
 if __name__ == "__main__":
-    t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_lint, check_header_examples, check_options, check_misuse, check_demo, check_allocations, check_places, check_threads,
+    t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_style, check_lint, check_example, check_options, check_misuse, check_demo, check_allocations, check_places, check_threads,
            check_valgrind, check_determinism, check_plus, check_json_is_onnx, check_pipe, check_verilog_alike, check_json_pipe_sanitized, check_sanitizers,
            floor=172)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What proved.py promises: what changes a key and what does not, that a forged line is found, that each has its turn.
 
-In a copy of verilog/ and tests/formal, with proofs that take less than a second."""
+In a copy of verilog/, tests/formal and tests/verilog, with proofs that take less than a second."""
 import datetime
 import math
 import os
@@ -14,7 +14,7 @@ import tempfile
 import proved
 from proved import Line
 ROOT = os.path.dirname(proved.VERILOG)
-SCRIPTS = {"proofs": ["run.py"], "mutants": ["run.py", "--mutants"], "contract": ["contract.py"], "loop": ["loop.py"]}
+SCRIPTS = {"proofs": ["run.py"], "mutants": ["run.py", "--mutants"], "contract": ["contract.py"], "loop": ["loop.py"], "benches": ["../verilog/benches.py"]}
 
 
 def say(name, good, seen):
@@ -25,7 +25,7 @@ class Copy:
     """The part of the tree that proofs are about, to be spoilt."""
     def __init__(self, root):
         self.root = root
-        for what in ("verilog", "tests/formal"):
+        for what in ("verilog", "tests/formal", "tests/verilog"):
             shutil.copytree(os.path.join(ROOT, what), os.path.join(root, what))
         for what in ("cases.py", "skips.txt"):
             shutil.copy(os.path.join(ROOT, "tests", what), os.path.join(root, "tests"))
@@ -76,12 +76,14 @@ def check_keys(copy):
     say("keys: comments and white space change none of %d" % len(before), not other and len(before) >= 430, other)
 
     copy.edit("verilog/mlo_skid.v", lambda _: kept.replace("1'b0", "1'd0", 1))
-    other = changed(before, copy.keys("proofs", "loop"))
+    other = changed(before, copy.keys("proofs", "loop", "benches"))
     names = {name.split()[0] for (script, _), name in other.items() if script == "proofs"}
     users = {"mlo_skid", "mlo_add", "mlo_mvu", "mlo_requant", "mlo_layernorm", "mlo_split"}
     free = {"mlo_exp2", "mlo_param", "mlo_delay", "mlo_divide", "mlo_regs"}
     say("keys: a token of mlo_skid changes those of its users", users <= names, names)
-    say("keys: and no others", not names & free and {script for script, _ in other} == {"proofs"}, other)
+    say("keys: and no others", not names & free and {script for script, _ in other} == {"proofs", "benches"}, other)
+    benches = {name.split()[-1] for (script, _), name in other.items() if script == "benches"}
+    say("keys: the benches of its users, and no others", {"skid", "add", "mvu", "split"} <= benches and not benches & {"rsqrt", "param", "newest", "check"}, benches)
     status, lines = copy.run("proofs", "skid")
     again = [line for line in lines if line.startswith("ok mlo_skid") and "proved on" not in line]
     say("a changed module is proved anew", status == 0 and len(again) == 3, lines)

@@ -8,7 +8,7 @@
 
 The key of a proof is a hash of what the tools are given, files and commands, and of their versions. Of Verilog
 its tokens count, without what `ifdef leaves out: comments and white space do not. A line of proved.txt: KEY SCRIPT
-SECONDS DATE NAME, seconds being those of a CPU. A mutant that was refuted, a state that was reached are proofs, too."""
+SECONDS DATE NAME, seconds being those of a CPU. A mutant that was refuted, a state that was reached, a bench that passed (../verilog/benches.py) are proofs, too."""
 import argparse
 import concurrent.futures
 import dataclasses
@@ -47,7 +47,7 @@ class File(typing.NamedTuple):
     """One that the tools are given."""
     name: str
     text: str
-    formal: bool = True                 # it is read with FORMAL defined
+    formal: typing.Optional[bool] = True    # it is read with FORMAL defined, or SYNTHESIS; None: by a simulator, with neither
 
 
 @dataclasses.dataclass(eq=False)
@@ -61,7 +61,7 @@ class Proof:
 
 
 def tokens(file):
-    defined = {"YOSYS", "FORMAL" if file.formal else "SYNTHESIS"}
+    defined = {True: {"YOSYS", "FORMAL"}, False: {"YOSYS", "SYNTHESIS"}, None: set()}[file.formal]
     words, live = [], [True]
     for match in TOKEN.finditer(file.text):
         if match.lastgroup == "condition":

@@ -183,11 +183,18 @@ def compile_tb(name, params=None, defines=()):
     cmd += ["-P%s_tb.%s=%s" % (name, k, int(v)) for k, v in params.items()]
     cmd += ["-D" + d for d in defines]
     cmd += [os.path.join(HERE, name + "_tb.v")]
+    if os.environ.get("MLO_USED"): cmd[1:1] = ["-Mall=" + out + ".used"]
     p = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
     if p.returncode or "warning" in p.stdout:
         fail(name, "iverilog %s" % params, p.stdout)
+    if os.environ.get("MLO_USED"): note_used(out + ".used")
     _compiled[key] = out
     return out
+
+
+def note_used(path):
+    """The files that Icarus has read, for benches.py; a mutant stands for the module of its name."""
+    with open(path) as f, open(os.environ["MLO_USED"], "a") as out: out.write(f.read())
 
 
 def run(name, params=None, files=None, timeout=600, defines=(), **plusargs):
