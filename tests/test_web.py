@@ -95,7 +95,7 @@ def walk(b):
     marks = b.js("performance.getEntriesByType('mark').map(m => [m.name.replace(/^bert-tiny: |: .*/g, ''), m.startTime])")
     when = dict(marks[::-1])
     stages = [name for name, _ in marks if name != "drawn"]                        # of read and roll, and then of lower, there is something to draw
-    t.case("rolled before it is quantized", "" if stages[:4] == ["read, roll", "quantize, lower", "quantize, lower", "folding"] and when["drawn"] < when["ready"] else str(marks))
+    t.case("rolled before it is quantized", "" if stages[:4] == ["read, roll", "quantize, lower", "folding", "writing Verilog"] and when["drawn"] < when["ready"] else str(marks))
     t.note("drawn after %.2f s, folded after %.2f s" % (when["drawn"] / 1000, when["ready"] / 1000))
     # the same bytes
     model = t.model("bert-tiny")

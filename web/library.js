@@ -75,9 +75,11 @@ async function mlo_library(mlo_module, { wasmBinary, wasmModule, ...host }) {
       for (const one of [value].flat()) this.must('mlo_set', key, one === true ? '1' : String(one))
     }
 
+    options(flags) { for (const [key, value] of Object.entries(flags)) this.set(key, value) }
+
     load(model, options = {}) {
       const { calib, inputs, golden, ...flags } = options
-      for (const [key, value] of Object.entries(flags)) this.set(key, value)
+      this.options(flags)
       if (calib) this.must('mlo_calibrate', ...this.arrays(calib))
       if (typeof model === 'string') this.must('mlo_load', model)
       else {

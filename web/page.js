@@ -111,14 +111,12 @@ async function open(model, name, beside = []) {
   document.title = 'mlo: ' + name
   say(`${name}: read, roll`)
   try {
-    await ask('open', { model: await model, beside, options: { weights: $('weights').value } }, part => {
-      if (mine !== opened) return
+    await made(mine, 'open', { model: await model, beside, options: { weights: $('weights').value }, folding: memories() }, part => {
       Object.assign(pages, part)
       follow()
-      say(`${name}: quantize, lower`)
+      say(part.lower ? 'folding' : `${name}: quantize, lower`)
     })
     if (mine !== opened) return
-    await fold({}, mine)
     const found = (await ask('front')).trim().split('\n').filter(Boolean).map(JSON.parse)
     if (mine !== opened) return
     front = found
@@ -128,22 +126,30 @@ async function open(model, name, beside = []) {
   }
 }
 
-async function fold(options, mine = ++opened) {
-  const more = { memory: $('memory').value, 'frames-in-flight': $('frames').value }
+const memories = () => ({ memory: $('memory').value, 'frames-in-flight': $('frames').value })
+function fold(options) {
   say('folding')
-  const { page, summary } = await ask('fold', { options: { ...options, ...more } })
+  return made(++opened, 'fold', { options: { ...options, ...memories() } })
+}
+
+// what ends with a core: its page, its files. early: what is said of the stages before
+async function made(mine, call, args, early) {
+  let cycles
+  const built = await ask(call, args, part => {
+    if (mine !== opened) return
+    if (!part.fold) return early(part)
+    pages.fold = part.fold
+    cycles = part.summary.cycles
+    files = null
+    follow()
+    say('writing Verilog')
+  })
   if (mine !== opened) return
-  pages.fold = page
-  files = null
-  follow()
-  say('writing Verilog')
-  const made = await ask('files')
-  if (mine !== opened) return
-  files = made
+  files = built
   const manifest = JSON.parse(decode(files.get('manifest.json')))
   follow()
   turn(manifest)
-  say(`ready: ${grouped(manifest.multipliers)} multipliers, ${grouped(JSON.parse(summary).cycles)} cycles a frame, ${files.size} files`)
+  say(`ready: ${grouped(manifest.multipliers)} multipliers, ${grouped(cycles)} cycles a frame, ${files.size} files`)
 }
 
 // both sliders walk over the foldings that none beats, the slowest on the left; what was chosen moves the other one, too

@@ -2,10 +2,10 @@
 // worker: the library (library.js) beside the page. in: {id, call, args}; out: {id, value} or {id, error}, before it {id, part} as things get ready, and {said} for
 // each warning.
 //
-// What stages hand on are binary models, as in `mlo lower --onnx | mlo fold`. Calls run one after the other. Files of weights that came with a model are read
-// where they lie, piece by piece.
+// A model goes all the way through one handle; what other foldings begin with is the binary model that `mlo lower --onnx` writes. Calls run one after the
+// other. Files of weights that came with a model are read where they lie, piece by piece.
 let mlo
-const state = { lowered: null, model: null, folded: null, beside: [] }
+const state = { lowered: null, model: null, beside: [] }
 const warned = line => postMessage({ said: line.replace(/^mlo: (warning: )?/, '') })
 
 // what tools/web.py packed, as a stream. (A loop: Uint8Array.from asks an iterator for each character, a third of a second for a megabyte.)
@@ -26,35 +26,37 @@ const host = {
   close() {},
 }
 
+// of a model that is lowered: its page and its cycles as soon as it is folded, then the files
+function core(m, part) {
+  part({ fold: m.to('fold').text('web_show', 'html'), summary: JSON.parse(m.report('cycles')) })
+  return m.files('web_emit')
+}
+
 const calls = {
   // compiled while it is unpacked
   async start({ wasm }) {
     mlo = await mlo_library(mlo_module, { wasmModule: await WebAssembly.compileStreaming(unpacked(wasm)), warned, ...host })
   },
 
-  // the stages up to lower, each with its page as soon as it is there; the model stays for later calls
-  async open({ model, beside, options }, part) {
-    state.lowered = state.folded = null
+  // the stages, each with its page as soon as it is there, and the files; the model stays for later calls
+  async open({ model, beside, options, folding }, part) {
+    state.lowered = null
     state.beside = beside
     state.model = typeof model === 'string' ? new Uint8Array(await unpacked(model).arrayBuffer()) : model
-    mlo.using(state.model, options, m => {
+    return mlo.using(state.model, options, m => {
       const page = stage => m.to(stage).text('web_show', 'html'), pages = { read: page('extract') }
       try { pages.roll = page('roll') } finally { part(pages) }
       part({ lower: page('lower') })
       state.lowered = m.onnx()
+      m.options(folding)
+      return core(m, part)
     })
   },
 
   // the foldings that none beats, for the sliders
   front: () => mlo.using(state.lowered, {}, m => m.to('lower').report('pareto')),
 
-  fold: ({ options }) => mlo.using(state.lowered, options, m => {
-    const page = m.to('fold').text('web_show', 'html'), summary = m.report('cycles')
-    state.folded = m.onnx()
-    return { page, summary }
-  }),
-
-  files: () => mlo.files(state.folded),
+  fold: ({ options }, part) => mlo.using(state.lowered, options, m => core(m, part)),
 
   // as `mlo STAGE - < model.onnx` prints it
   json: ({ stage, options }) => mlo[stage](state.model, options).text,
