@@ -73,7 +73,7 @@ packages: | build
 .venv/ready: tests/requirements.txt | packages
 	@echo "deps: Python packages into .venv"
 	@python3 -m venv .venv
-	@.venv/bin/pip install -q --disable-pip-version-check -r tests/requirements.txt
+	@.venv/bin/pip install -q --no-compile --disable-pip-version-check -r tests/requirements.txt
 	@touch $@
 
 # Variables of the rules above are settled before deps has run, so what needs both calls make again.

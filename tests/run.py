@@ -27,7 +27,7 @@ Each says a line per check, and at its end how many there are at least: `ok NAME
 cases.py says what they mean, and judges them. A new script: a floor in its last line, t.main(check_a, check_b, floor=40), and nothing else; what it
 skips wherever it runs gets a line in skips.txt. Fewer checks than the floor, no floor, a skip that is not listed, another status than 0 without a
 FAIL, too long a time: a failure each; with CI=true also a tool or a folder that is absent, for there everything has to run.
-Scripts of one run share what was compiled, and nothing else: each has its own temporary folder, which is removed behind it."""
+Scripts of one run share what was compiled (Python too, of which pip compiles nothing), and nothing else: each has its own temporary folder, which is removed behind it."""
 import argparse
 import concurrent.futures
 import datetime
@@ -49,6 +49,7 @@ TIMEOUT = 1500                                          # seconds; a test that n
 GROWN, SLACK = 1.5, 15                                  # more than that many times a script's cost, and so many seconds, is too much
 MEMORY = bytearray(b"x") * (1 << 24)
 COSTS = os.path.join(TESTS, "costs.txt")
+PYCACHE = os.path.join(ROOT, "build", "pycache")
 
 # `make test`: of these scripts the checks whose names contain a word; all of them where there is no word
 QUICK = {
@@ -212,7 +213,7 @@ def run(script):
         return count(script, "absent %s: %s not installed\nfloor 1\n" % (script.name, ", ".join(missing)))
     folder = tempfile.mkdtemp(prefix="mlo-test-")
     log = os.path.join(folder, "log")
-    env = dict(os.environ, TMPDIR=folder, PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="1", ASAN_OPTIONS="exitcode=99:detect_leaks=1:allocator_may_return_null=1",
+    env = dict(os.environ, TMPDIR=folder, PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="", PYTHONPYCACHEPREFIX=PYCACHE, ASAN_OPTIONS="exitcode=99:detect_leaks=1:allocator_may_return_null=1",
                UBSAN_OPTIONS="exitcode=99:print_stacktrace=1")
     before = pace()
     with open(log, "wb") as out:
@@ -245,7 +246,8 @@ def table(scripts, seconds):
 
 
 def forget(cache):
-    """Of what was compiled, all that nobody has used for three days."""
+    """Of what was compiled, all that nobody has used for three days; of Python, what lay in folders that are gone."""
+    shutil.rmtree(PYCACHE + tempfile.gettempdir(), True)
     for path in glob.glob(os.path.join(cache, "*")) + glob.glob(os.path.join(cache, "benches", "*")):
         if os.path.basename(path) != "benches" and time.time() - os.stat(path).st_mtime > 3 * 86400:
             (shutil.rmtree if os.path.isdir(path) else os.remove)(path)
