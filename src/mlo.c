@@ -66,6 +66,7 @@
 #include "read/builder.c"           /* nodes that take the place of another one */
 #include "read/lift.c"              /* what old opsets say, as opset 13 does */
 #include "read/expand_attention.c"  /* attention and rotary embedding, fused, to standard operators */
+#include "read/expand_einsum.c"     /* products in index notation */
 #include "read/expand.c"            /* fused operators to the standard ones they stand for */
 #include "read/bind.c"              /* sizes for dimensions left open */
 #include "read/context.c"           /* a decoder with a cache becomes the prompt that fills it */

@@ -589,11 +589,24 @@ EQUATIONS = [  # (equation, shapes, why it stays)
     ("bhid,bjd->bhij", [(1, 3, 5, 4), (1, 6, 4)], ""), ("bhij,bjd->bihd", [(2, 3, 5, 6), (2, 6, 4)], ""), ("bihd,bjd->bjih", [(2, 5, 3, 4), (2, 6, 4)], ""), ("abcd,ade->aecb", [(2, 3, 1, 4), (2, 4, 5)], ""),
     ("abcd,ade->abce", [(2, 1, 3, 4), (2, 4, 5)], ""), ("abc,ad->abcd", [(2, 3, 4), (2, 5)], ""), ("abcd,a->abcd", [(2, 3, 4, 2), (2,)], ""),
     ("ii,ij->j", [(3, 3), (3, 4)], "a letter for each axis"), ("ij,jk", [(2, 3), (3, 4)], "a letter for each axis"), ("...i,ij->...j", [(2, 3), (3, 4)], "a letter for each axis"), ("ij->ji", [(2, 3)], "it has no input 1"),
-    ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)], "two operands"), ("ij,kl->kl", [(2, 3), (4, 5)], "one operand alone"), ("bij,bjk->bik", [(2, 3, 4), (1, 4, 5)], "broadcasts")]
+    ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)], ""), ("bhid,bhjd,bj->bhij", [(2, 3, 5, 4), (2, 3, 6, 4), (2, 6)], ""), ("bnc,hcd,h->bhnd", [(2, 5, 6), (3, 6, 4), (3,)], ""), ("h,hcd,bnc->bnhd", [(3,), (3, 6, 4), (2, 5, 6)], ""),
+    ("ab,bc,cd,de->ea", [(2, 3), (3, 4), (4, 5), (5, 6)], ""), ("a,b,c->cab", [(2,), (3,), (4,)], ""), ("ab,ab,ab->a", [(2, 3)] * 3, ""), ("i,i,i->", [(5,)] * 3, ""), ("a,a,a,a,a,a,a,a,a,a,a,a->a", [(3,)] * 12, ""),
+    ("bhij,bjd,hd->bihd", [(2, 3, 5, 6), (2, 6, 4), (3, 4)], ""), ("abcd,efgh,ae->bcdfgh", [(2, 1, 2, 3), (2, 3, 1, 2), (2, 2)], ""), ("abcde,fghij,af->bg", [(2, 1, 2, 1, 1), (2, 3, 1, 1, 1), (2, 2)], "one operand alone"),
+    ("abcde,cfghi,bdfg->aehi", [(2, 3, 2, 3, 2), (2, 2, 3, 2, 1), (3, 3, 2, 3)], ""), ("abcdei,fghije,aj->bcdfgh", [(2,) * 6, (2,) * 6, (2, 2)], ""), ("abcdefgh,abcdijkl,efghijkl->abei", [(1, 2) * 4] * 3, "more than 8 axes"), ("abcdefgh,abcdefgh->abcdefg", [(1, 2, 1, 1, 1, 1, 1, 3)] * 2, "more than 8 axes"),
+    ("cd,bnc->bnd", [(3, 4), (2, 5, 3)], ""), ("bnc,c->bnc", [(2, 5, 3), (3,)], ""), ("abcdefgh,abcdefgh->hgfedcba", [(1, 2, 1, 1, 3, 1, 1, 2)] * 2, ""),
+    ("a,a,a,a,a,a,a,a,a,a,a,a,a->a", [(3,)] * 13, "2 to 12 operands"), ("ij,jk,kl", [(2, 3), (3, 4), (4, 5)], "a letter for each axis"), ("...i,ij,jk->...k", [(2, 3), (3, 4), (4, 5)], "a letter for each axis"), ("ii,ij,jk->k", [(3, 3), (3, 4), (4, 5)], "a letter for each axis"),
+    ("ij,jk,kl->kl", [(2, 3), (3, 4), (4, 5)], "one operand alone"), ("ij,jk,k->ikz", [(2, 3), (3, 4), (4,)], "result's axis 'z'"), ("bij,bjk,b->bik", [(2, 3, 4), (2, 4, 5), (1,)], "axis 'b' broadcasts"),
+    ("ij,kl->kl", [(2, 3), (4, 5)], "one operand alone"), ("bij,bjk->bik", [(2, 3, 4), (1, 4, 5)], "broadcasts")]
+
+
+KNOWN = [  # (equation, shapes, which the model knows, the products that are left)
+    ("bnc,hcd,h->bnhd", [(1, 5, 6), (3, 6, 4), (3,)], (1, 2), ["MatMul by what is known"]), ("h,hcd,bnc->bnhd", [(3,), (3, 6, 4), (1, 5, 6)], (0, 1), ["MatMul by what is known"]),
+    ("bnc,cr,rd->bnd", [(1, 50, 8), (8, 2), (2, 8)], (1, 2), ["MatMul by what is known"] * 2), ("hcd,bnc->bnhd", [(3, 6, 4), (1, 5, 6)], (0,), ["MatMul by what is known"]), ("c,bnc->bnc", [(6,), (1, 5, 6)], (0,), ["Mul by what is known"]),
+    ("bhid,bhjd,j->bhij", [(1, 2, 5, 4), (1, 2, 5, 4), (5,)], (2,), ["Mul by what is known", "MatMul"])]
 
 
 def check_einsum():
-    """Einsum of two operands is what ONNX Runtime makes of it, or stays and a warning says why."""
+    """Einsum of two operands or more is what ONNX Runtime makes of it, or stays and a warning says why; what the model knows is made when it is compiled, where that does not grow."""
     d = Draw(9)
     for equation, sizes, reason in EQUATIONS:
         m, f = one("Einsum", [d.floats(*s) for s in sizes], domain="", equation=equation)
@@ -602,6 +615,16 @@ def check_einsum():
         right = "reason not told: %s" % p.stderr if bool(reason) != bool(left) or reason not in p.stderr else ""
         off = 0 if left or p.returncode else difference(execute(t.at("einsum.onnx"), f), execute(t.at("plain.onnx"), f))
         t.case("Einsum %s of %s" % (equation, sizes), "status %d: %s" % (p.returncode, p.stderr) if p.returncode else right or ("" if off < 1e-5 else "differs by %.3g" % off))
+    for equation, sizes, given, ops in KNOWN:
+        m, f = one("Einsum", [d.floats(*s) for s in sizes], domain="", constant=given, equation=equation)
+        t.good("read", t.write("einsum.onnx", m.SerializeToString()), "--onnx", "-o", t.at("plain.onnx"))
+        plain = onnx.load(t.at("plain.onnx"))
+        known, made = {i.name for i in plain.graph.initializer}, []
+        for n in plain.graph.node:      # what the model knows by itself is made when it is compiled
+            if set(n.input) <= known: known |= set(n.output)
+            elif n.op_type in ("MatMul", "Mul"): made.append(n.op_type + " by what is known" * (n.input[1] in known))
+        off = difference(execute(m, f), execute(plain, f))
+        t.case("Einsum %s, %s known" % (equation, given), "%s, not %s" % (made, ops) if made != ops else "" if off < 1e-5 else "differs by %.3g" % off)
     m, _ = one("Einsum", [d.floats(2, 3), d.floats(3, 4)], domain="")
     p = t.call("read", t.write("einsum.onnx", m.SerializeToString()), "-o", t.at("plain.json"), text=True)
     t.case("Einsum without an equation stays", "" if not p.returncode and "a letter for each axis" in p.stderr else p.stderr or "it says nothing")
@@ -873,4 +896,4 @@ def check_casts():
 
 if __name__ == "__main__":
     t.main(check_circular, check_casts, check_operators, check_near, check_half, check_free, check_kept, check_expanded, check_flattened, check_einsum, check_lifted, check_unknown, check_functions, check_matrix,
-           floor=297)
+           floor=328)
