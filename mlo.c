@@ -27694,30 +27694,46 @@ static int mlo_is_cut(
         && (mlo_last_dim(&whole) != at->d || !mlo_is_identity(*column, at->d));
 }
 
+/* Output k of a node, if it is some channels of a projection: from a projection of its own. 0: it is something else. */
+static int mlo_x_cut(const mlo_inside *in, mlo_expansion *x, size_t k) {
+    mlo_node *self = x->n;
+    mlo_projection p;
+    mlo_heads at;
+    int64_t *column;
+    const mlo_form f = mlo_body_form(in, self->output[k]);
+    const int cut = mlo_is_cut(in, self->output[k], &p, &at, &column);
+    if (cut) {
+        x->n = p.sum ? p.sum : p.product; /* its name, its scope */
+        const char *y = mlo_x_columns(x, &p, column, at.d);
+        x->n = self;
+        mlo_x_out(x, k, mlo_x_reshape(x, y, f.dims, (size_t)f.rank));
+    }
+    mlo_scratch_free(in->m, column);
+    return cut;
+}
+
 /* Split, Slice, Gather of a projection: each part that is asked for is a projection. */
 static void mlo_respell_parts(mlo_respeller *r, mlo_expansion *x) {
-    mlo_node *self = x->n;
+    const mlo_node *self = x->n;
     int wanted = 0;
     if (!mlo_has_trait(self, MLO_MOVES) || !mlo_is_carried(&r->in, self->input[0])) return;
     for (size_t k = 0; k < self->n_output; k++)
         wanted |= mlo_is_worked_on(&r->in, self->output[k], 0);
     for (size_t k = 0; wanted && k < self->n_output; k++) {
-        mlo_projection p;
-        mlo_heads at;
-        int64_t *column;
         const mlo_value *v = mlo_value_of(r->in.body, self->output[k]);
-        const mlo_form f = mlo_form_of(v);
-        if (!v->n_use && !v->is_output) continue;
-        if (mlo_is_cut(&r->in, self->output[k], &p, &at, &column)) {
-            x->n = p.sum ? p.sum : p.product; /* its name, its scope */
-            const char *y = mlo_x_columns(x, &p, column, at.d);
-            x->n = self;
-            mlo_x_out(x, k, mlo_x_reshape(x, y, f.dims, (size_t)f.rank));
-        } else
-            wanted = 0;
-        mlo_scratch_free(r->in.m, column);
+        if (v->n_use || v->is_output) wanted = mlo_x_cut(&r->in, x, k);
     }
     if (!wanted) x->n_made = 0; /* all of them, or none */
+}
+
+/* Reshape, Squeeze of what was taken apart: joined to tokens of channels again, it is a projection. So are parts that
+ * lie interleaved, y.view(.., D, 2)[.., 0], or side by side in each head. */
+static void mlo_respell_rejoined(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    if (!mlo_has_trait(x->n, MLO_RESHAPES) || !mlo_is_carried(in, x->n->input[0])) return;
+    const mlo_form f = mlo_body_form(in, x->n->input[0]), g = mlo_body_form(in, x->n->output[0]);
+    if (mlo_last_dim(&f) != mlo_last_dim(&g) && mlo_is_worked_on(in, x->n->output[0], 0))
+        mlo_x_cut(in, x, 0);
 }
 
 /* The sizes in front of the last two that two operands have together; 0: they do not fit, or are
@@ -30651,8 +30667,9 @@ static void mlo_respell_masks_apart(mlo_respeller *r, mlo_expansion *x) {
 static const mlo_respelling mlo_respellings[] = { mlo_respell_heads, mlo_respell_side_by_side,
     mlo_respell_where, mlo_respell_blanks, mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks,
     mlo_respell_masks_apart, mlo_respell_turned, mlo_respell_spread, mlo_respell_packed,
-    mlo_respell_parts, mlo_respell_norm, mlo_respell_split_norms, mlo_respell_deviation,
-    mlo_respell_head_scale, mlo_respell_head_norm, mlo_respell_factor, mlo_respell_joined };
+    mlo_respell_parts, mlo_respell_rejoined, mlo_respell_norm, mlo_respell_split_norms,
+    mlo_respell_deviation, mlo_respell_head_scale, mlo_respell_head_norm, mlo_respell_factor,
+    mlo_respell_joined };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 
 /* One walk by these rules, the last node first, so that a norm is found from its end; what it took in is not
