@@ -305,8 +305,8 @@ static int cli_build_json(
     static const char *const keys[] = { "iterations", "tokens", "channels", "frames_in_flight",
         "multipliers", "interval_per_token", "predicted_cycles", "predicted_interval",
         "iteration_bytes", "kernels", "context", "slots", "predicted_step", "target", "arena_bytes",
-        "arena_bound", "arena_proved", "memory_bytes", "traffic_bytes", "overlapped_bytes",
-        "tiles", "blocks" };
+        "arena_bound", "arena_proved", "memory_bytes", "traffic_bytes", "overlapped_bytes", "tiles",
+        "blocks" };
     cJSON *all = cJSON_CreateObject(), *roll = r->roll ? cJSON_Parse(r->roll) : NULL, *list;
     cJSON_AddStringToObject(all, "directory", cli_value(c, "o"));
     if (roll)
