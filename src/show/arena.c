@@ -105,9 +105,10 @@ static void mlo_bytes_axes(const mlo_bytes_chart *h) {
 
 /* A picture begins: of so many bytes. */
 static void mlo_bytes_frame(mlo_bytes_chart *h, int64_t bytes) {
-    h->y = (mlo_scale){ 0, bytes, MLO_CHART_TOP + MLO_BYTES_HEIGHT, MLO_CHART_TOP };
+    const int bottom = (int)MLO_CHART_TOP + MLO_BYTES_HEIGHT; /* C++20 adds no two enumerations */
+    h->y = (mlo_scale){ 0, bytes, bottom, MLO_CHART_TOP };
     mlo_printf(h->t, "<svg class='chart arena' viewBox='0 0 %d %d' width='100%%' role=img>",
-        MLO_CHART_WIDTH, MLO_CHART_TOP + MLO_BYTES_HEIGHT + 22);
+        MLO_CHART_WIDTH, bottom + 22);
     mlo_bytes_axes(h);
 }
 
