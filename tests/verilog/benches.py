@@ -15,8 +15,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(os.path.dirname(HERE), "formal"), os.path.dirname(HERE)]
-import cases
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "formal"))
 import proved
 from proved import VERILOG
 
