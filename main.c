@@ -52,6 +52,7 @@ typedef struct {
     int n_given;
     const char *called; /* as it was typed */
     const char *operand; /* FILE, DIR or VERB; NULL when there is none */
+    const char *second; /* of show: what the first one is compared with; NULL: nothing */
 
     mlo *m; /* the handle that failures end in */
     int opened; /* files that m has opened */

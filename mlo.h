@@ -121,7 +121,8 @@ int mlo_failed(const mlo *m);                /* the code of the first failure, 0
 const mlo_error *mlo_failure(const mlo *m);  /* NULL while all is well */
 
 /* An option, by the name of its command line flag without dashes ("pe", "target-cycles", "dim"). Repeatable options accumulate. What a flag's
-   file holds goes by "folding-json", "q-config-json", "simulation", "waves" (streams, as `sim --trace` prints them), "plan" (manifest.json of a build of C). "jobs" is what the report
+   file holds goes by "folding-json", "q-config-json", "simulation", "waves" (streams, as `sim --trace` prints them), "plan" (manifest.json of a build of C), "accuracy" (accuracy.json of a build). "title" is
+   what a page is called, "built" says that it is of a build directory. "jobs" is what the report
    "cycles" is asked about, of a core with caches: "SLOT:START+TOKENS,..". An unknown name fails with MLO_E_USAGE. */
 int mlo_set(mlo *m, const char *key, const char *value);
 
@@ -227,6 +228,7 @@ int mlo_write_template(mlo *m, mlo_sink sink, void *user);   /* after extract: t
 int mlo_emit(mlo *m, mlo_sink sink, void *user);             /* the build directory; manifest.json comes last */
 int mlo_check(mlo *m, mlo *original);                        /* MLO_E_MISMATCH, with the first difference, when not equal */
 int mlo_show(mlo *m, const char *format, mlo_sink sink, void *user);   /* "text", "json", "dot", "html", "svg"; a model no stage has seen is extracted first, if it has loops */
+int mlo_show_against(mlo *m, mlo *other, const char *format, mlo_sink sink, void *user);   /* two cores side by side: "text", "json", "html"; what is wrong with `other` is m's failure, too */
 const char *mlo_summary(mlo *m);                             /* `show --json` as one string */
 
 #ifdef __cplusplus

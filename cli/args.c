@@ -186,9 +186,12 @@ static int cli_parse(cli *c, int argc, char **argv) {
             flags = 0;
         else if (flags && a[0] == '-' && a[1]) {
             if ((i = cli_flag_at(c, argc, argv, i)) < 0) break;
-        } else if (c->operand)
-            cli_fail(c, MLO_E_USAGE, NULL, "one %s at a time: '%.100s', and then '%.100s'",
-                c->verb->takes, c->operand, a);
+        } else if (c->operand && c->verb->bit == V_SHOW && !c->second)
+            c->second = a;
+        else if (c->operand)
+            cli_fail(c, MLO_E_USAGE, NULL, "%s %s at a time: '%.100s', and then '%.100s'",
+                c->second ? "two at most of" : "one", c->verb->takes,
+                c->second ? c->second : c->operand, a);
         else
             c->operand = a;
     }

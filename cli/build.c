@@ -300,23 +300,8 @@ static void cli_tell(cli *c, const cli_reports *r, const cJSON *manifest, const 
         c->called, dir, c->called, dir, dir);
 }
 
-static int cli_build_json(
-    cli *c, const cli_reports *r, const cJSON *manifest, const cli_error *errors, size_t n) {
-    static const char *const keys[] = { "iterations", "tokens", "channels", "frames_in_flight",
-        "multipliers", "interval_per_token", "predicted_cycles", "predicted_interval",
-        "iteration_bytes", "kernels", "context", "slots", "predicted_step", "target", "arena_bytes",
-        "arena_bound", "arena_proved", "memory_bytes", "traffic_bytes", "overlapped_bytes", "tiles",
-        "blocks" };
-    cJSON *all = cJSON_CreateObject(), *roll = r->roll ? cJSON_Parse(r->roll) : NULL, *list;
-    cJSON_AddStringToObject(all, "directory", cli_value(c, "o"));
-    if (roll)
-        cJSON_AddItemToObject(all, "loops", cJSON_DetachItemFromObjectCaseSensitive(roll, "loops"));
-    cJSON_Delete(roll);
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (cJSON_HasObjectItem(manifest, keys[i]))
-            cJSON_AddItemToObject(all, keys[i],
-                cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(manifest, keys[i]), 1));
-    list = n ? cJSON_AddArrayToObject(all, "error") : NULL;
+static cJSON *cli_errors_json(const cli_error *errors, size_t n) {
+    cJSON *list = cJSON_CreateArray();
     for (size_t i = 0; i < n; i++) {
         cJSON *one = cJSON_CreateObject();
         cJSON_AddStringToObject(one, "output", errors[i].name);
@@ -325,7 +310,43 @@ static int cli_build_json(
         cJSON_AddNumberToObject(one, "cosine", errors[i].cosine);
         cJSON_AddItemToArray(list, one);
     }
+    return list;
+}
+
+static int cli_build_json(
+    cli *c, const cli_reports *r, const cJSON *manifest, const cli_error *errors, size_t n) {
+    static const char *const keys[] = { "iterations", "tokens", "channels", "frames_in_flight",
+        "multipliers", "interval_per_token", "predicted_cycles", "predicted_interval",
+        "iteration_bytes", "kernels", "context", "slots", "predicted_step", "target", "arena_bytes",
+        "arena_bound", "arena_proved", "memory_bytes", "traffic_bytes", "overlapped_bytes", "tiles",
+        "blocks" };
+    cJSON *all = cJSON_CreateObject(), *roll = r->roll ? cJSON_Parse(r->roll) : NULL;
+    cJSON_AddStringToObject(all, "directory", cli_value(c, "o"));
+    if (roll)
+        cJSON_AddItemToObject(all, "loops", cJSON_DetachItemFromObjectCaseSensitive(roll, "loops"));
+    cJSON_Delete(roll);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (cJSON_HasObjectItem(manifest, keys[i]))
+            cJSON_AddItemToObject(all, keys[i],
+                cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(manifest, keys[i]), 1));
+    if (n) cJSON_AddItemToObject(all, "error", cli_errors_json(errors, n));
     return cli_write_json(c, NULL, all);
+}
+
+/* accuracy.json: what the summary says of the floats, for `show` to say later. It is not of what was built, but
+ * of where it came from: emit, which knows no floats, writes none. */
+static int cli_accuracy_write(
+    cli *c, const cli_bytes *manifest, const cli_error *errors, size_t n) {
+    char path[PATH_MAX], digest[65];
+    if (snprintf(path, sizeof path, "%s/accuracy.json", cli_value(c, "o")) >= (int)sizeof path)
+        return cli_fail(c, MLO_E_IO, cli_value(c, "o"), "the name is too long");
+    unlink(path);
+    if (!n) return 0;
+    cJSON *all = cJSON_CreateObject();
+    mlo_digest(manifest->data, manifest->n, digest);
+    cJSON_AddStringToObject(all, "manifest", digest);
+    cJSON_AddItemToObject(all, "error", cli_errors_json(errors, n));
+    return cli_write_json(c, path, all);
 }
 
 /* --inputs, --golden: a network of integers, as it stands. */
@@ -380,6 +401,7 @@ static int cli_build(cli *c) {
     cli_floats_end(&floats, !whole);
     if (whole) {
         n = cli_float_error(c, &floats, &errors);
+        if (!cli_failed(c)) cli_accuracy_write(c, &t.manifest, errors, n);
         clock_gettime(CLOCK_MONOTONIC, &end);
         if (!cli_failed(c))
             cli_tell(c, &r, manifest, errors, n,

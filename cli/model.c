@@ -368,16 +368,26 @@ static void cli_show_plan(cli *c, const char *manifest, const char *network) {
     cJSON_Delete(all);
 }
 
+/* What compile measured against the floats, if it was this build that it measured. */
+static void cli_show_accuracy(cli *c, const char *path, const char *digest) {
+    cli_bytes accuracy = { NULL, 0 };
+    struct stat st;
+    if (cli_failed(c) || stat(path, &st) || cli_slurp(c, path, &accuracy)) return;
+    if (strstr(accuracy.data, digest)) mlo_set(c->m, "accuracy", accuracy.data);
+    free(accuracy.data);
+}
+
 /* What is shown of a build directory: its core, and what sim counted of it; of C its plan. `simulation`: the
  * text of what mlo sim printed. */
 static int cli_show_directory(cli *c, cli_bytes *simulation) {
-    static char path[5][PATH_MAX];
+    enum { FILES = 6 };
+    static char path[FILES][PATH_MAX];
     cli_bytes manifest;
     char digest[65];
     struct stat st;
-    static const char *const files[] = { "host/core.onnx", "manifest.json", "sim/report.json",
-        "sim/trace.jsonl", "host/network.onnx" };
-    for (size_t i = 0; i < 5; i++)
+    static const char *const files[FILES] = { "host/core.onnx", "manifest.json", "sim/report.json",
+        "sim/trace.jsonl", "host/network.onnx", "accuracy.json" };
+    for (size_t i = 0; i < FILES; i++)
         if (snprintf(path[i], PATH_MAX, "%s/%s", c->operand, files[i]) >= PATH_MAX)
             return cli_fail(c, MLO_E_IO, c->operand, "the name is too long");
     if (stat(path[1], &st))
@@ -389,6 +399,8 @@ static int cli_show_directory(cli *c, cli_bytes *simulation) {
     cli_show_plan(c, manifest.data, path[4]);
     mlo_digest(manifest.data, manifest.n, digest);
     free(manifest.data);
+    mlo_set(c->m, "built", "1");
+    cli_show_accuracy(c, path[5], digest);
     if (cli_failed(c) || simulation->data || stat(path[2], &st)) return cli_failed(c);
     const int r = cli_slurp(c, path[2], simulation);
     if (!r && !strstr(simulation->data, digest)) {
@@ -413,11 +425,64 @@ static int cli_show_directory(cli *c, cli_bytes *simulation) {
     return cli_failed(c);
 }
 
+/* What a page is called: the file or the directory, without folders and ".onnx". */
+static void cli_show_title(cli *c) {
+    char real[PATH_MAX], *name = real;
+    const char *path = c->operand;
+    if (!path || !strcmp(path, "-") || !realpath(path, real)) return;
+    if (strrchr(real, '/')) name = strrchr(real, '/') + 1;
+    if (cli_ends(name, ".onnx")) name[strlen(name) - strlen(".onnx")] = 0;
+    if (cli_ends(name, ".json")) name[strlen(name) - strlen(".json")] = 0;
+    if (*name) mlo_set(c->m, "title", name);
+}
+
+/* The model or the build directory that c->operand names, into the handle. */
+static int cli_show_load(cli *c, cli_bytes *model, cli_bytes *simulation) {
+    struct stat st;
+    if (cli_failed(c)) return cli_failed(c);
+    cli_show_title(c);
+    if (c->operand && !stat(c->operand, &st) && S_ISDIR(st.st_mode))
+        cli_show_directory(c, simulation);
+    if (simulation->n) mlo_set(c->m, "simulation", simulation->data);
+    return cli_failed(c) ? cli_failed(c) : cli_load(c, c->m, model);
+}
+
+/* Beside the first one, which is loaded: c->second, on a handle of its own. */
+static int cli_show_both(cli *c, const char *format, cli_out *o) {
+    cli_bytes b = { NULL, 0 }, simulation = { NULL, 0 };
+    mlo *first = c->m;
+    int opened;
+    if (!strcmp(c->second, "-"))
+        return cli_fail(c, MLO_E_USAGE, NULL, "the second one has to be a file or a directory");
+    mlo *other = cli_handle(&opened, cli_warn);
+    if (!other) return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");
+    cli_options(c, other);
+    c->m = other;
+    c->operand = c->second;
+    cli_show_load(c, &b, &simulation);
+    c->m = first;
+    mlo_show_against(first, other, format, cli_out_sink, o);
+    mlo_close(other);
+    free(b.data);
+    free(simulation.data);
+    return cli_failed(c);
+}
+
+/* What belongs to one model alone. */
+static int cli_show_alone(cli *c) {
+    static const char *const flags[] = { "sim", "wave", "window" };
+    for (size_t i = 0; c->second && i < sizeof flags / sizeof *flags; i++)
+        if (cli_value(c, flags[i]))
+            return cli_fail(c, MLO_E_USAGE, NULL,
+                "--%s is of one core; two are compared with what lies in their directories",
+                flags[i]);
+    return cli_failed(c);
+}
+
 static int cli_show(cli *c) {
     static const char *const formats[] = { "text", "json", "dot", "html", "svg" };
     const char *format = "text";
     int n = 0;
-    struct stat st;
     cli_bytes b = { NULL, 0 }, simulation = { NULL, 0 }, waves = { NULL, 0 };
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (cli_value(c, formats[i])) {
@@ -431,16 +496,17 @@ static int cli_show(cli *c) {
         return cli_fail(c, MLO_E_USAGE, NULL, "--wave is drawn on the page; give --html, too");
     if (cli_value(c, "window") && !cli_value(c, "wave"))
         return cli_fail(c, MLO_E_USAGE, NULL, "--window is of --wave FILE.vcd; give it, too");
+    if (cli_show_alone(c)) return cli_failed(c);
     if (cli_value(c, "sim")) cli_slurp(c, cli_value(c, "sim"), &simulation);
-    if (!cli_failed(c) && c->operand && !stat(c->operand, &st) && S_ISDIR(st.st_mode))
-        cli_show_directory(c, &simulation);
     if (!cli_failed(c) && cli_value(c, "wave")) cli_vcd_read(c, cli_value(c, "wave"), &waves);
-    if (simulation.n) mlo_set(c->m, "simulation", simulation.data);
     if (waves.n) mlo_set(c->m, "waves", waves.data);
-    if (!cli_failed(c) && !cli_load(c, c->m, &b)) {
+    if (!cli_show_load(c, &b, &simulation)) {
         cli_out o;
         cli_out_open(c, &o, cli_value(c, "o"));
-        mlo_show(c->m, format, cli_out_sink, &o);
+        if (c->second)
+            cli_show_both(c, format, &o);
+        else
+            mlo_show(c->m, format, cli_out_sink, &o);
         cli_out_close(c, &o);
     }
     free(b.data);

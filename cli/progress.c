@@ -83,13 +83,15 @@ static double cli_progress_slower(const cli_progress *p) {
 }
 
 /* Seconds left. Between two things seen it goes on as before, but not far: a quarter of the step;
- * then all takes longer. */
+ * then all takes longer. What comes behind this step is of another kind: of how much slower this one is, part is
+ * the machine, which it will feel, too, and part a wrong guess of this step alone. */
 static double cli_progress_left(const cli_progress *p, double spent) {
     const double slower = cli_progress_slower(p), rest = (1 - p->known) * p->expected;
     const double most = rest < p->expected / 4 ? rest : p->expected / 4;
     const double ahead = (spent - p->seen) / slower;
     const double late = ahead > most ? spent / (p->seen + most * slower) : 1;
-    return slower * late * (rest - (ahead < most ? ahead : most) + p->later);
+    const double times = slower * late;
+    return times * (rest - (ahead < most ? ahead : most)) + sqrt(times) * p->later;
 }
 
 static void cli_duration(double seconds, char *to, size_t room) {

@@ -91,9 +91,9 @@ static const cli_verb cli_verbs[] = {
         "mlo generate build --prompt 'Once upon a time' --tokenizer tok512.bin" },
     { "check", V_CHECK, "ROLLED|-", "proves a rolled model equal to its original",
         "mlo check rolled.onnx --against bert.onnx" },
-    { "show", V_SHOW, "[FILE|-]",
+    { "show", V_SHOW, "[FILE|-] [OTHER]",
         "any stage's model, or the core of a build directory, as text, JSON summary, DOT, one "
-        "HTML page or one picture",
+        "HTML page or one picture; two cores side by side: what changed",
         "mlo show bert.onnx --html -o bert.html" },
     { "help", V_HELP, "[VERB]", "this, or one verb's flags", "mlo help fold" },
 };

@@ -173,6 +173,31 @@ int mlo_show(mlo *m, const char *format, mlo_sink sink, void *user) {
     return mlo_failed(m);
 }
 
+/* One of the two that are compared: a core. What is wrong with the second is a failure of the first, too. */
+static int mlo_compared_view(mlo *m, mlo *one, mlo_view *v) {
+    if (!one->error.code && !mlo_may_write(one) && !mlo_view_of(one, v) && !v->hw)
+        mlo_fail_at(one, MLO_E_USAGE, NULL,
+            "cores are compared, and %s is none (stage: %s); give build directories, or models "
+            "that lower or fold has seen",
+            mlo_opt(one, "title") ? mlo_opt(one, "title") : "this model",
+            *mlo_stage(one) ? mlo_stage(one) : "none yet");
+    if (one != m && one->error.code)
+        mlo_fail_at(m, one->error.code, one->error.node, "%s", one->error.message);
+    return mlo_failed(m);
+}
+
+int mlo_show_against(mlo *m, mlo *other, const char *format, mlo_sink sink, void *user) {
+    mlo_text t = { m, NULL, 0, 0 };
+    mlo_view a, b;
+    if (!other)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL, "there is no second model to compare with");
+    if (!mlo_compared_view(m, m, &a) && !mlo_compared_view(m, other, &b)
+        && !mlo_compare_views(&a, &b, format, &t) && sink(user, "", t.text, t.n))
+        mlo_fail_at(m, MLO_E_IO, NULL, "writing was cancelled");
+    mlo_text_free(&t);
+    return mlo_failed(m);
+}
+
 const char *mlo_summary(mlo *m) {
     mlo_text t = { m, NULL, 0, 0 };
     const char *s = mlo_show_model(m, "json", &t) ? NULL : mlo_intern_n(m, t.text, t.n);

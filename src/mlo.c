@@ -227,6 +227,7 @@
 #include "show/chart.c"             /* roofline, timeline, run */
 #include "show/arena.c"             /* an arena's bytes over time */
 #include "show/html.c"              /* one page */
+#include "show/compare.c"           /* two cores side by side */
 #include "show/show.c"              /* JSON; mlo_show */
 
 /* the public functions */

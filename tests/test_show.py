@@ -659,6 +659,70 @@ def check_command():
         case(f"command/{fmt}", WRONG[fmt](p.stdout) if p.returncode == 0 else p.stderr.decode()[-200:])
 
 
+# ---- two cores --------------------------------------------------------------------------------------------------------------------------
+
+def two_builds():
+    """bert-1 in 8 and in 4 bits, and what compile said of each."""
+    said = {}
+    for name, flags in ("eight", ("--pe", 2, "--simd", 2)), ("four", ("--pe", 4, "--simd", 4, "--weights", 4, "--axi-width", 64)):
+        said[name] = json.loads(t.good("compile", t.model("bert-1"), *flags, "-o", t.at("two/" + name)))
+    return said
+
+
+def check_two():
+    """What two builds have side by side is what each of them says alone; what is alike is told so; two that are no cores are refused."""
+    said, names = two_builds(), ("eight", "four")
+    paths = [t.at("two/" + n) for n in names]
+    got = json.loads(t.good("show", *paths, "--json"))
+    alone = [json.loads(t.good("show", path, "--json")) for path in paths]
+    numbers = {(n["key"], n.get("output")): n["values"] for n in got["numbers"]}
+    case("two/titles", "" if got["titles"] == list(names) else str(got["titles"]))
+    manifests = [json.loads(t.read(path + "/manifest.json")) for path in paths]
+    for key, value in (("interval", lambda i: manifests[i]["predicted_interval"]), ("multipliers", lambda i: manifests[i]["multipliers"]), ("axi_bits", lambda i: manifests[i]["axi_bits"]),
+                       ("iteration_bytes", lambda i: manifests[i]["iteration_bytes"]), ("lut", lambda i: alone[i]["area"]["lut"]), ("ff", lambda i: alone[i]["area"]["ff"]),
+                       ("dsp", lambda i: alone[i]["area"]["dsp"]), ("bram", lambda i: alone[i]["area"]["bram"])):
+        want = [value(i) for i in (0, 1)]
+        case(f"two/{key}", "" if numbers.get((key, None)) == want else f"{numbers.get((key, None))}, not {want}")
+    case("two/what is the same is no setting", "" if ("tokens", None) not in numbers and ("simulated", None) not in numbers else str(numbers))
+    for error in said["eight"]["error"]:
+        want = [next(e for e in said[n]["error"] if e["output"] == error["output"]) for n in names]
+        for key in "cosine", "relative":
+            shown = numbers.get((key, error["output"]), [0, 0])
+            case(f"two/{key} of {error['output']}", "" if all(math.isclose(a, w[key], rel_tol=1e-5) for a, w in zip(shown, want)) else f"{shown}, not {want}")
+    sides = {k["name"]: k["sides"] for k in got["kernels"]}
+    for k, m in enumerate(manifests): case(f"two/kernels of {names[k]}", "" if {n: s[k]["pe"] for n, s in sides.items() if s[k]} == {x["name"]: x["pe"] for x in m["kernels"]} else str(sides)[:300])
+    text = t.good("show", *paths).decode()
+    lines = {re.split(r"  +", l)[0]: re.split(r"  +", l)[1:] for l in text.splitlines() if "  " in l}
+    wide = {a: f"{manifests[i]['multipliers']:,}".replace(",", " ") for i, a in enumerate(names)}
+    case("two/text", "" if lines["multipliers"][:2] == [wide["eight"], wide["four"]] and re.match(r"[-+x]", lines["multipliers"][2]) else text[:600])
+    page = t.good("show", *paths, "--html").decode()
+    case("two/page", WRONG["html"](page.encode()) or ("" if "<title>mlo: eight and four</title>" in page and page.count("<tbody class=quiet>") == sum(k["alike"] for k in got["kernels"]) else page[:300]))
+    same = t.good("show", paths[0], paths[0]).decode()
+    case("two/the same twice", "" if f"{len(manifests[0]['kernels'])} kernels are alike" in same and not re.search(r"[+-]\d[\d.]* %|x \d\.\d\d$", same, re.M) else same[:600])
+    foreign = t.at("two/foreign")
+    shutil.copytree(paths[1], foreign)
+    shutil.copy(paths[0] + "/accuracy.json", foreign)
+    keys = {n["key"] for n in json.loads(t.good("show", foreign, foreign, "--json"))["numbers"]}
+    case("two/accuracy of another build", "" if "interval" in keys and "cosine" not in keys else str(keys))
+    for what, args, word in (("a model of floats", (paths[0], t.model("bert-1")), "cores are compared"), ("first one is none", (t.model("bert-1"), paths[0]), "cores are compared"), ("nothing there", (paths[0], t.at("nix")), "nix"),
+                             ("a picture of two", (*paths, "--svg"), "not as 'svg'"), ("three", (*paths, paths[0]), "two at most"), ("stdin as second", (paths[0], "-"), "has to be a file")):
+        p = t.call("show", *args)
+        err = p.stderr.decode()
+        case(f"two/{what}", "" if p.returncode in (1, 2) and word in err and len(err.splitlines()) == 1 else f"{p.returncode} {err[-300:]}")
+
+
+def check_titles():
+    """A page is called by its file or directory; that of a build is at its last stage."""
+    path = t.at("two/eight")
+    if not os.path.exists(path): two_builds()
+    page = t.good("show", "--html", path).decode()
+    case("title/a build", "" if "<title>mlo: eight</title>" in page and "<li class=now>emit</li>" in page else page[:400])
+    page = t.good("show", "--html", t.model("bert-1")).decode()
+    case("title/a model", "" if "<title>mlo: bert-1</title>" in page and "<li class=now>read</li>" not in page.split("<li class=now>extract</li>")[-1] else page[:400])
+    page = t.good("show", "--html", input=t.read(t.model("bert-1"))).decode()
+    case("title/stdin", "" if re.search(r"<title>mlo: [^<]+</title>", page) else page[:400])
+
+
 # ---- every model ------------------------------------------------------------------------------------------------------------------------
 
 def check_models():
@@ -784,4 +848,4 @@ def check_manifests():
 
 driver = build()
 t.main(check_models, check_sizes, check_chip, check_picture, check_manifests, check_odd, check_refusals, check_locale, check_best, check_simulation, check_device,
-       check_command, floor=885)
+       check_command, check_two, check_titles, floor=910)

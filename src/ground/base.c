@@ -539,13 +539,13 @@ static void mlo_text_free(mlo_text *t) {
 
 /* Every option there is: flags by their names; for flags that name a file, what lies in it; and
  * what only programs give. */
-static const char *const mlo_option_names[] = { "activations", "arena", "as", "axi-latency",
-    "axi-width", "bandwidth", "best", "budget-bits", "budget-macs", "clock-mhz", "context",
-    "data-file", "data-limit", "device", "dim", "folding-json", "frames", "frames-in-flight",
-    "hierarchy", "inline", "jobs", "kv", "loop", "max-cost", "max-error", "memory", "nested",
-    "pareto", "pe", "plan", "position", "q-config-json", "report", "residual", "scale", "sequences",
-    "shape", "simd", "simulation", "slots", "target", "target-cycles", "target-fps", "tile",
-    "tokens", "unrolled", "waves", "weights" };
+static const char *const mlo_option_names[] = { "accuracy", "activations", "arena", "as",
+    "axi-latency", "axi-width", "bandwidth", "best", "budget-bits", "budget-macs", "built",
+    "clock-mhz", "context", "data-file", "data-limit", "device", "dim", "folding-json", "frames",
+    "frames-in-flight", "hierarchy", "inline", "jobs", "kv", "loop", "max-cost", "max-error",
+    "memory", "nested", "pareto", "pe", "plan", "position", "q-config-json", "report", "residual",
+    "scale", "sequences", "shape", "simd", "simulation", "slots", "target", "target-cycles",
+    "target-fps", "tile", "title", "tokens", "unrolled", "waves", "weights" };
 
 static int mlo_option_is(const char *key) {
     for (size_t i = 0; i < sizeof mlo_option_names / sizeof *mlo_option_names; i++)

@@ -15,6 +15,7 @@ static void mlo_html_steps(const mlo_view *v, mlo_text *t) {
     size_t at = 0, n = sizeof steps / sizeof *steps;
     for (size_t i = 0; i < n; i++)
         if (mlo_eq(steps[i], v->stage)) at = i;
+    if (mlo_opt(v->m, "built")) at = n - 1;
     mlo_puts(t, "<ol class=steps>");
     for (size_t i = 0; i < n; i++)
         mlo_printf(t, "<li%s>%s</li>",
@@ -27,14 +28,9 @@ static void mlo_html_steps(const mlo_view *v, mlo_text *t) {
 
 static void mlo_html_header(const mlo_view *v, mlo_text *t) {
     const mlo_model *model = v->m->model;
-    const char *name = v->g->name && *v->g->name ? v->g->name : "model";
-    mlo_html_escaped(t,
-        "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport "
-        "content='width=device-width,initial-scale=1'><title>mlo: ",
-        name, "</title>");
-    mlo_html_style(t, 1);
-    mlo_puts(t,
-        "</head><body><svg width=0 height=0 style='position:absolute'>" MLO_SVG_TIP "</svg><main>");
+    const char *title = mlo_opt(v->m, "title");
+    const char *name = title ? title : v->g->name && *v->g->name ? v->g->name : "model";
+    mlo_html_begin(t, name);
     mlo_html_escaped(t, "<h1>", name, "</h1><div class=sub>");
     if (model->producer_name && *model->producer_name)
         mlo_html_escaped(t, "made by ", model->producer_name, model->producer_version ? " " : "; ");
@@ -391,7 +387,7 @@ static int mlo_show_html(const mlo_view *v, mlo_text *t) {
     MLO_TRY(mlo_html_whole(v, t));
     if (v->after) MLO_TRY(mlo_html_after(v->after, t));
     mlo_html_values(v, t);
-    mlo_printf(t, "<footer>mlo %s</footer></main></body></html>\n", MLO_VERSION);
+    mlo_html_end(t);
     return mlo_failed(v->m);
 }
 

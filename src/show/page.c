@@ -52,3 +52,19 @@ static const char *mlo_right(mlo *m, const char *s) {
     const char *r = mlo_format(m, ">%s", s);
     return mlo_or_empty(r);
 }
+
+/* ---- both ends of a page -------------------------------------------------- */
+
+static void mlo_html_begin(mlo_text *t, const char *title) {
+    mlo_html_escaped(t,
+        "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport "
+        "content='width=device-width,initial-scale=1'><title>mlo: ",
+        title, "</title>");
+    mlo_html_style(t, 1);
+    mlo_puts(t,
+        "</head><body><svg width=0 height=0 style='position:absolute'>" MLO_SVG_TIP "</svg><main>");
+}
+
+static void mlo_html_end(mlo_text *t) {
+    mlo_printf(t, "<footer>mlo %s</footer></main></body></html>\n", MLO_VERSION);
+}

@@ -219,6 +219,14 @@ static int mlo_show_json(const mlo_view *v, mlo_text *t) {
     return mlo_failed(v->m);
 }
 
+/* A view of a model of any stage. */
+static int mlo_view_of(mlo *m, mlo_view *v) {
+    m->stage = "show";
+    /* host/core.onnx holds no shapes inside */
+    if (mlo_stage_at(mlo_stage(m)) >= mlo_stage_at("lower") && mlo_infer(m)) return mlo_failed(m);
+    return mlo_view_make(m, v);
+}
+
 /* ---- any format ----------------------------------------------------------- */
 
 /* One text. rolled: the same model after roll, on a handle of its own, for pages to show beside
@@ -230,12 +238,9 @@ static int mlo_show_as(mlo *m, mlo *rolled, const char *format, mlo_text *t) {
     } formats[] = { { "text", mlo_show_text }, { "json", mlo_show_json }, { "dot", mlo_show_dot },
         { "html", mlo_show_html }, { "svg", mlo_show_svg } };
     mlo_view v, after;
-    m->stage = "show";
-    /* host/core.onnx holds no shapes inside */
-    if (mlo_stage_at(mlo_stage(m)) >= mlo_stage_at("lower") && mlo_infer(m)) return mlo_failed(m);
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         if (!mlo_eq(formats[i].name, format)) continue;
-        if (mlo_view_make(m, &v)) return mlo_failed(m);
+        if (mlo_view_of(m, &v)) return mlo_failed(m);
         if (rolled && !mlo_view_make(rolled, &after)) v.after = &after;
         return formats[i].print(&v, t);
     }
