@@ -98,4 +98,52 @@ def check_strips():
         t.case("picture %d: no box is cut" % k, "" if len(boxes) > 20 and not through else "%d boxes, through %s" % (len(boxes), through[:5]))
 
 
-t.main(check_widths, check_paper, check_strips, floor=36)
+# what a reader does, and what the page then is; `__said` collects errors from its first line on
+READER = """<script>addEventListener('load', () => setTimeout(() => {
+    const $ = (s, from = document) => [...from.querySelectorAll(s)], said = { errors: window.__said }
+    const box = $('.draw').find(b => b.offsetParent && b.querySelector('svg.picture')), svg = box.querySelector('svg.picture')
+    const wide = () => svg.getBoundingClientRect().width, [larger, smaller, all] = $('button', box.previousSibling)
+    said.folded = $('details').map(e => e.open)
+    const was = wide()
+    larger.click()
+    said.larger = wide() / was
+    smaller.click()
+    said.again = wide() / was
+    all.click()
+    said.all = svg.getBoundingClientRect().height <= innerHeight && wide() <= box.clientWidth
+    const field = $('.find input')[0]
+    field.value = 'SoftMax'
+    field.dispatchEvent(new Event('input'))
+    said.found = $('.find output')[0].textContent
+    said.marked = $('.found').length
+    field.form.requestSubmit()
+    const here = $('.here')[0].getBoundingClientRect()
+    said.first = $('.find output')[0].textContent
+    said.seen = here.top >= 0 && here.bottom <= innerHeight && here.width > 0
+    said.unfolded = $('details').map(e => e.open)
+    const out = document.createElement('pre')
+    out.id = 'out'
+    out.textContent = JSON.stringify(said)
+    document.body.append(out) }, 300))</script>"""
+
+
+def check_reader():
+    """A model of twelve layers opens folded; its pictures are zoomed; a search marks each node once, and shows the first one."""
+    if not t.have("a reader's page", "chromium"): return
+    page = t.good("show", "--html", t.model("bert-12")).decode()
+    watch = "<script>window.__said = []; addEventListener('error', e => window.__said.push(e.message))</script>"
+    path = t.write("reader.html", page.replace("<head>", "<head>" + watch).replace("</body>", READER + "</body>"))
+    p = browser("--window-size=1280,900", "--virtual-time-budget=20000", "--dump-dom", "file://" + path)
+    found = re.search(r'<pre id="out">(.*?)</pre>', p.stdout, re.S)
+    if not found: return t.case("reader", p.stdout[-300:] + p.stderr[-300:])
+    said = json.loads(html.unescape(found[1]))
+    t.case("reader: no error", ", ".join(said["errors"]))
+    t.case("reader: the whole model is folded away", "" if said["folded"] and not any(said["folded"]) else str(said["folded"]))
+    t.case("reader: larger, and back", "" if abs(said["larger"] - 1.25) < 0.01 and abs(said["again"] - 1) < 0.01 else str(said))
+    t.case("reader: all of it", "" if said["all"] else str(said))
+    # twelve layers, and the body of the loop
+    t.case("reader: every softmax is found", "" if said["found"] == "13 found" and said["marked"] == 13 else str(said))
+    t.case("reader: the first one is unfolded and in sight", "" if said["first"] == "1 of 13" and said["seen"] and any(said["unfolded"]) else str(said))
+
+
+t.main(check_widths, check_paper, check_strips, check_reader, floor=42)

@@ -1,4 +1,4 @@
-/* show, html: one page about a model; no network, no script.
+/* show, html: one page about a model; no network.
  *
  * in:  an mlo_view.
  * out: HTML: where in the pipeline the model is, cards of numbers, each loop with its instances,
@@ -167,15 +167,21 @@ static int mlo_html_params(const mlo_view *v, const mlo_view_loop *l, mlo_text *
     return mlo_failed(v->m);
 }
 
+enum {
+    MLO_FOLDED_FROM = 3000
+}; /* pixels: two screens of nodes around or without a loop are drawn when asked for */
+
 /* A drawing under a heading, as wide as it needs to be read; what stands beside it goes below when
  * there is no room. */
 static int mlo_html_drawing(const mlo_sketch *s, const char *heading, mlo_text *t) {
     mlo_picture p;
     const char *id = mlo_format(s->v->m, "drawn-%zu", t->n); /* the only one that begins here */
     MLO_TRY(mlo_picture_make(s, &p));
-    mlo_printf(t,
-        "<div class=wide style='min-width:min(100%%,%lldpx)'><h3>%s</h3><div class='draw%s'>",
-        (long long)p.width * 8 / 10, heading,
+    const int folded = !s->loop && p.height > MLO_FOLDED_FROM;
+    mlo_printf(t, "<div class=wide style='min-width:min(100%%,%lldpx)'><h3>%s</h3>",
+        (long long)p.width * 8 / 10, heading);
+    if (folded) mlo_printf(t, "<details><summary>Draw its %zu nodes</summary>", s->n_vertex);
+    mlo_printf(t, "<div class='draw%s'>",
         p.height > 5000            ? " tall long"
             : mlo_picture_long(&p) ? " long"
                                    : "");
@@ -185,6 +191,7 @@ static int mlo_html_drawing(const mlo_sketch *s, const char *heading, mlo_text *
         mlo_picture_svg(&p, "", id, t, NULL);
     mlo_puts(t, "</div>");
     if (mlo_picture_long(&p)) mlo_picture_sheets(&p, id, t);
+    if (folded) mlo_puts(t, "</details>");
     if (s->hidden)
         mlo_printf(t, "<p class=quiet>Not drawn: %zu node%s that only prepare%s parameters.</p>",
             s->hidden, mlo_plural((int64_t)s->hidden), s->hidden == 1 ? "s" : "");
