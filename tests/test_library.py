@@ -316,7 +316,7 @@ def exports():
 def check_places():
     """Each place that asks for memory, bytes of a file or room in a sink, told from others by who asked there, is refused once: an error, nothing lost.
     A place that one model came to is none of the next one's, so that there may be many models."""
-    why = t.compile_c(at("places"), [os.path.join(t.tests, "library/places.c"), t.amalgamation()], ["-std=gnu99", "-O0", "-DMLO_SMALL_BLOCK=64", *t.SANITIZE])
+    why = t.compile_c(at("places"), [os.path.join(t.tests, "library/places.c"), t.amalgamation()], ["-std=gnu99", "-w", "-O0", "-DMLO_SMALL_BLOCK=64", *t.SANITIZE], "clang")
     if why: return case("places", why)
     day, step, total = datetime.date.today().toordinal(), 1 if t.full else 30, 0
     german = t.locale("places in German")

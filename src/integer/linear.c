@@ -118,10 +118,11 @@ static int mlo_weight_clipping(mlo_quantizer *q, const mlo_array *w, const mlo_s
     const int steps = q->pow2 ? 2 : fed ? 17 : 9;
     int64_t columns = w->dims[1];
     float *full = (float *)mlo_scratch(q->m, 4 * (size_t)columns, sizeof *full);
+    if (!full) return mlo_failed(q->m);
     float *part = full + columns;
     float *error = part + columns;
     float *least = error + columns;
-    for (int step = 0; full && step < steps && !q->m->error.code; step++) {
+    for (int step = 0; step < steps && !q->m->error.code; step++) {
         float f = 1 - (float)step / (float)(2 * (steps - 1));
         for (int64_t n = 0; n < columns; n++) {
             if (!step) full[n] = scale[n];
