@@ -6594,6 +6594,28 @@ static int mlo_run_Trilu(mlo_call *c) {
     return 0;
 }
 
+/* EyeLike: ones on a diagonal. */
+static int mlo_shape_EyeLike(mlo_shapes *s) {
+    const mlo_form x = mlo_form_in(s, 0);
+    if (x.rank >= 0 && x.rank != 2)
+        return mlo_fail(s->m, MLO_E_SHAPE, s->node, "rank %d; a matrix is needed", x.rank);
+    s->out[0] = x;
+    s->out[0].dtype = (mlo_dtype)mlo_int(s->node, "dtype", (int64_t)x.dtype);
+    return 0;
+}
+static int mlo_run_EyeLike(mlo_call *c) {
+    mlo_array *y = c->out[0];
+    const int64_t rows = y->dims[0], columns = y->dims[1], k = mlo_int(c->node, "k", 0);
+    const size_t size = mlo_dtype_size(y->dtype);
+    const float one = 1;
+    memset(y->data, 0, (size_t)mlo_array_count(y) * size);
+    for (int64_t i = 0; i < rows && k <= columns && k >= -rows; i++)
+        if (i + k >= 0 && i + k < columns)
+            mlo_convert(y->dtype, (char *)y->data + (size_t)(i * columns + i + k) * size, MLO_FLOAT,
+                &one, 1);
+    return 0;
+}
+
 /* ---- Pad ------------------------------------------------------------------ */
 
 /* Is it more than any dimension, in either direction? */
@@ -8498,6 +8520,7 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP3(ScatterND, same),
     MLO_OP3(ScatterElements, same),
     MLO_OP(Trilu, same),
+    MLO_OP(EyeLike, EyeLike),
     MLO_OP(Pad, Pad),
     MLO_OP(Resize, Resize),
     /* products, norms */
@@ -27462,26 +27485,46 @@ static int mlo_is_inner_product(const mlo_inside *in, const mlo_node *n) {
         && mlo_is_carried(in, n->input[1]);
 }
 
+/* What `n` is times, or over, a parameter of one number, perhaps another one in each iteration; NULL: it is no such
+ * product. */
+static const char *mlo_unnumbered(const mlo_inside *in, const mlo_node *n) {
+    const char *from, *number;
+    if (mlo_is_half(in, n, "Mul", &from, &number)) return mlo_is_number(in, number) ? from : NULL;
+    if (!mlo_is(n, "Div") || !mlo_is_carried(in, n->input[0])) return NULL;
+    return mlo_is_number(in, n->input[1]) ? n->input[0] : NULL;
+}
+
 /* Is this value scores of attention, perhaps scaled, masked, capped or rounded: made by a product of two
  * activations, nothing else? */
 static int mlo_is_scores(const mlo_inside *in, const char *name) {
     for (int i = 0; i < MLO_CHAIN; i++) {
         const mlo_node *n = mlo_made_by(in, name);
         const char *other;
-        double scale = 1;
         mlo_rounding f;
         if (mlo_is_inner_product(in, n)) return 1;
         if (mlo_is_rounded(in, name, &f)) {
             name = f.from;
             continue;
         }
-        const char *from = n ? mlo_unscaled(in, n, &scale) : NULL;
+        const char *from = n ? mlo_unnumbered(in, n) : NULL;
         if (!from && (mlo_has_trait(n, MLO_RESHAPES) || mlo_is(n, "Tanh"))) from = n->input[0];
         if (!from && !mlo_is_half(in, n, "Add", &from, &other)) return 0;
         name = from;
     }
     return 0;
 }
+
+/* Are the values that a product mixes a product themselves, as queries times what all tokens sum up to? */
+static int mlo_is_summed_up(const mlo_inside *in, const mlo_node *mix) {
+    mlo_chain c;
+    double scale = 1;
+    return mlo_is_inner_product(in, mix)
+        && mlo_is_inner_product(in, mlo_made_by(in, mlo_chain_walk(in, mix->input[1], &c, &scale)));
+}
+#define MLO_TOLD_SUMMED_UP                                                                       \
+    "linear attention, q (k^T v): what tokens sum up to, of the size of the channels; hardware " \
+    "has "                                                                                       \
+    "softmax(scale * q k^T + mask) v"
 
 /* ---- linear layers -------------------------------------------------------- */
 
@@ -27612,6 +27655,15 @@ static int mlo_packed_view(
     v->shared = mlo_share_columns(&v->at, v->column);
     n = v->at.heads / v->shared * v->at.d;
     return mlo_last_dim(&whole) != n || !mlo_is_identity(v->column, n);
+}
+
+/* A projection's result as heads of the form that they had. */
+static const char *mlo_x_as_heads(
+    mlo_expansion *x, const char *y, const mlo_heads *at, const mlo_form *form) {
+    const int64_t split[] = { 1, at->t, at->heads, at->d };
+    const int64_t perm[] = { 0, 2, at->order ? 3 : 1, at->order ? 1 : 3 };
+    y = mlo_x_transpose(x, mlo_x_reshape(x, y, split, 4), perm, 4);
+    return mlo_x_reshape(x, y, form->dims, (size_t)form->rank);
 }
 
 /* The operand, from a projection of its own. */
@@ -28391,8 +28443,9 @@ static int mlo_norm_power(mlo_found_norm *f, const char *name, double *by) {
 }
 
 /* What a value is, when it is not smaller than a floor: that is no epsilon, but where it is as
- * small as this it decides of nothing but noise. */
-#define MLO_NORM_FLOOR 1e-6
+ * small as this it decides of nothing but noise. A summand is one everywhere, and has to be smaller. */
+#define MLO_NORM_FLOOR 1e-5
+#define MLO_NORM_GUARD 1e-6
 static const char *mlo_norm_unfloored(const mlo_inside *in, const mlo_node *n, double *least) {
     const int clip = mlo_is(n, "Clip") && n->n_input > 1 && !mlo_has_input(n, 2);
     if (!clip && !(mlo_is(n, "Max") && n->n_input == 2)) return NULL;
@@ -28427,10 +28480,10 @@ static int mlo_norm_root(mlo_found_norm *f, const char *name, int inverse, doubl
         *by = (over ? x : 1) / *by;
         return 1;
     }
-    if (!inverse
-        && ((from = mlo_norm_unfloored(f->in, n, &x)) != NULL
-            || (from = mlo_norm_unguarded(f->in, n, &x)) != NULL)) {
-        if (!mlo_norm_root(f, from, 0, by) || x < 0 || x > MLO_NORM_FLOOR * *by) return 0;
+    const char *floored = mlo_norm_unfloored(f->in, n, &x);
+    if (!inverse && (from = floored ? floored : mlo_norm_unguarded(f->in, n, &x)) != NULL) {
+        const double most = floored ? MLO_NORM_FLOOR : MLO_NORM_GUARD;
+        if (!mlo_norm_root(f, from, 0, by) || x < 0 || x > most * *by) return 0;
         f->epsilon = f->epsilon > 0 ? f->epsilon : x / *by * (x / *by);
         return 1;
     }
@@ -29656,7 +29709,10 @@ static int mlo_window_strange(mlo_mover *g, const mlo_windows *w, const char *wh
     mlo_chain c;
     const char *from = mlo_chain_walk(&g->in, w->mix->input[1], &c, NULL);
     const mlo_form f = mlo_body_form(&g->in, from);
-    if (mlo_tokens_of(&f) == w->t && w->views > w->heads && !mlo_is_batch(g, w->views / w->heads))
+    if (mlo_is_summed_up(&g->in, w->mix))
+        mlo_fail(g->in.m, MLO_E_UNSUPPORTED, w->mix, MLO_TOLD_SUMMED_UP);
+    else if (mlo_tokens_of(&f) == w->t && w->views > w->heads
+        && !mlo_is_batch(g, w->views / w->heads))
         mlo_fail(g->in.m, MLO_E_UNSUPPORTED, w->scores ? w->scores : w->mix,
             "attention in windows of %lld of %lld tokens, whose %s; hardware has softmax(scale * q "
             "k^T "
@@ -30528,6 +30584,298 @@ static void mlo_respell_side_by_side(mlo_respeller *r, mlo_expansion *x) {
     if (y) mlo_x_out(x, 0, y);
 }
 
+/* ======== src/integer/respell_inside.c ======== */
+/* respell_inside: the rules of respell.c about what stands on heads, inside of attention.
+ *
+ * in:  a node of a float loop body: a product with a parameter on heads, or a projection of joined heads.
+ * out: a factor for each head, or for each channel of each head, of queries, keys, values, scores or results goes
+ *     into the weights of the projection of queries, keys or values; heads that are joined in another order than
+ *     theirs (b t (d h), say) are joined in theirs, and the rows of the projection behind them change places.
+ *
+ * invariant: which number meets which channel is found by following views element by element (layout.c); a factor
+ *     that tokens differ in, a rotation's cosines, say, stays where it is.
+ * example: NormFormer's head_scale, y[1, T, H, D] * c[H, 1] behind softmax(..) v, becomes v's weights times c.
+ * cost: the element maps of what is multiplied, and of what is joined.
+ */
+
+/* A factor on a view: y = carried * by, or carried / by; by is a parameter of several numbers. */
+typedef struct {
+    const char *carried;
+    const char *by;
+    const char *op; /* Mul, Div */
+    mlo_form form; /* of carried, and of y */
+    mlo_form own; /* of by */
+    mlo_chain chain; /* from the value that carried is a view of */
+    const char *source;
+    double scale; /* what else is multiplied in the chain */
+} mlo_inside_factor;
+
+static int mlo_inside_factor_of(const mlo_inside *in, const mlo_node *n, mlo_inside_factor *f) {
+    int half = mlo_is_half(in, n, "Mul", &f->carried, &f->by);
+    if (!half && mlo_is(n, "Div") && mlo_is_carried(in, n->input[0])
+        && !mlo_is_carried(in, n->input[1])) {
+        f->carried = n->input[0];
+        f->by = n->input[1];
+        half = 1;
+    }
+    if (!half || mlo_is_number(in, f->by) || !mlo_is_parameter(in->scan, in->body, f->by, 0))
+        return 0;
+    const mlo_form y = mlo_body_form(in, n->output[0]);
+    f->op = n->op;
+    f->form = mlo_body_form(in, f->carried);
+    f->own = mlo_body_form(in, f->by);
+    f->scale = 1;
+    if (!mlo_form_known(&f->own) || !mlo_form_same(&f->form, &y)) return 0;
+    f->source = mlo_chain_walk(in, f->carried, &f->chain, &f->scale);
+    return !f->chain.n_rounding;
+}
+
+/* Which element of the factor element e of the view meets. */
+static int64_t mlo_inside_meets(const mlo_inside_factor *f, int64_t e) {
+    int64_t at = 0, size = 1;
+    for (int k = 1; k <= f->form.rank; k++) {
+        const int64_t n = f->form.dims[f->form.rank - k], i = e % n;
+        e /= n;
+        if (k > f->own.rank) continue;
+        const int64_t m = f->own.dims[f->own.rank - k];
+        at += (m > 1 ? i : 0) * size;
+        size *= m;
+    }
+    return at;
+}
+
+/* The elements of the factor that a list names. */
+static const char *mlo_x_factors(
+    mlo_expansion *x, const mlo_inside_factor *f, const int64_t *which, int64_t n) {
+    const int64_t all = mlo_form_count(&f->own);
+    const char *list = mlo_x_reshape(x, f->by, &all, 1);
+    return mlo_x_take(x, list, mlo_x_list(x, which, (size_t)n), 0);
+}
+
+/* ---- a factor of queries, keys, values ------------------------------------ */
+
+/* Do products of attention alone read it, as heads, perhaps times a number? */
+static int mlo_is_only_attended(const mlo_inside *in, const char *name, int depth) {
+    const mlo_value *v = mlo_value_of(in->body, name);
+    double scale = 1;
+    if (!v || !v->n_uses || v->is_output || depth > MLO_CHAIN) return 0;
+    for (size_t i = 0; i < v->n_use; i++) {
+        const mlo_node *n = v->use[i];
+        if (mlo_is_inner_product(in, n)) continue;
+        if (!mlo_is_layout(n) && !mlo_unscaled(in, n, &scale)) return 0;
+        for (size_t k = 0; k < n->n_output; k++)
+            if (!mlo_is_only_attended(in, n->output[k], depth + 1)) return 0;
+    }
+    return 1;
+}
+
+/* which[k] := the element of the factor that channel k of the heads meets. 0: tokens differ in it. */
+static int mlo_inside_by_channel(const mlo_inside_factor *f, const mlo_heads *at, int64_t *which) {
+    for (int64_t k = 0; k < at->heads * at->d; k++) {
+        which[k] = mlo_inside_meets(f, mlo_head_place(at, k / at->d, 0, k % at->d));
+        for (int64_t i = 1; i < at->t; i++)
+            if (mlo_inside_meets(f, mlo_head_place(at, k / at->d, i, k % at->d)) != which[k])
+                return 0;
+    }
+    return 1;
+}
+
+/* How the view lies: token by token, or head by head, as rows or as columns; -1: in another way. Fills the channels
+ * of the projection, and of the factor. */
+static int mlo_inside_layout(const mlo_inside *in, const mlo_inside_factor *f, mlo_heads *at,
+    int64_t *column, int64_t *which) {
+    const mlo_form whole = mlo_body_form(in, f->source), *y = &f->form;
+    const int64_t t = mlo_tokens_of(&whole), n = mlo_form_count(y);
+    if (y->rank < 2 || t < 2 || n % t) return 0;
+    for (int order = -1; order < 2; order++) {
+        const int64_t d = order < 0 ? n / t : y->dims[y->rank - (order ? 2 : 1)];
+        const mlo_heads as = { t, n / t / d, d, order > 0 };
+        if (order >= 0 && (y->dims[y->rank - (order ? 1 : 2)] != t || n / t % d)) continue;
+        if (!mlo_head_columns(in, f->source, &f->chain, &as, column)
+            || !mlo_inside_by_channel(f, &as, which))
+            continue;
+        *at = as;
+        return 1;
+    }
+    return 0;
+}
+
+/* view(x W + b) * c is view(x (W c') + b c'): c' is c for each channel. */
+static void mlo_respell_inside_projection(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    mlo_node *self = x->n;
+    mlo_inside_factor f;
+    mlo_projection p;
+    mlo_rounding given;
+    mlo_heads at;
+    if (!mlo_inside_factor_of(in, self, &f) || !f.chain.n) return;
+    if (!mlo_projection_of(in, f.source, &p) || !mlo_is_only_attended(in, self->output[0], 0))
+        return;
+    if (mlo_rounding_of(in->m, in->scan, in->body, p.product->input[1], &given)) return;
+    const int64_t room = mlo_form_count(&f.form);
+    int64_t *column = MLO_NEW_N(x->m, int64_t, (size_t)room),
+            *which = MLO_NEW_N(x->m, int64_t, (size_t)room);
+    if (!column || !which || !mlo_inside_layout(in, &f, &at, column, which)) return;
+    const int64_t n = at.heads * at.d, across[] = { n, 1 };
+    x->n = p.sum ? p.sum : p.product; /* its name, its scope */
+    const char *by = mlo_x_factors(x, &f, which, n), *list = mlo_x_list(x, column, (size_t)n);
+    if (mlo_differs(f.scale, 1)) {
+        const double scale = mlo_is(self, "Div") ? 1 / f.scale : f.scale;
+        by = MLO_X(x, "Mul", by, mlo_x_number(x, scale));
+    }
+    const char *weight = mlo_x_take(x, p.product->input[1], list, p.transposed ? 0 : 1);
+    weight = MLO_X(x, f.op, weight, p.transposed ? mlo_x_reshape(x, by, across, 2) : by);
+    const char *bias = p.bias ? MLO_X(x, f.op, mlo_x_take(x, p.bias, list, -1), by) : NULL;
+    const char *y = mlo_x_projection(x, &p, weight, bias);
+    x->n = self;
+    mlo_x_out(x, 0, mlo_x_as_heads(x, y, &at, &f.form));
+}
+
+/* ---- a factor of scores, of results --------------------------------------- */
+
+/* The nodes of a chain once more, from another value. */
+static const char *mlo_x_along(mlo_expansion *x, const mlo_chain *c, const char *v) {
+    for (int k = c->n; k--;) {
+        const mlo_node *n = c->node[k];
+        const char *input[MLO_MOVE_INPUTS];
+        for (size_t i = 0; i < n->n_input; i++) input[i] = i ? n->input[i] : v;
+        v = mlo_x_node(x, n->op, input, n->n_input);
+        mlo_node *made = mlo_x_last(x);
+        for (size_t i = 0; made && i < n->n_attr; i++)
+            if (!MLO_PUSH(x->m, made->attr, made->n_attr, n->attr[i])) return "";
+    }
+    return v;
+}
+static int mlo_can_go_along(const mlo_chain *c) {
+    for (int k = 0; k < c->n; k++)
+        if (c->node[k]->n_output != 1 || c->node[k]->n_input > MLO_MOVE_INPUTS) return 0;
+    return 1;
+}
+
+/* Is the value a softmax's, but for views? */
+static int mlo_is_probabilities(const mlo_inside *in, const char *name) {
+    mlo_chain c;
+    const mlo_node *n = mlo_made_by(in, mlo_chain_walk(in, name, &c, NULL));
+    if (mlo_is(n, "Where")) n = mlo_made_by(in, mlo_chain_walk(in, n->input[2], &c, NULL));
+    return mlo_is(n, "Softmax");
+}
+
+/* Is the operand heads of a projection, each head its own: as many channels as `heads` have? */
+static int mlo_is_projected_heads(
+    const mlo_inside *in, const char *name, int64_t heads, int64_t d) {
+    mlo_chain c;
+    mlo_projection p;
+    double scale = 1;
+    const mlo_form f = mlo_body_form(in, name);
+    const char *source = mlo_chain_walk(in, name, &c, &scale);
+    return c.n && !c.n_rounding && mlo_projection_of(in, source, &p)
+        && mlo_form_count(&f) == heads * d * f.dims[f.rank - 2];
+}
+
+/* which[h * n + j] := the element of the factor that column j of matrix h of the product meets, in all rows; *each:
+ * columns differ in it. 0: rows differ in it. */
+static int mlo_inside_by_matrix(const mlo_inside *in, const mlo_inside_factor *f, const mlo_form *o,
+    int64_t *which, int *each) {
+    const int64_t n = mlo_last_dim(o), rows = o->dims[o->rank - 2], all = mlo_form_count(o);
+    mlo_array *map = mlo_index_map(in, f->source, &f->chain);
+    int ok = map && mlo_array_count(map) == all && rows > 1;
+    for (int64_t k = 0; ok && k < all / rows; k++) which[k] = -1;
+    for (int64_t e = 0; ok && e < all; e++) {
+        const int64_t from = ((const int32_t *)map->data)[e], meets = mlo_inside_meets(f, e);
+        int64_t *to = &which[from / (rows * n) * n + from % n];
+        ok = *to < 0 || *to == meets;
+        *to = meets;
+    }
+    mlo_array_free(in->m, map);
+    for (int64_t k = 0; ok && k < all / rows; k++) {
+        ok = which[k] >= 0;
+        *each |= which[k] != which[k / n * n];
+    }
+    return ok;
+}
+
+/* view(q k) * c is view((q c') k), and view(softmax(..) v) * c is view(softmax(..) (v c')). */
+static void mlo_respell_inside_product(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    mlo_inside_factor f;
+    int each = 0;
+    if (!mlo_inside_factor_of(in, x->n, &f) || !mlo_can_go_along(&f.chain)) return;
+    const mlo_node *product = mlo_made_by(in, f.source);
+    const mlo_form o = mlo_body_form(in, f.source);
+    if (!mlo_is_inner_product(in, product) || o.rank < 3) return;
+    const int mixes = mlo_is_probabilities(in, product->input[0]);
+    const char *operand = product->input[mixes ? 1 : 0];
+    mlo_form to = mlo_body_form(in, operand);
+    const int64_t n = mlo_last_dim(&o), heads = mlo_form_count(&o) / n / o.dims[o.rank - 2];
+    int64_t *which = MLO_NEW_N(x->m, int64_t, (size_t)(heads * n));
+    if (!which || to.rank < 3 || !mlo_is_projected_heads(in, operand, heads, mlo_last_dim(&to))
+        || !mlo_inside_by_matrix(in, &f, &o, which, &each) || (each && !mixes))
+        return;
+    for (int64_t h = 0; !each && h < heads; h++) which[h] = which[h * n];
+    const char *by = mlo_x_factors(x, &f, which, each ? heads * n : heads);
+    to.dims[to.rank - 2] = 1;
+    to.dims[to.rank - 1] = each ? n : 1;
+    by = mlo_x_reshape(x, by, to.dims, (size_t)to.rank);
+    const char *y = MLO_X(x, f.op, operand, by);
+    if (mlo_differs(f.scale, 1)) y = MLO_X(x, "Mul", y, mlo_x_number(x, f.scale));
+    y = mixes ? MLO_X(x, "MatMul", product->input[0], y) : MLO_X(x, "MatMul", y, product->input[1]);
+    mlo_x_out(x, 0, mlo_x_along(x, &f.chain, y));
+}
+
+/* ---- heads that are joined in another order ------------------------------- */
+
+/* row[k] := the channel, head by head, that channel k of the joined heads is. 0: tokens differ in it, or some channel
+ * is missing. */
+static int mlo_inside_rows(const mlo_inside *in, const char *source, const mlo_chain *c,
+    const mlo_heads *at, int64_t *row, int64_t *order) {
+    const int64_t n = at->heads * at->d;
+    mlo_array *map = mlo_index_map(in, source, c);
+    int ok = map && mlo_array_count(map) == at->t * n;
+    for (int64_t k = 0; ok && k < n; k++) order[k] = -1;
+    for (int64_t e = 0; ok && e < at->t * n; e++) {
+        const int64_t from = ((const int32_t *)map->data)[e];
+        const int64_t k = from / (at->t * at->d) * at->d + from % at->d;
+        ok = from / at->d % at->t == e / n && (e < n ? order[k] < 0 : row[e % n] == k);
+        row[e % n] = k;
+        if (e < n) order[k] = e;
+    }
+    mlo_array_free(in->m, map);
+    return ok;
+}
+
+/* join'(heads) W is join(heads) W', W' the rows of W in the heads' own order. */
+static void mlo_respell_inside_joined(mlo_respeller *r, mlo_expansion *x) {
+    static const int64_t perm[] = { 0, 2, 1, 3 };
+    const mlo_inside *in = &r->in;
+    mlo_projection p;
+    mlo_rounding given;
+    mlo_chain c;
+    if (x->n->n_output != 1 || !mlo_projection_of(in, x->n->output[0], &p)) return;
+    const mlo_form f = mlo_body_form(in, p.product->input[0]);
+    const char *source = mlo_chain_walk(in, p.product->input[0], &c, NULL);
+    const mlo_node *mix = mlo_made_by(in, source);
+    const mlo_form o = mlo_body_form(in, source);
+    if (!c.n || c.n_rounding || !mlo_is_inner_product(in, mix) || o.rank < 3) return;
+    const int64_t t = o.dims[o.rank - 2], d = mlo_last_dim(&o), n = mlo_last_dim(&f);
+    const mlo_heads at = { t, n / d, d, 0 };
+    if (mlo_form_count(&o) != t * n || n % d || mlo_tokens_of(&f) != t
+        || !mlo_is_probabilities(in, mix->input[0])
+        || mlo_rounding_of(in->m, in->scan, in->body, p.product->input[1], &given))
+        return;
+    int64_t *row = MLO_NEW_N(x->m, int64_t, (size_t)n),
+            *order = MLO_NEW_N(x->m, int64_t, (size_t)n);
+    if (!row || !order || !mlo_inside_rows(in, source, &c, &at, row, order)
+        || mlo_is_identity(row, n))
+        return;
+    if (p.sum && mlo_map_put(x->m, &r->inner, p.product, x->n)) return;
+    const int64_t split[] = { 1, at.heads, t, d };
+    const char *list = mlo_x_list(x, order, (size_t)n);
+    const char *weight = mlo_x_take(x, p.product->input[1], list, p.transposed ? 1 : 0);
+    const char *y = mlo_x_transpose(x, mlo_x_reshape(x, source, split, 4), perm, 4);
+    y = mlo_x_reshape(x, y, f.dims, (size_t)f.rank);
+    mlo_x_out(x, 0, mlo_x_projected(x, &p, y, weight, p.bias));
+}
+
 /* ======== src/integer/respell.c ======== */
 /* respell: rewrites what exporters spell in many ways into one spelling, inside a loop body.
  *
@@ -30669,7 +31017,8 @@ static const mlo_respelling mlo_respellings[] = { mlo_respell_heads, mlo_respell
     mlo_respell_masks_apart, mlo_respell_turned, mlo_respell_spread, mlo_respell_packed,
     mlo_respell_parts, mlo_respell_rejoined, mlo_respell_norm, mlo_respell_split_norms,
     mlo_respell_deviation, mlo_respell_head_scale, mlo_respell_head_norm, mlo_respell_factor,
-    mlo_respell_joined };
+    mlo_respell_joined, mlo_respell_inside_projection, mlo_respell_inside_product,
+    mlo_respell_inside_joined };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 
 /* One walk by these rules, the last node first, so that a norm is found from its end; what it took in is not
@@ -32100,8 +32449,42 @@ static int mlo_told_product(const mlo_inside *in, const char *name, int depth) {
     return 0;
 }
 
-/* Of scores that are a sum of two values of the tokens. */
+/* Of a product with numbers that are none of a head, or of a channel. */
+static const char *mlo_told_factor(const mlo_inside *in, const mlo_node *n) {
+    const char *from, *by;
+    const int times = mlo_is_half(in, n, "Mul", &from, &by);
+    if (!times && (!mlo_is(n, "Div") || mlo_is_carried(in, n->input[1]))) return NULL;
+    if (!times) by = n->input[1];
+    const mlo_form f = mlo_body_form(in, by), x = mlo_body_form(in, in->body->input[0]->name);
+    int tokens = 0;
+    for (int i = 0; i < f.rank; i++) tokens |= f.dims[i] > 1 && f.dims[i] == mlo_tokens_of(&x);
+    if (!tokens) return NULL;
+    return "heads, or their scores, times a number that tokens differ in; factors of heads and of "
+           "their channels go into weights, and keys are hidden by a mask that is added (-inf "
+           "where it hides)";
+}
+
+/* Of a value that linear layers over heads make of scores. */
+static const char *mlo_told_talking(const mlo_inside *in, const mlo_node *n) {
+    mlo_chain c;
+    const char *from, *bias;
+    double scale = 1;
+    if (mlo_is_layout(n)) n = mlo_made_by(in, mlo_chain_walk(in, n->output[0], &c, NULL));
+    if (mlo_is_half(in, n, "Add", &from, &bias)) n = mlo_made_by(in, from);
+    if ((!mlo_is(n, "Conv") && !mlo_is(n, "MatMul")) || mlo_is_inner_product(in, n)) return NULL;
+    from = n->input[!mlo_is_carried(in, n->input[0])];
+    from = mlo_chain_walk(in, from, &c, &scale);
+    return mlo_is_scores(in, from)
+        ? "scores of heads that are mixed with each other (talking heads); in hardware each head "
+          "has its own softmax(scale * q k^T + mask)"
+        : NULL;
+}
+
+/* Of scores that are a sum of two values of the tokens, or mixed, or times what is none of a head. */
 static const char *mlo_told_scores(const mlo_inside *in, const mlo_node *sum) {
+    const char *talking = sum ? mlo_told_talking(in, sum) : NULL;
+    if (talking) return talking;
+    if (mlo_is(sum, "Mul") || mlo_is(sum, "Div")) return mlo_told_factor(in, sum);
     if (!mlo_is(sum, "Add") || !mlo_is_carried(in, sum->input[0])
         || !mlo_is_carried(in, sum->input[1]))
         return NULL;
@@ -32427,9 +32810,10 @@ static const char *mlo_refuse_layout(
     const mlo_form from = mlo_body_form(&r->in, source), to = mlo_body_form(&r->in, name);
     const int64_t a = mlo_last_dim(&from), b = mlo_last_dim(&to);
     const mlo_node *made = mlo_made_by(&r->in, source);
-    const char *told = mlo_told_of(&r->in, source, MLO_TELL_DEPTH);
+    const char *told = mlo_told_factor(&r->in, made);
     const int crossed = from.rank > 1 && to.rank > 1 && from.dims[from.rank - 2] == b
         && to.dims[to.rank - 2] == a;
+    if (!told) told = mlo_told_of(&r->in, source, MLO_TELL_DEPTH);
     if (told) return mlo_refuse_told(r, n, told);
     if (mlo_is(made, "Concat")) return mlo_refuse_op(r, made);
     if (crossed && (from.rank != 3 || mlo_told_linear(&r->in, source, MLO_TELL_DEPTH)))
@@ -35687,10 +36071,11 @@ static int mlo_weight_clipping(mlo_quantizer *q, const mlo_array *w, const mlo_s
     const int steps = q->pow2 ? 2 : fed ? 17 : 9;
     int64_t columns = w->dims[1];
     float *full = (float *)mlo_scratch(q->m, 4 * (size_t)columns, sizeof *full);
+    if (!full) return mlo_failed(q->m);
     float *part = full + columns;
     float *error = part + columns;
     float *least = error + columns;
-    for (int step = 0; full && step < steps && !q->m->error.code; step++) {
+    for (int step = 0; step < steps && !q->m->error.code; step++) {
         float f = 1 - (float)step / (float)(2 * (steps - 1));
         for (int64_t n = 0; n < columns; n++) {
             if (!step) full[n] = scale[n];
@@ -37042,10 +37427,12 @@ static int64_t mlo_batch_of(const mlo_recogniser *r) {
 }
 
 /* Refuses a product of activations that is attention, but not as the hardware has it, and says what
- * a person would call it. */
-static const char *mlo_cannot_attend(
-    mlo_recogniser *r, const mlo_node *n, const mlo_node *scores, const char *what) {
+ * a person would call it; `from`: what is no heads. */
+static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const mlo_node *scores,
+    const char *from, const char *what) {
     int64_t batch = mlo_batch_of(r);
+    const char *told = mlo_told_factor(&r->in, mlo_made_by(&r->in, from));
+    if (told) return mlo_refuse_told(r, n, told);
     const char *turned = mlo_why_not_turned(&r->in, scores);
     if (turned)
         return mlo_cannot(r, n,
@@ -37085,6 +37472,7 @@ static const char *mlo_block_attention(
     mlo_node *softmax = b ? mlo_softmax_of(r, mix->input[0], &b->probs_given) : NULL;
     mlo_chain chain[3];
     if (!b || r->m->error.code) return NULL;
+    if (mlo_is_summed_up(&r->in, mix)) return mlo_refuse_told(r, mix, MLO_TOLD_SUMMED_UP);
     if (!mlo_is(softmax, "Softmax"))
         return mlo_cannot(r, mix, "a product of two activations that is not attention");
     mlo_node *scores = mlo_scores(r, softmax, b);
@@ -37119,7 +37507,7 @@ static const char *mlo_block_attention(
     for (int i = 0; i < 3; i++) {
         const mlo_heads at = { i ? tk : tq, b->heads, d, i == 1 };
         if (mlo_is_heads(r, b->in[i], &chain[i], &at, i ? shared : 1)) continue;
-        return mlo_cannot_attend(r, i < 2 ? scores : mix, scores,
+        return mlo_cannot_attend(r, i < 2 ? scores : mix, scores, b->in[i],
             mlo_format(r->m,
                 mlo_is_norm(&r->in, mlo_made_by(&r->in, b->in[i]))
                     ? "%s that have a norm over each head behind other work on heads than rotary "
@@ -38528,13 +38916,24 @@ static const char *mlo_block_affine(
     return mlo_block_finish(r, s);
 }
 
+/* Is it the stream of a layer: the carried value, a sum of two, a norm's result? A factor behind anything else is part
+ * of a function, or of a projection. */
+static int mlo_is_stream(const mlo_recogniser *r, const char *x) {
+    const mlo_node *n = x ? mlo_made_by(&r->in, x) : NULL;
+    if (!n) return x != NULL;
+    return mlo_is_norm(&r->in, n)
+        || (mlo_is(n, "Add") && mlo_is_carried(&r->in, n->input[0])
+            && mlo_is_carried(&r->in, n->input[1]));
+}
+
 static const char *mlo_recognise_affine(mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
     const char *w = NULL, *b = NULL, *sum = mlo_affine_operand(r, n, "Add", &b);
     const mlo_value *v = mlo_value_of(r->body, sum);
     const char *x = !sum      ? mlo_affine_operand(r, n, "Mul", &w)
         : v && v->n_uses == 1 ? mlo_affine_operand(r, mlo_made_by(&r->in, sum), "Mul", &w)
                               : NULL;
-    *is = (w && !mlo_is_number(&r->in, w)) || (b && !mlo_is_number(&r->in, b));
+    *is = (w && !mlo_is_number(&r->in, w)) || (b && !mlo_is_number(&r->in, b))
+        || (w && !b && mlo_is_stream(r, x));
     return *is ? mlo_block_affine(r, n, name, x ? x : sum, w, b) : NULL;
 }
 
@@ -66894,6 +67293,139 @@ static const char *const mlo_lines_share_page_css[] = {
     "    .sheets{display:block}.sheets .picture{display:inline-block;",
     "    vertical-align:top;break-inside:avoid}",
     "    tr,.card,.chart{break-inside:avoid}h1,h2,h3,.sub{break-after:avoid}}",
+    "details>summary{cursor:pointer;color:var(--accent);margin:14px 0 6px}",
+    ".tools{display:flex;gap:6px;align-items:center;margin-bottom:6px;color:var(--soft);font-size:12px}",
+    ".tools button{min-width:30px;padding:3px 9px;border:1px solid var(--line);border-radius:6px;",
+    "    background:var(--card);color:var(--ink);font:inherit;cursor:pointer}",
+    ".find{margin:8px 0 0;display:flex;gap:10px;align-items:center;color:var(--soft)}",
+    ".find input{flex:0 1 320px;min-width:0;padding:5px 10px;border:1px solid var(--line);border-radius:6px;",
+    "    background:var(--card);color:var(--ink);font:inherit}",
+    ".v.found rect{stroke:var(--hot);stroke-width:2.5}",
+    ".v.here rect{stroke:var(--hot);stroke-width:5}",
+    "th[title]{text-decoration:underline dotted;cursor:help}",
+    "@media print{.tools,.find{display:none}details>summary{display:none}}",
+    NULL };
+static const char *const mlo_lines_share_page_js[] = {
+    "/* What a page does beyond being read: its pictures are zoomed and moved, what they draw is searched, and paper gets",
+    "   what was folded away. Without a script the page says the same. */",
+    "(() => {",
+    "    const of = (selector, from = document) => [...from.querySelectorAll(selector)];",
+    "    const make = (parent, tag, words, change) => {",
+    "        const e = document.createElement(tag);",
+    "        e.textContent = words;",
+    "        Object.assign(e, change);",
+    "        parent.append(e);",
+    "        return e;",
+    "    };",
+    "",
+    "    /* ---- pictures: a box scrolls what is in it ---- */",
+    "",
+    "    const LEAST = 0.02, MOST = 4;",
+    "",
+    "    /* So many times as large as drawn; the point (x, y) of the box stays where it is. */",
+    "    const zoomTo = (box, scale, x = box.clientWidth / 2, y = box.clientHeight / 2) => {",
+    "        const svg = box.querySelector(\"svg.picture\");",
+    "        const before = svg.getBoundingClientRect().width;",
+    "        const width = Math.min(MOST, Math.max(LEAST, scale)) * svg.viewBox.baseVal.width;",
+    "        const times = width / before;",
+    "        svg.style.cssText = `width:${width}px;max-width:none;min-width:0`;",
+    "        box.scrollLeft = (box.scrollLeft + x) * times - x;",
+    "        box.scrollTop = (box.scrollTop + y) * times - y;",
+    "    };",
+    "    const scaleOf = box => {",
+    "        const svg = box.querySelector(\"svg.picture\");",
+    "        return svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;",
+    "    };",
+    "    /* All of it in the box, as high as the window. */",
+    "    const fit = box => {",
+    "        const { width, height } = box.querySelector(\"svg.picture\").viewBox.baseVal;",
+    "        zoomTo(box, Math.min(1, box.clientWidth / width, innerHeight * 0.9 / height));",
+    "    };",
+    "",
+    "    const drag = box => {",
+    "        let from = null;",
+    "        box.onpointerdown = e => {",
+    "            if (e.pointerType !== \"mouse\" || e.button) return;",
+    "            from = [e.clientX + box.scrollLeft, e.clientY + box.scrollTop];",
+    "            box.setPointerCapture(e.pointerId);",
+    "        };",
+    "        box.onpointermove = e => {",
+    "            if (!from) return;",
+    "            box.scrollLeft = from[0] - e.clientX;",
+    "            box.scrollTop = from[1] - e.clientY;",
+    "        };",
+    "        box.onpointerup = box.onpointercancel = () => { from = null; };",
+    "    };",
+    "",
+    "    const viewer = box => {",
+    "        const tools = document.createElement(\"div\");",
+    "        tools.className = \"tools\";",
+    "        box.before(tools);",
+    "        make(tools, \"button\", \"+\", { title: \"larger (+)\", onclick: () => zoomTo(box, scaleOf(box) * 1.25) });",
+    "        make(tools, \"button\", \"\\u2212\", { title: \"smaller (-)\", onclick: () => zoomTo(box, scaleOf(box) / 1.25) });",
+    "        make(tools, \"button\", \"all\", { title: \"all of it (0)\", onclick: () => fit(box) });",
+    "        make(tools, \"span\", \"drag moves it, Ctrl and the wheel zoom\");",
+    "        box.tabIndex = 0;",
+    "        box.addEventListener(\"wheel\", e => {",
+    "            if (!e.ctrlKey) return;",
+    "            e.preventDefault();",
+    "            const at = box.getBoundingClientRect();",
+    "            zoomTo(box, scaleOf(box) * Math.exp(-e.deltaY / 300), e.clientX - at.left, e.clientY - at.top);",
+    "        }, { passive: false });",
+    "        box.onkeydown = e => {",
+    "            if (e.ctrlKey || e.metaKey || !\"+-0\".includes(e.key)) return;",
+    "            if (e.key === \"0\") fit(box);",
+    "            else zoomTo(box, scaleOf(box) * (e.key === \"+\" ? 1.25 : 0.8));",
+    "            e.preventDefault();",
+    "        };",
+    "        drag(box);",
+    "    };",
+    "",
+    "    /* ---- search ---- */",
+    "",
+    "    const finder = () => {",
+    "        const nodes = of(\"svg.picture g.v\");",
+    "        if (!nodes.length) return;",
+    "        const form = document.createElement(\"form\");",
+    "        form.className = \"find\";",
+    "        document.querySelector(\".sub\").after(form);",
+    "        const field = make(form, \"input\", \"\", { type: \"search\", placeholder: \"find a node, an op, a scope (/)\" });",
+    "        field.setAttribute(\"aria-label\", \"find in the pictures\");",
+    "        const said = make(form, \"output\", \"\");",
+    "        let found = [], at = -1;",
+    "        const show = next => {",
+    "            found.forEach(g => g.classList.remove(\"here\"));",
+    "            if (!found.length) return;",
+    "            at = (next + found.length) % found.length;",
+    "            const g = found[at];",
+    "            for (let e = g.closest(\"details\"); e; e = e.parentElement.closest(\"details\")) e.open = true;",
+    "            g.classList.add(\"here\");",
+    "            g.scrollIntoView({ block: \"center\", inline: \"center\" });",
+    "            said.textContent = `${at + 1} of ${found.length}`;",
+    "        };",
+    "        field.oninput = () => {",
+    "            const word = field.value.trim().toLowerCase();",
+    "            nodes.forEach(g => g.classList.remove(\"found\", \"here\"));",
+    "            found = word ? nodes.filter(g => g.textContent.toLowerCase().includes(word)) : [];",
+    "            found.forEach(g => g.classList.add(\"found\"));",
+    "            at = -1;",
+    "            said.textContent = word ? `${found.length} found` : \"\";",
+    "        };",
+    "        form.onsubmit = e => {",
+    "            e.preventDefault();",
+    "            show(at + 1);",
+    "        };",
+    "        addEventListener(\"keydown\", e => {",
+    "            if (e.key !== \"/\" || e.target.tagName === \"INPUT\") return;",
+    "            field.focus();",
+    "            e.preventDefault();",
+    "        });",
+    "    };",
+    "",
+    "    of(\".draw\").filter(box => box.querySelector(\"svg.picture\")).forEach(viewer);",
+    "    finder();",
+    "    addEventListener(\"beforeprint\", () => of(\"details\").forEach(e => { e.open = true; }));",
+    "})();",
     NULL };
 static const char *const mlo_lines_share_picture_css[] = {
     ":root{--ink:#1c2733;--soft:#5c6b7a;--line:#d9e0e7;--page:#f4f6f8;--card:#fff;--wire:#7a8a99;",
@@ -68176,6 +68708,7 @@ static const mlo_embedded mlo_share[] = {
     { "mlo.core", mlo_lines_share_mlo_core },
     { "mlo_litex.py", mlo_lines_share_mlo_litex_py },
     { "page.css", mlo_lines_share_page_css },
+    { "page.js", mlo_lines_share_page_js },
     { "picture.css", mlo_lines_share_picture_css },
     { "rtl/mlo_core.v", mlo_lines_share_rtl_mlo_core_v },
     { "rtl/mlo_head.v", mlo_lines_share_rtl_mlo_head_v },
@@ -77644,8 +78177,8 @@ static void mlo_picture_sheets(const mlo_picture *p, const char *id, mlo_text *t
 /* ======== src/show/page.c ======== */
 /* show, page: pieces of an HTML page: its style, escaped words, cards, rows of tables.
  *
- * invariant: the page has no script and loads nothing; it is light or dark as the reader's browser
- *     says; every name goes through mlo_html_words.
+ * invariant: the page loads nothing, and says all that it says without its script (share/page.js: zoom, search);
+ *     it is light or dark as the reader's browser says; every name goes through mlo_html_words.
  * example: a cell that begins with '>' is aligned to the right.
  */
 
@@ -77680,13 +78213,45 @@ static void mlo_html_card(mlo_text *t, const char *value, const char *what) {
     mlo_html_escaped(t, "<span>", mlo_or_empty(what), "</span></div>");
 }
 
+/* What the head of a column means, for who points at it; NULL where it says so itself. */
+static const char *mlo_html_term(const char *head) {
+    static const struct {
+        const char *head;
+        const char *means;
+    } terms[] = {
+        { "PE",
+            "processing elements: rows of a matrix, or channels, that are computed side by side" },
+        { "SIMD", "columns of a matrix that each processing element multiplies in one cycle" },
+        { "PE \303\227 SIMD", "rows and columns of a matrix that are computed in one cycle" },
+        { "Multipliers", "products of an operand and a weight (or of two operands) in one cycle" },
+        { "Cycles/token",
+            "cycles from one token to the next, when nothing waits; the largest sets the pace" },
+        { "Latency",
+            "cycles from the first beat of a token that comes in to the first that goes out" },
+        { "Parameters", "what an iteration loads for this kernel" },
+        { "LUT", "look-up tables, an estimate" },
+        { "FF", "flip-flops, an estimate" },
+        { "DSP", "multiplier blocks, an estimate" },
+        { "BRAM", "block RAMs of 36 Kbit, an estimate; a half is one of 18 Kbit" },
+        { "Busy", "of the cycles of a frame, those in which this kernel works" },
+        { "Busy, predicted", "of the cycles of a frame, those in which this kernel is to work" },
+        { "simulated", "of the simulated cycles, those in which it worked" },
+    };
+    for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
+        if (mlo_eq(terms[i].head, head)) return terms[i].means;
+    return NULL;
+}
+
 /* Opens or closes a table row of cells: a NULL-terminated list; a leading '>' puts a cell to the
  * right. */
 static void mlo_html_cells(mlo_text *t, const char *tag, const char *const *cell) {
     mlo_puts(t, "<tr>");
     for (; *cell; cell++) {
         int right = **cell == '>';
-        mlo_printf(t, "<%s%s>", tag, right ? " class=r" : "");
+        const char *means = mlo_eq(tag, "th") ? mlo_html_term(*cell + right) : NULL;
+        mlo_printf(t, "<%s%s", tag, right ? " class=r" : "");
+        if (means) mlo_printf(t, " title='%s'", means);
+        mlo_puts(t, ">");
         mlo_html_words(t, *cell + right, 400);
         mlo_printf(t, "</%s>", tag);
     }
@@ -77710,7 +78275,13 @@ static void mlo_html_begin(mlo_text *t, const char *title) {
 }
 
 static void mlo_html_end(mlo_text *t) {
-    mlo_printf(t, "<footer>mlo %s</footer></main></body></html>\n", MLO_VERSION);
+    mlo_printf(t, "<footer>mlo %s</footer></main><script>\n", MLO_VERSION);
+    const char *const *line = mlo_share_lines(t->m, "page.js");
+    for (; line && *line; line++) {
+        mlo_puts(t, *line + strspn(*line, " "));
+        mlo_puts(t, "\n");
+    }
+    mlo_puts(t, "</script></body></html>\n");
 }
 
 /* ======== src/show/chart.c ======== */
@@ -78790,7 +79361,7 @@ static int mlo_html_arena(const mlo_view *v, mlo_text *t) {
 }
 
 /* ======== src/show/html.c ======== */
-/* show, html: one page about a model; no network, no script.
+/* show, html: one page about a model; no network.
  *
  * in:  an mlo_view.
  * out: HTML: where in the pipeline the model is, cards of numbers, each loop with its instances,
@@ -78959,15 +79530,21 @@ static int mlo_html_params(const mlo_view *v, const mlo_view_loop *l, mlo_text *
     return mlo_failed(v->m);
 }
 
+enum {
+    MLO_FOLDED_FROM = 3000
+}; /* pixels: two screens of nodes around or without a loop are drawn when asked for */
+
 /* A drawing under a heading, as wide as it needs to be read; what stands beside it goes below when
  * there is no room. */
 static int mlo_html_drawing(const mlo_sketch *s, const char *heading, mlo_text *t) {
     mlo_picture p;
     const char *id = mlo_format(s->v->m, "drawn-%zu", t->n); /* the only one that begins here */
     MLO_TRY(mlo_picture_make(s, &p));
-    mlo_printf(t,
-        "<div class=wide style='min-width:min(100%%,%lldpx)'><h3>%s</h3><div class='draw%s'>",
-        (long long)p.width * 8 / 10, heading,
+    const int folded = !s->loop && p.height > MLO_FOLDED_FROM;
+    mlo_printf(t, "<div class=wide style='min-width:min(100%%,%lldpx)'><h3>%s</h3>",
+        (long long)p.width * 8 / 10, heading);
+    if (folded) mlo_printf(t, "<details><summary>Draw its %zu nodes</summary>", s->n_vertex);
+    mlo_printf(t, "<div class='draw%s'>",
         p.height > 5000            ? " tall long"
             : mlo_picture_long(&p) ? " long"
                                    : "");
@@ -78977,6 +79554,7 @@ static int mlo_html_drawing(const mlo_sketch *s, const char *heading, mlo_text *
         mlo_picture_svg(&p, "", id, t, NULL);
     mlo_puts(t, "</div>");
     if (mlo_picture_long(&p)) mlo_picture_sheets(&p, id, t);
+    if (folded) mlo_puts(t, "</details>");
     if (s->hidden)
         mlo_printf(t, "<p class=quiet>Not drawn: %zu node%s that only prepare%s parameters.</p>",
             s->hidden, mlo_plural((int64_t)s->hidden), s->hidden == 1 ? "s" : "");

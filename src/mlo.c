@@ -120,6 +120,7 @@
 #include "integer/respell_batch.c" /* of batch norms; */
 #include "integer/respell_rows.c" /* of tokens without frames; */
 #include "integer/respell_heads.c" /* of what stands side by side; */
+#include "integer/respell_inside.c" /* of what stands on heads; */
 #include "integer/respell.c"        /* of masks; all of them, in turn */
 #include "integer/symbol.c"         /* what each element of a value is computed from */
 #include "integer/band.c"           /* which keys a mask hides by their places, */

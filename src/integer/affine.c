@@ -37,13 +37,24 @@ static const char *mlo_block_affine(
     return mlo_block_finish(r, s);
 }
 
+/* Is it the stream of a layer: the carried value, a sum of two, a norm's result? A factor behind anything else is part
+ * of a function, or of a projection. */
+static int mlo_is_stream(const mlo_recogniser *r, const char *x) {
+    const mlo_node *n = x ? mlo_made_by(&r->in, x) : NULL;
+    if (!n) return x != NULL;
+    return mlo_is_norm(&r->in, n)
+        || (mlo_is(n, "Add") && mlo_is_carried(&r->in, n->input[0])
+            && mlo_is_carried(&r->in, n->input[1]));
+}
+
 static const char *mlo_recognise_affine(mlo_recogniser *r, mlo_node *n, const char *name, int *is) {
     const char *w = NULL, *b = NULL, *sum = mlo_affine_operand(r, n, "Add", &b);
     const mlo_value *v = mlo_value_of(r->body, sum);
     const char *x = !sum      ? mlo_affine_operand(r, n, "Mul", &w)
         : v && v->n_uses == 1 ? mlo_affine_operand(r, mlo_made_by(&r->in, sum), "Mul", &w)
                               : NULL;
-    *is = (w && !mlo_is_number(&r->in, w)) || (b && !mlo_is_number(&r->in, b));
+    *is = (w && !mlo_is_number(&r->in, w)) || (b && !mlo_is_number(&r->in, b))
+        || (w && !b && mlo_is_stream(r, x));
     return *is ? mlo_block_affine(r, n, name, x ? x : sum, w, b) : NULL;
 }
 

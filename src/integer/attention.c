@@ -152,10 +152,12 @@ static int64_t mlo_batch_of(const mlo_recogniser *r) {
 }
 
 /* Refuses a product of activations that is attention, but not as the hardware has it, and says what
- * a person would call it. */
-static const char *mlo_cannot_attend(
-    mlo_recogniser *r, const mlo_node *n, const mlo_node *scores, const char *what) {
+ * a person would call it; `from`: what is no heads. */
+static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const mlo_node *scores,
+    const char *from, const char *what) {
     int64_t batch = mlo_batch_of(r);
+    const char *told = mlo_told_factor(&r->in, mlo_made_by(&r->in, from));
+    if (told) return mlo_refuse_told(r, n, told);
     const char *turned = mlo_why_not_turned(&r->in, scores);
     if (turned)
         return mlo_cannot(r, n,
@@ -195,6 +197,7 @@ static const char *mlo_block_attention(
     mlo_node *softmax = b ? mlo_softmax_of(r, mix->input[0], &b->probs_given) : NULL;
     mlo_chain chain[3];
     if (!b || r->m->error.code) return NULL;
+    if (mlo_is_summed_up(&r->in, mix)) return mlo_refuse_told(r, mix, MLO_TOLD_SUMMED_UP);
     if (!mlo_is(softmax, "Softmax"))
         return mlo_cannot(r, mix, "a product of two activations that is not attention");
     mlo_node *scores = mlo_scores(r, softmax, b);
@@ -229,7 +232,7 @@ static const char *mlo_block_attention(
     for (int i = 0; i < 3; i++) {
         const mlo_heads at = { i ? tk : tq, b->heads, d, i == 1 };
         if (mlo_is_heads(r, b->in[i], &chain[i], &at, i ? shared : 1)) continue;
-        return mlo_cannot_attend(r, i < 2 ? scores : mix, scores,
+        return mlo_cannot_attend(r, i < 2 ? scores : mix, scores, b->in[i],
             mlo_format(r->m,
                 mlo_is_norm(&r->in, mlo_made_by(&r->in, b->in[i]))
                     ? "%s that have a norm over each head behind other work on heads than rotary "

@@ -94,8 +94,42 @@ static int mlo_told_product(const mlo_inside *in, const char *name, int depth) {
     return 0;
 }
 
-/* Of scores that are a sum of two values of the tokens. */
+/* Of a product with numbers that are none of a head, or of a channel. */
+static const char *mlo_told_factor(const mlo_inside *in, const mlo_node *n) {
+    const char *from, *by;
+    const int times = mlo_is_half(in, n, "Mul", &from, &by);
+    if (!times && (!mlo_is(n, "Div") || mlo_is_carried(in, n->input[1]))) return NULL;
+    if (!times) by = n->input[1];
+    const mlo_form f = mlo_body_form(in, by), x = mlo_body_form(in, in->body->input[0]->name);
+    int tokens = 0;
+    for (int i = 0; i < f.rank; i++) tokens |= f.dims[i] > 1 && f.dims[i] == mlo_tokens_of(&x);
+    if (!tokens) return NULL;
+    return "heads, or their scores, times a number that tokens differ in; factors of heads and of "
+           "their channels go into weights, and keys are hidden by a mask that is added (-inf "
+           "where it hides)";
+}
+
+/* Of a value that linear layers over heads make of scores. */
+static const char *mlo_told_talking(const mlo_inside *in, const mlo_node *n) {
+    mlo_chain c;
+    const char *from, *bias;
+    double scale = 1;
+    if (mlo_is_layout(n)) n = mlo_made_by(in, mlo_chain_walk(in, n->output[0], &c, NULL));
+    if (mlo_is_half(in, n, "Add", &from, &bias)) n = mlo_made_by(in, from);
+    if ((!mlo_is(n, "Conv") && !mlo_is(n, "MatMul")) || mlo_is_inner_product(in, n)) return NULL;
+    from = n->input[!mlo_is_carried(in, n->input[0])];
+    from = mlo_chain_walk(in, from, &c, &scale);
+    return mlo_is_scores(in, from)
+        ? "scores of heads that are mixed with each other (talking heads); in hardware each head "
+          "has its own softmax(scale * q k^T + mask)"
+        : NULL;
+}
+
+/* Of scores that are a sum of two values of the tokens, or mixed, or times what is none of a head. */
 static const char *mlo_told_scores(const mlo_inside *in, const mlo_node *sum) {
+    const char *talking = sum ? mlo_told_talking(in, sum) : NULL;
+    if (talking) return talking;
+    if (mlo_is(sum, "Mul") || mlo_is(sum, "Div")) return mlo_told_factor(in, sum);
     if (!mlo_is(sum, "Add") || !mlo_is_carried(in, sum->input[0])
         || !mlo_is_carried(in, sum->input[1]))
         return NULL;

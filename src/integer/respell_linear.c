@@ -91,26 +91,46 @@ static int mlo_is_inner_product(const mlo_inside *in, const mlo_node *n) {
         && mlo_is_carried(in, n->input[1]);
 }
 
+/* What `n` is times, or over, a parameter of one number, perhaps another one in each iteration; NULL: it is no such
+ * product. */
+static const char *mlo_unnumbered(const mlo_inside *in, const mlo_node *n) {
+    const char *from, *number;
+    if (mlo_is_half(in, n, "Mul", &from, &number)) return mlo_is_number(in, number) ? from : NULL;
+    if (!mlo_is(n, "Div") || !mlo_is_carried(in, n->input[0])) return NULL;
+    return mlo_is_number(in, n->input[1]) ? n->input[0] : NULL;
+}
+
 /* Is this value scores of attention, perhaps scaled, masked, capped or rounded: made by a product of two
  * activations, nothing else? */
 static int mlo_is_scores(const mlo_inside *in, const char *name) {
     for (int i = 0; i < MLO_CHAIN; i++) {
         const mlo_node *n = mlo_made_by(in, name);
         const char *other;
-        double scale = 1;
         mlo_rounding f;
         if (mlo_is_inner_product(in, n)) return 1;
         if (mlo_is_rounded(in, name, &f)) {
             name = f.from;
             continue;
         }
-        const char *from = n ? mlo_unscaled(in, n, &scale) : NULL;
+        const char *from = n ? mlo_unnumbered(in, n) : NULL;
         if (!from && (mlo_has_trait(n, MLO_RESHAPES) || mlo_is(n, "Tanh"))) from = n->input[0];
         if (!from && !mlo_is_half(in, n, "Add", &from, &other)) return 0;
         name = from;
     }
     return 0;
 }
+
+/* Are the values that a product mixes a product themselves, as queries times what all tokens sum up to? */
+static int mlo_is_summed_up(const mlo_inside *in, const mlo_node *mix) {
+    mlo_chain c;
+    double scale = 1;
+    return mlo_is_inner_product(in, mix)
+        && mlo_is_inner_product(in, mlo_made_by(in, mlo_chain_walk(in, mix->input[1], &c, &scale)));
+}
+#define MLO_TOLD_SUMMED_UP                                                                       \
+    "linear attention, q (k^T v): what tokens sum up to, of the size of the channels; hardware " \
+    "has "                                                                                       \
+    "softmax(scale * q k^T + mask) v"
 
 /* ---- linear layers -------------------------------------------------------- */
 
@@ -241,6 +261,15 @@ static int mlo_packed_view(
     v->shared = mlo_share_columns(&v->at, v->column);
     n = v->at.heads / v->shared * v->at.d;
     return mlo_last_dim(&whole) != n || !mlo_is_identity(v->column, n);
+}
+
+/* A projection's result as heads of the form that they had. */
+static const char *mlo_x_as_heads(
+    mlo_expansion *x, const char *y, const mlo_heads *at, const mlo_form *form) {
+    const int64_t split[] = { 1, at->t, at->heads, at->d };
+    const int64_t perm[] = { 0, 2, at->order ? 3 : 1, at->order ? 1 : 3 };
+    y = mlo_x_transpose(x, mlo_x_reshape(x, y, split, 4), perm, 4);
+    return mlo_x_reshape(x, y, form->dims, (size_t)form->rank);
 }
 
 /* The operand, from a projection of its own. */

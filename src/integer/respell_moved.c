@@ -361,7 +361,10 @@ static int mlo_window_strange(mlo_mover *g, const mlo_windows *w, const char *wh
     mlo_chain c;
     const char *from = mlo_chain_walk(&g->in, w->mix->input[1], &c, NULL);
     const mlo_form f = mlo_body_form(&g->in, from);
-    if (mlo_tokens_of(&f) == w->t && w->views > w->heads && !mlo_is_batch(g, w->views / w->heads))
+    if (mlo_is_summed_up(&g->in, w->mix))
+        mlo_fail(g->in.m, MLO_E_UNSUPPORTED, w->mix, MLO_TOLD_SUMMED_UP);
+    else if (mlo_tokens_of(&f) == w->t && w->views > w->heads
+        && !mlo_is_batch(g, w->views / w->heads))
         mlo_fail(g->in.m, MLO_E_UNSUPPORTED, w->scores ? w->scores : w->mix,
             "attention in windows of %lld of %lld tokens, whose %s; hardware has softmax(scale * q "
             "k^T "

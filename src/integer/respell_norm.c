@@ -124,8 +124,9 @@ static int mlo_norm_power(mlo_found_norm *f, const char *name, double *by) {
 }
 
 /* What a value is, when it is not smaller than a floor: that is no epsilon, but where it is as
- * small as this it decides of nothing but noise. */
-#define MLO_NORM_FLOOR 1e-6
+ * small as this it decides of nothing but noise. A summand is one everywhere, and has to be smaller. */
+#define MLO_NORM_FLOOR 1e-5
+#define MLO_NORM_GUARD 1e-6
 static const char *mlo_norm_unfloored(const mlo_inside *in, const mlo_node *n, double *least) {
     const int clip = mlo_is(n, "Clip") && n->n_input > 1 && !mlo_has_input(n, 2);
     if (!clip && !(mlo_is(n, "Max") && n->n_input == 2)) return NULL;
@@ -160,10 +161,10 @@ static int mlo_norm_root(mlo_found_norm *f, const char *name, int inverse, doubl
         *by = (over ? x : 1) / *by;
         return 1;
     }
-    if (!inverse
-        && ((from = mlo_norm_unfloored(f->in, n, &x)) != NULL
-            || (from = mlo_norm_unguarded(f->in, n, &x)) != NULL)) {
-        if (!mlo_norm_root(f, from, 0, by) || x < 0 || x > MLO_NORM_FLOOR * *by) return 0;
+    const char *floored = mlo_norm_unfloored(f->in, n, &x);
+    if (!inverse && (from = floored ? floored : mlo_norm_unguarded(f->in, n, &x)) != NULL) {
+        const double most = floored ? MLO_NORM_FLOOR : MLO_NORM_GUARD;
+        if (!mlo_norm_root(f, from, 0, by) || x < 0 || x > most * *by) return 0;
         f->epsilon = f->epsilon > 0 ? f->epsilon : x / *by * (x / *by);
         return 1;
     }

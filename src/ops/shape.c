@@ -970,6 +970,28 @@ static int mlo_run_Trilu(mlo_call *c) {
     return 0;
 }
 
+/* EyeLike: ones on a diagonal. */
+static int mlo_shape_EyeLike(mlo_shapes *s) {
+    const mlo_form x = mlo_form_in(s, 0);
+    if (x.rank >= 0 && x.rank != 2)
+        return mlo_fail(s->m, MLO_E_SHAPE, s->node, "rank %d; a matrix is needed", x.rank);
+    s->out[0] = x;
+    s->out[0].dtype = (mlo_dtype)mlo_int(s->node, "dtype", (int64_t)x.dtype);
+    return 0;
+}
+static int mlo_run_EyeLike(mlo_call *c) {
+    mlo_array *y = c->out[0];
+    const int64_t rows = y->dims[0], columns = y->dims[1], k = mlo_int(c->node, "k", 0);
+    const size_t size = mlo_dtype_size(y->dtype);
+    const float one = 1;
+    memset(y->data, 0, (size_t)mlo_array_count(y) * size);
+    for (int64_t i = 0; i < rows && k <= columns && k >= -rows; i++)
+        if (i + k >= 0 && i + k < columns)
+            mlo_convert(y->dtype, (char *)y->data + (size_t)(i * columns + i + k) * size, MLO_FLOAT,
+                &one, 1);
+    return 0;
+}
+
 /* ---- Pad ------------------------------------------------------------------ */
 
 /* Is it more than any dimension, in either direction? */

@@ -127,6 +127,7 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP3(ScatterND, same),
     MLO_OP3(ScatterElements, same),
     MLO_OP(Trilu, same),
+    MLO_OP(EyeLike, EyeLike),
     MLO_OP(Pad, Pad),
     MLO_OP(Resize, Resize),
     /* products, norms */
