@@ -32464,6 +32464,23 @@ static const char *mlo_told_factor(const mlo_inside *in, const mlo_node *n) {
            "where it hides)";
 }
 
+/* Of a sum of what attention mixes and of another product, head by head. */
+static const char *mlo_told_beside(const mlo_inside *in, const mlo_node *sum) {
+    mlo_chain c;
+    if (!mlo_is(sum, "Add") || mlo_body_form(in, sum->output[0]).rank < 3) return NULL;
+    for (size_t i = 0; i < 2; i++) {
+        const mlo_node *mix = mlo_made_by(in, mlo_chain_walk(in, sum->input[i], &c, NULL));
+        if (!mlo_is_inner_product(in, mix) || !mlo_is_carried(in, sum->input[1 - i])
+            || !mlo_told_product(in, sum->input[1 - i], MLO_TELL_FAR))
+            continue;
+        return "a second product beside the values that attention mixes (relative positions of "
+               "values, as VITS'); "
+               "positions by rotary embedding, by a bias of distance (T5's, ALiBi) or added in "
+               "front of the layers become hardware";
+    }
+    return NULL;
+}
+
 /* Of a value that linear layers over heads make of scores. */
 static const char *mlo_told_talking(const mlo_inside *in, const mlo_node *n) {
     mlo_chain c;
@@ -32810,7 +32827,8 @@ static const char *mlo_refuse_layout(
     const mlo_form from = mlo_body_form(&r->in, source), to = mlo_body_form(&r->in, name);
     const int64_t a = mlo_last_dim(&from), b = mlo_last_dim(&to);
     const mlo_node *made = mlo_made_by(&r->in, source);
-    const char *told = mlo_told_factor(&r->in, made);
+    const char *factor = mlo_told_factor(&r->in, made);
+    const char *told = factor ? factor : mlo_told_beside(&r->in, made);
     const int crossed = from.rank > 1 && to.rank > 1 && from.dims[from.rank - 2] == b
         && to.dims[to.rank - 2] == a;
     if (!told) told = mlo_told_of(&r->in, source, MLO_TELL_DEPTH);

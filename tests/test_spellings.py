@@ -1080,6 +1080,13 @@ class Talking(Spelled):
         return self.node("Einsum", super().scores(q, k), self.draw("talk%d" % self.mixes, self.heads, self.heads), equation="bhij,hg->bgij")
 
 
+class ValuesBeside(Spelled):
+    """Relative positions of values: a second product of the probabilities."""
+    def mixed(self, p, v):
+        self.places = getattr(self, "places", 0) + 1
+        return self.node("Add", super().mixed(p, v), self.node("MatMul", p, self.draw("place%d" % self.places, self.tokens, self.head)))
+
+
 class LinearAttention(Spelled):
     """softmax(q) (softmax(k)^T v)"""
     def attention(self, x, bias, p):
@@ -1554,7 +1561,7 @@ REFUSED = {"blocks": (Blocks, "query 1 adds to key 0 what other queries do not")
            "two tokens of one": (Regrouped, "a layer's values are [tokens, channels]"),
            "a factor of each query": (lambda: FactorOfTokens("queries"), "times a number that tokens differ in"), "a factor of each key's scores": (lambda: FactorOn("scores", (1, 1, 1, TOKENS)), "times a number that tokens differ in"),
            "a factor of each token's result": (lambda: FactorOfTokens("result"), "times a number that tokens differ in"), "heads of other tokens": (ShuffledTokens, "heads that are not joined back"), "rms clamped far": (RmsClampedFar, "no function of one value"),
-           "talking heads": (Talking, "(talking heads)"), "linear attention": (LinearAttention, "linear attention, q (k^T v)"),
+           "talking heads": (Talking, "(talking heads)"), "positions of values": (ValuesBeside, "a second product beside the values"), "linear attention": (LinearAttention, "linear attention, q (k^T v)"),
            "a factor below 0 of the stream": (lambda: DeepNorm(-0.5, -0.5), "factors above 0"),
            "a head of another value": (ModulesOther, "which is no linear layer of its own"),
            "a batch norm that trains": (BatchedTraining, "(training_mode = 1); export the model for inference"), "a batch norm's factor below 0, behind a sum": (BatchedBelow, "factors above 0")}
@@ -1593,4 +1600,4 @@ def check_whole_refusals():
 
 
 if __name__ == "__main__":
-    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_whole_refusals, floor=201)
+    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_whole_refusals, floor=202)

@@ -293,7 +293,8 @@ static const char *mlo_refuse_layout(
     const mlo_form from = mlo_body_form(&r->in, source), to = mlo_body_form(&r->in, name);
     const int64_t a = mlo_last_dim(&from), b = mlo_last_dim(&to);
     const mlo_node *made = mlo_made_by(&r->in, source);
-    const char *told = mlo_told_factor(&r->in, made);
+    const char *factor = mlo_told_factor(&r->in, made);
+    const char *told = factor ? factor : mlo_told_beside(&r->in, made);
     const int crossed = from.rank > 1 && to.rank > 1 && from.dims[from.rank - 2] == b
         && to.dims[to.rank - 2] == a;
     if (!told) told = mlo_told_of(&r->in, source, MLO_TELL_DEPTH);

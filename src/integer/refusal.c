@@ -109,6 +109,23 @@ static const char *mlo_told_factor(const mlo_inside *in, const mlo_node *n) {
            "where it hides)";
 }
 
+/* Of a sum of what attention mixes and of another product, head by head. */
+static const char *mlo_told_beside(const mlo_inside *in, const mlo_node *sum) {
+    mlo_chain c;
+    if (!mlo_is(sum, "Add") || mlo_body_form(in, sum->output[0]).rank < 3) return NULL;
+    for (size_t i = 0; i < 2; i++) {
+        const mlo_node *mix = mlo_made_by(in, mlo_chain_walk(in, sum->input[i], &c, NULL));
+        if (!mlo_is_inner_product(in, mix) || !mlo_is_carried(in, sum->input[1 - i])
+            || !mlo_told_product(in, sum->input[1 - i], MLO_TELL_FAR))
+            continue;
+        return "a second product beside the values that attention mixes (relative positions of "
+               "values, as VITS'); "
+               "positions by rotary embedding, by a bias of distance (T5's, ALiBi) or added in "
+               "front of the layers become hardware";
+    }
+    return NULL;
+}
+
 /* Of a value that linear layers over heads make of scores. */
 static const char *mlo_told_talking(const mlo_inside *in, const mlo_node *n) {
     mlo_chain c;
