@@ -30686,7 +30686,7 @@ static int mlo_inside_layout(const mlo_inside *in, const mlo_inside_factor *f, m
     int64_t *column, int64_t *which) {
     const mlo_form whole = mlo_body_form(in, f->source), *y = &f->form;
     const int64_t t = mlo_tokens_of(&whole), n = mlo_form_count(y);
-    if (y->rank < 2 || t < 2 || n % t) return 0;
+    if (y->rank < 2 || t < 2 || n < t || n % t) return 0;
     for (int order = -1; order < 2; order++) {
         const int64_t d = order < 0 ? n / t : y->dims[y->rank - (order ? 2 : 1)];
         const mlo_heads as = { t, n / t / d, d, order > 0 };
@@ -30802,7 +30802,7 @@ static void mlo_respell_inside_product(mlo_respeller *r, mlo_expansion *x) {
     if (!mlo_inside_factor_of(in, x->n, &f) || !mlo_can_go_along(&f.chain)) return;
     const mlo_node *product = mlo_made_by(in, f.source);
     const mlo_form o = mlo_body_form(in, f.source);
-    if (!mlo_is_inner_product(in, product) || o.rank < 3) return;
+    if (!mlo_is_inner_product(in, product) || o.rank < 3 || mlo_form_count(&o) < 1) return;
     const int mixes = mlo_is_probabilities(in, product->input[0]);
     const char *operand = product->input[mixes ? 1 : 0];
     mlo_form to = mlo_body_form(in, operand);
@@ -30855,7 +30855,9 @@ static void mlo_respell_inside_joined(mlo_respeller *r, mlo_expansion *x) {
     const char *source = mlo_chain_walk(in, p.product->input[0], &c, NULL);
     const mlo_node *mix = mlo_made_by(in, source);
     const mlo_form o = mlo_body_form(in, source);
-    if (!c.n || c.n_rounding || !mlo_is_inner_product(in, mix) || o.rank < 3) return;
+    if (!c.n || c.n_rounding || !mlo_is_inner_product(in, mix) || o.rank < 3
+        || mlo_form_count(&o) < 1)
+        return;
     const int64_t t = o.dims[o.rank - 2], d = mlo_last_dim(&o), n = mlo_last_dim(&f);
     const mlo_heads at = { t, n / d, d, 0 };
     if (mlo_form_count(&o) != t * n || n % d || mlo_tokens_of(&f) != t
