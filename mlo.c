@@ -4412,6 +4412,193 @@ static inline int64_t mlo_itamax(int64_t *e, int64_t n, const int64_t *p) {
     return sum;
 }
 
+/* ======== src/exact/real.c ======== */
+/* exact, real: what standard operators compute in floats, by number (x, up to two more, the node's numbers) and
+ * by row; and in whole numbers beside them, which wrap as ONNX's do. It needs <math.h>.
+ *
+ * This text is the definition: mlo is compiled with it (ops/math.c, nn.c, reduce.c), and puts it beside the C that
+ * it emits of a whole model (--target c --whole). C libraries differ in the last bit of erff and tanhf; of erf and
+ * tanh, too, but that one the rounding hides: so those go by way of double. */
+
+/* ---- number by number ------------------------------------------------------------- */
+
+#define MLO_NUMBER(name, type, value)                                   \
+    static inline type name(type x, type a, type b, const int64_t *p) { \
+        (void)a;                                                        \
+        (void)b;                                                        \
+        (void)p;                                                        \
+        return value;                                                   \
+    }
+MLO_NUMBER(mlo_real_same, float, x)
+MLO_NUMBER(mlo_real_abs, float, fabsf(x))
+MLO_NUMBER(mlo_real_neg, float, -x)
+MLO_NUMBER(mlo_real_sign, float, x > 0 ? 1.0f : x < 0 ? -1.0f : x)
+MLO_NUMBER(mlo_real_relu, float, x < 0 ? 0.0f : x)
+MLO_NUMBER(mlo_real_floor, float, floorf(x))
+MLO_NUMBER(mlo_real_ceil, float, ceilf(x))
+MLO_NUMBER(mlo_real_rint, float, rintf(x))
+MLO_NUMBER(mlo_real_sqrt, float, sqrtf(x))
+MLO_NUMBER(mlo_real_exp, float, expf(x))
+MLO_NUMBER(mlo_real_log, float, logf(x))
+MLO_NUMBER(mlo_real_erf, float, (float)erf((double)x))
+MLO_NUMBER(mlo_real_tanh, float, (float)tanh((double)x))
+MLO_NUMBER(mlo_real_sin, float, (float)sin((double)x))
+MLO_NUMBER(mlo_real_cos, float, (float)cos((double)x))
+MLO_NUMBER(mlo_real_reciprocal, float, 1.0f / x)
+MLO_NUMBER(mlo_real_sigmoid, float, 1.0f / (1.0f + expf(-x)))
+MLO_NUMBER(mlo_real_softsign, float, x / (1.0f + fabsf(x)))
+/* log(1 + e^x), without overflow for large x */
+MLO_NUMBER(mlo_real_softplus, float, (x > 0 ? x : 0.0f) + (float)log1p(exp(-fabs((double)x))))
+MLO_NUMBER(
+    mlo_real_mish, float, x *(float)tanh((x > 0 ? (double)x : 0.0) + log1p(exp(-fabs((double)x)))))
+MLO_NUMBER(mlo_real_hard_swish, float, x *fmaxf(0.0f, fminf(1.0f, x / 6.0f + 0.5f)))
+MLO_NUMBER(mlo_real_gelu, float,
+    (float)(0.5 * (double)x * (1.0 + erf((double)x * 0.70710678118654752440))))
+MLO_NUMBER(mlo_real_gelu_tanh, float,
+    (float)(0.5 * (double)x
+        * (1.0
+            + tanh(0.79788456080286535588
+                * ((double)x + 0.044715 * (double)x * (double)x * (double)x)))))
+/* the node's floats are a and b */
+MLO_NUMBER(mlo_real_leaky, float, x < 0 ? a * x : x)
+MLO_NUMBER(mlo_real_elu, float, x < 0 ? a * (float)expm1((double)x) : x)
+MLO_NUMBER(mlo_real_celu, float, x < 0 ? a * (float)expm1((double)x / (double)a) : x)
+MLO_NUMBER(mlo_real_selu, float, x > 0 ? b * x : b * a * (float)expm1((double)x))
+MLO_NUMBER(mlo_real_thresholded, float, x > a ? x : 0.0f)
+MLO_NUMBER(mlo_real_hard_sigmoid, float, fmaxf(0.0f, fminf(1.0f, a *x + b)))
+MLO_NUMBER(mlo_real_swish, float, x / (1.0f + expf(-a * x)))
+MLO_NUMBER(mlo_real_shrink, float, x<-a ? x + b : x> a ? x - b : 0.0f)
+/* of two or three numbers */
+MLO_NUMBER(mlo_real_sum, float, x + a)
+MLO_NUMBER(mlo_real_difference, float, x - a)
+MLO_NUMBER(mlo_real_product, float, x *a)
+MLO_NUMBER(mlo_real_quotient, float, x / a)
+MLO_NUMBER(mlo_real_larger, float, x > a || x != x ? x : a)
+MLO_NUMBER(mlo_real_smaller, float, x < a || x != x ? x : a)
+MLO_NUMBER(mlo_real_power, float, a == 2.0f ? x * x : a == 3.0f ? x * x * x : powf(x, a))
+MLO_NUMBER(mlo_real_prelu, float, x < 0 ? x * a : x)
+MLO_NUMBER(mlo_real_is_nan, float, x != x ? 1.0f : 0.0f)
+MLO_NUMBER(mlo_real_is, float, x < 0 || x > 0 || x != x ? 1.0f : 0.0f)
+MLO_NUMBER(mlo_real_less, float, x < a ? 1.0f : 0.0f)
+MLO_NUMBER(mlo_real_less_equal, float, x <= a ? 1.0f : 0.0f)
+MLO_NUMBER(mlo_real_equal, float, x <= a && x >= a ? 1.0f : 0.0f)
+MLO_NUMBER(mlo_real_chosen, float, x > 0 ? a : b)
+
+MLO_NUMBER(mlo_whole_same, int64_t, x)
+MLO_NUMBER(mlo_whole_larger, int64_t, x > a ? x : a)
+MLO_NUMBER(mlo_whole_smaller, int64_t, x < a ? x : a)
+MLO_NUMBER(mlo_whole_sum, int64_t, (int64_t)((uint64_t)x + (uint64_t)a))
+MLO_NUMBER(mlo_whole_difference, int64_t, (int64_t)((uint64_t)x - (uint64_t)a))
+MLO_NUMBER(mlo_whole_product, int64_t, (int64_t)((uint64_t)x *(uint64_t)a))
+MLO_NUMBER(mlo_whole_quotient, int64_t, a == 0 ? 0 : a == -1 ? (int64_t)(0 - (uint64_t)x) : x / a)
+MLO_NUMBER(mlo_whole_rest, int64_t,
+    a == 0 || a == -1                          ? 0
+        : x % a != 0 && (x % a < 0) != (a < 0) ? x % a + a
+                                               : x % a)
+MLO_NUMBER(mlo_whole_abs, int64_t, x < 0 ? (int64_t)(0 - (uint64_t)x) : x)
+MLO_NUMBER(mlo_whole_neg, int64_t, (int64_t)(0 - (uint64_t)x))
+MLO_NUMBER(mlo_whole_sign, int64_t, (x > 0) - (x < 0))
+MLO_NUMBER(mlo_whole_is, int64_t, x != 0)
+MLO_NUMBER(mlo_whole_not, int64_t, x == 0)
+MLO_NUMBER(mlo_whole_and, int64_t, x != 0 && a != 0)
+MLO_NUMBER(mlo_whole_or, int64_t, x != 0 || a != 0)
+MLO_NUMBER(mlo_whole_xor, int64_t, (x != 0) != (a != 0))
+MLO_NUMBER(mlo_whole_less, int64_t, x < a)
+MLO_NUMBER(mlo_whole_less_equal, int64_t, x <= a)
+MLO_NUMBER(mlo_whole_equal, int64_t, x == a)
+MLO_NUMBER(mlo_whole_chosen, int64_t, x != 0 ? a : b)
+
+/* A float as a whole number, towards zero. */
+static inline int64_t mlo_real_whole(float x, float a, float b, const int64_t *p) {
+    (void)a;
+    (void)b;
+    (void)p;
+    return x != x                     ? 0
+        : x >= 9223372036854775808.0f ? INT64_MAX
+        : x < -9223372036854775808.0f ? INT64_MIN
+                                      : (int64_t)x;
+}
+/* In steps of a, to the nearest, of two the even one; p = [lo, hi]. */
+static inline int64_t mlo_real_steps(float x, float a, float b, const int64_t *p) {
+    const float q = rintf(x / a), lo = (float)p[0], hi = (float)p[1];
+    (void)b;
+    return (int64_t)(q > lo ? q < hi ? q : hi : lo);
+}
+/* The same around the zero b, as QuantizeLinear has it. */
+static inline int64_t mlo_real_steps_from(float x, float a, float b, const int64_t *p) {
+    const double q = rint((double)(x / a)) + (double)b, lo = (double)p[0], hi = (double)p[1];
+    return (int64_t)(q > lo ? q < hi ? q : hi : lo);
+}
+static inline float mlo_real_from_steps(float x, float a, float b, const int64_t *p) {
+    (void)p;
+    return (x - b) * a;
+}
+
+/* ---- row by row --------------------------------------------------------------------- */
+
+/* e^(x - max), normalised; or its logarithm. Numbers `step` apart; z may be x. */
+static inline void mlo_real_softmax(
+    float *z, const float *x, int64_t n, int64_t step, int logarithm) {
+    float max = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (x[i * step] > max || x[i * step] != x[i * step]) max = x[i * step];
+    for (int64_t i = 0; i < n; i++) {
+        const float far = x[i * step] - max;
+        /* what a mask hides; expf is slow where it gives 0 */
+        const float e = far < -104 ? 0 : expf(far);
+        sum += e;
+        if (!logarithm) z[i * step] = e;
+    }
+    if (logarithm) {
+        const float l = logf(sum);
+        for (int64_t i = 0; i < n; i++) z[i * step] = x[i * step] - max - l;
+        return;
+    }
+    const float scale = 1.0f / sum;
+    for (int64_t i = 0; i < n; i++) z[i * step] *= scale;
+}
+
+/* z := normalised z, in place; without `mean` by the root mean square alone. stash: the mean, the inverse. */
+static inline void mlo_real_normalize(
+    double *z, int64_t n, double epsilon, int mean, double *stash) {
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; mean && i < n; i++) sum += z[i];
+    const double mu = sum / (double)n;
+    for (int64_t i = 0; i < n; i++) squares += (z[i] - mu) * (z[i] - mu);
+    const double inverse = 1.0 / sqrt(squares / (double)n + epsilon);
+    for (int64_t i = 0; i < n; i++) z[i] = (z[i] - mu) * inverse;
+    stash[0] = mu;
+    stash[1] = inverse;
+}
+
+/* ---- many to one ---------------------------------------------------------------------- */
+
+enum { MLO_SUM, MLO_PRODUCT, MLO_LEAST, MLO_MOST, MLO_SQUARES, MLO_ABSOLUTES, MLO_EXPONENTIALS };
+
+/* What has been combined so far, combined with x, too. */
+static inline double mlo_real_combined(int how, double sum, double x, double most) {
+    switch (how) {
+    case MLO_PRODUCT: return sum * x;
+    case MLO_LEAST: return x < sum || x != x ? x : sum;
+    case MLO_MOST: return x > sum || x != x ? x : sum;
+    case MLO_SQUARES: return sum + x * x;
+    case MLO_ABSOLUTES: return sum + fabs(x);
+    case MLO_EXPONENTIALS: return sum + exp(x - most);
+    default: return sum + x;
+    }
+}
+static inline int64_t mlo_whole_combined(int how, int64_t sum, int64_t x, int64_t most) {
+    (void)most;
+    switch (how) {
+    case MLO_PRODUCT: return (int64_t)((uint64_t)sum * (uint64_t)x);
+    case MLO_LEAST: return x < sum ? x : sum;
+    case MLO_MOST: return x > sum ? x : sum;
+    case MLO_SQUARES: return (int64_t)((uint64_t)sum + (uint64_t)x * (uint64_t)x);
+    case MLO_ABSOLUTES: return (int64_t)((uint64_t)sum + (x < 0 ? 0 - (uint64_t)x : (uint64_t)x));
+    default: return (int64_t)((uint64_t)sum + (uint64_t)x);
+    }
+}
+
 /* ops: operators, and running them */
 
 /* ======== src/ops/traits.c ======== */
@@ -5201,7 +5388,10 @@ static int mlo_elementwise(mlo_call *c, size_t n, const mlo_loops *loops, const 
     MLO_LOOP1(mlo_f32_##op, float, float, f) MLO_LOOP1(mlo_f64_##op, double, double, d)
 #define MLO_UNARY(op, f, d) \
     MLO_FLOATS1(op, f, d) MLO_RUN(op, 1, NULL, mlo_f32_##op, mlo_f64_##op, NULL, NULL, 0)
-#define MLO_LIBM(op, function) MLO_UNARY(op, function##f(x), function(x))
+/* What floats give is in exact/real.c: emitted C has it, too. */
+#define MLO_REAL(name) mlo_real_##name(x, 0, 0, NULL)
+#define MLO_REAL2(name) mlo_real_##name(x, y, 0, NULL)
+#define MLO_LIBM(op, function) MLO_UNARY(op, MLO_REAL(function), function(x))
 /* Floats by way of double, rounded: C libraries differ in the last bit of erff and tanhf; of erf and tanh, too, but
  * that one the rounding hides. (expf, logf, powf do so by themselves, in glibc and in musl.) So a model becomes the
  * same integers with either. It costs no more. */
@@ -5213,10 +5403,10 @@ MLO_LIBM(Round, rint)
 MLO_LIBM(Sqrt, sqrt)
 MLO_LIBM(Exp, exp)
 MLO_LIBM(Log, log)
-MLO_ROUNDED(Erf, erf)
-MLO_ROUNDED(Tanh, tanh)
-MLO_ROUNDED(Sin, sin)
-MLO_ROUNDED(Cos, cos)
+MLO_LIBM(Erf, erf)
+MLO_LIBM(Tanh, tanh)
+MLO_LIBM(Sin, sin)
+MLO_LIBM(Cos, cos)
 MLO_ROUNDED(Tan, tan)
 MLO_ROUNDED(Asin, asin)
 MLO_ROUNDED(Acos, acos)
@@ -5226,16 +5416,13 @@ MLO_ROUNDED(Cosh, cosh)
 MLO_ROUNDED(Asinh, asinh)
 MLO_ROUNDED(Acosh, acosh)
 MLO_ROUNDED(Atanh, atanh)
-MLO_UNARY(Reciprocal, 1.0f / x, 1.0 / x)
-MLO_UNARY(Sigmoid, 1.0f / (1.0f + expf(-x)), 1.0 / (1.0 + exp(-x)))
-MLO_UNARY(Softsign, x / (1.0f + fabsf(x)), x / (1.0 + fabs(x)))
+MLO_UNARY(Reciprocal, MLO_REAL(reciprocal), 1.0 / x)
+MLO_UNARY(Sigmoid, MLO_REAL(sigmoid), 1.0 / (1.0 + exp(-x)))
+MLO_UNARY(Softsign, MLO_REAL(softsign), x / (1.0 + fabs(x)))
 /* log(1 + e^x), without overflow for large x */
-MLO_UNARY(Softplus, (x > 0 ? x : 0.0f) + (float)log1p(exp(-fabs((double)x))),
-    (x > 0 ? x : 0.0) + log1p(exp(-fabs(x))))
-MLO_UNARY(Mish, x * (float)tanh((x > 0 ? (double)x : 0.0) + log1p(exp(-fabs((double)x)))),
-    x * tanh((x > 0 ? x : 0.0) + log1p(exp(-fabs(x)))))
-MLO_UNARY(HardSwish, x * fmaxf(0.0f, fminf(1.0f, x / 6.0f + 0.5f)),
-    x * fmax(0.0, fmin(1.0, x / 6.0 + 0.5)))
+MLO_UNARY(Softplus, MLO_REAL(softplus), (x > 0 ? x : 0.0) + log1p(exp(-fabs(x))))
+MLO_UNARY(Mish, MLO_REAL(mish), x * tanh((x > 0 ? x : 0.0) + log1p(exp(-fabs(x)))))
+MLO_UNARY(HardSwish, MLO_REAL(hard_swish), x * fmax(0.0, fmin(1.0, x / 6.0 + 0.5)))
 
 /* Also for integers. */
 #define MLO_NUMERIC1(op, f, d, i, u)               \
@@ -5243,11 +5430,11 @@ MLO_UNARY(HardSwish, x * fmaxf(0.0f, fminf(1.0f, x / 6.0f + 0.5f)),
     MLO_LOOP1(mlo_i64_##op, int64_t, int64_t, i)   \
     MLO_LOOP1(mlo_u64_##op, uint64_t, uint64_t, u) \
     MLO_RUN(op, 1, NULL, mlo_f32_##op, mlo_f64_##op, mlo_i64_##op, mlo_u64_##op, 0)
-MLO_NUMERIC1(Abs, fabsf(x), fabs(x), x < 0 ? MLO_WRAPPED(0, -, x) : x, x)
-MLO_NUMERIC1(Neg, -x, -x, MLO_WRAPPED(0, -, x), 0 - x)
-MLO_NUMERIC1(Sign, x > 0 ? 1.0f : x < 0 ? -1.0f : x, x > 0 ? 1.0 : x < 0 ? -1.0 : x,
+MLO_NUMERIC1(Abs, MLO_REAL(abs), fabs(x), x < 0 ? MLO_WRAPPED(0, -, x) : x, x)
+MLO_NUMERIC1(Neg, MLO_REAL(neg), -x, MLO_WRAPPED(0, -, x), 0 - x)
+MLO_NUMERIC1(Sign, MLO_REAL(sign), x > 0 ? 1.0 : x < 0 ? -1.0 : x,
     x > 0 ? 1 : x < 0 ? -1 : 0, x > 0)
-MLO_NUMERIC1(Relu, x < 0 ? 0.0f : x, x < 0 ? 0.0 : x, x < 0 ? 0 : x, x)
+MLO_NUMERIC1(Relu, MLO_REAL(relu), x < 0 ? 0.0 : x, x < 0 ? 0 : x, x)
 
 MLO_LOOP1(mlo_i64_Not, int64_t, uint8_t, !x)
 MLO_RUN(Not, 1, NULL, NULL, NULL, mlo_i64_Not, NULL, 1)
@@ -5270,30 +5457,25 @@ MLO_RUN(IsNaN, 1, NULL, mlo_f32_IsNaN, mlo_f64_IsNaN, NULL, NULL, 1)
     }
 #define MLO_A ((float)arg[0])
 #define MLO_B ((float)arg[1])
-MLO_UNARY_ARGS(LeakyRelu, "alpha", 0.01f, "", 0, x < 0 ? MLO_A * x : x, x < 0 ? arg[0] * x : x)
-MLO_UNARY_ARGS(Elu, "alpha", 1.0f, "", 0, x < 0 ? MLO_A * (float)expm1((double)x) : x,
-    x < 0 ? arg[0] * expm1(x) : x)
-MLO_UNARY_ARGS(Celu, "alpha", 1.0f, "", 0, x < 0 ? MLO_A * (float)expm1((double)x / arg[0]) : x,
+#define MLO_REAL_AB(name) mlo_real_##name(x, MLO_A, MLO_B, NULL)
+MLO_UNARY_ARGS(LeakyRelu, "alpha", 0.01f, "", 0, MLO_REAL_AB(leaky), x < 0 ? arg[0] * x : x)
+MLO_UNARY_ARGS(Elu, "alpha", 1.0f, "", 0, MLO_REAL_AB(elu), x < 0 ? arg[0] * expm1(x) : x)
+MLO_UNARY_ARGS(Celu, "alpha", 1.0f, "", 0, MLO_REAL_AB(celu),
     x < 0 ? arg[0] * expm1(x / arg[0]) : x)
 MLO_UNARY_ARGS(Selu, "alpha", 1.67326319217681884765625f, "gamma", 1.05070102214813232421875f,
-    x > 0 ? MLO_B * x : MLO_B * MLO_A * (float)expm1((double)x),
-    x > 0 ? arg[1] * x : arg[1] * arg[0] * expm1(x))
-MLO_UNARY_ARGS(ThresholdedRelu, "alpha", 1.0f, "", 0, x > MLO_A ? x : 0.0f, x > arg[0] ? x : 0.0)
-MLO_UNARY_ARGS(HardSigmoid, "alpha", 0.2f, "beta", 0.5f,
-    fmaxf(0.0f, fminf(1.0f, MLO_A * x + MLO_B)), fmax(0.0, fmin(1.0, arg[0] * x + arg[1])))
-MLO_UNARY_ARGS(Swish, "alpha", 1.0f, "", 0, x / (1.0f + expf(-MLO_A * x)),
-    x / (1.0 + exp(-arg[0] * x)))
-MLO_UNARY_ARGS(Shrink, "lambd", 0.5f, "bias", 0.0f,
-    x < -MLO_A ? x + MLO_B : x > MLO_A ? x - MLO_B : 0.0f,
+    MLO_REAL_AB(selu), x > 0 ? arg[1] * x : arg[1] * arg[0] * expm1(x))
+MLO_UNARY_ARGS(ThresholdedRelu, "alpha", 1.0f, "", 0, MLO_REAL_AB(thresholded),
+    x > arg[0] ? x : 0.0)
+MLO_UNARY_ARGS(HardSigmoid, "alpha", 0.2f, "beta", 0.5f, MLO_REAL_AB(hard_sigmoid),
+    fmax(0.0, fmin(1.0, arg[0] * x + arg[1])))
+MLO_UNARY_ARGS(Swish, "alpha", 1.0f, "", 0, MLO_REAL_AB(swish), x / (1.0 + exp(-arg[0] * x)))
+MLO_UNARY_ARGS(Shrink, "lambd", 0.5f, "bias", 0.0f, MLO_REAL_AB(shrink),
     x < -arg[0] ? x + arg[1] : x > arg[0] ? x - arg[1] : 0.0)
 
 #define MLO_SQRT_HALF 0.70710678118654752440
 #define MLO_SQRT_2_OVER_PI 0.79788456080286535588
-MLO_FLOATS1(GeluErf, 0.5 * (double)x * (1.0 + erf((double)x * MLO_SQRT_HALF)),
-    0.5 * x * (1.0 + erf(x * MLO_SQRT_HALF)))
-MLO_FLOATS1(GeluTanh,
-    0.5 * (double)x
-        * (1.0 + tanh(MLO_SQRT_2_OVER_PI * ((double)x + 0.044715 * (double)x * (double)x * (double)x))),
+MLO_FLOATS1(GeluErf, MLO_REAL(gelu), 0.5 * x * (1.0 + erf(x * MLO_SQRT_HALF)))
+MLO_FLOATS1(GeluTanh, MLO_REAL(gelu_tanh),
     0.5 * x * (1.0 + tanh(MLO_SQRT_2_OVER_PI * (x + 0.044715 * x * x * x))))
 static const mlo_loops mlo_loops_gelu[2] = { { mlo_f32_GeluErf, mlo_f64_GeluErf, NULL, NULL, 0 },
     { mlo_f32_GeluTanh, mlo_f64_GeluTanh, NULL, NULL, 0 } };
@@ -5337,14 +5519,14 @@ static int mlo_run_IsInf(mlo_call *c) {
 
 /* x / y towards zero; by zero gives 0, and the one quotient that overflows wraps */
 #define MLO_DIVIDE(x, y) ((y) == 0 ? 0 : (y) == -1 ? MLO_WRAPPED(0, -, x) : (x) / (y))
-MLO_NUMERIC2(Add, 2, x + y, x + y, MLO_WRAPPED(x, +, y), x + y)
-MLO_NUMERIC2(Sub, 2, x - y, x - y, MLO_WRAPPED(x, -, y), x - y)
-MLO_NUMERIC2(Mul, 2, x * y, x * y, MLO_WRAPPED(x, *, y), x * y)
-MLO_NUMERIC2(Div, 2, x / y, x / y, MLO_DIVIDE(x, y), y ? x / y : 0)
-MLO_NUMERIC2(Min, 0, x < y || x != x ? x : y, x < y || x != x ? x : y, x < y ? x : y, x < y ? x : y)
-MLO_NUMERIC2(Max, 0, x > y || x != x ? x : y, x > y || x != x ? x : y, x > y ? x : y, x > y ? x : y)
+MLO_NUMERIC2(Add, 2, MLO_REAL2(sum), x + y, MLO_WRAPPED(x, +, y), x + y)
+MLO_NUMERIC2(Sub, 2, MLO_REAL2(difference), x - y, MLO_WRAPPED(x, -, y), x - y)
+MLO_NUMERIC2(Mul, 2, MLO_REAL2(product), x * y, MLO_WRAPPED(x, *, y), x * y)
+MLO_NUMERIC2(Div, 2, MLO_REAL2(quotient), x / y, MLO_DIVIDE(x, y), y ? x / y : 0)
+MLO_NUMERIC2(Min, 0, MLO_REAL2(smaller), x < y || x != x ? x : y, x < y ? x : y, x < y ? x : y)
+MLO_NUMERIC2(Max, 0, MLO_REAL2(larger), x > y || x != x ? x : y, x > y ? x : y, x > y ? x : y)
 MLO_NUMERIC2(Sum, 0, x + y, x + y, MLO_WRAPPED(x, +, y), x + y)
-MLO_NUMERIC2(PRelu, 2, x < 0 ? x * y : x, x < 0 ? x * y : x, x < 0 ? MLO_WRAPPED(x, *, y) : x, x)
+MLO_NUMERIC2(PRelu, 2, MLO_REAL2(prelu), x < 0 ? x * y : x, x < 0 ? MLO_WRAPPED(x, *, y) : x, x)
 MLO_COMPARE(Equal, x == y)
 MLO_COMPARE(Less, x < y)
 MLO_COMPARE(LessOrEqual, x <= y)
@@ -5417,7 +5599,7 @@ static uint64_t mlo_power(uint64_t x, int64_t n) {
         if (n & 1) r *= x;
     return r;
 }
-MLO_FLOATS2(Pow, y == 2.0f ? x * x : y == 3.0f ? x * x * x : powf(x, y), pow(x, y))
+MLO_FLOATS2(Pow, MLO_REAL2(power), pow(x, y))
 MLO_INTS2(Pow, (int64_t)mlo_power((uint64_t)x, y),
     mlo_power(x, y > INT64_MAX ? INT64_MAX : (int64_t)y))
 static const mlo_loops mlo_loops_Pow = { mlo_f32_Pow, mlo_f64_Pow, mlo_i64_Pow, mlo_u64_Pow, 0 };
@@ -7044,25 +7226,8 @@ static int mlo_run_MatMulInteger(mlo_call *c) {
 
 /* ---- Softmax -------------------------------------------------------------- */
 
-/* One row, elements `step` apart: e^(x - max), normalised; or its logarithm. */
-static void mlo_softmax_row(float *z, const float *x, int64_t n, int64_t step, int logarithm) {
-    float max = -INFINITY, sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (x[i * step] > max || x[i * step] != x[i * step]) max = x[i * step];
-    for (int64_t i = 0; i < n; i++) {
-        const float far = x[i * step] - max;
-        float e = far < -104 ? 0 : expf(far); /* what a mask hides; expf is slow where it gives 0 */
-        sum += e;
-        if (!logarithm) z[i * step] = e;
-    }
-    if (logarithm) {
-        float l = logf(sum);
-        for (int64_t i = 0; i < n; i++) z[i * step] = x[i * step] - max - l;
-        return;
-    }
-    float scale = 1.0f / sum;
-    for (int64_t i = 0; i < n; i++) z[i * step] *= scale;
-}
+/* One row of doubles, elements `step` apart: e^(x - max), normalised; or its logarithm. (Of floats:
+ * exact/real.c.) */
 static void mlo_softmax_row_f64(
     double *z, const double *x, int64_t n, int64_t step, int logarithm) {
     double max = -(double)INFINITY, sum = 0;
@@ -7107,7 +7272,7 @@ static int mlo_softmax(mlo_call *c, int logarithm) {
         for (int64_t i = 0; i < inner; i++) {
             int64_t at = o * n * inner + i;
             if (core == MLO_FLOAT)
-                mlo_softmax_row(
+                mlo_real_softmax(
                     (float *)z->data + at, (const float *)x->data + at, n, inner, logarithm);
             else
                 mlo_softmax_row_f64(
@@ -7150,15 +7315,11 @@ static void mlo_stash(mlo_call *c, size_t i, int64_t at, double v) {
 /* z := normalised x; without `mean` the root mean square alone. Statistics in double. */
 static void mlo_normalize(
     mlo_call *c, double *z, int64_t rows, int64_t n, double epsilon, int mean) {
+    double stash[2];
     for (int64_t r = 0; r < rows; r++, z += n) {
-        double sum = 0, squares = 0;
-        for (int64_t i = 0; mean && i < n; i++) sum += z[i];
-        double mu = sum / (double)n;
-        for (int64_t i = 0; i < n; i++) squares += (z[i] - mu) * (z[i] - mu);
-        double inverse = 1.0 / sqrt(squares / (double)n + epsilon);
-        for (int64_t i = 0; i < n; i++) z[i] = (z[i] - mu) * inverse;
-        if (mean) mlo_stash(c, 1, r, mu);
-        if (mean) mlo_stash(c, 2, r, inverse);
+        mlo_real_normalize(z, n, epsilon, mean, stash);
+        if (mean) mlo_stash(c, 1, r, stash[0]);
+        if (mean) mlo_stash(c, 2, r, stash[1]);
     }
 }
 static int mlo_norm(mlo_call *c, int mean) {
@@ -8031,31 +8192,6 @@ static int mlo_shape_Reduce(mlo_shapes *s) {
     return mlo_failed(s->m);
 }
 
-enum { MLO_SUM, MLO_PRODUCT, MLO_LEAST, MLO_MOST, MLO_SQUARES, MLO_ABSOLUTES, MLO_EXPONENTIALS };
-
-/* acc[i] := acc[i] combined with element x. */
-static double mlo_combine(int how, double acc, double x, double most) {
-    switch (how) {
-    case MLO_PRODUCT: return acc * x;
-    case MLO_LEAST: return x < acc || x != x ? x : acc;
-    case MLO_MOST: return x > acc || x != x ? x : acc;
-    case MLO_SQUARES: return acc + x * x;
-    case MLO_ABSOLUTES: return acc + fabs(x);
-    case MLO_EXPONENTIALS: return acc + exp(x - most);
-    default: return acc + x;
-    }
-}
-static int64_t mlo_combine_int(int how, int64_t acc, int64_t x) {
-    switch (how) {
-    case MLO_PRODUCT: return MLO_WRAPPED(acc, *, x);
-    case MLO_LEAST: return x < acc ? x : acc;
-    case MLO_MOST: return x > acc ? x : acc;
-    case MLO_SQUARES: return MLO_WRAPPED(acc, +, MLO_WRAPPED(x, *, x));
-    case MLO_ABSOLUTES: return MLO_WRAPPED(acc, +, x < 0 ? MLO_WRAPPED(0, -, x) : x);
-    default: return MLO_WRAPPED(acc, +, x);
-    }
-}
-
 /* Walks x once; every element goes to the accumulator of its output. Accumulators are doubles or
  * int64s, as x is. */
 static void mlo_reduce_pass(
@@ -8067,11 +8203,11 @@ static void mlo_reduce_pass(
     }
     for (int64_t i = 0; i < n; i++) {
         if (x->dtype == MLO_DOUBLE)
-            ((double *)acc)[o] = mlo_combine(
+            ((double *)acc)[o] = mlo_real_combined(
                 how, ((double *)acc)[o], ((const double *)x->data)[i], most ? most[o] : 0);
         else
-            ((int64_t *)acc)[o] = mlo_combine_int(
-                how, ((int64_t *)acc)[o], ((const int64_t *)x->data)[i]);
+            ((int64_t *)acc)[o] = mlo_whole_combined(
+                how, ((int64_t *)acc)[o], ((const int64_t *)x->data)[i], 0);
         for (int k = x->rank - 1; k >= 0; k--) {
             o += step[k];
             if (++at[k] < x->dims[k]) break;
@@ -25016,13 +25152,10 @@ static int mlo_quantize_run(mlo_call *c) {
         return mlo_fail(c->m, MLO_E_TYPE, c->node, "x and scale must be FLOAT");
     if (mlo_kernel_count(c, 1, 1)) return mlo_failed(c->m);
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
-    float lo = (float)mlo_kernel_low(c->node);
-    float hi = (float)mlo_kernel_high(c->node);
-    float scale = ((const float *)s->data)[0];
-    for (int64_t i = 0, n = mlo_array_count(x); y && i < n; i++) {
-        float q = rintf(((const float *)x->data)[i] / scale);
-        mlo_set_element(y, i, (int64_t)(q > lo ? q < hi ? q : hi : lo));
-    }
+    const int64_t ends[2] = { mlo_kernel_low(c->node), mlo_kernel_high(c->node) };
+    const float scale = ((const float *)s->data)[0];
+    for (int64_t i = 0, n = mlo_array_count(x); y && i < n; i++)
+        mlo_set_element(y, i, mlo_real_steps(((const float *)x->data)[i], scale, 0, ends));
     return mlo_failed(c->m);
 }
 
@@ -68869,6 +69002,193 @@ static const char *const mlo_lines_exact_norm_c[] = {
     "    return mlo_clip(mlo_shift_down(n * g + b, shift), lo, hi);",
     "}",
     NULL };
+static const char *const mlo_lines_exact_real_c[] = {
+    "/* exact, real: what standard operators compute in floats, by number (x, up to two more, the node's numbers) and",
+    " * by row; and in whole numbers beside them, which wrap as ONNX's do. It needs <math.h>.",
+    " *",
+    " * This text is the definition: mlo is compiled with it (ops/math.c, nn.c, reduce.c), and puts it beside the C that",
+    " * it emits of a whole model (--target c --whole). C libraries differ in the last bit of erff and tanhf; of erf and",
+    " * tanh, too, but that one the rounding hides: so those go by way of double. */",
+    "",
+    "/* ---- number by number ------------------------------------------------------------- */",
+    "",
+    "#define MLO_NUMBER(name, type, value)                                   \\",
+    "    static inline type name(type x, type a, type b, const int64_t *p) { \\",
+    "        (void)a;                                                        \\",
+    "        (void)b;                                                        \\",
+    "        (void)p;                                                        \\",
+    "        return value;                                                   \\",
+    "    }",
+    "MLO_NUMBER(mlo_real_same, float, x)",
+    "MLO_NUMBER(mlo_real_abs, float, fabsf(x))",
+    "MLO_NUMBER(mlo_real_neg, float, -x)",
+    "MLO_NUMBER(mlo_real_sign, float, x > 0 ? 1.0f : x < 0 ? -1.0f : x)",
+    "MLO_NUMBER(mlo_real_relu, float, x < 0 ? 0.0f : x)",
+    "MLO_NUMBER(mlo_real_floor, float, floorf(x))",
+    "MLO_NUMBER(mlo_real_ceil, float, ceilf(x))",
+    "MLO_NUMBER(mlo_real_rint, float, rintf(x))",
+    "MLO_NUMBER(mlo_real_sqrt, float, sqrtf(x))",
+    "MLO_NUMBER(mlo_real_exp, float, expf(x))",
+    "MLO_NUMBER(mlo_real_log, float, logf(x))",
+    "MLO_NUMBER(mlo_real_erf, float, (float)erf((double)x))",
+    "MLO_NUMBER(mlo_real_tanh, float, (float)tanh((double)x))",
+    "MLO_NUMBER(mlo_real_sin, float, (float)sin((double)x))",
+    "MLO_NUMBER(mlo_real_cos, float, (float)cos((double)x))",
+    "MLO_NUMBER(mlo_real_reciprocal, float, 1.0f / x)",
+    "MLO_NUMBER(mlo_real_sigmoid, float, 1.0f / (1.0f + expf(-x)))",
+    "MLO_NUMBER(mlo_real_softsign, float, x / (1.0f + fabsf(x)))",
+    "/* log(1 + e^x), without overflow for large x */",
+    "MLO_NUMBER(mlo_real_softplus, float, (x > 0 ? x : 0.0f) + (float)log1p(exp(-fabs((double)x))))",
+    "MLO_NUMBER(",
+    "    mlo_real_mish, float, x *(float)tanh((x > 0 ? (double)x : 0.0) + log1p(exp(-fabs((double)x)))))",
+    "MLO_NUMBER(mlo_real_hard_swish, float, x *fmaxf(0.0f, fminf(1.0f, x / 6.0f + 0.5f)))",
+    "MLO_NUMBER(mlo_real_gelu, float,",
+    "    (float)(0.5 * (double)x * (1.0 + erf((double)x * 0.70710678118654752440))))",
+    "MLO_NUMBER(mlo_real_gelu_tanh, float,",
+    "    (float)(0.5 * (double)x",
+    "        * (1.0",
+    "            + tanh(0.79788456080286535588",
+    "                * ((double)x + 0.044715 * (double)x * (double)x * (double)x)))))",
+    "/* the node's floats are a and b */",
+    "MLO_NUMBER(mlo_real_leaky, float, x < 0 ? a * x : x)",
+    "MLO_NUMBER(mlo_real_elu, float, x < 0 ? a * (float)expm1((double)x) : x)",
+    "MLO_NUMBER(mlo_real_celu, float, x < 0 ? a * (float)expm1((double)x / (double)a) : x)",
+    "MLO_NUMBER(mlo_real_selu, float, x > 0 ? b * x : b * a * (float)expm1((double)x))",
+    "MLO_NUMBER(mlo_real_thresholded, float, x > a ? x : 0.0f)",
+    "MLO_NUMBER(mlo_real_hard_sigmoid, float, fmaxf(0.0f, fminf(1.0f, a *x + b)))",
+    "MLO_NUMBER(mlo_real_swish, float, x / (1.0f + expf(-a * x)))",
+    "MLO_NUMBER(mlo_real_shrink, float, x<-a ? x + b : x> a ? x - b : 0.0f)",
+    "/* of two or three numbers */",
+    "MLO_NUMBER(mlo_real_sum, float, x + a)",
+    "MLO_NUMBER(mlo_real_difference, float, x - a)",
+    "MLO_NUMBER(mlo_real_product, float, x *a)",
+    "MLO_NUMBER(mlo_real_quotient, float, x / a)",
+    "MLO_NUMBER(mlo_real_larger, float, x > a || x != x ? x : a)",
+    "MLO_NUMBER(mlo_real_smaller, float, x < a || x != x ? x : a)",
+    "MLO_NUMBER(mlo_real_power, float, a == 2.0f ? x * x : a == 3.0f ? x * x * x : powf(x, a))",
+    "MLO_NUMBER(mlo_real_prelu, float, x < 0 ? x * a : x)",
+    "MLO_NUMBER(mlo_real_is_nan, float, x != x ? 1.0f : 0.0f)",
+    "MLO_NUMBER(mlo_real_is, float, x < 0 || x > 0 || x != x ? 1.0f : 0.0f)",
+    "MLO_NUMBER(mlo_real_less, float, x < a ? 1.0f : 0.0f)",
+    "MLO_NUMBER(mlo_real_less_equal, float, x <= a ? 1.0f : 0.0f)",
+    "MLO_NUMBER(mlo_real_equal, float, x <= a && x >= a ? 1.0f : 0.0f)",
+    "MLO_NUMBER(mlo_real_chosen, float, x > 0 ? a : b)",
+    "",
+    "MLO_NUMBER(mlo_whole_same, int64_t, x)",
+    "MLO_NUMBER(mlo_whole_larger, int64_t, x > a ? x : a)",
+    "MLO_NUMBER(mlo_whole_smaller, int64_t, x < a ? x : a)",
+    "MLO_NUMBER(mlo_whole_sum, int64_t, (int64_t)((uint64_t)x + (uint64_t)a))",
+    "MLO_NUMBER(mlo_whole_difference, int64_t, (int64_t)((uint64_t)x - (uint64_t)a))",
+    "MLO_NUMBER(mlo_whole_product, int64_t, (int64_t)((uint64_t)x *(uint64_t)a))",
+    "MLO_NUMBER(mlo_whole_quotient, int64_t, a == 0 ? 0 : a == -1 ? (int64_t)(0 - (uint64_t)x) : x / a)",
+    "MLO_NUMBER(mlo_whole_rest, int64_t,",
+    "    a == 0 || a == -1                          ? 0",
+    "        : x % a != 0 && (x % a < 0) != (a < 0) ? x % a + a",
+    "                                               : x % a)",
+    "MLO_NUMBER(mlo_whole_abs, int64_t, x < 0 ? (int64_t)(0 - (uint64_t)x) : x)",
+    "MLO_NUMBER(mlo_whole_neg, int64_t, (int64_t)(0 - (uint64_t)x))",
+    "MLO_NUMBER(mlo_whole_sign, int64_t, (x > 0) - (x < 0))",
+    "MLO_NUMBER(mlo_whole_is, int64_t, x != 0)",
+    "MLO_NUMBER(mlo_whole_not, int64_t, x == 0)",
+    "MLO_NUMBER(mlo_whole_and, int64_t, x != 0 && a != 0)",
+    "MLO_NUMBER(mlo_whole_or, int64_t, x != 0 || a != 0)",
+    "MLO_NUMBER(mlo_whole_xor, int64_t, (x != 0) != (a != 0))",
+    "MLO_NUMBER(mlo_whole_less, int64_t, x < a)",
+    "MLO_NUMBER(mlo_whole_less_equal, int64_t, x <= a)",
+    "MLO_NUMBER(mlo_whole_equal, int64_t, x == a)",
+    "MLO_NUMBER(mlo_whole_chosen, int64_t, x != 0 ? a : b)",
+    "",
+    "/* A float as a whole number, towards zero. */",
+    "static inline int64_t mlo_real_whole(float x, float a, float b, const int64_t *p) {",
+    "    (void)a;",
+    "    (void)b;",
+    "    (void)p;",
+    "    return x != x                     ? 0",
+    "        : x >= 9223372036854775808.0f ? INT64_MAX",
+    "        : x < -9223372036854775808.0f ? INT64_MIN",
+    "                                      : (int64_t)x;",
+    "}",
+    "/* In steps of a, to the nearest, of two the even one; p = [lo, hi]. */",
+    "static inline int64_t mlo_real_steps(float x, float a, float b, const int64_t *p) {",
+    "    const float q = rintf(x / a), lo = (float)p[0], hi = (float)p[1];",
+    "    (void)b;",
+    "    return (int64_t)(q > lo ? q < hi ? q : hi : lo);",
+    "}",
+    "/* The same around the zero b, as QuantizeLinear has it. */",
+    "static inline int64_t mlo_real_steps_from(float x, float a, float b, const int64_t *p) {",
+    "    const double q = rint((double)(x / a)) + (double)b, lo = (double)p[0], hi = (double)p[1];",
+    "    return (int64_t)(q > lo ? q < hi ? q : hi : lo);",
+    "}",
+    "static inline float mlo_real_from_steps(float x, float a, float b, const int64_t *p) {",
+    "    (void)p;",
+    "    return (x - b) * a;",
+    "}",
+    "",
+    "/* ---- row by row --------------------------------------------------------------------- */",
+    "",
+    "/* e^(x - max), normalised; or its logarithm. Numbers `step` apart; z may be x. */",
+    "static inline void mlo_real_softmax(",
+    "    float *z, const float *x, int64_t n, int64_t step, int logarithm) {",
+    "    float max = -INFINITY, sum = 0;",
+    "    for (int64_t i = 0; i < n; i++)",
+    "        if (x[i * step] > max || x[i * step] != x[i * step]) max = x[i * step];",
+    "    for (int64_t i = 0; i < n; i++) {",
+    "        const float far = x[i * step] - max;",
+    "        /* what a mask hides; expf is slow where it gives 0 */",
+    "        const float e = far < -104 ? 0 : expf(far);",
+    "        sum += e;",
+    "        if (!logarithm) z[i * step] = e;",
+    "    }",
+    "    if (logarithm) {",
+    "        const float l = logf(sum);",
+    "        for (int64_t i = 0; i < n; i++) z[i * step] = x[i * step] - max - l;",
+    "        return;",
+    "    }",
+    "    const float scale = 1.0f / sum;",
+    "    for (int64_t i = 0; i < n; i++) z[i * step] *= scale;",
+    "}",
+    "",
+    "/* z := normalised z, in place; without `mean` by the root mean square alone. stash: the mean, the inverse. */",
+    "static inline void mlo_real_normalize(",
+    "    double *z, int64_t n, double epsilon, int mean, double *stash) {",
+    "    double sum = 0, squares = 0;",
+    "    for (int64_t i = 0; mean && i < n; i++) sum += z[i];",
+    "    const double mu = sum / (double)n;",
+    "    for (int64_t i = 0; i < n; i++) squares += (z[i] - mu) * (z[i] - mu);",
+    "    const double inverse = 1.0 / sqrt(squares / (double)n + epsilon);",
+    "    for (int64_t i = 0; i < n; i++) z[i] = (z[i] - mu) * inverse;",
+    "    stash[0] = mu;",
+    "    stash[1] = inverse;",
+    "}",
+    "",
+    "/* ---- many to one ---------------------------------------------------------------------- */",
+    "",
+    "enum { MLO_SUM, MLO_PRODUCT, MLO_LEAST, MLO_MOST, MLO_SQUARES, MLO_ABSOLUTES, MLO_EXPONENTIALS };",
+    "",
+    "/* What has been combined so far, combined with x, too. */",
+    "static inline double mlo_real_combined(int how, double sum, double x, double most) {",
+    "    switch (how) {",
+    "    case MLO_PRODUCT: return sum * x;",
+    "    case MLO_LEAST: return x < sum || x != x ? x : sum;",
+    "    case MLO_MOST: return x > sum || x != x ? x : sum;",
+    "    case MLO_SQUARES: return sum + x * x;",
+    "    case MLO_ABSOLUTES: return sum + fabs(x);",
+    "    case MLO_EXPONENTIALS: return sum + exp(x - most);",
+    "    default: return sum + x;",
+    "    }",
+    "}",
+    "static inline int64_t mlo_whole_combined(int how, int64_t sum, int64_t x, int64_t most) {",
+    "    (void)most;",
+    "    switch (how) {",
+    "    case MLO_PRODUCT: return (int64_t)((uint64_t)sum * (uint64_t)x);",
+    "    case MLO_LEAST: return x < sum ? x : sum;",
+    "    case MLO_MOST: return x > sum ? x : sum;",
+    "    case MLO_SQUARES: return (int64_t)((uint64_t)sum + (uint64_t)x * (uint64_t)x);",
+    "    case MLO_ABSOLUTES: return (int64_t)((uint64_t)sum + (x < 0 ? 0 - (uint64_t)x : (uint64_t)x));",
+    "    default: return (int64_t)((uint64_t)sum + (uint64_t)x);",
+    "    }",
+    "}",
+    NULL };
 static const char *const mlo_lines_exact_round_c[] = {
     "/* exact, round: the one rounding rule, and what a number becomes in kernels that treat each by itself.",
     " *",
@@ -69094,6 +69414,7 @@ static const char *const mlo_lines_exact_softmax_c[] = {
 static const mlo_embedded mlo_exact[] = {
     { "deeploy.c", mlo_lines_exact_deeploy_c },
     { "norm.c", mlo_lines_exact_norm_c },
+    { "real.c", mlo_lines_exact_real_c },
     { "round.c", mlo_lines_exact_round_c },
     { "softmax.c", mlo_lines_exact_softmax_c },
 };

@@ -42,7 +42,8 @@
 #include "exact/round.c"            /* rounding, */
 #include "exact/norm.c"             /* norms, */
 #include "exact/softmax.c"          /* softmax, */
-#include "exact/deeploy.c"          /* Deeploy's integer operators */
+#include "exact/deeploy.c"          /* Deeploy's integer operators, */
+#include "exact/real.c"             /* standard ones in floats */
 
 /* ops: operators, and running them */
 #include "ops/traits.c"             /* what operators have in common */

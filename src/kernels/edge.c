@@ -31,13 +31,10 @@ static int mlo_quantize_run(mlo_call *c) {
         return mlo_fail(c->m, MLO_E_TYPE, c->node, "x and scale must be FLOAT");
     if (mlo_kernel_count(c, 1, 1)) return mlo_failed(c->m);
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
-    float lo = (float)mlo_kernel_low(c->node);
-    float hi = (float)mlo_kernel_high(c->node);
-    float scale = ((const float *)s->data)[0];
-    for (int64_t i = 0, n = mlo_array_count(x); y && i < n; i++) {
-        float q = rintf(((const float *)x->data)[i] / scale);
-        mlo_set_element(y, i, (int64_t)(q > lo ? q < hi ? q : hi : lo));
-    }
+    const int64_t ends[2] = { mlo_kernel_low(c->node), mlo_kernel_high(c->node) };
+    const float scale = ((const float *)s->data)[0];
+    for (int64_t i = 0, n = mlo_array_count(x); y && i < n; i++)
+        mlo_set_element(y, i, mlo_real_steps(((const float *)x->data)[i], scale, 0, ends));
     return mlo_failed(c->m);
 }
 

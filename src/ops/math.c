@@ -124,7 +124,10 @@ static int mlo_elementwise(mlo_call *c, size_t n, const mlo_loops *loops, const 
     MLO_LOOP1(mlo_f32_##op, float, float, f) MLO_LOOP1(mlo_f64_##op, double, double, d)
 #define MLO_UNARY(op, f, d) \
     MLO_FLOATS1(op, f, d) MLO_RUN(op, 1, NULL, mlo_f32_##op, mlo_f64_##op, NULL, NULL, 0)
-#define MLO_LIBM(op, function) MLO_UNARY(op, function##f(x), function(x))
+/* What floats give is in exact/real.c: emitted C has it, too. */
+#define MLO_REAL(name) mlo_real_##name(x, 0, 0, NULL)
+#define MLO_REAL2(name) mlo_real_##name(x, y, 0, NULL)
+#define MLO_LIBM(op, function) MLO_UNARY(op, MLO_REAL(function), function(x))
 /* Floats by way of double, rounded: C libraries differ in the last bit of erff and tanhf; of erf and tanh, too, but
  * that one the rounding hides. (expf, logf, powf do so by themselves, in glibc and in musl.) So a model becomes the
  * same integers with either. It costs no more. */
@@ -136,10 +139,10 @@ MLO_LIBM(Round, rint)
 MLO_LIBM(Sqrt, sqrt)
 MLO_LIBM(Exp, exp)
 MLO_LIBM(Log, log)
-MLO_ROUNDED(Erf, erf)
-MLO_ROUNDED(Tanh, tanh)
-MLO_ROUNDED(Sin, sin)
-MLO_ROUNDED(Cos, cos)
+MLO_LIBM(Erf, erf)
+MLO_LIBM(Tanh, tanh)
+MLO_LIBM(Sin, sin)
+MLO_LIBM(Cos, cos)
 MLO_ROUNDED(Tan, tan)
 MLO_ROUNDED(Asin, asin)
 MLO_ROUNDED(Acos, acos)
@@ -149,16 +152,13 @@ MLO_ROUNDED(Cosh, cosh)
 MLO_ROUNDED(Asinh, asinh)
 MLO_ROUNDED(Acosh, acosh)
 MLO_ROUNDED(Atanh, atanh)
-MLO_UNARY(Reciprocal, 1.0f / x, 1.0 / x)
-MLO_UNARY(Sigmoid, 1.0f / (1.0f + expf(-x)), 1.0 / (1.0 + exp(-x)))
-MLO_UNARY(Softsign, x / (1.0f + fabsf(x)), x / (1.0 + fabs(x)))
+MLO_UNARY(Reciprocal, MLO_REAL(reciprocal), 1.0 / x)
+MLO_UNARY(Sigmoid, MLO_REAL(sigmoid), 1.0 / (1.0 + exp(-x)))
+MLO_UNARY(Softsign, MLO_REAL(softsign), x / (1.0 + fabs(x)))
 /* log(1 + e^x), without overflow for large x */
-MLO_UNARY(Softplus, (x > 0 ? x : 0.0f) + (float)log1p(exp(-fabs((double)x))),
-    (x > 0 ? x : 0.0) + log1p(exp(-fabs(x))))
-MLO_UNARY(Mish, x * (float)tanh((x > 0 ? (double)x : 0.0) + log1p(exp(-fabs((double)x)))),
-    x * tanh((x > 0 ? x : 0.0) + log1p(exp(-fabs(x)))))
-MLO_UNARY(HardSwish, x * fmaxf(0.0f, fminf(1.0f, x / 6.0f + 0.5f)),
-    x * fmax(0.0, fmin(1.0, x / 6.0 + 0.5)))
+MLO_UNARY(Softplus, MLO_REAL(softplus), (x > 0 ? x : 0.0) + log1p(exp(-fabs(x))))
+MLO_UNARY(Mish, MLO_REAL(mish), x * tanh((x > 0 ? x : 0.0) + log1p(exp(-fabs(x)))))
+MLO_UNARY(HardSwish, MLO_REAL(hard_swish), x * fmax(0.0, fmin(1.0, x / 6.0 + 0.5)))
 
 /* Also for integers. */
 #define MLO_NUMERIC1(op, f, d, i, u)               \
@@ -166,11 +166,11 @@ MLO_UNARY(HardSwish, x * fmaxf(0.0f, fminf(1.0f, x / 6.0f + 0.5f)),
     MLO_LOOP1(mlo_i64_##op, int64_t, int64_t, i)   \
     MLO_LOOP1(mlo_u64_##op, uint64_t, uint64_t, u) \
     MLO_RUN(op, 1, NULL, mlo_f32_##op, mlo_f64_##op, mlo_i64_##op, mlo_u64_##op, 0)
-MLO_NUMERIC1(Abs, fabsf(x), fabs(x), x < 0 ? MLO_WRAPPED(0, -, x) : x, x)
-MLO_NUMERIC1(Neg, -x, -x, MLO_WRAPPED(0, -, x), 0 - x)
-MLO_NUMERIC1(Sign, x > 0 ? 1.0f : x < 0 ? -1.0f : x, x > 0 ? 1.0 : x < 0 ? -1.0 : x,
+MLO_NUMERIC1(Abs, MLO_REAL(abs), fabs(x), x < 0 ? MLO_WRAPPED(0, -, x) : x, x)
+MLO_NUMERIC1(Neg, MLO_REAL(neg), -x, MLO_WRAPPED(0, -, x), 0 - x)
+MLO_NUMERIC1(Sign, MLO_REAL(sign), x > 0 ? 1.0 : x < 0 ? -1.0 : x,
     x > 0 ? 1 : x < 0 ? -1 : 0, x > 0)
-MLO_NUMERIC1(Relu, x < 0 ? 0.0f : x, x < 0 ? 0.0 : x, x < 0 ? 0 : x, x)
+MLO_NUMERIC1(Relu, MLO_REAL(relu), x < 0 ? 0.0 : x, x < 0 ? 0 : x, x)
 
 MLO_LOOP1(mlo_i64_Not, int64_t, uint8_t, !x)
 MLO_RUN(Not, 1, NULL, NULL, NULL, mlo_i64_Not, NULL, 1)
@@ -193,30 +193,25 @@ MLO_RUN(IsNaN, 1, NULL, mlo_f32_IsNaN, mlo_f64_IsNaN, NULL, NULL, 1)
     }
 #define MLO_A ((float)arg[0])
 #define MLO_B ((float)arg[1])
-MLO_UNARY_ARGS(LeakyRelu, "alpha", 0.01f, "", 0, x < 0 ? MLO_A * x : x, x < 0 ? arg[0] * x : x)
-MLO_UNARY_ARGS(Elu, "alpha", 1.0f, "", 0, x < 0 ? MLO_A * (float)expm1((double)x) : x,
-    x < 0 ? arg[0] * expm1(x) : x)
-MLO_UNARY_ARGS(Celu, "alpha", 1.0f, "", 0, x < 0 ? MLO_A * (float)expm1((double)x / arg[0]) : x,
+#define MLO_REAL_AB(name) mlo_real_##name(x, MLO_A, MLO_B, NULL)
+MLO_UNARY_ARGS(LeakyRelu, "alpha", 0.01f, "", 0, MLO_REAL_AB(leaky), x < 0 ? arg[0] * x : x)
+MLO_UNARY_ARGS(Elu, "alpha", 1.0f, "", 0, MLO_REAL_AB(elu), x < 0 ? arg[0] * expm1(x) : x)
+MLO_UNARY_ARGS(Celu, "alpha", 1.0f, "", 0, MLO_REAL_AB(celu),
     x < 0 ? arg[0] * expm1(x / arg[0]) : x)
 MLO_UNARY_ARGS(Selu, "alpha", 1.67326319217681884765625f, "gamma", 1.05070102214813232421875f,
-    x > 0 ? MLO_B * x : MLO_B * MLO_A * (float)expm1((double)x),
-    x > 0 ? arg[1] * x : arg[1] * arg[0] * expm1(x))
-MLO_UNARY_ARGS(ThresholdedRelu, "alpha", 1.0f, "", 0, x > MLO_A ? x : 0.0f, x > arg[0] ? x : 0.0)
-MLO_UNARY_ARGS(HardSigmoid, "alpha", 0.2f, "beta", 0.5f,
-    fmaxf(0.0f, fminf(1.0f, MLO_A * x + MLO_B)), fmax(0.0, fmin(1.0, arg[0] * x + arg[1])))
-MLO_UNARY_ARGS(Swish, "alpha", 1.0f, "", 0, x / (1.0f + expf(-MLO_A * x)),
-    x / (1.0 + exp(-arg[0] * x)))
-MLO_UNARY_ARGS(Shrink, "lambd", 0.5f, "bias", 0.0f,
-    x < -MLO_A ? x + MLO_B : x > MLO_A ? x - MLO_B : 0.0f,
+    MLO_REAL_AB(selu), x > 0 ? arg[1] * x : arg[1] * arg[0] * expm1(x))
+MLO_UNARY_ARGS(ThresholdedRelu, "alpha", 1.0f, "", 0, MLO_REAL_AB(thresholded),
+    x > arg[0] ? x : 0.0)
+MLO_UNARY_ARGS(HardSigmoid, "alpha", 0.2f, "beta", 0.5f, MLO_REAL_AB(hard_sigmoid),
+    fmax(0.0, fmin(1.0, arg[0] * x + arg[1])))
+MLO_UNARY_ARGS(Swish, "alpha", 1.0f, "", 0, MLO_REAL_AB(swish), x / (1.0 + exp(-arg[0] * x)))
+MLO_UNARY_ARGS(Shrink, "lambd", 0.5f, "bias", 0.0f, MLO_REAL_AB(shrink),
     x < -arg[0] ? x + arg[1] : x > arg[0] ? x - arg[1] : 0.0)
 
 #define MLO_SQRT_HALF 0.70710678118654752440
 #define MLO_SQRT_2_OVER_PI 0.79788456080286535588
-MLO_FLOATS1(GeluErf, 0.5 * (double)x * (1.0 + erf((double)x * MLO_SQRT_HALF)),
-    0.5 * x * (1.0 + erf(x * MLO_SQRT_HALF)))
-MLO_FLOATS1(GeluTanh,
-    0.5 * (double)x
-        * (1.0 + tanh(MLO_SQRT_2_OVER_PI * ((double)x + 0.044715 * (double)x * (double)x * (double)x))),
+MLO_FLOATS1(GeluErf, MLO_REAL(gelu), 0.5 * x * (1.0 + erf(x * MLO_SQRT_HALF)))
+MLO_FLOATS1(GeluTanh, MLO_REAL(gelu_tanh),
     0.5 * x * (1.0 + tanh(MLO_SQRT_2_OVER_PI * (x + 0.044715 * x * x * x))))
 static const mlo_loops mlo_loops_gelu[2] = { { mlo_f32_GeluErf, mlo_f64_GeluErf, NULL, NULL, 0 },
     { mlo_f32_GeluTanh, mlo_f64_GeluTanh, NULL, NULL, 0 } };
@@ -260,14 +255,14 @@ static int mlo_run_IsInf(mlo_call *c) {
 
 /* x / y towards zero; by zero gives 0, and the one quotient that overflows wraps */
 #define MLO_DIVIDE(x, y) ((y) == 0 ? 0 : (y) == -1 ? MLO_WRAPPED(0, -, x) : (x) / (y))
-MLO_NUMERIC2(Add, 2, x + y, x + y, MLO_WRAPPED(x, +, y), x + y)
-MLO_NUMERIC2(Sub, 2, x - y, x - y, MLO_WRAPPED(x, -, y), x - y)
-MLO_NUMERIC2(Mul, 2, x * y, x * y, MLO_WRAPPED(x, *, y), x * y)
-MLO_NUMERIC2(Div, 2, x / y, x / y, MLO_DIVIDE(x, y), y ? x / y : 0)
-MLO_NUMERIC2(Min, 0, x < y || x != x ? x : y, x < y || x != x ? x : y, x < y ? x : y, x < y ? x : y)
-MLO_NUMERIC2(Max, 0, x > y || x != x ? x : y, x > y || x != x ? x : y, x > y ? x : y, x > y ? x : y)
+MLO_NUMERIC2(Add, 2, MLO_REAL2(sum), x + y, MLO_WRAPPED(x, +, y), x + y)
+MLO_NUMERIC2(Sub, 2, MLO_REAL2(difference), x - y, MLO_WRAPPED(x, -, y), x - y)
+MLO_NUMERIC2(Mul, 2, MLO_REAL2(product), x * y, MLO_WRAPPED(x, *, y), x * y)
+MLO_NUMERIC2(Div, 2, MLO_REAL2(quotient), x / y, MLO_DIVIDE(x, y), y ? x / y : 0)
+MLO_NUMERIC2(Min, 0, MLO_REAL2(smaller), x < y || x != x ? x : y, x < y ? x : y, x < y ? x : y)
+MLO_NUMERIC2(Max, 0, MLO_REAL2(larger), x > y || x != x ? x : y, x > y ? x : y, x > y ? x : y)
 MLO_NUMERIC2(Sum, 0, x + y, x + y, MLO_WRAPPED(x, +, y), x + y)
-MLO_NUMERIC2(PRelu, 2, x < 0 ? x * y : x, x < 0 ? x * y : x, x < 0 ? MLO_WRAPPED(x, *, y) : x, x)
+MLO_NUMERIC2(PRelu, 2, MLO_REAL2(prelu), x < 0 ? x * y : x, x < 0 ? MLO_WRAPPED(x, *, y) : x, x)
 MLO_COMPARE(Equal, x == y)
 MLO_COMPARE(Less, x < y)
 MLO_COMPARE(LessOrEqual, x <= y)
@@ -340,7 +335,7 @@ static uint64_t mlo_power(uint64_t x, int64_t n) {
         if (n & 1) r *= x;
     return r;
 }
-MLO_FLOATS2(Pow, y == 2.0f ? x * x : y == 3.0f ? x * x * x : powf(x, y), pow(x, y))
+MLO_FLOATS2(Pow, MLO_REAL2(power), pow(x, y))
 MLO_INTS2(Pow, (int64_t)mlo_power((uint64_t)x, y),
     mlo_power(x, y > INT64_MAX ? INT64_MAX : (int64_t)y))
 static const mlo_loops mlo_loops_Pow = { mlo_f32_Pow, mlo_f64_Pow, mlo_i64_Pow, mlo_u64_Pow, 0 };

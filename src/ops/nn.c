@@ -344,25 +344,8 @@ static int mlo_run_MatMulInteger(mlo_call *c) {
 
 /* ---- Softmax -------------------------------------------------------------- */
 
-/* One row, elements `step` apart: e^(x - max), normalised; or its logarithm. */
-static void mlo_softmax_row(float *z, const float *x, int64_t n, int64_t step, int logarithm) {
-    float max = -INFINITY, sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (x[i * step] > max || x[i * step] != x[i * step]) max = x[i * step];
-    for (int64_t i = 0; i < n; i++) {
-        const float far = x[i * step] - max;
-        float e = far < -104 ? 0 : expf(far); /* what a mask hides; expf is slow where it gives 0 */
-        sum += e;
-        if (!logarithm) z[i * step] = e;
-    }
-    if (logarithm) {
-        float l = logf(sum);
-        for (int64_t i = 0; i < n; i++) z[i * step] = x[i * step] - max - l;
-        return;
-    }
-    float scale = 1.0f / sum;
-    for (int64_t i = 0; i < n; i++) z[i * step] *= scale;
-}
+/* One row of doubles, elements `step` apart: e^(x - max), normalised; or its logarithm. (Of floats:
+ * exact/real.c.) */
 static void mlo_softmax_row_f64(
     double *z, const double *x, int64_t n, int64_t step, int logarithm) {
     double max = -(double)INFINITY, sum = 0;
@@ -407,7 +390,7 @@ static int mlo_softmax(mlo_call *c, int logarithm) {
         for (int64_t i = 0; i < inner; i++) {
             int64_t at = o * n * inner + i;
             if (core == MLO_FLOAT)
-                mlo_softmax_row(
+                mlo_real_softmax(
                     (float *)z->data + at, (const float *)x->data + at, n, inner, logarithm);
             else
                 mlo_softmax_row_f64(
@@ -450,15 +433,11 @@ static void mlo_stash(mlo_call *c, size_t i, int64_t at, double v) {
 /* z := normalised x; without `mean` the root mean square alone. Statistics in double. */
 static void mlo_normalize(
     mlo_call *c, double *z, int64_t rows, int64_t n, double epsilon, int mean) {
+    double stash[2];
     for (int64_t r = 0; r < rows; r++, z += n) {
-        double sum = 0, squares = 0;
-        for (int64_t i = 0; mean && i < n; i++) sum += z[i];
-        double mu = sum / (double)n;
-        for (int64_t i = 0; i < n; i++) squares += (z[i] - mu) * (z[i] - mu);
-        double inverse = 1.0 / sqrt(squares / (double)n + epsilon);
-        for (int64_t i = 0; i < n; i++) z[i] = (z[i] - mu) * inverse;
-        if (mean) mlo_stash(c, 1, r, mu);
-        if (mean) mlo_stash(c, 2, r, inverse);
+        mlo_real_normalize(z, n, epsilon, mean, stash);
+        if (mean) mlo_stash(c, 1, r, stash[0]);
+        if (mean) mlo_stash(c, 2, r, stash[1]);
     }
 }
 static int mlo_norm(mlo_call *c, int mean) {

@@ -44,31 +44,6 @@ static int mlo_shape_Reduce(mlo_shapes *s) {
     return mlo_failed(s->m);
 }
 
-enum { MLO_SUM, MLO_PRODUCT, MLO_LEAST, MLO_MOST, MLO_SQUARES, MLO_ABSOLUTES, MLO_EXPONENTIALS };
-
-/* acc[i] := acc[i] combined with element x. */
-static double mlo_combine(int how, double acc, double x, double most) {
-    switch (how) {
-    case MLO_PRODUCT: return acc * x;
-    case MLO_LEAST: return x < acc || x != x ? x : acc;
-    case MLO_MOST: return x > acc || x != x ? x : acc;
-    case MLO_SQUARES: return acc + x * x;
-    case MLO_ABSOLUTES: return acc + fabs(x);
-    case MLO_EXPONENTIALS: return acc + exp(x - most);
-    default: return acc + x;
-    }
-}
-static int64_t mlo_combine_int(int how, int64_t acc, int64_t x) {
-    switch (how) {
-    case MLO_PRODUCT: return MLO_WRAPPED(acc, *, x);
-    case MLO_LEAST: return x < acc ? x : acc;
-    case MLO_MOST: return x > acc ? x : acc;
-    case MLO_SQUARES: return MLO_WRAPPED(acc, +, MLO_WRAPPED(x, *, x));
-    case MLO_ABSOLUTES: return MLO_WRAPPED(acc, +, x < 0 ? MLO_WRAPPED(0, -, x) : x);
-    default: return MLO_WRAPPED(acc, +, x);
-    }
-}
-
 /* Walks x once; every element goes to the accumulator of its output. Accumulators are doubles or
  * int64s, as x is. */
 static void mlo_reduce_pass(
@@ -80,11 +55,11 @@ static void mlo_reduce_pass(
     }
     for (int64_t i = 0; i < n; i++) {
         if (x->dtype == MLO_DOUBLE)
-            ((double *)acc)[o] = mlo_combine(
+            ((double *)acc)[o] = mlo_real_combined(
                 how, ((double *)acc)[o], ((const double *)x->data)[i], most ? most[o] : 0);
         else
-            ((int64_t *)acc)[o] = mlo_combine_int(
-                how, ((int64_t *)acc)[o], ((const int64_t *)x->data)[i]);
+            ((int64_t *)acc)[o] = mlo_whole_combined(
+                how, ((int64_t *)acc)[o], ((const int64_t *)x->data)[i], 0);
         for (int k = x->rank - 1; k >= 0; k--) {
             o += step[k];
             if (++at[k] < x->dims[k]) break;
