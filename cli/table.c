@@ -221,6 +221,10 @@ static const cli_flag cli_flags[] = {
     { "arena", "BYTES", V_BUILD, 1,
         "with --target c: what a network's values may take at a time; what needs more is cut into "
         "parts, a transformer's layer into blocks of tokens" },
+    { "whole", NULL, V_BUILD, 1,
+        "with --target c: the model's own inputs and outputs (token ids, pixels, logits), what is "
+        "around the loop in "
+        "floats; with --inputs a network of floats as it stands" },
     { "unrolled", NULL, V_BUILD, 1,
         "the body once for every iteration, one behind the other, for comparison: nothing goes "
         "round" },

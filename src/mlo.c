@@ -216,6 +216,10 @@
 #include "c/flat_tile.c"            /* parts of steps, in a small arena, */
 #include "c/flat_roll.c"            /* what repeats, once, */
 #include "c/flat_write.c"           /* files */
+#include "c/real.c"                 /* operators of floats, number by number, */
+#include "c/real_rows.c"            /* by rows, */
+#include "c/whole.c"                /* a model as a whole, */
+#include "c/whole_write.c"          /* its files */
 #include "c/emit.c"                 /* target c */
 #include "emit/target.c"            /* Verilog or C; mlo_emit */
 

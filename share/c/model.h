@@ -35,5 +35,6 @@ extern const model_shared model_common;
 @CACHE@
 
 @SIGNATURE@;
+@WHOLE@
 
 #endif

@@ -28,7 +28,7 @@ int main(void) {
         return 1;
     }
 @COMPARE@
-    const int used = touched();
+    const int used = touched(arena, MODEL_ARENA_BYTES);
     if (used < 0) return 1;
 #ifdef MODEL_PROFILE
     print_profile();

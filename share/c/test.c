@@ -12,6 +12,7 @@ static const int call[CALLS] = { @CALL@ }; /* tokens of each */
 
 @PAINTED@
 @STATE@
+@WHOLE@
 
 static int same(int frame, const @WORD@ *y) {
     for (int i = 0; i < TOKENS * MODEL_CHANNELS; i++)
@@ -36,7 +37,8 @@ int main(void) {
         }
         if (!same(f, y)) return 1;
     }
-    const int used = touched();
+@WHOLE_CALL@    if (!whole()) return 1;
+    const int used = touched(arena, MODEL_ARENA_BYTES);
     if (used < 0) return 1;
 #ifdef MODEL_PROFILE
     print_profile();

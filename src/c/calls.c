@@ -6,12 +6,24 @@
  * invariant: a kernel's arithmetic is in src/exact (exact.h), its loops in share/c; here are names, places, sizes.
  * example: mlo_add_16_16_16((int16_t *)(a + 0) + 0, 128, (int16_t *)(a + 8192) + 0, 128, .., n, 128, p->add_0_p, ..);
  */
+/* What files have of the model as a whole (whole_write.c); NULL: nothing. */
+typedef struct {
+    const char *header; /* of model.h */
+    const char *test; /* of test.c */
+    const char *signature;
+    int (*weights)(void *writer); /* of weights.c */
+    int64_t bytes; /* of its arena */
+    int64_t numbers; /* that the test compares */
+    void *writer;
+} mlo_c_more;
+
 typedef struct {
     mlo_emitter *e;
     mlo_c_body *b;
     const mlo_c_params *params;
     const mlo_c_narrow *narrow;
     mlo_map told; /* kernels whose text is there */
+    mlo_c_more whole;
     int blocked; /* 1: what is written now is called for a block: `rows` tokens from r on */
 } mlo_c_writer;
 

@@ -8,13 +8,48 @@
  * cost: an evaluation of the model.
  */
 
-/* C is of the loop: what a core of ids has around it is not written, and so nothing is. */
+/* C is of the loop: what a core of ids has around it is not written, and so nothing is. What is around a loop with
+ * caches is of a prompt as a whole. */
 static int mlo_c_fits(mlo *m, const mlo_core *c) {
+    if (c->slots && mlo_opt(m, "whole"))
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
+            "--whole has no C yet of a decoder that goes on from call to call (--context); leave "
+            "--whole out, and the host does what is around the loop (host/pre.onnx, "
+            "host/post.onnx), or --context, and a call takes a prompt as a whole");
     return mlo_around_rows(m, c) ? mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
                                        "--tokens has no C yet: it is of the loop alone; leave "
                                        "--tokens out, and the host does "
                                        "what is around it (host/pre.onnx, host/post.onnx)")
                                  : 0;
+}
+
+/* A network as it stands, of integers or, with --whole, of floats. */
+static int mlo_emit_flat(mlo *m, mlo_sink sink, void *user) {
+    if (mlo_to(m, "read")) return mlo_failed(m);
+    m->stage = "emit";
+    const size_t n_input = m->model->graph->n_input;
+    mlo_emitter *e = MLO_NEW(m, mlo_emitter);
+    mlo_flat *f = MLO_NEW(m, mlo_flat);
+    mlo_array *bound = MLO_NEW_N(m, mlo_array, n_input + 1);
+    mlo_array **made = MLO_NEW_N(m, mlo_array *, n_input + 1);
+    size_t count = 0;
+    if (!e || !f || !bound || !made || mlo_infer(m)) return mlo_failed(m);
+    e->m = e->t.m = f->m = m;
+    e->sink = sink;
+    e->user = user;
+    f->g = m->model->graph;
+    mlo_flat_writer w = { e, f, NULL, { 0 }, { 0, 0, 1 }, 0, NULL, 0 };
+    if (!mlo_flat_bind(m, bound, made, &count)) {
+        if (mlo_opt(m, "whole"))
+            mlo_whole_network(&w, bound, count);
+        else if (!mlo_flat_values(f, bound, count) && !mlo_flat_steps(f) && !mlo_flat_fuse(f)
+            && !mlo_flat_plan(f) && !mlo_flat_room(f))
+            mlo_flat_files(&w);
+    }
+    for (size_t i = 0; i < n_input; i++) mlo_array_free(m, made[i]);
+    for (size_t i = 0; f->result && i < f->g->n_output; i++) mlo_array_free(m, f->result[i]);
+    mlo_text_free(&e->t);
+    return mlo_failed(m);
 }
 
 static int mlo_emit_c(mlo *m, mlo_sink sink, void *user) {
@@ -34,14 +69,18 @@ static int mlo_emit_c(mlo *m, mlo_sink sink, void *user) {
     e->m = e->t.m = m;
     e->sink = sink;
     e->user = user;
-    mlo_c_writer w = { e, b, params, narrow, { 0 }, 0 };
+    mlo_c_writer w = { e, b, params, narrow, { 0 }, { NULL, NULL, NULL, NULL, 0, 0, NULL }, 0 };
+    const int whole = mlo_opt(m, "whole") != NULL;
     if (!mlo_borders(e, border) && !mlo_c_body_build(m, e->c, b)
         && !mlo_c_params_of(m, e->c, params) && !mlo_c_narrow_of(m, e->c, narrow)
+        && !(whole && mlo_whole_around(e, b->plan.bytes, &w.whole))
         && !mlo_emit_c_header(&w, border) && !mlo_emit_c_exact(e, exact) && !mlo_emit_c_model(&w)
-        && !mlo_emit_c_weights(e, params) && !mlo_c_words_play(e, words)
-        && !mlo_emit_c_test(e, words) && !mlo_emit_c_make(e) && !mlo_emit_parts(e)
-        && !mlo_emit_c_guide(e, b, border))
-        mlo_emit_c_manifest(e, b, words);
+        && !(whole && mlo_whole_emit_code((mlo_flat_writer *)w.whole.writer, "whole.c"))
+        && !mlo_emit_c_weights(e, params, w.whole.weights, w.whole.writer)
+        && !mlo_c_words_play(e, words) && !mlo_emit_c_test(e, words, &w.whole)
+        && !mlo_emit_c_make(e, whole ? MLO_C_AROUND : MLO_C_INTEGERS) && !mlo_emit_parts(e)
+        && !mlo_emit_c_guide(&w, border))
+        mlo_emit_c_manifest(&w, words);
     for (int k = 0; k < MLO_C_STREAMS; k++)
         if (words->text[k].m) mlo_text_free(&words->text[k]);
     mlo_text_free(&e->t);

@@ -53,6 +53,11 @@ typedef struct {
     int64_t to; /* elements behind its first */
     int64_t scratch; /* bytes */
     int scratch_place;
+    const char *how; /* of a reduction: how numbers are combined, and what becomes of that */
+    const char *finish;
+    const char
+        *given[MLO_FLAT_OPERANDS]; /* of the loop in integers: what is given behind each stream */
+    int fails; /* 1: it says whether an index of it was outside */
     mlo_dtype sum; /* of a sum, before `exact` */
     int64_t inner; /* of sums: numbers of a channel that lie together; 0: these are none */
     int64_t channels;
@@ -76,9 +81,25 @@ typedef struct {
     int over; /* 1: each number of an operand is read before the same one of the result is written */
 } mlo_flat_step;
 
+/* A loop of floats, which is written round by round. */
+typedef struct {
+    const mlo_node *node;
+    const mlo_graph *body;
+    int64_t rounds;
+} mlo_flat_rounds;
+
 typedef struct {
     mlo *m;
     const mlo_graph *g;
+    int real; /* 1: values have the model's own types, floats too (real.c) */
+    const mlo_core *core; /* of its loop in integers; NULL: it has none */
+    int64_t core_bytes; /* of that loop's arena */
+    mlo_map wanted; /* values that somebody reads, but that loop */
+    mlo_flat_rounds *rounds;
+    size_t n_rounds;
+    const char
+        *scope; /* what names of the round that is being written begin with; NULL: there is none */
+    size_t output; /* of the node: the one that is being made */
     mlo_map by_name;
     mlo_flat_value **value;
     size_t n_value;
@@ -95,8 +116,12 @@ typedef struct {
 
 /* The node has no C. */
 static int mlo_flat_refuse(mlo_flat *f, const char *what) {
-    return mlo_fail(f->m, MLO_E_UNSUPPORTED, f->node,
-        "C has no text for %s; let the host do it, in a model of its own in front or behind", what);
+    return mlo_fail(f->m, MLO_E_UNSUPPORTED, f->node, "C has no text for %s; %s", what,
+        f->core ? "leave --whole out, and the host does what is around the loop (host/pre.onnx, "
+                  "host/post.onnx)"
+            : f->real ? "let the host do it, in a model of its own in front or behind"
+                      : "let the host do it, in a model of its own in front or behind; a network "
+                        "of floats is built with --whole");
 }
 
 /* ---- types -------------------------------------------------------------------------------- */
@@ -109,6 +134,20 @@ static mlo_dtype mlo_flat_type(mlo_interval a) {
 }
 static const char *mlo_flat_c_type(mlo_dtype t) { return t == MLO_FLOAT ? "float" : mlo_c_type(t); }
 
+/* The model's own type, as C has it; MLO_UNDEFINED: it has none. */
+static mlo_dtype mlo_flat_own(mlo_dtype t) {
+    switch (t) {
+    case MLO_BOOL: return MLO_UINT8;
+    case MLO_FLOAT:
+    case MLO_UINT8:
+    case MLO_INT8:
+    case MLO_INT16:
+    case MLO_INT32:
+    case MLO_INT64: return t;
+    default: return MLO_UNDEFINED;
+    }
+}
+
 /* All that a type holds. */
 static mlo_interval mlo_flat_all(mlo_dtype t) {
     return t == MLO_UINT8 ? mlo_from_to(0, 255)
@@ -118,8 +157,18 @@ static mlo_interval mlo_flat_all(mlo_dtype t) {
 
 /* ---- values -------------------------------------------------------------------------------- */
 
+/* "loop[2]/add": what a value of a loop's body is called in a round. */
+static const char *mlo_flat_scoped(const mlo_flat *f, const char *scope, const char *name) {
+    return mlo_intern(f->m, mlo_format(f->m, "%s/%s", scope, name));
+}
+static const char *mlo_flat_scope(const mlo_flat *f, const mlo_flat_rounds *r, int64_t round) {
+    return mlo_intern(f->m, mlo_format(f->m, "%s[%lld]", r->node->output[0], (long long)round));
+}
+/* The value of a name; in a round of a loop that of the round, if it has one. */
 static mlo_flat_value *mlo_flat_of(const mlo_flat *f, const char *name) {
-    return name && *name ? (mlo_flat_value *)mlo_map_get(&f->by_name, name) : NULL;
+    if (!name || !*name) return NULL;
+    void *own = f->scope ? mlo_map_get(&f->by_name, mlo_flat_scoped(f, f->scope, name)) : NULL;
+    return (mlo_flat_value *)(own ? own : mlo_map_get(&f->by_name, name));
 }
 static mlo_flat_value *mlo_flat_in(const mlo_flat *f, size_t i) {
     return i < f->node->n_input ? mlo_flat_of(f, f->node->input[i]) : NULL;
@@ -146,8 +195,8 @@ static int mlo_flat_numbers(mlo_flat *f, mlo_flat_value *v, const mlo_array *a) 
     if (!wide) return mlo_failed(f->m);
     const double *x = (const double *)wide->data, most = ldexp(1, 53);
     mlo_array *kept = MLO_NEW(f->m, mlo_array);
-    v->whole = 1;
-    for (int64_t i = 0; i < mlo_array_count(a) && v->whole; i++)
+    v->whole = !f->real || !mlo_dtype_is_float(a->dtype);
+    for (int64_t i = 0; i < mlo_array_count(a) && v->whole && !f->real; i++)
         v->whole = fabs(x[i]) <= most && x[i] >= floor(x[i]) && x[i] <= floor(x[i]);
     const mlo_array *as = mlo_as(f->m, a, v->whole ? MLO_INT64 : MLO_FLOAT);
     if (kept && as) mlo_array_keep(f->m, as, kept);
@@ -157,7 +206,7 @@ static int mlo_flat_numbers(mlo_flat *f, mlo_flat_value *v, const mlo_array *a) 
     mlo_flat_form(v, a->rank, a->dims);
     v->number = kept;
     v->ends = v->whole ? mlo_ends_of(kept) : mlo_from_to(0, 0);
-    v->dtype = v->whole ? mlo_flat_type(v->ends) : MLO_FLOAT;
+    v->dtype = f->real ? mlo_flat_own(a->dtype) : v->whole ? mlo_flat_type(v->ends) : MLO_FLOAT;
     return 0;
 }
 
@@ -194,9 +243,16 @@ static int mlo_flat_see(
     void *user, const mlo_graph *g, int64_t iteration, const char *name, const mlo_array *a) {
     mlo_flat *f = (mlo_flat *)user;
     mlo_flat_value *v = iteration < 0 && g == f->g ? mlo_flat_of(f, name) : NULL;
-    if (!v) return 0;
+    for (size_t i = 0; iteration >= 0 && i < f->n_rounds; i++)
+        if (f->rounds[i].body == g) {
+            const char *scope = mlo_flat_scope(f, &f->rounds[i], iteration);
+            v = (mlo_flat_value *)mlo_map_get(&f->by_name, mlo_flat_scoped(f, scope, name));
+        }
+    if (!v || v->count) return mlo_failed(f->m); /* (it is known from the first frame) */
+    if (v->fixed && f->real && g == f->g && !mlo_map_get(&f->wanted, name)) return 0;
     if (v->fixed) return mlo_flat_numbers(f, v, a);
     mlo_flat_form(v, a->rank, a->dims);
+    if (f->real) v->dtype = mlo_flat_own(a->dtype);
     return 0;
 }
 
@@ -204,6 +260,10 @@ static int mlo_flat_see(
 static int mlo_flat_input(mlo_flat *f, const mlo_array *a, int k) {
     mlo_flat_value *v = mlo_flat_new(f, a->name);
     if (!v || mlo_flat_numbers(f, v, a)) return mlo_failed(f->m);
+    if (!v->dtype)
+        return mlo_fail_at(f->m, MLO_E_UNSUPPORTED, a->name,
+            "C has no text for an input of %s; cast it to it in the model",
+            mlo_dtype_name(a->dtype));
     v->in = k;
     if (v->whole) v->ends = mlo_flat_all(v->dtype);
     return 0;

@@ -27,13 +27,14 @@ static const char *mlo_flat_list_of_n(mlo *m, const int64_t *v, int n, int at) {
     return mlo_format(m, "%s }", all);
 }
 
-/* The node's result, of these ends. */
+/* The node's result, of these ends; of the model's own types, it has that. */
 static mlo_flat_value *mlo_flat_result(mlo_flat *f, mlo_interval ends, int whole) {
-    mlo_flat_value *y = mlo_flat_of(f, f->node->output[0]);
+    mlo_flat_value *y = mlo_flat_of(f, f->node->output[f->output]);
     if (!y) {
         mlo_flat_refuse(f, "a result without a name");
         return NULL;
     }
+    if (f->real) return y;
     if (!mlo_holds(ends)) {
         mlo_fail(f->m, MLO_E_UNSUPPORTED, f->node,
             "its numbers may be %lld .. %lld, more than 64 bits hold; scale its operands down",
@@ -61,6 +62,7 @@ static mlo_flat_step *mlo_flat_step_new(
 }
 static int mlo_flat_operand(mlo_flat *f, mlo_flat_step *s, mlo_flat_value *x) {
     s->in[s->n_in++] = x;
+    if (x && !x->dtype) return mlo_flat_refuse(f, "operands of such a type; cast them to float");
     if (x && x->fixed && !mlo_flat_parameter(f, x)) return mlo_failed(f->m);
     return 0;
 }
@@ -79,7 +81,7 @@ static int mlo_flat_view(mlo_flat *f, mlo_flat_value *x, int64_t at) {
 /* An operand of whole numbers; NULL, and refused: it is missing, or of floats. */
 static mlo_flat_value *mlo_flat_whole(mlo_flat *f, size_t operand, const char *otherwise) {
     mlo_flat_value *x = mlo_flat_in(f, operand);
-    if (x && x->whole) return x;
+    if (x && (x->whole || f->real)) return x;
     mlo_flat_refuse(f, otherwise);
     return NULL;
 }
@@ -125,8 +127,8 @@ static int mlo_flat_grid(mlo_flat *f, mlo_flat_step *s, const mlo_flat_value *y)
     return 0;
 }
 
-static int mlo_flat_each(mlo_flat *f, mlo_flat_value *y, const char *exact, mlo_flat_value **x,
-    int n, const int64_t *p) {
+static int mlo_flat_each(mlo_flat *f, mlo_flat_value *y, const char *exact,
+    mlo_flat_value *const *x, int n, const int64_t *p) {
     mlo_flat_step *s = mlo_flat_step_new(f, "c/each.c", exact, y);
     if (!s) return mlo_failed(f->m);
     s->exact = exact;

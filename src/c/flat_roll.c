@@ -62,8 +62,9 @@ static const char *mlo_flat_form_of_step(mlo *m, const mlo_flat_step *s) {
     int places = 0;
     for (int k = 0; k <= MLO_FLAT_OPERANDS; k++) places |= s->twice[k] << k;
     return mlo_intern(m,
-        mlo_format(m, "%s(%s%s %lld %lld %lld %d %d", mlo_flat_name(m, s), s->before, s->also,
-            (long long)s->scratch, (long long)s->tile, (long long)s->block, places, s->by_rows));
+        mlo_format(m, "%d%s(%s%s %lld %lld %lld %d %d", s->fails, mlo_flat_name(m, s), s->before,
+            s->also, (long long)s->scratch, (long long)s->tile, (long long)s->block, places,
+            s->by_rows));
 }
 
 /* The stretch that saves most calls. */
@@ -239,8 +240,8 @@ static void mlo_flat_call(mlo_flat_tables *l, size_t i, int looped) {
         return;
     }
     const char *comma = "";
-    mlo_printf(l->t, "    %sMODEL_STEP(%d, %s(%s%s", looped ? "    " : "", l->call++,
-        mlo_flat_name(l->m, s), s->before, s->also);
+    mlo_printf(l->t, "    %sMODEL_STEP(%d, %s%s(%s%s", looped ? "    " : "", l->call++,
+        s->fails ? "bad |= " : "", mlo_flat_name(l->m, s), s->before, s->also);
     for (int k = 0; k < MLO_FLAT_ARGUMENTS; k++) {
         if (k == MLO_FLAT_NUMBERS) mlo_puts(l->t, mlo_flat_without_numbers(s));
         if (!mlo_flat_takes(s, k)) continue;

@@ -13,6 +13,9 @@ typedef struct {
     const mlo_array *golden; /* one for each output */
     mlo_map told; /* functions whose text is there */
     mlo_flat_loop loop;
+    int64_t frames; /* of the test of a model as a whole */
+    const mlo_array *words; /* their inputs, frame by frame; `golden` has their outputs so */
+    size_t n_in;
 } mlo_flat_writer;
 
 /* ---- model.c ---------------------------------------------------------------------------------- */
@@ -21,7 +24,10 @@ typedef struct {
 static const char *mlo_flat_types_of(const char *text) {
     static const char *const types[][2] = { { "c/each.c", "c/grid.c" }, { "c/move.c", "c/moves.c" },
         { "c/product.c", "c/products.c" }, { "c/windows.c", "c/window.c" },
-        { "c/patches.c", "c/window.c" }, { "c/pool.c", "c/window.c" } };
+        { "c/patches.c", "c/window.c" }, { "c/pool.c", "c/window.c" },
+        { "c/multiply.c", "c/matrices.c" }, { "c/convolve.c", "c/window.c" },
+        { "c/mean.c", "c/window.c" }, { "c/combine.c", "c/axes.c" },
+        { "c/take_nd.c", "c/takes.c" } };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (mlo_eq(text, types[i][0])) return types[i][1];
     return NULL;
@@ -45,6 +51,29 @@ static const char *mlo_flat_factor(const mlo_flat_step *s) {
         : mlo_flat_c_type(s->sum);
 }
 
+/* Of a reduction: does it combine doubles? And what does it begin with? */
+static int mlo_flat_is_real_sum(const mlo_flat_step *s) {
+    return mlo_flat_operand_type(s, 0) == MLO_FLOAT;
+}
+static const char *mlo_flat_start(const mlo_flat_step *s) {
+    const int real = mlo_flat_is_real_sum(s);
+    if (!s->how) return "";
+    return mlo_eq(s->how, "MLO_PRODUCT") ? "1"
+        : mlo_eq(s->how, "MLO_LEAST")    ? (real ? "(double)INFINITY" : "INT64_MAX")
+        : mlo_eq(s->how, "MLO_MOST")     ? (real ? "-(double)INFINITY" : "INT64_MIN")
+                                         : "0";
+}
+/* The loop in integers: its streams, as its step takes them, and as model_run is given them. */
+static const char *mlo_flat_takes_text(mlo *m, const mlo_flat_step *s, int takes) {
+    const char *all = "";
+    for (int k = 0; k < s->n_in && mlo_eq(s->text, "c/loop.c"); k++) {
+        const char *type = mlo_flat_c_type(s->in[k]->dtype), *comma = k ? ", " : "";
+        all = takes ? mlo_format(m, "%s%sconst %s *x%d", all, comma, type, k)
+                    : mlo_format(m, "%s%sx%d%s", all, comma, k, mlo_or_empty(s->given[k]));
+    }
+    return all;
+}
+
 static void mlo_flat_kernels(void *user) {
     mlo_flat_writer *w = (mlo_flat_writer *)user;
     mlo *m = w->e->m;
@@ -58,9 +87,19 @@ static void mlo_flat_kernels(void *user) {
             { "B", mlo_flat_c_type(mlo_flat_operand_type(s, 2)), NULL },
             { "M", mlo_flat_c_type(mlo_flat_operand_type(s, 3)), NULL },
             { "D", mlo_flat_c_type(mlo_flat_operand_type(s, 4)), NULL },
-            { "S", mlo_flat_c_type(s->sum), NULL }, { "P", mlo_flat_factor(s), NULL },
-            { "Y", mlo_flat_c_type(s->out->dtype), NULL },
-            { "EXACT", mlo_or_empty(s->exact), NULL }, { NULL, NULL, NULL } };
+            { "S",
+                !s->how                       ? mlo_flat_c_type(s->sum)
+                    : mlo_flat_is_real_sum(s) ? "double"
+                                              : "int64_t",
+                NULL },
+            { "P", mlo_flat_factor(s), NULL }, { "Y", mlo_flat_c_type(s->out->dtype), NULL },
+            { "EXACT", mlo_or_empty(s->exact), NULL }, { "HOW", mlo_or_empty(s->how), NULL },
+            { "START", mlo_flat_start(s), NULL },
+            { "COMBINED", mlo_flat_is_real_sum(s) ? "mlo_real_combined" : "mlo_whole_combined",
+                NULL },
+            { "FINISH", mlo_or_empty(s->finish), NULL },
+            { "TAKES", mlo_flat_takes_text(m, s, 1), NULL },
+            { "GIVES", mlo_flat_takes_text(m, s, 0), NULL }, { NULL, NULL, NULL } };
         if (types) mlo_flat_tell(w, types, types, none);
         mlo_flat_tell(w, name, s->text, holes);
     }
@@ -181,8 +220,12 @@ static void mlo_flat_word(mlo_text *t, int64_t i, const mlo_array *a, mlo_dtype 
     if (i) mlo_puts(t, i % LINE ? ", " : ",\n");
     mlo_convert(MLO_DOUBLE, &real, a->dtype, at, 1);
     mlo_convert(MLO_INT64, &whole, a->dtype, at, 1);
-    if (dtype == MLO_FLOAT)
+    if (dtype == MLO_FLOAT && !(fabs(real) <= FLT_MAX))
+        mlo_puts(t, real > 0 ? "INFINITY" : real < 0 ? "-INFINITY" : "NAN");
+    else if (dtype == MLO_FLOAT)
         mlo_printf(t, "%.8ef", real);
+    else if (whole == INT64_MIN)
+        mlo_puts(t, "INT64_MIN");
     else
         mlo_printf(t, "%lld", (long long)whole);
 }
@@ -250,7 +293,7 @@ static int64_t mlo_flat_total(const mlo_flat_writer *w) {
     return total;
 }
 
-static void mlo_flat_write_arena(void *user) { mlo_c_write_arena(((mlo_flat_writer *)user)->e); }
+static void mlo_flat_write_arena(void *user) { mlo_c_write_arena(((mlo_flat_writer *)user)->e, 1); }
 
 static int mlo_flat_emit_test(mlo_flat_writer *w) {
     mlo *m = w->e->m;
@@ -399,7 +442,7 @@ static int mlo_flat_files(mlo_flat_writer *w) {
     MLO_TRY(mlo_flat_emit_model(w));
     MLO_TRY(mlo_flat_emit_weights(w));
     MLO_TRY(mlo_flat_emit_test(w));
-    MLO_TRY(mlo_emit_c_make(w->e));
+    MLO_TRY(mlo_emit_c_make(w->e, MLO_C_INTEGERS));
     MLO_TRY(mlo_flat_emit_network(w));
     return mlo_flat_emit_manifest(w);
 }
@@ -435,28 +478,4 @@ static int mlo_flat_bind(mlo *m, mlo_array *bound, mlo_array **made, size_t *cou
                       "array %zu in --inputs is no input's, and no parameter", i + 1);
     }
     return mlo_run_bind(m, m->words, n, bound, made, count);
-}
-
-static int mlo_emit_flat(mlo *m, mlo_sink sink, void *user) {
-    if (mlo_to(m, "read")) return mlo_failed(m);
-    m->stage = "emit";
-    const size_t n_input = m->model->graph->n_input;
-    mlo_emitter *e = MLO_NEW(m, mlo_emitter);
-    mlo_flat *f = MLO_NEW(m, mlo_flat);
-    mlo_array *bound = MLO_NEW_N(m, mlo_array, n_input + 1);
-    mlo_array **made = MLO_NEW_N(m, mlo_array *, n_input + 1);
-    size_t count = 0;
-    if (!e || !f || !bound || !made || mlo_infer(m)) return mlo_failed(m);
-    e->m = e->t.m = f->m = m;
-    e->sink = sink;
-    e->user = user;
-    f->g = m->model->graph;
-    mlo_flat_writer w = { e, f, NULL, { 0 }, { 0, 0, 1 } };
-    if (!mlo_flat_bind(m, bound, made, &count) && !mlo_flat_values(f, bound, count)
-        && !mlo_flat_steps(f) && !mlo_flat_fuse(f) && !mlo_flat_plan(f) && !mlo_flat_room(f))
-        mlo_flat_files(&w);
-    for (size_t i = 0; i < n_input; i++) mlo_array_free(m, made[i]);
-    for (size_t i = 0; f->result && i < f->g->n_output; i++) mlo_array_free(m, f->result[i]);
-    mlo_text_free(&e->t);
-    return mlo_failed(m);
 }

@@ -158,9 +158,12 @@ static int mlo_c_flush(mlo_emitter *e) {
     return r;
 }
 
-static int mlo_emit_c_weights(mlo_emitter *e, const mlo_c_params *l) {
+/* more: parameters of what is around the layers, behind those; NULL: there are none. */
+static int mlo_emit_c_weights(
+    mlo_emitter *e, const mlo_c_params *l, int (*more)(void *user), void *user) {
     mlo_line(e,
         "/* The parameters of all layers, and those that layers share. */\n#include \"model.h\"\n");
+    if (more) mlo_line(e, "#include <math.h>\n");
     mlo_line(e,
         "const int model_depth = MODEL_LAYERS;\nconst model_layer model_layers[MODEL_LAYERS] = {");
     MLO_TRY(mlo_file_begin(e, "weights.c"));
@@ -176,5 +179,6 @@ static int mlo_emit_c_weights(mlo_emitter *e, const mlo_c_params *l) {
         if (l->param[k].common && (mlo_c_param_write(e, &l->param[k], 0) || mlo_c_flush(e)))
             return mlo_failed(e->m);
     mlo_line(e, "};");
+    if (more && more(user)) return mlo_failed(e->m);
     return mlo_c_flush(e) || mlo_file_end(e) ? mlo_failed(e->m) : 0;
 }

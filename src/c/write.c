@@ -141,7 +141,8 @@ static int mlo_emit_c_header(mlo_c_writer *w, const mlo_border *border) {
             NULL },
         { "LAYER", NULL, mlo_c_write_layer }, { "SHARED", NULL, mlo_c_write_shared },
         { "CACHE", NULL, mlo_c_write_cache },
-        { "SIGNATURE", mlo_format(m, "%s", mlo_c_signature(e)), NULL }, { NULL, NULL, NULL } };
+        { "SIGNATURE", mlo_format(m, "%s", mlo_c_signature(e)), NULL },
+        { "WHOLE", w->whole.header, NULL }, { NULL, NULL, NULL } };
     MLO_TRY(mlo_share_copy(&e->t, "c/model.h", holes, w));
     return mlo_file_text(e, "model.h");
 }
@@ -162,24 +163,39 @@ static int mlo_emit_c_model(mlo_c_writer *w) {
     return mlo_file_text(e, "model.c");
 }
 
-/* exact.h: what kernels compute, word for word what mlo is compiled with. */
-static int mlo_emit_c_exact(mlo_emitter *e, const char *const *order) {
+/* What kernels and operators compute, word for word what mlo is compiled with. */
+static void mlo_emit_c_lines(mlo_emitter *e, const char *const *order) {
     for (int k = 0; order[k]; k++)
         for (int i = 0; i < MLO_N_EXACT; i++)
             for (const char *const *line = mlo_exact[i].lines;
                 mlo_eq(mlo_exact[i].name, order[k]) && *line; line++)
                 mlo_line(e, "%s", *line);
+}
+static int mlo_emit_c_exact(mlo_emitter *e, const char *const *order) {
+    mlo_emit_c_lines(e, order);
     return mlo_file_text(e, "exact.h");
 }
 
+/* What there is: a loop in integers or a network of them, what is around it too, a network of floats. */
+enum { MLO_C_INTEGERS, MLO_C_AROUND, MLO_C_FLOATS };
+
 /* How its test is built, what counts its cycles, and what that begins with where there is no operating system. */
-static int mlo_emit_c_make(mlo_emitter *e) {
+static int mlo_emit_c_make(mlo_emitter *e, int kind) {
     static const mlo_hole none[] = { { NULL, NULL, NULL } };
+    static const char *const headers[] = { "model.h exact.h profile.h",
+        "model.h exact.h real.h profile.h", "model.h real.h profile.h" };
+    const int around = kind == MLO_C_AROUND;
+    const mlo_hole holes[] = { { "HEADERS", headers[kind], NULL },
+        { "OBJECTS", around ? "model.o whole.o weights.o test.o" : "model.o weights.o test.o",
+            NULL },
+        { "SOURCES", around ? "model.c whole.c weights.c test.c" : "model.c weights.c test.c",
+            NULL },
+        { "LIBS", kind == MLO_C_INTEGERS ? "" : " -lm", NULL }, { NULL, NULL, NULL } };
     MLO_TRY(mlo_share_copy(&e->t, "c/profile.h", none, e));
     MLO_TRY(mlo_file_text(e, "profile.h"));
     MLO_TRY(mlo_share_copy(&e->t, "c/bare.c", none, e));
     MLO_TRY(mlo_file_text(e, "bare.c"));
-    MLO_TRY(mlo_share_copy(&e->t, "c/Makefile", none, e));
+    MLO_TRY(mlo_share_copy(&e->t, "c/Makefile", holes, e));
     return mlo_file_text(e, "Makefile");
 }
 
@@ -264,14 +280,14 @@ static void mlo_c_write_words(void *user) {
 }
 
 /* A test's arena, and what says how much of it was written. */
-static void mlo_c_write_arena(mlo_emitter *e) {
-    static const mlo_hole none[] = { { NULL, NULL, NULL } };
-    mlo_share_copy(&e->t, "c/arena.c", none, e);
-    mlo_share_copy(&e->t, "c/print.c", none, e);
+static void mlo_c_write_arena(mlo_emitter *e, int own) {
+    const mlo_hole holes[] = { { "ARENA", own ? "" : NULL, NULL }, { NULL, NULL, NULL } };
+    mlo_share_copy(&e->t, "c/arena.c", holes, e);
+    mlo_share_copy(&e->t, "c/print.c", holes, e);
 }
-static void mlo_c_words_arena(void *user) { mlo_c_write_arena(((mlo_c_words *)user)->e); }
+static void mlo_c_words_arena(void *user) { mlo_c_write_arena(((mlo_c_words *)user)->e, 1); }
 
-static int mlo_emit_c_test(mlo_emitter *e, mlo_c_words *w) {
+static int mlo_emit_c_test(mlo_emitter *e, mlo_c_words *w, const mlo_c_more *whole) {
     mlo *m = e->m;
     const mlo_core *c = e->c;
     const char *calls = "";
@@ -288,6 +304,7 @@ static int mlo_emit_c_test(mlo_emitter *e, mlo_c_words *w) {
         { "WORDS", NULL, mlo_c_write_words }, { "PAINTED", NULL, mlo_c_words_arena },
         { "WORD", mlo_format(m, "%s", mlo_c_type(w->dtype[0])), NULL },
         { "STATE", c->slots ? "static model_cache cache;" : NULL, NULL },
+        { "WHOLE", whole->test, NULL }, { "WHOLE_CALL", whole->test ? "" : NULL, NULL },
         { "ARGUMENTS", mlo_format(m, "%s", arguments), NULL }, { NULL, NULL, NULL } };
     MLO_TRY(mlo_share_copy(&e->t, "c/test.c", holes, w));
     return mlo_file_text(e, "test.c");
@@ -341,7 +358,9 @@ static void mlo_c_manifest_blocks(mlo_emitter *e, const mlo_c_body *b) {
     if (n) mlo_puts(&e->t, "\n  ],\n");
 }
 
-static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_words *w) {
+static int mlo_emit_c_manifest(const mlo_c_writer *writer, const mlo_c_words *w) {
+    mlo_emitter *e = writer->e;
+    const mlo_c_body *b = writer->b;
     const mlo_core *c = e->c;
     mlo_line(e,
         "{\n  \"mlo\": \"%s\",\n  \"target\": \"c\",\n  \"iterations\": %lld,\n  \"tokens\": "
@@ -352,6 +371,9 @@ static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_
     for (int i = 0; i < c->n_element; i++) mlo_c_manifest_node(e, i, c->element[i].name);
     mlo_puts(&e->t, "],\n");
     if (c->slots) mlo_line(e, "  \"context\": %lld,", (long long)c->chunk);
+    if (writer->whole.header)
+        mlo_line(e, "  \"whole\": {\"arena_bytes\": %lld, \"numbers\": %lld, \"tolerance\": 1e-4},",
+            (long long)writer->whole.bytes, (long long)writer->whole.numbers);
     mlo_line(e, "  \"frames\": %lld,\n  \"words\": %lld,\n  \"inputs\": [", (long long)w->frames,
         (long long)(w->frames * w->count[4]));
     for (int k = 0, n = 0; k < MLO_C_STREAMS - 1; k++) {
@@ -364,7 +386,9 @@ static int mlo_emit_c_manifest(mlo_emitter *e, const mlo_c_body *b, const mlo_c_
 }
 
 /* README.md */
-static int mlo_emit_c_guide(mlo_emitter *e, const mlo_c_body *b, const mlo_border *border) {
+static int mlo_emit_c_guide(const mlo_c_writer *w, const mlo_border *border) {
+    mlo_emitter *e = w->e;
+    const mlo_c_body *b = w->b;
     mlo *m = e->m;
     const mlo_core *c = e->c;
     const mlo_border *in = &border[MLO_BORDER_IN], *out = &border[MLO_BORDER_OUT];
@@ -379,6 +403,9 @@ static int mlo_emit_c_guide(mlo_emitter *e, const mlo_c_body *b, const mlo_borde
         { "ARENA", mlo_integer(m, b->plan.bytes), NULL },
         { "PROOF", mlo_format(m, "%s", mlo_c_fit_text(m, b)), NULL },
         { "JOBS", c->slots ? "" : NULL, NULL },
+        { "WHOLE", mlo_guide_if(w->whole.header != NULL), NULL },
+        { "WHOLE_BYTES", mlo_integer(m, w->whole.bytes), NULL },
+        { "WHOLE_SIGNATURE", mlo_or_empty(w->whole.signature), NULL },
         { "SIGNATURE", mlo_format(m, "%s", mlo_c_signature(e)), NULL },
         { "SCALED_IN", mlo_guide_if(in->floats != NULL), NULL },
         { "WORDS_IN", mlo_guide_if(!in->floats), NULL },

@@ -9,8 +9,10 @@ static int mlo_target_is_c(mlo *m) {
     if (target && !mlo_eq(target, "verilog") && !mlo_eq(target, "c"))
         mlo_fail_at(m, MLO_E_USAGE, NULL, "--target %s: there are verilog and c", target);
     const int c = target && mlo_eq(target, "c");
-    if (!c && mlo_opt(m, "arena"))
-        mlo_fail_at(m, MLO_E_USAGE, NULL, "--arena is of C; give --target c, too");
+    for (int i = 0; i < 2 && !c && !m->error.code; i++)
+        if (mlo_opt(m, i ? "whole" : "arena"))
+            mlo_fail_at(
+                m, MLO_E_USAGE, NULL, "--%s is of C; give --target c, too", i ? "whole" : "arena");
     return c;
 }
 

@@ -1,0 +1,18 @@
+/* The model as a whole: its own inputs and outputs, in its own types and order. @NEEDS@
+ *
+ *     static _Alignas(MODEL_ALIGN) unsigned char arena[MODEL_WHOLE_BYTES];
+ *     int status = model_whole(@EXAMPLE@, arena, sizeof arena);
+ *
+ * MODEL_E_INDEX: an index (a token's id, say) is outside of its table; the nearest row was taken. */
+@ARGUMENTS@
+#define MODEL_WHOLE_BYTES @ARENA@ /* of model_whole's arena: @PROOF@ */
+enum { MODEL_E_INDEX = 3 };
+
+/* What was learned@AROUND@. */
+typedef struct {
+    int8_t none;
+@PARAMETERS@
+} model_parameters;
+extern const model_parameters model_weights;
+
+@SIGNATURE@;

@@ -1,0 +1,341 @@
+/* whole_write: what a build directory has of a model as a whole: model_whole, its parameters, its test.
+ *
+ * in:  the network of whole.c, planned; words of some frames, and what mlo makes of them.
+ * out: around a loop in integers whole.c and real.h, and parts of model.h, weights.c and test.c (write.c has the
+ *     rest); of floats alone a directory of its own.
+ *
+ * invariant: test.c compares floats within 1e-4 of the largest, whole numbers as they are; where golden arrays were
+ *     given, with those.
+ * example: mlo compile bert.onnx --target c --whole -o build && make -C build test
+ * cost: the parameters' text.
+ */
+
+/* What composed so far becomes a text of its own. */
+static const char *mlo_whole_text(mlo_emitter *e) {
+    char *text = (char *)mlo_alloc(e->m, e->t.n + 1, 1);
+    if (!text) return NULL;
+    while (e->t.n && e->t.text[e->t.n - 1] == '\n') e->t.n--;
+    if (e->t.n) memcpy(text, e->t.text, e->t.n);
+    text[e->t.n] = 0;
+    e->t.n = 0;
+    return text;
+}
+
+static const mlo_flat_value *mlo_whole_output(const mlo_flat *f, size_t i) {
+    return mlo_flat_of(f, f->g->output[i]->name);
+}
+static const mlo_flat_value *mlo_whole_input(const mlo_flat *f, size_t k) {
+    for (size_t i = 0; i < f->n_value; i++)
+        if (f->value[i]->in == (int)k && f->value[i]->name) return f->value[i];
+    return NULL;
+}
+
+/* Arguments, three to a line. */
+static const char *mlo_whole_signature(const mlo_flat_writer *w) {
+    mlo *m = w->e->m;
+    const char *all = "";
+    const size_t n_out = w->f->g->n_output;
+    for (size_t k = 0; k < w->n_in + n_out; k++) {
+        const int in = k < w->n_in;
+        const size_t i = in ? k : k - w->n_in;
+        const mlo_flat_value *v = in ? mlo_whole_input(w->f, i) : mlo_whole_output(w->f, i);
+        all = mlo_format(m, "%s%s%s *%s%zu,%s", all, in ? "const " : "", mlo_flat_c_type(v->dtype),
+            in ? "in" : "out", i, k % 3 < 2 ? " " : "\n    ");
+    }
+    return mlo_format(m, "int model_whole(%svoid *arena, size_t arena_bytes)", all);
+}
+
+/* ---- model.h ------------------------------------------------------------------------------------- */
+
+static void mlo_whole_argument(
+    mlo_flat_writer *w, const char *kind, size_t i, const char *name, const mlo_flat_value *v) {
+    mlo *m = w->e->m;
+    mlo_line(w->e, "#define MODEL_%s%zu %lld /* numbers of %s%zu, '%.200s' %s */",
+        *kind == 'i' ? "IN" : "OUT", i, (long long)v->count, kind, i, name,
+        mlo_dims_text(m, v->rank, v->dims));
+}
+static void mlo_whole_arguments(void *user) {
+    mlo_flat_writer *w = (mlo_flat_writer *)user;
+    for (size_t k = 0; k < w->n_in; k++) {
+        const mlo_flat_value *v = mlo_whole_input(w->f, k);
+        mlo_whole_argument(w, "in", k, v->name, v);
+    }
+    for (size_t i = 0; i < w->f->g->n_output; i++)
+        mlo_whole_argument(w, "out", i, w->f->g->output[i]->name, mlo_whole_output(w->f, i));
+}
+static const char *mlo_whole_header(mlo_flat_writer *w) {
+    mlo *m = w->e->m;
+    const int around = w->f->core != NULL;
+    const mlo_hole holes[] = {
+        { "NEEDS", around ? "whole.c has it, which needs libm (-lm)." : "It needs libm (-lm).",
+            NULL },
+        { "EXAMPLE", w->f->g->n_output > 1 ? "in0, .., out0, .." : "in0, .., out0", NULL },
+        { "ARENA", mlo_integer(m, mlo_max(w->f->plan.bytes, MLO_PLAN_ALIGN)), NULL },
+        { "PROOF", mlo_plan_text(m, &w->f->plan), NULL },
+        { "AROUND", around ? " around the layers" : "", NULL },
+        { "PARAMETERS", NULL, mlo_flat_members }, { "ARGUMENTS", NULL, mlo_whole_arguments },
+        { "SIGNATURE", mlo_whole_signature(w), NULL }, { NULL, NULL, NULL }
+    };
+    return mlo_share_copy(&w->e->t, "c/whole.h", holes, w) ? NULL : mlo_whole_text(w->e);
+}
+
+/* ---- whole.c, weights.c ----------------------------------------------------------------------------- */
+
+static void mlo_whole_profile(void *user) {
+    mlo_flat_writer *w = (mlo_flat_writer *)user;
+    const mlo_hole holes[] = { { "STEPS", NULL, mlo_flat_names }, { NULL, NULL, NULL } };
+    if (!w->f->core) mlo_share_copy(&w->e->t, "c/steps.c", holes, w);
+}
+/* Inputs that nobody reads, then the calls. */
+static void mlo_whole_body(void *user) {
+    mlo_flat_writer *w = (mlo_flat_writer *)user;
+    for (size_t k = 0; k < w->n_in; k++) mlo_line(w->e, "    (void)in%zu;", k);
+    mlo_flat_body(user);
+}
+static int mlo_whole_emit_code(mlo_flat_writer *w, const char *file) {
+    static const char *const real[] = { "real.c", NULL };
+    mlo_emitter *e = w->e;
+    mlo *m = e->m;
+    const mlo_flat *f = w->f;
+    int64_t largest = 0;
+    for (int k = 0; k < f->plan.n; k++)
+        largest = mlo_max(largest, f->plan.place[k].at + f->plan.place[k].bytes);
+    const mlo_hole holes[] = { { "ABOUT",
+                                   f->core ? "A model as a whole: what is around its layers, in "
+                                             "floats, operator by operator."
+                                           : "A network of floats, operator by operator.",
+                                   NULL },
+        { "PROFILED", mlo_guide_if(!f->core), NULL },
+        { "PLAIN", mlo_guide_if(f->core != NULL), NULL },
+        { "LOOP", mlo_integer(m, f->core_bytes), NULL }, { "KERNELS", NULL, mlo_flat_kernels },
+        { "LARGEST", mlo_integer(m, largest), NULL }, { "SIGNATURE", mlo_whole_signature(w), NULL },
+        { "BODY", NULL, mlo_whole_body }, { "STEPS", NULL, mlo_whole_profile },
+        { NULL, NULL, NULL } };
+    mlo_emit_c_lines(e, real);
+    MLO_TRY(mlo_file_text(e, "real.h"));
+    MLO_TRY(mlo_share_copy(&e->t, "c/whole.c", holes, w));
+    return mlo_file_text(e, file);
+}
+
+/* A parameter's text leaves memory when it is complete. */
+static void mlo_whole_initial(mlo_flat_writer *w, const mlo_flat_value *v) {
+    mlo_flat_initial(w, v);
+    mlo_c_flush(w->e);
+}
+static int mlo_whole_weights(void *user) {
+    mlo_flat_writer *w = (mlo_flat_writer *)user;
+    mlo_line(w->e, "\nconst model_parameters model_weights = {\n    0,");
+    mlo_flat_each_parameter(w, mlo_whole_initial);
+    mlo_line(w->e, "};");
+    return mlo_failed(w->e->m);
+}
+
+/* ---- test.c ------------------------------------------------------------------------------------------ */
+
+static void mlo_whole_stream_words(mlo_flat_writer *w, const char *name, size_t k, size_t each,
+    const mlo_array *words, mlo_dtype dtype) {
+    mlo_line(w->e, "static const %s %s%zu[WHOLE_FRAMES][%lld] = {", mlo_flat_c_type(dtype), name, k,
+        (long long)mlo_array_count(&words[k]));
+    for (int64_t f = 0; f < w->frames; f++) {
+        const mlo_array *a = &words[(size_t)f * each + k];
+        mlo_puts(&w->e->t, "    { ");
+        for (int64_t i = 0; i < mlo_array_count(a); i++) mlo_flat_word(&w->e->t, i, a, dtype);
+        mlo_puts(&w->e->t, " },\n");
+    }
+    mlo_line(w->e, "};");
+}
+static void mlo_whole_words(void *user) {
+    mlo_flat_writer *w = (mlo_flat_writer *)user;
+    const size_t n_out = w->f->g->n_output;
+    for (size_t k = 0; k < w->n_in; k++)
+        mlo_whole_stream_words(
+            w, "whole_in", k, w->n_in, w->words, mlo_whole_input(w->f, k)->dtype);
+    for (size_t i = 0; i < n_out; i++) {
+        const mlo_flat_value *v = mlo_whole_output(w->f, i);
+        mlo_whole_stream_words(w, "whole_golden", i, n_out, w->golden, v->dtype);
+        mlo_line(w->e, "static %s whole_out%zu[%lld];", mlo_flat_c_type(v->dtype), i,
+            (long long)v->count);
+    }
+}
+static void mlo_whole_compare(void *user) {
+    mlo_flat_writer *w = (mlo_flat_writer *)user;
+    for (size_t i = 0; i < w->f->g->n_output; i++) {
+        const mlo_flat_value *v = mlo_whole_output(w->f, i);
+        mlo_line(w->e, "        NEAR(\"%zu\", %lld, whole_out%zu, whole_golden%zu[f], %s);", i,
+            (long long)v->count, i, i, v->dtype == MLO_FLOAT ? "TOLERANCE" : "0");
+    }
+}
+static int64_t mlo_whole_total(const mlo_flat_writer *w) {
+    int64_t total = 0;
+    for (size_t i = 0; i < w->f->g->n_output; i++) total += mlo_whole_output(w->f, i)->count;
+    return total * w->frames;
+}
+static const char *mlo_whole_test(mlo_flat_writer *w) {
+    mlo *m = w->e->m;
+    const char *call = "";
+    for (size_t k = 0; k < w->n_in; k++) call = mlo_format(m, "%swhole_in%zu[f], ", call, k);
+    for (size_t i = 0; i < w->f->g->n_output; i++)
+        call = mlo_format(m, "%s%swhole_out%zu", call, i ? ", " : "", i);
+    const mlo_hole holes[] = { { "WORDS", NULL, mlo_whole_words }, { "CALL", call, NULL },
+        { "FRAMES", mlo_integer(m, w->frames), NULL }, { "COMPARE", NULL, mlo_whole_compare },
+        { "TOTAL", mlo_integer(m, mlo_whole_total(w)), NULL },
+        { "BODY", mlo_guide_if(w->f->core != NULL), NULL },
+        { "ALONE", mlo_guide_if(!w->f->core), NULL }, { NULL, NULL, NULL } };
+    return mlo_share_copy(&w->e->t, "c/whole_test.c", holes, w) ? NULL : mlo_whole_text(w->e);
+}
+
+/* ---- around a loop in integers ------------------------------------------------------------------------ */
+
+/* Inputs as they are drawn, and what the model makes of them: the first frame shows the forms. */
+static int mlo_whole_frame(mlo_flat_writer *w, int64_t k, mlo_array *words, mlo_array *golden) {
+    mlo *m = w->e->m;
+    mlo_flat *f = w->f;
+    const mlo_observer none = { .user = NULL };
+    size_t n;
+    mlo_array **in = mlo_sample_inputs(m, MLO_BENCH_DRAW + k, &n);
+    mlo_array **out = in ? (mlo_array **)mlo_scratch(m, f->g->n_output + 1, sizeof *out) : NULL;
+    for (size_t i = 0; out && i < n; i++) mlo_array_keep(m, in[i], &words[i]);
+    for (size_t i = 0; out && i < n; i++) words[i].name = in[i]->name;
+    for (size_t i = 0; out && i < f->g->n_output; i++) out[i] = NULL;
+    if (out && !m->error.code) {
+        if (!k)
+            mlo_whole_values(f, words, n);
+        else
+            mlo_run_model(m, words, n, &none, out);
+        mlo_array **made = k ? out : f->result;
+        for (size_t i = 0; i < f->g->n_output && !m->error.code; i++)
+            mlo_array_keep(m, made[i], &golden[i]);
+        for (size_t i = 0; made && i < f->g->n_output; i++) mlo_array_free(m, made[i]);
+    }
+    w->n_in = n;
+    mlo_scratch_free(m, out);
+    mlo_sample_free(m, in, n);
+    return mlo_failed(m);
+}
+static int mlo_whole_frames(mlo_flat_writer *w) {
+    mlo *m = w->e->m;
+    const size_t n_out = w->f->g->n_output, n_in = w->f->g->n_input, n_calib = m->n_calib;
+    mlo_array *words = MLO_NEW_N(m, mlo_array, MLO_C_FRAMES * n_in + 1);
+    mlo_array *golden = MLO_NEW_N(m, mlo_array, MLO_C_FRAMES * n_out + 1);
+    w->words = words;
+    w->golden = golden;
+    w->frames = MLO_C_FRAMES;
+    m->n_calib = 0;
+    for (int64_t k = 0; k < w->frames && !m->error.code; k++)
+        mlo_whole_frame(w, k, words + (size_t)k * w->n_in, golden + (size_t)k * n_out);
+    m->n_calib = n_calib;
+    return mlo_failed(m);
+}
+
+/* The model that was lowered, as a whole, around its loop of a core: planned, and its texts. */
+static int mlo_whole_around(mlo_emitter *e, int64_t loop_bytes, mlo_c_more *whole) {
+    mlo *m = e->m;
+    mlo_flat *f = MLO_NEW(m, mlo_flat);
+    mlo_flat_writer *w = MLO_NEW(m, mlo_flat_writer);
+    if (!f || !w) return mlo_failed(m);
+    f->m = m;
+    f->g = m->model->graph;
+    f->real = 1;
+    f->core = e->c;
+    f->core_bytes = loop_bytes;
+    w->e = e;
+    w->f = f;
+    w->loop.rounds = 1;
+    MLO_TRY(mlo_whole_frames(w));
+    MLO_TRY(mlo_whole_steps(f));
+    MLO_TRY(mlo_flat_plan(f));
+    w->loop = mlo_flat_find_loop(f);
+    if (!(whole->header = mlo_whole_header(w)) || !(whole->test = mlo_whole_test(w)))
+        return mlo_failed(m);
+    whole->writer = w;
+    whole->weights = mlo_whole_weights;
+    whole->signature = mlo_whole_signature(w);
+    whole->bytes = mlo_max(f->plan.bytes, MLO_PLAN_ALIGN);
+    whole->numbers = mlo_whole_total(w);
+    return 0;
+}
+
+/* ---- of floats alone ------------------------------------------------------------------------------------ */
+
+static void mlo_whole_floats_arena(void *user) {
+    mlo_c_write_arena(((mlo_flat_writer *)user)->e, 0);
+}
+static int mlo_whole_manifest(mlo_flat_writer *w) {
+    mlo_emitter *e = w->e;
+    const mlo_flat *f = w->f;
+    mlo_line(e, "{\n  \"mlo\": \"%s\",\n  \"target\": \"c\",\n  \"iterations\": 1,", MLO_VERSION);
+    mlo_c_manifest_plan(e, &f->plan);
+    for (size_t i = 0; i < f->n_step; i++)
+        mlo_c_manifest_node(e, (int)i,
+            *mlo_or_empty(f->step[i].node->name) ? f->step[i].node->name : f->step[i].node->op);
+    mlo_puts(&e->t, f->n_step ? "],\n" : "  \"nodes\": [],\n");
+    mlo_line(e,
+        "  \"frames\": %lld,\n  \"words\": %lld,\n  \"steps\": %zu,\n  \"tolerance\": 1e-4,\n  "
+        "\"loop\": {\"start\": %zu, \"steps\": %zu, \"rounds\": %zu},",
+        (long long)w->frames, (long long)mlo_whole_total(w), f->n_step, w->loop.start,
+        w->loop.length, w->loop.rounds);
+    return mlo_manifest_end(e);
+}
+static int mlo_whole_files(mlo_flat_writer *w) {
+    mlo_emitter *e = w->e;
+    const char *header = mlo_whole_header(w), *test = header ? mlo_whole_test(w) : NULL;
+    const mlo_hole holes[] = { { "WHOLE", header, NULL }, { NULL, NULL, NULL } };
+    const mlo_hole tested[] = { { "WHOLE", test, NULL },
+        { "PAINTED", NULL, mlo_whole_floats_arena }, { NULL, NULL, NULL } };
+    if (!test || mlo_share_copy(&e->t, "c/floats.h", holes, w)) return mlo_failed(e->m);
+    MLO_TRY(mlo_file_text(e, "model.h"));
+    MLO_TRY(mlo_whole_emit_code(w, "model.c"));
+    mlo_line(e, "/* What was learned. */\n#include \"model.h\"\n\n#include <math.h>");
+    MLO_TRY(mlo_file_begin(e, "weights.c"));
+    if (mlo_whole_weights(w) || mlo_c_flush(e) || mlo_file_end(e)) return mlo_failed(e->m);
+    MLO_TRY(mlo_share_copy(&e->t, "c/floats_test.c", tested, w));
+    MLO_TRY(mlo_file_text(e, "test.c"));
+    MLO_TRY(mlo_emit_c_make(e, MLO_C_FLOATS));
+    MLO_TRY(mlo_flat_emit_network(w));
+    return mlo_whole_manifest(w);
+}
+
+/* The golden arrays that were given, or mlo's own: of the outputs' forms. */
+static int mlo_whole_golden(mlo_flat_writer *w) {
+    mlo *m = w->e->m;
+    const mlo_flat *f = w->f;
+    mlo_array *all = MLO_NEW_N(m, mlo_array, f->g->n_output + 1);
+    if (!all) return mlo_failed(m);
+    if (m->n_words_golden && m->n_words_golden != f->g->n_output)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL, "%zu golden arrays for %zu outputs",
+            m->n_words_golden, f->g->n_output);
+    for (size_t i = 0; i < f->g->n_output; i++) {
+        const char *name = f->g->output[i]->name;
+        const mlo_array *a = m->n_words_golden
+            ? mlo_run_pick_of(m->words_golden, m->n_words_golden, name, i)
+            : f->result[i];
+        if (mlo_array_count(a) != mlo_array_count(f->result[i]))
+            return mlo_fail_at(m, MLO_E_SHAPE, name, "the golden array has %lld numbers, not %lld",
+                (long long)mlo_array_count(a), (long long)mlo_array_count(f->result[i]));
+        all[i] = *a;
+    }
+    w->golden = all;
+    return 0;
+}
+
+/* A network of floats as it stands: --whole where words were given. */
+static int mlo_whole_network(mlo_flat_writer *w, const mlo_array *bound, size_t count) {
+    mlo_flat *f = w->f;
+    f->real = 1;
+    w->words = bound;
+    w->n_in = count;
+    w->frames = 1;
+    MLO_TRY(mlo_whole_values(f, bound, count));
+    MLO_TRY(mlo_whole_steps(f));
+    MLO_TRY(mlo_flat_plan(f));
+    const long most = mlo_opt_int(f->m, "arena", LONG_MAX, 1, LONG_MAX);
+    if (f->m->error.code) return mlo_failed(f->m);
+    if (f->plan.bytes > most)
+        return mlo_fail_at(f->m, MLO_E_UNSUPPORTED, NULL,
+            "its values need %lld bytes at a time, --arena says %ld; C of floats is not cut into "
+            "parts: leave --arena out",
+            (long long)f->plan.bytes, most);
+    MLO_TRY(mlo_whole_golden(w));
+    w->loop = mlo_flat_find_loop(f);
+    return mlo_whole_files(w);
+}

@@ -1,0 +1,296 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The model as a whole in C (--target c --whole): its own inputs and outputs, floats around the loop in integers; networks of floats.
+
+    python tests/test_whole.py path/to/mlo [NAME ...]
+
+    around      encoders, decoders, masks, pixels, two loops: inputs drawn here; host/pre.onnx, core.onnx, post.onnx in ONNX Runtime judge within 1e-4 of the largest, and the model itself by its cosine
+    compilers   gcc and clang, -O0 and -O3, sanitizers, no warnings, 32-bit Arm under qemu: the build's own test, which looks behind the arena's end
+    floats      Deeploy's CCT and microLlama in FP32, their golden arrays (../shared/deeploy, where that is)
+    operators   operators of floats, each form of them an output: ONNX Runtime's numbers
+    index       an id outside of its table is said, and nothing else is read
+    again       two arenas, two calls at a time in turn: no state but theirs
+    refused     --whole without C, with --context, operators and types that C has no text for; nothing is written
+    wrong       a golden number that differs by more than the tolerance is named; by less it is not"""
+import ctypes
+import os
+import re
+import subprocess
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto as T, helper, numpy_helper
+import harness as t
+from graphs import session
+
+AROUND = ["bert-tiny", "bert-tiny-mask", "bert-tiny-qdq", "albert-tiny", "bart-tiny-opset23", "clip-tiny", "gpt2-tiny", "mlp-res", "modernbert-tiny-opset23", "qwen3-tiny-opset23", "swin-tiny",
+          "t5-tiny", "vit-tiny", "whisper-tiny"]
+FLOATS = {"Models__CCT__FP32__CCT_2_32_32_128": 10, "Models__microLlama__FP32__microLlama1": 64}
+TYPES = {"int8_t": np.int8, "uint8_t": np.uint8, "int16_t": np.int16, "int32_t": np.int32, "int64_t": np.int64, "float": np.float32}
+TOLERANCE = 1e-4
+
+
+def text(path, name): return t.read(os.path.join(path, name)).decode()
+def sources(path): return [os.path.join(path, f) for f in ("model.c", "whole.c", "weights.c", "test.c") if os.path.exists(os.path.join(path, f))]
+
+
+def built(name, *flags):
+    path = t.at("-".join(["whole", name, *flags]).replace("--", ""))
+    if not os.path.isdir(path): t.good("compile", t.model(name), "--target", "c", "--whole", *flags, "-o", path)
+    return path
+
+
+class Model:
+    """model_whole of a build directory, called from here."""
+    def __init__(self, path):
+        library = os.path.join(path, "whole.so")
+        subprocess.run(["gcc", "-std=c99", "-O1", "-shared", "-fPIC", "-o", library, *sources(path)[:-1], "-lm"], check=True)
+        self.run = ctypes.CDLL(library).model_whole
+        header = text(path, "model.h")
+        signature = re.search(r"int model_whole\(([^;]*)\);", header, re.S)[1]
+        self.kinds = {name: TYPES[kind] for kind, name in re.findall(r"(\w+) \*((?:in|out)\d+)", signature)}
+        self.shape = {k: tuple(map(int, re.findall(r"\d+", dims))) for k, dims in re.findall(r"numbers of (\w+), '.*' \[(.*)\] \*/", header)}
+        self.bytes = int(re.search(r"MODEL_WHOLE_BYTES (\d+)", header)[1])
+
+    def arena(self):
+        memory = np.full(self.bytes + 80, 0xA5, np.uint8)
+        return memory[-memory.ctypes.data % 16:][:self.bytes + 64]
+
+    def __call__(self, inputs, arena=None, status=0):
+        arena = self.arena() if arena is None else arena
+        x = [np.ascontiguousarray(a, self.kinds["in%d" % i]) for i, a in enumerate(inputs)]
+        y = [np.zeros(self.shape["out%d" % i], self.kinds["out%d" % i]) for i in range(len(self.kinds) - len(x))]
+        got = self.run(*[ctypes.c_void_p(a.ctypes.data) for a in [*x, *y, arena]], ctypes.c_size_t(self.bytes))
+        assert got == status and (arena[self.bytes:] == 0xA5).all(), "status %d" % got
+        return y
+
+
+def far(got, want):
+    """'' when they are near enough: floats by the largest, others as they are."""
+    want = np.asarray(want)
+    if got.shape != want.shape: return "%s against %s" % (got.shape, want.shape)
+    if want.dtype.kind != "f": return "" if np.array_equal(got, want.astype(got.dtype)) else "other numbers"
+    finite = np.abs(want[np.isfinite(want)])
+    off = np.abs(got - want) > TOLERANCE * (finite.max() if finite.size else 0)
+    wrong = off & ~((got == want) | (np.isnan(got) & np.isnan(want)))
+    return "%d of %d are off, by %g" % (wrong.sum(), wrong.size, np.abs(got - want)[wrong].max()) if wrong.any() else ""
+
+
+def drawn(graph, seed):
+    """Inputs for an ONNX graph: ids below 16, masks of a run of ones, floats."""
+    r, feeds = np.random.default_rng(seed), {}
+    for i in graph.graph.input:
+        dims, kind = [d.dim_value for d in i.type.tensor_type.shape.dim], i.type.tensor_type.elem_type
+        ones = np.broadcast_to(np.arange(dims[-1]) < dims[-1] - seed, dims) if dims else np.ones(())
+        feeds[i.name] = r.standard_normal(dims).astype(np.float32) if kind == T.FLOAT else (ones if "mask" in i.name or i.name == "a_1" else r.integers(1, 16, dims)).astype(helper.tensor_dtype_to_np_dtype(kind))
+    return feeds
+
+
+def words(path, feeds, theirs):
+    """What mlo itself makes of host/pre.onnx: ONNX Runtime's, but for some words in a hundred that one of the two rounds to the next."""
+    np.savez(os.path.join(path, "feeds.npz"), **feeds)
+    t.good("run", os.path.join(path, "host", "pre.onnx"), "--inputs", os.path.join(path, "feeds.npz"), "--outputs", os.path.join(path, "pre.npz"))
+    made = dict(np.load(os.path.join(path, "pre.npz")))
+    for name, x in theirs.items():
+        off = np.abs(made[name].astype(float) - x.astype(float))
+        assert off.max() <= 1 and (off > 0).mean() < .04, "%s: %d of %d words, by %g" % (name, (off > 0).sum(), off.size, off.max())
+    return made
+
+
+def check_around():
+    for name in AROUND:
+        path, original, wrong, cosine = built(name), onnx.load(t.model(name)), "", 1
+        model, source = Model(path), session(t.model(name))
+        parts = [session(os.path.join(path, "host", p + ".onnx")) for p in ("pre", "core", "post")]
+        outputs = [o.name for o in original.graph.output]
+        for seed in range(3):
+            feeds = drawn(original, seed)
+            values = dict(feeds)
+            for k, p in enumerate(parts):
+                made = dict(zip([o.name for o in p.get_outputs()], p.run(None, {i.name: values[i.name] for i in p.get_inputs()})))
+                if not k: made = words(path, feeds, made)
+                values.update(made)
+            got = model(list(feeds.values()))
+            for o, y in zip(outputs, got): wrong = wrong or far(y, values[o]) and "%s: %s" % (o, far(y, values[o]))
+            for y, z in zip(got, source.run(outputs, feeds)):
+                y, z = y.ravel().astype(float), z.ravel().astype(float)
+                if z.any() and np.isfinite(z).all(): cosine = min(cosine, y @ z / np.linalg.norm(y) / np.linalg.norm(z))
+        t.case("%s: host/*.onnx" % name, wrong)
+        t.case("%s: the model itself" % name, "" if cosine > .97 else "a cosine of %.4f" % cosine)
+
+
+def tested(path, cc, flags, run=()):
+    """'' when the build's own test, so compiled, passes without a warning, and says how much it compared."""
+    program = os.path.join(path, "test-" + re.sub(r"\W", "", cc + "".join(flags)))
+    p = subprocess.run([*cc.split(), "-std=c99", "-Wall", "-Wextra", "-Werror", *flags, "-o", program, *sources(path), "-lm"], capture_output=True, text=True)
+    if p.returncode: return p.stderr[-400:]
+    p = subprocess.run([*run, program], capture_output=True, text=True)
+    said = re.search(r"(?:whole: (\d+) numbers of \d+ frames; an arena of (\d+) bytes, (\d+)|words=(\d+) arena=(\d+) touched=(\d+))", p.stdout)
+    n, arena, touched = (int(v) for v in said.groups() if v) if said else (0, 0, 1)
+    return "" if p.returncode == 0 and n and touched <= arena and re.search(r"^MLO PASS [^\n]*\n\Z", p.stdout, re.M) else (p.stdout + p.stderr)[-400:]
+
+
+def check_compilers():
+    for name in t.drawn(AROUND, 5, str):
+        for cc, level in ("gcc", "-O0"), ("gcc", "-O3"), ("clang", "-O0"), ("clang", "-O3"): t.case("%s: %s %s" % (name, cc, level), tested(built(name), cc, [level]))
+        t.case("%s: sanitizers" % name, tested(built(name), "clang", ["-O1", *t.SANITIZE]))
+    if t.have("arm", "arm-linux-gnueabihf-gcc", "qemu-arm"): t.case("bert-tiny: 32-bit Arm", tested(built("bert-tiny"), "arm-linux-gnueabihf-gcc", ["-static", "-O2"], ["qemu-arm"]))
+    path = built("bert-tiny", "--arena", "12000")
+    p = subprocess.run(["make", "-s", "-C", path, "test", "CFLAGS=-O1"], capture_output=True, text=True)
+    t.case("a layer in a small arena", "" if p.returncode == 0 and "arena=12000" in p.stdout or re.search(r"MLO PASS .*arena=1[01]\d\d\d", p.stdout) else p.stdout + p.stderr)
+    p = t.call("sim", path)
+    t.case("sim", "" if p.returncode == 0 and b'"pass":true' in p.stdout.replace(b" ", b"") else p.stderr.decode())
+
+
+def check_floats():
+    if not t.beside("floats", "deeploy"): return
+    for name, n in FLOATS.items():
+        at = os.path.join(t.shared, "deeploy", name)
+        path = t.at("floats-" + name)
+        t.good("compile", os.path.join(at, "network.onnx"), "--target", "c", "--whole", "--inputs", os.path.join(at, "inputs.npz"), "--golden", os.path.join(at, "outputs.npz"), "-o", path)
+        golden = np.load(os.path.join(at, "outputs.npz"))
+        ours = np.array([float(v.strip().rstrip("f")) for v in re.search(r"whole_golden0\[WHOLE_FRAMES\]\[\d+\] = \{\n    \{ (.*?) \},", text(path, "test.c"), re.S)[1].split(",")], np.float32)
+        t.case("%s: Deeploy's numbers" % name, "" if len(ours) == n and np.array_equal(ours, golden[golden.files[0]].ravel()) else "others")
+        for cc, flags in ("gcc", ["-O3"]), ("clang", ["-O1", *t.SANITIZE]): t.case("%s: %s %s" % (name, cc, flags[0]), tested(path, cc, flags))
+
+
+# ---- operators --------------------------------------------------------------------------------------------------------------------------------
+
+def floats(*dims): return np.random.default_rng(sum(dims)).standard_normal(dims).astype(np.float32)
+def ints(*values): return np.array(values, np.int64)
+
+
+# name: operands ("x": the input [2,3,4,5], "p": its absolute value, "w": a picture [1,4,9,7], "i": int64 [2,3], "b": bool [2,3,4,5], arrays: constants), attributes, outputs
+UNARY = "Abs Ceil Celu Cos Elu Erf Exp Floor HardSigmoid HardSwish LeakyRelu Mish Neg Relu Round Selu Shrink Sigmoid Sign Sin Softplus Softsign Tanh ThresholdedRelu IsNaN Gelu Identity".split()
+CASES = [*((op, ["x"], {}) for op in UNARY), *((op, ["p"], {}) for op in ("Log", "Sqrt", "Reciprocal")), ("Gelu", ["x"], {"approximate": "tanh"}), ("Celu", ["x"], {"alpha": 1.7}), ("Shrink", ["x"], {"lambd": .4, "bias": .2}),
+    *((op, ["x", floats(4, 1)], {}) for op in ("Add", "Sub", "Mul", "Div", "PRelu", "Max", "Min")), ("Sum", ["x", floats(5), floats(3, 1, 1)], {}), ("Max", ["x", floats(5), floats(3, 1, 1), "p"], {}), ("Pow", ["p", np.float32(1.7)], {}), ("Pow", ["x", np.float32(2)], {}),
+    *((op, ["x", floats(5)], {}) for op in ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual")), *((op, ["i", ints(2)], {}) for op in ("Add", "Sub", "Mul", "Div", "Max", "Min", "Equal", "Less", "Greater")), ("Abs", ["i"], {}), ("Neg", ["i"], {}),
+    ("Not", ["b"], {}), *((op, ["b", np.array([1, 0, 0, 1, 1], bool)], {}) for op in ("And", "Or", "Xor")), ("Where", ["b", "x", np.float32(-3)], {}), ("Where", ["b", ints(1), ints(7)], {}), ("Clip", ["x", np.float32(-.5), np.float32(.5)], {}), ("Clip", ["x", "", np.float32(.5)], {}), ("Clip", ["x"], {}),
+    *(("Cast", [v], {"to": to}) for v in ("x", "i", "b") for to in (T.FLOAT, T.INT64, T.INT32, T.BOOL, T.INT8) if (v, to) != ("x", T.INT8)),
+    ("QuantizeLinear", ["x", np.float32(.02), np.uint8(100)], {}), ("QuantizeLinear", ["x", np.float32([.02, .03, .05]), np.int8([0, 3, -5])], {"axis": 1}), ("DequantizeLinear", [np.int8([[3, 4], [5, -6]]), np.float32([.5, .25]), np.int8([1, 2])], {"axis": 0}),
+    ("Reshape", ["x", ints(6, -1)], {}), ("Flatten", ["x"], {"axis": 2}), ("Unsqueeze", ["x", ints(0, 3)], {}), ("Transpose", ["x"], {"perm": [2, 0, 3, 1]}), ("Transpose", ["x"], {}), ("Slice", ["x", ints(1, 3), ints(3, -9), ints(2, 3), ints(1, -2)], {}), ("Slice", ["x", ints(1), ints(2), ints(0)], {}),
+    ("Split", ["x", ints(1, 3)], {"axis": 2}, 2), ("Concat", ["x", "p", floats(2, 3, 4, 1)], {"axis": -1}), ("Expand", ["i", ints(4, 2, 3)], {}), ("Pad", ["x", ints(0, 1, 0, 2, 0, 0, 1, 0), np.float32(9)], {}), ("Gather", ["x", ints(0)], {"axis": 2}), ("Gather", ["x", np.int64(-1)], {"axis": 1}),
+    ("Gather", [floats(9, 2, 3), "i"], {}), ("Gather", ["x", ints(1, -1, 0)], {"axis": 1}), ("Gather", ["x", "k"], {"axis": 2}), ("GatherND", ["x", np.int64([[0, 1], [1, -1]])], {}), ("GatherND", ["x", "n"], {"batch_dims": 1}),
+    ("MatMul", ["x", floats(5, 70)], {}), ("MatMul", ["x", floats(2, 1, 5, 3)], {}), ("MatMul", [floats(3, 4), "x"], {}), ("MatMul", ["x", floats(5)], {}), ("MatMul", ["f", floats(150, 66)], {}), ("Gemm", ["f", floats(150, 66), floats(66)], {"alpha": .5}), ("Gemm", ["f", floats(7, 150), floats(3, 1)], {"transB": 1}), ("Gemm", ["f", floats(3, 4)], {"transA": 1}), ("Gemm", ["f", "f", floats(1)], {"transB": 1}),
+    ("Conv", ["w", floats(6, 4, 3, 3), floats(6)], {"pads": [1, 0, 2, 1], "strides": [2, 1]}), ("Conv", ["w", floats(8, 2, 3, 2)], {"group": 2, "dilations": [2, 2]}), ("Conv", ["w", floats(4, 1, 1, 3), floats(4)], {"group": 4}), ("Conv", [floats(1, 30, 9), floats(5, 30, 3)], {}),
+    ("MaxPool", ["w"], {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 1]}), ("AveragePool", ["w"], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}), ("AveragePool", ["w"], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1}),
+    ("Softmax", ["x"], {}), ("Softmax", ["x"], {"axis": 1}), ("LogSoftmax", ["x"], {"axis": 2}), ("LayerNormalization", ["x", floats(5), floats(5)], {}), ("LayerNormalization", ["x", floats(4, 5)], {"axis": 2, "epsilon": .01}), ("RMSNormalization", ["x", floats(5)], {}),
+    ("GroupNormalization", ["w", floats(4), floats(4)], {"num_groups": 2}), ("InstanceNormalization", ["w", floats(4), floats(4)], {}), ("BatchNormalization", ["w", floats(4), floats(4), floats(4), np.abs(floats(4))], {}),
+    *((op, ["x", ints(*axes)], {"keepdims": keep}) for op in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSumSquare", "ReduceL1", "ReduceL2") for axes, keep in (((-1,), 1), ((0, 2), 0))), ("ReduceSum", ["x"], {}), ("ReduceSum", ["i", ints(1)], {}), ("ReduceMax", ["i", ints(0)], {}),
+    ("ReduceLogSum", ["p", ints(1)], {}), ("ArgMax", ["x"], {"axis": 1}), ("ArgMin", ["x"], {"axis": -1, "keepdims": 0}), ("ArgMax", ["i"], {"axis": 1, "select_last_index": 1}), ("CumSum", ["x", np.int64(2)], {}), ("CumSum", ["i", np.int64(1)], {"exclusive": 1, "reverse": 1})]
+INPUTS = {"x": floats(2, 3, 4, 5), "w": floats(1, 4, 9, 7), "f": floats(3, 150), "i": np.int64([[5, 0, 3], [-2, 8, 8]]), "k": ints(3, 0), "n": np.int64([[[1, 2]], [[0, -1]]]), "b": floats(2, 3, 4, 5) > .3}
+
+
+def network(cases, inputs):
+    """One model of many operators, each an output or more of its own. (A constant operand goes through an input of its own where all are constants.)"""
+    nodes, constants, outputs, feeds = [helper.make_node("Abs", ["x"], ["p"])], [], [], dict(inputs)
+    for k, (op, operands, attributes, *n) in enumerate(cases):
+        names = []
+        for i, v in enumerate(operands):
+            names.append(v if isinstance(v, str) else "c%d_%d" % (k, i))
+            if not isinstance(v, str) and not i and not any(isinstance(o, str) for o in operands): feeds[names[-1]] = v
+            elif not isinstance(v, str): constants.append(numpy_helper.from_array(np.asarray(v), names[-1]))
+        made = ["y%d_%d" % (k, i) for i in range(n[0] if n else 1)]
+        nodes.append(helper.make_node(op, names, made, **attributes))
+        outputs += made
+    value = lambda k, v: helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
+    graph = helper.make_graph(nodes, "g", [value(k, v) for k, v in feeds.items()], [onnx.ValueInfoProto(name=o) for o in outputs], constants)
+    return onnx.shape_inference.infer_shapes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)), feeds
+
+
+def whole(model, feeds, name):
+    """The build directory of a network as it stands; a process."""
+    file, npz, path = t.at(name + ".onnx"), t.at(name + ".npz"), t.at("c-" + name)
+    onnx.save(model, file)
+    np.savez(npz, **feeds)
+    return path, t.call("compile", file, "--target", "c", "--whole", "--inputs", npz, "-o", path)
+
+
+def check_operators():
+    model, feeds = network(CASES, INPUTS)
+    path, p = whole(model, feeds, "operators")
+    if p.returncode: return t.case("operators", p.stderr.decode())
+    t.case("operators: its own test", tested(path, "gcc", ["-O2"]))
+    t.case("operators: sanitizers", tested(path, "clang", ["-O1", *t.SANITIZE]))
+    got = Model(path)(list(feeds.values()))
+    judge = session(t.at("operators.onnx"))
+    want = dict(zip([o.name for o in judge.get_outputs()], judge.run(None, feeds)))
+    made = iter(zip([o.name for o in model.graph.output], got))
+    for op, operands, attributes, *n in CASES:
+        wrong = ""
+        for name, y in [next(made) for _ in range(n[0] if n else 1)]: wrong = wrong or far(y, want[name])
+        t.case("%s %s %s" % (op, [v if isinstance(v, str) else list(np.shape(v)) for v in operands], attributes), wrong)
+
+
+def check_index():
+    model = Model(built("bert-tiny"))
+    ids = np.full((1, 32), 5)
+    for bad in -1001, 1000, 1 << 40, -(1 << 62):
+        try:
+            model([np.where(np.arange(32) == 7, bad, ids)], status=3)
+            t.case("id %d" % bad, "")
+        except AssertionError as e: t.case("id %d" % bad, str(e))
+    t.case("id -1 counts from the end", "" if np.array_equal(model([np.full((1, 32), -1)])[0], model([np.full((1, 32), 999)])[0]) else "other numbers")
+    y = np.zeros(1)
+    p = [ctypes.c_void_p(ids.ctypes.data), ctypes.c_void_p(y.ctypes.data), ctypes.c_void_p(y.ctypes.data)]
+    small, odd = model.run(*p, ctypes.c_void_p(model.arena().ctypes.data), ctypes.c_size_t(model.bytes - 1)), model.run(*p, ctypes.c_void_p(model.arena().ctypes.data + 4), ctypes.c_size_t(model.bytes))
+    t.case("arenas too small, misaligned, none", "" if (small, odd, model.run(*p, None, ctypes.c_size_t(model.bytes))) == (2, 2, 2) else "%d, %d" % (small, odd))
+
+
+def check_again():
+    model, r = Model(built("bert-tiny-mask")), np.random.default_rng(5)
+    frames = [[r.integers(0, 999, (1, 32)), np.broadcast_to(np.arange(32) < n, (1, 32))] for n in (32, 9, 20)]
+    first = [model(f) for f in frames]
+    arena = model.arena()
+    t.case("one arena for all", "" if all(np.array_equal(a, b) for f, y in zip(frames[::-1], first[::-1]) for a, b in zip(model(f, arena), y)) else "other numbers")
+    path = built("bert-tiny-mask")
+    subprocess.run(["gcc", "-std=c99", "-fno-pic", "-c", "-o", os.path.join(path, "alone.o"), os.path.join(path, "whole.c")], check=True)
+    symbols = subprocess.run(["nm", os.path.join(path, "alone.o")], capture_output=True, text=True, check=True).stdout
+    state = re.findall(r" [bBdDC] (\w+)", symbols)
+    t.case("no state", str(state) if state else "")
+    t.case("no malloc", "" if "malloc" not in symbols else "malloc")
+
+
+def refused(name, p, path, *words):
+    said = p.stderr.decode()
+    t.case(name, "" if p.returncode and all(w in said for w in words) and not os.path.exists(path) else "status %d: %s" % (p.returncode, said))
+
+
+def check_refused():
+    path = t.at("nothing")
+    refused("without C", t.call("compile", t.model("bert-tiny"), "--whole", "-o", path), path, "--whole is of C; give --target c, too")
+    refused("a cache", t.call("compile", t.model("stories260k-step"), "--context", "64", "--target", "c", "--whole", "-o", path), path, "(Scan)", "--whole has no C yet", "leave --whole out")
+    x = INPUTS["x"]
+    near = [("GatherElements", ["x", np.zeros((2, 3, 4, 5), np.int64)], {}, "(GatherElements): C has no text for this operator"), ("Tile", ["x", ints(1, 2, 1, 1)], {}, "(Tile): C has no text for this operator"), ("Gemm", ["f", floats(150, 2), floats(2)], {"beta": .5}, "(Gemm): C has no text for a beta that is not 1"),
+            ("Conv", ["w", floats(6, 4, 3, 3)], {"auto_pad": "SAME_UPPER"}, "(Conv): C has no text for auto_pad other than NOTSET"), ("Pad", ["x", ints(0, 0, 0, 1, 0, 0, 0, 1), np.float32(0)], {"mode": "reflect"}, "(Pad): C has no text for a mode that is not constant"),
+            ("Pad", ["x", ints(0, 0, 0, -1, 0, 0, 0, 1), np.float32(0)], {}, "(Pad): C has no text for pads that cut"), ("ReduceMean", ["i", ints(1)], {}, "(ReduceMean): C has no text for it of whole numbers"), ("Cast", ["x"], {"to": T.DOUBLE}, "C has no text for"), ("Mod", ["x", "p"], {"fmod": 1}, "(Mod): C has no text for this operator")]
+    for op, operands, attributes, words in near:
+        model, feeds = network([(op, operands, attributes)], INPUTS)
+        where, p = whole(model, feeds, "near-" + op)
+        refused("%s %s" % (op, attributes or ""), p, where, words, "" if "for this" not in words else "let the host do it")
+    model, feeds = network([("Relu", ["x"], {})], {"x": x})
+    path = t.at("c-unsaid")
+    p = t.call("compile", t.at("unsaid.onnx") if onnx.save(model, t.at("unsaid.onnx")) else t.at("unsaid.onnx"), "--target", "c", "--whole", "-o", path)
+    refused("no loop, and no words", p, path, "loop")
+    np.savez(t.at("unsaid.npz"), **feeds)
+    refused("floats without --whole", t.call("compile", t.at("unsaid.onnx"), "--target", "c", "--inputs", t.at("unsaid.npz"), "-o", path), path, "--whole") if 0 else None
+    np.savez(t.at("short.npz"), y=np.zeros(7, np.float32))
+    refused("a golden array of another size", t.call("compile", t.at("unsaid.onnx"), "--target", "c", "--whole", "--inputs", t.at("unsaid.npz"), "--golden", t.at("short.npz"), "-o", path), path, "the golden array has 7 numbers, not 120")
+    refused("an arena too small", t.call("compile", t.at("operators.onnx"), "--target", "c", "--whole", "--inputs", t.at("operators.npz"), "--arena", "16", "-o", path), path, "--arena says 16", "leave --arena out") if os.path.exists(t.at("operators.onnx")) else None
+
+
+def check_wrong():
+    path = t.at("wrong")
+    model, feeds = network([("Mul", ["x", np.float32(1)], {})], {"x": INPUTS["x"]})
+    onnx.save(model, t.at("wrong.onnx"))
+    np.savez(t.at("wrong.npz"), **feeds)
+    for off, said in (3e-5, b"MLO PASS"), (3e-4, b"MLO FAIL output 0, frame 0, number 17"), (np.nan, b"MLO FAIL output 0"):
+        golden = INPUTS["x"].copy()
+        golden.ravel()[17] += off * np.abs(golden).max()
+        np.savez(t.at("wrong-golden.npz"), golden)
+        t.good("compile", t.at("wrong.onnx"), "--target", "c", "--whole", "--inputs", t.at("wrong.npz"), "--golden", t.at("wrong-golden.npz"), "-o", path, "--force") if 0 else t.good("compile", t.at("wrong.onnx"), "--target", "c", "--whole", "--inputs", t.at("wrong.npz"), "--golden", t.at("wrong-golden.npz"), "-o", path + str(off))
+        p = subprocess.run(["make", "-s", "-C", path + str(off), "test", "CFLAGS=-O0"], capture_output=True)
+        t.case("off by %g of the largest" % off, "" if said in p.stdout and (p.returncode == 0) == (b"PASS" in said) else p.stdout.decode() + p.stderr.decode())
+
+
+t.main(check_around, check_compilers, check_floats, check_operators, check_index, check_again, check_refused, check_wrong, floor=190)
