@@ -85,6 +85,7 @@ QUICK = {
     "test_stories": "default",
     "test_tokens": "judged rows encoder refused",
     "test_verdicts": "",
+    "test_whole": "index again refused wrong",
     "test_wrong_usage": "terminal help completion",
     "verilog/benches": "",
 }
@@ -93,7 +94,7 @@ QUICK = {
 PLAIN = """test_alike test_attention test_bias test_bits test_c test_causal test_cli test_context test_conv test_cross test_device test_driver test_families
     test_faults test_fixed test_flat test_fold_default test_gate test_given test_hardware test_integers test_interval test_jobs test_memory test_moved
     test_odd test_ops test_perturb test_predict test_report test_rotary test_share test_show test_stalls test_step test_survival test_trace
-    test_wrong_usage""".split()
+    test_whole test_wrong_usage""".split()
 TURN = 6
 
 

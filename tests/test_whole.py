@@ -93,12 +93,13 @@ def words(path, feeds, theirs):
     made = dict(np.load(os.path.join(path, "pre.npz")))
     for name, x in theirs.items():
         off = np.abs(made[name].astype(float) - x.astype(float))
+        if x.dtype.kind == "f": off = off > 1e-5 * np.abs(x).max()
         assert off.max() <= 1 and (off > 0).mean() < .04, "%s: %d of %d words, by %g" % (name, (off > 0).sum(), off.size, off.max())
     return made
 
 
 def check_around():
-    for name in AROUND:
+    for name in t.drawn(AROUND, 2, str):
         path, original, wrong, cosine = built(name), onnx.load(t.model(name)), "", 1
         model, source = Model(path), session(t.model(name))
         parts = [session(os.path.join(path, "host", p + ".onnx")) for p in ("pre", "core", "post")]
@@ -131,9 +132,9 @@ def tested(path, cc, flags, run=()):
 
 
 def check_compilers():
-    for name in t.drawn(AROUND, 5, str):
+    for name in t.drawn(AROUND, 14, str):
         for cc, level in ("gcc", "-O0"), ("gcc", "-O3"), ("clang", "-O0"), ("clang", "-O3"): t.case("%s: %s %s" % (name, cc, level), tested(built(name), cc, [level]))
-        t.case("%s: sanitizers" % name, tested(built(name), "clang", ["-O1", *t.SANITIZE]))
+        t.case("%s: sanitizers" % name, tested(built(name), "clang", ["-O0", *t.SANITIZE]))
     if t.have("arm", "arm-linux-gnueabihf-gcc", "qemu-arm"): t.case("bert-tiny: 32-bit Arm", tested(built("bert-tiny"), "arm-linux-gnueabihf-gcc", ["-static", "-O2"], ["qemu-arm"]))
     path = built("bert-tiny", "--arena", "12000")
     p = subprocess.run(["make", "-s", "-C", path, "test", "CFLAGS=-O1"], capture_output=True, text=True)
@@ -151,7 +152,7 @@ def check_floats():
         golden = np.load(os.path.join(at, "outputs.npz"))
         ours = np.array([float(v.strip().rstrip("f")) for v in re.search(r"whole_golden0\[WHOLE_FRAMES\]\[\d+\] = \{\n    \{ (.*?) \},", text(path, "test.c"), re.S)[1].split(",")], np.float32)
         t.case("%s: Deeploy's numbers" % name, "" if len(ours) == n and np.array_equal(ours, golden[golden.files[0]].ravel()) else "others")
-        for cc, flags in ("gcc", ["-O3"]), ("clang", ["-O1", *t.SANITIZE]): t.case("%s: %s %s" % (name, cc, flags[0]), tested(path, cc, flags))
+        for cc, flags in ("gcc", ["-O3"]), ("clang", ["-O0", *t.SANITIZE]): t.case("%s: %s %s" % (name, cc, flags[0]), tested(path, cc, flags))
 
 
 # ---- operators --------------------------------------------------------------------------------------------------------------------------------
@@ -211,7 +212,7 @@ def check_operators():
     path, p = whole(model, feeds, "operators")
     if p.returncode: return t.case("operators", p.stderr.decode())
     t.case("operators: its own test", tested(path, "gcc", ["-O2"]))
-    t.case("operators: sanitizers", tested(path, "clang", ["-O1", *t.SANITIZE]))
+    t.case("operators: sanitizers", tested(path, "gcc", ["-O0", *t.SANITIZE]))
     got = Model(path)(list(feeds.values()))
     judge = session(t.at("operators.onnx"))
     want = dict(zip([o.name for o in judge.get_outputs()], judge.run(None, feeds)))
@@ -264,19 +265,24 @@ def check_refused():
     near = [("GatherElements", ["x", np.zeros((2, 3, 4, 5), np.int64)], {}, "(GatherElements): C has no text for this operator"), ("Tile", ["x", ints(1, 2, 1, 1)], {}, "(Tile): C has no text for this operator"), ("Gemm", ["f", floats(150, 2), floats(2)], {"beta": .5}, "(Gemm): C has no text for a beta that is not 1"),
             ("Conv", ["w", floats(6, 4, 3, 3)], {"auto_pad": "SAME_UPPER"}, "(Conv): C has no text for auto_pad other than NOTSET"), ("Pad", ["x", ints(0, 0, 0, 1, 0, 0, 0, 1), np.float32(0)], {"mode": "reflect"}, "(Pad): C has no text for a mode that is not constant"),
             ("Pad", ["x", ints(0, 0, 0, -1, 0, 0, 0, 1), np.float32(0)], {}, "(Pad): C has no text for pads that cut"), ("ReduceMean", ["i", ints(1)], {}, "(ReduceMean): C has no text for it of whole numbers"), ("Cast", ["x"], {"to": T.DOUBLE}, "C has no text for"), ("Mod", ["x", "p"], {"fmod": 1}, "(Mod): C has no text for this operator")]
-    for op, operands, attributes, words in near:
+    for op, operands, attributes, said in near:
         model, feeds = network([(op, operands, attributes)], INPUTS)
         where, p = whole(model, feeds, "near-" + op)
-        refused("%s %s" % (op, attributes or ""), p, where, words, "" if "for this" not in words else "let the host do it")
+        refused("%s %s" % (op, attributes or ""), p, where, said, "let the host do it")
     model, feeds = network([("Relu", ["x"], {})], {"x": x})
     path = t.at("c-unsaid")
-    p = t.call("compile", t.at("unsaid.onnx") if onnx.save(model, t.at("unsaid.onnx")) else t.at("unsaid.onnx"), "--target", "c", "--whole", "-o", path)
+    onnx.save(model, t.at("unsaid.onnx"))
+    p = t.call("compile", t.at("unsaid.onnx"), "--target", "c", "--whole", "-o", path)
     refused("no loop, and no words", p, path, "loop")
     np.savez(t.at("unsaid.npz"), **feeds)
-    refused("floats without --whole", t.call("compile", t.at("unsaid.onnx"), "--target", "c", "--inputs", t.at("unsaid.npz"), "-o", path), path, "--whole") if 0 else None
+    model, feeds = network([("Erf", ["x"], {})], {"x": x})
+    onnx.save(model, t.at("erf.onnx"))
+    refused("floats without --whole", t.call("compile", t.at("erf.onnx"), "--target", "c", "--inputs", t.at("unsaid.npz"), "-o", path), path, "(Erf)", "is built with --whole")
     np.savez(t.at("short.npz"), y=np.zeros(7, np.float32))
     refused("a golden array of another size", t.call("compile", t.at("unsaid.onnx"), "--target", "c", "--whole", "--inputs", t.at("unsaid.npz"), "--golden", t.at("short.npz"), "-o", path), path, "the golden array has 7 numbers, not 120")
-    refused("an arena too small", t.call("compile", t.at("operators.onnx"), "--target", "c", "--whole", "--inputs", t.at("operators.npz"), "--arena", "16", "-o", path), path, "--arena says 16", "leave --arena out") if os.path.exists(t.at("operators.onnx")) else None
+    model, feeds = network([("Erf", ["p"], {})], {"x": x})
+    onnx.save(model, t.at("small.onnx"))
+    refused("an arena too small", t.call("compile", t.at("small.onnx"), "--target", "c", "--whole", "--inputs", t.at("unsaid.npz"), "--arena", "16", "-o", path), path, "--arena says 16", "leave --arena out")
 
 
 def check_wrong():
@@ -288,9 +294,9 @@ def check_wrong():
         golden = INPUTS["x"].copy()
         golden.ravel()[17] += off * np.abs(golden).max()
         np.savez(t.at("wrong-golden.npz"), golden)
-        t.good("compile", t.at("wrong.onnx"), "--target", "c", "--whole", "--inputs", t.at("wrong.npz"), "--golden", t.at("wrong-golden.npz"), "-o", path, "--force") if 0 else t.good("compile", t.at("wrong.onnx"), "--target", "c", "--whole", "--inputs", t.at("wrong.npz"), "--golden", t.at("wrong-golden.npz"), "-o", path + str(off))
+        t.good("compile", t.at("wrong.onnx"), "--target", "c", "--whole", "--inputs", t.at("wrong.npz"), "--golden", t.at("wrong-golden.npz"), "-o", path + str(off))
         p = subprocess.run(["make", "-s", "-C", path + str(off), "test", "CFLAGS=-O0"], capture_output=True)
         t.case("off by %g of the largest" % off, "" if said in p.stdout and (p.returncode == 0) == (b"PASS" in said) else p.stdout.decode() + p.stderr.decode())
 
 
-t.main(check_around, check_compilers, check_floats, check_operators, check_index, check_again, check_refused, check_wrong, floor=190)
+t.main(check_around, check_compilers, check_floats, check_operators, check_index, check_again, check_refused, check_wrong, floor=200)
