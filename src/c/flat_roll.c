@@ -186,6 +186,7 @@ static const char *mlo_flat_rolled(mlo_flat_tables *l, size_t i, int k) {
         same &= mlo_eq(own, mlo_flat_argument(m, l->f, &l->f->step[i + r * l->loop.length], k));
     if (same) return own;
     const char *all = mlo_flat_table(l, i, k, &declared, &taken);
+    if (!own || !all || !declared || !taken) return ""; /* (there is no memory) */
     const char *key = mlo_intern(m, mlo_format(m, "%s%s%s", declared, all, taken));
     const char *known = key ? (const char *)mlo_map_get(&l->table, key) : "";
     if (known) return known;
