@@ -283,14 +283,13 @@ static int mlo_float_axes(
 }
 static int mlo_float_reduce(mlo_flat *f, int which) {
     mlo_flat_value *x = mlo_flat_in(f, 0);
-    int64_t axes[2 * MLO_MAX_RANK], n[2][4], step[2][4], terms = 1;
+    int64_t axes[2 * MLO_MAX_RANK], n[2][4], step[2][4];
     int flag[MLO_MAX_RANK] = { 0 };
     if (!x) return mlo_flat_refuse(f, "a missing operand");
     const int given = mlo_flat_ints(f, "axes", 1, axes);
     const int all = !given && !mlo_int(f->node, "noop_with_empty_axes", 0);
     for (int i = 0; i < x->rank; i++) flag[i] = all;
     for (int i = 0; i < given; i++) flag[axes[i] < 0 ? axes[i] + x->rank : axes[i]] = 1;
-    for (int i = 0; i < x->rank; i++) terms *= flag[i] ? x->dims[i] : 1;
     MLO_TRY(mlo_float_axes(f, x, flag, 0, n[0], step[0]));
     MLO_TRY(mlo_float_axes(f, x, flag, 1, n[1], step[1]));
     const char *finish = mlo_float_reductions[which].finish;

@@ -94,6 +94,7 @@ static void mlo_whole_body(void *user) {
 }
 static int mlo_whole_emit_code(mlo_flat_writer *w, const char *file) {
     static const char *const real[] = { "real.c", NULL };
+    static const mlo_hole none[] = { { NULL, NULL, NULL } };
     mlo_emitter *e = w->e;
     mlo *m = e->m;
     const mlo_flat *f = w->f;
@@ -112,6 +113,7 @@ static int mlo_whole_emit_code(mlo_flat_writer *w, const char *file) {
         { "BODY", NULL, mlo_whole_body }, { "STEPS", NULL, mlo_whole_profile },
         { NULL, NULL, NULL } };
     mlo_emit_c_lines(e, real);
+    MLO_TRY(mlo_share_copy(&e->t, "c/number.h", none, w));
     MLO_TRY(mlo_file_text(e, "real.h"));
     MLO_TRY(mlo_share_copy(&e->t, "c/whole.c", holes, w));
     return mlo_file_text(e, file);

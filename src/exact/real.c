@@ -1,5 +1,5 @@
 /* exact, real: what standard operators compute in floats, by number (x, up to two more, the node's numbers) and
- * by row; and in whole numbers beside them, which wrap as ONNX's do. It needs <math.h>.
+ * by row. It needs <math.h>. (What only the emitted C needs is in share/c/number.h.)
  *
  * This text is the definition: mlo is compiled with it (ops/math.c, nn.c, reduce.c), and puts it beside the C that
  * it emits of a whole model (--target c --whole). C libraries differ in the last bit of erff and tanhf; of erf and
@@ -14,7 +14,6 @@
         (void)p;                                                        \
         return value;                                                   \
     }
-MLO_NUMBER(mlo_real_same, float, x)
 MLO_NUMBER(mlo_real_abs, float, fabsf(x))
 MLO_NUMBER(mlo_real_neg, float, -x)
 MLO_NUMBER(mlo_real_sign, float, x > 0 ? 1.0f : x < 0 ? -1.0f : x)
@@ -62,61 +61,12 @@ MLO_NUMBER(mlo_real_larger, float, x > a || x != x ? x : a)
 MLO_NUMBER(mlo_real_smaller, float, x < a || x != x ? x : a)
 MLO_NUMBER(mlo_real_power, float, a == 2.0f ? x * x : a == 3.0f ? x * x * x : powf(x, a))
 MLO_NUMBER(mlo_real_prelu, float, x < 0 ? x * a : x)
-MLO_NUMBER(mlo_real_is_nan, float, x != x ? 1.0f : 0.0f)
-MLO_NUMBER(mlo_real_is, float, x < 0 || x > 0 || x != x ? 1.0f : 0.0f)
-MLO_NUMBER(mlo_real_less, float, x < a ? 1.0f : 0.0f)
-MLO_NUMBER(mlo_real_less_equal, float, x <= a ? 1.0f : 0.0f)
-MLO_NUMBER(mlo_real_equal, float, x <= a && x >= a ? 1.0f : 0.0f)
-MLO_NUMBER(mlo_real_chosen, float, x > 0 ? a : b)
 
-MLO_NUMBER(mlo_whole_same, int64_t, x)
-MLO_NUMBER(mlo_whole_larger, int64_t, x > a ? x : a)
-MLO_NUMBER(mlo_whole_smaller, int64_t, x < a ? x : a)
-MLO_NUMBER(mlo_whole_sum, int64_t, (int64_t)((uint64_t)x + (uint64_t)a))
-MLO_NUMBER(mlo_whole_difference, int64_t, (int64_t)((uint64_t)x - (uint64_t)a))
-MLO_NUMBER(mlo_whole_product, int64_t, (int64_t)((uint64_t)x *(uint64_t)a))
-MLO_NUMBER(mlo_whole_quotient, int64_t, a == 0 ? 0 : a == -1 ? (int64_t)(0 - (uint64_t)x) : x / a)
-MLO_NUMBER(mlo_whole_rest, int64_t,
-    a == 0 || a == -1                          ? 0
-        : x % a != 0 && (x % a < 0) != (a < 0) ? x % a + a
-                                               : x % a)
-MLO_NUMBER(mlo_whole_abs, int64_t, x < 0 ? (int64_t)(0 - (uint64_t)x) : x)
-MLO_NUMBER(mlo_whole_neg, int64_t, (int64_t)(0 - (uint64_t)x))
-MLO_NUMBER(mlo_whole_sign, int64_t, (x > 0) - (x < 0))
-MLO_NUMBER(mlo_whole_is, int64_t, x != 0)
-MLO_NUMBER(mlo_whole_not, int64_t, x == 0)
-MLO_NUMBER(mlo_whole_and, int64_t, x != 0 && a != 0)
-MLO_NUMBER(mlo_whole_or, int64_t, x != 0 || a != 0)
-MLO_NUMBER(mlo_whole_xor, int64_t, (x != 0) != (a != 0))
-MLO_NUMBER(mlo_whole_less, int64_t, x < a)
-MLO_NUMBER(mlo_whole_less_equal, int64_t, x <= a)
-MLO_NUMBER(mlo_whole_equal, int64_t, x == a)
-MLO_NUMBER(mlo_whole_chosen, int64_t, x != 0 ? a : b)
-
-/* A float as a whole number, towards zero. */
-static inline int64_t mlo_real_whole(float x, float a, float b, const int64_t *p) {
-    (void)a;
-    (void)b;
-    (void)p;
-    return x != x                     ? 0
-        : x >= 9223372036854775808.0f ? INT64_MAX
-        : x < -9223372036854775808.0f ? INT64_MIN
-                                      : (int64_t)x;
-}
 /* In steps of a, to the nearest, of two the even one; p = [lo, hi]. */
 static inline int64_t mlo_real_steps(float x, float a, float b, const int64_t *p) {
     const float q = rintf(x / a), lo = (float)p[0], hi = (float)p[1];
     (void)b;
     return (int64_t)(q > lo ? q < hi ? q : hi : lo);
-}
-/* The same around the zero b, as QuantizeLinear has it. */
-static inline int64_t mlo_real_steps_from(float x, float a, float b, const int64_t *p) {
-    const double q = rint((double)(x / a)) + (double)b, lo = (double)p[0], hi = (double)p[1];
-    return (int64_t)(q > lo ? q < hi ? q : hi : lo);
-}
-static inline float mlo_real_from_steps(float x, float a, float b, const int64_t *p) {
-    (void)p;
-    return (x - b) * a;
 }
 
 /* ---- row by row --------------------------------------------------------------------- */

@@ -9,7 +9,8 @@
  * example: mlo show w8 w4     cycles per frame, predicted   50 291   42 007   -16.5 %
  * cost: that of the two views.
  */
-enum { MLO_CONTRASTS = 64, MLO_UNSAID = -2 };
+enum { MLO_CONTRASTS = 64 };
+static const double mlo_unsaid = -2; /* no number that is compared */
 
 /* How a number is told. */
 typedef enum {
@@ -24,7 +25,7 @@ typedef struct {
     const char *what; /* for people */
     const char *key; /* for programs */
     const char *of; /* an output's name; NULL: of the core */
-    double side[2]; /* MLO_UNSAID: that side does not know */
+    double side[2]; /* mlo_unsaid: that side does not know */
     mlo_wording wording;
 } mlo_contrast;
 
@@ -41,23 +42,23 @@ typedef struct {
 static void mlo_contrast_add(
     mlo_comparison *c, mlo_wording wording, const char *key, const char *what, double a, double b) {
     const mlo_contrast row = { what, key, NULL, { a, b }, wording };
-    if (c->n < MLO_CONTRASTS && (a != MLO_UNSAID || b != MLO_UNSAID)) c->row[c->n++] = row;
+    if (c->n < MLO_CONTRASTS && (a != mlo_unsaid || b != mlo_unsaid)) c->row[c->n++] = row;
 }
 
 /* Numbers of a view. */
 static double mlo_find_interval(const mlo_view *v) { return (double)v->p.interval; }
 static double mlo_find_simulated(const mlo_view *v) {
-    return v->sim ? v->sim->interval : MLO_UNSAID;
+    return v->sim ? v->sim->interval : mlo_unsaid;
 }
 static double mlo_find_step(const mlo_view *v) {
-    return v->hw->slots ? (double)v->step[1] : MLO_UNSAID;
+    return v->hw->slots ? (double)v->step[1] : mlo_unsaid;
 }
 static double mlo_find_multipliers(const mlo_view *v) {
     return (double)mlo_core_multipliers(v->hw);
 }
 static double mlo_find_busy(const mlo_view *v) {
     const double all = (double)mlo_core_multipliers(v->hw) * (double)v->p.interval;
-    return all > 0 ? (double)mlo_core_macs(v->hw) / all : MLO_UNSAID;
+    return all > 0 ? (double)mlo_core_macs(v->hw) / all : mlo_unsaid;
 }
 static double mlo_find_lut(const mlo_view *v) { return (double)v->area.all.lut; }
 static double mlo_find_ff(const mlo_view *v) { return (double)v->area.all.ff; }
@@ -102,7 +103,7 @@ static const struct {
     { "chip_bytes", "held on chip", mlo_find_chip, MLO_WORD_BYTES, 0 },
 };
 
-/* What compile measured of an output against the floats (the option "accuracy"); MLO_UNSAID: nothing. */
+/* What compile measured of an output against the floats (the option "accuracy"); mlo_unsaid: nothing. */
 static double mlo_accuracy_of(const cJSON *all, const char *output, const char *key) {
     const cJSON *one;
     cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(all, "error")) {
@@ -111,7 +112,7 @@ static double mlo_accuracy_of(const cJSON *all, const char *output, const char *
         if (cJSON_IsString(name) && cJSON_IsNumber(value) && mlo_eq(name->valuestring, output))
             return value->valuedouble;
     }
-    return MLO_UNSAID;
+    return mlo_unsaid;
 }
 
 static void mlo_compare_accuracy(mlo_comparison *c, const cJSON *a, const cJSON *b) {
@@ -154,7 +155,7 @@ static int mlo_comparison_make(mlo_comparison *c, const mlo_view *a, const mlo_v
 
 static const char *mlo_contrast_text(mlo *m, mlo_wording wording, double x) {
     const char *s = "-";
-    if (x == MLO_UNSAID) return s;
+    if (x == mlo_unsaid) return s;
     switch (wording) {
     case MLO_WORD_COUNT: s = mlo_thousands(m, (int64_t)(x + 0.5)); break;
     case MLO_WORD_BYTES: s = mlo_size_text(m, (int64_t)(x + 0.5)); break;
@@ -168,7 +169,7 @@ static const char *mlo_contrast_text(mlo *m, mlo_wording wording, double x) {
 /* "-16.5 %", "x 3.2", "same"; "" where a side does not know, or a quotient says nothing. */
 static const char *mlo_contrast_change(mlo *m, const mlo_contrast *r) {
     const double a = r->side[0], b = r->side[1];
-    if (a == MLO_UNSAID || b == MLO_UNSAID) return "";
+    if (a == mlo_unsaid || b == mlo_unsaid) return "";
     if (a == b) return "same";
     if (r->wording == MLO_WORD_COSINE) return mlo_or_empty(mlo_format(m, "%+.5f", b - a));
     if (r->wording == MLO_WORD_SHARE)
@@ -219,11 +220,11 @@ static const char *mlo_pairing_folding(mlo *m, const mlo_element *e) {
             : mlo_format(m, "%lld", (long long)e->unit.pe));
 }
 static double mlo_pairing_pace(const mlo_element *e) {
-    return e ? (double)e->unit.interval : MLO_UNSAID;
+    return e ? (double)e->unit.interval : mlo_unsaid;
 }
 static double mlo_pairing_lut(const mlo_comparison *c, const mlo_pairing *p, int side) {
     const mlo_view *v = c->view[side];
-    return p->at[side] ? (double)v->area.element[p->at[side] - v->hw->element].lut : MLO_UNSAID;
+    return p->at[side] ? (double)v->area.element[p->at[side] - v->hw->element].lut : mlo_unsaid;
 }
 
 static int mlo_pairing_alike(const mlo_comparison *c, const mlo_pairing *p) {
@@ -298,7 +299,7 @@ static void mlo_compare_text(const mlo_comparison *c, mlo_text *out) {
 /* ---- JSON ----------------------------------------------------------------- */
 
 static void mlo_contrast_number(mlo_text *t, double x) {
-    if (x == MLO_UNSAID)
+    if (x == mlo_unsaid)
         mlo_puts(t, "null");
     else
         mlo_report_number(t, x);
@@ -324,7 +325,7 @@ static void mlo_compare_json(const mlo_comparison *c, mlo_text *t) {
         for (int k = 0; k < 2; k++) {
             const double x = c->row[i].side[k];
             if (k) mlo_puts(t, ",");
-            mlo_contrast_number(t, x == MLO_UNSAID ? x : x / unit);
+            mlo_contrast_number(t, x == mlo_unsaid ? x : x / unit);
         }
         mlo_puts(t, "]}");
     }
