@@ -125,6 +125,7 @@ static const char *cli_meant(const char *near) {
     return text;
 }
 
+#include "cli/tick.c" /* how far a stage is */
 #include "cli/files.c" /* reading, writing, directories */
 #include "cli/npz.c" /* arrays in files */
 #include "cli/args.c" /* the command line, and --config */
@@ -183,6 +184,7 @@ static int cli_dispatch(cli *c) {
 static int cli_finish(cli *c) {
     const mlo_error *e = mlo_failure(c->m);
     int status = e ? e->status : 0;
+    cli_tick_clear();
     if (e && !c->passed_on) fprintf(stderr, "%s\n", e->text);
     /* the document is for the next stage of a pipe: a person has read the line */
     int silent = c->stdout_broken || c->stdout_begun || isatty(STDOUT_FILENO);

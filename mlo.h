@@ -107,6 +107,7 @@ typedef struct {
     void *(*map)(void *user, void *file, uint64_t offset, size_t bytes);
     void (*unmap)(void *user, void *data, size_t bytes);
     void (*forget)(void *user, void *data, size_t bytes);
+    void (*progress)(void *user, const char *what, double done);   /* of long work: what goes on ("calibrates"), and how much of it is done, 0 to 1; `what` is NULL when that is over. NULL: nobody looks */
 } mlo_desc;
 
 typedef struct mlo mlo;

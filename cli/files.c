@@ -93,6 +93,7 @@ static void cli_close(void *user, void *file) {
 
 static void cli_warn(void *user, const char *line) {
     (void)user;
+    cli_tick_clear();
     fprintf(stderr, "%s\n", line);
 }
 
@@ -130,6 +131,8 @@ static mlo *cli_handle(int *opened, void (*warn)(void *user, const char *line)) 
     d.map = cli_map;
     d.unmap = cli_unmap;
     d.forget = cli_forget;
+    /* (a handle without warnings works beside another one) */
+    if (warn && isatty(STDERR_FILENO)) d.progress = cli_tick;
     *opened = 0;
     return mlo_open(&d);
 }

@@ -70,12 +70,6 @@ typedef struct cli_progress {
     double first; /* for look: what Verilator itself takes of compiling, 0 to 1 */
 } cli_progress;
 
-static double cli_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* How many times as long as expected: as it was when something was last seen. What was before this
  * step counts little: a fiftieth of a second. */
 static double cli_progress_slower(const cli_progress *p) {
@@ -92,16 +86,6 @@ static double cli_progress_left(const cli_progress *p, double spent) {
     const double late = ahead > most ? spent / (p->seen + most * slower) : 1;
     const double times = slower * late;
     return times * (rest - (ahead < most ? ahead : most)) + sqrt(times) * p->later;
-}
-
-static void cli_duration(double seconds, char *to, size_t room) {
-    long s = seconds < 1 ? 1 : (long)(seconds + 0.5);
-    if (s < 100)
-        snprintf(to, room, "%ld s", s);
-    else if (s < 6000)
-        snprintf(to, room, "%ld min %02ld s", s / 60, s % 60);
-    else
-        snprintf(to, room, "%ld h %02ld min", s / 3600, s % 3600 / 60);
 }
 
 static void cli_progress_show(cli_progress *p) {

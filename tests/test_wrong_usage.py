@@ -8,6 +8,7 @@ A row of WRONG is a command, its status, what the line says, and what a reader d
 the one that it names before; LOW, HIGH: the bound that the line names in place of the number; a command otherwise. Whatever it is has to succeed."""
 import json, os, pty, re, shutil, subprocess
 import numpy as np
+import hardware
 import harness as t
 
 NEAR, LOW, HIGH = "near", "low", "high"
@@ -131,6 +132,32 @@ def check_terminal():
         t.case("in a pipe: " + " ".join(args), "" if "error" in json.loads(p.stdout) else p.stdout[:100] or "it says nothing")
 
 
+def screen(said):
+    """The lines that a terminal shows in the end."""
+    return [line.rpartition("\r\x1b[K")[2] for line in said.replace("\r\n", "\n").split("\n")]
+
+
+def check_progress():
+    """Long work says on a terminal's stderr how far it is, and leaves nothing there; elsewhere it says nothing."""
+    model, build = hardware.big("base-2"), t.at("two layers")
+    master, slave = pty.openpty()
+    p = subprocess.Popen([t.mlo, "compile", model, "--pe", "8", "--simd", "8", "-o", build], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave)
+    os.close(slave)
+    said = b""
+    while True:
+        try: said += os.read(master, 65536)
+        except OSError: break
+    os.close(master)
+    lines = re.findall(r"\r\x1b\[K  ([a-z ]+(?:params\.\w+)?) \((\d+) %\): about ([\w ]+) left", said.decode())
+    t.case("progress: compile says how far it is", "" if p.wait() == 0 and len(lines) >= 2 and all(0 <= int(x) <= 100 for _, x, _ in lines) else said.decode()[:300])
+    for a, b in zip(lines, lines[1:]):
+        if a[0] == b[0] and int(a[1]) > int(b[1]) and b[0] != "calibrates": t.case("progress: no way back", f"{a} and then {b}")
+    left = [l for l in screen(said.decode()) if "left" in l]
+    t.case("progress: nothing is left on the terminal", "" if not left and any("multipliers" in l for l in screen(said.decode())) else str(left)[:300])
+    p = t.call("compile", model, "--pe", "8", "--simd", "8", "-o", build)
+    t.case("progress: not in a pipe", "" if p.returncode == 0 and b"left" not in p.stderr and b"\x1b" not in p.stderr else p.stderr.decode()[:300])
+
+
 def check_help():
     """Groups; an example a verb, whose flags are the verb's."""
     out = t.good("help").decode()
@@ -170,4 +197,4 @@ def check_completion():
     t.case("completion: all devices", "" if " ".join(devices) in t.good("help", "--completion", "bash").decode() else str(devices))
 
 
-t.main(check_table, check_terminal, check_help, check_completion, floor=120)
+t.main(check_table, check_terminal, check_progress, check_help, check_completion, floor=123)

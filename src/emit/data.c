@@ -91,6 +91,8 @@ static int mlo_emit_image_part(mlo_emitter *e, const mlo_core *c, int blocks, ml
         for (int k = 0; k < c->n_element; k++) {
             const mlo_element *el = &c->element[k];
             mlo_array *in[8] = { 0 };
+            mlo_work(e->m, image->hex ? "writes params.hex" : "writes params.bin",
+                i * c->n_element + k, c->scan.iterations * c->n_element);
             if (!el->kernel || !el->unit.n_memory || mlo_is_block(el) != blocks) continue;
             if (!mlo_element_inputs(e->m, c, el, i, in)
                 && !mlo_element_numbers(e->m, el, (const mlo_array *const *)in))
@@ -100,6 +102,7 @@ static int mlo_emit_image_part(mlo_emitter *e, const mlo_core *c, int blocks, ml
             for (int j = 0; j < 8; j++) mlo_array_free(e->m, in[j]);
             if (e->m->error.code || mlo_image_flush(e, image)) return mlo_failed(e->m);
         }
+    mlo_work_over(e->m);
     return 0;
 }
 

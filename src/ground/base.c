@@ -73,6 +73,9 @@ struct mlo {
     const struct mlo_seen
         *like; /* what another export's saw: it is calibrated so; NULL: with samples */
     mlo_array *golden; /* the outputs of the bench's first frame, as emit saw them; NULL before */
+    const char *work; /* what goes on, for who looks; NULL: nothing that takes long */
+    double work_from; /* where the part of it that goes on now begins, 0 to 1 */
+    double work_to; /* and where it ends */
     mlo_watcher watch; /* who sees what mlo_run makes */
     void *watch_user;
     int64_t accumulator; /* the largest magnitude of the last matrix-vector unit's sums, in LSB */
@@ -207,6 +210,23 @@ static void mlo_inform(mlo *m, const char *format, ...) {
     va_start(args, format);
     mlo_say_v(m, "", format, args);
     va_end(args);
+}
+
+/* Of the work that goes on, the part that mlo_work named: so much of it is done, 0 to 1. */
+static void mlo_done(mlo *m, double part) {
+    if (m->work && m->desc.progress)
+        m->desc.progress(m->desc.user, m->work, m->work_from + (m->work_to - m->work_from) * part);
+}
+/* Part i of n of work begins. */
+static void mlo_work(mlo *m, const char *what, int64_t i, int64_t n) {
+    m->work = what;
+    m->work_from = (double)i / (double)n;
+    m->work_to = (double)(i + 1) / (double)n;
+    mlo_done(m, 0);
+}
+static void mlo_work_over(mlo *m) {
+    if (m->work && m->desc.progress) m->desc.progress(m->desc.user, NULL, 1);
+    m->work = NULL;
 }
 
 static int64_t mlo_max(int64_t a, int64_t b) { return a > b ? a : b; }

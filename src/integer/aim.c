@@ -340,8 +340,13 @@ static int mlo_aim(mlo_quantizer *q) {
     for (; a.iteration < q->scan.iterations; a.iteration++) {
         for (size_t k = 0; k < a.n_layer; k++) a.layer[k].rounded = 0;
         MLO_TRY(mlo_aim_run(&a, 0, NULL));
-        for (size_t k = 0; k < a.n_in; k++) MLO_TRY(mlo_aim_signal_round(&a, &a.in[k]));
+        for (size_t k = 0; k < a.n_in; k++) {
+            mlo_work(q->m, "aims at the floats", a.iteration * (int64_t)a.n_in + (int64_t)k,
+                q->scan.iterations * (int64_t)a.n_in);
+            MLO_TRY(mlo_aim_signal_round(&a, &a.in[k]));
+        }
         MLO_TRY(mlo_aim_run(&a, 1, NULL));
     }
+    mlo_work_over(q->m);
     return mlo_failed(q->m);
 }

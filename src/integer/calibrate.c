@@ -542,8 +542,11 @@ static int mlo_calibrate_run(mlo_quantizer *q, mlo_value_seen what) {
     mlo *m = q->m;
     if (mlo_calib_check(m, &q->samples)) return mlo_failed(m);
     mlo_observer see = { .user = q, .see = what, .last = q->scan.body };
-    for (int64_t k = 0; k < q->samples && !m->error.code; k++)
+    for (int64_t k = 0; k < q->samples && !m->error.code; k++) {
+        mlo_work(m, "calibrates", k, q->samples);
         if (!mlo_show_memory(q, k, what)) mlo_sample_run(m, k, &see);
+    }
+    mlo_work_over(m);
     return mlo_failed(m);
 }
 

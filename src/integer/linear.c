@@ -376,6 +376,7 @@ static int mlo_linear_fill(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *
         mlo_array *w = mlo_weight(q, b, i);
         mlo_array *bias = w && b->bias ? mlo_scan_value(q->m, &q->scan, b->bias, i) : NULL;
         if (w && (bias || !b->bias)) mlo_linear_numbers(q, b, l, i, w, bias, x, y);
+        mlo_done(q->m, (double)(i + 1) / (double)q->scan.iterations);
         mlo_array_free(q->m, w);
         mlo_array_free(q->m, bias);
     }

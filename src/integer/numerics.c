@@ -326,11 +326,14 @@ static int mlo_numerics_run(mlo_numerics *u, mlo_graph *before) {
     u->said = m->said;
     if (mlo_calib_check(m, &u->samples)) return mlo_failed(m);
     for (int64_t k = 0; k < u->samples && !m->error.code; k++) {
+        mlo_work(m, "measures the integers", 2 * k, 2 * u->samples);
         if (mlo_sample_run(m, k, &integers)) break;
+        mlo_work(m, "measures the integers", 2 * k + 1, 2 * u->samples);
         m->model->graph = before;
         mlo_sample_run(m, k, &floats);
         m->model->graph = now;
     }
+    mlo_work_over(m);
     for (int k = 0; k < u->n; k++) {
         mlo_array_free(m, u->value[k].floats);
         for (int64_t i = 0; i < u->iterations; i++) mlo_array_free(m, u->value[k].kept[i]);

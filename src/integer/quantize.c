@@ -143,8 +143,10 @@ static int mlo_quantize_body(mlo_quantizer *q) {
         return mlo_failed(m);
     for (size_t i = 0; i < q->r.n_block; i++) {
         const mlo_sublayer *b = q->r.block[i];
+        mlo_work(m, "rounds parameters", (int64_t)i, (int64_t)q->r.n_block);
         MLO_TRY(b->card->quantize(q, b));
     }
+    mlo_work_over(m);
     mlo_value_info *out = mlo_info_new(m, mlo_signal_of(q, q->result)->wide_name, &f);
     return out && MLO_PUSH(m, q->body->output, q->body->n_output, out) ? 0 : mlo_failed(m);
 }

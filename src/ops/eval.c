@@ -557,6 +557,7 @@ static int mlo_eval_scan(mlo_env *e, mlo_node *n, const mlo_array *const *in, ml
         if (!mlo_scan_bind(&body, &r, n, in, axis, lent, n_scan, body.iteration, length)
             && !mlo_rounds_run(&body, &r, n, 0))
             mlo_scan_release(&body);
+        if (!one) mlo_done(m, (double)(body.iteration + 1) / (double)end);
     }
     if (!m->error.code) mlo_rounds_finish(&body, &r, n, in, 0, out);
     mlo_rounds_close(m, &r);
