@@ -252,7 +252,7 @@ static int mlo_aim_weights(const mlo_aimer *a, mlo_array *w) {
     const int64_t rows = w->dims[0], columns = w->dims[1], width = mlo_gram_width(x);
     mlo_block_fed f = { 0 };
     f.h = (double *)mlo_scratch(m, (size_t)(width * (width + MLO_LANES)), sizeof *f.h);
-    f.left = f.h + width * width;
+    f.left = f.h ? f.h + width * width : NULL;
     for (int64_t first = 0; f.h && first < rows; first += MLO_GRAM) {
         f.n = (int)(rows - first < width ? rows - first : width);
         mlo_block_open(&f, x, a->iteration, first);

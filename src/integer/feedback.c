@@ -142,7 +142,7 @@ static int mlo_feedback(mlo *m, const mlo_array *w, const mlo_signal *x, int64_t
     const float *weight = (const float *)w->data;
     mlo_block_fed f = { 0 };
     f.h = (double *)mlo_scratch(m, (size_t)(width * (width + MLO_LANES)), sizeof *f.h);
-    f.left = f.h + width * width;
+    f.left = f.h ? f.h + width * width : NULL;
     if (error) memset(error, 0, (size_t)columns * sizeof *error);
     for (int64_t first = 0; f.h && first < rows; first += MLO_GRAM) {
         const float *shape = x->shape ? x->shape + i * rows + first : NULL;

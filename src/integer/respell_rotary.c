@@ -111,7 +111,7 @@ static int mlo_turned_source(const mlo_inside *in, mlo_turned *t) {
     t->channels = mlo_last_dim(&f);
     t->row = mlo_last_dim(&s);
     t->column = (int64_t *)mlo_scratch(in->m, 2 * (size_t)n, sizeof *t->column);
-    t->gain = t->column + n;
+    t->gain = t->column ? t->column + n : NULL;
     if (!t->column || c.n_rounding || mlo_tokens_of(&f) != t->r.at.t) return 0;
     if (t->norm && !(map = mlo_index_map(in, t->from, &c))) return 0;
     const int ok = mlo_turned_columns(t, map ? (const int32_t *)map->data : NULL)

@@ -541,8 +541,8 @@ static int mlo_eval_scan(mlo_env *e, mlo_node *n, const mlo_array *const *in, ml
     const mlo_graph *g = mlo_scan_body(m, n);
     if (!g) return mlo_failed(m);
     mlo_array *lent = (mlo_array *)mlo_scratch(m, n_scan + 1, sizeof *lent + sizeof(int));
-    int *axis = (int *)(void *)(lent + n_scan + 1);
     if (!lent) return mlo_failed(m);
+    int *axis = (int *)(void *)(lent + n_scan + 1);
     if (mlo_scan_length(e, n, in, n_state, n_scan, axis, &length)
         || mlo_env_open(m, &body, g, e, e->observer)) {
         mlo_scratch_free(m, lent);
