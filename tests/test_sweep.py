@@ -29,6 +29,22 @@ def without_parallel():
     return folder
 
 
+def check_snakemake():
+    """The same points by Snakemake, which is installed for that, in a folder of its own; again: nothing is made anew."""
+    if not t.drawn(("points by Snakemake", "", "", "", "", ""), 6)[0]: return
+    folder = t.at("snakemake")
+    p = subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-compile", "--target", folder, "snakemake==9.27.1"], capture_output=True, text=True)
+    if p.returncode: return t.absent("points by Snakemake", "pip install snakemake: " + p.stderr.strip()[-200:])
+    command = [sys.executable, "-m", "snakemake", "-s", os.path.join(os.path.dirname(SWEEP), "Snakefile"), "-j", "2", "--config", "model=" + t.model("bert-1"), "out=" + t.at("snaked"),
+               *("%s=%s" % (name.lower(), values) for name, values in GRID.items())]
+    env = dict(os.environ, MLO=t.mlo, PYTHONPATH=folder)
+    p = subprocess.run(command, cwd=t.tmp, env=env, capture_output=True, text=True, timeout=300)
+    said, status = sweep("beside")
+    t.case("points, by Snakemake", "" if not p.returncode and not status and len(lines("snaked")) == 6 and lines("snaked") == lines("beside") else "%s %s" % (p.stderr[-300:], said[-300:]))
+    p = subprocess.run(command, cwd=t.tmp, env=env, capture_output=True, text=True, timeout=300)
+    t.case("points, by Snakemake again", "" if not p.returncode and "Nothing to be done" in p.stderr + p.stdout else p.stderr[-300:])
+
+
 def check_sweep():
     if not t.have("a sweep", "jq", "xargs"): return
     said, status = sweep("plain", without_parallel())
@@ -72,4 +88,4 @@ def plots(points):
     t.case("what was refused is said", "" if p.stdout.count("cannot be reached") == 2 else "not")
 
 
-t.main(check_sweep, floor=17)
+t.main(check_snakemake, check_sweep, floor=17)
