@@ -55,8 +55,9 @@ static mlo_array *mlo_param_node(
             m, MLO_E_UNSUPPORTED, n, "a parameter is computed by an op that mlo cannot evaluate");
         return NULL;
     }
-    mlo_array **in = (mlo_array **)mlo_scratch(m, count, sizeof *in), **out = in + n->n_input;
+    mlo_array **in = (mlo_array **)mlo_scratch(m, count, sizeof *in);
     if (!in) return NULL;
+    mlo_array **out = in + n->n_input;
     for (size_t k = 0; k < count; k++) in[k] = NULL;
     for (size_t k = 0; k < n->n_input && !m->error.code; k++)
         if (mlo_has_input(n, k)) in[k] = mlo_value_array(m, s, g, n->input[k], i, depth + 1);
