@@ -5,9 +5,9 @@
     python tests/test_interval.py path/to/mlo [NAME ...]
 
 The judge is Python, whose integers do not overflow: it computes every intermediate as the kernels' essays define them.
-    words     ONNX Runtime and mlo run give the judge's words; what it saw on the way lies in the intervals of manifest.json, and comes within 1 %
+    words     ONNX Runtime and mlo run give the judge's words; what it saw on the way lies in the intervals of intermediates.json, and comes within 1 %
               of both ends where an interval is said to be tight
-    hardware  the emitted core gives the words of mlo run in Icarus; its registers are as wide as manifest.json says
+    hardware  the emitted core gives the words of mlo run in Icarus; its registers are as wide as intermediates.json says
     mutants   a register one bit narrower than its interval asks for gives other words: the attacks are attacks
     ends      the arithmetic of intervals itself, to the ends of int64 (interval_driver.c)"""
 import itertools
@@ -249,11 +249,11 @@ def attention(op, q, keys, values, mask, p, lt, simd, pe, bits, seen):
     return mix(w, values, mo, so, pe, bits, seen)
 
 
-# ---- what manifest.json says -----------------------------------------------------------------------------------------------------------------
+# ---- what intermediates.json says -----------------------------------------------------------------------------------------------------------------
 
 class Loop:
     """A quantized model, written by hand: kernels of any size and width in a loop of one iteration over a state of TOKENS x 8 of int16. What it computes
-    does not matter: its manifest says what the kernels' intermediates can be, its top has the parameters of their modules."""
+    does not matter: its intermediates.json says what the numbers inside of kernels can be, its top has the parameters of their modules."""
     def __init__(self):
         self.nodes, self.stacks, self.last = [], [], "state"
         self.base = functions()
@@ -318,9 +318,10 @@ def build(bits, what="kernels"):
 
 
 def kernel(name, bits):
-    """What the manifest says of a kernel, and the parameters of its module in the emitted core."""
+    """What the build says of a kernel and the numbers in it, and the parameters of its module in the emitted core."""
     d = build(bits, {"Conv": "window", "FrameNorm": "frames"}.get(name.split()[0], "kernels"))
     k = next(k for k in json.loads(t.read(os.path.join(d, "manifest.json")))["kernels"] if k["value"] == name)
+    k.update(next(i for i in json.loads(t.read(os.path.join(d, "intermediates.json")))["kernels"] if i["name"] == k["name"]))
     line = re.search(r"%s #\(([^;]*?)\) u_%s \(" % (k["module"], k["name"]), t.read(os.path.join(d, "rtl/mlo_core.v")).decode(), re.S)
     return k, {n: int(v) for n, v in re.findall(r"\.(\w+)\((\d+)\)", line[1])}
 
@@ -651,15 +652,15 @@ def check_hardware():
 
 
 def check_registers():
-    """The manifest's widths are the registers' own, and wide enough."""
+    """The widths that a build states are the registers' own, and wide enough."""
     if not t.have("registers", "iverilog"): return
     for bits, (what, least) in itertools.product(BITS, {"kernels": 100, "window": 9, "frames": 50}.items()):
         d = build(bits, what)
-        named = [(k["name"] + "." + c["register"], c) for k in json.loads(t.read(os.path.join(d, "manifest.json")))["kernels"] for c in k["intermediates"] if "register" in c]
+        named = [(k["name"] + "." + c["register"], c) for k in json.loads(t.read(os.path.join(d, "intermediates.json")))["kernels"] for c in k["intermediates"] if "register" in c]
         probe = t.write("widths.v", "module widths; mlo_top top (); initial begin\n%s$finish; end endmodule\n" % "".join('$display("%%0d", $bits(top.u_core.u_%s));\n' % r for r, _ in named))
         subprocess.run(["iverilog", "-g2012", "-s", "widths", "-y", os.path.join(d, "rtl"), "-o", t.at("widths.vvp"), probe], check=True, capture_output=True, timeout=600)
         have = subprocess.run(["vvp", "-n", t.at("widths.vvp")], check=True, capture_output=True, text=True, timeout=600).stdout.split()
-        why = next(("%s has %s bits, the manifest says %d" % (r, n, c["verilog"]) for (r, c), n in zip(named, have) if int(n) != c["verilog"]), "")
+        why = next(("%s has %s bits, intermediates.json says %d" % (r, n, c["verilog"]) for (r, c), n in zip(named, have) if int(n) != c["verilog"]), "")
         for r, c in named:                              # the bits that it takes, counted anew
             lo, hi = int(c["lo"]), int(c["hi"])
             needs = max(max(hi, 0).bit_length(), max(-lo - 1, 0).bit_length()) + c["signed"]

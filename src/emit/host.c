@@ -212,8 +212,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
                 const char *scope = mlo_meta_get(el->node->meta, el->node->n_meta, mlo_key_scope);
                 mlo_report_string(&e->t, mlo_or_empty(scope));
                 mlo_printf(&e->t,
-                    ", \"memory\": \"%s\", %s\"lanes\": %d, \"bits\": %d, \"channels\": %lld, "
-                    "\"intermediates\": ",
+                    ", \"memory\": \"%s\", %s\"lanes\": %d, \"bits\": %d, \"channels\": %lld",
                     mlo_memory_name(el),
                     u->blocks ? mlo_format(e->m,
                                     "\"tile\": %lld, \"blocks\": %lld, \"tile_beats\": %lld, ",
@@ -221,7 +220,6 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
                                     (long long)mlo_unit_beats(u, c->axi_bits))
                               : "",
                     u->out.lanes, u->out.bits, (long long)u->out.channels);
-                mlo_element_intermediates(el, &e->t);
                 if (mlo_core_block_beats(c) && mlo_memory_whole(el)) {
                     mlo_puts(&e->t, ", \"memory_why\": ");
                     mlo_report_string(&e->t, mlo_memory_whole(el));
@@ -230,6 +228,33 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
                 mlo_puts(&e->t, ++n < kernels ? "},\n" : "}\n");
             }
     mlo_line(e, "  ],");
+}
+
+/* How large each integer inside of a kernel gets, whatever comes in, and what the words say. */
+static int mlo_emit_intermediates(mlo_emitter *e) {
+    const mlo_core *c = e->c;
+    int n = 0;
+    mlo_puts(&e->t,
+        "{\n  \"legend\": {\n"
+        "    \"name\": \"what is computed\",\n"
+        "    \"lo, hi\": \"the least and the largest that it can be, whatever comes in\",\n"
+        "    \"bits\": \"which takes so many bits\",\n"
+        "    \"tight\": \"whether some weights and inputs reach both of them\",\n"
+        "    \"verilog, signed\": \"bits of the register; whether it is in two's complement\",\n"
+        "    \"register\": \"its path inside of the kernel's instance\",\n"
+        "    \"c, onnx\": \"bits that it has in mlo run, and in host/core.onnx\"\n"
+        "  },\n  \"kernels\": [\n");
+    for (int i = 0; i < c->n_element; i++) {
+        const mlo_element *el = &c->element[i];
+        if (!el->kernel) continue;
+        mlo_printf(&e->t,
+            "%s    {\"name\": \"%s\", \"module\": \"%s\", \"intermediates\": ", n++ ? ",\n" : "",
+            el->name, el->unit.module);
+        mlo_element_intermediates(el, &e->t);
+        mlo_puts(&e->t, "}");
+    }
+    mlo_puts(&e->t, "\n  ]\n}\n");
+    return mlo_file_text(e, "intermediates.json");
 }
 
 static void mlo_manifest_descriptors(mlo_emitter *e) {
@@ -389,7 +414,8 @@ static int mlo_emit_verilog(mlo *m, mlo_sink sink, void *user) {
     if (!mlo_emit_top(e) && !mlo_emit_around(e) && !mlo_emit_library(e) && !mlo_emit_params(e)
         && !mlo_emit_tb(e, frames) && !mlo_bench_play(&w) && !mlo_emit_bench_words(e, &w)
         && !mlo_emit_scripts(e) && !mlo_emit_regs(e) && !mlo_emit_driver(e, border, &w)
-        && !mlo_emit_parts(e) && !mlo_emit_predict(e) && !mlo_emit_guide(e, border))
+        && !mlo_emit_parts(e) && !mlo_emit_predict(e) && !mlo_emit_intermediates(e)
+        && !mlo_emit_guide(e, border))
         mlo_emit_manifest(e, border, frames);
     mlo_bench_words_free(&w);
     mlo_text_free(&e->t);
