@@ -180,6 +180,12 @@ def trees_differ(a, b):
     return ", ".join(sorted(f for f in a.keys() | b.keys() if a.get(f) != b.get(f))[:6])
 
 
+def scriptless(page):
+    """A page without its own script, share/page.js, which it ends with; any other one is left."""
+    own = "".join(l.lstrip(" ") + "\n" for l in read(os.path.join(root, "share/page.js")).decode().splitlines())
+    return page.replace("<script>\n" + own + "</script></body></html>\n", "</body></html>\n")
+
+
 def public_names():
     """The functions of mlo.h."""
     header = re.sub(r"/\*.*?\*/", "", read(os.path.join(root, "mlo.h")).decode(), flags=re.S)

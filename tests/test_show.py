@@ -48,12 +48,6 @@ def save(m, name):
 
 # ---- what a page, a text and a graph must be ----------------------------------------------------------------------------------------
 
-def scriptless(page):
-    """A page without its own script, share/page.js, which it ends with; any other one is left."""
-    own = "".join(l.lstrip(" ") + "\n" for l in t.read(os.path.join(t.root, "share/page.js")).decode().splitlines())
-    return page.replace("<script>\n" + own + "</script></body></html>\n", "</body></html>\n")
-
-
 class Page(HTMLParser):
     """Balanced tags; nothing from elsewhere; no script but its own."""
     VOID, OPTIONAL = {"meta", "br"}, {"tr", "td", "th", "li", "p"}
@@ -61,7 +55,7 @@ class Page(HTMLParser):
     def __init__(self, text):
         super().__init__()
         self.open, self.why, self.shown, self.tags = [], "", [], []
-        self.feed(scriptless(text))
+        self.feed(t.scriptless(text))
         self.close()
         rest = [t for t in self.open if t not in self.OPTIONAL]
         if rest: self.why = self.why or f"not closed: {rest[-3:]}"
@@ -586,7 +580,7 @@ def check_odd():
     d = json.loads(run(t.at("evil.onnx"), "read", "json").stdout)
     case("odd/evil/names", "" if d["inputs"][0]["name"] == EVIL and d["inputs"][0]["shape"] == [EVIL, 2] and d["graph"] == EVIL else str(d["inputs"]))
     page = run(t.at("evil.onnx"), "read", "html").stdout.decode()
-    case("odd/evil/page", "" if "<script" not in scriptless(page) and "\x1b" not in page and "alert(1)" in "".join(Page(page).shown) else "the page runs a name, or lost it")
+    case("odd/evil/page", "" if "<script" not in t.scriptless(page) and "\x1b" not in page and "alert(1)" in "".join(Page(page).shown) else "the page runs a name, or lost it")
     text, page = (run(t.at("taps.onnx"), "read", fmt).stdout.decode() for fmt in ("text", "html"))
     columns = [re.match(r"\| \w* +", l).end() for l in text.splitlines() if re.match(r"\| (carried|taps)? +[suv] ", l)]
     case("odd/taps/text", "" if len(columns) == 3 and len(set(columns)) == 1 else text or "it says nothing")
