@@ -189,19 +189,28 @@ static void mlo_flat_form(mlo_flat_value *v, int rank, const int64_t *dims) {
     for (int i = 0; i < rank; i++) v->count *= v->dims[i] = dims[i];
 }
 
+/* Of a form that is known, which has no elements. (What has none may stand beside others in a Concat.) */
+static int mlo_flat_is_empty(const mlo_flat_value *v) { return v && v->rank && !v->count; }
+
+/* Are all numbers whole, and such as a double has? */
+static int mlo_flat_are_whole(mlo *m, const mlo_array *a) {
+    const mlo_array *wide = mlo_as(m, a, MLO_DOUBLE);
+    if (!wide) return 0;
+    const double *x = (const double *)wide->data, most = ldexp(1, 53);
+    int whole = 1;
+    for (int64_t i = 0; i < mlo_array_count(a) && whole; i++)
+        whole = fabs(x[i]) <= most && x[i] >= floor(x[i]) && x[i] <= floor(x[i]);
+    mlo_as_free(m, wide, a);
+    return whole;
+}
+
 /* What an array holds; whole numbers as int64, others as floats. */
 static int mlo_flat_numbers(mlo_flat *f, mlo_flat_value *v, const mlo_array *a) {
-    const mlo_array *wide = mlo_as(f->m, a, MLO_DOUBLE);
-    if (!wide) return mlo_failed(f->m);
-    const double *x = (const double *)wide->data, most = ldexp(1, 53);
     mlo_array *kept = MLO_NEW(f->m, mlo_array);
-    v->whole = !f->real || !mlo_dtype_is_float(a->dtype);
-    for (int64_t i = 0; i < mlo_array_count(a) && v->whole && !f->real; i++)
-        v->whole = fabs(x[i]) <= most && x[i] >= floor(x[i]) && x[i] <= floor(x[i]);
+    v->whole = f->real ? !mlo_dtype_is_float(a->dtype) : mlo_flat_are_whole(f->m, a);
     const mlo_array *as = mlo_as(f->m, a, v->whole ? MLO_INT64 : MLO_FLOAT);
     if (kept && as) mlo_array_keep(f->m, as, kept);
     mlo_as_free(f->m, as, a);
-    mlo_as_free(f->m, wide, a);
     if (f->m->error.code) return mlo_failed(f->m);
     mlo_flat_form(v, a->rank, a->dims);
     v->number = kept;

@@ -119,6 +119,19 @@ static void mlo_flat_body(void *user) {
     }
 }
 
+/* A name as strings and comments can hold it: none ends there, none goes on behind a line's end. */
+static const char *mlo_flat_said(mlo *m, const char *name) {
+    enum { MOST = 200 };
+    size_t n = strlen(name);
+    if (n > MOST) n = MOST;
+    char *said = (char *)mlo_alloc(m, n + 1, 1);
+    if (!said) return "";
+    for (size_t i = 0; i < n; i++)
+        said[i] = strchr("\"\\?*", name[i]) || name[i] < ' ' || name[i] > '~' ? '_' : name[i];
+    said[n] = 0;
+    return said;
+}
+
 /* The names of all calls, for a profile: of a loop those of its first round. */
 static void mlo_flat_names(void *user) {
     mlo_flat_writer *w = (mlo_flat_writer *)user;
@@ -127,10 +140,8 @@ static void mlo_flat_names(void *user) {
     for (size_t i = 0; i < w->f->n_step; i++) {
         const mlo_flat_step *s = &w->f->step[i];
         if (i >= again && i < end) continue;
-        mlo_puts(&w->e->t, "    { \"");
-        for (const char *c = mlo_or_empty(s->node->name); *c; c++)
-            mlo_printf(&w->e->t, "%c", strchr("\"\\?", *c) || *c < ' ' || *c > '~' ? '_' : *c);
-        mlo_line(w->e, "\", \"%s\", 0, 0 },", mlo_flat_name(w->e->m, s));
+        mlo_line(w->e, "    { \"%s\", \"%s\", 0, 0 },",
+            mlo_flat_said(w->e->m, mlo_or_empty(s->node->name)), mlo_flat_name(w->e->m, s));
     }
 }
 
@@ -187,11 +198,12 @@ static void mlo_flat_arguments(void *user) {
     const mlo_flat *f = w->f;
     for (size_t i = 0; i < f->n_value; i++)
         if (f->value[i]->in >= 0 && f->value[i]->name)
-            mlo_line(w->e, "/* in%d: '%.200s' %s */", f->value[i]->in, f->value[i]->name,
+            mlo_line(w->e, "/* in%d: '%s' %s */", f->value[i]->in,
+                mlo_flat_said(m, f->value[i]->name),
                 mlo_dims_text(m, f->value[i]->rank, f->value[i]->dims));
     for (size_t i = 0; i < f->g->n_output; i++) {
         const mlo_flat_value *v = mlo_flat_of(f, f->g->output[i]->name);
-        mlo_line(w->e, "/* out%zu: '%.200s' %s */", i, f->g->output[i]->name,
+        mlo_line(w->e, "/* out%zu: '%s' %s */", i, mlo_flat_said(m, f->g->output[i]->name),
             mlo_dims_text(m, v->rank, v->dims));
     }
 }

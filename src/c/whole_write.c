@@ -50,8 +50,8 @@ static const char *mlo_whole_signature(const mlo_flat_writer *w) {
 static void mlo_whole_argument(
     mlo_flat_writer *w, const char *kind, size_t i, const char *name, const mlo_flat_value *v) {
     mlo *m = w->e->m;
-    mlo_line(w->e, "#define MODEL_%s%zu %lld /* numbers of %s%zu, '%.200s' %s */",
-        *kind == 'i' ? "IN" : "OUT", i, (long long)v->count, kind, i, name,
+    mlo_line(w->e, "#define MODEL_%s%zu %lld /* numbers of %s%zu, '%s' %s */",
+        *kind == 'i' ? "IN" : "OUT", i, (long long)v->count, kind, i, mlo_flat_said(m, name),
         mlo_dims_text(m, v->rank, v->dims));
 }
 static void mlo_whole_arguments(void *user) {
@@ -119,10 +119,15 @@ static int mlo_whole_emit_code(mlo_flat_writer *w, const char *file) {
     return mlo_file_text(e, file);
 }
 
-/* A parameter's text leaves memory when it is complete. */
+/* A parameter's text leaves memory line by line: four times as large as its numbers. */
 static void mlo_whole_initial(mlo_flat_writer *w, const mlo_flat_value *v) {
-    mlo_flat_initial(w, v);
-    mlo_c_flush(w->e);
+    enum { MOST = 1 << 16 };
+    mlo_puts(&w->e->t, "    { ");
+    for (int64_t i = 0; i < v->count && !w->e->m->error.code; i++) {
+        mlo_flat_word(&w->e->t, i, v->number, v->dtype);
+        if (w->e->t.n > MOST) mlo_c_flush(w->e);
+    }
+    mlo_puts(&w->e->t, " },\n");
 }
 static int mlo_whole_weights(void *user) {
     mlo_flat_writer *w = (mlo_flat_writer *)user;
