@@ -82,6 +82,7 @@ static const mlo_float_number mlo_float_numbers[] = {
     { "Sub", 2, "mlo_real_difference", "mlo_whole_difference", { NULL }, { 0 } },
     { "Mul", 2, "mlo_real_product", "mlo_whole_product", { NULL }, { 0 } },
     { "Div", 2, "mlo_real_quotient", "mlo_whole_quotient", { NULL }, { 0 } },
+    { "Mod", 2, NULL, "mlo_whole_rest", { NULL }, { 0 } },
     { "Sum", 0, "mlo_real_sum", NULL, { NULL }, { 0 } },
     { "Max", 0, "mlo_real_larger", "mlo_whole_larger", { NULL }, { 0 } },
     { "Min", 0, "mlo_real_smaller", "mlo_whole_smaller", { NULL }, { 0 } },
@@ -103,10 +104,13 @@ static int mlo_float_number_steps(mlo_flat *f, const mlo_float_number *o) {
     const int real = x[0] && x[0]->dtype == MLO_FLOAT;
     const char *exact = real ? o->real : o->whole;
     if (!exact) return mlo_flat_refuse(f, real ? "this operator of floats" : "it of such a type");
+    if (mlo_is(f->node, "Mod") && mlo_int(f->node, "fmod", 0))
+        return mlo_flat_refuse(f, "a rest with the sign of what is divided");
     for (int i = 0; i < 2 && o->attr[i]; i++)
         if (!(x[k++] = mlo_float_constant(f, mlo_float(f->node, o->attr[i], o->otherwise[i]))))
             return mlo_failed(f->m);
-    MLO_TRY(mlo_float_each(f, n > 1 ? exact : o->operands ? exact : "mlo_real_same", x, k, NULL));
+    if (n == 1 && !o->operands) exact = real ? "mlo_real_same" : "mlo_whole_same";
+    MLO_TRY(mlo_float_each(f, exact, x, k, NULL));
     for (size_t i = 2; i < n; i++) {
         mlo_flat_value *y = mlo_flat_of(f, f->node->output[0]);
         MLO_TRY(
