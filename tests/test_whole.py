@@ -296,11 +296,23 @@ def check_refused():
     x = INPUTS["x"]
     near = [("GatherElements", ["x", np.zeros((2, 3, 4, 5), np.int64)], {}, "(GatherElements): C has no text for this operator"), ("Tile", ["x", ints(1, 2, 1, 1)], {}, "(Tile): C has no text for this operator"), ("Gemm", ["f", floats(150, 2), floats(2)], {"beta": .5}, "(Gemm): C has no text for a beta that is not 1"),
             ("Conv", ["w", floats(6, 4, 3, 3)], {"auto_pad": "SAME_UPPER"}, "(Conv): C has no text for auto_pad other than NOTSET"), ("Pad", ["x", ints(0, 0, 0, 1, 0, 0, 0, 1), np.float32(0)], {"mode": "reflect"}, "(Pad): C has no text for a mode that is not constant"),
-            ("Pad", ["x", ints(0, 0, 0, -1, 0, 0, 0, 1), np.float32(0)], {}, "(Pad): C has no text for pads that cut"), ("ReduceMean", ["i", ints(1)], {}, "(ReduceMean): C has no text for it of whole numbers"), ("Cast", ["x"], {"to": T.DOUBLE}, "C has no text for"), ("Mod", ["x", "p"], {"fmod": 1}, "(Mod): C has no text for this operator")]
-    for op, operands, attributes, said in near:
-        model, feeds = network([(op, operands, attributes)], INPUTS)
+            ("Pad", ["x", ints(0, 0, 0, -1, 0, 0, 0, 1), np.float32(0)], {}, "(Pad): C has no text for pads that cut"), ("ReduceMean", ["i", ints(1)], {}, "(ReduceMean): C has no text for it of whole numbers"), ("Cast", ["x"], {"to": T.DOUBLE}, "C has no text for"), ("Mod", ["x", "p"], {"fmod": 1}, "(Mod): C has no text for this operator of floats"), ("Mod", ["i", ints(3)], {"fmod": 1}, "(Mod): C has no text for a rest with the sign of what is divided")]
+    nothing = ("Slice", ["x", ints(2), ints(2), ints(2)], {})
+    near += [("Dropout", ["x"], {}, "(Dropout): C has no text for its result 1", 2), ("MaxPool", ["w"], {"kernel_shape": [2, 2]}, "(MaxPool): C has no text for its result 1", 2), ("LayerNormalization", ["x", floats(5)], {}, "C has no text for its result 1", 3),
+             *((op, ["x", *more, "k"], {}, "(%s): C has no text for operand %d that is no constant" % (op, len(more) + 1)) for op, more in (("ReduceSum", []), ("Unsqueeze", []), ("Slice", [ints(0, 0), ints(2, 2)]), ("Slice", [ints(0, 0), ints(1, 1), ints(0, 1)])))]
+    for op, operands, attributes, said, *n in near:
+        model, feeds = network([(op, operands, attributes, *n)], {**INPUTS, "k": ints(1, 2)})
         where, p = whole(model, feeds, "near-" + op)
-        refused("%s %s" % (op, attributes or ""), p, where, said, "let the host do it")
+        refused("%s %s %s" % (op, [v if isinstance(v, str) else list(np.shape(v)) for v in operands], attributes or ""), p, where, said, "let the host do it")
+    empty = np.zeros((0, 3), np.float32)
+    for name, cases, inputs, said in (("an input of no elements", [("Relu", ["z"], {})], {"x": x, "z": empty}, "z: C has no text for an input that has no elements; leave it out"), ("an output of none", [nothing], {"x": x}, "y0_0: C has no text for an output that has no elements; leave it out"),
+                                      ("a sum of none", [nothing, ("ReduceSum", ["y0_0", ints(2)], {})], {"x": x}, "(ReduceSum): C has no text for operands that have no elements"),
+                                      ("a product of none", [nothing, ("MatMul", ["t", "y0_0"], {})], {"x": x, "t": x}, "(MatMul): C has no text for")):
+        model, feeds = network(cases, inputs)
+        if len(cases) > 1: model.graph.output.pop(0)
+        if "t" in inputs: model.graph.node.insert(2, helper.make_node("Slice", ["x", "c0_1", "c0_1", "three"], ["t"])), model.graph.initializer.append(numpy_helper.from_array(ints(3), "three")), model.graph.input.pop(1), feeds.pop("t")
+        where, p = whole(model, feeds, name.replace(" ", "-"))
+        refused(name, p, where, said)
     model, feeds = network([("Relu", ["x"], {})], {"x": x})
     path = t.at("c-unsaid")
     onnx.save(model, t.at("unsaid.onnx"))

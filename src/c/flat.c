@@ -273,6 +273,9 @@ static int mlo_flat_input(mlo_flat *f, const mlo_array *a, int k) {
         return mlo_fail_at(f->m, MLO_E_UNSUPPORTED, a->name,
             "C has no text for an input of %s; cast it to it in the model",
             mlo_dtype_name(a->dtype));
+    if (!v->count)
+        return mlo_fail_at(f->m, MLO_E_UNSUPPORTED, a->name,
+            "C has no text for an input that has no elements; leave it out of the model");
     v->in = k;
     if (v->whole) v->ends = mlo_flat_all(v->dtype);
     return 0;
@@ -387,6 +390,9 @@ static int mlo_flat_lay(mlo_flat *f, int i) {
 static int mlo_flat_plan(mlo_flat *f) {
     for (size_t i = 0; i < f->g->n_output; i++) {
         mlo_flat_value *v = mlo_flat_of(f, f->g->output[i]->name);
+        if (v && !v->count)
+            return mlo_fail_at(f->m, MLO_E_UNSUPPORTED, v->name,
+                "C has no text for an output that has no elements; leave it out of the model");
         if (v && v->of == v && v->in < 0 && !v->fixed && v->out < 0) v->out = (int)i;
     }
     f->plan.steps = (int)f->n_step + 1;
@@ -396,5 +402,10 @@ static int mlo_flat_plan(mlo_flat *f) {
     mlo_flat_lasts(f);
     for (size_t i = 0; i < f->n_step; i++) MLO_TRY(mlo_flat_lay(f, (int)i));
     mlo_plan_solve(&f->plan);
+    if (f->plan.bytes > INT32_MAX)
+        return mlo_fail_at(f->m, MLO_E_UNSUPPORTED, NULL,
+            "its values need %lld bytes at a time, more than the 2^31 - 1 of C's int; cut the "
+            "model",
+            (long long)f->plan.bytes);
     return mlo_failed(f->m);
 }

@@ -663,6 +663,7 @@ static int mlo_flat_concat(mlo_flat *f) {
     if (axis < 0) axis += y->rank;
     for (size_t i = 0; i < f->node->n_input; i++) {
         mlo_flat_value *x = mlo_flat_in(f, i);
+        if (mlo_flat_is_empty(x)) continue;
         mlo_steps(x->rank, x->dims, own);
         int64_t y_own[MLO_MAX_RANK];
         mlo_steps(y->rank, y->dims, y_own);
@@ -697,6 +698,39 @@ static int mlo_flat_pad(mlo_flat *f) {
     return mlo_flat_move(f, x, 0, own, y, at, x->rank, x->dims);
 }
 
+/* ---- what no operator has C for ------------------------------------------------------------------ */
+
+/* Operands that say forms, axes or places, a bit each: the C is written for what they are. */
+static const struct {
+    const char *op;
+    unsigned operands;
+} mlo_flat_sizes[] = { { "Reshape", 2 }, { "Squeeze", 2 }, { "Unsqueeze", 2 }, { "Expand", 2 },
+    { "Split", 2 }, { "CumSum", 2 }, { "Slice", 2 + 4 + 8 + 16 }, { "Pad", 2 + 8 } };
+
+static int mlo_flat_is_size(const mlo_node *n, size_t operand) {
+    if (!strncmp(n->op, "Reduce", 6)) return operand == 1;
+    for (size_t i = 0; i < sizeof mlo_flat_sizes / sizeof *mlo_flat_sizes; i++)
+        if (mlo_is(n, mlo_flat_sizes[i].op)) return (mlo_flat_sizes[i].operands >> operand) & 1;
+    return 0;
+}
+
+/* Said before a node's operator is asked: none divides by how many elements there are, or reads what is not known;
+ * and an int counts them. */
+static int mlo_flat_may(mlo_flat *f) {
+    const mlo_node *n = f->node;
+    const mlo_flat_value *y = mlo_flat_of(f, n->output[0]);
+    if (y && y->count > INT32_MAX) return mlo_flat_refuse(f, "results of 2^31 elements");
+    for (size_t i = 0; i < n->n_input && i < 32; i++) {
+        const mlo_flat_value *x = mlo_flat_in(f, i);
+        if (!x || x->fixed) continue;
+        if (mlo_flat_is_size(n, i))
+            return mlo_flat_refuse(f, mlo_format(f->m, "operand %zu that is no constant", i));
+        if (mlo_flat_is_empty(x) && !mlo_is(n, "Concat"))
+            return mlo_flat_refuse(f, "operands that have no elements");
+    }
+    return 0;
+}
+
 /* ---- the table ------------------------------------------------------------------------------------ */
 
 static const struct {
@@ -712,6 +746,7 @@ static const struct {
 
 static int mlo_flat_node(mlo_flat *f, const mlo_node *n) {
     f->node = n;
+    MLO_TRY(mlo_flat_may(f));
     const mlo_dialect *d = mlo_dialect_of(n);
     if (d) return mlo_flat_dialect(f, d);
     for (size_t i = 0; i < sizeof mlo_flat_ops / sizeof *mlo_flat_ops; i++)
@@ -726,7 +761,7 @@ static int mlo_flat_node(mlo_flat *f, const mlo_node *n) {
 static int mlo_flat_steps(mlo_flat *f) {
     for (size_t i = 0; i < f->g->n_node; i++) {
         const mlo_flat_value *y = mlo_flat_of(f, f->g->node[i]->output[0]);
-        if (!y || !y->fixed) MLO_TRY(mlo_flat_node(f, f->g->node[i]));
+        if (!y || !(y->fixed || mlo_flat_is_empty(y))) MLO_TRY(mlo_flat_node(f, f->g->node[i]));
     }
     return 0;
 }

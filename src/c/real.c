@@ -250,8 +250,8 @@ static int mlo_float_split(mlo_flat *f) {
     mlo_steps(x->rank, x->dims, own);
     for (f->output = 0; f->output < f->node->n_output; f->output++) {
         const mlo_flat_value *y = mlo_flat_of(f, f->node->output[f->output]);
-        if (!y || !y->count) return mlo_flat_refuse(f, "a part that nobody reads");
-        MLO_TRY(mlo_flat_taken(f, x, at * own[axis], own));
+        if (!y || !y->rank) return mlo_flat_refuse(f, "a part without a name");
+        if (y->count) MLO_TRY(mlo_flat_taken(f, x, at * own[axis], own));
         at += y->dims[axis];
     }
     f->output = 0;

@@ -180,9 +180,6 @@ static int mlo_float_normalized(mlo_flat *f, const mlo_float_norm *r, mlo_flat_v
     mlo_flat_step *s = mlo_flat_step_new(f, "c/normalize.c", "mlo_normalize", y);
     int64_t div[2] = { 1, 1 };
     if (!s) return mlo_failed(f->m);
-    if (f->node->n_output > 1)
-        for (size_t i = 1; i < f->node->n_output; i++)
-            if (*f->node->output[i]) return mlo_flat_refuse(f, "statistics as a result");
     for (int k = 0; k < 3; k++)
         if ((!k || x[k]) && (!x[k] || x[k]->dtype != MLO_FLOAT))
             return mlo_flat_refuse(f, "it of such a type");
@@ -374,8 +371,18 @@ static int mlo_float_own_node(mlo_flat *f, const mlo_node *n) {
     return mlo_flat_refuse(f, "this operator; it is of integers in floats (leave --whole out)");
 }
 
+/* A second result (indices, statistics, a mask) is made by no step; parts are. */
+static int mlo_float_results(mlo_flat *f, const mlo_node *n) {
+    for (size_t i = 1; i < n->n_output && !mlo_is(n, "Split"); i++)
+        if (*n->output[i] && mlo_map_get(&f->wanted, n->output[i]))
+            return mlo_flat_refuse(f, mlo_format(f->m, "its result %zu", i));
+    return 0;
+}
+
 static int mlo_float_node(mlo_flat *f, const mlo_node *n) {
     f->node = n;
+    MLO_TRY(mlo_flat_may(f));
+    MLO_TRY(mlo_float_results(f, n));
     if (mlo_eq(n->domain, "mlo")) return mlo_float_own_node(f, n);
     for (size_t i = 0; i < sizeof mlo_float_ops / sizeof *mlo_float_ops; i++)
         if (mlo_is(n, mlo_float_ops[i].op)) return mlo_float_ops[i].steps(f);

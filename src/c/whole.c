@@ -262,6 +262,7 @@ static int mlo_whole_node(mlo_flat *f, const mlo_node *n) {
     const mlo_flat_value *y = mlo_flat_of(f, n->output[0]);
     f->node = n;
     if (y && y->fixed) return 0;
+    if (n->n_output == 1 && mlo_flat_is_empty(y)) return 0;
     if (mlo_whole_is_core(f, n)) return mlo_whole_core(f);
     return mlo_is(n, "Scan") ? mlo_whole_loop(f, n) : mlo_float_node(f, n);
 }
