@@ -548,22 +548,13 @@ static int mlo_flat_reduce(mlo_flat *f) {
 
 /* ---- elements that move -------------------------------------------------------------------------- */
 
-/* dims elements of x, from `start` by steps `from`, go to y, from `to` by its own steps. */
-static int mlo_flat_move(mlo_flat *f, mlo_flat_value *x, int64_t start, const int64_t *from,
-    mlo_flat_value *y, int64_t to, int rank, const int64_t *dims) {
-    mlo_walk w = mlo_walk_over(rank, dims);
-    int64_t n[4] = { 1, 1, 1, 1 }, step[2][4] = { { 0 } }, own[MLO_MAX_RANK];
-    mlo_steps(y->rank, y->dims, own);
-    w.n = 2;
-    for (int i = 0; i < rank; i++) {
-        w.step[0][i] = from[i];
-        w.step[1][i] = own[i];
-    }
-    mlo_walk_merge(&w);
-    if (w.rank > 4) return mlo_flat_refuse(f, "elements that move along more than four axes");
-    for (int i = 0; i < w.rank; i++) {
-        n[4 - w.rank + i] = w.dims[i];
-        for (int k = 0; k < 2; k++) step[k][4 - w.rank + i] = w.step[k][i];
+/* Elements go from x, from `start` on, to y, from `to` on, as the walk w has them: of both steps along each axis. */
+static int mlo_flat_move_walk(mlo_flat *f, mlo_flat_value *x, int64_t start, mlo_flat_value *y,
+    int64_t to, const mlo_walk *w) {
+    int64_t n[4] = { 1, 1, 1, 1 }, step[2][4] = { { 0 } };
+    for (int i = 0; i < w->rank; i++) {
+        n[4 - w->rank + i] = w->dims[i];
+        for (int k = 0; k < 2; k++) step[k][4 - w->rank + i] = w->step[k][i];
     }
     mlo_flat_step *s = mlo_flat_step_new(f, "c/move.c", "mlo_move", y);
     if (!s) return mlo_failed(f->m);
@@ -579,6 +570,43 @@ static int mlo_flat_move(mlo_flat *f, mlo_flat_value *x, int64_t start, const in
         part->at += start;
     }
     return mlo_flat_operand(f, s, part);
+}
+
+/* Along more than four axes (pixels into patches), place by place of the shortest: so many steps. */
+enum { MLO_FLAT_MOVES = 16 };
+static int mlo_flat_moves(mlo_flat *f, mlo_flat_value *x, int64_t start, mlo_flat_value *y,
+    int64_t to, const mlo_walk *w) {
+    if (w->rank <= 4) return mlo_flat_move_walk(f, x, start, y, to, w);
+    int axis = 0;
+    for (int i = 1; i < w->rank; i++)
+        if (w->dims[i] < w->dims[axis]) axis = i;
+    if (w->rank > 5 || w->dims[axis] > MLO_FLAT_MOVES)
+        return mlo_flat_refuse(f, "elements that move along more than four axes");
+    mlo_walk less = *w;
+    for (int i = axis; i + 1 < w->rank; i++) {
+        less.dims[i] = w->dims[i + 1];
+        for (int k = 0; k < 2; k++) less.step[k][i] = w->step[k][i + 1];
+    }
+    less.rank--;
+    for (int64_t i = 0; i < w->dims[axis]; i++)
+        MLO_TRY(mlo_flat_move_walk(
+            f, x, start + i * w->step[0][axis], y, to + i * w->step[1][axis], &less));
+    return 0;
+}
+
+/* dims elements of x, from `start` by steps `from`, go to y, from `to` by its own steps. */
+static int mlo_flat_move(mlo_flat *f, mlo_flat_value *x, int64_t start, const int64_t *from,
+    mlo_flat_value *y, int64_t to, int rank, const int64_t *dims) {
+    mlo_walk w = mlo_walk_over(rank, dims);
+    int64_t own[MLO_MAX_RANK];
+    mlo_steps(y->rank, y->dims, own);
+    w.n = 2;
+    for (int i = 0; i < rank; i++) {
+        w.step[0][i] = from[i];
+        w.step[1][i] = own[i];
+    }
+    mlo_walk_merge(&w);
+    return mlo_flat_moves(f, x, start, y, to, &w);
 }
 
 /* The result is elements of x, from `start` by steps: a view where they lie so. */
