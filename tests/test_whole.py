@@ -308,7 +308,7 @@ def check_refused():
         where, p = whole(model, feeds, "near-" + op)
         refused("%s %s %s" % (op, [v if isinstance(v, str) else list(np.shape(v)) for v in operands], attributes or ""), p, where, said, "let the host do it")
     empty = np.zeros((0, 3), np.float32)
-    for name, cases, inputs, said in (("an input of no elements", [("Relu", ["z"], {})], {"x": x, "z": empty}, "z: C has no text for an input that has no elements; leave it out"), ("an output of none", [nothing], {"x": x}, "y0_0: C has no text for an output that has no elements; leave it out"),
+    for name, cases, inputs, said in (("an input of no elements", [("Relu", ["z"], {})], {"x": x, "z": empty}, "y0_0: C has no text for an output that has no elements; leave it out"), ("an output of none", [nothing], {"x": x}, "y0_0: C has no text for an output that has no elements; leave it out"),
                                       ("a sum of none", [nothing, ("ReduceSum", ["y0_0", ints(2)], {})], {"x": x}, "(ReduceSum): C has no text for operands that have no elements"),
                                       ("a product of none", [nothing, ("MatMul", ["t", "y0_0"], {})], {"x": x, "t": x}, "(MatMul): C has no text for")):
         model, feeds = network(cases, inputs)

@@ -273,9 +273,6 @@ static int mlo_flat_input(mlo_flat *f, const mlo_array *a, int k) {
         return mlo_fail_at(f->m, MLO_E_UNSUPPORTED, a->name,
             "C has no text for an input of %s; cast it to it in the model",
             mlo_dtype_name(a->dtype));
-    if (!v->count)
-        return mlo_fail_at(f->m, MLO_E_UNSUPPORTED, a->name,
-            "C has no text for an input that has no elements; leave it out of the model");
     v->in = k;
     if (v->whole) v->ends = mlo_flat_all(v->dtype);
     return 0;

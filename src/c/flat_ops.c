@@ -691,7 +691,8 @@ static int mlo_flat_concat(mlo_flat *f) {
     if (axis < 0) axis += y->rank;
     for (size_t i = 0; i < f->node->n_input; i++) {
         mlo_flat_value *x = mlo_flat_in(f, i);
-        if (mlo_flat_is_empty(x)) continue;
+        if (f->real && mlo_flat_is_empty(x))
+            continue; /* (a step of none reads its argument, at least) */
         mlo_steps(x->rank, x->dims, own);
         int64_t y_own[MLO_MAX_RANK];
         mlo_steps(y->rank, y->dims, y_own);
