@@ -634,7 +634,7 @@ def check_memory():
             os.makedirs(out)
             if os.path.exists(refused): os.unlink(refused)
             p = t.call(*args, input=given, program=plain, env=dict(env, LD_PRELOAD=shim, MLO_PLACE=str(place), MLO_REFUSED=refused))
-            return p.returncode, sorted((f, "" if f.endswith((".npz", ".html")) else t.read(os.path.join(d, f))) for d, _, files in os.walk(out) for f in files), p.stderr.decode(errors="replace"), os.path.exists(refused)
+            return p.returncode, sorted((f, "" if f.endswith((".npz", ".html")) else t.read(os.path.join(d, f))) for d, _, files in os.walk(out) for f in files if f != "accuracy.json"), p.stderr.decode(errors="replace"), os.path.exists(refused)
         whole, wrong, place = one(0), [], 1
         while place < 100:
             status, left, error, was = one(place)
