@@ -400,8 +400,11 @@ static int mlo_flat_emit_manifest(mlo_flat_writer *w) {
     return mlo_manifest_end(e);
 }
 
-/* Golden words, or mlo's own, as the outputs' types hold them. */
-static int mlo_flat_golden(mlo_flat_writer *w) {
+/* Do golden numbers suit output i of the graph? */
+typedef int (*mlo_golden_check)(mlo_flat_writer *w, size_t i, const mlo_array *a);
+
+/* The golden arrays that were given, or mlo's own, if they suit. */
+static int mlo_flat_golden_by(mlo_flat_writer *w, mlo_golden_check check) {
     mlo *m = w->e->m;
     const mlo_flat *f = w->f;
     mlo_array *all = MLO_NEW_N(m, mlo_array, f->g->n_output + 1);
@@ -410,30 +413,37 @@ static int mlo_flat_golden(mlo_flat_writer *w) {
         return mlo_fail_at(m, MLO_E_USAGE, NULL, "%zu golden arrays for %zu outputs",
             m->n_words_golden, f->g->n_output);
     for (size_t i = 0; i < f->g->n_output; i++) {
-        const mlo_flat_value *v = mlo_flat_of(f, f->g->output[i]->name);
         const mlo_array *a = f->result[i];
         if (m->n_words_golden)
             a = mlo_run_pick_of(m->words_golden, m->n_words_golden, f->g->output[i]->name, i);
-        mlo_flat_value seen;
-        memset(&seen, 0, sizeof seen);
-        if (mlo_flat_numbers(w->f, &seen, a)) return mlo_failed(m);
-        if (!v || seen.count != v->count)
-            return mlo_fail_at(m, MLO_E_SHAPE, f->g->output[i]->name,
-                "the golden array has %lld numbers, not %lld", (long long)seen.count,
-                (long long)(v ? v->count : 0));
-        const mlo_interval holds = mlo_flat_all(v->dtype == MLO_FLOAT ? MLO_INT64 : v->dtype);
-        if (v->dtype != MLO_FLOAT
-            && !(seen.whole && seen.ends.lo >= holds.lo && seen.ends.hi <= holds.hi))
-            return mlo_fail_at(m, MLO_E_DATA, f->g->output[i]->name,
-                "golden numbers%s are none that the model can give: %lld .. %lld",
-                seen.whole ? mlo_format(m, ", %lld .. %lld,", (long long)seen.ends.lo,
-                                 (long long)seen.ends.hi)
-                           : " that are not whole",
-                (long long)v->ends.lo, (long long)v->ends.hi);
+        MLO_TRY(check(w, i, a));
         all[i] = *a;
     }
     w->golden = all;
     return 0;
+}
+
+/* As the output's type holds them. */
+static int mlo_flat_golden_fits(mlo_flat_writer *w, size_t i, const mlo_array *a) {
+    mlo *m = w->e->m;
+    const char *name = w->f->g->output[i]->name;
+    const mlo_flat_value *v = mlo_flat_of(w->f, name);
+    mlo_flat_value seen;
+    memset(&seen, 0, sizeof seen);
+    if (mlo_flat_numbers(w->f, &seen, a)) return mlo_failed(m);
+    if (!v || seen.count != v->count)
+        return mlo_fail_at(m, MLO_E_SHAPE, name, "the golden array has %lld numbers, not %lld",
+            (long long)seen.count, (long long)(v ? v->count : 0));
+    const mlo_interval holds = mlo_flat_all(v->dtype == MLO_FLOAT ? MLO_INT64 : v->dtype);
+    if (v->dtype == MLO_FLOAT
+        || (seen.whole && seen.ends.lo >= holds.lo && seen.ends.hi <= holds.hi))
+        return 0;
+    return mlo_fail_at(m, MLO_E_DATA, name,
+        "golden numbers%s are none that the model can give: %lld .. %lld",
+        seen.whole
+            ? mlo_format(m, ", %lld .. %lld,", (long long)seen.ends.lo, (long long)seen.ends.hi)
+            : " that are not whole",
+        (long long)v->ends.lo, (long long)v->ends.hi);
 }
 
 /* The network itself, for show and run. */
@@ -447,7 +457,7 @@ static int mlo_flat_emit_network(mlo_flat_writer *w) {
 
 static int mlo_flat_files(mlo_flat_writer *w) {
     static const char *const exact[] = { "round.c", "norm.c", "deeploy.c", NULL };
-    MLO_TRY(mlo_flat_golden(w));
+    MLO_TRY(mlo_flat_golden_by(w, mlo_flat_golden_fits));
     w->loop = mlo_flat_find_loop(w->f);
     MLO_TRY(mlo_flat_emit_header(w));
     MLO_TRY(mlo_emit_c_exact(w->e, exact));

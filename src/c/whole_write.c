@@ -302,27 +302,14 @@ static int mlo_whole_files(mlo_flat_writer *w) {
     return mlo_whole_manifest(w);
 }
 
-/* The golden arrays that were given, or mlo's own: of the outputs' forms. */
-static int mlo_whole_golden(mlo_flat_writer *w) {
-    mlo *m = w->e->m;
-    const mlo_flat *f = w->f;
-    mlo_array *all = MLO_NEW_N(m, mlo_array, f->g->n_output + 1);
-    if (!all) return mlo_failed(m);
-    if (m->n_words_golden && m->n_words_golden != f->g->n_output)
-        return mlo_fail_at(m, MLO_E_USAGE, NULL, "%zu golden arrays for %zu outputs",
-            m->n_words_golden, f->g->n_output);
-    for (size_t i = 0; i < f->g->n_output; i++) {
-        const char *name = f->g->output[i]->name;
-        const mlo_array *a = m->n_words_golden
-            ? mlo_run_pick_of(m->words_golden, m->n_words_golden, name, i)
-            : f->result[i];
-        if (mlo_array_count(a) != mlo_array_count(f->result[i]))
-            return mlo_fail_at(m, MLO_E_SHAPE, name, "the golden array has %lld numbers, not %lld",
-                (long long)mlo_array_count(a), (long long)mlo_array_count(f->result[i]));
-        all[i] = *a;
-    }
-    w->golden = all;
-    return 0;
+/* Golden floats are as many as the output has. */
+static int mlo_whole_golden_fits(mlo_flat_writer *w, size_t i, const mlo_array *a) {
+    const mlo_array *own = w->f->result[i];
+    return mlo_array_count(a) == mlo_array_count(own)
+        ? 0
+        : mlo_fail_at(w->e->m, MLO_E_SHAPE, w->f->g->output[i]->name,
+              "the golden array has %lld numbers, not %lld", (long long)mlo_array_count(a),
+              (long long)mlo_array_count(own));
 }
 
 /* A network of floats as it stands: --whole where words were given. */
@@ -342,7 +329,7 @@ static int mlo_whole_network(mlo_flat_writer *w, const mlo_array *bound, size_t 
             "its values need %lld bytes at a time, --arena says %ld; C of floats is not cut into "
             "parts: leave --arena out",
             (long long)f->plan.bytes, most);
-    MLO_TRY(mlo_whole_golden(w));
+    MLO_TRY(mlo_flat_golden_by(w, mlo_whole_golden_fits));
     w->loop = mlo_flat_find_loop(f);
     return mlo_whole_files(w);
 }
