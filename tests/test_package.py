@@ -192,6 +192,12 @@ same("threads", said, [rolled.text] * 4)
 """
 
 
+SIZES = """#include <stdio.h>
+#include "mlo.h"
+int main(void) { printf("%zu %zu %zu\\n", sizeof(mlo_error), sizeof(mlo_array), sizeof(mlo_desc)); return 0; }
+"""
+
+
 def check_wheel():
     """In an environment with nothing else in it: every stage's bytes are the command line's, arrays come and go, failures are exceptions."""
     if not t.have("wheel", "objdump", "apt-get", "dpkg-source"): return
@@ -209,7 +215,11 @@ def check_wheel():
     if p.returncode: return t.case("pip install", p.stderr[-400:])
     os.makedirs(t.at("python"))
     p = run(env + "/bin/python", t.write("wheel.py", PYTHON), t.model("bert-1"), t.at("python"))
-    t.case("what Python says", p.stdout + p.stderr[-500:])
+    t.case("what Python says", p.stdout + p.stderr[-500:] + ("" if not p.returncode else "status %d" % p.returncode))
+    p = run("gcc", "-I" + t.root, t.write("sizes.c", SIZES), "-o", t.at("sizes"))
+    sizes = p.stderr if p.returncode else run(t.at("sizes")).stdout
+    q = run(env + "/bin/python", "-c", "import ctypes, mlo_compiler as m; print(*(ctypes.sizeof(c) for c in (m.Failure, m.Array, m.Desc)))")
+    t.case("its structures are mlo.h's", "" if q.stdout == sizes else "%s and not %s" % (q.stdout + q.stderr[-200:], sizes))
     for stage in "read", "scope", "extract", "roll", "quantize", "lower", "fold":
         got = t.read(t.at("python/%s.json" % stage)) if os.path.exists(t.at("python/%s.json" % stage)) else b""
         t.case("%s: as the command line" % stage, "" if got and got == t.good(stage, t.model("bert-1")) else "%d other bytes" % len(got))
@@ -220,4 +230,4 @@ def check_wheel():
 
 
 if __name__ == "__main__":
-    t.main(check_files, check_symbols, check_pkgconfig, check_cmake, check_deb, check_dist, check_wheel, floor=35)
+    t.main(check_files, check_symbols, check_pkgconfig, check_cmake, check_deb, check_dist, check_wheel, floor=36)
