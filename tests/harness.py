@@ -12,7 +12,7 @@ What cannot be checked is said, and held against a list (cases.py has the rules)
     t.absent("deeploy", "no ../shared/deeploy")             # likewise anything else that a machine may lack
     t.skip("training", "mlo draws nothing")                 # left out wherever it runs: tests/skips.txt has to list it, with the reason
 """
-import atexit, fcntl, glob, hashlib, json, os, re, shutil, signal, subprocess, sys, tempfile, time, traceback
+import atexit, fcntl, glob, hashlib, json, os, pty, re, shutil, signal, subprocess, sys, tempfile, time, traceback
 import numpy as np
 import cases
 from cases import absent, case, drawn, full, have, note, skip
@@ -150,6 +150,18 @@ def call(*args, program=None, **options):
     p = subprocess.run([program or mlo, *map(str, args)], timeout=options.pop("timeout", 900), **options)
     if p.returncode < 0: raise RuntimeError("mlo %s: signal %d" % (" ".join(map(str, args)), -p.returncode))
     return p
+
+
+def on_terminal(command, **options):
+    """What a program says on a terminal: subprocess's result, stdout being what the terminal shows of stderr, and of stdout where options do not send it elsewhere."""
+    master, slave = pty.openpty()
+    p, said = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=slave, **{"stdout": slave, **options}), b""
+    os.close(slave)
+    while True:
+        try: said += os.read(master, 65536)
+        except OSError: break                              # nobody holds its other end any more
+    os.close(master)
+    return subprocess.CompletedProcess(command, p.wait(), said.decode(errors="replace"))
 
 
 def good(*args, **options):

@@ -75,6 +75,45 @@ def check_makefile():
     t.case("the first line has the targets", "" if said == set(targets) - {"clean"} and len(said) > 5 else str(said ^ set(targets)))
 
 
+LITTLE = """
+module mlo_mvu #(parameter PACK = 1)(input a, output b); assign b = a ^ PACK; endmodule
+module mlo_top(input c, input d, output reg q);
+    wire e;
+    mlo_mvu m(d, e);
+    always @(posedge c) q <= e ^ q;
+endmodule
+"""
+BROKEN = LITTLE.replace("mlo_mvu m(d, e)", "mlo_mvu m(d, e); mlo_nothing n(d)")
+YOSYS = """#!/bin/sh
+case " $* " in *" -q "*) exit 0;; esac
+echo "51.1. Executing A pass."; sleep 3.2; echo "51.30. Executing B pass."; echo "51.30.1. Executing C pass."; echo "51.50. Printing statistics."
+"""
+
+
+def check_synth():
+    """Yosys takes what make says, on a terminal and elsewhere, and its count is left; a broken design fails. Of a small design: the commands count here."""
+    if not t.have("make synth", "make", "yosys"): return
+    BUILDS.update(GUIDES)
+    folder = built("a loop")
+    for target, cell in ("synth", "FDRE"), ("synth-ecp5", "TRELLIS_FF"):
+        for terminal in False, True:
+            for what, rtl, status, words in ("a design", LITTLE, 0, cell), ("a broken one", BROKEN, 2, "ERROR: "):
+                command = ["make", "-C", folder, target, "RTL=" + t.write("little.v", rtl)]
+                p = t.on_terminal(command) if terminal else subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                said = p.stdout if status else t.read(folder + "/synth.txt").decode()
+                t.case("make %s%s: %s" % (target, " on a terminal" * terminal, what), "" if p.returncode == status and words in said else "status %d: %s" % (p.returncode, p.stdout[-300:]))
+                if not status: os.remove(folder + "/synth.txt")
+    os.remove(folder + "/mlo_top.json")
+    bin = t.at("bin")
+    os.makedirs(bin)
+    os.chmod(t.write("bin/yosys", YOSYS), 0o755)
+    command, env = ["make", "-C", folder, "synth"], dict(os.environ, PATH=bin + ":" + os.environ["PATH"])
+    p, piped = t.on_terminal(command, env=env), subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
+    lines = re.findall(r"\r\x1b\[K  yosys, step (\d+) of about \d+ \((\d+) %\): about (\d+) s left", p.stdout)
+    t.case("make synth: how far it is", "" if p.returncode == 0 and [int(step) for step, _, _ in lines] == [30, 50] and int(lines[0][1]) < int(lines[1][1]) <= 100 else p.stdout[-300:])
+    t.case("make synth: not in a pipe", "" if piped.returncode == 0 and "left" not in piped.stdout and "\x1b" not in piped.stdout else piped.stdout[-300:])
+
+
 def check_clean():
     """What make and sim leave in a build directory, make clean takes away; nothing else."""
     if not t.have("make clean", "make", "iverilog", "cc"): return
@@ -194,4 +233,4 @@ def ports(what, page, m):
     return wrong
 
 
-t.main(check_guide, check_clean, check_holes, check_verilog, check_python, check_makefile, check_tcl, check_signals, check_header, check_style, floor=85)
+t.main(check_guide, check_clean, check_holes, check_verilog, check_python, check_makefile, check_synth, check_tcl, check_signals, check_header, check_style, floor=95)

@@ -140,20 +140,13 @@ def screen(said):
 def check_progress():
     """Long work says on a terminal's stderr how far it is, and leaves nothing there; elsewhere it says nothing."""
     model, build = hardware.big("base-2"), t.at("two layers")
-    master, slave = pty.openpty()
-    p = subprocess.Popen([t.mlo, "compile", model, "--pe", "8", "--simd", "8", "-o", build], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave)
-    os.close(slave)
-    said = b""
-    while True:
-        try: said += os.read(master, 65536)
-        except OSError: break
-    os.close(master)
-    lines = re.findall(r"\r\x1b\[K  ([a-z ]+(?:params\.\w+)?) \((\d+) %\): about ([\w ]+) left", said.decode())
-    t.case("progress: compile says how far it is", "" if p.wait() == 0 and len(lines) >= 2 and all(0 <= int(x) <= 100 for _, x, _ in lines) else said.decode()[:300])
+    p = t.on_terminal([t.mlo, "compile", model, "--pe", "8", "--simd", "8", "-o", build], stdout=subprocess.DEVNULL)
+    lines = re.findall(r"\r\x1b\[K  ([a-z ]+(?:params\.\w+)?) \((\d+) %\): about ([\w ]+) left", p.stdout)
+    t.case("progress: compile says how far it is", "" if p.returncode == 0 and len(lines) >= 2 and all(0 <= int(x) <= 100 for _, x, _ in lines) else p.stdout[:300])
     for a, b in zip(lines, lines[1:]):
         if a[0] == b[0] and int(a[1]) > int(b[1]) and b[0] != "calibrates": t.case("progress: no way back", f"{a} and then {b}")
-    left = [l for l in screen(said.decode()) if "left" in l]
-    t.case("progress: nothing is left on the terminal", "" if not left and any("multipliers" in l for l in screen(said.decode())) else str(left)[:300])
+    left = [l for l in screen(p.stdout) if "left" in l]
+    t.case("progress: nothing is left on the terminal", "" if not left and any("multipliers" in l for l in screen(p.stdout)) else str(left)[:300])
     p = t.call("compile", model, "--pe", "8", "--simd", "8", "-o", build)
     t.case("progress: not in a pipe", "" if p.returncode == 0 and b"left" not in p.stderr and b"\x1b" not in p.stderr else p.stderr.decode()[:300])
 
