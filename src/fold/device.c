@@ -246,6 +246,7 @@ static int mlo_device_best(const mlo_space *s, const mlo_limits *l, const mlo_fp
         }
     for (size_t i = n;
         i-- && !(*found && (first || plans[i].steady * iterations > best->cycles));) {
+        mlo_work(s->m, "searches foldings", (int64_t)(n - 1 - i), (int64_t)n);
         if (mlo_device_try(s, f, &plans[i], first, &fits, least)) return mlo_failed(s->m);
         if (!fits) continue;
         const int faster = !*found || plans[i].cycles < best->cycles

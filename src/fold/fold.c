@@ -786,6 +786,7 @@ static int mlo_fold(mlo *m) {
     if (!c || mlo_fold_begin(m, c, &w)) return mlo_failed(m);
     for (int i = 0; i < c->n_element && w.memories_only; i++) c->element[i].pinned = 1;
     if (w.search && mlo_fold_search(m, c, &w)) return mlo_failed(m);
+    mlo_work_over(m);
     mlo_core_lanes(c);
     if (w.memories == MLO_BLOCK) mlo_fold_say_whole(m, c);
     if (mlo_device_depths(m, c, w.device) || mlo_fold_say(m, c, &w)
