@@ -706,8 +706,11 @@ static int mlo_fold_pareto(mlo *m, mlo_text *t) {
     if (!n) return mlo_fold_too_small(&s, &w.within, w.any_frames);
     if (w.device && mlo_device_thin(&s, w.device, plans, &n)) return mlo_failed(m);
     mlo_plans_thin(plans, &n);
-    for (size_t i = 0; i < n && !m->error.code; i++)
+    for (size_t i = 0; i < n && !m->error.code; i++) {
+        mlo_work(m, "makes room in FIFOs", (int64_t)i, (int64_t)n);
         if (!w.target || plans[i].cycles <= w.target) mlo_pareto_line(&s, &w, &plans[i], t);
+    }
+    mlo_work_over(m);
     return mlo_failed(m);
 }
 

@@ -623,8 +623,11 @@ static int mlo_search_front(const mlo_space *s, const mlo_limits *l, mlo_plan **
         for (size_t i = 0; i < before && !beaten; i++)
             beaten = (*plans)[i].frames > 1 && (*plans)[i].steady <= plan.steady
                 && (*plans)[i].price.multipliers <= plan.price.multipliers;
-        if (!beaten && (mlo_plan_predict(s, &plan) || !MLO_PUSH(s->m, *plans, *n, plan)))
-            return mlo_failed(s->m);
+        if (!beaten && !MLO_PUSH(s->m, *plans, *n, plan)) return mlo_failed(s->m);
+    }
+    for (size_t i = before; i < *n; i++) {
+        mlo_work(s->m, "searches foldings", (int64_t)(i - before), (int64_t)(*n - before));
+        if (mlo_plan_predict(s, &(*plans)[i])) return mlo_failed(s->m);
     }
     return 0;
 }
