@@ -254,6 +254,16 @@ def compile_c(out, sources, flags=(), cc="gcc", libs=LIBS):
     return "" if p.returncode == 0 else "%s: %s" % (cc, "; ".join(l for l in p.stderr.splitlines() if "error" in l or "undefined" in l)[:400] or p.stderr[-400:])
 
 
+def of_cpp(path, *names):
+    """'' when a program of C++ finds these functions and numbers of a build of C."""
+    objects = [os.path.join(path, f[:-1] + "o") for f in ("model.c", "whole.c", "weights.c") if os.path.exists(os.path.join(path, f))]
+    user = write("user.cc", '#include "model.h"\nint main(int n, char **) { const void *at[] = { %s }; return !at[n - 1]; }\n' % ", ".join("(const void *)&" + n for n in names))
+    for command in *(["gcc", "-std=c99", "-O0", "-c", "-o", o, o[:-1] + "c"] for o in objects), ["g++", "-Wall", "-Werror", "-I" + path, user, *objects, "-lm", "-o", at("user")], [at("user")]:
+        p = subprocess.run(command, capture_output=True, text=True)
+        if p.returncode: return p.stderr[-300:] or "status %d" % p.returncode
+    return ""
+
+
 def counted(name):
     """A program that coverage.py, which runs this script, built with counters; or None."""
     path = os.path.join(os.environ.get("MLO_COUNTED", "/nowhere"), name)

@@ -95,6 +95,7 @@ def check_compilers():
     for name in t.drawn(integers(), 3, str): t.case("%s: clang under sanitizers" % name, tested(built(name), "clang", ["-O1", *t.SANITIZE]))
     for name in t.drawn(integers(), 5, str):
         for cc, flags in itertools.product(("gcc", "clang"), (["-O0"], ["-O3"])): t.case("%s: %s %s" % (name, cc, *flags), tested(built(name), cc, flags))
+        t.case("%s: used from C++" % name, t.of_cpp(built(name), "model_run", "model_weights"))
         for cc, qemu in FOREIGN:
             if t.have(qemu, cc, qemu): t.case("%s: %s" % (name, qemu), tested(built(name), cc, ["-static", "-O2"], [qemu]))
     for (target, tools), name in itertools.product(BARE.items(), t.drawn(integers(), 12, str)):

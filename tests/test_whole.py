@@ -141,6 +141,7 @@ def check_compilers():
     path = built("bert-tiny", "--arena", "12000")
     p = subprocess.run(["make", "-s", "-C", path, "test", "CFLAGS=-O1"], capture_output=True, text=True)
     t.case("a layer in a small arena", "" if p.returncode == 0 and "arena=12000" in p.stdout or re.search(r"MLO PASS .*arena=1[01]\d\d\d", p.stdout) else p.stdout + p.stderr)
+    t.case("bert-tiny: used from C++", t.of_cpp(built("bert-tiny"), "model_run", "model_whole", "model_layers", "model_weights"))
     p = t.call("sim", path)
     t.case("sim", "" if p.returncode == 0 and b'"pass":true' in p.stdout.replace(b" ", b"") else p.stderr.decode())
 
@@ -155,6 +156,7 @@ def check_floats():
         ours = np.array([float(v.strip().rstrip("f")) for v in re.search(r"whole_golden0\[WHOLE_FRAMES\]\[\d+\] = \{\n    \{ (.*?) \},", text(path, "test.c"), re.S)[1].split(",")], np.float32)
         t.case("%s: Deeploy's numbers" % name, "" if len(ours) == n and np.array_equal(ours, golden[golden.files[0]].ravel()) else "others")
         for cc, flags in ("gcc", ["-O3"]), ("clang", ["-O0", *t.SANITIZE]): t.case("%s: %s %s" % (name, cc, flags[0]), tested(path, cc, flags))
+    t.case("floats: used from C++", t.of_cpp(path, "model_whole", "model_weights"))
 
 
 # ---- operators --------------------------------------------------------------------------------------------------------------------------------

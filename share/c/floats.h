@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define MODEL_ALIGN 16 /* of the arena */
 
 /* What model_whole returns. */
@@ -13,4 +17,7 @@ enum { MODEL_OK, MODEL_E_ARENA = 2 };
 
 @WHOLE@
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -10,6 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define MODEL_LAYERS @LAYERS@
 #define MODEL_TOKENS @TOKENS@ /* @TOKENSARE@ */
 #define MODEL_CHANNELS @CHANNELS@ /* of a token, in and out */
@@ -37,4 +41,7 @@ extern const model_shared model_common;
 @SIGNATURE@;
 @WHOLE@
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -11,6 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define MODEL_ALIGN 16 /* of the arena */
 #define MODEL_ARENA_BYTES @ARENA@ /* @PROOF@ */
 @TILED@#define MODEL_MEMORY_BYTES @MEMORY@ /* of a larger memory, which has values as a whole */
@@ -28,4 +32,7 @@ extern const model_parameters model_weights;
 @ARGUMENTS@
 @SIGNATURE@;
 
+#ifdef __cplusplus
+}
+#endif
 #endif
