@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * bridge: what web/library.js calls beside mlo.h: functions that hand what mlo writes, and its warnings, to JavaScript, and read files there.
+ * bridge: what web/library.js calls beside mlo.h: functions that hand what mlo writes, its warnings and the values of a run to JavaScript, and read files there.
  *
- * in:  a handle. out: host.piece(file, bytes) for each piece of each file, in order; host.warned(line).
+ * in:  a handle. out: host.piece(file, bytes) for each piece of each file, in order; host.warned(line); host.seen(name, iteration, where an mlo_array lies).
  * Where the host opens no files, there are none: weights have to be in the model.
  */
 #include "mlo.h"
@@ -12,6 +12,8 @@
 EM_JS(void, web_piece, (const char *file, const void *bytes, size_t n),
     { Module.host.piece(UTF8ToString(file), HEAPU8.slice(bytes, bytes + n)); })
 EM_JS(void, web_warned, (const char *line), { if (Module.host.warned) Module.host.warned(UTF8ToString(line)); })
+EM_JS(void, web_seen, (const char *name, double iteration, const mlo_array *value),
+    { Module.host.seen(UTF8ToString(name), iteration, value); })
 EM_JS(int, web_file, (const char *path), {
     try { return Module.host.open ? Module.host.open(UTF8ToString(path)) : 0; } catch (e) { return 0; }
 })
@@ -49,6 +51,12 @@ static void web_warn(void *user, const char *line) {
     web_warned(line);
 }
 
+static int web_see(void *user, const char *name, int64_t iteration, const mlo_array *value) {
+    (void)user;
+    web_seen(name, (double)iteration, value);
+    return 0;
+}
+
 EMSCRIPTEN_KEEPALIVE mlo *web_open(void) {
     mlo_desc desc;
     memset(&desc, 0, sizeof desc);
@@ -59,9 +67,15 @@ EMSCRIPTEN_KEEPALIVE mlo *web_open(void) {
     return mlo_open(&desc);
 }
 
+EMSCRIPTEN_KEEPALIVE void web_watch(mlo *m) { mlo_watch(m, web_see, NULL); }
 EMSCRIPTEN_KEEPALIVE int web_json(mlo *m) { return mlo_write_json(m, web_sink, NULL); }
 EMSCRIPTEN_KEEPALIVE int web_onnx(mlo *m) { return mlo_write_onnx(m, web_sink, NULL); }
 EMSCRIPTEN_KEEPALIVE int web_emit(mlo *m) { return mlo_emit(m, web_sink, NULL); }
+
+EMSCRIPTEN_KEEPALIVE int web_generate(
+    mlo *m, const int64_t *prompt, size_t n, size_t count, const int64_t **tokens, size_t *n_tokens) {
+    return mlo_generate(m, NULL, 0, prompt, n, count, -1, NULL, NULL, tokens, n_tokens);
+}
 
 EMSCRIPTEN_KEEPALIVE int web_show(mlo *m, const char *format) {
     return mlo_show(m, format, web_sink, NULL);

@@ -25,9 +25,10 @@ class MloError extends Error {
 
 /** The library of a module: wasmBinary, its bytes, or wasmModule, compiled already. host: { warned(line); open(path) -> a number or 0, size(file), read(file, offset, bytes) -> how many, close(file) }; all may be missing. */
 async function mlo_library(mlo_module, { wasmBinary, wasmModule, ...host }) {
+  let see                                                                            // of the run that is watched
   const pieces = [], utf8 = new TextEncoder(), text = bytes => new TextDecoder().decode(bytes)
   const instantiateWasm = wasmModule && ((imports, done) => { WebAssembly.instantiate(wasmModule, imports).then(done); return {} })
-  const module = await mlo_module({ wasmBinary, instantiateWasm, host: { ...host, piece: (file, bytes) => pieces.push([file, bytes]) } })
+  const module = await mlo_module({ wasmBinary, instantiateWasm, host: { ...host, piece: (file, bytes) => pieces.push([file, bytes]), seen: (name, iteration, at) => see(name, iteration, () => array(at)) } })
   const call = (name, gives, ...args) => module.ccall(name, gives, args.map(a => typeof a === 'string' ? 'string' : 'number'), args)
 
   function joined(parts) {
@@ -35,6 +36,15 @@ async function mlo_library(mlo_module, { wasmBinary, wasmModule, ...host }) {
     let at = 0
     for (const p of parts) { all.set(p, at); at += p.length }
     return all
+  }
+
+  // a copy of the mlo_array that lies there; of a signature, without data
+  function array(at) {
+    const view = new DataView(module.HEAPU8.buffer)
+    const [type, Holds] = TYPES[view.getInt32(at + DTYPE, true)] || ['other'], rank = Math.max(0, view.getInt32(at + RANK, true))
+    const dims = Array.from({ length: rank }, (_, i) => Number(view.getBigInt64(at + DIMS + 8 * i, true)))
+    const data = view.getUint32(at + DATA, true), n = dims.reduce((a, b) => a * b, 1)
+    return data && Holds ? { type, dims, data: new Holds(module.HEAPU8.slice(data, data + n * Holds.BYTES_PER_ELEMENT).buffer) } : { type, dims }
   }
 
   /** One of mlo's handles; what it borrows is freed with it. */
@@ -109,18 +119,25 @@ async function mlo_library(mlo_module, { wasmBinary, wasmModule, ...host }) {
       return [at, items.length]
     }
 
-    // what a function of mlo.h hands out: {name: array}; of a signature, without data
+    // what a function of mlo.h hands out: {name: array}
     made(name, ...args) {
       const out = this.room(null, 8)
       this.must(name, ...args, out, out + 4)
-      const view = new DataView(module.HEAPU8.buffer), found = {}
-      for (let k = 0, at = view.getUint32(out, true); k < view.getUint32(out + 4, true); k++, at += ARRAY) {
-        const [type, Holds] = TYPES[view.getInt32(at + DTYPE, true)] || ['other'], rank = Math.max(0, view.getInt32(at + RANK, true))
-        const dims = Array.from({ length: rank }, (_, i) => Number(view.getBigInt64(at + DIMS + 8 * i, true)))
-        const data = view.getUint32(at + DATA, true), n = dims.reduce((a, b) => a * b, 1)
-        found[module.UTF8ToString(view.getUint32(at + NAME, true))] = data && Holds ? { type, dims, data: new Holds(module.HEAPU8.slice(data, data + n * Holds.BYTES_PER_ELEMENT).buffer) } : { type, dims }
-      }
-      return found
+      const [first, n] = [module.HEAPU32[out >> 2], module.HEAPU32[(out >> 2) + 1]], at = Array.from({ length: n }, (_, k) => first + ARRAY * k)
+      return Object.fromEntries(at.map(a => [module.UTF8ToString(module.HEAPU32[(a + NAME) >> 2]), array(a)]))
+    }
+
+    generated(prompt, count) {
+      const at = this.room(new Uint8Array(BigInt64Array.from(prompt, BigInt).buffer)), out = this.room(null, 8)
+      this.must('web_generate', at, prompt.length, count, out, out + 4)
+      const [first, n] = [module.HEAPU32[out >> 2], module.HEAPU32[(out >> 2) + 1]]
+      return Array.from(new BigInt64Array(module.HEAPU8.slice(first, first + 8 * n).buffer), Number)
+    }
+
+    watched(inputs, watcher) {
+      see = watcher
+      call('web_watch', null, this.h)
+      return this.made('mlo_run', ...this.arrays(inputs))
     }
 
     // what a function writes: its files in order, each whole
@@ -167,6 +184,10 @@ async function mlo_library(mlo_module, { wasmBinary, wasmModule, ...host }) {
     },
     /** {output: array}; models of integers are bit-exact with the Verilog. */
     run: (model, inputs, options) => using(model, options, m => m.made('mlo_run', ...m.arrays(inputs))),
+    /** run that shows each value it makes: see(name, iteration (-1: outside of loops), value), value() being a copy of the array. */
+    watch: (model, inputs, see, options) => using(model, options, m => m.watched(inputs, see)),
+    /** A decoder goes on with tokens, up to `count` of them: all, in order. */
+    generate: (model, prompt, count, options) => using(model, options, m => m.generated(prompt, count)),
     /** {input: array}: the k-th of an endless row; from 1000 on those of the bench. */
     draw: (model, k = 1000, options = {}) => using(model, options, m => m.to('read').made('mlo_draw', k, 0)),
     /** {input: {type, dims}}; -1: not known. */

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// page: tabs, sliders, files. The library works in a worker (worker.js); what `mlo show --html` draws lies in a frame.
+// page: tabs, sliders, files. The library works in a worker (worker.js); what `mlo show --html` draws lies in a frame; the lesson is lesson.js.
 //
-// Keys: 1 to 5 the tabs, o opens a file, s saves the build; arrows move between tabs and in sliders.
-'use strict'
+// Keys: 1 to 6 the tabs, o opens a file, s saves the build; arrows move between tabs, in sliders, and through the lesson.
 const $ = id => document.getElementById(id)
 const source = $('worker').textContent
 const worker = new Worker(URL.createObjectURL(new Blob([source], { type: 'text/javascript' })))
@@ -19,9 +18,9 @@ worker.onerror = e => say('the worker failed: ' + e.message, true)
 const ask = (call, args, part) => new Promise((done, failed) => { waiting.set(++asked, { done, failed, part }); worker.postMessage({ id: asked, call, args }) })
 
 const notes = []
-const tabs = { read: 'Read', roll: 'Rolled', lower: 'Integers', fold: 'Folded', verilog: 'Verilog' }
+const tabs = { read: 'Read', roll: 'Rolled', lower: 'Integers', fold: 'Folded', verilog: 'Verilog', lesson: 'Lesson' }
 const pages = {}
-let shown = 'roll', chosen = 'roll', front = [], files = null, file = '', turned = 'default'
+let shown = 'roll', chosen = 'roll', front = [], files = null, summary = null, file = '', turned = 'default'
 
 // each line is a mark on the timeline of the browser's tools, and 'drawn'
 function say(line, wrong) {
@@ -35,14 +34,24 @@ function say(line, wrong) {
 // ---- tabs ----
 for (const [key, name] of Object.entries(tabs)) {
   const b = document.createElement('button')
-  Object.assign(b, { id: 'tab-' + key, textContent: name, disabled: true, onclick: () => choose(key) })
+  Object.assign(b, { id: 'tab-' + key, textContent: name, disabled: true, onclick: () => enter(key) })
   b.setAttribute('role', 'tab')
   document.querySelector('nav').append(b)
 }
-const there = key => key === 'verilog' ? !!files : !!pages[key]
+const there = key => key === 'verilog' || key === 'lesson' ? !!files : !!pages[key]
 function choose(key) {
   chosen = key
   show(key)
+}
+// chosen by a click or its number: in the lesson arrows are steps, so it has the focus
+function enter(key) {
+  choose(key)
+  $(key === 'lesson' ? key : 'tab-' + key).focus()
+}
+// a Verilog file, from the lesson
+function look(path) {
+  file = path
+  enter('verilog')
 }
 // the tab that was chosen, as soon as there is something in it; until then the last one that has
 const follow = () => show(there(chosen) ? chosen : Object.keys(tabs).filter(there).pop() || chosen)
@@ -54,12 +63,14 @@ function show(key) {
     $('tab-' + k).disabled = !there(k)
   }
   const code = key === 'verilog'
+  $('lesson').hidden = key !== 'lesson'
   $('view').hidden = code || !pages[key]                                             // an empty frame is white, in the dark, too
   $('code').hidden = !code
   $('turn').hidden = !(key === 'fold' || code) || !front.length
   $('save').disabled = !files
   if (code || !files) list()
-  if (code || $('view').srcdoc === (pages[key] || '')) return
+  if (key === 'lesson') files ? lesson.show() : lesson.draw()
+  if (code || key === 'lesson' && files || $('view').srcdoc === (pages[key] || '')) return
   $('view').style.pointerEvents = 'none'                                             // what is dropped before it is loaded is the page's
   $('view').srcdoc = pages[key] || ''
 }
@@ -68,7 +79,8 @@ addEventListener('keydown', e => {
   const keys = Object.keys(tabs), at = keys.indexOf(shown)
   const step = e.target.role === 'tab' || e.target.getAttribute?.('role') === 'tab' ? { ArrowRight: 1, ArrowLeft: -1 }[e.key] : 0
   const to = step ? keys[(at + step + keys.length) % keys.length] : keys[e.key - 1]
-  if (to && !$('tab-' + to).disabled) { choose(to); $('tab-' + to).focus() }
+  if (to && !$('tab-' + to).disabled) { step ? (choose(to), $('tab-' + to).focus()) : enter(to) }
+  else if (!step && shown === 'lesson' && lesson.key(e)) e.preventDefault()
   else if (e.key === 'o') $('file').click()
   else if (e.key === 's' && !$('save').disabled) $('save').click()
 })
@@ -105,6 +117,7 @@ async function open(model, name, beside = []) {
   notes.length = 0
   files = null
   front = []
+  lesson.forget()
   turned = 'default'
   for (const k in pages) delete pages[k]
   show(chosen)
@@ -134,12 +147,11 @@ function fold(options) {
 
 // what ends with a core: its page, its files. early: what is said of the stages before
 async function made(mine, call, args, early) {
-  let cycles
   const built = await ask(call, args, part => {
     if (mine !== opened) return
     if (!part.fold) return early(part)
     pages.fold = part.fold
-    cycles = part.summary.cycles
+    summary = part.summary
     files = null
     follow()
     say('writing Verilog')
@@ -149,7 +161,7 @@ async function made(mine, call, args, early) {
   const manifest = JSON.parse(decode(files.get('manifest.json')))
   follow()
   turn(manifest)
-  say(`ready: ${grouped(manifest.multipliers)} multipliers, ${grouped(cycles)} cycles a frame, ${files.size} files`)
+  say(`ready: ${grouped(manifest.multipliers)} multipliers, ${grouped(summary.cycles)} cycles a frame, ${files.size} files`)
 }
 
 // both sliders walk over the foldings that none beats, the slowest on the left; what was chosen moves the other one, too
@@ -224,4 +236,5 @@ function begin() {
   ask('start', { wasm: $('wasm').textContent }).catch(e => { opened++; failed(e) })
   bert()
 }
+lesson.listen()
 show(chosen)

@@ -5,7 +5,7 @@
 // A model goes all the way through one handle; what other foldings begin with is the binary model that `mlo lower --onnx` writes. Calls run one after the
 // other. Files of weights that came with a model are read where they lie, piece by piece.
 let mlo
-const state = { lowered: null, model: null, beside: [] }
+const state = { lowered: null, model: null, beside: [], options: {}, lesson: null }
 const warned = line => postMessage({ said: line.replace(/^mlo: (warning: )?/, '') })
 
 // what tools/web.py packed, as a stream. (A loop: Uint8Array.from asks an iterator for each character, a third of a second for a megabyte.)
@@ -40,8 +40,7 @@ const calls = {
 
   // the stages, each with its page as soon as it is there, and the files; the model stays for later calls
   async open({ model, beside, options, folding }, part) {
-    state.lowered = null
-    state.beside = beside
+    Object.assign(state, { lowered: null, lesson: null, beside, options })
     state.model = typeof model === 'string' ? new Uint8Array(await unpacked(model).arrayBuffer()) : model
     return mlo.using(state.model, options, m => {
       const page = stage => m.to(stage).text('web_show', 'html'), pages = { read: page('extract') }
@@ -58,9 +57,27 @@ const calls = {
 
   fold: ({ options }, part) => mlo.using(state.lowered, options, m => core(m, part)),
 
+  // the numbers of a layer (numbers.js), with the words of the vocabulary that was dropped beside the model
+  async lesson({ layer }) {
+    state.lesson = state.lesson || await prepared()
+    const { models, facts, words } = state.lesson
+    return { ...numbers(mlo, models, facts, layer), words }
+  },
+
   // as `mlo STAGE - < model.onnx` prints it
   json: ({ stage, options }) => mlo[stage](state.model, options).text,
 }
+
+// A decoder reads the text that it tells itself, other models what the core's bench sends first.
+async function prepared() {
+  const { model, options } = state, models = { rolled: mlo.roll(model, options), core: mlo.lower(state.lowered) }
+  const input = mlo.draw(model), [[name, ids]] = Object.entries(input)
+  const facts = course(models.rolled.json(), models.core.json(), mlo.report(model, 'quantize', options), input)
+  if (facts.causal && ids.type === 'int64' && Object.keys(input).length === 1) try { input[name] = text(mlo.generate(models.rolled, [1], ids.data.length - 1), ids) } catch (e) { /* it has no logits */ }
+  const [vocabulary] = state.beside.filter(f => f.name.endsWith('.bin') && f.size < 4 << 20)
+  return { models, facts, words: vocabulary && vocabulary_in(await vocabulary.arrayBuffer()) }
+}
+const text = (tokens, like) => ({ ...like, data: BigInt64Array.from({ length: like.data.length }, (_, k) => BigInt(tokens[k] || 0)) })
 
 // (what a person does about a file of weights that is not there is the page's to say)
 const line = e => e.code === 'MLO_E_IO' ? `${e.stage}: ${e.what}; open or drop it together with the model [${e.code}]` : e.message
