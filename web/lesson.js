@@ -16,8 +16,8 @@ const lesson = (() => {
 
   // ---- numbers as people read them ----
   const exact = v => Number.isInteger(v) ? grouped(v) : String(Number(v.toPrecision(9)))
-  const rounded = v => Number.isInteger(v) ? String(v) : Math.abs(v) < 0.0005 ? v.toExponential(0) : String(Number(v.toPrecision(3)))
-  const short = v => rounded(v).replace(/-/g, '−'), factor = v => v < 0 ? `(${short(v)})` : short(v)
+  const rounded = v => Number.isInteger(v) ? String(v) : Math.abs(v) < 0.00005 ? v.toExponential(0) : String(Number(v.toPrecision(3)))
+  const short = v => rounded(v).replace(/-/g, '−'), factor = v => v < 0 ? `(${short(v)})` : short(v), whole = v => grouped(v).replace(/-/g, '−')
   const percent = v => v >= 0.0995 ? Math.round(100 * v) + ' %' : v >= 0.0005 ? (100 * v).toFixed(1) + ' %' : v ? '< 0.1 %' : '0'
   const list = x => Array.from(x), largest = x => list(x).reduce((m, v) => Math.max(m, Math.abs(v)), 0)
 
@@ -51,7 +51,8 @@ const lesson = (() => {
     let y = 0, out = ''
     for (const l of all) {
       const n = l.values.length, line = per(n), w = Math.min(wide / line, 48), tall = w >= 34 ? 28 : 16
-      out += words(0, y + 13, l.name, 'class="name"')
+      const few = w >= 34 ? '' : ': ' + l.values.slice(0, wide < 560 ? 3 : 6).map(short).join('   ') + ' …'      // cells too small for a number
+      out += words(0, y + 13, l.name + few, 'class="name"')
       y += 19
       out += `<g data-of="${l.of}">` + l.values.map((v, k) => {
         const x = w * (k % line), top = y + Math.floor(k / line) * (tall + 2), tint = l.tint ? l.tint[k] : v
@@ -65,18 +66,18 @@ const lesson = (() => {
 
   // floats over integers, in the same colours
   function pair(label, of, p) {
-    const step = p.scale ? `integers; one step is ${short(p.scale)}` : 'integers'
+    const step = p.scale ? `integers, of steps of ${short(p.scale)}` : 'integers', before = label && label + ', '
     const say = k => `channel ${k}` + (p.said ? `: stands for ${exact(p.said[k])}` : '')
-    return lanes(label, [...(p.float ? [{ name: label + ', floats', of: of + '.float', values: p.float }] : []), { name: p.float ? step : `${label}, ${step}`, of: of + '.int', values: p.ints, tint: p.said, say }])
+    return lanes(label || of, [...(p.float ? [{ name: before + 'floats', of: of + '.float', values: p.float }] : []), { name: p.float ? step : before + step, of: of + '.int', values: p.ints, tint: p.said, say }])
   }
 
   // a bar for each token, or several side by side: series [{ name, of, values, kind }]; hidden(k): no bar
-  function bars(view, label, series, { height = 150, hidden = () => false } = {}) {
+  function bars(view, label, series, { height = 150, hidden = () => false, pale = () => false } = {}) {
     const { tokens } = view.n, slot = wide / tokens, foot = 34, values = series.flatMap(s => list(s.values).filter((_, k) => !hidden(k)))
     const top = Math.max(0, ...values), bottom = Math.min(0, ...values), scale = (height - 24) / (top - bottom || 1), zero = 22 + top * scale, width = slot * 0.84 / series.length
     const key = series.length > 1 ? series.map((s, k) => `<rect x="${k * wide / 2}" y="2" width="11" height="11" class="${s.kind}"/>` + words(k * wide / 2 + 16, 12, s.name, 'class="name"')).join('') : words(0, 12, series[0].name, 'class="name"')
-    const drawn = series.map((s, m) => `<g data-of="${s.of}">` + list(s.values).map((v, k) => hidden(k) ? '' : mark(slot * k + slot * 0.08 + m * width, v < 0 ? zero : zero - v * scale, width, Math.abs(v) * scale, v, `${view.name(k)}: ${s.say ? s.say(k) : exact(v)}`, `class="${s.kind}" data-token="${k}"`)).join('') + '</g>').join('')
-    const every = Math.ceil(11 / slot), mine = k => k === view.t ? ' mine' : hidden(k) ? ' off' : ''
+    const drawn = series.map((s, m) => `<g data-of="${s.of}">` + list(s.values).map((v, k) => hidden(k) ? '' : mark(slot * k + slot * 0.08 + m * width, v < 0 ? zero : zero - v * scale, width, Math.abs(v) * scale, v, `${view.name(k)}: ${s.say ? s.say(k) : exact(v)}`, `class="${s.kind}${pale(k) ? ' pale' : ''}" data-token="${k}"`)).join('') + '</g>').join('')
+    const every = Math.ceil(11 / slot), mine = k => k === view.t ? ' mine' : hidden(k) || pale(k) ? ' off' : ''
     const feet = Array.from({ length: tokens }, (_, k) => k % every && k !== view.t ? '' : `<g transform="translate(${(slot * k + slot / 2 + 4).toFixed(1)} ${height + 6}) rotate(-90)">` + words(0, 0, view.word(k).slice(0, 6), `class="foot${mine(k)}" data-token="${k}"`) + '</g>').join('')
     tables.push({ head: ['token', ...series.map(s => s.name)], rows: Array.from({ length: tokens }, (_, k) => [view.name(k), ...series.map(s => hidden(k) ? 'hidden' : s.values[k])]) })
     return svg(height + foot, label, key + `<line x1="0" x2="${wide}" y1="${zero.toFixed(1)}" y2="${zero.toFixed(1)}" class="axis"/>` + drawn + feet)
@@ -91,7 +92,7 @@ const lesson = (() => {
 
   function best(view, columns) {
     const rows = view.likely.slice(0, 5).map(k => `<tr><th scope="row">${html(view.name(k))}</th>${columns.map(c => `<td title="${exact(c.values[k])}">${c.say ? c.say(c.values[k], k) : short(c.values[k])}</td>`).join('')}</tr>`)
-    return `<table class="best"><caption>the ${rows.length} that count most</caption><tr><th scope="col">token</th>${columns.map(c => `<th scope="col">${html(c.name)}</th>`).join('')}</tr>${rows.join('')}</table>`
+    return `<table class="best"><caption>${rows.length > 1 ? `the ${rows.length} that count most` : 'the only one that counts'}</caption><tr><th scope="col">token</th>${columns.map(c => `<th scope="col">${html(c.name)}</th>`).join('')}</tr>${rows.join('')}</table>`
   }
 
   // ---- what the steps draw from: the numbers of a layer for one token and one head ----
@@ -132,7 +133,7 @@ const lesson = (() => {
   }
   const through = (view, kernels) => kernels.map(k => {
     const { n, t } = view, float = n.float[k.value]
-    return `<h3>${kernel_link(n, k.value)} ${html(what(k))}</h3>` + pair('out', k.value, both(float && list(row(float, t)), row(n.int[k.value], t), n.means[k.value], 0))
+    return `<h3>${kernel_link(n, k.value)} ${html(what(k))}</h3>` + pair('', k.value, both(float && list(row(float, t)), row(n.int[k.value], t), n.means[k.value], 0))
   }).join('')
 
   // a number in full: the first channel of this token's values, by the matrix-vector unit
@@ -142,8 +143,9 @@ const lesson = (() => {
     const c = s.at + kv * deep, x = row(n.int[s.x], t), w = n.int[s.w], one = name => n.int[name].data[c], M = one(s.mult), S = one(s.shift)
     const products = list(x).map((v, k) => v * row(w, k)[c]), acc = products.reduce((a, b) => a + b, 0) + one(s.bias)
     const head = list(x).slice(0, 3).map((v, k) => `${factor(v)} × ${factor(row(w, k)[c])}`).join(' + ')
-    return `<p class="full"><b>One number in full.</b> v’s first channel: ${head} + … (${x.length} products) = ${grouped(acc - one(s.bias))}; ` +
-      `bias ${grouped(one(s.bias))}: ${grouped(acc)}; × ${grouped(M)} / 2<sup>${S}</sup>, rounded: <b data-v="${Math.floor((acc * M + 2 ** (S - 1)) / 2 ** S)}" data-of="full">${Math.floor((acc * M + 2 ** (S - 1)) / 2 ** S)}</b>. That last step is all there is of a scale in hardware: no division.</p>`
+    const y = Math.floor((acc * M + 2 ** (S - 1)) / 2 ** S)
+    return `<p class="full"><b>One number in full.</b> v’s first channel: ${head} + … (${x.length} products) = ${whole(acc - one(s.bias))}; ` +
+      `bias ${whole(one(s.bias))}: ${whole(acc)}; × ${whole(M)} / 2<sup>${S}</sup>, rounded: <b data-v="${y}" data-of="full">${whole(y)}</b>. That last step is all there is of a scale in hardware: no division.</p>`
   }
 
   const chips = view => `<div class="chips">${Array.from({ length: view.n.tokens }, (_, k) => `<button data-token="${k}" tabindex="-1"${k === view.t ? ' aria-pressed="true"' : ''}><small>${k}</small>${html(view.word(k))}</button>`).join('')}</div>`
@@ -194,7 +196,7 @@ const lesson = (() => {
 
   // ---- the steps ----
   const root = n => Math.sqrt(n.int[n.q].dims[2] / n.heads)
-  const before = { Gather: 'a table of words', Add: 'an addition', LayerNormalization: 'a norm' }
+  const before = { Gather: 'a table of words', Add: 'additions', LayerNormalization: 'a norm' }
   const unit = n => [...new Set([n.q, n.k, n.v].map(x => n.kernels.find(k => k.value === x)?.value || n.sum?.node))].filter(Boolean)
   const steps = [{
     title: 'A sentence is a row of numbers',
@@ -204,7 +206,7 @@ const lesson = (() => {
     draw: chips, verilog: n => where(n, [], ['mlo_top']),
   }, {
     title: 'The token becomes a row',
-    text: ({ n }) => `The host’s part comes first: ${n.before.map(o => before[o] || o).join(', ') || 'what stands in front of the layers'}. What it hands over is a row of ${n.channels} floats for each token. The core knows integers only: each float is divided by one step and rounded. <b>These ${n.channels} integers of 16 bits enter the core</b>, and the rows of the other tokens behind them.` + (n.layer ? ` (You look at layer ${n.layer + 1}: its row came round the loop.)` : ''),
+    text: ({ n }) => `The host’s part comes first: ${[...new Set(n.before.map(o => before[o] || o))].join(', ') || 'what stands in front of the layers'}. What it hands over is a row of ${n.channels} floats for each token. The core knows integers only: each float is divided by one step and rounded. <b>These ${n.channels} integers of 16 bits enter the core</b>, and the rows of the other tokens behind them.` + (n.layer ? ` (You look at layer ${n.layer + 1}: its row came round the loop.)` : ''),
     draw: view => pair(`the row of token ${view.t}`, 'row', view.stream(view.n.layer)), verilog: n => where(n, [], ['mlo_core', 'mlo_entry']),
   }, {
     title: 'Three small rows: query, key, value',
@@ -212,14 +214,14 @@ const lesson = (() => {
     draw: view => pair('q', 'q', view.q) + pair('k', 'k', view.k) + pair('v', 'v', view.v) + in_full(view), verilog: n => where(n, unit(n), ['mlo_dots']),
   }, {
     title: 'Scores: whom does it look for?',
-    text: view => `The query is multiplied with the key of <b>every token</b>, channel by channel, and summed: ${view.width} products, one score. A large score says: this one fits what I look for. The integers are exact sums of products of integers; they may lie higher or lower than the floats all together, which the next step does not notice.`,
-    draw: view => (view.steps ? bars(view, 'scores, floats', [{ name: 'q · k, floats', of: 'scores.float', values: view.steps[0].values, kind: 'plain' }]) : '') + bars(view, 'scores, integers', [{ name: 'q · k, integers', of: 'scores.int', values: view.scores, kind: 'whole' }]) +
-      best(view, [...(view.steps ? [{ name: 'float', values: view.steps[0].values }] : []), { name: 'integer', values: view.scores, say: grouped }]),
+    text: view => `The query is multiplied with the key of <b>every token</b>, channel by channel, and summed: ${view.width} products, one score. A large score says: this one fits what I look for. The integers are exact sums of products of integers; they may lie higher or lower than the floats all together, which the next step does not notice.` + (view.n.causal ? ' (Pale: tokens that this one must not see; the next step hides them.)' : ''),
+    draw: view => (view.steps ? bars(view, 'scores, floats', [{ name: 'q · k, floats', of: 'scores.float', values: view.steps[0].values, kind: 'plain' }], ahead(view)) : '') + bars(view, 'scores, integers', [{ name: 'q · k, integers', of: 'scores.int', values: view.scores, kind: 'whole' }], ahead(view)) +
+      best(view, [...(view.steps ? [{ name: 'float', values: view.steps[0].values }] : []), { name: 'integer', values: view.scores, say: whole }]),
     verilog: n => where(n, [n.mixed], ['mlo_attention_score']),
   }, {
     title: 'Scale and mask',
     text: view => `Floats divide the score by √${view.width} = ${short(root(view.n))}${view.steps && view.steps.length < 2 ? ' (this model has done so before)' : ''}, so that it does not grow with the number of channels. ` + (view.n.causal ? `<b>Then the mask:</b> a token may look back, not ahead, so what comes behind token ${view.t} is hidden. ` : 'A mask could hide tokens, as those that fill a short sentence up; here all may be seen. ') +
-      `The core does both at once: it asks only <b>how far a score lies below the largest</b>, in octaves. An octave is half of the weight.`,
+      `The core does both at once: it asks only <b>how far a score lies below the largest</b>, in octaves. An octave lower is half of the weight.`,
     draw: view => (view.steps ? bars(view, 'scaled and masked, floats', [{ name: `what softmax takes, floats (${view.steps.slice(1).map(s => s.op).join(', ') || 'as it is'})`, of: 'scaled.float', values: view.steps.at(-1).values, kind: 'plain' }], { hidden: k => !view.seen(k), height: 120 }) : '') + octaves(view),
     verilog: n => where(n, [n.mixed], ['mlo_attention_max']),
   }, {
@@ -243,7 +245,7 @@ const lesson = (() => {
     draw: view => through(view, behind(view.n)[1]), verilog: n => where(n, behind(n)[1].map(k => k.value)),
   }, {
     title: 'The row leaves the layer',
-    text: view => `This is the row as it came in, and as it leaves: in floats, and in the core. ${away(view)} All the numbers of the lesson have been of integers that the simulated Verilog makes, too, bit for bit.`,
+    text: view => `This is the row as it came in, and as it leaves: in floats, and in the core. ${away(view)} The integers of this lesson are those of the Verilog, bit for bit.`,
     draw: view => pair(`token ${view.t}, into layer ${view.n.layer + 1}`, 'in', view.stream(view.n.layer)) + pair(`token ${view.t}, out of layer ${view.n.layer + 1}`, 'out', view.stream(view.n.layer + 1)), verilog: n => where(n, [n.result], ['mlo_core', 'mlo_exit']),
   }, {
     title: 'The next layer is the same hardware',
@@ -255,6 +257,7 @@ const lesson = (() => {
     draw: cycles, verilog: () => [],
   }]
 
+  const ahead = view => ({ pale: k => !view.seen(k) })
   const moved = ({ n }) => [n.q, n.k, n.v].some(x => n.means[x] && largest([n.means[x].zero].flat()) > 0)
   function octaves(view) {
     const values = view.steps?.at(-1).values, top = values && Math.max(...values.filter((_, k) => view.seen(k)))
@@ -308,7 +311,7 @@ const lesson = (() => {
     try {
       const n = await ask('lesson', { layer })
       if (mine !== state.asked) return
-      Object.assign(state, { n, wrong: '', token: Math.min(state.token, n.tokens - 1), head: Math.min(state.head, n.heads - 1) })
+      Object.assign(state, { token: n.causal && !state.n ? n.tokens >> 2 : Math.min(state.token, n.tokens - 1), n, wrong: '', head: Math.min(state.head, n.heads - 1) })
     } catch (e) {
       if (mine !== state.asked) return
       Object.assign(state, { n: null, wrong: e.message })

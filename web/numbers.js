@@ -114,7 +114,7 @@ function course(rolled, core, report, input) {
 function numbers(mlo, models, c, layer) {
   const { loop, attention, float, twin } = c, kernels = loop.nodes.filter(n => n.domain === 'mlo'), [q, k, v] = attention.input, out = loop.nodes.flatMap(n => n.output)
   const by = makers(loop.nodes), unit = unit_of(by, v), here = iteration => iteration === layer || iteration < 0
-  const shown = new Set([...out, ...(float ? [...float.steps.map(n => n.output[0]), float.q, float.k, float.v, float.probs, float.mixed] : [])])
+  const last = twin && body(twin.node).output[0].name, shown = new Set([...out, last, ...(float ? [...float.steps.map(n => n.output[0]), float.q, float.k, float.v, float.probs, float.mixed] : [])])
   const floats = watched(mlo, models.rolled, c.input, (name, i) => shown.has(name) && i === layer, twin?.carried)
   const parameters = new Set([...out, ...attention.input, ...(unit ? unit.node.input : [])])
   const ints = watched(mlo, models.core, c.input, (name, i) => parameters.has(name) && here(i), loop.carried)
@@ -124,7 +124,7 @@ function numbers(mlo, models, c, layer) {
   const values = attention.input.map(name => ints.found[name] || constant(name))
   values.result = ints.found[attention.output[0]]
   const int = Object.fromEntries(Object.entries(ints.found).map(([name, a]) => [name, plain(a)])), one = (node, name, none) => Number(attribute(node, name)?.i ?? none)
-  const heads = one(attention, 'heads'), result = body(loop.node).output[0].name, last = twin && body(twin.node).output[0].name
+  const heads = one(attention, 'heads'), result = body(loop.node).output[0].name
   const steps = float?.steps.map(n => ({ op: n.opType, ...plain(floats.found[n.output[0]]) }))
   return {
     layer, layers: ints.all.length, tokens: ints.all[0].dims[1], channels: ints.all[0].dims[2], heads, kv_heads: one(attention, 'kv_heads', 0) || heads, causal: c.causal,
