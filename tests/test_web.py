@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """`make web`: mlo as one page in a browser says what the command line says, byte for byte, offline, by mouse or keys, in light and dark.
+Its lesson draws ONNX Runtime's numbers: floats within 1e-4 of the largest of a row, shares of a softmax within 1e-5, integers as the kernel's contract has them.
 `make npm`: a package for Node.js that does, too, installed where nothing else is.
 
     python tests/test_web.py path/to/mlo [CHECK ...]
@@ -146,12 +147,176 @@ def walk(b):
         shades += [sum(map(int, re.findall(r"\d+", b.js("getComputedStyle(%s).backgroundColor" % e))[:3])) for e in ("document.body", "document.getElementById('view').contentDocument.body")]
     t.case("dark", "" if min(shades[:2]) > 600 and max(shades[2:]) < 200 else str(shades))
     drops(b, len(names))
+    story(b)
     b.js("document.getElementById('example').click()")
     b.until(READY)
     t.case("the next one", "" if b.js("files.size") == len(names) else "%d files" % b.js("files.size"))
+    lesson(b)
     asked = [m["params"]["request"]["url"] for m in b.said if m["method"] == "Network.requestWillBeSent" and not re.match("file:|blob:|data:|about:", m["params"]["request"]["url"])]
     t.case("it asks nobody", " ".join(asked))
     t.case("nothing was thrown", str([m for m in b.said if m["method"] == "Runtime.exceptionThrown"])[:300] if any(m["method"] == "Runtime.exceptionThrown" for m in b.said) else "")
+
+
+def inside(path, feed):
+    """What ONNX Runtime computes in the original model, layer by layer: scores, what Softmax takes, its result, the mixture, and every value by its name."""
+    model = onnx.load(path)
+    by = {o: n for n in model.graph.node for o in n.output}
+    def back(value, op):                                                             # the nearest node of an operator, first operands first
+        return by[value] if by[value].op_type == op else next((n for i in by[value].input if i in by for n in [back(i, op)] if n), None)
+    given = {o.name for o in model.graph.output}
+    names = [o for n in model.graph.node for o in n.output if o and o not in given]
+    model.graph.output.extend(onnx.ValueInfoProto(name=o) for o in names)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    values = dict(zip([o.name for o in session.get_outputs()], session.run(None, feed)))
+    layers = []
+    for n in model.graph.node:
+        if n.op_type != "Softmax": continue
+        scores, mix = back(n.input[0], "MatMul"), next(m for m in model.graph.node if m.op_type == "MatMul" and n.output[0] in m.input)
+        layers.append({"q": values[scores.input[0]][0], "k": values[scores.input[1]][0].swapaxes(-1, -2), "v": values[mix.input[1]][0], "scores": values[scores.output[0]][0],
+                       "scaled": values[n.input[0]][0], "softmax": values[n.output[0]][0], "mixed": values[mix.output[0]][0]})
+    return layers, values
+
+
+# the exact numbers of a picture: those of the marks in its group
+def drawn(b, of): return np.array(b.js("[...document.querySelectorAll('#lesson [data-of=\"%s\"] [data-v]')].map(x => Number(x.dataset.v))" % of))
+
+
+def far(got, want, at_most=1e-4):
+    """'' or how far numbers are from ONNX Runtime's, beyond a part of the largest."""
+    want = np.asarray(want, float).ravel()
+    if got.shape != want.shape: return "%d numbers and not %d" % (got.size, want.size)
+    off = np.abs(got - want).max() / max(np.abs(want).max(), 1e-9)
+    return "" if off <= at_most else "%g of the largest" % off
+
+
+def to_step(b, k): b.js("document.querySelector('#lesson .line [data-step=\"%d\"]').click()" % (k - 1))
+
+
+def choose(b, **what):
+    for name, value in what.items():
+        b.js("(x => (x.value = %d, x.dispatchEvent(new Event('change', { bubbles: true }))))(document.getElementById('lesson-%s'))" % (value, name))
+        b.until("lesson.state.n.layer === lesson.state.layer")
+
+
+def layer_is(b, want, token, head):
+    """What the lesson draws of a layer is ONNX Runtime's, within 1e-4 of the largest; its integers are near it, and are what the attention kernel's contract says."""
+    layers = b.js("lesson.state.n.layer")
+    what = "token %d, head %d, layer %d: " % (token, head, layers)
+    w, wrong = want[layers], {}
+    to_step(b, 3)
+    for x in "qkv": wrong[x] = far(np.sort(drawn(b, x + ".float")), np.sort(w[x][head][token]))                   # (sorted: pairs that turn may lie side by side)
+    wrong["in full"] = "" if drawn(b, "v.int").size and b.js("Number(document.querySelector('#lesson [data-of=full]').dataset.v)") == drawn(b, "v.int")[0] else "others"
+    to_step(b, 4)
+    wrong["scores"] = far(drawn(b, "scores.float"), w["scores"][head][token])
+    whole = drawn(b, "scores.int")
+    to_step(b, 5)
+    seen = w["scaled"][head][token] > -1e30
+    wrong["scaled"] = far(drawn(b, "scaled.float"), w["scaled"][head][token][seen])
+    to_step(b, 6)
+    shares = drawn(b, "softmax.float")
+    wrong["softmax"] = far(shares, w["softmax"][head][token][seen], 1e-5) or ("" if abs(shares.sum() - 1) < 1e-5 else "sum %g" % shares.sum())
+    wrong["the core's"] = far(drawn(b, "softmax.int"), w["softmax"][head][token][seen], 0.12)
+    to_step(b, 7)
+    wrong["mixture"] = far(drawn(b, "mixed.float"), w["mixed"][head][token])
+    t.case(what + "ONNX Runtime's floats", "; ".join(k + ": " + v for k, v in wrong.items() if v))
+    # the integers, anew from q and k: s = q . k, t in 1/64 octave below the largest, e = 255 2^(-t/64)
+    ints = json.loads(b.js("JSON.stringify((n => ({ q: [...n.int[n.q].data], k: [...n.int[n.k].data], p: [...n.int[n.mixed + '_p'].data], heads: n.heads, kv: n.kv_heads, e: [...n.integers.e.data], tokens: n.tokens }))(lesson.state.n))"))
+    q, k = (np.array(ints[x], np.int64).reshape(ints["tokens"], ints[h], -1) for x, h in (("q", "heads"), ("k", "kv")))
+    s = k[:, head * ints["kv"] // ints["heads"]] @ q[token, head]
+    below = np.minimum(((s[seen].max() - s[seen]) * ints["p"][0] + (1 << ints["p"][1] - 1)) >> ints["p"][1], 4095)
+    e = np.array(ints["e"]).reshape(ints["heads"], ints["tokens"], -1)[head, token]
+    t.case(what + "the contract's integers", ("" if np.array_equal(s, whole) else "scores") + ("" if np.abs(e[seen] - 255 * 2 ** (-below / 64)).max() <= 1 and not e[~seen].any() else "weights"))
+
+
+def lesson(b):
+    """The lesson on the page's own model: every step, by keys, wide and narrow, light and dark, printed; its numbers."""
+    b.key("6", "Digit6")
+    b.until("lesson.state.n")
+    titles, dull = [], []
+    for _ in range(12):
+        titles.append(b.js("document.querySelector('#lesson h2').lastChild.textContent"))
+        said = b.js("document.querySelector('#lesson article').innerText")
+        if len(said) < 200 or re.search(r"undefined|NaN|null", said) or not b.js("document.querySelectorAll('#lesson figure svg, #lesson .chips').length"): dull.append(titles[-1])
+        b.key("ArrowRight")
+    t.case("the lesson: each step draws", " ".join(dull) or ("" if len(set(titles)) == 12 else " ".join(titles)))
+    b.key("ArrowLeft")
+    at = b.js("lesson.state.step")
+    b.js("document.getElementById('lesson-back').focus()")
+    b.key("ArrowLeft")
+    t.case("by keys", "" if (at, b.js("lesson.state.step")) == (10, 9) and b.js("document.activeElement.id") == "lesson-back" else "at step %d, then %d" % (at, b.js("lesson.state.step")))
+    to_step(b, 1)
+    ids = b.js("[...document.querySelectorAll('#lesson .chips button')].map(x => Number(x.lastChild.textContent))")
+    want, values = inside(t.model("bert-tiny"), {"input_ids": np.array([ids])})
+    layer_is(b, want, 0, 0)
+    choose(b, token=21, head=3, layer=1)
+    layer_is(b, want, 21, 3)
+    # rows: into each layer and out of it, and behind each kernel that floats have, too
+    rows = [values["layer_norm%s" % x][0][21] for x in ("", "_2", "_4")]
+    to_step(b, 10)
+    ends = far(drawn(b, "in.float"), rows[1]) + far(drawn(b, "out.float"), rows[2])
+    final = drawn(b, "out.int")
+    core = onnxruntime.InferenceSession(t.good("lower", t.model("bert-tiny"), "--onnx")).run(["layer_norm_4"], {"input_ids": np.array([ids])})[0][0][21]
+    t.case("rows into a layer and out of it", ends or far(final * b.js("lesson.state.n.rows.scales[2]"), core, 1e-6))
+    choose(b, layer=0)
+    wrong = {}
+    for step, names in (8, ("linear_3", "add_3", "layer_norm_1")), (9, ("gelu", "linear_5", "add_4", "layer_norm_2")):
+        to_step(b, step)
+        wrong.update((x, far(drawn(b, x + ".float"), values[x][0][21])) for x in names)
+    t.case("rows behind each kernel", "; ".join(k + ": " + v for k, v in wrong.items() if v))
+    to_step(b, 12)
+    t.case("its cycles", "" if b.js("Number(document.querySelector('#lesson [data-of=cycles]').dataset.v)") == json.loads(t.read(t.at("build/manifest.json")))["predicted_cycles"] else "others")
+    to_step(b, 6)
+    b.js("document.querySelector('#lesson .where [data-verilog*=softmax]').click()")
+    t.case("where it is in the Verilog", "" if b.js("shown") == "verilog" and "module mlo_attention_softmax" in b.js("document.querySelector('pre').textContent") else b.js("file"))
+    b.key("6", "Digit6")
+    looks(b)
+
+
+def looks(b):
+    """The lesson on a telephone, in the dark, on paper."""
+    wide, contrast = [], []
+    light = lambda colour: sum(int(x) * y for x, y in zip(re.findall(r"\d+", colour), (0.3, 0.59, 0.11)))
+    for width in 1280, 390:
+        b("Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=False)
+        for scheme in "light", "dark":
+            b("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+            for k in range(1, 13):
+                to_step(b, k)
+                b.js("document.querySelectorAll('#lesson details').forEach(x => x.open = true)")
+                over = b.js("(x => [x.scrollWidth - x.clientWidth, document.documentElement.scrollWidth - innerWidth, ...[...x.querySelectorAll('figure, figure svg, h2, p, .bar')].map(y => Math.round(y.getBoundingClientRect().right - x.getBoundingClientRect().right))])(document.getElementById('lesson'))")
+                if max(over) > 0: wide.append("step %d at %d pixels: %s" % (k, width, max(over)))
+                text = b.js("[...document.querySelectorAll('#lesson h2, #lesson p, #lesson svg text')].map(x => getComputedStyle(x)[x.namespaceURI.endsWith('svg') ? 'fill' : 'color'])")
+                ground = light(b.js("getComputedStyle(document.body).backgroundColor"))
+                if min(abs(light(c) - ground) for c in set(text)) < 60: contrast.append("step %d, %s" % (k, scheme))
+    t.case("nothing sticks out", "; ".join(wide[:4]))
+    t.case("legible in the light and in the dark", "; ".join(contrast[:4]))
+    b("Emulation.clearDeviceMetricsOverride")
+    b.js("dispatchEvent(new Event('beforeprint'))")
+    printed = b.js("document.querySelectorAll('#lesson article').length")
+    b.js("dispatchEvent(new Event('afterprint'))")
+    paper = base64.b64decode(b("Page.printToPDF")["data"])
+    t.case("printed whole", "" if printed == 12 and paper.count(b"/Type /Page\n") >= 4 and b.js("document.querySelectorAll('#lesson article').length") == 1 else "%d steps on %d pages" % (printed, paper.count(b"/Type /Page\n")))
+
+
+def story(b):
+    """The lesson on the trained model, dropped with its words: the text it tells itself, as ONNX Runtime says, its numbers in the last layer; one without attention says so."""
+    drop(b, [t.model("stories260k-prompt"), os.path.join(t.root, "examples/tok512.bin")], HEADER)
+    b.until("document.title === 'mlo: stories260k-prompt.onnx' && " + READY)
+    b.key("6", "Digit6")
+    b.until("lesson.state.n")
+    words = b.js("[...document.querySelectorAll('#lesson .chips button')].map(x => x.lastChild.textContent)")
+    t.case("a story's words", "" if "".join(words[1:10]).startswith("␣Once␣upon␣a␣time,␣there") else "".join(words))
+    ids = b.js("lesson.state.n.ids")
+    want, values = inside(t.model("stories260k-prompt"), {"input_ids": np.array([ids])})
+    t.case("it tells it", "" if values["logits"][0].argmax(-1)[:-1].tolist() == ids[1:] else "others")
+    choose(b, token=40, head=5, layer=4)
+    layer_is(b, want, 40, 5)
+    drop(b, t.model("mlp-res"), HEADER)
+    b.until("document.title === 'mlo: mlp-res.onnx' && " + READY)
+    b.until("lesson.state.wrong")
+    t.case("without attention", "" if "no attention" in b.js("document.getElementById('lesson').innerText") else b.js("document.getElementById('lesson').innerText"))
 
 
 HEADER, DRAWING = (300, 20), (600, 500)                       # where on the page
@@ -262,6 +427,8 @@ async function main() {
   same('drawn', [Object.keys(x), x[name].type, x[name].dims, x[name].data.length], [[name], type, dims, dims.reduce((a, b) => a * b)])
   const y = mlo.run(rolled, x)
   same('run', Object.entries(y).map(([k, a]) => [k, a.type, a.dims]), Object.entries(outputs).map(([k, a]) => [k, a.type, a.dims]))
+  const seen = new Map(), again = mlo.watch(rolled, x, (name, iteration, value) => { if (iteration < 0) seen.set(name, [...value().data]) })
+  same('watched', [seen.get(out), [...again[out].data]], [[...y[out].data], [...y[out].data]])
   same('of floats', [...mlo.run(model, [x[name]])[out].data], [...y[out].data])
   fs.writeFileSync(folder + '/x.json', JSON.stringify({ x: [...x[name].data].map(Number), y: [...mlo.run(core, x)[out].data] }))
   const manifest = mlo.emit(core, folder + '/build', {})
@@ -323,4 +490,4 @@ def check_npm():
         t.case("docs/javascript.md, block %d" % (n + 1), p.stderr[-300:] if p.returncode else "" if len(p.stdout.splitlines()) > 2 else p.stdout)
 
 
-t.main(check_web, check_npm, floor=45)
+t.main(check_web, check_npm, floor=65)
