@@ -14,6 +14,7 @@
 'use strict'
 
 const plain = a => ({ dims: a.dims, data: Float64Array.from(a.data, Number) })        // what is shown is far below 2^53
+const plains = found => Object.fromEntries(Object.entries(found).map(([name, a]) => [name, plain(a)]))
 const attribute = (node, name) => (node.attribute || []).find(a => a.name === name)
 const body = node => (node.attribute || []).find(a => a.type === 'GRAPH')?.g
 const makers = nodes => Object.fromEntries(nodes.flatMap(n => n.output.map(o => [o, n])))
@@ -112,28 +113,30 @@ function course(rolled, core, report, input) {
 
 /** The numbers of a layer. models: texts for mlo, { rolled, core }. */
 function numbers(mlo, models, c, layer) {
-  const { loop, attention, float, twin } = c, kernels = loop.nodes.filter(n => n.domain === 'mlo'), [q, k, v] = attention.input, out = loop.nodes.flatMap(n => n.output)
-  const by = makers(loop.nodes), unit = unit_of(by, v), here = iteration => iteration === layer || iteration < 0
-  const last = twin && body(twin.node).output[0].name, shown = new Set([...out, last, ...(float ? [...float.steps.map(n => n.output[0]), float.q, float.k, float.v, float.probs, float.mixed] : [])])
+  const { loop, attention, float, twin } = c, by = makers(loop.nodes), [q, k, v] = attention.input, unit = unit_of(by, v), w = unit?.node.input[1]
+  const out = loop.nodes.flatMap(n => n.output), result = body(loop.node).output[0].name, last = twin && body(twin.node).output[0].name
+  const shown = new Set([...out, last, ...(float ? [...float.steps.map(n => n.output[0]), float.q, float.k, float.v, float.probs, float.mixed] : [])])
   const floats = watched(mlo, models.rolled, c.input, (name, i) => shown.has(name) && i === layer, twin?.carried)
   const parameters = new Set([...out, ...attention.input, ...(unit ? unit.node.input : [])])
-  const ints = watched(mlo, models.core, c.input, (name, i) => parameters.has(name) && here(i), loop.carried)
-  const weights = [], w = unit?.node.input[1]
-  if (w) mlo.watch(models.core, c.input, (name, i, value) => { if (name === w && i >= 0) weights[i] = plain(value()) })
-  const constant = name => tensor(c.core.graph.initializer.find(t => t.name === name))
-  const values = attention.input.map(name => ints.found[name] || constant(name))
+  const ints = watched(mlo, models.core, c.input, (name, i) => parameters.has(name) && (i === layer || i < 0), loop.carried)
+  const weights = w ? watched(mlo, models.core, c.input, () => false, w).all.map(plain) : []
+  const int = plains(ints.found), layers = ints.all.length, end = layer === layers - 1, one = (node, name, none) => Number(attribute(node, name)?.i ?? none)
+  const values = attention.input.map(name => ints.found[name] || tensor(c.core.graph.initializer.find(t => t.name === name))), heads = one(attention, 'heads')
   values.result = ints.found[attention.output[0]]
-  const int = Object.fromEntries(Object.entries(ints.found).map(([name, a]) => [name, plain(a)])), one = (node, name, none) => Number(attribute(node, name)?.i ?? none)
-  const heads = one(attention, 'heads'), result = body(loop.node).output[0].name
-  const steps = float?.steps.map(n => ({ op: n.opType, ...plain(floats.found[n.output[0]]) }))
+  const ids = Object.values(c.input)[0], kernels = loop.nodes.filter(n => n.domain === 'mlo').map(n => ({ op: n.opType, value: n.output[0], center: one(n, 'center', 1) }))
   return {
-    layer, layers: ints.all.length, tokens: ints.all[0].dims[1], channels: ints.all[0].dims[2], heads, kv_heads: one(attention, 'kv_heads', 0) || heads, causal: c.causal,
-    ids: [...Object.values(c.input)[0].data].map(Number), input: Object.keys(c.input)[0], before: before_loop(c.rolled, twin),
-    kernels: kernels.map(n => ({ op: n.opType, value: n.output[0], input: n.input, center: one(n, 'center', 1) })), q, k, v, mixed: attention.output[0], result,
-    float: Object.fromEntries(Object.entries(floats.found).map(([name, a]) => [name, plain(a)])), int, means: meanings(c.report, layer),
-    floats: float && { ...Object.fromEntries(['q', 'k', 'v', 'probs', 'mixed'].map(x => [x, plain(floats.found[float[x]])])), steps },
+    layer, layers, tokens: ints.all[0].dims[1], channels: ints.all[0].dims[2], heads, kv_heads: one(attention, 'kv_heads', 0) || heads, causal: c.causal,
+    ids: [...ids.data].map(Number), before: before_loop(c.rolled, twin), kernels, q, k, v, mixed: attention.output[0], result,
+    float: plains(floats.found), int, means: meanings(c.report, layer),
+    floats: float && {
+      ...Object.fromEntries(['q', 'k', 'v', 'probs', 'mixed'].map(x => [x, plain(floats.found[float[x]])])),
+      steps: float.steps.map(n => ({ op: n.opType, ...plain(floats.found[n.output[0]]) })),
+    },
     integers: inside(mlo, c.core, attention, values),
-    rows: { int: [...ints.all.map(plain), layer === ints.all.length - 1 ? int[result] : null], float: [...floats.all.map(plain), layer === ints.all.length - 1 && last ? plain(floats.found[last]) : null], scales: row_scales(c.core, loop, c.report, ints.all.length) },
+    rows: {
+      int: [...ints.all.map(plain), end ? int[result] : null], float: [...floats.all.map(plain), end && last ? plain(floats.found[last]) : null],
+      scales: row_scales(c.core, loop, c.report, layers),
+    },
     weights, sum: unit && { node: unit.node.output[0], x: unit.node.input[0], w, bias: unit.node.input[2], mult: unit.node.input[3], shift: unit.node.input[4], at: unit.at(int) },
   }
 }
