@@ -292,12 +292,15 @@ def looks(b):
                 if min(abs(light(c) - ground) for c in set(text)) < 60: contrast.append("step %d, %s" % (k, scheme))
     t.case("nothing sticks out", "; ".join(wide[:4]))
     t.case("legible in the light and in the dark", "; ".join(contrast[:4]))
+    b("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    ink = light(b.js("getComputedStyle(document.querySelector('#lesson p')).color"))
+    b("Emulation.setEmulatedMedia", media="", features=[])
     b("Emulation.clearDeviceMetricsOverride")
     b.js("dispatchEvent(new Event('beforeprint'))")
     printed = b.js("document.querySelectorAll('#lesson article').length")
     b.js("dispatchEvent(new Event('afterprint'))")
     paper = base64.b64decode(b("Page.printToPDF")["data"])
-    t.case("printed whole", "" if printed == 12 and paper.count(b"/Type /Page\n") >= 4 and b.js("document.querySelectorAll('#lesson article').length") == 1 else "%d steps on %d pages" % (printed, paper.count(b"/Type /Page\n")))
+    t.case("printed whole", "" if ink < 100 and printed == 12 and paper.count(b"/Type /Page\n") >= 4 and b.js("document.querySelectorAll('#lesson article').length") == 1 else "%d steps on %d pages, ink %d" % (printed, paper.count(b"/Type /Page\n"), ink))
 
 
 def story(b):

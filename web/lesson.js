@@ -17,7 +17,7 @@ const lesson = (() => {
   // ---- numbers as people read them ----
   const exact = v => Number.isInteger(v) ? grouped(v) : String(Number(v.toPrecision(9)))
   const rounded = v => Number.isInteger(v) ? String(v) : Math.abs(v) < 0.00005 ? v.toExponential(0) : String(Number(v.toPrecision(3)))
-  const minus = s => s.replace(/-/g, '−'), short = v => minus(rounded(v)), whole = v => minus(grouped(v)), factor = v => v < 0 ? `(${short(v)})` : short(v)
+  const minus = s => s.replace(/-/g, '−'), short = v => minus(rounded(v)), whole = v => minus(grouped(v)).replace(/ /g, '\u00a0'), factor = v => v < 0 ? `(${short(v)})` : short(v)
   const percent = v => v >= 0.0995 ? Math.round(100 * v) + ' %' : v >= 0.0005 ? (100 * v).toFixed(1) + ' %' : v ? '< 0.1 %' : '0'
 
   // ---- parts of arrays ----
