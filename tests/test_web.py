@@ -126,6 +126,7 @@ def walk(b):
     t.case("each kernel has its Verilog", " ".join(k["name"] for k in manifest["kernels"] if k["name"] not in kernels))
     wrong = [k["name"] for k in manifest["kernels"] if not re.search(r"^module mlo_%s" % re.sub("table$", "", k["op"].lower()), b.js("(document.querySelectorAll('#code li button')[%d].click(), document.querySelector('pre').textContent)" % kernels.index(k["name"])), re.M)]
     t.case("and shows it", " ".join(wrong))
+    t.case("pages are called by the file", " ".join(k for k, heading in b.js("Object.entries(pages).map(([k, s]) => [k, new DOMParser().parseFromString(s, 'text/html').querySelector('h1').textContent])") if heading != "bert-tiny"))
     # sliders
     b.until("front.length > 1")
     before = b.js("document.getElementById('macs-said').textContent")

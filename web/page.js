@@ -124,7 +124,7 @@ async function open(model, name, beside = []) {
   document.title = 'mlo: ' + name
   say(`${name}: read, roll`)
   try {
-    await made(mine, 'open', { model: await model, beside, options: { weights: $('weights').value }, folding: memories() }, part => {
+    await made(mine, 'open', { model: await model, title: name.replace(/\.onnx$/, ''), beside, options: { weights: $('weights').value }, folding: memories() }, part => {
       Object.assign(pages, part)
       follow()
       say(part.lower ? 'folding' : `${name}: quantize, lower`)

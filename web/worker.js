@@ -5,7 +5,7 @@
 // A model goes all the way through one handle; what other foldings begin with is the binary model that `mlo lower --onnx` writes. Calls run one after the
 // other. Files of weights that came with a model are read where they lie, piece by piece.
 let mlo
-const state = { lowered: null, model: null, beside: [], options: {}, lesson: null }
+const state = { lowered: null, model: null, title: '', beside: [], options: {}, lesson: null }
 const warned = line => postMessage({ said: line.replace(/^mlo: (warning: )?/, '') })
 
 // what tools/web.py packed, as a stream. (A loop: Uint8Array.from asks an iterator for each character, a third of a second for a megabyte.)
@@ -39,10 +39,10 @@ const calls = {
   },
 
   // the stages, each with its page as soon as it is there, and the files; the model stays for later calls
-  async open({ model, beside, options, folding }, part) {
-    Object.assign(state, { lowered: null, lesson: null, beside, options })
+  async open({ model, title, beside, options, folding }, part) {
+    Object.assign(state, { lowered: null, lesson: null, title, beside, options })
     state.model = typeof model === 'string' ? new Uint8Array(await unpacked(model).arrayBuffer()) : model
-    return mlo.using(state.model, options, m => {
+    return mlo.using(state.model, { ...options, title }, m => {
       const page = stage => m.to(stage).text('web_show', 'html'), pages = { read: page('extract') }
       try { pages.roll = page('roll') } finally { part(pages) }
       part({ lower: page('lower') })
@@ -55,7 +55,7 @@ const calls = {
   // the foldings that none beats, for the sliders
   front: () => mlo.using(state.lowered, {}, m => m.to('lower').report('pareto')),
 
-  fold: ({ options }, part) => mlo.using(state.lowered, options, m => core(m, part)),
+  fold: ({ options }, part) => mlo.using(state.lowered, { ...options, title: state.title }, m => core(m, part)),
 
   // the numbers of a layer (numbers.js), with the words of the vocabulary that was dropped beside the model
   async lesson({ layer }) {
