@@ -110,8 +110,8 @@
 #include "integer/scan.c"           /* a loop as stages see it; its parameters, one iteration at a time */
 #include "integer/given.c"          /* what a quantized source model fixes */
 #include "integer/layout.c"         /* the inside of a loop; which element of a value is which of another */
-#include "integer/rotation.c"       /* rotary embedding, proved element by element */
 #include "integer/respell_linear.c" /* one spelling of projections and their parts, */
+#include "integer/rotation.c"       /* rotary embedding, proved element by element */
 #include "integer/respell_rotary.c" /* of rotary embedding, */
 #include "integer/respell_norm.c"   /* of norms; */
 #include "integer/respell_grid.c"   /* of grids of tokens, */
@@ -122,6 +122,7 @@
 #include "integer/respell_rows.c" /* of tokens without frames; */
 #include "integer/respell_heads.c" /* of what stands side by side; */
 #include "integer/respell_inside.c" /* of what stands on heads; */
+#include "integer/respell_width.c" /* of heads of several values, and widths; */
 #include "integer/respell.c"        /* of masks; all of them, in turn */
 #include "integer/symbol.c"         /* what each element of a value is computed from */
 #include "integer/band.c"           /* which keys a mask hides by their places, */

@@ -90,6 +90,7 @@ Sliding windows (Mistral, Ministral, Qwen 2 and 3, GPT-Neo): mistral-sliding min
 HunYuan: hunyuan
 Norms of queries and keys (OLMo 2, Qwen 3, Cohere, StableLM 2, Apertus): qk-cohere qk-cosine qk-olmo2 qk-qwen3 qk-timm qk-vit22b stablelm apertus
 Rotary embedding, in both layouts, partial: positions/complex positions/flash positions/neighbours positions/partial
+Latent attention (MiniCPM3, DeepSeek V3's dense layers): positions/minicpm3 positions/deepseek3
 Gates (SwiGLU, GeGLU, ..): gates-interleaved geglu glu reglu-packed relu-squared silu-packed swiglu
 RMS and layer norms by hand, sandwiched: rms-norm rms-rsqrt rms-sqrt rms-torch ln-rsqrt ln-sqrt ln-var sandwich
 Causal masks by hand: causal-add causal-fill causal-range causal-sdpa causal-where

@@ -1095,6 +1095,54 @@ class LinearAttention(Spelled):
         return self.linear(self.joined(y), self.heads * self.head, self.hidden, p + "output")
 
 
+class Widths(Spelled):
+    """Values of another width than queries and keys; one head of keys and values may be all queries'."""
+    def __init__(self, value, kv=3):
+        super().__init__()
+        self.value, self.kv = value, kv
+        self.says = dict(kv_heads=kv) if kv < 3 else {}
+
+    def some(self, x, n, d, name):
+        y = self.node("Transpose", self.shaped(self.linear(x, self.hidden, n * d, name), 1, self.tokens, n, d), perm=[0, 2, 1, 3])
+        return y if n == self.heads else self.node("Expand", y, self.ints(1, self.heads, self.tokens, d))
+
+    def projections(self, x, p): return self.turned(self.some(x, self.heads, self.head, p + "query"), self.some(x, self.kv, self.head, p + "key"), self.some(x, self.kv, self.value, p + "value"))
+    def joined(self, y): return self.shaped(self.node("Transpose", y, perm=[0, 2, 1, 3]), 1, self.tokens, self.heads * self.value)
+    def attention(self, x, bias, p):
+        q, k, v = self.projections(x, p)
+        probabilities = self.node("Softmax", self.masked(self.scores(q, k)), axis=-1)
+        return self.linear(self.joined(self.mixed(probabilities, v)), self.heads * self.value, self.hidden, p + "output")
+
+
+class WidthsCausal(Widths):
+    def __init__(self, value):
+        super().__init__(value)
+        self.says = dict(causal=1)
+    def masked(self, scores): return self.node("Where", self.init("triangle", np.tril(np.ones((1, 1, self.tokens, self.tokens), bool))), scores, self.number(float("-inf")))
+
+
+class WidthsGated(Widths):
+    """What stands between heads of another width and their projection is no view."""
+    def joined(self, y): return self.node("Sigmoid", super().joined(y))
+
+
+class TwoKeys(Spelled):
+    """Of each head's keys the first half is one value's, the second another's, of all heads."""
+    def projections(self, x, p):
+        half, other = self.head // 2, self.node("Tanh", self.linear(x, self.hidden, 16, p + "narrow"))
+        mine = self.node("Transpose", self.shaped(self.linear(other, 16, self.heads * half, p + "mine"), 1, self.tokens, self.heads, half), perm=[0, 2, 1, 3])
+        ours = self.node("Expand", self.shaped(self.linear(x, self.hidden, half, p + "ours"), 1, 1, self.tokens, half), self.ints(1, self.heads, self.tokens, half))
+        q, v = (self.heads_of(self.linear(x, self.hidden, 24, p + n)) for n in ("query", "value"))
+        return self.turned(q, self.node("Concat", mine, ours, axis=-1), v)
+
+
+class TwoWhole(Spelled):
+    """Keys of two projections side by side, behind which all channels are taken apart into heads."""
+    def projections(self, x, p):
+        k = self.node("Concat", self.linear(self.node("Tanh", self.linear(x, self.hidden, 16, p + "narrow")), 16, 10, p + "a"), self.linear(x, self.hidden, 14, p + "b"), axis=-1)
+        return self.turned(*(self.heads_of(y) for y in (self.linear(x, self.hidden, 24, p + "query"), k, self.linear(x, self.hidden, 24, p + "value"))))
+
+
 ATTENTIONS = {"Attention", "AttentionBias", "AttentionCap"}
 SPELLINGS = {
     "plain": Spelled, "split": Split, "slices": Slices, "gathers": Gathers, "per head": PerHead, "innermost": Innermost, "unbound": Unbound, "indexed": Indexed, "steps": Steps, "unbound, with a gate": UnboundGate, "a gate's halves interleaved": PairedGate, "a gate's halves in groups": lambda: PairedGate(4), "interleaved": Interleaved, "gemm": Gemm,
@@ -1119,6 +1167,8 @@ SPELLINGS = {
     "a factor of turned heads": lambda: FactorOn("turned", (3, 1)), "a factor of each channel of heads": lambda: FactorOn("result", (3, 1, 8)), "a divisor of queries' channels": lambda: FactorOn("queries", (3, 1, 8), "Div"),
     "a divisor of scores": lambda: FactorOn("scores", (3, 1, 1), "Div"), "a factor of packed values": lambda: FactorOfPacked("values", (3, 8)),
     "heads channel by channel": Shuffled, "heads channel by channel, a Gemm behind": ShuffledGemm, "heads flipped": Flipped, "temperatures, no diagonal": Tempered,
+    "values narrower": lambda: Widths(5), "values wider": lambda: Widths(12), "values narrower, one head": lambda: Widths(6, 1), "values wider, one head": lambda: Widths(10, 1), "values narrower, causal": lambda: WidthsCausal(6), "values wider, causal": lambda: WidthsCausal(12),
+    "keys of two values": TwoKeys, "keys of two projections": TwoWhole,
     "deep norm": DeepNorm, "deep norm of layers": lambda: DeepNorm(1.5, 0.8), "rms clamped": RmsClamped}
 
 
@@ -1561,6 +1611,7 @@ REFUSED = {"blocks": (Blocks, "query 1 adds to key 0 what other queries do not")
            "two tokens of one": (Regrouped, "a layer's values are [tokens, channels]"),
            "a factor of each query": (lambda: FactorOfTokens("queries"), "times a number that tokens differ in"), "a factor of each key's scores": (lambda: FactorOn("scores", (1, 1, 1, TOKENS)), "times a number that tokens differ in"),
            "a factor of each token's result": (lambda: FactorOfTokens("result"), "times a number that tokens differ in"), "heads of other tokens": (ShuffledTokens, "heads that are not joined back"), "rms clamped far": (RmsClampedFar, "no function of one value"),
+           "values narrower, a function behind": (lambda: WidthsGated(6), "heads of two widths, 8 channels of queries and keys and 6 of values"),
            "talking heads": (Talking, "(talking heads)"), "positions of values": (ValuesBeside, "a second product beside the values"), "linear attention": (LinearAttention, "linear attention, q (k^T v)"),
            "a factor below 0 of the stream": (lambda: DeepNorm(-0.5, -0.5), "factors above 0"),
            "a head of another value": (ModulesOther, "which is no linear layer of its own"),
@@ -1600,4 +1651,4 @@ def check_whole_refusals():
 
 
 if __name__ == "__main__":
-    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_whole_refusals, floor=202)
+    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_whole_refusals, floor=211)

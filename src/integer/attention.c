@@ -157,6 +157,8 @@ static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const
     const char *from, const char *what) {
     int64_t batch = mlo_batch_of(r);
     const char *told = mlo_told_factor(&r->in, mlo_made_by(&r->in, from));
+    for (size_t i = 0; !told && i < 2; i++)
+        told = mlo_told_of(&r->in, scores->input[i], MLO_TELL_DEPTH);
     if (told) return mlo_refuse_told(r, n, told);
     const char *turned = mlo_why_not_turned(&r->in, scores);
     if (turned)
@@ -187,6 +189,25 @@ static const char *mlo_cannot_lengths(
                   "of one stream are as many (of a decoder with a cache: give --context N, or "
                   "export with use_cache=False)",
             (long long)tq, (long long)tk));
+}
+
+static int64_t mlo_width_of(const mlo_inside *in, const char *name) {
+    const mlo_form f = mlo_body_form(in, name);
+    return mlo_last_dim(&f);
+}
+
+/* Refuses heads of two widths that respell_width.c could not make one. */
+static const char *mlo_cannot_widths(
+    mlo_recogniser *r, const mlo_node *mix, const mlo_node *scores, int64_t values) {
+    return mlo_refuse_told(r, mix,
+        mlo_format(r->m,
+            "heads of two widths, %lld channels of queries and keys and %lld of values, where more "
+            "than views stands between the narrower and a linear layer; right behind linear "
+            "layers, "
+            "and values in front of one, they become hardware: give both as many channels "
+            "(columns, "
+            "and rows, of zeros)",
+            (long long)mlo_width_of(&r->in, scores->input[0]), (long long)values));
 }
 
 /* Recognises MatMul(softmax(..), v) behind reshapes: an attention of tokens [T, C]. `out` is the
@@ -226,6 +247,7 @@ static const char *mlo_block_attention(
     if (tq != tk && !b->crossed) return mlo_cannot_lengths(r, scores, b->in[1], tq, tk);
     r->tokens = tq;
     if (b->crossed) r->keys = tk;
+    if (mlo_width_of(&r->in, scores->input[0]) != d) return mlo_cannot_widths(r, mix, scores, d);
     static const char *const what[] = { "queries", "keys", "values" };
     int64_t shared = mlo_shared_by(r, b->in[1], b->heads, d);
     b->kv_heads = b->heads / shared;

@@ -35,6 +35,13 @@ static int mlo_is_used_once(const mlo_inside *in, const char *name) {
     return v && v->n_uses == 1 && !v->is_output;
 }
 
+/* A reshape of whole tokens. */
+static int mlo_is_of_rows(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_has_trait(n, MLO_RESHAPES)) return 0;
+    const mlo_form a = mlo_body_form(in, n->input[0]), b = mlo_body_form(in, n->output[0]);
+    return mlo_last_dim(&a) == mlo_last_dim(&b);
+}
+
 /* A Pad by nothing, on no side. */
 static int mlo_pads_nothing(const mlo_inside *in, const mlo_node *n) {
     mlo_value *v = n->n_input > 1 ? mlo_value_of(in->body, n->input[1]) : NULL;
@@ -202,12 +209,113 @@ static const char *mlo_x_columns(
     return mlo_x_projection(x, p, weight, bias);
 }
 
+/* ---- projections side by side --------------------------------------------- */
+
+/* Channels that projections of several values make: side by side (Concat(x W, z V)), or each of them as a sum of
+ * theirs (x W + z V). A projection by itself is one side. */
+enum { MLO_SIDES = 4 };
+typedef struct {
+    mlo_projection part[MLO_SIDES];
+    int64_t from[MLO_SIDES]; /* the first channel that the part makes */
+    int64_t channels[MLO_SIDES];
+    int n;
+} mlo_sides;
+
+/* Another part; 0: it is none, or of other tokens. */
+static int mlo_side_put(const mlo_inside *in, const char *name, int64_t from, mlo_sides *s) {
+    const mlo_form f = mlo_body_form(in, name);
+    if (s->n == MLO_SIDES || !mlo_projection_of(in, name, &s->part[s->n])) return 0;
+    const mlo_form first = mlo_body_form(in, s->part[0].product->output[0]);
+    s->from[s->n] = from;
+    s->channels[s->n++] = mlo_last_dim(&f);
+    return mlo_tokens_of(&f) == mlo_tokens_of(&first);
+}
+
+static int mlo_sides_of(const mlo_inside *in, const char *name, mlo_sides *s) {
+    const mlo_node *n = mlo_made_by(in, name);
+    const mlo_form f = mlo_body_form(in, name);
+    const int64_t axis = mlo_int(n, "axis", 0);
+    int64_t from = 0;
+    s->n = 0;
+    if (mlo_side_put(in, name, 0, s)) return 1;
+    s->n = 0;
+    const int sum = mlo_is(n, "Add");
+    if (!sum && (!mlo_is(n, "Concat") || (axis != -1 && axis != f.rank - 1))) return 0;
+    for (size_t k = 0; k < n->n_input; k++) {
+        const char *part = n->input[k];
+        while (mlo_is_of_rows(in, mlo_made_by(in, part))) part = mlo_made_by(in, part)->input[0];
+        if (!mlo_side_put(in, part, from, s)) return 0;
+        if (sum && s->channels[k] != mlo_last_dim(&f)) return 0;
+        from += sum ? 0 : s->channels[k];
+    }
+    return 1;
+}
+
+/* Is it a value of several such parts? */
+static int mlo_is_of_sides(const mlo_inside *in, const mlo_node *n) {
+    mlo_sides s;
+    return (mlo_is(n, "Concat") || mlo_is(n, "Add")) && mlo_sides_of(in, n->output[0], &s)
+        && s.n > 1;
+}
+
+/* Of a parameter along `axis` those that a list names, times whether they are meant at all. */
+static const char *mlo_x_own(mlo_expansion *x, const char *v, const char *which, const char *own,
+    int64_t n, int64_t axis, int rank) {
+    const int64_t across[] = { n, 1 };
+    const char *y = mlo_x_take(x, v, which, axis);
+    if (axis == 0 && rank == 2) own = mlo_x_reshape(x, own, across, 2);
+    return MLO_X(x, "Mul", y, own);
+}
+
+/* n of the channels of one part; where `column` names another part's, or none, 0. NULL: it has none of them. */
+static const char *mlo_x_side(
+    mlo_expansion *x, const mlo_sides *s, int k, const int64_t *column, int64_t n) {
+    const mlo_projection *p = &s->part[k];
+    int64_t *at = (int64_t *)mlo_scratch(x->m, 2 * (size_t)n, sizeof *at), some = 0;
+    for (int64_t i = 0; at && i < n; i++) {
+        const int64_t c = column[i] - s->from[k];
+        at[n + i] = column[i] >= 0 && c >= 0 && c < s->channels[k];
+        at[i] = at[n + i] ? c : 0;
+        some += at[n + i];
+    }
+    const char *y = NULL;
+    if (at && some == n)
+        y = mlo_x_columns(x, p, at, n);
+    else if (at && some) {
+        const char *which = mlo_x_list(x, at, (size_t)n);
+        const char *own = mlo_x_cast(x, mlo_x_list(x, at + n, (size_t)n), x->dtype);
+        const char *weight = p->product->input[1];
+        weight = mlo_x_own(x, weight, which, own, n, p->transposed ? 0 : 1, 2);
+        const char *bias = p->bias ? mlo_x_own(x, p->bias, which, own, n, -1, 1) : NULL;
+        y = mlo_x_projection(x, p, weight, bias);
+    }
+    mlo_scratch_free(x->m, at);
+    return y;
+}
+
+/* n of the channels that the parts make; column -1 is 0. */
+static const char *mlo_x_sides(
+    mlo_expansion *x, const mlo_sides *s, const int64_t *column, int64_t n) {
+    const mlo_form f = mlo_form_of(mlo_value_of(x->g, s->part[0].product->output[0]));
+    const int64_t shape[] = { 1, mlo_tokens_of(&f), n };
+    const char *sum = NULL;
+    mlo_node *self = x->n;
+    for (int k = 0; k < s->n; k++) {
+        x->n = s->part[k].sum ? s->part[k].sum : s->part[k].product; /* its name, its scope */
+        const char *y = mlo_x_side(x, s, k, column, n);
+        if (y && s->n > 1) y = mlo_x_reshape(x, y, shape, 3);
+        sum = sum && y ? MLO_X(x, "Add", sum, y) : y ? y : sum;
+    }
+    x->n = self;
+    return sum ? sum : "";
+}
+
 /* ---- queries, keys and values out of one projection ----------------------- */
 
 /* An operand of a product of activations, as heads of a projection's channels, each of which
  * `shared` heads of the operand are, one behind the other. */
 typedef struct {
-    mlo_projection p;
+    mlo_sides s;
     mlo_form form;
     mlo_heads at;
     int64_t shared;
@@ -241,10 +349,10 @@ static int mlo_view_as(
     return mlo_head_columns(in, source, c, &at, v->column);
 }
 
-/* Does this operand want respelling: is it heads of a projection, but not all of its channels in
- * order, or not each as often as the next one? v->column is scratch. */
-static int mlo_packed_view(
-    const mlo_inside *in, const char *name, int transposable, mlo_head_view *v) {
+/* Is this operand heads of a projection's channels? *plain: all of them in order, each as often as the next one.
+ * v->column is scratch. */
+static int mlo_head_view_of(
+    const mlo_inside *in, const char *name, int transposable, mlo_head_view *v, int *plain) {
     mlo_chain c;
     v->scale = 1;
     v->form = mlo_body_form(in, name);
@@ -252,7 +360,7 @@ static int mlo_packed_view(
     const char *source = mlo_chain_walk(in, name, &c, &v->scale);
     mlo_form whole = mlo_body_form(in, source);
     if (v->form.rank < 2 || c.n_rounding || !c.n) return 0;
-    if (!mlo_projection_of(in, source, &v->p)) return 0;
+    if (!mlo_sides_of(in, source, &v->s)) return 0;
     int64_t n = mlo_form_count(&v->form);
     v->column = (int64_t *)mlo_scratch(in->m, (size_t)n, sizeof *v->column);
     if (!v->column) return 0;
@@ -260,7 +368,16 @@ static int mlo_packed_view(
         return 0;
     v->shared = mlo_share_columns(&v->at, v->column);
     n = v->at.heads / v->shared * v->at.d;
-    return mlo_last_dim(&whole) != n || !mlo_is_identity(v->column, n);
+    *plain = mlo_last_dim(&whole) == n && mlo_is_identity(v->column, n)
+        && !mlo_is(mlo_made_by(in, source), "Concat");
+    return 1;
+}
+
+/* Does this operand want respelling? */
+static int mlo_packed_view(
+    const mlo_inside *in, const char *name, int transposable, mlo_head_view *v) {
+    int plain;
+    return mlo_head_view_of(in, name, transposable, v, &plain) && !plain;
 }
 
 /* A projection's result as heads of the form that they had. */
@@ -274,13 +391,10 @@ static const char *mlo_x_as_heads(
 
 /* The operand, from a projection of its own. */
 static const char *mlo_x_head_view(mlo_expansion *x, const mlo_head_view *v) {
-    mlo_node *self = x->n;
     const int64_t heads = v->at.heads / v->shared, two = 2;
     const int64_t split[] = { 1, v->at.t, heads, v->at.d }, times[] = { 1, 1, v->shared, 1, 1 };
     const int64_t perm[] = { 0, 2, v->at.order ? 3 : 1, v->at.order ? 1 : 3 };
-    x->n = v->p.sum ? v->p.sum : v->p.product; /* its name, its scope */
-    const char *y = mlo_x_columns(x, &v->p, v->column, heads * v->at.d);
-    x->n = self;
+    const char *y = mlo_x_sides(x, &v->s, v->column, heads * v->at.d);
     y = mlo_x_reshape(x, y, split, 4);
     y = mlo_x_transpose(x, y, perm, 4);
     if (v->shared > 1) {
@@ -325,6 +439,7 @@ static int mlo_is_worked_on(const mlo_inside *in, const char *name, int depth) {
         }
         int works = mlo_is_elementwise(n) && !mlo_is(n, "Neg") && !mlo_has_trait(n, MLO_QUANTIZES)
             && !mlo_unscaled(in, n, &scale);
+        if (mlo_is_norm(in, n)) return 1;
         for (size_t k = 0; works && k < n->n_input; k++)
             works = !mlo_has_input(n, k) || mlo_is_carried(in, n->input[k])
                 || mlo_is_number(in, n->input[k]);
@@ -467,13 +582,6 @@ static const char *mlo_unlined(
     if (!mlo_is_number(in, other) && !mlo_is_per_channel(in, other, mlo_last_dim(&y))) return NULL;
     *by = other;
     return x;
-}
-
-/* A reshape of whole tokens. */
-static int mlo_is_of_rows(const mlo_inside *in, const mlo_node *n) {
-    if (!mlo_has_trait(n, MLO_RESHAPES)) return 0;
-    const mlo_form a = mlo_body_form(in, n->input[0]), b = mlo_body_form(in, n->output[0]);
-    return mlo_last_dim(&a) == mlo_last_dim(&b);
 }
 
 /* Do projections alone read it, as what they project? */

@@ -16,7 +16,7 @@
  * projection or of any value, perhaps behind a norm over each head or over the token. */
 typedef struct {
     mlo_rotation_found r;
-    mlo_projection p;
+    mlo_sides s;
     const char *from; /* the value whose channels they are, [.., T, N] */
     mlo_node *norm;
     mlo_node *late; /* a norm over each head behind the rotation; NULL: there is none */
@@ -117,8 +117,9 @@ static int mlo_turned_source(const mlo_inside *in, mlo_turned *t) {
     const int ok = mlo_turned_columns(t, map ? (const int32_t *)map->data : NULL)
         && mlo_turned_rows(in->m, t);
     mlo_array_free(in->m, map);
-    t->projected = mlo_projection_of(in, t->from, &t->p);
-    t->whole = ok && t->channels == n && mlo_is_identity(t->column, n);
+    t->projected = mlo_sides_of(in, t->from, &t->s);
+    t->whole = ok && t->channels == n && mlo_is_identity(t->column, n)
+        && !mlo_is(mlo_made_by(in, t->from), "Concat");
     return ok && (t->projected || t->whole);
 }
 
@@ -292,7 +293,7 @@ static const char *mlo_x_paired(mlo_expansion *x, const mlo_turned *t) {
     const int64_t d = t->r.at.d, n = t->heads * d;
     const int64_t flat[] = { 1, t->r.at.t, n }, split[] = { 1, t->r.at.t, t->heads, d };
     const char *y = t->from, *gain[2] = { "", "" };
-    if (!t->whole) y = mlo_x_columns(x, &t->p, t->column, n);
+    if (!t->whole) y = mlo_x_sides(x, &t->s, t->column, n);
     if (!t->norm) return mlo_x_reshape(x, y, flat, 3);
     y = t->row == d ? mlo_x_reshape(x, y, split, 4) : mlo_x_reshape(x, y, flat, 3);
     for (size_t k = 0; k < 2; k++)

@@ -320,6 +320,7 @@ static const mlo_turn_terms *mlo_terms_made(mlo_turner *w, const char *name) {
     mlo_node *n = mlo_made_by(w->in, name);
     const char *x, *factor;
     if (n && n == w->passed) return mlo_terms_of(w, n->input[0]);
+    if (mlo_is_of_sides(w->in, n)) return mlo_terms_source(w, name);
     if (mlo_is_mix(w->in, n)) return mlo_terms_sum(w, n, name);
     if (mlo_is(n, "Neg")) return mlo_terms_negated(w, n, name);
     if (mlo_is_product_with(w->in, n, &x, &factor))
@@ -365,6 +366,7 @@ static int mlo_is_turned_behind(const mlo_inside *in, const mlo_node *n) {
     const char *x = n->input[0];
     while (mlo_has_trait(mlo_made_by(in, x), MLO_RESHAPES)) x = mlo_made_by(in, x)->input[0];
     n = mlo_made_by(in, x);
+    if (mlo_is_of_sides(in, n)) return 1;
     return !mlo_is_mix(in, n) && !mlo_is_join(in, n) && !mlo_is(n, "Neg") && !mlo_is_repeat(in, n)
         && !mlo_is_product_with(in, n, &x, &factor);
 }
@@ -375,6 +377,7 @@ static int mlo_may_turn(const mlo_inside *in, const char *name) {
     for (int i = 0; i < MLO_CHAIN; i++) {
         const mlo_node *n = mlo_made_by(in, name);
         const char *factor;
+        if (mlo_is_of_sides(in, n)) return 0;
         if (mlo_is_mix(in, n) || mlo_is_join(in, n)) return 1;
         if (mlo_is(n, "RotaryEmbedding")) return !mlo_is_turned_behind(in, n);
         if (mlo_is(n, "Neg") || mlo_is_repeat(in, n))

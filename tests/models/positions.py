@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Exports the encoders in positions/: rotary position embedding as people export it, small, with random but lively weights.
 
-    python tests/models/positions.py OUTDIR [NAME ...]     needs torch==2.13.0, transformers, onnxscript; no network
+    python tests/models/positions.py OUTDIR [NAME ...]     needs torch==2.13.0, transformers (latent attention: 5.24), onnxscript; no network
 
 A name says family, exporter (d: torch.onnx.export(dynamo=True), ts: TorchScript) with opset, size. Nothing in the project runs this:
 tests/test_positions.py reads the files. How weights become lively: families.py says so."""
@@ -25,6 +25,14 @@ def text(model, config, **more):
 def dino(s):
     c = tf.DINOv3ViTConfig(hidden_size=s.hidden, num_hidden_layers=s.layers, num_attention_heads=s.heads, intermediate_size=s.inner, image_size=s.image, patch_size=4, num_register_tokens=2)
     return Call(tf.DINOv3ViTModel(c), ["pixel_values"]), (torch.randn(1, 3, s.image, s.image),)
+
+
+def latent(model, config, value, **more):
+    """Latent attention: queries and keys of 8 channels a head, of which 4 turn, keys and values out of 10; every token is seen (a mask that is held: the older exporter has no aten::diff)."""
+    def make(s):
+        c = config(vocab_size=WORDS, pad_token_id=0, q_lora_rank=12, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=4, v_head_dim=value, use_cache=False, **more, **bertlike(s))
+        return Call(model(c), ["input_ids"], torch.ones(1, s.tokens, dtype=torch.int64), position_ids=torch.arange(s.tokens)[None]), (torch.randint(3, WORDS, (1, s.tokens)),)
+    return make
 
 
 class Attention(nn.Module):
@@ -89,9 +97,9 @@ def own(style): return lambda s: (Own(s, style), (torch.randint(0, WORDS, (1, s.
 
 
 FAMILIES = {"esm": text(tf.EsmModel, tf.EsmConfig, position_embedding_type="rotary", token_dropout=False, mask_token_id=1), "roformer": text(tf.RoFormerModel, tf.RoFormerConfig),
-            "dinov3": dino, **{k: own(k) for k in ("complex", "flash", "neighbours", "partial")}}
+            "minicpm3": latent(tf.MiniCPM3Model, tf.MiniCPM3Config, 6), "deepseek3": latent(tf.DeepseekV3Model, tf.DeepseekV3Config, 8, first_k_dense_replace=9), "dinov3": dino, **{k: own(k) for k in ("complex", "flash", "neighbours", "partial")}}
 ROWS = ["esm-d18-a", "esm-ts17-a", "roformer-d18-a", "roformer-ts17-d", "dinov3-d18-a", "complex-d18-a", "complex-ts17-d", "flash-d18-a", "flash-ts17-a", "neighbours-d18-d",
-        "neighbours-ts17-a", "partial-d18-a", "partial-ts17-a", "flash-d23-a", "dinov3-d23-a"]
+        "neighbours-ts17-a", "partial-d18-a", "partial-ts17-a", "flash-d23-a", "dinov3-d23-a", "minicpm3-d18-d", "minicpm3-ts17-d", "deepseek3-d18-d"]
 
 
 def main():
