@@ -1143,6 +1143,45 @@ class TwoWhole(Spelled):
         return self.turned(*(self.heads_of(y) for y in (self.linear(x, self.hidden, 24, p + "query"), k, self.linear(x, self.hidden, 24, p + "value"))))
 
 
+class Differential(Spelled):
+    """DiffLlama's: each head mixes its values twice; the second, times a number, is taken from the first, and each head has a norm behind it."""
+    def attention(self, x, bias, p):
+        q, k, v = self.projections(x, p)
+        of = [self.linear(x, self.hidden, 24, p + n) for n in ("query2", "key2")]
+        second = self.node("Softmax", self.scores(self.heads_of(of[0]), self.heads_of(of[1], (0, 2, 3, 1))), axis=-1)
+        y = self.node("Sub", self.mixed(self.node("Softmax", self.scores(q, k), axis=-1), v), self.node("Mul", self.mixed(second, v), self.number(0.4)))
+        y = self.node("LayerNormalization", y, self.draw(p + "gain", self.head), axis=-1)
+        return self.linear(self.joined(y), 24, self.hidden, p + "output")
+
+
+class NoSoftmax(Spelled):
+    """Attention by another function of the scores, then by a length: YOSO's."""
+    def attention(self, x, bias, p):
+        q, k, v = self.projections(x, p)
+        y = self.mixed(self.node("Sigmoid", self.scores(q, k)), v)
+        return self.linear(self.joined(self.ended(y)), 24, self.hidden, p + "output")
+    def ended(self, y): return y
+
+
+class NoSoftmaxNormed(NoSoftmax):
+    def ended(self, y): return self.node("Div", y, self.node("Expand", self.node("Clip", self.node("ReduceL2", y, self.ints(-1)), self.number(1e-12)), self.ints(1, self.heads, self.tokens, self.head)))
+
+
+class Dynamic(Spelled):
+    """ConvBERT's: beside the heads stand convolutions whose kernels the tokens make."""
+    def joined(self, y):
+        kernels = self.node("Softmax", self.shaped(self.linear(self.now, self.hidden, self.heads * 3, "kernels"), self.tokens * self.heads, 3, 1), axis=1)
+        wide = self.node("Pad", self.linear(self.now, self.hidden, 24, "unfolded"), self.ints(0, 1, 0, 0, 1, 0))
+        taken = [self.node("Unsqueeze", self.node("Slice", wide, self.ints(i), self.ints(i + self.tokens), self.ints(1)), self.ints(3)) for i in range(3)]
+        values = self.shaped(self.node("Concat", *taken, axis=3), self.tokens * self.heads, self.head, 3)
+        return self.node("Concat", super().joined(y), self.shaped(self.node("MatMul", values, kernels), 1, self.tokens, 24), axis=-1)
+
+    def attention(self, x, bias, p):
+        self.now = x
+        q, k, v = self.projections(x, p)
+        return self.linear(self.joined(self.mixed(self.node("Softmax", self.scores(q, k), axis=-1), v)), 48, self.hidden, p + "output")
+
+
 ATTENTIONS = {"Attention", "AttentionBias", "AttentionCap"}
 SPELLINGS = {
     "plain": Spelled, "split": Split, "slices": Slices, "gathers": Gathers, "per head": PerHead, "innermost": Innermost, "unbound": Unbound, "indexed": Indexed, "steps": Steps, "unbound, with a gate": UnboundGate, "a gate's halves interleaved": PairedGate, "a gate's halves in groups": lambda: PairedGate(4), "interleaved": Interleaved, "gemm": Gemm,
@@ -1612,6 +1651,8 @@ REFUSED = {"blocks": (Blocks, "query 1 adds to key 0 what other queries do not")
            "a factor of each query": (lambda: FactorOfTokens("queries"), "times a number that tokens differ in"), "a factor of each key's scores": (lambda: FactorOn("scores", (1, 1, 1, TOKENS)), "times a number that tokens differ in"),
            "a factor of each token's result": (lambda: FactorOfTokens("result"), "times a number that tokens differ in"), "heads of other tokens": (ShuffledTokens, "heads that are not joined back"), "rms clamped far": (RmsClampedFar, "no function of one value"),
            "values narrower, a function behind": (lambda: WidthsGated(6), "heads of two widths, 8 channels of queries and keys and 6 of values"),
+           "a difference of attentions": (Differential, "a difference of two attentions in each head"), "no softmax": (NoSoftmax, "a function of q k^T that is no softmax"),
+           "no softmax, a length behind": (NoSoftmaxNormed, "a function of q k^T that is no softmax"), "kernels that tokens make": (Dynamic, "a convolution whose kernel the tokens make"),
            "talking heads": (Talking, "(talking heads)"), "positions of values": (ValuesBeside, "a second product beside the values"), "linear attention": (LinearAttention, "linear attention, q (k^T v)"),
            "a factor below 0 of the stream": (lambda: DeepNorm(-0.5, -0.5), "factors above 0"),
            "a head of another value": (ModulesOther, "which is no linear layer of its own"),
@@ -1651,4 +1692,4 @@ def check_whole_refusals():
 
 
 if __name__ == "__main__":
-    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_whole_refusals, floor=211)
+    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_whole_refusals, floor=215)

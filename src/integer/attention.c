@@ -191,6 +191,13 @@ static const char *mlo_cannot_lengths(
             (long long)tq, (long long)tk));
 }
 
+/* Refuses a product of two activations whose first is no softmax. */
+static const char *mlo_cannot_mix_by(mlo_recogniser *r, const mlo_node *mix) {
+    const char *told = mlo_told_mixing(&r->in, mix->output[0], 0);
+    return told ? mlo_refuse_told(r, mix, told)
+                : mlo_cannot(r, mix, "a product of two activations that is not attention");
+}
+
 static int64_t mlo_width_of(const mlo_inside *in, const char *name) {
     const mlo_form f = mlo_body_form(in, name);
     return mlo_last_dim(&f);
@@ -219,8 +226,7 @@ static const char *mlo_block_attention(
     mlo_chain chain[3];
     if (!b || r->m->error.code) return NULL;
     if (mlo_is_summed_up(&r->in, mix)) return mlo_refuse_told(r, mix, MLO_TOLD_SUMMED_UP);
-    if (!mlo_is(softmax, "Softmax"))
-        return mlo_cannot(r, mix, "a product of two activations that is not attention");
+    if (!mlo_is(softmax, "Softmax")) return mlo_cannot_mix_by(r, mix);
     mlo_node *scores = mlo_scores(r, softmax, b);
     if (!scores || r->m->error.code) return NULL;
     mlo_form s = mlo_body_form(&r->in, scores->output[0]);

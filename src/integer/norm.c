@@ -33,8 +33,12 @@ static const char *mlo_block_norm(mlo_recogniser *r, mlo_node *n, const char *ou
     if (b->groups > 1) {
         b->in[0] = mlo_chain_walk(&r->in, n->input[0], &chain, NULL);
         const mlo_form from = mlo_body_form(&r->in, b->in[0]);
-        if (mlo_last_dim(&from) != mlo_last_dim(&to) || !mlo_is_unmoved(r, b->in[0], &chain))
-            return mlo_cannot(r, n, "a norm over parts that are not a token's channels in order");
+        if (mlo_last_dim(&from) != mlo_last_dim(&to) || !mlo_is_unmoved(r, b->in[0], &chain)) {
+            const char *told = mlo_told_mixing(&r->in, b->in[0], MLO_TELL_DEPTH);
+            return told
+                ? mlo_refuse_told(r, n, told)
+                : mlo_cannot(r, n, "a norm over parts that are not a token's channels in order");
+        }
         for (size_t k = 1; k < 3; k++) {
             const mlo_form g = mlo_body_form(&r->in, mlo_has_input(n, k) ? n->input[k] : "");
             if (mlo_has_input(n, k) && mlo_form_count(&g) != mlo_last_dim(&f)

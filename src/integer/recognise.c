@@ -270,6 +270,7 @@ static const char *mlo_without_kernel(const mlo_recogniser *r, const mlo_node *n
     const char *told = mlo_told_node(&r->in, n);
     if (axis < 0) axis += y.rank;
     for (int i = 0; i < axis && i < y.rank; i++) before *= y.dims[i];
+    if (!told && mlo_is(n, "Concat")) told = mlo_told_mixing(&r->in, n->output[0], MLO_TELL_DEPTH);
     if (told) return told;
     if (mlo_is(n, "Concat") && (axis + 1 == y.rank || before >= mlo_tokens_of(&x)))
         return "channels of several values side by side; a linear layer behind it is a sum of "
@@ -297,7 +298,8 @@ static const char *mlo_refuse_layout(
     const char *told = factor ? factor : mlo_told_beside(&r->in, made);
     const int crossed = from.rank > 1 && to.rank > 1 && from.dims[from.rank - 2] == b
         && to.dims[to.rank - 2] == a;
-    if (!told) told = mlo_told_of(&r->in, source, MLO_TELL_DEPTH);
+    if (!told) told = mlo_told_of(&r->in, source, MLO_TELL_FAR);
+    if (!told) told = mlo_told_mixing(&r->in, source, MLO_TELL_DEPTH);
     if (told) return mlo_refuse_told(r, n, told);
     if (mlo_is(made, "Concat")) return mlo_refuse_op(r, made);
     if (crossed && (from.rank != 3 || mlo_told_linear(&r->in, source, MLO_TELL_DEPTH)))

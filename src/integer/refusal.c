@@ -94,6 +94,48 @@ static int mlo_told_product(const mlo_inside *in, const char *name, int depth) {
     return 0;
 }
 
+/* Is the value what an attention mixes, but for places that change and for factors? */
+static int mlo_told_attended(const mlo_inside *in, const char *name, int depth) {
+    const mlo_node *n = mlo_is_carried(in, name) ? mlo_made_by(in, name) : NULL;
+    const char *from, *by;
+    if (mlo_is_inner_product(in, n)) return mlo_is_probabilities(in, n->input[0]);
+    if (!n || depth == 0) return 0;
+    if (mlo_is_half(in, n, "Mul", &from, &by)) return mlo_told_attended(in, from, depth - 1);
+    return (mlo_is_layout(n) || mlo_is(n, "Concat"))
+        && mlo_told_attended(in, n->input[0], depth - 1);
+}
+
+/* Are numbers of products of two activations, behind functions alone, no softmax of them? */
+static int mlo_told_no_softmax(const mlo_inside *in, const char *name, int depth) {
+    const mlo_node *n = mlo_is_carried(in, name) ? mlo_made_by(in, name) : NULL;
+    if (mlo_is_inner_product(in, n)) return depth < MLO_TELL_FAR;
+    if (!n || depth == 0 || mlo_is(n, "Where")) return 0;
+    if (!mlo_is_elementwise(n) && !mlo_is_layout(n) && !mlo_is(n, "Acos")) return 0;
+    for (size_t i = 0; i < n->n_input; i++)
+        if (mlo_has_input(n, i) && mlo_told_no_softmax(in, n->input[i], depth - 1)) return 1;
+    return 0;
+}
+
+/* Of what mixes tokens, or channels, not as attention does, a few nodes in front of a value. */
+static const char *mlo_told_mixing(const mlo_inside *in, const char *name, int depth) {
+    const mlo_node *n = mlo_is_carried(in, name) ? mlo_made_by(in, name) : NULL;
+    const char *told = NULL;
+    if (!n) return NULL;
+    if (mlo_is(n, "Sub") && mlo_told_attended(in, n->input[0], MLO_TELL_FAR)
+        && mlo_told_attended(in, n->input[1], MLO_TELL_FAR))
+        return "a difference of two attentions in each head (differential attention, as "
+               "DiffLlama's); in hardware each head has one softmax(scale * q k^T + mask) v";
+    if (mlo_is_inner_product(in, n) && mlo_is_probabilities(in, n->input[1]))
+        return "a convolution whose kernel the tokens make (span-based dynamic convolution, as "
+               "ConvBERT's); in hardware kernels are weights, and attention is what tokens make";
+    if (mlo_is_inner_product(in, n) && mlo_told_no_softmax(in, n->input[0], MLO_TELL_FAR))
+        return "attention whose weights are a function of q k^T that is no softmax (as YOSO's); "
+               "hardware has softmax(scale * q k^T + mask) v";
+    for (size_t i = 0; !told && depth > 0 && i < n->n_input && i < 3; i++)
+        if (mlo_has_input(n, i)) told = mlo_told_mixing(in, n->input[i], depth - 1);
+    return told;
+}
+
 /* Of a product with numbers that are none of a head, or of a channel. */
 static const char *mlo_told_factor(const mlo_inside *in, const mlo_node *n) {
     const char *from, *by;
