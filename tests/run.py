@@ -27,6 +27,7 @@ Each says a line per check, and at its end how many there are at least: `ok NAME
 cases.py says what they mean, and judges them. A new script: a floor in its last line, t.main(check_a, check_b, floor=40), and nothing else; what it
 skips wherever it runs gets a line in skips.txt. Fewer checks than the floor, no floor, a skip that is not listed, another status than 0 without a
 FAIL, too long a time: a failure each; with CI=true also a tool or a folder that is absent, for there everything has to run.
+Whole cores are simulated where replayed.txt does not hold what their simulation said (replay.py): new ones, and some that the date picks.
 Scripts of one run share what was compiled (Python too, of which pip compiles nothing), and nothing else: each has its own temporary folder, which is removed behind it."""
 import argparse
 import concurrent.futures
@@ -42,6 +43,7 @@ import tempfile
 import threading
 import time
 import cases
+import replay
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
@@ -96,6 +98,10 @@ PLAIN = """test_alike test_attention test_bias test_bits test_c test_causal test
     test_odd test_ops test_perturb test_predict test_report test_rotary test_share test_show test_stalls test_step test_survival test_trace
     test_whole test_wrong_usage""".split()
 TURN = 6
+
+# scripts that simulate whole cores: a simulation stands until something that it simulates changes (replay.py)
+REPLAYED = """test_attention test_bits test_causal test_conv test_cross test_families test_faults test_fixed test_gate test_given test_hardware test_integers
+    test_jobs test_memory test_moved test_predict test_rotary test_share test_step test_stories test_tokens""".split()
 
 
 class Script:
@@ -216,6 +222,7 @@ def run(script):
     log = os.path.join(folder, "log")
     env = dict(os.environ, TMPDIR=folder, PYTHONUNBUFFERED="1", PYTHONDONTWRITEBYTECODE="", PYTHONPYCACHEPREFIX=PYCACHE, ASAN_OPTIONS="exitcode=99:detect_leaks=1:allocator_may_return_null=1",
                UBSAN_OPTIONS="exitcode=99:print_stacktrace=1")
+    if script.name in REPLAYED and not os.environ.get("MLO_FULL"): env["PATH"] = replay.links() + os.pathsep + env["PATH"]
     before = pace()
     with open(log, "wb") as out:
         p = subprocess.Popen(script.command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, env=env, start_new_session=True)
