@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """replay: a simulation stands until something that it simulates changes.
 
-    replay.py --record        what was simulated since the last time goes into replayed.txt; what no script asked for in that time goes out of it
+    replay.py --record        what was simulated since the last time goes into replayed.txt; what no script has asked for in so many days goes out of it
     iverilog, verilator, vvp  by these names (links in build/tests/replay/bin, which run.py puts in front of the PATH of scripts that simulate cores)
 
 `mlo sim` and `make sim` make frames and golden words, compile the bench and judge what it says as ever; what stands between is a function of its files
@@ -11,7 +11,7 @@ and its arguments, so the same ones get the same lines. The key of a run: the si
 it said then, and its program is not even compiled. All else is simulated: new keys; runs that write files (waves, traces, probes); programs that the
 date picks, whose lines have then to be those of replayed.txt; everything with run.py --full, and where a script is called by itself.
 
-A line of replayed.txt: KEY PROGRAM STATUS LINES, the lines of the bench with | between them."""
+A line of replayed.txt: KEY PROGRAM DATE STATUS LINES, the day when it was asked for last (of those when somebody recorded), the lines of the bench with | between them."""
 import contextlib
 import datetime
 import fcntl
@@ -29,6 +29,7 @@ HELD = os.environ.get("MLO_REPLAYED") or os.path.join(HERE, "replayed.txt")
 STORE = os.environ.get("MLO_REPLAY") or os.path.join(os.path.dirname(HERE), "build/tests/replay")
 BIN = os.path.join(STORE, "bin")
 DAYS = 20                                               # in so many days each program is compiled and run again
+FORGOTTEN = 40                                          # days: what scripts draw by the date came up more than once
 ICARUS = re.compile(r"-g20\d\d|-Pmlo_tb\.\w+=\d+")      # options that take no word of their own
 WRITES = re.compile(r"-(fst|vcd)$|\+(wave|trace|probe|kv|progress)=")
 
@@ -54,10 +55,10 @@ def bare(path):
 
 
 def held():
-    """key -> (program, status, what it said)."""
+    """key -> (program, date, status, what it said)."""
     if not os.path.exists(HELD): return {}
-    rows = [line.rstrip("\n").split(" ", 3) for line in open(HELD) if not line.startswith("#")]
-    return {key: (program, int(status), text.replace("|", "\n")) for key, program, status, text in rows}
+    rows = [line.rstrip("\n").split(" ", 4) for line in open(HELD) if not line.startswith("#")]
+    return {key: (program, date, int(status), text.replace("|", "\n")) for key, program, date, status, text in rows}
 
 
 def due(program):
@@ -125,7 +126,7 @@ def compiles(name, args):
     if not wanted: os.execv(real(name), [name, *args])
     options, sources, to = wanted
     program = kept(name, options, sources)
-    if due(program) or all(p != program for p, _, _ in held().values()):
+    if due(program) or all(p != program for p, *_ in held().values()):
         p = build(program)
         if p:
             print(p.stdout, end="")
@@ -149,9 +150,7 @@ def key_of(program, args):
 def simulates(program, args):
     build(program)
     name = json.loads(content(os.path.join(STORE, program, "how.json")))[0]
-    command = [os.path.join(STORE, program, "program"), *args]
-    if name == "iverilog": command = [real("vvp"), "-n", *[w for w in args if w[0] == "-" and w != "-n"], command[0], *[w for w in args if w[0] != "-"]]
-    return command
+    return [*([real("vvp"), "-n"] if name == "iverilog" else []), os.path.join(STORE, program, "program"), *args]
 
 
 def runs(program, args):
@@ -160,7 +159,7 @@ def runs(program, args):
     key = key_of(program, args)
     os.makedirs(os.path.join(STORE, "asked"), exist_ok=True)
     mark = os.path.join(STORE, "asked", key)
-    program_then, status, text = held().get(key, (None, 0, ""))
+    program_then, _, status, text = held().get(key, (None, "", 0, ""))
     if program_then and not due(program):
         open(mark, "a").close()
         sys.stdout.write(text)
@@ -175,13 +174,16 @@ def runs(program, args):
 
 
 def record():
-    """replayed.txt anew: what was asked for since the last time, as it was said."""
-    lines, old = {}, held()
+    """replayed.txt anew: with what was asked for since the last time, without what is forgotten."""
+    today, old = datetime.date.today(), held()
+    lines = {key: line for key, line in old.items() if (today - datetime.date.fromisoformat(line[1])).days <= FORGOTTEN}
     for path in glob.glob(os.path.join(STORE, "asked", "*")):
         key, said = os.path.basename(path), content(path)
-        program, status, text = json.loads(said) if said else old[key]
-        if status in (0, 1) and "|" not in text: lines[key] = "%s %s %d %s\n" % (key, program, status, text.replace("\n", "|"))
-    with open(HELD + ".part", "w") as f: f.write("# what simulations said (replay.py): KEY PROGRAM STATUS LINES\n" + "".join(lines[k] for k in sorted(lines)))
+        program, status, text = json.loads(said) if said else (old[key][0], *old[key][2:])
+        if status in (0, 1) and "|" not in text: lines[key] = program, today.isoformat(), status, text
+    with open(HELD + ".part", "w") as f:
+        f.write("# what simulations said (replay.py): KEY PROGRAM DATE STATUS LINES\n")
+        for key in sorted(lines): f.write("%s %s %s %d %s\n" % (key, *lines[key][:3], lines[key][3].replace("\n", "|")))
     os.replace(HELD + ".part", HELD)
     shutil.rmtree(os.path.join(STORE, "asked"), True)
     print("%d runs, %d of them new" % (len(lines), len(lines.keys() - old.keys())))
