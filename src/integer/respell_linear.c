@@ -234,11 +234,12 @@ static int mlo_side_put(const mlo_inside *in, const char *name, int64_t from, ml
 static int mlo_sides_of(const mlo_inside *in, const char *name, mlo_sides *s) {
     const mlo_node *n = mlo_made_by(in, name);
     const mlo_form f = mlo_body_form(in, name);
-    const int64_t axis = mlo_int(n, "axis", 0);
     int64_t from = 0;
     s->n = 0;
     if (mlo_side_put(in, name, 0, s)) return 1;
     s->n = 0;
+    if (!n) return 0;
+    const int64_t axis = mlo_int(n, "axis", 0);
     const int sum = mlo_is(n, "Add");
     if (!sum && (!mlo_is(n, "Concat") || (axis != -1 && axis != f.rank - 1))) return 0;
     for (size_t k = 0; k < n->n_input; k++) {
