@@ -23,7 +23,7 @@ def played(script, skips="", name="toy", alone=False, costs="", **env):
     folder = t.at("tests")
     shutil.rmtree(folder, True)
     os.makedirs(folder)
-    for f in ("run.py", "cases.py", "harness.py"): shutil.copy(os.path.join(t.tests, f), folder)
+    for f in ("run.py", "cases.py", "harness.py", "replay.py"): shutil.copy(os.path.join(t.tests, f), folder)
     path = t.write("tests/test_%s.py" % name, script)
     t.write("tests/skips.txt", skips)
     if costs: t.write("tests/costs.txt", costs)
