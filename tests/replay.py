@@ -196,8 +196,9 @@ def record():
 def links():
     """BIN, with what of the simulators is here."""
     os.makedirs(BIN, exist_ok=True)
-    for name in "iverilog", "verilator", "vvp":
-        if real(name) and not os.path.lexists(os.path.join(BIN, name)): os.symlink(os.path.realpath(__file__), os.path.join(BIN, name))
+    with locked("links"):
+        for name in "iverilog", "verilator", "vvp":
+            if real(name) and not os.path.lexists(os.path.join(BIN, name)): os.symlink(os.path.realpath(__file__), os.path.join(BIN, name))
     return BIN
 
 
