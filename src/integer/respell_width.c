@@ -398,7 +398,7 @@ static const char *mlo_x_probabilities(
 
 /* The projection's weight, with a row of zeros for each channel that heads did not have. */
 static const char *mlo_x_rows_of(mlo_expansion *x, const mlo_widths *w) {
-    const int64_t own = w->joined.d, n = w->joined.heads * w->d, across[] = { n, 1 };
+    const int64_t own = w->joined.d, n = w->joined.heads * w->d;
     int64_t *row = (int64_t *)mlo_scratch(x->m, 2 * (size_t)n, sizeof *row);
     for (int64_t i = 0; row && i < n; i++) {
         row[n + i] = i % w->d < own;
@@ -407,8 +407,7 @@ static const char *mlo_x_rows_of(mlo_expansion *x, const mlo_widths *w) {
     const char *which = row ? mlo_x_list(x, row, (size_t)n) : "";
     const char *is = row ? mlo_x_cast(x, mlo_x_list(x, row + n, (size_t)n), x->dtype) : "";
     mlo_scratch_free(x->m, row);
-    const char *y = mlo_x_take(x, w->p.product->input[1], which, w->p.transposed ? 1 : 0);
-    return MLO_X(x, "Mul", y, w->p.transposed ? is : mlo_x_reshape(x, is, across, 2));
+    return mlo_x_own(x, w->p.product->input[1], which, is, n, w->p.transposed ? 1 : 0, 2);
 }
 
 /* join(softmax(q k^T) v) W, v of other channels a head than q and k, is that of heads of one width. */
