@@ -79,15 +79,15 @@ def locked(name):
 
 def asked(name, args):
     """(options, sources, where the program goes), or None: nothing that is replayed."""
-    options, sources, to, words = [], [], None, iter(args)
+    options, sources, to, words = [], [], {}, iter(args)
     for word in words:
-        if word in ("-o", "--Mdir"): to = {**(to or {}), word: next(words)}
+        if word in ("-o", "--Mdir"): to[word] = next(words)
         elif word == "--build-jobs": next(words)
         elif word.endswith(".v"): sources.append(word)
         elif name == "verilator" or ICARUS.fullmatch(word): options.append(word)
         elif word == "-s": options += [word, next(words)]
         else: return None
-    good = sources and (to or {}).keys() == ({"-o"} if name == "iverilog" else {"-o", "--Mdir"}) and not any(w.startswith("--trace") for w in options)
+    good = sources and to.keys() == ({"-o"} if name == "iverilog" else {"-o", "--Mdir"}) and not any(w.startswith("--trace") for w in options)
     return (options, sources, to) if good and (name == "iverilog" or "--binary" in options) else None
 
 
@@ -158,7 +158,9 @@ def verdict(text): return [l for l in text.splitlines() if l.startswith(("MLO ",
 
 def runs(program, args):
     """Says what the program says of these arguments."""
-    if any(WRITES.match(w) for w in args): os.execv(*(lambda c: (c[0], c))(simulates(program, args)))
+    if any(WRITES.match(w) for w in args):
+        command = simulates(program, args)
+        os.execv(command[0], command)
     key = key_of(program, args)
     os.makedirs(os.path.join(STORE, "asked"), exist_ok=True)
     mark = os.path.join(STORE, "asked", key)
