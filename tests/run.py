@@ -100,8 +100,9 @@ PLAIN = """test_alike test_attention test_bias test_bits test_c test_causal test
 TURN = 6
 
 # scripts that simulate whole cores: a simulation stands until something that it simulates changes (replay.py)
-REPLAYED = """test_attention test_bits test_causal test_conv test_cross test_families test_faults test_fixed test_gate test_given test_hardware test_integers
-    test_jobs test_memory test_moved test_predict test_rotary test_share test_step test_stories test_tokens""".split()
+REPLAYED = """test_attention test_bias test_bits test_causal test_conv test_cross test_driver test_families test_faults test_fixed test_gate test_given test_hardware test_integers
+    test_jobs test_memory test_moved test_predict test_rotary test_share test_stalls test_step test_stories test_tokens
+    test_trace""".split()
 
 
 class Script:

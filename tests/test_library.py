@@ -324,6 +324,7 @@ def check_places():
     nodes.write(at("operators.onnx"))
     with open(os.path.join(t.tests, "library/places.txt")) as f: rows = [[w.strip() for w in l.split("|")] for l in f if not l.startswith("#")]
     for k, (model, steps) in enumerate([[at("operators.onnx"), "to read; run"], *rows, *exports()]):
+        if 0 < k <= len(rows) and k not in t.turn(range(len(rows) + 1), 2): continue
         p = subprocess.run([at("places"), os.path.join(t.tests, model), steps, str((day + k) % step), str(step), at("seen")], capture_output=True, text=True, env=german if model.endswith(".json") else None)
         runs, lost = [*map(int, p.stdout.split())] or [0, 0], [l for l in p.stderr.splitlines() if l.startswith(("place ", "refused: ")) or re.search(r": code \d+, [1-9]", l)]
         total += runs[1]
@@ -334,9 +335,8 @@ def check_places():
 
 def check_threads():
     """Several handles at once, the same results; the thread sanitizer watches."""
-    watched = t.drawn((["-std=c99", "-O1", "-fsanitize=thread"], [], []), 3)            # an object of its own
-    for flags in filter(None, ([*OBJECT, "-O1"], *watched)):
-        cc = "gcc" if "-fsanitize=thread" in flags else COMPILERS[0]
+    for flags in [*OBJECT, "-O1"], ["-std=c99", "-O0", "-fsanitize=thread"]:
+        cc = "clang" if "-fsanitize=thread" in flags else COMPILERS[0]                  # clang: 6 s without optimization, where gcc takes 17
         made, _ = t.compiled(cc, flags)
         how = ["-fsanitize=thread"] if "-fsanitize=thread" in flags else ["-no-pie"]
         why = t.compile_c(at("threads"), [os.path.join(t.tests, "library/threads.c"), made], ["-std=gnu99", "-O1", *how], cc, t.LIBS + ["-lpthread"])
@@ -448,4 +448,4 @@ def check_verilog_alike():
 if __name__ == "__main__":
     t.main(check_drop_in, check_header, check_amalgamation, check_object, check_layers, check_style, check_lint, check_example, check_options, check_misuse, check_demo, check_allocations, check_places, check_threads,
            check_valgrind, check_determinism, check_plus, check_json_is_onnx, check_pipe, check_verilog_alike, check_json_pipe_sanitized, check_sanitizers,
-           floor=172)
+           floor=122)

@@ -190,24 +190,24 @@ def draw(core, rng, n, budget):
 
 
 def check_random():
-    for name in t.drawn(LARGE, 3):
-        (_, layers, budget), core, rng, picks = LARGE[name], large(name), np.random.default_rng(6), None
+    settings = [(name, frames, bandwidth) for frames, bandwidth in ((1, "16"), (2, "16"), (2, "3.5")) for name in LARGE]
+    for name, frames, bandwidth in t.drawn(settings, 4, lambda setting: "%s with %d frames at %s" % setting):
+        (_, layers, budget), core, rng, picks, why = LARGE[name], large(name), np.random.default_rng(6), None, []
         while picks is None or len(picks[0]) < 10000:
             more = draw(core, rng, 20000, budget)
             picks = more if picks is None else [np.concatenate(p) for p in zip(picks, more)]
-        every, why = core.total([p[:10000] for p in picks]), []
-        for frames, bandwidth in (1, "16"), (2, "16"), (2, "3.5"):
-            said = core.fold("--budget-macs", budget, "--frames-in-flight", frames, "--bandwidth", bandwidth)
-            mine = core.total(core.chosen(said["kernels"]))
-            steady, best = core.steady(every, frames, rate_of(bandwidth)), core.steady(mine, frames, rate_of(bandwidth))
-            if mine["multipliers"] > budget: why.append("%d multipliers" % mine["multipliers"])
-            worse = every["multipliers"] < mine["multipliers"] if frames > 1 else every["way"] < mine["way"]
-            if ((steady < best) | ((steady == best) & worse)).any(): why.append("%d: %d and %d" % (best, steady.min(), every["multipliers"][steady.argmin()]))
-            near = np.argsort(steady, kind="stable")[:6]                # as mlo predicts the best of them, filling and draining included; 1 %: what a prediction may be off by
-            for i in near:
-                cycles = core.given([p[i] for p in picks], "--frames-in-flight", frames, "--bandwidth", bandwidth)["predicted_interval"]
-                if cycles < 0.99 * said["predicted_interval"]: why.append("predicted %d, another %d" % (said["predicted_interval"], cycles))
-        t.case("%s: 10000 random foldings of %d multipliers do not beat %d cycles" % (name, budget, said["predicted_interval"]), "; ".join(why))
+        every = core.total([p[:10000] for p in picks])
+        said = core.fold("--budget-macs", budget, "--frames-in-flight", frames, "--bandwidth", bandwidth)
+        mine = core.total(core.chosen(said["kernels"]))
+        steady, best = core.steady(every, frames, rate_of(bandwidth)), core.steady(mine, frames, rate_of(bandwidth))
+        if mine["multipliers"] > budget: why.append("%d multipliers" % mine["multipliers"])
+        worse = every["multipliers"] < mine["multipliers"] if frames > 1 else every["way"] < mine["way"]
+        if ((steady < best) | ((steady == best) & worse)).any(): why.append("%d: %d and %d" % (best, steady.min(), every["multipliers"][steady.argmin()]))
+        near = np.argsort(steady, kind="stable")[:6]                # as mlo predicts the best of them, filling and draining included; 1 %: what a prediction may be off by
+        for i in near:
+            cycles = core.given([p[i] for p in picks], "--frames-in-flight", frames, "--bandwidth", bandwidth)["predicted_interval"]
+            if cycles < 0.99 * said["predicted_interval"]: why.append("predicted %d, another %d" % (said["predicted_interval"], cycles))
+        t.case("%s: 10000 random foldings of %d multipliers, %d in flight, do not beat %d cycles" % (name, budget, frames, said["predicted_interval"]), "; ".join(why))
 
 
 def check_targets():
@@ -278,7 +278,7 @@ def resident(core, menu):
 
 def check_memories():
     """Of all sets of resident kernels within --budget-bits, the one with the least traffic; the foldings are given."""
-    for name in LARGE:
+    for name in t.drawn(LARGE, 3):
         core, rng, why = large(name), np.random.default_rng(len(name)), []
         picks = [rng.integers(len(m["pe"])) for m in core.menus]
         given = t.write("given.json", json.dumps({k.name: {"PE": int(m["pe"][i]), "SIMD": int(m["simd"][i])} for k, m, i in zip(core.kernels, core.menus, picks)}))
@@ -327,7 +327,7 @@ def check_memories():
 
 def check_blocks():
     """With tiles given, the best of all sets of resident kernels and of matrices in row blocks: bits and traffic of each kernel in each mode alone add up."""
-    for name, tile, frames in (list(LARGE)[0], 16, 1), (list(LARGE)[1], 50, 2):
+    for name, tile, frames in t.drawn([(list(LARGE)[0], 16, 1), (list(LARGE)[1], 50, 2)], 2, lambda case: case[0]):
         core, rng = large(name), np.random.default_rng(tile)
         given = {k.name: {"PE": int(m["pe"][i]), "SIMD": int(m["simd"][i])} for k, m in zip(core.kernels, core.menus) for i in [rng.integers(len(m["pe"]))]}
         flags = "--tile", tile, "--frames-in-flight", frames

@@ -726,12 +726,13 @@ def check_titles():
 # ---- every model ------------------------------------------------------------------------------------------------------------------------
 
 def check_models():
-    """Each stage of each model; skips.txt lists those that do not become hardware."""
+    """Each stage of a third of the models a day, and of the others the rolled, the quantized and the folded one; skips.txt lists those that do not become hardware."""
     t.beside("stories260k", "models")
     whole = t.drawn(t.models(), 6)                       # fold in one go, from the source: as from what quantize left
+    every = t.drawn(t.models(), 3)
     for name, path in t.models().items():
         options = ["dim", "seq=32"] if "dynamic" in name else []
-        for stage in STAGES:
+        for stage in STAGES if name in every else ("roll", "quantize", "fold"):
             later = STAGES.index(stage) > STAGES.index("quantize")
             wrong, r = shown(quantized(path, *options) if later else path, stage, *([] if later else options))
             why = r.stderr.decode().strip()
@@ -848,4 +849,4 @@ def check_manifests():
 
 driver = build()
 t.main(check_models, check_sizes, check_chip, check_picture, check_manifests, check_odd, check_refusals, check_locale, check_best, check_simulation, check_device,
-       check_command, check_two, check_titles, floor=935)
+       check_command, check_two, check_titles, floor=850)
