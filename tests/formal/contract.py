@@ -18,6 +18,7 @@ each (for mlo_tile and mlo_untile the same rules, contract/tiles.v, once claimed
 The engine is the SAT solver in Yosys (temporal induction), for reachability and mutants the bounded model checker of its
 ABC: seconds, where z3 takes minutes. One line per proof or mutant; exit 1 if one is not as it must be. What proved.txt holds
 is not proved again each time: see proved.py."""
+import functools
 import os
 import re
 import subprocess
@@ -55,6 +56,7 @@ REACH = """
 """
 
 
+@functools.lru_cache(None)
 def read(path):
     with open(path) as f:
         return f.read()
@@ -68,6 +70,7 @@ def contract(name):
     return os.path.join(HERE, "contract", name + ".v")
 
 
+@functools.lru_cache(None)
 def modules(name):
     return re.findall(r"^module (\w+)", read(contract(name)), re.M)
 
@@ -81,6 +84,7 @@ def left_open(module):
     return ["abstract"] if module in modules("parts") else ["abstract", "parts"]
 
 
+@functools.lru_cache(None)
 def submodules(module):
     """all modules below `module` that are not left open, itself excluded"""
     seen, todo, abstract = [], [module], [m for name in left_open(module) for m in modules(name)]
@@ -142,6 +146,7 @@ endmodule
 """ % (head, module, ", ".join(".%s(%s)" % (n, n) for n in names), expand(contract_text(module), params))
 
 
+@functools.lru_cache(None)
 def given(module):
     """the files in contract/ that a proof of `module` reads: those of which a module is named, since what they hold is in its key"""
     bare = lambda text: re.sub(r"//.*", "", text)
