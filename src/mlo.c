@@ -220,6 +220,7 @@
 #include "c/real.c"                 /* operators of floats, number by number, */
 #include "c/real_rows.c"            /* by rows, */
 #include "c/whole.c"                /* a model as a whole, */
+#include "c/token.c"                /* of a decoder's, a token, */
 #include "c/whole_write.c"          /* its files */
 #include "c/emit.c"                 /* target c */
 #include "emit/target.c"            /* Verilog or C; mlo_emit */

@@ -10,10 +10,15 @@
     operators   operators of floats, each form of them an output: ONNX Runtime's numbers
     limits      NaN and infinity, softmax below opset 13, names that end a comment, memory for large weights
     index       an id outside of its table is said, and nothing else is read
+    cache       decoders that go on from call to call (--context): each call's rows are those of the prompt as a whole in ONNX Runtime, in parts of any size; the trained one tells mlo's text;
+                what is beyond the context, outside of a table, in too small an arena; Arm, big-endian PowerPC, sanitizers
+    tokens      operators behind such a loop, each an output: ONNX Runtime's rows; what mixes tokens is refused by name
     again       two arenas, two calls at a time in turn: no state but theirs
-    refused     --whole without C, with --context, operators and types that C has no text for; nothing is written
+    refused     --whole without C, operators and types that C has no text for; nothing is written
     wrong       a golden number that differs by more than the tolerance is named; by less it is not"""
 import ctypes
+import glob
+import json
 import os
 import re
 import resource
@@ -51,7 +56,7 @@ class Model:
         header = text(path, "model.h")
         signature = re.search(r"int model_whole\(([^;]*)\);", header, re.S)[1]
         self.kinds = {name: TYPES[kind] for kind, name in re.findall(r"(\w+) \*((?:in|out)\d+)", signature)}
-        self.shape = {k: tuple(map(int, re.findall(r"\d+", dims))) for k, dims in re.findall(r"numbers of (\w+), '.*' \[(.*)\] \*/", header)}
+        self.shape = {k: tuple(map(int, re.findall(r"\d+", dims))) for k, dims in re.findall(r"numbers of (\w+), '.*' \[(.*)\](?:, of a token)? \*/", header)}
         self.bytes = int(re.search(r"MODEL_WHOLE_BYTES (\d+)", header)[1])
 
     def arena(self):
@@ -275,6 +280,117 @@ def check_index():
     t.case("arenas too small, misaligned, none", "" if (small, odd, model.run(*p, None, ctypes.c_size_t(model.bytes))) == (2, 2, 2) else "%d, %d" % (small, odd))
 
 
+# ---- decoders that go on from call to call ---------------------------------------------------------------------------------------------------
+
+class Decoder(Model):
+    """model_whole with a cache."""
+    def begin(self): self.cache = np.zeros(1 << 22, np.uint8)
+
+    def __call__(self, inputs, status=0, bytes=None):
+        """inputs: what some tokens take, [tokens, ..] each. Their rows, of each output."""
+        n, arena = len(inputs[0]), self.arena()
+        x = [np.ascontiguousarray(a, self.kinds["in%d" % i]) for i, a in enumerate(inputs)]
+        y = [np.zeros((n, *self.shape["out%d" % i]), self.kinds["out%d" % i]) for i in range(len(self.kinds) - len(x))]
+        p = lambda a: ctypes.c_void_p(a.ctypes.data)
+        got = self.run(p(self.cache), *map(p, x), ctypes.c_int(n), *map(p, y), p(arena), ctypes.c_size_t(bytes or self.bytes))
+        assert got == status and (arena[self.bytes:] == 0xA5).all(), "status %d" % got
+        return y
+
+    def parts(self, inputs, sizes):
+        self.begin()
+        made = [self([a[at:at + n] for a in inputs]) for at, n in zip(np.cumsum([0, *sizes]), sizes)]
+        return [np.concatenate(rows) for rows in zip(*made)]
+
+
+def prompt(path, feeds):
+    """What host/*.onnx make of a prompt as a whole, in ONNX Runtime, by name."""
+    values = dict(feeds)
+    for p in "pre", "core", "post":
+        judge = session(os.path.join(path, "host", p + ".onnx"))
+        made = dict(zip([o.name for o in judge.get_outputs()], judge.run(None, {i.name: values[i.name] for i in judge.get_inputs()})))
+        values.update(words(path, feeds, made) if p == "pre" else made)
+    return values
+
+
+def differ(path, *sizes):
+    """For calls of so many tokens each: {output: which of its rows are not those of the prompt as a whole}."""
+    pre, post = (onnx.load(os.path.join(path, "host", p + ".onnx")) for p in ("pre", "post"))
+    feeds, decoder = drawn(pre, 1), Decoder(path)
+    feeds = {i.name: feeds[i.name] for i in pre.graph.input}
+    want, inputs = prompt(path, feeds), [a.reshape(a.shape[1:]) for a in feeds.values()]
+    rows = lambda a, n: rows(a[0], n) if a.shape[0] == 1 else a[:n]
+    return [{o.name: why for o, y in zip(post.graph.output, decoder.parts(inputs, s)) for w in [rows(want[o.name], sum(s))] for why in [far(y.reshape(w.shape), w)] if why} for s in sizes]
+
+
+def cached(name, n):
+    file, path = os.path.join(t.tests, "models", "context", name + ".onnx"), t.at("cached-" + name)
+    if not os.path.exists(file): file = t.model(name)
+    if not os.path.isdir(path): t.good("compile", file, "--context", n, "--target", "c", "--whole", "-o", path)
+    return path
+
+
+def check_cache():
+    exports = sorted(os.path.basename(f)[:-5] for f in glob.glob(os.path.join(t.tests, "models", "context", "*.onnx")) if "-mask" not in f)
+    for name, n in (("gpt2-tiny", 16), ("stories260k-step", 64), *((name, 16) for name in t.drawn(exports, 6, str))):
+        path = cached(name, n)
+        sizes = (n,), (1,) * n, (3, 1, n - 7)
+        for s, wrong in zip(sizes, differ(path, *sizes)): t.case("%s: calls of %s tokens" % (name, s if len(s) < 9 else 1), str(wrong) if wrong else "")
+        t.case("%s: its own test" % name, tested(path, *(("gcc", ["-O3"]) if n > 16 else ("clang", ["-O1", *t.SANITIZE]))))
+    path, name, wrong = cached("stories260k-step", 64), t.at("story.json"), []
+    for cc, qemu in ("arm-linux-gnueabihf-gcc", "qemu-arm"), ("powerpc-linux-gnu-gcc", "qemu-ppc"):
+        if t.have(qemu, cc, qemu): t.case("a story, %s" % qemu, tested(path, cc, ["-static", "-O2"], [qemu]))
+    t.case("a story, used from C++", t.of_cpp(path, "model_run", "model_whole", "model_layers", "model_weights"))
+    t.good("lower", t.model("stories260k-step"), "--context", "64", "-o", name)
+    said = json.loads(t.good("run", name, "--generate", "63", "--prompt", "1"))["sequences"][0]["tokens"]
+    decoder, ids = Decoder(path), [1]
+    decoder.begin()
+    for _ in range(63): ids.append(int(decoder([ids[-1:]])[0].argmax()))
+    t.case("the text that mlo tells", "" if ids == said else "%s, mlo: %s" % (ids[:8], said[:8]))
+    for what, status, tokens, bytes in (("a token beyond the context", 1, [5, 5], None), ("no token", 1, [], None), ("an id outside of the table", 3, [1 << 40], None), ("an arena a byte short", 2, [5], decoder.bytes - 1)):
+        try: decoder([np.array(tokens, np.int64)], status, bytes)
+        except AssertionError as e: wrong.append("%s: %s" % (what, e))
+    t.case("what calls refuse", "; ".join(wrong))
+
+
+def behind(*nodes, constants=(), outputs=("y",)):
+    """gpt2-tiny with nodes behind its hidden states "h" [1,16,64], whose outputs are the model's."""
+    m = onnx.load(t.model("gpt2-tiny"))
+    last = m.graph.output[0].name
+    m.graph.node.extend(helper.make_node(op, [last if i == "h" else i for i in inputs], made, **attributes) for op, inputs, made, attributes in nodes)
+    m.graph.initializer.extend(numpy_helper.from_array(np.asarray(v), k) for k, v in constants)
+    m.graph.output.extend(onnx.ValueInfoProto(name=o) for o in outputs)
+    return onnx.shape_inference.infer_shapes(m)
+
+
+BEHIND = [("Softmax", ["h"], {"axis": -1}), ("LogSoftmax", ["h"], {"axis": 2}), ("ReduceMean", ["h", ints(-1)], {"keepdims": 0}), ("ReduceMax", ["h", ints(2)], {}), ("ArgMax", ["h"], {"axis": 2, "keepdims": 0}), ("Split", ["h", ints(10, 54)], {"axis": -1}, 2), ("Slice", ["h", ints(60), ints(3), ints(2), ints(-5)], {}),
+    ("Slice", ["h", ints(0, 8), ints(16, 20), ints(1, 2)], {}), ("Concat", ["h", floats(1, 16, 3), "h"], {"axis": 2}), ("Mul", ["h", floats(16, 1)], {}), ("Add", [floats(1, 16, 64), "h"], {}), ("Where", [np.arange(16)[:, None] % 3 == 0, "h", floats(64)], {}), ("Clip", ["h", np.float32(-.3), np.float32(.4)], {}), ("Tanh", ["h"], {}),
+    ("Greater", ["h", floats(1)], {}), ("Cast", ["h"], {"to": T.INT32}), ("MatMul", ["h", floats(64, 7)], {}), ("Gather", ["h", ints(5, -1)], {"axis": 2}), ("Reshape", ["h", ints(16, 8, 8)], {}), ("Reshape", ["h", ints(0, 0, 2, -1)], {}), ("Unsqueeze", ["h", ints(0)], {}), ("Expand", ["h", ints(1, 1, 16, 64)], {}),
+    ("Transpose", ["q"], {"perm": [0, 1, 3, 2]}), ("Gemm", ["s", floats(64, 5), floats(16, 1)], {}), ("Gemm", ["s", floats(64, 5), floats(5)], {}), ("LayerNormalization", ["h", floats(64)], {}), ("Max", ["h", floats(1), floats(16, 1)], {}), ("Squeeze", ["h", ints(0)], {})]
+MIXED = [("a token's logits", "what it makes is not of each token", ("Slice", ["h", ints(-1), ints(99), ints(1)], {})), ("one of them", "what it makes is not of each token", ("Gather", ["h", np.int64(-1)], {"axis": 1})), ("a mean", "what it makes is not of each token", ("ReduceMean", ["h", ints(1)], {})), ("a sum of all", "what it makes is not of each token", ("ReduceSum", ["h"], {"keepdims": 1})),
+    ("a softmax", "it mixes tokens", ("Softmax", ["h"], {"axis": 1})), ("from the last", "it takes tokens in another order", ("Slice", ["h", ints(-1), ints(-99), ints(1), ints(-1)], {})), ("a running sum", "what it makes of several tokens is not known", ("CumSum", ["h", np.int64(1)], {})), ("turned", "what it makes is not of each token", ("Transpose", ["h"], {"perm": [0, 2, 1]})),
+    ("products with each other", "it mixes tokens", ("MatMul", [floats(1, 16, 16), "h"], {})), ("one more", "what it makes is not of each token", ("Concat", ["h", floats(1, 1, 64)], {"axis": 1}))]
+
+
+def check_tokens():
+    nodes, constants, outputs = [("Reshape", ["h", "four"], ["q"], {}), ("Reshape", ["h", "two"], ["s"], {})], [("four", ints(1, 16, 4, 16)), ("two", ints(16, 64))], []
+    for k, (op, operands, attributes, *n) in enumerate(BEHIND):
+        constants += [("c%d_%d" % (k, i), v) for i, v in enumerate(operands) if not isinstance(v, str)]
+        made = ["y%d_%d" % (k, i) for i in range(n[0] if n else 1)]
+        nodes.append((op, [v if isinstance(v, str) else "c%d_%d" % (k, i) for i, v in enumerate(operands)], made, attributes))
+        outputs += made
+    onnx.save(behind(*nodes, constants=constants, outputs=outputs), t.at("behind.onnx"))
+    path = t.at("behind")
+    t.good("compile", t.at("behind.onnx"), "--context", "16", "--target", "c", "--whole", "-o", path)
+    t.case("behind the loop: its own test", tested(path, "clang", ["-O1", *t.SANITIZE]))
+    wrong = differ(path, (5, 1, 1, 8))[0]
+    for k, (op, operands, attributes, *n) in enumerate(BEHIND):
+        t.case("behind the loop: %s %s" % (op, [v if isinstance(v, str) else list(np.shape(v)) for v in operands]), "; ".join(w for name, w in wrong.items() if name.startswith("y%d_" % k)))
+    for what, said, (op, operands, attributes) in MIXED:
+        onnx.save(behind((op, [v if isinstance(v, str) else "c%d" % i for i, v in enumerate(operands)], ["y"], attributes), constants=[("c%d" % i, v) for i, v in enumerate(operands) if not isinstance(v, str)]), t.at("mixed.onnx"))
+        path = t.at("mixed")
+        refused("tokens: %s" % what, t.call("compile", t.at("mixed.onnx"), "--context", "16", "--target", "c", "--whole", "-o", path), path, "(%s): %s" % (op, said), "leave --whole out")
+
+
 def check_again():
     model, r = Model(built("bert-tiny-mask")), np.random.default_rng(5)
     frames = [[r.integers(0, 999, (1, 32)), np.broadcast_to(np.arange(32) < n, (1, 32))] for n in (32, 9, 20)]
@@ -297,7 +413,6 @@ def refused(name, p, path, *words):
 def check_refused():
     path = t.at("nothing")
     refused("without C", t.call("compile", t.model("bert-tiny"), "--whole", "-o", path), path, "--whole is of C; give --target c, too")
-    refused("a cache", t.call("compile", t.model("stories260k-step"), "--context", "64", "--target", "c", "--whole", "-o", path), path, "(Scan)", "--whole has no C yet", "leave --whole out")
     x = INPUTS["x"]
     near = [("GatherElements", ["x", np.zeros((2, 3, 4, 5), np.int64)], {}, "(GatherElements): C has no text for this operator"), ("Tile", ["x", ints(1, 2, 1, 1)], {}, "(Tile): C has no text for this operator"), ("Gemm", ["f", floats(150, 2), floats(2)], {"beta": .5}, "(Gemm): C has no text for a beta that is not 1"),
             ("Conv", ["w", floats(6, 4, 3, 3)], {"auto_pad": "SAME_UPPER"}, "(Conv): C has no text for auto_pad other than NOTSET"), ("Pad", ["x", ints(0, 0, 0, 1, 0, 0, 0, 1), np.float32(0)], {"mode": "reflect"}, "(Pad): C has no text for a mode that is not constant"),
@@ -348,4 +463,4 @@ def check_wrong():
         t.case("off by %g of the largest" % off, "" if said in p.stdout and (p.returncode == 0) == (b"PASS" in said) else p.stdout.decode() + p.stderr.decode())
 
 
-t.main(check_around, check_compilers, check_floats, check_operators, check_limits, check_index, check_again, check_refused, check_wrong, floor=250)
+t.main(check_around, check_compilers, check_floats, check_operators, check_limits, check_index, check_cache, check_tokens, check_again, check_refused, check_wrong, floor=305)

@@ -21,11 +21,26 @@ _Static_assert(@LARGEST@ <= MODEL_WHOLE_BYTES, "every place lies in the arena");
 @PLAIN@_Static_assert(MODEL_ARENA_BYTES <= @LOOP@, "what the loop needs is one of them");
 
 @STEPS@
-@SIGNATURE@ {
-    unsigned char *const a = arena;
+@EACH@/* One token, at its position: cache->tokens. */
+@EACH@static int token(@TAKES@) {
+@EACH@    (void)@POSITION@;
+@ONCE@@SIGNATURE@ {
+@ONCE@    unsigned char *const a = arena;
     int bad = 0;
     (void)a;
-    if (!arena || (uintptr_t)arena % MODEL_ALIGN || arena_bytes < MODEL_WHOLE_BYTES) return MODEL_E_ARENA;
+@ONCE@    if (!arena || (uintptr_t)arena % MODEL_ALIGN || arena_bytes < MODEL_WHOLE_BYTES) return MODEL_E_ARENA;
 @BODY@
-    return bad ? MODEL_E_INDEX : MODEL_OK;
+@ONCE@    return bad ? MODEL_E_INDEX : MODEL_OK;
+@EACH@    return bad;
 }
+@EACH@
+@EACH@@SIGNATURE@ {
+@EACH@    int bad = 0;
+@EACH@    if (!arena || (uintptr_t)arena % MODEL_ALIGN || arena_bytes < MODEL_WHOLE_BYTES) return MODEL_E_ARENA;
+@EACH@    if (tokens < 1 || cache->tokens < 0 || tokens > MODEL_TOKENS - cache->tokens) return MODEL_E_TOKENS;
+@EACH@    for (int t = 0; t < tokens; t++) {
+@EACH@        const int64_t position = cache->tokens;
+@EACH@        bad |= token(@GIVES@);
+@EACH@    }
+@EACH@    return bad ? MODEL_E_INDEX : MODEL_OK;
+@EACH@}

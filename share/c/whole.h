@@ -3,6 +3,9 @@
  *     static _Alignas(MODEL_ALIGN) unsigned char arena[MODEL_WHOLE_BYTES];
  *     int status = model_whole(@EXAMPLE@, arena, sizeof arena);
  *
+@EACH@ * Tokens go on where the last call ended, as cache says (zeroes: they begin); of each of them there are so many
+@EACH@ * numbers in and out.
+@EACH@ *
  * MODEL_E_INDEX: an index (a token's id, say) is outside of its table; the nearest row was taken. */
 @ARGUMENTS@
 #define MODEL_WHOLE_BYTES @ARENA@ /* of model_whole's arena: @PROOF@ */

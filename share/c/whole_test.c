@@ -25,7 +25,11 @@ static _Alignas(MODEL_ALIGN) unsigned char room[MODEL_WHOLE_BYTES + GUARD];
 static int whole(void) {
     memset(room, PAINT, sizeof room);
     for (int f = 0; f < WHOLE_FRAMES; f++) {
-        const int status = model_whole(@CALL@, room, MODEL_WHOLE_BYTES);
+@ONCE@        const int status = model_whole(@CALL@, room, MODEL_WHOLE_BYTES);
+@EACH@        int status = 0;
+@EACH@        memset(&cache, 0, sizeof cache);
+@EACH@        for (int i = 0, at = 0; i < CALLS && !status; at += call[i++])
+@EACH@            status = model_whole(@CALL@, room, MODEL_WHOLE_BYTES);
         if (status) {
             printf("MLO FAIL frame %d: model_whole returned %d\n", f, status);
             return 0;

@@ -8,14 +8,8 @@
  * cost: an evaluation of the model.
  */
 
-/* C is of the loop: what a core of ids has around it is not written, and so nothing is. What is around a loop with
- * caches is of a prompt as a whole. */
+/* C is of the loop: what a core of ids has around it is not written, and so nothing is. */
 static int mlo_c_fits(mlo *m, const mlo_core *c) {
-    if (c->slots && mlo_opt(m, "whole"))
-        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
-            "--whole has no C yet of a decoder that goes on from call to call (--context); leave "
-            "--whole out, and the host does what is around the loop (host/pre.onnx, "
-            "host/post.onnx), or --context, and a call takes a prompt as a whole");
     return mlo_around_rows(m, c) ? mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
                                        "--tokens has no C yet: it is of the loop alone; leave "
                                        "--tokens out, and the host does "
@@ -38,7 +32,7 @@ static int mlo_emit_flat(mlo *m, mlo_sink sink, void *user) {
     e->sink = sink;
     e->user = user;
     f->g = m->model->graph;
-    mlo_flat_writer w = { e, f, NULL, { 0 }, { 0, 0, 1 }, 0, NULL, 0 };
+    mlo_flat_writer w = { e, f, NULL, { 0 }, { 0, 0, 1 }, 0, NULL, 0, 0 };
     if (!mlo_flat_bind(m, bound, made, &count)) {
         if (mlo_opt(m, "whole"))
             mlo_whole_network(&w, bound, count);

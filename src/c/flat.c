@@ -16,6 +16,7 @@
  */
 enum { MLO_FLAT_EACH = 3, MLO_FLAT_OPERANDS = 5, MLO_FLAT_NOWHERE = -1 };
 enum { MLO_FLAT_WINDOW = 16 }; /* members of mlo_window */
+enum { MLO_TOKEN_NONE = -1 };
 
 typedef struct mlo_flat_value mlo_flat_value;
 struct mlo_flat_value {
@@ -36,6 +37,8 @@ struct mlo_flat_value {
     int parameter;
     int made; /* the step that makes it */
     int last; /* the step that reads it last */
+    int token; /* token.c: 1 + the axis of its tokens; MLO_TOKEN_NONE: a reader takes it as it is */
+    const mlo_node *reader; /* the one that says so */
 };
 
 typedef struct {
@@ -94,6 +97,8 @@ typedef struct {
     int real; /* 1: values have the model's own types, floats too (real.c) */
     const mlo_core *core; /* of its loop in integers; NULL: it has none */
     int64_t core_bytes; /* of that loop's arena */
+    mlo_flat_value
+        *position; /* of the token, where it goes on from call to call (token.c); or NULL */
     mlo_map wanted; /* values that somebody reads, but that loop */
     mlo_flat_rounds *rounds;
     size_t n_rounds;

@@ -16,6 +16,7 @@ typedef struct {
     int64_t frames; /* of the test of a model as a whole */
     const mlo_array *words; /* their inputs, frame by frame; `golden` has their outputs so */
     size_t n_in;
+    int64_t tokens; /* of a frame, where they come in calls (token.c); or 0 */
 } mlo_flat_writer;
 
 /* ---- model.c ---------------------------------------------------------------------------------- */
@@ -65,8 +66,9 @@ static const char *mlo_flat_start(const mlo_flat_step *s) {
 }
 /* The loop in integers: its streams, as its step takes them, and as model_run is given them. */
 static const char *mlo_flat_takes_text(mlo *m, const mlo_flat_step *s, int takes) {
-    const char *all = "";
-    for (int k = 0; k < s->n_in && mlo_eq(s->text, "c/loop.c"); k++) {
+    const char *all = !*s->before ? "" : takes ? "model_cache *cache, " : s->before;
+    if (!mlo_eq(s->text, "c/loop.c")) return "";
+    for (int k = 0; k < s->n_in; k++) {
         const char *type = mlo_flat_c_type(s->in[k]->dtype), *comma = k ? ", " : "";
         all = takes ? mlo_format(m, "%s%sconst %s *x%d", all, comma, type, k)
                     : mlo_format(m, "%s%sx%d%s", all, comma, k, mlo_or_empty(s->given[k]));

@@ -247,10 +247,11 @@ static int mlo_whole_core(mlo_flat *f) {
     mlo_flat_step *s = mlo_flat_step_new(f, "c/loop.c", "mlo_loop", mlo_flat_of(f, n->output[0]));
     if (!s) return mlo_failed(f->m);
     s->scratch = f->core_bytes;
+    if (f->position) s->before = "cache, ";
     for (int k = 0; k < MLO_WHOLE_STREAMS; k++) {
         const char *name = mlo_whole_stream(f, k);
         if (!name) continue;
-        s->given[s->n_in] = !k ? ", MODEL_TOKENS"
+        s->given[s->n_in] = !k ? f->position ? ", 1" : ", MODEL_TOKENS"
             : k == 2           ? mlo_format(f->m, ", %lld", (long long)mlo_replay_frame(f->core))
                                : NULL;
         MLO_TRY(mlo_flat_operand(f, s, mlo_flat_of(f, name)));

@@ -30,8 +30,8 @@ static const mlo_flat_value *mlo_whole_input(const mlo_flat *f, size_t k) {
     return NULL;
 }
 
-/* Arguments, three to a line. */
-static const char *mlo_whole_signature(const mlo_flat_writer *w) {
+/* Arguments, three to a line; `between` stands between inputs and outputs. */
+static const char *mlo_whole_streams(const mlo_flat_writer *w, const char *between) {
     mlo *m = w->e->m;
     const char *all = "";
     const size_t n_out = w->f->g->n_output;
@@ -39,10 +39,32 @@ static const char *mlo_whole_signature(const mlo_flat_writer *w) {
         const int in = k < w->n_in;
         const size_t i = in ? k : k - w->n_in;
         const mlo_flat_value *v = in ? mlo_whole_input(w->f, i) : mlo_whole_output(w->f, i);
-        all = mlo_format(m, "%s%s%s *%s%zu,%s", all, in ? "const " : "", mlo_flat_c_type(v->dtype),
-            in ? "in" : "out", i, k % 3 < 2 ? " " : "\n    ");
+        all = mlo_format(m, "%s%s%s%s *%s%zu,%s", all, k == w->n_in ? between : "",
+            in ? "const " : "", mlo_flat_c_type(v->dtype), in ? "in" : "out", i,
+            k % 3 < 2 ? " " : "\n    ");
     }
-    return mlo_format(m, "int model_whole(%svoid *arena, size_t arena_bytes)", all);
+    return all;
+}
+static const char *mlo_whole_signature(const mlo_flat_writer *w) {
+    return mlo_format(w->e->m, "int model_whole(%s%svoid *arena, size_t arena_bytes)",
+        w->tokens ? "model_cache *cache, " : "",
+        mlo_whole_streams(w, w->tokens ? "int tokens, " : ""));
+}
+
+/* What one token takes, and is given: of each stream its numbers. */
+static const char *mlo_whole_token_takes(const mlo_flat_writer *w) {
+    return mlo_format(w->e->m, "model_cache *cache, %sunsigned char *a",
+        mlo_whole_streams(w, mlo_format(w->e->m, "const int64_t *in%zu, ", w->n_in)));
+}
+static const char *mlo_whole_token_gives(const mlo_flat_writer *w) {
+    mlo *m = w->e->m;
+    const char *all = "cache, ";
+    for (size_t k = 0; k < w->n_in; k++)
+        all = mlo_format(m, "%sin%zu + (size_t)t * MODEL_IN%zu, ", all, k, k);
+    all = mlo_format(m, "%s&position, ", all);
+    for (size_t i = 0; i < w->f->g->n_output; i++)
+        all = mlo_format(m, "%sout%zu + (size_t)t * MODEL_OUT%zu, ", all, i, i);
+    return mlo_format(m, "%s(unsigned char *)arena", all);
 }
 
 /* ---- model.h ------------------------------------------------------------------------------------- */
@@ -50,9 +72,9 @@ static const char *mlo_whole_signature(const mlo_flat_writer *w) {
 static void mlo_whole_argument(
     mlo_flat_writer *w, const char *kind, size_t i, const char *name, const mlo_flat_value *v) {
     mlo *m = w->e->m;
-    mlo_line(w->e, "#define MODEL_%s%zu %lld /* numbers of %s%zu, '%s' %s */",
+    mlo_line(w->e, "#define MODEL_%s%zu %lld /* numbers of %s%zu, '%s' %s%s */",
         *kind == 'i' ? "IN" : "OUT", i, (long long)v->count, kind, i, mlo_flat_said(m, name),
-        mlo_dims_text(m, v->rank, v->dims));
+        mlo_dims_text(m, v->rank, v->dims), w->tokens ? ", of a token" : "");
 }
 static void mlo_whole_arguments(void *user) {
     mlo_flat_writer *w = (mlo_flat_writer *)user;
@@ -69,7 +91,11 @@ static const char *mlo_whole_header(mlo_flat_writer *w) {
     const mlo_hole holes[] = {
         { "NEEDS", around ? "whole.c has it, which needs libm (-lm)." : "It needs libm (-lm).",
             NULL },
-        { "EXAMPLE", w->f->g->n_output > 1 ? "in0, .., out0, .." : "in0, .., out0", NULL },
+        { "EXAMPLE",
+            mlo_format(m, "%s, .., %sout0%s", w->tokens ? "&cache, in0" : "in0",
+                w->tokens ? "tokens, " : "", w->f->g->n_output > 1 ? ", .." : ""),
+            NULL },
+        { "EACH", mlo_guide_if(w->tokens > 0), NULL },
         { "ARENA", mlo_integer(m, mlo_max(w->f->plan.bytes, MLO_PLAN_ALIGN)), NULL },
         { "PROOF", mlo_plan_text(m, &w->f->plan), NULL },
         { "AROUND", around ? " around the layers" : "", NULL },
@@ -111,7 +137,10 @@ static int mlo_whole_emit_code(mlo_flat_writer *w, const char *file) {
         { "LOOP", mlo_integer(m, f->core_bytes), NULL }, { "KERNELS", NULL, mlo_flat_kernels },
         { "LARGEST", mlo_integer(m, largest), NULL }, { "SIGNATURE", mlo_whole_signature(w), NULL },
         { "BODY", NULL, mlo_whole_body }, { "STEPS", NULL, mlo_whole_profile },
-        { NULL, NULL, NULL } };
+        { "EACH", mlo_guide_if(w->tokens > 0), NULL }, { "ONCE", mlo_guide_if(!w->tokens), NULL },
+        { "TAKES", w->tokens ? mlo_whole_token_takes(w) : "", NULL },
+        { "GIVES", w->tokens ? mlo_whole_token_gives(w) : "", NULL },
+        { "POSITION", mlo_format(m, "in%zu", w->n_in), NULL }, { NULL, NULL, NULL } };
     mlo_emit_c_lines(e, real);
     MLO_TRY(mlo_share_copy(&e->t, "c/number.h", none, w));
     MLO_TRY(mlo_file_text(e, "real.h"));
@@ -161,7 +190,7 @@ static void mlo_whole_words(void *user) {
         const mlo_flat_value *v = mlo_whole_output(w->f, i);
         mlo_whole_stream_words(w, "whole_golden", i, n_out, w->golden, v->dtype);
         mlo_line(w->e, "static %s whole_out%zu[%lld];", mlo_flat_c_type(v->dtype), i,
-            (long long)v->count);
+            (long long)mlo_array_count(&w->golden[i]));
     }
 }
 static void mlo_whole_compare(void *user) {
@@ -169,21 +198,28 @@ static void mlo_whole_compare(void *user) {
     for (size_t i = 0; i < w->f->g->n_output; i++) {
         const mlo_flat_value *v = mlo_whole_output(w->f, i);
         mlo_line(w->e, "        NEAR(\"%zu\", %lld, whole_out%zu, whole_golden%zu[f], %s);", i,
-            (long long)v->count, i, i, v->dtype == MLO_FLOAT ? "TOLERANCE" : "0");
+            (long long)(v->count * mlo_max(w->tokens, 1)), i, i,
+            v->dtype == MLO_FLOAT ? "TOLERANCE" : "0");
     }
 }
 static int64_t mlo_whole_total(const mlo_flat_writer *w) {
     int64_t total = 0;
     for (size_t i = 0; i < w->f->g->n_output; i++) total += mlo_whole_output(w->f, i)->count;
-    return total * w->frames;
+    return total * w->frames * mlo_max(w->tokens, 1);
 }
 static const char *mlo_whole_test(mlo_flat_writer *w) {
     mlo *m = w->e->m;
-    const char *call = "";
-    for (size_t k = 0; k < w->n_in; k++) call = mlo_format(m, "%swhole_in%zu[f], ", call, k);
+    const int each = w->tokens > 0;
+    const char *call = each ? "&cache, " : "";
+    for (size_t k = 0; k < w->n_in; k++)
+        call = mlo_format(m, "%swhole_in%zu[f]%s, ", call, k,
+            each ? mlo_format(m, " + at * MODEL_IN%zu", k) : "");
+    if (each) call = mlo_format(m, "%scall[i], ", call);
     for (size_t i = 0; i < w->f->g->n_output; i++)
-        call = mlo_format(m, "%s%swhole_out%zu", call, i ? ", " : "", i);
+        call = mlo_format(m, "%s%swhole_out%zu%s", call, i ? ", " : "", i,
+            each ? mlo_format(m, " + at * MODEL_OUT%zu", i) : "");
     const mlo_hole holes[] = { { "WORDS", NULL, mlo_whole_words }, { "CALL", call, NULL },
+        { "EACH", mlo_guide_if(each), NULL }, { "ONCE", mlo_guide_if(!each), NULL },
         { "FRAMES", mlo_integer(m, w->frames), NULL }, { "COMPARE", NULL, mlo_whole_compare },
         { "TOTAL", mlo_integer(m, mlo_whole_total(w)), NULL },
         { "BODY", mlo_guide_if(w->f->core != NULL), NULL },
@@ -249,6 +285,11 @@ static int mlo_whole_around(mlo_emitter *e, int64_t loop_bytes, mlo_c_more *whol
     w->f = f;
     w->loop.rounds = 1;
     MLO_TRY(mlo_whole_frames(w));
+    if (e->c->slots) {
+        mlo_ordered order[MLO_BENCH_JOBS];
+        w->tokens = order[mlo_bench_orders(e->c, order) - 1].start + 1;
+        MLO_TRY(mlo_token_values(f, w->n_in));
+    }
     MLO_TRY(mlo_whole_steps(f));
     MLO_TRY(mlo_flat_plan(f));
     w->loop = mlo_flat_find_loop(f);

@@ -404,6 +404,7 @@ static int mlo_emit_c_guide(const mlo_c_writer *w, const mlo_border *border) {
         { "PROOF", mlo_format(m, "%s", mlo_c_fit_text(m, b)), NULL },
         { "JOBS", c->slots ? "" : NULL, NULL },
         { "WHOLE", mlo_guide_if(w->whole.header != NULL), NULL },
+        { "WHOLE_CACHE", mlo_guide_if(w->whole.header && c->slots), NULL },
         { "WHOLE_BYTES", mlo_integer(m, w->whole.bytes), NULL },
         { "WHOLE_SIGNATURE", mlo_or_empty(w->whole.signature), NULL },
         { "SIGNATURE", mlo_format(m, "%s", mlo_c_signature(e)), NULL },
