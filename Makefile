@@ -1,8 +1,9 @@
-# mlo: make deps (once), make, make demo, make test.
+# mlo: sh tools/install.sh, or make packages (once), make; make demo, make test.
 #
 #   make          the command line, ./mlo, from src/ (dev) with the texts of verilog/ and share/ inside
-#   make deps     installs what is missing (Debian packages; a Python environment in .venv) and says so
-#   make demo     a BERT from .onnx to Verilog that is simulated; it stays in demo/
+#   make packages installs what mlo and its simulations need and this machine lacks (Debian packages), and says so
+#   make deps     the same of everything that tests need: more packages, gigabytes of them, and a Python environment in .venv
+#   make demo     a BERT from .onnx to Verilog that is simulated, and its page; it stays in demo/
 #   make story    a trained Llama tells its story, in integers and in Verilog that is simulated; it stays in story/
 #   make test     deps, build, and what a change is likely to break: minutes
 #   make test-all every test, as .ci/run calls it; make costs writes what each may cost, tests/costs.txt; make test-full leaves nothing to the date
@@ -31,20 +32,23 @@ STRICT  := -std=c99 -pedantic -Wall -Wextra -Wconversion
 PLUS    := -x c++ -Wall -Werror
 PYTHON  := .venv/bin/python
 
-PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev nanopb zlib1g-dev iverilog verilator g++ yosys z3 clang libclang-rt-14-dev valgrind qemu-user gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-powerpc-linux-gnu libc6-dev-powerpc-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-system-arm gcc-arm-none-eabi libnewlib-arm-none-eabi gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf ccache jq groff-base locales python3 python3-venv libpython3-dev cmake pkg-config zsh fish chromium dpkg-dev emscripten lintian parallel tcl
+# what mlo is made of and simulates with; and what its tests and packages take
+PACKAGES := gcc make libc6-dev libcjson-dev libnanopb-dev zlib1g-dev iverilog verilator g++
+TESTING  := nanopb yosys z3 clang libclang-rt-14-dev valgrind qemu-user gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-powerpc-linux-gnu libc6-dev-powerpc-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-system-arm gcc-arm-none-eabi libnewlib-arm-none-eabi gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf ccache jq groff-base locales python3 python3-venv libpython3-dev cmake pkg-config zsh fish chromium dpkg-dev emscripten lintian parallel tcl
 
 SRC     := $(wildcard src/*.c src/*/*.c)
 CLI     := main.c $(wildcard cli/*.c)
 TEXTS   := $(wildcard verilog/*.v share share/* share/*/* src/exact/*.c)
 
-.PHONY: wheel web npm deb dist all deps packages demo story test test-all test-full costs bench synth fuzz lint format install uninstall clean prove mutants coverage
+.PHONY: wheel web npm deb dist all ready deps packages testing demo story test test-all test-full costs bench synth fuzz lint format install uninstall clean prove mutants coverage
 all: mlo
 
 mlo: build/main.o build/mlo.o
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# (one object, for the program and for the libraries both ways: it takes a minute)
 build/mlo.o: $(SRC) mlo.h build/texts.c
-	$(CC) $(STRICT) $(CFLAGS) -I. -Ibuild -c -o $@ src/mlo.c
+	$(CC) $(STRICT) $(CFLAGS) -fPIC -I. -Ibuild -c -o $@ src/mlo.c
 
 build/main.o: $(CLI) mlo.h | build
 	$(CC) $(STRICT) $(CFLAGS) -I. -c -o $@ main.c
@@ -63,31 +67,34 @@ mlo.c: $(SRC) build/texts.c tools/amalgamate.sh
 deps: .venv/ready
 	@echo "deps: everything is there"
 
-packages: | build
-	@missing=; for p in $(PACKAGES); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'install ok installed' || missing="$$missing $$p"; done; \
+packages: NEEDED := $(PACKAGES)
+testing: NEEDED := $(PACKAGES) $(TESTING)
+packages testing: | build
+	@missing=; for p in $(NEEDED); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'install ok installed' || missing="$$missing $$p"; done; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
+	if ! command -v apt-get > /dev/null; then echo "$@: there is no apt-get here; what it would install is$$missing"; exit 1; fi; \
 	sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
-	echo "deps: installing$$missing"; \
-	$$sudo apt-get update -qq && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing > build/apt.log 2>&1 || { tail -5 build/apt.log; echo "deps: apt-get failed; see build/apt.log"; exit 1; }
+	echo "$@: installing$$missing"; \
+	$$sudo apt-get update -qq && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing > build/apt.log 2>&1 || { tail -5 build/apt.log; echo "$@: apt-get failed; see build/apt.log"; exit 1; }
 
-.venv/ready: tests/requirements.txt | packages
+.venv/ready: tests/requirements.txt | testing
 	@echo "deps: Python packages into .venv"
 	@python3 -m venv .venv
 	@.venv/bin/pip install -q --no-compile --disable-pip-version-check -r tests/requirements.txt
 	@touch $@
 
-# Variables of the rules above are settled before deps has run, so what needs both calls make again.
-demo: deps
+# Variables of the rules above are settled before packages are there, so what needs both calls make again.
+demo: packages
 	@$(MAKE) --no-print-directory -s mlo
 	@sh examples/demo.sh ./mlo
-story: deps
+story: packages
 	@$(MAKE) --no-print-directory -s mlo
 	@sh examples/story.sh ./mlo
 
 test: TIER := --quick
 costs: TIER := --costs
 test-full: TIER := --full
-test test-all test-full costs: packages
+test test-all test-full costs: testing
 	@$(MAKE) --no-print-directory -j2 deps mlo
 	@$(PYTHON) tests/run.py ./mlo $(TIER)
 
@@ -144,9 +151,7 @@ LIBLIBS ?= -lprotobuf-nanopb -lcjson -lm
 TO      := $(DESTDIR)$(PREFIX)
 FILLED  := sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@MAJOR@|$(MAJOR)|' -e 's|@LIBS@|$(LIBLIBS)|'
 
-build/mlo.pic.o: $(SRC) mlo.h build/texts.c
-	$(CC) -std=c99 $(CFLAGS) -fPIC -I. -Ibuild -c -o $@ src/mlo.c
-build/libmlo.so.$(VERSION): build/mlo.pic.o tools/mlo.map
+build/libmlo.so.$(VERSION): build/mlo.o tools/mlo.map
 	$(CC) $(LDFLAGS) -shared -Wl,-soname,libmlo.so.$(MAJOR) -Wl,--version-script=tools/mlo.map -Wl,-z,defs -o $@ $< $(LIBLIBS)
 build/libmlo.a: build/mlo.o
 	rm -f $@
@@ -155,7 +160,9 @@ build/libmlo.a: build/mlo.o
 INSTALLED := bin/mlo include/mlo.h $(LIBDIR)/libmlo.a $(LIBDIR)/libmlo.so.$(VERSION) $(LIBDIR)/libmlo.so.$(MAJOR) $(LIBDIR)/libmlo.so $(LIBDIR)/pkgconfig/mlo.pc $(LIBDIR)/cmake/mlo/mlo-config.cmake $(LIBDIR)/cmake/mlo/mlo-config-version.cmake \
 	share/mlo/mlo.c share/man/man1/mlo.1 share/bash-completion/completions/mlo share/zsh/site-functions/_mlo share/fish/vendor_completions.d/mlo.fish
 
-install: mlo mlo.c build/libmlo.a build/libmlo.so.$(VERSION)
+ready: mlo mlo.c build/libmlo.a build/libmlo.so.$(VERSION)
+
+install: ready
 	mkdir -p $(sort $(dir $(addprefix $(TO)/,$(INSTALLED))))
 	install -m 755 mlo $(TO)/bin/mlo
 	install -m 644 mlo.h $(TO)/include/mlo.h
@@ -198,9 +205,9 @@ $(THIRD)/ready: tools/third.sh | build
 build/pic/%.o: $(THIRD)/ready
 	@mkdir -p build/pic
 	$(CC) $(CFLAGS) -fPIC -I$(THIRD) -c -o $@ $(or $(wildcard $(THIRD)/$*.c),$(THIRD)/cjson/$*.c)
-build/wheel/libmlo.so: build/mlo.pic.o $(WITHIN) tools/mlo.map
+build/wheel/libmlo.so: build/mlo.o $(WITHIN) tools/mlo.map
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -s -shared -Wl,-soname,libmlo.so -Wl,--version-script=tools/mlo.map -Wl,-z,defs -o $@ build/mlo.pic.o $(WITHIN) -lm
+	$(CC) $(LDFLAGS) -s -shared -Wl,-soname,libmlo.so -Wl,--version-script=tools/mlo.map -Wl,-z,defs -o $@ build/mlo.o $(WITHIN) -lm
 build/wheel/mlo: build/main.o build/wheel/libmlo.so
 	$(CC) $(LDFLAGS) -s -Wl,-rpath,'$$ORIGIN' -o $@ build/main.o build/wheel/libmlo.so build/pic/cJSON.o $(ZLIB) -lm -lpthread
 

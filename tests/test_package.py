@@ -60,6 +60,33 @@ def check_files():
     t.case("make uninstall leaves what is not its own", p.stderr[-300:] if p.returncode or files(staged) != {"usr/share/other"} or os.path.exists(os.path.join(staged, "usr/share/mlo")) else "")
 
 
+# what a bare machine lacks and a script must not have: this one asks nobody, and writes down who was asked
+ASKED = """#!/bin/sh
+echo "$(basename "$0") $*" >> "%s"
+case "$(basename "$0") $*" in sudo*) exec "$@";; *install*make*) ln -s "%s" "$(dirname "$0")/make";; esac
+"""
+
+
+def check_install():
+    """tools/install.sh, README's first command: nothing but what is missing is asked for; what is then there runs. Without make, apt-get brings it first."""
+    if not t.have("tools/install.sh", "make", "dpkg-query"): return
+    d, log = source(), t.at("asked.log")
+    os.makedirs(t.at("bin"))
+    for name in "apt-get", "sudo": os.chmod(t.write("bin/" + name, ASKED % (log, shutil.which("make"))), 0o755)
+    for tool in "sh id mkdir dirname basename env ln sed rm install grep cat cc ar mv sort find tr awk git date uname touch chmod expr cp test printf ls gcc as ld".split():
+        if shutil.which(tool): os.symlink(shutil.which(tool), os.path.join(t.at("bin"), tool))
+    # a machine that says that everything is there
+    os.chmod(t.write("bin/dpkg-query", "#!/bin/sh\necho install ok installed\n"), 0o755)
+    p = run("sh", d + "/tools/install.sh", PATH=t.at("bin"), PREFIX=t.at("mine"), CFLAGS="-O0")
+    asked = t.read(log).decode().splitlines() if os.path.exists(log) else []
+    t.case("tools/install.sh: a machine without make", p.stderr[-300:] if p.returncode else "" if [a for a in asked if "apt-get install" in a or a.startswith("apt-get update")] and not any("g++" in a for a in asked) else str(asked))
+    q = run(t.at("mine/bin/mlo"), "--version") if not p.returncode else p
+    t.case("tools/install.sh: what it installed", "" if not q.returncode and q.stdout in p.stdout else q.stderr[-200:] + p.stdout[-200:])
+    os.remove(log)
+    p = run("sh", d + "/tools/install.sh", PATH=t.at("bin"), PREFIX=t.at("mine"), CFLAGS="-O0")
+    t.case("tools/install.sh again: nothing is asked for", p.stderr[-300:] if p.returncode else t.read(log).decode() if os.path.exists(log) else "")
+
+
 def check_symbols():
     """The functions of mlo.h, each with the version; nothing else."""
     if not t.have("symbols", "nm", "readelf"): return
@@ -230,4 +257,4 @@ def check_wheel():
 
 
 if __name__ == "__main__":
-    t.main(check_files, check_symbols, check_pkgconfig, check_cmake, check_deb, check_dist, check_wheel, floor=36)
+    t.main(check_files, check_install, check_symbols, check_pkgconfig, check_cmake, check_deb, check_dist, check_wheel, floor=39)

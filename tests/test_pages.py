@@ -6,7 +6,7 @@
 
 A block `console` is run and what it says compared; `sh` must succeed; `c` must compile; `python` must run, `json` parse. A page's blocks are run in turn, in one folder
 as a reader has it after `make`, where `../` of docs/ is that folder. Commands that need the whole repository (its Makefile, a test) are run in it; what takes long or
-installs (`make ..`) is asked with -n whether it is there."""
+installs (`make ..`, `sh tools/..`) is asked with -n whether it is there (test_package runs tools/install.sh)."""
 import glob, json, os, re, shutil, subprocess, sys
 import harness as t
 from harness import at, case
@@ -46,14 +46,14 @@ def alike(got, want):
     return re.fullmatch(pattern, "\n".join(got)) is not None
 
 
-def of_repository(command): return re.match(r"make (?!-C)|make$|python tests/|grep .*src/", command)
+def of_repository(command): return re.match(r"make (?!-C)|make$|python tests/|grep .*src/|sh tools/", command)
 
 
 def sh(name, text):
     """A block's lines; those of the repository one by one."""
     mine = [l for l in text.splitlines() if of_repository(l)]
     for l in mine:
-        p = shell(re.sub(r"\b(sudo )?make\b", "make -n", l) + (" > /dev/null" if l.startswith("make") else ""), t.root)
+        p = shell(re.sub(r"^sh ", "sh -n ", re.sub(r"\b(sudo )?make\b", "make -n", l)) + (" > /dev/null" if l.startswith("make") else ""), t.root)
         case(f"{name}: {l[:60]}", "" if p.returncode == 0 else f"status {p.returncode}: {p.stdout[-300:]}")
     rest = "\n".join(l for l in text.splitlines() if not of_repository(l))
     if not rest: return
