@@ -182,6 +182,19 @@ static int cli_pareto(cli *c, const char *path) {
     return lines ? cli_write_file(c, path, lines, strlen(lines)) : cli_failed(c);
 }
 
+/* A person gets what `show` says of the model: the model itself is thousands of lines. */
+static int cli_stage_tell(cli *c) {
+    cli_out o;
+    cli_out_open(c, &o, NULL);
+    mlo_show(c->m, "text", cli_out_sink, &o);
+    cli_out_close(c, &o);
+    if (!cli_failed(c))
+        fprintf(stderr,
+            "\nmlo: the model itself goes to a file or into a pipe: mlo %s .. -o FILE\n",
+            c->verb->name);
+    return cli_failed(c);
+}
+
 static int cli_stage(cli *c) {
     const char *path = cli_value(c, "o");
     int binary = cli_value(c, "onnx") || (path && cli_ends(path, ".onnx"));
@@ -195,6 +208,8 @@ static int cli_stage(cli *c) {
             cli_pareto(c, path);
         else if (binary)
             cli_write_onnx(c, c->m, path);
+        else if (!path && isatty(STDOUT_FILENO))
+            cli_stage_tell(c);
         else {
             cli_out o;
             cli_out_open(c, &o, path);
@@ -492,6 +507,10 @@ static int cli_show(cli *c) {
     if (n > 1)
         return cli_fail(c, MLO_E_USAGE, NULL,
             "--text, --json, --dot, --html and --svg exclude each other; give one");
+    if ((!strcmp(format, "html") || !strcmp(format, "svg")) && !cli_value(c, "o")
+        && isatty(STDOUT_FILENO))
+        return cli_fail(c, MLO_E_USAGE, NULL,
+            "--%s is for a browser, and stdout is a terminal; add -o FILE.%s", format, format);
     if (cli_value(c, "wave") && strcmp(format, "html"))
         return cli_fail(c, MLO_E_USAGE, NULL, "--wave is drawn on the page; give --html, too");
     if (cli_value(c, "window") && !cli_value(c, "wave"))

@@ -132,6 +132,21 @@ def check_terminal():
         t.case("in a pipe: " + " ".join(args), "" if "error" in json.loads(p.stdout) else p.stdout[:100] or "it says nothing")
 
 
+def check_person():
+    """On a terminal a stage says what `show` says of its model, and where the model itself goes; a page is written to a file."""
+    for verb, model, word in ("read", B, "input_ids"), ("roll", B, "loop: 2 iterations"), ("quantize", "q.json", "loop: 2 iterations"), ("lower", "q.json", "mlo.MVU"):
+        code, out, err = on_terminal(verb, model)
+        want = t.good("show", input=t.good(verb, model, cwd=place()), cwd=place()).decode().splitlines()[-5:]
+        t.case("on a terminal: %s %s" % (verb, model), "" if code == 0 and word in out and out.splitlines()[-5:] == want and err.endswith("mlo %s .. -o FILE\n" % verb) else f"{code} {out[-300:]!r} {err!r}")
+    code, out, err = on_terminal("read", B, "-o", "there.json")
+    t.case("on a terminal: -o", "" if code == 0 and not out and not err and t.good("show", "there.json", cwd=place()) else f"{out[:100]!r} {err!r}")
+    for kind in "html", "svg":
+        code, out, err = on_terminal("show", B, "--" + kind)
+        t.case("on a terminal: show --" + kind, "" if code == 2 and not out and err.count("\n") == 1 and "add -o FILE." + kind in err else f"{code} {out[:100]!r} {err!r}")
+        code, out, err = on_terminal("show", B, "--" + kind, "-o", "page." + kind)
+        t.case("on a terminal: show --%s -o" % kind, "" if code == 0 and not out and os.path.getsize(os.path.join(place(), "page." + kind)) > 2000 else f"{code} {err}")
+
+
 def screen(said):
     """The lines that a terminal shows in the end."""
     return [line.rpartition("\r\x1b[K")[2] for line in said.replace("\r\n", "\n").split("\n")]
@@ -190,4 +205,4 @@ def check_completion():
     t.case("completion: all devices", "" if " ".join(devices) in t.good("help", "--completion", "bash").decode() else str(devices))
 
 
-t.main(check_table, check_terminal, check_progress, check_help, check_completion, floor=123)
+t.main(check_table, check_terminal, check_person, check_progress, check_help, check_completion, floor=132)
