@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: MIT
 """Pages of `mlo show --html` in a browser: nothing is wider than a phone's screen but what scrolls by itself, and paper holds them.
 
-    python tests/test_layout.py path/to/mlo [CHECK ...]"""
-import html, json, os, re, shutil, subprocess
+    python tests/test_layout.py path/to/mlo [CHECK ...]
+
+`shots` leaves every page as pictures in build/shots, to be looked at: wide and narrow, light and dark, printed."""
+import html, json, os, re, shutil, subprocess, sys, zlib
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 import harness as t
+from chrome import Browser
 
 WIDTHS = (390, 768, 1280)
 # in the page, once it is laid out: its width, that of all its content, and what sticks out that no box around it scrolls
@@ -146,4 +149,63 @@ def check_reader():
     t.case("reader: the first one is unfolded and in sight", "" if said["first"] == "1 of 13" and said["seen"] and any(said["unfolded"]) else str(said))
 
 
-t.main(check_widths, check_paper, check_strips, check_reader, floor=42)
+# texts whose colour is too near to that of what lies behind them: a third of WCAG's scale for large ones, the whole for small ones
+PALE = """(() => {
+    const parts = c => (c.match(/[\\d.]+/g) || []).map(Number), lum = c => { const [r, g, b] = parts(c).map(x => (x /= 255) <= .03928 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b }
+    const behind = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor, p = parts(c); if (p.length === 3 || p[3] === 1) return c } return 'rgb(255,255,255)' }
+    const out = {}
+    for (const e of document.querySelectorAll('main *')) {
+        if (!e.offsetParent || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) continue
+        const s = getComputedStyle(e), [a, b] = [lum(s.color), lum(behind(e))].sort((x, y) => y - x), ratio = (a + .05) / (b + .05)
+        if (ratio < 4) out[e.tagName + '.' + e.className + ' ' + s.color + ' on ' + behind(e)] = ratio.toFixed(1)
+    }
+    return out })()"""
+
+
+def sheets(pdf):
+    """Of each page of a PDF of Chromium's: how many operators draw something on it."""
+    bodies = {int(n): b for n, b in re.findall(rb"\n(\d+) 0 obj\n(.*?)\nendobj", b"\n" + pdf, re.S)}
+    for b in bodies.values():
+        if not re.search(rb"/Type\s*/Page\b", b): continue
+        stream = bodies[int(re.search(rb"/Contents (\d+) 0 R", b)[1])]
+        data = stream[stream.index(b"stream\n") + 7:stream.rindex(b"\nendstream")]
+        yield len(re.findall(rb"\b(?:TJ|Tj|f|S|Do)\b", zlib.decompress(data) if b"/FlateDecode" in stream else data))
+
+
+def pictured():
+    """The pages above; twelve layers, the same with what a simulation said, and a sweep's."""
+    made = {**pages(), "twelve layers": t.good("show", "--html", t.model("bert-12")).decode()}
+    little = os.path.join(t.tests, "models/families/bert-d18-eager-none-a.onnx")
+    t.good("compile", little, "--pe", "4", "--simd", "4", "-o", t.at("little"))
+    if shutil.which("iverilog"):
+        t.good("sim", t.at("little"), "--simulator", "icarus", "--wave", t.at("little.vcd"))
+        made["simulated"] = t.good("show", "--html", t.at("little"), "--wave", t.at("little.vcd")).decode()
+    row = dict(weights=8, memory="layer", multipliers=96, lut=9000, ff=9000, dsp=10, bram=4, cosine=.999, relative=.02)
+    t.write("points.jsonl", "".join(json.dumps({**row, "target": 1000 * k, "cycles": 900 * k, "multipliers": 900 // k, "lut": 20000 // k, "relative": .02 * k}) + "\n" for k in range(1, 9)))
+    made["a sweep"] = subprocess.run([sys.executable, os.path.join(t.root, "examples/sweep/plot.py"), t.at("points.jsonl")], capture_output=True, text=True).stdout
+    return made
+
+
+def check_shots():
+    """On screens wide and narrow, light and dark: something in every stretch of a page, legible; on paper no sheet is empty."""
+    if not t.have("pictures of pages", "chromium"): return
+    folder = os.path.join(t.root, "build", "shots")
+    os.makedirs(folder, exist_ok=True)
+    for kind, page in pictured().items():
+        path, at = t.write(kind.replace(" ", "-") + ".html", page), os.path.join(folder, kind.replace(" ", "-"))
+        b = Browser(path)
+        try:
+            b.until("document.readyState === 'complete'")
+            for width, scheme in ((w, s) for w in (1280, 390) for s in ("light", "dark")):
+                high, empty, edge = b.looked_at(b.shot(width, scheme, "%s-%d-%s.png" % (at, width, scheme)))
+                over = b.js("document.documentElement.scrollWidth - innerWidth")
+                pale = b.js(PALE)
+                why = "%d rows of %d are empty" % (empty, high) if empty > 300 else "%d pixels too wide" % over if over > 0 else "the edge is %s" % edge if (sum(edge) < 200) != (scheme == "dark") else pale
+                t.case("%s, %d pixels, %s" % (kind, width, scheme), why)
+            drawn = list(sheets(b.paper(at + ".pdf")))
+            t.case("%s: something on every sheet" % kind, "" if drawn and min(drawn) >= 3 else str(drawn))
+            t.case("%s: no errors" % kind, [m for m in b.said if m["method"] != "Network.requestWillBeSent"])
+        finally: b.close()
+
+
+t.main(check_widths, check_paper, check_strips, check_reader, check_shots, floor=90)

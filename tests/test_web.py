@@ -4,70 +4,12 @@
 Its lesson draws ONNX Runtime's numbers: floats within 1e-4 of the largest of a row, shares of a softmax within 1e-5, integers as the kernel's contract has them.
 `make npm`: a package for Node.js that does, too, installed where nothing else is.
 
-    python tests/test_web.py path/to/mlo [CHECK ...]
-
-Chromium is asked over its debugging pipe (a message is JSON and a NUL: in at file descriptor 3, out at 4)."""
+    python tests/test_web.py path/to/mlo [CHECK ...]"""
 import base64, io, json, os, re, shutil, subprocess, tarfile, time
 import numpy as np
 import onnx, onnxruntime
 import harness as t
-
-
-class Browser:
-    """Chromium with one page; raises after so many seconds without what was waited for."""
-
-    def __init__(self, page):
-        to, out = os.pipe(), os.pipe()
-        def ends():
-            os.dup2(os.dup(to[0]), 3, inheritable=True)
-            os.dup2(os.dup(out[1]), 4, inheritable=True)
-        high = [os.dup(fd) for fd in (to[1], out[0])]
-        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--user-data-dir=" + t.at("profile"), "--window-size=1280,900"]
-        self.p = subprocess.Popen(["chromium", *flags, "about:blank"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, close_fds=False, preexec_fn=ends)
-        for fd in (*to, *out): os.close(fd)
-        self.to, self.out, self.n, self.said, self.session = os.fdopen(high[0], "wb", 0), os.fdopen(high[1], "rb"), 0, [], None
-        target = next(x for x in self("Target.getTargets")["targetInfos"] if x["type"] == "page")
-        self.session = self("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
-        for domain in "Page", "Runtime", "Log", "Network": self(domain + ".enable")
-        self("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1)
-        self("Page.navigate", url="file://" + page)
-
-    def __call__(self, method, **params):
-        self.n += 1
-        self.to.write(json.dumps({"id": self.n, "method": method, "params": params, **({"sessionId": self.session} if self.session else {})}).encode() + b"\0")
-        while True:
-            piece = b""
-            while not piece.endswith(b"\0"): piece += self.out.read1(1 << 20) if not piece else self.rest()
-            *whole, left = piece.split(b"\0")
-            for m in map(json.loads, whole):
-                if m.get("id") == self.n: answer = m
-                elif m.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded", "Network.requestWillBeSent"): self.said.append(m)
-            if any(json.loads(w).get("id") == self.n for w in whole): break
-        if "error" in answer: raise RuntimeError(method + ": " + str(answer["error"]))
-        return answer["result"]
-
-    def rest(self):
-        b = self.out.read1(1 << 20)
-        if not b: raise RuntimeError("chromium ended")
-        return b
-
-    def js(self, expression):
-        r = self("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
-        if "exceptionDetails" in r: raise RuntimeError(expression + ": " + str(r["exceptionDetails"])[:300])
-        return r["result"].get("value")
-
-    def until(self, expression, seconds=120):
-        end = time.monotonic() + seconds
-        while not self.js(expression):
-            if time.monotonic() > end: raise RuntimeError("in vain: %s; the page says %r" % (expression, self.js("document.getElementById('status').textContent")))
-            time.sleep(0.1)
-
-    def key(self, key, code=None):
-        for kind in "keyDown", "keyUp": self("Input.dispatchKeyEvent", type=kind, key=key, code=code or key, text=key if len(key) == 1 and kind == "keyDown" else "", windowsVirtualKeyCode={"ArrowRight": 39, "ArrowLeft": 37}.get(key, ord(key[0].upper())))
-
-    def close(self):
-        self.p.terminate()
-        self.p.wait(30)
+from chrome import Browser
 
 
 def page():

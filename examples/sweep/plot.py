@@ -9,11 +9,11 @@ import html, json, math, sys
 PLOTS = (("multipliers", "multipliers"), ("lut", "LUTs"), ("dsp", "DSP blocks"), ("bram", "block RAMs (36 Kbit)"), ("relative", "largest error over largest value"))
 COLOURS = {8: "#2f7ed8", 7: "#2aa6a6", 6: "#3a9f5b", 5: "#d4a017", 4: "#e0742b", 3: "#d0457c", 2: "#8d5fd3"}
 STYLE = """:root{--ink:#1c2733;--soft:#5c6b7a;--line:#d9e0e7;--page:#f4f6f8;--card:#fff;color-scheme:light dark}
-@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9aa8b5;--line:#30393f;--page:#11161b;--card:#1a2127}}
+@media screen and (prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9aa8b5;--line:#30393f;--page:#11161b;--card:#1a2127}}
 body{margin:0;padding:22px;background:var(--page);color:var(--ink);font:14px/1.45 system-ui,'DejaVu Sans',sans-serif}h1{font-size:22px}h2{font-size:15px;margin:0}
-.plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(420px,1fr));gap:16px}figure{margin:0;background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px}
+.plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(420px,100%),1fr));gap:16px}figure{margin:0;background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px}
 text{font:11px system-ui,'DejaVu Sans',sans-serif;fill:var(--soft)}line{stroke:var(--line)}.front{fill:none;stroke:var(--ink);stroke-width:1.4}table{border-collapse:collapse}td,th{padding:2px 12px 2px 0;text-align:right}
-@media print{figure{break-inside:avoid}}"""
+@media print{body{padding:0}.plots{grid-template-columns:1fr 1fr}figure{break-inside:avoid}}"""
 
 
 def front(points, y):

@@ -89,6 +89,11 @@ static void mlo_bytes_draw(const mlo_bytes_chart *h, const mlo_bytes_box *b, con
 static void mlo_bytes_axes(const mlo_bytes_chart *h) {
     const int64_t step = mlo_nice_step(h->y.high, 6);
     int64_t free = 0;
+    mlo_svg_words(h->t, "axis", "end", MLO_CHART_LEFT - 34, h->y.from + 14, "step");
+    mlo_printf(h->t,
+        "<text class=axis text-anchor=middle transform='translate(%d,%lld) rotate(-90)'>bytes"
+        "</text>",
+        MLO_CHART_LEFT - 74, (long long)(h->y.from + MLO_CHART_TOP) / 2);
     for (int64_t at = 0; at <= h->y.high; at += step) {
         const int64_t y = mlo_pixel(&h->y, at);
         mlo_svg_line(h->t, "grid", MLO_CHART_LEFT, y, MLO_CHART_RIGHT, y);

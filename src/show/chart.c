@@ -457,6 +457,8 @@ static int mlo_chart_begin(
 /* Cycles below, at most so many of them, up to the last one. */
 static void mlo_chart_axis(const mlo_chart *h, int most, int64_t last, int bottom) {
     const int64_t step = mlo_nice_step(h->x.high - h->x.low, most);
+    /* as far from the axis' begin as half of the widest number reaches */
+    mlo_svg_words(h->t, "axis", "end", MLO_CHART_LEFT - 34, bottom + 14, "cycle");
     for (int64_t at = (h->x.low + step - 1) / step * step; at <= last; at += step) {
         int64_t x = mlo_pixel(&h->x, at);
         mlo_svg_line(h->t, "grid", x, MLO_CHART_TOP - 4, x, bottom);

@@ -232,7 +232,10 @@ static int mlo_html_whole(const mlo_view *v, mlo_text *t) {
     mlo_printf(t, "<section><h2>%s</h2><div class=two>",
         v->n_loops ? "Around the loop" : "The whole model");
     MLO_TRY(mlo_html_drawing(&s, "Graph", t));
-    mlo_puts(t, "<div class=side><h3>Nodes by scope</h3><table>");
+    mlo_puts(t, "<div class=side>");
+    /* behind quantize, nothing is around the loop */
+    if (groups.n) mlo_puts(t, "<h3>Nodes by scope</h3>");
+    mlo_puts(t, "<table>");
     for (size_t i = 0; i < groups.n; i++) {
         const mlo_view_group *g = &groups.group[i];
         mlo_html_escaped(t, "<tr><td>", mlo_last_level(g->scope), "<td class=quiet>");
