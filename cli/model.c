@@ -516,6 +516,10 @@ static int cli_show(cli *c) {
     if (cli_value(c, "window") && !cli_value(c, "wave"))
         return cli_fail(c, MLO_E_USAGE, NULL, "--window is of --wave FILE.vcd; give it, too");
     if (cli_show_alone(c)) return cli_failed(c);
+    if (c->operand && cli_ends(c->operand, ".jsonl"))
+        return cli_fail(c, MLO_E_USAGE, c->operand,
+            "these are points of a sweep, not a model; give them to examples/sweep/plot.py, which "
+            "makes a page of them");
     if (cli_value(c, "sim")) cli_slurp(c, cli_value(c, "sim"), &simulation);
     if (!cli_failed(c) && cli_value(c, "wave")) cli_vcd_read(c, cli_value(c, "wave"), &waves);
     if (waves.n) mlo_set(c->m, "waves", waves.data);

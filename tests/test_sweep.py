@@ -76,6 +76,7 @@ def check_sweep():
 
 def plots(points):
     p = subprocess.run([sys.executable, os.path.join(t.root, "examples/sweep/plot.py"), os.path.join(t.at("plain"), "points.jsonl")], capture_output=True, text=True)
+    drawn = p.stdout
     good = [p for p in points if "refused" not in p]
     figures = re.findall(r"<figure><h2>(.*?)</h2>(.*?)</figure>", p.stdout, re.S)
     t.case("five plots", p.stderr[-300:] or ("" if len(figures) == 5 else "%d" % len(figures)))
@@ -85,7 +86,10 @@ def plots(points):
         best = {(p["cycles"], p[key]) for p in best}
         joined = re.search(r"class='front' d='M(.*?)'", body)[1].split("L")
         t.case(name + ": each point, and the front", "" if len(shown) == len(good) and len(joined) == len(best) and all(tuple(j.split()) in shown for j in joined) else "%d of %d, %d of %d" % (len(shown), len(good), len(joined), len(best)))
-    t.case("what was refused is said", "" if p.stdout.count("cannot be reached") == 2 else "not")
+    p = t.call("show", "--html", os.path.join(t.at("plain"), "points.jsonl"))
+    said = re.search(r"give them to (\S+),", p.stderr.decode())
+    t.case("show says who draws points", "" if p.returncode == 2 and said and os.path.exists(os.path.join(t.root, said[1])) else p.stderr.decode()[:200])
+    t.case("what was refused is said", "" if drawn.count("cannot be reached") == 2 else "not")
 
 
-t.main(check_snakemake, check_sweep, floor=17)
+t.main(check_snakemake, check_sweep, floor=18)
