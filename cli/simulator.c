@@ -196,6 +196,9 @@ static void cli_sim_because(
 static int cli_sim_choose(cli_bench *b) {
     const char *said = cli_value(b->c, "simulator");
     char program[200];
+    if (said && strcmp(said, "icarus") && strcmp(said, "verilator"))
+        return cli_fail(b->c, MLO_E_USAGE, b->dir,
+            "--simulator %s: it holds Verilog, which runs in icarus or verilator", said);
     const int icarus = cli_on_path("iverilog");
     const int verilator = cli_on_path("verilator") && cli_on_path("make");
     cli_sim_program(b, 0, program, sizeof program);

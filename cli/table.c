@@ -248,9 +248,9 @@ static const cli_flag cli_flags[] = {
     { "count", "N", V_GENERATE, 0,
         "tokens to go on for, at most; default: as far as the context goes" },
     { "stop", "ID", V_RUN | V_SIM | V_GENERATE, 0, "a token behind which a sequence ends" },
-    { "simulator", "icarus|verilator", V_SIM, 0,
+    { "simulator", "icarus|verilator|native|arm|riscv32|cortex-m", V_SIM, 0,
         "default: icarus, but verilator where Icarus would take more than 20 s, by an estimate, "
-        "and Verilator less" },
+        "and Verilator less; of a build of C: native, or the others under qemu" },
     { "frames", "F", V_SIM, 0, "frames to play; those beyond the bench's own are drawn" },
     { "frame-tokens", "N,N,..", V_SIM, 0, "cut frames to so many tokens, in turn" },
     { "jobs", "START+TOKENS,..", V_SIM, 0,

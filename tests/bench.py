@@ -4,7 +4,7 @@
 
     python tests/bench.py path/to/mlo [roll|stages|search|weights|core|base|synth24|predict|overlap|bandwidth|simulators|bits|accuracy|minilm|c|stalls ...]
 
-bandwidth=all is all of its cases, bandwidth=w4-512,1b those whose names have one of these in them; alone it is what is done in ten minutes.
+c=large is a frame of MiniLM and of two layers of BERT-base in C, minutes. bandwidth=all is all of its cases, bandwidth=w4-512,1b those whose names have one of these in them; alone it is what is done in ten minutes.
 
 Cycles are exact and the same everywhere; seconds are this machine's. The limits that must hold are tests (tests/test_hardware.py, speed)."""
 import json
@@ -490,7 +490,7 @@ def naive(model_c):
     return head + "#include <string.h>\n" + "".join(heads) + NAIVE + "\n".join(own) + turn + rest.replace("&model_layers[l], tokens", "&model_layers[l], MODEL_TOKENS")
 
 
-def dynamic_int8(path, past):
+def dynamic_int8(path, past, times=400):
     """A call of ONNX Runtime's dynamic quantization of a float model, one thread, inputs and outputs bound; its microseconds, the least of many."""
     import onnxruntime as ort
     from onnxruntime import quantization as q
@@ -504,7 +504,7 @@ def dynamic_int8(path, past):
         shape = [{"past": past}.get(d, d if isinstance(d, int) else 1) for d in i.shape]
         binding.bind_cpu_input(i.name, rng.integers(0, 16, shape) if i.type == "tensor(int64)" else rng.standard_normal(shape).astype(np.float32))
     for o in s.get_outputs(): binding.bind_output(o.name)
-    return lambda: 1e6 * seconds(lambda: s.run_with_iobinding(binding), 400)
+    return lambda: 1e6 * seconds(lambda: s.run_with_iobinding(binding), times)
 
 
 NO_LANES = "-fno-tree-vectorize -fno-tree-slp-vectorize"
@@ -516,7 +516,37 @@ def timed(program, per):
     return float(least) / per, words
 
 
-def bench_c():
+def bench_large():
+    """c=large: the emitted C of MiniLM's shape and of two layers of BERT-base beside ONNX Runtime's int8, by turns; the least counts."""
+    print("\nmilliseconds of one core: a frame of 128 tokens, words alike; x ORT: faster than ONNX Runtime's dynamic int8 on the same float model")
+    row("", "ms", "x ORT", "arena KB")
+    for name in "minilm", "base-2":
+        path, d = t.at(name + ".onnx"), t.at("large-" + name)
+        subprocess.run([sys.executable, os.path.join(t.tests, "models/big.py"), path, name], stdout=subprocess.DEVNULL, check=True)
+        t.good("compile", path, "--target", "c", "-o", d)
+        main, programs = t.write("timed.c", TIMED.replace("CACHE", A_FRAME[0]).replace("RUN", A_FRAME[1]).encode()), {}
+        for cc, options in [(cc, f) for cc in ("gcc", "clang") if shutil.which(cc) for f in ("-O3 -march=native", "-O3")]:
+            programs[cc, options] = t.at("-".join([name, cc, options.replace(" ", "")]))
+            subprocess.run([cc, "-std=gnu11", *options.split(), "-I", d, main, os.path.join(d, "model.c"), os.path.join(d, "weights.c"), "-o", programs[cc, options]], check=True)
+        ort, words, least, ort_least = dynamic_int8(path, 0, 5), set(), dict.fromkeys(programs, 1e30), 1e30
+        for _ in range(3):
+            ort_least = min(ort_least, ort())
+            for way, program in programs.items():
+                us, said = timed(program, 1)
+                least[way] = min(least[way], us)
+                words.add(said)
+        if len(words) != 1: raise SystemExit("c: %s: compilers do not agree" % name)
+        with open(os.path.join(d, "manifest.json")) as f: arena = json.load(f)["arena_bytes"]
+        for (cc, options), us in least.items(): row("%s, %s %s" % (name, cc, options), "%.1f" % (us / 1e3), "%.2f" % (ort_least / us), "%.0f" % (arena / 1024))
+        row("%s, ONNX Runtime, int8" % name, "%.1f" % (ort_least / 1e3), "1.00")
+
+
+def bench_c(which=""):
+    if which == "large": return bench_large()
+    bench_frames()
+
+
+def bench_frames():
     """The emitted C beside naive loops of the same integers and ONNX Runtime's int8 on the same float model. What runs beside them slows all of them: they take turns, and the least counts."""
     print("\nmicroseconds of one core: a frame of bert-tiny, a step of stories260k (64 of them behind one another), all words alike"
           "\nx ORT: faster than ONNX Runtime's dynamic int8 (whose model has embeddings and a head, too); x naive: than naive loops of the same compiler, matrices as in ONNX (onnx2c), and turned as mlo has them")

@@ -92,7 +92,12 @@ class Browser:
         high = self.js("document.documentElement.scrollHeight")
         # all of it in view: what lies beyond may not be painted yet
         self("Emulation.setDeviceMetricsOverride", width=width, height=high, deviceScaleFactor=1, mobile=False)
-        data = base64.b64decode(self("Page.captureScreenshot", format="png")["data"])
+        before = None
+        for _ in range(10):                                 # until it stands still: boxes that scroll are painted late
+            self.js("new Promise(done => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 250))")
+            data = base64.b64decode(self("Page.captureScreenshot", format="png")["data"])
+            if data == before: break
+            before = data
         with open(path, "wb") as f: f.write(data)
         return data
 

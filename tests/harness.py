@@ -15,7 +15,7 @@ What cannot be checked is said, and held against a list (cases.py has the rules)
 import atexit, fcntl, glob, hashlib, json, os, pty, re, shutil, signal, subprocess, sys, tempfile, time, traceback
 import numpy as np
 import cases
-from cases import absent, case, drawn, full, have, note, skip
+from cases import absent, case, drawn, full, have, note, skip, turn
 
 tests = os.path.dirname(os.path.abspath(__file__))
 root = os.path.dirname(tests)

@@ -11,6 +11,8 @@
     families    one export in 24 that has integers, and decoders with a cache: their own tests
     depth       the code of 12 layers is that of 2
     profile     every step is in the table, as often as it ran: by the clock, by RISC-V's counter, by one of the caller's
+    threads     share the rows of matrices where that is asked for: the same words; and nothing of them is there where it is not
+    own         a kernel of the caller's stands in for one of the build, and is what makes the words
     arena       no two places that are in use together overlap; proved the least in less than a second, none of other planners is below
     blocks      layers in arenas down to the least, in blocks of tokens: words of ONNX Runtime, frames of any length, the bytes that a run touches; below the least: refused
     kept        values that attention reads in every block, and a sum behind it reads last, are not written over: words of ONNX Runtime
@@ -123,14 +125,14 @@ def check_words():
         t.case("%s: no hole is left" % name, ", ".join(re.findall(r"@[A-Z]+@", text(path, "model.c") + text(path, "model.h") + text(path, "test.c"))))
 
 
-def tested(path, cc, flags):
+def tested(path, cc, flags, env=None):
     """'' or what `make test` says in the place of its line."""
     folder = os.path.join(path, "made")
     os.makedirs(folder, exist_ok=True)
     sources = [os.path.join(path, f) for f in ("model.c", "weights.c", "test.c")]
     p = subprocess.run([cc, "-std=c99", "-Wall", "-Wextra", "-Werror", *flags, *sources, "-o", folder + "/test"], capture_output=True, text=True)
     if p.returncode: return p.stderr[:300]
-    p = subprocess.run([folder + "/test"], capture_output=True, text=True)
+    p = subprocess.run([folder + "/test"], capture_output=True, text=True, env=env)
     return "" if re.fullmatch(r"MLO PASS .*\n", p.stdout) and p.returncode == 0 and not p.stderr else (p.stdout + p.stderr)[:300]
 
 
@@ -166,6 +168,19 @@ def bared(path, target):
     p = subprocess.run(["make", "-s", "-C", path, target], capture_output=True, text=True, timeout=300)
     said = re.fullmatch(r"MLO PASS frames=\d+ words=(\d+) arena=\d+ touched=\d+\n", p.stdout)
     return "" if p.returncode == 0 and said and int(said[1]) == manifest(path)["words"] and not p.stderr else (p.stdout + p.stderr)[-300:]
+
+
+def check_sim_foreign():
+    """mlo sim --simulator: each processor; what is no such thing, and what is not installed, is said."""
+    path = built("bert-tiny")
+    for name in "native", "arm", "riscv32", "cortex-m":
+        p = t.call("sim", path, "--simulator", name)
+        said = json.loads(p.stdout) if p.returncode == 0 else {}
+        t.case("sim --simulator %s" % name, "" if said.get("pass") and said["simulator"] == name and said["words"] == manifest(path)["words"] else p.stderr.decode()[-300:] or str(said))
+    for what, flags, env, status, words in (("verilator of a build of C", ("verilator",), {}, 2, b"native, arm, riscv32 or cortex-m"), ("a processor that there is not", ("z80",), {}, 2, b"cortex-m"),
+                                            ("a tool that is absent", ("arm",), {"PATH": "/nonexistent"}, 2, b"apt-get install")):
+        p = t.call("sim", path, "--simulator", *flags, env=dict(os.environ, **env))
+        t.case("sim: " + what, "" if p.returncode == status and words in p.stderr else "%d %s" % (p.returncode, p.stderr.decode()[-300:]))
 
 
 def check_bare():
@@ -212,6 +227,45 @@ def check_depth():
     t.case("no global state", "" if two[1:] == [0, 0] else str(two))
     names = [subprocess.run(["nm", "-u", os.path.join(built(n), "os.o")], capture_output=True, text=True).stdout.split()[1::2] for n in ("bert-tiny", "bert-12")]
     t.case("nothing is called but memcpy and memset", "" if all(set(n) <= {"memcpy", "memset", "model_layers", "model_depth", "model_common", "U"} for n in names) else str(names))
+
+
+def needs(path): return subprocess.run(["nm", "-u", os.path.join(path, "made/test")], capture_output=True, text=True).stdout
+
+
+def check_threads():
+    """MODEL_PARALLEL: rows of matrices of any length are shared by threads."""
+    for name in ("bert-tiny",), ("whisper-tiny",), STORY:
+        path = built(*name)
+        for cc in "gcc", "clang":
+            if cc == "clang" and not glob.glob("/usr/lib/llvm-*/lib/clang/*/include/omp.h"): continue              # libomp is another package, and no test needs it
+            flags = ["-O2", "-DMODEL_PARALLEL", "-fopenmp"]
+            t.case("%s: by threads, %s" % (name[0], cc), tested(path, cc, flags, dict(os.environ, OMP_NUM_THREADS="3")))
+            asked = "_parallel" in needs(path)
+            tested(path, cc, ["-O2"])
+            t.case("%s: threads only where they are asked for, %s" % (name[0], cc), "" if asked and "omp" not in needs(path).lower() else needs(path))
+
+
+OWN = """static void own_mvu(const int16_t *x, int x_row, int8_t *y, int y_row, int tokens, int k, int n, const int8_t *w, const int32_t *bias,
+    const int16_t *mult, const int8_t *shift, const int8_t *table, int part, int lo, int hi) {
+    (void)part;
+    for (int t = 0; t < tokens; t++)
+        for (int c = 0; c < n; c++) {
+            int64_t sum = bias[c];
+            for (int i = 0; i < k; i++) sum += x[t * x_row + i] * w[c * k + i];
+            sum = mlo_requantize(sum, mult[c], shift[c], lo, hi);
+            y[t * y_row + c] = (int8_t)((table ? table[sum - lo] : sum) + OWN_OFF);
+        }
+}
+#define mlo_mvu_16_8 own_mvu
+"""
+
+
+def check_own():
+    """MODEL_KERNELS: a macro of a kernel's name."""
+    path, mine = built("bert-tiny"), t.write("mine.h", OWN)
+    for off, what in (0, ""), (1, "MLO FAIL"):
+        said = tested(path, "gcc", ["-O1", "-DOWN_OFF=%d" % off, '-DMODEL_KERNELS="%s"' % mine])
+        t.case("a kernel of one's own%s" % (", wrong by one" if off else ""), "" if said.startswith(what) and bool(said) == bool(what) else said)
 
 
 def check_profile():
@@ -539,4 +593,4 @@ def check_parts():
         t.case("parts of %s" % (parts,), differ(np.concatenate(got), want[:at]))
 
 
-t.main(check_words, check_compilers, check_foreign, check_bare, check_families, check_depth, check_profile, check_arena, check_blocks, check_kept, check_packing, check_sim, check_narrow, check_weights, check_one, check_refused, check_story, check_parts, floor=209)
+t.main(check_words, check_compilers, check_foreign, check_bare, check_families, check_depth, check_threads, check_own, check_profile, check_arena, check_blocks, check_kept, check_packing, check_sim, check_sim_foreign, check_narrow, check_weights, check_one, check_refused, check_story, check_parts, floor=209)

@@ -172,7 +172,9 @@ def check_choice():
     more, cores = seconds[1] - seconds[0], min(max(os.cpu_count(), 1), 8)
     t.case("more flip-flops take Verilator longer", "" if 3 + 25 / cores - 1 <= more <= 4 + 30 / cores + 1 else str(seconds))
     p = t.call("sim", slow, "--simulator", "modelsim", env=both)
-    t.case("a simulator that there is not", "" if p.returncode == 2 and b"icarus and verilator" in p.stderr else str(p.stderr))
+    t.case("a simulator that there is not", "" if p.returncode == 2 and b"icarus, verilator" in p.stderr else str(p.stderr))
+    p = t.call("sim", slow, "--simulator", "arm", env=both)
+    t.case("a simulator of C's", "" if p.returncode == 2 and b"icarus or verilator" in p.stderr else str(p.stderr))
     many, none = shutil.copytree(fast, t.at("many"), ignore=lambda *_: ["sim"]), {"bytes": 0, "sha256": hashlib.sha256(b"").hexdigest()}
     more = ["rtl/%s/%d.v" % ("/".join(["d" * 200] * 2), k) for k in range(400)]
     os.makedirs(os.path.dirname(os.path.join(many, more[0])))

@@ -9,6 +9,12 @@
 #include "exact.h"
 
 #include <string.h>
+@TYPES@
+/* Kernels of your own: in MODEL_KERNELS, a file ("mine.h"), a macro of a kernel's name (mlo_mvu_16_8) stands for what
+ * takes the same arguments, and the one below is left out. */
+#ifdef MODEL_KERNELS
+#include MODEL_KERNELS
+#endif
 @KERNELS@
 
 _Static_assert(MODEL_ARENA_BYTES % MODEL_ALIGN == 0, "places in the arena are aligned");

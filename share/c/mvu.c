@@ -47,6 +47,8 @@ static void @NAME@(const @X@ *x, int x_row, @Y@ *y, int y_row, int tokens, int k
     int16_t in[4][@BLOCK@];
     for (int t = 0; t < tokens; t += 4, x += 4 * (ptrdiff_t)x_row, y += 4 * (ptrdiff_t)y_row) {
         const int last = tokens - t - 1 < 3 ? tokens - t - 1 : 3;
+        if (last && k <= @BLOCK@) @NAME@_widen(x, x_row, last, k, in);
+        MODEL_ROWS(in)
         for (int begin = 0; begin < n; begin += 32) {
             const int width = n - begin < 32 ? n - begin : 32;
             @SUM@ sum[4][32];
@@ -55,7 +57,7 @@ static void @NAME@(const @X@ *x, int x_row, @Y@ *y, int y_row, int tokens, int k
             for (int from = 0; from < k; from += @BLOCK@) {
                 const int size = k - from < @BLOCK@ ? k - from : @BLOCK@;
                 const int8_t *rows = w + (ptrdiff_t)begin * k + from;
-                if (last && (!begin || k > @BLOCK@)) @NAME@_widen(x + from, x_row, last, size, in);
+                if (last && k > @BLOCK@) @NAME@_widen(x + from, x_row, last, size, in);
                 if (last) @NAME@_four(in, size, rows, k, width, sum);
                 else @NAME@_one(x + from, size, rows, k, width, sum[0]);
             }

@@ -1,8 +1,19 @@
-/* What a run of the model takes, step by step: with MODEL_PROFILE (make profile) model_run adds up in model_profile
+/* What a build may ask for; it is the first thing that model.c includes.
+ *
+ * Threads: with MODEL_PARALLEL and -fopenmp they share the rows of a matrix. own: what each has of its own.
+ *
+ * What a run of the model takes, step by step: with MODEL_PROFILE (make profile) model_run adds up in model_profile
  * what MODEL_CYCLES() counts, whatever calls it; without, nothing of this is there. Define MODEL_CYCLES() to count
- * with something of your own. It is the first thing that model.c includes. */
+ * with something of your own. */
 #ifndef PROFILE_H
 #define PROFILE_H
+
+#ifdef MODEL_PARALLEL
+#define MODEL_PRAGMA(text) _Pragma(#text)
+#define MODEL_ROWS(own) MODEL_PRAGMA(omp parallel for firstprivate(own))
+#else
+#define MODEL_ROWS(own)
+#endif
 
 #ifndef MODEL_PROFILE
 #define MODEL_STEP(i, call) call

@@ -177,23 +177,28 @@ static int mlo_c_kernel(mlo_c_writer *w, const mlo_element *el) {
     (void)mlo_softmax_weigh_narrow; /* emitted C calls it, the library does not */
     if (!name || mlo_map_get(&w->told, name)) return mlo_failed(m);
     MLO_TRY(mlo_map_put(m, &w->told, name, w));
-    mlo_puts(&w->e->t, "\n");
-    return mlo_share_copy(&w->e->t, mlo_c_text(el->kernel), holes, w);
+    mlo_line(w->e, "\n#ifndef %s", name);
+    MLO_TRY(mlo_share_copy(&w->e->t, mlo_c_text(el->kernel), holes, w));
+    mlo_line(w->e, "#endif");
+    return 0;
+}
+
+/* What kernels are told by. */
+static void mlo_c_types(void *user) {
+    mlo_c_writer *w = (mlo_c_writer *)user;
+    static const mlo_hole none[] = { { NULL, NULL, NULL } };
+    int heads = 0;
+    for (int i = 0; i < w->e->c->n_element; i++)
+        if (mlo_is_kernel(w->e->c->element[i].node, MLO_KERNEL_ATTENTION) && !heads++)
+            mlo_share_copy(&w->e->t, "c/heads.c", none, w);
 }
 
 /* Those that the layer calls. */
 static void mlo_c_kernels(void *user) {
     mlo_c_writer *w = (mlo_c_writer *)user;
-    static const mlo_hole none[] = { { NULL, NULL, NULL } };
-    int heads = 0;
     for (int i = 0; i < w->e->c->n_element && !w->e->m->error.code; i++) {
         const mlo_element *el = &w->e->c->element[i];
-        if (!el->kernel || el->kernel->kind == MLO_KERNEL_REPLAY) continue;
-        if (el->kernel->kind == MLO_KERNEL_ATTENTION && !heads++) {
-            mlo_puts(&w->e->t, "\n");
-            mlo_share_copy(&w->e->t, "c/heads.c", none, w);
-        }
-        mlo_c_kernel(w, el);
+        if (el->kernel && el->kernel->kind != MLO_KERNEL_REPLAY) mlo_c_kernel(w, el);
     }
 }
 

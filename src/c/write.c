@@ -154,7 +154,8 @@ static int mlo_emit_c_model(mlo_c_writer *w) {
     for (int k = 0; k < w->b->plan.n; k++)
         largest = mlo_max(largest, w->b->plan.place[k].at + w->b->plan.place[k].bytes);
     const mlo_hole holes[] = { { "ABOUT", mlo_format(m, "%s", mlo_c_about(e)), NULL },
-        { "KERNELS", NULL, mlo_c_kernels }, { "LARGEST", mlo_integer(m, largest), NULL },
+        { "TYPES", NULL, mlo_c_types }, { "KERNELS", NULL, mlo_c_kernels },
+        { "LARGEST", mlo_integer(m, largest), NULL },
         { "PARAMETERS", mlo_format(m, "%s", mlo_c_layer_takes(e)), NULL },
         { "BODY", NULL, mlo_c_layer }, { "STEPS", NULL, mlo_c_steps },
         { "SIGNATURE", mlo_format(m, "%s", mlo_c_signature(e)), NULL }, { "RUN", NULL, mlo_c_run },

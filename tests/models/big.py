@@ -18,6 +18,7 @@ SIZES = {                                               # layers, hidden, interm
     "48": (48, 96, 384, 3, 1000, 32, False),            # 1639 nodes
     "480": (480, 96, 384, 3, 1000, 32, False),          # 16327 nodes
     "base-2": (2, 768, 3072, 12, 1000, 128, False),     # two layers of BERT-base: 63 MB
+    "minilm": (6, 384, 1536, 12, 30522, 128, False),
     "minilm-2": (2, 384, 1536, 12, 1000, 128, False),   # two layers of MiniLM
     "3": (3, 16, 32, 2, 50, 5, False),                  # small ones of one body
     "24": (24, 16, 32, 2, 50, 5, False),
