@@ -189,7 +189,7 @@ def check_damaged():
 def check_allocations():
     """Every allocation of load, roll, check and writing fails in turn (a sixth of them a day): a model with a subgraph in each layer, one with caches,
     one as JSON."""
-    why = t.compile_c(at("allocations"), [os.path.join(t.tests, "library/allocations.c"), t.amalgamation()], ["-std=gnu99", "-O0", "-DMLO_SMALL_BLOCK=64", *t.SANITIZE])          # the object is test_library's, too
+    why = t.compile_c(at("allocations"), [os.path.join(t.tests, "library/allocations.c"), t.amalgamation()], ["-std=gnu99", "-w", "-O0", "-DMLO_SMALL_BLOCK=64", *t.SANITIZE], "clang")          # the object is test_library's, too
     if why: return case("allocations", why)
     day, step = datetime.date.today().toordinal(), 1 if t.full else 6
     t.note("one allocation in %d, by the date" % step)
@@ -210,7 +210,7 @@ def check_libfuzzer():
     if why: return case("libFuzzer", why)
     due = t.drawn(["onnx", "json"], 2)
     for kind in ["onnx", "json"]:
-        limit = "-max_total_time=25" if kind in due else "-runs=0"
+        limit = "-max_total_time=20" if kind in due else "-runs=0"
         why = t.compile_c(at("fuzz-" + kind), [os.path.join(FUZZ, "fuzz_%s.c" % kind), at("fuzzed.o")], [*flags, "-fsanitize=fuzzer"], "clang")
         if "libclang_rt" in why: return t.absent("libFuzzer", "clang's runtime is not installed: " + why[:100])
         if why: case("libFuzzer, " + kind, why); continue
