@@ -1,7 +1,8 @@
 /* native: sim of a build directory of C: builds its test and runs it, here or under qemu.
  *
  * in:  DIR as emit --target c wrote it; --simulator: native, arm, riscv32, cortex-m.
- * out: {"pass":true,"target":"c","simulator":"native","frames":F,"words":N,"arena_bytes":N,..} on stdout; 0, or 1 when a word differs.
+ * out: {"pass":true,"simulator":"native","target":"c","frames":F,"words":N,"arena_bytes":N,..} on stdout; 0, or 1
+ *      when a word differs.
  *
  * The directory's own Makefile does it (CC, CFLAGS and RUN are its variables: `CC="arm-linux-gnueabihf-gcc -static"
  * RUN=qemu-arm mlo sim DIR`, where nothing was built before); the last line that begins with MLO is the verdict.
