@@ -86,7 +86,7 @@ def parts_differ(name, whole, path):
 def check_parts():
     """Every model that quantizes; whisper-tiny's other loop is on the host, BERTs look words up there and pool."""
     found = 0
-    for name in [*t.models(), *encoders.ODD]:
+    for name in t.drawn([*t.models(), *encoders.ODD], 2):
         path, whole = t.at("parts-" + name), t.at("whole-" + name + ".onnx")
         if t.call("compile", source(name), *BIND.get(name, []), "-o", path).returncode: continue
         t.good("quantize", source(name), *BIND.get(name, []), "--onnx", "-o", whole)
@@ -94,7 +94,7 @@ def check_parts():
         found += 1
         t.case("pre | core | post in ONNX Runtime gives the bits of the quantized whole: " + name, why)
         t.case("mlo's pre is within a step of the core's input: %s, off by %d" % (name, steps), "" if steps <= 1 else "%d steps" % steps)
-    t.case("models that quantize: %d" % found, "" if found >= 20 else "20 did")
+    t.case("models that quantize: %d" % found, "" if found >= (20 if t.full else 8) else "20 of all did")
 
 
 # ---- in C -------------------------------------------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def run(path, feed):
 
 
 def check_run():
-    for name in t.drawn(NINE + ["bert-tiny-mask"], 2):
+    for name in t.drawn(NINE + ["bert-tiny-mask"], 4):
         core, why = Core.of(name), ""
         for k, (feed, want) in enumerate(zip(core.feeds, core.golden)):
             why = differ(run(core.onnx, feed)[core.y], want)
@@ -153,4 +153,4 @@ def check_verilator():
 
 
 if __name__ == "__main__":
-    t.main(check_run, check_parts, check_icarus, check_verilator, floor=56)
+    t.main(check_run, check_parts, check_icarus, check_verilator, floor=28)
