@@ -230,6 +230,7 @@ int mlo_emit(mlo *m, mlo_sink sink, void *user);             /* the build direct
 int mlo_check(mlo *m, mlo *original);                        /* MLO_E_MISMATCH, with the first difference, when not equal */
 int mlo_show(mlo *m, const char *format, mlo_sink sink, void *user);   /* "text", "json", "dot", "html", "svg"; a model no stage has seen is extracted first, if it has loops */
 int mlo_show_against(mlo *m, mlo *other, const char *format, mlo_sink sink, void *user);   /* two cores side by side: "text", "json", "html"; what is wrong with `other` is m's failure, too */
+int mlo_show_sweep(mlo *m, const char *lines, size_t n, const char *format, mlo_sink sink, void *user);   /* points of a sweep, a JSON object a line (examples/sweep/sweep.sh): "text", "html", with their Pareto fronts; no model is needed */
 const char *mlo_summary(mlo *m);                             /* `show --json` as one string */
 
 #ifdef __cplusplus

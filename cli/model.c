@@ -494,6 +494,28 @@ static int cli_show_alone(cli *c) {
     return cli_failed(c);
 }
 
+/* The points of a sweep, which are no model. */
+static int cli_show_sweep(cli *c, const char *format) {
+    static const char *const flags[] = { "sim", "wave", "window" };
+    cli_bytes points = { NULL, 0 };
+    if (c->second)
+        return cli_fail(c, MLO_E_USAGE, c->operand,
+            "points of a sweep are shown alone; leave %s out", c->second);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (cli_value(c, flags[i]))
+            return cli_fail(c, MLO_E_USAGE, c->operand,
+                "--%s is of one core, and these are points of a sweep; leave it out", flags[i]);
+    cli_show_title(c);
+    if (!cli_failed(c) && !cli_slurp(c, c->operand, &points)) {
+        cli_out o;
+        cli_out_open(c, &o, cli_value(c, "o"));
+        mlo_show_sweep(c->m, points.data, points.n, format, cli_out_sink, &o);
+        cli_out_close(c, &o);
+    }
+    free(points.data);
+    return cli_failed(c);
+}
+
 static int cli_show(cli *c) {
     static const char *const formats[] = { "text", "json", "dot", "html", "svg" };
     const char *format = "text";
@@ -516,10 +538,7 @@ static int cli_show(cli *c) {
     if (cli_value(c, "window") && !cli_value(c, "wave"))
         return cli_fail(c, MLO_E_USAGE, NULL, "--window is of --wave FILE.vcd; give it, too");
     if (cli_show_alone(c)) return cli_failed(c);
-    if (c->operand && cli_ends(c->operand, ".jsonl"))
-        return cli_fail(c, MLO_E_USAGE, c->operand,
-            "these are points of a sweep, not a model; give them to examples/sweep/plot.py, which "
-            "makes a page of them");
+    if (c->operand && cli_ends(c->operand, ".jsonl")) return cli_show_sweep(c, format);
     if (cli_value(c, "sim")) cli_slurp(c, cli_value(c, "sim"), &simulation);
     if (!cli_failed(c) && cli_value(c, "wave")) cli_vcd_read(c, cli_value(c, "wave"), &waves);
     if (waves.n) mlo_set(c->m, "waves", waves.data);

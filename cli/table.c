@@ -93,7 +93,9 @@ static const cli_verb cli_verbs[] = {
         "mlo check rolled.onnx --against bert.onnx" },
     { "show", V_SHOW, "[FILE|-] [OTHER]",
         "any stage's model, or the core of a build directory, as text, JSON summary, DOT, one "
-        "HTML page or one picture; two cores side by side: what changed",
+        "HTML page or one picture; two cores side by side: what changed; points of a sweep "
+        "(.jsonl): "
+        "their Pareto fronts",
         "mlo show bert.onnx --html -o bert.html" },
     { "help", V_HELP, "[VERB]", "this, or one verb's flags", "mlo help fold" },
 };

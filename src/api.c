@@ -198,6 +198,16 @@ int mlo_show_against(mlo *m, mlo *other, const char *format, mlo_sink sink, void
     return mlo_failed(m);
 }
 
+int mlo_show_sweep(
+    mlo *m, const char *lines, size_t n, const char *format, mlo_sink sink, void *user) {
+    mlo_text t = { m, NULL, 0, 0 };
+    if (!m->error.code && !mlo_sweep_as(m, lines ? lines : "", lines ? n : 0, format, &t)
+        && sink(user, "", t.text, t.n))
+        mlo_fail_at(m, MLO_E_IO, NULL, "writing was cancelled");
+    mlo_text_free(&t);
+    return mlo_failed(m);
+}
+
 const char *mlo_summary(mlo *m) {
     mlo_text t = { m, NULL, 0, 0 };
     const char *s = mlo_show_model(m, "json", &t) ? NULL : mlo_intern_n(m, t.text, t.n);

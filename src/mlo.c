@@ -236,6 +236,7 @@
 #include "show/arena.c"             /* an arena's bytes over time */
 #include "show/html.c"              /* one page */
 #include "show/compare.c"           /* two cores side by side */
+#include "show/sweep.c"             /* points of a sweep, and their Pareto fronts */
 #include "show/show.c"              /* JSON; mlo_show */
 
 /* the public functions */

@@ -24,6 +24,8 @@ def place():
     shutil.copy(os.path.join(t.tests, "models/families/bert-d18-eager-none-a.onnx"), os.path.join(d, "little.onnx"))        # 8 tokens of 16 channels: Icarus takes no time
     shutil.copy(os.path.join(t.root, "examples", "tok512.bin"), d)
     with open(os.path.join(d, TEXT), "w") as f: f.write("a note\n" * 50)
+    for name, lines in ("points", '{"cycles":9,"lut":7}\n'), ("broken", '{"cycles":9}\n{"cycles":\n'):
+        with open(os.path.join(d, name + ".jsonl"), "w") as f: f.write(lines)
     np.savez(os.path.join(d, "x.npz"), input_ids=np.arange(32).reshape(1, 32))
     np.savez(os.path.join(d, "short.npz"), input_ids=np.arange(31).reshape(1, 31))
     for args in (["quantize", B, "-o", "q.json"], ["lower", "q.json", "-o", "l.json"], ["fold", "l.json", "--pe", "4", "--simd", "4", "--save-folding", "f.json", "-o", "folded.json"], ["compile", "little.onnx", *F, "-o", "build"],
@@ -68,6 +70,7 @@ WRONG = [
     ("read nope.onnx", 2, ["nope.onnx: No such file"], "read bert.onnx"), ("read notes.txt", 3, ["this is text", "give the .onnx file"], "read bert.onnx"), ("read .", 2, ["is a directory; give a file"], "read bert.onnx"), ("read bert.onnx -o no/where.json", 2, ["cannot be written"], "read bert.onnx -o where.json"),
     ("sim", 2, ["mlo sim DIR"], " ".join(S)), ("sim bert.onnx", 2, ["mlo compile -o DIR"], " ".join(S)), ("sim nowhere", 2, ["mlo compile MODEL -o nowhere"], " ".join(S)), ("quantize bert.onnx --calib bert.onnx", 3, ["numpy.savez"], "quantize bert.onnx --calib x.npz"),
     ("run bert.onnx --inputs short.npz", 3, ["[1,32]"], "run bert.onnx --inputs x.npz"), ("sim plain --stall 10", 4, ["leave it out"], "sim plain"), ("sim build --jobs 0+2", 2, ["--context N makes one"], " ".join(S)),
+    ("show points.jsonl --dot", 2, ["text or html"], "show points.jsonl --html"), ("show points.jsonl build", 2, ["shown alone", "leave build out"], "show points.jsonl"), ("show broken.jsonl --html", 3, ["line 2", "sweep.sh"], "show points.jsonl --html"),
     ("show l.json --position 3", 2, ["of a core with caches"], "show l.json"),
     ("sim teller --jobs 0-2", 2, ["[FRAME@][SLOT:]START+TOKENS"], "sim teller --jobs 0+1"), ("generate teller --prompt hi", 2, ["--tokenizer FILE is needed"], "generate teller --prompt hi --tokenizer tok512.bin --count 2"),
 ]
@@ -205,4 +208,4 @@ def check_completion():
     t.case("completion: all devices", "" if " ".join(devices) in t.good("help", "--completion", "bash").decode() else str(devices))
 
 
-t.main(check_table, check_terminal, check_person, check_progress, check_help, check_completion, floor=132)
+t.main(check_table, check_terminal, check_person, check_progress, check_help, check_completion, floor=135)

@@ -2,7 +2,7 @@
 # A sweep: precision x folding x memory of one model, a JSON line a point, two points at a time. Usage: sweep.sh MODEL.onnx OUT [JOBS]
 #
 #   WEIGHTS="8 6 4" TARGETS="40000 80000" MEMORY="layer block" FLAGS="--calib x.npz" sh examples/sweep/sweep.sh bert.onnx sweep 4
-#   python3 examples/sweep/plot.py sweep/points.jsonl > sweep.html
+#   mlo show --html sweep/points.jsonl -o sweep.html
 #
 # A point: {"weights","target","memory","cycles","multipliers","lut","ff","dsp","bram","cosine","relative"}; what does not fit or is not supported has
 # "refused" instead. Each point is a file of its own that appears whole, so that a sweep which was killed goes on where it was: start it again.

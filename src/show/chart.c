@@ -45,12 +45,12 @@ static int64_t mlo_pixel(const mlo_scale *s, int64_t v) {
             / (double)(s->high > s->low ? s->high - s->low : 1));
 }
 
-/* 1024 x the binary logarithm: its digits by squaring. */
-static int64_t mlo_octaves(double v) {
+/* `octave` (a power of two) x the binary logarithm: its digits by squaring. */
+static int64_t mlo_binary_log(double v, int64_t octave) {
     int e;
     double f = 2 * frexp(v > 1e-9 ? v : 1e-9, &e);
-    int64_t n = (int64_t)(e - 1) * MLO_OCTAVE;
-    for (int64_t digit = MLO_OCTAVE / 2; digit; digit /= 2) {
+    int64_t n = (int64_t)(e - 1) * octave;
+    for (int64_t digit = octave / 2; digit; digit /= 2) {
         f *= f;
         if (f >= 2) {
             f /= 2;
@@ -59,6 +59,8 @@ static int64_t mlo_octaves(double v) {
     }
     return n;
 }
+
+static int64_t mlo_octaves(double v) { return mlo_binary_log(v, MLO_OCTAVE); }
 
 /* A step of 1, 2 or 5 times a power of ten that cuts a length into at most `most` pieces. */
 static int64_t mlo_nice_step(int64_t length, int most) {
