@@ -398,11 +398,8 @@ static void mlo_sweep_refusals(const mlo_sweep *s, mlo_text *t) {
     mlo_puts(t, "</thead><tbody>");
     for (size_t i = 0; i < s->n_refused; i++) {
         const mlo_sweep_point *p = &s->refused[i];
-        const char *bits = mlo_right(s->m, mlo_sweep_bits(s->m, p));
-        const char *target = mlo_right(s->m, mlo_sweep_text(s->m, p->target));
-        /* a cell that begins with '>' would lose it */
-        mlo_html_escaped(t, "<tr><td class=r>", bits + 1, "</td>");
-        mlo_html_escaped(t, "<td class=r>", target + 1, "</td>");
+        mlo_html_escaped(t, "<tr><td class=r>", mlo_sweep_bits(s->m, p), "</td>");
+        mlo_html_escaped(t, "<td class=r>", mlo_sweep_text(s->m, p->target), "</td>");
         mlo_html_escaped(t, "<td>", p->memory, "</td>");
         mlo_html_escaped(t, "<td>", p->refused, "</td></tr>");
     }
