@@ -25,8 +25,8 @@ ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
 FAST = ("library exports errors odd read roll run ops alike deeploy finn edited step report attention extract nested spellings survival tokenizer sim verdicts cli fuzz interval:ends "
         "search:brute_force,front,frames,targets,refusals,around,blocks given layout rotary numerics positions fixed:config,refusals,pow2 "
-        "context:near,caches,changed,options,buffers,mixing,prefill,generate tokens:text,near,refused,rows,encoder,best integers jobs:refused,past c:refused,arena,one flat:arena,rolled,wrong,refused,single,tiled,fused whole:around,operators,refused,index "
-        "device:parts,refusals,front show:best,simulation,device,odd,refusals,locale,command wrong_usage:terminal,help,completion "
+        "context:near,caches,changed,options,buffers,mixing,prefill,generate tokens:text,near,refused,rows,encoder,best integers jobs:refused,past c:refused,arena,blocks,one flat:arena,rolled,wrong,refused,single,tiled,fused whole:around,operators,cache,tokens,refused,index "
+        "device:parts,refusals,front show:two,best,simulation,device,odd,refusals,locale,command wrong_usage:terminal,help,completion "
         "fold_default:choice,flags,many perturb moved:near,cosine bias:errors,counted causal:errors,before,blind,half cross:mask,refused gate:refusals,affine,options,outliers,given "
         "conv:refusals,floats,foldings").split()
 DRIVERS = ["examples/layers.c", "tests/library/threads.c", "tests/library/misuse.c", "tests/show_driver.c", "tests/tokenizer_driver.c"]
