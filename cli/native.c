@@ -14,10 +14,10 @@
 static const struct {
     const char *name;
     const char *target; /* of make */
-    const char *tools[2];
+    const char *tools[2]; /* besides make; NULL: none */
     const char *packages; /* Debian's, of the tools */
 } cli_processors[] = {
-    { "native", "test", { "make", "make" }, "make" },
+    { "native", "test", { NULL, NULL }, NULL },
     { "arm", "arm", { "arm-linux-gnueabihf-gcc", "qemu-arm" },
         "gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user" },
     { "riscv32", "riscv32", { "riscv64-unknown-elf-gcc", "qemu-riscv32" },
@@ -26,15 +26,17 @@ static const struct {
         "gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm" },
 };
 
+static int cli_has_tool(cli *c, const char *tool, const char *packages) {
+    if (!tool || cli_on_path(tool)) return 1;
+    cli_fail(c, MLO_E_IO, tool,
+        "is not installed; sim builds and runs a test of C with it (apt-get install %s)", packages);
+    return 0;
+}
 static int cli_has_tools(cli *c, int i) {
-    for (int k = 0; k < 2; k++) {
-        if (cli_on_path(cli_processors[i].tools[k])) continue;
-        cli_fail(c, MLO_E_IO, cli_processors[i].tools[k],
-            "is not installed; sim builds and runs a test of C with it (apt-get install %s)",
-            cli_processors[i].packages);
-        return 0;
-    }
-    return 1;
+    int all = cli_has_tool(c, "make", "make");
+    for (int k = 0; k < 2 && all; k++)
+        all = cli_has_tool(c, cli_processors[i].tools[k], cli_processors[i].packages);
+    return all;
 }
 
 /* The one that --simulator names; -1 with an error. */

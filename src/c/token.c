@@ -251,10 +251,7 @@ static int mlo_token_values(mlo_flat *f, size_t n_in) {
     MLO_TRY(mlo_token_ends(f, n_in));
     for (size_t i = 0; i < f->g->n_node; i++) {
         const mlo_node *n = f->g->node[i];
-        int wanted = 0;
-        for (size_t k = 0; k < n->n_output; k++)
-            wanted |= mlo_map_get(&f->wanted, n->output[k]) != NULL;
-        if (wanted) MLO_TRY(mlo_token_node(f, n));
+        if (mlo_whole_wants(f, n)) MLO_TRY(mlo_token_node(f, n));
     }
     f->node = f->core->scan.node;
     for (size_t i = 0; i < f->g->n_output; i++) {

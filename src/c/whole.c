@@ -24,6 +24,12 @@ static void mlo_whole_want_node(mlo_flat *f, const mlo_node *n) {
     for (size_t i = 0; i < n->n_attr; i++)
         if (n->attr[i]->g) mlo_whole_want_inside(f, n->attr[i]->g);
 }
+/* Does somebody read what a node makes? */
+static int mlo_whole_wants(const mlo_flat *f, const mlo_node *n) {
+    for (size_t k = 0; k < n->n_output; k++)
+        if (mlo_map_get(&f->wanted, n->output[k])) return 1;
+    return 0;
+}
 static void mlo_whole_want_inside(mlo_flat *f, const mlo_graph *g) {
     for (size_t i = 0; i < g->n_node; i++) mlo_whole_want_node(f, g->node[i]);
     for (size_t i = 0; i < g->n_output; i++) mlo_whole_want(f, g->output[i]->name);
@@ -272,10 +278,7 @@ static int mlo_whole_node(mlo_flat *f, const mlo_node *n) {
 static int mlo_whole_steps(mlo_flat *f) {
     for (size_t i = 0; i < f->g->n_node; i++) {
         const mlo_node *n = f->g->node[i];
-        int wanted = 0;
-        for (size_t k = 0; k < n->n_output; k++)
-            wanted |= mlo_map_get(&f->wanted, n->output[k]) != NULL;
-        if (wanted) MLO_TRY(mlo_whole_node(f, n));
+        if (mlo_whole_wants(f, n)) MLO_TRY(mlo_whole_node(f, n));
     }
     for (size_t i = 0; i < f->g->n_output; i++) {
         mlo_flat_value *v = mlo_flat_of(f, f->g->output[i]->name);
