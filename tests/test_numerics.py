@@ -251,6 +251,49 @@ def check_silence():
     t.case("rounding of what is always 0", "" if none == {"gelu": [True, False]} else str(none))
 
 
+def faint(op, rng, channels=96, tokens=12, layers=4):
+    """x + norm(x W) in each layer, where x W is far below the root of the norm's epsilon: the norm brings up what it makes of it."""
+    nodes, held, x = [], [], "x"
+    for i in range(layers):
+        for name, a in ("w", 3e-5 / (1 + i) * rng.standard_normal((channels, channels))), ("g", 400 * (1 + i) + 80 * rng.standard_normal(channels)), ("b", rng.standard_normal(channels) / 9):
+            held.append(numpy_helper.from_array(a.astype(np.float32), "%s%d" % (name, i)))
+        weights = ["g%d" % i, "b%d" % i] if op == "LayerNormalization" else ["g%d" % i]
+        nodes += [helper.make_node("MatMul", [x, "w%d" % i], ["p%d" % i], name="/layer.%d/product" % i), helper.make_node(op, ["p%d" % i, *weights], ["n%d" % i], name="/layer.%d/norm" % i, axis=-1, epsilon=1e-3),
+                  helper.make_node("Add", [x, "n%d" % i], ["x%d" % i], name="/layer.%d/sum" % i)]
+        x = "x%d" % i
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, tokens, channels]) for name in ("x", x)]
+    return helper.make_model(helper.make_graph(nodes, "faint", info[:1], info[1:], held), opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
+
+
+def check_faint():
+    """Norms of what is nearly nothing: epsilon is more than the variance, and in squares of fine steps more than a word holds."""
+    rng = np.random.default_rng(2)
+    for op in "LayerNormalization", "RMSNormalization":
+        model, feeds = faint(op, rng), [{"x": rng.standard_normal((1, 12, 96)).astype(np.float32)} for _ in range(8)]
+        np.savez(t.at("faint.npz"), x=np.concatenate([f["x"] for f in feeds]))
+        t.good("quantize", t.write("faint.onnx", model.SerializeToString()), "--calib", t.at("faint.npz"), "--onnx", "-o", t.at("faint-q.onnx"))
+        pairs = [(outputs(exact, f)["x3"] - f["x"], outputs(made, f)["x3"] - f["x"]) for exact, made in [(session(model), session(t.at("faint-q.onnx")))] for f in feeds]
+        worst = min(cosine(*p) for p in pairs)
+        length = min(np.linalg.norm(b) / np.linalg.norm(a) for a, b in pairs)
+        t.case("norms of values far below the root of epsilon: " + op, "" if worst > 0.999 and abs(length - 1) < 0.01 else "cosine %.5f, %.3f as long" % (worst, length))
+    p = t.call("quantize", t.write("faint.onnx", stepped(model, 1e-9).SerializeToString()))
+    said = b"(RMSNormalization): epsilon is 0.001, and 'p0', which it normalises, has steps of 1e-09; over 96 channels steps of 2.5"
+    t.case("steps that a source model gives, too fine for epsilon", "" if p.returncode == 4 and said in p.stderr else "status %d: %s" % (p.returncode, p.stderr.decode()))
+
+
+def stepped(model, step):
+    """The products of `faint`, in steps that the model gives."""
+    held = [numpy_helper.from_array(np.float32(step), "step"), numpy_helper.from_array(np.int16(0), "zero")]
+    nodes = []
+    for n in model.graph.node:
+        if "axis" in {a.name for a in n.attribute}:
+            x, n.input[0] = n.input[0], n.input[0] + "_stepped"
+            nodes += [helper.make_node(op + "Linear", [a, "step", "zero"], [b], name=n.name.replace("norm", op)) for op, a, b in (("Quantize", x, x + "_q"), ("Dequantize", x + "_q", n.input[0]))]
+        nodes.append(n)
+    graph = helper.make_graph(nodes, "stepped", model.graph.input, model.graph.output, [*model.graph.initializer, *held])
+    return helper.make_model(graph, opset_imports=model.opset_import, ir_version=10)
+
+
 def planted(name, big=25):
     """bert-tiny-mask with what trained BERTs have: two channels of the residual stream far out in every token, two hidden units likewise,
     weights that make little of the former and nothing of the latter, and norms that bring the other channels back up."""
@@ -747,5 +790,5 @@ def check_dynamic():
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)                        # of ONNX Runtime's quantizer
-    t.main(check_stages, check_model, check_outliers, check_silence, check_default, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_capped_attention, check_rounded_attention, check_limits, check_constants, check_mask, check_dynamic,
-           floor=103)
+    t.main(check_stages, check_model, check_outliers, check_silence, check_faint, check_default, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_capped_attention, check_rounded_attention, check_limits, check_constants, check_mask, check_dynamic,
+           floor=106)

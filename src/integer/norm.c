@@ -104,10 +104,26 @@ static void mlo_norm_numbers(const mlo_sublayer *b, int64_t all, int64_t count, 
     }
 #undef MLO_NORM_STEP
 #undef MLO_NORM_BETA
-    double eps = floor((double)b->epsilon * channels * channels / (x_scale * x_scale) + 0.5);
-    double cap = ldexp(1, 47);
-    p[0] = eps < 1 ? 1 : eps > cap ? (int64_t)cap : (int64_t)eps;
+    const double eps = floor((double)b->epsilon * channels * channels / (x_scale * x_scale) + 0.5);
+    p[0] = (int64_t)fmax(1, fmin(eps, (double)MLO_NORM_EPSILON)); /* mlo_norm_coarsen */
     p[1] = sh;
+}
+
+/* Epsilon in squares of steps has 47 bits. Where what is normalised is far below its root (a decoder with random
+ * weights, the first layer of which makes next to nothing), steps are no finer than those let be. */
+static int mlo_norm_coarsen(mlo_quantizer *q, const mlo_sublayer *b, int64_t i) {
+    mlo_signal *x = mlo_signal_of(q, b->in[0]);
+    const mlo_form f = mlo_body_form(&q->r.in, b->in[0]);
+    const double channels = (double)(mlo_last_dim(&f) / b->groups * b->frame);
+    const double least = sqrt((double)b->epsilon / (double)MLO_NORM_EPSILON) * channels;
+    if (x->wide_scale[i] >= least) return 0;
+    if (mlo_given_scaled(mlo_wide_given(q, x)))
+        return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+            "epsilon is %g, and '%s', which it normalises, has steps of %g; over %g channels steps "
+            "of %g at least are supported: give it coarser ones",
+            (double)b->epsilon, b->in[0], x->wide_scale[i], channels, least);
+    x->wide_scale[i] = mlo_step(q, least);
+    return 0;
 }
 
 /* One of a norm's parameters in an iteration: of a part's channels or of all, rounded as given. */
@@ -188,6 +204,7 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
 static const mlo_sublayer_kind mlo_norm_sublayer = {
     .kind = MLO_NORM,
     .reads_wide = 1,
+    .coarsen = mlo_norm_coarsen,
     .recognise = mlo_recognise_norm,
     .quantize = mlo_quantize_norm,
     .type = mlo_type_norm,
