@@ -202,7 +202,7 @@ def check_allocations():
 
 
 def check_libfuzzer():
-    """Half a minute of a target, from the seeds; the other one gets the seeds alone, its day is tomorrow."""
+    """Twelve seconds of a target, from the seeds; the other one gets the seeds alone, its day is tomorrow."""
     if not t.have("libFuzzer", "clang"): return
     flags = ["-std=c99", "-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
     env = dict(os.environ, ASAN_OPTIONS="malloc_context_size=0:max_malloc_fill_size=0:quarantine_size_mb=4")         # three times as many runs
@@ -210,7 +210,7 @@ def check_libfuzzer():
     if why: return case("libFuzzer", why)
     due = t.drawn(["onnx", "json"], 2)
     for kind in ["onnx", "json"]:
-        limit = "-max_total_time=20" if kind in due else "-runs=0"
+        limit = "-max_total_time=12" if kind in due else "-runs=0"
         why = t.compile_c(at("fuzz-" + kind), [os.path.join(FUZZ, "fuzz_%s.c" % kind), at("fuzzed.o")], [*flags, "-fsanitize=fuzzer"], "clang")
         if "libclang_rt" in why: return t.absent("libFuzzer", "clang's runtime is not installed: " + why[:100])
         if why: case("libFuzzer, " + kind, why); continue

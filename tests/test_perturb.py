@@ -23,7 +23,7 @@ import graphs
 from graphs import attribute, body, difference, feeds, meta, scans, shapes as sizes
 
 SCOPES, CLASSES, NAMESPACE = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy", "namespace"
-SAMPLE = {"attributes": 20}              # mutants per model, layer and kind, unless --all; FEW of the other kinds
+SAMPLE = {"attributes": 14}              # mutants per model, layer and kind, unless --all; FEW of the other kinds
 FEW = 5
 LOOPS = {                                # (iterations, nodes of a layer) of each loop, counted in the exported models
     "bert-tiny": [(2, 34)], "vit-tiny": [(4, 33)], "gpt2-tiny": [(4, 38)], "llama-tiny-opset23": [(4, 48)], "mlp-res": [(6, 7)],
