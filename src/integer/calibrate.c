@@ -261,8 +261,11 @@ static int mlo_calibrate_see(
     return most <= 1e30
         ? 0
         : mlo_fail_at(q->m, MLO_E_DATA, name,
-              "calibration saw %g in iteration %lld; a mask or an overflow is in the data path",
-              most, (long long)iteration);
+              "calibration saw %g in iteration %lld; a mask or an overflow is in the data path%s",
+              most, (long long)iteration,
+              most > 0 ? ""
+                       : ", or a norm without epsilon divides by a token of zeros (padding): give "
+                         "samples without such tokens (--calib FILE.npz)");
 }
 
 static void mlo_calibrate_means(mlo_quantizer *q) {
