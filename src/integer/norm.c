@@ -204,8 +204,8 @@ static int mlo_quantize_norm(mlo_quantizer *q, const mlo_sublayer *b) {
 static const mlo_sublayer_kind mlo_norm_sublayer = {
     .kind = MLO_NORM,
     .reads_wide = 1,
-    .coarsen = mlo_norm_coarsen,
     .recognise = mlo_recognise_norm,
+    .coarsen = mlo_norm_coarsen,
     .quantize = mlo_quantize_norm,
     .type = mlo_type_norm,
 };
