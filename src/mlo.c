@@ -94,6 +94,7 @@
 #include "kernels/mul.c"            /* the product of two streams */
 #include "kernels/mvu.c"            /* the matrix-vector unit */
 #include "kernels/attention.c"      /* scores, softmax, weighted sums */
+#include "kernels/attention_table.c" /* the same of a network of integers, as it rounds */
 #include "kernels/layernorm.c"      /* the norm of a token */
 #include "kernels/framenorm.c"      /* the norm of a frame */
 #include "kernels/rotary.c"         /* pairs of channels, turned by position */

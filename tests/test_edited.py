@@ -50,12 +50,15 @@ BASE = {"MVU": ({"x": i8(1, 3, 4), "w": i8(4, 6), **CHANNELS}, {}),
         "AttentionCap": ({**QKV, "p": i32(100, 12, 200, 14, 300, 5)}, {"heads": 2, "kv_heads": 2, "lt": 2, "causal": 0, "band": 0}),
         "AttentionProbs": ({**QKV, "p": i32(*PROBS)}, {"heads": 2, "kv_heads": 2, "lt": 2, "causal": 0, "band": 0}),
         "AttentionRounded": ({**QKV, "p": i32(*PROBS, 200, 14, 3)}, {"heads": 2, "kv_heads": 2, "lt": 2, "causal": 0, "band": 0}),
+        "AttentionTable": ({**QKV, "p": i32(255, 200, 14, 32921, 16, 127, 900, 12), "score": np.arange(-128, 128).repeat(2).astype(np.int8), "weight": np.arange(256, 0, -1).astype(np.int32)},
+                           {"heads": 2, "kv_heads": 2, "weight_bits": 9, "least_bits": 9, "hide": 2}),
         "Conv": ({"x": i8(2, 7, 6), "w": i8(6, 3, 2), **CHANNELS}, {"width": 3, "top": 1, "left": 0}),
         "Replay": ({"x": i8(1, 3, 4)}, {}),
         "ArgMax": ({"x": np.int8([[[3, -1, 3, 2], [-5, -7, -5, -6], [1, 2, 3, 4]]])}, {"to": T.INT32}),
         "Best": ({"x": np.int8([[[3, -1, 3, 2], [-5, -7, -5, -6], [1, 2, 3, 4]]])}, {"to": T.INT32, "best": 3}),
         "Quantize": ({"x": np.float32([[1, -2, 30]]), "scale": np.float32(0.1)}, {}),
         "Dequantize": ({"x": i8(1, 3), "scale": np.float32(0.1)}, None)}
+LOOKED = ("MVUTable", "RequantTable")     # in a table behind
 WORDS = ("ArgMax", "Best")            # what they make are ids and logits
 INTEGERS = [op for op in BASE if op not in ("Quantize", "Dequantize", *WORDS)]
 
@@ -108,8 +111,8 @@ def check_definitions():
     """Before anything is changed, and what may be changed."""
     for op in BASE: same(op, op)
     for op in INTEGERS:
-        same(op + " to 16 bits", op, {"to": T.INT16, "lo": -2000, "hi": 2000} if "Table" not in op else {"to": T.INT16}, {"table": i16(256)} if "Table" in op else {})
-        if "Table" not in op: same(op + " clipped on one side", op, {"lo": 3})
+        same(op + " to 16 bits", op, {"to": T.INT16, "lo": -2000, "hi": 2000} if op not in LOOKED else {"to": T.INT16}, {"table": i16(256)} if op in LOOKED else {})
+        if op not in LOOKED: same(op + " clipped on one side", op, {"lo": 3})
     same("LayerNorm without a mean", "LayerNorm", {"center": 0})
     same("LayerNorm, two in a token", "LayerNorm", {"groups": 2}, {"g": all_(2, 300), "b": all_(2, 7)})
     same("LayerNorm, two in a token, each its own", "LayerNorm", {"groups": 2}, {"g": i32(300, 200, 100, 50).reshape(2, 2), "b": i32(1, 2, 3, 4).reshape(2, 2)})
@@ -118,15 +121,16 @@ def check_definitions():
         c = shape[-1]
         same("FrameNorm of %d frames of %d tokens of %d channels" % shape, "FrameNorm", {}, {"x": i8(*shape), "g": i32(*range(200, 200 + c)), "b": i32(*range(c))})
     for op in [op for op in INTEGERS if op.startswith("Attention")]:
-        more = "AttentionBias" not in op
+        more = op not in ("AttentionBias", "AttentionTable")
         same(op + ", heads that share keys", op, {"kv_heads": 1}, {"k": i8(2, 3, 4), "v": i8(2, 3, 4)})
-        same(op + ", causal", op, {"causal": 1})
+        if op != "AttentionTable": same(op + ", causal", op, {"causal": 1})
         if more: same(op + ", a band", op, {"band": 1}, {"p": np.append(BASE[op][0]["p"], i32(1, 0))})
         same(op + ", operands of 16 bits", op, {}, {"q": i16(2, 3, 8, most=900), "k": i16(2, 3, 8, most=900), "v": i16(2, 3, 8)})
-        same(op + ", more keys than queries", op, {}, {"q": i8(2, 2, 8), **({} if more else {"bias": i16(2, 2, 3, most=900)})})
+        same(op + ", more keys than queries", op, {}, {"q": i8(2, 2, 8), **({"bias": i16(2, 2, 3, most=900)} if op == "AttentionBias" else {})})
         same(op + ", no key counts", op, {}, {"mask": np.zeros((2, 3), bool)})
     same("AttentionBias, one for all heads and queries", "AttentionBias", {}, {"bias": i16(1, 1, 3, most=900)})
     same("AttentionBias hides", "AttentionBias", {}, {"bias": np.where(np.eye(3, dtype=bool)[None], np.int16(-32768), np.int16(5)).repeat(2, 0)})
+    for hide in 0, 1: same("AttentionTable that hides %d" % hide, "AttentionTable", {"hide": hide})
     same("no tokens", "MVU", {}, {"x": i8(1, 0, 4)})
     for top, left in ((0, 0), (2, 1), (1, 1)): same("Conv, a window that begins %d above and %d before" % (top, left), "Conv", {"top": top, "left": left})
     for width in (1, 7, 9, 65536): same("Conv, rows of %d" % width, "Conv", {"width": width})
@@ -227,6 +231,15 @@ def check_kernels():
             ("AttentionBias", "a band as well", "UNSUPPORTED", ["a band beside a bias"], {"band": 1}, {"p": i32(100, 12, 200, 14, 1, 1)}),
             ("AttentionProbs", "a probability of 9 bits", "DATA", ["largest probability 256"], {}, {"p": i32(*PROBS[:6], 256)}),
             ("AttentionRounded", "a zero point of 9 bits", "DATA", ["zero point of scores 128"], {}, {"p": i32(*PROBS, 200, 14, 128)}),
+            ("AttentionTable", "scores that fall", "DATA", ["score -128 follows 127"], {}, {"score": np.int8([-128, 127, -128] + [127] * 509)}),
+            ("AttentionTable", "a table of shown keys alone", "SHAPE", ["input 5 has 256 elements, needs 512"], {}, {"score": np.int8(range(-128, 128))}),
+            ("AttentionTable", "a weight of 10 bits", "DATA", ["weight 512 is not within 0\\.\\.511"], {}, {"weight": all_(256, 512)}),
+            ("AttentionTable", "a weight below nothing", "DATA", ["weight -1 is not within"], {}, {"weight": all_(256, -1)}),
+            ("AttentionTable", "a largest score that weighs less", "DATA", ["weight 255 of a row's largest score; by least_bits it is 256 at least"], {}, {"weight": all_(256, 255)}),
+            ("AttentionTable", "weights of 19 bits", "DATA", ["weight_bits 19, least_bits 9"], {"weight_bits": 19}, {}),
+            ("AttentionTable", "weights of less bits than the largest", "DATA", ["weight_bits 8, least_bits 9"], {"weight_bits": 8}, {}),
+            ("AttentionTable", "hiding in a third way", "DATA", ["hide 3 is not 0, 1 or 2"], {"hide": 3}, {}),
+            ("AttentionTable", "quotients of nothing", "DATA", ["largest quotient 0"], {}, {"p": i32(0, 200, 14, 32921, 16, 127, 900, 12)}),
             ("Conv", "x of two dimensions", "SHAPE", ["they have 2 and 3"], {}, {"x": i8(3, 6)}),
             ("Conv", "w of two dimensions", "SHAPE", ["they have 3 and 2"], {}, {"w": i8(6, 3)}),
             ("Conv", "w of other channels", "SHAPE", ["x has 6 channels, w 5"], {}, {"w": i8(5, 3, 2)}),

@@ -12,10 +12,12 @@
 //      ring_*   the weights (mlo_attention_ring); v_*: the values (mlo_attention_kv)
 // Out  m_axis   y = clip((sum_j e[j]*v[j] * R + 2^(SO-1)) >>> SO)
 //               PROB = 1: w[j] = min((e[j]*R + 2^(SP-1)) >> SP, HP), y = clip((sum_j w[j]*v[j] * MO + 2^(SO-1)) >>> SO)
+//               DOWN = k: {[base, groups - 1,] sideband, MP, HP, SP, SO, MO, R - 1}; R = ceil(N * 2^k / sum of weights), and
+//               w[j] = min((floor(e[j]*R / 2^k) * MP + 2^(SP-1)) >> SP, HP)
 // PROB = 1 takes PE more multipliers, as it divides a weight anew in each pass: that saves a second memory of rows,
-// and a stage. The values wait for the weights' 7 cycles in a delay line.
+// and a stage. The values wait for the weights' 7 cycles (DOWN: 10) in a delay line.
 // Throughput  a row per groups * DS cycles
-// Latency     12 + clog2(PE) cycles from a pass's last step to its beat on m_axis, 7 more with PROB
+// Latency     12 + clog2(PE) cycles from a pass's last step to its beat on m_axis, 7 more with PROB, 10 with DOWN
 // Stall       the pipeline never stops: a pass starts only if its beat has a reserved
 //             place in the output queue
 // Legal       as mlo_attention
@@ -33,12 +35,13 @@ module mlo_attention_mix #(
     parameter KVH   = H,        // heads of values, divides H
     parameter CAUSAL = 0,       // 1: rows have groups of their own,
     parameter BAND  = 0,        // 1: and begin where they say
+    parameter DOWN  = 0,        // with PROB = 1: quotients are exact, of so many places (RB, EB are given)
     // derived, do not set: bits of a group number, of an address in a frame's values
     parameter GW    = 1,
     parameter AW    = 3,
     // bits of what a row's word says of its walk, of the word, of a weight
     parameter WALK  = (CAUSAL != 0 || BAND != 0 ? GW : 0) + (BAND != 0 ? AW : 0),
-    parameter INB   = RB + 9 + 30*PROB + WALK,
+    parameter INB   = RB + 9 + 30*PROB + (DOWN != 0 ? 16 : 0) + WALK,
     parameter EB    = (PROB != 0) ? 18 : 8
 ) (
     input  wire                     clk,
@@ -65,7 +68,7 @@ module mlo_attention_mix #(
 
 localparam DS    = D / SIMD;
 localparam LP    = (PE > 1) ? $clog2(PE) : 0;
-localparam LN    = (PROB != 0) ? 7 : 0;        // cycles of the division of weights
+localparam LN    = (DOWN != 0) ? 10 : (PROB != 0) ? 7 : 0;        // cycles of the division of weights
 localparam MB    = (PROB != 0) ? 16 : RB;      // bits of the multiplier of sums
 localparam ROWB  = MB + 9;                     // {sideband, SO, R or MO}
 localparam DOTB  = XBITS + 9 + LP;
@@ -185,27 +188,26 @@ generate
     end else begin : g_prob
         reg  [RB-1:0] r1;
         reg  [13:0]   hp_sp1;                   // {HP, SP}
-        wire [7:0]    hp7;
-        wire          go7;
-        always @(posedge clk)
-            if (go) begin
-                r1     <= s_row_tdata[RB-1:0];
-                hp_sp1 <= s_row_tdata[RB+22 +: 14];
-            end
-        assign row = {s_row_tdata[INB-WALK-1 -: 3], s_row_tdata[RB+16 +: 6], s_row_tdata[RB +: 16]};
-        mlo_delay #(.WIDTH(PE*SIMD*XBITS), .CYCLES(LN)) u_values (
-            .clk(clk), .rst(rst), .in_valid(read1), .in(v_data), .out_valid(go_w), .out(values)
-        );
-        mlo_delay #(.WIDTH(8), .CYCLES(LN - 1)) u_most (
-            .clk(clk), .rst(rst), .in_valid(read1), .in(hp_sp1[13:6]), .out_valid(go7), .out(hp7)
-        );
-        for (p = 0; p < PE; p = p + 1) begin : g_weight
-            mlo_attention_weight #(.EB(EB), .RB(RB)) u_weight (
-                .clk(clk), .rst(rst), .in_valid(read1), .e(ring_data[p*EB +: EB]), .r(r1), .sp(hp_sp1[5:0]),
-                .most(hp7), .w(weights[p*8 +: 8])
-            );
+        always @(posedge clk) if (go) begin
+            r1     <= DOWN != 0 ? s_row_tdata[RB-1:0] + {{RB-1{1'b0}}, 1'b1} : s_row_tdata[RB-1:0];
+            hp_sp1 <= s_row_tdata[RB+22 +: 14];
         end
-        wire unused_go = &{1'b0, go7};
+        assign row = {s_row_tdata[INB-WALK-1 -: 3], s_row_tdata[RB+16 +: 6], s_row_tdata[RB +: 16]};
+        mlo_delay #(.WIDTH(PE*SIMD*XBITS), .CYCLES(LN)) u_values (.clk(clk), .rst(rst), .in_valid(read1), .in(v_data), .out_valid(go_w), .out(values));
+        if (DOWN == 0) begin : g_rounded
+            wire [7:0] hp7;
+            wire go7; wire unused_go = &{1'b0, go7};
+            mlo_delay #(.WIDTH(8), .CYCLES(LN - 1)) u_most (.clk(clk), .rst(rst), .in_valid(read1), .in(hp_sp1[13:6]), .out_valid(go7), .out(hp7));
+            for (p = 0; p < PE; p = p + 1) begin : g_weight
+                mlo_attention_weight #(.EB(EB), .RB(RB)) u_weight (
+                    .clk(clk), .rst(rst), .in_valid(read1), .e(ring_data[p*EB +: EB]), .r(r1), .sp(hp_sp1[5:0]), .most(hp7), .w(weights[p*8 +: 8]));
+            end
+        end else begin : g_exact
+            reg [15:0] mp1;
+            always @(posedge clk) if (go) mp1 <= s_row_tdata[RB+36 +: 16];
+            mlo_attention_quotient #(.PE(PE), .EB(EB), .RB(RB), .DOWN(DOWN)) u_weights (
+                .clk(clk), .rst(rst), .in_valid(read1), .e(ring_data), .r(r1), .mp(mp1), .sp(hp_sp1[5:0]), .most(hp_sp1[13:6]), .w(weights));
+        end
     end
 endgenerate
 

@@ -7,12 +7,13 @@
 // head h of the keys. CAUSAL, BAND: a row walks the groups in which its keys lie (mlo_attention_walk).
 // CACHE: each frame takes a word at job_*; its first query is that of position job_start.
 // BIAS: a score begins with its number of a table of BIASH heads and BIAST queries (mlo_attention_bias).
+// HIDE: all keys of the frame count, some of them as hidden ones: those without their bit, and (2) those behind the query.
 //
 // In   row_*: rows of queries (mlo_attention_q); k_*: the frame's keys (mlo_attention_kv);
 //      par_*: constants (mlo_attention_param). All are read here, with a cycle of latency
-// Out  m_score  one word per group: {last group of the row, PE x counts, PE x score}
+// Out  m_score  one word per group: {last group of the row, [PE x not hidden,] PE x counts, PE x score}
 //      m_row    one word per row: {[base,] [groups - 1,] sideband, constants}, early: when its last step starts
-//      m_max    one word per row: its largest score (the lowest number there is, if no key counts)
+//      m_max    one word per row: its largest score (the lowest number there is, if no key counts); HIDE: {of the hidden ones, of the others}
 // Throughput  a row per groups * DS cycles
 // Latency     from the last step to m_score_tvalid 6 + clog2(SIMD), to m_max_tvalid 8 + clog2(SIMD) cycles
 // Stall       the pipeline never stops. A group starts only when a place for it is reserved
@@ -36,6 +37,7 @@ module mlo_attention_score #(
     parameter BW    = 1,        // bits of BACK
     parameter BIAS  = 0, BIASH = 1, BIAST = 1, SHIFT = 0,   // 1: there is a bias, of so many heads and queries, in such steps
     parameter CACHE = 0,        // 1: a frame begins at position job_start
+    parameter HIDE  = 0,        // 1: hidden keys count, too, apart. 2: those behind the query are hidden
     // derived, do not set: bits of a group number, of an address in a frame's keys, of a
     // score, of a step number; of a lane; of what a row's word says of its walk
     parameter GW    = 1,
@@ -44,7 +46,8 @@ module mlo_attention_score #(
     parameter FW    = (D / SIMD > 1) ? $clog2(D / SIMD) : 1,
     parameter LW    = (PE > 1) ? $clog2(PE) : 1,
     parameter WALK  = (CAUSAL != 0 || BAND != 0 ? GW : 0) + (BAND != 0 ? AW : 0),
-    parameter BA    = (BIASH * BIAST * G > 1) ? $clog2(BIASH * BIAST * G) : 1
+    parameter BA    = (BIASH * BIAST * G > 1) ? $clog2(BIASH * BIAST * G) : 1,
+    parameter HB    = (HIDE != 0) ? 1 : 0
 ) (
     input  wire                         clk,
     input  wire                         rst,
@@ -72,12 +75,12 @@ module mlo_attention_score #(
     output wire                         bias_read,      // BIAS: see mlo_attention_param
     output wire [BA-1:0]                bias_at,
     input  wire [PE*16-1:0]             bias,
-    output wire [PE*(SB+1):0]           m_score_tdata,
+    output wire [PE*(SB+1+HB):0]        m_score_tdata,
     output wire                         m_score_tvalid,
     input  wire                         m_score_tready,
     output wire [PAR+WALK+2:0]          m_row_tdata,
     output wire                         m_row_tvalid,
-    output wire [SB-1:0]                m_max_tdata,
+    output wire [SB*(1+HB)-1:0]         m_max_tdata,
     output wire                         m_max_tvalid,
     input  wire                         m_row_tready    // takes from m_row and m_max
 );
@@ -244,7 +247,12 @@ always @(posedge clk) begin
     none1   <= k_none;
     inside1 <= (group_last ? last_lanes : {PE{1'b1}}) & (group_first ? first_lanes : {PE{1'b1}});
 end
-wire [PE-1:0] count1 = inside1 & (key1 | {PE{none1}});
+wire [PE-1:0] count1 = inside1 & (HIDE != 0 ? {PE{1'b1}} : key1 | {PE{none1}});
+
+wire [PE-1:0] seen1;                            // HIDE: of those that count
+mlo_attention_seen #(.HIDE(HIDE), .PE(PE), .GW(GW), .AW(AW), .SKIP(KVH * DS)) u_seen (
+    .clk(clk), .rst(rst), .token_done(row_done && head_last), .frame_done(k_done), .group(group_reg), .k_groups_1(k_groups_1), .k_tail(k_tail),
+    .key1(key1), .seen1(seen1));
 
 wire          go_dot, none_dot, last_dot, start_dot;
 wire          end_dot, begin_dot;
@@ -273,20 +281,13 @@ always @(posedge clk) begin
     score_count <= count_dot & bias_seen;
 end
 
-wire          score_ready;
+// ---- their queue, and the maximum: over the lanes, then over the groups -----------------
+wire          score_ready, max_valid;
 wire [RW-1:0] score_level;
-mlo_fifo #(.WIDTH(PE*(SB+1) + 1), .DEPTH(QUEUE)) u_score (
-    .clk(clk), .rst(rst),
-    .s_tdata({score_end, score_count, score}), .s_tvalid(score_valid), .s_tready(score_ready),
-    .m_tdata(m_score_tdata), .m_tvalid(m_score_tvalid), .m_tready(m_score_tready),
-    .level(score_level));
-
-// ---- the maximum: over the lanes, then over the groups --------------------------------
-wire [SB-1:0] row_max;
-wire          max_valid;
-mlo_attention_max #(.PE(PE), .SB(SB)) u_highest (
-    .clk(clk), .rst(rst), .in_valid(score_valid), .in_begin(score_begin), .in_end(score_end), .in_count(score_count), .in_score(score),
-    .max_valid(max_valid), .max(row_max));
+wire [SB*(1+HB)-1:0] row_max;
+mlo_attention_scored #(.PE(PE), .SB(SB), .HIDE(HIDE), .QUEUE(QUEUE), .LATE(3 + LS)) u_scored (
+    .clk(clk), .rst(rst), .go1(go1), .seen1(seen1), .in_valid(score_valid), .in_begin(score_begin), .in_end(score_end), .in_count(score_count), .in_score(score),
+    .ready(score_ready), .level(score_level), .m_tdata(m_score_tdata), .m_tvalid(m_score_tvalid), .m_tready(m_score_tready), .max_valid(max_valid), .max(row_max));
 
 wire       max_ready;
 wire [2:0] row_level, max_level;
@@ -295,7 +296,7 @@ mlo_fifo #(.WIDTH(PAR + WALK + 3), .DEPTH(4)) u_row (
     .s_tdata(row_word), .s_tvalid(row_done), .s_tready(info_ready),
     .m_tdata(m_row_tdata), .m_tvalid(m_row_tvalid), .m_tready(m_row_tready),
     .level(row_level));
-mlo_fifo #(.WIDTH(SB), .DEPTH(4)) u_max (
+mlo_fifo #(.WIDTH(SB*(1+HB)), .DEPTH(4)) u_max (
     .clk(clk), .rst(rst),
     .s_tdata(row_max), .s_tvalid(max_valid), .s_tready(max_ready),
     .m_tdata(m_max_tdata), .m_tvalid(m_max_tvalid), .m_tready(m_row_tready),

@@ -19,6 +19,7 @@ typedef struct {
     int bias_keys;
     int bias_shift; /* bits to the left, into units of a score */
     mlo_row_rounding round;
+    mlo_row_tables tables; /* of a network of integers, instead */
     int part; /* of scores in 32 bits */
     int lo;
     int hi;

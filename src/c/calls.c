@@ -83,7 +83,9 @@ static const char *mlo_c_text(const mlo_kernel *k) {
     case MLO_KERNEL_PRODUCT: return "c/mul.c";
     case MLO_KERNEL_NORM: return "c/layernorm.c";
     case MLO_KERNEL_FRAME_NORM: return "c/framenorm.c";
-    case MLO_KERNEL_ATTENTION: return "c/attention.c";
+    case MLO_KERNEL_ATTENTION:
+        return mlo_eq(k->op.name, mlo_attention_table_name) ? "c/attention_table.c"
+                                                            : "c/attention.c";
     case MLO_KERNEL_RESCALE: return "c/requant.c";
     case MLO_KERNEL_ROTATION: return "c/rotary.c";
     case MLO_KERNEL_PLACE: return "c/place.c";
@@ -268,10 +270,15 @@ static void mlo_c_attention(mlo_c_writer *w, int i) {
             (long long)el->site.in[5].dims[1], (long long)el->site.in[5].dims[2],
             (long long)mlo_attention_shift(n));
     const mlo_row_rounding r = mlo_attention_rounding(n, NULL);
-    mlo_line(w->e,
-        "%s    .round = { .p = %s, .lt = %d, .probs = %d, .rounded = %d, .capped = %d, .all = %d "
-        "}, .part = %d,",
-        margin, p, r.lt, r.probs, r.rounded, r.capped, r.all, mlo_c_part_of(w, el));
+    if (mlo_attention_tabled(n))
+        mlo_line(w->e, "%s    .tables = { .p = %s, .score = %s, .weight = %s, .hide = %d },",
+            margin, p, mlo_c_parameter(w, el, 5), mlo_c_parameter(w, el, 6), mlo_table_hides(n));
+    else
+        mlo_line(w->e,
+            "%s    .round = { .p = %s, .lt = %d, .probs = %d, .rounded = %d, .capped = %d, .all = "
+            "%d "
+            "}, .part = %d,",
+            margin, p, r.lt, r.probs, r.rounded, r.capped, r.all, mlo_c_part_of(w, el));
     mlo_line(w->e, "%s    .lo = %lld, .hi = %lld };", margin, (long long)mlo_kernel_low(n),
         (long long)mlo_kernel_high(n));
     mlo_line(w->e,

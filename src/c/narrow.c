@@ -78,7 +78,8 @@ static int mlo_c_scores_see(
     const int64_t d = mlo_last_dim(&e->site.in[0]) / mlo_attention_heads(n);
     const int q = mlo_c_bits(c, n->input[0], e->site.in_bits[0], e->site.in[0].dtype);
     const int k = mlo_c_bits(c, n->input[1], e->site.in_bits[1], e->site.in[1].dtype);
-    const int plain = !r.probs && !r.rounded && !r.capped && !mlo_attention_biased(n);
+    const int plain = !r.probs && !r.rounded && !r.capped && !mlo_attention_biased(n)
+        && !mlo_attention_tabled(n);
     if (!mlo_element_inputs(m, c, e, i, in)) {
         const int64_t mult = mlo_get(in[4], 0), shift = mlo_get(in[4], 1);
         const int fits = plain && mult >= 0 && mult < 1 << 15;

@@ -38,6 +38,7 @@ static const char *mlo_c_input_name(const mlo_element *e, int k) {
     static const char *const place[] = { "x", "table", "mult", "shift" };
     static const char *const pair[] = { "a", "b", "p" };
     static const char *const attention[] = { "q", "k", "v", "mask", "p", "bias" };
+    static const char *const tables[] = { "q", "k", "v", "mask", "p", "score", "weight" };
     switch (e->kernel->kind) {
     case MLO_KERNEL_MATRIX:
     case MLO_KERNEL_WINDOW: return matrix[k];
@@ -46,7 +47,7 @@ static const char *mlo_c_input_name(const mlo_element *e, int k) {
     case MLO_KERNEL_FRAME_NORM: return norm[k];
     case MLO_KERNEL_ROTATION: return rotary[k];
     case MLO_KERNEL_PLACE: return place[k];
-    case MLO_KERNEL_ATTENTION: return attention[k];
+    case MLO_KERNEL_ATTENTION: return mlo_attention_tabled(e->node) ? tables[k] : attention[k];
     default: return pair[k];
     }
 }

@@ -91,9 +91,25 @@ static void mlo_rows_ring(const mlo_schedule *s, int i, mlo_scored *now) {
     now->taken = mlo_max(taken, now->first + (now->groups - 1) * u->rows.exps);
 }
 
+/* When a row that would begin at `first` does, with an iteration's tables (mlo_attention_look.v): it moves to them
+ * when the rows before are through, and begins when they are there. */
+static int64_t mlo_rows_tables(
+    mlo_schedule *s, int i, const mlo_meet *x, int64_t first, int64_t r) {
+    enum { SEEN = 2 };
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t moved = r ? mlo_max(first, s->softmax[i] + u->rows.moves) : first;
+    first = moved + 1;
+    for (int k = 1; k < u->n_memory; k++) {
+        mlo_begins(s, i, k, &x->at, moved);
+        first = mlo_max(first, x->ready[k] + SEEN);
+    }
+    return first;
+}
+
 /* A row of attention: the query is complete at `query`. */
 static mlo_scored mlo_row_scored(
     mlo_schedule *s, int i, const mlo_meet *x, int64_t query, int64_t constants, int64_t room) {
+    const int moves = constants && s->c->element[i].unit.rows.moves;
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_scored none = { 0, 0, 0, 0, 0, 0, 0, 0 };
     int64_t r = s->rows[i]++, groups = mlo_row_groups(u, x->at.iteration, x->at.start + x->at.at);
@@ -109,6 +125,7 @@ static mlo_scored mlo_row_scored(
     now.score = mlo_max(mlo_rows_queue(s, i, &now, now.begin + work), constants);
     if (r >= 4) now.score = mlo_max(now.score, MLO_ROW(r - 4)->taken + 1);
     now.first = mlo_max(now.score + u->rows.to_max, s->softmax[i]);
+    if (moves) now.first = mlo_rows_tables(s, i, x, now.first, r);
     if (r >= u->rows.waiting)
         now.first = mlo_max(now.first, MLO_ROW(r - u->rows.waiting)->accept + 1);
     mlo_rows_ring(s, i, &now);

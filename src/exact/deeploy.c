@@ -52,16 +52,18 @@ static inline int64_t mlo_inorm_root(int64_t squares, int64_t n) {
 
 /* ---- row by row, in place; returns what is divided by, or would be if it were not 0 ---------- */
 
-/* p = [A, B, C, log2, n - 1]: e^x by halving, 2^-z times a parabola. */
+/* e^-down by halving, 2^-z times a parabola; p = [A, B, C, log2]. */
+static inline int64_t mlo_isoftmax_weight(int64_t down, const int64_t *p) {
+    const int64_t z = down / p[3] < 31 ? down / p[3] : 31;
+    const int64_t at = z * p[3] - down + p[1];
+    return mlo_shift_down(p[0] * (at * at) + p[2], (int)z);
+}
+/* p = [A, B, C, log2, n - 1] */
 static inline int64_t mlo_isoftmax(int64_t *e, int64_t n, const int64_t *p) {
     int64_t most = e[0], sum = 0;
     for (int64_t i = 1; i < n; i++)
         if (e[i] > most) most = e[i];
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t down = most - e[i], z = down / p[3] < 31 ? down / p[3] : 31;
-        const int64_t at = z * p[3] - down + p[1];
-        sum += e[i] = mlo_shift_down(p[0] * (at * at) + p[2], (int)z);
-    }
+    for (int64_t i = 0; i < n; i++) sum += e[i] = mlo_isoftmax_weight(most - e[i], p);
     for (int64_t i = 0; i < n && sum; i++) e[i] = mlo_floor_div(e[i] * p[4], sum);
     return sum;
 }

@@ -138,3 +138,29 @@ static inline int64_t mlo_softmax_weigh_narrow(
     for (int j = 0; j < n; j++) total += e[j] = mlo_exp2_weight(e[j]);
     return ((int64_t)r->p[2] << (r->lt + 8)) / (total ? total : mlo_exp2_weight(0));
 }
+
+/* ---- as a network of integers rounds -------------------------------------------------------- */
+
+/* What a row of such a network is rounded by (kernels/attention_table.c says what is what). */
+typedef struct {
+    const int32_t *p; /* N, MO, SO, MP, SP, HP, MR, SR */
+    const int8_t *score; /* of 256 numbers; if keys are hidden, then of theirs */
+    const int32_t *weight; /* by how far a score is below the largest one */
+    int hide; /* 0: no key is hidden; 2: those behind the query are, too */
+} mlo_row_tables;
+
+/* What is looked up of a sum of products. */
+static inline int64_t mlo_table_score(const mlo_row_tables *t, int64_t s, int hidden) {
+    const int64_t r = mlo_requantize(s, t->p[6], t->p[7], -128, 127);
+    return t->score[r + 128 + (t->hide && hidden ? 256 : 0)];
+}
+
+/* Such scores to what their values are multiplied with, in place: at most HP. */
+static inline void mlo_table_weigh(const mlo_row_tables *t, int64_t *e, int64_t n) {
+    int64_t most = n ? e[0] : 0, sum = 0;
+    for (int64_t j = 1; j < n; j++)
+        if (e[j] > most) most = e[j];
+    for (int64_t j = 0; j < n; j++) sum += e[j] = t->weight[most - e[j]];
+    for (int64_t j = 0; j < n && sum; j++)
+        e[j] = mlo_requantize(e[j] * t->p[0] / sum, t->p[3], t->p[4], 0, t->p[5]);
+}

@@ -12,6 +12,7 @@
  *     a + b, RequantShift;  a b, RequantShift    Add; Mul
  *     RequantShift alone                         Requant
  *     what else is done number by number         a table, of what its own operators make of each number
+ *     iSoftmax(q k^T ..) v, of heads             AttentionTable: all between is a function of 8 bits, and its tables
  *
  * RequantShift is y = clip(floor((acc mul + add + div / 2) / div)), the kernels' rule is y = clip((acc M +
  * 2^(S-1)) >> S): with div = 2^S the same, if add is a multiple of mul (then it is part of the bias) and mul,
@@ -56,12 +57,13 @@ typedef struct {
 typedef struct {
     const mlo_kernel *kernel;
     mlo_node *from; /* to blame */
-    const char *in[2]; /* its streams */
+    const char *in[3]; /* its streams */
     size_t n_in;
     const char *weight; /* its weights; NULL: it has none */
     const char *bias; /* in the old body; NULL: none */
     mlo_interval sums; /* where they are known: hi < lo: they are not */
     int64_t channels;
+    struct mlo_exact_heads *heads; /* of an attention; NULL: it is none */
 } mlo_exact_unit;
 
 static mlo_interval mlo_joined(mlo_interval a, mlo_interval b) {
@@ -123,9 +125,9 @@ static int mlo_exact_clips(mlo_takeover *x, const mlo_graph *g, const mlo_node *
     return 0;
 }
 
-/* mul and add of a channel as the kernels' words; 0: they have none. */
+/* mul and add of a channel as the kernels' words, of a multiplier up to `most`; 0: they have none. */
 static int mlo_exact_ratio(
-    int64_t mul, int64_t add, int64_t places, int64_t *bias, int64_t *m, int64_t *s) {
+    int64_t mul, int64_t add, int64_t places, int64_t most, int64_t *bias, int64_t *m, int64_t *s) {
     if (mul < 0 || places < 0 || (mul ? add % mul : add) != 0) return 0;
     *bias = mul ? add / mul : 0;
     if (!places) {
@@ -135,7 +137,7 @@ static int mlo_exact_ratio(
     for (; mul % 2 == 0 && places > 1; places--) mul /= 2;
     *m = mul;
     *s = places;
-    return mul <= mlo_multipliers.hi;
+    return mul <= most;
 }
 
 /* The words of iteration i for what R (NULL: nothing) does with sums, of this bias. words: bias, M, S of each
@@ -155,7 +157,7 @@ static int mlo_exact_words(mlo_takeover *x, const mlo_exact_unit *u, const mlo_n
             if (list[k]) v[k] = mlo_get(list[k], mlo_array_count(list[k]) > 1 ? c : 0);
         const int64_t at[4] = { c, v[1], v[2], p[0] };
         memcpy(why, at, sizeof at);
-        ok = mlo_exact_ratio(v[1], v[2], p[3], &all[0], &all[1], &all[2]);
+        ok = mlo_exact_ratio(v[1], v[2], p[3], mlo_multipliers.hi, &all[0], &all[1], &all[2]);
         if (ok) all[0] += v[0];
         ok = ok && all[0] >= INT32_MIN && all[0] <= INT32_MAX;
         for (int k = 0; k < 3 && ok; k++) words[k][c] = (int32_t)all[k];
@@ -217,6 +219,10 @@ static int mlo_exact_entries(mlo_takeover *x, const mlo_exact_chain *c, int firs
 
 /* ---- kernels -------------------------------------------------------------- */
 
+/* What an attention's node is given: its streams, its constants, its tables. */
+static int mlo_exact_head_inputs(
+    mlo_takeover *x, const mlo_exact_unit *u, const mlo_node *r, const char *name, mlo_node *n);
+
 static mlo_dtype mlo_exact_type(const mlo_takeover *x, const char *name, int bits) {
     return name == x->result || bits > 8 ? MLO_INT16 : MLO_INT8;
 }
@@ -249,6 +255,7 @@ static int mlo_exact_inputs(
     mlo_channel_words c;
     int64_t why[4];
     if (!n) return mlo_failed(q->m);
+    if (u->heads) return mlo_exact_head_inputs(x, u, r, name, n);
     MLO_TRY(mlo_inputs(q->m, n, u->in, u->n_in));
     if (u->weight) MLO_TRY(mlo_node_input(q->m, n, u->weight));
     if (u->n_in < 2) {
@@ -398,8 +405,8 @@ static mlo_exact_value *mlo_exact_finish(mlo_takeover *x, const mlo_exact_unit *
     if (mlo_exact_inputs(x, u, l.shift, out, n)) return NULL;
     *own = n;
     if (apart) {
-        mlo_exact_unit look = { &mlo_requant_kernel, u->from, { out, NULL }, 1, NULL, NULL, l.index,
-            u->channels };
+        mlo_exact_unit look = { &mlo_requant_kernel, u->from, { out, NULL, NULL }, 1, NULL, NULL,
+            l.index, u->channels, NULL };
         n = mlo_exact_node(x, mlo_requant_kernel.with_table, u->from, name, bits, l.bits);
         if (mlo_exact_inputs(x, &look, NULL, name, n)) return NULL;
     }
@@ -520,7 +527,7 @@ static mlo_node *mlo_exact_layer(const mlo_takeover *x, const char *name, const 
 
 static mlo_exact_value *mlo_exact_linear(
     mlo_takeover *x, mlo_node *n, const char *bias, const mlo_exact_chain *c, const char *name) {
-    mlo_exact_unit u = { NULL, n, { NULL, NULL }, 1, NULL, bias, mlo_from_to(1, 0), 0 };
+    mlo_exact_unit u = { NULL, n, { NULL, NULL, NULL }, 1, NULL, bias, mlo_from_to(1, 0), 0, NULL };
     const mlo_exact_value *v = mlo_exact_of(x, n->input[0]);
     if (!v || !(u.channels = mlo_exact_channels(x, n, n->output[0]))) return NULL;
     u.in[0] = v->name;
@@ -540,9 +547,9 @@ static mlo_exact_value *mlo_exact_pair(
             (long long)a->channels, (long long)b->channels);
         return NULL;
     }
-    mlo_exact_unit u = { sum ? &mlo_add_kernel : &mlo_mul_kernel, n, { a->name, b->name }, 2, NULL,
-        NULL, sum ? mlo_sum_of(a->range, b->range) : mlo_product_of(a->range, b->range),
-        a->channels };
+    mlo_exact_unit u = { sum ? &mlo_add_kernel : &mlo_mul_kernel, n, { a->name, b->name, NULL }, 2,
+        NULL, NULL, sum ? mlo_sum_of(a->range, b->range) : mlo_product_of(a->range, b->range),
+        a->channels, NULL };
     return mlo_exact_finish(x, &u, c, name, &own);
 }
 
@@ -552,8 +559,8 @@ static mlo_exact_value *mlo_exact_alone(
     const mlo_exact_value *v = mlo_exact_of(x, c->base);
     mlo_node *own;
     if (!v) return NULL;
-    mlo_exact_unit u = { &mlo_requant_kernel, c->node[0], { v->name, NULL }, 1, NULL, NULL,
-        v->range, v->channels };
+    mlo_exact_unit u = { &mlo_requant_kernel, c->node[0], { v->name, NULL, NULL }, 1, NULL, NULL,
+        v->range, v->channels, NULL };
     return mlo_exact_finish(x, &u, c, name, &own);
 }
 
@@ -589,15 +596,499 @@ static int mlo_exact_chain_of(const mlo_takeover *x, const char *name, mlo_exact
     return c->n;
 }
 
+/* ---- attention -------------------------------------------------------------- */
+
+/* The constants of softmax, as exact/deeploy.c has them; n - 1 behind. */
+enum { MLO_EXACT_SOFTMAX = 5, MLO_EXACT_SCORES = 256 };
+
+/* From a value back, through functions of a number and views: the functions, the first in front; the views, the last
+ * in front; where both end. */
+typedef struct {
+    mlo_exact_chain done;
+    mlo_chain views;
+} mlo_exact_walk;
+
+/* An attention, from its end to its beginning. */
+typedef struct mlo_exact_heads {
+    mlo_node *mix; /* probabilities by values */
+    mlo_node *softmax;
+    mlo_node *scores; /* queries by keys */
+    mlo_exact_chain probs; /* behind the softmax */
+    mlo_exact_chain masked; /* behind the mask */
+    mlo_exact_chain scaled; /* behind the scores */
+    const char *mask; /* what is added; NULL: nothing */
+    int64_t heads;
+    int64_t d;
+    int64_t keys;
+    int hide; /* of the kernel */
+    int bits[2]; /* of weights: of the largest, of the least that a largest score has */
+    const char *score; /* parameters */
+    const char *weight;
+} mlo_exact_heads;
+
+/* A function of one number, the same for all there are: in whatever order they lie. */
+static int mlo_exact_is_plain(const mlo_takeover *x, const mlo_node *n) {
+    if (!mlo_exact_is_function(x, n)) return 0;
+    for (size_t k = 1; k < n->n_input; k++)
+        if (mlo_has_input(n, k) && !mlo_is_number(x->in, n->input[k])) return 0;
+    return 1;
+}
+
+static void mlo_exact_push(mlo_exact_chain *c, mlo_node *n) {
+    for (int k = c->n++; k > 0; k--) c->node[k] = c->node[k - 1];
+    c->node[0] = n;
+}
+
+/* deep: to the end; else to where the last view is: what is behind that is in the stream's own order. */
+static void mlo_exact_walk_back(
+    const mlo_takeover *x, const char *name, int deep, mlo_exact_walk *w) {
+    const char *end = name;
+    int n = 0;
+    memset(w, 0, sizeof *w);
+    for (mlo_node *p; (p = mlo_made_by(x->in, name)) != NULL; name = p->input[0]) {
+        if (mlo_is_layout(p) && mlo_is_carried(x->in, p->input[0]) && w->views.n < MLO_CHAIN) {
+            w->views.node[w->views.n] = p;
+            w->views.made[w->views.n++] = name;
+            end = p->input[0];
+            n = w->done.n;
+        } else if (mlo_exact_is_plain(x, p) && w->done.n < MLO_EXACT_CHAIN)
+            mlo_exact_push(&w->done, p);
+        else
+            break;
+    }
+    w->done.base = deep ? name : end;
+    if (deep) return;
+    for (int k = w->done.n - n, i = 0; i < n; i++) w->done.node[i] = w->done.node[i + k];
+    w->done.n = n;
+}
+
+/* Functions alone, without views. */
+static mlo_node *mlo_exact_behind(const mlo_takeover *x, const char *name, mlo_exact_chain *c) {
+    mlo_node *p;
+    c->n = 0;
+    while (mlo_exact_is_plain(x, p = mlo_made_by(x->in, name)) && c->n < MLO_EXACT_CHAIN) {
+        mlo_exact_push(c, p);
+        name = p->input[0];
+    }
+    c->base = name;
+    return p;
+}
+
+/* Is a value a product of two streams, behind functions and views, the first of which is a softmax's? */
+static int mlo_exact_mixes(const mlo_takeover *x, const char *name, mlo_exact_walk *w) {
+    mlo_exact_chain c;
+    mlo_exact_walk_back(x, name, 1, w);
+    const mlo_node *n = mlo_made_by(x->in, w->done.base);
+    return mlo_is(n, "MatMul") && mlo_is_carried(x->in, n->input[0])
+        && mlo_is_carried(x->in, n->input[1])
+        && mlo_is(mlo_exact_behind(x, n->input[0], &c), "mlo.iSoftmax");
+}
+
+static int mlo_exact_is_identity_map(const mlo_array *map) {
+    for (int64_t i = 0; map && i < mlo_array_count(map); i++)
+        if (((const int32_t *)map->data)[i] != i) return 0;
+    return map != NULL;
+}
+
+/* Is a value another one of the same tokens and channels, in another form? */
+static int mlo_exact_is_view(const mlo_takeover *x, const char *name, mlo_exact_walk *w) {
+    const mlo_form to = mlo_body_form(x->in, name);
+    mlo_exact_walk_back(x, name, 0, w);
+    const mlo_form from = mlo_body_form(x->in, w->done.base);
+    if (x->grid || w->done.n || !w->views.n || mlo_last_dim(&from) != mlo_last_dim(&to)) return 0;
+    mlo_array *map = mlo_index_map(x->in, w->done.base, &w->views);
+    const int same = mlo_exact_is_identity_map(map);
+    mlo_array_free(x->in->m, map);
+    return same;
+}
+
+static mlo_exact_value *mlo_exact_view(mlo_takeover *x, const mlo_exact_walk *w, const char *name) {
+    const mlo_exact_value *v = mlo_exact_of(x, w->done.base);
+    return v ? mlo_exact_made(x, name, v->name, v->range, v->channels) : NULL;
+}
+
+/* Does a chain leave all numbers of a range as they are, in every iteration? 1, 0 (or it failed). */
+static int mlo_exact_is_nothing(mlo_takeover *x, const mlo_exact_chain *c, mlo_interval range) {
+    const int bits = mlo_bits_for(range);
+    const int64_t size = mlo_two_to(bits);
+    if (!c->n || bits > MLO_EXACT_TABLE) return !c->n;
+    int64_t *entry = (int64_t *)mlo_scratch(x->q->m, (size_t)size, sizeof *entry);
+    int same = entry != NULL;
+    for (int64_t i = 0; same && i < x->q->scan.iterations; i++) {
+        same = !mlo_exact_entries(x, c, 0, i, bits, range, entry);
+        for (int64_t k = 0; same && k < size; k++)
+            same = entry[k] == mlo_clip(k - size / 2, range.lo, range.hi);
+    }
+    mlo_scratch_free(x->q->m, entry);
+    return same;
+}
+
+/* An operand's stream: what is in front of its views, with what is done to its numbers between them. */
+static mlo_exact_value *mlo_exact_operand(
+    mlo_takeover *x, const mlo_exact_walk *w, const char *name) {
+    mlo_exact_value *v = mlo_exact_of(x, w->done.base);
+    mlo_exact_value *made = (mlo_exact_value *)mlo_map_get(&x->made, name);
+    if (!v || made || mlo_exact_is_nothing(x, &w->done, v->range)) return made ? made : v;
+    return x->q->m->error.code ? NULL : mlo_exact_alone(x, &w->done, name);
+}
+
+/* Operand k of an attention (queries, keys, values), laid out as heads of a token's channels. */
+static mlo_exact_value *mlo_exact_of_heads(mlo_takeover *x, const mlo_exact_heads *h, int k) {
+    static const char *const what[] = { "queries", "keys", "values" };
+    mlo *m = x->q->m;
+    const mlo_node *n = k < 2 ? h->scores : h->mix;
+    const char *name = n->input[k > 0];
+    const mlo_heads at = { x->tokens, h->heads, h->d, k == 1 };
+    mlo_exact_walk w;
+    mlo_exact_walk_back(x, name, 0, &w);
+    const mlo_form f = mlo_body_form(x->in, w.done.base);
+    int64_t *column = (int64_t *)mlo_scratch(m, (size_t)(h->heads * h->d), sizeof *column);
+    const int ok = column && mlo_last_dim(&f) == h->heads * h->d
+        && mlo_head_columns(x->in, w.done.base, &w.views, &at, column)
+        && mlo_is_identity(column, h->heads * h->d);
+    mlo_scratch_free(m, column);
+    if (!ok && !m->error.code)
+        mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "%s that are no heads of a token's channels: '%s', %s, behind '%s', %s (a rotation, a "
+            "cache "
+            "in front, keys that heads share have no exact kernel)",
+            what[k], name,
+            mlo_dims_text(m, mlo_body_form(x->in, name).rank, mlo_body_form(x->in, name).dims),
+            w.done.base, mlo_dims_text(m, f.rank, f.dims));
+    return ok ? mlo_exact_operand(x, &w, name) : NULL;
+}
+
+/* Are heads joined to tokens again, [heads, tokens, d] to [tokens, heads d]? */
+static int mlo_exact_joins(const mlo_takeover *x, const mlo_exact_heads *h, const mlo_chain *c) {
+    mlo_array *map = mlo_index_map(x->in, h->mix->output[0], c);
+    const int64_t width = h->heads * h->d;
+    int ok = map && mlo_array_count(map) == x->tokens * width;
+    for (int64_t i = 0; ok && i < x->tokens * width; i++)
+        ok = ((const int32_t *)map->data)[i]
+            == (i % width / h->d * x->tokens + i / width) * h->d + i % h->d;
+    mlo_array_free(x->in->m, map);
+    return ok;
+}
+
+/* Finds an attention's parts from its mix on. */
+static int mlo_exact_parts(mlo_takeover *x, mlo_node *mix, mlo_exact_heads *h) {
+    mlo *m = x->q->m;
+    memset(h, 0, sizeof *h);
+    h->mix = mix;
+    h->softmax = mlo_exact_behind(x, mix->input[0], &h->probs);
+    mlo_node *n = mlo_exact_behind(x, h->softmax->input[0], &h->masked);
+    if (mlo_is(n, "Add")) {
+        const int first = mlo_is_carried(x->in, n->input[0]);
+        if (mlo_is_carried(x->in, n->input[first]))
+            return mlo_fail(m, MLO_E_UNSUPPORTED, n, "scores that get a sum of the layer's own");
+        h->mask = n->input[first];
+        n = mlo_exact_behind(x, n->input[1 - first], &h->scaled);
+    } else
+        h->scaled = h->masked;
+    if (!h->mask) h->masked.n = 0;
+    h->scores = n;
+    if (!mlo_is(n, "MatMul") || !mlo_is_carried(x->in, n->input[0])
+        || !mlo_is_carried(x->in, n->input[1]))
+        return mlo_fail(m, MLO_E_UNSUPPORTED, h->softmax,
+            "a softmax of what is no product of queries and keys, with functions of one number and "
+            "at "
+            "most one mask behind");
+    const mlo_form s = mlo_body_form(x->in, n->output[0]);
+    const mlo_form o = mlo_body_form(x->in, mix->output[0]);
+    if (x->grid || s.rank < 3 || o.rank != s.rank || s.dims[s.rank - 2] != x->tokens
+        || s.dims[s.rank - 1] != x->tokens)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "scores %s of %lld tokens; attention is of [.., heads, %lld, %lld]",
+            mlo_dims_text(m, s.rank, s.dims), (long long)x->tokens, (long long)x->tokens,
+            (long long)x->tokens);
+    h->keys = x->tokens;
+    h->heads = mlo_form_count(&s) / (x->tokens * x->tokens);
+    h->d = mlo_last_dim(&o);
+    return 0;
+}
+
+/* What a mask adds to scores of keys that it shows, and hides: an iteration's. Those behind the query are hidden, or
+ * all are alike. */
+static int mlo_exact_mask(mlo_takeover *x, mlo_exact_heads *h, int64_t i, int64_t add[2]) {
+    mlo *m = x->q->m;
+    const mlo_node *reader = mlo_made_by(
+        x->in, h->masked.n ? h->masked.node[0]->input[0] : h->softmax->input[0]);
+    add[0] = add[1] = 0;
+    if (!h->mask) return 0;
+    if (!mlo_is_parameter(&x->q->scan, x->in->body, h->mask, 0))
+        return mlo_fail(m, MLO_E_UNSUPPORTED, reader,
+            "a mask '%s' that is known when the model runs; attention of integers has masks that "
+            "are "
+            "constants: make it an initializer",
+            h->mask);
+    mlo_array *a = mlo_exact_whole(x, x->in->body, reader, h->mask, i);
+    if (!a) return mlo_failed(m);
+    const int64_t t = h->keys, count = mlo_array_count(a);
+    const int64_t columns = a->rank ? a->dims[a->rank - 1] : 1,
+                  rows = a->rank > 1 ? a->dims[a->rank - 2] : 1;
+    const int64_t copies = count / mlo_max(1, columns * rows);
+    int ok = count > 0;
+    for (int64_t k = 0; ok && k < copies * t * t; k++) {
+        const int64_t query = k / t % t, key = k % t,
+                      v = mlo_get(a,
+                          (k / (t * t) * rows + (rows > 1 ? query : 0)) * columns
+                              + (columns > 1 ? key : 0));
+        if (!k) add[0] = add[1] = v;
+        if (k == 1 && key > query) add[1] = v;
+        ok = v == add[key > query];
+        if (!ok)
+            mlo_fail(m, MLO_E_UNSUPPORTED, reader,
+                "mask '%s' adds %lld for query %lld and key %lld in iteration %lld, and %lld "
+                "elsewhere; "
+                "hardware adds one number to scores of keys up to the query, one to those behind "
+                "it",
+                h->mask, (long long)v, (long long)query, (long long)key, (long long)i,
+                (long long)add[key > query]);
+    }
+    mlo_array_free(m, a);
+    if (add[0] != add[1]) h->hide = 2;
+    return mlo_failed(m);
+}
+
+/* Numbers of one array, all changed: + add. */
+static void mlo_exact_shifted(mlo_array *a, int64_t add) {
+    const size_t size = mlo_dtype_size(a->dtype);
+    for (int64_t k = 0; k < mlo_array_count(a); k++) {
+        double v;
+        char *at = (char *)a->data + (size_t)k * size;
+        mlo_convert(MLO_DOUBLE, &v, a->dtype, at, 1);
+        v += (double)add;
+        mlo_convert(a->dtype, at, MLO_DOUBLE, &v, 1);
+    }
+}
+
+/* What 256 scores become in iteration i, in front of the softmax, with a mask's number. */
+static int mlo_exact_score_row(
+    mlo_takeover *x, const mlo_exact_heads *h, int64_t i, int64_t add, int8_t *to) {
+    mlo *m = x->q->m;
+    int64_t p[MLO_DIALECT_NUMBERS];
+    const int64_t size = MLO_EXACT_SCORES;
+    MLO_TRY(mlo_exact_shift(x, x->in->body, h->scaled.node[0], i, p));
+    mlo_array *v = mlo_array_new(m, MLO_FLOAT, 1, &size);
+    for (int64_t k = 0; v && k < size; k++)
+        ((float *)v->data)[k] = (float)mlo_clip(k - size / 2, p[1], p[2]);
+    if (v && !mlo_exact_apply(x, &h->scaled, 1, i, &v)) {
+        mlo_exact_shifted(v, add);
+        mlo_exact_apply(x, &h->masked, 0, i, &v);
+    }
+    for (int64_t k = 0; v && !m->error.code && k < size; k++) {
+        int64_t r;
+        mlo_convert(MLO_INT64, &r, v->dtype,
+            (const char *)v->data + (size_t)k * mlo_dtype_size(v->dtype), 1);
+        if (r < INT8_MIN || r > INT8_MAX)
+            mlo_fail(m, MLO_E_UNSUPPORTED, h->softmax,
+                "score %lld becomes %lld in front of the softmax in iteration %lld; attention of "
+                "integers "
+                "has 8 bits there: round it (RequantShift)",
+                (long long)(k - size / 2), (long long)r, (long long)i);
+        to[k] = (int8_t)r;
+    }
+    mlo_array_free(m, v);
+    return mlo_failed(m);
+}
+
+/* The numbers of a softmax in iteration i: A, B, C, log2, n - 1. */
+static int mlo_exact_softmax(mlo_takeover *x, const mlo_exact_heads *h, int64_t i, int64_t *p) {
+    int64_t given[MLO_DIALECT_NUMBERS] = { 0 };
+    for (size_t k = 0; k < MLO_EXACT_SOFTMAX; k++) {
+        mlo_array *a = mlo_exact_whole(x, x->in->body, h->softmax, h->softmax->input[k + 1], i);
+        if (!a) return mlo_failed(x->q->m);
+        given[k] = mlo_get(a, 0);
+        mlo_array_free(x->q->m, a);
+    }
+    const char *wrong = mlo_isoftmax_numbers(given, p);
+    if (wrong) return mlo_fail(x->q->m, MLO_E_DATA, h->softmax, "%s", wrong);
+    return p[4] >= 1 && p[4] <= 255
+        ? 0
+        : mlo_fail(x->q->m, MLO_E_UNSUPPORTED, h->softmax,
+              "an iSoftmax of %lld levels; hardware has 2..256", (long long)p[4] + 1);
+}
+
+static int mlo_exact_weight_row(
+    mlo_takeover *x, mlo_exact_heads *h, int64_t i, const int64_t *p, int32_t *to) {
+    int64_t most = 0;
+    for (int64_t k = 0; k < MLO_EXACT_SCORES; k++) {
+        const int64_t e = mlo_isoftmax_weight(k, p);
+        if (e < 0 || e >= mlo_two_to(MLO_TABLE_WEIGHT_BITS) || (!k && !e))
+            return mlo_fail(x->q->m, MLO_E_UNSUPPORTED, h->softmax,
+                "its coefficients weigh a score that is %lld below the largest by %lld in "
+                "iteration %lld; "
+                "hardware has weights of 0..%lld, and of the largest score more than 0",
+                (long long)k, (long long)e, (long long)i,
+                (long long)mlo_two_to(MLO_TABLE_WEIGHT_BITS) - 1);
+        most = mlo_max(most, e);
+        to[k] = (int32_t)e;
+    }
+    const int bits = mlo_bits_for(mlo_from_to(0, most)) - 1,
+              least = mlo_bits_for(mlo_just(to[0])) - 1;
+    h->bits[0] = (int)mlo_max(h->bits[0], mlo_max(2, bits));
+    h->bits[1] = h->bits[1] ? (int)mlo_min(h->bits[1], least) : least;
+    return 0;
+}
+
+/* Both tables of all iterations, as parameters. */
+static int mlo_exact_head_tables(mlo_takeover *x, mlo_exact_heads *h, const char *name) {
+    mlo *m = x->q->m;
+    const int64_t all = x->q->scan.iterations, size = MLO_EXACT_SCORES;
+    int64_t add[2], p[MLO_DIALECT_NUMBERS];
+    for (int64_t i = 0; i < all; i++) MLO_TRY(mlo_exact_mask(x, h, i, add));
+    const int64_t scores = h->hide ? 2 * size : size;
+    h->score = mlo_format(m, "%s_score", name);
+    h->weight = mlo_format(m, "%s_weight", name);
+    if (m->error.code) return mlo_failed(m);
+    int8_t *score = (int8_t *)mlo_parameter(x->q, h->score, MLO_INT8, 1, &scores);
+    int32_t *weight = score ? (int32_t *)mlo_parameter(x->q, h->weight, MLO_INT32, 1, &size) : NULL;
+    for (int64_t i = 0; weight && i < all; i++, score += scores, weight += size) {
+        MLO_TRY(mlo_exact_mask(x, h, i, add));
+        MLO_TRY(mlo_exact_score_row(x, h, i, add[0], score));
+        if (h->hide) MLO_TRY(mlo_exact_score_row(x, h, i, add[1], score + size));
+        for (int64_t k = 1; k < scores; k++)
+            if (k % size && score[k] < score[k - 1])
+                return mlo_fail(m, MLO_E_UNSUPPORTED, h->softmax,
+                    "what is done to scores in front of the softmax falls, from %d to %d, in "
+                    "iteration "
+                    "%lld; hardware looks for the largest before it: functions that never fall",
+                    score[k - 1], score[k], (long long)i);
+        MLO_TRY(mlo_exact_softmax(x, h, i, p));
+        MLO_TRY(mlo_exact_weight_row(x, h, i, p, weight));
+    }
+    return mlo_failed(m);
+}
+
+/* Multiplier and shift of a RequantShift in iteration i, of a multiplier up to `most`, without an add; what it clips
+ * to. Without one: numbers stay. */
+static int mlo_exact_lone_ratio(mlo_takeover *x, const mlo_node *r, int64_t i, int64_t most,
+    int32_t *mult, int32_t *shift, mlo_interval *clips) {
+    mlo *m = x->q->m;
+    int64_t p[MLO_DIALECT_NUMBERS], own[2] = { 0, 0 }, bias, a, b;
+    *mult = 2;
+    *shift = 1;
+    if (!r) return 0;
+    MLO_TRY(mlo_exact_shift(x, x->in->body, r, i, p));
+    for (size_t k = 0; k < 2; k++) {
+        mlo_array *v = mlo_exact_whole(x, x->in->body, r, r->input[k + 1], i);
+        if (!v) return mlo_failed(m);
+        own[k] = mlo_get(v, 0);
+        mlo_array_free(m, v);
+    }
+    if (!mlo_exact_ratio(own[0], own[1], p[3], most, &bias, &a, &b) || bias
+        || b > MLO_ATTENTION_SHIFT)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, r,
+            "mul %lld, add %lld, div %lld inside an attention have no exact form in hardware: mul, "
+            "halved "
+            "with div as long as it is even, is at most %lld, add is 0, div is a power of two",
+            (long long)own[0], (long long)own[1], (long long)p[0], (long long)most);
+    *mult = (int32_t)a;
+    *shift = (int32_t)b;
+    *clips = mlo_from_to(p[1], p[2]);
+    return 0;
+}
+
+/* The constants of iteration i, without those of the result. */
+static int mlo_exact_head_numbers(
+    mlo_takeover *x, const mlo_exact_heads *h, int64_t i, int32_t *p) {
+    mlo *m = x->q->m;
+    int64_t s[MLO_DIALECT_NUMBERS];
+    mlo_interval scores = mlo_signed_bits(8), probs = mlo_from_to(0, 255);
+    const mlo_node *first = h->scaled.node[0], *behind = h->probs.n ? h->probs.node[0] : NULL;
+    if (mlo_exact_softmax(x, h, i, s)
+        || mlo_exact_lone_ratio(
+            x, first, i, MLO_TABLE_MR_MOST, &p[MLO_TABLE_MR], &p[MLO_TABLE_SR], &scores)
+        || mlo_exact_lone_ratio(
+            x, behind, i, MLO_TABLE_MP_MOST, &p[MLO_TABLE_MP], &p[MLO_TABLE_SP], &probs))
+        return mlo_failed(m);
+    if (scores.lo < -128 || scores.hi > 127)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, first,
+            "scores of %lld..%lld; attention of integers rounds them to 8 bits, -128..127",
+            (long long)scores.lo, (long long)scores.hi);
+    if (probs.lo > 0 || probs.hi < 0 || probs.hi > 255)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, behind,
+            "probabilities of %lld..%lld; attention of integers has 0..255 at most",
+            (long long)probs.lo, (long long)probs.hi);
+    p[MLO_TABLE_N] = (int32_t)s[4];
+    p[MLO_TABLE_HP] = (int32_t)probs.hi;
+    return 0;
+}
+
+static int mlo_exact_head_inputs(
+    mlo_takeover *x, const mlo_exact_unit *u, const mlo_node *r, const char *name, mlo_node *n) {
+    mlo_quantizer *q = x->q;
+    const mlo_exact_heads *h = u->heads;
+    const int64_t size = MLO_TABLE_NUMBERS;
+    const char *p = mlo_format(q->m, "%s_p", name);
+    int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &size) : NULL;
+    mlo_exact_unit one = *u;
+    int64_t why[4];
+    one.channels = 1;
+    for (int64_t i = 0; data && i < q->scan.iterations; i++, data += size) {
+        int32_t bias, *const to[3] = { &bias, &data[MLO_TABLE_MO], &data[MLO_TABLE_SO] };
+        if (!mlo_exact_words(x, &one, r, i, to, why) || mlo_exact_head_numbers(x, h, i, data))
+            return mlo_failed(q->m);
+    }
+    const char *in[] = { u->in[0], u->in[1], u->in[2], q->keys[0].bits, p, h->score, h->weight };
+    if (q->m->error.code || mlo_attr_int(q->m, n, "heads", h->heads)
+        || mlo_attr_int(q->m, n, "weight_bits", h->bits[0])
+        || mlo_attr_int(q->m, n, "least_bits", h->bits[1])
+        || (h->hide && mlo_attr_int(q->m, n, "hide", h->hide)))
+        return mlo_failed(q->m);
+    return mlo_inputs(q->m, n, in, 7);
+}
+
+/* Are what rounds inside RequantShifts where hardware has them: behind scores, at most one behind the softmax? */
+static int mlo_exact_rounds(mlo_takeover *x, const mlo_exact_heads *h) {
+    if (!h->scaled.n || !mlo_is_requant_shift(h->scaled.node[0]))
+        return mlo_fail(x->q->m, MLO_E_UNSUPPORTED, h->scores,
+            "scores that no RequantShift rounds to 8 bits; attention of integers has such scores");
+    if (h->probs.n > 1 || (h->probs.n && !mlo_is_requant_shift(h->probs.node[0])))
+        return mlo_fail(x->q->m, MLO_E_UNSUPPORTED, h->softmax,
+            "%d functions of its probabilities; attention of integers has one RequantShift there",
+            h->probs.n);
+    return 0;
+}
+
+/* softmax(q k^T ..) v, of heads: joined to tokens, and what is done to its numbers. */
+static mlo_exact_value *mlo_exact_attention(
+    mlo_takeover *x, const mlo_exact_walk *w, const char *name) {
+    mlo *m = x->q->m;
+    mlo_exact_heads h;
+    mlo_node *mix = mlo_made_by(x->in, w->done.base), *own;
+    mlo_exact_unit u = { &mlo_attention_table_kernel, mix, { NULL, NULL, NULL }, 3, NULL, NULL,
+        mlo_from_to(1, 0), 0, &h };
+    if (mlo_exact_parts(x, mix, &h) || mlo_exact_rounds(x, &h)) return NULL;
+    u.channels = h.heads * h.d;
+    if (!mlo_exact_joins(x, &h, &w->views)) {
+        mlo_fail(
+            m, MLO_E_UNSUPPORTED, mix, "heads that are not joined back into the token's channels");
+        return NULL;
+    }
+    for (int k = 0; k < 3; k++) {
+        const mlo_exact_value *v = mlo_exact_of_heads(x, &h, k);
+        if (!v) return NULL;
+        u.in[k] = v->name;
+    }
+    if (mlo_exact_head_tables(x, &h, name)) return NULL;
+    x->q->keys[0].bits = mlo_intern(m, "mlo_mask");
+    x->q->r.tokens = x->tokens;
+    return mlo_exact_finish(x, &u, &w->done, name, &own);
+}
+
 static mlo_exact_value *mlo_exact_new(mlo_takeover *x, const char *name) {
     const char *bias;
     mlo_exact_chain c;
+    mlo_exact_walk w;
+    if (mlo_exact_mixes(x, name, &w)) return mlo_exact_attention(x, &w, name);
     mlo_exact_chain_of(x, name, &c);
     mlo_node *n = mlo_made_by(x->in, c.base), *layer = mlo_exact_layer(x, c.base, &bias);
     const mlo_value *base = mlo_value_of(x->in->body, c.base);
-    if (c.n && (!n || mlo_exact_is_function(x, n) || base->n_uses > 1))
+    if (c.n && (!n || mlo_exact_is_function(x, n) || base->n_uses > 1 || mlo_is_layout(n)))
         return mlo_exact_alone(x, &c, name);
     if (layer) return mlo_exact_linear(x, layer, bias, &c, name);
+    if (mlo_is_layout(n) && mlo_exact_is_view(x, name, &w)) return mlo_exact_view(x, &w, name);
     if ((mlo_is(n, "Add") || mlo_is(n, "Mul")) && mlo_is_carried(x->in, n->input[0])
         && mlo_is_carried(x->in, n->input[1]))
         return mlo_exact_pair(x, n, &c, name);
@@ -605,9 +1096,9 @@ static mlo_exact_value *mlo_exact_new(mlo_takeover *x, const char *name) {
         mlo_fail(x->q->m, MLO_E_UNSUPPORTED, n,
             "no kernel makes these integers exactly; there are kernels for linear layers, "
             "depthwise "
-            "convolutions, sums and products of two streams, and functions of one number (mlo run "
-            "and "
-            "--target c know all of Deeploy's operators)");
+            "convolutions, sums and products of two streams, attention with iSoftmax, and "
+            "functions "
+            "of one number (mlo run and --target c know all of Deeploy's operators)");
     else
         mlo_fail_at(x->q->m, MLO_E_UNSUPPORTED, c.base,
             "layers read this value, which does not come from the carried one");

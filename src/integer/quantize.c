@@ -62,6 +62,12 @@ static int mlo_quantize_mask(
     return 0;
 }
 
+/* Of a network of integers all keys are shown. */
+static int mlo_quantize_shown(mlo_quantizer *q) {
+    mlo_graph none = { 0 };
+    return q->keys[0].bits ? mlo_quantize_mask(q, &q->keys[0], &none, q->r.tokens) : 0;
+}
+
 /* A constant mask: its values are all there is to see. */
 static int mlo_mask_constant(mlo_quantizer *q, mlo_keys *k) {
     mlo_value *v = mlo_value_of(q->scan.body, k->mask);
@@ -404,7 +410,7 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
         return mlo_failed(m);
     MLO_TRY(mlo_quantizable(m, &q.scan));
     if (mlo_has_dialect(q.scan.body))
-        MLO_TRY(mlo_quantize_exact(&q));
+        MLO_TRY(mlo_quantize_exact(&q) || mlo_quantize_shown(&q));
     else if (mlo_quantize_recognise(&q) || mlo_qconfig(&q) || mlo_quantize_integers(&q)
         || mlo_quantize_replace(&q))
         return mlo_failed(m);

@@ -504,7 +504,7 @@ static int mlo_bias_check(
         : 0;
 }
 
-static int mlo_attention_check(mlo_call *c) {
+static int mlo_attention_forms(mlo_call *c) {
     const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2], *mask = c->in[3];
     const int64_t heads = mlo_attention_heads(c->node);
     int64_t lt = mlo_int(c->node, "lt", 0), kv = mlo_attention_kv_heads(c->node);
@@ -537,6 +537,11 @@ static int mlo_attention_check(mlo_call *c) {
         return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node,
             "heads of %lld channels; up to %d are supported", (long long)(q->dims[2] / heads),
             most);
+    return 0;
+}
+
+static int mlo_attention_check(mlo_call *c) {
+    MLO_TRY(mlo_attention_forms(c));
     const mlo_limit *limits = mlo_attention_rounded(c->node) ? mlo_attention_rounded_limits
         : mlo_attention_probs(c->node)                       ? mlo_attention_probs_limits
         : mlo_attention_capped(c->node)                      ? mlo_attention_cap_limits
@@ -877,7 +882,7 @@ static void mlo_attention_note_probs(
     mlo_note_all(l, "MP * 2^(LT+18)", top, 1, 34 + b->lt, 0, "u_divide.s_n");
     mlo_note_all(l, "R", mlo_from_to(0, top.hi / 262143), 1, 17 + b->lt, 0, "u_divide.out_q_reg");
     mlo_note_all(l, "e * R", mlo_from_to(0, top.hi), 1, 37 + b->lt, 1,
-        "u_mix.g_prob.g_weight[0].u_weight.u_requantize.prod2");
+        "u_mix.g_prob.g_rounded.g_weight[0].u_weight.u_requantize.prod2");
     mlo_note_golden(l, "e * R + 2^(SP-1)", mlo_from_to(0, mlo_add_ends(top.hi, mlo_two_to(61))), 1,
         MLO_IN_INT64, MLO_IN_INT64);
 }

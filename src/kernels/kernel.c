@@ -105,6 +105,7 @@ typedef struct {
         int64_t to_out; /* cycles from its sum to the output */
         int64_t constants; /* cycles from an iteration's first row to its constants */
         int early; /* 1: it begins with them (else it ends) */
+        int64_t moves; /* cycles from a row's last exponential to other tables; 0: there are none */
 
         int partly; /* 1: not all keys count for all rows (mlo_row_groups) */
         int causal; /* 1: later keys do not */

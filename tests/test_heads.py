@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Attention in networks of integers (Deeploy's dialect): the network's own numbers, every one.
+
+Drawn networks of layers with iSoftmax, beside numpy's formulas: quantize, then lower, are run by mlo and by ONNX Runtime; the core is compiled, and
+simulated with pauses, as C and as Verilog. What has no exact form in hardware is refused, with the node and what would help.
+"""
+import json, os, re
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto as T, helper, numpy_helper
+import harness as t
+from harness import at, case
+
+ort.set_default_logger_severity(4)
+
+
+class Net:
+    """Nodes, and beside each what it is by numpy."""
+
+    def __init__(self, seed, x):
+        self.r, self.nodes, self.own, self.value = np.random.default_rng(seed), [], [], {"x": x.astype(np.int64)}
+
+    def add(self, op, inputs, value, **attributes):
+        name = "v%d" % len(self.nodes)
+        self.nodes.append(helper.make_node(op, inputs, [name], name="n%d" % len(self.nodes), **attributes))
+        self.value[name] = value
+        return name
+
+    def number(self, value, kind=np.float32):
+        name = "p%d" % len(self.own)
+        self.own.append(numpy_helper.from_array(np.asarray(value, kind), name))
+        return name
+
+    def shift(self, x, mul, add=0, div=65536, n=256, signed=1):
+        tensor = lambda v: numpy_helper.from_array(np.array([v], np.float32))
+        low = -(n // 2) if signed else 0
+        y = (self.value[x] * np.asarray(mul, np.int64) + np.asarray(add, np.int64) + div // 2) // div
+        return self.add("RequantShift", [x, self.number(mul), self.number(add)], np.clip(y, low, low + n - 1), div=tensor(div), n_levels_out=tensor(n), signed=tensor(signed))
+
+    def linear(self, x, n, bias=900):
+        w = self.r.integers(-128, 128, (self.value[x].shape[-1], n))
+        y = self.add("MatMul", [x, self.number(w)], self.value[x] @ w)
+        b = self.r.integers(-bias, bias, n)
+        return self.add("Add", [self.number(b), y], self.value[y] + b)
+
+    def product(self, a, b): return self.add("MatMul", [a, b], self.value[a] @ self.value[b])
+    def sum(self, a, b): return self.add("Add", [a, b], self.value[a] + self.value[b])
+    def plus(self, x, c): return self.add("Add", [x, self.number(c)], self.value[x] + np.asarray(c, np.int64))
+    def reshape(self, x, shape): return self.add("Reshape", [x, self.number(shape, np.int64)], self.value[x].reshape(shape))
+    def transpose(self, x, perm): return self.add("Transpose", [x], self.value[x].transpose(perm), perm=perm)
+
+    def divided(self, x, Delta=16384, eps=1, eta=200000, y=2):
+        return self.add("TrueIntegerDiv", [x], (Delta * eta * self.value[x]) // (eta * y + eps), Delta=Delta, eps=eps, eta=eta, y=y)
+
+    def softmax(self, x, a=1, b=68, c=2418, log2=50, levels=256):
+        v = self.value[x]
+        far = v - v.max(-1, keepdims=True)
+        z = np.clip(-far // log2, 0, 31)
+        e = (a * (far + z * log2 + b) ** 2 + c) >> z
+        tensor = lambda number: numpy_helper.from_array(np.array([number], np.float32))
+        return self.add("iSoftmax", [x], e * (levels - 1) // np.maximum(e.sum(-1, keepdims=True), 1), coeffA=tensor(a), coeffB=tensor(b), coeffC=tensor(c), log2=tensor(log2), n_levels=tensor(levels))
+
+    def save(self, y, path):
+        info = lambda n: helper.make_tensor_value_info(n, T.FLOAT, self.value[n].shape)
+        g = helper.make_graph(self.nodes, "heads", [info("x")], [info(y)], self.own)
+        return t.write(path, helper.make_model(g, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString())
+
+
+def heads(n, x, h, by=300):
+    """[1, T, H D] as [1, H, T, D], rounded"""
+    b, tokens, c = n.value[x].shape
+    y = n.shift(n.linear(x, c), by)
+    return n.transpose(n.reshape(y, [1, tokens, h, c // h]), [0, 2, 1, 3])
+
+
+def causal(n, x, number=-128):
+    size = n.value[x].shape[1]
+    return np.triu(np.full((1, 1, size, size), number), 1)
+
+
+def weighed(n, scores, mask, mul=900, probs=32921, **softmax):
+    """scores to probabilities, as Deeploy's microLlama rounds them on the way"""
+    y = n.shift(n.divided(n.shift(scores, mul)), 4)
+    if mask is not None: y = n.shift(n.plus(y, mask), 65536)
+    y = n.softmax(y, **softmax)
+    return n.shift(y, probs) if probs else y
+
+
+def attended(n, x, h=2, mask=None, by=(300, 300, 300), mul=900, mixed=900, inside=(), **how):
+    q, k, v = (heads(n, x, h, b) for b in by)
+    for _ in inside: k, v = n.shift(k, 65536), n.shift(v, 65536)
+    p = weighed(n, n.product(q, n.transpose(k, [0, 1, 3, 2])), mask, mul, **how)
+    y = n.transpose(n.shift(n.product(p, v), mixed), [0, 2, 1, 3])
+    return n.reshape(y, list(n.value[x].shape))
+
+
+def layer(n, x, gain=250, **how):
+    y = n.shift(n.linear(attended(n, x, **how), n.value[x].shape[-1]), gain)
+    return n.shift(n.sum(n.shift(x, 55896), y), 58499)
+
+
+def without_views(n, x):
+    """One head: nothing is laid out anew."""
+    q, k, v = (n.shift(n.linear(x, 6), 300) for _ in range(3))
+    p = weighed(n, n.product(q, n.transpose(k, [0, 2, 1])), None)
+    return n.shift(n.sum(x, n.shift(n.product(p, v), 900)), 58499)
+
+
+NETWORKS = {
+    "two heads": (lambda n, x, i: layer(n, x), (1, 5, 16)),
+    "behind": (lambda n, x, i: layer(n, x, mask=causal(n, x)), (1, 7, 12)),
+    "microllama": (lambda n, x, i: layer(n, x, h=16, mask=causal(n, x), inside=(1,)), (1, 8, 64)),
+    "one of six": (lambda n, x, i: layer(n, x, h=1, mask=causal(n, x, -40)), (1, 6, 6)),
+    "one token": (lambda n, x, i: layer(n, x, h=2), (1, 1, 8)),
+    "no views": (lambda n, x, i: without_views(n, x), (1, 4, 6)),
+    "each its own": (lambda n, x, i: layer(n, x, mask=causal(n, x, [-128, -60, -90][i]), mul=[900, 700, 1200][i], probs=[32921, 20001, 65001][i], b=[68, 40, 90][i], c=[2418, 900, 4000][i], log2=[50, 22, 61][i], mixed=[900, 800, 1100][i], levels=[256, 256, 128][i]), (1, 7, 8)),
+    "not rounded": (lambda n, x, i: layer(n, x, probs=0, levels=64, mixed=4000), (1, 5, 8)),
+    "levels": (lambda n, x, i: n.shift(layer(n, x, mask=np.full((1, 1, 1, 1), 7)), 60000, n=200), (1, 5, 8)),
+}
+
+
+def network(name, layers=3, seed=0):
+    make, shape = NETWORKS[name]
+    n = Net(seed, np.random.default_rng(seed + 1).integers(-128, 128, shape))
+    y = "x"
+    for i in range(layers): y = make(n, y, i)
+    path = n.save(y, "net.onnx")
+    np.savez(at("net.npz"), x=n.value["x"].astype(np.float32))
+    return path, n.value["x"], n.value[y]
+
+
+def differs(got, want): return "" if got.shape == want.shape and np.array_equal(got, want) else "%s of %s differ" % (np.sum(got != want) if got.shape == want.shape else got.shape, want.shape)
+def of(path): return list(np.load(path).values())[0]
+
+
+def check_words():
+    """Four executions of one network: mlo, ONNX Runtime, Icarus, C; numpy judges."""
+    simulated = t.drawn(list(NETWORKS), 3, str) if t.have("simulation", "iverilog") else []
+    for name in NETWORKS:
+        path, x, want = network(name)
+        assert len(np.unique(want)) > 3, "a network that makes next to nothing"
+        for stage in ("quantize", "lower"):
+            said = t.call(stage, path, "--onnx", "-o", at("stage.onnx"), text=True)
+            if said.returncode: case("%s: %s" % (name, stage), said.stderr); continue
+            t.good("run", at("stage.onnx"), "--inputs", at("net.npz"), "--outputs", at("out.npz"))
+            case("%s: %s is the network's integers" % (name, stage), differs(of(at("out.npz")), want))
+            got = ort.InferenceSession(at("stage.onnx")).run(None, {"x": x.astype(np.float32)})[0]
+            case("%s: %s in ONNX Runtime" % (name, stage), differs(got, want))
+        t.good("compile", path, "--target", "c", "-o", at("c"))
+        p = t.call("sim", at("c"), text=True)
+        case("%s: C makes what mlo does" % name, p.stderr if p.returncode or not json.loads(p.stdout)["pass"] else "")
+        if name not in simulated: continue
+        t.good("compile", path, "-o", at("core"))
+        p = t.call("sim", at("core"), "--inputs", at("net.npz"), "--outputs", at("out.npz"), "--simulator", "icarus", "--stall", "30", "--seed", "3")
+        case("%s: the core makes the network's integers" % name, p.stderr.decode() if p.returncode else differs(of(at("out.npz")).reshape(want.shape), want))
+        s = json.loads(t.call("sim", at("core"), "--simulator", "icarus").stdout)
+        case("%s: its bench passes, in the cycles foretold" % name, "" if s["pass"] and s["cycles"] == s["predicted_cycles"] else str(s)[:300])
+
+
+def check_refusals():
+    def bad(what, make, said, x=(1, 4, 8), status=4):
+        n = Net(1, np.random.default_rng(2).integers(-100, 100, x))
+        y = "x"
+        for _ in range(3): y = make(n, y)
+        p = t.call("quantize", n.save(y, "bad.onnx"), text=True)
+        ok = p.returncode == status and said in p.stderr and re.search("mlo: quantize: (n[0-9]+|loop) ", p.stderr)
+        case(what + " is refused", "" if ok else "status %d: %s" % (p.returncode, p.stderr))
+
+    def of_scores(make, probs=lambda n, p: n.shift(p, 32921), turn=lambda n, v: v):
+        """A layer whose scores become what `make` says in front of the softmax."""
+        def one(n, x):
+            q, k, v = (heads(n, x, 2) for _ in range(3))
+            p = probs(n, n.softmax(make(n, n.product(q, n.transpose(turn(n, k), [0, 1, 3, 2])))))
+            y = n.reshape(n.transpose(n.shift(n.product(p, v), 900), [0, 2, 1, 3]), list(n.value[x].shape))
+            return n.shift(n.sum(n.shift(x, 55896), y), 58499)
+        return one
+
+    def falling(n, s):
+        y = n.shift(s, 900)
+        return n.shift(n.add("iGELU", [y], gelu(n.value[y]), b=-60, one=3800), 20, div=65536)
+
+    def gelu(v):
+        q = np.minimum(np.abs(v), 60)
+        return v * ((3800 + np.sign(v) * (-(q - 60) ** 2 + 3800)) >> 1)
+
+    def swapped(n, k):
+        """Of each head the channels the other way round"""
+        order = list(range(n.value[k].shape[-1]))[::-1]
+        return n.add("Gather", [k, n.number(order, np.int64)], n.value[k][..., order], axis=3)
+
+    square = lambda n, x: np.random.default_rng(3).integers(-9, 9, (1, 1, 4, 4))
+    bad("a mask of any numbers", lambda n, x: layer(n, x, mask=square(n, x)), "hardware adds one number to scores of keys up to the query")
+    bad("a mask of each head", lambda n, x: layer(n, x, mask=np.stack([causal(n, x)[0], causal(n, x, -50)[0]], 1)), "hardware adds one number to scores")
+    bad("a mask of keys", lambda n, x: layer(n, x, mask=np.array([0, 0, -128, -128]).reshape(1, 1, 1, 4)), "for query 0 and key 2")
+    bad("scores of 16 bits", of_scores(lambda n, s: n.shift(s, 900, n=65536)), "attention of integers rounds them to 8 bits")
+    bad("scores of 0..255", of_scores(lambda n, s: n.shift(s, 900, signed=0)), "scores of 0..255")
+    bad("scores that nothing rounds", of_scores(lambda n, s: s), "scores that no RequantShift rounds to 8 bits")
+    bad("scores with an add", of_scores(lambda n, s: n.shift(s, 900, add=900)), "mul 900, add 900, div 65536 inside an attention")
+    bad("scores that are divided alone", of_scores(lambda n, s: n.divided(n.shift(s, 900))), "has 8 bits there: round it (RequantShift)")
+    bad("scores that a function turns down", of_scores(falling), "functions that never fall")
+    bad("probabilities that are rounded twice", of_scores(lambda n, s: n.shift(s, 900), lambda n, p: n.shift(n.shift(p, 32921), 50000)), "2 functions of its probabilities")
+    bad("probabilities of 10 bits", of_scores(lambda n, s: n.shift(s, 900), lambda n, p: n.shift(p, 65536, n=1024)), "probabilities of -512..511")
+    bad("probabilities by an odd mul of 17 bits", of_scores(lambda n, s: n.shift(s, 900), lambda n, p: n.shift(p, 70001, div=1 << 17)), "is at most 65535")
+    bad("a softmax of 512 levels", lambda n, x: layer(n, x, levels=512), "hardware has 2..256")
+    bad("a softmax whose largest score weighs nothing", lambda n, x: layer(n, x, a=1, c=0, b=0, log2=6), "of the largest score more than 0")
+    bad("a softmax that weighs less than nothing", lambda n, x: layer(n, x, a=-1, b=2, c=40), "hardware has weights of 0..")
+    bad("a softmax of 20 bits", lambda n, x: layer(n, x, a=100, b=90), "hardware has weights of 0..262143")
+    bad("keys whose channels are turned round", of_scores(lambda n, s: n.shift(s, 900), turn=swapped), "keys that are no heads of a token's channels")
+    bad("a mix that nothing rounds", unrounded, "RequantShift has to follow")
+    bad("heads that stay apart", apart, "not joined back into the token's channels", x=(1, 4, 8))
+
+
+def unrounded(n, x):
+    q, k, v = (heads(n, x, 2) for _ in range(3))
+    y = n.product(weighed(n, n.product(q, n.transpose(k, [0, 1, 3, 2])), None), v)
+    y = n.reshape(n.transpose(y, [0, 2, 1, 3]), list(n.value[x].shape))
+    return n.shift(n.linear(y, 8), 300)
+
+
+def apart(n, x):
+    """The heads' tokens one behind the other, as if they were the channels."""
+    q, k, v = (heads(n, x, 2) for _ in range(3))
+    y = n.shift(n.product(weighed(n, n.product(q, n.transpose(k, [0, 1, 3, 2])), None), v), 900)
+    return n.shift(n.linear(n.reshape(y, list(n.value[x].shape)), 8), 300)
+
+
+t.main(check_words, check_refusals, floor=70)
