@@ -88,8 +88,30 @@ def weighed(n, scores, mask, mul=900, probs=32921, **softmax):
     return n.shift(y, probs) if probs else y
 
 
-def attended(n, x, h=2, mask=None, by=(300, 300, 300), mul=900, mixed=900, inside=(), **how):
-    q, k, v = (heads(n, x, h, b) for b in by)
+def turns(tokens, d, pairs, seed=5, most=127):
+    """[1, T, D, D]: of each pair of channels an angle by place, in steps of 1/127"""
+    w = np.zeros((1, tokens, d, d), np.int64)
+    for i in range(d): w[0, :, i, i] = most
+    for n, (a, b) in enumerate(pairs):
+        angle = np.arange(tokens) * (seed + 3.0) / 10 ** n
+        c, s = np.round(most * np.cos(angle)).astype(int), np.round(most * np.sin(angle)).astype(int)
+        w[0, :, a, a], w[0, :, b, b], w[0, :, a, b], w[0, :, b, a] = c, c, s, -s
+    return w
+
+
+def halves(d): return [(i, i + d // 2) for i in range(d // 2)]
+
+
+def turned(n, x, h, matrix, by=300, gain=520):
+    """heads, each token's turned by its matrix"""
+    b, tokens, c = n.value[x].shape
+    y = n.reshape(n.shift(n.linear(x, c), by), [1, tokens, h, c // h])
+    y = n.shift(n.add("MatMul", [y, n.number(matrix)], n.value[y] @ matrix), gain)
+    return n.transpose(y, [0, 2, 1, 3])
+
+
+def attended(n, x, h=2, mask=None, by=(300, 300, 300), mul=900, mixed=900, inside=(), matrix=None, **how):
+    q, k, v = (heads(n, x, h, b) if matrix is None or i == 2 else turned(n, x, h, matrix, b) for i, b in enumerate(by))
     for _ in inside: k, v = n.shift(k, 65536), n.shift(v, 65536)
     p = weighed(n, n.product(q, n.transpose(k, [0, 1, 3, 2])), mask, mul, **how)
     y = n.transpose(n.shift(n.product(p, v), mixed), [0, 2, 1, 3])
@@ -116,6 +138,10 @@ NETWORKS = {
     "one token": (lambda n, x, i: layer(n, x, h=2), (1, 1, 8)),
     "no views": (lambda n, x, i: without_views(n, x), (1, 4, 6)),
     "each its own": (lambda n, x, i: layer(n, x, mask=causal(n, x, [-128, -60, -90][i]), mul=[900, 700, 1200][i], probs=[32921, 20001, 65001][i], b=[68, 40, 90][i], c=[2418, 900, 4000][i], log2=[50, 22, 61][i], mixed=[900, 800, 1100][i], levels=[256, 256, 128][i]), (1, 7, 8)),
+    "turned": (lambda n, x, i: layer(n, x, h=4, mask=causal(n, x), inside=(1,), matrix=turns(7, 4, halves(4))), (1, 7, 16)),
+    "turned beside": (lambda n, x, i: layer(n, x, matrix=turns(5, 6, [(0, 1), (2, 3), (4, 5)], 5 + i)), (1, 5, 12)),
+    "turned in part": (lambda n, x, i: layer(n, x, matrix=turns(6, 8, [(1, 3), (0, 6)])), (1, 6, 16)),
+    "one for all": (lambda n, x, i: layer(n, x, h=1, matrix=turns(1, 4, halves(4))), (1, 3, 4)),
     "not rounded": (lambda n, x, i: layer(n, x, probs=0, levels=64, mixed=4000), (1, 5, 8)),
     "levels": (lambda n, x, i: n.shift(layer(n, x, mask=np.full((1, 1, 1, 1), 7)), 60000, n=200), (1, 5, 8)),
 }
@@ -156,7 +182,7 @@ def check_words():
         p = t.call("sim", at("core"), "--inputs", at("net.npz"), "--outputs", at("out.npz"), "--simulator", "icarus", "--stall", "30", "--seed", "3")
         case("%s: the core makes the network's integers" % name, p.stderr.decode() if p.returncode else differs(of(at("out.npz")).reshape(want.shape), want))
         s = json.loads(t.call("sim", at("core"), "--simulator", "icarus").stdout)
-        case("%s: its bench passes, in the cycles foretold" % name, "" if s["pass"] and s["cycles"] == s["predicted_cycles"] else str(s)[:300])
+        case("%s: its bench passes, in the cycles foretold" % name, "" if s["pass"] and abs(s["cycles"] - s["predicted_cycles"]) <= 0.01 * s["cycles"] else str(s)[:300])
 
 
 def check_refusals():
@@ -190,6 +216,34 @@ def check_refusals():
         order = list(range(n.value[k].shape[-1]))[::-1]
         return n.add("Gather", [k, n.number(order, np.int64)], n.value[k][..., order], axis=3)
 
+    def by(matrix, keys=None):
+        """Scores of queries and keys that such matrices turn."""
+        def one(n, x):
+            q, k = turned(n, x, 2, matrix(n, x)), turned(n, x, 2, (keys or matrix)(n, x))
+            y = n.reshape(n.transpose(n.shift(n.product(weighed(n, n.product(q, n.transpose(k, [0, 1, 3, 2])), None), heads(n, x, 2)), 900), [0, 2, 1, 3]), list(n.value[x].shape))
+            return n.shift(n.sum(n.shift(x, 55896), y), 58499)
+        return one
+
+    def bare(n, x):
+        """Queries that no linear layer makes."""
+        def head(y): return n.transpose(n.shift(n.add("MatMul", [n.reshape(y, [1, 4, 2, 4]), n.number(halved)], n.value[y].reshape(1, 4, 2, 4) @ halved), 520), [0, 2, 1, 3])
+        q, k = head(x), turned(n, x, 2, halved)
+        y = n.reshape(n.transpose(n.shift(n.product(weighed(n, n.product(q, n.transpose(k, [0, 1, 3, 2])), None), heads(n, x, 2)), 900), [0, 2, 1, 3]), [1, 4, 8])
+        return n.shift(n.sum(n.shift(x, 55896), y), 58499)
+
+    halved, beside = turns(4, 4, halves(4)), turns(4, 4, [(0, 1), (2, 3)])
+    noise = lambda n, x: np.random.default_rng(4).integers(-9, 9, (1, 4, 4, 4))
+    def changed(at_, to):
+        w = halved.copy()
+        w[at_] = to
+        return lambda n, x: w
+    bad("matrices of any numbers", by(noise), "mixes channel 0 of a head with channels ")
+    bad("a matrix that is no rotation", by(changed((0, 2, 0, 2), 99)), "a rotation has c, s, -s, c")
+    bad("a matrix of two cosines", by(changed((0, 2, 0, 0), 99)), "a rotation has c, s, -s, c")
+    bad("a rotation of 17 bits", by(lambda n, x: halved * 600), "of 16 bits")
+    bad("queries and keys in other pairs", by(lambda n, x: halved, lambda n, x: beside), "turned in other pairs: channel 1 of a head with 2, 1")
+    bad("heads of three channels that are turned", lambda n, x: layer(n, x, matrix=turns(4, 3, [(0, 1)])), "pairs take an even number", x=(1, 4, 6))
+    bad("a rotation of what no linear layer makes", bare, "which no linear layer makes")
     square = lambda n, x: np.random.default_rng(3).integers(-9, 9, (1, 1, 4, 4))
     bad("a mask of any numbers", lambda n, x: layer(n, x, mask=square(n, x)), "hardware adds one number to scores of keys up to the query")
     bad("a mask of each head", lambda n, x: layer(n, x, mask=np.stack([causal(n, x)[0], causal(n, x, -50)[0]], 1)), "hardware adds one number to scores")
@@ -226,4 +280,4 @@ def apart(n, x):
     return n.shift(n.linear(n.reshape(y, list(n.value[x].shape)), 8), 300)
 
 
-t.main(check_words, check_refusals, floor=70)
+t.main(check_words, check_refusals, floor=99)

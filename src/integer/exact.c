@@ -13,6 +13,7 @@
  *     RequantShift alone                         Requant
  *     what else is done number by number         a table, of what its own operators make of each number
  *     iSoftmax(q k^T ..) v, of heads             AttentionTable: all between is a function of 8 bits, and its tables
+ *     a matrix for each token, of q's, k's heads Rotary, if it turns pairs: their own cosines and sines
  *
  * RequantShift is y = clip(floor((acc mul + add + div / 2) / div)), the kernels' rule is y = clip((acc M +
  * 2^(S-1)) >> S): with div = 2^S the same, if add is a multiple of mul (then it is part of the bias) and mul,
@@ -43,6 +44,7 @@ typedef struct {
     mlo_map made; /* name in the old body -> mlo_exact_value */
     const char *result;
     mlo_interval carried; /* of what goes from layer to layer */
+    const int64_t *order; /* of a linear layer's columns; NULL: as they are */
     int depth;
 } mlo_takeover;
 
@@ -54,7 +56,7 @@ typedef struct {
 } mlo_exact_chain;
 
 /* A kernel on its way: what it is given beside words, and what is done with its sums. */
-typedef struct {
+typedef struct mlo_exact_unit {
     const mlo_kernel *kernel;
     mlo_node *from; /* to blame */
     const char *in[3]; /* its streams */
@@ -63,7 +65,10 @@ typedef struct {
     const char *bias; /* in the old body; NULL: none */
     mlo_interval sums; /* where they are known: hi < lo: they are not */
     int64_t channels;
-    struct mlo_exact_heads *heads; /* of an attention; NULL: it is none */
+    /* what its node is given, `with` that; NULL: as most kernels */
+    int (*inputs)(mlo_takeover *x, const struct mlo_exact_unit *u, const mlo_node *r,
+        const char *name, mlo_node *n);
+    const void *with;
 } mlo_exact_unit;
 
 static mlo_interval mlo_joined(mlo_interval a, mlo_interval b) {
@@ -154,7 +159,11 @@ static int mlo_exact_words(mlo_takeover *x, const mlo_exact_unit *u, const mlo_n
     for (int64_t c = 0; c < u->channels && ok; c++) {
         int64_t v[3] = { 0, 1, 0 }, all[3];
         for (int k = 0; k < 3; k++)
-            if (list[k]) v[k] = mlo_get(list[k], mlo_array_count(list[k]) > 1 ? c : 0);
+            if (list[k])
+                v[k] = mlo_get(list[k],
+                    mlo_array_count(list[k]) < 2 ? 0
+                        : x->order               ? x->order[c]
+                                                 : c);
         const int64_t at[4] = { c, v[1], v[2], p[0] };
         memcpy(why, at, sizeof at);
         ok = mlo_exact_ratio(v[1], v[2], p[3], mlo_multipliers.hi, &all[0], &all[1], &all[2]);
@@ -219,10 +228,6 @@ static int mlo_exact_entries(mlo_takeover *x, const mlo_exact_chain *c, int firs
 
 /* ---- kernels -------------------------------------------------------------- */
 
-/* What an attention's node is given: its streams, its constants, its tables. */
-static int mlo_exact_head_inputs(
-    mlo_takeover *x, const mlo_exact_unit *u, const mlo_node *r, const char *name, mlo_node *n);
-
 static mlo_dtype mlo_exact_type(const mlo_takeover *x, const char *name, int bits) {
     return name == x->result || bits > 8 ? MLO_INT16 : MLO_INT8;
 }
@@ -255,7 +260,7 @@ static int mlo_exact_inputs(
     mlo_channel_words c;
     int64_t why[4];
     if (!n) return mlo_failed(q->m);
-    if (u->heads) return mlo_exact_head_inputs(x, u, r, name, n);
+    if (u->inputs) return u->inputs(x, u, r, name, n);
     MLO_TRY(mlo_inputs(q->m, n, u->in, u->n_in));
     if (u->weight) MLO_TRY(mlo_node_input(q->m, n, u->weight));
     if (u->n_in < 2) {
@@ -406,7 +411,7 @@ static mlo_exact_value *mlo_exact_finish(mlo_takeover *x, const mlo_exact_unit *
     *own = n;
     if (apart) {
         mlo_exact_unit look = { &mlo_requant_kernel, u->from, { out, NULL, NULL }, 1, NULL, NULL,
-            l.index, u->channels, NULL };
+            l.index, u->channels, NULL, NULL };
         n = mlo_exact_node(x, mlo_requant_kernel.with_table, u->from, name, bits, l.bits);
         if (mlo_exact_inputs(x, &look, NULL, name, n)) return NULL;
     }
@@ -440,7 +445,9 @@ static int mlo_exact_weights(mlo_takeover *x, mlo_exact_unit *u, const char *nam
     for (int64_t i = 0; data && i < x->q->scan.iterations; i++, data += count) {
         mlo_array *w = mlo_exact_whole(x, x->in->body, u->from, weight, i);
         for (int64_t k = 0; w && k < count; k++) {
-            const int64_t v = mlo_get(w, across ? k % columns * f->dims[0] + k / columns : k);
+            const int64_t column = x->order ? x->order[k % columns] : k % columns;
+            const int64_t v = mlo_get(
+                w, across ? column * f->dims[0] + k / columns : k / columns * columns + column);
             if (v < INT8_MIN || v > INT8_MAX)
                 mlo_fail(m, MLO_E_UNSUPPORTED, u->from,
                     "weight %lld in iteration %lld; hardware has weights of 8 bits", (long long)v,
@@ -527,7 +534,8 @@ static mlo_node *mlo_exact_layer(const mlo_takeover *x, const char *name, const 
 
 static mlo_exact_value *mlo_exact_linear(
     mlo_takeover *x, mlo_node *n, const char *bias, const mlo_exact_chain *c, const char *name) {
-    mlo_exact_unit u = { NULL, n, { NULL, NULL, NULL }, 1, NULL, bias, mlo_from_to(1, 0), 0, NULL };
+    mlo_exact_unit u = { NULL, n, { NULL, NULL, NULL }, 1, NULL, bias, mlo_from_to(1, 0), 0, NULL,
+        NULL };
     const mlo_exact_value *v = mlo_exact_of(x, n->input[0]);
     if (!v || !(u.channels = mlo_exact_channels(x, n, n->output[0]))) return NULL;
     u.in[0] = v->name;
@@ -549,7 +557,7 @@ static mlo_exact_value *mlo_exact_pair(
     }
     mlo_exact_unit u = { sum ? &mlo_add_kernel : &mlo_mul_kernel, n, { a->name, b->name, NULL }, 2,
         NULL, NULL, sum ? mlo_sum_of(a->range, b->range) : mlo_product_of(a->range, b->range),
-        a->channels, NULL };
+        a->channels, NULL, NULL };
     return mlo_exact_finish(x, &u, c, name, &own);
 }
 
@@ -560,7 +568,7 @@ static mlo_exact_value *mlo_exact_alone(
     mlo_node *own;
     if (!v) return NULL;
     mlo_exact_unit u = { &mlo_requant_kernel, c->node[0], { v->name, NULL, NULL }, 1, NULL, NULL,
-        v->range, v->channels, NULL };
+        v->range, v->channels, NULL, NULL };
     return mlo_exact_finish(x, &u, c, name, &own);
 }
 
@@ -624,6 +632,7 @@ typedef struct mlo_exact_heads {
     int bits[2]; /* of weights: of the largest, of the least that a largest score has */
     const char *score; /* parameters */
     const char *weight;
+    int64_t *order[3]; /* [d]: of queries', keys', values' channels within a head */
 } mlo_exact_heads;
 
 /* A function of one number, the same for all there are: in whatever order they lie. */
@@ -732,6 +741,222 @@ static mlo_exact_value *mlo_exact_operand(
     return x->q->m->error.code ? NULL : mlo_exact_alone(x, &w->done, name);
 }
 
+/* Is a value that lies as tokens of heads do seen as heads of tokens? */
+static int mlo_exact_is_headed(
+    const mlo_takeover *x, const char *source, const mlo_chain *views, const mlo_heads *v) {
+    const mlo_form f = mlo_body_form(x->in, source);
+    const int64_t width = v->heads * v->d;
+    mlo_array *map = mlo_form_count(&f) == v->t * width ? mlo_index_map(x->in, source, views)
+                                                        : NULL;
+    int ok = map && mlo_array_count(map) == v->t * width;
+    for (int64_t k = 0; ok && k < v->t * width; k++)
+        ok = ((const int32_t *)map->data)[mlo_head_place(v, k % width / v->d, k / width, k % v->d)]
+            == k;
+    mlo_array_free(x->in->m, map);
+    return ok;
+}
+
+/* ---- rotations ---------------------------------------------------------------- */
+
+/* A matrix for each token that turns pairs of a head's channels. */
+typedef struct {
+    const mlo_node *node;
+    int64_t d;
+    int64_t tokens; /* of the matrices: one for all, or one for each */
+    int64_t *order; /* [d]: pairs side by side */
+    const char *table;
+} mlo_exact_rotation;
+
+/* x [.., T, H, D] times [.., T, D, D], which no layer makes. */
+static int mlo_exact_is_turn(const mlo_takeover *x, const mlo_node *n) {
+    if (!mlo_is(n, "MatMul") || !mlo_is_carried(x->in, n->input[0])
+        || mlo_is_carried(x->in, n->input[1]))
+        return 0;
+    const mlo_form w = mlo_body_form(x->in, n->input[1]), y = mlo_body_form(x->in, n->output[0]);
+    return w.rank > 2 && mlo_last_dim(&w) == w.dims[w.rank - 2]
+        && mlo_last_dim(&w) == mlo_last_dim(&y);
+}
+
+/* The number of a token's matrix that channel i of what is turned has in channel j of the result. */
+static int64_t mlo_exact_turn_at(
+    const mlo_exact_rotation *t, const mlo_array *a, int64_t token, int64_t i, int64_t j) {
+    return mlo_get(a, ((t->tokens > 1 ? token : 0) * t->d + i) * t->d + j);
+}
+
+/* Which channel turns with which, as these matrices say: partner[i], -1: with none. */
+static int mlo_exact_partners(
+    mlo_takeover *x, const mlo_exact_rotation *t, const mlo_array *a, int64_t *partner) {
+    for (int64_t k = 0; k < t->tokens * t->d * t->d; k++) {
+        const int64_t i = k / t->d % t->d, j = k % t->d;
+        if (i == j || !mlo_exact_turn_at(t, a, k / (t->d * t->d), i, j)) continue;
+        if ((partner[i] >= 0 && partner[i] != j) || (partner[j] >= 0 && partner[j] != i))
+            return mlo_fail(x->q->m, MLO_E_UNSUPPORTED, t->node,
+                "a matrix for each token that mixes channel %lld of a head with channels %lld and "
+                "%lld; hardware turns pairs of channels",
+                (long long)i, (long long)j, (long long)(partner[i] >= 0 ? partner[i] : partner[j]));
+        partner[i] = j;
+        partner[j] = i;
+    }
+    return 0;
+}
+
+/* Pairs side by side; channels that stay as they are make pairs, too. */
+static int mlo_exact_order(mlo_takeover *x, mlo_exact_rotation *t, const int64_t *partner) {
+    int64_t n = 0, lone = -1;
+    for (int64_t i = 0; i < t->d; i++) {
+        if (partner[i] > i) {
+            t->order[n++] = i;
+            t->order[n++] = partner[i];
+        } else if (partner[i] < 0 && lone >= 0) {
+            t->order[n++] = lone;
+            t->order[n++] = i;
+            lone = -1;
+        } else if (partner[i] < 0)
+            lone = i;
+    }
+    return n == t->d
+        ? 0
+        : mlo_fail(x->q->m, MLO_E_UNSUPPORTED, t->node,
+              "heads of %lld channels that are turned; pairs take an even number", (long long)t->d);
+}
+
+/* Cosines and sines of one iteration's pairs. */
+static int mlo_exact_turns(
+    mlo_takeover *x, const mlo_exact_rotation *t, const mlo_array *a, int64_t i, int16_t *to) {
+    for (int64_t k = 0; k < x->tokens * t->d; k += 2) {
+        const int64_t token = k / t->d, p = t->order[k % t->d], q = t->order[k % t->d + 1];
+        const int64_t c = mlo_exact_turn_at(t, a, token, p, p);
+        const int64_t s = mlo_exact_turn_at(t, a, token, p, q);
+        if (mlo_exact_turn_at(t, a, token, q, q) != c || mlo_exact_turn_at(t, a, token, q, p) != -s
+            || mlo_bits_for(mlo_joined(mlo_just(c), mlo_just(s))) > 16)
+            return mlo_fail(x->q->m, MLO_E_UNSUPPORTED, t->node,
+                "the matrix of token %lld in iteration %lld has %lld, %lld, %lld, %lld for "
+                "channels "
+                "%lld and %lld of a head; a rotation has c, s, -s, c, of 16 bits",
+                (long long)token, (long long)i, (long long)c, (long long)s,
+                (long long)mlo_exact_turn_at(t, a, token, q, p),
+                (long long)mlo_exact_turn_at(t, a, token, q, q), (long long)p, (long long)q);
+        to[k] = (int16_t)c;
+        to[k + 1] = (int16_t)s;
+    }
+    return 0;
+}
+
+/* Its matrices of all iterations: pairs, then their table, as a parameter. */
+static int mlo_exact_turn_table(mlo_takeover *x, mlo_exact_rotation *t, const char *name) {
+    mlo *m = x->q->m;
+    const char *matrix = t->node->input[1];
+    const int64_t shape[] = { x->tokens, t->d };
+    int64_t *partner = (int64_t *)mlo_scratch(m, (size_t)t->d, sizeof *partner);
+    int16_t *to = NULL;
+    for (int64_t k = 0; partner && k < t->d; k++) partner[k] = -1;
+    for (int pass = 0; pass < 2 && !m->error.code; pass++) {
+        if (pass && !mlo_exact_order(x, t, partner)) {
+            t->table = mlo_format(m, "%s_turns", name);
+            to = t->table ? (int16_t *)mlo_parameter(x->q, t->table, MLO_INT16, 2, shape) : NULL;
+        }
+        for (int64_t i = 0; i < x->q->scan.iterations && !m->error.code; i++) {
+            mlo_array *a = mlo_exact_whole(x, x->in->body, t->node, matrix, i);
+            if (a && pass)
+                mlo_exact_turns(x, t, a, i, to + i * x->tokens * t->d);
+            else if (a)
+                mlo_exact_partners(x, t, a, partner);
+            mlo_array_free(m, a);
+        }
+    }
+    mlo_scratch_free(m, partner);
+    return mlo_failed(m);
+}
+
+static int mlo_exact_turn_inputs(
+    mlo_takeover *x, const mlo_exact_unit *u, const mlo_node *r, const char *name, mlo_node *n) {
+    mlo_quantizer *q = x->q;
+    const mlo_exact_rotation *t = (const mlo_exact_rotation *)u->with;
+    const int64_t two = 2;
+    const char *p = mlo_format(q->m, "%s_p", name);
+    int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &two) : NULL;
+    mlo_exact_unit one = *u;
+    int64_t why[4];
+    one.channels = 1;
+    for (int64_t i = 0; data && i < q->scan.iterations; i++, data += two) {
+        int32_t bias, *const to[3] = { &bias, &data[0], &data[1] };
+        if (!mlo_exact_words(x, &one, r, i, to, why)) return mlo_failed(q->m);
+    }
+    const char *in[] = { u->in[0], t->table, p };
+    if (q->m->error.code || mlo_attr_int(q->m, n, "heads", u->channels / t->d))
+        return mlo_failed(q->m);
+    return mlo_inputs(q->m, n, in, 3);
+}
+
+/* A stream whose heads have their channels in this order: the linear layer that makes it makes them so. */
+static mlo_exact_value *mlo_exact_reordered(
+    mlo_takeover *x, const mlo_node *blame, const char *base, const mlo_exact_rotation *t) {
+    mlo *m = x->q->m;
+    mlo_exact_chain c;
+    const char *bias, *name = mlo_format(m, "%s_paired", base);
+    if (mlo_is_identity(t->order, t->d)) return mlo_exact_of(x, base);
+    mlo_exact_chain_of(x, base, &c);
+    mlo_node *layer = mlo_exact_layer(x, c.base, &bias);
+    const int64_t n = layer ? mlo_exact_channels(x, layer, c.base) : 0;
+    if (!layer && !m->error.code)
+        mlo_fail(m, MLO_E_UNSUPPORTED, blame,
+            "pairs of channels that are not side by side, of '%s', which no linear layer makes; "
+            "such a one "
+            "makes its channels in the order that hardware takes",
+            base);
+    int64_t *order = n && mlo_exact_of(x, layer->input[0]) ? MLO_NEW_N(m, int64_t, (size_t)n)
+                                                           : NULL;
+    for (int64_t k = 0; order && k < n; k++) order[k] = k / t->d * t->d + t->order[k % t->d];
+    if (!order || !name) return NULL;
+    x->order = order;
+    mlo_exact_value *v = mlo_exact_linear(x, layer, bias, &c, name);
+    x->order = NULL;
+    return v;
+}
+
+/* What is behind a rotation, as `name`, of heads of tokens; the order that its channels have then: into h. */
+static mlo_exact_value *mlo_exact_turned(
+    mlo_takeover *x, const mlo_exact_heads *h, int k, mlo_exact_walk *w, const char *name) {
+    mlo *m = x->q->m;
+    mlo_node *n = mlo_made_by(x->in, w->done.base), *own;
+    const mlo_form f = mlo_body_form(x->in, n->input[1]);
+    const mlo_heads as_tokens = { x->tokens, 1, h->heads * h->d, 0 };
+    mlo_exact_rotation t = { n, h->d, mlo_form_count(&f) / (h->d * h->d), h->order[k], NULL };
+    mlo_exact_walk from;
+    mlo_exact_walk_back(x, n->input[0], 0, &from);
+    if (mlo_last_dim(&f) != h->d || (t.tokens != 1 && t.tokens != x->tokens) || from.done.n
+        || !mlo_exact_is_headed(x, from.done.base, &from.views, &as_tokens)) {
+        mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "a matrix %s for heads of %lld channels; a rotation is of [tokens, heads, channels], "
+            "with a "
+            "matrix for each token, or one for all",
+            mlo_dims_text(m, f.rank, f.dims), (long long)h->d);
+        return NULL;
+    }
+    if (!mlo_is_parameter(&x->q->scan, x->in->body, n->input[1], 0)) {
+        mlo_fail(m, MLO_E_UNSUPPORTED, n,
+            "a rotation by '%s', which is known when the model runs; hardware has tables of "
+            "constants: "
+            "make it an initializer",
+            n->input[1]);
+        return NULL;
+    }
+    if (mlo_exact_turn_table(x, &t, name)) return NULL;
+    const mlo_exact_value *v = mlo_exact_reordered(x, n, from.done.base, &t);
+    if (!v) return NULL;
+    const mlo_exact_unit u = { &mlo_rotary_kernel, n, { v->name, NULL, NULL }, 2, NULL, NULL,
+        mlo_from_to(1, 0), v->channels, mlo_exact_turn_inputs, &t };
+    mlo_exact_chain rest = w->done;
+    mlo_interval clips;
+    int same;
+    for (rest.n = 0; rest.n + 1 < w->done.n; rest.n++) rest.node[rest.n] = w->done.node[rest.n + 1];
+    if (w->done.n && mlo_is_requant_shift(w->done.node[0])
+        && !mlo_exact_clips(x, x->in->body, w->done.node[0], x->q->scan.iterations, &clips, &same)
+        && mlo_exact_is_nothing(x, &rest, clips))
+        w->done.n = 1;
+    return m->error.code ? NULL : mlo_exact_finish(x, &u, &w->done, name, &own);
+}
+
 /* Operand k of an attention (queries, keys, values), laid out as heads of a token's channels. */
 static mlo_exact_value *mlo_exact_of_heads(mlo_takeover *x, const mlo_exact_heads *h, int k) {
     static const char *const what[] = { "queries", "keys", "values" };
@@ -740,22 +965,23 @@ static mlo_exact_value *mlo_exact_of_heads(mlo_takeover *x, const mlo_exact_head
     const char *name = n->input[k > 0];
     const mlo_heads at = { x->tokens, h->heads, h->d, k == 1 };
     mlo_exact_walk w;
-    mlo_exact_walk_back(x, name, 0, &w);
-    const mlo_form f = mlo_body_form(x->in, w.done.base);
-    int64_t *column = (int64_t *)mlo_scratch(m, (size_t)(h->heads * h->d), sizeof *column);
-    const int ok = column && mlo_last_dim(&f) == h->heads * h->d
-        && mlo_head_columns(x->in, w.done.base, &w.views, &at, column)
-        && mlo_is_identity(column, h->heads * h->d);
-    mlo_scratch_free(m, column);
-    if (!ok && !m->error.code)
-        mlo_fail(m, MLO_E_UNSUPPORTED, n,
-            "%s that are no heads of a token's channels: '%s', %s, behind '%s', %s (a rotation, a "
-            "cache "
-            "in front, keys that heads share have no exact kernel)",
-            what[k], name,
-            mlo_dims_text(m, mlo_body_form(x->in, name).rank, mlo_body_form(x->in, name).dims),
-            w.done.base, mlo_dims_text(m, f.rank, f.dims));
-    return ok ? mlo_exact_operand(x, &w, name) : NULL;
+    for (int64_t c = 0; c < h->d; c++) h->order[k][c] = c;
+    mlo_exact_walk_back(x, name, 1, &w);
+    const int turned = mlo_exact_is_turn(x, mlo_made_by(x->in, w.done.base));
+    if (!turned) mlo_exact_walk_back(x, name, 0, &w);
+    const mlo_form f = mlo_body_form(x->in, w.done.base), last = mlo_body_form(x->in, name);
+    if ((!turned && mlo_last_dim(&f) != h->heads * h->d)
+        || !mlo_exact_is_headed(x, w.done.base, &w.views, &at)) {
+        if (!m->error.code)
+            mlo_fail(m, MLO_E_UNSUPPORTED, n,
+                "%s that are no heads of a token's channels: '%s', %s, behind '%s', %s (a cache in "
+                "front, "
+                "keys that heads share have no exact kernel)",
+                what[k], name, mlo_dims_text(m, last.rank, last.dims), w.done.base,
+                mlo_dims_text(m, f.rank, f.dims));
+        return NULL;
+    }
+    return turned ? mlo_exact_turned(x, h, k, &w, name) : mlo_exact_operand(x, &w, name);
 }
 
 /* Are heads joined to tokens again, [heads, tokens, d] to [tokens, heads d]? */
@@ -1015,10 +1241,11 @@ static int mlo_exact_head_numbers(
     return 0;
 }
 
+/* What an attention's node is given: its streams, its constants, its tables. */
 static int mlo_exact_head_inputs(
     mlo_takeover *x, const mlo_exact_unit *u, const mlo_node *r, const char *name, mlo_node *n) {
     mlo_quantizer *q = x->q;
-    const mlo_exact_heads *h = u->heads;
+    const mlo_exact_heads *h = (const mlo_exact_heads *)u->with;
     const int64_t size = MLO_TABLE_NUMBERS;
     const char *p = mlo_format(q->m, "%s_p", name);
     int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &size) : NULL;
@@ -1058,7 +1285,7 @@ static mlo_exact_value *mlo_exact_attention(
     mlo_exact_heads h;
     mlo_node *mix = mlo_made_by(x->in, w->done.base), *own;
     mlo_exact_unit u = { &mlo_attention_table_kernel, mix, { NULL, NULL, NULL }, 3, NULL, NULL,
-        mlo_from_to(1, 0), 0, &h };
+        mlo_from_to(1, 0), 0, mlo_exact_head_inputs, &h };
     if (mlo_exact_parts(x, mix, &h) || mlo_exact_rounds(x, &h)) return NULL;
     u.channels = h.heads * h.d;
     if (!mlo_exact_joins(x, &h, &w->views)) {
@@ -1066,11 +1293,19 @@ static mlo_exact_value *mlo_exact_attention(
             m, MLO_E_UNSUPPORTED, mix, "heads that are not joined back into the token's channels");
         return NULL;
     }
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 3; k++) h.order[k] = MLO_NEW_N(m, int64_t, (size_t)h.d);
+    for (int k = 0; k < 3 && !m->error.code; k++) {
         const mlo_exact_value *v = mlo_exact_of_heads(x, &h, k);
         if (!v) return NULL;
         u.in[k] = v->name;
     }
+    for (int64_t c = 0; c < h.d && !m->error.code; c++)
+        if (h.order[0][c] != h.order[1][c])
+            mlo_fail(m, MLO_E_UNSUPPORTED, h.scores,
+                "queries and keys that are turned in other pairs: channel %lld of a head with "
+                "%lld, %lld",
+                (long long)c, (long long)h.order[0][c], (long long)h.order[1][c]);
+    if (m->error.code) return NULL;
     if (mlo_exact_head_tables(x, &h, name)) return NULL;
     x->q->keys[0].bits = mlo_intern(m, "mlo_mask");
     x->q->r.tokens = x->tokens;
