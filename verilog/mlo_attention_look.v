@@ -99,9 +99,9 @@ reg  [HW-1:0]    head_reg;
 wire             here  = s_row_tvalid && s_max_tvalid;
 wire             fresh = s_row_tdata[PAR] && head_reg == {HW{1'b0}};
 wire             move  = here && fresh && !moved_reg && !busy_reg && under_reg[LE-2:0] == {LE-1{1'b0}};
-wire [LANES+MX-1:0] have_s, load_s;             // all copies alike: the first speaks for them
+wire [LANES+MX-1:0] have_s, load_s;             // all copies are loaded by the same beats: of these the first speaks for them
 wire [LANES-1:0] have_e, load_e;
-wire             have  = have_s[0] && have_e[0] && (!fresh || moved_reg);
+wire             have  = (&have_s) && (&have_e) && (!fresh || moved_reg);
 assign {s_axis_s_tready, s_axis_e_tready} = {load_s[0], load_e[0]};
 always @(posedge clk) begin
     under_reg <= rst ? {LE{1'b0}} : {under_reg[LE-2:0], busy_reg};
@@ -288,7 +288,7 @@ mlo_fifo #(.WIDTH(SUMB), .DEPTH(ROWS)) u_sum (
 assign m_sum_tdata  = {info, sum};
 assign m_sum_tvalid = sum_valid && info_valid;
 
-wire unused = &{1'b0, sum_ready, info_level, sum_level, shifted[SL*EB +: LANES*EB], have_s, load_s, have_e, load_e, under_reg[LE-1], seen6, s_row_tdata[21:8], s_row_tdata[105:98]};
+wire unused = &{1'b0, sum_ready, info_level, sum_level, shifted[SL*EB +: LANES*EB], load_s, load_e, under_reg[LE-1], seen6, s_row_tdata[21:8], s_row_tdata[105:98]};
 
 `ifdef FORMAL
     // Every group taken becomes one word of the ring, LE + 2 cycles after its last step, and every
@@ -329,9 +329,9 @@ wire unused = &{1'b0, sum_ready, info_level, sum_level, shifted[SL*EB +: LANES*E
         // of table_e is read when go9, of table_s when go6: not beside a move, nor after one what came before
         assert ({go9, go8, go7} == under_reg[LE-2:LE-4] && go6 == under_reg[LR-1]);
         if (move) assert (!go6 && !go7 && !go8 && !go9 && !busy_reg);
-        if (load) assert (have_s[0] && have_e[0] && (!fresh || moved_reg) && !move);
+        if (load) assert ((&have_s) && (&have_e) && (!fresh || moved_reg) && !move);
         if (moved_reg) assert (f_used && fresh && f_open);
-        if (f_used && !moved_reg) assert (have_s[0] && have_e[0]);     // so a move is one that mlo_param takes
+        if (f_used && !moved_reg) assert ((&have_s) && (&have_e));     // so a move is one that mlo_param takes
         // what mlo_attention_score and mlo_attention_ring assume
         if (s_row_tready) assert (s_row_tvalid && s_max_tvalid);
         if (ring_take)    assert (ring_room);
