@@ -648,13 +648,30 @@ static void mlo_exact_push(mlo_exact_chain *c, mlo_node *n) {
     c->node[0] = n;
 }
 
+/* What a Concat hands on that joins it to nothing: a past without elements. NULL: it is none. */
+static const char *mlo_exact_joined_to_none(const mlo_takeover *x, const mlo_node *n) {
+    const char *from = NULL;
+    for (size_t k = 0; mlo_is(n, "Concat") && k < n->n_input; k++) {
+        const mlo_form f = mlo_body_form(x->in, n->input[k]);
+        const int empty = mlo_form_known(&f) && !mlo_form_count(&f);
+        if (!empty && from) return NULL;
+        if (!empty) from = n->input[k];
+    }
+    return from && mlo_is_carried(x->in, from) ? from : NULL;
+}
+
 /* deep: to the end; else to where the last view is: what is behind that is in the stream's own order. */
 static void mlo_exact_walk_back(
     const mlo_takeover *x, const char *name, int deep, mlo_exact_walk *w) {
     const char *end = name;
     int n = 0;
     memset(w, 0, sizeof *w);
-    for (mlo_node *p; (p = mlo_made_by(x->in, name)) != NULL; name = p->input[0]) {
+    for (mlo_node *p; (p = mlo_made_by(x->in, name)) != NULL;) {
+        const char *from = mlo_exact_joined_to_none(x, p);
+        if (from) {
+            name = from;
+            continue;
+        }
         if (mlo_is_layout(p) && mlo_is_carried(x->in, p->input[0]) && w->views.n < MLO_CHAIN) {
             w->views.node[w->views.n] = p;
             w->views.made[w->views.n++] = name;
@@ -664,6 +681,7 @@ static void mlo_exact_walk_back(
             mlo_exact_push(&w->done, p);
         else
             break;
+        name = p->input[0];
     }
     w->done.base = deep ? name : end;
     if (deep) return;
