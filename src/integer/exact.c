@@ -1285,7 +1285,7 @@ static int mlo_exact_head_inputs(
 }
 
 /* Are what rounds inside RequantShifts where hardware has them: behind scores, at most one behind the softmax? */
-static int mlo_exact_rounds(mlo_takeover *x, const mlo_exact_heads *h) {
+static int mlo_exact_rounds_inside(mlo_takeover *x, const mlo_exact_heads *h) {
     if (!h->scaled.n || !mlo_is_requant_shift(h->scaled.node[0]))
         return mlo_fail(x->q->m, MLO_E_UNSUPPORTED, h->scores,
             "scores that no RequantShift rounds to 8 bits; attention of integers has such scores");
@@ -1304,7 +1304,7 @@ static mlo_exact_value *mlo_exact_attention(
     mlo_node *mix = mlo_made_by(x->in, w->done.base), *own;
     mlo_exact_unit u = { &mlo_attention_table_kernel, mix, { NULL, NULL, NULL }, 3, NULL, NULL,
         mlo_from_to(1, 0), 0, mlo_exact_head_inputs, &h };
-    if (mlo_exact_parts(x, mix, &h) || mlo_exact_rounds(x, &h)) return NULL;
+    if (mlo_exact_parts(x, mix, &h) || mlo_exact_rounds_inside(x, &h)) return NULL;
     u.channels = h.heads * h.d;
     if (!mlo_exact_joins(x, &h, &w->views)) {
         mlo_fail(
