@@ -244,4 +244,4 @@ def proofs():
 
 
 if __name__ == "__main__":
-    proved.main("contract", list(proofs()), proved.arguments(__doc__).parse_args(), floor=302)
+    proved.main("contract", list(proofs()), proved.arguments(__doc__).parse_args(), floor=308)

@@ -26,7 +26,7 @@ import claims
 import proved
 from proved import HERE, VERILOG
 FLAGS = ("bmc", "nocover", "cover", "plain")
-PROOFS, MUTANTS = 279, 290       # at least
+PROOFS, MUTANTS = 290, 301       # at least
 
 
 class Job:
