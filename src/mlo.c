@@ -97,6 +97,7 @@
 #include "kernels/attention_table.c" /* the same of a network of integers, as it rounds */
 #include "kernels/layernorm.c"      /* the norm of a token */
 #include "kernels/framenorm.c"      /* the norm of a frame */
+#include "kernels/exactnorm.c"      /* the norms of Deeploy's dialect */
 #include "kernels/rotary.c"         /* pairs of channels, turned by position */
 #include "kernels/place.c"          /* a row of a table for each position, added */
 #include "kernels/conv.c"           /* depthwise convolution over a grid of tokens */

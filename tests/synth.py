@@ -147,11 +147,12 @@ def check_kernels(options):
 RESOURCES = ("LUT", "FF", "DSP", "BRAM")
 SHELL = ("entry", "exit", "loop", "loader", "regs", "feedback", "share", "job", "kv")                 # and a reader for each matrix in row blocks
 SOME_SIZE = {"LUT": 200, "FF": 200, "DSP": 1, "BRAM": 0.5}           # of smaller numbers no ratio is told
-AREAS = ["kernels --pe 1 --simd 1", "kernels --pe 2 --simd 4", "kernels --pe 4 --simd 2 --memory block --tile 3 --frames-in-flight 2", "bert-tiny-qdq --pe 2 --simd 4",
+AREAS = ["kernels --pe 1 --simd 1", "kernels --pe 2 --simd 4", "kernels --pe 4 --simd 2 --memory block --tile 3 --frames-in-flight 2", "integers --pe 1",
+         "bert-tiny-qdq --pe 2 --simd 4",
          "context/gpt2-d18-eager-dims --context 16 --max-cost 1.15 --pe 1 --simd 2 --slots 2", "context/gemma3-d18-eager-dims-mask --context 16 --max-cost 1.15 --pe 1 --simd 1",
          "context/gpt2-d18-eager-dims --context 16 --pe 1 --simd 2 --slots 2 --kv dram",
          "context/llama-d18-eager-one --context 16 --tokens --pe 1 --simd 1", "families/detr-d18-none-a --pe 2 --simd 2", "conv/poolformer-d18-none-d --pe 2 --simd 3",
-         "families/t5-decoder-d18-eager-none-m --pe 1 --simd 1"]      # models and flags; kernels: one of each; random N: a core of that seed
+         "families/t5-decoder-d18-eager-none-m --pe 1 --simd 1"]      # models and flags; kernels: one of each; integers: the norms of networks of integers; random N: a core of that seed
 RECORDED = os.path.join(ROOT, "tests", "areas.txt")
 WORST = {"LUT": 0.15, "FF": 0.1, "DSP": 0, "BRAM": 0}                # that a kernel's estimate may be off
 
@@ -218,12 +219,28 @@ def every_kernel(where):
     loop.save(os.path.join(where, "core.onnx"))
 
 
+def exact_norms(where):
+    """The norms of networks of integers, of 8 and 16 bits, in a core of their own: Yosys takes a minute for it, for that of every kernel many."""
+    import numpy as np
+    from test_interval import Loop
+    loop, x = Loop(), "state"
+    for x_bits in 16, 8:
+        x = loop.put("Requant", "narrow%d" % x_bits, [x], x_bits, **{name: np.ones(8, np.int32) for name in ("bias", "mult", "shift")})
+        for center, weights in ((1, np.int32), (0, np.int16)):
+            x = loop.put("ExactNorm", "exact%d %d" % (x_bits, center), [x], x_bits, {"center": center}, w=np.ones(8, weights), b=np.zeros(8 if center else 1, np.int32), p=np.ones(1, np.int32))
+    loop.last = loop.put("Add", "sum", ["state", x], 16, p=np.ones(3, np.int32))
+    loop.save(os.path.join(where, "core.onnx"))
+
+
 def core_of(line, options, where):
     """The core of a line of AREAS, as core.onnx, and the flags of its folding."""
     model, *flags = line.split()
     if model == "random": return random_core(argparse.Namespace(products=16), random.Random(int(flags[0])), where, int(flags[0]) % 2 == 0)
     if model == "kernels":
         every_kernel(where)
+        return flags
+    if model == "integers":
+        exact_norms(where)
         return flags
     before = []                                     # flags of what comes before folding
     while flags[:1] in (["--context"], ["--max-cost"], ["--tokens"]): before += [flags.pop(0) for _ in range(1 + (flags[0] != "--tokens"))]

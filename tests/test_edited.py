@@ -43,6 +43,7 @@ BASE = {"MVU": ({"x": i8(1, 3, 4), "w": i8(4, 6), **CHANNELS}, {}),
         "Mul": ({"a": i8(1, 3, 4), "b": i8(1, 3, 4, seed=2), "p": i32(100, 12)}, {}),
         "LayerNorm": ({"x": i8(1, 3, 4), "g": all_(4, 300), "b": all_(4, 7), "p": i64(5, 12)}, {"center": 1, "groups": 1}),
         "FrameNorm": ({"x": i8(2, 3, 4), "g": i32(300, 200, 100, 50), "b": i32(1, 2, 3, 4), "p": i64(5, 12)}, {"center": 1}),
+        "ExactNorm": ({"x": i8(1, 3, 4), "w": i32(3000000, -2000000, 900, 2 ** 31 - 1), "b": i32(-70000, 2, 3 * 10 ** 6, -2 ** 31), "p": i32(16)}, {"center": 1}),
         "Rotary": ({"x": i8(1, 3, 8), "table": i16(3, 4), "p": i32(200, 22)}, {"heads": 2}),
         "Place": ({"x": i8(1, 3, 4), "table": i16(5, 4, most=900), "mult": all_(4, 300), "shift": all_(4, 12)}, {}),
         "Attention": ({**QKV, "p": i32(100, 12, 200, 14)}, {"heads": 2, "kv_heads": 2, "lt": 2, "causal": 0, "band": 0}),
@@ -117,6 +118,9 @@ def check_definitions():
     same("LayerNorm, two in a token", "LayerNorm", {"groups": 2}, {"g": all_(2, 300), "b": all_(2, 7)})
     same("LayerNorm, two in a token, each its own", "LayerNorm", {"groups": 2}, {"g": i32(300, 200, 100, 50).reshape(2, 2), "b": i32(1, 2, 3, 4).reshape(2, 2)})
     same("FrameNorm without a mean", "FrameNorm", {"center": 0})
+    same("ExactNorm without a mean", "ExactNorm", {"center": 0}, {"b": i32(0)})
+    same("ExactNorm of 16 bits, by weights of 16", "ExactNorm", {"to": T.INT16, "lo": -32768, "hi": 32767}, {"x": i16(2, 5, 7), "w": i16(7), "b": i32(*range(-3, 4)), "p": i32(0)})
+    same("ExactNorm by weights of 8 bits", "ExactNorm", {}, {"x": i8(4, 1), "w": i8(1), "b": i32(-5), "p": i32(31)})
     for shape in ((1, 1, 4), (3, 7, 1), (1, 8192, 4)):
         c = shape[-1]
         same("FrameNorm of %d frames of %d tokens of %d channels" % shape, "FrameNorm", {}, {"x": i8(*shape), "g": i32(*range(200, 200 + c)), "b": i32(*range(c))})
@@ -149,7 +153,7 @@ def check_kernels():
         for k, (name, value) in enumerate(BASE[op][0].items()):
             floats = np.asarray(value).astype(np.float32)
             refused("%s of floats" % name, op, "TYPE", ["input %d is float" % k], inputs={name: floats})
-            code, words = ("GRAPH", "has no first input") if not k else ("SHAPE", "is an input missing") if name == "w" and op != "Conv" else ("GRAPH", "has no input %d" % k)
+            code, words = ("GRAPH", "has no first input") if not k else ("SHAPE", "is an input missing") if name == "w" and op.startswith("MVU") else ("GRAPH", "has no input %d" % k)
             refused("%s left out" % name, op, code, [words], inputs={name: None})
     wide = np.int32
     rows = [("MVU", "W of three dimensions", "SHAPE", ["W has 3 dimensions"], {}, {"w": i8(1, 4, 6)}),
@@ -174,6 +178,13 @@ def check_kernels():
             ("LayerNorm", "no epsilon", "DATA", ["epsilon 0 is not within 1"], {}, {"p": i64(0, 12)}),
             ("LayerNorm", "a scale of 17 bits", "DATA", ["scale 32768 is not within"], {}, {"g": all_(4, 32768)}),
             ("LayerNorm", "more channels than the circuit squares", "UNSUPPORTED", ["32769 channels", "32768"], {}, {"x": i8(1, 1, 32769), "g": all_(32769, 1), "b": all_(32769, 1)}),
+            ("ExactNorm", "neither with nor without a mean", "DATA", ["center is 2"], {"center": 2}, {}),
+            ("ExactNorm", "an offset and no mean", "DATA", ["offset 0 is -70000", "it must be 0"], {"center": 0}, {}),
+            ("ExactNorm", "a weight too few", "SHAPE", ["input 1 has 3 elements, needs 4"], {}, {"w": all_(3, 1)}),
+            ("ExactNorm", "too few offsets", "SHAPE", ["input 2 has 2 elements, needs 4"], {}, {"b": all_(2, 1)}),
+            ("ExactNorm", "a shift of 32", "DATA", ["shift 32 is not within 0"], {}, {"p": i32(32)}),
+            ("ExactNorm", "no channels", "UNSUPPORTED", ["0 channels; the integer norm takes 1 to 32768"], {}, {"x": i8(1, 3, 0)}),
+            ("ExactNorm", "more channels than the circuit sums", "UNSUPPORTED", ["32769 channels"], {}, {"x": i8(1, 32769), "w": all_(32769, 1), "b": all_(32769, 1)}),
             ("FrameNorm", "neither with nor without a mean", "DATA", ["center is 2"], {"center": 2}, {}),
             ("FrameNorm", "an x of two dimensions", "SHAPE", ["takes x of 3 dimensions", "it has 2"], {}, {"x": i8(3, 4)}),
             ("FrameNorm", "an x of four dimensions", "SHAPE", ["takes x of 3 dimensions", "it has 4"], {}, {"x": i8(1, 3, 1, 4)}),

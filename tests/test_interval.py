@@ -12,6 +12,7 @@ The judge is Python, whose integers do not overflow: it computes every intermedi
     ends      the arithmetic of intervals itself, to the ends of int64 (interval_driver.c)"""
 import itertools
 import json
+import math
 import os
 import random
 import re
@@ -166,6 +167,27 @@ def norm(x, g, b, eps, sh, center, bits, seen):
     return y
 
 
+def trunc(a, by): return abs(a) // by * (1 if a >= 0 else -1)
+
+
+def exact(x, w, b, sh, center, bits, seen):
+    total, c = seen("sum x", sum(x)) if center else 0, len(x)
+    seen("sum x^2", sum(v * v for v in x))
+    mean = trunc(total, c)
+    far = [seen("x - mean", v - mean) for v in x]
+    s = seen("s", seen("sum (x - mean)^2", sum(v * v for v in far)) // c + 1)
+    r, y = seen("r", math.isqrt(s)), []
+    for v, g, o in zip(far, w, b):
+        p = seen("(x - mean) w", v * g)
+        more = seen("(x - mean) w + r - 1", p + (r - 1 if v * g < 0 else 0))
+        k = seen("(x - mean) w + b r + r - 1", more + o * r) >> sh
+        seen("k + r 2^(Y-1)", k + r * 2 ** (bits - 1))
+        acc = seen("(x - mean) w / r + b", trunc(p, r) + o)
+        seen("whole steps", acc >> sh << sh)
+        y.append(clip(acc >> sh, bits))
+    return y
+
+
 ROM = [int(65280 * 2.0 ** (-f / 64) + 0.5) for f in range(64)]
 FINE = [int(262143 * 2.0 ** (-f / 64) + 0.5) for f in range(65)]
 TANH = [int(65535 * np.tanh(f / 32) + 0.5) for f in range(257)]
@@ -295,6 +317,7 @@ class Loop:
         for k in FRAMES:
             x = self.stream("x%d" % k, k, bits)
             for center in (1, 0): self.use(self.put("FrameNorm", "FrameNorm %d %d" % (k, center), [x], 16, {"center": center}, g=ints([1] * k), b=ints([0] * k), p=np.array([1, 0], np.int64)), k)
+            for center in (1, 0): self.use(self.put("ExactNorm", "ExactNorm %d %d" % (k, center), [x], 16, {"center": center}, w=ints([1] * k), b=ints([0] * (k if center else 1)), p=ints([0])), k)
 
     def save(self, path):
         shape, info = [1, TOKENS, 8], helper.make_tensor_value_info
@@ -319,7 +342,7 @@ def build(bits, what="kernels"):
 
 def kernel(name, bits):
     """What the build says of a kernel and the numbers in it, and the parameters of its module in the emitted core."""
-    d = build(bits, {"Conv": "window", "FrameNorm": "frames"}.get(name.split()[0], "kernels"))
+    d = build(bits, {"Conv": "window", "FrameNorm": "frames", "ExactNorm": "frames"}.get(name.split()[0], "kernels"))
     k = next(k for k in json.loads(t.read(os.path.join(d, "manifest.json")))["kernels"] if k["value"] == name)
     k.update(next(i for i in json.loads(t.read(os.path.join(d, "intermediates.json")))["kernels"] if i["name"] == k["name"]))
     line = re.search(r"%s #\(([^;]*?)\) u_%s \(" % (k["module"], k["name"]), t.read(os.path.join(d, "rtl/mlo_core.v")).decode(), re.S)
@@ -392,6 +415,18 @@ def attack_norm(k, bits, seen, center=1, tokens=1):
             a.y = [norm(row, g * tokens, b * tokens, eps, sh, center, 16, seen) for row in x]
             if tokens > 1: a.y = np.array(a.y).reshape(rows.shape).tolist()
             attacks.append(a)
+    return attacks
+
+
+def attack_exact(k, bits, seen, center=1):
+    attacks, x = [], patterns(k, bits)
+    for sh, flip in itertools.product((0, 12, 31), (0, 1, 2)):
+        a = Attack("ExactNorm", "ExactNorm %d %d" % (k, center), bits, 16, seen)
+        w = [-2 ** 31 if i // 2 % 2 == flip else 2 ** 31 - 1 for i in range(k)]
+        b = [0 if flip == 2 else (-2 ** 31, 2 ** 31 - 1)[(i // 4 + flip) % 2] for i in range(k)] if center else [0]
+        a.feed, a.attributes = {"x": np.array([x], dtype(bits)), "w": ints(w), "b": ints(b), "p": ints([sh])}, {"center": center}
+        a.y = [exact(row, w, b if center else [0] * k, sh, center, 16, seen) for row in x]
+        attacks.append(a)
     return attacks
 
 
@@ -508,6 +543,8 @@ def attacks():
         for k, center in itertools.product(FRAMES, (1, 0)):
             if bits in (10, 12) and k != 8: continue
             yield "FrameNorm%s, %d tokens of %d channels of %d bits" % ("" if center else " without a mean", TOKENS, k, bits), attack_frame, (k, bits, Seen(), center)
+        for k, center in itertools.product(FRAMES, (1, 0)):
+            yield "ExactNorm%s, %d channels of %d bits" % ("" if center else " without a mean", k, bits), attack_exact, (k, bits, Seen(), center)
         yield "Conv, a window of 2 x 3, %d bits" % bits, attack_conv, (6, bits, Seen())
         yield "Rotary, %d bits" % bits, attack_rotary, (64, bits, Seen())
     for bits, op in itertools.product(HEADS, ATTENTIONS):
@@ -603,6 +640,15 @@ def icarus_norm(attacks, p, library):
     return told(*simulate("layernorm", p, files, dict(beats=len(y), limit=4000 + len(cb) + 500 * TOKENS * len(attacks) + 3 * len(y)), library))
 
 
+def icarus_exact(attacks, p, library):
+    pe, lane = p["PE"], 64 if p["CENTER"] else 32
+    x, y = stream(attacks, "x", pe, p["XBITS"]), result(attacks, pe, 16)
+    words = lambda a: [int(w) & 0xffffffff | ((int(b) & 0xffffffff) << 32 if lane == 64 else 0) for w, b in itertools.zip_longest(a.feed["w"], a.feed["b"], fillvalue=0)]
+    cb, eb = banks(attacks, lambda a: [pack(words(a)[i:i + pe], lane) for i in range(0, len(words(a)), pe)], lane * pe), banks(attacks, lambda a: [int(a.feed["p"][0])], 32)
+    files = {"x.hex": hexwords(x, 35 + pe * p["XBITS"]), "c.hex": hexwords(cb, 160), "e.hex": hexwords(eb, 160), "y.hex": hexwords(y, 3 + pe * 16)}
+    return told(*simulate("exactnorm", p, files, dict(beats=len(y), limit=4000 + len(cb) + 500 * TOKENS * len(attacks) + 3 * len(y)), library))
+
+
 def icarus_rotary(attacks, p, library):
     pe, flags = p["PE"], lambda i: (i == 0) | (i == TOKENS - 1) << 1
     x = [b | flags(i) << pe * p["XBITS"] for a in attacks for i, row in enumerate(a.feed["x"][0].tolist()) for b in beats(row, pe, p["XBITS"])]
@@ -625,7 +671,7 @@ def icarus_attention(attacks, p, library):
     return told(*simulate("attention", dict(p, MAX=65536), dict(files, **{"c.hex": hexwords(cb, 128)}), dict(nq=len(q), nk=len(k), nc=len(cb), nm=len(golden), kbeats=TOKENS * p["D"] // simd), library))
 
 
-IN_ICARUS = {"MVU": icarus_mvu, "Requant": icarus_requant, "Add": icarus_add, "Mul": icarus_mul, "LayerNorm": icarus_norm, "FrameNorm": icarus_norm, "Rotary": icarus_rotary, **dict.fromkeys(ATTENTIONS, icarus_attention)}
+IN_ICARUS = {"MVU": icarus_mvu, "Requant": icarus_requant, "Add": icarus_add, "Mul": icarus_mul, "LayerNorm": icarus_norm, "FrameNorm": icarus_norm, "ExactNorm": icarus_exact, "Rotary": icarus_rotary, **dict.fromkeys(ATTENTIONS, icarus_attention)}
 
 
 def icarus(attacks, library=os.path.join(t.root, "verilog"), **more):
@@ -641,6 +687,8 @@ def check_hardware():
         for center in (1, 0): cases["LayerNorm%s, %d channels of %d bits" % ("" if center else " without a mean", k, bits)] = attack_norm, (k, bits, Seen(), center), dict(PE=64) if k == 3072 else {}
     for bits, k, center in itertools.product((8, 16), FRAMES, (1, 0)):
         cases["FrameNorm%s, %d channels of %d bits" % ("" if center else " without a mean", k, bits)] = attack_frame, (k, bits, Seen(), center), dict(PE=64) if k == 384 else {}
+    for bits, k, center in itertools.product((8, 16), FRAMES, (1, 0)):
+        cases["ExactNorm%s, %d channels of %d bits" % ("" if center else " without a mean", k, bits)] = attack_exact, (k, bits, Seen(), center), dict(PE=64) if k == 384 else {}
     for bits in BITS:
         for op, attack in ("Requant", attack_requant), ("Add", attack_add), ("Mul", attack_mul): cases["%s, %d bits" % (op, bits)] = attack, (7, bits, Seen()), {}
         cases["Rotary, %d bits" % bits] = attack_rotary, (64, bits, Seen()), {}

@@ -30,6 +30,7 @@ static int mlo_c_by_rows(const mlo_element *e, int apart) {
     case MLO_KERNEL_PRODUCT:
     case MLO_KERNEL_RESCALE:
     case MLO_KERNEL_NORM:
+    case MLO_KERNEL_EXACT_NORM:
     case MLO_KERNEL_ROTATION:
     case MLO_KERNEL_PLACE: return !e->side;
     case MLO_KERNEL_ATTENTION: return !apart;

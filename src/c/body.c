@@ -80,6 +80,7 @@ static int mlo_c_in_place(const mlo_element *e) {
     case MLO_KERNEL_RESCALE:
     case MLO_KERNEL_NORM:
     case MLO_KERNEL_FRAME_NORM:
+    case MLO_KERNEL_EXACT_NORM:
     case MLO_KERNEL_ROTATION:
     case MLO_KERNEL_PLACE: return 1;
     default: return 0;

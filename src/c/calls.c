@@ -83,6 +83,7 @@ static const char *mlo_c_text(const mlo_kernel *k) {
     case MLO_KERNEL_PRODUCT: return "c/mul.c";
     case MLO_KERNEL_NORM: return "c/layernorm.c";
     case MLO_KERNEL_FRAME_NORM: return "c/framenorm.c";
+    case MLO_KERNEL_EXACT_NORM: return "c/exactnorm.c";
     case MLO_KERNEL_ATTENTION:
         return mlo_eq(k->op.name, mlo_attention_table_name) ? "c/attention_table.c"
                                                             : "c/attention.c";
@@ -324,6 +325,7 @@ static const char *mlo_c_arguments(mlo_c_writer *w, const mlo_element *el) {
             (long long)(mlo_norm_own(&el->site.in[1]) ? channels / mlo_norm_groups(n) : 0),
             (long long)mlo_int(n, "center", 1), mlo_c_parameters(w, el, 1, 3));
     case MLO_KERNEL_FRAME_NORM:
+    case MLO_KERNEL_EXACT_NORM:
         return mlo_format(m, "%lld, %lld, %s", (long long)channels,
             (long long)mlo_int(n, "center", 1), mlo_c_parameters(w, el, 1, 3));
     case MLO_KERNEL_ROTATION:

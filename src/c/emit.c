@@ -46,8 +46,16 @@ static int mlo_emit_flat(mlo *m, mlo_sink sink, void *user) {
     return mlo_failed(m);
 }
 
+/* The texts of src/exact that kernels call. */
+static const char *const *mlo_c_exact(const mlo_core *c) {
+    static const char *const dialect[] = { "round.c", "norm.c", "softmax.c", "deeploy.c", NULL };
+    static const char *const plain[] = { "round.c", "norm.c", "softmax.c", NULL };
+    for (int i = 0; i < c->n_element; i++)
+        if (mlo_is_kernel(c->element[i].node, MLO_KERNEL_EXACT_NORM)) return dialect;
+    return plain;
+}
+
 static int mlo_emit_c(mlo *m, mlo_sink sink, void *user) {
-    static const char *const exact[] = { "round.c", "norm.c", "softmax.c", NULL };
     if (m->n_words) return mlo_emit_flat(m, sink, user);
     if (mlo_to(m, "lower")) return mlo_failed(m);
     m->stage = "emit";
@@ -68,7 +76,8 @@ static int mlo_emit_c(mlo *m, mlo_sink sink, void *user) {
     if (!mlo_borders(e, border) && !mlo_c_body_build(m, e->c, b)
         && !mlo_c_params_of(m, e->c, params) && !mlo_c_narrow_of(m, e->c, narrow)
         && !(whole && mlo_whole_around(e, b->plan.bytes, &w.whole))
-        && !mlo_emit_c_header(&w, border) && !mlo_emit_c_exact(e, exact) && !mlo_emit_c_model(&w)
+        && !mlo_emit_c_header(&w, border) && !mlo_emit_c_exact(e, mlo_c_exact(e->c))
+        && !mlo_emit_c_model(&w)
         && !(whole && mlo_whole_emit_code((mlo_flat_writer *)w.whole.writer, "whole.c"))
         && !mlo_emit_c_weights(e, params, w.whole.weights, w.whole.writer)
         && !mlo_c_words_play(e, words) && !mlo_emit_c_test(e, words, &w.whole)

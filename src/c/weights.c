@@ -34,6 +34,7 @@ static const char *mlo_c_input_name(const mlo_element *e, int k) {
     static const char *const matrix[] = { "x", "w", "bias", "mult", "shift", "table" };
     static const char *const rescale[] = { "x", "bias", "mult", "shift", "table" };
     static const char *const norm[] = { "x", "g", "b", "p" };
+    static const char *const exact[] = { "x", "weight", "b", "p" };
     static const char *const rotary[] = { "x", "table", "p" };
     static const char *const place[] = { "x", "table", "mult", "shift" };
     static const char *const pair[] = { "a", "b", "p" };
@@ -45,6 +46,7 @@ static const char *mlo_c_input_name(const mlo_element *e, int k) {
     case MLO_KERNEL_RESCALE: return rescale[k];
     case MLO_KERNEL_NORM:
     case MLO_KERNEL_FRAME_NORM: return norm[k];
+    case MLO_KERNEL_EXACT_NORM: return exact[k];
     case MLO_KERNEL_ROTATION: return rotary[k];
     case MLO_KERNEL_PLACE: return place[k];
     case MLO_KERNEL_ATTENTION: return mlo_attention_tabled(e->node) ? tables[k] : attention[k];
@@ -61,7 +63,7 @@ static mlo_dtype mlo_c_param_type(const mlo_element *e, int k, mlo_dtype dtype) 
         return mlo_has_table(e->node) ? e->site.out.dtype : MLO_INT16; /* else by position */
     if (mlo_eq(name, "mask")) return MLO_UINT8;
     if (mlo_eq(name, "p")) return mlo_is_any_norm(e->node) ? MLO_INT64 : MLO_INT32;
-    if (mlo_eq(name, "b")
+    if (mlo_eq(name, "b") || mlo_eq(name, "weight")
         || (mlo_eq(name, "bias") && !mlo_is_kernel(e->node, MLO_KERNEL_ATTENTION)))
         return MLO_INT32;
     return dtype;

@@ -13,15 +13,11 @@
  * example: 64 channels, 4 lanes: a token every 16 cycles, or every 42, as long as a root takes.
  * cost: O(norms) a token.
  */
-enum { MLO_NORM_HOLDS = 10 }; /* beats from the store to the way out */
+/* Beats from the store to the way out. */
+static int64_t mlo_norm_holds(const mlo_unit *u) { return u->norm.stages + 2; }
 
 /* Beats of one norm. */
 static int64_t mlo_norm_beats(const mlo_unit *u) { return mlo_port_beats(u->in[0]) / u->turns; }
-
-/* Beats that it keeps between its input and the lanes. */
-static int64_t mlo_norm_room(const mlo_unit *u) {
-    return mlo_norm_keeps(mlo_norm_beats(u) * (u->window.behind + 1));
-}
 
 /* The tokens of whose norm token n is: the first, the last. */
 static int64_t mlo_norm_first(const mlo_schedule *s, int i, int64_t n) {
@@ -43,16 +39,17 @@ static int64_t mlo_norm_goes(const mlo_schedule *s, int i, int64_t x, int64_t be
     const mlo_unit *u = &s->c->element[i].unit;
     return x < 0 ? 0
                  : mlo_max(mlo_norm_turn(u, mlo_token_of(s, i, x / beats), x % beats),
-                       mlo_leaves(s, i, x - MLO_NORM_HOLDS, beats) + 1);
+                       mlo_leaves(s, i, x - mlo_norm_holds(u), beats) + 1);
 }
 
 /* The beat so many before has gone to the lanes. (If that is of the same token, whose norms have
  * not begun, mlo_norm_begins says later when the token is in.) */
 static int64_t mlo_norm_open(const mlo_schedule *s, int i, int64_t x, int64_t beats) {
-    const int64_t keeps = mlo_norm_room(&s->c->element[i].unit);
+    const mlo_unit *u = &s->c->element[i].unit;
+    const int64_t keeps = u->norm.keeps;
     const int64_t before = x - x % beats - 1;
     const int64_t gone = x / beats < s->lanes[i] ? x - keeps : mlo_min(x - keeps, before);
-    if (gone - MLO_NORM_HOLDS >= s->fired[i] * beats || gone >= s->lanes[i] * beats)
+    if (gone - mlo_norm_holds(u) >= s->fired[i] * beats || gone >= s->lanes[i] * beats)
         return MLO_NOT_YET;
     return 1 + mlo_norm_goes(s, i, gone, beats);
 }
@@ -74,7 +71,8 @@ static int64_t mlo_norm_enters(const mlo_unit *u, const mlo_token *t, int64_t at
 /* When a token whose root has begun is next for the lanes: the root is there, and the token before
  * has gone to them. */
 static int64_t mlo_norm_loads(const mlo_schedule *s, int i, int64_t n, int64_t beats) {
-    return mlo_max(mlo_token_of(s, i, n)->work + 42, mlo_norm_goes(s, i, n * beats - 1, beats));
+    const int64_t root = s->c->element[i].unit.norm.root;
+    return mlo_max(mlo_token_of(s, i, n)->work + root, mlo_norm_goes(s, i, n * beats - 1, beats));
 }
 
 /* When the sums of a token's norm k are there. */
@@ -92,17 +90,17 @@ static int64_t mlo_norm_sums(const mlo_schedule *s, int i, int64_t n) {
 
 /* The other norms of a token whose first one has begun follow, each when the one before it has
  * gone. What of the token itself has to leave first is not known yet. */
-static void mlo_norm_follow(mlo_schedule *s, int i, int64_t n, int64_t finish) {
+static void mlo_norm_follow(mlo_schedule *s, int i, int64_t n) {
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t norms = u->turns, own = mlo_norm_beats(u), beats = norms * own;
-    const int64_t keeps = mlo_norm_keeps(own);
+    const int64_t keeps = u->norm.keeps, root = u->norm.root, finish = u->norm.finish;
     mlo_token *t = mlo_token_of(s, i, n);
     t->final = t->next;
     for (int64_t k = 1; k < norms; k++) {
         const int64_t gone = t->final + own;
-        const int64_t loads = mlo_max(t->work + 42, t->final);
+        const int64_t loads = mlo_max(t->work + root, t->final);
         t->work = mlo_max(mlo_max(mlo_norm_summed(u, t, k), t->work + 1) + finish, loads + 1);
-        t->final = mlo_max(t->work + 42, gone);
+        t->final = mlo_max(t->work + root, gone);
     }
     if (keeps < beats) t->in[1] = mlo_max(t->in[1], mlo_norm_turn(u, t, beats - 1 - keeps) + 1);
 }
@@ -110,8 +108,7 @@ static void mlo_norm_follow(mlo_schedule *s, int i, int64_t n, int64_t finish) {
 /* When the root of token n's norm begins, whose sums are worked on at `sums`. */
 static int64_t mlo_norm_roots(const mlo_schedule *s, int i, const mlo_meet *x, int64_t sums) {
     const mlo_unit *u = &s->c->element[i].unit;
-    const int64_t n = x->n, beats = mlo_port_beats(u->in[0]);
-    const int64_t finish = u->latency - 55 - mlo_norm_beats(u) - mlo_clog2(u->pe);
+    const int64_t n = x->n, beats = mlo_port_beats(u->in[0]), finish = u->norm.finish;
     const int64_t before = n ? mlo_norm_first(s, i, n - 1) : 0;
     return mlo_max((x->at.first ? mlo_max(sums, x->ready[1]) : sums) + finish,
         n ? mlo_norm_loads(s, i, before, beats) + 1 : 0);
@@ -123,25 +120,24 @@ static int64_t mlo_norm_roots(const mlo_schedule *s, int i, const mlo_meet *x, i
 static int mlo_norm_begins(mlo_schedule *s, int i) {
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t n = s->lanes[i];
-    const int64_t beats = mlo_port_beats(u->in[0]);
-    const int64_t finish = u->latency - 55 - mlo_norm_beats(u) - mlo_clog2(u->pe);
+    const int64_t beats = mlo_port_beats(u->in[0]), holds = mlo_norm_holds(u);
     const int64_t first = n * beats;
     const int64_t left = s->fired[i] * beats;
     mlo_token *t = mlo_token_of(s, i, n);
     mlo_meet x;
     const int opens = mlo_norm_first(s, i, n) == n;
-    if (mlo_norm_last(s, i, n) >= s->known[i] || first - 1 - MLO_NORM_HOLDS >= left
+    if (mlo_norm_last(s, i, n) >= s->known[i] || first - 1 - holds >= left
         || !mlo_stands(s, i, n, &x))
         return 0;
     const int64_t sums = opens ? mlo_norm_sums(s, i, n) : 0;
     t->work = opens ? mlo_norm_roots(s, i, &x, sums) : mlo_token_of(s, i, n - 1)->work;
     const int64_t loads = mlo_norm_loads(s, i, n, beats);
     const int64_t gap = loads - mlo_norm_goes(s, i, first - 1, beats);
-    const int64_t at = first - mlo_max(3, MLO_NORM_HOLDS - gap);
+    const int64_t at = first - mlo_max(3, holds - gap);
     if (at >= left) return 0;
     t->next = mlo_max(loads, mlo_leaves(s, i, at, beats));
     if (opens) mlo_begins(s, i, 1, &x.at, sums);
-    mlo_norm_follow(s, i, n, finish);
+    mlo_norm_follow(s, i, n);
     if (u->turns > 1) mlo_hold_producers(s, i, &x, t);
     s->lanes[i]++;
     return 1;
@@ -161,8 +157,8 @@ static void mlo_norm_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     const mlo_unit *u = &s->c->element[i].unit;
     const int64_t beats = mlo_port_beats(u->in[0]);
     const int64_t late = x->at.first ? 1 + mlo_max(0, x->ready[0] - t->next - 5) : 0;
-    const int64_t first = t->next + 10 + late;
-    const int64_t last = mlo_norm_turn(u, t, beats - 1) + 9 + late;
+    const int64_t first = t->next + u->norm.stages + 2 + late;
+    const int64_t last = mlo_norm_turn(u, t, beats - 1) + u->norm.stages + 1 + late;
     mlo_begins(s, i, 0, &x->at, t->next + 3);
     t->soon = first;
     t->out[0] = mlo_max(first, x->room[0]);

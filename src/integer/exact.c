@@ -2,7 +2,7 @@
  * no calibration, no rounding of ours.
  *
  * in:  a loop's body of the dialect's operators: x W + b, depthwise convolutions, sums and products of two
- *     streams, each rounded by RequantShift; functions of one number behind them.
+ *     streams, each rounded by RequantShift; norms; functions of one number behind them.
  * out: the body as kernels, whose results are the network's own integers, every one.
  *
  *     network                                    kernel
@@ -10,6 +10,7 @@
  *     a convolution of 1 x 1                     the same: its grid's places are the tokens
  *     a depthwise convolution, RequantShift      Conv
  *     a + b, RequantShift;  a b, RequantShift    Add; Mul
+ *     iRMSNorm, iLayerNorm                       ExactNorm
  *     RequantShift alone                         Requant
  *     what else is done number by number         a table, of what its own operators make of each number
  *     iSoftmax(q k^T ..) v, of heads             AttentionTable: all between is a function of 8 bits, and its tables
@@ -18,7 +19,8 @@
  * RequantShift is y = clip(floor((acc mul + add + div / 2) / div)), the kernels' rule is y = clip((acc M +
  * 2^(S-1)) >> S): with div = 2^S the same, if add is a multiple of mul (then it is part of the bias) and mul,
  * halved with div as long as it is even, has 15 bits. A mul of more bits on few numbers (a sum of two streams) is
- * a table. Hardware clips to all numbers of so many bits: other ends (0..255) are a table's, too.
+ * a table. Hardware clips to all numbers of so many bits: other ends (0..255) are a table's, too, of norms as well.
+ * A norm's D is a power of two.
  *
  * invariant: a number is taken over exactly or refused, with the node, the channel, and the number. What is
  *     unknown here is the first carried value: it is taken to be as wide as what layers hand on.
@@ -102,21 +104,22 @@ static mlo_array *mlo_exact_whole(
     return NULL;
 }
 
-/* div, lo, hi, log2 div of a RequantShift, as exact/deeploy.c has them. */
+/* div, lo, hi, log2 div of a RequantShift; D, lo, hi of a norm: as exact/deeploy.c has them. */
 static int mlo_exact_shift(
     mlo_takeover *x, const mlo_graph *g, const mlo_node *n, int64_t i, int64_t *p) {
     int64_t given[MLO_DIALECT_NUMBERS] = { 0 };
-    for (size_t k = 3; k < 6; k++) {
-        mlo_array *a = mlo_exact_whole(x, g, n, n->input[k], i);
+    const mlo_dialect *d = mlo_dialect_of(n);
+    for (int k = 0; d->numbers[k]; k++) {
+        mlo_array *a = mlo_exact_whole(x, g, n, n->input[d->operands + k], i);
         if (!a) return mlo_failed(x->q->m);
-        given[k - 3] = mlo_get(a, 0);
+        given[k] = mlo_get(a, 0);
         mlo_array_free(x->q->m, a);
     }
-    const char *wrong = mlo_requant_shift_numbers(given, p);
+    const char *wrong = d->prepare(given, p);
     return wrong ? mlo_fail(x->q->m, MLO_E_DATA, n, "%s", wrong) : 0;
 }
 
-/* What a RequantShift clips to, in all iterations together; *same: in each of them. */
+/* What a RequantShift or a norm clips to, in all iterations together; *same: in each of them. */
 static int mlo_exact_clips(mlo_takeover *x, const mlo_graph *g, const mlo_node *n,
     int64_t iterations, mlo_interval *all, int *same) {
     *same = 1;
@@ -143,6 +146,12 @@ static int mlo_exact_ratio(
     *m = mul;
     *s = places;
     return mul <= most;
+}
+
+/* Does a node round to so many levels: a RequantShift, a norm? */
+static int mlo_exact_is_rounding(const mlo_node *n) {
+    const mlo_dialect *d = n ? mlo_dialect_of(n) : NULL;
+    return mlo_is_requant_shift(n) || (d && d->norm);
 }
 
 /* The words of iteration i for what R (NULL: nothing) does with sums, of this bias. words: bias, M, S of each
@@ -252,6 +261,57 @@ static mlo_node *mlo_exact_node(
     return n;
 }
 
+/* Weights that a norm's channels have in iteration i, or offsets, one behind the other. */
+static int mlo_exact_along(
+    mlo_takeover *x, const mlo_exact_unit *u, const char *name, int64_t i, int32_t *to) {
+    mlo_array *a = mlo_exact_whole(x, x->in->body, u->from, name, i);
+    for (int64_t c = 0; a && c < u->channels; c++)
+        to[c] = (int32_t)mlo_get(a, mlo_array_count(a) > 1 ? c : 0);
+    mlo_array_free(x->q->m, a);
+    return mlo_failed(x->q->m);
+}
+
+/* log2 of a norm's D. */
+static int mlo_exact_norm_shift(mlo_takeover *x, const mlo_exact_unit *u, int64_t i, int32_t *to) {
+    int64_t p[MLO_DIALECT_NUMBERS];
+    MLO_TRY(mlo_exact_shift(x, x->in->body, u->from, i, p));
+    *to = p[0] > 0 ? mlo_log2(p[0]) : 0;
+    return mlo_two_to(*to) == p[0]
+        ? 0
+        : mlo_fail(x->q->m, MLO_E_UNSUPPORTED, u->from,
+              "D is %lld in iteration %lld; hardware divides a norm by powers of two: scale its "
+              "weights (mlo run and --target c take any D)",
+              (long long)p[0], (long long)i);
+}
+
+/* A norm's stream, weights, offsets (one, 0, where it has none), shift. */
+static int mlo_exact_norm_inputs(
+    mlo_takeover *x, const mlo_exact_unit *u, const mlo_node *r, const char *name, mlo_node *n) {
+    (void)r;
+    mlo *m = x->q->m;
+    const int64_t all = x->q->scan.iterations, one = 1, c = u->channels;
+    const int center = mlo_dialect_of(u->from)->norm > 1;
+    const char *names[] = { u->in[0], mlo_format(m, "%s_w", name), mlo_format(m, "%s_b", name),
+        mlo_format(m, "%s_p", name) };
+    int32_t *w = (int32_t *)mlo_scratch(m, (size_t)(all * c), sizeof *w), *b = NULL, *p = NULL;
+    mlo_interval weights = mlo_from_to(0, 0);
+    if (w && !m->error.code) {
+        b = (int32_t *)mlo_parameter(x->q, names[2], MLO_INT32, 1, center ? &c : &one);
+        p = (int32_t *)mlo_parameter(x->q, names[3], MLO_INT32, 1, &one);
+    }
+    for (int64_t i = 0; p && i < all; i++)
+        if (mlo_exact_along(x, u, u->from->input[1], i, w + i * c)
+            || (center && mlo_exact_along(x, u, u->from->input[2], i, b + i * c))
+            || mlo_exact_norm_shift(x, u, i, p + i))
+            break;
+    for (int64_t k = 0; p && k < all * c; k++) weights = mlo_joined(weights, mlo_just(w[k]));
+    const mlo_dtype type = mlo_bits_for(weights) > 16 ? MLO_INT32 : MLO_INT16;
+    void *to = p && !m->error.code ? mlo_parameter(x->q, names[1], type, 1, &c) : NULL;
+    if (to) mlo_convert(type, to, MLO_INT32, w, (size_t)(all * c));
+    mlo_scratch_free(m, w);
+    return !to || mlo_attr_int(m, n, "center", center) ? mlo_failed(m) : mlo_inputs(m, n, names, 4);
+}
+
 /* Streams and weights, then words: of each channel; or, of two streams, one for all. */
 static int mlo_exact_inputs(
     mlo_takeover *x, const mlo_exact_unit *u, const mlo_node *r, const char *name, mlo_node *n) {
@@ -286,6 +346,7 @@ static int mlo_exact_inputs(
 /* What behind a kernel's own rounding is looked up. */
 typedef struct {
     const mlo_node *shift; /* that rounding; NULL: none, its numbers are as they come */
+    const mlo_node *clips; /* it, or a norm, which rounds by itself; NULL: nothing does */
     mlo_interval index; /* what it makes */
     int bits; /* of that */
     int first; /* of the chain: the first node that the table is of */
@@ -298,13 +359,13 @@ static const char *mlo_exact_table(mlo_takeover *x, const mlo_exact_chain *c,
     mlo *m = x->q->m;
     const int64_t size = mlo_two_to(l->bits), all = x->q->scan.iterations;
     const char *table = mlo_format(m, "%s_table", name);
-    const mlo_node *last = c->n ? c->node[c->n - 1] : NULL;
+    const mlo_node *last = c->n ? c->node[c->n - 1] : l->clips;
     int64_t *entry = table ? (int64_t *)mlo_scratch(m, (size_t)(all * size), sizeof *entry) : NULL;
     void *data = NULL;
     int same;
     for (int64_t i = 0; entry && i < all; i++) {
         int64_t p[MLO_DIALECT_NUMBERS] = { 0, l->index.lo, l->index.hi, 0 };
-        if (l->shift) mlo_exact_shift(x, x->in->body, l->shift, i, p);
+        if (l->clips) mlo_exact_shift(x, x->in->body, l->clips, i, p);
         if (mlo_exact_entries(
                 x, c, l->first, i, l->bits, mlo_from_to(p[1], p[2]), entry + i * size))
             break;
@@ -313,7 +374,7 @@ static const char *mlo_exact_table(mlo_takeover *x, const mlo_exact_chain *c,
         *range = mlo_just(entry[0]);
         for (int64_t k = 0; k < all * size; k++) *range = mlo_joined(*range, mlo_just(entry[k]));
         /* what its rounding says, whatever was learned */
-        if (mlo_is_requant_shift(last)) mlo_exact_clips(x, x->in->body, last, all, range, &same);
+        if (mlo_exact_is_rounding(last)) mlo_exact_clips(x, x->in->body, last, all, range, &same);
         if (name == x->result) *range = mlo_joined(*range, x->carried);
         const mlo_dtype to = mlo_exact_type(x, name, mlo_bits_for(*range));
         if (mlo_exact_streams(x, last, *range)
@@ -365,18 +426,19 @@ static int mlo_exact_plan_of(mlo_takeover *x, const mlo_exact_unit *u, const mlo
         return mlo_fail(m, MLO_E_UNSUPPORTED, u->from,
             "a sum that nothing rounds; hardware hands on 16 bits at most: RequantShift has to "
             "follow");
-    if (l->shift)
-        MLO_TRY(mlo_exact_clips(x, x->in->body, l->shift, x->q->scan.iterations, &l->index, &same));
+    l->clips = l->shift ? l->shift : u->kernel == &mlo_exactnorm_kernel ? u->from : NULL;
+    if (l->clips)
+        MLO_TRY(mlo_exact_clips(x, x->in->body, l->clips, x->q->scan.iterations, &l->index, &same));
     l->first = l->shift ? 1 : 0;
     const int wide = name == x->result ? mlo_bits_for(mlo_joined(l->index, x->carried)) : 0;
     /* (a RequantShift whose least number is that of some bits has their largest, too) */
-    const int clips = l->shift
+    const int clips = l->clips
         && (!same || wide > mlo_bits_for(l->index)
             || l->index.lo != mlo_signed_bits(mlo_bits_for(l->index)).lo);
     l->looked = clips || c->n > l->first;
     l->bits = l->looked ? mlo_bits_for(l->index) : (int)mlo_max(wide, mlo_bits_for(l->index));
     if (l->looked && l->bits > MLO_EXACT_TABLE)
-        return mlo_fail(m, MLO_E_UNSUPPORTED, c->node[c->n - 1],
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->n ? c->node[c->n - 1] : u->from,
             "a function of numbers of %d bits; tables have indices of %d at most", l->bits,
             (int)MLO_EXACT_TABLE);
     return mlo_exact_streams(x, u->from, l->index) ? 0 : mlo_failed(m);
@@ -558,6 +620,30 @@ static mlo_exact_value *mlo_exact_pair(
     mlo_exact_unit u = { sum ? &mlo_add_kernel : &mlo_mul_kernel, n, { a->name, b->name, NULL }, 2,
         NULL, NULL, sum ? mlo_sum_of(a->range, b->range) : mlo_product_of(a->range, b->range),
         a->channels, NULL, NULL };
+    return mlo_exact_finish(x, &u, c, name, &own);
+}
+
+/* Is it a norm of a token's channels, with weights of each? */
+static int mlo_exact_is_norm(const mlo_takeover *x, const mlo_node *n) {
+    const mlo_dialect *d = n ? mlo_dialect_of(n) : NULL;
+    if (!d || !d->norm || x->grid || !mlo_is_carried(x->in, n->input[0])) return 0;
+    const mlo_form f = mlo_body_form(x->in, n->output[0]);
+    for (int k = 1; k < d->operands; k++)
+        if (!mlo_exact_by_channel(x, n->input[k], &f)) return 0;
+    return 1;
+}
+
+static mlo_exact_value *mlo_exact_norm(
+    mlo_takeover *x, mlo_node *n, const mlo_exact_chain *c, const char *name) {
+    const mlo_exact_value *v = mlo_exact_of(x, n->input[0]);
+    mlo_exact_unit u = { &mlo_exactnorm_kernel, n, { NULL, NULL, NULL }, 1, NULL, NULL,
+        mlo_from_to(1, 0), 0, mlo_exact_norm_inputs, NULL };
+    mlo_node *own;
+    int same;
+    if (!v || mlo_exact_clips(x, x->in->body, n, x->q->scan.iterations, &u.sums, &same))
+        return NULL;
+    u.in[0] = v->name;
+    u.channels = v->channels;
     return mlo_exact_finish(x, &u, c, name, &own);
 }
 
@@ -1338,9 +1424,11 @@ static mlo_exact_value *mlo_exact_new(mlo_takeover *x, const char *name) {
     mlo_exact_chain_of(x, name, &c);
     mlo_node *n = mlo_made_by(x->in, c.base), *layer = mlo_exact_layer(x, c.base, &bias);
     const mlo_value *base = mlo_value_of(x->in->body, c.base);
-    if (c.n && (!n || mlo_exact_is_function(x, n) || base->n_uses > 1 || mlo_is_layout(n)))
+    const int norm = mlo_exact_is_norm(x, n);
+    if (c.n && (!n || norm || mlo_exact_is_function(x, n) || base->n_uses > 1 || mlo_is_layout(n)))
         return mlo_exact_alone(x, &c, name);
     if (layer) return mlo_exact_linear(x, layer, bias, &c, name);
+    if (norm) return mlo_exact_norm(x, n, &c, name);
     if (mlo_is_layout(n) && mlo_exact_is_view(x, name, &w)) return mlo_exact_view(x, &w, name);
     if ((mlo_is(n, "Add") || mlo_is(n, "Mul")) && mlo_is_carried(x->in, n->input[0])
         && mlo_is_carried(x->in, n->input[1]))
@@ -1348,10 +1436,11 @@ static mlo_exact_value *mlo_exact_new(mlo_takeover *x, const char *name) {
     if (n)
         mlo_fail(x->q->m, MLO_E_UNSUPPORTED, n,
             "no kernel makes these integers exactly; there are kernels for linear layers, "
-            "depthwise "
-            "convolutions, sums and products of two streams, attention with iSoftmax, and "
-            "functions "
-            "of one number (mlo run and --target c know all of Deeploy's operators)");
+            "depthwise convolutions, sums and products of two streams, norms over channels, "
+            "attention "
+            "with iSoftmax, and functions of one number (mlo run and --target c know all of "
+            "Deeploy's "
+            "operators)");
     else
         mlo_fail_at(x->q->m, MLO_E_UNSUPPORTED, c.base,
             "layers read this value, which does not come from the carried one");
@@ -1380,14 +1469,13 @@ static int mlo_exact_carried(mlo_takeover *x) {
     const mlo_node *first = mlo_maker_in(q->scan.outer, q->scan.node->input[0]);
     mlo_interval before;
     int same;
-    if (!mlo_is_requant_shift(last))
+    if (!mlo_exact_is_rounding(last))
         return mlo_fail(q->m, MLO_E_UNSUPPORTED, last ? last : q->scan.node,
             "makes what goes from layer to layer, '%s', and rounds nothing; hardware hands on what "
-            "a "
-            "RequantShift makes",
+            "a RequantShift or a norm makes",
             x->result);
     MLO_TRY(mlo_exact_clips(x, x->in->body, last, q->scan.iterations, &x->carried, &same));
-    if (mlo_is_requant_shift(first)) {
+    if (mlo_exact_is_rounding(first)) {
         MLO_TRY(mlo_exact_clips(x, q->scan.outer, first, 1, &before, &same));
         x->carried = mlo_joined(x->carried, before);
     } else

@@ -93,6 +93,7 @@ static int mlo_framenorm_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     u->latency = 65 - 3 * !center + mlo_clog2(pe) + beats;
     u->other = 4 * pe;
     u->flow = MLO_FLOW_NORM;
+    mlo_norm_times(u, center, s->chunk * beats);
     u->window.behind = s->chunk - 1;
     u->window.slots = mlo_parts(keeps, beats);
     u->window.room = keeps / beats;

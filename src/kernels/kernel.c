@@ -82,6 +82,13 @@ typedef struct {
     /* MLO_FLOW_BEATS: 1: all memories are read where beats come in; 0: those behind the first where
      * they leave */
     int at_once;
+    /* MLO_FLOW_NORM */
+    struct {
+        int64_t finish; /* cycles from a norm's sums to what its root is of */
+        int64_t root; /* cycles from there to the lanes */
+        int64_t stages; /* of the lanes */
+        int64_t keeps; /* beats between its input and the lanes */
+    } norm;
     /* MLO_FLOW_MATRIX, _TILES: cycles in which the requantizers take a group of sums; _NORM: norms
      * of a token */
     int64_t turns;
@@ -169,6 +176,7 @@ typedef enum {
     MLO_KERNEL_PRODUCT, /* of streams */
     MLO_KERNEL_NORM,
     MLO_KERNEL_FRAME_NORM, /* of all tokens of a frame */
+    MLO_KERNEL_EXACT_NORM, /* as a network of integers says */
     MLO_KERNEL_ATTENTION,
     MLO_KERNEL_RESCALE, /* one stream in other steps */
     MLO_KERNEL_ROTATION, /* of pairs of channels, by position */

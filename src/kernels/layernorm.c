@@ -239,6 +239,17 @@ static void mlo_layernorm_intermediates(
     mlo_norm_intermediates(s, mlo_last_dim(&s->out) / mlo_norm_groups(s->node), l);
 }
 
+/* Beats that it keeps, of norms of so many beats, between its input and the lanes. */
+static int64_t mlo_norm_keeps(int64_t beats) { return beats < 42 ? 3 * beats : beats + 84; }
+
+/* What the flow of a norm of so many beats is told. */
+static void mlo_norm_times(mlo_unit *u, int64_t center, int64_t beats) {
+    u->norm.finish = 10 - 3 * !center;
+    u->norm.root = 42;
+    u->norm.stages = 8;
+    u->norm.keeps = mlo_norm_keeps(beats);
+}
+
 /* Lanes divide a norm's channels. */
 static int mlo_layernorm_legal(const mlo_site *s, int64_t pe, int64_t simd) {
     const int64_t c = mlo_last_dim(&s->out), groups = mlo_norm_groups(s->node);
@@ -270,6 +281,7 @@ static int mlo_layernorm_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     u->latency = 65 - 3 * !center + mlo_clog2(pe) + ch / pe;
     u->other = 4 * pe;
     u->flow = MLO_FLOW_NORM;
+    mlo_norm_times(u, center, ch / pe);
     return 0;
 }
 
@@ -286,9 +298,6 @@ static void mlo_layernorm_pack(const mlo_site *s, const mlo_unit *u, int k, int6
         mlo_put_bits(bits, 64 * p + 32, 32, (uint64_t)mlo_get(in[2], word * u->pe + p));
     }
 }
-
-/* Beats that it keeps, of norms of so many beats, between its input and the lanes. */
-static int64_t mlo_norm_keeps(int64_t beats) { return beats < 42 ? 3 * beats : beats + 84; }
 
 /* Sums of x and of squares; C^2 times the variance, its root and the reciprocal, bit by bit; lanes
  * with two products and two shifters. */

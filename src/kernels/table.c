@@ -11,6 +11,7 @@ static const mlo_kernel *const mlo_kernels[] = {
     &mlo_attention_table_kernel,
     &mlo_layernorm_kernel,
     &mlo_framenorm_kernel,
+    &mlo_exactnorm_kernel,
     &mlo_conv_kernel,
     &mlo_rotary_kernel,
     &mlo_place_kernel,

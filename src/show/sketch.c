@@ -60,7 +60,8 @@ static const char *mlo_kernel_look(const mlo_kernel *k) {
     case MLO_KERNEL_WINDOW: return "mac";
     case MLO_KERNEL_ATTENTION: return "attention";
     case MLO_KERNEL_NORM:
-    case MLO_KERNEL_FRAME_NORM: return "norm";
+    case MLO_KERNEL_FRAME_NORM:
+    case MLO_KERNEL_EXACT_NORM: return "norm";
     default: return "sum";
     }
 }
