@@ -152,7 +152,9 @@
 #include "integer/residual.c"       /* sums, */
 #include "integer/gate.c"           /* products */
 #include "integer/affine.c"         /* factors and offsets of channels */
-#include "integer/exact.c"          /* a loop of integers, as it stands */
+#include "integer/exact.c"          /* integers as they stand: kernels, */
+#include "integer/exact_heads.c"    /* attention, */
+#include "integer/exact_loop.c"     /* a loop of them */
 #include "integer/quantize.c"       /* floats to integers */
 #include "integer/head.c"           /* what is around the loop of a decoder, as integers */
 #include "integer/front.c"          /* what is in front of an encoder's, likewise */
