@@ -37,9 +37,11 @@ typedef struct {
     int64_t channels;
 } mlo_exact_value;
 
-typedef struct {
+typedef struct mlo_takeover {
     mlo_quantizer *q;
     const mlo_inside *in;
+    /* makes a value that is not there yet: exact_loop.c, which knows all kinds */
+    mlo_exact_value *(*make)(struct mlo_takeover *x, const char *name);
     int grid; /* 1: channels are in front of places: [1, C, H, W], [1, C, T] */
     int64_t tokens;
     double *one; /* [iterations]: the step of every value */
@@ -483,7 +485,19 @@ static mlo_exact_value *mlo_exact_finish(mlo_takeover *x, const mlo_exact_unit *
 
 /* ---- kinds ---------------------------------------------------------------- */
 
-static mlo_exact_value *mlo_exact_of(mlo_takeover *x, const char *name);
+/* What a value of the old body becomes. */
+static mlo_exact_value *mlo_exact_of(mlo_takeover *x, const char *name) {
+    mlo_exact_value *v = (mlo_exact_value *)mlo_map_get(&x->made, name);
+    if (v) return v;
+    if (++x->depth > MLO_EXACT_DEPTH) {
+        mlo_fail_at(x->q->m, MLO_E_UNSUPPORTED, name, "a loop body deeper than %d layers",
+            (int)MLO_EXACT_DEPTH);
+        return NULL;
+    }
+    v = x->make(x, name);
+    x->depth--;
+    return v;
+}
 
 /* Channels of a value, which has the loop's tokens; 0: it has others. */
 static int64_t mlo_exact_channels(mlo_takeover *x, const mlo_node *n, const char *name) {

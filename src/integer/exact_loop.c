@@ -39,19 +39,6 @@ static mlo_exact_value *mlo_exact_new(mlo_takeover *x, const char *name) {
     return NULL;
 }
 
-static mlo_exact_value *mlo_exact_of(mlo_takeover *x, const char *name) {
-    mlo_exact_value *v = (mlo_exact_value *)mlo_map_get(&x->made, name);
-    if (v) return v;
-    if (++x->depth > MLO_EXACT_DEPTH) {
-        mlo_fail_at(x->q->m, MLO_E_UNSUPPORTED, name, "a loop body deeper than %d layers",
-            (int)MLO_EXACT_DEPTH);
-        return NULL;
-    }
-    v = mlo_exact_new(x, name);
-    x->depth--;
-    return v;
-}
-
 /* ---- the loop ------------------------------------------------------------- */
 
 /* What goes from layer to layer, and into the first. */
@@ -92,6 +79,7 @@ static int mlo_exact_open(mlo_takeover *x, mlo_quantizer *q) {
     const mlo_graph *body = q->scan.body;
     memset(x, 0, sizeof *x);
     x->q = q;
+    x->make = mlo_exact_new;
     q->r.m = m;
     q->r.body = q->scan.body;
     q->r.scan = &q->scan;
