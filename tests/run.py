@@ -127,10 +127,10 @@ def watched(mlo, under):
 
 def plain_today(full):
     """Scripts that get mlo itself. test_library makes its own programs, and has every model's folding looked for under sanitizers;
-    test_search, which looks for thousands, would take four times as long; test_large measures memory;
+    test_search and test_device, which look for thousands, would take four times as long; test_large measures memory;
     in test_stories and test_tokens aiming few bits at the floats takes 250 s there (test_fixed has it under them, test_driver a core of ids)."""
     today = datetime.date.today().toordinal() % TURN
-    return [name for i, name in enumerate(PLAIN) if not full and i % TURN != today] + ["test_library", "test_package", "test_pages", "test_layout", "test_web", "test_search", "test_large", "test_stories", "test_tokens"]
+    return [name for i, name in enumerate(PLAIN) if not full and i % TURN != today] + ["test_library", "test_package", "test_pages", "test_layout", "test_web", "test_search", "test_device", "test_large", "test_stories", "test_tokens"]
 
 
 def find(quick):
