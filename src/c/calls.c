@@ -85,8 +85,7 @@ static const char *mlo_c_text(const mlo_kernel *k) {
     case MLO_KERNEL_FRAME_NORM: return "c/framenorm.c";
     case MLO_KERNEL_EXACT_NORM: return "c/exactnorm.c";
     case MLO_KERNEL_ATTENTION:
-        return mlo_eq(k->op.name, mlo_attention_table_name) ? "c/attention_table.c"
-                                                            : "c/attention.c";
+        return k == &mlo_attention_table_kernel ? "c/attention_table.c" : "c/attention.c";
     case MLO_KERNEL_RESCALE: return "c/requant.c";
     case MLO_KERNEL_ROTATION: return "c/rotary.c";
     case MLO_KERNEL_PLACE: return "c/place.c";
@@ -181,6 +180,8 @@ static int mlo_c_kernel(mlo_c_writer *w, const mlo_element *el) {
     if (!name || mlo_map_get(&w->told, name)) return mlo_failed(m);
     MLO_TRY(mlo_map_put(m, &w->told, name, w));
     mlo_line(w->e, "\n#ifndef %s", name);
+    if (el->kernel->kind == MLO_KERNEL_ATTENTION)
+        MLO_TRY(mlo_share_copy(&w->e->t, "c/mix.c", holes, w));
     MLO_TRY(mlo_share_copy(&w->e->t, mlo_c_text(el->kernel), holes, w));
     mlo_line(w->e, "#endif");
     return 0;

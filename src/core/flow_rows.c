@@ -109,7 +109,6 @@ static int64_t mlo_rows_tables(
 /* A row of attention: the query is complete at `query`. */
 static mlo_scored mlo_row_scored(
     mlo_schedule *s, int i, const mlo_meet *x, int64_t query, int64_t constants, int64_t room) {
-    const int moves = constants && s->c->element[i].unit.rows.moves;
     const mlo_unit *u = &s->c->element[i].unit;
     const mlo_scored none = { 0, 0, 0, 0, 0, 0, 0, 0 };
     int64_t r = s->rows[i]++, groups = mlo_row_groups(u, x->at.iteration, x->at.start + x->at.at);
@@ -125,7 +124,7 @@ static mlo_scored mlo_row_scored(
     now.score = mlo_max(mlo_rows_queue(s, i, &now, now.begin + work), constants);
     if (r >= 4) now.score = mlo_max(now.score, MLO_ROW(r - 4)->taken + 1);
     now.first = mlo_max(now.score + u->rows.to_max, s->softmax[i]);
-    if (moves) now.first = mlo_rows_tables(s, i, x, now.first, r);
+    if (constants && u->rows.moves) now.first = mlo_rows_tables(s, i, x, now.first, r);
     if (r >= u->rows.waiting)
         now.first = mlo_max(now.first, MLO_ROW(r - u->rows.waiting)->accept + 1);
     mlo_rows_ring(s, i, &now);

@@ -50,6 +50,17 @@ static inline int64_t mlo_inorm_root(int64_t squares, int64_t n) {
     return mlo_isqrt(squares / n + 1, 62);
 }
 
+/* A norm of n numbers, in place, around their mean or around 0. b: NULL: no offsets. */
+static inline void mlo_inorm_row(
+    int64_t *e, const int64_t *w, const int64_t *b, int64_t n, int centred, const int64_t *p) {
+    int64_t mean = 0, squares = 0;
+    for (int64_t i = 0; i < n && centred; i++) mean += e[i];
+    mean /= n;
+    for (int64_t i = 0; i < n; i++) squares += (e[i] - mean) * (e[i] - mean);
+    const int64_t root = mlo_inorm_root(squares, n);
+    for (int64_t i = 0; i < n; i++) e[i] = mlo_inorm(e[i] - mean, w[i], b ? b[i] : 0, root, p);
+}
+
 /* ---- row by row, in place; returns what is divided by, or would be if it were not 0 ---------- */
 
 /* e^-down by halving, 2^-z times a parabola; p = [A, B, C, log2]. */

@@ -186,6 +186,16 @@ static int mlo_exact_words(mlo_takeover *x, const mlo_exact_unit *u, const mlo_n
     return ok;
 }
 
+/* The multiplier and shift of all channels in iteration i; 1 and 0 as mlo_exact_words. */
+static int mlo_exact_one(mlo_takeover *x, const mlo_exact_unit *u, const mlo_node *r, int64_t i,
+    int32_t *mult, int32_t *shift) {
+    int32_t bias, *const to[3] = { &bias, mult, shift };
+    mlo_exact_unit one = *u;
+    int64_t why[4];
+    one.channels = 1;
+    return mlo_exact_words(x, &one, r, i, to, why);
+}
+
 /* Is a parameter one number, or one for each channel of values of this form? */
 static int mlo_exact_by_channel(const mlo_takeover *x, const char *name, const mlo_form *f) {
     const mlo_form p = mlo_body_form(x->in, name);
@@ -333,13 +343,10 @@ static int mlo_exact_inputs(
         }
         return mlo_inputs(q->m, n, c.name, 3);
     }
-    mlo_exact_unit one = *u;
-    one.channels = 1;
     const char *p = mlo_format(q->m, "%s_p", name);
     int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &words) : NULL;
     for (int64_t i = 0; data && i < all; i++, data += words) {
-        int32_t bias, *const to[3] = { &bias, data, data + words - 1 };
-        if (!mlo_exact_words(x, &one, r, i, to, why)) return mlo_failed(q->m);
+        if (!mlo_exact_one(x, u, r, i, data, data + words - 1)) return mlo_failed(q->m);
         if (words > 2) data[1] = data[0];
     }
     return q->m->error.code ? mlo_failed(q->m) : mlo_node_input(q->m, n, p);
@@ -686,6 +693,12 @@ static int mlo_exact_is_function(const mlo_takeover *x, const mlo_node *n) {
     return 1;
 }
 
+/* In front of all that is in a chain. */
+static void mlo_exact_push(mlo_exact_chain *c, mlo_node *n) {
+    for (int k = c->n++; k > 0; k--) c->node[k] = c->node[k - 1];
+    c->node[0] = n;
+}
+
 /* The chain that ends with `name`. It begins with a value that others read, too, or that is no function of one. */
 static int mlo_exact_chain_of(const mlo_takeover *x, const char *name, mlo_exact_chain *c) {
     mlo_node *n;
@@ -698,8 +711,7 @@ static int mlo_exact_chain_of(const mlo_takeover *x, const char *name, mlo_exact
             && (!mlo_is_number(x->in, c->node[0]->input[1])
                 || !mlo_is_number(x->in, c->node[0]->input[2]));
         if ((c->n && v->n_uses > 1) || own || c->n == MLO_EXACT_CHAIN) break;
-        for (int k = c->n++; k > 0; k--) c->node[k] = c->node[k - 1];
-        c->node[0] = n;
+        mlo_exact_push(c, n);
     }
     return c->n;
 }

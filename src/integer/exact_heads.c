@@ -14,7 +14,7 @@
 /* ---- attention -------------------------------------------------------------- */
 
 /* The constants of softmax, as exact/deeploy.c has them; n - 1 behind. */
-enum { MLO_EXACT_SOFTMAX = 5, MLO_EXACT_SCORES = 256 };
+enum { MLO_EXACT_SOFTMAX = 5 };
 
 /* From a value back, through functions of a number and views: the functions, the first in front; the views, the last
  * in front; where both end. */
@@ -48,11 +48,6 @@ static int mlo_exact_is_plain(const mlo_takeover *x, const mlo_node *n) {
     for (size_t k = 1; k < n->n_input; k++)
         if (mlo_has_input(n, k) && !mlo_is_number(x->in, n->input[k])) return 0;
     return 1;
-}
-
-static void mlo_exact_push(mlo_exact_chain *c, mlo_node *n) {
-    for (int k = c->n++; k > 0; k--) c->node[k] = c->node[k - 1];
-    c->node[0] = n;
 }
 
 /* What a Concat hands on that joins it to nothing: a past without elements. NULL: it is none. */
@@ -300,13 +295,8 @@ static int mlo_exact_turn_inputs(
     const int64_t two = 2;
     const char *p = mlo_format(q->m, "%s_p", name);
     int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &two) : NULL;
-    mlo_exact_unit one = *u;
-    int64_t why[4];
-    one.channels = 1;
-    for (int64_t i = 0; data && i < q->scan.iterations; i++, data += two) {
-        int32_t bias, *const to[3] = { &bias, &data[0], &data[1] };
-        if (!mlo_exact_words(x, &one, r, i, to, why)) return mlo_failed(q->m);
-    }
+    for (int64_t i = 0; data && i < q->scan.iterations; i++, data += two)
+        if (!mlo_exact_one(x, u, r, i, &data[0], &data[1])) return mlo_failed(q->m);
     const char *in[] = { u->in[0], t->table, p };
     if (q->m->error.code || mlo_attr_int(q->m, n, "heads", u->channels / t->d))
         return mlo_failed(q->m);
@@ -518,7 +508,7 @@ static int mlo_exact_score_row(
     mlo_takeover *x, const mlo_exact_heads *h, int64_t i, int64_t add, int8_t *to) {
     mlo *m = x->q->m;
     int64_t p[MLO_DIALECT_NUMBERS];
-    const int64_t size = MLO_EXACT_SCORES;
+    const int64_t size = MLO_TABLE_SCORES;
     MLO_TRY(mlo_exact_shift(x, x->in->body, h->scaled.node[0], i, p));
     mlo_array *v = mlo_array_new(m, MLO_FLOAT, 1, &size);
     for (int64_t k = 0; v && k < size; k++)
@@ -563,7 +553,7 @@ static int mlo_exact_softmax(mlo_takeover *x, const mlo_exact_heads *h, int64_t 
 static int mlo_exact_weight_row(
     mlo_takeover *x, mlo_exact_heads *h, int64_t i, const int64_t *p, int32_t *to) {
     int64_t most = 0;
-    for (int64_t k = 0; k < MLO_EXACT_SCORES; k++) {
+    for (int64_t k = 0; k < MLO_TABLE_SCORES; k++) {
         const int64_t e = mlo_isoftmax_weight(k, p);
         if (e < 0 || e >= mlo_two_to(MLO_TABLE_WEIGHT_BITS) || (!k && !e))
             return mlo_fail(x->q->m, MLO_E_UNSUPPORTED, h->softmax,
@@ -585,7 +575,7 @@ static int mlo_exact_weight_row(
 /* Both tables of all iterations, as parameters. */
 static int mlo_exact_head_tables(mlo_takeover *x, mlo_exact_heads *h, const char *name) {
     mlo *m = x->q->m;
-    const int64_t all = x->q->scan.iterations, size = MLO_EXACT_SCORES;
+    const int64_t all = x->q->scan.iterations, size = MLO_TABLE_SCORES;
     int64_t add[2], p[MLO_DIALECT_NUMBERS];
     for (int64_t i = 0; i < all; i++) MLO_TRY(mlo_exact_mask(x, h, i, add));
     const int64_t scores = h->hide ? 2 * size : size;
@@ -674,14 +664,10 @@ static int mlo_exact_head_inputs(
     const int64_t size = MLO_TABLE_NUMBERS;
     const char *p = mlo_format(q->m, "%s_p", name);
     int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &size) : NULL;
-    mlo_exact_unit one = *u;
-    int64_t why[4];
-    one.channels = 1;
-    for (int64_t i = 0; data && i < q->scan.iterations; i++, data += size) {
-        int32_t bias, *const to[3] = { &bias, &data[MLO_TABLE_MO], &data[MLO_TABLE_SO] };
-        if (!mlo_exact_words(x, &one, r, i, to, why) || mlo_exact_head_numbers(x, h, i, data))
+    for (int64_t i = 0; data && i < q->scan.iterations; i++, data += size)
+        if (!mlo_exact_one(x, u, r, i, &data[MLO_TABLE_MO], &data[MLO_TABLE_SO])
+            || mlo_exact_head_numbers(x, h, i, data))
             return mlo_failed(q->m);
-    }
     const char *in[] = { u->in[0], u->in[1], u->in[2], q->keys[0].bits, p, h->score, h->weight };
     if (q->m->error.code || mlo_attr_int(q->m, n, "heads", h->heads)
         || mlo_attr_int(q->m, n, "weight_bits", h->bits[0])

@@ -81,18 +81,17 @@ static int mlo_exactnorm_run(mlo_call *c) {
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, x->dims);
     const int64_t p[3] = { mlo_two_to((int)mlo_get(c->in[3], 0)), mlo_kernel_low(c->node),
         mlo_kernel_high(c->node) };
-    for (int64_t at = 0, all = mlo_array_count(x); y && at < all; at += n) {
-        int64_t mean = 0, squares = 0;
-        for (int64_t i = 0; i < n && center; i++) mean += mlo_get(x, at + i);
-        mean /= n;
-        for (int64_t i = 0; i < n; i++)
-            squares += (mlo_get(x, at + i) - mean) * (mlo_get(x, at + i) - mean);
-        const int64_t root = mlo_inorm_root(squares, n);
-        for (int64_t i = 0; i < n; i++)
-            mlo_set_element(y, at + i,
-                mlo_inorm(
-                    mlo_get(x, at + i) - mean, mlo_get(w, i), center ? mlo_get(b, i) : 0, root, p));
+    int64_t *e = (int64_t *)mlo_scratch(c->m, (size_t)(3 * n), sizeof *e);
+    for (int64_t k = 0; e && k < n; k++) {
+        e[n + k] = mlo_get(w, k);
+        e[2 * n + k] = center ? mlo_get(b, k) : 0;
     }
+    for (int64_t at = 0, all = mlo_array_count(x); e && y && at < all; at += n) {
+        for (int64_t k = 0; k < n; k++) e[k] = mlo_get(x, at + k);
+        mlo_inorm_row(e, e + n, e + 2 * n, n, center != 0, p);
+        for (int64_t k = 0; k < n; k++) mlo_set_element(y, at + k, e[k]);
+    }
+    mlo_scratch_free(c->m, e);
     return mlo_failed(c->m);
 }
 

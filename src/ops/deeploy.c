@@ -396,17 +396,6 @@ static int mlo_dialect_bounds(mlo *m, const mlo_node *node, const mlo_dialect *d
         (long long)in[0].lo, (long long)in[0].hi, (long long)r.all.lo, (long long)r.all.hi);
 }
 
-/* A norm of a row, in place. */
-static void mlo_dialect_norm(const mlo_dialect *d, int64_t *e, const int64_t *w, const int64_t *b,
-    int64_t n, const int64_t *p) {
-    int64_t mean = 0, squares = 0;
-    for (int64_t i = 0; i < n && d->norm > 1; i++) mean += e[i];
-    mean /= n;
-    for (int64_t i = 0; i < n; i++) squares += (e[i] - mean) * (e[i] - mean);
-    const int64_t root = mlo_inorm_root(squares, n);
-    for (int64_t i = 0; i < n; i++) e[i] = mlo_inorm(e[i] - mean, w[i], b ? b[i] : 0, root, p);
-}
-
 /* All rows, in place; 0 where one would be divided by zero. */
 static int mlo_dialect_rows(
     const mlo_dialect *d, mlo_array *const *a, int64_t rows, int64_t n, const int64_t *p) {
@@ -415,7 +404,7 @@ static int mlo_dialect_rows(
     const int64_t *b = a[2] ? (const int64_t *)a[2]->data : NULL;
     for (int64_t i = 0; i < rows * n; i += n) {
         if (d->row && !d->row(e + i, n, p)) return 0;
-        if (d->norm) mlo_dialect_norm(d, e + i, w + i, b ? b + i : NULL, n, p);
+        if (d->norm) mlo_inorm_row(e + i, w + i, b ? b + i : NULL, n, d->norm > 1, p);
         for (int64_t k = i; k < i + n && d->one; k++)
             e[k] = d->one(e[k], w ? w[k] : 0, b ? b[k] : 0, p);
     }
