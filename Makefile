@@ -219,7 +219,7 @@ wheel: build/wheel/libmlo.so build/wheel/mlo
 # (Node.js from elsewhere than Debian does not look where Debian keeps Emscripten's acorn)
 EMCC    := NODE_PATH=/usr/share/nodejs emcc
 WEBLINK := -s MODULARIZE=1 -s EXPORT_NAME=mlo_module -s ENVIRONMENT=worker,node -s FILESYSTEM=0 -s ALLOW_MEMORY_GROWTH=1 -s MAXIMUM_MEMORY=4GB -s TOTAL_STACK=8MB \
-	-s EXPORTED_FUNCTIONS=_malloc,_free,_mlo_close,_mlo_load,_mlo_parse,_mlo_set,_mlo_to,_mlo_stage,_mlo_failure,_mlo_report,_mlo_calibrate,_mlo_words,_mlo_run,_mlo_draw,_mlo_signature,_mlo_check \
+	-s EXPORTED_FUNCTIONS=_malloc,_free,_mlo_close,_mlo_load,_mlo_parse,_mlo_set,_mlo_to,_mlo_stage,_mlo_failure,_mlo_report,_mlo_calibrate,_mlo_hold,_mlo_words,_mlo_run,_mlo_draw,_mlo_signature,_mlo_check \
 	-s EXPORTED_RUNTIME_METHODS=ccall,UTF8ToString -s INCOMING_MODULE_JS_API=wasmBinary,instantiateWasm
 
 # what the page's first core takes is code that runs for the first time: the less there is of it, the sooner; who stays longer has -O2

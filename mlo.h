@@ -142,6 +142,10 @@ int mlo_template(mlo *m, const void *bytes, size_t n);
    says widths. */
 int mlo_calibrate(mlo *m, const mlo_array *arrays, size_t n);
 
+/* Inputs that are constants of the model, with these values: stage read makes initializers of them. By name; each has its input's type and shape, and
+   binds what the model leaves open. Copied. */
+int mlo_hold(mlo *m, const mlo_array *arrays, size_t n);
+
 /* A network whose numbers are whole, whatever their type: with target c, mlo_emit writes it as it stands, each input in the narrowest type that holds
    these words, each result in one that is proved to hold it. golden: the outputs that the test compares with; n_golden 0: mlo's own. By name, or by
    position. Borrowed until mlo_emit is done; n 0: none, and the model is quantized. */

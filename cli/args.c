@@ -152,13 +152,24 @@ static int cli_config(cli *c, const char *path) {
     return cli_failed(c);
 }
 
+/* --hold: inputs that are constants. */
+static int cli_hold(cli *c, mlo *m) {
+    const char *path = cli_value(c, "hold");
+    cli_npz held;
+    if (!path) return 0;
+    memset(&held, 0, sizeof held);
+    if (!cli_npz_read(c, path, &held)) mlo_hold(m, held.array, held.n);
+    cli_npz_free(&held);
+    return cli_failed(c);
+}
+
 /* Hands the library's options over: the config's first, since the last one wins. */
 static int cli_options(cli *c, mlo *m) {
     for (int config = 1; config >= 0; config--)
         for (int i = 0; i < c->n_given; i++)
             if (c->given[i].flag->to_mlo && c->given[i].from_config == config)
                 mlo_set(m, c->given[i].flag->name, c->given[i].flag->arg ? c->given[i].value : "1");
-    return mlo_failed(m);
+    return mlo_failed(m) ? mlo_failed(m) : cli_hold(c, m);
 }
 
 /* ---- all of it ------------------------------------------------------------ */

@@ -124,6 +124,9 @@ static const cli_flag cli_flags[] = {
         "bind a symbolic dimension; may be repeated" },
     { "shape", "INPUT=1x128", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1,
         "bind the shape of an input; may be repeated" },
+    { "hold", "FILE.npz", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 0,
+        "inputs of the model that this file names are constants with its values: a mask, "
+        "positions, rotations" },
     { "context", "N", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1,
         "of a decoder: it becomes the prompt of N tokens, without past and present keys and "
         "values; "

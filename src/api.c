@@ -374,6 +374,12 @@ int mlo_calibrate(mlo *m, const mlo_array *arrays, size_t n) {
     return 0;
 }
 
+int mlo_hold(mlo *m, const mlo_array *arrays, size_t n) {
+    if (m->error.code) return mlo_failed(m);
+    for (size_t i = 0; i < n; i++) MLO_TRY(mlo_held_add(m, &arrays[i]));
+    return 0;
+}
+
 int mlo_words(mlo *m, const mlo_array *inputs, size_t n, const mlo_array *golden, size_t n_golden) {
     if (m->error.code) return mlo_failed(m);
     m->words = inputs;

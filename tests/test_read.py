@@ -8,6 +8,7 @@ Usage: python tests/test_read.py [path/to/mlo]
 import glob, json, os, shutil, subprocess
 import numpy as np
 import onnx
+import onnxruntime as ort
 from onnx import TensorProto as T, helper, numpy_helper
 from onnx.external_data_helper import load_external_data_for_model
 from google.protobuf import json_format
@@ -386,6 +387,33 @@ def check_stage():
     case("--dim binds in what was read before", "" if [d.dim_value for d in m.graph.input[0].type.tensor_type.shape.dim] == [1, 9] else str(m.graph.input))
 
 
+def check_held():
+    """Inputs that are constants of the model (--hold): ONNX Runtime's numbers of both are the same."""
+    info = helper.make_tensor_value_info
+    nodes = [helper.make_node("Add", ["x", "mask"], ["a"], "adder"), helper.make_node("Gather", ["a", "at"], ["y"], "picks", axis=1)]
+    model = small(nodes, inputs=[info("x", T.FLOAT, ["batch", "seq"]), info("mask", T.FLOAT, [1, "seq"]), info("at", T.INT64, ["picked"])], output="y")
+    model.ir_version = 8
+    path, r = write("held.onnx", model.SerializeToString()), np.random.default_rng(1)
+    given = {"mask": r.normal(size=(1, 5)).astype(np.float32), "at": np.int64([4, 0, 2])}
+    x = r.normal(size=(2, 5)).astype(np.float32)
+    held = lambda **arrays: (np.savez(t.at("given.npz"), **arrays), t.at("given.npz"))[1]
+    m = onnx.load_from_string(t.good("read", path, "--hold", held(**given), "--onnx"))
+    case("held inputs are initializers", "" if [i.name for i in m.graph.input] == ["x"] and {i.name for i in m.graph.initializer} == {"mask", "at"} else str(m.graph))
+    case("... and bind what was open", "" if [d.dim_value or d.dim_param for d in m.graph.input[0].type.tensor_type.shape.dim] == ["batch", 5] else str(m.graph.input))
+    numbers = lambda model, **more: ort.InferenceSession(model.SerializeToString()).run(None, {"x": x, **more})[0]
+    case("... with the numbers of the model that gets them", "" if np.array_equal(numbers(m), numbers(model, **given)) else "others")
+    write("unheld.json", t.good("read", path))
+    piped = json_format.Parse(t.good("read", t.at("unheld.json"), "--hold", t.at("given.npz")), onnx.ModelProto(), ignore_unknown_fields=True)
+    case("what was read before holds them, too", "" if [i.name for i in piped.graph.input] == ["x"] else str(piped.graph.input))
+    np.savez(t.at("x.npz"), x=x)
+    t.good("run", path, "--hold", t.at("given.npz"), "--inputs", t.at("x.npz"), "--outputs", t.at("y.npz"))
+    with np.load(t.at("y.npz")) as z: case("run with them", "" if np.array_equal(z["y"], numbers(m)) else "others")
+    for name, arrays, words in (("of no input", {"masc": given["mask"]}, ["'masc'", "'mask'"]), ("of another type", {"mask": given["mask"].astype(np.float64)}, ["mask", "double", "float"]),
+                                ("of another rank", {"mask": given["mask"][0]}, ["mask", "[5]"]), ("of another size", {"mask": np.repeat(given["mask"], 2, 0)}, ["mask", "[2,5]", "[1,?]"])):
+        p = t.call("read", path, "--hold", held(**arrays), text=True)
+        case("refuses to hold what is " + name, "" if p.returncode in (2, 3) and p.stderr.count("\n") == 1 and all(w in p.stderr for w in words) else "%d: %s" % (p.returncode, p.stderr))
+
+
 def check_hostile():
     for name, data in (("binary", abuse_model().SerializeToString()), ("JSON", json_format.MessageToJson(abuse_model(), indent=None))):
         r = run("abuse", write("abuse." + name, data), "-", "dir=" + t.tmp)
@@ -436,5 +464,5 @@ def check_round_trips():
 driver = build()
 sink = write("sink.onnx", kitchen_sink().SerializeToString())
 sample = t.model("mlp-res")
-t.main(check_elements, check_round_trips, check_refusals, check_json_refusals, check_changed_source, check_data_file, check_stage, check_locale, check_hostile, check_invalid,
-       floor=276)
+t.main(check_elements, check_round_trips, check_refusals, check_json_refusals, check_changed_source, check_data_file, check_stage, check_held, check_locale, check_hostile, check_invalid,
+       floor=285)

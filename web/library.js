@@ -88,8 +88,9 @@ async function mlo_library(mlo_module, { wasmBinary, wasmModule, ...host }) {
     options(flags) { for (const [key, value] of Object.entries(flags)) this.set(key, value) }
 
     load(model, options = {}) {
-      const { calib, inputs, golden, ...flags } = options
+      const { calib, hold, inputs, golden, ...flags } = options
       this.options(flags)
+      if (hold) this.must('mlo_hold', ...this.arrays(hold))
       if (calib) this.must('mlo_calibrate', ...this.arrays(calib))
       if (typeof model === 'string') this.must('mlo_load', model)
       else {

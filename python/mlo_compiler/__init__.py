@@ -70,7 +70,7 @@ class Desc(C.Structure):
 def _library():
     lib = C.CDLL(os.environ.get("MLO_LIBRARY") or os.path.join(HERE, "libmlo.so"))
     handle, text, arrays, count = C.c_void_p, C.c_char_p, C.POINTER(C.POINTER(Array)), C.POINTER(C.c_size_t)
-    for name, *takes in (("set", text, text), ("load", text), ("parse", C.c_char_p, C.c_size_t, text), ("to", text), ("template", C.c_char_p, C.c_size_t), ("calibrate", C.POINTER(Array), C.c_size_t),
+    for name, *takes in (("set", text, text), ("load", text), ("parse", C.c_char_p, C.c_size_t, text), ("to", text), ("template", C.c_char_p, C.c_size_t), ("calibrate", C.POINTER(Array), C.c_size_t), ("hold", C.POINTER(Array), C.c_size_t),
                          ("words", C.POINTER(Array), C.c_size_t, C.POINTER(Array), C.c_size_t), ("prefill", handle), ("run", C.POINTER(Array), C.c_size_t, arrays, count), ("signature", C.c_int, arrays, count),
                          ("draw", C.c_uint64, arrays, count), ("write_json", Sink, handle), ("write_onnx", Sink, handle), ("emit", Sink, handle), ("check", handle),
                          ("show", text, Sink, handle), ("generate", C.POINTER(handle), C.c_size_t, C.POINTER(C.c_int64), C.c_size_t, C.c_size_t, C.c_int64, Says, handle, C.POINTER(C.POINTER(C.c_int64)), count)):
@@ -142,6 +142,7 @@ class Handle:
         for name, value in options.items():
             key = name.replace("_", "-")
             if key == "calib": self("calibrate", *self.keep(_bytes(value)))
+            elif key == "hold": self("hold", *_bytes(value)[:2])
             elif key == "template": self("template", *self.keep((value, len(value))))
             elif key == "prefill":
                 other = Handle()

@@ -65,6 +65,8 @@ struct mlo {
     size_t n_words;
     const mlo_array *words_golden; /* and its outputs; NULL: mlo's own */
     size_t n_words_golden;
+    struct mlo_tensor **held; /* inputs that are constants, until read is done */
+    size_t n_held;
     const mlo_array *calib;
     size_t n_calib;
     int said; /* how many texts they are that the model itself said; 0: the caller's, if any */

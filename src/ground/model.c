@@ -102,7 +102,7 @@ typedef struct {
     int64_t begin;
     int64_t end;
 } mlo_segment;
-typedef struct {
+typedef struct mlo_tensor {
     uint32_t has;
     int64_t *dims;
     size_t n_dims;

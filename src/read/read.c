@@ -413,9 +413,9 @@ static int mlo_read(mlo *m) {
         || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL))
         return mlo_failed(m);
     mlo_drop_initialized_inputs(m);
-    if (mlo_bind_options(m) || mlo_index(m, g) || mlo_context(m) || mlo_sort(m, g, 0)
-        || mlo_infer(m) || mlo_lift(m) || mlo_expand(m) || mlo_fold_constants(m)
-        || mlo_context_settled(m) || mlo_turn_all(m, g))
+    if (mlo_bind_options(m) || mlo_hold_all(m) || mlo_index(m, g) || mlo_context(m)
+        || mlo_sort(m, g, 0) || mlo_infer(m) || mlo_lift(m) || mlo_expand(m)
+        || mlo_fold_constants(m) || mlo_context_settled(m) || mlo_turn_all(m, g))
         return mlo_failed(m);
     return m->stale ? mlo_index(m, g) : 0;
 }
