@@ -94,8 +94,8 @@ QUICK = {
 }
 
 # scripts that calibrate, evaluate whole models, wait for simulators or start mlo hundreds of times: the sanitizers' turn at each comes every TURN days
-PLAIN = """test_alike test_attention test_bias test_bits test_c test_causal test_cli test_context test_conv test_cross test_device test_driver test_families
-    test_faults test_fixed test_flat test_fold_default test_gate test_given test_hardware test_heads test_integers test_interval test_jobs test_memory test_moved
+PLAIN = """test_alike test_attention test_bias test_bits test_c test_causal test_cli test_context test_conv test_cross test_driver test_families
+    test_faults test_fixed test_flat test_gate test_given test_hardware test_heads test_integers test_interval test_jobs test_memory test_moved
     test_odd test_ops test_perturb test_predict test_report test_rotary test_share test_show test_stalls test_step test_survival test_trace
     test_whole test_wrong_usage""".split()
 TURN = 6
@@ -127,10 +127,10 @@ def watched(mlo, under):
 
 def plain_today(full):
     """Scripts that get mlo itself. test_library makes its own programs, and has every model's folding looked for under sanitizers;
-    test_search and test_device, which look for thousands, would take four times as long; test_large measures memory;
+    test_search, test_device and test_fold_default, which look for thousands, would take five times as long; test_large measures memory;
     in test_stories and test_tokens aiming few bits at the floats takes 250 s there (test_fixed has it under them, test_driver a core of ids)."""
     today = datetime.date.today().toordinal() % TURN
-    return [name for i, name in enumerate(PLAIN) if not full and i % TURN != today] + ["test_library", "test_package", "test_pages", "test_layout", "test_web", "test_search", "test_device", "test_large", "test_stories", "test_tokens"]
+    return [name for i, name in enumerate(PLAIN) if not full and i % TURN != today] + ["test_library", "test_package", "test_pages", "test_layout", "test_web", "test_search", "test_device", "test_fold_default", "test_large", "test_stories", "test_tokens"]
 
 
 def find(quick):

@@ -287,7 +287,7 @@ def check_json_pipe_sanitized():
 def check_valgrind():
     """Memory that nobody has written, which ASan does not see."""
     if not t.have("valgrind", "valgrind", COMPILERS[0]): return
-    mlo = t.command_line(COMPILERS[0], (*OBJECT, "-O1"))
+    mlo = t.command_line(COMPILERS[0], (*OBJECT, levels(COMPILERS[0])[-1]))
     grind = ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full", "--show-leak-kinds=definite,indirect,possible", mlo]
     for args in t.drawn((["compile", t.model("bert-1"), "--calib", t.calibration("bert-1", 1), "--pe", "2", "--simd", "2", "-o", at("grind")], ["read", t.model("bert-tiny-external")], ["scope", t.model("mlp-res")]), 3, name=lambda args: args[0]):
         p = subprocess.run(grind + args, capture_output=True, text=True, stdin=subprocess.DEVNULL)
@@ -339,7 +339,7 @@ def check_places():
 
 def check_threads():
     """Several handles at once, the same results; the thread sanitizer watches."""
-    for flags in [*OBJECT, "-O1"], ["-std=c99", "-O0", "-fsanitize=thread"]:
+    for flags in [*OBJECT, levels(COMPILERS[0])[-1]], ["-std=c99", "-O0", "-fsanitize=thread"]:
         cc = "clang" if "-fsanitize=thread" in flags else COMPILERS[0]                  # clang: 6 s without optimization, where gcc takes 17
         made, _ = t.compiled(cc, flags)
         how = ["-fsanitize=thread"] if "-fsanitize=thread" in flags else ["-no-pie"]
