@@ -114,6 +114,11 @@ typedef struct {
     cli_frame *frame;
     int64_t n; /* frames to play */
     int64_t slots; /* sequences that the core keeps; 0: it takes whole frames */
+    int64_t context; /* positions of each */
+    const cJSON *kv; /* what the manifest says of their memory; NULL: there is none */
+    int64_t
+        past; /* positions in front of a frame, whose keys and values come with it; -1: frames are parts */
+    int64_t kept; /* words of that memory that are what they must be, as the bench says */
     cli_job *job;
     int64_t n_job; /* 0: whole frames */
     cli_text *text; /* --generate: of each frame */
@@ -320,6 +325,9 @@ static int cli_sim_manifest(cli_bench *b) {
     b->group = (int64_t)cli_json_number(m, "frames_in_flight");
     b->bench_frames = (int64_t)cli_json_number(m, "bench_frames");
     b->slots = (int64_t)cli_json_number(m, "slots");
+    b->context = b->slots ? (int64_t)cli_json_number(m, "context") : b->tokens;
+    b->kv = cJSON_GetObjectItemCaseSensitive(m, "kv");
+    b->past = cJSON_HasObjectItem(b->kv, "kept") ? (int64_t)cli_json_number(b->kv, "past") : -1;
     b->axi_bits = (int)cli_json_number(m, "axi_bits");
     b->unrolled = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(m, "unrolled"));
     b->lanes = (int)cli_json_number(stream, "lanes");
@@ -341,7 +349,8 @@ static int cli_sim_manifest(cli_bench *b) {
         || b->lanes < 1 || b->channels < b->lanes || b->channels > 1 << 24 || b->channels % b->lanes
         || b->bits < 1 || b->bits > 32 || b->group < 1 || b->bench_frames < 1
         || b->bench_frames > CLI_FRAMES_MOST || b->slots < 0 || b->slots > 255 || b->axi_bits < 8
-        || b->n_kernel < 1 || b->n_kernel > 256)
+        || b->axi_bits > 1024 || b->context < b->tokens || b->context > 1 << 24 || b->n_kernel < 1
+        || b->n_kernel > 256)
         return cli_fail(c, MLO_E_FORMAT, path, "is not what mlo %s writes", MLO_VERSION);
     b->kernel = (cli_kernel *)cli_npz_alloc(c, &b->made, (size_t)b->n_kernel * sizeof *b->kernel);
     if (!b->kernel) return cli_failed(c);
@@ -732,6 +741,51 @@ static int cli_sim_hex(cli_bench *b, const cli_played *of, int output) {
     return cli_out_close(b->c, &o);
 }
 
+/* Keys and values of all iterations in their memory's words, the first row first: those that `list` of the manifest
+ * names, of what comes into the core, or (output) of what it makes. */
+static int cli_sim_rows(cli_bench *b, const char *list, const char *file, int output) {
+    const cJSON *names = cJSON_GetObjectItemCaseSensitive(b->kv, list);
+    const size_t lanes = (size_t)cli_json_number(b->kv, "lanes"),
+                 channels = (size_t)cli_json_number(b->kv, "channels"),
+                 row = (size_t)cli_json_number(b->kv, "row_beats");
+    const size_t bytes = ((size_t)cli_json_number(b->kv, "bits") + 7) / 8,
+                 axi = (size_t)b->axi_bits / 8;
+    const cli_frame *f = &b->frame[0];
+    const mlo_array *a[2] = { NULL, NULL };
+    cli_out o;
+    if (!names) return cli_failed(b->c);
+    for (int k = 0; k < 2; k++) {
+        const cJSON *name = cJSON_GetArrayItem(names, k);
+        const char *text = cJSON_IsString(name) ? name->valuestring : "";
+        a[k] = output ? cli_named(f->out, f->n_out, text) : cli_named(f->in, f->n_in, text);
+        if (!a[k] || !lanes || !channels || lanes * bytes > axi || bytes > 2
+            || cli_count(a[k]) % (channels * (size_t)b->iterations)
+            || cli_count(a[k]) != cli_count(a[0]))
+            return cli_fail(b->c, MLO_E_FORMAT, text,
+                "keys or values that host/core.onnx has not, though manifest.json says so");
+    }
+    const size_t per = axi / (lanes * bytes) * lanes,
+                 rows = cli_count(a[0]) / channels / (size_t)b->iterations;
+    cli_out_open(b->c, &o, cli_in_dir(b, file));
+    for (size_t w = 0; w < 2 * (size_t)b->iterations * rows * row; w++) {
+        const size_t first = w % row * per, at = w / row % rows, i = w / row / rows / 2;
+        const mlo_array *from = a[w / row / rows % 2];
+        char line[260];
+        size_t n = 0;
+        for (size_t k = axi; k--;) {
+            const size_t c = first + k / bytes;
+            const int64_t v = k / bytes < per && c < channels
+                ? (int64_t)cli_element(from, (i * rows + at) * channels + c) >> 8 * (k % bytes)
+                : 0;
+            line[n++] = "0123456789abcdef"[v >> 4 & 15];
+            line[n++] = "0123456789abcdef"[v & 15];
+        }
+        line[n++] = '\n';
+        cli_out_put(&o, line, n);
+    }
+    return cli_out_close(b->c, &o);
+}
+
 /* What the bench plays and expects, where that is not its own. */
 static int cli_sim_write(cli_bench *b) {
     cli_played golden = b->stream[0];
@@ -741,7 +795,8 @@ static int cli_sim_write(cli_bench *b) {
     golden.bits = b->bits;
     for (int k = 0; k < 4; k++)
         if (b->stream[k].name && cli_sim_hex(b, &b->stream[k], 0)) return cli_failed(b->c);
-    return cli_sim_hex(b, &golden, 1);
+    return cli_sim_hex(b, &golden, 1) || cli_sim_rows(b, "given", "sim/past.hex", 0)
+        || cli_sim_rows(b, "kept", "sim/kept.hex", 1);
 }
 
 /* sim/params.hex out of params.bin. */

@@ -6,6 +6,9 @@
  * What such a core makes of tokens start .. start + tokens - 1 of a sequence is what it would make of
  * them in the whole frame, whatever parts came before: so golden words are those rows of the frame's.
  *
+ * Where the keys and values are the model's own inputs and outputs (the manifest's kv.kept), there is one job: a frame
+ * behind what is given of a past.
+ *
  * invariant: a job begins where its slot's sequence has come to, or before (then the rest is forgotten).
  * example: --jobs 0+5,5+1,1:0+16,6+10: two sequences, in two slots.
  * cost: nothing is copied.
@@ -43,10 +46,10 @@ static int cli_job_check(cli_bench *b, const cli_job *j, int64_t *length, const 
     if (j->frame < 0 || j->frame >= CLI_FRAMES_MOST)
         return cli_fail(b->c, MLO_E_USAGE, NULL, "--jobs %.60s: frame %lld; there can be %d", list,
             (long long)j->frame, CLI_FRAMES_MOST);
-    if (j->start < 0 || j->tokens < 1 || j->tokens > b->tokens - j->start)
+    if (j->start < 0 || j->tokens < 1 || j->tokens > b->context - j->start)
         return cli_fail(b->c, MLO_E_USAGE, NULL,
             "--jobs %.60s: %lld+%lld does not lie within the context of %lld tokens", list,
-            (long long)j->start, (long long)j->tokens, (long long)b->tokens);
+            (long long)j->start, (long long)j->tokens, (long long)b->context);
     if (j->start > length[j->slot])
         return cli_fail(b->c, MLO_E_USAGE, NULL,
             "--jobs %.60s: %lld+%lld begins beyond the %lld tokens that slot %lld holds", list,
@@ -58,9 +61,15 @@ static int cli_job_check(cli_bench *b, const cli_job *j, int64_t *length, const 
 
 /* Options that speak of frames, where there are jobs. */
 static int cli_jobs_alone(cli_bench *b) {
-    static const char *const none[] = { "frames", "frame-tokens", "outputs", "probe" };
-    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-        if (cli_value(b->c, none[i]))
+    static const char *const none[] = { "outputs", "frames", "frame-tokens", "probe", "jobs" };
+    const size_t own = b->past >= 0;
+    for (size_t i = own; i < 4 + own; i++)
+        if (cli_value(b->c, none[i]) && own)
+            return cli_fail(b->c, MLO_E_UNSUPPORTED, b->dir,
+                "--%s: keys and values are the model's own inputs and outputs, and a run is one "
+                "frame with those that are given; leave it out",
+                none[i]);
+        else if (cli_value(b->c, none[i]))
             return cli_fail(b->c, MLO_E_UNSUPPORTED, b->dir,
                 "--%s is of whole frames; to a core with caches come jobs: give --jobs", none[i]);
     return 0;
@@ -121,6 +130,7 @@ static int cli_jobs_list(cli_bench *b) {
         return list ? cli_fail(b->c, MLO_E_USAGE, b->dir,
                           "--jobs are of a core with caches; compile --context N makes one")
                     : 0;
+    if (b->past > 0) length[0] = b->past;
     const size_t most = list ? strlen(list) : (size_t)cJSON_GetArraySize(own);
     if (cli_jobs_alone(b)) return cli_failed(b->c);
     if (b->n_text) return cli_texts_jobs(b);
@@ -201,7 +211,7 @@ static int cli_job_whole(cli_bench *b, const cli_job *j, const int *who, cli_fra
 
 /* The frames become jobs. */
 static int cli_jobs_cut(cli_bench *b) {
-    if (!b->n_job) return 0;
+    if (!b->n_job || b->past >= 0) return 0;
     cli_frame *part = (cli_frame *)cli_npz_alloc(b->c, &b->made, (size_t)b->n_job * sizeof *part);
     int *who = (int *)cli_npz_alloc(b->c, &b->made, (size_t)(b->slots * b->tokens) * sizeof *who);
     for (int64_t i = 0; i < b->n_job && !cli_failed(b->c); i++) {

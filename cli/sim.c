@@ -177,6 +177,12 @@ static void cli_report_fifos(const cli_bench *b, const cJSON *predicted, cJSON *
     }
 }
 
+/* Keys and values that were compared in their memory. */
+static int64_t cli_kept_words(const cli_bench *b) {
+    return b->kept ? 2 * b->iterations * b->context * (int64_t)cli_json_number(b->kv, "channels")
+                   : 0;
+}
+
 /* Makes the report. bound: the cycles per frame at which the busiest kernel never rests. */
 static cJSON *cli_report_make(
     const cli_bench *b, int pass, const char *why, const char *probe, const cJSON *predicted) {
@@ -205,7 +211,7 @@ static cJSON *cli_report_make(
         cJSON_AddNullToObject(all, "predicted_interval");
     }
     cJSON_AddNumberToObject(all, "bound", bound);
-    cJSON_AddNumberToObject(all, "words", (double)(b->words * b->lanes));
+    cJSON_AddNumberToObject(all, "words", (double)(b->words * b->lanes + cli_kept_words(b)));
     cJSON_AddNumberToObject(all, "weight_beats", (double)b->weight_beats);
     if (cJSON_HasObjectItem(b->manifest, "kv")) {
         cJSON_AddNumberToObject(all, "kv_read", (double)b->kv_read);

@@ -324,6 +324,19 @@ static void cli_sim_said(cli_bench *b, cli_command *x) {
     if (stop >= 0) cli_word(x, "+stop=%ld", stop);
 }
 
+/* Words that are not the bench's own. */
+static void cli_sim_own_files(const cli_bench *b, cli_command *x) {
+    cli_word(x, "+input=sim/input.hex");
+    cli_word(x, "+golden=sim/golden.hex");
+    if (b->n_job) cli_word(x, "+orders=sim/jobs.hex");
+    if (b->kv) cli_word(x, "+kv=sim/kv.hex");
+    if (b->past >= 0) cli_word(x, "+kept=sim/kept.hex");
+    if (b->past > 0) cli_word(x, "+past=sim/past.hex");
+    if (b->masked) cli_word(x, "+mask=sim/mask.hex");
+    if (b->stream[2].name) cli_word(x, "+replay=sim/replay.hex");
+    if (b->stream[3].name) cli_word(x, "+replay_mask=sim/replay_mask.hex");
+}
+
 static int cli_sim_arguments(cli_bench *b, cli_command *x) {
     cli *c = b->c;
     const char *bandwidth = cli_value(c, "bandwidth"), *wave = cli_value(c, "wave");
@@ -357,15 +370,7 @@ static int cli_sim_arguments(cli_bench *b, cli_command *x) {
                 "--bandwidth %s is not a number of bytes per cycle", bandwidth);
         cli_word(x, "+rate=%d", rate >= 256 ? 256 : rate < 1 ? 1 : (int)(rate + 0.5));
     }
-    if (!b->own_inputs) {
-        cli_word(x, "+input=sim/input.hex");
-        cli_word(x, "+golden=sim/golden.hex");
-        if (b->n_job) cli_word(x, "+orders=sim/jobs.hex");
-        if (cJSON_HasObjectItem(b->manifest, "kv")) cli_word(x, "+kv=sim/kv.hex");
-        if (b->masked) cli_word(x, "+mask=sim/mask.hex");
-        if (b->stream[2].name) cli_word(x, "+replay=sim/replay.hex");
-        if (b->stream[3].name) cli_word(x, "+replay_mask=sim/replay_mask.hex");
-    }
+    if (!b->own_inputs) cli_sim_own_files(b, x);
     if (b->image_from_bin) cli_word(x, "+params=sim/params.hex");
     if (cli_value(c, "probe")) cli_word(x, "+probe=sim/probe.txt");
     if (cli_value(c, "trace")) {
@@ -412,7 +417,9 @@ static int cli_sim_lines(cli_bench *b) {
         } else if (sscanf(p, "MLO KV %lld %lld", &v[0], &v[1]) == 2) {
             b->kv_read = v[0];
             b->kv_written = v[1];
-        } else if (sscanf(p, "MLO WEIGHTS %lld", &v[0]) == 1)
+        } else if (sscanf(p, "MLO KEPT %lld", &v[0]) == 1)
+            b->kept = v[0];
+        else if (sscanf(p, "MLO WEIGHTS %lld", &v[0]) == 1)
             b->weight_beats = v[0];
         else if (b->n_fifo < 256
             && sscanf(

@@ -272,12 +272,12 @@ static int mlo_orders(mlo *m, mlo_core *c) {
             p, "%lld:%lld+%lld%n+%lld%n", &slot, &start, &tokens, &n, &more, &behind);
         if (read > 3) n = behind;
         if (read < 3 || (p[n] && p[n] != ',') || slot < 0 || slot >= c->slots || start < 0
-            || tokens < 1 || tokens > c->chunk - start || more < 0
+            || tokens < 1 || tokens > c->keys - start || more < 0
             || more > (c->around ? c->chunk - start - tokens + 1 : 0))
             return mlo_fail_at(m, MLO_E_USAGE, NULL,
                 "jobs '%.40s' do not begin with SLOT:START+TOKENS, a slot below %lld and at most "
                 "%lld positions",
-                p, (long long)c->slots, (long long)c->chunk);
+                p, (long long)c->slots, (long long)c->keys);
         const mlo_ordered one = { slot, start, tokens, texts || more > 0 };
         texts = more > 0;
         MLO_TRY(mlo_orders_add(m, &list, &count, one, more));

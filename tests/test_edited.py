@@ -368,7 +368,7 @@ def check_cores():
             ("that scans what it carries", plain, both, "SHAPE", ["Scan"], lambda c: setattr(attribute(c.scan, "num_scan_inputs"), "i", len(c.scan.input))),
             ("that carries a parameter", plain, both, "SHAPE", ["Scan"], lambda c: setattr(attribute(c.scan, "num_scan_inputs"), "i", len(c.scan.input) - 2)),
             ("without a body", plain, both, "GRAPH", ["Scan", "body"], lambda c: c.scan.attribute.remove(attribute(c.scan, "body"))),
-            ("with a result of each iteration", plain, both, "UNSUPPORTED", ["1 carried values and 2 results"], lambda c: c.tap("Attention")),
+            ("with a result of each iteration", plain, both, "UNSUPPORTED", ["1 values leave every layer"], lambda c: c.tap("Attention")),
             ("with an operator between kernels", plain, both, "UNSUPPORTED", ["a_neg", "there is no hardware for what makes 'minus'"], lambda c: c.behind("LayerNorm", neg())),
             ("with an operator between kernels, declared", plain, both, "UNSUPPORTED", ["a_neg", "there is no hardware"], lambda c: c.behind("LayerNorm", neg(), True)),
             ("with a kernel that nobody knows", plain, both, "UNSUPPORTED", ["no hardware for what makes"], lambda c: setattr(c.of("MVU"), "op_type", "MVUX")),

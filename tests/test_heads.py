@@ -3,7 +3,8 @@
 """Attention in networks of integers (Deeploy's dialect): the network's own numbers, every one.
 
 Drawn networks of layers with iSoftmax, beside numpy's formulas: quantize, then lower, are run by mlo and by ONNX Runtime; the core is compiled, and
-simulated with pauses, as C and as Verilog. What has no exact form in hardware is refused, with the node and what would help.
+simulated with pauses, as C and as Verilog. Networks with a past: keys and values of earlier tokens come in, and all of them go out; both lie in the
+core's memory. What has no exact form in hardware is refused, with the node and what would help.
 """
 import json, os, re
 import numpy as np
@@ -21,6 +22,7 @@ class Net:
 
     def __init__(self, seed, x):
         self.r, self.nodes, self.own, self.value = np.random.default_rng(seed), [], [], {"x": x.astype(np.int64)}
+        self.given, self.made = ["x"], []               # inputs; outputs beside the last value
 
     def add(self, op, inputs, value, **attributes):
         name = "v%d" % len(self.nodes)
@@ -62,9 +64,14 @@ class Net:
         tensor = lambda number: numpy_helper.from_array(np.array([number], np.float32))
         return self.add("iSoftmax", [x], e * (levels - 1) // np.maximum(e.sum(-1, keepdims=True), 1), coeffA=tensor(a), coeffB=tensor(b), coeffC=tensor(c), log2=tensor(log2), n_levels=tensor(levels))
 
+    def takes(self, value):
+        self.given.append("i%d" % len(self.given))
+        self.value[self.given[-1]] = value
+        return self.given[-1]
+
     def save(self, y, path):
         info = lambda n: helper.make_tensor_value_info(n, T.FLOAT, self.value[n].shape)
-        g = helper.make_graph(self.nodes, "heads", [info("x")], [info(y)], self.own)
+        g = helper.make_graph(self.nodes, "heads", [info(n) for n in self.given], [info(n) for n in [y] + self.made], self.own)
         return t.write(path, helper.make_model(g, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString())
 
 
@@ -191,6 +198,119 @@ def check_words():
         case("%s: its bench passes, in the cycles foretold" % name, "" if s["pass"] and abs(s["cycles"] - s["predicted_cycles"]) <= 0.01 * s["cycles"] else str(s)[:300])
 
 
+# ---- keys and values that come in and go out -----------------------------------------------------------------------------------------------
+
+def kept(n, x, past, h=2, mask=None, by=(300, 300, 300), matrix=None, narrow=256, leaves=(1, 2), comes=(1, 2), change=65536, tap=lambda n, y, all_: all_, **how):
+    """A layer as microLlama has it, whose keys and values have so many of earlier tokens in front."""
+    b, tokens, c = n.value[x].shape
+    q, k, v = (heads(n, x, h, g) if matrix is None or i == 2 else turned(n, x, h, matrix, g) for i, g in enumerate(by))
+    parts = []
+    if narrow < 256: q = n.shift(q, 65536, n=narrow)
+    for i, y in ((1, k), (2, v)):
+        y = n.shift(y, 65536, n=narrow)
+        own = n.r.integers(-(narrow // 2), narrow // 2, (b, h, past, c // h))
+        all_ = n.add("Concat", [n.takes(own) if i in comes else n.number(own), y], np.concatenate([own, n.value[y]], 2), axis=-2)
+        all_ = n.shift(all_, change, n=narrow)
+        if i in leaves: n.made.append(tap(n, y, all_))
+        parts.append(all_)
+    k, v = parts
+    p = weighed(n, n.product(q, n.transpose(k, [0, 1, 3, 2])), mask, **how)
+    y = n.transpose(n.shift(n.product(p, v), 900), [0, 2, 1, 3])
+    y = n.shift(n.linear(n.reshape(y, [b, tokens, c]), c), 250)
+    return n.shift(n.sum(n.shift(x, 55896), y), 58499)
+
+
+def behind(tokens, past, number=-128):
+    """The mask of a frame behind a past: key past + i is query i's own."""
+    return np.triu(np.full((1, 1, tokens, tokens + past), number), 1 + past)
+
+
+CACHES = {
+    "a past of two": (lambda n, x, i: kept(n, x, 2, mask=behind(3, 2)), (1, 3, 12)),
+    "a token behind one": (lambda n, x, i: kept(n, x, 1, h=4, mask=np.zeros((2,))), (1, 1, 16)),
+    "a prompt": (lambda n, x, i: kept(n, x, 0, mask=behind(5, 0)), (1, 5, 12)),
+    "turned behind three": (lambda n, x, i: kept(n, x, 3, h=4, mask=behind(4, 3, [-128, -60, -90][i]), matrix=turns(4, 4, halves(4))), (1, 4, 16)),
+    "hidden a little": (lambda n, x, i: kept(n, x, 4, mask=behind(3, 4, -20), mul=[900, 700, 1200][i], levels=[256, 128, 64][i]), (1, 3, 8)),
+    "no mask": (lambda n, x, i: kept(n, x, 2), (1, 2, 8)),
+    "of six bits": (lambda n, x, i: kept(n, x, 2, narrow=64, mask=behind(2, 2), mul=4000), (1, 2, 12)),
+}
+
+
+def cached(name, layers=3, seed=0):
+    make, shape = CACHES[name]
+    n = Net(seed, np.random.default_rng(seed + 1).integers(-128, 128, shape))
+    y = "x"
+    for i in range(layers): y = make(n, y, i)
+    path = n.save(y, "net.onnx")
+    feed = {i: n.value[i].astype(np.float32) for i in n.given}
+    np.savez(at("net.npz"), **feed)
+    return path, feed, {o: n.value[o] for o in [y] + n.made}
+
+
+def parts(core, feed):
+    """What ONNX Runtime makes with host/pre, core and post.onnx of a core, each fed by name."""
+    values = dict(feed)
+    for part in "pre", "core", "post":
+        s = ort.InferenceSession(os.path.join(core, "host", part + ".onnx"))
+        values.update(zip([o.name for o in s.get_outputs()], s.run(None, {i.name: values[i.name] for i in s.get_inputs()})))
+    return values
+
+
+def differ(got, want):
+    return "; ".join("%s: %s" % (o, d) for o, v in want.items() for d in ["is not there" if o not in got else differs(np.asarray(got[o]).reshape(v.shape), v)] if d)
+
+
+def in_verilog(what, core, simulator, want):
+    """With pauses: each word that leaves, and each that is to lie in memory."""
+    p = t.call("sim", core, "--inputs", at("net.npz"), "--outputs", at("out.npz"), "--simulator", simulator, "--stall", "30", "--seed", "3", text=True)
+    said, words = json.loads(p.stdout or "{}"), sum(v.size for v in want.values())
+    case("%s: %d words in Verilog, with pauses" % (what, words), p.stderr[-400:] if p.returncode else differ(np.load(at("out.npz")), want) or ("" if said["pass"] and said["words"] == words else str(said)[:300]))
+
+
+def check_caches():
+    """Keys and values of earlier tokens come in, all go out: mlo, ONNX Runtime with the core's parts, Icarus; numpy judges."""
+    simulated = t.drawn(list(CACHES), 3, str) if t.have("simulation", "iverilog") else []
+    for name in CACHES:
+        path, feed, want = cached(name)
+        for stage in "quantize", "lower":
+            said = t.call(stage, path, "--onnx", "-o", at("stage.onnx"), text=True)
+            if said.returncode: case("%s: %s" % (name, stage), said.stderr); continue
+            t.good("run", at("stage.onnx"), "--inputs", at("net.npz"), "--outputs", at("out.npz"))
+            case("%s: %s is the network's integers" % (name, stage), differ(np.load(at("out.npz")), want))
+        t.good("compile", path, "-o", at("core"))
+        case("%s: the core's parts in ONNX Runtime" % name, differ(parts(at("core"), feed), want))
+        if name not in simulated: continue
+        in_verilog(name, at("core"), "icarus", want)
+        p = t.call("sim", at("core"), "--simulator", "icarus", text=True)
+        s = json.loads(p.stdout or "{}")
+        case("%s: its bench passes, in the cycles foretold" % name, p.stderr[-300:] if p.returncode else "" if abs(s["cycles"] - s["predicted_cycles"]) <= 0.01 * s["cycles"] else str(s)[:300])
+
+
+def check_kept():
+    """What memory is to hold is compared: a number of the past changed, a number that is to be there, and the run fails."""
+    if not t.have("simulation", "iverilog"): return
+    t.good("compile", cached("a past of two")[0], "-o", at("core"))
+    for file in "past", "kept":
+        t.good("sim", at("core"), "--inputs", at("net.npz"), "--simulator", "icarus")
+        path = os.path.join(at("core"), "tb", file + ".hex")
+        words = open(path).read()
+        open(path, "w").write(words[:-2] + "%x\n" % (int(words[-2], 16) ^ 1))
+        p = t.call("sim", at("core"), "--simulator", "icarus", text=True)
+        open(path, "w").write(words)
+        case("another number in %s.hex" % file, "" if p.returncode == 1 and "FAIL: " in p.stderr else "status %d: %s" % (p.returncode, p.stderr[-300:]))
+    for what, args, said, status in (("on chip", ["--kv", "chip"], "leave --context, --slots and --kv out", 2), ("of two slots", ["--slots", "2"], "", 2), ("at a position", ["--position", "1"], "--position is of a core with caches", 2)):
+        p = t.call("compile", at("net.onnx"), "-o", at("other"), *args, text=True)
+        case("keys and values of the model's own %s are refused" % what, "" if p.returncode == status and said in p.stderr else "status %d: %s" % (p.returncode, p.stderr[-300:]))
+    for option, value in ("--jobs", "0+1"), ("--frames", "2"), ("--probe", None):
+        p = t.call("sim", at("core"), option, *[value] * (value is not None), text=True)
+        case("sim %s beside keys and values of the model's own is refused" % option, "" if p.returncode == 4 and "leave it out" in p.stderr else "status %d: %s" % (p.returncode, p.stderr[-300:]))
+    n = Net(1, np.random.default_rng(2).integers(-100, 100, (1, 3, 8)))
+    y = "x"
+    for _ in range(3): y = kept(n, y, 2, leaves=(1,))
+    p = t.call("lower", n.save(y, "half.onnx"), text=True)
+    case("keys that leave without values are refused", "" if p.returncode == 4 and "both keys and values of one attention" in p.stderr else "status %d: %s" % (p.returncode, p.stderr[-300:]))
+
+
 def check_refusals():
     def bad(what, make, said, x=(1, 4, 8), status=4):
         n = Net(1, np.random.default_rng(2).integers(-100, 100, x))
@@ -257,6 +377,12 @@ def check_refusals():
         y = n.reshape(n.transpose(n.shift(n.product(weighed(n, n.product(q, n.transpose(k, [0, 1, 3, 2])), None), v), 900), [0, 2, 1, 3]), [1, 4, 8])
         return n.shift(n.sum(n.shift(x, 55896), y), 58499)
 
+    wrong = lambda **how: lambda n, x: kept(n, x, 2, **how)
+    bad("a past of keys alone", wrong(comes=(1,)), "values that are no heads of a token's channels", x=(1, 3, 8))
+    bad("a past that is changed on the way", wrong(change=40000), "integers that are changed behind it", x=(1, 3, 8))
+    bad("keys that leave before they are joined", wrong(tap=lambda n, y, all_: y), "leaves every layer", x=(1, 3, 8))
+    bad("what leaves is not what is read", wrong(tap=lambda n, y, all_: n.shift(all_, 30000)), "leaves every layer of a network of integers", x=(1, 3, 8))
+    bad("a mask that hides the past", wrong(mask=np.array([-128, -128, 0, 0, 0])), "for query 0 and key 2", x=(1, 3, 8))
     bad("keys behind a past", past, "keys that are no heads of a token's channels")
     square = lambda n, x: np.random.default_rng(3).integers(-9, 9, (1, 1, 4, 4))
     bad("a mask of any numbers", lambda n, x: layer(n, x, mask=square(n, x)), "hardware adds one number to scores of keys up to the query")
@@ -295,36 +421,34 @@ def apart(n, x):
 
 
 def held(folder):
-    """Deeploy's microLlama with its mask, rotations and pasts as constants, and one output; what that is to be."""
+    """Deeploy's microLlama with its mask and rotations as constants; its inputs; what it is to make."""
     m, given = onnx.load(os.path.join(folder, "network.onnx")), list(np.load(os.path.join(folder, "inputs.npz")).values())
     g, own = m.graph, {i.name for i in m.graph.initializer}
-    inputs = dict(zip([i.name for i in g.input if i.name not in own], given))
-    x = inputs.pop("input")
-    for i in [i for i in g.input if i.name in inputs]: g.input.remove(i)
-    for o in [o for o in g.output if o.name != "output"]: g.output.remove(o)
-    for name, v in inputs.items(): g.initializer.append(numpy_helper.from_array(v.astype(np.float32), name))
-    with np.load(os.path.join(folder, "outputs.npz")) as golden: want = golden[golden.files[0]].astype(np.float32)
-    return t.write("held.onnx", m.SerializeToString()), x.astype(np.float32), want
+    inputs = {i.name: v.astype(np.float32) for i, v in zip([i for i in g.input if i.name not in own], given)}
+    for i in list(g.input)[1:3]:
+        g.initializer.append(numpy_helper.from_array(inputs.pop(i.name), i.name))
+        g.input.remove(i)
+    with np.load(os.path.join(folder, "outputs.npz")) as golden: want = {o.name: golden[k].astype(np.float32) for o, k in zip(g.output, golden.files)}
+    np.savez(at("net.npz"), **inputs)
+    return t.write("held.onnx", m.SerializeToString()), inputs, want
 
 
 def check_microllama():
-    """The eight layers of Deeploy's microLlama, a prompt of eight tokens: its golden words, in mlo, ONNX Runtime and Verilog."""
-    folder = os.path.join(t.shared, "deeploy", "Models__microLlama__INT8__microLlama8_parallel")
+    """The eight layers of Deeploy's microLlama, a prompt of eight tokens and a token behind one: its 17 golden outputs, in mlo, ONNX Runtime and Verilog."""
     if not t.beside("microLlama", "deeploy"): return
-    path, x, want = held(folder)
-    np.savez(at("held.npz"), input=x)
-    t.good("run", path, "--inputs", at("held.npz"), "--outputs", at("out.npz"))
-    case("microLlama: mlo run gives the golden words", differs(of(at("out.npz")), want))
-    t.good("quantize", path, "--onnx", "-o", at("stage.onnx"))
-    t.good("run", at("stage.onnx"), "--inputs", at("held.npz"), "--outputs", at("out.npz"))
-    case("microLlama: quantize is the network's integers", differs(of(at("out.npz")), want))
-    case("microLlama: quantize in ONNX Runtime", differs(ort.InferenceSession(at("stage.onnx")).run(None, {"input": x})[0], want))
-    np.savez(at("want.npz"), output=want)
-    t.good("compile", path, "-o", at("llama"))
-    p = t.call("sim", at("llama"), "--inputs", at("held.npz"), "--outputs", at("want.npz"), "--stall", "30", text=True)
-    said = json.loads(p.stdout or "{}")
-    words = said.get("words", 0)
-    case("microLlama: %d golden words in Verilog, with pauses" % words, "" if p.returncode == 0 and said.get("pass") and words == 512 else p.stderr[-300:] + str(said)[:300])
+    for name, words in ("microLlama8_parallel", 8704), ("microLlama1", 2112):
+        path, feed, want = held(os.path.join(t.shared, "deeploy", "Models__microLlama__INT8__" + name))
+        assert len(want) == 17 and sum(v.size for v in want.values()) == words
+        t.good("run", path, "--inputs", at("net.npz"), "--outputs", at("out.npz"))
+        case("%s: mlo run gives the golden words" % name, differ(np.load(at("out.npz")), want))
+        t.good("quantize", path, "--onnx", "-o", at("stage.onnx"))
+        t.good("run", at("stage.onnx"), "--inputs", at("net.npz"), "--outputs", at("out.npz"))
+        case("%s: quantize is the network's integers" % name, differ(np.load(at("out.npz")), want))
+        s = ort.InferenceSession(at("stage.onnx"))
+        case("%s: quantize in ONNX Runtime" % name, differ(dict(zip([o.name for o in s.get_outputs()], s.run(None, {i.name: feed[i.name] for i in s.get_inputs()}))), want))
+        t.good("compile", path, "-o", at("llama"))
+        case("%s: the core's parts in ONNX Runtime" % name, differ(parts(at("llama"), feed), want))
+        if t.have("simulation", "verilator"): in_verilog(name, at("llama"), "verilator", want)
 
 
-t.main(check_words, check_refusals, check_microllama, floor=103)
+t.main(check_words, check_caches, check_kept, check_refusals, check_microllama, floor=137)

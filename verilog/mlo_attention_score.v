@@ -7,7 +7,8 @@
 // head h of the keys. CAUSAL, BAND: a row walks the groups in which its keys lie (mlo_attention_walk).
 // CACHE: each frame takes a word at job_*; its first query is that of position job_start.
 // BIAS: a score begins with its number of a table of BIASH heads and BIAST queries (mlo_attention_bias).
-// HIDE: all keys of the frame count, some of them as hidden ones: those without their bit, and (2) those behind the query.
+// HIDE: all keys of the frame count, some of them as hidden ones: those without their bit, and (2) those behind the query,
+// whose first one is key job_start with a CACHE.
 //
 // In   row_*: rows of queries (mlo_attention_q); k_*: the frame's keys (mlo_attention_kv);
 //      par_*: constants (mlo_attention_param). All are read here, with a cycle of latency
@@ -250,8 +251,8 @@ end
 wire [PE-1:0] count1 = inside1 & (HIDE != 0 ? {PE{1'b1}} : key1 | {PE{none1}});
 
 wire [PE-1:0] seen1;                            // HIDE: of those that count
-mlo_attention_seen #(.HIDE(HIDE), .PE(PE), .GW(GW), .AW(AW), .SKIP(KVH * DS)) u_seen (
-    .clk(clk), .rst(rst), .token_done(row_done && head_last), .frame_done(k_done), .group(group_reg), .k_groups_1(k_groups_1), .k_tail(k_tail),
+mlo_attention_seen #(.HIDE(HIDE), .CACHE(CACHE), .PE(PE), .GW(GW), .AW(AW), .SKIP(KVH * DS)) u_seen (
+    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .token_done(row_done && head_last), .frame_done(k_done), .group(group_reg), .k_groups_1(k_groups_1), .k_tail(k_tail),
     .key1(key1), .seen1(seen1));
 
 wire          go_dot, none_dot, last_dot, start_dot;

@@ -11,6 +11,8 @@
 // Head h of the queries reads head h / (H/KVH) of the keys and values.
 // HIDE = 1: hidden are the keys whose bit (s_axis_k_tuser[2]) is 0. HIDE = 2: those, and the keys j > i of the frame's query i. They count
 //          all the same, with what the second half of table_s makes of them.
+// PAST = 1: the frame's queries are those of positions `start` on (of its word at s_axis_j), and query i is number start + i of the keys: those in
+//          front are of earlier tokens, come with the frame's own (mlo_kv sends them) and count as they do.
 //
 // How it is built. As mlo_attention, whose frames of keys and values, scores, ring and division these are; stage 2 has tables
 // (mlo_attention_look). The quotients are exact (mlo_attention_quotient): divided is once a row, N * 2^K by the sum of weights, K = 2 EBITS + LT.
@@ -23,7 +25,8 @@
 // Parameters  s_axis_c: one word of 128 bits an iteration: [7:0] N, [47:32] MO, [53:48] SO, [79:64] MP, [85:80] SP, [95:88] HP, [113:96] MR, [119:114] SR;
 //             s_axis_s: table_s, 256 words of 8 bits (HIDE: 512: then those of hidden keys), by the number + 128; s_axis_e: table_e, 256 words of EBITS
 // Legal       as mlo_attention; H, KVH, D, T, PE, SIMD, STEP >= 1; 2 <= EBITS <= 18; 1 <= LEAST <= EBITS; table_e[0] >= 2^(LEAST-1);
-//             table_s does not fall, in either half; 1 <= N; shifts are 1..62, multipliers 15 bits, MP 16, MR 18
+//             table_s does not fall, in either half; 1 <= N; shifts are 1..62, multipliers 15 bits, MP 16, MR 18;
+//             PAST: PE a power of two, T < 2^16; frames of K and V have `start` tokens more than their Q
 `default_nettype none
 module mlo_attention_table #(
     parameter H     = 2,        // heads
@@ -37,6 +40,7 @@ module mlo_attention_table #(
     parameter LEAST = EBITS,    // bits of that of the largest score, at least
     parameter HIDE  = 0,        // 1: some keys are hidden. 2: and those behind the query
     parameter KVH   = H,        // heads of keys and values
+    parameter PAST  = 0,        // 1: K and V come with what is before the frame's word's start
     parameter RESIDENT = 0,     // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn
     parameter AXI_WIDTH = 128,  // bits of a parameter beat
     parameter STEP = 2          // quotient bits per cycle
@@ -44,6 +48,10 @@ module mlo_attention_table #(
     input  wire                  clk,
     input  wire                  rst,
     input  wire                  params_last,    // the parameter beats are of the last iteration (tlast of mlo_param)
+    // PAST: of each frame {start[15:0], -}
+    input  wire [31:0]           s_axis_j_tdata,
+    input  wire                  s_axis_j_tvalid,
+    output wire                  s_axis_j_tready,
     // H*D channels per token, channel h*D + d; keys and values: KVH*D
     input  wire [SIMD*XBITS-1:0] s_axis_q_tdata,
     input  wire                  s_axis_q_tvalid,
@@ -103,13 +111,14 @@ generate
     if (KVH < 1 || H % KVH != 0) mlo_error_KVH_must_divide_H u_kvh();
     if (HIDE < 0 || HIDE > 2) mlo_error_HIDE_must_be_0_to_2 u_hide();
     if (EBITS < 2 || EBITS > 18 || LEAST < 1 || LEAST > EBITS) mlo_error_EBITS_must_be_2_to_18_and_LEAST_1_to_EBITS u_ebits();
+    if (PAST < 0 || PAST > 1 || (PAST != 0 && (PE & (PE - 1)) != 0)) mlo_error_PAST_must_be_0_or_1_and_needs_PE_a_power_of_two u_past();
     if (SIMD < 1 || D < 1 || D % SIMD != 0) mlo_error_SIMD_must_divide_D u_simd();
     if (PE < 1 || PE > T) mlo_error_PE_must_be_1_to_T u_pe();
     if (XBITS < 2 || XBITS > 16 || YBITS < 2 || YBITS > 16) mlo_error_XBITS_and_YBITS_must_be_2_to_16 u_bits();
 endgenerate
 
 // ---- memories ---------------------------------------------------------------------------
-wire [2:0]           no_job;
+wire [1:0]           no_job;
 wire                 q_full, q_done, score_read;
 wire [2:0]           q_user;
 wire [FW-1:0]        q_addr;
@@ -171,9 +180,9 @@ wire [SB*(1+HB)-1:0] max_tdata;
 wire                 score_tvalid, score_tready, row_tvalid, row_tready, max_tvalid;
 wire [BA-1:0]        bias_at;
 mlo_attention_score #(
-    .H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .KVH(KVH), .GW(GW), .AW(AW), .SB(SB), .HIDE(HIDE)
+    .H(H), .D(D), .G(G), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .PAR(PAR), .KVH(KVH), .GW(GW), .AW(AW), .SB(SB), .HIDE(HIDE), .CACHE(PAST)
 ) u_score (
-    .clk(clk), .rst(rst), .job_valid(1'b0), .job_ready(no_job[2]), .job_start(16'd0),
+    .clk(clk), .rst(rst), .job_valid(s_axis_j_tvalid), .job_ready(s_axis_j_tready), .job_start(s_axis_j_tdata[31:16]),
     .row_full(q_full), .row_user(q_user), .row_done(q_done), .row_addr(q_addr), .row_data(q_data),
     .k_full(k_full), .k_groups_1(k_groups_1), .k_single(k_single), .k_tail(k_tail), .k_none(1'b0), .k_done(k_done),
     .k_addr(k_addr), .k_data(k_data), .read(score_read),
@@ -240,7 +249,7 @@ always @(posedge clk)
 assign stat = stat_reg;
 
 // what K and V say beyond need: their `first`, the bit of V; what other attentions have
-wire unused = &{1'b0, s_axis_k_tuser[0], s_axis_v_tuser[0], s_axis_v_tuser[2], v_none, v_tail, k_none, no_job, no_bias_read, bias_at};
+wire unused = &{1'b0, s_axis_j_tdata[15:0], s_axis_k_tuser[0], s_axis_v_tuser[0], s_axis_v_tuser[2], v_none, v_tail, k_none, no_job, no_bias_read, bias_at};
 
 endmodule
 `default_nettype wire

@@ -10,7 +10,7 @@
 //             comes when that allows it, and before the first beat is offered; job_start = start and job_bank = slot * DEEPEST
 //             from it on to the next.
 //             MASK = 1: s1_axis has a beat for each token, of which bit 0 counts; it goes on, or is swallowed, with its token.
-//             After reset no job waits, none is inside, and all lengths are 0.
+//             After reset no job waits, none is inside, and all lengths are GIVEN: so many tokens' keys and values a host has written.
 // Throughput  one beat per cycle within a frame, swallowed or not
 // Latency     a beat taken in cycle t is offered in cycle t + 1 (MASK = 1: the final one of a token waits for its mask beat, which
 //             is offered with it; a mask beat that comes in cycle t counts from cycle t + 1).
@@ -19,7 +19,7 @@
 //             job_begin the first beat is taken. The frame of one that is refused is taken a cycle sooner, wherever the frame
 //             before it is.
 // Stall       up to 2 beats are taken in while m_axis (or m1_axis) stalls; without a job none is (of s1_axis up to 2)
-// Legal       1 <= CONTEXT <= 65535, 1 <= SLOTS <= 255, SLOTS * DEEPEST <= 65535, BEATS >= 1, 1 <= DEPTH, FRAMES <= 255, MASK 0 or 1.
+// Legal       1 <= CONTEXT <= 65535, 1 <= SLOTS <= 255, SLOTS * DEEPEST <= 65535, BEATS >= 1, 1 <= DEPTH, FRAMES <= 255, MASK 0 or 1, 0 <= GIVEN < CONTEXT.
 //             A frame has whole tokens (tlast at other beats than a token's final one is not looked at), s1_axis_tlast is not looked at.
 //             push only where room is not 0.
 `default_nettype none
@@ -31,7 +31,8 @@ module mlo_job #(
     parameter WIDTH   = 8,          // of tdata
     parameter DEPTH   = 4,          // jobs that wait
     parameter FRAMES  = 1,          // that may be in the core
-    parameter MASK    = 0           // 1: a second stream has one mask beat a token
+    parameter MASK    = 0,          // 1: a second stream has one mask beat a token
+    parameter GIVEN   = 0           // of a slot, in front of its first job
 ) (
     input  wire             clk,
     input  wire             rst,
@@ -74,6 +75,7 @@ module mlo_job #(
     localparam [31:0]   DEPTH_V   = DEPTH;
     localparam [24:0]   CONTEXT_V = CONTEXT[24:0];
     localparam [15:0]   DEEPEST_V = DEEPEST[15:0];
+    localparam [15:0]   GIVEN_V   = GIVEN[15:0];
 
     generate
         if (CONTEXT < 1 || CONTEXT > 65535)     mlo_error_CONTEXT_must_be_1_to_65535 u_context ();
@@ -83,6 +85,7 @@ module mlo_job #(
         if (DEPTH < 1 || DEPTH > 255)           mlo_error_DEPTH_must_be_1_to_255 u_depth ();
         if (FRAMES < 1 || FRAMES > 255)         mlo_error_FRAMES_must_be_1_to_255 u_frames ();
         if (MASK != 0 && MASK != 1)             mlo_error_MASK_must_be_0_or_1 u_mask ();
+        if (GIVEN < 0 || GIVEN >= CONTEXT)      mlo_error_GIVEN_must_be_below_CONTEXT u_given ();
     endgenerate
 
     // ---- the queue
@@ -193,7 +196,7 @@ module mlo_job #(
     reg  [15:0]      lengths [0:SLOTS-1];
     reg  [SW-1:0]    whose;                     // the job's that is inside
     always @(posedge clk) begin
-        length <= known[which] ? lengths[which] : 16'd0;
+        length <= known[which] ? lengths[which] : GIVEN_V;
         if (begins) whose <= which;
         if (token && passes) begin
             lengths[whose] <= at + 16'd1;

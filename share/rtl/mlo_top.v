@@ -180,7 +180,7 @@ module mlo_top (
 @JOBS@    // ---- jobs: at the door of a core that keeps @SLOTS@ x @CONTEXT@ positions' keys and values; @FRAMES@ at a time inside
 @JOB_UNMASKED@    wire unused_mask;
 @JOBS@    mlo_job #(
-@JOBS@        .CONTEXT(@CONTEXT@), .SLOTS(@SLOTS@), .DEEPEST(@DEEPEST@), .BEATS(@TOKEN_BEATS@), .WIDTH(@IO_MSB@ + 1), .FRAMES(@FRAMES@), .MASK(@MASKED@)
+@JOBS@        .CONTEXT(@CONTEXT@), .SLOTS(@SLOTS@), .DEEPEST(@DEEPEST@), .BEATS(@TOKEN_BEATS@), .WIDTH(@IO_MSB@ + 1), .FRAMES(@FRAMES@), .MASK(@MASKED@)@GIVEN@
 @JOBS@    ) u_job (
 @JOBS@        .clk(clk), .rst(core_rst),
 @JOBS@        .push(@ORDER@_push), .push_slot(@ORDER@_slot), .push_start(@ORDER_START@), .push_tokens(@ORDER@_tokens), .room(@ORDER@_room),

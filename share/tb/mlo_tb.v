@@ -64,6 +64,14 @@ module mlo_tb;
 @KV@    localparam KV_ROW = @KV_ROW@, KV_WORDS = @SLOTS@ * @DEEPEST@ * 2 * TOKENS * KV_ROW, KV_FRONT = 31 * 1024 / AXI;
 @KV@    integer most [0:255], kv_fault_r, kv_fault_b, kv_dump;
 @KV@    reg [8*512-1:0] kv_file;
+@GIVEN@    // keys and values that are the model's own: what is to lie there in the end
+@GIVEN@    reg [AXI-1:0] kept [0:KV_WORDS-1];
+@GIVEN@    reg [8*512-1:0] kept_file;
+@GIVEN@    integer kept_good = 0;
+@PAST@    // and in the beginning, of so many tokens
+@PAST@    localparam PAST = @PAST_TOKENS@;
+@PAST@    reg [AXI-1:0] past [0:@DEEPEST@*2*PAST*KV_ROW-1];
+@PAST@    reg [8*512-1:0] past_file;
 @KV@    function [AXI-1:0] canary(input integer n); canary = {AXI/32{32'h5eed_0000 ^ n[31:0]}}; endfunction
     mlo_top u_top (
 @KV@        .m_axi_kv_arid(kv_arid), .m_axi_kv_araddr(kv_araddr), .m_axi_kv_arlen(kv_arlen), .m_axi_kv_arsize(kv_arsize), .m_axi_kv_arburst(kv_arburst), .m_axi_kv_arvalid(kv_arvalid), .m_axi_kv_arready(kv_arready), .m_axi_kv_rid(kv_rid),
@@ -115,6 +123,8 @@ module mlo_tb;
 @KV@                    || (kv_n - KV_FRONT) / KV_ROW / TOKENS / 2 % @DEEPEST@ >= iterations) begin
 @KV@                    if (u_kv_ram.mem[kv_n] !== canary(kv_n)) kv_spoilt = kv_spoilt + 1;
 @KV@                end else if (^u_kv_ram.mem[kv_n] === 1'bx || u_kv_ram.mem[kv_n] === canary(kv_n)) kv_spoilt = kv_spoilt + 1;
+@GIVEN@            for (kv_n = 0; kv_n < KV_WORDS; kv_n = kv_n + 1)
+@GIVEN@                if (u_kv_ram.mem[KV_FRONT + kv_n] === kept[kv_n]) kept_good = kept_good + 1;
 @KV@            if ($value$plusargs("kv=%s", kv_file)) begin
 @KV@                kv_dump = $fopen(kv_file, "w");
 @KV@                for (kv_n = KV_FRONT; kv_n < KV_FRONT + KV_WORDS; kv_n = kv_n + 1) $fwrite(kv_dump, "%h\n", u_kv_ram.mem[kv_n]);
@@ -234,6 +244,12 @@ module mlo_tb;
 @KV@        if (!$value$plusargs("kv_fault_r=%d", kv_fault_r)) kv_fault_r = 0;
 @KV@        if (!$value$plusargs("kv_fault_b=%d", kv_fault_b)) kv_fault_b = 0;
 @KV@        for (k = 0; k < KV_WORDS + 2 * KV_FRONT; k = k + 1) u_kv_ram.mem[k] = canary(k);
+@GIVEN@        if (!$value$plusargs("kept=%s", kept_file)) kept_file = "tb/kept.hex";
+@GIVEN@        $readmemh(kept_file, kept);
+@PAST@        if (!$value$plusargs("past=%s", past_file)) past_file = "tb/past.hex";
+@PAST@        $readmemh(past_file, past);
+@PAST@        for (k = 0; k < @DEEPEST@*2*PAST*KV_ROW; k = k + 1)
+@PAST@            u_kv_ram.mem[KV_FRONT + k / (PAST * KV_ROW) * TOKENS * KV_ROW + k % (PAST * KV_ROW)] = past[k];
         repeat (4) @(negedge clk);
         rst = 0;
         repeat (4) @(negedge clk);
@@ -291,6 +307,9 @@ module mlo_tb;
 @KV@        end else if (kv_spoilt != 0 || counted[0] != kv_read || counted[1] != kv_written) begin
 @KV@            $display("MLO FAIL keys and values: %0d words of memory are not as they must be; %0d of %0d beats read, %0d of %0d written", kv_spoilt, counted[0], kv_read, counted[1], kv_written);
 @KV@            $fatal;
+@GIVEN@        end else if (done && kept_good != KV_WORDS) begin
+@GIVEN@            $display("MLO FAIL keys and values: %0d of %0d words that the frame left in memory are not what they must be", KV_WORDS - kept_good, KV_WORDS);
+@GIVEN@            $fatal;
         end else if (breaches != 0) begin
             $display("MLO FAIL protocol: %0d breaches of AXI", breaches);
             $fatal;
@@ -298,6 +317,7 @@ module mlo_tb;
             $display("MLO FAIL missing: %0d of %0d words came; nothing moved for %0d cycles (in %0d of %0d, memory %0d beats)", seen, out_beats, quiet, in_sent, beats, ram_beats);
             $fatal;
         end else begin
+@GIVEN@            $display("MLO KEPT %0d", kept_good);
             $display("MLO PASS words %0d cycles %0d", seen, u_sink.frame_done[(frames > 256 ? 256 : frames) - 1] - start + 1);
             $finish;
         end

@@ -10,6 +10,10 @@
 
 /* C is of the loop: what a core of ids has around it is not written, and so nothing is. */
 static int mlo_c_fits(mlo *m, const mlo_core *c) {
+    if (c->given)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
+            "keys and values are the model's own inputs and outputs, of which C of a layer has "
+            "none; C of the network as it stands has them: give words (--inputs)");
     return mlo_around_rows(m, c) ? mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
                                        "--tokens has no C yet: it is of the loop alone; leave "
                                        "--tokens out, and the host does "

@@ -69,13 +69,19 @@ typedef struct mlo_core {
     int n_edge;
 
     int64_t chunk; /* tokens that go through together, at most: the longest frame */
-    int64_t keys; /* tokens that a query can see, at most: all of its frame */
+    int64_t
+        keys; /* tokens that a query can see, at most: all of its frame, and a past in front of it */
     int64_t channels; /* carried */
     int lanes; /* channels of a beat of the loop's streams */
     int bits; /* of a channel of the loop's streams */
     int frames; /* in flight, at most */
     int64_t slots; /* sequences whose keys and values stay; 0: none do. A frame is a job then */
     int dram; /* 1: they stay in memory, behind mlo_kv; 0: on chip */
+    /* 1: they are the model's own: those of earlier tokens lie in memory when a frame comes, which is a job, and all
+     * lie there when it has left */
+    int given;
+    const char *kept
+        [4]; /* of those, outside the loop: keys, values that come in (NULL: none), and that leave */
     const mlo_ordered *order; /* of the run that is asked about; NULL: whole frames */
     int64_t n_order;
     struct mlo_core
@@ -122,6 +128,13 @@ static int mlo_site_known(mlo *m, mlo_core *c, mlo_site *s, size_t k) {
     return 0;
 }
 
+/* The stream of a value: what a layer puts behind a past (the past comes from memory), or itself. */
+static const char *mlo_core_streamed(const mlo_core *c, const char *name) {
+    const mlo_value *v = mlo_value_of(c->scan.body, name);
+    const mlo_node *n = v && v->graph == c->scan.body ? v->producer : NULL;
+    return mlo_is(n, "Concat") && n->n_input == 2 ? n->input[1] : name;
+}
+
 static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     mlo_node *n = e->node;
     memset(&e->site, 0, sizeof e->site);
@@ -133,7 +146,7 @@ static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     e->site.past = c->dram;
     e->site.parts = mlo_core_parts(c->scan.body, n->output[0]);
     for (size_t i = 0; i < n->n_input && i < 8; i++) {
-        e->site.in_bits[i] = mlo_value_bits(c->scan.body, n->input[i]);
+        e->site.in_bits[i] = mlo_value_bits(c->scan.body, mlo_core_streamed(c, n->input[i]));
         e->site.in[e->site.n_in++] = mlo_form_of(mlo_value_of(c->scan.body, n->input[i]));
     }
     e->site.out_bits = mlo_value_bits(c->scan.body, n->output[0]);
@@ -230,8 +243,8 @@ static int mlo_core_closed(mlo *m, const mlo_core *c) {
         const mlo_edge *e = &c->edge[i];
         const mlo_element *to = e->to == MLO_OUTSIDE ? NULL : &c->element[e->to];
         const char *name = !to ? body->output[0]->name
-            : to->kernel       ? to->node->input[to->unit.in[e->to_port].index]
-                               : to->node->input[0];
+            : to->kernel ? mlo_core_streamed(c, to->node->input[to->unit.in[e->to_port].index])
+                         : to->node->input[0];
         const mlo_value *v = mlo_value_of(body, name);
         if (e->from != MLO_OUTSIDE || name == body->input[0]->name) continue;
         return mlo_fail(m, MLO_E_UNSUPPORTED, v && v->producer ? v->producer : c->scan.node,
@@ -386,7 +399,8 @@ static int mlo_core_edges(mlo *m, mlo_core *c) {
             char key[32];
             snprintf(key, sizeof key, "%s.%d", mlo_key_fifo, k);
             const mlo_form *f = &e->site.in[at];
-            if (mlo_core_edge(m, c, e->node->input[at], i, k, e->site.in_bits[at], mlo_last_dim(f),
+            if (mlo_core_edge(m, c, mlo_core_streamed(c, e->node->input[at]), i, k,
+                    e->site.in_bits[at], mlo_last_dim(f),
                     mlo_meta_within(m, e->node, key, 0, 0, 1 << 20))
                 || m->error.code)
                 return mlo_failed(m);
@@ -561,9 +575,72 @@ static void mlo_core_slots(mlo *m, mlo_core *c) {
             "--slots are sequences whose keys and values stay; give --context, too");
 }
 
+/* What comes into each iteration of earlier tokens' keys and values; NULL: nothing does. */
+static const mlo_node *mlo_core_joins(const mlo_scan *s) {
+    for (size_t i = 0; i < s->body->n_node; i++) {
+        const mlo_node *n = s->body->node[i];
+        const mlo_value *v = mlo_is(n, "Concat") ? mlo_value_of(s->body, n->input[0]) : NULL;
+        if (v && v->graph == s->body && v->is_input && !mlo_is_parameter(s, s->body, v->name, 0))
+            return n;
+    }
+    return NULL;
+}
+
+/* The loop's own names of what it is given of a value, and of what it returns of it; NULL: nothing. */
+static const char *mlo_core_outside(const mlo_scan *s, const char *name, int returned) {
+    const size_t n = returned ? s->body->n_output : s->body->n_input;
+    for (size_t k = s->n_state; k < n; k++)
+        if ((returned ? s->body->output[k] : s->body->input[k])->name == name)
+            return returned ? s->node->output[k] : s->node->input[k];
+    return NULL;
+}
+
+/* The attention whose keys or values come in or leave. */
+static const mlo_node *mlo_core_keeper(const mlo_core *c, const mlo_node *join) {
+    for (size_t i = 0; i < c->scan.body->n_node; i++) {
+        const mlo_node *n = c->scan.body->node[i];
+        for (size_t k = 1; k < 3 && mlo_is_kernel(n, MLO_KERNEL_ATTENTION); k++)
+            if (mlo_core_outside(&c->scan, n->input[k], 1)
+                || (join && n->input[k] == join->output[0]))
+                return n;
+    }
+    return NULL;
+}
+
+/* Where they are the model's own inputs and outputs: what leaves each iteration is what one attention reads. */
+static int mlo_core_given(mlo *m, mlo_core *c) {
+    const mlo_node *join = mlo_core_joins(&c->scan);
+    c->given = c->scan.n_tap > 0 || join;
+    if (!c->given) return 0;
+    const mlo_node *n = mlo_core_keeper(c, join);
+    for (size_t k = 0; n && k < 2; k++) {
+        const mlo_value *v = mlo_value_of(c->scan.body, n->input[1 + k]);
+        if (mlo_core_streamed(c, v->name) != v->name)
+            c->kept[k] = mlo_core_outside(&c->scan, v->producer->input[0], 0);
+        c->kept[2 + k] = mlo_core_outside(&c->scan, v->name, 1);
+    }
+    if (c->scan.n_tap != 2 || !c->kept[2] || !c->kept[3] || !c->kept[0] != !c->kept[1])
+        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
+            "%zu values leave every layer%s; hardware returns what the last layer makes, and both "
+            "keys and values of one attention: make those outputs of the model, and no others",
+            c->scan.n_tap, join ? ", which a past comes into" : "");
+    if (mlo_context_said(m) || mlo_opt(m, "slots") || mlo_eq(mlo_opt(m, "kv"), "chip"))
+        return mlo_fail_at(m, MLO_E_USAGE, NULL,
+            "keys and values are the model's own inputs and outputs, which lie in memory: leave "
+            "--context, --slots and --kv out");
+    c->slots = c->dram = 1;
+    const mlo_form f = mlo_form_of(mlo_value_of(c->scan.body, n->input[1]));
+    c->keys = mlo_tokens_of(&f);
+    return c->keys >= c->chunk && c->keys < 1 << 16
+        ? 0
+        : mlo_fail(m, MLO_E_UNSUPPORTED, n, "%lld keys of %lld tokens; hardware has 65535 at most",
+              (long long)c->keys, (long long)c->chunk);
+}
+
 /* Where they stay. */
 static void mlo_core_kv(mlo *m, mlo_core *c) {
     const char *where = mlo_opt(m, "kv");
+    if (c->given) return;
     c->dram = (int)mlo_meta_within(m, c->scan.node, mlo_key_kv_dram, 0, 0, 1);
     if (!where) return;
     c->dram = mlo_eq(where, "dram");
@@ -582,7 +659,10 @@ static int mlo_core_kv_sound(mlo *m, const mlo_core *c) {
     for (int i = 0; i < c->n_element; i++) n += c->element[i].unit.told == MLO_JOB_BANK;
     if (n != 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
-            "--kv dram: a layer with %d attentions; it takes one: leave --kv out", n);
+            c->given ? "keys and values are the model's own inputs and outputs, of %d attentions "
+                       "in a layer; hardware has one of these in memory"
+                     : "--kv dram: a layer with %d attentions; it takes one: leave --kv out",
+            n);
     if (c->masked)
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
             "--kv dram: a mask that comes at run time, whose bits are not kept in memory; leave "
@@ -594,6 +674,7 @@ static int mlo_core_kv_sound(mlo *m, const mlo_core *c) {
 static int mlo_core_soundness(mlo *m, const mlo_core *c) {
     for (int i = 0; c->slots && i < c->n_element; i++) {
         const mlo_unit *u = &c->element[i].unit;
+        if (c->given && (u->told != MLO_JOB_BANK || u->rows.causal || u->rows.all)) continue;
         if (c->element[i].kernel
             && (u->window.room || u->flow == MLO_FLOW_REPLAY
                 || (u->whole_frame && !u->rows.causal)))
@@ -610,10 +691,9 @@ static int mlo_core_loop(mlo *m, mlo_core *c) {
     memset(c, 0, sizeof *c);
     c->replay = -1;
     if (mlo_scan_choose(m, &c->scan)) return mlo_failed(m);
-    if (c->scan.n_state != 1 || c->scan.n_tap)
+    if (c->scan.n_state != 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,
-            "a loop of %zu carried values and %zu results has no hardware; it has one of each",
-            c->scan.n_state, c->scan.node->n_output);
+            "a loop of %zu carried values has no hardware; it has one", c->scan.n_state);
     mlo_form f = mlo_form_of(mlo_value_of(c->scan.body, c->scan.body->input[0]->name));
     if (!mlo_form_known(&f) || f.rank < 2)
         return mlo_fail(m, MLO_E_SHAPE, c->scan.node,
@@ -633,6 +713,7 @@ static int mlo_core_loop(mlo *m, mlo_core *c) {
         return mlo_fail(m, MLO_E_DATA, c->scan.node,
             "metadata say mlo.axi_width = %d, which is no power of two", c->axi_bits);
     mlo_core_slots(m, c);
+    if (mlo_core_given(m, c)) return mlo_failed(m);
     mlo_core_kv(m, c);
     if (m->error.code || mlo_core_elements(m, c) || mlo_core_edges(m, c) || mlo_core_closed(m, c))
         return mlo_failed(m);

@@ -132,7 +132,7 @@ static void mlo_job_area(const mlo_core *c, mlo_area *a) {
 
 /* Bits that say where a row lies, and of how many beats the past is: products of a bank, of a position. */
 static int64_t mlo_kv_place(const mlo_core *c) {
-    return 16 + mlo_clog2(2 * c->chunk * mlo_kv_row(c));
+    return 16 + mlo_clog2(2 * c->keys * mlo_kv_row(c));
 }
 static int64_t mlo_kv_past(const mlo_core *c) { return 16 + mlo_clog2(mlo_kv_row(c)); }
 

@@ -198,7 +198,7 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
     const int64_t beats = c->chunk * mlo_max(token, made);
     mlo_ordered jobs[MLO_BENCH_JOBS];
     const int64_t n_jobs = c->slots ? mlo_bench_orders(c, jobs) : 0;
-    const int64_t tokens = n_jobs ? jobs[n_jobs - 1].start + jobs[n_jobs - 1].tokens
+    const int64_t tokens = n_jobs ? jobs[n_jobs - 1].start + jobs[n_jobs - 1].tokens - jobs[0].start
                                   : c->frames * c->chunk;
     mlo_bench b = { e,
         MLO_NEW_N(m, mlo_traced, MLO_CORE_MOST * (1 + MLO_UNIT_PORTS + MLO_UNIT_MEMORIES)), 0 };
@@ -225,6 +225,9 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
         { "NO_JOBS", c->slots ? NULL : "", NULL },
         { "KV", c->dram ? "" : NULL, NULL },
         { "KV_ROW", mlo_integer(m, mlo_kv_row(c)), NULL },
+        { "GIVEN", c->given ? "" : NULL, NULL },
+        { "PAST", c->keys > c->chunk ? "" : NULL, NULL },
+        { "PAST_TOKENS", mlo_integer(m, c->keys - c->chunk), NULL },
         { "KV_BREACHES", c->dram ? " + breaches_kv_read + breaches_kv_write" : "", NULL },
         { "SLOTS", mlo_integer(m, c->slots), NULL },
         { "DEEPEST", mlo_integer(m, mlo_core_deepest(c)), NULL },
@@ -237,7 +240,7 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
         /* the memory that it was folded for */
         { "RATE", mlo_integer(m, c->rate < 256 ? c->rate : 0), NULL },
         { "LATENCY", mlo_integer(m, c->read_latency), NULL },
-        { "TOKENS", mlo_integer(m, c->chunk), NULL },
+        { "TOKENS", mlo_integer(m, c->keys), NULL },
         { "TOKEN_BEATS", mlo_integer(m, token), NULL },
         { "MASK", c->masked ? "" : NULL, NULL },
         { "NO_MASK", c->masked ? NULL : "", NULL },
@@ -312,12 +315,13 @@ static int mlo_emit_predict(mlo_emitter *e) {
     if (!c->slots) return 0;
     MLO_TRY(mlo_predict_orders(m, c, list, mlo_bench_orders(c, list), &p));
     e->cycles = p.cycles;
+    if (c->given) return 0;
     MLO_TRY(mlo_predict_step(m, c, 0, &e->step[0]));
     return mlo_predict_step(m, c, c->chunk - 1, &e->step[1]);
 }
 
 /* What keys and values take in their memory. */
 static int64_t mlo_kv_bytes(const mlo_core *c) {
-    const int64_t rows = c->slots * mlo_core_deepest(c) * 2 * c->chunk;
+    const int64_t rows = c->slots * mlo_core_deepest(c) * 2 * c->keys;
     return rows * mlo_kv_row(c) * c->axi_bits / 8;
 }

@@ -154,10 +154,14 @@ static int mlo_emit_params(mlo_emitter *e) {
 
 /* ---- beats of activations ------------------------------------------------- */
 
-/* The jobs of the bench of a core with caches: a prompt, and a few tokens one by one. Returns how many. */
+/* The jobs of the bench of a core with caches: a prompt, and a few tokens one by one; a frame behind the model's own
+ * past. Returns how many. */
 enum { MLO_BENCH_JOBS = 5, MLO_BENCH_PROMPT = 16 };
 static int64_t mlo_bench_orders(const mlo_core *c, mlo_ordered list[MLO_BENCH_JOBS]) {
     const int64_t steps = mlo_min(MLO_BENCH_JOBS - 1, c->chunk - 1);
+    const mlo_ordered whole = { 0, c->keys - c->chunk, c->chunk, 0 };
+    list[0] = whole;
+    if (c->given) return 1;
     const mlo_ordered prompt = { 0, 0, mlo_min(MLO_BENCH_PROMPT, c->chunk - steps), 0 };
     list[0] = prompt;
     for (int64_t i = 0; i < steps; i++) {
@@ -188,6 +192,26 @@ static void mlo_hex_mask(mlo_text *t, const mlo_array *mask, int64_t from, int64
         mlo_printf(t, "%d%02x\n", i == n - 1, (unsigned)mlo_get(mask, i));
 }
 
+/* Keys and values of all iterations, [iterations, .., rows, channels] each, as their memory has them: a word a line. */
+static void mlo_hex_rows(mlo_text *t, const mlo_core *c, const mlo_array *const kv[2]) {
+    const mlo_port *port = mlo_kv_keys(c);
+    const int pad = mlo_padded(port->bits), step = port->lanes * pad;
+    const int64_t per = c->axi_bits / step, beats = mlo_port_beats(*port), row = mlo_kv_row(c);
+    const int64_t rows = mlo_array_count(kv[0]) / port->channels / c->scan.iterations;
+    unsigned char bits[128];
+    for (int64_t w = 0; w < 2 * c->scan.iterations * rows * row; w++) {
+        const int64_t first = w % row * per, at = w / row % rows, i = w / row / rows / 2;
+        const mlo_array *a = kv[w / row / rows % 2];
+        memset(bits, 0, sizeof bits);
+        for (int64_t k = 0; k < per * port->lanes && first * port->lanes + k < beats * port->lanes;
+            k++)
+            mlo_put_bits(bits, (int)k * pad, pad,
+                (uint64_t)mlo_get(a, ((i * rows + at) * beats + first) * port->lanes + k));
+        for (int k = c->axi_bits / 8; k--;) mlo_printf(t, "%02x", bits[k]);
+        mlo_puts(t, "\n");
+    }
+}
+
 /* Core input, mask and core output of one evaluation. */
 typedef struct {
     mlo_emitter *e;
@@ -202,6 +226,7 @@ typedef struct {
     mlo_array *golden; /* the model's outputs on the first frame */
     mlo_border *border; /* three, whose first numbers are wanted */
     int64_t frames; /* whose words these are */
+    mlo_array kept[4]; /* as mlo_core has them, where it is given keys and values */
 } mlo_bench_words;
 
 static int mlo_bench_see(
@@ -215,12 +240,16 @@ static int mlo_bench_see(
         if (name == g->output[i]->name && !w->golden[i].data
             && mlo_array_keep(w->e->m, a, &w->golden[i]))
             return mlo_failed(w->e->m);
+    for (int k = 0; k < 4 && c->given; k++)
+        if (name == c->kept[k] && !w->kept[k].data && mlo_array_keep(w->e->m, a, &w->kept[k]))
+            return mlo_failed(w->e->m);
     if (name == w->names[3])
         mlo_hex_beats(&w->replay, a, 0, mlo_array_count(a), mlo_replay_port(c).lanes,
             mlo_replay_port(c).bits);
     if (name == w->names[4]) mlo_hex_mask(&w->replay_mask, a, 0, mlo_array_count(a));
     for (int64_t i = 0; i < w->n_order; i++) {
-        const int64_t from = w->order[i].start, to = from + w->order[i].tokens;
+        const int64_t from = w->order[i].start - (c->keys - c->chunk),
+                      to = from + w->order[i].tokens;
         if (name == w->names[0] && w->e->h) mlo_hex_beats(&w->in, a, from, to, 1, 32);
         if (name == w->names[2] && says)
             mlo_hex_beats(&w->out, a, 2 * best * (to - 1), 2 * best * to, 2, 32);
@@ -257,7 +286,7 @@ static mlo_bench_words mlo_bench_words_new(
         { mlo_in_name(e), mlo_intern(m, "mlo_mask"), mlo_out_name(e), mlo_replay_name(e->c),
             mlo_intern(m, mlo_memory_mask) },
         { { 0, 0, e->c->chunk, 0 } }, 1, MLO_NEW_N(m, mlo_array, m->model->graph->n_output + 1),
-        border, frames };
+        border, frames, { { 0 } } };
     if (e->c->slots) w.n_order = mlo_bench_orders(e->c, w.order);
     return w;
 }
@@ -278,6 +307,17 @@ static int mlo_bench_play(mlo_bench_words *w) {
     return mlo_failed(m);
 }
 
+/* tb/past.hex and tb/kept.hex: keys and values that come with a frame, and that stay. */
+static int mlo_emit_kept(mlo_emitter *e, const mlo_bench_words *w) {
+    for (int k = 0; k < 4 && e->c->given; k += 2) {
+        const mlo_array *const kv[2] = { &w->kept[k], &w->kept[k + 1] };
+        if (!e->c->kept[k]) continue;
+        mlo_hex_rows(&e->t, e->c, kv);
+        MLO_TRY(mlo_file_text(e, k ? "tb/kept.hex" : "tb/past.hex"));
+    }
+    return mlo_failed(e->m);
+}
+
 /* tb/input.hex, tb/mask.hex, tb/golden.hex, tb/replay.hex, tb/replay_mask.hex, and tb/jobs.hex. */
 static int mlo_emit_bench_words(mlo_emitter *e, const mlo_bench_words *w) {
     const mlo_text *const texts[] = { &w->in, &w->mask, &w->out, &w->replay, &w->replay_mask };
@@ -289,7 +329,7 @@ static int mlo_emit_bench_words(mlo_emitter *e, const mlo_bench_words *w) {
             mlo_put(&e->t, mlo_or_empty(texts[i]->text), texts[i]->n);
             MLO_TRY(mlo_file_text(e, files[i]));
         }
-    return e->c->slots ? mlo_emit_jobs(e, w) : 0;
+    return mlo_emit_kept(e, w) || (e->c->slots && mlo_emit_jobs(e, w)) ? mlo_failed(e->m) : 0;
 }
 
 static void mlo_bench_words_free(mlo_bench_words *w) {

@@ -106,7 +106,7 @@ static int mlo_emit_driver(
     int64_t longest = 0; /* tokens of a part of the frame */
     for (int64_t i = 0; i < w->n_order; i++) longest = mlo_max(longest, w->order[i].tokens);
     const unsigned long long cache = (unsigned long long)(c->slots << 24
-        | (c->slots ? c->chunk : 0));
+        | (c->slots ? c->keys : 0));
     const mlo_hole none[] = { { NULL, NULL, NULL } };
     const mlo_hole holes[] = {
         { "VERSION", MLO_VERSION, NULL },

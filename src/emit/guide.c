@@ -94,12 +94,18 @@ static int mlo_emit_guide(mlo_emitter *e, const mlo_border *border) {
         { "REPLAY_CHANNELS", mlo_integer(m, replay.channels), NULL },
         { "AXI", mlo_integer(m, c->axi_bits), NULL },
         { "AXI_BYTES", mlo_integer(m, c->axi_bits / 8), NULL },
+        { "KV_GIVEN",
+            c->given
+                ? "; they are the model's own: what `given` names is written there before a job "
+                  "begins, in front of its tokens, and what `kept` names is read there behind it"
+                : "",
+            NULL },
         { "KV_BYTES", mlo_integer(m, c->dram ? mlo_kv_bytes(c) : 0), NULL },
         { "MULTIPLIERS", mlo_integer(m, e->layers * mlo_core_multipliers(c)), NULL },
         { "INTERVAL", mlo_integer(m, mlo_core_interval(c)), NULL },
         { "PREDICTED", mlo_guide_if(predicted), NULL },
         { "CYCLES", mlo_integer(m, e->cycles), NULL },
-        { "STEPS", mlo_guide_if(predicted && c->slots), NULL },
+        { "STEPS", mlo_guide_if(predicted && c->slots && !c->given), NULL },
         { "FIRST", mlo_integer(m, e->step[0]), NULL },
         { "LAST", mlo_integer(m, e->step[1]), NULL },
         { "PARAMETER_BYTES", mlo_integer(m, mlo_image_bytes(e)), NULL },

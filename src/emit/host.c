@@ -296,6 +296,23 @@ static void mlo_manifest_descriptors(mlo_emitter *e) {
         (long long)mlo_core_deepest(c));
 }
 
+/* Which values lie there, in front of a frame and behind it, where they are the model's own. */
+static const char *mlo_manifest_given(mlo_emitter *e) {
+    const mlo_core *c = e->c;
+    mlo_text t = { e->m, NULL, 0, 0 };
+    if (!c->given) return "";
+    mlo_printf(&t, ", \"past\": %lld", (long long)(c->keys - c->chunk));
+    for (int k = 0; k < 4; k++) {
+        if (!c->kept[k]) continue;
+        mlo_puts(&t, k % 2 ? ", " : k ? ", \"kept\": [" : ", \"given\": [");
+        mlo_report_string(&t, c->kept[k]);
+        if (k % 2) mlo_puts(&t, "]");
+    }
+    const char *s = mlo_intern_n(e->m, mlo_or_empty(t.text), t.n);
+    mlo_text_free(&t);
+    return mlo_or_empty(s);
+}
+
 /* What lies where in the memory of keys and values. */
 static void mlo_manifest_kv(mlo_emitter *e) {
     const mlo_core *c = e->c;
@@ -303,9 +320,10 @@ static void mlo_manifest_kv(mlo_emitter *e) {
     if (!c->dram) return;
     mlo_line(e,
         "  \"kv\": {\"order\": [\"slot\", \"iteration\", \"key or value\", \"position\"], "
-        "\"row_beats\": %lld, \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"bytes\": %lld},",
+        "\"row_beats\": %lld, \"lanes\": %d, \"bits\": %d, \"channels\": %lld, \"bytes\": "
+        "%lld%s},",
         (long long)mlo_kv_row(c), k->lanes, k->bits, (long long)k->channels,
-        (long long)mlo_kv_bytes(c));
+        (long long)mlo_kv_bytes(c), mlo_manifest_given(e));
 }
 
 /* Of a core with caches: what they hold, and the jobs of the bench. */
@@ -313,12 +331,14 @@ static void mlo_manifest_jobs(mlo_emitter *e) {
     mlo_ordered list[MLO_BENCH_JOBS];
     const int64_t n = mlo_bench_orders(e->c, list);
     mlo_printf(&e->t, "  \"context\": %lld,\n  \"slots\": %lld,\n  \"jobs\": [",
-        (long long)e->c->chunk, (long long)e->c->slots);
+        (long long)e->c->keys, (long long)e->c->slots);
     for (int64_t i = 0; i < n; i++)
         mlo_printf(&e->t, "%s{\"slot\": %lld, \"start\": %lld, \"tokens\": %lld}", i ? ", " : "",
             (long long)list[i].slot, (long long)list[i].start, (long long)list[i].tokens);
-    mlo_line(e, "],\n  \"predicted_step\": {\"first\": %lld, \"last\": %lld},",
-        (long long)e->step[0], (long long)e->step[1]);
+    mlo_line(e, "],");
+    if (!e->c->given)
+        mlo_line(e, "  \"predicted_step\": {\"first\": %lld, \"last\": %lld},",
+            (long long)e->step[0], (long long)e->step[1]);
     mlo_manifest_kv(e);
 }
 

@@ -318,10 +318,15 @@ static void mlo_emit_replay_door(mlo_emitter *e, const mlo_element *el) {
     mlo_emit_bus(e, "m_axis", bus, ");");
 }
 
+/* Is a kernel told of frames' jobs? Where a past is the model's own, its tokens' places are those of its frame. */
+static int mlo_is_told(const mlo_core *c, const mlo_unit *u) {
+    return u->told && c->slots && (!c->given || u->told == MLO_JOB_BANK);
+}
+
 /* Kernels that are told of frames' jobs, of the first n elements. */
 static int mlo_told_kernels(const mlo_core *c, int n) {
     int told = 0;
-    for (int i = 0; i < n; i++) told += c->element[i].unit.told != MLO_JOB_UNTOLD;
+    for (int i = 0; i < n; i++) told += mlo_is_told(c, &c->element[i].unit);
     return told;
 }
 
@@ -347,7 +352,7 @@ static void mlo_emit_words(mlo_emitter *e, int i) {
 static void mlo_emit_told(mlo_emitter *e, const mlo_element *el) {
     const char *name = el->name;
     if (!el->unit.told) return;
-    if (e->c->slots)
+    if (mlo_is_told(e->c, &el->unit))
         mlo_line(e,
             "        .s_axis_j_tdata(%s_j_tdata), .s_axis_j_tvalid(%s_j_tvalid), "
             ".s_axis_j_tready(%s_j_tready),",
@@ -379,7 +384,7 @@ static void mlo_emit_kv(mlo_emitter *e, int i) {
     mlo_line(e,
         "    mlo_kv #(.CONTEXT(%lld), .BEATS(%lld), .LANES(%d), .BITS(%d), .AXI_WIDTH(%d), "
         ".FRAMES(%d)) u_kv (",
-        (long long)c->chunk, (long long)mlo_port_beats(*k), k->lanes, k->bits, c->axi_bits,
+        (long long)c->keys, (long long)mlo_port_beats(*k), k->lanes, k->bits, c->axi_bits,
         c->frames);
     mlo_line(e,
         "        .clk(clk), .rst(rst), .flush(core_rst), .error(kv_error), .beats_read(kv_read), "
@@ -415,7 +420,7 @@ static void mlo_emit_kernel(mlo_emitter *e, int i, int *memory, int *number) {
     if (mlo_is_block(el)) mlo_emit_refill(e, i);
     if (i == e->c->replay) mlo_emit_replay_door(e, el);
     if (e->c->dram && u->told == MLO_JOB_BANK) mlo_emit_kv(e, i);
-    if (u->told && e->c->slots)
+    if (mlo_is_told(e->c, u))
         mlo_emit_words(e, i);
     else if (u->told)
         mlo_line(e, "    wire %s_told;\n    wire unused_%s_told = &{1'b0, %s_told};", el->name,
@@ -637,13 +642,17 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "HEAD_ERROR", e->h ? " || head_error" : "", NULL },
         { "STRB_MSB", mlo_integer(m, c->axi_bits / 8 - 1), NULL },
         { "SLOTS", mlo_integer(m, c->slots), NULL },
-        { "CONTEXT", mlo_integer(m, c->slots ? c->chunk : 0), NULL },
+        { "CONTEXT", mlo_integer(m, c->slots ? c->keys : 0), NULL },
+        { "GIVEN",
+            c->keys > c->chunk ? mlo_format(m, ", .GIVEN(%lld)", (long long)(c->keys - c->chunk))
+                               : "",
+            NULL },
         { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
         { "JOB_MASK", c->slots && c->masked ? "" : NULL, NULL },
         { "JOB_UNMASKED", c->slots && !c->masked ? "" : NULL, NULL },
         { "JOB_PARAMETERS",
             c->slots
-                ? mlo_format(m, ", .CONTEXT(%lld), .SLOTS(%lld)%s%s", (long long)c->chunk,
+                ? mlo_format(m, ", .CONTEXT(%lld), .SLOTS(%lld)%s%s", (long long)c->keys,
                       (long long)c->slots, c->dram ? ", .KV(1)" : "", says ? ", .TOKENS(1)" : "")
                 : "",
             NULL },

@@ -590,7 +590,7 @@ static int mlo_fold_position(mlo *m, const mlo_core *c, mlo_wish *w) {
     const int frames = w->target || w->device || mlo_opt(m, "pareto") || mlo_opt(m, "pe")
         || mlo_opt(m, "simd") || w->any_tile || mlo_to_choose(w->memories);
     w->sequences = mlo_opt_int(m, "sequences", 1, 1, 255);
-    w->position = given >= 0 || !c->slots || frames ? given : c->chunk / 2;
+    w->position = given >= 0 || !c->slots || c->given || frames ? given : c->chunk / 2;
     w->stepped = 0;
     if (w->sequences > 1 && w->sequences > c->frames)
         return mlo_fail_at(m, MLO_E_USAGE, NULL,
@@ -598,7 +598,7 @@ static int mlo_fold_position(mlo *m, const mlo_core *c, mlo_wish *w) {
             "--frames-in-flight, too",
             (long long)w->sequences, c->frames);
     if (given < 0) return mlo_failed(m);
-    if (!c->slots)
+    if (!c->slots || c->given)
         return mlo_fail_at(
             m, MLO_E_USAGE, NULL, "--position is of a core with caches; give --context, too");
     if (given >= c->chunk)
@@ -795,8 +795,8 @@ static int mlo_fold(mlo *m) {
     if (mlo_device_depths(m, c, w.device) || mlo_fold_say(m, c, &w)
         || mlo_fold_note(m, c->scan.node, mlo_key_frames, c->frames)
         || mlo_fold_note(m, c->scan.node, mlo_key_axi_width, c->axi_bits)
-        || (c->slots && mlo_fold_note(m, c->scan.node, mlo_key_slots, c->slots))
-        || (c->dram && mlo_fold_note(m, c->scan.node, mlo_key_kv_dram, 1)))
+        || (c->slots && !c->given && mlo_fold_note(m, c->scan.node, mlo_key_slots, c->slots))
+        || (c->dram && !c->given && mlo_fold_note(m, c->scan.node, mlo_key_kv_dram, 1)))
         return mlo_failed(m);
     if (w.device && !w.usual
         && mlo_meta_put(

@@ -37,6 +37,21 @@ typedef struct {
     int64_t channels;
 } mlo_exact_value;
 
+/* Keys, or values, that stay: those of earlier tokens come into each iteration, and all leave it. */
+typedef struct {
+    const mlo_node *from; /* what joins them, or reads them: to blame */
+    const char *past; /* in the old body; NULL: there is none */
+    const char *tap; /* in the old body; NULL: none leave */
+    const char *name; /* in the new body: of all tokens */
+    const char *stack; /* what comes into the new loop of the past */
+    const int64_t *order; /* [d]: of a head's channels */
+    int64_t heads;
+    int64_t d;
+    int64_t tokens; /* of the past */
+    int64_t keys; /* with it */
+    int bits;
+} mlo_exact_cache;
+
 typedef struct mlo_takeover {
     mlo_quantizer *q;
     const mlo_inside *in;
@@ -49,6 +64,8 @@ typedef struct mlo_takeover {
     const char *result;
     mlo_interval carried; /* of what goes from layer to layer */
     const int64_t *order; /* of a linear layer's columns; NULL: as they are */
+    mlo_exact_cache *cache;
+    size_t n_cache;
     int depth;
 } mlo_takeover;
 

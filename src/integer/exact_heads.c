@@ -3,7 +3,8 @@
  * in:  softmax(q k^T ..) v of heads in Deeploy's dialect: queries, keys and values are made by linear layers, taken
  *     apart into heads, and perhaps turned by a matrix for each token; a RequantShift behind each product; between
  *     scores and iSoftmax what is done number by number, and a mask's number that is added.
- * out: AttentionTable, and in front of it Rotary where queries and keys are turned.
+ * out: AttentionTable, and in front of it Rotary where queries and keys are turned. A past: keys and values of earlier
+ *     tokens, which a Concat puts in front of a layer's own, come into each iteration; keys and values may leave it.
  *
  * invariant: all that is done between scores and mix is a function of 8 bits: it is asked for each of the 256, and
  *     that is the kernel's table. What is none (a mask of any numbers, scores of more bits) is refused, with the node.
@@ -40,6 +41,7 @@ typedef struct mlo_exact_heads {
     const char *score; /* parameters */
     const char *weight;
     int64_t *order[3]; /* [d]: of queries', keys', values' channels within a head */
+    mlo_exact_cache cache[3]; /* of keys, values (1, 2) */
 } mlo_exact_heads;
 
 /* A function of one number, the same for all there are: in whatever order they lie. */
@@ -62,28 +64,32 @@ static const char *mlo_exact_joined_to_none(const mlo_takeover *x, const mlo_nod
     return from && mlo_is_carried(x->in, from) ? from : NULL;
 }
 
+/* One step back, into w: a view, a function of a number, what is joined to nothing. NULL: it is neither. */
+static const char *mlo_exact_step_back(const mlo_takeover *x, const char *name, mlo_exact_walk *w) {
+    mlo_node *p = mlo_made_by(x->in, name);
+    const char *from = p ? mlo_exact_joined_to_none(x, p) : NULL;
+    if (!p || from) return from;
+    if (mlo_is_layout(p) && mlo_is_carried(x->in, p->input[0]) && w->views.n < MLO_CHAIN) {
+        w->views.node[w->views.n] = p;
+        w->views.made[w->views.n++] = name;
+    } else if (mlo_exact_is_plain(x, p) && w->done.n < MLO_EXACT_CHAIN)
+        mlo_exact_push(&w->done, p);
+    else
+        return NULL;
+    return p->input[0];
+}
+
 /* deep: to the end; else to where the last view is: what is behind that is in the stream's own order. */
 static void mlo_exact_walk_back(
     const mlo_takeover *x, const char *name, int deep, mlo_exact_walk *w) {
-    const char *end = name;
-    int n = 0;
+    const char *end = name, *from;
+    int n = 0, views = 0;
     memset(w, 0, sizeof *w);
-    for (mlo_node *p; (p = mlo_made_by(x->in, name)) != NULL;) {
-        const char *from = mlo_exact_joined_to_none(x, p);
-        if (from) {
-            name = from;
-            continue;
-        }
-        if (mlo_is_layout(p) && mlo_is_carried(x->in, p->input[0]) && w->views.n < MLO_CHAIN) {
-            w->views.node[w->views.n] = p;
-            w->views.made[w->views.n++] = name;
-            end = p->input[0];
-            n = w->done.n;
-        } else if (mlo_exact_is_plain(x, p) && w->done.n < MLO_EXACT_CHAIN)
-            mlo_exact_push(&w->done, p);
-        else
-            break;
-        name = p->input[0];
+    for (; (from = mlo_exact_step_back(x, name, w)) != NULL; name = from) {
+        if (w->views.n == views) continue;
+        views = w->views.n;
+        end = from;
+        n = w->done.n;
     }
     w->done.base = deep ? name : end;
     if (deep) return;
@@ -372,14 +378,159 @@ static mlo_exact_value *mlo_exact_turned(
     return m->error.code ? NULL : mlo_exact_finish(x, &u, &w->done, name, &own);
 }
 
+/* ---- what stays ------------------------------------------------------------------ */
+
+/* Back to a value: what is between. 1: it leads there. */
+static int mlo_exact_back_to(
+    const mlo_takeover *x, const char *name, const char *to, mlo_exact_walk *w) {
+    memset(w, 0, sizeof *w);
+    while (name && name != to) name = mlo_exact_step_back(x, name, w);
+    w->done.base = to;
+    return name != NULL;
+}
+
+/* Is a value that lies as heads of tokens seen so (key: as tokens of channels)? */
+static int mlo_exact_is_handed(
+    const mlo_takeover *x, const mlo_exact_heads *h, const mlo_exact_walk *w, int key) {
+    const mlo_heads to = { h->keys, h->heads, h->d, key };
+    mlo_array *map = mlo_index_map(x->in, w->done.base, &w->views);
+    const int64_t count = h->heads * h->keys * h->d;
+    int ok = map && mlo_array_count(map) == count;
+    for (int64_t k = 0; ok && k < count; k++)
+        ok = ((const int32_t *)map->data)[mlo_head_place(
+                 &to, k / (h->d * h->keys), k / h->d % h->keys, k % h->d)]
+            == k;
+    mlo_array_free(x->in->m, map);
+    return ok;
+}
+
+/* The past that a Concat puts in front: it comes into each iteration when the model runs. NULL: it is none. */
+static const char *mlo_exact_past_of(const mlo_takeover *x, const mlo_node *n) {
+    if (!mlo_is(n, "Concat") || n->n_input != 2 || mlo_is_carried(x->in, n->input[0])
+        || !mlo_is_carried(x->in, n->input[1]))
+        return NULL;
+    for (size_t k = x->q->scan.n_state; k < x->in->body->n_input; k++)
+        if (x->in->body->input[k]->name == n->input[0])
+            return mlo_is_parameter(&x->q->scan, x->in->body, n->input[0], 0) ? NULL : n->input[0];
+    return NULL;
+}
+
+/* Keys (k = 1) or values with a past in front: *name becomes what is put behind it. */
+static int mlo_exact_past(mlo_takeover *x, mlo_exact_heads *h, int k, const char **name) {
+    mlo_exact_cache *c = &h->cache[k];
+    mlo_exact_walk w;
+    mlo_exact_walk_back(x, *name, 1, &w);
+    const mlo_node *n = mlo_made_by(x->in, w.done.base);
+    c->past = n ? mlo_exact_past_of(x, n) : NULL;
+    if (!c->past) return mlo_failed(x->q->m);
+    const mlo_form f = mlo_body_form(x->in, c->past), all = mlo_body_form(x->in, w.done.base);
+    const int at = f.rank - 2;
+    const int64_t axis = mlo_int(n, "axis", 0);
+    c->from = n;
+    c->tokens = at < 0 ? 0 : f.dims[at];
+    if (at < 1 || (axis < 0 ? axis + f.rank : axis) != at || all.dims[at] != h->keys
+        || c->tokens != h->keys - x->tokens || f.dims[at + 1] != h->d
+        || mlo_form_count(&f) != h->heads * c->tokens * h->d
+        || !mlo_exact_is_handed(x, h, &w, k == 1))
+        return mlo_fail(x->q->m, MLO_E_UNSUPPORTED, n,
+            "a past '%s', %s, in front of %s of %lld heads of %lld channels; one is of [1, %lld, "
+            "tokens, %lld], joined along the tokens, and read as it is",
+            c->past, mlo_dims_text(x->q->m, f.rank, f.dims), k == 1 ? "keys" : "values",
+            (long long)h->heads, (long long)h->d, (long long)h->heads, (long long)h->d);
+    *name = n->input[1];
+    return 0;
+}
+
+/* The value on the way to keys or values that leaves the iteration, the last one; NULL: none does. */
+static const char *mlo_exact_tapped(const mlo_takeover *x, const char *name) {
+    const mlo_graph *body = x->in->body;
+    mlo_exact_walk w;
+    memset(&w, 0, sizeof w);
+    for (; name; name = mlo_exact_step_back(x, name, &w))
+        for (size_t i = x->q->scan.n_state; i < body->n_output; i++)
+            if (body->output[i]->name == name) return name;
+    return NULL;
+}
+
+/* Is what leaves the iteration what attention reads, as heads of tokens? */
+static int mlo_exact_leaves(mlo_takeover *x, const mlo_exact_heads *h, int k,
+    const mlo_exact_walk *own, int turned, mlo_interval range) {
+    const mlo_exact_cache *c = &h->cache[k];
+    const mlo_node *reader = k < 2 ? h->scores : h->mix;
+    const mlo_heads at = { x->tokens, h->heads, h->d, 0 };
+    mlo_exact_walk w;
+    if (!mlo_exact_back_to(x, reader->input[1], c->tap, &w)
+        || !mlo_exact_is_nothing(x, &w.done, range))
+        return 0;
+    if (c->past)
+        return mlo_exact_back_to(x, c->tap, c->from->output[0], &w)
+            && mlo_exact_is_handed(x, h, &w, 0);
+    mlo_exact_walk_back(x, c->tap, turned, &w);
+    return w.done.base == own->done.base && mlo_exact_is_headed(x, w.done.base, &w.views, &at);
+}
+
+/* A past comes into the new body, in front of stream v. */
+static int mlo_exact_joined(mlo_takeover *x, mlo_exact_cache *c, const mlo_exact_value *v) {
+    mlo *m = x->q->m;
+    const mlo_form f = { mlo_exact_type(x, v->name, c->bits), 3, { 1, c->tokens, v->channels } };
+    const char *past = mlo_format(m, "%s_past", v->name);
+    mlo_value_info *info = past ? mlo_info_new(m, past, &f) : NULL;
+    c->name = mlo_format(m, "%s_all", v->name);
+    c->stack = mlo_format(m, "%s_past_stack", v->name);
+    mlo_node *n = c->name ? mlo_node_new(m, "Concat", c->name) : NULL;
+    const char *in[] = { past, v->name };
+    return !n || !info || !c->stack || mlo_node_input(m, x->q->loop, c->stack)
+        || !MLO_PUSH(m, x->q->body->input, x->q->body->n_input, info)
+        || mlo_attr_int(m, n, "axis", 1) || mlo_inputs(m, n, in, 2)
+        || mlo_node_output(m, n, c->name) || mlo_graph_add(m, x->q->body, n);
+}
+
+/* What stays of keys (k = 1) or values, whose stream is v; own: the way back to it. */
+static int mlo_exact_kept(mlo_takeover *x, mlo_exact_heads *h, int k, const mlo_exact_value *v,
+    const mlo_exact_walk *own, int turned) {
+    mlo *m = x->q->m;
+    mlo_exact_cache *c = &h->cache[k];
+    const mlo_node *reader = k < 2 ? h->scores : h->mix;
+    c->tap = mlo_exact_tapped(x, reader->input[1]);
+    if (!c->past && !c->tap) return 0;
+    c->order = h->order[k];
+    c->heads = h->heads;
+    c->d = h->d;
+    c->keys = h->keys;
+    c->name = v->name;
+    c->bits = mlo_bits_for(v->range);
+    const mlo_interval range = c->past ? mlo_signed_bits(c->bits) : v->range;
+    mlo_exact_walk w;
+    if (c->past
+        && (!mlo_exact_back_to(x, reader->input[1], c->from->output[0], &w)
+            || !mlo_exact_is_nothing(x, &w.done, range)))
+        return m->error.code ? mlo_failed(m)
+                             : mlo_fail(m, MLO_E_UNSUPPORTED, c->from,
+                                   "a past '%s' of integers that are changed behind it; those of "
+                                   "%d bits, as layers put behind it, are read as they are",
+                                   c->past, c->bits);
+    if (c->tap && !mlo_exact_leaves(x, h, k, own, turned, range))
+        return m->error.code
+            ? mlo_failed(m)
+            : mlo_fail(m, MLO_E_UNSUPPORTED, reader,
+                  "'%s' leaves every layer, on the way to %s, and is not what attention reads; "
+                  "what "
+                  "leaves is of [1, %lld, %lld, %lld], the numbers that are multiplied",
+                  c->tap, k == 1 ? "keys" : "values", (long long)h->heads, (long long)h->keys,
+                  (long long)h->d);
+    if (c->past && mlo_exact_joined(x, c, v)) return mlo_failed(m);
+    return MLO_PUSH(m, x->cache, x->n_cache, *c) ? 0 : mlo_failed(m);
+}
+
 /* Operand k of an attention (queries, keys, values), laid out as heads of a token's channels. */
-static mlo_exact_value *mlo_exact_of_heads(mlo_takeover *x, const mlo_exact_heads *h, int k) {
+static mlo_exact_value *mlo_exact_of_heads(mlo_takeover *x, mlo_exact_heads *h, int k) {
     static const char *const what[] = { "queries", "keys", "values" };
     mlo *m = x->q->m;
     const mlo_node *n = k < 2 ? h->scores : h->mix;
     const char *name = n->input[k > 0];
-    const mlo_heads at = { x->tokens, h->heads, h->d, k == 1 };
     mlo_exact_walk w;
+    if (k && mlo_exact_past(x, h, k, &name)) return NULL;
+    const mlo_heads at = { x->tokens, h->heads, h->d, k == 1 && !h->cache[k].past };
     for (int64_t c = 0; c < h->d; c++) h->order[k][c] = c;
     mlo_exact_walk_back(x, name, 1, &w);
     const int turned = mlo_exact_is_turn(x, mlo_made_by(x->in, w.done.base));
@@ -389,14 +540,17 @@ static mlo_exact_value *mlo_exact_of_heads(mlo_takeover *x, const mlo_exact_head
         || !mlo_exact_is_headed(x, w.done.base, &w.views, &at)) {
         if (!m->error.code)
             mlo_fail(m, MLO_E_UNSUPPORTED, n,
-                "%s that are no heads of a token's channels: '%s', %s, behind '%s', %s (a cache in "
-                "front, "
+                "%s that are no heads of a token's channels: '%s', %s, behind '%s', %s (a past "
+                "that is a constant, "
                 "keys that heads share have no exact kernel)",
                 what[k], name, mlo_dims_text(m, last.rank, last.dims), w.done.base,
                 mlo_dims_text(m, f.rank, f.dims));
         return NULL;
     }
-    return turned ? mlo_exact_turned(x, h, k, &w, name) : mlo_exact_operand(x, &w, name);
+    const mlo_exact_walk own = w;
+    mlo_exact_value *v = turned ? mlo_exact_turned(x, h, k, &w, name)
+                                : mlo_exact_operand(x, &w, name);
+    return v && k && mlo_exact_kept(x, h, k, v, &own, turned) ? NULL : v;
 }
 
 /* Are heads joined to tokens again, [heads, tokens, d] to [tokens, heads d]? */
@@ -437,13 +591,13 @@ static int mlo_exact_parts(mlo_takeover *x, mlo_node *mix, mlo_exact_heads *h) {
     const mlo_form s = mlo_body_form(x->in, n->output[0]);
     const mlo_form o = mlo_body_form(x->in, mix->output[0]);
     if (x->grid || s.rank < 3 || o.rank != s.rank || s.dims[s.rank - 2] != x->tokens
-        || s.dims[s.rank - 1] != x->tokens)
+        || s.dims[s.rank - 1] < x->tokens)
         return mlo_fail(m, MLO_E_UNSUPPORTED, n,
-            "scores %s of %lld tokens; attention is of [.., heads, %lld, %lld]",
+            "scores %s of %lld tokens; attention is of [.., heads, %lld, %lld and those of a past]",
             mlo_dims_text(m, s.rank, s.dims), (long long)x->tokens, (long long)x->tokens,
             (long long)x->tokens);
-    h->keys = x->tokens;
-    h->heads = mlo_form_count(&s) / (x->tokens * x->tokens);
+    h->keys = s.dims[s.rank - 1];
+    h->heads = mlo_form_count(&s) / (x->tokens * h->keys);
     h->d = mlo_last_dim(&o);
     return 0;
 }
@@ -464,19 +618,19 @@ static int mlo_exact_mask(mlo_takeover *x, mlo_exact_heads *h, int64_t i, int64_
             h->mask);
     mlo_array *a = mlo_exact_whole(x, x->in->body, reader, h->mask, i);
     if (!a) return mlo_failed(m);
-    const int64_t t = h->keys, count = mlo_array_count(a);
+    const int64_t t = x->tokens, keys = h->keys, count = mlo_array_count(a);
     const int64_t columns = a->rank ? a->dims[a->rank - 1] : 1,
                   rows = a->rank > 1 ? a->dims[a->rank - 2] : 1;
     const int64_t copies = count / mlo_max(1, columns * rows);
-    int ok = count > 0;
-    for (int64_t k = 0; ok && k < copies * t * t; k++) {
-        const int64_t query = k / t % t, key = k % t,
-                      v = mlo_get(a,
-                          (k / (t * t) * rows + (rows > 1 ? query : 0)) * columns
-                              + (columns > 1 ? key : 0));
+    int ok = count > 0, seen = 0;
+    for (int64_t k = 0; ok && k < copies * t * keys; k++) {
+        const int64_t query = k / keys % t, key = k % keys;
+        const int behind = key > query + keys - t;
+        const int64_t v = mlo_get(a,
+            (k / (t * keys) * rows + (rows > 1 ? query : 0)) * columns + (columns > 1 ? key : 0));
         if (!k) add[0] = add[1] = v;
-        if (k == 1 && key > query) add[1] = v;
-        ok = v == add[key > query];
+        if (behind && !seen++) add[1] = v;
+        ok = v == add[behind];
         if (!ok)
             mlo_fail(m, MLO_E_UNSUPPORTED, reader,
                 "mask '%s' adds %lld for query %lld and key %lld in iteration %lld, and %lld "
@@ -484,7 +638,7 @@ static int mlo_exact_mask(mlo_takeover *x, mlo_exact_heads *h, int64_t i, int64_
                 "hardware adds one number to scores of keys up to the query, one to those behind "
                 "it",
                 h->mask, (long long)v, (long long)query, (long long)key, (long long)i,
-                (long long)add[key > query]);
+                (long long)add[behind]);
     }
     mlo_array_free(m, a);
     if (add[0] != add[1]) h->hide = 2;
@@ -672,7 +826,8 @@ static int mlo_exact_head_inputs(
     if (q->m->error.code || mlo_attr_int(q->m, n, "heads", h->heads)
         || mlo_attr_int(q->m, n, "weight_bits", h->bits[0])
         || mlo_attr_int(q->m, n, "least_bits", h->bits[1])
-        || (h->hide && mlo_attr_int(q->m, n, "hide", h->hide)))
+        || (h->hide && mlo_attr_int(q->m, n, "hide", h->hide))
+        || (h->keys > x->tokens && mlo_attr_int(q->m, n, "past", h->keys - x->tokens)))
         return mlo_failed(q->m);
     return mlo_inputs(q->m, n, in, 7);
 }
@@ -708,8 +863,12 @@ static mlo_exact_value *mlo_exact_attention(
     for (int k = 0; k < 3 && !m->error.code; k++) {
         const mlo_exact_value *v = mlo_exact_of_heads(x, &h, k);
         if (!v) return NULL;
-        u.in[k] = v->name;
+        u.in[k] = k && h.cache[k].past ? h.cache[k].name : v->name;
     }
+    if (!m->error.code && !h.cache[1].past != !h.cache[2].past)
+        mlo_fail(m, MLO_E_UNSUPPORTED, h.scores,
+            "a past '%s' of %s alone; attention keeps keys and values side by side",
+            h.cache[h.cache[1].past ? 1 : 2].past, h.cache[1].past ? "keys" : "values");
     for (int64_t c = 0; c < h.d && !m->error.code; c++)
         if (h.order[0][c] != h.order[1][c])
             mlo_fail(m, MLO_E_UNSUPPORTED, h.scores,
@@ -719,6 +878,6 @@ static mlo_exact_value *mlo_exact_attention(
     if (m->error.code) return NULL;
     if (mlo_exact_head_tables(x, &h, name)) return NULL;
     x->q->keys[0].bits = mlo_intern(m, "mlo_mask");
-    x->q->r.tokens = x->tokens;
+    x->q->r.tokens = h.keys;
     return mlo_exact_finish(x, &u, &w->done, name, &own);
 }

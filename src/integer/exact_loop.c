@@ -1,7 +1,9 @@
 /* exact_loop: a loop whose numbers are integers already, from its result back to what it carries.
  *
  * in:  a body of Deeploy's dialect, or one that says that its numbers are integers.
- * out: the loop as kernels (exact.c, exact_heads.c), quantized in front of it and dequantized behind it by steps of 1.
+ * out: the loop as kernels (exact.c, exact_heads.c), quantized in front of it and dequantized behind it by steps of 1;
+ *     so are keys and values of earlier tokens that come into each iteration, and those that leave it: in the order of
+ *     channels that the network has.
  *
  * invariant: each value is made once; what no kernel makes is refused, with the node.
  * example: mlo_exact_new asks: a chain of functions behind a linear layer? a norm? heads? a sum?
@@ -115,6 +117,133 @@ static int mlo_exact_turn(
         || mlo_node_output(m, n, out) || mlo_graph_add(m, list, n);
 }
 
+/* ---- keys and values that stay ------------------------------------------------ */
+
+/* The outer values that a cache is: what comes into the old loop, and what leaves it; NULL: nothing does. */
+static const char *mlo_exact_outside(const mlo_takeover *x, const char *inside, int leaves) {
+    const mlo_scan *s = &x->q->scan;
+    const size_t n = leaves ? s->body->n_output : s->body->n_input;
+    for (size_t k = s->n_state; inside && k < n; k++)
+        if ((leaves ? s->body->output[k] : s->body->input[k])->name == inside)
+            return leaves ? s->node->output[k] : s->node->input[k];
+    return NULL;
+}
+
+/* A node of one input with a list of numbers: an attribute `perm`, or (Gather of the last axis) a second input. */
+static int mlo_exact_moved(mlo_takeover *x, mlo_graph *list, const char *op, const char *in,
+    const char *out, const int64_t *numbers, int64_t count) {
+    mlo *m = x->q->m;
+    const int gathers = mlo_eq(op, "Gather");
+    const char *index = out ? mlo_format(m, "%s_index", out) : NULL;
+    mlo_array *a = index ? mlo_array_new(m, MLO_INT64, 1, &count) : NULL;
+    mlo_node *n = a ? mlo_node_new(m, op, out) : NULL;
+    if (a) memcpy(a->data, numbers, (size_t)count * sizeof *numbers);
+    if (n && !mlo_node_input(m, n, in)
+        && (gathers ? !mlo_attr_int(m, n, "axis", -1)
+                    && !mlo_graph_init(m, x->q->scan.outer, mlo_tensor_from(m, index, a))
+                    && !mlo_node_input(m, n, index)
+                    : !mlo_attr_ints(m, n, "perm", numbers, (size_t)count))
+        && !mlo_node_output(m, n, out))
+        mlo_graph_add(m, list, n);
+    mlo_array_free(m, a);
+    return mlo_failed(m);
+}
+
+/* Channels in the order that the kernels have, or back in the network's: *name becomes what that is called. */
+static int mlo_exact_channels_in(
+    mlo_takeover *x, mlo_graph *list, const mlo_exact_cache *c, const char **name, int back) {
+    mlo *m = x->q->m;
+    const int64_t n = c->heads * c->d;
+    const char *in = *name;
+    if (mlo_is_identity(c->order, c->d)) return 0;
+    int64_t *order = (int64_t *)mlo_scratch(m, (size_t)n, sizeof *order);
+    for (int64_t k = 0; order && k < n; k++) {
+        const int64_t from = k / c->d * c->d + c->order[k % c->d];
+        order[back ? from : k] = back ? k : from;
+    }
+    *name = mlo_format(m, "%s_ordered", in);
+    if (order) mlo_exact_moved(x, list, "Gather", in, *name, order, n);
+    mlo_scratch_free(m, order);
+    return mlo_failed(m);
+}
+
+static const int64_t mlo_exact_heads_first[] = { 0, 1, 3, 2, 4 };
+
+/* A past of all iterations, [.., heads, tokens, d] floats, as the loop takes it. */
+static int mlo_exact_comes(mlo_takeover *x, mlo_graph *list, const mlo_exact_cache *c) {
+    mlo *m = x->q->m;
+    const int64_t all = x->q->scan.iterations;
+    const char *from = mlo_exact_outside(x, c->past, 0);
+    const mlo_form heads = { MLO_FLOAT, 5, { all, 1, c->heads, c->tokens, c->d } };
+    const mlo_form rows = { MLO_FLOAT, 4, { all, 1, c->tokens, c->heads * c->d } };
+    const char *a = mlo_format(m, "%s_heads", from), *b = mlo_format(m, "%s_tokens", from);
+    const char *r = mlo_format(m, "%s_rows", from);
+    mlo_inform(m, "'%s' is taken to be integers of %d bits, as those that layers put behind it",
+        from, c->bits);
+    return m->error.code || mlo_reshape_edge(x->q, list, from, a, &heads)
+        || mlo_exact_moved(x, list, "Transpose", a, b, mlo_exact_heads_first, 5)
+        || mlo_reshape_edge(x->q, list, b, r, &rows) || mlo_exact_channels_in(x, list, c, &r, 0)
+        || mlo_edge_node(x->q, list, mlo_quantize_kernel.op.name, r, c->stack, 1, c->bits,
+            mlo_exact_type(x, c->name, c->bits));
+}
+
+/* What leaves the loop of keys or values, as floats of the network's own form. */
+static int mlo_exact_goes(mlo_takeover *x, mlo_graph *list, const mlo_exact_cache *c) {
+    mlo *m = x->q->m;
+    const int64_t all = x->q->scan.iterations;
+    const char *to = mlo_exact_outside(x, c->tap, 1), *y = mlo_format(m, "%s_q", to);
+    const mlo_form heads = { MLO_FLOAT, 5, { all, 1, c->keys, c->heads, c->d } };
+    const mlo_form own = mlo_form_of(mlo_value_of(x->q->scan.outer, to));
+    const char *a = mlo_format(m, "%s_rows", to), *b = mlo_format(m, "%s_tokens", to);
+    const char *h = mlo_format(m, "%s_heads", to);
+    return m->error.code || mlo_exact_channels_in(x, list, c, &y, 1)
+        || mlo_edge_node(x->q, list, mlo_dequantize_kernel.op.name, y, a, 1, c->bits,
+            mlo_exact_type(x, c->name, c->bits))
+        || mlo_reshape_edge(x->q, list, a, b, &heads)
+        || mlo_exact_moved(x, list, "Transpose", b, h, mlo_exact_heads_first, 5)
+        || mlo_reshape_edge(x->q, list, h, to, &own);
+}
+
+/* The cache that a value of the old body leaves for; NULL: none. */
+static const mlo_exact_cache *mlo_exact_cache_of(const mlo_takeover *x, const char *tap) {
+    for (size_t k = 0; k < x->n_cache; k++)
+        if (x->cache[k].tap == tap) return &x->cache[k];
+    return NULL;
+}
+
+/* What leaves the new loop: outputs of its body and of its node. */
+static int mlo_exact_taps(mlo_takeover *x) {
+    mlo *m = x->q->m;
+    const mlo_graph *old = x->in->body;
+    for (size_t k = x->q->scan.n_state; k < old->n_output; k++) {
+        const mlo_exact_cache *c = mlo_exact_cache_of(x, old->output[k]->name);
+        if (!c)
+            return mlo_fail(m, MLO_E_UNSUPPORTED, x->q->scan.node,
+                "'%s' leaves every layer of a network of integers; hardware returns what the last "
+                "layer makes, and keys and values of its attention (mlo run and --target c return "
+                "all)",
+                old->output[k]->name);
+        const mlo_form f = { mlo_exact_type(x, c->name, c->bits), 3,
+            { 1, c->keys, c->heads * c->d } };
+        mlo_value_info *out = mlo_info_new(m, c->name, &f);
+        const char *y = mlo_format(m, "%s_q", x->q->scan.node->output[k]);
+        if (!out || !y || !MLO_PUSH(m, x->q->body->output, x->q->body->n_output, out)
+            || mlo_node_output(m, x->q->loop, y))
+            return mlo_failed(m);
+    }
+    return 0;
+}
+
+/* In front of the new loop what comes in of a past, behind it what leaves. */
+static int mlo_exact_caches(mlo_takeover *x, mlo_graph *list, int behind) {
+    for (size_t k = 0; k < x->n_cache; k++) {
+        const mlo_exact_cache *c = &x->cache[k];
+        if (behind ? c->tap && mlo_exact_goes(x, list, c) : c->past && mlo_exact_comes(x, list, c))
+            return mlo_failed(x->q->m);
+    }
+    return mlo_failed(x->q->m);
+}
+
 /* In the place of the old loop: integers of its tokens, the new loop, and back. */
 static int mlo_exact_edges(mlo_takeover *x, mlo_graph *list) {
     mlo_quantizer *q = x->q;
@@ -135,7 +264,8 @@ static int mlo_exact_edges(mlo_takeover *x, mlo_graph *list) {
         || mlo_reshape_edge(q, list, x->grid ? a : in, b, &frame)
         || mlo_edge_node(
             q, list, mlo_quantize_kernel.op.name, b, q->loop->input[0], 1, bits, MLO_INT16)
-        || mlo_node_output(m, q->loop, y) || mlo_graph_add(m, list, q->loop)
+        || mlo_exact_caches(x, list, 0) || mlo_node_output(m, q->loop, y) || mlo_exact_taps(x)
+        || mlo_graph_add(m, list, q->loop) || mlo_exact_caches(x, list, 1)
         || mlo_edge_node(q, list, mlo_dequantize_kernel.op.name, y, c, 1, bits, MLO_INT16)
         || mlo_reshape_edge(q, list, c, x->grid ? d : out, x->grid ? &turned : &f))
         return mlo_failed(m);

@@ -3,8 +3,9 @@
  * in:  q [B, TQ, H*D], k, v [B, TK, KVH*D] int8 or int16, mask [B, TK] bool (true: the key is shown),
  *     p = [N, MO, SO, MP, SP, HP, MR, SR] int32, score [256] int8 (hide: [512]), weight [256] int32.
  *     Attributes: heads = H; kv_heads = KVH (absent: H), as those of Attention; hide = 1: keys whose mask is
- *     false are hidden; hide = 2: those, and key j of query i where j > i; weight_bits: what the largest
- *     weight takes; least_bits: what weight[0], that of a row's largest score, takes at least.
+ *     false are hidden; hide = 2: those, and key j of query i where j > i + past; weight_bits: what the largest
+ *     weight takes; least_bits: what weight[0], that of a row's largest score, takes at least; past = TK - TQ (absent:
+ *     0): so many keys and values in front are those of earlier tokens.
  * out: y [B, TQ, H*D]. Verilog: mlo_attention_table.
  *
  *     r[j] = score[clip((q . k[j] MR + 2^(SR-1)) >> SR) + 128]     of 8 bits; of a hidden key 256 further
@@ -35,12 +36,14 @@ enum {
     MLO_TABLE_NUMBERS,
     MLO_TABLE_SCORES = 256,
     MLO_TABLE_WEIGHT_BITS = 18,
+    MLO_TABLE_PAST = 65534,
     MLO_TABLE_MP_MOST = 65535,
     MLO_TABLE_MR_MOST = 262143
 };
 
 static const char mlo_attention_table_function[] =
-    "AttentionTable <to, lo, hi, heads, weight_bits, least_bits, kv_heads=0, hide=0> (q_, k_, v_, "
+    "AttentionTable <to, lo, hi, heads, weight_bits, least_bits, kv_heads=0, hide=0, past=0> (q_, "
+    "k_, v_, "
     "mask, p, score, "
     "weight) => (y)\n" MLO_ATTENTION_SCORES "products = MatMul (qh, kh)\n"
     "acc_s = Cast <to=7> (products)\n"
@@ -77,7 +80,9 @@ static const char mlo_attention_table_ending[] =
     "tk = Gather (k_shape, i1)\n"
     "q_at = Range (i0, tq, i1)\n"
     "k_at = Range (i0, tk, i1)\n"
-    "q_col = Unsqueeze <axes=[1]> (q_at)\n"
+    "past_ = Constant <value_int=@past> ()\n"
+    "q_own = Add (q_at, past_)\n"
+    "q_col = Unsqueeze <axes=[1]> (q_own)\n"
     "behind_ = Less (q_col, k_at)\n"
     "hide_ = Constant <value_int=@hide> ()\n"
     "hides = Less (i0, hide_)\n"
@@ -132,6 +137,8 @@ static int mlo_attention_tabled(const mlo_node *n) { return mlo_is(n, mlo_attent
 static int mlo_table_hides(const mlo_node *n) { return (int)mlo_int(n, "hide", 0); }
 static int mlo_table_weight_bits(const mlo_node *n) { return (int)mlo_int(n, "weight_bits", 0); }
 static int mlo_table_least_bits(const mlo_node *n) { return (int)mlo_int(n, "least_bits", 0); }
+/* Keys and values of earlier tokens, in front of the frame's own. */
+static int64_t mlo_table_past(const mlo_node *n) { return mlo_int(n, "past", 0); }
 static int64_t mlo_table_scores(const mlo_node *n) {
     return MLO_TABLE_SCORES << (mlo_table_hides(n) > 0);
 }
@@ -167,10 +174,13 @@ static int mlo_table_attributes(mlo *m, const mlo_node *n) {
             bits, least, (int)MLO_TABLE_WEIGHT_BITS);
     if (mlo_table_hides(n) < 0 || mlo_table_hides(n) > 2)
         return mlo_fail(m, MLO_E_DATA, n, "hide %d is not 0, 1 or 2", mlo_table_hides(n));
+    if (mlo_table_past(n) < 0 || mlo_table_past(n) > MLO_TABLE_PAST)
+        return mlo_fail(m, MLO_E_DATA, n, "past %lld is not within 0..%d",
+            (long long)mlo_table_past(n), (int)MLO_TABLE_PAST);
     return 0;
 }
 
-/* One row: query i of one head, of keys and values whose rows are `stride` apart. */
+/* One row: the query that is key i of one head, of keys and values whose rows are `stride` apart. */
 static void mlo_table_row(const mlo_row_tables *t, const mlo_node *n, const mlo_row *r, int64_t i,
     const int32_t *q, const int32_t *k, const int32_t *v, mlo_array *y, int64_t y_at, int64_t *e) {
     for (int64_t j = 0; j < r->tk; j++) {
@@ -207,12 +217,14 @@ static void mlo_table_rows(const mlo_call *c, const mlo_row_tables *t, const int
                 const int64_t at = (f * q->dims[1] + i) * ch + h * r.d;
                 const int64_t kv = f * r.tk * width + h / readers * r.d;
                 r.mask_at = f * r.tk;
-                mlo_table_row(t, c->node, &r, i, x[0] + at, x[1] + kv, x[2] + kv, y, at, e);
+                mlo_table_row(t, c->node, &r, i + mlo_table_past(c->node), x[0] + at, x[1] + kv,
+                    x[2] + kv, y, at, e);
             }
 }
 
 static int mlo_attention_table_run(mlo_call *c) {
     mlo *m = c->m;
+    const int64_t past = mlo_table_past(c->node);
     int32_t p[MLO_TABLE_NUMBERS], weight[MLO_TABLE_SCORES];
     int8_t score[2 * MLO_TABLE_SCORES];
     if (mlo_kernel_inputs(c, 7) || mlo_table_attributes(m, c->node)
@@ -222,6 +234,10 @@ static int mlo_attention_table_run(mlo_call *c) {
         || mlo_kernel_limits(c, mlo_attention_table_limits)
         || mlo_table_check(m, c->node, c->in[5], c->in[6]))
         return mlo_failed(m);
+    if (past && c->in[1]->dims[1] != c->in[0]->dims[1] + past)
+        return mlo_fail(m, MLO_E_SHAPE, c->node,
+            "%lld keys for %lld queries and %lld earlier ones; they are to be as many together",
+            (long long)c->in[1]->dims[1], (long long)c->in[0]->dims[1], (long long)past);
     for (int k = 0; k < MLO_TABLE_NUMBERS; k++) p[k] = (int32_t)mlo_get(c->in[4], k);
     for (int64_t k = 0; k < mlo_table_scores(c->node); k++) score[k] = (int8_t)mlo_get(c->in[5], k);
     for (int k = 0; k < MLO_TABLE_SCORES; k++) weight[k] = (int32_t)mlo_get(c->in[6], k);
@@ -259,6 +275,7 @@ static void mlo_attention_table_rows(const mlo_site *s, mlo_unit *u, int64_t hea
     u->rows.groups = groups;
     u->rows.keys = s->keys;
     u->rows.iterations = 1;
+    u->rows.all = 1;
     u->rows.constants = 3;
     u->rows.moves = MLO_TABLE_MOVES;
     u->rows.steps = steps;
@@ -289,9 +306,10 @@ static int mlo_attention_table_unit(const mlo_site *s, int64_t pe, int64_t simd,
     const int64_t ch = mlo_last_dim(&s->in[0]), heads = mlo_attention_heads(s->node);
     const int64_t kv = mlo_attention_kv_heads(s->node), d = ch / heads, steps = d / simd;
     if (mlo_table_attributes(s->m, s->node)) return mlo_failed(s->m);
-    if (s->caches || s->past)
+    if (s->caches)
         return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node,
-            "keys and values of earlier tokens for an attention of integers; leave --context out");
+            "keys and values that stay on chip, for an attention of integers, whose hidden keys "
+            "count; leave --context out");
     for (int i = 1; i < 3; i++)
         if (s->in_bits[i] != s->in_bits[0])
             return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node,
@@ -309,6 +327,7 @@ static int mlo_attention_table_unit(const mlo_site *s, int64_t pe, int64_t simd,
     mlo_unit_param(u, "LEAST", mlo_table_least_bits(s->node));
     if (mlo_table_hides(s->node)) mlo_unit_param(u, "HIDE", mlo_table_hides(s->node));
     if (kv != heads) mlo_unit_param(u, "KVH", kv);
+    mlo_attention_keeps(s, u);
     u->pe = (int)pe;
     mlo_attention_table_rows(s, u, heads, steps);
     const int64_t row = mlo_max(u->rows.groups * steps, u->rows.divide + 1);

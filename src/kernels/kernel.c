@@ -116,6 +116,7 @@ typedef struct {
 
         int partly; /* 1: not all keys count for all rows (mlo_row_groups) */
         int causal; /* 1: later keys do not */
+        int all; /* 1: all keys of a frame do, and those of a past in front of it */
         int64_t keys; /* tokens of a frame */
         int64_t iterations; /* of reach */
         int64_t stride; /* numbers of an iteration in reach */

@@ -51,7 +51,7 @@ static double mlo_find_simulated(const mlo_view *v) {
     return v->sim ? v->sim->interval : mlo_unsaid;
 }
 static double mlo_find_step(const mlo_view *v) {
-    return v->hw->slots ? (double)v->step[1] : mlo_unsaid;
+    return v->hw->slots && !v->hw->given ? (double)v->step[1] : mlo_unsaid;
 }
 static double mlo_find_multipliers(const mlo_view *v) {
     return (double)mlo_core_multipliers(v->hw);

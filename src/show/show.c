@@ -152,7 +152,7 @@ static void mlo_json_core(const mlo_view *v, mlo_text *t) {
     mlo_printf(t, ",\"parameter_beats\":{\"per_iteration\":%lld,\"per_frame\":%s,\"once\":%lld}",
         (long long)mlo_core_layer_beats(c), mlo_number_text(v->m, mlo_core_frame_beats(c)),
         (long long)(mlo_core_resident_beats(c) * c->scan.iterations));
-    if (c->slots)
+    if (c->slots && !c->given)
         mlo_printf(t,
             ",\"context\":%lld,\"slots\":%lld,\"step\":{\"first\":%lld,\"position\":%lld,"
             "\"sequences\":%lld,\"cycles\":%lld}",

@@ -480,7 +480,7 @@ static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
         mlo_thousands(m, (int64_t)ceil(mlo_core_frame_beats(c))));
     mlo_to_column(t, MLO_LABEL);
     mlo_tell(t, mlo_or_empty(s));
-    if (c->slots) {
+    if (c->slots && !c->given) {
         s = mlo_format(m, "%s: %s cycles at the first position, %s at number %lld",
             v->sequences > 1
                 ? mlo_format(m, "a token of each of %lld sequences", (long long)v->sequences)

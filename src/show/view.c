@@ -515,7 +515,7 @@ static int mlo_view_best(mlo_view *v) {
  * "sequences" say where, and of how many. */
 static int mlo_view_steps(mlo_view *v) {
     const int64_t last = v->hw->chunk - 1;
-    if (!v->hw->slots)
+    if (!v->hw->slots || v->hw->given)
         return mlo_opt(v->m, "position")
             ? mlo_fail_at(v->m, MLO_E_USAGE, NULL,
                   "--position is of a core with caches; give --context, too")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """attention_table: mlo_attention_table against the formulas of its header, in Python's integers: words, order, sidebands, the cycle of the last beat.
 
-Tables are drawn: rising ones for scores, any for weights. Keys are hidden by their bits, by their place, or not at all."""
+Tables are drawn: rising ones for scores, any for weights. Keys are hidden by their bits, by their place, or not at all. PAST: keys are in front of a frame's own."""
 import bench
 
 NAME = "attention_table"
@@ -14,8 +14,8 @@ def clog2(n):
 def clipped(x, bits): return max(-(1 << bits - 1), min((1 << bits - 1) - 1, x))
 
 
-def config(h, d, t, pe, simd, xbits=8, ybits=8, ebits=13, least=None, hide=0, kvh=None, axi=128, step=2):
-    return dict(H=h, KVH=kvh or h, D=d, T=t, PE=pe, SIMD=simd, XBITS=xbits, YBITS=ybits, EBITS=ebits, LEAST=least or ebits, HIDE=hide, AXI_WIDTH=axi, STEP=step)
+def config(h, d, t, pe, simd, xbits=8, ybits=8, ebits=13, least=None, hide=0, kvh=None, axi=128, step=2, past=0):
+    return dict(H=h, KVH=kvh or h, PAST=past, D=d, T=t, PE=pe, SIMD=simd, XBITS=xbits, YBITS=ybits, EBITS=ebits, LEAST=least or ebits, HIDE=hide, AXI_WIDTH=axi, STEP=step)
 
 
 # ---- the model ----------------------------------------------------------------------------
@@ -59,10 +59,12 @@ def draw(rng, c, n, heads, extreme):
 
 
 def stimulus(c, frames, seed, extreme=False, wild=False):
-    """frames: (Tq, Tk, first)"""
+    """frames: (Tq, Tk, first); PAST: keys are the past's and then the queries' own"""
     rng, d, simd, xb, yb = bench.Rng(seed), c["D"], c["SIMD"], c["XBITS"], c["YBITS"]
-    streams = {"q": [], "k": [], "v": [], "c": [], "s": [], "e": [], "golden": []}
+    streams, words = {"q": [], "k": [], "v": [], "c": [], "s": [], "e": [], "golden": []}, []
     for tq, tk, first in frames:
+        start = tk - tq if c["PAST"] else 0
+        words.append(start << 16 | rng.bits(16))
         if first:
             layer = Layer(c, rng, wild)
             for name, beats in zip("cse", layer.beats(c)): streams[name] += beats
@@ -74,15 +76,17 @@ def stimulus(c, frames, seed, extreme=False, wild=False):
                 user = int(first and j == 0) | int(j == len(tokens) - 1) << 1 | int(bits[j] if name == "k" else rng.bits(1)) << 2
                 streams[name] += [user << simd * xb | b for b in bench.beats(x, simd, xb)]
                 if name != "q": continue
-                hidden = [not bits[i] or (c["HIDE"] == 2 and i > j) for i in range(tk)]
+                hidden = [not bits[i] or (c["HIDE"] == 2 and i > start + j) for i in range(tk)]
                 y = []
                 for h in range(c["H"]):
                     own, kv = slice(h * d, (h + 1) * d), slice(h // (c["H"] // c["KVH"]) * d, (h // (c["H"] // c["KVH"]) + 1) * d)
                     y += row(c, layer, x[own], [k[kv] for k in data["k"]], [v[kv] for v in data["v"]], hidden)
                 streams["golden"] += [user << simd * yb | b for b in bench.beats(y, simd, yb)]
     wide = lambda name: c["AXI_WIDTH"] if name in "cse" else simd * (yb if name == "golden" else xb) + 3
-    files = {name + ".hex": bench.hexwords(words, wide(name)) for name, words in streams.items()}
-    args = {"nm" if name == "golden" else "n" + name: len(words) for name, words in streams.items() if name != "v"}
+    files = {name + ".hex": bench.hexwords(beats, wide(name)) for name, beats in streams.items()}
+    if c["PAST"]: files["j.hex"] = bench.hexwords(words, 32)
+    args = {"nm" if name == "golden" else "n" + name: len(beats) for name, beats in streams.items() if name != "v"}
+    args["nj"] = len(words) if c["PAST"] else 0
     return files, dict(args, kbeats=frames[0][1] * c["KVH"] * d // simd, start=loaded(c))
 
 
@@ -157,6 +161,10 @@ GRID = [
     config(4, 4, 12, 5, 1, hide=2, kvh=2),                          # 2 lanes for 5 keys, 4 steps
     config(6, 2, 5, 2, 1, kvh=3, hide=1, ebits=14, least=11),
     config(16, 4, 8, 4, 2, hide=2),                                 # microLlama's
+    config(2, 4, 9, 2, 2, hide=2, past=1),                          # a past in front
+    config(3, 2, 16, 8, 1, hide=2, past=1, axi=64),
+    config(2, 3, 5, 1, 3, past=1),                                  # nothing is hidden
+    config(4, 4, 6, 4, 4, hide=1, kvh=2, past=1),
 ]
 
 
@@ -182,4 +190,4 @@ def main():
 
 if __name__ == "__main__":
     main()
-    bench.end(floor=6, simulations=48)
+    bench.end(floor=8, simulations=64)

@@ -14,7 +14,7 @@ class Door:
 
     def job(self, slot, start, tokens, frame, keys):
         """frame: its tokens' beats; keys: its tokens' mask beats; whether the job is good"""
-        good = slot < self.p["SLOTS"] and 1 <= tokens and start <= self.length.get(slot, 0) and start + tokens <= self.p["CONTEXT"]
+        good = slot < self.p["SLOTS"] and 1 <= tokens and start <= self.length.get(slot, self.p["GIVEN"]) and start + tokens <= self.p["CONTEXT"]
         if not good:
             self.flags[0] = 1
             return False
@@ -32,7 +32,7 @@ class Door:
 def drawn(rng, door, p):
     """a job, good or bad, of the tokens of its frame, likewise"""
     slot = rng.below(p["SLOTS"])
-    length, room = door.length.get(slot, 0), p["CONTEXT"]
+    length, room = door.length.get(slot, p["GIVEN"]), p["CONTEXT"]
     start = [length, length, 0, rng.between(0, length)][rng.below(4)]
     most = room - start
     tokens = min(most, [1, 1, most, rng.between(1, 5)][rng.below(4)])
@@ -124,8 +124,9 @@ def times(p, parts, logs):
 
 
 SHAPES = [dict(), dict(MASK=1), dict(BEATS=3, SLOTS=3, DEEPEST=2), dict(BEATS=3, SLOTS=3, DEEPEST=2, MASK=1), dict(BEATS=2, DEPTH=1, SLOTS=5, CONTEXT=7), dict(BEATS=5, DEPTH=2, WIDTH=20, MASK=1, CONTEXT=40),
-          dict(SLOTS=255, DEEPEST=12, DEPTH=7, CONTEXT=5, MASK=1), dict(CONTEXT=1, SLOTS=2, BEATS=8, DEPTH=3), dict(CONTEXT=65535, SLOTS=8, DEEPEST=32, BEATS=4, WIDTH=32), dict(CONTEXT=64, SLOTS=4, BEATS=1, DEPTH=255, WIDTH=1, MASK=1)]
-SHAPES = [dict(dict(CONTEXT=16, SLOTS=1, DEEPEST=1, BEATS=1, WIDTH=16, DEPTH=4, MASK=0), **shape) for shape in SHAPES]
+          dict(SLOTS=255, DEEPEST=12, DEPTH=7, CONTEXT=5, MASK=1), dict(CONTEXT=1, SLOTS=2, BEATS=8, DEPTH=3), dict(CONTEXT=65535, SLOTS=8, DEEPEST=32, BEATS=4, WIDTH=32), dict(CONTEXT=64, SLOTS=4, BEATS=1, DEPTH=255, WIDTH=1, MASK=1),
+          dict(CONTEXT=12, SLOTS=2, BEATS=2, GIVEN=7)]
+SHAPES = [dict(dict(CONTEXT=16, SLOTS=1, DEEPEST=1, BEATS=1, WIDTH=16, DEPTH=4, MASK=0, GIVEN=0), **shape) for shape in SHAPES]
 
 
 def main():

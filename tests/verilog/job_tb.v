@@ -9,7 +9,7 @@
 `default_nettype none
 module job_tb;
 
-parameter CONTEXT = 16, SLOTS = 1, DEEPEST = 1, BEATS = 1, WIDTH = 8, DEPTH = 4, MASK = 0;
+parameter CONTEXT = 16, SLOTS = 1, DEEPEST = 1, BEATS = 1, WIDTH = 8, DEPTH = 4, MASK = 0, GIVEN = 0;
 localparam QUIET = 500;
 
 reg     clk = 1'b0, rst = 1'b1, core_rst = 1'b1, second = 1'b0, bad = 1'b0;
@@ -49,7 +49,7 @@ tb_source #(.WIDTH(9), .FILE("mask.hex")) u_mask (.clk(clk), .rst(rst), .seed(se
 reg         out_last;
 wire        job_begin, refused, mismatch;
 wire [15:0] job_start, job_bank;
-mlo_job #(.CONTEXT(CONTEXT), .SLOTS(SLOTS), .DEEPEST(DEEPEST), .BEATS(BEATS), .WIDTH(WIDTH), .DEPTH(DEPTH), .MASK(MASK)) dut (
+mlo_job #(.CONTEXT(CONTEXT), .SLOTS(SLOTS), .DEEPEST(DEEPEST), .BEATS(BEATS), .WIDTH(WIDTH), .DEPTH(DEPTH), .MASK(MASK), .GIVEN(GIVEN)) dut (
     .clk(clk), .rst(core_rst),
     .push(push), .push_slot(job[47:40]), .push_start(job[39:16]), .push_tokens(job[15:0]), .room(room),
     .s_axis_tdata(s_data), .s_axis_tvalid(s_valid && in_open), .s_axis_tready(s_ready), .s_axis_tlast(s_last),

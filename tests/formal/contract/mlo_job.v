@@ -82,7 +82,7 @@ inner [1:0] dut.mask.u_key.spare_reg;
     end
     always @(posedge clk)
         for (i = 0; i < SLOTS; i = i + 1)
-            if (rst || (on && s_ending && slot == i)) lengths[16*i +: 16] <= rst ? 0 : start + went + 1;
+            if (rst || (on && s_ending && slot == i)) lengths[16*i +: 16] <= rst ? GIVEN : start + went + 1;
 
     // the frame in the core: begun, out of this module, out of the core
     reg          inside, over;
@@ -151,7 +151,7 @@ inner [1:0] dut.mask.u_key.spare_reg;
         for (i = 0; i < DEPTH; i = i + 1)
             if (i < waiting) assert (jobs[48*i +: 48] == rest[48*i +: 48]);
         for (i = 0; i < SLOTS; i = i + 1)
-            assert (lengths[16*i +: 16] == (dut.known[i] ? mem[16*i +: 16] : 0) && lengths[16*i +: 16] <= CONTEXT);
+            assert (lengths[16*i +: 16] == (dut.known[i] ? mem[16*i +: 16] : GIVEN) && lengths[16*i +: 16] <= CONTEXT);
         if (dut.state != IDLE) assert (now);
         if (dut.state == JUDGE || dut.state == FENCE) begin
             assert (dut.u_queue.held && dut.stop == start + {9'd0, tokens});
