@@ -14,7 +14,7 @@ class Door:
 
     def job(self, slot, start, tokens, frame, keys):
         """frame: its tokens' beats; keys: its tokens' mask beats; whether the job is good"""
-        good = slot < self.p["SLOTS"] and 1 <= tokens and start <= self.length.get(slot, self.p["GIVEN"]) and start + tokens <= self.p["CONTEXT"]
+        good = slot < self.p["SLOTS"] and 1 <= tokens and start <= self.length.get(slot, self.p.get("GIVEN", 0)) and start + tokens <= self.p["CONTEXT"]
         if not good:
             self.flags[0] = 1
             return False
@@ -32,7 +32,7 @@ class Door:
 def drawn(rng, door, p):
     """a job, good or bad, of the tokens of its frame, likewise"""
     slot = rng.below(p["SLOTS"])
-    length, room = door.length.get(slot, p["GIVEN"]), p["CONTEXT"]
+    length, room = door.length.get(slot, p.get("GIVEN", 0)), p["CONTEXT"]
     start = [length, length, 0, rng.between(0, length)][rng.below(4)]
     most = room - start
     tokens = min(most, [1, 1, most, rng.between(1, 5)][rng.below(4)])
