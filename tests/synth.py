@@ -152,7 +152,7 @@ AREAS = ["kernels --pe 1 --simd 1", "kernels --pe 2 --simd 4", "kernels --pe 4 -
          "context/gpt2-d18-eager-dims --context 16 --max-cost 1.15 --pe 1 --simd 2 --slots 2", "context/gemma3-d18-eager-dims-mask --context 16 --max-cost 1.15 --pe 1 --simd 1",
          "context/gpt2-d18-eager-dims --context 16 --pe 1 --simd 2 --slots 2 --kv dram",
          "context/llama-d18-eager-one --context 16 --tokens --pe 1 --simd 1", "families/detr-d18-none-a --pe 2 --simd 2", "conv/poolformer-d18-none-d --pe 2 --simd 3",
-         "families/t5-decoder-d18-eager-none-m --pe 1 --simd 1"]      # models and flags; kernels: one of each; integers: the norms of networks of integers; random N: a core of that seed
+         "families/t5-decoder-d18-eager-none-m --pe 1 --simd 1", "context/llama-d18-eager-one --context 300 --pe 1 --simd 2"]      # models and flags; kernels: one of each; integers: the norms of networks of integers; random N: a core of that seed
 RECORDED = os.path.join(ROOT, "tests", "areas.txt")
 WORST = {"LUT": 0.15, "FF": 0.1, "DSP": 0, "BRAM": 0}                # that a kernel's estimate may be off
 

@@ -470,19 +470,19 @@ def check_narrow():
         t.case("requantized in 32 bits, %s" % flags[0], differ(got, np.array(want)))
 
 
-def weighed(scores, mult, shift, all):
+def weighed(scores, mult, shift, all, bits):
     """A row's weights, as kernels/attention.c defines them; None: a key that does not count."""
     rom = [int(65280 * 2 ** (-f / 64) + 0.5) for f in range(64)]
-    weight = lambda t: rom[t & 63] + (1 << 7 + (t >> 6)) >> 8 + (t >> 6)
+    weight = lambda t: rom[t & 63] + (1 << 15 - bits + (t >> 6)) >> 16 - bits + (t >> 6)
     counting = [s for s in scores if s is not None]
-    if not counting: return [255 * all] * len(scores)
+    if not counting: return [weight(0) * all] * len(scores)
     return [0 if s is None else weight(min((max(counting) - s) * mult + (1 << shift - 1) >> shift, 4095)) for s in scores]
 
 
 def check_weights():
     """mlo_softmax_weigh_narrow against Python's integers: rows of scores as far apart as it is said to take, of keys of which some do not count."""
     texts = "".join('#include "%s"\n' % os.path.join(t.root, "src/exact/%s.c" % f) for f in ("round", "softmax"))
-    code = t.write("weights.c", "#include <stdint.h>\n%sint64_t row(int32_t *p, int lt, int all, int part, int32_t *e, int n) {\n    const mlo_row_rounding r = { p, lt, 0, 0, 0, all };\n"
+    code = t.write("weights.c", "#include <stdint.h>\n%sint64_t row(int32_t *p, int lt, int all, int bits, int part, int32_t *e, int n) {\n    const mlo_row_rounding r = { p, lt, 0, 0, 0, all, bits };\n"
                    "    return mlo_softmax_weigh_narrow(&r, part, e, n);\n}\n" % texts)
     rng, rows = np.random.default_rng(11), []
     for part in range(1, 17):
@@ -492,17 +492,17 @@ def check_weights():
                 n = int(rng.integers(1, 70))
                 scores = rng.integers(-most, most + 1, n) >> rng.integers(0, 30, n)
                 scores[:2] = (most, -most)[:n]
-                rows.append((part, shift, mult, all, [int(s) if rng.random() < seen else None for s in scores]))
+                rows.append((part, shift, mult, all, (8, 12)[len(rows) % 2], [int(s) if rng.random() < seen else None for s in scores]))
     for flags in ["-O0", "-fsanitize=undefined", "-fno-sanitize-recover=all"], ["-O3"], ["-O3", "-march=native"]:
         library, wrong = t.at("weights%s.so" % flags[-1]), []
         subprocess.run(["gcc", "-std=c99", *flags, "-shared", "-fPIC", "-o", library, code], check=True)
         call = ctypes.CDLL(library).row
         call.restype = ctypes.c_int64
-        for part, shift, mult, all, scores in rows:
+        for part, shift, mult, all, bits, scores in rows:
             e, p = np.array([-(1 << 30) if s is None else s for s in scores], np.int32), np.array([mult, shift, 30000, 26], np.int32)
-            share = call(ctypes.c_void_p(p.ctypes.data), 5, all, part, ctypes.c_void_p(e.ctypes.data), len(e))
-            want = weighed(scores, mult, shift, all)
-            if list(e) != want or share != (30000 << 13) // (sum(want) or 255): wrong.append("part %d, shift %d, mult %d, %d keys" % (part, shift, mult, len(e)))
+            share = call(ctypes.c_void_p(p.ctypes.data), 5, all, bits, part, ctypes.c_void_p(e.ctypes.data), len(e))
+            want = weighed(scores, mult, shift, all, bits)
+            if list(e) != want or share != (30000 << 5 + bits) // (sum(want) or 255 << bits - 8): wrong.append("%d bits, part %d, shift %d, mult %d, %d keys" % (bits, part, shift, mult, len(e)))
         t.case("weights in 32 bits, %s" % " ".join(flags[:2]), "; ".join(wrong[:3]) if wrong or len(rows) < 300 else "")
 
 

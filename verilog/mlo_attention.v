@@ -9,14 +9,14 @@
 //          keys j < start are those of the jobs before, and the bias is that of i, too
 //   mx   = max s[j] over the keys that count
 //   t[j] = ((mx - s[j]) * MS + 2^(SS-1)) >> SS, at most 4095      unit: 1/64 octave
-//   e[j] = round(255 * 2^(-t[j]/64)) if key j counts, else 0      (mlo_exp2 has the exact form)
-//   R    = floor(MO * 2^(LT+8) / sum_j e[j]),  LT = clog2(T)
+//   e[j] = round(255 * 2^(EBITS-8) * 2^(-t[j]/64)) if key j counts, else 0      (mlo_exp2 has the exact form)
+//   R    = floor(MO * 2^(LT+EBITS) / sum_j e[j]),  LT = clog2(T)
 //   y[d] = clip((sum_j e[j]*v[j][d] * R + 2^(SO-1)) >>> SO)       YBITS signed
 // Head h of the queries reads head h / (H/KVH) of the keys and values.
 // BIAS = 1: s[j] = sum_d q[d] * k[j][d] + b[h][i][j] * 2^SHIFT for the frame's query i, b of BIASH = H heads (1: all have the same)
 //          and BIAST = T queries (1: all have the same). Where b is -2^15 the key does not count. A row of which no key counts gives y = 0
 // CAP = 1: a score is under a soft cap, s[j] = C(clip((s[j] * MC + 2^(SC-1)) >>> SC)), C(u) = 65535 tanh(u / 8192) (mlo_attention_cap has the exact form)
-// Rounded on the way: t (1/64 octave), e (8 bits), R (16 bits or more); everything else is exact.
+// Rounded on the way: t (1/64 octave), e (EBITS bits, 8 or 12), R (16 bits or more); everything else is exact.
 // PROB = 1 rounds the probabilities of a row as a quantized source does, ROUND = 1 its scores, too:
 //   s[j] = clip(((s[j] * MR + 2^(SR-1)) >>> SR) + ZR) to 8 bits, if ROUND, mx of those
 //   t[j] = ((mx - s[j]) * MS + 2^(SS-1)) >> SS, at most 2^17 - 1  unit: 1/4096 octave
@@ -79,7 +79,7 @@
 //             CACHE: none more (a job's bank and first group are found by shifted additions)
 // Legal       H, T >= 1; SIMD divides D; PE in 1..T; XBITS, YBITS in 2..16; STEP >= 1;
 //             0 <= MS, MO < 2^16; 1 <= SS, SO, SP, SR <= 62; 0 <= MP < 2^15, MR < 2^18, HP < 2^8; ZR of 8 bits, signed; ROUND only with PROB;
-//             KVH divides H; CAUSAL, BAND: a frame of Q has no more tokens than its K; 0 <= BACK, AHEAD < T;
+//             KVH divides H; EBITS is 8 or 12; CAUSAL, BAND: a frame of Q has no more tokens than its K; 0 <= BACK, AHEAD < T;
 //             CAP: PROB = BIAS = 0; 0 <= MC < 2^15, 1 <= SC <= 62;
 //             BIAS: PROB = BAND = 0, a frame of Q has no more tokens than T; SHIFT in 0..23
 //             PAST = 1: CACHE = 0, and the same of T, PE and `start`; frames of K and V have `start` tokens more than their Q
@@ -112,6 +112,8 @@ module mlo_attention #(
     parameter ROUND = 0,
     // 1: scores are under a soft cap
     parameter CAP = 0,
+    // bits of an exponential without PROB: 8, or, for rows of more than 256 keys, 12
+    parameter EBITS = 8,
     // heads of keys and values
     parameter KVH = H,
     // 1: keys up to the query's own count. 1: keys near it
@@ -180,9 +182,9 @@ localparam WALK  = GW * PARTLY + AW * BAND;         // of what travels with a ro
 localparam SIDE  = 3 + WALK;                        // and with its sideband
 localparam DOTS  = 2 * XBITS + ((D > 1) ? $clog2(D) : 1);   // of a sum of products
 localparam SB    = (BIAS == 0) ? DOTS : 1 + ((DOTS > 17 + SHIFT) ? DOTS : 17 + SHIFT);   // of a score: a distance has a bit less
-localparam EB    = (PROB != 0) ? 18 : 8;            // of e
+localparam EB    = (PROB != 0) ? 18 : EBITS;            // of e
 localparam SUMB  = EB + LT;                         // of the sum of e
-localparam RB    = 17 + LT;                         // of R: MO * 2^(LT+8) / 255, MP * 2^(LT+18) / 262143 at most
+localparam RB    = 17 + LT;                         // of R: MO * 2^(LT+EBITS) / (255 * 2^(EBITS-8)), MP * 2^(LT+18) / 262143 at most
 localparam PAR   = 44 + 30*PROB + 32*ROUND + 22*CAP;         // of the constants of a row
 localparam INFO  = 22 + 30*PROB;                    // of those that go on behind the exponentials
 localparam LATER = 9*PROB + 7*ROUND + 10*CAP;                // cycles
@@ -202,6 +204,7 @@ generate
     if (BIAS < 0 || BIAS > 1 || (BIAS != 0 && (PROB != 0 || BAND != 0))) mlo_error_BIAS_must_be_0_or_1_without_PROB_and_BAND u_bias();
     if (BIAS != 0 && ((BIASH != 1 && BIASH != H) || (BIAST != 1 && BIAST != T))) mlo_error_BIASH_must_be_H_or_1_and_BIAST_T_or_1 u_bias_form();
     if (CAP < 0 || CAP > 1 || (CAP != 0 && (PROB != 0 || BIAS != 0))) mlo_error_CAP_must_be_0_or_1_without_PROB_and_BIAS u_cap();
+    if (EBITS != 8 && EBITS != 12) mlo_error_EBITS_must_be_8_or_12 u_ebits();
     if (SHIFT < 0 || SHIFT > 23) mlo_error_SHIFT_must_be_0_to_23 u_shift();
     if (SIMD < 1 || D < 1 || D % SIMD != 0) mlo_error_SIMD_must_divide_D u_simd();
     if (PROB < 0 || PROB > 1 || ROUND < 0 || ROUND > PROB) mlo_error_PROB_and_ROUND_must_be_0_or_1_and_ROUND_needs_PROB u_prob();
@@ -309,7 +312,7 @@ wire                 ring_room, ring_take, ring_wr_en;
 wire [PE*EB-1:0]     ring_wr_data, ring_rd_data;
 wire [SUMB+INFO+SIDE-1:0] sum_tdata;                // {sideband, [HP, SP, MP,] SO, MO, sum}
 wire                 sum_tvalid, sum_tready;
-mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB), .PROB(PROB), .ROUND(ROUND), .CAP(CAP), .SIDE(SIDE), .PARTLY(EMPTY)) u_softmax (
+mlo_attention_softmax #(.PE(PE), .LANES(LANES), .SB(SB), .SUMB(SUMB), .PROB(PROB), .ROUND(ROUND), .CAP(CAP), .SIDE(SIDE), .PARTLY(EMPTY), .EBITS(EBITS)) u_softmax (
     .clk(clk), .rst(rst),
     .s_score_tdata(score_tdata), .s_score_tvalid(score_tvalid), .s_score_tready(score_tready),
     .s_row_tdata(row_tdata), .s_row_tvalid(row_tvalid),
@@ -349,7 +352,7 @@ mlo_attention_ring #(.DEPTH(RING), .WIDTH(PE*EB), .GW(GW)) u_ring (
     .rd_en(mix_read), .rd_pass(pass_last), .rd_row(row_last), .rd_groups_1(row_groups_1), .rd_data(ring_rd_data)
 );
 mlo_attention_mix #(
-    .H(H), .D(D), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .YBITS(YBITS), .LT(LT), .PROB(PROB), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND), .GW(GW), .AW(AW)
+    .H(H), .D(D), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .YBITS(YBITS), .LT(LT), .PROB(PROB), .EBITS(EBITS), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND), .GW(GW), .AW(AW)
 ) u_mix (
     .clk(clk), .rst(rst),
     .s_row_tdata({r_user, r}), .s_row_tvalid(r_valid), .s_row_tready(r_ready),

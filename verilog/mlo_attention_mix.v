@@ -6,7 +6,7 @@
 // walk is: for every row, for every SIMD channels, for every group. Heads h * H/KVH .. (h+1) * H/KVH - 1
 // of the queries read head h of the values.
 //
-// In   s_row    one word per row: {sideband, SO, R}; R = floor(MO * 2^(LT+8) / sum of weights)
+// In   s_row    one word per row: {sideband, SO, R}; R = floor(MO * 2^(LT+EBITS) / sum of weights)
 //               PROB = 1: {sideband, HP, SP, SO, MO, R}; R = floor(MP * 2^(LT+18) / sum of weights)
 //               CAUSAL or BAND: {[base,] groups - 1, sideband, ..}: the row's groups, and with BAND where they begin
 //      ring_*   the weights (mlo_attention_ring); v_*: the values (mlo_attention_kv)
@@ -14,6 +14,7 @@
 //               PROB = 1: w[j] = min((e[j]*R + 2^(SP-1)) >> SP, HP), y = clip((sum_j w[j]*v[j] * MO + 2^(SO-1)) >>> SO)
 //               DOWN = k: {[base, groups - 1,] sideband, MP, HP, SP, SO, MO, R - 1}; R = ceil(N * 2^k / sum of weights), and
 //               w[j] = min((floor(e[j]*R / 2^k) * MP + 2^(SP-1)) >> SP, HP)
+// A weight has EBITS bits, 8 or 12 (PROB = 1: 18, and 8 where it meets the values).
 // PROB = 1 takes PE more multipliers, as it divides a weight anew in each pass: that saves a second memory of rows,
 // and a stage. The values wait for the weights' 7 cycles (DOWN: 10) in a delay line.
 // Throughput  a row per groups * DS cycles
@@ -35,6 +36,7 @@ module mlo_attention_mix #(
     parameter KVH   = H,        // heads of values, divides H
     parameter CAUSAL = 0,       // 1: rows have groups of their own,
     parameter BAND  = 0,        // 1: and begin where they say
+    parameter EBITS = 8,        // bits of a weight without PROB
     parameter DOWN  = 0,        // with PROB = 1: quotients are exact, of so many places (RB, EB are given)
     // derived, do not set: bits of a group number, of an address in a frame's values
     parameter GW    = 1,
@@ -42,7 +44,7 @@ module mlo_attention_mix #(
     // bits of what a row's word says of its walk, of the word, of a weight
     parameter WALK  = (CAUSAL != 0 || BAND != 0 ? GW : 0) + (BAND != 0 ? AW : 0),
     parameter INB   = RB + 9 + 30*PROB + (DOWN != 0 ? 16 : 0) + WALK,
-    parameter EB    = (PROB != 0) ? 18 : 8
+    parameter EB    = (PROB != 0) ? 18 : EBITS
 ) (
     input  wire                     clk,
     input  wire                     rst,
@@ -69,10 +71,9 @@ module mlo_attention_mix #(
 localparam DS    = D / SIMD;
 localparam LP    = (PE > 1) ? $clog2(PE) : 0;
 localparam LN    = (DOWN != 0) ? 10 : (PROB != 0) ? 7 : 0;        // cycles of the division of weights
-localparam MB    = (PROB != 0) ? 16 : RB;      // bits of the multiplier of sums
-localparam ROWB  = MB + 9;                     // {sideband, SO, R or MO}
-localparam DOTB  = XBITS + 9 + LP;
-localparam AB    = XBITS + 9 + LT;
+localparam MB    = (PROB != 0) ? 16 : RB, ROWB = MB + 9;       // bits of the multiplier of sums; of {sideband, SO, R or MO}
+localparam WB    = (PROB != 0) ? 8 : EBITS;    // of what a value is multiplied with
+localparam DOTB  = XBITS + WB + 1 + LP, AB = XBITS + WB + 1 + LT;
 localparam HW    = (H > 1) ? $clog2(H) : 1;
 localparam FW    = (DS > 1) ? $clog2(DS) : 1;
 localparam SHARE = H / KVH;                    // heads of queries that read a head of values
@@ -174,7 +175,7 @@ always @(posedge clk)
 // ---- weights and values, the cycle after `read`, or LN cycles later, when weights are probabilities -------
 reg                       read1;
 wire                      go_w;
-wire [PE*8-1:0]           weights;
+wire [PE*WB-1:0]          weights;
 wire [PE*SIMD*XBITS-1:0]  values;
 wire [ROWB-1:0]           row;
 genvar p, s;
@@ -221,11 +222,11 @@ always @(posedge clk)
     alive <= rst ? {1+LP{1'b0}} : alive_next[LP:0];
 generate
     for (p = 0; p < PE; p = p + 1) begin : g_weight
-        wire [(p+1)*9-1:0] all;             // unsigned 8 bits = signed 9 bits
+        wire [(p+1)*(WB+1)-1:0] all;        // unsigned WB bits = signed WB + 1 bits
         if (p == 0) begin : g_first
-            assign all = {1'b0, weights[7:0]};
+            assign all = {1'b0, weights[WB-1:0]};
         end else begin : g_next
-            assign all = {1'b0, weights[p*8 +: 8], g_weight[p-1].all};
+            assign all = {1'b0, weights[p*WB +: WB], g_weight[p-1].all};
         end
     end
     for (s = 0; s < SIMD; s = s + 1) begin : g_dot
@@ -238,7 +239,7 @@ generate
                 assign all = {values[(p*SIMD + s)*XBITS +: XBITS], g_value[p-1].all};
             end
         end
-        mlo_dot #(.SIMD(PE), .XBITS(XBITS), .WBITS(9)) u_dot (
+        mlo_dot #(.SIMD(PE), .XBITS(XBITS), .WBITS(WB + 1)) u_dot (
             .clk(clk), .en(dot_go),
             .x(g_value[PE-1].all), .w(g_weight[PE-1].all), .sum(dot)
         );

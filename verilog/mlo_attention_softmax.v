@@ -6,9 +6,10 @@
 //
 // In   s_score, s_row, s_max: see mlo_attention_score. A row starts when its maximum is
 //      known; s_row_tready takes s_row and s_max with the row's last group
-// Out  ring_*   the weights, one word of PE x 8 bits per group (mlo_attention_ring)
+// Out  ring_*   the weights, one word of PE x EB bits per group (mlo_attention_ring)
 //      m_sum    one word per row: {sideband, [HP, SP, MP,] SO, MO, sum}; what goes with the sideband (SIDE) passes.
 //               PARTLY: a row of which no key counts has the sum 0; then the largest weight stands for it
+// Weights have EBITS bits (mlo_exp2), 8 or 12.
 // PROB = 1: weights of 18 bits (mlo_exp2_fine). ROUND = 1: score and maximum are first rounded to 8 bits, ((s * MR + 2^(SR-1)) >> SR) + ZR.
 // CAP = 1: they are first put under a soft cap (mlo_attention_cap), which keeps their order.
 // Throughput  a row per groups * ES cycles
@@ -27,10 +28,11 @@ module mlo_attention_softmax #(
     parameter CAP   = 0,        // 1: scores are under a soft cap
     parameter SIDE  = 3,        // bits of the sideband
     parameter PARTLY = 0,       // 1: it may be that no key of a row counts
+    parameter EBITS = 8,        // bits of a weight without PROB
     // derived, do not set: bits of a row's constants, of those that go on, of a weight
     parameter PAR   = 44 + 30*PROB + 32*ROUND + 22*CAP,
     parameter INFO  = 22 + 30*PROB,
-    parameter EB    = (PROB != 0) ? 18 : 8
+    parameter EB    = (PROB != 0) ? 18 : EBITS
 ) (
     input  wire                 clk,
     input  wire                 rst,
@@ -134,7 +136,7 @@ generate
     if (LF == 0) begin : g_exact
         for (l = 0; l < LANES; l = l + 1) begin : g_exp2
             if (PROB == 0) begin : g_coarse
-                mlo_exp2 #(.SBITS(SB)) u_exp2 (
+                mlo_exp2 #(.SBITS(SB), .EBITS(EBITS)) u_exp2 (
                     .clk(clk), .mx(max_reg), .s(score_reg[l*SB +: SB]), .ok(count_reg[l]),
                     .ms(ms_reg), .ss(ss_reg), .e(e5[l*EB +: EB])
                 );
@@ -185,7 +187,7 @@ generate
             wire [FB:0] mx7 = {all7[FB*LANES+FB-1], all7[FB*LANES +: FB]};
             wire [FB:0] s7  = {all7[l*FB+FB-1], all7[l*FB +: FB]};
             if (PROB == 0) begin : g_coarse
-                mlo_exp2 #(.SBITS(FB + 1)) u_exp2 (.clk(clk), .mx(mx7), .s(s7), .ok(count7[l]), .ms(ms7), .ss(ss7), .e(e5[l*EB +: EB]));
+                mlo_exp2 #(.SBITS(FB + 1), .EBITS(EBITS)) u_exp2 (.clk(clk), .mx(mx7), .s(s7), .ok(count7[l]), .ms(ms7), .ss(ss7), .e(e5[l*EB +: EB]));
             end else begin : g_fine
                 mlo_exp2_fine #(.SBITS(FB + 1)) u_exp2 (.clk(clk), .mx(mx7), .s(s7), .ok(count7[l]), .ms(ms7), .ss(ss7), .e(e5[l*EB +: EB]));
             end
@@ -242,7 +244,7 @@ generate
     if (PARTLY == 0) begin : g_sum
         assign some = sum;
     end else begin : g_some
-        assign some = sum | {{SUMB-EB{1'b0}}, {EB{sum == {SUMB{1'b0}}}}};
+        assign some = sum | {{SUMB-EB{1'b0}}, {8{sum == {SUMB{1'b0}}}}, {EB-8{PROB != 0 && sum == {SUMB{1'b0}}}}};
     end
 endgenerate
 assign m_sum_tdata  = {info, some};

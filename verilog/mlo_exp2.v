@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: MIT
-// mlo_exp2: e = round(255 * 2^-x) of a scaled difference, the exponential of a softmax, one pipelined lane
+// mlo_exp2: e = round(255 * 2^(EBITS-8) * 2^-x) of a scaled difference, the exponential of a softmax, one pipelined lane
 //
 // Contract
 //   t = ((mx - s) * ms + 2^(ss-1)) >> ss, at most 4095      x = t / 64: 6 integer, 6 fraction bits
-//   e = ok ? (ROM[t & 63] + 2^(7+i)) >> (8+i) : 0,  i = t >> 6      (0 .. 255; 0 for i >= 9)
+//   e = ok ? (ROM[t & 63] + 2^(15-EBITS+i)) >> (16-EBITS+i) : 0,  i = t >> 6
+//                                                           (EBITS = 8: 0 .. 255, 0 for i >= 9; 12: 0 .. 4080, 0 for i >= 13)
 //   ROM[f] = round(65280 * 2^(-f/64)); 65280 = 255 * 256
 //
 // Base 2, because its integer part is a shift; ms and ss bring log2(e) and all scales.
 // Throughput  one value per cycle
 // Latency     exactly 5 cycles
 // Stall       none (no handshake: see mlo_attention)
-// Error       |e - 255 * 2^(-t/64)| < 0.51: rounding to 8 bits, plus the ROM's 1/512
-// Legal       SBITS >= 2; 0 <= mx - s < 2^(SBITS-1); 1 <= ss <= 62
+// Error       |e - 255 * 2^(EBITS-8) * 2^(-t/64)| < 0.51 (EBITS = 12: 0.54): rounding to EBITS bits, plus half of the ROM's last place, 2^(EBITS-17)
+// Legal       EBITS is 8 or 12; SBITS >= 2; 0 <= mx - s < 2^(SBITS-1); 1 <= ss <= 62
 `default_nettype none
 module mlo_exp2 #(
     // bits of a score (signed)
-    parameter SBITS = 20
+    parameter SBITS = 20,
+    // bits of the exponential
+    parameter EBITS = 8
 ) (
     input  wire             clk,
     input  wire [SBITS-1:0] mx,     // the row's largest score
@@ -23,12 +26,15 @@ module mlo_exp2 #(
     input  wire             ok,     // it counts
     input  wire [15:0]      ms,
     input  wire [5:0]       ss,
-    output wire [7:0]       e
+    output wire [EBITS-1:0] e
 );
 
 generate
     if (SBITS < 2) begin : g_error
         mlo_error_SBITS_must_be_at_least_2 u_error();
+    end
+    if (EBITS != 8 && EBITS != 12) begin : g_ebits
+        mlo_error_EBITS_must_be_8_or_12 u_ebits();
     end
 endgenerate
 
@@ -81,17 +87,17 @@ always @(posedge clk)
 // 4: the fraction's power, looked up; 5: the integer part's, shifted; rounded the same way
 reg [15:0] rom4;
 reg [5:0]  i4;
-reg [7:0]  e5;
-wire [8:0] twice4 = rom4[15:7] >> i4;           // twice the result, at most 510
-wire [8:0] round4 = twice4 + 9'd1;
+reg [EBITS-1:0] e5;
+wire [EBITS:0]  twice4 = rom4[15:15-EBITS] >> i4;      // twice the result, at most 510 (EBITS = 12: 8160)
+wire [EBITS:0]  round4 = twice4 + {{EBITS{1'b0}}, 1'b1};
 always @(posedge clk) begin
     rom4 <= ROM[t3[5:0]*16 +: 16];
     i4   <= t3[11:6];
-    e5   <= ok4 ? round4[8:1] : 8'd0;
+    e5   <= ok4 ? round4[EBITS:1] : {EBITS{1'b0}};
 end
 assign e = e5;
 
-wire unused = &{1'b0, difference[SBITS-1], twice2, round2[13], round2[0], round4[0], rom4[6:0]};
+wire unused = &{1'b0, difference[SBITS-1], twice2, round2[13], round2[0], round4[0], rom4[14-EBITS:0]};
 
 `ifdef FORMAL
     // The two rounding shifts against the header's formulas, computed wide.
@@ -103,7 +109,7 @@ wire unused = &{1'b0, difference[SBITS-1], twice2, round2[13], round2[0], round4
     wire [79:0]  f_one = 1;
     wire [79:0]  f_t = (f_p3 + (f_one << f_sh3)) >> (f_sh3 + 7'd1);
     wire [79:0]  f_rom = ROM[f_t5[5:0]*16 +: 16];
-    wire [79:0]  f_e = (f_rom + (f_one << (7'd7 + f_t5[11:6]))) >> (7'd8 + f_t5[11:6]);
+    wire [79:0]  f_e = (f_rom + (f_one << (15 - EBITS + f_t5[11:6]))) >> (16 - EBITS + f_t5[11:6]);
     always @(posedge clk) begin
         f_past <= 1'b1;
         f_two  <= f_past;
@@ -118,8 +124,8 @@ wire unused = &{1'b0, difference[SBITS-1], twice2, round2[13], round2[0], round4
         if (f_past) assert (rom4 == ROM[f_t4[5:0]*16 +: 16] && i4 == f_t4[11:6]);
         if (f_two && f_sh3 <= 6'd61) assert (t3 == (f_t > 80'd4095 ? 80'd4095 : f_t));
         if (f_two) assert (e5 == (f_ok5 ? f_e : 80'd0));
-        cover (f_two && e5 == 8'd255 && f_p3 != 0 && t3 == 12'd4095);           // a difference of nearly nothing, then one too large
-        cover (f_two && e5 == 8'd1);
+        cover (f_two && e5 == 255 << (EBITS - 8) && f_p3 != 0 && t3 == 12'd4095);           // a difference of nearly nothing, then one too large
+        cover (f_two && e5 == 1);
     end
 `endif
 endmodule

@@ -1,4 +1,4 @@
-/* sum[c] = the weighted sum of n values of d channels, four of them at a time. A weight is at most 255. Four without
+/* sum[c] = the weighted sum of n values of d channels, four of them at a time. A weight is at most 4080. Four without
  * any weight are left out; that this may be also keeps gcc from jamming rounds together, which takes it twice as long. */
 static void @NAME@_mix(const @E@ *restrict e, const @W@ *restrict v, int row, int n, int d, @SUM@ *restrict sum) {
     for (int c = 0; c < d; c++) sum[c] = 0;

@@ -109,12 +109,13 @@ static mlo_c_widths mlo_c_widths_of(const mlo_element *el) {
 /* Products that a sum of 32 bits holds: of 8 by 8 bits 65536, of 8 by 16 bits 256. */
 enum { MLO_C_NARROW = 65536, MLO_C_MIXED = 256, MLO_C_WIDE = 32768 };
 
-/* Does a sum of weights (windows: products; attention: 8 bits by values) fit 32 bits? */
+/* Does a sum of weights (windows: products; attention: 8 or 12 bits by values) fit 32 bits? */
 static int mlo_c_sum_fits(const mlo_element *el, const mlo_c_widths *w) {
     if (el->kernel->kind == MLO_KERNEL_WINDOW)
         return el->site.in[1].dims[1] * el->site.in[1].dims[2]
             <= (w->in[0] == 8 ? MLO_C_NARROW : MLO_C_MIXED);
-    return el->site.keys <= (w->in[2] == 8 ? MLO_C_WIDE : MLO_C_MIXED / 2);
+    const int finer = mlo_attention_tabled(el->node) ? 0 : mlo_attention_weight_bits(el->node) - 9;
+    return el->site.keys <= (w->in[2] == 8 ? MLO_C_WIDE : MLO_C_MIXED / 2) >> finer;
 }
 
 /* The `part` of an element's requantization, of an attention's scores; 0: that takes 64 bits, or there is none. */
@@ -278,9 +279,8 @@ static void mlo_c_attention(mlo_c_writer *w, int i) {
     else
         mlo_line(w->e,
             "%s    .round = { .p = %s, .lt = %d, .probs = %d, .rounded = %d, .capped = %d, .all = "
-            "%d "
-            "}, .part = %d,",
-            margin, p, r.lt, r.probs, r.rounded, r.capped, r.all, mlo_c_part_of(w, el));
+            "%d, .bits = %d }, .part = %d,",
+            margin, p, r.lt, r.probs, r.rounded, r.capped, r.all, r.bits, mlo_c_part_of(w, el));
     mlo_line(w->e, "%s    .lo = %lld, .hi = %lld };", margin, (long long)mlo_kernel_low(n),
         (long long)mlo_kernel_high(n));
     mlo_line(w->e,

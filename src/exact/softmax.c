@@ -49,6 +49,7 @@ typedef struct {
     int rounded; /* 1: its scores, too */
     int capped; /* 1: scores are under a soft cap */
     int all; /* 1: where no key counts, all do */
+    int bits; /* of an exponential: 8, 12; if probs: 18 */
 } mlo_row_rounding;
 
 /* The score of a key that does not count: lower than any other; and of 32 bits. */
@@ -56,11 +57,11 @@ typedef struct {
 #define MLO_NEVER_NARROW (-((int32_t)1 << 30))
 enum { MLO_CAP_MOST = 65535, MLO_BIAS_HIDES = -32768, MLO_FAR = 4095 };
 
-/* 255 * 2^(-t/64), rounded: half of the last place is added where there is one place more. */
-static inline int32_t mlo_exp2_weight(int32_t t) {
+/* 255 * 2^(bits - 8 - t/64), rounded: half of the last place is added where there is one place more. */
+static inline int32_t mlo_exp2_weight(int32_t t, int bits) {
     static const int32_t rom[64] = { MLO_EXP2_ROM };
     const int32_t i = t >> 6 < 20 ? t >> 6 : 20;
-    return ((rom[t & 63] >> (7 + i)) + 1) >> 1;
+    return ((rom[t & 63] >> (15 - bits + i)) + 1) >> 1;
 }
 
 /* 262143 * 2^(-t/4096), rounded: between two points of the table on a straight line. */
@@ -72,7 +73,7 @@ static inline int64_t mlo_exp2_fine_weight(int64_t t) {
 }
 static inline int64_t mlo_softmax_weight(const mlo_row_rounding *r, int64_t t) {
     return r->probs ? mlo_exp2_fine_weight(t < 131071 ? t : 131071)
-                    : mlo_exp2_weight((int32_t)(t < MLO_FAR ? t : MLO_FAR));
+                    : mlo_exp2_weight((int32_t)(t < MLO_FAR ? t : MLO_FAR), r->bits);
 }
 
 /* 65535 tanh(u / 8192), rounded: between two points of the table on a straight line. */
@@ -115,7 +116,7 @@ static inline int64_t mlo_softmax_weights(const mlo_row_rounding *r, int64_t *e,
  * whose shift is p[3]. */
 static inline int64_t mlo_softmax_weigh(const mlo_row_rounding *r, int64_t *e, int64_t n) {
     const int64_t total = mlo_softmax_weights(r, e, n);
-    if (!r->probs) return ((int64_t)r->p[2] << (r->lt + 8)) / total;
+    if (!r->probs) return ((int64_t)r->p[2] << (r->lt + r->bits)) / total;
     const int64_t share = ((int64_t)r->p[4] << (r->lt + 18)) / total;
     for (int64_t j = 0; j < n; j++) e[j] = mlo_requantize(e[j], share, r->p[5], 0, r->p[6]);
     return r->p[2];
@@ -135,8 +136,8 @@ static inline int64_t mlo_softmax_weigh_narrow(
         const int32_t t = mlo_requantize_narrow(below, mult, shift, part, 0, MLO_FAR);
         e[j] = e[j] == MLO_NEVER_NARROW ? never : t;
     }
-    for (int j = 0; j < n; j++) total += e[j] = mlo_exp2_weight(e[j]);
-    return ((int64_t)r->p[2] << (r->lt + 8)) / (total ? total : mlo_exp2_weight(0));
+    for (int j = 0; j < n; j++) total += e[j] = mlo_exp2_weight(e[j], r->bits);
+    return ((int64_t)r->p[2] << (r->lt + r->bits)) / (total ? total : mlo_exp2_weight(0, r->bits));
 }
 
 /* ---- as a network of integers rounds -------------------------------------------------------- */

@@ -682,8 +682,8 @@ static int mlo_attention_scales(mlo_quantizer *q, const mlo_sublayer *b) {
 
 /* Computes the constants of one iteration: see kernels/attention.c. score: what one unit of q k is
  * in the softmax, or in the tanh of a cap; v, y: the steps of the values and of the result. */
-static void mlo_attention_numbers(
-    const mlo_sublayer *b, int64_t i, int lt, double score, double v, double y, int32_t *p) {
+static void mlo_attention_numbers(const mlo_sublayer *b, int64_t i, int lt, int exp_bits,
+    double score, double v, double y, int32_t *p) {
     const mlo_given *w = b->probs_given, *s = w ? b->scores_given : NULL;
     const double octave = 1.4426950408889634;
     const double unit = s ? s->scale[i] : b->cap ? b->cap[i] / (double)MLO_CAP_MOST : score;
@@ -693,8 +693,8 @@ static void mlo_attention_numbers(
     if (w)
         mlo_fixed(v * w->scale[i] / y, 62, &mult[1], &shift[1]);
     else {
-        mlo_fixed(v / y, 62 - lt - 8, &mult[1], &shift[1]);
-        shift[1] += lt + 8;
+        mlo_fixed(v / y, 62 - lt - exp_bits, &mult[1], &shift[1]);
+        shift[1] += lt + exp_bits;
     }
     if (w) {
         mlo_fixed(1 / w->scale[i], 62 - lt - 18, &mult[2], &shift[2]);
@@ -787,16 +787,36 @@ static const char *mlo_quantize_bias(mlo_quantizer *q, const mlo_sublayer *b, ml
     return name;
 }
 
+/* Keys that a row has at most: those of the frame, or of the widest band. */
+static int64_t mlo_row_most(const mlo_quantizer *q, const mlo_sublayer *b, int64_t keys) {
+    int64_t most = 0;
+    if (!b->sight.band) return keys;
+    for (int64_t i = 0; i < q->scan.iterations; i++) {
+        const int64_t ahead = b->sight.causal ? 0 : b->sight.ahead[i];
+        most = mlo_max(most, mlo_min(keys, 1 + b->sight.back[i] + ahead));
+    }
+    return most;
+}
+
+/* Bits of an exponential (kernels/attention.c: what they cost of the result). */
+static int mlo_exp_bits_for(int64_t keys, int lt) {
+    enum { MOST_KEYS = 256 };
+    return keys > MOST_KEYS && lt <= MLO_ATTENTION_WIDE_LT ? MLO_EXP_WIDE : MLO_EXP_BITS;
+}
+
 static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     mlo *m = q->m;
     mlo_signal *s[3], *y = mlo_signal_of(q, b->out);
     for (int i = 0; i < 3; i++) s[i] = mlo_signal_of(q, b->in[i]);
     mlo_form_made made = mlo_made_at(q, y);
     mlo_form f = mlo_body_form(&q->r.in, b->in[1]);
-    int lt = mlo_clog2(mlo_form_count(&f) / f.dims[f.rank - 1]);
+    const int64_t keys = mlo_form_count(&f) / f.dims[f.rank - 1];
+    int lt = mlo_clog2(keys);
     const char *p = mlo_format(m, "%s_p", b->out);
     const int64_t count = b->probs_given ? b->scores_given ? 10 : 7 : b->cap ? 6 : 4;
     const int64_t all = count + 2 * b->sight.band;
+    const int exp_bits = b->probs_given ? MLO_EXP_BITS
+                                        : mlo_exp_bits_for(mlo_row_most(q, b, keys), lt);
     int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &all) : NULL;
     mlo_node *n = data ? mlo_kernel_node(q,
                              b->sight.bias.number ? &mlo_attention_bias_kernel
@@ -810,11 +830,12 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
         return mlo_failed(m);
     if ((b->kv_heads < b->heads && mlo_attr_int(m, n, "kv_heads", b->kv_heads))
         || (b->sight.causal && mlo_attr_int(m, n, "causal", 1))
-        || (b->sight.band && mlo_attr_int(m, n, "band", 1)))
+        || (b->sight.band && mlo_attr_int(m, n, "band", 1))
+        || (exp_bits != MLO_EXP_BITS && mlo_attr_int(m, n, "exp_bits", exp_bits)))
         return mlo_failed(m);
     for (int64_t i = 0; i < q->scan.iterations; i++, data += all) {
-        mlo_attention_numbers(
-            b, i, lt, mlo_score_step(q, b, i), s[2]->narrow_scale[i], made.scale[i], data);
+        mlo_attention_numbers(b, i, lt, exp_bits, mlo_score_step(q, b, i), s[2]->narrow_scale[i],
+            made.scale[i], data);
         if (!b->sight.band) continue;
         data[count] = b->sight.back[i];
         data[count + 1] = b->sight.ahead[i];

@@ -12,16 +12,24 @@
  *                                                     or banded: y = 0)
  *     t[j] = min(((mx - s[j]) MS + 2^(SS-1)) >> SS, 4095)
  *                                                     the distance below mx in 1/64 octaves
- *     e[j] = (ROM[t & 63] + 2^(7+i)) >> (8+i)         i = t >> 6; 255 * 2^(-t/64), rounded;
+ *     e[j] = (ROM[t & 63] + 2^(15-EB+i)) >> (16-EB+i) i = t >> 6; 255 * 2^(EB-8-t/64), rounded;
  *                                                     0 for keys that don't count
- *     R    = floor(MO 2^(LT+8) / sum e)               LT = ceil(log2(longest frame))
+ *     R    = floor(MO 2^(LT+EB) / sum e)              LT = ceil(log2(longest frame))
  *     y[d] = requantize(sum_j e[j] v[j][d]; R, SO)
  *
  * The row is normalised after the weighted sum, so a flat row over many keys keeps the precision
  * that 8-bit probabilities would lose.
  *
- * error: e is within 0.5 + 255 * 0.0055 = 1.9 of 255 exp(..) (rounding, 1/128 octave of t); R
- *     within 2^-14; y half a step more.
+ * EB = exp_bits, the bits of an exponential: 8, or, where a row may have more than 256 keys, 12 (quantize
+ * counts those of the frame, or of its widest band). Up to 2^24 keys, 2^19 with 12 bits.
+ *
+ * error: e is within 0.5 + 255 * 0.0055 = 1.9 of 255 exp(..) (rounding, 1/128 octave of t), with 12
+ *     bits within 0.53 + 4080 * 0.0055 = 23 of 4080 exp(..); R within 2^-14; y half a step more. An
+ *     error that is of t is some share of e, and those of many keys cancel; the half that is of rounding
+ *     is one of the largest e, however small e is, and weights below it are lost, which many keys
+ *     together have much of. Of the mix (relative, L2; scores of deviation 2, measured by
+ *     tests/test_numerics.py against ONNX Runtime's floats), with 8 and with 12 bits: 1.2 and 0.2 %
+ *     at 128 keys, 2.4 and 0.3 % at 512, 6.6 and 0.3 % at 2048, 16 and 1.0 % at 8192.
  * cost: H * max(groups D/SIMD, the divider) cycles a query token; groups: those of PE keys in which
  *     its keys lie, ceil(TK/PE) of them if there is neither causal nor band. A causal frame takes
  *     half the cycles of the square.
@@ -175,13 +183,19 @@
     "fraction = Mod (t, c64)\n"                                                               \
     "i_ = Div (t, c64)\n"                                                                     \
     "c20 = Constant <value_int=20> ()\n"                                                      \
-    "most_e = Constant <value_int=255> ()\n"                                                  \
+    "e_bits = Constant <value_int=@exp_bits> ()\n"                                            \
+    "c8 = Constant <value_int=8> ()\n"                                                        \
+    "c16 = Constant <value_int=16> ()\n"                                                      \
+    "c255 = Constant <value_int=255> ()\n"                                                    \
+    "finer = Sub (e_bits, c8)\n"                                                              \
+    "finer_ = Pow (two_, finer)\n"                                                            \
+    "most_e = Mul (c255, finer_)\n"                                                           \
+    "down = Sub (c16, e_bits)\n"                                                              \
     "tiny = Less (c20, i_)\n"                                                                 \
     "i = Where (tiny, c20, i_)\n"                                                             \
     "rom = Constant <value_ints=[" MLO_TEXT(MLO_EXP2_ROM) "]> ()\n"                           \
                                                           "entry = Gather (rom, fraction)\n"  \
-                                                          "c8 = Constant <value_int=8> ()\n"  \
-                                                          "i8 = Add (i, c8)\n"                \
+                                                          "i8 = Add (i, down)\n"              \
                                                           "unit = Pow (two_, i8)\n"           \
                                                           "unit_half = Div (unit, two_)\n"    \
                                                           "entry_ = Add (entry, unit_half)\n" \
@@ -199,7 +213,7 @@
     "total = Where (empty, most_e, sum_e)\n"
 #define MLO_ATTENTION_NORMALISE           \
     "lt_ = Constant <value_int=@lt> ()\n" \
-    "lt8 = Add (lt_, c8)\n"               \
+    "lt8 = Add (lt_, e_bits)\n"           \
     "top_ = Pow (two_, lt8)\n"            \
     "top = Mul (mo, top_)\n"              \
     "m = Div (top, total)\n"
@@ -317,9 +331,10 @@
     "m = Identity (mo)\n"
 
 /* The three functions, in two texts each: a string of C99 has 4095 characters at most. */
-#define MLO_ATTENTION_BEGIN(name, first)                                                    \
-    name " <to, lo, hi, heads, lt, kv_heads=0, causal=0, band=0> (q_, k_, v_, mask, p) => " \
-         "(y)\n" MLO_ATTENTION_SCORES                                                       \
+#define MLO_ATTENTION_BEGIN(name, more, first)                        \
+    name " <to, lo, hi, heads, lt, kv_heads=0, causal=0, band=0" more \
+         "> (q_, k_, v_, mask, p) => "                                \
+         "(y)\n" MLO_ATTENTION_SCORES                                 \
          MLO_ATTENTION_SEEN(first, "band") MLO_ATTENTION_SEEN_ALL
 /* The numbers of the bias for the frame at hand; those that hide are as if the mask did, and of a row
  * of which no key counts is nothing left. */
@@ -343,26 +358,27 @@
     "scores = Add (products, bd)\n"                   \
     "seen4 = And (keys4, b_seen)\n"
 static const char mlo_attention_bias_function[] =
-    "AttentionBias <to, lo, hi, heads, lt, kv_heads=0, causal=0, band=0, bias_shift=0> (q_, k_, "
+    "AttentionBias <to, lo, hi, heads, lt, kv_heads=0, causal=0, band=0, bias_shift=0, exp_bits=8> "
+    "(q_, k_, "
     "v_, "
     "mask, p, bias) => (y)\n" MLO_ATTENTION_SCORES "yes_ = Constant <value_int=1> ()\n"
     "yes = Cast <to=9> (yes_)\n" MLO_ATTENTION_SEEN(
         4, "yes") "keys4 = And (mask4, inside)\n" MLO_ATTENTION_BIAS;
 static const char mlo_attention_function[] = MLO_ATTENTION_BEGIN(
-    "Attention", 4) "scores = MatMul (qh, kh)\n";
+    "Attention", ", exp_bits=8", 4) "scores = MatMul (qh, kh)\n";
 static const char mlo_attention_ending[] =
     MLO_ATTENTION_DISTANCE MLO_ATTENTION_COARSE MLO_ATTENTION_COUNT MLO_ATTENTION_NORMALISE
     "ed = Cast <to=11> (e)\n" MLO_ATTENTION_MIX;
-static const char mlo_attention_cap_function[] = MLO_ATTENTION_BEGIN(
-    "AttentionCap", 6) "products = MatMul (qh, kh)\n"
-                       "c_rom = Constant <value_ints=[" MLO_TEXT(MLO_TANH_ROM) "]> ()\n";
+static const char mlo_attention_cap_function[] = MLO_ATTENTION_BEGIN("AttentionCap", ", exp_bits=8",
+    6) "products = MatMul (qh, kh)\n"
+       "c_rom = Constant <value_ints=[" MLO_TEXT(MLO_TANH_ROM) "]> ()\n";
 static const char mlo_attention_cap_ending[] = MLO_ATTENTION_UNDER MLO_ATTENTION_DISTANCE
     MLO_ATTENTION_COARSE MLO_ATTENTION_COUNT MLO_ATTENTION_NORMALISE
     "ed = Cast <to=11> (e)\n" MLO_ATTENTION_MIX;
 static const char mlo_attention_probs_function[] = MLO_ATTENTION_BEGIN(
-    "AttentionProbs", 7) "scores = MatMul (qh, kh)\n";
+    "AttentionProbs", "", 7) "scores = MatMul (qh, kh)\n";
 static const char mlo_attention_rounded_function[] = MLO_ATTENTION_BEGIN(
-    "AttentionRounded", 10) "products = MatMul (qh, kh)\n" MLO_ATTENTION_ROUND;
+    "AttentionRounded", "", 10) "products = MatMul (qh, kh)\n" MLO_ATTENTION_ROUND;
 static const char mlo_attention_probs_ending[] =
     MLO_ATTENTION_DISTANCE MLO_ATTENTION_FINE MLO_ATTENTION_COUNT MLO_ATTENTION_PROBABILITIES
     "ed = Cast <to=11> (w)\n" MLO_ATTENTION_MIX;
@@ -415,6 +431,16 @@ static int mlo_attention_constants(const mlo_node *n) {
                                     : 4;
 }
 
+/* Bits of an exponential; the largest one. */
+enum { MLO_EXP_BITS = 8, MLO_EXP_WIDE = 12, MLO_EXP_FINE = 18 };
+static int mlo_attention_exp_bits(const mlo_node *n) {
+    return mlo_attention_probs(n) ? MLO_EXP_FINE : (int)mlo_int(n, "exp_bits", MLO_EXP_BITS);
+}
+static int64_t mlo_attention_exp_most(const mlo_node *n) {
+    const int bits = mlo_attention_exp_bits(n);
+    return bits == MLO_EXP_FINE ? 262143 : 255 * ((int64_t)1 << (bits - MLO_EXP_BITS));
+}
+
 /* Do so many channels of queries, so many of keys make these heads? */
 static int mlo_attention_divides(const mlo_node *n, int64_t q, int64_t k) {
     const int64_t heads = mlo_attention_heads(n), kv = mlo_attention_kv_heads(n);
@@ -425,7 +451,7 @@ static int mlo_attention_divides(const mlo_node *n, int64_t q, int64_t k) {
 static mlo_row_rounding mlo_attention_rounding(const mlo_node *n, const int32_t *p) {
     const mlo_row_rounding r = { p, (int)mlo_int(n, "lt", 0), mlo_attention_probs(n),
         mlo_attention_rounded(n), mlo_attention_capped(n),
-        !mlo_attention_partly(n) && !mlo_attention_biased(n) };
+        !mlo_attention_partly(n) && !mlo_attention_biased(n), mlo_attention_exp_bits(n) };
     return r;
 }
 
@@ -455,6 +481,7 @@ static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t
 /* of 8, of 16 bits: no score is as low as `never` */
 enum {
     MLO_ATTENTION_LT = 24,
+    MLO_ATTENTION_WIDE_LT = 19, /* exponentials of 12 bits: their sum has 31 */
     MLO_ATTENTION_CHANNELS = 32768,
     MLO_ATTENTION_WIDE_CHANNELS = 512,
     MLO_ATTENTION_SHIFT = 40
@@ -504,6 +531,17 @@ static int mlo_bias_check(
         : 0;
 }
 
+/* Is an exponential as wide as there are, for so long frames? */
+static int mlo_exp_bits_check(mlo *m, const mlo_node *n, int64_t lt) {
+    const int64_t bits = mlo_int(n, "exp_bits", MLO_EXP_BITS);
+    const int wide = bits == MLO_EXP_WIDE, most = wide ? MLO_ATTENTION_WIDE_LT : MLO_ATTENTION_LT;
+    if (!wide && bits != MLO_EXP_BITS)
+        return mlo_fail(m, MLO_E_DATA, n, "exp_bits %lld is neither 8 nor 12", (long long)bits);
+    return lt < 0 || lt > most
+        ? mlo_fail(m, MLO_E_DATA, n, "lt %lld is not within 0..%d", (long long)lt, most)
+        : 0;
+}
+
 static int mlo_attention_forms(mlo_call *c) {
     const mlo_array *q = c->in[0], *k = c->in[1], *v = c->in[2], *mask = c->in[3];
     const int64_t heads = mlo_attention_heads(c->node);
@@ -528,9 +566,7 @@ static int mlo_attention_forms(mlo_call *c) {
             "the mask is %s %s; it must be BOOL [%lld, %lld], a bit for each key of each frame",
             mlo_dtype_name(mask->dtype), mlo_dims_text(c->m, mask->rank, mask->dims),
             (long long)q->dims[0], (long long)k->dims[1]);
-    if (lt < 0 || lt > MLO_ATTENTION_LT)
-        return mlo_fail(c->m, MLO_E_DATA, c->node, "lt %lld is not within 0..%d", (long long)lt,
-            MLO_ATTENTION_LT);
+    MLO_TRY(mlo_exp_bits_check(c->m, c->node, lt));
     int most = q->dtype == MLO_INT16 || k->dtype == MLO_INT16 ? MLO_ATTENTION_WIDE_CHANNELS
                                                               : MLO_ATTENTION_CHANNELS;
     if (q->dims[2] / heads > most)
@@ -719,15 +755,22 @@ static void mlo_attention_keeps(const mlo_site *s, mlo_unit *u) {
     u->told = MLO_JOB_BANK;
 }
 
+/* Is lt that of frames of t tokens, and an exponential as wide as there are for it? */
+static int mlo_attention_lengths(const mlo_site *s, int64_t t) {
+    const int64_t lt = mlo_int(s->node, "lt", 0);
+    if (lt != mlo_clog2(t))
+        return mlo_fail(s->m, MLO_E_DATA, s->node, "lt is %lld; for frames of %lld tokens it is %d",
+            (long long)lt, (long long)t, mlo_clog2(t));
+    return mlo_exp_bits_check(s->m, s->node, lt);
+}
+
 static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u) {
     int64_t ch = mlo_last_dim(&s->in[0]);
     int64_t heads = mlo_attention_heads(s->node), kv = mlo_attention_kv_heads(s->node);
     int64_t d = ch / heads;
     int64_t t = s->keys;
     static const char *const ports[3] = { "s_axis_q", "s_axis_k", "s_axis_v" };
-    if (mlo_int(s->node, "lt", 0) != mlo_clog2(t))
-        return mlo_fail(s->m, MLO_E_DATA, s->node, "lt is %lld; for frames of %lld tokens it is %d",
-            (long long)mlo_int(s->node, "lt", 0), (long long)t, mlo_clog2(t));
+    MLO_TRY(mlo_attention_lengths(s, t));
     for (int i = 1; i < 3; i++)
         if (s->in_bits[i] != s->in_bits[0])
             return mlo_fail(s->m, MLO_E_UNSUPPORTED, s->node,
@@ -756,6 +799,8 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
     if (probs) mlo_unit_param(u, "PROB", 1);
     if (rounded) mlo_unit_param(u, "ROUND", 1);
     if (capped) mlo_unit_param(u, "CAP", 1);
+    if (!probs && mlo_attention_exp_bits(s->node) != MLO_EXP_BITS)
+        mlo_unit_param(u, "EBITS", mlo_attention_exp_bits(s->node));
     if (kv != heads) mlo_unit_param(u, "KVH", kv);
     if (mlo_attention_causal(s->node)) mlo_unit_param(u, "CAUSAL", 1);
     if (banded) mlo_unit_param(u, "BAND", 1);
@@ -820,14 +865,15 @@ static void mlo_attention_note_capped(const mlo_attention_bounds *b, mlo_interme
 }
 
 /* Bounds beyond interval arithmetic, because R knows the sum of e: a row's largest score has the
- * largest e, 255 or 262143, so that the sum is that at least, and |sum e v| R <= |v| sum e R <=
- * |v| MO 2^(LT+8). Likewise e R <= MP 2^(LT+18). */
+ * largest e, so that the sum is that at least, and |sum e v| R <= |v| sum e R <= |v| MO 2^(LT+EB).
+ * Likewise e R <= MP 2^(LT+18). */
 static void mlo_attention_note_weights(
     const mlo_site *s, const mlo_attention_bounds *b, mlo_intermediates *l) {
-    mlo_interval e = mlo_from_to(0, 255);
-    mlo_interval top = mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(b->lt + 8)));
+    const int bits = mlo_attention_exp_bits(s->node), places = b->lt + bits;
+    mlo_interval e = mlo_from_to(0, mlo_attention_exp_most(s->node));
+    mlo_interval top = mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(places)));
     mlo_intermediate weights = { "sum e", mlo_sum_of_many(s->keys, e), 1, MLO_IN_INT64,
-        MLO_IN_DOUBLE, 8 + b->lt, 0, "u_softmax.sum_reg" };
+        MLO_IN_DOUBLE, places, 0, "u_softmax.sum_reg" };
     const int capped = mlo_attention_capped(s->node);
     if (capped) {
         mlo_attention_note_capped(b, l);
@@ -838,12 +884,13 @@ static void mlo_attention_note_weights(
         mlo_attention_note_distance(l, b->score, b->sbits - 1,
             "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.d1",
             "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.p2");
-    mlo_note_all(l, "e", e, 1, 8, 0,
+    mlo_note_all(l, "e", e, 1, bits, 0,
         capped ? "u_softmax.g_rounded.g_exp2[0].g_coarse.u_exp2.e5"
                : "u_softmax.g_exact.g_exp2[0].g_coarse.u_exp2.e5");
     mlo_note(l, weights);
-    mlo_note_all(l, "MO * 2^(LT+8)", top, 1, 24 + b->lt, 0, "u_divide.s_n");
-    mlo_note_all(l, "R", mlo_from_to(0, top.hi / 255), 1, 17 + b->lt, 0, "u_divide.out_q_reg");
+    mlo_note_all(l, bits == MLO_EXP_BITS ? "MO * 2^(LT+8)" : "MO * 2^(LT+12)", top, 1, 16 + places,
+        0, "u_divide.s_n");
+    mlo_note_all(l, "R", mlo_from_to(0, top.hi / e.hi), 1, 17 + b->lt, 0, "u_divide.out_q_reg");
 }
 
 static void mlo_attention_note_rounded(const mlo_attention_bounds *b, mlo_intermediates *l) {
@@ -898,16 +945,24 @@ static void mlo_attention_note_bias(
     mlo_note_all(l, "bias * 2^bias_shift", bias, 1, b->sbits, 1, "u_score.start");
 }
 
+/* Bits of what a value is multiplied with, signed. */
+static int mlo_attention_weight_bits(const mlo_node *n) {
+    return 1 + (mlo_attention_probs(n) ? 8 : mlo_attention_exp_bits(n));
+}
+
 static void mlo_attention_intermediates(
     const mlo_site *s, const mlo_unit *u, mlo_intermediates *l) {
     int64_t d = mlo_last_dim(&s->in[0]) / mlo_attention_heads(s->node);
     int bits = s->in_bits[0];
     int lt = mlo_clog2(s->keys);
     int probs = mlo_attention_probs(s->node);
-    int abits = bits + 9 + lt;
+    int exps = mlo_attention_exp_bits(s->node);
+    int wbits = mlo_attention_weight_bits(s->node);
+    int abits = bits + wbits + lt;
     mlo_interval x = mlo_signed_bits(bits);
     mlo_interval qk = mlo_product_of(x, x);
-    mlo_interval w = mlo_product_of(mlo_from_to(0, 255), x);
+    mlo_interval w = mlo_product_of(
+        mlo_from_to(0, probs ? 255 : mlo_attention_exp_most(s->node)), x);
     mlo_interval mix = mlo_sum_of_many(s->keys, w);
     mlo_attention_bounds b = { 2 * bits + (d > 1 ? mlo_clog2(d) : 1), lt, mlo_sum_of_many(d, qk) };
     if (mlo_attention_biased(s->node)) mlo_attention_note_bias(s, &b, l);
@@ -922,12 +977,12 @@ static void mlo_attention_intermediates(
         mlo_attention_note_probs(s, &b, l);
     else
         mlo_attention_note_weights(s, &b, l);
-    mlo_note_hardware(l, "PE products", mlo_sum_of_many(u->pe, w), 1, bits + 9 + mlo_clog2(u->pe),
-        1, "u_mix.g_dot[0].u_dot.sum");
+    mlo_note_hardware(l, "PE products", mlo_sum_of_many(u->pe, w), 1,
+        bits + wbits + mlo_clog2(u->pe), 1, "u_mix.g_dot[0].u_dot.sum");
     mlo_note(l, sums);
     mlo_interval scaled = probs
         ? mlo_product_of(mix, mlo_multipliers)
-        : mlo_product_of(x, mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(lt + 8))));
+        : mlo_product_of(x, mlo_product_of(mlo_multipliers, mlo_from_to(1, mlo_two_to(lt + exps))));
     mlo_note_requantize(l, scaled, abits + (probs ? 17 : 18 + lt),
         "u_mix.g_sum[0].u_requantize.prod2", s->out_bits);
 }
@@ -998,11 +1053,11 @@ static void mlo_attention_walk_area(
     a->ff += (1 + banded) * place + banded * 2 * walk;
 }
 
-/* 2^x of a score's distance to the maximum, a lane: mlo_exp2, mlo_exp2_fine. */
-static void mlo_attention_exp_area(int64_t bits, int fine, mlo_area *a) {
+/* 2^x of a score's distance to the maximum, a lane: mlo_exp2 (wider: of bits beyond 8), mlo_exp2_fine. */
+static void mlo_attention_exp_area(int64_t bits, int fine, int64_t wider, mlo_area *a) {
     enum { LUTS = 100, FFS = 60, FINE_LUTS = 130, FINE_FFS = 150, SHIFTER = 2 };
-    a->lut += bits + SHIFTER * (bits + 15) + (fine ? FINE_LUTS : LUTS);
-    a->ff += 2 * bits + 31 + (fine ? FINE_FFS : FFS);
+    a->lut += bits + SHIFTER * (bits + 15) + (fine ? FINE_LUTS : LUTS + 3 * wider);
+    a->ff += 2 * bits + 31 + (fine ? FINE_FFS : FFS + 2 * wider);
     a->dsp += mlo_product_dsps(bits, 17) + fine;
 }
 
@@ -1028,6 +1083,7 @@ typedef struct {
     int64_t score; /* bits of a sum of products */
     int64_t constants; /* bits of what comes with each row */
     int64_t e; /* bits of an exponential */
+    int64_t weight; /* bits of what a value is multiplied with, signed */
     int64_t sum; /* bits of the exponentials' sum */
     int64_t r; /* bits of the quotient */
     int64_t on; /* bits of what goes on to the last stage */
@@ -1041,13 +1097,14 @@ typedef struct {
 static mlo_attention_widths mlo_attention_widths_of(const mlo_site *s, const mlo_unit *u) {
     const int probs = mlo_attention_probs(s->node), rounded = mlo_attention_rounded(s->node);
     const int64_t lt = mlo_clog2(s->keys), d = u->simd * u->rows.steps;
-    mlo_attention_widths w = { u->pe, u->simd, u->rows.steps, s->in_bits[0], 0, 0, 0, 0, 0, 0, 0,
+    mlo_attention_widths w = { u->pe, u->simd, u->rows.steps, s->in_bits[0], 0, 0, 0, 0, 0, 0, 0, 0,
         probs, rounded, mlo_attention_capped(s->node) };
     w.score = 2 * w.x + mlo_max(mlo_clog2(d), 1);
     if (mlo_attention_biased(s->node))
         w.score = mlo_bias_score_bits((int)w.score, (int)mlo_attention_shift(s->node));
     w.constants = 44 + 30 * probs + 32 * rounded + 22 * w.capped;
-    w.e = probs ? 18 : 8;
+    w.e = mlo_attention_exp_bits(s->node);
+    w.weight = mlo_attention_weight_bits(s->node);
     w.sum = w.e + lt;
     w.r = 17 + lt;
     w.walk = u->rows.partly * mlo_max(mlo_clog2(u->rows.groups), 1)
@@ -1091,7 +1148,10 @@ static void mlo_attention_rounding_area(const mlo_attention_widths *w, mlo_area 
         a->lut += lanes + CONSTANTS;
         a->ff += CONSTANTS + CYCLES;
     }
-    mlo_attention_exp_area(w->rounded ? 9 : w->capped ? 18 : w->score, w->probs, &lane);
+    mlo_attention_exp_area(w->rounded ? 9
+            : w->capped               ? 18
+                                      : w->score,
+        w->probs, w->e - MLO_EXP_BITS, &lane);
     lane.lut += w->sum;
     mlo_area_times(a, lanes, &lane);
     a->lut += w->sum;
@@ -1105,8 +1165,9 @@ static void mlo_attention_rounding_area(const mlo_attention_widths *w, mlo_area 
 /* The weighted sum: a dot product of PE for each channel. */
 static void mlo_attention_mix_area(
     const mlo_attention_widths *w, const mlo_site *s, int64_t ring, mlo_area *a) {
-    const int64_t acc = w->x + 9 + mlo_clog2(s->keys), mult = (w->probs ? 16 : w->r) + 1;
-    mlo_area value = { acc, w->pe * (w->x + w->x + 9) + acc, 0, 0 };
+    const int64_t product = w->x + w->weight, acc = product + mlo_clog2(s->keys);
+    const int64_t mult = (w->probs ? 16 : w->r) + 1;
+    mlo_area value = { acc, w->pe * (w->x + product) + acc, 0, 0 };
     mlo_area weight = { 0, 0, 0, 0 };
     mlo_area_memory(a, w->pe * w->e, ring);
     a->lut += 6 * mlo_clog2(ring);
@@ -1117,11 +1178,11 @@ static void mlo_attention_mix_area(
         weight.ff += 8 + w->simd * w->x;
         mlo_area_times(a, w->pe, &weight);
     }
-    mlo_area_tree2(&value, w->pe, w->x + 9);
-    value.dsp = w->pe * mlo_product_dsps(w->x, 9);
+    mlo_area_tree2(&value, w->pe, product);
+    value.dsp = w->pe * mlo_product_dsps(w->x, w->weight);
     mlo_area_requantize(&value, acc, mult, s->out_bits, 1, 0);
     mlo_area_times(a, w->simd, &value);
-    a->ff += 8 * w->pe + 2 * mult;
+    a->ff += (w->weight - 1) * w->pe + 2 * mult;
 }
 
 /* The memory of a bias, its address, the register of constants; its numbers wait for their products, a

@@ -448,8 +448,8 @@ static void mlo_attention_table_area(
     enum { CONTROL_LUTS = 230, CONTROL_FFS = 40 };
     const int hides = mlo_table_hides(s->node) > 0;
     const int64_t lt = mlo_clog2(s->keys), d = u->simd * u->rows.steps;
-    mlo_attention_widths w = { u->pe, u->simd, u->rows.steps, s->in_bits[0], 0, 106, 0, 0, 0, 60, 0,
-        1, 1, 0 };
+    mlo_attention_widths w = { u->pe, u->simd, u->rows.steps, s->in_bits[0], 0, 106, 0, 9, 0, 0, 60,
+        0, 1, 1, 0 };
     const int64_t groups = u->rows.groups, quotient = mlo_table_quotient(s);
     const int64_t words = 2 * groups * mlo_attention_kv_heads(s->node) * w.steps;
     w.score = 2 * w.x + mlo_max(mlo_clog2(d), 1);

@@ -85,8 +85,8 @@ def row(q, k, v, key, par, c, bias=None):
     diff = np.where(counts, s[counts].max() - s, 0)
     t = np.array([min(4095, (int(x) * ms + (1 << (ss - 1))) >> ss) for x in diff])
     # (Python's integers: 8 + i goes to 71)
-    e = np.array([(ROM[x & 63] + (1 << (7 + (x >> 6)))) >> (8 + (x >> 6)) for x in t.tolist()]) * counts
-    r = (mo << (lt + 8)) // int(e.sum())
+    e = np.array([(ROM[x & 63] + (1 << (15 - c["EBITS"] + (x >> 6)))) >> (16 - c["EBITS"] + (x >> 6)) for x in t.tolist()]) * counts
+    r = (mo << (lt + c["EBITS"])) // int(e.sum())
     lo, hi = -(1 << (ybits - 1)), (1 << (ybits - 1)) - 1
     return [min(hi, max(lo, (int(a) * r + (1 << (so - 1))) >> so)) for a in e @ v]
 
@@ -171,7 +171,7 @@ def pick_plain(rng, c, spread, wild):
     ms = rng.between(1 << 14, (1 << 15) - 1)
     ss = max(1, min(62, spread + 15 - rng.between(7, 10)))
     mo = rng.between(1 << 14, (1 << 15) - 1)
-    so = max(1, min(62, lt + 8 + 15 - (c["YBITS"] - c["XBITS"]) - rng.between(0, 2)))
+    so = max(1, min(62, lt + c["EBITS"] + 15 - (c["YBITS"] - c["XBITS"]) - rng.between(0, 2)))
     return ms, ss, mo, so
 
 
@@ -418,10 +418,10 @@ def timing(c, tk, frames, seed):
     return len(ends)
 
 
-def config(h, d, t, pe, simd, xbits=8, ybits=8, axi=128, step=2, prob=0, rounds=0, kvh=None, causal=0, band=0, bias=(), cap=0, cache=0):
+def config(h, d, t, pe, simd, xbits=8, ybits=8, axi=128, step=2, prob=0, rounds=0, kvh=None, causal=0, band=0, bias=(), cap=0, cache=0, exps=8):
     """bias: its heads and queries (0: one for all), its shift"""
     biash, biast, shift = (h if bias[0] else 1, t if bias[1] else 1, bias[2]) if bias else (1, 1, 0)
-    return dict(BIAS=int(bool(bias)), BIASH=biash, BIAST=biast, SHIFT=shift, H=h, KVH=kvh or h, D=d, T=t, PE=pe, SIMD=simd, XBITS=xbits, YBITS=ybits, AXI_WIDTH=axi, STEP=step, PROB=prob, ROUND=rounds, CAP=cap, CAUSAL=causal, BAND=band, CACHE=cache)
+    return dict(BIAS=int(bool(bias)), BIASH=biash, BIAST=biast, SHIFT=shift, H=h, KVH=kvh or h, D=d, T=t, PE=pe, SIMD=simd, XBITS=xbits, YBITS=ybits, AXI_WIDTH=axi, STEP=step, PROB=prob, ROUND=rounds, CAP=cap, EBITS=exps, CAUSAL=causal, BAND=band, CACHE=cache)
 
 
 GRID = [
@@ -474,6 +474,16 @@ GRID = [
     config(2, 4, 11, 4, 2, cap=1, band=1, axi=64),
     config(2, 2, 33, 1, 1, 16, 16, axi=256, step=4, cap=1, band=1, causal=1),
     config(4, 4, 12, 5, 1, 4, 4, cap=1),            # exponentials 2 lanes for 5 keys
+    config(2, 4, 4, 2, 2, exps=12),                 # exponentials of 12 bits:
+    config(1, 1, 1, 1, 1, exps=12),                 # everything 1,
+    config(5, 12, 7, 3, 4, step=1, exps=12),        # partial groups, 3 lanes
+    config(2, 2, 33, 1, 1, 16, 16, axi=256, step=4, exps=12),
+    config(1, 8, 32, 8, 8, exps=12),                # one step per group, longer than a division
+    config(4, 6, 12, 5, 2, kvh=2, causal=1, axi=64, exps=12),
+    config(2, 4, 13, 4, 1, band=1, causal=1, exps=12),
+    config(3, 4, 9, 4, 4, axi=64, bias=(0, 1, 2), exps=12),
+    config(4, 6, 9, 2, 3, cap=1, causal=1, kvh=2, exps=12),
+    config(1, 2, 260, 8, 1, causal=1, exps=12),     # as many keys as have them
 ]
 
 
@@ -566,6 +576,8 @@ CACHES = [                                          # and iterations; the banks 
     (config(4, 6, 12, 4, 2, causal=1, kvh=2, bias=(1, 1, 4), cache=2), 1),
     (config(3, 2, 9, 2, 1, causal=1, bias=(1, 0, 5), cache=2, axi=256), 2),
     (config(2, 4, 7, 4, 4, causal=1, bias=(0, 1, 2), cache=4, axi=256), 2),
+    (config(2, 4, 13, 4, 2, causal=1, kvh=1, cache=4, exps=12), 2),
+    (config(2, 4, 10, 2, 4, causal=1, band=1, cap=1, cache=3, exps=12), 3),
 ]
 
 

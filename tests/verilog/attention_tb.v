@@ -8,7 +8,7 @@
 // words (CACHE: so many lines of words.hex, {start, bank} of each frame; they stall as the other streams do)
 `default_nettype none
 module attention_tb;
-    parameter H = 2, D = 4, T = 4, PE = 2, SIMD = 2, XBITS = 8, YBITS = 8, AXI_WIDTH = 128, STEP = 2, PROB = 0, ROUND = 0, CAP = 0, KVH = H, CAUSAL = 0, BAND = 0, BIAS = 0, BIASH = 1, BIAST = 1, SHIFT = 0, CACHE = 0;
+    parameter H = 2, D = 4, T = 4, PE = 2, SIMD = 2, XBITS = 8, YBITS = 8, AXI_WIDTH = 128, STEP = 2, PROB = 0, ROUND = 0, CAP = 0, EBITS = 8, KVH = H, CAUSAL = 0, BAND = 0, BIAS = 0, BIASH = 1, BIAST = 1, SHIFT = 0, CACHE = 0;
     parameter MAX = 16384;                          // beats of a stream at most
     localparam XW = SIMD * XBITS, YW = SIMD * YBITS;
 
@@ -59,7 +59,7 @@ module attention_tb;
     reg  [31:0]   busy = 0;
 
     mlo_attention #(.H(H), .D(D), .T(T), .PE(PE), .SIMD(SIMD), .XBITS(XBITS), .YBITS(YBITS),
-                    .AXI_WIDTH(AXI_WIDTH), .STEP(STEP), .PROB(PROB), .ROUND(ROUND), .CAP(CAP), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND),
+                    .AXI_WIDTH(AXI_WIDTH), .STEP(STEP), .PROB(PROB), .ROUND(ROUND), .CAP(CAP), .EBITS(EBITS), .KVH(KVH), .CAUSAL(CAUSAL), .BAND(BAND),
                     .BIAS(BIAS), .BIASH(BIASH), .BIAST(BIAST), .SHIFT(SHIFT), .CACHE(CACHE)) dut (
         .clk(clk), .rst(rst), 
         .s_axis_j_tdata(j_on ? word[ij] : 32'bx), .s_axis_j_tvalid(j_on), .s_axis_j_tready(j_ready),

@@ -127,16 +127,17 @@ module mlo_fifo #(
 endmodule
 
 module mlo_exp2 #(
-    parameter SBITS = 20
+    parameter SBITS = 20,
+    parameter EBITS = 8
 ) (
     input  wire                    clk,
     input  wire signed [SBITS-1:0] mx, s,
     input  wire                    ok,
     input  wire [15:0]             ms,
     input  wire [5:0]              ss,
-    output wire [7:0]              e
+    output wire [EBITS-1:0]        e
 );
-    (* anyseq *) wire [7:0] f_e;
+    (* anyseq *) wire [EBITS-1:0] f_e;
     assign e = f_e;
 endmodule
 
