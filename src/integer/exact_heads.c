@@ -358,7 +358,7 @@ static mlo_exact_value *mlo_exact_turned(
         mlo_fail(m, MLO_E_UNSUPPORTED, n,
             "a rotation by '%s', which is known when the model runs; hardware has tables of "
             "constants: "
-            "make it an initializer",
+            "--hold FILE.npz makes one of it",
             n->input[1]);
         return NULL;
     }
@@ -614,7 +614,7 @@ static int mlo_exact_mask(mlo_takeover *x, mlo_exact_heads *h, int64_t i, int64_
         return mlo_fail(m, MLO_E_UNSUPPORTED, reader,
             "a mask '%s' that is known when the model runs; attention of integers has masks that "
             "are "
-            "constants: make it an initializer",
+            "constants: --hold FILE.npz makes one of it",
             h->mask);
     mlo_array *a = mlo_exact_whole(x, x->in->body, reader, h->mask, i);
     if (!a) return mlo_failed(m);
