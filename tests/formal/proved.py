@@ -31,7 +31,7 @@ HELD = os.path.join(HERE, "proved.txt")
 sys.path.insert(0, os.path.dirname(HERE))
 import cases
 DAYS = 10               # in about so many days each proof is made again,
-BUDGET = 12             # or in as many as it takes if that is more than so many seconds a day of a script
+BUDGET = 15             # or in as many as it takes if that is more than so many seconds a day of a script
 TOKEN = re.compile(r"""
     (?P<blank> \s+ | //[^\n]* | /\*.*?\*/ )
   | (?P<condition> `(?:ifdef|ifndef)\s+\w+ | `(?:else|endif)\b )
