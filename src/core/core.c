@@ -586,21 +586,12 @@ static const mlo_node *mlo_core_joins(const mlo_scan *s) {
     return NULL;
 }
 
-/* The loop's own names of what it is given of a value, and of what it returns of it; NULL: nothing. */
-static const char *mlo_core_outside(const mlo_scan *s, const char *name, int returned) {
-    const size_t n = returned ? s->body->n_output : s->body->n_input;
-    for (size_t k = s->n_state; k < n; k++)
-        if ((returned ? s->body->output[k] : s->body->input[k])->name == name)
-            return returned ? s->node->output[k] : s->node->input[k];
-    return NULL;
-}
-
 /* The attention whose keys or values come in or leave. */
 static const mlo_node *mlo_core_keeper(const mlo_core *c, const mlo_node *join) {
     for (size_t i = 0; i < c->scan.body->n_node; i++) {
         const mlo_node *n = c->scan.body->node[i];
         for (size_t k = 1; k < 3 && mlo_is_kernel(n, MLO_KERNEL_ATTENTION); k++)
-            if (mlo_core_outside(&c->scan, n->input[k], 1)
+            if (mlo_scan_outside(&c->scan, n->input[k], 1)
                 || (join && n->input[k] == join->output[0]))
                 return n;
     }
@@ -616,8 +607,8 @@ static int mlo_core_given(mlo *m, mlo_core *c) {
     for (size_t k = 0; n && k < 2; k++) {
         const mlo_value *v = mlo_value_of(c->scan.body, n->input[1 + k]);
         if (mlo_core_streamed(c, v->name) != v->name)
-            c->kept[k] = mlo_core_outside(&c->scan, v->producer->input[0], 0);
-        c->kept[2 + k] = mlo_core_outside(&c->scan, v->name, 1);
+            c->kept[k] = mlo_scan_outside(&c->scan, v->producer->input[0], 0);
+        c->kept[2 + k] = mlo_scan_outside(&c->scan, v->name, 1);
     }
     if (c->scan.n_tap != 2 || !c->kept[2] || !c->kept[3] || !c->kept[0] != !c->kept[1])
         return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node,

@@ -119,16 +119,6 @@ static int mlo_exact_turn(
 
 /* ---- keys and values that stay ------------------------------------------------ */
 
-/* The outer values that a cache is: what comes into the old loop, and what leaves it; NULL: nothing does. */
-static const char *mlo_exact_outside(const mlo_takeover *x, const char *inside, int leaves) {
-    const mlo_scan *s = &x->q->scan;
-    const size_t n = leaves ? s->body->n_output : s->body->n_input;
-    for (size_t k = s->n_state; inside && k < n; k++)
-        if ((leaves ? s->body->output[k] : s->body->input[k])->name == inside)
-            return leaves ? s->node->output[k] : s->node->input[k];
-    return NULL;
-}
-
 /* A node of one input with a list of numbers: an attribute `perm`, or (Gather of the last axis) a second input. */
 static int mlo_exact_moved(mlo_takeover *x, mlo_graph *list, const char *op, const char *in,
     const char *out, const int64_t *numbers, int64_t count) {
@@ -173,7 +163,7 @@ static const int64_t mlo_exact_heads_first[] = { 0, 1, 3, 2, 4 };
 static int mlo_exact_comes(mlo_takeover *x, mlo_graph *list, const mlo_exact_cache *c) {
     mlo *m = x->q->m;
     const int64_t all = x->q->scan.iterations;
-    const char *from = mlo_exact_outside(x, c->past, 0);
+    const char *from = mlo_scan_outside(&x->q->scan, c->past, 0);
     const mlo_form heads = { MLO_FLOAT, 5, { all, 1, c->heads, c->tokens, c->d } };
     const mlo_form rows = { MLO_FLOAT, 4, { all, 1, c->tokens, c->heads * c->d } };
     const char *a = mlo_format(m, "%s_heads", from), *b = mlo_format(m, "%s_tokens", from);
@@ -191,7 +181,7 @@ static int mlo_exact_comes(mlo_takeover *x, mlo_graph *list, const mlo_exact_cac
 static int mlo_exact_goes(mlo_takeover *x, mlo_graph *list, const mlo_exact_cache *c) {
     mlo *m = x->q->m;
     const int64_t all = x->q->scan.iterations;
-    const char *to = mlo_exact_outside(x, c->tap, 1), *y = mlo_format(m, "%s_q", to);
+    const char *to = mlo_scan_outside(&x->q->scan, c->tap, 1), *y = mlo_format(m, "%s_q", to);
     const mlo_form heads = { MLO_FLOAT, 5, { all, 1, c->keys, c->heads, c->d } };
     const mlo_form own = mlo_form_of(mlo_value_of(x->q->scan.outer, to));
     const char *a = mlo_format(m, "%s_rows", to), *b = mlo_format(m, "%s_tokens", to);

@@ -226,3 +226,12 @@ static int mlo_around_loop(mlo *m, const mlo_scan *s, mlo_node *before, mlo_node
     s->outer->n_node = list.n_node;
     return 0;
 }
+
+/* The loop's own names of what it is given of a value, and of what it returns of it; NULL: nothing. */
+static const char *mlo_scan_outside(const mlo_scan *s, const char *name, int returned) {
+    const size_t n = returned ? s->body->n_output : s->body->n_input;
+    for (size_t k = s->n_state; name && k < n; k++)
+        if ((returned ? s->body->output[k] : s->body->input[k])->name == name)
+            return returned ? s->node->output[k] : s->node->input[k];
+    return NULL;
+}
