@@ -16,12 +16,12 @@ import numpy as np
 from cocotb.clock import Clock
 from cocotb.task import bridge, resume
 from cocotb.triggers import ClockCycles
-from cocotbext.axi import AddressSpace, AxiLiteBus, AxiLiteMaster, AxiBus, AxiReadBus, AxiSlave, AxiSlaveRead, AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource, SparseMemoryRegion
+from cocotbext.axi import AddressSpace, AxiLiteBus, AxiLiteMaster, AxiBus, AxiReadBus, AxiSlave, AxiSlaveRead, AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource, MemoryRegion, SparseMemoryRegion
 
 BUILD = pathlib.Path(os.environ["DRIVE_BUILD"])
 MEMORY = 0x1_2000_0000                                      # where memory is: the upper half of addresses counts, and below it there is nothing
 CACHE = MEMORY + (1 << 20)                                  # where keys and values may lie, in memory of its own
-OK, NO_CORE, OTHER_CORE, BUS_ERROR, REFUSED, MISCOUNTED, NO_ROOM, NOT_SENT, TIMED_OUT, OTHER_SCALE, OTHER_WORDS = range(11)
+OK, NO_CORE, OTHER_CORE, BUS_ERROR, REFUSED, MISCOUNTED, NO_ROOM, NOT_SENT, TIMED_OUT, OTHER_SCALE, OTHER_WORDS, NO_MEMORY = range(12)
 
 
 class Board:
@@ -35,10 +35,12 @@ class Board:
         self.host = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk, dut.rst)
         self.space, self.ram = AddressSpace(), SparseMemoryRegion(1 << 24)
         self.space.register_region(self.ram, MEMORY)
+        self.memories = [self.ram]
         self.port = AxiSlaveRead(AxiReadBus.from_prefix(dut, "m_axi"), dut.clk, dut.rst, target=self.space)
         if hasattr(dut, "m_axi_kv_araddr"):
-            self.cached, self.kv = AddressSpace(), SparseMemoryRegion(1 << 24)
+            self.cached, self.kv = AddressSpace(), MemoryRegion(1 << 24)
             self.cached.register_region(self.kv, MEMORY)
+            self.memories.append(self.kv)
             self.kv_port = AxiSlave(AxiBus.from_prefix(dut, "m_axi_kv"), dut.clk, dut.rst, target=self.cached)
         self.read, self.write, self.send, self.received, self.restart = map(resume, (self._read, self._write, self._send, self._received, self._restart))
 
@@ -74,7 +76,7 @@ READ, WRITE, HOOK = c.CFUNCTYPE(c.c_uint32, c.c_void_p, c.c_uint32), c.CFUNCTYPE
 
 
 class Driver(c.Structure):
-    _fields_ = [("base", c.c_void_p), ("read", READ), ("write", WRITE), ("send", HOOK), ("done", HOOK), ("user", c.c_void_p), ("cache", c.c_uint64), ("patience", c.c_uint32), ("line", c.c_char * 160)]
+    _fields_ = [("base", c.c_void_p), ("read", READ), ("write", WRITE), ("send", HOOK), ("done", HOOK), ("user", c.c_void_p), ("cache", c.c_uint64), ("kv", c.c_void_p), ("patience", c.c_uint32), ("line", c.c_char * 160)]
 
 
 class InC:
@@ -82,7 +84,11 @@ class InC:
 
     def __init__(self, board, library=os.environ["DRIVE_C"]):
         self.board, self.c, self.got = board, c.CDLL(library), []
-        self.d = Driver(None, READ(lambda user, at: board.read(at)), WRITE(lambda user, at, v: board.write(at, v)), HOOK(self.send), HOOK(self.done), None, CACHE, 2000)
+        self.d = Driver(None, READ(lambda user, at: board.read(at)), WRITE(lambda user, at, v: board.write(at, v)), HOOK(self.send), HOOK(self.done), None, CACHE, self.seen(), 2000)
+
+    def seen(self):
+        """The memory of keys and values, as the driver's processor has it."""
+        return c.addressof(c.c_char.from_buffer(self.board.kv.mem, CACHE - MEMORY)) if hasattr(self.board, "kv") else None
 
     def send(self, user, frame):
         self.board.send({port: c.string_at(s.data, s.bytes) for port, s in zip(("s_axis", "s1_axis", "s2_axis", "s3_axis"), frame.contents.into) if s.bytes})
@@ -113,8 +119,14 @@ class InC:
 # ---- the Python driver, on what looks like PYNQ
 
 class Buffer(np.ndarray):
-    def flush(self): self.board.ram[self.at:self.at + self.size] = self.tobytes()
-    def invalidate(self): pass
+    streamed = False
+
+    def flush(self):
+        for memory in self.board.memories: memory[self.at:self.at + self.size] = self.tobytes()
+
+    def invalidate(self):
+        if not self.streamed: self[:] = np.frombuffer(self.board.kv[self.at:self.at + self.size], np.uint8)
+
     @property
     def device_address(self): return MEMORY + self.at
 
@@ -124,7 +136,7 @@ class Channel:
 
     def transfer(self, buffer):
         if self.port != "m_axis": return self.board.send({self.port: buffer.tobytes()})
-        self.buffer = buffer
+        self.buffer, buffer.streamed = buffer, True
 
     @property
     def idle(self):
@@ -218,7 +230,8 @@ def c_steps(s, board, m, image):
     d.d.patience = 2000
     board.restart()
     s.said("open once more", d.open(), OK)
-    if "slots" in m: job_steps(s, board, m, d, width)
+    if "past" in m.get("kv", {}): past_steps(s, board, m, d)
+    elif "slots" in m: job_steps(s, board, m, d, width)
 
 
 def job_steps(s, board, m, d, width):
@@ -236,6 +249,41 @@ def job_steps(s, board, m, d, width):
     d.reset()
     s.said("test after all that", d.test(), OK)
     if "around" in m: text_steps(s, d)
+
+
+def past_steps(s, board, m, d):
+    """Keys and values that are the model's own: what is put in, what is kept, and that memory has to be the core's."""
+    layers, past, rows, channels = m["iterations"], m["kv"]["past"], m["context"], m["kv"]["channels"]
+    kept = [np.zeros((layers, rows, channels), np.int8) for _ in range(2)]
+    of = lambda arrays: [a.ctypes.data_as(c.c_void_p) for a in arrays]
+    s.said("what is kept, after the test", (d.test(), d.call("kept", *of(kept)))[1], OK)
+    put = [np.ascontiguousarray(a[:, :past]) ^ 1 for a in kept]
+    s.said("another past", d.call("past", *of(put)), OK)
+    again = [np.zeros_like(a) for a in kept]
+    d.call("kept", *of(again))
+    s.step("C: it lies in front, and nothing else is another", "" if all(np.array_equal(a[:, :past], b) and np.array_equal(a[:, past:], k[:, past:]) for a, b, k in zip(again, put, kept)) else "it does not")
+    width = -(-m["stream"]["bits"] // 8)
+    line = (BUILD / "tb/input.hex").read_text().split()
+    data = b"".join(int(l[1:], 16).to_bytes(len(l) // 2, "little") for l in line)
+    d.reset()
+    d.got.clear()
+    s.said("a frame behind another past", d.job(0, past, m["tokens"], data), OK)
+    s.step("C: its words are others", "" if first_other(d.got, width) is not None else "they are those behind the bench's own")
+    d.call("kept", *of(again))
+    s.step("C: it is kept", "" if all(np.array_equal(a[:, :past], b) for a, b in zip(again, put)) else "it is not")
+    d.reset()
+    s.said("a job behind its slot's end", d.job(0, past + 1, 1, data[:m["channels"] * width]), REFUSED, "a job was refused")
+    d.reset()
+    s.said("test after all that", d.test(), OK)
+    d.d.kv, elsewhere = None, c.create_string_buffer(m["kv"]["bytes"])
+    s.said("no memory", d.test(), NO_MEMORY, "kv is not set")
+    d.d.kv = c.addressof(elsewhere)
+    d.reset()
+    board.kv[CACHE - MEMORY:CACHE - MEMORY + m["kv"]["bytes"]] = bytes(m["kv"]["bytes"])
+    s.said("another memory", d.test(), OTHER_WORDS)
+    d.d.kv = d.seen()
+    d.reset()
+    s.said("the right one again", d.test(), OK)
 
 
 def text_steps(s, d):
@@ -293,7 +341,16 @@ def python_steps(s, board, m, image):
     core.timeout = 600
     core.open()
     x = np.zeros((2, core.channels))
-    if "slots" in m:
+    if "past" in m.get("kv", {}):
+        kept = core.kept()
+        s.step("Python: what is kept", "" if all(np.array_equal(a, b) for a, b in zip(kept, core.lying("kept.hex", m["context"]))) else "other words")
+        core.keys_and_values, held = None, core.keys_and_values
+        s.raises("no memory", core.test, "Core wants keys_and_values")
+        core.keys_and_values = held
+        core.reset()
+        core.test()
+        s.step("Python: test once more", "")
+    elif "slots" in m:
         s.raises("a job behind its slot's end", lambda: core.job(0, 5, x, [1, 1] if m["stream"]["masked"] else None), "a job was refused")
     else: s.raises("a stream that the core has not, or needs", lambda: core.run(x, None if m["stream"]["masked"] else [1, 1]), "s1_axis")
 

@@ -451,4 +451,4 @@ def check_microllama():
         if t.have("simulation", "verilator"): in_verilog(name, at("llama"), "verilator", want)
 
 
-t.main(check_words, check_caches, check_kept, check_refusals, check_microllama, floor=137)
+if __name__ == "__main__": t.main(check_words, check_caches, check_kept, check_refusals, check_microllama, floor=137)

@@ -3,7 +3,7 @@ import itertools, json, pathlib, random, sys
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRamRead, AxiReadBus, AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
+from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiRamRead, AxiReadBus, AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
 
@@ -15,6 +15,14 @@ def frames(name, width):
         if line[0] == '1':
             out.append(bytes(now)); now = bytearray()
     return out
+
+def rows(manifest, name, positions):
+    """Keys and values of so many positions in a hex file of words of memory: where they lie, and as bytes."""
+    wide = manifest['axi_bits'] // 8
+    row = manifest['kv']['row_beats'] * wide
+    data = b''.join(int(line, 16).to_bytes(wide, 'little') for line in (HERE / 'tb' / name).read_text().split()) if positions else b''
+    for k in range(len(data) // max(row * positions, 1)):
+        yield k * row * manifest['context'], data[k * row * positions:(k + 1) * row * positions]
 
 def pauses(seed, percent):
     r = random.Random(seed)
@@ -37,8 +45,13 @@ async def golden(dut):
     image = (HERE / 'params.bin').read_bytes()
     ram = AxiRamRead(AxiReadBus.from_prefix(dut, 'm_axi'), dut.clk, dut.rst, size=max(4096, 1 << (len(image) - 1).bit_length()))
     ram.write(0, image)
+    kv = manifest.get('kv')                     # keys and values that lie in memory; a model's own begin with a past
+    if kv:
+        cache = AxiRam(AxiBus.from_prefix(dut, 'm_axi_kv'), dut.clk, dut.rst, size=max(4096, 1 << (kv['bytes'] - 1).bit_length()))
+        for at, data in rows(manifest, 'past.hex', kv.get('past', 0)): cache.write(at, data)
     # everybody stalls now and then: streams, memory, registers
     stalling = [source, sink, ram.ar_channel, ram.r_channel, host.write_if.aw_channel, host.write_if.w_channel, host.write_if.b_channel, host.read_if.ar_channel, host.read_if.r_channel]
+    if kv: stalling += [cache.read_if.ar_channel, cache.read_if.r_channel, cache.write_if.aw_channel, cache.write_if.w_channel, cache.write_if.b_channel]
     for seed, channel in enumerate(stalling + others): channel.set_pause_generator(pauses(seed, 20))
     dut.rst.value = 1
     for _ in range(5): await RisingEdge(dut.clk)
@@ -62,6 +75,8 @@ async def golden(dut):
         got = await sink.recv()
         assert bytes(got.tdata) == f, f'frame {i} differs'
     assert await host.read_dword(0x0c) & 0x16 == 0, 'bus error, or a job was refused'
+    for at, data in rows(manifest, 'kept.hex', manifest['context']) if kv and 'kept' in kv else []:
+        assert cache.read(at, len(data)) == data, f'keys and values that are kept differ, from byte {at} of their memory on'
     # the counters: frames, parameters read, and of each kernel how it spent its cycles
     cycles, done, beats = [await host.read_dword(a) for a in (0x40, 0x44, 0x48)]
     groups = -(-len(golden) // manifest['frames_in_flight'])

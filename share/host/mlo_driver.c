@@ -103,6 +103,36 @@ mlo_status mlo_driver_job(mlo_driver *d, const mlo_job *job, const mlo_frame *fr
     return status ? status : mlo_driver_run(d, frame);
 }
 
+@GIVEN@/* ---- keys and values that are the model's own ---- */
+@GIVEN@
+@GIVEN@/* Where word n of [MLO_ITERATIONS][positions][MLO_KV_CHANNELS] is, of keys (0) or of values (1). */
+@GIVEN@static volatile uint8_t *place(const mlo_driver *d, uint32_t which, uint32_t positions, uint32_t n) {
+@GIVEN@    const uint32_t i = n % MLO_KV_CHANNELS, position = n / MLO_KV_CHANNELS % positions, layer = n / MLO_KV_CHANNELS / positions;
+@GIVEN@    const uint32_t row = (layer * 2 + which) * MLO_KV_POSITIONS + position;
+@GIVEN@    return d->kv + row * MLO_KV_ROW_BYTES + i / MLO_KV_USED_BYTES * MLO_KV_BEAT_BYTES + i % MLO_KV_USED_BYTES;
+@GIVEN@}
+@GIVEN@static mlo_status there(mlo_driver *d) {
+@GIVEN@    return d->kv ? MLO_OK : fail(d, MLO_NO_MEMORY, "no memory for keys and values: kv is not set", 0, 0, 0);
+@GIVEN@}
+@GIVEN@
+@GIVEN@mlo_status mlo_driver_past(mlo_driver *d, const int8_t *keys, const int8_t *values) {
+@GIVEN@    for (uint32_t n = 0; n < MLO_ITERATIONS * MLO_KV_PAST * MLO_KV_CHANNELS && d->kv; n++) {
+@GIVEN@        *place(d, 0, MLO_KV_PAST, n) = (uint8_t)keys[n];
+@GIVEN@        *place(d, 1, MLO_KV_PAST, n) = (uint8_t)values[n];
+@GIVEN@    }
+@GIVEN@    return there(d);
+@GIVEN@}
+@GIVEN@
+@GIVEN@static int8_t kept(const mlo_driver *d, uint32_t which, uint32_t n) { return (int8_t)*place(d, which, MLO_KV_POSITIONS, n); }
+@GIVEN@
+@GIVEN@mlo_status mlo_driver_kept(mlo_driver *d, int8_t *keys, int8_t *values) {
+@GIVEN@    for (uint32_t n = 0; n < MLO_ITERATIONS * MLO_KV_POSITIONS * MLO_KV_CHANNELS && d->kv; n++) {
+@GIVEN@        keys[n] = kept(d, 0, n);
+@GIVEN@        values[n] = kept(d, 1, n);
+@GIVEN@    }
+@GIVEN@    return there(d);
+@GIVEN@}
+
 /* ---- numbers ---- */
 
 int32_t mlo_driver_word(const mlo_border *border, const void *words, uint32_t i) {
@@ -193,10 +223,22 @@ static mlo_status part(mlo_driver *d, uint32_t first, uint32_t k, const mlo_job 
     return status ? status : compare(d, (const uint8_t *)e->out + from, room, made, from / output.bytes);
 }
 
+@GIVEN@static mlo_status compare_kept(mlo_driver *d) {
+@GIVEN@    for (uint32_t n = 0; n < 2 * MLO_ITERATIONS * MLO_KV_POSITIONS * MLO_KV_CHANNELS; n++) {
+@GIVEN@        const int8_t want = mlo_driver_example.kept[n % 2][n / 2], got = kept(d, n % 2, n / 2);
+@GIVEN@        if (got != want)
+@GIVEN@            return fail(d, MLO_OTHER_WORDS, n % 2 ? "word % of values that are kept is %, not %: is kv the memory behind m_axi_kv?"
+@GIVEN@                : "word % of keys that are kept is %, not %: is kv the memory behind m_axi_kv?", n / 2, got, want);
+@GIVEN@    }
+@GIVEN@    return MLO_OK;
+@GIVEN@}
+
 mlo_status mlo_driver_test(mlo_driver *d, void *room) {
     const mlo_example *const e = &mlo_driver_example;
     mlo_status status = borders(d);
+@GIVEN@    if (!status) status = mlo_driver_past(d, e->past[0], e->past[1]);
     if (!status && !e->jobs) status = part(d, 0, 0, 0, (uint8_t *)room);
     for (uint32_t i = 0, first = 0; i < e->jobs && !status; first += e->job[i++].tokens) status = part(d, first, i, &e->job[i], (uint8_t *)room);
+@GIVEN@    if (!status) status = compare_kept(d);
     return status;
 }

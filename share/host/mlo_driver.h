@@ -28,6 +28,13 @@ extern "C" {
 #define MLO_FRAMES           @FRAMES@   /* in flight */
 #define MLO_CACHE            0x@CACHE@u   /* register 0x3C: {slots[31:24], positions[23:0]} of keys and values; 0: none, and no jobs */
 #define MLO_KV_MEMORY        @KV_MEMORY@   /* 1: keys and values lie in memory, behind m_axi_kv: as the manifest's kv says */
+@GIVEN@/* They are the model's own: a past is put in front of a job, and what is kept is read behind it. */
+@GIVEN@#define MLO_KV_PAST          @KV_PAST@   /* positions in front of a job's tokens */
+@GIVEN@#define MLO_KV_POSITIONS     @KV_POSITIONS@   /* with the job's own */
+@GIVEN@#define MLO_KV_CHANNELS      @KV_CHANNELS@   /* of a position's key, and of its value: a byte each */
+@GIVEN@#define MLO_KV_ROW_BYTES     @KV_ROW_BYTES@   /* that they take in memory: of each beat, */
+@GIVEN@#define MLO_KV_BEAT_BYTES    @AXI_BYTES@   /* which has so many, */
+@GIVEN@#define MLO_KV_USED_BYTES    @KV_USED_BYTES@   /* so many */
 #define MLO_PARAMETER_BYTES  @PARAMETER_BYTES@   /* of params.bin, at an address that is a multiple of @AXI_BYTES@ */
 
 /* The borders: word = round(number / scale) within low .. high, number = word * scale. A scale of 0: the model's own part on the
@@ -72,7 +79,8 @@ typedef enum {
     MLO_NOT_SENT,      /* a hook said so */
     MLO_TIMED_OUT,
     MLO_OTHER_SCALE,   /* test: numbers do not become the words that they should */
-    MLO_OTHER_WORDS    /* test: the core makes other words */
+    MLO_OTHER_WORDS,   /* test: the core makes other words */
+    MLO_NO_MEMORY      /* of keys and values that are the model's own: kv is not set */
 } mlo_status;
 
 typedef struct {
@@ -83,6 +91,7 @@ typedef struct {
     int (*done)(void *user, const mlo_frame *frame);   /* 1: the last byte of frame->out is in memory; 0: not yet; below: failed */
     void *user;
     uint64_t cache;            /* MLO_KV_MEMORY: where keys and values may lie, in the memory behind m_axi_kv */
+    volatile uint8_t *kv;      /* that memory as this processor sees it, uncached: only where keys and values are the model's own */
     uint32_t patience;         /* how often to look before giving up; each time a register is read */
     char line[160];            /* what went wrong */
 } mlo_driver;
@@ -106,6 +115,11 @@ mlo_status mlo_driver_order(mlo_driver *d, const mlo_job *job);
 /* Of a core of token ids: the id behind which no text goes on; after `open` there is none. */
 void mlo_driver_stop(mlo_driver *d, uint32_t id);
 
+@GIVEN@/* The model's own keys and values: a past into memory, before the job behind it, words [MLO_ITERATIONS][MLO_KV_PAST][MLO_KV_CHANNELS] of
+@GIVEN@ * keys and of values, as host/pre.onnx makes what the manifest's kv.given names; and behind the job all that is kept, [MLO_ITERATIONS]
+@GIVEN@ * [MLO_KV_POSITIONS][MLO_KV_CHANNELS] of each, as host/post.onnx takes what kv.kept names. A job after a reset is one of position MLO_KV_PAST. */
+@GIVEN@mlo_status mlo_driver_past(mlo_driver *d, const int8_t *keys, const int8_t *values);
+@GIVEN@mlo_status mlo_driver_kept(mlo_driver *d, int8_t *keys, int8_t *values);
 /* What the status register says of errors. */
 mlo_status mlo_driver_check(mlo_driver *d);
 
@@ -130,12 +144,14 @@ typedef struct {
     const mlo_job *job;
     uint32_t jobs;             /* 0: it is one frame */
     const void *out;
+@GIVEN@    const int8_t *past[2], *kept[2]; /* keys, values */
     mlo_numbers before, memory, behind;
 } mlo_example;
 extern const mlo_example mlo_driver_example;
 #define MLO_TEST_BYTES       @TEST_BYTES@   /* of `room` */
 
 /* Holds the borders, and every word of a frame (of a cache, of some jobs; slot 0 is then what they left), to what they should be. */
+@GIVEN@/* And every word of keys and values that is kept behind it. */
 mlo_status mlo_driver_test(mlo_driver *d, void *room);
 
 #ifdef __cplusplus

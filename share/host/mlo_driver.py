@@ -54,8 +54,9 @@ def unpacked(data, bits):
 
 
 class Core:
-    def __init__(self, build, registers, dma, parameters, timeout=2.0, cache=0):
+    def __init__(self, build, registers, dma, parameters, timeout=2.0, cache=0, keys_and_values=None):
         self.cache = cache                                 # where keys and values may lie, if the manifest has a kv: in the memory behind m_axi_kv
+        self.keys_and_values = keys_and_values             # that memory as bytes of numpy's, if they are the model's own: if kv has `kept`
         self.build, self.registers, self.dma, self.parameters, self.timeout = pathlib.Path(build), registers, dma, parameters, timeout
         self.manifest = m = json.loads((self.build / "manifest.json").read_text())
         self.ids = "head" in m.get("around", {})           # token ids come in, {id, logit} out
@@ -158,6 +159,32 @@ class Core:
         """Of a core of token ids: no text goes on behind this one."""
         self.registers.write(STOP, id)
 
+    # ---- keys and values that are the model's own
+
+    def places(self, positions, room):
+        """Where in their memory words [layers, keys or values, positions, channels] lie, which has room for so many positions."""
+        m, kv, beat = self.manifest, self.manifest["kv"], self.manifest["axi_bits"] // 8
+        used, i = beat - beat % kv["lanes"], np.arange(kv["channels"])
+        row = np.arange(2 * m["iterations"]).reshape(-1, 2, 1, 1) * room + np.arange(positions).reshape(-1, 1)
+        return row * kv["row_beats"] * beat + i // used * beat + i % used
+
+    def memory_of_keys(self):
+        if self.keys_and_values is None: raise DriverError("keys and values are the model's own: Core wants keys_and_values, the memory where they lie")
+        return np.asarray(self.keys_and_values)
+
+    def past(self, keys, values):
+        """Into memory, before the job behind it: words [layers, .., past, channels], as host/pre.onnx makes what kv.given names."""
+        at = self.places(self.manifest["kv"]["past"], self.manifest["context"])
+        words = [np.reshape(x, at[:, 0].shape).astype(np.int8) for x in (keys, values)]
+        self.memory_of_keys()[at] = np.stack(words, 1).view(np.uint8)
+        if hasattr(self.keys_and_values, "flush"): self.keys_and_values.flush()
+
+    def kept(self):
+        """Keys and values of the past and of the job, [layers, positions, channels] each, as host/post.onnx takes what kv.kept names."""
+        if hasattr(self.keys_and_values, "invalidate"): self.keys_and_values.invalidate()
+        words = self.memory_of_keys()[self.places(self.manifest["context"], self.manifest["context"])].view(np.int8)
+        return words[:, 0], words[:, 1]
+
     # ---- the test
 
     def beats(self, file, bits):
@@ -176,6 +203,8 @@ class Core:
         memory = self.beats("replay.hex", again["bits"]) if again else None
         memory_mask = self.beats("replay_mask.hex", 8) if again.get("masked") else None
         self.test_borders(x.ravel(), memory, y.ravel())
+        own = "kept" in m.get("kv", {})
+        if own and m["kv"]["past"]: self.past(*self.lying("past.hex", m["kv"]["past"]))
         at = 0
         for k, job in enumerate(m.get("jobs", [None])):
             part = slice(at, at + (job["tokens"] if job else len(x)))
@@ -184,6 +213,13 @@ class Core:
             want = slice(k, k + 1) if self.ids else part
             self.compare("word %d of the frame is %d, not %d: are the parameters those of this core?", got, y[want], want.start * self.out)
             at = part.stop
+        if own: self.compare("word %d of keys and values that are kept is %d, not %d: are they in the memory behind m_axi_kv?", self.kept(), self.lying("kept.hex", m["context"]))
+
+    def lying(self, file, positions):
+        """Keys and values of a file of beats, as `kept` has them."""
+        beats = [int(line, 16).to_bytes(len(line) // 2, "little") for line in (self.build / "tb" / file).read_text().split()]
+        words = np.frombuffer(b"".join(beats), np.int8)[self.places(positions, positions)]
+        return words[:, 0], words[:, 1]
 
     def test_borders(self, *streams):
         for name, words in zip(("input", "replay", "output"), streams):
@@ -232,6 +268,6 @@ def pynq_core(build, bitfile, core, **dmas):
     kv = json.loads((pathlib.Path(build) / "manifest.json").read_text()).get("kv")
     cache = allocate(kv["bytes"], np.uint8) if kv else None
     made = Core(build, MMIO(at["phys_addr"], at["addr_range"]), PynqDma(allocate, {port: getattr(overlay, name) for port, name in dmas.items()}), parameters.device_address,
-                cache=cache.device_address if kv else 0)
-    made.memory, made.keys_and_values = parameters, cache  # which lie there as long as the core
+                cache=cache.device_address if kv else 0, keys_and_values=cache)
+    made.memory = parameters                               # which lies there as long as the core
     return made

@@ -17,6 +17,15 @@ static const uint8_t in[] = {
 static const uint8_t out[] = {
 @OUT@
 };
+@GIVEN@static const int8_t past_keys[] = {
+@PAST_KEYS@
+@GIVEN@}, past_values[] = {
+@PAST_VALUES@
+@GIVEN@}, kept_keys[] = {
+@KEPT_KEYS@
+@GIVEN@}, kept_values[] = {
+@KEPT_VALUES@
+@GIVEN@};
 @JOBS@static const mlo_job jobs[] = { @JOB_LIST@ };
 static const float before[] = { @BEFORE@ };
 static const float around[] = { @AROUND@ };
@@ -34,6 +43,7 @@ const mlo_example mlo_driver_example = {
 @JOBS@    jobs, sizeof jobs / sizeof *jobs,
 @NO_JOBS@    0, 0,
     out,
+@GIVEN@    { past_keys, past_values }, { kept_keys, kept_values },
     { before, @N_BEFORE@ },
     { around, @N_AROUND@ },
     { behind, @N_BEHIND@ }

@@ -42,6 +42,20 @@ static void mlo_example_memory_mask(void *user) {
     mlo_example_bytes((mlo_example *)user, &((mlo_example *)user)->w->replay_mask);
 }
 
+/* Keys or values that are the model's own; of no past a list that C takes. */
+static void mlo_example_kept(const mlo_example *x, int k) {
+    const mlo_array *const a = &x->w->kept[k];
+    const int64_t n = x->e->c->kept[k] ? mlo_array_count(a) : 0;
+    mlo_text *t = &x->e->t;
+    for (int64_t i = 0; i < n; i++)
+        mlo_printf(t, "%d,%s", (int)mlo_get(a, i), (i + 1) % 20 ? "" : "\n");
+    if (n % 20 || !n) mlo_puts(t, n ? "\n" : "0\n");
+}
+static void mlo_example_past_keys(void *user) { mlo_example_kept((mlo_example *)user, 0); }
+static void mlo_example_past_values(void *user) { mlo_example_kept((mlo_example *)user, 1); }
+static void mlo_example_kept_keys(void *user) { mlo_example_kept((mlo_example *)user, 2); }
+static void mlo_example_kept_values(void *user) { mlo_example_kept((mlo_example *)user, 3); }
+
 static const char *mlo_example_jobs(mlo *m, const mlo_bench_words *w) {
     const char *list = "";
     for (int64_t i = 0; i < w->n_order && list; i++)
@@ -77,6 +91,11 @@ static int mlo_emit_example(
         { "OUT", NULL, mlo_example_out },
         { "MEMORY_WORDS", NULL, c->replay >= 0 ? mlo_example_memory : NULL },
         { "MEMORY_MASK", NULL, c->replay_masked ? mlo_example_memory_mask : NULL },
+        { "GIVEN", c->given ? "" : NULL, NULL },
+        { "PAST_KEYS", NULL, c->given ? mlo_example_past_keys : NULL },
+        { "PAST_VALUES", NULL, c->given ? mlo_example_past_values : NULL },
+        { "KEPT_KEYS", NULL, c->given ? mlo_example_kept_keys : NULL },
+        { "KEPT_VALUES", NULL, c->given ? mlo_example_kept_values : NULL },
         { "JOB_LIST", mlo_example_jobs(e->m, w), NULL },
         { "BEFORE", mlo_border_floats(e->m, before), NULL },
         { "AROUND", mlo_border_floats(e->m, around), NULL },
@@ -107,7 +126,10 @@ static int mlo_emit_driver(
     for (int64_t i = 0; i < w->n_order; i++) longest = mlo_max(longest, w->order[i].tokens);
     const unsigned long long cache = (unsigned long long)(c->slots << 24
         | (c->slots ? c->keys : 0));
+    const mlo_port *kv = c->given ? mlo_kv_keys(c) : NULL;
+    const int64_t beat = c->axi_bits / 8;
     const mlo_hole none[] = { { NULL, NULL, NULL } };
+    const mlo_hole given[] = { { "GIVEN", kv ? "" : NULL, NULL }, { NULL, NULL, NULL } };
     const mlo_hole holes[] = {
         { "VERSION", MLO_VERSION, NULL },
         { "ITERATIONS", mlo_integer(m, c->scan.iterations), NULL },
@@ -122,8 +144,14 @@ static int mlo_emit_driver(
         { "FRAMES", mlo_integer(m, c->frames), NULL },
         { "CACHE", mlo_format(m, "%08llX", cache), NULL },
         { "KV_MEMORY", c->dram ? "1" : "0", NULL },
+        { "GIVEN", kv ? "" : NULL, NULL },
+        { "KV_PAST", mlo_integer(m, c->keys - c->chunk), NULL },
+        { "KV_POSITIONS", mlo_integer(m, c->keys), NULL },
+        { "KV_CHANNELS", mlo_integer(m, kv ? kv->channels : 0), NULL },
+        { "KV_ROW_BYTES", mlo_integer(m, mlo_kv_row(c) * beat), NULL },
+        { "KV_USED_BYTES", mlo_integer(m, kv ? beat - beat % kv->lanes : 0), NULL },
         { "PARAMETER_BYTES", mlo_integer(m, mlo_image_bytes(e)), NULL },
-        { "AXI_BYTES", mlo_integer(m, c->axi_bits / 8), NULL },
+        { "AXI_BYTES", mlo_integer(m, beat), NULL },
         { "INPUT", mlo_border_c(m, &border[MLO_BORDER_IN]), NULL },
         { "OUTPUT", mlo_border_c(m, &border[MLO_BORDER_OUT]), NULL },
         { "MEMORY", mlo_border_c(m, &border[MLO_BORDER_MEMORY]), NULL },
@@ -135,7 +163,7 @@ static int mlo_emit_driver(
         { NULL, NULL, NULL },
     };
     MLO_TRY(mlo_emit_shared(e, "host/mlo_driver.h", holes, NULL));
-    MLO_TRY(mlo_emit_shared(e, "host/mlo_driver.c", none, NULL));
+    MLO_TRY(mlo_emit_shared(e, "host/mlo_driver.c", given, NULL));
     MLO_TRY(mlo_emit_shared(e, "host/mlo_driver.py", none, NULL));
     return mlo_emit_example(e, border, w);
 }
