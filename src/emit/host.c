@@ -224,9 +224,7 @@ static void mlo_manifest_kernels(mlo_emitter *e) {
                     mlo_puts(&e->t, ", \"memory_why\": ");
                     mlo_report_string(&e->t, mlo_memory_whole(el));
                 }
-                if (mlo_int(el->node, "exp_bits", 0))
-                    mlo_printf(
-                        &e->t, ", \"exp_bits\": %lld", (long long)mlo_int(el->node, "exp_bits", 0));
+                if (u->exp_bits) mlo_printf(&e->t, ", \"exp_bits\": %d", u->exp_bits);
                 mlo_manifest_area(e, c, el);
                 mlo_puts(&e->t, ++n < kernels ? "},\n" : "}\n");
             }

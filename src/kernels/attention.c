@@ -780,6 +780,7 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
         return mlo_fail(s->m, MLO_E_SHAPE, s->node, "a band needs %d parameters; there are %lld",
             mlo_attention_constants(s->node) + 2, (long long)s->n_known);
     u->module = "mlo_attention";
+    u->exp_bits = (int)mlo_int(s->node, "exp_bits", 0);
     for (int i = 0; i < 3; i++)
         u->in[u->n_in++] = mlo_port_make(ports[i], i, simd, s->in_bits[i], i ? kv * d : ch);
     u->out = mlo_port_make("m_axis", 0, simd, s->out_bits, ch);

@@ -72,6 +72,7 @@ typedef struct {
     int64_t latency;
     int64_t multipliers; /* of the matrix arrays */
     int64_t other; /* multipliers of requantizers, norms, softmax */
+    int exp_bits; /* of an exponential, where the node says so; 0: as ever */
     int64_t macs; /* useful multiply-accumulates per token */
     /* a parameter port of the module that this node does not use, NULL for none */
     const char *idle;

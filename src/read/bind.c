@@ -96,25 +96,29 @@ static mlo_shape *mlo_input_shape(mlo *m, mlo_value_info *v, size_t rank) {
     return v->type->tensor->shape = s;
 }
 
+/* Which input of the model is called so; their number, when none is: `asks`, who wants it, says which may be meant. */
+static size_t mlo_input_called(mlo *m, const char *asks, const char *name) {
+    const mlo_graph *g = m->model->graph;
+    const char *near = NULL;
+    for (size_t i = 0; i < g->n_input; i++) {
+        if (mlo_eq(g->input[i]->name, name)) return i;
+        mlo_nearer(name, g->input[i]->name, &near);
+    }
+    const char *first = g->n_input ? g->input[0]->name : "";
+    mlo_fail_at(m, MLO_E_USAGE, NULL, "%s: no input is called '%s'; %s '%s'%s", asks, name,
+        near ? "did you mean" : "the first is called", near ? near : first, near ? "?" : "");
+    return g->n_input;
+}
+
 static int mlo_option_shape(mlo *m, const char *text) {
     const char *name, *value;
     uint64_t dims[MLO_MAX_RANK];
     size_t rank = 0;
     mlo_graph *g = m->model->graph;
-    mlo_value_info *input = NULL;
     if (mlo_cut_option(m, "shape", text, &name, &value, "input_ids=1x128")) return mlo_failed(m);
-    const char *near = NULL;
-    for (size_t i = 0; i < g->n_input; i++) {
-        if (g->input[i]->name == name) input = g->input[i];
-        mlo_nearer(name, g->input[i]->name, &near);
-    }
-    if (!input)
-        return mlo_fail_at(m, MLO_E_USAGE, NULL, "--shape %s: no input is called '%s'; %s '%s'%s",
-            text, name, near ? "did you mean" : "the first is called",
-            near             ? near
-                : g->n_input ? g->input[0]->name
-                             : "",
-            near ? "?" : "");
+    const size_t at = mlo_input_called(m, mlo_format(m, "--shape %s", text), name);
+    if (at == g->n_input) return mlo_failed(m);
+    mlo_value_info *input = g->input[at];
     for (int more = *value != 0; more;) {
         char digits[20];
         size_t n = strcspn(value, "x");

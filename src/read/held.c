@@ -9,24 +9,6 @@
  * cost: a copy of each array.
  */
 
-/* Where it is among the inputs; their number: it is none. */
-static size_t mlo_held_at(mlo *m, const char *name) {
-    const mlo_graph *g = m->model->graph;
-    const char *near = NULL;
-    for (size_t i = 0; i < g->n_input; i++) {
-        if (mlo_eq(g->input[i]->name, name)) return i;
-        mlo_nearer(name, g->input[i]->name, &near);
-    }
-    mlo_fail_at(m, MLO_E_USAGE, NULL,
-        "a value is given for '%s' to hold, and no input is called so; %s '%s'%s", name,
-        near ? "did you mean" : "the first is called",
-        near             ? near
-            : g->n_input ? g->input[0]->name
-                         : "",
-        near ? "?" : "");
-    return g->n_input;
-}
-
 /* A dimension that an array's agrees with, or that takes its size from it. */
 static int mlo_held_dim(mlo *m, mlo_dim *d, int64_t n) {
     if (d->param)
@@ -40,7 +22,7 @@ static int mlo_held_dim(mlo *m, mlo_dim *d, int64_t n) {
 
 static int mlo_hold_one(mlo *m, mlo_tensor *t) {
     mlo_graph *g = m->model->graph;
-    const size_t at = mlo_held_at(m, t->name);
+    const size_t at = mlo_input_called(m, "a value to hold", t->name);
     if (at == g->n_input) return mlo_failed(m);
     mlo_value_info *v = g->input[at];
     const mlo_form f = mlo_form_of(mlo_value_of(g, v->name));

@@ -107,8 +107,7 @@ static void mlo_json_kernels(const mlo_view *v, mlo_text *t) {
             mlo_spent_json(&v->p.spent[i], t);
             mlo_puts(t, "},\"area\":");
             mlo_area_json(&v->area.element[i], t);
-            if (mlo_int(e->node, "exp_bits", 0))
-                mlo_printf(t, ",\"exp_bits\":%lld", (long long)mlo_int(e->node, "exp_bits", 0));
+            if (u->exp_bits) mlo_printf(t, ",\"exp_bits\":%d", u->exp_bits);
             if (u->blocks)
                 mlo_printf(
                     t, ",\"tile\":%lld,\"blocks\":%lld", (long long)u->tile, (long long)u->blocks);
