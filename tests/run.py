@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs tests, two scripts at a time, and ends with `N passed, N failed, N skipped`.
+"""Runs tests, a script more at a time than there are processors, and ends with `N passed, N failed, N skipped`.
 
     python tests/run.py path/to/mlo [NAME ...] [--quick | --full] [--under plain|sanitizers|valgrind] [-j N] [-v] [--costs]
         NAME     picks scripts by substring ("roll", "formal", "benches")
@@ -96,13 +96,14 @@ QUICK = {
 # scripts that calibrate, evaluate whole models, wait for simulators or start mlo hundreds of times: the sanitizers' turn at each comes every TURN days
 PLAIN = """test_alike test_attention test_bias test_bits test_c test_causal test_cli test_context test_conv test_cross test_driver test_exponentials test_families
     test_faults test_fixed test_flat test_gate test_given test_hardware test_heads test_integers test_interval test_jobs test_memory test_moved
-    test_odd test_ops test_perturb test_predict test_report test_rotary test_share test_show test_stalls test_step test_survival test_trace
+    test_numerics test_odd test_ops test_perturb test_positions test_predict test_report test_rotary test_share test_show test_spellings test_stalls test_step test_survival
+    test_trace
     test_whole test_wrong_usage""".split()
 TURN = 6
 
 # scripts that simulate whole cores: a simulation stands until something that it simulates changes (replay.py)
 REPLAYED = """test_attention test_bias test_bits test_causal test_conv test_cross test_driver test_exponentials test_families test_faults test_fixed test_gate test_given test_hardware test_heads test_integers
-    test_jobs test_memory test_moved test_predict test_rotary test_share test_stalls test_step test_stories test_tokens
+    test_jobs test_library test_memory test_moved test_pages test_predict test_rotary test_share test_stalls test_step test_stories test_tokens
     test_trace""".split()
 
 
@@ -272,7 +273,7 @@ def main():
     tier.add_argument("--quick", action="store_true", help="what a change is likely to break")
     tier.add_argument("--full", action="store_true", help="every grid, sanitizers everywhere")
     ap.add_argument("--costs", action="store_true", help="write costs.txt")
-    ap.add_argument("-j", type=int, default=2, metavar="N", help="scripts at a time (2)")
+    ap.add_argument("-j", type=int, default=len(os.sched_getaffinity(0)) + 1, metavar="N", help="scripts at a time (one more than processors: some wait for terminals, pages, locks)")
     ap.add_argument("-v", action="store_true", help="show the output of scripts that pass, too")
     a = ap.parse_args()
     mlo = os.path.abspath(a.mlo)

@@ -79,11 +79,11 @@ def check_slots():
 
 def check_front():
     """The folding chosen fits; what the front has that is faster does not."""
-    big = [(large(name), flags) for name, flags in t.drawn((("deit-tiny", ["--frames-in-flight", 2]), ("minilm", [])), 2)]
+    big = [(large(name), flags) for name, flags in t.drawn((("deit-tiny", ["--frames-in-flight", 2]), ("minilm", [])), 4, name=lambda large: large[0])]
     for core, flags in [(c, ["--frames-in-flight", g]) for c, g in zip(small()[::3], (1, 2, 1, 2))] + big:
         flags += ["--memory", "layer"]          # of which the front is
         lines, why, rng = core.front(*flags), [], np.random.default_rng(core.layers)
-        limited = range(6) if core.layers < 6 else t.drawn(range(6), 3)          # what is to be scarce
+        limited = range(6) if core.layers < 6 else t.drawn(range(6), 6)          # what is to be scarce
         for n in limited:
             line, k = lines[rng.integers(len(lines))], list(SHARES)[n % 4]
             limits = {**PLENTY, k: max(holds(line["area"], k) - (n > 3), 1)}

@@ -396,8 +396,8 @@ main().catch(e => console.log(e.stack))
 
 def check_npm():
     """In a folder with nothing else in it: every stage's bytes are the command line's, arrays come and go, failures are exceptions; and the page's examples run.
-    Every other day: the page's compiler is of the same C."""
-    if not t.drawn(["the npm package"], 2): return
+    Every fourth day: the page's compiler is of the same C."""
+    if not t.drawn(["the npm package"], 4): return
     if not t.have("the package", "emcc", "node", "apt-get", "dpkg-source"): return
     p = subprocess.run(["make", "-s", "npm"], cwd=t.root, capture_output=True, text=True, timeout=1400)
     if p.returncode: return t.case("make npm", p.stderr[-400:])
