@@ -230,6 +230,9 @@ static const cli_flag cli_flags[] = {
         "with --target c: the model's own inputs and outputs (token ids, pixels, logits), what is "
         "around the loop in "
         "floats; with --inputs a network of floats as it stands" },
+    { "parameters", "c|bin", V_BUILD, 1,
+        "with --target c: parameters as weights.c (default up to 16 MB of them), or as weights.bin "
+        "with the weights.S that gives it to the linker: little-endian" },
     { "unrolled", NULL, V_BUILD, 1,
         "the body once for every iteration, one behind the other, for comparison: nothing goes "
         "round" },

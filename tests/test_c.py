@@ -18,6 +18,7 @@
     kept        values that attention reads in every block, and a sum behind it reads last, are not written over: words of ONNX Runtime
     packing     sets of places, drawn: the least of all orders
     story       stories260k with a cache, a token at a time: its words and its text are ONNX Runtime's and mlo's
+    bytes       parameters as weights.bin: what gcc makes of weights.c in memory, here and on 32-bit Arm; its test from gcc and clang, under qemu, and from flash of its own; a big-endian one refuses it; large ones by default
     parts       a sequence in parts of any size is the sequence
     refused     arenas too small (at run time, and --arena), and misaligned, too many tokens, a target that there is none of
     sim         passes, and fails where a word differs
@@ -283,6 +284,93 @@ def check_profile():
         p = subprocess.run(["make", "-s", "-C", path, "riscv32", "SMALL=-O1 -DMODEL_PROFILE"], capture_output=True, text=True)
         cycles = [int(n) for n in re.findall(r"^ +(\d+) +\d+ % +4  ", p.stdout, re.M)]
         t.case("a profile by rdcycle", "" if len(cycles) == 11 and all(cycles) else p.stdout + p.stderr)
+
+
+# ---- parameters as a file ---------------------------------------------------------------------------------------------------------------------
+
+IMAGE = """#include "%s/weights.c"
+#include <stdio.h>
+int main(void) { %s return 0; }
+"""
+FLASH = """#include <fcntl.h>
+#include <sys/mman.h>
+__attribute__((constructor)) static void burn(void) {
+    int file = open(IMAGE, O_RDONLY);
+    if (mmap((void *)ADDRESS, SIZE, PROT_READ, MAP_PRIVATE | MAP_FIXED, file, 0) != (void *)ADDRESS) __builtin_trap();
+}
+"""
+PACKED = {"bert-tiny": ("bert-tiny",), "whisper-tiny --whole": ("whisper-tiny", "--whole"), "stories260k": STORY, "swin-tiny --whole": ("swin-tiny", "--whole")}
+
+
+def packed(name, *flags): return built(name, *flags, "--parameters", "bin")
+
+
+def imaged(path, symbols, cc, run):
+    """The structs of weights.c, one behind the other, as a compiler lays them into memory."""
+    program = t.at("image-" + cc)
+    code = t.write("image.c", IMAGE % (path, " ".join("fwrite(&%s, sizeof %s, 1, stdout);" % (s, s) for s in symbols)))
+    subprocess.run([cc, "-std=c99", "-I", path, "-static", code, "-o", program], check=True)
+    return subprocess.run([*run, program], capture_output=True, check=True).stdout
+
+
+def float_net(path, n, k):
+    """A product of floats by a matrix of k x n."""
+    rng = np.random.default_rng(n)
+    w = onnx.numpy_helper.from_array(rng.standard_normal((k, n), np.float32), "w")
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], name="product")], "g", [helper.make_tensor_value_info("x", 1, [1, k])], [helper.make_tensor_value_info("y", 1, [1, n])], [w])
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), path + ".onnx")
+    x = rng.standard_normal((1, k), np.float32)
+    np.savez(path + ".npz", x=x)
+    np.savez(path + "-golden.npz", y=session(path + ".onnx").run(None, {"x": x})[0])
+    t.good("compile", path + ".onnx", "--target", "c", "--whole", "--inputs", path + ".npz", "--golden", path + "-golden.npz", "-o", path)
+    return path
+
+
+def made(path, target="test", **variables):
+    """'' when the Makefile's test passes; what it says else."""
+    subprocess.run(["make", "-s", "-C", path, "clean"], check=True)
+    p = subprocess.run(["make", "-s", "-C", path, target, *("%s=%s" % v for v in variables.items())], capture_output=True, text=True, timeout=300)
+    return "" if p.returncode == 0 and p.stdout.splitlines()[-1].startswith("MLO PASS ") and not p.stderr else (p.stdout + p.stderr)[-400:]
+
+
+def check_bytes():
+    for what, body in PACKED.items():
+        path, words = packed(*body), built(*body)
+        symbols = re.findall(r"^ \*     (\w+): (\d+)$", text(path, "weights.S"), re.M)
+        image = t.read(os.path.join(path, "weights.bin"))
+        for cc, run in ("gcc", ()), ("arm-linux-gnueabihf-gcc", ("qemu-arm",)):
+            if not t.have(cc, cc, *run): continue
+            t.case("%s: weights.bin is what %s makes of weights.c" % (what, cc), "" if imaged(words, [s for s, _ in symbols], cc, run) == image and len(symbols) == 2 + ("--whole" in body) else "it differs")
+        t.case("%s: the code is the same" % what, "" if text(path, "model.c") == text(words, "model.c") and text(path, "model.h") == text(words, "model.h") else "it differs")
+        for cc in "gcc", "clang":
+            if t.have(cc, cc): t.case("%s: make test CC=%s" % (what, cc), made(path, CC=cc, CFLAGS="-O1 -Werror"))
+        t.case("%s: make profile" % what, made(path, "profile"))
+    for target, tools in [("arm", ("arm-linux-gnueabihf-gcc", "qemu-arm")), *BARE.items()]:
+        if t.have(target, *tools): t.case("make %s" % target, made(packed("bert-tiny"), target))
+    flash()
+    cc, qemu = FOREIGN["big-endian PowerPC"]
+    if t.have("big-endian PowerPC", cc, qemu):
+        said = made(packed("bert-tiny"), CC=cc, LDFLAGS="-static", RUN=qemu)
+        t.case("a big-endian processor refuses it", "" if "weights.bin is little-endian" in said and "--parameters c" in said else said or "it passes")
+    for n, file in (2048, "weights.bin"), (2047, "weights.c"):
+        path = float_net(t.at("floats-%d" % n), n, 2048)
+        t.case("%d bytes are in %s" % (8192 * n + 8, file), "" if os.path.exists(os.path.join(path, file)) != os.path.exists(os.path.join(path, "weights.c" if n == 2048 else "weights.bin")) else "they are not")
+        if n == 2048: t.case("16 MB of floats: make test", made(path))
+    for words, flags in (b"there are c and bin", ("--target", "c", "--parameters", "hex")), (b"--parameters is of C", ("--parameters", "bin")):
+        p = t.call("compile", t.model("bert-tiny"), *flags, "-o", t.at("hex"))
+        t.case("refused: %s" % words.decode(), "" if p.returncode == 2 and words in p.stderr and not os.path.exists(t.at("hex")) else p.stderr.decode() or "it says nothing")
+
+
+def flash():
+    """weights.bin at an address of its own, which is told to the linker."""
+    path, at = packed("bert-tiny"), 0x41000000
+    symbols = re.findall(r"^ \*     (\w+): (\d+)$", text(path, "weights.S"), re.M)
+    image = os.path.join(path, "weights.bin")
+    burn = t.write("burn.c", FLASH.replace("IMAGE", '"%s"' % image).replace("ADDRESS", "%#xL" % at).replace("SIZE", str(os.path.getsize(image))))
+    files = [os.path.join(path, f) for f in ("model.c", "weights.S", "test.c")]
+    p = subprocess.run(["gcc", "-O1", "-static", "-no-pie", "-DMODEL_WEIGHTS_ELSEWHERE", *("-Wl,--defsym=%s=%#x" % (s, at + int(d)) for s, d in symbols), burn, *files, "-o", t.at("flash")], capture_output=True, text=True)
+    said = p.stderr or subprocess.run([t.at("flash")], capture_output=True, text=True).stdout
+    t.case("weights.bin in flash", "" if said.startswith("MLO PASS ") else said[-300:] or "it says nothing")
 
 
 # ---- the arena --------------------------------------------------------------------------------------------------------------------------------
@@ -593,4 +681,4 @@ def check_parts():
         t.case("parts of %s" % (parts,), differ(np.concatenate(got), want[:at]))
 
 
-t.main(check_words, check_compilers, check_foreign, check_bare, check_families, check_depth, check_threads, check_own, check_profile, check_arena, check_blocks, check_kept, check_packing, check_sim, check_sim_foreign, check_narrow, check_weights, check_one, check_refused, check_story, check_parts, floor=209)
+t.main(check_words, check_compilers, check_foreign, check_bare, check_families, check_depth, check_threads, check_own, check_profile, check_bytes, check_arena, check_blocks, check_kept, check_packing, check_sim, check_sim_foreign, check_narrow, check_weights, check_one, check_refused, check_story, check_parts, floor=230)

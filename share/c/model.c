@@ -19,6 +19,7 @@
 
 _Static_assert(MODEL_ARENA_BYTES % MODEL_ALIGN == 0, "places in the arena are aligned");
 _Static_assert(@LARGEST@ <= MODEL_ARENA_BYTES, "every place lies in the arena");
+_Static_assert(sizeof(model_layer) == @LAYER_BYTES@ && sizeof(model_shared) == @SHARED_BYTES@, "parameters have no gaps");
 
 #ifdef MODEL_PROFILE
 model_step model_profile[] = {

@@ -32,7 +32,7 @@ typedef struct {
 extern const model_layer model_layers[MODEL_LAYERS];
 extern const int model_depth; /* MODEL_LAYERS, which the code need not know: it is the same for any depth */
 typedef struct {
-    int8_t none;
+    int64_t none;
 @SHARED@
 } model_shared;
 extern const model_shared model_common;

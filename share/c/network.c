@@ -18,6 +18,7 @@
 
 _Static_assert(MODEL_ARENA_BYTES % MODEL_ALIGN == 0, "places in the arena are aligned");
 _Static_assert(@LARGEST@ <= @ROOM@, "every place lies in there");
+_Static_assert(sizeof(model_parameters) == @BYTES@, "parameters have no gaps");
 
 #ifdef MODEL_PROFILE
 model_step model_profile[] = {

@@ -24,7 +24,7 @@ enum { MODEL_OK, MODEL_E_TOKENS, MODEL_E_ARENA };
 
 /* What was learned. */
 typedef struct {
-    int8_t none;
+    int64_t none;
 @PARAMETERS@
 } model_parameters;
 extern const model_parameters model_weights;

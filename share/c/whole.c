@@ -18,6 +18,7 @@
 
 _Static_assert(MODEL_WHOLE_BYTES % MODEL_ALIGN == 0, "places in the arena are aligned");
 _Static_assert(@LARGEST@ <= MODEL_WHOLE_BYTES, "every place lies in the arena");
+_Static_assert(sizeof(model_parameters) == @BYTES@, "parameters have no gaps");
 @PLAIN@_Static_assert(MODEL_ARENA_BYTES <= @LOOP@, "what the loop needs is one of them");
 
 @STEPS@

@@ -13,7 +13,7 @@ enum { MODEL_E_INDEX = 3 };
 
 /* What was learned@AROUND@. */
 typedef struct {
-    int8_t none;
+    int64_t none;
 @PARAMETERS@
 } model_parameters;
 extern const model_parameters model_weights;

@@ -11,7 +11,8 @@ typedef struct {
     const char *header; /* of model.h */
     const char *test; /* of test.c */
     const char *signature;
-    int (*weights)(void *writer); /* of weights.c */
+    int (*weights)(void *writer); /* of weights.c, or weights.bin */
+    int64_t weights_bytes;
     int64_t bytes; /* of its arena */
     int64_t numbers; /* that the test compares */
     void *writer;

@@ -75,15 +75,16 @@ static int mlo_emit_c(mlo *m, mlo_sink sink, void *user) {
     e->m = e->t.m = m;
     e->sink = sink;
     e->user = user;
-    mlo_c_writer w = { e, b, params, narrow, { 0 }, { NULL, NULL, NULL, NULL, 0, 0, NULL }, 0 };
+    mlo_c_writer w = { e, b, params, narrow, { 0 }, { NULL, NULL, NULL, NULL, 0, 0, 0, NULL }, 0 };
     const int whole = mlo_opt(m, "whole") != NULL;
     if (!mlo_borders(e, border) && !mlo_c_body_build(m, e->c, b)
         && !mlo_c_params_of(m, e->c, params) && !mlo_c_narrow_of(m, e->c, narrow)
         && !(whole && mlo_whole_around(e, b->plan.bytes, &w.whole))
+        && !mlo_c_pack(e, mlo_c_params_size(e, params) + w.whole.weights_bytes)
         && !mlo_emit_c_header(&w, border) && !mlo_emit_c_exact(e, mlo_c_exact(e->c))
         && !mlo_emit_c_model(&w)
         && !(whole && mlo_whole_emit_code((mlo_flat_writer *)w.whole.writer, "whole.c"))
-        && !mlo_emit_c_weights(e, params, w.whole.weights, w.whole.writer)
+        && !mlo_emit_c_weights(e, params, w.whole.weights, w.whole.writer, w.whole.weights_bytes)
         && !mlo_c_words_play(e, words) && !mlo_emit_c_test(e, words, &w.whole)
         && !mlo_emit_c_make(e, whole ? MLO_C_AROUND : MLO_C_INTEGERS) && !mlo_emit_parts(e)
         && !mlo_emit_c_guide(&w, border))

@@ -1,7 +1,8 @@
 /* flat_write: a build directory of C of a network of integers, as it stands.
  *
  * in:  a model, its inputs' words, golden outputs or none.
- * out: model.c, model.h, exact.h, weights.c, test.c, a Makefile, host/network.onnx, manifest.json last.
+ * out: model.c, model.h, exact.h, weights.c (or weights.bin and weights.S), test.c, a Makefile, host/network.onnx,
+ *     manifest.json last.
  *
  * invariant: test.c compares with the golden words that were given; with mlo's own only where none were.
  * example: mlo compile network.onnx --target c --inputs inputs.npz --golden outputs.npz -o build
@@ -174,6 +175,17 @@ static void mlo_flat_copies(void *user) {
     if (w->f->tiled) mlo_share_copy(&w->e->t, "c/copy.c", none, w);
 }
 
+/* Bytes of all parameters, and of the number in front, without what is at the end. */
+static int64_t mlo_flat_parameter_bytes(const mlo_flat *f) {
+    int64_t bytes = MLO_C_GRAIN;
+    for (size_t i = 0; i < f->n_parameter; i++)
+        bytes += f->parameter[i]->count * (int64_t)mlo_dtype_size(f->parameter[i]->dtype);
+    return bytes;
+}
+static int64_t mlo_flat_parameters_size(const mlo_flat *f) {
+    return mlo_c_struct_size(mlo_flat_parameter_bytes(f));
+}
+
 static int mlo_flat_emit_model(mlo_flat_writer *w) {
     mlo *m = w->e->m;
     int64_t largest = 0;
@@ -184,8 +196,10 @@ static int mlo_flat_emit_model(mlo_flat_writer *w) {
         { "COPIES", NULL, mlo_flat_copies }, { "WHOLE", w->f->tiled ? "memory" : "arena", NULL },
         { "ROOM", w->f->tiled ? "MODEL_MEMORY_BYTES" : "MODEL_ARENA_BYTES", NULL },
         { "TILED", mlo_flat_if_tiled(w), NULL }, { "KERNELS", NULL, mlo_flat_kernels },
-        { "LARGEST", mlo_integer(m, largest), NULL }, { "SIGNATURE", mlo_flat_signature(w), NULL },
-        { "BODY", NULL, mlo_flat_body }, { "STEPS", NULL, mlo_flat_names }, { NULL, NULL, NULL } };
+        { "LARGEST", mlo_integer(m, largest), NULL },
+        { "BYTES", mlo_integer(m, mlo_flat_parameters_size(w->f)), NULL },
+        { "SIGNATURE", mlo_flat_signature(w), NULL }, { "BODY", NULL, mlo_flat_body },
+        { "STEPS", NULL, mlo_flat_names }, { NULL, NULL, NULL } };
     MLO_TRY(mlo_share_copy(&w->e->t, "c/numbers.h", none, w));
     MLO_TRY(mlo_file_text(w->e, "numbers.h"));
     MLO_TRY(mlo_share_copy(&w->e->t, "c/network.c", holes, w));
@@ -222,7 +236,9 @@ static void mlo_flat_member(mlo_flat_writer *w, const mlo_flat_value *v) {
         w->e, "    %s w%d[%lld];", mlo_flat_c_type(v->dtype), v->parameter, (long long)v->count);
 }
 static void mlo_flat_members(void *user) {
-    mlo_flat_each_parameter((mlo_flat_writer *)user, mlo_flat_member);
+    mlo_flat_writer *w = (mlo_flat_writer *)user;
+    mlo_flat_each_parameter(w, mlo_flat_member);
+    mlo_c_gap_member(w->e, mlo_flat_parameter_bytes(w->f));
 }
 
 /* A word of an array, as C writes it. */
@@ -243,18 +259,49 @@ static void mlo_flat_word(mlo_text *t, int64_t i, const mlo_array *a, mlo_dtype 
     else
         mlo_printf(t, "%lld", (long long)whole);
 }
+/* The same as bytes. */
+static void mlo_flat_word_bytes(mlo_text *t, int64_t i, const mlo_array *a, mlo_dtype dtype) {
+    float real;
+    uint32_t bits;
+    int64_t whole;
+    const char *at = (const char *)a->data + (size_t)i * mlo_dtype_size(a->dtype);
+    mlo_convert(MLO_FLOAT, &real, a->dtype, at, 1);
+    mlo_convert(MLO_INT64, &whole, a->dtype, at, 1);
+    memcpy(&bits, &real, sizeof bits);
+    mlo_c_low_bytes(t, dtype == MLO_FLOAT ? bits : (uint64_t)whole, mlo_dtype_size(dtype));
+}
+
+/* A parameter leaves memory part by part: as text it is four times as large as its numbers. */
 static void mlo_flat_initial(mlo_flat_writer *w, const mlo_flat_value *v) {
-    mlo_puts(&w->e->t, "    { ");
-    for (int64_t i = 0; i < v->count; i++) mlo_flat_word(&w->e->t, i, v->number, v->dtype);
-    mlo_puts(&w->e->t, " },\n");
+    enum { MOST = 1 << 16 };
+    mlo_emitter *e = w->e;
+    mlo_puts(&e->t, e->packed ? "" : "    { ");
+    for (int64_t i = 0; i < v->count && !e->m->error.code; i++) {
+        if (e->packed)
+            mlo_flat_word_bytes(&e->t, i, v->number, v->dtype);
+        else
+            mlo_flat_word(&e->t, i, v->number, v->dtype);
+        if (e->t.n > MOST) mlo_c_flush(e);
+    }
+    mlo_puts(&e->t, e->packed ? "" : " },\n");
+}
+static int mlo_flat_weights(void *user) {
+    mlo_flat_writer *w = (mlo_flat_writer *)user;
+    mlo_c_struct_begin(w->e, "\nconst model_parameters model_weights =", 1);
+    mlo_flat_each_parameter(w, mlo_flat_initial);
+    mlo_c_struct_end(w->e, ";", mlo_flat_parameter_bytes(w->f));
+    return mlo_failed(w->e->m);
 }
 
 static int mlo_flat_emit_weights(mlo_flat_writer *w) {
-    mlo_line(w->e, "/* What was learned. */\n#include \"model.h\"\n");
-    mlo_line(w->e, "const model_parameters model_weights = {\n    0,");
-    mlo_flat_each_parameter(w, mlo_flat_initial);
-    mlo_line(w->e, "};");
-    return mlo_file_text(w->e, "weights.c");
+    mlo_emitter *e = w->e;
+    const mlo_c_piece pieces[] = { { "model_weights", mlo_flat_parameters_size(w->f) },
+        { NULL, 0 } };
+    MLO_TRY(mlo_c_pack(e, pieces->bytes));
+    if (!e->packed) mlo_line(e, "/* What was learned. */\n#include \"model.h\"");
+    if (!e->packed && w->f->real) mlo_line(e, "\n#include <math.h>");
+    MLO_TRY(mlo_file_begin(e, mlo_c_weights_file(e)));
+    return mlo_flat_weights(w) ? mlo_failed(e->m) : mlo_c_weights_end(e, pieces, 0);
 }
 
 static int mlo_flat_emit_header(mlo_flat_writer *w) {

@@ -1,11 +1,16 @@
-/* weights: a layer's parameters as the members of a struct, and weights.c.
+/* weights: a layer's parameters as the members of a struct, and weights.c, or weights.bin and weights.S.
  *
  * in:  a core.
  * out: model_layer, which the layer's code reads through a pointer that advances; model_common, what does
  *     not differ between layers because the body reads it from around the loop.
  *
+ * A C compiler takes minutes and gigabytes for hundreds of megabytes of numbers. So above 16 MB, or where --parameters
+ * bin says so, they leave as bytes, little-endian: the structs as they lie in memory, one behind the other, which an
+ * assembler includes.
+ *
  * A member is as wide as its numbers may get (the kernels' limits). The wide ones come first, so that
- * nothing is padded. A matrix lies row by row of outputs, as its products read it; a window likewise.
+ * nothing is padded between them; what is missing to 8 bytes at the end is a member, too: so a struct lies the same on
+ * every processor. A matrix lies row by row of outputs, as its products read it; a window likewise.
  *
  * invariant: what kernels refuse (numbers beyond their limits) is refused here, too.
  * example: int8_t mvu_0_w[384 * 128];
@@ -124,12 +129,71 @@ static const char *mlo_c_type(mlo_dtype t) {
     }
 }
 
+/* ---- structs, the same on every processor ----------------------------------------- */
+
+enum { MLO_C_GRAIN = 8, MLO_C_TEXT_MOST = 16 << 20 };
+
+/* What a struct of so many bytes has at its end. */
+static int64_t mlo_c_gap(int64_t bytes) {
+    return mlo_parts(bytes, MLO_C_GRAIN) * MLO_C_GRAIN - bytes;
+}
+static void mlo_c_gap_member(mlo_emitter *e, int64_t bytes) {
+    if (mlo_c_gap(bytes)) mlo_line(e, "    int8_t gap[%lld];", (long long)mlo_c_gap(bytes));
+}
+
+/* Bytes of a struct without that; the one that layers share begins with a number, lest it be empty. */
+static int64_t mlo_c_struct_bytes(const mlo_c_params *l, int common) {
+    int64_t bytes = common ? MLO_C_GRAIN : 0;
+    for (int i = 0; i < l->n; i++)
+        if (l->param[i].common == common)
+            bytes += l->param[i].count * (int64_t)mlo_dtype_size(l->param[i].dtype);
+    return bytes;
+}
+static int64_t mlo_c_struct_size(int64_t bytes) { return bytes + mlo_c_gap(bytes); }
+
+/* Of all layers, and of what they share. */
+static int64_t mlo_c_params_size(const mlo_emitter *e, const mlo_c_params *l) {
+    return mlo_c_struct_size(mlo_c_struct_bytes(l, 0)) * e->c->scan.iterations
+        + mlo_c_struct_size(mlo_c_struct_bytes(l, 1));
+}
+
+/* Do parameters of so many bytes leave as bytes? */
+static int mlo_c_pack(mlo_emitter *e, int64_t bytes) {
+    const char *as = mlo_opt(e->m, "parameters");
+    if (as && !mlo_eq(as, "c") && !mlo_eq(as, "bin"))
+        return mlo_fail_at(e->m, MLO_E_USAGE, NULL, "--parameters %s: there are c and bin", as);
+    e->packed = as ? mlo_eq(as, "bin") : bytes > MLO_C_TEXT_MOST;
+    return 0;
+}
+
 /* The struct's members. */
 static void mlo_c_members(mlo_emitter *e, const mlo_c_params *l, int common) {
     for (int i = 0; i < l->n; i++)
         if (l->param[i].common == common)
             mlo_line(e, "    %s %s[%lld];", mlo_c_type(l->param[i].dtype), l->param[i].name,
                 (long long)l->param[i].count);
+    mlo_c_gap_member(e, mlo_c_struct_bytes(l, common));
+}
+
+/* ---- numbers ---------------------------------------------------------------------- */
+
+/* The low bytes of a number, the lowest first. */
+static void mlo_c_low_bytes(mlo_text *t, uint64_t v, size_t size) {
+    char bytes[8];
+    for (size_t i = 0; i < size; i++) bytes[i] = (char)(unsigned char)(v >> 8 * i);
+    mlo_put(t, bytes, size);
+}
+
+/* A struct begins, with the number that it may have there; and ends. */
+static void mlo_c_struct_begin(mlo_emitter *e, const char *head, int none) {
+    if (!e->packed) mlo_line(e, none ? "%s {\n    0," : "%s {", head);
+    if (e->packed && none) mlo_c_low_bytes(&e->t, 0, MLO_C_GRAIN);
+}
+static void mlo_c_struct_end(mlo_emitter *e, const char *end, int64_t bytes) {
+    const int64_t gap = mlo_c_gap(bytes);
+    if (e->packed) mlo_c_low_bytes(&e->t, 0, (size_t)gap);
+    if (!e->packed && gap) mlo_line(e, "    { 0 },");
+    if (!e->packed) mlo_line(e, "}%s", end);
 }
 
 /* Numbers with commas, some to a line. */
@@ -145,10 +209,15 @@ static int mlo_c_param_write(mlo_emitter *e, const mlo_c_param *p, int64_t itera
     const mlo_array *a = in[p->input];
     const int64_t columns = p->rows ? p->count / p->rows : 1;
     if (p->input == 1 || mlo_element_numbers(e->m, p->element, (const mlo_array *const *)in) == 0) {
-        mlo_puts(&e->t, "    { ");
-        for (int64_t i = 0; i < p->count; i++)
-            mlo_c_number(&e->t, i, mlo_get(a, p->rows ? i % p->rows * columns + i / p->rows : i));
-        mlo_puts(&e->t, " },\n");
+        mlo_puts(&e->t, e->packed ? "" : "    { ");
+        for (int64_t i = 0; i < p->count; i++) {
+            const int64_t v = mlo_get(a, p->rows ? i % p->rows * columns + i / p->rows : i);
+            if (e->packed)
+                mlo_c_low_bytes(&e->t, (uint64_t)v, mlo_dtype_size(p->dtype));
+            else
+                mlo_c_number(&e->t, i, v);
+        }
+        mlo_puts(&e->t, e->packed ? "" : " },\n");
     }
     for (int k = 0; k < 8; k++) mlo_array_free(e->m, in[k]);
     return mlo_failed(e->m);
@@ -161,27 +230,102 @@ static int mlo_c_flush(mlo_emitter *e) {
     return r;
 }
 
-/* more: parameters of what is around the layers, behind those; NULL: there are none. */
-static int mlo_emit_c_weights(
-    mlo_emitter *e, const mlo_c_params *l, int (*more)(void *user), void *user) {
-    mlo_line(e,
-        "/* The parameters of all layers, and those that layers share. */\n#include \"model.h\"\n");
-    if (more) mlo_line(e, "#include <math.h>\n");
-    mlo_line(e,
-        "const int model_depth = MODEL_LAYERS;\nconst model_layer model_layers[MODEL_LAYERS] = {");
-    MLO_TRY(mlo_file_begin(e, "weights.c"));
-    for (int64_t i = 0; i < e->c->scan.iterations; i++) {
-        mlo_line(e, "{ /* layer %lld */", (long long)i);
-        for (int k = 0; k < l->n; k++)
-            if (!l->param[k].common && (mlo_c_param_write(e, &l->param[k], i) || mlo_c_flush(e)))
-                return mlo_failed(e->m);
-        mlo_line(e, "},");
+/* ---- files ------------------------------------------------------------------------ */
+
+/* A struct, or an array of them, in weights.bin: its symbol, and its bytes. */
+typedef struct {
+    const char *symbol;
+    int64_t bytes;
+} mlo_c_piece;
+enum { MLO_C_PIECES = 3 };
+typedef struct {
+    mlo_emitter *e;
+    const mlo_c_piece *piece; /* up to one without a symbol */
+    int64_t depth; /* layers; 0: it is a network as it stands */
+} mlo_c_pieces;
+
+static const char *mlo_c_weights_file(const mlo_emitter *e) {
+    return e->packed ? "weights.bin" : "weights.c";
+}
+
+/* Where each of them begins: for people, and for the assembler. */
+static void mlo_c_write_distances(void *user) {
+    const mlo_c_pieces *p = (const mlo_c_pieces *)user;
+    int64_t at = 0;
+    for (int i = 0; i < MLO_C_PIECES && p->piece[i].symbol; at += p->piece[i++].bytes)
+        mlo_line(p->e, " *     %s: %lld", p->piece[i].symbol, (long long)at);
+}
+static void mlo_c_write_symbols(void *user) {
+    const mlo_c_pieces *p = (const mlo_c_pieces *)user;
+    int64_t at = 0;
+    for (int i = 0; i < MLO_C_PIECES && p->piece[i].symbol; at += p->piece[i++].bytes) {
+        mlo *m = p->e->m;
+        const mlo_hole holes[] = { { "NAME", p->piece[i].symbol, NULL },
+            { "FILE",
+                mlo_format(m, "MODEL_WEIGHTS_FILE, %lld, %lld", (long long)at,
+                    (long long)p->piece[i].bytes),
+                NULL },
+            { "BYTES", mlo_integer(m, p->piece[i].bytes), NULL }, { NULL, NULL, NULL } };
+        mlo_share_copy(&p->e->t, "c/symbol.S", holes, p->e);
     }
-    mlo_line(e, "};\n\nconst model_shared model_common = {\n    0,");
+}
+/* How many layers there are is no part of weights.bin: an int's bytes need not be. */
+static void mlo_c_write_depth(void *user) {
+    const mlo_c_pieces *p = (const mlo_c_pieces *)user;
+    const mlo_hole holes[] = { { "NAME", "model_depth", NULL },
+        { "DEPTH", mlo_integer(p->e->m, p->depth), NULL }, { NULL, NULL, NULL } };
+    if (p->depth) mlo_share_copy(&p->e->t, "c/depth.S", holes, p->e);
+}
+
+/* What was written ends; of weights.bin there is what an assembler makes of it. */
+static int mlo_c_weights_end(mlo_emitter *e, const mlo_c_piece *piece, int64_t depth) {
+    mlo_c_pieces all = { e, piece, depth };
+    const mlo_hole holes[] = { { "DISTANCES", NULL, mlo_c_write_distances },
+        { "SYMBOLS", NULL, mlo_c_write_symbols }, { "DEPTH", NULL, mlo_c_write_depth },
+        { NULL, NULL, NULL } };
+    if (mlo_c_flush(e) || mlo_file_end(e)) return mlo_failed(e->m);
+    if (!e->packed) return 0;
+    MLO_TRY(mlo_share_copy(&e->t, "c/weights.S", holes, &all));
+    return mlo_file_text(e, "weights.S");
+}
+
+/* The members of a struct. */
+static int mlo_c_params_write(
+    mlo_emitter *e, const mlo_c_params *l, int common, int64_t iteration) {
     for (int k = 0; k < l->n; k++)
-        if (l->param[k].common && (mlo_c_param_write(e, &l->param[k], 0) || mlo_c_flush(e)))
+        if (l->param[k].common == common
+            && (mlo_c_param_write(e, &l->param[k], iteration) || mlo_c_flush(e)))
             return mlo_failed(e->m);
-    mlo_line(e, "};");
+    return 0;
+}
+
+/* more: parameters of what is around the layers, of more_bytes, behind those; NULL: there are none. */
+static int mlo_emit_c_weights(mlo_emitter *e, const mlo_c_params *l, int (*more)(void *user),
+    void *user, int64_t more_bytes) {
+    const int64_t each = mlo_c_struct_bytes(l, 0), shared = mlo_c_struct_bytes(l, 1);
+    const int64_t depth = e->c->scan.iterations;
+    const mlo_c_piece pieces[] = { { "model_layers", mlo_c_struct_size(each) * depth },
+        { "model_common", mlo_c_struct_size(shared) },
+        { more ? "model_weights" : NULL, more_bytes }, { NULL, 0 } };
+    if (!e->packed)
+        mlo_line(e,
+            "/* The parameters of all layers, and those that layers share. */\n#include "
+            "\"model.h\"\n");
+    if (!e->packed && more) mlo_line(e, "#include <math.h>\n");
+    if (!e->packed)
+        mlo_line(e,
+            "const int model_depth = MODEL_LAYERS;\nconst model_layer model_layers[MODEL_LAYERS] = "
+            "{");
+    MLO_TRY(mlo_file_begin(e, mlo_c_weights_file(e)));
+    for (int64_t i = 0; i < depth; i++) {
+        mlo_c_struct_begin(e, mlo_format(e->m, "/* layer %lld */", (long long)i), 0);
+        MLO_TRY(mlo_c_params_write(e, l, 0, i));
+        mlo_c_struct_end(e, ",", each);
+    }
+    mlo_puts(&e->t, e->packed ? "" : "};\n\n");
+    mlo_c_struct_begin(e, "const model_shared model_common =", 1);
+    MLO_TRY(mlo_c_params_write(e, l, 1, 0));
+    mlo_c_struct_end(e, ";", shared);
     if (more && more(user)) return mlo_failed(e->m);
-    return mlo_c_flush(e) || mlo_file_end(e) ? mlo_failed(e->m) : 0;
+    return mlo_c_weights_end(e, pieces, depth);
 }

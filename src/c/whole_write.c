@@ -105,7 +105,7 @@ static const char *mlo_whole_header(mlo_flat_writer *w) {
     return mlo_share_copy(&w->e->t, "c/whole.h", holes, w) ? NULL : mlo_whole_text(w->e);
 }
 
-/* ---- whole.c, weights.c ----------------------------------------------------------------------------- */
+/* ---- whole.c ---------------------------------------------------------------------------------------- */
 
 static void mlo_whole_profile(void *user) {
     mlo_flat_writer *w = (mlo_flat_writer *)user;
@@ -135,9 +135,11 @@ static int mlo_whole_emit_code(mlo_flat_writer *w, const char *file) {
         { "PROFILED", mlo_guide_if(!f->core), NULL },
         { "PLAIN", mlo_guide_if(f->core != NULL), NULL },
         { "LOOP", mlo_integer(m, f->core_bytes), NULL }, { "KERNELS", NULL, mlo_flat_kernels },
-        { "LARGEST", mlo_integer(m, largest), NULL }, { "SIGNATURE", mlo_whole_signature(w), NULL },
-        { "BODY", NULL, mlo_whole_body }, { "STEPS", NULL, mlo_whole_profile },
-        { "EACH", mlo_guide_if(w->tokens > 0), NULL }, { "ONCE", mlo_guide_if(!w->tokens), NULL },
+        { "LARGEST", mlo_integer(m, largest), NULL },
+        { "BYTES", mlo_integer(m, mlo_flat_parameters_size(f)), NULL },
+        { "SIGNATURE", mlo_whole_signature(w), NULL }, { "BODY", NULL, mlo_whole_body },
+        { "STEPS", NULL, mlo_whole_profile }, { "EACH", mlo_guide_if(w->tokens > 0), NULL },
+        { "ONCE", mlo_guide_if(!w->tokens), NULL },
         { "TAKES", w->tokens ? mlo_whole_token_takes(w) : "", NULL },
         { "GIVES", w->tokens ? mlo_whole_token_gives(w) : "", NULL },
         { "POSITION", mlo_format(m, "in%zu", w->n_in), NULL }, { NULL, NULL, NULL } };
@@ -146,24 +148,6 @@ static int mlo_whole_emit_code(mlo_flat_writer *w, const char *file) {
     MLO_TRY(mlo_file_text(e, "real.h"));
     MLO_TRY(mlo_share_copy(&e->t, "c/whole.c", holes, w));
     return mlo_file_text(e, file);
-}
-
-/* A parameter's text leaves memory line by line: four times as large as its numbers. */
-static void mlo_whole_initial(mlo_flat_writer *w, const mlo_flat_value *v) {
-    enum { MOST = 1 << 16 };
-    mlo_puts(&w->e->t, "    { ");
-    for (int64_t i = 0; i < v->count && !w->e->m->error.code; i++) {
-        mlo_flat_word(&w->e->t, i, v->number, v->dtype);
-        if (w->e->t.n > MOST) mlo_c_flush(w->e);
-    }
-    mlo_puts(&w->e->t, " },\n");
-}
-static int mlo_whole_weights(void *user) {
-    mlo_flat_writer *w = (mlo_flat_writer *)user;
-    mlo_line(w->e, "\nconst model_parameters model_weights = {\n    0,");
-    mlo_flat_each_parameter(w, mlo_whole_initial);
-    mlo_line(w->e, "};");
-    return mlo_failed(w->e->m);
 }
 
 /* ---- test.c ------------------------------------------------------------------------------------------ */
@@ -296,7 +280,8 @@ static int mlo_whole_around(mlo_emitter *e, int64_t loop_bytes, mlo_c_more *whol
     if (!(whole->header = mlo_whole_header(w)) || !(whole->test = mlo_whole_test(w)))
         return mlo_failed(m);
     whole->writer = w;
-    whole->weights = mlo_whole_weights;
+    whole->weights = mlo_flat_weights;
+    whole->weights_bytes = mlo_flat_parameters_size(f);
     whole->signature = mlo_whole_signature(w);
     whole->bytes = mlo_max(f->plan.bytes, MLO_PLAN_ALIGN);
     whole->numbers = mlo_whole_total(w);
@@ -333,9 +318,7 @@ static int mlo_whole_files(mlo_flat_writer *w) {
     if (!test || mlo_share_copy(&e->t, "c/floats.h", holes, w)) return mlo_failed(e->m);
     MLO_TRY(mlo_file_text(e, "model.h"));
     MLO_TRY(mlo_whole_emit_code(w, "model.c"));
-    mlo_line(e, "/* What was learned. */\n#include \"model.h\"\n\n#include <math.h>");
-    MLO_TRY(mlo_file_begin(e, "weights.c"));
-    if (mlo_whole_weights(w) || mlo_c_flush(e) || mlo_file_end(e)) return mlo_failed(e->m);
+    MLO_TRY(mlo_flat_emit_weights(w));
     MLO_TRY(mlo_share_copy(&e->t, "c/floats_test.c", tested, w));
     MLO_TRY(mlo_file_text(e, "test.c"));
     MLO_TRY(mlo_emit_c_make(e, MLO_C_FLOATS));

@@ -1,7 +1,8 @@
 /* write: a build directory of C.
  *
  * in:  a lowered model.
- * out: model.c, model.h, exact.h, weights.c, test.c, a Makefile, host/, README.md, manifest.json last.
+ * out: model.c, model.h, exact.h, weights.c (or weights.bin and weights.S), test.c, a Makefile, host/, README.md,
+ *     manifest.json last.
  *
  * invariant: everything learned is in weights.c, test.c and host/; model.c depends on shapes and widths.
  * example: mlo compile bert.onnx --target c -o build && make -C build test
@@ -156,6 +157,10 @@ static int mlo_emit_c_model(mlo_c_writer *w) {
     const mlo_hole holes[] = { { "ABOUT", mlo_format(m, "%s", mlo_c_about(e)), NULL },
         { "TYPES", NULL, mlo_c_types }, { "KERNELS", NULL, mlo_c_kernels },
         { "LARGEST", mlo_integer(m, largest), NULL },
+        { "LAYER_BYTES", mlo_integer(m, mlo_c_struct_size(mlo_c_struct_bytes(w->params, 0))),
+            NULL },
+        { "SHARED_BYTES", mlo_integer(m, mlo_c_struct_size(mlo_c_struct_bytes(w->params, 1))),
+            NULL },
         { "PARAMETERS", mlo_format(m, "%s", mlo_c_layer_takes(e)), NULL },
         { "BODY", NULL, mlo_c_layer }, { "STEPS", NULL, mlo_c_steps },
         { "SIGNATURE", mlo_format(m, "%s", mlo_c_signature(e)), NULL }, { "RUN", NULL, mlo_c_run },
@@ -185,12 +190,14 @@ static int mlo_emit_c_make(mlo_emitter *e, int kind) {
     static const mlo_hole none[] = { { NULL, NULL, NULL } };
     static const char *const headers[] = { "model.h exact.h profile.h",
         "model.h exact.h real.h profile.h", "model.h real.h profile.h" };
-    const int around = kind == MLO_C_AROUND;
+    const char *whole = kind == MLO_C_AROUND ? " whole." : "";
+    const char *weights = e->packed ? "weights.S" : "weights.c";
     const mlo_hole holes[] = { { "HEADERS", headers[kind], NULL },
-        { "OBJECTS", around ? "model.o whole.o weights.o test.o" : "model.o weights.o test.o",
+        { "OBJECTS", mlo_format(e->m, "model.o%s%s weights.o test.o", whole, *whole ? "o" : ""),
             NULL },
-        { "SOURCES", around ? "model.c whole.c weights.c test.c" : "model.c weights.c test.c",
+        { "SOURCES", mlo_format(e->m, "model.c%s%s %s test.c", whole, *whole ? "c" : "", weights),
             NULL },
+        { "PACKED", mlo_guide_if(e->packed), NULL },
         { "LIBS", kind == MLO_C_INTEGERS ? "" : " -lm", NULL }, { NULL, NULL, NULL } };
     MLO_TRY(mlo_share_copy(&e->t, "c/profile.h", none, e));
     MLO_TRY(mlo_file_text(e, "profile.h"));
@@ -409,6 +416,8 @@ static int mlo_emit_c_guide(const mlo_c_writer *w, const mlo_border *border) {
         { "WHOLE_BYTES", mlo_integer(m, w->whole.bytes), NULL },
         { "WHOLE_SIGNATURE", mlo_or_empty(w->whole.signature), NULL },
         { "SIGNATURE", mlo_format(m, "%s", mlo_c_signature(e)), NULL },
+        { "WEIGHTS", e->packed ? "weights.S" : "weights.c", NULL },
+        { "PACKED", mlo_guide_if(e->packed), NULL },
         { "SCALED_IN", mlo_guide_if(in->floats != NULL), NULL },
         { "WORDS_IN", mlo_guide_if(!in->floats), NULL },
         { "SCALED_OUT", mlo_guide_if(out->floats != NULL), NULL },

@@ -33,6 +33,7 @@ typedef struct {
     mlo_emitted *done;
     size_t n_done;
     int unrolled; /* 1: a body in hardware for each iteration */
+    int packed; /* 1: parameters of C leave as bytes (c/weights.c) */
     int layers; /* bodies in hardware: 1, or unrolled, one for each iteration */
     mlo_text t; /* the file being composed */
     int64_t cycles; /* of what the bench plays, as predicted */

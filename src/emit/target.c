@@ -9,10 +9,10 @@ static int mlo_target_is_c(mlo *m) {
     if (target && !mlo_eq(target, "verilog") && !mlo_eq(target, "c"))
         mlo_fail_at(m, MLO_E_USAGE, NULL, "--target %s: there are verilog and c", target);
     const int c = target && mlo_eq(target, "c");
-    for (int i = 0; i < 2 && !c && !m->error.code; i++)
-        if (mlo_opt(m, i ? "whole" : "arena"))
-            mlo_fail_at(
-                m, MLO_E_USAGE, NULL, "--%s is of C; give --target c, too", i ? "whole" : "arena");
+    static const char *const of_c[] = { "arena", "whole", "parameters" };
+    for (size_t i = 0; i < sizeof of_c / sizeof *of_c && !c && !m->error.code; i++)
+        if (mlo_opt(m, of_c[i]))
+            mlo_fail_at(m, MLO_E_USAGE, NULL, "--%s is of C; give --target c, too", of_c[i]);
     return c;
 }
 
