@@ -8,6 +8,7 @@
     compilers   gcc and clang, -O0 and -O3, sanitizers, no warnings, 32-bit Arm under qemu: the build's own test, which looks behind the arena's end
     floats      Deeploy's CCT and microLlama in FP32, their golden arrays (../shared/deeploy, where that is)
     operators   operators of floats, each form of them an output: ONNX Runtime's numbers
+    tiled       networks of floats in arenas smaller than their values: the same numbers, the bytes copied as foretold, down to the least that any arena may have, which is said
     limits      NaN and infinity, softmax below opset 13, names that end a comment, memory for large weights
     index       an id outside of its table is said, and nothing else is read
     cache       decoders that go on from call to call (--context): each call's rows are those of the prompt as a whole in ONNX Runtime, in parts of any size; the trained one tells mlo's text;
@@ -235,6 +236,87 @@ def check_operators():
         t.case("%s %s %s" % (op, [v if isinstance(v, str) else list(np.shape(v)) for v in operands], attributes), wrong)
 
 
+COUNTED = """#include <stdio.h>
+#include <string.h>
+__attribute__((weak)) size_t copied;
+__attribute__((weak)) int said;
+__attribute__((weak, destructor)) void say(void) { if (!said++) fprintf(stderr, "%zu", copied); }
+#define MLO_COPY_START(to, from, bytes) (copied += (bytes), memcpy(to, from, bytes))
+#define MLO_COPY_WAIT() ((void)0)
+"""
+
+
+def wide():
+    """Operators over more than a part has: pictures, rows, matrices of sizes that nothing divides."""
+    fixed = {"w": floats(301, 71), "b": floats(71), "k": floats(9, 4, 3, 3), "d": floats(9, 1, 3, 3), "s": floats(9), "v": np.abs(floats(9)), "g": floats(71), "one": ints(1), "last": ints(-1), "form": ints(9, 32, 71), "steps": floats(71, 71)}
+    nodes = [("Conv", ["p", "k"], ["c"], {"pads": [1, 1, 1, 1], "strides": [2, 1]}), ("Conv", ["c", "d", "s"], ["e"], {"group": 9, "pads": [1, 1, 1, 1]}), ("BatchNormalization", ["e", "s", "s", "s", "v"], ["n"], {}), ("MaxPool", ["n"], ["m"], {"kernel_shape": [3, 3], "strides": [2, 2]}),
+             ("AveragePool", ["n"], ["a"], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1}), ("InstanceNormalization", ["n", "s", "s"], ["i"], {}), ("ReduceMean", ["i", "last"], ["f"], {}), ("Gemm", ["x", "w", "b"], ["h"], {}), ("Softmax", ["h"], ["z"], {}),
+             ("LayerNormalization", ["h", "g", "g"], ["l"], {}), ("ArgMax", ["l"], ["t"], {"axis": 1}), ("CumSum", ["l", "one"], ["u"], {}), ("MatMul", ["q", "r"], ["o"], {}), ("MatMul", ["o", "w2"], ["o2"], {}), ("ReduceSum", ["o", "one"], ["y"], {}), ("Gather", ["l", "t2"], ["j"], {})]
+    fixed["w2"], fixed["t2"] = floats(60, 130), ints(5, 0, 7)
+    feeds = {"p": floats(1, 4, 61, 47), "x": floats(53, 301), "q": floats(6, 50, 40), "r": floats(6, 40, 60)}
+    value = lambda k, v: helper.make_tensor_value_info(k, T.FLOAT, v.shape)
+    read = {i for n in nodes for i in n[1]}
+    outputs = [n[2][0] for n in nodes if n[2][0] not in read]
+    graph = helper.make_graph([helper.make_node(op, i, o, **a) for op, i, o, a in nodes], "g", [value(k, v) for k, v in feeds.items()], [onnx.ValueInfoProto(name=o) for o in outputs], [numpy_helper.from_array(v, k) for k, v in fixed.items()])
+    return onnx.shape_inference.infer_shapes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)), feeds
+
+
+def judged(name, model, feeds):
+    """The flags of compile for a network, with ONNX Runtime's numbers."""
+    onnx.save(model, t.at(name + ".onnx"))
+    np.savez(t.at(name + "-in.npz"), **feeds)
+    judge = session(t.at(name + ".onnx"))
+    np.savez(t.at(name + "-out.npz"), **dict(zip([o.name for o in judge.get_outputs()], judge.run(None, feeds))))
+    return [t.at(name + ".onnx"), "--inputs", t.at(name + "-in.npz"), "--golden", t.at(name + "-out.npz")]
+
+
+def small():
+    """Those that parts of 720 bytes can be made of, and a value that no such arena holds as a whole."""
+    cases = [c for c in CASES if c[0] != "Transpose" or c[1] != ["r"]]
+    while True:
+        p = t.call("compile", *judged("tiled-operators", *network([*cases, ("Exp", ["h"], {}), ("Log", ["y%d_0" % len(cases)], {})], {**INPUTS, "h": floats(40, 50)})), "--target", "c", "--whole", "--arena", 720, "-o", t.at("some"))
+        node = re.search(rb"y(\d+)_\d+ \(\w+\): --arena 720", p.stderr)
+        if not node: break
+        cases.pop(int(node[1]))         # (ten of them)
+    assert len(cases) > .8 * len(CASES), "%d are left: %s" % (len(cases), p.stderr)
+    return [*cases, ("Exp", ["h"], {}), ("Log", ["y%d_0" % len(cases)], {})]
+
+
+def tiled(flags, most, path):
+    """The least arena from `most` on that is taken, its build directory, and what was said on the way."""
+    said = []
+    while True:
+        p = t.call("compile", *flags, "--target", "c", "--whole", "--arena", most, "-o", path)
+        less = re.search(rb"\((\w+)\): --arena (\d+): (?:the smallest part of its result takes|all values take) (\d+) bytes.*give as much", p.stderr)
+        if not less: return most, "" if p.returncode == 0 else p.stderr.decode()[-300:], said
+        assert p.returncode == 4 and int(less[2]) == most < int(less[3]) and not os.path.exists(path)
+        said.append(less[1].decode())
+        most = int(less[3])
+
+
+def check_tiled():
+    networks = {"operators": judged("tiled-operators", *network(small(), {**INPUTS, "h": floats(40, 50)})), "wide": judged("wide", *wide())}
+    for name in FLOATS if t.beside("floats in parts", "deeploy") else ():
+        at = os.path.join(t.shared, "deeploy", name)
+        networks[name] = [os.path.join(at, "network.onnx"), "--inputs", os.path.join(at, "inputs.npz"), "--golden", os.path.join(at, "outputs.npz")]
+    header = t.write("counted.h", COUNTED)
+    for name, flags in networks.items():
+        for most in t.drawn((720,) if name == "operators" else (16, 16384, 40000), 1 if name in ("operators", "wide") else 3, lambda most: name + str(most)):
+            path = t.at("tiled-%s-%d" % (name, most))
+            least, wrong, said = tiled(flags, most, path)
+            what = "%s, --arena %d" % (name, most)
+            if wrong: t.case(what, wrong); continue
+            t.note("%s: %d bytes%s" % (what, least, ", once refused by " + ", ".join(said) if said else ""))
+            m = json.loads(text(path, "manifest.json"))
+            t.case("%s: its own test" % what, tested(path, "gcc", ["-O2"]))
+            t.case("%s: sanitizers" % what, tested(path, "clang", ["-O0", *t.SANITIZE]))
+            if "tiles" not in m: continue
+            p = subprocess.run(["gcc", "-std=c99", "-O1", "-include", header, "-o", path + "/counted", *sources(path), "-lm"], capture_output=True, text=True)
+            p = subprocess.run([path + "/counted"], capture_output=True, text=True) if not p.returncode else p
+            t.case("%s: the bytes copied" % what, "" if p.stderr == str(m["traffic_bytes"]) and m["arena_bytes"] <= least < m["memory_bytes"] else "%s, not %s; %d" % (p.stderr[-300:], m["traffic_bytes"], m["arena_bytes"]))
+            if most < 1000: t.case("%s: steps that are cut" % what, "" if sum(s["tile"] < s["units"] for s in m["tiles"]) >= (10 if name == "wide" else 3) else str([(s["node"], s["tile"], s["units"]) for s in m["tiles"]]))
+
+
 def check_limits():
     """What no number is, what is larger than any, softmax as it was below opset 13, names that end a comment; memory."""
     x = INPUTS["x"].copy()
@@ -446,7 +528,7 @@ def check_refused():
     refused("a golden array of another size", t.call("compile", t.at("unsaid.onnx"), "--target", "c", "--whole", "--inputs", t.at("unsaid.npz"), "--golden", t.at("short.npz"), "-o", path), path, "the golden array has 7 numbers, not 120")
     model, feeds = network([("Erf", ["p"], {})], {"x": x})
     onnx.save(model, t.at("small.onnx"))
-    refused("an arena too small", t.call("compile", t.at("small.onnx"), "--target", "c", "--whole", "--inputs", t.at("unsaid.npz"), "--arena", "16", "-o", path), path, "--arena says 16", "leave --arena out")
+    refused("an arena too small", t.call("compile", t.at("small.onnx"), "--target", "c", "--whole", "--inputs", t.at("unsaid.npz"), "--arena", "16", "-o", path), path, "p (Abs): --arena 16: the smallest part of its result takes 32 bytes", "give as much")
 
 
 def check_wrong():
@@ -463,4 +545,4 @@ def check_wrong():
         t.case("off by %g of the largest" % off, "" if said in p.stdout and (p.returncode == 0) == (b"PASS" in said) else p.stdout.decode() + p.stderr.decode())
 
 
-t.main(check_around, check_compilers, check_floats, check_operators, check_limits, check_index, check_cache, check_tokens, check_again, check_refused, check_wrong, floor=305)
+t.main(check_around, check_compilers, check_floats, check_operators, check_tiled, check_limits, check_index, check_cache, check_tokens, check_again, check_refused, check_wrong, floor=315)

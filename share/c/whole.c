@@ -14,10 +14,11 @@
 #include "real.h"
 
 @PLAIN@#define MODEL_STEP(i, call) call /* (a profile is of the loop's steps) */
+@COPIES@
 @KERNELS@
 
 _Static_assert(MODEL_WHOLE_BYTES % MODEL_ALIGN == 0, "places in the arena are aligned");
-_Static_assert(@LARGEST@ <= MODEL_WHOLE_BYTES, "every place lies in the arena");
+_Static_assert(@LARGEST@ <= @ROOM@, "every place lies in there");
 _Static_assert(sizeof(model_parameters) == @BYTES@, "parameters have no gaps");
 @PLAIN@_Static_assert(MODEL_ARENA_BYTES <= @LOOP@, "what the loop needs is one of them");
 
@@ -26,9 +27,11 @@ _Static_assert(sizeof(model_parameters) == @BYTES@, "parameters have no gaps");
 @EACH@static int token(@TAKES@) {
 @EACH@    (void)@POSITION@;
 @ONCE@@SIGNATURE@ {
-@ONCE@    unsigned char *const a = arena;
+@ONCE@    unsigned char *const a = @MEMORY@;
     int bad = 0;
     (void)a;
+@TILED@    unsigned char *const f = arena;
+@TILED@    if (!memory || (uintptr_t)memory % MODEL_ALIGN || memory_bytes < MODEL_MEMORY_BYTES) return MODEL_E_ARENA;
 @ONCE@    if (!arena || (uintptr_t)arena % MODEL_ALIGN || arena_bytes < MODEL_WHOLE_BYTES) return MODEL_E_ARENA;
 @BODY@
 @ONCE@    return bad ? MODEL_E_INDEX : MODEL_OK;

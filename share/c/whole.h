@@ -9,6 +9,7 @@
  * MODEL_E_INDEX: an index (a token's id, say) is outside of its table; the nearest row was taken. */
 @ARGUMENTS@
 #define MODEL_WHOLE_BYTES @ARENA@ /* of model_whole's arena: @PROOF@ */
+@TILED@#define MODEL_MEMORY_BYTES @MEMORY@ /* of a larger memory, which has values as a whole */
 enum { MODEL_E_INDEX = 3 };
 
 /* What was learned@AROUND@. */

@@ -5,6 +5,7 @@
 enum { WHOLE_FRAMES = @FRAMES@ };
 @WORDS@
 static _Alignas(MODEL_ALIGN) unsigned char room[MODEL_WHOLE_BYTES + GUARD];
+@TILED@static _Alignas(MODEL_ALIGN) unsigned char memory[MODEL_MEMORY_BYTES];
 
 #define SIZE(x) ((x) < 0 ? -(x) : (x))
 #define NEAR(name, n, got, golden, tolerance) \

@@ -435,7 +435,8 @@ static void mlo_flat_pair(
 
 /* Parts of what a window goes over: channels of the result of one picture; of groups, these. */
 static void mlo_flat_window_parts(mlo_flat *f, mlo_flat_step *s, const int64_t *w) {
-    const int grouped = w[1] > 1, pools = mlo_eq(s->text, "c/pool.c");
+    const int grouped = w[1] > 1,
+              pools = mlo_eq(s->text, "c/pool.c") || mlo_eq(s->text, "c/mean.c");
     const int64_t each = w[2] * w[8] * w[9];
     if (w[0] != 1) return;
     s->part = mlo_format(f->m, "&(const mlo_window)%s, ",

@@ -6,7 +6,8 @@
  *     fit, block by block of rows, where x does not, either) or of a norm, channels of a convolution or of a
  *     pooling (rows, where the picture does not fit: what the windows of two parts see is copied twice). What a
  *     part needs, parameters too, is copied into the arena, and the part out of it (MLO_COPY_START,
- *     MLO_COPY_WAIT). What only moves is copied within the larger memory.
+ *     MLO_COPY_WAIT). What only moves is copied within the larger memory; what cannot be cut is one part. Networks of
+ *     floats (--whole) likewise.
  *
  * What is cut has two places in the arena: while a part is computed in one, the next operand comes into the
  * other, or the result before it leaves there. Where two of all do not fit, the largest have one, and are
@@ -23,7 +24,8 @@ enum { MLO_FLAT_COLUMNS = 4 };
 
 /* Does a step only move numbers? */
 static int mlo_flat_moves_only(const mlo_flat_step *s) {
-    return mlo_eq(s->text, "c/move.c") || mlo_eq(s->text, "c/fill.c");
+    return mlo_eq(s->text, "c/move.c") || mlo_eq(s->text, "c/fill.c") || mlo_eq(s->text, "c/take.c")
+        || mlo_eq(s->text, "c/take_nd.c");
 }
 
 /* The value of argument k: an operand, or behind those the result; NULL: there is none. */
@@ -123,13 +125,24 @@ static const char *mlo_flat_rows_seen(
         (long long)w[10], (long long)(reach - w[12]), (long long)w[4], mlo_flat_row_first(m, s, u));
 }
 
+/* `part` of a product of so many rows, n columns of w: of floats it says how far rows and columns are apart. */
+static const char *mlo_flat_product_part(mlo_flat *f, const mlo_flat_step *s, const char *rows) {
+    const long long k = (long long)s->terms;
+    return mlo_eq(s->text, "c/multiply.c")
+        ? mlo_format(f->m,
+              "&(const mlo_matrices){ { 1, 1 }, %s, %lld, n, { 0, 0 }, { 0, 0 }, { %lld, 1 }, { n, "
+              "1 } }, ",
+              rows, k, k)
+        : mlo_format(f->m,
+              "&(const mlo_products){ { 1, 1 }, %s, %lld, n, { 0, 0 }, { 0, 0 }, %s }, ", rows, k,
+              s->bias_row ? "n" : "0");
+}
+
 /* A product in columns: all rows of x, a part of each row of w and of the result. */
 static int mlo_flat_into_columns(mlo_flat *f, mlo_flat_step *s) {
     if (!s->rows || s->channels < 2) return 0;
     s->units = s->pitch[1] = s->pitch[2] = s->pitch[MLO_FLAT_OPERANDS] = s->channels;
-    s->part = mlo_format(f->m,
-        "&(const mlo_products){ { 1, 1 }, %lld, %lld, n, { 0, 0 }, { 0, 0 }, %s }, ",
-        (long long)s->rows, (long long)s->terms, s->bias_row ? "n" : "0");
+    s->part = mlo_flat_product_part(f, s, mlo_integer(f->m, s->rows));
     s->unit[0] = 0;
     s->unit[1] = s->pieces[1] = s->terms;
     s->unit[2] = s->pieces[2] = s->bias_row ? s->rows : 1;
@@ -156,9 +169,7 @@ static void mlo_flat_into_blocks(mlo_flat *f, mlo_flat_step *s, int64_t most) {
         mlo_flat_block(s, --rows ? rows : 1);
         if (!rows) some /= 2;
     }
-    s->part = mlo_format(f->m,
-        "&(const mlo_products){ { 1, 1 }, m, %lld, n, { 0, 0 }, { 0, 0 }, %s }, ",
-        (long long)s->terms, s->bias_row ? "n" : "0");
+    s->part = mlo_flat_product_part(f, s, "m");
 }
 
 /* What a window goes over, in rows of the result: of all channels the rows that it sees. Each row sees one at
@@ -209,20 +220,32 @@ static void mlo_flat_two_places(mlo_flat_step *s, int64_t most) {
     }
 }
 
+/* What cannot be cut is one part. */
+static void mlo_flat_in_one(mlo_flat_step *s) {
+    s->units = 1;
+    s->part = s->before;
+    for (int k = 0; k < MLO_FLAT_OPERANDS; k++) s->unit[k] = 0;
+    s->unit[MLO_FLAT_OPERANDS] = s->out->count;
+}
+
 /* The largest parts that fit, all of a size but the last. */
 static int mlo_flat_cut(mlo_flat *f, mlo_flat_step *s, int64_t most) {
     f->node = s->node;
     if (mlo_flat_moves_only(s)) return 0;
-    if (!s->units) return mlo_flat_refuse(f, "parts of this operator in a small arena");
+    if (!s->units) mlo_flat_in_one(s);
     if (mlo_flat_tile_bytes(s, 1) > most) mlo_flat_into_columns(f, s);
     if (mlo_flat_tile_bytes(s, 1) > most) mlo_flat_into_blocks(f, s, most);
     if (mlo_flat_tile_bytes(s, 1) > most) mlo_flat_into_rows(f, s);
-    const int64_t least = mlo_flat_tile_bytes(s, 1);
+    const int64_t least = mlo_flat_tile_bytes(s, 1), all = f->plan.bytes;
     if (least > most)
         return mlo_fail(f->m, MLO_E_UNSUPPORTED, s->node,
-            "--arena %lld: the smallest part of its result takes %lld bytes, with all that it is "
-            "made from; give as much",
-            (long long)most, (long long)least);
+            least < all ? "--arena %lld: the smallest part of its result takes %lld bytes, with "
+                          "all that it is "
+                          "made from; give as much"
+                        : "--arena %lld: all values take %lld bytes as a whole, and parts of its "
+                          "result no less; "
+                          "give as much",
+            (long long)most, (long long)(least < all ? least : all));
     if (mlo_flat_tile_bytes(s, s->units) > most) mlo_flat_two_places(s, most);
     int64_t tile = s->units;
     while (tile > 1 && mlo_flat_tile_bytes(s, tile) > most)

@@ -23,6 +23,36 @@ typedef struct {
     mlo_flat_value *y;
 } mlo_float_matrices;
 
+/* Parts of a product: of several products one each, of one its rows, if all lies row by row. */
+static void mlo_float_product_parts(mlo_flat *f, mlo_flat_step *s, const mlo_flat_value *x,
+    const mlo_flat_value *w, const mlo_float_matrices *r, int64_t all) {
+    const int64_t of_x = r->m * r->k, of_w = r->k * r->n;
+    const int own = all > 1 && w->count == all * of_w;
+    const char *const apart = mlo_format(
+        f->m, "%s, %s", mlo_flat_list(f->m, r->xs, 2), mlo_flat_list(f->m, r->ws, 2));
+    if (x->count != all * of_x || !(own || w->count == of_w)) return;
+    if (all > 1) {
+        s->units = all;
+        s->part = mlo_format(f->m,
+            "&(const mlo_matrices){ { 1, n }, %lld, %lld, %lld, { 0, %lld }, { 0, %lld }, %s }, ",
+            (long long)r->m, (long long)r->k, (long long)r->n, (long long)of_x,
+            own ? (long long)of_w : 0, apart);
+        s->unit[0] = of_x;
+        s->unit[1] = own ? of_w : 0;
+        s->unit[MLO_FLAT_OPERANDS] = r->m * r->n;
+    } else if (r->xs[1] == 1) {
+        s->units = r->m;
+        s->part = mlo_format(f->m,
+            "&(const mlo_matrices){ { 1, 1 }, n, %lld, %lld, { 0, 0 }, { 0, 0 }, %s }, ",
+            (long long)r->k, (long long)r->n, apart);
+        s->unit[0] = r->k;
+        s->unit[MLO_FLAT_OPERANDS] = r->n;
+        s->rows = r->ws[1] == 1 ? r->m : 0;
+        s->terms = r->k;
+        s->channels = r->n;
+    }
+}
+
 static int mlo_float_multiply(
     mlo_flat *f, mlo_flat_value *x, mlo_flat_value *w, const mlo_float_matrices *r) {
     mlo_walk walk = mlo_walk_over(r->batch, r->y->dims);
@@ -42,6 +72,7 @@ static int mlo_float_multiply(
         mlo_flat_list(f->m, batch, 2), (long long)r->m, (long long)r->k, (long long)r->n,
         mlo_flat_list(f->m, step[0], 2), mlo_flat_list(f->m, step[1], 2),
         mlo_flat_list(f->m, r->xs, 2), mlo_flat_list(f->m, r->ws, 2));
+    mlo_float_product_parts(f, s, x, w, r, batch[0] * batch[1]);
     return mlo_flat_operand(f, s, x) ? mlo_failed(f->m) : mlo_flat_operand(f, s, w);
 }
 
@@ -136,11 +167,19 @@ static int mlo_float_mean_pool(mlo_flat *f) {
         return mlo_flat_refuse(f, "windows beyond padding that counts");
     mlo_flat_step *s = mlo_flat_step_new(f, "c/mean.c", "mlo_mean", y);
     if (!s || mlo_flat_window(f, s, x, kernel, x->dims[1], 1, 1)) return mlo_failed(f->m);
-    s->before = mlo_format(f->m, "%s%d, ", s->before, all);
+    s->also = mlo_format(f->m, "%d, ", all);
     return mlo_flat_operand(f, s, x);
 }
 
 /* ---- norms, softmax ----------------------------------------------------------------------------- */
+
+/* What goes along an axis is made by itself for each place in front of that. */
+static void mlo_float_axis_parts(mlo_flat_step *s, const int64_t *size, const char *behind) {
+    s->units = size[0];
+    s->part = behind;
+    s->unit[0] = size[1] * size[2];
+    s->unit[MLO_FLAT_OPERANDS] = s->out->count / size[0];
+}
 
 /* x's numbers in front of an axis, along it, behind it; below opset 13 a softmax has all behind in a row. */
 static int mlo_float_axis(
@@ -163,6 +202,9 @@ static int mlo_float_softmax_of(mlo_flat *f) {
     s->over = 1;
     s->before = mlo_format(f->m, "%lld, %lld, %lld, %d, ", (long long)size[0], (long long)size[1],
         (long long)size[2], mlo_is(f->node, "LogSoftmax"));
+    mlo_float_axis_parts(s, size,
+        mlo_format(f->m, "n, %lld, %lld, %d, ", (long long)size[1], (long long)size[2],
+            mlo_is(f->node, "LogSoftmax")));
     return mlo_flat_operand(f, s, x);
 }
 
@@ -175,6 +217,20 @@ typedef struct {
     int mean;
 } mlo_float_norm;
 
+/* Rows that have all weights among them; where there are just these, each row with its own. */
+static void mlo_float_norm_parts(mlo_flat *f, mlo_flat_step *s, const mlo_float_norm *r,
+    mlo_flat_value *const *x, const char *behind) {
+    const int64_t rows = s->out->count / r->n;
+    int own = rows == r->period;
+    for (int k = 1; k < 3; k++) own &= !x[k] || x[k]->count % rows == 0;
+    const int64_t each = own ? 1 : r->period;
+    s->units = rows / each;
+    s->unit[0] = s->unit[MLO_FLAT_OPERANDS] = r->n * each;
+    for (int k = 1; own && k < 3; k++) s->unit[k] = x[k] ? x[k]->count / rows : 0;
+    s->part = own ? mlo_format(f->m, "n, %lld, n%s", (long long)r->n, behind)
+                  : mlo_format(f->m, "n * %lld, %lld, %lld%s", (long long)each, (long long)r->n,
+                        (long long)each, behind);
+}
 static int mlo_float_normalized(mlo_flat *f, const mlo_float_norm *r, mlo_flat_value *const *x) {
     mlo_flat_value *y = mlo_flat_result(f, mlo_from_to(0, 0), 0);
     mlo_flat_step *s = mlo_flat_step_new(f, "c/normalize.c", "mlo_normalize", y);
@@ -191,9 +247,11 @@ static int mlo_float_normalized(mlo_flat *f, const mlo_float_norm *r, mlo_flat_v
     }
     s->over = 1;
     s->scratch = 8 * r->n;
-    s->before = mlo_format(f->m, "%lld, %lld, %lld, %d, %.17g, %lld, %lld, ",
-        (long long)(y->count / r->n), (long long)r->n, (long long)r->period, r->mean, r->epsilon,
+    const char *const behind = mlo_format(f->m, ", %d, %.17g, %lld, %lld, ", r->mean, r->epsilon,
         (long long)div[0], (long long)div[1]);
+    s->before = mlo_format(f->m, "%lld, %lld, %lld%s", (long long)(y->count / r->n),
+        (long long)r->n, (long long)r->period, behind);
+    mlo_float_norm_parts(f, s, r, x, behind);
     for (int k = 0; k < 3; k++) MLO_TRY(mlo_flat_operand(f, s, x[k]));
     return 0;
 }
@@ -228,14 +286,26 @@ static int mlo_float_group_norm(mlo_flat *f) {
         (double)mlo_float(f->node, "epsilon", 1e-5f), 1 };
     return mlo_float_normalized(f, &r, x);
 }
+/* Channels of one picture, or pictures. */
+static void mlo_float_channel_parts(mlo_flat *f, mlo_flat_step *s, const mlo_flat_value *x) {
+    const int one = x->dims[0] == 1;
+    const long long channels = (long long)x->dims[1],
+                    each = (long long)x->count / (long long)x->dims[0] / channels;
+    const char *const behind = mlo_format(
+        f->m, "%lld, %.17g, ", each, (double)mlo_float(f->node, "epsilon", 1e-5f));
+    s->before = mlo_format(f->m, "%lld, %lld, %s", (long long)x->dims[0], channels, behind);
+    s->part = one ? mlo_format(f->m, "1, n, %s", behind)
+                  : mlo_format(f->m, "n, %lld, %s", channels, behind);
+    s->units = x->dims[one];
+    s->unit[0] = s->unit[MLO_FLAT_OPERANDS] = x->count / s->units;
+    for (int k = 1; k < MLO_FLAT_OPERANDS; k++) s->unit[k] = one;
+}
 static int mlo_float_batch_norm(mlo_flat *f) {
     mlo_flat_value *x = mlo_flat_in(f, 0), *y = mlo_flat_result(f, mlo_from_to(0, 0), 0);
     mlo_flat_step *s = mlo_flat_step_new(f, "c/batchnorm.c", "mlo_batch_norm", y);
     if (!s || !x || x->rank < 2) return mlo_flat_refuse(f, "a missing operand");
     s->over = 1;
-    s->before = mlo_format(f->m, "%lld, %lld, %lld, %.17g, ", (long long)x->dims[0],
-        (long long)x->dims[1], (long long)(x->count / x->dims[0] / x->dims[1]),
-        (double)mlo_float(f->node, "epsilon", 1e-5f));
+    mlo_float_channel_parts(f, s, x);
     for (size_t k = 0; k < 5; k++) {
         mlo_flat_value *v = mlo_flat_in(f, k);
         if (!v || v->dtype != MLO_FLOAT || (k && v->count != x->dims[1]))
@@ -278,6 +348,19 @@ static int mlo_float_axes(
     }
     return 0;
 }
+/* Along what stays and lies outermost: the first axis of more than one, if the others are within its steps. */
+static void mlo_float_reduced_parts(
+    mlo_flat *f, mlo_flat_step *s, const mlo_flat_value *x, int64_t n[2][4], int64_t step[2][4]) {
+    int i = 0;
+    while (i < 3 && n[0][i] == 1) i++;
+    if (n[0][i] * step[0][i] != x->count) return;
+    s->units = n[0][i];
+    s->part = mlo_format(f->m, "&(const mlo_axes){ %s, %s, %s, %s }, ",
+        mlo_flat_list_of_n(f->m, n[0], 4, i), mlo_flat_list(f->m, step[0], 4),
+        mlo_flat_list(f->m, n[1], 4), mlo_flat_list(f->m, step[1], 4));
+    s->unit[0] = step[0][i];
+    s->unit[MLO_FLAT_OPERANDS] = s->out->count / s->units;
+}
 static int mlo_float_reduce(mlo_flat *f, int which) {
     mlo_flat_value *x = mlo_flat_in(f, 0);
     int64_t axes[2 * MLO_MAX_RANK], n[2][4], step[2][4];
@@ -301,9 +384,18 @@ static int mlo_float_reduce(mlo_flat *f, int which) {
         mlo_flat_list(f->m, step[1], 4));
     s->how = mlo_float_reductions[which].how;
     s->finish = finish;
+    mlo_float_reduced_parts(f, s, x, n, step);
     return mlo_flat_operand(f, s, x);
 }
 
+/* What goes along an axis in one of two ways, twice. */
+static void mlo_float_along_axis(
+    mlo_flat *f, mlo_flat_step *s, const int64_t *size, int how, int also) {
+    const char *const behind = mlo_format(
+        f->m, "%lld, %lld, %d, %d, ", (long long)size[1], (long long)size[2], how, also);
+    s->before = mlo_format(f->m, "%lld, %s", (long long)size[0], behind);
+    mlo_float_axis_parts(s, size, mlo_format(f->m, "n, %s", behind));
+}
 static int mlo_float_extreme(mlo_flat *f) {
     mlo_flat_value *x = mlo_flat_in(f, 0);
     int64_t size[3];
@@ -312,8 +404,7 @@ static int mlo_float_extreme(mlo_flat *f) {
     mlo_flat_step *s = mlo_flat_step_new(
         f, "c/extreme.c", "mlo_extreme", mlo_flat_result(f, mlo_from_to(0, 0), 0));
     if (!s) return mlo_failed(f->m);
-    s->before = mlo_format(f->m, "%lld, %lld, %lld, %d, %d, ", (long long)size[0],
-        (long long)size[1], (long long)size[2], mlo_is(f->node, "ArgMin") ? -1 : 1,
+    mlo_float_along_axis(f, s, size, mlo_is(f->node, "ArgMin") ? -1 : 1,
         mlo_int(f->node, "select_last_index", 0) != 0);
     return mlo_flat_operand(f, s, x);
 }
@@ -325,9 +416,8 @@ static int mlo_float_cumsum(mlo_flat *f) {
     mlo_flat_step *s = mlo_flat_step_new(
         f, "c/cumsum.c", "mlo_cumsum", mlo_flat_result(f, mlo_from_to(0, 0), 0));
     if (!s) return mlo_failed(f->m);
-    s->before = mlo_format(f->m, "%lld, %lld, %lld, %d, %d, ", (long long)size[0],
-        (long long)size[1], (long long)size[2], mlo_int(f->node, "exclusive", 0) != 0,
-        mlo_int(f->node, "reverse", 0) != 0);
+    mlo_float_along_axis(
+        f, s, size, mlo_int(f->node, "exclusive", 0) != 0, mlo_int(f->node, "reverse", 0) != 0);
     return mlo_flat_operand(f, s, x);
 }
 

@@ -46,9 +46,10 @@ static const char *mlo_whole_streams(const mlo_flat_writer *w, const char *betwe
     return all;
 }
 static const char *mlo_whole_signature(const mlo_flat_writer *w) {
-    return mlo_format(w->e->m, "int model_whole(%s%svoid *arena, size_t arena_bytes)",
+    return mlo_format(w->e->m, "int model_whole(%s%s%svoid *arena, size_t arena_bytes)",
         w->tokens ? "model_cache *cache, " : "",
-        mlo_whole_streams(w, w->tokens ? "int tokens, " : ""));
+        mlo_whole_streams(w, w->tokens ? "int tokens, " : ""),
+        w->f->tiled ? "void *memory, size_t memory_bytes,\n    " : "");
 }
 
 /* What one token takes, and is given: of each stream its numbers. */
@@ -96,8 +97,11 @@ static const char *mlo_whole_header(mlo_flat_writer *w) {
                 w->tokens ? "tokens, " : "", w->f->g->n_output > 1 ? ", .." : ""),
             NULL },
         { "EACH", mlo_guide_if(w->tokens > 0), NULL },
-        { "ARENA", mlo_integer(m, mlo_max(w->f->plan.bytes, MLO_PLAN_ALIGN)), NULL },
-        { "PROOF", mlo_plan_text(m, &w->f->plan), NULL },
+        { "ARENA", mlo_integer(m, mlo_flat_arena_bytes(w->f)), NULL },
+        { "PROOF", w->f->tiled ? "parts of values, as --arena said" : mlo_plan_text(m, &w->f->plan),
+            NULL },
+        { "TILED", mlo_flat_if_tiled(w), NULL },
+        { "MEMORY", mlo_integer(m, mlo_max(w->f->plan.bytes, MLO_PLAN_ALIGN)), NULL },
         { "AROUND", around ? " around the layers" : "", NULL },
         { "PARAMETERS", NULL, mlo_flat_members }, { "ARGUMENTS", NULL, mlo_whole_arguments },
         { "SIGNATURE", mlo_whole_signature(w), NULL }, { NULL, NULL, NULL }
@@ -133,7 +137,9 @@ static int mlo_whole_emit_code(mlo_flat_writer *w, const char *file) {
                                            : "A network of floats, operator by operator.",
                                    NULL },
         { "PROFILED", mlo_guide_if(!f->core), NULL },
-        { "PLAIN", mlo_guide_if(f->core != NULL), NULL },
+        { "PLAIN", mlo_guide_if(f->core != NULL), NULL }, { "TILED", mlo_flat_if_tiled(w), NULL },
+        { "COPIES", NULL, mlo_flat_copies }, { "MEMORY", f->tiled ? "memory" : "arena", NULL },
+        { "ROOM", f->tiled ? "MODEL_MEMORY_BYTES" : "MODEL_WHOLE_BYTES", NULL },
         { "LOOP", mlo_integer(m, f->core_bytes), NULL }, { "KERNELS", NULL, mlo_flat_kernels },
         { "LARGEST", mlo_integer(m, largest), NULL },
         { "BYTES", mlo_integer(m, mlo_flat_parameters_size(f)), NULL },
@@ -202,9 +208,11 @@ static const char *mlo_whole_test(mlo_flat_writer *w) {
     for (size_t i = 0; i < w->f->g->n_output; i++)
         call = mlo_format(m, "%s%swhole_out%zu%s", call, i ? ", " : "", i,
             each ? mlo_format(m, " + at * MODEL_OUT%zu", i) : "");
+    if (w->f->tiled) call = mlo_format(m, "%s, memory, MODEL_MEMORY_BYTES", call);
     const mlo_hole holes[] = { { "WORDS", NULL, mlo_whole_words }, { "CALL", call, NULL },
-        { "EACH", mlo_guide_if(each), NULL }, { "ONCE", mlo_guide_if(!each), NULL },
-        { "FRAMES", mlo_integer(m, w->frames), NULL }, { "COMPARE", NULL, mlo_whole_compare },
+        { "TILED", mlo_flat_if_tiled(w), NULL }, { "EACH", mlo_guide_if(each), NULL },
+        { "ONCE", mlo_guide_if(!each), NULL }, { "FRAMES", mlo_integer(m, w->frames), NULL },
+        { "COMPARE", NULL, mlo_whole_compare },
         { "TOTAL", mlo_integer(m, mlo_whole_total(w)), NULL },
         { "BODY", mlo_guide_if(w->f->core != NULL), NULL },
         { "ALONE", mlo_guide_if(!w->f->core), NULL }, { NULL, NULL, NULL } };
@@ -297,7 +305,10 @@ static int mlo_whole_manifest(mlo_flat_writer *w) {
     mlo_emitter *e = w->e;
     const mlo_flat *f = w->f;
     mlo_line(e, "{\n  \"mlo\": \"%s\",\n  \"target\": \"c\",\n  \"iterations\": 1,", MLO_VERSION);
-    mlo_c_manifest_plan(e, &f->plan);
+    if (f->tiled)
+        mlo_flat_manifest_tiles(w);
+    else
+        mlo_c_manifest_plan(e, &f->plan);
     for (size_t i = 0; i < f->n_step; i++)
         mlo_c_manifest_node(e, (int)i,
             *mlo_or_empty(f->step[i].node->name) ? f->step[i].node->name : f->step[i].node->op);
@@ -346,13 +357,7 @@ static int mlo_whole_network(mlo_flat_writer *w, const mlo_array *bound, size_t 
     MLO_TRY(mlo_whole_values(f, bound, count));
     MLO_TRY(mlo_whole_steps(f));
     MLO_TRY(mlo_flat_plan(f));
-    const long most = mlo_opt_int(f->m, "arena", LONG_MAX, 1, LONG_MAX);
-    if (f->m->error.code) return mlo_failed(f->m);
-    if (f->plan.bytes > most)
-        return mlo_fail_at(f->m, MLO_E_UNSUPPORTED, NULL,
-            "its values need %lld bytes at a time, --arena says %ld; C of floats is not cut into "
-            "parts: leave --arena out",
-            (long long)f->plan.bytes, most);
+    MLO_TRY(mlo_flat_room(f));
     MLO_TRY(mlo_flat_golden_by(w, mlo_whole_golden_fits));
     w->loop = mlo_flat_find_loop(f);
     return mlo_whole_files(w);
