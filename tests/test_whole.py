@@ -13,6 +13,7 @@
     index       an id outside of its table is said, and nothing else is read
     cache       decoders that go on from call to call (--context): each call's rows are those of the prompt as a whole in ONNX Runtime, in parts of any size; the trained one tells mlo's text;
                 what is beyond the context, outside of a table, in too small an arena; Arm, big-endian PowerPC, sanitizers
+    masks       those with a mask that comes with the tokens: padding in front, behind and between is ONNX Runtime's; one that tells of other tokens is refused
     tokens      operators behind such a loop, each an output: ONNX Runtime's rows; what mixes tokens is refused by name
     again       two arenas, two calls at a time in turn: no state but theirs
     refused     --whole without C, operators and types that C has no text for; nothing is written
@@ -434,6 +435,39 @@ def check_cache():
     t.case("what calls refuse", "; ".join(wrong))
 
 
+def reversed_mask(name):
+    """An export whose mask counts from the end."""
+    m = onnx.load(os.path.join(t.tests, "models", "context", name + ".onnx"))
+    for n in m.graph.node: n.input[:] = ["turned" if i == "attention_mask" else i for i in n.input]
+    m.graph.initializer.extend(numpy_helper.from_array(v, k) for k, v in (("from", ints(-1)), ("to", ints(-1 << 60)), ("along", ints(1)), ("by", ints(-1))))
+    m.graph.node.insert(0, helper.make_node("Slice", ["attention_mask", "from", "to", "along", "by"], ["turned"], name="turn"))
+    onnx.save(m, t.at("turned.onnx"))
+    return t.at("turned.onnx")
+
+
+def check_masks():
+    """Exports with a mask that is an input: each token's comes with it."""
+    for name in sorted(os.path.basename(f)[:-5] for f in glob.glob(os.path.join(t.tests, "models", "context", "*-mask.onnx"))):
+        path = cached(name, 16)
+        t.case("%s: its own test" % name, tested(path, "clang", ["-O1", *t.SANITIZE]))
+        pre, decoder, wrong = onnx.load(os.path.join(path, "host/pre.onnx")), Decoder(path), []
+        for what, hidden in ("no padding", ()), ("behind", (13, 14, 15)), ("in front", (0, 1)), ("between", (3, 7, 8)):
+            feeds = drawn(pre, 0)
+            feeds = {i.name: feeds[i.name] for i in pre.graph.input}
+            feeds["attention_mask"][:, list(hidden)] = 0
+            want, inputs = prompt(path, feeds), [a.reshape(a.shape[1:]) for a in feeds.values()]
+            for sizes in (16,), (1,) * 16, (3, 1, 12):
+                for o, y in zip(onnx.load(os.path.join(path, "host/post.onnx")).graph.output, decoder.parts(inputs, sizes)):
+                    why = far(y.reshape(want[o.name].shape), want[o.name])
+                    if why: wrong.append("padding %s, calls of %s, %s: %s" % (what, sizes, o.name, why))
+            if hidden: same = all(np.array_equal(a, b) for a, b in zip(first, decoder.parts(inputs, (16,))))
+            else: first, same = decoder.parts(inputs, (16,)), False
+            if same: wrong.append("padding %s changes nothing" % what)
+        t.case("%s: masks" % name, "; ".join(wrong[:3]))
+    p = t.call("compile", reversed_mask("gpt2-ts17-sdpa-mask"), "--context", 16, "--target", "c", "--whole", "-o", t.at("turned"))
+    t.case("a mask that counts from the end", "" if p.returncode == 4 and b"makes a token at a time" in p.stderr and not os.path.exists(t.at("turned")) else p.stderr.decode()[-300:] or "it is taken")
+
+
 def behind(*nodes, constants=(), outputs=("y",)):
     """gpt2-tiny with nodes behind its hidden states "h" [1,16,64], whose outputs are the model's."""
     m = onnx.load(t.model("gpt2-tiny"))
@@ -545,4 +579,4 @@ def check_wrong():
         t.case("off by %g of the largest" % off, "" if said in p.stdout and (p.returncode == 0) == (b"PASS" in said) else p.stdout.decode() + p.stderr.decode())
 
 
-t.main(check_around, check_compilers, check_floats, check_operators, check_tiled, check_limits, check_index, check_cache, check_tokens, check_again, check_refused, check_wrong, floor=315)
+t.main(check_around, check_compilers, check_floats, check_operators, check_tiled, check_limits, check_index, check_cache, check_masks, check_tokens, check_again, check_refused, check_wrong, floor=323)

@@ -99,6 +99,8 @@ typedef struct {
     int64_t core_bytes; /* of that loop's arena */
     mlo_flat_value
         *position; /* of the token, where it goes on from call to call (token.c); or NULL */
+    mlo_flat_value
+        *mask_of; /* the input that tells each token's mask by itself (token.c); or NULL */
     mlo_map wanted; /* values that somebody reads, but that loop */
     mlo_flat_rounds *rounds;
     size_t n_rounds;

@@ -8,6 +8,9 @@
  * size, and a table of N positions is one to take a row from, at cache->tokens. Tokens lie outermost: axes in front of
  * theirs are of one element.
  *
+ * The mask of an export is what each query adds to each key, which no token has alone; the loop reads a truth value for
+ * each key of it. Where that is one number's of an input, by its symbol (integer/symbol.c), it is made of that number.
+ *
  * invariant: what is made of a token is what the whole prompt makes of it.
  * example: Gather [500,64] by ids [1,16], Add [1,16,64]: ids [1,1]; of the positions mlo_take(1, 16, 1, 64, ..).
  * cost: O(nodes).
@@ -183,6 +186,40 @@ static int mlo_token_operator(mlo_flat *f, const mlo_node *n) {
     return mlo_token_refuse(f, "what it makes of several tokens is not known");
 }
 
+/* ---- the mask ------------------------------------------------------------------------------------ */
+
+/* Is symbol s 1 where the bit is, else 0? */
+static int mlo_token_tells(const mlo_tracer *t, int64_t s, int64_t bit) {
+    const mlo_symbol *a = &t->symbol[s];
+    const int as = a->is[0] >= 0 && a->is[0] <= 0 && a->is[1] >= 1 && a->is[1] <= 1;
+    return s == bit || (a->bit && a->bit == bit && as);
+}
+static int mlo_token_mask_is(mlo_flat *f, mlo_tracer *t, const mlo_flat_value *v) {
+    const mlo_array *mask = mlo_trace(t, mlo_whole_stream(f, 1));
+    const mlo_array *x = mask && v->count == f->core->chunk ? mlo_trace(t, v->name) : NULL;
+    int same = x && mlo_array_count(mask) == v->count;
+    for (int64_t k = 0; same && k < v->count; k++)
+        same = mlo_token_tells(t, ((const int64_t *)mask->data)[k], ((const int64_t *)x->data)[k]);
+    return same;
+}
+
+/* Exports make of the mask what each query adds to each key, which mixes tokens; the loop wants one truth value for
+ * each key. If that is the same key's in an input (integer masks are 0 and 1, symbol.c), it is made of that. */
+static int mlo_token_mask(mlo_flat *f) {
+    mlo_tracer t;
+    if (!f->core->masked || mlo_trace_begin(f->m, &f->core->scan, &t)) return mlo_failed(f->m);
+    t.bits = 1;
+    for (size_t i = 0; i < f->n_value && !f->mask_of; i++) {
+        mlo_flat_value *v = f->value[i];
+        if (v->in >= 0 && v->name && mlo_token_mask_is(f, &t, v)) f->mask_of = v;
+    }
+    mlo_trace_end(&t);
+    mlo_map_clear(&f->wanted);
+    return mlo_whole_wanted(f);
+}
+
+/* ---- all of them --------------------------------------------------------------------------------- */
+
 /* Each result has its tokens outermost, and what it is made of, too. */
 static int mlo_token_node(mlo_flat *f, const mlo_node *n) {
     f->node = n;
@@ -195,7 +232,9 @@ static int mlo_token_node(mlo_flat *f, const mlo_node *n) {
     }
     const mlo_flat_value *x = n->n_input ? mlo_flat_in(f, 0) : NULL;
     if (!x) return mlo_token_refuse(f, "an operand is missing");
-    MLO_TRY(mlo_whole_is_core(f, n) ? mlo_token_core(f) : mlo_token_operator(f, n));
+    MLO_TRY(mlo_whole_is_core(f, n)   ? mlo_token_core(f)
+            : mlo_whole_is_mask(f, n) ? 0
+                                      : mlo_token_operator(f, n));
     for (size_t i = 0; i < n->n_output; i++) {
         mlo_flat_value *y = mlo_flat_of(f, n->output[i]);
         const int front = y ? mlo_token_front(f, y) : -1;
@@ -248,6 +287,7 @@ static int mlo_token_ends(mlo_flat *f, size_t n_in) {
 /* All values of one token, and the steps that take rows of positions. */
 static int mlo_token_values(mlo_flat *f, size_t n_in) {
     f->node = f->core->scan.node;
+    MLO_TRY(mlo_token_mask(f));
     MLO_TRY(mlo_token_ends(f, n_in));
     for (size_t i = 0; i < f->g->n_node; i++) {
         const mlo_node *n = f->g->node[i];

@@ -50,6 +50,11 @@ static int mlo_whole_is_core(const mlo_flat *f, const mlo_node *n) {
     return f->core && n == f->core->scan.node;
 }
 
+/* Does a node make the mask, and one input says it? */
+static int mlo_whole_is_mask(mlo_flat *f, const mlo_node *n) {
+    return f->mask_of && mlo_eq(n->output[0], mlo_whole_stream(f, 1));
+}
+
 /* From the outputs backwards; a value that does not depend on inputs is read as it is. */
 static int mlo_whole_wanted(mlo_flat *f) {
     for (size_t i = 0; i < f->g->n_output; i++) mlo_whole_want(f, f->g->output[i]->name);
@@ -62,6 +67,8 @@ static int mlo_whole_wanted(mlo_flat *f) {
         }
         if (wanted && mlo_whole_is_core(f, n))
             for (int k = 0; k < MLO_WHOLE_STREAMS; k++) mlo_whole_want(f, mlo_whole_stream(f, k));
+        else if (wanted && mlo_whole_is_mask(f, n))
+            mlo_whole_want(f, f->mask_of->name);
         else if (wanted)
             mlo_whole_want_node(f, n);
     }
@@ -271,6 +278,9 @@ static int mlo_whole_node(mlo_flat *f, const mlo_node *n) {
     if (y && y->fixed) return 0;
     if (n->n_output == 1 && mlo_flat_is_empty(y)) return 0;
     if (mlo_whole_is_core(f, n)) return mlo_whole_core(f);
+    if (mlo_whole_is_mask(f, n))
+        return mlo_float_each(f, f->mask_of->dtype == MLO_FLOAT ? "mlo_real_is" : "mlo_whole_is",
+            &f->mask_of, 1, NULL);
     return mlo_is(n, "Scan") ? mlo_whole_loop(f, n) : mlo_float_node(f, n);
 }
 
