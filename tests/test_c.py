@@ -11,7 +11,7 @@
     families    one export in 24 that has integers, and decoders with a cache: their own tests
     depth       the code of 12 layers is that of 2
     profile     every step is in the table, as often as it ran: by the clock, by RISC-V's counter, by one of the caller's
-    threads     share the rows of matrices where that is asked for: the same words; and nothing of them is there where it is not
+    threads     share the rows of matrices, and heads, where that is asked for: the same words; and nothing of them is there where it is not
     own         a kernel of the caller's stands in for one of the build, and is what makes the words
     arena       no two places that are in use together overlap; proved the least in less than a second, none of other planners is below
     blocks      layers in arenas down to the least, in blocks of tokens: words of ONNX Runtime, frames of any length, the bytes that a run touches; below the least: refused
@@ -242,6 +242,8 @@ def check_threads():
             flags = ["-O2", "-DMODEL_PARALLEL", "-fopenmp"]
             t.case("%s: by threads, %s" % (name[0], cc), tested(path, cc, flags, dict(os.environ, OMP_NUM_THREADS="3")))
             asked = "_parallel" in needs(path)
+            shared = subprocess.run([cc, "-E", "-P", "-DMODEL_PARALLEL", os.path.join(path, "model.c")], capture_output=True, text=True).stdout
+            t.case("%s: heads are shared, too, %s" % (name[0], cc), "" if re.search(r"#pragma omp parallel for\s+for \(int i = 0; i < a->tokens \* a->heads; i\+\+\)", shared) else "they are not")
             tested(path, cc, ["-O2"])
             t.case("%s: threads only where they are asked for, %s" % (name[0], cc), "" if asked and "omp" not in needs(path).lower() else needs(path))
 

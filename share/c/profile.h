@@ -1,6 +1,7 @@
 /* What a build may ask for; it is the first thing that model.c includes.
  *
- * Threads: with MODEL_PARALLEL and -fopenmp they share the rows of a matrix. own: what each has of its own.
+ * Threads: with MODEL_PARALLEL and -fopenmp they share the rows of a matrix and the heads of an attention. own: what
+ * each has of its own; of heads that is on its stack: 8 bytes a key and 4 KB at most.
  *
  * What a run of the model takes, step by step: with MODEL_PROFILE (make profile) model_run adds up in model_profile
  * what MODEL_CYCLES() counts, whatever calls it; without, nothing of this is there. Define MODEL_CYCLES() to count
@@ -11,8 +12,12 @@
 #ifdef MODEL_PARALLEL
 #define MODEL_PRAGMA(text) _Pragma(#text)
 #define MODEL_ROWS(own) MODEL_PRAGMA(omp parallel for firstprivate(own))
+#define MODEL_HEADS MODEL_PRAGMA(omp parallel for)
+#define MODEL_OWN(type, name, n) type own_##name[n], *const name = own_##name;
 #else
 #define MODEL_ROWS(own)
+#define MODEL_HEADS
+#define MODEL_OWN(type, name, n)
 #endif
 
 #ifndef MODEL_PROFILE

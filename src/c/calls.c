@@ -154,6 +154,15 @@ static const char *mlo_c_name(const mlo_c_writer *writer, const mlo_element *el)
 
 static const char *mlo_c_width_type(int bits) { return bits == 8 ? "int8_t" : "int16_t"; }
 
+/* The most keys that an attention of the layer has. */
+static int64_t mlo_c_most_keys(const mlo_core *c) {
+    int64_t most = 1;
+    for (int i = 0; i < c->n_element; i++)
+        if (mlo_is_kernel(c->element[i].node, MLO_KERNEL_ATTENTION))
+            most = mlo_max(most, c->element[i].site.keys);
+    return most;
+}
+
 /* A kernel's text, once. */
 static int mlo_c_kernel(mlo_c_writer *w, const mlo_element *el) {
     mlo *m = w->e->m;
@@ -173,6 +182,7 @@ static int mlo_c_kernel(mlo_c_writer *w, const mlo_element *el) {
         { "REQUANTIZE", longer ? "mlo_requantize" : "mlo_requantize_narrow", NULL },
         { "PART", longer ? "" : "part, ", NULL }, { "PARTIS", longer ? "" : "int part, ", NULL },
         { "E", wide ? "int64_t" : "int32_t", NULL },
+        { "KEYS", mlo_integer(m, mlo_c_most_keys(w->e->c)), NULL },
         { "NEVER", wide ? "MLO_NEVER" : "MLO_NEVER_NARROW", NULL },
         { "WEIGH", wide ? "mlo_softmax_weigh" : "mlo_softmax_weigh_narrow", NULL },
         { "SCORES", wide ? "" : "a->part, ", NULL },
