@@ -683,4 +683,4 @@ def check_parts():
         t.case("parts of %s" % (parts,), differ(np.concatenate(got), want[:at]))
 
 
-t.main(check_words, check_compilers, check_foreign, check_bare, check_families, check_depth, check_threads, check_own, check_profile, check_bytes, check_arena, check_blocks, check_kept, check_packing, check_sim, check_sim_foreign, check_narrow, check_weights, check_one, check_refused, check_story, check_parts, floor=230)
+t.main(check_words, check_compilers, check_foreign, check_bare, check_families, check_depth, check_threads, check_own, check_profile, check_bytes, check_arena, check_blocks, check_kept, check_packing, check_sim, check_sim_foreign, check_narrow, check_weights, check_one, check_refused, check_story, check_parts, floor=212)
