@@ -264,10 +264,14 @@ template <typename T> static T *mlo_as(T *, void *memory) { return (T *)memory; 
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(MLO_PLAIN)
 #define MLO_WIDER
 #define MLO_WIDE __attribute__((target("avx2")))
+#define MLO_WIDEST __attribute__((target("avx512f")))
 static int mlo_has_wide(void) { return __builtin_cpu_supports("avx2") != 0; }
+static int mlo_has_widest(void) { return __builtin_cpu_supports("avx512f") != 0; }
 #else
 #define MLO_WIDE
+#define MLO_WIDEST
 static int mlo_has_wide(void) { return 0; }
+static int mlo_has_widest(void) { return 0; }
 #endif
 
 /* ---- memory --------------------------------------------------------------- */

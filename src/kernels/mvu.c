@@ -246,7 +246,7 @@ static int mlo_mvu_promises(const mlo_site *s, const mlo_array *const *in) {
 static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t word,
     const mlo_array *const *in, unsigned char *bits) {
     int64_t pe = u->pe, simd = u->simd, n = s->in[1].dims[1], folds = s->in[1].dims[0] / simd;
-    int wbits = mlo_site_weight_bits(s);
+    const int wbits = (int)(u->memory[0].width / (pe * simd));
     if (k == 0) {
         int64_t nf = word / folds, kf = word % folds;
         const char *w = in[1]->dtype == MLO_INT8 && wbits == 8

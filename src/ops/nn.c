@@ -9,25 +9,20 @@
  * example: mlo_gemm(m, MLO_FLOAT, z, a, k, 1, b, n, 1, rows, n, k) is z = a b for row-major
  *     matrices.
  * cost: about 2 x rows x n x k operations in tiles that fit the registers of the vector unit (4 x
- *     8 of 128 bits, 4 x 16 of 256); b is read once, in the order in which it lies, and packed in
- *     four panels of 256 x 8 or 16, which fit the cache.
+ *     8 of 128 bits, 4 x 16 of 256, 4 x 32 of 512); b is read once, in the order in which it lies,
+ *     and packed in panels as wide as a tile, 256 x 64 of it at a time, which fit the cache.
  */
 
-/* MLO_TILE_DEPTH: a multiple of MLO_TILE_SUM */
-enum {
-    MLO_TILE_ROWS = 4,
-    MLO_TILE_WIDEST = 16,
-    MLO_TILE_SUM = 64,
-    MLO_TILE_PANELS = 4,
-    MLO_TILE_DEPTH = 256
-};
+/* MLO_TILE_PACKED: columns that are packed at a time, of several panels; MLO_TILE_DEPTH: a multiple
+ * of MLO_TILE_SUM */
+enum { MLO_TILE_ROWS = 4, MLO_TILE_SUM = 64, MLO_TILE_PACKED = 64, MLO_TILE_DEPTH = 256 };
 
 /* acc += four rows of a (their pointers; elements `step` apart) times the packed panel b of k x
  * COLUMNS. The constant inner trip count is what lets a compiler keep s in vector registers at
  * -O2; partial sums of 64 products keep float's rounding error from growing with k. T is what is
  * multiplied and summed, SUM what the partial sums add up in. name: z (dense, rows x n) := a b;
- * a's and b's elements by row and column steps; `panels` has room for MLO_TILE_PANELS of
- * MLO_TILE_DEPTH x COLUMNS: so many are packed at a time, since b comes fast along its rows only. */
+ * a's and b's elements by row and column steps; `panels` has room for MLO_TILE_DEPTH
+ * x MLO_TILE_PACKED: so many are packed at a time, since b comes fast along its rows only. */
 #define MLO_TILE_ADD(row, x, COLUMNS) \
     for (int j = 0; j < COLUMNS; j++) s[row][j] += x * b[j];
 #define MLO_TILE(name, T, SUM, COLUMNS, WIDE)                                                      \
@@ -69,10 +64,10 @@ enum {
             for (int64_t i = 0; i < MLO_TILE_ROWS; i++) p[i] = a + (r + (i < h ? i : 0)) * ar;     \
             memset(acc, 0, sizeof acc);                                                            \
             for (int64_t i = 0; more && i < h; i++)                                                \
-                for (int64_t j = 0; j < w; j++) acc[i][j] = z[(r + i) * n + j];                    \
+                memcpy(acc[i], z + (r + i) * n, (size_t)w * sizeof *z);                            \
             name##_tile(acc, p, ac, panel, k);                                                     \
             for (int64_t i = 0; i < h; i++)                                                        \
-                for (int64_t j = 0; j < w; j++) z[(r + i) * n + j] = acc[i][j];                    \
+                memcpy(z + (r + i) * n, acc[i], (size_t)w * sizeof *z);                            \
         }                                                                                          \
     }                                                                                              \
     WIDE static void name(mlo *m, SUM *z, const T *a, int64_t ar, int64_t ac, const T *b,          \
@@ -81,10 +76,10 @@ enum {
         do {                                                                                       \
             const int64_t deep = mlo_min(k - i, MLO_TILE_DEPTH);                                   \
             for (int64_t c = 0; c < n; c += COLUMNS) {                                             \
-                const int64_t q = c / COLUMNS % MLO_TILE_PANELS;                                   \
+                const int64_t q = c % MLO_TILE_PACKED / COLUMNS;                                   \
                 if (!q)                                                                            \
                     name##_pack(panels, b + i * br + c * bc, br, bc,                               \
-                        mlo_min(n - c, MLO_TILE_PANELS * COLUMNS), deep);                          \
+                        mlo_min(n - c, MLO_TILE_PACKED), deep);                                    \
                 name##_band(z + c, a + i * ac, ar, ac, panels + q * deep * COLUMNS, rows, n,       \
                     mlo_min(n - c, COLUMNS), deep, i > 0);                                         \
             }                                                                                      \
@@ -94,20 +89,24 @@ enum {
     }
 MLO_TILE(mlo_gemm_f32, float, float, 8, )
 MLO_TILE(mlo_gemm_f32_wide, float, float, 16, MLO_WIDE)
+MLO_TILE(mlo_gemm_f32_widest, float, float, 32, MLO_WIDEST)
 MLO_TILE(mlo_gemm_f64, double, double, 8, )
 MLO_TILE(mlo_gemm_f64_wide, double, double, 8, MLO_WIDE)
 MLO_TILE(mlo_gemm_u64, uint64_t, uint64_t, 8, )
 MLO_TILE(mlo_gemm_whole, float, double, 8, )
 MLO_TILE(mlo_gemm_whole_wide, float, double, 16, MLO_WIDE)
+MLO_TILE(mlo_gemm_whole_widest, float, double, 32, MLO_WIDEST)
 
 /* z := a b in a core type (int64 as uint64: the same bits). */
 static int mlo_gemm(mlo *m, mlo_dtype core, void *z, const void *a, int64_t ar, int64_t ac,
     const void *b, int64_t br, int64_t bc, int64_t rows, int64_t n, int64_t k) {
-    void *panel = mlo_scratch(m, (size_t)mlo_min(k, MLO_TILE_DEPTH),
-        MLO_TILE_PANELS * MLO_TILE_WIDEST * mlo_dtype_size(core));
+    void *panel = mlo_scratch(
+        m, (size_t)mlo_min(k, MLO_TILE_DEPTH), MLO_TILE_PACKED * mlo_dtype_size(core));
     if (!panel) return mlo_failed(m);
     if (core == MLO_FLOAT)
-        (mlo_has_wide() ? mlo_gemm_f32_wide : mlo_gemm_f32)(m, (float *)z, (const float *)a, ar, ac,
+        (mlo_has_widest()        ? mlo_gemm_f32_widest
+                : mlo_has_wide() ? mlo_gemm_f32_wide
+                                 : mlo_gemm_f32)(m, (float *)z, (const float *)a, ar, ac,
             (const float *)b, br, bc, rows, n, k, (float *)panel);
     else if (core == MLO_DOUBLE)
         (mlo_has_wide() ? mlo_gemm_f64_wide : mlo_gemm_f64)(m, (double *)z, (const double *)a, ar,
@@ -124,10 +123,11 @@ static int mlo_gemm(mlo *m, mlo_dtype core, void *z, const void *a, int64_t ar, 
 static int mlo_gemm_exact(
     mlo *m, double *z, const float *a, const float *b, int64_t rows, int64_t n, int64_t k) {
     float *panel = (float *)mlo_scratch(
-        m, (size_t)mlo_min(k, MLO_TILE_DEPTH), MLO_TILE_PANELS * MLO_TILE_WIDEST * sizeof *panel);
+        m, (size_t)mlo_min(k, MLO_TILE_DEPTH), MLO_TILE_PACKED * sizeof *panel);
     if (!panel) return mlo_failed(m);
-    (mlo_has_wide() ? mlo_gemm_whole_wide : mlo_gemm_whole)(
-        m, z, a, k, 1, b, n, 1, rows, n, k, panel);
+    (mlo_has_widest()        ? mlo_gemm_whole_widest
+            : mlo_has_wide() ? mlo_gemm_whole_wide
+                             : mlo_gemm_whole)(m, z, a, k, 1, b, n, 1, rows, n, k, panel);
     mlo_scratch_free(m, panel);
     return 0;
 }

@@ -77,26 +77,31 @@ static int mlo_shape_DequantizeLinear(mlo_shapes *s) {
 }
 
 /* r[k] = x[k] / scale + zero, rounded unless the result is a float: elements i, i + 1, .. of the
- * whole. */
+ * whole. All pieces are of one length, which lets a compiler make vectors of them at -O2: what is
+ * beyond n is 1. */
 enum { MLO_QUANT_PIECE = 256 };
 static void mlo_quantize_piece(const float *x, const float *scale, const double *zero,
     const mlo_scales *q, int64_t i, int64_t n, int round, double *r) {
-    int64_t at[MLO_QUANT_PIECE];
+    float v[MLO_QUANT_PIECE], by[MLO_QUANT_PIECE];
+    double offset[MLO_QUANT_PIECE];
     int64_t next = mlo_scale_at(q, i);
     int64_t step = q->per_axis && q->inner == 1 && !q->block;
     /* the last axis, or one scale for all: no division to find it */
     for (int64_t k = 0; k < n; k++) {
-        at[k] = next;
+        v[k] = x[k];
+        by[k] = scale[next];
+        offset[k] = zero ? zero[next] : 0;
         if (step)
             next = next + 1 < q->n ? next + 1 : 0;
         else if (q->per_axis)
             next = mlo_scale_at(q, i + k + 1);
     }
-    for (int64_t k = 0; k < n; k++) r[k] = (double)(x[k] / scale[at[k]]);
+    for (int64_t k = n; k < MLO_QUANT_PIECE; k++) offset[k] = v[k] = by[k] = 1;
+    for (int64_t k = 0; k < MLO_QUANT_PIECE; k++) r[k] = (double)(v[k] / by[k]);
     /* to an integer, half to even, below 2^51; above it is clipped anyway */
-    for (int64_t k = 0; round && k < n; k++)
+    for (int64_t k = 0; round && k < MLO_QUANT_PIECE; k++)
         r[k] = (r[k] + 6755399441055744.0) - 6755399441055744.0;
-    for (int64_t k = 0; zero && k < n; k++) r[k] += zero[at[k]];
+    for (int64_t k = 0; zero && k < MLO_QUANT_PIECE; k++) r[k] += offset[k];
 }
 
 static int mlo_run_QuantizeLinear(mlo_call *c) {
@@ -121,7 +126,10 @@ static int mlo_run_QuantizeLinear(mlo_call *c) {
         double r[MLO_QUANT_PIECE];
         mlo_quantize_piece((const float *)x->data + i, (const float *)s->data,
             z ? (const double *)z->data : NULL, &q, i, piece, !floats, r);
-        for (int64_t k = 0; k < piece; k++) r[k] = r[k] > lo ? r[k] < hi ? r[k] : hi : lo;
+        for (int64_t k = 0; k < MLO_QUANT_PIECE; k++) {
+            const double v = r[k] > lo ? r[k] : lo;
+            r[k] = v < hi ? v : hi;
+        }
         mlo_convert(y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, r,
             (size_t)piece);
     }
