@@ -14,10 +14,10 @@
 // Out  ring_*   the weights, one word of PE x EB bits per group (mlo_attention_ring)
 //      m_sum    one word per row: {sideband, N, HP, SP, MP, SO, MO, sum}; what goes with the sideband (SIDE) passes
 // Throughput  a row per groups * ES cycles
-// Latency     from taking a row's last group to m_sum_tvalid: 13 + ES cycles
+// Latency     from taking a row's last group to m_sum_tvalid: 15 + ES cycles
 // Stall       a group starts only if its place in the ring is reserved, and if the row's constants have room in the queue
 //             behind. An iteration's first row (`first` of its sideband, head 0) moves to the next tables when nothing is
-//             under way that reads the old ones: 10 cycles after the last step of the row before; and starts when they
+//             under way that reads the old ones: 12 cycles after the last step of the row before; and starts when they
 //             are there, the next cycle at the earliest
 // Legal       as mlo_attention_table. (table_s does not fall; all weights are 0 .. 2^EB - 1, that of the largest is not 0)
 `default_nettype none
@@ -65,7 +65,7 @@ module mlo_attention_look #(
 
 localparam ES = (PE + LANES - 1) / LANES;       // cycles of a group
 localparam LR = 6;                              // cycles of the rounding,
-localparam LE = LR + 4;                         // and of all up to the weights
+localparam LE = LR + 6;                         // and of all up to the weights
 localparam ROWS = 8;                            // that wait for their sum
 localparam RW = $clog2(ROWS + 1);
 localparam EW = (ES > 1) ? $clog2(ES) : 1;
@@ -176,20 +176,17 @@ wire [LANES-1:0] count6, seen6;
 wire [MX-1:0]    some6;                         // there is such a maximum
 wire             go6;
 wire [MX-1:0]    some0;
-reg              go7, go8, go9;
-reg  [LANES-1:0] count7, count8, count9, count10;
-reg  [MX-1:0]    some7;
+reg              go7, go8, go9, go10;
+reg  [LANES-1:0] count7, count8, count9, count10, count11;
+reg  [MX-1:0]    some7, some8;
 wire [8*(LANES+MX)-1:0] r7;                     // of the lanes, then of the maxima
 mlo_delay #(.WIDTH(2*LANES + MX), .CYCLES(LR)) u_with (
     .clk(clk), .rst(rst), .in_valid(busy_reg), .in({some0, seen_reg[LANES-1:0], count_reg[LANES-1:0]}),
     .out_valid(go6), .out({some6, seen6, count6})
 );
 always @(posedge clk) begin
-    {go9, go8, go7} <= rst ? 3'd0 : {go8, go7, go6};
-    if (go6) {some7, count7} <= {some6, count6};
-    if (go7) count8  <= count7;
-    if (go8) count9  <= count8;
-    if (go9) count10 <= count9;
+    {go10, go9, go8, go7} <= rst ? 4'd0 : {go9, go8, go7, go6};
+    {some7, count11, count10, count9, count8, count7} <= {some6, count10, count9, count8, count7, count6};
 end
 genvar l;
 generate
@@ -218,27 +215,30 @@ generate
     end
 endgenerate
 
-// ---- 8: the largest; 9: how far the others are below it; 10: in table_e ------------------------
-reg  [7:0]         most8;
-reg  [8*LANES-1:0] r8, below9;
-wire [LANES*EB-1:0] e10, e;
+// ---- 8: out of the memory; 9: the largest; 10: how far the others are below it; 11: in table_e; 12: out of it
+reg  [8*(LANES+MX)-1:0] r8;
+reg  [7:0]         most9;
+reg  [8*LANES-1:0] r9, below10;
+wire [LANES*EB-1:0] e11;
+reg  [LANES*EB-1:0] e;
 integer i;
 always @(posedge clk) begin
-    if (go7) begin
-        r8    <= r7[8*LANES-1:0];
-        most8 <= !some7[MX-1] || (some7[0] && $signed(r7[8*LANES +: 8]) > $signed(r7[8*(LANES+MX-1) +: 8]))
-            ? r7[8*LANES +: 8] : r7[8*(LANES+MX-1) +: 8];
+    if (go7) {some8, r8} <= {some7, r7};
+    if (go8) begin
+        r9    <= r8[8*LANES-1:0];
+        most9 <= !some8[MX-1] || (some8[0] && $signed(r8[8*LANES +: 8]) > $signed(r8[8*(LANES+MX-1) +: 8]))
+            ? r8[8*LANES +: 8] : r8[8*(LANES+MX-1) +: 8];
     end
-    if (go8)
+    if (go9)
         for (i = 0; i < LANES; i = i + 1)
-            below9[8*i +: 8] <= most8 - r8[8*i +: 8];
+            below10[8*i +: 8] <= most9 - r9[8*i +: 8];
 end
 generate
     for (l = 0; l < LANES; l = l + 1) begin : g_weight
         mlo_param #(.WIDTH(EB), .DEPTH(256), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_table (
             .clk(clk), .rst(rst), .s_axis_tdata(s_axis_e_tdata), .s_axis_tvalid(s_axis_e_tvalid), .s_axis_tready(load_e[l]), .s_axis_tlast(params_last),
-            .first(move), .ready(have_e[l]), .addr(below9[8*l +: 8]), .en(go9), .data(e10[l*EB +: EB]));
-        assign e[l*EB +: EB] = e10[l*EB +: EB] & {EB{count10[l]}};
+            .first(move), .ready(have_e[l]), .addr(below10[8*l +: 8]), .en(go10), .data(e11[l*EB +: EB]));
+        always @(posedge clk) e[l*EB +: EB] <= e11[l*EB +: EB] & {EB{count11[l]}};
     end
 endgenerate
 wire go_e, group_end, row_begin, row_end;
@@ -326,9 +326,9 @@ wire unused = &{1'b0, sum_ready, info_level, sum_level, shifted[SL*EB +: LANES*E
         if (info_level == 0) assert (!info_valid);
         if (sum_level == 0)  assert (!sum_valid);
         if (sum_valid_reg) assert (sum_ready);
-        // of table_e is read when go9, of table_s when go6: not beside a move, nor after one what came before
-        assert ({go9, go8, go7} == under_reg[LE-2:LE-4] && go6 == under_reg[LR-1]);
-        if (move) assert (!go6 && !go7 && !go8 && !go9 && !busy_reg);
+        // of table_e is read when go10, of table_s when go6: not beside a move, nor after one what came before
+        assert ({go10, go9, go8, go7} == under_reg[LR+3:LR] && go6 == under_reg[LR-1]);
+        if (move) assert (!go6 && !go7 && !go8 && !go9 && !go10 && !busy_reg);
         if (load) assert ((&have_s) && (&have_e) && (!fresh || moved_reg) && !move);
         if (moved_reg) assert (f_used && fresh && f_open);
         if (f_used && !moved_reg) assert ((&have_s) && (&have_e));     // so a move is one that mlo_param takes

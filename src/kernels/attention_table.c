@@ -263,7 +263,7 @@ static int64_t mlo_table_quotient(const mlo_site *s) {
     return mlo_table_places(s) + 9 - mlo_table_least_bits(s->node);
 }
 /* Cycles more than mlo_attention's: of weights, of the mix; from a row's last step to other tables. */
-enum { MLO_TABLE_LATER = 5, MLO_TABLE_MIXES = 10, MLO_TABLE_MOVES = 10 };
+enum { MLO_TABLE_LATER = 7, MLO_TABLE_MIXES = 10, MLO_TABLE_MOVES = 12 };
 
 static void mlo_attention_table_rows(const mlo_site *s, mlo_unit *u, int64_t heads, int64_t steps) {
     const int64_t groups = mlo_parts(s->keys, u->pe), lanes = mlo_parts(u->pe, steps);
@@ -366,7 +366,7 @@ static void mlo_attention_table_intermediates(
     mlo_note_golden(l, "s * MR + 2^(SR-1)",
         mlo_sum_of(scaled, mlo_from_to(1, mlo_two_to(MLO_ATTENTION_SHIFT - 1))), 1, MLO_IN_INT64,
         MLO_IN_INT64);
-    mlo_note_all(l, "e", e, 1, wb, 0, "u_look.e10");
+    mlo_note_all(l, "e", e, 1, wb, 0, "u_look.e11");
     mlo_note_all(l, "sum e", mlo_sum_of_many(s->keys, e), 1, wb + lt, 0, "u_look.sum_reg");
     mlo_note_golden(
         l, "e * N", mlo_product_of(e, mlo_from_to(1, 255)), 1, MLO_IN_INT64, MLO_IN_INT64);
@@ -409,10 +409,11 @@ static void mlo_table_look_area(const mlo_attention_widths *w, const mlo_site *s
     a->ff += places * (w->score + 1 + hides) + places * w->e + (1 + hides) * w->score + 24 + 16;
     mlo_area_requantize(&number, w->score, 19, 8, 1, 0);
     mlo_area_param(&number, 8, 8, mlo_table_scores(s->node), axi, banks);
+    number.ff += 8; /* out of the memory */
     mlo_area_times(a, lanes + 1 + hides, &number);
     mlo_area_param(&lane, w->e, w->e, MLO_TABLE_SCORES, axi, banks);
     lane.lut += 8 + w->e + w->sum;
-    lane.ff += 16 + 8;
+    lane.ff += 16 + 8 + w->e;
     mlo_area_times(a, lanes, &lane);
     a->lut += w->sum + 30;
     a->ff += w->sum + 8;
