@@ -25,7 +25,7 @@ ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
 FAST = ("library exports errors odd read roll run ops alike deeploy finn edited step report attention extract nested spellings survival tokenizer sim verdicts cli fuzz interval:ends "
         "search:brute_force,front,frames,targets,refusals,around,blocks given layout rotary numerics positions fixed:config,refusals,pow2 "
-        "context:near,caches,changed,options,buffers,mixing,prefill,generate tokens:text,near,refused,rows,encoder,best integers heads jobs:refused,past c:refused,arena,blocks,one flat:arena,rolled,wrong,refused,single,tiled,fused whole:around,operators,cache,tokens,refused,index "
+        "context:near,caches,changed,options,buffers,mixing,prefill,generate tokens:text,near,refused,rows,encoder,best integers heads jobs:refused,past c:refused,arena,blocks,one,bytes flat:arena,rolled,wrong,refused,single,tiled,fused whole:around,operators,cache,masks,tiled,tokens,refused,index "
         "device:parts,refusals,front show:two,best,simulation,device,odd,refusals,locale,command wrong_usage:terminal,help,completion "
         "fold_default:choice,flags,many perturb moved:near,cosine bias:errors,counted causal:errors,before,blind,half cross:mask,refused gate:refusals,affine,options,outliers,given "
         "conv:refusals,floats,foldings").split()
