@@ -193,9 +193,14 @@ def corrupt(board, image, at=0):
     board.ram[at:at + len(data)] = bytes(data)
 
 
+def stream(file):
+    """The bytes of a file of beats {tlast, lanes}."""
+    return b"".join(int(line[1:], 16).to_bytes(len(line) // 2, "little") for line in (BUILD / "tb" / file).read_text().split())
+
+
 def first_other(got, width):
     """The word of the golden frames at which what came out differs."""
-    want = b"".join(int(line[1:], 16).to_bytes(len(line) // 2, "little") for line in (BUILD / "tb/golden.hex").read_text().split())
+    want = stream("golden.hex")
     return next((i // width for i, (a, b) in enumerate(zip(b"".join(got), want)) if a != b), None)
 
 
@@ -263,8 +268,7 @@ def past_steps(s, board, m, d):
     d.call("kept", *of(again))
     s.step("C: it lies in front, and nothing else is another", "" if all(np.array_equal(a[:, :past], b) and np.array_equal(a[:, past:], k[:, past:]) for a, b, k in zip(again, put, kept)) else "it does not")
     width = -(-m["stream"]["bits"] // 8)
-    line = (BUILD / "tb/input.hex").read_text().split()
-    data = b"".join(int(l[1:], 16).to_bytes(len(l) // 2, "little") for l in line)
+    data = stream("input.hex")
     d.reset()
     d.got.clear()
     s.said("a frame behind another past", d.job(0, past, m["tokens"], data), OK)

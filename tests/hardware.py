@@ -9,6 +9,7 @@ Two simulations run at a time (MLO_JOBS)."""
 import concurrent.futures
 import glob
 import hashlib
+import importlib.util
 import json
 import os
 import shutil
@@ -197,6 +198,21 @@ class Run:
 def together(*jobs):
     """Calls functions, JOBS at a time."""
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool: return [f.result() for f in [pool.submit(j) for j in jobs]]
+
+
+def has_cocotb(name):
+    """Whether Icarus, cocotb and cocotbext-axi are here; if not, `name` is absent."""
+    if not t.have(name, "iverilog"): return False
+    if importlib.util.find_spec("cocotb") and importlib.util.find_spec("cocotbext.axi"): return True
+    t.absent(name, "cocotb or cocotbext-axi not installed")
+    return False
+
+
+def cocotb(path):
+    """'' when the emitted cocotb/test_mlo.py of a build passes, or what it says."""
+    env = dict(os.environ, PATH=os.path.dirname(sys.executable) + ":" + os.environ["PATH"])
+    p = subprocess.run([sys.executable, "cocotb/test_mlo.py"], cwd=path, capture_output=True, text=True, timeout=600, env=env)
+    return "" if p.returncode == 0 and "PASS=1 FAIL=0" in p.stdout else "status %d: %s" % (p.returncode, p.stdout + p.stderr)
 
 
 def beats(arrays, lanes, bits):

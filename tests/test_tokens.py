@@ -16,17 +16,15 @@
     best     the K likeliest with their logits: ONNX Runtime's TopK, words in Verilog, texts that go on with the first of them; --best where no ids are said is refused
     refused  what has no such form is refused, by node and with a remedy"""
 import datetime
-import glob
-import importlib.util
 import json
 import os
 import random
 import shutil
-import subprocess
 import sys
 import numpy as np
 import onnx
 import graphs
+import hardware
 import harness as t
 import stories
 from onnx import numpy_helper
@@ -250,10 +248,7 @@ def check_hardware():
     for what, r in (("texts", run), ("a stop id", ended), ("a full context", full), ("parts", chunks)):
         beats = r["memory"]["delivered"], r["memory"]["predicted_delivered"]
         t.case("%s: as many beats of parameters as foretold" % what, "" if beats[0] == beats[1] else "%d, not %d" % beats)
-    if importlib.util.find_spec("cocotb") and importlib.util.find_spec("cocotbext.axi") and t.have("cocotb", "iverilog"):
-        p = subprocess.run([sys.executable, "cocotb/test_mlo.py"], cwd=path, capture_output=True, text=True, timeout=600, env=dict(os.environ, PATH=os.path.dirname(sys.executable) + ":" + os.environ["PATH"]))
-        t.case("the emitted cocotb bench passes", "" if p.returncode == 0 and "PASS=1 FAIL=0" in p.stdout else "status %d: %s" % (p.returncode, (p.stdout + p.stderr)[-300:]))
-    else: t.absent("cocotb", "cocotb or cocotbext-axi not installed")
+    if hardware.has_cocotb("cocotb"): t.case("the emitted cocotb bench passes", hardware.cocotb(path)[-300:])
     late = simulated(path, "--axi-error", str(around["rows"]["offset"] * 8 // manifest["axi_bits"] + 3))
     t.case("a memory that fails is said to", "" if not late["pass"] and "bus error" in late["failure"] else str(late["pass"]))
     image = bytearray(open(os.path.join(path, "params.bin"), "rb").read())
