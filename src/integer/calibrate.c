@@ -17,7 +17,7 @@
  *     bytes), else in a second evaluation.
  */
 
-enum { MLO_GRAM = 256, MLO_FEW_BITS = 5, MLO_SAMPLES_GRAM = 32, MLO_TAPE = 24 << 20 };
+enum { MLO_GRAM = 256, MLO_FEW_BITS = 5, MLO_SAMPLES_GRAM = 32, MLO_TAPE = 64 << 20 };
 
 /* A signal: a value between sublayers. Arrays have an element per iteration, or per iteration and
  * channel (`per`). An integer y stands for (wide form) wide_scale wide_shape[c] y, or (narrow form)
