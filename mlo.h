@@ -107,6 +107,9 @@ typedef struct {
     void *(*map)(void *user, void *file, uint64_t offset, size_t bytes);
     void (*unmap)(void *user, void *data, size_t bytes);
     void (*forget)(void *user, void *data, size_t bytes);
+    /* Does independent pieces of work, at the same time: calls piece(of, k) for each k < n, on any thread and in any order, and returns when all are done.
+       NULL: mlo does them one after the other. No result depends on it. */
+    void (*crew)(void *user, void (*piece)(void *of, int k), void *of, int n);
     void (*progress)(void *user, const char *what, double done);   /* of long work: what goes on ("calibrates"), and how much of it is done, 0 to 1; `what` is NULL when that is over. NULL: nobody looks */
 } mlo_desc;
 

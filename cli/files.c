@@ -117,6 +117,41 @@ static void cli_release(void *user, void *block) {
     free(block);
 }
 
+/* Pieces of work, and who takes the next: as many threads as there are processors, this one among them. */
+enum { CLI_THREADS = 8 };
+typedef struct {
+    void (*piece)(void *of, int k);
+    void *of;
+    int n;
+    int next;
+    pthread_mutex_t lock;
+} cli_pieces;
+
+static void *cli_pieces_run(void *user) {
+    cli_pieces *w = (cli_pieces *)user;
+    for (;;) {
+        pthread_mutex_lock(&w->lock);
+        const int k = w->next++;
+        pthread_mutex_unlock(&w->lock);
+        if (k >= w->n) return NULL;
+        w->piece(w->of, k);
+    }
+}
+
+static void cli_crew(void *user, void (*piece)(void *of, int k), void *of, int n) {
+    pthread_t thread[CLI_THREADS];
+    cli_pieces w = { piece, of, n, 0, PTHREAD_MUTEX_INITIALIZER };
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int more = 0;
+    (void)user;
+    while (more < CLI_THREADS && more < n - 1 && more < processors - 1
+        && !pthread_create(&thread[more], NULL, cli_pieces_run, &w))
+        more++;
+    cli_pieces_run(&w);
+    while (more) pthread_join(thread[--more], NULL);
+    pthread_mutex_destroy(&w.lock);
+}
+
 /* A handle of mlo's on POSIX files; its warnings go to `warn`. *opened must outlive it. */
 static mlo *cli_handle(int *opened, void (*warn)(void *user, const char *line)) {
     mlo_desc d;
@@ -131,6 +166,7 @@ static mlo *cli_handle(int *opened, void (*warn)(void *user, const char *line)) 
     d.map = cli_map;
     d.unmap = cli_unmap;
     d.forget = cli_forget;
+    d.crew = cli_crew;
     /* (a handle without warnings works beside another one) */
     if (warn && isatty(STDERR_FILENO)) d.progress = cli_tick;
     *opened = 0;

@@ -338,11 +338,11 @@ def check_places():
 
 
 def check_threads():
-    """Several handles at once, the same results; the thread sanitizer watches."""
-    for flags in [*OBJECT, levels(COMPILERS[0])[-1]], ["-std=c99", "-O0", "-fsanitize=thread"]:
+    """Several handles at once, some of which share their work among threads, the same results; the thread sanitizer watches."""
+    for flags in [*OBJECT, levels(COMPILERS[0])[-1]], ["-std=c99", "-O0", "-fsanitize=thread", "-DMLO_PIECES_WORK=1"]:
         cc = "clang" if "-fsanitize=thread" in flags else COMPILERS[0]                  # clang: 6 s without optimization, where gcc takes 17
         made, _ = t.compiled(cc, flags)
-        how = ["-fsanitize=thread"] if "-fsanitize=thread" in flags else ["-no-pie"]
+        how = flags[2:] if "-fsanitize=thread" in flags else ["-no-pie"]
         why = t.compile_c(at("threads"), [os.path.join(t.tests, "library/threads.c"), made], ["-std=gnu99", "-O1", *how], cc, t.LIBS + ["-lpthread"])
         if why: case("threads", why); continue
         p = subprocess.run([at("threads"), t.model("bert-1"), t.model("bert-tiny-mask")], capture_output=True, text=True)

@@ -64,7 +64,7 @@ Says = C.CFUNCTYPE(None, C.c_void_p, C.c_int64)
 
 
 class Desc(C.Structure):
-    _fields_ = [("user", C.c_void_p), ("alloc", C.c_void_p), ("release", C.c_void_p), ("warn", Warn), *((f, C.c_void_p) for f in ("open", "read", "close", "map", "unmap", "forget", "progress"))]
+    _fields_ = [("user", C.c_void_p), ("alloc", C.c_void_p), ("release", C.c_void_p), ("warn", Warn), *((f, C.c_void_p) for f in ("open", "read", "close", "map", "unmap", "forget", "crew", "progress"))]
 
 
 def _library():

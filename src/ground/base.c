@@ -234,6 +234,28 @@ static void mlo_work_over(mlo *m) {
 static int64_t mlo_max(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t mlo_min(int64_t a, int64_t b) { return a < b ? a : b; }
 
+/* Pieces of work that share nothing but what none of them writes: they ask for no memory, cannot fail, and do the
+ * same in any order. */
+typedef void (*mlo_piece)(void *of, int piece);
+enum { MLO_PIECES = 8 };
+#ifndef MLO_PIECES_WORK
+#define MLO_PIECES_WORK 2e6 /* operations that a thread's beginning is worth; tests make all work worth it */
+#endif
+
+/* How many pieces to make of work that falls into so many parts: of what is done before a thread
+ * has begun, one. work: operations. */
+static int mlo_pieces(const mlo *m, int64_t parts, double work) {
+    return m->desc.crew && work >= MLO_PIECES_WORK ? (int)mlo_max(1, mlo_min(parts, MLO_PIECES))
+                                                   : 1;
+}
+/* Does them all: at the same time, if the caller has somebody for it. */
+static void mlo_pieces_do(const mlo *m, mlo_piece piece, void *of, int n) {
+    if (n > 1)
+        m->desc.crew(m->desc.user, piece, of, n);
+    else
+        piece(of, 0);
+}
+
 /* Numbers are walked so many at a time where it counts: a loop of known length is what compilers
  * vectorise at -O2. */
 enum { MLO_LANES = 16 };
@@ -569,9 +591,10 @@ static const char *const mlo_option_names[] = { "accuracy", "activations", "aren
     "axi-latency", "axi-width", "bandwidth", "best", "budget-bits", "budget-macs", "built",
     "clock-mhz", "context", "data-file", "data-limit", "device", "dim", "folding-json", "frames",
     "frames-in-flight", "hierarchy", "inline", "jobs", "kv", "loop", "max-cost", "max-error",
-    "memory", "nested", "parameters", "pareto", "pe", "plan", "position", "q-config-json", "report", "residual",
-    "scale", "sequences", "shape", "simd", "simulation", "slots", "target", "target-cycles",
-    "target-fps", "tile", "title", "tokens", "unrolled", "waves", "weights", "whole" };
+    "memory", "nested", "parameters", "pareto", "pe", "plan", "position", "q-config-json", "report",
+    "residual", "scale", "sequences", "shape", "simd", "simulation", "slots", "target",
+    "target-cycles", "target-fps", "tile", "title", "tokens", "unrolled", "waves", "weights",
+    "whole" };
 
 static int mlo_option_is(const char *key) {
     for (size_t i = 0; i < sizeof mlo_option_names / sizeof *mlo_option_names; i++)

@@ -605,6 +605,44 @@ static void mlo_attention_ends(mlo_row *r, const mlo_node *n, int64_t i) {
     if (mlo_attention_causal(n)) r->until = mlo_min(r->until, i + 1);
 }
 
+/* Rows of an attention, which fall into pieces. */
+typedef struct {
+    const mlo_node *node;
+    mlo_row row; /* but for where it is */
+    int64_t frames;
+    int64_t queries;
+    int64_t heads;
+    int64_t readers; /* heads that share keys and values */
+    mlo_form bias;
+    int32_t *x[3]; /* queries, keys, values */
+    mlo_array *y;
+    int pieces;
+    int64_t *e; /* [pieces, keys] */
+} mlo_attention_queries;
+
+/* All heads of a frame's query. */
+static void mlo_attention_query(
+    const mlo_attention_queries *w, int64_t frame, int64_t i, int64_t *e) {
+    mlo_row r = w->row;
+    r.mask_at = frame * r.tk;
+    mlo_attention_ends(&r, w->node, i);
+    for (int64_t h = 0; h < w->heads; h++) {
+        const int64_t at = ((frame * w->queries + i) * w->heads + h) * r.d;
+        const int64_t kv = frame * r.tk * r.stride + h / w->readers * r.d;
+        if (r.bias)
+            r.bias_at = (h % w->bias.dims[0] * w->bias.dims[1] + i % w->bias.dims[1])
+                * w->bias.dims[2];
+        mlo_attention_row(&r, w->node, w->x[0] + at, w->x[1] + kv, w->x[2] + kv, w->y, at, e);
+    }
+}
+
+static void mlo_attention_piece(void *of, int piece) {
+    const mlo_attention_queries *w = (const mlo_attention_queries *)of;
+    const int64_t n = w->frames * w->queries;
+    for (int64_t i = n * piece / w->pieces; i < n * (piece + 1) / w->pieces; i++)
+        mlo_attention_query(w, i / w->queries, i % w->queries, w->e + piece * w->row.tk);
+}
+
 static int mlo_attention_run(mlo_call *c) {
     const int biased = mlo_attention_biased(c->node);
     if (mlo_kernel_inputs(c, biased ? 6 : 5)
@@ -613,7 +651,7 @@ static int mlo_attention_run(mlo_call *c) {
         || mlo_attention_check(c))
         return mlo_failed(c->m);
     const mlo_array *q = c->in[0], *k = c->in[1];
-    int64_t frames = q->dims[0], tq = q->dims[1], ch = q->dims[2], width = k->dims[2];
+    int64_t frames = q->dims[0], tq = q->dims[1], ch = q->dims[2];
     int64_t heads = mlo_attention_heads(c->node);
     int64_t readers = heads / mlo_attention_kv_heads(c->node);
     const mlo_form form = biased ? mlo_array_form(c->in[5]) : mlo_array_form(q);
@@ -622,25 +660,19 @@ static int mlo_attention_run(mlo_call *c) {
     int32_t p[12] = { 0 };
     for (int64_t i = 0; i < 12 && i < mlo_array_count(c->in[4]); i++)
         p[i] = (int32_t)mlo_get(c->in[4], i);
-    mlo_row r = { k->dims[1], ch / heads, width, c->in[3], 0, mlo_attention_rounding(c->node, p), 0,
-        0, biased ? c->in[5] : NULL, 0, (int)mlo_attention_shift(c->node) };
-    mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), 3, q->dims);
-    int64_t *e = (int64_t *)mlo_scratch(c->m, (size_t)r.tk, sizeof *e);
-    int32_t *x[3];
-    for (int i = 0; i < 3; i++) x[i] = mlo_attention_wide(c->m, c->in[i]);
-    for (int64_t f = 0; y && e && x[0] && x[1] && x[2] && f < frames; f++)
-        for (int64_t i = 0; i < tq; i++)
-            for (int64_t h = 0; h < heads; h++) {
-                int64_t at = (f * tq + i) * ch + h * r.d;
-                int64_t kv = f * r.tk * width + h / readers * r.d;
-                r.mask_at = f * r.tk;
-                if (biased)
-                    r.bias_at = (h % form.dims[0] * form.dims[1] + i % form.dims[1]) * form.dims[2];
-                mlo_attention_ends(&r, c->node, i);
-                mlo_attention_row(&r, c->node, x[0] + at, x[1] + kv, x[2] + kv, y, at, e);
-            }
-    for (int i = 0; i < 3; i++) mlo_scratch_free(c->m, x[i]);
-    mlo_scratch_free(c->m, e);
+    mlo_row r = { k->dims[1], ch / heads, k->dims[2], c->in[3], 0,
+        mlo_attention_rounding(c->node, p), 0, 0, biased ? c->in[5] : NULL, 0,
+        (int)mlo_attention_shift(c->node) };
+    mlo_attention_queries w = { c->node, r, frames, tq, heads, readers, form, { NULL }, NULL, 0,
+        NULL };
+    w.y = mlo_call_out(c, 0, mlo_kernel_to(c->node), 3, q->dims);
+    w.pieces = mlo_pieces(c->m, frames * tq, 2.0 * (double)(frames * tq) * (double)(r.tk * ch));
+    w.e = (int64_t *)mlo_scratch(c->m, (size_t)(w.pieces * r.tk), sizeof *w.e);
+    for (int i = 0; i < 3; i++) w.x[i] = mlo_attention_wide(c->m, c->in[i]);
+    if (w.y && w.e && w.x[0] && w.x[1] && w.x[2])
+        mlo_pieces_do(c->m, mlo_attention_piece, &w, w.pieces);
+    for (int i = 0; i < 3; i++) mlo_scratch_free(c->m, w.x[i]);
+    mlo_scratch_free(c->m, w.e);
     return mlo_failed(c->m);
 }
 

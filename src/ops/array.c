@@ -198,12 +198,31 @@ static int mlo_array_keep(mlo *m, const mlo_array *a, mlo_array *to) {
     return mlo_failed(m);
 }
 
+/* The same elements in two types. */
+typedef struct {
+    const mlo_array *from;
+    mlo_array *to;
+    int pieces;
+} mlo_converted;
+
+static void mlo_converted_piece(void *of, int piece) {
+    const mlo_converted *w = (const mlo_converted *)of;
+    const mlo_array *a = w->from, *b = w->to;
+    const size_t part = (size_t)mlo_array_count(a) / (size_t)w->pieces;
+    const size_t i = part * (size_t)piece;
+    const size_t end = piece + 1 < w->pieces ? i + part : (size_t)mlo_array_count(a);
+    mlo_convert(b->dtype, (char *)b->data + i * mlo_dtype_size(b->dtype), a->dtype,
+        (const char *)a->data + i * mlo_dtype_size(a->dtype), end - i);
+}
+
 /* a in type t: a itself when it has it, else a new array, which the caller frees when it is not a.
  * NULL without memory. */
 static const mlo_array *mlo_as(mlo *m, const mlo_array *a, mlo_dtype t) {
     if (a->dtype == t) return a;
     mlo_array *b = mlo_array_new(m, t, a->rank, a->dims);
-    if (b) mlo_convert(t, b->data, a->dtype, a->data, (size_t)mlo_array_count(a));
+    if (!b) return NULL;
+    mlo_converted w = { a, b, mlo_pieces(m, INT64_MAX, 2.0 * (double)mlo_array_count(a)) };
+    mlo_pieces_do(m, mlo_converted_piece, &w, w.pieces);
     return b;
 }
 /* What mlo_as made of an array, which may be that array, or NULL. */

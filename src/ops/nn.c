@@ -17,12 +17,38 @@
  * of MLO_TILE_SUM */
 enum { MLO_TILE_ROWS = 4, MLO_TILE_SUM = 64, MLO_TILE_PACKED = 64, MLO_TILE_DEPTH = 256 };
 
+/* z (dense, rows x n) := a b; the elements of a and b by row and column steps. Columns fall into pieces. */
+typedef struct {
+    void *z;
+    const void *a;
+    const void *b;
+    int64_t ar;
+    int64_t ac;
+    int64_t br;
+    int64_t bc;
+    int64_t rows;
+    int64_t n;
+    int64_t k;
+    int64_t from; /* the step of K at work: its first row of b */
+    int64_t deep; /* and its rows */
+    int pieces;
+    int64_t panel; /* elements of a piece's panels */
+    void *panels; /* [pieces, panel] */
+} mlo_product;
+
+/* Columns in parts that are packed at a time. */
+static int64_t mlo_bands(int64_t n) { return (n + MLO_TILE_PACKED - 1) / MLO_TILE_PACKED; }
+
+/* The first column of a piece. */
+static int64_t mlo_piece_from(const mlo_product *p, int piece) {
+    return mlo_min(p->n, mlo_bands(p->n) * piece / p->pieces * MLO_TILE_PACKED);
+}
+
 /* acc += four rows of a (their pointers; elements `step` apart) times the packed panel b of k x
  * COLUMNS. The constant inner trip count is what lets a compiler keep s in vector registers at
  * -O2; partial sums of 64 products keep float's rounding error from growing with k. T is what is
- * multiplied and summed, SUM what the partial sums add up in. name: z (dense, rows x n) := a b;
- * a's and b's elements by row and column steps; `panels` has room for MLO_TILE_DEPTH
- * x MLO_TILE_PACKED: so many are packed at a time, since b comes fast along its rows only. */
+ * multiplied and summed, SUM what the partial sums add up in. name: a piece of a
+ * product, of a step of K; MLO_TILE_PACKED columns are packed at a time, since b comes fast along its rows only. */
 #define MLO_TILE_ADD(row, x, COLUMNS) \
     for (int j = 0; j < COLUMNS; j++) s[row][j] += x * b[j];
 #define MLO_TILE(name, T, SUM, COLUMNS, WIDE)                                                      \
@@ -70,22 +96,19 @@ enum { MLO_TILE_ROWS = 4, MLO_TILE_SUM = 64, MLO_TILE_PACKED = 64, MLO_TILE_DEPT
                 memcpy(z + (r + i) * n, acc[i], (size_t)w * sizeof *z);                            \
         }                                                                                          \
     }                                                                                              \
-    WIDE static void name(mlo *m, SUM *z, const T *a, int64_t ar, int64_t ac, const T *b,          \
-        int64_t br, int64_t bc, int64_t rows, int64_t n, int64_t k, T *panels) {                   \
-        int64_t i = 0;                                                                             \
-        do {                                                                                       \
-            const int64_t deep = mlo_min(k - i, MLO_TILE_DEPTH);                                   \
-            for (int64_t c = 0; c < n; c += COLUMNS) {                                             \
-                const int64_t q = c % MLO_TILE_PACKED / COLUMNS;                                   \
-                if (!q)                                                                            \
-                    name##_pack(panels, b + i * br + c * bc, br, bc,                               \
-                        mlo_min(n - c, MLO_TILE_PACKED), deep);                                    \
-                name##_band(z + c, a + i * ac, ar, ac, panels + q * deep * COLUMNS, rows, n,       \
-                    mlo_min(n - c, COLUMNS), deep, i > 0);                                         \
-            }                                                                                      \
-            if (bc == 1) mlo_mapping_forget(m, b + i * br, (size_t)(deep * br) * sizeof *b);       \
-            i += deep;                                                                             \
-        } while (i < k);                                                                           \
+    WIDE static void name(void *of, int piece) {                                                   \
+        const mlo_product *p = (const mlo_product *)of;                                            \
+        const T *a = (const T *)p->a + p->from * p->ac, *b = (const T *)p->b + p->from * p->br;    \
+        T *panels = (T *)p->panels + piece * p->panel;                                             \
+        for (int64_t c = mlo_piece_from(p, piece); c < mlo_piece_from(p, piece + 1);               \
+            c += COLUMNS) {                                                                        \
+            const int64_t q = c % MLO_TILE_PACKED / COLUMNS;                                       \
+            if (!q)                                                                                \
+                name##_pack(panels, b + c * p->bc, p->br, p->bc,                                   \
+                    mlo_min(p->n - c, MLO_TILE_PACKED), p->deep);                                  \
+            name##_band((SUM *)p->z + c, a, p->ar, p->ac, panels + q * p->deep * COLUMNS, p->rows, \
+                p->n, mlo_min(p->n - c, COLUMNS), p->deep, p->from > 0);                           \
+        }                                                                                          \
     }
 MLO_TILE(mlo_gemm_f32, float, float, 8, )
 MLO_TILE(mlo_gemm_f32_wide, float, float, 16, MLO_WIDE)
@@ -97,39 +120,46 @@ MLO_TILE(mlo_gemm_whole, float, double, 8, )
 MLO_TILE(mlo_gemm_whole_wide, float, double, 16, MLO_WIDE)
 MLO_TILE(mlo_gemm_whole_widest, float, double, 32, MLO_WIDEST)
 
+/* Runs a product: step after step of K, each of them by who is there. `tile`: its kind. */
+static int mlo_product_run(mlo *m, mlo_product *p, mlo_piece tile, size_t size) {
+    p->deep = mlo_min(p->k, MLO_TILE_DEPTH);
+    p->panel = p->deep * MLO_TILE_PACKED;
+    p->pieces = mlo_pieces(m, mlo_bands(p->n), (double)p->rows * (double)p->n * (double)p->deep);
+    p->panels = mlo_scratch(m, (size_t)(p->pieces * p->panel), size);
+    if (!p->panels) return mlo_failed(m);
+    do {
+        p->deep = mlo_min(p->k - p->from, MLO_TILE_DEPTH);
+        mlo_pieces_do(m, tile, p, p->pieces);
+        if (p->bc == 1)
+            mlo_mapping_forget(m, (const char *)p->b + (size_t)(p->from * p->br) * size,
+                (size_t)(p->deep * p->br) * size);
+        p->from += p->deep;
+    } while (p->from < p->k);
+    mlo_scratch_free(m, p->panels);
+    return 0;
+}
+
 /* z := a b in a core type (int64 as uint64: the same bits). */
 static int mlo_gemm(mlo *m, mlo_dtype core, void *z, const void *a, int64_t ar, int64_t ac,
     const void *b, int64_t br, int64_t bc, int64_t rows, int64_t n, int64_t k) {
-    void *panel = mlo_scratch(
-        m, (size_t)mlo_min(k, MLO_TILE_DEPTH), MLO_TILE_PACKED * mlo_dtype_size(core));
-    if (!panel) return mlo_failed(m);
-    if (core == MLO_FLOAT)
-        (mlo_has_widest()        ? mlo_gemm_f32_widest
-                : mlo_has_wide() ? mlo_gemm_f32_wide
-                                 : mlo_gemm_f32)(m, (float *)z, (const float *)a, ar, ac,
-            (const float *)b, br, bc, rows, n, k, (float *)panel);
-    else if (core == MLO_DOUBLE)
-        (mlo_has_wide() ? mlo_gemm_f64_wide : mlo_gemm_f64)(m, (double *)z, (const double *)a, ar,
-            ac, (const double *)b, br, bc, rows, n, k, (double *)panel);
-    else
-        mlo_gemm_u64(m, (uint64_t *)z, (const uint64_t *)a, ar, ac, (const uint64_t *)b, br, bc,
-            rows, n, k, (uint64_t *)panel);
-    mlo_scratch_free(m, panel);
-    return 0;
+    mlo_product p = { z, a, b, ar, ac, br, bc, rows, n, k, .from = 0 };
+    const mlo_piece f32 = mlo_has_widest() ? mlo_gemm_f32_widest
+        : mlo_has_wide()                   ? mlo_gemm_f32_wide
+                                           : mlo_gemm_f32;
+    const mlo_piece f64 = mlo_has_wide() ? mlo_gemm_f64_wide : mlo_gemm_f64;
+    const mlo_piece tile = core == MLO_FLOAT ? f32 : core == MLO_DOUBLE ? f64 : mlo_gemm_u64;
+    return mlo_product_run(m, &p, tile, mlo_dtype_size(core));
 }
 
 /* z := a b, whole numbers in floats, exactly: 64 products of 18 bits are whole numbers that a
  * float holds, their sums a double. */
 static int mlo_gemm_exact(
     mlo *m, double *z, const float *a, const float *b, int64_t rows, int64_t n, int64_t k) {
-    float *panel = (float *)mlo_scratch(
-        m, (size_t)mlo_min(k, MLO_TILE_DEPTH), MLO_TILE_PACKED * sizeof *panel);
-    if (!panel) return mlo_failed(m);
-    (mlo_has_widest()        ? mlo_gemm_whole_widest
-            : mlo_has_wide() ? mlo_gemm_whole_wide
-                             : mlo_gemm_whole)(m, z, a, k, 1, b, n, 1, rows, n, k, panel);
-    mlo_scratch_free(m, panel);
-    return 0;
+    mlo_product p = { z, a, b, k, 1, n, 1, rows, n, k, .from = 0 };
+    const mlo_piece tile = mlo_has_widest() ? mlo_gemm_whole_widest
+        : mlo_has_wide()                    ? mlo_gemm_whole_wide
+                                            : mlo_gemm_whole;
+    return mlo_product_run(m, &p, tile, sizeof *a);
 }
 
 /* ---- MatMul --------------------------------------------------------------- */

@@ -104,34 +104,56 @@ static void mlo_quantize_piece(const float *x, const float *scale, const double 
     for (int64_t k = 0; zero && k < MLO_QUANT_PIECE; k++) r[k] += offset[k];
 }
 
+/* A tensor's way to its integers. */
+typedef struct {
+    const float *x;
+    int64_t n;
+    const float *scale;
+    const double *zero; /* NULL: 0 */
+    mlo_scales q;
+    mlo_dtype to;
+    char *y;
+    double lo;
+    double hi;
+    int pieces;
+} mlo_quantized;
+
+static void mlo_quantized_piece(void *of, int piece) {
+    const mlo_quantized *w = (const mlo_quantized *)of;
+    const int64_t parts = (w->n + MLO_QUANT_PIECE - 1) / MLO_QUANT_PIECE;
+    const int64_t end = mlo_min(w->n, parts * (piece + 1) / w->pieces * MLO_QUANT_PIECE);
+    for (int64_t i = parts * piece / w->pieces * MLO_QUANT_PIECE; i < end; i += MLO_QUANT_PIECE) {
+        const int64_t n = mlo_min(end - i, MLO_QUANT_PIECE);
+        double r[MLO_QUANT_PIECE];
+        mlo_quantize_piece(w->x + i, w->scale, w->zero, &w->q, i, n, !mlo_dtype_is_float(w->to), r);
+        for (int64_t k = 0; k < MLO_QUANT_PIECE; k++) {
+            const double v = r[k] > w->lo ? r[k] : w->lo;
+            r[k] = v < w->hi ? v : w->hi;
+        }
+        mlo_convert(w->to, w->y + (size_t)i * mlo_dtype_size(w->to), MLO_DOUBLE, r, (size_t)n);
+    }
+}
+
 static int mlo_run_QuantizeLinear(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
     mlo *m = c->m;
     mlo_array *y = c->out[0];
-    mlo_scales q;
-    double lo, hi;
-    MLO_TRY(mlo_scales_of(c, &q));
+    mlo_quantized w = { .lo = -(double)INFINITY, .hi = (double)INFINITY };
+    MLO_TRY(mlo_scales_of(c, &w.q));
     const mlo_array *zero = c->n_in > 2 ? c->in[2] : NULL;
     const mlo_array *x = mlo_as(m, c->in[0], MLO_FLOAT);
     const mlo_array *s = x ? mlo_as(m, c->in[1], MLO_FLOAT) : NULL;
     const mlo_array *z = s && zero ? mlo_as(m, zero, MLO_DOUBLE) : NULL;
-    int64_t n = x ? mlo_array_count(x) : 0;
-    int floats = mlo_dtype_is_float(y->dtype);
-    if (!floats)
-        mlo_bounds(y->dtype, &lo, &hi);
-    else
-        lo = -(double)INFINITY, hi = (double)INFINITY;
-    for (int64_t i = 0; s && i < n && !m->error.code; i += MLO_QUANT_PIECE) {
-        int64_t piece = n - i < MLO_QUANT_PIECE ? n - i : MLO_QUANT_PIECE;
-        double r[MLO_QUANT_PIECE];
-        mlo_quantize_piece((const float *)x->data + i, (const float *)s->data,
-            z ? (const double *)z->data : NULL, &q, i, piece, !floats, r);
-        for (int64_t k = 0; k < MLO_QUANT_PIECE; k++) {
-            const double v = r[k] > lo ? r[k] : lo;
-            r[k] = v < hi ? v : hi;
-        }
-        mlo_convert(y->dtype, (char *)y->data + (size_t)i * mlo_dtype_size(y->dtype), MLO_DOUBLE, r,
-            (size_t)piece);
+    if (!mlo_dtype_is_float(y->dtype)) mlo_bounds(y->dtype, &w.lo, &w.hi);
+    if (!m->error.code) {
+        w.x = (const float *)x->data;
+        w.n = mlo_array_count(x);
+        w.scale = (const float *)s->data;
+        w.zero = z ? (const double *)z->data : NULL;
+        w.to = y->dtype;
+        w.y = (char *)y->data;
+        w.pieces = mlo_pieces(m, w.n / MLO_QUANT_PIECE, 8.0 * (double)w.n);
+        mlo_pieces_do(m, mlo_quantized_piece, &w, w.pieces);
     }
     mlo_as_free(m, x, c->in[0]);
     mlo_as_free(m, s, c->in[1]);
