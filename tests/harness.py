@@ -172,11 +172,14 @@ def good(*args, **options):
 
 
 def locale(name, language="de_DE"):
-    """The environment in which the C library speaks a language whose decimal point is a comma; where it cannot, None, and `name` is absent."""
-    if not have(name, "localedef"): return None
+    """The environment in which a program's C library speaks a language whose decimal point is a comma, though the program never asks for it (as one that
+    includes mlo.c may); where it cannot, None, and `name` is absent."""
+    if not have(name, "localedef", "gcc"): return None
+    asks, source = at("asks.so"), '#include <locale.h>\n__attribute__((constructor)) static void ask(void) { setlocale(LC_ALL, ""); }\n'
+    if not os.path.exists(asks): subprocess.run(["gcc", "-shared", "-fPIC", "-o", asks, "-x", "c", "-"], input=source.encode(), check=True)
     place = at(language + ".UTF-8")
     if not os.path.isdir(place): subprocess.run(["localedef", "-i", language, "-f", "UTF-8", place], capture_output=True)
-    if os.path.isdir(place): return dict(os.environ, LOCPATH=tmp, LC_ALL=language + ".UTF-8", LANG=language + ".UTF-8")
+    if os.path.isdir(place): return dict(os.environ, LD_PRELOAD=asks, LOCPATH=tmp, LC_ALL=language + ".UTF-8", LANG=language + ".UTF-8")
     absent(name, "localedef does not make %s" % language)
 
 

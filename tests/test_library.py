@@ -380,6 +380,8 @@ def check_determinism():
     point = subprocess.run([sys.executable, "-c", "import locale; locale.setlocale(locale.LC_ALL, ''); print(locale.localeconv()['decimal_point'])"], env=german, capture_output=True, text=True)
     case("the locale is German", "" if point.stdout.strip() == "," else point.stdout + point.stderr[-200:])
     case("in German", compile_to("same/german", env=german))
+    for where, env in ("c", None), ("german-c", german): good("compile", t.model("bert-tiny-mask"), "--target", "c", "--whole", "-o", at("same/" + where), env=env)
+    case("C in German", t.trees_differ(at("same/c"), at("same/german-c")))
 
 
 def check_plus():

@@ -644,6 +644,12 @@ def check_locale():
     for fmt in FORMATS:
         a, b = run(path, "fold", fmt), run(path, "fold", fmt, MLO_TEST_LOCALE="de_DE.UTF-8", LOCPATH=env["LOCPATH"])
         case(f"locale/{fmt}", "" if a.stdout == b.stdout else "differs")
+    two_builds()
+    points = t.write("points.jsonl", "".join(json.dumps({"cycles": 12.5 * k, "multipliers": 8.5 / k, "cosine": 0.9 + k / 99}) + "\n" for k in (1, 2, 3)))
+    for what, shown in ("two builds", (t.at("two/eight"), t.at("two/four"))), ("a sweep", (points,)):
+        for fmt in (), ("--html",):
+            a, b = t.good("show", *shown, *fmt), t.good("show", *shown, *fmt, env=env)
+            case("locale/%s%s" % (what, "".join(fmt)), "" if a == b and b"." in a else "differs")
 
 
 def check_command():

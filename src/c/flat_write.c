@@ -252,9 +252,11 @@ static void mlo_flat_word(mlo_text *t, int64_t i, const mlo_array *a, mlo_dtype 
     mlo_convert(MLO_INT64, &whole, a->dtype, at, 1);
     if (dtype == MLO_FLOAT && !(fabs(real) <= FLT_MAX))
         mlo_puts(t, real > 0 ? "INFINITY" : real < 0 ? "-INFINITY" : "NAN");
-    else if (dtype == MLO_FLOAT)
-        mlo_printf(t, "%.8ef", real);
-    else if (whole == INT64_MIN)
+    else if (dtype == MLO_FLOAT) {
+        char text[40];
+        snprintf(text, sizeof text, "%.8ef", real);
+        mlo_puts(t, mlo_pointed(text));
+    } else if (whole == INT64_MIN)
         mlo_puts(t, "INT64_MIN");
     else
         mlo_printf(t, "%lld", (long long)whole);

@@ -152,6 +152,6 @@ static const char *mlo_plan_text(mlo *m, const mlo_arena *p) {
     if (p->bytes == p->bound)
         return mlo_format(m, "the least there is: so much is in use at one step");
     return mlo_plan_proved(p) ? mlo_format(m, "the least there is: all packings were looked at")
-                              : mlo_format(m, "at most %.1f %% above the least there is",
+                              : mlo_decimal(m, "at most %.1f %% above the least there is",
                                     100 * (double)(p->bytes - p->bound) / (double)p->bound);
 }

@@ -247,8 +247,8 @@ static int mlo_float_normalized(mlo_flat *f, const mlo_float_norm *r, mlo_flat_v
     }
     s->over = 1;
     s->scratch = 8 * r->n;
-    const char *const behind = mlo_format(f->m, ", %d, %.17g, %lld, %lld, ", r->mean, r->epsilon,
-        (long long)div[0], (long long)div[1]);
+    const char *const behind = mlo_format(f->m, ", %d, %s, %lld, %lld, ", r->mean,
+        mlo_or_empty(mlo_decimal(f->m, "%.17g", r->epsilon)), (long long)div[0], (long long)div[1]);
     s->before = mlo_format(f->m, "%lld, %lld, %lld%s", (long long)(y->count / r->n),
         (long long)r->n, (long long)r->period, behind);
     mlo_float_norm_parts(f, s, r, x, behind);
@@ -291,8 +291,8 @@ static void mlo_float_channel_parts(mlo_flat *f, mlo_flat_step *s, const mlo_fla
     const int one = x->dims[0] == 1;
     const long long channels = (long long)x->dims[1],
                     each = (long long)x->count / (long long)x->dims[0] / channels;
-    const char *const behind = mlo_format(
-        f->m, "%lld, %.17g, ", each, (double)mlo_float(f->node, "epsilon", 1e-5f));
+    const char *const behind = mlo_format(f->m, "%lld, %s, ", each,
+        mlo_or_empty(mlo_decimal(f->m, "%.17g", (double)mlo_float(f->node, "epsilon", 1e-5f))));
     s->before = mlo_format(f->m, "%lld, %lld, %s", (long long)x->dims[0], channels, behind);
     s->part = one ? mlo_format(f->m, "1, n, %s", behind)
                   : mlo_format(f->m, "n, %lld, %s", channels, behind);

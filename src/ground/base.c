@@ -239,7 +239,8 @@ static int64_t mlo_min(int64_t a, int64_t b) { return a < b ? a : b; }
 typedef void (*mlo_piece)(void *of, int piece);
 enum { MLO_PIECES = 8 };
 #ifndef MLO_PIECES_WORK
-#define MLO_PIECES_WORK 2e6 /* operations that a thread's beginning is worth; tests make all work worth it */
+#define MLO_PIECES_WORK \
+    2e6 /* operations that a thread's beginning is worth; tests make all work worth it */
 #endif
 
 /* How many pieces to make of work that falls into so many parts: of what is done before a thread
@@ -446,6 +447,26 @@ static const char *mlo_intern_n(mlo *m, const char *text, size_t n) {
 /* NULL: of a failure before */
 static const char *mlo_intern(mlo *m, const char *text) {
     return text ? mlo_intern_n(m, text, strlen(text)) : NULL;
+}
+
+/* What the locale has for a decimal point, a comma or two bytes beyond ASCII, becomes a point. */
+static const char *mlo_pointed(char *text) {
+    char *to = text;
+    for (const char *p = text; *p; p++) {
+        const int strange = *p == ',' || (unsigned char)*p > 127;
+        if (!strange)
+            *to++ = *p;
+        else if (to == text || to[-1] != '.')
+            *to++ = '.';
+    }
+    *to = 0;
+    return text;
+}
+/* An interned string made by a format of one number, which no locale changes. */
+static const char *mlo_decimal(mlo *m, const char *format, double x) {
+    char text[64];
+    snprintf(text, sizeof text, format, x);
+    return mlo_intern(m, mlo_pointed(text));
 }
 
 /* An interned string made by a format. NULL only without memory. */

@@ -10,9 +10,7 @@
 /* A number as text that no locale changes: nine digits, which bring a float back exactly. */
 static const char *mlo_digits(double x, char text[40]) {
     snprintf(text, 40, "%.9g", x);
-    for (char *p = text; *p; p++)
-        if (!strchr("0123456789+-einfa.", *p)) *p = '.';
-    return text;
+    return mlo_pointed(text);
 }
 
 static const char *mlo_number_text(mlo *m, double x) {

@@ -159,9 +159,9 @@ static const char *mlo_contrast_text(mlo *m, mlo_wording wording, double x) {
     switch (wording) {
     case MLO_WORD_COUNT: s = mlo_thousands(m, (int64_t)(x + 0.5)); break;
     case MLO_WORD_BYTES: s = mlo_size_text(m, (int64_t)(x + 0.5)); break;
-    case MLO_WORD_HALVES: s = mlo_format(m, "%.1f", x / 2); break;
-    case MLO_WORD_SHARE: s = mlo_format(m, "%.2f %%", 100 * x); break;
-    case MLO_WORD_COSINE: s = mlo_format(m, "%.5f", x); break;
+    case MLO_WORD_HALVES: s = mlo_decimal(m, "%.1f", x / 2); break;
+    case MLO_WORD_SHARE: s = mlo_decimal(m, "%.2f %%", 100 * x); break;
+    case MLO_WORD_COSINE: s = mlo_decimal(m, "%.5f", x); break;
     }
     return mlo_or_empty(s);
 }
@@ -171,12 +171,12 @@ static const char *mlo_contrast_change(mlo *m, const mlo_contrast *r) {
     const double a = r->side[0], b = r->side[1];
     if (a == mlo_unsaid || b == mlo_unsaid) return "";
     if (a == b) return "same";
-    if (r->wording == MLO_WORD_COSINE) return mlo_or_empty(mlo_format(m, "%+.5f", b - a));
+    if (r->wording == MLO_WORD_COSINE) return mlo_or_empty(mlo_decimal(m, "%+.5f", b - a));
     if (r->wording == MLO_WORD_SHARE)
-        return mlo_or_empty(mlo_format(m, "%+.2f points", 100 * (b - a)));
+        return mlo_or_empty(mlo_decimal(m, "%+.2f points", 100 * (b - a)));
     if (a <= 0) return "";
-    return mlo_or_empty(
-        b / a > 2 ? mlo_format(m, "x %.2f", b / a) : mlo_format(m, "%+.1f %%", 100 * (b / a - 1)));
+    return mlo_or_empty(b / a > 2 ? mlo_decimal(m, "x %.2f", b / a)
+                                  : mlo_decimal(m, "%+.1f %%", 100 * (b / a - 1)));
 }
 
 static const char *mlo_contrast_name(mlo *m, const mlo_contrast *r) {
@@ -351,12 +351,12 @@ static void mlo_compare_json(const mlo_comparison *c, mlo_text *t) {
 /* ---- a page --------------------------------------------------------------- */
 
 /* Two bars, the longer one as long as the cell. */
-static void mlo_contrast_bars(const mlo_contrast *r, mlo_text *t) {
+static void mlo_contrast_bars(mlo *m, const mlo_contrast *r, mlo_text *t) {
     const double most = r->side[0] > r->side[1] ? r->side[0] : r->side[1];
     mlo_puts(t, "<td class=bar>");
     for (int i = 0; i < 2 && most > 0; i++)
-        mlo_printf(t, "<span><i%s style='width:%.1f%%'></i></span>", i ? " class=held" : "",
-            r->side[i] > 0 ? 100 * r->side[i] / most : 0);
+        mlo_printf(t, "<span><i%s style='width:%s%%'></i></span>", i ? " class=held" : "",
+            mlo_or_empty(mlo_decimal(m, "%.1f", r->side[i] > 0 ? 100 * r->side[i] / most : 0)));
     mlo_puts(t, "</td>");
 }
 
@@ -374,7 +374,7 @@ static void mlo_compare_numbers_html(const mlo_comparison *c, mlo_text *t) {
             mlo_right(c->m, mlo_contrast_change(c->m, r)), NULL };
         mlo_html_cells(t, "td", cells);
         t->n -= strlen("</tr>"); /* one cell more: the bars */
-        mlo_contrast_bars(r, t);
+        mlo_contrast_bars(c->m, r, t);
         mlo_puts(t, "</tr>");
     }
     mlo_puts(t, "</tbody></table><p class=quiet><span class=key><i></i></span>");

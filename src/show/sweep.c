@@ -154,7 +154,7 @@ static int mlo_sweep_read(mlo_sweep *s, const char *lines, size_t n) {
 /* In 13 columns at most, those of a star among them. */
 static const char *mlo_sweep_text(mlo *m, double x) {
     if (x < 0) return "-";
-    return x < 1000 || x >= 1e9 ? mlo_or_empty(mlo_format(m, "%.4g", x))
+    return x < 1000 || x >= 1e9 ? mlo_or_empty(mlo_decimal(m, "%.4g", x))
                                 : mlo_thousands(m, (int64_t)(x + 0.5));
 }
 
