@@ -94,6 +94,7 @@ typedef struct {
     int ids; /* 1: token ids come in */
     int64_t best; /* ids that are said behind each frame, a beat each */
     int around; /* 1: and what follows a frame goes out */
+    int pools; /* 1: one vector of each frame goes out */
     int masked; /* 1: a mask stream comes with each frame */
     int axi_bits; /* of a beat of parameters */
     int unrolled; /* 1: a body in hardware for each iteration */
@@ -341,6 +342,13 @@ static int cli_sim_manifest(cli_bench *b) {
         b->channels = 2 * b->best;
         b->lanes = 2;
         b->bits = 32;
+    }
+    const cJSON *tail = cJSON_GetObjectItemCaseSensitive(around, "tail");
+    b->pools = cJSON_IsObject(tail);
+    if (b->pools) {
+        b->channels = (int64_t)cli_json_number(tail, "channels");
+        b->lanes = (int)cli_json_number(tail, "lanes");
+        b->bits = (int)cli_json_number(tail, "bits");
     }
     b->input = cli_json_text(cJSON_GetObjectItemCaseSensitive(m, "input"), "name");
     b->output = cli_json_text(cJSON_GetObjectItemCaseSensitive(m, "output"), "name");

@@ -18,7 +18,10 @@
 /* Writes which frame, token and channel a beat and lane of the output are. */
 static void cli_sim_place(const cli_bench *b, int64_t beat, int lane, char *to, size_t room) {
     int64_t per = b->channels / b->lanes, token = beat / per, f = 0;
-    while (f < b->n - 1 && token >= b->frame[f].tokens) token -= b->frame[f++].tokens;
+    for (int64_t made; f < b->n - 1; f++, token -= made) {
+        made = b->pools ? 1 : b->frame[f].tokens;
+        if (token < made) break;
+    }
     snprintf(to, room, "frame %lld, token %lld, channel %lld", (long long)f, (long long)token,
         (long long)(beat % per * b->lanes + lane));
 }

@@ -345,9 +345,9 @@ static int cli_sim_arguments(cli_bench *b, cli_command *x) {
     long stall = cli_number(c, "stall", 0, 0, 99);
     long latency = cli_number(c, "axi-latency", -1, 0, 100000);
     long fault = cli_number(c, "axi-error", 0, 0, INT_MAX);
-    const int64_t made = cli_sim_tokens(b) * (b->channels / b->lanes);
-    const int64_t played = b->ids ? cli_sim_tokens(b) : made;
-    b->beats = made;
+    const int64_t per = b->channels / b->lanes, tokens = cli_sim_tokens(b);
+    const int64_t played = b->ids ? tokens : tokens * per;
+    b->beats = (b->pools ? b->n : tokens) * per;
     cli_word(x, "+seed=%ld", seed);
     cli_word(x, "+stall=%ld", stall);
     if (latency >= 0) cli_word(x, "+latency=%ld", latency);

@@ -158,6 +158,7 @@
 #include "integer/exact_loop.c"     /* a loop of them */
 #include "integer/quantize.c"       /* floats to integers */
 #include "integer/head.c"           /* what is around the loop of a decoder, as integers */
+#include "integer/tail.c"           /* what an encoder makes of its first token, likewise */
 #include "integer/front.c"          /* what is in front of an encoder's, likewise */
 #include "integer/numerics.c"       /* how far the integers are from the floats */
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""--tokens: a decoder from token ids to logits in integers: a row for each id in front of the loop, norm and head behind it; an encoder from ids to hidden states.
+"""--tokens: a decoder from token ids to logits in integers: a row for each id in front of the loop, norm and head behind it; an encoder from ids to hidden states, or to what it makes of a text's first token.
 
     python tests/test_tokens.py path/to/mlo [CHECK ...]
 
@@ -13,6 +13,9 @@
     cycles   lists of jobs and texts that go on inside, drawn by the date, take what was foretold, within 1 %; a step what show says
     encoder  BERT, DistilBERT, one with types of tokens: rows, positions and types are numpy's roundings, what enters the loop their norm; ONNX Runtime on host/core.onnx gives the bench's words
     inside   their words in Verilog, with stalls and with the mask; cycles as foretold; frames that are cut are refused; another row is another word
+    pooled   BERT's pooler and the heads of four classifiers are integers, too: ONNX Runtime on the quantized model gives what `mlo run` does, on host/core.onnx the bench's words, near the
+             floats; nothing but forms (and a softmax) is left to the host; what is nearly such a head stays the host's, and a line says why
+    poured   their words in Verilog, with stalls, frame by frame; cycles as foretold, of a slow memory too; drivers' self-test; another weight of the head is another word
     best     the K likeliest with their logits: ONNX Runtime's TopK, words in Verilog, texts that go on with the first of them; --best where no ids are said is refused
     refused  what has no such form is refused, by node and with a remedy"""
 import datetime
@@ -279,6 +282,12 @@ def hexes(path, file, bits, lanes):
     return np.array(out)
 
 
+def golden(path, manifest):
+    """What the bench expects."""
+    made = manifest["around"].get("tail", manifest["stream"])
+    return hexes(path, "golden.hex", 16, made["lanes"]).astype(np.uint16).view(np.int16)
+
+
 def check_encoder():
     for name, flags in ENCODERS:
         source = onnx.load(os.path.join(t.tests, "models", "families", name + ".onnx"))
@@ -313,7 +322,7 @@ def check_encoder():
         given = {"mlo_ids": hexes(build, "input.hex", 32, 1).astype(np.int32)[None]}
         if stream["masked"]: given["mlo_mask"] = hexes(build, "mask.hex", 8, 1).astype(bool)[None]
         want = core.run([manifest["output"]["name"]], given)[0].ravel()
-        words = hexes(build, "golden.hex", 16, stream["lanes"]).astype(np.uint16).view(np.int16)
+        words = golden(build, manifest)
         t.case("%s: the bench expects ONNX Runtime's words" % name, "" if np.array_equal(want, words) else "%d differ" % (want != words).sum())
 
 
@@ -322,6 +331,90 @@ def floats_between(m):
     inits = {i.name: i.data_type for i in m.graph.initializer}
     front = [n for n in m.graph.node if "mlo.front" in graphs.meta(n) or n.op_type == "LayerNorm"]
     return [k for n in front for k in n.input if inits.get(k) == onnx.TensorProto.FLOAT]
+
+
+# a model, flags; the host's operators
+POOLED = (("bert-pooler-d18-sdpa-mask-a", (), ()), ("distilbert-classes-d18-sdpa-none-a", ("--axi-width", "32", "--pe", "2", "--simd", "4"), ()),
+          ("electra-classes-d20-eager-mask-d", ("--frames-in-flight", "2"), ()), ("roberta-head-ts17-sdpa-mask-a", ("--axi-width", "64"), ()),
+          ("likely-d18-sdpa-mask-a", ("--memory", "block"), ("Softmax",)), ("normed-d18-sdpa-mask-d", ("--pe", "4", "--simd", "4", "--bandwidth", "4.8"), ()))
+# what is nearly one: the node, why
+NEARLY = (("last-d18-sdpa-mask-a", "Gather", "first token alone"), ("two-d18-sdpa-mask-a", "Slice", "first token alone"), ("mixed-d18-sdpa-mask-a", "ReduceMean", "first token alone"),
+          ("twice-d18-sdpa-mask-a", "Add", "two values of a token"))
+
+
+def pooled(name, *flags):
+    path = t.at("pooled-" + name)
+    t.good("compile", os.path.join(t.tests, "models", "pooled", name + ".onnx"), "--tokens", *flags, "-o", path)
+    return path, json.loads(t.read(os.path.join(path, "manifest.json")))
+
+
+def nears(a, b): return float((a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum()))
+
+
+def check_pooled():
+    for name, flags, left in POOLED:
+        source, path = os.path.join(t.tests, "models", "pooled", name + ".onnx"), t.at("x.onnx")
+        for to, more in (path, ("--tokens",)), (t.at("plain.onnx"), ()): t.good("quantize", source, *more, "--onnx", "-o", to)
+        ours, floats, shallow, seen = graphs.session(path), graphs.session(source), graphs.session(t.at("plain.onnx")), []
+        for seed in range(8):
+            feeds = graphs.feeds(onnx.load(source), seed, (3, 60))
+            np.savez(t.at("in.npz"), **feeds)
+            t.good("run", path, "--inputs", t.at("in.npz"), "--outputs", t.at("out.npz"))
+            out = np.load(t.at("out.npz"))
+            got, want = ours.run(None, feeds)[0], floats.run(None, feeds)[0]
+            here = out[out.files[0]]
+            exact = np.array_equal(got, here) if not left else np.abs(got - here).max() < 1e-6           # (the host's softmax is one of floats)
+            t.case("%s, input %d: ONNX Runtime's output is mlo run's" % (name, seed), "" if exact and got.shape == want.shape else "%g off" % abs(got - here).max())
+            seen.append((got, shallow.run(None, feeds)[0], want))
+        got, host, want = (np.concatenate(x) for x in zip(*seen))
+        cosine, off = nears(got, want), [float(np.sqrt(np.mean((x - want) ** 2))) for x in (got, host)]
+        t.note("%s: cosine %.5f; rms off %.5f, with the head in floats %.5f" % (name, cosine, *off))
+        t.case("%s: near the floats, an integer head hardly farther" % name, "" if cosine >= 0.998 and off[0] < 1.25 * off[1] else "cosine %g, %g off, not %g" % (cosine, *off))
+        build, manifest = pooled(name, *flags)
+        post = [n.op_type for n in onnx.load(os.path.join(build, "host", "post.onnx")).graph.node]
+        t.case("%s: forms alone are the host's, behind the scale" % name, "" if set(post) <= {"Dequantize", "Reshape", *left} else str(post))
+        given = {"mlo_ids": hexes(build, "input.hex", 32, 1).astype(np.int32).reshape(-1, manifest["tokens"])}
+        if manifest["stream"]["masked"]: given["mlo_mask"] = hexes(build, "mask.hex", 8, 1).astype(bool).reshape(-1, manifest["tokens"])
+        core = graphs.session(os.path.join(build, "host", "core.onnx"))
+        want = np.concatenate([core.run([manifest["output"]["name"]], {k: v[f:f + 1] for k, v in given.items()})[0].ravel() for f in range(manifest["bench_frames"])])
+        words, tail = golden(build, manifest), manifest["around"]["tail"]
+        t.case("%s: the bench expects ONNX Runtime's words, a vector a frame" % name, "" if np.array_equal(want, words) and len(words) == tail["channels"] * manifest["bench_frames"] else "they differ")
+        size = os.path.getsize(os.path.join(build, "params.bin"))
+        t.case("%s: its parameters are the last ones" % name, "" if tail["offset"] + tail["bytes"] == size else "%s of %d" % (tail, size))
+        shown = json.loads(t.good("show", os.path.join(build, "host", "core.onnx"), "--json"))
+        parts = [shown[k] for k in ("area_around", "area_streams", "area_shell")] + [k["area"] for k in shown["kernels"]]
+        t.case("%s: areas add up" % name, "" if all(sum(p[k] for p in parts) == shown["area"][k] for k in shown["area"]) else str(shown["area"]))
+    for name, op, why in NEARLY:
+        source = os.path.join(t.tests, "models", "pooled", name + ".onnx")
+        p = t.call("quantize", source, "--tokens", "--onnx", "-o", t.at("x.onnx"))
+        lines = [line for line in p.stderr.decode().split("\n") if "last hidden states" in line]
+        t.case("%s: a line says what is left to the host, and why" % name, "" if p.returncode == 0 and len(lines) == 1 and "(%s)" % op in lines[0] and why in lines[0] else str(lines))
+        kept = [n.op_type for n in onnx.load(t.at("x.onnx")).graph.node]
+        t.case("%s: the core makes hidden states" % name, "" if "MVU" not in kept and op in kept else str(kept))
+    p = t.call("quantize", t.model("bert-tiny"), "--tokens", "--onnx", "-o", t.at("x.onnx"))
+    t.case("a pooler beside the last hidden states is the host's", "" if p.returncode == 0 and b"an output beside the last hidden states" in p.stderr else p.stderr.decode()[-300:])
+
+
+def check_poured():
+    for name, flags, _ in t.drawn(POOLED, 6, lambda core: core[0]):
+        path, manifest = pooled(name, *flags)
+        plain = simulated(path)
+        far = abs(plain["predicted_cycles"] - plain["cycles"]) / max(1, plain["cycles"])
+        t.case("%s: Verilog's words" % name, "" if plain["pass"] else plain["failure"])
+        t.case("%s: %d cycles, as foretold" % (name, plain["cycles"]), "" if far <= 0.01 else "%d predicted" % plain["predicted_cycles"])
+        stalled = simulated(path, "--stall", "30", "--seed", "3")
+        t.case("%s: with stalls" % name, "" if stalled["pass"] else stalled["failure"])
+        more = simulated(path, "--frames", "3", "--stall", "20")
+        t.case("%s: three frames, a vector of each" % name, "" if more["pass"] and more["words"] == 3 * manifest["around"]["tail"]["channels"] else str(more["failure"] if not more["pass"] else more["words"]))
+        many = simulated(path, "--frames", "4", "--axi-latency", "40")
+        far = abs(many["predicted_cycles"] - many["cycles"]) / max(1, many["cycles"])
+        t.case("%s: four frames, a far memory: %d cycles, as foretold" % (name, many["cycles"]), "" if many["pass"] and far <= 0.01 else "%d predicted" % many["predicted_cycles"])
+    if hardware.has_cocotb("cocotb"): t.case("the emitted cocotb bench passes", hardware.cocotb(path)[-300:])
+    tail, image = manifest["around"]["tail"], bytearray(t.read(os.path.join(path, "params.bin")))
+    for k in range(tail["offset"], len(image)): image[k] ^= 0x15
+    with open(os.path.join(path, "params.bin"), "wb") as f: f.write(image)
+    wrong = simulated(path)
+    t.case("other weights of the head are another word", "" if not wrong["pass"] and "frame 0, token 0" in wrong["failure"] else str(wrong["pass"]))
 
 
 def check_best():
@@ -403,4 +496,4 @@ def check_cycles():
 
 
 if __name__ == "__main__":
-    t.main(check_text, check_judged, check_near, check_rows, check_places, check_folded, check_encoder, check_best, check_inside, check_refused, check_cycles, check_hardware, floor=115)
+    t.main(check_text, check_judged, check_near, check_rows, check_places, check_folded, check_encoder, check_pooled, check_poured, check_best, check_inside, check_refused, check_cycles, check_hardware, floor=200)

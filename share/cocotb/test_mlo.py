@@ -32,7 +32,9 @@ def pauses(seed, percent):
 async def golden(dut):
     manifest = json.loads((HERE / 'manifest.json').read_text())
     around = manifest.get('around', {})         # of a core of token ids: ids come in; of a decoder's {id, logit} of what follows a job out
+    tail = around.get('tail')                   # of an encoder's, that makes a vector of each frame: its beats
     width, made = 4 if around else manifest['stream']['bytes'], 8 if 'head' in around else manifest['stream']['bytes']
+    if tail: made = tail['lanes'] * -(-tail['bits'] // 8)
     masked = manifest['stream']['masked']
     cocotb.start_soon(Clock(dut.clk, 10, 'ns').start())
     source = AxiStreamSource(AxiStreamBus.from_prefix(dut, 's_axis'), dut.clk, dut.rst)

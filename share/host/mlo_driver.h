@@ -23,7 +23,7 @@ extern "C" {
 #define MLO_WORD_BYTES       @WORD_BYTES@
 #define MLO_TOKEN_BYTES      (MLO_CHANNELS * MLO_WORD_BYTES)
 #define MLO_BEAT_BYTES       @BEAT_BYTES@   /* of s_axis and m_axis (of ids, MLO_SAID_BYTES of m_axis): @LANES@ lanes of @BITS@ bits; narrower and wider ones need a converter */
-#define MLO_SAID_BYTES       @SAID_BYTES@   /* of a core of token ids (compile --tokens): of {id, logit} that follow a job's tokens, a word each; 0: of other cores */
+#define MLO_SAID_BYTES       @SAID_BYTES@   /* of a core of token ids (compile --tokens): of {id, logit} that follow a job's tokens, a word each, or of what is made of a frame's first token; 0: of other cores */
 #define MLO_MADE_BYTES       @MADE_BYTES@   /* of a token that comes out */
 #define MLO_FRAMES           @FRAMES@   /* in flight */
 #define MLO_CACHE            0x@CACHE@u   /* register 0x3C: {slots[31:24], positions[23:0]} of keys and values; 0: none, and no jobs */
@@ -58,7 +58,7 @@ typedef struct {
  * s3_axis, what every iteration reads again (an encoder's output), and its mask. Of what the core has not, bytes is 0. */
 typedef struct {
     mlo_stream in[4];
-    void *out; /* MLO_MADE_BYTES of each token; of a core of token ids MLO_SAID_BYTES of the job, and of each token that goes on inside */
+    void *out; /* MLO_MADE_BYTES of each token; of a core of token ids, where they are not 0, MLO_SAID_BYTES of the job or frame, and of each token that goes on inside */
 } mlo_frame;
 
 /* Of a core with a cache: a frame is `tokens` tokens of sequence `slot`, the first of them at position `start`. Of a core of

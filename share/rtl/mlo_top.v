@@ -136,9 +136,9 @@ module mlo_top (
 @BEST@    wire        words_tvalid, words_tready, words_tlast, word_tvalid, word_tready;
 @BEST@    wire [63:0] word_tdata;
 @BEST@    wire [2:0]  word_tuser;
-@HEAD@    // what leaves the core
-@HEAD@    wire [@IO_MSB@:0] left_tdata;
-@HEAD@    wire        left_tvalid, left_tready, left_tlast;
+@LEAVES@    // what leaves the core
+@LEAVES@    wire [@IO_MSB@:0] left_tdata;
+@LEAVES@    wire        left_tvalid, left_tready, left_tlast;
 @IDS@    // what enters it; both ports to memory
 @IDS@    wire        head_error, stray;
 @IDS@    wire [@IO_MSB@:0] rows_tdata;
@@ -150,6 +150,11 @@ module mlo_top (
 @IDS@    wire [2:0]  core_axi_arsize, head_axi_arsize;
 @IDS@    wire [1:0]  core_axi_arburst, head_axi_arburst, core_axi_rresp;
 @IDS@    wire [@AXI_MSB@:0] core_axi_rdata;
+@TAIL@    wire        tail_error, tail_axi_arid, tail_axi_arvalid, tail_axi_rready;
+@TAIL@    wire [63:0] tail_axi_araddr;
+@TAIL@    wire [7:0]  tail_axi_arlen;
+@TAIL@    wire [2:0]  tail_axi_arsize;
+@TAIL@    wire [1:0]  tail_axi_arburst;
     mlo_regs #(
         .KERNELS(@KERNELS@), .ITERATIONS(1), .DEEPEST(@DEEPEST@), .FRAMES(@FRAMES@), .READERS(@READERS@), .VERSION(32'h0001_0000)@JOB_PARAMETERS@
     ) u_regs (
@@ -223,8 +228,10 @@ module mlo_top (
         .m_axi_rid(@CORE_AXI@_rid), .m_axi_rdata(@CORE_AXI@_rdata), .m_axi_rresp(@CORE_AXI@_rresp),
         .m_axi_rlast(@CORE_AXI@_rlast), .m_axi_rvalid(@CORE_AXI@_rvalid), .m_axi_rready(@CORE_AXI@_rready));
 
-@IDS@    // ---- what is around it; both read one memory
-@IDS@    wire [1:0] both_arready, both_rvalid, both_rresp;
+@IDS@    // ---- what is around it; @READ_BY@ read one memory
+@BOTH@    wire [1:0] both_arready, both_rvalid, both_rresp;
+@TAIL@    wire [2:0] both_arready, both_rvalid;
+@TAIL@    wire [1:0] both_rresp;
 @IDS@    wire [@AXI_MSB@:0] both_rdata;
 @IDS@    wire both_rlast;
 @IDS@    mlo_head u_head (
@@ -239,17 +246,26 @@ module mlo_top (
 @IDS@        .m_axi_arvalid(head_axi_arvalid), .m_axi_arready(both_arready[1]), .m_axi_rid(1'b0),
 @IDS@        .m_axi_rdata(both_rdata), .m_axi_rresp(both_rresp), .m_axi_rlast(both_rlast),
 @IDS@        .m_axi_rvalid(both_rvalid[1]), .m_axi_rready(head_axi_rready));
+@TAIL@    mlo_tail u_tail (
+@TAIL@        .clk(clk), .rst(rst), .core_rst(core_rst), .enable(enable), .base(base), .bus_error(tail_error),
+@TAIL@        .s_axis_tdata(left_tdata), .s_axis_tvalid(left_tvalid), .s_axis_tready(left_tready), .s_axis_tlast(left_tlast),
+@TAIL@        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast),
+@TAIL@        .m_axi_arid(tail_axi_arid), .m_axi_araddr(tail_axi_araddr), .m_axi_arlen(tail_axi_arlen),
+@TAIL@        .m_axi_arsize(tail_axi_arsize), .m_axi_arburst(tail_axi_arburst),
+@TAIL@        .m_axi_arvalid(tail_axi_arvalid), .m_axi_arready(both_arready[2]), .m_axi_rid(1'b0),
+@TAIL@        .m_axi_rdata(both_rdata), .m_axi_rresp(both_rresp), .m_axi_rlast(both_rlast),
+@TAIL@        .m_axi_rvalid(both_rvalid[2]), .m_axi_rready(tail_axi_rready));
 @IDS@    assign core_axi_arready = both_arready[0];
 @IDS@    assign core_axi_rid = 1'b0;
 @IDS@    assign core_axi_rdata = both_rdata;
 @IDS@    assign core_axi_rresp = both_rresp;
 @IDS@    assign core_axi_rlast = both_rlast;
 @IDS@    assign core_axi_rvalid = both_rvalid[0];
-@IDS@    mlo_axi_share #(.PORTS(2), .ADDR_WIDTH(64), .DATA_WIDTH(@AXI@)) u_share (
+@IDS@    mlo_axi_share #(.PORTS(@SHARERS@), .ADDR_WIDTH(64), .DATA_WIDTH(@AXI@)) u_share (
 @IDS@        .clk(clk), .rst(rst),
-@IDS@        .s_araddr({head_axi_araddr, core_axi_araddr}), .s_arlen({head_axi_arlen, core_axi_arlen}), .s_arsize(core_axi_arsize), .s_arburst(core_axi_arburst),
-@IDS@        .s_arvalid({head_axi_arvalid, core_axi_arvalid}), .s_arready(both_arready),
-@IDS@        .s_rdata(both_rdata), .s_rresp(both_rresp), .s_rlast(both_rlast), .s_rvalid(both_rvalid), .s_rready({head_axi_rready, core_axi_rready}),
+@IDS@        .s_araddr({@TAIL_ARADDR@head_axi_araddr, core_axi_araddr}), .s_arlen({@TAIL_ARLEN@head_axi_arlen, core_axi_arlen}), .s_arsize(core_axi_arsize), .s_arburst(core_axi_arburst),
+@IDS@        .s_arvalid({@TAIL_ARVALID@head_axi_arvalid, core_axi_arvalid}), .s_arready(both_arready),
+@IDS@        .s_rdata(both_rdata), .s_rresp(both_rresp), .s_rlast(both_rlast), .s_rvalid(both_rvalid), .s_rready({@TAIL_RREADY@head_axi_rready, core_axi_rready}),
 @IDS@        .m_axi_arid(m_axi_arid), .m_axi_araddr(m_axi_araddr), .m_axi_arlen(m_axi_arlen), .m_axi_arsize(m_axi_arsize), .m_axi_arburst(m_axi_arburst),
 @IDS@        .m_axi_arvalid(m_axi_arvalid), .m_axi_arready(m_axi_arready), .m_axi_rid(m_axi_rid), .m_axi_rdata(m_axi_rdata), .m_axi_rresp(m_axi_rresp),
 @IDS@        .m_axi_rlast(m_axi_rlast), .m_axi_rvalid(m_axi_rvalid), .m_axi_rready(m_axi_rready));
@@ -272,6 +288,6 @@ module mlo_top (
 @BEST@        .s_axis_tdata(word_tdata), .s_axis_tvalid(word_tvalid), .s_axis_tready(word_tready), .s_axis_tuser(word_tuser),
 @BEST@        .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast));
 @HEAD@    wire unused_said = &{1'b0, said_tlast};
-@IDS@    wire unused_both = &{1'b0, core_axi_arid, head_axi_arid, head_axi_arsize, head_axi_arburst};
+@IDS@    wire unused_both = &{1'b0, core_axi_arid, head_axi_arid, head_axi_arsize, head_axi_arburst@TAIL_UNUSED@};
 endmodule
 `default_nettype wire

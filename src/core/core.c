@@ -86,7 +86,9 @@ typedef struct mlo_core {
     int64_t n_order;
     struct mlo_core
         *around; /* of token ids: a decoder's head, an encoder's norm (core/around.c); NULL: none */
-    int in_front; /* 1: that is an encoder's, in front of the loop; what the loop makes is what the core makes */
+    struct mlo_core *
+        tail; /* of an encoder, what it makes of a frame's first token behind the loop; NULL: nothing */
+    int in_front; /* 1: `around` is an encoder's, in front of the loop; what the loop makes is what the core makes */
     int64_t ids; /* rows of the table in front; 0: there is none */
     int64_t places; /* rows of positions behind them; 0: there are none */
     int masked; /* 1: a runtime mask stream */

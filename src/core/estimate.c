@@ -287,12 +287,10 @@ static void mlo_front_area(const mlo_core *c, mlo_area *a) {
     a->ff += LOOP_FFS;
 }
 
-/* All of it: the head's kernels have a loader and a reader for their matrix, as the loop's. */
-static mlo_area mlo_around_area(const mlo_core *c) {
+/* Kernels with a loader and a reader for each matrix, as the loop's. */
+static mlo_area mlo_around_kernels_area(const mlo_core *c, const mlo_core *h) {
     enum { LOADER_LUTS = 400, LOADER_FFS = 310, PORT_LUTS = 2, BASES = 128 };
     mlo_area a = { 0, 0, 0, 0 };
-    const mlo_core *h = c->around;
-    if (!h) return a;
     for (int i = 0; i < h->n_element; i++) {
         const mlo_element *e = &h->element[i];
         const mlo_area kernel = mlo_kernel_area(h, e, &e->unit, e->memory);
@@ -308,7 +306,33 @@ static mlo_area mlo_around_area(const mlo_core *c) {
     a.dsp += 1; /* as the loop's loader: beats of all iterations */
     a.lut += LOADER_LUTS + BASES;
     a.ff += LOADER_FFS + BASES;
-    mlo_share_area(2, &a);
+    return a;
+}
+
+/* A tail: mlo_first is a skid that counts; its own door. */
+static mlo_area mlo_tail_area(const mlo_core *c) {
+    enum { FIRST = 8 };
+    const mlo_core *t = c->tail;
+    mlo_area a = mlo_around_kernels_area(c, t);
+    const int64_t counter = mlo_counter(c->channels / c->lanes);
+    mlo_area_skid(&a, (int64_t)c->lanes * mlo_padded(c->bits) + 1);
+    mlo_area_skid(&a, (int64_t)t->lanes * t->bits + 1);
+    a.lut += FIRST + counter + mlo_counter(t->channels / t->lanes);
+    a.ff += FIRST + counter + mlo_counter(t->channels / t->lanes);
+    return a;
+}
+
+/* All of it. */
+static mlo_area mlo_around_area(const mlo_core *c) {
+    mlo_area a = { 0, 0, 0, 0 };
+    const mlo_core *h = c->around;
+    if (!h) return a;
+    a = mlo_around_kernels_area(c, h);
+    mlo_share_area(c->tail ? 3 : 2, &a);
+    if (c->tail) {
+        const mlo_area tail = mlo_tail_area(c);
+        mlo_area_sum(&a, &tail);
+    }
     mlo_rows_area(c, &a);
     mlo_places_area(c, &a);
     if (c->in_front) mlo_front_area(c, &a);

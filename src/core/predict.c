@@ -56,7 +56,7 @@ static int mlo_ports_first(mlo_schedule *s, int ports) {
 
 /* A core's readers are. */
 static int mlo_ports_hear(mlo_schedule *s, int *any) {
-    const int ports = s->c->n_element + 1 + (s->loop != NULL);
+    const int ports = s->c->n_element + 1 + (s->loop && s == mlo_beside(s->loop));
     const int first = mlo_ports_first(s, ports);
     int through = 0;
     for (int k = 0; k < ports; k++) {
@@ -68,16 +68,17 @@ static int mlo_ports_hear(mlo_schedule *s, int *any) {
 }
 
 /* Nothing can fire: requests are heard, one after the other, until a tile is through or its half free, a memory
- * is there, or a row. Of a loop and its head, whoever was not heard last comes first. 0: there are none. */
+ * is there, or a row. Of a loop and what is around it, whoever is behind the latest comes first. 0: there are none. */
 static int mlo_schedule_hears(mlo_schedule *s) {
     mlo_bus *bus = s->bus;
+    mlo_schedule *const side[] = { s, mlo_beside(s), mlo_tail_of(s) };
+    const int sides = side[2] ? 3 : side[1] ? 2 : 1;
     int any = 0, through = 0;
     while (!through && bus->next < INT64_MAX) {
         bus->now = bus->next;
         bus->next = INT64_MAX;
-        mlo_schedule *around = mlo_beside(s), *first = around && !bus->side ? around : s;
-        through = mlo_ports_hear(first, &any);
-        if (around) through |= mlo_ports_hear(first == s ? around : s, &any);
+        const int first = (bus->side + 1) % sides;
+        for (int k = 0; k < sides; k++) through |= mlo_ports_hear(side[(first + k) % sides], &any);
     }
     return any;
 }
@@ -112,6 +113,7 @@ static void mlo_schedule_run(mlo_schedule *s) {
         stuck = any || mlo_schedule_hears(s) ? 0 : stuck + 1;
         s->free = stuck;
         if (around) around->free = stuck;
+        if (s->head) s->head->free = stuck;
     }
 }
 
@@ -186,7 +188,7 @@ static void mlo_schedule_begin(mlo_schedule *s) {
     s->shared = s->loop ? 2 : (mlo_core_block_beats(c) > 0) + (mlo_beside(s) != NULL);
     s->loader.depth = MLO_LOADER_BEATS;
     s->loader.asks = MLO_READ_BEGINS + s->shared;
-    if (s->front || mlo_is_front(s)) s->loader.asks -= MLO_READ_BEFORE;
+    if ((s->loop ? s->loop : s)->front) s->loader.asks -= MLO_READ_BEFORE;
     s->loader.unit = mlo_burst_unit(c, s->shared ? 0 : mlo_core_beats_in(c, MLO_EITHER));
 }
 
@@ -200,8 +202,7 @@ static void mlo_schedule_end(mlo_schedule *s) {
     const mlo_core *c = s->c;
     mlo_prediction *p = s->p;
     const int64_t g = c->frames, frames = s->job[s->n_job - 1].frame + s->job[s->n_job - 1].frames;
-    for (int64_t f = 0; s->head && f < frames; f++)
-        p->frame_done[f] = mlo_said(s->head, f) + MLO_SAID_OUT + mlo_said_words(s->head);
+    for (int64_t f = 0; s->head && f < frames; f++) p->frame_done[f] = mlo_left_core(s, f);
     p->cycles = p->frame_done[frames - 1];
     p->interval = frames >= 2 * g && frames % g == 0
         ? (p->frame_done[frames - 1] - p->frame_done[g - 1]) / (frames - g)
@@ -255,6 +256,7 @@ static mlo_schedule *mlo_schedule_new(
     s->tiles = (int64_t *)mlo_scratch(
         m, (size_t)(c->n_element + 1) * (size_t)(frames + 1), sizeof *s->tiles);
     p->frame_done = MLO_NEW_N(m, int64_t, (size_t)frames);
+    p->frame_begun = MLO_NEW_N(m, int64_t, (size_t)frames);
     p->spent = MLO_NEW_N(m, mlo_spent, MLO_CORE_MOST);
     p->peak = peaks ? MLO_NEW_N(m, int64_t, 2 * MLO_CORE_MOST + 1) : NULL;
     if (m->error.code) {
@@ -272,22 +274,25 @@ static mlo_schedule *mlo_schedule_new(
 static int mlo_predict_all(mlo *m, const mlo_core *c, int64_t frames, mlo_prediction *p,
     int64_t follows, mlo_moment_seen seen, void *user) {
     mlo_bus bus = { 0 };
-    mlo_prediction said;
+    mlo_prediction said, made;
     const int whole = c->around && !mlo_around_unfit(m, c);
     MLO_TRY(mlo_around_follow(m, c));
     mlo_schedule *s = mlo_schedule_new(m, c, frames, follows > 0, p, &bus);
     mlo_schedule *h = s && whole ? mlo_schedule_new(m, c->around, frames, 0, &said, &bus) : NULL;
-    if (s && (h || !whole)) {
+    mlo_schedule *t = h && c->tail ? mlo_schedule_new(m, c->tail, frames, 0, &made, &bus) : NULL;
+    if (s && (h || !whole) && (t || !h || !c->tail)) {
         s->follows = follows;
         s->seen = seen;
         s->user = user;
-        mlo_schedule_join(s, h);
+        mlo_schedule_join(s, h, t);
         mlo_schedule_begin(s);
         if (h) mlo_schedule_begin(h);
+        if (t) mlo_schedule_begin(t);
         mlo_bus_begin(s, &bus);
         mlo_schedule_run(s);
         mlo_schedule_end(s);
     }
+    mlo_schedule_free(m, t);
     mlo_schedule_free(m, h);
     mlo_schedule_free(m, s);
     return mlo_failed(m);

@@ -52,6 +52,7 @@ typedef struct {
     int64_t cycles; /* of the run */
     int64_t interval; /* cycles per frame */
     int64_t *frame_done; /* [frame]: the cycle in which it is through */
+    int64_t *frame_begun; /* [frame]: that in which its first token is */
     /* [edge]: the most beats that its FIFO holds; [n_edge]: the feedback. NULL: nobody asked */
     int64_t *peak;
     mlo_spent *spent; /* [element] */
@@ -280,7 +281,7 @@ static int64_t mlo_job_start(const mlo_job *j, int64_t frame) {
 
 /* The way to memory that readers share: those of a core, or of a loop and what is around it. */
 typedef struct {
-    int side; /* 1: the latest request was the head's */
+    int side; /* whose the latest request was: 0 the loop's, 1 the head's or the front's, 2 the tail's */
     int64_t asked; /* the cycle of the latest request */
     int64_t served; /* until when memory is busy, in cycles x rate */
     int64_t given; /* the cycle in which it gave the last beat */
@@ -355,9 +356,11 @@ typedef struct mlo_schedule {
     int64_t picks; /* the cycle from which who asks has it in the register behind it */
 
     /* of a decoder's loop with what is around it: the other of the two; rows in front (schedule_around.c) */
-    struct mlo_schedule *head; /* behind the loop; NULL: nothing is */
+    struct mlo_schedule
+        *head; /* behind the loop, a decoder's head or an encoder's tail; NULL: nothing is */
     struct mlo_schedule *front; /* in front of it, an encoder's; NULL: nothing is */
-    struct mlo_schedule *loop; /* that of the head, of the front; NULL: this is neither */
+    struct mlo_schedule
+        *loop; /* that of the head, of the front, of the tail; NULL: this is none of them */
     mlo_fetch table; /* the rows' reader */
     int64_t table_rows; /* rows of the run that are asked for */
     int64_t table_asked; /* the cycle of the latest one's first request */

@@ -1,13 +1,14 @@
 /* schedule_around: when ids' rows come to a decoder's loop, and when its head says what follows; when they come to what
- * is in front of an encoder's loop (--tokens).
+ * is in front of an encoder's loop, and when its tail says what it makes of a frame's first token (--tokens).
  *
  * in:  a schedule of the loop, one of its head (core/around.c), which share the way to memory.
  * out: when a row passes the loop's door; when a frame has left the loop; when its word is said.
  *
  * Up to four rows are asked for ahead of the one that passes the door (mlo_rows). Where positions are learned, a token
  * has two: its id's, which waits in mlo_places, and its position's; their sum passes the door. Of a frame its last
- * token goes into the head (mlo_newest), which is a core of its own: one iteration, a token a frame. A text that goes
- * on inside asks for its next row when the word behind the one before is said (mlo_tokens).
+ * token goes into the head (mlo_newest), which is a core of its own: one iteration, a token a frame. Likewise the first
+ * one into an encoder's tail (mlo_first), beat by beat. A text that goes on inside asks for its next row when the word
+ * behind the one before is said (mlo_tokens).
  *
  * invariant: frames leave the loop, pass the head and are said in their order.
  * example: a memory-bound step reads the loop's parameters, the head's, and a row: no beat of them twice.
@@ -20,6 +21,8 @@ enum { MLO_ROWS_FIFO = 64, MLO_ROWS_BURST = 32, MLO_ROWS_AHEAD = 4 };
  * frame's can be taken; from a word that is said to the id that it becomes, and to the core's own output. */
 enum { MLO_ROW_ASKS = 4, MLO_ROW_PASSED = 4, MLO_ROW_EACH = 4, MLO_ROW_WAY = 3 };
 enum { MLO_NEWEST_GIVES = 1, MLO_NEWEST_TAKES = 2, MLO_SAID_ID = -2, MLO_SAID_OUT = -1 };
+/* Of a tail: from a beat out of the loop to that into it; from its last beat to the core's own output. */
+enum { MLO_FIRST_GIVES = 1, MLO_TAIL_OUT = -2 };
 
 /* In mlo_places: from an id of its own to its index (the host's is taken with the second one); from a position's row
  * to the sum. */
@@ -33,7 +36,7 @@ static int64_t mlo_row_beats(const mlo_core *c) { return c->channels * 16 / c->a
 /* Of a token. */
 static int64_t mlo_rows_each(const mlo_core *c) { return c->places ? 2 : 1; }
 
-static void mlo_schedule_join(mlo_schedule *s, mlo_schedule *around) {
+static void mlo_schedule_join(mlo_schedule *s, mlo_schedule *around, mlo_schedule *tail) {
     if (!around) return;
     mlo_schedule *door = s->c->in_front ? around : s; /* that of the rows */
     *(s->c->in_front ? &s->front : &s->head) = around;
@@ -43,17 +46,25 @@ static void mlo_schedule_join(mlo_schedule *s, mlo_schedule *around) {
     door->table.port = around->c->n_element + 1;
     door->opening = -1;
     around->origin = mlo_core_image_bytes(s->c) / (s->c->axi_bits / 8);
+    if (!tail) return;
+    s->head = tail;
+    tail->loop = s;
+    tail->origin = mlo_tail_offset(s->c) / (s->c->axi_bits / 8);
 }
 
-/* Is it in front of an encoder's loop? What is around a loop, which has a port of its own to memory; NULL. At whose
- * door the rows stand. */
+/* Is it in front of an encoder's loop? What is around a loop, with a port of its own to memory (a tail has another);
+ * NULL. At whose door the rows stand. */
 static int mlo_is_front(const mlo_schedule *s) { return s->loop && s->loop->front == s; }
 static mlo_schedule *mlo_beside(const mlo_schedule *loop) {
-    return loop->head ? loop->head : loop->front;
+    return loop->front ? loop->front : loop->head;
+}
+/* An encoder's; NULL: there is none. */
+static mlo_schedule *mlo_tail_of(const mlo_schedule *loop) {
+    return loop->front ? loop->head : NULL;
 }
 static mlo_schedule *mlo_rows_door(mlo_schedule *s) {
     mlo_schedule *loop = s->loop ? s->loop : s;
-    return loop->head ? loop : loop->front;
+    return loop->front ? loop->front : loop;
 }
 /* Whose port the rows' reader shares, of a door. */
 static mlo_schedule *mlo_rows_port(mlo_schedule *door) { return door->head ? door->head : door; }
@@ -214,4 +225,19 @@ static int64_t mlo_front_gives(const mlo_schedule *front, int64_t token) {
     const int end = front->c->edge[front->c->n_edge - 1].from;
     if (mlo_fired(front, end) <= token) return MLO_NOT_YET;
     return mlo_token_of(front, end, token)->out[1] + MLO_FRONT_WAY;
+}
+
+/* ---- behind an encoder's loop ---------------------------------------------- */
+
+/* When the first beat of a frame's first token could go into the tail, if all of them came a beat a cycle: so the last
+ * one goes when it comes. MLO_NOT_YET. */
+static int64_t mlo_tail_comes(const mlo_schedule *tail, int64_t frame, int64_t beats) {
+    const int64_t begun = tail->loop->p->frame_begun[frame];
+    return begun ? begun + MLO_FIRST_GIVES - (beats - 1) : MLO_NOT_YET;
+}
+
+/* When a frame's words have left the core. */
+static int64_t mlo_left_core(const mlo_schedule *s, int64_t frame) {
+    const int64_t said = mlo_said(s->head, frame);
+    return mlo_tail_of(s) ? said + MLO_TAIL_OUT : said + MLO_SAID_OUT + mlo_said_words(s->head);
 }

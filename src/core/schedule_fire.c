@@ -183,6 +183,7 @@ static int64_t mlo_frame_late(const mlo_schedule *s, const mlo_place *p, int64_t
 static int64_t mlo_outside_comes(mlo_schedule *s, const mlo_place *p, int64_t n, int64_t beats) {
     if (mlo_is_front(s)) return mlo_front_comes(s, p, n);
     if (s->front) return mlo_front_gives(s->front, p->job->outside + n - p->job->begin);
+    if (s->loop && s->loop->front) return mlo_tail_comes(s, n, beats);
     if (s->loop) {
         const int64_t left = mlo_left(s->loop, n);
         return left == MLO_NOT_YET ? left : left + MLO_NEWEST_GIVES;
@@ -248,9 +249,9 @@ static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_toke
     mlo_flow_of(s, i)->works(&c->element[i].unit, t, before, when);
     const mlo_moment what = { i, x->at.iteration, frame, x->at.at, when[0], when[1] };
     if (s->seen) s->seen(s->user, &what);
-    if (i == c->edge[c->n_edge - 1].from && x->at.iteration == x->at.job->iterations - 1
-        && x->at.at == x->at.tokens - 1)
-        s->p->frame_done[frame] = t->out[1] + 3;
+    if (i != c->edge[c->n_edge - 1].from || x->at.iteration < x->at.job->iterations - 1) return;
+    if (!x->at.at) s->p->frame_begun[frame] = t->out[1] + 3;
+    if (x->at.at == x->at.tokens - 1) s->p->frame_done[frame] = t->out[1] + 3;
 }
 
 /* An element handles all the tokens it can. */

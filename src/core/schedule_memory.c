@@ -133,7 +133,8 @@ static int64_t mlo_fetch_asks(
     r->got += burst;
     r->asks = asks + 2;
     s->bus->asked = asks;
-    s->bus->side = s->loop != NULL || r == &s->table;
+    const int tail = s->loop && s->loop->front && s->loop->front != s;
+    s->bus->side = tail ? 2 : s->loop != NULL || r == &s->table;
     mlo_schedule *of = s->head && r == &s->table ? s->head : s;
     of->turn = r->port;
     of->picks = asks + 1;

@@ -211,7 +211,9 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
         { "OUT", mlo_integer(m, mlo_out_bits(e)), NULL },
         { "HEAD", mlo_emit_says(e) ? "" : NULL, NULL },
         { "OUT_BEATS",
-            mlo_emit_says(e)   ? mlo_format(m, "jobs * %d", mlo_emit_best(e))
+            mlo_emit_says(e) ? mlo_format(m, "jobs * %d", mlo_emit_best(e))
+                : mlo_emit_pools(e)
+                ? mlo_format(m, "beats / %lld * %lld", (long long)c->chunk, (long long)made)
                 : made > token ? mlo_format(m, "beats * %lld", (long long)made)
                                : "beats",
             NULL },

@@ -107,12 +107,7 @@ static int mlo_emit_image_part(mlo_emitter *e, const mlo_core *c, int blocks, ml
 }
 
 /* What the image takes. */
-static int64_t mlo_image_bytes(const mlo_emitter *e) {
-    return mlo_core_image_bytes(e->c)
-        + (e->h ? mlo_core_image_bytes(e->h) + mlo_around_rows_bytes(e->c)
-                    + mlo_around_places_bytes(e->c)
-                : 0);
-}
+static int64_t mlo_image_bytes(const mlo_emitter *e) { return mlo_core_whole_bytes(e->c); }
 
 /* A table in front of the loop, 16 bits a number. MLO_IMAGE_ROWS: bytes of it at a time, in whole beats. */
 enum { MLO_IMAGE_ROWS = 1 << 16 };
@@ -134,7 +129,10 @@ static int mlo_emit_around_image(mlo_emitter *e, mlo_image *image) {
     return e->h
         && (mlo_emit_image_part(e, e->h, 0, image) || mlo_emit_image_part(e, e->h, 1, image)
             || mlo_emit_rows(e, mlo_around_rows(e->m, e->c), image)
-            || (e->c->places && mlo_emit_rows(e, mlo_around_places(e->m, e->c), image)));
+            || (e->c->places && mlo_emit_rows(e, mlo_around_places(e->m, e->c), image))
+            || (e->tail
+                && (mlo_emit_image_part(e, e->tail, 0, image)
+                    || mlo_emit_image_part(e, e->tail, 1, image))));
 }
 
 static int mlo_emit_image(mlo_emitter *e, const char *file, int hex) {
@@ -256,8 +254,11 @@ static int mlo_bench_see(
         if (name == w->names[0] && !w->e->h)
             mlo_hex_beats(&w->in, a, from * c->channels, to * c->channels, c->lanes, c->bits);
         if (name == w->names[1]) mlo_hex_mask(&w->mask, a, from, to);
+        const mlo_core *made = mlo_emit_made(w->e);
+        const int64_t first = mlo_emit_pools(w->e) ? 0 : from, end = mlo_emit_pools(w->e) ? 1 : to;
         if (name == w->names[2] && !says)
-            mlo_hex_beats(&w->out, a, from * c->channels, to * c->channels, c->lanes, c->bits);
+            mlo_hex_beats(
+                &w->out, a, first * made->channels, end * made->channels, made->lanes, made->bits);
     }
     return 0;
 }
@@ -275,7 +276,9 @@ static const char *mlo_in_name(const mlo_emitter *e) {
     return e->h ? mlo_intern(e->m, mlo_head_ids) : e->c->scan.node->input[0];
 }
 static const char *mlo_out_name(const mlo_emitter *e) {
-    return mlo_emit_says(e) ? mlo_intern(e->m, mlo_head_next) : e->c->scan.node->output[0];
+    return mlo_emit_says(e) ? mlo_intern(e->m, mlo_head_next)
+        : e->tail           ? e->tail->scan.body->output[0]->name
+                            : e->c->scan.node->output[0];
 }
 
 static mlo_bench_words mlo_bench_words_new(

@@ -27,6 +27,7 @@ typedef struct {
     void *user;
     mlo_core *c;
     mlo_core *h; /* what is around the loop (core/around.c); NULL: nothing */
+    mlo_core *tail; /* and what is behind it, of an encoder; NULL: nothing */
     mlo_sha sha;
     const char *file;
     uint64_t size; /* bytes of it so far */
@@ -44,6 +45,10 @@ typedef struct {
 
 /* Does it say ids? (An encoder of ids makes what its loop makes.) */
 static int mlo_emit_says(const mlo_emitter *e) { return e->h && !e->c->in_front; }
+/* Does it make one vector of a frame? */
+static int mlo_emit_pools(const mlo_emitter *e) { return e->tail != NULL; }
+/* What leaves the core: the loop's stream, or the tail's. */
+static const mlo_core *mlo_emit_made(const mlo_emitter *e) { return e->tail ? e->tail : e->c; }
 /* How many behind each frame. */
 static int mlo_emit_best(const mlo_emitter *e) {
     return mlo_emit_says(e) ? (int)e->h->channels / 2 : 0;
@@ -164,6 +169,15 @@ static int mlo_emit_library(mlo_emitter *e) {
     for (int i = 0; e->h && i < e->h->n_element; i++) {
         const char *name = e->h->element[i].unit.module;
         mlo_module_need(mlo_module_at(name, strlen(name)), need);
+    }
+    for (int i = 0; e->tail && i < e->tail->n_element; i++) {
+        const char *name = e->tail->element[i].unit.module;
+        mlo_module_need(mlo_module_at(name, strlen(name)), need);
+    }
+    if (e->tail) {
+        mlo_module_need(mlo_module_at("mlo_first", 9), need);
+        mlo_module_need(mlo_module_at("mlo_ahead", 9), need);
+        mlo_module_need(mlo_module_at("mlo_refill", 10), need);
     }
     if (e->h) {
         mlo_module_need(mlo_module_at("mlo_rows", 8), need);

@@ -34,8 +34,9 @@ static const char *mlo_guide_scale(mlo *m, const mlo_border *b) {
 
 static const char *mlo_guide_what(const mlo_emitter *e) {
     return mlo_emit_says(e) ? "A decoder's core: token ids in, ids out"
-        : e->h              ? "An encoder's core: token ids in, its last hidden states out"
-        : e->c->slots       ? "A decoder's core, with its keys and values"
+        : e->tail     ? "An encoder's core: token ids in, what it makes of a text's first one out"
+        : e->h        ? "An encoder's core: token ids in, its last hidden states out"
+        : e->c->slots ? "A decoder's core, with its keys and values"
         : e->c->replay >= 0 ? "A decoder's core, beside an encoder"
         : e->c->masked      ? "A transformer's core, with a mask"
                             : "A transformer's core";
@@ -52,7 +53,7 @@ static const char *mlo_guide_if(int is) { return is ? "" : NULL; }
 
 static int mlo_emit_guide(mlo_emitter *e, const mlo_border *border) {
     mlo *m = e->m;
-    const mlo_core *c = e->c;
+    const mlo_core *c = e->c, *made = mlo_emit_made(e);
     const mlo_border *in = &border[MLO_BORDER_IN], *out = &border[MLO_BORDER_OUT];
     const mlo_port replay = mlo_replay_port(c);
     const int predicted = !e->unrolled, says = mlo_emit_says(e);
@@ -64,7 +65,12 @@ static int mlo_emit_guide(mlo_emitter *e, const mlo_border *border) {
         { "ENCODER", c->slots ? NULL : "", NULL },
         { "JOBS", c->slots ? "" : NULL, NULL },
         { "HEAD", mlo_emit_says(e) ? "" : NULL, NULL },
-        { "NO_HEAD", mlo_emit_says(e) ? NULL : "", NULL },
+        { "STATES", mlo_guide_if(!says && !e->tail), NULL },
+        { "TAIL", mlo_guide_if(e->tail != NULL), NULL },
+        { "MADE_BITS", mlo_integer(m, mlo_out_bits(e)), NULL },
+        { "MADE_CHANNELS", mlo_integer(m, made->channels), NULL },
+        { "MADE_WORD", mlo_integer(m, made->bits), NULL },
+        { "MADE_LANES", mlo_integer(m, made->lanes), NULL },
         { "TOKEN_IDS", e->h ? "" : NULL, NULL },
         { "NO_TOKEN_IDS", e->h ? NULL : "", NULL },
         { "TYPED", mlo_core_types(c) > 1 ? "; bits 31:24 are the token's type" : "", NULL },

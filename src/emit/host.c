@@ -343,6 +343,20 @@ static void mlo_manifest_jobs(mlo_emitter *e) {
     mlo_manifest_kv(e);
 }
 
+static void mlo_manifest_around_kernels(mlo_emitter *e, const mlo_core *h, int more) {
+    for (int i = 0; i < h->n_element; i++) {
+        const mlo_element *el = &h->element[i];
+        mlo_printf(&e->t,
+            "%s{\"name\": \"%s\", \"module\": \"%s\", \"pe\": %d, \"simd\": %d, \"interval\": "
+            "%lld, "
+            "\"memory\": \"%s\"",
+            i || more ? ", " : "", el->name, el->unit.module, el->unit.pe, el->unit.simd,
+            (long long)el->unit.interval, mlo_memory_name(el));
+        mlo_manifest_area(e, h, el);
+        mlo_puts(&e->t, "}");
+    }
+}
+
 /* What is around the loop: its kernels, and what lies where in the image, in bytes. */
 static void mlo_manifest_around(mlo_emitter *e) {
     const int64_t at = mlo_core_image_bytes(e->c), rows = at + mlo_core_image_bytes(e->h);
@@ -358,18 +372,15 @@ static void mlo_manifest_around(mlo_emitter *e) {
         mlo_printf(&e->t, "\"positions\": {\"offset\": %lld, \"bytes\": %lld}, ",
             (long long)(rows + mlo_around_rows_bytes(e->c)),
             (long long)mlo_around_places_bytes(e->c));
-    mlo_printf(&e->t, "\"kernels\": [");
-    for (int i = 0; i < e->h->n_element; i++) {
-        const mlo_element *el = &e->h->element[i];
+    if (e->tail)
         mlo_printf(&e->t,
-            "%s{\"name\": \"%s\", \"module\": \"%s\", \"pe\": %d, \"simd\": %d, \"interval\": "
-            "%lld, "
-            "\"memory\": \"%s\"",
-            i ? ", " : "", el->name, el->unit.module, el->unit.pe, el->unit.simd,
-            (long long)el->unit.interval, mlo_memory_name(el));
-        mlo_manifest_area(e, e->h, el);
-        mlo_puts(&e->t, "}");
-    }
+            "\"tail\": {\"offset\": %lld, \"bytes\": %lld, \"channels\": %lld, \"lanes\": %d, "
+            "\"bits\": %d}, ",
+            (long long)mlo_tail_offset(e->c), (long long)mlo_core_image_bytes(e->tail),
+            (long long)e->tail->channels, e->tail->lanes, e->tail->bits);
+    mlo_printf(&e->t, "\"kernels\": [");
+    mlo_manifest_around_kernels(e, e->h, 0);
+    if (e->tail) mlo_manifest_around_kernels(e, e->tail, 1);
     mlo_line(e, "]},");
 }
 
@@ -427,6 +438,7 @@ static int mlo_emit_verilog(mlo *m, mlo_sink sink, void *user) {
     e->user = user;
     e->t.m = m;
     if (mlo_around(m, e->c, &e->h) || mlo_emit_copies(e)) return mlo_failed(m);
+    e->tail = e->c->tail;
     /* of a core with caches one sequence comes, in parts */
     int64_t frames = e->c->slots ? 1 : e->c->frames;
     mlo_border border[MLO_BORDERS];

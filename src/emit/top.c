@@ -558,14 +558,16 @@ static int mlo_in_bits(const mlo_emitter *e) {
     return e->h ? 32 : e->c->lanes * mlo_padded(e->c->bits);
 }
 static int mlo_out_bits(const mlo_emitter *e) {
-    return mlo_emit_says(e) ? 64 : e->c->lanes * mlo_padded(e->c->bits);
+    const mlo_core *made = mlo_emit_made(e);
+    return mlo_emit_says(e) ? 64 : made->lanes * mlo_padded(made->bits);
 }
 /* Beats of a token of theirs, in and out. */
 static int64_t mlo_in_beats(const mlo_emitter *e) {
     return e->h ? 1 : e->c->channels / e->c->lanes;
 }
 static int64_t mlo_out_beats(const mlo_emitter *e) {
-    return mlo_emit_says(e) ? mlo_emit_best(e) : e->c->channels / e->c->lanes;
+    const mlo_core *made = mlo_emit_made(e);
+    return mlo_emit_says(e) ? mlo_emit_best(e) : made->channels / made->lanes;
 }
 
 static int mlo_emit_top(mlo_emitter *e) {
@@ -624,10 +626,16 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "NO_IDS", e->h ? NULL : "", NULL },
         { "TYPED", mlo_core_types(c) > 1 ? "; bits 31:24 are a token's type" : "", NULL },
         { "SAME_FORM",
-            e->h ? mlo_format(m,
-                       ": %d channels of %d bits a beat, %lld beats a token; tlast ends a frame",
-                       c->lanes, c->bits, (long long)token)
-                 : ", in the same form",
+            e->tail ? mlo_format(m,
+                          ", of each frame what is made of its first token: %d of %lld channels of "
+                          "%d bits a beat; "
+                          "tlast ends them",
+                          e->tail->lanes, (long long)e->tail->channels, e->tail->bits)
+                : e->h
+                ? mlo_format(m,
+                      ": %d channels of %d bits a beat, %lld beats a token; tlast ends a frame",
+                      c->lanes, c->bits, (long long)token)
+                : ", in the same form",
             NULL },
         { "WORDS", says ? "ids" : "s_axis", NULL },
         { "STRAY_ALONE", e->h ? "stray" : "1'b0", NULL },
@@ -636,10 +644,25 @@ static int mlo_emit_top(mlo_emitter *e) {
         { "ORDER", says ? "text" : "job", NULL },
         { "ORDER_START", says ? "text_start" : "job_first", NULL },
         { "FRONT", e->h ? "rows" : "s_axis", NULL },
-        { "LEFT", says ? "left" : "m_axis", NULL },
+        { "LEFT", says || e->tail ? "left" : "m_axis", NULL },
+        { "LEAVES", says || e->tail ? "" : NULL, NULL },
+        { "TAIL", e->tail ? "" : NULL, NULL },
+        { "BOTH", e->h && !e->tail ? "" : NULL, NULL },
+        { "READ_BY", e->tail ? "all" : "both", NULL },
+        { "SHARERS", e->tail ? "3" : "2", NULL },
+        { "TAIL_ARADDR", e->tail ? "tail_axi_araddr, " : "", NULL },
+        { "TAIL_ARLEN", e->tail ? "tail_axi_arlen, " : "", NULL },
+        { "TAIL_ARVALID", e->tail ? "tail_axi_arvalid, " : "", NULL },
+        { "TAIL_RREADY", e->tail ? "tail_axi_rready, " : "", NULL },
+        { "TAIL_UNUSED", e->tail ? ", tail_axi_arid, tail_axi_arsize, tail_axi_arburst" : "",
+            NULL },
         { "CORE_AXI", e->h ? "core_axi" : "m_axi", NULL },
         { "STRAY", e->h ? " || stray" : "", NULL },
-        { "HEAD_ERROR", e->h ? " || head_error" : "", NULL },
+        { "HEAD_ERROR",
+            e->tail    ? " || head_error || tail_error"
+                : e->h ? " || head_error"
+                       : "",
+            NULL },
         { "STRB_MSB", mlo_integer(m, c->axi_bits / 8 - 1), NULL },
         { "SLOTS", mlo_integer(m, c->slots), NULL },
         { "CONTEXT", mlo_integer(m, c->slots ? c->keys : 0), NULL },

@@ -104,7 +104,8 @@ static int mlo_quantize_encoder(mlo_head *h) {
         return mlo_fail_at(h->m, MLO_E_USAGE, "best", "an encoder says no ids; leave --best out");
     return mlo_front_find_ids(h) || mlo_front_follow(h) || mlo_head_outline(h)
         || mlo_head_quantize(h, mlo_front_given, mlo_front_inline) || mlo_index(h->m, h->g)
-        || mlo_infer(h->m);
+        || mlo_drop_dead(h->m, h->g) || mlo_index(h->m, h->g) || mlo_infer(h->m)
+        || mlo_quantize_tail(h);
 }
 
 /* ---- of decoders and encoders -------------------------------------------------- */
