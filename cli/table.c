@@ -167,7 +167,7 @@ static const cli_flag cli_flags[] = {
         "of the loop, norm, head and arg max behind it, all of it in hardware; of an encoder: ids "
         "in, "
         "its last hidden states out: rows of ids, positions and types of tokens, their sum and "
-        "norm" },
+        "norm; or what it makes of a text's first token (a pooler, a classifier)" },
     { "best", "K", V_FROM_QUANTIZE, 1,
         "of a decoder with --tokens: for each id that is said the K likeliest with their logits, "
         "in their order, up to "

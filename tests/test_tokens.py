@@ -334,9 +334,9 @@ def floats_between(m):
 
 
 # a model, flags; the host's operators
-POOLED = (("bert-pooler-d18-sdpa-mask-a", (), ()), ("distilbert-classes-d18-sdpa-none-a", ("--axi-width", "32", "--pe", "2", "--simd", "4"), ()),
+POOLED = (("bert-pooler-d18-sdpa-mask-a", ("--axi-width", "64"), ()), ("distilbert-classes-d18-sdpa-none-a", ("--axi-width", "32", "--pe", "2", "--simd", "4"), ()),
           ("electra-classes-d20-eager-mask-d", ("--frames-in-flight", "2"), ()), ("roberta-head-ts17-sdpa-mask-a", ("--axi-width", "64"), ()),
-          ("likely-d18-sdpa-mask-a", ("--memory", "block"), ("Softmax",)), ("normed-d18-sdpa-mask-d", ("--pe", "4", "--simd", "4", "--bandwidth", "4.8"), ()))
+          ("likely-d18-sdpa-mask-a", ("--memory", "block"), ("Softmax",)), ("normed-d18-sdpa-mask-d", ("--pe", "4", "--simd", "4"), ()))
 # what is nearly one: the node, why
 NEARLY = (("last-d18-sdpa-mask-a", "Gather", "first token alone"), ("two-d18-sdpa-mask-a", "Slice", "first token alone"), ("mixed-d18-sdpa-mask-a", "ReduceMean", "first token alone"),
           ("twice-d18-sdpa-mask-a", "Add", "two values of a token"))
