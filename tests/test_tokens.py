@@ -15,7 +15,7 @@
     inside   their words in Verilog, with stalls and with the mask; cycles as foretold; frames that are cut are refused; another row is another word
     pooled   BERT's pooler and the heads of four classifiers are integers, too: ONNX Runtime on the quantized model gives what `mlo run` does, on host/core.onnx the bench's words, near the
              floats; nothing but forms (and a softmax) is left to the host; what is nearly such a head stays the host's, and a line says why
-    poured   their words in Verilog, with stalls, frame by frame; cycles as foretold, of a slow memory too; drivers' self-test; another weight of the head is another word
+    poured   their words in Verilog, with stalls, frame by frame; cycles as foretold, of a far memory too; the emitted cocotb bench; another weight of the head is another word
     best     the K likeliest with their logits: ONNX Runtime's TopK, words in Verilog, texts that go on with the first of them; --best where no ids are said is refused
     refused  what has no such form is refused, by node and with a remedy"""
 import datetime
