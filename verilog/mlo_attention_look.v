@@ -11,13 +11,14 @@
 // In   s_score, s_row, s_max: see mlo_attention_score. A row starts when its maximum is
 //      known; s_row_tready takes s_row and s_max with the row's last group
 //      s_axis_s: 256 words of 8 bits (HIDE: 512), s_axis_e: 256 words of EB bits, per iteration (mlo_param); the lanes have a copy each
+//      (mlo_attention_word)
 // Out  ring_*   the weights, one word of PE x EB bits per group (mlo_attention_ring)
 //      m_sum    one word per row: {sideband, N, HP, SP, MP, SO, MO, sum}; what goes with the sideband (SIDE) passes
 // Throughput  a row per groups * ES cycles
-// Latency     from taking a row's last group to m_sum_tvalid: 15 + ES cycles
+// Latency     from taking a row's last group to m_sum_tvalid: 16 + ES cycles
 // Stall       a group starts only if its place in the ring is reserved, and if the row's constants have room in the queue
 //             behind. An iteration's first row (`first` of its sideband, head 0) moves to the next tables when nothing is
-//             under way that reads the old ones: 12 cycles after the last step of the row before; and starts when they
+//             under way that reads the old ones: 11 cycles after the last step of the row before; and starts when they
 //             are there, the next cycle at the earliest
 // Legal       as mlo_attention_table. (table_s does not fall; all weights are 0 .. 2^EB - 1, that of the largest is not 0)
 `default_nettype none
@@ -65,7 +66,8 @@ module mlo_attention_look #(
 
 localparam ES = (PE + LANES - 1) / LANES;       // cycles of a group
 localparam LR = 6;                              // cycles of the rounding,
-localparam LE = LR + 6;                         // and of all up to the weights
+localparam LK = LR + 4;                         // of all up to the last look into a table,
+localparam LE = LK + 3;                         // and up to the weights
 localparam ROWS = 8;                            // that wait for their sum
 localparam RW = $clog2(ROWS + 1);
 localparam EW = (ES > 1) ? $clog2(ES) : 1;
@@ -93,18 +95,18 @@ endgenerate
 
 // ---- the tables of the row at hand ----------------------------------------------------------
 reg              busy_reg;
-reg  [LE-1:0]    under_reg;                     // steps under way that may read
+reg  [LK-1:0]    under_reg;                     // steps under way that may read
 reg              moved_reg;                     // the row at hand has its tables
 reg  [HW-1:0]    head_reg;
 wire             here  = s_row_tvalid && s_max_tvalid;
 wire             fresh = s_row_tdata[PAR] && head_reg == {HW{1'b0}};
-wire             move  = here && fresh && !moved_reg && !busy_reg && under_reg[LE-2:0] == {LE-1{1'b0}};
+wire             move  = here && fresh && !moved_reg && !busy_reg && under_reg == {LK{1'b0}};
 wire [LANES+MX-1:0] have_s, load_s;             // all copies are loaded by the same beats: of these the first speaks for them
 wire [LANES-1:0] have_e, load_e;
 wire             have  = (&have_s) && (&have_e) && (!fresh || moved_reg);
 assign {s_axis_s_tready, s_axis_e_tready} = {load_s[0], load_e[0]};
 always @(posedge clk) begin
-    under_reg <= rst ? {LE{1'b0}} : {under_reg[LE-2:0], busy_reg};
+    under_reg <= rst ? {LK{1'b0}} : {under_reg[LK-2:0], busy_reg};
     if (s_row_tready) head_reg <= head_reg == HEAD_LAST ? {HW{1'b0}} : head_reg + H_ONE;
     moved_reg <= (moved_reg || move) && !s_row_tready;
     if (rst) begin
@@ -171,22 +173,23 @@ always @(posedge clk) if (load || busy_reg) begin
     score_reg <= load ? load_score : score_reg >> (LANES * SB);
 end
 
-// ---- 1 to 6: the lanes' scores and the maxima in 8 bits; 7: in table_s ------------------------
+// ---- 1 to 6: the lanes' scores and the maxima in 8 bits; 7, 8: in table_s ------------------------
 wire [LANES-1:0] count6, seen6;
 wire [MX-1:0]    some6;                         // there is such a maximum
 wire             go6;
 wire [MX-1:0]    some0;
 reg              go7, go8, go9, go10;
-reg  [LANES-1:0] count7, count8, count9, count10, count11;
+reg  [LANES-1:0] count7, count8, count9, count10, count11, count12;
 reg  [MX-1:0]    some7, some8;
-wire [8*(LANES+MX)-1:0] r7;                     // of the lanes, then of the maxima
+wire [8*(LANES+MX)-1:0] r8;                     // of the lanes, then of the maxima
 mlo_delay #(.WIDTH(2*LANES + MX), .CYCLES(LR)) u_with (
     .clk(clk), .rst(rst), .in_valid(busy_reg), .in({some0, seen_reg[LANES-1:0], count_reg[LANES-1:0]}),
     .out_valid(go6), .out({some6, seen6, count6})
 );
 always @(posedge clk) begin
     {go10, go9, go8, go7} <= rst ? 4'd0 : {go9, go8, go7, go6};
-    {some7, count11, count10, count9, count8, count7} <= {some6, count10, count9, count8, count7, count6};
+    {count12, count11, count10, count9, count8, count7} <= {count11, count10, count9, count8, count7, count6};
+    {some8, some7} <= {some7, some6};
 end
 genvar l;
 generate
@@ -209,21 +212,19 @@ generate
         wire [8:0]    wide6 = {(l < LANES) ? !seen6[l % LANES] : l > LANES, !r6[7], r6[6:0]};
         wire [7+HB:0] at6   = wide6[7+HB:0];
         wire          unused_half = &{1'b0, wide6[8]};
-        mlo_param #(.WIDTH(8), .DEPTH(256 << HB), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_table (
+        mlo_attention_word #(.WIDTH(8), .DEPTH(256 << HB), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_table (
             .clk(clk), .rst(rst), .s_axis_tdata(s_axis_s_tdata), .s_axis_tvalid(s_axis_s_tvalid), .s_axis_tready(load_s[l]), .s_axis_tlast(params_last),
-            .first(move), .ready(have_s[l]), .addr(at6), .en(valid6), .data(r7[l*8 +: 8]));
+            .first(move), .ready(have_s[l]), .addr(at6), .en(valid6), .data(r8[l*8 +: 8]));
     end
 endgenerate
 
-// ---- 8: out of the memory; 9: the largest; 10: how far the others are below it; 11: in table_e; 12: out of it
-reg  [8*(LANES+MX)-1:0] r8;
+// ---- 9: the largest; 10: how far the others are below it; 11, 12: in table_e; 13: those that count
 reg  [7:0]         most9;
 reg  [8*LANES-1:0] r9, below10;
-wire [LANES*EB-1:0] e11;
+wire [LANES*EB-1:0] e12;
 reg  [LANES*EB-1:0] e;
 integer i;
 always @(posedge clk) begin
-    if (go7) {some8, r8} <= {some7, r7};
     if (go8) begin
         r9    <= r8[8*LANES-1:0];
         most9 <= !some8[MX-1] || (some8[0] && $signed(r8[8*LANES +: 8]) > $signed(r8[8*(LANES+MX-1) +: 8]))
@@ -235,10 +236,10 @@ always @(posedge clk) begin
 end
 generate
     for (l = 0; l < LANES; l = l + 1) begin : g_weight
-        mlo_param #(.WIDTH(EB), .DEPTH(256), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_table (
+        mlo_attention_word #(.WIDTH(EB), .DEPTH(256), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_table (
             .clk(clk), .rst(rst), .s_axis_tdata(s_axis_e_tdata), .s_axis_tvalid(s_axis_e_tvalid), .s_axis_tready(load_e[l]), .s_axis_tlast(params_last),
-            .first(move), .ready(have_e[l]), .addr(below10[8*l +: 8]), .en(go10), .data(e11[l*EB +: EB]));
-        always @(posedge clk) e[l*EB +: EB] <= e11[l*EB +: EB] & {EB{count11[l]}};
+            .first(move), .ready(have_e[l]), .addr(below10[8*l +: 8]), .en(go10), .data(e12[l*EB +: EB]));
+        always @(posedge clk) e[l*EB +: EB] <= e12[l*EB +: EB] & {EB{count12[l]}};
     end
 endgenerate
 wire go_e, group_end, row_begin, row_end;
@@ -288,7 +289,7 @@ mlo_fifo #(.WIDTH(SUMB), .DEPTH(ROWS)) u_sum (
 assign m_sum_tdata  = {info, sum};
 assign m_sum_tvalid = sum_valid && info_valid;
 
-wire unused = &{1'b0, sum_ready, info_level, sum_level, shifted[SL*EB +: LANES*EB], load_s, load_e, under_reg[LE-1], seen6, s_row_tdata[21:8], s_row_tdata[105:98]};
+wire unused = &{1'b0, sum_ready, info_level, sum_level, shifted[SL*EB +: LANES*EB], load_s, load_e, seen6, s_row_tdata[21:8], s_row_tdata[105:98]};
 
 `ifdef FORMAL
     // Every group taken becomes one word of the ring, LE + 2 cycles after its last step, and every

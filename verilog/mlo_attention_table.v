@@ -19,7 +19,7 @@
 //
 // Throughput  steady state: a row per max(groups * DS, CY + 1) cycles, groups = ceil(Tk/PE), DS = D/SIMD,
 //             CY = ceil(RB/STEP), RB = 2 EBITS + LT + 9 - LEAST, LT = clog2(T); an iteration's first row waits for its tables
-// Latency     as mlo_attention's formula, with CY of the above, 7 cycles more of its weights, 10 more of the mix; an iteration's first row:
+// Latency     as mlo_attention's formula, with CY of the above, 8 cycles more of its weights, 10 more of the mix; an iteration's first row:
 //             see mlo_attention_look
 // Stall       as mlo_attention
 // Parameters  s_axis_c: one word of 128 bits an iteration: [7:0] N, [47:32] MO, [53:48] SO, [79:64] MP, [85:80] SP, [95:88] HP, [113:96] MR, [119:114] SR;
@@ -98,7 +98,7 @@ localparam RB    = DOWN + 9 - LEAST;                // bits of it: N * 2^DOWN / 
 localparam PAR   = 106;                             // of the constants of a row
 localparam INFO  = 60;                              // of those that go on behind the weights
 localparam ALONG = 52 + 3;                          // of those, and a sideband, behind the division
-localparam LATER = 17;                              // cycles more than mlo_attention's plain ones
+localparam LATER = 18;                              // cycles more than mlo_attention's plain ones
 localparam LANES = (PE + DS - 1) / DS;              // scores in parallel
 localparam XW    = SIMD * XBITS;
 // The ring: as in mlo_attention.

@@ -263,7 +263,7 @@ static int64_t mlo_table_quotient(const mlo_site *s) {
     return mlo_table_places(s) + 9 - mlo_table_least_bits(s->node);
 }
 /* Cycles more than mlo_attention's: of weights, of the mix; from a row's last step to other tables. */
-enum { MLO_TABLE_LATER = 7, MLO_TABLE_MIXES = 10, MLO_TABLE_MOVES = 12 };
+enum { MLO_TABLE_LATER = 8, MLO_TABLE_MIXES = 10, MLO_TABLE_MOVES = 11 };
 
 static void mlo_attention_table_rows(const mlo_site *s, mlo_unit *u, int64_t heads, int64_t steps) {
     const int64_t groups = mlo_parts(s->keys, u->pe), lanes = mlo_parts(u->pe, steps);
@@ -366,7 +366,7 @@ static void mlo_attention_table_intermediates(
     mlo_note_golden(l, "s * MR + 2^(SR-1)",
         mlo_sum_of(scaled, mlo_from_to(1, mlo_two_to(MLO_ATTENTION_SHIFT - 1))), 1, MLO_IN_INT64,
         MLO_IN_INT64);
-    mlo_note_all(l, "e", e, 1, wb, 0, "u_look.e11");
+    mlo_note_all(l, "e", e, 1, wb, 0, "u_look.e12");
     mlo_note_all(l, "sum e", mlo_sum_of_many(s->keys, e), 1, wb + lt, 0, "u_look.sum_reg");
     mlo_note_golden(
         l, "e * N", mlo_product_of(e, mlo_from_to(1, 255)), 1, MLO_IN_INT64, MLO_IN_INT64);
@@ -399,6 +399,17 @@ static void mlo_attention_table_pack(const mlo_site *s, const mlo_unit *u, int k
             mlo_put_bits(bits, at[i], wide[i], (uint64_t)mlo_get(in[4], i));
 }
 
+/* mlo_attention_word: rows of mlo_param, a part of one, a word of that. */
+static void mlo_table_word_area(
+    mlo_area *a, int64_t width, int64_t depth, int64_t axi, int64_t banks) {
+    const int64_t padded = mlo_max((int64_t)1 << mlo_clog2(width), 8);
+    const int64_t words = mlo_min(mlo_max(axi / padded, 1), depth);
+    const int64_t part = words > 16 ? 8 : (words + 1) / 2;
+    mlo_area_param(a, words * mlo_max(width, 8), words * width, depth / words, axi, banks);
+    a->lut += part * width * mlo_mux_luts(words / part) + width * mlo_mux_luts(part);
+    a->ff += part * width + 1 + mlo_clog2(words) + mlo_clog2(part);
+}
+
 /* Numbers of 8 bits, tables, weights, their sum and a division. */
 static void mlo_table_look_area(const mlo_attention_widths *w, const mlo_site *s, int64_t quotient,
     int axi, int64_t banks, mlo_area *a) {
@@ -408,10 +419,9 @@ static void mlo_table_look_area(const mlo_attention_widths *w, const mlo_site *s
     a->lut += places * (w->score + 1 + hides);
     a->ff += places * (w->score + 1 + hides) + places * w->e + (1 + hides) * w->score + 24 + 16;
     mlo_area_requantize(&number, w->score, 19, 8, 1, 0);
-    mlo_area_param(&number, 8, 8, mlo_table_scores(s->node), axi, banks);
-    number.ff += 8; /* out of the memory */
+    mlo_table_word_area(&number, 8, mlo_table_scores(s->node), axi, banks);
     mlo_area_times(a, lanes + 1 + hides, &number);
-    mlo_area_param(&lane, w->e, w->e, MLO_TABLE_SCORES, axi, banks);
+    mlo_table_word_area(&lane, w->e, MLO_TABLE_SCORES, axi, banks);
     lane.lut += 8 + w->e + w->sum;
     lane.ff += 16 + 8 + w->e;
     mlo_area_times(a, lanes, &lane);

@@ -106,7 +106,7 @@ def schedule(c, frames):
     ds, cy = c["D"] // simd, division(c)
     es = -(-PE // -(-PE // ds))
     most = -(-T // PE)
-    score_queue, later = most + (12 + clog2(simd)) // ds + 2, 17
+    score_queue, later = most + (12 + clog2(simd)) // ds + 2, 18
     ring = min(4 * most + 2, 2 * most + 2 * ((cy + ds) // ds) + (14 + later) // ds + 2)
     before = loaded(c)
     k_free, v_free, load_k, load_v = [before + 1] * 2, [before + 1] * 2, before, before
@@ -130,7 +130,7 @@ def schedule(c, frames):
             step = max(step, constants, row_taken[-4] + 1 if len(row_taken) >= 4 else 0)
             score.append(step)
             top = step + 8 + clog2(simd)
-            if first and r == 0: top = max(top, softmax_free + 12 if row_taken else 0) + 1        # tables move
+            if first and r == 0: top = max(top, softmax_free + 11 if row_taken else 0) + 1        # tables move
             for g in range(groups):
                 t = max(top, softmax_free)
                 if len(taken) >= ring: t = max(t, freed[len(taken) - ring] + 1)
@@ -138,7 +138,7 @@ def schedule(c, frames):
                 taken.append(t)
                 softmax_free = t + es
             row_taken.append(t)
-            accept.append(max(t + 15 + es, finish + 1))
+            accept.append(max(t + 16 + es, finish + 1))
             finish = max(accept[-1] + cy, mix)
             mix = max(finish, mix, load_v) + groups * ds
             freed += [mix] * groups

@@ -66,12 +66,12 @@ inner dut.u_param.u_param.full;
 inner dut.u_look.moved_reg;
 inner dut.u_look.here;
 inner dut.u_look.fresh;
-inner s_used = dut.u_look.g_number[0].u_table.used;
-inner s_full = dut.u_look.g_number[0].u_table.full;
-inner m_used = dut.u_look.g_number[1].u_table.used;
-inner m_full = dut.u_look.g_number[1].u_table.full;
-inner e_used = dut.u_look.g_weight[0].u_table.used;
-inner e_full = dut.u_look.g_weight[0].u_table.full;
+inner s_used = dut.u_look.g_number[0].u_table.u_param.used;
+inner s_full = dut.u_look.g_number[0].u_table.u_param.full;
+inner m_used = dut.u_look.g_number[1].u_table.u_param.used;
+inner m_full = dut.u_look.g_number[1].u_table.u_param.full;
+inner e_used = dut.u_look.g_weight[0].u_table.u_param.used;
+inner e_full = dut.u_look.g_weight[0].u_table.u_param.full;
 inner [HW-1:0] dut.u_look.head_reg;
 
     // What is inside, oldest first: output queue, requantization, sum, products; the row in mix, rows behind it, rows of Q.
