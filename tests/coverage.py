@@ -7,7 +7,7 @@
 clang-19 or newer instruments mlo (-fcoverage-mcdc); the scripts (default: FAST; `all` is each test_*.py) run it, whatever else they compile is not
 counted, but for interval_driver.c, read_driver.c, show_driver.c, tokenizer_driver.c and the fuzzers' replay.c (harness.counted finds them); `library` is no script: the C programs that call the library (examples/layers.c, library/places.c, ..), linked with what is counted.
 Nor is `exports`: mlo alone on each export that the tests hold, to Verilog and to C; test_families.py and its like judge and simulate them for hours.
-FAST is what runs mlo and hardly a simulator: an estimated 45 minutes of a processor, a third of it refusing memory in every place (`library`).
+FAST is what runs mlo and hardly a simulator: about an hour of a processor, a quarter of it refusing memory in every place (`library`).
 llvm-profdata and llvm-cov say what was run. --missing prints the lines of files that never were, and branches that went one way only."""
 import argparse
 import concurrent.futures
@@ -24,11 +24,9 @@ TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
 FAST = ("library exports errors odd read roll run ops alike deeploy finn edited step report attention extract nested spellings survival tokenizer sim verdicts cli fuzz interval:ends "
-        "search:brute_force,front,frames,targets,refusals,around,blocks given layout rotary numerics positions fixed:config,refusals,pow2 "
-        "context:near,caches,changed,options,buffers,mixing,prefill,generate tokens:text,near,refused,rows,encoder,best integers heads jobs:refused,past c:refused,arena,blocks,one,bytes flat:arena,rolled,wrong,refused,single,tiled,fused whole:around,operators,cache,masks,tiled,tokens,refused,index "
-        "device:parts,refusals,front show:two,best,simulation,device,odd,refusals,locale,command wrong_usage:terminal,help,completion "
-        "fold_default:choice,flags,many perturb moved:near,cosine bias:errors,counted causal:errors,before,blind,half cross:mask,refused gate:refusals,affine,options,outliers,given "
-        "conv:refusals,floats,foldings").split()
+        "search:brute_force,front,frames,targets,refusals,around,blocks given layout rotary numerics positions fixed context:near,caches,changed,options,buffers,mixing,prefill,generate "
+        "tokens integers heads jobs:refused,past c flat whole device show:two,best,simulation,device,odd,refusals,locale,command wrong_usage:terminal,help,completion "
+        "fold_default:choice,flags,many perturb moved:near,cosine bias:errors,counted causal:errors,before,blind,half cross:mask,refused gate conv sweep trace stories exponentials").split()
 DRIVERS = ["examples/layers.c", "tests/library/threads.c", "tests/library/misuse.c", "tests/show_driver.c", "tests/tokenizer_driver.c"]
 HOSTILE = {"replay-" + kind: ["tests/fuzz/replay.c", "tests/fuzz/fuzz_%s.c" % kind] for kind in ("onnx", "json")}
 INSIDE = ["interval_driver", "read_driver"]      # they include src/mlo.c, and have counters of their own
