@@ -69,6 +69,7 @@ struct mlo {
     size_t n_held;
     const mlo_array *calib;
     size_t n_calib;
+    int drew; /* 0: nobody was told yet that inputs are drawn, where there are none */
     int said; /* how many texts they are that the model itself said; 0: the caller's, if any */
     struct mlo *prefill; /* another export of the model, to be proved the same; NULL: none */
     struct mlo_seen *seen; /* what the calibration saw, kept where there is another export */

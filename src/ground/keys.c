@@ -45,6 +45,8 @@ static const char mlo_key_parts[] = "mlo.parts";
 static const char mlo_key_kernel[] = "mlo.kernel";
 /* a node around the loop: where it runs: pre, core, post, or constant */
 static const char mlo_key_part[] = "mlo.part";
+/* a node that makes words of an input: rows of the table that the input is an index of */
+static const char mlo_key_rows[] = "mlo.rows";
 /* a Scan: it is the one that becomes hardware */
 static const char mlo_key_core[] = "mlo.core";
 /* a kernel: folding: lanes out */

@@ -475,6 +475,14 @@ static int mlo_head_add_places(
         || mlo_head_front(h, list, "Cast", clipped, 1, to, f.dtype);
 }
 
+/* An input as words that others are added to, behind which nobody sees what it is an index of. */
+static int mlo_head_index(mlo_head *h, mlo_graph *list, const char *input, const char *to) {
+    const char *rows = mlo_format(h->m, "%lld", (long long)mlo_rows_indexed(h->g, input, 0));
+    mlo_node *node = mlo_head_node(h, list, "Cast", &input, 1, to, MLO_INT32);
+    return node && rows ? mlo_meta_put(h->m, &node->meta, &node->n_meta, mlo_key_rows, rows)
+                        : mlo_failed(h->m);
+}
+
 /* Words of ids, 32 bits each; with types of tokens those stand above the id. */
 static int mlo_head_words(mlo_head *h, mlo_graph *list) {
     const char *id[] = { "mlo_id_wide", "mlo_type_word" };
@@ -482,8 +490,7 @@ static int mlo_head_words(mlo_head *h, mlo_graph *list) {
     if (!h->types)
         return mlo_head_node(h, list, "Cast", &h->ids, 1, mlo_head_ids, MLO_INT32) == NULL;
     return !mlo_head_number(h, type[1], (int64_t)1 << MLO_HEAD_ID_BITS)
-        || !mlo_head_node(h, list, "Cast", &h->ids, 1, id[0], MLO_INT32)
-        || !mlo_head_node(h, list, "Cast", &h->types, 1, type[0], MLO_INT32)
+        || mlo_head_index(h, list, h->ids, id[0]) || mlo_head_index(h, list, h->types, type[0])
         || !mlo_head_node(h, list, "Mul", type, 2, id[1], 0)
         || !mlo_head_node(h, list, "Add", id, 2, mlo_head_ids, 0);
 }

@@ -256,7 +256,7 @@ static int mlo_quantize_calibrate(mlo_quantizer *q) {
             "no calibration data; calibrated on %d text%s that the model says itself. Give real "
             "ones with --calib FILE.npz",
             q->m->said, q->m->said == 1 ? "" : "s");
-    else if (asked)
+    else if (asked && !q->m->drew++)
         mlo_warn(q->m,
             "no calibration data; calibrated on %lld input%s drawn from the declared types. Give "
             "real ones with --calib FILE.npz",

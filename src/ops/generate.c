@@ -38,16 +38,20 @@ typedef struct {
 /* ---- the model ------------------------------------------------------------ */
 
 /* How many rows the table has that a value indexes, directly or behind nodes that keep its
- * elements; 0 when it is no index. */
+ * elements, or as metadata say; 0 when it is no index. */
 static int64_t mlo_rows_indexed(const mlo_graph *g, const char *name, int depth) {
     int64_t rows = 0;
     for (size_t i = 0; i < g->n_node && !rows && depth < 8; i++) {
         const mlo_node *n = g->node[i];
-        if (mlo_is(n, "Gather") && n->input[1] == name) {
+        const int reads = n->n_input && n->input[0] == name;
+        const char *said = reads ? mlo_meta_get(n->meta, n->n_meta, mlo_key_rows) : NULL;
+        if (said)
+            rows = strtoll(said, NULL, 10);
+        else if (mlo_is(n, "Gather") && n->input[1] == name) {
             mlo_form f = mlo_form_of(mlo_value_of(g, n->input[0]));
             int64_t axis = mlo_int(n, "axis", 0);
             if (f.rank > 0 && axis >= 0 && axis < f.rank && f.dims[axis] > 0) rows = f.dims[axis];
-        } else if (n->n_input && n->input[0] == name
+        } else if (reads
             && (mlo_has_trait(n, MLO_RESHAPES) || mlo_has_trait(n, MLO_MOVES) || mlo_is(n, "Cast")))
             rows = mlo_rows_indexed(g, n->output[0], depth + 1);
     }
