@@ -142,7 +142,7 @@ static int mlo_product_run(mlo *m, mlo_product *p, mlo_piece tile, size_t size) 
 /* z := a b in a core type (int64 as uint64: the same bits). */
 static int mlo_gemm(mlo *m, mlo_dtype core, void *z, const void *a, int64_t ar, int64_t ac,
     const void *b, int64_t br, int64_t bc, int64_t rows, int64_t n, int64_t k) {
-    mlo_product p = { z, a, b, ar, ac, br, bc, rows, n, k, .from = 0 };
+    mlo_product p = { z, a, b, ar, ac, br, bc, rows, n, k, 0, 0, 0, 0, NULL };
     const mlo_piece f32 = mlo_has_widest() ? mlo_gemm_f32_widest
         : mlo_has_wide()                   ? mlo_gemm_f32_wide
                                            : mlo_gemm_f32;
@@ -155,7 +155,7 @@ static int mlo_gemm(mlo *m, mlo_dtype core, void *z, const void *a, int64_t ar, 
  * float holds, their sums a double. */
 static int mlo_gemm_exact(
     mlo *m, double *z, const float *a, const float *b, int64_t rows, int64_t n, int64_t k) {
-    mlo_product p = { z, a, b, k, 1, n, 1, rows, n, k, .from = 0 };
+    mlo_product p = { z, a, b, k, 1, n, 1, rows, n, k, 0, 0, 0, 0, NULL };
     const mlo_piece tile = mlo_has_widest() ? mlo_gemm_whole_widest
         : mlo_has_wide()                    ? mlo_gemm_whole_wide
                                             : mlo_gemm_whole;
