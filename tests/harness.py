@@ -179,7 +179,8 @@ def locale(name, language="de_DE"):
     if not os.path.exists(asks): subprocess.run(["gcc", "-shared", "-fPIC", "-o", asks, "-x", "c", "-"], input=source.encode(), check=True)
     place = at(language + ".UTF-8")
     if not os.path.isdir(place): subprocess.run(["localedef", "-i", language, "-f", "UTF-8", place], capture_output=True)
-    if os.path.isdir(place): return dict(os.environ, LD_PRELOAD=asks, LOCPATH=tmp, LC_ALL=language + ".UTF-8", LANG=language + ".UTF-8")
+    sanitized = os.environ["ASAN_OPTIONS"] + ":verify_asan_link_order=0"            # its runtime wants to come first
+    if os.path.isdir(place): return dict(os.environ, LD_PRELOAD=asks, ASAN_OPTIONS=sanitized, LOCPATH=tmp, LC_ALL=language + ".UTF-8", LANG=language + ".UTF-8")
     absent(name, "localedef does not make %s" % language)
 
 

@@ -19,6 +19,7 @@ static const char *mlo_format(mlo *m, const char *format, ...) {
     va_end(values);
     return text;
 }
+static const char *mlo_decimal(mlo *m, const char *format, double x) { return mlo_format(m, format, x); }
 #include "src/c/plan.c"
 
 int main(void) {

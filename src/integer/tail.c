@@ -27,7 +27,7 @@ typedef struct {
 } mlo_tail;
 
 static const char mlo_tail_first[] = "mlo_first"; /* that token, as it leaves the loop */
-static char mlo_tail_whole[] = "all tokens of a frame", mlo_tail_token[] = "the first one";
+static const char mlo_tail_whole[] = "all tokens of a frame", mlo_tail_token[] = "the first one";
 
 /* ---- is it one? ----------------------------------------------------------- */
 
@@ -35,6 +35,11 @@ static int mlo_tail_no(mlo_tail *p, const mlo_node *n, const char *why) {
     if (!p->why) p->at = n;
     if (!p->why) p->why = why;
     return 0;
+}
+
+/* What is known of a value. */
+static int mlo_tail_says(mlo_tail *p, mlo_map *map, const char *value, const char *what) {
+    return mlo_map_put(p->h.m, map, value, (void *)(uintptr_t)what);
 }
 
 /* A constant; of a row's numbers, or one for all; with `rank` axes. */
@@ -98,10 +103,10 @@ static int mlo_tail_by_token(const mlo_tail *p, const mlo_node *n) {
 }
 
 /* All that it reads of the loop is of one kind: which; NULL: it reads nothing of it, or of both. */
-static char *mlo_tail_reads(const mlo_tail *p, const mlo_node *n, int *both) {
-    char *kind = NULL;
+static const char *mlo_tail_reads(const mlo_tail *p, const mlo_node *n, int *both) {
+    const char *kind = NULL;
     for (size_t i = 0; i < n->n_input; i++) {
-        char *one = (char *)mlo_map_get(&p->is, n->input[i]);
+        const char *one = (const char *)mlo_map_get(&p->is, n->input[i]);
         *both |= one && kind && one != kind;
         if (one) kind = one;
     }
@@ -123,7 +128,7 @@ static const char *mlo_tail_of_one(const mlo_tail *p, const mlo_node *n) {
 static int mlo_tail_takes(mlo_tail *p, mlo_node *n) {
     int both = 0;
     const char *of = mlo_tail_of_one(p, n);
-    char *kind = mlo_tail_reads(p, n, &both);
+    const char *kind = mlo_tail_reads(p, n, &both);
     const int chooses = kind == mlo_tail_whole && mlo_tail_chooses(p, n);
     if (both) return mlo_tail_no(p, n, "all tokens and the first one meet");
     if (!of) return mlo_tail_no(p, n, "two values of a token meet");
@@ -135,8 +140,8 @@ static int mlo_tail_takes(mlo_tail *p, mlo_node *n) {
         && !(kind == mlo_tail_token && mlo_tail_reshapes(p, n)))
         return mlo_tail_no(p, n, "no function of a frame's first token alone");
     if (matrix || chooses || mlo_is(n, "LayerNormalization")) of = n->output[0];
-    return !mlo_map_put(p->h.m, &p->of, n->output[0], (void *)(uintptr_t)of)
-        && !mlo_map_put(p->h.m, &p->is, n->output[0], chooses ? mlo_tail_token : kind);
+    return !mlo_tail_says(p, &p->of, n->output[0], of)
+        && !mlo_tail_says(p, &p->is, n->output[0], chooses ? mlo_tail_token : kind);
 }
 
 /* What is left reads nothing of what is taken but the last value. */
@@ -182,9 +187,8 @@ static int mlo_tail_is(mlo_tail *p) {
                     "an output beside the last hidden states");
     if (g->n_output != 1)
         return mlo_tail_no(p, mlo_value_of(g, g->output[1]->name)->producer, "several outputs");
-    return !mlo_map_put(p->h.m, &p->is, p->h.hidden, mlo_tail_whole)
-        && !mlo_map_put(p->h.m, &p->of, p->h.hidden, (void *)(uintptr_t)p->h.hidden)
-        && mlo_tail_follow(p);
+    return !mlo_tail_says(p, &p->is, p->h.hidden, mlo_tail_whole)
+        && !mlo_tail_says(p, &p->of, p->h.hidden, p->h.hidden) && mlo_tail_follow(p);
 }
 
 /* ---- the choice in front ---------------------------------------------------- */

@@ -6,7 +6,7 @@
 
 A bench draws its numbers from seeds of its own, so the same files give the same simulation, word for word and cycle for cycle: it is run where
 its key is new, and the others when the date picks them. The key: the bench and the scripts that it imports, and of Verilog each file that what was taken in so far names, in
-a script mlo_add, "mlo_add", "add_tb" or "add", without comments (more than Icarus reads, never less: whenever a bench is run, that is held to what
+a script mlo_add, "mlo_add", "add_tb" or "add", in Verilog mlo_add, without comments (more than Icarus reads, never less: whenever a bench is run, that is held to what
 Icarus says); and Icarus's version. With --record a bench is run whole, nothing drawn by the date. `python tests/verilog/NAME.py` runs it in any case."""
 import glob
 import os
@@ -43,8 +43,10 @@ def verilog(texts):
     """The modules and benches that these scripts name, and what those name."""
     there = {os.path.basename(p): p for folder in (VERILOG, HERE) for p in glob.glob(os.path.join(folder, "*.v"))}
     found, words = {}, set(re.findall(r"\bmlo_\w+|(?<=[\"'])\w+(?=[\"'])", " ".join(texts)))
+    forms = "%s.v", "mlo_%s.v", "%s_tb.v"
     while words:
-        names = {f % w for w in words for f in ("%s.v", "mlo_%s.v", "%s_tb.v")} & set(there) - set(found)
+        names = {f % w for w in words for f in forms} & set(there) - set(found)
+        forms = forms[:1]                                   # Verilog names modules in full; `first` is a wire there
         found.update((n, proved.File(n, read(there[n]), formal=None)) for n in names)
         words = {w for n in names for w in re.findall(r"\w+", " ".join(proved.tokens(found[n])))}
     return [found[n] for n in sorted(found)]
