@@ -240,7 +240,7 @@ def left_of(text, at, own):
             if not control: continue
             i = closing(text, i)
             break
-        word = re.search(r"(?<!\w)(?:return|else|do|case)$", text[max(0, i - 7):i])
+        word = not re.match(r"\w", text[i:i + 1]) and re.search(r"(?<!\w)(?:return|else|do|case)$", text[max(0, i - 7):i])
         if c in "([{};," or word: break
         if c.isspace():
             op = re.search(r"(?<=\s)(\S+)$", text[max(0, i - 5):i - 1])
