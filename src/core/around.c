@@ -192,10 +192,10 @@ static int mlo_core_around(mlo *m, mlo_core *c) {
     c->in_front = !said;
     if (!said) said = mlo_value_of(c->scan.outer, c->scan.node->input[0]);
     mlo_core *h = mlo_around_new(m, c, !c->in_front, said, c->in_front ? c->bits : 32);
-    if (h && c->in_front && made
-        && !(c->tail = mlo_around_new(m, c, 1, made, mlo_value_bits(c->scan.outer, made->name))))
-        return mlo_failed(m);
     if (!h) return mlo_failed(m);
+    if (c->in_front && made)
+        c->tail = mlo_around_new(m, c, 1, made, mlo_value_bits(c->scan.outer, made->name));
+    if (m->error.code) return mlo_failed(m);
     c->around = h;
     c->ids = rows->dims[0];
     h->places = c->places = !places ? 0 : c->in_front ? mlo_tensor_rows(places) : c->chunk;

@@ -212,7 +212,7 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
         { "HEAD", mlo_emit_says(e) ? "" : NULL, NULL },
         { "OUT_BEATS",
             mlo_emit_says(e) ? mlo_format(m, "jobs * %d", mlo_emit_best(e))
-                : mlo_emit_pools(e)
+                : e->tail
                 ? mlo_format(m, "beats / %lld * %lld", (long long)c->chunk, (long long)made)
                 : made > token ? mlo_format(m, "beats * %lld", (long long)made)
                                : "beats",

@@ -55,12 +55,7 @@ static int mlo_border_find(
 
 static int mlo_borders(mlo_emitter *e, mlo_border border[MLO_BORDERS]) {
     const mlo_core *c = e->c;
-    const mlo_node *loop = c->scan.node;
-    const char *const edge[] = { e->h ? mlo_intern(e->m, mlo_head_ids) : loop->input[0],
-        mlo_emit_says(e) ? mlo_intern(e->m, mlo_head_next)
-            : e->tail    ? e->tail->scan.body->output[0]->name
-                         : loop->output[0],
-        mlo_replay_name(c) };
+    const char *const edge[] = { mlo_in_name(e), mlo_out_name(e), mlo_replay_name(c) };
     const int bits[] = { e->h ? 32 : c->bits, mlo_emit_says(e) ? 32 : mlo_emit_made(e)->bits,
         mlo_replay_port(c).bits };
     for (int k = 0; k < MLO_BORDERS; k++)

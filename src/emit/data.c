@@ -255,7 +255,7 @@ static int mlo_bench_see(
             mlo_hex_beats(&w->in, a, from * c->channels, to * c->channels, c->lanes, c->bits);
         if (name == w->names[1]) mlo_hex_mask(&w->mask, a, from, to);
         const mlo_core *made = mlo_emit_made(w->e);
-        const int64_t first = mlo_emit_pools(w->e) ? 0 : from, end = mlo_emit_pools(w->e) ? 1 : to;
+        const int64_t first = w->e->tail ? 0 : from, end = w->e->tail ? 1 : to;
         if (name == w->names[2] && !says)
             mlo_hex_beats(
                 &w->out, a, first * made->channels, end * made->channels, made->lanes, made->bits);
@@ -269,16 +269,6 @@ static int mlo_emit_jobs(mlo_emitter *e, const mlo_bench_words *w) {
         mlo_line(e, "%02llx%06llx%04llx", (unsigned long long)w->order[i].slot,
             (unsigned long long)w->order[i].start, (unsigned long long)w->order[i].tokens);
     return mlo_file_text(e, "tb/jobs.hex");
-}
-
-/* The values on the top's streams. */
-static const char *mlo_in_name(const mlo_emitter *e) {
-    return e->h ? mlo_intern(e->m, mlo_head_ids) : e->c->scan.node->input[0];
-}
-static const char *mlo_out_name(const mlo_emitter *e) {
-    return mlo_emit_says(e) ? mlo_intern(e->m, mlo_head_next)
-        : e->tail           ? e->tail->scan.body->output[0]->name
-                            : e->c->scan.node->output[0];
 }
 
 static mlo_bench_words mlo_bench_words_new(

@@ -27,7 +27,7 @@ typedef struct {
     void *user;
     mlo_core *c;
     mlo_core *h; /* what is around the loop (core/around.c); NULL: nothing */
-    mlo_core *tail; /* and what is behind it, of an encoder; NULL: nothing */
+    mlo_core *tail; /* and what is behind it, of an encoder: one vector of a frame; NULL: nothing */
     mlo_sha sha;
     const char *file;
     uint64_t size; /* bytes of it so far */
@@ -45,11 +45,18 @@ typedef struct {
 
 /* Does it say ids? (An encoder of ids makes what its loop makes.) */
 static int mlo_emit_says(const mlo_emitter *e) { return e->h && !e->c->in_front; }
-/* Does it make one vector of a frame? */
-static int mlo_emit_pools(const mlo_emitter *e) { return e->tail != NULL; }
 /* What leaves the core: the loop's stream, or the tail's. */
 static const mlo_core *mlo_emit_made(const mlo_emitter *e) { return e->tail ? e->tail : e->c; }
-/* How many behind each frame. */
+/* The values on the top's streams. */
+static const char *mlo_in_name(const mlo_emitter *e) {
+    return e->h ? mlo_intern(e->m, mlo_head_ids) : e->c->scan.node->input[0];
+}
+static const char *mlo_out_name(const mlo_emitter *e) {
+    return mlo_emit_says(e) ? mlo_intern(e->m, mlo_head_next)
+        : e->tail           ? e->tail->scan.body->output[0]->name
+                            : e->c->scan.node->output[0];
+}
+/* How many ids behind each frame. */
 static int mlo_emit_best(const mlo_emitter *e) {
     return mlo_emit_says(e) ? (int)e->h->channels / 2 : 0;
 }
@@ -146,6 +153,19 @@ static int mlo_emit_modules(mlo_emitter *e, const unsigned char *need, const cha
     return mlo_failed(e->m);
 }
 
+/* Those of a core's kernels, and of the readers of their row blocks. */
+static void mlo_modules_of(const mlo_core *c, unsigned char *need) {
+    for (int i = 0; i < c->n_element; i++) {
+        const mlo_element *el = &c->element[i];
+        const char *name = el->kernel ? el->unit.module : "mlo_split";
+        mlo_module_need(mlo_module_at(name, strlen(name)), need);
+        if (!mlo_is_block(el)) continue;
+        mlo_module_need(mlo_module_at("mlo_ahead", 9), need);
+        mlo_module_need(mlo_module_at("mlo_refill", 10), need);
+        mlo_module_need(mlo_module_at("mlo_axi_share", 13), need);
+    }
+}
+
 static int mlo_emit_library(mlo_emitter *e) {
     static const char *const always[] = { "mlo_entry", "mlo_exit", "mlo_loop", "mlo_loader",
         "mlo_regs", "mlo_fifo" };
@@ -155,38 +175,18 @@ static int mlo_emit_library(mlo_emitter *e) {
     unsigned char need[MLO_N_VERILOG] = { 0 }, sim[MLO_N_VERILOG] = { 0 };
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         mlo_module_need(mlo_module_at(always[i], strlen(always[i])), need);
-    for (int i = 0; i < e->c->n_element; i++) {
-        const char *name = e->c->element[i].kernel ? e->c->element[i].unit.module : "mlo_split";
-        mlo_module_need(mlo_module_at(name, strlen(name)), need);
-        if (mlo_is_block(&e->c->element[i])) {
-            mlo_module_need(mlo_module_at("mlo_ahead", 9), need);
-            mlo_module_need(mlo_module_at("mlo_refill", 10), need);
-            mlo_module_need(mlo_module_at("mlo_axi_share", 13), need);
-        }
-    }
+    mlo_modules_of(e->c, need);
+    if (e->h) mlo_modules_of(e->h, need);
+    if (e->tail) mlo_modules_of(e->tail, need);
+    if (e->tail) mlo_module_need(mlo_module_at("mlo_first", 9), need);
     if (e->c->slots) mlo_module_need(mlo_module_at("mlo_job", 7), need);
     if (e->c->slots) mlo_module_need(mlo_module_at("mlo_orders", 10), need);
-    for (int i = 0; e->h && i < e->h->n_element; i++) {
-        const char *name = e->h->element[i].unit.module;
-        mlo_module_need(mlo_module_at(name, strlen(name)), need);
-    }
-    for (int i = 0; e->tail && i < e->tail->n_element; i++) {
-        const char *name = e->tail->element[i].unit.module;
-        mlo_module_need(mlo_module_at(name, strlen(name)), need);
-    }
-    if (e->tail) {
-        mlo_module_need(mlo_module_at("mlo_first", 9), need);
-        mlo_module_need(mlo_module_at("mlo_ahead", 9), need);
-        mlo_module_need(mlo_module_at("mlo_refill", 10), need);
-    }
     if (e->h) {
         mlo_module_need(mlo_module_at("mlo_rows", 8), need);
         if (e->c->places) mlo_module_need(mlo_module_at("mlo_places", 10), need);
         if (mlo_emit_says(e)) {
             mlo_module_need(mlo_module_at("mlo_newest", 10), need);
             mlo_module_need(mlo_module_at("mlo_tokens", 10), need);
-            mlo_module_need(mlo_module_at("mlo_ahead", 9), need);
-            mlo_module_need(mlo_module_at("mlo_refill", 10), need);
         }
         mlo_module_need(mlo_module_at("mlo_axi_share", 13), need);
     }

@@ -250,6 +250,8 @@ static int mlo_pieces(const mlo *m, int64_t parts, double work) {
     return m->desc.crew && work >= MLO_PIECES_WORK ? (int)mlo_max(1, mlo_min(parts, MLO_PIECES))
                                                    : 1;
 }
+/* The first of n parts that belongs to a piece. */
+static int64_t mlo_piece_begins(int64_t n, int piece, int pieces) { return n * piece / pieces; }
 /* Does them all: at the same time, if the caller has somebody for it. */
 static void mlo_pieces_do(const mlo *m, mlo_piece piece, void *of, int n) {
     if (n > 1)

@@ -13,10 +13,7 @@ static const char *mlo_digits(double x, char text[40]) {
     return mlo_pointed(text);
 }
 
-static const char *mlo_number_text(mlo *m, double x) {
-    char text[40];
-    return mlo_intern(m, mlo_digits(x, text));
-}
+static const char *mlo_number_text(mlo *m, double x) { return mlo_decimal(m, "%.9g", x); }
 
 /* A per-iteration parameter of the new loop: an initializer [L, dims] outside, a scan input
  * inside. Returns its data to be filled. */

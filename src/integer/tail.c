@@ -124,11 +124,10 @@ static const char *mlo_tail_of_one(const mlo_tail *p, const mlo_node *n) {
     return of;
 }
 
-/* A node behind the loop. 1: it makes a value of one token, or of each. */
-static int mlo_tail_takes(mlo_tail *p, mlo_node *n) {
-    int both = 0;
+/* A node that reads what the loop makes: `kind`, or `both` kinds of it. 1: it makes a value of one token, or of
+ * each. */
+static int mlo_tail_takes(mlo_tail *p, mlo_node *n, const char *kind, int both) {
     const char *of = mlo_tail_of_one(p, n);
-    const char *kind = mlo_tail_reads(p, n, &both);
     const int chooses = kind == mlo_tail_whole && mlo_tail_chooses(p, n);
     if (both) return mlo_tail_no(p, n, "all tokens and the first one meet");
     if (!of) return mlo_tail_no(p, n, "two values of a token meet");
@@ -165,8 +164,9 @@ static int mlo_tail_follow(mlo_tail *p) {
     for (size_t i = 0; i < g->n_node; i++) {
         int both = 0;
         mlo_node *n = g->node[i];
-        if (!mlo_tail_reads(p, n, &both)) continue;
-        if (!mlo_tail_takes(p, n)) break;
+        const char *kind = mlo_tail_reads(p, n, &both);
+        if (!kind) continue;
+        if (!mlo_tail_takes(p, n, kind, both)) break;
         p->h.logits = n->output[0];
     }
     if (!p->choice || !p->matrices)

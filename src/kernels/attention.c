@@ -639,7 +639,8 @@ static void mlo_attention_query(
 static void mlo_attention_piece(void *of, int piece) {
     const mlo_attention_queries *w = (const mlo_attention_queries *)of;
     const int64_t n = w->frames * w->queries;
-    for (int64_t i = n * piece / w->pieces; i < n * (piece + 1) / w->pieces; i++)
+    const int64_t end = mlo_piece_begins(n, piece + 1, w->pieces);
+    for (int64_t i = mlo_piece_begins(n, piece, w->pieces); i < end; i++)
         mlo_attention_query(w, i / w->queries, i % w->queries, w->e + piece * w->row.tk);
 }
 

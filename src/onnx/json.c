@@ -33,15 +33,7 @@ static void mlo_print_number(char *to, double v, int single) {
                        : !(back < v || back > v)))
             break;
     }
-    char *out = to;
-    /* a locale's decimal point, which may be several bytes, becomes one '.' */
-    for (const char *p = to; *p; p++) {
-        if ((*p >= '0' && *p <= '9') || *p == '-' || *p == '+' || *p == 'e')
-            *out++ = *p;
-        else if (out == to || out[-1] != '.')
-            *out++ = '.';
-    }
-    *out = 0;
+    mlo_pointed(to);
     if (mlo_eq(to, "-0")) strcpy(to, "-0.0");
 }
 

@@ -208,9 +208,9 @@ typedef struct {
 static void mlo_converted_piece(void *of, int piece) {
     const mlo_converted *w = (const mlo_converted *)of;
     const mlo_array *a = w->from, *b = w->to;
-    const size_t part = (size_t)mlo_array_count(a) / (size_t)w->pieces;
-    const size_t i = part * (size_t)piece;
-    const size_t end = piece + 1 < w->pieces ? i + part : (size_t)mlo_array_count(a);
+    const int64_t n = mlo_array_count(a);
+    const size_t i = (size_t)mlo_piece_begins(n, piece, w->pieces);
+    const size_t end = (size_t)mlo_piece_begins(n, piece + 1, w->pieces);
     mlo_convert(b->dtype, (char *)b->data + i * mlo_dtype_size(b->dtype), a->dtype,
         (const char *)a->data + i * mlo_dtype_size(a->dtype), end - i);
 }

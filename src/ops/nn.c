@@ -41,7 +41,7 @@ static int64_t mlo_bands(int64_t n) { return (n + MLO_TILE_PACKED - 1) / MLO_TIL
 
 /* The first column of a piece. */
 static int64_t mlo_piece_from(const mlo_product *p, int piece) {
-    return mlo_min(p->n, mlo_bands(p->n) * piece / p->pieces * MLO_TILE_PACKED);
+    return mlo_min(p->n, mlo_piece_begins(mlo_bands(p->n), piece, p->pieces) * MLO_TILE_PACKED);
 }
 
 /* acc += four rows of a (their pointers; elements `step` apart) times the packed panel b of k x

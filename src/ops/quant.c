@@ -121,8 +121,10 @@ typedef struct {
 static void mlo_quantized_piece(void *of, int piece) {
     const mlo_quantized *w = (const mlo_quantized *)of;
     const int64_t parts = (w->n + MLO_QUANT_PIECE - 1) / MLO_QUANT_PIECE;
-    const int64_t end = mlo_min(w->n, parts * (piece + 1) / w->pieces * MLO_QUANT_PIECE);
-    for (int64_t i = parts * piece / w->pieces * MLO_QUANT_PIECE; i < end; i += MLO_QUANT_PIECE) {
+    const int64_t first = mlo_piece_begins(parts, piece, w->pieces) * MLO_QUANT_PIECE;
+    const int64_t last = mlo_piece_begins(parts, piece + 1, w->pieces) * MLO_QUANT_PIECE;
+    const int64_t end = mlo_min(w->n, last);
+    for (int64_t i = first; i < end; i += MLO_QUANT_PIECE) {
         const int64_t n = mlo_min(end - i, MLO_QUANT_PIECE);
         double r[MLO_QUANT_PIECE];
         mlo_quantize_piece(w->x + i, w->scale, w->zero, &w->q, i, n, !mlo_dtype_is_float(w->to), r);
