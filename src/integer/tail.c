@@ -184,7 +184,8 @@ static int mlo_tail_is(mlo_tail *p) {
         if (g->output[i]->name == p->h.hidden)
             return g->n_output > 1
                 && mlo_tail_no(p, mlo_value_of(g, g->output[i == 0]->name)->producer,
-                    "an output beside the last hidden states");
+                    "an output beside the last hidden states (exported alone it would be the "
+                    "core's)");
     if (g->n_output != 1)
         return mlo_tail_no(p, mlo_value_of(g, g->output[1]->name)->producer, "several outputs");
     return !mlo_tail_says(p, &p->is, p->h.hidden, mlo_tail_whole)
