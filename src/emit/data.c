@@ -27,48 +27,96 @@ static int mlo_element_numbers(mlo *m, const mlo_element *el, const mlo_array *c
     return el->kernel->promises ? el->kernel->promises(&el->site, in) : 0;
 }
 
+/* The words of one memory on their way into the image. */
+typedef struct {
+    const mlo_element *el;
+    const mlo_array *const *in;
+    int memory;
+    int64_t first; /* word */
+    int64_t words;
+    int64_t word; /* bytes */
+    unsigned char *to; /* zeros */
+    int pieces;
+} mlo_packing;
+
+static void mlo_packing_piece(void *of, int piece) {
+    const mlo_packing *p = (const mlo_packing *)of;
+    const int64_t end = mlo_piece_begins(p->words, piece + 1, p->pieces);
+    for (int64_t w = mlo_piece_begins(p->words, piece, p->pieces); w < end; w++)
+        p->el->kernel->pack(
+            &p->el->site, &p->el->unit, p->memory, p->first + w, p->in, p->to + w * p->word);
+}
+
 /* Appends one memory, in whole beats. */
 static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, int64_t block,
     mlo_array *const *in, mlo_text *image) {
     const mlo_memory *mem = &el->unit.memory[k];
-    int axi = e->c->axi_bits / 8;
-    int64_t word = mlo_word_bits(mem, e->c->axi_bits) / 8, room = word > axi ? word : axi;
-    unsigned char *bits = (unsigned char *)mlo_scratch(e->m, (size_t)room, 1);
-    unsigned char *beat = (unsigned char *)mlo_scratch(e->m, (size_t)room, 1);
-    int64_t fill = 0;
-    for (int64_t w = 0; bits && beat && w < mem->depth && !e->m->error.code; w++) {
-        memset(bits, 0, (size_t)room);
-        el->kernel->pack(
-            &el->site, &el->unit, k, block * mem->depth + w, (const mlo_array *const *)in, bits);
-        memcpy(beat + fill, bits, (size_t)word);
-        fill += word;
-        if (w == mem->depth - 1 && fill < axi) {
-            memset(beat + fill, 0, (size_t)(axi - fill));
-            fill = axi;
-        }
-        if (fill < axi) continue;
-        mlo_put(image, beat, (size_t)fill);
-        fill = 0;
-    }
-    mlo_scratch_free(e->m, bits);
-    mlo_scratch_free(e->m, beat);
+    const int axi = e->c->axi_bits;
+    const size_t bytes = (size_t)(mlo_memory_beats(mem, axi) * axi / 8);
+    mlo_packing p = { el, (const mlo_array *const *)in, k, block * mem->depth, mem->depth,
+        mlo_word_bits(mem, axi) / 8, (unsigned char *)mlo_put_room(image, bytes),
+        mlo_pieces(e->m, mem->depth, 2.0 * (double)bytes) };
+    if (!p.to) return mlo_failed(e->m);
+    memset(p.to, 0, bytes);
+    mlo_pieces_do(e->m, mlo_packing_piece, &p, p.pieces);
     return mlo_failed(e->m);
 }
 
+/* A part of the image becomes lines, and the lines of the part before it are added to the digest meanwhile. */
+enum { MLO_HEX_PART = 1 << 19 }; /* bytes, in whole beats */
+typedef struct {
+    const unsigned char *image;
+    int64_t beats;
+    int beat; /* bytes */
+    char *lines;
+    const char *before; /* lines */
+    size_t n_before;
+    mlo_sha *sha;
+    int pieces;
+} mlo_hexing;
+
 /* A beat a line, its last byte first: what $readmemh takes. */
-static int mlo_emit_hex(mlo_emitter *e, const unsigned char *image, int64_t n) {
-    const int beat = e->c->axi_bits / 8;
-    char lines[64 * (2 * 128 + 1)], *to = lines;
-    for (int64_t at = 0; at < n && !e->m->error.code; at += beat) {
-        for (int i = beat; i--;) {
-            *to++ = "0123456789abcdef"[image[at + i] >> 4];
-            *to++ = "0123456789abcdef"[image[at + i] & 15];
+static void mlo_hex_lines(const mlo_hexing *x, int64_t from, int64_t until) {
+    char *to = x->lines + from * (2 * x->beat + 1);
+    for (const unsigned char *at = x->image + from * x->beat; from < until; from++, at += x->beat) {
+        for (int i = x->beat; i--;) {
+            *to++ = "0123456789abcdef"[at[i] >> 4];
+            *to++ = "0123456789abcdef"[at[i] & 15];
         }
         *to++ = '\n';
-        if (at + beat < n && to - lines + 2 * beat + 1 <= (ptrdiff_t)sizeof lines) continue;
-        mlo_file_write(e, lines, (size_t)(to - lines));
-        to = lines;
     }
+}
+
+static void mlo_hexing_piece(void *of, int piece) {
+    const mlo_hexing *x = (const mlo_hexing *)of;
+    const int parts = x->pieces - 1;
+    if (piece == 0) mlo_sha_add(x->sha, x->before, x->n_before);
+    if (x->pieces == 1) mlo_hex_lines(x, 0, x->beats);
+    if (piece > 0)
+        mlo_hex_lines(x, mlo_piece_begins(x->beats, piece - 1, parts),
+            mlo_piece_begins(x->beats, piece, parts));
+}
+
+static int mlo_emit_hex(mlo_emitter *e, const unsigned char *image, int64_t n) {
+    const int beat = e->c->axi_bits / 8;
+    const int64_t part = mlo_min(n, MLO_HEX_PART), room = part / beat * (2 * beat + 1);
+    char *lines[2];
+    mlo_hexing x = { image, 0, beat, NULL, NULL, 0, &e->sha, 1 };
+    lines[0] = (char *)mlo_scratch(e->m, 2 * (size_t)room, 1);
+    lines[1] = lines[0] + room;
+    /* the last time around, the last part's lines are added */
+    for (int64_t at = 0, turn = 0; at < n + part && lines[0] && !e->m->error.code;
+        at += part, turn++) {
+        x.image = image + mlo_min(at, n);
+        x.beats = mlo_max(0, mlo_min(part, n - at)) / beat;
+        x.lines = lines[turn % 2];
+        x.pieces = mlo_pieces(e->m, MLO_PIECES, 4.0 * (double)part);
+        mlo_pieces_do(e->m, mlo_hexing_piece, &x, x.pieces);
+        mlo_file_put(e, x.before, x.n_before);
+        x.before = x.lines;
+        x.n_before = (size_t)x.beats * (size_t)(2 * beat + 1);
+    }
+    mlo_scratch_free(e->m, lines[0]);
     return mlo_failed(e->m);
 }
 

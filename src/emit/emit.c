@@ -67,14 +67,18 @@ static int mlo_file_begin(mlo_emitter *e, const char *name) {
     e->size = 0;
     return mlo_failed(e->m);
 }
-static int mlo_file_write(mlo_emitter *e, const void *bytes, size_t n) {
+/* Bytes that are in the digest already. */
+static int mlo_file_put(mlo_emitter *e, const void *bytes, size_t n) {
     if (e->m->error.code) return mlo_failed(e->m);
-    mlo_sha_add(&e->sha, bytes, n);
     e->size += n;
     return e->sink(e->user, e->file, bytes, n)
         ? mlo_fail_at(e->m, MLO_E_IO, e->file,
               "could not be written; is the disk full or the directory read-only?")
         : 0;
+}
+static int mlo_file_write(mlo_emitter *e, const void *bytes, size_t n) {
+    if (!e->m->error.code) mlo_sha_add(&e->sha, bytes, n);
+    return mlo_file_put(e, bytes, n);
 }
 static int mlo_file_end(mlo_emitter *e) {
     char hex[65];

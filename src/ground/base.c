@@ -573,14 +573,19 @@ static int mlo_text_room(mlo_text *t, size_t room) {
     t->room = room;
     return 0;
 }
-static void mlo_put(mlo_text *t, const void *bytes, size_t n) {
-    if (t->m->error.code) return;
+/* Appends n bytes, and says where they are to be written; NULL without memory. */
+static char *mlo_put_room(mlo_text *t, size_t n) {
+    if (t->m->error.code) return NULL;
     if (t->room - t->n < n + 1
         && mlo_text_room(t, (t->n + n + 1) * 2 > 4096 ? (t->n + n + 1) * 2 : 4096))
-        return;
-    if (n) memcpy(t->text + t->n, bytes, n);
+        return NULL;
     t->n += n;
     t->text[t->n] = 0;
+    return t->text + t->n - n;
+}
+static void mlo_put(mlo_text *t, const void *bytes, size_t n) {
+    char *to = mlo_put_room(t, n);
+    if (to && n) memcpy(to, bytes, n);
 }
 static void mlo_puts(mlo_text *t, const char *s) { mlo_put(t, s, strlen(s)); }
 static void mlo_printf(mlo_text *t, const char *format, ...) {

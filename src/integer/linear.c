@@ -152,7 +152,7 @@ static int mlo_weight_scales(mlo_quantizer *q, const mlo_sublayer *b, int64_t i,
         scale[n] = (float)b->weight_given->scale[i * columns + n];
     if (mlo_given_scaled(b->weight_given)) return 0;
     memset(most, 0, (size_t)columns * sizeof *most);
-    mlo_column_most(w, x->shape ? x->shape + i * w->dims[0] : NULL, most);
+    mlo_column_most(q->m, w, x->shape ? x->shape + i * w->dims[0] : NULL, most);
     for (int64_t n = 0; n < columns; n++)
         scale[n] = (float)mlo_step(q, most[n] > 1e-30f ? (double)most[n] / (double)r.hi : 1);
     if (r.clipped && mlo_weight_clipping(q, w, x, i, &r, mlo_is_searched(q, b), scale))

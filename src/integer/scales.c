@@ -337,16 +337,33 @@ static void mlo_most_of(const float *MLO_RESTRICT x, float f, float *MLO_RESTRIC
     }
 }
 
-/* most[n] := max(most[n], |w[k][n]| t[k]). */
-static void mlo_column_most(const mlo_array *w, const float *t, float *most) {
-    const float *x = (const float *)w->data;
-    for (int64_t k = 0; k < w->dims[0]; k++, x += w->dims[1]) {
-        float f = t ? t[k] : 1;
-        int64_t n = 0;
-        for (; n + MLO_LANES <= w->dims[1]; n += MLO_LANES)
-            mlo_most_of(x + n, f, most + n, MLO_LANES);
-        mlo_most_of(x + n, f, most + n, w->dims[1] - n);
+/* The largest of each column of a weight, times the factors of its rows. */
+typedef struct {
+    const mlo_array *w;
+    const float *t; /* per row; NULL: 1 */
+    float *most; /* per column */
+    int pieces;
+} mlo_column_maxima;
+
+static void mlo_column_piece(void *of, int piece) {
+    const mlo_column_maxima *c = (const mlo_column_maxima *)of;
+    const int64_t columns = c->w->dims[1], lanes = (columns + MLO_LANES - 1) / MLO_LANES;
+    const int64_t from = mlo_piece_begins(lanes, piece, c->pieces) * MLO_LANES;
+    const int64_t to = mlo_min(columns, mlo_piece_begins(lanes, piece + 1, c->pieces) * MLO_LANES);
+    const float *x = (const float *)c->w->data;
+    for (int64_t k = 0; k < c->w->dims[0]; k++, x += columns) {
+        const float f = c->t ? c->t[k] : 1;
+        int64_t n = from;
+        for (; n + MLO_LANES <= to; n += MLO_LANES) mlo_most_of(x + n, f, c->most + n, MLO_LANES);
+        mlo_most_of(x + n, f, c->most + n, to - n);
     }
+}
+
+/* most[n] := max(most[n], |w[k][n]| t[k]). */
+static void mlo_column_most(const mlo *m, const mlo_array *w, const float *t, float *most) {
+    mlo_column_maxima c = { w, t, most,
+        mlo_pieces(m, w->dims[1] / 64, 2.0 * (double)mlo_array_count(w)) };
+    mlo_pieces_do(m, mlo_column_piece, &c, c.pieces);
 }
 
 /* Returns the sum of squares of n numbers, and raises *most to their largest magnitude. Four
@@ -387,6 +404,8 @@ enum { MLO_READERS = 8 };
 typedef struct {
     mlo_array *w[MLO_READERS]; /* the weights of the layers that read the signal */
     int n; /* layers */
+    int64_t channels;
+    int pieces; /* of the channels */
 
     double *range; /* per channel: half of it */
     double *square; /* per channel: mean square about zero */
@@ -406,6 +425,18 @@ static void mlo_shaper_free(mlo *m, mlo_shaper *h) {
     mlo_scratch_free(m, h->most);
 }
 
+/* How large the weights of a channel are, of a piece of the channels. */
+static void mlo_shaper_piece(void *of, int piece) {
+    mlo_shaper *h = (mlo_shaper *)of;
+    const int64_t end = mlo_piece_begins(h->channels, piece + 1, h->pieces);
+    for (int64_t c = mlo_piece_begins(h->channels, piece, h->pieces); c < end; c++) {
+        h->weight[c] = h->norm[c] = 0;
+        for (int k = 0; k < h->n; k++)
+            h->norm[c] += mlo_row_norm((const float *)h->w[k]->data + c * h->w[k]->dims[1],
+                h->w[k]->dims[1], &h->weight[c]);
+    }
+}
+
 static int mlo_shaper_open(
     mlo_quantizer *q, const char *reads, int64_t channels, int64_t i, mlo_shaper *h) {
     mlo *m = q->m;
@@ -413,6 +444,7 @@ static int mlo_shaper_open(
     h->weight_top = ldexp(1, q->weights - 1) - 1;
     h->pow2 = q->pow2;
     int64_t widest = 1;
+    double numbers = 0;
     h->range = (double *)mlo_scratch(m, 4 * (size_t)channels, sizeof *h->range);
     h->t = (float *)mlo_scratch(m, (size_t)channels, sizeof *h->t);
     for (size_t k = 0; k < q->r.n_block && !m->error.code; k++) {
@@ -422,7 +454,8 @@ static int mlo_shaper_open(
         if (h->w[h->n++]->dims[0] != channels)
             mlo_fail(m, MLO_E_SHAPE, b->node,
                 "a weight whose rows are not the %lld channels it reads", (long long)channels);
-        if (h->w[h->n - 1]->dims[1] > widest) widest = h->w[h->n - 1]->dims[1];
+        widest = mlo_max(widest, h->w[h->n - 1]->dims[1]);
+        numbers += (double)mlo_array_count(h->w[h->n - 1]);
     }
     h->most = (float *)mlo_scratch(m, (size_t)widest, sizeof *h->most);
     if (m->error.code) {
@@ -432,12 +465,9 @@ static int mlo_shaper_open(
     h->square = h->range + channels;
     h->weight = h->square + channels;
     h->norm = h->weight + channels;
-    for (int64_t c = 0; c < channels; c++) {
-        h->weight[c] = h->norm[c] = 0;
-        for (int k = 0; k < h->n; k++)
-            h->norm[c] += mlo_row_norm((const float *)h->w[k]->data + c * h->w[k]->dims[1],
-                h->w[k]->dims[1], &h->weight[c]);
-    }
+    h->channels = channels;
+    h->pieces = mlo_pieces(m, channels, 2.0 * numbers);
+    mlo_pieces_do(m, mlo_shaper_piece, h, h->pieces);
     return 0;
 }
 
@@ -480,7 +510,7 @@ static int mlo_expected_noise(mlo_quantizer *q, mlo_signal *s) {
 
 /* The expected square error, times 12, of what the readers compute: from rounding the signal, and
  * from rounding the weights. */
-static double mlo_shape_error(mlo_shaper *h, int64_t channels, double top) {
+static double mlo_shape_error(const mlo *m, mlo_shaper *h, int64_t channels, double top) {
     double step = 0, signal = 0, energy = 0, weights = 0;
     for (int64_t c = 0; c < channels; c++)
         if (h->range[c] / (double)h->t[c] > step) step = h->range[c] / (double)h->t[c];
@@ -493,7 +523,7 @@ static double mlo_shape_error(mlo_shaper *h, int64_t channels, double top) {
     for (int k = 0; k < h->n; k++) {
         int64_t n = h->w[k]->dims[1];
         memset(h->most, 0, (size_t)n * sizeof *h->most);
-        mlo_column_most(h->w[k], h->t, h->most);
+        mlo_column_most(m, h->w[k], h->t, h->most);
         for (int64_t c = 0; c < n; c++)
             weights += (double)h->most[c] * (double)h->most[c] / (h->weight_top * h->weight_top);
     }
@@ -502,7 +532,8 @@ static double mlo_shape_error(mlo_shaper *h, int64_t channels, double top) {
 
 /* shape[c] = range^a / weight^(1-a) for the best a of 0 (no shape), 4/8, 5/8, .. 1. A channel that
  * hardly moves or counts is taken as 1/256 of the largest. */
-static void mlo_shape_choose(mlo_shaper *h, int64_t channels, double top, float *shape) {
+static void mlo_shape_choose(
+    const mlo *m, mlo_shaper *h, int64_t channels, double top, float *shape) {
     static const int eighths[] = { 0, 4, 5, 6, 7, 8 };
     double least = -1, most = 0, heaviest = 0;
     for (int64_t c = 0; c < channels; c++) {
@@ -519,7 +550,7 @@ static void mlo_shape_choose(mlo_shaper *h, int64_t channels, double top, float 
                       / mlo_eighths(w / heaviest, 8 - eighths[a]));
             if (h->pow2) h->t[c] = (float)mlo_pow2_near((double)h->t[c]);
         }
-        double e = mlo_shape_error(h, channels, top);
+        double e = mlo_shape_error(m, h, channels, top);
         if (least >= 0 && !(e < least)) continue;
         least = e;
         memcpy(shape, h->t, (size_t)channels * sizeof *shape);
@@ -605,7 +636,7 @@ static int mlo_shape_about(mlo_quantizer *q, mlo_signal *s, const char *reads, i
             h.range[c] = centred ? (s->high[at] - s->low[at]) / 2 : mlo_reach(s, at);
             h.square[c] = s->square[at] - 2 * s->zero[at] * s->mean[at] + s->zero[at] * s->zero[at];
         }
-        mlo_shape_choose(&h, s->channels, mlo_top(s), s->shape + i * s->channels);
+        mlo_shape_choose(m, &h, s->channels, mlo_top(s), s->shape + i * s->channels);
         mlo_shaper_free(m, &h);
         mlo_fit(q, s, i);
     }
