@@ -71,6 +71,7 @@
 #include "read/expand.c"            /* fused operators to the standard ones they stand for */
 #include "read/bind.c"              /* sizes for dimensions left open */
 #include "read/held.c"              /* inputs that are constants */
+#include "read/branch.c"            /* an If whose condition is known becomes a branch */
 #include "read/context.c"           /* a decoder with a cache becomes the prompt that fills it */
 #include "read/unturned.c"          /* layers without rotary embedding among those that have it */
 #include "read/read.c"              /* from bytes to a model to work on */

@@ -59,6 +59,7 @@ QUICK = {
     "test_cli": "help flags config input output pipe npz run compile",
     "test_context": "steps near options generate prefill",
     "test_conv": "words floats refusals foldings",
+    "test_defaults": "",
     "test_device": "parts brute_force refusals",
     "test_errors": "",
     "test_extract": "",
@@ -94,7 +95,7 @@ QUICK = {
 }
 
 # scripts that calibrate, evaluate whole models, wait for simulators or start mlo hundreds of times: the sanitizers' turn at each comes every TURN days
-PLAIN = """test_alike test_attention test_bias test_bits test_c test_causal test_cli test_context test_conv test_cross test_driver test_exponentials test_families
+PLAIN = """test_alike test_attention test_bias test_bits test_c test_causal test_cli test_context test_conv test_cross test_defaults test_driver test_exponentials test_families
     test_faults test_fixed test_flat test_gate test_given test_hardware test_heads test_integers test_interval test_jobs test_memory test_moved
     test_numerics test_odd test_ops test_perturb test_positions test_predict test_report test_rotary test_share test_show test_spellings test_stalls test_step test_survival
     test_trace

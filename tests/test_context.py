@@ -6,6 +6,7 @@
 
     steps      every export in models/context/, the trained one, and operators with a cache of their own (caches.py): ONNX Runtime steps through the *original*, at once, token by token and in chunks,
                and hands present back as past: these are the rows of `mlo run` on what `mlo read --context` makes, and after roll, where all layers are one loop
+    merged     the same exports as Optimum merges decoders, one If whose branches have a past and none: with --context what the step is, without it a prompt, whichever branch is held
     stages     mlo.context is in the metadata of every stage, in JSON and ONNX, and in the core; quantize, lower and fold take the model
     buffers    buffers of fixed length that are written otherwise than from their beginning on, or are of another length, are refused
     near       what is nearly a cache, or none at all, is refused, by node or input and with a remedy
@@ -100,6 +101,53 @@ def check_steps():
             t.case("%s, %s: the rows that its steps give, in any chunks" % (name, what), "" if worst < 1e-5 else "%.3g" % worst)
         p = t.call("check", rolled, "--against", path, "--context", str(N))
         t.case("%s: check proves the loop" % name, "" if p.returncode == 0 and json.loads(p.stdout)["equal"] else p.stderr.decode() or "it says nothing")
+
+
+# ---- decoders that are merged --------------------------------------------------------------------------------------------------------------
+
+def merged(path, also=()):
+    """A step as Optimum merges it: an If on use_cache_branch, of the step and of a decoder whose past is empty; names as in the step, in both. also: nodes beside it."""
+    m = onnx.load(path)
+    g = m.graph
+    past = [i for i in g.input if "past" in i.name]
+    empty = [helper.make_tensor(i.name + "_none", i.type.tensor_type.elem_type, [0 if d.dim_param else d.dim_value for d in i.type.tensor_type.shape.dim], []) for i in past]
+    def branch(name, rename, init=()):
+        b = helper.make_graph(list(g.node), name, [], list(g.output), list(init))
+        for n in b.node: n.input[:] = [rename.get(k, k) for k in n.input]
+        return b
+    branches = branch("with_past", {}), branch("no_past", {i.name: i.name + "_none" for i in past}, empty)
+    node = helper.make_node("If", ["use_cache_branch"], [o.name for o in g.output], name="optimum::if", then_branch=branches[0], else_branch=branches[1])
+    choice = helper.make_tensor_value_info("use_cache_branch", onnx.TensorProto.BOOL, [1])
+    outs = list(g.output) + [helper.make_empty_tensor_value_info(o) for n in also for o in n.output]
+    whole = helper.make_graph([node, *also], "merged", [*g.input, choice], outs, list(g.initializer))
+    return helper.make_model(whole, opset_imports=list(m.opset_import), ir_version=m.ir_version, functions=list(m.functions))
+
+
+def check_merged():
+    both, read = t.at("merged.onnx"), t.at("read.onnx")
+    for path in sorted(glob.glob(os.path.join(t.tests, "models", "context", "*.onnx"))) + [t.model(STEP)]:
+        name, steps = os.path.basename(path)[:-5], Steps(path)
+        if not all("." in i.name and any(isinstance(d, str) for d in i.shape) for i in steps.past): continue                               # one input of all pasts, buffers: nothing that Optimum makes
+        t.write("merged.onnx", merged(path).SerializeToString())
+        ids = np.random.default_rng(2).integers(0, steps.words, (1, N))
+        want = steps.rows(ids, (5, 1, N - 6))
+        for what, flags in ("as it is", []), ("with a past", ["--hold", t.at("yes.npz")]), ("without one", ["--hold", t.at("no.npz")]):
+            np.savez(t.at("yes.npz"), use_cache_branch=np.array([True]))
+            np.savez(t.at("no.npz"), use_cache_branch=np.array([False]))
+            p = t.call("read", both, "--context", str(N), *flags, "--onnx", "-o", read)
+            warned = "'use_cache_branch' is held 0" in p.stderr.decode()
+            worst = far(evaluated(read, ids), want) if p.returncode == 0 else None
+            t.case("%s, merged, %s: --context, the rows of its steps" % (name, what), p.stderr.decode()[-300:] if p.returncode else "it %s that it chose" % ("says" if warned else "does not say") if warned != (not flags) else "" if worst < 1e-5 else "%.3g" % worst)
+        t.good("read", both, "--onnx", "-o", read)
+        _, ins = given(read, ids)
+        feed = {n: np.arange(N)[None] if n == "position_ids" else np.ones_like(ids) if n == "attention_mask" else ids for n in ins}
+        session = graphs.session(read)
+        worst = far(session.run(None, feed)[0], want) if not any("past" in n for n in ins) else None
+        t.case("%s, merged: a prompt, without inputs for a past" % name, "" if worst is not None and worst < 1e-5 else "%s, inputs %s" % (worst, ins))
+    t.write("merged.onnx", merged(t.model(STEP), [helper.make_node("Not", ["use_cache_branch"], ["other"])]).SerializeToString())
+    p = t.call("read", both, "--onnx", "-o", read)
+    left = [n.op_type for n in onnx.load(read).graph.node] if p.returncode == 0 else p.stderr.decode()[-300:]
+    t.case("use_cache_branch does more than choose: it stays an input", "" if "If" in left else str(left))
 
 
 # ---- metadata, options -----------------------------------------------------------------------------------------------------------------------
@@ -737,4 +785,4 @@ def check_integers():
 
 
 if __name__ == "__main__":
-    t.main(check_steps, check_stages, check_buffers, check_near, check_caches, check_changed, check_options, check_mixing, check_generate, check_generate_forms, check_prefill, check_integers, floor=330)
+    t.main(check_steps, check_merged, check_stages, check_buffers, check_near, check_caches, check_changed, check_options, check_mixing, check_generate, check_generate_forms, check_prefill, check_integers, floor=345)

@@ -101,7 +101,7 @@ Attention and FFN side by side (PaLM, ViT-22B): beside
 Tutorials (a lecture's GPT, the annotated transformer): lecture annotated
 Attention by hand (Megatron, fairseq, einsum): chunk einsum fairseq index inner megatron series slice"""
 # models of tests/models that roll and do not become hardware: what the table says, and what the refusal does
-OTHERS = {"GPT-2, Llama with a KV cache": ("gpt2-cache llama-states", "caches, outputs of every layer", "leave every layer"),
+OTHERS = {"GPT-2 with a past of fixed length": ("gpt2-cache", "keys of another length than the queries", "3 queries and 8 keys"),
           "DeBERTa": ("deberta-tiny", "disentangled attention", "a softmax over something")}
 BEGIN, END = "<!-- families: tests/test_families.py --table -->\n", "<!-- families end -->\n"
 # a mask [1, 1, 1, keys] at an Attention, which ONNX Runtime 1.31 does not broadcast: onnx's own evaluator judges

@@ -11,6 +11,7 @@
     layers       layers that differ in one thing: one loop, or none
     json         JSON that google.protobuf reads, or refuses
     wire         the same of the binary form
+    branches     Ifs whose condition is a constant become a branch: no If is left, ONNX Runtime's result is the same; and those that are not
     subgraphs    Scan, Loop and If whose parts do not fit: refused by name; or fit though they look odd: ONNX Runtime's result
     operators    one node each, with ranks, types, sizes, attributes that fit badly or not: ONNX Runtime's result, or a refusal that names the node
 
@@ -781,6 +782,57 @@ def scan(nodes, ins, outs, xs=(2,), stack=(3, 2), results=1, name="odd", more=()
     return model([node("Scan", ["x", "stack", *more], made, name=name, **body, **{k: v for k, v in attributes.items() if v is not None})], [value("x", T.FLOAT, xs), value("stack", T.FLOAT, stack)], [value(k) for k in made])
 
 
+def check_branches():
+    """Ifs that a constant chooses: `read` writes a model without them, and ONNX Runtime says the same of both."""
+    two = lambda name: h.make_tensor_value_info(name, T.FLOAT, [2])
+    def deal(tag, nodes, *outs, init=()): return h.make_graph(list(nodes), tag, [], [h.make_empty_tensor_value_info(o) for o in outs], [array(np.asarray(v), k) for k, v in init])
+    def chosen(then, other, outs=("y",), front=(), back=(), init=(), c="c", inputs=("x", "z"), more=()):
+        made = [node("If", [c], list(outs), name="if", then_branch=then, else_branch=other)]
+        return model([*front, *made, *back], [*map(two, inputs), *more], [h.make_tensor_value_info(o, T.FLOAT, None) for o in (back[-1].output if back else outs)], init)
+    def case(name, m, left=0, ins=None, words=(), flags=(), more=None, judged=None):
+        feed = {i.name: np.float32([1.5, -2]) * (k + 1) for k, i in enumerate(m.graph.input) if i.type.tensor_type.elem_type == T.FLOAT}
+        out = t.at("straight.onnx")
+        p = t.call("read", saved("branch.onnx", m), "--onnx", "-o", out, *flags)
+        if p.returncode or words: return t.case("branch: " + name, wrong(p, "GRAPH", words) if words else p.stderr.decode()[-300:])
+        got = onnx.load(out)
+        ifs, names = sum(n.op_type == "If" for n in got.graph.node), [i.name for i in got.graph.input]
+        right = execute(judged or m, {**feed, **(more or {})})
+        far = difference(right, execute(got, {k: v for k, v in {**feed, **(more or {})}.items() if k in names}))
+        t.case("branch: " + name, "%d Ifs, not %d" % (ifs, left) if ifs != left else "inputs %s" % names if ins is not None and names != ins else "differs by %g" % far if far else "")
+    yes, no = ("c", np.array(True)), ("c", np.array([False]))
+    neg, absolute = deal("t", [node("Neg", ["x"], ["a"])], "a"), deal("e", [node("Abs", ["z"], ["b"])], "b")
+    case("the first", chosen(neg, absolute, init=[yes]), ins=["x"])
+    case("the second", chosen(neg, absolute, init=[no]), ins=["z"])
+    case("what the other read is read elsewhere", chosen(neg, absolute, init=[yes], back=[node("Add", ["y", "z"], ["w"])]), ins=["x", "z"])
+    said = h.make_tensor_value_info("c", T.BOOL, [])
+    case("an input chooses: it stays", chosen(neg, absolute, more=[said]), left=1, more={"c": np.array(True)})
+    np.savez(t.at("held.npz"), c=np.array(True))
+    case("an input chooses that is held", chosen(neg, absolute, more=[said]), flags=("--hold", t.at("held.npz")), more={"c": np.array(True)})
+    size = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["n"]), node("Equal", ["n", "twice"], ["c"])]
+    case("a size chooses, as TorchScript's squeeze writes it", chosen(neg, absolute, front=size, init=[("zero", np.int64(0)), ("twice", np.int64(2))]))
+    case("a size chooses the other", chosen(neg, absolute, front=size, init=[("zero", np.int64(0)), ("twice", np.int64(3))]))
+    same = [deal(op, [node(op, ["x"], ["v"]), node("Add", ["v", "k"], ["r"])], "r", init=[("k", np.float32([v, 2]))]) for op, v in (("Neg", 1), ("Abs", 5))]
+    case("branches whose names are alike", chosen(*same, init=[yes]))
+    both = chosen(*same, init=[yes, ("d", np.array(False))], back=[node("If", ["d"], ["u"], name="again", then_branch=same[0], else_branch=same[1]), node("Mul", ["y", "u"], ["w"])])
+    case("two Ifs of the same branches", both)
+    case("names that something outside has, too", chosen(*same, init=[yes], back=[node("Exp", ["y"], ["v"]), node("Add", ["v", "y"], ["w"])]))
+    case("outputs whose names are the If's", chosen(deal("t", [node("Neg", ["x"], ["y"])], "y"), deal("e", [node("Abs", ["x"], ["y"])], "y"), init=[no]))
+    twin = deal("t", [node("Neg", ["x"], ["a"])], "a", "a"), deal("e", [node("Abs", ["x"], ["b"]), node("Exp", ["x"], ["d"])], "b", "d")
+    apart = deal("t", [node("Neg", ["x"], ["a"]), node("Identity", ["a"], ["a2"])], "a", "a2")
+    case("an output twice, of which ONNX Runtime loses one", chosen(*twin, outs=("y", "y2"), init=[yes]), judged=chosen(apart, twin[1], outs=("y", "y2"), init=[yes]))
+    case("two outputs", chosen(*twin, outs=("y", "y2"), init=[no]))
+    case("a branch that hands out a constant", chosen(deal("t", [], "k", init=[("k", np.float32([3, 4]))]), absolute, init=[yes], back=[node("Add", ["y", "x"], ["w"])]))
+    inner = deal("in", [node("If", ["c2"], ["q"], name="inner", then_branch=deal("it", [node("Neg", ["v"], ["g"])], "g"), else_branch=deal("ie", [node("Exp", ["v"], ["g"])], "g")), node("Add", ["q", "x"], ["r"])], "r", init=[("c2", np.array(False))])
+    inner.node.insert(0, node("Abs", ["z"], ["v"]))
+    case("an If in the branch", chosen(inner, absolute, init=[yes]))
+    open_inner = deal("in", [node("If", ["c2"], ["q"], name="inner", then_branch=deal("it", [node("Neg", ["x"], ["g"])], "g"), else_branch=deal("ie", [node("Exp", ["z"], ["g"])], "g")), node("Add", ["q", "v"], ["r"])], "r")
+    open_inner.node.insert(0, node("Abs", ["z"], ["v"]))
+    case("an If in the branch that an input chooses", chosen(open_inner, absolute, init=[yes], more=[h.make_tensor_value_info("c2", T.BOOL, [])], back=[node("Sub", ["y", "x"], ["v"]), node("Mul", ["v", "y"], ["w"])]), left=1, more={"c2": np.array(True)})
+    rows = h.make_graph([node("Add", ["s", "e"], ["v"])], "body", [two("s"), two("e")], [two("v")])
+    case("a Scan in the branch, whose body has a name that is taken", chosen(deal("t", [node("Scan", ["x", "k"], ["b0"], name="scan", body=rows, num_scan_inputs=1)], "b0", init=[("k", np.float32([[1, 2], [3, 4]]))]), absolute, init=[yes], back=[node("Neg", ["y"], ["v"]), node("Mul", ["v", "y"], ["w"])]))
+    case("a branch without the other", model([node("If", ["c"], ["y"], name="if", then_branch=neg)], [two("x")], [two("y")], [yes]), words=["if"])
+
+
 def check_subgraphs():
     ins, add = [value("s"), value("e")], [node("Add", ["s", "e"], ["z"])]
     tapped = [*add, node("Neg", ["e"], ["tap"])]
@@ -885,4 +937,4 @@ def check_subgraphs():
     odd("a dimension beyond all", big, "odd", "2305843009213693952", code="SHAPE", feed=x1)
 
 
-if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_unknown, check_places, check_layers, check_json, check_wire, check_subgraphs, check_operators, floor=471)
+if __name__ == "__main__": t.main(check_pairs, check_unrolled, check_unknown, check_places, check_layers, check_json, check_wire, check_branches, check_subgraphs, check_operators, floor=489)

@@ -620,7 +620,7 @@ static const char *const mlo_option_names[] = { "accuracy", "activations", "aren
     "axi-latency", "axi-width", "bandwidth", "best", "budget-bits", "budget-macs", "built",
     "clock-mhz", "context", "data-file", "data-limit", "device", "dim", "folding-json", "frames",
     "frames-in-flight", "hierarchy", "inline", "jobs", "kv", "loop", "max-cost", "max-error",
-    "memory", "nested", "parameters", "pareto", "pe", "plan", "position", "q-config-json", "report",
+    "memory", "nested", "open", "parameters", "pareto", "pe", "plan", "position", "q-config-json", "report",
     "residual", "scale", "sequences", "shape", "simd", "simulation", "slots", "target",
     "target-cycles", "target-fps", "tile", "title", "tokens", "unrolled", "waves", "weights",
     "whole" };

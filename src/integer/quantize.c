@@ -300,8 +300,11 @@ static const mlo_node *mlo_form_lost(const mlo_graph *g, const char *name) {
 /* A carried value of unknown form: an input's dimension is open, or a node makes what nobody can tell the form of. */
 static int mlo_refuse_form(mlo *m, const mlo_scan *s, const mlo_form *x) {
     const mlo_node *lost = mlo_form_lost(m->model->graph, s->node->input[0]);
+    const char *open = mlo_open_dims(m);
+    const int all = mlo_eq(
+        open, "none"); /* an If may depend on dimensions that are open (read/branch.c) */
     for (size_t i = 0; i < s->body->n_node; i++)
-        if (!mlo_op_of(m, s->body->node[i]))
+        if (!mlo_op_of(m, s->body->node[i]) && (all || !mlo_is(s->body->node[i], "If")))
             return mlo_fail(m, MLO_E_UNSUPPORTED, s->body->node[i],
                 "mlo does not know %s, which is in every layer, so the form of what the layers "
                 "work on is unknown; hardware has linear layers, norms, attention, sums, products "
@@ -313,21 +316,69 @@ static int mlo_refuse_form(mlo *m, const mlo_scan *s, const mlo_form *x) {
             "model without it, or with dynamo=True, which writes forms down",
             lost->op);
     return mlo_fail(m, MLO_E_SHAPE, s->node,
-        "the carried value is %s%s%s: bind the open dimensions (%s) with --dim NAME=N",
+        "the carried value is %s%s%s: bind the open dimensions (%s) with --dim NAME=N%s",
         mlo_dims_text(m, x->rank, x->dims), lost ? ", from node " : "",
-        lost ? mlo_node_name(lost) : "", mlo_open_dims(m));
+        lost ? mlo_node_name(lost) : "", open,
+        strstr(open, "past")
+            ? "; of a decoder with a past, --context N says how many tokens its cache holds"
+            : "");
+}
+
+/* Marks what depends on a value that every layer makes, besides what it hands to the next one. */
+static int mlo_taps_follow(mlo *m, const mlo_scan *s, mlo_map *made) {
+    const mlo_graph *g = m->model->graph;
+    for (size_t i = s->n_state; i < s->node->n_output; i++)
+        MLO_TRY(mlo_map_put(m, made, s->node->output[i], s->node));
+    for (size_t i = 0; i < g->n_node; i++) {
+        int follows = 0;
+        for (size_t k = 0; k < g->node[i]->n_input; k++)
+            follows |= mlo_map_get(made, g->node[i]->input[k]) != NULL;
+        for (size_t k = 0; follows && k < g->node[i]->n_output; k++)
+            MLO_TRY(mlo_map_put(m, made, g->node[i]->output[k], g->node[i]));
+    }
+    return 0;
+}
+
+/* Hardware returns what the last layer makes: outputs of the model that depend on what every layer makes (keys and
+ * values of a prompt, hidden states) are left out. (Of a network of integers, exact_loop.c asks what they are.) */
+static int mlo_taps_left_out(mlo *m, mlo_scan *s) {
+    mlo_graph *g = m->model->graph;
+    mlo_map made = { NULL, 0, 0 };
+    size_t kept = 0;
+    const char *first = NULL;
+    if (!s->n_tap || mlo_has_dialect(s->body)) return 0;
+    MLO_TRY(mlo_taps_follow(m, s, &made));
+    for (size_t i = 0; i < g->n_output; i++)
+        if (!mlo_map_get(&made, g->output[i]->name))
+            kept++;
+        else if (!first)
+            first = g->output[i]->name;
+    if (!kept)
+        return mlo_fail(m, MLO_E_UNSUPPORTED, s->node,
+            "%zu values leave every layer, and all outputs of the model are made of them; hardware "
+            "returns what the last layer makes: make that an output, too",
+            s->n_tap);
+    if (first)
+        mlo_warn(m,
+            "%zu outputs of the model are left out, '%s' the first: every layer makes them (keys "
+            "and "
+            "values, hidden states), and hardware returns what the last layer makes; of a decoder, "
+            "--context N keeps keys and values in the core",
+            g->n_output - kept, first);
+    kept = 0;
+    for (size_t i = 0; i < g->n_output; i++)
+        if (!mlo_map_get(&made, g->output[i]->name)) g->output[kept++] = g->output[i];
+    g->n_output = kept;
+    s->node->n_output = s->body->n_output = s->n_state;
+    s->n_tap = 0;
+    mlo_attr_drop(s->node, "scan_output_axes");
+    mlo_attr_drop(s->node, "scan_output_directions");
+    return mlo_drop_dead(m, s->body) || mlo_drop_dead(m, g) || mlo_index(m, g) || mlo_infer(m);
 }
 
 /* Refuses a loop that has no integer form, whatever is in its body. */
 static int mlo_quantizable(mlo *m, const mlo_scan *s) {
     mlo_form x = mlo_form_of(mlo_value_of(s->body, s->body->input[0]->name));
-    if (s->n_tap && !mlo_has_dialect(s->body)) /* (of integers, exact_loop.c asks what they are) */
-        return mlo_fail(m, MLO_E_UNSUPPORTED, s->node,
-            "%zu values leave every layer (keys and values for a cache: read the model with "
-            "--context "
-            "N, or export with use_cache=False; or hidden states: output_hidden_states=False); "
-            "hardware returns what the last layer makes",
-            s->n_tap);
     if (s->n_state != 1)
         return mlo_fail(m, MLO_E_UNSUPPORTED, s->node,
             "%zu values go from layer to layer; one is supported", s->n_state);
@@ -402,7 +453,7 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     q.cost = m->like ? m->like->cost : made->cost;
     if (mlo_quantize_options(&q) || mlo_given_standard(m) || mlo_scan_choose(m, &q.scan))
         return mlo_failed(m);
-    MLO_TRY(mlo_quantizable(m, &q.scan));
+    MLO_TRY(mlo_quantizable(m, &q.scan) || mlo_taps_left_out(m, &q.scan));
     if (mlo_has_dialect(q.scan.body))
         MLO_TRY(mlo_quantize_exact(&q) || mlo_quantize_shown(&q));
     else if (mlo_quantize_recognise(&q) || mlo_qconfig(&q) || mlo_quantize_integers(&q)

@@ -1,7 +1,8 @@
 /* bind: sizes for dimensions that a model leaves open.
  *
- * in:  a model; the options "dim" (NAME=N) and "shape" (INPUT=1x128), each as often as you like.
- * out: the sizes, in the types of its values.
+ * in:  a model; the options "dim" (NAME=N) and "shape" (INPUT=1x128), each as often as you like; "open" (N).
+ * out: the sizes, in the types of its values. With "open", what nobody bound is one frame of N tokens, where
+ *      it can be told what it is.
  *
  * invariant: a symbol is bound wherever it stands; a size that the model says does not change.
  * example: --dim seq=32: input_ids [1, seq] is [1, 32].
@@ -171,4 +172,45 @@ static int mlo_bind_options(mlo *m) {
             m->options[kept++] = m->options[i];
     m->n_options = kept;
     return 0;
+}
+
+/* ---- what nobody bound -------------------------------------------------------- */
+
+static int mlo_is_ids(const mlo_tensor_type *t) {
+    return t->elem_type == MLO_INT64 || t->elem_type == MLO_INT32;
+}
+/* What dimension d of an input is, where its place or its name tells: of ids and their masks [batch, tokens], of
+ * others the name. 0: nothing does, as of an image's height, or a size that follows from others ("n + 1"). */
+static int64_t mlo_open_size(const mlo_tensor_type *t, size_t d, int64_t tokens) {
+    const char *name = t->shape->dim[d].param;
+    const int ids = mlo_is_ids(t) && t->shape->n_dim == 2;
+    if (strpbrk(name, " +-*/")) return 0;
+    if (ids) return d ? tokens : 1;
+    return strstr(name, "batch") ? 1 : strstr(name, "seq") ? tokens : 0;
+}
+/* The option "open": a frame of so many tokens. A past that is open is no frame: --context says how much it holds. */
+static int mlo_bind_open(mlo *m) {
+    const mlo_graph *g = m->model->graph;
+    const char *said = mlo_opt(m, "open"), *past = mlo_open_dims(m);
+    uint64_t tokens;
+    mlo_text list = { m, NULL, 0, 0 };
+    if (!said || mlo_opt(m, "context") || strstr(past, "past")) return mlo_failed(m);
+    if (!mlo_parse_u64(said, &tokens) || tokens < 1 || tokens > INT32_MAX)
+        return mlo_fail_at(m, MLO_E_USAGE, NULL, "open is '%s'; give a number of tokens", said);
+    for (int pass = 0; pass < 2; pass++) /* ids say what others' names mean */
+        for (size_t i = 0; i < g->n_input; i++) {
+            const mlo_tensor_type *t = g->input[i]->type ? g->input[i]->type->tensor : NULL;
+            for (size_t d = 0; t && t->shape && d < t->shape->n_dim; d++) {
+                const char *name = t->shape->dim[d].param;
+                const int64_t n = name && *name ? mlo_open_size(t, d, (int64_t)tokens) : 0;
+                if (!n || (!pass && !mlo_is_ids(t))) continue;
+                mlo_printf(&list, "%s'%s' is %lld", list.n ? ", " : "", name, (long long)n);
+                mlo_bind(m, name, n);
+            }
+        }
+    if (list.n)
+        mlo_warn(
+            m, "dimensions that the model leaves open: %s; --dim NAME=N says otherwise", list.text);
+    mlo_text_free(&list);
+    return mlo_failed(m);
 }

@@ -17,26 +17,40 @@
 /* ---- order ---------------------------------------------------------------- */
 
 /* Calls `need` with the producer (its index + 1, from the map) of every value of this graph that a
- * node uses, itself or in its subgraphs. */
-typedef struct {
+ * node uses, itself or in its subgraphs: what they define themselves under a name that is made here,
+ * later, is theirs. */
+typedef struct mlo_needs {
     mlo *m;
     const mlo_map *made;
     int (*need)(void *user, size_t producer);
     void *user;
+    const struct mlo_needs *up; /* of a subgraph: what is around it; else NULL */
+    mlo_map own; /* of a subgraph: names that it defines, which are made here, too */
 } mlo_needs;
 
 static int mlo_need(const mlo_needs *n, const char *name) {
     size_t producer = (size_t)(uintptr_t)mlo_map_get(n->made, name);
+    for (const mlo_needs *at = n; producer && at; at = at->up)
+        if (mlo_map_get(&at->own, name)) return 0;
     return producer ? n->need(n->user, producer - 1) : 0;
 }
+static int mlo_needs_own(mlo_needs *n, const char *name) {
+    return mlo_map_get(n->made, name) ? mlo_map_put(n->m, &n->own, name, n) : 0;
+}
 static int mlo_needs_of(const mlo_needs *n, const mlo_node *node, int depth);
-static int mlo_needs_of_graph(const mlo_needs *n, const mlo_graph *g, int depth) {
+static int mlo_needs_of_graph(const mlo_needs *up, const mlo_graph *g, int depth) {
+    mlo_needs n = { up->m, up->made, up->need, up->user, up, { NULL, 0, 0 } };
     if (depth > MLO_MAX_DEPTH)
         return mlo_fail_at(
-            n->m, MLO_E_GRAPH, g->name, "graphs are nested more than %d deep", MLO_MAX_DEPTH);
+            n.m, MLO_E_GRAPH, g->name, "graphs are nested more than %d deep", MLO_MAX_DEPTH);
     int r = 0;
-    for (size_t i = 0; !r && i < g->n_node; i++) r = mlo_needs_of(n, g->node[i], depth);
-    for (size_t i = 0; !r && i < g->n_output; i++) r = mlo_need(n, g->output[i]->name);
+    for (size_t i = 0; !r && i < g->n_input; i++) r = mlo_needs_own(&n, g->input[i]->name);
+    for (size_t i = 0; !r && i < g->n_init; i++) r = mlo_needs_own(&n, g->init[i]->name);
+    for (size_t i = 0; !r && i < g->n_node; i++)
+        for (size_t k = 0; !r && k < g->node[i]->n_output; k++)
+            r = mlo_needs_own(&n, g->node[i]->output[k]);
+    for (size_t i = 0; !r && i < g->n_node; i++) r = mlo_needs_of(&n, g->node[i], depth);
+    for (size_t i = 0; !r && i < g->n_output; i++) r = mlo_need(&n, g->output[i]->name);
     return r;
 }
 static int mlo_needs_of(const mlo_needs *n, const mlo_node *node, int depth) {
@@ -116,7 +130,7 @@ static int mlo_sort_nodes(mlo *m, mlo_graph *g, const mlo_map *made, int depth) 
         MLO_NEW_N(m, size_t, n), 0, MLO_NEW_N(m, size_t, n), 0, MLO_NEW_N(m, char, n) };
     mlo_node **sorted = MLO_NEW_N(m, mlo_node *, mlo_room(n));
     if (m->error.code) return mlo_failed(m);
-    mlo_needs needs = { m, made, mlo_need_noted, &s };
+    mlo_needs needs = { m, made, mlo_need_noted, &s, NULL, { NULL, 0, 0 } };
     for (size_t i = 0; i < n; i++) {
         if (mlo_needs_of(&needs, g->node[i], depth)) return mlo_failed(m);
         s.start[i + 1] = s.n_need;
@@ -148,7 +162,7 @@ static int mlo_sort(mlo *m, mlo_graph *g, int depth) {
                 if (mlo_sort(m, n->attr[a]->graphs[k], depth + 1)) return mlo_failed(m);
         }
     }
-    mlo_needs needs = { m, &made, mlo_need_earlier, &i };
+    mlo_needs needs = { m, &made, mlo_need_earlier, &i, NULL, { NULL, 0, 0 } };
     for (i = 0; i < g->n_node; i++) {
         int r = mlo_needs_of(&needs, g->node[i], depth);
         if (r > 0) return r;
@@ -403,9 +417,16 @@ static int mlo_mend_cast(mlo *m, void *node, void *user) {
     return mlo_failed(m);
 }
 
+/* Standard operators, and what they make of constants. */
+static int mlo_standardise(mlo *m) {
+    return mlo_sort(m, m->model->graph, 0) || mlo_infer(m) || mlo_lift(m) || mlo_expand(m)
+        || mlo_fold_constants(m);
+}
+
 /* The stage. */
 static int mlo_read(mlo *m) {
     mlo_graph *g = m->model->graph;
+    int again = 0;
     if (m->model->n_function && (mlo_inline(m) || mlo_sort(m, g, 0) || mlo_index(m, g)))
         return mlo_failed(m);
     if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_attrs_to_meta, NULL)
@@ -413,9 +434,12 @@ static int mlo_read(mlo *m) {
         || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL))
         return mlo_failed(m);
     mlo_drop_initialized_inputs(m);
-    if (mlo_bind_options(m) || mlo_hold_all(m) || mlo_index(m, g) || mlo_context(m)
-        || mlo_sort(m, g, 0) || mlo_infer(m) || mlo_lift(m) || mlo_expand(m)
-        || mlo_fold_constants(m) || mlo_context_settled(m) || mlo_turn_all(m, g))
+    if (mlo_bind_options(m) || mlo_hold_all(m) || mlo_index(m, g) || mlo_cache_branch_held(m, g)
+        || mlo_branches(m, &again) || mlo_bind_open(m) || mlo_context(m))
         return mlo_failed(m);
+    /* what is computed of constants may choose a branch */
+    for (again = 1; again;)
+        if (mlo_standardise(m) || mlo_branches(m, &again)) return mlo_failed(m);
+    if (mlo_context_settled(m) || mlo_turn_all(m, g)) return mlo_failed(m);
     return m->stale ? mlo_index(m, g) : 0;
 }

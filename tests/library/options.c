@@ -16,7 +16,7 @@ static mlo_code set(const char *key) {
 }
 
 int main(void) {
-    static const char *const others[] = { "folding-json", "q-config-json", "simulation", "waves", "plan", "frames", "jobs", "data-file", "data-limit", "title", "built", "accuracy" };
+    static const char *const others[] = { "folding-json", "q-config-json", "simulation", "waves", "plan", "frames", "jobs", "data-file", "data-limit", "title", "built", "accuracy", "open" };
     static const char *const unknown[] = { "target-cycle", "pee", "PE", "--pe", "pe ", "o", "config", "folding" };
     size_t known = sizeof others / sizeof *others, all = sizeof mlo_option_names / sizeof *mlo_option_names;
     for (size_t i = 0; i < known; i++) if (set(others[i])) printf("%s is not known\n", others[i]);

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What exporters do when nobody says anything becomes hardware without a flag: models/defaults/, which Optimum made.
+
+    python tests/test_defaults.py path/to/mlo [CHECK ...]
+
+    whole      `mlo compile FILE` of every export: dimensions that are open have sizes, with a word; keys and values that every layer hands out are left out, with a word; of a merged decoder
+               one of the two is built. pre, core and post in ONNX Runtime are near the float model there, with inputs that calibration never saw; the words of the core are those of `mlo run`
+    context    decoders that export a past are refused in a line that says --context; with it they are built
+    open       which sizes dimensions get, by the place and the name they have; what nothing tells stays open, and is refused; what --dim, --shape or --hold say is so; stages alone bind nothing
+    left       outputs that depend on what every layer makes are left out, wherever they stand among the outputs; a model of nothing else is refused
+
+The judge is ONNX Runtime on the export. How they were made: models/defaults.py."""
+import glob
+import json
+import os
+import re
+import numpy as np
+import onnx
+from onnx import helper
+import harness as t
+from graphs import session
+
+FOLDER = os.path.join(t.tests, "models", "defaults")
+NEAR = 0.99
+
+
+def compiled(path, *flags, d="core"):
+    """What compile says on stderr; what is wrong with it."""
+    p = t.call("compile", path, *flags, "-o", t.at(d))
+    said = p.stderr.decode()
+    return said, "" if p.returncode == 0 else said[-300:]
+
+
+def manifest(d="core"): return json.loads(t.read(t.at(d + "/manifest.json")))
+
+
+def fed(ins, rng, sizes):
+    """Inputs of a session: ids, masks that hide the last, hidden states."""
+    feed = {}
+    for i in ins:
+        shape = [d if isinstance(d, int) else sizes.get(d, 0) for d in i.shape]               # a past is empty
+        if i.type == "tensor(bool)": feed[i.name] = np.zeros(shape, bool)
+        elif "mask" in i.name: feed[i.name] = np.ones(shape, np.int64)
+        elif "type" in i.name or "position" in i.name: feed[i.name] = np.zeros(shape, np.int64) if "type" in i.name else np.arange(shape[-1])[None]
+        elif i.type == "tensor(int64)": feed[i.name] = rng.integers(2, 60, shape)
+        else: feed[i.name] = rng.standard_normal(shape).astype(np.float32)
+    return feed
+
+
+def through(d, feed):
+    """pre, core and post, one behind the other, in ONNX Runtime; and what goes into the core."""
+    values = dict(feed)
+    for part in "pre", "core", "post":
+        path = t.at("%s/host/%s.onnx" % (d, part))
+        if not os.path.exists(path): continue
+        s = session(onnx.load(path))
+        into = {i.name: values[i.name] for i in s.get_inputs()}
+        if part == "core": words = into
+        values.update(zip([o.name for o in s.get_outputs()], s.run(None, into)))
+        if part == "core": made = {o.name: values[o.name] for o in s.get_outputs()}
+    return values, words, made
+
+
+def cosine(a, b):
+    a, b = (np.asarray(v, np.float64).ravel() for v in (a, b))
+    return float(a @ b / max(np.linalg.norm(a) * np.linalg.norm(b), 1e-30))
+
+
+def judged(path, d, sizes, out):
+    """What is wrong with a core: words that are not those of mlo run, or results far from the floats."""
+    original, rng = session(onnx.load(path)), np.random.default_rng(7)
+    feed = fed(original.get_inputs(), rng, sizes)
+    want = dict(zip([o.name for o in original.get_outputs()], original.run(None, feed)))[out]
+    values, words, made = through(d, {k: v for k, v in feed.items() if not k.startswith("past")})
+    np.savez(t.at("words.npz"), **words)
+    t.good("run", t.at(d + "/host/core.onnx"), "--inputs", t.at("words.npz"), "--outputs", t.at("made.npz"))
+    with np.load(t.at("made.npz")) as z: wrong = [k for k in made if not np.array_equal(z[k], made[k])]
+    near = cosine(values[out], want)
+    return "other words: %s" % wrong if wrong else "" if near >= NEAR else "cosine %.4f" % near
+
+
+# an export: what its dimensions become, what comes out of it, how many outputs are left out
+WHOLE = {"bert-model": ({"batch_size": 1, "sequence_length": 128}, "last_hidden_state", 0), "distilbert-model": ({"batch_size": 1, "sequence_length": 128}, "last_hidden_state", 0),
+         "bart-encoder": ({"batch_size": 1, "encoder_sequence_length": 128}, "last_hidden_state", 0), "t5-encoder": ({"batch_size": 1, "encoder_sequence_length": 128}, "last_hidden_state", 0),
+         "marian-encoder": ({"batch_size": 1, "encoder_sequence_length": 64}, "last_hidden_state", 0),
+         **{n: ({"batch_size": 1, "encoder_sequence_length": 128, "decoder_sequence_length": 128}, "logits", 12) for n in ("bart-decoder", "bart-decoder-merged", "t5-decoder-merged")}}
+STEPS = "gpt2-model", "llama-model"
+
+
+def check_whole():
+    there = sorted(os.path.basename(f)[:-5] for f in glob.glob(os.path.join(FOLDER, "*.onnx")))
+    t.case("every export has a check", "" if there == sorted([*WHOLE, *STEPS]) else str(there))
+    for name, (sizes, out, left) in WHOLE.items():
+        path = os.path.join(FOLDER, name + ".onnx")
+        said, wrong = compiled(path)
+        t.case(name + ": compile, without a flag", wrong)
+        if wrong: continue
+        words = dict(re.findall(r"'(\w+)' is (\d+)", said))
+        t.case(name + ": it says what open dimensions are", "" if words == {k: str(v) for k, v in sizes.items()} else said[:300])
+        t.case(name + ": it says what it leaves out", "" if (re.findall(r"(\d+) outputs of the model are left out, 'present", said) or ["0"])[0] == str(left) else said[:600])
+        t.case(name + ": it says which decoder it builds", "" if ("'use_cache_branch' is held 0" in said) == ("merged" in name) else said[:300])
+        t.case(name + ": its words are those of mlo run, its results near the floats", judged(path, "core", sizes, out))
+
+
+def check_context():
+    for name in STEPS:
+        path = os.path.join(FOLDER, name + ".onnx")
+        said, wrong = compiled(path)
+        t.case(name + ": without --context it is refused, with the remedy", "" if wrong and "--context N" in said.splitlines()[-1] else said[-300:])
+        said, wrong = compiled(path, "--context", "16")
+        t.case(name + ": --context 16", wrong)
+        if not wrong: t.case(name + ": its words are those of mlo run, its results near the floats", judged(path, "core", {"batch_size": 1, "sequence_length": 16, "past_sequence_length + sequence_length": 16}, "logits"))
+
+
+def shaped(**dims):
+    """bert-tiny with an open batch and length, whose dimensions are called so."""
+    m = onnx.load(os.path.join(FOLDER, "bert-model.onnx"))
+    for i in m.graph.input:
+        for d, name in zip(i.type.tensor_type.shape.dim, dims.values()): d.dim_param = name
+    for v in [*m.graph.output, *m.graph.value_info]: v.type.tensor_type.ClearField("shape")
+    return t.write("shaped.onnx", m.SerializeToString())
+
+
+def check_open():
+    path = os.path.join(FOLDER, "bert-model.onnx")
+    for batch, length in ("b", "t"), ("unk__0", "unk__1"), ("batch", "seq"):
+        said, wrong = compiled(shaped(batch=batch, length=length))
+        t.case("ids [%s, %s]" % (batch, length), wrong or ("" if "'%s' is 1, '%s' is 128;" % (batch, length) in said and manifest()["tokens"] == 128 else said[:300]))
+    for what, flags, said_so, tokens in (("--dim of one", ["--dim", "sequence_length=24"], "'batch_size' is 1;", 24), ("--dim of both", ["--dim", "sequence_length=24", "--dim", "batch_size=1"], "", 24),
+                                         ("--shape", ["--shape", "input_ids=1x40"], "", 40)):
+        said, wrong = compiled(path, *flags)
+        t.case(what, wrong or ("" if (said_so in said if said_so else "leaves open" not in said) and manifest()["tokens"] == tokens else said[:300]))
+    np.savez(t.at("held.npz"), attention_mask=np.ones((1, 20), np.int64))
+    said, wrong = compiled(path, "--hold", t.at("held.npz"))
+    t.case("--hold, a mask of 20", wrong or ("" if "leaves open" not in said and manifest()["tokens"] == 20 else said[:300]))
+    for verb in "quantize", "fold":
+        p = t.call(verb, path)
+        t.case("%s binds nothing" % verb, "" if p.returncode == 3 and b"--dim NAME=N" in p.stderr and b"leaves open" not in p.stderr else p.stderr.decode()[-300:])
+    p = t.call("compile", t.model("bert-1"), "-o", t.at("fixed"))
+    t.case("nothing is open: not a word", "" if p.returncode == 0 and b"leaves open" not in p.stderr else p.stderr.decode()[:300])
+    open_image = onnx.load(t.model("vit-tiny"))
+    for d, name in zip(open_image.graph.input[0].type.tensor_type.shape.dim, ("batch_size", "num_channels", "height", "width")): d.dim_param = name
+    p = t.call("compile", t.write("image.onnx", open_image.SerializeToString()), "-o", t.at("image"))
+    t.case("an image of any size is refused, by the dimensions that are left", "" if p.returncode == 3 and b"--dim" in p.stderr and not os.path.exists(t.at("image")) else p.stderr.decode()[-300:])
+
+
+def taps(model, where):
+    """A model with what every layer hands on as outputs, too, in front of the others or behind; or joined, and that alone."""
+    m = onnx.load(model)
+    norms = [n for n in m.graph.node if n.op_type == "LayerNormalization"][:-1]
+    more = [helper.make_empty_tensor_value_info(n.output[0]) for n in norms[2::2]]
+    outs = list(m.graph.output)
+    del m.graph.output[:]
+    m.graph.node.append(helper.make_node("Concat", [n.output[0] for n in norms[2::2]], ["joined"], axis=1))
+    m.graph.output.extend(more + outs if where == "in front" else outs + more if where == "behind" else [helper.make_empty_tensor_value_info("joined")])
+    return t.write("taps.onnx", m.SerializeToString()), len(more)
+
+
+def check_left():
+    model = t.model("bert-12")
+    t.good("compile", model, "-o", t.at("plain"))
+    outs = [o.name for o in onnx.load(model).graph.output]
+    for where in "in front", "behind":
+        path, n = taps(model, where)
+        said, wrong = compiled(path)
+        same = not wrong and all(t.read(t.at("core/" + f)) == t.read(t.at("plain/" + f)) for f in ("params.bin", "rtl/mlo_top.v", "rtl/mlo_core.v"))
+        t.case("%d hidden states %s: the same core" % (n, where), wrong or ("" if same and "%d outputs of the model are left out" % n in said else said[:300]))
+        errors = [e["output"] for e in json.loads(t.read(t.at("core/accuracy.json")))["error"]] if not wrong else []
+        far = [e["cosine"] for e in json.loads(t.read(t.at("core/accuracy.json")))["error"]] if not wrong else []
+        t.case("%d hidden states %s: what is compared with the floats is what is there" % (n, where), "" if errors == outs and min(far) > NEAR else "%s %s" % (errors, far))
+    path, n = taps(model, "alone")
+    p = t.call("compile", path, "-o", t.at("none"))
+    t.case("hidden states alone are refused", "" if p.returncode == 4 and b"all outputs of the model are made of them" in p.stderr and not os.path.exists(t.at("none")) else p.stderr.decode()[-300:])
+
+
+if __name__ == "__main__": t.main(check_whole, check_context, check_open, check_left, floor=56)
