@@ -5,7 +5,7 @@
     python tests/test_stories.py path/to/mlo [CHECK ...]
 
     default   no flags, no calibration file: cross entropy at most 1.01 of float's, at least 61 of 63 greedy tokens
-    four      --weights 4: what is reached (1.050 and 59; 1.042 and 0.047 nats a token on 72 windows)
+    four      --weights 4: what is reached (1.034, 60 and 0.046 nats a token; 1.029 and 0.042 on 72 windows)
     start     --weights 4: these texts begin where the model's own do
     words     what it is calibrated on are texts of its own: each word but the first follows from those before
     core      the core in Verilog on the greedy text: every word is that of mlo and of ONNX Runtime; a token changes no word before it
@@ -109,7 +109,7 @@ def check_start():
     t.case("texts of few bits' models begin with word 300", "some begin otherwise" if is_loud(loud(m, 0, 300), "--weights", "4") else "")
 
 
-def check_four(): judged("four", 1.06, 58, 0.05, "--weights", "4")
+def check_four(): judged("four", 1.045, 58, 0.048, "--weights", "4")
 
 
 def check_core():

@@ -17,7 +17,13 @@
  *     bytes), else in a second evaluation.
  */
 
-enum { MLO_GRAM = 256, MLO_FEW_BITS = 5, MLO_SAMPLES_GRAM = 32, MLO_TAPE = 64 << 20 };
+enum {
+    MLO_GRAM = 256,
+    MLO_FEW_BITS = 5,
+    MLO_SAMPLES_GRAM = 32,
+    MLO_TOKENS_EACH = 32,
+    MLO_TAPE = 64 << 20
+};
 
 /* A signal: a value between sublayers. Arrays have an element per iteration, or per iteration and
  * channel (`per`). An integer y stands for (wide form) wide_scale wide_shape[c] y, or (narrow form)
@@ -191,6 +197,12 @@ static void mlo_mask_see(mlo_keys *k, const mlo_array *a) {
 
 static int64_t mlo_gram_width(const mlo_signal *s) {
     return s->channels < MLO_GRAM ? s->channels : MLO_GRAM;
+}
+
+/* Were tokens seen enough, for each channel so many, that what they say of weights of few bits holds of others, too?
+ * (What follows fewer tokens closely makes other inputs' results worse.) */
+static int mlo_is_well_seen(const mlo_signal *s) {
+    return s->rows[0] >= (double)MLO_TOKENS_EACH * (double)s->channels;
 }
 
 /* A token's products. */

@@ -14,7 +14,9 @@
  *     read by linear layers alone        a scale, and a zero and a factor (shape) per channel. The
  *                                        shape is the best of a few between "ranges become equal"
  *                                        and "weights become equal", by the expected error of the
- *                                        product (Xiao et al., SmoothQuant, search alpha)
+ *                                        product (Xiao et al., SmoothQuant, search alpha); where
+ *                                        weights get few bits (and tokens enough were seen), each
+ *                                        channel's factor then moves to where that error is least
  *     the values of an attention         the same; as the probabilities of a row sum to one, the
  *                                        result has the same zero and shape
  *     the keys of an attention           a zero per channel: a softmax ignores what is added to all
@@ -36,7 +38,7 @@
  *     the stream: row c of their weights is multiplied by shape[c], and zero W goes into the bias.
  * cost: reads the weights once, a layer at a time.
  */
-enum { MLO_INDEX_BITS = 10, MLO_SAMPLES_FEW = 8 };
+enum { MLO_INDEX_BITS = 10, MLO_SAMPLES_FEW = 8, MLO_SHAPE_SWEEPS = 6 };
 
 static const double mlo_headroom = 1.25;
 /* The mean square error of scores, in nats, that is left alone: it changes a probability by a
@@ -557,6 +559,113 @@ static void mlo_shape_choose(
     }
 }
 
+/* ---- a shape for weights of few bits ---------------------------------------- */
+
+/* What the error of a shape is made of, but for the channel whose factor is moved. */
+typedef struct {
+    int64_t columns; /* of all readers */
+    float *behind; /* [channels, columns]: the largest of those behind a channel, times factors */
+    float *front; /* [columns]: likewise of those in front of the channel */
+    float *row; /* [columns]: the channel's own, magnitudes */
+    double step; /* of the signal, as the other channels need it, times its largest integer */
+    double signal; /* sums over the other channels */
+    double energy;
+} mlo_shape_rest;
+
+/* The channel's weights, of all readers. */
+static void mlo_shape_row(const mlo_shaper *h, int64_t c, float *row) {
+    for (int k = 0; k < h->n; k++) {
+        const int64_t n = h->w[k]->dims[1];
+        const float *w = (const float *)h->w[k]->data + c * n;
+        for (int64_t i = 0; i < n; i++) *row++ = fabsf(w[i]);
+    }
+}
+
+/* to[n] := max(a[n], row[n] t). */
+static void mlo_shape_most(const mlo_shape_rest *r, const float *a, float t, float *to) {
+    for (int64_t n = 0; n < r->columns; n++) {
+        const float v = r->row[n] * t;
+        to[n] = v > a[n] ? v : a[n];
+    }
+}
+
+static void mlo_shape_behind(const mlo_shaper *h, int64_t channels, mlo_shape_rest *r) {
+    const size_t bytes = (size_t)r->columns * sizeof(float);
+    memset(r->front, 0, bytes);
+    memset(r->behind + (channels - 1) * r->columns, 0, bytes);
+    for (int64_t c = channels - 1; c > 0; c--) {
+        float *behind = r->behind + c * r->columns;
+        mlo_shape_row(h, c, r->row);
+        mlo_shape_most(r, behind, h->t[c], behind - r->columns);
+    }
+}
+
+static void mlo_shape_others(const mlo_shaper *h, int64_t channels, int64_t c, mlo_shape_rest *r) {
+    r->step = r->signal = r->energy = 0;
+    for (int64_t k = 0; k < channels; k++) {
+        const double t = (double)h->t[k];
+        if (k == c) continue;
+        r->step = fmax(r->step, h->range[k] / t);
+        r->signal += t * t * h->norm[k];
+        r->energy += h->square[k] / (t * t);
+    }
+    mlo_shape_row(h, c, r->row);
+}
+
+/* mlo_shape_error, with factor t for channel c. */
+static double mlo_shape_moved(
+    const mlo_shaper *h, int64_t c, const mlo_shape_rest *r, double top, double t) {
+    const float *behind = r->behind + c * r->columns;
+    const double step = fmax(r->step, h->range[c] / t) / top;
+    double weights = 0;
+    for (int64_t n = 0; n < r->columns; n++) {
+        const float v = r->row[n] * (float)t, other = fmaxf(r->front[n], behind[n]);
+        weights += (double)(v > other ? v * v : other * other);
+    }
+    return step * step * (r->signal + t * t * h->norm[c])
+        + weights / (h->weight_top * h->weight_top) * (r->energy + h->square[c] / (t * t));
+}
+
+/* Each channel's factor in turn moves by `by`, up or down, where that makes the error less. */
+static void mlo_shape_sweep(
+    mlo_shaper *h, int64_t channels, double top, double by, mlo_shape_rest *r) {
+    mlo_shape_behind(h, channels, r);
+    for (int64_t c = 0; c < channels; c++) {
+        const double t = (double)h->t[c];
+        mlo_shape_others(h, channels, c, r);
+        double least = mlo_shape_moved(h, c, r, top, t);
+        for (int up = 0; up < 2; up++) {
+            const float moved = (float)(up ? t * by : t / by);
+            const double e = mlo_shape_moved(h, c, r, top, (double)moved);
+            if (!(e < least)) continue;
+            least = e;
+            h->t[c] = moved;
+        }
+        mlo_shape_most(r, r->front, h->t[c], r->front);
+    }
+}
+
+/* Makes the best shape of a few better, from channel to channel: by half octaves, quarters, eighths. */
+static int mlo_shape_refine(mlo *m, mlo_shaper *h, int64_t channels, double top, float *shape) {
+    mlo_shape_rest r = { 0 };
+    double by = h->pow2 ? 2 : sqrt(2);
+    for (int k = 0; k < h->n; k++) r.columns += h->w[k]->dims[1];
+    const size_t all = (size_t)((channels + 2) * r.columns);
+    if (!all || !(r.behind = (float *)mlo_scratch(m, all, sizeof *r.behind))) return mlo_failed(m);
+    r.front = r.behind + channels * r.columns;
+    r.row = r.front + r.columns;
+    memcpy(h->t, shape, (size_t)channels * sizeof *shape);
+    for (int sweep = 0; sweep < MLO_SHAPE_SWEEPS; sweep++) {
+        mlo_shape_sweep(h, channels, top, by, &r);
+        if (sweep % 2 && !h->pow2) by = sqrt(by);
+    }
+    memcpy(shape, h->t, (size_t)channels * sizeof *shape);
+    mlo_scratch_free(m, r.behind);
+    return mlo_failed(m);
+}
+
+/* ---- ranges ----------------------------------------------------------------- */
+
 /* Widens the ranges of channels to what other samples, also text of another kind, may contain: to
  * so many standard deviations about the mean, and to a quarter more at each end than was seen. This
  * makes rounding a little coarser, but saturation costs far more. Where samples are few, or drawn,
@@ -626,6 +735,7 @@ static int mlo_shape_about(mlo_quantizer *q, mlo_signal *s, const char *reads, i
     mlo *m = q->m;
     if (!s->shape && !(s->shape = MLO_NEW_N(m, float, (size_t)(q->scan.iterations * s->channels))))
         return mlo_failed(m);
+    const int few = q->weights <= MLO_FEW_BITS && mlo_is_well_seen(s);
     mlo_widen(q, s);
     for (int64_t i = 0; i < q->scan.iterations; i++) {
         mlo_shaper h;
@@ -634,13 +744,16 @@ static int mlo_shape_about(mlo_quantizer *q, mlo_signal *s, const char *reads, i
         for (int64_t c = 0; c < s->channels; c++) {
             int64_t at = i * s->channels + c;
             h.range[c] = centred ? (s->high[at] - s->low[at]) / 2 : mlo_reach(s, at);
-            h.square[c] = s->square[at] - 2 * s->zero[at] * s->mean[at] + s->zero[at] * s->zero[at];
+            /* (a bias makes up for what few bits' weights make of the mean) */
+            const double off = few ? s->mean[at] : s->zero[at];
+            h.square[c] = s->square[at] - 2 * off * s->mean[at] + off * off;
         }
         mlo_shape_choose(m, &h, s->channels, mlo_top(s), s->shape + i * s->channels);
+        if (few) mlo_shape_refine(m, &h, s->channels, mlo_top(s), s->shape + i * s->channels);
         mlo_shaper_free(m, &h);
         mlo_fit(q, s, i);
     }
-    return 0;
+    return mlo_failed(m);
 }
 
 static int mlo_shape_signal(mlo_quantizer *q, mlo_signal *s, const char *reads) {
