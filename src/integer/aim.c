@@ -262,7 +262,7 @@ static void mlo_aim_covariances(const mlo_aimer *a) {
 static void mlo_aim_lost_covariances(const mlo_aimer *a, mlo_aimed_layer *l) {
     const mlo_signal *s = l->in->s;
     const double rows = s->rows[a->iteration];
-    const double blocks = ceil((double)s->channels / MLO_GRAM);
+    const double blocks = ceil((double)s->channels / (double)MLO_GRAM);
     for (int64_t k = 0; k < s->channels; k++) {
         const double step = mlo_shape_at(s, a->iteration * s->channels + k) * blocks;
         double *row = l->lost + (1 + k) * l->n;
