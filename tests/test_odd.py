@@ -820,6 +820,9 @@ def check_branches():
     twin = deal("t", [node("Neg", ["x"], ["a"])], "a", "a"), deal("e", [node("Abs", ["x"], ["b"]), node("Exp", ["x"], ["d"])], "b", "d")
     apart = deal("t", [node("Neg", ["x"], ["a"]), node("Identity", ["a"], ["a2"])], "a", "a2")
     case("an output twice, of which ONNX Runtime loses one", chosen(*twin, outs=("y", "y2"), init=[yes]), judged=chosen(apart, twin[1], outs=("y", "y2"), init=[yes]))
+    used = deal("t", [node("Neg", ["x"], ["a"]), node("Exp", ["a"], ["b"])], "a", "b"), deal("e", [node("Abs", ["x"], ["b"]), node("Exp", ["x"], ["d"])], "b", "d")
+    left_out = [chosen(*used, outs=(o, "y"), init=[yes], back=[node("Neg", ["y"], ["w"])]) for o in ("", "unused")]
+    case("an output that nobody wants, of which another is made", left_out[0], judged=left_out[1])
     case("two outputs", chosen(*twin, outs=("y", "y2"), init=[no]))
     case("a branch that hands out a constant", chosen(deal("t", [], "k", init=[("k", np.float32([3, 4]))]), absolute, init=[yes], back=[node("Add", ["y", "x"], ["w"])]))
     inner = deal("in", [node("If", ["c2"], ["q"], name="inner", then_branch=deal("it", [node("Neg", ["v"], ["g"])], "g"), else_branch=deal("ie", [node("Exp", ["v"], ["g"])], "g")), node("Add", ["q", "x"], ["r"])], "r", init=[("c2", np.array(False))])

@@ -101,7 +101,8 @@ static int mlo_branch_inline(
     /* an output of the branch is the If's; but one that it hands out a second time, or from outside */
     for (size_t i = 0; i < b->node->n_output; i++) {
         const char *name = from->output[i]->name;
-        if (!mlo_map_get(&c.names, name) || mlo_map_get(&given, name)) continue;
+        if (!*b->node->output[i] || !mlo_map_get(&c.names, name) || mlo_map_get(&given, name))
+            continue;
         MLO_TRY(mlo_map_put(m, &c.names, name, (void *)(uintptr_t)b->node->output[i]));
         MLO_TRY(mlo_map_put(m, &given, name, (void *)(uintptr_t)b->node->output[i]));
     }
@@ -110,12 +111,13 @@ static int mlo_branch_inline(
         mlo_tensor *t = MLO_NEW(m, mlo_tensor);
         if (!t) return mlo_failed(m);
         *t = *from->init[i];
-        t->name = mlo_call_name(&c, t->name);
-        MLO_TRY(mlo_graph_init(m, g, t));
+        if (!(t->name = mlo_call_name(&c, t->name)) || mlo_graph_init(m, g, t))
+            return mlo_failed(m);
     }
     for (size_t i = 0; i < from->n_node; i++) {
         mlo_node *n = mlo_copy_node(&c, from->node[i], 0);
         if (!n || !MLO_PUSH(m, to->node, to->n, n)) return mlo_failed(m);
+        if (from->node[i]->name && *from->node[i]->name) n->name = from->node[i]->name;
     }
     for (size_t i = 0; i < b->node->n_output; i++) {
         const char *name = from->output[i]->name, *said = b->node->output[i];
