@@ -320,6 +320,9 @@ def check_unknown():
     loop = lambda: branch(scanned("stack").graph.node, [*raised, joined])
     compared("a Scan in a branch", loop(), branch(sums(ins).graph.node))
     compared("a Scan in a branch, layers exchanged", loop(), branch(sums(ins, (0, 2, 1)).graph.node), "if", "attributes here")
+    picked = lambda **axis: model([node("Gather", ["x", "i"], ["y"], name="only", **axis)], [f32("x", 2, 2)], [f32("y", 2, 2)], [("i", i64(1, 0))])
+    compared("an attribute that says what its operator does without", picked(), picked(axis=0))
+    compared("an attribute that says what another operator does without", picked(), picked(axis=1), "only", "attributes here")
     twice = lambda *operands: model([node("Add", list(operands), ["y"], name="only")], [f32("x", 2)], [f32("y", 2)], [("w", np.float32([1, 2])), ("v", np.float32([3, 4]))])
     compared("a value twice, or once", twice("x", "x"), twice("x", "w"), "only", "input x here, constant w")
     compared("a value once, or twice", twice("v", "x"), twice("x", "x"), "only", "constant v .* here, input x")
@@ -867,6 +870,7 @@ def check_subgraphs():
     odd("taps along an axis that there is not, from behind", scan(tapped, ins, [value("z"), value("tap")], results=2, scan_output_axes=[-3]), "odd", "no axis -3", code="SHAPE")
     odd("a stack that is a number", scan(add, ins, [value("z")], stack=()), "odd", "rank 0 and no axis 0", code="SHAPE")
     odd("a state that grows", scan([node("Concat", ["s", "e"], ["z"], axis=0)], ins, [value("z")]), "odd", "state 'x' comes in as float .2. and leaves as float .4.", code="SHAPE")
+    odd("a state that was empty", scan([node("Concat", ["s", "e"], ["z"], axis=0)], ins, [value("z")], xs=(0,)), "odd", "state 'x' comes in as float .0. and leaves as float .2.", code="SHAPE")
     odd("a state that changes its type", scan([node("Cast", ["s"], ["z"], to=T.DOUBLE)], ins, [value("z", T.DOUBLE)]), "odd", "float .2. and leaves as double .2.", code="SHAPE")
     two = model([node("Scan", ["x", "stack", "other"], ["y"], name="odd", num_scan_inputs=2, body=h.make_graph([node("Sum", ["s", "e", "o"], ["z"])], "body", [*ins, value("o")], [value("z")]))],
                 [value("x", T.FLOAT, [2]), value("stack", T.FLOAT, [3, 2]), value("other", T.FLOAT, [4, 2])], [value("y")])

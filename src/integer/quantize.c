@@ -315,13 +315,12 @@ static int mlo_refuse_form(mlo *m, const mlo_scan *s, const mlo_form *x) {
             "mlo cannot evaluate %s, so the form of what the layers work on is unknown; export the "
             "model without it, or with dynamo=True, which writes forms down",
             lost->op);
-    return mlo_fail(m, MLO_E_SHAPE, s->node,
+    const int past = strstr(open, "past") != NULL;
+    return mlo_fail(m, past ? MLO_E_UNSUPPORTED : MLO_E_SHAPE, s->node,
         "the carried value is %s%s%s: bind the open dimensions (%s) with --dim NAME=N%s",
         mlo_dims_text(m, x->rank, x->dims), lost ? ", from node " : "",
         lost ? mlo_node_name(lost) : "", open,
-        strstr(open, "past")
-            ? "; of a decoder with a past, --context N says how many tokens its cache holds"
-            : "");
+        past ? "; of a decoder with a past, --context N says how many tokens its cache holds" : "");
 }
 
 /* Marks what depends on a value that every layer makes, besides what it hands to the next one. */
