@@ -100,23 +100,21 @@ static void mlo_hexing_piece(void *of, int piece) {
 static int mlo_emit_hex(mlo_emitter *e, const unsigned char *image, int64_t n) {
     const int beat = e->c->axi_bits / 8;
     const int64_t part = mlo_min(n, MLO_HEX_PART), room = part / beat * (2 * beat + 1);
-    char *lines[2];
     mlo_hexing x = { image, 0, beat, NULL, NULL, 0, &e->sha, 1 };
-    lines[0] = (char *)mlo_scratch(e->m, 2 * (size_t)room, 1);
-    lines[1] = lines[0] + room;
+    char *lines = (char *)mlo_scratch(e->m, 2 * (size_t)room, 1); /* of two parts, by turns */
     /* the last time around, the last part's lines are added */
-    for (int64_t at = 0, turn = 0; at < n + part && lines[0] && !e->m->error.code;
+    for (int64_t at = 0, turn = 0; at < n + part && lines && !e->m->error.code;
         at += part, turn++) {
         x.image = image + mlo_min(at, n);
         x.beats = mlo_max(0, mlo_min(part, n - at)) / beat;
-        x.lines = lines[turn % 2];
+        x.lines = lines + turn % 2 * room;
         x.pieces = mlo_pieces(e->m, MLO_PIECES, 4.0 * (double)part);
         mlo_pieces_do(e->m, mlo_hexing_piece, &x, x.pieces);
         mlo_file_put(e, x.before, x.n_before);
         x.before = x.lines;
         x.n_before = (size_t)x.beats * (size_t)(2 * beat + 1);
     }
-    mlo_scratch_free(e->m, lines[0]);
+    mlo_scratch_free(e->m, lines);
     return mlo_failed(e->m);
 }
 

@@ -349,7 +349,7 @@ static int mlo_taps_left_out(mlo *m, mlo_scan *s) {
     MLO_TRY(mlo_taps_follow(m, s, &made));
     for (size_t i = 0; i < g->n_output; i++)
         if (!mlo_map_get(&made, g->output[i]->name))
-            kept++;
+            g->output[kept++] = g->output[i];
         else if (!first)
             first = g->output[i]->name;
     if (!kept)
@@ -364,9 +364,6 @@ static int mlo_taps_left_out(mlo *m, mlo_scan *s) {
             "values, hidden states), and hardware returns what the last layer makes; of a decoder, "
             "--context N keeps keys and values in the core",
             g->n_output - kept, first);
-    kept = 0;
-    for (size_t i = 0; i < g->n_output; i++)
-        if (!mlo_map_get(&made, g->output[i]->name)) g->output[kept++] = g->output[i];
     g->n_output = kept;
     s->node->n_output = s->body->n_output = s->n_state;
     s->n_tap = 0;

@@ -1,15 +1,15 @@
 /* branch: an If whose condition is known becomes the nodes of the branch that it takes.
  *
  * in:  an indexed model.
- * out: the model without such Ifs in its graph. Inputs that only branches read which are not taken are
- *      dropped. The index is stale.
+ * out: the model without such Ifs in its graph, indexed. Inputs that only branches read which are not taken
+ *      are dropped.
  *
  * Optimum merges a decoder without and with a past into one If on an input, use_cache_branch. Both compute
  * the same, and a cache is made of either (context.c): where nobody holds that input, it is 0.
  *
  * invariant: a value keeps its name where nothing else has it; a node keeps its name, which tells its scope.
  * example: y = If(c) { then: a = Neg(x); else: b = Abs(x) }, c held 1: y = Neg(x).
- * cost: O(nodes), once for each Ifs are nested.
+ * cost: O(nodes), once for each level that Ifs are nested.
  */
 static const char mlo_cache_branch[] = "use_cache_branch";
 
@@ -21,10 +21,9 @@ typedef struct {
 
 /* ---- which are known -------------------------------------------------------- */
 
-/* Is the node an If with a constant for a condition? Then *k says what it takes. */
+/* Is an If's condition a constant? Then *k says what it takes. */
 static int mlo_if_known(mlo *m, const mlo_graph *g, const mlo_node *n, mlo_known_if *k) {
-    const mlo_value *c = mlo_is(n, "If") && mlo_has_input(n, 0) ? mlo_value_of(g, n->input[0])
-                                                                : NULL;
+    const mlo_value *c = mlo_has_input(n, 0) ? mlo_value_of(g, n->input[0]) : NULL;
     mlo_array *a = c && c->tensor ? mlo_tensor_load(m, c->tensor) : NULL;
     if (!a) return 0;
     const int one = a->dtype == MLO_BOOL && mlo_array_count(a) == 1;
@@ -61,7 +60,8 @@ static int mlo_cache_branch_held(mlo *m, const mlo_graph *g) {
 
 /* ---- what their values are called ------------------------------------------- */
 
-static int mlo_branch_name(mlo_call_site *c, const char *name) {
+static int mlo_branch_name(void *user, const char *name) {
+    mlo_call_site *c = (mlo_call_site *)user;
     if (!*name || mlo_map_get(&c->names, name)) return 0;
     if (mlo_map_get(&c->k->taken, name)) return mlo_call_name(c, name) ? 0 : mlo_failed(c->k->m);
     return mlo_map_put(c->k->m, &c->k->taken, name, c)
@@ -69,15 +69,8 @@ static int mlo_branch_name(mlo_call_site *c, const char *name) {
 }
 /* What a graph defines. */
 static int mlo_branch_defines(mlo *m, void *graph, void *user) {
-    const mlo_graph *g = (const mlo_graph *)graph;
-    mlo_call_site *c = (mlo_call_site *)user;
     (void)m;
-    for (size_t i = 0; i < g->n_input; i++) MLO_TRY(mlo_branch_name(c, g->input[i]->name));
-    for (size_t i = 0; i < g->n_init; i++) MLO_TRY(mlo_branch_name(c, g->init[i]->name));
-    for (size_t i = 0; i < g->n_node; i++)
-        for (size_t k = 0; k < g->node[i]->n_output; k++)
-            MLO_TRY(mlo_branch_name(c, g->node[i]->output[k]));
-    return 0;
+    return mlo_each_definition((const mlo_graph *)graph, mlo_branch_name, user);
 }
 /* What a node reads that no graph in the branch defines is outside. */
 static int mlo_branch_reads(mlo *m, void *node, void *user) {
@@ -95,16 +88,13 @@ static int mlo_branch_inline(
     mlo_inliner *k, mlo_graph *g, const mlo_known_if *b, mlo_node_list *to) {
     mlo *m = k->m;
     mlo_graph *from = (mlo_graph *)(uintptr_t)b->taken;
-    mlo_map given = { NULL, 0, 0 };
     mlo_call_site c = { k, NULL, b->node, { NULL, 0, 0 }, mlo_node_name(b->node) };
     MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, from, MLO_M_GRAPH, mlo_branch_defines, &c));
     /* an output of the branch is the If's; but one that it hands out a second time, or from outside */
     for (size_t i = 0; i < b->node->n_output; i++) {
-        const char *name = from->output[i]->name;
-        if (!*b->node->output[i] || !mlo_map_get(&c.names, name) || mlo_map_get(&given, name))
-            continue;
-        MLO_TRY(mlo_map_put(m, &c.names, name, (void *)(uintptr_t)b->node->output[i]));
-        MLO_TRY(mlo_map_put(m, &given, name, (void *)(uintptr_t)b->node->output[i]));
+        const char *name = from->output[i]->name, *said = b->node->output[i];
+        if (*said && mlo_map_get(&c.names, name))
+            MLO_TRY(mlo_map_put(m, &c.names, name, (void *)(uintptr_t)said));
     }
     MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, from, MLO_M_NODE, mlo_branch_reads, &c));
     for (size_t i = 0; i < from->n_init; i++) {
@@ -162,7 +152,7 @@ static int mlo_branch_round(mlo *m, mlo_graph *g, int *more) {
         *more = 1;
     }
     if (m->error.code || !*more) return mlo_failed(m);
-    MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_inline_taken, &k.taken));
+    MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_inline_taken, &k));
     for (size_t i = 0; i < g->n_node; i++) {
         const mlo_known_if *b = (const mlo_known_if *)mlo_map_get(&known, g->node[i]);
         if (b)

@@ -280,16 +280,25 @@ static int mlo_inline_graph(mlo *m, void *graph, void *user) {
 
 /* ---- the walk ------------------------------------------------------------- */
 
+/* Calls `see` with each name that a graph defines, not those inside it, until that is not 0. */
+static int mlo_each_definition(
+    const mlo_graph *g, int (*see)(void *user, const char *name), void *user) {
+    int r = 0;
+    for (size_t i = 0; !r && i < g->n_input; i++) r = see(user, g->input[i]->name);
+    for (size_t i = 0; !r && i < g->n_init; i++) r = see(user, g->init[i]->name);
+    for (size_t i = 0; !r && i < g->n_node; i++)
+        for (size_t k = 0; !r && k < g->node[i]->n_output; k++)
+            r = see(user, g->node[i]->output[k]);
+    return r;
+}
+
+static int mlo_inline_take(void *user, const char *name) {
+    mlo_inliner *k = (mlo_inliner *)user;
+    return mlo_map_put(k->m, &k->taken, name, k);
+}
 static int mlo_inline_taken(mlo *m, void *graph, void *user) {
-    const mlo_graph *g = (const mlo_graph *)graph;
-    mlo_map *taken = (mlo_map *)user;
-    for (size_t i = 0; i < g->n_input; i++)
-        MLO_TRY(mlo_map_put(m, taken, g->input[i]->name, graph));
-    for (size_t i = 0; i < g->n_init; i++) MLO_TRY(mlo_map_put(m, taken, g->init[i]->name, graph));
-    for (size_t i = 0; i < g->n_node; i++)
-        for (size_t k = 0; k < g->node[i]->n_output; k++)
-            MLO_TRY(mlo_map_put(m, taken, g->node[i]->output[k], graph));
-    return 0;
+    (void)m;
+    return mlo_each_definition((const mlo_graph *)graph, mlo_inline_take, user);
 }
 /* Names that the schema leaves optional. */
 static int mlo_function_check(mlo *m, const mlo_function *f) {
@@ -376,8 +385,7 @@ static int mlo_inline(mlo *m) {
     mlo_call_walk calls = { &k, { NULL, 0, 0 }, { NULL, 0, 0 }, 0 };
     for (size_t i = 0; i < model->n_function; i++)
         MLO_TRY(mlo_call_open(&calls, model->function[i], NULL));
-    MLO_TRY(
-        mlo_each_message(m, MLO_M_GRAPH, model->graph, MLO_M_GRAPH, mlo_inline_taken, &k.taken));
+    MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, model->graph, MLO_M_GRAPH, mlo_inline_taken, &k));
     MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, model->graph, MLO_M_GRAPH, mlo_inline_graph, &k));
     return mlo_inline_drop(&k);
 }

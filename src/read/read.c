@@ -34,7 +34,8 @@ static int mlo_need(const mlo_needs *n, const char *name) {
         if (mlo_map_get(&at->own, name)) return 0;
     return producer ? n->need(n->user, producer - 1) : 0;
 }
-static int mlo_needs_own(mlo_needs *n, const char *name) {
+static int mlo_needs_own(void *user, const char *name) {
+    mlo_needs *n = (mlo_needs *)user;
     return mlo_map_get(n->made, name) ? mlo_map_put(n->m, &n->own, name, n) : 0;
 }
 static int mlo_needs_of(const mlo_needs *n, const mlo_node *node, int depth);
@@ -43,12 +44,7 @@ static int mlo_needs_of_graph(const mlo_needs *up, const mlo_graph *g, int depth
     if (depth > MLO_MAX_DEPTH)
         return mlo_fail_at(
             n.m, MLO_E_GRAPH, g->name, "graphs are nested more than %d deep", MLO_MAX_DEPTH);
-    int r = 0;
-    for (size_t i = 0; !r && i < g->n_input; i++) r = mlo_needs_own(&n, g->input[i]->name);
-    for (size_t i = 0; !r && i < g->n_init; i++) r = mlo_needs_own(&n, g->init[i]->name);
-    for (size_t i = 0; !r && i < g->n_node; i++)
-        for (size_t k = 0; !r && k < g->node[i]->n_output; k++)
-            r = mlo_needs_own(&n, g->node[i]->output[k]);
+    int r = mlo_each_definition(g, mlo_needs_own, &n);
     for (size_t i = 0; !r && i < g->n_node; i++) r = mlo_needs_of(&n, g->node[i], depth);
     for (size_t i = 0; !r && i < g->n_output; i++) r = mlo_need(&n, g->output[i]->name);
     return r;
