@@ -56,7 +56,7 @@ def check_not_a_model():
     whole = bert()
     files = {"truncated in the middle": whole[:len(whole) // 2], "a byte short": whole[:-1], "cut after 100 bytes": whole[:100], "a text file": b"This is a text file.\nNot a model.\n",
              "a PNG": b"\x89PNG\r\n\x1a\n" + bytes(range(200)), "noise": np.random.default_rng(1).bytes(5000), "truncated JSON": b'{"irVersion": "8", "graph": {"node": [',
-             "JSON of something else": b'[1, 2, 3]\n', "JSON with an unknown field": b'{"irVersion": "8", "grape": {}}', "a zip": zipped({"x.txt": b"hello"})}
+             "blanks": b" " * 64, "JSON of something else": b'[1, 2, 3]\n', "JSON with an unknown field": b'{"irVersion": "8", "grape": {}}', "a zip": zipped({"x.txt": b"hello"})}
     for what, data in files.items():
         path = t.write("bad.onnx", data)
         fails(f"{what}, read", "FORMAT", "read", path, stage="read")
@@ -95,6 +95,7 @@ def check_graphs():
     single = t.write("single.onnx", graph([node("MatMul", ["x", "w"], ["h"], name="only"), node("Relu", ["h"], ["y"])], [x], [y], [("w", np.eye(4, dtype=np.float32))]))
     for verb, more in (("roll", []), ("quantize", []), ("compile", ["-o", "out"])): fails(f"a model without a repeated layer, {verb}", "LOOP", verb, single, *more, mentions=["repeat"])
     bad = {"a cycle": ("GRAPH", [node("Relu", ["b"], ["a"], name="n1"), node("Relu", ["a"], ["b"], name="n2"), node("Relu", ["x"], ["y"])], []),
+           "a cycle that another node leads to": ("GRAPH", [node("Relu", ["b"], ["y"], name="n0"), node("Relu", ["c"], ["b"], name="n1"), node("Relu", ["b"], ["c"], name="n2")], ["'n1' -> 'n2' -> 'n1'|'n2' -> 'n1' -> 'n2'"]),
            "a value nobody makes": ("GRAPH", [node("Add", ["x", "ghost"], ["y"], name="n1")], ["ghost"]),
            "a value made twice": ("GRAPH", [node("Relu", ["x"], ["y"], name="n1"), node("Tanh", ["x"], ["y"], name="n2")], ["y"]),
            "shapes that do not fit": ("SHAPE", [node("MatMul", ["x", "w3"], ["y"], name="n1")], ["n1"]),
@@ -123,6 +124,8 @@ def check_shapes():
     for what, (inputs, op, c, attributes, words) in bad.items():
         path = t.write("bad.onnx", graph([node(op, inputs, ["y"], name="n1", **attributes)], [x], [y], [("c", c)]))
         fails(what, "SHAPE", "read", path, mentions=["n1", words], stage="read")
+    path = t.write("bad.onnx", graph([node("Tile", ["s", "c"], ["y"], name="n1")], [tensor("s")], [y], [("c", i64(2))]))
+    fails("Tile of a number, by an axis it has not", "SHAPE", "read", path, mentions=["n1", "1 repeats for rank 0"], stage="read")
 
 
 def sine_layers():
@@ -187,6 +190,9 @@ def check_declared():
         fails(f"an output declared {dims}", "SHAPE", "read", path, mentions=said, stage="read")
     path = declared(chain(), x, y, [typed("a", T.INT32, 2, 4)])
     fails("a value declared int32", "TYPE", "read", path, mentions=["first", "'a'", "int32", "float"], stage="read")
+    for made, dims in ((2, 0), (0, 2)):
+        path = declared(chain(), tensor("x", made, 4), tensor("y", made, 4), [tensor("a", dims, 4)])
+        fails(f"{made} rows declared to be {dims}", "SHAPE", "read", path, mentions=["first", "'a'", rf"\[{made},4\]", rf"\[{dims},4\]"], stage="read")
     path, both = declared(chain(), tensor("x", "n", 4), tensor("y", 3, 4)), ["last", r"\[3,4\]", r"\[2,4\]"]
     fails("an output declared otherwise than --dim", "SHAPE", "read", path, "--dim", "n=2", mentions=both)
 
@@ -337,7 +343,8 @@ def check_calibration():
     quantize("npz of text files", "FORMAT", t.write("t.npz", zipped({"input_ids.npy": b"hello"})))
     quantize("npz without arrays", "FORMAT", t.write("e.npz", zipped({})))
     two = npz("two", wrong=ids, names=ids)
-    quantize("calibration with wrong names", "FORMAT", two, mentions=["input_ids", "wrong"])
+    quantize("calibration with wrong names", "FORMAT", two, mentions=["it has 'input_ids' \\[", "wrong"])
+    fails("calibration with wrong names, of two inputs", "FORMAT", "quantize", t.model("bert-tiny-mask"), "--calib", two, mentions=["it has 'input_ids' and more", "wrong"])
     quantize("calibration with a wrong shape", "SHAPE", npz("shape", input_ids=np.zeros((2, 7), np.int64)), mentions=["input_ids", r"\b7\b.*\b1\b"])
     quantize("calibration with a wrong rank", "SHAPE", npz("rank", input_ids=np.zeros((2, 1, 1, 1), np.int64)), mentions=["input_ids"])
     quantize("calibration with a wrong type", "TYPE", npz("type", input_ids=np.zeros((2, 1), np.float32)), mentions=["input_ids"])

@@ -419,6 +419,13 @@ def check_drawn():
         said = [s for s in m["tiles"] if s["step"] not in again]
         spaced = lambda n: "{:,}".format(n).replace(",", " ")
         t.case("%s: a line for each step in parts" % what, "" if len(rows) >= len(said) and all(any(re.match(r" +%s .* %s +%s +%s +%s" % (spaced(s["step"]), spaced(s["units"]), spaced(s["bytes"]), spaced(s["traffic"]), spaced(s["overlapped"])), l) for l in rows) for s in said) else "\n".join(lines))
+        title = next((l for l in lines if re.match(r" +step +node .* places$", l)), "")
+        ends = [m.end() for m in re.finditer(r"(?:step|parts|units|bytes|copied|beside)\b", title)]
+        of = [l for l in rows if lines.index(l) > lines.index(title)][:len(said)] if title else []
+        one = [(sum(a["cut"] for a in s["arguments"]), sum(a["cut"] and a["places"] < 2 for a in s["arguments"])) for s in said]
+        want = ["" if not cut else "%d of %d: one" % (n, cut) if n else "two" for cut, n in one]
+        t.case("%s: numbers end where their titles do" % what, "" if len(ends) == 6 and all(l[e - 1].isdigit() and l[e:e + 1] in ("", " ") for l in of for e in ends) else "\n".join([title, *of]))
+        t.case("%s: how many places each has" % what, "" if [l[ends[-1]:].strip() for l in of] == want else "%s instead of %s" % ([l[ends[-1]:].strip() for l in of], want))
     if "Models__MLPerf__KeywordSpotting" not in networks(): return
     path = t.at("drawn-Models__MLPerf__KeywordSpotting")
     m = json.loads(text(path, "manifest.json"))

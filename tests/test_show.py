@@ -379,6 +379,10 @@ def wrong_roofline(d, section):
         (a, y), (b, z), octaves = marks[0], marks[-1], math.log2(next(k["macs"] for k in d["kernels"] if k["name"] == name) / d["predicted_interval"])
         want = y - 3 + (z - y) * (octaves - a) / (b - a)                    # numbers stand 3 below their lines
         if abs(want - int(cy)) > 2: return f"{name} is at {cy}, should be at {want:.1f}"
+    (a, y), (b, z), bottom = marks[0], marks[-1], int(re.search(r"viewBox='0 0 \d+ (\d+)'", section)[1]) - 44
+    slow = min([k["macs"] / d["predicted_interval"] for k in d["kernels"] if k["macs"]] + [d["multipliers"] / 16])
+    below = math.log2(slow) - a - (bottom + 3 - y) * (b - a) / (z - y)
+    if abs(below - 0.5) > 0.1: return f"the picture ends {below:.2f} octaves below its slowest point, not half a one"
     total = sum(k["macs"] for k in d["kernels"])
     for name, macs, multipliers in [(k["name"], k["macs"], k["multipliers"]) for k in d["kernels"] if k["macs"]] + [("the core", total, d["multipliers"])]:
         found = re.search(rf">{name}: ([\d.]+) of ([\d ]+) = ([\d.]+) %<", section)
@@ -446,6 +450,14 @@ def check_simulation():
         want = sorted([*((x["iteration"], x["token"], x["end"] - 20, x["end"] - 4) for x in trace[:-1]), (1, 3, trace[-1]["begin"], trace[-1]["end"])])
         got = sorted(b[1:2] + b[3:4] + b[5:7] for b in bars(got))
         case(f"simulation/a tile whose {key} is {value}", "" if got == want else f"{got} instead of {want}")
+    wave = {"kernel": kernels[0], "stream": "in0", "from": 7, "valid": "0110110", "ready": "0101011"}
+    page = run(path, "fold", "html", *options, "simulation", lines(report, *trace, wave)).stdout
+    drawn = re.findall(r"<rect class=(\w+) [^>]*><title>%s.in0, [^<]*, cycles? (\d+)(?: to (\d+))?</title>" % kernels[0], page.decode())
+    want = [(kind, str(7 + i), "") for i, kind in enumerate({"00": None, "10": "held", "01": "open", "11": "beat"}[v + r] for v, r in zip(wave["valid"], wave["ready"])) if kind]
+    case("simulation/waves", wrong_html(page) or ("" if drawn == want else f"{drawn} instead of {want}"))
+    others = [dict(wave, **more) for more in ({"valid": "01"}, {"valid": ""}, {"valid": "", "ready": ""}, {"valid": "1" * 1001, "ready": "0" * 1001}, {"ready": 5}, {"from": "now"}, {"from": None}, {"from": 1e15}, {"from": -1e15}, {"kernel": "nobody"})]
+    other = run(path, "fold", "html", *options, "simulation", lines(report, *others, *trace, wave)).stdout
+    case("simulation/waves that cannot be", "" if other == page else "they are drawn")
     empty = run(path, "fold", "html", *options, "simulation", lines(report)).stdout.decode()
     case("simulation/no trace", "" if "Simulated timeline" not in empty and "Predicted timeline" in empty else "an empty picture")
     once = run(save(b.model("mvu_0_y", 1), "once"), "fold", "html", *options).stdout.decode()
@@ -605,6 +617,17 @@ def check_odd():
     d = json.loads(run(t.at("nested.onnx"), "read", "json").stdout)
     got = [(l["name"], l["iterations"], l["depth"], l["body_nodes"], l["carried"], l["per_iteration"], l["taps"], l["invariant"]) for l in d["loops"]]
     case("odd/nested/loops", "" if got == [("outer", 3, 0, 3, 1, 1, 1, 2), ("inner", 2, 1, 1, 1, 1, 0, 0)] else str(got))
+    dot, inside = run(t.at("nested.onnx"), "read", "dot").stdout.decode(), []
+    for line in dot.splitlines():                                                 # which box lies in which
+        inside = [*inside, re.search(r'label="(\w+)', dot[dot.index(line):])[1]] if line.startswith("subgraph") else inside[:-1] if line == "}" else inside
+        if re.match(r"g\d+v\d+ \[", line): dot = dot.replace(line, line.replace('[label="', '[label="%s/' % "/".join(inside)), 1)
+    said = dict(re.findall(r'^(g\d+v\d+) \[label="([^"\\]*(?:\\n\w+)?)', dot, re.M))
+    arrows = sorted((said[a].replace("\\n", " "), said[b].replace("\\n", " "), bool(again)) for a, b, again in re.findall(r"^(g\d+v\d+) -> (g\d+v\d+) \[(style=dashed)?", dot, re.M))
+    of, to = "outer/", "outer/inner/"
+    want = sorted([("/x input", of + "s carried", False), ("/k input", "/Relu z", False), ("/Relu z", of + "z the", False), (of + "r2 carried", "/y output", False), (of + "u tap", "/taps output", False),
+                   (of + "s carried", to + "s carried", False), (to + "t carried", of + "Add r", False), (of + "Add r", of + "Mul r2", False), (of + "z the", of + "Mul r2", False), (of + "Mul r2", of + "r2 carried", False),
+                   (to + "t carried", of + "u tap", False), (of + "r2 carried", of + "s carried", True), (to + "s carried", to + "Add inner_add", False), (to + "Add inner_add", to + "t carried", False), (to + "t carried", to + "s carried", True)])
+    case("odd/nested/graph", "" if arrows == want else str([a for a in arrows if a not in want] or [w for w in want if w not in arrows]))
     d = json.loads(run(t.at("listed.onnx"), "read", "json").stdout)
     case("odd/listed/json", "" if ([x["name"] for x in d["inputs"]], [x["name"] for x in d["outputs"]]) == (["x"], ["y", "v", "z", "s"]) else f"{d['inputs']} {d['outputs']}")
     text, page = (run(t.at("listed.onnx"), "read", fmt).stdout.decode() for fmt in ("text", "html"))
@@ -618,6 +641,11 @@ def check_odd():
         case(f"odd/{n} rounds/page", "" if shown(chips) == (min(n, 200), [n - 200][:n > 200]) else f"{shown(chips)}")
     d = json.loads(run(t.at("scan-live.onnx"), "read", "json").stdout)
     case("odd/scan-live/iterations", "" if d["loops"][0]["iterations"] is None else str(d["loops"]))
+    for n in 0, 7:
+        m = onnx.load(t.at("scan-live.onnx"))
+        m.graph.node[0].metadata_props.add(key="mlo.iterations", value=str(n))
+        d = json.loads(run(save(m, "said"), "read", "json").stdout)
+        case(f"odd/scan-live/{n} iterations are said", "" if d["loops"][0]["iterations"] == n else str(d["loops"]))
 
 
 def check_refusals():
@@ -656,6 +684,9 @@ def check_command():
     path = t.model("mlp-res")
     p = t.call("show", "--json", path)
     case("command/json", "" if p.stdout == run(path, "extract", "json").stdout else f"{p.returncode} {p.stderr.decode()[-200:]}")
+    nowhere = ["hierarchy", '[["no.such"]]'], ["title", "named"]           # options of the library, of which the first makes that nothing rolls
+    first, second = (run(path, "-", "json", *sum(order, [])) for order in (nowhere, nowhere[::-1]))
+    case("command/a model that does not roll as asked, asked first or last", "" if first.stdout == second.stdout and b'"stage":"read"' in first.stdout and not second.returncode else f"{second.returncode} {second.stderr.decode()[-200:]}")
     page = t.good("show", "--html", path).decode()
     after = page.partition(">Rolled</h1>")[2]
     case("command/before and after", "" if "which instance of a loop" in page and "6 iterations of 7 nodes" in after else "no picture of both")
