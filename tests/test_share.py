@@ -168,6 +168,14 @@ def check_signals():
         t.case("%s: signals for GTKWave" % what, "" if not lost and len(names) > 40 else "%d, not there: %s" % (len(names), lost[:4]))
 
 
+def check_names():
+    """A stream of the core that goes from one kernel to the next has one name; what a fork hands on, and what leaves, has another in front of who reads it."""
+    for what in BUILDS:
+        core = text(what, "rtl/mlo_layer.v" if what == "unrolled" else "rtl/mlo_core.v")
+        twice = ["%s is %s" % (a, b) for a, b in re.findall(r"assign (\w+_in\d)_tdata = (\w+)_tdata;", core) if not re.search(r"_f\d+$", b)]
+        t.case("%s: a stream has one name" % what, "; ".join(twice) if re.search(r"\.s_axis_tdata\(mvu_\d+_tdata\)", core) else "no stream is found")
+
+
 def check_header():
     """mlo_regs.h in C and in C++; a kernel's counters lie where the manifest's order says."""
     for what in "a loop", "unrolled":
@@ -233,4 +241,4 @@ def ports(what, page, m):
     return wrong
 
 
-t.main(check_guide, check_clean, check_holes, check_verilog, check_python, check_makefile, check_synth, check_tcl, check_signals, check_header, check_style, floor=95)
+t.main(check_guide, check_clean, check_holes, check_verilog, check_python, check_makefile, check_synth, check_tcl, check_signals, check_names, check_header, check_style, floor=99)
