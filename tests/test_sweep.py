@@ -134,6 +134,10 @@ def check_front():
     points += [{"memory": bad, "cycles": 19000, "multipliers": 1, "note": bad}, {"cycles": 70000, "lut": 1}, {"weights": 5, "target": 3, "memory": bad, "refused": bad}, {"refused": ""}]
     t.write("points.jsonl", "\r\n\n".join(json.dumps(p) for p in points))
     said = page("points.jsonl", points)
+    key = {int(bits): colour for colour, bits in re.findall(r"<i class=i(\d)></i></span>weights of (\d) bits", said)}
+    t.case("weights of 2 to 8 bits have a colour each", "" if sorted(key) == list(range(2, 9)) and len(set(key.values())) == 7 else str(key))
+    worn = {(json.loads(html.unescape(line)).get("weights"), colour) for colour, line in re.findall(r"<(?:circle|rect) class='i(\d)[^>]*><title>(.*?)</title>", said, re.S)}
+    t.case("... which their points have", "" if {(w, c) for w, c in worn if w} == set(key.items()) else str(worn))
     t.case("no markup comes of words", "" if "<script>alert" not in said and said.count("<script>") == 1 and "\x1b" not in said and html.escape(bad[:20]) in said else "some does")
     text = t.good("show", t.at("points.jsonl"))
     t.case("no control characters, either", "" if b"\x1b" not in text and b"<script>" in text else "some")
@@ -172,4 +176,4 @@ def plots(points):
     t.case("what was refused is said", "" if said.count("cannot be reached") == 2 else "not")
 
 
-t.main(check_front, check_wrong, check_snakemake, check_sweep, floor=102)
+t.main(check_front, check_wrong, check_snakemake, check_sweep, floor=104)
