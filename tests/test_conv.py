@@ -437,6 +437,39 @@ MISSES = [("with another epsilon", changed("InstanceNormalization", epsilon=0.25
           ("with a dilation", changed("AveragePool", dilations=[2, 2], pads=[2, 2, 2, 2]), "a convolution with a dilation")]
 
 
+def pooled_line(kernel, pads, less, zeros=1):
+    """A model whose three layers mix nine tokens by an average along their line, less the token itself or not."""
+    rng, nodes, held, x = np.random.default_rng(kernel), [], [], "x"
+    def add(op, *inputs, **given):
+        nodes.append(helper.make_node(op, [i if isinstance(i, str) else constant(i) for i in inputs], ["v%d" % len(nodes)], name="n%d" % len(nodes), **given))
+        return nodes[-1].output[0]
+    def constant(a):
+        held.append(numpy_helper.from_array(np.asarray(a, np.float32), "c%d" % len(held)))
+        return held[-1].name
+    for _ in range(3):
+        n = add("Transpose", add("LayerNormalization", x, rng.uniform(0.5, 1.5, 8), rng.standard_normal(8) / 9), perm=[0, 2, 1])
+        y = add("AveragePool", n, kernel_shape=[kernel], pads=list(pads), count_include_pad=zeros)
+        x = add("Add", x, add("Transpose", add("Sub", y, n) if less else y, perm=[0, 2, 1]))
+        n = add("LayerNormalization", x, rng.uniform(0.5, 1.5, 8), rng.standard_normal(8) / 9)
+        x = add("Add", x, add("MatMul", add("Relu", add("MatMul", n, rng.standard_normal((8, 16)) / 3)), rng.standard_normal((16, 8)) / 4))
+    g = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 9, 8])], [helper.make_tensor_value_info(x, TensorProto.FLOAT, [1, 9, 8])], held)
+    return helper.make_model(g, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def check_lines():
+    """Averages along a line of tokens: of windows that count what is beyond the border as zeros the float model's numbers; of others, a refusal."""
+    for kernel, pads, less in ((3, (1, 1), True), (5, (2, 2), False), (2, (1, 0), True), (4, (1, 2), False), (1, (0, 0), False)):
+        model = pooled_line(kernel, pads, less)
+        x = np.random.default_rng(9).standard_normal((4, 1, 9, 8)).astype(np.float32)
+        np.savez(t.at("line.npz"), x=x[:, 0])
+        t.good("quantize", t.write("line.onnx", model.SerializeToString()), "--calib", t.at("line.npz"), "--onnx", "-o", t.at("integers.onnx"))
+        want, got = (np.concatenate([execute(m, {"x": one})[0].ravel() for one in x]).astype(float) for m in (model, onnx.load(t.at("integers.onnx"))))
+        near = want @ got / np.linalg.norm(want) / np.linalg.norm(got)
+        t.case("an average of %d tokens%s" % (kernel, ", less the token" if less else ""), "" if near > 0.998 else "cosine %.4f" % near)
+    p = t.call("quantize", t.write("line.onnx", pooled_line(3, (1, 1), True, 0).SerializeToString()), text=True)
+    t.case("refused: an average of fewer tokens at the border", "" if p.returncode == 4 and "along a line of tokens" in p.stderr else "status %d: %s" % (p.returncode, p.stderr))
+
+
 # ---- foldings --------------------------------------------------------------------------------------------------------------------------
 
 def check_foldings():
@@ -462,4 +495,4 @@ def check_foldings():
     t.case("refused: weights of more bits than metadata say", "" if p.returncode == 3 and "does not fit 3 bits" in p.stderr.decode() else "status %d: %s" % (p.returncode, p.stderr.decode()))
 
 
-if __name__ == "__main__": t.main(check_words, check_frames, check_floats, check_refusals, check_cores, check_verilator, check_exports, check_foldings, floor=101)
+if __name__ == "__main__": t.main(check_words, check_frames, check_floats, check_refusals, check_cores, check_verilator, check_exports, check_lines, check_foldings, floor=107)
