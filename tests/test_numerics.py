@@ -833,7 +833,17 @@ def check_dynamic():
 
 
 
+def check_gains_of_heads():
+    """Of norms of heads, whose queries' share a gain in the float model, it is kept once; where each head has its own, all of them are."""
+    for name, shared in (("qk-qwen3-d18-none-d", True), ("qk-timm-d18-none-a", True), ("qk-vit22b-d23-none-d", True), ("qk-cohere-d18-none-a", False)):
+        t.good("quantize", os.path.join(t.tests, "models", "families", name + ".onnx"), "--onnx", "-o", t.at("gains.onnx"))
+        layer = graphs.body(graphs.scans(onnx.load(t.at("gains.onnx")))[0])
+        forms = {i.name: len(i.type.tensor_type.shape.dim) for i in layer.input}
+        gains = [forms[n.input[1]] for n in layer.node if n.op_type == "LayerNorm" and graphs.attribute(n, "groups") and graphs.attribute(n, "groups").i > 1]
+        t.case("%s: gains of heads" % name, "" if len(gains) == 2 and (1 in gains) == shared else "ranks %s" % gains)
+
+
 if __name__ == "__main__":
     logging.disable(logging.WARNING)                        # of ONNX Runtime's quantizer
-    t.main(check_stages, check_model, check_outliers, check_silence, check_faint, check_default, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_wide_exponentials, check_capped_attention, check_rounded_attention, check_limits, check_constants, check_mask, check_dynamic,
-           floor=113)
+    t.main(check_stages, check_model, check_outliers, check_silence, check_faint, check_default, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_wide_exponentials, check_capped_attention, check_rounded_attention, check_limits, check_constants, check_gains_of_heads, check_mask, check_dynamic,
+           floor=117)
