@@ -166,6 +166,23 @@ def check_arena():
         t.case("%s: a run touches what is stated" % name, "" if touched and int(touched[1]) == m["arena_bytes"] and m["arena_bytes"] - max(slack, 15) <= max(int(touched[2]), 16 * (not m["places"])) <= m["arena_bytes"] else said)
 
 
+def check_places():
+    """A step of one operand, number by number, writes over it: a chain of them needs one place, also where the second of two operands is read for the last time."""
+    rng, info = np.random.default_rng(12), lambda n: helper.make_tensor_value_info(n, T.FLOAT, [1, 40, 50])
+    feeds = {n: rng.integers(-9, 10, (1, 40, 50)).astype(np.float32) for n in "xw"}
+    chains = {"four functions": [("Relu", ["x"], "a"), ("Min", ["a", "most"], "b"), ("Relu", ["b"], "c"), ("Relu", ["c"], "y")], "sums over their second operands": [("Relu", ["x"], "a"), ("Max", ["w", "a"], "b"), ("Max", ["x", "b"], "c"), ("Relu", ["c"], "y")]}
+    for what, nodes in chains.items():
+        read = {i for _, inputs, _ in nodes for i in inputs}
+        m = helper.make_model(helper.make_graph([helper.make_node(op, i, [o]) for op, i, o in nodes], "g", [info(n) for n in feeds if n in read], [info("y")], [numpy_helper.from_array(np.float32(7), "most")][:"most" in read]), opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+        given = {n: v for n, v in feeds.items() if n in read}
+        np.savez(t.at("in.npz"), **given)
+        np.savez(t.at("out.npz"), *ort.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, given))
+        path = t.at("places-%d" % len(read))
+        p = t.call("compile", t.write("places.onnx", m.SerializeToString()), "--target", "c", "--inputs", t.at("in.npz"), "--golden", t.at("out.npz"), "-o", path)
+        why = p.stderr.decode() if p.returncode else tested(path, "gcc", ["-O1", *t.SANITIZE])
+        t.case("one place: %s" % what, why or "; ".join("%(what)s: %(bytes)d bytes" % p for p in json.loads(text(path, "manifest.json"))["places"][1:]))
+
+
 def check_rolled():
     """What repeats is written once: of microLlama's eight layers, one."""
     for name in integers():
@@ -534,4 +551,4 @@ def check_fused():
         if name in networks(): t.case("%s: no map of 32 bits" % name, "" if json.loads(text(built(name), "manifest.json"))["arena_bytes"] <= most else "the arena is larger")
 
 
-t.main(check_networks, check_compilers, check_extremes, check_arena, check_rolled, check_profile, check_tiled, check_sabotage, check_drawn, check_wrong, check_refused, check_single, check_fused, floor=470)
+t.main(check_networks, check_compilers, check_extremes, check_arena, check_places, check_rolled, check_profile, check_tiled, check_sabotage, check_drawn, check_wrong, check_refused, check_single, check_fused, floor=474)
