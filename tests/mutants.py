@@ -46,7 +46,7 @@ ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
 QUICK = 4                                                # seconds: checks of a script that take no more are asked together
 START = 0.1                                              # .. that a question takes besides
-LONGEST = 12                                             # seconds of a processor, in which a run of mlo ends that is asked of a mutant; none takes half of that without
+LONGEST = 60                                             # seconds of a processor, in which a run of mlo ends that is asked of a mutant; none takes a fifth of that without
 IDLE = 16                                                # scripts that have begun and wait for a question; each holds 100 MB
 FEW = 4                                                  # scripts that are measured before each mutant is asked once more
 # No script: what packages, pages and other compilers make of mlo, and what holds the clock or the memory against a number, or puts faults in itself
