@@ -178,6 +178,9 @@ def check_npz():
     t.case("npz written is a good zip", zipfile.ZipFile(t.at("out.npz")).testzip() or "")
     with zipfile.ZipFile(t.at("out.npz")) as z: heads = [data[:10 + int.from_bytes(data[8:10], "little")] for data in map(z.read, z.namelist())]
     t.case("npz written has headers of whole 64 bytes that end a line", "" if heads and all(len(h) % 64 == 0 and h.endswith(b"}" + b" " * (len(h) - 1 - h.rindex(b"}") - 1) + b"\n") for h in heads) else str(heads))
+    with zipfile.ZipFile(t.at("out.npz")) as z:            # APPNOTE 4.4.3.2: 4.5 has ZIP64's extensions; 4.4.4: bit 11, names are UTF-8; both headers of a file say so
+        versions = {(i.extract_version, i.flag_bits) for i in z.infolist()} | {struct.unpack_from("<HH", t.read(t.at("out.npz")), i.header_offset + 4) for i in z.infolist()}
+    t.case("npz written asks for version 4.5, and has its names in UTF-8", "" if versions == {(45, 0x800)} else str(versions))
     whole = t.read(t.at("out.npz"))
     last = struct.unpack("<IIQI", whole[-42:-22])            # APPNOTE 4.3.15: on the disk 0 of 1, where the end record of ZIP64 lies
     t.case("npz written is on one disk", "" if last == (0x07064b50, 0, whole.rfind(b"PK\x06\x06"), 1) else str(last))

@@ -75,6 +75,14 @@ def check_flags():
     for flags in ("--pe", 1), ("--simd", 4), ("--target-cycles", 50000), ("--budget-macs", 16), ("--bandwidth", 4), ("--device", "xczu3eg"):
         said, core = chosen(path, *flags)
         t.case("%s: asked for, not told" % " ".join(map(str, flags)), str(said) if said else "")
+    auto = "--memory", "auto", "--tile", 8, "--target-cycles", 2000000
+    p = t.call("fold", lowered("bert-12"), *auto, "--budget-bits", 1, text=True)
+    least = int(re.search(r"the core holds (\d+) at least", p.stderr)[1])
+    p = t.call("fold", lowered("bert-12"), *auto, "--budget-bits", least, "-o", t.at("auto.json"), text=True)
+    memories = {k["memory"] for k in json.loads(t.good("show", "--json", t.at("auto.json")))["kernels"]} if p.returncode == 0 else p.stderr
+    t.case("--memory auto with --tile has row blocks, too: where there is little room it takes them", "" if "block" in memories and "row blocks, and none may be" not in p.stderr else "%s %s" % (memories, p.stderr))
+    p = t.call("fold", lowered("bert-12"), "--memory", "layer", "--tile", 8, "-o", t.at("layer.json"), text=True)
+    t.case("--tile with --memory layer has nothing to be of", "" if p.returncode == 0 and "row blocks, and none may be; give --memory block or auto" in p.stderr else p.stderr or "it says nothing")
     one = chosen(path, "--pe", 1, "--simd", 1)[1]
     t.case("--pe 1 --simd 1: the smallest there is", "" if all(k["pe"] == 1 and k["simd"] == 1 for k in one["kernels"]) else str(one["kernels"]))
     p = t.call("fold", path, "--pareto", text=True)
@@ -175,4 +183,4 @@ def check_many():
     t.case("25 inputs more, 9 outputs more", "" if compared == known and all(e["cosine"] > 0.99 for e in said["error"]) else str(said["error"]))
 
 
-if __name__ == "__main__": t.main(check_choice, check_front, check_simulated, check_flags, check_middle, check_device, check_loops, check_plain, check_many, floor=33)
+if __name__ == "__main__": t.main(check_choice, check_front, check_simulated, check_flags, check_middle, check_device, check_loops, check_plain, check_many, floor=35)
