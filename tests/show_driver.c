@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What test_show.py drives: a model shown after a stage, with options, in a locale, to a sink that takes nothing, or with every allocation refused.
  *
- *   show_driver MODEL STAGE FORMAT [KEY VALUE]..    STAGE "-": as it is; FORMAT one of mlo_show's, or summary, onnx, model, manifest, starve, all
+ *   show_driver MODEL STAGE FORMAT [KEY VALUE]..    STAGE "-": as it is; FORMAT one of mlo_show's, or summary, pareto, onnx, model, manifest, starve, all
  */
 #include "mlo.h"
 #include <locale.h>
@@ -18,8 +18,10 @@ static int put(void *u, const char *file, const void *b, size_t n) {
 static long left = -1;                              /* allocations until one fails */
 static void *take(void *u, size_t n) { (void)u; if (left == 0) return NULL; if (left > 0) left--; return malloc(n); }
 static void drop(void *u, void *p) { (void)u; free(p); }
+static void told(void *u, const char *what, double done) { (void)u; fprintf(stderr, "%.3f %s\n", done, what ? what : "over"); }
 int main(int argc, char **argv) {                   /* MODEL STAGE FORMAT [KEY VALUE].. */
     mlo_desc d; memset(&d, 0, sizeof d); d.alloc = take; d.release = drop;
+    if (getenv("MLO_TEST_PROGRESS")) d.progress = told;
     out o = { stdout, NULL, 0 };
     if (getenv("MLO_TEST_LOCALE")) setlocale(LC_ALL, getenv("MLO_TEST_LOCALE"));
     if (getenv("MLO_TEST_CANCEL")) o.cancel = 1;
@@ -28,6 +30,7 @@ int main(int argc, char **argv) {                   /* MODEL STAGE FORMAT [KEY V
     mlo_load(m, argv[1]);
     if (strcmp(argv[2], "-")) mlo_to(m, argv[2]);
     if (!strcmp(argv[3], "summary")) { const char *s = mlo_summary(m); if (s) fputs(s, stdout); }
+    else if (!strcmp(argv[3], "pareto")) { const char *s = mlo_report(m, "pareto"); if (s) fputs(s, stdout); }
     else if (!strcmp(argv[3], "onnx")) mlo_write_onnx(m, put, &o);
     else if (!strcmp(argv[3], "model")) mlo_write_json(m, put, &o);
     else if (!strcmp(argv[3], "manifest")) { o.only = "manifest.json"; mlo_emit(m, put, &o); }

@@ -415,6 +415,16 @@ def check_best():
         case(f"best/{what}", "" if bool(d["multipliers"]) == bool(want) and d["bound_utilization"] == d["best_utilization"] == want >= d["utilization"] >= 0 else f"{d['utilization']} {d['bound_utilization']} {d['best_utilization']}")
 
 
+def check_progress():
+    """What a long stage says of itself: what goes on, from 0 to 1, and that it is over; foldings are searched, samples gone through."""
+    for stage, fmt, wanted in ("quantize", "json", {"calibrates", "rounds parameters"}), ("lower", "pareto", {"calibrates", "searches foldings", "makes room in FIFOs"}):
+        r = run(t.model("bert-1"), stage, fmt, MLO_TEST_PROGRESS="1")
+        said = [(float(l[:5]), l[6:]) for l in r.stderr.decode().splitlines() if re.match(r"[01]\.\d{3} ", l)]
+        parts = {what: [done for done, w in said if w == what] for what in wanted}
+        why = [what for what, done in parts.items() if len(done) < 2 or done != sorted(done) or min(done) > 0.5]
+        case(f"progress/{fmt} behind {stage}", f"{r.returncode}: {why}, {said[:20]}" if why or r.returncode or said[-1][1] != "over" or not all(0 <= done <= 1 for done, _ in said) else "")
+
+
 def check_simulation():
     """What a simulation counted, beside the prediction; what is none, refused."""
     b = cores.Body(tokens=4, channels=8)
@@ -885,5 +895,5 @@ def check_manifests():
 
 
 driver = build()
-t.main(check_models, check_sizes, check_chip, check_picture, check_manifests, check_odd, check_refusals, check_locale, check_best, check_simulation, check_device,
-       check_command, check_two, check_titles, floor=850)
+t.main(check_models, check_sizes, check_chip, check_picture, check_manifests, check_odd, check_refusals, check_locale, check_best, check_progress, check_simulation, check_device,
+       check_command, check_two, check_titles, floor=860)
