@@ -207,7 +207,7 @@ GUIDES = {**{what: args for what, args in BUILDS.items() if what != "blocks"}, "
 
 
 def check_guide():
-    """README.md of a build directory: what it says is what the manifest, the ports, the registers and the files are."""
+    """README.md of a build directory: what it says is what the manifest, the ports, the registers and the files are; and the C for hosts is C."""
     BUILDS.update(GUIDES)
     for what in GUIDES:
         page, m = text(what, "README.md"), json.loads(text(what, "manifest.json"))
@@ -218,6 +218,9 @@ def check_guide():
         counted = re.search(r"^\| (\d+) modules, in `rtl/` and `tb/` \| (\d+) \|$", page, re.M)
         if counted: wrong += [] if (len(rest), sum(m["files"][f]["bytes"] for f in rest)) == tuple(map(int, counted.groups())) else ["modules: %s" % counted[0]]
         elif rest: wrong.append("without %s" % rest[:3])
+        for source in glob.glob(built(what) + "/host/*.c"):
+            said = ran("gcc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", source)
+            if said: wrong.append("host/%s: %s" % (os.path.basename(source), said))
         for border in "input", "output":
             scale = m.get(border, {}).get("scale")
             if scale and not re.search(r"\b%s\b" % re.escape(json.dumps(scale)), page): wrong.append("no scale %s" % scale)
