@@ -5,6 +5,7 @@ the same text of tokens.
 Judge: the `tokenizers` package, as models/tokenizer-said.json has it of models/tokenizer.json (models/make_tokenizer.py)."""
 import json
 import os
+import re
 import subprocess
 import sys
 import harness as t
@@ -55,4 +56,12 @@ def check_refused():
         t.case("refused: " + what, "" if words in why and not os.path.exists(t.at("bad.bin")) else why or "it was taken")
 
 
-if __name__ == "__main__": t.main(check_same, check_refused, floor=120)
+def check_tick():
+    """The line on a terminal, of parts of a work: once it is due each part has it, also one that was told before; work that goes back begins anew, and has none yet."""
+    p = subprocess.run([program()], capture_output=True)
+    said = p.stderr.decode().split("\n")
+    shown = [re.findall(r"works \((\d+) %\)", line) for line in said]
+    t.case("the line of long work", "" if not p.returncode and shown == [[], ["25"], ["25"], ["50"], [], ["25"], []] and said[4] == said[6] == "\r\x1b[K" else repr(p.stderr))
+
+
+if __name__ == "__main__": t.main(check_same, check_refused, check_tick, floor=121)
