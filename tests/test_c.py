@@ -25,6 +25,7 @@
     narrow      sums requantized in 32 bits: all that mlo_requantize_narrow takes, judged by Python's integers
     weights     rows of scores of 32 bits: all that mlo_softmax_weigh_narrow takes, judged by Python's integers
     one         a rounding changed in one place changes `mlo run`, the golden words of Verilog, and C, alike"""
+import concurrent.futures
 import ctypes
 import glob
 import itertools
@@ -569,6 +570,18 @@ def weighed(scores, mult, shift, all, bits):
     return [0 if s is None else weight(min((max(counting) - s) * mult + (1 << shift - 1) >> shift, 4095)) for s in scores]
 
 
+def unlike(library, rows):
+    """Rows whose words or share are not Python's integers."""
+    call, wrong = ctypes.CDLL(library).row, []
+    call.restype = ctypes.c_int64
+    for part, shift, mult, all, bits, scores in rows:
+        e, p = np.array([-(1 << 30) if s is None else s for s in scores], np.int32), np.array([mult, shift, 30000, 26], np.int32)
+        share = call(ctypes.c_void_p(p.ctypes.data), 5, all, bits, part, ctypes.c_void_p(e.ctypes.data), len(e))
+        want = weighed(scores, mult, shift, all, bits)
+        if list(e) != want or share != (30000 << 5 + bits) // (sum(want) or 255 << bits - 8): wrong.append("%d bits, part %d, shift %d, mult %d, %d keys" % (bits, part, shift, mult, len(e)))
+    return wrong
+
+
 def check_weights():
     """mlo_softmax_weigh_narrow against Python's integers: rows of scores as far apart as it is said to take, of keys of which some do not count."""
     texts = "".join('#include "%s"\n' % os.path.join(t.root, "src/exact/%s.c" % f) for f in ("round", "softmax"))
@@ -584,15 +597,9 @@ def check_weights():
                 scores[:2] = (most, -most)[:n]
                 rows.append((part, shift, mult, all, (8, 12)[len(rows) % 2], [int(s) if rng.random() < seen else None for s in scores]))
     for flags in ["-O0", "-fsanitize=undefined", "-fno-sanitize-recover=all"], ["-O3"], ["-O3", "-march=native"]:
-        library, wrong = t.at("weights%s.so" % flags[-1]), []
+        library = t.at("weights%s.so" % flags[-1])
         subprocess.run(["gcc", "-std=c99", *flags, "-shared", "-fPIC", "-o", library, code], check=True)
-        call = ctypes.CDLL(library).row
-        call.restype = ctypes.c_int64
-        for part, shift, mult, all, bits, scores in rows:
-            e, p = np.array([-(1 << 30) if s is None else s for s in scores], np.int32), np.array([mult, shift, 30000, 26], np.int32)
-            share = call(ctypes.c_void_p(p.ctypes.data), 5, all, bits, part, ctypes.c_void_p(e.ctypes.data), len(e))
-            want = weighed(scores, mult, shift, all, bits)
-            if list(e) != want or share != (30000 << 5 + bits) // (sum(want) or 255 << bits - 8): wrong.append("%d bits, part %d, shift %d, mult %d, %d keys" % (bits, part, shift, mult, len(e)))
+        with concurrent.futures.ProcessPoolExecutor(1) as child: wrong = child.submit(unlike, library, rows).result()      # what crashes is a failed check, and not the end of all
         t.case("weights in 32 bits, %s" % " ".join(flags[:2]), "; ".join(wrong[:3]) if wrong or len(rows) < 300 else "")
 
 
