@@ -170,7 +170,7 @@ def check_signals():
 
 def check_names():
     """A stream of the core that goes from one kernel to the next has one name; what a fork hands on, and what leaves, has another in front of who reads it."""
-    for what in BUILDS:
+    for what in [b for b in BUILDS if "--target" not in BUILDS[b]]:
         core = text(what, "rtl/mlo_layer.v" if what == "unrolled" else "rtl/mlo_core.v")
         twice = ["%s is %s" % (a, b) for a, b in re.findall(r"assign (\w+_in\d)_tdata = (\w+)_tdata;", core) if not re.search(r"_f\d+$", b)]
         t.case("%s: a stream has one name" % what, "; ".join(twice) if re.search(r"\.s_axis_tdata\(mvu_\d+_tdata\)", core) else "no stream is found")
