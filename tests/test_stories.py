@@ -32,8 +32,9 @@ def integers(path, rows):
 
 def judged(what, most, least, apart, *flags):
     path, texts, greedy = t.at(what + ".onnx"), stories.windows(8), stories.greedy()
-    said = t.call("lower", t.model(stories.PROMPT), "-o", path, "--onnx", *flags).stderr.decode()
-    t.case("%s: it says what it was calibrated on" % what, "" if re.search("calibrated on (8|128) texts that the model says itself", said) else said or "it says nothing")
+    p = t.call("lower", t.model(stories.PROMPT), "-o", path, "--onnx", *flags)
+    said = p.stderr.decode()
+    t.case("%s: it says what it was calibrated on" % what, "" if not p.returncode and re.search("calibrated on (8|128) texts that the model says itself", said) else said or "status %d, and it says nothing" % p.returncode)
     spoken, said = stories.floats(texts), integers(path, texts)
     floats, ours, far = stories.cross_entropy(spoken, texts), stories.cross_entropy(said, texts), stories.divergence(spoken, said)
     alike = stories.said_alike(integers(path, greedy), greedy)
