@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import onnxruntime as ort
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 
 ort.set_default_logger_severity(4)
 
@@ -14,6 +14,26 @@ def scans(m): return [n for n in m.graph.node if n.op_type == "Scan"]
 def body(scan): return attribute(scan, "body").g
 def iterations(scan): return int(meta(scan)["mlo.iterations"])
 def shapes(m): return [(iterations(s), len(body(s).node)) for s in scans(m)]         # of each loop: iterations, nodes of the body
+
+
+class Written:
+    """A model of floats, written node by node: of inputs of a node that are no names constants are made."""
+    def __init__(self): self.nodes, self.held = [], []
+
+    def constant(self, a):
+        self.held.append(numpy_helper.from_array(np.asarray(a, np.float32), "c%d" % len(self.held)))
+        return self.held[-1].name
+
+    def add(self, op, *inputs, **given):
+        """The name of what this node makes."""
+        names = [i if isinstance(i, str) else self.constant(i) for i in inputs]
+        self.nodes.append(helper.make_node(op, names, ["v%d" % len(self.nodes)], name="n%d" % len(self.nodes), **given))
+        return self.nodes[-1].output[0]
+
+    def model(self, shape, last, opset=18):
+        """From x to `last`, both of this shape."""
+        x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", last))
+        return helper.make_model(helper.make_graph(self.nodes, "written", [x], [y], self.held), opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
 
 
 def tap(model, loop, names):

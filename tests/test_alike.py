@@ -16,8 +16,6 @@ from graphs import execute, feeds, scans, session
 
 NEAR = 0.9                          # cosine of what integers of 8 bits give: a wrong sign, head or channel is far below
 FEWER = 0.75                        # the same where flags ask for fewer bits
-
-
 REFUSED = "conv/dilated-d18-none-a", "families/bert-d18-sdpa-none-batch2-a", "families/bert-d18-sdpa-square-a"             # as they are; with these changes some are none such
 
 

@@ -26,7 +26,7 @@ import harness as t
 import test_families
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "verilog"))
 import layernorm
-from graphs import execute
+from graphs import Written, execute
 from hardware import Run
 
 OPSETS = 13, 14, 17, 18, 21, 23
@@ -439,21 +439,15 @@ MISSES = [("with another epsilon", changed("InstanceNormalization", epsilon=0.25
 
 def pooled_line(kernel, pads, less, zeros=1):
     """A model whose three layers mix nine tokens by an average along their line, less the token itself or not."""
-    rng, nodes, held, x = np.random.default_rng(kernel), [], [], "x"
-    def add(op, *inputs, **given):
-        nodes.append(helper.make_node(op, [i if isinstance(i, str) else constant(i) for i in inputs], ["v%d" % len(nodes)], name="n%d" % len(nodes), **given))
-        return nodes[-1].output[0]
-    def constant(a):
-        held.append(numpy_helper.from_array(np.asarray(a, np.float32), "c%d" % len(held)))
-        return held[-1].name
+    rng, m, x = np.random.default_rng(kernel), Written(), "x"
+    add = m.add
     for _ in range(3):
         n = add("Transpose", add("LayerNormalization", x, rng.uniform(0.5, 1.5, 8), rng.standard_normal(8) / 9), perm=[0, 2, 1])
         y = add("AveragePool", n, kernel_shape=[kernel], pads=list(pads), count_include_pad=zeros)
         x = add("Add", x, add("Transpose", add("Sub", y, n) if less else y, perm=[0, 2, 1]))
         n = add("LayerNormalization", x, rng.uniform(0.5, 1.5, 8), rng.standard_normal(8) / 9)
         x = add("Add", x, add("MatMul", add("Relu", add("MatMul", n, rng.standard_normal((8, 16)) / 3)), rng.standard_normal((16, 8)) / 4))
-    g = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 9, 8])], [helper.make_tensor_value_info(x, TensorProto.FLOAT, [1, 9, 8])], held)
-    return helper.make_model(g, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    return m.model([1, 9, 8], x)
 
 
 def check_lines():

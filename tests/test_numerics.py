@@ -251,29 +251,19 @@ def check_silence():
     t.case("rounding of what is always 0", "" if none == {"gelu": [True, False]} else str(none))
 
 
-def faint(op, rng, channels=96, tokens=12, layers=4):
-    """x + norm(x W) in each layer, where x W is far below the root of the norm's epsilon: the norm brings up what it makes of it."""
+def faint(op, rng, stream=False, channels=96, tokens=12, layers=4):
+    """x + norm(x W) in each layer, where x W is far below the root of the norm's epsilon: the norm brings up what it makes of it. stream: x + norm(x) W, where
+    x is: what goes from layer to layer."""
     nodes, held, x = [], [], "x"
     for i in range(layers):
-        for name, a in ("w", 3e-5 / (1 + i) * rng.standard_normal((channels, channels))), ("g", 400 * (1 + i) + 80 * rng.standard_normal(channels)), ("b", rng.standard_normal(channels) / 9):
+        w, g, b = (5e-4 / (1 + i), (10, 1), 90) if stream else (3e-5 / (1 + i), (400 * (1 + i), 80), 9)
+        for name, a in ("w", w * rng.standard_normal((channels, channels))), ("g", g[0] + g[1] * rng.standard_normal(channels)), ("b", rng.standard_normal(channels) / b):
             held.append(numpy_helper.from_array(a.astype(np.float32), "%s%d" % (name, i)))
         weights = ["g%d" % i, "b%d" % i] if op == "LayerNormalization" else ["g%d" % i]
-        nodes += [helper.make_node("MatMul", [x, "w%d" % i], ["p%d" % i], name="/layer.%d/product" % i), helper.make_node(op, ["p%d" % i, *weights], ["n%d" % i], name="/layer.%d/norm" % i, axis=-1, epsilon=1e-3),
-                  helper.make_node("Add", [x, "n%d" % i], ["x%d" % i], name="/layer.%d/sum" % i)]
-        x = "x%d" % i
-    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, tokens, channels]) for name in ("x", x)]
-    return helper.make_model(helper.make_graph(nodes, "faint", info[:1], info[1:], held), opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
-
-
-def faint_stream(op, rng, channels=96, tokens=12, layers=4):
-    """x + norm(x) W in each layer: what goes from layer to layer is itself far below the root of epsilon."""
-    nodes, held, x = [], [], "x"
-    for i in range(layers):
-        for name, a in ("w", 5e-4 / (1 + i) * rng.standard_normal((channels, channels))), ("g", 10 + rng.standard_normal(channels)), ("b", rng.standard_normal(channels) / 90):
-            held.append(numpy_helper.from_array(a.astype(np.float32), "%s%d" % (name, i)))
-        weights = ["g%d" % i, "b%d" % i] if op == "LayerNormalization" else ["g%d" % i]
-        nodes += [helper.make_node(op, [x, *weights], ["n%d" % i], name="/layer.%d/norm" % i, axis=-1, epsilon=1e-3), helper.make_node("MatMul", ["n%d" % i, "w%d" % i], ["p%d" % i], name="/layer.%d/product" % i),
-                  helper.make_node("Add", [x, "p%d" % i], ["x%d" % i], name="/layer.%d/sum" % i)]
+        first, second = ("n%d" % i, "p%d" % i) if stream else ("p%d" % i, "n%d" % i)
+        product = helper.make_node("MatMul", [first if stream else x, "w%d" % i], ["p%d" % i], name="/layer.%d/product" % i)
+        norm = helper.make_node(op, [x if stream else first, *weights], ["n%d" % i], name="/layer.%d/norm" % i, axis=-1, epsilon=1e-3)
+        nodes += [*((norm, product) if stream else (product, norm)), helper.make_node("Add", [x, second], ["x%d" % i], name="/layer.%d/sum" % i)]
         x = "x%d" % i
     info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, tokens, channels]) for name in ("x", x)]
     return helper.make_model(helper.make_graph(nodes, "faint", info[:1], info[1:], held), opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
@@ -282,14 +272,14 @@ def faint_stream(op, rng, channels=96, tokens=12, layers=4):
 def check_faint():
     """Norms of what is nearly nothing: epsilon is more than the variance, and in squares of fine steps more than a word holds."""
     rng = np.random.default_rng(2)
-    for made_of, scale, op in [(*made_of, op) for made_of in ((faint_stream, 1e-4), (faint, 1)) for op in ("LayerNormalization", "RMSNormalization")]:
-        model, feeds = made_of(op, rng), [{"x": scale * rng.standard_normal((1, 12, 96)).astype(np.float32)} for _ in range(8)]
+    for stream, scale, op in [(*kind, op) for kind in ((True, 1e-4), (False, 1)) for op in ("LayerNormalization", "RMSNormalization")]:
+        model, feeds = faint(op, rng, stream), [{"x": scale * rng.standard_normal((1, 12, 96)).astype(np.float32)} for _ in range(8)]
         np.savez(t.at("faint.npz"), x=np.concatenate([f["x"] for f in feeds]))
         t.good("quantize", t.write("faint.onnx", model.SerializeToString()), "--calib", t.at("faint.npz"), "--onnx", "-o", t.at("faint-q.onnx"))
         pairs = [(outputs(exact, f)["x3"] - f["x"], outputs(made, f)["x3"] - f["x"]) for exact, made in [(session(model), session(t.at("faint-q.onnx")))] for f in feeds]
         worst = min(cosine(*p) for p in pairs)
         length = min(np.linalg.norm(b) / np.linalg.norm(a) for a, b in pairs)
-        t.case("norms of %s far below the root of epsilon: %s" % ("values" if scale == 1 else "a stream", op), "" if worst > 0.999 and abs(length - 1) < 0.01 else "cosine %.5f, %.3f as long" % (worst, length))
+        t.case("norms of %s far below the root of epsilon: %s" % ("a stream" if stream else "values", op), "" if worst > 0.999 and abs(length - 1) < 0.01 else "cosine %.5f, %.3f as long" % (worst, length))
     p = t.call("quantize", t.write("faint.onnx", stepped(model, 1e-9).SerializeToString()))
     said = b"(RMSNormalization): epsilon is 0.001, and 'p0', which it normalises, has steps of 1e-09; over 96 channels steps of 2.5"
     t.case("steps that a source model gives, too fine for epsilon", "" if p.returncode == 4 and said in p.stderr else "status %d: %s" % (p.returncode, p.stderr.decode()))
@@ -849,18 +839,12 @@ def check_dynamic():
 
 def check_four_bits():
     """Weights of 4 bits of a matrix with more rows than are aimed at once (256), after as many tokens as that wants: near the floats."""
-    rng, nodes, held, x = np.random.default_rng(3), [], [], "x"
-    def add(op, *inputs, **given):
-        for a in inputs:
-            if not isinstance(a, str): held.append(numpy_helper.from_array(a.astype(np.float32), "c%d" % len(held)))
-        names = ["c%d" % (len(held) - sum(not isinstance(b, str) for b in inputs[k:])) if not isinstance(a, str) else a for k, a in enumerate(inputs)]
-        nodes.append(helper.make_node(op, names, ["v%d" % len(nodes)], name="n%d" % len(nodes), **given))
-        return nodes[-1].output[0]
+    rng, m, x = np.random.default_rng(3), graphs.Written(), "x"
+    add = m.add
     for _ in range(2):
         n = add("LayerNormalization", x, rng.uniform(0.5, 1.5, 16), rng.standard_normal(16) / 9)
         x = add("Add", x, add("MatMul", add("Relu", add("MatMul", n, rng.standard_normal((16, 288)) / 4)), rng.standard_normal((288, 16)) / 12))
-    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 256, 16]) for name in ("x", x)]
-    model = helper.make_model(helper.make_graph(nodes, "four", info[:1], info[1:], held), opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    model = m.model([1, 256, 16], x)
     np.savez(t.at("four.npz"), x=rng.standard_normal((37, 256, 16)).astype(np.float32))
     t.good("quantize", t.write("four.onnx", model.SerializeToString()), "--weights", 4, "--calib", t.at("four.npz"), "--onnx", "-o", t.at("four-q.onnx"))
     made, exact, feeds = session(t.at("four-q.onnx")), session(model), [{"x": rng.standard_normal((1, 256, 16)).astype(np.float32)} for _ in range(4)]

@@ -627,12 +627,13 @@ def check_odd():
     d = json.loads(run(t.at("nested.onnx"), "read", "json").stdout)
     got = [(l["name"], l["iterations"], l["depth"], l["body_nodes"], l["carried"], l["per_iteration"], l["taps"], l["invariant"]) for l in d["loops"]]
     case("odd/nested/loops", "" if got == [("outer", 3, 0, 3, 1, 1, 1, 2), ("inner", 2, 1, 1, 1, 1, 0, 0)] else str(got))
-    dot, inside = run(t.at("nested.onnx"), "read", "dot").stdout.decode(), []
+    dot, said, inside = run(t.at("nested.onnx"), "read", "dot").stdout.decode(), {}, []
     for line in dot.splitlines():                                                 # which box lies in which
-        inside = [*inside, re.search(r'label="(\w+)', dot[dot.index(line):])[1]] if line.startswith("subgraph") else inside[:-1] if line == "}" else inside
-        if re.match(r"g\d+v\d+ \[", line): dot = dot.replace(line, line.replace('[label="', '[label="%s/' % "/".join(inside)), 1)
-    said = dict(re.findall(r'^(g\d+v\d+) \[label="([^"\\]*(?:\\n\w+)?)', dot, re.M))
-    arrows = sorted((said[a].replace("\\n", " "), said[b].replace("\\n", " "), bool(again)) for a, b, again in re.findall(r"^(g\d+v\d+) -> (g\d+v\d+) \[(style=dashed)?", dot, re.M))
+        loop, box = re.search(r'label="(\w+): \d+ iterations', line), re.match(r'(g\d+v\d+) \[label="([^"\\]*(?:\\n\w+)?)', line)
+        if loop: inside.append(loop[1])
+        if box: said[box[1]] = "/".join(inside) + "/" + box[2].replace("\\n", " ")
+        if line == "}": inside = inside[:-1]
+    arrows = sorted((said[a], said[b], bool(again)) for a, b, again in re.findall(r"^(g\d+v\d+) -> (g\d+v\d+) \[(style=dashed)?", dot, re.M))
     of, to = "outer/", "outer/inner/"
     want = sorted([("/x input", of + "s carried", False), ("/k input", "/Relu z", False), ("/Relu z", of + "z the", False), (of + "r2 carried", "/y output", False), (of + "u tap", "/taps output", False),
                    (of + "s carried", to + "s carried", False), (to + "t carried", of + "Add r", False), (of + "Add r", of + "Mul r2", False), (of + "z the", of + "Mul r2", False), (of + "Mul r2", of + "r2 carried", False),
