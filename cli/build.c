@@ -33,6 +33,7 @@ static cli_error cli_compare(const mlo_array *a, const mlo_array *b) {
     }
     e.relative = most > 0 ? e.largest / most : e.largest;
     if (aa > 0 && bb > 0) e.cosine = ab / sqrt(aa * bb);
+    if (aa != aa || bb != bb) e.cosine = NAN;
     return e;
 }
 

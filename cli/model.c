@@ -253,8 +253,21 @@ static int cli_run_needs(cli *c) {
         n ? text : "nothing in it: the model has no inputs");
 }
 
+/* A float of 16 bits, so many of them behind the point: 10 of float16, 7 of bfloat16. */
+static double cli_half(uint16_t h, int mantissa) {
+    const int low = h & ((1 << mantissa) - 1), top = (1 << (15 - mantissa)) - 1;
+    const int e = h >> mantissa & top;
+    const double inf = low ? NAN : INFINITY;
+    const double v = e == top
+        ? inf
+        : ldexp(e ? low + (1 << mantissa) : low, (e ? e : 1) - top / 2 - mantissa);
+    return h & 0x8000 ? -v : v;
+}
+
 static double cli_element(const mlo_array *a, size_t i) {
     switch (a->dtype) {
+    case MLO_FLOAT16: return cli_half(((const uint16_t *)a->data)[i], 10);
+    case MLO_BFLOAT16: return cli_half(((const uint16_t *)a->data)[i], 7);
     case MLO_FLOAT: return (double)((const float *)a->data)[i];
     case MLO_DOUBLE: return ((const double *)a->data)[i];
     case MLO_INT8: return ((const int8_t *)a->data)[i];

@@ -66,8 +66,10 @@
 #include "read/inline.c"            /* calls of the model's own functions become their bodies */
 #include "read/builder.c"           /* nodes that take the place of another one */
 #include "read/lift.c"              /* what old opsets say, as opset 13 does */
+#include "read/expand_norm.c"       /* norms, alone and behind sums */
 #include "read/expand_attention.c"  /* attention and rotary embedding, fused, to standard operators */
 #include "read/expand_einsum.c"     /* products in index notation */
+#include "read/expand_packed.c"     /* products with packed weights */
 #include "read/expand.c"            /* fused operators to the standard ones they stand for */
 #include "read/bind.c"              /* sizes for dimensions left open */
 #include "read/held.c"              /* inputs that are constants */
@@ -113,6 +115,7 @@
 /* integer: floats to integers; quantize */
 #include "integer/scan.c"           /* a loop as stages see it; its parameters, one iteration at a time */
 #include "integer/given.c"          /* what a quantized source model fixes */
+#include "integer/widen.c"          /* 16-bit floats to 32 */
 #include "integer/layout.c"         /* the inside of a loop; which element of a value is which of another */
 #include "integer/respell_linear.c" /* one spelling of projections and their parts, */
 #include "integer/rotation.c"       /* rotary embedding, proved element by element */

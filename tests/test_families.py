@@ -38,9 +38,9 @@ TURN = 8                                                    # days in which each
 
 # by a part of the name: what the refusal's line has to say
 REFUSED = {"-square-": "mask", "-batch2-": "batch of 2",
-           "-half-": "float16", "series-conv": "a convolution over several frames at a time", "vit-mae": "cannot evaluate RandomUniformLike"}
+           "series-conv": "a convolution over several frames at a time", "vit-mae": "cannot evaluate RandomUniformLike"}
 # the same for the README's table
-WHY = {"mask": "a mask [T, T] from outside", "batch of 2": "a batch of 2", "float16": "float16",
+WHY = {"mask": "a mask [T, T] from outside", "batch of 2": "a batch of 2",
        "a convolution over several frames at a time": "a convolution over each sequence of several",
        "cannot evaluate RandomUniformLike": "places drawn at random",
        "Conv1 (Conv): a convolution with a dilation": "dilation", "Conv1 (Conv): a convolution of several channels with each other": "channels in groups"}
@@ -124,7 +124,7 @@ def draw(graph, rng, left=False):
             if left: kept = kept[::-1]
             x = np.broadcast_to(~kept if "padding" in i.name else kept, shape)
         elif "token_type" in i.name: x = np.zeros(shape)
-        else: x = rng.standard_normal(shape) if dtype == np.float32 else rng.integers(3, 60, shape)
+        else: x = rng.standard_normal(shape) if np.issubdtype(dtype, np.floating) else rng.integers(3, 60, shape)
         feed[i.name] = x.astype(dtype)
     return feed
 
@@ -203,7 +203,7 @@ class Model:
         """The least cosine of any float output of the model."""
         names = [o.name for o in onnx.load(self.path).graph.output]
         kept = lambda x, values: x[:, values["attention_mask"][0] > 0] if self.sides else x
-        return min(cosine(*zip(*[(kept(l[n], l), kept(r[n], l)) for l, r in pairs])) for n in names if pairs[0][0][n].dtype == np.float32)
+        return min(cosine(*zip(*[(kept(l[n], l), kept(r[n], l)) for l, r in pairs])) for n in names if np.issubdtype(pairs[0][0][n].dtype, np.floating))
 
     def judge(self):
         if not self.out: return

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import onnxruntime.quantization as oq
 from onnxruntime.quantization import matmul_nbits_quantizer as nbits
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 import harness as t
 from graphs import session
 from hardware import Run
@@ -254,20 +254,37 @@ def check_variants():
         path = variant(name.replace(" ", "-"), op_types_to_quantize=["MatMul"], extra_options=BOTH, **options)
         model = onnx.load(path)
         whole(name, model, session(model), quantized(path, name.replace(" ", "-")), token_feeds(INPUTS), 0.998)
-    for block, form, say in (256, oq.QuantFormat.QDQ, b""), (32, oq.QuantFormat.QDQ, b"blocks of rows must be of all rows"), (32, oq.QuantFormat.QOperator, b"packed"):
-        model = onnx.load(t.model("bert-tiny"))
-        model.opset_import[0].version = 21
-        nbits.MatMulNBitsQuantizer(model, algo_config=nbits.DefaultWeightOnlyQuantConfig(block_size=block, is_symmetric=True, quant_format=form, op_types_to_quantize=("MatMul",))).process()
-        path = t.write("blocks.onnx", model.SerializeToString())
-        p = t.call("quantize", path)
-        if say: t.case("%s weights in blocks are refused" % form.name, "" if p.returncode == 4 and say in p.stderr else p.stderr.decode()[-200:] or "it says nothing")
-        else: whole("INT4 weights in blocks of all rows", model, session(model), quantized(path, "blocks"), token_feeds(INPUTS), 0.998)
+    for block, form, anew in (256, oq.QuantFormat.QDQ, 0), (32, oq.QuantFormat.QDQ, 12), (32, oq.QuantFormat.QOperator, 0):
+        for symmetric in (True, False):
+            model = onnx.load(t.model("bert-tiny"))
+            model.opset_import[0].version = 21
+            nbits.MatMulNBitsQuantizer(model, algo_config=nbits.DefaultWeightOnlyQuantConfig(block_size=block, is_symmetric=symmetric, quant_format=form, op_types_to_quantize=("MatMul",))).process()
+            path = t.write("blocks.onnx", model.SerializeToString())
+            name = "%s%s weights in blocks of %d" % ("" if symmetric else "asymmetric ", form.name, block)
+            said = anew_said(path)
+            whole(name, model, session(model), quantized(path, "blocks"), token_feeds(INPUTS), 0.998)
+            if anew: t.case("... are quantized anew, with a word", "" if said == (anew // 2, "its scales are neither one per tensor nor one per channel") else str(said))
+            else: t.case("... go as they came", "" if not said or not symmetric else str(said))
     path = variant("offset-weights", activation_type=U8, weight_type=U8)
-    p = t.call("quantize", path)
-    t.case("weights that need 9 bits are refused", "" if p.returncode == 4 and b"takes more than 8 bits" in p.stderr else p.stderr.decode()[-200:] or "it says nothing")
-    oq.quantize_dynamic(t.model("bert-tiny"), t.at("dynamic.onnx"), weight_type=S8)
-    p = t.call("quantize", t.at("dynamic.onnx"))
-    t.case("dynamic quantization is refused", "" if p.returncode == 4 and b"its scale depends on the data" in p.stderr else p.stderr.decode()[-200:] or "it says nothing")
+    whole("weights that need 9 bits", onnx.load(path), session(onnx.load(path)), quantized(path, "nine"), token_feeds(INPUTS), 0.998)
+    said = anew_said(path)
+    t.case("... are quantized anew, with a word", "" if said and said[1] == "less their zero point its integers take more than 8 bits" else str(said))
+    for name, options in ("signed", dict(weight_type=S8)), ("unsigned", dict(weight_type=U8)), ("per channel", dict(weight_type=S8, per_channel=True)):
+        oq.quantize_dynamic(t.model("bert-tiny"), t.at("dynamic.onnx"), **options)
+        model = onnx.load(t.at("dynamic.onnx"))
+        whole("dynamic quantization, " + name, model, session(model), quantized(t.at("dynamic.onnx"), "dynamic"), token_feeds(INPUTS), 0.998)
+    x = next(n for n in model.graph.node if n.op_type == "DynamicQuantizeLinear").output
+    model.graph.node.append(helper.make_node("DequantizeLinear", list(x), ["rounded"], "rounded"))
+    model.graph.output.append(helper.make_tensor_value_info("rounded", onnx.TensorProto.FLOAT, None))
+    p = t.call("quantize", t.write("rounded.onnx", model.SerializeToString()))
+    t.case("a dynamic rounding that something else reads is refused", "" if p.returncode == 4 and b"its scale depends on the data" in p.stderr else p.stderr.decode()[-200:] or "it says nothing")
+
+
+def anew_said(path):
+    """(how many weights are quantized anew, why the first is); None: none."""
+    p = t.call("quantize", path, "-o", t.at("anew.json"), text=True)
+    found = re.search(r"(\d+) weights are quantized anew.*: (.*)", p.stderr)
+    return (int(found[1]), found[2]) if found else None
 
 
 def integer_products(model):
@@ -565,8 +582,11 @@ def check_refusals():
         p = t.call("quantize", brevitas(3, bits, "/mid/act"), "-o", t.at("never.onnx"), text=True)
         t.case("a Quant with %d bits is none of those" % bits, "" if "a width of" not in p.stderr else p.stderr[-300:])
     refused("another width in each layer", "/mid/act", "input 3 is not one constant for all layers", constant(3, lambda layer: 4 + layer % 2))
+    m = onnx.load(t.model("brevitas-qonnx"))
+    for layer, n in enumerate(n for n in m.graph.node if n.op_type == "Quant" and "/dense/weight" in n.output[0]): constant(1, np.linspace(0.01, 0.1, 16)[None])(m, n, layer)
+    said = anew_said(t.write("other.onnx", m.SerializeToString()))
+    t.case("weights with a scale per input channel are quantized anew, with a word", "" if said and said[1] == "it has a scale per input channel" else str(said))
     for k in range(4): refused("no input %d" % k, "/mid/act", "it has no input %d" % k, lambda m, n, layer, k=k: n.input.__setitem__(k, ""))
-    refused("a scale per input channel of weights", "/dense/weight", "a scale per input channel; one per output channel, or one for all", constant(1, np.linspace(0.01, 0.1, 16)[None]))
 
 
 def edits():
@@ -654,4 +674,4 @@ def check_executions():
 
 
 t.main(check_qdq, check_tops, check_lowest, check_zero_points, check_variants, check_integer_products, check_operators, check_other_weights, check_qonnx, check_brevitas, check_refusals, check_edits, check_executions,
-       floor=131)
+       floor=143)

@@ -245,7 +245,7 @@ def complaints(p):
 
 QUANTIZES = ["bert-tiny", "bert-tiny-mask", "bert-tiny-external", "bert-tiny-shared-biases", "bert-tiny-b", "vit-tiny", "bert-12-torchscript", "bert-96", "bert-60", "bert-1", "bert-12", "vit-48", "mlp-res", "whisper-tiny", "swin-tiny"]
 
-REFUSED = "stories260k-step deberta-tiny gpt2-cache".split()        # a cache without --context, or of fixed length
+REFUSED = "deberta-tiny gpt2-cache".split()        # a cache of fixed length
 
 
 def check_sanitizers():

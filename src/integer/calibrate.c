@@ -404,8 +404,10 @@ static mlo_array *mlo_draw_input(
         uint64_t bits = mlo_random(seed);
         double sum = 0;
         for (int k = 0; k < 4; k++) sum += (double)(bits >> (16 * k) & 0xffff) / 65536.0 - 0.5;
-        if (f.dtype == MLO_FLOAT)
-            ((float *)a->data)[i] = whole ? (float)floor(sum * 64) : (float)(sum * 1.7320508);
+        const float x = whole ? (float)floor(sum * 64) : (float)(sum * 1.7320508);
+        if (mlo_dtype_is_float(f.dtype))
+            mlo_convert(
+                f.dtype, (char *)a->data + (size_t)i * mlo_dtype_size(f.dtype), MLO_FLOAT, &x, 1);
         else
             mlo_set_element(a, i,
                 range > 2 ? (int64_t)((bits >> 11) % (uint64_t)range) : i < keep || keep == 0);

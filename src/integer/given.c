@@ -300,56 +300,62 @@ static int mlo_weight_source_of(
     return 1;
 }
 
-/* Do the integers less their zero point fit 8 bits, in iteration i? *zero becomes 1 when there is
- * one that is not 0. Looks only where they might not. */
-static int mlo_weight_fits(mlo *m, const mlo_scan *s, const mlo_graph *g,
+/* Are there integers that take more than 8 bits less their zero point, in iteration i? *zero becomes 1 when
+ * there is one that is not 0. Looks only where there might be. */
+static int mlo_weight_wide(mlo *m, const mlo_scan *s, const mlo_graph *g,
     const mlo_weight_source *w, int64_t i, int *zero) {
     mlo_array *z = w->zero ? mlo_value_array(m, s, g, w->zero, i, 0) : NULL, *q = NULL;
     int64_t n = z ? mlo_array_count(z) : 0;
-    int any = 0;
+    int any = 0, wide = 0;
     for (int64_t k = 0; k < n; k++) any |= mlo_differs(mlo_number_at(z, k), 0);
     if ((any || w->open) && (q = mlo_value_array(m, s, g, w->integers, i, 0)) != NULL
         && q->rank == 2) {
-        for (int64_t k = 0; k < mlo_array_count(q) && !m->error.code; k++) {
+        for (int64_t k = 0; k < mlo_array_count(q) && !wide; k++) {
             double at = n
                 ? mlo_number_at(z, n == 1 ? 0 : (w->stored ? k % q->dims[1] : k / q->dims[1]) % n)
                 : 0;
             double v = mlo_number_at(q, k);
-            if (v - at < -128 || v - at > 127)
-                mlo_fail(m, MLO_E_UNSUPPORTED, w->node,
-                    "a weight of %g with a zero point of %g: their difference takes more than 8 "
-                    "bits; quantize the weights symmetrically",
-                    v, at);
+            wide = v - at < -128 || v - at > 127;
         }
     }
     *zero |= any;
     mlo_array_free(m, z);
     mlo_array_free(m, q);
-    return mlo_failed(m);
+    return wide;
+}
+
+/* Weights whose integers are not taken over: the first, and how many. */
+typedef struct {
+    const mlo_node *node;
+    const char *why;
+    size_t count;
+} mlo_anew;
+
+/* Why a weight's integers cannot be taken over, NULL: they can. *zero: one has a zero point. */
+static const char *mlo_weight_anew(
+    mlo *m, const mlo_scan *s, const mlo_weight_source *w, int transposed, int *zero) {
+    if (w->axis == -2) return "its scales are neither one per tensor nor one per channel";
+    if (w->axis == (transposed ? 1 : 0)) return "it has a scale per input channel";
+    for (int64_t i = 0; (w->zero || w->open) && i < s->iterations; i++)
+        if (mlo_weight_wide(m, s, s->body, w, i, zero))
+            return "less their zero point its integers take more than 8 bits";
+    return NULL;
 }
 
 /* What the source fixes of a linear layer's weight [K,N] (or [N,K] when transposed): NULL when
- * nothing, or failed. */
+ * nothing (in *anew where it is quantized otherwise), or failed. */
 static mlo_given *mlo_weight_given(
-    mlo *m, const mlo_scan *s, const char *name, int transposed, int64_t columns) {
+    mlo *m, const mlo_scan *s, const char *name, int transposed, int64_t columns, mlo_anew *anew) {
     mlo_weight_source w;
     int zero = 0;
     const mlo_graph *g = s->body;
     if (!mlo_weight_source_of(m, s, g, name, &w)) return NULL;
-    if (w.axis == -2) {
-        mlo_fail(m, MLO_E_UNSUPPORTED, w.node,
-            "weights with scales that are neither one per tensor nor one per channel; blocks of "
-            "rows must be of all rows");
-        return NULL;
+    const char *why = mlo_weight_anew(m, s, &w, transposed, &zero);
+    if (why && !anew->count++) {
+        anew->node = w.node;
+        anew->why = why;
     }
-    if (w.axis == (transposed ? 1 : 0)) {
-        mlo_fail(m, MLO_E_UNSUPPORTED, w.node,
-            "weights with a scale per input channel; one per output channel, or one for all, is "
-            "supported");
-        return NULL;
-    }
-    for (int64_t i = 0; (w.zero || w.open) && i < s->iterations; i++)
-        if (mlo_weight_fits(m, s, g, &w, i, &zero)) return NULL;
+    if (why || m->error.code) return NULL;
     mlo_given *y = MLO_NEW(m, mlo_given);
     if (!y || !(y->scale = MLO_NEW_N(m, double, (size_t)(s->iterations * columns)))) return NULL;
     mlo_given_width(y, zero ? -128 : w.lo, zero ? 127 : w.hi);
@@ -487,17 +493,26 @@ static void mlo_given_qlinear_matmul(mlo_expansion *x) {
     mlo_x_out(x, 0, MLO_X(x, "QuantizeLinear", y, mlo_x_in(x, 6), mlo_x_in(x, 7)));
 }
 
-/* Mul(Cast(MatMulInteger(a, b, a's zero, b's zero)), scale), a made by QuantizeLinear: the product
- * of what they stand for. NULL: it is none. */
+/* Mul(Cast(MatMulInteger(a, b, a's zero, b's zero)), scale), a made by QuantizeLinear or
+ * DynamicQuantizeLinear: the product of what they stand for. NULL: it is none. */
 static const mlo_node *mlo_given_product(const mlo_expansion *x, const char **scale) {
     for (size_t i = 0; i < 2 && mlo_is(x->n, "Mul"); i++) {
         const mlo_node *cast = mlo_maker_in(x->g, x->n->input[i]);
         const mlo_node *product = mlo_is(cast, "Cast") ? mlo_maker_in(x->g, cast->input[0]) : NULL;
         *scale = x->n->input[1 - i];
-        if (mlo_is(product, "MatMulInteger")
-            && mlo_is(mlo_maker_in(x->g, product->input[0]), "QuantizeLinear"))
-            return product;
+        const mlo_node *a = mlo_is(product, "MatMulInteger") ? mlo_maker_in(x->g, product->input[0])
+                                                             : NULL;
+        if (mlo_is(a, "QuantizeLinear") || mlo_is(a, "DynamicQuantizeLinear")) return product;
     }
+    return NULL;
+}
+/* What is left of a product's scale where that of its dynamic operand `a` is taken out; NULL: it is not
+ * their product. */
+static const char *mlo_given_other_scale(
+    const mlo_expansion *x, const mlo_node *a, const char *scale) {
+    const mlo_node *both = mlo_maker_in(x->g, scale);
+    for (size_t i = 0; i < 2 && a->n_output > 1 && mlo_is(both, "Mul"); i++)
+        if (both->input[i] == a->output[1]) return both->input[1 - i];
     return NULL;
 }
 /* The zero point of the weights, of which there must be as many as scales; "" where it is 0. */
@@ -520,7 +535,10 @@ static const char *mlo_given_product_zero(
 static void mlo_given_matmul(mlo_expansion *x, const mlo_node *product, const char *scale) {
     static const int64_t flat[] = { -1 };
     const mlo_node *a = mlo_maker_in(x->g, product->input[0]);
-    mlo_form f = mlo_form_of(mlo_value_of(x->g, scale));
+    const int dynamic = mlo_is(a, "DynamicQuantizeLinear");
+    const char *y = a->input[0];
+    if (dynamic) scale = mlo_given_other_scale(x, a, scale);
+    mlo_form f = mlo_form_of(scale ? mlo_value_of(x->g, scale) : NULL);
     mlo_form w = mlo_form_of(mlo_value_of(x->g, product->input[1]));
     if (!mlo_form_known(&f) || w.rank != 2) {
         mlo_fail(x->m, MLO_E_UNSUPPORTED, product,
@@ -528,9 +546,11 @@ static void mlo_given_matmul(mlo_expansion *x, const mlo_node *product, const ch
         return;
     }
     const char *zero = mlo_given_product_zero(x, product, mlo_form_count(&f));
-    const char *y = MLO_X(
-        x, "DequantizeLinear", a->output[0], a->input[1], mlo_has_input(a, 2) ? a->input[2] : "");
-    scale = MLO_X(x, "Div", scale, a->input[1]);
+    if (!dynamic) {
+        y = MLO_X(x, "DequantizeLinear", a->output[0], a->input[1],
+            mlo_has_input(a, 2) ? a->input[2] : "");
+        scale = MLO_X(x, "Div", scale, a->input[1]);
+    }
     if (f.rank != 1 && mlo_form_count(&f) > 1) scale = mlo_x_reshape(x, scale, flat, 1);
     const char *b = MLO_X(x, "DequantizeLinear", product->input[1], scale, zero);
     mlo_x_int(x, "axis", 1);
@@ -573,14 +593,6 @@ static int mlo_given_node(mlo_expansion *x) {
         mlo_given_matmul(x, product, scale);
         return 1;
     }
-    if (mlo_is(x->n, "com.microsoft.MatMulNBits"))
-        mlo_fail(x->m, MLO_E_UNSUPPORTED, x->n,
-            "its weights are packed, with a scale for each block of rows; quantize them in QDQ "
-            "format, in blocks of all rows or per channel");
-    if (mlo_is(x->n, "DynamicQuantizeLinear"))
-        mlo_fail(x->m, MLO_E_UNSUPPORTED, x->n,
-            "its scale depends on the data; a core needs scales that are known before. Quantize "
-            "the model statically, or give the float model");
     return 0;
 }
 
@@ -608,11 +620,33 @@ static int mlo_given_graph(mlo *m, void *graph, void *user) {
     return 0;
 }
 
+static int mlo_given_pruned(mlo *m, void *graph, void *user) {
+    (void)user;
+    return mlo_drop_dead(m, (mlo_graph *)graph);
+}
+
+/* A dynamic rounding whose products are others than those of weights stays, and no core has it. */
+static int mlo_given_dynamic(mlo *m, void *graph, void *user) {
+    const mlo_graph *g = (const mlo_graph *)graph;
+    (void)user;
+    for (size_t i = 0; i < g->n_node; i++)
+        if (mlo_is(g->node[i], "DynamicQuantizeLinear"))
+            return mlo_fail(m, MLO_E_UNSUPPORTED, g->node[i],
+                "its scale depends on the data, and more than products with weights use it; a core "
+                "needs scales "
+                "that are known before. Quantize the model statically, or give the float model");
+    return 0;
+}
+
 /* Every graph of the model in standard operators. */
 static int mlo_given_standard(mlo *m) {
     mlo_given_walk w = { 0 };
-    MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, m->model->graph, MLO_M_GRAPH, mlo_given_graph, &w));
-    if (!w.expanded) return 0;
-    MLO_TRY(mlo_index(m, m->model->graph));
-    return mlo_infer(m);
+    mlo_graph *g = m->model->graph;
+    MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_given_graph, &w));
+    if (w.expanded) {
+        MLO_TRY(mlo_index(m, g)
+            || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_given_pruned, NULL));
+        MLO_TRY(mlo_index(m, g) || mlo_infer(m));
+    }
+    return mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_given_dynamic, NULL);
 }

@@ -62,7 +62,7 @@ static const char *mlo_recognise_linear(mlo_recogniser *r, mlo_node *n, const ch
 
 static int mlo_given_linear(mlo_quantizer *q, mlo_sublayer *b) {
     b->weight_given = mlo_weight_given(
-        q->m, &q->scan, b->weight, b->transposed, mlo_signal_of(q, b->out)->channels);
+        q->m, &q->scan, b->weight, b->transposed, mlo_signal_of(q, b->out)->channels, &q->r.anew);
     return mlo_failed(q->m);
 }
 static int mlo_check_linear(mlo_quantizer *q, const mlo_sublayer *b) {

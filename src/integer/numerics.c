@@ -899,8 +899,7 @@ static int mlo_quantize_measured(mlo *m) {
             "largest value",
             error);
     if (!error && !mlo_opt(m, "report")) return mlo_quantize(m, &q);
-    if (mlo_given_standard(m) || mlo_scan_choose(m, &q.scan) || mlo_quantizable(m, &q.scan))
-        return mlo_failed(m);
+    MLO_TRY(mlo_quantize_loop(m, &q.scan) || mlo_quantizable(m, &q.scan));
     if (mlo_has_dialect(q.scan.body)) return mlo_quantize(m, &q); /* nothing is off */
     if (mlo_respell_grid(m, &q.scan) /* what carries a grid is what floats are run with */
         || mlo_graph_keep(m, m->model->graph, &floats))

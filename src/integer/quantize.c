@@ -372,6 +372,14 @@ static int mlo_taps_left_out(mlo *m, mlo_scan *s) {
     return mlo_drop_dead(m, s->body) || mlo_drop_dead(m, g) || mlo_index(m, g) || mlo_infer(m);
 }
 
+/* The loop that is to be hardware, of a model in standard operators on 32-bit floats. */
+static int mlo_quantize_loop(mlo *m, mlo_scan *s) {
+    MLO_TRY(mlo_given_standard(m) || mlo_scan_choose(m, s));
+    if (!mlo_widens(s->body)) return 0;
+    MLO_TRY(mlo_widen_model(m));
+    return mlo_scan_choose(m, s);
+}
+
 /* Refuses a loop that has no integer form, whatever is in its body. */
 static int mlo_quantizable(mlo *m, const mlo_scan *s) {
     mlo_form x = mlo_form_of(mlo_value_of(s->body, s->body->input[0]->name));
@@ -447,8 +455,7 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     memset(&q, 0, sizeof q);
     q.m = m;
     q.cost = m->like ? m->like->cost : made->cost;
-    if (mlo_quantize_options(&q) || mlo_given_standard(m) || mlo_scan_choose(m, &q.scan))
-        return mlo_failed(m);
+    MLO_TRY(mlo_quantize_options(&q) || mlo_quantize_loop(m, &q.scan));
     MLO_TRY(mlo_quantizable(m, &q.scan) || mlo_taps_left_out(m, &q.scan));
     if (mlo_has_dialect(q.scan.body))
         MLO_TRY(mlo_quantize_exact(&q) || mlo_quantize_shown(&q));

@@ -110,6 +110,7 @@ typedef struct mlo_recogniser {
     const mlo_scan *scan;
     mlo_map given; /* value name -> mlo_given: what its readers round it to */
     size_t left_out; /* roundings that no integer form of ours has */
+    mlo_anew anew;
     int raw_result; /* as `raw`, of the carried output */
     int64_t tokens; /* of a frame, as attention sees it; 0: there is none */
     int64_t keys; /* of a frame of the memory; 0: there is none */

@@ -172,6 +172,11 @@ static int mlo_demand_given(mlo_quantizer *q) {
             "%zu roundings of the model are left out: inside attentions, and where readers round "
             "one value differently. The integer model is finer there",
             q->r.left_out);
+    if (q->r.anew.count)
+        mlo_warn(q->m,
+            "%zu weights are quantized anew, with a scale for each output channel; %s (%s), the "
+            "first: %s",
+            q->r.anew.count, mlo_node_name(q->r.anew.node), q->r.anew.node->op, q->r.anew.why);
     return mlo_failed(q->m);
 }
 

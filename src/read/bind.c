@@ -188,21 +188,26 @@ static int64_t mlo_open_size(const mlo_tensor_type *t, size_t d, int64_t tokens)
     if (ids) return d ? tokens : 1;
     return strstr(name, "batch") ? 1 : strstr(name, "seq") ? tokens : 0;
 }
-/* The option "open": a frame of so many tokens. A past that is open is no frame: --context says how much it holds. */
+/* The option "open"; 0: it is not given. */
+static int64_t mlo_open_tokens(mlo *m) {
+    const char *said = mlo_opt(m, "open");
+    uint64_t tokens = 0;
+    if (said && (!mlo_parse_u64(said, &tokens) || tokens < 1 || tokens > INT32_MAX))
+        mlo_fail_at(m, MLO_E_USAGE, NULL, "open is '%s'; give a number of tokens", said);
+    return m->error.code ? 0 : (int64_t)tokens;
+}
+/* A frame of so many tokens. (Of a context all that is open is bound already.) */
 static int mlo_bind_open(mlo *m) {
     const mlo_graph *g = m->model->graph;
-    const char *said = mlo_opt(m, "open"), *past = mlo_open_dims(m);
-    uint64_t tokens;
+    const int64_t tokens = mlo_opt(m, "context") ? 0 : mlo_open_tokens(m);
     mlo_text list = { m, NULL, 0, 0 };
-    if (!said || mlo_opt(m, "context") || strstr(past, "past")) return mlo_failed(m);
-    if (!mlo_parse_u64(said, &tokens) || tokens < 1 || tokens > INT32_MAX)
-        return mlo_fail_at(m, MLO_E_USAGE, NULL, "open is '%s'; give a number of tokens", said);
+    if (!tokens) return mlo_failed(m);
     for (int pass = 0; pass < 2; pass++) /* ids say what others' names mean */
         for (size_t i = 0; i < g->n_input; i++) {
             const mlo_tensor_type *t = g->input[i]->type ? g->input[i]->type->tensor : NULL;
             for (size_t d = 0; t && t->shape && d < t->shape->n_dim; d++) {
                 const char *name = t->shape->dim[d].param;
-                const int64_t n = name && *name ? mlo_open_size(t, d, (int64_t)tokens) : 0;
+                const int64_t n = name && *name ? mlo_open_size(t, d, tokens) : 0;
                 if (!n || (!pass && !mlo_is_ids(t))) continue;
                 mlo_printf(&list, "%s'%s' is %lld", list.n ? ", " : "", name, (long long)n);
                 mlo_bind(m, name, n);

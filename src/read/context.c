@@ -1,7 +1,7 @@
 /* context: a decoder becomes the prompt of as many tokens as its cache is to hold.
  *
  * in:  a model exported as a prompt (ids in, logits out) or as a step (with past keys and values in, present
- *     ones out), indexed; the option "context": N.
+ *     ones out), indexed; the option "context": N; of a step "open" says N where that does not.
  * out: the model without a cache at N tokens, metadata mlo.context = N.
  *
  * Causal attention makes that sound: what comes out for token i depends on tokens 0..i, whether they come at
@@ -132,10 +132,13 @@ static int mlo_fix_input(
     return mlo_graph_init(c->m, c->g, v->tensor);
 }
 
-static int mlo_drop_past(mlo_cacheless *c, const mlo_value *v, const mlo_node *n, int axis) {
+static int mlo_drop_past(
+    mlo_cacheless *c, const mlo_value *v, const mlo_node *n, int axis, int attends) {
     mlo_form f = mlo_form_of(v);
     f.dims[axis] = 0;
     if (f.dims[0] < 0) f.dims[0] = 1;
+    /* a node that attends reads it no more: how many channels it has does not matter */
+    if (attends && f.dims[f.rank - 1] < 0) f.dims[f.rank - 1] = 1;
     if (!mlo_form_known(&f))
         return mlo_fail(c->m, MLO_E_SHAPE, n,
             "the past '%s' has more open dimensions than its length; bind them with --dim",
@@ -372,7 +375,7 @@ static int mlo_take_stack(mlo_cacheless *c, const mlo_value *v, int *taken) {
     for (size_t i = 0; i < n; i++)
         for (const char *out; (out = mlo_stacked_out(c, joins[i]->output[0], 0)) != NULL;)
             mlo_drop_output(c, out);
-    MLO_TRY(mlo_drop_past(c, v, joins[0], axis));
+    MLO_TRY(mlo_drop_past(c, v, joins[0], axis, 0));
     for (size_t i = 0; i < n; i++) MLO_TRY(mlo_hand_on(c, joins[i], &mlo_cachers[0]));
     return 0;
 }
@@ -476,7 +479,7 @@ static int mlo_take_buffer(mlo_cacheless *c, const mlo_value *v, mlo_node *n) {
 /* After folding: were all buffers written from their beginning on? */
 static int mlo_context_settled(mlo *m) {
     const mlo_graph *g = m->model->graph;
-    if (!mlo_opt(m, "context")) return 0;
+    if (!mlo_meta_get(m->model->meta, m->model->n_meta, mlo_key_context)) return 0;
     for (size_t i = 0; i < g->n_node; i++)
         if ((mlo_is(g->node[i], "ScatterND") || mlo_is(g->node[i], "ScatterElements"))
             && g->node[i]->input[0] == g->node[i]->input[2])
@@ -488,21 +491,30 @@ static int mlo_context_settled(mlo *m) {
     return 0;
 }
 
+/* Is it joined to what comes in, or attended to? */
+static int mlo_is_past(const mlo_past *p) {
+    const int open = p->axis >= 0 && (p->axis < p->form.rank - 1 || p->form.dims[p->axis] < 0);
+    return p->out || (p->cacher && p->cacher->attends) || (p->joined && open);
+}
+
+/* Can it be a past at all? */
+static int mlo_may_be_past(const mlo_past *p) {
+    return mlo_dtype_is_float(p->form.dtype) && p->form.rank >= 3;
+}
+
 /* An input that is a past goes. */
 static int mlo_take_past(mlo_cacheless *c, const mlo_value_info *info) {
     const mlo_value *v = mlo_value_of(c->g, info->name);
     const mlo_past p = mlo_past_of(c, v);
-    if (!mlo_dtype_is_float(p.form.dtype) || p.form.rank < 3) return 0;
-    const int open = p.axis >= 0 && (p.axis < p.form.rank - 1 || p.form.dims[p.axis] < 0);
+    if (!mlo_may_be_past(&p)) return 0;
     mlo_node *buffer = mlo_written_by(c, p.v, 0);
     int taken = 0;
     if (buffer) return mlo_take_buffer(c, v, buffer);
     if (mlo_take_stack(c, v, &taken) || taken) return mlo_failed(c->m);
-    const int past = p.out || (p.cacher && p.cacher->attends) || (p.joined && open);
-    if (!past && !mlo_resembles_past(&p, v)) return 0;
+    if (!mlo_is_past(&p) && !mlo_resembles_past(&p, v)) return 0;
     MLO_TRY(mlo_refuse_past(c, &p, v));
     if (p.last) mlo_drop_output(c, p.out);
-    return mlo_write_from_zero(c, p.node) || mlo_drop_past(c, v, p.node, p.axis)
+    return mlo_write_from_zero(c, p.node) || mlo_drop_past(c, v, p.node, p.axis, p.cacher->attends)
             || mlo_hand_on(c, p.node, p.cacher)
         ? mlo_failed(c->m)
         : 0;
@@ -630,6 +642,21 @@ static int64_t mlo_context_wanted(mlo *m) {
     return m->error.code ? 0 : (int64_t)n;
 }
 
+/* The option "open" gives a context to a model that has a past whose length is open; 0: it has none. */
+static int64_t mlo_context_open(mlo_cacheless *c) {
+    const int64_t tokens = mlo_open_tokens(c->m);
+    for (size_t i = 0; tokens > 1 && i < c->g->n_input; i++) {
+        const mlo_past p = mlo_past_of(c, mlo_value_of(c->g, c->g->input[i]->name));
+        if (!mlo_may_be_past(&p) || !mlo_is_past(&p) || p.axis < 0 || p.form.dims[p.axis] >= 0)
+            continue;
+        mlo_warn(c->m,
+            "'%s' is a past: the core keeps %lld tokens of it; --context N says otherwise",
+            c->g->input[i]->name, (long long)tokens);
+        return tokens;
+    }
+    return 0;
+}
+
 /* A model that has been read keeps its context. */
 static int mlo_context_kept(mlo *m) {
     const int64_t wanted = mlo_context_wanted(m), said = mlo_context_said(m);
@@ -644,6 +671,7 @@ static int mlo_context_kept(mlo *m) {
 static int mlo_context(mlo *m) {
     mlo_cacheless c = { m, m->model->graph, mlo_context_wanted(m) };
     const int64_t said = mlo_context_said(m);
+    if (!c.tokens && !said && !m->error.code) c.tokens = mlo_context_open(&c);
     if (m->error.code || !c.tokens || said == c.tokens) return mlo_failed(m);
     if (said)
         return mlo_fail_at(m, MLO_E_USAGE, NULL,

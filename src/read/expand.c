@@ -73,91 +73,6 @@ static void mlo_expand_quick_gelu(mlo_expansion *x) { /* x sigmoid(alpha x) */
     mlo_x_out(x, 0, MLO_X(x, "Mul", v, y));
 }
 
-/* ---- norms ---------------------------------------------------------------- */
-
-static int mlo_x_half(const mlo_expansion *x) {
-    return x->dtype == MLO_FLOAT16 || x->dtype == MLO_BFLOAT16;
-}
-/* Statistics of 16-bit values are made in float. */
-static const char *mlo_x_wide(mlo_expansion *x, const char *v) {
-    return mlo_x_half(x) && *v ? mlo_x_cast(x, v, MLO_FLOAT) : v;
-}
-static const char *mlo_x_narrow(mlo_expansion *x, const char *v, mlo_dtype to) {
-    return to == x->dtype ? v : mlo_x_cast(x, v, to);
-}
-
-/* v / sqrt(mean v^2 + epsilon), means over the last dimension */
-static const char *mlo_x_normalized(mlo_expansion *x, const char *v, float epsilon) {
-    const int64_t last = -1;
-    const char *y = MLO_X(x, "Mul", v, v)
-    , *c;
-    y = mlo_x_axes(x, "ReduceMean", y, &last, 1, 18);
-    c = mlo_x_number(x, (double)epsilon);
-    y = MLO_X(x, "Add", y, c);
-    y = MLO_X(x, "Sqrt", y);
-    return MLO_X(x, "Div", v, y);
-}
-/* The norm over the last dimension, centred or not (then there is no beta); beta may be absent.
- * One operator where the opset has it. */
-static const char *mlo_x_norm(mlo_expansion *x, const char *v, const char *gamma, const char *beta,
-    float epsilon, int centred) {
-    const int64_t last = -1;
-    if (x->opset >= (centred ? 17 : 23)) {
-        const char *y = centred ? MLO_X(x, "LayerNormalization", v, gamma, beta)
-                                : MLO_X(x, "RMSNormalization", v, gamma);
-                                mlo_x_int(x, "axis", -1);
-                                mlo_x_float(x, "epsilon", epsilon);
-                                return y;
-    }
-    mlo_dtype narrow = x->dtype;
-    v = mlo_x_wide(x, v);
-    gamma = mlo_x_wide(x, gamma);
-    beta = mlo_x_wide(x, beta);
-    if (mlo_x_half(x)) x->dtype = MLO_FLOAT;
-    if (centred) {
-        const char *mean = mlo_x_axes(x, "ReduceMean", v, &last, 1, 18);
-        v = MLO_X(x, "Sub", v, mean);
-    }
-    v = mlo_x_normalized(x, v, epsilon);
-    v = MLO_X(x, "Mul", v, gamma);
-    v = mlo_x_plus(x, v, beta);
-    v = mlo_x_narrow(x, v, narrow);
-    x->dtype = narrow;
-    return v;
-}
-
-static int mlo_x_is_product(const mlo_expansion *x, size_t i) {
-    return mlo_is(mlo_value_of(x->g, mlo_x_in(x, i))->producer, "MatMul");
-}
-/* Skip(Simplified)LayerNormalization(x, skip, gamma[, beta], bias): norm(x + skip + bias); output
- * 3 is the sum. The bias is that of the product which is one of the two: it goes back there, so
- * that a layer where a tool did not fuse it looks the same. */
-static void mlo_expand_skip_norm(mlo_expansion *x) {
-    int centred = mlo_eq(x->n->op, "SkipLayerNormalization");
-    if (mlo_x_wanted(x, 1) || mlo_x_wanted(x, 2)) mlo_x_stay(x, "its mean or inv_std_var is used");
-    size_t biased = mlo_x_is_product(x, 1) && !mlo_x_is_product(x, 0);
-    const char *sum = mlo_x_plus(x, mlo_x_in(x, biased), mlo_x_in(x, centred ? 4 : 3)), *y;
-    sum = biased ? MLO_X(x, "Add", mlo_x_in(x, 0), sum) : MLO_X(x, "Add", sum, mlo_x_in(x, 1));
-    y = mlo_x_norm(x, sum, mlo_x_in(x, 2), centred ? mlo_x_in(x, 3) : "",
-        mlo_float(x->n, "epsilon", 1e-12f), centred);
-    mlo_x_out(x, 0, y);
-    if (mlo_x_wanted(x, 3)) mlo_x_out(x, 3, sum);
-}
-
-/* SimplifiedLayerNormalization(x, scale), which ONNX Runtime puts into the standard domain:
- * RMSNormalization before there was one. */
-static void mlo_expand_rms(mlo_expansion *x) {
-    int64_t axis = mlo_int(x->n, "axis", -1);
-    if (mlo_x_wanted(x, 1)) mlo_x_stay(x, "its inv_std_var is used");
-    if (axis != -1 && axis != mlo_x_rank(x, 0) - 1)
-        mlo_x_stay(x, "axis %lld is not known to be the last", (long long)axis);
-    if (x->dtype != mlo_x_form(x, 1).dtype)
-        mlo_x_stay(x, "x is %s, scale is %s", mlo_dtype_name(x->dtype),
-            mlo_dtype_name(mlo_x_form(x, 1).dtype));
-    mlo_x_out(x, 0,
-        mlo_x_norm(x, mlo_x_in(x, 0), mlo_x_in(x, 1), "", mlo_float(x->n, "epsilon", 1e-5f), 0));
-}
-
 /* ---- embeddings ----------------------------------------------------------- */
 
 /* EmbedLayerNormalization(ids, segments, words, positions, segment table, gamma, beta, mask,
@@ -386,6 +301,22 @@ static int mlo_shape_fused_matmul(mlo_shapes *s) {
     t.n_in = 2;
     return mlo_shape_MatMul(&t);
 }
+/* As x, with N channels. */
+static int mlo_shape_nbits(mlo_shapes *s) {
+    s->out[0] = mlo_form_in(s, 0);
+    if (s->out[0].rank > 0) s->out[0].dims[s->out[0].rank - 1] = mlo_int(s->node, "N", -1);
+    return 0;
+}
+/* Rows of a table, each as wide as its scales have blocks: known where the table says how many bytes those are. */
+static int mlo_shape_gather_blocks(mlo_shapes *s) {
+    const mlo_form w = mlo_form_in(s, 0), rows = mlo_form_in(s, 1);
+    const int64_t bits = mlo_int(s->node, "bits", 4);
+    s->out[0].dtype = mlo_form_in(s, 2).dtype;
+    if (w.rank != 2 || rows.rank < 0 || rows.rank >= MLO_MAX_RANK || bits < 1) return 0;
+    s->out[0] = mlo_form_with(&rows, rows.rank, w.dims[1] < 0 ? -1 : w.dims[1] * (8 / bits));
+    s->out[0].dtype = mlo_form_in(s, 2).dtype;
+    return 0;
+}
 /* Integers times integers, scaled: as MatMul, in the type of the scale. */
 static int mlo_shape_scaled_product(mlo_shapes *s) {
     return mlo_shape_of_two(s, 0, 1, 2, mlo_shape_MatMul);
@@ -589,46 +520,67 @@ typedef struct {
     void (*expand)(mlo_expansion *x);
     const char *inputs;
     int since;
+    const char *attrs;
 } mlo_fused;
 /* expand: NULL when only its form is known; inputs: x for each it must have, - for one it may
- * lack; since: the least opset */
-#define MLO_FUSED(name, inputs, shape, expand) \
-    { { name, mlo_shape_##shape, NULL, 0 }, mlo_expand_##expand, inputs, MLO_LIFTED }
-#define MLO_CARRIED(name, shape) { { name, mlo_shape_##shape, NULL, 0 }, NULL, "", 1 }
+ * lack; attrs: the attributes that it may have, NULL: whatever its schema or its expansion says; since: the least
+ * opset */
+#define MLO_FUSED(name, inputs, shape, expand, attrs) \
+    { { name, mlo_shape_##shape, NULL, 0 }, mlo_expand_##expand, inputs, MLO_LIFTED, attrs }
+#define MLO_CARRIED(name, shape) { { name, mlo_shape_##shape, NULL, 0 }, NULL, "", 1, NULL }
 /* Deeploy writes its operators into the standard domain, or into that of ONNX Runtime's extensions. */
-#define MLO_TWICE(name, inputs, shape, expand, since)                      \
-    { { name, shape, NULL, 0 }, expand, inputs, since }, {                 \
-        { "ai.onnx.contrib." name, shape, NULL, 0 }, expand, inputs, since \
+#define MLO_TWICE(name, inputs, shape, expand, since)                            \
+    { { name, shape, NULL, 0 }, expand, inputs, since, NULL }, {                 \
+        { "ai.onnx.contrib." name, shape, NULL, 0 }, expand, inputs, since, NULL \
     }
 #define MLO_DIALECT(name, inputs) MLO_TWICE(name, inputs, mlo_shape_integers, mlo_expand_dialect, 9)
+#define MLO_GQA_ATTRS                                                                       \
+    "num_heads kv_num_heads scale softcap causal local_window_size sliding_window_cache "   \
+    "do_rotary rotary_interleaved qk_norm_epsilon q_norm_epsilon k_norm_epsilon qk_output " \
+    "smooth_softmax k_quant_type v_quant_type kv_cache_bit_width"
 static const mlo_fused mlo_fused_ops[] = {
-    MLO_FUSED("com.microsoft.Attention", "xx", attention, attention),
-    MLO_FUSED("com.microsoft.MultiHeadAttention", "xxx", multi_head, multi_head),
-    MLO_FUSED("com.microsoft.GroupQueryAttention", "x", group_query, group_query),
-    MLO_FUSED("com.microsoft.SkipLayerNormalization", "xxx", skip_norm, skip_norm),
-    MLO_FUSED("com.microsoft.SkipSimplifiedLayerNormalization", "xxx", skip_norm, skip_norm),
-    MLO_FUSED("com.microsoft.EmbedLayerNormalization", "x-xx-xx", embed, embed),
-    MLO_FUSED("com.microsoft.FusedMatMul", "xx", fused_matmul, fused_matmul),
-    MLO_FUSED("com.microsoft.FusedGemm", "xx", Gemm, fused_gemm),
-    MLO_FUSED("com.microsoft.FusedConv", "xx", Conv, fused_conv),
-    MLO_FUSED("com.microsoft.MatMulIntegerToFloat", "xxxx", scaled_product, matmul_to_float),
-    MLO_FUSED("com.microsoft.DynamicQuantizeMatMul", "xxx", scaled_product, dynamic_matmul),
-    MLO_FUSED("com.microsoft.Gelu", "x", same, gelu),
-    MLO_FUSED("com.microsoft.BiasGelu", "xx", same, gelu),
-    MLO_FUSED("com.microsoft.FastGelu", "x", same, fast_gelu),
-    MLO_FUSED("com.microsoft.QuickGelu", "x", same, quick_gelu),
-    MLO_FUSED("com.microsoft.RotaryEmbedding", "xxxx", same, rotary),
+    MLO_FUSED("com.microsoft.Attention", "xx-----", attention, attention,
+        "num_heads unidirectional qkv_hidden_sizes mask_filter_value scale do_rotary "
+        "rotary_embedding_dim past_present_share_buffer"),
+    MLO_FUSED("com.microsoft.MultiHeadAttention", "xxx-------", multi_head, multi_head,
+        "num_heads unidirectional mask_filter_value scale"),
+    MLO_FUSED("com.microsoft.GroupQueryAttention", "x---------------", group_query, group_query,
+        MLO_GQA_ATTRS),
+    MLO_FUSED("com.microsoft.SkipLayerNormalization", "xxx--", skip_norm, skip_norm, "epsilon"),
+    MLO_FUSED(
+        "com.microsoft.SkipSimplifiedLayerNormalization", "xxx-", skip_norm, skip_norm, "epsilon"),
+    MLO_FUSED("com.microsoft.EmbedLayerNormalization", "x-xx-xx--", embed, embed,
+        "epsilon mask_index_type"),
+    MLO_FUSED("com.microsoft.FusedMatMul", "xx", fused_matmul, fused_matmul,
+        "alpha transA transB transBatchA transBatchB"),
+    MLO_FUSED("com.microsoft.FusedGemm", "xx-", Gemm, fused_gemm,
+        "alpha beta transA transB activation activation_alpha activation_beta activation_gamma"),
+    MLO_FUSED("com.microsoft.FusedConv", "xx--", Conv, fused_conv,
+        "activation activation_params auto_pad dilations group kernel_shape pads strides"),
+    MLO_FUSED("com.microsoft.MatMulIntegerToFloat", "xxxx---", scaled_product, matmul_to_float, ""),
+    MLO_FUSED("com.microsoft.DynamicQuantizeMatMul", "xxx--", scaled_product, dynamic_matmul, ""),
+    MLO_FUSED(
+        "com.microsoft.MatMulNBits", "xxx---", nbits, nbits, "K N bits block_size accuracy_level"),
+    MLO_FUSED("com.microsoft.GatherBlockQuantized", "xxx-", gather_blocks, gather_blocks,
+        "bits block_size gather_axis quantize_axis"),
+    MLO_FUSED("com.microsoft.Gelu", "x", same, gelu, ""),
+    MLO_FUSED("com.microsoft.BiasGelu", "xx", same, gelu, ""),
+    MLO_FUSED("com.microsoft.FastGelu", "x-", same, fast_gelu, ""),
+    MLO_FUSED("com.microsoft.QuickGelu", "x", same, quick_gelu, "alpha"),
+    MLO_FUSED("com.microsoft.RotaryEmbedding", "xxxx", same, rotary,
+        "interleaved is_packed_batching num_heads rotary_embedding_dim scale"),
     MLO_CARRIED("com.microsoft.QLinearAdd", two),
     MLO_CARRIED("com.microsoft.QLinearMul", two),
     MLO_CARRIED("com.microsoft.QGemm", qgemm),
     MLO_CARRIED("com.microsoft.QLinearConcat", qconcat),
     MLO_CARRIED("com.microsoft.QLinearSoftmax", same),
     MLO_CARRIED("com.microsoft.QLinearSigmoid", same),
-    { { "Einsum", mlo_shape_einsum, NULL, 0 }, mlo_expand_einsum, "xx", 12 },
-    MLO_FUSED("SimplifiedLayerNormalization", "xx", same, rms),
+    { { "Einsum", mlo_shape_einsum, NULL, 0 }, mlo_expand_einsum, "xx", 12, NULL },
+    MLO_FUSED("SimplifiedLayerNormalization", "xx", same, rms, "axis epsilon stash_type"),
     MLO_TWICE("IntegerMean", "x", mlo_shape_Reduce, mlo_expand_integer_mean, 10),
     MLO_TWICE("RMSNorm", "xx", mlo_shape_same, mlo_expand_dialect, 9),
-    { { "Attention", mlo_shape_Attention, NULL, 3 }, mlo_expand_standard_attention, "xxx", 23 },
+    { { "Attention", mlo_shape_Attention, NULL, 3 }, mlo_expand_standard_attention, "xxx", 23,
+        NULL },
     MLO_DIALECT("RequantShift", "xxx"),
     MLO_DIALECT("iSoftmax", "x"),
     MLO_DIALECT("iRMSNorm", "xx"),
@@ -675,6 +627,23 @@ static int mlo_expand_stayed(mlo *m, mlo_expander *e, const mlo_node *n, const c
     return MLO_PUSH(m, e->stayed, e->n_stayed, s) ? 0 : mlo_failed(m);
 }
 
+/* Is a word one of a list with spaces between them? */
+static int mlo_is_listed(const char *list, const char *word) {
+    const size_t n = strlen(word);
+    for (const char *s = list; (s = strstr(s, word)) != NULL; s += n)
+        if ((s == list || s[-1] == ' ') && (!s[n] || s[n] == ' ')) return n > 0;
+    return 0;
+}
+
+/* What a newer runtime than the expansion gave an operator may mean anything. */
+static void mlo_x_check_signature(mlo_expansion *x, const mlo_fused *f) {
+    for (size_t i = 0; i < x->n->n_attr; i++)
+        if (!mlo_is_listed(f->attrs, x->n->attr[i]->name))
+            mlo_x_stay(x, "its attribute %.60s is not known", x->n->attr[i]->name);
+    for (size_t i = strlen(f->inputs); i < x->n->n_input; i++)
+        if (*mlo_x_in(x, i)) mlo_x_stay(x, "its input %zu is not known", i);
+}
+
 /* One fused node: the nodes that replace it, or why it stays. */
 static void mlo_expand_node(mlo_expansion *x, const mlo_fused *f) {
     x->dtype = mlo_x_form(x, 0).dtype;
@@ -689,6 +658,7 @@ static void mlo_expand_node(mlo_expansion *x, const mlo_fused *f) {
     for (size_t i = 0; i < x->n->n_attr; i++)
         if (x->n->attr[i]->ref)
             mlo_x_stay(x, "its attribute %.60s is one of a function", x->n->attr[i]->name);
+    if (f->attrs) mlo_x_check_signature(x, f);
     if (!mlo_x_stopped(x)) f->expand(x);
 }
 

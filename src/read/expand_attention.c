@@ -579,11 +579,18 @@ static void mlo_expand_standard_attention(mlo_expansion *x) {
 
 /* ---- grouped-query attention -------------------------------------------------
  * GroupQueryAttention(q, k, v, past k, past v, keys - 1, most keys, cosines, sines, positions) -> y,
- * present k, present v: causal, as ONNX Runtime's tools write decoders. q may hold k and v, too. A
- * prompt only: nothing is past. (Which keys of a batch are padding, `keys - 1`, is not asked: they
- * come last, where only the padding's own rows could see them; those rows are nobody's.) */
+ * present k, present v: causal, as ONNX Runtime's tools write decoders. q may hold k and v, too; inputs 14 and
+ * 15 are gains of a norm of each head. A prompt only: nothing is past. (Which keys of a batch are padding,
+ * `keys - 1`, is not asked: they come last, where only the padding's own rows could see them; those rows are
+ * nobody's.) */
 
-enum { MLO_GQA_PAST = 3, MLO_GQA_COS = 7, MLO_GQA_SIN = 8, MLO_GQA_POSITIONS = 9 };
+enum {
+    MLO_GQA_PAST = 3,
+    MLO_GQA_COS = 7,
+    MLO_GQA_SIN = 8,
+    MLO_GQA_POSITIONS = 9,
+    MLO_GQA_GAIN = 14
+};
 
 typedef struct {
     int64_t heads[3]; /* of q, k, v */
@@ -631,6 +638,17 @@ static void mlo_x_group_parts(mlo_expansion *x, mlo_x_group *g) {
     for (size_t i = 0; i < 3; i++) g->part[i] = mlo_x_heads(x, g->part[i], g->heads[i]);
 }
 
+/* Each head of queries and keys has an RMS norm of its own, in front of all else. */
+static void mlo_x_group_norm(mlo_expansion *x, mlo_x_group *g) {
+    static const char *const epsilon[] = { "q_norm_epsilon", "k_norm_epsilon" };
+    const float both = mlo_float(x->n, "qk_norm_epsilon", 1e-6f);
+    if (!*mlo_x_in(x, MLO_GQA_GAIN) != !*mlo_x_in(x, MLO_GQA_GAIN + 1))
+        mlo_x_stay(x, "it has a norm of q or of k, but not of both");
+    for (size_t i = 0; i < 2 && *mlo_x_in(x, MLO_GQA_GAIN) && !mlo_x_stopped(x); i++)
+        g->part[i] = mlo_x_norm(
+            x, g->part[i], mlo_x_in(x, MLO_GQA_GAIN + i), "", mlo_float(x->n, epsilon[i], both), 0);
+}
+
 /* Queries and keys turn: the rows of the tables are those of the tokens' places. */
 static void mlo_x_group_turn(mlo_expansion *x, mlo_x_group *g) {
     const int64_t heads = 1, half = mlo_x_dim(x, MLO_GQA_COS, -1);
@@ -656,13 +674,14 @@ static void mlo_expand_group_query(mlo_expansion *x) {
     mlo_x_group g = { { 0, 0, 0 }, 0, { "", "", "" } };
     mlo_x_check_group(x);
     mlo_x_group_parts(x, &g);
+    mlo_x_group_norm(x, &g);
     mlo_x_group_turn(x, &g);
     if (mlo_x_stopped(x)) return;
     const char *k = mlo_x_shared(x, g.part[1], g.heads[1], g.heads[0], g.channels);
     const char *v = mlo_x_shared(x, g.part[2], g.heads[2], g.heads[0], g.channels);
     const mlo_x_attention a = { g.part[0], k, v, g.heads[0],
-        mlo_x_scale(x, g.heads[0] * g.channels), MLO_X_NONE, MLO_X_NONE, 1,
-        mlo_int(x->n, "local_window_size", -1) };
+        mlo_x_scale(x, g.heads[0] * g.channels), MLO_X_NONE, MLO_X_NONE,
+        mlo_int(x->n, "causal", 1) != 0, mlo_int(x->n, "local_window_size", -1) };
     mlo_x_out(x, 0, mlo_x_attend(x, &a));
     for (size_t i = 1; i < 3; i++)
         if (mlo_x_wanted(x, i)) mlo_x_out(x, i, g.part[i]);

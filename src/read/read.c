@@ -431,7 +431,7 @@ static int mlo_read(mlo *m) {
         return mlo_failed(m);
     mlo_drop_initialized_inputs(m);
     if (mlo_bind_options(m) || mlo_hold_all(m) || mlo_index(m, g) || mlo_cache_branch_held(m, g)
-        || mlo_branches(m, &again) || mlo_bind_open(m) || mlo_context(m))
+        || mlo_branches(m, &again) || mlo_context(m) || mlo_bind_open(m))
         return mlo_failed(m);
     /* what is computed of constants may choose a branch */
     for (again = 1; again;)
