@@ -174,6 +174,7 @@ def check_kernels():
             ("LayerNorm", "scales of more norms", "SHAPE", ["its scale has 8 elements; 2 norms"], {"groups": 2}, {"g": all_((4, 2), 1), "b": all_(8, 1)}),
             ("LayerNorm", "scales of three dimensions", "SHAPE", ["its scale has 4 elements"], {"groups": 2}, {"g": all_((2, 2, 1), 1)}),
             ("LayerNorm", "too few offsets", "SHAPE", ["input 2 has 2 elements, needs 4"], {}, {"b": all_(2, 1)}),
+            ("LayerNorm", "a scale too many", "SHAPE", ["input 1 has 5 elements, needs 4"], {}, {"g": all_(5, 1)}),
             ("LayerNorm", "no shift", "SHAPE", ["input 3 has 1 elements, needs 2"], {}, {"p": i64(5)}),
             ("LayerNorm", "no epsilon", "DATA", ["epsilon 0 is not within 1"], {}, {"p": i64(0, 12)}),
             ("LayerNorm", "a scale of 17 bits", "DATA", ["scale 32768 is not within"], {}, {"g": all_(4, 32768)}),

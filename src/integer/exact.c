@@ -438,9 +438,13 @@ static int mlo_exact_plan_of(mlo_takeover *x, const mlo_exact_unit *u, const mlo
     l->index = u->sums;
     if (l->shift && !mlo_exact_has_words(x, u, l->shift, why)) {
         if (m->error.code) return mlo_failed(m);
-        if (!known || mlo_bits_for(u->sums) > MLO_EXACT_TABLE
-            || !mlo_is_number(x->in, l->shift->input[1])
-            || !mlo_is_number(x->in, l->shift->input[2]))
+        const int one = mlo_is_number(x->in, l->shift->input[1])
+            && mlo_is_number(x->in, l->shift->input[2]);
+        if (u->n_in > 1 && !one)
+            return mlo_fail(m, MLO_E_UNSUPPORTED, l->shift,
+                "mul and add have a number for each channel; in hardware a sum or product of two "
+                "streams has one mul for all, and add 0");
+        if (!known || mlo_bits_for(u->sums) > MLO_EXACT_TABLE || !one)
             return mlo_fail(m, MLO_E_UNSUPPORTED, l->shift,
                 "mul %lld, add %lld, div %lld (channel %lld) have no exact form in hardware: mul, "
                 "halved with div as long as it is even, has 15 bits, div is a power of two, add a "

@@ -229,7 +229,7 @@ static int mlo_attention_table_run(mlo_call *c) {
     int8_t score[2 * MLO_TABLE_SCORES];
     if (mlo_kernel_inputs(c, 7) || mlo_table_attributes(m, c->node)
         || mlo_kernel_count(c, 4, MLO_TABLE_NUMBERS)
-        || mlo_kernel_count(c, 5, mlo_table_scores(c->node))
+        || mlo_kernel_counts(c, 5, mlo_table_scores(c->node), 2 * (int64_t)MLO_TABLE_SCORES)
         || mlo_kernel_count(c, 6, MLO_TABLE_SCORES) || mlo_attention_forms(c)
         || mlo_kernel_limits(c, mlo_attention_table_limits)
         || mlo_table_check(m, c->node, c->in[5], c->in[6]))

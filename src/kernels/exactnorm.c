@@ -74,7 +74,7 @@ static int mlo_exactnorm_run(mlo_call *c) {
     if (n < 1 || n > MLO_NORM_CHANNELS)
         return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node,
             "%lld channels; the integer norm takes 1 to %d", (long long)n, (int)MLO_NORM_CHANNELS);
-    if (mlo_kernel_count(c, 1, n) || mlo_kernel_count(c, 2, center ? n : 1)
+    if (mlo_kernel_count(c, 1, n) || mlo_kernel_counts(c, 2, center ? n : 1, n)
         || mlo_kernel_count(c, 3, 1) || mlo_kernel_limits(c, mlo_exactnorm_limits)
         || mlo_exactnorm_offset(c->m, c->node, b))
         return mlo_failed(c->m);

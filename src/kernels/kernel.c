@@ -354,12 +354,16 @@ static int mlo_kernel_inputs(mlo_call *c, size_t n) {
                 mlo_dtype_name(c->in[i]->dtype));
     return mlo_kernel_result(c);
 }
-static int mlo_kernel_count(mlo_call *c, size_t i, int64_t least) {
+/* Has input i from so many to so many elements? */
+static int mlo_kernel_counts(mlo_call *c, size_t i, int64_t least, int64_t most) {
     int64_t n = mlo_array_count(c->in[i]);
-    return n >= least
+    return n >= least && n <= most
         ? 0
         : mlo_fail(c->m, MLO_E_SHAPE, c->node, "input %zu has %lld elements, needs %lld", i,
               (long long)n, (long long)least);
+}
+static int mlo_kernel_count(mlo_call *c, size_t i, int64_t count) {
+    return mlo_kernel_counts(c, i, count, count);
 }
 
 /* Is every parameter within the bits its word has for it? What quantize makes is; what a user

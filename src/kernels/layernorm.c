@@ -142,15 +142,15 @@ static int mlo_layernorm_run(mlo_call *c) {
     const int64_t channels = all / groups, rows = channels ? mlo_array_count(x) / channels : 0;
     const mlo_form of = { g->dtype, g->rank, { g->dims[0] } };
     const int own = groups > 1 && mlo_norm_own(&of);
-    if (mlo_kernel_count(c, 1, own ? all : channels) || mlo_kernel_count(c, 2, own ? all : channels)
-        || mlo_kernel_count(c, 3, 2))
-        return mlo_failed(c->m);
     if (groups > 1 && (own ? g->dims[0] != groups || g->rank != 2 : mlo_array_count(g) != channels))
         return mlo_fail(c->m, MLO_E_SHAPE, c->node,
             "its scale has %lld elements; %lld norms of %lld channels share %lld, or have "
             "[%lld, %lld]",
             (long long)mlo_array_count(g), (long long)groups, (long long)channels,
             (long long)channels, (long long)groups, (long long)channels);
+    if (mlo_kernel_count(c, 1, own ? all : channels) || mlo_kernel_count(c, 2, own ? all : channels)
+        || mlo_kernel_count(c, 3, 2))
+        return mlo_failed(c->m);
     if (channels > MLO_NORM_CHANNELS)
         return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node,
             "%lld channels; the integer norm takes up to %d", (long long)channels,
