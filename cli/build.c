@@ -71,35 +71,51 @@ static void *cli_floats_run(void *user) {
     return NULL;
 }
 
-/* ---- frames whose length the model leaves open ---------------------------------- */
+/* ---- frames whose sizes the model leaves open ---------------------------------- */
 
-/* Can the model be read with frames of so many tokens? */
-static int cli_open_fits(cli *c, cli_bytes *b, const char *tokens) {
+/* Can the model be read with frames of so many tokens, "N", or "NxS" with images of S x S? */
+static int cli_open_fits(cli *c, cli_bytes *b, const char *sizes) {
     int opened = 0;
     mlo *m = cli_handle(&opened, NULL);
     if (!m) return 0;
-    c->open = tokens;
+    c->open = sizes;
     const int fits = !cli_options(c, m) && !cli_load(c, m, b) && !mlo_to(m, "read");
     mlo_close(m);
     return fits;
 }
 
-/* compile takes the longest of a few lengths that the model's tables of positions allow; --dim says otherwise. */
-static int cli_open_tokens(cli *c, cli_bytes *b) {
+/* What the inputs leave open: sizes of ids or the like; of images. */
+static void cli_open_kinds(const mlo_array *in, size_t n, int *other, int *image) {
+    for (size_t i = 0; i < n; i++) {
+        const int pixels = in[i].rank == 4 && (in[i].dims[2] < 0 || in[i].dims[3] < 0);
+        *image |= pixels;
+        for (int d = 0; d < in[i].rank && !pixels; d++) *other |= in[i].dims[d] < 0;
+    }
+}
+
+/* compile takes the longest of a few lengths that the model's tables of positions allow, and the first of a few
+ * sides of images, the commonest first; --dim says otherwise. */
+static int cli_open_sizes(cli *c, cli_bytes *b) {
     static const char *const lengths[] = { "128", "64", "32", "16", "8" };
-    const size_t most = sizeof lengths / sizeof *lengths;
+    static const char *const sides[] = { "", "x224", "x384", "x256", "x336", "x448", "x512", "x518",
+        "x192", "x160", "x128", "x96", "x64", "x48", "x32", "x28", "x16", "x8" };
     const mlo_array *in;
-    size_t n, k = 0;
-    int open = 0;
+    size_t n;
+    int other = 0, image = 0, fits = 0;
     if (c->verb->bit != V_COMPILE || cli_failed(c) || strcmp(mlo_stage(c->m), "")
         || mlo_signature(c->m, 0, &in, &n))
         return cli_failed(c);
-    for (size_t i = 0; i < n; i++)
-        for (int d = 0; d < in[i].rank; d++) open |= in[i].dims[d] < 0;
-    if (!open) return 0;
-    while (k < most && !cli_open_fits(c, b, lengths[k])) k++;
-    c->open = lengths[k < most ? k : 0];
-    return mlo_set(c->m, "open", c->open);
+    cli_open_kinds(in, n, &other, &image);
+    if (!other && !image) return 0;
+    const size_t n_sides = image ? sizeof sides / sizeof *sides : 1;
+    const size_t n_lengths = other ? sizeof lengths / sizeof *lengths : 1;
+    for (size_t s = image ? 1 : 0; s < n_sides && !fits; s++)
+        for (size_t k = 0; k < n_lengths && !fits; k++) {
+            snprintf(c->sizes, sizeof c->sizes, "%s%s", lengths[k], sides[s]);
+            fits = cli_open_fits(c, b, c->sizes);
+        }
+    if (!fits) snprintf(c->sizes, sizeof c->sizes, "%s%s", lengths[0], sides[image]);
+    return mlo_set(c->m, "open", c->sizes);
 }
 
 /* Begins, if the model is one of floats. What it would warn of the other handle says. */
@@ -430,7 +446,7 @@ static int cli_build(cli *c) {
         return cli_fail(c, MLO_E_IO, dir, "is there and not a directory; give another -o");
     cli_load(c, c->m, &b);
     if (!cli_failed(c)) cli_words(c, &inputs, &golden);
-    cli_open_tokens(c, &b);
+    cli_open_sizes(c, &b);
     cli_floats_begin(c, &floats, &b);
     if (!cli_failed(c) && !cli_to(c, stage, &r) && !cli_report_write(c, &r)) {
         if (!cli_tree_open(c, &t, dir)) mlo_emit(c->m, cli_tree_sink, &t);

@@ -481,9 +481,9 @@ def wrong_forms(op):
     return case
 
 FORMS = {"forms/none": open_forms(no_form, 0, 20), "forms/rank-alone": open_forms(rank_alone, 0, 900), "forms/some": open_forms(some_of_both, 1, 400), "forms/others": open_forms(some_of_both, 2, 400),
-         "forms/none-run": all_values(no_form, ("Attention", "GroupNormalization")), "forms/said-run": all_values(lambda *_: None),
+         "forms/none-run": all_values(no_form, ("Attention", "GroupNormalization", "GlobalAveragePool", "GlobalMaxPool")), "forms/said-run": all_values(lambda *_: None),
          "forms/double-run": all_values(lambda *_: None, kind=np.float64), "forms/float16-run": all_values(lambda *_: None, ("Tan",), np.float16)}          # (their expansion reads forms)
-EXPANDED = {"Attention", "RMSNormalization", "LayerNormalization", "RotaryEmbedding", "GroupNormalization", "InstanceNormalization", "Gelu", "HardSwish", "Mish", "Celu"}
+EXPANDED = {"Attention", "RMSNormalization", "LayerNormalization", "RotaryEmbedding", "GroupNormalization", "InstanceNormalization", "Gelu", "HardSwish", "Mish", "Celu", "GlobalAveragePool", "GlobalMaxPool"}
 
 # ---- folding ---------------------------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 /* bind: sizes for dimensions that a model leaves open.
  *
- * in:  a model; the options "dim" (NAME=N) and "shape" (INPUT=1x128), each as often as you like; "open" (N).
- * out: the sizes, in the types of its values. With "open", what nobody bound is one frame of N tokens, where
- *      it can be told what it is.
+ * in:  a model; the options "dim" (NAME=N) and "shape" (INPUT=1x128), each as often as you like; "open" (N, NxSIDE).
+ * out: the sizes, in the types of its values. With "open", what nobody bound is one frame of N tokens, or one
+ *      image, where it can be told what it is.
  *
  * invariant: a symbol is bound wherever it stands; a size that the model says does not change.
  * example: --dim seq=32: input_ids [1, seq] is [1, 32].
@@ -179,35 +179,70 @@ static int mlo_bind_options(mlo *m) {
 static int mlo_is_ids(const mlo_tensor_type *t) {
     return t->elem_type == MLO_INT64 || t->elem_type == MLO_INT32;
 }
+
+/* The channels of an image: those of the convolution that reads it, cast or not; 0: none does, it is no image. */
+static int64_t mlo_open_channels(const mlo_graph *g, const char *input, int depth) {
+    const mlo_value *v = mlo_value_of(g, input);
+    int64_t channels = 0;
+    for (size_t i = 0; i < v->n_use && depth < 4 && !channels; i++) {
+        const mlo_node *n = v->use[i];
+        const mlo_form w = mlo_form_of(mlo_is(n, "Conv") ? mlo_value_of(g, n->input[1]) : NULL);
+        if (w.rank == 4)
+            channels = mlo_times(w.dims[1], mlo_int(n, "group", 1));
+        else if (mlo_is(n, "Cast") || mlo_is(n, "Identity"))
+            channels = mlo_open_channels(g, n->output[0], depth + 1);
+    }
+    return channels;
+}
+
+/* The option "open": N tokens, and the side of an image behind an x. */
+typedef struct {
+    int64_t tokens; /* 0: it is not given */
+    int64_t side; /* 0: that is not */
+} mlo_opening;
+
+static mlo_opening mlo_open_said(mlo *m) {
+    const char *said = mlo_opt(m, "open"), *x = said ? strchr(said, 'x') : NULL;
+    const char *first = x ? mlo_intern_n(m, said, (size_t)(x - said)) : said;
+    mlo_opening o = { 0, 0 };
+    uint64_t tokens = 0, side = 0;
+    if (!first) return o;
+    if (!mlo_parse_u64(first, &tokens) || tokens < 1 || tokens > INT32_MAX
+        || (x && (!mlo_parse_u64(x + 1, &side) || side < 1 || side > INT32_MAX))) {
+        mlo_fail_at(m, MLO_E_USAGE, NULL,
+            "open is '%s'; give a number of tokens, and the side of images behind an x", said);
+        return o;
+    }
+    o.tokens = (int64_t)tokens;
+    o.side = (int64_t)side;
+    return o;
+}
+
 /* What dimension d of an input is, where its place or its name tells: of ids and their masks [batch, tokens], of
- * others the name. 0: nothing does, as of an image's height, or a size that follows from others ("n + 1"). */
-static int64_t mlo_open_size(const mlo_tensor_type *t, size_t d, int64_t tokens) {
+ * images [batch, channels, side, side], of others the name. 0: nothing does, as of a size that follows from
+ * others ("n + 1"). */
+static int64_t mlo_open_size(
+    const mlo_tensor_type *t, size_t d, const mlo_opening *o, int64_t channels) {
     const char *name = t->shape->dim[d].param;
     const int ids = mlo_is_ids(t) && t->shape->n_dim == 2;
     if (strpbrk(name, " +-*/")) return 0;
-    if (ids) return d ? tokens : 1;
-    return strstr(name, "batch") ? 1 : strstr(name, "seq") ? tokens : 0;
+    if (ids) return d ? o->tokens : 1;
+    if (channels > 0 && t->shape->n_dim == 4) return !d ? 1 : d == 1 ? channels : o->side;
+    return strstr(name, "batch") ? 1 : strstr(name, "seq") ? o->tokens : 0;
 }
-/* The option "open"; 0: it is not given. */
-static int64_t mlo_open_tokens(mlo *m) {
-    const char *said = mlo_opt(m, "open");
-    uint64_t tokens = 0;
-    if (said && (!mlo_parse_u64(said, &tokens) || tokens < 1 || tokens > INT32_MAX))
-        mlo_fail_at(m, MLO_E_USAGE, NULL, "open is '%s'; give a number of tokens", said);
-    return m->error.code ? 0 : (int64_t)tokens;
-}
-/* A frame of so many tokens. (Of a context all that is open is bound already.) */
+/* (Of a context all that is open is bound already.) */
 static int mlo_bind_open(mlo *m) {
     const mlo_graph *g = m->model->graph;
-    const int64_t tokens = mlo_opt(m, "context") ? 0 : mlo_open_tokens(m);
+    const mlo_opening o = mlo_open_said(m);
     mlo_text list = { m, NULL, 0, 0 };
-    if (!tokens) return mlo_failed(m);
+    if (!o.tokens || mlo_opt(m, "context")) return mlo_failed(m);
     for (int pass = 0; pass < 2; pass++) /* ids say what others' names mean */
         for (size_t i = 0; i < g->n_input; i++) {
             const mlo_tensor_type *t = g->input[i]->type ? g->input[i]->type->tensor : NULL;
+            const int64_t channels = mlo_open_channels(g, g->input[i]->name, 0);
             for (size_t d = 0; t && t->shape && d < t->shape->n_dim; d++) {
                 const char *name = t->shape->dim[d].param;
-                const int64_t n = name && *name ? mlo_open_size(t, d, tokens) : 0;
+                const int64_t n = name && *name ? mlo_open_size(t, d, &o, channels) : 0;
                 if (!n || (!pass && !mlo_is_ids(t))) continue;
                 mlo_printf(&list, "%s'%s' is %lld", list.n ? ", " : "", name, (long long)n);
                 mlo_bind(m, name, n);

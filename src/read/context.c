@@ -644,7 +644,7 @@ static int64_t mlo_context_wanted(mlo *m) {
 
 /* The option "open" gives a context to a model that has a past whose length is open; 0: it has none. */
 static int64_t mlo_context_open(mlo_cacheless *c) {
-    const int64_t tokens = mlo_open_tokens(c->m);
+    const int64_t tokens = mlo_open_said(c->m).tokens;
     for (size_t i = 0; tokens > 1 && i < c->g->n_input; i++) {
         const mlo_past p = mlo_past_of(c, mlo_value_of(c->g, c->g->input[i]->name));
         if (!mlo_may_be_past(&p) || !mlo_is_past(&p) || p.axis < 0 || p.form.dims[p.axis] >= 0)

@@ -73,6 +73,20 @@ static void mlo_expand_quick_gelu(mlo_expansion *x) { /* x sigmoid(alpha x) */
     mlo_x_out(x, 0, MLO_X(x, "Mul", v, y));
 }
 
+/* ---- pooling over all places ----------------------------------------------- */
+
+/* Global(Average|Max)Pool: the mean or the largest over all axes behind that of channels. */
+static void mlo_expand_global_pool(mlo_expansion *x) {
+    int64_t axes[MLO_MAX_RANK];
+    const int rank = mlo_x_rank(x, 0), mean = mlo_eq(x->n->op, "GlobalAveragePool");
+    if (rank < 3) mlo_x_stay(x, "the rank of its input is %d", rank);
+    for (int i = 2; i < rank; i++) axes[i - 2] = i;
+    if (x->why) return;
+    mlo_x_out(x, 0,
+        mlo_x_axes(
+            x, mean ? "ReduceMean" : "ReduceMax", mlo_x_in(x, 0), axes, (size_t)rank - 2, 18));
+}
+
 /* ---- embeddings ----------------------------------------------------------- */
 
 /* EmbedLayerNormalization(ids, segments, words, positions, segment table, gamma, beta, mask,
@@ -300,6 +314,12 @@ static int mlo_shape_fused_matmul(mlo_shapes *s) {
     t.in = in;
     t.n_in = 2;
     return mlo_shape_MatMul(&t);
+}
+/* One place is left. */
+static int mlo_shape_global_pool(mlo_shapes *s) {
+    s->out[0] = mlo_form_in(s, 0);
+    for (int i = 2; i < s->out[0].rank; i++) s->out[0].dims[i] = 1;
+    return 0;
 }
 /* As x, with N channels. */
 static int mlo_shape_nbits(mlo_shapes *s) {
@@ -576,6 +596,9 @@ static const mlo_fused mlo_fused_ops[] = {
     MLO_CARRIED("com.microsoft.QLinearSoftmax", same),
     MLO_CARRIED("com.microsoft.QLinearSigmoid", same),
     { { "Einsum", mlo_shape_einsum, NULL, 0 }, mlo_expand_einsum, "xx", 12, NULL },
+    { { "GlobalAveragePool", mlo_shape_global_pool, NULL, 1 }, mlo_expand_global_pool, "x", 1,
+        NULL },
+    { { "GlobalMaxPool", mlo_shape_global_pool, NULL, 1 }, mlo_expand_global_pool, "x", 1, NULL },
     MLO_FUSED("SimplifiedLayerNormalization", "xx", same, rms, "axis epsilon stash_type"),
     MLO_TWICE("IntegerMean", "x", mlo_shape_Reduce, mlo_expand_integer_mean, 10),
     MLO_TWICE("RMSNorm", "xx", mlo_shape_same, mlo_expand_dialect, 9),

@@ -23,6 +23,7 @@ MODELS = {
     "bart": (SEQ, lambda: tr.BartForConditionalGeneration(tr.BartConfig(max_position_embeddings=128, **BOTH))),
     "marian": (SEQ, lambda: tr.MarianMTModel(tr.MarianConfig(max_position_embeddings=64, decoder_vocab_size=60, decoder_start_token_id=1, **BOTH))),
     "t5": (SEQ, lambda: tr.T5ForConditionalGeneration(tr.T5Config(vocab_size=60, d_model=16, d_kv=8, d_ff=32, num_layers=3, num_heads=2, decoder_start_token_id=0))),
+    "vit": ("image-classification", lambda: tr.ViTForImageClassification(tr.ViTConfig(hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32, image_size=96, patch_size=16))),
     "gpt2": (GEN, lambda: tr.GPT2LMHeadModel(tr.GPT2Config(vocab_size=60, n_positions=64, n_embd=16, n_layer=3, n_head=2))),
     "llama": (GEN, lambda: tr.LlamaForCausalLM(tr.LlamaConfig(vocab_size=60, hidden_size=16, intermediate_size=32, num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=64))),
 }
