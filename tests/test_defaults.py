@@ -133,6 +133,17 @@ def check_genai():
     if p: t.case("4-bit weights, rows in blocks, windows of 8: simulated", "" if not p.returncode and "PASS" in p.stderr + p.stdout else p.stderr[-300:])
 
 
+def check_halves():
+    """Steps that a tool made 16-bit floats of: pasts and presents are cast on their way."""
+    from onnxruntime.transformers import float16
+    for name in STEPS:
+        for keep in (True, False):
+            path = t.at("half.onnx")
+            onnx.save(float16.convert_float_to_float16(onnx.load(os.path.join(FOLDER, name + ".onnx")), keep_io_types=keep), path)
+            said, wrong = compiled(path, "--context", "16")
+            t.case("%s in 16 bits%s" % (name, ", cast at its ends" if keep else ""), wrong or judged(path, "core", {"batch_size": 1, "sequence_length": 16, "past_sequence_length + sequence_length": 16}, "logits"))
+
+
 def shaped(**dims):
     """bert-tiny with an open batch and length, whose dimensions are called so."""
     m = onnx.load(os.path.join(FOLDER, "bert-model.onnx"))
@@ -199,4 +210,4 @@ def check_left():
     t.case("hidden states alone are refused", "" if p.returncode == 4 and b"all outputs of the model are made of them" in p.stderr and not os.path.exists(t.at("none")) else p.stderr.decode()[-300:])
 
 
-if __name__ == "__main__": t.main(check_whole, check_context, check_genai, check_open, check_left, floor=68)
+if __name__ == "__main__": t.main(check_whole, check_context, check_genai, check_halves, check_open, check_left, floor=72)

@@ -8,6 +8,7 @@ Judges: ONNX Runtime executes QDQ models, qonnx's executor QONNX ones; their val
 held to, each kernel on the source's own inputs. Of an attention its result is compared, behind scores and probabilities that it rounds as
 the source does."""
 import logging
+import os
 import re
 import numpy as np
 import onnx
@@ -273,9 +274,19 @@ def check_variants():
         oq.quantize_dynamic(t.model("bert-tiny"), t.at("dynamic.onnx"), **options)
         model = onnx.load(t.at("dynamic.onnx"))
         whole("dynamic quantization, " + name, model, session(model), quantized(t.at("dynamic.onnx"), "dynamic"), token_feeds(INPUTS), 0.998)
-    x = next(n for n in model.graph.node if n.op_type == "DynamicQuantizeLinear").output
-    model.graph.node.append(helper.make_node("DequantizeLinear", list(x), ["rounded"], "rounded"))
-    model.graph.output.append(helper.make_tensor_value_info("rounded", onnx.TensorProto.FLOAT, None))
+    pixels = [{"pixel_values": np.random.default_rng(k).standard_normal((1, 3, 96, 96)).astype(np.float32)} for k in range(INPUTS)]
+    for name, options in ("signed", dict(weight_type=S8)), ("unsigned", dict(weight_type=U8)):
+        oq.quantize_dynamic(os.path.join(t.tests, "models/defaults/vit-model.onnx"), t.at("dynamic.onnx"), **options)
+        vit = onnx.load(t.at("dynamic.onnx"))
+        t.case("... its image goes through a ConvInteger", "" if any(n.op_type == "ConvInteger" for n in vit.graph.node) else "it does not")
+        t.good("quantize", t.at("dynamic.onnx"), "--shape", "pixel_values=1x3x96x96", "--onnx", "-o", t.at("images.onnx"))
+        whole("dynamic quantization of images, " + name, vit, session(vit), onnx.load(t.at("images.onnx")), pixels, 0.99)
+    by = {n.output[0]: n for n in model.graph.node if n.op_type == "DynamicQuantizeLinear"}
+    for n in [n for n in model.graph.node if n.op_type == "Add"]:                                 # residual sums read the rounded value, too
+        for d in by.values():
+            if d.input[0] not in n.input: continue
+            model.graph.node.insert(list(model.graph.node).index(n), helper.make_node("DequantizeLinear", list(d.output), ["rounded_" + n.name], "rounded_" + n.name))
+            n.input[list(n.input).index(d.input[0])] = "rounded_" + n.name
     p = t.call("quantize", t.write("rounded.onnx", model.SerializeToString()))
     t.case("a dynamic rounding that something else reads is refused", "" if p.returncode == 4 and b"its scale depends on the data" in p.stderr else p.stderr.decode()[-200:] or "it says nothing")
 
@@ -674,4 +685,4 @@ def check_executions():
 
 
 t.main(check_qdq, check_tops, check_lowest, check_zero_points, check_variants, check_integer_products, check_operators, check_other_weights, check_qonnx, check_brevitas, check_refusals, check_edits, check_executions,
-       floor=143)
+       floor=146)

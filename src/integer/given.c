@@ -493,15 +493,15 @@ static void mlo_given_qlinear_matmul(mlo_expansion *x) {
     mlo_x_out(x, 0, MLO_X(x, "QuantizeLinear", y, mlo_x_in(x, 6), mlo_x_in(x, 7)));
 }
 
-/* Mul(Cast(MatMulInteger(a, b, a's zero, b's zero)), scale), a made by QuantizeLinear or
+/* Mul(Cast(MatMulInteger(a, b, a's zero, b's zero)), scale), or ConvInteger, a made by QuantizeLinear or
  * DynamicQuantizeLinear: the product of what they stand for. NULL: it is none. */
 static const mlo_node *mlo_given_product(const mlo_expansion *x, const char **scale) {
     for (size_t i = 0; i < 2 && mlo_is(x->n, "Mul"); i++) {
         const mlo_node *cast = mlo_maker_in(x->g, x->n->input[i]);
         const mlo_node *product = mlo_is(cast, "Cast") ? mlo_maker_in(x->g, cast->input[0]) : NULL;
         *scale = x->n->input[1 - i];
-        const mlo_node *a = mlo_is(product, "MatMulInteger") ? mlo_maker_in(x->g, product->input[0])
-                                                             : NULL;
+        const int of_weights = mlo_is(product, "MatMulInteger") || mlo_is(product, "ConvInteger");
+        const mlo_node *a = of_weights ? mlo_maker_in(x->g, product->input[0]) : NULL;
         if (mlo_is(a, "QuantizeLinear") || mlo_is(a, "DynamicQuantizeLinear")) return product;
     }
     return NULL;
@@ -540,7 +540,8 @@ static void mlo_given_matmul(mlo_expansion *x, const mlo_node *product, const ch
     if (dynamic) scale = mlo_given_other_scale(x, a, scale);
     mlo_form f = mlo_form_of(scale ? mlo_value_of(x->g, scale) : NULL);
     mlo_form w = mlo_form_of(mlo_value_of(x->g, product->input[1]));
-    if (!mlo_form_known(&f) || w.rank != 2) {
+    const int conv = mlo_is(product, "ConvInteger");
+    if (!mlo_form_known(&f) || (conv ? w.rank < 3 : w.rank != 2)) {
         mlo_fail(x->m, MLO_E_UNSUPPORTED, product,
             "a product whose weights are no matrix, or whose scale is of unknown shape");
         return;
@@ -553,8 +554,11 @@ static void mlo_given_matmul(mlo_expansion *x, const mlo_node *product, const ch
     }
     if (f.rank != 1 && mlo_form_count(&f) > 1) scale = mlo_x_reshape(x, scale, flat, 1);
     const char *b = MLO_X(x, "DequantizeLinear", product->input[1], scale, zero);
-    mlo_x_int(x, "axis", 1);
-    mlo_x_out(x, 0, MLO_X(x, "MatMul", y, b));
+    mlo_x_int(x, "axis", !conv);
+    y = MLO_X(x, conv ? "Conv" : "MatMul", y, b);
+    for (size_t i = 0; conv && mlo_x_last(x) && i < product->n_attr; i++)
+        MLO_PUSH(x->m, mlo_x_last(x)->attr, mlo_x_last(x)->n_attr, product->attr[i]);
+    mlo_x_out(x, 0, y);
 }
 
 typedef struct {
@@ -626,15 +630,13 @@ static int mlo_given_pruned(mlo *m, void *graph, void *user) {
 }
 
 /* A dynamic rounding whose products are others than those of weights stays, and no core has it. */
-static int mlo_given_dynamic(mlo *m, void *graph, void *user) {
-    const mlo_graph *g = (const mlo_graph *)graph;
-    (void)user;
-    for (size_t i = 0; i < g->n_node; i++)
-        if (mlo_is(g->node[i], "DynamicQuantizeLinear"))
-            return mlo_fail(m, MLO_E_UNSUPPORTED, g->node[i],
+static int mlo_given_dynamic(mlo *m, const mlo_graph *body) {
+    for (size_t i = 0; i < body->n_node; i++)
+        if (mlo_is(body->node[i], "DynamicQuantizeLinear"))
+            return mlo_fail(m, MLO_E_UNSUPPORTED, body->node[i],
                 "its scale depends on the data, and more than products with weights use it; a core "
-                "needs scales "
-                "that are known before. Quantize the model statically, or give the float model");
+                "needs scales that are known before. Quantize the model statically, or give the "
+                "float model");
     return 0;
 }
 
@@ -643,10 +645,9 @@ static int mlo_given_standard(mlo *m) {
     mlo_given_walk w = { 0 };
     mlo_graph *g = m->model->graph;
     MLO_TRY(mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_given_graph, &w));
-    if (w.expanded) {
-        MLO_TRY(mlo_index(m, g)
-            || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_given_pruned, NULL));
-        MLO_TRY(mlo_index(m, g) || mlo_infer(m));
-    }
-    return mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_given_dynamic, NULL);
+    if (!w.expanded) return 0;
+    MLO_TRY(mlo_index(m, g)
+        || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_given_pruned, NULL));
+    MLO_TRY(mlo_index(m, g));
+    return mlo_infer(m);
 }

@@ -374,7 +374,7 @@ static int mlo_taps_left_out(mlo *m, mlo_scan *s) {
 
 /* The loop that is to be hardware, of a model in standard operators on 32-bit floats. */
 static int mlo_quantize_loop(mlo *m, mlo_scan *s) {
-    MLO_TRY(mlo_given_standard(m) || mlo_scan_choose(m, s));
+    MLO_TRY(mlo_given_standard(m) || mlo_scan_choose(m, s) || mlo_given_dynamic(m, s->body));
     if (!mlo_widens(s->body)) return 0;
     MLO_TRY(mlo_widen_model(m));
     return mlo_scan_choose(m, s);

@@ -80,12 +80,21 @@ static size_t mlo_readers(const mlo_value *v, mlo_node **reader) {
     return n;
 }
 
+/* Does a node hand on what comes in: as it is, or in another type of floats, as a tool that made a model of 16
+ * bits writes around it? */
+static int mlo_hands_through(mlo *m, const mlo_graph *g, const mlo_node *n) {
+    const mlo_form x = mlo_form_of(n->n_input ? mlo_value_of(g, n->input[0]) : NULL);
+    return mlo_is_passthrough(m, g, n)
+        || (mlo_is(n, "Cast") && mlo_dtype_is_float(x.dtype)
+            && mlo_dtype_is_float((mlo_dtype)mlo_int(n, "to", 0)));
+}
+
 /* The graph output that hands a value out, as it is; NULL: none does. */
 static const char *mlo_given_out(mlo *m, const mlo_graph *g, const char *name) {
     for (const mlo_value *v = mlo_value_of(g, name); v;) {
         size_t i = 0;
         if (v->is_output) return v->name;
-        while (i < v->n_use && !mlo_is_passthrough(m, g, v->use[i])) i++;
+        while (i < v->n_use && !mlo_hands_through(m, g, v->use[i])) i++;
         v = i < v->n_use ? mlo_value_of(g, v->use[i]->output[0]) : NULL;
     }
     return NULL;
@@ -94,8 +103,7 @@ static const char *mlo_given_out(mlo *m, const mlo_graph *g, const char *name) {
 /* What a value is where it is read: behind nodes that hand it through. */
 static const mlo_value *mlo_handed_through(mlo *m, const mlo_graph *g, const mlo_value *v) {
     mlo_node *n = NULL;
-    while (mlo_readers(v, &n) == 1 && mlo_is_passthrough(m, g, n))
-        v = mlo_value_of(g, n->output[0]);
+    while (mlo_readers(v, &n) == 1 && mlo_hands_through(m, g, n)) v = mlo_value_of(g, n->output[0]);
     return v;
 }
 
