@@ -502,7 +502,10 @@ static const mlo_node *mlo_given_product(const mlo_expansion *x, const char **sc
         *scale = x->n->input[1 - i];
         const int of_weights = mlo_is(product, "MatMulInteger") || mlo_is(product, "ConvInteger");
         const mlo_node *a = of_weights ? mlo_maker_in(x->g, product->input[0]) : NULL;
-        if (mlo_is(a, "QuantizeLinear") || mlo_is(a, "DynamicQuantizeLinear")) return product;
+        if (mlo_is(a, "QuantizeLinear")
+            || (mlo_is(a, "DynamicQuantizeLinear") && a->n_output == 3 && mlo_has_input(product, 2)
+                && product->input[2] == a->output[2]))
+            return product;
     }
     return NULL;
 }
@@ -511,7 +514,7 @@ static const mlo_node *mlo_given_product(const mlo_expansion *x, const char **sc
 static const char *mlo_given_other_scale(
     const mlo_expansion *x, const mlo_node *a, const char *scale) {
     const mlo_node *both = mlo_maker_in(x->g, scale);
-    for (size_t i = 0; i < 2 && a->n_output > 1 && mlo_is(both, "Mul"); i++)
+    for (size_t i = 0; i < 2 && mlo_is(both, "Mul"); i++)
         if (both->input[i] == a->output[1]) return both->input[1 - i];
     return NULL;
 }

@@ -796,6 +796,50 @@ static int mlo_run_Conv(mlo_call *c) {
     return mlo_failed(m);
 }
 
+/* Sums of products of 8-bit numbers less their zero points, in float and yet exact: an operand is 16 high + low, so
+ * that so many products stay below 2^24. */
+enum { MLO_CONV_EXACT = (1 << 24) / (16 * 255) };
+static int mlo_conv_integer(
+    mlo_call *c, const mlo_array *x, const mlo_array *k, const mlo_window *w) {
+    mlo *m = c->m;
+    const size_t n = (size_t)mlo_array_count(x), n_k = (size_t)mlo_array_count(k);
+    const size_t n_y = (size_t)mlo_array_count(c->out[0]);
+    float *xs = (float *)mlo_scratch(m, n + n_k + n_y, sizeof *xs), *ks = xs + n, *ys = ks + n_k;
+    int32_t *y = (int32_t *)c->out[0]->data;
+    if (!xs) return mlo_failed(m);
+    mlo_convert(MLO_FLOAT, ks, MLO_INT64, k->data, n_k);
+    for (int high = 0; high < 2 && !m->error.code; high++) {
+        for (size_t i = 0; i < n; i++) {
+            const int64_t v = ((const int64_t *)x->data)[i], low = ((v % 16) + 16) % 16;
+            xs[i] = (float)(high ? (v - low) / 16 : low);
+        }
+        if (mlo_conv_groups(c, ys, xs, ks, w, mlo_int(c->node, "group", 1))) break;
+        for (size_t i = 0; i < n_y; i++) y[i] = high ? y[i] + 16 * (int32_t)ys[i] : (int32_t)ys[i];
+    }
+    mlo_scratch_free(m, xs);
+    return mlo_failed(m);
+}
+static int mlo_run_ConvInteger(mlo_call *c) {
+    MLO_TRY(mlo_need_inputs(c, 2));
+    mlo_window w;
+    MLO_TRY(mlo_conv_window(c->forms, &c->forms->in[0], &c->forms->in[1], &w));
+    const mlo_array *k = c->in[1], *of_x = c->n_in > 2 ? c->in[2] : NULL;
+    const mlo_array *of_k = c->n_in > 3 ? c->in[3] : NULL;
+    mlo_array zero = of_k ? *of_k : *k;
+    for (int i = 1; i < k->rank && zero.rank == 1; i++) zero.dims[i] = 1; /* one for each channel */
+    if (zero.rank == 1) zero.rank = k->rank;
+    if (k->dims[0] && mlo_array_count(k) / k->dims[0] > MLO_CONV_EXACT)
+        return mlo_fail(c->m, MLO_E_UNSUPPORTED, c->node,
+            "%lld products in a sum; up to %d are evaluated",
+            (long long)(mlo_array_count(k) / k->dims[0]), (int)MLO_CONV_EXACT);
+    mlo_array *a = mlo_minus_zero(c, c->in[0], of_x, 0);
+    mlo_array *b = a ? mlo_minus_zero(c, k, of_k ? &zero : NULL, 0) : NULL;
+    if (b && !c->m->error.code) mlo_conv_integer(c, a, b, &w);
+    mlo_array_free(c->m, a);
+    mlo_array_free(c->m, b);
+    return mlo_failed(c->m);
+}
+
 /* ---- Attention: its form; it is carried through, not evaluated ------------ */
 
 static int64_t mlo_dim_sum(int64_t a, int64_t b) { return a < 0 || b < 0 ? -1 : a + b; }

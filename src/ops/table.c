@@ -161,7 +161,7 @@ static const mlo_op mlo_standard_ops[] = {
     /* quantization */
     MLO_OP_CARRIED(QLinearMatMul, 8),
     MLO_OP_CARRIED(QLinearConv, 8),
-    MLO_OP_CARRIED(ConvInteger, 2),
+    MLO_OP2(ConvInteger, ConvInteger),
     MLO_OP2(QuantizeLinear, QuantizeLinear),
     MLO_OP2(DequantizeLinear, DequantizeLinear),
     MLO_OP(DynamicQuantizeLinear, DynamicQuantizeLinear),
