@@ -56,7 +56,7 @@ def differ(a, b):
 
 # ---- the host's parts -------------------------------------------------------------------------------------------------------------------
 
-BIND = {"bert-tiny-dynamic": ["--dim", "seq=16"], "distilbert-torchscript-dynamic": ["--dim", "seq=16"]}
+BIND = {"stories260k-step": ["--context", "16"], "bert-tiny-dynamic": ["--dim", "seq=16"], "distilbert-torchscript-dynamic": ["--dim", "seq=16"]}
 
 
 def chain(parts, feed):
@@ -70,7 +70,7 @@ def parts_differ(name, whole, path):
     """'' or how pre | core | post differs from the quantized whole; and what mlo makes of pre from what ONNX Runtime does, in steps of the core's input."""
     model, parts = graphs.session(whole), [graphs.session(os.path.join(path, "host/%s.onnx" % p)) for p in ("pre", "core", "post")]
     with open(os.path.join(path, "manifest.json")) as f: x = json.load(f)["input"]["name"]
-    original, steps = onnx.load(source(name)), 0
+    original, steps = onnx.load(whole), 0
     for seed in range(3):
         feed = graphs.feeds(original, seed, ints=(0, encoders.WORDS))
         values = chain(parts, feed)

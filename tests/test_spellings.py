@@ -1671,16 +1671,22 @@ def check_near_misses():
 
 
 def check_whole_refusals():
-    """What is refused whatever is in the body: float16, a batch."""
-    m = Spelled().model()
+    """What is refused whatever is in the body: doubles, a batch. 16-bit floats are not."""
     import onnx.numpy_helper as nh
-    for i in m.graph.initializer:
-        a = nh.to_array(i)
-        if a.dtype == np.float32: i.CopyFrom(nh.from_array(a.astype(np.float16), i.name))
-    m.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT16
-    onnx.save(m, t.at("half.onnx"))
-    p = t.call("quantize", t.at("half.onnx"))
-    t.case("refused: float16", "" if p.returncode == 4 and b"float16; export it in float32" in p.stderr else p.stderr.decode() or "it says nothing")
+    def of(dtype):
+        m = Spelled().model()
+        for i in m.graph.initializer:
+            a = nh.to_array(i)
+            if a.dtype == np.float32: i.CopyFrom(nh.from_array(a.astype(dtype), i.name))
+        for v in (*m.graph.input, *m.graph.output):
+            if v.type.tensor_type.elem_type == TensorProto.FLOAT: v.type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        onnx.save(m, t.at("other.onnx"))
+        return t.call("quantize", t.at("other.onnx"), "--onnx", "-o", t.at("kernels.onnx"))
+    def kernels(): return [n.op_type for n in next(n for n in onnx.load(t.at("kernels.onnx")).graph.node if n.op_type == "Scan").attribute[0].g.node]
+    p = of(np.float64)
+    t.case("refused: doubles", "" if p.returncode == 4 and b"double; export it in float32" in p.stderr else p.stderr.decode() or "it says nothing")
+    lists = [kernels() if not p.returncode else p.stderr.decode() for p in (of(np.float32), of(np.float16))]
+    t.case("float16: the kernels of float32", "" if lists[0] == lists[1] and len(lists[0]) > 5 else str(lists))
 
     class Pair(Spelled):
         def shaped(self, x, *dims): return super().shaped(x, 2 if dims[0] == 1 else dims[0], *dims[1:])

@@ -443,7 +443,7 @@ static int mlo_exact_plan_of(mlo_takeover *x, const mlo_exact_unit *u, const mlo
         if (u->n_in > 1 && !one)
             return mlo_fail(m, MLO_E_UNSUPPORTED, l->shift,
                 "mul and add have a number for each channel; in hardware a sum or product of two "
-                "streams has one mul for all, and add 0");
+                "streams has one mul for all channels, and add 0");
         if (!known || mlo_bits_for(u->sums) > MLO_EXACT_TABLE || !one)
             return mlo_fail(m, MLO_E_UNSUPPORTED, l->shift,
                 "mul %lld, add %lld, div %lld (channel %lld) have no exact form in hardware: mul, "
