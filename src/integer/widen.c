@@ -52,8 +52,7 @@ static int mlo_widen_tensor(mlo *m, mlo_tensor **t) {
     mlo_array *half = mlo_tensor_load(m, *t);
     mlo_array *full = half ? mlo_array_new(m, MLO_FLOAT, half->rank, half->dims) : NULL;
     if (full)
-        mlo_convert(
-            MLO_FLOAT, full->data, half->dtype, half->data, (size_t)mlo_array_count(half));
+        mlo_convert(MLO_FLOAT, full->data, half->dtype, half->data, (size_t)mlo_array_count(half));
     if (full) *t = mlo_tensor_from(m, mlo_or_empty((*t)->name), full);
     mlo_array_free(m, half);
     mlo_array_free(m, full);
@@ -64,17 +63,24 @@ static int mlo_widen_attr(mlo_widening *w, mlo_attr *a) {
     const int type = a->type == MLO_ATTR_INT
         && (mlo_eq(a->name, "to") || mlo_eq(a->name, "dtype") || mlo_eq(a->name, "output_dtype"));
     if (type && mlo_dtype_is_half(a->i)) a->i = MLO_FLOAT;
-    if (a->type != MLO_ATTR_TENSOR || !mlo_dtype_is_half(a->t->data_type)) return 0;
+    if (a->type != MLO_ATTR_TENSOR || !a->t || !mlo_dtype_is_half(a->t->data_type)) return 0;
     return mlo_widen_tensor(w->m, &a->t);
 }
 
 static int mlo_widen_graph(mlo_widening *w, mlo_graph *g, const mlo_node *scan);
 
+/* Inputs of a node in front of stacks, which only a Scan has. */
+static size_t mlo_widened_inputs(const mlo_node *n) {
+    const size_t stacks = mlo_is_scan(n) ? mlo_scan_stacks(n) : 0;
+    return stacks < n->n_input ? n->n_input - stacks : 0;
+}
+
 static int mlo_widen_node(mlo_widening *w, mlo_node *n) {
-    const size_t states = mlo_is_scan(n) ? n->n_input - mlo_scan_stacks(n) : n->n_input;
+    const size_t states = mlo_widened_inputs(n);
     for (size_t i = 0; i < n->n_attr; i++) {
         mlo_attr *a = n->attr[i];
-        MLO_TRY(a->type == MLO_ATTR_GRAPH ? mlo_widen_graph(w, a->g, n) : mlo_widen_attr(w, a));
+        const int graph = a->type == MLO_ATTR_GRAPH && a->g;
+        MLO_TRY(graph ? mlo_widen_graph(w, a->g, n) : mlo_widen_attr(w, a));
     }
     for (size_t i = 0; i < states; i++) {
         const void *wide = mlo_map_get(&w->wide, n->input[i]);
@@ -87,8 +93,7 @@ static int mlo_widen_node(mlo_widening *w, mlo_node *n) {
  * is wide already. */
 static int mlo_widen_inputs(
     mlo_widening *w, mlo_graph *g, const mlo_node *holder, mlo_node ***list, size_t *n) {
-    const size_t stacked = holder && mlo_is_scan(holder) ? holder->n_input - mlo_scan_stacks(holder)
-                                                         : SIZE_MAX;
+    const size_t stacked = holder ? mlo_widened_inputs(holder) : 0;
     for (size_t i = 0; i < g->n_init; i++) {
         if (!mlo_dtype_is_half(g->init[i]->data_type)) continue;
         MLO_TRY(mlo_tensor_count(g->init[i]) > MLO_LARGE
@@ -96,7 +101,8 @@ static int mlo_widen_inputs(
                 : mlo_widen_tensor(w->m, &g->init[i]));
     }
     for (size_t i = 0; i < g->n_input; i++) {
-        const int stays = !holder || (i >= stacked && mlo_map_get(&w->wide, holder->input[i]));
+        const int stack = holder && i >= stacked && i < holder->n_input;
+        const int stays = !holder || (stack && mlo_map_get(&w->wide, holder->input[i]));
         if (!stays)
             mlo_widen_infos(&g->input[i], 1);
         else if (mlo_half_type(g->input[i]) && !mlo_map_get(&w->wide, g->input[i]->name))
@@ -132,8 +138,9 @@ static int mlo_widen_graph(mlo_widening *w, mlo_graph *g, const mlo_node *holder
 static int mlo_widens(const mlo_graph *body) {
     for (size_t i = 0; i < body->n_node; i++) {
         const mlo_node *n = body->node[i];
+        if (!n->n_output || !(mlo_is(n, "MatMul") || mlo_is(n, "Gemm"))) continue;
         const mlo_form y = mlo_form_of(mlo_value_of(body, n->output[0]));
-        if ((mlo_is(n, "MatMul") || mlo_is(n, "Gemm")) && mlo_dtype_is_half(y.dtype)) return 1;
+        if (mlo_dtype_is_half(y.dtype)) return 1;
     }
     return 0;
 }

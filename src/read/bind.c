@@ -183,9 +183,9 @@ static int mlo_is_ids(const mlo_tensor_type *t) {
 /* The form of weights, quantized or not. */
 static mlo_form mlo_weights_form(const mlo_graph *g, const char *name) {
     const mlo_value *v = mlo_value_of(g, name);
-    const mlo_node *n = v->producer;
-    const mlo_form f = mlo_form_of(v);
-    return f.rank < 0 && mlo_is(n, "DequantizeLinear") ? mlo_weights_form(g, n->input[0]) : f;
+    const mlo_node *n = v && !v->tensor ? v->producer : NULL;
+    const int given = mlo_is(n, "DequantizeLinear") && mlo_has_input(n, 0);
+    return mlo_form_of(given ? mlo_value_of(g, n->input[0]) : v);
 }
 
 /* The channels of an image: those of the convolution that reads it, cast, quantized or not; 0: none does, it is no
@@ -193,13 +193,15 @@ static mlo_form mlo_weights_form(const mlo_graph *g, const char *name) {
 static int64_t mlo_open_channels(const mlo_graph *g, const char *input, int depth) {
     const mlo_value *v = mlo_value_of(g, input);
     int64_t channels = 0;
-    for (size_t i = 0; i < v->n_use && depth < 4 && !channels; i++) {
+    for (size_t i = 0; v && i < v->n_use && depth < 4 && !channels; i++) {
         const mlo_node *n = v->use[i];
-        if ((mlo_is(n, "Conv") || mlo_is(n, "ConvInteger")) && n->input[0] == input) {
+        const int conv = mlo_is(n, "Conv") || mlo_is(n, "ConvInteger");
+        if (conv && mlo_has_input(n, 1) && n->input[0] == input) {
             const mlo_form w = mlo_weights_form(g, n->input[1]);
             if (w.rank == 4) channels = mlo_times(w.dims[1], mlo_int(n, "group", 1));
-        } else if (mlo_is(n, "Cast") || mlo_is(n, "Identity") || mlo_is(n, "QuantizeLinear")
-            || mlo_is(n, "DequantizeLinear") || mlo_is(n, "DynamicQuantizeLinear"))
+        } else if (n->n_output
+            && (mlo_is(n, "Cast") || mlo_is(n, "Identity") || mlo_is(n, "QuantizeLinear")
+                || mlo_is(n, "DequantizeLinear") || mlo_is(n, "DynamicQuantizeLinear")))
             channels = mlo_open_channels(g, n->output[0], depth + 1);
     }
     return channels;
