@@ -52,8 +52,7 @@ typedef struct {
     int n_given;
     const char *called; /* as it was typed */
     const char *operand; /* FILE, DIR or VERB; NULL when there is none */
-    const char *open; /* = sizes: of frames that the model leaves open; NULL: they stay open */
-    char sizes[24];
+    char open[24]; /* sizes of frames that the model leaves open, N or NxSIDE; "": they stay open */
     const char *second; /* of show: what the first one is compared with; NULL: nothing */
 
     mlo *m; /* the handle that failures end in */

@@ -73,12 +73,11 @@ static void *cli_floats_run(void *user) {
 
 /* ---- frames whose sizes the model leaves open ---------------------------------- */
 
-/* Can the model be read with frames of so many tokens, "N", or "NxS" with images of S x S? */
-static int cli_open_fits(cli *c, cli_bytes *b, const char *sizes) {
+/* Can the model be read with frames of c->open? */
+static int cli_open_fits(cli *c, cli_bytes *b) {
     int opened = 0;
     mlo *m = cli_handle(&opened, NULL);
     if (!m) return 0;
-    c->open = sizes;
     const int fits = !cli_options(c, m) && !cli_load(c, m, b) && !mlo_to(m, "read");
     mlo_close(m);
     return fits;
@@ -111,11 +110,11 @@ static int cli_open_sizes(cli *c, cli_bytes *b) {
     const size_t n_lengths = other ? sizeof lengths / sizeof *lengths : 1;
     for (size_t s = image ? 1 : 0; s < n_sides && !fits; s++)
         for (size_t k = 0; k < n_lengths && !fits; k++) {
-            snprintf(c->sizes, sizeof c->sizes, "%s%s", lengths[k], sides[s]);
-            fits = cli_open_fits(c, b, c->sizes);
+            snprintf(c->open, sizeof c->open, "%s%s", lengths[k], sides[s]);
+            fits = cli_open_fits(c, b);
         }
-    if (!fits) snprintf(c->sizes, sizeof c->sizes, "%s%s", lengths[0], sides[image]);
-    return mlo_set(c->m, "open", c->sizes);
+    if (!fits) snprintf(c->open, sizeof c->open, "%s%s", lengths[0], sides[image]);
+    return mlo_set(c->m, "open", c->open);
 }
 
 /* Begins, if the model is one of floats. What it would warn of the other handle says. */

@@ -559,8 +559,7 @@ static void mlo_given_matmul(mlo_expansion *x, const mlo_node *product, const ch
     const char *b = MLO_X(x, "DequantizeLinear", product->input[1], scale, zero);
     mlo_x_int(x, "axis", !conv);
     y = MLO_X(x, conv ? "Conv" : "MatMul", y, b);
-    for (size_t i = 0; conv && mlo_x_last(x) && i < product->n_attr; i++)
-        MLO_PUSH(x->m, mlo_x_last(x)->attr, mlo_x_last(x)->n_attr, product->attr[i]);
+    if (conv) mlo_x_attrs_of(x, product, NULL);
     mlo_x_out(x, 0, y);
 }
 

@@ -5,7 +5,7 @@
  *     computes leaves as float.
  *
  * What 16 bits round is no part of what a model means; the integers that are chosen here round otherwise
- * anyway. A scan input that is a stack of 16-bit weights is cast in the body, one layer at a time.
+ * anyway.
  *
  * invariant: no node but these Casts reads or makes 16-bit floats. Large weights are never copied.
  * example: W float16, y = MatMul(x, W): W_float = Cast(W), y = MatMul(x_float, W_float).
@@ -16,13 +16,9 @@ typedef struct {
     mlo_map wide; /* 16-bit name -> that of its Cast */
 } mlo_widening;
 
-static int mlo_dtype_is_half(int64_t dtype) {
-    return dtype == MLO_FLOAT16 || dtype == MLO_BFLOAT16;
-}
-
 static mlo_tensor_type *mlo_half_type(const mlo_value_info *v) {
     mlo_tensor_type *t = v->type ? v->type->tensor : NULL;
-    return t && mlo_dtype_is_half(t->elem_type) ? t : NULL;
+    return t && mlo_dtype_is_half((mlo_dtype)t->elem_type) ? t : NULL;
 }
 static void mlo_widen_infos(mlo_value_info *const *list, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -50,64 +46,50 @@ static int mlo_widen_value(
 
 static int mlo_widen_tensor(mlo *m, mlo_tensor **t) {
     mlo_array *half = mlo_tensor_load(m, *t);
-    mlo_array *full = half ? mlo_array_new(m, MLO_FLOAT, half->rank, half->dims) : NULL;
-    if (full)
-        mlo_convert(MLO_FLOAT, full->data, half->dtype, half->data, (size_t)mlo_array_count(half));
+    const mlo_array *full = half ? mlo_as(m, half, MLO_FLOAT) : NULL;
     if (full) *t = mlo_tensor_from(m, mlo_or_empty((*t)->name), full);
+    mlo_as_free(m, full, half);
     mlo_array_free(m, half);
-    mlo_array_free(m, full);
     return mlo_failed(m);
 }
 
 static int mlo_widen_attr(mlo_widening *w, mlo_attr *a) {
     const int type = a->type == MLO_ATTR_INT
         && (mlo_eq(a->name, "to") || mlo_eq(a->name, "dtype") || mlo_eq(a->name, "output_dtype"));
-    if (type && mlo_dtype_is_half(a->i)) a->i = MLO_FLOAT;
-    if (a->type != MLO_ATTR_TENSOR || !a->t || !mlo_dtype_is_half(a->t->data_type)) return 0;
+    if (type && mlo_dtype_is_half((mlo_dtype)a->i)) a->i = MLO_FLOAT;
+    if (a->type != MLO_ATTR_TENSOR || !a->t || !mlo_dtype_is_half((mlo_dtype)a->t->data_type))
+        return 0;
     return mlo_widen_tensor(w->m, &a->t);
 }
 
-static int mlo_widen_graph(mlo_widening *w, mlo_graph *g, const mlo_node *scan);
-
-/* Inputs of a node in front of stacks, which only a Scan has. */
-static size_t mlo_widened_inputs(const mlo_node *n) {
-    const size_t stacks = mlo_is_scan(n) ? mlo_scan_stacks(n) : 0;
-    return stacks < n->n_input ? n->n_input - stacks : 0;
-}
+static int mlo_widen_graph(mlo_widening *w, mlo_graph *g, int top);
 
 static int mlo_widen_node(mlo_widening *w, mlo_node *n) {
-    const size_t states = mlo_widened_inputs(n);
     for (size_t i = 0; i < n->n_attr; i++) {
         mlo_attr *a = n->attr[i];
         const int graph = a->type == MLO_ATTR_GRAPH && a->g;
-        MLO_TRY(graph ? mlo_widen_graph(w, a->g, n) : mlo_widen_attr(w, a));
+        MLO_TRY(graph ? mlo_widen_graph(w, a->g, 0) : mlo_widen_attr(w, a));
     }
-    for (size_t i = 0; i < states; i++) {
+    for (size_t i = 0; i < n->n_input; i++) {
         const void *wide = mlo_map_get(&w->wide, n->input[i]);
         if (wide) n->input[i] = (const char *)wide;
     }
     return 0;
 }
 
-/* What comes into a graph: a body's stacks of 16-bit weights stay such, as do inputs of the model; the rest
- * is wide already. */
-static int mlo_widen_inputs(
-    mlo_widening *w, mlo_graph *g, const mlo_node *holder, mlo_node ***list, size_t *n) {
-    const size_t stacked = holder ? mlo_widened_inputs(holder) : 0;
+/* What comes into a graph: large weights and the model's own inputs stay what they are; a body is given what is
+ * wide already. */
+static int mlo_widen_inputs(mlo_widening *w, mlo_graph *g, int top, mlo_node ***list, size_t *n) {
     for (size_t i = 0; i < g->n_init; i++) {
-        if (!mlo_dtype_is_half(g->init[i]->data_type)) continue;
+        if (!mlo_dtype_is_half((mlo_dtype)g->init[i]->data_type)) continue;
         MLO_TRY(mlo_tensor_count(g->init[i]) > MLO_LARGE
                 ? mlo_widen_value(w, g, g->init[i]->name, list, n)
                 : mlo_widen_tensor(w->m, &g->init[i]));
     }
-    for (size_t i = 0; i < g->n_input; i++) {
-        const int stack = holder && i >= stacked && i < holder->n_input;
-        const int stays = !holder || (stack && mlo_map_get(&w->wide, holder->input[i]));
-        if (!stays)
-            mlo_widen_infos(&g->input[i], 1);
-        else if (mlo_half_type(g->input[i]) && !mlo_map_get(&w->wide, g->input[i]->name))
+    for (size_t i = 0; top && i < g->n_input; i++)
+        if (mlo_half_type(g->input[i]) && !mlo_map_get(&w->wide, g->input[i]->name))
             MLO_TRY(mlo_widen_value(w, g, g->input[i]->name, list, n));
-    }
+    if (!top) mlo_widen_infos(g->input, g->n_input);
     return 0;
 }
 
@@ -119,11 +101,11 @@ static void mlo_widen_outputs(mlo_graph *g) {
     }
 }
 
-/* holder: the node whose graph it is; NULL: the model's own. */
-static int mlo_widen_graph(mlo_widening *w, mlo_graph *g, const mlo_node *holder) {
+/* top: 1: it is the model's own, not a node's. */
+static int mlo_widen_graph(mlo_widening *w, mlo_graph *g, int top) {
     mlo_node **list = NULL;
     size_t n = 0;
-    MLO_TRY(mlo_widen_inputs(w, g, holder, &list, &n));
+    MLO_TRY(mlo_widen_inputs(w, g, top, &list, &n));
     for (size_t i = 0; i < g->n_node; i++)
         if (mlo_widen_node(w, g->node[i]) || !MLO_PUSH(w->m, list, n, g->node[i]))
             return mlo_failed(w->m);
@@ -147,6 +129,6 @@ static int mlo_widens(const mlo_graph *body) {
 
 static int mlo_widen_model(mlo *m) {
     mlo_widening w = { m, { NULL, 0, 0 } };
-    MLO_TRY(mlo_widen_graph(&w, m->model->graph, NULL) || mlo_index(m, m->model->graph));
+    MLO_TRY(mlo_widen_graph(&w, m->model->graph, 1) || mlo_index(m, m->model->graph));
     return mlo_infer(m);
 }

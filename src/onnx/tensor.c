@@ -47,6 +47,9 @@ static int mlo_dtype_is_float(mlo_dtype t) {
         || t == MLO_FLOAT8E8M0;
 }
 
+/* Of 16 bits? */
+static int mlo_dtype_is_half(mlo_dtype t) { return t == MLO_FLOAT16 || t == MLO_BFLOAT16; }
+
 /* Are its elements numbers, so that they may be asked for? Else asking is a failure. */
 static int mlo_tensor_is_numbers(const mlo_tensor *t) {
     return mlo_dtype_is_number((mlo_dtype)t->data_type);

@@ -804,9 +804,10 @@ static int mlo_conv_integer(
     mlo *m = c->m;
     const size_t n = (size_t)mlo_array_count(x), n_k = (size_t)mlo_array_count(k);
     const size_t n_y = (size_t)mlo_array_count(c->out[0]);
-    float *xs = (float *)mlo_scratch(m, n + n_k + n_y, sizeof *xs), *ks = xs + n, *ys = ks + n_k;
     int32_t *y = (int32_t *)c->out[0]->data;
+    float *xs = (float *)mlo_scratch(m, n + n_k + n_y, sizeof *xs);
     if (!xs) return mlo_failed(m);
+    float *ks = xs + n, *ys = ks + n_k;
     mlo_convert(MLO_FLOAT, ks, MLO_INT64, k->data, n_k);
     for (int high = 0; high < 2 && !m->error.code; high++) {
         for (size_t i = 0; i < n; i++) {

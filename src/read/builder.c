@@ -108,6 +108,14 @@ static void mlo_x_int(mlo_expansion *x, const char *name, int64_t i) {
 static void mlo_x_ints(mlo_expansion *x, const char *name, const int64_t *list, size_t n) {
     mlo_attr_ints(x->m, mlo_x_last(x), name, list, n);
 }
+/* Those of another node, but for the ones whose names begin with `but` (NULL: all). */
+static void mlo_x_attrs_of(mlo_expansion *x, const mlo_node *from, const char *but) {
+    mlo_node *n = mlo_x_last(x);
+    for (size_t i = 0; n && i < from->n_attr; i++)
+        if (!(but && mlo_starts(from->attr[i]->name, but))
+            && !MLO_PUSH(x->m, n->attr, n->n_attr, from->attr[i]))
+            return;
+}
 static void mlo_x_float(mlo_expansion *x, const char *name, float f) {
     mlo_attr *a = mlo_attr_new(x->m, mlo_x_last(x), name, MLO_ATTR_FLOAT);
     if (a) {

@@ -192,11 +192,7 @@ static const char *mlo_x_activation(
 static const char *mlo_x_inner(
     mlo_expansion *x, const char *op, const char *const *in, size_t n_in) {
     const char *y = mlo_x_node(x, op, in, n_in);
-    mlo_node *n = mlo_x_last(x);
-    for (size_t i = 0; n && i < x->n->n_attr; i++)
-        if (!mlo_starts(x->n->attr[i]->name, "activation")
-            && !MLO_PUSH(x->m, n->attr, n->n_attr, x->n->attr[i]))
-            break;
+    mlo_x_attrs_of(x, x->n, "activation");
     return y;
 }
 static void mlo_expand_fused_gemm(mlo_expansion *x) {

@@ -9,12 +9,9 @@
  * cost: O(1) a node.
  */
 
-static int mlo_x_half(const mlo_expansion *x) {
-    return x->dtype == MLO_FLOAT16 || x->dtype == MLO_BFLOAT16;
-}
 /* Statistics of 16-bit values are made in float. */
 static const char *mlo_x_wide(mlo_expansion *x, const char *v) {
-    return mlo_x_half(x) && *v ? mlo_x_cast(x, v, MLO_FLOAT) : v;
+    return mlo_dtype_is_half(x->dtype) && *v ? mlo_x_cast(x, v, MLO_FLOAT) : v;
 }
 static const char *mlo_x_narrow(mlo_expansion *x, const char *v, mlo_dtype to) {
     return to == x->dtype ? v : mlo_x_cast(x, v, to);
@@ -47,7 +44,7 @@ static const char *mlo_x_norm(mlo_expansion *x, const char *v, const char *gamma
     v = mlo_x_wide(x, v);
     gamma = mlo_x_wide(x, gamma);
     beta = mlo_x_wide(x, beta);
-    if (mlo_x_half(x)) x->dtype = MLO_FLOAT;
+    if (mlo_dtype_is_half(x->dtype)) x->dtype = MLO_FLOAT;
     if (centred) {
         const char *mean = mlo_x_axes(x, "ReduceMean", v, &last, 1, 18);
         v = MLO_X(x, "Sub", v, mean);
