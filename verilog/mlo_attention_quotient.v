@@ -8,13 +8,17 @@
 // Throughput  PE weights per cycle
 // Latency     exactly 10 cycles
 // Stall       none
-// Legal       0 <= e < 2^EB, 0 <= r < 2^RB, 1 <= sp <= 62, 1 <= DOWN < EB + RB
+// Legal       0 <= e < 2^EB, 0 <= r < 2^RB, 1 <= sp <= 62, 1 <= DOWN < EB + RB, 1 <= CUT
+//
+// A reciprocal wider than a DSP block is cut: its CUT low bits and its rest meet the weight in a block each, and what they give is
+// added behind their registers. Same numbers, same cycles.
 `default_nettype none
 module mlo_attention_quotient #(
     parameter PE   = 1,         // weights in parallel
     parameter EB   = 13,        // bits of a weight
     parameter RB   = 25,        // bits of the reciprocal of their sum
-    parameter DOWN = 29         // its places
+    parameter DOWN = 29,        // its places
+    parameter CUT  = 17         // bits of its low piece; all of it, where it has no more than one more
 ) (
     input  wire             clk,
     input  wire             rst,
@@ -27,7 +31,7 @@ module mlo_attention_quotient #(
     output wire [PE*8-1:0]  w
 );
 
-// 1: operands; 2, 3: the product (registers of a DSP block); 4 to 9: the requantizer; 10: the smaller one
+// 1: operands; 2, 3: the product (registers of a DSP block, or of two, and their sum); 4 to 9: the requantizer; 10: the smaller one
 wire        valid3, valid9;
 wire [15:0] mp3;
 wire [5:0]  sp3;
@@ -40,14 +44,27 @@ genvar p;
 generate
     for (p = 0; p < PE; p = p + 1) begin : g_lane
         reg  [EB-1:0]    e1;
-        reg  [EB+RB-1:0] prod2, prod3;
+        reg  [EB+RB-1:0] prod3;
+        wire [EB+RB-1:0] prod2;
         reg  [7:0]       w_reg;
         wire [8:0]       rounded;               // of what is never negative: 0 .. 255
         always @(posedge clk) begin
             e1    <= e[p*EB +: EB];
-            prod2 <= {{RB{1'b0}}, e1} * {{EB{1'b0}}, r1};
             prod3 <= prod2;
             w_reg <= rounded[7:0] > most9 ? most9 : rounded[7:0];
+        end
+        if (RB > CUT + 1) begin : g_two
+            reg [EB+CUT-1:0]    low2;
+            reg [EB+RB-CUT-1:0] high2;
+            always @(posedge clk) begin
+                low2  <= {{CUT{1'b0}}, e1} * {{EB{1'b0}}, r1[CUT-1:0]};
+                high2 <= {{RB-CUT{1'b0}}, e1} * {{EB{1'b0}}, r1[RB-1:CUT]};
+            end
+            assign prod2 = {high2 + {{RB-CUT{1'b0}}, low2[EB+CUT-1:CUT]}, low2[CUT-1:0]};
+        end else begin : g_one
+            reg [EB+RB-1:0] all2;
+            always @(posedge clk) all2 <= {{RB{1'b0}}, e1} * {{EB{1'b0}}, r1};
+            assign prod2 = all2;
         end
         wire [EB+RB+7:0] wide3 = {8'd0, prod3};
         wire [7:0]       p3    = wide3[DOWN +: 8];
