@@ -74,6 +74,8 @@
 #include "read/bind.c"              /* sizes for dimensions left open */
 #include "read/held.c"              /* inputs that are constants */
 #include "read/branch.c"            /* an If whose condition is known becomes a branch */
+#include "read/scanned.c"           /* a Loop over stacks of weights becomes a Scan */
+#include "read/wrapped.c"           /* rows that are counted from the end by hand */
 #include "read/context.c"           /* a decoder with a cache becomes the prompt that fills it */
 #include "read/unturned.c"          /* layers without rotary embedding among those that have it */
 #include "read/read.c"              /* from bytes to a model to work on */

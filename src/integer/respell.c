@@ -75,6 +75,58 @@ static void mlo_respell_lowest(mlo_respeller *r, mlo_expansion *x) {
     mlo_x_out(x, 0, MLO_X(x, "Identity", scores));
 }
 
+/* Is a factor of probabilities 0 or 1 everywhere: a condition that was cast, or such numbers? Returns the condition;
+ * NULL: it is none. */
+static const char *mlo_x_kept(const mlo_inside *in, mlo_expansion *x, const char *factor) {
+    const mlo_node *cast = mlo_made_by(in, factor);
+    if (mlo_is(cast, "Cast") && mlo_body_form(in, cast->input[0]).dtype == MLO_BOOL)
+        return cast->input[0];
+    int ok = mlo_is_parameter(in->scan, in->body, factor, 0);
+    for (int64_t i = 0; ok && i < in->scan->iterations; i++) {
+        mlo_array *f = mlo_scan_value(in->m, in->scan, factor, i);
+        ok = f != NULL;
+        for (int64_t k = 0; ok && k < mlo_array_count(f); k++) {
+            const double by = mlo_number_at(f, k);
+            ok = !mlo_differs(by, 0) || !mlo_differs(by, 1);
+        }
+        mlo_array_free(in->m, f);
+    }
+    return ok ? mlo_x_cast(x, factor, MLO_BOOL) : NULL;
+}
+
+/* What a guard against a sum of nothing lets through: Where(sum > 0, v, number); else v itself. */
+static const char *mlo_summed_guard(const mlo_inside *in, const char *v, const char **sum) {
+    double zero, other;
+    const mlo_node *n = mlo_made_by(in, v),
+                   *above = mlo_is(n, "Where") ? mlo_made_by(in, n->input[0]) : NULL;
+    if (!mlo_is(above, "Greater") || !mlo_scalar(in, above->input[1], &zero) || mlo_differs(zero, 0)
+        || !mlo_scalar(in, n->input[2], &other) || (*sum && *sum != above->input[0]))
+        return v;
+    *sum = above->input[0];
+    return n->input[1];
+}
+
+/* p b / sum(p b), p = softmax(scores), b of zeros and ones, is softmax(scores + Where(b, 0, -inf)): jax2onnx's
+ * attention. A row of no key is 0 there, and padding anyway. */
+static void mlo_respell_normalized(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const char *sum = NULL, *probabilities, *factor;
+    const mlo_node *n = mlo_made_by(in, mlo_summed_guard(in, x->n->output[0], &sum));
+    if (!mlo_is(n, "Div") || !mlo_is_carried(in, n->input[1])) return;
+    const char *below = mlo_summed_guard(in, n->input[1], &sum);
+    const mlo_node *add = mlo_made_by(in, below), *product = mlo_made_by(in, n->input[0]);
+    if ((sum && below != sum) || !mlo_is(add, "ReduceSum") || add->input[0] != n->input[0]) return;
+    if (!mlo_reduces_last(in, add) || !mlo_int(add, "keepdims", 1)) return;
+    if (!mlo_is_half(in, product, "Mul", &probabilities, &factor)) return;
+    const mlo_node *softmax = mlo_made_by(in, probabilities);
+    if (!mlo_is(softmax, "Softmax") || !mlo_is_scores(in, softmax->input[0])) return;
+    const char *kept = mlo_x_kept(in, x, factor);
+    if (!kept) return;
+    const char *mask = MLO_X(x, "Where", kept, mlo_x_number(x, 0), mlo_x_number(x, -1e9));
+    const char *hidden = MLO_X(x, "Add", softmax->input[0], mask);
+    mlo_x_out(x, 0, mlo_x_again(x, softmax, hidden));
+}
+
 /* scores - mask is scores + (-mask). */
 static void mlo_respell_minus(mlo_respeller *r, mlo_expansion *x) {
     const mlo_inside *in = &r->in;
@@ -131,16 +183,88 @@ static void mlo_respell_masks_apart(mlo_respeller *r, mlo_expansion *x) {
     mlo_x_out(x, 0, MLO_X(x, "Add", scores, MLO_X(x, "Add", inner, outer)));
 }
 
+/* ---- views ---------------------------------------------------------------- */
+
+/* An axis of one behind the last that comes and goes again never was (tf2onnx's einsum puts one behind the keys of
+ * scores). */
+static void mlo_respell_view(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const mlo_node *view = x->n;
+    const mlo_node *inner = mlo_has_trait(view, MLO_RESHAPES) ? mlo_made_by(in, view->input[0])
+                                                              : NULL;
+    if (!inner || !mlo_has_trait(inner, MLO_RESHAPES) || !mlo_is_carried(in, inner->input[0]))
+        return;
+    const mlo_form a = mlo_body_form(in, inner->input[0]), b = mlo_body_form(in, inner->output[0]);
+    const mlo_form c = mlo_body_form(in, view->output[0]);
+    if (mlo_last_dim(&b) != 1 || mlo_last_dim(&a) != mlo_last_dim(&c) || mlo_last_dim(&a) == 1)
+        return;
+    if (mlo_form_known(&c))
+        mlo_x_out(x, 0, mlo_x_reshape(x, inner->input[0], c.dims, (size_t)c.rank));
+}
+
+/* ---- scores of keys and queries, in this order ---------------------------- */
+
+/* The last two axes of an operand, or of a mask or a bias of scores, change places. */
+static const char *mlo_x_last_turned(const mlo_inside *in, mlo_expansion *x, const char *name) {
+    const mlo_form f = mlo_body_form(in, name);
+    const int64_t column[] = { -1, 1 };
+    if (mlo_is_number(in, name)) return name;
+    return f.rank < 2 ? mlo_x_reshape(x, name, column, 2)
+                      : mlo_x_swapped(x, name, f.rank, f.rank - 2);
+}
+
+/* What is made of scores [.., keys, queries], with queries in front: softmax, mask and scale go along. NULL: something
+ * else is made of them. */
+static const char *mlo_x_turned_scores(
+    const mlo_inside *in, mlo_expansion *x, const char *name, int depth) {
+    const mlo_node *n = mlo_made_by(in, name);
+    const mlo_form f = mlo_body_form(in, name);
+    const char *part[3] = { "", "", "" };
+    if (!n || depth > MLO_CHAIN || n->n_input > 3 || f.rank < 3) return NULL;
+    if (mlo_is_inner_product(in, n)) {
+        for (int i = 0; i < 2; i++) part[i] = mlo_x_last_turned(in, x, n->input[1 - i]);
+        return MLO_X(x, "MatMul", part[0], part[1]);
+    }
+    const int softmax = mlo_is(n, "Softmax");
+    if (!softmax && !mlo_is_elementwise(n)) return NULL;
+    for (size_t i = 0; i < n->n_input; i++) {
+        part[i] = mlo_is_carried(in, n->input[i])
+            ? mlo_x_turned_scores(in, x, n->input[i], depth + 1)
+            : mlo_x_last_turned(in, x, n->input[i]);
+        if (!part[i]) return NULL;
+    }
+    const char *y = mlo_x_node(x, n->op, part, n->n_input);
+    if (softmax) mlo_x_int(x, "axis", -1);
+    return y;
+}
+
+/* Transpose(softmax over keys of [.., keys, queries]) is softmax of [.., queries, keys]: Keras where it may drop
+ * weights. */
+static void mlo_respell_keys_first(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const mlo_node *softmax = mlo_turns_last(in, x->n) ? mlo_made_by(in, x->n->input[0]) : NULL;
+    const mlo_form f = mlo_body_form(in, x->n->output[0]);
+    if (!mlo_is(softmax, "Softmax")) return;
+    const int64_t axis = mlo_int(softmax, "axis", -1);
+    if (axis != -2 && axis != f.rank - 2) return;
+    const char *y = mlo_x_turned_scores(in, x, softmax->output[0], 0);
+    if (y)
+        mlo_x_out(x, 0, y);
+    else
+        x->n_made = 0;
+}
+
 /* ---- the rules, and the walk ---------------------------------------------- */
 
-static const mlo_respelling mlo_respellings[] = { mlo_respell_heads, mlo_respell_side_by_side,
-    mlo_respell_where, mlo_respell_blanks, mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks,
-    mlo_respell_masks_apart, mlo_respell_scattered, mlo_respell_gathered, mlo_respell_copied,
-    mlo_respell_turned, mlo_respell_spread, mlo_respell_packed, mlo_respell_parts,
-    mlo_respell_rejoined, mlo_respell_norm, mlo_respell_split_norms, mlo_respell_deviation,
-    mlo_respell_head_scale, mlo_respell_head_norm, mlo_respell_factor, mlo_respell_joined,
-    mlo_respell_inside_projection, mlo_respell_inside_product, mlo_respell_inside_joined,
-    mlo_respell_widths };
+static const mlo_respelling mlo_respellings[] = { mlo_respell_view, mlo_respell_round,
+    mlo_respell_keys_first, mlo_respell_heads, mlo_respell_side_by_side, mlo_respell_where,
+    mlo_respell_blanks, mlo_respell_normalized, mlo_respell_lowest, mlo_respell_minus,
+    mlo_respell_masks, mlo_respell_masks_apart, mlo_respell_scattered, mlo_respell_gathered,
+    mlo_respell_copied, mlo_respell_turned, mlo_respell_spread, mlo_respell_packed,
+    mlo_respell_parts, mlo_respell_rejoined, mlo_respell_norm, mlo_respell_split_norms,
+    mlo_respell_deviation, mlo_respell_head_scale, mlo_respell_head_norm, mlo_respell_factor,
+    mlo_respell_joined, mlo_respell_inside_projection, mlo_respell_inside_product,
+    mlo_respell_inside_joined, mlo_respell_widths };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 
 /* One walk by these rules, the last node first, so that a norm is found from its end; what it took in is not

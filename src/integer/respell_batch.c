@@ -72,18 +72,5 @@ static void mlo_respell_batch_norm(mlo_respeller *r, mlo_expansion *x) {
     mlo_x_out(x, 0, y);
 }
 
-/* A transpose of what another one has turned the other way is what that one reads. */
-static void mlo_respell_back(mlo_respeller *r, mlo_expansion *x) {
-    const mlo_inside *in = &r->in;
-    const mlo_node *there = mlo_is(x->n, "Transpose") ? mlo_made_by(in, x->n->input[0]) : NULL;
-    const mlo_attr *a = mlo_is(there, "Transpose") ? mlo_attr_of(there, "perm") : NULL;
-    const mlo_attr *b = mlo_attr_of(x->n, "perm");
-    if (!a || !b || a->n_ints != b->n_ints || !mlo_is_carried(in, there->input[0])) return;
-    for (size_t i = 0; i < a->n_ints; i++)
-        if (b->ints[i] < 0 || (size_t)b->ints[i] >= a->n_ints || a->ints[b->ints[i]] != (int64_t)i)
-            return;
-    mlo_x_out(x, 0, MLO_X(x, "Identity", there->input[0]));
-}
-
-static const mlo_respelling mlo_batch_rules[] = { mlo_respell_batch_norm, mlo_respell_back };
+static const mlo_respelling mlo_batch_rules[] = { mlo_respell_batch_norm, mlo_respell_round };
 enum { MLO_N_BATCH_RULES = sizeof mlo_batch_rules / sizeof *mlo_batch_rules };

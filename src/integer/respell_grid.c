@@ -70,6 +70,13 @@ static int mlo_is_grid_parameter(const mlo_inside *in, const char *name, const m
             && mlo_form_count(&f) == channels);
 }
 
+/* Is it of that form, or one number for each place, [B, 1, ..], which channels share? */
+static int mlo_is_grid_operand(const mlo_form *f, const mlo_form *grid) {
+    mlo_form each = *grid;
+    each.dims[1] = 1;
+    return mlo_form_same(f, grid) || mlo_form_same(f, &each);
+}
+
 /* A function element by element of grids of one form. */
 static int mlo_is_grid_function(const mlo_inside *in, const mlo_node *n) {
     if (!mlo_is_elementwise(n) || n->n_output != 1 || !mlo_is_carried(in, n->output[0])) return 0;
@@ -78,11 +85,19 @@ static int mlo_is_grid_function(const mlo_inside *in, const mlo_node *n) {
     for (size_t i = 0; i < n->n_input; i++) {
         if (!mlo_has_input(n, i)) continue;
         const mlo_form f = mlo_body_form(in, n->input[i]);
-        if (mlo_is_carried(in, n->input[i]) ? !mlo_form_same(&f, &y)
+        if (mlo_is_carried(in, n->input[i]) ? !mlo_is_grid_operand(&f, &y)
                                             : !mlo_is_grid_parameter(in, n->input[i], &y))
             return 0;
     }
     return 1;
+}
+
+/* A mean or a sum over the channels of each place, which keeps their axis: of a norm that is written out. */
+static int mlo_is_grid_reduced(const mlo_inside *in, const mlo_node *n) {
+    const int reduces = mlo_is(n, "ReduceMean") || mlo_is(n, "ReduceSum");
+    if (!reduces || !mlo_is_carried(in, n->input[0]) || !mlo_int(n, "keepdims", 1)) return 0;
+    const int rank = mlo_body_form(in, n->input[0]).rank;
+    return (rank == 3 || rank == 4) && mlo_reduces_only(in, n, 1);
 }
 
 /* A norm over all channels of all places of one frame (respell_frame.c). */
@@ -104,9 +119,21 @@ static int mlo_is_grid_split(const mlo_inside *in, const mlo_node *n) {
         && n->n_output <= MLO_GRID_PARTS;
 }
 
+/* A line of tokens, [B, C, T], as a grid of one row or column, or that as a line: a convolution of one dimension is
+ * one of two to some exporters. */
+static int mlo_is_grid_view(const mlo_inside *in, const mlo_node *n) {
+    if (!mlo_has_trait(n, MLO_RESHAPES) || !mlo_is_carried(in, n->input[0])) return 0;
+    const mlo_form x = mlo_body_form(in, n->input[0]), y = mlo_body_form(in, n->output[0]);
+    const mlo_form *plane = x.rank == 4 ? &x : &y, *line = x.rank == 4 ? &y : &x;
+    if (plane->rank != 4 || line->rank != 3 || !mlo_form_known(&x) || !mlo_form_known(&y)) return 0;
+    return plane->dims[0] == line->dims[0] && plane->dims[1] == line->dims[1]
+        && (plane->dims[2] == 1 || plane->dims[3] == 1);
+}
+
 /* What has its twin from those of its operands. */
 static int mlo_is_of_grids(const mlo_inside *in, const mlo_node *n) {
-    return mlo_is_grid_function(in, n) || mlo_is_grid_norm(in, n) || mlo_is_grid_split(in, n);
+    return mlo_is_grid_function(in, n) || mlo_is_grid_norm(in, n) || mlo_is_grid_split(in, n)
+        || mlo_is_grid_view(in, n) || mlo_is_grid_reduced(in, n);
 }
 
 static int mlo_grid_mark(mlo_gridder *g, const char *name, int *changed) {
@@ -206,6 +233,21 @@ static const char *mlo_grid_function(mlo_gridder *g, mlo_expansion *x) {
     return y;
 }
 
+/* The twin of a view: its channels stay behind. */
+static const char *mlo_grid_view(mlo_gridder *g, mlo_expansion *x) {
+    const mlo_form y = mlo_body_form(&g->in, x->n->output[0]);
+    int64_t to[4];
+    for (int i = 0; i < y.rank; i++) to[i] = y.dims[mlo_grid_last(y.rank)[i]];
+    return mlo_x_reshape(x, mlo_twin(g, x->n->input[0]), to, (size_t)y.rank);
+}
+
+/* The twin of a mean over channels. */
+static const char *mlo_grid_reduced(mlo_gridder *g, mlo_expansion *x) {
+    const int64_t last = mlo_body_form(&g->in, x->n->input[0]).rank - 1;
+    return mlo_x_axes(
+        x, x->n->op, mlo_twin(g, x->n->input[0]), &last, 1, mlo_is(x->n, "ReduceSum") ? 13 : 18);
+}
+
 /* The twins of parts of a value's channels, and the parts themselves. */
 static int mlo_grid_split(mlo_gridder *g, mlo_expansion *x) {
     const mlo_node *n = x->n;
@@ -243,6 +285,8 @@ static int mlo_grid_node(mlo_gridder *g, mlo_node *n) {
     if (of_grid && mlo_is_grid_split(&g->in, n))
         return mlo_grid_split(g, &x) ? mlo_failed(m) : mlo_grid_take(g, &x);
     if (of_grid && mlo_is_convolved(&g->in, n)) y = mlo_grid_conv(g, &x);
+    if (of_grid && !y && mlo_is_grid_view(&g->in, n)) y = mlo_grid_view(g, &x);
+    if (of_grid && !y && mlo_is_grid_reduced(&g->in, n)) y = mlo_grid_reduced(g, &x);
     if (of_grid && !y && mlo_is_of_grids(&g->in, n)) y = mlo_grid_function(g, &x);
     if (y) {
         const char *own = mlo_grid_turned(&x, y, mlo_grid_first, rank);

@@ -1,9 +1,10 @@
 /* respell_inside: the rules of respell.c about what stands on heads, inside of attention.
  *
- * in:  a node of a float loop body: a product with a parameter on heads, or a projection of joined heads.
+ * in:  a node of a float loop body: a product or a sum with a parameter on heads, or a projection of joined heads.
  * out: a factor for each head, or for each channel of each head, of queries, keys, values, scores or results goes
- *     into the weights of the projection of queries, keys or values; heads that are joined in another order than
- *     theirs (b t (d h), say) are joined in theirs, and the rows of the projection behind them change places.
+ *     into the weights of the projection of queries, keys or values, a summand into a projection's bias; heads that
+ *     are joined in another order than theirs (b t (d h), say) are joined in theirs, and the rows of the projection
+ *     behind them change places.
  *
  * invariant: which number meets which channel is found by following views element by element (layout.c); a factor
  *     that tokens differ in, a rotation's cosines, say, stays where it is.
@@ -11,11 +12,12 @@
  * cost: the element maps of what is multiplied, and of what is joined.
  */
 
-/* A factor on a view: y = carried * by, or carried / by; by is a parameter of several numbers. */
+/* A factor or a summand on a view: y = carried * by, carried / by, carried + by; by is a parameter of several
+ * numbers. */
 typedef struct {
     const char *carried;
     const char *by;
-    const char *op; /* Mul, Div */
+    const char *op; /* Mul, Div, Add */
     mlo_form form; /* of carried, and of y */
     mlo_form own; /* of by */
     mlo_chain chain; /* from the value that carried is a view of */
@@ -24,7 +26,8 @@ typedef struct {
 } mlo_inside_factor;
 
 static int mlo_inside_factor_of(const mlo_inside *in, const mlo_node *n, mlo_inside_factor *f) {
-    int half = mlo_is_half(in, n, "Mul", &f->carried, &f->by);
+    int half = mlo_is_half(in, n, "Mul", &f->carried, &f->by)
+        || mlo_is_half(in, n, "Add", &f->carried, &f->by);
     if (!half && mlo_is(n, "Div") && mlo_is_carried(in, n->input[0])
         && !mlo_is_carried(in, n->input[1])) {
         f->carried = n->input[0];
@@ -113,7 +116,14 @@ static int mlo_inside_layout(const mlo_inside *in, const mlo_inside_factor *f, m
     return 0;
 }
 
-/* view(x W + b) * c is view(x (W c') + b c'): c' is c for each channel. */
+/* Weights, or a bias, of those columns; times a number. */
+static const char *mlo_x_inside_columns(
+    mlo_expansion *x, const char *from, const char *columns, int axis, double scale) {
+    const char *y = mlo_x_take(x, from, columns, axis);
+    return mlo_differs(scale, 1) ? MLO_X(x, "Mul", y, mlo_x_number(x, scale)) : y;
+}
+
+/* view(x W + b) * c is view(x (W c') + b c'): c' is c for each channel. view(x W + b) + c is view(x W + (b + c')). */
 static void mlo_respell_inside_projection(mlo_respeller *r, mlo_expansion *x) {
     const mlo_inside *in = &r->in;
     mlo_node *self = x->n;
@@ -121,8 +131,10 @@ static void mlo_respell_inside_projection(mlo_respeller *r, mlo_expansion *x) {
     mlo_projection p;
     mlo_rounding given;
     mlo_heads at;
+    const int sum = mlo_is(self, "Add");
     if (!mlo_inside_factor_of(in, self, &f) || !f.chain.n) return;
-    if (!mlo_projection_of(in, f.source, &p) || !mlo_is_only_attended(in, self->output[0], 0))
+    if (!mlo_projection_of(in, f.source, &p)
+        || !(sum ? mlo_is_used_once(in, f.carried) : mlo_is_only_attended(in, self->output[0], 0)))
         return;
     if (mlo_rounding_of(in->m, in->scan, in->body, p.product->input[1], &given)) return;
     const int64_t room = mlo_form_count(&f.form);
@@ -132,14 +144,12 @@ static void mlo_respell_inside_projection(mlo_respeller *r, mlo_expansion *x) {
     const int64_t n = at.heads * at.d, across[] = { n, 1 };
     x->n = p.sum ? p.sum : p.product; /* its name, its scope */
     const char *by = mlo_x_factors(x, &f, which, n), *list = mlo_x_list(x, column, (size_t)n);
-    if (mlo_differs(f.scale, 1)) {
-        const double scale = mlo_is(self, "Div") ? 1 / f.scale : f.scale;
-        by = MLO_X(x, "Mul", by, mlo_x_number(x, scale));
-    }
-    const char *weight = mlo_x_take(x, p.product->input[1], list, p.transposed ? 0 : 1);
-    weight = MLO_X(x, f.op, weight, p.transposed ? mlo_x_reshape(x, by, across, 2) : by);
-    const char *bias = p.bias ? MLO_X(x, f.op, mlo_x_take(x, p.bias, list, -1), by) : NULL;
-    const char *y = mlo_x_projection(x, &p, weight, bias);
+    const char *weight = mlo_x_inside_columns(
+        x, p.product->input[1], list, p.transposed ? 0 : 1, f.scale);
+    const char *bias = p.bias ? mlo_x_inside_columns(x, p.bias, list, -1, f.scale) : NULL;
+    if (!sum) weight = MLO_X(x, f.op, weight, p.transposed ? mlo_x_reshape(x, by, across, 2) : by);
+    if (bias) bias = MLO_X(x, f.op, bias, by);
+    const char *y = mlo_x_projection(x, &p, weight, sum && !bias ? by : bias);
     x->n = self;
     mlo_x_out(x, 0, mlo_x_as_heads(x, y, &at, &f.form));
 }
@@ -212,7 +222,8 @@ static void mlo_respell_inside_product(mlo_respeller *r, mlo_expansion *x) {
     const mlo_inside *in = &r->in;
     mlo_inside_factor f;
     int each = 0;
-    if (!mlo_inside_factor_of(in, x->n, &f) || !mlo_can_go_along(&f.chain)) return;
+    if (mlo_is(x->n, "Add") || !mlo_inside_factor_of(in, x->n, &f) || !mlo_can_go_along(&f.chain))
+        return;
     const mlo_node *product = mlo_made_by(in, f.source);
     const mlo_form o = mlo_body_form(in, f.source);
     if (!mlo_is_inner_product(in, product) || o.rank < 3 || mlo_form_count(&o) < 1) return;

@@ -425,6 +425,24 @@ static void mlo_respell_packed(mlo_respeller *r, mlo_expansion *x) {
     if (packed) mlo_x_out(x, 0, MLO_X(x, "MatMul", operand[0], operand[1]));
 }
 
+/* ---- views that lead nowhere ----------------------------------------------- */
+
+/* Views one behind another that lead back to where they began: an axis of one that went round, say. */
+static void mlo_respell_round(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    mlo_chain c;
+    if (!mlo_is_layout(x->n) || x->n->n_output != 1) return;
+    const char *from = mlo_chain_walk(in, x->n->output[0], &c, NULL);
+    const mlo_form a = mlo_body_form(in, from), b = mlo_body_form(in, x->n->output[0]);
+    if (c.n < 2 || c.n_rounding || !mlo_form_known(&a) || !mlo_form_same(&a, &b)) return;
+    mlo_array *map = mlo_index_map(in, from, &c);
+    int same = map && mlo_array_count(map) == mlo_form_count(&a);
+    for (int64_t k = 0; same && k < mlo_array_count(map); k++)
+        same = ((const int32_t *)map->data)[k] == k;
+    mlo_array_free(in->m, map);
+    if (same) mlo_x_out(x, 0, MLO_X(x, "Identity", from));
+}
+
 /* ---- a projection that is cut into parts for functions and products ------- */
 
 /* Do elementwise operators work on the value, rather than attention or rotations? A constant factor

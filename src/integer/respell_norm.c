@@ -33,20 +33,28 @@ static void mlo_norm_take(mlo_found_norm *f, mlo_node *n) {
     if (f->n_taken < 24) f->taken[f->n_taken++] = n;
 }
 
+/* Is it reduced over this axis, and no other? */
+static int mlo_reduces_only(const mlo_inside *in, const mlo_node *n, int64_t which) {
+    int64_t axis = 0;
+    const mlo_attr *a = mlo_attr_of(n, "axes");
+    mlo_value *v = mlo_has_input(n, 1) ? mlo_value_of(in->body, n->input[1]) : NULL;
+    if (a && a->n_ints == 1)
+        axis = a->ints[0];
+    else if (!v || !v->tensor || mlo_tensor_ints(in->m, v->tensor, &axis, 1) != 1)
+        return 0;
+    return axis == which || axis + mlo_body_form(in, n->input[0]).rank == which;
+}
+static int mlo_reduces_last(const mlo_inside *in, const mlo_node *n) {
+    return mlo_reduces_only(in, n, mlo_body_form(in, n->input[0]).rank - 1);
+}
+
 /* What is reduced over the channels, by this operator? */
 static const char *mlo_norm_reduced(mlo_found_norm *f, const char *name, const char *op) {
     mlo_node *n = mlo_made_by(f->in, name);
-    int64_t axis = 0;
     if (!mlo_is(n, op) || (mlo_int(n, "keepdims", 1) != 0) == f->flat) return NULL;
     f->flat = 0;
-    const mlo_attr *a = mlo_attr_of(n, "axes");
-    mlo_value *v = mlo_has_input(n, 1) ? mlo_value_of(f->in->body, n->input[1]) : NULL;
-    if (a && a->n_ints == 1)
-        axis = a->ints[0];
-    else if (!v || !v->tensor || mlo_tensor_ints(f->in->m, v->tensor, &axis, 1) != 1)
-        return NULL;
     mlo_form x = mlo_body_form(f->in, n->input[0]);
-    if ((axis != -1 && axis != x.rank - 1) || mlo_last_dim(&x) != f->channels) return NULL;
+    if (!mlo_reduces_last(f->in, n) || mlo_last_dim(&x) != f->channels) return NULL;
     mlo_norm_take(f, n);
     return n->input[0];
 }
@@ -82,16 +90,45 @@ static const char *mlo_norm_unflattened(mlo_found_norm *f, const mlo_node *n) {
     return ok ? n->input[0] : NULL;
 }
 
+/* What a square is the square of; NULL: it is none. */
+static const char *mlo_norm_unsquared(mlo_found_norm *f, const char *name) {
+    mlo_node *p = mlo_made_by(f->in, name);
+    double two = 0;
+    const int pow = mlo_is(p, "Pow") && mlo_scalar(f->in, p->input[1], &two) && two >= 2
+        && two <= 2;
+    const int times = mlo_is(p, "Mul") && p->input[0] == p->input[1];
+    if (!pow && !times) return NULL;
+    mlo_norm_take(f, p);
+    return p->input[0];
+}
+
+/* Is it mean(x^2) - mean(x)^2, the mean square of x's deviation? (Flax and Haiku compute it so.) */
+static int mlo_norm_variance(mlo_found_norm *f, const char *name) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    const int flat = f->flat;
+    if (!mlo_is(n, "Sub") || f->x) return 0;
+    mlo_norm_take(f, n);
+    const char *square = mlo_norm_reduced(f, n->input[0], "ReduceMean");
+    const char *x = square ? mlo_norm_unsquared(f, square) : NULL;
+    const char *mean = x ? mlo_norm_unsquared(f, n->input[1]) : NULL;
+    f->flat = flat;
+    if (!mean || mlo_norm_reduced(f, mean, "ReduceMean") != x || !mlo_is_carried(f->in, x))
+        return 0;
+    f->x = x;
+    f->centred = 1;
+    return 1;
+}
+
 /* Is it *by mean(d^2), d being the deviation? */
 static int mlo_norm_square(mlo_found_norm *f, const char *name, double *by) {
     const char *from;
     mlo_node *n = mlo_made_by(f->in, name);
-    double two = 0;
     for (*by = 1; n; n = mlo_made_by(f->in, name = from)) {
         if (!(from = mlo_unscaled(f->in, n, by)) && !(from = mlo_norm_unflattened(f, n))) break;
         mlo_norm_take(f, n);
     }
     const double channels = (double)f->channels;
+    if (mlo_norm_variance(f, name)) return 1;
     if ((from = mlo_norm_reduced(f, name, "ReduceSumSquare")) != NULL) {
         *by *= channels;
         return mlo_norm_input(f, from);
@@ -100,12 +137,28 @@ static int mlo_norm_square(mlo_found_norm *f, const char *name, double *by) {
         if ((from = mlo_norm_reduced(f, name, "ReduceSum")) == NULL) return 0;
         *by *= channels;
     }
-    mlo_node *p = mlo_made_by(f->in, from);
-    int pow = mlo_is(p, "Pow") && mlo_scalar(f->in, p->input[1], &two) && two >= 2 && two <= 2;
-    int times = mlo_is(p, "Mul") && p->input[0] == p->input[1];
-    if (!pow && !times) return 0;
-    mlo_norm_take(f, p);
-    return mlo_norm_input(f, p->input[0]);
+    return (from = mlo_norm_unsquared(f, from)) != NULL && mlo_norm_input(f, from);
+}
+
+/* What a value is, when it is not smaller than a floor: that is no epsilon, but where it is as
+ * small as this it decides of nothing but noise. A summand is one everywhere, and has to be smaller. */
+#define MLO_NORM_FLOOR 1e-5
+#define MLO_NORM_GUARD 1e-6
+static const char *mlo_norm_unfloored(const mlo_inside *in, const mlo_node *n, double *least) {
+    const int clip = mlo_is(n, "Clip") && n->n_input > 1 && !mlo_has_input(n, 2);
+    if (!clip && !(mlo_is(n, "Max") && n->n_input == 2)) return NULL;
+    if (mlo_scalar(in, n->input[1], least)) return n->input[0];
+    return !clip && mlo_scalar(in, n->input[0], least) ? n->input[1] : NULL;
+}
+
+/* What a power is that a floor of 0 keeps from becoming less by rounding. */
+static const char *mlo_norm_positive(mlo_found_norm *f, const char *name) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    double least = 0;
+    const char *from = n ? mlo_norm_unfloored(f->in, n, &least) : NULL;
+    if (!from || least < 0 || least > 0) return name;
+    mlo_norm_take(f, n);
+    return from;
 }
 
 /* Is it *by (mean(d^2) + epsilon)? */
@@ -118,20 +171,10 @@ static int mlo_norm_power(mlo_found_norm *f, const char *name, double *by) {
         mlo_norm_take(f, n);
         name = n->input[second ? 0 : 1];
     }
+    name = mlo_norm_positive(f, name);
     if (!mlo_norm_square(f, name, by) || !(*by > 0) || epsilon < 0) return 0;
     f->epsilon = epsilon / *by;
     return 1;
-}
-
-/* What a value is, when it is not smaller than a floor: that is no epsilon, but where it is as
- * small as this it decides of nothing but noise. A summand is one everywhere, and has to be smaller. */
-#define MLO_NORM_FLOOR 1e-5
-#define MLO_NORM_GUARD 1e-6
-static const char *mlo_norm_unfloored(const mlo_inside *in, const mlo_node *n, double *least) {
-    const int clip = mlo_is(n, "Clip") && n->n_input > 1 && !mlo_has_input(n, 2);
-    if (!clip && !(mlo_is(n, "Max") && n->n_input == 2)) return NULL;
-    if (mlo_scalar(in, n->input[1], least)) return n->input[0];
-    return !clip && mlo_scalar(in, n->input[0], least) ? n->input[1] : NULL;
 }
 
 /* What a value is, less a summand; as small as a floor is, that decides of nothing, either. */
@@ -267,6 +310,51 @@ static const char *mlo_x_gamma(mlo_expansion *x, const mlo_found_norm *f) {
     return MLO_X(x, "Mul", gamma, factor);
 }
 
+/* The other factor of a product with s; NULL: it is none. */
+static const char *mlo_norm_cofactor(mlo_found_norm *f, const char *name, const char *s) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    if (!mlo_is(n, "Mul") || (n->input[0] != s && n->input[1] != s)) return NULL;
+    mlo_norm_take(f, n);
+    return n->input[n->input[0] == s];
+}
+
+/* What is mean(x) in beta - mean(x) s, or in -mean(x) s + beta; NULL: it is something else. */
+static const char *mlo_norm_shift(mlo_found_norm *f, const char *name, const char *s) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    if (mlo_is(n, "Sub") && mlo_is_norm_parameter(f, n->input[0])) {
+        mlo_norm_take(f, n);
+        f->beta = n->input[0];
+        return mlo_norm_cofactor(f, n->input[1], s);
+    }
+    const char *less = mlo_norm_cofactor(f, mlo_norm_strip(f, name, "Add", &f->beta, 1), s);
+    n = less ? mlo_made_by(f->in, less) : NULL;
+    if (!mlo_is(n, "Neg")) return NULL;
+    mlo_norm_take(f, n);
+    return n->input[0];
+}
+
+/* Is it x s + (beta - mean(x) s) with s = gamma / root, as TensorFlow writes it out? */
+static int mlo_norm_affine(mlo_found_norm *f, const char *out) {
+    mlo_node *n = mlo_made_by(f->in, out);
+    for (int i = 0; mlo_is(n, "Add") && i < 4; i++) {
+        mlo_found_norm g = *f;
+        mlo_node *top = mlo_made_by(f->in, n->input[i & 1]);
+        double by = 1;
+        if (!mlo_is(top, "Mul")) continue;
+        mlo_norm_take(&g, n);
+        mlo_norm_take(&g, top);
+        const char *x = top->input[i >> 1], *s = top->input[1 - (i >> 1)];
+        const char *mean = mlo_norm_shift(&g, n->input[1 - (i & 1)], s);
+        if (!mean || mlo_norm_reduced(&g, mean, "ReduceMean") != x) continue;
+        if (!mlo_norm_root(&g, mlo_norm_strip(&g, s, "Mul", &g.gamma, 0), 1, &by)) continue;
+        if (g.x != x || !g.centred) continue;
+        g.factor *= by;
+        *f = g;
+        return 1;
+    }
+    return 0;
+}
+
 /* From its end to the quotient: beta, then gamma and constants in any order. */
 static int mlo_norm_find(mlo_found_norm *f, const char *out) {
     const char *rest = mlo_norm_strip(f, out, "Add", &f->beta, 0);
@@ -298,7 +386,7 @@ static void mlo_respell_norm(mlo_respeller *r, mlo_expansion *x) {
     mlo_found_norm f = mlo_norm_unfound(&r->in, out);
     static const char *const ends[] = { "Add", "Mul", "Div", NULL };
     if (!mlo_is_carried(&r->in, out) || f.channels < 1 || !mlo_is_one_of(x->n, ends)) return;
-    if (!mlo_norm_find(&f, out)) return;
+    if (!mlo_norm_affine(&f, out) && !mlo_norm_find(&f, out)) return;
     for (int i = 0; i < f.n_taken; i++)
         if (mlo_map_put(r->in.m, &r->inner, f.taken[i], x->n)) return;
     const char *gamma = mlo_x_gamma(x, &f);

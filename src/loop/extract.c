@@ -420,11 +420,27 @@ static int mlo_extract_report(
     return r;
 }
 
+/* The model's own loop that multiplies matrices, a Scan or a Loop (read/scanned.c); NULL: it has none. */
+static const mlo_node *mlo_own_loop(const mlo_graph *g, const char *op) {
+    for (size_t i = 0; i < g->n_node; i++) {
+        const mlo_graph *body = mlo_is(g->node[i], op) ? mlo_graph_of(g->node[i], "body") : NULL;
+        for (size_t k = 0; body && k < body->n_node; k++)
+            if (mlo_is(body->node[k], "MatMul") || mlo_is(body->node[k], "Gemm")) return g->node[i];
+    }
+    return NULL;
+}
+
 static int mlo_extract_none(mlo *m, const mlo_net *net, const mlo_found *f) {
     const mlo_miss *c = &f->closest;
     const char *why = c->x < 0
         ? NULL
         : mlo_difference(m, net, c, 1, mlo_format(m, "layer %d", mlo_miss_layer(net, c)));
+    const mlo_node *own = why ? NULL : mlo_own_loop(net->g, "Loop");
+    if (own)
+        return mlo_fail(m, MLO_E_LOOP, own,
+            "no layer repeats, and the model's own loop does not pick its weights from stacks by a "
+            "count that is known: "
+            "nothing to roll");
     if (!why)
         return mlo_fail_at(
             m, MLO_E_LOOP, NULL, "no layer repeats among the %d nodes: nothing to roll", net->n);
@@ -470,6 +486,7 @@ static int mlo_extract(mlo *m) {
         && (mlo_hierarchy_parse(m, option, &h) || mlo_hierarchy_choose(m, net, scope, &h, chosen)))
         return mlo_failed(m);
     if (mlo_discover(m, net, scope, chosen, &found)) return mlo_failed(m);
+    if (!found.n_loops && mlo_own_loop(g, "Scan")) return 0; /* rolled it is */
     if (!found.n_loops) return mlo_extract_none(m, net, &found);
     if (!(name = MLO_NEW_N(m, const char *, found.n_loops))) return mlo_failed(m);
     for (size_t i = 0; i < found.n_loops; i++) {

@@ -917,6 +917,7 @@ static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
     uint8_t *swap = MLO_NEW_N(m, uint8_t, (size_t)net->n + 1);
     if (m->error.code || mlo_marks_read(m, g, &loops, &n, loop_of, instance, position))
         return mlo_failed(m);
+    if (!n && mlo_own_loop(g, "Scan")) return 0;
     if (!n)
         return mlo_fail_at(
             m, MLO_E_LOOP, NULL, "no node is marked as part of a loop; run extract first");

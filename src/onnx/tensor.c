@@ -156,25 +156,31 @@ static int mlo_tensor_check(mlo *m, const mlo_tensor *t) {
 
 /* ---- small floats --------------------------------------------------------- */
 
-/* A float of 1 sign bit, `mantissa` bits and the rest exponent with this bias, all codes finite;
- * infinities are the callers' business. */
-static float mlo_small_float(uint32_t code, int bits, int mantissa, int bias) {
-    uint32_t frac = code & ((1u << mantissa) - 1);
-    uint32_t exp = code >> mantissa & ((1u << (bits - 1 - mantissa)) - 1);
-    float v = exp ? ldexpf((float)(frac | 1u << mantissa), (int)exp - bias - mantissa)
-                  : ldexpf((float)frac, 1 - bias - mantissa);
-    return code >> (bits - 1) & 1 ? -v : v;
-}
 static float mlo_float_bits(uint32_t bits) {
     float f;
     memcpy(&f, &bits, sizeof f);
     return f;
 }
+/* A float of 1 sign bit, `mantissa` bits and the rest exponent with this bias, all codes finite;
+ * infinities are the callers' business. The product with a power of two is exact: no small format reaches
+ * what is subnormal here. */
+static float mlo_small_float(uint32_t code, int bits, int mantissa, int bias) {
+    const uint32_t frac = code & ((1u << mantissa) - 1);
+    const uint32_t exp = code >> mantissa & ((1u << (bits - 1 - mantissa)) - 1);
+    const uint32_t power = (exp ? exp : 1) + (uint32_t)(127 - bias - mantissa);
+    const float v = (float)(exp ? frac | 1u << mantissa : frac) * mlo_float_bits(power << 23);
+    return code >> (bits - 1) & 1 ? -v : v;
+}
+/* Without a branch: models have millions of them. */
 static float mlo_half_float(uint16_t h) {
-    if ((h & 0x7C00) == 0x7C00)
-        return mlo_float_bits(
-            (uint32_t)(h & 0x8000) << 16 | 0x7F800000u | (uint32_t)(h & 0x3FF) << 13);
-    return mlo_small_float(h, 16, 10, 15);
+    const uint32_t exp = h >> 10 & 31u, frac = h & 1023u;
+    const uint32_t power = exp + (exp == 0) + 127 - 15 - 10;
+    const float finite = (float)(int32_t)(frac | (uint32_t)(exp > 0) << 10)
+        * mlo_float_bits(power << 23);
+    uint32_t bits;
+    memcpy(&bits, &finite, sizeof bits);
+    if (exp == 31) bits = 0x7F800000u | frac << 13;
+    return mlo_float_bits(bits | (uint32_t)(h & 0x8000) << 16);
 }
 static float mlo_bfloat_float(uint16_t h) { return mlo_float_bits((uint32_t)h << 16); }
 static float mlo_float8_float(mlo_dtype t, uint8_t c) {

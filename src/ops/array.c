@@ -341,6 +341,54 @@ MLO_COPY_LOOP(mlo_copy2, uint16_t)
 MLO_COPY_LOOP(mlo_copy4, uint32_t)
 MLO_COPY_LOOP(mlo_copy8, uint64_t)
 
+/* n pieces of `size` bytes, one behind another in `in`, `step` apart in `out`. */
+static void mlo_copy_pieces(char *out, size_t step, const char *in, size_t size, size_t n) {
+    for (size_t i = 0; size != sizeof(float) && i < n; i++)
+        memcpy(out + i * step, in + i * size, size);
+    for (size_t i = 0; size == sizeof(float) && i < n; i++)
+        memcpy(out + i * step, in + i * sizeof(float), sizeof(float));
+}
+
+/* out [rows, n] := in transposed: neighbours of a column lie beside each other there, those of a row `step` apart. A
+ * cache line is read at once. */
+enum { MLO_STRIP = 16 };
+#define MLO_TRANSPOSE_LOOP(name, T)                                                      \
+    static void name(void *out, const void *in, int64_t step, int64_t rows, int64_t n) { \
+        for (int64_t first = 0; first < rows; first += MLO_STRIP) {                      \
+            const int64_t here = rows - first < MLO_STRIP ? rows - first : MLO_STRIP;    \
+            for (int64_t i = 0; i < n; i++) {                                            \
+                const T *x = (const T *)in + i * step + first;                           \
+                T *z = (T *)out + first * n + i;                                         \
+                for (int64_t r = 0; r < here; r++) z[r * n] = x[r];                      \
+            }                                                                            \
+        }                                                                                \
+    }
+MLO_TRANSPOSE_LOOP(mlo_transpose1, uint8_t)
+MLO_TRANSPOSE_LOOP(mlo_transpose2, uint16_t)
+MLO_TRANSPOSE_LOOP(mlo_transpose4, uint32_t)
+MLO_TRANSPOSE_LOOP(mlo_transpose8, uint64_t)
+
+/* Is what is copied a transposed matrix, or several of them one after another? The walk is merged. */
+static int mlo_walk_transposes(const mlo_walk *w) {
+    const int last = w->rank - 1;
+    return last >= 1 && w->step[0][last - 1] == 1 && w->step[0][last] != 1 && w->dims[last] > 0;
+}
+static void mlo_copy_transposed(const mlo_walk *w, char *out, const char *in, size_t size) {
+    const int last = w->rank - 1;
+    const int64_t rows = w->dims[last - 1], n = w->dims[last];
+    int64_t matrices = 1;
+    for (int i = 0; i < last - 1; i++) matrices *= w->dims[i];
+    for (int64_t k = 0; k < matrices; k++, out += rows * n * (int64_t)size) {
+        int64_t at = 0, left = k;
+        for (int i = last - 1; i--; left /= w->dims[i]) at += left % w->dims[i] * w->step[0][i];
+        (size == 1          ? mlo_transpose1
+                : size == 2 ? mlo_transpose2
+                : size == 4
+                ? mlo_transpose4
+                : mlo_transpose8)(out, in + at * (int64_t)size, w->step[0][last], rows, n);
+    }
+}
+
 /* out (dense, of shape dims) := elements of `in`, from element `start`, by steps: transposes,
  * slices, expands, splits, tiles. */
 static void mlo_copy_strided(void *out, const void *in, size_t size, int rank, const int64_t *dims,
@@ -350,6 +398,11 @@ static void mlo_copy_strided(void *out, const void *in, size_t size, int rank, c
     for (int i = 0; i < rank; i++) w.step[0][i] = step[i];
     const void *p[1];
     p[0] = (const char *)in + start * (int64_t)size;
+    mlo_walk_merge(&w);
+    if (mlo_walk_transposes(&w)) {
+        mlo_copy_transposed(&w, (char *)out, (const char *)p[0], size);
+        return;
+    }
     mlo_walk_run(&w,
         size == 1       ? mlo_copy1
             : size == 2 ? mlo_copy2

@@ -273,11 +273,8 @@ static int mlo_drop_dead(mlo *m, mlo_graph *g) {
     return 0;
 }
 
-/* Folds the top graph. */
-static int mlo_fold_constants(mlo *m) {
-    mlo_graph *g = m->model->graph;
+static int mlo_fold_graph(mlo *m, mlo_graph *g, mlo_constant_budget *left) {
     mlo_map names = { NULL, 0, 0 };
-    mlo_constant_budget left = { MLO_FOLD_BYTES, MLO_FOLD_PRODUCTS };
     size_t kept = 0;
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = g->node[i];
@@ -286,11 +283,22 @@ static int mlo_fold_constants(mlo *m) {
         mlo_rename_node(&names, n);
         if (mlo_is_passthrough(m, g, n) && mlo_pass(m, &names, g, n)) continue;
         if (m->error.code) return mlo_failed(m);
-        if (mlo_foldable(g, n, op)) MLO_TRY(mlo_fold_node(m, g, n, op, &left, &folded));
+        if (mlo_foldable(g, n, op)) MLO_TRY(mlo_fold_node(m, g, n, op, left, &folded));
         if (!folded) g->node[kept++] = n;
     }
     m->stale |= kept < g->n_node;
     g->n_node = kept;
     if (names.used) mlo_rename_graph(&names, g, 0);
     return !m->stale && mlo_all_needed(g) ? 0 : mlo_drop_dead(m, g);
+}
+
+/* Folds the bodies of the model's own loops, then the top graph. */
+static int mlo_fold_constants(mlo *m) {
+    mlo_graph *g = m->model->graph;
+    mlo_constant_budget left = { MLO_FOLD_BYTES, MLO_FOLD_PRODUCTS };
+    for (size_t i = 0; i < g->n_node; i++) {
+        mlo_graph *body = mlo_is_scan(g->node[i]) ? mlo_graph_of(g->node[i], "body") : NULL;
+        if (body) MLO_TRY(mlo_fold_graph(m, body, &left));
+    }
+    return mlo_fold_graph(m, g, &left);
 }

@@ -469,8 +469,8 @@ static int mlo_run_Concat(mlo_call *c) {
     size_t row = inner * (size_t)y->dims[axis];
     for (size_t k = 0; k < c->n_in; k++) {
         size_t part = inner * (size_t)c->in[k]->dims[axis];
-        for (size_t o = 0; part && o < outer; o++)
-            memcpy((char *)y->data + o * row + at, (const char *)c->in[k]->data + o * part, part);
+        if (part)
+            mlo_copy_pieces((char *)y->data + at, row, (const char *)c->in[k]->data, part, outer);
         at += part;
     }
     return 0;

@@ -231,8 +231,8 @@ static mlo_opening mlo_open_said(mlo *m) {
 }
 
 /* What dimension d of an input is, where its place or its name tells: of ids and their masks [batch, tokens], of
- * images [batch, channels, side, side], of others the name. 0: nothing does, as of a size that follows from
- * others ("n + 1"). */
+ * images [batch, channels, side, side], of others the name, or [batch, n, ..] where n is more than one and not
+ * open. 0: nothing does, as of a size that follows from others ("n + 1"). */
 static int64_t mlo_open_size(
     const mlo_tensor_type *t, size_t d, const mlo_opening *o, int64_t channels) {
     const char *name = t->shape->dim[d].param;
@@ -240,7 +240,9 @@ static int64_t mlo_open_size(
     if (strpbrk(name, " +-*/")) return 0;
     if (ids) return d ? o->tokens : 1;
     if (channels > 0 && t->shape->n_dim == 4) return !d ? 1 : d == 1 ? channels : o->side;
-    return strstr(name, "batch") ? 1 : strstr(name, "seq") ? o->tokens : 0;
+    if (strstr(name, "batch")) return 1;
+    if (strstr(name, "seq")) return o->tokens;
+    return !d && t->shape->n_dim > 2 && t->shape->dim[1].value > 1 ? 1 : 0;
 }
 /* (Of a context all that is open is bound already.) */
 static int mlo_bind_open(mlo *m) {

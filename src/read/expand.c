@@ -73,6 +73,12 @@ static void mlo_expand_quick_gelu(mlo_expansion *x) { /* x sigmoid(alpha x) */
     mlo_x_out(x, 0, MLO_X(x, "Mul", v, y));
 }
 
+/* Erfc(x) is 1 - erf(x): no standard operator, but what tf2onnx leaves of TensorFlow's GELU. */
+static void mlo_expand_erfc(mlo_expansion *x) {
+    const char *one = mlo_x_number(x, 1), *y = MLO_X(x, "Erf", mlo_x_in(x, 0));
+    mlo_x_out(x, 0, MLO_X(x, "Sub", one, y));
+}
+
 /* ---- pooling over all places ----------------------------------------------- */
 
 /* Global(Average|Max)Pool: the mean or the largest over all axes behind that of channels. */
@@ -595,6 +601,7 @@ static const mlo_fused mlo_fused_ops[] = {
     { { "GlobalAveragePool", mlo_shape_global_pool, NULL, 1 }, mlo_expand_global_pool, "x", 1,
         NULL },
     { { "GlobalMaxPool", mlo_shape_global_pool, NULL, 1 }, mlo_expand_global_pool, "x", 1, NULL },
+    MLO_FUSED("Erfc", "x", same, erfc, ""),
     MLO_FUSED("SimplifiedLayerNormalization", "xx", same, rms, "axis epsilon stash_type"),
     MLO_TWICE("IntegerMean", "x", mlo_shape_Reduce, mlo_expand_integer_mean, 10),
     MLO_TWICE("RMSNorm", "xx", mlo_shape_same, mlo_expand_dialect, 9),

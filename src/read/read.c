@@ -431,11 +431,12 @@ static int mlo_read(mlo *m) {
         return mlo_failed(m);
     mlo_drop_initialized_inputs(m);
     if (mlo_bind_options(m) || mlo_hold_all(m) || mlo_index(m, g) || mlo_cache_branch_held(m, g)
-        || mlo_branches(m, &again) || mlo_context(m) || mlo_bind_open(m))
+        || mlo_branches(m, &again) || mlo_context(m) || mlo_bind_open(m) || mlo_scanned(m, &again))
         return mlo_failed(m);
-    /* what is computed of constants may choose a branch */
-    for (again = 1; again;)
-        if (mlo_standardise(m) || mlo_branches(m, &again)) return mlo_failed(m);
-    if (mlo_context_settled(m) || mlo_turn_all(m, g)) return mlo_failed(m);
+    /* what is computed of constants may choose a branch, or count iterations */
+    for (int branch = 1, scan = 1; branch || scan;)
+        if (mlo_standardise(m) || mlo_branches(m, &branch) || mlo_scanned(m, &scan))
+            return mlo_failed(m);
+    if (mlo_context_settled(m) || mlo_unwrap(m) || mlo_turn_all(m, g)) return mlo_failed(m);
     return m->stale ? mlo_index(m, g) : 0;
 }
