@@ -193,7 +193,7 @@ static void cli_tell_loops(const cli_reports *r) {
         fprintf(stderr, "  %-11s %.0f iterations of %.0f nodes; %.0f values differ per iteration",
             cli_json_text(loop, "name"), cli_json_number(loop, "iterations"),
             cli_json_number(loop, "body_nodes"), cli_json_number(loop, "per_iteration"));
-        if (cJSON_GetArraySize(instances))
+        if (cJSON_GetArraySize(instances) && *cJSON_GetArrayItem(instances, 0)->valuestring)
             fprintf(stderr, "; the first is %s", cJSON_GetArrayItem(instances, 0)->valuestring);
         fprintf(stderr, "\n");
     }

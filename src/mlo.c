@@ -75,6 +75,7 @@
 #include "read/held.c"              /* inputs that are constants */
 #include "read/branch.c"            /* an If whose condition is known becomes a branch */
 #include "read/scanned.c"           /* a Loop over stacks of weights becomes a Scan */
+#include "read/select.c"            /* choices that are written as arithmetic */
 #include "read/wrapped.c"           /* rows that are counted from the end by hand */
 #include "read/context.c"           /* a decoder with a cache becomes the prompt that fills it */
 #include "read/unturned.c"          /* layers without rotary embedding among those that have it */
@@ -123,6 +124,7 @@
 #include "integer/rotation.c"       /* rotary embedding, proved element by element */
 #include "integer/respell_rotary.c" /* of rotary embedding, */
 #include "integer/respell_norm.c"   /* of norms; */
+#include "integer/respell_reduced.c" /* of means and softmaxes by hand; */
 #include "integer/respell_grid.c"   /* of grids of tokens, */
 #include "integer/respell_moved.c"    /* of tokens that move, between windows, say; */
 #include "integer/respell_memory.c" /* of an encoder's output with positions; */

@@ -1370,6 +1370,144 @@ class Dynamic(Spelled):
         return self.linear(self.joined(self.mixed(self.node("Softmax", self.scores(q, k), axis=-1), v)), 48, self.hidden, p + "output")
 
 
+class SumNorm(FastNorm):
+    """Plain JAX: the mean is a sum that loses its axis, gets it back by a Reshape and an Expand, and is divided."""
+    op, channels = "ReduceSum", 24
+    def mean(self, x): return self.node("Div", self.node("Expand", self.shaped(self.node(self.op, x, self.ints(2), keepdims=0), 1, self.tokens, 1), self.ints(1, self.tokens, 1)), self.number(float(self.channels)))
+
+
+class SumNormOutside(SumNorm):
+    """It is divided before it gets its axis back."""
+    def mean(self, x): return self.shaped(self.node("Div", self.node("ReduceSum", x, self.ints(2), keepdims=0), self.number(float(self.channels))), 1, self.tokens, 1)
+
+
+class SumNormOther(SumNorm):
+    """Divided by another number."""
+    channels = 25
+
+
+class SlopeNorm(Rms):
+    """Keras: x * (gain / root)."""
+    def layernorm(self, x, name):
+        power = self.node("Add", self.node("ReduceMean", self.node("Pow", x, self.number(2.0)), self.ints(-1)), self.number(1e-6))
+        return self.node("Mul", x, self.node("Mul", self.node("Reciprocal", self.node("Sqrt", power)), self.gain(name)))
+
+
+class SteadyNorm(FastNorm):
+    """jax2onnx: a token whose channels are all the same has deviations of 0, and the variance is computed in double."""
+    least = "ReduceMin"
+    def layernorm(self, x, name):
+        mean, (gain, bias) = self.mean(x), self.gains(name)
+        same = self.node("Equal", self.node(self.least, x, self.ints(2), keepdims=1), self.node("ReduceMax", x, self.ints(2), keepdims=1))
+        same = self.node("And", same, self.node("Equal", self.node("Sub", mean, mean), self.number(0.0)))
+        d = self.node("Where", same, self.number(0.0), self.node("Sub", x, mean))
+        power = self.node("Cast", self.mean(self.node("Cast", self.node("Mul", d, d), to=TensorProto.DOUBLE)), to=TensorProto.FLOAT)
+        return self.node("Add", self.node("Mul", self.node("Div", d, self.node("Sqrt", self.node("Add", power, self.number(1e-5)))), gain), bias)
+
+
+class UnsteadyNorm(SteadyNorm):
+    """Deviations of 0 where the largest is 0: another function."""
+    least = "ReduceSum"
+
+
+class ByHand(Spelled):
+    """A softmax by hand: e^(s - max) over its sum, whose axes go and come."""
+    most, axis = "ReduceMax", 3
+    def over(self, op, v):
+        if self.axis != 3: return self.node(op, v, self.ints(self.axis), keepdims=1)
+        y = self.node(op, v, self.ints(3), keepdims=0)
+        return self.node("Expand", self.shaped(y, 1, self.heads, self.tokens, 1), self.ints(1, self.heads, self.tokens, 1))
+
+    def attention(self, x, bias, p):
+        q, k, v = self.projections(x, p)
+        s = self.masked(self.scores(q, k))
+        e = self.node("Exp", self.node("Sub", s, self.over(self.most, s)))
+        return self.linear(self.joined(self.mixed(self.node("Div", e, self.over("ReduceSum", e)), v)), self.heads * self.head, self.hidden, p + "output")
+
+
+class ByHandLeast(ByHand):
+    """Less the least: the same function."""
+    most = "ReduceMin"
+
+
+class ByHandColumns(ByHand):
+    """Over the queries: another one."""
+    axis = 2
+
+
+class Neutral(Spelled):
+    """Paddle's scale, s * c + 0, in front of products; a factor of 1."""
+    def scores(self, q, k): return self.node("Mul", self.node("MatMul", self.node("Add", self.node("Mul", q, self.number(self.head ** -0.5)), self.number(0.0)), k), self.number(1.0))
+
+
+class Dotted(Spelled):
+    """Flax: products in index notation with an ellipsis for the batch."""
+    def projections(self, x, p): return [self.shaped(self.linear(x, self.hidden, self.heads * self.head, p + n), 1, self.tokens, self.heads, self.head) for n in ("query", "key", "value")]
+    def scores(self, q, k): return self.node("Einsum", self.node("Div", q, self.number(self.head ** 0.5)), k, equation="...qhd,...khd->...hqk")
+    def mixed(self, p, v): return self.node("Einsum", p, v, equation="...hqk,...khd->...qhd")
+    def joined(self, y): return self.shaped(y, 1, self.tokens, self.heads * self.head)
+
+
+class Spread(Spelled):
+    """Haiku: biases that were spread over the tokens."""
+    def linear(self, x, k, n, name): return self.node("Add", self.node("MatMul", x, self.draw(name + ".weight", k, n, by=k ** -0.5)), self.init(name + ".bias", np.repeat((self.rng.standard_normal((1, 1, n)) * 0.2).astype(np.float32), self.tokens, 1)))
+
+
+class HeadBias(Spelled):
+    """Keras: biases of heads, [H, D], where the channels are heads already."""
+    bias = (3, 8)
+    def projections(self, x, p):
+        def one(n): return self.node("Add", self.shaped(self.node("MatMul", x, self.draw(p + n, self.hidden, self.hidden, by=self.hidden ** -0.5)), 1, self.tokens, self.heads, self.head), self.draw(p + n + ".bias", *self.bias, by=0.3))
+        return [self.node("Transpose", one(n), perm=order) for n, order in (("query", [0, 2, 1, 3]), ("key", [0, 2, 3, 1]), ("value", [0, 2, 1, 3]))]
+
+
+class HeadBiasTokens(HeadBias):
+    """One for each token, too."""
+    bias = (TOKENS, 3, 8)
+
+
+class Selected(Causal):
+    """tf2onnx: a choice by arithmetic, c scores + (1 - c) -1e9, of a causal mask and a run time's in one, by their least; what is hidden is 0 once more behind the softmax."""
+    says, runtime_mask, nothing = {"causal": 1}, TensorProto.INT64, 0.0
+    def extra(self):
+        rows = self.node("Unsqueeze", self.node("Cast", "attention_mask", to=TensorProto.INT32), self.ints(1))
+        least = self.node("Min", rows, self.init("causal", np.tril(np.ones((1, self.tokens, self.tokens), np.int32))))
+        self.kept = self.node("Greater", self.node("Cast", self.node("Unsqueeze", least, self.ints(1)), to=TensorProto.FLOAT), self.number(0.0))
+        self.keeps, self.hides = (self.node("Cast", c, to=TensorProto.FLOAT) for c in (self.kept, self.node("Not", self.kept)))
+    def select(self, v, other): return self.node("Add", self.node("Mul", self.keeps, v), self.node("Mul", self.hides, self.number(other)))
+    def masked(self, scores): return self.select(scores, -1e9)
+    def guarded(self, probabilities): return self.select(probabilities, self.nothing)
+
+
+class SelectedOther(Selected):
+    """What is hidden counts a tenth behind the softmax."""
+    nothing = 0.1
+
+
+class SelectedFolded(Spelled):
+    """The same of a constant mask, which tf2onnx has computed."""
+    says = {"causal": 1}
+    def extra(self):
+        kept = np.tril(np.ones((1, 1, self.tokens, self.tokens), np.float32))
+        self.keeps, self.fill, self.zeros = self.init("keeps", kept), self.init("fill", (1 - kept) * np.float32(-1e9)), self.init("zeros", 0 * kept)
+    def masked(self, scores): return self.node("Add", self.node("Mul", self.keeps, scores), self.fill)
+    def guarded(self, probabilities): return self.node("Add", self.node("Mul", self.keeps, probabilities), self.zeros)
+
+
+class SelectedFoldedOther(SelectedFolded):
+    """Behind the softmax another key is hidden, too."""
+    def guarded(self, probabilities):
+        kept = np.tril(np.ones((1, 1, self.tokens, self.tokens), np.float32))
+        kept[..., 0] = 0
+        return self.node("Mul", self.init("others", kept), probabilities)
+
+
+class FilledFar(Spelled):
+    """Paddle: Where(hides, an array of -inf, scores)."""
+    says = {"causal": 1}
+    def masked(self, scores): return self.node("Where", self.init("hides", ~np.tril(np.ones((1, 1, self.tokens, self.tokens), bool))), self.init("far", np.full((1, 1, self.tokens, self.tokens), -np.inf, np.float32)), scores)
+
+
 # ---- layers that are a loop already -------------------------------------------------------------------------------------------------------
 
 class Looped(Spelled):
@@ -1484,6 +1622,8 @@ SPELLINGS = {
     "keys of two values": TwoKeys, "keys of two projections": TwoWhole,
     "norm by mean squares": FastNorm, "norm by mean squares, Pow": FastNormPow, "norm affine": Affine, "norm affine, less": AffineLess, "norm affine, plain": AffinePlain,
     "renormalized": Renormalized, "renormalized by numbers": RenormalizedPlain, "renormalized keys": RenormalizedKeys, "keys first": KeysFirst, "keys first, causal": KeysFirstCausal,
+    "norm by sums": SumNorm, "norm by sums, divided first": SumNormOutside, "rms by its slope": SlopeNorm, "norm of steady tokens": SteadyNorm, "softmax by hand": ByHand, "softmax by hand, less the least": ByHandLeast,
+    "neutral": Neutral, "einsum with dots": Dotted, "biases spread": Spread, "biases of heads": HeadBias, "selected": Selected, "selected, folded": SelectedFolded, "filled with an array": FilledFar,
     "a loop": Looped, "a loop, stacks outside": LoopedOutside,
     "an axis behind the keys": OneBehind, "convolved lines": ConvolvedLines,
     "deep norm": DeepNorm, "deep norm of layers": lambda: DeepNorm(1.5, 0.8), "rms clamped": RmsClamped}
@@ -1937,6 +2077,9 @@ REFUSED = {"blocks": (Blocks, "query 1 adds to key 0 what other queries do not")
            **{"a norm by mean squares, " + name: (miss, "no function of one value") for name, miss in (("floored", FastNormFloored), ("turned", FastNormTurned), ("of another", FastNormOther))},
            **{"an affine norm, " + name: (miss, "an op without an integer kernel") for name, miss in (("a mean more", AffineMore), ("twice", AffineTwice), ("of another", AffineOther))},
            **{"renormalized, " + name: (miss, "that is not attention") for name, miss in (("half", RenormalizedHalf), ("over queries", RenormalizedQueries), ("by another sum", RenormalizedOther), ("above", RenormalizedAbove))},
+           "norm by sums, of another number": (SumNormOther, "no function of one value"), "norm of unsteady tokens": (UnsteadyNorm, "no function of one value"),
+           "softmax by hand, over queries": (ByHandColumns, "no softmax"), "biases of heads and tokens": (HeadBiasTokens, "a reshape that changes the channels"), "selected, a tenth": (SelectedOther, "that is not attention"),
+           "selected, folded otherwise": (SelectedFoldedOther, "that is not attention"),
            "keys first, over queries": (KeysFirstQueries, "that is not attention"), "heads behind the keys": (OneBehindOther, "heads that are not joined back"),
            "a batch norm that trains": (BatchedTraining, "(training_mode = 1); export the model for inference"), "a batch norm's factor below 0, behind a sum": (BatchedBelow, "factors above 0")}
 for _where in ("query", "up"):
@@ -2008,4 +2151,4 @@ def check_whole_refusals():
 
 
 if __name__ == "__main__":
-    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_loops, check_whole_refusals, floor=258)
+    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_loops, check_whole_refusals, floor=277)

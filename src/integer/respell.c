@@ -18,14 +18,26 @@
  */
 /* ---- masks ---------------------------------------------------------------- */
 
+/* Is a constant nowhere below `low` nor above `high`, in all iterations? */
+static int mlo_is_within(const mlo_inside *in, const char *name, double low, double high) {
+    int ok = mlo_is_parameter(in->scan, in->body, name, 0);
+    for (int64_t i = 0; ok && i < in->scan->iterations; i++) {
+        mlo_array *a = mlo_scan_value(in->m, in->scan, name, i);
+        ok = a != NULL;
+        for (int64_t k = 0; ok && k < mlo_array_count(a); k++)
+            ok = mlo_number_at(a, k) >= low && mlo_number_at(a, k) <= high;
+        mlo_array_free(in->m, a);
+    }
+    return ok;
+}
+
 /* Where(keeps, scores, -inf), or the other way round, is scores + Where(keeps, 0, -inf). */
 static void mlo_respell_where(mlo_respeller *r, mlo_expansion *x) {
     const mlo_inside *in = &r->in;
-    double fill;
     if (!mlo_is(x->n, "Where") || mlo_is_carried(in, x->n->input[0])) return;
     int kept = mlo_is_carried(in, x->n->input[1]) ? 1 : 2;
-    if (!mlo_is_scores(in, x->n->input[kept]) || !mlo_scalar(in, x->n->input[3 - kept], &fill)
-        || fill > -10000)
+    if (!mlo_is_scores(in, x->n->input[kept]) || mlo_is_carried(in, x->n->input[3 - kept])
+        || !mlo_is_within(in, x->n->input[3 - kept], -INFINITY, -10000))
         return;
     const char *zero = mlo_x_number(x, 0), *other = x->n->input[3 - kept];
     const char *mask = MLO_X(
@@ -78,8 +90,10 @@ static void mlo_respell_lowest(mlo_respeller *r, mlo_expansion *x) {
 /* Is a factor of probabilities 0 or 1 everywhere: a condition that was cast, or such numbers? Returns the condition;
  * NULL: it is none. */
 static const char *mlo_x_kept(const mlo_inside *in, mlo_expansion *x, const char *factor) {
-    const mlo_node *cast = mlo_made_by(in, factor);
-    if (mlo_is(cast, "Cast") && mlo_body_form(in, cast->input[0]).dtype == MLO_BOOL)
+    const mlo_value *v = mlo_value_of(in->body, factor);
+    const mlo_node *cast = v ? v->producer : NULL; /* in the body, or outside */
+    if (mlo_is(cast, "Cast")
+        && mlo_form_of(mlo_value_of(v->graph, cast->input[0])).dtype == MLO_BOOL)
         return cast->input[0];
     int ok = mlo_is_parameter(in->scan, in->body, factor, 0);
     for (int64_t i = 0; ok && i < in->scan->iterations; i++) {
@@ -125,6 +139,37 @@ static void mlo_respell_normalized(mlo_respeller *r, mlo_expansion *x) {
     const char *mask = MLO_X(x, "Where", kept, mlo_x_number(x, 0), mlo_x_number(x, -1e9));
     const char *hidden = MLO_X(x, "Add", softmax->input[0], mask);
     mlo_x_out(x, 0, mlo_x_again(x, softmax, hidden));
+}
+
+/* Where(c, softmax(Where(c, scores, -inf)), 0) is that softmax: what is hidden is 0 in it (Keras). */
+static void mlo_respell_hidden_twice(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    double zero, fill;
+    if (!mlo_is(x->n, "Where") || !mlo_scalar(in, x->n->input[2], &zero) || mlo_differs(zero, 0))
+        return;
+    const mlo_node *softmax = mlo_made_by(in, x->n->input[1]);
+    const mlo_node *mask = mlo_is(softmax, "Softmax") ? mlo_made_by(in, softmax->input[0]) : NULL;
+    if (!mlo_is(mask, "Where") || mask->input[0] != x->n->input[0]
+        || !mlo_is_scores(in, mask->input[1]) || !mlo_scalar(in, mask->input[2], &fill)
+        || fill > -10000)
+        return;
+    mlo_x_out(x, 0, MLO_X(x, "Identity", softmax->output[0]));
+}
+
+/* softmax(scores + mask) b + 0, b 0 where the mask hides and 1 elsewhere, is that softmax: the same of constants. */
+static void mlo_respell_blank_twice(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const char *p, *other, *scores, *mask;
+    const int sum = mlo_is_half(in, x->n, "Add", &p, &other);
+    if (!sum && !mlo_is_half(in, x->n, "Mul", &p, &other)) return;
+    const mlo_node *made = mlo_made_by(in, p);
+    if (sum && mlo_is_half(in, made, "Mul", &scores, &mask)) made = mlo_made_by(in, scores);
+    if (!mlo_is(made, "Softmax") || (sum && !mlo_is_within(in, other, 0, 0))) return;
+    if (!sum
+        && (!mlo_is_half(in, mlo_made_by(in, made->input[0]), "Add", &scores, &mask)
+            || !mlo_blanks_hidden(in, other, mask)))
+        return;
+    mlo_x_out(x, 0, MLO_X(x, "Identity", p));
 }
 
 /* scores - mask is scores + (-mask). */
@@ -202,6 +247,44 @@ static void mlo_respell_view(mlo_respeller *r, mlo_expansion *x) {
         mlo_x_out(x, 0, mlo_x_reshape(x, inner->input[0], c.dims, (size_t)c.rank));
 }
 
+/* ---- parameters that are spread ------------------------------------------- */
+
+/* Are all rows of a constant the same, in all iterations? */
+static int mlo_is_one_row(const mlo_inside *in, const char *name, int64_t n) {
+    int ok = mlo_is_parameter(in->scan, in->body, name, 0);
+    for (int64_t i = 0; ok && i < in->scan->iterations; i++) {
+        mlo_array *a = mlo_scan_value(in->m, in->scan, name, i);
+        ok = a && a->dtype == MLO_FLOAT;
+        for (int64_t k = n; ok && k < mlo_array_count(a); k++)
+            ok = !mlo_differs(mlo_number_at(a, k), mlo_number_at(a, k % n));
+        mlo_array_free(in->m, a);
+    }
+    return ok;
+}
+
+/* A bias or a gain that was spread over the tokens is one row of it (Haiku). */
+static void mlo_respell_spread_row(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const char *part[2];
+    int at = 0;
+    if (!mlo_is(x->n, "Add") && !mlo_is(x->n, "Mul")) return;
+    const mlo_form y = mlo_body_form(in, x->n->output[0]);
+    while (at < 2 && mlo_is_carried(in, x->n->input[at])) at++;
+    if (at == 2 || y.rank < 2 || !mlo_is_carried(in, x->n->input[1 - at])) return;
+    const mlo_form f = mlo_body_form(in, x->n->input[at]),
+                   v = mlo_body_form(in, x->n->input[1 - at]);
+    const int64_t n = mlo_last_dim(&f), rows[] = { -1, n };
+    if (f.rank < 2 || n < 2 || mlo_form_count(&f) <= n || !mlo_form_same(&v, &y)
+        || n != mlo_last_dim(&y))
+        return;
+    if (!mlo_is_one_row(in, x->n->input[at], n)) return;
+    const char *row = mlo_x_take(
+        x, mlo_x_reshape(x, x->n->input[at], rows, 2), mlo_x_whole(x, 0), 0);
+    part[at] = row;
+    part[1 - at] = x->n->input[1 - at];
+    mlo_x_out(x, 0, mlo_x_node(x, x->n->op, part, 2));
+}
+
 /* ---- scores of keys and queries, in this order ---------------------------- */
 
 /* The last two axes of an operand, or of a mask or a bias of scores, change places. */
@@ -238,16 +321,28 @@ static const char *mlo_x_turned_scores(
     return y;
 }
 
+/* Is a softmax made of it? */
+static int mlo_feeds_softmax(const mlo_inside *in, const char *name, int depth) {
+    const mlo_value *v = mlo_value_of(in->body, name);
+    for (size_t i = 0; v && i < v->n_use && depth < MLO_CHAIN; i++) {
+        const mlo_node *n = v->use[i];
+        if (mlo_is(n, "Softmax")) return 1;
+        if (n->n_output && mlo_is_elementwise(n) && mlo_feeds_softmax(in, n->output[0], depth + 1))
+            return 1;
+    }
+    return 0;
+}
+
 /* Transpose(softmax over keys of [.., keys, queries]) is softmax of [.., queries, keys]: Keras where it may drop
- * weights. */
+ * weights. So is Transpose(keys queries^T). */
 static void mlo_respell_keys_first(mlo_respeller *r, mlo_expansion *x) {
     const mlo_inside *in = &r->in;
-    const mlo_node *softmax = mlo_turns_last(in, x->n) ? mlo_made_by(in, x->n->input[0]) : NULL;
-    const mlo_form f = mlo_body_form(in, x->n->output[0]);
-    if (!mlo_is(softmax, "Softmax")) return;
-    const int64_t axis = mlo_int(softmax, "axis", -1);
-    if (axis != -2 && axis != f.rank - 2) return;
-    const char *y = mlo_x_turned_scores(in, x, softmax->output[0], 0);
+    const mlo_node *made = mlo_turns_last(in, x->n) ? mlo_made_by(in, x->n->input[0]) : NULL;
+    const int64_t axis = mlo_is(made, "Softmax") ? mlo_int(made, "axis", -1) : 0;
+    const int columns = axis && (axis == -2 || axis == mlo_body_form(in, x->n->output[0]).rank - 2);
+    const int scores = mlo_is_inner_product(in, made) && mlo_feeds_softmax(in, x->n->output[0], 0);
+    if (!columns && !scores) return;
+    const char *y = mlo_x_turned_scores(in, x, x->n->input[0], 0);
     if (y)
         mlo_x_out(x, 0, y);
     else
@@ -257,14 +352,15 @@ static void mlo_respell_keys_first(mlo_respeller *r, mlo_expansion *x) {
 /* ---- the rules, and the walk ---------------------------------------------- */
 
 static const mlo_respelling mlo_respellings[] = { mlo_respell_view, mlo_respell_round,
+    mlo_respell_spread_row, mlo_respell_axis_kept, mlo_respell_mean, mlo_respell_softmax,
     mlo_respell_keys_first, mlo_respell_heads, mlo_respell_side_by_side, mlo_respell_where,
-    mlo_respell_blanks, mlo_respell_normalized, mlo_respell_lowest, mlo_respell_minus,
-    mlo_respell_masks, mlo_respell_masks_apart, mlo_respell_scattered, mlo_respell_gathered,
-    mlo_respell_copied, mlo_respell_turned, mlo_respell_spread, mlo_respell_packed,
-    mlo_respell_parts, mlo_respell_rejoined, mlo_respell_norm, mlo_respell_split_norms,
-    mlo_respell_deviation, mlo_respell_head_scale, mlo_respell_head_norm, mlo_respell_factor,
-    mlo_respell_joined, mlo_respell_inside_projection, mlo_respell_inside_product,
-    mlo_respell_inside_joined, mlo_respell_widths };
+    mlo_respell_blanks, mlo_respell_normalized, mlo_respell_hidden_twice, mlo_respell_blank_twice,
+    mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks, mlo_respell_masks_apart,
+    mlo_respell_scattered, mlo_respell_gathered, mlo_respell_copied, mlo_respell_turned,
+    mlo_respell_spread, mlo_respell_packed, mlo_respell_parts, mlo_respell_rejoined,
+    mlo_respell_norm, mlo_respell_split_norms, mlo_respell_deviation, mlo_respell_head_scale,
+    mlo_respell_head_norm, mlo_respell_factor, mlo_respell_joined, mlo_respell_inside_projection,
+    mlo_respell_inside_product, mlo_respell_inside_joined, mlo_respell_widths };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };
 
 /* One walk by these rules, the last node first, so that a norm is found from its end; what it took in is not

@@ -52,10 +52,25 @@ static int mlo_pads_nothing(const mlo_inside *in, const mlo_node *n) {
     return count && !mlo_differs(by, 0);
 }
 
+/* Is it a sum with 0, or a product with 1 (Paddle's scale)? */
+static int mlo_is_neutral(const mlo_inside *in, const mlo_node *n) {
+    const int sum = mlo_is(n, "Add") || mlo_is(n, "Sub");
+    double number;
+    if (!sum && !mlo_is(n, "Mul") && !mlo_is(n, "Div")) return 0;
+    const mlo_form x = mlo_body_form(in, n->input[0]), y = mlo_body_form(in, n->output[0]);
+    return mlo_is_carried(in, n->input[0]) && mlo_form_same(&x, &y)
+        && mlo_scalar(in, n->input[1], &number) && !mlo_differs(number, sum ? 0 : 1);
+}
+
 /* Does a node hand on what it gets? */
 static int mlo_is_plain(const mlo_inside *in, const mlo_node *n) {
+    if (mlo_is_neutral(in, n)) return 1;
     if (mlo_is(n, "Identity") || (mlo_is(n, "Concat") && n->n_input == 1)) return 1;
     if (mlo_is(n, "Pad")) return mlo_pads_nothing(in, n);
+    if (mlo_is(n, "Expand")) {
+        const mlo_form x = mlo_body_form(in, n->input[0]), y = mlo_body_form(in, n->output[0]);
+        return mlo_form_known(&x) && mlo_form_same(&x, &y);
+    }
     return mlo_is(n, "Cast")
         && mlo_body_form(in, n->input[0]).dtype == mlo_body_form(in, n->output[0]).dtype;
 }
@@ -151,7 +166,8 @@ typedef struct {
 
 /* A Gemm of other factors than 1, or of its operand across; a MatMul has no such attributes. */
 static int mlo_is_scaled_gemm(const mlo_node *n) {
-    return mlo_differs(mlo_float(n, "alpha", 1), 1) || mlo_differs(mlo_float(n, "beta", 1), 1)
+    return mlo_differs(mlo_float(n, "alpha", 1), 1)
+        || (mlo_has_input(n, 2) && mlo_differs(mlo_float(n, "beta", 1), 1))
         || mlo_int(n, "transA", 0);
 }
 

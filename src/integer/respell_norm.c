@@ -24,7 +24,6 @@ typedef struct {
     double epsilon;
     double factor;
     int centred; /* 0: there is no mean in it */
-    int flat; /* 1: what is reduced loses its axis, and a view behind it gives it back */
     mlo_node *taken[24]; /* the nodes that it is made of */
     int n_taken;
 } mlo_found_norm;
@@ -51,18 +50,56 @@ static int mlo_reduces_last(const mlo_inside *in, const mlo_node *n) {
 /* What is reduced over the channels, by this operator? */
 static const char *mlo_norm_reduced(mlo_found_norm *f, const char *name, const char *op) {
     mlo_node *n = mlo_made_by(f->in, name);
-    if (!mlo_is(n, op) || (mlo_int(n, "keepdims", 1) != 0) == f->flat) return NULL;
-    f->flat = 0;
+    if (!mlo_is(n, op) || !mlo_int(n, "keepdims", 1)) return NULL;
     mlo_form x = mlo_body_form(f->in, n->input[0]);
     if (!mlo_reduces_last(f->in, n) || mlo_last_dim(&x) != f->channels) return NULL;
     mlo_norm_take(f, n);
     return n->input[0];
 }
 
+/* What a value is, through casts to another kind of floats: a variance in double. */
+static const char *mlo_norm_uncast(mlo_found_norm *f, const char *name) {
+    mlo_node *n;
+    for (int i = 0; i < 4 && mlo_is(n = mlo_made_by(f->in, name), "Cast"); i++) {
+        if (!mlo_dtype_is_float(mlo_body_form(f->in, n->input[0]).dtype)
+            || !mlo_dtype_is_float((mlo_dtype)mlo_int(n, "to", 0)))
+            break;
+        mlo_norm_take(f, n);
+        name = n->input[0];
+    }
+    return name;
+}
+
+/* Does a condition hold only where all channels of x are the same number: min = max, and perhaps more? */
+static int mlo_norm_of_equals(mlo_found_norm *f, const char *name, const char *x) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    if (!mlo_is(n, "And") && !mlo_is(n, "Equal")) return 0;
+    mlo_norm_take(f, n);
+    if (mlo_is(n, "And"))
+        return mlo_norm_of_equals(f, n->input[0], x) || mlo_norm_of_equals(f, n->input[1], x);
+    for (int i = 0; i < 2; i++)
+        if (mlo_norm_reduced(f, n->input[i], "ReduceMin") == x
+            && mlo_norm_reduced(f, n->input[1 - i], "ReduceMax") == x)
+            return 1;
+    return 0;
+}
+
+/* What a deviation is that is set to 0 where it is 0: of a token whose channels are all the same number (jax2onnx). */
+static const char *mlo_norm_unsteady(mlo_found_norm *f, const char *name) {
+    mlo_node *n = mlo_made_by(f->in, name);
+    double zero;
+    if (!mlo_is(n, "Where") || !mlo_scalar(f->in, n->input[1], &zero) || mlo_differs(zero, 0))
+        return name;
+    const mlo_node *less = mlo_made_by(f->in, n->input[2]);
+    if (!mlo_is(less, "Sub") || !mlo_norm_of_equals(f, n->input[0], less->input[0])) return name;
+    mlo_norm_take(f, n);
+    return n->input[2];
+}
+
 /* Notes what a value is the deviation from its mean of, or (when it is no such thing) itself, and
  * which it is. */
 static int mlo_norm_input(mlo_found_norm *f, const char *name) {
-    mlo_node *n = mlo_made_by(f->in, name);
+    mlo_node *n = mlo_made_by(f->in, name = mlo_norm_unsteady(f, mlo_norm_uncast(f, name)));
     const char *x = name,
                *of = mlo_is(n, "Sub") ? mlo_norm_reduced(f, n->input[1], "ReduceMean") : NULL;
     int centred = of && of == n->input[0];
@@ -76,23 +113,9 @@ static int mlo_norm_input(mlo_found_norm *f, const char *name) {
     return mlo_is_carried(f->in, x);
 }
 
-/* What gets a last axis of one behind its axes, as what is reduced without one does, or (of an open
- * length that was bound) stays as it is; NULL: it is something else. */
-static const char *mlo_norm_unflattened(mlo_found_norm *f, const mlo_node *n) {
-    if (!mlo_is(n, "Reshape") && !mlo_is(n, "Unsqueeze") && !mlo_is(n, "Expand")) return NULL;
-    const mlo_form x = mlo_body_form(f->in, n->input[0]), y = mlo_body_form(f->in, n->output[0]);
-    if (mlo_is(n, "Expand")) return mlo_form_same(&x, &y) ? n->input[0] : NULL;
-    if (f->flat) return NULL;
-    int ok = mlo_form_known(&x) && mlo_form_known(&y) && y.rank == x.rank + 1
-        && y.dims[x.rank] == 1;
-    for (int i = 0; ok && i < x.rank; i++) ok = x.dims[i] == y.dims[i];
-    f->flat = ok;
-    return ok ? n->input[0] : NULL;
-}
-
 /* What a square is the square of; NULL: it is none. */
 static const char *mlo_norm_unsquared(mlo_found_norm *f, const char *name) {
-    mlo_node *p = mlo_made_by(f->in, name);
+    mlo_node *p = mlo_made_by(f->in, mlo_norm_uncast(f, name));
     double two = 0;
     const int pow = mlo_is(p, "Pow") && mlo_scalar(f->in, p->input[1], &two) && two >= 2
         && two <= 2;
@@ -105,13 +128,11 @@ static const char *mlo_norm_unsquared(mlo_found_norm *f, const char *name) {
 /* Is it mean(x^2) - mean(x)^2, the mean square of x's deviation? (Flax and Haiku compute it so.) */
 static int mlo_norm_variance(mlo_found_norm *f, const char *name) {
     mlo_node *n = mlo_made_by(f->in, name);
-    const int flat = f->flat;
     if (!mlo_is(n, "Sub") || f->x) return 0;
     mlo_norm_take(f, n);
     const char *square = mlo_norm_reduced(f, n->input[0], "ReduceMean");
     const char *x = square ? mlo_norm_unsquared(f, square) : NULL;
     const char *mean = x ? mlo_norm_unsquared(f, n->input[1]) : NULL;
-    f->flat = flat;
     if (!mean || mlo_norm_reduced(f, mean, "ReduceMean") != x || !mlo_is_carried(f->in, x))
         return 0;
     f->x = x;
@@ -122,9 +143,9 @@ static int mlo_norm_variance(mlo_found_norm *f, const char *name) {
 /* Is it *by mean(d^2), d being the deviation? */
 static int mlo_norm_square(mlo_found_norm *f, const char *name, double *by) {
     const char *from;
-    mlo_node *n = mlo_made_by(f->in, name);
+    mlo_node *n = mlo_made_by(f->in, name = mlo_norm_uncast(f, name));
     for (*by = 1; n; n = mlo_made_by(f->in, name = from)) {
-        if (!(from = mlo_unscaled(f->in, n, by)) && !(from = mlo_norm_unflattened(f, n))) break;
+        if (!(from = mlo_unscaled(f->in, n, by))) break;
         mlo_norm_take(f, n);
     }
     const double channels = (double)f->channels;
@@ -264,7 +285,7 @@ static const char *mlo_norm_unscale(mlo_found_norm *f, const char *name) {
 }
 
 /* deviation / root, or deviation * (1 / root), in any order; a factor per channel, or a constant,
- * may hide in the deviation. */
+ * may hide in the deviation, or the factor in 1 / root. */
 static int mlo_norm_quotient(mlo_found_norm *f, const char *name) {
     mlo_node *n = mlo_made_by(f->in, name);
     int quotient = mlo_is(n, "Div");
@@ -274,7 +295,9 @@ static int mlo_norm_quotient(mlo_found_norm *f, const char *name) {
         mlo_found_norm tried = *f;
         double by = 1;
         const char *top = mlo_norm_strip(&tried, n->input[i], "Mul", &tried.gamma, 1);
-        if (!mlo_norm_root(&tried, n->input[1 - i], !quotient, &by)) continue;
+        const char *root = n->input[1 - i];
+        if (!quotient) root = mlo_norm_strip(&tried, root, "Mul", &tried.gamma, 1);
+        if (!mlo_norm_root(&tried, root, !quotient, &by)) continue;
         if (tried.x != top && mlo_is_used_once(f->in, top)) top = mlo_norm_unscale(&tried, top);
         if (!mlo_norm_input(&tried, top)) continue;
         tried.factor *= quotient ? 1 / by : by;
@@ -375,7 +398,7 @@ static int mlo_norm_find(mlo_found_norm *f, const char *out) {
 
 /* Nothing is known yet of the norm that ends in `out`. */
 static mlo_found_norm mlo_norm_unfound(const mlo_inside *in, const char *out) {
-    mlo_found_norm f = { in, mlo_body_form(in, out), 0, NULL, NULL, NULL, 0, 1, 0, 0, { 0 }, 0 };
+    mlo_found_norm f = { in, mlo_body_form(in, out), 0, NULL, NULL, NULL, 0, 1, 0, { 0 }, 0 };
     f.channels = mlo_last_dim(&f.form);
     return f;
 }

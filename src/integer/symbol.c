@@ -172,6 +172,12 @@ static int64_t mlo_symbol_chosen(const mlo_tracer *t, const mlo_node *n, const i
         if (mlo_symbol_fixed(t, arg[0])) return arg[1];
         return arg[1] == arg[2] ? arg[1] : -1;
     }
+    if (n->n_input == 2 && (mlo_is(n, "Min") || mlo_is(n, "Max"))) {
+        const mlo_symbol *a = &t->symbol[arg[0]], *b = &t->symbol[arg[1]];
+        const int least = mlo_is(n, "Min");
+        if (a->high <= b->low) return arg[least ? 0 : 1];
+        return b->high <= a->low ? arg[least ? 1 : 0] : -1;
+    }
     if (!both && !mlo_is(n, "Or")) return -1;
     for (int k = 0; k < 2; k++)
         if (mlo_symbol_fixed(t, arg[k]))
@@ -204,7 +210,12 @@ static mlo_symbol mlo_symbol_range(
         -1, 0, 0, { 0 } };
     const mlo_symbol *a = &t->symbol[arg[0]], *b = n->n_input > 1 ? &t->symbol[arg[1]] : a;
     double x[2] = { a->low, a->high }, y[2] = { b->low, b->high };
-    int cast = mlo_is(n, "Cast") && mlo_dtype_is_float(type) && type != MLO_FLOAT16;
+    /* (small whole numbers are the same in any type; what is between them is cut towards 0) */
+    const int small = a->low >= 0 && a->high <= 127;
+    int cast = mlo_is(n, "Cast")
+        && (mlo_dtype_is_float(type) ? type != MLO_FLOAT16
+                                     : type != MLO_BOOL && small && floor(a->low) == a->low
+                    && floor(a->high) == a->high);
     if (mlo_is(n, "Where")) {
         const mlo_symbol *c = &t->symbol[arg[2]];
         int tested = t->symbol[arg[0]].tested == arg[2]; /* where c is chosen, it is 0 */

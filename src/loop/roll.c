@@ -903,6 +903,20 @@ static int mlo_names_taken(mlo *m, const mlo_graph *g, mlo_map *names) {
     return 0;
 }
 
+/* The model's own loops are as those that are made here. */
+static int mlo_roll_own(mlo *m, mlo_graph *g) {
+    for (size_t i = 0; i < g->n_node; i++) {
+        mlo_node *n = g->node[i];
+        const size_t stacks = mlo_scan_stacks(n);
+        const mlo_form f = mlo_form_of(
+            stacks && stacks <= n->n_input ? mlo_value_of(g, n->input[n->n_input - stacks]) : NULL);
+        if (!mlo_is_scan(n) || f.rank < 1 || f.dims[0] < 1) continue;
+        MLO_TRY(mlo_meta_put(m, &n->meta, &n->n_meta, mlo_key_iterations,
+            mlo_format(m, "%lld", (long long)f.dims[0])));
+    }
+    return 0;
+}
+
 /* Rolls the marked loops of one graph. */
 static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
     mlo_net *net = mlo_net_of(m, g);
@@ -917,7 +931,7 @@ static int mlo_roll_graph(mlo *m, mlo_graph *g, mlo_map *names) {
     uint8_t *swap = MLO_NEW_N(m, uint8_t, (size_t)net->n + 1);
     if (m->error.code || mlo_marks_read(m, g, &loops, &n, loop_of, instance, position))
         return mlo_failed(m);
-    if (!n && mlo_own_loop(g, "Scan")) return 0;
+    if (!n && mlo_own_loop(g, "Scan")) return mlo_roll_own(m, g);
     if (!n)
         return mlo_fail_at(
             m, MLO_E_LOOP, NULL, "no node is marked as part of a loop; run extract first");

@@ -176,10 +176,27 @@ static int mlo_rewrites(mlo *m, const mlo_graph *g, const mlo_node *n) {
     return all;
 }
 
+/* Which of its operands a choice by a constant is; -1: it is none, or of another form. */
+static int mlo_chosen_operand(mlo *m, const mlo_graph *g, const mlo_node *n) {
+    const mlo_value *c = n->n_input == 3 ? mlo_value_of(g, n->input[0]) : NULL;
+    mlo_array *a = c && c->tensor ? mlo_tensor_load(m, c->tensor) : NULL;
+    const int one = a && a->dtype == MLO_BOOL && mlo_array_count(a) == 1;
+    const int which = one && *(const uint8_t *)a->data ? 1 : 2;
+    mlo_array_free(m, a);
+    if (!one) return -1;
+    const mlo_form x = mlo_form_of(mlo_value_of(g, n->input[which]));
+    const mlo_form y = mlo_form_of(mlo_value_of(g, n->output[0]));
+    return mlo_form_known(&x) && !mlo_forms_differ(&x, &y) && mlo_form_known(&y) ? which : -1;
+}
+
 /* Does the node hand its input through? */
 static int mlo_is_passthrough(mlo *m, const mlo_graph *g, const mlo_node *n) {
     if (!n->n_input || !n->n_output || !*n->output[0]) return 0;
     if (mlo_is(n, "Identity") || mlo_is(n, "Concat")) return n->n_input == 1 && n->n_output == 1;
+    if (mlo_is(n, "CastLike") && n->n_input == 2) {
+        const mlo_dtype a = mlo_form_of(mlo_value_of(g, n->input[0])).dtype;
+        return a && a == mlo_form_of(mlo_value_of(g, n->input[1])).dtype;
+    }
     if (mlo_is(n, "ScatterND") || mlo_is(n, "ScatterElements")) return mlo_rewrites(m, g, n);
     if (!mlo_is(n, "Dropout")) return 0;
     const mlo_value *mask = n->n_output > 1 ? mlo_value_of(g, n->output[1]) : NULL;
@@ -190,10 +207,15 @@ static int mlo_is_passthrough(mlo *m, const mlo_graph *g, const mlo_node *n) {
         return 0;
     return !on;
 }
+/* The operand that a node hands through; -1: it does something. */
+static int mlo_passed_operand(mlo *m, const mlo_graph *g, const mlo_node *n) {
+    if (mlo_is(n, "Where") && n->n_output == 1) return mlo_chosen_operand(m, g, n);
+    return mlo_is_passthrough(m, g, n) ? 0 : -1;
+}
 /* Notes the renaming that makes a pass-through node superfluous; 0 when it must stay (an input or
  * constant that is an output). */
-static int mlo_pass(mlo *m, mlo_map *names, mlo_graph *g, const mlo_node *n) {
-    const char *from = mlo_renamed(names, n->input[0]);
+static int mlo_pass(mlo *m, mlo_map *names, mlo_graph *g, const mlo_node *n, int operand) {
+    const char *from = mlo_renamed(names, n->input[operand]);
     const mlo_value *out = mlo_value_of(g, n->output[0]), *in = mlo_value_of(g, from);
     if (!out || !in) return 0;
     if (!out->is_output) return !mlo_map_put(m, names, out->name, (void *)(uintptr_t)from);
@@ -281,7 +303,8 @@ static int mlo_fold_graph(mlo *m, mlo_graph *g, mlo_constant_budget *left) {
         int folded = 0;
         const mlo_op *op = mlo_op_of(m, n);
         mlo_rename_node(&names, n);
-        if (mlo_is_passthrough(m, g, n) && mlo_pass(m, &names, g, n)) continue;
+        const int passed = mlo_passed_operand(m, g, n);
+        if (passed >= 0 && mlo_pass(m, &names, g, n, passed)) continue;
         if (m->error.code) return mlo_failed(m);
         if (mlo_foldable(g, n, op)) MLO_TRY(mlo_fold_node(m, g, n, op, left, &folded));
         if (!folded) g->node[kept++] = n;

@@ -1,6 +1,6 @@
 /* expand_einsum: products in index notation are the standard operators that compute them.
  *
- * in:  an Einsum of two operands or more, of known forms, with a letter for each axis.
+ * in:  an Einsum of two operands or more, of known forms, with a letter for each axis, or "..." for several.
  * out: of two operands, Transpose, MatMul, Transpose, with a Reshape where several letters play one part; without a
  *     letter to sum over, a Mul. Of more, one such product after the other, each of two.
  *
@@ -14,15 +14,42 @@
  * cost: O(operands^3), a handful.
  */
 
-/* Einsum's equation, "bthd,bshd->bhts": a letter per axis, no ellipsis; the result behind the operands. */
+/* Einsum's equation, "bthd,bshd->bhts": a letter per axis; the result behind the operands. Axes that "..." stands for
+ * are digits. */
 enum { MLO_TERMS = 12 };
 typedef struct {
     char term[MLO_TERMS + 1][MLO_MAX_RANK + 1];
     int n; /* operands */
 } mlo_equation;
 
-/* 0: another form. */
-static int mlo_equation_of(const mlo_node *n, mlo_equation *e) {
+/* Puts digits for the axes that an ellipsis, '.', stands for: `axes` of them. 0: there is no room. */
+static int mlo_equation_spell(char *term, int axes) {
+    char *dot = strchr(term, '.'), tail[MLO_MAX_RANK + 1];
+    const int length = (int)strlen(term);
+    if (!dot) return 1;
+    if (axes < 0 || axes > 9 || length - 1 + axes > MLO_MAX_RANK) return 0;
+    memcpy(tail, dot + 1, strlen(dot + 1) + 1);
+    for (int i = 0; i < axes; i++) *dot++ = (char)('0' + i);
+    memcpy(dot, tail, strlen(tail) + 1);
+    return 1;
+}
+
+/* All ellipses stand for as many axes as the operands' ranks say. 0: they differ, or a rank is unknown. */
+static int mlo_equation_spelled(mlo_equation *e, const int *rank) {
+    int axes = -1;
+    for (int i = 0; i < e->n; i++) {
+        const int own = rank[i] - (int)strlen(e->term[i]) + 1;
+        if (!strchr(e->term[i], '.')) continue;
+        if (rank[i] < 0 || own < 0 || (axes >= 0 && own != axes)) return 0;
+        axes = own;
+    }
+    for (int i = 0; i <= e->n; i++)
+        if (!mlo_equation_spell(e->term[i], axes)) return 0;
+    return 1;
+}
+
+/* rank: of the operands. 0: another form. */
+static int mlo_equation_of(const mlo_node *n, const int *rank, mlo_equation *e) {
     const mlo_attr *a = mlo_attr_of(n, "equation");
     int at = 0, length = 0;
     memset(e, 0, sizeof *e);
@@ -37,11 +64,13 @@ static int mlo_equation_of(const mlo_node *n, mlo_equation *e) {
             if (arrow) e->n = at;
             continue;
         }
-        int letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        const int dots = i + 2 < a->s.n && !memcmp(&a->s.data[i], "...", 3);
+        const int letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || dots;
         if (!letter || length == MLO_MAX_RANK || strchr(e->term[at], c)) return 0;
         e->term[at][length++] = c;
+        i += dots ? 2 : 0;
     }
-    return e->n >= 2 && (size_t)e->n == n->n_input;
+    return e->n >= 2 && (size_t)e->n == n->n_input && mlo_equation_spelled(e, rank);
 }
 
 /* The size of a letter's axis; -1: unknown. */
@@ -61,8 +90,12 @@ static int mlo_shape_einsum(mlo_shapes *s) {
     mlo_equation e;
     s->out[0] = mlo_form_in(s, 0);
     s->out[0].rank = -1;
-    if (!mlo_equation_of(s->node, &e)) return 0;
-    for (int i = 0; i < e.n; i++) operand[i] = mlo_form_in(s, (size_t)i);
+    int rank[MLO_TERMS];
+    for (int i = 0; i < MLO_TERMS; i++) {
+        operand[i] = mlo_form_in(s, (size_t)i);
+        rank[i] = operand[i].rank;
+    }
+    if (!mlo_equation_of(s->node, rank, &e)) return 0;
     s->out[0].rank = (int)strlen(e.term[e.n]);
     for (int i = 0; i < s->out[0].rank; i++)
         s->out[0].dims[i] = mlo_letter_size(&e, operand, e.term[e.n][i]);
@@ -348,7 +381,9 @@ static void mlo_x_equation_checked(
 static void mlo_expand_einsum(mlo_expansion *x) {
     mlo_operand operand[MLO_TERMS];
     mlo_equation e;
-    if (!mlo_equation_of(x->n, &e)) {
+    int rank[MLO_TERMS];
+    for (int i = 0; i < MLO_TERMS; i++) rank[i] = mlo_x_rank(x, (size_t)i);
+    if (!mlo_equation_of(x->n, rank, &e)) {
         mlo_x_stay(
             x, "its equation is not of 2 to %d operands with a letter for each axis", MLO_TERMS);
         return;
