@@ -234,7 +234,7 @@ static const char *mlo_block_attention(
     int64_t axis = mlo_int(softmax, "axis", -1);
     if (s.rank < 3 || o.rank < 3)
         return mlo_cannot(r, scores, "scores that are not [.., queries, keys] of heads");
-    if (axis != -1 && axis != s.rank - 1)
+    if (axis != -1 && axis != mlo_body_form(&r->in, softmax->input[0]).rank - 1)
         return mlo_cannot(r, softmax, "a softmax that is not over the keys");
     int64_t tq = s.dims[s.rank - 2], tk = s.dims[s.rank - 1], d = o.dims[o.rank - 1];
     b->heads = mlo_form_count(&s) / (tq * tk);

@@ -413,6 +413,16 @@ static int mlo_mend_cast(mlo *m, void *node, void *user) {
     return mlo_failed(m);
 }
 
+/* A Gemm that takes its third operand 0 times has none. */
+static int mlo_mend_gemm(mlo *m, void *node, void *user) {
+    mlo_node *n = (mlo_node *)node;
+    const float beta = mlo_is(n, "Gemm") ? mlo_float(n, "beta", 1) : 1;
+    (void)m;
+    (void)user;
+    if (n->n_input == 3 && beta >= 0 && beta <= 0) n->n_input = 2;
+    return 0;
+}
+
 /* Standard operators, and what they make of constants. */
 static int mlo_standardise(mlo *m) {
     return mlo_sort(m, m->model->graph, 0) || mlo_infer(m) || mlo_lift(m) || mlo_expand(m)
@@ -427,6 +437,7 @@ static int mlo_read(mlo *m) {
         return mlo_failed(m);
     if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_attrs_to_meta, NULL)
         || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_mend_cast, NULL)
+        || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_mend_gemm, NULL)
         || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL))
         return mlo_failed(m);
     mlo_drop_initialized_inputs(m);
@@ -437,6 +448,7 @@ static int mlo_read(mlo *m) {
     for (int branch = 1, scan = 1; branch || scan;)
         if (mlo_standardise(m) || mlo_branches(m, &branch) || mlo_scanned(m, &scan))
             return mlo_failed(m);
-    if (mlo_context_settled(m) || mlo_selects(m) || mlo_unwrap(m) || mlo_turn_all(m, g)) return mlo_failed(m);
+    if (mlo_context_settled(m) || mlo_selects(m) || mlo_unwrap(m) || mlo_turn_all(m, g))
+        return mlo_failed(m);
     return m->stale ? mlo_index(m, g) : 0;
 }

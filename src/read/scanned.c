@@ -27,7 +27,8 @@ typedef struct {
 static const char *mlo_scanning_from(const mlo_graph *body, const char *name) {
     for (int i = 0; i < 64; i++) {
         const mlo_value *v = mlo_value_of(body, name);
-        if (!v || v->graph != body || !mlo_is(v->producer, "Identity")) break;
+        if (!v || v->graph != body || !mlo_is(v->producer, "Identity") || !v->producer->n_input)
+            break;
         name = v->producer->input[0];
     }
     return name;
@@ -36,8 +37,9 @@ static const char *mlo_scanning_from(const mlo_graph *body, const char *name) {
 /* Is a value a constant of one number? */
 static int mlo_number_known(mlo *m, const mlo_graph *g, const char *name, double *x) {
     const mlo_value *v = mlo_value_of(g, name);
-    mlo_array *a = v && v->tensor ? mlo_tensor_load(m, v->tensor) : NULL;
-    const int one = a && mlo_array_count(a) == 1 && a->dtype != MLO_STRING;
+    const int single = v && v->tensor && mlo_tensor_count(v->tensor) == 1;
+    mlo_array *a = single ? mlo_tensor_load(m, v->tensor) : NULL;
+    const int one = a && a->dtype != MLO_STRING;
     if (one) mlo_convert(MLO_DOUBLE, x, a->dtype, a->data, 1);
     mlo_array_free(m, a);
     return one;
@@ -81,7 +83,7 @@ static int mlo_scanning_outside(mlo_scanning *c) {
 
 /* The stack outside that a node of the body picks this iteration's part from; NULL: it is no such node. */
 static const char *mlo_scanning_stack(const mlo_scanning *c, const mlo_node *n) {
-    if (!mlo_is(n, "Gather") || n->n_input < 2 || mlo_int(n, "axis", 0)
+    if (!mlo_is(n, "Gather") || n->n_input < 2 || n->n_output != 1 || mlo_int(n, "axis", 0)
         || mlo_scanning_from(c->body, n->input[1]) != c->number)
         return NULL;
     const char *from = mlo_scanning_from(c->body, n->input[0]);

@@ -12,29 +12,30 @@
  * cost: O(nodes).
  */
 
-/* What makes a value, if it is this operator. */
-static const mlo_node *mlo_made_as(const mlo_graph *g, const char *name, const char *op) {
+/* What makes a value, if it is this operator, of so many operands at least. */
+static const mlo_node *mlo_made_as(
+    const mlo_graph *g, const char *name, const char *op, size_t operands) {
     const mlo_value *v = mlo_value_of(g, name);
-    return v && mlo_is(v->producer, op) ? v->producer : NULL;
+    return v && mlo_is(v->producer, op) && v->producer->n_input >= operands ? v->producer : NULL;
 }
 
 /* The condition that is cast; NULL: it is no such number. */
 static const char *mlo_select_condition(const mlo_graph *g, const char *name) {
-    const mlo_node *cast = mlo_made_as(g, name, "Cast");
+    const mlo_node *cast = mlo_made_as(g, name, "Cast", 1);
     return cast && mlo_form_of(mlo_value_of(g, cast->input[0])).dtype == MLO_BOOL ? cast->input[0]
                                                                                   : NULL;
 }
 
 /* Factor i of a product, if the other one is a condition (*c). */
 static const char *mlo_select_part(const mlo_graph *g, const char *name, int i, const char **c) {
-    const mlo_node *n = mlo_made_as(g, name, "Mul");
+    const mlo_node *n = mlo_made_as(g, name, "Mul", 2);
     *c = n ? mlo_select_condition(g, n->input[1 - i]) : NULL;
     return *c ? n->input[i] : NULL;
 }
 
 /* Is one condition the other one's opposite? */
 static int mlo_is_opposite(const mlo_graph *g, const char *c, const char *other) {
-    const mlo_node *no = mlo_made_as(g, other, "Not");
+    const mlo_node *no = mlo_made_as(g, other, "Not", 1);
     return no && no->input[0] == c;
 }
 

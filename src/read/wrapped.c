@@ -13,7 +13,7 @@
 
 static const char *mlo_wrapped_uncast(const mlo_graph *g, const char *name) {
     const mlo_node *n;
-    for (int i = 0; i < 8 && (n = mlo_made_as(g, name, "Cast")) != NULL; i++) name = n->input[0];
+    for (int i = 0; i < 8 && (n = mlo_made_as(g, name, "Cast", 1)) != NULL; i++) name = n->input[0];
     return name;
 }
 
@@ -21,9 +21,8 @@ static const char *mlo_wrapped_uncast(const mlo_graph *g, const char *name) {
 static const char *mlo_wrapped_unviewed(const mlo_graph *g, const char *name) {
     for (int i = 0; i < 16; i++) {
         const mlo_value *v = mlo_value_of(g, name);
-        const mlo_node *n = v ? v->producer : NULL;
-        const mlo_form y = mlo_form_of(v),
-                       x = mlo_form_of(n && n->n_input ? mlo_value_of(g, n->input[0]) : NULL);
+        const mlo_node *n = v && v->producer && v->producer->n_input ? v->producer : NULL;
+        const mlo_form y = mlo_form_of(v), x = mlo_form_of(n ? mlo_value_of(g, n->input[0]) : NULL);
         const int same = mlo_is(n, "Expand") && mlo_form_known(&x) && mlo_form_same(&x, &y);
         if (!same && !mlo_is(n, "Cast") && !(n && mlo_has_trait(n, MLO_RESHAPES))) break;
         name = n->input[0];
@@ -33,7 +32,7 @@ static const char *mlo_wrapped_unviewed(const mlo_graph *g, const char *name) {
 
 /* What a condition says to be below 0; NULL: it says something else. */
 static const char *mlo_wrapped_below(mlo *m, const mlo_graph *g, const char *name) {
-    const mlo_node *n = mlo_made_as(g, name, "Less");
+    const mlo_node *n = mlo_made_as(g, name, "Less", 2);
     double zero;
     if (!n || !mlo_number_known(m, g, n->input[1], &zero) || mlo_differs(zero, 0)) return NULL;
     return mlo_wrapped_uncast(g, n->input[0]);
@@ -41,7 +40,7 @@ static const char *mlo_wrapped_below(mlo *m, const mlo_graph *g, const char *nam
 
 /* What so many rows are added to. */
 static const char *mlo_wrapped_plus(mlo *m, const mlo_graph *g, const char *name, int64_t rows) {
-    const mlo_node *n = mlo_made_as(g, name, "Add");
+    const mlo_node *n = mlo_made_as(g, name, "Add", 2);
     double x;
     for (int i = 0; n && i < 2; i++)
         if (mlo_number_known(m, g, n->input[i], &x) && !mlo_differs(x, (double)rows))
@@ -51,7 +50,7 @@ static const char *mlo_wrapped_plus(mlo *m, const mlo_graph *g, const char *name
 
 /* The ids that are counted from the end where they are below 0; NULL: it is no such thing. */
 static const char *mlo_wrapped_ids(mlo *m, const mlo_graph *g, const char *name, int64_t rows) {
-    const mlo_node *n = mlo_made_as(g, name, "Where");
+    const mlo_node *n = mlo_made_as(g, name, "Where", 3);
     const char *below = n ? mlo_wrapped_below(m, g, n->input[0]) : NULL;
     const int is = below && mlo_wrapped_plus(m, g, n->input[1], rows) == below;
     return is && mlo_wrapped_uncast(g, n->input[2]) == below ? below : NULL;
