@@ -5,7 +5,8 @@
  *     is wrong.
  *
  * invariant: the hidden elements are those outside of the band, one by one, and what is left in a column
- *     is one symbol, the key's own, in all iterations and masks of a loop.
+ *     is one symbol, the key's own, in all iterations and masks of a loop; of a query that is padding, nothing is
+ *     asked.
  * example: hidden above the diagonal: back = T - 1, ahead = 0.
  * cost: O(elements).
  */
@@ -81,8 +82,9 @@ static int mlo_band_of(mlo_tracer *t, mlo_mask_view *v) {
     return 0;
 }
 
-/* Is every element what the band says: hidden outside of it; inside of it the key's own, which the
- * diagonal has? */
+/* Is every element what the band says: hidden outside of it; inside of it the key's own, which the diagonal has? Or the
+ * key's and the query's own: then a query whose own key is hidden sees nothing, as in Flax' and Keras' masks of padding.
+ * It is padding itself. */
 static int mlo_is_band(const mlo_tracer *t, const mlo_mask_view *v, mlo_wrong *w) {
     const int64_t n = v->keys, step = v->rows > 1 ? n + 1 : 1;
     for (int64_t j = 0; j < n; j++)
@@ -95,7 +97,8 @@ static int mlo_is_band(const mlo_tracer *t, const mlo_mask_view *v, mlo_wrong *w
             if (mlo_is_hidden(t, id)) continue;
             if (!in)
                 return mlo_wrong_at(w, "query %lld sees key %lld, others as far do not", 0, i, j);
-            if (id != v->id[j * step])
+            if (id != v->id[j * step]
+                && !(v->rows > 1 && mlo_symbol_is_both(t, id, v->id[i * step], v->id[j * step])))
                 return mlo_wrong_at(
                     w, "query %lld adds to key %lld what other queries do not", 0, i, j);
         }

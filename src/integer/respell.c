@@ -309,7 +309,7 @@ static const char *mlo_x_turned_scores(
         return MLO_X(x, "MatMul", part[0], part[1]);
     }
     const int softmax = mlo_is(n, "Softmax");
-    if (!softmax && !mlo_is_elementwise(n)) return NULL;
+    if (!softmax && (!mlo_is_elementwise(n) || n->n_attr)) return NULL;
     for (size_t i = 0; i < n->n_input; i++) {
         part[i] = mlo_is_carried(in, n->input[i])
             ? mlo_x_turned_scores(in, x, n->input[i], depth + 1)

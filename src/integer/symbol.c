@@ -26,6 +26,9 @@ typedef struct {
     int64_t
         bit; /* the 0 or 1, of an input or a comparison, that alone decides it; 0: there is none */
     double is[2]; /* what it is where that is 0, and where it is 1 */
+    /* made of two conditions, both of which have to hold: what it is of the one and of the other alone, and what it is
+     * where one does not hold; 0: it is not */
+    int64_t half[3];
 } mlo_symbol;
 
 /* What has been met: the hash of an operation on symbols, and the symbol that it is. */
@@ -92,7 +95,7 @@ static int64_t mlo_note_symbol(mlo_tracer *t, uint64_t hash, int64_t symbol) {
 static int64_t mlo_symbol_of(
     mlo_tracer *t, uint64_t hash, double low, double high, int64_t tested) {
     const mlo_noted *met = mlo_noted_at(t, hash);
-    const mlo_symbol made = { low, high, tested, -1, 0, 0, { 0 } };
+    const mlo_symbol made = { low, high, tested, -1, 0, 0, { 0 }, { 0 } };
     if (!met || met->hash) return met ? met->symbol : 0;
     if (!MLO_PUSH(t->m, t->symbol, t->n_symbol, made)) return 0;
     return mlo_note_symbol(t, hash, (int64_t)t->n_symbol - 1);
@@ -167,6 +170,10 @@ static int mlo_symbol_evaluated(
 /* Where the operation is one of its operands, which? -1: it is none. */
 static int64_t mlo_symbol_chosen(const mlo_tracer *t, const mlo_node *n, const int64_t *arg) {
     const int both = mlo_is(n, "And");
+    if (mlo_is(n, "Cast")
+        && mlo_form_of(mlo_value_of(t->s->body, n->input[0])).dtype
+            == (mlo_dtype)mlo_int(n, "to", 0))
+        return arg[0];
     if (mlo_is(n, "Where")) {
         if (mlo_symbol_is(t, arg[0], 0)) return arg[2];
         if (mlo_symbol_fixed(t, arg[0])) return arg[1];
@@ -182,6 +189,9 @@ static int64_t mlo_symbol_chosen(const mlo_tracer *t, const mlo_node *n, const i
     for (int k = 0; k < 2; k++)
         if (mlo_symbol_fixed(t, arg[k]))
             return mlo_symbol_is(t, arg[k], 0) == both ? arg[k] : arg[1 - k];
+    for (int k = 0; both && k < 2; k++) /* a b and a is a b */
+        if (t->symbol[arg[k]].half[0] == arg[1 - k] || t->symbol[arg[k]].half[1] == arg[1 - k])
+            return arg[k];
     return arg[0] == arg[1] ? arg[0] : -1;
 }
 
@@ -205,9 +215,9 @@ static void mlo_range_take(mlo_symbol *r, double x) {
 /* The range of a result: sums, products and choices are followed; anything can come of the rest. */
 static mlo_symbol mlo_symbol_range(
     const mlo_tracer *t, const mlo_node *n, const int64_t *arg, mlo_dtype type) {
-    mlo_symbol r = { INFINITY, -INFINITY, -1, -1, 0, 0, { 0 } };
+    mlo_symbol r = { INFINITY, -INFINITY, -1, -1, 0, 0, { 0 }, { 0 } };
     const mlo_symbol any = { type == MLO_BOOL ? 0 : -INFINITY, type == MLO_BOOL ? 1 : INFINITY, -1,
-        -1, 0, 0, { 0 } };
+        -1, 0, 0, { 0 }, { 0 } };
     const mlo_symbol *a = &t->symbol[arg[0]], *b = n->n_input > 1 ? &t->symbol[arg[1]] : a;
     double x[2] = { a->low, a->high }, y[2] = { b->low, b->high };
     /* (small whole numbers are the same in any type; what is between them is cut towards 0) */
@@ -295,6 +305,39 @@ static void mlo_symbol_decide(mlo_tracer *t, mlo_node *n, const char *name, cons
     for (int i = 0; i < 2; i++) t->symbol[made].is[i] = known ? is[i] : i;
 }
 
+/* Says what a new symbol is of either of two conditions alone: of And, and of what is made of that and of numbers. */
+static void mlo_symbol_halve(mlo_tracer *t, mlo_node *n, const char *name, const int64_t *arg,
+    mlo_dtype type, int64_t made) {
+    size_t at = 0, found = 0;
+    int64_t half[3];
+    for (size_t k = 0; k < n->n_input; k++) {
+        if (!mlo_has_input(n, k) || mlo_symbol_fixed(t, arg[k])) continue;
+        found++;
+        at = k;
+    }
+    if (mlo_is(n, "And") && found == 2 && !t->symbol[arg[0]].half[0]
+        && !t->symbol[arg[1]].half[0]) {
+        t->symbol[made].half[0] = arg[0];
+        t->symbol[made].half[1] = arg[1];
+        return;
+    }
+    if (found != 1 || !t->symbol[arg[at]].half[0] || n->n_input > MLO_MOVE_INPUTS) return;
+    for (int i = 0; i < 3; i++) {
+        int64_t part[MLO_MOVE_INPUTS] = { 0 };
+        for (size_t k = 0; k < n->n_input; k++)
+            part[k] = k == at ? t->symbol[arg[at]].half[i] : arg[k];
+        half[i] = mlo_symbol_made(t, n, name, part, type);
+    }
+    memcpy(t->symbol[made].half, half, sizeof half);
+}
+
+/* Is it what x and y are, together: hidden wherever one of them is? */
+static int mlo_symbol_is_both(const mlo_tracer *t, int64_t id, int64_t x, int64_t y) {
+    const int64_t *half = t->symbol[id].half;
+    return half[0] && mlo_is_hidden(t, half[2])
+        && ((half[0] == x && half[1] == y) || (half[0] == y && half[1] == x));
+}
+
 /* The symbol of a node's result from those of its operands. */
 static int64_t mlo_symbol_made(
     mlo_tracer *t, mlo_node *n, const char *name, const int64_t *arg, mlo_dtype type) {
@@ -323,6 +366,7 @@ static int64_t mlo_symbol_made(
     if (r.low >= r.high) return mlo_note_symbol(t, hash, mlo_symbol_number(t, r.low));
     const int64_t made = mlo_symbol_of(t, hash, r.low, r.high, r.tested);
     if (t->bits && !t->m->error.code) mlo_symbol_decide(t, n, name, arg, type, made);
+    if (!t->m->error.code) mlo_symbol_halve(t, n, name, arg, type, made);
     return mlo_symbol_split(t, n, name, arg, type, made);
 }
 
