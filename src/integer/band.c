@@ -82,9 +82,9 @@ static int mlo_band_of(mlo_tracer *t, mlo_mask_view *v) {
     return 0;
 }
 
-/* Is every element what the band says: hidden outside of it; inside of it the key's own, which the diagonal has? Or the
- * key's and the query's own: then a query whose own key is hidden sees nothing, as in Flax' and Keras' masks of padding.
- * It is padding itself. */
+/* Is every element what the band says: hidden outside of it; inside of it the key's own, which the diagonal has? Or
+ * the key's and the query's own: then a query whose own key is hidden sees nothing, as in Flax' and Keras' masks of
+ * padding. It is padding itself. */
 static int mlo_is_band(const mlo_tracer *t, const mlo_mask_view *v, mlo_wrong *w) {
     const int64_t n = v->keys, step = v->rows > 1 ? n + 1 : 1;
     for (int64_t j = 0; j < n; j++)
