@@ -1536,6 +1536,14 @@ class PairedShifted(Paired):
         self.kept = self.node("And", self.shaped(next_, 1, 1, self.tokens, 1), self.shaped(kept, 1, 1, 1, self.tokens))
 
 
+class PairedElsewhere(Paired):
+    """A query that is no padding and a word of some kind; but for a token itself, which is no padding."""
+    def extra(self):
+        kept, kind = self.node("Cast", "attention_mask", to=TensorProto.BOOL), self.node("Greater", "input_ids", self.whole(5))
+        pair = self.node("And", self.shaped(kept, 1, 1, self.tokens, 1), self.shaped(kind, 1, 1, 1, self.tokens))
+        self.kept = self.node("Where", self.init("self", np.eye(self.tokens, dtype=bool)[None, None]), self.shaped(kept, 1, 1, 1, self.tokens), pair)
+
+
 class SelectedOther(Selected):
     """What is hidden counts a tenth behind the softmax."""
     nothing = 0.1
@@ -2136,7 +2144,7 @@ REFUSED = {"blocks": (Blocks, "query 1 adds to key 0 what other queries do not")
            **{"renormalized, " + name: (miss, "that is not attention") for name, miss in (("half", RenormalizedHalf), ("over queries", RenormalizedQueries), ("by another sum", RenormalizedOther), ("above", RenormalizedAbove))},
            "norm by sums, of another number": (SumNormOther, "no function of one value"), "norm of unsteady tokens": (UnsteadyNorm, "no function of one value"),
            "softmax by hand, over queries": (ByHandColumns, "no softmax"), "biases of heads and tokens": (HeadBiasTokens, "a reshape that changes the channels"), "selected, a tenth": (SelectedOther, "that is not attention"),
-           **{"padding in pairs, " + name: (miss, "what other queries do not") for name, miss in (("either", PairedEither), ("hidden", PairedHidden), ("shifted", PairedShifted))},
+           **{"padding in pairs, " + name: (miss, "what other queries do not") for name, miss in (("either", PairedEither), ("hidden", PairedHidden), ("shifted", PairedShifted), ("elsewhere", PairedElsewhere))},
            "selected, folded otherwise": (SelectedFoldedOther, "that is not attention"),
            "keys first, over queries": (KeysFirstQueries, "that is not attention"), "heads behind the keys": (OneBehindOther, "heads that are not joined back"),
            "a batch norm that trains": (BatchedTraining, "(training_mode = 1); export the model for inference"), "a batch norm's factor below 0, behind a sum": (BatchedBelow, "factors above 0")}
@@ -2151,6 +2159,35 @@ def check_near_misses():
         p = t.call("quantize", t.at("m.onnx"))
         line = p.stderr.decode().strip().splitlines()[-1] if p.stderr else ""
         t.case("refused: " + name, "" if p.returncode == 4 and words in line else "status %d: %s" % (p.returncode, line))
+
+
+class FromTheEnd(Spelled):
+    """TensorFlow, JAX: ids < 0 ? ids + 50 : ids in front of a table of 50 rows, as a choice or in arithmetic, with views behind it."""
+    def __init__(self, rows=50, below=0, arithmetic=False):
+        super().__init__()
+        self.rows, self.below, self.arithmetic = rows, below, arithmetic
+
+    def node(self, op, *inputs, **attributes):
+        if op == "Gather" and inputs[1] == "input_ids":
+            plus, less = self.node("Add", "input_ids", self.whole(self.rows)), self.node("Less", "input_ids", self.whole(self.below))
+            if self.arithmetic:
+                parts = [self.node("Mul", self.node("Cast", c, to=TensorProto.INT64), v) for c, v in ((less, plus), (self.node("Not", less), "input_ids"))]
+                ids = self.node("Add", *parts)
+            else: ids = self.node("Where", less, plus, "input_ids")
+            inputs = (inputs[0], self.shaped(self.node("Expand", self.shaped(ids, 1, self.tokens, 1), self.ints(1, self.tokens, 1)), 1, self.tokens))
+        return super().node(op, *inputs, **attributes)
+
+
+def check_rows():
+    """Rows that are counted from the end by hand are counted by Gather; what counts otherwise stays."""
+    for name, model, gone in (("a choice", FromTheEnd(), True), ("arithmetic", FromTheEnd(arithmetic=True), True), ("another number", FromTheEnd(49), False), ("another bound", FromTheEnd(below=1), False)):
+        m = model.model()
+        onnx.save(m, t.at("m.onnx"))
+        t.good("read", t.at("m.onnx"), "--onnx", "-o", t.at("read.onnx"))
+        got, f = onnx.load(t.at("read.onnx")), {"input_ids": np.array([[3, -1, 49, -48, 7, -7, 20]])}
+        left = any(n.op_type == "Less" for n in got.graph.node)
+        far = np.abs(graphs.execute(m, f)[0] - graphs.execute(got, f)[0]).max()
+        t.case("rows from the end, " + name, "" if left != gone and far < 1e-5 else "left %s, %g off" % (left, far))
 
 
 def check_loops():
@@ -2209,4 +2246,4 @@ def check_whole_refusals():
 
 
 if __name__ == "__main__":
-    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_loops, check_whole_refusals, floor=284)
+    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_loops, check_rows, check_whole_refusals, floor=289)
