@@ -92,7 +92,7 @@ static void mlo_respell_lowest(mlo_respeller *r, mlo_expansion *x) {
 static const char *mlo_x_kept(const mlo_inside *in, mlo_expansion *x, const char *factor) {
     const mlo_value *v = mlo_value_of(in->body, factor);
     const mlo_node *cast = v ? v->producer : NULL; /* in the body, or outside */
-    if (mlo_is(cast, "Cast")
+    if (mlo_is(cast, "Cast") && mlo_has_input(cast, 0)
         && mlo_form_of(mlo_value_of(v->graph, cast->input[0])).dtype == MLO_BOOL)
         return cast->input[0];
     int ok = mlo_is_parameter(in->scan, in->body, factor, 0);

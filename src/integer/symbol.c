@@ -189,9 +189,11 @@ static int64_t mlo_symbol_chosen(const mlo_tracer *t, const mlo_node *n, const i
     for (int k = 0; k < 2; k++)
         if (mlo_symbol_fixed(t, arg[k]))
             return mlo_symbol_is(t, arg[k], 0) == both ? arg[k] : arg[1 - k];
-    for (int k = 0; both && k < 2; k++) /* a b and a is a b */
-        if (t->symbol[arg[k]].half[0] == arg[1 - k] || t->symbol[arg[k]].half[1] == arg[1 - k])
+    for (int k = 0; both && k < 2; k++) { /* a b and a is a b (not of the opposite of a b) */
+        const int64_t *half = t->symbol[arg[k]].half;
+        if ((half[0] == arg[1 - k] || half[1] == arg[1 - k]) && mlo_symbol_is(t, half[2], 0))
             return arg[k];
+    }
     return arg[0] == arg[1] ? arg[0] : -1;
 }
 

@@ -439,8 +439,7 @@ static int mlo_extract_none(mlo *m, const mlo_net *net, const mlo_found *f) {
     if (own)
         return mlo_fail(m, MLO_E_LOOP, own,
             "no layer repeats, and the model's own loop does not pick its weights from stacks by a "
-            "count that is known: "
-            "nothing to roll");
+            "count that is known: nothing to roll");
     if (!why)
         return mlo_fail_at(
             m, MLO_E_LOOP, NULL, "no layer repeats among the %d nodes: nothing to roll", net->n);

@@ -71,11 +71,19 @@ static int mlo_scanning_of(mlo *m, mlo_graph *g, mlo_node *n, mlo_scanning *c) {
     return 1;
 }
 
+/* Does the body hand a value out once more, in every iteration? */
+static int mlo_scanning_taps(const mlo_scanning *c, const char *name) {
+    size_t k = c->states + 1;
+    while (k < c->body->n_output && c->body->output[k]->name != name) k++;
+    return k < c->body->n_output;
+}
+
 /* Which of its states never change? */
 static int mlo_scanning_outside(mlo_scanning *c) {
     for (size_t k = 0; k < c->states; k++) {
         const char *name = c->body->input[k + 2]->name;
-        if (mlo_scanning_from(c->body, c->body->output[k + 1]->name) == name)
+        if (mlo_scanning_from(c->body, c->body->output[k + 1]->name) == name
+            && !mlo_scanning_taps(c, name))
             MLO_TRY(mlo_map_put(c->m, &c->outside, name, (void *)(uintptr_t)c->n->input[k + 2]));
     }
     return 0;
@@ -137,12 +145,7 @@ static int mlo_scanning_nodes(mlo_scanning *c) {
         c->body->node[kept++] = n;
     }
     c->body->n_node = kept;
-    for (size_t i = 0; i < kept; i++)
-        for (size_t k = 0; k < c->body->node[i]->n_input; k++) {
-            const char **name = &c->body->node[i]->input[k];
-            const char *outside = (const char *)mlo_map_get(&c->outside, *name);
-            if (outside) *name = outside;
-        }
+    for (size_t i = 0; i < kept; i++) mlo_rename_node(&c->outside, c->body->node[i]);
     return 0;
 }
 
