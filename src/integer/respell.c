@@ -308,7 +308,7 @@ static const char *mlo_x_turned_scores(
         for (int i = 0; i < 2; i++) part[i] = mlo_x_last_turned(in, x, n->input[1 - i]);
         return MLO_X(x, "MatMul", part[0], part[1]);
     }
-    const int softmax = mlo_is(n, "Softmax");
+    const int softmax = !depth && mlo_is(n, "Softmax");
     if (!softmax && (!mlo_is_elementwise(n) || n->n_attr)) return NULL;
     for (size_t i = 0; i < n->n_input; i++) {
         part[i] = mlo_is_carried(in, n->input[i])

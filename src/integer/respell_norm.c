@@ -91,7 +91,9 @@ static const char *mlo_norm_unsteady(mlo_found_norm *f, const char *name) {
     if (!mlo_is(n, "Where") || !mlo_scalar(f->in, n->input[1], &zero) || mlo_differs(zero, 0))
         return name;
     const mlo_node *less = mlo_made_by(f->in, n->input[2]);
-    if (!mlo_is(less, "Sub") || !mlo_norm_of_equals(f, n->input[0], less->input[0])) return name;
+    if (!mlo_is(less, "Sub") || mlo_norm_reduced(f, less->input[1], "ReduceMean") != less->input[0]
+        || !mlo_norm_of_equals(f, n->input[0], less->input[0]))
+        return name;
     mlo_norm_take(f, n);
     return n->input[2];
 }
