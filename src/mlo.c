@@ -51,6 +51,7 @@
 #include "ops/math.c"               /* element by element */
 #include "ops/shape.c"              /* moving elements, speaking of shapes */
 #include "ops/nn.c"                 /* products, convolution, norms, softmax */
+#include "ops/transposed.c"         /* a convolution backwards */
 #include "ops/resize.c"            /* grids at other points */
 #include "ops/reduce.c"             /* sums, extremes */
 #include "ops/quant.c"              /* quantize, dequantize */

@@ -763,31 +763,31 @@ static int mlo_conv_groups(
     mlo_scratch_free(c->m, columns);
     return mlo_failed(c->m);
 }
+/* Adds a number for each channel, the third operand, if there is one. */
+static int mlo_conv_bias(mlo_call *c, mlo_array *z, int axes) {
+    if (c->n_in < 3 || !c->in[2]) return 0;
+    mlo_array bias = *c->in[2]; /* [M] -> [M,1,1]: along the channel axis */
+    const mlo_array *pair[] = { z, &bias };
+    bias.rank = 1 + axes;
+    for (int i = 0; i < axes; i++) bias.dims[i + 1] = 1;
+    if (mlo_array_count(&bias) != z->dims[1])
+        return mlo_fail(c->m, MLO_E_SHAPE, c->node, "%lld biases for %lld channels",
+            (long long)mlo_array_count(&bias), (long long)z->dims[1]);
+    return mlo_elements_any(c->m, c->node, z, pair, 2, &mlo_loops_Add, MLO_FLOAT, NULL);
+}
 static int mlo_run_Conv(mlo_call *c) {
     MLO_TRY(mlo_need_inputs(c, 2));
     mlo *m = c->m;
     mlo_window w;
-    mlo_array *y = c->out[0], *z, bias;
+    mlo_array *y = c->out[0], *z;
     MLO_TRY(mlo_conv_window(c->forms, &c->forms->in[0], &c->forms->in[1], &w));
-    const mlo_array *pair[2];
     const mlo_array *x = mlo_as(m, c->in[0], MLO_FLOAT);
     const mlo_array *k = x ? mlo_as(m, c->in[1], MLO_FLOAT) : NULL;
     z = !k || y->dtype == MLO_FLOAT ? y : mlo_array_new(m, MLO_FLOAT, y->rank, y->dims);
     if (k && z
         && !mlo_conv_groups(c, (float *)z->data, (const float *)x->data, (const float *)k->data, &w,
-            mlo_int(c->node, "group", 1))
-        && c->n_in > 2 && c->in[2]) {
-        bias = *c->in[2]; /* [M] -> [M,1,1]: along the channel axis */
-        bias.rank = 1 + w.axes;
-        for (int i = 0; i < w.axes; i++) bias.dims[i + 1] = 1;
-        pair[0] = z;
-        pair[1] = &bias;
-        if (mlo_array_count(&bias) == z->dims[1])
-            mlo_elements_any(m, c->node, z, pair, 2, &mlo_loops_Add, MLO_FLOAT, NULL);
-        else
-            mlo_fail(m, MLO_E_SHAPE, c->node, "%lld biases for %lld channels",
-                (long long)mlo_array_count(&bias), (long long)z->dims[1]);
-    }
+            mlo_int(c->node, "group", 1)))
+        mlo_conv_bias(c, z, w.axes);
     if (!m->error.code && z != y)
         mlo_convert(y->dtype, y->data, MLO_FLOAT, z->data, (size_t)mlo_array_count(z));
     mlo_as_free(m, x, c->in[0]);

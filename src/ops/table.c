@@ -135,6 +135,7 @@ static const mlo_op mlo_standard_ops[] = {
     MLO_OP2(Gemm, Gemm),
     MLO_OP2(MatMulInteger, MatMulInteger),
     MLO_OP2(Conv, Conv),
+    MLO_OP2(ConvTranspose, ConvTranspose),
     MLO_OP(MaxPool, MaxPool),
     { "AveragePool", mlo_shape_MaxPool, mlo_run_AveragePool, 1 },
     MLO_OP(Softmax, same),
