@@ -463,6 +463,15 @@ class Causal(Spelled):
     def masked(self, scores): return self.node("Where", self.init("triangle", self.triangle()), scores, self.number(float("-inf")))
 
 
+class CausalFronts(Causal):
+    """litgpt's Gemma 2: the mask of one layer is [1, 1, T, T], another one's [T, T], and hides more."""
+    says, band, layer_now = {"causal": 1, "band": 1}, [[6, 0], [2, 0]], 0
+    def masked(self, scores):
+        self.layer_now += 1
+        seen = self.triangle() if self.layer_now == 1 else np.triu(self.triangle(), -2)[0, 0]
+        return self.node("Add", scores, self.init("mask%d" % self.layer_now, np.where(seen, 0, -3e38).astype(np.float32)))
+
+
 class Blanked(Causal):
     """GPT-1's: scores times a triangle of ones, and far below where there is none."""
     factor, far = 0.0, -1e4
@@ -914,6 +923,22 @@ class ConvolvedLines(Lines):
         return self.node("Transpose", y, perm=[0, 2, 1])
 
 
+class PaddedConv(Spelled):
+    """Conformer's: channels first a gate of two halves, then a convolution of each channel along the tokens behind a Pad of its own."""
+    def __init__(self, pads=(1, 1), value=None, mode="constant"):
+        super().__init__()
+        self.pads, self.value, self.mode = pads, value, mode
+
+    def mlp(self, x, p):
+        y = self.node("Transpose", x, perm=[0, 2, 1])
+        y = self.node("Conv", y, self.draw(p + "up", 2 * self.inner, self.hidden, 1, by=0.2), kernel_shape=[1])
+        a, b = (self.node("Slice", y, self.ints(i * self.inner), self.ints((i + 1) * self.inner), self.ints(1)) for i in range(2))
+        y = self.node("Mul", a, self.node("Sigmoid", b))
+        y = self.node("Pad", y, self.ints(0, 0, self.pads[0], 0, 0, self.pads[1]), *([] if self.value is None else [self.number(self.value)]), mode=self.mode)
+        y = self.node("Conv", y, self.draw(p + "along", self.inner, 1, 3, by=0.6), self.draw(p + "along.bias", self.inner, by=0.2), kernel_shape=[3], group=self.inner)
+        return self.node("Transpose", self.node("Conv", y, self.draw(p + "down", self.hidden, self.inner, 1, by=0.2), kernel_shape=[1]), perm=[0, 2, 1])
+
+
 class Rms(Spelled):
     """x / its root mean square, in ways of its own; last: what comes of the quotient and the gain."""
     def gain(self, name): return self.init(name + ".weight", (1 + 0.3 * self.rng.standard_normal(self.hidden)).astype(np.float32))
@@ -977,6 +1002,35 @@ class QkRms(QkNorm):
     def normed(self, x, name):
         power = self.node("Add", self.node("ReduceMean", self.node("Pow", x, self.number(2.0)), self.ints(-1)), self.number(1e-6))
         return self.node("Mul", self.gain(name), self.node("Mul", x, self.node("Reciprocal", self.node("Sqrt", power))))
+
+
+class UnitGain(Spelled):
+    """x-transformers' qk_norm: F.normalize of [.., T, 1, D], a gain for each channel of each head behind the view back."""
+    behind, own = 1, None
+
+    def projections(self, x, p):
+        q, k, v = super().projections(x, p)
+        k = self.node("Transpose", k, perm=[0, 1, 3, 2])
+        q, k = self.normed(q, p + "q"), self.normed(k, p + "k")
+        return q, self.node("Transpose", k, perm=[0, 1, 3, 2]), v
+
+    def normed(self, x, name):
+        view = self.shaped(x, 1, self.heads, self.tokens, self.behind, self.head // self.behind)
+        length = self.node("Expand", self.node("Clip", self.node("ReduceL2", view, self.ints(-1)), self.number(1e-12)), self.node("Shape", view))
+        back = self.shaped(self.node("Div", view, length), 1, self.heads, self.tokens, self.head)
+        return self.node("Mul", back, self.draw(name + ".gain", *(self.own or (self.heads, 1, self.head))))
+
+    def scores(self, q, k): return self.node("Mul", self.node("MatMul", q, k), self.number(5.0))
+
+
+class UnitGainHalves(UnitGain):
+    """... of the halves of each head."""
+    behind = 2
+
+
+class UnitGainTokens(UnitGain):
+    """... a gain for each token."""
+    own = 1, TOKENS, 8
 
 
 class QkSimplified(QkNorm):
@@ -1192,6 +1246,20 @@ class FactorOfPacked(FactorOn):
         y = self.shaped(self.packed(x, p), 1, self.tokens, 3, self.heads, self.head)
         q, k, v = (self.node("Squeeze", self.node("Slice", y, self.ints(i), self.ints(i + 1), self.ints(2)), self.ints(2)) for i in range(3))
         return [self.node("Transpose", i, perm=o) for i, o in ((q, [0, 2, 1, 3]), (k, [0, 2, 3, 1]), (self.factor(v, "values"), [0, 2, 1, 3]))]
+
+
+class ValuesTimes(Spelled):
+    """Values times one number, another one in each layer (modded-nanogpt), or probabilities divided by one (a widely copied ViT)."""
+    def __init__(self, of):
+        super().__init__()
+        self.of, self.layer_now = of, 0
+
+    def projections(self, x, p):
+        q, k, v = super().projections(x, p)
+        self.layer_now += 1
+        return q, k, self.node("Mul", self.init("times%d" % self.layer_now, np.float32(0.4 + 0.5 * self.layer_now)), v) if self.of == "values" else v
+
+    def guarded(self, probabilities): return self.node("Div", probabilities, self.number(1.7)) if self.of == "probabilities" else probabilities
 
 
 class FactorOfTokens(FactorOn):
@@ -1691,7 +1759,7 @@ SPELLINGS = {
     "mask subtracted": Subtracted, "mask twice": Twice, "mask gathered": Gathered,
     "causal": Causal, "causal and keys": CausalAndKeys, "causal ranges": Ranges, "causal trilu": Trilus, "causal product": Product, "causal scattered": Scattered,
     "causal blanked": Blanked, "capped": Capped, "capped times": CappedTimes, "cap alone": CapAlone, "cap uneven": CapUneven, "caps of layers": CapsOfLayers, "capped causal": CappedCausal,
-    "causal held": HeldAndCausal, "causal lowest": Lowest, "window": Window, "window around": Around, "window lopsided": Lopsided,
+    "causal held": HeldAndCausal, "causal, of two ranks": CausalFronts, "causal lowest": Lowest, "window": Window, "window around": Around, "window lopsided": Lopsided,
     "grouped expand": grouped(2, "expand"), "grouped tile": grouped(2, "tile"), "grouped gather": grouped(2, "gather"), "one head of keys": grouped(1, "expand"),
     "five axes": FiveAxes, "grouped packed": PackedGroups, "grouped causal": CausalGroups, "group query": GroupQuery, "group query window": GroupQueryWindow,
     "norm pow sqrt div": norm(), "norm mul sqrt reciprocal": norm(square="Mul", last="Reciprocal", ending="first"), "norm pow power": norm(root="Pow", last="Power"),
@@ -1704,6 +1772,8 @@ SPELLINGS = {
     "modules": Modules, "modules, causal": ModulesCausal, "modules of rows": ModulesGemm, "modules with biases": ModulesBias, "modules, one steeper": ModulesSteeper, "beside": Beside, "beside by a Gemm": BesideGemm,
     **{"a factor of each head's " + of: (lambda of=of: FactorOn(of)) for of in ("queries", "keys", "values", "scores", "result")},
     "a factor of turned heads": lambda: FactorOn("turned", (3, 1)), "a factor of each channel of heads": lambda: FactorOn("result", (3, 1, 8)), "a divisor of queries' channels": lambda: FactorOn("queries", (3, 1, 8), "Div"),
+    "a convolution behind a Pad": PaddedConv, "a causal one behind a Pad": lambda: PaddedConv((2, 0), 0.0),
+    "values times a number of each layer": lambda: ValuesTimes("values"), "probabilities divided": lambda: ValuesTimes("probabilities"), "gains behind a view of norms": UnitGain,
     "a divisor of scores": lambda: FactorOn("scores", (3, 1, 1), "Div"), "a factor of packed values": lambda: FactorOfPacked("values", (3, 8)),
     "heads channel by channel": Shuffled, "heads channel by channel, a Gemm behind": ShuffledGemm, "heads flipped": Flipped, "temperatures, no diagonal": Tempered,
     "values narrower": lambda: Widths(5), "values wider": lambda: Widths(12), "values narrower, one head": lambda: Widths(6, 1), "values wider, one head": lambda: Widths(10, 1), "values narrower, causal": lambda: WidthsCausal(6), "values wider, causal": lambda: WidthsCausal(12),
@@ -2154,6 +2224,8 @@ REFUSED = {"blocks": (Blocks, "query 1 adds to key 0 what other queries do not")
            "squeeze and excitation": (Squeezed, "a value for all tokens at once that the tokens make"), "a difference": (Difference, "put the minus into the weights"),
            "a gate of other tokens": (TokensGate, "a layer's values are [tokens, channels]"), "a gate across": (CrossedGate, "a layer's values are [tokens, channels]"),
            "two tokens of one": (Regrouped, "a layer's values are [tokens, channels]"),
+           "a convolution behind a Pad of ones": (lambda: PaddedConv(value=1.0), "a convolution whose padding does not leave as many tokens"), "a convolution behind a Pad by its edge": (lambda: PaddedConv(mode="edge"), "a convolution whose padding does not leave as many tokens"),
+           "gains behind a view of halves": (UnitGainHalves, "queries that are not laid out as heads"), "gains of tokens behind a view": (UnitGainTokens, "one whose gain is not each channel's"),
            "a factor of each query": (lambda: FactorOfTokens("queries"), "times a number that tokens differ in"), "a factor of each key's scores": (lambda: FactorOn("scores", (1, 1, 1, TOKENS)), "times a number that tokens differ in"),
            "a factor of each token's result": (lambda: FactorOfTokens("result"), "times a number that tokens differ in"), "heads of other tokens": (ShuffledTokens, "heads that are not joined back"), "rms clamped far": (RmsClampedFar, "no function of one value"),
            "values narrower, a function behind": (lambda: WidthsGated(6), "heads of two widths, 8 channels of queries and keys and 6 of values"),
@@ -2269,4 +2341,4 @@ def check_whole_refusals():
 
 
 if __name__ == "__main__":
-    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_loops, check_rows, check_whole_refusals, floor=292)
+    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_loops, check_rows, check_whole_refusals, floor=302)

@@ -119,6 +119,15 @@ static int mlo_is_grid_split(const mlo_inside *in, const mlo_node *n) {
         && n->n_output <= MLO_GRID_PARTS;
 }
 
+/* ... one part of them at a time. */
+static int mlo_is_grid_slice(const mlo_inside *in, const mlo_node *n) {
+    double axis = 0;
+    if (!mlo_is(n, "Slice") || !mlo_has_input(n, 3) || !mlo_is_carried(in, n->input[0])) return 0;
+    const int rank = mlo_body_form(in, n->input[0]).rank;
+    if ((rank != 3 && rank != 4) || !mlo_scalar(in, n->input[3], &axis)) return 0;
+    return !mlo_differs(axis < 0 ? axis + rank : axis, 1);
+}
+
 /* A line of tokens, [B, C, T], as a grid of one row or column, or that as a line: a convolution of one dimension is
  * one of two to some exporters. */
 static int mlo_is_grid_view(const mlo_inside *in, const mlo_node *n) {
@@ -133,7 +142,7 @@ static int mlo_is_grid_view(const mlo_inside *in, const mlo_node *n) {
 /* What has its twin from those of its operands. */
 static int mlo_is_of_grids(const mlo_inside *in, const mlo_node *n) {
     return mlo_is_grid_function(in, n) || mlo_is_grid_norm(in, n) || mlo_is_grid_split(in, n)
-        || mlo_is_grid_view(in, n) || mlo_is_grid_reduced(in, n);
+        || mlo_is_grid_slice(in, n) || mlo_is_grid_view(in, n) || mlo_is_grid_reduced(in, n);
 }
 
 static int mlo_grid_mark(mlo_gridder *g, const char *name, int *changed) {
@@ -248,6 +257,14 @@ static const char *mlo_grid_reduced(mlo_gridder *g, mlo_expansion *x) {
         x, x->n->op, mlo_twin(g, x->n->input[0]), &last, 1, mlo_is(x->n, "ReduceSum") ? 13 : 18);
 }
 
+/* The twin of a part of a value's channels. */
+static const char *mlo_grid_slice(mlo_gridder *g, mlo_expansion *x) {
+    const mlo_node *n = x->n;
+    const int64_t last = mlo_body_form(&g->in, n->input[0]).rank - 1;
+    const char *axes = mlo_x_list(x, &last, 1), *step = mlo_x_in(x, 4);
+    return MLO_X(x, "Slice", mlo_twin(g, n->input[0]), n->input[1], n->input[2], axes, step);
+}
+
 /* The twins of parts of a value's channels, and the parts themselves. */
 static int mlo_grid_split(mlo_gridder *g, mlo_expansion *x) {
     const mlo_node *n = x->n;
@@ -287,6 +304,7 @@ static int mlo_grid_node(mlo_gridder *g, mlo_node *n) {
     if (of_grid && mlo_is_convolved(&g->in, n)) y = mlo_grid_conv(g, &x);
     if (of_grid && !y && mlo_is_grid_view(&g->in, n)) y = mlo_grid_view(g, &x);
     if (of_grid && !y && mlo_is_grid_reduced(&g->in, n)) y = mlo_grid_reduced(g, &x);
+    if (of_grid && !y && mlo_is_grid_slice(&g->in, n)) y = mlo_grid_slice(g, &x);
     if (of_grid && !y && mlo_is_of_grids(&g->in, n)) y = mlo_grid_function(g, &x);
     if (y) {
         const char *own = mlo_grid_turned(&x, y, mlo_grid_first, rank);
@@ -480,3 +498,44 @@ static int mlo_respell_grid(mlo *m, mlo_scan *scan) {
     MLO_TRY(mlo_index(m, m->model->graph));
     return mlo_infer(m);
 }
+
+/* ---- padding in front of a convolution ------------------------------------- */
+
+/* Rows that a Pad puts around values [B, C, ..], in front and behind for each axis behind C. 0: it is no Pad of zeros
+ * there alone. */
+static int mlo_grid_pads(const mlo_inside *in, const mlo_node *n, int rank, double *by) {
+    const mlo_value *v = mlo_is(n, "Pad") && n->n_input > 1 ? mlo_value_of(in->body, n->input[1])
+                                                            : NULL;
+    double zero = 0;
+    if (!v || !v->tensor || mlo_tensor_count(v->tensor) != 2 * rank || mlo_has_input(n, 3)
+        || !mlo_string_is(n, "mode", "constant", 1)
+        || (mlo_has_input(n, 2) && !mlo_scalar(in, n->input[2], &zero)) || mlo_differs(zero, 0)
+        || mlo_tensor_doubles(in->m, v->tensor, 0, (size_t)(2 * rank), by))
+        return 0;
+    for (int k = 0; k < 2 * rank; k++)
+        if (by[k] < 0 || (k % rank < 2 && by[k] > 0)) return 0;
+    return 1;
+}
+
+/* A convolution of what is padded with zeros pads itself (Conformer's, of an odd or causal window). */
+static void mlo_respell_padded(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    mlo_node *conv = x->n;
+    if (!mlo_is(conv, "Conv") || !mlo_string_is(conv, "auto_pad", "NOTSET", 1)) return;
+    const mlo_node *pad = mlo_made_by(in, conv->input[0]);
+    const int rank = mlo_body_form(in, conv->input[0]).rank;
+    double by[2 * MLO_MAX_RANK];
+    int64_t pads[2 * MLO_MAX_RANK];
+    if (rank < 3 || !mlo_grid_pads(in, pad, rank, by)) return;
+    const char *bias = mlo_x_in(x, 2);
+    const char *y = MLO_X(x, "Conv", pad->input[0], conv->input[1], bias);
+    const size_t axes = (size_t)rank - 2;
+    for (size_t i = 0; i < 2 * axes; i++)
+        pads[i] = mlo_listed(conv, "pads", i, 0)
+            + (int64_t)by[2 + i % axes + i / axes * (size_t)rank];
+    mlo_x_attrs_of(x, conv, "pads");
+    mlo_x_ints(x, "pads", pads, 2 * axes);
+    mlo_x_out(x, 0, y);
+}
+
+static const mlo_respelling mlo_grid_rules[] = { mlo_respell_padded };

@@ -12,8 +12,7 @@
  * cost: the element maps of what is multiplied, and of what is joined.
  */
 
-/* A factor or a summand on a view: y = carried * by, carried / by, carried + by; by is a parameter of several
- * numbers. */
+/* A factor or a summand on a view: y = carried * by, carried / by, carried + by; by is a parameter. */
 typedef struct {
     const char *carried;
     const char *by;
@@ -34,8 +33,7 @@ static int mlo_inside_factor_of(const mlo_inside *in, const mlo_node *n, mlo_ins
         f->by = n->input[1];
         half = 1;
     }
-    if (!half || mlo_is_number(in, f->by) || !mlo_is_parameter(in->scan, in->body, f->by, 0))
-        return 0;
+    if (!half || !mlo_is_parameter(in->scan, in->body, f->by, 0)) return 0;
     const mlo_form y = mlo_body_form(in, n->output[0]);
     f->op = n->op;
     f->form = mlo_body_form(in, f->carried);
@@ -83,6 +81,26 @@ static int mlo_is_only_attended(const mlo_inside *in, const char *name, int dept
             if (!mlo_is_only_attended(in, n->output[k], depth + 1)) return 0;
     }
     return 1;
+}
+
+/* Is the value a softmax's, but for views? */
+static int mlo_is_probabilities(const mlo_inside *in, const char *name) {
+    mlo_chain c;
+    const mlo_node *n = mlo_made_by(in, mlo_chain_walk(in, name, &c, NULL));
+    if (mlo_is(n, "Where")) n = mlo_made_by(in, mlo_chain_walk(in, n->input[2], &c, NULL));
+    return mlo_is(n, "Softmax");
+}
+
+/* ... as values: behind probabilities? (One number of queries and keys is the scale of their scores.) */
+static int mlo_is_values(const mlo_inside *in, const char *name, int depth) {
+    const mlo_value *v = mlo_value_of(in->body, name);
+    for (size_t i = 0; v && depth < MLO_CHAIN && i < v->n_use; i++) {
+        const mlo_node *n = v->use[i];
+        if (mlo_is_inner_product(in, n))
+            return n->input[1] == name && mlo_is_probabilities(in, n->input[0]);
+        if (mlo_is_layout(n) && n->n_output) return mlo_is_values(in, n->output[0], depth + 1);
+    }
+    return 0;
 }
 
 /* which[k] := the element of the factor that channel k of the heads meets. 0: tokens differ in it. */
@@ -133,6 +151,7 @@ static void mlo_respell_inside_projection(mlo_respeller *r, mlo_expansion *x) {
     mlo_heads at;
     const int sum = mlo_is(self, "Add");
     if (!mlo_inside_factor_of(in, self, &f) || !f.chain.n) return;
+    if (mlo_is_number(in, f.by) && (sum || !mlo_is_values(in, self->output[0], 0))) return;
     if (!mlo_projection_of(in, f.source, &p)
         || !(sum ? mlo_is_used_once(in, f.carried) : mlo_is_only_attended(in, self->output[0], 0)))
         return;
@@ -175,14 +194,6 @@ static int mlo_can_go_along(const mlo_chain *c) {
     return 1;
 }
 
-/* Is the value a softmax's, but for views? */
-static int mlo_is_probabilities(const mlo_inside *in, const char *name) {
-    mlo_chain c;
-    const mlo_node *n = mlo_made_by(in, mlo_chain_walk(in, name, &c, NULL));
-    if (mlo_is(n, "Where")) n = mlo_made_by(in, mlo_chain_walk(in, n->input[2], &c, NULL));
-    return mlo_is(n, "Softmax");
-}
-
 /* Is the operand heads of a projection, each head its own: as many channels as `heads` have? */
 static int mlo_is_projected_heads(
     const mlo_inside *in, const char *name, int64_t heads, int64_t d) {
@@ -222,7 +233,8 @@ static void mlo_respell_inside_product(mlo_respeller *r, mlo_expansion *x) {
     const mlo_inside *in = &r->in;
     mlo_inside_factor f;
     int each = 0;
-    if (mlo_is(x->n, "Add") || !mlo_inside_factor_of(in, x->n, &f) || !mlo_can_go_along(&f.chain))
+    if (mlo_is(x->n, "Add") || !mlo_inside_factor_of(in, x->n, &f) || mlo_is_number(in, f.by)
+        || !mlo_can_go_along(&f.chain))
         return;
     const mlo_node *product = mlo_made_by(in, f.source);
     const mlo_form o = mlo_body_form(in, f.source);
@@ -244,6 +256,20 @@ static void mlo_respell_inside_product(mlo_respeller *r, mlo_expansion *x) {
     if (mlo_differs(f.scale, 1)) y = MLO_X(x, "Mul", y, mlo_x_number(x, f.scale));
     y = mixes ? MLO_X(x, "MatMul", product->input[0], y) : MLO_X(x, "MatMul", y, product->input[1]);
     mlo_x_out(x, 0, mlo_x_along(x, &f.chain, y));
+}
+
+/* (softmax(..) c) v is softmax(..) (v c), of one number. */
+static void mlo_respell_inside_probabilities(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    double scale = 1;
+    if (!mlo_is_inner_product(in, x->n)) return;
+    const mlo_node *n = mlo_made_by(in, x->n->input[0]);
+    const char *from = n && mlo_is_used_once(in, x->n->input[0]) ? mlo_unscaled(in, n, &scale)
+                                                                 : NULL;
+    if (!from || !mlo_is_probabilities(in, from)) return;
+    const char *factor = mlo_x_number(x, scale);
+    const char *v = MLO_X(x, "Mul", x->n->input[1], factor);
+    mlo_x_out(x, 0, MLO_X(x, "MatMul", from, v));
 }
 
 /* ---- heads that are joined in another order ------------------------------- */

@@ -435,6 +435,51 @@ static void mlo_respell_deviation(mlo_respeller *r, mlo_expansion *x) {
     mlo_x_out(x, 0, y);
 }
 
+/* A node once more, of another first input. */
+static const char *mlo_x_again(mlo_expansion *x, const mlo_node *n, const char *first) {
+    const char **in = MLO_NEW_N(x->m, const char *, n->n_input + 1);
+    if (!in) return "";
+    for (size_t i = 0; i < n->n_input; i++) in[i] = i ? n->input[i] : first;
+    const char *y = mlo_x_node(x, n->op, in, n->n_input);
+    mlo_node *made = mlo_x_last(x);
+    for (size_t i = 0; made && i < n->n_attr; i++)
+        if (!MLO_PUSH(x->m, made->attr, made->n_attr, n->attr[i])) return "";
+    return y;
+}
+
+/* A norm between two views that do and undo the same, [.., T, D] as [.., T, 1, D], is one of the value itself. */
+static void mlo_respell_viewed_norm(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const mlo_node *norm = mlo_made_by(in, mlo_is(x->n, "Reshape") ? x->n->input[0] : "");
+    const mlo_node *view = norm && mlo_is_norm(in, norm) ? mlo_made_by(in, norm->input[0]) : NULL;
+    if (!mlo_is(view, "Reshape") || !mlo_is_used_once(in, x->n->input[0])) return;
+    const mlo_form from = mlo_body_form(in, view->input[0]),
+                   to = mlo_body_form(in, x->n->output[0]);
+    const mlo_form seen = mlo_body_form(in, norm->input[0]);
+    if (!mlo_form_known(&from) || !mlo_form_same(&from, &to)
+        || mlo_last_dim(&from) != mlo_last_dim(&seen))
+        return;
+    for (size_t k = 1; k < norm->n_input; k++)
+        if (mlo_has_input(norm, k) && mlo_body_form(in, norm->input[k]).rank > 1) return;
+    mlo_x_out(x, 0, mlo_x_again(x, norm, view->input[0]));
+}
+
+/* A norm over heads, [.., H, T, D] or [.., T, H, D], times a gain of [H, 1, D] or [D], has it in its own. */
+static void mlo_respell_head_gain(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    const char *normed, *gain, *part[2] = { "", "" };
+    if (!mlo_is_half(in, x->n, "Mul", &normed, &gain) || !mlo_is_used_once(in, normed)) return;
+    const mlo_node *norm = mlo_made_by(in, normed);
+    const mlo_form y = mlo_body_form(in, normed), g = mlo_body_form(in, gain);
+    const mlo_form to = mlo_body_form(in, x->n->output[0]);
+    if (!mlo_is_norm(in, norm) || y.rank < 4 || !mlo_form_same(&y, &to) || !mlo_form_known(&g)
+        || mlo_last_dim(&g) != mlo_last_dim(&y) || !mlo_is_parameter(in->scan, in->body, gain, 0))
+        return;
+    for (size_t k = 0; k < 2; k++)
+        if (mlo_has_input(norm, k + 1)) part[k] = MLO_X(x, "Mul", gain, norm->input[k + 1]);
+    mlo_x_out(x, 0, mlo_x_normed(x, norm, norm->input[0], *part[0] ? part[0] : gain, part[1]));
+}
+
 /* ---- norms over each head ------------------------------------------------- */
 
 /* A norm over heads of a token's channels. */
@@ -460,16 +505,35 @@ static int64_t mlo_norm_row(const mlo_head_norm *v, int64_t t, int64_t h) {
     return v->by_heads ? h * v->t + t : t * v->heads + h;
 }
 
-/* Rows in an order of their own, to `row`: each a head in its place. 0: they are none. */
-static int mlo_norm_rows(mlo_head_norm *v, const int32_t *map, int64_t channels, int64_t *row) {
-    const int64_t rows = v->t * v->heads, d = v->d;
-    if (v->heads * d != channels) return 0;
-    for (int i = 0; i < v->views.n; i++)
-        if (v->views.node[i]->n_output != 1) return 0;
+/* The heads of the first token by the channels that they begin with, in order, to `first`. 0: it has more or fewer. */
+static int mlo_norm_heads(
+    const mlo_head_norm *v, const int32_t *map, int64_t channels, int64_t *first) {
+    int64_t n = 0;
+    for (int64_t k = 0; k < v->t * v->heads; k++) {
+        const int64_t from = map[k * v->d];
+        if (from >= channels) continue;
+        if (n == v->heads) return 0;
+        int64_t at = n++;
+        for (; at > 0 && first[at - 1] > from; at--) first[at] = first[at - 1];
+        first[at] = from;
+    }
+    return n == v->heads;
+}
+
+/* Rows in an order of their own, to `row`: each a head of a token, every token's the same ones. 0: they are none.
+ * `first` is scratch. */
+static int mlo_norm_rows(
+    mlo_head_norm *v, const int32_t *map, int64_t channels, int64_t *first, int64_t *row) {
+    const int64_t rows = v->t * v->heads;
+    if (!mlo_norm_heads(v, map, channels, first)) return 0;
     for (int64_t k = 0; k < rows; k++) row[k] = -1;
     for (int64_t k = 0; k < rows; k++) {
-        if (map[k * d] % d || row[map[k * d] / d] >= 0) return 0;
-        row[map[k * d] / d] = k;
+        const int64_t from = map[k * v->d];
+        int64_t h = 0, *to;
+        while (h < v->heads && first[h] != from % channels) h++;
+        to = &row[from / channels * v->heads + h];
+        if (h == v->heads || *to >= 0) return 0;
+        *to = k;
     }
     v->row = row;
     return 1;
@@ -548,7 +612,7 @@ static int mlo_head_norm_of(const mlo_inside *in, const mlo_node *n, mlo_head_no
     const int32_t *at = map ? (const int32_t *)map->data : NULL;
     int ok = at
         && (mlo_norm_columns(v, at, channels)
-            || (mlo_norm_rows(v, at, channels, v->column + all + 2 * v->heads)
+            || (mlo_norm_rows(v, at, channels, v->column + all, v->column + all + 2 * v->heads)
                 && mlo_norm_columns(v, at, channels)));
     mlo_array_free(in->m, map);
     for (int k = 0; ok && k < 2; k++) {
@@ -569,26 +633,19 @@ static const char *mlo_x_head_parameter(
     return mlo_x_take(x, mlo_x_reshape(x, name, rows, 2), which, 0);
 }
 
-/* A node once more, of another first input. */
-static const char *mlo_x_again(mlo_expansion *x, const mlo_node *n, const char *first) {
-    const char **in = MLO_NEW_N(x->m, const char *, n->n_input + 1);
-    if (!in) return "";
-    for (size_t i = 0; i < n->n_input; i++) in[i] = i ? n->input[i] : first;
-    const char *y = mlo_x_node(x, n->op, in, n->n_input);
-    mlo_node *made = mlo_x_last(x);
-    for (size_t i = 0; made && i < n->n_attr; i++)
-        if (!MLO_PUSH(x->m, made->attr, made->n_attr, n->attr[i])) return "";
-    return y;
-}
-
-/* The rows of a norm over [1, T, H, D] where they were: heads first, or through the views in front of the old norm
- * once more. */
+/* The rows of a norm over [1, T, H, D] where they were: in an order of their own, heads first, or as they are. */
 static const char *mlo_x_norm_views(
-    mlo_expansion *x, const mlo_head_norm *v, const int64_t *split, const char *y, int again) {
+    mlo_expansion *x, const mlo_head_norm *v, const int64_t *split, const char *y) {
     static const int64_t perm[] = { 0, 2, 1, 3 };
-    if (again) y = mlo_x_reshape(x, y, v->source.dims, (size_t)v->source.rank);
-    for (int k = again ? v->views.n : 0; k--;) y = mlo_x_again(x, v->views.node[k], y);
-    if (!again && v->by_heads) y = mlo_x_transpose(x, mlo_x_reshape(x, y, split, 4), perm, 4);
+    const int64_t n = v->t * v->heads, rows[] = { n, v->d };
+    int64_t *from = v->row ? (int64_t *)mlo_scratch(x->m, (size_t)n, sizeof *from) : NULL;
+    for (int64_t i = 0; from && i < n; i++) from[v->row[i]] = i;
+    if (from) {
+        const char *which = mlo_x_list(x, from, (size_t)n);
+        y = mlo_x_take(x, mlo_x_reshape(x, y, rows, 2), which, 0);
+    } else if (v->by_heads)
+        y = mlo_x_transpose(x, mlo_x_reshape(x, y, split, 4), perm, 4);
+    mlo_scratch_free(x->m, from);
     return mlo_x_reshape(x, y, v->form.dims, (size_t)v->form.rank);
 }
 
@@ -608,12 +665,12 @@ static void mlo_respell_head_norm(mlo_respeller *r, mlo_expansion *x) {
     for (size_t k = 0; ok && k < 2; k++)
         if (mlo_has_input(n, k + 1))
             part[k] = mlo_x_head_parameter(x, n->input[k + 1], &v, v.part[k]);
-    const int views = v.row != NULL;
+    if (ok) {
+        y = mlo_x_reshape(x, y, split, 4);
+        y = mlo_x_reshape(x, mlo_x_normed(x, n, y, part[0], part[1]), flat, 3);
+        mlo_x_out(x, 0, mlo_x_norm_views(x, &v, split, y));
+    }
     mlo_scratch_free(r->in.m, v.column);
-    if (!ok) return;
-    y = mlo_x_reshape(x, y, split, 4);
-    y = mlo_x_normed(x, n, y, part[0], part[1]);
-    mlo_x_out(x, 0, mlo_x_norm_views(x, &v, split, mlo_x_reshape(x, y, flat, 3), views));
 }
 
 /* ---- a norm for each head -------------------------------------------------- */
@@ -674,7 +731,7 @@ static int mlo_is_head_scale(const mlo_form *scale, const mlo_form *queries) {
     const int r = scale->rank;
     return r >= 3 && r <= queries->rank && scale->dims[r - 1] == 1 && scale->dims[r - 2] == 1
         && scale->dims[r - 3] == queries->dims[queries->rank - 3]
-        && mlo_form_count(scale) == scale->dims[r - 3] && scale->dims[r - 3] > 1;
+        && mlo_form_count(scale) == scale->dims[r - 3];
 }
 
 /* Scores times a number for each head are those of queries whose norm has it in its gamma and beta: the
@@ -682,7 +739,10 @@ static int mlo_is_head_scale(const mlo_form *scale, const mlo_form *queries) {
 static void mlo_respell_head_scale(mlo_respeller *r, mlo_expansion *x) {
     const mlo_inside *in = &r->in;
     const char *scores, *scale, *part[2] = { "", "" };
-    if (!mlo_is_half(in, x->n, "Mul", &scores, &scale) || !mlo_is_used_once(in, scores)) return;
+    double all_alike;
+    if (!mlo_is_half(in, x->n, "Mul", &scores, &scale) || !mlo_is_used_once(in, scores)
+        || mlo_scalar(in, scale, &all_alike))
+        return;
     const mlo_node *product = mlo_made_by(in, scores);
     if (!mlo_is_inner_product(in, product)) return;
     const mlo_node *norm = mlo_made_by(in, product->input[0]);

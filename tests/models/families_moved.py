@@ -5,7 +5,8 @@
     python tests/models/families_moved.py tests/models/moved [NAME ...]       (torch, transformers)
 
 swin: SwinModel; classes: SwinForImageClassification; stages: two of them; torchvision: a block over a grid, packed queries, keys, values; strip: its windows as
-wide as the grid, shifted along it; line: windows of a sequence, each token in its own place; v2: Swin V2, whose scores are cosines (whole: of one window)."""
+wide as the grid, shifted along it; line: windows of a sequence, each token in its own place; v2: Swin V2, whose scores are cosines (whole: of one window); packed: such scores of packed
+queries, keys, values, as timm and torchvision write them."""
 import families
 import torch
 import transformers as tf
@@ -26,9 +27,10 @@ def swin(model, depths, config=tf.SwinConfig, side=8, window=4):
 
 class Windows(nn.Module):
     """torchvision's shifted_window_attention: a grid [B, H, W, C] in windows of m x n."""
-    def __init__(self, s, size, shift):
+    def __init__(self, s, size, shift, cosines=False):
         super().__init__()
         (m, n), self.size, self.shift, self.h = size, size, shift, s.heads
+        self.scale = nn.Parameter(torch.linspace(1.5, 2.2, s.heads)[:, None, None]) if cosines else None
         self.qkv, self.out = nn.Linear(s.hidden, 3 * s.hidden), nn.Linear(s.hidden, s.hidden)
         self.relative = nn.Parameter(torch.zeros((2 * m - 1) * (2 * n - 1), s.heads))
         row, column = torch.arange(m * n) // n, torch.arange(m * n) % n
@@ -48,7 +50,10 @@ class Windows(nn.Module):
         if any(self.shift): x = torch.roll(x, [-s for s in self.shift], (1, 2))
         x = x.view(b, height // m, m, width // n, n, c).permute(0, 1, 3, 2, 4, 5).reshape(-1, m * n, c)
         q, k, v = self.qkv(x).reshape(*x.shape[:2], 3, self.h, c // self.h).permute(2, 0, 3, 1, 4)
-        scores = q * (c // self.h) ** -0.5 @ k.transpose(-2, -1) + self.relative[self.index.view(-1)].view(m * n, m * n, -1).permute(2, 0, 1)[None]
+        q, k = (q * (c // self.h) ** -0.5, k) if self.scale is None else (nn.functional.normalize(v, dim=-1) for v in (q, k))
+        scores = q @ k.transpose(-2, -1)
+        if self.scale is not None: scores = scores * self.scale.clamp(max=4.6).exp()
+        scores = scores + self.relative[self.index.view(-1)].view(m * n, m * n, -1).permute(2, 0, 1)[None]
         if any(self.shift):
             count = height // m * (width // n)
             scores = scores.view(x.shape[0] // count, count, self.h, m * n, m * n) + self.regions(height, width)[None, :, None]
@@ -104,10 +109,10 @@ class Text(nn.Module):
         return x
 
 
-def stage(size, side, shift=None):
+def stage(size, side, shift=None, cosines=False):
     half = shift or [n // 2 for n in size]
     def make(s, attention, mask, batch):
-        return Stage(s, lambda i: Windows(s, size, half if i % 2 else [0, 0])), (torch.randn(batch, 3, 2 * side[0], 2 * side[1]),)
+        return Stage(s, lambda i: Windows(s, size, half if i % 2 else [0, 0], cosines)), (torch.randn(batch, 3, 2 * side[0], 2 * side[1]),)
     return make
 
 
@@ -115,12 +120,13 @@ families.FAMILIES = {
     "swin": swin(tf.SwinModel, [4]), "classes": swin(tf.SwinForImageClassification, [6], side=4, window=2), "seven": swin(tf.SwinModel, [4], side=14, window=7),
     "stages": swin(tf.SwinModel, [2, 4], window=2), "v2": swin(tf.Swinv2Model, [4], tf.Swinv2Config, side=4, window=2),
     "v2-whole": swin(tf.Swinv2Model, [3], tf.Swinv2Config, side=4, window=4),
-    "torchvision": stage((4, 4), (8, 8)), "strip": stage((2, 6), (6, 6), [1, 0]),
+    "torchvision": stage((4, 4), (8, 8)), "packed": stage((4, 4), (8, 8), cosines=True), "strip": stage((2, 6), (6, 6), [1, 0]),
     "line": lambda s, attention, mask, batch: (Text(s), (torch.randint(3, WORDS, (batch, 8)),)),
 }
 families.ROWS = """
 swin a d18 - none        swin a ts17 - none       classes a d18 - none     stages a d18 - none      v2 a d18 - none
 v2-whole a ts17 - none
+packed f d18 - none      packed a ts17 - none
 torchvision a d18 - none strip f d18 - none       line a d18 - none        swin a d18 - none-batch2
 """
 families.SEED = 811
