@@ -127,6 +127,9 @@ static const cli_flag cli_flags[] = {
     { "hold", "FILE.npz", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 0,
         "inputs of the model that this file names are constants with its values: a mask, "
         "positions, rotations" },
+    { "unbatch", NULL, V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1,
+        "the model of one part of the batch that its export has fixed, as compile takes it where "
+        "each is treated by itself" },
     { "context", "N", V_FROM_READ | V_RUN | V_CHECK | V_SHOW, 1,
         "of a decoder: it becomes the prompt of N tokens, without past and present keys and "
         "values; "

@@ -65,7 +65,8 @@ int mlo_to(mlo *m, const char *stage) {
     if (!m->model) return mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
     /* dimensions may still be bound in what was read, and inputs held */
     if (from == 1
-        && (mlo_opt(m, "dim") || mlo_opt(m, "shape") || mlo_opt(m, "context") || m->n_held))
+        && (mlo_opt(m, "dim") || mlo_opt(m, "shape") || mlo_opt(m, "context")
+            || mlo_opt(m, "unbatch") || m->n_held))
         from = 0;
     if (from > 1) MLO_TRY(mlo_context_kept(m));
     for (int i = from; i <= to; i++)

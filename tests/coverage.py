@@ -23,7 +23,7 @@ import nodes
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
-FAST = ("library exports errors odd defaults read roll run ops alike deeploy finn edited step report attention extract nested spellings survival tokenizer sim verdicts cli fuzz interval:ends "
+FAST = ("library exports errors odd defaults unbatch read roll run ops alike deeploy finn edited step report attention extract nested spellings survival tokenizer sim verdicts cli fuzz interval:ends "
         "search:brute_force,front,frames,targets,refusals,around,blocks given layout rotary numerics positions fixed context:near,caches,changed,merged,options,buffers,mixing,prefill,generate "
         "tokens integers heads jobs:refused,past c flat whole device show:two,best,simulation,device,odd,refusals,locale,command wrong_usage:terminal,help,completion "
         "fold_default:choice,flags,many perturb moved:near,cosine bias:errors,counted causal:errors,before,blind,half cross:mask,refused gate conv sweep trace stories exponentials").split()

@@ -88,6 +88,7 @@ QUICK = {
     "test_step": "targets refused",
     "test_stories": "default",
     "test_tokens": "judged rows encoder refused",
+    "test_unbatch": "",
     "test_verdicts": "",
     "test_whole": "index again refused wrong",
     "test_wrong_usage": "terminal help completion",

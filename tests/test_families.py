@@ -37,10 +37,10 @@ picked = []                                                 # words of the comma
 TURN = 8                                                    # days in which each export is judged once
 
 # by a part of the name: what the refusal's line has to say
-REFUSED = {"-square-": "mask", "-batch2-": "batch of 2",
+REFUSED = {"-square-": "mask",
            "series-conv": "a convolution over several frames at a time", "vit-mae": "cannot evaluate RandomUniformLike"}
 # the same for the README's table
-WHY = {"mask": "a mask [T, T] from outside", "batch of 2": "a batch of 2",
+WHY = {"mask": "a mask [T, T] from outside", 
        "a convolution over several frames at a time": "a convolution over each sequence of several",
        "cannot evaluate RandomUniformLike": "places drawn at random",
        "Conv1 (Conv): a convolution with a dilation": "dilation", "Conv1 (Conv): a convolution of several channels with each other": "channels in groups"}
@@ -96,7 +96,7 @@ RMS and layer norms by hand, sandwiched: rms-norm rms-rsqrt rms-sqrt rms-torch l
 Causal masks by hand: causal-add causal-fill causal-range causal-sdpa causal-where
 Biases by distance, by pair, Swin's table: bias/distance bias/full bias/window
 Swin, windows, shifted windows: moved/swin moved/classes moved/stages moved/torchvision moved/strip moved/line
-Swin V2: moved/v2 moved/v2-whole
+Swin V2: moved/v2 moved/v2-whole moved/packed
 Attention and FFN side by side (PaLM, ViT-22B): beside
 Tutorials (a lecture's GPT, the annotated transformer): lecture annotated
 Attention by hand (Megatron, fairseq, einsum): chunk einsum fairseq index inner megatron series slice"""
@@ -149,6 +149,12 @@ def other(path, values, names):
         return next((n for n in names if not same(z[n], values[n])), "")
 
 
+def apart(feed, first):
+    """The inputs of each sequence of a batch: as many as its first part takes at a time."""
+    count = {feed[i.name].shape[0] // i.shape[0] for i in first.get_inputs() if i.name in feed}
+    return [{n: v[k:k + 1] for n, v in feed.items()} for k in range(max(count))] if max(count) > 1 else [dict(feed)]
+
+
 class Model:
     """One of families/: name, and what its name says."""
     def __init__(self, path):
@@ -178,10 +184,12 @@ class Model:
         graph, rng = onnx.load(self.path).graph, np.random.default_rng(2026)
         for i in range(FRAMES):
             feed = draw(graph, rng, self.sides and i % 2)
-            left, right = dict(feed), dict(feed)
+            left, ones = dict(feed), apart(feed, next(part for part in parts if part))
             step(whole, left)
-            for part in parts: step(part, right)
-            yield left, right
+            for one in ones:
+                for part in parts: step(part, one)
+            if len(ones) > 1: ones[0].update({o.name: np.concatenate([one[o.name] for one in ones]) for o in graph.output})
+            yield left, ones[0]
 
     def agree(self, values):
         """'' or where the core's words in Icarus, in `mlo run` and in ONNX Runtime differ."""
@@ -228,14 +236,13 @@ class Model:
 
 def every():
     """All exports, by what ROWS calls them: those of five scripts."""
-    import test_conv, test_moved
+    import test_conv
     found = {}
     for folder in "families", "bias", "conv", "moved", "positions":
         for path in sorted(glob.glob(os.path.join(t.tests, "models", folder, "*.onnx"))):
             m = Model(path)
-            if folder == "bias": m.words = ""
+            if folder in ("bias", "moved"): m.words = ""
             if folder == "conv": m.words = next((words for part, words in test_conv.REFUSED.items() if part in m.name), "")
-            if folder == "moved": m.words = next((words for part, words in test_moved.WORDS.items() if part in m.name), "")
             found.setdefault((folder + "/") * (folder != "families") + m.said[0], []).append(m)
     return found
 

@@ -169,7 +169,6 @@ def check_near():
 # ---- exports -------------------------------------------------------------------------------------------------------------------------
 
 # by a part of the name: what the refusal's line has to say
-WORDS = {"-batch2-": "batch of 2"}
 
 
 def check_exports():
@@ -178,7 +177,7 @@ def check_exports():
     due = t.drawn(paths, 3, name=os.path.basename)              # compiled are all
     for path in paths:
         m = test_families.Model(path)
-        m.words = next((words for part, words in WORDS.items() if part in m.name), "")
+        m.words = ""
         m.compile()
         if path in due: m.judge()
         if m.near != "" and not m.why and m.near < NEAR: m.why = "cosine %.4f" % m.near

@@ -168,7 +168,8 @@ static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const
     if (batch > 1)
         mlo_fail(r->m, MLO_E_UNSUPPORTED, n,
             "a batch of %lld; export with a batch of 1, or leave that axis open and give "
-            "--dim NAME=1: hardware takes frames one after the other",
+            "--dim NAME=1: hardware takes frames one after the other (--unbatch takes it apart, or "
+            "says which node mixes it)",
             (long long)batch);
     else
         return what ? mlo_cannot(r, n, what) : NULL;

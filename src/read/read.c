@@ -448,8 +448,8 @@ static int mlo_read(mlo *m) {
     for (int branch = 1, scan = 1; branch || scan;)
         if (mlo_standardise(m) || mlo_branches(m, &branch) || mlo_scanned(m, &scan))
             return mlo_failed(m);
-    if (mlo_context_settled(m) || mlo_selects(m) || mlo_unwrap(m) || mlo_cut_leading(m)
-        || mlo_turn_all(m, g))
+    if (mlo_context_settled(m) || mlo_selects(m) || mlo_unwrap(m) || mlo_unbatch(m)
+        || mlo_cut_leading(m) || mlo_turn_all(m, g))
         return mlo_failed(m);
     return m->stale ? mlo_index(m, g) : 0;
 }
