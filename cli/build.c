@@ -73,13 +73,28 @@ static void *cli_floats_run(void *user) {
 
 /* ---- frames whose sizes the model leaves open ---------------------------------- */
 
-/* Can the model be read with frames of c->open? */
-static int cli_open_fits(cli *c, cli_bytes *b) {
+/* Can the model be read with frames of c->open? *code: why not. */
+static int cli_open_fits(cli *c, cli_bytes *b, mlo_code *code) {
     int opened = 0;
     mlo *m = cli_handle(&opened, NULL);
     if (!m) return 0;
     const int fits = !cli_options(c, m) && !cli_load(c, m, b) && !mlo_to(m, "read");
+    *code = mlo_failure(m) ? mlo_failure(m)->code : MLO_OK;
     mlo_close(m);
+    return fits;
+}
+
+enum { CLI_LONGEST_TRACE = 512 }; /* tokens */
+
+/* A trace has fixed the length in its reshapes, though the inputs leave it open (TorchScript's of
+ * nn.MultiheadAttention): which one it is. */
+static int cli_open_traced(cli *c, cli_bytes *b, const char *side) {
+    mlo_code code = MLO_E_SHAPE;
+    int fits = 0;
+    for (int n = CLI_LONGEST_TRACE; n > 1 && !fits && code == MLO_E_SHAPE; n--) {
+        snprintf(c->open, sizeof c->open, "%d%s", n, side);
+        fits = cli_open_fits(c, b, &code);
+    }
     return fits;
 }
 
@@ -101,6 +116,7 @@ static int cli_open_sizes(cli *c, cli_bytes *b) {
     const mlo_array *in;
     size_t n;
     int other = 0, image = 0, fits = 0;
+    mlo_code code = MLO_OK;
     if (c->verb->bit != V_COMPILE || cli_failed(c) || strcmp(mlo_stage(c->m), "")
         || mlo_signature(c->m, 0, &in, &n))
         return cli_failed(c);
@@ -111,8 +127,9 @@ static int cli_open_sizes(cli *c, cli_bytes *b) {
     for (size_t s = image ? 1 : 0; s < n_sides && !fits; s++)
         for (size_t k = 0; k < n_lengths && !fits; k++) {
             snprintf(c->open, sizeof c->open, "%s%s", lengths[k], sides[s]);
-            fits = cli_open_fits(c, b);
+            fits = cli_open_fits(c, b, &code);
         }
+    if (!fits && other && code == MLO_E_SHAPE) fits = cli_open_traced(c, b, sides[image]);
     if (!fits) snprintf(c->open, sizeof c->open, "%s%s", lengths[0], sides[image]);
     return mlo_set(c->m, "open", c->open);
 }
