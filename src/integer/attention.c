@@ -194,7 +194,9 @@ static const char *mlo_cannot_lengths(
 
 /* Refuses a product of two activations whose first is no softmax. */
 static const char *mlo_cannot_mix_by(mlo_recogniser *r, const mlo_node *mix) {
-    const char *told = mlo_told_mixing(&r->in, mix->output[0], 0);
+    const mlo_node *by = mlo_made_by(&r->in, mix->input[0]);
+    const char *told = by ? mlo_told_talking(&r->in, by) : NULL;
+    if (!told) told = mlo_told_mixing(&r->in, mix->output[0], 0);
     return told ? mlo_refuse_told(r, mix, told)
                 : mlo_cannot(r, mix, "a product of two activations that is not attention");
 }

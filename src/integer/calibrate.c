@@ -382,9 +382,9 @@ static int mlo_of_integers(const mlo *m, const mlo_graph *g) {
 }
 
 /* Draws an input from its type where no sample is given: normal floats (in a network of integers
- * those of 8 bits); indices over their table; masks that keep a random prefix. A boolean mask may mark
- * keys that do not count, as PyTorch's key_padding_mask does: it is never all true, so that some keys
- * always count. */
+ * those of 8 bits); indices over their table; masks that keep a random prefix. A boolean mask that is
+ * called after padding marks what does not count, as PyTorch's key_padding_mask does: all behind the
+ * prefix. Another one may mean that, too: it is never all true, so that some keys always count. */
 static mlo_array *mlo_draw_input(
     mlo *m, const mlo_graph *g, const mlo_value_info *info, uint64_t *seed) {
     mlo_form f = mlo_form_of(mlo_value_of(g, info->name));
@@ -398,6 +398,7 @@ static mlo_array *mlo_draw_input(
     a->name = info->name;
     int64_t n = mlo_form_count(&f);
     const int whole = mlo_of_integers(m, g);
+    const int hides = f.dtype == MLO_BOOL && strstr(info->name, "pad") != NULL;
     int64_t range = mlo_input_range(g, info->name);
     int64_t keep = n / 2 + (int64_t)(mlo_random(seed) % (uint64_t)(n / 2 + 1));
     for (int64_t i = 0; i < n; i++) {
@@ -410,8 +411,9 @@ static mlo_array *mlo_draw_input(
                 f.dtype, (char *)a->data + (size_t)i * mlo_dtype_size(f.dtype), MLO_FLOAT, &x, 1);
         else
             mlo_set_element(a, i,
-                range > 2 ? (int64_t)((bits >> 11) % (uint64_t)range) : i < keep || keep == 0);
-        if (f.dtype == MLO_BOOL && n > 1 && i == n - 1) mlo_set_element(a, i, 0);
+                range > 2 ? (int64_t)((bits >> 11) % (uint64_t)range)
+                          : (i < keep || keep == 0) != hides);
+        if (f.dtype == MLO_BOOL && !hides && n > 1 && i == n - 1) mlo_set_element(a, i, 0);
     }
     return a;
 }

@@ -112,7 +112,7 @@ static int mlo_refuse_mask(
         "attention mask or bias '%s' of shape %s: %s%s%s; hardware hides keys by one bit each, and "
         "adds to scores what parameters alone say (for each layer, head, query and key), not what "
         "depends on the model's inputs. Export with a mask of one number per token, or without a "
-        "mask",
+        "mask; if the input is always the same one, --hold FILE.npz makes it a constant",
         name, mlo_dims_text(m, f.rank, f.dims), layer, head, what);
 }
 

@@ -168,7 +168,7 @@ static const char *mlo_told_beside(const mlo_inside *in, const mlo_node *sum) {
     return NULL;
 }
 
-/* Of a value that linear layers over heads make of scores. */
+/* Of a value that linear layers over heads make of scores, or of what a softmax makes of them. */
 static const char *mlo_told_talking(const mlo_inside *in, const mlo_node *n) {
     mlo_chain c;
     const char *from, *bias;
@@ -178,7 +178,7 @@ static const char *mlo_told_talking(const mlo_inside *in, const mlo_node *n) {
     if ((!mlo_is(n, "Conv") && !mlo_is(n, "MatMul")) || mlo_is_inner_product(in, n)) return NULL;
     from = n->input[!mlo_is_carried(in, n->input[0])];
     from = mlo_chain_walk(in, from, &c, &scale);
-    return mlo_is_scores(in, from)
+    return mlo_is_scores(in, from) || mlo_is_probabilities(in, from)
         ? "scores of heads that are mixed with each other (talking heads); in hardware each head "
           "has its own softmax(scale * q k^T + mask)"
         : NULL;

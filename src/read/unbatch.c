@@ -56,7 +56,7 @@ static mlo_form mlo_lane_form(const mlo_lanes *l, const mlo_node *n, size_t k) {
 static int mlo_lane_put(mlo_lanes *l, const char *name, int axis, int64_t outer, int64_t inner) {
     const mlo_form f = mlo_form_of(mlo_value_of(l->g, name));
     mlo_lane *at = MLO_NEW(l->m, mlo_lane);
-    if (!at || !mlo_form_known(&f) || axis < 0 || axis >= f.rank
+    if (!at || !mlo_form_known(&f) || axis < 0 || axis >= f.rank || outer < 1 || inner < 1
         || f.dims[axis] != outer * l->batch * inner)
         return 0;
     at->axis = axis;
@@ -221,6 +221,7 @@ static int mlo_lane_reshape(mlo_lanes *l, mlo_node *n) {
     int64_t before = at.outer, first = 1;
     int axis = 0;
     if (at.axis < 0 || !mlo_form_known(&y)) return 0;
+    if (mlo_is(n, "Squeeze") && !mlo_attr_of(n, "axes") && !mlo_has_input(n, 1)) return 0;
     for (int i = 0; i < at.axis; i++) before *= x.dims[i];
     while (axis < y.rank && first * y.dims[axis] <= before) first *= y.dims[axis++];
     if (axis == y.rank || before % first) return 0;
@@ -230,7 +231,7 @@ static int mlo_lane_reshape(mlo_lanes *l, mlo_node *n) {
         return 0;
     int64_t to[MLO_MAX_RANK];
     for (int i = 0; i < y.rank; i++) to[i] = i == axis ? y.dims[i] / l->batch : y.dims[i];
-    return !mlo_is(n, "Reshape") || mlo_lane_says(l, n, 1, to, y.rank);
+    return !mlo_is(n, "Reshape") || (mlo_has_input(n, 1) && mlo_lane_says(l, n, 1, to, y.rank));
 }
 
 static int mlo_lane_transpose(mlo_lanes *l, mlo_node *n) {
@@ -268,12 +269,13 @@ static int mlo_lane_reduce(mlo_lanes *l, mlo_node *n) {
     return mlo_lane_all(l, n, axis, at);
 }
 
-/* The batch is the first dimension, and each of its parts is treated by itself. */
+/* The batch is the first dimension, and each of its parts is treated by itself (MaxPool counts places in all of it). */
 static int mlo_lane_first(mlo_lanes *l, mlo_node *n) {
     const mlo_lane at = mlo_lane_in(l, n, 0);
     for (size_t k = 1; k < n->n_input; k++)
         if (mlo_lane_in(l, n, k).axis >= 0) return 0;
-    return at.axis == 0 && !mlo_int(n, "training_mode", 0) && mlo_lane_all(l, n, 0, at);
+    return at.axis == 0 && !mlo_int(n, "training_mode", 0)
+        && !(mlo_is(n, "MaxPool") && n->n_output > 1) && mlo_lane_all(l, n, 0, at);
 }
 
 /* Rows for each index, or the same indices for all of the batch. */
@@ -314,7 +316,8 @@ static mlo_array *mlo_lane_indices(mlo_lanes *l, const char *name) {
 /* Of each of the batch what constants say, as transformers' masks pick what is no padding. */
 static int mlo_lane_gather_nd(mlo_lanes *l, mlo_node *n) {
     const mlo_lane at = mlo_lane_in(l, n, 0);
-    if (at.axis || at.outer * at.inner != 1 || mlo_int(n, "batch_dims", 0)) return 0;
+    if (at.axis || at.outer * at.inner != 1 || mlo_int(n, "batch_dims", 0) || !mlo_has_input(n, 1))
+        return 0;
     return mlo_lane_edits(l, n, 1, mlo_lane_indices(l, n->input[1])) && mlo_lane_all(l, n, 0, at);
 }
 
@@ -425,6 +428,7 @@ static int mlo_lane_node(mlo_lanes *l, mlo_node *n) {
         if (n->attr[a]->g || n->attr[a]->n_graphs)
             return 0; /* what it reads from outside is not followed */
     if (!carried) return 1;
+    if (!n->n_output || !mlo_has_input(n, 0)) return 0;
     if (n->domain && *n->domain && !mlo_eq(n->domain, "ai.onnx")) return 0;
     for (size_t i = 0; i < sizeof mlo_lane_rules / sizeof *mlo_lane_rules; i++)
         if (mlo_is(n, mlo_lane_rules[i].op)) return mlo_lane_rules[i].rule(l, n);
@@ -486,8 +490,9 @@ static int mlo_lane_follow(mlo_lanes *l, int behind) {
 static void mlo_lane_types(const mlo_lanes *l, mlo_value_info **list, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const mlo_lane at = mlo_lane_of(l, list[i]->name);
-        mlo_shape *s = at.axis >= 0 ? list[i]->type->tensor->shape : NULL;
-        if (s) s->dim[at.axis].value = at.outer * at.inner;
+        const mlo_type *type = at.axis >= 0 ? list[i]->type : NULL;
+        mlo_shape *s = type && type->tensor ? type->tensor->shape : NULL;
+        if (s && (size_t)at.axis < s->n_dim) s->dim[at.axis].value = at.outer * at.inner;
     }
 }
 
