@@ -76,6 +76,7 @@
 #include "read/held.c"              /* inputs that are constants */
 #include "read/branch.c"            /* an If whose condition is known becomes a branch */
 #include "read/scanned.c"           /* a Loop over stacks of weights becomes a Scan */
+#include "read/sequence.c"          /* lists of tensors become the tensors in them */
 #include "read/select.c"            /* choices that are written as arithmetic */
 #include "read/wrapped.c"           /* rows that are counted from the end by hand */
 #include "read/context.c"           /* a decoder with a cache becomes the prompt that fills it */

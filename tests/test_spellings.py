@@ -2273,6 +2273,41 @@ class FromTheEnd(Spelled):
         return super().node(op, *inputs, **attributes)
 
 
+class Listed(Spelled):
+    """torch.hstack as TorchScript writes it: a list, its first element's rank, a choice by that, all of the list along an axis; here of the two halves of the words' channels."""
+    new_axis, place, grows = 0, 0, False
+
+    def start(self, x):
+        halves = [self.node("Slice", x, self.ints(i * 12), self.ints(i * 12 + 12), self.ints(2)) for i in range(2)]
+        if self.new_axis: return self.shaped(self.node("Transpose", self.node("ConcatFromSequence", self.node("SequenceConstruct", *halves), axis=0, new_axis=1), perm=[1, 2, 0, 3]), 1, self.tokens, self.hidden)
+        parts = self.node("SequenceConstruct", *halves)
+        if self.grows: parts = self.node("SequenceInsert", self.node("SequenceConstruct", halves[0]), halves[1])
+        flat = self.node("Equal", self.node("Size", self.node("Shape", self.node("SequenceAt", parts, self.place if isinstance(self.place, str) else self.whole(self.place)))), self.whole(1))
+        branches = []
+        for axis in 0, 2:
+            out = "joined%d" % axis
+            branches.append(helper.make_graph([helper.make_node("ConcatFromSequence", [parts], [out], axis=axis)], "along%d" % axis, [], [helper.make_tensor_value_info(out, TensorProto.FLOAT, None)]))
+        return self.node("If", flat, then_branch=branches[0], else_branch=branches[1])
+
+
+class ListedLast(Listed): place = -1
+class ListedStacked(Listed): new_axis = 1
+class ListedGrowing(Listed): grows = True
+
+
+def check_lists():
+    """Lists whose elements are known become these when the model is read; others stay, and are the same function."""
+    for name, spelled, gone in (("hstack", Listed, True), ("its last", ListedLast, True), ("stacked", ListedStacked, False), ("growing", ListedGrowing, False)):
+        m = spelled().model()
+        onnx.save(m, t.at("m.onnx"))
+        t.good("read", t.at("m.onnx"), "--onnx", "-o", t.at("read.onnx"))
+        got, f = onnx.load(t.at("read.onnx")), {"input_ids": np.arange(TOKENS)[None] * 5 % 50}
+        left = [n.op_type for n in got.graph.node if "Sequence" in n.op_type or n.op_type == "If"]
+        far = max(np.abs(a - b).max() for a, b in [[graphs.session(v).run(["last_hidden_state"], f)[0] for v in (m, got)]])
+        t.case("a list, " + name, "" if bool(left) != gone and far < 1e-5 else "left %s, %g off" % (left, far))
+        if gone: t.case("a list, %s: hardware" % name, judge(m, t.at("m.onnx"), spelled()))
+
+
 def check_rows():
     """Rows that are counted from the end by hand are counted by Gather; what counts otherwise stays."""
     for name, model, gone in (("a choice", FromTheEnd(), True), ("arithmetic", FromTheEnd(arithmetic=True), True), ("another number", FromTheEnd(49), False), ("another bound", FromTheEnd(below=1), False)):
@@ -2341,4 +2376,4 @@ def check_whole_refusals():
 
 
 if __name__ == "__main__":
-    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_loops, check_rows, check_whole_refusals, floor=302)
+    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_loops, check_rows, check_lists, check_whole_refusals, floor=308)

@@ -445,8 +445,9 @@ static int mlo_read(mlo *m) {
         || mlo_branches(m, &again) || mlo_context(m) || mlo_bind_open(m) || mlo_scanned(m, &again))
         return mlo_failed(m);
     /* what is computed of constants may choose a branch, or count iterations */
-    for (int branch = 1, scan = 1; branch || scan;)
-        if (mlo_standardise(m) || mlo_branches(m, &branch) || mlo_scanned(m, &scan))
+    for (int branch = 1, scan = 1, list = 1; branch || scan || list;)
+        if (mlo_standardise(m) || mlo_unlist(m, &list) || mlo_branches(m, &branch)
+            || mlo_scanned(m, &scan))
             return mlo_failed(m);
     if (mlo_context_settled(m) || mlo_selects(m) || mlo_unwrap(m) || mlo_unbatch(m)
         || mlo_cut_leading(m) || mlo_turn_all(m, g))
