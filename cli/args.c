@@ -166,7 +166,9 @@ static int cli_hold(cli *c, mlo *m) {
 /* Hands the library's options over: the config's first, since the last one wins. */
 static int cli_options(cli *c, mlo *m) {
     if (*c->open) mlo_set(m, "open", c->open);
-    if (c->verb->bit == V_COMPILE) mlo_set(m, "unbatch", "try");
+    const char *target = cli_value(c, "target"); /* plain C takes a batch as it is */
+    if (c->verb->bit == V_COMPILE && !(target && !strcmp(target, "c")))
+        mlo_set(m, "unbatch", "try");
     for (int config = 1; config >= 0; config--)
         for (int i = 0; i < c->n_given; i++)
             if (c->given[i].flag->to_mlo && c->given[i].from_config == config)

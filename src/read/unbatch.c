@@ -34,6 +34,7 @@ typedef struct {
     mlo_graph *g;
     int64_t batch;
     mlo_map at; /* a value's name -> its mlo_lane */
+    mlo_map pairs; /* indices (b, i), by name: b counts the batch */
     mlo_lane_edit *edit;
     size_t n_edit;
     const mlo_node *stop; /* that does not treat the batch's parts each by itself */
@@ -269,6 +270,14 @@ static int mlo_lane_reduce(mlo_lanes *l, mlo_node *n) {
     return mlo_lane_all(l, n, axis, at);
 }
 
+static int mlo_lane_best(mlo_lanes *l, mlo_node *n) {
+    const mlo_lane at = mlo_lane_in(l, n, 0);
+    const int rank = mlo_lane_form(l, n, 0).rank;
+    const int64_t said = mlo_int(n, "axis", 0), axis = said < 0 ? said + rank : said;
+    if (at.axis < 0 || axis == at.axis) return 0;
+    return mlo_lane_all(l, n, at.axis - (axis < at.axis && !mlo_int(n, "keepdims", 1)), at);
+}
+
 /* The batch is the first dimension, and each of its parts is treated by itself (MaxPool counts places in all of it). */
 static int mlo_lane_first(mlo_lanes *l, mlo_node *n) {
     const mlo_lane at = mlo_lane_in(l, n, 0);
@@ -313,11 +322,49 @@ static mlo_array *mlo_lane_indices(mlo_lanes *l, const char *name) {
     return NULL;
 }
 
-/* Of each of the batch what constants say, as transformers' masks pick what is no padding. */
+/* A constant [.., B, .., 1] of which each element says where along that axis it is: 0, of one part. NULL: it is none. */
+static mlo_array *mlo_lane_counter(mlo_lanes *l, const char *name, int axis) {
+    const mlo_value *v = mlo_value_of(l->g, name);
+    mlo_array *all = v && v->tensor && v->tensor->data_type == MLO_INT64
+        ? mlo_tensor_load(l->m, v->tensor)
+        : NULL;
+    int64_t dims[MLO_MAX_RANK], behind = 1;
+    int counts = all && axis < all->rank - 1 && all->dims[axis] == l->batch
+        && all->dims[all->rank - 1] == 1;
+    for (int i = 0; counts && i < all->rank; i++) {
+        dims[i] = i == axis ? 1 : all->dims[i];
+        if (i > axis) behind *= all->dims[i];
+    }
+    for (int64_t e = 0; counts && e < mlo_array_count(all); e++)
+        counts = ((const int64_t *)all->data)[e] == e / behind % l->batch;
+    mlo_array *one = counts ? mlo_array_new(l->m, MLO_INT64, all->rank, dims) : NULL;
+    if (one) memset(one->data, 0, (size_t)mlo_array_count(one) * sizeof(int64_t));
+    mlo_array_free(l->m, all);
+    return one;
+}
+
+/* Indices (b, i) that GatherND alone reads, b counted by a constant, i of each of the batch: its last token, say. */
+static int mlo_lane_pairs(mlo_lanes *l, mlo_node *n) {
+    const mlo_value *y = mlo_value_of(l->g, n->output[0]);
+    const mlo_node *reader = y->n_use == 1 && y->n_uses == 1 ? y->use[0] : NULL;
+    const int64_t axis = mlo_int(n, "axis", 0);
+    const mlo_lane at = n->n_input == 2 ? mlo_lane_in(l, n, 1) : mlo_no_lane;
+    if (!mlo_is(reader, "GatherND") || reader->n_input < 2 || reader->input[1] != n->output[0]
+        || at.axis < 0 || at.outer * at.inner != 1 || mlo_lane_in(l, n, 0).axis >= 0
+        || (axis != -1 && axis != mlo_form_of(y).rank - 1))
+        return 0;
+    return mlo_lane_edits(l, n, 0, mlo_lane_counter(l, n->input[0], at.axis))
+        && !mlo_map_put(l->m, &l->pairs, y->name, n) && mlo_lane_all(l, n, at.axis, at);
+}
+
+/* Of each of the batch what indices say whose first counts it: as transformers' masks pick what is no padding, or
+ * classifiers the last token. */
 static int mlo_lane_gather_nd(mlo_lanes *l, mlo_node *n) {
-    const mlo_lane at = mlo_lane_in(l, n, 0);
+    const mlo_lane at = mlo_lane_in(l, n, 0), ids = mlo_lane_in(l, n, 1);
     if (at.axis || at.outer * at.inner != 1 || mlo_int(n, "batch_dims", 0) || !mlo_has_input(n, 1))
         return 0;
+    if (ids.axis >= 0)
+        return mlo_map_get(&l->pairs, n->input[1]) && mlo_lane_all(l, n, ids.axis, ids);
     return mlo_lane_edits(l, n, 1, mlo_lane_indices(l, n->input[1])) && mlo_lane_all(l, n, 0, at);
 }
 
@@ -343,6 +390,7 @@ static int mlo_lane_concat(mlo_lanes *l, mlo_node *n) {
     const int64_t axis = mlo_int(n, "axis", 0);
     mlo_lane of = mlo_no_lane;
     int right;
+    if (mlo_lane_pairs(l, n)) return 1;
     if (!mlo_lane_broadcast(l, n, 0, &of, &right) || of.axis == (axis < 0 ? axis + y.rank : axis))
         return 0;
     return mlo_lane_all(l, n, of.axis, of);
@@ -403,6 +451,7 @@ static const struct {
     { "ReduceMax", mlo_lane_reduce },
     { "ReduceL2", mlo_lane_reduce },
     { "ReduceSumSquare", mlo_lane_reduce },
+    { "ArgMax", mlo_lane_best },
     { "Conv", mlo_lane_first },
     { "MaxPool", mlo_lane_first },
     { "AveragePool", mlo_lane_first },
@@ -532,7 +581,7 @@ static int mlo_unbatch(mlo *m) {
     if (!asked) return mlo_failed(m);
     if (m->stale) MLO_TRY(mlo_index(m, g));
     for (int behind = 0; behind < 2 && !done; behind++) {
-        mlo_lanes l = { m, g, 0, { NULL, 0, 0 }, NULL, 0, NULL };
+        mlo_lanes l = { m, g, 0, { NULL, 0, 0 }, { NULL, 0, 0 }, NULL, 0, NULL };
         done = mlo_lane_follow(&l, behind);
         const int failed = done ? mlo_lane_apply(&l) : mlo_failed(m);
         for (size_t i = 0; i < l.n_edit; i++) mlo_array_free(m, l.edit[i].value);
