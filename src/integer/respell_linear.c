@@ -534,6 +534,52 @@ static void mlo_respell_parts(mlo_respeller *r, mlo_expansion *x) {
     if (!wanted) x->n_made = 0; /* all of them, or none */
 }
 
+/* Channels [*from, *from + count) that a Slice takes of a value; NULL: it takes something else. */
+static const char *mlo_sliced_channels(const mlo_inside *in, const mlo_node *n, int64_t *from) {
+    double start = 0, axis = 0, step = 1;
+    if (!mlo_is(n, "Slice") || !mlo_is_carried(in, n->input[0]) || !mlo_has_input(n, 3)
+        || !mlo_scalar(in, n->input[1], &start) || !mlo_scalar(in, n->input[3], &axis)
+        || (mlo_has_input(n, 4) && !mlo_scalar(in, n->input[4], &step)) || mlo_differs(step, 1))
+        return NULL;
+    const mlo_form x = mlo_body_form(in, n->input[0]);
+    *from = (int64_t)(start < 0 ? start + (double)mlo_last_dim(&x) : start);
+    return mlo_form_known(&x) && !mlo_differs(axis < 0 ? axis + x.rank : axis, x.rank - 1)
+        ? n->input[0]
+        : NULL;
+}
+
+/* Rows of zeros, of so many columns; columns where the matrix is transposed. */
+static const char *mlo_x_zeros(mlo_expansion *x, int64_t rows, int64_t columns, int transposed) {
+    const int64_t to[] = { transposed ? columns : rows, transposed ? rows : columns };
+    const char *zero = mlo_x_number(x, 0);
+    return MLO_X(x, "Expand", zero, mlo_x_list(x, to, 2));
+}
+
+/* x[.., a:b] W is x W', W' with rows of zeros: a head reads its part of the channels alone (a tutorial's ViT). */
+static void mlo_respell_sliced(mlo_respeller *r, mlo_expansion *x) {
+    const mlo_inside *in = &r->in;
+    mlo_projection p;
+    mlo_rounding given;
+    int64_t from = 0;
+    const char *part[3];
+    size_t n = 0;
+    if (x->n->n_output != 1 || !mlo_projection_of(in, x->n->output[0], &p)) return;
+    const mlo_node *cut = mlo_made_by(in, p.product->input[0]);
+    const char *source = mlo_sliced_channels(in, cut, &from);
+    if (!source || mlo_rounding_of(in->m, in->scan, in->body, p.product->input[1], &given)) return;
+    const mlo_form of = mlo_body_form(in, source), w = mlo_body_form(in, p.product->input[1]);
+    const int64_t rows = w.dims[p.transposed], columns = w.dims[!p.transposed];
+    const int64_t behind = mlo_last_dim(&of) - from - rows;
+    if (from < 0 || behind < 0) return;
+    if (p.sum && mlo_map_put(x->m, &r->inner, p.product, x->n)) return;
+    if (from) part[n++] = mlo_x_zeros(x, from, columns, p.transposed);
+    part[n++] = p.product->input[1];
+    if (behind) part[n++] = mlo_x_zeros(x, behind, columns, p.transposed);
+    const char *weight = mlo_x_node(x, "Concat", part, n);
+    mlo_x_int(x, "axis", p.transposed);
+    mlo_x_out(x, 0, mlo_x_projected(x, &p, source, weight, p.bias));
+}
+
 /* Reshape, Squeeze of what was taken apart: joined to tokens of channels again, it is a projection. So are parts that
  * lie interleaved, y.view(.., D, 2)[.., 0], or side by side in each head. */
 static void mlo_respell_rejoined(mlo_respeller *r, mlo_expansion *x) {
