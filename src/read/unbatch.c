@@ -270,6 +270,13 @@ static int mlo_lane_reduce(mlo_lanes *l, mlo_node *n) {
     return mlo_lane_all(l, n, axis, at);
 }
 
+static int mlo_lane_so_far(mlo_lanes *l, mlo_node *n) {
+    const mlo_lane at = mlo_lane_in(l, n, 0);
+    const int rank = mlo_lane_form(l, n, 0).rank;
+    int64_t axis[MLO_MAX_LIST];
+    return at.axis >= 0 && mlo_lane_list(l, n, "", 1, axis) == 1
+        && (axis[0] < 0 ? axis[0] + rank : axis[0]) != at.axis && mlo_lane_all(l, n, at.axis, at);
+}
 static int mlo_lane_best(mlo_lanes *l, mlo_node *n) {
     const mlo_lane at = mlo_lane_in(l, n, 0);
     const int rank = mlo_lane_form(l, n, 0).rank;
@@ -322,7 +329,7 @@ static mlo_array *mlo_lane_indices(mlo_lanes *l, const char *name) {
     return NULL;
 }
 
-/* A constant [.., B, .., 1] of which each element says where along that axis it is: 0, of one part. NULL: it is none. */
+/* A constant [.., B, .., 1] whose elements say where along that axis they are: 0, of one part. NULL: it is none. */
 static mlo_array *mlo_lane_counter(mlo_lanes *l, const char *name, int axis) {
     const mlo_value *v = mlo_value_of(l->g, name);
     mlo_array *all = v && v->tensor && v->tensor->data_type == MLO_INT64
@@ -396,6 +403,17 @@ static int mlo_lane_concat(mlo_lanes *l, mlo_node *n) {
     return mlo_lane_all(l, n, of.axis, of);
 }
 
+/* Elements along another axis than the batch's. */
+static int mlo_lane_gather_elements(mlo_lanes *l, mlo_node *n) {
+    const mlo_form y = mlo_form_of(mlo_value_of(l->g, n->output[0]));
+    const int64_t said = mlo_int(n, "axis", 0);
+    mlo_lane of = mlo_no_lane;
+    int right;
+    if (!mlo_lane_broadcast(l, n, 0, &of, &right) || of.axis == (said < 0 ? said + y.rank : said))
+        return 0;
+    return mlo_lane_all(l, n, of.axis, of);
+}
+
 /* Sizes to expand to, pads and repeats leave the batch as it is. */
 static int mlo_lane_expand(mlo_lanes *l, mlo_node *n) {
     const mlo_lane at = mlo_lane_in(l, n, 0);
@@ -452,15 +470,18 @@ static const struct {
     { "ReduceL2", mlo_lane_reduce },
     { "ReduceSumSquare", mlo_lane_reduce },
     { "ArgMax", mlo_lane_best },
+    { "CumSum", mlo_lane_so_far },
     { "Conv", mlo_lane_first },
     { "MaxPool", mlo_lane_first },
     { "AveragePool", mlo_lane_first },
     { "GlobalAveragePool", mlo_lane_first },
+    { "ConvTranspose", mlo_lane_first },
     { "BatchNormalization", mlo_lane_first },
     { "InstanceNormalization", mlo_lane_first },
     { "GroupNormalization", mlo_lane_first },
     { "Gather", mlo_lane_gather },
     { "GatherND", mlo_lane_gather_nd },
+    { "GatherElements", mlo_lane_gather_elements },
     { "Slice", mlo_lane_slice },
     { "Split", mlo_lane_split },
     { "Concat", mlo_lane_concat },
@@ -494,13 +515,27 @@ static int mlo_lane_axis(const mlo_form *f, int behind) {
     return behind && (f->rank == 3 || ids);
 }
 
-/* Which size is that of the batch: that of the first input that has more than one there, of ids, or of vectors of
- * more than one token. 0: none has. */
+/* Sounds [B, N], which become [B, 1, N] for a convolution. */
+static int mlo_lane_is_sound(const mlo_graph *g, const mlo_value *v) {
+    const mlo_form f = mlo_form_of(v);
+    int sound = f.rank == 2 && v->n_use > 0;
+    for (size_t i = 0; sound && i < v->n_use; i++) {
+        const mlo_node *n = v->use[i];
+        const mlo_form y = mlo_form_of(n->n_output ? mlo_value_of(g, n->output[0]) : NULL);
+        sound = mlo_has_trait(n, MLO_RESHAPES) && y.rank == 3 && y.dims[1] == 1
+            && y.dims[0] == f.dims[0];
+    }
+    return sound;
+}
+
+/* Which size is that of the batch: that of the first input that has more than one there, of ids, of sounds, or of
+ * vectors of more than one token. 0: none has. */
 static int64_t mlo_lane_batch(const mlo_graph *g, int behind) {
     for (size_t i = 0; i < g->n_input; i++) {
-        const mlo_form f = mlo_form_of(mlo_value_of(g, g->input[i]->name));
-        const int axis = mlo_lane_axis(&f, behind),
-                  ids = f.rank == 2 && !mlo_dtype_is_float(f.dtype);
+        const mlo_value *v = mlo_value_of(g, g->input[i]->name);
+        const mlo_form f = mlo_form_of(v);
+        const int axis = mlo_lane_axis(&f, behind);
+        const int ids = f.rank == 2 && (!mlo_dtype_is_float(f.dtype) || mlo_lane_is_sound(g, v));
         if (!mlo_form_known(&f)) return 0;
         if (f.rank > 2 ? f.dims[0] > 1 && f.dims[1] > 1 : ids && f.dims[0] > 1 && f.dims[axis] > 1)
             return f.dims[axis];
