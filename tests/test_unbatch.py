@@ -62,7 +62,7 @@ REFUSED = {
     "a mean of all": (X, "float[1,1,1] y", "", "y = ReduceMean(x)"),
     "each with each": ("float[2,5,4] x", "float[2,2] y", "int64[1] a = {1}", "m = ReduceMean<keepdims = 0>(x, a) k = Transpose<perm = [1, 0]>(m) y = MatMul(m, k)"),
     "a sum over it": (X, "float[5,4,1] y", "float[2,1] w = {1, 2}", "k = Transpose<perm = [1, 2, 0]>(x) y = MatMul(k, w)"),
-    "a sum over it, as many": (X, "float[5,4,2] y", "float[2,2] w = {1, 2, 3, 4}", "k = Transpose<perm = [1, 2, 0]>(x) y = MatMul(k, w)"),
+    "a sum over it, as many": (X, "float[5,4,2] y", "float[2,2] w = {1, 1, 3, 3}", "k = Transpose<perm = [1, 2, 0]>(x) y = MatMul(k, w)"),
     "a mean of it, of as many": ("float[2,2,4] x", "float[2,4] y", "int64[1] a = {0}", "y = ReduceMean<keepdims = 0>(x, a)"),
     "others for the second": (X, Y, "float[2,1,4] b = {1, 2, 3, 4, 1, 2, 3, 5}", "y = Add(x, b)"),
     "another token in front of the second": (X, "float[2,6,4] y", "float[2,1,4] b = {1, 2, 3, 4, 1, 2, 3, 5}", "y = Concat<axis = 1>(b, x)"),
