@@ -638,6 +638,14 @@ static const char *mlo_opt(const mlo *m, const char *key) {
     return NULL;
 }
 
+/* An option has been used up: a later run of the stage, on the same handle, does not find it again. */
+static void mlo_opt_used(mlo *m, const char *key) {
+    size_t kept = 0;
+    for (size_t i = 0; i < m->n_options; i++)
+        if (!mlo_eq(m->options[i].key, key)) m->options[kept++] = m->options[i];
+    m->n_options = kept;
+}
+
 /* Letters to insert, drop or change to get from one word to the other. */
 static int mlo_distance(const char *a, const char *b) {
     int row[64], n = (int)strlen(b);

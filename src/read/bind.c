@@ -161,16 +161,13 @@ static int mlo_option_shape(mlo *m, const char *text) {
  * longer there to be named. Each option is used up: a later run of the stage, on the same handle,
  * does not look for names that are gone. */
 static int mlo_bind_options(mlo *m) {
-    size_t kept = 0;
     for (int shapes = 0; shapes < 2; shapes++)
         for (size_t i = 0; i < m->n_options; i++)
             if (mlo_eq(m->options[i].key, shapes ? "shape" : "dim")
                 && (shapes ? mlo_option_shape : mlo_option_dim)(m, m->options[i].value))
                 return mlo_failed(m);
-    for (size_t i = 0; i < m->n_options; i++)
-        if (!mlo_eq(m->options[i].key, "dim") && !mlo_eq(m->options[i].key, "shape"))
-            m->options[kept++] = m->options[i];
-    m->n_options = kept;
+    mlo_opt_used(m, "dim");
+    mlo_opt_used(m, "shape");
     return 0;
 }
 

@@ -9,8 +9,8 @@
  * of a constant that has a part for each of the batch (positions that were expanded) one is left.
  *
  * invariant: y[b] of the old model is y of the new one for x[b]. An operator that sums over the batch, picks from it,
- *     or whose constants differ within it leaves the model as it is, or is
- *     refused where the option is "1"; so does one that is not known here.
+ *     or whose constants differ within it leaves the model as it is, or is refused where the option is "1"; so does
+ *     one that is not known here.
  * example: ids [2, 16], [2 * 4, 16, 8] of 4 heads: ids [1, 16], [4, 16, 8].
  * cost: O(nodes), and a look at each constant that has the batch in it.
  */
@@ -159,6 +159,13 @@ static int mlo_lane_meets(mlo_lanes *l, mlo_node *n, size_t k, int right, mlo_la
 
 /* ---- operators ------------------------------------------------------------ */
 
+/* Has no operand but the first one the batch? */
+static int mlo_lane_is_alone(const mlo_lanes *l, const mlo_node *n) {
+    for (size_t k = 1; k < n->n_input; k++)
+        if (mlo_lane_in(l, n, k).axis >= 0) return 0;
+    return 1;
+}
+
 /* Operands that broadcast have the batch in one place, counted from the end. */
 static int mlo_lane_broadcast(mlo_lanes *l, mlo_node *n, size_t first, mlo_lane *of, int *right) {
     *right = 0;
@@ -190,9 +197,7 @@ static int mlo_lane_quantized(mlo_lanes *l, mlo_node *n) {
     const int64_t axis = mlo_int(n, "axis", 1);
     const int apart = mlo_form_count(&scale) == 1
         || (scale.rank == 1 && (axis < 0 ? axis + x.rank : axis) != at.axis);
-    for (size_t k = 1; k < n->n_input; k++)
-        if (mlo_lane_in(l, n, k).axis >= 0) return 0;
-    return at.axis >= 0 && apart && mlo_lane_all(l, n, at.axis, at);
+    return mlo_lane_is_alone(l, n) && at.axis >= 0 && apart && mlo_lane_all(l, n, at.axis, at);
 }
 
 /* Rows of the left operand, or products side by side. */
@@ -249,9 +254,7 @@ static int mlo_lane_along(mlo_lanes *l, mlo_node *n, int64_t otherwise, int on) 
     const mlo_lane at = mlo_lane_in(l, n, 0);
     const int rank = mlo_lane_form(l, n, 0).rank;
     const int64_t said = mlo_int(n, "axis", otherwise), axis = said < 0 ? said + rank : said;
-    for (size_t k = 1; k < n->n_input; k++)
-        if (mlo_lane_in(l, n, k).axis >= 0) return 0;
-    return at.axis >= 0 && (on ? at.axis < axis : at.axis != axis)
+    return mlo_lane_is_alone(l, n) && at.axis >= 0 && (on ? at.axis < axis : at.axis != axis)
         && mlo_lane_all(l, n, at.axis, at);
 }
 
@@ -288,9 +291,7 @@ static int mlo_lane_best(mlo_lanes *l, mlo_node *n) {
 /* The batch is the first dimension, and each of its parts is treated by itself (MaxPool counts places in all of it). */
 static int mlo_lane_first(mlo_lanes *l, mlo_node *n) {
     const mlo_lane at = mlo_lane_in(l, n, 0);
-    for (size_t k = 1; k < n->n_input; k++)
-        if (mlo_lane_in(l, n, k).axis >= 0) return 0;
-    return at.axis == 0 && !mlo_int(n, "training_mode", 0)
+    return mlo_lane_is_alone(l, n) && at.axis == 0 && !mlo_int(n, "training_mode", 0)
         && !(mlo_is(n, "MaxPool") && n->n_output > 1) && mlo_lane_all(l, n, 0, at);
 }
 
@@ -392,26 +393,18 @@ static int mlo_lane_slice(mlo_lanes *l, mlo_node *n) {
     return steps != -2 && mlo_lane_all(l, n, at.axis, at);
 }
 
-static int mlo_lane_concat(mlo_lanes *l, mlo_node *n) {
+/* Operands that have the batch in one place, and something else along an axis. */
+static int mlo_lane_gather_elements(mlo_lanes *l, mlo_node *n) {
     const mlo_form y = mlo_form_of(mlo_value_of(l->g, n->output[0]));
     const int64_t axis = mlo_int(n, "axis", 0);
     mlo_lane of = mlo_no_lane;
     int right;
-    if (mlo_lane_pairs(l, n)) return 1;
     if (!mlo_lane_broadcast(l, n, 0, &of, &right) || of.axis == (axis < 0 ? axis + y.rank : axis))
         return 0;
     return mlo_lane_all(l, n, of.axis, of);
 }
-
-/* Elements along another axis than the batch's. */
-static int mlo_lane_gather_elements(mlo_lanes *l, mlo_node *n) {
-    const mlo_form y = mlo_form_of(mlo_value_of(l->g, n->output[0]));
-    const int64_t said = mlo_int(n, "axis", 0);
-    mlo_lane of = mlo_no_lane;
-    int right;
-    if (!mlo_lane_broadcast(l, n, 0, &of, &right) || of.axis == (said < 0 ? said + y.rank : said))
-        return 0;
-    return mlo_lane_all(l, n, of.axis, of);
+static int mlo_lane_concat(mlo_lanes *l, mlo_node *n) {
+    return mlo_lane_pairs(l, n) || mlo_lane_gather_elements(l, n);
 }
 
 /* Sizes to expand to, pads and repeats leave the batch as it is. */
@@ -600,9 +593,7 @@ static int mlo_lane_apply(mlo_lanes *l) {
     mlo_lane_types(l, g->info, g->n_info);
     mlo_inform(m,
         "the model is exported for a batch of %lld; its parts do not depend on each other, and are "
-        "taken as frames, "
-        "one "
-        "after the other",
+        "taken as frames, one after the other",
         (long long)l->batch);
     return mlo_drop_dead(m, g) || mlo_index(m, g) || mlo_infer(m);
 }
@@ -610,10 +601,12 @@ static int mlo_lane_apply(mlo_lanes *l) {
 static int mlo_unbatch(mlo *m) {
     mlo_graph *g = m->model->graph;
     const char *asked = mlo_opt(m, "unbatch");
+    const int must = mlo_eq(asked, "1");
     const mlo_node *stop = NULL;
     int64_t batch = 0;
     int done = 0;
     if (!asked) return mlo_failed(m);
+    mlo_opt_used(m, "unbatch");
     if (m->stale) MLO_TRY(mlo_index(m, g));
     for (int behind = 0; behind < 2 && !done; behind++) {
         mlo_lanes l = { m, g, 0, { NULL, 0, 0 }, { NULL, 0, 0 }, NULL, 0, NULL };
@@ -624,7 +617,7 @@ static int mlo_unbatch(mlo *m) {
         if (!stop) batch = l.batch;
         if (!stop) stop = l.stop;
     }
-    if (done || !stop || !mlo_eq(asked, "1")) return 0;
+    if (done || !stop || !must) return 0;
     return mlo_fail(m, MLO_E_UNSUPPORTED, stop,
         "--unbatch: what this node makes of each of a batch of %lld is not known to be of that one "
         "alone; export with a batch of 1, or leave that axis open and give --dim NAME=1",
