@@ -711,15 +711,18 @@ static int mlo_shape_ConvInteger(mlo_shapes *s) {
     return 0;
 }
 
+/* The product of a window's sizes along all axes: of the input, of the kernel, of the output. */
+static int64_t mlo_window_all(const mlo_window *w, const int64_t *sizes) {
+    int64_t all = 1;
+    for (int i = 0; i < w->axes; i++) all *= sizes[i];
+    return all;
+}
+
 /* to[tap][position] := the input under kernel tap `tap` of output position `position`, for
  * `channels` channels. */
 static void mlo_unfold(float *to, const float *x, const mlo_window *w, int64_t channels) {
-    int64_t positions = 1, taps = 1, area = 1;
-    for (int i = 0; i < w->axes; i++) {
-        positions *= w->out[i];
-        taps *= w->kernel[i];
-        area *= w->size[i];
-    }
+    const int64_t positions = mlo_window_all(w, w->out), taps = mlo_window_all(w, w->kernel);
+    const int64_t area = mlo_window_all(w, w->size);
     for (int64_t row = 0; row < channels * taps; row++)
         for (int64_t p = 0; p < positions; p++) {
             int64_t tap = row % taps, at = p, offset = 0, step = 1;
@@ -742,14 +745,8 @@ static int mlo_conv_groups(
     int64_t batch = c->in[0]->dims[0];
     int64_t in = c->in[1]->dims[1];
     int64_t out = c->in[1]->dims[0] / group;
-    int64_t positions = 1;
-    int64_t taps = 1;
-    int64_t area = 1;
-    for (int i = 0; i < w->axes; i++) {
-        positions *= w->out[i];
-        taps *= w->kernel[i];
-        area *= w->size[i];
-    }
+    const int64_t positions = mlo_window_all(w, w->out), taps = mlo_window_all(w, w->kernel);
+    const int64_t area = mlo_window_all(w, w->size);
     float *columns = (float *)mlo_scratch(c->m, (size_t)(in * taps * positions), sizeof *columns);
     if (!columns) return mlo_failed(c->m);
     for (int64_t b = 0; b < batch; b++)

@@ -89,12 +89,8 @@ static int mlo_shape_ConvTranspose(mlo_shapes *s) {
 
 /* Adds multiples [channels taps, positions] to z [channels, ..]. */
 static void mlo_fold_back(float *z, const float *multiples, const mlo_window *w, int64_t channels) {
-    int64_t positions = 1, taps = 1, area = 1;
-    for (int i = 0; i < w->axes; i++) {
-        positions *= w->size[i];
-        taps *= w->kernel[i];
-        area *= w->out[i];
-    }
+    const int64_t positions = mlo_window_all(w, w->size), taps = mlo_window_all(w, w->kernel);
+    const int64_t area = mlo_window_all(w, w->out);
     for (int64_t row = 0; row < channels * taps; row++)
         for (int64_t p = 0; p < positions; p++) {
             int64_t tap = row % taps, at = p, offset = 0, step = 1;
@@ -117,12 +113,8 @@ static int mlo_transposed_groups(
     mlo_call *c, float *z, const float *x, const float *k, const mlo_window *w) {
     const int64_t group = mlo_int(c->node, "group", 1), out = c->in[1]->dims[1];
     const int64_t in = c->in[1]->dims[0] / group;
-    int64_t positions = 1, taps = 1, area = 1;
-    for (int i = 0; i < w->axes; i++) {
-        positions *= w->size[i];
-        taps *= w->kernel[i];
-        area *= w->out[i];
-    }
+    const int64_t positions = mlo_window_all(w, w->size), taps = mlo_window_all(w, w->kernel);
+    const int64_t area = mlo_window_all(w, w->out);
     const int64_t rows = out * taps;
     float *all = (float *)mlo_scratch(c->m, (size_t)mlo_times(rows, positions), sizeof *all);
     for (int64_t i = 0; all && i < c->in[0]->dims[0] * group; i++) {
