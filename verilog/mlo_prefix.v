@@ -100,21 +100,29 @@ module mlo_prefix #(
         end
     end
 
-    // ---- output ----------------------------------------------------------------------------------------------------
-    wire o_ready;
-    assign en = o_ready || !valid;
-    mlo_skid #(.WIDTH(3 + WIDTH)) u_out (
-        .clk(clk), .rst(rst), .s_tdata(is_row ? {3'b100, row} : {user, x}), .s_tvalid(valid), .s_tready(o_ready),
-        .m_tdata({m_axis_tuser, m_axis_tdata}), .m_tvalid(m_axis_tvalid), .m_tready(m_axis_tready));
+    // ---- output: mlo_skid, in which what the memory gives, late in a cycle, passes one selection only --------------------
+    reg             out_valid, spare_valid;         // `out` holds a beat; `spare` does: one that was under way when the receiver stopped
+    reg [WIDTH+2:0] out, spare;
+    wire            out_free = !out_valid || m_axis_tready;
+    wire            from_row = is_row && !spare_valid;
+    wire [WIDTH+2:0] other   = spare_valid ? spare : is_row ? {3'b100, {WIDTH{1'b0}}} : {user, x};
+    assign en            = !spare_valid || !valid;
+    assign m_axis_tvalid = out_valid;
+    assign {m_axis_tuser, m_axis_tdata} = out;
+    always @(posedge clk) begin
+        if (out_free) begin
+            out_valid   <= spare_valid || valid;
+            spare_valid <= 1'b0;
+            out         <= {other[WIDTH +: 3], from_row ? row : other[WIDTH-1:0]};
+        end else if (valid)
+            spare_valid <= 1'b1;
+        if (!spare_valid) spare <= is_row ? {3'b100, row} : {user, x};
+        if (rst) {out_valid, spare_valid} <= 2'b00;
+    end
 
 `ifdef FORMAL
-    // Four registers of the output are looked at (Yosys connects a wire with this attribute and name when it flattens).
-    (* hierconn *) wire             \u_out.valid_reg ;
-    (* hierconn *) wire             \u_out.full_reg ;
-    (* hierconn *) wire [WIDTH+2:0] \u_out.out_reg ;
-    (* hierconn *) wire [WIDTH+2:0] \u_out.spare_reg ;
-    wire [2:0]         f_line = {valid, \u_out.full_reg , \u_out.valid_reg };      // what is inside, oldest lowest
-    wire [3*WIDTH+8:0] f_words = {is_row ? {3'b100, row} : {user, x}, \u_out.spare_reg , \u_out.out_reg };
+    wire [2:0]         f_line = {valid, spare_valid, out_valid};    // what is inside, oldest lowest
+    wire [3*WIDTH+8:0] f_words = {is_row ? {3'b100, row} : {user, x}, spare, out};
 
     reg f_past = 1'b0;
     always @(posedge clk) f_past <= 1'b1;
@@ -227,7 +235,7 @@ module mlo_prefix #(
         assert (f_ok);
         assert (f_rows <= WORDS && f_beat < BEATS && (f_rows == WORDS || f_beat == 8'd0));
         assert (word < WORDS && beat < BEATS && (own || beat == {BW{1'b0}}) && !(own && word != {AW{1'b0}}));
-        assert (\u_out.valid_reg || ! \u_out.full_reg );
+        assert (out_valid || !spare_valid);
         if (fresh) assert (!own && word == {AW{1'b0}});
         if (!own) assert (f_front);
         if (!f_began) assert (fresh);
