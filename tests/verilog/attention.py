@@ -327,11 +327,12 @@ def constants_time(c):
     return 3 + (-(-64 // (16 * c["PE"])) if c["BIAS"] else 0)
 
 
-def latency(c, tk):
+def latency(c, tk, ahead=None):
+    """ahead: cycles by which the first row is there before its last key"""
     ds, cy = c["D"] // c["SIMD"], -(-(17 + clog2(c["T"])) // c["STEP"])
     es = -(-c["PE"] // -(-c["PE"] // ds))
     groups = -(-tk // c["PE"])
-    head_start = tk * c["KVH"] * ds - ds                    # of the first row against its keys, in this bench
+    head_start = tk * c["KVH"] * ds - ds if ahead is None else ahead        # (in this bench they begin together)
     # the first row of an iteration waits for its constants: to end, with a bias to begin
     fetch = max(0, constants_time(c) - (1 if c["BIAS"] else groups * ds) - head_start)
     return groups * (ds + es + 1) + fetch + cy + 28 + sum(later(c)) + clog2(c["SIMD"]) + clog2(c["PE"])
@@ -343,10 +344,19 @@ def walked(i, tk, reach, c):
     return last // c["PE"] - first // c["PE"] + 1
 
 
-def schedule(c, frames, reaches, opens=None, at=0):
+class Load:
+    """When the frames of K (or V) are in: a beat a cycle, from when there is room."""
+    def __init__(self, before): self.last = before
+
+    def frame(self, room, beats, first):
+        self.last = max(self.last + 1, room) + beats - 1
+        return self.last
+
+
+def schedule(c, frames, reaches, opens=None, at=0, load=Load):
     """When does the last beat leave if nothing stalls, frames of any lengths? Every stage starts a unit of work when its input
     is there, when it is done with the unit before, and when the queue behind it has room. All numbers are cycles.
-    opens: when the bench begins, nothing being under way; at: the position of the frames' first token."""
+    opens: when the bench begins, nothing being under way; at: the position of the frames' first token; load: how K and V come in."""
     D, H, PE, simd, T = c["D"], c["H"], c["PE"], c["SIMD"], c["T"]
     ds, cy = D // simd, -(-(17 + clog2(T)) // c["STEP"])
     es = -(-PE // -(-PE // ds))
@@ -356,14 +366,13 @@ def schedule(c, frames, reaches, opens=None, at=0):
     waiting = 8 if c["PROB"] or c["CAP"] else 4                             # rows between exponentials and division
     start = (start_of(c) if opens is None else opens) + 1
     before = start - 1
-    k_free, v_free, load_k, load_v = [start] * 2, [start] * 2, before, before
+    k_free, v_free, k, v = [start] * 2, [start] * 2, load(before), load(before)
     q, score = [before], [before]                               # per row: query is in, last step of its scores
     taken, row_taken, freed = [], [], []                        # per group: softmax took it; per row; per group: ring is free
     step = softmax_free = before
     accept, finish, mix = [], before, before                    # division begins, ends; last step of mix
     for n, (tq, tk, first) in enumerate(frames):
-        load_k = max(load_k + 1, k_free[n % 2]) + tk * c["KVH"] * ds - 1
-        load_v = max(load_v + 1, v_free[n % 2]) + tk * c["KVH"] * ds - 1
+        load_k, load_v = (x.frame(free[n % 2], tk * c["KVH"] * ds, first) for x, free in ((k, k_free), (v, v_free)))
         for r in range(tq * H):
             groups = walked(at + r // H, at + tk, reaches[n], c)
             q.append(max(q[-1], score[-2] if len(score) > 2 else before) + ds)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""stalls: kernels of decoders under stalls that are drawn: mlo_attention, mlo_rotary, mlo_place, mlo_mul, mlo_add, mlo_layernorm, in the benches and against the models
-of their own scripts; shapes, words, frames, how often who stalls: all of it comes from the seed.
+"""stalls: kernels of decoders under stalls that are drawn: mlo_attention, mlo_attention_prefix, mlo_prefix, mlo_rotary, mlo_place, mlo_mul, mlo_add, mlo_layernorm, in the
+benches and against the models of their own scripts; shapes, words, frames, how often who stalls: all of it comes from the seed.
 
     python tests/verilog/stalls.py [RUNS [SEED]]            20 runs, seed: the date; MLO_STALLS=1000 says as much where nobody gives arguments
 
@@ -11,10 +11,12 @@ import sys
 
 import add
 import attention
+import attention_prefix
 import bench
 import layernorm
 import mul
 import place
+import prefix
 import rotary
 
 RUNS = int(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("MLO_STALLS", 20))
@@ -75,8 +77,23 @@ def stalls_attention(rng, seed):
     attention.simulate(c, attention.some_frames(rng, c, rng.between(2, 5)), seed, stall=rng.between(5, 80), keys="mixed", **more)
 
 
+def stalls_attention_prefix(rng, seed):
+    kv, d, t, p, causal = rng.between(1, 3), pick(rng, 1, 2, 4, 6), rng.between(1, 12), pick(rng, 1, 1, 2, 3, 5, 16), rng.below(2)
+    more = {"bias": (rng.below(2), 0, rng.between(0, 7))} if rng.chance(40) else {}
+    pe = pick(rng, *(n for n in ((1, 2, 4, 8) if causal else (1, 2, 3, 5, 6)) if n <= t + p))
+    c = attention_prefix.config(p, pick(rng, 0, 0, 1, 3), kv * rng.between(1, 3), d, t, pe, divisor(rng, d), axi=pick(rng, 32, 64, 128), kvh=kv, causal=causal, **more)
+    how = pick(rng, {}, {}, {"extreme": True}, {"wild": True})
+    attention_prefix.simulate(c, attention_prefix.some_frames(rng, c, rng.between(2, 5), 4), seed, s_in=rng.between(0, 80), s_p=rng.between(0, 90), s_out=rng.between(0, 80), **how)
+
+
+def stalls_prefix(rng, seed):
+    shape = dict(BEATS=rng.between(1, 9), WIDTH=rng.between(1, 70), P=rng.between(1, 17), RESIDENT=pick(rng, 0, 0, 1, 3), AXI_WIDTH=pick(rng, 8, 32, 128))
+    rates = {s: pick(rng, 0, 20, 50, 90) for s in ("s_in", "s_p", "s_out")}
+    prefix.run(seed, prefix.some_frames(rng, rng.between(2, 8), 6), **rates, **shape)
+
+
 def main():
-    for k, (name, share) in enumerate((("attention", 35), ("rotary", 10), ("place", 10), ("mul", 15), ("add", 15), ("layernorm", 15))):
+    for k, (name, share) in enumerate((("attention", 30), ("attention_prefix", 10), ("prefix", 5), ("rotary", 10), ("place", 10), ("mul", 10), ("add", 10), ("layernorm", 15))):
         runs = RUNS * share // 100
         for n in range(runs):
             print("# %s %d of seed %d" % (name, n, SEED), flush=True) if RUNS > 100 else None
@@ -87,4 +104,4 @@ def main():
 
 if __name__ == "__main__":
     main()
-    bench.end(floor=6, simulations=RUNS)
+    bench.end(floor=8, simulations=RUNS)
