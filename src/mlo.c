@@ -106,6 +106,7 @@
 #include "kernels/mvu.c"            /* the matrix-vector unit */
 #include "kernels/attention.c"      /* scores, softmax, weighted sums */
 #include "kernels/attention_table.c" /* the same of a network of integers, as it rounds */
+#include "kernels/attention_prefix.c" /* to rows that are parameters, too, in front of a frame's keys */
 #include "kernels/layernorm.c"      /* the norm of a token */
 #include "kernels/framenorm.c"      /* the norm of a frame */
 #include "kernels/exactnorm.c"      /* the norms of Deeploy's dialect */

@@ -112,10 +112,10 @@ def check_errors():
 
 class Core:
     """A quantized model of a residual attention: integers of any value, whose loop is a core."""
-    def __init__(self, name, op="Attention", layers=2, tokens=32, heads=2, kv=None, d=4, causal=0, reach=(), bias=(), masked=False, seed=1):
+    def __init__(self, name, op="Attention", layers=2, tokens=32, heads=2, kv=None, d=4, causal=0, reach=(), bias=(), masked=False, rows=0, seed=1):
         rng, kv = np.random.default_rng(seed), kv or heads
-        self.name, self.tokens, self.channels, self.masked, self.shared = name, tokens, 8, masked, kv != heads
-        c = model.config(heads, d, tokens, 1, 1, **OPS[op], kvh=kv, causal=causal, band=int(bool(reach)), bias=bias)
+        self.name, self.tokens, self.channels, self.masked, self.near = name, tokens, 8, masked, 0.02 if kv != heads else 0.01 if rows else 0
+        c = model.config(heads, d, tokens + rows, 1, 1, **OPS[op], kvh=kv, causal=causal, band=int(bool(reach)), bias=bias)
         self.nodes, self.stacks = [], []
         put = lambda op, out, ins, bits, params, **attributes: self.put(op, out, ins, bits, [np.stack(p) for p in params], attributes)
         each = lambda make: [make() for _ in range(layers)]
@@ -128,7 +128,9 @@ class Core:
         draw = bench.Rng(seed)
         p = [ints(*model.pick_params(draw, c, 1, False)[:members(c)], *(reach[i % len(reach)] if reach else ())) for i in range(layers)]
         tables = [[model.pick_bias(draw, c, False).astype(np.int16) for _ in range(layers)]] if bias else []
-        put(op + "Bias" * bool(bias), "mixed", ["q", "k", "v", "mlo_mask"], 8, [p] + tables, **said(c, c["BAND"], causal))
+        beside = [each(lambda: rng.integers(-128, 128, (rows, kv * d)).astype(np.int8)) for _ in "kv"] if rows else []
+        kind = {(0, 0): op, (0, 1): op + "Bias", (1, 0): "AttentionPrefix", (1, 1): "AttentionSink"}[bool(rows), bool(bias)]
+        put(kind, "mixed", ["q", "k", "v", "mlo_mask"], 8, [p] + tables + beside, **said(c, c["BAND"], causal), **{"prefix": rows} if rows else {})
         mvu("back", "mixed", heads * d, 8, 16, 14)
         put("Add", "next", ["state", "back"], 16, [each(lambda: ints(1 << 13, 1 << 14, 15))])
         self.path = t.at(name + ".onnx")
@@ -175,8 +177,8 @@ def judge(core, pe, simd, group=1, lengths=None):
     """'' or what is wrong with a core's words, with stalls too, or with its prediction."""
     path = core.build(pe, simd, group)
     r = hardware.Run(path)
-    # projections of unlike widths are matrices of their own: which beats of a token wait in the fork in front of them is not foretold to the beat
-    why = r.why() or foretold(r, 0.02 * r.cycles if core.shared else 2)
+    # projections of unlike widths are matrices of their own: which beats of a token wait in the fork in front of them is not foretold to the beat; nor is which wait behind rows
+    why = r.why() or foretold(r, max(2, core.near * r.cycles))
     if not why: t.note("%s, PE %d, SIMD %d: %d cycles, predicted %d" % (core.name, pe, simd, r.cycles, r.report["predicted_cycles"]))
     seed = core.tokens + pe
     why = why or hardware.Run(path, "--frames", group, "--stall", 30 + 10 * (seed % 5), "--seed", seed, "--axi-latency", 60).why()

@@ -53,6 +53,9 @@ BASE = {"MVU": ({"x": i8(1, 3, 4), "w": i8(4, 6), **CHANNELS}, {}),
         "AttentionRounded": ({**QKV, "p": i32(*PROBS, 200, 14, 3)}, {"heads": 2, "kv_heads": 2, "lt": 2, "causal": 0, "band": 0}),
         "AttentionTable": ({**QKV, "p": i32(255, 200, 14, 32921, 16, 127, 900, 12), "score": np.arange(-128, 128).repeat(2).astype(np.int8), "weight": np.arange(256, 0, -1).astype(np.int32)},
                            {"heads": 2, "kv_heads": 2, "weight_bits": 9, "least_bits": 9, "hide": 2}),
+        "AttentionPrefix": ({**QKV, "p": i32(100, 12, 200, 14), "keys": i8(2, 8), "values": i8(2, 8, seed=3)}, {"heads": 2, "kv_heads": 2, "lt": 3, "causal": 0, "prefix": 2}),
+        "AttentionSink": ({**QKV, "p": i32(100, 12, 200, 14), "bias": i16(2, 1, 5, most=900), "keys": i8(2, 8), "values": i8(2, 8, seed=3)},
+                          {"heads": 2, "kv_heads": 2, "lt": 3, "causal": 0, "bias_shift": 2, "prefix": 2}),
         "Conv": ({"x": i8(2, 7, 6), "w": i8(6, 3, 2), **CHANNELS}, {"width": 3, "top": 1, "left": 0}),
         "Replay": ({"x": i8(1, 3, 4)}, {}),
         "ArgMax": ({"x": np.int8([[[3, -1, 3, 2], [-5, -7, -5, -6], [1, 2, 3, 4]]])}, {"to": T.INT32}),
@@ -125,16 +128,19 @@ def check_definitions():
         c = shape[-1]
         same("FrameNorm of %d frames of %d tokens of %d channels" % shape, "FrameNorm", {}, {"x": i8(*shape), "g": i32(*range(200, 200 + c)), "b": i32(*range(c))})
     for op in [op for op in INTEGERS if op.startswith("Attention")]:
-        more = op not in ("AttentionBias", "AttentionTable")
-        same(op + ", heads that share keys", op, {"kv_heads": 1}, {"k": i8(2, 3, 4), "v": i8(2, 3, 4)})
+        more = op not in ("AttentionBias", "AttentionTable", "AttentionPrefix", "AttentionSink")
+        rows = lambda a: {"keys": a, "values": a[::-1]} if "prefix" in BASE[op][1] else {}
+        same(op + ", heads that share keys", op, {"kv_heads": 1}, {"k": i8(2, 3, 4), "v": i8(2, 3, 4), **rows(i8(2, 4))})
         if op != "AttentionTable": same(op + ", causal", op, {"causal": 1})
         if more: same(op + ", a band", op, {"band": 1}, {"p": np.append(BASE[op][0]["p"], i32(1, 0))})
-        same(op + ", operands of 16 bits", op, {}, {"q": i16(2, 3, 8, most=900), "k": i16(2, 3, 8, most=900), "v": i16(2, 3, 8)})
+        same(op + ", operands of 16 bits", op, {}, {"q": i16(2, 3, 8, most=900), "k": i16(2, 3, 8, most=900), "v": i16(2, 3, 8), **rows(i16(2, 8, most=900))})
         same(op + ", more keys than queries", op, {}, {"q": i8(2, 2, 8), **({"bias": i16(2, 2, 3, most=900)} if op == "AttentionBias" else {})})
         same(op + ", no key counts", op, {}, {"mask": np.zeros((2, 3), bool)})
     same("AttentionBias, one for all heads and queries", "AttentionBias", {}, {"bias": i16(1, 1, 3, most=900)})
     same("AttentionBias hides", "AttentionBias", {}, {"bias": np.where(np.eye(3, dtype=bool)[None], np.int16(-32768), np.int16(5)).repeat(2, 0)})
     for hide in 0, 1: same("AttentionTable that hides %d" % hide, "AttentionTable", {"hide": hide})
+    same("AttentionSink, one number for all heads", "AttentionSink", {"causal": 1}, {"bias": i16(1, 1, 5, most=900)})
+    same("AttentionPrefix, more rows than keys", "AttentionPrefix", {"prefix": 9, "lt": 4, "causal": 1}, {"keys": i8(9, 8), "values": i8(9, 8)})
     same("no tokens", "MVU", {}, {"x": i8(1, 0, 4)})
     for top, left in ((0, 0), (2, 1), (1, 1)): same("Conv, a window that begins %d above and %d before" % (top, left), "Conv", {"top": top, "left": left})
     for width in (1, 7, 9, 65536): same("Conv, rows of %d" % width, "Conv", {"width": width})

@@ -207,6 +207,10 @@ static void mlo_c_types(void *user) {
     for (int i = 0; i < w->e->c->n_element; i++)
         if (mlo_is_kernel(w->e->c->element[i].node, MLO_KERNEL_ATTENTION) && !heads++)
             mlo_share_copy(&w->e->t, "c/heads.c", none, w);
+    int joins = 0;
+    for (int i = 0; i < w->e->c->n_element; i++)
+        if (mlo_c_ahead(&w->e->c->element[i]) && !joins++)
+            mlo_share_copy(&w->e->t, "c/join.c", none, w);
 }
 
 /* Those that the layer calls. */
@@ -234,6 +238,48 @@ static const char *mlo_c_mask(mlo_c_writer *w, const mlo_element *el) {
                                                        : "mask";
 }
 
+/* Keys and values, and the mask, with an attention's rows in front of them, in its scratch. */
+typedef struct {
+    int64_t at[3]; /* bytes into the arena: keys, values, mask */
+    const char *tokens; /* of the frame's own, in C */
+} mlo_c_joined;
+
+static mlo_c_joined mlo_c_joined_of(const mlo_element *el, int64_t scratch) {
+    mlo_c_joined j = { { 0, 0, 0 }, el->crossed ? "memory_tokens" : "n" };
+    int64_t at = scratch + 8 * el->site.keys;
+    for (int k = 0; k < 3; k++) {
+        j.at[k] = at;
+        if (k < 2) at += mlo_c_join_bytes(el, k);
+    }
+    return j;
+}
+
+static void mlo_c_join(mlo_c_writer *w, const mlo_element *el, const mlo_c_joined *j) {
+    const char *const *in = (const char *const *)el->node->input;
+    const int64_t ahead = mlo_c_ahead(el), first = (int64_t)mlo_prefix_input(el->node);
+    const char *mask = mlo_c_mask(w, el), *margin = mlo_c_margin(w);
+    for (int k = 0; k < 2; k++) {
+        const int64_t size = (int64_t)mlo_dtype_size(el->site.in[1 + k].dtype);
+        const int64_t width = mlo_last_dim(&el->site.in[1 + k]) * size;
+        mlo_line(w->e, "%smlo_join(%s, %lld, %s, %s, %lld, %lld, a + %lld);", margin,
+            mlo_c_parameter(w, el, (int)first + k), (long long)(ahead * width),
+            mlo_c_first(w, in[1 + k]), j->tokens, (long long)(mlo_c_row(w, in[1 + k]) * size),
+            (long long)width, (long long)j->at[k]);
+    }
+    if (mlo_eq(mask, "NULL")) return;
+    mlo_line(w->e, "%smemset(a + %lld, 1, %lld);", margin, (long long)j->at[2], (long long)ahead);
+    mlo_line(w->e, "%smemcpy(a + %lld, %s, (size_t)%s);", margin, (long long)(j->at[2] + ahead),
+        mask, j->tokens);
+}
+
+/* An operand of attention: the joined one, where there is one. */
+static const char *mlo_c_keys(
+    mlo_c_writer *w, const mlo_element *el, const mlo_c_joined *j, int k) {
+    return mlo_c_ahead(el) ? mlo_format(w->e->m, "(%s *)(a + %lld)",
+                                 mlo_c_type(el->site.in[k].dtype), (long long)j->at[k - 1])
+                           : mlo_c_first(w, el->node->input[k]);
+}
+
 /* Does the layer call a kernel for an element? As the how many-th? */
 static int mlo_c_is_call(const mlo_element *el) {
     return el->kernel && el->kernel->kind != MLO_KERNEL_REPLAY;
@@ -253,29 +299,36 @@ static void mlo_c_attention(mlo_c_writer *w, int i) {
     const char *const *in = (const char *const *)n->input;
     const char *p = mlo_c_parameter(w, el, 4), *margin = mlo_c_margin(w);
     const int64_t scratch = w->b->plan.place[w->b->scratch[i]].at;
+    const int64_t ahead = mlo_c_ahead(el);
+    const mlo_c_joined joined = mlo_c_joined_of(el, scratch);
+    const int packed = kept || ahead; /* keys and values lie one behind the other */
+    const char *mask = mlo_c_mask(w, el);
+    if (ahead && !mlo_eq(mask, "NULL")) mask = mlo_format(m, "a + %lld", (long long)joined.at[2]);
     if (kept) mlo_c_keep(w, el, 1);
     if (kept) mlo_c_keep(w, el, 2);
+    if (ahead) mlo_c_join(w, el, &joined);
     mlo_line(w->e, "%sconst mlo_heads %s = {", margin, el->name);
     mlo_line(w->e,
         "%s    .start = %s, .tokens = %s, .keys = %s, .heads = %lld, .kv_heads = %lld, .d = %lld,",
         margin,
         kept             ? "at"
+            : ahead      ? mlo_format(m, w->blocked ? "%lld + r" : "%lld", (long long)ahead)
             : w->blocked ? "r"
                          : "0",
         w->blocked ? "rows" : "n",
-        kept              ? "at + n"
-            : el->crossed ? "memory_tokens"
-                          : "n",
+        kept        ? "at + n"
+            : ahead ? mlo_format(m, "%lld + %s", (long long)ahead, joined.tokens)
+                    : joined.tokens,
         (long long)mlo_attention_heads(n), (long long)mlo_attention_kv_heads(n), (long long)d);
     mlo_line(w->e,
         "%s    .q_row = %lld, .k_row = %lld, .v_row = %lld, .y_row = %lld, .causal = %d,", margin,
         (long long)mlo_c_row(w, in[0]),
-        (long long)(kept ? mlo_last_dim(&el->site.in[1]) : mlo_c_row(w, in[1])),
-        (long long)(kept ? mlo_last_dim(&el->site.in[2]) : mlo_c_row(w, in[2])),
+        (long long)(packed ? mlo_last_dim(&el->site.in[1]) : mlo_c_row(w, in[1])),
+        (long long)(packed ? mlo_last_dim(&el->site.in[2]) : mlo_c_row(w, in[2])),
         (long long)mlo_c_row(w, n->output[0]), mlo_attention_causal(n));
     if (mlo_attention_banded(n))
         mlo_line(w->e, "%s    .reach = %s + %d,", margin, p, mlo_attention_constants(n));
-    mlo_line(w->e, "%s    .mask = %s,", margin, mlo_c_mask(w, el));
+    mlo_line(w->e, "%s    .mask = %s,", margin, mask);
     if (biased)
         mlo_line(w->e,
             "%s    .bias = %s, .bias_heads = %lld, .bias_rows = %lld, .bias_keys = %lld, "
@@ -297,8 +350,8 @@ static void mlo_c_attention(mlo_c_writer *w, int i) {
     mlo_line(w->e,
         "%sMODEL_STEP(%d, %s(&%s, %s, %s, %s, %s, (void *)(a + %lld), (void *)(a + %lld)));",
         margin, mlo_c_step_number(w, i), mlo_c_name(w, el), el->name, mlo_c_pointer(w, in[0]),
-        kept ? mlo_format(m, "cache->%s_k[l][0]", el->name) : mlo_c_first(w, in[1]),
-        kept ? mlo_format(m, "cache->%s_v[l][0]", el->name) : mlo_c_first(w, in[2]),
+        kept ? mlo_format(m, "cache->%s_k[l][0]", el->name) : mlo_c_keys(w, el, &joined, 1),
+        kept ? mlo_format(m, "cache->%s_v[l][0]", el->name) : mlo_c_keys(w, el, &joined, 2),
         mlo_c_pointer(w, n->output[0]), (long long)scratch,
         (long long)(scratch + mlo_c_scratch(w->b, el) - 8 * d));
 }

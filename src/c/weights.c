@@ -43,7 +43,7 @@ static const char *mlo_c_input_name(const mlo_element *e, int k) {
     static const char *const rotary[] = { "x", "table", "p" };
     static const char *const place[] = { "x", "table", "mult", "shift" };
     static const char *const pair[] = { "a", "b", "p" };
-    static const char *const attention[] = { "q", "k", "v", "mask", "p", "bias" };
+    static const char *const attention[] = { "q", "k", "v", "mask", "p", "bias", "keys", "values" };
     static const char *const tables[] = { "q", "k", "v", "mask", "p", "score", "weight" };
     switch (e->kernel->kind) {
     case MLO_KERNEL_MATRIX:
@@ -54,7 +54,9 @@ static const char *mlo_c_input_name(const mlo_element *e, int k) {
     case MLO_KERNEL_EXACT_NORM: return exact[k];
     case MLO_KERNEL_ROTATION: return rotary[k];
     case MLO_KERNEL_PLACE: return place[k];
-    case MLO_KERNEL_ATTENTION: return mlo_attention_tabled(e->node) ? tables[k] : attention[k];
+    case MLO_KERNEL_ATTENTION:
+        if (mlo_attention_tabled(e->node)) return tables[k];
+        return attention[k + (k > 4 && !mlo_attention_biased(e->node))]; /* rows, without a bias */
     default: return pair[k];
     }
 }

@@ -155,6 +155,7 @@ static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     e->site.out = mlo_form_of(mlo_value_of(c->scan.body, n->output[0]));
     if (e->side) e->site.chunk = mlo_tokens_of(&e->site.out);
     if (e->crossed) e->site.keys = mlo_tokens_of(&e->site.in[1]);
+    if (e->kernel && e->kernel->ahead) e->site.keys += e->kernel->ahead(n);
     for (size_t i = 0; i < e->site.n_in; i++)
         if (!mlo_form_known(&e->site.in[i]))
             return mlo_fail(

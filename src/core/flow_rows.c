@@ -30,18 +30,36 @@ static int64_t mlo_query_taken(
 }
 
 /* Keys and values: of frames that are long gone nothing is kept. */
-static int64_t mlo_frame_takes(const mlo_schedule *s, const mlo_edge *e, int64_t n) {
-    const int64_t pass = mlo_place_of(s, e->from, n).pass, freed = s->frames_freed[e->to];
+static int64_t mlo_frame_room(const mlo_schedule *s, const mlo_edge *e, int64_t pass) {
+    const int64_t freed = s->frames_freed[e->to];
     if (pass < 2 || freed > pass + 2) return 0;
     if (freed < pass - 1) return MLO_NOT_YET;
     return s->frame_freed[e->to][e->to_port - 1][pass & 3];
+}
+
+/* Beats of rows of parameters that go in front of a frame's own (mlo_prefix.v), once the first of these has come. */
+static int64_t mlo_rows_ahead(const mlo_schedule *s, int i, int port) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    return u->rows.ahead * mlo_port_beats(u->in[1 + port]);
+}
+static int64_t mlo_frame_takes(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t beats) {
+    const mlo_place p = mlo_place_of(s, e->from, x / beats);
+    const int64_t room = mlo_frame_room(s, e, p.pass),
+                  ahead = mlo_rows_ahead(s, e->to, e->to_port - 1);
+    enum { HOLDS = 3 };
+    const int64_t first = x / beats - p.at, own = x - first * beats;
+    int64_t when[2];
+    if (!ahead || room == MLO_NOT_YET) return room;
+    if (mlo_fired(s, e->from) <= first) return room ? room + ahead - HOLDS + 1 : 0;
+    mlo_edge_arrives(s, e, first, when);
+    return mlo_max(room - HOLDS + 1, when[0] + p.first) + ahead + own;
 }
 
 /* Queries: two rows beyond those that are scored. */
 static int64_t mlo_rows_take(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t beats) {
     const int64_t n = x / beats, taken = mlo_taken(s, e->to);
     const int64_t steps = s->c->element[e->to].unit.rows.steps, row = x / steps;
-    if (mlo_edge_is_frame(s->c, e)) return mlo_frame_takes(s, e, n);
+    if (mlo_edge_is_frame(s->c, e)) return mlo_frame_takes(s, e, x, beats);
     if (n < taken) return mlo_query_taken(s, e->to, mlo_token_of(s, e->to, n), x % beats, beats);
     if (row >= s->rows[e->to] + 2) return MLO_NOT_YET;
     return mlo_max(mlo_taken_until(s, e->to) + x - taken * beats,
@@ -173,10 +191,17 @@ static int64_t mlo_frame_known(const mlo_schedule *s, const mlo_meet *x) {
 
 /* When a frame's keys (port 0), its values are there. Where the past comes from memory (mlo_kv), it is in
  * front of them: behind the frame before, into a memory that is free, a row at a time as fast as attention's
- * port takes it and memory brings both. */
+ * port takes it and memory brings both. Rows of parameters are in front of its first beat. */
 static int64_t mlo_frame_comes(const mlo_schedule *s, int i, const mlo_meet *x, int port) {
-    enum { ASKS = 6, JOINS = 5 };
+    enum { ASKS = 6, JOINS = 5, PASSES = 2 };
     const int64_t beats = mlo_port_beats(s->c->element[i].unit.in[1 + port]);
+    const int64_t ahead = mlo_rows_ahead(s, i, port);
+    if (ahead) {
+        const int64_t all = ahead + x->at.tokens * beats - 1;
+        const int64_t begins = mlo_max(x->begins[port] + x->at.first, x->ready[1 + port]);
+        const int64_t came = mlo_max(x->frame[port], begins + all) + PASSES;
+        return x->at.pass < 2 ? came : mlo_max(came, s->frame_freed[i][port][x->at.pass & 3] + all);
+    }
     if (!s->c->dram || !x->at.start) return x->frame[port];
     int64_t from = s->frame_came[i][port];
     const int64_t known = mlo_frame_known(s, x);
@@ -197,9 +222,11 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     const int64_t groups = mlo_row_groups(u, x->at.iteration, x->at.start + x->at.at);
     mlo_scored row = { 0, 0, 0, 0, 0, 0, 0, 0 };
     t->in[0] = mlo_max(x->arrives[0], accepts);
-    for (int port = 0; port < 2; port++)
+    for (int port = 0; port < 2; port++) {
         s->frame_came[i][port] = x->at.at ? mlo_max(s->frame_came[i][port], x->frame[port])
                                           : mlo_frame_comes(s, i, x, port);
+        if (u->rows.ahead) mlo_begins(s, i, 1 + port, &x->at, x->begins[port]);
+    }
     for (int64_t h = 0; h < heads; h++) {
         int64_t r = s->rows[i];
         int64_t query = mlo_max(

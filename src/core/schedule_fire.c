@@ -50,6 +50,13 @@ static int64_t mlo_frame_end(const mlo_schedule *s, int i, int from, int64_t n) 
     return mlo_frame_last(s, n);
 }
 
+/* The first one. */
+static int64_t mlo_frame_begin(const mlo_schedule *s, int i, int from, int64_t n) {
+    const int64_t tokens = mlo_is_side(s, from) ? s->c->element[from].site.chunk
+                                                : mlo_place_of(s, i, n).tokens;
+    return mlo_frame_end(s, i, from, n) - tokens + 1;
+}
+
 /* And when its beats come. */
 static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
     int64_t when[2];
@@ -61,9 +68,11 @@ static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
         const int64_t last = frame ? mlo_frame_end(s, i, e->from, n) : n;
         if (mlo_fired(s, e->from) <= last) return 0;
         if (!mlo_edge_comes(s, e, last, when)) return 0;
-        if (frame)
+        if (frame) {
             x->frame[e->to_port - 1] = when[1];
-        else {
+            mlo_edge_arrives(s, e, mlo_frame_begin(s, i, e->from, n), when);
+            x->begins[e->to_port - 1] = when[0];
+        } else {
             x->arrives[0] = mlo_max(x->arrives[0], when[0]);
             x->arrives[1] = mlo_max(x->arrives[1], when[1]);
         }

@@ -410,7 +410,9 @@ static int mlo_attention_rounded(const mlo_node *n) { return mlo_is(n, "mlo.Atte
 static int mlo_attention_capped(const mlo_node *n) { return mlo_is(n, "mlo.AttentionCap"); }
 
 /* Is there a bias? What hides a key; its steps. */
-static int mlo_attention_biased(const mlo_node *n) { return mlo_is(n, "mlo.AttentionBias"); }
+static int mlo_attention_biased(const mlo_node *n) {
+    return mlo_is(n, "mlo.AttentionBias") || mlo_is(n, "mlo.AttentionSink");
+}
 enum { MLO_BIAS_MOST = 32767, MLO_BIAS_SHIFT = 23 };
 static int64_t mlo_attention_shift(const mlo_node *n) { return mlo_int(n, "bias_shift", 0); }
 
@@ -420,6 +422,8 @@ static int mlo_attention_banded(const mlo_node *n) { return mlo_int(n, "band", 0
 static int mlo_attention_partly(const mlo_node *n) {
     return mlo_attention_causal(n) || mlo_attention_banded(n);
 }
+/* Rows of keys and values that are parameters, in front of a frame's own (attention_prefix.c). */
+static int64_t mlo_attention_ahead(const mlo_node *n) { return mlo_int(n, "prefix", 0); }
 static int64_t mlo_attention_heads(const mlo_node *n) { return mlo_int(n, "heads", 1); }
 static int64_t mlo_attention_kv_heads(const mlo_node *n) {
     return mlo_int(n, "kv_heads", mlo_attention_heads(n));
@@ -602,7 +606,7 @@ static void mlo_attention_ends(mlo_row *r, const mlo_node *n, int64_t i) {
         r->from = i - reach[0];
         r->until = mlo_min(r->until, i + 1 + reach[1]);
     }
-    if (mlo_attention_causal(n)) r->until = mlo_min(r->until, i + 1);
+    if (mlo_attention_causal(n)) r->until = mlo_min(r->until, i + 1 + mlo_attention_ahead(n));
 }
 
 /* Rows of an attention, which fall into pieces. */
@@ -687,7 +691,9 @@ static int mlo_attention_legal(const mlo_site *s, int64_t pe, int64_t simd) {
         return 0;
     }
     /* where a frame starts among earlier ones' keys is a shift, not a division */
-    if ((s->caches || s->past) && (pe & (pe - 1))) return 0;
+    const int starts = s->caches || s->past
+        || (mlo_attention_ahead(s->node) && mlo_attention_causal(s->node));
+    if (starts && (pe & (pe - 1))) return 0;
     return pe <= s->keys && ch / heads % simd == 0;
 }
 
@@ -710,7 +716,7 @@ static int mlo_bias_unit(const mlo_site *s, int64_t pe, int64_t heads, mlo_unit 
     mlo_unit_memory(u, "s_axis_c", 16 * pe, mlo_bias_words(s, pe) + mlo_bias_parts(s, pe));
     mlo_unit_param(u, "BIAS", 1);
     mlo_unit_param(u, "BIASH", f->dims[0]);
-    mlo_unit_param(u, "BIAST", f->dims[1]);
+    if (!mlo_attention_ahead(s->node)) mlo_unit_param(u, "BIAST", f->dims[1]);
     mlo_unit_param(u, "SHIFT", mlo_attention_shift(s->node));
     return 0;
 }
@@ -737,6 +743,7 @@ static void mlo_attention_rows(const mlo_site *s, mlo_unit *u, int64_t heads, in
     u->rows.partly = mlo_attention_partly(s->node);
     u->rows.causal = mlo_attention_causal(s->node);
     u->rows.keys = s->keys;
+    u->rows.ahead = mlo_attention_ahead(s->node);
     u->rows.iterations = s->known ? s->iterations : 1;
     u->rows.early = mlo_attention_banded(s->node) || mlo_attention_biased(s->node);
     u->rows.constants = 3 + mlo_bias_parts(s, u->pe);
@@ -764,7 +771,7 @@ static int mlo_reach_equal(const mlo_unit *u, int64_t i, int64_t k) {
 /* Where rows differ: the average over a frame's tokens and the iterations, of cycles (no row is
  * faster than the divider) and of products that count. */
 static void mlo_attention_average(mlo_unit *u, int64_t least, int64_t channels) {
-    const int64_t tokens = u->rows.keys, iterations = u->rows.iterations;
+    const int64_t tokens = u->rows.keys - u->rows.ahead, iterations = u->rows.iterations;
     int64_t cycles = 0, keys = 0, from[2];
     for (int64_t i = 0; i < iterations; i++) {
         int64_t like = 0, alike = 0;
@@ -825,7 +832,7 @@ static int mlo_attention_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_u
         return mlo_failed(s->m);
     mlo_unit_param(u, "H", heads);
     mlo_unit_param(u, "D", d);
-    mlo_unit_param(u, "T", t);
+    mlo_unit_param(u, "T", t - mlo_attention_ahead(s->node));
     mlo_unit_param(u, "PE", pe);
     mlo_unit_param(u, "SIMD", simd);
     mlo_unit_param(u, "XBITS", u->in[0].bits);

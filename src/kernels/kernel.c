@@ -118,7 +118,8 @@ typedef struct {
         int partly; /* 1: not all keys count for all rows (mlo_row_groups) */
         int causal; /* 1: later keys do not */
         int all; /* 1: all keys of a frame do, and those of a past in front of it */
-        int64_t keys; /* tokens of a frame */
+        int64_t keys; /* tokens of a frame, and rows in front of it */
+        int64_t ahead; /* rows of parameters in front of a frame's keys */
         int64_t iterations; /* of reach */
         int64_t stride; /* numbers of an iteration in reach */
         const int64_t *reach; /* BACK and AHEAD of each iteration, in tokens; NULL: no bounds */
@@ -206,6 +207,8 @@ typedef struct mlo_kernel {
     /* Can this folding, of numbers from 1 on, be built? The largest legal PE (or SIMD) not above the cap is what fold
      * takes. */
     int (*legal)(const mlo_site *s, int64_t pe, int64_t simd);
+    /* Keys in front of those of a frame that a query sees, too; NULL: none */
+    int64_t (*ahead)(const mlo_node *n);
     int (*unit)(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u);
     /* The parameter whose numbers say how much work there is; 0: none (NULL: never any) */
     size_t (*knows)(const mlo_node *n);
@@ -224,13 +227,14 @@ typedef struct mlo_kernel {
         const mlo_array *const *in, unsigned char *bits);
 } mlo_kernel;
 
-/* Keys from[0]..from[1] are those that may count for a row of query `at`, in an iteration. */
+/* Keys from[0]..from[1] are those that may count for a row of query `at`, in an iteration; those of parameters in
+ * front of a frame are the first. */
 static void mlo_row_keys(const mlo_unit *u, int64_t iteration, int64_t at, int64_t from[2]) {
     const int64_t *reach = u->rows.reach ? u->rows.reach + iteration * u->rows.stride : NULL;
     from[0] = reach && at > reach[0] ? at - reach[0] : 0;
     from[1] = u->rows.keys - 1;
     if (reach && from[1] - at > reach[1]) from[1] = at + reach[1];
-    if (u->rows.causal && from[1] > at) from[1] = at;
+    if (u->rows.causal && from[1] > u->rows.ahead + at) from[1] = u->rows.ahead + at;
 }
 
 /* Groups of keys that such a row walks. */

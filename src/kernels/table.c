@@ -9,6 +9,8 @@ static const mlo_kernel *const mlo_kernels[] = {
     &mlo_attention_probs_kernel,
     &mlo_attention_rounded_kernel,
     &mlo_attention_table_kernel,
+    &mlo_attention_prefix_kernel,
+    &mlo_attention_sink_kernel,
     &mlo_layernorm_kernel,
     &mlo_framenorm_kernel,
     &mlo_exactnorm_kernel,
