@@ -159,6 +159,7 @@
 #include "integer/linear.c"         /* linear layers, */
 #include "integer/aim.c"            /* weights of few bits, rounded at what the floats make */
 #include "integer/window.c"         /* convolutions, */
+#include "integer/prefix.c"         /* rows of parameters beside a frame's keys, sinks; */
 #include "integer/attention.c"      /* attentions, */
 #include "integer/norm.c"           /* norms, */
 #include "integer/rotary.c"         /* rotary embedding, */

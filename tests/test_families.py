@@ -12,7 +12,7 @@ never saw. One export in TURN a day; compiled are all. Of a day's exports whose 
 simulated: the same words again. What cannot be built has to say so in a person's words: REFUSED.
 models/families.py, families_more.py, families_gates.py, families_decoders.py, families_norms.py, families_masks.py, families_cross.py and families_fresh.py made the files.
 
-README.md has a table of all exports that the tests try, family by family: these, those of test_bias.py, test_conv.py, test_moved.py and test_positions.py, and models of which no
+README.md has a table of all exports that the tests try, family by family: these, those of test_bias.py, test_conv.py, test_moved.py, test_positions.py and test_prefix.py, and models of which no
 hardware comes. Its words are ROWS, the verdicts are what the checks hold the exports to, and it has to stand there as it is made here."""
 import datetime
 import functools
@@ -95,6 +95,7 @@ Gates (SwiGLU, GeGLU, ..): gates-interleaved geglu glu reglu-packed relu-squared
 RMS and layer norms by hand, sandwiched: rms-norm rms-rsqrt rms-sqrt rms-torch ln-rsqrt ln-sqrt ln-var sandwich
 Causal masks by hand: causal-add causal-fill causal-range causal-sdpa causal-where
 Biases by distance, by pair, Swin's table: bias/distance bias/full bias/window
+Rows beside keys and values, sinks (memory keys, bias_k, rows of zeros, GPT-OSS' sinks): prefix/memory prefix/memory-causal prefix/behind prefix/behind-causal prefix/turned prefix/turned-causal prefix/torch-bias prefix/torch-bias-causal prefix/torch-zero prefix/torch-zero-causal prefix/torch-both prefix/sink prefix/sink-causal prefix/quiet prefix/quiet-causal
 Swin, windows, shifted windows: moved/swin moved/classes moved/stages moved/torchvision moved/strip moved/line
 Swin V2: moved/v2 moved/v2-whole moved/packed
 Attention and FFN side by side (PaLM, ViT-22B): beside
@@ -235,13 +236,13 @@ class Model:
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
 def every():
-    """All exports, by what ROWS calls them: those of five scripts."""
+    """All exports, by what ROWS calls them: those of six scripts."""
     import test_conv
     found = {}
-    for folder in "families", "bias", "conv", "moved", "positions":
+    for folder in "families", "bias", "conv", "moved", "positions", "prefix":
         for path in sorted(glob.glob(os.path.join(t.tests, "models", folder, "*.onnx"))):
             m = Model(path)
-            if folder in ("bias", "moved"): m.words = ""
+            if folder in ("bias", "moved", "prefix"): m.words = ""
             if folder == "conv": m.words = next((words for part, words in test_conv.REFUSED.items() if part in m.name), "")
             found.setdefault((folder + "/") * (folder != "families") + m.said[0], []).append(m)
     return found

@@ -31,13 +31,6 @@ static int mlo_is_heads(const mlo_recogniser *r, const char *source, const mlo_c
     return ok;
 }
 
-/* How many query heads read each head of keys, by how many channels the keys have. */
-static int64_t mlo_shared_by(const mlo_recogniser *r, const char *keys, int64_t heads, int64_t d) {
-    mlo_form f = mlo_body_form(&r->in, keys);
-    int64_t own = mlo_last_dim(&f) / d;
-    return own > 0 && own < heads && heads % own == 0 ? heads / own : 1;
-}
-
 /* Does the node keep rows as rows: is the last dimension what it was? */
 static int mlo_keeps_rows(const mlo_recogniser *r, const mlo_node *n) {
     mlo_form from = mlo_body_form(&r->in, n->input[0]), to = mlo_body_form(&r->in, n->output[0]);
@@ -110,8 +103,8 @@ static void mlo_cannot_score(
 
 /* Walks from the softmax to the MatMul that makes the scores, and notes their additive mask and
  * scale. */
-static mlo_node *mlo_scores(mlo_recogniser *r, mlo_node *softmax, mlo_sublayer *b) {
-    const char *name = softmax->input[0];
+static mlo_node *mlo_scores(
+    mlo_recogniser *r, mlo_node *softmax, const char *name, mlo_sublayer *b) {
     mlo_node *p = NULL;
     double x;
     for (int i = 0; i < MLO_CHAIN; i++) {
@@ -179,6 +172,14 @@ static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const
 /* Refuses keys that are fewer or more than queries, of one stream. */
 static const char *mlo_cannot_lengths(
     mlo_recogniser *r, const mlo_node *scores, const char *keys, int64_t tq, int64_t tk) {
+    if (mlo_is_beside_rows(&r->in, mlo_made_by(&r->in, keys)))
+        return mlo_refuse_told(r, scores,
+            mlo_format(r->m,
+                "keys of %lld tokens beside %lld rows of parameters, not laid out alike: values "
+                "have "
+                "as many, tokens stay in their order, and heads that read the same keys lie one "
+                "behind the other and share a row (repeat_interleave)",
+                (long long)tq, (long long)(tk - tq)));
     return mlo_refuse_told(r, scores,
         mlo_format(r->m,
             mlo_told_strided(&r->in, keys, MLO_TELL_FAR)
@@ -220,6 +221,68 @@ static const char *mlo_cannot_widths(
             (long long)mlo_width_of(&r->in, scores->input[0]), (long long)values));
 }
 
+/* Are operands heads of their tokens' channels? (Keys and values beside rows are: prefix.c.) 0: refused. */
+static int mlo_is_of_heads_all(mlo_recogniser *r, const mlo_sublayer *b, const mlo_node *mix,
+    const mlo_node *scores, const mlo_chain *chain) {
+    static const char *const what[] = { "queries", "keys", "values" };
+    const mlo_form s = mlo_body_form(&r->in, scores->output[0]);
+    const int64_t d = mlo_width_of(&r->in, mix->output[0]), tq = s.dims[s.rank - 2];
+    for (int i = 0; i < (b->prefix ? 1 : 3); i++) {
+        const mlo_heads at = { i ? b->tokens : tq, b->heads, d, i == 1 };
+        if (mlo_is_heads(r, b->in[i], &chain[i], &at, i ? b->heads / b->kv_heads : 1)) continue;
+        mlo_cannot_attend(r, i < 2 ? scores : mix, scores, b->in[i],
+            mlo_format(r->m,
+                mlo_is_norm(&r->in, mlo_made_by(&r->in, b->in[i]))
+                    ? "%s that have a norm over each head behind other work on heads than rotary "
+                      "embedding, or one whose gain is not each channel's; norms over heads come "
+                      "behind the projection or behind rotary embedding"
+                    : "%s that are not laid out as heads of the token's channels",
+                what[i]));
+        return 0;
+    }
+    return 1;
+}
+
+/* Are heads of the mix, behind a chain, the token's channels again? */
+static int mlo_is_joined_back(const mlo_recogniser *r, const mlo_node *mix, const mlo_chain *joined,
+    int64_t tokens, int64_t heads, int64_t d) {
+    mlo_array *map = mlo_index_map(&r->in, mix->output[0], joined);
+    int ok = map && mlo_array_count(map) == tokens * heads * d;
+    for (int64_t h = 0; ok && h < heads; h++)
+        for (int64_t i = 0; ok && i < tokens; i++)
+            for (int64_t j = 0; ok && j < d; j++)
+                ok = ((int32_t *)map->data)[(i * heads + h) * d + j] == (h * tokens + i) * d + j;
+    mlo_array_free(r->m, map);
+    return ok;
+}
+
+/* The softmax in front of `n`, which takes off what a sink got of it: *scores are what there is beside the sink. NULL:
+ * it is none. */
+static mlo_node *mlo_sunk(
+    mlo_recogniser *r, mlo_node *n, mlo_sublayer *b, const char **scores, const char **sink) {
+    mlo_node *softmax = mlo_has_input(n, 0) ? mlo_softmax_of(r, n->input[0], &b->probs_given)
+                                            : NULL;
+    return mlo_is(softmax, "Softmax") ? mlo_unsunk(r, n, softmax, scores, sink) : NULL;
+}
+
+/* Keys and values that have rows of parameters beside them, or scores a sink: what is left are the frame's own. */
+static int mlo_rows_beside(mlo_recogniser *r, mlo_sublayer *b, const mlo_node *scores,
+    const mlo_node *mix, int64_t tk, const char *sink) {
+    const char *const operand[] = { scores->input[1], mix->input[1] };
+    const mlo_heads keys = { tk, b->heads, mlo_width_of(&r->in, mix->output[0]), 1 };
+    const mlo_node *joined = mlo_made_by(&r->in, b->in[1]);
+    const int beside = mlo_is(joined, "Concat") || mlo_is(joined, "Pad");
+    mlo_prefix *p = sink || beside ? mlo_prefix_of(r, operand, &keys) : NULL;
+    if (sink && !p && !r->m->error.code)
+        mlo_cannot(r, mix, "a sink of attention beside keys that are not a frame's own");
+    if (!p || (!p->n && !sink)) return mlo_failed(r->m);
+    p->n += sink != NULL;
+    p->sink = sink;
+    b->prefix = p;
+    for (int k = 0; k < 2; k++) b->in[1 + k] = p->of[k].own;
+    return 0;
+}
+
 /* Recognises MatMul(softmax(..), v) behind reshapes: an attention of tokens [T, C]. `out` is the
  * value after the reshapes; `joined` leads from there to `mix`, the MatMul. */
 static const char *mlo_block_attention(
@@ -227,10 +290,12 @@ static const char *mlo_block_attention(
     mlo_sublayer *b = mlo_block_new(r, mix, out);
     mlo_node *softmax = b ? mlo_softmax_of(r, mix->input[0], &b->probs_given) : NULL;
     mlo_chain chain[3];
+    const char *logits = NULL, *sink = NULL;
     if (!b || r->m->error.code) return NULL;
     if (mlo_is_summed_up(&r->in, mix)) return mlo_refuse_told(r, mix, MLO_TOLD_SUMMED_UP);
+    if (softmax && !mlo_is(softmax, "Softmax")) softmax = mlo_sunk(r, softmax, b, &logits, &sink);
     if (!mlo_is(softmax, "Softmax")) return mlo_cannot_mix_by(r, mix);
-    mlo_node *scores = mlo_scores(r, softmax, b);
+    mlo_node *scores = mlo_scores(r, softmax, logits ? logits : softmax->input[0], b);
     if (!scores || r->m->error.code) return NULL;
     mlo_form s = mlo_body_form(&r->in, scores->output[0]);
     mlo_form o = mlo_body_form(&r->in, mix->output[0]);
@@ -248,6 +313,11 @@ static const char *mlo_block_attention(
     for (int i = 0; i < 3; i++)
         b->in[i] = mlo_chain_walk(
             &r->in, i < 2 ? scores->input[i] : mix->input[1], &chain[i], i < 2 ? &scale[i] : NULL);
+    if (mlo_rows_beside(r, b, scores, mix, tk, sink)) return NULL;
+    if (b->prefix) {
+        scale[1] = b->prefix->of[0].factor;
+        tk -= b->prefix->n - (sink != NULL);
+    }
     b->scale *= scale[0] * scale[1];
     b->n_in = 3;
     b->tokens = tk;
@@ -257,31 +327,12 @@ static const char *mlo_block_attention(
     r->tokens = tq;
     if (b->crossed) r->keys = tk;
     if (mlo_width_of(&r->in, scores->input[0]) != d) return mlo_cannot_widths(r, mix, scores, d);
-    static const char *const what[] = { "queries", "keys", "values" };
-    int64_t shared = mlo_shared_by(r, b->in[1], b->heads, d);
-    b->kv_heads = b->heads / shared;
-    for (int i = 0; i < 3; i++) {
-        const mlo_heads at = { i ? tk : tq, b->heads, d, i == 1 };
-        if (mlo_is_heads(r, b->in[i], &chain[i], &at, i ? shared : 1)) continue;
-        return mlo_cannot_attend(r, i < 2 ? scores : mix, scores, b->in[i],
-            mlo_format(r->m,
-                mlo_is_norm(&r->in, mlo_made_by(&r->in, b->in[i]))
-                    ? "%s that have a norm over each head behind other work on heads than rotary "
-                      "embedding, or one whose gain is not each channel's; norms over heads come "
-                      "behind the projection or behind rotary embedding"
-                    : "%s that are not laid out as heads of the token's channels",
-                what[i]));
-    }
-    mlo_array *map = mlo_index_map(&r->in, mix->output[0], joined);
-    int ok = map && mlo_array_count(map) == tq * b->heads * d;
-    for (int64_t h = 0; ok && h < b->heads; h++)
-        for (int64_t i = 0; ok && i < tq; i++)
-            for (int64_t j = 0; ok && j < d; j++)
-                ok = ((int32_t *)map->data)[(i * b->heads + h) * d + j] == (h * tq + i) * d + j;
-    mlo_array_free(r->m, map);
-    if (!ok) return mlo_cannot(r, mix, "heads that are not joined back into the token's channels");
+    b->kv_heads = b->heads / mlo_shared_by(r, b->in[1], b->heads, d);
+    if (!mlo_is_of_heads_all(r, b, mix, scores, chain)) return NULL;
+    if (!mlo_is_joined_back(r, mix, joined, tq, b->heads, d))
+        return mlo_cannot(r, mix, "heads that are not joined back into the token's channels");
     if (!mlo_block_finish(r, b)) return NULL;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < (b->prefix ? 1 : 3); i++)
         if (mlo_chain_note(r, b->in[i], &chain[i], scale[i])) return NULL;
     return mlo_chain_note(r, out, joined, 1) ? NULL : out;
 }
@@ -377,7 +428,7 @@ static int mlo_given_of_attention(mlo_quantizer *q, mlo_sublayer *b) {
 /* An attention with a bias or a soft cap rounds neither scores nor probabilities as a source does, and
  * has one of them. */
 static int mlo_settle_scores(mlo_quantizer *q, mlo_sublayer *b) {
-    if (!b->sight.bias.number && !b->cap && !b->steep) return 0;
+    if (!b->sight.bias.number && !b->cap && !b->steep && !b->prefix) return 0;
     q->r.left_out += (size_t)((b->probs_given != NULL) + (b->scores_given != NULL));
     b->probs_given = b->scores_given = NULL;
     if (!b->sight.bias.number || !b->cap) return 0;
@@ -402,9 +453,11 @@ static int mlo_settle_masks(mlo_quantizer *q, mlo_tracer *t, int crossed, int64_
         mlo_sublayer *b = q->r.block[i];
         const char *mask = b->mask;
         if (b->kind != MLO_ATTENTION || b->crossed != crossed) continue;
+        if (mask && b->prefix && mlo_prefix_mask(t, &q->scan, b, &mask)) return mlo_failed(q->m);
         if (mask && mlo_key_mask(t, &q->scan, b->node, b->tokens, b->heads, own, &b->sight, &mask))
             return mlo_failed(q->m);
         if (mask && !q->keys[crossed].mask) q->keys[crossed].mask = mask;
+        if (b->prefix) MLO_TRY(mlo_prefix_settle(q->m, &q->scan, b));
         MLO_TRY(mlo_check_sight(q, b));
         MLO_TRY(mlo_settle_scores(q, b));
         *(mask ? &masked : &bare) = b;
@@ -813,7 +866,8 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     for (int i = 0; i < 3; i++) s[i] = mlo_signal_of(q, b->in[i]);
     mlo_form_made made = mlo_made_at(q, y);
     mlo_form f = mlo_body_form(&q->r.in, b->in[1]);
-    const int64_t keys = mlo_form_count(&f) / f.dims[f.rank - 1];
+    const int64_t ahead = b->prefix ? b->prefix->n : 0;
+    const int64_t keys = mlo_form_count(&f) / f.dims[f.rank - 1] + ahead;
     int lt = mlo_clog2(keys);
     const char *p = mlo_format(m, "%s_p", b->out);
     const int64_t count = b->probs_given ? b->scores_given ? 10 : 7 : b->cap ? 6 : 4;
@@ -822,16 +876,19 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
                                         : mlo_exp_bits_for(mlo_row_most(q, b, keys), lt);
     int32_t *data = p ? (int32_t *)mlo_parameter(q, p, MLO_INT32, 1, &all) : NULL;
     mlo_node *n = data ? mlo_kernel_node(q,
-                             b->sight.bias.number ? &mlo_attention_bias_kernel
-                                 : count == 4     ? &mlo_attention_kernel
-                                 : count == 6     ? &mlo_attention_cap_kernel
-                                 : count == 7     ? &mlo_attention_probs_kernel
-                                                  : &mlo_attention_rounded_kernel,
+                             ahead && b->sight.bias.number ? &mlo_attention_sink_kernel
+                                 : ahead                   ? &mlo_attention_prefix_kernel
+                                 : b->sight.bias.number    ? &mlo_attention_bias_kernel
+                                 : count == 4              ? &mlo_attention_kernel
+                                 : count == 6              ? &mlo_attention_cap_kernel
+                                 : count == 7              ? &mlo_attention_probs_kernel
+                                                           : &mlo_attention_rounded_kernel,
                              b, b->out, made.type, made.bits, made.scale)
                        : NULL;
     if (!n || mlo_attr_int(m, n, "heads", b->heads) || mlo_attr_int(m, n, "lt", lt))
         return mlo_failed(m);
     if ((b->kv_heads < b->heads && mlo_attr_int(m, n, "kv_heads", b->kv_heads))
+        || (ahead && mlo_attr_int(m, n, "prefix", ahead))
         || (b->sight.causal && mlo_attr_int(m, n, "causal", 1))
         || (b->sight.band && mlo_attr_int(m, n, "band", 1))
         || (exp_bits != MLO_EXP_BITS && mlo_attr_int(m, n, "exp_bits", exp_bits)))
@@ -849,7 +906,9 @@ static int mlo_quantize_attention(mlo_quantizer *q, const mlo_sublayer *b) {
     const char *bias = b->sight.bias.number ? mlo_quantize_bias(q, b, n) : NULL;
     const char *in[] = { s[0]->narrow_name, s[1]->narrow_name, s[2]->narrow_name,
         q->keys[b->crossed].bits, p, bias };
-    if (m->error.code || mlo_inputs(m, n, in, bias ? 6 : 5)) return mlo_failed(m);
+    if (m->error.code || mlo_inputs(m, n, in, bias ? 6 : 5)
+        || (ahead && mlo_prefix_parameters(q, b, n)))
+        return mlo_failed(m);
     return mlo_narrow(q, b, b->out, y);
 }
 

@@ -144,6 +144,14 @@ static int mlo_is_layout(const mlo_node *n) {
     return mlo_has_trait(n, (mlo_trait)(MLO_RESHAPES | MLO_MOVES));
 }
 
+/* Is it a Concat of one value of the loop's own with parameters: rows beside tokens (prefix.c)? */
+static int mlo_is_beside_rows(const mlo_inside *in, const mlo_node *n) {
+    int carried = 0;
+    for (size_t k = 0; mlo_is(n, "Concat") && k < n->n_input; k++)
+        carried += mlo_is_carried(in, n->input[k]);
+    return carried == 1 && n->n_input > 1;
+}
+
 /* The value a chain of layout nodes and roundings (and, with `scale`, multiplications by
  * constants) starts from; fills the chain, last node first; made: the value that each node makes
  * in it. Roundings: each with what is still multiplied behind it. */

@@ -236,7 +236,7 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
 
 /* What the samples are; then, with the scales chosen, what rounding makes of it. */
 static int mlo_quantize_samples(mlo_quantizer *q) {
-    if (mlo_calibrate_run(q, mlo_calibrate_tape)) return mlo_failed(q->m);
+    if (mlo_calibrate_run(q, mlo_calibrate_tape) || mlo_prefixes_see(q)) return mlo_failed(q->m);
     q->trusted = q->m->n_calib && q->samples >= MLO_SAMPLES_FEW;
     if ((q->m->prefill && mlo_seen_keep(q)) || mlo_choose_scales(q)) return mlo_failed(q->m);
     return mlo_drift_run(q);

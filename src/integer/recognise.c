@@ -56,6 +56,7 @@ typedef struct {
     int crossed; /* attention: keys and values come from the memory */
     double mask_scale; /* attention: what the mask is multiplied by, once it is added */
     mlo_sight sight; /* attention: what the mask hides by place */
+    struct mlo_prefix *prefix; /* attention: rows beside a frame's keys and values, NULL: none (prefix.c) */
     int64_t tokens; /* attention, window: of a frame */
     int64_t width; /* window: tokens of a row */
     int64_t top; /* window: rows above one */

@@ -357,10 +357,10 @@ static const mlo_respelling mlo_respellings[] = { mlo_respell_view, mlo_respell_
     mlo_respell_blanks, mlo_respell_normalized, mlo_respell_hidden_twice, mlo_respell_blank_twice,
     mlo_respell_lowest, mlo_respell_minus, mlo_respell_masks, mlo_respell_masks_apart,
     mlo_respell_scattered, mlo_respell_gathered, mlo_respell_copied, mlo_respell_turned,
-    mlo_respell_spread, mlo_respell_packed, mlo_respell_parts, mlo_respell_sliced,
-    mlo_respell_rejoined, mlo_respell_norm, mlo_respell_split_norms, mlo_respell_deviation,
-    mlo_respell_viewed_norm, mlo_respell_head_gain, mlo_respell_head_scale, mlo_respell_head_norm,
-    mlo_respell_factor, mlo_respell_joined, mlo_respell_inside_projection,
+    mlo_respell_spread, mlo_respell_packed, mlo_respell_parts, mlo_respell_beside_rows,
+    mlo_respell_sliced, mlo_respell_rejoined, mlo_respell_norm, mlo_respell_split_norms,
+    mlo_respell_deviation, mlo_respell_viewed_norm, mlo_respell_head_gain, mlo_respell_head_scale,
+    mlo_respell_head_norm, mlo_respell_factor, mlo_respell_joined, mlo_respell_inside_projection,
     mlo_respell_inside_product, mlo_respell_inside_probabilities, mlo_respell_inside_joined,
     mlo_respell_widths };
 enum { MLO_N_RESPELLINGS = sizeof mlo_respellings / sizeof *mlo_respellings };

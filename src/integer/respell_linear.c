@@ -502,22 +502,57 @@ static int mlo_is_cut(
         && (mlo_last_dim(&whole) != at->d || !mlo_is_identity(*column, at->d));
 }
 
-/* Output k of a node, if it is some channels of a projection: from a projection of its own. 0: it is something else. */
-static int mlo_x_cut(const mlo_inside *in, mlo_expansion *x, size_t k) {
+/* A value that is some channels of a projection: from a projection of its own. NULL: it is something else. */
+static const char *mlo_x_cut_value(const mlo_inside *in, mlo_expansion *x, const char *name) {
     mlo_node *self = x->n;
     mlo_projection p;
     mlo_heads at;
     int64_t *column;
-    const mlo_form f = mlo_body_form(in, self->output[k]);
-    const int cut = mlo_is_cut(in, self->output[k], &p, &at, &column);
-    if (cut) {
+    const char *y = NULL;
+    const mlo_form f = mlo_body_form(in, name);
+    if (mlo_is_cut(in, name, &p, &at, &column)) {
         x->n = p.sum ? p.sum : p.product; /* its name, its scope */
-        const char *y = mlo_x_columns(x, &p, column, at.d);
+        y = mlo_x_columns(x, &p, column, at.d);
         x->n = self;
-        mlo_x_out(x, k, mlo_x_reshape(x, y, f.dims, (size_t)f.rank));
+        y = mlo_x_reshape(x, y, f.dims, (size_t)f.rank);
     }
     mlo_scratch_free(in->m, column);
-    return cut;
+    return y;
+}
+
+/* Output k of a node, likewise. 0: it is something else. */
+static int mlo_x_cut(const mlo_inside *in, mlo_expansion *x, size_t k) {
+    const char *y = mlo_x_cut_value(in, x, x->n->output[k]);
+    if (y) mlo_x_out(x, k, y);
+    return y != NULL;
+}
+
+/* Channels of a projection, as tokens or as heads, from a projection of its own; NULL: it is none, or has them all. */
+static const char *mlo_x_own_part(const mlo_inside *in, mlo_expansion *x, const char *name) {
+    mlo_head_view v;
+    const char *y = mlo_x_cut_value(in, x, name);
+    if (y) return y;
+    if (mlo_packed_view(in, name, 0, &v)) y = mlo_x_head_view(x, &v);
+    mlo_scratch_free(in->m, v.column);
+    return y;
+}
+
+/* Concat(rows that are parameters, part of a projection): keys and values with a prefix (prefix.c). */
+static void mlo_respell_beside_rows(mlo_respeller *r, mlo_expansion *x) {
+    const char *part[MLO_MOVE_INPUTS];
+    size_t cut = 0;
+    if (!mlo_is_beside_rows(&r->in, x->n) || x->n->n_input > MLO_MOVE_INPUTS) return;
+    for (size_t k = 0; k < x->n->n_input; k++) {
+        const char *own = mlo_is_carried(&r->in, x->n->input[k])
+            ? mlo_x_own_part(&r->in, x, x->n->input[k])
+            : NULL;
+        part[k] = own ? own : x->n->input[k];
+        cut += own != NULL;
+    }
+    if (!cut) return;
+    const char *y = mlo_x_node(x, "Concat", part, x->n->n_input);
+    mlo_x_attrs_of(x, x->n, NULL);
+    mlo_x_out(x, 0, y);
 }
 
 /* Split, Slice, Gather of a projection: each part that is asked for is a projection. */

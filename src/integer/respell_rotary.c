@@ -27,6 +27,8 @@ typedef struct {
     int64_t gains; /* of the norm: as many, or one for each channel of all heads */
     int64_t *column; /* the channels of `from`, in pairs */
     int64_t *gain; /* their places in the norm's row, in pairs */
+    mlo_node *
+        beside; /* joins what is turned with rows of parameters, in front of the product; NULL: nothing does */
     int projected; /* 1: from is a projection */
     int whole; /* 1: all channels of from, in order */
     const char *why;
@@ -176,13 +178,37 @@ static const char *mlo_operand_unscaled(const mlo_inside *in, const char *name, 
     return name;
 }
 
+/* The same of keys that lie beside rows of parameters, [.., rows, D], as heads: of those that are the loop's own. */
+static int mlo_turned_find_beside(const mlo_inside *in, const char *name, mlo_turned *t) {
+    mlo_node *n = mlo_made_by(in, name);
+    for (int i = 0; i < MLO_CHAIN && mlo_is_layout(n); i++) n = mlo_made_by(in, n->input[0]);
+    const mlo_form f = mlo_body_form(in, n ? n->output[0] : name);
+    const int64_t axis = mlo_int(n, "axis", 0);
+    memset(t, 0, sizeof *t);
+    if (!mlo_is_beside_rows(in, n) || n->n_input > MLO_MOVE_INPUTS
+        || (axis != -2 && axis != f.rank - 2))
+        return 0;
+    size_t k = 0;
+    while (!mlo_is_carried(in, n->input[k])) k++;
+    const int found = mlo_turned_find(in, n->input[k], 0, t);
+    t->beside = n;
+    return found;
+}
+
 /* Finds what is turned of the operands of a product. 0: nothing is; *why: what stands in its place,
  * NULL when there is nothing of the kind. */
 static int mlo_turned_pair(
     const mlo_inside *in, const mlo_node *n, mlo_turned t[2], int found[2], const char **why) {
     double scale = 1;
-    for (int i = 0; i < 2; i++)
-        found[i] = mlo_turned_find(in, mlo_operand_unscaled(in, n->input[i], &scale), i, &t[i]);
+    const char *operand[2];
+    for (int i = 0; i < 2; i++) {
+        operand[i] = mlo_operand_unscaled(in, n->input[i], &scale);
+        found[i] = mlo_turned_find(in, operand[i], i, &t[i]);
+    }
+    if (!found[1] && !t[1].why) {
+        mlo_turned_free(in->m, &t[1]);
+        found[1] = mlo_turned_find_beside(in, operand[1], &t[1]);
+    }
     *why = t[0].why ? t[0].why : t[1].why;
     if (*why || (!found[0] && !found[1])) return 0;
     if (mlo_turned_alike(t, found)) return 1;
@@ -360,6 +386,28 @@ static const char *mlo_x_turned(
     return y;
 }
 
+/* The operand beside its rows, whose channels get the same order. */
+static const char *mlo_x_turned_beside(
+    mlo_expansion *x, const mlo_inside *in, const mlo_turned *t, const char *operand) {
+    const mlo_node *n = t->beside;
+    mlo_copier c = { in, x, NULL, { NULL }, { NULL }, 0 };
+    mlo_node *self = x->n;
+    const char *part[MLO_MOVE_INPUTS];
+    for (size_t k = 0; k < n->n_input; k++) {
+        const mlo_form f = mlo_body_form(in, n->input[k]);
+        const char *order = mlo_x_list(x, t->r.pair, (size_t)t->r.at.d);
+        part[k] = mlo_is_carried(in, n->input[k]) ? mlo_x_turned(x, in, t, n->input[k])
+                                                  : mlo_x_take(x, n->input[k], order, f.rank - 1);
+        if (!part[k]) return NULL;
+    }
+    const char *y = mlo_x_node(x, "Concat", part, n->n_input);
+    mlo_x_attrs_of(x, n, NULL);
+    mlo_copied_as(&c, n->output[0], y);
+    y = mlo_copy(&c, operand);
+    x->n = self;
+    return y;
+}
+
 /* Queries and keys that are turned by their position. Both are put in pairs in the same order, so
  * their products stay what they are. */
 static void mlo_respell_turned(mlo_respeller *r, mlo_expansion *x) {
@@ -372,7 +420,9 @@ static void mlo_respell_turned(mlo_respeller *r, mlo_expansion *x) {
     int ok = mlo_turned_pair(&r->in, n, t, found, &why);
     for (int i = 0; i < 2; i++) {
         operand[i] = mlo_operand_unscaled(&r->in, n->input[i], &scale);
-        if (ok && found[i]) operand[i] = mlo_x_turned(x, &r->in, &t[i], operand[i]);
+        if (ok && found[i])
+            operand[i] = t[i].beside ? mlo_x_turned_beside(x, &r->in, &t[i], operand[i])
+                                     : mlo_x_turned(x, &r->in, &t[i], operand[i]);
         ok = ok && operand[i];
     }
     for (int i = 0; i < 2; i++) mlo_turned_free(r->in.m, &t[i]);

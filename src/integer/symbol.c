@@ -449,6 +449,17 @@ static int mlo_is_handed_on(const mlo_node *n, size_t k) {
         || (k == 2 && (mlo_is(n, "ScatterND") || mlo_is(n, "ScatterElements")));
 }
 
+/* What a Pad fills with, a number, as its symbol. NULL: it is not known. */
+static mlo_array *mlo_trace_filler(mlo_tracer *t, const char *name) {
+    mlo_array *number = mlo_trace_numbers(t, name), *symbol = NULL;
+    const int64_t one = 1;
+    if (number && mlo_array_count(number) == 1
+        && (symbol = mlo_array_new(t->m, MLO_INT64, 1, &one)) != NULL)
+        ((int64_t *)symbol->data)[0] = mlo_symbol_number(t, mlo_number_at(number, 0));
+    mlo_array_free(t->m, number);
+    return symbol;
+}
+
 /* Operators that move elements: what they do to the elements, they do to the symbols. Where they
  * leave zeros, they leave the symbol of 0. NULL: not traced. */
 static mlo_array *mlo_trace_move(mlo_tracer *t, mlo_node *n, const char *name) {
@@ -460,6 +471,8 @@ static mlo_array *mlo_trace_move(mlo_tracer *t, mlo_node *n, const char *name) {
         if (mlo_has_input(n, k)) {
             if (mlo_is_handed_on(n, k))
                 args[k] = mlo_trace(t, n->input[k]);
+            else if (k == 2 && mlo_is(n, "Pad"))
+                args[k] = constant[k] = mlo_trace_filler(t, n->input[k]);
             else
                 args[k] = constant[k] = mlo_trace_numbers(t, n->input[k]);
             known = args[k] != NULL;
@@ -470,7 +483,7 @@ static mlo_array *mlo_trace_move(mlo_tracer *t, mlo_node *n, const char *name) {
 }
 
 static mlo_array *mlo_trace_node(mlo_tracer *t, mlo_node *n, const char *name, const mlo_form *f) {
-    static const char *const moves[] = { "Expand", "Concat", "Tile", "GatherND", "Trilu",
+    static const char *const moves[] = { "Expand", "Concat", "Tile", "GatherND", "Trilu", "Pad",
         "ScatterND", "ScatterElements", NULL };
     static const char *const more[] = { "And", "Or", "Not", "Xor", "Equal", "Cast", NULL };
     /* a scale may lie along one */
