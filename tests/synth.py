@@ -147,12 +147,12 @@ def check_kernels(options):
 RESOURCES = ("LUT", "FF", "DSP", "BRAM")
 SHELL = ("entry", "exit", "loop", "loader", "regs", "feedback", "share", "job", "kv")                 # and a reader for each matrix in row blocks
 SOME_SIZE = {"LUT": 200, "FF": 200, "DSP": 1, "BRAM": 0.5}           # of smaller numbers no ratio is told
-AREAS = ["kernels --pe 1 --simd 1", "kernels --pe 2 --simd 4", "kernels --pe 4 --simd 2 --memory block --tile 3 --frames-in-flight 2", "integers --pe 1",
+AREAS = ["kernels --pe 1 --simd 1", "kernels --pe 2 --simd 4", "kernels --pe 4 --simd 2 --memory block --tile 3 --frames-in-flight 2", "integers --pe 1", "prefixes --pe 2 --simd 4",
          "bert-tiny-qdq --pe 2 --simd 4",
          "context/gpt2-d18-eager-dims --context 16 --max-cost 1.15 --pe 1 --simd 2 --slots 2", "context/gemma3-d18-eager-dims-mask --context 16 --max-cost 1.15 --pe 1 --simd 1",
          "context/gpt2-d18-eager-dims --context 16 --pe 1 --simd 2 --slots 2 --kv dram",
          "context/llama-d18-eager-one --context 16 --tokens --pe 1 --simd 1", "families/detr-d18-none-a --pe 2 --simd 2", "conv/poolformer-d18-none-d --pe 2 --simd 3",
-         "families/t5-decoder-d18-eager-none-m --pe 1 --simd 1", "context/llama-d18-eager-one --context 300 --pe 1 --simd 2"]      # models and flags; kernels: one of each; integers: the norms of networks of integers; random N: a core of that seed
+         "families/t5-decoder-d18-eager-none-m --pe 1 --simd 1", "context/llama-d18-eager-one --context 300 --pe 1 --simd 2"]      # models and flags; kernels: one of each; integers: the norms of networks of integers; prefixes: attention to rows that are parameters; random N: a core of that seed
 RECORDED = os.path.join(ROOT, "tests", "areas.txt")
 WORST = {"LUT": 0.15, "FF": 0.1, "DSP": 0, "BRAM": 0}                # that a kernel's estimate may be off
 
@@ -232,6 +232,21 @@ def exact_norms(where):
     loop.save(os.path.join(where, "core.onnx"))
 
 
+def prefixes(where):
+    """Attention to rows that are parameters, and with a sink, causal, in a core of their own, as the norms above."""
+    import numpy as np
+    from test_interval import Loop
+    loop = Loop()
+    ones = lambda n, *names: {name: np.ones(n, np.int32) for name in names}
+    x = loop.put("Requant", "narrow", ["state"], 8, **ones(8, "bias", "mult", "shift"))
+    for op, rows, how in (("AttentionPrefix", 5, {}), ("AttentionSink", 1, {"causal": 1, "bias_shift": 2})):
+        more = {"bias": np.ones((2, 1, 9), np.int16)} if op == "AttentionSink" else {}
+        beside = {name: np.ones((rows, 8), np.int8) for name in ("keys", "values")}
+        x = loop.put(op, op, [x, x, x, "mlo_mask"], 8, {"heads": 2, "lt": 4, "prefix": rows, **how}, **ones(4, "p"), **more, **beside)
+    loop.last = loop.put("Add", "sum", ["state", x], 16, **ones(3, "p"))
+    loop.save(os.path.join(where, "core.onnx"))
+
+
 def core_of(line, options, where):
     """The core of a line of AREAS, as core.onnx, and the flags of its folding."""
     model, *flags = line.split()
@@ -239,8 +254,8 @@ def core_of(line, options, where):
     if model == "kernels":
         every_kernel(where)
         return flags
-    if model == "integers":
-        exact_norms(where)
+    if model in ("integers", "prefixes"):
+        (exact_norms if model == "integers" else prefixes)(where)
         return flags
     before = []                                     # flags of what comes before folding
     while flags[:1] in (["--context"], ["--max-cost"], ["--tokens"]): before += [flags.pop(0) for _ in range(1 + (flags[0] != "--tokens"))]
