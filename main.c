@@ -199,6 +199,7 @@ static int cli_finish(cli *c) {
     }
     cJSON_Delete(c->config);
     mlo_close(c->m);
+    cli_workers_end();
     return status;
 }
 

@@ -117,39 +117,87 @@ static void cli_release(void *user, void *block) {
     free(block);
 }
 
-/* Pieces of work, and who takes the next: as many threads as there are processors, this one among them. */
+/* Pieces of work. */
 enum { CLI_THREADS = 8 };
-typedef struct {
+typedef struct cli_pieces {
     void (*piece)(void *of, int k);
     void *of;
     int n;
-    int next;
-    pthread_mutex_t lock;
+    int next; /* the piece that is taken next */
+    int done;
+    struct cli_pieces *behind; /* other work */
 } cli_pieces;
 
-static void *cli_pieces_run(void *user) {
-    cli_pieces *w = (cli_pieces *)user;
-    for (;;) {
-        pthread_mutex_lock(&w->lock);
+/* Who takes them: whoever brings work, and threads that stay, as to begin one costs more than many a piece. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t comes; /* work */
+    pthread_cond_t over; /* some */
+    cli_pieces *first;
+    int began; /* 1: threads were asked for */
+    int ends; /* 1: they are to end */
+    pthread_t thread[CLI_THREADS];
+    int threads;
+} cli_workers = { .lock = PTHREAD_MUTEX_INITIALIZER,
+    .comes = PTHREAD_COND_INITIALIZER,
+    .over = PTHREAD_COND_INITIALIZER };
+
+/* Does pieces until all are taken. The lock is held, but while one is done. */
+static void cli_pieces_take(cli_pieces *w) {
+    while (w->next < w->n) {
         const int k = w->next++;
-        pthread_mutex_unlock(&w->lock);
-        if (k >= w->n) return NULL;
+        pthread_mutex_unlock(&cli_workers.lock);
         w->piece(w->of, k);
+        pthread_mutex_lock(&cli_workers.lock);
+        if (++w->done == w->n) pthread_cond_broadcast(&cli_workers.over);
     }
 }
 
+static void *cli_worker(void *user) {
+    pthread_mutex_lock(&cli_workers.lock);
+    while (!cli_workers.ends) {
+        cli_pieces *w = cli_workers.first;
+        while (w && w->next == w->n) w = w->behind;
+        if (w)
+            cli_pieces_take(w);
+        else
+            pthread_cond_wait(&cli_workers.comes, &cli_workers.lock);
+    }
+    pthread_mutex_unlock(&cli_workers.lock);
+    return user;
+}
+
+/* One less than there are processors. The lock is held. */
+static void cli_workers_begin(void) {
+    const long most = sysconf(_SC_NPROCESSORS_ONLN) - 1;
+    cli_workers.began = 1;
+    while (cli_workers.threads < CLI_THREADS && cli_workers.threads < most
+        && !pthread_create(&cli_workers.thread[cli_workers.threads], NULL, cli_worker, NULL))
+        cli_workers.threads++;
+}
+
+/* All work is done: threads end. */
+static void cli_workers_end(void) {
+    pthread_mutex_lock(&cli_workers.lock);
+    cli_workers.ends = 1;
+    pthread_cond_broadcast(&cli_workers.comes);
+    pthread_mutex_unlock(&cli_workers.lock);
+    while (cli_workers.threads) pthread_join(cli_workers.thread[--cli_workers.threads], NULL);
+}
+
 static void cli_crew(void *user, void (*piece)(void *of, int k), void *of, int n) {
-    pthread_t thread[CLI_THREADS];
-    cli_pieces w = { piece, of, n, 0, PTHREAD_MUTEX_INITIALIZER };
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    int more = 0;
+    cli_pieces w = { piece, of, n, 0, 0, NULL }, **at = &cli_workers.first;
     (void)user;
-    while (more < CLI_THREADS && more < n - 1 && more < processors - 1
-        && !pthread_create(&thread[more], NULL, cli_pieces_run, &w))
-        more++;
-    cli_pieces_run(&w);
-    while (more) pthread_join(thread[--more], NULL);
-    pthread_mutex_destroy(&w.lock);
+    pthread_mutex_lock(&cli_workers.lock);
+    if (!cli_workers.began) cli_workers_begin();
+    w.behind = cli_workers.first;
+    cli_workers.first = &w;
+    pthread_cond_broadcast(&cli_workers.comes);
+    cli_pieces_take(&w);
+    while (w.done < w.n) pthread_cond_wait(&cli_workers.over, &cli_workers.lock);
+    while (*at != &w) at = &(*at)->behind;
+    *at = w.behind;
+    pthread_mutex_unlock(&cli_workers.lock);
 }
 
 /* A handle of mlo's on POSIX files; its warnings go to `warn`. *opened must outlive it. */
